@@ -1,0 +1,29 @@
+# Installation, and the package files that find_package(kiln) reads from an installation or from this build tree.
+
+include(CMakePackageConfigHelpers)
+
+set(package ${CMAKE_INSTALL_LIBDIR}/cmake/kiln)
+kiln_all_targets(compiled)
+set(exported kiln)
+foreach(name IN LISTS compiled)
+  string(REPLACE "::" "_" name ${name})
+  list(APPEND exported ${name})
+endforeach()
+list(APPEND exported ${KILN_EIGEN_BASE_TARGET})
+
+install(TARGETS ${exported} EXPORT kiln-targets ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR}
+        LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
+if(TARGET kiln_program)
+  install(TARGETS kiln_program RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+endif()
+install(DIRECTORY include/kiln DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN "*.hpp" PATTERN "*.h")
+install(FILES LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})
+install(EXPORT kiln-targets NAMESPACE kiln:: DESTINATION ${package})
+export(EXPORT kiln-targets NAMESPACE kiln:: FILE ${PROJECT_BINARY_DIR}/kiln-targets.cmake)
+
+configure_package_config_file(cmake/kiln-config.cmake.in ${PROJECT_BINARY_DIR}/kiln-config.cmake
+                              INSTALL_DESTINATION ${package} NO_SET_AND_CHECK_MACRO)
+write_basic_package_version_file(${PROJECT_BINARY_DIR}/kiln-config-version.cmake COMPATIBILITY SameMinorVersion)
+install(FILES ${PROJECT_BINARY_DIR}/kiln-config.cmake ${PROJECT_BINARY_DIR}/kiln-config-version.cmake
+              cmake/kiln_static_program.cmake DESTINATION ${package})
+configure_file(cmake/kiln_static_program.cmake ${PROJECT_BINARY_DIR}/kiln_static_program.cmake COPYONLY)

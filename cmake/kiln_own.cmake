@@ -1,0 +1,60 @@
+# How kiln's own targets are compiled, and how bodies in include/kiln/<part>/impl/*.ipp become translation units.
+
+# kiln_own(<target>): warnings, and the floating-point rules that keep constant evaluation, reference and kernels equal.
+function(kiln_own target)
+  set_target_properties(${target} PROPERTIES CXX_EXTENSIONS OFF POSITION_INDEPENDENT_CODE ON)
+  target_compile_features(${target} PRIVATE cxx_std_20)
+  target_compile_options(${target} PRIVATE -Wall -Wextra $<$<BOOL:${KILN_WERROR}>:-Werror> -ffp-contract=off
+                                           -fno-math-errno)
+endfunction()
+
+# kiln_generate_units(<variable> <part>...): one generated .cpp for each .ipp of the parts; bodies under impl/isa/ are
+# left out, since the instruction-set levels compile them.
+function(kiln_generate_units variable)
+  set(units)
+  foreach(part IN LISTS ARGN)
+    set(folder ${PROJECT_SOURCE_DIR}/include/kiln/${part}/impl)
+    file(GLOB_RECURSE bodies CONFIGURE_DEPENDS RELATIVE ${folder} ${folder}/*.ipp)
+    list(FILTER bodies EXCLUDE REGEX "^isa/")
+    kiln_units_of(made ${part} "" "${bodies}")
+    list(APPEND units ${made})
+  endforeach()
+  set(${variable} "${units}" PARENT_SCOPE)
+endfunction()
+
+# kiln_units_of(<variable> <part> <prefix> <bodies>): writes the .cpp files; bodies are relative to impl/.
+function(kiln_units_of variable part prefix bodies)
+  set(units)
+  foreach(body IN LISTS bodies)
+    string(REGEX REPLACE "\\.ipp$" "" name ${part}/${prefix}${body})
+    string(REPLACE "/" "_" name ${name})
+    set(unit ${PROJECT_BINARY_DIR}/units/${name}.cpp)
+    file(CONFIGURE OUTPUT ${unit} CONTENT "#include <kiln/${part}/impl/${body}>\n" @ONLY)
+    list(APPEND units ${unit})
+  endforeach()
+  set(${variable} "${units}" PARENT_SCOPE)
+endfunction()
+
+# kiln_add_library(<name> <unit>...): the static library kiln_<name>, alias kiln::<name>.
+function(kiln_add_library name)
+  set(units ${ARGN})
+  if(NOT units)
+    set(units ${PROJECT_BINARY_DIR}/units/${name}_empty.cpp)
+    file(CONFIGURE OUTPUT ${units} CONTENT "#include <kiln/version.hpp>\n" @ONLY)
+  endif()
+  add_library(kiln_${name} STATIC ${units})
+  add_library(kiln::${name} ALIAS kiln_${name})
+  set_target_properties(kiln_${name} PROPERTIES EXPORT_NAME ${name} ARCHIVE_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/lib)
+  kiln_own(kiln_${name})
+endfunction()
+
+# kiln_all_targets(<variable>): the compiled libraries there are.
+function(kiln_all_targets variable)
+  set(found kiln::runtime)
+  foreach(name IN ITEMS eigen onnx hip)
+    if(TARGET kiln::${name})
+      list(APPEND found kiln::${name})
+    endif()
+  endforeach()
+  set(${variable} "${found}" PARENT_SCOPE)
+endfunction()

@@ -1,0 +1,29 @@
+#!/usr/bin/env bash
+# Puts ONNX Runtime (npm's onnxruntime-node) into build/peer and prints the path of its library. Tests alone use it.
+# Exit status 77, with the reason on standard error, where npm reaches nothing.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+
+version=1.30.0
+
+case $(uname -m) in
+  x86_64) machine=x64 ;;
+  aarch64) machine=arm64 ;;
+  *) echo "SKIPPED: no ONNX Runtime for $(uname -m)" >&2; exit 77 ;;
+esac
+library() { find "$PWD/build/peer" -path "*linux/$machine/libonnxruntime.so.1" -print -quit 2>/dev/null; }
+
+if [ -z "$(library)" ]; then
+  if ! command -v npm >/dev/null; then
+    echo "SKIPPED: npm is missing, so nothing is compared with ONNX Runtime" >&2
+    exit 77
+  fi
+  mkdir -p build/peer
+  # Its install script would fetch CUDA libraries.
+  if ! npm install --prefix build/peer --ignore-scripts --no-audit --no-fund --fetch-retries=1 --loglevel=error \
+    "onnxruntime-node@$version" >&2; then
+    echo "SKIPPED: npm did not deliver onnxruntime-node, so nothing is compared with ONNX Runtime" >&2
+    exit 77
+  fi
+fi
+library | grep . || { echo "SKIPPED: onnxruntime-node $version holds no library for $machine" >&2; exit 77; }

@@ -1,0 +1,91 @@
+#include "compare.hpp"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <limits>
+
+namespace kiln::driver {
+
+namespace {
+
+std::string position(std::int64_t flat, const dims& lens) {
+  std::string out = "]";
+  for (std::size_t i = lens.size(); i-- > 0;) {
+    const std::int64_t n = lens[i].value();
+    out.insert(0, fmt::format("{}{}", i ? ", " : "", flat % n));
+    flat /= n;
+  }
+  return "[" + out;
+}
+
+bool close(double x, double y, double limit) {
+  if (std::isnan(x) || std::isnan(y)) return std::isnan(x) && std::isnan(y);
+  if (std::isinf(x) || std::isinf(y)) return x == y;
+  return std::fabs(x - y) <= limit;
+}
+
+template <class T, class Equal>
+difference scan(const argument& computed, const argument& expected, Equal equal) {
+  const small_vector<T> x = computed.to<T>(), y = expected.to<T>();
+  difference d;
+  d.elements = static_cast<std::int64_t>(y.size());
+  std::size_t first = y.size(), worst_at = y.size();
+  for (std::size_t i = 0; i < y.size(); ++i) {
+    const double gap = std::fabs(static_cast<double>(x[i]) - static_cast<double>(y[i]));
+    const bool finite_gap = std::isfinite(gap);
+    if (finite_gap && gap > d.worst) d.worst = gap;
+    if (equal(x[i], y[i])) continue;
+    if (d.mismatches++ == 0) first = worst_at = i;
+    if (finite_gap && gap >= d.worst) worst_at = i;
+  }
+  if (d.mismatches == 0) return d;
+  const dims& lens = expected.get_shape().lens;
+  const auto at = [&](std::size_t i) {
+    return fmt::format("{} is {}, expected {}", position(static_cast<std::int64_t>(i), lens), x[i], y[i]);
+  };
+  d.reason = fmt::format("{} of {} elements differ; first {}", d.mismatches, d.elements, at(first));
+  if (worst_at != first) d.reason += fmt::format("; worst {}", at(worst_at));
+  return d;
+}
+
+difference compare_floor(const argument& computed, const argument& expected, const tolerance& allowed, bool by_value) {
+  const shape &got = computed.get_shape(), &want = expected.get_shape();
+  difference d;
+  if (got.type != want.type)
+    d.reason = fmt::format("element type is {}, expected {}", to_string(got.type), to_string(want.type));
+  else if (!(got.lens == want.lens))
+    d.reason = fmt::format("shape is {}, expected {}", to_string(shape(got.type, got.lens)),
+                           to_string(shape(want.type, want.lens)));
+  if (d) return d;
+
+  if (is_float(want.type)) {
+    double scale = 0, rtol = allowed.rtol;
+    if (by_value) {
+      rtol = std::fmax(rtol, want.type == dtype::bf16 ? 0x1p-5 : want.type == dtype::f16 ? 0x1p-8 : 0);
+      double squares = 0;
+      std::int64_t count = 0;
+      for (double y : expected.to<double>())
+        if (std::isfinite(y)) squares += y * y, ++count;
+      if (count) scale = std::sqrt(squares / static_cast<double>(count));
+    }
+    return scan<double>(computed, expected, [&](double x, double y) {
+      return close(x, y, allowed.atol + rtol * std::fmax(std::fabs(y), scale));
+    });
+  }
+  const auto same = [](auto x, auto y) { return x == y; };
+  if (is_signed_integer(want.type)) return scan<std::int64_t>(computed, expected, same);
+  return scan<std::uint64_t>(computed, expected, same);
+}
+
+}  // namespace
+
+difference compare(const argument& computed, const argument& expected, const tolerance& allowed) {
+  return compare_floor(computed, expected, allowed, false);
+}
+
+difference compare_by_value(const argument& computed, const argument& expected, const tolerance& allowed) {
+  return compare_floor(computed, expected, allowed, true);
+}
+
+}  // namespace kiln::driver

@@ -1,0 +1,73 @@
+#include "model.hpp"
+
+#include <fmt/format.h>
+
+#include <optional>
+
+#include "debug.hpp"
+#include "kiln/backend/eigen/eigen_target.hpp"
+#include "kiln/backend/reference/reference_target.hpp"
+#include "kiln/onnx/import.hpp"
+#include "progress.hpp"
+#include "statistics.hpp"
+
+namespace kiln::driver {
+
+namespace {
+// Shape arithmetic is about this long at most; longer integer inputs are data.
+constexpr std::int64_t most_known_elements = 64;
+}  // namespace
+
+std::unique_ptr<target> make_target(const std::string& name) {
+  if (name == "reference") return std::make_unique<reference_target>();
+  if (name == "eigen") return std::make_unique<eigen_target>();
+  raise(errc::invalid_argument, fmt::format("no target '{}'; targets: reference, eigen", name));
+}
+
+program import_model(const model_options& o, const named_arguments& known) {
+  onnx::import_options options;
+  options.dimensions = o.dims;
+  for (const auto& [name, lens] : o.shapes) {
+    if (lens.size() > max_rank) raise(errc::limit, fmt::format("--shape {}: more than {} dims", name, max_rank));
+    options.shapes.emplace_back(name, to_dims(lens));
+  }
+  for (const auto& [name, value] : known) {
+    const shape& type = value.get_shape();
+    options.shapes.emplace_back(name, type.lens);
+    if (is_integer(type.type) && value.elements() <= most_known_elements)
+      options.values.emplace_back(name, value.to_literal());
+  }
+  return onnx::read_model(o.model, options).graph;
+}
+
+compile_options compile_options_of(const model_options& o) {
+  compile_options out;
+  out.threads = o.threads;
+  log_passes(out.passes);
+  return out;
+}
+
+compiled_model load_model(const model_options& o, const named_arguments& given) {
+  const std::unique_ptr<target> where = make_target(o.target);
+  const busy_line busy(fmt::format("compiling {}", o.model));
+  const auto load = [&](const named_arguments& known) -> compiled_model {
+    const stopwatch whole;
+    program p = import_model(o, known);
+    log_program("imported", p);
+    const stopwatch rest;
+    executable exe = compile(std::move(p), *where, compile_options_of(o));
+    return {std::move(exe), whole.ms(), rest.ms(), !known.empty()};
+  };
+  std::optional<compiled_model> out;
+  try {
+    out = load({});
+  } catch (const error& e) {
+    if (e.code() != errc::unsupported || given.empty()) throw;
+    out = load(given);
+    fmt::print(stderr, "kiln: note: {} is built for the given inputs alone: {}\n", o.model, e.message());
+  }
+  log_executable(out->exe);
+  return std::move(*out);
+}
+
+}  // namespace kiln::driver

@@ -1,0 +1,32 @@
+#pragma once
+#include <memory>
+
+#include "inputs.hpp"
+#include "kiln/runtime/executable.hpp"
+#include "options.hpp"
+
+namespace kiln::driver {
+
+/// A model imported and compiled, and how long that took.
+struct compiled_model {
+  executable exe;
+  double load_ms = 0;             ///< file opened to executable ready
+  double compile_ms = 0;          ///< the part of it after parsing
+  bool built_for_values = false;  ///< right only for the inputs it was given
+};
+
+/// The target by name: "reference" or "eigen". Another name is an `invalid_argument` error.
+std::unique_ptr<target> make_target(const std::string& name);
+
+/// Reads the model with --dim and --shape applied. With `known` tensors the program is built for their extents, and for
+/// the values of the small integer ones.
+program import_model(const model_options& o, const named_arguments& known = {});
+
+/// Compile options from the command line, with the logging that KILN_DEBUG asks for.
+compile_options compile_options_of(const model_options& o);
+
+/// Imports and compiles. A model that can't be built for any inputs, because its shapes hang on the values of some, is
+/// built for the given ones.
+compiled_model load_model(const model_options& o, const named_arguments& given = {});
+
+}  // namespace kiln::driver

@@ -1,0 +1,158 @@
+#include "npy.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <optional>
+
+#include "files.hpp"
+
+namespace kiln::driver {
+
+namespace {
+
+[[noreturn]] void bad(const char* what) { raise(errc::malformed, fmt::format(".npy: {}", what)); }
+
+// The header is a Python dict literal; only its three keys are read.
+class header {
+ public:
+  explicit header(std::string_view s) : rest_(s) {
+    expect('{');
+    while (!take('}')) {
+      const std::string_view key = quoted();
+      expect(':');
+      if (key == "descr") {
+        skip_blanks();
+        if (rest_.starts_with("[")) raise(errc::unsupported, ".npy: records are not tensors");
+        descr = quoted();
+      } else if (key == "fortran_order") {
+        fortran_order = boolean();
+      } else if (key == "shape") {
+        tuple();
+      } else {
+        bad("the header has an unknown key");
+      }
+      take(',');
+    }
+    if (descr.empty() || !fortran_order || !has_shape) bad("the header lacks descr, fortran_order or shape");
+  }
+  std::string_view descr;
+  std::optional<bool> fortran_order;
+  ints shape;
+  bool has_shape = false;
+
+ private:
+  void skip_blanks() { rest_.remove_prefix(std::min(rest_.find_first_not_of(" \t\n\r"), rest_.size())); }
+  bool take(char c) {
+    skip_blanks();
+    if (rest_.empty() || rest_.front() != c) return false;
+    rest_.remove_prefix(1);
+    return true;
+  }
+  void expect(char c) {
+    if (!take(c)) bad("the header is not a dict of descr, fortran_order and shape");
+  }
+  std::string_view quoted() {
+    skip_blanks();
+    if (rest_.empty() || (rest_.front() != '\'' && rest_.front() != '"')) bad("the header lacks a quoted text");
+    const std::size_t end = rest_.find(rest_.front(), 1);
+    if (end == rest_.npos) bad("a text in the header does not end");
+    const std::string_view out = rest_.substr(1, end - 1);
+    rest_.remove_prefix(end + 1);
+    return out;
+  }
+  bool boolean() {
+    skip_blanks();
+    for (const bool value : {true, false})
+      if (const std::string_view word = value ? "True" : "False"; rest_.starts_with(word)) {
+        rest_.remove_prefix(word.size());
+        return value;
+      }
+    bad("fortran_order is neither True nor False");
+  }
+  void tuple() {
+    has_shape = true;
+    expect('(');
+    while (!take(')')) {
+      skip_blanks();
+      std::int64_t n = -1;
+      const auto [end, code] = std::from_chars(rest_.data(), rest_.data() + rest_.size(), n);
+      if (code != std::errc() || n < 0) bad("an extent is not a number");
+      if (shape.size() == max_rank) raise(errc::limit, fmt::format(".npy: more than {} dims", max_rank));
+      shape.push_back(n);
+      rest_.remove_prefix(static_cast<std::size_t>(end - rest_.data()));
+      take(',');
+    }
+  }
+  std::string_view rest_;
+};
+
+dtype type_of(std::string_view descr) {
+  constexpr std::pair<std::string_view, dtype> known[] = {
+      {"f8", dtype::f64}, {"f4", dtype::f32}, {"f2", dtype::f16}, {"i1", dtype::i8},
+      {"i2", dtype::i16}, {"i4", dtype::i32}, {"i8", dtype::i64}, {"u1", dtype::u8},
+      {"u2", dtype::u16}, {"u4", dtype::u32}, {"u8", dtype::u64}, {"b1", dtype::boolean}};
+  for (const auto& [name, type] : known)
+    if (descr == name) return type;
+  raise(errc::unsupported, fmt::format(".npy: element type '{}'", descr));
+}
+
+}  // namespace
+
+argument parse_npy(std::span<const std::byte> bytes) {
+  const auto at = [&](std::size_t i) { return static_cast<std::size_t>(bytes[i]); };
+  constexpr std::string_view magic = "\x93NUMPY";
+  if (bytes.size() < 10 || std::memcmp(bytes.data(), magic.data(), magic.size()) != 0) bad("not a NumPy file");
+  const bool wide = at(6) >= 2;
+  const std::size_t start = wide ? 12 : 10;
+  if (bytes.size() < start) bad("the file ends within the header");
+  std::size_t length = at(8) | at(9) << 8;
+  if (wide) length |= at(10) << 16 | at(11) << 24;
+  if (length > bytes.size() - start) bad("the file ends within the header");
+  const header h({reinterpret_cast<const char*>(bytes.data()) + start, length});
+  const std::span<const std::byte> data = bytes.subspan(start + length);
+
+  std::string_view descr = h.descr;
+  char order = '|';
+  if (descr.size() == 3) order = descr.front(), descr.remove_prefix(1);
+  if (order != '|' && order != '<' && order != '>' && order != '=') bad("unknown byte order");
+  const dtype type = type_of(descr);
+  const std::size_t width = size_of(type);
+
+  // Counted without overflow, so that a hostile header can't ask for more than the file holds.
+  std::size_t count = 1;
+  const bool none = std::find(h.shape.begin(), h.shape.end(), 0) != h.shape.end();
+  for (std::int64_t n : h.shape) {
+    if (none) break;
+    if (count > data.size() / static_cast<std::size_t>(n)) bad("the file ends within the data");
+    count *= static_cast<std::size_t>(n);
+  }
+  if (none) count = 0;
+  if (count * width != data.size()) bad("the data has another size than the header says");
+
+  small_vector<std::byte> native(data.size());
+  std::copy(data.begin(), data.end(), native.data());
+  if (order == '>')
+    for (std::size_t i = 0; i < count; ++i) std::reverse(native.data() + i * width, native.data() + (i + 1) * width);
+  if (type == dtype::boolean)
+    for (std::byte& b : native) b = b == std::byte{0} ? std::byte{0} : std::byte{1};
+
+  shape s(type, to_dims({h.shape.data(), h.shape.size()}));
+  if (*h.fortran_order) {
+    s.strides = s.lens;
+    dimension step = 1;
+    for (std::size_t i = 0; i < s.lens.size(); ++i) s.strides[i] = step, step *= s.lens[i];
+  }
+  return argument(s, native.data()).copy();
+}
+
+argument read_npy(const std::string& path) {
+  try {
+    return parse_npy(read_file(path));
+  } catch (error& e) {
+    throw e.at_source(path);
+  }
+}
+
+}  // namespace kiln::driver

@@ -1,0 +1,16 @@
+#pragma once
+#include <span>
+#include <string>
+
+#include "kiln/core/argument.hpp"
+
+namespace kiln::driver {
+
+/// Parses NumPy's .npy format, versions 1 to 3 (NEP 1): numbers and bools of either byte order and memory order.
+/// Errors: `malformed`, `unsupported` for other element types, `limit` beyond kiln's rank.
+argument parse_npy(std::span<const std::byte> bytes);
+
+/// Reads a .npy file; errors name it. Errors beside those of `parse_npy`: `not_found`, `io`.
+argument read_npy(const std::string& path);
+
+}  // namespace kiln::driver

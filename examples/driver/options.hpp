@@ -1,0 +1,59 @@
+#pragma once
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace kiln::driver {
+
+/// What every verb that compiles a model takes.
+struct model_options {
+  std::string model;                                                      ///< path of an ONNX file
+  std::string target = "eigen";                                           ///< reference or eigen
+  unsigned threads = 0;                                                   ///< 0: one for each processor
+  std::vector<std::pair<std::string, std::int64_t>> dims;                 ///< --dim NAME=N
+  std::vector<std::pair<std::string, std::vector<std::int64_t>>> shapes;  ///< --shape INPUT=1,3,224,224
+  std::vector<std::pair<std::string, std::string>> inputs;                ///< --input NAME=FILE
+  std::uint64_t seed = 1;                                                 ///< of the random inputs
+  bool json = false;
+};
+
+/// When two numbers count as equal: |x - y| <= atol + rtol * |y|, y being the expected one.
+struct tolerance {
+  double rtol = 1e-3;
+  double atol = 1e-7;
+};
+
+struct run_command : model_options {
+  std::string output_dir;  ///< empty: nothing is written
+};
+
+struct test_command : model_options {
+  std::vector<std::string> folders;
+  tolerance allowed;
+  std::string save;            ///< --save OUT; empty: nothing is written
+  double timeout_seconds = 0;  ///< of one case; 0: none
+};
+
+struct perf_command : model_options {
+  double budget_ms = 1500;
+  bool per_kernel = false;
+};
+
+struct show_command : model_options {
+  std::string svg;  ///< --svg FILE; empty: nothing is written
+};
+
+struct verify_command : model_options {
+  tolerance allowed;
+};
+
+// Verbs return the program's exit status (0 fine, 1 a comparison failed) and throw for bad input (status 2).
+int run(const run_command& c);
+int test(const test_command& c);
+int perf(const perf_command& c);
+int show(const show_command& c);
+int verify(const verify_command& c);
+int ops(bool json);
+
+}  // namespace kiln::driver

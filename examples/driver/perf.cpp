@@ -1,0 +1,126 @@
+#include <fmt/format.h>
+
+#include <cmath>
+
+#include "json.hpp"
+#include "kiln/runtime/thread_pool.hpp"
+#include "model.hpp"
+#include "progress.hpp"
+#include "statistics.hpp"
+
+namespace kiln::driver {
+
+namespace {
+
+constexpr std::size_t least_runs = 5, warm_up_runs = 2;
+constexpr double warm_up_share = 0.15;  // of the budget, before it
+
+// Repeats until both the time and the number of runs are reached; milliseconds of each run.
+template <class F>
+std::vector<double> repeat(double budget_ms, std::size_t least, F&& once) {
+  std::vector<double> times;
+  const stopwatch all;
+  while (times.size() < least || all.ms() < budget_ms) {
+    const stopwatch one;
+    once();
+    times.push_back(one.ms());
+  }
+  return times;
+}
+
+// What a step does in one run, and how long it takes.
+struct step_cost {
+  double ms = 0, flops = 0, bytes = 0;
+  double gflops() const { return ms > 0 ? flops / (ms * 1e6) : 0; }
+  double gbytes() const { return ms > 0 ? bytes / (ms * 1e6) : 0; }
+};
+
+// An amount under the run's sizes; 0 where it hangs on a size that only a run of the step knows.
+double amount(dimension d, const bindings& symbols) {
+  small_vector<dimension> needed;
+  collect_symbols(d, needed);
+  for (dimension s : needed)
+    if (!symbols.find(s)) return 0;
+  return static_cast<double>(symbols.evaluate(d));
+}
+
+std::vector<step_cost> measure_steps(const executable& exe, workspace& w, const prepared_inputs& in,
+                                     std::vector<argument>& outputs, double budget_ms) {
+  const std::vector<step_info>& steps = exe.report().steps;
+  std::vector<std::vector<double>> times(steps.size());
+  run_options options;
+  options.profile = [&](std::size_t step, double seconds) { times.at(step).push_back(seconds * 1e3); };
+  repeat(budget_ms, least_runs, [&] { exe.run(w, in.arguments, outputs, options); });
+  std::vector<step_cost> out;
+  for (std::size_t i = 0; i < steps.size(); ++i)
+    out.push_back({summarise(std::move(times[i])).median, amount(steps[i].flops, in.symbols),
+                   amount(steps[i].bytes, in.symbols)});
+  return out;
+}
+
+json json_of(const std::vector<step_info>& steps, const std::vector<step_cost>& costs) {
+  json out = json::array();
+  for (std::size_t i = 0; i < steps.size(); ++i)
+    out.push_back({{"kernel", steps[i].kernel},
+                   {"instruction", steps[i].instruction},
+                   {"ms", costs[i].ms},
+                   {"gflops", costs[i].gflops()},
+                   {"gb_s", costs[i].gbytes()},
+                   {"fallback", steps[i].fallback}});
+  return out;
+}
+
+void print_steps(const std::vector<step_info>& steps, const std::vector<step_cost>& costs) {
+  double total = 0;
+  for (const step_cost& c : costs) total += c.ms;
+  fmt::print("{:>10} {:>6} {:>9} {:>8}  {}\n", "ms", "%", "GFLOP/s", "GB/s", "kernel");
+  for (std::size_t i = 0; i < steps.size(); ++i)
+    fmt::print("{:10.4f} {:6.1f} {:9.1f} {:8.1f}  {}{} {}\n", costs[i].ms, total > 0 ? 100 * costs[i].ms / total : 0,
+               costs[i].gflops(), costs[i].gbytes(), steps[i].kernel, steps[i].fallback ? " (reference)" : "",
+               steps[i].instruction);
+  fmt::print("{:10.4f} {:6.1f} {:>9} {:>8}  all {} steps\n", total, 100.0, "", "", steps.size());
+}
+
+}  // namespace
+
+int perf(const perf_command& c) {
+  const named_arguments given = read_inputs(c);
+  const compiled_model model = load_model(c, given);
+  const executable& exe = model.exe;
+  const prepared_inputs in = prepare_inputs(exe.inputs(), given, c);
+  std::vector<argument> outputs;
+  for (const shape& s : exe.output_shapes(in.shapes())) outputs.emplace_back(s);
+  workspace w = exe.make_workspace();
+
+  double first_ms = 0;
+  std::vector<double> times;
+  std::vector<step_cost> costs;
+  {
+    const busy_line busy(fmt::format("timing {}", c.model));
+    const auto once = [&] { exe.run(w, in.arguments, outputs); };
+    first_ms = repeat(0, 1, once).front();
+    repeat(c.budget_ms * warm_up_share, warm_up_runs, once);
+    times = repeat(c.budget_ms, least_runs, once);
+  }
+  const std::size_t peak = peak_resident_bytes();
+  if (c.per_kernel) costs = measure_steps(exe, w, in, outputs, c.budget_ms);
+
+  const statistics s = summarise(times);
+  if (c.json) {
+    json out = {
+        {"model", c.model},     {"target", c.target}, {"threads", exe.pool().size()}, {"median_ms", s.median},
+        {"min_ms", s.min},      {"p95_ms", s.p95},    {"load_ms", model.load_ms},     {"compile_ms", model.compile_ms},
+        {"first_ms", first_ms}, {"peak_bytes", peak}, {"runs", times.size()},         {"workspace_bytes", w.bytes()}};
+    if (c.per_kernel) out["steps"] = json_of(exe.report().steps, costs);
+    print_json(out);
+    return 0;
+  }
+  if (c.per_kernel) print_steps(exe.report().steps, costs);
+  fmt::print("median_ms {:.4f}\nmin_ms {:.4f}\np95_ms {:.4f}\n", s.median, s.min, s.p95);
+  fmt::print("load_ms {:.2f}\ncompile_ms {:.2f}\nfirst_ms {:.3f}\npeak_bytes {}\n", model.load_ms, model.compile_ms,
+             first_ms, peak);
+  fmt::print("runs {} on {} threads\n", times.size(), exe.pool().size());
+  return 0;
+}
+
+}  // namespace kiln::driver

@@ -1,0 +1,79 @@
+#include "report.hpp"
+
+#include <fmt/format.h>
+
+#include "kiln/graph/print.hpp"
+
+namespace kiln::driver {
+
+namespace {
+
+std::string joined(const std::vector<shape>& all) {
+  std::string out;
+  for (const shape& s : all) out += (out.empty() ? "" : ", ") + to_string(s);
+  return out;
+}
+
+const char* mark(const step_info& s) { return s.copy ? " [copy]" : s.fallback ? " [reference]" : ""; }
+
+}  // namespace
+
+std::string graph_text(const program& p) { return print(p).str(); }
+
+std::string plan_text(const compile_report& r) {
+  std::string out;
+  for (std::size_t i = 0; i < r.steps.size(); ++i) {
+    const step_info& s = r.steps[i];
+    out += fmt::format("{:4} {}{}: ({}) -> ({}) from {}\n", i, s.kernel, mark(s), joined(s.inputs), joined(s.outputs),
+                       s.instruction);
+  }
+  return out;
+}
+
+std::string report_text(const compile_report& r) {
+  std::string out;
+  for (const pass_note& note : r.passes) {
+    if (!note.changed() && note.remarks.empty()) continue;
+    out += fmt::format("{}:", note.pass);
+    for (const auto& e : note.counts.entries) out += fmt::format(" {} {}x", e.name, e.count);
+    out += '\n';
+    for (const text& remark : note.remarks) out += fmt::format("  {}\n", remark.view());
+  }
+  for (const std::string& remark : r.remarks) out += remark + "\n";
+  std::size_t copies = 0, fallbacks = 0;
+  for (const step_info& s : r.steps) copies += s.copy, fallbacks += s.fallback;
+  out += fmt::format("{} kernels, {} of them copies, {} by the reference computation\n", r.steps.size(), copies,
+                     fallbacks);
+  out += fmt::format("{} bytes of constants as they are, {} packed\n", r.constant_bytes, r.packed_bytes);
+  return out + fmt::format("passes {:.1f} ms, plan and packing {:.1f} ms\n", r.optimise_ms, r.plan_ms);
+}
+
+json plan_json(const compile_report& r) {
+  json out = json::array();
+  for (const step_info& s : r.steps) {
+    json inputs = json::array(), outputs = json::array();
+    for (const shape& i : s.inputs) inputs.push_back(json_of(i));
+    for (const shape& o : s.outputs) outputs.push_back(json_of(o));
+    out.push_back({{"kernel", s.kernel},
+                   {"instruction", s.instruction},
+                   {"copy", s.copy},
+                   {"fallback", s.fallback},
+                   {"inputs", inputs},
+                   {"outputs", outputs},
+                   {"packed_bytes", s.packed_bytes}});
+  }
+  return out;
+}
+
+json passes_json(const compile_report& r) {
+  json out = json::array();
+  for (const pass_note& note : r.passes) {
+    json counts = json::object(), remarks = json::array();
+    for (const auto& e : note.counts.entries) counts[std::string(e.name)] = e.count;
+    for (const text& remark : note.remarks) remarks.push_back(remark.str());
+    out.push_back({{"pass", note.pass}, {"applied", counts}, {"remarks", remarks}});
+  }
+  return out;
+}
+
+}  // namespace kiln::driver

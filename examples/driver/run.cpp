@@ -1,0 +1,80 @@
+#include <fmt/format.h>
+
+#include "debug.hpp"
+#include "files.hpp"
+#include "json.hpp"
+#include "kiln/onnx/tensor.hpp"
+#include "model.hpp"
+#include "progress.hpp"
+#include "statistics.hpp"
+
+namespace kiln::driver {
+
+namespace {
+
+// Type, extents and the first values of a tensor.
+std::string summary(const argument& a) {
+  constexpr std::int64_t shown = 8;
+  std::string values;
+  const std::int64_t n = a.elements();
+  const argument dense = a.contiguous();
+  for (std::int64_t i = 0; i < std::min(n, shown); ++i) {
+    const std::byte* at = dense.data() + static_cast<std::size_t>(i) * size_of(a.get_shape().type);
+    if (i) values += ", ";
+    visit_compute(a.get_shape().type, [&]<class T>(type_tag<T>) {
+      T v{};
+      decode(a.get_shape().type, at, &v, 1);
+      values += fmt::format("{}", v);
+    });
+  }
+  return fmt::format("{} {{{}{}}}", to_string(shape(a.get_shape().type, a.get_shape().lens)), values,
+                     n > shown ? ", ..." : "");
+}
+
+}  // namespace
+
+int run(const run_command& c) {
+  const named_arguments given = read_inputs(c);
+  const compiled_model model = load_model(c, given);
+  const executable& exe = model.exe;
+  const prepared_inputs in = prepare_inputs(exe.inputs(), given, c);
+
+  std::vector<argument> outputs;
+  double run_ms = 0;
+  {
+    const busy_line busy("running");
+    for (const shape& s : exe.output_shapes(in.shapes())) outputs.emplace_back(s);
+    workspace w = exe.make_workspace();
+    run_options options;
+    log_steps(exe, options);
+    const stopwatch clock;
+    exe.run(w, in.arguments, outputs, options);
+    run_ms = clock.ms();
+  }
+
+  json listed = json::array();
+  file_group files;
+  if (!c.output_dir.empty()) make_folder(c.output_dir);
+  for (std::size_t k = 0; k < outputs.size(); ++k) {
+    const port& p = exe.outputs()[k];
+    json entry = {{"name", p.name}};
+    entry.update(json_of(shape(outputs[k].get_shape().type, outputs[k].get_shape().lens)));
+    if (!c.output_dir.empty()) {
+      const std::filesystem::path path = std::filesystem::path(c.output_dir) / fmt::format("output_{}.pb", k);
+      files.add(path, [&](const std::string& name) { onnx::write_tensor(name, outputs[k], p.name); });
+      entry["file"] = path.string();
+    }
+    listed.push_back(std::move(entry));
+  }
+  files.commit();
+
+  if (c.json) {
+    print_json({{"model", c.model}, {"target", c.target}, {"run_ms", run_ms}, {"outputs", listed}});
+  } else {
+    for (std::size_t k = 0; k < outputs.size(); ++k)
+      fmt::print("{} = {}\n", exe.outputs()[k].name, summary(outputs[k]));
+  }
+  return 0;
+}
+
+}  // namespace kiln::driver

@@ -1,0 +1,46 @@
+#include <fmt/format.h>
+
+#include "debug.hpp"
+#include "files.hpp"
+#include "kiln/graph/picture.hpp"
+#include "model.hpp"
+#include "progress.hpp"
+#include "report.hpp"
+
+namespace kiln::driver {
+
+int show(const show_command& c) {
+  const std::unique_ptr<target> where = make_target(c.target);
+  program p = import_model(c);
+  const std::string before = graph_text(p);
+  log_program("imported", p);
+  const executable exe = [&] {
+    const busy_line busy(fmt::format("compiling {}", c.model));
+    return compile(std::move(p), *where, compile_options_of(c));
+  }();
+  log_executable(exe);
+  const compile_report& r = exe.report();
+  if (!c.svg.empty()) write_file(c.svg, picture_svg(exe.optimised()));
+  if (c.json) {
+    print_json({{"model", c.model},
+                {"target", c.target},
+                {"inputs", json_of(exe.inputs())},
+                {"outputs", json_of(exe.outputs())},
+                {"kernels", r.steps.size()},
+                {"steps", plan_json(r)},
+                {"passes", passes_json(r)},
+                {"remarks", r.remarks},
+                {"constant_bytes", r.constant_bytes},
+                {"packed_bytes", r.packed_bytes},
+                {"optimise_ms", r.optimise_ms},
+                {"plan_ms", r.plan_ms},
+                {"before", before},
+                {"after", graph_text(exe.optimised())}});
+    return 0;
+  }
+  fmt::print("== imported\n{}\n== optimised\n{}\n", before, graph_text(exe.optimised()));
+  fmt::print("== plan for {}\n{}\n== report\n{}", c.target, plan_text(r), report_text(r));
+  return 0;
+}
+
+}  // namespace kiln::driver

@@ -1,0 +1,138 @@
+#include <fmt/format.h>
+
+#include <optional>
+
+#include "compare.hpp"
+#include "debug.hpp"
+#include "json.hpp"
+#include "model.hpp"
+#include "progress.hpp"
+
+namespace kiln::driver {
+
+namespace {
+
+// What a program gives on a target with no further pass.
+executable compile_as_is(const program& p, const std::string& target, const verify_command& c) {
+  compile_options options;
+  options.threads = c.threads;
+  options.passes.simplify = options.passes.fuse = false;
+  return compile(p, *make_target(target), options);
+}
+
+argument view_of(const tensor& t) {
+  return argument(shape(t.type, to_dims({t.lens.data(), t.lens.size()}), to_dims({t.strides.data(), t.strides.size()})),
+                  t.data);
+}
+
+// Calls `see(step, results)` for each step that is no copy of the plan's own.
+template <class F>
+void run_seeing(const executable& exe, const std::vector<argument>& inputs, F see) {
+  std::vector<shape> given;
+  for (const argument& a : inputs) given.push_back(a.get_shape());
+  std::vector<argument> outputs;
+  for (const shape& s : exe.output_shapes(given)) outputs.emplace_back(s);
+  workspace w = exe.make_workspace();
+  run_options options;
+  options.observe = [&](std::size_t step, std::span<const tensor> results) {
+    if (!exe.report().steps.at(step).copy) see(exe.report().steps[step], results);
+  };
+  exe.run(w, inputs, outputs, options);
+}
+
+// The first step of the optimised program whose results the target computes otherwise than the reference does.
+std::optional<std::string> find_step(const program& optimised, const std::vector<argument>& inputs,
+                                     const verify_command& c) {
+  std::vector<std::vector<argument>> expected;
+  run_seeing(compile_as_is(optimised, "reference", c), inputs, [&](const step_info&, std::span<const tensor> results) {
+    auto& kept = expected.emplace_back();
+    for (const tensor& t : results) kept.push_back(view_of(t).copy());
+  });
+  std::optional<std::string> found;
+  std::size_t at = 0;
+  run_seeing(compile_as_is(optimised, c.target, c), inputs, [&](const step_info& s, std::span<const tensor> results) {
+    if (found || at == expected.size()) return;
+    const auto& kept = expected[at++];
+    for (std::size_t k = 0; k < std::min(kept.size(), results.size()) && !found; ++k)
+      if (const difference d = compare_by_value(view_of(results[k]), kept[k], c.allowed))
+        found = fmt::format("step {} {} from {}: {}", at - 1, s.kernel, s.instruction, d.reason);
+  });
+  return found;
+}
+
+// The first pass behind which the reference gives other outputs than before any pass.
+std::optional<std::string> find_pass(const program& imported, const std::vector<argument>& inputs,
+                                     const std::vector<argument>& expected, const verify_command& c) {
+  struct context {
+    const std::vector<argument>& inputs;
+    const std::vector<argument>& expected;
+    const verify_command& command;
+    std::optional<std::string> found;
+  } seen{inputs, expected, c, {}};
+  pass_options passes;
+  passes.observer = {[](void* context_, const pass_note& note, const program& after) {
+                       auto& s = *static_cast<context*>(context_);
+                       if (s.found || !note.changed()) return;
+                       const auto outputs = compile_as_is(after, "reference", s.command).run(s.inputs);
+                       for (std::size_t k = 0; k < outputs.size() && !s.found; ++k)
+                         if (const difference d = compare_by_value(outputs[k], s.expected[k], s.command.allowed))
+                           s.found = fmt::format("pass {}: output {}: {}", note.pass, k, d.reason);
+                     },
+                     &seen};
+  program p = imported;
+  optimise(p, passes);
+  return seen.found;
+}
+
+}  // namespace
+
+int verify(const verify_command& c) {
+  const named_arguments given = read_inputs(c);
+  const std::unique_ptr<target> where = make_target(c.target);
+  const program imported = import_model(c);
+  log_program("imported", imported);
+  program optimised = imported;
+  compile_options options = compile_options_of(c);
+  if (!where->fuses()) options.passes.fuse = false;
+  optimise(optimised, options.passes);
+
+  json listed = json::array();
+  std::vector<argument> arguments, expected;
+  bool equal = true;
+  std::string lines;
+  {
+    const busy_line busy(fmt::format("running {} and the reference", c.target));
+    const executable reference = compile_as_is(imported, "reference", c);
+    const executable tested = compile_as_is(optimised, c.target, c);
+    log_executable(tested);
+    arguments = prepare_inputs(reference.inputs(), given, c).arguments;
+    expected = reference.run(arguments);
+    const std::vector<argument> computed = tested.run(arguments);
+    for (std::size_t k = 0; k < expected.size(); ++k) {
+      const difference d = compare_by_value(computed[k], expected[k], c.allowed);
+      equal = equal && !d;
+      const std::string& name = reference.outputs()[k].name;
+      lines += fmt::format("{} {}: {}\n", d ? "differs" : "equal  ", name,
+                           d ? d.reason : fmt::format("greatest difference {:.3g}", d.worst));
+      listed.push_back({{"name", name}, {"equal", !d}, {"worst", json_of(d.worst)}, {"reason", d.reason}});
+    }
+  }
+  std::optional<std::string> first;
+  if (!equal) {
+    const busy_line busy("looking for the first difference");
+    first = find_step(optimised, arguments, c);
+    if (!first) first = find_pass(imported, arguments, expected, c);
+    if (!first) first = "no single step or pass: small differences add up";
+  }
+  if (c.json) {
+    json out = {{"model", c.model}, {"target", c.target}, {"equal", equal}, {"outputs", listed}};
+    if (first) out["first_difference"] = *first;
+    print_json(out);
+  } else {
+    fmt::print("{}", lines);
+    if (first) fmt::print("first difference: {}\n", *first);
+  }
+  return equal ? 0 : 1;
+}
+
+}  // namespace kiln::driver

@@ -1,0 +1,13 @@
+#pragma once
+#include "kiln/runtime/kernel.hpp"
+
+namespace kiln {
+
+/// The CPU: kernels compiled for several instruction-set levels, of which the dynamic loader picks one.
+class eigen_target final : public target {
+ public:
+  std::string_view name() const override { return "eigen"; }
+  std::unique_ptr<kernel> make_kernel(const kernel_request& request) const override;
+};
+
+}  // namespace kiln

@@ -1,0 +1,52 @@
+#pragma once
+#include <optional>
+
+#include "kiln/backend/eigen/tile_program.hpp"
+
+namespace kiln::eigen {
+
+/// A contraction taken apart: the product itself and the pointwise ops behind it.
+struct product_body {
+  operation product;                    ///< a contraction
+  std::size_t operands[2] = {0, 1};     ///< which inputs of the instruction the product reads
+  std::vector<std::size_t> extra;       ///< inputs that only the tail reads; the tail's parameters 1, 2, …
+  std::unique_ptr<tile_program> tail;   ///< parameter 0 is the product; null when nothing follows
+};
+
+/// Takes a contraction, bare or fused with its pointwise users, apart. Empty where the body has another form.
+std::optional<product_body> split_product(const program& whole, const basic_instruction<operation>& ins);
+
+/// Applies a tail to finished tiles of a product, in place. The last `inner` dims of the result are the columns, the
+/// ones before are the rows, counted row-major.
+class epilogue {
+ public:
+  epilogue(const product_body& body, std::span<const tensor> inputs, const tensor& out, std::size_t inner);
+  /// Whether every operand has one step along the columns and the tail's tiles are small enough for the stack;
+  /// otherwise the tail runs on its own behind the product.
+  bool fits() const { return fits_; }
+  /// Finishes `rows` rows from `row0` at columns [col0, col0 + cols); the product's row r is at c + r * c_row.
+  void apply(std::int64_t row0, std::int64_t rows, std::int64_t col0, std::int64_t cols, float* c,
+             std::ptrdiff_t c_row) const;
+
+ private:
+  struct operand {
+    std::byte* data = nullptr;
+    std::int64_t width = 4;  // bytes of an element
+    ints steps;              // along the row dims
+    std::int64_t step = 0;   // along the columns
+  };
+  static constexpr std::int64_t most_columns = 128;
+  static constexpr std::size_t stack_bytes = 24 * 1024;
+  const tile_program* tail_;
+  inline_vector<operand, 40> operands_;
+  ints row_lens_;
+  bool fits_ = true;
+};
+
+/// Runs a tail over whole tensors, in place on `out`.
+void run_tail(const product_body& body, std::span<const tensor> inputs, const tensor& out, std::span<std::byte> scratch,
+              thread_pool& pool);
+std::size_t tail_scratch_bytes(const product_body& body, std::span<const tensor> inputs, const tensor& out,
+                               unsigned threads);
+
+}  // namespace kiln::eigen

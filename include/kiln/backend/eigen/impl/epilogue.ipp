@@ -1,0 +1,137 @@
+#include "kiln/backend/eigen/epilogue.hpp"
+
+#include <algorithm>
+
+#include "kiln/backend/eigen/rows.hpp"
+
+namespace kiln::eigen {
+
+std::optional<product_body> split_product(const program& whole, const basic_instruction<operation>& ins) {
+  product_body out;
+  if (ins.op.kind() == op_kind::contraction) {
+    out.product = ins.op;
+    return out;
+  }
+  const auto* fused = ins.op.get_if<op::fused>();
+  if (!fused || fused->kind != fusion::contraction) return std::nullopt;
+  const module_graph& body = whole.module(fused->body);
+  std::uint32_t product = 0xffff'ffff;
+  std::vector<std::size_t> index(body.size(), 0);
+  std::size_t parameters = 0;
+  for (std::uint32_t i = 0; i < body.size(); ++i) {
+    if (body[i].kind == instruction_kind::parameter) index[i] = parameters++;
+    else if (body[i].kind == instruction_kind::op && body[i].op.kind() == op_kind::contraction) {
+      if (product != 0xffff'ffff) return std::nullopt;
+      product = i;
+    }
+  }
+  if (product == 0xffff'ffff || body.outputs.size() != 1) return std::nullopt;
+  out.product = body[product].op;
+  for (std::size_t k = 0; k < 2; ++k) {
+    const value_id v = body[product].inputs[k];
+    if (body[v.instruction].kind != instruction_kind::parameter) return std::nullopt;
+    out.operands[k] = index[v.instruction];
+  }
+  // the tail as a body of its own: the product becomes parameter 0
+  module_graph tail;
+  std::vector<value_id> of(body.size());
+  of[product] = tail.add_parameter("product", body[product].results[0]);
+  for (std::uint32_t i = 0; i < body.size(); ++i) {
+    if (i == product) continue;
+    if (body[i].kind == instruction_kind::literal) {
+      of[i] = tail.add_literal(body[i].constant);
+      continue;
+    }
+    if (body[i].kind == instruction_kind::parameter) {
+      bool read = false;
+      for (std::uint32_t u = 0; u < body.size(); ++u)
+        for (value_id v : body[u].inputs) read = read || (u != product && v.instruction == i);
+      if (!read) continue;
+      of[i] = tail.add_parameter(body[i].name, body[i].results[0]);
+      out.extra.push_back(index[i]);
+      continue;
+    }
+    small_vector<value_id> inputs;
+    for (value_id v : body[i].inputs) inputs.push_back(of[v.instruction]);
+    of[i] = tail.add_with_shapes(body[i].op, inputs, body[i].results);
+  }
+  tail.outputs.push_back(of[body.outputs[0].instruction]);
+  if (body.outputs[0].instruction != product) out.tail = std::make_unique<tile_program>(tail);
+  return out;
+}
+
+epilogue::epilogue(const product_body& body, std::span<const tensor> inputs, const tensor& out, std::size_t inner)
+    : tail_(body.tail.get()) {
+  const std::size_t rank = out.rank(), outer = rank - inner;
+  for (std::size_t d = 0; d < outer; ++d) row_lens_.push_back(out.lens[d]);
+  if (!tail_) return;
+  fits_ = out.type == dtype::f32 && tail_->scratch_bytes(most_columns) <= stack_bytes;
+  for (std::size_t i : body.extra) {
+    const tensor& t = inputs[i];
+    operand o;
+    o.data = t.data;
+    o.width = static_cast<std::int64_t>(size_of(t.type));
+    for (std::size_t d = 0; d < outer; ++d) o.steps.push_back(t.strides[d]);
+    // the columns' dims join into one when each step is the next one's times its extent
+    std::int64_t step = 0, joined = 1;
+    for (std::size_t d = rank; d-- > outer;) {
+      if (out.lens[d] == 1) continue;
+      if (joined == 1) step = t.strides[d];
+      else if (t.strides[d] != step * joined) fits_ = false;
+      joined *= out.lens[d];
+    }
+    o.step = step;
+    operands_.push_back(o);
+  }
+}
+
+void epilogue::apply(std::int64_t row0, std::int64_t rows, std::int64_t col0, std::int64_t cols, float* c,
+                     std::ptrdiff_t c_row) const {
+  alignas(64) std::byte scratch[stack_bytes];
+  tile_program::cursor cursor(*tail_, scratch, std::min(most_columns, cols));
+  for (std::int64_t r = 0; r < rows; ++r) {
+    ints at = row_lens_;
+    std::int64_t rest = row0 + r;
+    for (std::size_t d = at.size(); d-- > 0;) {
+      at[d] = rest % row_lens_[d];
+      rest /= row_lens_[d];
+    }
+    for (std::size_t k = 0; k < operands_.size(); ++k) {
+      const operand& o = operands_[k];
+      std::int64_t offset = col0 * o.step;
+      for (std::size_t d = 0; d < at.size(); ++d) offset += at[d] * o.steps[d];
+      cursor.parameter(k + 1) = {o.data + offset * o.width, o.step};
+    }
+    for (std::int64_t from = 0; from < cols; from += most_columns) {
+      const std::int64_t count = std::min(most_columns, cols - from);
+      auto* at_c = reinterpret_cast<std::byte*>(c + r * c_row + from);
+      cursor.parameter(0) = {at_c, 1};
+      cursor.result(0) = {at_c, 1};
+      cursor.run(0, 0, count);
+      for (std::size_t k = 0; k < operands_.size(); ++k)
+        cursor.parameter(k + 1).at += count * operands_[k].step * operands_[k].width;
+    }
+  }
+}
+
+namespace {
+inline_vector<tensor, 40> tail_operands(const product_body& body, std::span<const tensor> inputs, const tensor& out) {
+  inline_vector<tensor, 40> in;
+  in.push_back(out);
+  for (std::size_t i : body.extra) in.push_back(inputs[i]);
+  return in;
+}
+}  // namespace
+
+void run_tail(const product_body& body, std::span<const tensor> inputs, const tensor& out, std::span<std::byte> scratch,
+              thread_pool& pool) {
+  const auto in = tail_operands(body, inputs, out);
+  run_rows(*body.tail, {in, std::span(&out, 1), scratch, &pool, nullptr});
+}
+
+std::size_t tail_scratch_bytes(const product_body& body, std::span<const tensor> inputs, const tensor& out,
+                               unsigned threads) {
+  return rows_scratch_bytes(*body.tail, tail_operands(body, inputs, out), std::span(&out, 1), threads);
+}
+
+}  // namespace kiln::eigen

@@ -1,0 +1,93 @@
+#include "kiln/backend/eigen/impl/isa/tiles.hpp"
+#include "kiln/backend/eigen/kernels/attention.hpp"
+#include "kiln/backend/eigen/kernels/convolution.hpp"
+#include "kiln/backend/eigen/kernels/lrn.hpp"
+#include "kiln/backend/eigen/kernels/pooling.hpp"
+
+namespace kiln::eigen {
+namespace {
+
+using namespace kernels;
+
+constexpr std::size_t units = 4;
+static_assert(default_registry::size <= units * tiles_in_unit + 64, "ops with tiles come first; add tiles_<n>.ipp");
+
+tile_function tile(std::size_t op) {
+  constexpr tile_function (*of[units])(std::size_t) = {unit_tile<0>, unit_tile<1>, unit_tile<2>, unit_tile<3>};
+  return op < units * tiles_in_unit ? of[op / tiles_in_unit](op % tiles_in_unit) : nullptr;
+}
+fold_function fold(std::size_t op) {
+  constexpr fold_function (*of[units])(std::size_t) = {unit_fold<0>, unit_fold<1>, unit_fold<2>, unit_fold<3>};
+  return op < units * tiles_in_unit ? of[op / tiles_in_unit](op % tiles_in_unit) : nullptr;
+}
+
+void run_gemm(thread_pool& pool, const gemm_problem<float>& p, const gemm_tail& tail) {
+  if (!tail.call) return gemm(pool, p);
+  gemm(pool, p, [&](std::int64_t row0, std::int64_t rows, std::int64_t col0, std::int64_t cols, float* c,
+                    std::ptrdiff_t c_row) { tail.call(tail.self, row0, rows, col0, cols, c, c_row); });
+}
+
+void run_gemm_unpacked(thread_pool& pool, const gemm_problem<float>& p, float* scratch, const gemm_tail& tail) {
+  if (!tail.call) return gemm_unpacked(pool, p, scratch);
+  gemm_unpacked(pool, p, scratch,
+                [&](std::int64_t row0, std::int64_t rows, std::int64_t col0, std::int64_t cols, float* c,
+                    std::ptrdiff_t c_row) { tail.call(tail.self, row0, rows, col0, cols, c, c_row); });
+}
+
+class planned final : public conv_plan {
+ public:
+  planned(const conv_problem& p, unsigned workers, conv_method method) : run_(p, workers, method) {}
+  std::int64_t scratch_floats() const override { return run_.scratch_size(); }
+  void run(thread_pool& pool, const float* x, const float* w, float* y, float* scratch,
+           const conv_tail& tail) const override {
+    if (!tail.call) return run_.run(pool, x, w, y, scratch);
+    run_.run(pool, x, w, y, scratch,
+             [&](std::int64_t image, std::int64_t channel0, std::int64_t channels, std::int64_t pixel0,
+                 std::int64_t pixels, float* c, std::ptrdiff_t c_row) {
+               tail.call(tail.self, image, channel0, channels, pixel0, pixels, c, c_row);
+             });
+  }
+
+ private:
+  convolution<float> run_;
+};
+
+conv_plan* plan_conv(const conv_problem& p, unsigned workers, conv_method method) {
+  return new planned(p, workers, method);
+}
+
+template <class To, class From, class Load>
+void convert_tiles(const From* in, To* out, std::int64_t n, Load each) {
+  for (std::int64_t i = 0; i < n; ++i) out[i] = each(in[i]);
+}
+
+constexpr isa_table table{
+    .vector_bytes = native_bytes,
+    .tile = tile,
+    .fold = fold,
+    .halves_to_floats = [](const std::uint16_t* in, float* out, std::int64_t n) {
+      convert_tiles(in, out, n, [](std::uint16_t x) { return half_value(x); });
+    },
+    .floats_to_halves = [](const float* in, std::uint16_t* out, std::int64_t n) {
+      convert_tiles(in, out, n, [](float x) { return half_bits(x); });
+    },
+    .packed_b_floats = packed_b_size<float>,
+    .pack_b = pack_b<float>,
+    .gemm = run_gemm,
+    .gemm_scratch_floats = gemm_scratch_size<float>,
+    .gemm_unpacked = run_gemm_unpacked,
+    .choose_conv_method = choose_conv_method<float>,
+    .conv_weight_floats = conv_weights_size<float>,
+    .pack_conv_weights = pack_conv_weights<float>,
+    .plan_conv = plan_conv,
+    .attention_scratch_floats = attention_scratch_size,
+    .attention = attention,
+    .pool = pool_planes,
+    .lrn = local_response_norm,
+};
+
+}  // namespace
+
+extern "C" [[gnu::visibility("default")]] const isa_table* kiln_eigen_isa() { return &table; }
+
+}  // namespace kiln::eigen

@@ -1,0 +1,149 @@
+#include <algorithm>
+#include <deque>
+#include <mutex>
+
+#include "kiln/backend/eigen/epilogue.hpp"
+#include "kiln/backend/eigen/lower.hpp"
+#include "kiln/runtime/thread_pool.hpp"
+
+namespace kiln::eigen {
+namespace {
+
+using kernels::conv_problem;
+
+struct image_tail {
+  const epilogue* tail;
+  std::int64_t channels;
+};
+
+void apply_epilogue(void* self, std::int64_t image, std::int64_t channel0, std::int64_t channels, std::int64_t pixel0,
+                    std::int64_t pixels, float* c, std::ptrdiff_t c_row) {
+  const auto* s = static_cast<const image_tail*>(self);
+  s->tail->apply(image * s->channels + channel0, channels, pixel0, pixels, c, c_row);
+}
+
+class convolution_kernel final : public kernel {
+ public:
+  convolution_kernel(product_body body, const kernel_request& r) : body_(std::move(body)) {
+    attributes_ = *body_.product.get_if<op::convolution>();
+    const std::size_t w = body_.operands[1];
+    const literal* weights = r.constants[w];
+    if (!weights || !r.constant_layouts[w].is_standard() || !weights->get_shape().is_constant()) return;
+    // the spatial sizes only steer the choice of method: unknown ones are taken as 32
+    ints x;
+    for (dimension d : r.inputs[body_.operands[0]].lens) x.push_back(d.is_constant() ? d.raw() : x.size() < 1 ? 1 : 32);
+    const conv_problem p = problem(x, to_ints(r.inputs[w].lens));
+    const isa_table& isa = *kiln_eigen_isa();
+    method_ = isa.choose_conv_method(p);
+    packed_ = buffer::allocate(static_cast<std::size_t>(isa.conv_weight_floats(p, method_)) * sizeof(float));
+    isa.pack_conv_weights(*r.pool, p, method_, reinterpret_cast<float*>(packed_.data()),
+                          reinterpret_cast<const float*>(weights->bytes()));
+  }
+
+  std::string name() const override {
+    constexpr std::string_view methods[] = {"channels", "pixels", "planes"};
+    return "convolution" + std::string(body_.tail ? "+epilogue" : "") + " (" +
+           std::string(methods[static_cast<unsigned>(method_)]) + ")";
+  }
+  bool packed_input(std::size_t i) const override { return packed_ && i == body_.operands[1]; }
+  std::size_t packed_bytes() const override { return packed_.size(); }
+  stride_support input_strides(std::size_t i) const override {
+    return std::find(body_.extra.begin(), body_.extra.end(), i) != body_.extra.end() && i != body_.operands[0] &&
+                   i != body_.operands[1]
+               ? stride_support::any
+               : stride_support::dense;
+  }
+
+  std::size_t scratch_bytes(std::span<const tensor> in, std::span<const tensor> out, unsigned threads) const override {
+    const conv_plan& plan = plan_for(in, threads);
+    std::size_t n = static_cast<std::size_t>(plan.scratch_floats()) * sizeof(float);
+    if (!packed_) n += weight_bytes(in) + 64;
+    if (body_.tail && !epilogue(body_, in, out[0], out[0].rank() - 2).fits())
+      n = std::max(n, tail_scratch_bytes(body_, in, out[0], threads));
+    return n;
+  }
+
+  void run(const launch& l) const override {
+    const isa_table& isa = *kiln_eigen_isa();
+    const tensor &x = l.in[body_.operands[0]], &w = l.in[body_.operands[1]], &y = l.out[0];
+    if (y.elements() == 0) return;
+    const conv_plan& plan = plan_for(l.in, l.pool->size());
+    std::byte* scratch = l.scratch.data();
+    const float* weights = reinterpret_cast<const float*>(packed_.data());
+    if (!packed_) {
+      auto* packed = reinterpret_cast<float*>(scratch);
+      isa.pack_conv_weights(*l.pool, problem(x.lens, w.lens), method_, packed, w.as<const float>());
+      weights = packed;
+      scratch += (weight_bytes(l.in) + 63) / 64 * 64;
+    }
+    const epilogue tail(body_, l.in, y, y.rank() - 2);
+    image_tail self{&tail, y.lens[1]};
+    const bool fused = body_.tail && tail.fits();
+    plan.run(*l.pool, x.as<const float>(), weights, y.as<float>(), reinterpret_cast<float*>(scratch),
+             fused ? conv_tail{apply_epilogue, &self} : conv_tail{});
+    if (body_.tail && !fused) run_tail(body_, l.in, y, l.scratch, *l.pool);
+  }
+
+ private:
+  conv_problem problem(const ints& x, const ints& w) const {
+    conv_problem p;
+    p.batch = x[0];
+    p.in_channels = x[1];
+    p.out_channels = w[0];
+    p.groups = attributes_.group;
+    const std::size_t axes = x.size() - 2;
+    for (std::size_t d = 0; d < axes; ++d) {
+      const std::size_t to = 3 - axes + d;
+      p.input[to] = x[d + 2];
+      p.kernel[to] = w[d + 2];
+      if (!attributes_.stride.empty()) p.stride[to] = attributes_.stride[d];
+      if (!attributes_.dilation.empty()) p.dilation[to] = attributes_.dilation[d];
+      if (!attributes_.pads.empty()) {
+        p.pad_begin[to] = attributes_.pads[d];
+        p.pad_end[to] = attributes_.pads[axes + d];
+      }
+    }
+    return p;
+  }
+
+  std::size_t weight_bytes(std::span<const tensor> in) const {
+    const conv_problem p = problem(in[body_.operands[0]].lens, in[body_.operands[1]].lens);
+    return static_cast<std::size_t>(kiln_eigen_isa()->conv_weight_floats(p, method_)) * sizeof(float);
+  }
+
+  // Plans are made once for each set of sizes and kept: a run whose sizes were seen before allocates nothing.
+  const conv_plan& plan_for(std::span<const tensor> in, unsigned workers) const {
+    const ints& x = in[body_.operands[0]].lens;
+    const std::lock_guard lock(mutex_);
+    for (const entry& e : plans_)
+      if (e.x == x && e.workers == workers) return *e.plan;
+    const conv_problem p = problem(x, in[body_.operands[1]].lens);
+    plans_.push_back({x, workers, std::unique_ptr<conv_plan>(kiln_eigen_isa()->plan_conv(p, workers, method_))});
+    return *plans_.back().plan;
+  }
+
+  struct entry {
+    ints x;
+    unsigned workers;
+    std::unique_ptr<conv_plan> plan;
+  };
+  product_body body_;
+  op::convolution attributes_;
+  kernels::conv_method method_ = kernels::conv_method::pixels;
+  buffer packed_;
+  mutable std::mutex mutex_;
+  mutable std::deque<entry> plans_;
+};
+
+}  // namespace
+
+std::unique_ptr<kernel> lower_convolution(const kernel_request& r) {
+  auto body = split_product(r.whole, r.instruction);
+  if (!body || !body->product.is<op::convolution>()) return nullptr;
+  for (std::size_t k : body->operands)
+    if (r.inputs[k].type != dtype::f32) return nullptr;
+  if (r.instruction.results[0].type != dtype::f32 || r.instruction.results.size() != 1) return nullptr;
+  return std::make_unique<convolution_kernel>(std::move(*body), r);
+}
+
+}  // namespace kiln::eigen

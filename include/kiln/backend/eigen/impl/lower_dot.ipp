@@ -1,0 +1,132 @@
+#include <algorithm>
+
+#include "kiln/backend/eigen/epilogue.hpp"
+#include "kiln/backend/eigen/lower.hpp"
+#include "kiln/runtime/thread_pool.hpp"
+
+namespace kiln::eigen {
+namespace {
+
+using kernels::gemm_problem;
+
+class dot_kernel final : public kernel {
+ public:
+  dot_kernel(product_body body, const kernel_request& r) : body_(std::move(body)) {
+    const std::size_t rhs = body_.operands[1];
+    const literal* weights = r.constants[rhs];
+    // one matrix for the whole batch: every leading dim of it repeats
+    if (!weights) return;
+    const layout& l = r.constant_layouts[rhs];
+    for (std::size_t d = 0; d + 2 < l.lens.size(); ++d)
+      if (!(l.strides[d] == dimension(0)) && !(l.lens[d] == dimension(1))) return;
+    pack(*weights, l, *r.pool);
+  }
+
+  std::string name() const override {
+    return std::string("dot") + (body_.tail ? "+epilogue" : "") + (packed_ ? " (packed)" : "");
+  }
+  bool packed_input(std::size_t i) const override { return packed_ && i == body_.operands[1]; }
+  std::size_t packed_bytes() const override { return packed_.size(); }
+  stride_support input_strides(std::size_t) const override { return stride_support::any; }
+  stride_support output_strides(std::size_t) const override { return stride_support::rows; }
+
+  std::size_t scratch_bytes(std::span<const tensor> in, std::span<const tensor> out, unsigned threads) const override {
+    const isa_table& isa = *kiln_eigen_isa();
+    std::size_t n = 0;
+    if (!packed_)
+      n = static_cast<std::size_t>(isa.gemm_scratch_floats(in[body_.operands[0]].lens.back(), threads)) * 4;
+    if (body_.tail && !epilogue(body_, in, out[0], 1).fits())
+      n = std::max(n, tail_scratch_bytes(body_, in, out[0], threads));
+    return n;
+  }
+
+  void run(const launch& l) const override {
+    const isa_table& isa = *kiln_eigen_isa();
+    const tensor &a = l.in[body_.operands[0]], &b = l.in[body_.operands[1]], &c = l.out[0];
+    if (c.elements() == 0) return;
+    const std::size_t rank = c.rank();
+    const epilogue tail(body_, l.in, c, 1);
+    gemm_problem<float> p;
+    p.m = c.lens[rank - 2];
+    p.n = c.lens[rank - 1];
+    p.k = a.lens[rank - 1];
+    p.a_row = a.strides[rank - 2];
+    p.a_col = a.strides[rank - 1];
+    p.b_row = packed_ ? 0 : b.strides[rank - 2];
+    p.b_col = packed_ ? 1 : b.strides[rank - 1];
+    p.c_row = c.strides[rank - 2];
+    // the innermost batch dims that step evenly in every operand are one batch; the rest are a loop
+    std::size_t split = rank - 2;
+    p.batch = 1;
+    const auto b_step = [&](std::size_t d) { return packed_ ? 0 : b.strides[d]; };
+    for (; split > 0; --split) {
+      const std::size_t d = split - 1;
+      if (c.lens[d] == 1) continue;
+      if (p.batch == 1) {
+        p.a_batch = a.strides[d], p.b_batch = b_step(d), p.c_batch = c.strides[d];
+      } else if (a.strides[d] != p.a_batch * p.batch || b_step(d) != p.b_batch * p.batch ||
+                 c.strides[d] != p.c_batch * p.batch) {
+        break;
+      }
+      p.batch *= c.lens[d];
+    }
+    ints outer(std::span<const std::int64_t>(c.lens.data(), split)), at(split, 0);
+    offset_tail shifted{&tail, 0};
+    const bool fused = body_.tail && tail.fits();
+    const gemm_tail follow =
+        fused ? gemm_tail{[](void* self, std::int64_t row0, std::int64_t rows, std::int64_t col0, std::int64_t cols,
+                             float* at_c, std::ptrdiff_t c_row) {
+                            const auto* s = static_cast<const offset_tail*>(self);
+                            s->tail->apply(s->row + row0, rows, col0, cols, at_c, c_row);
+                          },
+                          &shifted}
+              : gemm_tail{};
+    do {
+      std::int64_t oa = 0, ob = 0, oc = 0;
+      for (std::size_t d = 0; d < split; ++d) oa += at[d] * a.strides[d], ob += at[d] * b_step(d), oc += at[d] * c.strides[d];
+      p.a = a.as<const float>() + oa;
+      p.c = c.as<float>() + oc;
+      if (packed_) {
+        p.b = reinterpret_cast<const float*>(packed_.data());
+        isa.gemm(*l.pool, p, follow);
+      } else {
+        p.b = b.as<const float>() + ob;
+        isa.gemm_unpacked(*l.pool, p, reinterpret_cast<float*>(l.scratch.data()), follow);
+      }
+      shifted.row += p.batch * p.m;
+    } while (next_index(at, outer));
+    if (body_.tail && !fused) run_tail(body_, l.in, c, l.scratch, *l.pool);
+  }
+
+ private:
+  struct offset_tail {
+    const epilogue* tail;
+    std::int64_t row;
+  };
+
+  void pack(const literal& weights, const layout& l, thread_pool& pool) {
+    const isa_table& isa = *kiln_eigen_isa();
+    const std::size_t rank = l.lens.size();
+    const std::int64_t k = l.lens[rank - 2].value(), n = l.lens[rank - 1].value();
+    packed_ = buffer::allocate(static_cast<std::size_t>(isa.packed_b_floats(k, n)) * sizeof(float));
+    isa.pack_b(pool, reinterpret_cast<float*>(packed_.data()),
+               reinterpret_cast<const float*>(weights.bytes()) + l.offset.value(), l.strides[rank - 2].value(),
+               l.strides[rank - 1].value(), k, n);
+  }
+
+  product_body body_;
+  buffer packed_;
+};
+
+}  // namespace
+
+std::unique_ptr<kernel> lower_dot(const kernel_request& r) {
+  auto body = split_product(r.whole, r.instruction);
+  if (!body || !body->product.is<op::dot>()) return nullptr;
+  for (std::size_t k : body->operands)
+    if (r.inputs[k].type != dtype::f32) return nullptr;
+  if (r.instruction.results[0].type != dtype::f32 || r.instruction.results.size() != 1) return nullptr;
+  return std::make_unique<dot_kernel>(std::move(*body), r);
+}
+
+}  // namespace kiln::eigen

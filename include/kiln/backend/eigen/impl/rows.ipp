@@ -1,0 +1,165 @@
+#include "kiln/backend/eigen/rows.hpp"
+
+#include <algorithm>
+
+#include "kiln/runtime/thread_pool.hpp"
+
+namespace kiln::eigen {
+namespace {
+
+// Elements that make a task worth handing to another thread (about 4 us of memory traffic).
+constexpr std::int64_t grain = 16384;
+
+// Joins neighbouring dims that are contiguous for every operand, innermost first.
+template <class Get>
+void join(ints& extents, inline_vector<row_loops::steps, row_loops::most_operands>& operands, Get get) {
+  for (std::size_t d = extents.size(); d-- > 0;)
+    if (extents[d] == 1 && extents.size() > 1) {
+      extents.erase(d);
+      for (auto& o : operands) get(o).erase(d);
+    }
+  for (std::size_t d = extents.size(); d-- > 1;) {
+    bool contiguous = true;
+    for (auto& o : operands) contiguous = contiguous && get(o)[d - 1] == get(o)[d] * extents[d];
+    if (!contiguous) continue;
+    extents[d - 1] *= extents[d];
+    extents.erase(d);
+    for (auto& o : operands) {
+      get(o)[d - 1] = get(o)[d];
+      get(o).erase(d);
+    }
+  }
+}
+
+row_loops loops_of(const tile_program& p, std::span<const tensor> in, std::span<const tensor> out) {
+  row_loops l;
+  const std::vector<bool>& folded = p.folded();
+  const std::size_t rank = folded.empty() ? out[0].rank() : folded.size();
+  ints full(rank, 1);
+  const auto widen = [&](const tensor& t) {
+    for (std::size_t d = 0; d < rank; ++d) full[d] = t.lens[d] == 1 ? full[d] : t.lens[d];
+  };
+  for (const tensor& t : in) widen(t);
+  for (const tensor& t : out) widen(t);
+  for (const tensor& t : in)  // an empty tensor anywhere makes everything empty
+    for (std::size_t d = 0; d < rank; ++d) full[d] = t.lens[d] == 0 ? 0 : full[d];
+  for (std::size_t d = 0; d < rank; ++d) (!folded.empty() && folded[d] ? l.folded : l.kept).push_back(full[d]);
+  const auto add = [&](const tensor& t) {
+    row_loops::steps s;
+    for (std::size_t d = 0; d < rank; ++d) {
+      const std::int64_t step = t.lens[d] == 1 && full[d] != 1 ? 0 : t.strides[d];
+      (!folded.empty() && folded[d] ? s.folded : s.kept).push_back(step);
+    }
+    l.operand.push_back(s);
+  };
+  for (const tensor& t : in) add(t);
+  for (const tensor& t : out) add(t);
+  join(l.kept, l.operand, [](row_loops::steps& s) -> ints& { return s.kept; });
+  join(l.folded, l.operand, [](row_loops::steps& s) -> ints& { return s.folded; });
+  if (folded.empty()) {  // a row is the innermost dim
+    if (l.kept.empty()) {
+      l.kept.push_back(1);
+      for (auto& o : l.operand) o.kept.push_back(1);
+    }
+    l.folded = {l.kept.back()};
+    l.kept.pop_back();
+    for (auto& o : l.operand) {
+      o.folded = {o.kept.back()};
+      o.kept.pop_back();
+    }
+  }
+  return l;
+}
+
+// One row, or elements [from, to) of it where nothing is folded.
+void run_row(const tile_program& p, const launch& l, const row_loops& loops, tile_program::cursor& c, std::int64_t r,
+             std::int64_t from, std::int64_t to) {
+  inline_vector<std::byte*, row_loops::most_operands> base;
+  const auto operand = [&](std::size_t k) -> const tensor& {
+    return k < l.in.size() ? l.in[k] : l.out[k - l.in.size()];
+  };
+  for (std::size_t k = 0; k < loops.operand.size(); ++k) {
+    std::int64_t rest = r, offset = 0;
+    for (std::size_t d = loops.kept.size(); d-- > 0;) {
+      offset += rest % loops.kept[d] * loops.operand[k].kept[d];
+      rest /= loops.kept[d];
+    }
+    base.push_back(operand(k).data + offset * static_cast<std::int64_t>(size_of(operand(k).type)));
+  }
+  const auto place = [&](std::size_t k, std::int64_t offset) {
+    tile_program::stream& s = k < l.in.size() ? c.parameter(k) : c.result(k - l.in.size());
+    s = {base[k] + offset * static_cast<std::int64_t>(size_of(operand(k).type)), loops.operand[k].folded.back()};
+  };
+  for (std::size_t k = 0; k < base.size(); ++k) place(k, from * loops.operand[k].folded.back());
+  c.begin_row();
+  const std::int64_t inner = loops.folded.back(), segments = inner == 0 ? 0 : loops.row() / inner;
+  ints outer = loops.folded;
+  outer.pop_back();
+  for (int level = 0; level < p.levels(); ++level) {
+    if (segments == 1) {
+      c.run(level, from, to - from);
+    } else {
+      ints at(outer.size(), 0);
+      for (std::int64_t s = 0; s < segments; ++s) {
+        for (std::size_t k = 0; k < base.size(); ++k) {
+          std::int64_t offset = 0;
+          for (std::size_t d = 0; d < at.size(); ++d) offset += at[d] * loops.operand[k].folded[d];
+          place(k, offset);
+        }
+        c.run(level, s * inner, inner);
+        next_index(at, outer);
+      }
+      for (std::size_t k = 0; k < base.size(); ++k) place(k, 0);
+    }
+    c.end_level(level, loops.row());
+  }
+}
+
+class rows_kernel final : public kernel {
+ public:
+  rows_kernel(const module_graph& body, std::string name) : program_(body), name_(std::move(name)) {}
+  std::string name() const override { return name_; }
+  stride_support input_strides(std::size_t) const override { return stride_support::any; }
+  stride_support output_strides(std::size_t) const override { return stride_support::any; }
+  std::size_t scratch_bytes(std::span<const tensor> in, std::span<const tensor> out, unsigned threads) const override {
+    return rows_scratch_bytes(program_, in, out, threads);
+  }
+  void run(const launch& l) const override { run_rows(program_, l); }
+
+ private:
+  tile_program program_;
+  std::string name_;
+};
+
+}  // namespace
+
+void run_rows(const tile_program& p, const launch& l) {
+  const row_loops loops = loops_of(p, l.in, l.out);
+  const std::int64_t rows = loops.rows(), row = loops.row();
+  if (rows == 0 || (row == 0 && !p.reduces())) return;
+  const std::size_t each = p.scratch_bytes(row);
+  const bool cut = !p.reduces();  // without folds a long row is cut as well
+  const std::int64_t pieces = cut ? std::max<std::int64_t>(1, (row + grain - 1) / grain) : 1;
+  const std::int64_t piece = (row + pieces - 1) / pieces;
+  const std::int64_t rows_a_task = std::max<std::int64_t>(1, grain / std::max<std::int64_t>(1, piece));
+  const std::int64_t tasks = (rows + rows_a_task - 1) / rows_a_task * pieces;
+  const auto body = [&](std::int64_t task, unsigned worker) {
+    const std::int64_t first = task / pieces * rows_a_task, last = std::min(rows, first + rows_a_task);
+    const std::int64_t from = task % pieces * piece, to = std::min(row, from + piece);
+    tile_program::cursor c(p, l.scratch.data() + worker * each, row);
+    for (std::int64_t r = first; r < last; ++r) run_row(p, l, loops, c, r, from, to);
+  };
+  if (tasks == 1) body(0, 0);
+  else l.pool->parallel_for(tasks, body);
+}
+
+std::size_t rows_scratch_bytes(const tile_program& p, std::span<const tensor> in, std::span<const tensor> out,
+                               unsigned threads) {
+  return threads * p.scratch_bytes(loops_of(p, in, out).row());
+}
+
+std::unique_ptr<kernel> make_rows_kernel(const module_graph& body, std::string name) {
+  return std::make_unique<rows_kernel>(body, std::move(name));
+}
+
+}  // namespace kiln::eigen

@@ -1,0 +1,191 @@
+#include <algorithm>
+
+#include "kiln/backend/eigen/tile_program.hpp"
+
+namespace kiln::eigen {
+namespace {
+
+std::size_t aligned(std::size_t n) { return (n + 127) / 64 * 64; }
+
+std::size_t width_of(dtype t) {
+  return visit_compute(t, []<class T>(type_tag<T>) { return sizeof(T); });
+}
+bool native(dtype t) {
+  return visit_compute(t, [&]<class T>(type_tag<T>) { return dtype_of<T> == t; });
+}
+
+// n elements of storage dtype `t`, `step` apart, as a contiguous tile of its compute type.
+void gather(dtype t, const std::byte* from, std::ptrdiff_t step, std::byte* to, std::int64_t n) {
+  if (t == dtype::f16 && step == 1)
+    return kiln_eigen_isa()->halves_to_floats(reinterpret_cast<const std::uint16_t*>(from),
+                                              reinterpret_cast<float*>(to), n);
+  visit_storage(t, [&]<class S>(type_tag<S>) {
+    visit_compute(t, [&]<class C>(type_tag<C>) {
+      const S* in = reinterpret_cast<const S*>(from);
+      C* out = reinterpret_cast<C*>(to);
+      if (step == 0) std::fill_n(out, n, convert_value<C>(*in));
+      else if (step == 1)
+        for (std::int64_t i = 0; i < n; ++i) out[i] = convert_value<C>(in[i]);
+      else
+        for (std::int64_t i = 0; i < n; ++i) out[i] = convert_value<C>(in[i * step]);
+    });
+  });
+}
+
+// The reverse of gather: a tile of compute type stored as dtype `t`.
+void scatter(dtype t, const std::byte* from, std::byte* to, std::ptrdiff_t step, std::int64_t n) {
+  if (t == dtype::f16 && step == 1)
+    return kiln_eigen_isa()->floats_to_halves(reinterpret_cast<const float*>(from),
+                                              reinterpret_cast<std::uint16_t*>(to), n);
+  visit_storage(t, [&]<class S>(type_tag<S>) {
+    visit_compute(t, [&]<class C>(type_tag<C>) {
+      const C* in = reinterpret_cast<const C*>(from);
+      S* out = reinterpret_cast<S*>(to);
+      for (std::int64_t i = 0; i < n; ++i) out[i * step] = convert_value<S>(in[i]);
+    });
+  });
+}
+
+// A tile of `natural`'s compute type as what dtype `t` can hold, in t's compute type.
+void convert_tile(dtype natural, const std::byte* from, dtype t, std::byte* to, std::int64_t n) {
+  visit_compute(natural, [&]<class From>(type_tag<From>) {
+    visit_storage(t, [&]<class S>(type_tag<S>) {
+      visit_compute(t, [&]<class C>(type_tag<C>) {
+        const From* in = reinterpret_cast<const From*>(from);
+        C* out = reinterpret_cast<C*>(to);
+        for (std::int64_t i = 0; i < n; ++i) out[i] = convert_value<C>(convert_value<S>(in[i]));
+      });
+    });
+  });
+}
+
+void repeat(dtype t, const std::byte* from, std::byte* to, std::int64_t n) {
+  visit_compute(t, [&]<class C>(type_tag<C>) {
+    std::fill_n(reinterpret_cast<C*>(to), n, *reinterpret_cast<const C*>(from));
+  });
+}
+
+}  // namespace
+
+tile_program::cursor::cursor(const tile_program& p, std::byte* scratch, std::int64_t row) : program_(p), row_(row) {
+  const auto carve = [&](std::size_t bytes) {
+    std::byte* at = scratch;
+    scratch += aligned(bytes);
+    return at;
+  };
+  const std::size_t streams = p.parameters_.size() + p.results_.size(), values = p.values_.size();
+  streams_ = reinterpret_cast<stream*>(carve(streams * sizeof(stream)));
+  for (std::size_t k = 0; k < streams; ++k) streams_[k] = {};
+  home_ = reinterpret_cast<std::byte**>(carve(values * sizeof(std::byte*)));
+  at_ = reinterpret_cast<std::byte**>(carve(values * sizeof(std::byte*)));
+  const std::size_t tile_bytes = aligned(static_cast<std::size_t>(std::min(tile, row)) * p.width_);
+  std::byte* tiles = scratch;
+  scratch += (p.slots_ + 1) * tile_bytes;
+  spare_ = tiles + p.slots_ * tile_bytes;
+  for (std::size_t v = 0; v < values; ++v) {
+    const value& what = p.values_[v];
+    if (what.scalar) home_[v] = scratch, scratch += 64;
+    else if (what.kept) home_[v] = carve(static_cast<std::size_t>(row) * p.width_);
+    else home_[v] = tiles + what.slot * tile_bytes;
+    at_[v] = home_[v];
+    if (what.from != source::constant) continue;
+    const literal& l = what.constant;
+    gather(l.get_shape().type, l.bytes(), 0, home_[v], what.scalar ? 1 : std::min(tile, std::max<std::int64_t>(row, 1)));
+  }
+}
+
+void tile_program::run_call(const call& c, const cursor& k, std::int64_t n) const {
+  const value& out = values_[c.out];
+  switch (c.kind) {
+    case call::what::repeat: return repeat(c.compute, k.at_[c.in[0]], k.at_[c.out], n);
+    case call::what::fold:
+      if (c.float_fold)
+        return c.float_fold(c.op.data(), reinterpret_cast<const float*>(k.at_[c.in[0]]), n,
+                            reinterpret_cast<float*>(k.at_[c.out]));
+      return c.op.table().fold(c.op.data(), c.compute, k.at_[c.in[0]], n, k.at_[c.out]);
+    case call::what::tile: break;
+  }
+  const void* in[6];
+  for (std::size_t i = 0; i < c.in.size(); ++i) in[i] = k.at_[c.in[i]];
+  const bool stored = native(out.type) && out.type == c.natural;
+  std::byte* to = stored ? k.at_[c.out] : k.spare_;
+  if (c.float_tile) c.float_tile(c.op.data(), in, to, n);
+  else c.op.table().tile(c.op.data(), c.compute, in, to, n);
+  if (!stored) convert_tile(c.natural, to, out.type, k.at_[c.out], n);
+}
+
+void tile_program::cursor::call_scalars(int level) {
+  for (const call& c : program_.calls_)
+    if (c.scalar && c.level == level) program_.run_call(c, *this, 1);
+}
+
+void tile_program::cursor::begin_row() {
+  if (!program_.reduces_) return;
+  for (std::uint32_t v : program_.parameters_) {
+    const value& what = program_.values_[v];
+    if (what.scalar) gather(what.type, streams_[what.index].at, 0, home_[v], 1);
+  }
+  for (const call& c : program_.calls_)
+    if (c.kind == call::what::fold) c.op.table().start(c.op.data(), c.compute, home_[c.out]);
+  call_scalars(0);
+}
+
+void tile_program::cursor::load(std::uint32_t v, std::int64_t from, std::int64_t n) {
+  const value& what = program_.values_[v];
+  const stream& s = streams_[what.index];
+  std::byte* const first = s.at + from * s.step * static_cast<std::ptrdiff_t>(size_of(what.type));
+  if (s.step == 1 && native(what.type)) {
+    at_[v] = first;
+    return;
+  }
+  at_[v] = home_[v];
+  gather(what.type, first, s.step, home_[v], n);
+}
+
+void tile_program::cursor::store_result(std::size_t k, std::int64_t from, std::int64_t n) {
+  const std::uint32_t v = program_.results_[k];
+  const stream& s = result(k);
+  const dtype t = program_.values_[v].type;
+  std::byte* const first = s.at + from * s.step * static_cast<std::ptrdiff_t>(size_of(t));
+  if (at_[v] != first) scatter(t, at_[v], first, s.step, n);
+}
+
+void tile_program::cursor::run(int level, std::int64_t at, std::int64_t n) {
+  const bool last = level + 1 == program_.levels_;
+  for (std::int64_t from = 0; from < n; from += tile) {
+    const std::int64_t count = std::min(tile, n - from);
+    for (std::uint32_t v : program_.loads_[static_cast<std::size_t>(level)]) load(v, from, count);
+    for (std::size_t v = 0; v < program_.values_.size(); ++v) {
+      const value& what = program_.values_[v];
+      if (what.scalar || what.from != source::computed) continue;
+      if (what.kept) at_[v] = home_[v] + static_cast<std::size_t>(at + from) * width_of(what.type);
+      if (what.result < 0) continue;
+      const stream& s = result(static_cast<std::size_t>(what.result));
+      if (s.step == 1 && native(what.type))
+        at_[v] = s.at + from * static_cast<std::ptrdiff_t>(size_of(what.type));
+    }
+    for (const call& c : program_.calls_)
+      if (c.level == level && !c.scalar) program_.run_call(c, *this, count);
+    if (last)
+      for (std::size_t k = 0; k < program_.results_.size(); ++k)
+        if (!program_.values_[program_.results_[k]].scalar) store_result(k, from, count);
+  }
+}
+
+void tile_program::cursor::end_level(int level, std::int64_t row) {
+  for (const call& c : program_.calls_)
+    if (c.kind == call::what::fold && c.level == level) {
+      c.op.table().finish(c.op.data(), c.compute, home_[c.out], row);
+      const dtype t = program_.values_[c.out].type;
+      if (!native(t)) {
+        convert_tile(c.natural, home_[c.out], t, spare_, 1);
+        std::memcpy(home_[c.out], spare_, width_of(t));
+      }
+    }
+  call_scalars(level + 1);
+  if (level + 1 != program_.levels_) return;
+  for (std::size_t k = 0; k < program_.results_.size(); ++k)
+    if (program_.values_[program_.results_[k]].scalar) store_result(k, 0, 1);
+}
+
+}  // namespace kiln::eigen

@@ -1,0 +1,72 @@
+#pragma once
+#include <cstddef>
+#include <cstdint>
+
+#include "kiln/backend/eigen/kernels/attention_problem.hpp"
+#include "kiln/backend/eigen/kernels/convolution_problem.hpp"
+#include "kiln/backend/eigen/kernels/gemm.hpp"
+#include "kiln/backend/eigen/kernels/pooling_problem.hpp"
+
+namespace kiln::eigen {
+
+/// Pointwise over n contiguous floats; conditions are bools, and a comparison writes bools.
+using tile_function = void (*)(const void* op, const void* const* in, void* out, std::int64_t n);
+/// acc = combine(acc, prepare(in[i])) over n contiguous floats.
+using fold_function = void (*)(const void* op, const float* in, std::int64_t n, float* acc);
+
+/// What follows a finished tile of a product: rows [row0, row0 + rows) count through the batch.
+struct gemm_tail {
+  void (*call)(void* self, std::int64_t row0, std::int64_t rows, std::int64_t col0, std::int64_t cols, float* c,
+               std::ptrdiff_t c_row) = nullptr;
+  void* self = nullptr;
+};
+/// What follows a finished tile of a convolution.
+struct conv_tail {
+  void (*call)(void* self, std::int64_t image, std::int64_t channel0, std::int64_t channels, std::int64_t pixel0,
+               std::int64_t pixels, float* c, std::ptrdiff_t c_row) = nullptr;
+  void* self = nullptr;
+};
+
+/// A convolution planned for its sizes.
+class conv_plan {
+ public:
+  virtual ~conv_plan() = default;
+  virtual std::int64_t scratch_floats() const = 0;
+  virtual void run(thread_pool& pool, const float* x, const float* w, float* y, float* scratch,
+                   const conv_tail& tail) const = 0;
+};
+
+/// The kernels of one instruction-set level, as a library exports them. No type whose layout depends on the level
+/// crosses this boundary.
+struct isa_table {
+  std::int32_t vector_bytes = 0;
+  tile_function (*tile)(std::size_t op) = nullptr;  ///< by index in the default registry; null: none
+  fold_function (*fold)(std::size_t op) = nullptr;
+
+  void (*halves_to_floats)(const std::uint16_t* in, float* out, std::int64_t n) = nullptr;
+  void (*floats_to_halves)(const float* in, std::uint16_t* out, std::int64_t n) = nullptr;
+
+  std::int64_t (*packed_b_floats)(std::int64_t k, std::int64_t n) = nullptr;
+  void (*pack_b)(thread_pool& pool, float* to, const float* from, std::ptrdiff_t row, std::ptrdiff_t col,
+                 std::int64_t k, std::int64_t n) = nullptr;
+  void (*gemm)(thread_pool& pool, const kernels::gemm_problem<float>& p, const gemm_tail& tail) = nullptr;
+  std::int64_t (*gemm_scratch_floats)(std::int64_t k, unsigned workers) = nullptr;
+  void (*gemm_unpacked)(thread_pool& pool, const kernels::gemm_problem<float>& p, float* scratch,
+                        const gemm_tail& tail) = nullptr;
+
+  kernels::conv_method (*choose_conv_method)(const kernels::conv_problem& p) = nullptr;
+  std::int64_t (*conv_weight_floats)(const kernels::conv_problem& p, kernels::conv_method method) = nullptr;
+  void (*pack_conv_weights)(thread_pool& pool, const kernels::conv_problem& p, kernels::conv_method method, float* to,
+                            const float* from) = nullptr;
+  conv_plan* (*plan_conv)(const kernels::conv_problem& p, unsigned workers, kernels::conv_method method) = nullptr;
+
+  std::int64_t (*attention_scratch_floats)(const kernels::attention_problem& p, unsigned workers) = nullptr;
+  void (*attention)(thread_pool& pool, const kernels::attention_problem& p, float* scratch) = nullptr;
+  void (*pool)(thread_pool& pool, const kernels::pooling_problem& p) = nullptr;
+  void (*lrn)(thread_pool& pool, const kernels::lrn_problem& p) = nullptr;
+};
+
+/// The table of the level that the dynamic loader picked for this processor.
+extern "C" const isa_table* kiln_eigen_isa();
+
+}  // namespace kiln::eigen

@@ -1,0 +1,199 @@
+#pragma once
+
+#include <cstring>
+
+#include "kiln/backend/eigen/kernels/convolution_problem.hpp"
+#include "kiln/backend/eigen/kernels/gemm.hpp"
+
+namespace kiln::kernels {
+
+/// Convolution with vectors over output channels: a tile multiplies a few pixels, broadcast from where they lie in the
+/// input, with a panel of packed weights; the sums are transposed into the output's layout. A task is a strip of output
+/// rows, whose padded input rows stay in the second-level cache while all its channels are computed.
+template <class T>
+class channel_convolution {
+ public:
+  channel_convolution(const conv_problem& problem, unsigned workers) : p_(problem) {
+    constexpr std::int64_t strip_bytes = 192 * 1024;
+    const std::int64_t wanted = 4 * static_cast<std::int64_t>(workers);
+    const std::int64_t height = std::max<std::int64_t>(1, p_.output(1));
+    const std::int64_t width = std::max<std::int64_t>(1, p_.output(2));
+    copied_ = p_.padded();
+    row_ = copied_ ? (width - 1) * p_.stride[2] + p_.span(2) : p_.input[2];
+    const std::int64_t images = std::max<std::int64_t>(1, p_.batch * p_.groups * p_.output(0));
+    std::int64_t strips =
+        std::clamp<std::int64_t>(ceil_div(wanted, images), 1, std::max<std::int64_t>(1, height * width / 48));
+    if (workers == 1) strips = 1;
+    strips = std::min(strips, height);
+    strip_rows_ = ceil_div(height, strips);
+    while (copied_ && strip_rows_ > 1 && local_size(strip_rows_) * static_cast<std::int64_t>(sizeof(T)) > strip_bytes)
+      strip_rows_ = (strip_rows_ + 1) / 2;
+    strips_ = ceil_div(height, strip_rows_);
+    const std::int64_t panels = ceil_div(p_.group_outputs(), register_tile<T>::width);
+    const std::int64_t cuts = workers == 1 ? 1
+                                           : std::clamp<std::int64_t>(ceil_div(wanted, images * strips_), 1,
+                                                                      std::max<std::int64_t>(1, panels));
+    panels_per_task_ = std::max<std::int64_t>(1, ceil_div(panels, cuts));
+    channel_cuts_ = ceil_div(panels, panels_per_task_);
+    plane_ = copied_ ? p_.span(0) * rows_in(strip_rows_) * row_ : p_.input_pixels();
+    slice_ = copied_ ? rows_in(strip_rows_) * row_ : p_.input[1] * p_.input[2];
+    depth_block_ = depth_block<T>(p_.depth());
+    const bool cut = depth_block_ < p_.depth();
+    chunk_ = std::min<std::int64_t>(strip_rows_ * width, cut ? strip_rows_ * width : 8 * register_tile<T>::rows);
+    offsets_.reserve(static_cast<std::size_t>(p_.depth()));
+    for (std::int64_t c = 0; c < p_.group_inputs(); ++c)
+      for (std::int64_t z = 0; z < p_.kernel[0]; ++z)
+        for (std::int64_t y = 0; y < p_.kernel[1]; ++y)
+          for (std::int64_t x = 0; x < p_.kernel[2]; ++x)
+            offsets_.push_back(static_cast<std::int32_t>(c * plane_ + z * p_.dilation[0] * slice_ +
+                                                         y * p_.dilation[1] * row_ + x * p_.dilation[2]));
+  }
+
+  /// Elements that the packed weights take.
+  static std::int64_t weights_size(const conv_problem& p) {
+    return p.groups * packed_b_size<T>(p.depth(), p.group_outputs());
+  }
+  static void pack_weights(thread_pool& pool, const conv_problem& p, T* to, const T* weights) {
+    for (std::int64_t g = 0; g < p.groups; ++g)
+      pack_b(pool, to + g * packed_b_size<T>(p.depth(), p.group_outputs()), weights + g * p.group_outputs() * p.depth(),
+             1, p.depth(), p.depth(), p.group_outputs());
+  }
+
+  /// Elements of scratch for each worker.
+  std::int64_t scratch_size() const { return header + sums_size() + (copied_ ? local_size(strip_rows_) : 0); }
+
+  template <class Epilogue>
+  void run(thread_pool& pool, const T* input, const T* weights, T* output, T* scratch, Epilogue&& epilogue) const {
+    const std::int64_t scratch_each = round_up(scratch_size(), native_lanes<T>);
+    for (unsigned w = 0; w < pool.size(); ++w) mark_strip(scratch + w * scratch_each, -1);
+    const std::int64_t tasks = p_.batch * p_.groups * p_.output(0) * strips_ * channel_cuts_;
+    pool.parallel_for(tasks, [&](std::int64_t task, unsigned worker) {
+      T* const own = scratch + worker * scratch_each;
+      const std::int64_t cut = task % channel_cuts_;
+      const std::int64_t strip = task / channel_cuts_;
+      const std::int64_t y0 = strip % strips_ * strip_rows_;
+      const std::int64_t z0 = strip / strips_ % p_.output(0);
+      const std::int64_t image = strip / strips_ / p_.output(0);  // batch * groups + group
+      const std::int64_t rows = std::min(strip_rows_, p_.output(1) - y0);
+      const T* from = input + image * p_.group_inputs() * p_.input_pixels();
+      if (copied_) {
+        T* const local = own + header + sums_size();
+        if (!holds_strip(own, strip)) copy_strip(local, from, z0, y0, rows);
+        mark_strip(own, strip);
+        from = local;
+      } else {
+        from += z0 * p_.stride[0] * slice_ + y0 * p_.stride[1] * row_;
+      }
+      const std::int64_t begin = cut * panels_per_task_ * register_tile<T>::width;
+      const std::int64_t end = std::min(p_.group_outputs(), begin + panels_per_task_ * register_tile<T>::width);
+      const T* const group_weights = weights + image % p_.groups * packed_b_size<T>(p_.depth(), p_.group_outputs());
+      for (std::int64_t channel = begin; channel < end; channel += register_tile<T>::width)
+        run_panel(from, group_weights, output, own + header, image, channel, (z0 * p_.output(1) + y0) * p_.output(2),
+                  rows * p_.output(2), epilogue);
+    });
+  }
+
+ private:
+  static constexpr std::int64_t header = 64 / sizeof(T);
+
+  // Which strip a worker's copy holds, so that tasks which differ in channels only share it.
+  static bool holds_strip(const T* own, std::int64_t strip) { return std::memcmp(own, &strip, sizeof strip) == 0; }
+  static void mark_strip(T* own, std::int64_t strip) { std::memcpy(own, &strip, sizeof strip); }
+
+  std::int64_t rows_in(std::int64_t rows) const { return (rows - 1) * p_.stride[1] + p_.span(1); }
+  std::int64_t local_size(std::int64_t rows) const { return p_.group_inputs() * p_.span(0) * rows_in(rows) * row_; }
+  std::int64_t sums_size() const { return chunk_ * register_tile<T>::width; }
+
+  void copy_strip(T* to, const T* image, std::int64_t z0, std::int64_t y0, std::int64_t rows) const {
+    const std::int64_t first_z = z0 * p_.stride[0] - p_.pad_begin[0];
+    const std::int64_t first_y = y0 * p_.stride[1] - p_.pad_begin[1];
+    const std::int64_t count = rows_in(rows);
+    const std::int64_t rows_read = std::clamp<std::int64_t>(p_.input[1] - first_y, 0, count);
+    for (std::int64_t c = 0; c < p_.group_inputs(); ++c) {
+      if (c + 2 < p_.group_inputs()) {
+        // A few rows of each channel are too short for the processor to see a stream in them.
+        const char* at = reinterpret_cast<const char*>(image + (c + 2) * p_.input_pixels() +
+                                                       std::max<std::int64_t>(0, first_y) * p_.input[2]);
+        for (std::int64_t i = 0; i < rows_read * p_.input[2] * static_cast<std::int64_t>(sizeof(T)); i += 64)
+          __builtin_prefetch(at + i);
+      }
+      for (std::int64_t z = 0; z < p_.span(0); ++z)
+        for (std::int64_t y = 0; y < count; ++y) {
+          T* const out = to + c * plane_ + z * slice_ + y * row_;
+          const std::int64_t iz = first_z + z;
+          const std::int64_t iy = first_y + y;
+          const bool inside = iz >= 0 && iz < p_.input[0] && iy >= 0 && iy < p_.input[1];
+          const std::int64_t extent = inside ? p_.input[2] : 0;
+          const T* const in = image + (inside ? c * p_.input_pixels() + (iz * p_.input[1] + iy) * p_.input[2] : 0);
+          copy_padded_row(out, in, extent, -p_.pad_begin[2], row_);
+        }
+    }
+  }
+
+  // All pixels of a strip for one panel of channels.
+  template <class Epilogue>
+  void run_panel(const T* from, const T* weights, T* output, T* sums, std::int64_t image, std::int64_t channel,
+                 std::int64_t pixel0, std::int64_t pixels, Epilogue&& epilogue) const {
+    constexpr std::int64_t full = register_tile<T>::width;
+    const std::int64_t width = panel_width<T>(channel, p_.group_outputs());
+    const std::int64_t channels = std::min(full, p_.group_outputs() - channel);
+    const int vectors = static_cast<int>(width / native_lanes<T>);
+    const std::int64_t out_width = p_.output(2);
+    const T* const panel = weights + channel * p_.depth();
+    const std::int64_t group_weights = packed_b_size<T>(p_.depth(), p_.group_outputs());
+    const std::int64_t out_channel = image % p_.groups * p_.group_outputs() + channel;
+    const std::int64_t out_row = p_.output_pixels();
+    T* const out = output + (image / p_.groups * p_.out_channels + out_channel) * out_row + pixel0;
+    for (std::int64_t chunk = 0; chunk < pixels; chunk += chunk_) {
+      const std::int64_t count = std::min(chunk_, pixels - chunk);
+      std::int64_t k = 0;
+      do {
+        const std::int64_t depth = std::min(depth_block_, p_.depth() - k);
+        // The weights of the next block (or of the group's first one, which the next strip begins with) come meanwhile.
+        const std::int64_t next = channel * p_.depth() + (k + depth) * width;
+        const char* const ahead = reinterpret_cast<const char*>(weights + (next < group_weights ? next : 0));
+        const std::ptrdiff_t ahead_step =
+            ceil_div(width * static_cast<std::int64_t>(sizeof(T)) * register_tile<T>::rows_of(vectors), pixels);
+        std::int64_t fetched = 0;
+        std::int64_t y = chunk / out_width;
+        std::int64_t x = chunk % out_width;
+        for_even_blocks(count, register_tile<T>::rows_of(vectors), [&](std::int64_t first, int tile_rows) {
+          const T* row[2 * register_tile<T>::rows];
+          for (int r = 0; r < tile_rows; ++r) {
+            row[r] = from + y * p_.stride[1] * row_ + x * p_.stride[2];
+            if (++x == out_width) x = 0, ++y;
+          }
+          // The output's lines of this chunk come a few channels at a time.
+          if (k + depth >= p_.depth()) {
+            const std::int64_t to = std::min(channels, ceil_div(channels * (first + tile_rows), count));
+            for (; fetched < to; ++fetched) fetch_for_write(out + fetched * out_row + chunk, count);
+          }
+          const fetch_ahead fetch{ahead + (chunk + first) / tile_rows * depth * ahead_step, ahead_step};
+          find_tile<T, table_step>(tile_rows, vectors)(depth, row, table_step{offsets_.data() + k}, panel + k * width,
+                                                       width, sums + first * full, full, static_cast<int>(width),
+                                                       k != 0, fetch);
+        });
+        k += depth;
+      } while (k < p_.depth());
+      for (std::int64_t first = 0; first < count; first += 4 * native_lanes<T>) {
+        const std::int64_t cols = std::min<std::int64_t>(4 * native_lanes<T>, count - first);
+        T* const tile = out + chunk + first;
+        transpose_block(sums + first * full, full, tile, out_row, cols, channels);
+        epilogue(image / p_.groups, out_channel, channels, pixel0 + chunk + first, cols, tile, out_row);
+      }
+    }
+  }
+
+  conv_problem p_;
+  bool copied_ = false;   // the padded strip is copied; else the input is read where it lies
+  std::int64_t row_ = 0;  // elements from row to row of what the tiles read, likewise slice and plane
+  std::int64_t slice_ = 0;
+  std::int64_t plane_ = 0;
+  std::int64_t strip_rows_ = 1, strips_ = 1;
+  std::int64_t panels_per_task_ = 1, channel_cuts_ = 1;
+  std::int64_t depth_block_ = 1;
+  std::int64_t chunk_ = 1;  // pixels whose sums are kept before they are transposed
+  std::vector<std::int32_t> offsets_;
+};
+
+}  // namespace kiln::kernels

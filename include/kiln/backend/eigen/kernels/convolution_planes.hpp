@@ -1,0 +1,143 @@
+#pragma once
+
+#include "kiln/backend/eigen/kernels/convolution_problem.hpp"
+
+namespace kiln::kernels {
+
+/// out[v] = sum over taps of weight[t] * in[offset[t] + v], Vectors vectors at a time; the last one may be partial.
+template <class T, int Vectors>
+[[gnu::always_inline]] inline void sum_shifted_rows(const T* in, const std::int32_t* offset, const T* weight,
+                                                    std::int64_t taps, T* out, int last) {
+  native_vec<T> sum[Vectors];
+#pragma GCC unroll 8
+  for (int v = 0; v < Vectors; ++v) sum[v] = native_vec<T>{};
+  for (std::int64_t t = 0; t < taps; ++t) {
+    const native_vec<T> w = broadcast<native_vec<T>>(weight[t]);
+    const T* const row = in + offset[t];
+#pragma GCC unroll 8
+    for (int v = 0; v < Vectors; ++v) sum[v] = multiply_add(load<native_vec<T>>(row + v * native_lanes<T>), w, sum[v]);
+  }
+#pragma GCC unroll 8
+  for (int v = 0; v + 1 < Vectors; ++v) store(out + v * native_lanes<T>, sum[v]);
+  T* const end = out + (Vectors - 1) * native_lanes<T>;
+  if (last == native_lanes<T>)
+    store(end, sum[Vectors - 1]);
+  else
+    store_n(end, sum[Vectors - 1], last);
+}
+
+/// Two-dimensional convolution with one input channel per group (depthwise, or a first layer of one channel): a strip
+/// of padded input rows is laid out by column phase (column modulo stride), so that every tap reads consecutive
+/// elements.
+template <class T>
+class plane_convolution {
+ public:
+  explicit plane_convolution(const conv_problem& problem) : p_(problem) {
+    constexpr std::int64_t strip_elements = 20 * 1024 / static_cast<std::int64_t>(sizeof(T));
+    const std::int64_t width = std::max<std::int64_t>(1, p_.output(2));
+    // Vector loads read up to the end of the last vector of outputs.
+    phase_ = round_up(width, native_lanes<T>) + (p_.span(2) - 1) / p_.stride[2];
+    row_ = phase_ * p_.stride[2];
+    const std::int64_t fitting = (strip_elements / row_ - p_.span(1)) / p_.stride[1] + 1;
+    strip_rows_ = std::clamp<std::int64_t>(fitting, 1, std::max<std::int64_t>(1, p_.output(1)));
+    for (std::int64_t y = 0; y < p_.kernel[1]; ++y)
+      for (std::int64_t x = 0; x < p_.kernel[2]; ++x) {
+        const std::int64_t column = x * p_.dilation[2];
+        offsets_.push_back(static_cast<std::int32_t>(y * p_.dilation[1] * row_ + column % p_.stride[2] * phase_ +
+                                                     column / p_.stride[2]));
+      }
+  }
+
+  /// Elements of scratch for each worker.
+  std::int64_t scratch_size() const { return rows_in(strip_rows_) * row_; }
+
+  template <class Epilogue>
+  void run(thread_pool& pool, const T* input, const T* weights, T* output, T* scratch, Epilogue&& epilogue) const {
+    const std::int64_t scratch_each = round_up(scratch_size(), native_lanes<T>);
+    const std::int64_t planes = p_.batch * p_.groups;
+    const std::int64_t strips = ceil_div(p_.output(1), strip_rows_);
+    // A plane stays with one worker where there are enough of them: its strips overlap.
+    const bool whole = planes >= 8 * static_cast<std::int64_t>(pool.size());
+    const std::int64_t per_task = whole ? ceil_div(planes, 16 * static_cast<std::int64_t>(pool.size())) : 1;
+    const std::int64_t tasks = whole ? ceil_div(planes, per_task) : planes * strips;
+    pool.parallel_for(tasks, [&](std::int64_t task, unsigned worker) {
+      T* const local = scratch + worker * scratch_each;
+      if (!whole) return run_strip(task / strips, task % strips, input, weights, output, local, epilogue);
+      for (std::int64_t plane = task * per_task; plane < std::min(planes, (task + 1) * per_task); ++plane)
+        for (std::int64_t strip = 0; strip < strips; ++strip)
+          run_strip(plane, strip, input, weights, output, local, epilogue);
+    });
+  }
+
+ private:
+  std::int64_t rows_in(std::int64_t rows) const { return (rows - 1) * p_.stride[1] + p_.span(1); }
+
+  template <class Epilogue>
+  void run_strip(std::int64_t plane, std::int64_t strip, const T* input, const T* weights, T* output, T* local,
+                 Epilogue&& epilogue) const {
+    const std::int64_t y0 = strip * strip_rows_;
+    const std::int64_t rows = std::min(strip_rows_, p_.output(1) - y0);
+    const T* const image = input + plane * p_.input_pixels();
+    const std::int64_t first = y0 * p_.stride[1] - p_.pad_begin[1];
+    for (std::int64_t y = 0; y < rows_in(rows); ++y) {
+      const std::int64_t iy = first + y;
+      const bool inside = iy >= 0 && iy < p_.input[1];
+      copy_phases(local + y * row_, image + (inside ? iy * p_.input[2] : 0), inside ? p_.input[2] : 0);
+    }
+    const std::int64_t width = p_.output(2);
+    const std::int64_t group = plane % p_.groups;
+    for (std::int64_t j = 0; j < p_.group_outputs(); ++j) {
+      const std::int64_t channel = group * p_.group_outputs() + j;
+      T* const out = output + (plane / p_.groups * p_.out_channels + channel) * p_.output_pixels() + y0 * width;
+      for (std::int64_t y = 0; y < rows; ++y)
+        sum_row(local + y * p_.stride[1] * row_, weights + channel * p_.taps(), out + y * width);
+      epilogue(plane / p_.groups, channel, std::int64_t{1}, y0 * width, rows * width, out, p_.output_pixels());
+    }
+  }
+
+  void sum_row(const T* in, const T* weight, T* out) const {
+    constexpr int n = native_lanes<T>;
+    const std::int64_t width = p_.output(2);
+    const std::int64_t taps = p_.taps();
+    const std::int32_t* const offset = offsets_.data();
+    std::int64_t x = 0;
+    for (; x + 4 * n <= width; x += 4 * n) sum_shifted_rows<T, 4>(in + x, offset, weight, taps, out + x, n);
+    const std::int64_t rest = width - x;
+    if (rest == 0) return;
+    const int vectors = static_cast<int>(ceil_div(rest, n));
+    const int last = static_cast<int>(rest - (vectors - 1) * n);
+    if (vectors == 1)
+      sum_shifted_rows<T, 1>(in + x, offset, weight, taps, out + x, last);
+    else if (vectors == 2)
+      sum_shifted_rows<T, 2>(in + x, offset, weight, taps, out + x, last);
+    else if (vectors == 3)
+      sum_shifted_rows<T, 3>(in + x, offset, weight, taps, out + x, last);
+    else
+      sum_shifted_rows<T, 4>(in + x, offset, weight, taps, out + x, last);
+  }
+
+  // Column c of the padded row goes to phase c % stride, place c / stride.
+  void copy_phases(T* to, const T* row, std::int64_t extent) const {
+    const std::int64_t stride = p_.stride[2];
+    const std::int64_t pad = p_.pad_begin[2];
+    if (stride == 1) return copy_padded_row(to, row, extent, -pad, phase_);
+    for (std::int64_t phase = 0; phase < stride; ++phase) {
+      T* const out = to + phase * phase_;
+      const std::int64_t begin =
+          std::clamp<std::int64_t>(ceil_div(std::max<std::int64_t>(pad - phase, 0), stride), 0, phase_);
+      const std::int64_t room = extent + pad - phase;
+      const std::int64_t end = room <= 0 ? begin : std::clamp<std::int64_t>(ceil_div(room, stride), begin, phase_);
+      for (std::int64_t i = 0; i < begin; ++i) out[i] = T(0);
+      if (end > begin) copy_strided(out + begin, row + begin * stride + phase - pad, stride, end - begin);
+      for (std::int64_t i = end; i < phase_; ++i) out[i] = T(0);
+    }
+  }
+
+  conv_problem p_;
+  std::int64_t phase_ = 0;  // elements of one phase of a row
+  std::int64_t row_ = 0;    // elements of one row
+  std::int64_t strip_rows_ = 1;
+  std::vector<std::int32_t> offsets_;
+};
+
+}  // namespace kiln::kernels

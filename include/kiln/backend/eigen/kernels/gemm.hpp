@@ -1,0 +1,217 @@
+#pragma once
+
+#include "kiln/backend/eigen/kernels/gemm_pack.hpp"
+
+namespace kiln::kernels {
+
+/// C[m, n] = A[m, k] * B[k, n] for each of `batch` matrices; strides count elements. C's columns are contiguous.
+template <class T>
+struct gemm_problem {
+  std::int64_t m = 0, n = 0, k = 0;
+  const T* a = nullptr;
+  std::ptrdiff_t a_row = 0, a_col = 1;
+  const T* b = nullptr;  // packed by pack_b for `gemm`; of strides b_row, b_col for `gemm_unpacked`
+  std::ptrdiff_t b_row = 0, b_col = 1;
+  T* c = nullptr;
+  std::ptrdiff_t c_row = 0;
+  std::int64_t batch = 1;
+  std::ptrdiff_t a_batch = 0, b_batch = 0, c_batch = 0;
+  std::int64_t a_period = 0;  // when not 0, A starts again after so many matrices
+};
+
+/// The epilogue that leaves the sums as they are.
+struct no_epilogue {
+  template <class T>
+  void operator()(std::int64_t, std::int64_t, std::int64_t, std::int64_t, T*, std::ptrdiff_t) const {}
+};
+
+/// Rows of the right operand that are multiplied at a time: a panel of them takes at most 192 KiB, so that it, the rows
+/// of the left operand that it meets and the panel that comes next fit the second-level cache together.
+template <class T>
+std::int64_t depth_block(std::int64_t k) {
+  constexpr std::int64_t most = 192 * 1024 / static_cast<std::int64_t>(sizeof(T)) / register_tile<T>::width;
+  const std::int64_t blocks = std::max<std::int64_t>(1, ceil_div(k, most));
+  return std::max<std::int64_t>(1, ceil_div(k, blocks));
+}
+
+/// Calls `body(first, count)` over [0, rows) in blocks of at most `most` that differ by no more than one.
+template <class F>
+void for_even_blocks(std::int64_t rows, int most, F&& body) {
+  const std::int64_t blocks = ceil_div(rows, most);
+  const std::int64_t base = rows / blocks;
+  const std::int64_t larger = rows % blocks;
+  std::int64_t first = 0;
+  for (std::int64_t i = 0; i < blocks; ++i) {
+    const int count = static_cast<int>(base + (i < larger ? 1 : 0));
+    body(first, count);
+    first += count;
+  }
+}
+
+/// Multiplies `rows` rows with one panel block of `depth` rows; `finish(row, count)` follows each tile. Meanwhile the
+/// `ahead_size` elements at `ahead`, which the next block consists of, come into the second-level cache; without them,
+/// the following rows of A do.
+template <class T, class Step, class Finish>
+void multiply_panel(std::int64_t depth, const T* a, std::ptrdiff_t a_row, std::int64_t rows, Step step, const T* b,
+                    std::ptrdiff_t b_step, T* c, std::ptrdiff_t c_row, int cols, bool accumulate, const T* ahead,
+                    std::int64_t ahead_size, Finish&& finish) {
+  const int vectors = static_cast<int>(ceil_div(cols, native_lanes<T>));
+  const int most = register_tile<T>::rows_of(vectors);
+  const std::int64_t tiles = ceil_div(rows, most);
+  const std::int64_t steps = tiles * std::max<std::int64_t>(depth, 1);
+  const auto bytes = static_cast<std::ptrdiff_t>(sizeof(T));
+  const std::ptrdiff_t ahead_step = ceil_div(ahead_size * bytes, steps);
+  std::int64_t tile = 0;
+  for_even_blocks(rows, most, [&](std::int64_t first, int count) {
+    const T* row[2 * register_tile<T>::rows];
+    for (int r = 0; r < count; ++r) row[r] = a + (first + r) * a_row;
+    const fetch_ahead fetch =
+        ahead != nullptr ? fetch_ahead{reinterpret_cast<const char*>(ahead) + tile * depth * ahead_step, ahead_step}
+                         : fetch_ahead{reinterpret_cast<const char*>(row[count - 1] + a_row), count * bytes};
+    ++tile;
+    for (int r = 0; r < count; ++r) fetch_for_write(c + (first + r) * c_row, cols);
+    find_tile<T, Step>(count, vectors)(depth, row, step, b, b_step, c + first * c_row, c_row, cols, accumulate, fetch);
+    finish(first, count);
+  });
+}
+
+/// How a product is cut into tasks: each is one panel of columns and one chunk of rows of one matrix. At most
+/// `most_rows` rows make a chunk, and at least `least_rows` where fewer chunks would leave workers idle.
+template <class T>
+struct gemm_split {
+  std::int64_t panels, chunks, chunk_rows;
+
+  gemm_split(std::int64_t m, std::int64_t n, std::int64_t batch, unsigned workers, std::int64_t least_rows,
+             std::int64_t most_rows) {
+    panels = ceil_div(n, register_tile<T>::width);
+    const std::int64_t wanted = workers == 1 ? 1 : ceil_div(8 * static_cast<std::int64_t>(workers), panels * batch);
+    chunks = std::max(ceil_div(m, most_rows), std::clamp<std::int64_t>(m / least_rows, 1, wanted));
+    chunk_rows = ceil_div(m, chunks);
+    chunks = ceil_div(m, chunk_rows);
+  }
+};
+
+template <class T>
+gemm_problem<T> fold_batch(gemm_problem<T> p) {
+  if (p.batch > 1 && p.a_period == 0 && p.b_batch == 0 && p.a_batch == p.m * p.a_row && p.c_batch == p.m * p.c_row) {
+    p.m *= p.batch;
+    p.batch = 1;
+  }
+  return p;
+}
+
+/// Where one block of a panel of the right operand stands, and the step from row to row.
+template <class T>
+struct panel_block {
+  const T* at;
+  std::ptrdiff_t step;
+};
+
+/// A right operand packed by `pack_b`.
+template <class T>
+struct packed_right {
+  const T* b;
+  std::ptrdiff_t batch_stride;
+  std::int64_t k, n;
+
+  panel_block<T> block(std::int64_t matrix, std::int64_t col, std::int64_t row, std::int64_t, unsigned) const {
+    return {peek(matrix, col, row), panel_width<T>(col, n)};
+  }
+  /// The memory that the block will be read from; null where it does not exist yet.
+  const T* peek(std::int64_t matrix, std::int64_t col, std::int64_t row) const {
+    return b + matrix * batch_stride + col * k + row * panel_width<T>(col, n);
+  }
+};
+
+/// The loop that all products share. Tasks run through the panels first: a chunk of A stays in the cache meanwhile, and
+/// the panel that the worker probably meets next (`workers` tasks on) is fetched while this one is multiplied.
+template <class T, class Right, class Epilogue>
+void multiply(thread_pool& pool, const gemm_problem<T>& p, std::int64_t depth_most, const gemm_split<T>& split,
+              const Right& right, Epilogue&& epilogue) {
+  constexpr std::int64_t full = register_tile<T>::width;
+  const std::int64_t tasks = p.batch * split.panels * split.chunks;
+  const auto workers = static_cast<std::int64_t>(pool.size());
+  pool.parallel_for(tasks, [&](std::int64_t task, unsigned worker) {
+    const std::int64_t col0 = task % split.panels * full;
+    const std::int64_t row0 = task / split.panels % split.chunks * split.chunk_rows;
+    const std::int64_t matrix = task / split.panels / split.chunks;
+    const std::int64_t rows = std::min(split.chunk_rows, p.m - row0);
+    const int cols = static_cast<int>(std::min(full, p.n - col0));
+    const T* const a = p.a + (p.a_period != 0 ? matrix % p.a_period : matrix) * p.a_batch + row0 * p.a_row;
+    T* const c = p.c + matrix * p.c_batch + row0 * p.c_row + col0;
+    std::int64_t k = 0;
+    do {
+      const std::int64_t depth = std::min(depth_most, p.k - k);
+      const bool last = k + depth >= p.k;
+      const panel_block<T> b = right.block(matrix, col0, k, depth, worker);
+      const std::int64_t next = task + workers;
+      const T* ahead = nullptr;
+      if (!last)
+        ahead = right.peek(matrix, col0, k + depth);
+      else if (next < tasks)
+        ahead = right.peek(next / split.panels / split.chunks, next % split.panels * full, 0);
+      const auto finish = [&](std::int64_t first, int count) {
+        if (last) epilogue(matrix * p.m + row0 + first, count, col0, cols, c + first * p.c_row, p.c_row);
+      };
+      multiply_panel(depth, a + k * p.a_col, p.a_row, rows, linear_step{p.a_col}, b.at, b.step, c, p.c_row, cols,
+                     k != 0, ahead, depth * full, finish);
+      k += depth;
+    } while (k < p.k);
+  });
+}
+
+/// Multiplies with a right operand that `pack_b` packed. `epilogue(row0, rows, col0, cols, c, c_row)` is called once
+/// for each finished tile of C while it is in the first-level cache, from any worker; rows count through the batch
+/// (batch * m + row). K == 0 gives zeros, then the epilogue. Allocates nothing.
+template <class T, class Epilogue = no_epilogue>
+void gemm(thread_pool& pool, const gemm_problem<T>& problem, Epilogue&& epilogue = {}) {
+  const gemm_problem<T> p = fold_batch(problem);
+  if (p.m <= 0 || p.n <= 0 || p.batch <= 0) return;
+  // A panel that is read once gains nothing from staying in the cache.
+  const std::int64_t block = p.m <= register_tile<T>::rows ? std::max<std::int64_t>(p.k, 1) : depth_block<T>(p.k);
+  const gemm_split<T> split(p.m, p.n, p.batch, pool.size(), 48, 128);
+  multiply(pool, p, block, split, packed_right<T>{p.b, p.b_batch, p.k, p.n}, epilogue);
+}
+
+/// Elements of scratch that `gemm_unpacked` uses.
+template <class T>
+std::int64_t gemm_scratch_size(std::int64_t k, unsigned workers) {
+  return depth_block<T>(k) * register_tile<T>::width * workers;
+}
+
+/// A right operand of any strides, whose blocks are packed into the worker's scratch when their turn comes, or read in
+/// place where too few rows would use the copy.
+template <class T>
+struct unpacked_right {
+  const gemm_problem<T>* p;
+  T* scratch;
+  std::int64_t scratch_each;
+  bool few_rows;
+
+  panel_block<T> block(std::int64_t matrix, std::int64_t col, std::int64_t row, std::int64_t depth,
+                       unsigned worker) const {
+    const T* const from = p->b + matrix * p->b_batch + col * p->b_col + row * p->b_row;
+    const std::int64_t width = panel_width<T>(col, p->n);
+    const std::int64_t cols = std::min<std::int64_t>(register_tile<T>::width, p->n - col);
+    if (few_rows && cols == width) return {from, p->b_row};
+    T* const panel = scratch + worker * scratch_each;
+    pack_panel(panel, width, from, p->b_row, p->b_col, depth, cols);
+    return {panel, width};
+  }
+  const T* peek(std::int64_t, std::int64_t, std::int64_t) const { return nullptr; }
+};
+
+/// Multiplies with a right operand of any strides (`b_row`, `b_col`); `scratch` holds
+/// `gemm_scratch_size<T>(k, pool.size())` elements, aligned to 64 bytes. Else like `gemm`.
+template <class T, class Epilogue = no_epilogue>
+void gemm_unpacked(thread_pool& pool, const gemm_problem<T>& problem, T* scratch, Epilogue&& epilogue = {}) {
+  const gemm_problem<T> p = fold_batch(problem);
+  if (p.m <= 0 || p.n <= 0 || p.batch <= 0) return;
+  const std::int64_t block = depth_block<T>(p.k);
+  const bool few_rows = p.m <= register_tile<T>::rows && p.b_col == 1;
+  const gemm_split<T> split(p.m, p.n, p.batch, pool.size(), 192, p.m);
+  const unpacked_right<T> right{&p, scratch, block * register_tile<T>::width, few_rows};
+  multiply(pool, p, block, split, right, epilogue);
+}
+
+}  // namespace kiln::kernels

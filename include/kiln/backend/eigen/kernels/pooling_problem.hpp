@@ -1,0 +1,28 @@
+#pragma once
+#include <array>
+#include <cstdint>
+
+namespace kiln::kernels {
+
+/// Pooling of `planes` planes [D, H, W] (fewer spatial dims are right-aligned, the leading ones are 1). Padding is
+/// never a maximum; a mean divides by the elements inside, or, with `count_padding`, by those inside the padded extent.
+struct pooling_problem {
+  using extents = std::array<std::int64_t, 3>;
+  const float* x = nullptr;
+  float* y = nullptr;
+  std::int64_t planes = 1;
+  extents input{1, 1, 1}, output{1, 1, 1}, window{1, 1, 1}, stride{1, 1, 1}, dilation{1, 1, 1}, pad_begin{}, pad_end{};
+  bool average = false;
+  bool count_padding = false;
+};
+
+/// Local response normalisation across channels: y = x / (bias + alpha / size * sum over a window of x^2)^beta for
+/// x[batch, channels, pixels]; the window of channel c is [c - (size - 1) / 2, c + size / 2].
+struct lrn_problem {
+  const float* x = nullptr;
+  float* y = nullptr;
+  std::int64_t batch = 1, channels = 1, pixels = 1, size = 1;
+  float alpha = 1e-4f, beta = 0.75f, bias = 1;
+};
+
+}  // namespace kiln::kernels

@@ -1,0 +1,21 @@
+#pragma once
+#include "kiln/runtime/kernel.hpp"
+
+namespace kiln::eigen {
+
+// One function a family of ops: a kernel where the target has one for these types and attributes, else null.
+
+/// Matrix products of floats with their epilogue.
+std::unique_ptr<kernel> lower_dot(const kernel_request& r);
+/// Convolutions of floats with their epilogue.
+std::unique_ptr<kernel> lower_convolution(const kernel_request& r);
+/// Attention over floats.
+std::unique_ptr<kernel> lower_attention(const kernel_request& r);
+/// Pooling and local response normalisation of floats.
+std::unique_ptr<kernel> lower_window(const kernel_request& r);
+/// Row gathers of any dtype.
+std::unique_ptr<kernel> lower_gather(const kernel_request& r);
+/// Fused pointwise and reduction bodies, and single pointwise or reduction ops, of any dtype.
+std::unique_ptr<kernel> lower_rows(const kernel_request& r);
+
+}  // namespace kiln::eigen

@@ -1,0 +1,114 @@
+#pragma once
+#include <vector>
+
+#include "kiln/backend/eigen/isa.hpp"
+#include "kiln/runtime/kernel.hpp"
+
+namespace kiln::eigen {
+
+/// A fused body compiled to calls over tiles of contiguous elements. One form serves every body: pointwise groups,
+/// row reductions (softmax, norms) and the epilogues of products.
+///
+/// Work is split in rows. A reduction body's row is what it folds; its values are full (one element for each of the
+/// row's) or scalars. Levels order the passes over a row: a fold of level-L values gives a scalar of level L + 1, and
+/// full values that later levels read again stay in a row buffer. A body without reductions has one level.
+class tile_program {
+ public:
+  /// Elements of a tile: a body's live tiles together stay in the first-level cache.
+  static constexpr std::int64_t tile = 512;
+
+  /// Compiles the body; parameters and results keep their order.
+  explicit tile_program(const module_graph& body);
+
+  /// A parameter or result as the rows see it.
+  struct stream {
+    std::byte* at = nullptr;     ///< element 0 of the current segment
+    std::ptrdiff_t step = 1;     ///< elements from one to the next; 0 repeats
+  };
+
+  std::size_t parameters() const { return parameters_.size(); }
+  std::size_t results() const { return results_.size(); }
+  bool reduces() const { return reduces_; }
+  int levels() const { return levels_; }
+  /// Whether result k is one element a row.
+  bool scalar_result(std::size_t k) const { return values_[results_[k]].scalar; }
+  bool scalar_parameter(std::size_t k) const { return values_[parameters_[k]].scalar; }
+  /// The axes that are folded (of the full dims), empty without reductions.
+  const std::vector<bool>& folded() const { return folded_; }
+  std::size_t full_rank() const { return folded_.size(); }
+
+  /// Scratch of one worker for rows of `row` elements.
+  std::size_t scratch_bytes(std::int64_t row) const;
+
+  /// One worker's position: the parameters and results of the current segment, and its scratch.
+  class cursor {
+   public:
+    cursor(const tile_program& p, std::byte* scratch, std::int64_t row);
+    stream& parameter(std::size_t k) { return streams_[k]; }
+    stream& result(std::size_t k) { return streams_[program_.parameters_.size() + k]; }
+
+    /// Begins a row: folds start anew, scalar parameters are read.
+    void begin_row();
+    /// Runs level `level` over the `n` elements of a segment whose first is element `at` of the row.
+    void run(int level, std::int64_t at, std::int64_t n);
+    /// Ends level `level` of a row of `row` elements: folds are finished and the next level's scalars computed; after
+    /// the last level, scalar results are written.
+    void end_level(int level, std::int64_t row);
+
+   private:
+    friend class tile_program;
+    void load(std::uint32_t value, std::int64_t from, std::int64_t n);
+    void store_result(std::size_t k, std::int64_t from, std::int64_t n);
+    void call_scalars(int level);
+
+    const tile_program& program_;
+    stream* streams_;
+    std::byte** home_;  // by value: its tile, row buffer or scalar
+    std::byte** at_;    // by value: where the current tile's elements are
+    std::byte* spare_;  // a tile for results that are converted
+    std::int64_t row_;
+  };
+
+ private:
+  enum class source : std::uint8_t { parameter, constant, computed };
+  struct value {
+    source from = source::computed;
+    dtype type = dtype::f32;
+    bool scalar = false;        // one element a row
+    int level = 0;
+    bool kept = false;          // full, and read at a later level: has a row buffer
+    std::uint32_t index = 0;    // of the parameter
+    std::int32_t result = -1;   // the first result it is
+    std::uint32_t slot = 0;     // of its tile
+    literal constant;
+  };
+  struct call {
+    enum class what : std::uint8_t { tile, fold, repeat } kind = what::tile;
+    operation op;
+    tile_function float_tile = nullptr;
+    fold_function float_fold = nullptr;
+    dtype compute = dtype::f32;  // of the first value input
+    dtype natural = dtype::f32;  // what the computation gives, before it is stored as the result's dtype
+    inline_vector<std::uint32_t, 6> in;
+    std::uint32_t out = 0;
+    int level = 0;
+    bool scalar = false;
+  };
+
+  void compile(const module_graph& body);
+  void place_slots();
+  void run_call(const call& c, const cursor& k, std::int64_t n) const;
+  std::uint32_t full_operand(std::uint32_t v, std::vector<std::int64_t>& repeats);
+
+  std::vector<value> values_;
+  std::vector<call> calls_;
+  std::vector<std::uint32_t> parameters_, results_;
+  std::vector<std::vector<std::uint32_t>> loads_;  // by level: full parameters it reads
+  std::vector<bool> folded_;
+  bool reduces_ = false;
+  int levels_ = 1;
+  std::uint32_t slots_ = 0;
+  std::size_t width_ = 4;  // bytes of the widest element
+};
+
+}  // namespace kiln::eigen

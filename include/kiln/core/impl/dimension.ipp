@@ -1,0 +1,345 @@
+#include <algorithm>
+#include <map>
+#include <mutex>
+#include <shared_mutex>
+#include <vector>
+
+#include "kiln/core/dimension.hpp"
+
+namespace kiln {
+namespace {
+
+// A polynomial: terms sorted by their factors; a factor is an atom (symbol or quotient, remainder, min, max of two
+// polynomials). Canonical, so equality of expressions is equality of text, which is the interning key.
+using atom_id = std::uint32_t;
+struct term {
+  std::int64_t coefficient;
+  std::vector<atom_id> factors;
+  friend bool operator==(const term&, const term&) = default;
+};
+using polynomial = std::vector<term>;
+
+struct atom {
+  char op = 's';  // s: symbol; / % m M: of lhs and rhs
+  std::string name;
+  std::int64_t min = 0, max = 0;
+  dimension lhs, rhs;
+};
+
+constexpr std::int64_t infinite = std::numeric_limits<std::int64_t>::max() >> 8;
+
+std::int64_t clamp(__int128 v) {
+  return v > infinite ? infinite : v < -infinite ? -infinite : static_cast<std::int64_t>(v);
+}
+
+struct table {
+  std::shared_mutex mutex;
+  std::vector<atom> atoms;
+  std::map<std::string, atom_id> atom_ids;
+  std::vector<polynomial> polynomials;
+  std::map<std::string, std::int64_t> polynomial_ids;
+};
+
+table& shared_table() {
+  static table* t = new table;  // never destroyed: dimensions in static objects may outlive any order of destruction
+  return *t;
+}
+
+bool before(const term& a, const term& b) {
+  if (a.factors.size() != b.factors.size()) return a.factors.size() > b.factors.size();
+  return a.factors < b.factors;
+}
+
+polynomial canonical(polynomial p) {
+  for (term& t : p) std::sort(t.factors.begin(), t.factors.end());
+  std::sort(p.begin(), p.end(), before);
+  polynomial out;
+  for (term& t : p) {
+    if (!out.empty() && out.back().factors == t.factors) out.back().coefficient += t.coefficient;
+    else out.push_back(std::move(t));
+  }
+  std::erase_if(out, [](const term& t) { return t.coefficient == 0; });
+  return out;
+}
+
+polynomial get(dimension d) {
+  if (d.is_constant()) return d.raw() == 0 ? polynomial{} : polynomial{{d.raw(), {}}};
+  table& t = shared_table();
+  std::shared_lock lock(t.mutex);
+  return t.polynomials[static_cast<std::size_t>(d.raw() - dimension::first_expression)];
+}
+
+dimension intern(const polynomial& p) {
+  if (p.empty()) return 0;
+  if (p.size() == 1 && p[0].factors.empty()) return p[0].coefficient;
+  std::string key;
+  for (const term& t : p) {
+    key += std::to_string(t.coefficient);
+    for (atom_id f : t.factors) key += '*' + std::to_string(f);
+    key += '+';
+  }
+  table& t = shared_table();
+  std::unique_lock lock(t.mutex);
+  auto [it, fresh] = t.polynomial_ids.try_emplace(key, static_cast<std::int64_t>(t.polynomials.size()));
+  if (fresh) t.polynomials.push_back(p);
+  return dimension::from_raw(dimension::first_expression + it->second);
+}
+
+atom_id intern(const atom& a) {
+  std::string key = std::string(1, a.op) + a.name + '#' + std::to_string(a.min) + ',' + std::to_string(a.max) + '#' +
+                    std::to_string(a.lhs.raw()) + ',' + std::to_string(a.rhs.raw());
+  table& t = shared_table();
+  std::unique_lock lock(t.mutex);
+  auto [it, fresh] = t.atom_ids.try_emplace(key, static_cast<atom_id>(t.atoms.size()));
+  if (fresh) t.atoms.push_back(a);
+  return it->second;
+}
+
+atom get_atom(atom_id id) {
+  table& t = shared_table();
+  std::shared_lock lock(t.mutex);
+  return t.atoms[id];
+}
+
+dimension of_atom(const atom& a) { return intern(polynomial{{1, {intern(a)}}}); }
+
+polynomial multiply(const polynomial& a, const polynomial& b) {
+  polynomial out;
+  for (const term& x : a)
+    for (const term& y : b) {
+      term t{x.coefficient * y.coefficient, x.factors};
+      t.factors.insert(t.factors.end(), y.factors.begin(), y.factors.end());
+      out.push_back(std::move(t));
+    }
+  return canonical(std::move(out));
+}
+
+// The quotient of one term by a one-term divisor, when it is exact.
+std::optional<term> divide(const term& t, const term& by) {
+  if (t.coefficient % by.coefficient != 0) return std::nullopt;
+  term out{t.coefficient / by.coefficient, {}};
+  std::size_t j = 0;
+  for (atom_id f : t.factors) {
+    if (j < by.factors.size() && by.factors[j] == f) ++j;
+    else out.factors.push_back(f);
+  }
+  if (j != by.factors.size()) return std::nullopt;
+  return out;
+}
+
+// Splits p into quotient * by + rest, term by term. Exact division of non-negative extents; the rest keeps its `/`.
+dimension quotient(dimension a, dimension b) {
+  const polynomial p = get(a), by = get(b);
+  if (p == by) return 1;
+  if (by.size() == 1) {
+    polynomial exact, rest;
+    for (const term& t : p) {
+      if (auto q = divide(t, by[0])) exact.push_back(*q);
+      else rest.push_back(t);
+    }
+    const dimension whole = intern(canonical(exact));
+    if (rest.empty()) return whole;
+    const dimension left = intern(canonical(rest));
+    if (left.is_constant() && b.is_constant()) return whole + left / b;
+    return whole + of_atom({'/', "", 0, 0, left, b});
+  }
+  return of_atom({'/', "", 0, 0, a, b});
+}
+
+
+
+struct range {
+  std::int64_t min, max;
+};
+
+range bounds(dimension d);
+
+range bounds(const atom& a) {
+  if (a.op == 's') return {a.min, a.max};
+  const range x = bounds(a.lhs), y = bounds(a.rhs);
+  switch (a.op) {
+    case '/': {
+      const std::int64_t low = std::max<std::int64_t>(y.min, 1), high = std::max<std::int64_t>(y.max, 1);
+      return {x.min >= 0 ? x.min / high : -((-x.min + low - 1) / low), x.max >= 0 ? x.max / low : x.max / high};
+    }
+    case '%': return {0, std::max<std::int64_t>(0, y.max - 1)};
+    case 'm': return {std::min(x.min, y.min), std::min(x.max, y.max)};
+    default: return {std::max(x.min, y.min), std::max(x.max, y.max)};
+  }
+}
+
+range bounds(dimension d) {
+  if (d.is_constant()) return {d.raw(), d.raw()};
+  __int128 low = 0, high = 0;
+  for (const term& t : get(d)) {
+    __int128 a = t.coefficient, b = t.coefficient;
+    for (atom_id f : t.factors) {
+      const range r = bounds(get_atom(f));
+      const __int128 products[] = {a * r.min, a * r.max, b * r.min, b * r.max};
+      a = clamp(*std::min_element(products, products + 4));
+      b = clamp(*std::max_element(products, products + 4));
+    }
+    low += a, high += b;
+  }
+  return {clamp(low), clamp(high)};
+}
+
+template <class Leaf>
+dimension rebuild(dimension d, const Leaf& leaf) {
+  if (d.is_constant()) return d;
+  dimension sum = 0;
+  for (const term& t : get(d)) {
+    dimension product = t.coefficient;
+    for (atom_id f : t.factors) {
+      const atom a = get_atom(f);
+      if (a.op == 's') product *= leaf(a, of_atom(a));
+      else product *= detail::combine_dimensions(a.op, rebuild(a.lhs, leaf), rebuild(a.rhs, leaf));
+    }
+    sum += product;
+  }
+  return sum;
+}
+
+std::string text(const atom& a) {
+  if (a.op == 's') return a.name;
+  const std::string x = to_string(a.lhs), y = to_string(a.rhs);
+  if (a.op == 'm' || a.op == 'M') return std::string(a.op == 'm' ? "min(" : "max(") + x + ", " + y + ")";
+  return "((" + x + ") " + a.op + " (" + y + "))";
+}
+
+}  // namespace
+
+namespace detail {
+
+dimension combine_dimensions(char op, dimension a, dimension b) {
+  if (a.is_constant() && b.is_constant()) {
+    switch (op) {
+      case '/': return a / b;
+      case '%': return a % b;
+      case 'm': return smaller(a, b);
+      case 'M': return larger(a, b);
+      case '*': return a * b;
+      case '-': return a - b;
+      default: return a + b;
+    }
+  }
+  switch (op) {
+    case '+':
+    case '-': {
+      polynomial p = get(a), q = get(b);
+      for (term& t : q) {
+        if (op == '-') t.coefficient = -t.coefficient;
+        p.push_back(std::move(t));
+      }
+      return intern(canonical(std::move(p)));
+    }
+    case '*': return intern(multiply(get(a), get(b)));
+    case '/':
+      if (b == dimension(0)) raise(fault::of(errc::invalid_argument, "a dimension's divisor is not zero"));
+      return quotient(a, b);
+    case '%': {
+      const dimension rest = a - quotient(a, b) * b;
+      return rest.is_constant() ? rest : of_atom({'%', "", 0, 0, a, b});
+    }
+    default: break;
+  }
+  if (const auto ordered = at_most(a, b)) return *ordered == (op == 'm') ? a : b;
+  if (const auto ordered = at_most(b, a); ordered && *ordered) return op == 'm' ? b : a;
+  if (b.raw() < a.raw()) std::swap(a, b);
+  return of_atom({op, "", 0, 0, a, b});
+}
+
+std::int64_t least(dimension d) { return bounds(d).min; }
+std::int64_t greatest(dimension d) { return bounds(d).max; }
+
+}  // namespace detail
+
+dimension dimension::symbol(std::string_view name, std::int64_t min, std::int64_t max) {
+  if (min > max) raise(fault::of(errc::invalid_argument, "a symbol's least value is at most its greatest", max, min));
+  return of_atom({'s', std::string(name), min, max, 0, 0});
+}
+
+std::string to_string(dimension d) {
+  if (d.is_constant()) return std::to_string(d.raw());
+  std::string out;
+  for (const term& t : get(d)) {
+    const std::int64_t c = t.coefficient;
+    if (!out.empty()) out += c < 0 ? " - " : " + ";
+    else if (c < 0) out += "-";
+    const std::int64_t magnitude = c < 0 ? -c : c;
+    bool first = true;
+    if (magnitude != 1 || t.factors.empty()) out += std::to_string(magnitude), first = false;
+    for (atom_id f : t.factors) {
+      if (!first) out += "*";
+      out += text(get_atom(f));
+      first = false;
+    }
+  }
+  return out;
+}
+
+void append_text(inline_string<95>& out, dimension d) { out.append(to_string(d)); }
+
+bool is_symbol(dimension d) {
+  const polynomial p = get(d);
+  return p.size() == 1 && p[0].coefficient == 1 && p[0].factors.size() == 1 && get_atom(p[0].factors[0]).op == 's';
+}
+
+std::string symbol_name(dimension d) { return is_symbol(d) ? get_atom(get(d)[0].factors[0]).name : std::string(); }
+
+void collect_symbols(dimension d, small_vector<dimension>& out) {
+  rebuild(d, [&](const atom&, dimension s) {
+    for (dimension seen : out)
+      if (seen == s) return s;
+    out.push_back(s);
+    return s;
+  });
+}
+
+void bindings::bind(dimension symbol, std::int64_t value) {
+  if (value < symbol.min() || value > symbol.max())
+    raise(errc::shape_mismatch, "dimension '" + to_string(symbol) + "' is within its bounds: expected " +
+                                    std::to_string(symbol.min()) + ".." + std::to_string(symbol.max()) + ", found " +
+                                    std::to_string(value));
+  if (const auto old = find(symbol)) {
+    if (*old != value)
+      raise(errc::shape_mismatch, "dimension '" + to_string(symbol) + "' has one value in all inputs: expected " +
+                                      std::to_string(*old) + ", found " + std::to_string(value));
+    return;
+  }
+  values_.push_back({symbol, value});
+}
+
+std::optional<std::int64_t> bindings::find(dimension symbol) const {
+  for (const entry& e : values_)
+    if (e.symbol == symbol) return e.value;
+  return std::nullopt;
+}
+
+dimension bindings::substitute(dimension d) const {
+  return rebuild(d, [&](const atom&, dimension s) {
+    const auto v = find(s);
+    return v ? dimension(*v) : s;
+  });
+}
+
+std::int64_t bindings::evaluate(dimension d) const {
+  const dimension v = substitute(d);
+  if (!v.is_constant())
+    raise(errc::not_found, "every symbol of dimension '" + to_string(d) + "' has a value; still open: '" +
+                               to_string(v) + "'");
+  return v.raw();
+}
+
+std::uint32_t dimension_program::slot(dimension d) {
+  for (std::size_t i = 0; i < expressions_.size(); ++i)
+    if (expressions_[i] == d) return static_cast<std::uint32_t>(i);
+  expressions_.push_back(d);
+  return static_cast<std::uint32_t>(expressions_.size() - 1);
+}
+
+void dimension_program::evaluate(const bindings& values, std::int64_t* slots) const {
+  for (std::size_t i = 0; i < expressions_.size(); ++i) slots[i] = values.evaluate(expressions_[i]);
+}
+
+}  // namespace kiln

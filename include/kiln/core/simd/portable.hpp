@@ -1,0 +1,8 @@
+#pragma once
+#include "kiln/core/simd/generic.hpp"
+
+namespace kiln::elementary {
+
+KILN_FN void fence_streams() { __atomic_thread_fence(__ATOMIC_SEQ_CST); }
+
+}  // namespace kiln::elementary

@@ -1,0 +1,204 @@
+#pragma once
+#include <cstring>
+
+#include "kiln/op/ops.hpp"
+
+namespace kiln {
+
+namespace detail {
+template <class Op>
+inline constexpr op_table user_table = make_table<Op>();
+}  // namespace detail
+
+/// The table that serves Op at run time. A user's op gets its own, generated where it is first used.
+template <class Op>
+const op_table& table_of() {
+  if constexpr (default_registry::contains<Op>)
+    return detail::built_in_table(default_registry::index_of<Op>);
+  else
+    return detail::user_table<Op>;
+}
+
+/// An op with its attributes at run time: bytes and the table that gives them meaning. Trivially copyable.
+class operation {
+ public:
+  operation() = default;
+  template <op_struct Op>
+  operation(const Op& op) : table_(&table_of<Op>()) {
+    ::new (static_cast<void*>(bytes_)) Op(op);
+  }
+
+  explicit operator bool() const { return table_ != nullptr; }
+  const op_info& info() const { return *table_; }
+  const op_table& table() const { return *table_; }
+  const void* data() const { return bytes_; }
+  std::string_view name() const { return table_->name; }
+  op_kind kind() const { return table_->kind; }
+
+  template <class Op>
+  bool is() const {
+    if constexpr (default_registry::contains<Op>)
+      return table_ == &table_of<Op>();
+    else
+      return table_ && table_->name == type_name<Op>();  // several libraries may each hold a copy of the table
+  }
+  template <class Op>
+  const Op* get_if() const {
+    return is<Op>() ? std::launder(reinterpret_cast<const Op*>(bytes_)) : nullptr;
+  }
+
+  result<shapes> shape_rule(std::span<const shape> in) const { return table_->shape_rule(bytes_, in); }
+  result<layout> map(const layout& in) const { return table_->map(bytes_, in); }
+  result<contraction> maps(std::span<const shape> in) const { return table_->maps(bytes_, in); }
+  const ints& axes() const { return *table_->axes(bytes_); }
+  const module_ref& body() const { return *table_->body(bytes_); }
+  void evaluate(evaluation& e, bool symbolic = false) const { table_->evaluate(bytes_, e, symbolic); }
+  /// Writes the attributes out in their normal form, for inputs of these shapes and a first result of that.
+  void normalise(std::span<const shape> in, const shape& out) { table_->normalise(bytes_, in, out); }
+  void print(text& out) const { table_->print(bytes_, out); }
+  std::uint64_t hash() const { return table_->hash(bytes_) ^ (reinterpret_cast<std::uintptr_t>(table_) * 0x9e3779b9u); }
+  void substitute(const bindings& values) { table_->substitute(bytes_, values); }
+  void symbols(small_vector<dimension>& out) const { table_->symbols(bytes_, out); }
+  friend bool operator==(const operation& a, const operation& b) {
+    return a.table_ == b.table_ && a.table_->equal(a.bytes_, b.bytes_);
+  }
+
+ private:
+  const op_table* table_ = nullptr;
+  alignas(8) std::byte bytes_[max_op_bytes]{};
+};
+
+namespace detail {
+
+template <class Op>
+inline constexpr op_info info_for = info_of<Op>();
+
+// An op behind virtual functions, which constant evaluation calls as well as any other: only the ops that a program
+// really holds are instantiated. (Measured with a registry of 105 ops: std::variant and std::visit were two thirds of a
+// static program's compile time.)
+struct static_op_base {
+  constexpr static_op_base() = default;
+  static_op_base(const static_op_base&) = delete;
+  static_op_base& operator=(const static_op_base&) = delete;
+  constexpr virtual ~static_op_base() = default;
+  constexpr virtual static_op_base* clone() const = 0;
+  constexpr virtual const op_info& info() const = 0;
+  constexpr virtual std::size_t index() const = 0;
+  constexpr virtual result<shapes> shape_rule(std::span<const shape> in) const = 0;
+  constexpr virtual result<layout> map(const layout& in) const = 0;
+  constexpr virtual result<contraction> maps(std::span<const shape> in) const = 0;
+  constexpr virtual const ints* axes() const = 0;
+  constexpr virtual const module_ref* body() const = 0;
+  constexpr virtual void evaluate(evaluation& e, bool symbolic) const = 0;
+  constexpr virtual void normalise(std::span<const shape> in, const shape& out) = 0;
+  constexpr virtual void print(text& out) const = 0;
+  constexpr virtual std::uint64_t hash() const = 0;
+  constexpr virtual bool equal(const static_op_base& other) const = 0;
+};
+
+template <class Registry, class Op>
+struct static_op final : static_op_base {
+  Op op;
+  constexpr explicit static_op(const Op& o) : op(o) {}
+  // g++ 12 defines an implicit or defaulted one too late for constant evaluation
+  constexpr ~static_op() override {}
+
+  constexpr static_op_base* clone() const override { return new static_op(op); }
+  constexpr const op_info& info() const override { return info_for<Op>; }
+  constexpr std::size_t index() const override { return Registry::template index_of<Op>; }
+  constexpr result<shapes> shape_rule([[maybe_unused]] std::span<const shape> in) const override {
+    if constexpr (control<Op>)
+      return fault::of(errc::internal, "a body gives shapes");
+    else
+      return shape_of(op, in);
+  }
+  constexpr result<layout> map([[maybe_unused]] const layout& in) const override {
+    if constexpr (view<Op>)
+      return op.map(in);
+    else
+      return fault::of(errc::internal, "only a view maps layouts");
+  }
+  constexpr result<contraction> maps([[maybe_unused]] std::span<const shape> in) const override {
+    if constexpr (contracting<Op>)
+      return op.maps(in);
+    else
+      return fault::of(errc::internal, "only a contraction has index maps");
+  }
+  constexpr const ints* axes() const override {
+    if constexpr (reduction<Op>)
+      return &op.axes;
+    else
+      return nullptr;
+  }
+  constexpr const module_ref* body() const override {
+    if constexpr (control<Op>)
+      return &op.body;
+    else
+      return nullptr;
+  }
+  constexpr void evaluate(evaluation& e, bool symbolic) const override { kiln::evaluate(op, e, symbolic); }
+  constexpr void normalise([[maybe_unused]] std::span<const shape> in, [[maybe_unused]] const shape& out) override {
+    if constexpr (!control<Op>) op = normalised(op, in, out);
+  }
+  constexpr void print(text& out) const override { print_fields(op, out); }
+  constexpr std::uint64_t hash() const override { return hash_fields(op) + index(); }
+  constexpr bool equal(const static_op_base& other) const override {
+    return index() == other.index() && equal_fields(op, static_cast<const static_op&>(other).op);
+  }
+};
+
+}  // namespace detail
+
+/// An op with its attributes during constant evaluation: any op of a registry, with the same face as `operation`, so
+/// that a pass is one template over both.
+template <class Registry>
+class static_operation {
+ public:
+  using registry_type = Registry;
+  constexpr static_operation() = default;
+  template <op_struct Op>
+  constexpr static_operation(const Op& op) : op_(new detail::static_op<Registry, Op>(op)) {
+    static_assert(Registry::template contains<Op>, "kiln: this op is not in the program's registry; extend it");
+  }
+  constexpr static_operation(const static_operation& other) : op_(other.op_ ? other.op_->clone() : nullptr) {}
+  constexpr static_operation(static_operation&& other) noexcept : op_(std::exchange(other.op_, nullptr)) {}
+  constexpr static_operation& operator=(static_operation other) noexcept {
+    std::swap(op_, other.op_);
+    return *this;
+  }
+  constexpr ~static_operation() { delete op_; }
+
+  constexpr explicit operator bool() const { return op_ != nullptr; }
+  constexpr const op_info& info() const { return op_->info(); }
+  /// The op's place in the registry.
+  constexpr std::size_t index() const { return op_->index(); }
+  constexpr std::string_view name() const { return info().name; }
+  constexpr op_kind kind() const { return info().kind; }
+  template <class Op>
+  constexpr bool is() const {
+    return op_ && &op_->info() == &detail::info_for<Op>;
+  }
+  template <class Op>
+  constexpr const Op* get_if() const {
+    return is<Op>() ? &static_cast<const detail::static_op<Registry, Op>*>(op_)->op : nullptr;
+  }
+
+  constexpr result<shapes> shape_rule(std::span<const shape> in) const { return op_->shape_rule(in); }
+  constexpr result<layout> map(const layout& in) const { return op_->map(in); }
+  constexpr result<contraction> maps(std::span<const shape> in) const { return op_->maps(in); }
+  constexpr const ints& axes() const { return *op_->axes(); }
+  constexpr const module_ref& body() const { return *op_->body(); }
+  constexpr void evaluate(evaluation& e, bool symbolic = false) const { op_->evaluate(e, symbolic); }
+  constexpr void normalise(std::span<const shape> in, const shape& out) { op_->normalise(in, out); }
+  constexpr void print(text& out) const { op_->print(out); }
+  constexpr std::uint64_t hash() const { return op_->hash(); }
+  constexpr void substitute(const bindings&) {}
+  friend constexpr bool operator==(const static_operation& a, const static_operation& b) {
+    return a.op_ && b.op_ ? a.op_->equal(*b.op_) : a.op_ == b.op_;
+  }
+
+ private:
+  detail::static_op_base* op_ = nullptr;
+};
+
+}  // namespace kiln

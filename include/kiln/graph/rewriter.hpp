@@ -1,0 +1,109 @@
+#pragma once
+#include "kiln/graph/module.hpp"
+
+namespace kiln {
+
+/// Edits a module: appends instructions and redirects users, keeping the user lists that rewrites ask for. Reading
+/// through the rewriter sees the graph after every redirect; the destructor leaves the module compacted.
+template <class Module>
+class rewriter {
+ public:
+  using instruction = typename Module::instruction;
+  using operation = typename Module::operation_type;
+
+  constexpr explicit rewriter(Module& m) : module_(m) {
+    module_.compact();
+    users_.resize(module_.size());
+    for (std::uint32_t i = 0; i < module_.size(); ++i)
+      for (value_id v : module_[i].inputs) users_[v.instruction].push_back(i);
+    for (value_id v : module_.outputs) users_[v.instruction].push_back(output_user);
+  }
+  rewriter(const rewriter&) = delete;
+  rewriter& operator=(const rewriter&) = delete;
+  constexpr ~rewriter() { module_.compact(); }
+
+  constexpr Module& module() { return module_; }
+  constexpr std::uint32_t size() const { return static_cast<std::uint32_t>(module_.size()); }
+  constexpr const instruction& operator[](std::uint32_t i) const { return module_[i]; }
+  constexpr const instruction& producer(value_id v) const { return module_[v.instruction]; }
+  constexpr const shape& shape_of(value_id v) const { return module_.shape_of(v); }
+  constexpr value_id input(value_id v, std::size_t k) const { return producer(v).inputs[k]; }
+
+  /// The constant a value is, or null.
+  constexpr const literal* constant(value_id v) const {
+    const instruction& i = producer(v);
+    return i.kind == instruction_kind::literal ? &i.constant : nullptr;
+  }
+  /// The op that makes a value, if it is an Op.
+  template <class Op>
+  constexpr const Op* get_if(value_id v) const {
+    const instruction& i = producer(v);
+    return i.kind == instruction_kind::op ? i.op.template get_if<Op>() : nullptr;
+  }
+  constexpr bool is_kind(value_id v, op_kind kind) const {
+    const instruction& i = producer(v);
+    return i.kind == instruction_kind::op && i.op.kind() == kind;
+  }
+
+  /// Users of an instruction: one entry for each input slot and module output that reads any of its results.
+  constexpr const small_vector<std::uint32_t>& users(std::uint32_t i) const { return users_[i]; }
+  constexpr bool single_use(value_id v) const { return users_[v.instruction].size() == 1; }
+  static constexpr std::uint32_t output_user = 0xffff'ffff;
+
+  constexpr value_id add(const operation& op, small_vector<value_id> inputs, std::string_view label = {}) {
+    return registered(module_.add(op, std::move(inputs), label));
+  }
+  constexpr value_id add_with_shapes(const operation& op, small_vector<value_id> inputs, shapes results,
+                                     std::string_view label = {}) {
+    return registered(module_.add_with_shapes(op, std::move(inputs), std::move(results), label));
+  }
+  constexpr value_id add_literal(literal l) { return registered(module_.add_literal(std::move(l))); }
+
+  /// Redirects every user of `from` (and the outputs) to `to`.
+  constexpr void replace(value_id from, value_id to) {
+    if (from == to) return;
+    // what stands in for a named instruction goes by its name
+    if (to.instruction > from.instruction && module_[to.instruction].name.empty())
+      module_[to.instruction].name = module_[from.instruction].name;
+    small_vector<std::uint32_t> rest;
+    const auto moved = std::move(users_[from.instruction]);
+    for (std::uint32_t u : moved) {
+      bool redirected = false;
+      auto& slots = u == output_user ? module_.outputs : module_[u].inputs;
+      for (value_id& v : slots)
+        if (v == from) {
+          v = to;
+          redirected = true;
+          break;
+        }
+      (redirected ? users_[to.instruction] : rest).push_back(u);
+    }
+    users_[from.instruction] = std::move(rest);
+    if (users_[from.instruction].empty()) release(from.instruction);
+  }
+
+ private:
+  constexpr value_id registered(value_id v) {
+    users_.resize(module_.size());
+    for (value_id in : module_[v.instruction].inputs) users_[in.instruction].push_back(v.instruction);
+    return v;
+  }
+  // A dead instruction no longer counts as a user of its inputs, so that `single_use` stays true to the live graph.
+  constexpr void release(std::uint32_t dead) {
+    if (module_[dead].kind == instruction_kind::parameter) return;
+    for (value_id in : module_[dead].inputs) {
+      auto& list = users_[in.instruction];
+      for (std::size_t k = 0; k < list.size(); ++k)
+        if (list[k] == dead) {
+          list.erase(k);
+          break;
+        }
+      if (list.empty()) release(in.instruction);
+    }
+    module_[dead].inputs.clear();
+  }
+  Module& module_;
+  small_vector<small_vector<std::uint32_t>> users_;
+};
+
+}  // namespace kiln

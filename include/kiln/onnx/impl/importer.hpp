@@ -1,0 +1,66 @@
+#pragma once
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "kiln/onnx/import.hpp"
+#include "kiln/onnx/row.hpp"
+
+namespace kiln::onnx {
+
+/// Builds the program of a model, node by node.
+class importer final : public body_importer {
+ public:
+  /// `place` names the model in errors.
+  importer(const model& source, const import_options& options, std::string place);
+  program run();
+  variables import_body(const graph& body, const variables& inputs) override;
+
+ private:
+  // What a name stands for. An initializer joins the graph when a node first reads it.
+  struct entry {
+    variable held;
+    const tensor* waiting = nullptr;
+    bool lost = false;  // made by a node that cannot be imported
+  };
+  // Names of one graph or function call, and where else to look.
+  struct scope {
+    scope* outer = nullptr;
+    const opsets* versions = nullptr;
+    const node* caller = nullptr;  // inside a function: its call, which holds the attributes
+    const function* callee = nullptr;
+    std::unordered_map<std::string_view, entry> names;
+  };
+
+  static bool has_name(const void* names, std::string_view name);
+  entry* find(scope& names, std::string_view name);
+  void define(scope& names, std::string_view name, variable v);
+  void add_initializers(scope& names, const graph& g);
+  void add_inputs(scope& names);
+  void add_input(scope& names, const value_info& input);
+  dims input_dims(const value_info& input);
+  dimension input_dim(const value_info& input, std::size_t axis);
+
+  void import_nodes(scope& names, const std::vector<node>& nodes, const std::vector<std::size_t>& order);
+  void import_node(scope& names, const node& written, std::size_t position);
+  variables call_row(scope& names, const node& n, const row& r, std::int64_t version, const variables& inputs);
+  variables call_function(const node& n, const function& f, const variables& inputs);
+  const function* find_function(const node& n) const;
+  std::int64_t version_of(const scope& names, const node& n) const;
+  std::string why_missing(const node& n, std::int64_t version) const;
+  void audit(const opsets& versions, const std::vector<node>& nodes, std::size_t depth);
+  void give_up(const std::string& what, const variables& inputs, const std::string& why);
+  void report_missing() const;
+  void check_options() const;
+
+  const model& model_;
+  const import_options& options_;
+  std::string place_;
+  builder build_;
+  scope* current_ = nullptr;
+  std::size_t nodes_ = 0, depth_ = 0;
+  std::vector<std::string> missing_;
+  std::vector<std::string> symbols_;
+};
+
+}  // namespace kiln::onnx

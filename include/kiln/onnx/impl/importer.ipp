@@ -1,0 +1,279 @@
+#include "kiln/onnx/impl/importer.hpp"
+
+#include <algorithm>
+
+#include "kiln/onnx/impl/order.hpp"
+#include "kiln/onnx/impl/rows.hpp"
+
+namespace kiln::onnx {
+
+namespace {
+
+template <class Guarded, class New>
+struct restored {
+  Guarded& place;
+  Guarded before;
+  restored(Guarded& p, New now) : place(p), before(p) { p = now; }
+  restored(const restored&) = delete;
+  restored& operator=(const restored&) = delete;
+  ~restored() { place = before; }
+};
+
+std::string domain_name(const node& n) { return n.domain.empty() ? "ai.onnx" : n.domain; }
+
+}  // namespace
+
+importer::importer(const model& source, const import_options& options, std::string place)
+    : model_(source), options_(options), place_(std::move(place)) {
+  build_.fold_constants = true;
+}
+
+program importer::run() {
+  const graph& g = model_.main;
+  scope names;
+  names.versions = &model_.versions;
+  current_ = &names;
+  build_.module().name = text(g.name.empty() ? "main" : g.name);
+  add_initializers(names, g);
+  add_inputs(names);
+  check_options();
+  std::vector<std::string_view> defined, wanted;
+  for (const auto& [name, held] : names.names) defined.push_back(name);
+  for (const value_info& o : g.outputs) wanted.push_back(o.name);
+  if (g.outputs.empty()) raise(errc::malformed, "the graph has no outputs");
+  import_nodes(names, g.nodes, execution_order(g.nodes, defined, wanted, &has_name, &names));
+  for (const value_info& o : g.outputs) {
+    const entry* e = find(names, o.name);
+    if (e->lost) continue;
+    if (e->held.is_sequence) {
+      give_up("output '" + o.name + "'", {}, "is a sequence");
+      continue;
+    }
+    build_.output(e->held.tensor, o.name);
+  }
+  report_missing();
+  build_.label = {};
+  program out = build_.finish();
+  out.main().compact();
+  return out;
+}
+
+bool importer::has_name(const void* names, std::string_view name) {
+  for (auto* s = static_cast<const scope*>(names); s; s = s->outer)
+    if (s->names.contains(name)) return true;
+  return false;
+}
+
+importer::entry* importer::find(scope& names, std::string_view name) {
+  for (scope* s = &names; s; s = s->outer) {
+    const auto found = s->names.find(name);
+    if (found == s->names.end()) continue;
+    entry& e = found->second;
+    if (const tensor* t = std::exchange(e.waiting, nullptr)) {
+      if (!t->fault.empty()) {
+        give_up("initializer '" + t->name + "'", {}, t->fault);
+        e.lost = true;
+      } else {
+        e.held = build_.constant(t->value);
+        build_.module()[e.held.tensor.id().instruction].name = text(t->name);
+      }
+    }
+    return &e;
+  }
+  raise(errc::malformed, "the name '" + std::string(name) + "' is defined nowhere");
+}
+
+void importer::define(scope& names, std::string_view name, variable v) { names.names[name].held = std::move(v); }
+
+void importer::add_initializers(scope& names, const graph& g) {
+  for (const tensor& t : g.initializers) {
+    if (t.name.empty()) raise(errc::malformed, "an initializer has no name");
+    if (!names.names.emplace(t.name, entry{{}, &t, false}).second)
+      raise(errc::malformed, "the name '" + t.name + "' is defined twice, the second time by an initializer");
+  }
+}
+
+variables importer::import_body(const graph& body, const variables& inputs) {
+  if (depth_ >= options_.max_nesting)
+    raise(errc::limit, "graphs are nested deeper than the limit of " + std::to_string(options_.max_nesting));
+  scope names;
+  names.outer = current_;
+  names.versions = current_->versions;
+  names.caller = current_->caller;
+  names.callee = current_->callee;
+  add_initializers(names, body);
+  for (std::size_t i = 0; i < body.inputs.size(); ++i)
+    define(names, body.inputs[i].name, i < inputs.size() ? inputs[i] : variable());
+  std::vector<std::string_view> defined, wanted;
+  for (const auto& [name, held] : names.names) defined.push_back(name);
+  for (const value_info& o : body.outputs) wanted.push_back(o.name);
+  const restored inside(current_, &names);
+  const restored deeper(depth_, depth_ + 1);
+  import_nodes(names, body.nodes, execution_order(body.nodes, defined, wanted, &has_name, &names));
+  variables out;
+  for (const value_info& o : body.outputs) {
+    const entry* e = find(names, o.name);
+    out.push_back(e->lost ? variable() : e->held);
+  }
+  return out;
+}
+
+void importer::import_nodes(scope& names, const std::vector<node>& nodes, const std::vector<std::size_t>& order) {
+  for (const std::size_t k : order) import_node(names, nodes[k], k);
+}
+
+std::int64_t importer::version_of(const scope& names, const node& n) const {
+  for (const opsets* versions : {names.versions, &model_.versions})
+    for (const auto& [domain, version] : *versions)
+      if (domain == n.domain) return version;
+  if (n.domain.empty()) raise(errc::malformed, "the model uses ai.onnx but imports no version of it");
+  return 1;
+}
+
+const function* importer::find_function(const node& n) const {
+  const function* found = nullptr;
+  for (const function& f : model_.functions)
+    if (f.name == n.op_type && f.domain == n.domain && (f.overload == n.overload || !found)) found = &f;
+  return found;
+}
+
+std::string importer::why_missing(const node& n, std::int64_t version) const {
+  const std::int64_t oldest = oldest_version(n.domain, n.op_type);
+  if (oldest > version) return "its importer serves versions from " + std::to_string(oldest) + " on";
+  return oldest ? "its importer does not serve this version" : "no importer";
+}
+
+void importer::import_node(scope& names, const node& written, std::size_t position) {
+  if (++nodes_ > options_.max_nodes)
+    raise(errc::limit, "the model has more nodes than the limit of " + std::to_string(options_.max_nodes));
+  node resolved;
+  const node* n = &written;
+  const bool refers = std::any_of(written.attributes.begin(), written.attributes.end(),
+                                  [](const attribute& a) { return !a.reference.empty(); });
+  if (refers && names.caller) {
+    resolved = written;
+    resolved.attributes.clear();
+    for (const attribute& a : written.attributes) {
+      const attribute* given = a.reference.empty() ? &a : nullptr;
+      for (const auto* list : {&names.caller->attributes, &names.callee->defaults})
+        for (const attribute& b : *list)
+          if (!given && b.name == a.reference) given = &b;
+      if (!given) continue;
+      resolved.attributes.push_back(*given);
+      resolved.attributes.back().name = a.name;
+    }
+    n = &resolved;
+  }
+  const std::string who = describe(*n, position);
+  const std::int64_t version = version_of(names, *n);
+  variables inputs;
+  bool lost = false;
+  for (const std::string& i : n->inputs) {
+    if (i.empty()) {
+      inputs.push_back({});
+      continue;
+    }
+    const entry* e = find(names, i);
+    lost = lost || e->lost;
+    inputs.push_back(e->held);
+  }
+  const row* user = find_row(options_.rows, n->domain, n->op_type, version);
+  const bool is_users = std::any_of(options_.rows.begin(), options_.rows.end(), [&](const row& r) { return &r == user; });
+  const function* f = is_users ? nullptr : find_function(*n);
+  const std::string what = who + " of " + domain_name(*n) + " " + std::to_string(version);
+  variables outputs;
+  try {
+    if (!f && !(user && user->function)) {
+      give_up(what, inputs, why_missing(*n, version));
+      lost = true;
+    } else if (lost) {
+      if (f) audit(f->versions.empty() ? model_.versions : f->versions, f->nodes, 0);
+    } else {
+      outputs = f ? call_function(*n, *f, inputs) : call_row(names, *n, *user, version, inputs);
+    }
+  } catch (error& e) {
+    if (e.code() != errc::unsupported)
+      throw e.at_instruction(n->name).at_source(place_.empty() ? who : place_ + ", " + who);
+    give_up(what, inputs, e.what());
+    lost = true;
+  }
+  for (std::size_t k = 0; k < n->outputs.size(); ++k) {
+    const std::string& name = written.outputs[k];
+    if (name.empty()) continue;
+    const bool made = k < outputs.size() && outputs[k];
+    if (!made && !lost && !f) give_up(what, inputs, "output " + std::to_string(k) + " ('" + name + "') is not imported");
+    entry& e = names.names[name];
+    if (made)
+      e.held = outputs[k];
+    else
+      e.lost = true;
+  }
+}
+
+variables importer::call_row(scope& names, const node& n, const row& r, std::int64_t version, const variables& inputs) {
+  const restored here(current_, &names);
+  build_.label = text(n.name.empty() ? n.op_type + "_" + std::to_string(nodes_ - 1) : n.name);
+  call c{build_, n, version, inputs, this};
+  return r.function(c);
+}
+
+variables importer::call_function(const node& n, const function& f, const variables& inputs) {
+  if (depth_ >= options_.max_nesting)
+    raise(errc::limit, "function calls are nested deeper than the limit of " + std::to_string(options_.max_nesting));
+  if (inputs.size() > f.inputs.size()) raise(errc::malformed, "the call has more inputs than function " + f.name);
+  scope names;
+  names.versions = f.versions.empty() ? &model_.versions : &f.versions;
+  names.caller = &n;
+  names.callee = &f;
+  std::vector<std::string_view> defined, wanted;
+  for (std::size_t i = 0; i < f.inputs.size(); ++i) {
+    define(names, f.inputs[i], i < inputs.size() ? inputs[i] : variable());
+    defined.push_back(f.inputs[i]);
+  }
+  for (std::size_t k = 0; k < f.outputs.size(); ++k)
+    if (k < n.outputs.size() && !n.outputs[k].empty()) wanted.push_back(f.outputs[k]);
+  const restored deeper(depth_, depth_ + 1);
+  import_nodes(names, f.nodes, execution_order(f.nodes, defined, wanted, &has_name, &names));
+  variables out;
+  for (std::size_t k = 0; k < f.outputs.size(); ++k) {
+    const bool read = k < n.outputs.size() && !n.outputs[k].empty();
+    const entry* e = read ? find(names, f.outputs[k]) : nullptr;
+    out.push_back(e && !e->lost ? e->held : variable());
+  }
+  return out;
+}
+
+void importer::audit(const opsets& versions, const std::vector<node>& nodes, std::size_t depth) {
+  if (depth > options_.max_nesting) return;
+  scope names;
+  names.versions = &versions;
+  for (std::size_t k = 0; k < nodes.size(); ++k) {
+    if (find_function(nodes[k])) continue;
+    const std::int64_t version = version_of(names, nodes[k]);
+    const row* r = find_row(options_.rows, nodes[k].domain, nodes[k].op_type, version);
+    if (!r || !r->function)
+      give_up(describe(nodes[k], k) + " of " + domain_name(nodes[k]) + " " + std::to_string(version), {},
+              why_missing(nodes[k], version));
+  }
+}
+
+void importer::give_up(const std::string& what, const variables& inputs, const std::string& why) {
+  std::string line = what;
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    line += i ? ", " : " over ";
+    line += inputs[i].tensor ? kiln::to_string(inputs[i].tensor.get_shape()) : inputs[i].is_sequence ? "sequence" : "-";
+  }
+  line += ": " + why;
+  if (std::find(missing_.begin(), missing_.end(), line) == missing_.end()) missing_.push_back(line);
+}
+
+void importer::report_missing() const {
+  if (missing_.empty()) return;
+  std::string all = std::to_string(missing_.size()) +
+                    (missing_.size() == 1 ? " part of the model cannot be imported:" : " parts of the model cannot be imported:");
+  for (const std::string& line : missing_) all += "\n  " + line;
+  error e(errc::unsupported, all);
+  throw e.at_source(place_);
+}
+
+}  // namespace kiln::onnx

@@ -1,0 +1,114 @@
+#include <algorithm>
+#include <unordered_map>
+#include <unordered_set>
+
+#include "kiln/onnx/impl/order.hpp"
+
+namespace kiln::onnx {
+
+namespace {
+
+using names = std::unordered_set<std::string_view>;
+
+// The names a node reads, its bodies' captures included.
+void collect_reads(const node& n, std::vector<std::string_view>& out);
+
+void collect_captures(const graph& g, std::vector<std::string_view>& out) {
+  names own;
+  for (const value_info& v : g.inputs) own.insert(v.name);
+  for (const tensor& t : g.initializers) own.insert(t.name);
+  for (const node& n : g.nodes)
+    for (const std::string& o : n.outputs) own.insert(o);
+  std::vector<std::string_view> reads;
+  for (const node& n : g.nodes) collect_reads(n, reads);
+  for (const value_info& v : g.outputs) reads.push_back(v.name);
+  for (const std::string_view r : reads)
+    if (!own.contains(r)) out.push_back(r);
+}
+
+void collect_reads(const node& n, std::vector<std::string_view>& out) {
+  for (const std::string& i : n.inputs)
+    if (!i.empty()) out.push_back(i);
+  for (const attribute& a : n.attributes)
+    for (const graph& g : a.graphs) collect_captures(g, out);
+}
+
+}  // namespace
+
+std::string describe(const node& n, std::size_t position) {
+  const std::string op = (n.domain.empty() ? "" : n.domain + ".") + n.op_type;
+  return n.name.empty() ? "node " + std::to_string(position) + " (" + op + ")" : "node '" + n.name + "' (" + op + ")";
+}
+
+std::vector<std::size_t> execution_order(const std::vector<node>& nodes, const std::vector<std::string_view>& defined,
+                                         const std::vector<std::string_view>& wanted,
+                                         bool (*known)(const void* scope, std::string_view name), const void* scope) {
+  std::unordered_map<std::string_view, std::size_t> maker;
+  names outside;
+  for (const std::string_view d : defined)
+    if (!outside.insert(d).second) raise(errc::malformed, "the name '" + std::string(d) + "' is defined twice");
+  for (std::size_t k = 0; k < nodes.size(); ++k)
+    for (const std::string& o : nodes[k].outputs) {
+      if (o.empty()) continue;
+      if (outside.contains(o) || !maker.emplace(o, k).second)
+        raise(errc::malformed, "the name '" + o + "' is defined twice, the second time by " + describe(nodes[k], k));
+    }
+  const auto has_value = [&](std::string_view name) { return outside.contains(name) || known(scope, name); };
+
+  std::vector<std::vector<std::size_t>> before(nodes.size());
+  for (std::size_t k = 0; k < nodes.size(); ++k) {
+    std::vector<std::string_view> reads;
+    collect_reads(nodes[k], reads);
+    for (const std::string_view r : reads) {
+      if (const auto m = maker.find(r); m != maker.end())
+        before[k].push_back(m->second);
+      else if (!has_value(r))
+        raise(errc::malformed,
+              describe(nodes[k], k) + " reads '" + std::string(r) + "', which no node, initializer or input defines");
+    }
+  }
+  for (const std::string_view w : wanted)
+    if (!maker.contains(w) && !has_value(w))
+      raise(errc::malformed, "the graph's output '" + std::string(w) + "' is defined nowhere");
+
+  // depth first with an explicit stack: graphs are long chains
+  enum : std::uint8_t { untouched, open, done };
+  std::vector<std::uint8_t> state(nodes.size(), untouched);
+  std::vector<std::size_t> order;
+  struct frame {
+    std::size_t node, next;
+  };
+  std::vector<frame> stack;
+  for (std::size_t root = 0; root < nodes.size(); ++root) {
+    if (state[root] != untouched) continue;
+    stack.push_back({root, 0});
+    state[root] = open;
+    while (!stack.empty()) {
+      frame& f = stack.back();
+      if (f.next == before[f.node].size()) {
+        state[f.node] = done;
+        order.push_back(f.node);
+        stack.pop_back();
+        continue;
+      }
+      const std::size_t next = before[f.node][f.next++];
+      if (state[next] == open) raise(errc::malformed, "the graph has a cycle through " + describe(nodes[next], next));
+      if (state[next] == untouched) {
+        state[next] = open;
+        stack.push_back({next, 0});
+      }
+    }
+  }
+
+  // only what the outputs need
+  std::vector<bool> needed(nodes.size(), false);
+  for (const std::string_view w : wanted)
+    if (const auto m = maker.find(w); m != maker.end()) needed[m->second] = true;
+  for (std::size_t k = order.size(); k-- > 0;)
+    if (needed[order[k]])
+      for (const std::size_t b : before[order[k]]) needed[b] = true;
+  std::erase_if(order, [&](std::size_t k) { return !needed[k]; });
+  return order;
+}
+
+}  // namespace kiln::onnx

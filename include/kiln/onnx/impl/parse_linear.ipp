@@ -1,0 +1,68 @@
+#include "kiln/onnx/impl/parse.hpp"
+
+namespace kiln::onnx {
+
+namespace {
+
+// Matrix product with numpy's rules for vectors.
+value matmul(value a, value b) {
+  const bool row = a.rank() == 1, column = b.rank() == 1;
+  if (row) a = a.unsqueeze({0});
+  if (column) b = b.unsqueeze({1});
+  value out = a.dot(b);
+  if (column) out = out.squeeze({-1});
+  if (row) out = out.squeeze({column ? -1 : -2});
+  return out;
+}
+variables parse_matmul(call& c) { return {matmul(c.in(0), c.in(1))}; }
+
+value swap_last(value x) {
+  ints permutation = axes_from(0, x.rank());
+  if (permutation.size() > 1) std::swap(permutation[x.rank() - 2], permutation[x.rank() - 1]);
+  return x.transpose(permutation);
+}
+
+variables parse_gemm(call& c) {
+  const value a = c.flag("transA") ? c.in(0).transpose({1, 0}) : c.in(0),
+              b = c.flag("transB") ? c.in(1).transpose({1, 0}) : c.in(1);
+  const float alpha = c.real("alpha", 1), beta = c.real("beta", 1);
+  value out = a.dot(b);
+  if (alpha != 1) out = out * alpha;
+  if (!c.has(2) || beta == 0) return {out};
+  const value addend = beta == 1 ? c.in(2) : c.in(2) * beta;
+  return {out + addend.broadcast_to(out.get_shape().lens)};
+}
+
+variables parse_fused_matmul(call& c) {
+  if (c.flag("transBatchA") || c.flag("transBatchB")) c.unsupported("transposes batch dims");
+  const value a = c.flag("transA") ? swap_last(c.in(0)) : c.in(0), b = c.flag("transB") ? swap_last(c.in(1)) : c.in(1);
+  const float alpha = c.real("alpha", 1);
+  const value out = matmul(a, b);
+  return {alpha == 1 ? out : out * alpha};
+}
+
+// Integer products with zero points: exact in 32 bits.
+variables parse_matmul_integer(call& c) {
+  const auto centred = [&](std::size_t i, bool rows) {
+    const value x = c.in(i).convert(dtype::i32);
+    if (!c.has(i + 2)) return x;
+    value zero = c.in(i + 2).convert(dtype::i32);
+    if (rows && zero.rank() == 1 && x.rank() > 1 && !(zero.dim(0) == dimension(1))) zero = zero.unsqueeze({1});
+    return x - zero;
+  };
+  return {matmul(centred(0, true), centred(1, false))};
+}
+
+}  // namespace
+
+std::span<const row> linear_rows() {
+  static constexpr row rows[] = {
+      {"", "Gemm", 1, parse_gemm},
+      {"", "MatMul", 1, parse_matmul},
+      {"", "MatMulInteger", 10, parse_matmul_integer},
+      {microsoft, "FusedMatMul", 1, parse_fused_matmul},
+  };
+  return rows;
+}
+
+}  // namespace kiln::onnx

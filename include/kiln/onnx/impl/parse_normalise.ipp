@@ -1,0 +1,172 @@
+#include "kiln/onnx/impl/parse.hpp"
+
+// Normalisations, from the IR's few ops, so that fusion sees through them.
+namespace kiln::onnx {
+
+namespace {
+
+// (x - mean) / sqrt(variance + epsilon) * scale + bias as one factor and one offset a channel, computed in f32 for
+// narrow types.
+value scale_and_shift(value x, value scale, value bias, value mean, value variance, float epsilon) {
+  const dtype t = x.type();
+  const auto wide = [&](value v) { return t == dtype::f64 ? v.convert(t) : v.convert(dtype::f32); };
+  const value factor = wide(scale) * (wide(variance) + epsilon).rsqrt(),
+              offset = wide(bias) - wide(mean) * factor;
+  const value y = widened(x);
+  if (scale.rank() != 1) return (y * factor + offset).convert(t);
+  return (y * y.make_along(1, factor) + y.make_along(1, offset)).convert(t);
+}
+
+variables train_batch_norm(call& c, float epsilon, float momentum) {
+  const value x = c.in(0);
+  ints axes = axes_from(2, x.rank());
+  axes.insert(0, 0);
+  const value wide = widened(x), mean = wide.reduce_mean(axes), centred = wide - mean,
+              variance = (centred * centred).reduce_mean(axes);
+  const value own_mean = mean.reshape({x.dim(1)}), own_variance = variance.reshape({x.dim(1)});
+  const auto running = [&](value before, value now) {
+    return (before * momentum).convert(before.type()) + (now * (1 - momentum)).convert(before.type());
+  };
+  variables out{scale_and_shift(x, c.in(1), c.in(2), own_mean, own_variance, epsilon)};
+  out.push_back(running(c.in(3), own_mean));
+  out.push_back(running(c.in(4), own_variance));
+  return out;
+}
+variables parse_batch_norm(call& c) {
+  const float epsilon = c.real("epsilon", 1e-5f);
+  if (c.version >= 14 && c.flag("training_mode")) return train_batch_norm(c, epsilon, c.real("momentum", 0.9f));
+  if (c.version < 14 && (c.wants(1) || c.wants(3))) c.unsupported("training outputs");
+  if (c.version < 7 && !c.flag("is_test") && c.wants(1)) c.unsupported("training");
+  if (!c.flag("spatial", true)) {
+    // statistics for each activation instead of each channel
+    return {scale_and_shift(c.in(0), c.in(1).unsqueeze({0}), c.in(2).unsqueeze({0}), c.in(3).unsqueeze({0}),
+                            c.in(4).unsqueeze({0}), epsilon)};
+  }
+  return {scale_and_shift(c.in(0), c.in(1), c.in(2), c.in(3), c.in(4), epsilon)};
+}
+
+variables parse_instance_norm(call& c) {
+  const value x = c.in(0), y = widened(x).normalise(axes_from(2, x.rank()), c.real("epsilon", 1e-5f));
+  return {(y * y.make_along(1, widened(c.in(1))) + y.make_along(1, widened(c.in(2)))).convert(x.type())};
+}
+
+// Statistics in the stash type (f32), then scale and bias in the input's.
+variables parse_layer_norm(call& c) {
+  const value x = c.in(0);
+  const ints axes = axes_from(axis_within(c, c.integer("axis", -1), x.rank()), x.rank());
+  const float epsilon = c.real("epsilon", 1e-5f);
+  const value wide = c.integer("stash_type", 1) == 1 ? widened(x) : x;
+  value y = wide.normalise(axes, epsilon).convert(x.type()) * c.in(1);
+  if (c.has(2)) y = y + c.in(2);
+  variables out{y};
+  if (c.wants(1) || c.wants(2)) {
+    const value mean = wide.reduce_mean(axes), centred = wide - mean;
+    out.push_back(mean);
+    out.push_back(((centred * centred).reduce_mean(axes) + epsilon).rsqrt());
+  }
+  return out;
+}
+value rms_normalised(value x, const ints& axes, float epsilon) {
+  const value wide = widened(x);
+  return (wide * ((wide * wide).reduce_mean(axes) + epsilon).rsqrt()).convert(x.type());
+}
+variables parse_rms_norm(call& c) {
+  const value x = c.in(0);
+  const ints axes = axes_from(axis_within(c, c.integer("axis", -1), x.rank()), x.rank());
+  return {rms_normalised(x, axes, c.real("epsilon", 1e-5f)) * c.in(1)};
+}
+
+// Skip connection and bias first; the sum is the last output.
+value skip_sum(call& c, std::size_t bias) {
+  const value sum = c.in(0) + c.in(1);
+  return c.has(bias) ? sum + c.in(bias) : sum;
+}
+variables with_sum(call& c, value y, value sum) {
+  if (c.wants(1) || c.wants(2)) c.unsupported("the statistics as outputs");
+  variables out{y, {}, {}};
+  out.push_back(sum);
+  return out;
+}
+variables parse_skip_layer_norm(call& c) {
+  const value sum = skip_sum(c, 4);
+  value y = widened(sum).normalise({-1}, c.real("epsilon", 1e-12f)).convert(sum.type()) * c.in(2);
+  if (c.has(3)) y = y + c.in(3);
+  return with_sum(c, y, sum);
+}
+variables parse_skip_rms_norm(call& c) {
+  const value sum = skip_sum(c, 3);
+  return with_sum(c, rms_normalised(sum, {-1}, c.real("epsilon", 1e-12f)) * c.in(2), sum);
+}
+
+variables parse_group_norm(call& c) {
+  const value x = c.in(0);
+  const dims lens = x.get_shape().lens;
+  const std::int64_t groups = c.integer("num_groups", 0);
+  if (groups < 1 || lens.size() < 2) c.malformed("num_groups is positive and the input has channels");
+  const value wide = c.integer("stash_type", 1) == 1 ? widened(x) : x;
+  const value y = wide.reshape({lens[0], groups, product(lens) / (lens[0] * groups)})
+                      .normalise({2}, c.real("epsilon", 1e-5f))
+                      .convert(x.type());
+  const auto along = [&](value v) {
+    // the first version has a scale for each group
+    if (c.version < 21 && !(v.dim(0) == lens[1]))
+      v = v.unsqueeze({1}).broadcast_to({groups, lens[1] / groups}).reshape({lens[1]});
+    return x.make_along(1, v);
+  };
+  return {y.reshape(lens) * along(c.in(1)) + along(c.in(2))};
+}
+
+variables parse_lp_norm(call& c) {
+  const value x = c.in(0);
+  const ints axes{axis_within(c, c.integer("axis", -1), x.rank())};
+  const std::int64_t p = c.integer("p", 2);
+  if (p != 1 && p != 2) c.malformed("p is 1 or 2, not " + std::to_string(p));
+  const value norm = p == 1 ? x | op::reduce_l1{axes} : x | op::reduce_l2{axes};
+  const value zero = c.build.scalar(x.type(), 0.0f);
+  // a row of zeros stays zero
+  return {norm.equal(zero).where(zero, x / norm)};
+}
+
+variables parse_mean_variance_norm(call& c) {
+  const auto given = c.integers("axes");
+  const ints axes = given.empty() ? ints{0, 2, 3} : axes_within(c, given, c.in(0).rank());
+  const value x = c.in(0), centred = x - x.reduce_mean(axes);
+  return {centred / ((centred * centred).reduce_mean(axes).sqrt() + 1e-9f)};
+}
+
+variables parse_dropout(call& c) {
+  if (c.version >= 12 && c.has(2)) {
+    const literal* training = c.constant(2);
+    const literal* ratio = c.has(1) ? c.constant(1) : nullptr;
+    const bool keeps_all = ratio && ratio->at<float>(0) == 0;
+    if (!keeps_all && (!training || training->at<bool>(0))) c.unsupported("training");
+  }
+  if (c.version < 7 && !c.flag("is_test") && c.wants(1)) c.unsupported("training");
+  variables out{c.in(0)};
+  if (c.wants(1)) {
+    const dtype mask = c.version >= 10 ? dtype::boolean : c.in(0).type();
+    out.push_back(c.build.add(op::fill{c.in(0).get_shape().lens, 1, mask}));
+  }
+  return out;
+}
+
+}  // namespace
+
+std::span<const row> normalise_rows() {
+  static constexpr row rows[] = {
+      {"", "BatchNormalization", 1, parse_batch_norm},
+      {"", "Dropout", 1, parse_dropout},
+      {"", "GroupNormalization", 18, parse_group_norm},
+      {"", "InstanceNormalization", 1, parse_instance_norm},
+      {"", "LayerNormalization", 17, parse_layer_norm},
+      {"", "LpNormalization", 1, parse_lp_norm},
+      {"", "MeanVarianceNormalization", 9, parse_mean_variance_norm},
+      {"", "RMSNormalization", 23, parse_rms_norm},
+      {"", "SimplifiedLayerNormalization", 1, parse_rms_norm},
+      {microsoft, "SkipLayerNormalization", 1, parse_skip_layer_norm},
+      {microsoft, "SkipSimplifiedLayerNormalization", 1, parse_skip_rms_norm},
+  };
+  return rows;
+}
+
+}  // namespace kiln::onnx

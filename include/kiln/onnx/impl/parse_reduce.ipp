@@ -1,0 +1,99 @@
+#include "kiln/onnx/impl/parse.hpp"
+
+namespace kiln::onnx {
+
+namespace {
+
+// Reduces over all axes where none are named; `apply(x, axes)` keeps reduced extents as 1.
+template <class Apply>
+variables reduce(call& c, const ints* named, Apply&& apply) {
+  const value x = c.in(0);
+  if (named && named->empty() && c.flag("noop_with_empty_axes")) return {x};
+  const ints axes = named && !named->empty() ? *named : axes_from(0, x.rank());
+  const value kept = axes.empty() ? x.unsqueeze({0}) : x;
+  value out = apply(kept, axes.empty() ? ints{0} : axes);
+  if (axes.empty()) return {out.squeeze({0})};
+  if (!c.flag("keepdims", true)) out = out.squeeze(axes);
+  return {out};
+}
+template <class Apply>
+variables reduce_by_attribute(call& c, Apply&& apply) {
+  const ints axes = axes_within(c, c.integers("axes"), c.in(0).rank());
+  return reduce(c, &axes, apply);
+}
+template <class Apply>
+variables reduce_by_input(call& c, Apply&& apply) {
+  ints axes;
+  if (c.has(1)) axes = axes_within(c, as_span(c.numbers(1, "the list of axes")), c.in(0).rank());
+  return reduce(c, &axes, apply);
+}
+
+template <class Op>
+value apply_op(value x, const ints& axes) {
+  return x | Op{axes};
+}
+value apply_log_sum(value x, const ints& axes) { return x.reduce_sum(axes).log(); }
+value apply_log_sum_exp(value x, const ints& axes) {
+  const value greatest = x.reduce_max(axes);
+  // an infinite maximum would turn the sum into NaN
+  const value shift = (greatest | op::is_inf{}).where(x.owner().scalar(x.type(), 0.0f), greatest);
+  return (x - shift).exp().reduce_sum(axes).log() + shift;
+}
+template <class Number, class Bool>
+value apply_extreme(value x, const ints& axes) {
+  return x.type() == dtype::boolean ? x | Bool{axes} : x | Number{axes};
+}
+
+template <value (*Apply)(value, const ints&)>
+variables parse_1(call& c) {
+  return reduce_by_attribute(c, Apply);
+}
+template <value (*Apply)(value, const ints&)>
+variables parse_18(call& c) {
+  return reduce_by_input(c, Apply);
+}
+
+template <class Op>
+variables parse_arg(call& c) {
+  const value x = c.in(0);
+  const std::int64_t axis = axis_within(c, c.integer("axis", 0), x.rank());
+  const value kept = x | Op{axis, c.flag("select_last_index")};
+  return {c.flag("keepdims", true) ? kept : kept.squeeze({axis})};
+}
+
+}  // namespace
+
+std::span<const row> reduce_rows() {
+  constexpr auto sum = apply_op<op::reduce_sum>, mean = apply_op<op::reduce_mean>, prod = apply_op<op::reduce_prod>,
+                 l1 = apply_op<op::reduce_l1>, l2 = apply_op<op::reduce_l2>,
+                 sum_square = apply_op<op::reduce_sum_square>,
+                 greatest = apply_extreme<op::reduce_max, op::reduce_any>,
+                 least = apply_extreme<op::reduce_min, op::reduce_all>;
+  static constexpr row rows[] = {
+      {"", "ArgMax", 1, parse_arg<op::arg_max>},
+      {"", "ArgMin", 1, parse_arg<op::arg_min>},
+      {"", "ReduceL1", 1, parse_1<l1>},
+      {"", "ReduceL1", 18, parse_18<l1>},
+      {"", "ReduceL2", 1, parse_1<l2>},
+      {"", "ReduceL2", 18, parse_18<l2>},
+      {"", "ReduceLogSum", 1, parse_1<apply_log_sum>},
+      {"", "ReduceLogSum", 18, parse_18<apply_log_sum>},
+      {"", "ReduceLogSumExp", 1, parse_1<apply_log_sum_exp>},
+      {"", "ReduceLogSumExp", 18, parse_18<apply_log_sum_exp>},
+      {"", "ReduceMax", 1, parse_1<greatest>},
+      {"", "ReduceMax", 18, parse_18<greatest>},
+      {"", "ReduceMean", 1, parse_1<mean>},
+      {"", "ReduceMean", 18, parse_18<mean>},
+      {"", "ReduceMin", 1, parse_1<least>},
+      {"", "ReduceMin", 18, parse_18<least>},
+      {"", "ReduceProd", 1, parse_1<prod>},
+      {"", "ReduceProd", 18, parse_18<prod>},
+      {"", "ReduceSum", 1, parse_1<sum>},
+      {"", "ReduceSum", 13, parse_18<sum>},
+      {"", "ReduceSumSquare", 1, parse_1<sum_square>},
+      {"", "ReduceSumSquare", 18, parse_18<sum_square>},
+  };
+  return rows;
+}
+
+}  // namespace kiln::onnx

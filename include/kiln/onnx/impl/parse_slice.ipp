@@ -1,0 +1,136 @@
+#include "kiln/onnx/impl/parse.hpp"
+
+// Operators that take parts of a tensor, or add to its borders.
+namespace kiln::onnx {
+
+namespace {
+
+variables parse_slice_1(call& c) {
+  const auto starts = c.integers("starts"), ends = c.integers("ends");
+  return {c.in(0).slice({c.short_integers("axes"), to_dims(starts), to_dims(ends), {}})};
+}
+variables parse_slice(call& c) {
+  const auto starts = c.dimensions(1, "the list of starts"), ends = c.dimensions(2, "the list of ends");
+  op::slice s;
+  if (c.has(3)) s.axes = ints(as_span(c.numbers(3, "the list of axes")));
+  if (c.has(4)) s.steps = ints(as_span(c.numbers(4, "the list of steps")));
+  s.starts = dims(std::span<const dimension>(starts));
+  s.ends = dims(std::span<const dimension>(ends));
+  return {c.in(0).slice(s)};
+}
+
+value part(value x, std::int64_t axis, dimension from, dimension to) { return x.slice({{axis}, {from}, {to}, {}}); }
+
+variables split_by(value x, std::int64_t axis, std::span<const dimension> sizes) {
+  variables out;
+  dimension from = 0;
+  for (const dimension n : sizes) {
+    out.push_back(part(x, axis, from, from + n));
+    from += n;
+  }
+  return out;
+}
+// Equal parts; the last one may be smaller where the operator allows it.
+variables split_evenly(call& c, value x, std::int64_t axis, std::int64_t count) {
+  if (count < 1) c.malformed("a split has at least one part");
+  const dimension extent = x.dim(axis), chunk = (extent + (count - 1)) / count;
+  small_vector<dimension> sizes;
+  for (std::int64_t k = 0; k + 1 < count; ++k) sizes.push_back(chunk);
+  sizes.push_back(extent - chunk * (count - 1));
+  if (sizes.back().max() < 0)
+    c.malformed(std::to_string(count) + " parts of extent " + kiln::to_string(extent) + " leave none for the last");
+  return split_by(x, axis, sizes);
+}
+variables split_checked(call& c, value x, std::int64_t axis, std::span<const dimension> sizes) {
+  dimension sum = 0;
+  for (const dimension n : sizes) sum += n;
+  if (const auto equal = same(sum, x.dim(axis)); equal && !*equal)
+    c.malformed("the parts' sum is " + kiln::to_string(sum) + ", the axis' extent " + kiln::to_string(x.dim(axis)));
+  return split_by(x, axis, sizes);
+}
+
+variables parse_split_1(call& c) {
+  const value x = c.in(0);
+  const std::int64_t axis = axis_within(c, c.integer("axis", 0), x.rank());
+  small_vector<dimension> sizes;
+  for (const std::int64_t n : c.integers("split")) sizes.push_back(n);
+  if (sizes.empty() && c.has(1)) sizes = c.dimensions(1, "the parts' sizes");
+  if (sizes.empty()) return split_evenly(c, x, axis, static_cast<std::int64_t>(c.source.outputs.size()));
+  return split_checked(c, x, axis, sizes);
+}
+variables parse_split(call& c) {
+  const value x = c.in(0);
+  const std::int64_t axis = axis_within(c, c.integer("axis", 0), x.rank());
+  if (c.has(1)) return split_checked(c, x, axis, c.dimensions(1, "the parts' sizes"));
+  return split_evenly(c, x, axis, c.integer("num_outputs", static_cast<std::int64_t>(c.source.outputs.size())));
+}
+
+value pad_by(call& c, std::span<const dimension> pads, const ints& axes, value constant) {
+  const value x = c.in(0);
+  const auto name = c.text("mode", "constant");
+  op::pad p;
+  if (name == "reflect")
+    p.mode = op::pad_mode::reflect;
+  else if (name == "edge")
+    p.mode = op::pad_mode::edge;
+  else if (name == "wrap")
+    p.mode = op::pad_mode::wrap;
+  else if (name != "constant")
+    c.malformed("mode is '" + std::string(name) + "'");
+  const std::size_t rank = x.rank(), n = axes.size();
+  if (pads.size() != 2 * n) c.malformed("pads has a begin and an end for each axis");
+  p.pads.resize(2 * rank, dimension(0));
+  for (std::size_t i = 0; i < n; ++i) {
+    const auto at = static_cast<std::size_t>(axis_within(c, axes[i], rank));
+    p.pads[at] = pads[i];
+    p.pads[rank + at] = pads[n + i];
+  }
+  if (p.mode != op::pad_mode::constant || !constant) return x | p;
+  return c.build.add(p, x, constant);
+}
+variables parse_pad_2(call& c) {
+  small_vector<dimension> pads;
+  for (const std::int64_t d : c.integers(c.version < 2 ? "paddings" : "pads")) pads.push_back(d);
+  return {pad_by(c, pads, axes_from(0, c.in(0).rank()), c.build.scalar(c.in(0).type(), c.real("value", 0)))};
+}
+variables parse_pad(call& c) {
+  const auto pads = c.dimensions(1, "the list of pads");
+  const ints axes = c.has(3) ? ints(as_span(c.numbers(3, "the list of axes"))) : axes_from(0, c.in(0).rank());
+  return {pad_by(c, pads, axes, c.has(2) ? c.in(2) : value())};
+}
+
+variables parse_concat(call& c) {
+  small_vector<value> parts;
+  for (std::size_t i = 0; i < c.size(); ++i) parts.push_back(c.in(i));
+  if (parts.empty()) c.malformed("there is nothing to concatenate");
+  if (c.version >= 4 && !c.find("axis")) c.malformed("attribute 'axis' is missing");
+  return {parts.size() == 1 ? parts[0] : c.build.add(op::concat{c.integer("axis", 1)}, parts)};
+}
+
+// The condition's positions must be known: the result's extent hangs on them.
+variables parse_compress(call& c) {
+  const literal* condition = c.constant(1);
+  if (!condition) c.unsupported("the condition is only known in a run");
+  small_vector<std::int64_t> kept;
+  const auto bits = condition->to<bool>();
+  for (std::size_t i = 0; i < bits.size(); ++i)
+    if (bits[i]) kept.push_back(static_cast<std::int64_t>(i));
+  value x = c.in(0);
+  const bool flat = !c.find("axis");
+  if (flat) x = x.reshape({x.get_shape().elements()});
+  const value at = c.build.constant<std::int64_t>(dtype::i64, {static_cast<std::int64_t>(kept.size())}, kept);
+  return {x.gather(at, flat ? 0 : axis_within(c, c.integer("axis", 0), x.rank()))};
+}
+
+}  // namespace
+
+std::span<const row> slice_rows() {
+  static constexpr row rows[] = {
+      {"", "Compress", 9, parse_compress}, {"", "Concat", 1, parse_concat},  {"", "Pad", 1, parse_pad_2},
+      {"", "Pad", 11, parse_pad},          {"", "Slice", 1, parse_slice_1},  {"", "Slice", 10, parse_slice},
+      {"", "Split", 1, parse_split_1},     {"", "Split", 13, parse_split},
+  };
+  return rows;
+}
+
+}  // namespace kiln::onnx

@@ -1,0 +1,153 @@
+#include "kiln/onnx/impl/parse.hpp"
+
+namespace kiln::onnx {
+
+namespace {
+
+// Resolves 0 (an extent kept) and -1 (what remains) against the input's extents.
+value reshape_to(call& c, std::span<const dimension> wanted) {
+  const value x = c.in(0);
+  const dims from = x.get_shape().lens;
+  const bool keeps_zeros = c.flag("allowzero");
+  if (wanted.size() > max_rank) c.unsupported("reshapes to " + std::to_string(wanted.size()) + " dims");
+  dims to;
+  std::size_t open = max_rank;
+  dimension known = 1;
+  for (std::size_t i = 0; i < wanted.size(); ++i) {
+    dimension d = wanted[i];
+    if (d == dimension(0) && !keeps_zeros) {
+      if (i >= from.size()) c.malformed("shape keeps dim " + std::to_string(i) + ", which the input does not have");
+      d = from[i];
+    }
+    to.push_back(d);
+    if (!(wanted[i] == dimension(-1))) {
+      known *= d;
+      continue;
+    }
+    if (open != max_rank) c.malformed("shape has more than one -1");
+    open = i;
+  }
+  if (open != max_rank) {
+    if (known == dimension(0)) c.malformed("shape has -1 beside an extent of 0");
+    to[open] = product(from) / known;
+  }
+  return x.reshape(to);
+}
+
+variables parse_reshape_1(call& c) {
+  small_vector<dimension> wanted;
+  for (const std::int64_t d : c.integers("shape")) wanted.push_back(d);
+  return {reshape_to(c, wanted)};
+}
+variables parse_reshape(call& c) { return {reshape_to(c, c.dimensions(1, "the shape"))}; }
+
+variables parse_flatten(call& c) { return {c.in(0).flatten(c.integer("axis", 1))}; }
+
+value squeeze_axes(call& c, const ints& axes) {
+  const value x = c.in(0);
+  if (!axes.empty()) return x.squeeze(axes_within(c, axes, x.rank()));
+  ints ones;  // which extents are 1 must be certain: the result's rank hangs on it
+  for (std::size_t d = 0; d < x.rank(); ++d) {
+    const auto one = same(x.get_shape().lens[d], dimension(1));
+    if (!one) c.unsupported("squeezes every extent of 1, and one is " + kiln::to_string(x.get_shape().lens[d]));
+    if (*one) ones.push_back(static_cast<std::int64_t>(d));
+  }
+  return ones.empty() ? x : x.squeeze(ones);
+}
+variables parse_squeeze_1(call& c) { return {squeeze_axes(c, c.short_integers("axes"))}; }
+variables parse_squeeze(call& c) {
+  return {squeeze_axes(c, c.has(1) ? ints(as_span(c.numbers(1, "the list of axes"))) : ints{})};
+}
+variables parse_unsqueeze_1(call& c) { return {c.in(0).unsqueeze(c.short_integers("axes"))}; }
+variables parse_unsqueeze(call& c) { return {c.in(0).unsqueeze(ints(as_span(c.numbers(1, "the list of axes"))))}; }
+
+variables parse_transpose(call& c) { return {c.in(0).transpose(c.short_integers("perm"))}; }
+
+variables parse_expand(call& c) {
+  const auto wanted = c.dimensions(1, "the shape");
+  const auto to = broadcast(c.in(0).get_shape().lens, dims(std::span<const dimension>(wanted)));
+  return {c.in(0).broadcast_to(to.value())};
+}
+
+// Extents of 1 are broadcast; others are repeated through a dim of their own.
+value tile_by(value x, std::span<const dimension> repeats) {
+  dims spread = x.get_shape().lens;
+  small_vector<std::size_t> copied;
+  for (std::size_t d = 0; d < repeats.size(); ++d) {
+    if (spread[d] == dimension(1))
+      spread[d] = repeats[d];
+    else if (!(repeats[d] == dimension(1)))
+      copied.push_back(d);
+  }
+  x = x.broadcast_to(spread);
+  for (const std::size_t d : copied) {
+    // dims before and behind become one each, so that there is room for the repeats at any rank
+    const dims lens = x.get_shape().lens;
+    dimension before = 1, behind = 1;
+    for (std::size_t i = 0; i < d; ++i) before *= lens[i];
+    for (std::size_t i = d; i < lens.size(); ++i) behind *= lens[i];
+    dims to = lens;
+    to[d] *= repeats[d];
+    x = x.reshape({before, 1, behind}).broadcast_to({before, repeats[d], behind}).reshape(to);
+  }
+  return x;
+}
+variables parse_tile(call& c) {
+  const auto repeats = c.dimensions(1, "the list of repeats");
+  if (repeats.size() != c.in(0).rank()) c.malformed("there is a repeat for each dim of the input");
+  return {tile_by(c.in(0), repeats)};
+}
+// The first version repeats one axis.
+variables parse_tile_1(call& c) {
+  const value x = c.in(0);
+  const auto tiles = c.dimensions(1, "the number of tiles");
+  const auto axis = c.numbers(2, "the axis");
+  if (tiles.size() != 1 || axis.size() != 1) c.malformed("tiles and axis are one number each");
+  small_vector<dimension> repeats(x.rank(), dimension(1));
+  repeats[static_cast<std::size_t>(axis_within(c, axis[0], x.rank()))] = tiles[0];
+  return {tile_by(x, repeats)};
+}
+
+variables parse_depth_to_space(call& c) {
+  const value x = c.in(0);
+  const std::int64_t b = c.integer("blocksize", 0);
+  if (x.rank() != 4 || b < 1) c.malformed("the input has rank 4 and blocksize is positive");
+  const dims l = x.get_shape().lens;
+  const dimension depth = l[1] / (b * b);
+  const bool columns = c.text("mode", "DCR") == "CRD";
+  const value split = columns ? x.reshape({l[0], depth, b, b, l[2], l[3]}).transpose({0, 1, 4, 2, 5, 3})
+                              : x.reshape({l[0], b, b, depth, l[2], l[3]}).transpose({0, 3, 4, 1, 5, 2});
+  return {split.reshape({l[0], depth, l[2] * b, l[3] * b})};
+}
+variables parse_space_to_depth(call& c) {
+  const value x = c.in(0);
+  const std::int64_t b = c.integer("blocksize", 0);
+  if (x.rank() != 4 || b < 1) c.malformed("the input has rank 4 and blocksize is positive");
+  const dims l = x.get_shape().lens;
+  return {x.reshape({l[0], l[1], l[2] / b, b, l[3] / b, b})
+              .transpose({0, 3, 5, 1, 2, 4})
+              .reshape({l[0], l[1] * (b * b), l[2] / b, l[3] / b})};
+}
+
+}  // namespace
+
+std::span<const row> view_rows() {
+  static constexpr row rows[] = {
+      {"", "DepthToSpace", 1, parse_depth_to_space},
+      {"", "Expand", 8, parse_expand},
+      {"", "Flatten", 1, parse_flatten},
+      {"", "Reshape", 1, parse_reshape_1},
+      {"", "Reshape", 5, parse_reshape},
+      {"", "SpaceToDepth", 1, parse_space_to_depth},
+      {"", "Squeeze", 1, parse_squeeze_1},
+      {"", "Squeeze", 13, parse_squeeze},
+      {"", "Tile", 1, parse_tile_1},
+      {"", "Tile", 6, parse_tile},
+      {"", "Transpose", 1, parse_transpose},
+      {"", "Unsqueeze", 1, parse_unsqueeze_1},
+      {"", "Unsqueeze", 13, parse_unsqueeze},
+  };
+  return rows;
+}
+
+}  // namespace kiln::onnx

@@ -1,0 +1,181 @@
+#include "kiln/onnx/impl/parse.hpp"
+
+// Convolutions and pooling.
+namespace kiln::onnx {
+
+namespace {
+
+struct window {
+  spatial kernel{}, stride{}, dilation{};
+  ints pads{};
+};
+
+spatial spatial_attribute(const call& c, std::string_view name, std::size_t axes) {
+  const auto given = c.integers(name);
+  if (given.empty()) return spatial(axes, 1);
+  if (given.size() != axes) c.malformed(std::string(name) + " has a number for each spatial dim");
+  for (const std::int64_t v : given)
+    if (v < 1 || v > (std::int64_t{1} << 31)) c.malformed(std::string(name) + " is out of range");
+  return spatial(given);
+}
+
+// Spatial dims of an input [batch, channel, spatial...].
+std::size_t spatial_dims(const call& c) {
+  const std::size_t rank = c.in(0).rank();
+  if (rank < 3) c.malformed("the input has a batch, a channel and spatial dims, found rank " + std::to_string(rank));
+  if (rank > 5) c.unsupported("more than three spatial dims");
+  return rank - 2;
+}
+
+window read_window(const call& c, const spatial& kernel) {
+  const std::size_t axes = kernel.size();
+  window w{kernel, spatial_attribute(c, "strides", axes), spatial_attribute(c, "dilations", axes), {}};
+  const auto mode = c.text("auto_pad", "NOTSET");
+  if (mode == "NOTSET" || mode.empty()) {
+    const auto pads = c.integers("pads");
+    if (!pads.empty() && pads.size() != 2 * axes) c.malformed("pads has a begin and an end for each spatial dim");
+    w.pads = ints(pads);
+    return w;
+  }
+  if (mode == "VALID") return w;
+  const bool upper = mode == "SAME_UPPER";
+  if (!upper && mode != "SAME_LOWER") c.malformed("auto_pad is '" + std::string(mode) + "'");
+  w.pads.resize(2 * axes, 0);
+  for (std::size_t d = 0; d < axes; ++d) {
+    // the output has ceil(extent / stride) elements; a stride of 1 asks for the same pads at any extent
+    const dimension extent = w.stride[d] == 1 ? dimension(1) : c.in(0).get_shape().lens[d + 2];
+    if (!extent.is_constant()) c.unsupported("auto_pad with a stride over an extent of " + kiln::to_string(extent));
+    const std::int64_t reach = (w.kernel[d] - 1) * w.dilation[d] + 1, n = extent.value(),
+                       total = std::max<std::int64_t>(0, ((n + w.stride[d] - 1) / w.stride[d] - 1) * w.stride[d] + reach - n);
+    w.pads[d] = upper ? total / 2 : total - total / 2;
+    w.pads[axes + d] = total - w.pads[d];
+  }
+  return w;
+}
+
+spatial kernel_of(const call& c) {
+  const std::size_t axes = spatial_dims(c);
+  if (c.integers("kernel_shape").size() != axes) c.malformed("kernel_shape has a number for each spatial dim");
+  return spatial_attribute(c, "kernel_shape", axes);
+}
+
+// A convolution's kernel extents are its weight's; kernel_shape only repeats them.
+spatial kernel_of_weight(const call& c) {
+  const std::size_t axes = spatial_dims(c);
+  const dims lens = c.in(1).get_shape().lens;
+  if (lens.size() != axes + 2) c.malformed("the weight has the input's rank");
+  spatial out;
+  for (std::size_t d = 0; d < axes; ++d) {
+    if (!lens[d + 2].is_constant()) c.unsupported("a kernel of symbolic extents");
+    out.push_back(lens[d + 2].value());
+  }
+  const auto stated = c.integers("kernel_shape");
+  if (!stated.empty() && !(spatial_attribute(c, "kernel_shape", axes) == out))
+    c.malformed("kernel_shape differs from the weight's extents");
+  return out;
+}
+
+variables parse_conv(call& c) {
+  const window w = read_window(c, kernel_of_weight(c));
+  const value y = c.in(0).conv(c.in(1), {w.stride, w.dilation, w.pads, c.integer("group", 1)});
+  return {c.has(2) ? y.add_along(1, c.in(2)) : y};
+}
+
+variables parse_conv_transpose(call& c) {
+  const spatial kernel = kernel_of_weight(c);
+  const std::size_t axes = kernel.size();
+  op::deconvolution d{spatial_attribute(c, "strides", axes), spatial_attribute(c, "dilations", axes), {}, {},
+                      c.integer("group", 1)};
+  d.output_padding = spatial(axes, 0);
+  if (const auto extra = c.integers("output_padding"); !extra.empty()) {
+    if (extra.size() != axes) c.malformed("output_padding has a number for each spatial dim");
+    d.output_padding = spatial(extra);
+  }
+  const auto mode = c.text("auto_pad", "NOTSET");
+  const auto wanted = c.integers("output_shape");
+  const bool same_extent = mode == "SAME_UPPER" || mode == "SAME_LOWER";
+  if (!wanted.empty() || same_extent) {
+    if (!wanted.empty() && wanted.size() != axes) c.malformed("output_shape has a number for each spatial dim");
+    d.pads.resize(2 * axes, 0);
+    for (std::size_t i = 0; i < axes; ++i) {
+      const dimension in = c.in(0).get_shape().lens[i + 2];
+      const dimension out = wanted.empty() ? in * d.stride[i] : dimension(wanted[i]);
+      const dimension total = (in - 1) * d.stride[i] + d.output_padding[i] + ((kernel[i] - 1) * d.dilation[i] + 1) - out;
+      if (!total.is_constant()) c.unsupported("pads that depend on an extent of " + kiln::to_string(in));
+      // a negative total is padding of the result
+      const std::int64_t cut = std::max<std::int64_t>(0, total.value());
+      if (total.value() < 0) d.output_padding[i] -= total.value();
+      d.pads[i] = mode == "SAME_UPPER" ? cut / 2 : cut - cut / 2;
+      d.pads[axes + i] = cut - d.pads[i];
+    }
+  } else {
+    const auto pads = c.integers("pads");
+    if (!pads.empty() && pads.size() != 2 * axes) c.malformed("pads has a begin and an end for each spatial dim");
+    d.pads = ints(pads);
+  }
+  const value y = c.build.add(d, c.in(0), c.in(1));
+  return {c.has(2) ? y.add_along(1, c.in(2)) : y};
+}
+
+variables pool(call& c, op::pooling p) {
+  const window w = read_window(c, kernel_of(c));
+  p.lengths = w.kernel;
+  p.stride = w.stride;
+  p.dilation = w.dilation;
+  p.pads = w.pads;
+  p.ceil_mode = c.flag("ceil_mode");
+  return {c.in(0).pool(p)};
+}
+variables parse_max_pool(call& c) {
+  if (c.wants(1)) c.unsupported("indices of the greatest elements");
+  op::pooling p;
+  p.mode = op::pooling_mode::max;
+  return pool(c, p);
+}
+variables parse_average_pool(call& c) {
+  op::pooling p;
+  p.mode = op::pooling_mode::average;
+  p.count_include_pad = c.flag("count_include_pad");
+  return pool(c, p);
+}
+variables parse_lp_pool(call& c) {
+  op::pooling p;
+  p.mode = op::pooling_mode::lp;
+  p.lp_order = c.version < 2 ? static_cast<std::int64_t>(c.real("p", 2)) : c.integer("p", 2);
+  return pool(c, p);
+}
+
+variables parse_global_average_pool(call& c) { return {c.in(0).reduce_mean(axes_from(2, c.in(0).rank()))}; }
+variables parse_global_max_pool(call& c) { return {c.in(0).reduce_max(axes_from(2, c.in(0).rank()))}; }
+variables parse_global_lp_pool(call& c) {
+  const value x = c.in(0);
+  const ints axes = axes_from(2, x.rank());
+  const float p = c.version < 2 ? c.real("p", 2) : static_cast<float>(c.integer("p", 2));
+  if (p == 1) return {x | op::reduce_l1{axes}};
+  if (p == 2) return {x | op::reduce_l2{axes}};
+  const value order = c.build.scalar(x.type(), p);
+  return {x.abs().pow(order).reduce_sum(axes).pow(order.recip())};
+}
+
+variables parse_lrn(call& c) {
+  return {c.in(0) | op::lrn{c.integer("size", 1), c.real("alpha", 0.0001f), c.real("beta", 0.75f), c.real("bias", 1)}};
+}
+
+}  // namespace
+
+std::span<const row> window_rows() {
+  static constexpr row rows[] = {
+      {"", "AveragePool", 1, parse_average_pool},
+      {"", "Conv", 1, parse_conv},
+      {"", "ConvTranspose", 1, parse_conv_transpose},
+      {"", "GlobalAveragePool", 1, parse_global_average_pool},
+      {"", "GlobalLpPool", 1, parse_global_lp_pool},
+      {"", "GlobalMaxPool", 1, parse_global_max_pool},
+      {"", "LRN", 1, parse_lrn},
+      {"", "LpPool", 1, parse_lp_pool},
+      {"", "MaxPool", 1, parse_max_pool},
+  };
+  return rows;
+}
+
+}  // namespace kiln::onnx

@@ -1,0 +1,11 @@
+#pragma once
+#include <span>
+
+#include "kiln/onnx/import.hpp"
+
+namespace kiln::onnx {
+
+/// The messages of a model file as node.hpp's structs. Errors: `malformed`, `limit`, `not_found`, `io`.
+model read_messages(std::span<const std::byte> bytes, const std::string& directory, const import_options& options);
+
+}  // namespace kiln::onnx

@@ -1,0 +1,216 @@
+#include <google/protobuf/wire_format_lite.h>
+
+#include "kiln/onnx/impl/proto.hpp"
+#include "kiln/onnx/impl/read_model.hpp"
+
+namespace kiln::onnx {
+
+void parse_message(google::protobuf::MessageLite& into, std::span<const std::byte> bytes, int nesting,
+                   std::string_view what) {
+  if (bytes.empty()) raise(errc::malformed, "the file is empty, not " + std::string(what));
+  if (bytes.size() > static_cast<std::size_t>(std::numeric_limits<int>::max()))
+    raise(errc::limit, "a message ends at 2 GiB, this one has " + std::to_string(bytes.size()) +
+                           " bytes; larger weights belong in external data");
+  google::protobuf::io::CodedInputStream in(reinterpret_cast<const std::uint8_t*>(bytes.data()),
+                                            static_cast<int>(bytes.size()));
+  in.SetTotalBytesLimit(std::numeric_limits<int>::max());
+  in.SetRecursionLimit(nesting);
+  if (!into.ParsePartialFromCodedStream(&in) || !in.ConsumedEntireMessage())
+    raise(errc::malformed, "the file is truncated, or not " + std::string(what));
+}
+
+namespace {
+
+namespace pb = onnx_proto;
+using Wire = google::protobuf::internal::WireFormatLite;
+
+std::string domain_of(const std::string& d) { return d == "ai.onnx" ? std::string() : d; }
+
+// Calls f(bytes) for every length-delimited field of that number: fields that came after this onnx.proto.
+template <class F>
+void for_unknown(const std::string& fields, int number, F&& f) {
+  google::protobuf::io::CodedInputStream in(reinterpret_cast<const std::uint8_t*>(fields.data()),
+                                            static_cast<int>(fields.size()));
+  while (const std::uint32_t tag = in.ReadTag()) {
+    if (tag != Wire::MakeTag(number, Wire::WIRETYPE_LENGTH_DELIMITED)) {
+      if (!Wire::SkipField(&in, tag)) return;
+      continue;
+    }
+    std::string bytes;
+    std::uint32_t size = 0;
+    if (!in.ReadVarint32(&size) || !in.ReadString(&bytes, static_cast<int>(size))) return;
+    f(std::move(bytes));
+  }
+}
+
+template <class Strings>
+std::vector<std::string> strings(const Strings& from) {
+  return {from.begin(), from.end()};
+}
+
+opsets read_opsets(const google::protobuf::RepeatedPtrField<pb::OperatorSetIdProto>& from) {
+  opsets out;
+  for (const auto& o : from) out.emplace_back(domain_of(o.domain()), o.version());
+  return out;
+}
+
+struct reader {
+  external_files files;
+  std::size_t max_nesting = 0;
+
+  // Files older than IR version 2 may leave the attribute's type out.
+  static attribute_kind kind_of(const pb::AttributeProto& a) {
+    using A = pb::AttributeProto;
+    switch (a.type()) {
+      case A::FLOAT:
+        return attribute_kind::real;
+      case A::INT:
+        return attribute_kind::integer;
+      case A::STRING:
+        return attribute_kind::text;
+      case A::TENSOR:
+        return attribute_kind::tensor;
+      case A::GRAPH:
+        return attribute_kind::graph;
+      case A::FLOATS:
+        return attribute_kind::reals;
+      case A::INTS:
+        return attribute_kind::integers;
+      case A::STRINGS:
+        return attribute_kind::texts;
+      case A::TENSORS:
+        return attribute_kind::tensors;
+      case A::GRAPHS:
+        return attribute_kind::graphs;
+      case A::UNDEFINED:
+        break;
+      default:
+        return attribute_kind::other;
+    }
+    if (a.has_f()) return attribute_kind::real;
+    if (a.has_i()) return attribute_kind::integer;
+    if (a.has_s()) return attribute_kind::text;
+    if (a.has_t()) return attribute_kind::tensor;
+    if (a.has_g()) return attribute_kind::graph;
+    if (a.floats_size()) return attribute_kind::reals;
+    if (a.ints_size()) return attribute_kind::integers;
+    if (a.strings_size()) return attribute_kind::texts;
+    return attribute_kind::none;
+  }
+
+  attribute read(pb::AttributeProto& from, std::size_t depth) {
+    attribute a;
+    a.name = from.name();
+    a.reference = from.ref_attr_name();
+    a.kind = kind_of(from);
+    a.real = from.f();
+    a.integer = from.i();
+    a.text = std::move(*from.mutable_s());
+    a.reals.assign(from.floats().begin(), from.floats().end());
+    a.integers.assign(from.ints().begin(), from.ints().end());
+    a.texts = strings(from.strings());
+    if (from.has_t()) a.tensors.push_back(read_tensor_message(*from.mutable_t(), files));
+    for (auto& t : *from.mutable_tensors()) a.tensors.push_back(read_tensor_message(t, files));
+    if (from.has_g()) a.graphs.push_back(read(*from.mutable_g(), depth + 1));
+    for (auto& g : *from.mutable_graphs()) a.graphs.push_back(read(g, depth + 1));
+    return a;
+  }
+
+  node read(pb::NodeProto& from, std::size_t depth) {
+    node n;
+    n.name = from.name();
+    n.op_type = from.op_type();
+    n.domain = domain_of(from.domain());
+    n.inputs = strings(from.input());
+    n.outputs = strings(from.output());
+    n.attributes.reserve(static_cast<std::size_t>(from.attribute_size()));
+    for (auto& a : *from.mutable_attribute()) n.attributes.push_back(read(a, depth));
+    for_unknown(from.unknown_fields(), 8, [&](std::string text) { n.overload = std::move(text); });
+    return n;
+  }
+
+  static value_info read(const pb::ValueInfoProto& from) {
+    value_info v;
+    v.name = from.name();
+    const pb::TypeProto* type = &from.type();
+    if (type->has_sequence_type()) {
+      v.kind = value_kind::sequence;
+      type = &type->sequence_type().elem_type();
+    } else if (type->has_optional_type()) {
+      v.kind = value_kind::optional;
+      type = &type->optional_type().elem_type();
+    } else if (type->has_map_type()) {
+      v.kind = value_kind::map;
+    } else if (type->has_sparse_tensor_type()) {
+      v.kind = value_kind::sparse_tensor;
+    } else if (type->has_tensor_type()) {
+      v.kind = value_kind::tensor;
+    }
+    if (!type->has_tensor_type()) return v;
+    const auto& tensor_type = type->tensor_type();
+    v.type = static_cast<element>(tensor_type.elem_type());
+    v.has_rank = tensor_type.has_shape();
+    for (const auto& d : tensor_type.shape().dim()) {
+      declared_dim out;
+      if (d.has_dim_value()) out.value = d.dim_value();
+      out.name = d.dim_param();
+      v.dims.push_back(std::move(out));
+    }
+    return v;
+  }
+
+  graph read(pb::GraphProto& from, std::size_t depth = 0) {
+    if (depth > max_nesting)
+      raise(errc::limit, "graphs are nested deeper than the limit of " + std::to_string(max_nesting));
+    graph g;
+    g.name = from.name();
+    g.nodes.reserve(static_cast<std::size_t>(from.node_size()));
+    for (auto& n : *from.mutable_node()) g.nodes.push_back(read(n, depth));
+    for (auto& t : *from.mutable_initializer()) g.initializers.push_back(read_tensor_message(t, files));
+    for (auto& t : *from.mutable_sparse_initializer()) g.initializers.push_back(read_sparse_message(t, files));
+    for (const auto& v : from.input()) g.inputs.push_back(read(v));
+    for (const auto& v : from.output()) g.outputs.push_back(read(v));
+    return g;
+  }
+
+  function read(pb::FunctionProto& from) {
+    function f;
+    f.domain = domain_of(from.domain());
+    f.name = from.name();
+    f.inputs = strings(from.input());
+    f.outputs = strings(from.output());
+    f.attributes = strings(from.attribute());
+    for (auto& n : *from.mutable_node()) f.nodes.push_back(read(n, 1));
+    f.versions = read_opsets(from.opset_import());
+    for_unknown(from.unknown_fields(), 11, [&](const std::string& bytes) {
+      pb::AttributeProto a;
+      if (!a.ParsePartialFromString(bytes)) raise(errc::malformed, "function " + f.name + " has a broken attribute");
+      f.defaults.push_back(read(a, 1));
+    });
+    for_unknown(from.unknown_fields(), 13, [&](std::string text) { f.overload = std::move(text); });
+    return f;
+  }
+};
+
+}  // namespace
+
+model read_messages(std::span<const std::byte> bytes, const std::string& directory, const import_options& options) {
+  pb::ModelProto message;
+  parse_message(message, bytes, static_cast<int>(options.max_nesting) * 4 + 64, "an ONNX model");
+  if (!message.has_graph()) raise(errc::malformed, "not an ONNX model: it has no graph");
+  reader r{{directory.empty() ? "." : directory, options.max_bytes, {}}, options.max_nesting};
+  model m;
+  m.ir_version = message.ir_version();
+  m.versions = read_opsets(message.opset_import());
+  m.producer = message.producer_name();
+  if (!message.producer_version().empty()) m.producer += " " + message.producer_version();
+  for (const auto& p : message.metadata_props()) m.metadata.emplace_back(p.key(), p.value());
+  // without this field the file precedes IR version 3, whose operators are those of version 1
+  if (m.versions.empty() && m.ir_version < 3) m.versions.emplace_back("", 1);
+  if (m.versions.empty()) raise(errc::malformed, "the model imports no operator set");
+  m.main = r.read(*message.mutable_graph());
+  for (auto& f : *message.mutable_functions()) m.functions.push_back(r.read(f));
+  return m;
+}
+
+}  // namespace kiln::onnx

@@ -1,0 +1,218 @@
+#include <bit>
+#include <cstring>
+#include <memory>
+
+#include "kiln/onnx/impl/mapped_file.hpp"
+#include "kiln/onnx/impl/proto.hpp"
+
+namespace kiln::onnx {
+
+namespace {
+
+static_assert(std::endian::native == std::endian::little, "ONNX's raw bytes are little-endian");
+
+using onnx_proto::TensorProto;
+
+[[noreturn]] void malformed(const std::string& name, const std::string& why) {
+  raise(errc::malformed, "tensor '" + name + "': " + why);
+}
+
+// Extents, and the number of elements with every overflow caught.
+std::int64_t read_dims(const std::string& name, const google::protobuf::RepeatedField<std::int64_t>& from, dims& to,
+                       std::string& fault) {
+  std::int64_t count = 1;
+  for (const std::int64_t d : from) {
+    if (d < 0) malformed(name, "an extent is negative");
+    if (d != 0 && count > std::numeric_limits<std::int64_t>::max() / 64 / d) malformed(name, "too many elements");
+    count *= d;
+    if (to.size() < max_rank) to.push_back(d);
+  }
+  if (static_cast<std::size_t>(from.size()) > max_rank)
+    fault = "has " + std::to_string(from.size()) + " dims; kiln's tensors have at most " + std::to_string(max_rank);
+  return count;
+}
+
+// Bytes of a raw tensor; bools become 0 or 1, since any other byte in a bool is undefined in C++.
+literal from_bytes(const shape& s, buffer data) {
+  const auto address = reinterpret_cast<std::uintptr_t>(data.data());
+  if (s.type != dtype::boolean && address % size_of(s.type) == 0) return {s, std::move(data)};
+  buffer copy = buffer::allocate(data.size());
+  for (std::size_t i = 0; i < data.size(); ++i)
+    copy.data()[i] = s.type == dtype::boolean ? std::byte{data.data()[i] != std::byte{0}} : data.data()[i];
+  return {s, std::move(copy)};
+}
+
+buffer take_string(std::string* text) {
+  return buffer::borrow(reinterpret_cast<const std::byte*>(text->data()), text->size(), text,
+                        [](void* owner) { delete static_cast<std::string*>(owner); });
+}
+
+// Typed fields hold the bits of small types in wider integers.
+template <class Stored, class Field>
+literal from_field(const shape& s, const Field& field) {
+  buffer data = buffer::allocate(static_cast<std::size_t>(field.size()) * sizeof(Stored));
+  auto* to = reinterpret_cast<Stored*>(data.data());
+  for (int i = 0; i < field.size(); ++i) {
+    if constexpr (std::is_same_v<Stored, bool>)
+      to[i] = field[i] != 0;
+    else
+      to[i] = static_cast<Stored>(field[i]);
+  }
+  return {s, std::move(data)};
+}
+
+std::int64_t field_size(const TensorProto& m, dtype t) {
+  switch (t) {
+    case dtype::f32:
+      return m.float_data_size();
+    case dtype::f64:
+      return m.double_data_size();
+    case dtype::i64:
+      return m.int64_data_size();
+    case dtype::u32:
+    case dtype::u64:
+      return m.uint64_data_size();
+    default:
+      return m.int32_data_size();
+  }
+}
+
+literal from_fields(const TensorProto& m, const shape& s) {
+  switch (s.type) {
+    case dtype::f32:
+      return from_field<float>(s, m.float_data());
+    case dtype::f64:
+      return from_field<double>(s, m.double_data());
+    case dtype::i64:
+      return from_field<std::int64_t>(s, m.int64_data());
+    case dtype::u64:
+      return from_field<std::uint64_t>(s, m.uint64_data());
+    case dtype::u32:
+      return from_field<std::uint32_t>(s, m.uint64_data());
+    case dtype::i32:
+      return from_field<std::int32_t>(s, m.int32_data());
+    case dtype::i8:
+    case dtype::u8:
+      return from_field<std::uint8_t>(s, m.int32_data());
+    case dtype::boolean:
+      return from_field<bool>(s, m.int32_data());
+    default:
+      return from_field<std::uint16_t>(s, m.int32_data());
+  }
+}
+
+std::int64_t number_of(const std::string& name, const std::string& key, const std::string& text) {
+  if (text.empty() || text.size() > 18 || text.find_first_not_of("0123456789") != std::string::npos)
+    malformed(name, "external data's " + key + " '" + text + "' is not a number");
+  return std::stoll(text);
+}
+
+buffer external_bytes(const TensorProto& m, std::int64_t bytes, external_files& files) {
+  std::string location;
+  std::int64_t offset = 0, length = bytes;
+  for (const auto& entry : m.external_data()) {
+    if (entry.key() == "location") location = entry.value();
+    if (entry.key() == "offset") offset = number_of(m.name(), "offset", entry.value());
+    if (entry.key() == "length") length = number_of(m.name(), "length", entry.value());
+  }
+  if (location.empty()) malformed(m.name(), "external data has no location");
+  const std::string steps = "/" + location + "/";
+  if (location[0] == '/' || steps.find("/../") != std::string::npos || location.find('\0') != std::string::npos)
+    malformed(m.name(), "external data '" + location + "' is not inside the model's folder");
+  if (length != bytes)
+    malformed(m.name(), "external data has " + std::to_string(length) + " bytes, its type and extents ask for " +
+                            std::to_string(bytes));
+  auto found = files.mapped.find(location);
+  if (found == files.mapped.end()) {
+    try {
+      found = files.mapped.emplace(location, map_file(files.directory + "/" + location)).first;
+    } catch (const error& e) {
+      raise(e.code(), "external data of tensor '" + m.name() + "': " + e.message());
+    }
+  }
+  const buffer& file = found->second;
+  const auto size = static_cast<std::int64_t>(file.size());
+  if (offset > size || length > size - offset)
+    malformed(m.name(), "external data [" + std::to_string(offset) + ", " + std::to_string(offset + length) +
+                            ") lies beyond the end of '" + location + "' at " + std::to_string(size));
+  return part_of(file, static_cast<std::size_t>(offset), static_cast<std::size_t>(length));
+}
+
+}  // namespace
+
+tensor read_tensor_message(TensorProto& m, external_files& files) {
+  tensor out;
+  out.name = m.name();
+  out.type = static_cast<element>(m.data_type());
+  dims lens;
+  const std::int64_t count = read_dims(out.name, m.dims(), lens, out.fault);
+  if (!out.fault.empty()) return out;
+  if (m.has_segment()) {
+    out.fault = "is one segment of a tensor, which kiln does not read";
+    return out;
+  }
+  if (out.type == element::string) {
+    if (m.string_data_size() != count) malformed(out.name, "as many strings as its extents ask for are expected");
+    out.strings.assign(m.string_data().begin(), m.string_data().end());
+    out.fault = "has elements of type string, which kiln's tensors do not hold";
+    return out;
+  }
+  const auto type = to_dtype(out.type);
+  if (!type) {
+    if (out.type == element::undefined) malformed(out.name, "has no element type");
+    out.fault = "has elements of type " + std::string(to_string(out.type)) + ", which kiln's tensors do not hold";
+    return out;
+  }
+  const shape s{*type, lens};
+  const std::int64_t bytes = count * static_cast<std::int64_t>(size_of(*type));
+  if (m.data_location() == TensorProto::EXTERNAL) {
+    out.value = from_bytes(s, external_bytes(m, bytes, files));
+  } else if (m.has_raw_data() && (!m.raw_data().empty() || field_size(m, *type) == 0)) {
+    if (static_cast<std::int64_t>(m.raw_data().size()) != bytes)
+      malformed(out.name, "has " + std::to_string(m.raw_data().size()) + " bytes, its type and extents ask for " +
+                              std::to_string(bytes));
+    out.value = bytes == 0 ? literal(s, buffer::allocate(0)) : from_bytes(s, take_string(m.release_raw_data()));
+  } else {
+    if (field_size(m, *type) != count)
+      malformed(out.name, "has " + std::to_string(field_size(m, *type)) + " elements, its extents ask for " +
+                              std::to_string(count));
+    out.value = from_fields(m, s);
+  }
+  return out;
+}
+
+tensor read_sparse_message(onnx_proto::SparseTensorProto& m, external_files& files) {
+  tensor values = read_tensor_message(*m.mutable_values(), files);
+  if (!values.fault.empty()) return values;
+  const tensor indices = read_tensor_message(*m.mutable_indices(), files);
+  dims lens;
+  const std::int64_t count = read_dims(values.name, m.dims(), lens, values.fault);
+  if (!values.fault.empty()) return values;
+  const literal& v = values.value;
+  const auto n = v.elements(), rank = static_cast<std::int64_t>(lens.size());
+  const bool linear = indices.value.get_shape().rank() == 1;
+  if (!indices.fault.empty() || indices.value.get_shape().type != dtype::i64 ||
+      indices.value.elements() != (linear ? n : n * rank))
+    malformed(values.name, "a sparse tensor's indices are int64, one tuple a value");
+  const std::size_t step = size_of(v.get_shape().type);
+  if (count > files.max_bytes / static_cast<std::int64_t>(step))
+    raise(errc::limit, "sparse tensor '" + values.name + "' takes more bytes than the import's limit");
+  files.max_bytes -= count * static_cast<std::int64_t>(step);
+  buffer data = buffer::allocate(static_cast<std::size_t>(count) * step);
+  if (count) std::memset(data.data(), 0, data.size());
+  const auto at = indices.value.to<std::int64_t>();
+  for (std::int64_t k = 0; k < n; ++k) {
+    std::int64_t to = linear ? at[static_cast<std::size_t>(k)] : 0;
+    for (std::int64_t d = 0; d < rank && !linear; ++d) {
+      const std::int64_t i = at[static_cast<std::size_t>(k * rank + d)], extent = lens[static_cast<std::size_t>(d)].raw();
+      if (i < 0 || i >= extent) malformed(values.name, "a sparse tensor's index lies outside its extents");
+      to = to * extent + i;
+    }
+    if (to < 0 || to >= count) malformed(values.name, "a sparse tensor's index lies outside its extents");
+    std::memcpy(data.data() + static_cast<std::size_t>(to) * step, v.bytes() + static_cast<std::size_t>(k) * step, step);
+  }
+  values.value = literal({v.get_shape().type, lens}, std::move(data));
+  return values;
+}
+
+}  // namespace kiln::onnx

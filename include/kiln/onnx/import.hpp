@@ -1,0 +1,49 @@
+#pragma once
+#include <cstddef>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "kiln/graph/module.hpp"
+#include "kiln/onnx/node.hpp"
+
+namespace kiln::onnx {
+
+/// How a model is imported.
+struct import_options {
+  /// Values for named dims ("batch"), or for the unnamed dim of an axis ("image.2").
+  std::vector<std::pair<std::string, std::int64_t>> dimensions;
+  /// Extents of inputs, in place of the declared ones.
+  std::vector<std::pair<std::string, dims>> shapes;
+  /// Inputs whose value is known: shape arithmetic then resolves with it. The program keeps the input, and is only right
+  /// for this value.
+  std::vector<std::pair<std::string, literal>> values;
+  /// Operators of the caller's own (see row.hpp); they come before kiln's.
+  std::vector<row> rows;
+  /// Depth of nested graphs and function calls.
+  std::size_t max_nesting = 64;
+  /// Nodes imported, counting each function call's body.
+  std::size_t max_nodes = 1u << 22;
+  /// Bytes that tensors may take beyond those in the file (sparse initializers).
+  std::int64_t max_bytes = std::int64_t{1} << 31;
+};
+
+/// A model as a program; its parameters are the model's inputs, in order.
+struct imported {
+  program graph;
+  std::int64_t ir_version = 0;
+  opsets versions;
+  std::string producer;
+  std::vector<std::pair<std::string, std::string>> metadata;
+};
+
+/// Imports a model file. Dims named in the file become symbols, unnamed ones `input.axis`. Errors: `not_found`, `io`,
+/// `malformed`, `limit`; `unsupported` lists every node that has no importer.
+imported read_model(const std::string& path, const import_options& options = {});
+
+/// Imports a model from memory; external data is looked for in `directory`.
+imported parse_model(std::span<const std::byte> bytes, const std::string& directory = ".",
+                     const import_options& options = {});
+
+}  // namespace kiln::onnx

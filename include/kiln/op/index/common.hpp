@@ -1,0 +1,66 @@
+#pragma once
+#include "kiln/op/evaluation.hpp"
+
+namespace kiln::detail {
+
+/// A row-major tensor around one axis: [outer, extent, inner].
+struct axis_split {
+  std::int64_t outer = 1, extent = 1, inner = 1;
+};
+constexpr axis_split split_at(const ints& lens, std::int64_t axis) {
+  const std::int64_t a = normal_axis(axis, lens.size());
+  axis_split s;
+  for (std::size_t d = 0; d < lens.size(); ++d) {
+    const auto at = static_cast<std::int64_t>(d);
+    (at < a ? s.outer : at == a ? s.extent : s.inner) *= lens[d];
+  }
+  return s;
+}
+/// Elements in dims [from, to).
+constexpr std::int64_t count(const ints& lens, std::size_t from, std::size_t to) {
+  std::int64_t n = 1;
+  for (std::size_t d = from; d < to; ++d) n *= lens[d];
+  return n;
+}
+
+/// An index into an extent, negative counting from the end; raises outside [-extent, extent).
+constexpr std::int64_t checked_index(std::int64_t i, std::int64_t extent) {
+  if (i < -extent || i >= extent)
+    raise(fault::of(errc::invalid_argument, "an index lies within the extent", extent, i));
+  return i < 0 ? i + extent : i;
+}
+
+constexpr fault wrong_axis(std::size_t rank, std::int64_t axis) {
+  return fault::of(errc::shape_mismatch, "the axis lies within the rank", rank, axis);
+}
+constexpr fault wrong_index_type(dtype t) {
+  return fault::of(errc::shape_mismatch, "indices are integers", "an integer dtype", t);
+}
+constexpr fault wrong_operand_type(dtype t) {
+  return fault::of(errc::unsupported, "dtype of the operand", "one that the op computes in", t);
+}
+constexpr fault wrong_operand_count(std::int64_t expected, std::size_t found) {
+  return fault::of(errc::invalid_argument, "number of inputs", expected, found);
+}
+/// The faults of a one-operand op along an axis.
+constexpr std::optional<fault> axis_fault(std::span<const shape> in, std::int64_t axis, dtype_set types) {
+  if (in.size() != 1) return wrong_operand_count(1, in.size());
+  if (!types.contains(in[0].type)) return wrong_operand_type(in[0].type);
+  if (normal_axis(axis, in[0].rank()) < 0) return wrong_axis(in[0].rank(), axis);
+  return std::nullopt;
+}
+
+/// Extents gathered piece by piece; more than max_rank of them is a `limit` fault.
+struct collected_dims {
+  inline_vector<dimension, 2 * max_rank + 1> lens{};
+  constexpr void add(const dims& from, std::size_t first, std::size_t last) {
+    for (std::size_t d = first; d < last; ++d) lens.push_back(from[d]);
+  }
+  constexpr result<shape> as(dtype t) const {
+    if (lens.size() > max_rank)
+      return fault::of(errc::limit, "the result has no more dims than a tensor may have", max_rank, lens.size());
+    return shape{t, dims(std::span<const dimension>(lens))};
+  }
+};
+
+}  // namespace kiln::detail

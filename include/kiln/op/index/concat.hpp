@@ -1,0 +1,44 @@
+#pragma once
+#include "kiln/op/index/common.hpp"
+
+namespace kiln::op {
+
+/// The operands one after the other along `axis` (ONNX Concat); their other extents are equal.
+struct concat {
+  std::int64_t axis = 0;
+  static constexpr auto types = dtypes::all | dtypes::dims;
+
+  constexpr result<shape> compute_shape(std::span<const shape> in) const {
+    if (in.empty()) return fault::of(errc::invalid_argument, "number of inputs", "at least 1", in.size());
+    const std::int64_t a = normal_axis(axis, in[0].rank());
+    if (a < 0) return detail::wrong_axis(in[0].rank(), axis);
+    const auto at = static_cast<std::size_t>(a);
+    shape out{in[0].type, in[0].lens};
+    for (const shape& s : in.subspan(1)) {
+      if (s.type != out.type) return fault::of(errc::shape_mismatch, "operands have one dtype", out.type, s.type);
+      if (s.rank() != out.rank())
+        return fault::of(errc::shape_mismatch, "operands have one rank", out.rank(), s.rank());
+      for (std::size_t d = 0; d < s.rank(); ++d)
+        if (d != at && !(s.lens[d] == out.lens[d]))
+          return fault::of(errc::shape_mismatch, "extents beside the axis agree", in[0].lens, s.lens);
+      out.lens[at] += s.lens[at];
+    }
+    return out;
+  }
+
+  template <class T>
+  constexpr void compute(evaluation& e) const {
+    const auto out = e.out<T>();
+    const auto whole = detail::split_at(out.lens, axis);
+    std::int64_t begin = 0;
+    for (std::size_t k = 0; k < e.inputs(); ++k) {
+      const auto part = e.in<T>(k);
+      const std::int64_t run = detail::split_at(part.lens, axis).extent * whole.inner;
+      for (std::int64_t o = 0; o < whole.outer; ++o)
+        for (std::int64_t i = 0; i < run; ++i) out[o * whole.extent * whole.inner + begin + i] = part[o * run + i];
+      begin += run;
+    }
+  }
+};
+
+}  // namespace kiln::op

@@ -1,0 +1,26 @@
+#pragma once
+#include "kiln/op/index/common.hpp"
+
+namespace kiln::op {
+
+/// A tensor without operands whose elements all are `value`, rounded to the dtype (ONNX ConstantOfShape).
+struct fill {
+  dims lens{};
+  double value = 0;
+  dtype type = dtype::f32;
+  static constexpr auto types = dtypes::all;
+
+  constexpr result<shape> compute_shape(std::span<const shape> in) const {
+    if (!in.empty()) return detail::wrong_operand_count(0, in.size());
+    return shape{type, lens};
+  }
+
+  template <class T>
+  constexpr void compute(evaluation& e) const {
+    const auto out = e.out<T>();
+    const T v = convert_value<T>(value);
+    for (std::int64_t k = 0, n = out.size(); k < n; ++k) out[k] = v;
+  }
+};
+
+}  // namespace kiln::op

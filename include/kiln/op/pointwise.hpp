@@ -1,0 +1,90 @@
+#pragma once
+#include "kiln/meta/type_list.hpp"
+#include "kiln/op/pointwise/abs.hpp"
+#include "kiln/op/pointwise/acos.hpp"
+#include "kiln/op/pointwise/acosh.hpp"
+#include "kiln/op/pointwise/add.hpp"
+#include "kiln/op/pointwise/asin.hpp"
+#include "kiln/op/pointwise/asinh.hpp"
+#include "kiln/op/pointwise/atan.hpp"
+#include "kiln/op/pointwise/atanh.hpp"
+#include "kiln/op/pointwise/bitwise_and.hpp"
+#include "kiln/op/pointwise/bitwise_not.hpp"
+#include "kiln/op/pointwise/bitwise_or.hpp"
+#include "kiln/op/pointwise/bitwise_xor.hpp"
+#include "kiln/op/pointwise/ceil.hpp"
+#include "kiln/op/pointwise/celu.hpp"
+#include "kiln/op/pointwise/clip.hpp"
+#include "kiln/op/pointwise/convert.hpp"
+#include "kiln/op/pointwise/cos.hpp"
+#include "kiln/op/pointwise/cosh.hpp"
+#include "kiln/op/pointwise/div.hpp"
+#include "kiln/op/pointwise/elu.hpp"
+#include "kiln/op/pointwise/equal.hpp"
+#include "kiln/op/pointwise/erf.hpp"
+#include "kiln/op/pointwise/exp.hpp"
+#include "kiln/op/pointwise/expm1.hpp"
+#include "kiln/op/pointwise/floor.hpp"
+#include "kiln/op/pointwise/fmod.hpp"
+#include "kiln/op/pointwise/gelu.hpp"
+#include "kiln/op/pointwise/greater.hpp"
+#include "kiln/op/pointwise/greater_or_equal.hpp"
+#include "kiln/op/pointwise/hard_sigmoid.hpp"
+#include "kiln/op/pointwise/hard_swish.hpp"
+#include "kiln/op/pointwise/identity.hpp"
+#include "kiln/op/pointwise/is_inf.hpp"
+#include "kiln/op/pointwise/is_nan.hpp"
+#include "kiln/op/pointwise/leaky_relu.hpp"
+#include "kiln/op/pointwise/less.hpp"
+#include "kiln/op/pointwise/less_or_equal.hpp"
+#include "kiln/op/pointwise/log.hpp"
+#include "kiln/op/pointwise/log1p.hpp"
+#include "kiln/op/pointwise/logical_and.hpp"
+#include "kiln/op/pointwise/logical_not.hpp"
+#include "kiln/op/pointwise/logical_or.hpp"
+#include "kiln/op/pointwise/logical_xor.hpp"
+#include "kiln/op/pointwise/max.hpp"
+#include "kiln/op/pointwise/min.hpp"
+#include "kiln/op/pointwise/mish.hpp"
+#include "kiln/op/pointwise/mod.hpp"
+#include "kiln/op/pointwise/mul.hpp"
+#include "kiln/op/pointwise/neg.hpp"
+#include "kiln/op/pointwise/pow.hpp"
+#include "kiln/op/pointwise/prelu.hpp"
+#include "kiln/op/pointwise/recip.hpp"
+#include "kiln/op/pointwise/relu.hpp"
+#include "kiln/op/pointwise/round.hpp"
+#include "kiln/op/pointwise/rsqrt.hpp"
+#include "kiln/op/pointwise/selu.hpp"
+#include "kiln/op/pointwise/shift_left.hpp"
+#include "kiln/op/pointwise/shift_right.hpp"
+#include "kiln/op/pointwise/shrink.hpp"
+#include "kiln/op/pointwise/sigmoid.hpp"
+#include "kiln/op/pointwise/sign.hpp"
+#include "kiln/op/pointwise/sin.hpp"
+#include "kiln/op/pointwise/sinh.hpp"
+#include "kiln/op/pointwise/softplus.hpp"
+#include "kiln/op/pointwise/softsign.hpp"
+#include "kiln/op/pointwise/sqrt.hpp"
+#include "kiln/op/pointwise/square_difference.hpp"
+#include "kiln/op/pointwise/sub.hpp"
+#include "kiln/op/pointwise/tan.hpp"
+#include "kiln/op/pointwise/tanh.hpp"
+#include "kiln/op/pointwise/thresholded_relu.hpp"
+#include "kiln/op/pointwise/where.hpp"
+
+namespace kiln {
+
+/// Ops that compute one element from the elements at the same index.
+using pointwise_ops =
+    type_list<op::abs, op::acos, op::acosh, op::add, op::asin, op::asinh, op::atan, op::atanh, op::bitwise_and,
+              op::bitwise_not, op::bitwise_or, op::bitwise_xor, op::ceil, op::celu, op::clip, op::convert, op::cos,
+              op::cosh, op::div, op::elu, op::equal, op::erf, op::exp, op::expm1, op::floor, op::fmod, op::gelu,
+              op::greater, op::greater_or_equal, op::hard_sigmoid, op::hard_swish, op::identity, op::is_inf, op::is_nan,
+              op::leaky_relu, op::less, op::less_or_equal, op::log, op::log1p, op::logical_and, op::logical_not,
+              op::logical_or, op::logical_xor, op::max, op::min, op::mish, op::mod, op::mul, op::neg, op::pow,
+              op::prelu, op::recip, op::relu, op::round, op::rsqrt, op::selu, op::shift_left, op::shift_right,
+              op::shrink, op::sigmoid, op::sign, op::sin, op::sinh, op::softplus, op::softsign, op::sqrt,
+              op::square_difference, op::sub, op::tan, op::tanh, op::thresholded_relu, op::where>;
+
+}  // namespace kiln

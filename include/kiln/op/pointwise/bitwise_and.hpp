@@ -1,0 +1,16 @@
+#pragma once
+#include "kiln/op/concepts.hpp"
+
+namespace kiln::op {
+
+/// Bit by bit and of two integers (ONNX BitwiseAnd).
+struct bitwise_and {
+  static constexpr auto types = dtypes::integers;
+  static constexpr bool commutative = true;
+  template <class T>
+  constexpr T operator()(T x, T y) const {
+    return x & y;
+  }
+};
+
+}  // namespace kiln::op

@@ -1,0 +1,16 @@
+#pragma once
+#include "kiln/core/math.hpp"
+#include "kiln/op/concepts.hpp"
+
+namespace kiln::op {
+
+/// x where positive, alpha (e^(x / alpha) - 1) elsewhere (ONNX Celu).
+struct celu {
+  float alpha = 1;
+  template <class T>
+  constexpr T operator()(T x) const {
+    return kiln::select(x > splat<T>(0), x, splat<T>(alpha) * kiln::expm1(x / splat<T>(alpha)));
+  }
+};
+
+}  // namespace kiln::op

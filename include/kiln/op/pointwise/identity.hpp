@@ -1,0 +1,15 @@
+#pragma once
+#include "kiln/op/concepts.hpp"
+
+namespace kiln::op {
+
+/// The element itself (ONNX Identity).
+struct identity {
+  static constexpr auto types = dtypes::all | dtypes::dims;
+  template <class T>
+  constexpr T operator()(T x) const {
+    return x;
+  }
+};
+
+}  // namespace kiln::op

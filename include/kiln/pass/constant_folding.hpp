@@ -1,0 +1,183 @@
+#pragma once
+#include "kiln/pass/constants.hpp"
+#include "kiln/pass/note.hpp"
+
+namespace kiln {
+
+/// What constant folding may cost.
+struct folding_limits {
+  /// A larger result stays computed, unless it is no larger than its constants or a contraction reads it.
+  std::int64_t bytes = std::int64_t{64} << 20;
+  /// Most multiplications of a contraction of constants.
+  std::int64_t products = std::int64_t{1} << 28;
+};
+
+namespace detail {
+
+template <class Module>
+class constant_folder {
+ public:
+  using instruction = typename Module::instruction;
+
+  constexpr constant_folder(Module& m, const folding_limits& limits, pass_note& note)
+      : r_(m), limits_(limits), note_(note) {}
+
+  constexpr void run() {
+    const std::uint32_t n = r_.size();
+    for (std::uint32_t i = 0; i < n; ++i) {
+      if (r_[i].kind != instruction_kind::op || r_.users(i).empty()) continue;
+      const op_info& info = r_[i].op.info();
+      if (!info.pure || info.kind == op_kind::control) continue;
+      if (info.kind == op_kind::view)
+        fold_view(i);
+      else if (info.kind == op_kind::pointwise)
+        fold_elements(i);
+      else
+        fold_any(i);
+    }
+  }
+
+ private:
+  // Contractions pack their constants, and a generic op reads rows: they need the elements in place.
+  constexpr bool needs_elements(std::uint32_t i) const {
+    for (std::uint32_t u : r_.users(i)) {
+      if (u == rewriter<Module>::output_user) return true;
+      const op_kind k = r_[u].op.kind();
+      if (k == op_kind::contraction || k == op_kind::generic) return true;
+    }
+    return false;
+  }
+  constexpr bool feeds_contraction(std::uint32_t i) const {
+    for (std::uint32_t u : r_.users(i))
+      if (u != rewriter<Module>::output_user && r_[u].op.kind() == op_kind::contraction) return true;
+    return false;
+  }
+  constexpr bool affordable(std::uint32_t i, std::int64_t bytes, std::int64_t from_bytes) {
+    if (bytes <= limits_.bytes || bytes <= from_bytes || feeds_contraction(i)) return true;
+    text t;
+    t.append(std::string_view("kept ")).append(r_[i].op.name()).append(std::string_view(" of constants: "));
+    t.append(bytes >> 20).append(std::string_view(" MiB of result from "));
+    t.append(from_bytes >> 20).append(std::string_view(" MiB"));
+    note_.remark(std::move(t));
+    return false;
+  }
+  static constexpr std::int64_t bytes_of(const shape& s) { return s.bytes().value(); }
+
+  constexpr void put(std::uint32_t i, value_id by) {
+    note_.count(r_[i].op.name());
+    r_.replace({i, 0}, by);
+  }
+
+  constexpr void fold_view(std::uint32_t i) {
+    const shape out = r_[i].results[0];
+    if (!out.is_constant()) return;
+    const constant_view c = constant_behind(r_, {i, 0});
+    if (!c) {
+      // the view needs a copy of what is behind it
+      const value_id v = r_[i].inputs[0];
+      const constant_view inner = constant_behind(r_, v);
+      if (!inner || !affordable(i, bytes_of(r_.shape_of(v)), bytes_of(inner.from->get_shape()))) return;
+      const auto l = laid_out(*inner.from, inner.at);
+      const auto l_at = r_[i].op.map(layout::standard(l.get_shape().lens));
+      if (l_at) put(i, r_.add_literal(laid_out(l, *l_at)));
+      return;
+    }
+    const std::int64_t from = bytes_of(c.from->get_shape());
+    if (bytes_of(out) > from && (!needs_elements(i) || !affordable(i, bytes_of(out), from))) return;
+    put(i, r_.add_literal(laid_out(*c.from, c.at)));
+  }
+
+  constexpr void fold_elements(std::uint32_t i) {
+    std::int64_t from = 0;
+    for (value_id v : r_[i].inputs) {
+      const constant_view c = constant_behind(r_, v);
+      if (!c) return;
+      from += bytes_of(c.from->get_shape());
+    }
+    const dtype t = r_[i].results[0].type;
+    const auto op = r_[i].op;
+    const auto operands = r_[i].inputs;
+    value_id by = fold_pointwise(r_, op, operands, std::numeric_limits<std::int64_t>::max() >> 8);
+    if (!by) return;
+    const constant_view c = constant_behind(r_, by);
+    if (!affordable(i, bytes_of(c.from->get_shape()), from)) return;
+    const shape full(t, r_[i].results[0].lens);
+    if (!r_.constant(by) && full.is_constant() && needs_elements(i) && affordable(i, bytes_of(full), from))
+      by = r_.add_literal(laid_out(*c.from, c.at));
+    put(i, by);
+  }
+
+  constexpr void fold_any(std::uint32_t i) {
+    if (const auto* f = r_[i].op.template get_if<op::fill>()) return fold_fill(i, *f);
+    std::int64_t from = 0, made = 0;
+    small_vector<literal> values;
+    for (const shape& s : r_[i].results) {
+      if (!s.is_constant()) return;
+      made += bytes_of(s);
+    }
+    small_vector<constant_view> views;
+    for (value_id v : r_[i].inputs) {
+      views.push_back(constant_behind(r_, v));
+      if (!views.back() || !is_constant(views.back().at.lens)) return;
+      from += bytes_of(views.back().from->get_shape());
+    }
+    if (!affordable(i, made, from) || !few_products(i)) return;
+    for (const constant_view& c : views) {
+      if (!affordable(i, bytes_of({c.from->get_shape().type, c.at.lens}), from)) return;
+      values.push_back(laid_out(*c.from, c.at));
+    }
+    small_vector<const literal*> pointers;
+    for (const literal& l : values) pointers.push_back(&l);
+    auto literals = fold(r_[i].op, std::span<const literal* const>(pointers.data(), pointers.size()), r_[i].results);
+    if (literals.empty()) return;
+    note_.count(r_[i].op.name());
+    for (std::uint32_t k = 0; k < literals.size(); ++k) r_.replace({i, k}, r_.add_literal(std::move(literals[k])));
+  }
+
+  // A filled tensor is a broadcast scalar, whatever its extents.
+  constexpr void fold_fill(std::uint32_t i, op::fill f) {
+    value_id by = r_.add_literal(literal::scalar(f.type, f.value));
+    const std::int64_t bytes = f.lens.empty() || !is_constant(f.lens) ? 0 : bytes_of({f.type, f.lens});
+    if (bytes && needs_elements(i) && affordable(i, bytes, 0))
+      by = r_.add_literal(laid_out(r_[by.instruction].constant, {f.lens, dims(f.lens.size(), dimension(0)), 0}));
+    else if (!f.lens.empty())
+      by = r_.add(op::multibroadcast{f.lens}, {by});
+    put(i, by);
+  }
+
+  constexpr bool few_products(std::uint32_t i) {
+    if (r_[i].op.kind() != op_kind::contraction) return true;
+    shapes in;
+    for (value_id v : r_[i].inputs) in.push_back(r_.shape_of(v));
+    const auto c = r_[i].op.maps(in);
+    if (!c) return false;
+    std::int64_t n = 1;
+    for (dimension d : c->extents) n = n > limits_.products ? n : n * d.value();
+    if (n <= limits_.products) return true;
+    text t;
+    note_.remark(std::move(t.append(std::string_view("kept ")).append(r_[i].op.name()).append(std::string_view(
+        " of constants: it takes too many products to compute here"))));
+    return false;
+  }
+
+  rewriter<Module> r_;
+  const folding_limits& limits_;
+  pass_note& note_;
+};
+
+}  // namespace detail
+
+/// Computes every pure op whose operands are constants through its own reference computation, ops without operands
+/// included. A broadcast constant stays small: pointwise ops are computed where their operands vary, and a broadcast is
+/// written out only for the ops that read elements in place.
+template <class Program>
+constexpr pass_note constant_folding(Program& p, const folding_limits& limits = {}) {
+  pass_note note("constant_folding");
+  for_each_module(p, [&](auto& m) {
+    detail::constant_folder<std::remove_cvref_t<decltype(m)>> folder(m, limits, note);
+    folder.run();
+  });
+  return note;
+}
+
+}  // namespace kiln

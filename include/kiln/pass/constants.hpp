@@ -1,0 +1,158 @@
+#pragma once
+#include "kiln/graph/fold.hpp"
+#include "kiln/graph/literal_values.hpp"
+#include "kiln/graph/rewriter.hpp"
+
+namespace kiln {
+
+/// A constant seen through views: where its elements lie in a literal. Empty when the value is no such thing.
+struct constant_view {
+  const literal* from = nullptr;
+  layout at;
+  constexpr explicit operator bool() const { return from != nullptr; }
+};
+
+/// The constant behind a value, through any chain of views that needs no copy.
+template <class R>
+constexpr constant_view constant_behind(const R& r, value_id v) {
+  inline_vector<std::uint32_t, 16> views;
+  while (r.is_kind(v, op_kind::view)) {
+    if (views.size() == views.capacity()) return {};
+    views.push_back(v.instruction);
+    v = r.input(v, 0);
+  }
+  const literal* l = r.constant(v);
+  if (!l || !l->get_shape().is_constant()) return {};
+  layout at = layout::standard(l->get_shape().lens);
+  for (std::size_t k = views.size(); k-- > 0;) {
+    const auto next = r[views[k]].op.map(at);
+    if (!next) return {};
+    at = *next;
+  }
+  return {l, at};
+}
+
+/// The one value of all elements of a constant, seen through views: scalars broadcast to an operand's dims.
+template <class R>
+constexpr std::optional<double> uniform_value(const R& r, value_id v) {
+  while (r.is_kind(v, op_kind::view)) v = r.input(v, 0);
+  const literal* l = r.constant(v);
+  return l ? uniform_value(*l) : std::nullopt;
+}
+
+/// A scalar of the value's dtype broadcast to its dims.
+template <class R>
+constexpr value_id scalar_like(R& r, value_id v, double x) {
+  const shape s = r.shape_of(v);
+  const value_id scalar = r.add_literal(literal::scalar(s.type, x));
+  return s.rank() == 0 ? scalar : r.add(op::multibroadcast{s.lens}, {scalar});
+}
+
+namespace detail {
+
+template <class T>
+constexpr void walk_layout(const layout& at, T&& take) {
+  const ints lens = to_ints(at.lens), strides = to_ints(at.strides);
+  ints index(lens.size(), 0);
+  const std::int64_t n = product(lens), base = at.offset.value();
+  for (std::int64_t k = 0; k < n; ++k) {
+    std::int64_t o = base;
+    for (std::size_t d = 0; d < index.size(); ++d) o += index[d] * strides[d];
+    take(k, o);
+    next_index(index, lens);
+  }
+}
+
+template <std::size_t Bytes>
+void copy_laid_out(const layout& at, const std::byte* from, std::byte* to) {
+  walk_layout(at, [&](std::int64_t k, std::int64_t o) {
+    std::memcpy(to + static_cast<std::size_t>(k) * Bytes, from + static_cast<std::size_t>(o) * Bytes, Bytes);
+  });
+}
+inline literal laid_out_bytes(const literal& l, const layout& at) {
+  const shape s(l.get_shape().type, at.lens);
+  const std::size_t bytes = size_of(s.type);
+  buffer data = buffer::allocate(static_cast<std::size_t>(s.elements().value()) * bytes);
+  const auto copy = bytes == 1   ? &copy_laid_out<1>
+                    : bytes == 2 ? &copy_laid_out<2>
+                    : bytes == 4 ? &copy_laid_out<4>
+                                 : &copy_laid_out<8>;
+  copy(at, l.bytes(), data.data());
+  return literal(s, std::move(data));
+}
+
+}  // namespace detail
+
+/// The elements that a layout selects from a literal, row-major. The layout's extents are constants.
+constexpr literal laid_out(const literal& l, const layout& at) {
+  const shape s(l.get_shape().type, at.lens);
+  if (at.is_standard() && product(at.lens) == product(l.get_shape().lens)) return l.reshaped(at.lens);
+  if (const auto* held = l.data().values<dimension>()) {
+    small_vector<dimension> values;
+    detail::walk_layout(
+        at, [&](std::int64_t, std::int64_t o) { values.push_back((*held)[static_cast<std::size_t>(o)]); });
+    return literal::of_dimensions(at.lens, std::move(values), s.type);
+  }
+  if (!std::is_constant_evaluated()) return detail::laid_out_bytes(l, at);
+  return visit_compute(s.type, [&]<class T>(type_tag<T>) {
+    small_vector<T> values;
+    const auto* held = l.data().values<T>();
+    detail::walk_layout(
+        at, [&](std::int64_t, std::int64_t o) { values.push_back((*held)[static_cast<std::size_t>(o)]); });
+    return literal::of<T>(s, values);
+  });
+}
+
+/// The dims of a constant operand that vary, others 1: what has to be computed of a broadcast.
+constexpr bool varies(const layout& at, std::size_t d) {
+  return !(at.lens[d] == dimension(1)) && !(at.strides[d] == dimension(0));
+}
+
+/// A literal without its leading extents of 1, which a broadcast adds again: the normal form of a constant operand.
+constexpr literal without_leading_ones(const literal& l) {
+  dims lens;
+  for (dimension d : l.get_shape().lens)
+    if (!lens.empty() || !(d == dimension(1))) lens.push_back(d);
+  return l.reshaped(lens);  // g++ 12 destroys both arms of a conditional here
+}
+
+/// Computes a pointwise op over constants at the dims along which one of them varies, and broadcasts the result: a
+/// constant never grows by its broadcast. Empty when an operand is no constant, or the result has more than
+/// `most_elements`.
+template <class R>
+constexpr value_id fold_pointwise(R& r, const typename R::operation& op, const small_vector<value_id>& operands,
+                                  std::int64_t most_elements) {
+  if (!op.info().pure || operands.empty()) return {};
+  small_vector<constant_view> views;
+  for (value_id v : operands) {
+    views.push_back(constant_behind(r, v));
+    if (!views.back()) return {};
+  }
+  const dims full = r.shape_of(operands[0]).lens;
+  dims core = full;
+  for (std::size_t d = 0; d < full.size(); ++d) {
+    bool any = full[d] == dimension(0);
+    for (const constant_view& c : views) any = any || varies(c.at, d);
+    if (!any) core[d] = 1;
+  }
+  if (!is_constant(core) || product(core).value() > most_elements) return {};
+  small_vector<literal> values;
+  small_vector<const literal*> pointers;
+  shapes in;
+  for (constant_view& c : views) {
+    c.at.lens = core;
+    values.push_back(laid_out(*c.from, c.at));
+  }
+  for (const literal& l : values) {
+    pointers.push_back(&l);
+    in.push_back(l.get_shape());
+  }
+  const auto out = op.shape_rule(in);
+  if (!out) return {};
+  const auto made = fold(op, std::span<const literal* const>(pointers.data(), pointers.size()), *out);
+  if (made.empty()) return {};
+  if (core == full) return r.add_literal(made[0]);
+  return r.add(op::multibroadcast{full}, {r.add_literal(without_leading_ones(made[0]))});
+}
+
+}  // namespace kiln

@@ -1,0 +1,87 @@
+#pragma once
+#include "kiln/pass/fusion_body.hpp"
+
+namespace kiln {
+
+namespace detail {
+
+/// The pointwise instructions behind a contraction that may run as its epilogue, in execution order: those over the
+/// result's dims whose other operands do not depend on it, up to the last one after which a single value is read by
+/// others, so that the fused kernel writes one result.
+template <class Module>
+constexpr small_vector<std::uint32_t> find_epilogue(const Module& m, const fusion_groups<Module>& groups,
+                                                    std::uint32_t root) {
+  const dims& lens = m[root].results[0].lens;
+  small_vector<std::uint32_t> chain, open;  // open: uses of each chain value (root first) that are not in the chain
+  const auto uses = [&](std::uint32_t i) { return static_cast<std::uint32_t>(groups.users(i).size()); };
+  open.push_back(uses(root));
+  std::uint32_t waiting = 0;  // users that were not reached yet
+  small_vector<std::uint8_t> depends;  // on the contraction, from the instruction behind it on
+  const auto count_waiting = [&](std::uint32_t i) {
+    for (std::uint32_t u : groups.users(i)) waiting += u != groups.output_user;
+  };
+  const auto chained = [&](std::uint32_t i) {
+    for (std::uint32_t k : chain)
+      if (k == i) return true;
+    return i == root;
+  };
+  count_waiting(root);
+  std::size_t kept = 0;
+  for (std::uint32_t i = root + 1; i < groups.size() && waiting > 0; ++i) {
+    bool reads = false, outside = false;
+    for (value_id v : m[i].inputs) {
+      const std::uint32_t from = v.instruction;
+      if (chained(from)) {
+        reads = true;
+        --waiting;
+      } else if (from > root && depends[from - root - 1]) {
+        outside = true;
+      }
+    }
+    const bool joins = reads && !outside && is_kind(m, i, op_kind::pointwise) && m[i].results[0].lens == lens &&
+                       groups.members(i) == 1;
+    depends.push_back(!joins && (reads || outside));
+    if (!joins) continue;
+    for (value_id v : m[i].inputs) {
+      if (v.instruction == root) --open[0];
+      for (std::size_t k = 0; k < chain.size(); ++k)
+        if (chain[k] == v.instruction) --open[k + 1];
+    }
+    chain.push_back(i);
+    open.push_back(uses(i));
+    count_waiting(i);
+    std::size_t results = 0;
+    for (std::uint32_t n : open) results += n != 0;
+    if (results == 1) kept = chain.size();
+  }
+  chain.resize(kept);
+  return chain;
+}
+
+}  // namespace detail
+
+/// Gives every contraction the pointwise instructions behind it as an epilogue: bias, activation, residual sum, product
+/// with another value. Where two contractions meet in one instruction, the later one takes it. A contraction without
+/// such users stays as it is.
+template <class Program>
+constexpr pass_note fuse_contraction(Program& p) {
+  pass_note note("fuse_contraction");
+  for_each_unfused(p, [&](auto& m) {
+    fusion_groups<typename Program::module_type> groups(m);
+    for (std::uint32_t i = groups.size(); i-- > 0;) {
+      if (!is_kind(m, i, op_kind::contraction)) continue;
+      for (std::uint32_t k : detail::find_epilogue(m, groups, i))
+        if (!groups.merge(i, k)) break;
+    }
+    group_fuser<Program> fuser(p, m, groups);
+    for (const auto& members : groups.lists())
+      if (members.size() > 1) {
+        fuser.fuse(members, fusion::contraction);
+        note.count("epilogue");
+      }
+    fuser.finish();
+  });
+  return note;
+}
+
+}  // namespace kiln

@@ -1,0 +1,31 @@
+#pragma once
+#include "kiln/graph/matcher.hpp"
+
+namespace kiln {
+
+/// What a pass did, and why it did not do more.
+struct pass_note {
+  std::string_view pass;
+  rewrite_counts counts;        ///< how often each of its rewrites was applied
+  small_vector<text> remarks{};  ///< sentences for the compile report
+
+  constexpr explicit pass_note(std::string_view name) : pass(name) {}
+  pass_note() = default;
+  /// Whether the program is another one than before.
+  constexpr bool changed() const { return counts.total() != 0; }
+  constexpr void count(std::string_view what, std::uint32_t times = 1) {
+    for (; times > 0; --times) counts.add(what);
+  }
+  constexpr void count(const rewrite_counts& more) {
+    for (const auto& e : more.entries) count(e.name, e.count);
+  }
+  constexpr void remark(text sentence) { remarks.push_back(std::move(sentence)); }
+};
+
+/// Calls `f(module)` for the main module and every body.
+template <class Program, class F>
+constexpr void for_each_module(Program& p, F&& f) {
+  for (std::uint32_t k = 0; k < p.modules(); ++k) f(p.module({k}));
+}
+
+}  // namespace kiln

@@ -1,0 +1,92 @@
+#pragma once
+#include "kiln/graph/verify.hpp"
+#include "kiln/pass/common_subexpression.hpp"
+#include "kiln/pass/constant_folding.hpp"
+#include "kiln/pass/dead_code.hpp"
+#include "kiln/pass/fold_batch_norm.hpp"
+#include "kiln/pass/fuse_attention.hpp"
+#include "kiln/pass/fuse_contraction.hpp"
+#include "kiln/pass/fuse_pointwise.hpp"
+#include "kiln/pass/fuse_reduce.hpp"
+#include "kiln/pass/normalise.hpp"
+#include "kiln/pass/pipeline.hpp"
+#include "kiln/pass/remove_identity.hpp"
+#include "kiln/pass/simplify_algebra.hpp"
+#include "kiln/pass/simplify_views.hpp"
+
+namespace kiln {
+
+/// The pipeline. `simplify` is repeated until nothing changes; `fuse` runs once.
+template <class Program>
+struct pipeline {
+  static constexpr named_pass<Program> simplify[] = {
+      {"normalise", [](Program& p) { return normalise(p); }},
+      {"remove_identity", [](Program& p) { return remove_identity(p); }},
+      {"constant_folding", [](Program& p) { return constant_folding(p); }},
+      {"common_subexpression", [](Program& p) { return common_subexpression(p); }},
+      {"simplify_algebra", [](Program& p) { return simplify_algebra(p); }},
+      {"simplify_views", [](Program& p) { return simplify_views(p); }},
+      {"fold_batch_norm", [](Program& p) { return fold_batch_norm(p); }},
+      {"dead_code", [](Program& p) { return dead_code(p); }},
+  };
+  static constexpr named_pass<Program> fuse[] = {
+      {"fuse_attention", [](Program& p) { return fuse_attention(p); }},
+      {"simplify_views", [](Program& p) { return simplify_views(p); }},
+      {"constant_folding", [](Program& p) { return constant_folding(p); }},
+      {"common_subexpression", [](Program& p) { return common_subexpression(p); }},
+      {"fuse_contraction", [](Program& p) { return fuse_contraction(p); }},
+      {"fuse_reduce", [](Program& p) { return fuse_reduce(p); }},
+      {"fuse_pointwise", [](Program& p) { return fuse_pointwise(p); }},
+  };
+};
+
+namespace detail {
+
+// What a pass did in several rounds is one note.
+constexpr void collect(compile_notes& notes, std::size_t from, pass_note&& note) {
+  for (std::size_t k = from; k < notes.size(); ++k) {
+    if (notes[k].pass != note.pass) continue;
+    notes[k].count(note.counts);
+    for (text& remark : note.remarks) {
+      bool known = false;
+      for (const text& old : notes[k].remarks) known = known || old == remark;
+      if (!known) notes[k].remark(std::move(remark));
+    }
+    return;
+  }
+  notes.push_back(std::move(note));
+}
+
+}  // namespace detail
+
+/// Runs the pipeline on a program of any registry, in constant evaluation or at run time. `observe(note, program)` is
+/// called behind every pass.
+template <class Program, class Observe>
+constexpr compile_notes optimise_graph(Program& p, const pass_options& options,
+                                       std::span<const named_pass<Program>> extra, Observe&& observe) {
+  constexpr int most_rounds = 8;
+  compile_notes notes;
+  const auto run_all = [&](std::span<const named_pass<Program>> passes, std::size_t from) {
+    bool changed = false;
+    for (const named_pass<Program>& step : passes) {
+      pass_note note = step.run(p);
+      changed = changed || note.changed();
+      if (options.verify) verify(p);
+      observe(static_cast<const pass_note&>(note), static_cast<const Program&>(p));
+      detail::collect(notes, from, std::move(note));
+    }
+    return changed;
+  };
+  if (options.simplify)
+    for (int round = 0; round < most_rounds && run_all(pipeline<Program>::simplify, 0); ++round) {
+    }
+  run_all(extra, notes.size());
+  if (options.fuse) run_all(pipeline<Program>::fuse, notes.size());
+  return notes;
+}
+template <class Program>
+constexpr compile_notes optimise_graph(Program& p, const pass_options& options = {}) {
+  return optimise_graph(p, options, std::span<const named_pass<Program>>(), [](const pass_note&, const Program&) {});
+}
+
+}  // namespace kiln

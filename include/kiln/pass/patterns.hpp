@@ -1,0 +1,59 @@
+#pragma once
+#include "kiln/graph/matcher.hpp"
+
+namespace kiln {
+
+namespace match {
+
+/// Any op of a kind.
+template <op_kind Kind>
+struct of_kind {
+  template <class R>
+  constexpr bool match(const R& r, value_id v, captures&) const {
+    return v.result == 0 && r.is_kind(v, Kind);
+  }
+};
+
+}  // namespace match
+
+/// Replacements that rewrites share.
+namespace by {
+
+/// The value that a pattern captured as number I.
+template <std::size_t I>
+struct capture {
+  template <class R>
+  constexpr value_id operator()(R&, const captures& c, value_id) const {
+    return c[I];
+  }
+};
+
+/// The matched op's input I.
+template <std::size_t I>
+struct input {
+  template <class R>
+  constexpr value_id operator()(R& r, const captures&, value_id v) const {
+    return r.input(v, I);
+  }
+};
+
+/// An op over captured values.
+template <class Op, std::size_t... I>
+struct op_over {
+  Op op{};
+  template <class R>
+  constexpr value_id operator()(R& r, const captures& c, value_id v) const {
+    return r.add(op, {c[I]...});
+  }
+};
+
+}  // namespace by
+
+/// Matches and is replaced by what a function of (rewriter, value) says: empty to decline.
+template <class Op, class F>
+constexpr auto rewrite_each(std::string_view name, F replace) {
+  const auto call = [replace](auto& r, const captures&, value_id v) { return replace(r, v); };
+  return rewrite<match::op_pattern<Op>, decltype(call)>{name, match::op<Op>(), call};
+}
+
+}  // namespace kiln

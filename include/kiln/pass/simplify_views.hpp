@@ -1,0 +1,263 @@
+#pragma once
+#include "kiln/pass/constants.hpp"
+#include "kiln/pass/note.hpp"
+#include "kiln/pass/patterns.hpp"
+
+namespace kiln {
+
+namespace detail {
+
+// One axis of a slice with its positions settled: element k of the result is element start + k * step.
+struct axis_range {
+  dimension start = 0, count = 0;
+  std::int64_t step = 1;
+};
+constexpr axis_range range_of(const op::slice& s, std::size_t axis, const dims& lens) {
+  for (std::size_t i = 0; i < s.starts.size(); ++i) {
+    const std::int64_t at =
+        s.axes.empty() ? static_cast<std::int64_t>(i) : normal_axis(s.axes[i], lens.size());
+    if (at != static_cast<std::int64_t>(axis)) continue;
+    op::slice one;
+    one.starts.push_back(s.starts[i]);
+    one.ends.push_back(s.ends[i]);
+    if (!s.steps.empty()) one.steps.push_back(s.steps[i]);
+    dims extent;
+    extent.push_back(lens[axis]);
+    const layout at_axis = one.map({extent, dims(1, dimension(1)), 0}).value();
+    return {at_axis.offset, at_axis.lens[0], s.steps.empty() ? 1 : s.steps[i]};
+  }
+  return {0, lens[axis], 1};
+}
+
+// A slice with positive steps from its ranges; axes taken whole are left out.
+constexpr op::slice slice_of(const inline_vector<axis_range, max_rank>& ranges, const dims& lens) {
+  op::slice s;
+  for (std::size_t d = 0; d < ranges.size(); ++d) {
+    const axis_range& r = ranges[d];
+    if (r.step == 1 && r.start == dimension(0) && r.count == lens[d]) continue;
+    s.axes.push_back(static_cast<std::int64_t>(d));
+    s.starts.push_back(r.start);
+    s.ends.push_back(r.count == dimension(0) ? r.start : r.start + (r.count - 1) * r.step + 1);
+    s.steps.push_back(r.step);
+  }
+  return s;
+}
+
+constexpr dims with_leading_ones(const dims& lens, std::size_t rank) {
+  dims out(rank - lens.size(), dimension(1));
+  for (dimension d : lens) out.push_back(d);
+  return out;
+}
+
+// slice(slice(x)) as one slice; negative steps are left alone.
+template <class R>
+constexpr value_id merge_slices(R& r, value_id v) {
+  const value_id inner = r.input(v, 0);
+  const auto* first = r.template get_if<op::slice>(inner);
+  if (!first) return {};
+  const op::slice a = *first, b = *r.template get_if<op::slice>(v);
+  const value_id x = r.input(inner, 0);
+  const dims lens = r.shape_of(x).lens, mid = r.shape_of(inner).lens;
+  inline_vector<axis_range, max_rank> ranges;
+  for (std::size_t d = 0; d < lens.size(); ++d) {
+    const axis_range s = range_of(a, d, lens), t = range_of(b, d, mid);
+    if (s.step < 0 || t.step < 0) return {};
+    // the sum is read as a position again: it must be certain that it does not count from the end
+    const dimension start = s.start + t.start * s.step;
+    if (start.min() < 0) return {};
+    ranges.push_back({start, t.count, s.step * t.step});
+  }
+  const op::slice merged = slice_of(ranges, lens);
+  const value_id out = merged.axes.empty() ? x : r.add(merged, {x});
+  return r.shape_of(out).lens == r.shape_of(v).lens ? out : value_id{};
+}
+
+// A broadcast behind slice or transpose: the view is taken of the operand, which is smaller, and may meet others there.
+template <class R>
+constexpr value_id slice_before_broadcast(R& r, value_id v) {
+  const value_id wide = r.input(v, 0);
+  if (!r.template get_if<op::multibroadcast>(wide)) return {};
+  const op::slice s = *r.template get_if<op::slice>(v);
+  value_id x = r.input(wide, 0);
+  const dims to = r.shape_of(wide).lens, own = with_leading_ones(r.shape_of(x).lens, to.size());
+  inline_vector<axis_range, max_rank> ranges;
+  for (std::size_t d = 0; d < to.size(); ++d) {
+    const axis_range range = range_of(s, d, to);
+    if (range.step < 0 || range.start.min() < 0) return {};
+    if (!(own[d] == to[d]) && !(own[d] == dimension(1))) return {};
+    ranges.push_back(own[d] == to[d] ? range : axis_range{0, own[d], 1});
+  }
+  const op::slice narrow = slice_of(ranges, own);
+  if (!narrow.axes.empty()) {
+    if (!(r.shape_of(x).lens == own)) x = r.add(op::reshape{own}, {x});
+    x = r.add(narrow, {x});
+  }
+  return r.add(op::multibroadcast{r.shape_of(v).lens}, {x});
+}
+template <class R>
+constexpr value_id transpose_before_broadcast(R& r, value_id v) {
+  const value_id wide = r.input(v, 0);
+  if (!r.template get_if<op::multibroadcast>(wide)) return {};
+  const op::transpose t = *r.template get_if<op::transpose>(v);
+  value_id x = r.input(wide, 0);
+  const dims own = with_leading_ones(r.shape_of(x).lens, r.shape_of(wide).rank());
+  if (!(r.shape_of(x).lens == own)) x = r.add(op::reshape{own}, {x});
+  return r.add(op::multibroadcast{r.shape_of(v).lens}, {r.add(t, {x})});
+}
+
+// transpose(transpose(x)) as one.
+template <class R>
+constexpr value_id merge_transposes(R& r, value_id v) {
+  const value_id inner = r.input(v, 0);
+  const auto* first = r.template get_if<op::transpose>(inner);
+  if (!first) return {};
+  const std::size_t rank = r.shape_of(v).rank();
+  const auto from = [rank](const op::transpose& t, std::size_t i) {
+    return static_cast<std::size_t>(t.permutation.empty() ? static_cast<std::int64_t>(rank - 1 - i)
+                                                          : normal_axis(t.permutation[i], rank));
+  };
+  const op::transpose& outer = *r.template get_if<op::transpose>(v);
+  op::transpose merged;
+  bool same_order = true;
+  for (std::size_t i = 0; i < rank; ++i) {
+    merged.permutation.push_back(static_cast<std::int64_t>(from(*first, from(outer, i))));
+    same_order = same_order && merged.permutation.back() == static_cast<std::int64_t>(i);
+  }
+  const value_id x = r.input(inner, 0);
+  return same_order ? x : r.add(merged, {x});
+}
+
+// view(f(view(x))) where f is pointwise and its other operands are broadcast scalars: when the two views cancel, or are
+// both reshapes, f moves before them.
+template <class R>
+constexpr value_id cancel_through_pointwise(R& r, value_id v) {
+  const value_id f = r.input(v, 0);
+  if (!r.is_kind(f, op_kind::pointwise) || !r.single_use(f)) return {};
+  const auto operands = r.producer(f).inputs;
+  value_id inner;
+  for (value_id o : operands) {
+    if (uniform_value(r, o)) continue;
+    if (inner) return {};
+    inner = o;
+  }
+  if (!inner || !r.is_kind(inner, op_kind::view)) return {};
+  const value_id x = r.input(inner, 0);
+  const dims lens = r.shape_of(x).lens;
+  const auto between = r.producer(inner).op.map(layout::standard(lens));
+  if (!between) return {};
+  const auto whole = r.producer(v).op.map(*between);
+  const bool cancel = whole && whole->is_standard() && whole->lens == lens;
+  const bool both_reshape = r.template get_if<op::reshape>(inner) && r.template get_if<op::reshape>(v);
+  if (!cancel && !both_reshape) return {};
+  small_vector<value_id> moved;
+  for (value_id o : operands) {
+    if (o == inner) {
+      moved.push_back(x);
+      continue;
+    }
+    while (r.is_kind(o, op_kind::view)) o = r.input(o, 0);  // down to the literal, then its one value
+    const literal one = laid_out(*r.constant(o), {});
+    const value_id scalar = r.add_literal(one);
+    moved.push_back(lens.empty() ? scalar : r.add(op::multibroadcast{lens}, {scalar}));
+  }
+  const auto pointwise_op = r.producer(f).op;
+  const value_id out = r.add(pointwise_op, std::move(moved));
+  return cancel ? out : r.add(op::reshape{r.shape_of(v).lens}, {out});
+}
+
+}  // namespace detail
+
+/// Chains of views become one view, or fewer: squeeze, unsqueeze, flatten and every view that only renames extents are a
+/// reshape; broadcasts stand last and are a multibroadcast; equal kinds merge; two views with a pointwise op of one
+/// tensor between them cancel. Views move no data, so a chain is shortened even where its middle has other users.
+template <class Program>
+constexpr pass_note simplify_views(Program& p) {
+  pass_note note("simplify_views");
+  const auto any_view = match::of_kind<op_kind::view>{};
+  for_each_module(p, [&](auto& m) {
+    note.count(apply_rewrites(
+        m,
+        rewrite{"cancel", any_view,
+                [](auto& r, const captures&, value_id v) {
+                  const value_id x = r.input(v, 0);
+                  if (!r.is_kind(x, op_kind::view)) return value_id{};
+                  const value_id root = r.input(x, 0);
+                  const dims lens = r.shape_of(root).lens;
+                  if (!(r.shape_of(v).lens == lens)) return value_id{};
+                  const auto inner = r.producer(x).op.map(layout::standard(lens));
+                  if (!inner) return value_id{};
+                  const auto whole = r.producer(v).op.map(*inner);
+                  return whole && whole->is_standard() ? root : value_id{};
+                }},
+        rewrite{"reshape", any_view,
+                [](auto& r, const captures&, value_id v) {
+                  const value_id x = r.input(v, 0);
+                  if (r.template get_if<op::reshape>(v)) return value_id{};
+                  const auto at = r.producer(v).op.map(layout::standard(r.shape_of(x).lens));
+                  if (!at || !at->is_standard() || !(product(at->lens) == product(r.shape_of(x).lens)))
+                    return value_id{};
+                  return at->lens == r.shape_of(x).lens ? x : r.add(op::reshape{at->lens}, {x});
+                }},
+        rewrite_each<op::reshape>("reshape_of_reshape",
+                                  [](auto& r, value_id v) {
+                                    const value_id x = r.input(v, 0);
+                                    if (!r.template get_if<op::reshape>(x)) return value_id{};
+                                    const dims to = r.shape_of(v).lens;
+                                    const value_id root = r.input(x, 0);
+                                    return r.shape_of(root).lens == to ? root : r.add(op::reshape{to}, {root});
+                                  }),
+        rewrite_each<op::reshape>("reshape_of_scalar",
+                                  [](auto& r, value_id v) {
+                                    const value_id x = r.input(v, 0);
+                                    if (!r.template get_if<op::multibroadcast>(x)) return value_id{};
+                                    value_id one = r.input(x, 0);
+                                    if (!(product(r.shape_of(one).lens) == dimension(1))) return value_id{};
+                                    if (r.shape_of(one).rank() != 0) one = r.add(op::reshape{}, {one});
+                                    return r.add(op::multibroadcast{r.shape_of(v).lens}, {one});
+                                  }),
+        rewrite_each<op::broadcast>("broadcast",
+                                    [](auto& r, value_id v) {
+                                      value_id x = r.input(v, 0);
+                                      const op::broadcast b = *r.template get_if<op::broadcast>(v);
+                                      const std::size_t rank = b.to.size(),
+                                                        first = static_cast<std::size_t>(
+                                                            b.axis < 0 ? b.axis + static_cast<std::int64_t>(rank)
+                                                                       : b.axis);
+                                      dims lens = r.shape_of(x).lens;
+                                      while (first + lens.size() < rank) lens.push_back(1);
+                                      if (!(r.shape_of(x).lens == lens)) x = r.add(op::reshape{lens}, {x});
+                                      return r.add(op::multibroadcast{b.to}, {x});
+                                    }),
+        rewrite_each<op::multibroadcast>(
+            "broadcast_of_broadcast",
+            [](auto& r, value_id v) {
+              const value_id x = r.input(v, 0);
+              if (!r.template get_if<op::multibroadcast>(x)) return value_id{};
+              return r.add(op::multibroadcast{r.shape_of(v).lens}, {r.input(x, 0)});
+            }),
+        rewrite_each<op::multibroadcast>(
+            "broadcast_of_leading_ones",
+            [](auto& r, value_id v) {
+              const value_id x = r.input(v, 0);
+              if (!r.template get_if<op::reshape>(x)) return value_id{};
+              const value_id root = r.input(x, 0);
+              const dims own = r.shape_of(root).lens, lens = r.shape_of(x).lens;
+              if (own.size() >= lens.size() || !(detail::with_leading_ones(own, lens.size()) == lens))
+                return value_id{};
+              return r.add(op::multibroadcast{r.shape_of(v).lens}, {root});
+            }),
+        rewrite_each<op::transpose>("transpose_of_transpose",
+                                    [](auto& r, value_id v) { return detail::merge_transposes(r, v); }),
+        rewrite_each<op::transpose>("transpose_of_broadcast",
+                                    [](auto& r, value_id v) { return detail::transpose_before_broadcast(r, v); }),
+        rewrite_each<op::slice>("slice_of_slice", [](auto& r, value_id v) { return detail::merge_slices(r, v); }),
+        rewrite_each<op::slice>("slice_of_broadcast",
+                                [](auto& r, value_id v) { return detail::slice_before_broadcast(r, v); }),
+        rewrite{"through_pointwise", any_view, [](auto& r, const captures&, value_id v) {
+                  return detail::cancel_through_pointwise(r, v);
+                }}));
+  });
+  return note;
+}
+
+}  // namespace kiln

@@ -1,0 +1,123 @@
+#pragma once
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "kiln/pass/pipeline.hpp"
+#include "kiln/runtime/kernel.hpp"
+
+namespace kiln {
+
+/// How a program is compiled.
+struct compile_options {
+  /// Threads of the pool made for this executable; 0: one for each processor. Ignored when `pool` is given.
+  unsigned threads = 0;
+  /// A pool to share with other executables.
+  std::shared_ptr<thread_pool> pool;
+  /// Values for weight parameters, by name; every weight needs one.
+  std::map<std::string, argument> weights;
+  pass_options passes;
+};
+
+/// A named input or output; dims may be symbolic.
+struct port {
+  std::string name;
+  shape type;
+};
+
+/// One step of the plan, as reports show it.
+struct step_info {
+  std::string kernel;         ///< the kernel's name
+  std::string instruction;    ///< the instruction it came from (source node's name where known)
+  bool fallback = false;      ///< the op's reference computation
+  bool copy = false;          ///< a layout copy the plan inserted
+  std::vector<shape> inputs, outputs;
+  dimension flops;            ///< multiplications and additions of contractions; 0 elsewhere
+  dimension bytes;            ///< operands read plus results written once
+  std::size_t packed_bytes = 0;
+};
+
+/// What compilation did.
+struct compile_report {
+  std::string target;
+  std::vector<pass_note> passes;
+  std::vector<step_info> steps;
+  std::vector<std::string> remarks;
+  std::size_t constant_bytes = 0;  ///< constants held as they are
+  std::size_t packed_bytes = 0;    ///< constants held in a kernel's own form
+  double optimise_ms = 0, plan_ms = 0;
+};
+
+class executable;
+
+/// The memory of one run: bound to sizes, reused as long as they fit. One thread at a time.
+class workspace {
+ public:
+  workspace();
+  workspace(workspace&&) noexcept;
+  workspace& operator=(workspace&&) noexcept;
+  ~workspace();
+  /// Bytes of the arena.
+  std::size_t bytes() const;
+  /// How often binding had to enlarge the arena.
+  std::size_t growths() const;
+
+ private:
+  friend class executable;
+  struct state;
+  std::unique_ptr<state> state_;
+};
+
+/// How one run goes.
+struct run_options {
+  /// Set from another thread to stop between two steps: the run throws `error` with code cancelled.
+  const std::atomic<bool>* cancel = nullptr;
+  /// Called after each step with its index and seconds.
+  std::function<void(std::size_t, double)> profile;
+  /// Called after each step with the step's index and results (strided views into the workspace).
+  std::function<void(std::size_t, std::span<const tensor>)> observe;
+};
+
+/// A program compiled for a target: immutable, shared by any number of threads, each with its own workspace.
+class executable {
+ public:
+  executable(executable&&) noexcept;
+  executable& operator=(executable&&) noexcept;
+  ~executable();
+
+  std::span<const port> inputs() const;
+  std::span<const port> outputs() const;
+  const compile_report& report() const;
+  /// The optimised program the plan was made from.
+  const program& optimised() const;
+
+  /// An empty workspace; the first run sizes it.
+  workspace make_workspace() const { return workspace(); }
+  /// Sizes a workspace for these input shapes, so that the run allocates nothing. Throws `error` for wrong shapes.
+  void bind(workspace& w, std::span<const shape> inputs) const;
+  /// Shapes of the outputs for these input shapes.
+  std::vector<shape> output_shapes(std::span<const shape> inputs) const;
+  /// Runs on the caller's buffers: inputs in order, any strides; outputs row-major with the right shapes.
+  void run(workspace& w, std::span<const argument> inputs, std::span<argument> outputs,
+           const run_options& options = {}) const;
+  /// Runs and returns fresh outputs.
+  std::vector<argument> run(std::span<const argument> inputs) const;
+  /// Runs with inputs by name. A missing, unknown or repeated name is an `invalid_argument` error.
+  std::vector<argument> run(const std::map<std::string, argument>& inputs) const;
+  /// The index of a named input; `not_found` error otherwise.
+  std::size_t input_index(std::string_view name) const;
+  thread_pool& pool() const;
+
+ private:
+  friend executable compile(program p, const target& t, const compile_options& options);
+  struct state;
+  explicit executable(std::unique_ptr<state> s);
+  std::unique_ptr<state> state_;
+};
+
+/// Optimises the program, plans its memory and makes its kernels. Throws `error`.
+executable compile(program p, const target& t, const compile_options& options = {});
+
+}  // namespace kiln

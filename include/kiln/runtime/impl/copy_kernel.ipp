@@ -1,0 +1,129 @@
+#include <algorithm>
+
+#include "kiln/runtime/fallback_kernel.hpp"
+#include "kiln/runtime/thread_pool.hpp"
+
+namespace kiln {
+namespace {
+
+struct walk {
+  ints lens, from, to;
+};
+
+// Drops extents of 1 and joins neighbours that are contiguous in both layouts; the destination's smallest stride ends
+// up innermost, because scattered writes cost more than scattered reads.
+walk simplify(const tensor& from, const tensor& to) {
+  walk w;
+  for (std::size_t d = 0; d < to.lens.size(); ++d) {
+    if (to.lens[d] == 1) continue;
+    w.lens.push_back(to.lens[d]);
+    w.from.push_back(from.strides[d]);
+    w.to.push_back(to.strides[d]);
+  }
+  for (std::size_t i = 1; i < w.lens.size(); ++i)  // insertion sort by destination stride, outermost first
+    for (std::size_t j = i; j > 0 && std::abs(w.to[j - 1]) < std::abs(w.to[j]); --j) {
+      std::swap(w.lens[j - 1], w.lens[j]);
+      std::swap(w.from[j - 1], w.from[j]);
+      std::swap(w.to[j - 1], w.to[j]);
+    }
+  for (std::size_t d = w.lens.size(); d-- > 1;)
+    if (w.from[d - 1] == w.from[d] * w.lens[d] && w.to[d - 1] == w.to[d] * w.lens[d]) {
+      w.lens[d - 1] *= w.lens[d];
+      w.from[d - 1] = w.from[d];
+      w.to[d - 1] = w.to[d];
+      w.lens.erase(d), w.from.erase(d), w.to.erase(d);
+    }
+  return w;
+}
+
+template <class T>
+void copy_block(const T* from, std::int64_t from_outer, std::int64_t from_inner, T* to, std::int64_t to_outer,
+                std::int64_t to_inner, std::int64_t rows, std::int64_t cols) {
+  if (from_inner == 1 && to_inner == 1) {
+    for (std::int64_t r = 0; r < rows; ++r)
+      std::memcpy(to + r * to_outer, from + r * from_outer, static_cast<std::size_t>(cols) * sizeof(T));
+    return;
+  }
+  if (from_inner == 0 && to_inner == 1) {
+    for (std::int64_t r = 0; r < rows; ++r) std::fill_n(to + r * to_outer, cols, from[r * from_outer]);
+    return;
+  }
+  constexpr std::int64_t block = 16;  // a block's lines of both sides stay in the first-level cache
+  for (std::int64_t r0 = 0; r0 < rows; r0 += block)
+    for (std::int64_t c0 = 0; c0 < cols; c0 += block)
+      for (std::int64_t r = r0; r < std::min(rows, r0 + block); ++r)
+        for (std::int64_t c = c0; c < std::min(cols, c0 + block); ++c)
+          to[r * to_outer + c * to_inner] = from[r * from_outer + c * from_inner];
+}
+
+template <class T>
+void copy_typed(const tensor& from, const tensor& to, thread_pool* pool) {
+  walk w = simplify(from, to);
+  while (w.lens.size() < 2) {
+    w.lens.insert(0, 1);
+    w.from.insert(0, 0);
+    w.to.insert(0, 0);
+  }
+  const std::size_t rank = w.lens.size();
+  // the two innermost loops are one block; of the others (and the block's rows) come tasks
+  std::size_t row_dim = rank - 2;
+  if (w.from[rank - 1] != 1)  // a transposition: pair the destination's inner dim with the source's
+    for (std::size_t d = 0; d + 1 < rank; ++d)
+      if (w.from[d] == 1) row_dim = d;
+  std::swap(w.lens[row_dim], w.lens[rank - 2]);
+  std::swap(w.from[row_dim], w.from[rank - 2]);
+  std::swap(w.to[row_dim], w.to[rank - 2]);
+  std::int64_t outer = 1;
+  for (std::size_t d = 0; d + 2 < rank; ++d) outer *= w.lens[d];
+  const std::int64_t rows = w.lens[rank - 2], cols = w.lens[rank - 1];
+  constexpr std::int64_t grain = 16384;  // elements a task should at least move
+  const std::int64_t rows_a_task = std::clamp<std::int64_t>((grain + cols - 1) / std::max<std::int64_t>(cols, 1), 1, rows);
+  const std::int64_t chunks = (rows + rows_a_task - 1) / rows_a_task;
+  const std::int64_t outer_a_task = chunks > 1 ? 1 : std::max<std::int64_t>(1, grain / std::max<std::int64_t>(rows * cols, 1));
+  const std::int64_t outer_tasks = (outer + outer_a_task - 1) / outer_a_task;
+  const auto body = [&](std::int64_t task, unsigned) {
+    const std::int64_t chunk = task % chunks;
+    for (std::int64_t o = task / chunks * outer_a_task; o < std::min(outer, (task / chunks + 1) * outer_a_task); ++o) {
+      const T* src = from.as<const T>();
+      T* dst = to.as<T>();
+      std::int64_t rest = o;
+      for (std::size_t d = rank - 2; d-- > 0;) {
+        const std::int64_t i = rest % w.lens[d];
+        rest /= w.lens[d];
+        src += i * w.from[d];
+        dst += i * w.to[d];
+      }
+      const std::int64_t r0 = chunk * rows_a_task, r1 = std::min(rows, r0 + rows_a_task);
+      copy_block(src + r0 * w.from[rank - 2], w.from[rank - 2], w.from[rank - 1], dst + r0 * w.to[rank - 2],
+                 w.to[rank - 2], w.to[rank - 1], r1 - r0, cols);
+    }
+  };
+  const std::int64_t tasks = outer_tasks * chunks;
+  if (pool && tasks > 1) pool->parallel_for(tasks, body);
+  else
+    for (std::int64_t t = 0; t < tasks; ++t) body(t, 0);
+}
+
+class copy_kernel final : public kernel {
+ public:
+  std::string name() const override { return "copy"; }
+  stride_support input_strides(std::size_t) const override { return stride_support::any; }
+  stride_support output_strides(std::size_t) const override { return stride_support::any; }
+  void run(const launch& l) const override { copy_tensor(l.in[0], l.out[0], l.pool); }
+};
+
+}  // namespace
+
+void copy_tensor(const tensor& from, const tensor& to, thread_pool* pool) {
+  if (to.elements() == 0) return;
+  switch (size_of(to.type)) {
+    case 1: return copy_typed<std::uint8_t>(from, to, pool);
+    case 2: return copy_typed<std::uint16_t>(from, to, pool);
+    case 4: return copy_typed<std::uint32_t>(from, to, pool);
+    default: return copy_typed<std::uint64_t>(from, to, pool);
+  }
+}
+
+std::unique_ptr<kernel> make_copy_kernel() { return std::make_unique<copy_kernel>(); }
+
+}  // namespace kiln

@@ -1,0 +1,120 @@
+#include "kiln/runtime/fallback_kernel.hpp"
+
+namespace kiln {
+namespace {
+
+shape shape_of(const tensor& t) { return {t.type, to_dims(t.lens)}; }
+
+std::size_t decoded_bytes(std::span<const tensor> operands) {
+  std::size_t n = 0;
+  for (const tensor& t : operands) n += (static_cast<std::size_t>(t.elements()) * 8 + 63) / 64 * 64;
+  return n;
+}
+
+constexpr std::size_t most_inline_operands = 16;
+
+// Operands without a heap allocation in the usual case.
+struct operand_list {
+  inline_vector<evaluation::operand, most_inline_operands> few;
+  small_vector<evaluation::operand> many;
+  std::span<const evaluation::operand> span;
+  explicit operand_list(std::span<const tensor> tensors) {
+    for (const tensor& t : tensors) {
+      const evaluation::operand o{shape_of(t), nullptr, t.data};
+      if (tensors.size() <= most_inline_operands) few.push_back(o);
+      else many.push_back(o);
+    }
+    span = tensors.size() <= most_inline_operands ? std::span<const evaluation::operand>(few)
+                                                  : std::span<const evaluation::operand>(many);
+  }
+};
+
+class fallback_kernel final : public kernel {
+ public:
+  explicit fallback_kernel(const operation& op) : op_(op) {
+    small_vector<dimension> symbols;
+    op.symbols(symbols);
+    symbolic_ = !symbols.empty();
+  }
+  std::string name() const override { return std::string(op_.name()) + " (reference)"; }
+  bool is_fallback() const override { return true; }
+  std::size_t scratch_bytes(std::span<const tensor> in, std::span<const tensor> out, unsigned) const override {
+    return decoded_bytes(in) + decoded_bytes(out);
+  }
+  void run(const launch& l) const override {
+    const operand_list in(l.in), out(l.out);
+    evaluation e(in.span, out.span, {l.scratch.data(), l.scratch.size(), 0});
+    if (symbolic_ && l.symbols) {
+      operation bound = op_;
+      bound.substitute(*l.symbols);
+      bound.evaluate(e);
+    } else {
+      op_.evaluate(e);
+    }
+    e.finish();
+  }
+
+ private:
+  operation op_;
+  bool symbolic_ = false;
+};
+
+class body_kernel final : public kernel {
+ public:
+  explicit body_kernel(const module_graph& body) : body_(body) {}
+  std::string name() const override { return "body (reference)"; }
+  bool is_fallback() const override { return true; }
+  void run(const launch& l) const override {
+    small_vector<small_vector<argument>> values(body_.size());
+    std::size_t parameter = 0;
+    for (std::uint32_t i = 0; i < body_.size(); ++i) {
+      const auto& step = body_[i];
+      if (step.kind == instruction_kind::parameter) {
+        const tensor& t = l.in[parameter++];
+        values[i].push_back(argument({t.type, to_dims(t.lens), to_dims(t.strides)}, t.data).contiguous());
+        continue;
+      }
+      if (step.kind == instruction_kind::literal) {
+        values[i].push_back(argument(step.constant));
+        continue;
+      }
+      small_vector<evaluation::operand> in, out;
+      shapes in_shapes;
+      for (value_id v : step.inputs) {
+        argument& a = values[v.instruction][v.result];
+        in.push_back({a.get_shape(), nullptr, a.data()});
+        in_shapes.push_back(a.get_shape());
+      }
+      operation op = step.op;
+      if (l.symbols) op.substitute(*l.symbols);
+      const shapes results = op.shape_rule(in_shapes).value();
+      for (const shape& s : results) {
+        values[i].push_back(argument(s));
+        out.push_back({s, nullptr, values[i].back().data()});
+      }
+      evaluation e(in, out);
+      op.evaluate(e);
+      e.finish();
+    }
+    for (std::size_t k = 0; k < l.out.size(); ++k) {
+      argument& a = values[body_.outputs[k].instruction][body_.outputs[k].result];
+      const ints lens = to_ints(a.get_shape().lens);
+      copy_tensor({a.data(), a.get_shape().type, lens, row_major(lens)}, l.out[k], nullptr);
+    }
+  }
+  stride_support input_strides(std::size_t) const override { return stride_support::any; }
+  stride_support output_strides(std::size_t) const override { return stride_support::any; }
+
+ private:
+  module_graph body_;
+};
+
+}  // namespace
+
+std::unique_ptr<kernel> make_fallback_kernel(const operation& op) { return std::make_unique<fallback_kernel>(op); }
+
+std::unique_ptr<kernel> make_body_kernel(const module_graph& body) {
+  return std::make_unique<body_kernel>(body);
+}
+
+}  // namespace kiln

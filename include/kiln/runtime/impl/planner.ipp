@@ -1,0 +1,406 @@
+#include "kiln/runtime/fallback_kernel.hpp"
+#include "kiln/runtime/impl/plan.hpp"
+
+namespace kiln::detail {
+namespace {
+
+constexpr std::uint32_t none = 0xffff'ffff;
+
+// A value's place: a layout inside a storage.
+struct place {
+  std::uint32_t storage = none;
+  layout where;
+};
+
+class planner {
+ public:
+  planner(const program& p, const target& t, thread_pool& pool, std::vector<std::string>& remarks)
+      : program_(p), graph_(p.main()), target_(t), pool_(pool), remarks_(remarks) {}
+
+  plan build() {
+    index_values();
+    make_kernels();
+    for (std::uint32_t i = 0; i < graph_.size(); ++i) emit(i);
+    for (std::uint32_t k = 0; k < graph_.outputs.size(); ++k) emit_output(k);
+    for (storage& s : plan_.storages)
+      if (s.kind == place_kind::constant) plan_.constant_bytes += s.constant.data().size();
+    return std::move(plan_);
+  }
+
+ private:
+  using instruction = basic_instruction<operation>;
+
+  // ---- what is known before planning
+  void index_values() {
+    places_.resize(graph_.size());
+    users_.resize(graph_.size());
+    output_of_.resize(graph_.size());
+    for (std::uint32_t i = 0; i < graph_.size(); ++i) {
+      places_[i].resize(graph_[i].results.size());
+      output_of_[i].assign(graph_[i].results.size(), none);
+      for (value_id v : graph_[i].inputs) users_[v.instruction].push_back(i);
+    }
+    for (std::uint32_t k = 0; k < graph_.outputs.size(); ++k) {
+      const value_id v = graph_.outputs[k];
+      users_[v.instruction].push_back(none);
+      if (output_of_[v.instruction][v.result] == none) output_of_[v.instruction][v.result] = k;
+    }
+  }
+
+  static bool is_view(const instruction& i) { return i.kind == instruction_kind::op && i.op.kind() == op_kind::view; }
+  static bool is_concat(const instruction& i) { return i.kind == instruction_kind::op && i.op.is<op::concat>(); }
+
+  void make_kernels() {
+    kernels_.resize(graph_.size());
+    for (std::uint32_t i = 0; i < graph_.size(); ++i) {
+      const instruction& ins = graph_[i];
+      if (ins.kind != instruction_kind::op || is_view(ins) || is_concat(ins)) continue;
+      kernel_request request{program_, graph_, ins, {}, {}, {}, &pool_};
+      for (value_id v : ins.inputs) {
+        layout where;
+        request.constants.push_back(constant_behind(v, where));
+        request.constant_layouts.push_back(where);
+        request.inputs.push_back(graph_.shape_of(v));
+      }
+      try {
+        kernels_[i] = target_.make_kernel(request);
+        if (!kernels_[i] && ins.op.is<op::fused>()) kernels_[i] = make_body_kernel(program_.module(ins.op.body()));
+        if (!kernels_[i]) kernels_[i] = make_fallback_kernel(ins.op);
+      } catch (error& e) {
+        e.at_op(ins.op.name()).at_instruction(ins.name);
+        throw;
+      }
+    }
+  }
+
+  // The constant that a value is, or shows through views that need no copy.
+  const literal* constant_behind(value_id v, layout& where) const {
+    const instruction& ins = graph_.producer(v);
+    if (ins.kind == instruction_kind::literal) {
+      where = layout::standard(ins.results[0].lens);
+      return ins.constant.has_symbols() ? nullptr : &ins.constant;
+    }
+    if (!is_view(ins)) return nullptr;
+    const literal* constant = constant_behind(ins.inputs[0], where);
+    if (!constant) return nullptr;
+    const auto mapped = ins.op.map(where);
+    if (!mapped) return nullptr;
+    where = *mapped;
+    return constant;
+  }
+
+  // ---- storages
+  std::uint32_t add_storage(place_kind kind, dimension bytes, std::uint32_t index = 0) {
+    storage s;
+    s.kind = kind;
+    s.index = index;
+    s.bytes_slot = plan_.sizes.slot(bytes);
+    plan_.storages.push_back(std::move(s));
+    return static_cast<std::uint32_t>(plan_.storages.size() - 1);
+  }
+  place fresh(const shape& s) { return {add_storage(place_kind::arena, s.bytes()), layout::standard(s.lens)}; }
+  place output_place(std::uint32_t k) {
+    const shape& s = graph_.shape_of(graph_.outputs[k]);
+    return {add_storage(place_kind::output, s.bytes(), k), layout::standard(s.lens)};
+  }
+
+  // ---- where a result goes: the caller's buffer, a part of a concatenation, a transposed buffer, or the arena
+  const place& place_result(value_id v) {
+    place& at = places_[v.instruction][v.result];
+    if (at.storage == none) at = choose_place(v);
+    return at;
+  }
+
+  stride_support written(std::uint32_t i, std::uint32_t result) const {
+    return is_concat(graph_[i]) ? stride_support::any : kernels_[i]->output_strides(result);
+  }
+
+  place choose_place(value_id v) {
+    const std::uint32_t i = v.instruction;
+    if (output_of_[i][v.result] != none) return output_place(output_of_[i][v.result]);
+    const stride_support support = written(i, v.result);
+    if (support != stride_support::dense) {
+      if (const auto part = part_of_concat(v, support)) return *part;
+      if (support == stride_support::any)
+        if (const auto turned = transposed(v)) return *turned;
+    }
+    return fresh(graph_.shape_of(v));
+  }
+
+  static bool supported(const layout& where, stride_support support) {
+    if (support == stride_support::any) return true;
+    if (support == stride_support::dense) return where.dense();
+    return where.lens.empty() || where.lens.back() == dimension(1) || where.strides.back() == dimension(1);
+  }
+
+  // The place of operand k inside the concatenation's result.
+  place concat_part(std::uint32_t concat, std::size_t operand) {
+    const place whole = place_result({concat, 0});
+    const instruction& ins = graph_[concat];
+    const auto axis = static_cast<std::size_t>(
+        normal_axis(ins.op.get_if<op::concat>()->axis, ins.results[0].rank()));
+    dimension start = 0;
+    for (std::size_t k = 0; k < operand; ++k) start += graph_.shape_of(ins.inputs[k]).lens[axis];
+    place part = whole;
+    part.where.lens = graph_.shape_of(ins.inputs[operand]).lens;
+    part.where.offset += start * whole.where.strides[axis];
+    return part;
+  }
+
+  std::optional<place> part_of_concat(value_id v, stride_support support) {
+    for (std::uint32_t u : users_[v.instruction]) {
+      if (u == none || !is_concat(graph_[u])) continue;
+      const auto& inputs = graph_[u].inputs;
+      for (std::size_t k = 0; k < inputs.size(); ++k) {
+        if (!(inputs[k] == v)) continue;
+        const place part = concat_part(u, k);
+        if (supported(part.where, support)) return part;
+      }
+    }
+    return std::nullopt;
+  }
+
+  // A result whose only reader transposes it and then needs rows is written transposed.
+  std::optional<place> transposed(value_id v) {
+    if (users_[v.instruction].size() != 1 || users_[v.instruction][0] == none) return std::nullopt;
+    const std::uint32_t t = users_[v.instruction][0];
+    const auto* transpose = graph_[t].kind == instruction_kind::op ? graph_[t].op.get_if<op::transpose>() : nullptr;
+    if (!transpose) return std::nullopt;
+    place to;
+    const value_id turned{t, 0};
+    if (output_of_[t][0] != none) to = output_place(output_of_[t][0]);
+    else if (const auto part = part_of_concat(turned, stride_support::any)) to = *part;
+    else to = fresh(graph_.shape_of(turned));
+    place at = to;
+    at.where.lens = graph_.shape_of(v).lens;
+    for (std::size_t d = 0; d < at.where.lens.size(); ++d) {
+      const std::size_t axis =
+          transpose->permutation.empty()
+              ? at.where.lens.size() - 1 - d
+              : static_cast<std::size_t>(normal_axis(transpose->permutation[d], at.where.lens.size()));
+      at.where.strides[axis] = to.where.strides[d];
+    }
+    return at;
+  }
+
+  // ---- steps
+  operand slots_of(const place& at, dtype type) {
+    operand o;
+    o.storage = at.storage;
+    o.type = type;
+    for (dimension d : at.where.lens) o.lens.push_back(plan_.sizes.slot(d));
+    for (dimension d : at.where.strides) o.strides.push_back(plan_.sizes.slot(d));
+    o.offset = plan_.sizes.slot(at.where.offset);
+    return o;
+  }
+
+  struct typed_place {
+    place at;
+    shape type;
+  };
+
+  void add_step(std::unique_ptr<kernel> run, const std::vector<typed_place>& in, const std::vector<typed_place>& out,
+                step_info info) {
+    step s;
+    s.first_operand = static_cast<std::uint32_t>(plan_.operands.size());
+    s.inputs = static_cast<std::uint32_t>(in.size());
+    s.outputs = static_cast<std::uint32_t>(out.size());
+    const auto now = static_cast<std::uint32_t>(plan_.steps.size());
+    info.bytes = 0;
+    const auto touch = [&](const typed_place& p) {
+      plan_.operands.push_back(slots_of(p.at, p.type.type));
+      storage& memory = plan_.storages[p.at.storage];
+      memory.first = memory.first == none ? now : memory.first;
+      memory.last = now;
+      info.bytes += distinct_elements(p.at.where) * static_cast<std::int64_t>(size_of(p.type.type));
+    };
+    for (const typed_place& p : in) touch(p), info.inputs.push_back(p.type);
+    for (const typed_place& p : out) touch(p), info.outputs.push_back(p.type);
+    info.kernel = run->name();
+    info.fallback = run->is_fallback();
+    info.packed_bytes = run->packed_bytes();
+    s.run = std::move(run);
+    plan_.steps.push_back(std::move(s));
+    plan_.infos.push_back(std::move(info));
+  }
+
+  static dimension distinct_elements(const layout& l) {
+    dimension n = 1;
+    for (std::size_t d = 0; d < l.lens.size(); ++d)
+      if (!(l.strides[d] == dimension(0))) n *= l.lens[d];
+    return n;
+  }
+
+  void copy_step(const place& from, const place& to, const shape& type, std::string_view why) {
+    step_info info;
+    info.copy = true;
+    info.instruction = why;
+    add_step(make_copy_kernel(), {{from, type}}, {{to, type}}, std::move(info));
+  }
+
+  // The value as a dense buffer; one copy serves all readers.
+  place dense(value_id v, std::string_view why) {
+    const place at = value_place(v);
+    if (at.where.dense()) return at;
+    for (const auto& [value, copy] : dense_copies_)
+      if (value == v) return copy;
+    const shape& type = graph_.shape_of(v);
+    const place copy = fresh({type.type, type.lens});
+    copy_step(at, copy, type, why);
+    dense_copies_.push_back({v, copy});
+    return copy;
+  }
+
+  place value_place(value_id v) {
+    place& at = places_[v.instruction][v.result];
+    const instruction& ins = graph_.producer(v);
+    if (at.storage == none && ins.kind == instruction_kind::literal) {
+      const bool symbolic = ins.constant.has_symbols();
+      at = {add_storage(symbolic ? place_kind::symbolic : place_kind::constant, ins.results[0].bytes()),
+            layout::standard(ins.results[0].lens)};
+      plan_.storages[at.storage].constant = ins.constant;
+      if (symbolic)
+        for (dimension d : *ins.constant.data().values<dimension>()) plan_.sizes.slot(d);
+    }
+    return at;
+  }
+
+  void emit(std::uint32_t i) {
+    const instruction& ins = graph_[i];
+    if (ins.kind == instruction_kind::parameter) {
+      const auto k = static_cast<std::uint32_t>(plan_.inputs.size());
+      places_[i][0] = {add_storage(place_kind::input, ins.results[0].bytes(), k), layout::standard(ins.results[0].lens)};
+      plan_.inputs.push_back(slots_of(places_[i][0], ins.results[0].type));
+    } else if (ins.kind == instruction_kind::op) {
+      if (is_view(ins)) emit_view(i);
+      else if (is_concat(ins)) emit_concat(i);
+      else emit_kernel(i);
+    }
+  }
+
+  void emit_view(std::uint32_t i) {
+    const instruction& ins = graph_[i];
+    const value_id from = ins.inputs[0];
+    place at = value_place(from);
+    auto mapped = ins.op.map(at.where);
+    if (!mapped) {
+      at = dense(from, ins.op.name());
+      // a dense copy has offset 0 and row-major strides: the view's rule holds there by definition
+      mapped = ins.op.map(at.where);
+    }
+    check_extents(ins, graph_.shape_of(from));
+    places_[i][0] = {at.storage, mapped.value()};
+  }
+
+  // Extents that were taken as equal although their expressions differ are compared when sizes are known.
+  void check_extents(const instruction& ins, const shape& from) {
+    const dims &a = from.lens, &b = ins.results[0].lens;
+    const auto oblige = [&](dimension x, dimension y) {
+      if (x == y || (x.is_constant() && y.is_constant())) return;
+      plan_.obligations.push_back({plan_.sizes.slot(x), plan_.sizes.slot(y),
+                                   std::string(ins.op.name()) + ": dimension '" + to_string(x) + "' equals '" +
+                                       to_string(y) + "'" + (ins.name.empty() ? "" : " (at " + ins.name.str() + ")")});
+    };
+    if (ins.op.is<op::multibroadcast>()) {
+      for (std::size_t k = 0; k < a.size(); ++k)
+        if (!(a[k] == dimension(1))) oblige(a[k], b[b.size() - a.size() + k]);
+    } else if (ins.op.is<op::reshape>()) {
+      oblige(product(a), product(b));
+    }
+  }
+
+  void emit_concat(std::uint32_t i) {
+    const instruction& ins = graph_[i];
+    place_result({i, 0});
+    for (std::size_t k = 0; k < ins.inputs.size(); ++k) {
+      const place part = concat_part(i, k), at = value_place(ins.inputs[k]);
+      if (at.storage == part.storage && at.where == part.where) continue;
+      copy_step(at, part, graph_.shape_of(ins.inputs[k]), ins.name.empty() ? std::string_view("concat") : ins.name.view());
+    }
+  }
+
+  void emit_kernel(std::uint32_t i) {
+    const instruction& ins = graph_[i];
+    std::unique_ptr<kernel> run = std::move(kernels_[i]);
+    kernels_[i] = nullptr;
+    std::vector<typed_place> in, out;
+    for (std::size_t k = 0; k < ins.inputs.size(); ++k) {
+      const value_id v = ins.inputs[k];
+      const shape& type = graph_.shape_of(v);
+      if (run->packed_input(k)) {
+        in.push_back({nowhere(type), type});
+        continue;
+      }
+      place at = value_place(v);
+      if (!supported(at.where, run->input_strides(k))) at = dense(v, ins.op.name());
+      in.push_back({at, type});
+    }
+    kernels_[i] = std::move(run);  // placing results asks for its stride support
+    for (std::uint32_t r = 0; r < ins.results.size(); ++r) out.push_back({place_result({i, r}), ins.results[r]});
+    step_info info;
+    info.instruction = ins.name.empty() ? std::string(ins.op.name()) + "#" + std::to_string(i) : ins.name.str();
+    info.flops = flops(ins);
+    add_step(std::move(kernels_[i]), in, out, std::move(info));
+  }
+
+  // An operand the kernel holds in its own form: it has a shape, but no memory.
+  place nowhere(const shape& s) {
+    if (nowhere_ == none) nowhere_ = add_storage(place_kind::arena, 0);
+    place at{nowhere_, layout::standard(s.lens)};
+    return at;
+  }
+
+  dimension flops(const instruction& ins) const {
+    const auto of = [](const operation& op, std::span<const shape> in) -> dimension {
+      if (op.kind() != op_kind::contraction) return 0;
+      const auto maps = op.maps(in);
+      if (!maps) return 0;
+      dimension n = 2;
+      for (dimension d : maps->extents) n *= d;
+      return n;
+    };
+    const auto shapes_in = [](const module_graph& g, const instruction& x) {
+      shapes in;
+      for (value_id v : x.inputs) in.push_back(g.shape_of(v));
+      return in;
+    };
+    if (!ins.op.is<op::fused>()) return of(ins.op, shapes_in(graph_, ins));
+    const module_graph& body = program_.module(ins.op.body());
+    dimension sum = 0;
+    for (std::uint32_t i = 0; i < body.size(); ++i)
+      if (body[i].kind == instruction_kind::op) sum += of(body[i].op, shapes_in(body, body[i]));
+    return sum;
+  }
+
+  void emit_output(std::uint32_t k) {
+    const value_id v = graph_.outputs[k];
+    const place at = value_place(v);
+    const storage& memory = plan_.storages[at.storage];
+    place to = at;
+    if (!(memory.kind == place_kind::output && memory.index == k && at.where.is_standard())) {
+      to = output_place(k);
+      copy_step(at, to, graph_.shape_of(v), graph_.output_names[k]);
+    }
+    plan_.outputs.push_back(slots_of(to, graph_.shape_of(v).type));
+  }
+
+  const program& program_;
+  const module_graph& graph_;
+  const target& target_;
+  thread_pool& pool_;
+  std::vector<std::string>& remarks_;
+  plan plan_;
+  std::vector<std::vector<place>> places_;
+  std::vector<std::vector<std::uint32_t>> users_, output_of_;
+  std::vector<std::unique_ptr<kernel>> kernels_;
+  std::vector<std::pair<value_id, place>> dense_copies_;
+  std::uint32_t nowhere_ = none;
+};
+
+}  // namespace
+
+plan make_plan(const program& p, const target& t, thread_pool& pool, std::vector<std::string>& remarks) {
+  return planner(p, t, pool, remarks).build();
+}
+
+}  // namespace kiln::detail

@@ -1,0 +1,198 @@
+#pragma once
+
+#include "kiln/runtime/thread_pool.hpp"
+
+#include <sched.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <exception>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "kiln/runtime/processor.hpp"
+
+namespace kiln {
+namespace {
+
+constexpr std::size_t cache_line = 64;
+
+// The pools whose jobs the current thread is inside, innermost first: a nested call keeps its worker id.
+struct job_frame {
+  const void* pool;
+  unsigned worker;
+  const job_frame* outer;
+};
+thread_local const job_frame* innermost_job = nullptr;
+
+class scoped_job {
+ public:
+  scoped_job(const void* pool, unsigned worker) noexcept : frame_{pool, worker, innermost_job} {
+    innermost_job = &frame_;
+  }
+  ~scoped_job() { innermost_job = frame_.outer; }
+  scoped_job(const scoped_job&) = delete;
+  scoped_job& operator=(const scoped_job&) = delete;
+
+ private:
+  job_frame frame_;
+};
+
+unsigned usable_processors() {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  const int count = sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 0;
+  return count > 0 ? static_cast<unsigned>(count) : std::max(1U, std::thread::hardware_concurrency());
+}
+
+}  // namespace
+
+// `gate` holds, from the top: the job's generation, one bit that says whether workers may still enter, and how many are
+// inside. One read-modify-write both enters and tells whether the job was open, so a worker that wakes late never
+// touches a job that its caller has left, and a caller never waits for a worker that still sleeps.
+struct thread_pool::state {
+  static constexpr std::uint64_t inside_mask = 0xffff;
+  static constexpr std::uint64_t open_bit = 0x10000;
+  static constexpr std::uint64_t generation_step = 0x20000;
+
+  alignas(cache_line) std::atomic<std::uint64_t> gate{0};
+  task_function call = nullptr;
+  void* body = nullptr;
+  std::int64_t tasks = 0;
+
+  alignas(cache_line) std::atomic<std::int64_t> next{0};
+
+  alignas(cache_line) std::atomic<bool> busy{false};
+  std::atomic<bool> failed{false};
+  std::exception_ptr error;
+
+  alignas(cache_line) std::atomic<std::uint32_t> wake{0};
+  std::atomic<std::uint32_t> sleepers{0};
+  std::atomic<bool> stopping{false};
+  std::chrono::microseconds spin{0};
+  std::vector<std::thread> threads;
+
+  static bool is_new(std::uint64_t word, std::uint64_t seen) noexcept {
+    return (word & open_bit) != 0 && word / generation_step != seen;
+  }
+
+  void wake_all() {
+    wake.fetch_add(1, std::memory_order_seq_cst);
+    wake.notify_all();
+  }
+
+  void stop() {
+    stopping.store(true, std::memory_order_seq_cst);
+    wake_all();
+    for (std::thread& thread : threads) thread.join();
+  }
+
+  void work(unsigned worker) noexcept {
+    const scoped_job job(this, worker);
+    const task_function run_task = call;
+    void* const argument = body;
+    const std::int64_t count = tasks;
+    try {
+      for (std::int64_t task = next.fetch_add(1, std::memory_order_relaxed); task < count;
+           task = next.fetch_add(1, std::memory_order_relaxed))
+        run_task(argument, task, worker);
+    } catch (...) {
+      if (!failed.exchange(true, std::memory_order_acq_rel)) error = std::current_exception();
+      next.store(count, std::memory_order_relaxed);
+    }
+  }
+
+  // Returns false when the pool ends; else there was a job to look at.
+  bool await(std::uint64_t seen) {
+    using clock = std::chrono::steady_clock;
+    const clock::time_point sleep_at = clock::now() + spin;
+    do {
+      for (int round = 0; round < 32; ++round) {
+        if (is_new(gate.load(std::memory_order_acquire), seen)) return true;
+        spin_pause();
+      }
+      if (stopping.load(std::memory_order_relaxed)) return false;
+    } while (clock::now() < sleep_at);
+    const std::uint32_t ticket = wake.load(std::memory_order_seq_cst);
+    sleepers.fetch_add(1, std::memory_order_seq_cst);
+    const bool idle = !is_new(gate.load(std::memory_order_seq_cst), seen) && !stopping.load(std::memory_order_seq_cst);
+    if (idle) wake.wait(ticket, std::memory_order_seq_cst);
+    sleepers.fetch_sub(1, std::memory_order_relaxed);
+    return !stopping.load(std::memory_order_seq_cst);
+  }
+
+  void worker_loop(unsigned worker) {
+    const flush_denormals flush;
+    std::uint64_t seen = 0;
+    while (await(seen)) {
+      if (!is_new(gate.load(std::memory_order_acquire), seen)) continue;
+      const std::uint64_t entered = gate.fetch_add(1, std::memory_order_acq_rel);
+      if (is_new(entered, seen)) {
+        seen = entered / generation_step;
+        work(worker);
+      }
+      gate.fetch_sub(1, std::memory_order_release);
+    }
+  }
+
+  void fork_join(std::int64_t count, task_function task_call, void* argument) {
+    call = task_call;
+    body = argument;
+    tasks = count;
+    next.store(0, std::memory_order_relaxed);
+    gate.fetch_add(generation_step + open_bit, std::memory_order_seq_cst);
+    if (sleepers.load(std::memory_order_seq_cst) != 0) wake_all();
+    work(0);
+    gate.fetch_and(~open_bit, std::memory_order_acq_rel);
+    for (unsigned round = 0; (gate.load(std::memory_order_acquire) & inside_mask) != 0; ++round) {
+      if (round < 4096)
+        spin_pause();
+      else
+        std::this_thread::yield();
+    }
+  }
+};
+
+thread_pool::thread_pool(unsigned threads, unsigned spin_microseconds)
+    : size_(std::min(threads != 0 ? threads : usable_processors(), 0x7fffU)),
+      run_([](thread_pool& self, std::int64_t tasks, task_function call, void* body) { self.run(tasks, call, body); }),
+      state_(std::make_unique<state>()) {
+  state_->spin = std::chrono::microseconds(spin_microseconds);
+  state_->threads.reserve(size_ - 1);
+  try {
+    for (unsigned worker = 1; worker < size_; ++worker)
+      state_->threads.emplace_back([shared = state_.get(), worker] { shared->worker_loop(worker); });
+  } catch (...) {
+    state_->stop();
+    throw;
+  }
+}
+
+thread_pool::~thread_pool() { state_->stop(); }
+
+void thread_pool::run(std::int64_t tasks, task_function call, void* body) {
+  if (tasks <= 0) return;
+  const flush_denormals flush;
+  state& shared = *state_;
+  if (tasks == 1 || size_ == 1 || shared.busy.exchange(true, std::memory_order_acquire)) {
+    const job_frame* frame = innermost_job;
+    while (frame != nullptr && frame->pool != &shared) frame = frame->outer;
+    const scoped_job job(&shared, frame != nullptr ? frame->worker : 0);
+    for (std::int64_t task = 0; task < tasks; ++task) call(body, task, innermost_job->worker);
+    return;
+  }
+  shared.fork_join(tasks, call, body);
+  std::exception_ptr error;
+  if (shared.failed.load(std::memory_order_relaxed)) {
+    error = std::exchange(shared.error, nullptr);
+    shared.failed.store(false, std::memory_order_relaxed);
+  }
+  shared.busy.store(false, std::memory_order_release);
+  if (error) std::rethrow_exception(error);
+}
+
+std::shared_ptr<thread_pool> default_pool() { return std::make_shared<thread_pool>(0); }
+
+}  // namespace kiln

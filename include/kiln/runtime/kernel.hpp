@@ -1,0 +1,76 @@
+#pragma once
+#include <atomic>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "kiln/graph/module.hpp"
+#include "kiln/runtime/tensor.hpp"
+
+namespace kiln {
+
+class thread_pool;
+
+/// What a kernel is given for one run.
+struct launch {
+  std::span<const tensor> in;
+  std::span<const tensor> out;
+  std::span<std::byte> scratch;  ///< 64-byte aligned, at least what `scratch_bytes` asked for
+  thread_pool* pool = nullptr;
+  const bindings* symbols = nullptr;  ///< values of the program's symbols
+};
+
+/// Which layouts a kernel reads or writes at one operand.
+enum class stride_support : std::uint8_t {
+  dense,  ///< row-major without gaps
+  rows,   ///< any outer strides, the last dim contiguous
+  any,    ///< any strides, 0 and negative ones included
+};
+
+/// A step of an executable: compiled once, run by many threads at once, so everything that changes is in the launch.
+class kernel {
+ public:
+  virtual ~kernel() = default;
+  /// A short name for reports: the op or fusion and how it is computed.
+  virtual std::string name() const = 0;
+  virtual void run(const launch& l) const = 0;
+  /// Temporary memory for these operands and that many threads.
+  virtual std::size_t scratch_bytes(std::span<const tensor> /*in*/, std::span<const tensor> /*out*/,
+                                    unsigned /*threads*/) const {
+    return 0;
+  }
+  /// Layouts operand i may have; the plan copies others to row-major first.
+  virtual stride_support input_strides(std::size_t /*i*/) const { return stride_support::dense; }
+  /// Layouts result k may be given (a part of a concatenation, a transposed buffer).
+  virtual stride_support output_strides(std::size_t /*k*/) const { return stride_support::dense; }
+  /// Whether the kernel kept its own form of a constant operand and the plan need not hold the original.
+  virtual bool packed_input(std::size_t /*i*/) const { return false; }
+  /// Bytes of packed constants that the kernel holds.
+  virtual std::size_t packed_bytes() const { return 0; }
+  /// Whether the op's reference computation runs because the target has no kernel for it.
+  virtual bool is_fallback() const { return false; }
+};
+
+/// An instruction to be turned into a kernel.
+struct kernel_request {
+  const program& whole;
+  const module_graph& graph;
+  const basic_instruction<operation>& instruction;
+  std::vector<const literal*> constants;  ///< per input: the constant it is or views, or null
+  std::vector<layout> constant_layouts;   ///< per input: how it views that constant
+  std::vector<shape> inputs;              ///< shapes of the inputs (dims may be symbolic)
+  thread_pool* pool = nullptr;            ///< for packing in parallel
+};
+
+/// Where programs run. A target turns instructions into kernels; the plan, memory and threads are common.
+class target {
+ public:
+  virtual ~target() = default;
+  virtual std::string_view name() const = 0;
+  /// Whether the target wants the fusion passes.
+  virtual bool fuses() const { return true; }
+  /// A kernel for the instruction, or null: then its reference computation runs.
+  virtual std::unique_ptr<kernel> make_kernel(const kernel_request& request) const = 0;
+};
+
+}  // namespace kiln

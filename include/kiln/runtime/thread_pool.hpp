@@ -1,0 +1,51 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <type_traits>
+
+namespace kiln {
+
+/// A fork-join pool: its workers spin for a short while after each job, then sleep. The calling thread takes part in
+/// every job, so a pool of one thread starts none. All members may be called from several threads at once.
+class thread_pool {
+ public:
+  /// Starts `threads - 1` workers; 0 means one thread for each processor the process may run on. A worker spins for
+  /// `spin_microseconds` before it sleeps. Throws std::system_error where a thread can't be started.
+  explicit thread_pool(unsigned threads, unsigned spin_microseconds = 50);
+  ~thread_pool();
+  thread_pool(const thread_pool&) = delete;
+  thread_pool& operator=(const thread_pool&) = delete;
+
+  /// Threads that take part in a job, the caller included; every `worker` id is below it.
+  unsigned size() const noexcept { return size_; }
+
+  /// Calls `body(std::int64_t task, unsigned worker)` once for each task in [0, tasks), claimed one by one in ascending
+  /// order, and returns when all are done. No two calls that run at once within one job have the same `worker`, so it
+  /// may index scratch. Denormals are flushed meanwhile. A nested call, or one made while another thread's job runs,
+  /// runs inline (nested: with the surrounding task's id; else 0). The first exception stops the rest and is rethrown
+  /// here.
+  template <class F>
+  void parallel_for(std::int64_t tasks, F&& body) {
+    using Body = std::remove_reference_t<F>;
+    run_(
+        *this, tasks, [](void* f, std::int64_t task, unsigned worker) { (*static_cast<Body*>(f))(task, worker); },
+        const_cast<void*>(static_cast<const void*>(std::addressof(body))));
+  }
+
+ private:
+  using task_function = void (*)(void*, std::int64_t, unsigned);
+  struct state;
+
+  void run(std::int64_t tasks, task_function call, void* body);
+
+  unsigned size_;
+  // Through a pointer, so that a kernel library reaches the pool without linking to its body.
+  void (*run_)(thread_pool& self, std::int64_t tasks, task_function call, void* body);
+  std::unique_ptr<state> state_;
+};
+
+/// A new pool with one thread for each processor that the process may run on; nothing global stands behind it.
+std::shared_ptr<thread_pool> default_pool();
+
+}  // namespace kiln

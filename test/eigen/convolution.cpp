@@ -1,0 +1,213 @@
+#include "kiln/backend/eigen/kernels/convolution.hpp"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <limits>
+#include <random>
+#include <vector>
+
+namespace {
+
+using namespace kiln::kernels;
+
+template <class T>
+std::vector<T> random_values(std::int64_t count, unsigned seed) {
+  std::mt19937 engine(seed);
+  std::uniform_real_distribution<T> value(-1, 1);
+  std::vector<T> result(static_cast<std::size_t>(count));
+  for (T& x : result) x = value(engine);
+  return result;
+}
+
+template <class T>
+std::vector<double> naive(const conv_problem& p, const std::vector<T>& in, const std::vector<T>& w) {
+  std::vector<double> out;
+  const std::int64_t icg = p.group_inputs();
+  for (std::int64_t n = 0; n < p.batch; ++n)
+    for (std::int64_t oc = 0; oc < p.out_channels; ++oc)
+      for (std::int64_t z = 0; z < p.output(0); ++z)
+        for (std::int64_t y = 0; y < p.output(1); ++y)
+          for (std::int64_t x = 0; x < p.output(2); ++x) {
+            double sum = 0;
+            for (std::int64_t ic = 0; ic < icg; ++ic)
+              for (std::int64_t t = 0; t < p.taps(); ++t) {
+                const std::int64_t iz =
+                    z * p.stride[0] - p.pad_begin[0] + t / p.kernel[2] / p.kernel[1] * p.dilation[0];
+                const std::int64_t iy =
+                    y * p.stride[1] - p.pad_begin[1] + t / p.kernel[2] % p.kernel[1] * p.dilation[1];
+                const std::int64_t ix = x * p.stride[2] - p.pad_begin[2] + t % p.kernel[2] * p.dilation[2];
+                if (iz < 0 || iz >= p.input[0] || iy < 0 || iy >= p.input[1] || ix < 0 || ix >= p.input[2]) continue;
+                const std::int64_t channel = n * p.in_channels + oc / p.group_outputs() * icg + ic;
+                const std::int64_t at = ((channel * p.input[0] + iz) * p.input[1] + iy) * p.input[2] + ix;
+                sum += static_cast<double>(in[static_cast<std::size_t>(at)]) *
+                       static_cast<double>(w[static_cast<std::size_t>((oc * icg + ic) * p.taps() + t)]);
+              }
+            out.push_back(sum);
+          }
+  return out;
+}
+
+template <class T>
+void check_method(kiln::thread_pool& pool, const conv_problem& p, conv_method method, const std::vector<T>& in,
+                  const std::vector<T>& w, const std::vector<double>& expected) {
+  SCOPED_TRACE(testing::Message() << "method " << static_cast<int>(method) << " threads " << pool.size());
+  const convolution<T> conv(p, pool.size(), method);
+  const auto weights_size = static_cast<std::size_t>(conv_weights_size<T>(p, method));
+  std::vector<T> weights(weights_size, std::numeric_limits<T>::quiet_NaN());
+  pack_conv_weights(pool, p, method, weights.data(), w.data());
+  // Unwritten scratch must not reach a result, nor may anything be written behind it.
+  const auto scratch_size = static_cast<std::size_t>(conv.scratch_size());
+  std::vector<T> scratch(scratch_size + 32, std::numeric_limits<T>::quiet_NaN());
+  for (std::size_t i = scratch_size; i < scratch.size(); ++i) scratch[i] = T(5);
+  std::vector<T> out(expected.size() + 32, T(-77));
+  std::vector<std::atomic<int>> visits(expected.size());
+  const std::int64_t pixels = p.output_pixels();
+  conv.run(pool, in.data(), weights.data(), out.data(), scratch.data(),
+           [&](std::int64_t image, std::int64_t channel0, std::int64_t channels, std::int64_t pixel0, std::int64_t cols,
+               T* c, std::ptrdiff_t c_row) {
+             for (std::int64_t r = 0; r < channels; ++r)
+               for (std::int64_t j = 0; j < cols; ++j) {
+                 const std::int64_t at = (image * p.out_channels + channel0 + r) * pixels + pixel0 + j;
+                 ++visits.at(static_cast<std::size_t>(at));
+                 c[r * c_row + j] += T(channel0 + r) - T(0.25) * T(pixel0 + j) + T(image);
+               }
+           });
+  const double tolerance =
+      (std::is_same_v<T, float> ? 1e-6 : 1e-14) * static_cast<double>(p.depth() + p.out_channels + pixels + 1);
+  for (std::size_t i = 0; i < expected.size(); ++i) {
+    const auto at = static_cast<std::int64_t>(i);
+    const double epilogue = static_cast<double>(at / pixels % p.out_channels) -
+                            0.25 * static_cast<double>(at % pixels) + static_cast<double>(at / pixels / p.out_channels);
+    ASSERT_NEAR(static_cast<double>(out[i]), expected[i] + epilogue, tolerance) << "output " << i;
+    ASSERT_EQ(visits[i].load(), 1) << "output " << i;
+  }
+  for (std::size_t i = expected.size(); i < out.size(); ++i) ASSERT_EQ(out[i], T(-77)) << "written behind the output";
+  for (std::size_t i = scratch_size; i < scratch.size(); ++i)
+    ASSERT_EQ(scratch[i], T(5)) << "written behind the scratch";
+}
+
+template <class T>
+void check(const conv_problem& p) {
+  SCOPED_TRACE(testing::Message() << "batch " << p.batch << " channels " << p.in_channels << " > " << p.out_channels
+                                  << " groups " << p.groups << " input " << p.input[0] << ' ' << p.input[1] << ' '
+                                  << p.input[2] << " kernel " << p.kernel[0] << ' ' << p.kernel[1] << ' ' << p.kernel[2]
+                                  << " stride " << p.stride[1] << ' ' << p.stride[2]);
+  const auto in = random_values<T>(p.batch * p.in_channels * p.input_pixels(), 1);
+  const auto w = random_values<T>(p.out_channels * p.depth(), 2);
+  const auto expected = naive(p, in, w);
+  for (unsigned threads : {1U, 3U}) {
+    kiln::thread_pool pool(threads);
+    check_method(pool, p, conv_method::channels, in, w, expected);
+    check_method(pool, p, conv_method::pixels, in, w, expected);
+    if (p.group_inputs() == 1 && p.kernel[0] == 1 && p.input[0] == 1 && p.output(0) == 1)
+      check_method(pool, p, conv_method::planes, in, w, expected);
+  }
+}
+
+conv_problem plane(std::int64_t batch, std::int64_t in, std::int64_t out, std::int64_t groups, std::int64_t height,
+                   std::int64_t width, std::int64_t kernel, std::int64_t stride = 1, std::int64_t pad = 0,
+                   std::int64_t dilation = 1) {
+  conv_problem p{.batch = batch, .in_channels = in, .out_channels = out, .groups = groups};
+  p.input = {1, height, width};
+  p.kernel = {1, kernel, kernel};
+  p.stride = {1, stride, stride};
+  p.dilation = {1, dilation, dilation};
+  p.pad_begin = p.pad_end = {0, pad, pad};
+  return p;
+}
+
+template <class T>
+class convolution_test : public testing::Test {};
+using scalars = testing::Types<float, double>;
+TYPED_TEST_SUITE(convolution_test, scalars);
+
+TYPED_TEST(convolution_test, kernels_strides_pads_dilations) {
+  for (std::int64_t kernel : {1, 2, 3, 5})
+    for (std::int64_t stride : {1, 2, 3})
+      for (std::int64_t pad : {0, 1, 2})
+        for (std::int64_t dilation : {1, 2})
+          check<TypeParam>(plane(1, 3, 20, 1, 13, 17, kernel, stride, pad, dilation));
+}
+
+TYPED_TEST(convolution_test, channel_counts) {
+  for (std::int64_t out : {1, 5, 8, 16, 17, 31, 47, 64, 65, 130})
+    for (std::int64_t in : {1, 4}) check<TypeParam>(plane(1, in, out, 1, 9, 10, 3, 1, 1));
+}
+
+TYPED_TEST(convolution_test, images_wider_than_a_panel) {
+  check<TypeParam>(plane(2, 2, 18, 1, 30, 75, 3, 1, 1));
+  check<TypeParam>(plane(1, 3, 9, 1, 60, 131, 5, 2, 2));
+  check<TypeParam>(plane(1, 1, 3, 1, 70, 300, 3, 1, 1));
+  check<TypeParam>(plane(3, 20, 70, 1, 31, 33, 1));
+}
+
+TYPED_TEST(convolution_test, groups) {
+  for (std::int64_t groups : {2, 4}) {
+    check<TypeParam>(plane(2, 8, 12, groups, 7, 9, 3, 1, 1));
+    check<TypeParam>(plane(2, 8, 140, groups, 7, 7, 1));
+  }
+}
+
+TYPED_TEST(convolution_test, depthwise) {
+  for (std::int64_t multiplier : {1, 2})
+    for (std::int64_t stride : {1, 2, 3})
+      for (std::int64_t width : {1, 5, 16, 33, 64, 100, 129})
+        check<TypeParam>(plane(2, 6, 6 * multiplier, 6, 11, width, 3, stride, 1));
+  check<TypeParam>(plane(1, 40, 40, 40, 14, 14, 5, 1, 4, 2));
+  check<TypeParam>(plane(1, 2, 2, 2, 200, 90, 3, 1, 1));  // several strips
+}
+
+TYPED_TEST(convolution_test, deep_sums_are_cut) {
+  check<TypeParam>(plane(1, 400, 70, 1, 7, 7, 3, 1, 1));
+  check<TypeParam>(plane(1, 1700, 20, 1, 5, 5, 1));
+}
+
+TYPED_TEST(convolution_test, asymmetric_pads_and_rectangles) {
+  conv_problem p{.batch = 2, .in_channels = 3, .out_channels = 19};
+  p.input = {1, 8, 21};
+  p.kernel = {1, 2, 5};
+  p.stride = {1, 2, 1};
+  p.dilation = {1, 3, 2};
+  p.pad_begin = {0, 3, 0};
+  p.pad_end = {0, 0, 4};
+  check<TypeParam>(p);
+  p.pad_begin = {0, 0, 9};  // more padding than the kernel reaches
+  p.pad_end = {0, 7, 1};
+  check<TypeParam>(p);
+}
+
+TYPED_TEST(convolution_test, one_and_three_dimensions) {
+  conv_problem line{.batch = 2, .in_channels = 4, .out_channels = 18, .groups = 2};
+  line.input = {1, 1, 50};
+  line.kernel = {1, 1, 7};
+  line.stride = {1, 1, 2};
+  line.pad_begin = line.pad_end = {0, 0, 3};
+  check<TypeParam>(line);
+  conv_problem volume{.batch = 2, .in_channels = 3, .out_channels = 17};
+  volume.input = {6, 7, 8};
+  volume.kernel = {3, 2, 3};
+  volume.stride = {2, 1, 2};
+  volume.dilation = {2, 1, 1};
+  volume.pad_begin = {2, 0, 1};
+  volume.pad_end = {1, 1, 1};
+  check<TypeParam>(volume);
+  volume.pad_begin = volume.pad_end = {};
+  check<TypeParam>(volume);
+  volume.groups = volume.in_channels = volume.out_channels = 4;
+  check<TypeParam>(volume);
+}
+
+TYPED_TEST(convolution_test, empty) {
+  check<TypeParam>(plane(0, 3, 4, 1, 5, 5, 3));
+  check<TypeParam>(plane(1, 3, 4, 1, 2, 2, 3));         // the kernel does not fit
+  check<TypeParam>(plane(1, 0, 20, 1, 5, 5, 3, 1, 1));  // no input channels: zeros, then the epilogue
+}
+
+TEST(convolution, methods_by_size) {
+  EXPECT_EQ(choose_conv_method<float>(plane(1, 64, 64, 1, 56, 56, 3, 1, 1)), conv_method::channels);
+  EXPECT_EQ(choose_conv_method<float>(plane(1, 64, 256, 1, 56, 56, 1)), conv_method::pixels);
+  EXPECT_EQ(choose_conv_method<float>(plane(1, 32, 32, 32, 56, 56, 3, 1, 1)), conv_method::planes);
+}
+
+}  // namespace

@@ -1,0 +1,165 @@
+#include "kiln/backend/eigen/kernels/gemm.hpp"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <cmath>
+#include <memory>
+#include <random>
+#include <vector>
+
+namespace {
+
+using namespace kiln::kernels;
+
+template <class T>
+std::vector<T> random_values(std::int64_t count, unsigned seed) {
+  std::mt19937 engine(seed);
+  std::uniform_real_distribution<T> value(-1, 1);
+  std::vector<T> result(static_cast<std::size_t>(count));
+  for (T& x : result) x = value(engine);
+  return result;
+}
+
+enum class right_operand { packed, unpacked };
+
+struct layout_case {
+  bool a_transposed = false;
+  bool b_transposed = false;
+  std::int64_t spread = 1;  // every stride of A and B times this
+};
+
+template <class T>
+void check(kiln::thread_pool& pool, std::int64_t m, std::int64_t n, std::int64_t k, std::int64_t batch,
+           right_operand form, layout_case layout = {}, bool shared_b = false) {
+  SCOPED_TRACE(testing::Message() << m << 'x' << n << 'x' << k << " batch " << batch << " form "
+                                  << static_cast<int>(form) << " strides " << layout.a_transposed << layout.b_transposed
+                                  << layout.spread);
+  const std::int64_t s = layout.spread;
+  const auto a = random_values<T>(batch * m * k * s, 1);
+  const auto b = random_values<T>(batch * k * n * s, 2);
+  const std::int64_t c_row = n + 3;
+  const T guard = T(-77);
+  std::vector<T> c(static_cast<std::size_t>(batch * m * c_row), guard);
+  gemm_problem<T> p{.m = m, .n = n, .k = k};
+  p.a = a.data();
+  p.a_row = (layout.a_transposed ? 1 : k) * s;
+  p.a_col = (layout.a_transposed ? m : 1) * s;
+  p.b_row = (layout.b_transposed ? 1 : n) * s;
+  p.b_col = (layout.b_transposed ? k : 1) * s;
+  p.b = b.data();
+  p.c = c.data();
+  p.c_row = c_row;
+  p.batch = batch;
+  p.a_batch = m * k * s;
+  p.b_batch = shared_b ? 0 : k * n * s;
+  p.c_batch = m * c_row;
+  const std::int64_t true_b_batch = p.b_batch;
+  std::vector<std::atomic<int>> visits(static_cast<std::size_t>(batch * m * n));
+  const auto epilogue = [&](std::int64_t row0, std::int64_t rows, std::int64_t col0, std::int64_t cols, T* at,
+                            std::ptrdiff_t step) {
+    for (std::int64_t r = 0; r < rows; ++r)
+      for (std::int64_t j = 0; j < cols; ++j) {
+        ++visits[static_cast<std::size_t>((row0 + r) * n + col0 + j)];
+        at[r * step + j] += T(row0 + r) - T(2) * T(col0 + j);
+      }
+  };
+  if (form == right_operand::packed) {
+    const std::int64_t each = packed_b_size<T>(k, n);
+    std::vector<T> packed(static_cast<std::size_t>(each * batch), T(9));
+    for (std::int64_t i = 0; i < batch; ++i)
+      pack_b(pool, packed.data() + i * each, b.data() + i * true_b_batch, p.b_row, p.b_col, k, n);
+    p.b = packed.data();
+    p.b_batch = shared_b ? 0 : each;
+    gemm(pool, p, epilogue);
+  } else {
+    std::vector<T> scratch(static_cast<std::size_t>(gemm_scratch_size<T>(k, pool.size())), T(9));
+    gemm_unpacked(pool, p, scratch.data(), epilogue);
+  }
+  const double tolerance =
+      (std::is_same_v<T, float> ? 1e-6 : 1e-14) * (static_cast<double>(k) + 4 * static_cast<double>(batch * m + n));
+  for (std::int64_t i = 0; i < batch; ++i)
+    for (std::int64_t r = 0; r < m; ++r)
+      for (std::int64_t j = 0; j < c_row; ++j) {
+        const double found = c[static_cast<std::size_t>((i * m + r) * c_row + j)];
+        if (j >= n) {
+          ASSERT_EQ(found, guard) << "written beyond the row";
+          continue;
+        }
+        double sum = static_cast<double>(i * m + r) - 2.0 * static_cast<double>(j);
+        for (std::int64_t x = 0; x < k; ++x)
+          sum += static_cast<double>(a[static_cast<std::size_t>(i * p.a_batch + r * p.a_row + x * p.a_col)]) *
+                 static_cast<double>(b[static_cast<std::size_t>(i * true_b_batch + x * p.b_row + j * p.b_col)]);
+        ASSERT_NEAR(found, sum, tolerance) << i << ' ' << r << ' ' << j;
+        ASSERT_EQ(visits[static_cast<std::size_t>((i * m + r) * n + j)].load(), 1);
+      }
+}
+
+template <class T>
+class gemm_test : public testing::Test {};
+using scalars = testing::Types<float, double>;
+TYPED_TEST_SUITE(gemm_test, scalars);
+
+TYPED_TEST(gemm_test, every_tail) {
+  kiln::thread_pool pool(3);
+  for (const right_operand form : {right_operand::packed, right_operand::unpacked})
+    for (std::int64_t m : {1, 2, 3, 4, 5, 6, 7, 11, 12, 13, 25, 131})
+      for (std::int64_t n : {1, 7, 15, 16, 17, 31, 32, 33, 48, 50, 63, 64, 65, 100, 129, 200})
+        check<TypeParam>(pool, m, n, 5 + m, 1, form);
+}
+
+TYPED_TEST(gemm_test, strided_operands) {
+  kiln::thread_pool pool(2);
+  for (const right_operand form : {right_operand::packed, right_operand::unpacked})
+    for (int bits = 0; bits < 8; ++bits)
+      for (std::int64_t n : {9, 64, 83})
+        check<TypeParam>(pool, 14, n, 37, 1, form, {(bits & 1) != 0, (bits & 2) != 0, (bits & 4) != 0 ? 2 : 1});
+}
+
+TYPED_TEST(gemm_test, deep_products_are_cut) {
+  kiln::thread_pool pool(2);
+  for (const right_operand form : {right_operand::packed, right_operand::unpacked})
+    for (std::int64_t k : {1535, 1536, 1537, 3500})
+      for (std::int64_t m : {1, 6, 9}) check<TypeParam>(pool, m, 70, k, 1, form);
+}
+
+TYPED_TEST(gemm_test, batches) {
+  for (unsigned threads : {1U, 4U}) {
+    kiln::thread_pool pool(threads);
+    for (const right_operand form : {right_operand::packed, right_operand::unpacked})
+      for (const bool shared_b : {false, true})
+        for (std::int64_t m : {1, 5, 16}) check<TypeParam>(pool, m, 33, 20, 5, form, {}, shared_b);
+  }
+}
+
+TYPED_TEST(gemm_test, empty_dimensions) {
+  kiln::thread_pool pool(2);
+  for (const right_operand form : {right_operand::packed, right_operand::unpacked}) {
+    check<TypeParam>(pool, 3, 20, 0, 2, form);  // a sum of nothing is zero, and still has its epilogue
+    check<TypeParam>(pool, 0, 20, 3, 1, form);
+    check<TypeParam>(pool, 3, 0, 3, 1, form);
+    check<TypeParam>(pool, 3, 20, 3, 0, form);
+  }
+}
+
+TYPED_TEST(gemm_test, more_workers_than_panels) {
+  kiln::thread_pool pool(8);
+  check<TypeParam>(pool, 1000, 40, 30, 1, right_operand::packed);
+  check<TypeParam>(pool, 1000, 40, 30, 1, right_operand::unpacked);
+}
+
+TEST(gemm, packed_panels_are_zero_padded_whole_vectors) {
+  kiln::thread_pool pool(1);
+  const std::int64_t n = register_tile<float>::width + 3;
+  const auto b = random_values<float>(2 * n, 3);
+  std::vector<float> packed(static_cast<std::size_t>(packed_b_size<float>(2, n)), 9.0F);
+  pack_b(pool, packed.data(), b.data(), n, 1, 2, n);
+  const float* tail = packed.data() + 2 * register_tile<float>::width;
+  for (int j = 0; j < kiln::native_lanes<float>; ++j) {
+    EXPECT_EQ(tail[j], j < 3 ? b[static_cast<std::size_t>(register_tile<float>::width + j)] : 0.0F);
+    EXPECT_EQ(tail[kiln::native_lanes<float> + j],
+              j < 3 ? b[static_cast<std::size_t>(n + register_tile<float>::width + j)] : 0.0F);
+  }
+}
+
+}  // namespace

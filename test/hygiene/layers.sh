@@ -1,0 +1,47 @@
+#!/usr/bin/env bash
+# Includes under include/kiln point only downwards, heavy dependencies stay where they belong, questions about the
+# compiler and the machine are asked in config.hpp (elsewhere its KILN_ answers alone decide), and files stay short.
+# An optional argument names another include folder to check.
+set -euo pipefail
+cd "${1:-$(dirname "${BASH_SOURCE[0]}")/../../include}"
+
+find kiln -name '*.hpp' -o -name '*.ipp' -o -name '*.h' | sort | xargs awk '
+  function fault(text) { print "include/" FILENAME ":" FNR ": " text; bad++ }
+  # The layer of a path below kiln/: its height, and the unit that alone may include within that height.
+  function place(path,   part) {
+    split(path, part, "/")
+    unit = part[2]
+    if (unit == "backend") unit = part[2] "/" part[3]
+    if (path !~ /^kiln\/[^\/]*\//) unit = "root"
+    if (path == "kiln/kiln.hpp") unit = "umbrella"
+    return height[part[2] == "backend" ? "backend" : unit]
+  }
+  BEGIN {
+    height["root"] = 0; height["core"] = 1; height["meta"] = 2; height["op"] = 3; height["graph"] = 4
+    height["pass"] = 5; height["runtime"] = 6; height["fixed"] = height["onnx"] = height["backend"] = 7
+    height["umbrella"] = 8
+  }
+  FNR == 1 {
+    own_height = place(FILENAME); own = unit; files++
+    if (own_height == "") fault("a folder that the layers do not name")
+  }
+  FNR == 401 { fault("more than 400 lines") }
+  /^[ \t]*#[ \t]*(if|ifdef|ifndef|elif)/ && !/^[ \t]*#[ \t]*(if|elif) !?KILN_[A-Z_]+$/ && FILENAME != "kiln/config.hpp" {
+    fault("conditional compilation outside config.hpp")
+  }
+  /^[ \t]*#[ \t]*include/ {
+    name = $0
+    sub(/^[^<"]*[<"]/, "", name); sub(/[>"].*$/, "", name)
+    if (name ~ /^kiln\//) {
+      other_height = place(name)
+      if (other_height > own_height) fault(own " includes " name ", which is a layer above")
+      else if (other_height == own_height && unit != own) fault(own " includes " name ", its sibling")
+    } else if ($0 ~ /"/ && name !~ /\.pb\.h$/) {
+      fault("\"" name "\" is not named from kiln/")
+    }
+    if (name ~ /^boost\// && own != "meta") fault("Boost belongs in meta")
+    if (name ~ /^google\/protobuf|\.pb\.h$/ && FILENAME !~ /^kiln\/onnx\/impl\//) fault("protobuf belongs in onnx/impl")
+    if (name ~ /^(Eigen|unsupported)\// && FILENAME !~ /^kiln\/backend\/eigen\/impl\//) fault("Eigen belongs in backend/eigen/impl")
+    if (name ~ /^(hip|cuda|nvrtc)/ && own != "backend/hip") fault("HIP belongs in backend/hip")
+  }
+  END { print files " files, " bad + 0 " faults"; exit bad > 0 }'

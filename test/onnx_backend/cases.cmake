@@ -1,0 +1,21 @@
+# The ONNX backend tests of Debian's libonnx-testdata, one ctest case for each folder and target.
+if(NOT TARGET kiln_program)
+  return()
+endif()
+set(KILN_ONNX_TESTDATA /usr/share/libonnx-testdata/data CACHE PATH "ONNX's backend test data")
+
+foreach(group IN ITEMS simple pytorch-converted pytorch-operator)
+  file(GLOB models RELATIVE ${KILN_ONNX_TESTDATA}/${group} ${KILN_ONNX_TESTDATA}/${group}/*/model.onnx)
+  if(NOT models)
+    message(WARNING "${KILN_ONNX_TESTDATA}/${group} has no models: those backend tests do not run")
+  endif()
+  foreach(model IN LISTS models)
+    get_filename_component(name ${model} DIRECTORY)
+    foreach(target IN ITEMS reference eigen)
+      set(case onnx_backend.${target}.${group}.${name})
+      add_test(NAME ${case} COMMAND kiln_program test ${KILN_ONNX_TESTDATA}/${group}/${name} --target ${target})
+      set_tests_properties(${case} PROPERTIES LABELS onnx_backend TIMEOUT 120
+                                              SKIP_REGULAR_EXPRESSION "\n0 passed, 0 failed, [1-9]")
+    endforeach()
+  endforeach()
+endforeach()
