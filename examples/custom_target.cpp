@@ -68,7 +68,7 @@ int main() {
   const kiln::executable reference = kiln::compile(make_network(), kiln::reference_target());
   std::size_t blocks = 0;
   for (const kiln::step_info& step : own.report().steps) {
-    fmt::print("{}{}\n", step.kernel, step.fallback ? " (reference)" : "");
+    fmt::print("{}\n", step.kernel);
     blocks += step.kernel.starts_with("block:");
   }
 

@@ -27,8 +27,10 @@ void draw(std::span<const float> scan) {
 }  // namespace
 
 int main() try {
+  // [flow]
   kiln::program network = kiln::onnx::read_model(folder + "model.onnx").graph;
   const kiln::executable digits = kiln::compile(std::move(network), kiln::eigen_target());
+  // [/flow]
 
   const kiln::argument scans = kiln::onnx::read_tensor(folder + "test_data_set_0/input_0.pb").value;
   const kiln::argument labels = kiln::onnx::read_tensor(folder + "labels.pb").value;

@@ -12,6 +12,7 @@ kiln::argument floats(const kiln::dims& lens, std::vector<float> values) {
   return kiln::argument::of<float>(lens, std::span<const float>(values));
 }
 
+// [build]
 kiln::program make_network() {
   using kiln::dtype;
   kiln::builder b;
@@ -22,10 +23,12 @@ kiln::program make_network() {
   b.output(y, "y");
   return b.finish();
 }
+// [/build]
 
 }  // namespace
 
 int main() {
+  // [run]
   kiln::compile_options options;
   options.weights = {{"w1", floats({2, 2}, {1, 1, 1, 1})},
                      {"b1", floats({2}, {0, -1})},
@@ -33,12 +36,13 @@ int main() {
                      {"b2", floats({1}, {0})}};
   const kiln::executable mlp = kiln::compile(make_network(), kiln::eigen_target(), options);
 
-  int wrong = 0;
-  const std::vector<std::vector<float>> batches = {{1, 0}, {0, 0, 0, 1, 1, 0, 1, 1}};
-  for (const std::vector<float>& rows : batches) {
+  const kiln::argument one = mlp.run({{"x", floats({1, 2}, {1, 0})}}).front();
+  // [/run]
+  int wrong = one.as<float>()[0] != 1;
+  for (const std::vector<float>& rows : {std::vector<float>{1, 1}, {0, 0, 0, 1, 1, 0, 1, 1}}) {
     const auto count = static_cast<std::int64_t>(rows.size() / 2);
-    const auto outputs = mlp.run({{"x", floats({count, 2}, rows)}});
-    const std::span<const float> y = outputs[0].as<float>();
+    const kiln::argument output = mlp.run({{"x", floats({count, 2}, rows)}}).front();
+    const std::span<const float> y = output.as<float>();
     for (std::size_t i = 0; i < y.size(); ++i) {
       const float a = rows[2 * i], b = rows[2 * i + 1];
       fmt::print("{} xor {} = {}\n", a, b, y[i]);

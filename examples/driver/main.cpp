@@ -139,6 +139,11 @@ int main(int argc, char** argv) {
   ops_app.add_flag("--json", ops_json, "print one JSON object");
   ops_app.callback([&] { verb = [&] { return ops(ops_json); }; });
 
+  if (argc > 1 && argv[1][0] != '-' &&
+      app.get_subcommands([&](CLI::App* verb) { return verb->get_name() == argv[1]; }).empty()) {
+    fmt::print(stderr, "kiln: error: no verb '{}'; kiln --help lists them\n", argv[1]);
+    return bad_input;
+  }
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& e) {

@@ -64,10 +64,39 @@ compiled_model load_model(const model_options& o, const named_arguments& given) 
   } catch (const error& e) {
     if (e.code() != errc::unsupported || given.empty()) throw;
     out = load(given);
-    fmt::print(stderr, "kiln: note: {} is built for the given inputs alone: {}\n", o.model, e.message());
+    fmt::print(stderr, "kiln: note: the values of its inputs decide shapes, so {} is built for the given ones alone\n",
+               o.model);
   }
   log_executable(out->exe);
   return std::move(*out);
+}
+
+model_options with_sizes_of(const model_options& o, std::span<const port> inputs, const prepared_inputs& in) {
+  model_options out = o;
+  out.shapes.clear();
+  for (std::size_t k = 0; k < inputs.size(); ++k) {
+    const ints lens = to_ints(in.arguments[k].get_shape().lens);
+    out.shapes.emplace_back(inputs[k].name, std::vector<std::int64_t>(lens.begin(), lens.end()));
+  }
+  return out;
+}
+
+ready_model load_ready(const model_options& o, const named_arguments& given) {
+  compiled_model model = load_model(o, given);
+  prepared_inputs in = prepare_inputs(model.exe.inputs(), given, o);
+  try {
+    model.exe.output_shapes(in.shapes());
+  } catch (const error& e) {
+    if (e.code() != errc::shape_mismatch) throw;
+    std::optional<compiled_model> sized;
+    try {
+      sized = load_model(with_sizes_of(o, model.exe.inputs(), in), given);
+    } catch (const error&) {
+    }
+    if (!sized) throw;
+    return {std::move(*sized), std::move(in)};
+  }
+  return {std::move(model), std::move(in)};
 }
 
 }  // namespace kiln::driver

@@ -29,4 +29,17 @@ compile_options compile_options_of(const model_options& o);
 /// built for the given ones.
 compiled_model load_model(const model_options& o, const named_arguments& given = {});
 
+/// A compiled model and inputs that fit it.
+struct ready_model {
+  compiled_model model;
+  prepared_inputs in;
+};
+
+/// `load_model` and `prepare_inputs`. Differently named dims count as different until they meet; where these inputs
+/// broke that (an extent of 1 that would have been broadcast), the model is built for their sizes alone.
+ready_model load_ready(const model_options& o, const named_arguments& given);
+
+/// The options with the inputs' extents fixed.
+model_options with_sizes_of(const model_options& o, std::span<const port> inputs, const prepared_inputs& in);
+
 }  // namespace kiln::driver

@@ -31,8 +31,8 @@ struct run_command : model_options {
 struct test_command : model_options {
   std::vector<std::string> folders;
   tolerance allowed;
-  std::string save;            ///< --save OUT; empty: nothing is written
-  double timeout_seconds = 0;  ///< of one case; 0: none
+  std::string save;               ///< --save OUT; empty: nothing is written
+  double timeout_seconds = 1800;  ///< of one case; 0: none
 };
 
 struct perf_command : model_options {

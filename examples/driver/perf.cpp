@@ -75,9 +75,8 @@ void print_steps(const std::vector<step_info>& steps, const std::vector<step_cos
   for (const step_cost& c : costs) total += c.ms;
   fmt::print("{:>10} {:>6} {:>9} {:>8}  {}\n", "ms", "%", "GFLOP/s", "GB/s", "kernel");
   for (std::size_t i = 0; i < steps.size(); ++i)
-    fmt::print("{:10.4f} {:6.1f} {:9.1f} {:8.1f}  {}{} {}\n", costs[i].ms, total > 0 ? 100 * costs[i].ms / total : 0,
-               costs[i].gflops(), costs[i].gbytes(), steps[i].kernel, steps[i].fallback ? " (reference)" : "",
-               steps[i].instruction);
+    fmt::print("{:10.4f} {:6.1f} {:9.1f} {:8.1f}  {} {}\n", costs[i].ms, total > 0 ? 100 * costs[i].ms / total : 0,
+               costs[i].gflops(), costs[i].gbytes(), steps[i].kernel, steps[i].instruction);
   fmt::print("{:10.4f} {:6.1f} {:>9} {:>8}  all {} steps\n", total, 100.0, "", "", steps.size());
 }
 
@@ -85,9 +84,8 @@ void print_steps(const std::vector<step_info>& steps, const std::vector<step_cos
 
 int perf(const perf_command& c) {
   const named_arguments given = read_inputs(c);
-  const compiled_model model = load_model(c, given);
+  const auto [model, in] = load_ready(c, given);
   const executable& exe = model.exe;
-  const prepared_inputs in = prepare_inputs(exe.inputs(), given, c);
   std::vector<argument> outputs;
   for (const shape& s : exe.output_shapes(in.shapes())) outputs.emplace_back(s);
   workspace w = exe.make_workspace();

@@ -14,8 +14,6 @@ std::string joined(const std::vector<shape>& all) {
   return out;
 }
 
-const char* mark(const step_info& s) { return s.copy ? " [copy]" : s.fallback ? " [reference]" : ""; }
-
 }  // namespace
 
 std::string graph_text(const program& p) { return print(p).str(); }
@@ -24,8 +22,8 @@ std::string plan_text(const compile_report& r) {
   std::string out;
   for (std::size_t i = 0; i < r.steps.size(); ++i) {
     const step_info& s = r.steps[i];
-    out += fmt::format("{:4} {}{}: ({}) -> ({}) from {}\n", i, s.kernel, mark(s), joined(s.inputs), joined(s.outputs),
-                       s.instruction);
+    out +=
+        fmt::format("{:4} {}: ({}) -> ({}) from {}\n", i, s.kernel, joined(s.inputs), joined(s.outputs), s.instruction);
   }
   return out;
 }

@@ -8,7 +8,7 @@ namespace kiln::driver {
 
 /// The program as text, one instruction a line.
 std::string graph_text(const program& p);
-/// One line a step: kernel, instruction, results, and whether it is a copy or runs the reference.
+/// One line a step: kernel, operands, results, instruction.
 std::string plan_text(const compile_report& r);
 /// What the passes did, constants, packed bytes, remarks, times.
 std::string report_text(const compile_report& r);

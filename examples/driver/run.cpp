@@ -35,9 +35,8 @@ std::string summary(const argument& a) {
 
 int run(const run_command& c) {
   const named_arguments given = read_inputs(c);
-  const compiled_model model = load_model(c, given);
+  const auto [model, in] = load_ready(c, given);
   const executable& exe = model.exe;
-  const prepared_inputs in = prepare_inputs(exe.inputs(), given, c);
 
   std::vector<argument> outputs;
   double run_ms = 0;

@@ -20,7 +20,7 @@ int show(const show_command& c) {
   }();
   log_executable(exe);
   const compile_report& r = exe.report();
-  if (!c.svg.empty()) write_file(c.svg, picture_svg(exe.optimised()));
+  if (!c.svg.empty()) write_file(c.svg, to_svg(exe.optimised()));
   if (c.json) {
     print_json({{"model", c.model},
                 {"target", c.target},

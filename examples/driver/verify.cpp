@@ -25,13 +25,17 @@ argument view_of(const tensor& t) {
                   t.data);
 }
 
+std::vector<shape> shapes_of(const std::vector<argument>& all) {
+  std::vector<shape> out;
+  for (const argument& a : all) out.push_back(a.get_shape());
+  return out;
+}
+
 // Calls `see(step, results)` for each step that is no copy of the plan's own.
 template <class F>
 void run_seeing(const executable& exe, const std::vector<argument>& inputs, F see) {
-  std::vector<shape> given;
-  for (const argument& a : inputs) given.push_back(a.get_shape());
   std::vector<argument> outputs;
-  for (const shape& s : exe.output_shapes(given)) outputs.emplace_back(s);
+  for (const shape& s : exe.output_shapes(shapes_of(inputs))) outputs.emplace_back(s);
   workspace w = exe.make_workspace();
   run_options options;
   options.observe = [&](std::size_t step, std::span<const tensor> results) {
@@ -89,7 +93,16 @@ std::optional<std::string> find_pass(const program& imported, const std::vector<
 int verify(const verify_command& c) {
   const named_arguments given = read_inputs(c);
   const std::unique_ptr<target> where = make_target(c.target);
-  const program imported = import_model(c);
+  program imported = import_model(c);
+  executable reference = compile_as_is(imported, "reference", c);
+  const std::vector<argument> arguments = prepare_inputs(reference.inputs(), given, c).arguments;
+  try {
+    reference.output_shapes(shapes_of(arguments));
+  } catch (const error& e) {
+    if (e.code() != errc::shape_mismatch) throw;
+    imported = import_model(with_sizes_of(c, reference.inputs(), prepare_inputs(reference.inputs(), given, c)));
+    reference = compile_as_is(imported, "reference", c);
+  }
   log_program("imported", imported);
   program optimised = imported;
   compile_options options = compile_options_of(c);
@@ -97,15 +110,13 @@ int verify(const verify_command& c) {
   optimise(optimised, options.passes);
 
   json listed = json::array();
-  std::vector<argument> arguments, expected;
+  std::vector<argument> expected;
   bool equal = true;
   std::string lines;
   {
     const busy_line busy(fmt::format("running {} and the reference", c.target));
-    const executable reference = compile_as_is(imported, "reference", c);
     const executable tested = compile_as_is(optimised, c.target, c);
     log_executable(tested);
-    arguments = prepare_inputs(reference.inputs(), given, c).arguments;
     expected = reference.run(arguments);
     const std::vector<argument> computed = tested.run(arguments);
     for (std::size_t k = 0; k < expected.size(); ++k) {

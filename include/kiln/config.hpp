@@ -3,12 +3,6 @@
 // Every question about the compiler, the instruction set and the platform is asked here and nowhere else.
 // This header is freestanding: hiprtc and NVRTC compile it as it is.
 
-#if defined(__CUDACC_RTC__) || defined(__HIPCC_RTC__)
-#define KILN_RTC 1
-#else
-#define KILN_RTC 0
-#endif
-
 /// KILN_FN marks a function that host and device code inline alike, KILN_SLOW one that stays out of line.
 #if defined(__CUDACC__) || defined(__CUDACC_RTC__)
 #define KILN_FN __host__ __device__ __forceinline__

@@ -2,7 +2,7 @@
 # Code in README.md and docs/ is code that is compiled: every ```cpp block stands behind a comment that names its origin,
 #   <!-- from examples/custom_op.cpp [op] -->     the lines between "// [op]" and "// [/op]"
 #   <!-- from include/kiln/op/view/flatten.hpp -->  the whole file
-# and equals it. With --fix the blocks are rewritten from their origins.
+# and equals it, and every link within the repository leads somewhere. With --fix the blocks are rewritten from their origins.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 
@@ -48,6 +48,10 @@ for page in README.md docs/*.md; do
     expecting && NF { fault("a code block is missing"); expecting = 0 }
     { print }
     END { exit bad }' fixing="$([ "${1:-}" = --fix ] && echo 1)" "$page" > "$new" || status=1
+  # Links within the repository lead somewhere.
+  while read -r link; do
+    [ -e "$(dirname "$page")/$link" ] || { echo "$page: no $link" >&2; status=1; }
+  done < <(sed '/^```/,/^```/d' "$page" | grep -o ']([^)]*)' | sed 's/^](//; s/)$//; s/#.*//' | grep -v '^https\?:' | grep .)
   if [ "${1:-}" = --fix ] && ! cmp -s "$new" "$page"; then cat "$new" > "$page"; fi
   rm -f "$new"
 done

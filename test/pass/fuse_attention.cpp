@@ -27,9 +27,7 @@ static_assert(print(after(plain, fuse)).view() == plain_text);
 constexpr auto grouped = [](graph_builder& b) {
   const node q = b.input("q", dtype::f32, {2, 4, 3, 8}), k = b.input("k", dtype::f32, {2, 2, 5, 8}),
              v = b.input("v", dtype::f32, {2, 2, 5, 8}), mask = b.input("mask", dtype::f32, {2, 1, 3, 5});
-  const auto repeat = [](node x) {
-    return x.unsqueeze({2}).broadcast_to({2, 2, 2, 5, 8}).reshape({2, 4, 5, 8});
-  };
+  const auto repeat = [](node x) { return x.unsqueeze({2}).broadcast_to({2, 2, 2, 5, 8}).reshape({2, 4, 5, 8}); };
   b.output(((q * 0.5f).dot(repeat(k).transpose({0, 1, 3, 2})) / 2.0f + mask).softmax().dot(repeat(v)));
 };
 static_assert(kernel_count(after(grouped, fuse)) == 1);
@@ -133,6 +131,18 @@ TEST(fuse_attention, reads_grouped_keys_once) {
     EXPECT_EQ(p.main().shape_of(p.main()[i].inputs[3]).lens, (dims{2, 1, 3, 5}));
     EXPECT_EQ(p.main()[i].op.get_if<op::attention>()->scale, 0.25f);
   }
+}
+
+TEST(fuse_attention, a_mask_takes_the_name_of_the_scores_extent) {
+  const dimension past = dimension::symbol("past"), total = dimension::symbol("total");
+  graph_builder b;
+  const node q = b.input("q", dtype::f32, {1, 2, 1, 4}), k = b.input("k", dtype::f32, {1, 2, past + 1, 4}),
+             v = b.input("v", dtype::f32, {1, 2, past + 1, 4}), mask = b.input("mask", dtype::f32, {1, 1, 1, total});
+  b.output((q.dot(k.transpose({0, 1, 3, 2})) + mask.broadcast_to({1, 2, 1, past + 1})).softmax().dot(v));
+  graph p = b.finish();
+  fuse_attention(p);
+  EXPECT_EQ(attentions(p), 1u) << print(p).view();
+  EXPECT_TRUE(find_faults(p).empty());
 }
 
 TEST(fuse_attention, a_score_that_is_read_again_stays) {

@@ -62,6 +62,13 @@ constexpr auto rms_norm = [](graph_builder& b) {
 };
 static_assert(kernel_count(after(rms_norm, fuse)) == 1);
 
+// means of rows that are subtracted from columns are no repetition along the row
+constexpr auto turned = [](graph_builder& b) {
+  const node x = b.input("x", dtype::f32, {4, 4});
+  b.output(x - x.reduce_mean({1}).squeeze({1}).broadcast_to({4, 4}));
+};
+static_assert(kernel_count(after(turned, fuse_all)) == 2);
+
 // a broadcast mean that something else reads stays a view of the kernel's result
 constexpr auto shared_mean = [](graph_builder& b) {
   const node x = b.input("x", dtype::f32, {4, 8});
@@ -118,6 +125,7 @@ TEST(fuse_reduce, keeps_the_meaning) {
   check(layer_norm);
   check(dropped_dims);
   check(rms_norm);
+  check(turned);
   check(shared_mean);
   check(pooled);
   check(columns);

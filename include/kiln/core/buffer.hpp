@@ -53,9 +53,18 @@ class buffer {
  public:
   constexpr buffer() = default;
   constexpr buffer(const buffer& other) : block_(other.block_) { retain(); }
-  constexpr buffer(buffer&& other) noexcept : block_(std::exchange(other.block_, nullptr)) {}
-  constexpr buffer& operator=(buffer other) noexcept {
-    std::swap(block_, other.block_);
+  constexpr buffer(buffer&& other) noexcept : block_(other.block_) { other.block_ = nullptr; }
+  constexpr buffer& operator=(const buffer& other) {
+    if (block_ == other.block_) return *this;
+    release();
+    block_ = other.block_;
+    retain();
+    return *this;
+  }
+  constexpr buffer& operator=(buffer&& other) noexcept {
+    detail::buffer_block* const block = block_;
+    block_ = other.block_;
+    other.block_ = block;
     return *this;
   }
   constexpr ~buffer() { release(); }

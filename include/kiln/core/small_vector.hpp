@@ -27,7 +27,12 @@ class small_vector {
     reserve(other.count_);
     for (const T& v : other) push_back(v);
   }
-  constexpr small_vector(small_vector&& other) noexcept { swap(other); }
+  // member by member: constant evaluation pays for every call, and graphs move vectors most of all
+  constexpr small_vector(small_vector&& other) noexcept
+      : items_(other.items_), count_(other.count_), capacity_(other.capacity_) {
+    other.items_ = nullptr;
+    other.count_ = other.capacity_ = 0;
+  }
   constexpr small_vector& operator=(const small_vector& other) {
     if (this != &other) {
       small_vector copy(other);
@@ -36,7 +41,10 @@ class small_vector {
     return *this;
   }
   constexpr small_vector& operator=(small_vector&& other) noexcept {
-    swap(other);
+    T* const items = items_;
+    const std::size_t count = count_, capacity = capacity_;
+    items_ = other.items_, count_ = other.count_, capacity_ = other.capacity_;
+    other.items_ = items, other.count_ = count, other.capacity_ = capacity;
     return *this;
   }
   constexpr ~small_vector() { delete[] items_; }

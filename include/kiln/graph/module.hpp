@@ -142,6 +142,9 @@ class basic_module {
   /// Drops instructions no output needs (parameters stay) and renumbers in execution order.
   constexpr void compact() {
     const auto kept = order();
+    bool in_order = kept.size() == instructions_.size();
+    for (std::uint32_t k = 0; in_order && k < kept.size(); ++k) in_order = kept[k] == k;
+    if (in_order) return;
     small_vector<std::uint32_t> renamed(instructions_.size(), 0);
     for (std::uint32_t k = 0; k < kept.size(); ++k) renamed[kept[k]] = k;
     small_vector<instruction> fresh;

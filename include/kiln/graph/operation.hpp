@@ -161,9 +161,17 @@ class static_operation {
     static_assert(Registry::template contains<Op>, "kiln: this op is not in the program's registry; extend it");
   }
   constexpr static_operation(const static_operation& other) : op_(other.op_ ? other.op_->clone() : nullptr) {}
-  constexpr static_operation(static_operation&& other) noexcept : op_(std::exchange(other.op_, nullptr)) {}
-  constexpr static_operation& operator=(static_operation other) noexcept {
-    std::swap(op_, other.op_);
+  constexpr static_operation(static_operation&& other) noexcept : op_(other.op_) { other.op_ = nullptr; }
+  constexpr static_operation& operator=(const static_operation& other) {
+    if (this == &other) return *this;
+    delete op_;
+    op_ = other.op_ ? other.op_->clone() : nullptr;
+    return *this;
+  }
+  constexpr static_operation& operator=(static_operation&& other) noexcept {
+    detail::static_op_base* const op = op_;
+    op_ = other.op_;
+    other.op_ = op;
     return *this;
   }
   constexpr ~static_operation() { delete op_; }

@@ -20,7 +20,9 @@ class rewriter {
   }
   rewriter(const rewriter&) = delete;
   rewriter& operator=(const rewriter&) = delete;
-  constexpr ~rewriter() { module_.compact(); }
+  constexpr ~rewriter() {
+    if (edited_) module_.compact();
+  }
 
   constexpr Module& module() { return module_; }
   constexpr std::uint32_t size() const { return static_cast<std::uint32_t>(module_.size()); }
@@ -62,6 +64,7 @@ class rewriter {
   /// Redirects every user of `from` (and the outputs) to `to`.
   constexpr void replace(value_id from, value_id to) {
     if (from == to) return;
+    edited_ = true;
     // what stands in for a named instruction goes by its name
     if (to.instruction > from.instruction && module_[to.instruction].name.empty())
       module_[to.instruction].name = module_[from.instruction].name;
@@ -84,6 +87,7 @@ class rewriter {
 
  private:
   constexpr value_id registered(value_id v) {
+    edited_ = true;
     users_.resize(module_.size());
     for (value_id in : module_[v.instruction].inputs) users_[in.instruction].push_back(v.instruction);
     return v;
@@ -103,6 +107,7 @@ class rewriter {
     module_[dead].inputs.clear();
   }
   Module& module_;
+  bool edited_ = false;
   small_vector<small_vector<std::uint32_t>> users_;
 };
 

@@ -53,7 +53,8 @@ class verifier {
     if (m.faulty) report(m.first_fault_op.view(), {}, m.first_fault);
     for (value_id v : m.outputs)
       if (v.instruction >= m.size() || v.result >= m[v.instruction].results.size())
-        report("output", {}, fault::of(errc::internal, "an output names a value of its module", m.size(), v.instruction));
+        report("output", {},
+               fault::of(errc::internal, "an output names a value of its module", m.size(), v.instruction));
     if (!m.output_names.empty() && m.output_names.size() != m.outputs.size())
       report("output", {},
              fault::of(errc::internal, "as many names as outputs", m.outputs.size(), m.output_names.size()));
@@ -69,8 +70,8 @@ class verifier {
       if (v.instruction >= instruction_)
         return report(i, fault::of(errc::internal, "inputs are defined before use", instruction_, v.instruction));
       if (v.result >= m[v.instruction].results.size())
-        return report(
-            i, fault::of(errc::internal, "an input names a result", m[v.instruction].results.size(), v.result));
+        return report(i,
+                      fault::of(errc::internal, "an input names a result", m[v.instruction].results.size(), v.result));
     }
     for (const shape& s : i.results)
       if (!s.standard()) report(i, fault::of(errc::internal, "values are row-major", row_major(s.lens), s.strides));
@@ -82,7 +83,8 @@ class verifier {
     const auto out = i.op.shape_rule(in);
     if (!out) return report(i, out.why());
     if (out->size() != i.results.size())
-      return report(i, fault::of(errc::internal, "as many results as the shape rule gives", out->size(), i.results.size()));
+      return report(
+          i, fault::of(errc::internal, "as many results as the shape rule gives", out->size(), i.results.size()));
     for (std::size_t k = 0; k < out->size(); ++k)
       if (!same_shape((*out)[k], i.results[k]))
         report(i, fault::of(errc::shape_mismatch, "the shape rule agrees with the result", (*out)[k], i.results[k]));
@@ -123,8 +125,8 @@ class verifier {
     if (k != i.inputs.size())
       report(i, fault::of(errc::internal, "as many inputs as the body has parameters", k, i.inputs.size()));
     if (body.outputs.size() != i.results.size())
-      return report(
-          i, fault::of(errc::internal, "as many results as the body has outputs", body.outputs.size(), i.results.size()));
+      return report(i, fault::of(errc::internal, "as many results as the body has outputs", body.outputs.size(),
+                                 i.results.size()));
     for (k = 0; k < i.results.size(); ++k) {
       const value_id v = body.outputs[k];
       if (v.instruction < body.size() && v.result < body[v.instruction].results.size() &&
@@ -139,8 +141,8 @@ class verifier {
       if (m[instruction_].kind != instruction_kind::parameter) continue;
       for (std::uint32_t j = 0; j < instruction_; ++j)
         if (m[j].kind == instruction_kind::parameter && m[j].name == m[instruction_].name)
-          report(m[instruction_], fault::of(errc::internal, "parameters have different names", "a name of its own",
-                                            m[j].name.view()));
+          report(m[instruction_],
+                 fault::of(errc::internal, "parameters have different names", "a name of its own", m[j].name.view()));
     }
   }
 

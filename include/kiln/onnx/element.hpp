@@ -40,10 +40,10 @@ enum class element : int {
 /// The element type's name as ONNX spells it in lower case: "float16", "int64"; "element type 99" has no name.
 constexpr std::string_view to_string(element e) {
   constexpr std::string_view names[] = {
-      "undefined",    "float",      "uint8",          "int8",       "uint16",         "int16",      "int32",
-      "int64",        "string",     "bool",           "float16",    "double",         "uint32",     "uint64",
-      "complex64",    "complex128", "bfloat16",       "float8e4m3fn", "float8e4m3fnuz", "float8e5m2", "float8e5m2fnuz",
-      "uint4",        "int4",       "float4e2m1",     "float8e8m0", "uint2",          "int2"};
+      "undefined", "float",      "uint8",      "int8",         "uint16",         "int16",      "int32",
+      "int64",     "string",     "bool",       "float16",      "double",         "uint32",     "uint64",
+      "complex64", "complex128", "bfloat16",   "float8e4m3fn", "float8e4m3fnuz", "float8e5m2", "float8e5m2fnuz",
+      "uint4",     "int4",       "float4e2m1", "float8e8m0",   "uint2",          "int2"};
   const auto i = static_cast<unsigned>(e);
   return i < sizeof(names) / sizeof(names[0]) ? names[i] : "an unknown element type";
 }

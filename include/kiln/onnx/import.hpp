@@ -16,8 +16,8 @@ struct import_options {
   std::vector<std::pair<std::string, std::int64_t>> dimensions;
   /// Extents of inputs, in place of the declared ones.
   std::vector<std::pair<std::string, dims>> shapes;
-  /// Inputs whose value is known: shape arithmetic then resolves with it. The program keeps the input, and is only right
-  /// for this value.
+  /// Inputs whose value is known: shape arithmetic then resolves with it. The program keeps the input, and is only
+  /// right for this value.
   std::vector<std::pair<std::string, literal>> values;
   /// Operators of the caller's own (see row.hpp); they come before kiln's.
   std::vector<row> rows;

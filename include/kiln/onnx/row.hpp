@@ -101,8 +101,8 @@ void set_field(T& field, const call& c, std::string_view name) {
 
 }  // namespace detail
 
-/// The row that imports an operator as Op: attributes fill the fields of the same names, the inputs are the operands. This
-/// is how a user's op imports: `options.rows.push_back(onnx::row_of<my_op>("my.domain", "MyOp"))`.
+/// The row that imports an operator as Op: attributes fill the fields of the same names, the inputs are the operands.
+/// This is how a user's op imports: `options.rows.push_back(onnx::row_of<my_op>("my.domain", "MyOp"))`.
 template <op_struct Op>
 constexpr row row_of(std::string_view domain, std::string_view op_type, std::int64_t since = 1) {
   return {domain, op_type, since, [](call& c) -> variables {

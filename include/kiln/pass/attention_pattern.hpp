@@ -23,9 +23,9 @@ class attention_pattern {
  public:
   /// A step from the scaled scores outwards: a summed mask, or keys hidden by a condition.
   struct mask_term {
-    value_id mask;               ///< summed, or the condition
-    value_id fill;               ///< what hidden scores become; empty for a sum
-    bool hidden_where = false;   ///< whether a true condition hides
+    value_id mask;              ///< summed, or the condition
+    value_id fill;              ///< what hidden scores become; empty for a sum
+    bool hidden_where = false;  ///< whether a true condition hides
   };
 
   value_id scores, weights;  ///< the matrix products q k^T and softmax v

@@ -51,7 +51,9 @@ class value_numbering {
   }
   // Inputs are the parts that differ most often, and the cheapest to tell apart.
   static constexpr bool equal(const instruction& a, const instruction& b) {
-    if (a.kind != b.kind || !(a.inputs == b.inputs)) return false;
+    if (a.kind != b.kind || a.inputs.size() != b.inputs.size()) return false;
+    if (!(a.inputs == b.inputs) && !(symmetric(a) && a.inputs[0] == b.inputs[1] && a.inputs[1] == b.inputs[0]))
+      return false;
     if (a.kind == instruction_kind::op) return a.op == b.op;
     if (!(a.constant.get_shape() == b.constant.get_shape())) return false;
     if (a.constant.elements() > compared_elements) return a.constant.data().shares_with(b.constant.data());
@@ -60,8 +62,19 @@ class value_numbering {
   static constexpr std::uint64_t hash(const instruction& a) {
     if (a.kind == instruction_kind::literal) return hash_literal(a.constant, hashed_elements);
     std::uint64_t h = a.op.hash();
-    for (value_id v : a.inputs) mix(h, (std::uint64_t{v.result} << 32) + v.instruction);
+    std::uint64_t sum = 0;
+    for (value_id v : a.inputs) {
+      const std::uint64_t word = (std::uint64_t{v.result} << 32) + v.instruction;
+      if (symmetric(a))
+        sum += word;
+      else
+        mix(h, word);
+    }
+    mix(h, sum);
     return h;
+  }
+  static constexpr bool symmetric(const instruction& a) {
+    return a.inputs.size() == 2 && a.kind == instruction_kind::op && a.op.info().commutative;
   }
 
   Module& module_;

@@ -155,8 +155,9 @@ class constant_folder {
     for (dimension d : c->extents) n = n > limits_.products ? n : n * d.value();
     if (n <= limits_.products) return true;
     text t;
-    note_.remark(std::move(t.append(std::string_view("kept ")).append(r_[i].op.name()).append(std::string_view(
-        " of constants: it takes too many products to compute here"))));
+    note_.remark(std::move(t.append(std::string_view("kept "))
+                               .append(r_[i].op.name())
+                               .append(std::string_view(" of constants: it takes too many products to compute here"))));
     return false;
   }
 

@@ -89,16 +89,16 @@ constexpr literal laid_out(const literal& l, const layout& at) {
   if (at.is_standard() && product(at.lens) == product(l.get_shape().lens)) return l.reshaped(at.lens);
   if (const auto* held = l.data().values<dimension>()) {
     small_vector<dimension> values;
-    detail::walk_layout(
-        at, [&](std::int64_t, std::int64_t o) { values.push_back((*held)[static_cast<std::size_t>(o)]); });
+    detail::walk_layout(at,
+                        [&](std::int64_t, std::int64_t o) { values.push_back((*held)[static_cast<std::size_t>(o)]); });
     return literal::of_dimensions(at.lens, std::move(values), s.type);
   }
   if (!std::is_constant_evaluated()) return detail::laid_out_bytes(l, at);
   return visit_compute(s.type, [&]<class T>(type_tag<T>) {
     small_vector<T> values;
     const auto* held = l.data().values<T>();
-    detail::walk_layout(
-        at, [&](std::int64_t, std::int64_t o) { values.push_back((*held)[static_cast<std::size_t>(o)]); });
+    detail::walk_layout(at,
+                        [&](std::int64_t, std::int64_t o) { values.push_back((*held)[static_cast<std::size_t>(o)]); });
     return literal::of<T>(s, values);
   });
 }
@@ -108,12 +108,12 @@ constexpr bool varies(const layout& at, std::size_t d) {
   return !(at.lens[d] == dimension(1)) && !(at.strides[d] == dimension(0));
 }
 
-/// A literal without its leading extents of 1, which a broadcast adds again: the normal form of a constant operand.
-constexpr literal without_leading_ones(const literal& l) {
-  dims lens;
-  for (dimension d : l.get_shape().lens)
-    if (!lens.empty() || !(d == dimension(1))) lens.push_back(d);
-  return l.reshaped(lens);  // g++ 12 destroys both arms of a conditional here
+/// Extents without the leading ones, which a broadcast adds again.
+constexpr dims without_leading_ones(const dims& lens) {
+  dims out;
+  for (dimension d : lens)
+    if (!out.empty() || !(d == dimension(1))) out.push_back(d);
+  return out;
 }
 
 /// Computes a pointwise op over constants at the dims along which one of them varies, and broadcasts the result: a
@@ -152,7 +152,7 @@ constexpr value_id fold_pointwise(R& r, const typename R::operation& op, const s
   const auto made = fold(op, std::span<const literal* const>(pointers.data(), pointers.size()), *out);
   if (made.empty()) return {};
   if (core == full) return r.add_literal(made[0]);
-  return r.add(op::multibroadcast{full}, {r.add_literal(without_leading_ones(made[0]))});
+  return r.add(op::multibroadcast{full}, {r.add_literal(made[0].reshaped(without_leading_ones(core)))});
 }
 
 }  // namespace kiln

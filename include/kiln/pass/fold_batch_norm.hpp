@@ -7,8 +7,8 @@ namespace kiln {
 
 namespace detail {
 
-/// Brings constant factors that stand before or behind a contraction into its constant operand. Which dim of the weights
-/// a factor belongs to is read from the contraction's own index maps, so that any contraction takes part.
+/// Brings constant factors that stand before or behind a contraction into its constant operand. Which dim of the
+/// weights a factor belongs to is read from the contraction's own index maps, so that any contraction takes part.
 template <class R>
 class factor_folder {
  public:

@@ -128,8 +128,7 @@ class attention_builder {
       if (term.fill) {
         const literal fill = *repeated_constant(r_, term.fill);
         const value_id hidden = repeated(r_.add_literal(fill), lens);
-        const value_id seen =
-            repeated(sum ? sum : r_.add_literal(literal::scalar(fill.get_shape().type, 0.0)), lens);
+        const value_id seen = repeated(sum ? sum : r_.add_literal(literal::scalar(fill.get_shape().type, 0.0)), lens);
         small_vector<value_id> inputs;
         inputs.push_back(m);
         inputs.push_back(term.hidden_where ? hidden : seen);
@@ -154,9 +153,9 @@ class attention_builder {
 
 }  // namespace detail
 
-/// Replaces softmax(scale * q k^T + mask) v, as exporters decompose it, by `attention` (Vaswani et al. 2017): one kernel
-/// that keeps no scores. Keys and values that are repeated for groups of query heads (Ainslie et al. 2023) are read
-/// once, masks keep the dims they had before they were repeated, and a condition becomes a mask of zeros and the
+/// Replaces softmax(scale * q k^T + mask) v, as exporters decompose it, by `attention` (Vaswani et al. 2017): one
+/// kernel that keeps no scores. Keys and values that are repeated for groups of query heads (Ainslie et al. 2023) are
+/// read once, masks keep the dims they had before they were repeated, and a condition becomes a mask of zeros and the
 /// constant that hid the scores.
 template <class Program>
 constexpr pass_note fuse_attention(Program& p) {

@@ -15,7 +15,7 @@ constexpr small_vector<std::uint32_t> find_epilogue(const Module& m, const fusio
   small_vector<std::uint32_t> chain, open;  // open: uses of each chain value (root first) that are not in the chain
   const auto uses = [&](std::uint32_t i) { return static_cast<std::uint32_t>(groups.users(i).size()); };
   open.push_back(uses(root));
-  std::uint32_t waiting = 0;  // users that were not reached yet
+  std::uint32_t waiting = 0;           // users that were not reached yet
   small_vector<std::uint8_t> depends;  // on the contraction, from the instruction behind it on
   const auto count_waiting = [&](std::uint32_t i) {
     for (std::uint32_t u : groups.users(i)) waiting += u != groups.output_user;

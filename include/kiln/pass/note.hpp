@@ -6,7 +6,7 @@ namespace kiln {
 /// What a pass did, and why it did not do more.
 struct pass_note {
   std::string_view pass;
-  rewrite_counts counts;        ///< how often each of its rewrites was applied
+  rewrite_counts counts;         ///< how often each of its rewrites was applied
   small_vector<text> remarks{};  ///< sentences for the compile report
 
   constexpr explicit pass_note(std::string_view name) : pass(name) {}

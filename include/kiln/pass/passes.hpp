@@ -8,36 +8,41 @@
 #include "kiln/pass/fuse_contraction.hpp"
 #include "kiln/pass/fuse_pointwise.hpp"
 #include "kiln/pass/fuse_reduce.hpp"
+#include "kiln/pass/merge_products.hpp"
 #include "kiln/pass/normalise.hpp"
 #include "kiln/pass/pipeline.hpp"
 #include "kiln/pass/remove_identity.hpp"
 #include "kiln/pass/simplify_algebra.hpp"
 #include "kiln/pass/simplify_views.hpp"
+#include "kiln/pass/sink_pointwise.hpp"
 
 namespace kiln {
 
-/// The pipeline. `simplify` is repeated until nothing changes; `fuse` runs once.
+/// The pipeline's first part: rewrites that keep the ops' own granularity, repeated until nothing changes.
 template <class Program>
-struct pipeline {
-  static constexpr named_pass<Program> simplify[] = {
-      {"normalise", [](Program& p) { return normalise(p); }},
-      {"remove_identity", [](Program& p) { return remove_identity(p); }},
-      {"constant_folding", [](Program& p) { return constant_folding(p); }},
-      {"common_subexpression", [](Program& p) { return common_subexpression(p); }},
-      {"simplify_algebra", [](Program& p) { return simplify_algebra(p); }},
-      {"simplify_views", [](Program& p) { return simplify_views(p); }},
-      {"fold_batch_norm", [](Program& p) { return fold_batch_norm(p); }},
-      {"dead_code", [](Program& p) { return dead_code(p); }},
-  };
-  static constexpr named_pass<Program> fuse[] = {
-      {"fuse_attention", [](Program& p) { return fuse_attention(p); }},
-      {"simplify_views", [](Program& p) { return simplify_views(p); }},
-      {"constant_folding", [](Program& p) { return constant_folding(p); }},
-      {"common_subexpression", [](Program& p) { return common_subexpression(p); }},
-      {"fuse_contraction", [](Program& p) { return fuse_contraction(p); }},
-      {"fuse_reduce", [](Program& p) { return fuse_reduce(p); }},
-      {"fuse_pointwise", [](Program& p) { return fuse_pointwise(p); }},
-  };
+inline constexpr named_pass<Program> simplifying_passes[] = {
+    {"normalise", [](Program& p) { return normalise(p); }},
+    {"remove_identity", [](Program& p) { return remove_identity(p); }},
+    {"constant_folding", [](Program& p) { return constant_folding(p); }},
+    {"common_subexpression", [](Program& p) { return common_subexpression(p); }},
+    {"simplify_algebra", [](Program& p) { return simplify_algebra(p); }},
+    {"simplify_views", [](Program& p) { return simplify_views(p); }},
+    {"fold_batch_norm", [](Program& p) { return fold_batch_norm(p); }},
+    {"dead_code", [](Program& p) { return dead_code(p); }},
+};
+
+/// The second part, run once: grouping of instructions into kernels.
+template <class Program>
+inline constexpr named_pass<Program> fusing_passes[] = {
+    {"fuse_attention", [](Program& p) { return fuse_attention(p); }},
+    {"merge_products", [](Program& p) { return merge_products(p); }},
+    {"sink_pointwise", [](Program& p) { return sink_pointwise(p); }},
+    {"simplify_views", [](Program& p) { return simplify_views(p); }},
+    {"constant_folding", [](Program& p) { return constant_folding(p); }},
+    {"common_subexpression", [](Program& p) { return common_subexpression(p); }},
+    {"fuse_contraction", [](Program& p) { return fuse_contraction(p); }},
+    {"fuse_reduce", [](Program& p) { return fuse_reduce(p); }},
+    {"fuse_pointwise", [](Program& p) { return fuse_pointwise(p); }},
 };
 
 namespace detail {
@@ -59,11 +64,15 @@ constexpr void collect(compile_notes& notes, std::size_t from, pass_note&& note)
 
 }  // namespace detail
 
-/// Runs the pipeline on a program of any registry, in constant evaluation or at run time. `observe(note, program)` is
-/// called behind every pass.
+/// The lists of one run.
+template <class Program>
+struct pass_lists {
+  std::span<const named_pass<Program>> simplify, extra, fuse;
+};
+
+/// Runs lists of passes. `observe(note, program)` is called behind every pass.
 template <class Program, class Observe>
-constexpr compile_notes optimise_graph(Program& p, const pass_options& options,
-                                       std::span<const named_pass<Program>> extra, Observe&& observe) {
+constexpr compile_notes run_passes(Program& p, const pass_lists<Program>& lists, bool check, Observe&& observe) {
   constexpr int most_rounds = 8;
   compile_notes notes;
   const auto run_all = [&](std::span<const named_pass<Program>> passes, std::size_t from) {
@@ -71,22 +80,28 @@ constexpr compile_notes optimise_graph(Program& p, const pass_options& options,
     for (const named_pass<Program>& step : passes) {
       pass_note note = step.run(p);
       changed = changed || note.changed();
-      if (options.verify) verify(p);
+      if (check) verify(p);
       observe(static_cast<const pass_note&>(note), static_cast<const Program&>(p));
       detail::collect(notes, from, std::move(note));
     }
     return changed;
   };
-  if (options.simplify)
-    for (int round = 0; round < most_rounds && run_all(pipeline<Program>::simplify, 0); ++round) {
-    }
-  run_all(extra, notes.size());
-  if (options.fuse) run_all(pipeline<Program>::fuse, notes.size());
+  for (int round = 0; round < most_rounds && run_all(lists.simplify, 0); ++round) {
+  }
+  run_all(lists.extra, notes.size());
+  run_all(lists.fuse, notes.size());
   return notes;
 }
+
+/// Runs the pipeline on a program of any registry, in constant evaluation or at run time.
 template <class Program>
-constexpr compile_notes optimise_graph(Program& p, const pass_options& options = {}) {
-  return optimise_graph(p, options, std::span<const named_pass<Program>>(), [](const pass_note&, const Program&) {});
+constexpr compile_notes optimise_graph(Program& p, const pass_options& options = {},
+                                       std::span<const named_pass<Program>> extra = {}) {
+  pass_lists<Program> lists;
+  if (options.simplify) lists.simplify = simplifying_passes<Program>;
+  lists.extra = extra;
+  if (options.fuse) lists.fuse = fusing_passes<Program>;
+  return run_passes(p, lists, options.verify, [](const pass_note&, const Program&) {});
 }
 
 }  // namespace kiln

@@ -42,7 +42,7 @@ template <class Op, std::size_t... I>
 struct op_over {
   Op op{};
   template <class R>
-  constexpr value_id operator()(R& r, const captures& c, value_id v) const {
+  constexpr value_id operator()(R& r, const captures& c, value_id) const {
     return r.add(op, {c[I]...});
   }
 };

@@ -26,8 +26,8 @@ struct pass_options {
   bool fuse = true;      ///< grouping of instructions into kernels
   bool verify = false;   ///< check every invariant of the graph behind each pass (debug builds always do)
   /// Passes of the caller's own, run between simplification and fusion.
-  small_vector<named_pass<program>> extra;
-  pass_observer observer;
+  small_vector<named_pass<program>> extra{};
+  pass_observer observer{};
 };
 
 /// Runs the pipeline (pass/passes.hpp lists it) on a program. Throws `error` where a pass leaves a broken graph.

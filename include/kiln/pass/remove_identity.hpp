@@ -39,10 +39,9 @@ constexpr pass_note remove_identity(Program& p) {
                                     const value_id x = r.input(v, 0);
                                     return r.shape_of(x).type == r.shape_of(v).type ? x : value_id{};
                                   }),
-        rewrite_each<op::concat>("concat_of_one",
-                                 [](auto& r, value_id v) {
-                                   return r.producer(v).inputs.size() == 1 ? r.input(v, 0) : value_id{};
-                                 }),
+        rewrite_each<op::concat>(
+            "concat_of_one",
+            [](auto& r, value_id v) { return r.producer(v).inputs.size() == 1 ? r.input(v, 0) : value_id{}; }),
         rewrite_each<op::pad>("pad_by_nothing",
                               [](auto& r, value_id v) {
                                 for (dimension d : r.template get_if<op::pad>(v)->pads)

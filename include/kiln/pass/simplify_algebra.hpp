@@ -36,9 +36,12 @@ constexpr bool holds_all(dtype to, dtype from) {
   if (to == dtype::boolean) return false;
   const auto digits = [](dtype t) {
     const int bits = 8 * static_cast<int>(size_of(t));
-    return t == dtype::f64 ? 53 : t == dtype::f32 ? 24 : t == dtype::f16 ? 11 : t == dtype::bf16 ? 8
-           : is_signed_integer(t)                                                              ? bits - 1
-                                                                                               : bits;
+    return t == dtype::f64        ? 53
+           : t == dtype::f32      ? 24
+           : t == dtype::f16      ? 11
+           : t == dtype::bf16     ? 8
+           : is_signed_integer(t) ? bits - 1
+                                  : bits;
   };
   if (is_float(from)) return is_float(to) && size_of(to) > size_of(from);
   if (is_signed_integer(from) && is_unsigned_integer(to)) return false;
@@ -141,10 +144,8 @@ template <class Module>
 constexpr rewrite_counts simplify_sums(Module& m) {
   return apply_rewrites(
       m, rewrite_each<op::add>("add_zero", [](auto& r, value_id v) { return beside(r, v, 0); }),
-      rewrite_each<op::sub>("sub_zero",
-                            [](auto& r, value_id v) {
-                              return is_uniform(r, r.input(v, 1), 0) ? r.input(v, 0) : value_id{};
-                            }),
+      rewrite_each<op::sub>(
+          "sub_zero", [](auto& r, value_id v) { return is_uniform(r, r.input(v, 1), 0) ? r.input(v, 0) : value_id{}; }),
       rewrite_each<op::sub>("zero_minus",
                             [](auto& r, value_id v) {
                               const bool sign = is_float(r.shape_of(v).type) || is_signed_integer(r.shape_of(v).type);
@@ -166,12 +167,12 @@ constexpr rewrite_counts simplify_sums(Module& m) {
                                   fold_pointwise(r, op::neg{}, {c}, constant_behind(r, c).from->elements());
                               return minus ? r.add(op::add{}, {x, minus}) : value_id{};
                             }),
-      rewrite_each<op::sub>("sub_negated",
-                            [](auto& r, value_id v) {
-                              const value_id n = r.input(v, 1);
-                              return r.template get_if<op::neg>(n) ? r.add(op::add{}, {r.input(v, 0), r.input(n, 0)})
-                                                                   : value_id{};
-                            }),
+      rewrite_each<op::sub>(
+          "sub_negated",
+          [](auto& r, value_id v) {
+            const value_id n = r.input(v, 1);
+            return r.template get_if<op::neg>(n) ? r.add(op::add{}, {r.input(v, 0), r.input(n, 0)}) : value_id{};
+          }),
       rewrite_each<op::add>("add_negated",
                             [](auto& r, value_id v) {
                               for (std::size_t side = 0; side < 2; ++side) {
@@ -198,10 +199,8 @@ constexpr rewrite_counts simplify_products(Module& m) {
                               return is_integer(r.shape_of(v).type) && beside(r, v, 0) ? scalar_like(r, v, 0)
                                                                                        : value_id{};
                             }),
-      rewrite_each<op::div>("div_one",
-                            [](auto& r, value_id v) {
-                              return is_uniform(r, r.input(v, 1), 1) ? r.input(v, 0) : value_id{};
-                            }),
+      rewrite_each<op::div>(
+          "div_one", [](auto& r, value_id v) { return is_uniform(r, r.input(v, 1), 1) ? r.input(v, 0) : value_id{}; }),
       rewrite_each<op::div>("div_power_of_two",
                             [](auto& r, value_id v) {
                               const auto c = uniform_value(r, r.input(v, 1));

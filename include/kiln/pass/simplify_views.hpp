@@ -14,8 +14,7 @@ struct axis_range {
 };
 constexpr axis_range range_of(const op::slice& s, std::size_t axis, const dims& lens) {
   for (std::size_t i = 0; i < s.starts.size(); ++i) {
-    const std::int64_t at =
-        s.axes.empty() ? static_cast<std::int64_t>(i) : normal_axis(s.axes[i], lens.size());
+    const std::int64_t at = s.axes.empty() ? static_cast<std::int64_t>(i) : normal_axis(s.axes[i], lens.size());
     if (at != static_cast<std::int64_t>(axis)) continue;
     op::slice one;
     one.starts.push_back(s.starts[i]);
@@ -127,48 +126,94 @@ constexpr value_id merge_transposes(R& r, value_id v) {
   return same_order ? x : r.add(merged, {x});
 }
 
-// view(f(view(x))) where f is pointwise and its other operands are broadcast scalars: when the two views cancel, or are
-// both reshapes, f moves before them.
+// view(f(view(x), c…)) where f is a group of pointwise ops that nothing else reads: f commutes with views, so when the
+// two views cancel, or are both reshapes, f is computed at x.
 template <class R>
-constexpr value_id cancel_through_pointwise(R& r, value_id v) {
-  const value_id f = r.input(v, 0);
-  if (!r.is_kind(f, op_kind::pointwise) || !r.single_use(f)) return {};
-  const auto operands = r.producer(f).inputs;
-  value_id inner;
-  for (value_id o : operands) {
-    if (uniform_value(r, o)) continue;
-    if (inner) return {};
-    inner = o;
-  }
-  if (!inner || !r.is_kind(inner, op_kind::view)) return {};
-  const value_id x = r.input(inner, 0);
-  const dims lens = r.shape_of(x).lens;
-  const auto between = r.producer(inner).op.map(layout::standard(lens));
-  if (!between) return {};
-  const auto whole = r.producer(v).op.map(*between);
-  const bool cancel = whole && whole->is_standard() && whole->lens == lens;
-  const bool both_reshape = r.template get_if<op::reshape>(inner) && r.template get_if<op::reshape>(v);
-  if (!cancel && !both_reshape) return {};
-  small_vector<value_id> moved;
-  for (value_id o : operands) {
-    if (o == inner) {
-      moved.push_back(x);
-      continue;
+class pointwise_between_views {
+ public:
+  constexpr pointwise_between_views(R& r, value_id v) : r_(r), v_(v) {}
+
+  constexpr value_id moved() {
+    const value_id f = r_.input(v_, 0);
+    if (!r_.is_kind(f, op_kind::pointwise) || !r_.single_use(f)) return {};
+    turns_ = r_.template get_if<op::transpose>(v_) != nullptr;
+    if (!collect(f) || !inner_ || !only_used_inside(f)) return {};
+    const value_id x = r_.input(inner_, 0);
+    lens_ = r_.shape_of(x).lens;
+    const auto between = r_.producer(inner_).op.map(layout::standard(lens_));
+    if (!between) return {};
+    const auto whole = r_.producer(v_).op.map(*between);
+    const bool cancel = whole && whole->is_standard() && whole->lens == lens_;
+    const bool reshapes = r_.template get_if<op::reshape>(inner_) && r_.template get_if<op::reshape>(v_);
+    if (!cancel && !reshapes) return {};
+    for (std::size_t k = 0; k < group_.size(); ++k) {
+      const auto step = r_[group_[k]].op;
+      const auto operands = r_[group_[k]].inputs;
+      small_vector<value_id> in;
+      for (value_id o : operands) in.push_back(operand_at_x(o));
+      made_.push_back(r_.add(step, std::move(in)));
     }
-    while (r.is_kind(o, op_kind::view)) o = r.input(o, 0);  // down to the literal, then its one value
-    const literal one = laid_out(*r.constant(o), {});
-    const value_id scalar = r.add_literal(one);
-    moved.push_back(lens.empty() ? scalar : r.add(op::multibroadcast{lens}, {scalar}));
+    return cancel ? made_.back() : r_.add(op::reshape{r_.shape_of(v_).lens}, {made_.back()});
   }
-  const auto pointwise_op = r.producer(f).op;
-  const value_id out = r.add(pointwise_op, std::move(moved));
-  return cancel ? out : r.add(op::reshape{r.shape_of(v).lens}, {out});
-}
+
+ private:
+  static constexpr std::size_t most_ops = 16;
+
+  constexpr bool is_constant_operand(value_id o) const {
+    return uniform_value(r_, o) || (turns_ && constant_behind(r_, o));
+  }
+  // The group's ops, operands first.
+  constexpr bool collect(value_id o) {
+    if (is_constant_operand(o)) return true;
+    if (r_.is_kind(o, op_kind::view)) {
+      if (!inner_) inner_ = o;
+      return inner_ == o;
+    }
+    if (!r_.is_kind(o, op_kind::pointwise)) return false;
+    for (std::uint32_t known : group_)
+      if (known == o.instruction) return true;
+    for (std::size_t k = 0; k < r_.producer(o).inputs.size(); ++k)
+      if (!collect(r_.input(o, k))) return false;
+    if (group_.size() == most_ops) return false;
+    group_.push_back(o.instruction);
+    return true;
+  }
+  constexpr bool only_used_inside(value_id f) const {
+    for (std::uint32_t member : group_) {
+      if (member == f.instruction) continue;
+      for (std::uint32_t u : r_.users(member)) {
+        bool inside = false;
+        for (std::uint32_t other : group_) inside = inside || other == u;
+        if (!inside) return false;
+      }
+    }
+    return true;
+  }
+  constexpr value_id operand_at_x(value_id o) {
+    if (o == inner_) return r_.input(inner_, 0);
+    for (std::size_t k = 0; k < made_.size(); ++k)
+      if (group_[k] == o.instruction) return made_[k];
+    if (!uniform_value(r_, o)) {
+      const auto turn = r_.producer(v_).op;
+      return r_.add(turn, {o});
+    }
+    while (r_.is_kind(o, op_kind::view)) o = r_.input(o, 0);
+    const value_id scalar = r_.add_literal(laid_out(*r_.constant(o), {}));
+    return lens_.empty() ? scalar : r_.add(op::multibroadcast{lens_}, {scalar});
+  }
+
+  R& r_;
+  value_id v_, inner_;
+  bool turns_ = false;
+  dims lens_;
+  small_vector<std::uint32_t> group_;
+  small_vector<value_id> made_;
+};
 
 }  // namespace detail
 
-/// Chains of views become one view, or fewer: squeeze, unsqueeze, flatten and every view that only renames extents are a
-/// reshape; broadcasts stand last and are a multibroadcast; equal kinds merge; two views with a pointwise op of one
+/// Chains of views become one view, or fewer: squeeze, unsqueeze, flatten and every view that only renames extents are
+/// a reshape; broadcasts stand last and are a multibroadcast; equal kinds merge; two views with a pointwise op of one
 /// tensor between them cancel. Views move no data, so a chain is shortened even where its middle has other users.
 template <class Program>
 constexpr pass_note simplify_views(Program& p) {
@@ -228,13 +273,12 @@ constexpr pass_note simplify_views(Program& p) {
                                       if (!(r.shape_of(x).lens == lens)) x = r.add(op::reshape{lens}, {x});
                                       return r.add(op::multibroadcast{b.to}, {x});
                                     }),
-        rewrite_each<op::multibroadcast>(
-            "broadcast_of_broadcast",
-            [](auto& r, value_id v) {
-              const value_id x = r.input(v, 0);
-              if (!r.template get_if<op::multibroadcast>(x)) return value_id{};
-              return r.add(op::multibroadcast{r.shape_of(v).lens}, {r.input(x, 0)});
-            }),
+        rewrite_each<op::multibroadcast>("broadcast_of_broadcast",
+                                         [](auto& r, value_id v) {
+                                           const value_id x = r.input(v, 0);
+                                           if (!r.template get_if<op::multibroadcast>(x)) return value_id{};
+                                           return r.add(op::multibroadcast{r.shape_of(v).lens}, {r.input(x, 0)});
+                                         }),
         rewrite_each<op::multibroadcast>(
             "broadcast_of_leading_ones",
             [](auto& r, value_id v) {
@@ -242,9 +286,11 @@ constexpr pass_note simplify_views(Program& p) {
               if (!r.template get_if<op::reshape>(x)) return value_id{};
               const value_id root = r.input(x, 0);
               const dims own = r.shape_of(root).lens, lens = r.shape_of(x).lens;
-              if (own.size() >= lens.size() || !(detail::with_leading_ones(own, lens.size()) == lens))
-                return value_id{};
-              return r.add(op::multibroadcast{r.shape_of(v).lens}, {root});
+              if (own.size() < lens.size() && detail::with_leading_ones(own, lens.size()) == lens)
+                return r.add(op::multibroadcast{r.shape_of(v).lens}, {root});
+              const dims fewer = without_leading_ones(lens);
+              if (fewer.size() == lens.size()) return value_id{};
+              return r.add(op::multibroadcast{r.shape_of(v).lens}, {r.add(op::reshape{fewer}, {root})});
             }),
         rewrite_each<op::transpose>("transpose_of_transpose",
                                     [](auto& r, value_id v) { return detail::merge_transposes(r, v); }),
@@ -254,7 +300,8 @@ constexpr pass_note simplify_views(Program& p) {
         rewrite_each<op::slice>("slice_of_broadcast",
                                 [](auto& r, value_id v) { return detail::slice_before_broadcast(r, v); }),
         rewrite{"through_pointwise", any_view, [](auto& r, const captures&, value_id v) {
-                  return detail::cancel_through_pointwise(r, v);
+                  using R = std::remove_reference_t<decltype(r)>;
+                  return detail::pointwise_between_views<R>(r, v).moved();
                 }}));
   });
   return note;

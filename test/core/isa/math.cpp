@@ -136,7 +136,7 @@ TEST(math, exponentials) {
 }
 
 TEST(math, hyperbolics) {
-  CHECK(tanh, std::tanh(x), 5.5, 3);
+  CHECK(tanh, std::tanh(x), 6, 3);
   CHECK(sinh, std::sinh(x), 3, 3);
   CHECK(cosh, std::cosh(x), 3.5, 3.5);
   CHECK(asinh, std::asinh(x), 2.5, 2.5);
@@ -160,7 +160,7 @@ TEST(math, trigonometry) {
   CHECK(atan, std::atan(x), 2, 2);
 }
 
-TEST(math, error_function) { CHECK(erf, std::erf(x), 5.5, 2); }
+TEST(math, error_function) { CHECK(erf, std::erf(x), 6, 2); }
 
 TEST(math, roots) {
   CHECK(sqrt, std::sqrt(x), 0.5, 0.5);
@@ -292,6 +292,9 @@ TEST(math, fused_multiply_add) {
     const double z = i % 2 ? -x * y * (1 + std::ldexp(i % 7, -51))
                            : std::ldexp(static_cast<double>(static_cast<std::int64_t>(next())), i % 200 - 160);
     ASSERT_TRUE(same_bits(kiln::elementary::software_fma(x, y, z), std::fma(x, y, z))) << x << " " << y << " " << z;
+    const double big = std::ldexp(x, 1020), tall = std::ldexp(z, 1020);
+    ASSERT_TRUE(same_bits(kiln::elementary::software_fma(big, y, tall), std::fma(big, y, tall)))
+        << big << " " << y << " " << tall;
   }
   const auto a = kiln::splat<kiln::native_vec<float>>(1 + 0x1p-12f);
   EXPECT_EQ(kiln::fma(a, a, kiln::splat<kiln::native_vec<float>>(-1))[0], 0x1p-11f + 0x1p-24f);

@@ -127,6 +127,23 @@ std::optional<term> divide(const term& t, const term& by) {
   return out;
 }
 
+// The exact quotient by a divisor of several terms, by long division in the terms' order, or nothing.
+std::optional<polynomial> divide(polynomial p, const polynomial& by) {
+  constexpr std::size_t most_terms = 64;
+  polynomial out;
+  while (!p.empty()) {
+    const auto q = divide(p[0], by[0]);
+    if (!q || out.size() == most_terms) return std::nullopt;
+    for (term& t : multiply({*q}, by)) {
+      t.coefficient = -t.coefficient;
+      p.push_back(std::move(t));
+    }
+    p = canonical(std::move(p));
+    out.push_back(*q);
+  }
+  return canonical(std::move(out));
+}
+
 // Splits p into quotient * by + rest, term by term. Exact division of non-negative extents; the rest keeps its `/`.
 dimension quotient(dimension a, dimension b) {
   const polynomial p = get(a), by = get(b);
@@ -143,6 +160,7 @@ dimension quotient(dimension a, dimension b) {
     if (left.is_constant() && b.is_constant()) return whole + left / b;
     return whole + of_atom({'/', "", 0, 0, left, b});
   }
+  if (const auto exact = divide(p, by)) return intern(*exact);
   return of_atom({'/', "", 0, 0, a, b});
 }
 

@@ -57,6 +57,7 @@ KILN_FN constexpr T atan(T x) {
     return T(atan(static_cast<float>(x)));
   else {
     static_assert(floating<T>, "atan needs a floating type: convert integers first");
+    if (elementary::constant_nan(x)) return x;
     return copysign(elementary::atan_of_ratio(abs(x), splat<T>(1)), x);
   }
 }
@@ -70,6 +71,8 @@ KILN_FN constexpr T atan2(T y, T x) {
     return T(atan2(static_cast<float>(y), static_cast<float>(x)));
   else {
     static_assert(floating<T>, "atan2 needs a floating type: convert integers first");
+    if (elementary::constant_nan(x)) return x;
+    if (elementary::constant_nan(y)) return y;
     const T a = elementary::atan_of_ratio(abs(y), abs(x));
     const T turn_low = splat<T>(elementary::is_f32<T> ? -8.742278000372481e-8 : 1.2246467991473532e-16);
     const T back = splat<T>(3.141592653589793) - (a - turn_low);
@@ -86,6 +89,8 @@ KILN_FN constexpr T asin(T x) {
     return T(asin(static_cast<float>(x)));
   else {
     static_assert(floating<T>, "asin needs a floating type: convert integers first");
+    if constexpr (!is_vec<T>)
+      if (__builtin_is_constant_evaluated() && !(abs(x) <= T(1))) return elementary::quiet_nan<T>();
     const T a = abs(x);
     const auto upper = a > splat<T>(0.5);
     const T z = select(upper, (splat<T>(1) - a) * splat<T>(0.5), a * a), s = select(upper, sqrt(z), a);
@@ -104,6 +109,8 @@ KILN_FN constexpr T acos(T x) {
     return T(acos(static_cast<float>(x)));
   else {
     static_assert(floating<T>, "acos needs a floating type: convert integers first");
+    if constexpr (!is_vec<T>)
+      if (__builtin_is_constant_evaluated() && !(abs(x) <= T(1))) return elementary::quiet_nan<T>();
     const T a = abs(x);
     const auto upper = a > splat<T>(0.5);
     const T z = select(upper, (splat<T>(1) - a) * splat<T>(0.5), a * a), s = select(upper, sqrt(z), x);

@@ -107,6 +107,7 @@ KILN_FN constexpr T round(T x) {
   } else if constexpr (integral<T>) {
     return x;
   } else {
+    if (elementary::constant_nan(x)) return x;
     const T magnitude = abs(x), power = splat<T>(elementary::is_f32<T> ? 0x1p23 : 0x1p52);
     const T rounded = (magnitude + power) - power;  // no fraction bits are left in the sum
     return select(magnitude < power, copysign(rounded, x), x);
@@ -123,6 +124,7 @@ KILN_FN constexpr T floor(T x) {
   else if constexpr (integral<T>)
     return x;
   else {
+    if (elementary::constant_nan(x)) return x;
     const T nearest = round(x);
     return copysign(select(nearest > x, nearest - splat<T>(1), nearest), x);
   }
@@ -138,6 +140,7 @@ KILN_FN constexpr T ceil(T x) {
   else if constexpr (integral<T>)
     return x;
   else {
+    if (elementary::constant_nan(x)) return x;
     const T nearest = round(x);
     return copysign(select(nearest < x, nearest + splat<T>(1), nearest), x);
   }

@@ -15,7 +15,7 @@ KILN_FN constexpr T scale_by_power(T y, T t) {
   constexpr auto offset = bits(shifter<T>) - element_t<bits_t<T>>(2 * exponent_bias<T>);
   const auto n = bits(t) - offset;  // n + 2 bias, never negative
   const auto half = n >> 1;
-  return y * from_bits<T>(half << mantissa_bits<T>) * from_bits<T>((n - half) << mantissa_bits<T>);
+  return times(y * from_bits<T>(half << mantissa_bits<T>), from_bits<T>((n - half) << mantissa_bits<T>));
 }
 
 /// x = n ln 2 + r: gives r and t = n + shifter.
@@ -93,6 +93,7 @@ KILN_FN constexpr T exp(T x) {
   else {
     static_assert(floating<T>, "exp needs a floating type: convert integers first");
     using namespace elementary;
+    if (constant_nan(x)) return x;
     const auto [r, t] = reduce_by_ln2(is_f32<T> ? within(x, -105.0, 89.0) : within(x, -746.0, 710.0));
     return scale_by_power(exp_polynomial(r), t);
   }
@@ -108,6 +109,7 @@ KILN_FN constexpr T exp2(T x) {
   else {
     static_assert(floating<T>, "exp2 needs a floating type: convert integers first");
     using namespace elementary;
+    if (constant_nan(x)) return x;
     return exp2_of_parts(is_f32<T> ? within(x, -151.0, 129.0) : within(x, -1076.0, 1025.0), splat<T>(0));
   }
 }
@@ -122,6 +124,7 @@ KILN_FN constexpr T expm1(T x) {
   else {
     static_assert(floating<T>, "expm1 needs a floating type: convert integers first");
     using namespace elementary;
+    if (constant_nan(x)) return x;
     const auto [r, t] = reduce_by_ln2(is_f32<T> ? within(x, -18.0, 89.0) : within(x, -38.0, 710.0));
     // 2^n (p + 1 - 2^-n); beyond n = 100 the subtrahend is lost anyway.
     const T few = select(t > splat<T>(shifter<T> + 100), splat<T>(shifter<T> + 100), t);
@@ -140,6 +143,7 @@ KILN_FN constexpr T sigmoid(T x) {
     return T(sigmoid(static_cast<float>(x)));
   else {
     static_assert(floating<T>, "sigmoid needs a floating type: convert integers first");
+    if (elementary::constant_nan(x)) return x;
     const T e = exp(-abs(x));
     return select(x < splat<T>(0), e, splat<T>(1)) / (splat<T>(1) + e);
   }

@@ -53,6 +53,15 @@ KILN_FN constexpr T greater(T a, T b) {
     return a > b ? a : b;
 }
 
+/// Whether `x` is a NaN in constant evaluation, where C++ allows no arithmetic on it: return it before.
+template <class T>
+KILN_FN constexpr bool constant_nan(T x) {
+  if constexpr (is_vec<T>)
+    return false;
+  else
+    return __builtin_is_constant_evaluated() && x != x;
+}
+
 /// Whether any lane holds.
 template <class M>
 KILN_FN constexpr bool any(M m) {

@@ -4,7 +4,7 @@
 
 namespace kiln {
 
-/// Hyperbolic tangent: error below 5.5 ulp (3e-7) for float, 3 ulp for double; never beyond 1, which it reaches. A
+/// Hyperbolic tangent: error below 6 ulp (4e-7) for float, 3 ulp for double; never beyond 1, which it reaches. A
 /// float takes one rational function (own minimax fit, 2.3e-9) and one division.
 template <class T>
 KILN_FN constexpr T tanh(T x) {
@@ -14,6 +14,7 @@ KILN_FN constexpr T tanh(T x) {
     return T(tanh(static_cast<float>(x)));
   else {
     static_assert(floating<T>, "tanh needs a floating type: convert integers first");
+    if (elementary::constant_nan(x)) return x;
     using namespace elementary;
     if constexpr (is_f32<T>) {
       const T c = within(x, -9.06, 9.06), z = c * c;
@@ -38,9 +39,11 @@ KILN_FN constexpr T sinh(T x) {
     return T(sinh(static_cast<float>(x)));
   else {
     static_assert(floating<T>, "sinh needs a floating type: convert integers first");
-    const T a = abs(x), half = splat<T>(0.5), e = expm1(a), root = exp(half * a);
+    if (elementary::constant_nan(x)) return x;
+    const T a = abs(x), half = splat<T>(0.5), limit = splat<T>(30);
+    const T e = expm1(elementary::lesser(limit, a)), root = exp(half * a);
     const T y = half * (e + e / (e + splat<T>(1)));
-    return copysign(select(a > splat<T>(30), (half * root) * root, y), x);
+    return copysign(select(a > limit, elementary::times(half * root, root), y), x);
   }
 }
 
@@ -53,8 +56,9 @@ KILN_FN constexpr T cosh(T x) {
     return T(cosh(static_cast<float>(x)));
   else {
     static_assert(floating<T>, "cosh needs a floating type: convert integers first");
+    if (elementary::constant_nan(x)) return x;
     const T half = splat<T>(0.5), root = exp(half * abs(x));
-    return (half * root) * root + half / (root * root);
+    return elementary::times(half * root, root) + half / elementary::times(root, root);
   }
 }
 
@@ -67,8 +71,12 @@ KILN_FN constexpr T atanh(T x) {
     return T(atanh(static_cast<float>(x)));
   else {
     static_assert(floating<T>, "atanh needs a floating type: convert integers first");
-    const T a = abs(x);
-    return copysign(splat<T>(0.5) * log1p((a + a) / (splat<T>(1) - a)), x);
+    if (elementary::constant_nan(x)) return x;
+    const T a = abs(x), one = splat<T>(1);
+    if constexpr (!is_vec<T>)
+      if (__builtin_is_constant_evaluated() && a >= one)
+        return a > one ? elementary::quiet_nan<T>() : copysign(elementary::infinity<T>(), x);
+    return copysign(splat<T>(0.5) * log1p((a + a) / (one - a)), x);
   }
 }
 
@@ -81,8 +89,10 @@ KILN_FN constexpr T asinh(T x) {
     return T(asinh(static_cast<float>(x)));
   else {
     static_assert(floating<T>, "asinh needs a floating type: convert integers first");
-    const T one = splat<T>(1), a = abs(x), square = a * a;
+    if (elementary::constant_nan(x)) return x;
+    const T one = splat<T>(1), a = abs(x);
     const auto large = a > splat<T>(elementary::is_f32<T> ? 0x1p14 : 0x1p30);
+    const T few = select(large, one, a), square = few * few;
     const T y = log1p(select(large, a - one, a + square / (one + sqrt(one + square))));
     return copysign(select(large, y + splat<T>(0.6931471805599453), y), x);
   }
@@ -97,11 +107,13 @@ KILN_FN constexpr T acosh(T x) {
     return T(acosh(static_cast<float>(x)));
   else {
     static_assert(floating<T>, "acosh needs a floating type: convert integers first");
-    const T t = x - splat<T>(1);
-    const auto large = x > splat<T>(elementary::is_f32<T> ? 0x1p14 : 0x1p30);
-    const T y = log1p(select(large, t, t + sqrt(t * (x + splat<T>(1)))));
+    if (elementary::constant_nan(x)) return x;
+    const T one = splat<T>(1), t = x - one;
+    const auto large = x > splat<T>(elementary::is_f32<T> ? 0x1p14 : 0x1p30), outside = x < one;
+    const T few = select(logical_or(large, outside), one, x);
+    const T y = log1p(select(large, t, (few - one) + sqrt((few - one) * (few + one))));
     const T inside = select(large, y + splat<T>(0.6931471805599453), y);
-    return select(x < splat<T>(1), elementary::quiet_nan<T>(), inside);
+    return select(outside, elementary::quiet_nan<T>(), inside);
   }
 }
 

@@ -17,7 +17,7 @@ KILN_FN constexpr logarithm_parts<T> split_logarithm(T x) {
   constexpr U root_half = bits(element_t<T>(0.7071067811865476)), one = bits(element_t<T>(1));
   constexpr element_t<T> lift = is_f32<T> ? 0x1p24 : 0x1p54;
   const auto tiny = x < splat<T>(from_bits<element_t<T>>(U(1) << mantissa_bits<T>));
-  const auto u = bits(select(tiny, x * splat<T>(lift), x)) + (one - root_half);
+  const auto u = bits(x * select(tiny, splat<T>(lift), splat<T>(1))) + (one - root_half);
   const T biased = from_bits<T>((u >> mantissa_bits<T>)+bits(shifter<T>)) - splat<T>(shifter<T> + exponent_bias<T>);
   const T lifted = splat<T>(is_f32<T> ? 24 : 54);
   return {select(tiny, biased - lifted, biased), from_bits<T>((u & mantissa_mask<T>)+root_half) - splat<T>(1)};
@@ -68,6 +68,8 @@ KILN_FN constexpr T log(T x) {
   else {
     static_assert(floating<T>, "log needs a floating type: convert integers first");
     using namespace elementary;
+    if constexpr (!is_vec<T>)
+      if (__builtin_is_constant_evaluated() && !(x >= T(0))) return quiet_nan<T>();
     const auto [e, f] = split_logarithm(x);
     return logarithm_specials(x, join_logarithm(e, f, logarithm_tail(f)));
   }
@@ -83,6 +85,8 @@ KILN_FN constexpr T log1p(T x) {
   else {
     static_assert(floating<T>, "log1p needs a floating type: convert integers first");
     using namespace elementary;
+    if constexpr (!is_vec<T>)
+      if (__builtin_is_constant_evaluated() && !(x > T(-1) && x < infinity<T>())) return log(x < T(0) ? x + T(1) : x);
     const T one = splat<T>(1), u = x + one;
     const auto [e, f] = split_logarithm(u);
     const T lost = select(x > one, one - (u - x), x - (u - one));  // u + lost == 1 + x
@@ -101,6 +105,8 @@ KILN_FN constexpr T log2(T x) {
   else {
     static_assert(floating<T>, "log2 needs a floating type: convert integers first");
     using namespace elementary;
+    if constexpr (!is_vec<T>)
+      if (__builtin_is_constant_evaluated() && !(x >= T(0))) return quiet_nan<T>();
     const auto [e, f] = split_logarithm(x);
     const T l = f + logarithm_tail(f);
     const T low = is_f32<T> ? splat<T>(1.9259629911266175e-8) : splat<T>(2.0355273740931033e-17);
@@ -118,6 +124,8 @@ KILN_FN constexpr T log10(T x) {
   else {
     static_assert(floating<T>, "log10 needs a floating type: convert integers first");
     using namespace elementary;
+    if constexpr (!is_vec<T>)
+      if (__builtin_is_constant_evaluated() && !(x >= T(0))) return quiet_nan<T>();
     const auto [e, f] = split_logarithm(x);
     const T l = f + logarithm_tail(f);
     // log10 2 in two parts, the upper short enough for an exact product with e

@@ -74,19 +74,23 @@ KILN_FN constexpr T pow(T x, T y) {
   else {
     using namespace elementary;
     const T a = abs(x), inf = infinity<T>(), zero = splat<T>(0), one = splat<T>(1), half = splat<T>(0.5);
+    if (constant_nan(x)) return y == zero ? one : x;
+    if (constant_nan(y)) return x == one ? one : y;
     const auto l = log2_in_two_parts(a);
-    const auto ordinary = logical_and(a > zero, a < inf);
-    const T high = select(ordinary, l.high, select(a == zero, -inf, a)), low = select(ordinary, l.low, zero);
-    const auto exponent = two_product(y, high);
+    // A greater |y| changes nothing, and its product could overflow.
+    const T slope = is_f32<T> ? within(y, -0x1p40, 0x1p40) : within(y, -0x1p70, 0x1p70);
+    const auto exponent = two_product(slope, l.high);
     const T near = is_f32<T> ? within(exponent.high, -160.0, 130.0) : within(exponent.high, -1080.0, 1030.0);
-    const T rest = select(near == exponent.high, exponent.low + y * low, zero);
-    const T magnitude = select(a == one, one, exp2_of_parts(near, rest));
+    const T rest = select(near == exponent.high, exponent.low + slope * l.low, zero);
+    const auto vanishes = logical_xor(a == zero, y < zero);
+    const T at_ends = select(logical_or(a == zero, a == inf), select(vanishes, zero, inf), exp2_of_parts(near, rest));
+    const T magnitude = select(a == one, one, at_ends);
     const auto integer = trunc(y) == y;
     const auto odd = logical_and(integer, trunc(y * half) != y * half);
     const T signed_result = select(odd, copysign(magnitude, x), magnitude);
     const auto undefined = logical_and(logical_and(x < zero, a < inf), logical_not(integer));
-    const T result = select(undefined, quiet_nan<T>(), signed_result);
-    return select(logical_or(y == zero, x == one), one, result);
+    const T number = select(logical_or(undefined, y != y), quiet_nan<T>(), signed_result);
+    return select(logical_or(y == zero, x == one), one, select(x == x, number, x));
   }
 }
 

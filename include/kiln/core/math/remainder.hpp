@@ -10,7 +10,8 @@ template <class T>
 KILN_FN constexpr T exponent_of(T x) {
   constexpr element_t<T> lift = is_f32<T> ? 0x1p24 : 0x1p54;
   const auto tiny = x < splat<T>(from_bits<element_t<T>>(element_t<bits_t<T>>(1) << mantissa_bits<T>));
-  const T biased = from_bits<T>((bits(select(tiny, x * splat<T>(lift), x)) >> mantissa_bits<T>)+bits(shifter<T>));
+  const T biased =
+      from_bits<T>((bits(x * select(tiny, splat<T>(lift), splat<T>(1))) >> mantissa_bits<T>)+bits(shifter<T>));
   return biased - splat<T>(shifter<T> + exponent_bias<T>) - select(tiny, splat<T>(is_f32<T> ? 24 : 54), splat<T>(0));
 }
 
@@ -58,7 +59,7 @@ KILN_FN constexpr T fmod(T a, T b) {
     const auto divisible = logical_and(defined, y < inf);
     const T r = long_division(select(divisible, x, zero), select(divisible, y, splat<T>(1)));
     const T result = select(divisible, copysign(r, a), a);  // an infinite divisor leaves a
-    return select(logical_and(defined, y == y), result, select(x == x, y + quiet_nan<T>(), a));
+    return select(logical_and(defined, y == y), result, select(x == x, select(y == y, quiet_nan<T>(), b), a));
   }
 }
 
@@ -72,6 +73,7 @@ KILN_FN constexpr T mod(T a, T b) {
   else {
     const T r = fmod(a, b), zero = splat<T>(0);
     if constexpr (floating<T>) {
+      if (elementary::constant_nan(r)) return r;
       const auto wrong = logical_and(r != zero, logical_xor(r < zero, b < zero));
       return select(r == zero, copysign(r, b), select(wrong, r + b, r));
     } else {

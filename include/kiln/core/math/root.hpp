@@ -5,6 +5,17 @@ namespace kiln {
 
 namespace elementary {
 
+/// a * b, also in constant evaluation, where C++ allows no overflow.
+template <class T>
+KILN_FN constexpr T times(T a, T b) {
+  if constexpr (!is_vec<T>) {
+    constexpr T greatest = from_bits<T>(exponent_mask<T> - 1);
+    if (__builtin_is_constant_evaluated() && abs(b) > T(1) && abs(a) < infinity<T>() && abs(a) > greatest / abs(b))
+      return (a < T(0)) == (b < T(0)) ? infinity<T>() : -infinity<T>();
+  }
+  return a * b;
+}
+
 template <class T>
 struct two_parts {
   T high, low;
@@ -20,9 +31,12 @@ KILN_FN constexpr two_parts<T> two_sum(T a, T b) {
 /// high + low == a * b exactly while nothing overflows or underflows (Dekker 1971), without fused multiply-add.
 template <class T>
 KILN_FN constexpr two_parts<T> two_product_split(T a, T b) {
-  constexpr auto upper = ~((element_t<bits_t<T>>(1) << (mantissa_bits<T> / 2 + 1)) - 1);
+  using U = element_t<bits_t<T>>;
+  // Rounding, not cutting, leaves a lower part of so few bits that the product of two is exact.
+  constexpr U tie = U(1) << (mantissa_bits<T> / 2), upper = ~(2 * tie - 1);
   const T high = a * b;
-  const T a1 = from_bits<T>(bits(a) & upper), a2 = a - a1, b1 = from_bits<T>(bits(b) & upper), b2 = b - b1;
+  const T a1 = from_bits<T>((bits(a) + tie) & upper), a2 = a - a1, b1 = from_bits<T>((bits(b) + tie) & upper),
+          b2 = b - b1;
   return {high, a2 * b2 - (((high - a1 * b1) - a2 * b1) - a1 * b2)};
 }
 
@@ -30,7 +44,6 @@ KILN_FN constexpr two_parts<T> two_product_split(T a, T b) {
 template <class T>
 KILN_SLOW constexpr T add_to_odd(T a, T b) {
   const auto sum = two_sum(a, b);
-  if (!(abs(sum.high) < infinity<T>())) return sum.high;
   const auto pattern = bits(sum.high);
   if (sum.low == T(0) || (pattern & 1)) return sum.high;
   return from_bits<T>((sum.low > T(0)) == (sum.high > T(0)) ? pattern + 1 : pattern - 1);
@@ -39,18 +52,20 @@ KILN_SLOW constexpr T add_to_odd(T a, T b) {
 /// fma for constant evaluation: exact for float; for double while no intermediate underflows (Boldo, Melquiond 2008).
 template <class T>
 KILN_SLOW constexpr T software_fma(T a, T b, T c) {
+  const T inf = infinity<T>(), towards = copysign(T(1), a) * copysign(inf, b);
+  if (a != a || b != b || c != c) return quiet_nan<T>();
+  if (abs(a) == inf || abs(b) == inf) return a == 0 || b == 0 || c == -towards ? quiet_nan<T>() : towards;
+  if (abs(c) == inf) return c;
   if constexpr (is_f32<T>) {
-    return static_cast<float>(add_to_odd(static_cast<double>(a) * static_cast<double>(b), static_cast<double>(c)));
+    const double sum = add_to_odd(static_cast<double>(a) * static_cast<double>(b), static_cast<double>(c));
+    return abs(sum) < 0x1.ffffffp127 ? static_cast<float>(sum) : sum > 0 ? inf : -inf;
   } else {
-    const T inf = infinity<T>(), plain = a * b + c;
-    const bool finite_product = abs(a) < inf && abs(b) < inf;
-    if (a == 0 || b == 0) return plain;
-    if (finite_product && abs(c) == inf) return c;
-    if (finite_product && abs(c) < inf && !(abs(plain) < inf)) {  // the product alone overflows
-      const T down = 0x1p-600;
-      return (abs(a) > abs(b) ? software_fma(a * down, b, c * down) : software_fma(a, b * down, c * down)) / down;
+    if (a == 0 || b == 0) return a * b + c;
+    if (abs(c) > T(0x1p1000) || abs(a) > T(0x1p500) || abs(b) > T(0x1p500)) {  // a part of the product may overflow
+      const T down = 0x1p-520;
+      return times(abs(a) > abs(b) ? software_fma(a * down, b, c * down) : software_fma(a, b * down, c * down),
+                   1 / down);
     }
-    if (!(abs(plain) < inf)) return plain;
     const auto product = two_product_split(a, b);
     const auto tail = two_sum(c, product.low), head = two_sum(product.high, tail.high);
     return head.high + add_to_odd(head.low, tail.low);
@@ -154,8 +169,13 @@ KILN_FN constexpr T recip(T x) {
     return T::call("recip", x);
   else if constexpr (narrow_float<T>)
     return T(recip(static_cast<float>(x)));
-  else
+  else {
+    if constexpr (!is_vec<T>)
+      if (__builtin_is_constant_evaluated() && abs(x) <= T(elementary::is_f32<T> ? 0x1p-128 : 0x1p-1024))
+        return copysign(elementary::infinity<T>(), x);
+    if (elementary::constant_nan(x)) return x;
     return splat<T>(1) / x;
+  }
 }
 
 /// 1 / sqrt(x): error below 1.5 ulp.
@@ -166,7 +186,7 @@ KILN_FN constexpr T rsqrt(T x) {
   else if constexpr (narrow_float<T>)
     return T(rsqrt(static_cast<float>(x)));
   else
-    return splat<T>(1) / sqrt(x);
+    return recip(sqrt(x));
 }
 
 }  // namespace kiln

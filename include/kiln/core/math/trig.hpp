@@ -9,6 +9,8 @@ namespace elementary {
 template <class T>
 KILN_FN constexpr quarter_turns<T> reduce_by_quarter_turns(T x) {
   using U = element_t<bits_t<T>>;
+  if constexpr (!is_vec<T>)
+    if (__builtin_is_constant_evaluated() && !(abs(x) <= T(cody_waite_limit<T>))) return reduce_huge(x);
   const T t = mad(x, splat<T>(0.6366197723675814), splat<T>(shifter<T>)), n = t - splat<T>(shifter<T>);
   quarter_turns<T> out{x, bits(t)};
   const auto subtract = [&](double part) { out.r = mad(n, splat<T>(-part), out.r); };
@@ -21,8 +23,7 @@ KILN_FN constexpr quarter_turns<T> reduce_by_quarter_turns(T x) {
     subtract(1.5703125), subtract(0.0004837512969970703125), subtract(7.549533620476722717285156e-8);
     subtract(2.563282919254561420530081e-12), subtract(6.12323399573676588613e-17);
   }
-  if (any(abs(x) >
-          splat<T>(cody_waite_limit<T>))) {  // rare, so a branch on the whole vector costs nothing that matters
+  if (any(abs(x) > splat<T>(cody_waite_limit<T>))) {  // rare: a branch on the whole vector costs nothing that matters
     if constexpr (is_vec<T>) {
       struct arrays {
         element_t<T> x[lanes<T>], r[lanes<T>];
@@ -94,6 +95,8 @@ KILN_FN constexpr T sin(T x) {
     return T(sin(static_cast<float>(x)));
   else {
     static_assert(floating<T>, "sin needs a floating type: convert integers first");
+    if constexpr (!is_vec<T>)
+      if (__builtin_is_constant_evaluated() && !(abs(x) < elementary::infinity<T>())) return elementary::quiet_nan<T>();
     const auto [r, q] = elementary::reduce_by_quarter_turns(x);
     return elementary::sine_of_turns(r, q);
   }
@@ -108,6 +111,8 @@ KILN_FN constexpr T cos(T x) {
     return T(cos(static_cast<float>(x)));
   else {
     static_assert(floating<T>, "cos needs a floating type: convert integers first");
+    if constexpr (!is_vec<T>)
+      if (__builtin_is_constant_evaluated() && !(abs(x) < elementary::infinity<T>())) return elementary::quiet_nan<T>();
     const auto [r, q] = elementary::reduce_by_quarter_turns(x);
     return elementary::sine_of_turns(r, bits_t<T>(q + element_t<bits_t<T>>(1)));
   }
@@ -122,6 +127,8 @@ KILN_FN constexpr T tan(T x) {
     return T(tan(static_cast<float>(x)));
   else {
     static_assert(floating<T>, "tan needs a floating type: convert integers first");
+    if constexpr (!is_vec<T>)
+      if (__builtin_is_constant_evaluated() && !(abs(x) < elementary::infinity<T>())) return elementary::quiet_nan<T>();
     using U = element_t<bits_t<T>>;
     const auto [r, q] = elementary::reduce_by_quarter_turns(x);
     const T s = elementary::sine_polynomial(r), c = elementary::cosine_polynomial(r);

@@ -80,9 +80,12 @@ requires(sizeof(V) == 64) struct native_ops<V> : generic_ops<V> {
 /// Sixteen IEEE halves and floats.
 template <>
 struct half_ops<vec<float, 16>> {
-  static KILN_FN vec<float, 16> widen(vec<std::uint16_t, 16> h) { return (vec<float, 16>)_mm512_cvtph_ps((__m256i)h); }
+  static KILN_FN vec<float, 16> widen(vec<std::uint16_t, 16> h) {
+    return (vec<float, 16>)_mm512_maskz_cvtph_ps(0xffff, (__m256i)h);
+  }
   static KILN_FN vec<std::uint16_t, 16> narrow(vec<float, 16> f) {
-    return (vec<std::uint16_t, 16>)_mm512_cvtps_ph((__m512)f, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+    return (vec<std::uint16_t, 16>)_mm512_maskz_cvtps_ph(0xffff, (__m512)f,
+                                                         _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
   }
 };
 

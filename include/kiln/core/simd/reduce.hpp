@@ -14,18 +14,27 @@ KILN_FN element_t<V> reduce(V v, Op op) {
     return reduce(op(lower(v), upper(v)), op);
 }
 
+/// Integers as unsigned ones, whose overflow is defined.
+template <is_vec V>
+KILN_FN auto wrapping(V v) {
+  if constexpr (integral<V>)
+    return (bits_t<V>)v;
+  else
+    return v;
+}
+
 }  // namespace elementary
 
-/// Sum of the lanes, added pairwise: lane i to lane i + lanes/2, and so on.
+/// Sum of the lanes, added pairwise: lane i to lane i + lanes/2, and so on. Integers wrap.
 template <is_vec V>
 KILN_FN element_t<V> reduce_add(V v) {
-  return elementary::reduce(v, [](auto a, auto b) { return decltype(a)(a + b); });
+  return element_t<V>(elementary::reduce(elementary::wrapping(v), [](auto a, auto b) { return decltype(a)(a + b); }));
 }
 
 /// Product of the lanes, multiplied pairwise like `reduce_add`.
 template <is_vec V>
 KILN_FN element_t<V> reduce_mul(V v) {
-  return elementary::reduce(v, [](auto a, auto b) { return decltype(a)(a * b); });
+  return element_t<V>(elementary::reduce(elementary::wrapping(v), [](auto a, auto b) { return decltype(a)(a * b); }));
 }
 
 /// Greatest lane; NaN if any lane is.

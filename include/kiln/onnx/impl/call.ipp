@@ -5,8 +5,8 @@ namespace kiln::onnx {
 namespace {
 
 std::string_view kind_name(attribute_kind k) {
-  constexpr std::string_view names[] = {"nothing", "a float",  "an int", "a string", "a tensor", "a graph",
-                                        "floats",  "ints", "strings", "tensors", "graphs", "another type"};
+  constexpr std::string_view names[] = {"nothing", "a float", "an int",  "a string", "a tensor", "a graph",
+                                        "floats",  "ints",    "strings", "tensors",  "graphs",   "another type"};
   return names[static_cast<unsigned>(k)];
 }
 

@@ -16,6 +16,14 @@ auto* find_named(const List& list, std::string_view name) {
   return found == list.end() ? nullptr : &found->second;
 }
 
+// Also where no symbol is left of the dim, because its input got a shape.
+bool declares_dim(const graph& g, const std::string& name) {
+  for (const value_info& v : g.inputs)
+    for (std::size_t axis = 0; axis < v.dims.size(); ++axis)
+      if (name == (v.dims[axis].name.empty() ? v.name + "." + std::to_string(axis) : v.dims[axis].name)) return true;
+  return false;
+}
+
 imported import_bytes(std::span<const std::byte> bytes, const std::string& directory, const import_options& options,
                       const std::string& place) {
   model m = read_messages(bytes, directory, options);
@@ -105,10 +113,8 @@ void importer::check_options() const {
                        [&](const value_info& v) { return v.name == name; });
   };
   for (const auto& [name, value] : options_.dimensions) {
-    bool declared = false;  // a dim whose input got a shape is named, though no symbol is left of it
-    for (const value_info& v : model_.main.inputs)
-      for (const declared_dim& d : v.dims) declared = declared || d.name == name;
-    if (declared || std::find(symbols_.begin(), symbols_.end(), name) != symbols_.end()) continue;
+    if (std::find(symbols_.begin(), symbols_.end(), name) != symbols_.end() || declares_dim(model_.main, name))
+      continue;
     raise(errc::not_found, "no input has a dim named '" + name + "'");
   }
   for (const auto& [name, value] : options_.shapes)

@@ -178,9 +178,11 @@ void importer::import_node(scope& names, const node& written, std::size_t positi
     inputs.push_back(e->held);
   }
   const row* user = find_row(options_.rows, n->domain, n->op_type, version);
-  const bool is_users = std::any_of(options_.rows.begin(), options_.rows.end(), [&](const row& r) { return &r == user; });
+  const bool is_users =
+      std::any_of(options_.rows.begin(), options_.rows.end(), [&](const row& r) { return &r == user; });
   const function* f = is_users ? nullptr : find_function(*n);
   const std::string what = who + " of " + domain_name(*n) + " " + std::to_string(version);
+  const std::size_t given_up = missing_.size();
   variables outputs;
   try {
     if (!f && !(user && user->function)) {
@@ -197,11 +199,13 @@ void importer::import_node(scope& names, const node& written, std::size_t positi
     give_up(what, inputs, e.what());
     lost = true;
   }
+  lost = lost || missing_.size() != given_up;  // in a body or function
   for (std::size_t k = 0; k < n->outputs.size(); ++k) {
     const std::string& name = written.outputs[k];
     if (name.empty()) continue;
     const bool made = k < outputs.size() && outputs[k];
-    if (!made && !lost && !f) give_up(what, inputs, "output " + std::to_string(k) + " ('" + name + "') is not imported");
+    if (!made && !lost && !f)
+      give_up(what, inputs, "output " + std::to_string(k) + " ('" + name + "') is not imported");
     entry& e = names.names[name];
     if (made)
       e.held = outputs[k];
@@ -269,8 +273,9 @@ void importer::give_up(const std::string& what, const variables& inputs, const s
 
 void importer::report_missing() const {
   if (missing_.empty()) return;
-  std::string all = std::to_string(missing_.size()) +
-                    (missing_.size() == 1 ? " part of the model cannot be imported:" : " parts of the model cannot be imported:");
+  std::string all =
+      std::to_string(missing_.size()) +
+      (missing_.size() == 1 ? " part of the model cannot be imported:" : " parts of the model cannot be imported:");
   for (const std::string& line : missing_) all += "\n  " + line;
   error e(errc::unsupported, all);
   throw e.at_source(place_);

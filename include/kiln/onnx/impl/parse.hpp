@@ -15,8 +15,8 @@ template <class Op>
 variables parse_binary(call& c) {
   return {c.build.add(Op{}, c.in(0), c.in(1))};
 }
-/// The second operand under the rules before operator set 7: attribute `broadcast` allows it, `axis` says where its dims
-/// stand among the first operand's.
+/// The second operand under the rules before operator set 7: attribute `broadcast` allows it, `axis` says where its
+/// dims stand among the first operand's.
 inline value align_operand(const call& c, value b) {
   if (!c.flag("broadcast") || !c.find("axis")) return b;
   const auto rank = static_cast<std::int64_t>(c.in(0).rank()), own = static_cast<std::int64_t>(b.rank());
@@ -54,8 +54,9 @@ inline value dimensions_value(builder& b, const dims& lens, small_vector<dimensi
   return b.constant(literal::of_dimensions(lens, std::move(values)));
 }
 /// f16 and bf16 values as f32, where a rule computes in f32; others as they are.
-inline value widened(value x) {
-  return x.type() == dtype::f16 || x.type() == dtype::bf16 ? x.convert(dtype::f32) : x;
-}
+inline value widened(value x) { return x.type() == dtype::f16 || x.type() == dtype::bf16 ? x.convert(dtype::f32) : x; }
+
+/// The attributes of a convolution of input 0 with the weight that is input 1.
+op::convolution read_convolution(const call& c);
 
 }  // namespace kiln::onnx

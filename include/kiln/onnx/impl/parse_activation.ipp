@@ -28,9 +28,7 @@ variables parse_swish(call& c) {
   const value x = c.in(0);
   return {alpha == 1 ? x.silu() : x * (x * alpha).sigmoid()};
 }
-variables parse_thresholded_relu(call& c) {
-  return {c.build.add(op::thresholded_relu{c.real("alpha", 1)}, c.in(0))};
-}
+variables parse_thresholded_relu(call& c) { return {c.build.add(op::thresholded_relu{c.real("alpha", 1)}, c.in(0))}; }
 
 variables parse_gelu(call& c) {
   const auto kind = c.text("approximate", "none");
@@ -72,7 +70,8 @@ template <bool Logarithm>
 variables parse_softmax_1(call& c) {
   const value x = c.in(0);
   const std::int64_t axis = row_axis(c);
-  if (static_cast<std::size_t>(axis) == x.rank()) return {softmax_over(x.unsqueeze({axis}), {axis}, Logarithm).squeeze({axis})};
+  if (static_cast<std::size_t>(axis) == x.rank())
+    return {softmax_over(x.unsqueeze({axis}), {axis}, Logarithm).squeeze({axis})};
   return {softmax_over(x, axes_from(axis, x.rank()), Logarithm)};
 }
 

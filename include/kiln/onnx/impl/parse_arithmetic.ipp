@@ -37,8 +37,8 @@ variables parse_clip(call& c) {
 variables parse_pow_of(call& c, value exponent) {
   const value base = c.in(0);
   const auto& producer = c.build.module().producer(exponent.id());
-  if (producer.kind == instruction_kind::literal && !producer.constant.has_symbols() && exponent.rank() <= base.rank() &&
-      exponent.get_shape().elements() == dimension(1)) {
+  if (producer.kind == instruction_kind::literal && !producer.constant.has_symbols() &&
+      exponent.rank() <= base.rank() && exponent.get_shape().elements() == dimension(1)) {
     // exporters write squares and cubes this way, and norms are recognised by their squares
     const double e = producer.constant.at<double>(0);
     if (e == 1) return {base};

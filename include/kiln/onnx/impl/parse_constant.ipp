@@ -66,7 +66,8 @@ variables parse_range(call& c) {
   if (is_integer(t)) {
     const auto from = c.dimensions(0, "the start"), to = c.dimensions(1, "the limit");
     const auto step = c.numbers(2, "the step");
-    if (from.size() != 1 || to.size() != 1 || step.size() != 1) c.malformed("start, limit and delta are one number each");
+    if (from.size() != 1 || to.size() != 1 || step.size() != 1)
+      c.malformed("start, limit and delta are one number each");
     if (step[0] == 0) c.malformed("delta is not zero");
     const dimension gap = step[0] > 0 ? to[0] - from[0] : from[0] - to[0];
     const std::int64_t stride = step[0] > 0 ? step[0] : -step[0];
@@ -95,13 +96,35 @@ variables parse_eye_like(call& c) {
   return {rows.equal(c.build.add(op::iota{{1, x.dim(1)}, 1, dtype::i64})).convert(*t)};
 }
 
+// a - b cos(2 pi k / n) + c cos(4 pi k / n) over n elements, n being one less where the window is symmetric.
+value cosine_window(call& c, double a, double b, double second) {
+  const auto size = c.numbers(0, "the size");
+  if (size.size() != 1 || size[0] < 0) c.malformed("the size is one number, not negative");
+  const auto t = to_dtype(static_cast<element>(c.integer("output_datatype", 1)));
+  if (!t) c.unsupported("this output_datatype");
+  const double n = static_cast<double>(c.flag("periodic", true) ? size[0] : size[0] - 1), step = 2 * std::acos(-1.) / n;
+  const value k = c.build.add(op::iota{{size[0]}, 0, dtype::f64});
+  value out = c.build.scalar(dtype::f64, a) - (k * step).cos() * b;
+  if (second != 0) out = out + (k * (2 * step)).cos() * second;
+  return out.convert(*t);
+}
+variables parse_hann(call& c) { return {cosine_window(c, .5, .5, 0)}; }
+variables parse_hamming(call& c) { return {cosine_window(c, 25. / 46, 21. / 46, 0)}; }
+variables parse_blackman(call& c) { return {cosine_window(c, .42, .5, .08)}; }
+
 }  // namespace
 
 std::span<const row> constant_rows() {
   static constexpr row rows[] = {
-      {"", "Constant", 1, parse_constant}, {"", "ConstantOfShape", 9, parse_constant_of_shape},
-      {"", "EyeLike", 9, parse_eye_like},  {"", "Identity", 1, parse_identity},
-      {"", "Range", 11, parse_range},      {"", "Shape", 1, parse_shape},
+      {"", "BlackmanWindow", 17, parse_blackman},
+      {"", "HammingWindow", 17, parse_hamming},
+      {"", "HannWindow", 17, parse_hann},
+      {"", "Constant", 1, parse_constant},
+      {"", "ConstantOfShape", 9, parse_constant_of_shape},
+      {"", "EyeLike", 9, parse_eye_like},
+      {"", "Identity", 1, parse_identity},
+      {"", "Range", 11, parse_range},
+      {"", "Shape", 1, parse_shape},
       {"", "Size", 1, parse_size},
   };
   return rows;

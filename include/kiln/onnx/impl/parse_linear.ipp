@@ -41,25 +41,12 @@ variables parse_fused_matmul(call& c) {
   return {alpha == 1 ? out : out * alpha};
 }
 
-// Integer products with zero points: exact in 32 bits.
-variables parse_matmul_integer(call& c) {
-  const auto centred = [&](std::size_t i, bool rows) {
-    const value x = c.in(i).convert(dtype::i32);
-    if (!c.has(i + 2)) return x;
-    value zero = c.in(i + 2).convert(dtype::i32);
-    if (rows && zero.rank() == 1 && x.rank() > 1 && !(zero.dim(0) == dimension(1))) zero = zero.unsqueeze({1});
-    return x - zero;
-  };
-  return {matmul(centred(0, true), centred(1, false))};
-}
-
 }  // namespace
 
 std::span<const row> linear_rows() {
   static constexpr row rows[] = {
       {"", "Gemm", 1, parse_gemm},
       {"", "MatMul", 1, parse_matmul},
-      {"", "MatMulInteger", 10, parse_matmul_integer},
       {microsoft, "FusedMatMul", 1, parse_fused_matmul},
   };
   return rows;

@@ -10,8 +10,7 @@ namespace {
 value scale_and_shift(value x, value scale, value bias, value mean, value variance, float epsilon) {
   const dtype t = x.type();
   const auto wide = [&](value v) { return t == dtype::f64 ? v.convert(t) : v.convert(dtype::f32); };
-  const value factor = wide(scale) * (wide(variance) + epsilon).rsqrt(),
-              offset = wide(bias) - wide(mean) * factor;
+  const value factor = wide(scale) * (wide(variance) + epsilon).rsqrt(), offset = wide(bias) - wide(mean) * factor;
   const value y = widened(x);
   if (scale.rank() != 1) return (y * factor + offset).convert(t);
   return (y * y.make_along(1, factor) + y.make_along(1, offset)).convert(t);
@@ -81,21 +80,20 @@ value skip_sum(call& c, std::size_t bias) {
   const value sum = c.in(0) + c.in(1);
   return c.has(bias) ? sum + c.in(bias) : sum;
 }
-variables with_sum(call& c, value y, value sum) {
-  if (c.wants(1) || c.wants(2)) c.unsupported("the statistics as outputs");
-  variables out{y, {}, {}};
-  out.push_back(sum);
-  return out;
-}
+// Outputs: the normalised value, mean, inverse deviation, and the sum.
 variables parse_skip_layer_norm(call& c) {
-  const value sum = skip_sum(c, 4);
-  value y = widened(sum).normalise({-1}, c.real("epsilon", 1e-12f)).convert(sum.type()) * c.in(2);
+  const value sum = skip_sum(c, 4), wide = widened(sum);
+  const float epsilon = c.real("epsilon", 1e-12f);
+  value y = wide.normalise({-1}, epsilon).convert(sum.type()) * c.in(2);
   if (c.has(3)) y = y + c.in(3);
-  return with_sum(c, y, sum);
+  const value mean = wide.reduce_mean({-1}), centred = wide - mean;
+  return {y, mean, ((centred * centred).reduce_mean({-1}) + epsilon).rsqrt(), sum};
 }
 variables parse_skip_rms_norm(call& c) {
-  const value sum = skip_sum(c, 3);
-  return with_sum(c, rms_normalised(sum, {-1}, c.real("epsilon", 1e-12f)) * c.in(2), sum);
+  const value sum = skip_sum(c, 3), wide = widened(sum);
+  const float epsilon = c.real("epsilon", 1e-12f);
+  return {rms_normalised(sum, {-1}, epsilon) * c.in(2), wide.reduce_mean({-1}),
+          ((wide * wide).reduce_mean({-1}) + epsilon).rsqrt(), sum};
 }
 
 variables parse_group_norm(call& c) {

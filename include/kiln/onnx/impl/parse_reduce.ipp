@@ -66,8 +66,7 @@ variables parse_arg(call& c) {
 std::span<const row> reduce_rows() {
   constexpr auto sum = apply_op<op::reduce_sum>, mean = apply_op<op::reduce_mean>, prod = apply_op<op::reduce_prod>,
                  l1 = apply_op<op::reduce_l1>, l2 = apply_op<op::reduce_l2>,
-                 sum_square = apply_op<op::reduce_sum_square>,
-                 greatest = apply_extreme<op::reduce_max, op::reduce_any>,
+                 sum_square = apply_op<op::reduce_sum_square>, greatest = apply_extreme<op::reduce_max, op::reduce_any>,
                  least = apply_extreme<op::reduce_min, op::reduce_all>;
   static constexpr row rows[] = {
       {"", "ArgMax", 1, parse_arg<op::arg_max>},

@@ -87,10 +87,14 @@ variables parse_concat_from(call& c) {
 
 std::span<const row> sequence_rows() {
   static constexpr row rows[] = {
-      {"", "ConcatFromSequence", 11, parse_concat_from}, {"", "SequenceAt", 11, parse_at},
-      {"", "SequenceConstruct", 11, parse_construct},    {"", "SequenceEmpty", 11, parse_empty},
-      {"", "SequenceErase", 11, parse_erase},            {"", "SequenceInsert", 11, parse_insert},
-      {"", "SequenceLength", 11, parse_length},          {"", "SplitToSequence", 11, parse_split_to},
+      {"", "ConcatFromSequence", 11, parse_concat_from},
+      {"", "SequenceAt", 11, parse_at},
+      {"", "SequenceConstruct", 11, parse_construct},
+      {"", "SequenceEmpty", 11, parse_empty},
+      {"", "SequenceErase", 11, parse_erase},
+      {"", "SequenceInsert", 11, parse_insert},
+      {"", "SequenceLength", 11, parse_length},
+      {"", "SplitToSequence", 11, parse_split_to},
   };
   return rows;
 }

@@ -126,8 +126,8 @@ variables parse_compress(call& c) {
 
 std::span<const row> slice_rows() {
   static constexpr row rows[] = {
-      {"", "Compress", 9, parse_compress}, {"", "Concat", 1, parse_concat},  {"", "Pad", 1, parse_pad_2},
-      {"", "Pad", 11, parse_pad},          {"", "Slice", 1, parse_slice_1},  {"", "Slice", 10, parse_slice},
+      {"", "Compress", 9, parse_compress}, {"", "Concat", 1, parse_concat}, {"", "Pad", 1, parse_pad_2},
+      {"", "Pad", 11, parse_pad},          {"", "Slice", 1, parse_slice_1}, {"", "Slice", 10, parse_slice},
       {"", "Split", 1, parse_split_1},     {"", "Split", 13, parse_split},
   };
   return rows;

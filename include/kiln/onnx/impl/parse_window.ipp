@@ -46,7 +46,8 @@ window read_window(const call& c, const spatial& kernel) {
     const dimension extent = w.stride[d] == 1 ? dimension(1) : c.in(0).get_shape().lens[d + 2];
     if (!extent.is_constant()) c.unsupported("auto_pad with a stride over an extent of " + kiln::to_string(extent));
     const std::int64_t reach = (w.kernel[d] - 1) * w.dilation[d] + 1, n = extent.value(),
-                       total = std::max<std::int64_t>(0, ((n + w.stride[d] - 1) / w.stride[d] - 1) * w.stride[d] + reach - n);
+                       total = std::max<std::int64_t>(
+                           0, ((n + w.stride[d] - 1) / w.stride[d] - 1) * w.stride[d] + reach - n);
     w.pads[d] = upper ? total / 2 : total - total / 2;
     w.pads[axes + d] = total - w.pads[d];
   }
@@ -76,16 +77,15 @@ spatial kernel_of_weight(const call& c) {
 }
 
 variables parse_conv(call& c) {
-  const window w = read_window(c, kernel_of_weight(c));
-  const value y = c.in(0).conv(c.in(1), {w.stride, w.dilation, w.pads, c.integer("group", 1)});
+  const value y = c.in(0).conv(c.in(1), read_convolution(c));
   return {c.has(2) ? y.add_along(1, c.in(2)) : y};
 }
 
 variables parse_conv_transpose(call& c) {
   const spatial kernel = kernel_of_weight(c);
   const std::size_t axes = kernel.size();
-  op::deconvolution d{spatial_attribute(c, "strides", axes), spatial_attribute(c, "dilations", axes), {}, {},
-                      c.integer("group", 1)};
+  op::deconvolution d{
+      spatial_attribute(c, "strides", axes), spatial_attribute(c, "dilations", axes), {}, {}, c.integer("group", 1)};
   d.output_padding = spatial(axes, 0);
   if (const auto extra = c.integers("output_padding"); !extra.empty()) {
     if (extra.size() != axes) c.malformed("output_padding has a number for each spatial dim");
@@ -100,7 +100,8 @@ variables parse_conv_transpose(call& c) {
     for (std::size_t i = 0; i < axes; ++i) {
       const dimension in = c.in(0).get_shape().lens[i + 2];
       const dimension out = wanted.empty() ? in * d.stride[i] : dimension(wanted[i]);
-      const dimension total = (in - 1) * d.stride[i] + d.output_padding[i] + ((kernel[i] - 1) * d.dilation[i] + 1) - out;
+      const dimension total =
+          (in - 1) * d.stride[i] + d.output_padding[i] + ((kernel[i] - 1) * d.dilation[i] + 1) - out;
       if (!total.is_constant()) c.unsupported("pads that depend on an extent of " + kiln::to_string(in));
       // a negative total is padding of the result
       const std::int64_t cut = std::max<std::int64_t>(0, total.value());
@@ -162,6 +163,11 @@ variables parse_lrn(call& c) {
 }
 
 }  // namespace
+
+op::convolution read_convolution(const call& c) {
+  const window w = read_window(c, kernel_of_weight(c));
+  return {w.stride, w.dilation, w.pads, c.integer("group", 1)};
+}
 
 std::span<const row> window_rows() {
   static constexpr row rows[] = {

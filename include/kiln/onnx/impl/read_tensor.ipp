@@ -204,12 +204,14 @@ tensor read_sparse_message(onnx_proto::SparseTensorProto& m, external_files& fil
   for (std::int64_t k = 0; k < n; ++k) {
     std::int64_t to = linear ? at[static_cast<std::size_t>(k)] : 0;
     for (std::int64_t d = 0; d < rank && !linear; ++d) {
-      const std::int64_t i = at[static_cast<std::size_t>(k * rank + d)], extent = lens[static_cast<std::size_t>(d)].raw();
+      const std::int64_t i = at[static_cast<std::size_t>(k * rank + d)],
+                         extent = lens[static_cast<std::size_t>(d)].raw();
       if (i < 0 || i >= extent) malformed(values.name, "a sparse tensor's index lies outside its extents");
       to = to * extent + i;
     }
     if (to < 0 || to >= count) malformed(values.name, "a sparse tensor's index lies outside its extents");
-    std::memcpy(data.data() + static_cast<std::size_t>(to) * step, v.bytes() + static_cast<std::size_t>(k) * step, step);
+    std::memcpy(data.data() + static_cast<std::size_t>(to) * step, v.bytes() + static_cast<std::size_t>(k) * step,
+                step);
   }
   values.value = literal({v.get_shape().type, lens}, std::move(data));
   return values;

@@ -29,5 +29,9 @@ std::span<const row> index_rows();
 std::span<const row> constant_rows();
 std::span<const row> sequence_rows();
 std::span<const row> control_rows();
+std::span<const row> loss_rows();
+std::span<const row> quantise_rows();
+std::span<const row> resize_rows();
+std::span<const row> einsum_rows();
 
 }  // namespace kiln::onnx

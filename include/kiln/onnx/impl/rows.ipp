@@ -27,9 +27,9 @@ const row* better(const row* best, const row& r, std::string_view domain, std::i
 
 std::span<const std::span<const row>> row_families() {
   static const std::span<const row> families[] = {
-      pointwise_rows(), activation_rows(), arithmetic_rows(), reduce_rows(),   view_rows(),
-      slice_rows(),     linear_rows(),     window_rows(),     normalise_rows(), index_rows(),
-      constant_rows(),  sequence_rows(),   control_rows()};
+      pointwise_rows(), activation_rows(), arithmetic_rows(), reduce_rows(), view_rows(),     slice_rows(),
+      linear_rows(),    window_rows(),     normalise_rows(),  index_rows(),  constant_rows(), sequence_rows(),
+      control_rows(),   loss_rows(),       quantise_rows(),   resize_rows(), einsum_rows()};
   return families;
 }
 

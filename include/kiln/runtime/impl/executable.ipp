@@ -20,21 +20,23 @@ std::size_t aligned(std::size_t n) { return (n + alignment - 1) / alignment * al
 
 // Replaces weight parameters by their values.
 void bind_weights(program& p, const std::map<std::string, argument>& weights) {
-  rewriter<module_graph> r(p.main());
+  module_graph& m = p.main();
   for (const auto& [name, value] : weights) {
-    const value_id v = p.main().find_parameter(name);
-    if (!v || !p.main()[v.instruction].is_weight)
+    const value_id v = m.find_parameter(name);
+    if (!v || !m[v.instruction].is_weight)
       raise(errc::not_found, "weights are parameters of the program that were declared as weights: found '" + name + "'");
-    const shape& expected = p.main().shape_of(v);
+    const shape& expected = m.shape_of(v);
     if (!(value.get_shape().type == expected.type && value.get_shape().lens == expected.lens)) {
       error e(fault::of(errc::shape_mismatch, "type of the weight's value", expected, value.get_shape()));
       throw e.at_instruction(name);
     }
-    r.replace(v, r.add_literal(value.to_literal()));
+    m[v.instruction].kind = instruction_kind::literal;
+    m[v.instruction].is_weight = false;
+    m[v.instruction].constant = value.to_literal();
   }
-  for (value_id v : p.main().parameters())
-    if (p.main()[v.instruction].is_weight && !weights.contains(p.main()[v.instruction].name.str()))
-      raise(errc::not_found, "every weight has a value: none for '" + p.main()[v.instruction].name.str() + "'");
+  for (value_id v : m.parameters())
+    if (m[v.instruction].is_weight)
+      raise(errc::not_found, "every weight has a value: none for '" + m[v.instruction].name.str() + "'");
 }
 
 // The plan holds what it reads; big constants that kernels keep packed are freed. The graph stays for reports, in which

@@ -72,7 +72,7 @@ class attention_block {
       const std::int64_t cols = std::min(panel, keys - col), width = round_up(cols, lanes);
       pack_panel(packed_, width, k + col * p_.k.row, std::ptrdiff_t{1}, p_.k.row, p_.depth, cols);
       multiply_panel<float>(p_.depth, q, p_.q.row, rows, linear_step{1}, packed_, width, scores_ + col, attention_keys,
-                            static_cast<int>(cols), false, nullptr, 0, [](std::int64_t, int) {});
+                            static_cast<int>(cols), false, {}, [](std::int64_t, int) {});
     }
   }
 
@@ -146,7 +146,7 @@ class attention_block {
         step = width;
       }
       multiply_panel<float>(keys, scores_, attention_keys, rows, linear_step{1}, b, step, sums_ + col, sum_row_,
-                            static_cast<int>(cols), true, nullptr, 0, [](std::int64_t, int) {});
+                            static_cast<int>(cols), true, {}, [](std::int64_t, int) {});
     }
   }
 

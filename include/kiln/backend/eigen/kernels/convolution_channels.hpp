@@ -13,14 +13,22 @@ namespace kiln::kernels {
 template <class T>
 class channel_convolution {
  public:
-  channel_convolution(const conv_problem& problem, unsigned workers) : p_(problem) {
+  channel_convolution(const conv_problem& problem, unsigned workers)
+      : p_(problem),
+        out_{problem.output(0), problem.output(1), problem.output(2)},
+        out_pixels_(problem.output_pixels()),
+        group_inputs_(problem.group_inputs()),
+        group_outputs_(problem.group_outputs()),
+        depth_(problem.depth()),
+        columns_(-problem.pad_begin[2], 1, problem.input[2], 0) {
     constexpr std::int64_t strip_bytes = 192 * 1024;
     const std::int64_t wanted = 4 * static_cast<std::int64_t>(workers);
-    const std::int64_t height = std::max<std::int64_t>(1, p_.output(1));
-    const std::int64_t width = std::max<std::int64_t>(1, p_.output(2));
-    copied_ = p_.padded();
+    const std::int64_t height = std::max<std::int64_t>(1, out_[1]);
+    const std::int64_t width = std::max<std::int64_t>(1, out_[2]);
+    // Planes of a page or more are copied too: a tile reads one line of each, too far apart to be fetched ahead.
+    copied_ = p_.padded() || p_.input_pixels() * static_cast<std::int64_t>(sizeof(T)) > 4096;
     row_ = copied_ ? (width - 1) * p_.stride[2] + p_.span(2) : p_.input[2];
-    const std::int64_t images = std::max<std::int64_t>(1, p_.batch * p_.groups * p_.output(0));
+    const std::int64_t images = std::max<std::int64_t>(1, p_.batch * p_.groups * out_[0]);
     std::int64_t strips =
         std::clamp<std::int64_t>(ceil_div(wanted, images), 1, std::max<std::int64_t>(1, height * width / 48));
     if (workers == 1) strips = 1;
@@ -29,19 +37,20 @@ class channel_convolution {
     while (copied_ && strip_rows_ > 1 && local_size(strip_rows_) * static_cast<std::int64_t>(sizeof(T)) > strip_bytes)
       strip_rows_ = (strip_rows_ + 1) / 2;
     strips_ = ceil_div(height, strip_rows_);
-    const std::int64_t panels = ceil_div(p_.group_outputs(), register_tile<T>::width);
+    const std::int64_t panels = ceil_div(group_outputs_, register_tile<T>::width);
     const std::int64_t cuts = workers == 1 ? 1
                                            : std::clamp<std::int64_t>(ceil_div(wanted, images * strips_), 1,
                                                                       std::max<std::int64_t>(1, panels));
     panels_per_task_ = std::max<std::int64_t>(1, ceil_div(panels, cuts));
     channel_cuts_ = ceil_div(panels, panels_per_task_);
+    columns_ = read_range(-p_.pad_begin[2], 1, p_.input[2], row_);
     plane_ = copied_ ? p_.span(0) * rows_in(strip_rows_) * row_ : p_.input_pixels();
     slice_ = copied_ ? rows_in(strip_rows_) * row_ : p_.input[1] * p_.input[2];
-    depth_block_ = depth_block<T>(p_.depth());
-    const bool cut = depth_block_ < p_.depth();
+    depth_block_ = depth_block<T>(depth_);
+    const bool cut = depth_block_ < depth_;
     chunk_ = std::min<std::int64_t>(strip_rows_ * width, cut ? strip_rows_ * width : 8 * register_tile<T>::rows);
-    offsets_.reserve(static_cast<std::size_t>(p_.depth()));
-    for (std::int64_t c = 0; c < p_.group_inputs(); ++c)
+    offsets_.reserve(static_cast<std::size_t>(depth_));
+    for (std::int64_t c = 0; c < group_inputs_; ++c)
       for (std::int64_t z = 0; z < p_.kernel[0]; ++z)
         for (std::int64_t y = 0; y < p_.kernel[1]; ++y)
           for (std::int64_t x = 0; x < p_.kernel[2]; ++x)
@@ -66,16 +75,16 @@ class channel_convolution {
   void run(thread_pool& pool, const T* input, const T* weights, T* output, T* scratch, Epilogue&& epilogue) const {
     const std::int64_t scratch_each = round_up(scratch_size(), native_lanes<T>);
     for (unsigned w = 0; w < pool.size(); ++w) mark_strip(scratch + w * scratch_each, -1);
-    const std::int64_t tasks = p_.batch * p_.groups * p_.output(0) * strips_ * channel_cuts_;
+    const std::int64_t tasks = p_.batch * p_.groups * out_[0] * strips_ * channel_cuts_;
     pool.parallel_for(tasks, [&](std::int64_t task, unsigned worker) {
       T* const own = scratch + worker * scratch_each;
       const std::int64_t cut = task % channel_cuts_;
       const std::int64_t strip = task / channel_cuts_;
       const std::int64_t y0 = strip % strips_ * strip_rows_;
-      const std::int64_t z0 = strip / strips_ % p_.output(0);
-      const std::int64_t image = strip / strips_ / p_.output(0);  // batch * groups + group
-      const std::int64_t rows = std::min(strip_rows_, p_.output(1) - y0);
-      const T* from = input + image * p_.group_inputs() * p_.input_pixels();
+      const std::int64_t z0 = strip / strips_ % out_[0];
+      const std::int64_t image = strip / strips_ / out_[0];  // batch * groups + group
+      const std::int64_t rows = std::min(strip_rows_, out_[1] - y0);
+      const T* from = input + image * group_inputs_ * p_.input_pixels();
       if (copied_) {
         T* const local = own + header + sums_size();
         if (!holds_strip(own, strip)) copy_strip(local, from, z0, y0, rows);
@@ -85,11 +94,11 @@ class channel_convolution {
         from += z0 * p_.stride[0] * slice_ + y0 * p_.stride[1] * row_;
       }
       const std::int64_t begin = cut * panels_per_task_ * register_tile<T>::width;
-      const std::int64_t end = std::min(p_.group_outputs(), begin + panels_per_task_ * register_tile<T>::width);
-      const T* const group_weights = weights + image % p_.groups * packed_b_size<T>(p_.depth(), p_.group_outputs());
+      const std::int64_t end = std::min(group_outputs_, begin + panels_per_task_ * register_tile<T>::width);
+      const T* const group_weights = weights + image % p_.groups * packed_b_size<T>(depth_, group_outputs_);
       for (std::int64_t channel = begin; channel < end; channel += register_tile<T>::width)
-        run_panel(from, group_weights, output, own + header, image, channel, (z0 * p_.output(1) + y0) * p_.output(2),
-                  rows * p_.output(2), epilogue);
+        run_panel(from, group_weights, output, own + header, image, channel, (z0 * out_[1] + y0) * out_[2],
+                  rows * out_[2], epilogue);
     });
   }
 
@@ -101,18 +110,19 @@ class channel_convolution {
   static void mark_strip(T* own, std::int64_t strip) { std::memcpy(own, &strip, sizeof strip); }
 
   std::int64_t rows_in(std::int64_t rows) const { return (rows - 1) * p_.stride[1] + p_.span(1); }
-  std::int64_t local_size(std::int64_t rows) const { return p_.group_inputs() * p_.span(0) * rows_in(rows) * row_; }
+  std::int64_t local_size(std::int64_t rows) const { return group_inputs_ * p_.span(0) * rows_in(rows) * row_; }
   std::int64_t sums_size() const { return chunk_ * register_tile<T>::width; }
 
   void copy_strip(T* to, const T* image, std::int64_t z0, std::int64_t y0, std::int64_t rows) const {
     const std::int64_t first_z = z0 * p_.stride[0] - p_.pad_begin[0];
     const std::int64_t first_y = y0 * p_.stride[1] - p_.pad_begin[1];
     const std::int64_t count = rows_in(rows);
+    const std::int64_t input_pixels = p_.input_pixels();
     const std::int64_t rows_read = std::clamp<std::int64_t>(p_.input[1] - first_y, 0, count);
-    for (std::int64_t c = 0; c < p_.group_inputs(); ++c) {
-      if (c + 2 < p_.group_inputs()) {
+    for (std::int64_t c = 0; c < group_inputs_; ++c) {
+      if (c + 2 < group_inputs_) {
         // A few rows of each channel are too short for the processor to see a stream in them.
-        const char* at = reinterpret_cast<const char*>(image + (c + 2) * p_.input_pixels() +
+        const char* at = reinterpret_cast<const char*>(image + (c + 2) * input_pixels +
                                                        std::max<std::int64_t>(0, first_y) * p_.input[2]);
         for (std::int64_t i = 0; i < rows_read * p_.input[2] * static_cast<std::int64_t>(sizeof(T)); i += 64)
           __builtin_prefetch(at + i);
@@ -122,10 +132,11 @@ class channel_convolution {
           T* const out = to + c * plane_ + z * slice_ + y * row_;
           const std::int64_t iz = first_z + z;
           const std::int64_t iy = first_y + y;
-          const bool inside = iz >= 0 && iz < p_.input[0] && iy >= 0 && iy < p_.input[1];
-          const std::int64_t extent = inside ? p_.input[2] : 0;
-          const T* const in = image + (inside ? c * p_.input_pixels() + (iz * p_.input[1] + iy) * p_.input[2] : 0);
-          copy_padded_row(out, in, extent, -p_.pad_begin[2], row_);
+          if (iz >= 0 && iz < p_.input[0] && iy >= 0 && iy < p_.input[1])
+            copy_read_range(out, image + c * input_pixels + (iz * p_.input[1] + iy) * p_.input[2], columns_, 1, 0,
+                            row_);
+          else
+            fill_zero(out, row_);
         }
     }
   }
@@ -135,22 +146,22 @@ class channel_convolution {
   void run_panel(const T* from, const T* weights, T* output, T* sums, std::int64_t image, std::int64_t channel,
                  std::int64_t pixel0, std::int64_t pixels, Epilogue&& epilogue) const {
     constexpr std::int64_t full = register_tile<T>::width;
-    const std::int64_t width = panel_width<T>(channel, p_.group_outputs());
-    const std::int64_t channels = std::min(full, p_.group_outputs() - channel);
+    const std::int64_t width = panel_width<T>(channel, group_outputs_);
+    const std::int64_t channels = std::min(full, group_outputs_ - channel);
     const int vectors = static_cast<int>(width / native_lanes<T>);
-    const std::int64_t out_width = p_.output(2);
-    const T* const panel = weights + channel * p_.depth();
-    const std::int64_t group_weights = packed_b_size<T>(p_.depth(), p_.group_outputs());
-    const std::int64_t out_channel = image % p_.groups * p_.group_outputs() + channel;
-    const std::int64_t out_row = p_.output_pixels();
+    const std::int64_t out_width = out_[2];
+    const T* const panel = weights + channel * depth_;
+    const std::int64_t group_weights = packed_b_size<T>(depth_, group_outputs_);
+    const std::int64_t out_channel = image % p_.groups * group_outputs_ + channel;
+    const std::int64_t out_row = out_pixels_;
     T* const out = output + (image / p_.groups * p_.out_channels + out_channel) * out_row + pixel0;
     for (std::int64_t chunk = 0; chunk < pixels; chunk += chunk_) {
       const std::int64_t count = std::min(chunk_, pixels - chunk);
       std::int64_t k = 0;
       do {
-        const std::int64_t depth = std::min(depth_block_, p_.depth() - k);
+        const std::int64_t depth = std::min(depth_block_, depth_ - k);
         // The weights of the next block (or of the group's first one, which the next strip begins with) come meanwhile.
-        const std::int64_t next = channel * p_.depth() + (k + depth) * width;
+        const std::int64_t next = channel * depth_ + (k + depth) * width;
         const char* const ahead = reinterpret_cast<const char*>(weights + (next < group_weights ? next : 0));
         const std::ptrdiff_t ahead_step =
             ceil_div(width * static_cast<std::int64_t>(sizeof(T)) * register_tile<T>::rows_of(vectors), pixels);
@@ -164,7 +175,7 @@ class channel_convolution {
             if (++x == out_width) x = 0, ++y;
           }
           // The output's lines of this chunk come a few channels at a time.
-          if (k + depth >= p_.depth()) {
+          if (k + depth >= depth_) {
             const std::int64_t to = std::min(channels, ceil_div(channels * (first + tile_rows), count));
             for (; fetched < to; ++fetched) fetch_for_write(out + fetched * out_row + chunk, count);
           }
@@ -174,7 +185,7 @@ class channel_convolution {
                                                        k != 0, fetch);
         });
         k += depth;
-      } while (k < p_.depth());
+      } while (k < depth_);
       for (std::int64_t first = 0; first < count; first += 4 * native_lanes<T>) {
         const std::int64_t cols = std::min<std::int64_t>(4 * native_lanes<T>, count - first);
         T* const tile = out + chunk + first;
@@ -185,6 +196,9 @@ class channel_convolution {
   }
 
   conv_problem p_;
+  conv_problem::extents out_;
+  std::int64_t out_pixels_, group_inputs_, group_outputs_, depth_;
+  read_range columns_;
   bool copied_ = false;   // the padded strip is copied; else the input is read where it lies
   std::int64_t row_ = 0;  // elements from row to row of what the tiles read, likewise slice and plane
   std::int64_t slice_ = 0;

@@ -10,7 +10,11 @@ namespace kiln::kernels {
 template <class T>
 class pixel_convolution {
  public:
-  explicit pixel_convolution(const conv_problem& problem) : p_(problem) {}
+  explicit pixel_convolution(const conv_problem& problem)
+      : p_(problem), out_{problem.output(0), problem.output(1), problem.output(2)} {
+    for (std::int64_t x = 0; x < p_.kernel[2]; ++x)
+      columns_.emplace_back(x * p_.dilation[2] - p_.pad_begin[2], p_.stride[2], p_.input[2], out_[2]);
+  }
 
   /// Elements of scratch for each worker.
   std::int64_t scratch_size() const { return gemm_scratch_size<T>(p_.depth(), 1); }
@@ -34,7 +38,7 @@ class pixel_convolution {
       epilogue(row0 / p_.out_channels, row0 % p_.out_channels, rows, col0, cols, c, c_row);
     };
     if (p_.pointwise()) return gemm_unpacked(pool, g, scratch, finish);
-    const gemm_split<T> split(g.m, g.n, g.batch, pool.size(), 192, g.m);
+    const gemm_split<T> split(g, false, pool.size(), 192, g.m);
     multiply(pool, g, depth_block<T>(g.k), split, gathered_right{this, &g, scratch}, finish);
   }
 
@@ -44,59 +48,64 @@ class pixel_convolution {
     const gemm_problem<T>* g;
     T* scratch;
 
-    panel_block<T> block(std::int64_t image, std::int64_t pixel, std::int64_t row, std::int64_t depth,
-                         unsigned worker) const {
-      const std::int64_t width = panel_width<T>(pixel, g->n);
+    panel_block<T> block(std::int64_t image, std::int64_t pixel, std::int64_t pixels, std::int64_t row,
+                         std::int64_t depth, unsigned worker) const {
+      const std::int64_t width = round_up(pixels, native_lanes<T>);
       T* const panel = scratch + worker * depth_block<T>(g->k) * register_tile<T>::width;
-      self->gather(panel, width, g->b + image * g->b_batch, pixel,
-                   std::min<std::int64_t>(register_tile<T>::width, g->n - pixel), row, depth);
+      self->gather(panel, width, g->b + image * g->b_batch, pixel, pixels, row, depth);
       return {panel, width};
     }
-    const T* peek(std::int64_t, std::int64_t, std::int64_t) const { return nullptr; }
+    coming_block<T> peek(std::int64_t, std::int64_t, std::int64_t, std::int64_t, std::int64_t) const { return {}; }
   };
 
   void gather(T* panel, std::int64_t width, const T* image, std::int64_t pixel, std::int64_t pixels, std::int64_t k0,
               std::int64_t depth) const {
-    const std::int64_t out_w = p_.output(2);
-    const std::int64_t out_h = p_.output(1);
+    const std::int64_t input_pixels = p_.input_pixels();
+    const std::int64_t x0 = pixel % out_[2];
+    const std::int64_t y0 = pixel / out_[2] % out_[1];
+    const std::int64_t z0 = pixel / out_[2] / out_[1];
+    std::int64_t kx = k0 % p_.kernel[2];
+    std::int64_t ky = k0 / p_.kernel[2] % p_.kernel[1];
+    std::int64_t kz = k0 / p_.kernel[2] / p_.kernel[1] % p_.kernel[0];
+    const T* plane = image + k0 / p_.taps() * input_pixels;
     for (std::int64_t i = 0; i < depth; ++i) {
-      const std::int64_t k = k0 + i;
-      const std::int64_t kx = k % p_.kernel[2];
-      const std::int64_t ky = k / p_.kernel[2] % p_.kernel[1];
-      const std::int64_t kz = k / p_.kernel[2] / p_.kernel[1] % p_.kernel[0];
-      const T* const plane = image + k / p_.taps() * p_.input_pixels();
-      T* const out = panel + i * width;
-      const std::int64_t left = kx * p_.dilation[2] - p_.pad_begin[2];
-      // Outputs x in [low, high) read inside the row.
-      const std::int64_t low =
-          std::clamp<std::int64_t>(ceil_div(std::max<std::int64_t>(-left, 0), p_.stride[2]), 0, out_w);
-      const std::int64_t room = p_.input[2] - left;
-      const std::int64_t high = room <= 0 ? low : std::clamp<std::int64_t>(ceil_div(room, p_.stride[2]), low, out_w);
-      std::int64_t at = 0;
-      std::int64_t x = pixel % out_w;
-      std::int64_t y = pixel / out_w % out_h;
-      std::int64_t z = pixel / out_w / out_h;
-      while (at < pixels) {
-        const std::int64_t count = std::min(out_w - x, pixels - at);
+      T* out = panel + i * width;
+      fill_zero(out + width - native_lanes<T>, native_lanes<T>);
+      std::int64_t x = x0;
+      std::int64_t y = y0;
+      std::int64_t z = z0;
+      for (std::int64_t left = pixels; left > 0;) {
+        const std::int64_t count = std::min(out_[2] - x, left);
         const std::int64_t iy = y * p_.stride[1] + ky * p_.dilation[1] - p_.pad_begin[1];
         const std::int64_t iz = z * p_.stride[0] + kz * p_.dilation[0] - p_.pad_begin[0];
-        const bool inside = iy >= 0 && iy < p_.input[1] && iz >= 0 && iz < p_.input[0];
-        const std::int64_t from = inside ? std::clamp(low, x, x + count) : x + count;
-        const std::int64_t to = inside ? std::clamp(high, from, x + count) : x + count;
-        for (std::int64_t j = x; j < from; ++j) out[at + j - x] = T(0);
-        if (to > from)
-          copy_strided(out + at + from - x, plane + (iz * p_.input[1] + iy) * p_.input[2] + from * p_.stride[2] + left,
-                       p_.stride[2], to - from);
-        for (std::int64_t j = to; j < x + count; ++j) out[at + j - x] = T(0);
-        at += count;
+        if (iy >= 0 && iy < p_.input[1] && iz >= 0 && iz < p_.input[0]) {
+          const T* const row = plane + (iz * p_.input[1] + iy) * p_.input[2];
+          const read_range& columns = columns_[static_cast<std::size_t>(kx)];
+          const std::ptrdiff_t later = columns.first + x * p_.stride[2] + 4 * input_pixels;
+          for (std::int64_t j = 0; j < count * p_.stride[2]; j += 64 / static_cast<std::int64_t>(sizeof(T)))
+            if (kx == 0) __builtin_prefetch(row + later + j);
+          copy_read_range(out, row, columns, p_.stride[2], x, x + count);
+        } else {
+          fill_zero(out, count);
+        }
+        out += count;
+        left -= count;
         x = 0;
-        if (++y == out_h) y = 0, ++z;
+        if (++y == out_[1]) y = 0, ++z;
       }
-      for (; at < width; ++at) out[at] = T(0);
+      if (++kx < p_.kernel[2]) continue;
+      kx = 0;
+      if (++ky < p_.kernel[1]) continue;
+      ky = 0;
+      if (++kz < p_.kernel[0]) continue;
+      kz = 0;
+      plane += input_pixels;
     }
   }
 
   conv_problem p_;
+  conv_problem::extents out_;
+  std::vector<read_range> columns_;  // of each kernel column
 };
 
 }  // namespace kiln::kernels

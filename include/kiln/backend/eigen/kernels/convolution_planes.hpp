@@ -1,6 +1,7 @@
 #pragma once
 
 #include "kiln/backend/eigen/kernels/convolution_problem.hpp"
+#include "kiln/backend/eigen/kernels/depthwise3x3.hpp"
 
 namespace kiln::kernels {
 
@@ -32,14 +33,20 @@ template <class T, int Vectors>
 template <class T>
 class plane_convolution {
  public:
-  explicit plane_convolution(const conv_problem& problem) : p_(problem) {
+  explicit plane_convolution(const conv_problem& problem)
+      : p_(problem), out_h_(problem.output(1)), out_w_(problem.output(2)), taps_(problem.taps()) {
     constexpr std::int64_t strip_elements = 20 * 1024 / static_cast<std::int64_t>(sizeof(T));
-    const std::int64_t width = std::max<std::int64_t>(1, p_.output(2));
+    const std::int64_t width = std::max<std::int64_t>(1, out_w_);
+    using extents = conv_problem::extents;
+    direct_ = has_masked_loads && p_.kernel == extents{1, 3, 3} && p_.dilation[1] == 1 && p_.dilation[2] == 1 &&
+              p_.stride[1] == p_.stride[2] && p_.stride[2] <= 2;
     // Vector loads read up to the end of the last vector of outputs.
     phase_ = round_up(width, native_lanes<T>) + (p_.span(2) - 1) / p_.stride[2];
     row_ = phase_ * p_.stride[2];
     const std::int64_t fitting = (strip_elements / row_ - p_.span(1)) / p_.stride[1] + 1;
-    strip_rows_ = std::clamp<std::int64_t>(fitting, 1, std::max<std::int64_t>(1, p_.output(1)));
+    strip_rows_ = std::clamp<std::int64_t>(fitting, 1, std::max<std::int64_t>(1, out_h_));
+    for (std::int64_t phase = 0; phase < p_.stride[2]; ++phase)
+      columns_.emplace_back(phase - p_.pad_begin[2], p_.stride[2], p_.input[2], phase_);
     for (std::int64_t y = 0; y < p_.kernel[1]; ++y)
       for (std::int64_t x = 0; x < p_.kernel[2]; ++x) {
         const std::int64_t column = x * p_.dilation[2];
@@ -55,7 +62,7 @@ class plane_convolution {
   void run(thread_pool& pool, const T* input, const T* weights, T* output, T* scratch, Epilogue&& epilogue) const {
     const std::int64_t scratch_each = round_up(scratch_size(), native_lanes<T>);
     const std::int64_t planes = p_.batch * p_.groups;
-    const std::int64_t strips = ceil_div(p_.output(1), strip_rows_);
+    const std::int64_t strips = ceil_div(out_h_, strip_rows_);
     // A plane stays with one worker where there are enough of them: its strips overlap.
     const bool whole = planes >= 8 * static_cast<std::int64_t>(pool.size());
     const std::int64_t per_task = whole ? ceil_div(planes, 16 * static_cast<std::int64_t>(pool.size())) : 1;
@@ -76,29 +83,51 @@ class plane_convolution {
   void run_strip(std::int64_t plane, std::int64_t strip, const T* input, const T* weights, T* output, T* local,
                  Epilogue&& epilogue) const {
     const std::int64_t y0 = strip * strip_rows_;
-    const std::int64_t rows = std::min(strip_rows_, p_.output(1) - y0);
+    const std::int64_t rows = std::min(strip_rows_, out_h_ - y0);
     const T* const image = input + plane * p_.input_pixels();
-    const std::int64_t first = y0 * p_.stride[1] - p_.pad_begin[1];
-    for (std::int64_t y = 0; y < rows_in(rows); ++y) {
-      const std::int64_t iy = first + y;
-      const bool inside = iy >= 0 && iy < p_.input[1];
-      copy_phases(local + y * row_, image + (inside ? iy * p_.input[2] : 0), inside ? p_.input[2] : 0);
-    }
-    const std::int64_t width = p_.output(2);
+    if (!direct_) copy_strip(local, image, y0, rows);
+    const std::int64_t width = out_w_;
     const std::int64_t group = plane % p_.groups;
     for (std::int64_t j = 0; j < p_.group_outputs(); ++j) {
       const std::int64_t channel = group * p_.group_outputs() + j;
-      T* const out = output + (plane / p_.groups * p_.out_channels + channel) * p_.output_pixels() + y0 * width;
-      for (std::int64_t y = 0; y < rows; ++y)
-        sum_row(local + y * p_.stride[1] * row_, weights + channel * p_.taps(), out + y * width);
-      epilogue(plane / p_.groups, channel, std::int64_t{1}, y0 * width, rows * width, out, p_.output_pixels());
+      T* const whole = output + (plane / p_.groups * p_.out_channels + channel) * out_h_ * out_w_;
+      T* const out = whole + y0 * width;
+      if constexpr (has_masked_loads) {
+        if (direct_) {
+          const plane_3x3<T> direct{image,           p_.input[1],           p_.input[2], p_.pad_begin[1],
+                                    p_.pad_begin[2], weights + channel * 9, whole,       width};
+          if (p_.stride[2] == 1)
+            direct.template run<1>(y0, y0 + rows);
+          else
+            direct.template run<2>(y0, y0 + rows);
+        }
+      }
+      for (std::int64_t y = 0; y < rows && !direct_; ++y)
+        sum_row(local + y * p_.stride[1] * row_, weights + channel * taps_, out + y * width);
+      epilogue(plane / p_.groups, channel, std::int64_t{1}, y0 * width, rows * width, out, out_h_ * out_w_);
+    }
+  }
+
+  void copy_strip(T* local, const T* image, std::int64_t y0, std::int64_t rows) const {
+    const std::int64_t first = y0 * p_.stride[1] - p_.pad_begin[1];
+    for (std::int64_t y = 0; y < rows_in(rows); ++y) {
+      const std::int64_t iy = first + y;
+      T* const to = local + y * row_;
+      if (iy < 0 || iy >= p_.input[1]) {
+        fill_zero(to, row_);
+        continue;
+      }
+      // Column c of the padded row goes to phase c % stride, place c / stride.
+      for (std::int64_t phase = 0; phase < p_.stride[2]; ++phase)
+        copy_read_range(to + phase * phase_, image + iy * p_.input[2], columns_[static_cast<std::size_t>(phase)],
+                        p_.stride[2], 0, phase_);
     }
   }
 
   void sum_row(const T* in, const T* weight, T* out) const {
     constexpr int n = native_lanes<T>;
-    const std::int64_t width = p_.output(2);
-    const std::int64_t taps = p_.taps();
+    const std::int64_t width = out_w_;
+    const std::int64_t taps = taps_;
     const std::int32_t* const offset = offsets_.data();
     std::int64_t x = 0;
     for (; x + 4 * n <= width; x += 4 * n) sum_shifted_rows<T, 4>(in + x, offset, weight, taps, out + x, n);
@@ -116,26 +145,12 @@ class plane_convolution {
       sum_shifted_rows<T, 4>(in + x, offset, weight, taps, out + x, last);
   }
 
-  // Column c of the padded row goes to phase c % stride, place c / stride.
-  void copy_phases(T* to, const T* row, std::int64_t extent) const {
-    const std::int64_t stride = p_.stride[2];
-    const std::int64_t pad = p_.pad_begin[2];
-    if (stride == 1) return copy_padded_row(to, row, extent, -pad, phase_);
-    for (std::int64_t phase = 0; phase < stride; ++phase) {
-      T* const out = to + phase * phase_;
-      const std::int64_t begin =
-          std::clamp<std::int64_t>(ceil_div(std::max<std::int64_t>(pad - phase, 0), stride), 0, phase_);
-      const std::int64_t room = extent + pad - phase;
-      const std::int64_t end = room <= 0 ? begin : std::clamp<std::int64_t>(ceil_div(room, stride), begin, phase_);
-      for (std::int64_t i = 0; i < begin; ++i) out[i] = T(0);
-      if (end > begin) copy_strided(out + begin, row + begin * stride + phase - pad, stride, end - begin);
-      for (std::int64_t i = end; i < phase_; ++i) out[i] = T(0);
-    }
-  }
-
   conv_problem p_;
-  std::int64_t phase_ = 0;  // elements of one phase of a row
-  std::int64_t row_ = 0;    // elements of one row
+  std::int64_t out_h_, out_w_, taps_;
+  bool direct_ = false;              // by plane_3x3
+  std::vector<read_range> columns_;  // of each phase
+  std::int64_t phase_ = 0;           // elements of one phase of a row
+  std::int64_t row_ = 0;             // elements of one row
   std::int64_t strip_rows_ = 1;
   std::vector<std::int32_t> offsets_;
 };

@@ -55,37 +55,79 @@ constexpr conv_method choose_conv_method(const conv_problem& p) {
   const std::int64_t outputs = std::max<std::int64_t>(1, p.group_outputs());
   const std::int64_t pixels = std::max<std::int64_t>(1, p.output_pixels());
   const double depth = static_cast<double>(std::max<std::int64_t>(1, p.depth()));
-  // Per useful product, in units of one vector product: padding lanes, then the transposition of the sums, or the
-  // packing of a panel that the rows of a tile share.
-  const double channels = static_cast<double>(round_up(outputs, n)) / static_cast<double>(outputs) * (1 + 10.0 / depth);
-  const double gather = p.pointwise() ? 4.0 : 12.0;
+  // Time per useful product in units of one vector product, from measurements: lanes that padding wastes, then the
+  // transposition of the sums, or the packing of a panel that all tiles of its columns share.
+  const double channels = static_cast<double>(round_up(outputs, n)) / static_cast<double>(outputs) *
+                          ((p.taps() == 1 ? 1.15 : 1.0) + 20.0 / depth);
+  const double packing = p.pointwise() ? 2.0 : p.taps() == 1 ? 8.0 : 40.0;
   const double by_pixels = static_cast<double>(round_up(pixels, n)) / static_cast<double>(pixels) *
-                           (1 + gather / static_cast<double>(outputs));
+                           (1 + packing / static_cast<double>(outputs));
   return by_pixels < channels ? conv_method::pixels : conv_method::channels;
+}
+
+template <class V, int... Lane>
+KILN_FN V even_lanes(V low, V high, std::integer_sequence<int, Lane...>) {
+  constexpr int n = sizeof...(Lane);
+  return __builtin_shufflevector(low, high, (Lane < n / 2 ? 2 * Lane : 2 * Lane + 1)...);
 }
 
 /// Copies `count` elements that lie `step` apart.
 template <class T>
-[[gnu::always_inline]] inline void copy_strided(T* to, const T* from, std::ptrdiff_t step, std::int64_t count) {
+KILN_FN void copy_strided(T* to, const T* from, std::ptrdiff_t step, std::int64_t count) {
+  using V = native_vec<T>;
   constexpr int n = native_lanes<T>;
-  if (step != 1) {
+  if (step == 1) {
+    std::int64_t i = 0;
+    for (; i + n <= count; i += n) store(to + i, load<V>(from + i));
+    const int rest = static_cast<int>(count - i);
+    if (rest > 0) store_n(to + i, load_n<V>(from + i, rest), rest);
+  } else if (step == 2) {
+    // The second vector begins one element early, so that nothing behind the last element is read.
+    constexpr auto lanes_of = std::make_integer_sequence<int, n>{};
+    std::int64_t i = 0;
+    for (; i + n <= count; i += n)
+      store(to + i, even_lanes(load<V>(from + 2 * i), load<V>(from + 2 * i + n - 1), lanes_of));
+    const int rest = static_cast<int>(count - i);
+    if (rest <= 0) return;
+    const int span = 2 * rest - 1;
+    const V low = load_n<V>(from + 2 * i, std::min(span, n));
+    const V high = span > n ? load_n<V>(from + 2 * i + n - 1, span - n + 1) : V{};
+    store_n(to + i, even_lanes(low, high, lanes_of), rest);
+  } else {
     for (std::int64_t i = 0; i < count; ++i) to[i] = from[i * step];
-    return;
   }
-  std::int64_t i = 0;
-  for (; i + n <= count; i += n) store(to + i, load<native_vec<T>>(from + i));
-  if (i < count)
-    store_n(to + i, load_n<native_vec<T>>(from + i, static_cast<int>(count - i)), static_cast<int>(count - i));
 }
 
-/// Copies elements [first, first + count) of a row of `extent` elements; those outside it are zero.
+/// Sets `count` elements to zero; short runs, as the borders of rows are, cost no call.
 template <class T>
-void copy_padded_row(T* to, const T* row, std::int64_t extent, std::int64_t first, std::int64_t count) {
-  const std::int64_t begin = std::clamp<std::int64_t>(-first, 0, count);
-  const std::int64_t end = std::clamp<std::int64_t>(extent - first, begin, count);
-  for (std::int64_t i = 0; i < begin; ++i) to[i] = T(0);
-  copy_strided(to + begin, row + first + begin, 1, end - begin);
-  for (std::int64_t i = end; i < count; ++i) to[i] = T(0);
+KILN_FN void fill_zero(T* to, std::int64_t count) {
+  using V = native_vec<T>;
+  constexpr int n = native_lanes<T>;
+  std::int64_t i = 0;
+  for (; i + n <= count; i += n) store(to + i, V{});
+  if (i < count) store_n(to + i, V{}, static_cast<int>(count - i));
+}
+
+/// Where a strided row of outputs reads inside a row of inputs: outputs [begin, end) of `count` read elements
+/// `first + output * stride` of `extent`.
+struct read_range {
+  std::int64_t first, begin, end;
+
+  constexpr read_range(std::int64_t first_read, std::int64_t stride, std::int64_t extent, std::int64_t count)
+      : first(first_read),
+        begin(std::clamp<std::int64_t>(ceil_div(std::max<std::int64_t>(-first, 0), stride), 0, count)),
+        end(extent <= first ? begin : std::clamp<std::int64_t>(ceil_div(extent - first, stride), begin, count)) {}
+};
+
+/// Copies outputs [from, to) of a row that reads as `range` says; those outside the input are zero.
+template <class T>
+KILN_FN void copy_read_range(T* out, const T* row, const read_range& range, std::int64_t stride, std::int64_t from,
+                             std::int64_t to) {
+  const std::int64_t begin = std::clamp(range.begin, from, to);
+  const std::int64_t end = std::clamp(range.end, begin, to);
+  if (begin > from) fill_zero(out, begin - from);
+  if (end > begin) copy_strided(out + begin - from, row + range.first + begin * stride, stride, end - begin);
+  if (to > end) fill_zero(out + end - from, to - end);
 }
 
 }  // namespace kiln::kernels

@@ -48,27 +48,44 @@ void for_even_blocks(std::int64_t rows, int most, F&& body) {
   }
 }
 
-/// Multiplies `rows` rows with one panel block of `depth` rows; `finish(row, count)` follows each tile. Meanwhile the
-/// `ahead_size` elements at `ahead`, which the next block consists of, come into the second-level cache; without them,
-/// the following rows of A do.
+/// Memory that will be read next: `rows` rows of `cols` elements, `step` elements apart; null where there is none.
+template <class T>
+struct coming_block {
+  const T* at = nullptr;
+  std::ptrdiff_t step = 0;
+  std::int64_t rows = 0, cols = 0;
+
+  /// The part of it that tile `tile` of `tiles`, `depth` steps each, fetches: an even share of contiguous memory, else
+  /// one line of each row.
+  fetch_ahead share(std::int64_t tile, std::int64_t tiles, std::int64_t depth) const {
+    constexpr std::int64_t bytes = sizeof(T);
+    const char* const base = reinterpret_cast<const char*>(at);
+    if (step == cols) {
+      const std::int64_t each = ceil_div(rows * cols * bytes, tiles * std::max<std::int64_t>(depth, 1));
+      return {base + tile * depth * each, each};
+    }
+    const std::int64_t lines = cols * bytes / 64 + 1;
+    const std::int64_t line = std::min((tile * lines + tiles - 1) / tiles * 64, (cols - 1) * bytes);
+    return {base + line, static_cast<std::ptrdiff_t>(step * bytes)};
+  }
+};
+
+/// Multiplies `rows` rows with one panel block of `depth` rows; `finish(row, count)` follows each tile. Meanwhile
+/// `next` comes into the second-level cache, or the following rows of A where there is no such block.
 template <class T, class Step, class Finish>
 void multiply_panel(std::int64_t depth, const T* a, std::ptrdiff_t a_row, std::int64_t rows, Step step, const T* b,
-                    std::ptrdiff_t b_step, T* c, std::ptrdiff_t c_row, int cols, bool accumulate, const T* ahead,
-                    std::int64_t ahead_size, Finish&& finish) {
+                    std::ptrdiff_t b_step, T* c, std::ptrdiff_t c_row, int cols, bool accumulate,
+                    const coming_block<T>& next, Finish&& finish) {
   const int vectors = static_cast<int>(ceil_div(cols, native_lanes<T>));
   const int most = register_tile<T>::rows_of(vectors);
   const std::int64_t tiles = ceil_div(rows, most);
-  const std::int64_t steps = tiles * std::max<std::int64_t>(depth, 1);
-  const auto bytes = static_cast<std::ptrdiff_t>(sizeof(T));
-  const std::ptrdiff_t ahead_step = ceil_div(ahead_size * bytes, steps);
   std::int64_t tile = 0;
   for_even_blocks(rows, most, [&](std::int64_t first, int count) {
     const T* row[2 * register_tile<T>::rows];
     for (int r = 0; r < count; ++r) row[r] = a + (first + r) * a_row;
-    const fetch_ahead fetch =
-        ahead != nullptr ? fetch_ahead{reinterpret_cast<const char*>(ahead) + tile * depth * ahead_step, ahead_step}
-                         : fetch_ahead{reinterpret_cast<const char*>(row[count - 1] + a_row), count * bytes};
-    ++tile;
+    const fetch_ahead fetch = next.at != nullptr ? next.share(tile++, tiles, depth)
+                                                 : fetch_ahead{reinterpret_cast<const char*>(row[count - 1] + a_row),
+                                                               count * static_cast<std::ptrdiff_t>(sizeof(T))};
     for (int r = 0; r < count; ++r) fetch_for_write(c + (first + r) * c_row, cols);
     find_tile<T, Step>(count, vectors)(depth, row, step, b, b_step, c + first * c_row, c_row, cols, accumulate, fetch);
     finish(first, count);
@@ -76,19 +93,32 @@ void multiply_panel(std::int64_t depth, const T* a, std::ptrdiff_t a_row, std::i
 }
 
 /// How a product is cut into tasks: each is one panel of columns and one chunk of rows of one matrix. At most
-/// `most_rows` rows make a chunk, and at least `least_rows` where fewer chunks would leave workers idle.
+/// `most_rows` rows make a chunk, and at least `least_rows` where fewer chunks would leave workers idle. Panels are a
+/// tile wide where B is packed, else they differ by one vector at most.
 template <class T>
 struct gemm_split {
   std::int64_t panels, chunks, chunk_rows;
 
-  gemm_split(std::int64_t m, std::int64_t n, std::int64_t batch, unsigned workers, std::int64_t least_rows,
-             std::int64_t most_rows) {
-    panels = ceil_div(n, register_tile<T>::width);
-    const std::int64_t wanted = workers == 1 ? 1 : ceil_div(8 * static_cast<std::int64_t>(workers), panels * batch);
-    chunks = std::max(ceil_div(m, most_rows), std::clamp<std::int64_t>(m / least_rows, 1, wanted));
-    chunk_rows = ceil_div(m, chunks);
-    chunks = ceil_div(m, chunk_rows);
+  gemm_split(const gemm_problem<T>& p, bool packed, unsigned workers, std::int64_t least_rows, std::int64_t most_rows)
+      : panels(ceil_div(p.n, register_tile<T>::width)), n_(p.n), vectors_(register_tile<T>::vectors) {
+    if (!packed) {
+      const std::int64_t all = ceil_div(p.n, native_lanes<T>);
+      vectors_ = all / panels;
+      wider_ = all % panels;
+    }
+    const std::int64_t wanted = workers == 1 ? 1 : ceil_div(8 * static_cast<std::int64_t>(workers), panels * p.batch);
+    chunks = std::max(ceil_div(p.m, most_rows), std::clamp<std::int64_t>(p.m / least_rows, 1, wanted));
+    chunk_rows = ceil_div(p.m, chunks);
+    chunks = ceil_div(p.m, chunk_rows);
   }
+  /// First column of a panel, and its number of columns.
+  std::int64_t col(std::int64_t panel) const {
+    return std::min(n_, (panel * vectors_ + std::min(panel, wider_)) * native_lanes<T>);
+  }
+  std::int64_t cols(std::int64_t panel) const { return col(panel + 1) - col(panel); }
+
+ private:
+  std::int64_t n_, vectors_, wider_ = 0;
 };
 
 template <class T>
@@ -112,14 +142,18 @@ template <class T>
 struct packed_right {
   const T* b;
   std::ptrdiff_t batch_stride;
-  std::int64_t k, n;
+  std::int64_t k;
 
-  panel_block<T> block(std::int64_t matrix, std::int64_t col, std::int64_t row, std::int64_t, unsigned) const {
-    return {peek(matrix, col, row), panel_width<T>(col, n)};
+  panel_block<T> block(std::int64_t matrix, std::int64_t col, std::int64_t cols, std::int64_t row, std::int64_t,
+                       unsigned) const {
+    const std::int64_t width = round_up(cols, native_lanes<T>);
+    return {b + matrix * batch_stride + col * k + row * width, width};
   }
-  /// The memory that the block will be read from; null where it does not exist yet.
-  const T* peek(std::int64_t matrix, std::int64_t col, std::int64_t row) const {
-    return b + matrix * batch_stride + col * k + row * panel_width<T>(col, n);
+  /// The memory that a block will be read from.
+  coming_block<T> peek(std::int64_t matrix, std::int64_t col, std::int64_t cols, std::int64_t row,
+                       std::int64_t depth) const {
+    const panel_block<T> at = block(matrix, col, cols, row, depth, 0);
+    return {at.at, at.step, depth, at.step};
   }
 };
 
@@ -128,33 +162,33 @@ struct packed_right {
 template <class T, class Right, class Epilogue>
 void multiply(thread_pool& pool, const gemm_problem<T>& p, std::int64_t depth_most, const gemm_split<T>& split,
               const Right& right, Epilogue&& epilogue) {
-  constexpr std::int64_t full = register_tile<T>::width;
   const std::int64_t tasks = p.batch * split.panels * split.chunks;
   const auto workers = static_cast<std::int64_t>(pool.size());
   pool.parallel_for(tasks, [&](std::int64_t task, unsigned worker) {
-    const std::int64_t col0 = task % split.panels * full;
+    const std::int64_t col0 = split.col(task % split.panels);
+    const std::int64_t cols = split.cols(task % split.panels);
     const std::int64_t row0 = task / split.panels % split.chunks * split.chunk_rows;
     const std::int64_t matrix = task / split.panels / split.chunks;
     const std::int64_t rows = std::min(split.chunk_rows, p.m - row0);
-    const int cols = static_cast<int>(std::min(full, p.n - col0));
     const T* const a = p.a + (p.a_period != 0 ? matrix % p.a_period : matrix) * p.a_batch + row0 * p.a_row;
     T* const c = p.c + matrix * p.c_batch + row0 * p.c_row + col0;
     std::int64_t k = 0;
     do {
       const std::int64_t depth = std::min(depth_most, p.k - k);
       const bool last = k + depth >= p.k;
-      const panel_block<T> b = right.block(matrix, col0, k, depth, worker);
+      const panel_block<T> b = right.block(matrix, col0, cols, k, depth, worker);
       const std::int64_t next = task + workers;
-      const T* ahead = nullptr;
+      coming_block<T> coming;
       if (!last)
-        ahead = right.peek(matrix, col0, k + depth);
+        coming = right.peek(matrix, col0, cols, k + depth, depth);
       else if (next < tasks)
-        ahead = right.peek(next / split.panels / split.chunks, next % split.panels * full, 0);
+        coming = right.peek(next / split.panels / split.chunks, split.col(next % split.panels),
+                            split.cols(next % split.panels), 0, std::min(depth_most, p.k));
       const auto finish = [&](std::int64_t first, int count) {
         if (last) epilogue(matrix * p.m + row0 + first, count, col0, cols, c + first * p.c_row, p.c_row);
       };
-      multiply_panel(depth, a + k * p.a_col, p.a_row, rows, linear_step{p.a_col}, b.at, b.step, c, p.c_row, cols,
-                     k != 0, ahead, depth * full, finish);
+      multiply_panel(depth, a + k * p.a_col, p.a_row, rows, linear_step{p.a_col}, b.at, b.step, c, p.c_row,
+                     static_cast<int>(cols), k != 0, coming, finish);
       k += depth;
     } while (k < p.k);
   });
@@ -169,8 +203,8 @@ void gemm(thread_pool& pool, const gemm_problem<T>& problem, Epilogue&& epilogue
   if (p.m <= 0 || p.n <= 0 || p.batch <= 0) return;
   // A panel that is read once gains nothing from staying in the cache.
   const std::int64_t block = p.m <= register_tile<T>::rows ? std::max<std::int64_t>(p.k, 1) : depth_block<T>(p.k);
-  const gemm_split<T> split(p.m, p.n, p.batch, pool.size(), 48, 128);
-  multiply(pool, p, block, split, packed_right<T>{p.b, p.b_batch, p.k, p.n}, epilogue);
+  const gemm_split<T> split(p, true, pool.size(), 48, 128);
+  multiply(pool, p, block, split, packed_right<T>{p.b, p.b_batch, p.k}, epilogue);
 }
 
 /// Elements of scratch that `gemm_unpacked` uses.
@@ -188,17 +222,22 @@ struct unpacked_right {
   std::int64_t scratch_each;
   bool few_rows;
 
-  panel_block<T> block(std::int64_t matrix, std::int64_t col, std::int64_t row, std::int64_t depth,
+  panel_block<T> block(std::int64_t matrix, std::int64_t col, std::int64_t cols, std::int64_t row, std::int64_t depth,
                        unsigned worker) const {
     const T* const from = p->b + matrix * p->b_batch + col * p->b_col + row * p->b_row;
-    const std::int64_t width = panel_width<T>(col, p->n);
-    const std::int64_t cols = std::min<std::int64_t>(register_tile<T>::width, p->n - col);
+    const std::int64_t width = round_up(cols, native_lanes<T>);
     if (few_rows && cols == width) return {from, p->b_row};
     T* const panel = scratch + worker * scratch_each;
     pack_panel(panel, width, from, p->b_row, p->b_col, depth, cols);
     return {panel, width};
   }
-  const T* peek(std::int64_t, std::int64_t, std::int64_t) const { return nullptr; }
+  coming_block<T> peek(std::int64_t matrix, std::int64_t col, std::int64_t cols, std::int64_t row,
+                       std::int64_t depth) const {
+    const T* const from = p->b + matrix * p->b_batch + col * p->b_col + row * p->b_row;
+    if (p->b_col == 1) return {from, p->b_row, depth, cols};
+    if (p->b_row == 1 && p->b_col == depth) return {from, p->b_col, cols, depth};
+    return {};
+  }
 };
 
 /// Multiplies with a right operand of any strides (`b_row`, `b_col`); `scratch` holds
@@ -209,7 +248,7 @@ void gemm_unpacked(thread_pool& pool, const gemm_problem<T>& problem, T* scratch
   if (p.m <= 0 || p.n <= 0 || p.batch <= 0) return;
   const std::int64_t block = depth_block<T>(p.k);
   const bool few_rows = p.m <= register_tile<T>::rows && p.b_col == 1;
-  const gemm_split<T> split(p.m, p.n, p.batch, pool.size(), 192, p.m);
+  const gemm_split<T> split(p, false, pool.size(), 96, p.m);
   const unpacked_right<T> right{&p, scratch, block * register_tile<T>::width, few_rows};
   multiply(pool, p, block, split, right, epilogue);
 }

@@ -1,0 +1,149 @@
+#include "kiln/onnx/impl/parse.hpp"
+
+// Linear quantisation: real = (stored - zero) * scale.
+namespace kiln::onnx {
+
+namespace {
+
+// A scale or zero point beside x: one number as it is, a vector along the axis, or one for each block along it.
+value beside(const call& c, value x, value p) {
+  if (p.rank() == 0) return p;
+  if (p.rank() == 1 && p.dim(0) == dimension(1)) return p.reshape({});
+  const std::int64_t axis = axis_within(c, c.integer("axis", 1), x.rank());
+  if (p.rank() == 1 && x.rank() >= 1 && c.integer("block_size", 0) == 0) return x.make_along(axis, p);
+  const std::int64_t block = c.integer("block_size", 0);
+  if (block < 1 || p.rank() != x.rank()) c.malformed("a scale is a number, a vector or has the input's rank");
+  dims apart = p.get_shape().lens, together = apart;
+  apart.insert(static_cast<std::size_t>(axis) + 1, block);
+  together[static_cast<std::size_t>(axis)] *= block;
+  const value repeated = p.unsqueeze({axis + 1}).broadcast_to(apart).reshape(together);
+  return repeated.slice({{axis}, {0}, {x.dim(axis)}, {}});
+}
+
+struct bounds {
+  float low, high;
+};
+bounds bounds_of(const call& c, dtype t) {
+  switch (t) {
+    case dtype::i8:
+      return {-128, 127};
+    case dtype::u8:
+      return {0, 255};
+    case dtype::i16:
+      return {-32768, 32767};
+    case dtype::u16:
+      return {0, 65535};
+    default:
+      c.unsupported("quantises to " + std::string(kiln::to_string(t)));
+  }
+}
+// Rounds half to even, shifts by the zero point and saturates.
+value quantised(const call& c, value ratio, value zero, dtype t) {
+  const auto [low, high] = bounds_of(c, t);
+  value y = ratio | op::round{};
+  if (zero) y = y + zero.convert(dtype::f32);
+  return c.build.add(op::clip{}, y, c.build.scalar(dtype::f32, low), c.build.scalar(dtype::f32, high)).convert(t);
+}
+
+variables parse_quantise(call& c) {
+  const value x = c.in(0);
+  dtype t = dtype::u8;
+  if (c.has(2)) {
+    t = c.in(2).type();
+  } else if (const std::int64_t wanted = c.integer("output_dtype", 0)) {
+    const auto known = to_dtype(static_cast<element>(wanted));
+    if (!known) c.unsupported("quantises to " + std::string(to_string(static_cast<element>(wanted))));
+    t = *known;
+  }
+  const value zero = c.has(2) ? beside(c, x, c.in(2)) : value();
+  return {quantised(c, x.convert(dtype::f32) / beside(c, x, c.in(1)).convert(dtype::f32), zero, t)};
+}
+
+value centred(const call& c, value x, std::size_t zero) {
+  const value wide = x.convert(dtype::i32);
+  return c.has(zero) ? wide - beside(c, x, c.in(zero)).convert(dtype::i32) : wide;
+}
+variables parse_dequantise(call& c) {
+  const value x = c.in(0), scale = beside(c, x, c.in(1));
+  return {centred(c, x, 2).convert(scale.type()) * scale};
+}
+
+// Scale and zero point from the input's own range, which always includes zero.
+variables parse_dynamic_quantise(call& c) {
+  const value x = c.in(0), zero = c.build.scalar(dtype::f32, 0.0f);
+  const ints all = axes_from(0, x.rank());
+  const auto scalar = [&](value v) { return all.empty() ? v : v.squeeze(all); };
+  const value high = scalar(x.reduce_max(all)).max(zero), low = scalar(x.reduce_min(all)).min(zero);
+  const value scale = (high - low) / 255.0f;
+  const value flat = scale.equal(zero);  // of zeros only
+  const value zero_point = quantised(c, flat.where(zero, -low / scale), {}, dtype::u8);
+  return {quantised(c, flat.where(zero, x / scale), zero_point, dtype::u8), scale, zero_point};
+}
+
+// Zero points lie along rows of the first operand and columns of the second.
+value centred_matrix(value x, value zero, bool rows) {
+  const value wide = x.convert(dtype::i32);
+  if (!zero) return wide;
+  value z = zero.convert(dtype::i32);
+  if (rows && z.rank() == 1 && x.rank() > 1 && !(z.dim(0) == dimension(1))) z = z.unsqueeze({1});
+  return wide - z;
+}
+variables parse_matmul_integer(call& c) {
+  return {centred_matrix(c.in(0), c.has(2) ? c.in(2) : value(), true)
+              .dot(centred_matrix(c.in(1), c.has(3) ? c.in(3) : value(), false))};
+}
+// a, its scale and zero; b, its scale and zero; the result's scale and zero
+variables parse_qlinear_matmul(call& c) {
+  const value sum = centred_matrix(c.in(0), c.in(2), true).dot(centred_matrix(c.in(3), c.in(5), false));
+  const auto scale_of = [&](std::size_t i, bool rows) {
+    const value s = c.in(i).convert(dtype::f32);
+    return rows && s.rank() == 1 && !(s.dim(0) == dimension(1)) ? s.unsqueeze({1}) : s;
+  };
+  const value ratio = sum.convert(dtype::f32) * (scale_of(1, true) * scale_of(4, false) / scale_of(6, true));
+  return {quantised(c, ratio, c.in(7), c.in(7).type())};
+}
+
+// Convolution of centred integers: the padding is the zero point, hence zero. A filter may have a zero point of its
+// own.
+value convolve_centred(call& c, value x, value x_zero, value w, value w_zero) {
+  x = x.convert(dtype::i32);
+  w = w.convert(dtype::i32);
+  if (x_zero) x = x - x_zero.convert(dtype::i32).reshape({});
+  if (w_zero)
+    w = w - (w_zero.rank() == 1 && !(w_zero.dim(0) == dimension(1)) ? w.make_along(0, w_zero.convert(dtype::i32))
+                                                                    : w_zero.convert(dtype::i32).reshape({}));
+  const call plain{c.build, c.source, c.version, {variable(x), variable(w)}, c.bodies};
+  return x.conv(w, read_convolution(plain));
+}
+variables parse_conv_integer(call& c) {
+  return {convolve_centred(c, c.in(0), c.has(2) ? c.in(2) : value(), c.in(1), c.has(3) ? c.in(3) : value())};
+}
+// x, its scale and zero; w, its scale and zero; the result's scale and zero; bias in the accumulator's scale
+variables parse_qlinear_conv(call& c) {
+  value sum = convolve_centred(c, c.in(0), c.in(2), c.in(3), c.in(5));
+  if (c.has(8)) sum = sum.add_along(1, c.in(8));
+  const value factor = c.in(1).reshape({}) * c.in(4) / c.in(6).reshape({});
+  const bool channels = factor.rank() == 1 && !(factor.dim(0) == dimension(1));
+  const value real = sum.convert(dtype::f32);
+  return {quantised(c, real * (channels ? real.make_along(1, factor) : factor.reshape({})), c.in(7).reshape({}),
+                    c.in(7).type())};
+}
+
+}  // namespace
+
+std::span<const row> quantise_rows() {
+  static constexpr row rows[] = {
+      {"", "ConvInteger", 10, parse_conv_integer},
+      {"", "DequantizeLinear", 10, parse_dequantise},
+      {"", "DynamicQuantizeLinear", 11, parse_dynamic_quantise},
+      {"", "MatMulInteger", 10, parse_matmul_integer},
+      {"", "QLinearConv", 10, parse_qlinear_conv},
+      {"", "QLinearMatMul", 10, parse_qlinear_matmul},
+      {"", "QuantizeLinear", 10, parse_quantise},
+      {microsoft, "DequantizeLinear", 1, parse_dequantise},
+      {microsoft, "QuantizeLinear", 1, parse_quantise},
+  };
+  return rows;
+}
+
+}  // namespace kiln::onnx

@@ -1,0 +1,10 @@
+#pragma once
+#include "kiln/pass/passes.hpp"
+
+/// The run-time pipeline's parts are compiled in units of their own, each a few seconds.
+namespace kiln::detail {
+
+std::span<const named_pass<program>> program_simplifying_passes();
+std::span<const named_pass<program>> program_fusing_passes();
+
+}  // namespace kiln::detail

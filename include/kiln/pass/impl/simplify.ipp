@@ -1,0 +1,7 @@
+#include "kiln/pass/impl/pass_parts.hpp"
+
+namespace kiln::detail {
+
+std::span<const named_pass<program>> program_simplifying_passes() { return simplifying_passes<program>; }
+
+}  // namespace kiln::detail

@@ -1,0 +1,236 @@
+#include <gmock/gmock.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "driver/compare.hpp"
+#include "kiln/onnx/tensor.hpp"
+
+namespace kiln::driver {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+using testing::AllOf;
+using testing::EndsWith;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::Not;
+
+const std::string digits = KILN_SOURCE_DIR "/examples/models/digits";
+
+std::string content(const fs::path& path) {
+  std::ifstream in(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(in), {}};
+}
+
+class program : public testing::Test {
+ protected:
+  program() : root_(fs::temp_directory_path() / ("kiln_program_" + std::to_string(::getpid()))) {
+    fs::create_directories(root_);
+  }
+  ~program() override { fs::remove_all(root_); }
+
+  struct outcome {
+    int status = -1;
+    std::string out, error;
+  };
+  outcome kiln(const std::string& arguments) {
+    const std::string command =
+        KILN_PROGRAM " " + arguments + " >" + at("stdout") + " 2>" + at("stderr") + " </dev/null";
+    const int status = std::system(command.c_str());
+    return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, content(at("stdout")), content(at("stderr"))};
+  }
+  std::string at(const std::string& name) const { return (root_ / name).string(); }
+  void write(const std::string& name, const std::string& text) {
+    fs::create_directories((root_ / name).parent_path());
+    std::ofstream(root_ / name, std::ios::binary) << text;
+  }
+  void expect_refused(const std::string& arguments, const std::string& why) {
+    const outcome o = kiln(arguments);
+    EXPECT_EQ(o.status, 2) << arguments;
+    EXPECT_THAT(o.error, HasSubstr(why)) << arguments;
+    EXPECT_THAT(o.out, IsEmpty()) << arguments;
+  }
+  fs::path root_;
+};
+
+TEST_F(program, says_what_it_is) {
+  EXPECT_THAT(kiln("--version").out, testing::MatchesRegex("kiln [0-9]+\\.[0-9]+\\.[0-9]+\n"));
+  const outcome help = kiln("--help");
+  EXPECT_EQ(help.status, 0);
+  for (const char* verb : {"run", "test", "perf", "show", "verify", "ops"}) {
+    EXPECT_THAT(help.out, HasSubstr(verb));
+    EXPECT_EQ(kiln(std::string(verb) + " --help").status, 0);
+  }
+}
+
+TEST_F(program, refuses_bad_usage) {
+  const std::string model = digits + "/model.onnx";
+  expect_refused("", "subcommand");
+  expect_refused("bake", "bake");
+  expect_refused("run", "model is required");
+  expect_refused("run " + model + " --target gpu", "gpu");
+  expect_refused("run " + model + " --dim batch", "batch");
+  expect_refused("run " + model + " --dim batch=-1", "-1");
+  expect_refused("run " + model + " --shape image=1,x", "x");
+  expect_refused("run " + model + " --input image", "image");
+  expect_refused("run " + model + " --threads many", "many");
+  expect_refused("perf " + model + " --frobnicate", "frobnicate");
+}
+
+TEST_F(program, names_what_is_wrong_with_a_model_or_input) {
+  const std::string model = digits + "/model.onnx", scans = digits + "/test_data_set_0/input_0.pb";
+  const std::string whole = content(model);
+  write("empty.onnx", "");
+  write("half.onnx", whole.substr(0, whole.size() / 2));
+  write("noise.onnx", "this is no model");
+  write("noise.npy", "this is no tensor");
+  const std::string out = " --output-dir " + at("out");
+  expect_refused("run " + at("none.onnx") + out, "none.onnx");
+  for (const char* name : {"empty.onnx", "half.onnx", "noise.onnx"})
+    for (const char* verb : {"run ", "perf ", "show ", "verify "}) expect_refused(verb + at(name), name);
+  expect_refused("run " + model + " --input picture=" + scans + out, "picture");
+  expect_refused("run " + model + " --input image=" + at("none.pb") + out, "none.pb");
+  expect_refused("run " + model + " --input image=" + at("noise.npy") + out, "noise.npy");
+  expect_refused("run " + model + " --input image=" + digits + "/labels.pb" + out, "image");
+  expect_refused("run " + model + " --dim bunch=2" + out, "bunch");
+  expect_refused("run " + model + " --shape picture=1,1,8,8" + out, "picture");
+  expect_refused("run " + model + " --shape image=1,8,8" + out, "image");
+  EXPECT_FALSE(fs::exists(at("out")) && !fs::is_empty(at("out")));
+}
+
+TEST_F(program, run_writes_the_outputs) {
+  const std::string set = digits + "/test_data_set_0";
+  const outcome o = kiln("run " + digits + "/model.onnx --input image=" + set + "/input_0.pb --json --output-dir " +
+                         at("new/folder"));
+  ASSERT_EQ(o.status, 0) << o.error;
+  const json j = json::parse(o.out);
+  EXPECT_EQ(j.at("outputs").at(0).at("name"), "probabilities");
+  EXPECT_EQ(j.at("outputs").at(0).at("dims"), json({360, 10}));
+  const auto computed = onnx::read_tensor(at("new/folder/output_0.pb"));
+  EXPECT_EQ(computed.name, "probabilities");
+  EXPECT_THAT(compare(computed.value, onnx::read_tensor(set + "/output_0.pb").value, {}).reason, IsEmpty());
+  EXPECT_EQ(std::distance(fs::directory_iterator(at("new/folder")), {}), 1) << "nothing temporary stays";
+}
+
+TEST_F(program, run_reads_npy_and_fills_the_rest) {
+  std::string header = "{'descr': '<f4', 'fortran_order': False, 'shape': (2, 1, 8, 8), }\n";
+  write("zeros.npy", std::string("\x93NUMPY\1\0", 8) + static_cast<char>(header.size()) + '\0' + header +
+                         std::string(2 * 64 * 4, '\0'));
+  const outcome given = kiln("run " + digits + "/model.onnx --input image=" + at("zeros.npy"));
+  ASSERT_EQ(given.status, 0) << given.error;
+  EXPECT_THAT(given.out, HasSubstr("probabilities = f32[2, 10]"));
+  EXPECT_THAT(kiln("run " + digits + "/model.onnx").out, HasSubstr("f32[1, 10]"));
+  EXPECT_THAT(kiln("run " + digits + "/model.onnx --dim batch=3 --target reference").out, HasSubstr("f32[3, 10]"));
+  EXPECT_THAT(kiln("run " + digits + "/model.onnx --shape image=4,1,8,8").out, HasSubstr("f32[4, 10]"));
+}
+
+TEST_F(program, test_counts_a_folder_once) {
+  const outcome o = kiln("test " + digits + " " + digits + "/ " + digits + "/.");
+  EXPECT_EQ(o.status, 0) << o.error;
+  EXPECT_THAT(o.out, EndsWith("\n1 passed, 0 failed, 0 skipped\n"));
+  EXPECT_EQ(kiln("test " + digits + " --target reference").status, 0);
+  expect_refused("test " + at("none"), "none");
+}
+
+TEST_F(program, test_reports_and_saves_a_mismatch) {
+  const std::string set = digits + "/test_data_set_0";
+  fs::create_directories(at("case/test_data_set_7"));
+  fs::copy(digits + "/model.onnx", at("case/model.onnx"));
+  fs::copy(set + "/input_0.pb", at("case/test_data_set_7/input_0.pb"));
+  argument wrong = onnx::read_tensor(set + "/output_0.pb").value.copy();
+  wrong.as<float>()[31] += 0.25f;
+  onnx::write_tensor(at("case/test_data_set_7/output_0.pb"), wrong);
+  fs::create_directories(at("broken/test_data_set_0"));
+  write("broken/model.onnx", "noise");
+  fs::create_directories(at("bare"));
+  fs::copy(digits + "/model.onnx", at("bare/model.onnx"));
+
+  const std::string cases = at("case") + "/ " + at("broken") + " " + at("bare") + " " + digits;
+  const outcome o = kiln("test " + cases + " --save " + at("saved"));
+  EXPECT_EQ(o.status, 1);
+  EXPECT_THAT(o.out, AllOf(HasSubstr("failed case"), HasSubstr("test_data_set_7: output 0 'probabilities': 1 of 3600"),
+                           HasSubstr("[3, 1]"), HasSubstr("failed broken"), HasSubstr("malformed"),
+                           HasSubstr("skipped bare"), EndsWith("\n1 passed, 2 failed, 1 skipped\n")));
+  EXPECT_THAT(compare(onnx::read_tensor(at("saved/case/test_data_set_7/output_0.pb")).value,
+                      onnx::read_tensor(set + "/output_0.pb").value, {})
+                  .reason,
+              IsEmpty());
+  EXPECT_TRUE(fs::exists(at("saved/digits/test_data_set_0/output_0.pb")));
+
+  const json j = json::parse(kiln("test " + cases + " --json").out);
+  EXPECT_EQ(j.at("passed"), 1);
+  EXPECT_EQ(j.at("failed"), 2);
+  EXPECT_EQ(j.at("skipped"), 1);
+  EXPECT_EQ(j.at("cases").at(1).at("status"), "failed");
+  EXPECT_EQ(kiln("test " + at("case") + " --atol 0.3").status, 0);
+}
+
+TEST_F(program, perf_prints_every_figure) {
+  const outcome o = kiln("perf " + digits + "/model.onnx --budget-ms 20 --threads 1 --per-kernel --json");
+  ASSERT_EQ(o.status, 0) << o.error;
+  const json j = json::parse(o.out);
+  for (const char* key : {"median_ms", "min_ms", "p95_ms", "load_ms", "compile_ms", "first_ms", "peak_bytes"})
+    EXPECT_GT(j.at(key).get<double>(), 0) << key;
+  EXPECT_LE(j.at("min_ms"), j.at("median_ms"));
+  EXPECT_LE(j.at("median_ms"), j.at("p95_ms"));
+  EXPECT_LE(j.at("compile_ms"), j.at("load_ms"));
+  EXPECT_GE(j.at("runs"), 5);
+  EXPECT_EQ(j.at("threads"), 1);
+  ASSERT_FALSE(j.at("steps").empty());
+  EXPECT_GT(j.at("steps").at(0).at("gflops").get<double>(), 0);
+  EXPECT_THAT(kiln("perf " + digits + "/model.onnx --budget-ms 1").out, HasSubstr("median_ms "));
+}
+
+TEST_F(program, show_tells_graph_plan_and_picture) {
+  const outcome o = kiln("show " + digits + "/model.onnx --json --svg " + at("graph.svg"));
+  ASSERT_EQ(o.status, 0) << o.error;
+  const json j = json::parse(o.out);
+  EXPECT_EQ(j.at("inputs"), json::parse(R"([{"name": "image", "type": "f32", "dims": ["batch", 1, 8, 8]}])"));
+  EXPECT_EQ(j.at("outputs"), json::parse(R"([{"name": "probabilities", "type": "f32", "dims": ["batch", 10]}])"));
+  EXPECT_GT(j.at("kernels"), 0);
+  EXPECT_LE(j.at("kernels"), 8);
+  EXPECT_THAT(content(at("graph.svg")), AllOf(HasSubstr("<svg"), HasSubstr("</svg>")));
+  EXPECT_THAT(kiln("show " + digits + "/model.onnx").out,
+              AllOf(HasSubstr("== imported"), HasSubstr("== optimised"), HasSubstr("== plan"), HasSubstr("== report")));
+}
+
+TEST_F(program, verify_compares_with_the_reference) {
+  const outcome o = kiln("verify " + digits + "/model.onnx --dim batch=5 --json");
+  EXPECT_EQ(o.status, 0) << o.out << o.error;
+  EXPECT_EQ(json::parse(o.out).at("equal"), true);
+  const outcome strict = kiln("verify " + digits + "/model.onnx --dim batch=5 --rtol 0 --atol 0");
+  EXPECT_EQ(strict.status, 1) << "rounding differs somewhere";
+  EXPECT_THAT(strict.out, HasSubstr("first difference: "));
+}
+
+TEST_F(program, ops_lists_the_registry) {
+  const json j = json::parse(kiln("ops --json").out);
+  bool found = false;
+  for (const json& op : j.at("ops"))
+    if (op.at("name") == "leaky_relu") {
+      found = true;
+      EXPECT_EQ(op.at("kind"), "pointwise");
+      EXPECT_THAT(op.at("attributes").get<std::string>(), HasSubstr("alpha"));
+    }
+  EXPECT_TRUE(found);
+  EXPECT_THAT(kiln("ops").out, HasSubstr("convolution"));
+}
+
+TEST_F(program, logs_only_where_asked) {
+  EXPECT_THAT(kiln("run " + digits + "/model.onnx").error, IsEmpty());
+  ::setenv("KILN_DEBUG", "3", 1);
+  const outcome o = kiln("run " + digits + "/model.onnx --json");
+  ::unsetenv("KILN_DEBUG");
+  EXPECT_THAT(o.error,
+              AllOf(HasSubstr("imported program"), HasSubstr("pass fuse_contraction"), HasSubstr("kiln: plan")));
+  EXPECT_THAT(o.error, Not(HasSubstr("kiln: report")));
+  EXPECT_NO_THROW(json::parse(o.out));
+}
+
+}  // namespace
+}  // namespace kiln::driver

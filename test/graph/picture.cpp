@@ -1,0 +1,83 @@
+#include "kiln/graph/picture.hpp"
+
+#include <gmock/gmock.h>
+
+#include <regex>
+
+#include "kiln/graph/builder.hpp"
+
+namespace kiln {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+program net() {
+  builder b;
+  auto x = b.input("in<\"&>", dtype::f32, {1, 2, 4, 4});
+  auto y = x.conv(b.weight("w", dtype::f32, {2, 2, 1, 1})).relu();
+  b.output(y + x * 2.0f, "out");
+  return b.finish();
+}
+std::size_t count(const std::string& text, const std::string& what) {
+  std::size_t n = 0;
+  for (std::size_t at = text.find(what); at != std::string::npos; at = text.find(what, at + 1)) ++n;
+  return n;
+}
+
+TEST(picture, graphviz_has_a_node_and_an_edge_for_each_value) {
+  const std::string dot = to_graphviz(net());
+  EXPECT_THAT(dot, HasSubstr("digraph kiln {"));
+  EXPECT_THAT(dot, HasSubstr("in<\\\"&>"));
+  EXPECT_THAT(dot, HasSubstr("@w f32[2, 2, 1, 1]"));
+  EXPECT_EQ(count(dot, " -> "), 7u);
+}
+
+TEST(picture, svg_is_escaped_and_balanced) {
+  const std::string svg = to_svg(net());
+  EXPECT_THAT(svg, HasSubstr("in&lt;&quot;&amp;&gt;"));
+  EXPECT_THAT(svg, Not(HasSubstr("in<")));
+  EXPECT_EQ(count(svg, "<text "), count(svg, "</text>"));
+  EXPECT_EQ(count(svg, "<rect ") - 1, 7u);  // x, conv, relu, broadcast, mul, add, out; the first is the ground
+  EXPECT_THAT(svg, HasSubstr("convolution"));
+}
+
+TEST(picture, boxes_do_not_overlap_and_lie_inside) {
+  builder b;
+  auto x = b.input("x", dtype::f32, {3});
+  auto sum = x;
+  for (int i = 0; i < 12; ++i) sum = sum + (x * static_cast<float>(i)).exp();
+  b.output(sum);
+  const std::string svg = to_svg(b.finish());
+  struct rect {
+    double x, y, w, h;
+  };
+  std::vector<rect> boxes;
+  const std::regex each("<rect x=\"([-0-9.]+)\" y=\"([-0-9.]+)\" width=\"([0-9.]+)\" height=\"([0-9.]+)\" rx");
+  for (std::sregex_iterator it(svg.begin(), svg.end(), each), end; it != end; ++it)
+    boxes.push_back({std::stod((*it)[1]), std::stod((*it)[2]), std::stod((*it)[3]), std::stod((*it)[4])});
+  ASSERT_GT(boxes.size(), 30u);
+  std::smatch size;
+  ASSERT_TRUE(std::regex_search(svg, size, std::regex("width=\"([0-9.]+)\" height=\"([0-9.]+)\" font")));
+  for (std::size_t i = 0; i < boxes.size(); ++i) {
+    EXPECT_GE(boxes[i].x, 0);
+    EXPECT_LE(boxes[i].x + boxes[i].w, std::stod(size[1]));
+    EXPECT_LE(boxes[i].y + boxes[i].h, std::stod(size[2]));
+    for (std::size_t j = 0; j < i; ++j)
+      EXPECT_FALSE(boxes[i].x < boxes[j].x + boxes[j].w && boxes[j].x < boxes[i].x + boxes[i].w &&
+                   boxes[i].y < boxes[j].y + boxes[j].h && boxes[j].y < boxes[i].y + boxes[i].h)
+          << i << " over " << j;
+  }
+}
+
+TEST(picture, a_program_without_ops) {
+  builder b;
+  b.output(b.input("x", dtype::f32, {}));
+  const program p = b.finish();
+  EXPECT_THAT(to_svg(p), HasSubstr(">x<"));
+  EXPECT_THAT(to_graphviz(program()), HasSubstr("digraph"));
+  EXPECT_THAT(to_svg(program()), HasSubstr("<svg"));
+}
+
+}  // namespace
+}  // namespace kiln

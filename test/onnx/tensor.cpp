@@ -1,0 +1,124 @@
+#include "kiln/onnx/tensor.hpp"
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "onnx/model_writer.hpp"
+
+namespace kiln::onnx {
+namespace {
+
+using test::message;
+
+class tensor_file : public testing::Test {
+ protected:
+  std::string path(const std::string& name) { return (folder_ / name).string(); }
+  std::string write(const std::string& name, const std::string& bytes) {
+    std::ofstream(path(name), std::ios::binary) << bytes;
+    return path(name);
+  }
+  errc code_of(const std::string& file) {
+    try {
+      read_tensor(file);
+    } catch (const error& e) {
+      text_ = e.what();
+      return e.code();
+    }
+    ADD_FAILURE() << file << " was read";
+    return errc::internal;
+  }
+  void SetUp() override {
+    folder_ = std::filesystem::temp_directory_path() /
+              ("kiln_tensor_" + std::string(testing::UnitTest::GetInstance()->current_test_info()->name()));
+    std::filesystem::remove_all(folder_);
+    std::filesystem::create_directories(folder_);
+  }
+  void TearDown() override { std::filesystem::remove_all(folder_); }
+
+  std::filesystem::path folder_;
+  std::string text_;
+};
+
+TEST_F(tensor_file, every_dtype_survives_a_round_trip) {
+  for (std::size_t t = 0; t < dtype_count; ++t) {
+    const shape s{static_cast<dtype>(t), {2, 3}};
+    const float values[] = {0, 1, 2, 3, 4, 5};
+    const argument before(literal::of<float>(s, values));
+    write_tensor(path("t.pb"), before, "name");
+    const named_argument after = read_tensor(path("t.pb"));
+    EXPECT_EQ(after.name, "name");
+    EXPECT_EQ(after.value.get_shape(), s);
+    EXPECT_EQ(after.value.to_literal(), before.to_literal()) << to_string(s);
+  }
+  EXPECT_FALSE(std::filesystem::exists(path("t.pb.part")));
+}
+
+TEST_F(tensor_file, rank_zero_and_empty_extents_keep_their_shape) {
+  const float one[] = {7};
+  write_tensor(path("scalar.pb"), argument::of<float>({}, one));
+  EXPECT_EQ(read_tensor(path("scalar.pb")).value.get_shape(), shape(dtype::f32, {}));
+  EXPECT_EQ(read_tensor(path("scalar.pb")).value.as<float>()[0], 7);
+  write_tensor(path("empty.pb"), argument::of<float>({2, 0, 3}, {}));
+  EXPECT_EQ(read_tensor(path("empty.pb")).value.get_shape(), shape(dtype::f32, {2, 0, 3}));
+}
+
+TEST_F(tensor_file, strided_values_are_written_row_major) {
+  float values[] = {1, 2, 3, 4, 5, 6};
+  write_tensor(path("t.pb"), argument(shape{dtype::f32, {2, 3}, {1, 2}}, values));
+  const auto read = read_tensor(path("t.pb")).value.to<float>();
+  EXPECT_EQ(read, (small_vector<float>{1, 3, 5, 2, 4, 6}));
+}
+
+TEST_F(tensor_file, typed_fields_hold_small_types_in_wide_integers) {
+  message half;
+  half.number(1, 2).number(2, 10).number(5, 0x3c00).number(5, 0xc000);  // 1 and -2
+  EXPECT_EQ(read_tensor(write("h.pb", half.str())).value.to<float>(), (small_vector<float>{1, -2}));
+  message narrow;
+  narrow.number(1, 2).number(2, 3).number(5, -3).number(5, 100);
+  EXPECT_EQ(read_tensor(write("i8.pb", narrow.str())).value.to<int>(), (small_vector<int>{-3, 100}));
+  message flags;
+  flags.number(1, 3).number(2, 9).number(5, 0).number(5, 1).number(5, 5);
+  EXPECT_EQ(read_tensor(write("b.pb", flags.str())).value.to<int>(), (small_vector<int>{0, 1, 1}));
+  message wide;
+  wide.number(1, 1).number(2, 12).number(11, 4000000000);
+  EXPECT_EQ(read_tensor(write("u32.pb", wide.str())).value.as<std::uint32_t>()[0], 4000000000u);
+}
+
+TEST_F(tensor_file, bool_bytes_become_zero_or_one) {
+  const auto t = test::tensor<std::uint8_t>("b", 9, {3}, {0, 1, 0xff});
+  const auto read = read_tensor(write("b.pb", t.str())).value;
+  EXPECT_EQ(std::to_integer<int>(read.data()[2]), 1);
+}
+
+TEST_F(tensor_file, broken_files_say_what_is_wrong) {
+  EXPECT_EQ(code_of(path("absent.pb")), errc::not_found);
+  EXPECT_NE(text_.find("absent.pb"), std::string::npos);
+  EXPECT_EQ(code_of(folder_.string()), errc::io);
+  EXPECT_EQ(code_of(write("empty.pb", "")), errc::malformed);
+  EXPECT_NE(text_.find("empty"), std::string::npos);
+  EXPECT_EQ(code_of(write("short.pb", test::floats("x", {3}, {1, 2}).str())), errc::malformed);
+  EXPECT_NE(text_.find("8 bytes"), std::string::npos) << text_;
+  EXPECT_EQ(code_of(write("negative.pb", test::floats("x", {-1}, {}).str())), errc::malformed);
+  EXPECT_EQ(code_of(write("huge.pb", test::floats("x", {1 << 30, 1 << 30, 1 << 30}, {}).str())), errc::malformed);
+  EXPECT_EQ(code_of(write("deep.pb", test::floats("x", std::vector<std::int64_t>(9, 1), {1}).str())),
+            errc::unsupported);
+  const std::string whole = test::floats("x", {3}, {1, 2, 3}).str();
+  EXPECT_EQ(code_of(write("cut.pb", whole.substr(0, whole.size() - 1))), errc::malformed);
+}
+
+TEST_F(tensor_file, element_types_without_a_dtype_are_named) {
+  for (const auto& [type, name] : {std::pair{8, "string"}, {17, "float8e4m3fn"}, {22, "int4"}, {14, "complex64"}}) {
+    EXPECT_EQ(code_of(write("t.pb", message().number(1, 0).number(2, type).str())), errc::unsupported);
+    EXPECT_NE(text_.find(name), std::string::npos) << text_;
+  }
+  EXPECT_EQ(code_of(write("t.pb", message().number(1, 0).number(2, 0).str())), errc::malformed);
+}
+
+static_assert(to_dtype(to_element(dtype::bf16)) == dtype::bf16);
+static_assert(to_dtype(element::string) == std::nullopt);
+static_assert(to_string(static_cast<element>(99)) == "an unknown element type");
+
+}  // namespace
+}  // namespace kiln::onnx

@@ -1,0 +1,239 @@
+#include "kiln/pass/simplify_algebra.hpp"
+
+#include "pass/evaluate.hpp"
+
+namespace kiln::test {
+namespace {
+
+constexpr auto run = [](auto& p) { return simplify_algebra(p); };
+
+/// The instructions after the passes, without what stands before the first op of one input f32 x[2].
+template <class Builder, class Build>
+constexpr text body_of(Build build) {
+  const text whole = printed<Builder>(
+      [&](auto& b) {
+        auto x = b.input("x", dtype::f32, {2});
+        b.output(build(b, x), "y");
+      },
+      run);
+  return text(whole.view().substr(whole.view().find('\n') + 1));
+}
+constexpr std::string_view unchanged = "  %0 = x : f32[2]\n  return y = %0\n";
+
+#define KILN_EXPECT_BODY(build, expected)                                \
+  static_assert(body_of<static_builder<>>(build) == text(expected));     \
+  EXPECT_EQ(body_of<builder>(build).view(), std::string_view(expected)); \
+  expect_laws(                                                           \
+      [&](auto& b) {                                                     \
+        auto x = b.input("x", dtype::f32, {2});                          \
+        b.output(build(b, x), "y");                                      \
+      },                                                                 \
+      run)
+
+TEST(simplify_algebra, neutral_elements) {
+  constexpr auto build = [](auto&, auto x) { return (((x + 0.0f) * 1.0f) - 0.0f) / 1.0f; };
+  KILN_EXPECT_BODY(build, unchanged);
+  constexpr auto swapped = [](auto& b, auto x) { return b.scalar(dtype::f32, 1) * (b.scalar(dtype::f32, 0) + x); };
+  KILN_EXPECT_BODY(swapped, unchanged);
+  constexpr auto twice = [](auto&, auto x) { return -(-x); };
+  KILN_EXPECT_BODY(twice, unchanged);
+}
+
+TEST(simplify_algebra, zero_minus_and_minus_one) {
+  constexpr auto zero = [](auto& b, auto x) { return b.scalar(dtype::f32, 0) - x; };
+  KILN_EXPECT_BODY(zero, "  %0 = x : f32[2]\n  %1 = neg(%0) : f32[2]\n  return y = %1\n");
+  constexpr auto minus = [](auto&, auto x) { return (x * -1.0f) * -1.0f; };
+  KILN_EXPECT_BODY(minus, unchanged);
+  constexpr auto sum = [](auto&, auto x) { return x.exp() + -x; };
+  KILN_EXPECT_BODY(sum, "  %0 = x : f32[2]\n  %1 = exp(%0) : f32[2]\n  %2 = sub(%1, %0) : f32[2]\n  return y = %2\n");
+  constexpr auto difference = [](auto&, auto x) { return x.exp() - -x; };
+  KILN_EXPECT_BODY(difference,
+                   "  %0 = x : f32[2]\n  %1 = exp(%0) : f32[2]\n  %2 = add(%1, %0) : f32[2]\n  return y = %2\n");
+}
+
+TEST(simplify_algebra, constants_gather) {
+  constexpr auto product = [](auto&, auto x) { return x * 3.0f / 4.0f * 0.5f; };
+  KILN_EXPECT_BODY(product,
+                   "  %0 = x : f32[2]\n  %1 = literal f32[] {0.375}\n"
+                   "  %2 = multibroadcast{to = [2]}(%1) : f32[2]\n  %3 = mul(%0, %2) : f32[2]\n  return y = %3\n");
+  constexpr auto sum = [](auto&, auto x) { return x - 3.0f + 1.0f; };
+  KILN_EXPECT_BODY(sum,
+                   "  %0 = x : f32[2]\n  %1 = literal f32[] {-2}\n"
+                   "  %2 = multibroadcast{to = [2]}(%1) : f32[2]\n  %3 = add(%0, %2) : f32[2]\n  return y = %3\n");
+}
+
+TEST(simplify_algebra, a_division_stays_unless_its_reciprocal_is_exact) {
+  constexpr auto third = [](auto&, auto x) { return x / 3.0f; };
+  KILN_EXPECT_BODY(third,
+                   "  %0 = x : f32[2]\n  %1 = literal f32[] {3}\n"
+                   "  %2 = multibroadcast{to = [2]}(%1) : f32[2]\n  %3 = div(%0, %2) : f32[2]\n  return y = %3\n");
+  constexpr auto eighth = [](auto&, auto x) { return x / -8.0f; };
+  KILN_EXPECT_BODY(eighth,
+                   "  %0 = x : f32[2]\n  %1 = literal f32[] {-0.125}\n"
+                   "  %2 = multibroadcast{to = [2]}(%1) : f32[2]\n  %3 = mul(%0, %2) : f32[2]\n  return y = %3\n");
+}
+
+TEST(simplify_algebra, roots_and_powers) {
+  constexpr auto square = [](auto& b, auto x) { return x.pow(b.scalar(dtype::f32, 2)); };
+  KILN_EXPECT_BODY(square, "  %0 = x : f32[2]\n  %1 = mul(%0, %0) : f32[2]\n  return y = %1\n");
+  constexpr auto first = [](auto& b, auto x) { return x.pow(b.scalar(dtype::f32, 1)); };
+  KILN_EXPECT_BODY(first, unchanged);
+  constexpr auto root = [](auto& b, auto x) { return x.abs().pow(b.scalar(dtype::f32, 0.5)); };
+  KILN_EXPECT_BODY(root, "  %0 = x : f32[2]\n  %1 = abs(%0) : f32[2]\n  %2 = sqrt(%1) : f32[2]\n  return y = %2\n");
+  constexpr auto inverse = [](auto& b, auto x) { return b.scalar(dtype::f32, 1) / (x * x).sqrt(); };
+  KILN_EXPECT_BODY(inverse,
+                   "  %0 = x : f32[2]\n  %1 = mul(%0, %0) : f32[2]\n  %2 = rsqrt(%1) : f32[2]\n  return y = %2\n");
+  constexpr auto over = [](auto& b, auto x) { return b.scalar(dtype::f32, 1) / x.exp(); };
+  KILN_EXPECT_BODY(over, "  %0 = x : f32[2]\n  %1 = exp(%0) : f32[2]\n  %2 = recip(%1) : f32[2]\n  return y = %2\n");
+  constexpr auto norm = [](auto&, auto x) { return x / ((x * x).reduce_mean({0}) + 1.0f).sqrt(); };
+  KILN_EXPECT_BODY(norm,
+                   "  %0 = x : f32[2]\n  %1 = mul(%0, %0) : f32[2]\n  %2 = reduce_mean{axes = [0]}(%1) : f32[1]\n"
+                   "  %3 = literal f32[] {1}\n  %4 = multibroadcast{to = [1]}(%3) : f32[1]\n"
+                   "  %5 = add(%2, %4) : f32[1]\n  %6 = rsqrt(%5) : f32[1]\n"
+                   "  %7 = multibroadcast{to = [2]}(%6) : f32[2]\n  %8 = mul(%0, %7) : f32[2]\n  return y = %8\n");
+}
+
+constexpr std::string_view gelu_body =
+    "  %0 = x : f32[2]\n  %1 = gelu{tanh_approximation = false}(%0) : f32[2]\n  return y = %1\n";
+constexpr std::string_view tanh_gelu_body =
+    "  %0 = x : f32[2]\n  %1 = gelu{tanh_approximation = true}(%0) : f32[2]\n  return y = %1\n";
+
+TEST(simplify_algebra, every_spelling_of_gelu) {
+  constexpr auto pytorch = [](auto&, auto x) { return x * ((x / 1.4142135f).erf() + 1.0f) * 0.5f; };
+  KILN_EXPECT_BODY(pytorch, gelu_body);
+  constexpr auto half_first = [](auto&, auto x) { return (x * 0.5f) * ((x * 0.70710677f).erf() + 1.0f); };
+  KILN_EXPECT_BODY(half_first, gelu_body);
+  constexpr auto half_inside = [](auto& b, auto x) {
+    return x * (b.scalar(dtype::f32, 0.5) * (b.scalar(dtype::f32, 1) + (x * 0.70710677f).erf()));
+  };
+  KILN_EXPECT_BODY(half_inside, gelu_body);
+}
+
+TEST(simplify_algebra, every_spelling_of_tanh_gelu) {
+  constexpr auto gpt2 = [](auto& b, auto x) {
+    auto cubic = x + x.pow(b.scalar(dtype::f32, 3)) * 0.044715f;
+    return (x * 0.5f) * ((cubic * 0.7978845608f).tanh() + 1.0f);
+  };
+  KILN_EXPECT_BODY(gpt2, tanh_gelu_body);
+  constexpr auto factored = [](auto&, auto x) {
+    return (x * 0.5f) * ((x * 0.79788456f * (x * 0.044715f * x + 1.0f)).tanh() + 1.0f);
+  };
+  KILN_EXPECT_BODY(factored, tanh_gelu_body);
+}
+
+TEST(simplify_algebra, what_is_no_gelu_stays) {
+  const auto another_root = [](auto& b) {
+    auto x = b.input("x", dtype::f32, {2});
+    b.output(x * 0.5f * ((x / 1.41f).erf() + 1.0f));
+  };
+  const auto another_operand = [](auto& b) {
+    auto x = b.input("x", dtype::f32, {2}), z = b.input("z", dtype::f32, {2});
+    b.output(z * 0.5f * ((x / 1.4142135f).erf() + 1.0f));
+  };
+  const auto another_half = [](auto& b) {
+    auto x = b.input("x", dtype::f32, {2});
+    b.output(x * 0.25f * ((x / 1.4142135f).erf() + 1.0f));
+  };
+  for (const auto& p : {printed<builder>(another_root, run), printed<builder>(another_operand, run),
+                        printed<builder>(another_half, run)})
+    EXPECT_EQ(p.view().find("gelu"), std::string_view::npos) << p.view();
+  expect_laws(another_root, run);
+  expect_laws(another_operand, run);
+  expect_laws(another_half, run);
+}
+
+TEST(simplify_algebra, integers) {
+  constexpr auto build = [](auto& b) {
+    auto x = b.input("x", dtype::i32, {2});
+    b.output(x * 0);
+    b.output(x - x);
+    b.output(x / 4);
+    b.output((x + 2000000000) + 2000000000);
+    b.output(x.pow(b.scalar(dtype::i32, 2)));
+  };
+  KILN_EXPECT_REWRITE(build,
+                      "main:\n"
+                      "  %0 = x : i32[2]\n"
+                      "  %1 = literal i32[] {0}\n"
+                      "  %2 = multibroadcast{to = [2]}(%1) : i32[2]\n"
+                      "  %3 = literal i32[] {0}\n"
+                      "  %4 = multibroadcast{to = [2]}(%3) : i32[2]\n"
+                      "  %5 = literal i32[] {4}\n"
+                      "  %6 = multibroadcast{to = [2]}(%5) : i32[2]\n"
+                      "  %7 = div(%0, %6) : i32[2]\n"
+                      "  %8 = literal i32[] {-294967296}\n"
+                      "  %9 = multibroadcast{to = [2]}(%8) : i32[2]\n"
+                      "  %10 = add(%0, %9) : i32[2]\n"
+                      "  %11 = mul(%0, %0) : i32[2]\n"
+                      "  return output_0 = %2\n  return output_1 = %4\n  return output_2 = %7\n"
+                      "  return output_3 = %10\n  return output_4 = %11\n",
+                      run);
+}
+
+TEST(simplify_algebra, what_a_float_may_not_forget_stays) {
+  const auto build = [](auto& b) {
+    auto x = b.input("x", dtype::f32, {2}), h = b.input("h", dtype::f16, {2});
+    b.output(x * 0.0f);                         // NaN and infinity
+    b.output(x - x);                            // the same
+    b.output((x + 12582912.0f) - 12582912.0f);  // rounds to an integer
+    b.output(h * 256.0f * 512.0f);              // the product has no half
+    b.output(h * 0.0001f * 0.0001f);            // nor this one a normal half
+  };
+  auto p = built<builder>(build);
+  simplify_algebra(p);
+  EXPECT_TRUE(same_results(built<builder>(build), p, 0));
+  const std::string after = print(p).str();
+  EXPECT_NE(after.find("12582912"), std::string::npos);
+  const auto count = [&](std::string_view what) {
+    std::size_t n = 0;
+    for (std::size_t at = after.find(what); at != std::string::npos; at = after.find(what, at + 1)) ++n;
+    return n;
+  };
+  EXPECT_EQ(count("= mul("), 5u) << after;
+}
+
+TEST(simplify_algebra, conversions_through_a_wider_type) {
+  constexpr auto build = [](auto& b) {
+    auto h = b.input("h", dtype::f16, {2});
+    auto i = b.input("i", dtype::i64, {2});
+    b.output(h.convert(dtype::f32).convert(dtype::f16));
+    b.output(h.convert(dtype::f32).convert(dtype::f64));
+    b.output(i.convert(dtype::i32).convert(dtype::i64));
+    b.output(i.convert(dtype::f32).convert(dtype::boolean));
+  };
+  KILN_EXPECT_REWRITE(
+      build,
+      "main:\n"
+      "  %0 = h : f16[2]\n"
+      "  %1 = i : i64[2]\n"
+      "  %2 = convert{to = f64}(%0) : f64[2]\n"
+      "  %3 = convert{to = i32}(%1) : i32[2]\n"
+      "  %4 = convert{to = i64}(%3) : i64[2]\n"
+      "  %5 = convert{to = f32}(%1) : f32[2]\n"
+      "  %6 = convert{to = bool}(%5) : bool[2]\n"
+      "  return output_0 = %0\n  return output_1 = %2\n  return output_2 = %4\n  return output_3 = %6\n",
+      run);
+}
+
+TEST(simplify_algebra, choices_that_are_decided) {
+  constexpr auto build = [](auto& b) {
+    auto x = b.input("x", dtype::f32, {2}), y = b.input("y", dtype::f32, {2});
+    b.output(b.scalar(dtype::boolean, true).where(x, y));
+    b.output(b.scalar(dtype::boolean, false).where(x, y));
+    b.output((x < y).where(x, x));
+    b.output(x.max(x).min(x).max(b.scalar(dtype::f32, 0)).relu());
+    b.output((x < y).logical_not().logical_not());
+  };
+  KILN_EXPECT_REWRITE(build,
+                      "main:\n"
+                      "  %0 = x : f32[2]\n"
+                      "  %1 = y : f32[2]\n"
+                      "  %2 = relu(%0) : f32[2]\n"
+                      "  %3 = less(%0, %1) : bool[2]\n"
+                      "  return output_0 = %0\n  return output_1 = %1\n  return output_2 = %0\n"
+                      "  return output_3 = %2\n  return output_4 = %3\n",
+                      run);
+}
+
+}  // namespace
+}  // namespace kiln::test
