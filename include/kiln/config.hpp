@@ -46,6 +46,20 @@
 #define KILN_CONVERT_VECTOR(v, To) To(v)
 #endif
 
+/// 1 where the processor has x86's control register for denormals and its pause instruction.
+#if !KILN_DEVICE && defined(__SSE2__)
+#define KILN_HAS_MXCSR 1
+#else
+#define KILN_HAS_MXCSR 0
+#endif
+
+/// 1 under clang, which warns where a declared variable's address is taken at compile time and no definition follows.
+#ifdef __clang__
+#define KILN_CLANG 1
+#else
+#define KILN_CLANG 0
+#endif
+
 /// 1 where fused multiply-add is an instruction; kiln's elementary functions then use it.
 #if KILN_DEVICE || defined(__FMA__) || defined(__AVX512F__) || defined(__ARM_FEATURE_FMA)
 #define KILN_HAS_FMA 1

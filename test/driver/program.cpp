@@ -199,6 +199,24 @@ TEST_F(program, show_tells_graph_plan_and_picture) {
               AllOf(HasSubstr("== imported"), HasSubstr("== optimised"), HasSubstr("== plan"), HasSubstr("== report")));
 }
 
+TEST_F(program, show_counts_a_decode_step) {
+  const outcome o = kiln("show " KILN_SOURCE_DIR
+                         "/examples/models/scripture/model.onnx --dim batch_size=1 --dim sequence_length=1 "
+                         "--dim past_sequence_length=100 --dim total_sequence_length=101 --json");
+  ASSERT_EQ(o.status, 0) << o.error;
+  const json j = json::parse(o.out);
+  EXPECT_LE(j.at("kernels"), 110);
+  EXPECT_EQ(j.at("outputs").at(0).at("dims"), json({1, 1, 2048}));
+  EXPECT_EQ(j.at("inputs").at(3).at("dims"), json({1, 2, 100, 32}));
+}
+
+TEST_F(program, extents_of_1_broadcast_where_symbols_could_not) {
+  // every dim is 1: the attention mask has one entry for two positions
+  const outcome o = kiln("run " KILN_SOURCE_DIR "/examples/models/scripture/model.onnx");
+  EXPECT_EQ(o.status, 0) << o.error;
+  EXPECT_THAT(o.out, HasSubstr("logits = f32[1, 1, 2048]"));
+}
+
 TEST_F(program, verify_compares_with_the_reference) {
   const outcome o = kiln("verify " + digits + "/model.onnx --dim batch=5 --json");
   EXPECT_EQ(o.status, 0) << o.out << o.error;

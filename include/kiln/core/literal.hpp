@@ -52,8 +52,8 @@ class literal {
         stored.reserve(values.size());
         // straight to the stored type, as encode does: a detour over C would wrap what a float clamps
         for (const T& v : values)
-          stored.push_back(visit_storage(
-              s.type, [&]<class S>(type_tag<S>) { return convert_value<C>(convert_value<S>(v)); }));
+          stored.push_back(
+              visit_storage(s.type, [&]<class S>(type_tag<S>) { return convert_value<C>(convert_value<S>(v)); }));
         return literal(s, buffer::of_values(std::move(stored)));
       });
     }

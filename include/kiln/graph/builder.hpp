@@ -147,7 +147,8 @@ class basic_builder {
     for (value_id v : ids) folds = folds && module().producer(v).kind == instruction_kind::literal;
     for (value_id& v : ids) {
       if (module().shape_of(v).lens == lens) continue;
-      v = folds ? add_operation(op::multibroadcast{lens}, {v}).id() : module().add(op::multibroadcast{lens}, {v}, label);
+      v = folds ? add_operation(op::multibroadcast{lens}, {v}).id()
+                : module().add(op::multibroadcast{lens}, {v}, label);
     }
   }
   constexpr value try_fold(const operation& op, const small_vector<value_id>& ids) {
@@ -164,7 +165,8 @@ class basic_builder {
     const auto out = op.shape_rule(in);
     if (!out || out->size() != 1 || !(*out)[0].is_constant() || (*out)[0].elements().value() > fold_limit) return {};
     // a repeated weight stays a view: passes see through it, and the constant stays small
-    if (op.kind() == op_kind::view && is_float((*out)[0].type) && in[0].elements().value() < (*out)[0].elements().value())
+    if (op.kind() == op_kind::view && is_float((*out)[0].type) &&
+        in[0].elements().value() < (*out)[0].elements().value())
       return {};
     auto made = fold(op, std::span<const literal* const>(inputs.data(), inputs.size()), *out);
     return made.empty() ? value{} : constant(std::move(made[0]));

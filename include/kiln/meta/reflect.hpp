@@ -5,6 +5,8 @@
 #include <type_traits>
 #include <utility>
 
+#include "kiln/config.hpp"
+
 namespace kiln {
 
 namespace detail {
@@ -29,12 +31,12 @@ constexpr std::string_view pretty_field() {
 }
 template <class T, std::size_t I>
 constexpr std::string_view field_text() {
-#ifdef __clang__
+#if KILN_CLANG
 #pragma clang diagnostic push
 #pragma clang diagnostic ignored "-Wundefined-var-template"
 #endif
   constexpr std::string_view s = pretty_field<T, pointer_holder{&boost::pfr::get<I>(probe_object<T>.value)}>();
-#ifdef __clang__
+#if KILN_CLANG
 #pragma clang diagnostic pop
 #endif
   // g++ lists the return type's aliases after a semicolon

@@ -16,7 +16,7 @@ struct op_info {
   bool commutative = false;
   bool folds_dimensions = false;
   bool returns_bool = false;  ///< a pointwise op whose computation gives a condition
-  bool pure = true;  ///< equal inputs give equal results (a random op is not)
+  bool pure = true;           ///< equal inputs give equal results (a random op is not)
 };
 
 template <class Op>

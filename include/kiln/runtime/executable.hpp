@@ -29,13 +29,13 @@ struct port {
 
 /// One step of the plan, as reports show it.
 struct step_info {
-  std::string kernel;         ///< the kernel's name
-  std::string instruction;    ///< the instruction it came from (source node's name where known)
-  bool fallback = false;      ///< the op's reference computation
-  bool copy = false;          ///< a layout copy the plan inserted
+  std::string kernel;       ///< the kernel's name
+  std::string instruction;  ///< the instruction it came from (source node's name where known)
+  bool fallback = false;    ///< the op's reference computation
+  bool copy = false;        ///< a layout copy the plan inserted
   std::vector<shape> inputs, outputs;
-  dimension flops;            ///< multiplications and additions of contractions; 0 elsewhere
-  dimension bytes;            ///< operands read plus results written once
+  dimension flops;  ///< multiplications and additions of contractions; 0 elsewhere
+  dimension bytes;  ///< operands read plus results written once
   std::size_t packed_bytes = 0;
 };
 

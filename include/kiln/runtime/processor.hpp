@@ -1,6 +1,8 @@
 #pragma once
 
-#if defined(__SSE2__)
+#include "kiln/config.hpp"
+
+#if KILN_HAS_MXCSR
 #include <xmmintrin.h>
 #endif
 
@@ -8,7 +10,7 @@ namespace kiln {
 
 /// Tells the core that the caller is in a spin loop, so that it yields execution resources and power.
 inline void spin_pause() noexcept {
-#if defined(__SSE2__)
+#if KILN_HAS_MXCSR
   _mm_pause();
 #endif
 }
@@ -18,13 +20,13 @@ inline void spin_pause() noexcept {
 class flush_denormals {
  public:
   flush_denormals() noexcept {
-#if defined(__SSE2__)
+#if KILN_HAS_MXCSR
     saved_ = _mm_getcsr();
     if ((saved_ & mask) != mask) _mm_setcsr(saved_ | mask);
 #endif
   }
   ~flush_denormals() {
-#if defined(__SSE2__)
+#if KILN_HAS_MXCSR
     if ((saved_ & mask) != mask) _mm_setcsr((_mm_getcsr() & ~mask) | (saved_ & mask));
 #endif
   }

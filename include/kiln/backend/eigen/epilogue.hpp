@@ -7,10 +7,10 @@ namespace kiln::eigen {
 
 /// A contraction taken apart: the product itself and the pointwise ops behind it.
 struct product_body {
-  operation product;                    ///< a contraction
-  std::size_t operands[2] = {0, 1};     ///< which inputs of the instruction the product reads
-  std::vector<std::size_t> extra;       ///< inputs that only the tail reads; the tail's parameters 1, 2, …
-  std::unique_ptr<tile_program> tail;   ///< parameter 0 is the product; null when nothing follows
+  operation product;                   ///< a contraction
+  std::size_t operands[2] = {0, 1};    ///< which inputs of the instruction the product reads
+  std::vector<std::size_t> extra;      ///< inputs that only the tail reads; the tail's parameters 1, 2, …
+  std::unique_ptr<tile_program> tail;  ///< parameter 0 is the product; null when nothing follows
 };
 
 /// Takes a contraction, bare or fused with its pointwise users, apart. Empty where the body has another form.

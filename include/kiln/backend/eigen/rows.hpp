@@ -7,7 +7,7 @@ namespace kiln::eigen {
 /// contiguous across them.
 struct row_loops {
   static constexpr std::size_t most_operands = 48;
-  ints kept, folded;                                  // extents
+  ints kept, folded;  // extents
   // steps in elements, by operand (parameters, then results)
   struct steps {
     ints kept, folded;

@@ -22,8 +22,8 @@ class tile_program {
 
   /// A parameter or result as the rows see it.
   struct stream {
-    std::byte* at = nullptr;     ///< element 0 of the current segment
-    std::ptrdiff_t step = 1;     ///< elements from one to the next; 0 repeats
+    std::byte* at = nullptr;  ///< element 0 of the current segment
+    std::ptrdiff_t step = 1;  ///< elements from one to the next; 0 repeats
   };
 
   std::size_t parameters() const { return parameters_.size(); }
@@ -74,12 +74,12 @@ class tile_program {
   struct value {
     source from = source::computed;
     dtype type = dtype::f32;
-    bool scalar = false;        // one element a row
+    bool scalar = false;  // one element a row
     int level = 0;
-    bool kept = false;          // full, and read at a later level: has a row buffer
-    std::uint32_t index = 0;    // of the parameter
-    std::int32_t result = -1;   // the first result it is
-    std::uint32_t slot = 0;     // of its tile
+    bool kept = false;         // full, and read at a later level: has a row buffer
+    std::uint32_t index = 0;   // of the parameter
+    std::int32_t result = -1;  // the first result it is
+    std::uint32_t slot = 0;    // of its tile
     literal constant;
   };
   struct call {

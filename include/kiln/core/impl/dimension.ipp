@@ -55,8 +55,10 @@ polynomial canonical(polynomial p) {
   std::sort(p.begin(), p.end(), before);
   polynomial out;
   for (term& t : p) {
-    if (!out.empty() && out.back().factors == t.factors) out.back().coefficient += t.coefficient;
-    else out.push_back(std::move(t));
+    if (!out.empty() && out.back().factors == t.factors)
+      out.back().coefficient += t.coefficient;
+    else
+      out.push_back(std::move(t));
   }
   std::erase_if(out, [](const term& t) { return t.coefficient == 0; });
   return out;
@@ -120,8 +122,10 @@ std::optional<term> divide(const term& t, const term& by) {
   term out{t.coefficient / by.coefficient, {}};
   std::size_t j = 0;
   for (atom_id f : t.factors) {
-    if (j < by.factors.size() && by.factors[j] == f) ++j;
-    else out.factors.push_back(f);
+    if (j < by.factors.size() && by.factors[j] == f)
+      ++j;
+    else
+      out.factors.push_back(f);
   }
   if (j != by.factors.size()) return std::nullopt;
   return out;
@@ -151,8 +155,10 @@ dimension quotient(dimension a, dimension b) {
   if (by.size() == 1) {
     polynomial exact, rest;
     for (const term& t : p) {
-      if (auto q = divide(t, by[0])) exact.push_back(*q);
-      else rest.push_back(t);
+      if (auto q = divide(t, by[0]))
+        exact.push_back(*q);
+      else
+        rest.push_back(t);
     }
     const dimension whole = intern(canonical(exact));
     if (rest.empty()) return whole;
@@ -163,8 +169,6 @@ dimension quotient(dimension a, dimension b) {
   if (const auto exact = divide(p, by)) return intern(*exact);
   return of_atom({'/', "", 0, 0, a, b});
 }
-
-
 
 struct range {
   std::int64_t min, max;
@@ -180,9 +184,12 @@ range bounds(const atom& a) {
       const std::int64_t low = std::max<std::int64_t>(y.min, 1), high = std::max<std::int64_t>(y.max, 1);
       return {x.min >= 0 ? x.min / high : -((-x.min + low - 1) / low), x.max >= 0 ? x.max / low : x.max / high};
     }
-    case '%': return {0, std::max<std::int64_t>(0, y.max - 1)};
-    case 'm': return {std::min(x.min, y.min), std::min(x.max, y.max)};
-    default: return {std::max(x.min, y.min), std::max(x.max, y.max)};
+    case '%':
+      return {0, std::max<std::int64_t>(0, y.max - 1)};
+    case 'm':
+      return {std::min(x.min, y.min), std::min(x.max, y.max)};
+    default:
+      return {std::max(x.min, y.min), std::max(x.max, y.max)};
   }
 }
 
@@ -210,8 +217,10 @@ dimension rebuild(dimension d, const Leaf& leaf) {
     dimension product = t.coefficient;
     for (atom_id f : t.factors) {
       const atom a = get_atom(f);
-      if (a.op == 's') product *= leaf(a, of_atom(a));
-      else product *= detail::combine_dimensions(a.op, rebuild(a.lhs, leaf), rebuild(a.rhs, leaf));
+      if (a.op == 's')
+        product *= leaf(a, of_atom(a));
+      else
+        product *= detail::combine_dimensions(a.op, rebuild(a.lhs, leaf), rebuild(a.rhs, leaf));
     }
     sum += product;
   }
@@ -232,13 +241,20 @@ namespace detail {
 dimension combine_dimensions(char op, dimension a, dimension b) {
   if (a.is_constant() && b.is_constant()) {
     switch (op) {
-      case '/': return a / b;
-      case '%': return a % b;
-      case 'm': return smaller(a, b);
-      case 'M': return larger(a, b);
-      case '*': return a * b;
-      case '-': return a - b;
-      default: return a + b;
+      case '/':
+        return a / b;
+      case '%':
+        return a % b;
+      case 'm':
+        return smaller(a, b);
+      case 'M':
+        return larger(a, b);
+      case '*':
+        return a * b;
+      case '-':
+        return a - b;
+      default:
+        return a + b;
     }
   }
   switch (op) {
@@ -251,7 +267,8 @@ dimension combine_dimensions(char op, dimension a, dimension b) {
       }
       return intern(canonical(std::move(p)));
     }
-    case '*': return intern(multiply(get(a), get(b)));
+    case '*':
+      return intern(multiply(get(a), get(b)));
     case '/':
       if (b == dimension(0)) raise(fault::of(errc::invalid_argument, "a dimension's divisor is not zero"));
       return quotient(a, b);
@@ -259,7 +276,8 @@ dimension combine_dimensions(char op, dimension a, dimension b) {
       const dimension rest = a - quotient(a, b) * b;
       return rest.is_constant() ? rest : of_atom({'%', "", 0, 0, a, b});
     }
-    default: break;
+    default:
+      break;
   }
   if (const auto ordered = at_most(a, b)) return *ordered == (op == 'm') ? a : b;
   if (const auto ordered = at_most(b, a); ordered && *ordered) return op == 'm' ? b : a;
@@ -282,8 +300,10 @@ std::string to_string(dimension d) {
   std::string out;
   for (const term& t : get(d)) {
     const std::int64_t c = t.coefficient;
-    if (!out.empty()) out += c < 0 ? " - " : " + ";
-    else if (c < 0) out += "-";
+    if (!out.empty())
+      out += c < 0 ? " - " : " + ";
+    else if (c < 0)
+      out += "-";
     const std::int64_t magnitude = c < 0 ? -c : c;
     bool first = true;
     if (magnitude != 1 || t.factors.empty()) out += std::to_string(magnitude), first = false;
@@ -344,8 +364,8 @@ dimension bindings::substitute(dimension d) const {
 std::int64_t bindings::evaluate(dimension d) const {
   const dimension v = substitute(d);
   if (!v.is_constant())
-    raise(errc::not_found, "every symbol of dimension '" + to_string(d) + "' has a value; still open: '" +
-                               to_string(v) + "'");
+    raise(errc::not_found,
+          "every symbol of dimension '" + to_string(d) + "' has a value; still open: '" + to_string(v) + "'");
   return v.raw();
 }
 

@@ -8,10 +8,9 @@ constexpr std::size_t slices = 10;
 static_assert(default_registry::size <= slices * ops_in_slice, "add tables_<n>.ipp and count it here");
 
 const op_table* slice(std::size_t i) {
-  static const op_table* const all[slices] = {built_in_slice<0>(), built_in_slice<1>(), built_in_slice<2>(),
-                                              built_in_slice<3>(), built_in_slice<4>(), built_in_slice<5>(),
-                                              built_in_slice<6>(), built_in_slice<7>(), built_in_slice<8>(),
-                                              built_in_slice<9>()};
+  static const op_table* const all[slices] = {
+      built_in_slice<0>(), built_in_slice<1>(), built_in_slice<2>(), built_in_slice<3>(), built_in_slice<4>(),
+      built_in_slice<5>(), built_in_slice<6>(), built_in_slice<7>(), built_in_slice<8>(), built_in_slice<9>()};
   return all[i];
 }
 

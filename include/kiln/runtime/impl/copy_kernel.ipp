@@ -77,9 +77,11 @@ void copy_typed(const tensor& from, const tensor& to, thread_pool* pool) {
   for (std::size_t d = 0; d + 2 < rank; ++d) outer *= w.lens[d];
   const std::int64_t rows = w.lens[rank - 2], cols = w.lens[rank - 1];
   constexpr std::int64_t grain = 16384;  // elements a task should at least move
-  const std::int64_t rows_a_task = std::clamp<std::int64_t>((grain + cols - 1) / std::max<std::int64_t>(cols, 1), 1, rows);
+  const std::int64_t rows_a_task =
+      std::clamp<std::int64_t>((grain + cols - 1) / std::max<std::int64_t>(cols, 1), 1, rows);
   const std::int64_t chunks = (rows + rows_a_task - 1) / rows_a_task;
-  const std::int64_t outer_a_task = chunks > 1 ? 1 : std::max<std::int64_t>(1, grain / std::max<std::int64_t>(rows * cols, 1));
+  const std::int64_t outer_a_task =
+      chunks > 1 ? 1 : std::max<std::int64_t>(1, grain / std::max<std::int64_t>(rows * cols, 1));
   const std::int64_t outer_tasks = (outer + outer_a_task - 1) / outer_a_task;
   const auto body = [&](std::int64_t task, unsigned) {
     const std::int64_t chunk = task % chunks;
@@ -99,7 +101,8 @@ void copy_typed(const tensor& from, const tensor& to, thread_pool* pool) {
     }
   };
   const std::int64_t tasks = outer_tasks * chunks;
-  if (pool && tasks > 1) pool->parallel_for(tasks, body);
+  if (pool && tasks > 1)
+    pool->parallel_for(tasks, body);
   else
     for (std::int64_t t = 0; t < tasks; ++t) body(t, 0);
 }
@@ -117,10 +120,14 @@ class copy_kernel final : public kernel {
 void copy_tensor(const tensor& from, const tensor& to, thread_pool* pool) {
   if (to.elements() == 0) return;
   switch (size_of(to.type)) {
-    case 1: return copy_typed<std::uint8_t>(from, to, pool);
-    case 2: return copy_typed<std::uint16_t>(from, to, pool);
-    case 4: return copy_typed<std::uint32_t>(from, to, pool);
-    default: return copy_typed<std::uint64_t>(from, to, pool);
+    case 1:
+      return copy_typed<std::uint8_t>(from, to, pool);
+    case 2:
+      return copy_typed<std::uint16_t>(from, to, pool);
+    case 4:
+      return copy_typed<std::uint32_t>(from, to, pool);
+    default:
+      return copy_typed<std::uint64_t>(from, to, pool);
   }
 }
 

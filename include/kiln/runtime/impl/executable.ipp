@@ -24,7 +24,8 @@ void bind_weights(program& p, const std::map<std::string, argument>& weights) {
   for (const auto& [name, value] : weights) {
     const value_id v = m.find_parameter(name);
     if (!v || !m[v.instruction].is_weight)
-      raise(errc::not_found, "weights are parameters of the program that were declared as weights: found '" + name + "'");
+      raise(errc::not_found,
+            "weights are parameters of the program that were declared as weights: found '" + name + "'");
     const shape& expected = m.shape_of(v);
     if (!(value.get_shape().type == expected.type && value.get_shape().lens == expected.lens)) {
       error e(fault::of(errc::shape_mismatch, "type of the weight's value", expected, value.get_shape()));
@@ -97,14 +98,15 @@ std::size_t executable::input_index(std::string_view name) const {
     if (state_->inputs[i].name == name) return i;
   std::string known;
   for (const port& p : state_->inputs) known += (known.empty() ? "'" : ", '") + p.name + "'";
-  raise(errc::not_found, "an input is named as in the program: expected one of " + known + ", found '" +
-                             std::string(name) + "'");
+  raise(errc::not_found,
+        "an input is named as in the program: expected one of " + known + ", found '" + std::string(name) + "'");
 }
 
 executable compile(program p, const target& t, const compile_options& options) {
   auto s = std::make_unique<executable::state>();
-  s->pool = options.pool ? options.pool
-                         : options.threads ? std::make_shared<thread_pool>(options.threads) : default_pool();
+  s->pool = options.pool      ? options.pool
+            : options.threads ? std::make_shared<thread_pool>(options.threads)
+                              : default_pool();
   bind_weights(p, options.weights);
   for (value_id v : p.main().parameters()) {
     s->inputs.push_back({p.main()[v.instruction].name.str(), p.main().shape_of(v)});
@@ -123,8 +125,8 @@ executable compile(program p, const target& t, const compile_options& options) {
   s->optimised = std::move(p);
   s->plan = detail::make_plan(s->optimised, t, *s->pool, s->report.remarks);
   for (std::size_t k = 0; k < s->optimised.main().outputs.size(); ++k)
-    s->outputs.push_back({s->optimised.main().output_names[k].str(),
-                          s->optimised.main().shape_of(s->optimised.main().outputs[k])});
+    s->outputs.push_back(
+        {s->optimised.main().output_names[k].str(), s->optimised.main().shape_of(s->optimised.main().outputs[k])});
   s->report.steps = std::move(s->plan.infos);
   s->report.constant_bytes = s->plan.constant_bytes;
   for (const step_info& i : s->report.steps) s->report.packed_bytes += i.packed_bytes;
@@ -138,8 +140,8 @@ void executable::state::check_type(const port& p, const shape& given, const char
   for (std::size_t d = 0; fits && d < given.rank(); ++d)
     fits = !p.type.lens[d].is_constant() || p.type.lens[d] == given.lens[d];
   if (fits) return;
-  raise(errc::shape_mismatch, std::string(what) + " '" + p.name + "': expected " + to_string(p.type) + ", found " +
-                                  to_string(given));
+  raise(errc::shape_mismatch,
+        std::string(what) + " '" + p.name + "': expected " + to_string(p.type) + ", found " + to_string(given));
 }
 
 void executable::state::bind_sizes(workspace::state& w, std::span<const shape> given) const {
@@ -172,8 +174,8 @@ void executable::state::bind_sizes(workspace::state& w, std::span<const shape> g
                                         ", found " + std::to_string(given[i].lens[d].raw()));
   for (const detail::obligation& o : plan.obligations)
     if (w.sizes[o.left] != w.sizes[o.right])
-      raise(errc::shape_mismatch, o.rule + ": expected " + std::to_string(w.sizes[o.right]) + ", found " +
-                                      std::to_string(w.sizes[o.left]));
+      raise(errc::shape_mismatch,
+            o.rule + ": expected " + std::to_string(w.sizes[o.right]) + ", found " + std::to_string(w.sizes[o.left]));
   w.tensors.resize(plan.operands.size());
   for (std::size_t k = 0; k < plan.operands.size(); ++k) {
     const detail::operand& o = plan.operands[k];
@@ -232,8 +234,8 @@ void executable::state::place_arena(workspace::state& w) const {
   w.scratch_bytes = 0;
   for (const detail::step& st : plan.steps) {
     const std::span<const tensor> all(w.tensors.data() + st.first_operand, st.inputs + st.outputs);
-    w.scratch_bytes = std::max(w.scratch_bytes, st.run->scratch_bytes(all.first(st.inputs), all.subspan(st.inputs),
-                                                                      pool->size()));
+    w.scratch_bytes =
+        std::max(w.scratch_bytes, st.run->scratch_bytes(all.first(st.inputs), all.subspan(st.inputs), pool->size()));
   }
   w.needed = end + aligned(w.scratch_bytes);
   if (w.arena.size() < w.needed) {
@@ -321,8 +323,11 @@ void executable::run(workspace& w, std::span<const argument> inputs, std::span<a
       raise(errc::cancelled, "the run was stopped before step " + std::to_string(i));
     const detail::step& st = state_->plan.steps[i];
     const std::span<const tensor> all(ws.tensors.data() + st.first_operand, st.inputs + st.outputs);
-    const launch l{all.first(st.inputs), all.subspan(st.inputs), {ws.arena.data() + ws.scratch_offset, ws.scratch_bytes},
-                   state_->pool.get(), &ws.values};
+    const launch l{all.first(st.inputs),
+                   all.subspan(st.inputs),
+                   {ws.arena.data() + ws.scratch_offset, ws.scratch_bytes},
+                   state_->pool.get(),
+                   &ws.values};
     const auto start = options.profile ? clock::now() : clock::time_point();
     try {
       st.run->run(l);
@@ -355,8 +360,8 @@ std::vector<argument> executable::run(const std::map<std::string, argument>& inp
   for (const auto& [name, value] : inputs) ordered[input_index(name)] = value;
   for (std::size_t i = 0; i < ordered.size(); ++i)
     if (!inputs.contains(state_->inputs[i].name))
-      raise(errc::invalid_argument, "every input is given: none for '" + state_->inputs[i].name + "' " +
-                                        to_string(state_->inputs[i].type));
+      raise(errc::invalid_argument,
+            "every input is given: none for '" + state_->inputs[i].name + "' " + to_string(state_->inputs[i].type));
   return run(ordered);
 }
 

@@ -21,8 +21,10 @@ struct operand_list {
   explicit operand_list(std::span<const tensor> tensors) {
     for (const tensor& t : tensors) {
       const evaluation::operand o{shape_of(t), nullptr, t.data};
-      if (tensors.size() <= most_inline_operands) few.push_back(o);
-      else many.push_back(o);
+      if (tensors.size() <= most_inline_operands)
+        few.push_back(o);
+      else
+        many.push_back(o);
     }
     span = tensors.size() <= most_inline_operands ? std::span<const evaluation::operand>(few)
                                                   : std::span<const evaluation::operand>(many);
@@ -113,8 +115,6 @@ class body_kernel final : public kernel {
 
 std::unique_ptr<kernel> make_fallback_kernel(const operation& op) { return std::make_unique<fallback_kernel>(op); }
 
-std::unique_ptr<kernel> make_body_kernel(const module_graph& body) {
-  return std::make_unique<body_kernel>(body);
-}
+std::unique_ptr<kernel> make_body_kernel(const module_graph& body) { return std::make_unique<body_kernel>(body); }
 
 }  // namespace kiln

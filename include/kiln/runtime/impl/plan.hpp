@@ -9,9 +9,9 @@ enum class place_kind : std::uint8_t { input, output, constant, symbolic, arena 
 /// A piece of memory of the plan.
 struct storage {
   place_kind kind = place_kind::arena;
-  std::uint32_t index = 0;        ///< of the input or output
-  literal constant;               ///< kinds constant and symbolic
-  std::uint32_t bytes_slot = 0;   ///< slot of its size
+  std::uint32_t index = 0;                      ///< of the input or output
+  literal constant;                             ///< kinds constant and symbolic
+  std::uint32_t bytes_slot = 0;                 ///< slot of its size
   std::uint32_t first = 0xffff'ffff, last = 0;  ///< steps that touch it
 };
 

@@ -137,8 +137,7 @@ class planner {
   place concat_part(std::uint32_t concat, std::size_t operand) {
     const place whole = place_result({concat, 0});
     const instruction& ins = graph_[concat];
-    const auto axis = static_cast<std::size_t>(
-        normal_axis(ins.op.get_if<op::concat>()->axis, ins.results[0].rank()));
+    const auto axis = static_cast<std::size_t>(normal_axis(ins.op.get_if<op::concat>()->axis, ins.results[0].rank()));
     dimension start = 0;
     for (std::size_t k = 0; k < operand; ++k) start += graph_.shape_of(ins.inputs[k]).lens[axis];
     place part = whole;
@@ -168,9 +167,12 @@ class planner {
     if (!transpose) return std::nullopt;
     place to;
     const value_id turned{t, 0};
-    if (output_of_[t][0] != none) to = output_place(output_of_[t][0]);
-    else if (const auto part = part_of_concat(turned, stride_support::any)) to = *part;
-    else to = fresh(graph_.shape_of(turned));
+    if (output_of_[t][0] != none)
+      to = output_place(output_of_[t][0]);
+    else if (const auto part = part_of_concat(turned, stride_support::any))
+      to = *part;
+    else
+      to = fresh(graph_.shape_of(turned));
     place at = to;
     at.where.lens = graph_.shape_of(v).lens;
     for (std::size_t d = 0; d < at.where.lens.size(); ++d) {
@@ -269,12 +271,16 @@ class planner {
     const instruction& ins = graph_[i];
     if (ins.kind == instruction_kind::parameter) {
       const auto k = static_cast<std::uint32_t>(plan_.inputs.size());
-      places_[i][0] = {add_storage(place_kind::input, ins.results[0].bytes(), k), layout::standard(ins.results[0].lens)};
+      places_[i][0] = {add_storage(place_kind::input, ins.results[0].bytes(), k),
+                       layout::standard(ins.results[0].lens)};
       plan_.inputs.push_back(slots_of(places_[i][0], ins.results[0].type));
     } else if (ins.kind == instruction_kind::op) {
-      if (is_view(ins)) emit_view(i);
-      else if (is_concat(ins)) emit_concat(i);
-      else emit_kernel(i);
+      if (is_view(ins))
+        emit_view(i);
+      else if (is_concat(ins))
+        emit_concat(i);
+      else
+        emit_kernel(i);
     }
   }
 
@@ -315,7 +321,8 @@ class planner {
     for (std::size_t k = 0; k < ins.inputs.size(); ++k) {
       const place part = concat_part(i, k), at = value_place(ins.inputs[k]);
       if (at.storage == part.storage && at.where == part.where) continue;
-      copy_step(at, part, graph_.shape_of(ins.inputs[k]), ins.name.empty() ? std::string_view("concat") : ins.name.view());
+      copy_step(at, part, graph_.shape_of(ins.inputs[k]),
+                ins.name.empty() ? std::string_view("concat") : ins.name.view());
     }
   }
 

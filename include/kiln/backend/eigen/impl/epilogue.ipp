@@ -19,7 +19,8 @@ std::optional<product_body> split_product(const program& whole, const basic_inst
   std::vector<std::size_t> index(body.size(), 0);
   std::size_t parameters = 0;
   for (std::uint32_t i = 0; i < body.size(); ++i) {
-    if (body[i].kind == instruction_kind::parameter) index[i] = parameters++;
+    if (body[i].kind == instruction_kind::parameter)
+      index[i] = parameters++;
     else if (body[i].kind == instruction_kind::op && body[i].op.kind() == op_kind::contraction) {
       if (product != 0xffff'ffff) return std::nullopt;
       product = i;
@@ -76,8 +77,10 @@ epilogue::epilogue(const product_body& body, std::span<const tensor> inputs, con
     std::int64_t step = 0, joined = 1;
     for (std::size_t d = rank; d-- > outer;) {
       if (out.lens[d] == 1) continue;
-      if (joined == 1) step = t.strides[d];
-      else if (t.strides[d] != step * joined) fits_ = false;
+      if (joined == 1)
+        step = t.strides[d];
+      else if (t.strides[d] != step * joined)
+        fits_ = false;
       joined *= out.lens[d];
     }
     o.step = step;

@@ -38,8 +38,10 @@ class attention_kernel final : public kernel {
     p.causal = attributes_.causal;
     if (in.size() > 3) {
       const tensor& m = in[3];
-      if (m.type == dtype::boolean) p.keep_mask = m.as<const bool>();
-      else p.add_mask = m.as<const float>();
+      if (m.type == dtype::boolean)
+        p.keep_mask = m.as<const bool>();
+      else
+        p.add_mask = m.as<const float>();
       const auto step = [&](std::size_t d) { return m.lens[d] == 1 ? 0 : m.strides[d]; };
       p.mask_batch = step(0), p.mask_head = step(1), p.mask_row = step(2), p.mask_col = step(3);
     }

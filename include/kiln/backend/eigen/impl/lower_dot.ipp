@@ -33,8 +33,7 @@ class dot_kernel final : public kernel {
   std::size_t scratch_bytes(std::span<const tensor> in, std::span<const tensor> out, unsigned threads) const override {
     const isa_table& isa = *kiln_eigen_isa();
     std::size_t n = 0;
-    if (!packed_)
-      n = static_cast<std::size_t>(isa.gemm_scratch_floats(in[body_.operands[0]].lens.back(), threads)) * 4;
+    if (!packed_) n = static_cast<std::size_t>(isa.gemm_scratch_floats(in[body_.operands[0]].lens.back(), threads)) * 4;
     if (body_.tail && !epilogue(body_, in, out[0], 1).fits())
       n = std::max(n, tail_scratch_bytes(body_, in, out[0], threads));
     return n;
@@ -73,17 +72,17 @@ class dot_kernel final : public kernel {
     ints outer(std::span<const std::int64_t>(c.lens.data(), split)), at(split, 0);
     offset_tail shifted{&tail, 0};
     const bool fused = body_.tail && tail.fits();
-    const gemm_tail follow =
-        fused ? gemm_tail{[](void* self, std::int64_t row0, std::int64_t rows, std::int64_t col0, std::int64_t cols,
-                             float* at_c, std::ptrdiff_t c_row) {
-                            const auto* s = static_cast<const offset_tail*>(self);
-                            s->tail->apply(s->row + row0, rows, col0, cols, at_c, c_row);
-                          },
-                          &shifted}
-              : gemm_tail{};
+    const gemm_tail follow = fused ? gemm_tail{[](void* self, std::int64_t row0, std::int64_t rows, std::int64_t col0,
+                                                  std::int64_t cols, float* at_c, std::ptrdiff_t c_row) {
+                                                 const auto* s = static_cast<const offset_tail*>(self);
+                                                 s->tail->apply(s->row + row0, rows, col0, cols, at_c, c_row);
+                                               },
+                                               &shifted}
+                                   : gemm_tail{};
     do {
       std::int64_t oa = 0, ob = 0, oc = 0;
-      for (std::size_t d = 0; d < split; ++d) oa += at[d] * a.strides[d], ob += at[d] * b_step(d), oc += at[d] * c.strides[d];
+      for (std::size_t d = 0; d < split; ++d)
+        oa += at[d] * a.strides[d], ob += at[d] * b_step(d), oc += at[d] * c.strides[d];
       p.a = a.as<const float>() + oa;
       p.c = c.as<float>() + oc;
       if (packed_) {

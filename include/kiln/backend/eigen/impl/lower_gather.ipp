@@ -21,8 +21,8 @@ class gather_kernel final : public kernel {
     const std::size_t bytes = static_cast<std::size_t>(inner) * size_of(data.type);
     if (bytes == 0) return;
     const auto at = [&](std::int64_t i) {
-      const std::int64_t k = indices.type == dtype::i64 ? indices.as<const std::int64_t>()[i]
-                                                        : indices.as<const std::int32_t>()[i];
+      const std::int64_t k =
+          indices.type == dtype::i64 ? indices.as<const std::int64_t>()[i] : indices.as<const std::int32_t>()[i];
       if (k < -extent || k >= extent)
         raise(fault::of(errc::invalid_argument, "an index lies within the gathered axis", extent, k));
       return k < 0 ? k + extent : k;

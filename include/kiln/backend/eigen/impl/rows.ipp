@@ -149,8 +149,10 @@ void run_rows(const tile_program& p, const launch& l) {
     tile_program::cursor c(p, l.scratch.data() + worker * each, row);
     for (std::int64_t r = first; r < last; ++r) run_row(p, l, loops, c, r, from, to);
   };
-  if (tasks == 1) body(0, 0);
-  else l.pool->parallel_for(tasks, body);
+  if (tasks == 1)
+    body(0, 0);
+  else
+    l.pool->parallel_for(tasks, body);
 }
 
 std::size_t rows_scratch_bytes(const tile_program& p, std::span<const tensor> in, std::span<const tensor> out,

@@ -66,9 +66,7 @@ void tile_program::compile(const module_graph& body) {
     reduced = body[i].results[0].lens;
     if (full == reduced) reduced = {};  // rows of one element: everything may count as full
   }
-  const auto is_scalar = [&](const shape& s) {
-    return reduces && !reduced.empty() && s.lens == reduced;
-  };
+  const auto is_scalar = [&](const shape& s) { return reduces && !reduced.empty() && s.lens == reduced; };
 
   std::vector<std::uint32_t> of(body.size());
   std::vector<std::int64_t> repeats;
@@ -127,8 +125,8 @@ void tile_program::compile(const module_graph& body) {
       v.scalar = scalar;
       v.level = c.level;
     } else {
-      raise(errc::internal, "a fused body holds pointwise ops, reductions and broadcasts; found " +
-                                std::string(ins.op.name()));
+      raise(errc::internal,
+            "a fused body holds pointwise ops, reductions and broadcasts; found " + std::string(ins.op.name()));
     }
     c.out = of[i] = id();
     values_.push_back(std::move(v));
@@ -202,8 +200,10 @@ std::size_t tile_program::scratch_bytes(std::int64_t row) const {
                   2 * aligned(values_.size() * sizeof(std::byte*)) +
                   (slots_ + 1) * aligned(static_cast<std::size_t>(std::min(tile, row)) * width_);
   for (const value& v : values_) {
-    if (v.scalar) n += 64;
-    else if (v.kept) n += aligned(static_cast<std::size_t>(row) * width_);
+    if (v.scalar)
+      n += 64;
+    else if (v.kept)
+      n += aligned(static_cast<std::size_t>(row) * width_);
   }
   return n;
 }

@@ -23,7 +23,8 @@ void gather(dtype t, const std::byte* from, std::ptrdiff_t step, std::byte* to, 
     visit_compute(t, [&]<class C>(type_tag<C>) {
       const S* in = reinterpret_cast<const S*>(from);
       C* out = reinterpret_cast<C*>(to);
-      if (step == 0) std::fill_n(out, n, convert_value<C>(*in));
+      if (step == 0)
+        std::fill_n(out, n, convert_value<C>(*in));
       else if (step == 1)
         for (std::int64_t i = 0; i < n; ++i) out[i] = convert_value<C>(in[i]);
       else
@@ -60,9 +61,8 @@ void convert_tile(dtype natural, const std::byte* from, dtype t, std::byte* to, 
 }
 
 void repeat(dtype t, const std::byte* from, std::byte* to, std::int64_t n) {
-  visit_compute(t, [&]<class C>(type_tag<C>) {
-    std::fill_n(reinterpret_cast<C*>(to), n, *reinterpret_cast<const C*>(from));
-  });
+  visit_compute(
+      t, [&]<class C>(type_tag<C>) { std::fill_n(reinterpret_cast<C*>(to), n, *reinterpret_cast<const C*>(from)); });
 }
 
 }  // namespace
@@ -84,33 +84,41 @@ tile_program::cursor::cursor(const tile_program& p, std::byte* scratch, std::int
   spare_ = tiles + p.slots_ * tile_bytes;
   for (std::size_t v = 0; v < values; ++v) {
     const value& what = p.values_[v];
-    if (what.scalar) home_[v] = scratch, scratch += 64;
-    else if (what.kept) home_[v] = carve(static_cast<std::size_t>(row) * p.width_);
-    else home_[v] = tiles + what.slot * tile_bytes;
+    if (what.scalar)
+      home_[v] = scratch, scratch += 64;
+    else if (what.kept)
+      home_[v] = carve(static_cast<std::size_t>(row) * p.width_);
+    else
+      home_[v] = tiles + what.slot * tile_bytes;
     at_[v] = home_[v];
     if (what.from != source::constant) continue;
     const literal& l = what.constant;
-    gather(l.get_shape().type, l.bytes(), 0, home_[v], what.scalar ? 1 : std::min(tile, std::max<std::int64_t>(row, 1)));
+    gather(l.get_shape().type, l.bytes(), 0, home_[v],
+           what.scalar ? 1 : std::min(tile, std::max<std::int64_t>(row, 1)));
   }
 }
 
 void tile_program::run_call(const call& c, const cursor& k, std::int64_t n) const {
   const value& out = values_[c.out];
   switch (c.kind) {
-    case call::what::repeat: return repeat(c.compute, k.at_[c.in[0]], k.at_[c.out], n);
+    case call::what::repeat:
+      return repeat(c.compute, k.at_[c.in[0]], k.at_[c.out], n);
     case call::what::fold:
       if (c.float_fold)
         return c.float_fold(c.op.data(), reinterpret_cast<const float*>(k.at_[c.in[0]]), n,
                             reinterpret_cast<float*>(k.at_[c.out]));
       return c.op.table().fold(c.op.data(), c.compute, k.at_[c.in[0]], n, k.at_[c.out]);
-    case call::what::tile: break;
+    case call::what::tile:
+      break;
   }
   const void* in[6];
   for (std::size_t i = 0; i < c.in.size(); ++i) in[i] = k.at_[c.in[i]];
   const bool stored = native(out.type) && out.type == c.natural;
   std::byte* to = stored ? k.at_[c.out] : k.spare_;
-  if (c.float_tile) c.float_tile(c.op.data(), in, to, n);
-  else c.op.table().tile(c.op.data(), c.compute, in, to, n);
+  if (c.float_tile)
+    c.float_tile(c.op.data(), in, to, n);
+  else
+    c.op.table().tile(c.op.data(), c.compute, in, to, n);
   if (!stored) convert_tile(c.natural, to, out.type, k.at_[c.out], n);
 }
 
@@ -161,8 +169,7 @@ void tile_program::cursor::run(int level, std::int64_t at, std::int64_t n) {
       if (what.kept) at_[v] = home_[v] + static_cast<std::size_t>(at + from) * width_of(what.type);
       if (what.result < 0) continue;
       const stream& s = result(static_cast<std::size_t>(what.result));
-      if (s.step == 1 && native(what.type))
-        at_[v] = s.at + from * static_cast<std::ptrdiff_t>(size_of(what.type));
+      if (s.step == 1 && native(what.type)) at_[v] = s.at + from * static_cast<std::ptrdiff_t>(size_of(what.type));
     }
     for (const call& c : program_.calls_)
       if (c.level == level && !c.scalar) program_.run_call(c, *this, count);

@@ -23,8 +23,10 @@ fold_function fold(std::size_t op) {
 
 void run_gemm(thread_pool& pool, const gemm_problem<float>& p, const gemm_tail& tail) {
   if (!tail.call) return gemm(pool, p);
-  gemm(pool, p, [&](std::int64_t row0, std::int64_t rows, std::int64_t col0, std::int64_t cols, float* c,
-                    std::ptrdiff_t c_row) { tail.call(tail.self, row0, rows, col0, cols, c, c_row); });
+  gemm(pool, p,
+       [&](std::int64_t row0, std::int64_t rows, std::int64_t col0, std::int64_t cols, float* c, std::ptrdiff_t c_row) {
+         tail.call(tail.self, row0, rows, col0, cols, c, c_row);
+       });
 }
 
 void run_gemm_unpacked(thread_pool& pool, const gemm_problem<float>& p, float* scratch, const gemm_tail& tail) {
@@ -43,9 +45,8 @@ class planned final : public conv_plan {
     if (!tail.call) return run_.run(pool, x, w, y, scratch);
     run_.run(pool, x, w, y, scratch,
              [&](std::int64_t image, std::int64_t channel0, std::int64_t channels, std::int64_t pixel0,
-                 std::int64_t pixels, float* c, std::ptrdiff_t c_row) {
-               tail.call(tail.self, image, channel0, channels, pixel0, pixels, c, c_row);
-             });
+                 std::int64_t pixels, float* c,
+                 std::ptrdiff_t c_row) { tail.call(tail.self, image, channel0, channels, pixel0, pixels, c, c_row); });
   }
 
  private:
@@ -65,12 +66,12 @@ constexpr isa_table table{
     .vector_bytes = native_bytes,
     .tile = tile,
     .fold = fold,
-    .halves_to_floats = [](const std::uint16_t* in, float* out, std::int64_t n) {
-      convert_tiles(in, out, n, [](std::uint16_t x) { return half_value(x); });
-    },
-    .floats_to_halves = [](const float* in, std::uint16_t* out, std::int64_t n) {
-      convert_tiles(in, out, n, [](float x) { return half_bits(x); });
-    },
+    .halves_to_floats =
+        [](const std::uint16_t* in, float* out, std::int64_t n) {
+          convert_tiles(in, out, n, [](std::uint16_t x) { return half_value(x); });
+        },
+    .floats_to_halves = [](const float* in, std::uint16_t* out,
+                           std::int64_t n) { convert_tiles(in, out, n, [](float x) { return half_bits(x); }); },
     .packed_b_floats = packed_b_size<float>,
     .pack_b = pack_b<float>,
     .gemm = run_gemm,

@@ -15,13 +15,17 @@ constexpr bool computes_floats() {
 
 template <class Op>
 constexpr tile_function tile_of() {
-  if constexpr (kind_of<Op>() == op_kind::pointwise && computes_floats<Op>()) return kernels::pointwise_tile_of<Op>;
-  else return nullptr;
+  if constexpr (kind_of<Op>() == op_kind::pointwise && computes_floats<Op>())
+    return kernels::pointwise_tile_of<Op>;
+  else
+    return nullptr;
 }
 template <class Op>
 constexpr fold_function fold_of() {
-  if constexpr (kind_of<Op>() == op_kind::reduction && computes_floats<Op>()) return kernels::fold_tile_of<Op>;
-  else return nullptr;
+  if constexpr (kind_of<Op>() == op_kind::reduction && computes_floats<Op>())
+    return kernels::fold_tile_of<Op>;
+  else
+    return nullptr;
 }
 
 template <std::size_t First, class Indices>
@@ -33,12 +37,11 @@ struct tile_unit<First, std::index_sequence<I...>> {
 };
 
 template <std::size_t Unit>
-using unit_tiles =
-    tile_unit<Unit * tiles_in_unit,
-              std::make_index_sequence<(Unit * tiles_in_unit >= default_registry::size ? 0
-                                        : default_registry::size - Unit * tiles_in_unit < tiles_in_unit
-                                            ? default_registry::size - Unit * tiles_in_unit
-                                            : tiles_in_unit)>>;
+using unit_tiles = tile_unit<Unit * tiles_in_unit,
+                             std::make_index_sequence<(Unit * tiles_in_unit >= default_registry::size ? 0
+                                                       : default_registry::size - Unit * tiles_in_unit < tiles_in_unit
+                                                           ? default_registry::size - Unit * tiles_in_unit
+                                                           : tiles_in_unit)>>;
 
 /// Tiles of one unit; defined in tiles_<n>.ipp.
 template <std::size_t Unit>
