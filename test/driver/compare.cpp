@@ -35,6 +35,13 @@ TEST(compare, measures_relative_to_the_expected_value) {
   EXPECT_THAT(compared({200}, {100}, {0.5, 0}), HasSubstr("differ"));
 }
 
+TEST(compare, forgives_what_rounding_does_beside_greater_elements) {
+  // 13 rounds in steps of 9.5e-7; four units of 2^-23 of it are 6.2e-6
+  EXPECT_THAT(compared({13, 6e-6f}, {13, 0}), IsEmpty());
+  EXPECT_THAT(compared({13, 7e-6f}, {13, 0}), HasSubstr("1 of 2"));
+  EXPECT_THAT(compared({13, 6e-6f}, {13, 0}, {0, 0}), HasSubstr("1 of 2"));
+}
+
 TEST(compare, takes_nan_and_infinities_literally) {
   EXPECT_THAT(compared({NAN, infinity, -infinity}, {NAN, infinity, -infinity}), IsEmpty());
   EXPECT_THAT(compared({1}, {NAN}), HasSubstr("expected nan"));

@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "kiln/onnx/element.hpp"
 #include "onnx/model_writer.hpp"
 
 namespace kiln::onnx {

@@ -198,16 +198,31 @@ std::string symbol_name(dimension d);
 /// Every symbol in the expression, appended once each.
 void collect_symbols(dimension d, small_vector<dimension>& out);
 
-/// Expressions evaluated together: each distinct expression of a plan gets a slot, and a run evaluates every slot once.
+/// Expressions evaluated together, as straight-line code over 64-bit numbers: each distinct expression of a plan gets a
+/// slot, and evaluating touches no interned expression, takes no lock and allocates nothing.
 class dimension_program {
  public:
   /// The slot that will hold the expression's value.
   std::uint32_t slot(dimension d);
-  std::size_t size() const { return expressions_.size(); }
+  /// Slots there are, those of intermediate results included.
+  std::size_t size() const { return code_.size(); }
+  /// Fills `size()` slots. An unbound symbol is a `not_found` error, a division by zero an `invalid_argument` one, and a
+  /// value that does not fit into 64 bits a `limit` one.
   void evaluate(const bindings& values, std::int64_t* slots) const;
 
  private:
-  small_vector<dimension> expressions_;
+  struct step {
+    char op = 'c';  // c: constant, s: symbol; + * / % m M of two earlier slots
+    std::uint32_t a = 0, b = 0;
+    dimension operand;
+  };
+  struct entry {
+    dimension expression;
+    std::uint32_t at = 0;
+  };
+  std::uint32_t emit(const step& s);
+  small_vector<step> code_;
+  small_vector<entry> known_;
 };
 
 }  // namespace kiln

@@ -64,13 +64,14 @@ class literal {
     return of<T>(shape{t, {}}, std::span<const T>(&value, 1));
   }
   /// Shape arithmetic with symbols: `values` fill an i64 tensor of extents `lens`.
+  template <class Number = std::int64_t>  // a template, so that the conversions are instantiated where they are used
   static constexpr literal of_dimensions(const dims& lens, small_vector<dimension> values, dtype t = dtype::i64) {
     bool constant = true;
     for (dimension d : values) constant = constant && d.is_constant();
     if (!constant) return literal({t, lens}, buffer::of_values(std::move(values)));
-    small_vector<std::int64_t> numbers;
+    small_vector<Number> numbers;
     for (dimension d : values) numbers.push_back(d.raw());
-    return of<std::int64_t>({t, lens}, numbers);
+    return of<Number>({t, lens}, numbers);
   }
 
   constexpr const shape& get_shape() const { return shape_; }
@@ -122,13 +123,16 @@ class literal {
   /// The same data under other extents with as many elements.
   constexpr literal reshaped(const dims& lens) const { return literal({shape_.type, lens}, data_); }
 
-  /// Equality of type, extents and values (bit for bit at run time).
-  friend constexpr bool operator==(const literal& a, const literal& b) {
+  /// Equality of type, extents and values (bit for bit at run time). A template, so that the conversions it needs in
+  /// constant evaluation are instantiated where literals are compared.
+  template <class L>
+    requires std::is_same_v<L, literal>
+  friend constexpr bool operator==(const L& a, const literal& b) {
     if (!(a.shape_.type == b.shape_.type && a.shape_.lens == b.shape_.lens)) return false;
     if (a.data_.shares_with(b.data_)) return true;
-    if (a.has_symbols() || b.has_symbols()) return a.to<dimension>() == b.to<dimension>();
+    if (a.has_symbols() || b.has_symbols()) return a.template to<dimension>() == b.template to<dimension>();
     if (!std::is_constant_evaluated()) return equal_bytes(a, b);
-    return visit_compute(a.shape_.type, [&]<class C>(type_tag<C>) { return a.to<C>() == b.to<C>(); });
+    return visit_compute(a.shape_.type, [&]<class C>(type_tag<C>) { return a.template to<C>() == b.template to<C>(); });
   }
 
  private:

@@ -2,6 +2,7 @@
 #include <cstring>
 
 #include "kiln/op/ops.hpp"
+#include "kiln/op/words.hpp"
 
 namespace kiln {
 
@@ -92,6 +93,7 @@ struct static_op_base {
   constexpr virtual void evaluate(evaluation& e, bool symbolic) const = 0;
   constexpr virtual void normalise(std::span<const shape> in, const shape& out) = 0;
   constexpr virtual void print(text& out) const = 0;
+  constexpr virtual void save(words& out) const = 0;
   constexpr virtual std::uint64_t hash() const = 0;
   constexpr virtual bool equal(const static_op_base& other) const = 0;
 };
@@ -141,6 +143,7 @@ struct static_op final : static_op_base {
     if constexpr (!control<Op>) op = normalised(op, in, out);
   }
   constexpr void print(text& out) const override { print_fields(op, out); }
+  constexpr void save(words& out) const override { put_words(out, op); }
   constexpr std::uint64_t hash() const override { return hash_fields(op) + index(); }
   constexpr bool equal(const static_op_base& other) const override {
     return index() == other.index() && equal_fields(op, static_cast<const static_op&>(other).op);
@@ -199,6 +202,8 @@ class static_operation {
   constexpr void evaluate(evaluation& e, bool symbolic = false) const { op_->evaluate(e, symbolic); }
   constexpr void normalise(std::span<const shape> in, const shape& out) { op_->normalise(in, out); }
   constexpr void print(text& out) const { op_->print(out); }
+  /// Appends the attributes as words (see op/words.hpp).
+  constexpr void save(words& out) const { op_->save(out); }
   constexpr std::uint64_t hash() const { return op_->hash(); }
   constexpr void substitute(const bindings&) {}
   friend constexpr bool operator==(const static_operation& a, const static_operation& b) {

@@ -1,5 +1,4 @@
 #pragma once
-#include <algorithm>
 #include <limits>
 
 #include "kiln/meta/type_name.hpp"
@@ -131,7 +130,9 @@ constexpr T nearest_in(dtype t, T x) {
   if constexpr (std::is_integral_v<T> && !std::is_same_v<T, bool>)
     return visit_storage(t, [&]<class S>(type_tag<S>) {
       if constexpr (std::is_integral_v<S> && std::is_signed_v<S> == std::is_signed_v<T>)
-        return std::clamp<T>(x, std::numeric_limits<S>::min(), std::numeric_limits<S>::max());
+        return x < std::numeric_limits<S>::min()   ? T(std::numeric_limits<S>::min())
+               : x > std::numeric_limits<S>::max() ? T(std::numeric_limits<S>::max())
+                                                   : x;
       else
         return x;
     });

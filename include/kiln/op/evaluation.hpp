@@ -93,32 +93,24 @@ class evaluation {
     return {values, lens};
   }
 
-  /// Stores the outputs that were computed in another representation.
-  void finish() {
-    for (pending& p : pending_) {
-      const operand& o = outputs_[p.result];
-      const std::int64_t n = o.type.elements().value();
-      if (p.f32) encode(o.type.type, p.f32, o.bytes, n);
-      if (p.f64) encode(o.type.type, p.f64, o.bytes, n);
-      if (p.i64) encode(o.type.type, p.i64, o.bytes, n);
-      if (p.u64) encode(o.type.type, p.u64, o.bytes, n);
-      if (p.boolean) encode(o.type.type, p.boolean, o.bytes, n);
-    }
-  }
-  /// The outputs as literals (constant evaluation, and folding at run time).
-  constexpr small_vector<literal> literals() {
-    small_vector<literal> out(outputs_.size());
+  /// Stores the outputs that were computed in another representation (compiled in op/impl).
+  void finish();
+  /// The outputs as literals (constant evaluation, and folding at run time). A template, so that including this header
+  /// does not instantiate every conversion.
+  template <class Literal = literal>
+  constexpr small_vector<Literal> literals() {
+    small_vector<Literal> out(outputs_.size());
     for (pending& p : pending_) {
       const shape& s = outputs_[p.result].type;
       const auto n = static_cast<std::size_t>(s.elements().value());
-      if (p.f32) out[p.result] = literal::of<float>(s, {p.f32, n});
-      if (p.f64) out[p.result] = literal::of<double>(s, {p.f64, n});
-      if (p.i64) out[p.result] = literal::of<std::int64_t>(s, {p.i64, n});
-      if (p.u64) out[p.result] = literal::of<std::uint64_t>(s, {p.u64, n});
-      if (p.boolean) out[p.result] = literal::of<bool>(s, {p.boolean, n});
+      if (p.f32) out[p.result] = Literal::template of<float>(s, {p.f32, n});
+      if (p.f64) out[p.result] = Literal::template of<double>(s, {p.f64, n});
+      if (p.i64) out[p.result] = Literal::template of<std::int64_t>(s, {p.i64, n});
+      if (p.u64) out[p.result] = Literal::template of<std::uint64_t>(s, {p.u64, n});
+      if (p.boolean) out[p.result] = Literal::template of<bool>(s, {p.boolean, n});
       if (p.dims)
         out[p.result] =
-            literal::of_dimensions(s.lens, small_vector<dimension>(std::span<const dimension>(p.dims, n)), s.type);
+            Literal::of_dimensions(s.lens, small_vector<dimension>(std::span<const dimension>(p.dims, n)), s.type);
     }
     return out;
   }

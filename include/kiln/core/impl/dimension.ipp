@@ -1,48 +1,40 @@
 #include <algorithm>
-#include <map>
 #include <mutex>
-#include <shared_mutex>
-#include <vector>
+#include <string>
 
-#include "kiln/core/dimension.hpp"
+#include "kiln/core/impl/dimension_table.hpp"
 
 namespace kiln {
+namespace detail::expressions {
+
+table& shared_table() {
+  static table* t = new table;  // never destroyed: dimensions in static objects may outlive any order of destruction
+  return *t;
+}
+
+polynomial get(dimension d) {
+  if (d.is_constant()) return d.raw() == 0 ? polynomial{} : polynomial{{d.raw(), {}}};
+  table& t = shared_table();
+  std::shared_lock lock(t.mutex);
+  return t.polynomials[static_cast<std::size_t>(d.raw() - dimension::first_expression)];
+}
+
+atom get_atom(atom_id id) {
+  table& t = shared_table();
+  std::shared_lock lock(t.mutex);
+  return t.atoms[id];
+}
+
+}  // namespace detail::expressions
+
 namespace {
 
-// A polynomial: terms sorted by their factors; a factor is an atom (symbol or quotient, remainder, min, max of two
-// polynomials). Canonical, so equality of expressions is equality of text, which is the interning key.
-using atom_id = std::uint32_t;
-struct term {
-  std::int64_t coefficient;
-  std::vector<atom_id> factors;
-  friend bool operator==(const term&, const term&) = default;
-};
-using polynomial = std::vector<term>;
-
-struct atom {
-  char op = 's';  // s: symbol; / % m M: of lhs and rhs
-  std::string name;
-  std::int64_t min = 0, max = 0;
-  dimension lhs, rhs;
-};
+using namespace detail::expressions;
 
 constexpr std::int64_t infinite = std::numeric_limits<std::int64_t>::max() >> 8;
 
 std::int64_t clamp(__int128 v) {
   return v > infinite ? infinite : v < -infinite ? -infinite : static_cast<std::int64_t>(v);
-}
-
-struct table {
-  std::shared_mutex mutex;
-  std::vector<atom> atoms;
-  std::map<std::string, atom_id> atom_ids;
-  std::vector<polynomial> polynomials;
-  std::map<std::string, std::int64_t> polynomial_ids;
-};
-
-table& shared_table() {
-  static table* t = new table;  // never destroyed: dimensions in static objects may outlive any order of destruction
-  return *t;
 }
 
 bool before(const term& a, const term& b) {
@@ -62,13 +54,6 @@ polynomial canonical(polynomial p) {
   }
   std::erase_if(out, [](const term& t) { return t.coefficient == 0; });
   return out;
-}
-
-polynomial get(dimension d) {
-  if (d.is_constant()) return d.raw() == 0 ? polynomial{} : polynomial{{d.raw(), {}}};
-  table& t = shared_table();
-  std::shared_lock lock(t.mutex);
-  return t.polynomials[static_cast<std::size_t>(d.raw() - dimension::first_expression)];
 }
 
 dimension intern(const polynomial& p) {
@@ -96,14 +81,6 @@ atom_id intern(const atom& a) {
   if (fresh) t.atoms.push_back(a);
   return it->second;
 }
-
-atom get_atom(atom_id id) {
-  table& t = shared_table();
-  std::shared_lock lock(t.mutex);
-  return t.atoms[id];
-}
-
-dimension of_atom(const atom& a) { return intern(polynomial{{1, {intern(a)}}}); }
 
 polynomial multiply(const polynomial& a, const polynomial& b) {
   polynomial out;
@@ -174,11 +151,12 @@ struct range {
   std::int64_t min, max;
 };
 
-range bounds(dimension d);
+// By reference, with the table's lock held: bounds are asked for all the time, also when sizes are bound.
+range bounds(const table& t, dimension d);
 
-range bounds(const atom& a) {
+range bounds(const table& t, const atom& a) {
   if (a.op == 's') return {a.min, a.max};
-  const range x = bounds(a.lhs), y = bounds(a.rhs);
+  const range x = bounds(t, a.lhs), y = bounds(t, a.rhs);
   switch (a.op) {
     case '/': {
       const std::int64_t low = std::max<std::int64_t>(y.min, 1), high = std::max<std::int64_t>(y.max, 1);
@@ -193,13 +171,13 @@ range bounds(const atom& a) {
   }
 }
 
-range bounds(dimension d) {
+range bounds(const table& t, dimension d) {
   if (d.is_constant()) return {d.raw(), d.raw()};
   __int128 low = 0, high = 0;
-  for (const term& t : get(d)) {
-    __int128 a = t.coefficient, b = t.coefficient;
-    for (atom_id f : t.factors) {
-      const range r = bounds(get_atom(f));
+  for (const term& part : t.polynomials[static_cast<std::size_t>(d.raw() - dimension::first_expression)]) {
+    __int128 a = part.coefficient, b = part.coefficient;
+    for (atom_id f : part.factors) {
+      const range r = bounds(t, t.atoms[f]);
       const __int128 products[] = {a * r.min, a * r.max, b * r.min, b * r.max};
       a = clamp(*std::min_element(products, products + 4));
       b = clamp(*std::max_element(products, products + 4));
@@ -209,22 +187,11 @@ range bounds(dimension d) {
   return {clamp(low), clamp(high)};
 }
 
-template <class Leaf>
-dimension rebuild(dimension d, const Leaf& leaf) {
-  if (d.is_constant()) return d;
-  dimension sum = 0;
-  for (const term& t : get(d)) {
-    dimension product = t.coefficient;
-    for (atom_id f : t.factors) {
-      const atom a = get_atom(f);
-      if (a.op == 's')
-        product *= leaf(a, of_atom(a));
-      else
-        product *= detail::combine_dimensions(a.op, rebuild(a.lhs, leaf), rebuild(a.rhs, leaf));
-    }
-    sum += product;
-  }
-  return sum;
+range bounds(dimension d) {
+  if (d.is_constant()) return {d.raw(), d.raw()};
+  table& t = shared_table();
+  std::shared_lock lock(t.mutex);
+  return bounds(t, d);
 }
 
 std::string text(const atom& a) {
@@ -235,6 +202,21 @@ std::string text(const atom& a) {
 }
 
 }  // namespace
+
+namespace detail::expressions {
+
+dimension of_atom(const atom& a) {
+  const atom_id id = intern(a);
+  const dimension self = intern(polynomial{{1, {id}}});
+  if (a.op == 's') {
+    table& t = shared_table();
+    std::unique_lock lock(t.mutex);
+    t.atoms[id].self = self;
+  }
+  return self;
+}
+
+}  // namespace detail::expressions
 
 namespace detail {
 
@@ -332,52 +314,6 @@ void collect_symbols(dimension d, small_vector<dimension>& out) {
     out.push_back(s);
     return s;
   });
-}
-
-void bindings::bind(dimension symbol, std::int64_t value) {
-  if (value < symbol.min() || value > symbol.max())
-    raise(errc::shape_mismatch, "dimension '" + to_string(symbol) + "' is within its bounds: expected " +
-                                    std::to_string(symbol.min()) + ".." + std::to_string(symbol.max()) + ", found " +
-                                    std::to_string(value));
-  if (const auto old = find(symbol)) {
-    if (*old != value)
-      raise(errc::shape_mismatch, "dimension '" + to_string(symbol) + "' has one value in all inputs: expected " +
-                                      std::to_string(*old) + ", found " + std::to_string(value));
-    return;
-  }
-  values_.push_back({symbol, value});
-}
-
-std::optional<std::int64_t> bindings::find(dimension symbol) const {
-  for (const entry& e : values_)
-    if (e.symbol == symbol) return e.value;
-  return std::nullopt;
-}
-
-dimension bindings::substitute(dimension d) const {
-  return rebuild(d, [&](const atom&, dimension s) {
-    const auto v = find(s);
-    return v ? dimension(*v) : s;
-  });
-}
-
-std::int64_t bindings::evaluate(dimension d) const {
-  const dimension v = substitute(d);
-  if (!v.is_constant())
-    raise(errc::not_found,
-          "every symbol of dimension '" + to_string(d) + "' has a value; still open: '" + to_string(v) + "'");
-  return v.raw();
-}
-
-std::uint32_t dimension_program::slot(dimension d) {
-  for (std::size_t i = 0; i < expressions_.size(); ++i)
-    if (expressions_[i] == d) return static_cast<std::uint32_t>(i);
-  expressions_.push_back(d);
-  return static_cast<std::uint32_t>(expressions_.size() - 1);
-}
-
-void dimension_program::evaluate(const bindings& values, std::int64_t* slots) const {
-  for (std::size_t i = 0; i < expressions_.size(); ++i) slots[i] = values.evaluate(expressions_[i]);
 }
 
 }  // namespace kiln

@@ -1,8 +1,11 @@
 #include "kiln/runtime/executable.hpp"
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
+#include <new>
 
+#include "kiln/runtime/fallback_kernel.hpp"
 #include "kiln/runtime/impl/plan.hpp"
 #include "kiln/runtime/thread_pool.hpp"
 
@@ -57,30 +60,57 @@ struct executable::state {
   compile_report report;
   std::vector<port> inputs, outputs;
   std::shared_ptr<thread_pool> pool;
-  std::vector<dimension> symbols;
+  // dims of the inputs that are bare symbols
+  struct symbol_source {
+    std::size_t input = 0, dim = 0;
+    dimension symbol;
+  };
+  std::vector<symbol_source> symbols;
+  std::uint64_t id = 0;  // of this executable among all: an address may come back
 
-  void bind_sizes(workspace::state& w, std::span<const shape> given) const;
+  template <class ShapeAt>
+  void bind_sizes(workspace::state& w, std::size_t count, ShapeAt given) const;
+  template <class ShapeAt>
+  void evaluate_sizes(workspace::state& w, std::size_t count, ShapeAt given) const;
+  void check_extents(const workspace::state& w) const;
   void place_arena(workspace::state& w) const;
   void check_type(const port& p, const shape& given, const char* what) const;
+  shape output_shape(const workspace::state& w, std::size_t k) const;
+  std::byte* stage(workspace::state& w, std::span<const argument> inputs) const;
 };
 
 struct workspace::state {
-  const void* owner = nullptr;
+  std::uint64_t owner = 0;
   std::vector<std::int64_t> bound;  // extents of the inputs, flattened: what the rest was computed for
   bindings values;
   std::vector<std::int64_t> sizes;
   std::vector<tensor> tensors;
   std::vector<std::size_t> offsets;  // of arena storages
   std::vector<std::byte*> bases;
-  buffer arena;
+  std::vector<std::uint32_t> live;  // while offsets are chosen
+  std::vector<std::pair<std::size_t, std::size_t>> taken;
+  buffer arena, staging;  // staging: row-major copies of inputs that the caller passed with strides
   std::size_t scratch_offset = 0, scratch_bytes = 0, needed = 0, growths = 0;
+
+  // Enlarges a buffer; the old one goes before the new one comes.
+  void grow(buffer& b, std::size_t bytes) {
+    if (b.size() >= bytes) return;
+    owner = 0;
+    b = buffer();
+    try {
+      b = buffer::allocate(bytes);
+    } catch (const std::bad_alloc&) {
+      raise(errc::limit, "memory for a run's values: " + std::to_string(bytes) + " bytes are not to be had");
+    }
+    ++growths;
+  }
 };
 
 workspace::workspace() : state_(std::make_unique<state>()) {}
 workspace::workspace(workspace&&) noexcept = default;
 workspace& workspace::operator=(workspace&&) noexcept = default;
 workspace::~workspace() = default;
-std::size_t workspace::bytes() const { return state_->arena.size(); }
+std::size_t workspace::bytes() const { return state_->arena.size() + state_->staging.size(); }
 std::size_t workspace::growths() const { return state_->growths; }
 
 executable::executable(std::unique_ptr<state> s) : state_(std::move(s)) {}
@@ -103,16 +133,18 @@ std::size_t executable::input_index(std::string_view name) const {
 }
 
 executable compile(program p, const target& t, const compile_options& options) {
+  static std::atomic<std::uint64_t> made{0};
   auto s = std::make_unique<executable::state>();
+  s->id = ++made;
   s->pool = options.pool      ? options.pool
             : options.threads ? std::make_shared<thread_pool>(options.threads)
                               : default_pool();
   bind_weights(p, options.weights);
   for (value_id v : p.main().parameters()) {
     s->inputs.push_back({p.main()[v.instruction].name.str(), p.main().shape_of(v)});
-    for (dimension d : s->inputs.back().type.lens)
-      if (is_symbol(d) && std::find(s->symbols.begin(), s->symbols.end(), d) == s->symbols.end())
-        s->symbols.push_back(d);
+    const dims& lens = s->inputs.back().type.lens;
+    for (std::size_t d = 0; d < lens.size(); ++d)
+      if (is_symbol(lens[d])) s->symbols.push_back({s->inputs.size() - 1, d, lens[d]});
   }
   s->report.target = t.name();
   clock::time_point start = clock::now();
@@ -144,38 +176,62 @@ void executable::state::check_type(const port& p, const shape& given, const char
         std::string(what) + " '" + p.name + "': expected " + to_string(p.type) + ", found " + to_string(given));
 }
 
-void executable::state::bind_sizes(workspace::state& w, std::span<const shape> given) const {
-  if (given.size() != inputs.size())
-    raise(fault::of(errc::invalid_argument, "number of inputs", inputs.size(), given.size()));
-  bool same = w.owner == this;
-  std::size_t at = 0;
-  for (std::size_t i = 0; i < given.size(); ++i) {
-    check_type(inputs[i], given[i], "input");
-    for (dimension d : given[i].lens) {
-      if (at == w.bound.size()) w.bound.push_back(-1), same = false;
-      if (w.bound[at] != d.raw()) w.bound[at] = d.raw(), same = false;
-      ++at;
-    }
-  }
-  w.bound.resize(at);
-  if (same) return;
-  w.owner = nullptr;  // until everything below has succeeded
+// Everything that depends on sizes only, memory aside.
+template <class ShapeAt>
+void executable::state::evaluate_sizes(workspace::state& w, std::size_t count, ShapeAt given) const {
   w.values.clear();
-  for (std::size_t i = 0; i < given.size(); ++i)
-    for (std::size_t d = 0; d < given[i].rank(); ++d)
-      if (is_symbol(inputs[i].type.lens[d])) w.values.bind(inputs[i].type.lens[d], given[i].lens[d].raw());
+  for (const symbol_source& s : symbols) w.values.bind(s.symbol, given(s.input).lens[s.dim].raw());
   w.sizes.resize(plan.sizes.size());
   plan.sizes.evaluate(w.values, w.sizes.data());
-  for (std::size_t i = 0; i < given.size(); ++i)
-    for (std::size_t d = 0; d < given[i].rank(); ++d)
-      if (const std::int64_t expected = w.values.evaluate(inputs[i].type.lens[d]); expected != given[i].lens[d].raw())
+  for (std::size_t i = 0; i < count; ++i)
+    for (std::size_t d = 0; d < inputs[i].type.rank(); ++d)
+      if (const std::int64_t expected = w.sizes[plan.inputs[i].lens[d]]; expected != given(i).lens[d].raw())
         raise(errc::shape_mismatch, "input '" + inputs[i].name + "' dimension " + std::to_string(d) + " (" +
                                         to_string(inputs[i].type.lens[d]) + "): expected " + std::to_string(expected) +
-                                        ", found " + std::to_string(given[i].lens[d].raw()));
+                                        ", found " + std::to_string(given(i).lens[d].raw()));
   for (const detail::obligation& o : plan.obligations)
     if (w.sizes[o.left] != w.sizes[o.right])
       raise(errc::shape_mismatch,
             o.rule + ": expected " + std::to_string(w.sizes[o.right]) + ", found " + std::to_string(w.sizes[o.left]));
+  check_extents(w);
+}
+
+// A slice or a window that takes more than there is shows only now.
+void executable::state::check_extents(const workspace::state& w) const {
+  for (std::size_t i = 0; i < plan.steps.size(); ++i) {
+    const detail::step& st = plan.steps[i];
+    for (std::uint32_t k = 0; k < st.inputs + st.outputs; ++k) {
+      const detail::operand& o = plan.operands[st.first_operand + k];
+      for (std::size_t d = 0; d < o.lens.size(); ++d) {
+        if (w.sizes[o.lens[d]] >= 0) continue;
+        const step_info& info = report.steps[i];
+        const shape& type = k < st.inputs ? info.inputs[k] : info.outputs[k - st.inputs];
+        error e(errc::shape_mismatch, "dimension '" + to_string(type.lens[d]) + "' is not negative: found " +
+                                          std::to_string(w.sizes[o.lens[d]]));
+        throw e.at_instruction(info.instruction);
+      }
+    }
+  }
+}
+
+template <class ShapeAt>
+void executable::state::bind_sizes(workspace::state& w, std::size_t count, ShapeAt given) const {
+  if (count != inputs.size()) raise(fault::of(errc::invalid_argument, "number of inputs", inputs.size(), count));
+  bool same = w.owner == id;
+  std::size_t at = 0;
+  for (std::size_t i = 0; i < count; ++i) {
+    check_type(inputs[i], given(i), "input");
+    for (dimension d : given(i).lens) {
+      same = same && at < w.bound.size() && w.bound[at] == d.raw();
+      ++at;
+    }
+  }
+  if (same) return;
+  w.owner = 0;  // until everything below has succeeded
+  w.bound.clear();
+  for (std::size_t i = 0; i < count; ++i)
+    for (dimension d : given(i).lens) w.bound.push_back(d.raw());
+  evaluate_sizes(w, count, given);
   w.tensors.resize(plan.operands.size());
   for (std::size_t k = 0; k < plan.operands.size(); ++k) {
     const detail::operand& o = plan.operands[k];
@@ -189,7 +245,7 @@ void executable::state::bind_sizes(workspace::state& w, std::span<const shape> g
     }
   }
   place_arena(w);
-  w.owner = this;
+  w.owner = id;
 }
 
 // Offsets by liveness: storages in order of first use; each takes the lowest gap among those alive at the same time.
@@ -197,38 +253,30 @@ void executable::state::place_arena(workspace::state& w) const {
   const auto& storages = plan.storages;
   w.offsets.assign(storages.size(), 0);
   w.bases.assign(storages.size(), nullptr);
-  std::vector<std::uint32_t> live;
-  std::vector<std::pair<std::size_t, std::size_t>> taken;
+  w.live.clear();
   std::size_t end = 0;
   const auto bytes_of = [&](std::uint32_t s) {
     return aligned(static_cast<std::size_t>(w.sizes[storages[s].bytes_slot]));
   };
-  std::vector<std::uint32_t> order;
-  for (std::uint32_t s = 0; s < storages.size(); ++s) {
-    const detail::storage& st = storages[s];
-    if (st.kind == detail::place_kind::symbolic) {  // filled when bound, so never shared
+  for (std::uint32_t s = 0; s < storages.size(); ++s)
+    if (storages[s].kind == detail::place_kind::symbolic) {  // filled when bound, so never shared
       w.offsets[s] = end;
       end += bytes_of(s);
-    } else if (st.kind == detail::place_kind::arena && st.first != 0xffff'ffff) {
-      order.push_back(s);
     }
-  }
   const std::size_t floor = end;
-  std::stable_sort(order.begin(), order.end(),
-                   [&](std::uint32_t a, std::uint32_t b) { return storages[a].first < storages[b].first; });
-  for (std::uint32_t s : order) {
-    std::erase_if(live, [&](std::uint32_t other) { return storages[other].last < storages[s].first; });
-    taken.clear();
-    for (std::uint32_t other : live) taken.emplace_back(w.offsets[other], w.offsets[other] + bytes_of(other));
-    std::sort(taken.begin(), taken.end());
+  for (std::uint32_t s : plan.arena_order) {
+    std::erase_if(w.live, [&](std::uint32_t other) { return storages[other].last < storages[s].first; });
+    w.taken.clear();
+    for (std::uint32_t other : w.live) w.taken.emplace_back(w.offsets[other], w.offsets[other] + bytes_of(other));
+    std::sort(w.taken.begin(), w.taken.end());
     std::size_t at = floor;
-    for (const auto& [from, to] : taken) {
+    for (const auto& [from, to] : w.taken) {
       if (at + bytes_of(s) <= from) break;
       at = std::max(at, to);
     }
     w.offsets[s] = at;
     end = std::max(end, at + bytes_of(s));
-    live.push_back(s);
+    w.live.push_back(s);
   }
   w.scratch_offset = end;
   w.scratch_bytes = 0;
@@ -238,85 +286,104 @@ void executable::state::place_arena(workspace::state& w) const {
         std::max(w.scratch_bytes, st.run->scratch_bytes(all.first(st.inputs), all.subspan(st.inputs), pool->size()));
   }
   w.needed = end + aligned(w.scratch_bytes);
-  if (w.arena.size() < w.needed) {
-    w.arena = buffer();  // the old one goes before the new one comes
-    w.arena = buffer::allocate(w.needed);
-    ++w.growths;
-  }
+  w.grow(w.arena, w.needed);
   for (std::uint32_t s = 0; s < storages.size(); ++s) {
     const detail::storage& st = storages[s];
     if (st.kind == detail::place_kind::arena || st.kind == detail::place_kind::symbolic)
       w.bases[s] = w.arena.data() + w.offsets[s];
     else if (st.kind == detail::place_kind::constant)
       w.bases[s] = const_cast<std::byte*>(st.constant.bytes());  // kernels only read their inputs
-    if (st.kind == detail::place_kind::symbolic) {
-      std::int64_t n = 0;
-      const dtype type = st.constant.get_shape().type;
-      for (dimension d : *st.constant.data().values<dimension>()) {
-        const std::int64_t v = w.values.evaluate(d);
-        encode(type, &v, w.bases[s] + n++ * static_cast<std::int64_t>(size_of(type)), 1);
-      }
-    }
+    for (std::size_t n = 0; n < st.values.size(); ++n)
+      encode(st.type, &w.sizes[st.values[n]], w.bases[s] + n * size_of(st.type), 1);
   }
 }
 
-void executable::bind(workspace& w, std::span<const shape> inputs) const { state_->bind_sizes(*w.state_, inputs); }
+void executable::bind(workspace& w, std::span<const shape> inputs) const {
+  state_->bind_sizes(*w.state_, inputs.size(), [&](std::size_t i) -> const shape& { return inputs[i]; });
+}
+
+shape executable::state::output_shape(const workspace::state& w, std::size_t k) const {
+  shape out{plan.outputs[k].type, {}};
+  for (std::uint32_t slot : plan.outputs[k].lens) out.lens.push_back(w.sizes[slot]);
+  return out;
+}
 
 std::vector<shape> executable::output_shapes(std::span<const shape> inputs) const {
-  workspace w;
-  bind(w, inputs);
+  if (inputs.size() != state_->inputs.size())
+    raise(fault::of(errc::invalid_argument, "number of inputs", state_->inputs.size(), inputs.size()));
+  for (std::size_t i = 0; i < inputs.size(); ++i) state_->check_type(state_->inputs[i], inputs[i], "input");
+  workspace::state w;
+  state_->evaluate_sizes(w, inputs.size(), [&](std::size_t i) -> const shape& { return inputs[i]; });
   std::vector<shape> out;
-  for (const port& p : state_->outputs) {
-    shape s = p.type;
-    for (dimension& d : s.lens) d = w.state_->values.evaluate(d);
-    out.push_back(s);
-  }
+  for (std::size_t k = 0; k < state_->outputs.size(); ++k) out.push_back(state_->output_shape(w, k));
   return out;
+}
+
+namespace {
+
+// Row-major: strides of extents 1 do not matter.
+bool is_row_major(const shape& s) { return s.strides.size() != s.lens.size() || layout{s.lens, s.strides, 0}.dense(); }
+
+std::size_t staged_bytes(const argument& a) {
+  return is_row_major(a.get_shape()) ? 0 : aligned(static_cast<std::size_t>(a.get_shape().bytes().value()));
+}
+
+}  // namespace
+
+std::byte* executable::state::stage(workspace::state& w, std::span<const argument> inputs) const {
+  std::size_t bytes = 0;
+  for (const argument& a : inputs) bytes += staged_bytes(a);
+  const std::uint64_t owner = w.owner;
+  w.grow(w.staging, bytes);
+  w.owner = owner;
+  return w.staging.data();
 }
 
 void executable::run(workspace& w, std::span<const argument> inputs, std::span<argument> outputs,
                      const run_options& options) const {
   workspace::state& ws = *w.state_;
-  inline_vector<shape, 64> few;
-  std::vector<shape> many;
-  if (inputs.size() <= 64)
-    for (const argument& a : inputs) few.push_back(a.get_shape());
-  else
-    for (const argument& a : inputs) many.push_back(a.get_shape());
-  state_->bind_sizes(ws, inputs.size() <= 64 ? std::span<const shape>(few) : std::span<const shape>(many));
+  state_->bind_sizes(ws, inputs.size(), [&](std::size_t i) -> const shape& { return inputs[i].get_shape(); });
+  for (std::size_t i = 0; i < inputs.size(); ++i)
+    if (!inputs[i] && inputs[i].elements() != 0)
+      raise(errc::invalid_argument, "input '" + state_->inputs[i].name + "' has data");
   if (outputs.size() != state_->outputs.size())
     raise(fault::of(errc::invalid_argument, "number of outputs", state_->outputs.size(), outputs.size()));
+  for (std::size_t k = 0; k < outputs.size(); ++k) {
+    const detail::operand& o = state_->plan.outputs[k];
+    const shape& given = outputs[k].get_shape();
+    bool fits = given.type == o.type && given.rank() == o.lens.size() && given.is_constant() && is_row_major(given);
+    for (std::size_t d = 0; fits && d < o.lens.size(); ++d) fits = given.lens[d] == dimension(ws.sizes[o.lens[d]]);
+    if (!fits)
+      raise(errc::shape_mismatch, "output '" + state_->outputs[k].name + "': expected row-major " +
+                                      to_string(state_->output_shape(ws, k)) + ", found " + to_string(given));
+    if (!outputs[k] && outputs[k].elements() != 0)
+      raise(errc::invalid_argument, "output '" + state_->outputs[k].name + "' has memory to write to");
+  }
 
   const auto& storages = state_->plan.storages;
-  std::vector<argument> staged;  // row-major copies of inputs that the caller passed with strides
+  std::byte* staging = state_->stage(ws, inputs);
   for (std::size_t s = 0; s < storages.size(); ++s) {
     if (storages[s].kind == detail::place_kind::input) {
       const argument& a = inputs[storages[s].index];
-      if (a.get_shape().standard()) {
-        ws.bases[s] = const_cast<std::byte*>(a.data());  // kernels only read their inputs
-      } else {
-        staged.push_back(a.copy());
-        ws.bases[s] = staged.back().data();
+      auto* data = const_cast<std::byte*>(a.data());  // kernels only read their inputs
+      ws.bases[s] = data;
+      if (const std::size_t bytes = staged_bytes(a)) {
+        const ints lens = to_ints(a.get_shape().lens);
+        const dtype type = a.get_shape().type;
+        copy_tensor({data, type, lens, to_ints(a.get_shape().strides)}, {staging, type, lens, row_major(lens)},
+                    state_->pool.get());
+        ws.bases[s] = staging;
+        staging += bytes;
       }
     } else if (storages[s].kind == detail::place_kind::output) {
       ws.bases[s] = outputs[storages[s].index].data();
     }
   }
-  for (std::size_t k = 0; k < outputs.size(); ++k) {
-    const detail::operand& o = state_->plan.outputs[k];
-    const shape& given = outputs[k].get_shape();
-    bool fits = given.type == o.type && given.rank() == o.lens.size() && given.standard();
-    for (std::size_t d = 0; fits && d < o.lens.size(); ++d) fits = given.lens[d] == dimension(ws.sizes[o.lens[d]]);
-    if (!fits) {
-      shape expected{o.type, {}};
-      for (std::uint32_t slot : o.lens) expected.lens.push_back(ws.sizes[slot]);
-      raise(errc::shape_mismatch, "output '" + state_->outputs[k].name + "': expected row-major " +
-                                      to_string(expected) + ", found " + to_string(given));
-    }
-  }
   for (std::size_t k = 0; k < ws.tensors.size(); ++k) {
     const detail::operand& o = state_->plan.operands[k];
-    ws.tensors[k].data = ws.bases[o.storage] + ws.sizes[o.offset] * static_cast<std::int64_t>(size_of(o.type));
+    std::byte* const base = ws.bases[o.storage];
+    // an empty value may have no memory: nothing is added to its null
+    ws.tensors[k].data = base ? base + ws.sizes[o.offset] * static_cast<std::int64_t>(size_of(o.type)) : nullptr;
   }
   for (std::size_t i = 0; i < state_->plan.steps.size(); ++i) {
     if (options.cancel && options.cancel->load(std::memory_order_relaxed))
@@ -341,16 +408,10 @@ void executable::run(workspace& w, std::span<const argument> inputs, std::span<a
 }
 
 std::vector<argument> executable::run(std::span<const argument> inputs) const {
-  std::vector<shape> given;
-  for (const argument& a : inputs) given.push_back(a.get_shape());
   workspace w;
-  bind(w, given);
+  state_->bind_sizes(*w.state_, inputs.size(), [&](std::size_t i) -> const shape& { return inputs[i].get_shape(); });
   std::vector<argument> outputs;
-  for (const port& p : state_->outputs) {
-    shape s = p.type;
-    for (dimension& d : s.lens) d = w.state_->values.evaluate(d);
-    outputs.emplace_back(s);
-  }
+  for (std::size_t k = 0; k < state_->outputs.size(); ++k) outputs.emplace_back(state_->output_shape(*w.state_, k));
   run(w, inputs, outputs);
   return outputs;
 }

@@ -10,7 +10,9 @@ enum class place_kind : std::uint8_t { input, output, constant, symbolic, arena 
 struct storage {
   place_kind kind = place_kind::arena;
   std::uint32_t index = 0;                      ///< of the input or output
-  literal constant;                             ///< kinds constant and symbolic
+  literal constant;                             ///< kind constant
+  std::vector<std::uint32_t> values;            ///< kind symbolic: slots of its elements
+  dtype type = dtype::i64;                      ///< kind symbolic: how they are stored
   std::uint32_t bytes_slot = 0;                 ///< slot of its size
   std::uint32_t first = 0xffff'ffff, last = 0;  ///< steps that touch it
 };
@@ -42,6 +44,7 @@ struct plan {
   std::vector<step> steps;
   std::vector<step_info> infos;
   std::vector<obligation> obligations;
+  std::vector<std::uint32_t> arena_order;  ///< arena storages that a step touches, by first use
   std::vector<operand> inputs, outputs;
   std::size_t constant_bytes = 0;
 };

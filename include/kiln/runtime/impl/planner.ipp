@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "kiln/runtime/fallback_kernel.hpp"
 #include "kiln/runtime/impl/plan.hpp"
 
@@ -24,6 +26,12 @@ class planner {
     for (std::uint32_t k = 0; k < graph_.outputs.size(); ++k) emit_output(k);
     for (storage& s : plan_.storages)
       if (s.kind == place_kind::constant) plan_.constant_bytes += s.constant.data().size();
+    for (std::uint32_t s = 0; s < plan_.storages.size(); ++s)
+      if (plan_.storages[s].kind == place_kind::arena && plan_.storages[s].first != none)
+        plan_.arena_order.push_back(s);
+    std::stable_sort(plan_.arena_order.begin(), plan_.arena_order.end(), [&](std::uint32_t a, std::uint32_t b) {
+      return plan_.storages[a].first < plan_.storages[b].first;
+    });
     return std::move(plan_);
   }
 
@@ -164,7 +172,7 @@ class planner {
     if (users_[v.instruction].size() != 1 || users_[v.instruction][0] == none) return std::nullopt;
     const std::uint32_t t = users_[v.instruction][0];
     const auto* transpose = graph_[t].kind == instruction_kind::op ? graph_[t].op.get_if<op::transpose>() : nullptr;
-    if (!transpose) return std::nullopt;
+    if (!transpose || !(graph_[t].inputs[0] == v)) return std::nullopt;
     place to;
     const value_id turned{t, 0};
     if (output_of_[t][0] != none)
@@ -260,9 +268,12 @@ class planner {
       const bool symbolic = ins.constant.has_symbols();
       at = {add_storage(symbolic ? place_kind::symbolic : place_kind::constant, ins.results[0].bytes()),
             layout::standard(ins.results[0].lens)};
-      plan_.storages[at.storage].constant = ins.constant;
+      storage& memory = plan_.storages[at.storage];
+      memory.type = ins.results[0].type;
       if (symbolic)
-        for (dimension d : *ins.constant.data().values<dimension>()) plan_.sizes.slot(d);
+        for (dimension d : *ins.constant.data().values<dimension>()) memory.values.push_back(plan_.sizes.slot(d));
+      else
+        memory.constant = ins.constant;
     }
     return at;
   }
@@ -294,22 +305,26 @@ class planner {
       // a dense copy has offset 0 and row-major strides: the view's rule holds there by definition
       mapped = ins.op.map(at.where);
     }
-    check_extents(ins, graph_.shape_of(from));
+    check_extents(ins, graph_.shape_of(from), ins.name.view());
     places_[i][0] = {at.storage, mapped.value()};
   }
 
   // Extents that were taken as equal although their expressions differ are compared when sizes are known.
-  void check_extents(const instruction& ins, const shape& from) {
+  void check_extents(const instruction& ins, const shape& from, std::string_view where) {
     const dims &a = from.lens, &b = ins.results[0].lens;
     const auto oblige = [&](dimension x, dimension y) {
       if (x == y || (x.is_constant() && y.is_constant())) return;
       plan_.obligations.push_back({plan_.sizes.slot(x), plan_.sizes.slot(y),
                                    std::string(ins.op.name()) + ": dimension '" + to_string(x) + "' equals '" +
-                                       to_string(y) + "'" + (ins.name.empty() ? "" : " (at " + ins.name.str() + ")")});
+                                       to_string(y) + "'" + (where.empty() ? "" : " (at " + std::string(where) + ")")});
     };
     if (ins.op.is<op::multibroadcast>()) {
       for (std::size_t k = 0; k < a.size(); ++k)
         if (!(a[k] == dimension(1))) oblige(a[k], b[b.size() - a.size() + k]);
+    } else if (const auto* along = ins.op.get_if<op::broadcast>()) {
+      const std::int64_t first = normal_axis(along->axis, b.size());
+      for (std::size_t k = 0; first >= 0 && k < a.size() && static_cast<std::size_t>(first) + k < b.size(); ++k)
+        oblige(a[k], b[static_cast<std::size_t>(first) + k]);
     } else if (ins.op.is<op::reshape>()) {
       oblige(product(a), product(b));
     }
@@ -344,6 +359,11 @@ class planner {
     }
     kernels_[i] = std::move(run);  // placing results asks for its stride support
     for (std::uint32_t r = 0; r < ins.results.size(); ++r) out.push_back({place_result({i, r}), ins.results[r]});
+    if (ins.op.is<op::fused>()) {
+      const module_graph& body = program_.module(ins.op.body());
+      for (std::uint32_t k = 0; k < body.size(); ++k)
+        if (is_view(body[k])) check_extents(body[k], body.shape_of(body[k].inputs[0]), ins.name.view());
+    }
     step_info info;
     info.instruction = ins.name.empty() ? std::string(ins.op.name()) + "#" + std::to_string(i) : ins.name.str();
     info.flops = flops(ins);

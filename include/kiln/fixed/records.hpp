@@ -1,0 +1,73 @@
+#pragma once
+#include "kiln/op/words.hpp"
+
+/// The frozen form of a static program: records of numbers in one array of words.
+namespace kiln::fixed {
+
+/// Where a value's buffer is.
+enum class memory : std::uint8_t { arena, input, weight, constant };
+
+/// A value in memory: `base` is the buffer's position in the arena in bytes, the rest is in elements.
+struct place {
+  memory where = memory::arena;
+  std::int64_t index = 0;  ///< which input, weight or constant
+  std::int64_t base = 0;
+  dtype type = dtype::f32;
+  ints lens{}, strides{};
+  std::int64_t offset = 0;
+};
+
+/// An instruction inside a step. Parameter k of a body reads input k of its step.
+struct node {
+  static constexpr std::int64_t parameter = -1, literal = -2;
+  std::int64_t op = parameter;  ///< place in the registry
+  std::int64_t attributes = 0;  ///< position of its words; the element's bits of a literal
+  dtype type = dtype::f32;
+  ints lens{};
+  inline_vector<std::uint32_t, 6> inputs{};
+};
+
+enum class step_kind : std::uint8_t { copy, pointwise, reduce, product, other };
+
+/// A range of records of one type.
+struct table {
+  std::int64_t at = 0, count = 0;
+};
+
+/// One kernel of a program.
+struct step {
+  step_kind kind = step_kind::copy;
+  std::int64_t op = -1, attributes = 0;  ///< kind other
+  table inputs{}, outputs{};             ///< places
+  table nodes{}, results{};              ///< the body and, for each output, the node that makes it
+  std::int64_t scratch = 0;              ///< position in the arena of memory of its own
+};
+
+/// A parameter or result of the whole program.
+struct signature {
+  place where{};
+  table name{};
+  std::int64_t elements = 0;
+};
+
+/// What stands at the front of the words.
+struct header {
+  table steps{}, inputs{}, weights{}, outputs{}, constants{};
+  std::int64_t arena_bytes = 0;
+  table fault{};     ///< why the program cannot be built, in the user's words
+  table printed{};   ///< the optimised program as text, where it was asked for
+};
+
+/// A constant that the program embeds: its elements follow each other, one word each.
+struct constant {
+  dtype type = dtype::f32;
+  table values{};
+};
+
+/// The K-th record of a table.
+template <class T>
+constexpr T record(const std::int64_t* all, const table& t, std::size_t k) {
+  return from_words<T>(all + static_cast<std::size_t>(t.at) + k * word_count<T>);
+}
+
+}  // namespace kiln::fixed
