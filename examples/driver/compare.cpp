@@ -78,9 +78,8 @@ difference compare_floor(const argument& computed, const argument& expected, con
         if (std::isfinite(y)) squares += y * y, ++count;
       if (count) scale = std::sqrt(squares / static_cast<double>(count));
     }
-    return scan<double>(computed, expected, [&](double x, double y) {
-      return close(x, y, atol + rtol * std::fmax(std::fabs(y), scale));
-    });
+    return scan<double>(computed, expected,
+                        [&](double x, double y) { return close(x, y, atol + rtol * std::fmax(std::fabs(y), scale)); });
   }
   const auto same = [](auto x, auto y) { return x == y; };
   if (is_signed_integer(want.type)) return scan<std::int64_t>(computed, expected, same);

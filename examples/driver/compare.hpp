@@ -16,8 +16,8 @@ struct difference {
 };
 
 /// Compares a computed tensor with the expected one: dtypes and extents must be equal; NaN equals NaN, infinities equal
-/// themselves, integers and bools are exact, floats obey |x - y| <= atol + rtol |y|, to which four units in the last place
-/// of the expected tensor's greatest element are added (never more than a hundredth of rtol).
+/// themselves, integers and bools are exact, floats obey |x - y| <= atol + rtol |y|, to which four units in the last
+/// place of the expected tensor's greatest element are added (never more than a hundredth of rtol).
 difference compare(const argument& computed, const argument& expected, const tolerance& allowed);
 
 /// Like `compare`, but an element's tolerance is at least `rtol` times the root mean square of the expected tensor:

@@ -18,7 +18,7 @@ struct model_options {
   bool json = false;
 };
 
-/// When two numbers count as equal: |x - y| <= atol + rtol * |y|, y being the expected one.
+/// When two numbers count as equal: |x - y| <= atol + rtol * |y|, y being the expected one; compare.hpp adds to it.
 struct tolerance {
   double rtol = 1e-3;
   double atol = 1e-7;

@@ -44,8 +44,10 @@ TEST(statistics, are_order_statistics) {
 }
 
 TEST(isolate, returns_the_report) {
-  const isolated r = isolate([] { return std::string(100'000, 'x') + "\n"; }, 0);
-  EXPECT_EQ(r.report, std::string(100'000, 'x') + "\n");
+  std::string report(100'000, 'x');
+  report.push_back('\n');
+  const isolated r = isolate([&] { return report; }, 0);
+  EXPECT_EQ(r.report, report);
   EXPECT_THAT(r.failure, IsEmpty());
 }
 

@@ -247,7 +247,7 @@ TEST_F(program, logs_only_where_asked) {
   EXPECT_THAT(o.error,
               AllOf(HasSubstr("imported program"), HasSubstr("pass fuse_contraction"), HasSubstr("kiln: plan")));
   EXPECT_THAT(o.error, Not(HasSubstr("kiln: report")));
-  EXPECT_NO_THROW(json::parse(o.out));
+  EXPECT_TRUE(json::accept(o.out));
 }
 
 }  // namespace

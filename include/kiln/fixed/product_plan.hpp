@@ -102,6 +102,16 @@ constexpr bool one_axis(const small_vector<axis>& axes, std::size_t k) {
 
 }  // namespace detail
 
+/// Which inputs of a step its contraction reads.
+struct product_inputs {
+  std::size_t lhs = 0, rhs = 1;
+};
+constexpr product_inputs product_operands(std::span<const node> nodes) {
+  for (const node& n : nodes)
+    if (n.op >= 0 && n.kind == op_kind::contraction) return {n.inputs[0], n.inputs[1]};
+  return {};
+}
+
 /// Plans a contraction over operands that lie at `in[0]`, `in[1]`, with a result at `out` and an epilogue that reads
 /// `extra`, whose dims are the result's.
 constexpr product_plan plan_product(const contraction& c, const place& lhs, const place& rhs, const place& out,

@@ -21,6 +21,7 @@ struct place {
 struct node {
   static constexpr std::int64_t parameter = -1, literal = -2;
   std::int64_t op = parameter;  ///< place in the registry
+  op_kind kind = op_kind::pointwise;
   std::int64_t attributes = 0;  ///< position of its words; the element's bits of a literal
   dtype type = dtype::f32;
   ints lens{};

@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "kiln/onnx/impl/parse.hpp"
 
 // Sequences whose length is known while importing: their operators only pass tensors on.

@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "kiln/onnx/impl/parse.hpp"
 
 // Convolutions and pooling.

@@ -49,6 +49,9 @@ struct plan {
   std::size_t constant_bytes = 0;
 };
 
+/// Multiplications and additions of the contractions in an instruction.
+dimension flops(const program& whole, const module_graph& graph, const basic_instruction<operation>& ins);
+
 plan make_plan(const program& p, const target& t, thread_pool& pool, std::vector<std::string>& remarks);
 
 }  // namespace kiln::detail

@@ -46,11 +46,11 @@ class planner {
     for (std::uint32_t i = 0; i < graph_.size(); ++i) {
       places_[i].resize(graph_[i].results.size());
       output_of_[i].assign(graph_[i].results.size(), none);
-      for (value_id v : graph_[i].inputs) users_[v.instruction].push_back(i);
+      for (value_id v : graph_[i].inputs) users_[v.instruction].push_back({i, v.result});
     }
     for (std::uint32_t k = 0; k < graph_.outputs.size(); ++k) {
       const value_id v = graph_.outputs[k];
-      users_[v.instruction].push_back(none);
+      users_[v.instruction].push_back({none, v.result});
       if (output_of_[v.instruction][v.result] == none) output_of_[v.instruction][v.result] = k;
     }
   }
@@ -129,8 +129,7 @@ class planner {
     const stride_support support = written(i, v.result);
     if (support != stride_support::dense) {
       if (const auto part = part_of_concat(v, support)) return *part;
-      if (support == stride_support::any)
-        if (const auto turned = transposed(v)) return *turned;
+      if (const auto turned = transposed(v, support)) return *turned;
     }
     return fresh(graph_.shape_of(v));
   }
@@ -155,7 +154,7 @@ class planner {
   }
 
   std::optional<place> part_of_concat(value_id v, stride_support support) {
-    for (std::uint32_t u : users_[v.instruction]) {
+    for (const auto& [u, result] : users_[v.instruction]) {
       if (u == none || !is_concat(graph_[u])) continue;
       const auto& inputs = graph_[u].inputs;
       for (std::size_t k = 0; k < inputs.size(); ++k) {
@@ -167,12 +166,18 @@ class planner {
     return std::nullopt;
   }
 
-  // A result whose only reader transposes it and then needs rows is written transposed.
-  std::optional<place> transposed(value_id v) {
-    if (users_[v.instruction].size() != 1 || users_[v.instruction][0] == none) return std::nullopt;
-    const std::uint32_t t = users_[v.instruction][0];
+  // A result whose only reader transposes it is written transposed.
+  std::optional<place> transposed(value_id v, stride_support support) {
+    std::uint32_t t = none, readers = 0;
+    for (const user& u : users_[v.instruction])
+      if (u.result == v.result) t = u.instruction, ++readers;
+    if (readers != 1 || t == none) return std::nullopt;
     const auto* transpose = graph_[t].kind == instruction_kind::op ? graph_[t].op.get_if<op::transpose>() : nullptr;
-    if (!transpose || !(graph_[t].inputs[0] == v)) return std::nullopt;
+    if (!transpose) return std::nullopt;
+    const std::size_t rank = graph_.shape_of(v).rank();
+    const bool keeps_rows = rank > 0 && !transpose->permutation.empty() &&
+                            normal_axis(transpose->permutation[rank - 1], rank) == static_cast<std::int64_t>(rank) - 1;
+    if (support == stride_support::rows && !keeps_rows) return std::nullopt;
     place to;
     const value_id turned{t, 0};
     if (output_of_[t][0] != none)
@@ -190,6 +195,7 @@ class planner {
               : static_cast<std::size_t>(normal_axis(transpose->permutation[d], at.where.lens.size()));
       at.where.strides[axis] = to.where.strides[d];
     }
+    if (!supported(at.where, support)) return std::nullopt;
     return at;
   }
 
@@ -366,7 +372,7 @@ class planner {
     }
     step_info info;
     info.instruction = ins.name.empty() ? std::string(ins.op.name()) + "#" + std::to_string(i) : ins.name.str();
-    info.flops = flops(ins);
+    info.flops = flops(program_, graph_, ins);
     add_step(std::move(kernels_[i]), in, out, std::move(info));
   }
 
@@ -375,28 +381,6 @@ class planner {
     if (nowhere_ == none) nowhere_ = add_storage(place_kind::arena, 0);
     place at{nowhere_, layout::standard(s.lens)};
     return at;
-  }
-
-  dimension flops(const instruction& ins) const {
-    const auto of = [](const operation& op, std::span<const shape> in) -> dimension {
-      if (op.kind() != op_kind::contraction) return 0;
-      const auto maps = op.maps(in);
-      if (!maps) return 0;
-      dimension n = 2;
-      for (dimension d : maps->extents) n *= d;
-      return n;
-    };
-    const auto shapes_in = [](const module_graph& g, const instruction& x) {
-      shapes in;
-      for (value_id v : x.inputs) in.push_back(g.shape_of(v));
-      return in;
-    };
-    if (!ins.op.is<op::fused>()) return of(ins.op, shapes_in(graph_, ins));
-    const module_graph& body = program_.module(ins.op.body());
-    dimension sum = 0;
-    for (std::uint32_t i = 0; i < body.size(); ++i)
-      if (body[i].kind == instruction_kind::op) sum += of(body[i].op, shapes_in(body, body[i]));
-    return sum;
   }
 
   void emit_output(std::uint32_t k) {
@@ -418,7 +402,11 @@ class planner {
   std::vector<std::string>& remarks_;
   plan plan_;
   std::vector<std::vector<place>> places_;
-  std::vector<std::vector<std::uint32_t>> users_, output_of_;
+  struct user {
+    std::uint32_t instruction = none, result = 0;
+  };
+  std::vector<std::vector<user>> users_;
+  std::vector<std::vector<std::uint32_t>> output_of_;
   std::vector<std::unique_ptr<kernel>> kernels_;
   std::vector<std::pair<value_id, place>> dense_copies_;
   std::uint32_t nowhere_ = none;

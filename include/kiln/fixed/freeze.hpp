@@ -1,0 +1,77 @@
+#pragma once
+#include "kiln/fixed/planner.hpp"
+#include "kiln/graph/builder.hpp"
+#include "kiln/pass/passes.hpp"
+
+namespace kiln::fixed {
+
+/// A program as an array that outlives constant evaluation. `count` words are meant; more than N did not fit.
+template <std::size_t N>
+struct frozen {
+  std::int64_t words[N]{};
+  std::size_t count = 0;
+};
+
+/// The words of a fault: only the reason, in the user's words.
+constexpr words freeze_fault(std::string_view op, const fault& f) {
+  header h;
+  text t(op);
+  t.append(std::string_view(": ")).append(f.rule.view());
+  if (!f.expected.empty() || !f.found.empty())
+    t.append(std::string_view("; expected ")).append(f.expected.view()).append(std::string_view(", found ")).append(
+        f.found.view());
+  h.fault = {static_cast<std::int64_t>(word_count<header>), static_cast<std::int64_t>(t.size())};
+  words out;
+  put_words(out, h);
+  for (char c : t.view()) out.push_back(c);
+  return out;
+}
+
+/// Builds the net, runs the passes that run-time compilation runs, and plans memory: one constant evaluation.
+template <auto Net, class Registry, std::size_t N>
+constexpr frozen<N> freeze() {
+  static_builder<Registry> b;
+  Net(b);
+  auto program = b.finish();
+  words w;
+  if (program.main().faulty) {
+    w = freeze_fault(program.main().first_fault_op.view(), program.main().first_fault);
+  } else {
+    optimise_graph(program);
+    w = planner(program).build();
+  }
+  frozen<N> out;
+  out.count = w.size();
+  for (std::size_t k = 0; k < w.size() && k < N; ++k) out.words[k] = w[k];
+  return out;
+}
+
+template <std::size_t N, std::size_t M>
+constexpr frozen<N> trimmed(const frozen<M>& from) {
+  frozen<N> out;
+  out.count = N;
+  for (std::size_t k = 0; k < N; ++k) out.words[k] = from.words[k];
+  return out;
+}
+
+/// The words of a net. Most nets fit the first guess and are evaluated once; a larger one, once more at its size.
+template <auto Net, class Registry>
+struct frozen_net {
+ private:
+  static constexpr std::size_t guess = 16384;
+  static constexpr frozen<guess> first = freeze<Net, Registry, guess>();
+  static constexpr auto whole() {
+    if constexpr (first.count <= guess)
+      return trimmed<first.count>(first);
+    else
+      return freeze<Net, Registry, first.count>();
+  }
+  static constexpr auto kept = whole();
+
+ public:
+  using registry_type = Registry;
+  static constexpr const std::int64_t* words = kept.words;
+  static constexpr header front = from_words<header>(words);
+};
+
+}  // namespace kiln::fixed

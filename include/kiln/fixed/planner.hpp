@@ -1,0 +1,383 @@
+#pragma once
+#include "kiln/fixed/product_plan.hpp"
+#include "kiln/fixed/reduce_plan.hpp"
+#include "kiln/graph/literal_values.hpp"
+#include "kiln/graph/module.hpp"
+
+namespace kiln::fixed {
+
+/// Lays a program out in memory and writes its records, in constant evaluation: views become layouts, concatenations
+/// are written in place, buffers share the arena where their lives do not overlap. The rules are those of the run-time
+/// plan.
+template <class Program>
+class planner {
+ public:
+  constexpr explicit planner(const Program& p) : program_(p), graph_(p.main()) {}
+
+  constexpr words build() {
+    out_.resize(word_count<header>, 0);
+    places_.resize(graph_.size());
+    for (std::uint32_t i = 0; i < graph_.size(); ++i) {
+      places_[i].resize(graph_[i].results.size());
+      if (graph_[i].kind == instruction_kind::op && graph_[i].op.template is<op::concat>()) concats_.push_back(i);
+    }
+    for (std::uint32_t i = 0; i < graph_.size(); ++i) emit(i);
+    for (value_id v : graph_.outputs) emit_output(v);
+    header_.arena_bytes = share_arena();
+    write();
+    return std::move(out_);
+  }
+
+ private:
+  using module_type = typename Program::module_type;
+  using instruction = typename module_type::instruction;
+  static constexpr std::uint32_t none = 0xffff'ffff;
+
+  struct buffer {
+    memory where = memory::arena;
+    std::int64_t index = 0, bytes = 0, base = 0;
+    std::uint32_t first = none, last = 0;
+  };
+  struct lying {
+    std::uint32_t in = none;
+    layout at;
+  };
+  struct operand {
+    lying where;
+    dtype type = dtype::f32;
+  };
+  struct draft {
+    step record;
+    small_vector<operand> inputs, outputs;
+    small_vector<node> nodes;
+    small_vector<std::uint32_t> results;
+    std::uint32_t scratch = none;
+  };
+
+  static constexpr bool is_view(const instruction& i) {
+    return i.kind == instruction_kind::op && i.op.kind() == op_kind::view;
+  }
+
+  // ---- buffers
+  constexpr std::uint32_t add_buffer(memory where, std::int64_t index, std::int64_t bytes) {
+    buffers_.push_back({where, index, bytes});
+    return static_cast<std::uint32_t>(buffers_.size() - 1);
+  }
+  constexpr lying fresh(const shape& s) {
+    return {add_buffer(memory::arena, 0, s.bytes().value()), layout::standard(s.lens)};
+  }
+  constexpr void touch(std::uint32_t b, std::uint32_t now) {
+    if (buffers_[b].first == none) buffers_[b].first = now;
+    buffers_[b].last = now;
+  }
+
+  // ---- values
+  constexpr lying place_of(value_id v) {
+    lying& at = places_[v.instruction][v.result];
+    const instruction& i = graph_.producer(v);
+    if (at.in == none && i.kind == instruction_kind::literal) {
+      at = {add_buffer(memory::constant, static_cast<std::int64_t>(constants_.size()), 0),
+            layout::standard(i.results[0].lens)};
+      constants_.push_back(v.instruction);
+    }
+    return at;
+  }
+  constexpr place final_place(const operand& o) const {
+    const buffer& b = buffers_[o.where.in];
+    return {b.where,
+            b.index,
+            b.base,
+            o.type,
+            to_ints(o.where.at.lens),
+            to_ints(o.where.at.strides),
+            o.where.at.offset.value()};
+  }
+
+  constexpr void emit(std::uint32_t i) {
+    const instruction& ins = graph_[i];
+    if (ins.kind == instruction_kind::parameter) {
+      table& t = ins.is_weight ? header_.weights : header_.inputs;
+      places_[i][0] = {add_buffer(ins.is_weight ? memory::weight : memory::input, t.count++, 0),
+                       layout::standard(ins.results[0].lens)};
+    } else if (ins.kind == instruction_kind::op) {
+      if (is_view(ins))
+        emit_view(i);
+      else if (ins.op.template is<op::concat>())
+        emit_concat(i);
+      else
+        emit_kernel(i);
+    }
+  }
+  constexpr void emit_view(std::uint32_t i) {
+    const instruction& ins = graph_[i];
+    lying at = place_of(ins.inputs[0]);
+    auto mapped = ins.op.map(at.at);
+    if (!mapped) {
+      at = copied(at, graph_.shape_of(ins.inputs[0]));
+      mapped = ins.op.map(at.at);
+    }
+    places_[i][0] = {at.in, mapped.value()};
+  }
+  constexpr lying copied(const lying& at, const shape& s) {
+    const lying to = fresh(s);
+    copy(at, to, s.type);
+    return to;
+  }
+  constexpr void copy(const lying& from, const lying& to, dtype type) {
+    draft d;
+    d.record.kind = step_kind::copy;
+    d.inputs.push_back({from, type});
+    d.outputs.push_back({to, type});
+    add(std::move(d));
+  }
+
+  // ---- where a result goes: into the concatenation that reads it, else into a buffer of its own
+  constexpr lying& place_result(value_id v) {
+    lying& at = places_[v.instruction][v.result];
+    if (at.in != none) return at;
+    for (std::uint32_t u : concats_) {
+      const instruction& user = graph_[u];
+      for (std::size_t k = 0; k < user.inputs.size(); ++k)
+        if (user.inputs[k] == v) return at = concat_part(u, k);
+    }
+    return at = fresh(graph_.shape_of(v));
+  }
+  constexpr lying concat_part(std::uint32_t concat, std::size_t operand_index) {
+    lying part = place_result({concat, 0});
+    const instruction& ins = graph_[concat];
+    const auto axis = static_cast<std::size_t>(
+        normal_axis(ins.op.template get_if<op::concat>()->axis, ins.results[0].rank()));
+    for (std::size_t k = 0; k < operand_index; ++k)
+      part.at.offset += graph_.shape_of(ins.inputs[k]).lens[axis] * part.at.strides[axis];
+    part.at.lens = graph_.shape_of(ins.inputs[operand_index]).lens;
+    return part;
+  }
+  constexpr void emit_concat(std::uint32_t i) {
+    const instruction& ins = graph_[i];
+    place_result({i, 0});
+    for (std::size_t k = 0; k < ins.inputs.size(); ++k) {
+      const lying part = concat_part(i, k), at = place_of(ins.inputs[k]);
+      if (at.in != part.in || !(at.at == part.at)) copy(at, part, ins.results[0].type);
+    }
+  }
+
+  // ---- kernels
+  constexpr void emit_kernel(std::uint32_t i) {
+    const instruction& ins = graph_[i];
+    draft d;
+    for (value_id v : ins.inputs) d.inputs.push_back({place_of(v), graph_.shape_of(v).type});
+    for (std::uint32_t r = 0; r < ins.results.size(); ++r)
+      d.outputs.push_back({place_result({i, r}), ins.results[r].type});
+    if (const auto* fused = ins.op.template get_if<op::fused>()) {
+      constexpr step_kind kinds[] = {step_kind::pointwise, step_kind::reduce, step_kind::product};
+      d.record.kind = kinds[static_cast<unsigned>(fused->kind)];
+      take_body(d, program_.module(fused->body));
+    } else if (ins.op.kind() == op_kind::contraction) {
+      d.record.kind = step_kind::product;
+      take_alone(d, ins);
+    } else {
+      d.record.kind = step_kind::other;
+      d.record.op = static_cast<std::int64_t>(ins.op.index());
+      d.record.attributes = save(ins.op);
+    }
+    if (const std::int64_t bytes = scratch_bytes(d, ins)) d.scratch = add_buffer(memory::arena, 0, bytes);
+    add(std::move(d));
+  }
+  template <class Operation>
+  constexpr std::int64_t save(const Operation& op) {
+    const auto at = static_cast<std::int64_t>(out_.size());
+    op.save(out_);
+    return at;
+  }
+  constexpr void take_body(draft& d, const module_type& body) {
+    // a fused step's inputs are the body's parameters in their order, which stand first
+    for (std::uint32_t k = 0; k < body.size(); ++k) {
+      const instruction& from = body[k];
+      node n;
+      n.type = from.results[0].type;
+      n.lens = to_ints(from.results[0].lens);
+      if (from.kind == instruction_kind::literal) {
+        n.op = node::literal;
+        visit_elements(from.constant, 1, [&](const auto& x) {
+          words w;
+          put_words(w, x);
+          n.attributes = w[0];
+        });
+      } else if (from.kind == instruction_kind::op) {
+        n.op = static_cast<std::int64_t>(from.op.index());
+        n.kind = from.op.kind();
+        n.attributes = save(from.op);
+        for (value_id v : from.inputs) n.inputs.push_back(v.instruction);
+      }
+      d.nodes.push_back(n);
+    }
+    for (value_id v : body.outputs) d.results.push_back(v.instruction);
+  }
+  constexpr void take_alone(draft& d, const instruction& ins) {
+    node n;
+    for (std::uint32_t k = 0; k < ins.inputs.size(); ++k) {
+      node parameter;
+      parameter.type = graph_.shape_of(ins.inputs[k]).type;
+      parameter.lens = to_ints(graph_.shape_of(ins.inputs[k]).lens);
+      d.nodes.push_back(parameter);
+      n.inputs.push_back(k);
+    }
+    n.op = static_cast<std::int64_t>(ins.op.index());
+    n.kind = ins.op.kind();
+    n.attributes = save(ins.op);
+    n.type = ins.results[0].type;
+    n.lens = to_ints(ins.results[0].lens);
+    d.nodes.push_back(n);
+    d.results.push_back(static_cast<std::uint32_t>(d.nodes.size() - 1));
+  }
+  constexpr std::int64_t scratch_bytes(const draft& d, const instruction& ins) const {
+    if (d.record.kind == step_kind::reduce) {
+      const reduce_plan p = plan_reduce(std::span<const node>(d.nodes.data(), d.nodes.size()));
+      return p.slots * ((p.row_elements() * 8 + 63) / 64 * 64);
+    }
+    if (d.record.kind == step_kind::product) {
+      const module_type* body = &graph_;
+      const instruction* product = &ins;
+      if (const auto* fused = ins.op.template get_if<op::fused>()) {
+        body = &program_.module(fused->body);
+        for (std::uint32_t k = 0; k < body->size(); ++k)
+          if ((*body)[k].kind == instruction_kind::op && (*body)[k].op.kind() == op_kind::contraction)
+            product = &(*body)[k];
+      }
+      shapes in;
+      for (value_id v : product->inputs) in.push_back(body->shape_of(v));
+      const auto [l, r] = product_operands(std::span<const node>(d.nodes.data(), d.nodes.size()));
+      small_vector<place> extra;
+      for (std::size_t k = 0; k < d.inputs.size(); ++k)
+        if (k != l && k != r) extra.push_back(final_place(d.inputs[k]));
+      const product_plan p =
+          plan_product(product->op.maps(in).value(), final_place(d.inputs[l]), final_place(d.inputs[r]),
+                       final_place(d.outputs[0]), std::span<const place>(extra.data(), extra.size()));
+      return product_scratch(p) * static_cast<std::int64_t>(size_of(d.nodes[l].type));
+    }
+    if (ins.op.template is<op::attention>()) return (to_ints(graph_.shape_of(ins.inputs[1]).lens)[2] + 16) * 4;
+    return 0;
+  }
+  constexpr void add(draft d) {
+    const auto now = static_cast<std::uint32_t>(drafts_.size());
+    for (const operand& o : d.inputs) touch(o.where.in, now);
+    for (const operand& o : d.outputs) touch(o.where.in, now);
+    if (d.scratch != none) touch(d.scratch, now);
+    drafts_.push_back(std::move(d));
+  }
+  constexpr void emit_output(value_id v) {
+    lying at = place_of(v);
+    const shape& s = graph_.shape_of(v);
+    if (buffers_[at.in].where != memory::arena || !at.at.dense()) at = copied(at, s);
+    touch(at.in, none);
+    results_.push_back({at, s.type});
+  }
+
+  // ---- the arena: largest buffers first, each at the lowest place that is free while it lives
+  constexpr std::int64_t share_arena() {
+    small_vector<std::uint32_t> order, placed;
+    for (std::uint32_t b = 0; b < buffers_.size(); ++b) {
+      if (buffers_[b].where != memory::arena) continue;
+      buffers_[b].bytes = (buffers_[b].bytes + 63) / 64 * 64;
+      order.push_back(b);
+      for (std::size_t k = order.size() - 1; k > 0 && buffers_[order[k - 1]].bytes < buffers_[b].bytes; --k) {
+        order[k] = order[k - 1];
+        order[k - 1] = b;
+      }
+    }
+    std::int64_t whole = 0;
+    for (std::uint32_t b : order) {
+      buffer& mine = buffers_[b];
+      for (bool moved = true; moved;) {
+        moved = false;
+        for (std::uint32_t other : placed) {
+          const buffer& o = buffers_[other];
+          if (o.last < mine.first || mine.last < o.first) continue;
+          if (mine.base >= o.base + o.bytes || o.base >= mine.base + mine.bytes) continue;
+          mine.base = o.base + o.bytes;
+          moved = true;
+        }
+      }
+      placed.push_back(b);
+      if (whole < mine.base + mine.bytes) whole = mine.base + mine.bytes;
+    }
+    return whole;
+  }
+
+  // ---- records
+  constexpr std::int64_t here() const { return static_cast<std::int64_t>(out_.size()); }
+  constexpr table put_places(const small_vector<operand>& list) {
+    const table t{here(), static_cast<std::int64_t>(list.size())};
+    for (const operand& o : list) put_words(out_, final_place(o));
+    return t;
+  }
+  constexpr table put_text(std::string_view s) {
+    const table t{here(), static_cast<std::int64_t>(s.size())};
+    for (char c : s) out_.push_back(c);
+    return t;
+  }
+  constexpr signature sign(const lying& where, dtype type, std::string_view name) {
+    signature s;
+    s.where = final_place({where, type});
+    s.name = put_text(name);
+    s.elements = kiln::product(s.where.lens);
+    return s;
+  }
+  constexpr table put_signatures(const small_vector<signature>& list) {
+    const table t{here(), static_cast<std::int64_t>(list.size())};
+    for (const signature& s : list) put_words(out_, s);
+    return t;
+  }
+  constexpr void write() {
+    small_vector<step> steps;
+    for (draft& d : drafts_) {
+      step s = d.record;
+      s.inputs = put_places(d.inputs);
+      s.outputs = put_places(d.outputs);
+      s.nodes = {here(), static_cast<std::int64_t>(d.nodes.size())};
+      for (const node& n : d.nodes) put_words(out_, n);
+      s.results = {here(), static_cast<std::int64_t>(d.results.size())};
+      for (std::uint32_t r : d.results) out_.push_back(r);
+      if (d.scratch != none) s.scratch = buffers_[d.scratch].base;
+      steps.push_back(s);
+    }
+    header_.steps = {here(), static_cast<std::int64_t>(steps.size())};
+    for (const step& s : steps) put_words(out_, s);
+    small_vector<signature> inputs, weights, outputs;
+    for (value_id v : graph_.parameters()) {
+      const instruction& i = graph_.producer(v);
+      (i.is_weight ? weights : inputs).push_back(sign(places_[v.instruction][0], i.results[0].type, i.name.view()));
+    }
+    for (std::size_t k = 0; k < results_.size(); ++k)
+      outputs.push_back(sign(results_[k].where, results_[k].type, graph_.output_names[k].view()));
+    header_.inputs = put_signatures(inputs);
+    header_.weights = put_signatures(weights);
+    header_.outputs = put_signatures(outputs);
+    small_vector<constant> constants;
+    for (std::uint32_t i : constants_) {
+      constant c;
+      c.type = graph_[i].results[0].type;
+      c.values.at = here();
+      visit_elements(graph_[i].constant, graph_[i].constant.elements(), [&](const auto& x) { put_words(out_, x); });
+      c.values.count = here() - c.values.at;
+      constants.push_back(c);
+    }
+    header_.constants = {here(), static_cast<std::int64_t>(constants.size())};
+    for (const constant& c : constants) put_words(out_, c);
+    words front;
+    put_words(front, header_);
+    for (std::size_t k = 0; k < front.size(); ++k) out_[k] = front[k];
+  }
+
+  const Program& program_;
+  const module_type& graph_;
+  header header_;
+  words out_;
+  small_vector<small_vector<lying>> places_;
+  small_vector<buffer> buffers_;
+  small_vector<draft> drafts_;
+  small_vector<operand> results_;
+  small_vector<std::uint32_t> constants_, concats_;
+};
+
+}  // namespace kiln::fixed
