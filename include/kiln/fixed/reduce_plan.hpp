@@ -59,7 +59,7 @@ constexpr reduce_plan plan_reduce(std::span<const node> nodes) {
     for (std::uint32_t i : nodes[k].inputs) {
       reduce_plan::value& from = p.values[i];
       const std::uint32_t read_at = is_reduction(nodes[k]) ? p.values[k].stage - 1 : p.values[k].stage;
-      if (nodes[i].op >= 0 && !from.row && from.stage < read_at) from.saved = true;
+      if (nodes[i].op >= 0 && nodes[i].kind != op_kind::view && !from.row && from.stage < read_at) from.saved = true;
     }
   }
   for (reduce_plan::value& v : p.values)

@@ -177,6 +177,7 @@ class basic_builder {
 /// Builder and value at run time.
 using builder = basic_builder<program>;
 using value = basic_value<program>;
+extern template class basic_builder<program>;  // compiled once, in graph/impl
 /// Builder of static programs, over a registry.
 template <class Registry = default_registry>
 using static_builder = basic_builder<static_graph<Registry>>;

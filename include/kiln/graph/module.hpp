@@ -195,6 +195,9 @@ class basic_program {
 /// The program type at run time.
 using program = basic_program<operation>;
 using module_graph = basic_module<operation>;
+// Compiled once, in graph/impl: a user's unit only calls them.
+extern template class basic_module<operation>;
+extern template class basic_program<operation>;
 /// The program type in constant evaluation, over a registry.
 template <class Registry = default_registry>
 using static_graph = basic_program<static_operation<Registry>>;

@@ -321,6 +321,9 @@ std::vector<shape> executable::output_shapes(std::span<const shape> inputs) cons
 
 namespace {
 
+// Where an empty value without memory lies: to a kernel, null would mean no operand.
+alignas(alignment) std::byte empty_tensor[alignment];
+
 // Row-major: strides of extents 1 do not matter.
 bool is_row_major(const shape& s) { return s.strides.size() != s.lens.size() || layout{s.lens, s.strides, 0}.dense(); }
 
@@ -382,8 +385,7 @@ void executable::run(workspace& w, std::span<const argument> inputs, std::span<a
   for (std::size_t k = 0; k < ws.tensors.size(); ++k) {
     const detail::operand& o = state_->plan.operands[k];
     std::byte* const base = ws.bases[o.storage];
-    // an empty value may have no memory: nothing is added to its null
-    ws.tensors[k].data = base ? base + ws.sizes[o.offset] * static_cast<std::int64_t>(size_of(o.type)) : nullptr;
+    ws.tensors[k].data = base ? base + ws.sizes[o.offset] * static_cast<std::int64_t>(size_of(o.type)) : empty_tensor;
   }
   for (std::size_t i = 0; i < state_->plan.steps.size(); ++i) {
     if (options.cancel && options.cancel->load(std::memory_order_relaxed))
