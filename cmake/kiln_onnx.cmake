@@ -1,4 +1,4 @@
-# kiln::onnx: the importer and exporter, a static library. It compiles libonnx-dev's onnx.proto under a package name of
+# kiln::onnx: the importer, a static library. It compiles libonnx-dev's onnx.proto under a package name of
 # its own, so that a program may also hold another copy of ONNX's messages.
 
 find_package(Protobuf REQUIRED)

@@ -1,7 +1,7 @@
 #pragma once
 #include <string_view>
 
-#include "kiln/runtime/executable.hpp"
+#include "kiln/runtime/run_options.hpp"
 
 namespace kiln::driver {
 

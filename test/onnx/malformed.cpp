@@ -176,6 +176,32 @@ TEST(malformed_model, doubling_functions_meet_the_limit_of_nodes) {
   EXPECT_EQ(e.code(), errc::limit);
 }
 
+TEST(malformed_model, counts_without_bound_are_refused) {
+  constexpr std::int64_t huge = std::int64_t{1} << 40;
+  const auto code = [](const message& n, const std::vector<dim>& x, const std::vector<message>& constants = {}) {
+    return failure(model(graph({{n}, constants, {value_info("x", 1, x)}, {value_info("y")}}), {opset(18)})).code();
+  };
+  EXPECT_EQ(code(node("Split", {"x"}, {"y"}, {attr("num_outputs", huge)}), {4}), errc::malformed);
+  EXPECT_EQ(code(node("SplitToSequence", {"x"}, {"y"}), {huge}), errc::limit);
+  EXPECT_EQ(code(node("DepthToSpace", {"x"}, {"y"}, {attr("blocksize", huge)}), {1, "c", 4, 4}), errc::malformed);
+  EXPECT_EQ(code(node("DepthToSpace", {"x"}, {"y"}, {attr("blocksize", 5)}), {1, 4, 4, 4}), errc::malformed);
+  EXPECT_EQ(code(node("SpaceToDepth", {"x"}, {"y"}, {attr("blocksize", huge)}), {1, 4, 4, 4}), errc::malformed);
+  const std::vector<std::int64_t> two{2};
+  EXPECT_EQ(code(node("LpPool", {"x"}, {"y"}, {attr("kernel_shape", two), attr("p", huge)}), {1, 1, 10}), errc::limit);
+  EXPECT_EQ(code(node("Pad", {"x", "p"}, {"y"}), {2}, {integers("p", {2}, {-3, 0})}), errc::shape_mismatch);
+  EXPECT_EQ(code(node("Resize", {"x", "", "", "s"}, {"y"}), {4}, {integers("s", {1}, {huge})}), errc::limit);
+}
+
+TEST(malformed_model, expressions_over_symbols_meet_a_limit) {
+  std::vector<message> nodes{node("Shape", {"x"}, {"s0"})};
+  for (int i = 0; i < 30; ++i) {
+    const std::string at = "s" + std::to_string(i);
+    nodes.push_back(node("Mul", {at, at}, {"s" + std::to_string(i + 1)}));
+  }
+  nodes.push_back(node("ConstantOfShape", {"s30"}, {"y"}));
+  EXPECT_EQ(failure(model(graph({nodes, {}, {value_info("x", 1, {"n"})}, {value_info("y")}}))).code(), errc::limit);
+}
+
 TEST(malformed_model, options_must_name_what_the_model_has) {
   const auto m = model(graph({{node("Relu", {"x"}, {"y"})}, {}, {value_info("x", 1, {"n", 3})}, {y_out}}));
   onnx::import_options options;

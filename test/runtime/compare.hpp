@@ -60,7 +60,8 @@ inline compile_options plain_options() {
 }
 
 /// What the ops' own computations give, without any rewriting.
-inline std::vector<argument> reference_run(const std::function<void(builder&)>& make, std::span<const argument> inputs) {
+inline std::vector<argument> reference_run(const std::function<void(builder&)>& make,
+                                           std::span<const argument> inputs) {
   builder b;
   make(b);
   compile_options o = plain_options();

@@ -148,19 +148,21 @@ TEST(planner, zero_sized_and_rank_0_tensors) {
 
 TEST(planner, memory_is_reused_only_when_nobody_reads_it_any_more) {
   // a chain of products whose early values are read late: any overlap of live values shows
-  expect_same([](builder& b) {
-    value x = b.input("x", dtype::f32, {16, 16});
-    std::vector<value> all;
-    for (int i = 0; i < 6; ++i) {
-      x = x.dot(x * 0.05f).reduce_max({0}).broadcast_to({16, 16}) + x;
-      x = x.dot(b.input("w" + std::to_string(i), dtype::f32, {16, 16}) * 0.1f).tanh();
-      all.push_back(x);
-    }
-    value sum = all[5];
-    for (int i = 0; i < 5; ++i) sum = (sum.dot(all[static_cast<std::size_t>(i)]) * 0.1f).sin();
-    b.output(sum);
-    b.output(all[2]);
-  }, {1e-4, 1e-4});
+  expect_same(
+      [](builder& b) {
+        value x = b.input("x", dtype::f32, {16, 16});
+        std::vector<value> all;
+        for (int i = 0; i < 6; ++i) {
+          x = x.dot(x * 0.05f).reduce_max({0}).broadcast_to({16, 16}) + x;
+          x = x.dot(b.input("w" + std::to_string(i), dtype::f32, {16, 16}) * 0.1f).tanh();
+          all.push_back(x);
+        }
+        value sum = all[5];
+        for (int i = 0; i < 5; ++i) sum = (sum.dot(all[static_cast<std::size_t>(i)]) * 0.1f).sin();
+        b.output(sum);
+        b.output(all[2]);
+      },
+      {1e-4, 1e-4});
 }
 
 TEST(planner, integer_and_half_values_are_placed_by_their_own_size) {

@@ -27,7 +27,8 @@ void network(builder& b) {
 TEST(symbolic, one_workspace_serves_many_sizes_and_goes_back) {
   const executable e = compile_eigen(network);
   workspace w = e.make_workspace();
-  const std::int64_t sizes[][3] = {{1, 1, 0}, {2, 3, 5}, {1, 1, 1}, {0, 2, 2}, {3, 0, 4}, {5, 7, 30}, {2, 3, 5}, {1, 1, 0}};
+  const std::int64_t sizes[][3] = {{1, 1, 0}, {2, 3, 5},  {1, 1, 1}, {0, 2, 2},
+                                   {3, 0, 4}, {5, 7, 30}, {2, 3, 5}, {1, 1, 0}};
   unsigned seed = 1;
   for (const auto& [n, s, p] : sizes) {
     SCOPED_TRACE(::testing::Message() << n << ' ' << s << ' ' << p);
@@ -116,8 +117,7 @@ TEST(symbolic, extents_taken_as_equal_are_compared_when_bound) {
     const char* rule;
     std::function<void(builder&)> make;
   } cases[] = {
-      {"multibroadcast",
-       [&](builder& b) { b.output(b.input("x", dtype::f32, {a}) + b.input("y", dtype::f32, {c})); }},
+      {"multibroadcast", [&](builder& b) { b.output(b.input("x", dtype::f32, {a}) + b.input("y", dtype::f32, {c})); }},
       {"multibroadcast",
        [&](builder& b) {
          b.output((b.input("x", dtype::f32, {a}).exp() + b.input("y", dtype::f32, {c}).sqrt()).reduce_sum({0}));
@@ -128,9 +128,7 @@ TEST(symbolic, extents_taken_as_equal_are_compared_when_bound) {
                   b.input("y", dtype::f32, {c}).reshape({c, 1}));
        }},
       {"reshape",
-       [&](builder& b) {
-         b.output(b.input("x", dtype::f32, {a}).reshape({c}) + b.input("y", dtype::f32, {c}));
-       }},
+       [&](builder& b) { b.output(b.input("x", dtype::f32, {a}).reshape({c}) + b.input("y", dtype::f32, {c})); }},
       {"broadcast",
        [&](builder& b) {
          const value y = b.input("y", dtype::f32, {c}), x = b.input("x", dtype::f32, {a});

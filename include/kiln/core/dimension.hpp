@@ -70,6 +70,7 @@ class dimension {
 
   /// Whether a <= b for every assignment (true), for none (false), or for some only (nullopt).
   friend constexpr std::optional<bool> at_most(dimension a, dimension b) {
+    if (a.is_constant() && b.is_constant()) return a.value_ <= b.value_;
     const dimension gap = b - a;
     if (gap.min() >= 0) return true;
     if (gap.max() < 0) return false;
@@ -78,6 +79,7 @@ class dimension {
   /// Whether a == b for every assignment, for none, or undecided.
   friend constexpr std::optional<bool> same(dimension a, dimension b) {
     if (a == b) return true;
+    if (a.is_constant() && b.is_constant()) return false;
     const dimension gap = b - a;
     if (gap.min() > 0 || gap.max() < 0) return false;
     return std::nullopt;
@@ -95,16 +97,25 @@ class dimension {
   }
 
  private:
+  static constexpr dimension fitting(bool overflows, std::int64_t value) {
+    if (overflows || value < least_constant) raise(fault::of(errc::limit, "a dimension fits into 64 bits"));
+    return value;
+  }
   static constexpr dimension apply(char op, dimension a, dimension b) {
     if (!a.is_constant() || !b.is_constant()) return detail::combine_dimensions(op, a, b);
     const std::int64_t x = a.value_, y = b.value_;
+    std::int64_t out = 0;
+    bool overflows = false;  // in statements of its own: arguments are evaluated in any order
     switch (op) {
       case '+':
-        return x + y;
+        overflows = __builtin_add_overflow(x, y, &out);
+        return fitting(overflows, out);
       case '-':
-        return x - y;
+        overflows = __builtin_sub_overflow(x, y, &out);
+        return fitting(overflows, out);
       case '*':
-        return x * y;
+        overflows = __builtin_mul_overflow(x, y, &out);
+        return fitting(overflows, out);
       case 'm':
         return x < y ? x : y;
       case 'M':
@@ -151,7 +162,8 @@ constexpr dimension product(const dims& d) {
 }
 constexpr std::int64_t product(const ints& d) {
   std::int64_t n = 1;
-  for (std::int64_t x : d) n *= x;
+  for (std::int64_t x : d)
+    if (__builtin_mul_overflow(n, x, &n)) raise(fault::of(errc::limit, "a product of extents fits into 64 bits"));
   return n;
 }
 constexpr bool is_constant(const dims& d) {
@@ -206,8 +218,8 @@ class dimension_program {
   std::uint32_t slot(dimension d);
   /// Slots there are, those of intermediate results included.
   std::size_t size() const { return code_.size(); }
-  /// Fills `size()` slots. An unbound symbol is a `not_found` error, a division by zero an `invalid_argument` one, and a
-  /// value that does not fit into 64 bits a `limit` one.
+  /// Fills `size()` slots. An unbound symbol is a `not_found` error, a division by zero an `invalid_argument` one, and
+  /// a value that does not fit into 64 bits a `limit` one.
   void evaluate(const bindings& values, std::int64_t* slots) const;
 
  private:

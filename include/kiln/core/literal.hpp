@@ -126,7 +126,7 @@ class literal {
   /// Equality of type, extents and values (bit for bit at run time). A template, so that the conversions it needs in
   /// constant evaluation are instantiated where literals are compared.
   template <class L>
-    requires std::is_same_v<L, literal>
+  requires std::is_same_v<L, literal>
   friend constexpr bool operator==(const L& a, const literal& b) {
     if (!(a.shape_.type == b.shape_.type && a.shape_.lens == b.shape_.lens)) return false;
     if (a.data_.shares_with(b.data_)) return true;

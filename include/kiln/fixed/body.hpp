@@ -40,8 +40,8 @@ KILN_FN void compute_pointwise(Regs* r, std::index_sequence<C...>, std::index_se
   constexpr node n = Step::body[K];
   using T = compute_of<Step::body[n.inputs[sizeof...(C)]].type>;
   using To = compute_of<n.type>;
-  const auto made = node_op<Step, K>::op(r[n.inputs[C]].template get<bool>()...,
-                                         r[n.inputs[sizeof...(C) + I]].template get<T>()...);
+  const auto made =
+      node_op<Step, K>::op(r[n.inputs[C]].template get<bool>()..., r[n.inputs[sizeof...(C) + I]].template get<T>()...);
   if constexpr (std::is_same_v<Lanes, scalar_lanes>)
     r[K].template get<To>() = convert_value<To>(convert_value<stored_of<n.type>>(made));
   else

@@ -12,14 +12,30 @@ struct frozen {
   std::size_t count = 0;
 };
 
-/// The words of a fault: only the reason, in the user's words.
+// Appends words of text as lines of at most 34 characters: clang cuts longer text in its messages.
+constexpr void put_lines(text& out, std::string_view s) {
+  constexpr std::size_t most = 34;
+  while (s.size() > most) {
+    const std::size_t space = s.substr(0, most + 1).rfind(' ');
+    const std::size_t n = space == std::string_view::npos ? most : space;
+    out.append(s.substr(0, n)).append('\n');
+    s.remove_prefix(space == std::string_view::npos ? n : n + 1);
+  }
+  out.append(s).append('\n');
+}
+
+/// The words of a fault: only the reason, in the user's words: op, rule, what was expected and what was found.
 constexpr words freeze_fault(std::string_view op, const fault& f) {
+  text t;
+  put_lines(t, op);
+  put_lines(t, f.rule.view());
+  for (const bool first : {true, false}) {
+    const std::string_view value = first ? f.expected.view() : f.found.view();
+    if (value.empty()) continue;
+    text line(first ? "expected " : "found ");
+    put_lines(t, line.append(value).view());
+  }
   header h;
-  text t(op);
-  t.append(std::string_view(": ")).append(f.rule.view());
-  if (!f.expected.empty() || !f.found.empty())
-    t.append(std::string_view("; expected ")).append(f.expected.view()).append(std::string_view(", found ")).append(
-        f.found.view());
   h.fault = {static_cast<std::int64_t>(word_count<header>), static_cast<std::int64_t>(t.size())};
   words out;
   put_words(out, h);
@@ -58,7 +74,7 @@ constexpr frozen<N> trimmed(const frozen<M>& from) {
 template <auto Net, class Registry>
 struct frozen_net {
  private:
-  static constexpr std::size_t guess = 16384;
+  static constexpr std::size_t guess = 4096;
   static constexpr frozen<guess> first = freeze<Net, Registry, guess>();
   static constexpr auto whole() {
     if constexpr (first.count <= guess)

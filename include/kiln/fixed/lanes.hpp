@@ -2,15 +2,29 @@
 #include "kiln/core/math.hpp"
 #include "kiln/core/simd.hpp"
 #include "kiln/fixed/records.hpp"
+#include "kiln/meta/type_list.hpp"
 
 namespace kiln::fixed {
 
+namespace detail {
+using stored_types = type_list<double, float, half, bfloat16, std::int8_t, std::int16_t, std::int32_t, std::int64_t,
+                               std::uint8_t, std::uint16_t, std::uint32_t, std::uint64_t, bool>;
+template <dtype T>
+struct compute_type {
+  using type = std::conditional_t<
+      T == dtype::f64, double,
+      std::conditional_t<is_float(T), float,
+                         std::conditional_t<is_signed_integer(T), std::int64_t,
+                                            std::conditional_t<is_unsigned_integer(T), std::uint64_t, bool>>>>;
+};
+}  // namespace detail
+
 /// The compute type of dtype T's values (see visit_compute).
 template <dtype T>
-using compute_of = typename decltype(visit_compute(T, []<class C>(type_tag<C> t) { return t; }))::type;
+using compute_of = typename detail::compute_type<T>::type;
 /// How elements of a dtype lie in memory.
 template <dtype T>
-using stored_of = typename decltype(visit_storage(T, []<class S>(type_tag<S> t) { return t; }))::type;
+using stored_of = typename decltype(type_at<static_cast<std::size_t>(T)>(detail::stored_types{}))::type;
 
 /// Bodies run over vectors of one float type F; conditions are masks.
 template <class F>
@@ -110,6 +124,7 @@ struct step_constants {
   }
   static constexpr auto in = read<place, inputs>(what.inputs);
   static constexpr auto out = read<place, outputs>(what.outputs);
+  static constexpr const place& operand(std::size_t k) { return k < inputs ? in[k] : out[k - inputs]; }
   static constexpr auto body = read<node, nodes>(what.nodes);
   static constexpr std::size_t result(std::size_t k) {
     return static_cast<std::size_t>(Net::words[static_cast<std::size_t>(what.results.at) + k]);
@@ -139,18 +154,19 @@ struct constant_data {
   }();
 };
 
-/// Element 0 of a value's buffer, without the place's own offset.
-template <class Net, const place& P>
+/// Element 0 of operand K's buffer, without the place's own offset; outputs stand behind the inputs.
+template <class Step, std::size_t K>
 KILN_FN auto buffer_of(const memory_map& m) {
-  using S = stored_of<P.type>;
-  if constexpr (P.where == memory::arena)
-    return reinterpret_cast<S*>(m.arena + P.base);
-  else if constexpr (P.where == memory::input)
-    return static_cast<const S*>(m.inputs[P.index]);
-  else if constexpr (P.where == memory::weight)
-    return static_cast<const S*>(m.weights[P.index]);
+  constexpr place p = Step::operand(K);
+  using S = stored_of<p.type>;
+  if constexpr (p.where == memory::arena)
+    return reinterpret_cast<S*>(m.arena + p.base);
+  else if constexpr (p.where == memory::input)
+    return static_cast<const S*>(m.inputs[p.index]);
+  else if constexpr (p.where == memory::weight)
+    return static_cast<const S*>(m.weights[p.index]);
   else
-    return static_cast<const S*>(constant_data<Net, static_cast<std::size_t>(P.index)>::data.items);
+    return static_cast<const S*>(constant_data<typename Step::net, static_cast<std::size_t>(p.index)>::data.items);
 }
 
 }  // namespace kiln::fixed

@@ -76,7 +76,8 @@ struct packer {
         if (base < 0 || base >= limit) high = low;
       } else {
         static_assert(c > 0, "kiln: a padded index grows with its iteration");
-        const std::int64_t first = base >= 0 ? 0 : (-base + c - 1) / c, end = limit > base ? (limit - base + c - 1) / c : 0;
+        const std::int64_t first = base >= 0 ? 0 : (-base + c - 1) / c,
+                           end = limit > base ? (limit - base + c - 1) / c : 0;
         low = low < first ? first : low;
         high = high < end ? high : end;
       }

@@ -145,8 +145,8 @@ class planner {
   constexpr lying concat_part(std::uint32_t concat, std::size_t operand_index) {
     lying part = place_result({concat, 0});
     const instruction& ins = graph_[concat];
-    const auto axis = static_cast<std::size_t>(
-        normal_axis(ins.op.template get_if<op::concat>()->axis, ins.results[0].rank()));
+    const auto axis =
+        static_cast<std::size_t>(normal_axis(ins.op.template get_if<op::concat>()->axis, ins.results[0].rank()));
     for (std::size_t k = 0; k < operand_index; ++k)
       part.at.offset += graph_.shape_of(ins.inputs[k]).lens[axis] * part.at.strides[axis];
     part.at.lens = graph_.shape_of(ins.inputs[operand_index]).lens;
@@ -248,8 +248,8 @@ class planner {
       for (value_id v : product->inputs) in.push_back(body->shape_of(v));
       const auto [l, r] = product_operands(std::span<const node>(d.nodes.data(), d.nodes.size()));
       small_vector<place> extra;
-      for (std::size_t k = 0; k < d.inputs.size(); ++k)
-        if (k != l && k != r) extra.push_back(final_place(d.inputs[k]));
+      for (std::uint32_t k : epilogue_inputs(std::span<const node>(d.nodes.data(), d.nodes.size())))
+        extra.push_back(final_place(d.inputs[k]));
       const product_plan p =
           plan_product(product->op.maps(in).value(), final_place(d.inputs[l]), final_place(d.inputs[r]),
                        final_place(d.outputs[0]), std::span<const place>(extra.data(), extra.size()));

@@ -7,11 +7,8 @@ namespace kiln::fixed {
 template <class Step>
 struct pointwise_step {
   static constexpr std::size_t operands = Step::inputs + Step::outputs;
-  static constexpr const place& operand(std::size_t k) {
-    return k < Step::inputs ? Step::in[k] : Step::out[k - Step::inputs];
-  }
   static constexpr walk<operands> over = make_walk<operands>(
-      Step::out[0].lens, [](std::size_t k, std::size_t d) { return operand(k).strides[d]; },
+      Step::out[0].lens, [](std::size_t k, std::size_t d) { return Step::operand(k).strides[d]; },
       [](std::size_t) { return true; });
   static constexpr std::size_t outer_dims = over.extent.empty() ? 0 : over.extent.size() - 1;
   using lanes = lanes_of<Step, over.contiguous(Step::outputs)>;
@@ -22,8 +19,7 @@ struct pointwise_step {
     each<Step::inputs>([&](auto k) {
       using T = compute_of<Step::in[k].type>;
       constexpr std::int64_t step = over.inner_step(k);
-      const auto* p = buffer_of<typename Step::net, Step::in.items[k]>(m) + Step::in[k].offset +
-                      offset_at<over, k, outer_dims>(row) + x * step;
+      const auto* p = buffer_of<Step, k>(m) + Step::in[k].offset + offset_at<over, k, outer_dims>(row) + x * step;
       r[k].template get<T>() = lanes::template load<stored_of<Step::in[k].type>, step, N>(p);
     });
     each<Step::nodes>([&](auto k) {
@@ -32,7 +28,7 @@ struct pointwise_step {
     each<Step::outputs>([&](auto k) {
       using T = compute_of<Step::out[k].type>;
       constexpr std::int64_t step = over.inner_step(Step::inputs + k);
-      auto* p = buffer_of<typename Step::net, Step::out.items[k]>(m) + Step::out[k].offset +
+      auto* p = buffer_of<Step, Step::inputs + k>(m) + Step::out[k].offset +
                 offset_at<over, Step::inputs + k, outer_dims>(row) + x * step;
       lanes::template store<stored_of<Step::out[k].type>, step, N>(p, r[Step::result(k)].template get<T>());
     });
@@ -58,8 +54,8 @@ struct copy_step {
   static void run(const memory_map& m) {
     constexpr std::size_t dims = over.extent.empty() ? 0 : over.extent.size() - 1;
     constexpr std::int64_t from_step = over.inner_step(0), to_step = over.inner_step(1);
-    const auto* from = buffer_of<typename Step::net, Step::in.items[0]>(m) + Step::in[0].offset;
-    auto* to = buffer_of<typename Step::net, Step::out.items[0]>(m) + Step::out[0].offset;
+    const auto* from = buffer_of<Step, 0>(m) + Step::in[0].offset;
+    auto* to = buffer_of<Step, Step::inputs>(m) + Step::out[0].offset;
     for (std::int64_t row = 0; row < over.outer(); ++row) {
       const auto* a = from + offset_at<over, 0, dims>(row);
       auto* b = to + offset_at<over, 1, dims>(row);

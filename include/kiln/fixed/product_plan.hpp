@@ -24,7 +24,7 @@ struct product_plan {
   small_vector<axis> batch, rows, columns, sum;
   small_vector<std::int64_t> offset;  ///< of each operand
   inline_vector<guard, max_rank> guards[2];
-  bool pack[2] = {};  ///< the operand is gathered into dense memory first
+  bool pack[2] = {};       ///< the operand is gathered into dense memory first
   bool along_sum = false;  ///< one row whose vector operand is contiguous along the sum
 
   static constexpr std::int64_t product(const small_vector<axis>& axes) {
@@ -110,6 +110,19 @@ constexpr product_inputs product_operands(std::span<const node> nodes) {
   for (const node& n : nodes)
     if (n.op >= 0 && n.kind == op_kind::contraction) return {n.inputs[0], n.inputs[1]};
   return {};
+}
+
+/// The inputs that its epilogue reads; an operand of the product may be among them.
+constexpr inline_vector<std::uint32_t, 64> epilogue_inputs(std::span<const node> nodes) {
+  inline_vector<std::uint32_t, 64> out;
+  for (std::uint32_t k = 0; k < nodes.size(); ++k) {
+    if (nodes[k].op != node::parameter) continue;
+    bool read = false;
+    for (const node& n : nodes)
+      for (std::uint32_t i : n.inputs) read = read || (i == k && n.kind != op_kind::contraction);
+    if (read) out.push_back(k);
+  }
+  return out;
 }
 
 /// Plans a contraction over operands that lie at `in[0]`, `in[1]`, with a result at `out` and an epilogue that reads

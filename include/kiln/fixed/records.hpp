@@ -55,8 +55,8 @@ struct signature {
 struct header {
   table steps{}, inputs{}, weights{}, outputs{}, constants{};
   std::int64_t arena_bytes = 0;
-  table fault{};     ///< why the program cannot be built, in the user's words
-  table printed{};   ///< the optimised program as text, where it was asked for
+  table fault{};    ///< why the program cannot be built, in the user's words
+  table printed{};  ///< the optimised program as text, where it was asked for
 };
 
 /// A constant that the program embeds: its elements follow each other, one word each.

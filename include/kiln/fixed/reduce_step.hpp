@@ -36,18 +36,14 @@ struct reduce_step {
   }();
 
   static constexpr std::size_t operands = Step::inputs + Step::outputs;
-  static constexpr const place& operand(std::size_t k) {
-    return k < Step::inputs ? Step::in[k] : Step::out[k - Step::inputs];
-  }
   static constexpr std::size_t node_of(std::size_t k) { return k < Step::inputs ? k : Step::result(k - Step::inputs); }
   static constexpr bool is_row(std::size_t k) { return plan.row[node_of(k)]; }
 
   static constexpr walk<operands> rows = make_walk<operands>(
-      plan.full, [](std::size_t k, std::size_t d) { return operand(k).strides[d]; },
+      plan.full, [](std::size_t k, std::size_t d) { return Step::operand(k).strides[d]; },
       [](std::size_t d) { return !plan.reduced[d]; });
   static constexpr walk<operands> inside = make_walk<operands>(
-      plan.full,
-      [](std::size_t k, std::size_t d) { return is_row(k) ? std::int64_t{0} : operand(k).strides[d]; },
+      plan.full, [](std::size_t k, std::size_t d) { return is_row(k) ? std::int64_t{0} : Step::operand(k).strides[d]; },
       [](std::size_t d) { return plan.reduced[d]; });
   static constexpr std::size_t row_dims = rows.extent.size(),
                                inside_dims = inside.extent.empty() ? 0 : inside.extent.size() - 1;
@@ -78,10 +74,9 @@ struct reduce_step {
   template <std::size_t K>
   static KILN_FN auto* at(const memory_map& m, std::int64_t row) {
     if constexpr (K < Step::inputs)
-      return buffer_of<net, Step::in.items[K]>(m) + Step::in[K].offset + offset_at<rows, K, row_dims>(row);
+      return buffer_of<Step, K>(m) + Step::in[K].offset + offset_at<rows, K, row_dims>(row);
     else
-      return buffer_of<net, Step::out.items[K - Step::inputs]>(m) + Step::out[K - Step::inputs].offset +
-             offset_at<rows, K, row_dims>(row);
+      return buffer_of<Step, K>(m) + Step::out[K - Step::inputs].offset + offset_at<rows, K, row_dims>(row);
   }
   template <std::size_t K>
   static KILN_FN auto* saved(const memory_map& m, std::int64_t flat) {

@@ -1,6 +1,7 @@
 #pragma once
 #include <tuple>
 
+#include "kiln/graph/rewrite_counts.hpp"
 #include "kiln/graph/rewriter.hpp"
 
 namespace kiln {
@@ -150,28 +151,6 @@ struct rewrite {
 };
 template <class P, class F>
 rewrite(std::string_view, P, F) -> rewrite<P, F>;
-
-/// How often each rewrite of a list was applied, by name.
-struct rewrite_counts {
-  struct entry {
-    std::string_view name;
-    std::uint32_t count = 0;
-  };
-  small_vector<entry> entries;
-  constexpr void add(std::string_view name) {
-    for (entry& e : entries)
-      if (e.name == name) {
-        ++e.count;
-        return;
-      }
-    entries.push_back({name, 1});
-  }
-  constexpr std::uint32_t total() const {
-    std::uint32_t n = 0;
-    for (const entry& e : entries) n += e.count;
-    return n;
-  }
-};
 
 /// Applies rewrites until none matches: a worklist over the instructions in execution order; a rewrite puts its new
 /// instructions and their users back on the list. Stops after 64 applications an instruction (a cycle of rewrites).

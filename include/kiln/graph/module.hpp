@@ -27,6 +27,11 @@ struct basic_instruction {
   text name;  ///< parameters always; else where the source gave one
 };
 
+namespace detail {
+/// Throws the fault with its places. Compiled, so that headers need no exceptions.
+[[noreturn]] void throw_fault(const fault& f, std::string_view op, std::string_view label);
+}  // namespace detail
+
 /// A straight-line SSA graph in contiguous storage. Instructions are only ever appended; a rewrite redirects the users
 /// of a value to another one, and `compact` drops what no output needs and renumbers in execution order.
 template <class Operation>
@@ -71,8 +76,10 @@ class basic_module {
     for (value_id v : inputs) in.push_back(v ? shape_of(v) : shape{});
     if (faulty) return add_with_shapes(op, std::move(inputs), shapes{shape{}}, label);
     auto out = op.shape_rule(in);
+    if (out)
+      if (const auto negative = negative_extent(*out)) out = *negative;
     if (!out) {
-      if (!std::is_constant_evaluated()) throw_fault(out.why(), op.name(), label);
+      if (!std::is_constant_evaluated()) detail::throw_fault(out.why(), op.name(), label);
       first_fault = out.why();
       first_fault_op = text(op.name());
       faulty = true;
@@ -162,10 +169,13 @@ class basic_module {
     instructions_.push_back(std::move(i));
     return {static_cast<std::uint32_t>(instructions_.size() - 1), 0};
   }
-  [[noreturn]] static void throw_fault(const fault& f, std::string_view op, std::string_view label) {
-    error e(f);
-    e.at_op(op).at_instruction(label);
-    throw e;
+  // Rules compute extents from what the user gave (pads, steps, windows), and differences may fall below 0.
+  static constexpr std::optional<fault> negative_extent(const shapes& results) {
+    for (const shape& s : results)
+      for (const dimension d : s.lens)
+        if (d.is_constant() && d.raw() < 0)
+          return fault::of(errc::shape_mismatch, "an extent of a result is not negative", "at least 0", d);
+    return std::nullopt;
   }
   small_vector<instruction> instructions_;
 };

@@ -12,9 +12,9 @@ namespace kiln {
 
 using control_ops = type_list<op::fused>;
 
-/// kiln's own ops.
-using default_registry = registry_from<decltype(join(pointwise_ops{}, reduce_ops{}, view_ops{}, linear_ops{}, nn_ops{},
-                                                     index_ops{}, control_ops{}))>;
+/// kiln's own ops. A type of its own, so that compilers print its name instead of all of theirs.
+struct default_registry : registry_from<decltype(join(pointwise_ops{}, reduce_ops{}, view_ops{}, linear_ops{}, nn_ops{},
+                                                      index_ops{}, control_ops{}))> {};
 
 namespace detail {
 /// The table of the I-th op of the default registry (compiled once, in op/impl).

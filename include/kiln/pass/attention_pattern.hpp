@@ -148,7 +148,7 @@ class attention_pattern {
     if (!r_.template get_if<op::where>(v)) return false;
     for (std::size_t k = 1; k < 3; ++k) {
       const auto fill = scalar(r_.input(v, k));
-      constexpr double vanishes = -1e4;  // behind exp nothing is left of it
+      constexpr double vanishes = -1e9;  // added to a score it swallows the score, so even a row of fills stays uniform
       if (!fill || *fill > vanishes || !match_scores(r_.input(v, 3 - k))) continue;
       masks.push_back({r_.input(v, 0), r_.input(v, k), k == 1});
       return true;

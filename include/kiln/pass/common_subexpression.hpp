@@ -1,5 +1,6 @@
 #pragma once
 #include "kiln/graph/literal_values.hpp"
+#include "kiln/graph/matcher.hpp"
 #include "kiln/pass/note.hpp"
 
 namespace kiln {

@@ -1,5 +1,6 @@
 #pragma once
-#include "kiln/graph/matcher.hpp"
+#include "kiln/core/text.hpp"
+#include "kiln/graph/rewrite_counts.hpp"
 
 namespace kiln {
 

@@ -1,4 +1,5 @@
 #pragma once
+#include "kiln/graph/matcher.hpp"
 #include "kiln/pass/note.hpp"
 #include "kiln/pass/patterns.hpp"
 

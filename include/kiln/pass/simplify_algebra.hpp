@@ -1,4 +1,5 @@
 #pragma once
+#include "kiln/graph/matcher.hpp"
 #include "kiln/pass/gelu_spelling.hpp"
 #include "kiln/pass/note.hpp"
 #include "kiln/pass/patterns.hpp"
@@ -62,6 +63,22 @@ constexpr bool is_tame(const R& r, value_id v, double least, double most) {
   return tame;
 }
 
+// Whether two addends never take anything away from each other: what cancels was added in order to round.
+template <class R>
+constexpr bool same_sign(const R& r, value_id a, value_id b) {
+  bool positive = true, negative = true;
+  for (value_id v : {a, b}) {
+    const constant_view c = constant_behind(r, v);
+    visit_elements(*c.from, c.from->elements(), [&](const auto& x) {
+      if constexpr (!std::is_same_v<std::remove_cvref_t<decltype(x)>, dimension>) {
+        positive = positive && !(static_cast<double>(x) < 0);
+        negative = negative && !(static_cast<double>(x) > 0);
+      }
+    });
+  }
+  return positive || negative;
+}
+
 // op(op(x, c1), c2) as op(x, c), for an associative op.
 template <class Op, class R>
 constexpr value_id merge_constants(R& r, value_id v) {
@@ -75,7 +92,7 @@ constexpr value_id merge_constants(R& r, value_id v) {
       const bool floats = is_float(r.shape_of(v).type);
       // a large addend, added and taken away again, rounds on purpose
       if (floats && !(product ? is_tame(r, c1, 0x1p-40, 0x1p40) && is_tame(r, c2, 0x1p-40, 0x1p40)
-                              : is_tame(r, c1, 0, 0x1p16) && is_tame(r, c2, 0, 0x1p16)))
+                              : is_tame(r, c1, 0, 0x1p16) && is_tame(r, c2, 0, 0x1p16) && same_sign(r, c1, c2)))
         return {};
       const auto elements = [&](value_id c) { return constant_behind(r, c).from->elements(); };
       const std::int64_t most = elements(c1) > elements(c2) ? elements(c1) : elements(c2);
@@ -255,9 +272,10 @@ constexpr rewrite_counts simplify_rest(Module& m) {
 }  // namespace detail
 
 /// Algebra that keeps every result within the rounding of merged constants: neutral elements, inverses, constants
-/// gathered into one, powers and roots by simpler ops, the exporters' spellings of gelu and rsqrt. Not-a-number,
-/// infinities and integer overflow behave as before; the sign of a zero may change. A product by zero is left alone
-/// unless it is an integer's, and a division becomes a product only where that is exact.
+/// gathered into one, powers and roots by simpler ops, the exporters' spellings of gelu and rsqrt. Not-a-number and
+/// integer overflow behave as before, infinities too but for pow(-inf, 0.5), which becomes sqrt(-inf); the sign of a
+/// zero may change. A product by zero is left alone unless it is an integer's. A division by a constant becomes a
+/// product only where that is exact; a division by a square root becomes a product with its reciprocal (one rounding).
 template <class Program>
 constexpr pass_note simplify_algebra(Program& p) {
   pass_note note("simplify_algebra");

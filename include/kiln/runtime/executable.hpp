@@ -1,5 +1,4 @@
 #pragma once
-#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -70,15 +69,7 @@ class workspace {
   std::unique_ptr<state> state_;
 };
 
-/// How one run goes.
-struct run_options {
-  /// Set from another thread to stop between two steps: the run throws `error` with code cancelled.
-  const std::atomic<bool>* cancel = nullptr;
-  /// Called after each step with its index and seconds.
-  std::function<void(std::size_t, double)> profile;
-  /// Called after each step with the step's index and results (strided views into the workspace).
-  std::function<void(std::size_t, std::span<const tensor>)> observe;
-};
+struct run_options;  // run_options.hpp: cancelling, profiling, observing
 
 /// A program compiled for a target: immutable, shared by any number of threads, each with its own workspace.
 class executable {
@@ -100,8 +91,10 @@ class executable {
   /// Shapes of the outputs for these input shapes.
   std::vector<shape> output_shapes(std::span<const shape> inputs) const;
   /// Runs on the caller's buffers: inputs in order, any strides; outputs row-major with the right shapes.
+  void run(workspace& w, std::span<const argument> inputs, std::span<argument> outputs) const;
+  /// The same with hooks (include run_options.hpp).
   void run(workspace& w, std::span<const argument> inputs, std::span<argument> outputs,
-           const run_options& options = {}) const;
+           const run_options& options) const;
   /// Runs and returns fresh outputs.
   std::vector<argument> run(std::span<const argument> inputs) const;
   /// Runs with inputs by name. A missing, unknown or repeated name is an `invalid_argument` error.

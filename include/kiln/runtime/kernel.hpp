@@ -1,5 +1,4 @@
 #pragma once
-#include <atomic>
 #include <memory>
 #include <string>
 #include <vector>
@@ -69,6 +68,8 @@ class target {
   virtual std::string_view name() const = 0;
   /// Whether the target wants the fusion passes.
   virtual bool fuses() const { return true; }
+  /// Whether runs treat denormal floats as zero (the compile report then says so).
+  virtual bool flushes_denormals() const { return false; }
   /// A kernel for the instruction, or null: then its reference computation runs.
   virtual std::unique_ptr<kernel> make_kernel(const kernel_request& request) const = 0;
 };

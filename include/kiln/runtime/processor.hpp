@@ -19,9 +19,10 @@ inline void spin_pause() noexcept {
 /// Denormals in a padded buffer were measured to slow a kernel 17 times.
 class flush_denormals {
  public:
-  flush_denormals() noexcept {
+  /// Does nothing when not `wanted`.
+  explicit flush_denormals([[maybe_unused]] bool wanted = true) noexcept {
 #if KILN_HAS_MXCSR
-    saved_ = _mm_getcsr();
+    saved_ = wanted ? _mm_getcsr() : mask;
     if ((saved_ & mask) != mask) _mm_setcsr(saved_ | mask);
 #endif
   }

@@ -45,7 +45,8 @@ class thread_pool {
   std::unique_ptr<state> state_;
 };
 
-/// A new pool with one thread for each processor that the process may run on; nothing global stands behind it.
+/// The pool that executables share unless they are given another: one thread for each processor the process may run on.
+/// It lives as long as somebody holds it.
 std::shared_ptr<thread_pool> default_pool();
 
 }  // namespace kiln

@@ -7,6 +7,7 @@ namespace kiln {
 class eigen_target final : public target {
  public:
   std::string_view name() const override { return "eigen"; }
+  bool flushes_denormals() const override { return true; }
   std::unique_ptr<kernel> make_kernel(const kernel_request& request) const override;
 };
 

@@ -1,9 +1,17 @@
 #include "kiln/core/argument.hpp"
 
 namespace kiln {
+namespace {
 
-argument::argument(const shape& s)
-    : shape_(s.with(s.lens)), owner_(buffer::allocate(static_cast<std::size_t>(s.bytes().value()))) {
+std::size_t bytes_to_allocate(const shape& s) {
+  for (const dimension d : s.lens)
+    if (d.value() < 0) raise(fault::of(errc::invalid_argument, "an extent of an argument is not negative", 0, s.lens));
+  return static_cast<std::size_t>(s.bytes().value());
+}
+
+}  // namespace
+
+argument::argument(const shape& s) : shape_(s.with(s.lens)), owner_(buffer::allocate(bytes_to_allocate(s))) {
   data_ = owner_.data();
 }
 

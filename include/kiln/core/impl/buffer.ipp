@@ -1,13 +1,27 @@
 #include <sys/mman.h>
+#include <unistd.h>
 
+#include <limits>
 #include <new>
+#include <string>
 
 #include "kiln/core/buffer.hpp"
+#include "kiln/core/error.hpp"
 
 namespace kiln {
 namespace {
 
 constexpr std::align_val_t line{64}, huge_page{std::size_t{2} << 20};
+
+// Of the machine: more is never to be had, even where the system promises it.
+std::size_t physical_memory() {
+  static const std::size_t bytes = [] {
+    const long pages = ::sysconf(_SC_PHYS_PAGES), each = ::sysconf(_SC_PAGESIZE);
+    return pages > 0 && each > 0 ? static_cast<std::size_t>(pages) * static_cast<std::size_t>(each)
+                                 : std::numeric_limits<std::size_t>::max() / 2;
+  }();
+  return bytes;
+}
 
 template <const std::align_val_t& Alignment>
 void free_aligned(void* p) {
@@ -19,8 +33,11 @@ void free_aligned(void* p) {
 namespace detail {
 
 buffer_block* allocate_block(std::size_t bytes) {
+  if (bytes > physical_memory())
+    raise(errc::limit, "a buffer fits into memory: " + std::to_string(bytes) +
+                           " bytes are asked for, the machine has " + std::to_string(physical_memory()));
   auto* block = new buffer_block;
-  // whole cache lines and one vector of slack: kernels may read past the last element of a partial vector
+  // whole cache lines, so that no two buffers share one
   const std::size_t padded = (bytes + 127) / 64 * 64;
   // Weights and arenas in 4 KiB pages cost a product a page walk for each row it reads.
   const bool huge = padded >= (std::size_t{1} << 20);

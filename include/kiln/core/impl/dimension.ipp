@@ -37,6 +37,74 @@ std::int64_t clamp(__int128 v) {
   return v > infinite ? infinite : v < -infinite ? -infinite : static_cast<std::int64_t>(v);
 }
 
+struct range {
+  std::int64_t min, max;
+};
+
+// Over the bounds that the atoms keep; the caller holds the table's lock.
+range bounds(const table& t, dimension d) {
+  if (d.is_constant()) return {d.raw(), d.raw()};
+  __int128 low = 0, high = 0;
+  for (const term& part : t.polynomials[static_cast<std::size_t>(d.raw() - dimension::first_expression)]) {
+    __int128 a = part.coefficient, b = part.coefficient;
+    for (atom_id f : part.factors) {
+      const atom& r = t.atoms[f];
+      const __int128 products[] = {a * r.min, a * r.max, b * r.min, b * r.max};
+      a = clamp(*std::min_element(products, products + 4));
+      b = clamp(*std::max_element(products, products + 4));
+    }
+    low += a, high += b;
+  }
+  return {clamp(low), clamp(high)};
+}
+
+// Of an operation on two expressions.
+range bounds(const table& t, const atom& a) {
+  const range x = bounds(t, a.lhs), y = bounds(t, a.rhs);
+  switch (a.op) {
+    case '/': {
+      const std::int64_t low = std::max<std::int64_t>(y.min, 1), high = std::max<std::int64_t>(y.max, 1);
+      return {x.min >= 0 ? x.min / high : clamp(-((-static_cast<__int128>(x.min) + low - 1) / low)),
+              x.max >= 0 ? x.max / low : x.max / high};
+    }
+    case '%':
+      return {0, std::max<std::int64_t>(0, y.max - 1)};
+    case 'm':
+      return {std::min(x.min, y.min), std::min(x.max, y.max)};
+    default:
+      return {std::max(x.min, y.min), std::max(x.max, y.max)};
+  }
+}
+
+range bounds(dimension d) {
+  if (d.is_constant()) return {d.raw(), d.raw()};
+  table& t = shared_table();
+  std::shared_lock lock(t.mutex);
+  return bounds(t, d);
+}
+
+std::size_t nodes(const table& t, const polynomial& p) {
+  std::size_t n = 0;
+  for (const term& part : p) {
+    ++n;
+    for (atom_id f : part.factors) n += t.atoms[f].nodes;
+  }
+  return n;
+}
+std::size_t nodes(const table& t, dimension d) {
+  return d.is_constant() ? 1 : nodes(t, t.polynomials[static_cast<std::size_t>(d.raw() - dimension::first_expression)]);
+}
+
+[[noreturn]] void too_large(const char* parts, std::size_t most) {
+  raise(errc::limit, "a dimension's expression has at most " + std::to_string(most) + " " + parts);
+}
+
+std::int64_t checked(bool overflows, std::int64_t coefficient) {
+  if (overflows || coefficient < dimension::least_constant)
+    raise(errc::limit, "the coefficients of a dimension's expression fit into 64 bits");
+  return coefficient;
+}
+
 bool before(const term& a, const term& b) {
   if (a.factors.size() != b.factors.size()) return a.factors.size() > b.factors.size();
   return a.factors < b.factors;
@@ -47,10 +115,13 @@ polynomial canonical(polynomial p) {
   std::sort(p.begin(), p.end(), before);
   polynomial out;
   for (term& t : p) {
-    if (!out.empty() && out.back().factors == t.factors)
-      out.back().coefficient += t.coefficient;
-    else
+    if (!out.empty() && out.back().factors == t.factors) {
+      std::int64_t& sum = out.back().coefficient;
+      const bool overflows = __builtin_add_overflow(sum, t.coefficient, &sum);
+      checked(overflows, sum);
+    } else {
       out.push_back(std::move(t));
+    }
   }
   std::erase_if(out, [](const term& t) { return t.coefficient == 0; });
   return out;
@@ -59,6 +130,9 @@ polynomial canonical(polynomial p) {
 dimension intern(const polynomial& p) {
   if (p.empty()) return 0;
   if (p.size() == 1 && p[0].factors.empty()) return p[0].coefficient;
+  if (p.size() > most_terms) too_large("terms", most_terms);
+  for (const term& t : p)
+    if (t.factors.size() > most_factors) too_large("factors in a term", most_factors);
   std::string key;
   for (const term& t : p) {
     key += std::to_string(t.coefficient);
@@ -67,6 +141,7 @@ dimension intern(const polynomial& p) {
   }
   table& t = shared_table();
   std::unique_lock lock(t.mutex);
+  if (nodes(t, p) > most_nodes) too_large("nodes", most_nodes);
   auto [it, fresh] = t.polynomial_ids.try_emplace(key, static_cast<std::int64_t>(t.polynomials.size()));
   if (fresh) t.polynomials.push_back(p);
   return dimension::from_raw(dimension::first_expression + it->second);
@@ -77,16 +152,27 @@ atom_id intern(const atom& a) {
                     std::to_string(a.lhs.raw()) + ',' + std::to_string(a.rhs.raw());
   table& t = shared_table();
   std::unique_lock lock(t.mutex);
-  auto [it, fresh] = t.atom_ids.try_emplace(key, static_cast<atom_id>(t.atoms.size()));
-  if (fresh) t.atoms.push_back(a);
-  return it->second;
+  if (const auto known = t.atom_ids.find(key); known != t.atom_ids.end()) return known->second;
+  atom kept = a;
+  if (a.op != 's') {
+    const std::size_t n = 1 + nodes(t, a.lhs) + nodes(t, a.rhs);
+    if (n > most_nodes) too_large("nodes", most_nodes);
+    const range r = bounds(t, a);
+    kept.min = r.min, kept.max = r.max, kept.nodes = static_cast<std::uint32_t>(n);
+  }
+  const auto id = static_cast<atom_id>(t.atoms.size());
+  t.atoms.push_back(std::move(kept));
+  t.atom_ids.emplace(std::move(key), id);
+  return id;
 }
 
 polynomial multiply(const polynomial& a, const polynomial& b) {
   polynomial out;
   for (const term& x : a)
     for (const term& y : b) {
-      term t{x.coefficient * y.coefficient, x.factors};
+      std::int64_t coefficient = 0;
+      const bool overflows = __builtin_mul_overflow(x.coefficient, y.coefficient, &coefficient);
+      term t{checked(overflows, coefficient), x.factors};
       t.factors.insert(t.factors.end(), y.factors.begin(), y.factors.end());
       out.push_back(std::move(t));
     }
@@ -110,7 +196,6 @@ std::optional<term> divide(const term& t, const term& by) {
 
 // The exact quotient by a divisor of several terms, by long division in the terms' order, or nothing.
 std::optional<polynomial> divide(polynomial p, const polynomial& by) {
-  constexpr std::size_t most_terms = 64;
   polynomial out;
   while (!p.empty()) {
     const auto q = divide(p[0], by[0]);
@@ -145,53 +230,6 @@ dimension quotient(dimension a, dimension b) {
   }
   if (const auto exact = divide(p, by)) return intern(*exact);
   return of_atom({'/', "", 0, 0, a, b});
-}
-
-struct range {
-  std::int64_t min, max;
-};
-
-// By reference, with the table's lock held: bounds are asked for all the time, also when sizes are bound.
-range bounds(const table& t, dimension d);
-
-range bounds(const table& t, const atom& a) {
-  if (a.op == 's') return {a.min, a.max};
-  const range x = bounds(t, a.lhs), y = bounds(t, a.rhs);
-  switch (a.op) {
-    case '/': {
-      const std::int64_t low = std::max<std::int64_t>(y.min, 1), high = std::max<std::int64_t>(y.max, 1);
-      return {x.min >= 0 ? x.min / high : -((-x.min + low - 1) / low), x.max >= 0 ? x.max / low : x.max / high};
-    }
-    case '%':
-      return {0, std::max<std::int64_t>(0, y.max - 1)};
-    case 'm':
-      return {std::min(x.min, y.min), std::min(x.max, y.max)};
-    default:
-      return {std::max(x.min, y.min), std::max(x.max, y.max)};
-  }
-}
-
-range bounds(const table& t, dimension d) {
-  if (d.is_constant()) return {d.raw(), d.raw()};
-  __int128 low = 0, high = 0;
-  for (const term& part : t.polynomials[static_cast<std::size_t>(d.raw() - dimension::first_expression)]) {
-    __int128 a = part.coefficient, b = part.coefficient;
-    for (atom_id f : part.factors) {
-      const range r = bounds(t, t.atoms[f]);
-      const __int128 products[] = {a * r.min, a * r.max, b * r.min, b * r.max};
-      a = clamp(*std::min_element(products, products + 4));
-      b = clamp(*std::max_element(products, products + 4));
-    }
-    low += a, high += b;
-  }
-  return {clamp(low), clamp(high)};
-}
-
-range bounds(dimension d) {
-  if (d.is_constant()) return {d.raw(), d.raw()};
-  table& t = shared_table();
-  std::shared_lock lock(t.mutex);
-  return bounds(t, d);
 }
 
 std::string text(const atom& a) {

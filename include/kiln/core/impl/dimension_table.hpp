@@ -21,10 +21,15 @@ using polynomial = std::vector<term>;
 struct atom {
   char op = 's';  // s: symbol; / % m M: of lhs and rhs
   std::string name;
-  std::int64_t min = 0, max = 0;
+  std::int64_t min = 0, max = 0;  // a symbol's own; of others, the bounds found when they are interned
   dimension lhs, rhs;
-  dimension self{};  // a symbol as an expression, so that bindings find it without interning
+  dimension self{};         // a symbol as an expression, so that bindings find it without interning
+  std::uint32_t nodes = 1;  // of the expression written out as a tree: what every walk over it costs
 };
+
+// Shared subexpressions make trees that grow by powers of two in the length of a model: past these sizes an
+// expression is a `limit` error.
+inline constexpr std::size_t most_nodes = 4096, most_terms = 64, most_factors = 32;
 
 /// The expressions of the process, interned for its life.
 struct table {

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "kiln/onnx/impl/parse.hpp"
 
@@ -70,6 +71,7 @@ variables parse_range(call& c) {
     if (from.size() != 1 || to.size() != 1 || step.size() != 1)
       c.malformed("start, limit and delta are one number each");
     if (step[0] == 0) c.malformed("delta is not zero");
+    if (step[0] < -std::numeric_limits<std::int64_t>::max()) c.malformed("delta can be negated");
     const dimension gap = step[0] > 0 ? to[0] - from[0] : from[0] - to[0];
     const std::int64_t stride = step[0] > 0 ? step[0] : -step[0];
     count = larger(0, (gap + (stride - 1)) / stride);

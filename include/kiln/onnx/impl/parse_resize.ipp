@@ -53,13 +53,20 @@ double cubic_weight(double a, double x) {
   return x < 2 ? ((a * x - 5 * a) * x + 8 * a) * x - 4 * a : 0;
 }
 
+constexpr std::int64_t most_entries = std::int64_t{1} << 26;
+
 axis_plan plan_axis(const resize_rules& r, std::int64_t in, std::int64_t out, double scale, double from, double to) {
   axis_plan p;
   p.extent = out;
   const bool is_nearest = r.mode == "nearest", is_cubic = r.mode == "cubic";
   // shrinking with antialias widens the kernel by the scale
   const double stretch = r.antialias && scale < 1 ? scale : 1, reach = (is_cubic ? 2 : 1) / stretch;
-  p.taps = is_nearest ? 1 : 2 * static_cast<std::int64_t>(std::ceil(reach));
+  const double taps = is_nearest ? 1 : 2 * std::ceil(reach);
+  // every output has a position and a weight for each tap: tables of constants in the program
+  if (const double entries = taps * static_cast<double>(out); !(entries <= most_entries))
+    raise(errc::limit, "a resized axis has a table of at most " + std::to_string(most_entries) + " taps, found " +
+                           std::to_string(entries));
+  p.taps = static_cast<std::int64_t>(taps);
   p.at.assign(static_cast<std::size_t>(p.taps * out), 0);
   p.weight.assign(static_cast<std::size_t>(p.taps * out), 1);
   p.beyond.assign(static_cast<std::size_t>(out), false);
@@ -132,6 +139,11 @@ value resize(call& c, const resize_rules& r, const ints& axes, const std::vector
   return y.convert(x.type());
 }
 
+std::int64_t extent_of(double size) {
+  if (!(size <= most_entries)) raise(errc::limit, "a resized extent is within its limit: " + std::to_string(size));
+  return static_cast<std::int64_t>(std::floor(size));
+}
+
 // Extents from scales, or scales from extents.
 std::vector<wanted_size> sizes_by_scale(const call& c, const ints& axes, std::span<const float> scales) {
   if (scales.size() != axes.size()) c.malformed("there is a scale for each axis");
@@ -140,7 +152,7 @@ std::vector<wanted_size> sizes_by_scale(const call& c, const ints& axes, std::sp
     const dimension in = c.in(0).dim(axes[i]);
     if (!in.is_constant()) c.unsupported("resizes an extent of " + kiln::to_string(in));
     if (!(scales[i] > 0) || scales[i] > 1e6f) c.malformed("a scale is positive");
-    out.push_back({static_cast<std::int64_t>(std::floor(static_cast<double>(in.value()) * scales[i])), scales[i]});
+    out.push_back({extent_of(static_cast<double>(in.value()) * scales[i]), scales[i]});
   }
   return out;
 }
@@ -158,7 +170,7 @@ std::vector<wanted_size> sizes_by_extent(const call& c, const ints& axes, std::s
   }
   if (policy == "stretch") return out;
   for (std::size_t i = 0; i < axes.size(); ++i)
-    out[i] = {std::llround(static_cast<double>(c.in(0).dim(axes[i]).value()) * common), common};
+    out[i] = {extent_of(std::round(static_cast<double>(c.in(0).dim(axes[i]).value()) * common)), common};
   return out;
 }
 

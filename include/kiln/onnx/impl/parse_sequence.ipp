@@ -62,8 +62,13 @@ variables parse_split_to(call& c) {
     const auto given = c.has(1) ? c.numbers(1, "the parts' size") : small_vector<std::int64_t>{1};
     if (given.size() != 1 || given[0] < 1) c.malformed("a part's size is positive");
     drops = !c.has(1) && !c.flag("keepdims", true);
-    for (std::int64_t at = 0; at < extent.value(); at += given[0])
-      sizes.push_back(std::min(given[0], extent.value() - at));
+    const std::int64_t whole = extent.value() / given[0], left = extent.value() % given[0];
+    constexpr std::int64_t most_parts = 65536;  // each becomes an instruction
+    if (whole > most_parts)
+      raise(errc::limit, "a split into a sequence has at most " + std::to_string(most_parts) + " parts, found " +
+                             std::to_string(whole));
+    for (std::int64_t k = 0; k < whole; ++k) sizes.push_back(given[0]);
+    if (left > 0) sizes.push_back(left);
   }
   items parts;
   dimension from = 0;

@@ -33,6 +33,9 @@ variables split_by(value x, std::int64_t axis, std::span<const dimension> sizes)
 // Equal parts; the last one may be smaller where the operator allows it.
 variables split_evenly(call& c, value x, std::int64_t axis, std::int64_t count) {
   if (count < 1) c.malformed("a split has at least one part");
+  if (const std::size_t outputs = c.source.outputs.size(); static_cast<std::size_t>(count) > outputs)
+    c.malformed("the node asks for " + std::to_string(count) + " parts and has " + std::to_string(outputs) +
+                " outputs");
   const dimension extent = x.dim(axis), chunk = (extent + (count - 1)) / count;
   small_vector<dimension> sizes;
   for (std::int64_t k = 0; k + 1 < count; ++k) sizes.push_back(chunk);

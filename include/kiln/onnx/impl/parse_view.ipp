@@ -108,11 +108,14 @@ variables parse_tile_1(call& c) {
   return {tile_by(x, repeats)};
 }
 
+constexpr std::int64_t most_blocksize = std::int64_t{1} << 24;  // so that its square is an extent
+
 variables parse_depth_to_space(call& c) {
   const value x = c.in(0);
   const std::int64_t b = c.integer("blocksize", 0);
   if (x.rank() != 4 || b < 1) c.malformed("the input has rank 4 and blocksize is positive");
   const dims l = x.get_shape().lens;
+  if (b > most_blocksize || (l[1].min() > 0 && b > l[1].max())) c.malformed("blocksize is at most the channels");
   const dimension depth = l[1] / (b * b);
   const bool columns = c.text("mode", "DCR") == "CRD";
   const value split = columns ? x.reshape({l[0], depth, b, b, l[2], l[3]}).transpose({0, 1, 4, 2, 5, 3})
@@ -124,6 +127,7 @@ variables parse_space_to_depth(call& c) {
   const std::int64_t b = c.integer("blocksize", 0);
   if (x.rank() != 4 || b < 1) c.malformed("the input has rank 4 and blocksize is positive");
   const dims l = x.get_shape().lens;
+  if (b > most_blocksize) c.malformed("blocksize is at most the extents");
   return {x.reshape({l[0], l[1], l[2] / b, b, l[3] / b, b})
               .transpose({0, 3, 5, 1, 2, 4})
               .reshape({l[0], l[1] * (b * b), l[2] / b, l[3] / b})};

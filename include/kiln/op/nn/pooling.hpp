@@ -38,6 +38,8 @@ struct pooling {
       return fault::of(errc::shape_mismatch, "lengths has an entry for each spatial dim", axes, lengths.size());
     if (mode == pooling_mode::lp && lp_order < 1)
       return fault::of(errc::invalid_argument, "lp_order is positive", "at least 1", lp_order);
+    if (mode == pooling_mode::lp && lp_order > 64)  // each element is multiplied that often
+      return fault::of(errc::limit, "lp_order is within its limit", "at most 64", lp_order);
     shape out{x.type, {x.lens[0], x.lens[1]}};
     for (std::size_t d = 0; d < axes; ++d) {
       const dimension extent = x.lens[d + 2];

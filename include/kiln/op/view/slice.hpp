@@ -24,8 +24,8 @@ struct slice {
     layout out = in;
     for (std::size_t i = 0; i < n; ++i) {
       const std::size_t at = axes.empty() ? i : static_cast<std::size_t>(normal_axis(axes[i], in.lens.size()));
-      const std::int64_t step = steps.empty() ? 1 : steps[i];
-      if (step == 0) return fault::of(errc::invalid_argument, "a step is not 0");
+      if (!steps.empty() && steps[i] == 0) return fault::of(errc::invalid_argument, "a step is not 0");
+      const std::int64_t step = steps.empty() ? 1 : bounded_step(steps[i], in.lens[at]);
       const range r = within(starts[i], ends[i], step, in.lens[at]);
       out.lens[at] = r.count;
       out.offset += r.start * in.strides[at];
@@ -65,6 +65,11 @@ struct slice {
     dimension start = 0, count = 0;
   };
 
+  // Steps longer than the extent all take one element; as they stand, sums with them overflow.
+  static constexpr std::int64_t bounded_step(std::int64_t step, dimension extent) {
+    const std::int64_t longest = extent.max() > 1 ? extent.max() : 1;
+    return step > longest ? longest : step < -longest ? -longest : step;
+  }
   // A position from the front, clamped to [low, high]. Constants far outside are settled first: sums with them
   // overflow.
   static constexpr dimension position(dimension p, dimension extent, dimension low, dimension high) {

@@ -1,110 +1,21 @@
 #include "kiln/runtime/executable.hpp"
 
 #include <algorithm>
-#include <atomic>
 #include <chrono>
-#include <new>
 
 #include "kiln/runtime/fallback_kernel.hpp"
-#include "kiln/runtime/impl/plan.hpp"
+#include "kiln/runtime/impl/executable_state.hpp"
+#include "kiln/runtime/processor.hpp"
+#include "kiln/runtime/run_options.hpp"
 #include "kiln/runtime/thread_pool.hpp"
 
 namespace kiln {
+
 namespace {
-
 using clock = std::chrono::steady_clock;
-
-double milliseconds_since(clock::time_point start) {
-  return std::chrono::duration<double, std::milli>(clock::now() - start).count();
-}
-
-constexpr std::size_t alignment = 64;
-std::size_t aligned(std::size_t n) { return (n + alignment - 1) / alignment * alignment; }
-
-// Replaces weight parameters by their values.
-void bind_weights(program& p, const std::map<std::string, argument>& weights) {
-  module_graph& m = p.main();
-  for (const auto& [name, value] : weights) {
-    const value_id v = m.find_parameter(name);
-    if (!v || !m[v.instruction].is_weight)
-      raise(errc::not_found,
-            "weights are parameters of the program that were declared as weights: found '" + name + "'");
-    const shape& expected = m.shape_of(v);
-    if (!(value.get_shape().type == expected.type && value.get_shape().lens == expected.lens)) {
-      error e(fault::of(errc::shape_mismatch, "type of the weight's value", expected, value.get_shape()));
-      throw e.at_instruction(name);
-    }
-    m[v.instruction].kind = instruction_kind::literal;
-    m[v.instruction].is_weight = false;
-    m[v.instruction].constant = value.to_literal();
-  }
-  for (value_id v : m.parameters())
-    if (m[v.instruction].is_weight)
-      raise(errc::not_found, "every weight has a value: none for '" + m[v.instruction].name.str() + "'");
-}
-
-// The plan holds what it reads; big constants that kernels keep packed are freed. The graph stays for reports, in which
-// such a literal has a shape but no data.
-void release_literals(program& p) {
-  constexpr std::size_t kept = 65536;
-  for (std::uint32_t i = 0; i < p.main().size(); ++i)
-    if (p.main()[i].kind == instruction_kind::literal && p.main()[i].constant.data().size() > kept)
-      p.main()[i].constant = literal(p.main()[i].results[0], buffer());
-}
-
+using detail::aligned;
+using detail::alignment;
 }  // namespace
-
-struct executable::state {
-  program optimised;
-  detail::plan plan;
-  compile_report report;
-  std::vector<port> inputs, outputs;
-  std::shared_ptr<thread_pool> pool;
-  // dims of the inputs that are bare symbols
-  struct symbol_source {
-    std::size_t input = 0, dim = 0;
-    dimension symbol;
-  };
-  std::vector<symbol_source> symbols;
-  std::uint64_t id = 0;  // of this executable among all: an address may come back
-
-  template <class ShapeAt>
-  void bind_sizes(workspace::state& w, std::size_t count, ShapeAt given) const;
-  template <class ShapeAt>
-  void evaluate_sizes(workspace::state& w, std::size_t count, ShapeAt given) const;
-  void check_extents(const workspace::state& w) const;
-  void place_arena(workspace::state& w) const;
-  void check_type(const port& p, const shape& given, const char* what) const;
-  shape output_shape(const workspace::state& w, std::size_t k) const;
-  std::byte* stage(workspace::state& w, std::span<const argument> inputs) const;
-};
-
-struct workspace::state {
-  std::uint64_t owner = 0;
-  std::vector<std::int64_t> bound;  // extents of the inputs, flattened: what the rest was computed for
-  bindings values;
-  std::vector<std::int64_t> sizes;
-  std::vector<tensor> tensors;
-  std::vector<std::size_t> offsets;  // of arena storages
-  std::vector<std::byte*> bases;
-  std::vector<std::uint32_t> live;  // while offsets are chosen
-  std::vector<std::pair<std::size_t, std::size_t>> taken;
-  buffer arena, staging;  // staging: row-major copies of inputs that the caller passed with strides
-  std::size_t scratch_offset = 0, scratch_bytes = 0, needed = 0, growths = 0;
-
-  // Enlarges a buffer; the old one goes before the new one comes.
-  void grow(buffer& b, std::size_t bytes) {
-    if (b.size() >= bytes) return;
-    owner = 0;
-    b = buffer();
-    try {
-      b = buffer::allocate(bytes);
-    } catch (const std::bad_alloc&) {
-      raise(errc::limit, "memory for a run's values: " + std::to_string(bytes) + " bytes are not to be had");
-    }
-    ++growths;
-  }
-};
 
 workspace::workspace() : state_(std::make_unique<state>()) {}
 workspace::workspace(workspace&&) noexcept = default;
@@ -130,41 +41,6 @@ std::size_t executable::input_index(std::string_view name) const {
   for (const port& p : state_->inputs) known += (known.empty() ? "'" : ", '") + p.name + "'";
   raise(errc::not_found,
         "an input is named as in the program: expected one of " + known + ", found '" + std::string(name) + "'");
-}
-
-executable compile(program p, const target& t, const compile_options& options) {
-  static std::atomic<std::uint64_t> made{0};
-  auto s = std::make_unique<executable::state>();
-  s->id = ++made;
-  s->pool = options.pool      ? options.pool
-            : options.threads ? std::make_shared<thread_pool>(options.threads)
-                              : default_pool();
-  bind_weights(p, options.weights);
-  for (value_id v : p.main().parameters()) {
-    s->inputs.push_back({p.main()[v.instruction].name.str(), p.main().shape_of(v)});
-    const dims& lens = s->inputs.back().type.lens;
-    for (std::size_t d = 0; d < lens.size(); ++d)
-      if (is_symbol(lens[d])) s->symbols.push_back({s->inputs.size() - 1, d, lens[d]});
-  }
-  s->report.target = t.name();
-  clock::time_point start = clock::now();
-  pass_options passes = options.passes;
-  if (!t.fuses()) passes.fuse = false;
-  for (pass_note& n : optimise(p, passes)) s->report.passes.push_back(std::move(n));
-  s->report.optimise_ms = milliseconds_since(start);
-
-  start = clock::now();
-  s->optimised = std::move(p);
-  s->plan = detail::make_plan(s->optimised, t, *s->pool, s->report.remarks);
-  for (std::size_t k = 0; k < s->optimised.main().outputs.size(); ++k)
-    s->outputs.push_back(
-        {s->optimised.main().output_names[k].str(), s->optimised.main().shape_of(s->optimised.main().outputs[k])});
-  s->report.steps = std::move(s->plan.infos);
-  s->report.constant_bytes = s->plan.constant_bytes;
-  for (const step_info& i : s->report.steps) s->report.packed_bytes += i.packed_bytes;
-  release_literals(s->optimised);
-  s->report.plan_ms = milliseconds_since(start);
-  return executable(std::move(s));
 }
 
 void executable::state::check_type(const port& p, const shape& given, const char* what) const {
@@ -256,7 +132,10 @@ void executable::state::place_arena(workspace::state& w) const {
   w.live.clear();
   std::size_t end = 0;
   const auto bytes_of = [&](std::uint32_t s) {
-    return aligned(static_cast<std::size_t>(w.sizes[storages[s].bytes_slot]));
+    const std::int64_t bytes = w.sizes[storages[s].bytes_slot];
+    if (bytes < 0 || bytes >> 46)  // sums of such sizes would wrap
+      raise(errc::limit, "a value of a run has a size that memory can hold, found " + std::to_string(bytes) + " bytes");
+    return aligned(static_cast<std::size_t>(bytes));
   };
   for (std::uint32_t s = 0; s < storages.size(); ++s)
     if (storages[s].kind == detail::place_kind::symbolic) {  // filled when bound, so never shared
@@ -342,8 +221,13 @@ std::byte* executable::state::stage(workspace::state& w, std::span<const argumen
   return w.staging.data();
 }
 
+void executable::run(workspace& w, std::span<const argument> inputs, std::span<argument> outputs) const {
+  run(w, inputs, outputs, run_options());
+}
+
 void executable::run(workspace& w, std::span<const argument> inputs, std::span<argument> outputs,
                      const run_options& options) const {
+  const flush_denormals flush(state_->flushes_denormals);
   workspace::state& ws = *w.state_;
   state_->bind_sizes(ws, inputs.size(), [&](std::size_t i) -> const shape& { return inputs[i].get_shape(); });
   for (std::size_t i = 0; i < inputs.size(); ++i)

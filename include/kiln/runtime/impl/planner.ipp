@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "kiln/runtime/fallback_kernel.hpp"
+#include "kiln/runtime/impl/layout_rules.hpp"
 #include "kiln/runtime/impl/plan.hpp"
 
 namespace kiln::detail {
@@ -55,7 +56,6 @@ class planner {
     }
   }
 
-  static bool is_view(const instruction& i) { return i.kind == instruction_kind::op && i.op.kind() == op_kind::view; }
   static bool is_concat(const instruction& i) { return i.kind == instruction_kind::op && i.op.is<op::concat>(); }
 
   void make_kernels() {
@@ -66,7 +66,7 @@ class planner {
       kernel_request request{program_, graph_, ins, {}, {}, {}, &pool_};
       for (value_id v : ins.inputs) {
         layout where;
-        request.constants.push_back(constant_behind(v, where));
+        request.constants.push_back(constant_behind(graph_, v, where));
         request.constant_layouts.push_back(where);
         request.inputs.push_back(graph_.shape_of(v));
       }
@@ -79,22 +79,6 @@ class planner {
         throw;
       }
     }
-  }
-
-  // The constant that a value is, or shows through views that need no copy.
-  const literal* constant_behind(value_id v, layout& where) const {
-    const instruction& ins = graph_.producer(v);
-    if (ins.kind == instruction_kind::literal) {
-      where = layout::standard(ins.results[0].lens);
-      return ins.constant.has_symbols() ? nullptr : &ins.constant;
-    }
-    if (!is_view(ins)) return nullptr;
-    const literal* constant = constant_behind(ins.inputs[0], where);
-    if (!constant) return nullptr;
-    const auto mapped = ins.op.map(where);
-    if (!mapped) return nullptr;
-    where = *mapped;
-    return constant;
   }
 
   // ---- storages
@@ -132,12 +116,6 @@ class planner {
       if (const auto turned = transposed(v, support)) return *turned;
     }
     return fresh(graph_.shape_of(v));
-  }
-
-  static bool supported(const layout& where, stride_support support) {
-    if (support == stride_support::any) return true;
-    if (support == stride_support::dense) return where.dense();
-    return where.lens.empty() || where.lens.back() == dimension(1) || where.strides.back() == dimension(1);
   }
 
   // The place of operand k inside the concatenation's result.
@@ -238,13 +216,6 @@ class planner {
     s.run = std::move(run);
     plan_.steps.push_back(std::move(s));
     plan_.infos.push_back(std::move(info));
-  }
-
-  static dimension distinct_elements(const layout& l) {
-    dimension n = 1;
-    for (std::size_t d = 0; d < l.lens.size(); ++d)
-      if (!(l.strides[d] == dimension(0))) n *= l.lens[d];
-    return n;
   }
 
   void copy_step(const place& from, const place& to, const shape& type, std::string_view why) {

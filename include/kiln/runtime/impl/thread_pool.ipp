@@ -8,6 +8,7 @@
 #include <atomic>
 #include <chrono>
 #include <exception>
+#include <mutex>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -193,6 +194,13 @@ void thread_pool::run(std::int64_t tasks, task_function call, void* body) {
   if (error) std::rethrow_exception(error);
 }
 
-std::shared_ptr<thread_pool> default_pool() { return std::make_shared<thread_pool>(0); }
+std::shared_ptr<thread_pool> default_pool() {
+  static std::mutex mutex;
+  static std::weak_ptr<thread_pool> shared;
+  const std::lock_guard lock(mutex);
+  std::shared_ptr<thread_pool> pool = shared.lock();
+  if (!pool) shared = pool = std::make_shared<thread_pool>(0);
+  return pool;
+}
 
 }  // namespace kiln

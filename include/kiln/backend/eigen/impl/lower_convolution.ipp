@@ -55,8 +55,8 @@ class convolution_kernel final : public kernel {
   }
 
   std::size_t scratch_bytes(std::span<const tensor> in, std::span<const tensor> out, unsigned threads) const override {
-    const conv_plan& plan = plan_for(in, threads);
-    std::size_t n = static_cast<std::size_t>(plan.scratch_floats()) * sizeof(float);
+    const auto plan = plan_for(in, threads);
+    std::size_t n = static_cast<std::size_t>(plan->scratch_floats()) * sizeof(float);
     if (!packed_) n += weight_bytes(in) + 64;
     if (body_.tail && !epilogue(body_, in, out[0], out[0].rank() - 2).fits())
       n = std::max(n, tail_scratch_bytes(body_, in, out[0], threads));
@@ -67,7 +67,7 @@ class convolution_kernel final : public kernel {
     const isa_table& isa = *kiln_eigen_isa();
     const tensor &x = l.in[body_.operands[0]], &w = l.in[body_.operands[1]], &y = l.out[0];
     if (y.elements() == 0) return;
-    const conv_plan& plan = plan_for(l.in, l.pool->size());
+    const auto plan = plan_for(l.in, l.pool->size());
     std::byte* scratch = l.scratch.data();
     const float* weights = reinterpret_cast<const float*>(packed_.data());
     if (!packed_) {
@@ -79,8 +79,8 @@ class convolution_kernel final : public kernel {
     const epilogue tail(body_, l.in, y, y.rank() - 2);
     image_tail self{&tail, y.lens[1]};
     const bool fused = body_.tail && tail.fits();
-    plan.run(*l.pool, x.as<const float>(), weights, y.as<float>(), reinterpret_cast<float*>(scratch),
-             fused ? conv_tail{apply_epilogue, &self} : conv_tail{});
+    plan->run(*l.pool, x.as<const float>(), weights, y.as<float>(), reinterpret_cast<float*>(scratch),
+              fused ? conv_tail{apply_epilogue, &self} : conv_tail{});
     if (body_.tail && !fused) run_tail(body_, l.in, y, l.scratch, *l.pool);
   }
 
@@ -111,21 +111,24 @@ class convolution_kernel final : public kernel {
     return static_cast<std::size_t>(kiln_eigen_isa()->conv_weight_floats(p, method_)) * sizeof(float);
   }
 
-  // Plans are made once for each set of sizes and kept: a run whose sizes were seen before allocates nothing.
-  const conv_plan& plan_for(std::span<const tensor> in, unsigned workers) const {
-    const ints& x = in[body_.operands[0]].lens;
+  // Plans are made once for each set of sizes and the last few are kept: a run whose sizes were seen lately allocates
+  // nothing.
+  std::shared_ptr<const conv_plan> plan_for(std::span<const tensor> in, unsigned workers) const {
+    const ints &x = in[body_.operands[0]].lens, &w = in[body_.operands[1]].lens;
     const std::lock_guard lock(mutex_);
     for (const entry& e : plans_)
-      if (e.x == x && e.workers == workers) return *e.plan;
-    const conv_problem p = problem(x, in[body_.operands[1]].lens);
-    plans_.push_back({x, workers, std::unique_ptr<conv_plan>(kiln_eigen_isa()->plan_conv(p, workers, method_))});
-    return *plans_.back().plan;
+      if (e.x == x && e.w == w && e.workers == workers) return e.plan;
+    constexpr std::size_t most = 32;
+    if (plans_.size() == most) plans_.pop_front();
+    plans_.push_back({x, w, workers,
+                      std::shared_ptr<const conv_plan>(kiln_eigen_isa()->plan_conv(problem(x, w), workers, method_))});
+    return plans_.back().plan;
   }
 
   struct entry {
-    ints x;
+    ints x, w;
     unsigned workers;
-    std::unique_ptr<conv_plan> plan;
+    std::shared_ptr<const conv_plan> plan;
   };
   product_body body_;
   op::convolution attributes_;

@@ -49,7 +49,7 @@ class pooled_plane {
         }
       if (p_.average) {
         const std::int64_t counted = p_.count_padding ? wd.counted * wh.counted * ww.counted : inside;
-        acc = acc / static_cast<float>(counted);
+        acc = counted == 0 ? 0.0F : acc / static_cast<float>(counted);
       }
       out[w] = acc;
     }

@@ -1,0 +1,112 @@
+#pragma once
+#include "kiln/fixed/walk.hpp"
+#include "kiln/op/nn/pooling.hpp"
+
+namespace kiln::fixed {
+
+/// Element offset of dims [0, Dims) of operand K at a row-major position.
+template <class Step, std::size_t K, std::size_t Dims>
+KILN_FN std::int64_t element_offset(std::int64_t flat) {
+  constexpr place p = Step::operand(K);
+  std::int64_t o = p.offset;
+  for (std::size_t d = Dims; d-- > 0; flat /= p.lens[d]) o += flat % p.lens[d] * p.strides[d];
+  return o;
+}
+
+/// Pooling over one to three spatial dims (see op::pooling).
+template <class Step, const op::pooling& Op>
+struct pooling_step {
+  static constexpr place in = Step::in[0], out = Step::out[0];
+  using stored = stored_of<in.type>;
+  using value = compute_of<in.type>;
+  static constexpr std::size_t axes = in.lens.size() - 2;
+  static_assert(Op.mode == op::pooling_mode::max || is_float(in.type));
+
+  // missing spatial dims have extent 1
+  struct dim {
+    std::int64_t in = 1, out = 1, in_step = 0, out_step = 0, length = 1, stride = 1, dilation = 1, begin = 0, end = 0;
+  };
+  struct all_dims {
+    dim d[3];
+  };
+  static constexpr all_dims dims = [] {
+    all_dims a;
+    for (std::size_t d = 0; d < axes; ++d)
+      a.d[3 - axes + d] = {in.lens[d + 2],
+                           out.lens[d + 2],
+                           in.strides[d + 2],
+                           out.strides[d + 2],
+                           Op.lengths[d],
+                           Op.stride.empty() ? 1 : Op.stride[d],
+                           Op.dilation.empty() ? 1 : Op.dilation[d],
+                           Op.pads.empty() ? 0 : Op.pads[d],
+                           Op.pads.empty() ? 0 : Op.pads[axes + d]};
+    return a;
+  }();
+
+  struct window {
+    std::int64_t low, high, whole;
+  };
+  template <std::size_t D>
+  static KILN_FN window at(std::int64_t position) {
+    constexpr dim d = dims.d[D];
+    const std::int64_t start = position * d.stride - d.begin, reach = d.length * d.dilation, padded = d.in + d.end;
+    window w{start, start + reach, d.length};
+    if constexpr (d.begin > 0)
+      if (start < 0) w.low = start + (-start + d.dilation - 1) / d.dilation * d.dilation;
+    if constexpr ((d.out - 1) * d.stride - d.begin + (d.length - 1) * d.dilation >= d.in) {
+      w.whole = ((start + reach < padded ? start + reach : padded) - start + d.dilation - 1) / d.dilation;
+      if (w.high > d.in) w.high = d.in;
+    }
+    return w;
+  }
+
+  static KILN_FN value fold(value acc, value v) {
+    if constexpr (Op.mode == op::pooling_mode::max) return v > acc || v != v ? v : acc;
+    if constexpr (Op.mode == op::pooling_mode::average) return acc + v;
+    const value magnitude = v < 0 ? 0 - v : v;
+    value power = magnitude;
+    for (std::int64_t i = 1; i < Op.lp_order; ++i) power *= magnitude;
+    return acc + power;
+  }
+  static KILN_FN value finish(value acc, std::int64_t count) {
+    if constexpr (Op.mode == op::pooling_mode::average) return count ? acc / static_cast<value>(count) : value(0);
+    if constexpr (Op.mode == op::pooling_mode::lp && Op.lp_order == 2) return kiln::sqrt(acc);
+    if constexpr (Op.mode == op::pooling_mode::lp && Op.lp_order > 2)
+      return kiln::pow(acc, value(1) / static_cast<value>(Op.lp_order));
+    return acc;
+  }
+  static constexpr value start_value() {
+    if constexpr (Op.mode != op::pooling_mode::max)
+      return 0;
+    else if constexpr (std::is_floating_point_v<value>)
+      return -std::numeric_limits<value>::infinity();
+    else
+      return static_cast<value>(std::numeric_limits<stored>::lowest());
+  }
+
+  static void run(const memory_map& m) {
+    constexpr dim p = dims.d[0], q = dims.d[1], r = dims.d[2];
+    const auto* const from = buffer_of<Step, 0>(m);
+    auto* const to = buffer_of<Step, Step::inputs>(m);
+    for (std::int64_t plane = 0; plane < in.lens[0] * in.lens[1]; ++plane) {
+      const auto* const x = from + element_offset<Step, 0, 2>(plane);
+      auto* const y = to + element_offset<Step, Step::inputs, 2>(plane);
+      for (std::int64_t a = 0; a < p.out; ++a)
+        for (std::int64_t b = 0; b < q.out; ++b)
+          for (std::int64_t c = 0; c < r.out; ++c) {
+            const window u = at<0>(a), v = at<1>(b), w = at<2>(c);
+            value acc = start_value();
+            std::int64_t inside = 0;
+            for (std::int64_t i = u.low; i < u.high; i += p.dilation)
+              for (std::int64_t j = v.low; j < v.high; j += q.dilation)
+                for (std::int64_t k = w.low; k < w.high; k += r.dilation, ++inside)
+                  acc = fold(acc, convert_value<value>(x[i * p.in_step + j * q.in_step + k * r.in_step]));
+            y[a * p.out_step + b * q.out_step + c * r.out_step] =
+                convert_value<stored>(finish(acc, Op.count_include_pad ? u.whole * v.whole * w.whole : inside));
+          }
+    }
+  }
+};
+
+}  // namespace kiln::fixed

@@ -1,0 +1,231 @@
+#pragma once
+#include "kiln/fixed/attention_step.hpp"
+#include "kiln/fixed/freeze.hpp"
+#include "kiln/fixed/gather_step.hpp"
+#include "kiln/fixed/pointwise_step.hpp"
+#include "kiln/fixed/product_step.hpp"
+#include "kiln/fixed/reduce_step.hpp"
+#include "kiln/fixed/rejected.hpp"
+
+namespace kiln {
+
+namespace fixed {
+
+// Line K of a net's fault: its first word and its length.
+template <class Net>
+constexpr table fault_line(std::size_t k) {
+  table line{Net::front.fault.at, 0};
+  for (const std::int64_t end = Net::front.fault.at + Net::front.fault.count; line.at + line.count < end;) {
+    if (Net::words[line.at + line.count] != '\n') {
+      ++line.count;
+    } else if (k-- == 0) {
+      return line;
+    } else {
+      line = {line.at + line.count + 1, 0};
+    }
+  }
+  return {-1, 0};
+}
+template <class Net, std::size_t K>
+constexpr auto fault_text() {
+  constexpr table line = fault_line<Net>(K);
+  static_text<static_cast<std::size_t>(line.count)> t;
+  for (std::int64_t i = 0; i < line.count; ++i) t.text[i] = static_cast<char>(Net::words[line.at + i]);
+  t.text[line.count] = 0;  // clang prints an array as text where its last element was written, too
+  return t;
+}
+template <class Net>
+constexpr bool accepted() {
+  if constexpr (Net::front.fault.count != 0) {
+    constexpr std::size_t lines = [] {
+      std::size_t n = 0;
+      while (fault_line<Net>(n).at >= 0) ++n;
+      return n;
+    }();
+    return []<std::size_t... K>(std::index_sequence<K...>) {
+      return sizeof(this_program_cannot_be_built<fault_text<Net, K>()...>) != 0;
+    }
+    (std::make_index_sequence<lines>{});
+  }
+  return true;
+}
+
+template <class Step>
+struct other_step {
+  using op_type = typename Step::net::registry_type::template at<static_cast<std::size_t>(Step::what.op)>;
+  static constexpr op_type op = from_words<op_type>(Step::net::words + Step::what.attributes);
+  static KILN_FN void run(const memory_map& m) {
+    if constexpr (std::is_same_v<op_type, op::pooling>)
+      pooling_step<Step, op>::run(m);
+    else if constexpr (std::is_same_v<op_type, op::gather>)
+      gather_step<Step, op>::run(m);
+    else if constexpr (std::is_same_v<op_type, op::attention>)
+      attention_step<Step, op>::run(m);
+    else
+      static_assert(!sizeof(op_type), "kiln: static programs have no kernel for this op; run the net on a target");
+  }
+};
+
+template <class Net, std::size_t K>
+KILN_FN void run_step(const memory_map& m) {
+  using constants = step_constants<Net, K>;
+  constexpr step_kind kind = constants::what.kind;
+  if constexpr (kind == step_kind::copy)
+    copy_step<constants>::run(m);
+  else if constexpr (kind == step_kind::pointwise)
+    pointwise_step<constants>::run(m);
+  else if constexpr (kind == step_kind::reduce)
+    reduce_step<constants>::run(m);
+  else if constexpr (kind == step_kind::product)
+    product_step<constants>::run(m);
+  else
+    other_step<constants>::run(m);
+}
+
+template <class Net, table header::*Of, std::size_t K>
+inline constexpr signature signature_at = record<signature>(Net::words, Net::front.*Of, K);
+
+/// Elements of one parameter or result.
+template <class Net, table header::*Of, std::size_t K>
+using elements_of = std::span<const stored_of<signature_at<Net, Of, K>.where.type>,
+                              static_cast<std::size_t>(signature_at<Net, Of, K>.elements)>;
+
+template <class Net>
+constexpr std::size_t find_name(const table& of, std::string_view name) {
+  for (std::size_t k = 0; k < static_cast<std::size_t>(of.count); ++k) {
+    const signature s = record<signature>(Net::words, of, k);
+    bool equal = static_cast<std::size_t>(s.name.count) == name.size();
+    for (std::size_t i = 0; equal && i < name.size(); ++i)
+      equal = Net::words[static_cast<std::size_t>(s.name.at) + i] == name[i];
+    if (equal) return k;
+  }
+  return static_cast<std::size_t>(of.count);
+}
+
+template <class Net>
+constexpr inline_string<95> name_at(const table& of, std::size_t k) {
+  const signature s = record<signature>(Net::words, of, k);
+  inline_string<95> out;
+  for (std::int64_t i = 0; i < s.name.count; ++i) {
+    const char c = static_cast<char>(Net::words[s.name.at + i]);
+    out.append(std::string_view(&c, 1));
+  }
+  return out;
+}
+
+template <class Net, class Inputs>
+class runner;
+template <class Net, std::size_t... I>
+class runner<Net, std::index_sequence<I...>> {
+ public:
+  /// Runs the program on one span of elements for each input, in their order.
+  void run(elements_of<Net, &header::inputs, I>... inputs) {
+    const void* const input_data[sizeof...(I) + 1] = {inputs.data()..., nullptr};
+    const memory_map m{arena_, input_data, weights_};
+    run_steps(m, std::make_index_sequence<static_cast<std::size_t>(Net::front.steps.count)>{});
+  }
+
+ protected:
+  template <std::size_t... K>
+  static KILN_FN void run_steps(const memory_map& m, std::index_sequence<K...>) {
+    (run_step<Net, K>(m), ...);
+  }
+  const void* weights_[static_cast<std::size_t>(Net::front.weights.count) + 1]{};
+  alignas(64) std::byte arena_[Net::front.arena_bytes ? static_cast<std::size_t>(Net::front.arena_bytes) : 64];
+};
+
+}  // namespace fixed
+
+/// A net that the C++ compiler has optimised, planned and turned into one function: shapes, strides, attributes and
+/// buffer positions are constants in it. `Net` is a constexpr lambda over a builder, the same that builds the net at
+/// run time; a broken shape rule is a compile error that says which. Holds one arena of `arena_bytes` and pointers to
+/// the weights; running allocates nothing, throws nothing and calls no kiln library. Any number of objects may run at
+/// once, each by one thread at a time. A registry with more ops (`default_registry::extend<my::op>`) admits a user's
+/// ops.
+template <auto Net, class Registry = default_registry>
+class static_program
+    : public fixed::runner<
+          fixed::frozen_net<Net, Registry>,
+          std::make_index_sequence<static_cast<std::size_t>(fixed::frozen_net<Net, Registry>::front.inputs.count)>> {
+  using net = fixed::frozen_net<Net, Registry>;
+  static_assert(fixed::accepted<net>());
+  static constexpr auto& front = net::front;
+
+ public:
+  static constexpr std::size_t inputs = static_cast<std::size_t>(front.inputs.count),
+                               weights = static_cast<std::size_t>(front.weights.count),
+                               outputs = static_cast<std::size_t>(front.outputs.count),
+                               kernels = static_cast<std::size_t>(front.steps.count),
+                               arena_bytes = static_cast<std::size_t>(front.arena_bytes);
+  /// Elements of all weights together.
+  static constexpr std::size_t weight_elements = [] {
+    std::int64_t n = 0;
+    for (std::size_t k = 0; k < weights; ++k)
+      n += fixed::record<fixed::signature>(net::words, front.weights, k).elements;
+    return static_cast<std::size_t>(n);
+  }();
+  template <std::size_t K>
+  using input_span = fixed::elements_of<net, &fixed::header::inputs, K>;
+  template <std::size_t K>
+  using weight_span = fixed::elements_of<net, &fixed::header::weights, K>;
+  template <std::size_t K>
+  using output_span = fixed::elements_of<net, &fixed::header::outputs, K>;
+
+  /// Without weights, or with all of them still to be bound.
+  static_program() = default;
+  /// Binds every weight to its part of one array, which holds them in the order in which the net names them (C++ leaves
+  /// open which operand of an expression comes first: name weights in statements of their own). The array stays the
+  /// caller's and outlives this object.
+  explicit static_program(std::span<const float, weight_elements> all) requires(weights != 0) {
+    [&]<std::size_t... K>(std::index_sequence<K...>) {
+      std::size_t at = 0;
+      ((bind<K>(weight_span<K>(all.data() + at, weight_span<K>::extent)), at += weight_span<K>::extent), ...);
+    }
+    (std::make_index_sequence<weights>{});
+  }
+  /// Binds each weight to a span of its elements, in the order in which the net names them.
+  template <class... Spans>
+  explicit static_program(const Spans&... spans) requires(sizeof...(Spans) == weights && weights > 1) {
+    [&]<std::size_t... K>(std::index_sequence<K...>) { (bind<K>(spans), ...); }
+    (std::make_index_sequence<weights>{});
+  }
+
+  /// The place of an input, weight or output among its kind; an unknown name is a compile error.
+  static consteval std::size_t input(std::string_view name) { return known(front.inputs, name); }
+  static consteval std::size_t weight(std::string_view name) { return known(front.weights, name); }
+  static consteval std::size_t output(std::string_view name) { return known(front.outputs, name); }
+
+  static constexpr inline_string<95> input_name(std::size_t k) { return fixed::name_at<net>(front.inputs, k); }
+  static constexpr inline_string<95> weight_name(std::size_t k) { return fixed::name_at<net>(front.weights, k); }
+  static constexpr inline_string<95> output_name(std::size_t k) { return fixed::name_at<net>(front.outputs, k); }
+
+  /// Binds weight K: `p.bind<p.weight("head")>(values)`.
+  template <std::size_t K>
+  void bind(weight_span<K> values) {
+    this->weights_[K] = values.data();
+  }
+  /// The elements of output K of the last run, row-major; they stay until the next run.
+  template <std::size_t K = 0>
+  output_span<K> result() const {
+    constexpr auto& where = fixed::signature_at<net, &fixed::header::outputs, K>.where;
+    using stored = fixed::stored_of<where.type>;
+    return output_span<K>(reinterpret_cast<const stored*>(this->arena_ + where.base) + where.offset,
+                          output_span<K>::extent);
+  }
+  /// Runs the program and gives its first output.
+  template <class... Inputs>
+  output_span<0> operator()(const Inputs&... values) {
+    this->run(values...);
+    return result<0>();
+  }
+
+ private:
+  static consteval std::size_t known(const fixed::table& of, std::string_view name) {
+    const std::size_t k = fixed::find_name<net>(of, name);
+    if (k == static_cast<std::size_t>(of.count)) the_net_has_no_such_name();
+    return k;
+  }
+  static void the_net_has_no_such_name();
+};
+
+}  // namespace kiln

@@ -1,0 +1,86 @@
+#include <atomic>
+#include <chrono>
+
+#include "kiln/runtime/impl/executable_state.hpp"
+#include "kiln/runtime/thread_pool.hpp"
+
+namespace kiln {
+namespace {
+
+using clock = std::chrono::steady_clock;
+
+double milliseconds_since(clock::time_point start) {
+  return std::chrono::duration<double, std::milli>(clock::now() - start).count();
+}
+
+// Replaces weight parameters by their values.
+void bind_weights(program& p, const std::map<std::string, argument>& weights) {
+  module_graph& m = p.main();
+  for (const auto& [name, value] : weights) {
+    const value_id v = m.find_parameter(name);
+    if (!v || !m[v.instruction].is_weight)
+      raise(errc::not_found,
+            "weights are parameters of the program that were declared as weights: found '" + name + "'");
+    const shape& expected = m.shape_of(v);
+    if (!(value.get_shape().type == expected.type && value.get_shape().lens == expected.lens)) {
+      error e(fault::of(errc::shape_mismatch, "type of the weight's value", expected, value.get_shape()));
+      throw e.at_instruction(name);
+    }
+    m[v.instruction].kind = instruction_kind::literal;
+    m[v.instruction].is_weight = false;
+    m[v.instruction].constant = value.to_literal();
+  }
+  for (value_id v : m.parameters())
+    if (m[v.instruction].is_weight)
+      raise(errc::not_found, "every weight has a value: none for '" + m[v.instruction].name.str() + "'");
+}
+
+// The plan holds what it reads; big constants that kernels keep packed are freed. The graph stays for reports, in which
+// such a literal has a shape but no data.
+void release_literals(program& p) {
+  constexpr std::size_t kept = 65536;
+  for (std::uint32_t i = 0; i < p.main().size(); ++i)
+    if (p.main()[i].kind == instruction_kind::literal && p.main()[i].constant.data().size() > kept)
+      p.main()[i].constant = literal(p.main()[i].results[0], buffer());
+}
+
+}  // namespace
+
+executable compile(program p, const target& t, const compile_options& options) {
+  static std::atomic<std::uint64_t> made{0};
+  auto s = std::make_unique<executable::state>();
+  s->id = ++made;
+  s->pool = options.pool      ? options.pool
+            : options.threads ? std::make_shared<thread_pool>(options.threads)
+                              : default_pool();
+  bind_weights(p, options.weights);
+  for (value_id v : p.main().parameters()) {
+    s->inputs.push_back({p.main()[v.instruction].name.str(), p.main().shape_of(v)});
+    const dims& lens = s->inputs.back().type.lens;
+    for (std::size_t d = 0; d < lens.size(); ++d)
+      if (is_symbol(lens[d])) s->symbols.push_back({s->inputs.size() - 1, d, lens[d]});
+  }
+  s->report.target = t.name();
+  s->flushes_denormals = t.flushes_denormals();
+  if (s->flushes_denormals) s->report.remarks.push_back("denormal floats read and round to zero");
+  clock::time_point start = clock::now();
+  pass_options passes = options.passes;
+  if (!t.fuses()) passes.fuse = false;
+  for (pass_note& n : optimise(p, passes)) s->report.passes.push_back(std::move(n));
+  s->report.optimise_ms = milliseconds_since(start);
+
+  start = clock::now();
+  s->optimised = std::move(p);
+  s->plan = detail::make_plan(s->optimised, t, *s->pool, s->report.remarks);
+  for (std::size_t k = 0; k < s->optimised.main().outputs.size(); ++k)
+    s->outputs.push_back(
+        {s->optimised.main().output_names[k].str(), s->optimised.main().shape_of(s->optimised.main().outputs[k])});
+  s->report.steps = std::move(s->plan.infos);
+  s->report.constant_bytes = s->plan.constant_bytes;
+  for (const step_info& i : s->report.steps) s->report.packed_bytes += i.packed_bytes;
+  release_literals(s->optimised);
+  s->report.plan_ms = milliseconds_since(start);
+  return executable(std::move(s));
+}
+
+}  // namespace kiln

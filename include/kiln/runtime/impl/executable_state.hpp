@@ -1,0 +1,67 @@
+#pragma once
+#include <new>
+
+#include "kiln/runtime/executable.hpp"
+#include "kiln/runtime/impl/plan.hpp"
+
+namespace kiln {
+
+namespace detail {
+inline constexpr std::size_t alignment = 64;
+inline std::size_t aligned(std::size_t n) { return (n + alignment - 1) / alignment * alignment; }
+}  // namespace detail
+
+struct executable::state {
+  program optimised;
+  detail::plan plan;
+  compile_report report;
+  std::vector<port> inputs, outputs;
+  std::shared_ptr<thread_pool> pool;
+  // dims of the inputs that are bare symbols
+  struct symbol_source {
+    std::size_t input = 0, dim = 0;
+    dimension symbol;
+  };
+  std::vector<symbol_source> symbols;
+  bool flushes_denormals = false;
+  std::uint64_t id = 0;  // of this executable among all: an address may come back
+
+  template <class ShapeAt>
+  void bind_sizes(workspace::state& w, std::size_t count, ShapeAt given) const;
+  template <class ShapeAt>
+  void evaluate_sizes(workspace::state& w, std::size_t count, ShapeAt given) const;
+  void check_extents(const workspace::state& w) const;
+  void place_arena(workspace::state& w) const;
+  void check_type(const port& p, const shape& given, const char* what) const;
+  shape output_shape(const workspace::state& w, std::size_t k) const;
+  std::byte* stage(workspace::state& w, std::span<const argument> inputs) const;
+};
+
+struct workspace::state {
+  std::uint64_t owner = 0;
+  std::vector<std::int64_t> bound;  // extents of the inputs, flattened: what the rest was computed for
+  bindings values;
+  std::vector<std::int64_t> sizes;
+  std::vector<tensor> tensors;
+  std::vector<std::size_t> offsets;  // of arena storages
+  std::vector<std::byte*> bases;
+  std::vector<std::uint32_t> live;  // while offsets are chosen
+  std::vector<std::pair<std::size_t, std::size_t>> taken;
+  buffer arena, staging;  // staging: row-major copies of inputs that the caller passed with strides
+  std::size_t scratch_offset = 0, scratch_bytes = 0, needed = 0, growths = 0;
+
+  // Enlarges a buffer; the old one goes before the new one comes.
+  void grow(buffer& b, std::size_t bytes) {
+    if (b.size() >= bytes) return;
+    owner = 0;
+    b = buffer();
+    try {
+      b = buffer::allocate(bytes);
+    } catch (const std::bad_alloc&) {
+      raise(errc::limit, "memory for a run's values: " + std::to_string(bytes) + " bytes are not to be had");
+    }
+    ++growths;
+  }
+};
+
+}  // namespace kiln

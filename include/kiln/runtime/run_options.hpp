@@ -1,0 +1,19 @@
+#pragma once
+#include <atomic>
+#include <functional>
+
+#include "kiln/runtime/executable.hpp"
+
+namespace kiln {
+
+/// How one run goes.
+struct run_options {
+  /// Set from another thread to stop between two steps: the run throws `error` with code cancelled.
+  const std::atomic<bool>* cancel = nullptr;
+  /// Called after each step with its index and seconds.
+  std::function<void(std::size_t, double)> profile;
+  /// Called after each step with the step's index and results (strided views into the workspace).
+  std::function<void(std::size_t, std::span<const tensor>)> observe;
+};
+
+}  // namespace kiln

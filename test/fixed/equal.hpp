@@ -1,0 +1,55 @@
+#pragma once
+#include <gtest/gtest.h>
+
+#include "kiln/fixed/static_program.hpp"
+#include "pass/evaluate.hpp"
+
+/// What tests of static programs share: a net built, optimised and run in both worlds.
+namespace kiln::test {
+
+template <class Span>
+Span elements(const literal& l) {
+  return Span(reinterpret_cast<typename Span::pointer>(l.bytes()), Span::extent);
+}
+
+/// The static program's outputs on random inputs, against each op's own reference computation at run time.
+template <auto Net, class Registry = default_registry>
+void expect_equal(std::uint64_t seed, double tolerance = 1e-6) {
+  builder b;
+  Net(b);
+  const program p = b.finish();
+  const auto values = random_inputs(p, seed);
+  const auto expected = evaluate(p, values);
+  // by name: operands of one expression are evaluated in an order that compilers choose
+  const auto named = [&](std::string_view name) -> const literal& {
+    std::size_t k = 0;
+    while (!(p.main().producer(p.main().parameters()[k]).name == name)) ++k;
+    return values[k];
+  };
+  using fixed_program = static_program<Net, Registry>;
+  const auto run = std::make_unique<fixed_program>();
+  [&]<std::size_t... K>(std::index_sequence<K...>) {
+    (run->template bind<K>(
+         elements<typename fixed_program::template weight_span<K>>(named(fixed_program::weight_name(K)))),
+     ...);
+  }
+  (std::make_index_sequence<fixed_program::weights>{});
+  for (int again = 0; again < 2; ++again) {  // a second run finds the arena full of the first one's values
+    [&]<std::size_t... K>(std::index_sequence<K...>) {
+      run->run(elements<typename fixed_program::template input_span<K>>(named(fixed_program::input_name(K)))...);
+    }
+    (std::make_index_sequence<fixed_program::inputs>{});
+    [&]<std::size_t... K>(std::index_sequence<K...>) {
+      (..., [&] {
+        const auto found = run->template result<K>();
+        using stored = typename decltype(found)::value_type;
+        EXPECT_TRUE(
+            close(literal::of<stored>(expected[K].get_shape(), std::span<const stored>(found)), expected[K], tolerance))
+            << "output " << K;
+      }());
+    }
+    (std::make_index_sequence<fixed_program::outputs>{});
+  }
+}
+
+}  // namespace kiln::test
