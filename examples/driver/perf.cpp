@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "json.hpp"
+#include "kiln/runtime/run_options.hpp"
 #include "kiln/runtime/thread_pool.hpp"
 #include "model.hpp"
 #include "progress.hpp"

@@ -4,6 +4,7 @@
 #include "files.hpp"
 #include "json.hpp"
 #include "kiln/onnx/tensor.hpp"
+#include "kiln/runtime/run_options.hpp"
 #include "model.hpp"
 #include "progress.hpp"
 #include "statistics.hpp"

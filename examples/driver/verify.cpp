@@ -5,6 +5,7 @@
 #include "compare.hpp"
 #include "debug.hpp"
 #include "json.hpp"
+#include "kiln/runtime/run_options.hpp"
 #include "model.hpp"
 #include "progress.hpp"
 

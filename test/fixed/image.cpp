@@ -7,7 +7,8 @@ constexpr auto network = [](auto& b) {
   auto x = b.input("x", dtype::f32, {1, 3, 11, 13});
   const auto vector = [&](std::string_view name) { return b.weight(name, dtype::f32, {8}); };
   x = x.conv(b.weight("w", dtype::f32, {8, 3, 3, 3}), {.pads = {1, 1, 1, 1}});
-  x = x.batch_norm(vector("scale"), vector("bias"), vector("mean"), vector("variance") * vector("variance")).relu();
+  const auto deviation = vector("deviation");
+  x = x.batch_norm(vector("scale"), vector("bias"), vector("mean"), deviation * deviation).relu();
   x = x.pool({.lengths = {2, 2}, .stride = {2, 2}});
   b.output(x.flatten().dot(b.weight("head", dtype::f32, {240, 10})).softmax());
 };

@@ -198,10 +198,14 @@ struct product_step {
   template <int Rows>
   static KILN_FN void row_of_tiles(const memory_map& mm, std::int64_t loop, const element* a, const element* b,
                                    std::int64_t row) {
-    constexpr std::int64_t full = (vectors - 1) / tile_vectors, left = vectors - full * tile_vectors;
+    // the last tile is one like the others where the columns fill it
+    constexpr bool even = vectors % tile_vectors == 0 && last_lanes == width;
+    constexpr std::int64_t full = even ? vectors / tile_vectors : (vectors - 1) / tile_vectors;
     for (std::int64_t t = 0; t < full; ++t)
       tile<Rows, tile_vectors, width>(mm, loop, a, b, row, t * tile_vectors * width);
-    tile<Rows, static_cast<int>(left), last_lanes>(mm, loop, a, b, row, full * tile_vectors * width);
+    if constexpr (!even)
+      tile<Rows, static_cast<int>(vectors - full * tile_vectors), last_lanes>(mm, loop, a, b, row,
+                                                                              full * tile_vectors * width);
   }
 
   // one row against a b whose sum is contiguous: a vector of sums for each result

@@ -1,4 +1,5 @@
 #pragma once
+#include "kiln/fixed/reduce_plan.hpp"
 #include "kiln/fixed/walk.hpp"
 
 namespace kiln::fixed {

@@ -90,6 +90,9 @@ template <class Net, table header::*Of, std::size_t K>
 using elements_of = std::span<const stored_of<signature_at<Net, Of, K>.where.type>,
                               static_cast<std::size_t>(signature_at<Net, Of, K>.elements)>;
 
+/// Never defined: looking up a name calls it where the net has none such.
+void the_net_has_no_such_name();
+
 template <class Net>
 constexpr std::size_t find_name(const table& of, std::string_view name) {
   for (std::size_t k = 0; k < static_cast<std::size_t>(of.count); ++k) {
@@ -222,10 +225,9 @@ class static_program
  private:
   static consteval std::size_t known(const fixed::table& of, std::string_view name) {
     const std::size_t k = fixed::find_name<net>(of, name);
-    if (k == static_cast<std::size_t>(of.count)) the_net_has_no_such_name();
+    if (k == static_cast<std::size_t>(of.count)) fixed::the_net_has_no_such_name();
     return k;
   }
-  static void the_net_has_no_such_name();
 };
 
 }  // namespace kiln
