@@ -176,6 +176,7 @@ TEST(simplify_algebra, what_a_float_may_not_forget_stays) {
     b.output(x * 0.0f);                         // NaN and infinity
     b.output(x - x);                            // the same
     b.output((x + 12582912.0f) - 12582912.0f);  // rounds to an integer
+    b.output((x + 65536.0f) - 65000.0f);        // rounds to 2^-7
     b.output(h * 256.0f * 512.0f);              // the product has no half
     b.output(h * 0.0001f * 0.0001f);            // nor this one a normal half
   };
@@ -184,6 +185,7 @@ TEST(simplify_algebra, what_a_float_may_not_forget_stays) {
   EXPECT_TRUE(same_results(built<builder>(build), p, 0));
   const std::string after = print(p).str();
   EXPECT_NE(after.find("12582912"), std::string::npos);
+  EXPECT_NE(after.find("65536"), std::string::npos);
   const auto count = [&](std::string_view what) {
     std::size_t n = 0;
     for (std::size_t at = after.find(what); at != std::string::npos; at = after.find(what, at + 1)) ++n;

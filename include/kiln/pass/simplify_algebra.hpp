@@ -63,20 +63,18 @@ constexpr bool is_tame(const R& r, value_id v, double least, double most) {
   return tame;
 }
 
-// Whether two addends never take anything away from each other: what cancels was added in order to round.
+// The greatest magnitude among a constant's elements.
 template <class R>
-constexpr bool same_sign(const R& r, value_id a, value_id b) {
-  bool positive = true, negative = true;
-  for (value_id v : {a, b}) {
-    const constant_view c = constant_behind(r, v);
-    visit_elements(*c.from, c.from->elements(), [&](const auto& x) {
-      if constexpr (!std::is_same_v<std::remove_cvref_t<decltype(x)>, dimension>) {
-        positive = positive && !(static_cast<double>(x) < 0);
-        negative = negative && !(static_cast<double>(x) > 0);
-      }
-    });
-  }
-  return positive || negative;
+constexpr double greatest_magnitude(const R& r, value_id v) {
+  double greatest = 0;
+  const constant_view c = constant_behind(r, v);
+  visit_elements(*c.from, c.from->elements(), [&](const auto& x) {
+    if constexpr (!std::is_same_v<std::remove_cvref_t<decltype(x)>, dimension>) {
+      const double a = static_cast<double>(x) < 0 ? -static_cast<double>(x) : static_cast<double>(x);
+      greatest = a > greatest ? a : greatest;
+    }
+  });
+  return greatest;
 }
 
 // op(op(x, c1), c2) as op(x, c), for an associative op.
@@ -92,12 +90,16 @@ constexpr value_id merge_constants(R& r, value_id v) {
       const bool floats = is_float(r.shape_of(v).type);
       // a large addend, added and taken away again, rounds on purpose
       if (floats && !(product ? is_tame(r, c1, 0x1p-40, 0x1p40) && is_tame(r, c2, 0x1p-40, 0x1p40)
-                              : is_tame(r, c1, 0, 0x1p16) && is_tame(r, c2, 0, 0x1p16) && same_sign(r, c1, c2)))
+                              : is_tame(r, c1, 0, 0x1p16) && is_tame(r, c2, 0, 0x1p16)))
         return {};
       const auto elements = [&](value_id c) { return constant_behind(r, c).from->elements(); };
       const std::int64_t most = elements(c1) > elements(c2) ? elements(c1) : elements(c2);
       const value_id c = fold_pointwise(r, Op{}, {c1, c2}, most);
       if (!c || (floats && product && !is_tame(r, c, 0x1p-14, 0x1p15))) return {};
+      if (floats && !product) {  // addends that mostly cancel were added in order to round
+        const double a = greatest_magnitude(r, c1), b = greatest_magnitude(r, c2), half = (a > b ? a : b) / 2;
+        if (!is_tame(r, c, half, 0x1p17)) return {};
+      }
       return r.add(Op{}, {x, c});
     }
   }
