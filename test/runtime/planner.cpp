@@ -131,6 +131,30 @@ TEST(planner, outputs_may_be_inputs_constants_views_and_duplicates) {
   });
 }
 
+TEST(planner, an_output_under_other_dims_is_written_where_it_belongs) {
+  const auto make = [](builder& b) {
+    const value x = b.input("x", dtype::f32, {4, 6});
+    b.output(x.exp().reshape({2, 12}).unsqueeze({0}));
+    b.output(x.reduce_sum({1}).squeeze({1}));
+    b.output(x.dot(b.input("w", dtype::f32, {6, 3})).transpose({}).reshape({12}));
+  };
+  expect_same(make);
+  const executable e = compile_eigen(make);
+  std::vector<std::string> copied;
+  for (const step_info& s : e.report().steps)
+    if (s.copy) copied.push_back(s.instruction);
+  EXPECT_THAT(copied, ::testing::ElementsAre("reshape")) << "a product writes rows only";
+}
+
+TEST(planner, a_part_of_a_value_is_no_whole_output) {
+  expect_same([](builder& b) {
+    const value x = b.input("x", dtype::f32, {4, 6}), e = x.exp();
+    b.output(e.slice({.axes = {0}, .starts = {0}, .ends = {2}}));
+    b.output(e.slice({.axes = {0}, .starts = {0}, .ends = {3}}).reshape({18}));
+    b.output(e.reshape({24}).neg());
+  });
+}
+
 TEST(planner, zero_sized_and_rank_0_tensors) {
   expect_same([](builder& b) {
     const value none = b.input("none", dtype::f32, {3, 0, 2}), x = b.input("x", dtype::f32, {3, 4, 2}),

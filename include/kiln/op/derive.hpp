@@ -203,7 +203,7 @@ constexpr void evaluate_as(const Op& op, evaluation& e) {
   } else if constexpr (kind == op_kind::view) {
     evaluate_view<Op, T>(op, e);
   } else if constexpr (kind == op_kind::contraction) {
-    small_vector<shape> in;
+    inline_vector<shape, 2> in;
     for (std::size_t i = 0; i < e.inputs(); ++i) in.push_back(e.in_shape(i));
     if constexpr (!std::is_same_v<T, dimension>) evaluate_contraction<T>(op.maps(in).value(), e);
   } else {

@@ -22,6 +22,29 @@ inline bool is_view(const basic_instruction<operation>& i) {
   return i.kind == instruction_kind::op && i.op.kind() == op_kind::view;
 }
 
+/// Whether a view of a dense value of those dims is all of it under other dims, in the same order.
+inline bool renames_dims(const basic_instruction<operation>& i, const dims& lens) {
+  if (!is_view(i)) return false;
+  const auto mapped = i.op.map(layout::standard(lens));
+  return mapped && mapped->is_standard() && product(mapped->lens) == product(lens);
+}
+
+/// Calls `equal(x, y)` for extents that a view takes as equal.
+template <class Equal>
+void equal_extents(const basic_instruction<operation>& view, const dims& from, Equal&& equal) {
+  const dims& to = view.results[0].lens;
+  if (view.op.is<op::multibroadcast>()) {
+    for (std::size_t k = 0; k < from.size(); ++k)
+      if (!(from[k] == dimension(1))) equal(from[k], to[to.size() - from.size() + k]);
+  } else if (const auto* along = view.op.get_if<op::broadcast>()) {
+    const auto first =
+        static_cast<std::size_t>(along->axis < 0 ? along->axis + static_cast<std::int64_t>(to.size()) : along->axis);
+    for (std::size_t k = 0; k < from.size() && first + k < to.size(); ++k) equal(from[k], to[first + k]);
+  } else if (view.op.is<op::reshape>()) {
+    equal(product(from), product(to));
+  }
+}
+
 /// The constant that a value is, or shows through views that need no copy; `where` becomes its layout.
 inline const literal* constant_behind(const module_graph& graph, value_id v, layout& where) {
   const auto& ins = graph.producer(v);

@@ -96,6 +96,21 @@ class planner {
     return {add_storage(place_kind::output, s.bytes(), k), layout::standard(s.lens)};
   }
 
+  // The caller's buffer of the output that a value is, or becomes under other dims.
+  std::optional<place> output_behind(value_id v) {
+    const std::uint32_t k = output_of_[v.instruction][v.result];
+    if (k != none) return output_place(k);
+    const dims& lens = graph_.shape_of(v).lens;
+    for (const user& u : users_[v.instruction]) {
+      if (u.result != v.result || u.instruction == none || !renames_dims(graph_[u.instruction], lens)) continue;
+      auto behind = output_behind({u.instruction, 0});
+      if (!behind) continue;
+      behind->where = layout::standard(lens);
+      return behind;
+    }
+    return std::nullopt;
+  }
+
   // ---- where a result goes: the caller's buffer, a part of a concatenation, a transposed buffer, or the arena
   const place& place_result(value_id v) {
     place& at = places_[v.instruction][v.result];
@@ -109,7 +124,7 @@ class planner {
 
   place choose_place(value_id v) {
     const std::uint32_t i = v.instruction;
-    if (output_of_[i][v.result] != none) return output_place(output_of_[i][v.result]);
+    if (const auto output = output_behind(v)) return *output;
     const stride_support support = written(i, v.result);
     if (support != stride_support::dense) {
       if (const auto part = part_of_concat(v, support)) return *part;
@@ -158,8 +173,8 @@ class planner {
     if (support == stride_support::rows && !keeps_rows) return std::nullopt;
     place to;
     const value_id turned{t, 0};
-    if (output_of_[t][0] != none)
-      to = output_place(output_of_[t][0]);
+    if (const auto output = output_behind(turned))
+      to = *output;
     else if (const auto part = part_of_concat(turned, stride_support::any))
       to = *part;
     else
@@ -232,7 +247,9 @@ class planner {
     for (const auto& [value, copy] : dense_copies_)
       if (value == v) return copy;
     const shape& type = graph_.shape_of(v);
-    const place copy = fresh({type.type, type.lens});
+    const bool is_output = output_of_[v.instruction][v.result] != none;
+    const auto behind = is_output ? std::nullopt : output_behind(v);
+    const place copy = behind ? *behind : fresh({type.type, type.lens});
     copy_step(at, copy, type, why);
     dense_copies_.push_back({v, copy});
     return copy;
@@ -288,23 +305,12 @@ class planner {
 
   // Extents that were taken as equal although their expressions differ are compared when sizes are known.
   void check_extents(const instruction& ins, const shape& from, std::string_view where) {
-    const dims &a = from.lens, &b = ins.results[0].lens;
-    const auto oblige = [&](dimension x, dimension y) {
+    equal_extents(ins, from.lens, [&](dimension x, dimension y) {
       if (x == y || (x.is_constant() && y.is_constant())) return;
       plan_.obligations.push_back({plan_.sizes.slot(x), plan_.sizes.slot(y),
                                    std::string(ins.op.name()) + ": dimension '" + to_string(x) + "' equals '" +
                                        to_string(y) + "'" + (where.empty() ? "" : " (at " + std::string(where) + ")")});
-    };
-    if (ins.op.is<op::multibroadcast>()) {
-      for (std::size_t k = 0; k < a.size(); ++k)
-        if (!(a[k] == dimension(1))) oblige(a[k], b[b.size() - a.size() + k]);
-    } else if (const auto* along = ins.op.get_if<op::broadcast>()) {
-      const std::int64_t first = normal_axis(along->axis, b.size());
-      for (std::size_t k = 0; first >= 0 && k < a.size() && static_cast<std::size_t>(first) + k < b.size(); ++k)
-        oblige(a[k], b[static_cast<std::size_t>(first) + k]);
-    } else if (ins.op.is<op::reshape>()) {
-      oblige(product(a), product(b));
-    }
+    });
   }
 
   void emit_concat(std::uint32_t i) {

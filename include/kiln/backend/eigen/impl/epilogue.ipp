@@ -72,14 +72,15 @@ epilogue::epilogue(const product_body& body, std::span<const tensor> inputs, con
     operand o;
     o.data = t.data;
     o.width = static_cast<std::int64_t>(size_of(t.type));
-    for (std::size_t d = 0; d < outer; ++d) o.steps.push_back(t.strides[d]);
+    const auto step_of = [&](std::size_t d) { return t.lens[d] == 1 ? 0 : t.strides[d]; };
+    for (std::size_t d = 0; d < outer; ++d) o.steps.push_back(step_of(d));
     // the columns' dims join into one when each step is the next one's times its extent
     std::int64_t step = 0, joined = 1;
     for (std::size_t d = rank; d-- > outer;) {
       if (out.lens[d] == 1) continue;
       if (joined == 1)
-        step = t.strides[d];
-      else if (t.strides[d] != step * joined)
+        step = step_of(d);
+      else if (step_of(d) != step * joined)
         fits_ = false;
       joined *= out.lens[d];
     }

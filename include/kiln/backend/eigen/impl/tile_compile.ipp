@@ -109,7 +109,7 @@ void tile_program::compile(const module_graph& body) {
       v.scalar = true;
       v.level = c.level + 1;
     } else if (ins.op.kind() == op_kind::pointwise) {
-      bool scalar = true;
+      bool scalar = reduces;  // without rows nothing is one element a row
       for (value_id in : ins.inputs) scalar = scalar && values_[of[in.instruction]].scalar;
       for (value_id in : ins.inputs) {
         const std::uint32_t operand = of[in.instruction];
@@ -133,7 +133,10 @@ void tile_program::compile(const module_graph& body) {
     calls_.push_back(std::move(c));
   }
   for (value_id out : body.outputs) {
-    const std::uint32_t v = of[out.instruction];
+    std::uint32_t v = of[out.instruction];
+    // a scalar that is asked for as a full value is repeated
+    if (values_[v].scalar && !(reduces && (reduced.empty() || is_scalar(body.shape_of(out)))))
+      v = full_operand(v, repeats);
     if (values_[v].from == source::computed && values_[v].result < 0)
       values_[v].result = static_cast<std::int32_t>(results_.size());
     results_.push_back(v);

@@ -182,8 +182,8 @@ void tile_program::cursor::run(int level, std::int64_t at, std::int64_t n) {
 void tile_program::cursor::end_level(int level, std::int64_t row) {
   for (const call& c : program_.calls_)
     if (c.kind == call::what::fold && c.level == level) {
-      c.op.table().finish(c.op.data(), c.compute, home_[c.out], row);
-      const dtype t = program_.values_[c.out].type;
+      const dtype t = program_.values_[c.out].type;  // an empty fold gives that dtype's extreme, not the compute type's
+      c.op.table().finish(c.op.data(), t, home_[c.out], row);
       if (!native(t)) {
         convert_tile(c.natural, home_[c.out], t, spare_, 1);
         std::memcpy(home_[c.out], spare_, width_of(t));
