@@ -8,12 +8,12 @@ compiler=$1 bad=0
 TIMEFORMAT='%U %S'
 object=$(mktemp)
 trap 'rm -f "$object"' EXIT
-# The limits are for a machine on which the standard headers alone take 0.55 s; on a slower or busier one they grow.
+# The limits are for a machine on which the standard headers alone take 0.5 s; on a slower or busier one they grow.
 probe=$(mktemp --suffix=.cpp)
 trap 'rm -f "$object" "$probe"' EXIT
 printf '#include <%s>\n' map memory string vector >"$probe"
 standard=$({ time "$compiler" -std=c++20 -O2 -c "$probe" -o "$object"; } 2>&1 | awk '{ print $1 + $2 }')
-slowness=$(awk -v t="$standard" 'BEGIN { print t > 0.55 ? t / 0.55 : 1 }')
+slowness=$(awk -v t="$standard" 'BEGIN { print (t > 0.5 ? t / 0.5 : 1) }')
 echo "standard headers $standard s, limits times $slowness"
 while read -r limit source flags; do
   case $limit in '' | '#'*) continue ;; esac
