@@ -1,0 +1,136 @@
+// Convolutions through the Eigen target: attributes, ranks, weights of either kind, epilogues.
+#include <gmock/gmock.h>
+
+#include "runtime/compare.hpp"
+
+namespace kiln::testing {
+namespace {
+
+struct problem {
+  const char* name;
+  dims x, w;
+  op::convolution attributes;
+};
+
+const problem problems[] = {
+    {"1x1", {2, 5, 7, 9}, {11, 5, 1, 1}, {}},
+    {"3x3", {1, 4, 9, 10}, {6, 4, 3, 3}, {.pads = {1, 1, 1, 1}}},
+    {"3x3 many channels", {2, 16, 12, 12}, {32, 16, 3, 3}, {.pads = {1, 1, 1, 1}}},
+    {"strided", {1, 16, 15, 14}, {24, 16, 3, 3}, {.stride = {2, 2}, .pads = {1, 1, 1, 1}}},
+    {"7x7 stem", {1, 3, 30, 30}, {16, 3, 7, 7}, {.stride = {2, 2}, .pads = {3, 3, 3, 3}}},
+    {"uneven pads", {1, 3, 6, 5}, {4, 3, 3, 2}, {.pads = {0, 1, 2, 0}}},
+    {"dilated", {1, 8, 14, 13}, {9, 8, 3, 3}, {.dilation = {2, 3}, .pads = {2, 3, 2, 3}}},
+    {"grouped", {2, 12, 8, 8}, {8, 3, 3, 3}, {.pads = {1, 1, 1, 1}, .group = 4}},
+    {"depthwise 3x3", {1, 10, 11, 12}, {10, 1, 3, 3}, {.pads = {1, 1, 1, 1}, .group = 10}},
+    {"depthwise strided", {2, 6, 11, 12}, {6, 1, 3, 3}, {.stride = {2, 2}, .pads = {1, 1, 1, 1}, .group = 6}},
+    {"depthwise 5x5", {1, 6, 9, 9}, {6, 1, 5, 5}, {.pads = {2, 2, 2, 2}, .group = 6}},
+    {"depthwise with multiplier", {1, 6, 9, 9}, {12, 1, 3, 3}, {.pads = {1, 1, 1, 1}, .group = 6}},
+    {"window larger than the image", {1, 2, 2, 2}, {3, 2, 3, 3}, {.pads = {1, 1, 1, 1}}},
+    {"1-D", {2, 6, 40}, {7, 6, 5}, {.stride = {2}, .pads = {2, 1}}},
+    {"1-D depthwise", {1, 6, 40}, {6, 1, 3}, {.dilation = {2}, .pads = {2, 2}, .group = 6}},
+    {"3-D", {1, 3, 5, 6, 7}, {4, 3, 2, 3, 3}, {.stride = {1, 2, 1}, .pads = {0, 1, 1, 1, 1, 1}}},
+    {"3-D grouped", {2, 4, 4, 4, 4}, {6, 2, 3, 1, 3}, {.group = 2}},
+    {"one pixel", {3, 20, 1, 1}, {33, 20, 1, 1}, {}},
+    {"no image", {0, 4, 5, 5}, {6, 4, 3, 3}, {}},
+};
+
+value weight(builder& b, const problem& p, bool constant) {
+  return constant ? b.constant(random_argument({dtype::f32, p.w}, 5).to_literal()) : b.input("w", dtype::f32, p.w);
+}
+
+TEST(convolution_epilogue, equals_the_reference_with_weights_of_either_kind) {
+  for (const problem& p : problems)
+    for (const bool constant : {true, false}) {
+      SCOPED_TRACE(::testing::Message() << p.name << " constant " << constant);
+      expect_same(
+          [&](builder& b) { b.output(b.input("x", dtype::f32, p.x).conv(weight(b, p, constant), p.attributes)); },
+          {5e-5, 5e-5});
+      if (::testing::Test::HasFatalFailure()) return;
+    }
+}
+
+TEST(convolution_epilogue, bias_activation_and_residual_run_in_the_kernel) {
+  for (const problem& p : problems) {
+    SCOPED_TRACE(p.name);
+    for (const bool constant : {true, false}) {
+      const auto make = [&](builder& b) {
+        const value y = b.input("x", dtype::f32, p.x).conv(weight(b, p, constant), p.attributes);
+        const dims out = y.get_shape().lens;
+        const value bias = b.input("bias", dtype::f32, {out[1]}), residual = b.input("residual", dtype::f32, out);
+        dims squeezed(out.size(), dimension(1));
+        squeezed[0] = out[0], squeezed[1] = out[1];
+        const value gate = b.input("gate", dtype::f32, squeezed);
+        b.output(((y.add_along(1, bias) + residual).relu() * gate).min(b.scalar(dtype::f32, 0.9)));
+      };
+      expect_same(make, {5e-5, 5e-5});
+      if (::testing::Test::HasFatalFailure()) return;
+      const executable e = compile_eigen(make);
+      EXPECT_EQ(e.report().steps.size(), 1u);
+      EXPECT_FALSE(e.report().steps[0].fallback) << e.report().steps[0].kernel;
+    }
+  }
+}
+
+// Operands that step along the pixels in ways the kernel's tiles can't follow: the tail runs behind the product.
+TEST(convolution_epilogue, operands_of_any_strides) {
+  expect_same(
+      [](builder& b) {
+        const value x = b.input("x", dtype::f32, {2, 6, 8, 9});
+        const value y =
+            x.conv(b.constant(random_argument({dtype::f32, {5, 6, 3, 3}}, 5).to_literal()), {.pads = {1, 1, 1, 1}});
+        const value turned = b.input("t", dtype::f32, {9, 2, 5, 8}).transpose({1, 2, 3, 0}),
+                    column = b.input("c", dtype::f32, {8, 1}), row = b.input("r", dtype::f32, {9});
+        b.output((y + turned).relu());
+        b.output(y.tanh() * column - row);
+      },
+      {5e-5, 5e-5});
+}
+
+TEST(convolution_epilogue, batch_norm_folds_into_the_weights) {
+  const auto make = [](builder& b) {
+    const auto constant = [&](unsigned seed, double low) {
+      return b.constant(random_argument({dtype::f32, {6}}, seed, low, 1.5).to_literal());
+    };
+    const value x = b.input("x", dtype::f32, {1, 3, 8, 8});
+    const value y =
+        x.conv(b.constant(random_argument({dtype::f32, {6, 3, 3, 3}}, 5).to_literal()), {.pads = {1, 1, 1, 1}});
+    b.output(y.batch_norm(constant(1, 0.5), constant(2, -1), constant(3, -1), constant(4, 0.2)).relu());
+  };
+  expect_same(make, {5e-5, 5e-5});
+  EXPECT_EQ(compile_eigen(make).report().steps.size(), 1u);
+}
+
+TEST(convolution_epilogue, operands_are_views_and_results_go_to_concatenations) {
+  expect_same(
+      [](builder& b) {
+        const value x = b.input("x", dtype::f32, {1, 9, 8, 4}).transpose({0, 3, 1, 2});
+        const value w = b.input("w", dtype::f32, {3, 3, 4, 6}).transpose({3, 2, 0, 1});
+        b.output(x.conv(w, {}).relu().concat(x.conv(w, {}).exp(), 1));
+        b.output(x.conv(w, {}).transpose({0, 2, 3, 1}));
+      },
+      {5e-5, 5e-5});
+}
+
+TEST(convolution_epilogue, symbolic_sizes_and_weights) {
+  const dimension n = dimension::symbol("n"), h = dimension::symbol("h"), m = dimension::symbol("m");
+  const auto make = [&](builder& b) {
+    const value x = b.input("x", dtype::f32, {n, 3, h, 10}), w = b.input("w", dtype::f32, {m, 3, 3, 3});
+    b.output(x.conv(w, {.pads = {1, 1, 1, 1}}).relu());
+    b.output(x.conv(b.constant(random_argument({dtype::f32, {8, 3, 3, 3}}, 5).to_literal()), {.stride = {2, 2}}));
+  };
+  const executable e = compile_eigen(make);
+  workspace w = e.make_workspace();
+  for (const auto& [images, rows, filters] :
+       {std::tuple(1, 5, 4), std::tuple(2, 9, 4), std::tuple(2, 9, 20), std::tuple(1, 5, 4), std::tuple(0, 3, 1)}) {
+    const std::vector<argument> in{random_argument({dtype::f32, {images, 3, rows, 10}}, 1),
+                                   random_argument({dtype::f32, {filters, 3, 3, 3}}, 2)};
+    const auto expected = reference_run(make, in);
+    std::vector<argument> out;
+    for (const argument& a : expected) out.emplace_back(a.get_shape());
+    e.run(w, in, out);
+    for (std::size_t k = 0; k < out.size(); ++k) expect_close(out[k], expected[k], {5e-5, 5e-5});
+  }
+}
+
+}  // namespace
+}  // namespace kiln::testing

@@ -1,0 +1,92 @@
+// Pooling and local response normalisation through the Eigen target.
+#include <gmock/gmock.h>
+
+#include "runtime/compare.hpp"
+
+namespace kiln::testing {
+namespace {
+
+using mode = op::pooling_mode;
+
+TEST(pooling, equals_the_reference) {
+  const struct {
+    dims x;
+    op::pooling attributes;
+  } cases[] = {
+      {{2, 3, 8, 9}, {.lengths = {2, 2}, .stride = {2, 2}}},
+      {{1, 5, 11, 10}, {.lengths = {3, 3}, .stride = {2, 2}, .pads = {1, 1, 1, 1}}},
+      {{1, 5, 11, 10}, {.lengths = {3, 2}, .stride = {2, 3}, .pads = {0, 1, 2, 0}, .ceil_mode = true}},
+      {{1, 2, 7, 7}, {.lengths = {3, 3}, .stride = {3, 3}, .ceil_mode = true}},
+      {{1, 4, 9, 9}, {.lengths = {3, 3}, .dilation = {2, 3}, .pads = {2, 2, 2, 2}}},
+      {{1, 4, 6, 6}, {.lengths = {5, 5}, .pads = {4, 4, 4, 4}}},
+      {{3, 7, 5, 5}, {.lengths = {5, 5}}},
+      {{1, 70, 33, 17}, {.lengths = {33, 17}}},
+      {{1, 3, 1, 1}, {.lengths = {1, 1}}},
+      {{2, 3, 20}, {.lengths = {4}, .stride = {3}, .pads = {1, 2}}},
+      {{1, 2, 5, 6, 7}, {.lengths = {2, 3, 2}, .stride = {2, 1, 2}, .pads = {1, 1, 0, 1, 1, 1}}},
+      {{0, 2, 4, 4}, {.lengths = {2, 2}}},
+      {{300, 8, 4, 4}, {.lengths = {2, 2}, .stride = {2, 2}}},
+  };
+  std::size_t at = 0;
+  for (const auto& [x, attributes] : cases) {
+    for (const mode m : {mode::max, mode::average, mode::lp})
+      for (const bool count : {false, true}) {
+        SCOPED_TRACE(::testing::Message() << "case " << at << ' ' << to_string(m) << ' ' << count);
+        const auto make = [&, lens = x, op = attributes](builder& b) mutable {
+          op.mode = m;
+          op.count_include_pad = count;
+          b.output(b.input("x", dtype::f32, lens).pool(op));
+        };
+        expect_same(make, {1e-5, 1e-6});
+        if (::testing::Test::HasFatalFailure()) return;
+        EXPECT_EQ(compile_eigen(make).report().steps[0].fallback, m == mode::lp);
+      }
+    ++at;
+  }
+}
+
+TEST(pooling, special_values_pass_as_in_the_reference) {
+  const float inf = std::numeric_limits<float>::infinity();
+  for (const dims& lengths : {dims{2, 2}, dims{4, 18}}) {
+    argument x = random_argument({dtype::f32, {1, 3, 4, 18}}, 3);
+    const auto values = x.as<float>();
+    values[5] = std::nanf(""), values[40] = inf, values[41] = -inf, values[100] = -inf;
+    for (std::size_t i = 144; i < 216; ++i) values[i] = -inf;
+    for (const mode m : {mode::max, mode::average}) {
+      SCOPED_TRACE(to_string(m));
+      const auto make = [&](builder& b) {
+        op::pooling op{.mode = m};
+        for (dimension d : lengths) op.lengths.push_back(d.value());
+        b.output(b.input("x", dtype::f32, {1, 3, 4, 18}).pool(op));
+      };
+      expect_same(make, std::vector<argument>{x}, {1e-5, 1e-6});
+    }
+  }
+}
+
+TEST(pooling, views_are_copied_first_and_other_dtypes_run_through_the_reference) {
+  expect_same(
+      [](builder& b) {
+        b.output(b.input("x", dtype::f32, {1, 8, 9, 3}).transpose({0, 3, 1, 2}).pool({.lengths = {3, 3}}));
+        b.output(b.input("y", dtype::i8, {1, 3, 6, 6}).pool({.lengths = {2, 2}}));
+        b.output(b.input("z", dtype::f16, {1, 3, 6, 6}).pool({.mode = mode::average, .lengths = {2, 2}}));
+      },
+      {1e-3, 1e-5});
+}
+
+TEST(lrn, equals_the_reference) {
+  for (const std::int64_t size : {1, 2, 3, 5, 8})
+    for (const float beta : {0.75f, 0.5f, 1.1f})
+      for (const dims& lens : {dims{2, 7, 5, 3}, dims{1, 1, 4}, dims{3, 6}, dims{1, 20, 13, 13}, dims{1, 3, 0, 2}}) {
+        SCOPED_TRACE(::testing::Message() << size << ' ' << beta << ' ' << lens.size());
+        const auto make = [&](builder& b) {
+          b.output(
+              b.add(op::lrn{.size = size, .alpha = 0.3f, .beta = beta, .bias = 1.5f}, b.input("x", dtype::f32, lens)));
+        };
+        expect_same(make, random_inputs(make, 2, -3, 3), {1e-5, 1e-6});
+        if (::testing::Test::HasFatalFailure()) return;
+      }
+}
+
+}  // namespace
+}  // namespace kiln::testing
