@@ -135,7 +135,7 @@ TEST(laws, bodies_of_short_floats_and_integers) {
       b.output(x.softmax());
       b.output(x.convert(dtype::f32).rms_normalise().convert(t));
     };
-    expect_same(make, tolerance_of(t));
+    expect_same(make, tolerance_of(t == dtype::f64 ? dtype::f32 : t));  // the second result passes through f32
   }
   const auto whole = [](builder& b) {
     const value x = b.input("x", dtype::i32, {3, 70});
