@@ -1,4 +1,4 @@
-#include "kiln/backend/eigen/kernels/convolution.hpp"
+#include "kiln/kernel/convolution.hpp"
 
 #include <gtest/gtest.h>
 

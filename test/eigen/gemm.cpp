@@ -1,4 +1,4 @@
-#include "kiln/backend/eigen/kernels/gemm.hpp"
+#include "kiln/kernel/gemm.hpp"
 
 #include <gtest/gtest.h>
 

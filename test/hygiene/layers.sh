@@ -18,8 +18,8 @@ find kiln -name '*.hpp' -o -name '*.ipp' -o -name '*.h' | sort | xargs awk '
   }
   BEGIN {
     height["root"] = 0; height["core"] = 1; height["meta"] = 2; height["op"] = 3; height["graph"] = 4
-    height["pass"] = 5; height["runtime"] = 6; height["fixed"] = height["onnx"] = height["backend"] = 7
-    height["umbrella"] = 8
+    height["pass"] = 5; height["runtime"] = 6; height["kernel"] = 7; height["fixed"] = height["onnx"] = height["backend"] = 8
+    height["umbrella"] = 9
   }
   FNR == 1 {
     own_height = place(FILENAME); own = unit; files++

@@ -2,10 +2,10 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "kiln/backend/eigen/kernels/attention_problem.hpp"
-#include "kiln/backend/eigen/kernels/convolution_problem.hpp"
-#include "kiln/backend/eigen/kernels/gemm.hpp"
-#include "kiln/backend/eigen/kernels/pooling_problem.hpp"
+#include "kiln/kernel/attention_problem.hpp"
+#include "kiln/kernel/convolution_problem.hpp"
+#include "kiln/kernel/gemm.hpp"
+#include "kiln/kernel/pooling_problem.hpp"
 
 namespace kiln::eigen {
 

@@ -1,8 +1,8 @@
 #include "kiln/backend/eigen/impl/isa/tiles.hpp"
-#include "kiln/backend/eigen/kernels/attention.hpp"
-#include "kiln/backend/eigen/kernels/convolution.hpp"
-#include "kiln/backend/eigen/kernels/lrn.hpp"
-#include "kiln/backend/eigen/kernels/pooling.hpp"
+#include "kiln/kernel/attention.hpp"
+#include "kiln/kernel/convolution.hpp"
+#include "kiln/kernel/lrn.hpp"
+#include "kiln/kernel/pooling.hpp"
 
 namespace kiln::eigen {
 namespace {

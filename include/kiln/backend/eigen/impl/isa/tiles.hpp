@@ -1,6 +1,6 @@
 #pragma once
 #include "kiln/backend/eigen/isa.hpp"
-#include "kiln/backend/eigen/kernels/pointwise_tile.hpp"
+#include "kiln/kernel/pointwise_tile.hpp"
 #include "kiln/op/ops.hpp"
 
 namespace kiln::eigen {

@@ -1,7 +1,7 @@
 #pragma once
 
-#include "kiln/backend/eigen/kernels/convolution_problem.hpp"
-#include "kiln/backend/eigen/kernels/gemm.hpp"
+#include "kiln/kernel/convolution_problem.hpp"
+#include "kiln/kernel/gemm.hpp"
 
 namespace kiln::kernels {
 

@@ -1,7 +1,7 @@
 #pragma once
 
-#include "kiln/backend/eigen/kernels/convolution_problem.hpp"
-#include "kiln/backend/eigen/kernels/depthwise3x3.hpp"
+#include "kiln/kernel/convolution_problem.hpp"
+#include "kiln/kernel/depthwise3x3.hpp"
 
 namespace kiln::kernels {
 

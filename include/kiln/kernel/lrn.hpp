@@ -1,9 +1,9 @@
 #pragma once
 #include <algorithm>
 
-#include "kiln/backend/eigen/kernels/pooling_problem.hpp"
 #include "kiln/core/math.hpp"
 #include "kiln/core/simd.hpp"
+#include "kiln/kernel/pooling_problem.hpp"
 #include "kiln/runtime/thread_pool.hpp"
 
 namespace kiln::kernels {

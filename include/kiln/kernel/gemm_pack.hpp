@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "kiln/backend/eigen/kernels/tile.hpp"
-#include "kiln/backend/eigen/kernels/transpose.hpp"
+#include "kiln/kernel/tile.hpp"
+#include "kiln/kernel/transpose.hpp"
 #include "kiln/runtime/thread_pool.hpp"
 
 namespace kiln::kernels {

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "kiln/backend/eigen/kernels/gemm_pack.hpp"
+#include "kiln/kernel/gemm_pack.hpp"
 
 namespace kiln::kernels {
 

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "kiln/backend/eigen/kernels/gemm_pack.hpp"
+#include "kiln/kernel/gemm_pack.hpp"
 
 namespace kiln::kernels {
 

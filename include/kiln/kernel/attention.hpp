@@ -1,9 +1,9 @@
 #pragma once
 #include <limits>
 
-#include "kiln/backend/eigen/kernels/attention_problem.hpp"
-#include "kiln/backend/eigen/kernels/gemm.hpp"
 #include "kiln/core/math.hpp"
+#include "kiln/kernel/attention_problem.hpp"
+#include "kiln/kernel/gemm.hpp"
 
 namespace kiln::kernels {
 

@@ -3,7 +3,7 @@
 #include <array>
 #include <utility>
 
-#include "kiln/backend/eigen/kernels/vector.hpp"
+#include "kiln/kernel/vector.hpp"
 
 namespace kiln::kernels {
 

@@ -2,8 +2,8 @@
 
 #include <cstring>
 
-#include "kiln/backend/eigen/kernels/convolution_problem.hpp"
-#include "kiln/backend/eigen/kernels/gemm.hpp"
+#include "kiln/kernel/convolution_problem.hpp"
+#include "kiln/kernel/gemm.hpp"
 
 namespace kiln::kernels {
 

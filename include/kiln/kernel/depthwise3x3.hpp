@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <type_traits>
 
-#include "kiln/backend/eigen/kernels/vector.hpp"
+#include "kiln/kernel/vector.hpp"
 
 namespace kiln::kernels {
 

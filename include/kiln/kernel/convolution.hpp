@@ -2,9 +2,9 @@
 
 #include <variant>
 
-#include "kiln/backend/eigen/kernels/convolution_channels.hpp"
-#include "kiln/backend/eigen/kernels/convolution_pixels.hpp"
-#include "kiln/backend/eigen/kernels/convolution_planes.hpp"
+#include "kiln/kernel/convolution_channels.hpp"
+#include "kiln/kernel/convolution_pixels.hpp"
+#include "kiln/kernel/convolution_planes.hpp"
 
 namespace kiln::kernels {
 

@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "kiln/backend/eigen/kernels/vector.hpp"
+#include "kiln/kernel/vector.hpp"
 
 namespace kiln::kernels {
 
