@@ -1,0 +1,143 @@
+#pragma once
+#include <dlfcn.h>
+
+#include <array>
+#include <filesystem>
+#include <map>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "kiln/core/argument.hpp"
+#include "kiln/onnx/tensor.hpp"
+
+/// ONNX Runtime through its C API, loaded at run time: what kiln's results and times are compared with.
+namespace kiln::peer {
+
+/// The library that cmake/peer.sh put into the build tree, if it is there.
+inline std::optional<std::string> library() {
+  namespace fs = std::filesystem;
+  const fs::path root = fs::path(KILN_SOURCE_DIR) / "build" / "peer";
+  if (!fs::exists(root)) return std::nullopt;
+  for (const fs::directory_entry& e : fs::recursive_directory_iterator(root))
+    if (e.path().filename() == "libonnxruntime.so.1" && e.path().string().find("linux/") != std::string::npos &&
+        dlopen(e.path().c_str(), RTLD_NOW | RTLD_LOCAL))
+      return e.path().string();
+  return std::nullopt;
+}
+
+/// Places of functions in the API's table; they never change (onnxruntime_c_api.h: entries are only appended).
+enum class slot : std::size_t {
+  error_message = 2,
+  create_env = 3,
+  create_session = 7,
+  create_session_from_array = 8,
+  run = 9,
+  create_options = 10,
+  set_optimization_level = 23,
+  set_threads = 24,
+  input_count = 30,
+  output_count = 31,
+  input_name = 36,
+  output_name = 37,
+  tensor_of_data = 49,
+  tensor_data = 51,
+  element_type = 60,
+  rank = 61,
+  extents = 62,
+  type_and_shape = 65,
+  cpu_memory = 69,
+  allocator = 78,
+};
+
+/// The API's table of functions; a call throws what its status says.
+class api {
+ public:
+  explicit api(const std::string& path) {
+    void* handle = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+    if (!handle) throw std::runtime_error(dlerror());
+    using base = const struct { void** (*table)(std::uint32_t); }*;
+    table_ = reinterpret_cast<base (*)()>(dlsym(handle, "OrtGetApiBase"))()->table(17);
+    if (!table_) throw std::runtime_error(path + " is older than ONNX Runtime 1.17");
+  }
+  template <class... Args>
+  void call(slot s, Args... args) const {
+    void* status = reinterpret_cast<void* (*)(Args...)>(table_[static_cast<std::size_t>(s)])(args...);
+    if (status)
+      throw std::runtime_error(
+          reinterpret_cast<const char* (*)(void*)>(table_[static_cast<std::size_t>(slot::error_message)])(status));
+  }
+  /// A call whose last argument receives the answer.
+  template <class T = void*, class... Args>
+  T get(slot s, Args... args) const {
+    T out{};
+    call(s, args..., &out);
+    return out;
+  }
+
+ private:
+  void** table_;
+};
+
+/// A model in ONNX Runtime on the CPU with every optimisation on; it lives until the program ends.
+class session {
+ public:
+  session(const std::string& path, std::span<const std::byte> model, int threads = 2)
+      : api_(path), memory_(api_.get(slot::cpu_memory, 1, 0)), allocator_(api_.get(slot::allocator)) {
+    void* env = api_.get(slot::create_env, 3, "kiln");
+    void* options = api_.get(slot::create_options);
+    api_.call(slot::set_threads, options, threads);
+    api_.call(slot::set_optimization_level, options, 99);
+    session_ = api_.get(slot::create_session_from_array, env, static_cast<const void*>(model.data()), model.size(),
+                        static_cast<const void*>(options));
+    for (std::size_t i = 0; i < api_.get<std::size_t>(slot::input_count, session_); ++i)
+      inputs_.emplace_back(api_.get<char*>(slot::input_name, session_, i, allocator_));
+    for (std::size_t i = 0; i < api_.get<std::size_t>(slot::output_count, session_); ++i)
+      outputs_.emplace_back(api_.get<char*>(slot::output_name, session_, i, allocator_));
+  }
+  const std::vector<std::string>& inputs() const { return inputs_; }
+  const std::vector<std::string>& outputs() const { return outputs_; }
+
+  /// Outputs in the model's order for inputs by name.
+  std::vector<argument> run(const std::map<std::string, argument>& given) const {
+    std::vector<const char*> in, out;
+    std::vector<argument> held;
+    std::vector<void*> values, made(outputs_.size(), nullptr);
+    for (const std::string& name : inputs_) {
+      in.push_back(name.c_str());
+      values.push_back(to_value(held.emplace_back(given.at(name).contiguous())));
+    }
+    for (const std::string& name : outputs_) out.push_back(name.c_str());
+    api_.call(slot::run, session_, static_cast<void*>(nullptr), in.data(), values.data(), in.size(), out.data(),
+              out.size(), made.data());
+    std::vector<argument> results;
+    for (void* v : made) results.push_back(to_argument(v));
+    return results;
+  }
+
+ private:
+  void* to_value(argument& a) const {
+    std::vector<std::int64_t> lens;
+    for (const dimension& d : a.get_shape().lens) lens.push_back(d.value());
+    const std::size_t bytes = static_cast<std::size_t>(a.elements()) * size_of(a.get_shape().type);
+    return api_.get(slot::tensor_of_data, memory_, static_cast<void*>(a.data()), bytes, lens.data(), lens.size(),
+                    static_cast<int>(onnx::to_element(a.get_shape().type)));
+  }
+  argument to_argument(void* value) const {
+    void* info = api_.get(slot::type_and_shape, value);
+    const auto type = onnx::to_dtype(static_cast<onnx::element>(api_.get<int>(slot::element_type, info)));
+    std::vector<std::int64_t> lens(api_.get<std::size_t>(slot::rank, info));
+    api_.call(slot::extents, info, lens.data(), lens.size());
+    shape s{type.value(), {}};
+    for (const std::int64_t n : lens) s.lens.push_back(n);
+    return argument(s, api_.get(slot::tensor_data, value)).copy();
+  }
+
+  api api_;
+  void *memory_, *allocator_, *session_ = nullptr;
+  std::vector<std::string> inputs_, outputs_;
+};
+
+}  // namespace kiln::peer
