@@ -14,8 +14,17 @@
 namespace kiln::driver {
 
 namespace {
-// Shape arithmetic is about this long at most; longer integer inputs are data.
-constexpr std::int64_t most_known_elements = 64;
+// Shape arithmetic is about this long at most; longer inputs are data.
+constexpr std::int64_t most_known_elements = 64, most_known_reals = 16;
+
+// Which inputs' values an import may use: integers first, small lists of reals (scales) only where those don't do.
+enum class known_values { none, integers, reals };
+
+bool is_known(const argument& value, known_values which) {
+  const shape& type = value.get_shape();
+  if (is_integer(type.type)) return which != known_values::none && value.elements() <= most_known_elements;
+  return which == known_values::reals && type.rank() <= 1 && value.elements() <= most_known_reals;
+}
 }  // namespace
 
 std::unique_ptr<target> make_target(const std::string& name) {
@@ -24,7 +33,8 @@ std::unique_ptr<target> make_target(const std::string& name) {
   raise(errc::invalid_argument, fmt::format("no target '{}'; targets: reference, eigen", name));
 }
 
-program import_model(const model_options& o, const named_arguments& known) {
+namespace {
+program import_knowing(const model_options& o, const named_arguments& known, known_values which) {
   onnx::import_options options;
   options.dimensions = o.dims;
   for (const auto& [name, lens] : o.shapes) {
@@ -34,10 +44,19 @@ program import_model(const model_options& o, const named_arguments& known) {
   for (const auto& [name, value] : known) {
     const shape& type = value.get_shape();
     options.shapes.emplace_back(name, type.lens);
-    if (is_integer(type.type) && value.elements() <= most_known_elements)
-      options.values.emplace_back(name, value.to_literal());
+    if (is_known(value, which)) options.values.emplace_back(name, value.to_literal());
   }
   return onnx::read_model(o.model, options).graph;
+}
+}  // namespace
+
+program import_model(const model_options& o, const named_arguments& known) {
+  try {
+    return import_knowing(o, known, known_values::integers);
+  } catch (const error& e) {
+    if (e.code() != errc::unsupported || known.empty()) throw;
+    return import_knowing(o, known, known_values::reals);
+  }
 }
 
 compile_options compile_options_of(const model_options& o) {

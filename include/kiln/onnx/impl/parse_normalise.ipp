@@ -132,28 +132,11 @@ variables parse_mean_variance_norm(call& c) {
   return {centred / ((centred * centred).reduce_mean(axes).sqrt() + 1e-9f)};
 }
 
-variables parse_dropout(call& c) {
-  if (c.version >= 12 && c.has(2)) {
-    const literal* training = c.constant(2);
-    const literal* ratio = c.has(1) ? c.constant(1) : nullptr;
-    const bool keeps_all = ratio && ratio->at<float>(0) == 0;
-    if (!keeps_all && (!training || training->at<bool>(0))) c.unsupported("training");
-  }
-  if (c.version < 7 && !c.flag("is_test") && c.wants(1)) c.unsupported("training");
-  variables out{c.in(0)};
-  if (c.wants(1)) {
-    const dtype mask = c.version >= 10 ? dtype::boolean : c.in(0).type();
-    out.push_back(c.build.add(op::fill{c.in(0).get_shape().lens, 1, mask}));
-  }
-  return out;
-}
-
 }  // namespace
 
 std::span<const row> normalise_rows() {
   static constexpr row rows[] = {
       {"", "BatchNormalization", 1, parse_batch_norm},
-      {"", "Dropout", 1, parse_dropout},
       {"", "GroupNormalization", 18, parse_group_norm},
       {"", "InstanceNormalization", 1, parse_instance_norm},
       {"", "LayerNormalization", 17, parse_layer_norm},

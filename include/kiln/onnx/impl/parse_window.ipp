@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "kiln/onnx/impl/parse.hpp"
+#include "kiln/onnx/impl/unfold.hpp"
 
 // Convolutions and pooling.
 namespace kiln::onnx {
@@ -120,7 +121,7 @@ variables parse_conv_transpose(call& c) {
   return {c.has(2) ? y.add_along(1, c.in(2)) : y};
 }
 
-variables pool(call& c, op::pooling p) {
+variables pool(call& c, op::pooling& p) {
   const window w = read_window(c, kernel_of(c));
   p.lengths = w.kernel;
   p.stride = w.stride;
@@ -130,10 +131,12 @@ variables pool(call& c, op::pooling p) {
   return {c.in(0).pool(p)};
 }
 variables parse_max_pool(call& c) {
-  if (c.wants(1)) c.unsupported("indices of the greatest elements");
   op::pooling p;
   p.mode = op::pooling_mode::max;
-  return pool(c, p);
+  variables out = pool(c, p);
+  if (c.wants(1))
+    out.push_back(greatest_positions(c, c.in(0), out[0].tensor.get_shape().lens, p, c.flag("storage_order")));
+  return out;
 }
 variables parse_average_pool(call& c) {
   op::pooling p;

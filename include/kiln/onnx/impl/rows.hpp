@@ -33,5 +33,14 @@ std::span<const row> loss_rows();
 std::span<const row> quantise_rows();
 std::span<const row> resize_rows();
 std::span<const row> einsum_rows();
+std::span<const row> attention_rows();
+std::span<const row> recurrent_rows();
+std::span<const row> sample_rows();
+std::span<const row> signal_rows();
+std::span<const row> random_rows();
+std::span<const row> training_rows();
+std::span<const row> unfold_rows();
+std::span<const row> state_rows();
+std::span<const row> text_rows();
 
 }  // namespace kiln::onnx

@@ -1,0 +1,148 @@
+#include <algorithm>
+#include <limits>
+
+#include "kiln/onnx/impl/unfold.hpp"
+#include "kiln/onnx/impl/parse.hpp"
+
+// Windows as columns and back.
+namespace kiln::onnx {
+
+namespace {
+
+// Rows r of a matrix of `count` one-hot rows, r modulo the columns.
+value repeated_identity(call& c, std::int64_t rows, std::int64_t columns, dtype t) {
+  const value row = c.build.add(op::iota{{rows, 1}, 0, dtype::i64}),
+              column = c.build.add(op::iota{{1, columns}, 1, dtype::i64});
+  const value own = c.build.add(op::mod{}, row, c.build.scalar(dtype::i64, columns));
+  return own.equal(column).convert(t);
+}
+
+std::int64_t along(const call& c, std::string_view name, std::size_t d, std::size_t count, std::int64_t otherwise) {
+  const auto given = c.integers(name);
+  if (given.empty()) return otherwise;
+  if (given.size() != count) c.malformed(std::string(name) + " has " + std::to_string(count) + " numbers");
+  return given[d];
+}
+
+// Columns back into an image: a transposed convolution whose weight puts each kernel position where it belongs.
+variables parse_col_to_im(call& c) {
+  const value x = is_float(c.in(0).type()) ? c.in(0) : c.in(0).convert(dtype::f64);
+  const auto image = c.numbers(1, "the image's shape"), block = c.numbers(2, "the block's shape");
+  const std::size_t axes = image.size();
+  if (x.rank() != 3 || axes < 1 || axes != block.size()) c.malformed("image and block have a number for each spatial dim");
+  if (axes > 3) c.unsupported("more than three spatial dims");
+  std::int64_t taps = 1;
+  for (const std::int64_t k : block) {
+    if (k < 1 || k > (1 << 20)) c.malformed("a block's extent is positive");
+    taps *= k;
+  }
+  const dimension channels = x.dim(1) / taps;
+  if (!channels.is_constant() || !(channels * taps == x.dim(1))) c.malformed("the channels are a multiple of the block");
+  op::deconvolution d;
+  d.group = channels.value();
+  d.pads = ints(2 * axes, 0);
+  dims columns{x.dim(0), x.dim(1)}, weight{channels * taps, 1};
+  for (std::size_t k = 0; k < axes; ++k) {
+    const std::int64_t stride = along(c, "strides", k, axes, 1), dilation = along(c, "dilations", k, axes, 1);
+    if (stride < 1 || dilation < 1) c.malformed("strides and dilations are positive");
+    d.stride.push_back(stride);
+    d.dilation.push_back(dilation);
+    d.pads[k] = along(c, "pads", k, 2 * axes, 0);
+    d.pads[axes + k] = along(c, "pads", axes + k, 2 * axes, 0);
+    const std::int64_t reach = (block[k] - 1) * dilation + 1, room = image[k] + d.pads[k] + d.pads[axes + k] - reach;
+    if (room < 0) c.malformed("a block is larger than the padded image");
+    d.output_padding.push_back(room % stride);
+    columns.push_back(room / stride + 1);
+    weight.push_back(block[k]);
+  }
+  const value w = repeated_identity(c, channels.value() * taps, taps, x.type()).reshape(weight);
+  return {c.build.add(d, x.reshape(columns), w).convert(c.in(0).type())};
+}
+
+// Elements back to the places that their indices name in the output that the window implies.
+variables parse_max_unpool(call& c) {
+  const value x = c.in(0);
+  const dims lens = x.get_shape().lens;
+  const std::size_t axes = lens.size() - 2;
+  if (lens.size() < 3 || c.integers("kernel_shape").size() != axes)
+    c.malformed("kernel_shape has a number for each spatial dim");
+  dims implied{lens[0], lens[1]};
+  for (std::size_t d = 0; d < axes; ++d)
+    implied.push_back((lens[d + 2] - 1) * along(c, "strides", d, axes, 1) + c.integers("kernel_shape")[d] -
+                      along(c, "pads", d, 2 * axes, 0) - along(c, "pads", axes + d, 2 * axes, 0));
+  const dimension all = product(implied), given = product(lens);
+  const value zero = c.build.add(op::fill{{all}, 0, x.type()});
+  value y = c.build.add(op::scatter_elements{0}, zero, c.in(1).reshape({given}), x.reshape({given})).reshape(implied);
+  if (!c.has(2)) return {y};
+  const auto wanted = c.dimensions(2, "the output's shape");
+  if (wanted.size() != implied.size()) c.malformed("output_shape has the input's rank");
+  op::pad p;
+  for (std::size_t d = 0; d < implied.size(); ++d) p.pads.push_back(0);
+  for (std::size_t d = 0; d < implied.size(); ++d) p.pads.push_back(wanted[d] - implied[d]);
+  return {y | p};
+}
+
+double least_of(dtype t) {
+  if (is_float(t)) return -std::numeric_limits<double>::infinity();
+  return is_signed_integer(t) ? -9.3e18 : 0;
+}
+
+}  // namespace
+
+value greatest_positions(call& c, value x, const dims& pooled, const op::pooling& p, bool column_major) {
+  const dims lens = x.get_shape().lens;
+  const std::size_t axes = p.lengths.size();
+  dims grid;
+  std::int64_t taps = 1;
+  dimension points = 1, all = 1;
+  for (std::size_t d = 0; d < axes; ++d) {
+    grid.push_back(pooled[d + 2]);
+    points = points * pooled[d + 2];
+    all = all * lens[d + 2];
+  }
+  for (std::size_t d = 0; d < axes; ++d) {
+    grid.push_back(p.lengths[d]);
+    taps *= p.lengths[d];
+  }
+  const auto axis_of = [&](std::size_t d) {
+    dims own(grid.size(), dimension(1));
+    own[d] = grid[d];
+    return c.build.add(op::iota{own, static_cast<std::int64_t>(d), dtype::i64});
+  };
+  const auto number = [&](dimension n) { return dimensions_value(c.build, {}, {n}); };
+  value inside, row, column;
+  dimension row_step = all, column_step = 1;
+  for (std::size_t d = 0; d < axes; ++d) {
+    const std::int64_t pad = p.pads.empty() ? 0 : p.pads[d];
+    const value at = axis_of(d) * p.stride[d] + axis_of(axes + d) * p.dilation[d] - pad;
+    const value zero = number(0), last = number(lens[d + 2] - 1);
+    const value exists = c.build.add(op::logical_and{}, c.build.add(op::greater_or_equal{}, at, zero),
+                                     c.build.add(op::less_or_equal{}, at, last));
+    inside = inside ? c.build.add(op::logical_and{}, inside, exists) : exists;
+    const value kept = c.build.add(op::clip{}, at, zero, last);
+    row_step = row_step / lens[d + 2];
+    const value in_row = kept * number(row_step), in_column = kept * number(column_step);
+    row = row ? row + in_row : in_row;
+    column = column ? column + in_column : in_column;
+    column_step = column_step * lens[d + 2];
+  }
+  const auto table = [&](value v) { return v.broadcast_to(grid).reshape({points, taps}); };
+  const value at = table(row);
+  const value windows = x.reshape({lens[0], lens[1], all}).gather(at, 2);  // [n, c, points, taps]
+  const value shown = table(inside).where(windows, c.build.add(op::fill{{}, least_of(x.type()), x.type()}));
+  const value best = c.build.add(op::arg_max{3}, shown);
+  const value named = (column_major ? table(column) : at).broadcast_to({lens[0], lens[1], points, taps});
+  const value plane = c.build.add(op::iota{{lens[0] * lens[1]}, 0, dtype::i64}).reshape({lens[0], lens[1], 1, 1}) *
+                      number(all);
+  return (c.build.add(op::gather_elements{3}, named, best) + plane).reshape(pooled);
+}
+
+std::span<const row> unfold_rows() {
+  static constexpr row rows[] = {
+      {"", "Col2Im", 18, parse_col_to_im},
+      {"", "MaxUnpool", 9, parse_max_unpool},
+  };
+  return rows;
+}
+
+}  // namespace kiln::onnx

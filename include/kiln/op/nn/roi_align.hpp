@@ -1,0 +1,104 @@
+#pragma once
+#include "kiln/core/math.hpp"
+#include "kiln/op/index/common.hpp"
+
+namespace kiln::op {
+
+/// Regions of interest pooled to a fixed size (He et al. 2017): x[batch, channels, h, w], rois[n, 4] as corners (x1, y1,
+/// x2, y2), batch indices[n] give [n, channels, height, width]. Each bin holds the mean or greatest of samples between
+/// the pixels; `samples` of 0 takes as many along an axis as the bin covers pixels.
+struct roi_align {
+  std::int64_t height = 1, width = 1, samples = 0;
+  float scale = 1;
+  bool half_pixel = true;
+  bool greatest = false;
+  static constexpr auto types = dtypes::floats;
+
+  constexpr result<shape> compute_shape(std::span<const shape> in) const {
+    if (in.size() != 3) return detail::wrong_operand_count(3, in.size());
+    if (!types.contains(in[0].type)) return detail::wrong_operand_type(in[0].type);
+    if (in[0].rank() != 4 || in[1].rank() != 2 || !(in[1].lens[1] == dimension(4)))
+      return fault::of(errc::shape_mismatch, "the input has rank 4 and the rois are [n, 4]", in[0].lens, in[1].lens);
+    if (!(in[2].lens == dims{in[1].lens[0]}))
+      return fault::of(errc::shape_mismatch, "there is a batch index for each roi", in[1].lens[0], in[2].lens);
+    if (in[1].type != in[0].type)
+      return fault::of(errc::shape_mismatch, "rois have the input's dtype", in[0].type, in[1].type);
+    if (!is_integer(in[2].type)) return detail::wrong_index_type(in[2].type);
+    if (height < 1 || width < 1 || samples < 0)
+      return fault::of(errc::invalid_argument, "the pooled size is positive", height, width);
+    return shape{in[0].type, {in[1].lens[0], in[0].lens[1], height, width}};
+  }
+
+  template <class T>
+  constexpr void compute(evaluation& e) const {
+    const auto x = e.in<T>(0), rois = e.in<T>(1);
+    const auto batches = e.in<std::int64_t>(2);
+    const auto out = e.out<T>();
+    const std::int64_t channels = x.lens[1], h = x.lens[2], w = x.lens[3];
+    const double shift = half_pixel ? .5 : 0;
+    for (std::int64_t n = 0; n < rois.lens[0]; ++n) {
+      const auto corner = [&](std::int64_t k) { return static_cast<double>(rois[n * 4 + k]) * double(scale) - shift; };
+      const std::int64_t b = detail::checked_index(batches[n], x.lens[0]);
+      double tall = corner(3) - corner(1), wide = corner(2) - corner(0);
+      if (!half_pixel) {
+        tall = tall < 1 ? 1 : tall;
+        wide = wide < 1 ? 1 : wide;
+      }
+      const axis rows{corner(1), tall / double(height), taken(tall / double(height), h), h},
+          columns{corner(0), wide / double(width), taken(wide / double(width), w), w};
+      for (std::int64_t c = 0; c < channels; ++c)
+        for (std::int64_t i = 0; i < height; ++i)
+          for (std::int64_t j = 0; j < width; ++j)
+            out[((n * channels + c) * height + i) * width + j] =
+                static_cast<T>(pooled(x.data + (b * channels + c) * h * w, rows, columns, i, j));
+    }
+  }
+
+ private:
+  struct axis {
+    double start, bin;
+    std::int64_t samples, extent;
+  };
+  struct between {
+    std::int64_t low = 0, high = 0;
+    double above = 0;
+    bool inside = true;
+  };
+  constexpr std::int64_t taken(double covered, std::int64_t extent) const {
+    if (samples > 0) return samples;
+    const double n = kiln::ceil(covered);
+    return n >= 1 ? (n < static_cast<double>(4 * extent + 4) ? static_cast<std::int64_t>(n) : 4 * extent + 4) : 0;
+  }
+  static constexpr between neighbours(const axis& a, std::int64_t bin, std::int64_t k) {
+    double at = a.start + (static_cast<double>(bin) + (static_cast<double>(k) + .5) / static_cast<double>(a.samples)) * a.bin;
+    if (!(at >= -1 && at <= static_cast<double>(a.extent))) return {0, 0, 0, false};
+    if (at < 0) at = 0;
+    const auto low = static_cast<std::int64_t>(at);
+    if (low >= a.extent - 1) return {a.extent - 1, a.extent - 1, 0, true};
+    return {low, low + 1, at - static_cast<double>(low), true};
+  }
+  template <class T>
+  constexpr double pooled(const T* plane, const axis& rows, const axis& columns, std::int64_t i, std::int64_t j) const {
+    double sum = 0, best = 0;
+    bool any = false;
+    for (std::int64_t a = 0; a < rows.samples; ++a)
+      for (std::int64_t b = 0; b < columns.samples; ++b) {
+        const between y = neighbours(rows, i, a), x = neighbours(columns, j, b);
+        double v = 0;
+        if (y.inside && x.inside) {
+          const auto at = [&](std::int64_t r, std::int64_t c) {
+            return static_cast<double>(plane[r * columns.extent + c]);
+          };
+          v = (1 - y.above) * ((1 - x.above) * at(y.low, x.low) + x.above * at(y.low, x.high)) +
+              y.above * ((1 - x.above) * at(y.high, x.low) + x.above * at(y.high, x.high));
+        }
+        sum += v;
+        best = any && best > v ? best : v;
+        any = true;
+      }
+    const std::int64_t n = rows.samples * columns.samples;
+    return greatest ? best : n > 0 ? sum / static_cast<double>(n) : 0;
+  }
+};
+
+}  // namespace kiln::op
