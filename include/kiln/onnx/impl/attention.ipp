@@ -9,7 +9,8 @@ namespace {
 
 value rank_4(value x) {
   ints front;
-  for (auto d = static_cast<std::int64_t>(x.rank()); d < 4; ++d) front.push_back(d - static_cast<std::int64_t>(x.rank()));
+  for (auto d = static_cast<std::int64_t>(x.rank()); d < 4; ++d)
+    front.push_back(d - static_cast<std::int64_t>(x.rank()));
   return front.empty() ? x : x.unsqueeze(front);
 }
 
@@ -35,8 +36,7 @@ value visible(call& c, const attention_parts& a, bool causal) {
       row = row + dimensions_value(c.build, {}, {a.offset});
     if (causal) seen = c.build.add(op::less_or_equal{}, key, row);
     if (a.left_window >= 0)
-      seen = both(c, seen,
-                  c.build.add(op::less_or_equal{}, row - key, c.build.scalar(dtype::i64, a.left_window)));
+      seen = both(c, seen, c.build.add(op::less_or_equal{}, row - key, c.build.scalar(dtype::i64, a.left_window)));
   }
   if (a.key_lengths) seen = both(c, seen, key < per_batch(a.key_lengths));
   return seen;
@@ -59,8 +59,9 @@ value repeat_heads(value x, dimension heads) {
   const dims lens = x.get_shape().lens;
   if (lens[1] == heads) return x;
   const dimension each = heads / lens[1];
-  return x.unsqueeze({2}).broadcast_to({lens[0], lens[1], each, lens[2], lens[3]}).reshape({lens[0], heads, lens[2],
-                                                                                            lens[3]});
+  return x.unsqueeze({2})
+      .broadcast_to({lens[0], lens[1], each, lens[2], lens[3]})
+      .reshape({lens[0], heads, lens[2], lens[3]});
 }
 
 }  // namespace
@@ -124,7 +125,8 @@ value rotate_pairs(call& c, value x, value cos, value sin, bool interleaved, std
     if (!depth.is_constant()) c.unsupported("rotates a depth of " + kiln::to_string(depth));
     rotated = depth.value();
   }
-  if (rotated < 2 || rotated % 2 != 0) c.malformed("an even number of elements rotates, not " + std::to_string(rotated));
+  if (rotated < 2 || rotated % 2 != 0)
+    c.malformed("an even number of elements rotates, not " + std::to_string(rotated));
   const std::int64_t half = rotated / 2;
   const dtype t = x.type();
   const auto angle = [&](value a) { return a.slice({{2}, {0}, {half}, {}}).unsqueeze({1}).convert(t); };

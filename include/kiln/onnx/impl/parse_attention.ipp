@@ -67,7 +67,8 @@ variables parse_flex_attention(call& c) {
     const auto wanted = to_dtype(body.inputs[0].type);
     const dtype t = x.type();
     const variables made = c.bodies->import_body(body, {variable(wanted ? x.convert(*wanted) : x)});
-    if (made.empty() || !made[0] || made[0].is_sequence) c.malformed("the graph " + std::string(by) + " gives a tensor");
+    if (made.empty() || !made[0] || made[0].is_sequence)
+      c.malformed("the graph " + std::string(by) + " gives a tensor");
     return made[0].tensor.convert(t);
   };
   const value scores = widened(q).dot(widened(repeated(c.in(1))).transpose({0, 1, 3, 2})) * attention_scale(c, q);
@@ -81,8 +82,7 @@ variables parse_rotary(call& c) {
   const value x = flat ? split_heads(c, c.in(0), c.integer("num_heads", 0)) : c.in(0);
   if (x.rank() != 4) c.malformed("the input has rank 3 or 4");
   const auto angles = [&](std::size_t i) { return c.has(3) ? c.in(i).gather(c.in(3), 0) : c.in(i); };
-  const value y =
-      rotate_pairs(c, x, angles(1), angles(2), c.flag("interleaved"), c.integer("rotary_embedding_dim", 0));
+  const value y = rotate_pairs(c, x, angles(1), angles(2), c.flag("interleaved"), c.integer("rotary_embedding_dim", 0));
   return {flat ? join_heads(y) : y};
 }
 

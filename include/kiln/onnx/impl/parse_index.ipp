@@ -30,8 +30,7 @@ variables parse_scatter_nd(call& c) {
 variables parse_one_hot(call& c) {
   value depth_of = c.in(1);
   value indices = c.in(0);
-  if (!is_integer(depth_of.type()))
-    depth_of = depth_of.reshape({}).convert(dtype::i64);
+  if (!is_integer(depth_of.type())) depth_of = depth_of.reshape({}).convert(dtype::i64);
   call at{c.build, c.source, c.version, {variable(depth_of)}, c.bodies};
   const auto depth = at.dimensions(0, "the depth");
   if (depth.size() != 1) c.malformed("depth is one number");

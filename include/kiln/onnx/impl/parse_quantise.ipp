@@ -1,4 +1,4 @@
-#include "kiln/onnx/impl/parse.hpp"
+#include "kiln/onnx/impl/quantise.hpp"
 
 // Linear quantisation: real = (stored - zero) * scale.
 namespace kiln::onnx {
@@ -37,13 +37,16 @@ bounds bounds_of(const call& c, dtype t) {
       c.unsupported("quantises to " + std::string(kiln::to_string(t)));
   }
 }
-// Rounds half to even, shifts by the zero point and saturates.
+}  // namespace
+
 value quantised(const call& c, value ratio, value zero, dtype t) {
   const auto [low, high] = bounds_of(c, t);
   value y = ratio | op::round{};
   if (zero) y = y + zero.convert(dtype::f32);
   return c.build.add(op::clip{}, y, c.build.scalar(dtype::f32, low), c.build.scalar(dtype::f32, high)).convert(t);
 }
+
+namespace {
 
 variables parse_quantise(call& c) {
   const value x = c.in(0);
@@ -68,11 +71,13 @@ variables parse_dequantise(call& c) {
   return {centred(c, x, 2).convert(scale.type()) * scale};
 }
 
-// Scale and zero point from the input's own range, which always includes zero.
-variables parse_dynamic_quantise(call& c) {
-  const value x = c.in(0), zero = c.build.scalar(dtype::f32, 0.0f);
+}  // namespace
+
+own_quantised quantised_by_range(call& c, value x) {
+  const value zero = c.build.scalar(dtype::f32, 0.0f);
   const ints all = axes_from(0, x.rank());
   const auto scalar = [&](value v) { return all.empty() ? v : v.squeeze(all); };
+  // the range always includes zero
   const value high = scalar(x.reduce_max(all)).max(zero), low = scalar(x.reduce_min(all)).min(zero);
   const value scale = (high - low) / 255.0f;
   const value flat = scale.equal(zero);  // of zeros only
@@ -80,7 +85,6 @@ variables parse_dynamic_quantise(call& c) {
   return {quantised(c, flat.where(zero, x / scale), zero_point, dtype::u8), scale, zero_point};
 }
 
-// Zero points lie along rows of the first operand and columns of the second.
 value centred_matrix(value x, value zero, bool rows) {
   const value wide = x.convert(dtype::i32);
   if (!zero) return wide;
@@ -88,6 +92,14 @@ value centred_matrix(value x, value zero, bool rows) {
   if (rows && z.rank() == 1 && x.rank() > 1 && !(z.dim(0) == dimension(1))) z = z.unsqueeze({1});
   return wide - z;
 }
+
+namespace {
+
+variables parse_dynamic_quantise(call& c) {
+  const own_quantised q = quantised_by_range(c, c.in(0));
+  return {q.y, q.scale, q.zero};
+}
+
 variables parse_matmul_integer(call& c) {
   return {centred_matrix(c.in(0), c.has(2) ? c.in(2) : value(), true)
               .dot(centred_matrix(c.in(1), c.has(3) ? c.in(3) : value(), false))};

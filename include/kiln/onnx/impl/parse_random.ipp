@@ -103,7 +103,8 @@ variables parse_dropout_1(call& c) {
   if (c.version < 7 && !c.flag("is_test") && c.wants(1)) c.unsupported("training");
   const value x = c.in(0);
   variables out{x};
-  if (c.wants(1)) out.push_back(c.build.add(op::fill{x.get_shape().lens, 1, c.version >= 10 ? dtype::boolean : x.type()}));
+  if (c.wants(1))
+    out.push_back(c.build.add(op::fill{x.get_shape().lens, 1, c.version >= 10 ? dtype::boolean : x.type()}));
   return out;
 }
 
@@ -111,14 +112,10 @@ variables parse_dropout_1(call& c) {
 
 std::span<const row> random_rows() {
   static constexpr row rows[] = {
-      {"", "Bernoulli", 15, parse_bernoulli},
-      {"", "Dropout", 1, parse_dropout_1},
-      {"", "Dropout", 12, parse_dropout},
-      {"", "Multinomial", 7, parse_multinomial},
-      {"", "RandomNormal", 1, parse_normal},
-      {"", "RandomNormalLike", 1, parse_normal_like},
-      {"", "RandomUniform", 1, parse_uniform},
-      {"", "RandomUniformLike", 1, parse_uniform_like},
+      {"", "Bernoulli", 15, parse_bernoulli},  {"", "Dropout", 1, parse_dropout_1},
+      {"", "Dropout", 12, parse_dropout},      {"", "Multinomial", 7, parse_multinomial},
+      {"", "RandomNormal", 1, parse_normal},   {"", "RandomNormalLike", 1, parse_normal_like},
+      {"", "RandomUniform", 1, parse_uniform}, {"", "RandomUniformLike", 1, parse_uniform_like},
   };
   return rows;
 }

@@ -91,8 +91,8 @@ variables recurrent_layer(call& c, cell_kind kind) {
   if (const std::int64_t stated = c.integer("hidden_size", 0); stated && !(hidden == dimension(stated)))
     c.malformed("hidden_size differs from the recurrence's extent");
   const value flat = x.reshape({steps * batch, x.dim(2)});
-  const value lengths = c.has(4) ? c.in(4).convert(dtype::i64)
-                                 : dimensions_value(c.build, {1}, {steps}).broadcast_to({batch});
+  const value lengths =
+      c.has(4) ? c.in(4).convert(dtype::i64) : dimensions_value(c.build, {1}, {steps}).broadcast_to({batch});
   const auto part = [&](value v, std::size_t d) {
     const auto k = static_cast<std::int64_t>(d);
     return widened(v).slice({{0}, {k}, {k + 1}, {}}).squeeze({0});

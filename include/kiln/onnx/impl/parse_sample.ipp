@@ -70,7 +70,8 @@ value cubic_weight(value distance, double a, bool far) {
 }
 
 // Sums over the corners of the cell around each position; `position` holds one value [n, points] an axis.
-value sampled(call& c, value x, const small_vector<value>& position, std::string_view mode, padding rule, bool corners) {
+value sampled(call& c, value x, const small_vector<value>& position, std::string_view mode, padding rule,
+              bool corners) {
   const std::size_t axes = position.size();
   const dims lens = x.get_shape().lens;
   struct tap {
@@ -209,8 +210,8 @@ variables parse_roi_align(call& c) {
   const auto mode = c.text("mode", "avg");
   if (mode != "avg" && mode != "max") c.malformed("mode is '" + std::string(mode) + "'");
   r.greatest = mode == "max";
-  r.half_pixel = c.text("coordinate_transformation_mode", c.version < 16 ? "output_half_pixel" : "half_pixel") ==
-                 "half_pixel";
+  r.half_pixel =
+      c.text("coordinate_transformation_mode", c.version < 16 ? "output_half_pixel" : "half_pixel") == "half_pixel";
   return {c.build.add(r, c.in(0), c.in(1), c.in(2))};
 }
 
@@ -236,7 +237,8 @@ variables parse_deform_conv(call& c) {
   for (std::int64_t g = 0; g < groups; ++g) {
     const value image = groups == 1 ? x : x.slice({{1}, {g * own}, {(g + 1) * own}, {}});
     // [n, taps, axes, points]
-    const value moved = offset.reshape({lens[0], groups, taps, axes, points}).slice({{1}, {g}, {g + 1}, {}}).squeeze({1});
+    const value moved =
+        offset.reshape({lens[0], groups, taps, axes, points}).slice({{1}, {g}, {g + 1}, {}}).squeeze({1});
     small_vector<value> position;
     for (std::size_t d = 0; d < axes; ++d) {
       dims grid;
@@ -248,9 +250,9 @@ variables parse_deform_conv(call& c) {
               .reshape({1, 1, points});
       dims inner;
       for (std::size_t k = 0; k < axes; ++k) inner.push_back(kernel[k + 2]);
-      const value tap = (c.build.add(op::iota{inner, static_cast<std::int64_t>(d), t}) *
-                         static_cast<double>(conv.dilation[d]))
-                            .reshape({1, taps, 1});
+      const value tap =
+          (c.build.add(op::iota{inner, static_cast<std::int64_t>(d), t}) * static_cast<double>(conv.dilation[d]))
+              .reshape({1, taps, 1});
       const auto k = static_cast<std::int64_t>(d);
       const value shift = moved.slice({{2}, {k}, {k + 1}, {}}).squeeze({2});
       position.push_back((shift + (start + tap)).reshape({lens[0], points * taps}));
@@ -278,10 +280,8 @@ variables parse_deform_conv(call& c) {
 
 std::span<const row> sample_rows() {
   static constexpr row rows[] = {
-      {"", "AffineGrid", 20, parse_affine_grid},
-      {"", "DeformConv", 19, parse_deform_conv},
-      {"", "GridSample", 16, parse_grid_sample},
-      {"", "RoiAlign", 10, parse_roi_align},
+      {"", "AffineGrid", 20, parse_affine_grid},       {"", "DeformConv", 19, parse_deform_conv},
+      {"", "GridSample", 16, parse_grid_sample},       {"", "RoiAlign", 10, parse_roi_align},
       {microsoft, "GridSample", 1, parse_grid_sample},
   };
   return rows;

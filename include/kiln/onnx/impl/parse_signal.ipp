@@ -109,8 +109,8 @@ variables parse_dft(call& c) {
   if (to_real) {
     // the other half is the conjugate: count every inner bin twice
     const value k = c.build.add(op::iota{{taken}, 0, dtype::i64});
-    const value edge = c.build.add(op::logical_or{}, k.equal(c.build.scalar(dtype::i64, 0)),
-                                   (k * 2).equal(symbol(c, n)));
+    const value edge =
+        c.build.add(op::logical_or{}, k.equal(c.build.scalar(dtype::i64, 0)), (k * 2).equal(symbol(c, n)));
     const value twice = edge.where(c.build.scalar(x.type(), 1.0f), c.build.scalar(x.type(), 2.0f));
     parts.real = parts.real * twice;
     if (parts.imaginary) parts.imaginary = parts.imaginary * twice;
@@ -139,8 +139,8 @@ variables parse_stft(call& c) {
   else
     c.malformed("a window or a frame length is given");
   const dimension frames = (signal.dim(1) - n) / step + 1;
-  const value at = c.build.add(op::iota{{frames, 1}, 0, dtype::i64}) * step +
-                   c.build.add(op::iota{{1, n}, 1, dtype::i64});
+  const value at =
+      c.build.add(op::iota{{frames, 1}, 0, dtype::i64}) * step + c.build.add(op::iota{{1, n}, 1, dtype::i64});
   const auto framed = [&](value part) {
     const value read = widened(part).gather(at, 1);  // [batch, frames, n]
     return c.has(2) ? read * widened(c.in(2)) : read;
@@ -157,7 +157,8 @@ variables parse_stft(call& c) {
 variables parse_mel_weights(call& c) {
   const auto count = [&](std::size_t i, std::string_view what) {
     const auto given = c.numbers(i, what);
-    if (given.size() != 1 || given[0] < 1 || given[0] > (1 << 24)) c.malformed(std::string(what) + " is a positive number");
+    if (given.size() != 1 || given[0] < 1 || given[0] > (1 << 24))
+      c.malformed(std::string(what) + " is a positive number");
     return given[0];
   };
   const auto edge = [&](std::size_t i) {

@@ -14,8 +14,8 @@ value counted(call& c, value x, const std::vector<std::int64_t>& grams, std::int
   if (const auto some = at_most(1, windows); some && !*some) return {};
   if (!windows.is_constant()) c.unsupported("n-grams of " + kiln::to_string(x.dim(1)) + " tokens");
   const auto count = static_cast<std::int64_t>(grams.size()) / n;
-  const value at = c.build.add(op::iota{{windows, 1}, 0, dtype::i64}) +
-                   c.build.add(op::iota{{1, n}, 1, dtype::i64}) * gap;
+  const value at =
+      c.build.add(op::iota{{windows, 1}, 0, dtype::i64}) + c.build.add(op::iota{{1, n}, 1, dtype::i64}) * gap;
   const value tokens = x.gather(at, 1).unsqueeze({2});  // [batch, windows, 1, n]
   const value pool = c.build.constant<std::int64_t>(dtype::i64, {count, n}, grams);
   const value hits = tokens.equal(pool) | op::reduce_all{{3}};
@@ -27,7 +27,8 @@ variables parse_tf_idf(call& c) {
   const value x = (flat ? c.in(0).unsqueeze({0}) : c.in(0)).convert(dtype::i64);
   if (x.rank() != 2) c.malformed("the input has rank 1 or 2");
   if (!c.texts("pool_strings").empty()) c.unsupported("n-grams of strings");
-  const auto pool = c.integers("pool_int64s"), starts = c.integers("ngram_counts"), places = c.integers("ngram_indexes");
+  const auto pool = c.integers("pool_int64s"), starts = c.integers("ngram_counts"),
+             places = c.integers("ngram_indexes");
   const auto weights = c.reals("weights");
   const auto mode = c.text("mode", "TF");
   if (mode != "TF" && mode != "IDF" && mode != "TFIDF") c.malformed("mode is '" + std::string(mode) + "'");
@@ -55,8 +56,7 @@ variables parse_tf_idf(call& c) {
       value sum;
       for (std::int64_t gap = 1; gap <= (n == 1 ? 1 : skips + 1); ++gap)
         if (const value found = counted(c, x, grams, n, gap)) sum = sum ? sum + found : found;
-      if (sum && mode == "IDF")
-        sum = (sum > c.build.scalar(dtype::f32, 0.0f)).convert(dtype::f32);
+      if (sum && mode == "IDF") sum = (sum > c.build.scalar(dtype::f32, 0.0f)).convert(dtype::f32);
       if (sum && mode != "TF" && !weights.empty()) {
         if (weights.size() < first + count) c.malformed("weights has a number for each gram");
         sum = sum * c.build.constant<float>(dtype::f32, {count}, weights.subspan(first, count));

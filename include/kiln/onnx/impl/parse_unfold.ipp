@@ -1,8 +1,8 @@
 #include <algorithm>
 #include <limits>
 
-#include "kiln/onnx/impl/unfold.hpp"
 #include "kiln/onnx/impl/parse.hpp"
+#include "kiln/onnx/impl/unfold.hpp"
 
 // Windows as columns and back.
 namespace kiln::onnx {
@@ -29,7 +29,8 @@ variables parse_col_to_im(call& c) {
   const value x = is_float(c.in(0).type()) ? c.in(0) : c.in(0).convert(dtype::f64);
   const auto image = c.numbers(1, "the image's shape"), block = c.numbers(2, "the block's shape");
   const std::size_t axes = image.size();
-  if (x.rank() != 3 || axes < 1 || axes != block.size()) c.malformed("image and block have a number for each spatial dim");
+  if (x.rank() != 3 || axes < 1 || axes != block.size())
+    c.malformed("image and block have a number for each spatial dim");
   if (axes > 3) c.unsupported("more than three spatial dims");
   std::int64_t taps = 1;
   for (const std::int64_t k : block) {
@@ -37,7 +38,8 @@ variables parse_col_to_im(call& c) {
     taps *= k;
   }
   const dimension channels = x.dim(1) / taps;
-  if (!channels.is_constant() || !(channels * taps == x.dim(1))) c.malformed("the channels are a multiple of the block");
+  if (!channels.is_constant() || !(channels * taps == x.dim(1)))
+    c.malformed("the channels are a multiple of the block");
   op::deconvolution d;
   d.group = channels.value();
   d.pads = ints(2 * axes, 0);
@@ -132,8 +134,8 @@ value greatest_positions(call& c, value x, const dims& pooled, const op::pooling
   const value shown = table(inside).where(windows, c.build.add(op::fill{{}, least_of(x.type()), x.type()}));
   const value best = c.build.add(op::arg_max{3}, shown);
   const value named = (column_major ? table(column) : at).broadcast_to({lens[0], lens[1], points, taps});
-  const value plane = c.build.add(op::iota{{lens[0] * lens[1]}, 0, dtype::i64}).reshape({lens[0], lens[1], 1, 1}) *
-                      number(all);
+  const value plane =
+      c.build.add(op::iota{{lens[0] * lens[1]}, 0, dtype::i64}).reshape({lens[0], lens[1], 1, 1}) * number(all);
   return (c.build.add(op::gather_elements{3}, named, best) + plane).reshape(pooled);
 }
 

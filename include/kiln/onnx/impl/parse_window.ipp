@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "kiln/onnx/impl/parse.hpp"
+#include "kiln/onnx/impl/quantise.hpp"
 #include "kiln/onnx/impl/unfold.hpp"
 
 // Convolutions and pooling.
@@ -138,12 +139,6 @@ variables parse_max_pool(call& c) {
     out.push_back(greatest_positions(c, c.in(0), out[0].tensor.get_shape().lens, p, c.flag("storage_order")));
   return out;
 }
-variables parse_average_pool(call& c) {
-  op::pooling p;
-  p.mode = op::pooling_mode::average;
-  p.count_include_pad = c.flag("count_include_pad");
-  return pool(c, p);
-}
 variables parse_lp_pool(call& c) {
   op::pooling p;
   p.mode = op::pooling_mode::lp;
@@ -169,6 +164,13 @@ variables parse_lrn(call& c) {
 
 }  // namespace
 
+variables average_pool(call& c) {
+  op::pooling p;
+  p.mode = op::pooling_mode::average;
+  p.count_include_pad = c.flag("count_include_pad");
+  return pool(c, p);
+}
+
 op::convolution read_convolution(const call& c) {
   const window w = read_window(c, kernel_of_weight(c));
   return {w.stride, w.dilation, w.pads, c.integer("group", 1)};
@@ -176,7 +178,7 @@ op::convolution read_convolution(const call& c) {
 
 std::span<const row> window_rows() {
   static constexpr row rows[] = {
-      {"", "AveragePool", 1, parse_average_pool},
+      {"", "AveragePool", 1, average_pool},
       {"", "Conv", 1, parse_conv},
       {"", "ConvTranspose", 1, parse_conv_transpose},
       {"", "GlobalAveragePool", 1, parse_global_average_pool},

@@ -26,10 +26,37 @@ const row* better(const row* best, const row& r, std::string_view domain, std::i
 }  // namespace
 
 std::span<const std::span<const row>> row_families() {
-  static const std::span<const row> families[] = {
-      pointwise_rows(), activation_rows(), arithmetic_rows(), reduce_rows(), view_rows(),     slice_rows(),
-      linear_rows(),    window_rows(),     normalise_rows(),  index_rows(),  constant_rows(), sequence_rows(),
-      control_rows(),   loss_rows(),       quantise_rows(),   resize_rows(), einsum_rows(), attention_rows(), recurrent_rows(), sample_rows(), signal_rows(), random_rows(), training_rows(), unfold_rows(), state_rows(), text_rows()};
+  static const std::span<const row> families[] = {pointwise_rows(),
+                                                  activation_rows(),
+                                                  arithmetic_rows(),
+                                                  reduce_rows(),
+                                                  view_rows(),
+                                                  slice_rows(),
+                                                  linear_rows(),
+                                                  window_rows(),
+                                                  normalise_rows(),
+                                                  index_rows(),
+                                                  constant_rows(),
+                                                  sequence_rows(),
+                                                  control_rows(),
+                                                  loss_rows(),
+                                                  quantise_rows(),
+                                                  resize_rows(),
+                                                  einsum_rows(),
+                                                  attention_rows(),
+                                                  recurrent_rows(),
+                                                  sample_rows(),
+                                                  signal_rows(),
+                                                  random_rows(),
+                                                  training_rows(),
+                                                  unfold_rows(),
+                                                  state_rows(),
+                                                  text_rows(),
+                                                  learned_rows(),
+                                                  tree_rows(),
+                                                  microsoft_rows(),
+                                                  microsoft_attention_rows(),
+                                                  microsoft_quantise_rows()};
   return families;
 }
 

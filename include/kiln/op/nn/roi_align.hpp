@@ -4,9 +4,10 @@
 
 namespace kiln::op {
 
-/// Regions of interest pooled to a fixed size (He et al. 2017): x[batch, channels, h, w], rois[n, 4] as corners (x1, y1,
-/// x2, y2), batch indices[n] give [n, channels, height, width]. Each bin holds the mean or greatest of samples between
-/// the pixels; `samples` of 0 takes as many along an axis as the bin covers pixels.
+/// Regions of interest pooled to a fixed size (He et al. 2017): x[batch, channels, h, w], rois[n, 4] as corners (x1,
+/// y1, x2, y2), batch indices[n] give [n, channels, height, width]. Each bin holds the mean of samples between the
+/// pixels, or the greatest of their weighted pixels; `samples` of 0 takes as many along an axis as the bin covers
+/// pixels.
 struct roi_align {
   std::int64_t height = 1, width = 1, samples = 0;
   float scale = 1;
@@ -70,7 +71,8 @@ struct roi_align {
     return n >= 1 ? (n < static_cast<double>(4 * extent + 4) ? static_cast<std::int64_t>(n) : 4 * extent + 4) : 0;
   }
   static constexpr between neighbours(const axis& a, std::int64_t bin, std::int64_t k) {
-    double at = a.start + (static_cast<double>(bin) + (static_cast<double>(k) + .5) / static_cast<double>(a.samples)) * a.bin;
+    double at =
+        a.start + (static_cast<double>(bin) + (static_cast<double>(k) + .5) / static_cast<double>(a.samples)) * a.bin;
     if (!(at >= -1 && at <= static_cast<double>(a.extent))) return {0, 0, 0, false};
     if (at < 0) at = 0;
     const auto low = static_cast<std::int64_t>(at);
@@ -84,17 +86,22 @@ struct roi_align {
     for (std::int64_t a = 0; a < rows.samples; ++a)
       for (std::int64_t b = 0; b < columns.samples; ++b) {
         const between y = neighbours(rows, i, a), x = neighbours(columns, j, b);
-        double v = 0;
-        if (y.inside && x.inside) {
-          const auto at = [&](std::int64_t r, std::int64_t c) {
-            return static_cast<double>(plane[r * columns.extent + c]);
-          };
-          v = (1 - y.above) * ((1 - x.above) * at(y.low, x.low) + x.above * at(y.low, x.high)) +
-              y.above * ((1 - x.above) * at(y.high, x.low) + x.above * at(y.high, x.high));
+        if (!y.inside || !x.inside) {
+          best = any && best > 0 ? best : 0;
+          any = true;
+          continue;
         }
-        sum += v;
-        best = any && best > v ? best : v;
-        any = true;
+        const auto at = [&](std::int64_t r, std::int64_t c) {
+          return static_cast<double>(plane[r * columns.extent + c]);
+        };
+        const double corner[] = {(1 - y.above) * (1 - x.above) * at(y.low, x.low),
+                                 (1 - y.above) * x.above * at(y.low, x.high),
+                                 y.above * (1 - x.above) * at(y.high, x.low), y.above * x.above * at(y.high, x.high)};
+        for (const double v : corner) {
+          sum += v;
+          best = any && best > v ? best : v;
+          any = true;
+        }
       }
     const std::int64_t n = rows.samples * columns.samples;
     return greatest ? best : n > 0 ? sum / static_cast<double>(n) : 0;

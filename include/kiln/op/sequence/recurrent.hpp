@@ -23,8 +23,8 @@ constexpr std::string_view to_string(cell_kind k) {
 struct recurrent {
   cell_kind cell = cell_kind::plain;
   inline_vector<cell_function, 3> functions{cell_function::tanh};  ///< of the gates, the new state, lstm's output
-  inline_vector<float, 3> alpha{0.0f}, beta{0.0f};                   ///< the functions' numbers
-  float clip = std::numeric_limits<float>::infinity();  ///< bound on what functions take
+  inline_vector<float, 3> alpha{0.0f}, beta{0.0f};                 ///< the functions' numbers
+  float clip = std::numeric_limits<float>::infinity();             ///< bound on what functions take
   bool reverse = false;
   bool linear_before_reset = false;
   bool coupled = false;  ///< the forget gate is one minus the input gate

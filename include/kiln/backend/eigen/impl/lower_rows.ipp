@@ -24,6 +24,8 @@ std::unique_ptr<kernel> lower_rows(const kernel_request& r) {
   if (const auto* fused = op.get_if<op::fused>()) {
     if (fused->kind == fusion::contraction) return nullptr;
     const module_graph& body = r.whole.module(fused->body);
+    // more operands than a row's loops hold: the body runs op by op
+    if (r.inputs.size() + body.outputs.size() > row_loops::most_operands) return nullptr;
     return make_rows_kernel(body, describe(body, to_string(fused->kind)));
   }
   if (op.kind() != op_kind::pointwise && op.kind() != op_kind::reduction) return nullptr;

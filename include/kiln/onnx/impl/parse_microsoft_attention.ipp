@@ -1,0 +1,200 @@
+#include <limits>
+
+#include "kiln/onnx/impl/attention.hpp"
+
+// Attention as ONNX Runtime's own operators have it (com.microsoft).
+namespace kiln::onnx {
+
+namespace {
+
+value flag_mask(call& c, value m) { return m.convert(dtype::i64) > c.build.scalar(dtype::i64, 0); }
+
+// Padding: lengths of the keys [batch], or flags [batch, keys], [batch, queries, keys] or of rank 4.
+void read_padding(call& c, attention_parts& a, std::size_t input) {
+  if (!c.has(input)) return;
+  const value m = c.in(input);
+  if (m.rank() == 1) {
+    if (!(m.dim(0) == a.q.dim(0))) c.unsupported("a mask of starts and ends");
+    a.key_lengths = m.convert(dtype::i64);
+    return;
+  }
+  a.mask = flag_mask(c, m);
+  if (m.rank() == 2) a.mask = a.mask.unsqueeze({1, 2});
+  if (m.rank() == 3) a.mask = a.mask.unsqueeze({1});
+}
+// An addend to the scores, beside what the mask hides.
+void read_bias(call& c, attention_parts& a, std::size_t input) {
+  if (!c.has(input)) return;
+  const value bias = c.in(input);
+  const value low = c.build.scalar(bias.type(), -std::numeric_limits<float>::infinity());
+  a.mask = a.mask ? a.mask.where(bias, low) : bias;
+}
+value with_past(value past, value now) { return past ? past.concat(now, 2) : now; }
+
+variables parse_attention(call& c) {
+  const std::int64_t heads = c.integer("num_heads", 0);
+  value x = c.in(0).dot(c.in(1));
+  if (c.has(2)) x = x + c.in(2);
+  const auto sizes = c.integers("qkv_hidden_sizes");
+  if (!sizes.empty() && sizes.size() != 3) c.malformed("qkv_hidden_sizes has three numbers");
+  if (c.flag("do_rotary")) c.unsupported("rotates inside the attention");
+  dimension from = 0;
+  const auto part = [&](std::size_t k) {
+    const dimension n = sizes.empty() ? x.dim(2) / 3 : dimension(sizes[k]);
+    const value own = x.slice({{2}, {from}, {from + n}, {}});
+    from += n;
+    return split_heads(c, own, heads);
+  };
+  attention_parts a;
+  a.q = part(0);
+  a.k = part(1);
+  a.v = part(2);
+  if (c.has(4)) {
+    const auto past = [&](std::int64_t k) { return c.in(4).slice({{0}, {k}, {k + 1}, {}}).squeeze({0}); };
+    a.offset = c.in(4).dim(3);
+    a.k = with_past(past(0), a.k);
+    a.v = with_past(past(1), a.v);
+  }
+  read_padding(c, a, 3);
+  read_bias(c, a, 5);
+  a.causal = c.flag("unidirectional");
+  a.scale = attention_scale(c, a.q);
+  variables out{join_heads(attend(c, a).y)};
+  if (c.wants(1)) out.push_back(a.k.unsqueeze({0}).concat(a.v.unsqueeze({0}), 0));
+  return out;
+}
+
+// Inputs: query, key, value, bias, padding, addend to the scores, past key, past value.
+variables parse_multi_head(call& c) {
+  const std::int64_t heads = c.integer("num_heads", 0);
+  attention_parts a;
+  const auto packed = [&](value x, std::int64_t k) {  // [batch, sequence, heads, parts, depth]
+    return x.slice({{3}, {k}, {k + 1}, {}}).squeeze({3}).transpose({0, 2, 1, 3});
+  };
+  const value bias = c.has(3) ? c.in(3) : value();
+  dimension bias_from = 0;
+  const auto biased = [&](value x) {
+    if (!bias) return x;
+    const dimension n = x.dim(2);
+    const value own = bias.slice({{0}, {bias_from}, {bias_from + n}, {}});
+    bias_from += n;
+    return x + own;
+  };
+  if (c.in(0).rank() == 5) {
+    if (bias) c.unsupported("a bias beside a packed input");
+    a.q = packed(c.in(0), 0);
+    a.k = packed(c.in(0), 1);
+    a.v = packed(c.in(0), 2);
+  } else {
+    if (!c.has(1)) c.malformed("the key is missing");
+    a.q = split_heads(c, biased(c.in(0)), heads);
+    if (c.in(1).rank() == 5) {
+      a.k = packed(c.in(1), 0);
+      a.v = packed(c.in(1), 1);
+    } else if (c.in(1).rank() == 4) {
+      a.k = c.in(1);
+      a.v = c.in(2);
+    } else {
+      a.k = split_heads(c, biased(c.in(1)), heads);
+      a.v = split_heads(c, biased(c.in(2)), heads);
+    }
+  }
+  if (c.has(6) != c.has(7)) c.malformed("past key and past value come together");
+  if (c.has(6)) {
+    a.offset = c.in(6).dim(2);
+    a.k = with_past(c.in(6), a.k);
+    a.v = with_past(c.in(7), a.v);
+  }
+  read_padding(c, a, 4);
+  read_bias(c, a, 5);
+  a.causal = c.flag("unidirectional");
+  a.scale = attention_scale(c, a.q);
+  a.keeps_scores = c.wants(3);
+  const attention_result r = attend(c, a);
+  variables out{join_heads(r.y), a.k, a.v};
+  if (c.wants(3)) out.push_back(r.scores);
+  return out;
+}
+
+value rotated(call& c, value x, value positions, value cos, value sin) {
+  const value at = positions.rank() == 1 ? positions.unsqueeze({0}) : positions;
+  const auto angles = [&](value table) {
+    const value read = table.gather(at, 0);
+    return read.broadcast_to({x.dim(0), read.dim(1), read.dim(2)});
+  };
+  const dimension pairs = cos.dim(1);
+  if (!pairs.is_constant()) c.unsupported("angles of " + kiln::to_string(pairs) + " pairs");
+  return rotate_pairs(c, x, angles(cos), angles(sin), c.flag("interleaved") || c.flag("rotary_interleaved"),
+                      2 * pairs.value());
+}
+value counting(call& c, dimension n) { return c.build.add(op::iota{{1, n}, 1, dtype::i64}); }
+
+// Inputs: x, positions [batch, sequence] or the first one, cos, sin by position.
+variables parse_rotary(call& c) {
+  const bool flat = c.in(0).rank() == 3;
+  const value cos = c.in(2), sin = c.in(3);
+  std::int64_t heads = c.integer("num_heads", 0);
+  if (flat && heads == 0) {
+    const dimension n = c.in(0).dim(2) / (cos.dim(1) * 2);
+    if (!n.is_constant()) c.unsupported("a number of heads of " + kiln::to_string(n));
+    heads = n.value();
+  }
+  const value x = flat ? split_heads(c, c.in(0), heads) : c.in(0);
+  value at = c.in(1).convert(dtype::i64);
+  if (at.get_shape().elements() == dimension(1)) at = counting(c, x.dim(2)) + at.reshape({1, 1});
+  const value y = rotated(c, x, at, cos, sin);
+  return {flat ? join_heads(y) : y};
+}
+
+// Inputs: query (or all three packed), key, value, past key, past value, lengths - 1, total length, cos, sin,
+// positions, addend to the scores. The past is concatenated: every batch has as many past keys.
+variables parse_group_query(call& c) {
+  const std::int64_t heads = c.integer("num_heads", 0), own = c.integer("kv_num_heads", 0);
+  if (heads < 1 || own < 1) c.malformed("num_heads and kv_num_heads are positive");
+  if (c.flag("smooth_softmax") || c.has(11)) c.unsupported("a softmax with a sink");
+  attention_parts a;
+  if (c.has(1)) {
+    a.q = split_heads(c, c.in(0), heads);
+    a.k = split_heads(c, c.in(1), own);
+    a.v = split_heads(c, c.in(2), own);
+  } else {
+    const value all = split_heads(c, c.in(0), heads + 2 * own);
+    const auto part = [&](std::int64_t from, std::int64_t n) { return all.slice({{1}, {from}, {from + n}, {}}); };
+    a.q = part(0, heads);
+    a.k = part(heads, own);
+    a.v = part(heads + own, own);
+  }
+  if (c.has(3) != c.has(4)) c.malformed("past key and past value come together");
+  if (c.has(3)) a.offset = c.in(3).dim(2);
+  if (c.flag("do_rotary")) {
+    const value at =
+        c.has(9) ? c.in(9).convert(dtype::i64) : counting(c, a.q.dim(2)) + dimensions_value(c.build, {}, {a.offset});
+    a.q = rotated(c, a.q, at, c.in(7), c.in(8));
+    a.k = rotated(c, a.k, at, c.in(7), c.in(8));
+  }
+  if (c.has(3)) {
+    a.k = with_past(c.in(3), a.k);
+    a.v = with_past(c.in(4), a.v);
+  }
+  read_bias(c, a, 10);
+  a.causal = true;
+  // the window counts the query's own key
+  if (const std::int64_t window = c.integer("local_window_size", -1); window > 0) a.left_window = window - 1;
+  a.scale = attention_scale(c, a.q);
+  a.softcap = c.real("softcap", 0);
+  return {join_heads(attend(c, a).y), a.k, a.v};
+}
+
+}  // namespace
+
+std::span<const row> microsoft_attention_rows() {
+  static constexpr row rows[] = {
+      {microsoft, "Attention", 1, parse_attention},
+      {microsoft, "GroupQueryAttention", 1, parse_group_query},
+      {microsoft, "MultiHeadAttention", 1, parse_multi_head},
+      {microsoft, "RotaryEmbedding", 1, parse_rotary},
+  };
+  return rows;
+}
+
+}  // namespace kiln::onnx
