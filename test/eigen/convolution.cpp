@@ -48,11 +48,32 @@ std::vector<double> naive(const conv_problem& p, const std::vector<T>& in, const
   return out;
 }
 
+// How a test lays an image out: by planes, or with channels last and a gap behind them.
+struct test_layout {
+  bool last;
+  std::int64_t channels, pixels;
+
+  std::int64_t gap() const { return last ? 3 : 0; }
+  image_layout layout() const { return {last, last ? channels + gap() : 0}; }
+  std::size_t size(std::int64_t batch) const { return static_cast<std::size_t>(batch * (channels + gap()) * pixels); }
+  std::size_t at(std::int64_t image, std::int64_t channel, std::int64_t pixel) const {
+    return static_cast<std::size_t>(last ? (image * pixels + pixel) * (channels + gap()) + channel
+                                         : (image * channels + channel) * pixels + pixel);
+  }
+};
+
 template <class T>
-void check_method(kiln::thread_pool& pool, const conv_problem& p, conv_method method, const std::vector<T>& in,
-                  const std::vector<T>& w, const std::vector<double>& expected) {
-  SCOPED_TRACE(testing::Message() << "method " << static_cast<int>(method) << " threads " << pool.size());
-  const convolution<T> conv(p, pool.size(), method);
+void check_method(kiln::thread_pool& pool, const conv_problem& p, conv_method method, bool in_last, bool out_last,
+                  const std::vector<T>& planes, const std::vector<T>& w, const std::vector<double>& expected) {
+  SCOPED_TRACE(testing::Message() << "method " << static_cast<int>(method) << " threads " << pool.size()
+                                  << " channels last: in " << in_last << " out " << out_last);
+  const test_layout from{in_last, p.in_channels, p.input_pixels()}, to{out_last, p.out_channels, p.output_pixels()};
+  std::vector<T> in(from.size(p.batch), std::numeric_limits<T>::quiet_NaN());
+  for (std::int64_t n = 0; n < p.batch; ++n)
+    for (std::int64_t c = 0; c < from.channels; ++c)
+      for (std::int64_t i = 0; i < from.pixels; ++i)
+        in[from.at(n, c, i)] = planes[test_layout{false, from.channels, from.pixels}.at(n, c, i)];
+  const convolution<T> conv(p, pool.size(), method, from.layout(), to.layout());
   const auto weights_size = static_cast<std::size_t>(conv_weights_size<T>(p, method));
   std::vector<T> weights(weights_size, std::numeric_limits<T>::quiet_NaN());
   pack_conv_weights(pool, p, method, weights.data(), w.data());
@@ -60,31 +81,40 @@ void check_method(kiln::thread_pool& pool, const conv_problem& p, conv_method me
   const auto scratch_size = static_cast<std::size_t>(conv.scratch_size());
   std::vector<T> scratch(scratch_size + 32, std::numeric_limits<T>::quiet_NaN());
   for (std::size_t i = scratch_size; i < scratch.size(); ++i) scratch[i] = T(5);
-  std::vector<T> out(expected.size() + 32, T(-77));
+  std::vector<T> out(to.size(p.batch) + 32, T(-77));
   std::vector<std::atomic<int>> visits(expected.size());
-  const std::int64_t pixels = p.output_pixels();
+  const std::int64_t pixels = p.output_pixels(), channels = p.out_channels;
+  const auto added = [&](std::int64_t image, std::int64_t channel, std::int64_t pixel) {
+    ++visits.at(test_layout{false, channels, pixels}.at(image, channel, pixel));
+    return T(channel) - T(0.25) * T(pixel) + T(image);
+  };
   conv.run(pool, in.data(), weights.data(), out.data(), scratch.data(),
-           [&](std::int64_t image, std::int64_t channel0, std::int64_t channels, std::int64_t pixel0, std::int64_t cols,
-               T* c, std::ptrdiff_t c_row) {
-             for (std::int64_t r = 0; r < channels; ++r)
-               for (std::int64_t j = 0; j < cols; ++j) {
-                 const std::int64_t at = (image * p.out_channels + channel0 + r) * pixels + pixel0 + j;
-                 ++visits.at(static_cast<std::size_t>(at));
-                 c[r * c_row + j] += T(channel0 + r) - T(0.25) * T(pixel0 + j) + T(image);
+           [&](std::int64_t image, std::int64_t channel0, std::int64_t channel_count, std::int64_t pixel0,
+               std::int64_t pixel_count, T* c, std::ptrdiff_t c_row) {
+             for (std::int64_t r = 0; r < channel_count; ++r)
+               for (std::int64_t j = 0; j < pixel_count; ++j) {
+                 const std::int64_t pixel = pixel0 + j;
+                 if (out_last)
+                   c[j * c_row + r] += added(pixel / pixels, channel0 + r, pixel % pixels);
+                 else
+                   c[r * c_row + j] += added(image, channel0 + r, pixel);
                }
            });
-  const double tolerance =
-      (std::is_same_v<T, float> ? 1e-6 : 1e-14) * static_cast<double>(p.depth() + p.out_channels + pixels + 1);
-  for (std::size_t i = 0; i < expected.size(); ++i) {
-    const auto at = static_cast<std::int64_t>(i);
-    const double epilogue = static_cast<double>(at / pixels % p.out_channels) -
-                            0.25 * static_cast<double>(at % pixels) + static_cast<double>(at / pixels / p.out_channels);
-    ASSERT_NEAR(static_cast<double>(out[i]), expected[i] + epilogue, tolerance) << "output " << i;
-    ASSERT_EQ(visits[i].load(), 1) << "output " << i;
-  }
-  for (std::size_t i = expected.size(); i < out.size(); ++i) ASSERT_EQ(out[i], T(-77)) << "written behind the output";
-  for (std::size_t i = scratch_size; i < scratch.size(); ++i)
-    ASSERT_EQ(scratch[i], T(5)) << "written behind the scratch";
+  double tolerance = (std::is_same_v<T, float> ? 1e-6 : 1e-14) * static_cast<double>(p.depth() + channels + pixels + 1);
+  if (method == conv_method::winograd4) tolerance *= 4;
+  std::size_t i = 0;
+  for (std::int64_t n = 0; n < p.batch; ++n)
+    for (std::int64_t c = 0; c < channels; ++c)
+      for (std::int64_t x = 0; x < pixels; ++x, ++i) {
+        T& found = out[to.at(n, c, x)];
+        const double epilogue = static_cast<double>(c) - 0.25 * static_cast<double>(x) + static_cast<double>(n);
+        ASSERT_NEAR(static_cast<double>(found), expected[i] + epilogue, tolerance) << n << ' ' << c << ' ' << x;
+        ASSERT_EQ(visits[i].load(), 1) << n << ' ' << c << ' ' << x;
+        found = T(-77);
+      }
+  for (const T& x : out) ASSERT_EQ(x, T(-77)) << "written between or behind the outputs";
+  for (std::size_t k = scratch_size; k < scratch.size(); ++k)
+    ASSERT_EQ(scratch[k], T(5)) << "written behind the scratch";
 }
 
 template <class T>
@@ -98,10 +128,21 @@ void check(const conv_problem& p) {
   const auto expected = naive(p, in, w);
   for (unsigned threads : {1U, 3U}) {
     kiln::thread_pool pool(threads);
-    check_method(pool, p, conv_method::channels, in, w, expected);
-    check_method(pool, p, conv_method::pixels, in, w, expected);
-    if (p.group_inputs() == 1 && p.kernel[0] == 1 && p.input[0] == 1 && p.output(0) == 1)
-      check_method(pool, p, conv_method::planes, in, w, expected);
+    for (const bool in_last : {false, true})
+      for (const bool out_last : {false, true}) {
+        const auto with = [&](conv_method method) {
+          check_method(pool, p, method, in_last, out_last, in, w, expected);
+        };
+        with(conv_method::channels);
+        // the others convert by the same code
+        if (in_last == out_last) with(conv_method::pixels);
+        if (in_last == out_last && p.group_inputs() == 1 && p.kernel[0] == 1 && p.input[0] == 1 && p.output(0) == 1)
+          with(conv_method::planes);
+        if (image_convolution<T>::serves(p)) with(conv_method::images);
+        if (winograd_convolution<T, 2>::serves(p)) with(conv_method::winograd2);
+        if (winograd_convolution<T, 4>::serves(p)) with(conv_method::winograd4);
+        if (in_last && depthwise_convolution<T>::serves(p)) with(conv_method::depthwise);
+      }
   }
 }
 
@@ -204,10 +245,25 @@ TYPED_TEST(convolution_test, empty) {
   check<TypeParam>(plane(1, 0, 20, 1, 5, 5, 3, 1, 1));  // no input channels: zeros, then the epilogue
 }
 
+TYPED_TEST(convolution_test, tiles_in_blocks_that_workers_share_or_keep) {
+  check<TypeParam>(plane(1, 20, 70, 1, 23, 30, 3, 1, 1));
+  check<TypeParam>(plane(3, 17, 130, 1, 6, 5, 3, 1, 1));
+  check<TypeParam>(plane(2, 16, 16, 1, 33, 33, 3, 1, 0));
+}
+
 TEST(convolution, methods_by_size) {
-  EXPECT_EQ(choose_conv_method<float>(plane(1, 64, 64, 1, 56, 56, 3, 1, 1)), conv_method::channels);
-  EXPECT_EQ(choose_conv_method<float>(plane(1, 64, 256, 1, 56, 56, 1)), conv_method::pixels);
-  EXPECT_EQ(choose_conv_method<float>(plane(1, 32, 32, 32, 56, 56, 3, 1, 1)), conv_method::planes);
+  const auto chosen = [](std::int64_t in, std::int64_t out, std::int64_t groups, std::int64_t extent,
+                         std::int64_t kernel, bool last) {
+    return choose_conv_method<float>(plane(1, in, out, groups, extent, extent, kernel, 1, kernel / 2), last, last);
+  };
+  EXPECT_EQ(chosen(64, 64, 1, 56, 3, false), conv_method::winograd4);
+  EXPECT_EQ(chosen(64, 64, 1, 56, 3, true), conv_method::winograd4);
+  EXPECT_EQ(chosen(512, 512, 1, 7, 3, true), conv_method::images);  // transformed weights would be 38 MB
+  EXPECT_EQ(chosen(4, 16, 1, 20, 3, false), conv_method::channels);
+  EXPECT_EQ(chosen(64, 256, 1, 56, 1, false), conv_method::pixels);
+  EXPECT_EQ(chosen(64, 256, 1, 56, 1, true), conv_method::images);
+  EXPECT_EQ(chosen(32, 32, 32, 56, 3, false), conv_method::planes);
+  EXPECT_EQ(chosen(32, 32, 32, 56, 3, true), conv_method::depthwise);
 }
 
 }  // namespace

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "kiln/core/argument.hpp"
+#include "kiln/onnx/element.hpp"
 #include "kiln/onnx/tensor.hpp"
 
 /// ONNX Runtime through its C API, loaded at run time: what kiln's results and times are compared with.
@@ -100,21 +101,39 @@ class session {
   const std::vector<std::string>& inputs() const { return inputs_; }
   const std::vector<std::string>& outputs() const { return outputs_; }
 
+  /// Inputs and outputs that stay where they are from run to run, as in a program that measures.
+  class binding {
+   public:
+    binding(const session& s, const std::map<std::string, argument>& given) : s_(s), made_(s.outputs_.size(), nullptr) {
+      for (const std::string& name : s.inputs_) {
+        in_.push_back(name.c_str());
+        held_.push_back(given.at(name).contiguous());
+      }
+      for (argument& a : held_) values_.push_back(s.to_value(a));
+      for (const std::string& name : s.outputs_) out_.push_back(name.c_str());
+    }
+    void run() {
+      s_.api_.call(slot::run, s_.session_, static_cast<void*>(nullptr), in_.data(), values_.data(), in_.size(),
+                   out_.data(), out_.size(), made_.data());
+    }
+    std::vector<argument> results() const {
+      std::vector<argument> results;
+      for (void* v : made_) results.push_back(s_.to_argument(v));
+      return results;
+    }
+
+   private:
+    const session& s_;
+    std::vector<const char*> in_, out_;
+    std::vector<argument> held_;
+    std::vector<void*> values_, made_;
+  };
+
   /// Outputs in the model's order for inputs by name.
   std::vector<argument> run(const std::map<std::string, argument>& given) const {
-    std::vector<const char*> in, out;
-    std::vector<argument> held;
-    std::vector<void*> values, made(outputs_.size(), nullptr);
-    for (const std::string& name : inputs_) {
-      in.push_back(name.c_str());
-      values.push_back(to_value(held.emplace_back(given.at(name).contiguous())));
-    }
-    for (const std::string& name : outputs_) out.push_back(name.c_str());
-    api_.call(slot::run, session_, static_cast<void*>(nullptr), in.data(), values.data(), in.size(), out.data(),
-              out.size(), made.data());
-    std::vector<argument> results;
-    for (void* v : made) results.push_back(to_argument(v));
-    return results;
+    binding bound(*this, given);
+    bound.run();
+    return bound.results();
   }
 
  private:

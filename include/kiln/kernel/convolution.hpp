@@ -3,6 +3,7 @@
 #include <variant>
 
 #include "kiln/kernel/convolution_channels.hpp"
+#include "kiln/kernel/convolution_method.hpp"
 #include "kiln/kernel/convolution_pixels.hpp"
 #include "kiln/kernel/convolution_planes.hpp"
 
@@ -15,60 +16,195 @@ struct no_conv_epilogue {
 };
 
 /// Whether a method reads weights that `pack_conv_weights` wrote, or the original ones.
-constexpr bool conv_packs_weights(conv_method method) { return method == conv_method::channels; }
+constexpr bool conv_packs_weights(conv_method method) {
+  return method != conv_method::pixels && method != conv_method::planes;
+}
 
 /// Elements of the weights that `convolution::run` reads.
 template <class T>
 std::int64_t conv_weights_size(const conv_problem& p, conv_method method) {
-  return conv_packs_weights(method) ? channel_convolution<T>::weights_size(p) : p.out_channels * p.depth();
+  switch (method) {
+    case conv_method::channels:
+      return channel_convolution<T>::weights_size(p);
+    case conv_method::images:
+      return image_convolution<T>::weights_size(p);
+    case conv_method::winograd2:
+      return winograd_convolution<T, 2>::weights_size(p);
+    case conv_method::winograd4:
+      return winograd_convolution<T, 4>::weights_size(p);
+    case conv_method::depthwise:
+      return depthwise_convolution<T>::weights_size(p);
+    default:
+      return p.out_channels * p.depth();
+  }
 }
 
 /// Writes the weights in the order that `method` reads; independent of the spatial sizes.
 template <class T>
 void pack_conv_weights(thread_pool& pool, const conv_problem& p, conv_method method, T* to, const T* weights) {
-  if (conv_packs_weights(method))
-    channel_convolution<T>::pack_weights(pool, p, to, weights);
-  else
-    std::copy_n(weights, p.out_channels * p.depth(), to);
+  switch (method) {
+    case conv_method::channels:
+      return channel_convolution<T>::pack_weights(pool, p, to, weights);
+    case conv_method::images:
+      return image_convolution<T>::pack_weights(pool, p, to, weights);
+    case conv_method::winograd2:
+      return winograd_convolution<T, 2>::pack_weights(pool, p, to, weights);
+    case conv_method::winograd4:
+      return winograd_convolution<T, 4>::pack_weights(pool, p, to, weights);
+    case conv_method::depthwise:
+      return depthwise_convolution<T>::pack_weights(p, to, weights);
+    default:
+      std::copy_n(weights, p.out_channels * p.depth(), to);
+  }
 }
 
-/// A convolution planned for its sizes and for at most `workers` workers; running it allocates nothing.
+/// A convolution planned for its sizes and for at most `workers` workers; running it allocates nothing. Where a method
+/// takes another layout than the input or output has, images are converted in scratch.
 template <class T>
 class convolution {
  public:
-  convolution(const conv_problem& problem, unsigned workers, conv_method method)
-      : problem_(problem), method_(method), workers_(workers), body_(plan(problem, workers, method)) {}
+  convolution(const conv_problem& problem, unsigned workers, conv_method method, image_layout in = {},
+              image_layout out = {})
+      : problem_(problem),
+        method_(method),
+        workers_(workers),
+        in_(in),
+        out_(out),
+        convert_in_(in.channels_last != reads_channels_last(method)),
+        convert_out_(out.channels_last != reads_channels_last(method) && method != conv_method::channels),
+        body_(plan(problem, workers, method, convert_in_ ? problem.in_channels : in.step)) {}
 
   conv_method method() const { return method_; }
 
   /// Elements of scratch, aligned to 64 bytes, that a run needs.
-  std::int64_t scratch_size() const {
-    const std::int64_t each = std::visit([](const auto& body) { return body.scratch_size(); }, body_);
-    return round_up(each, native_lanes<T>) * workers_;
-  }
+  std::int64_t scratch_size() const { return input_copy() + output_copy() + body_scratch(); }
 
-  /// Reads input [batch, in_channels, D, H, W] and weights (see `conv_packs_weights`), writes output
-  /// [batch, out_channels, D', H', W']. `epilogue(image, channel0, channels, pixel0, pixels, c, c_row)` is called once
-  /// for each finished tile while it is in the cache, from any worker. `pool` has at most the planned number of
-  /// workers.
+  /// Reads images [batch, in_channels, D, H, W] and weights (see `conv_packs_weights`), writes images [batch,
+  /// out_channels, D', H', W'], in the layouts planned for. `epilogue(image, channel0, channels, pixel0, pixels, c,
+  /// c_row)` is called once for each finished tile while it is in the cache, from any worker; rows are channels and
+  /// columns pixels, or the reverse where the output's channels are last (then pixels count through the batch and
+  /// `image` is 0). `pool` has at most the planned number of workers.
   template <class Epilogue = no_conv_epilogue>
   void run(thread_pool& pool, const T* input, const T* weights, T* output, T* scratch, Epilogue&& epilogue = {}) const {
     if (problem_.empty()) return;
-    std::visit([&](const auto& body) { body.run(pool, input, weights, output, scratch, epilogue); }, body_);
+    const image_conversion<T> inputs(problem_.batch, problem_.in_channels, problem_.input_pixels());
+    const image_conversion<T> outputs(problem_.batch, problem_.out_channels, problem_.output_pixels());
+    std::ptrdiff_t in_step = in_.step, out_step = out_.step;
+    const T* from = input;
+    if (convert_in_) {
+      if (reads_channels_last(method_))
+        inputs.to_channels_last(pool, input, scratch, in_step = problem_.in_channels);
+      else
+        inputs.to_planes(pool, input, in_step, scratch, [](std::int64_t, std::int64_t, std::int64_t) {});
+      from = scratch;
+    }
+    T* const to = convert_out_ ? scratch + input_copy() : output;
+    T* const own = scratch + input_copy() + output_copy();
+    if (!reads_channels_last(method_)) {
+      if (convert_out_) {
+        run_planes(pool, from, weights, to, own, no_conv_epilogue{});
+        const std::int64_t pixels = problem_.output_pixels();
+        outputs.to_channels_last(pool, to, output, out_step);
+        finish_pixels(pool, output, problem_.batch * pixels, epilogue);
+        return;
+      }
+      return run_planes(pool, from, weights, to, own, epilogue);
+    }
+    if (!convert_out_)
+      return run_images(pool, from, in_step, weights, to, out_step, own,
+                        [&](std::int64_t row0, std::int64_t rows, std::int64_t col0, std::int64_t cols, T* c,
+                            std::ptrdiff_t c_row) { epilogue(std::int64_t{0}, col0, cols, row0, rows, c, c_row); });
+    out_step = problem_.out_channels;
+    run_images(pool, from, in_step, weights, to, out_step, own, no_epilogue{});
+    const std::int64_t pixels = problem_.output_pixels(), channels = problem_.out_channels;
+    outputs.to_planes(pool, to, out_step, output, [&](std::int64_t image, std::int64_t pixel, std::int64_t count) {
+      epilogue(image, std::int64_t{0}, channels, pixel, count, output + image * channels * pixels + pixel, pixels);
+    });
   }
 
  private:
-  using body = std::variant<channel_convolution<T>, pixel_convolution<T>, plane_convolution<T>>;
+  using body = std::variant<channel_convolution<T>, pixel_convolution<T>, plane_convolution<T>, image_convolution<T>,
+                            winograd_convolution<T, 2>, winograd_convolution<T, 4>, depthwise_convolution<T>>;
 
-  static body plan(const conv_problem& p, unsigned workers, conv_method method) {
-    if (method == conv_method::channels) return channel_convolution<T>(p, workers);
-    if (method == conv_method::pixels) return pixel_convolution<T>(p);
-    return plane_convolution<T>(p);
+  static body plan(const conv_problem& p, unsigned workers, conv_method method, std::ptrdiff_t in_step) {
+    switch (method) {
+      case conv_method::channels:
+        return channel_convolution<T>(p, workers);
+      case conv_method::pixels:
+        return pixel_convolution<T>(p);
+      case conv_method::planes:
+        return plane_convolution<T>(p);
+      case conv_method::images:
+        return image_convolution<T>(p, workers, in_step);
+      case conv_method::winograd2:
+        return winograd_convolution<T, 2>(p, workers);
+      case conv_method::winograd4:
+        return winograd_convolution<T, 4>(p, workers);
+      case conv_method::depthwise:
+        break;
+    }
+    return depthwise_convolution<T>(p);
+  }
+
+  static std::int64_t rounded(std::int64_t n) { return round_up(n, 64 / static_cast<std::int64_t>(sizeof(T))); }
+  std::int64_t input_copy() const {
+    return convert_in_ ? rounded(problem_.batch * problem_.in_channels * problem_.input_pixels()) : 0;
+  }
+  std::int64_t output_copy() const {
+    return convert_out_ ? rounded(problem_.batch * problem_.out_channels * problem_.output_pixels()) : 0;
+  }
+  std::int64_t body_scratch() const {
+    return std::visit(
+        [&](const auto& b) -> std::int64_t {
+          if constexpr (requires { b.scratch_size(workers_); })
+            return b.scratch_size(workers_);
+          else if constexpr (requires { b.scratch_size(); })
+            return rounded(b.scratch_size()) * workers_;
+          else
+            return 0;
+        },
+        body_);
+  }
+
+  template <class Epilogue>
+  void run_planes(thread_pool& pool, const T* input, const T* weights, T* output, T* scratch,
+                  Epilogue&& epilogue) const {
+    if (const auto* b = std::get_if<channel_convolution<T>>(&body_))
+      b->run(pool, input, weights, output, out_, scratch, epilogue);
+    else if (const auto* c = std::get_if<pixel_convolution<T>>(&body_))
+      c->run(pool, input, weights, output, scratch, epilogue);
+    else if (const auto* d = std::get_if<plane_convolution<T>>(&body_))
+      d->run(pool, input, weights, output, scratch, epilogue);
+  }
+
+  template <class Epilogue>
+  void run_images(thread_pool& pool, const T* input, std::ptrdiff_t in_step, const T* weights, T* output,
+                  std::ptrdiff_t out_step, T* scratch, Epilogue&& epilogue) const {
+    if (const auto* b = std::get_if<image_convolution<T>>(&body_))
+      b->run(pool, input, in_step, weights, output, out_step, scratch, epilogue);
+    else if (const auto* c = std::get_if<winograd_convolution<T, 2>>(&body_))
+      c->run(pool, input, in_step, weights, output, out_step, scratch, epilogue);
+    else if (const auto* d = std::get_if<winograd_convolution<T, 4>>(&body_))
+      d->run(pool, input, in_step, weights, output, out_step, scratch, epilogue);
+    else if (const auto* e = std::get_if<depthwise_convolution<T>>(&body_))
+      e->run(pool, input, in_step, weights, output, out_step, epilogue);
+  }
+
+  template <class Epilogue>
+  void finish_pixels(thread_pool& pool, T* output, std::int64_t pixels, Epilogue&& epilogue) const {
+    constexpr std::int64_t each = 64;
+    pool.parallel_for(ceil_div(pixels, each), [&](std::int64_t task, unsigned) {
+      const std::int64_t first = task * each;
+      epilogue(std::int64_t{0}, std::int64_t{0}, problem_.out_channels, first, std::min(each, pixels - first),
+               output + first * out_.step, out_.step);
+    });
   }
 
   conv_problem problem_;
   conv_method method_;
   unsigned workers_;
+  image_layout in_, out_;
+  bool convert_in_, convert_out_;
   body body_;
 };
 

@@ -4,6 +4,7 @@
 
 #include "kiln/kernel/convolution_problem.hpp"
 #include "kiln/kernel/gemm.hpp"
+#include "kiln/kernel/image_layout.hpp"
 
 namespace kiln::kernels {
 
@@ -72,7 +73,8 @@ class channel_convolution {
   std::int64_t scratch_size() const { return header + sums_size() + (copied_ ? local_size(strip_rows_) : 0); }
 
   template <class Epilogue>
-  void run(thread_pool& pool, const T* input, const T* weights, T* output, T* scratch, Epilogue&& epilogue) const {
+  void run(thread_pool& pool, const T* input, const T* weights, T* output, const image_layout& to, T* scratch,
+           Epilogue&& epilogue) const {
     const std::int64_t scratch_each = round_up(scratch_size(), native_lanes<T>);
     for (unsigned w = 0; w < pool.size(); ++w) mark_strip(scratch + w * scratch_each, -1);
     const std::int64_t tasks = p_.batch * p_.groups * out_[0] * strips_ * channel_cuts_;
@@ -97,7 +99,7 @@ class channel_convolution {
       const std::int64_t end = std::min(group_outputs_, begin + panels_per_task_ * register_tile<T>::width);
       const T* const group_weights = weights + image % p_.groups * packed_b_size<T>(depth_, group_outputs_);
       for (std::int64_t channel = begin; channel < end; channel += register_tile<T>::width)
-        run_panel(from, group_weights, output, own + header, image, channel, (z0 * out_[1] + y0) * out_[2],
+        run_panel(from, group_weights, output, to, own + header, image, channel, (z0 * out_[1] + y0) * out_[2],
                   rows * out_[2], epilogue);
     });
   }
@@ -143,8 +145,8 @@ class channel_convolution {
 
   // All pixels of a strip for one panel of channels.
   template <class Epilogue>
-  void run_panel(const T* from, const T* weights, T* output, T* sums, std::int64_t image, std::int64_t channel,
-                 std::int64_t pixel0, std::int64_t pixels, Epilogue&& epilogue) const {
+  void run_panel(const T* from, const T* weights, T* output, const image_layout& to, T* sums, std::int64_t image,
+                 std::int64_t channel, std::int64_t pixel0, std::int64_t pixels, Epilogue&& epilogue) const {
     constexpr std::int64_t full = register_tile<T>::width;
     const std::int64_t width = panel_width<T>(channel, group_outputs_);
     const std::int64_t channels = std::min(full, group_outputs_ - channel);
@@ -154,7 +156,10 @@ class channel_convolution {
     const std::int64_t group_weights = packed_b_size<T>(depth_, group_outputs_);
     const std::int64_t out_channel = image % p_.groups * group_outputs_ + channel;
     const std::int64_t out_row = out_pixels_;
-    T* const out = output + (image / p_.groups * p_.out_channels + out_channel) * out_row + pixel0;
+    const bool last = to.channels_last;
+    const std::int64_t row0 = image / p_.groups * out_row + pixel0;  // of the images as rows of channels
+    T* const out = last ? output + row0 * to.step + out_channel
+                        : output + (image / p_.groups * p_.out_channels + out_channel) * out_row + pixel0;
     for (std::int64_t chunk = 0; chunk < pixels; chunk += chunk_) {
       const std::int64_t count = std::min(chunk_, pixels - chunk);
       std::int64_t k = 0;
@@ -175,18 +180,22 @@ class channel_convolution {
             if (++x == out_width) x = 0, ++y;
           }
           // The output's lines of this chunk come a few channels at a time.
-          if (k + depth >= depth_) {
-            const std::int64_t to = std::min(channels, ceil_div(channels * (first + tile_rows), count));
-            for (; fetched < to; ++fetched) fetch_for_write(out + fetched * out_row + chunk, count);
+          if (k + depth >= depth_ && !last) {
+            const std::int64_t due = std::min(channels, ceil_div(channels * (first + tile_rows), count));
+            for (; fetched < due; ++fetched) fetch_for_write(out + fetched * out_row + chunk, count);
           }
           const fetch_ahead fetch{ahead + (chunk + first) / tile_rows * depth * ahead_step, ahead_step};
+          T* const tile = last ? out + (chunk + first) * to.step : sums + first * full;
           find_tile<T, table_step>(tile_rows, vectors)(depth, row, table_step{offsets_.data() + k}, panel + k * width,
-                                                       width, sums + first * full, full, static_cast<int>(width),
-                                                       k != 0, fetch);
+                                                       width, tile, last ? to.step : full,
+                                                       static_cast<int>(last ? channels : width), k != 0, fetch);
+          if (last && k + depth >= depth_)
+            epilogue(std::int64_t{0}, out_channel, channels, row0 + chunk + first, std::int64_t{tile_rows}, tile,
+                     to.step);
         });
         k += depth;
       } while (k < depth_);
-      for (std::int64_t first = 0; first < count; first += 4 * native_lanes<T>) {
+      for (std::int64_t first = 0; first < count && !last; first += 4 * native_lanes<T>) {
         const std::int64_t cols = std::min<std::int64_t>(4 * native_lanes<T>, count - first);
         T* const tile = out + chunk + first;
         transpose_block(sums + first * full, full, tile, out_row, cols, channels);

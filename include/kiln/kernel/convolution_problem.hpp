@@ -40,31 +40,6 @@ struct conv_problem {
   constexpr bool empty() const { return batch <= 0 || out_channels <= 0 || output_pixels() <= 0; }
 };
 
-/// How a convolution is computed.
-/// - channels: vectors run over output channels, the window is read through a table of offsets; weights are packed.
-/// - pixels: vectors run over output pixels (1x1 kernels read the input, others are gathered per panel).
-/// - planes: one input channel per group; each output plane is a sum of shifted rows.
-enum class conv_method { channels, pixels, planes };
-
-/// The method with the least estimated work; depends on the sizes only.
-template <class T>
-constexpr conv_method choose_conv_method(const conv_problem& p) {
-  constexpr std::int64_t n = native_lanes<T>;
-  if (p.group_inputs() == 1 && p.group_outputs() <= 8 && p.kernel[0] == 1 && p.input[0] == 1 && p.output(0) == 1)
-    return conv_method::planes;
-  const std::int64_t outputs = std::max<std::int64_t>(1, p.group_outputs());
-  const std::int64_t pixels = std::max<std::int64_t>(1, p.output_pixels());
-  const double depth = static_cast<double>(std::max<std::int64_t>(1, p.depth()));
-  // Time per useful product in units of one vector product, from measurements: lanes that padding wastes, then the
-  // transposition of the sums, or the packing of a panel that all tiles of its columns share.
-  const double channels = static_cast<double>(round_up(outputs, n)) / static_cast<double>(outputs) *
-                          ((p.taps() == 1 ? 1.15 : 1.0) + 20.0 / depth);
-  const double packing = p.pointwise() ? 2.0 : p.taps() == 1 ? 8.0 : 40.0;
-  const double by_pixels = static_cast<double>(round_up(pixels, n)) / static_cast<double>(pixels) *
-                           (1 + packing / static_cast<double>(outputs));
-  return by_pixels < channels ? conv_method::pixels : conv_method::channels;
-}
-
 template <class V, int... Lane>
 KILN_FN V even_lanes(V low, V high, std::integer_sequence<int, Lane...>) {
   constexpr int n = sizeof...(Lane);

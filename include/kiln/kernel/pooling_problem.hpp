@@ -16,6 +16,13 @@ struct pooling_problem {
   bool count_padding = false;
 };
 
+/// Images whose channels are last, to be pooled: pixels of x and y lie `x_step` and `y_step` elements apart.
+/// `pooling_problem::planes` is then batch * channels.
+struct pooled_images {
+  std::int64_t batch = 1, channels = 1;
+  std::ptrdiff_t x_step = 0, y_step = 0;
+};
+
 /// Local response normalisation across channels: y = x / (bias + alpha / size * sum over a window of x^2)^beta for
 /// x[batch, channels, pixels]; the window of channel c is [c - (size - 1) / 2, c + size / 2].
 struct lrn_problem {

@@ -21,9 +21,18 @@ struct launch {
 
 /// Which layouts a kernel reads or writes at one operand.
 enum class stride_support : std::uint8_t {
-  dense,  ///< row-major without gaps
-  rows,   ///< any outer strides, the last dim contiguous
-  any,    ///< any strides, 0 and negative ones included
+  dense,   ///< row-major without gaps
+  images,  ///< that, or channels last: of [batch, channels, spatial...] the channels are contiguous and pixels evenly
+           ///< apart
+  rows,    ///< any outer strides, the last dim contiguous
+  any,     ///< any strides, 0 and negative ones included
+};
+
+/// What an instruction makes of images whose channels are last.
+enum class image_role : std::uint8_t {
+  none,     ///< reads and writes planes
+  follows,  ///< its result lies as its inputs do
+  gains,    ///< reads and writes them with less work
 };
 
 /// A step of an executable: compiled once, run by many threads at once, so everything that changes is in the launch.
@@ -58,7 +67,9 @@ struct kernel_request {
   std::vector<const literal*> constants;  ///< per input: the constant it is or views, or null
   std::vector<layout> constant_layouts;   ///< per input: how it views that constant
   std::vector<shape> inputs;              ///< shapes of the inputs (dims may be symbolic)
-  thread_pool* pool = nullptr;            ///< for packing in parallel
+  std::vector<bool> channels_last = {};   ///< per input: whether it will lie with its channels last
+  bool result_channels_last = false;
+  thread_pool* pool = nullptr;  ///< for packing in parallel
 };
 
 /// Where programs run. A target turns instructions into kernels; the plan, memory and threads are common.
@@ -70,6 +81,10 @@ class target {
   virtual bool fuses() const { return true; }
   /// Whether runs treat denormal floats as zero (the compile report then says so).
   virtual bool flushes_denormals() const { return false; }
+  /// What an instruction that will have one result of rank 3 or more makes of images whose channels are last.
+  virtual image_role role(const program& /*whole*/, const basic_instruction<operation>& /*instruction*/) const {
+    return image_role::none;
+  }
   /// A kernel for the instruction, or null: then its reference computation runs.
   virtual std::unique_ptr<kernel> make_kernel(const kernel_request& request) const = 0;
 };

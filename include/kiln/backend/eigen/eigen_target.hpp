@@ -8,6 +8,7 @@ class eigen_target final : public target {
  public:
   std::string_view name() const override { return "eigen"; }
   bool flushes_denormals() const override { return true; }
+  image_role role(const program& whole, const basic_instruction<operation>& instruction) const override;
   std::unique_ptr<kernel> make_kernel(const kernel_request& request) const override;
 };
 

@@ -1,6 +1,7 @@
 #pragma once
 #include <optional>
 
+#include "kiln/backend/eigen/affine.hpp"
 #include "kiln/backend/eigen/tile_program.hpp"
 
 namespace kiln::eigen {
@@ -11,6 +12,12 @@ struct product_body {
   std::size_t operands[2] = {0, 1};    ///< which inputs of the instruction the product reads
   std::vector<std::size_t> extra;      ///< inputs that only the tail reads; the tail's parameters 1, 2, …
   std::unique_ptr<tile_program> tail;  ///< parameter 0 is the product; null when nothing follows
+  std::optional<affine_form> affine;   ///< the tail's form, where it is one
+
+  /// The tail as one that the kernels know, for a result whose last `inner` dims are columns; false where it is
+  /// another.
+  bool bind(std::span<const tensor> inputs, const tensor& out, std::size_t inner,
+            kernels::affine_tail<float>& to) const;
 };
 
 /// Takes a contraction, bare or fused with its pointwise users, apart. Empty where the body has another form.

@@ -2,8 +2,9 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "kiln/kernel/affine_tail.hpp"
 #include "kiln/kernel/attention_problem.hpp"
-#include "kiln/kernel/convolution_problem.hpp"
+#include "kiln/kernel/convolution_method.hpp"
 #include "kiln/kernel/gemm.hpp"
 #include "kiln/kernel/pooling_problem.hpp"
 
@@ -14,17 +15,21 @@ using tile_function = void (*)(const void* op, const void* const* in, void* out,
 /// acc = combine(acc, prepare(in[i])) over n contiguous floats.
 using fold_function = void (*)(const void* op, const float* in, std::int64_t n, float* acc);
 
-/// What follows a finished tile of a product: rows [row0, row0 + rows) count through the batch.
+/// What follows a finished tile of a product: rows [row0, row0 + rows) count through the batch. Where `affine` is set,
+/// that is all of it.
 struct gemm_tail {
   void (*call)(void* self, std::int64_t row0, std::int64_t rows, std::int64_t col0, std::int64_t cols, float* c,
                std::ptrdiff_t c_row) = nullptr;
   void* self = nullptr;
+  const kernels::affine_tail<float>* affine = nullptr;
 };
-/// What follows a finished tile of a convolution.
+/// What follows a finished tile of a convolution: see `kernels::convolution::run`. Rows of `affine` are channels of all
+/// images, or pixels of all images where the output's channels are last.
 struct conv_tail {
   void (*call)(void* self, std::int64_t image, std::int64_t channel0, std::int64_t channels, std::int64_t pixel0,
                std::int64_t pixels, float* c, std::ptrdiff_t c_row) = nullptr;
   void* self = nullptr;
+  const kernels::affine_tail<float>* affine = nullptr;
 };
 
 /// A convolution planned for its sizes.
@@ -54,15 +59,23 @@ struct isa_table {
   void (*gemm_unpacked)(thread_pool& pool, const kernels::gemm_problem<float>& p, float* scratch,
                         const gemm_tail& tail) = nullptr;
 
-  kernels::conv_method (*choose_conv_method)(const kernels::conv_problem& p) = nullptr;
+  kernels::conv_method (*choose_conv_method)(const kernels::conv_problem& p, bool in_last, bool out_last) = nullptr;
   std::int64_t (*conv_weight_floats)(const kernels::conv_problem& p, kernels::conv_method method) = nullptr;
   void (*pack_conv_weights)(thread_pool& pool, const kernels::conv_problem& p, kernels::conv_method method, float* to,
                             const float* from) = nullptr;
-  conv_plan* (*plan_conv)(const kernels::conv_problem& p, unsigned workers, kernels::conv_method method) = nullptr;
+  conv_plan* (*plan_conv)(const kernels::conv_problem& p, unsigned workers, kernels::conv_method method,
+                          const kernels::image_layout& in, const kernels::image_layout& out) = nullptr;
+
+  /// Copies images from one layout to the other.
+  void (*convert_images)(thread_pool& pool, std::int64_t batch, std::int64_t channels, std::int64_t pixels,
+                         const float* from, const kernels::image_layout& from_layout, float* to,
+                         const kernels::image_layout& to_layout) = nullptr;
 
   std::int64_t (*attention_scratch_floats)(const kernels::attention_problem& p, unsigned workers) = nullptr;
   void (*attention)(thread_pool& pool, const kernels::attention_problem& p, float* scratch) = nullptr;
   void (*pool)(thread_pool& pool, const kernels::pooling_problem& p) = nullptr;
+  void (*pool_images)(thread_pool& pool, const kernels::pooling_problem& p,
+                      const kernels::pooled_images& images) = nullptr;
   void (*lrn)(thread_pool& pool, const kernels::lrn_problem& p) = nullptr;
 };
 

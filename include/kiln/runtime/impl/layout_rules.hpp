@@ -3,10 +3,21 @@
 
 namespace kiln::detail {
 
+/// Whether [batch, channels, spatial...] lies with contiguous channels and evenly spaced pixels.
+inline bool channels_last(const layout& where) {
+  const std::size_t rank = where.lens.size();
+  if (rank < 3 || !(where.strides[1] == dimension(1))) return false;
+  dimension step = where.strides[rank - 1];
+  for (std::size_t d = rank; d-- > 2; step *= where.lens[d])
+    if (!(where.strides[d] == step)) return false;
+  return where.strides[0] == step;
+}
+
 /// Whether a kernel with that support may be given the layout.
 inline bool supported(const layout& where, stride_support support) {
   if (support == stride_support::any) return true;
   if (support == stride_support::dense) return where.dense();
+  if (support == stride_support::images) return where.dense() || channels_last(where);
   return where.lens.empty() || where.lens.back() == dimension(1) || where.strides.back() == dimension(1);
 }
 
@@ -27,6 +38,18 @@ inline bool renames_dims(const basic_instruction<operation>& i, const dims& lens
   if (!is_view(i)) return false;
   const auto mapped = i.op.map(layout::standard(lens));
   return mapped && mapped->is_standard() && product(mapped->lens) == product(lens);
+}
+
+/// Where a value of those dims lies whose transposition lies as `to`.
+inline layout before_transpose(const op::transpose& t, const dims& lens, const layout& to) {
+  layout at{lens, to.strides, to.offset};
+  for (std::size_t d = 0; d < lens.size(); ++d) {
+    const std::size_t axis = t.permutation.empty()
+                                 ? lens.size() - 1 - d
+                                 : static_cast<std::size_t>(normal_axis(t.permutation[d], lens.size()));
+    at.strides[axis] = to.strides[d];
+  }
+  return at;
 }
 
 /// Calls `equal(x, y)` for extents that a view takes as equal.

@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "kiln/runtime/fallback_kernel.hpp"
+#include "kiln/runtime/impl/image_formats.hpp"
 #include "kiln/runtime/impl/layout_rules.hpp"
 #include "kiln/runtime/impl/plan.hpp"
 
@@ -18,10 +19,11 @@ struct place {
 class planner {
  public:
   planner(const program& p, const target& t, thread_pool& pool, std::vector<std::string>& remarks)
-      : program_(p), graph_(p.main()), target_(t), pool_(pool), remarks_(remarks) {}
+      : program_(p), graph_(p.main()), target_(t), pool_(pool), remarks_(remarks), formats_(p, p.main(), t) {}
 
   plan build() {
     index_values();
+    formats_.report(remarks_);
     make_kernels();
     for (std::uint32_t i = 0; i < graph_.size(); ++i) emit(i);
     for (std::uint32_t k = 0; k < graph_.outputs.size(); ++k) emit_output(k);
@@ -63,12 +65,13 @@ class planner {
     for (std::uint32_t i = 0; i < graph_.size(); ++i) {
       const instruction& ins = graph_[i];
       if (ins.kind != instruction_kind::op || is_view(ins) || is_concat(ins)) continue;
-      kernel_request request{program_, graph_, ins, {}, {}, {}, &pool_};
+      kernel_request request{program_, graph_, ins, {}, {}, {}, {}, formats_.channels_last({i, 0}), &pool_};
       for (value_id v : ins.inputs) {
         layout where;
         request.constants.push_back(constant_behind(graph_, v, where));
         request.constant_layouts.push_back(where);
         request.inputs.push_back(graph_.shape_of(v));
+        request.channels_last.push_back(formats_.channels_last(v));
       }
       try {
         kernels_[i] = target_.make_kernel(request);
@@ -130,19 +133,20 @@ class planner {
       if (const auto part = part_of_concat(v, support)) return *part;
       if (const auto turned = transposed(v, support)) return *turned;
     }
-    return fresh(graph_.shape_of(v));
+    place at = fresh(graph_.shape_of(v));
+    if (formats_.channels_last(v) && support != stride_support::dense) at.where = image_formats::of(at.where.lens);
+    return at;
   }
 
   // The place of operand k inside the concatenation's result.
   place concat_part(std::uint32_t concat, std::size_t operand) {
-    const place whole = place_result({concat, 0});
+    place part = place_result({concat, 0});
     const instruction& ins = graph_[concat];
     const auto axis = static_cast<std::size_t>(normal_axis(ins.op.get_if<op::concat>()->axis, ins.results[0].rank()));
     dimension start = 0;
     for (std::size_t k = 0; k < operand; ++k) start += graph_.shape_of(ins.inputs[k]).lens[axis];
-    place part = whole;
     part.where.lens = graph_.shape_of(ins.inputs[operand]).lens;
-    part.where.offset += start * whole.where.strides[axis];
+    part.where.offset += start * part.where.strides[axis];
     return part;
   }
 
@@ -179,15 +183,7 @@ class planner {
       to = *part;
     else
       to = fresh(graph_.shape_of(turned));
-    place at = to;
-    at.where.lens = graph_.shape_of(v).lens;
-    for (std::size_t d = 0; d < at.where.lens.size(); ++d) {
-      const std::size_t axis =
-          transpose->permutation.empty()
-              ? at.where.lens.size() - 1 - d
-              : static_cast<std::size_t>(normal_axis(transpose->permutation[d], at.where.lens.size()));
-      at.where.strides[axis] = to.where.strides[d];
-    }
+    const place at{to.storage, before_transpose(*transpose, graph_.shape_of(v).lens, to.where)};
     if (!supported(at.where, support)) return std::nullopt;
     return at;
   }
@@ -294,6 +290,12 @@ class planner {
     const value_id from = ins.inputs[0];
     place at = value_place(from);
     auto mapped = ins.op.map(at.where);
+    if (const auto source = mapped ? std::nullopt : formats_.shown_as_last(graph_, i)) {
+      const place to{fresh(graph_.shape_of(from)).storage, *source};
+      copy_step(at, to, graph_.shape_of(from), ins.op.name());
+      at = to;
+      mapped = ins.op.map(at.where);
+    }
     if (!mapped) {
       at = dense(from, ins.op.name());
       // a dense copy has offset 0 and row-major strides: the view's rule holds there by definition
@@ -356,8 +358,7 @@ class planner {
   // An operand the kernel holds in its own form: it has a shape, but no memory.
   place nowhere(const shape& s) {
     if (nowhere_ == none) nowhere_ = add_storage(place_kind::arena, 0);
-    place at{nowhere_, layout::standard(s.lens)};
-    return at;
+    return {nowhere_, layout::standard(s.lens)};
   }
 
   void emit_output(std::uint32_t k) {
@@ -377,6 +378,7 @@ class planner {
   const target& target_;
   thread_pool& pool_;
   std::vector<std::string>& remarks_;
+  image_formats formats_;
   plan plan_;
   std::vector<std::vector<place>> places_;
   struct user {

@@ -4,6 +4,24 @@
 
 namespace kiln {
 
+image_role eigen_target::role(const program& whole, const basic_instruction<operation>& instruction) const {
+  const std::size_t rank = instruction.results[0].rank();
+  if (rank > 4 || instruction.results[0].type != dtype::f32) return image_role::none;
+  const operation* op = &instruction.op;
+  if (const auto* fused = op->get_if<op::fused>()) {
+    if (fused->kind == fusion::pointwise) return image_role::follows;
+    if (fused->kind != fusion::contraction) return image_role::none;
+    const module_graph& body = whole.module(fused->body);
+    for (std::uint32_t i = 0; i < body.size(); ++i)
+      if (body[i].kind == instruction_kind::op && body[i].op.kind() == op_kind::contraction) op = &body[i].op;
+  }
+  if (op->is<op::convolution>()) return image_role::gains;
+  const auto* pooling = op->get_if<op::pooling>();
+  if (op->kind() == op_kind::pointwise || (pooling && pooling->mode != op::pooling_mode::lp))
+    return image_role::follows;
+  return image_role::none;
+}
+
 std::unique_ptr<kernel> eigen_target::make_kernel(const kernel_request& request) const {
   using lower = std::unique_ptr<kernel> (*)(const kernel_request&);
   constexpr lower families[] = {eigen::lower_rows,      eigen::lower_dot,    eigen::lower_convolution,

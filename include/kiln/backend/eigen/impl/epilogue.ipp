@@ -57,8 +57,19 @@ std::optional<product_body> split_product(const program& whole, const basic_inst
     of[i] = tail.add_with_shapes(body[i].op, inputs, body[i].results);
   }
   tail.outputs.push_back(of[body.outputs[0].instruction]);
-  if (body.outputs[0].instruction != product) out.tail = std::make_unique<tile_program>(tail);
+  if (body.outputs[0].instruction != product) {
+    out.tail = std::make_unique<tile_program>(tail);
+    out.affine = find_affine(tail);
+  }
   return out;
+}
+
+bool product_body::bind(std::span<const tensor> inputs, const tensor& out, std::size_t inner,
+                        kernels::affine_tail<float>& to) const {
+  if (!affine || out.type != dtype::f32) return false;
+  inline_vector<const tensor*, 40> parameters;
+  for (std::size_t i : extra) parameters.push_back(&inputs[i]);
+  return bind_affine(*affine, parameters, out, inner, to);
 }
 
 epilogue::epilogue(const product_body& body, std::span<const tensor> inputs, const tensor& out, std::size_t inner)

@@ -16,10 +16,15 @@ struct image_tail {
   std::int64_t channels;
 };
 
-void apply_epilogue(void* self, std::int64_t image, std::int64_t channel0, std::int64_t channels, std::int64_t pixel0,
-                    std::int64_t pixels, float* c, std::ptrdiff_t c_row) {
+void apply_to_channels(void* self, std::int64_t image, std::int64_t channel0, std::int64_t channels,
+                       std::int64_t pixel0, std::int64_t pixels, float* c, std::ptrdiff_t c_row) {
   const auto* s = static_cast<const image_tail*>(self);
   s->tail->apply(image * s->channels + channel0, channels, pixel0, pixels, c, c_row);
+}
+
+void apply_to_pixels(void* self, std::int64_t, std::int64_t channel0, std::int64_t channels, std::int64_t pixel0,
+                     std::int64_t pixels, float* c, std::ptrdiff_t c_row) {
+  static_cast<const image_tail*>(self)->tail->apply(pixel0, pixels, channel0, channels, c, c_row);
 }
 
 class convolution_kernel final : public kernel {
@@ -34,14 +39,15 @@ class convolution_kernel final : public kernel {
     for (dimension d : r.inputs[body_.operands[0]].lens) x.push_back(d.is_constant() ? d.raw() : x.size() < 1 ? 1 : 32);
     const conv_problem p = problem(x, to_ints(r.inputs[w].lens));
     const isa_table& isa = *kiln_eigen_isa();
-    method_ = isa.choose_conv_method(p);
+    method_ = isa.choose_conv_method(p, r.channels_last[body_.operands[0]], r.result_channels_last);
     packed_ = buffer::allocate(static_cast<std::size_t>(isa.conv_weight_floats(p, method_)) * sizeof(float));
     isa.pack_conv_weights(*r.pool, p, method_, reinterpret_cast<float*>(packed_.data()),
                           reinterpret_cast<const float*>(weights->bytes()));
   }
 
   std::string name() const override {
-    constexpr std::string_view methods[] = {"channels", "pixels", "planes"};
+    constexpr std::string_view methods[] = {"channels",     "pixels",       "planes",   "images",
+                                            "winograd 2x2", "winograd 4x4", "depthwise"};
     return "convolution" + std::string(body_.tail ? "+epilogue" : "") + " (" +
            std::string(methods[static_cast<unsigned>(method_)]) + ")";
   }
@@ -51,14 +57,17 @@ class convolution_kernel final : public kernel {
     return std::find(body_.extra.begin(), body_.extra.end(), i) != body_.extra.end() && i != body_.operands[0] &&
                    i != body_.operands[1]
                ? stride_support::any
-               : stride_support::dense;
+           : i == body_.operands[0] ? stride_support::images
+                                    : stride_support::dense;
   }
+  stride_support output_strides(std::size_t) const override { return stride_support::images; }
 
   std::size_t scratch_bytes(std::span<const tensor> in, std::span<const tensor> out, unsigned threads) const override {
-    const auto plan = plan_for(in, threads);
+    const auto plan = plan_for(in, out[0], threads);
     std::size_t n = static_cast<std::size_t>(plan->scratch_floats()) * sizeof(float);
     if (!packed_) n += weight_bytes(in) + 64;
-    if (body_.tail && !epilogue(body_, in, out[0], out[0].rank() - 2).fits())
+    const tensor y = seen(out[0], out[0]);
+    if (body_.tail && !epilogue(body_, seen(in, out[0]), y, inner(out[0])).fits())
       n = std::max(n, tail_scratch_bytes(body_, in, out[0], threads));
     return n;
   }
@@ -67,7 +76,7 @@ class convolution_kernel final : public kernel {
     const isa_table& isa = *kiln_eigen_isa();
     const tensor &x = l.in[body_.operands[0]], &w = l.in[body_.operands[1]], &y = l.out[0];
     if (y.elements() == 0) return;
-    const auto plan = plan_for(l.in, l.pool->size());
+    const auto plan = plan_for(l.in, y, l.pool->size());
     std::byte* scratch = l.scratch.data();
     const float* weights = reinterpret_cast<const float*>(packed_.data());
     if (!packed_) {
@@ -76,12 +85,21 @@ class convolution_kernel final : public kernel {
       weights = packed;
       scratch += (weight_bytes(l.in) + 63) / 64 * 64;
     }
-    const epilogue tail(body_, l.in, y, y.rank() - 2);
-    image_tail self{&tail, y.lens[1]};
-    const bool fused = body_.tail && tail.fits();
-    plan->run(*l.pool, x.as<const float>(), weights, y.as<float>(), reinterpret_cast<float*>(scratch),
-              fused ? conv_tail{apply_epilogue, &self} : conv_tail{});
-    if (body_.tail && !fused) run_tail(body_, l.in, y, l.scratch, *l.pool);
+    const inline_vector<tensor, 40> in = seen(l.in, y);
+    const tensor out = seen(y, y);
+    kernels::affine_tail<float> affine;
+    conv_tail follow;
+    std::optional<epilogue> tail;
+    image_tail self{nullptr, y.lens[1]};
+    if (body_.bind(in, out, inner(y), affine)) {
+      follow.affine = &affine;
+    } else if (body_.tail) {
+      tail.emplace(body_, in, out, inner(y));
+      self.tail = &*tail;
+      if (tail->fits()) follow = {image_layout_of(y).channels_last ? apply_to_pixels : apply_to_channels, &self};
+    }
+    plan->run(*l.pool, x.as<const float>(), weights, y.as<float>(), reinterpret_cast<float*>(scratch), follow);
+    if (tail && !tail->fits()) run_tail(body_, l.in, y, l.scratch, *l.pool);
   }
 
  private:
@@ -106,6 +124,18 @@ class convolution_kernel final : public kernel {
     return p;
   }
 
+  // Operands of the epilogue as it sees them: rows are channels and columns pixels, or the reverse where the result's
+  // channels are last.
+  static tensor seen(const tensor& t, const tensor& y) {
+    return t.rank() == y.rank() && image_layout_of(y).channels_last ? with_channels_last(t) : t;
+  }
+  static inline_vector<tensor, 40> seen(std::span<const tensor> in, const tensor& y) {
+    inline_vector<tensor, 40> out;
+    for (const tensor& t : in) out.push_back(seen(t, y));
+    return out;
+  }
+  static std::size_t inner(const tensor& y) { return image_layout_of(y).channels_last ? 1 : y.rank() - 2; }
+
   std::size_t weight_bytes(std::span<const tensor> in) const {
     const conv_problem p = problem(in[body_.operands[0]].lens, in[body_.operands[1]].lens);
     return static_cast<std::size_t>(kiln_eigen_isa()->conv_weight_floats(p, method_)) * sizeof(float);
@@ -113,20 +143,23 @@ class convolution_kernel final : public kernel {
 
   // Plans are made once for each set of sizes and the last few are kept: a run whose sizes were seen lately allocates
   // nothing.
-  std::shared_ptr<const conv_plan> plan_for(std::span<const tensor> in, unsigned workers) const {
+  std::shared_ptr<const conv_plan> plan_for(std::span<const tensor> in, const tensor& out, unsigned workers) const {
     const ints &x = in[body_.operands[0]].lens, &w = in[body_.operands[1]].lens;
+    const kernels::image_layout from = image_layout_of(in[body_.operands[0]]), to = image_layout_of(out);
     const std::lock_guard lock(mutex_);
     for (const entry& e : plans_)
-      if (e.x == x && e.w == w && e.workers == workers) return e.plan;
+      if (e.x == x && e.w == w && e.from == from && e.to == to && e.workers == workers) return e.plan;
     constexpr std::size_t most = 32;
     if (plans_.size() == most) plans_.pop_front();
-    plans_.push_back({x, w, workers,
-                      std::shared_ptr<const conv_plan>(kiln_eigen_isa()->plan_conv(problem(x, w), workers, method_))});
+    plans_.push_back(
+        {x, w, from, to, workers,
+         std::shared_ptr<const conv_plan>(kiln_eigen_isa()->plan_conv(problem(x, w), workers, method_, from, to))});
     return plans_.back().plan;
   }
 
   struct entry {
     ints x, w;
+    kernels::image_layout from, to;
     unsigned workers;
     std::shared_ptr<const conv_plan> plan;
   };

@@ -44,7 +44,7 @@ class dot_kernel final : public kernel {
     const tensor &a = l.in[body_.operands[0]], &b = l.in[body_.operands[1]], &c = l.out[0];
     if (c.elements() == 0) return;
     const std::size_t rank = c.rank();
-    const epilogue tail(body_, l.in, c, 1);
+    kernels::affine_tail<float> affine;
     gemm_problem<float> p;
     p.m = c.lens[rank - 2];
     p.n = c.lens[rank - 1];
@@ -70,15 +70,20 @@ class dot_kernel final : public kernel {
       p.batch *= c.lens[d];
     }
     ints outer(std::span<const std::int64_t>(c.lens.data(), split)), at(split, 0);
-    offset_tail shifted{&tail, 0};
-    const bool fused = body_.tail && tail.fits();
-    const gemm_tail follow = fused ? gemm_tail{[](void* self, std::int64_t row0, std::int64_t rows, std::int64_t col0,
-                                                  std::int64_t cols, float* at_c, std::ptrdiff_t c_row) {
-                                                 const auto* s = static_cast<const offset_tail*>(self);
-                                                 s->tail->apply(s->row + row0, rows, col0, cols, at_c, c_row);
-                                               },
-                                               &shifted}
-                                   : gemm_tail{};
+    // rows of a loop over batches are counted anew, which an affine tail can't follow
+    const bool simple = split == 0 && body_.bind(l.in, c, 1, affine);
+    std::optional<epilogue> tail;
+    if (!simple) tail.emplace(body_, l.in, c, 1);
+    offset_tail shifted{simple ? nullptr : &*tail, 0};
+    const bool fused = body_.tail && (simple || tail->fits());
+    const gemm_tail follow = simple  ? gemm_tail{.affine = &affine}
+                             : fused ? gemm_tail{[](void* self, std::int64_t row0, std::int64_t rows, std::int64_t col0,
+                                                    std::int64_t cols, float* at_c, std::ptrdiff_t c_row) {
+                                                   const auto* s = static_cast<const offset_tail*>(self);
+                                                   s->tail->apply(s->row + row0, rows, col0, cols, at_c, c_row);
+                                                 },
+                                                 &shifted}
+                                     : gemm_tail{};
     do {
       std::int64_t oa = 0, ob = 0, oc = 0;
       for (std::size_t d = 0; d < split; ++d)

@@ -1,4 +1,4 @@
-#include "kiln/backend/eigen/isa.hpp"
+#include "kiln/backend/eigen/affine.hpp"
 #include "kiln/backend/eigen/lower.hpp"
 #include "kiln/runtime/thread_pool.hpp"
 
@@ -7,8 +7,15 @@ namespace {
 
 class pooling_kernel final : public kernel {
  public:
-  explicit pooling_kernel(const op::pooling& attributes) : attributes_(attributes) {}
+  pooling_kernel(const op::pooling& attributes, bool channels_last) : attributes_(attributes), last_(channels_last) {}
   std::string name() const override { return std::string(to_string(attributes_.mode)) + " pooling"; }
+  stride_support input_strides(std::size_t) const override { return stride_support::images; }
+  stride_support output_strides(std::size_t) const override {
+    return last_ ? stride_support::images : stride_support::dense;
+  }
+  std::size_t scratch_bytes(std::span<const tensor> in, std::span<const tensor> out, unsigned) const override {
+    return converts(in[0], out[0]) ? static_cast<std::size_t>(in[0].elements()) * sizeof(float) : 0;
+  }
   void run(const launch& l) const override {
     const tensor &x = l.in[0], &y = l.out[0];
     if (y.elements() == 0) return;
@@ -31,11 +38,30 @@ class pooling_kernel final : public kernel {
         p.pad_end[to] = attributes_.pads[axes + d];
       }
     }
-    kiln_eigen_isa()->pool(*l.pool, p);
+    kernels::image_layout from = image_layout_of(x);
+    const kernels::image_layout to = image_layout_of(y);
+    if (converts(x, y)) {
+      auto* const copy = reinterpret_cast<float*>(l.scratch.data());
+      const kernels::image_layout wanted{to.channels_last, x.lens[1]};
+      kiln_eigen_isa()->convert_images(*l.pool, x.lens[0], x.lens[1], p.input[0] * p.input[1] * p.input[2], p.x, from,
+                                       copy, wanted);
+      p.x = copy;
+      from = wanted;
+    }
+    if (to.channels_last)
+      kiln_eigen_isa()->pool_images(*l.pool, p, {x.lens[0], x.lens[1], from.step, to.step});
+    else
+      kiln_eigen_isa()->pool(*l.pool, p);
   }
 
  private:
+  // The image is converted where it does not lie as the result does.
+  static bool converts(const tensor& x, const tensor& y) {
+    return image_layout_of(x).channels_last != image_layout_of(y).channels_last;
+  }
+
   op::pooling attributes_;
+  bool last_;  // the result is wanted with its channels last
 };
 
 class lrn_kernel final : public kernel {
@@ -68,7 +94,7 @@ std::unique_ptr<kernel> lower_window(const kernel_request& r) {
   if (r.inputs.empty() || r.inputs[0].type != dtype::f32) return nullptr;
   if (const auto* pool = r.instruction.op.get_if<op::pooling>()) {
     if (pool->mode == op::pooling_mode::lp || r.inputs[0].rank() < 3 || r.inputs[0].rank() > 5) return nullptr;
-    return std::make_unique<pooling_kernel>(*pool);
+    return std::make_unique<pooling_kernel>(*pool, r.result_channels_last);
   }
   if (const auto* lrn = r.instruction.op.get_if<op::lrn>()) return std::make_unique<lrn_kernel>(*lrn);
   return nullptr;

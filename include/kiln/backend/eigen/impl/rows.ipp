@@ -31,6 +31,17 @@ void join(ints& extents, inline_vector<row_loops::steps, row_loops::most_operand
   }
 }
 
+// Without folds the order of dims is free: the result's smallest step ends up innermost.
+void order_by_result(row_loops& l) {
+  for (std::size_t i = 1; i < l.kept.size(); ++i)
+    for (std::size_t j = i; j > 0; --j) {
+      const ints& to = l.operand[l.operand.size() - 1].kept;
+      if (l.kept[j] == 1 || l.kept[j - 1] == 1 || std::abs(to[j - 1]) >= std::abs(to[j])) break;
+      std::swap(l.kept[j - 1], l.kept[j]);
+      for (auto& o : l.operand) std::swap(o.kept[j - 1], o.kept[j]);
+    }
+}
+
 row_loops loops_of(const tile_program& p, std::span<const tensor> in, std::span<const tensor> out) {
   row_loops l;
   const std::vector<bool>& folded = p.folded();
@@ -54,6 +65,7 @@ row_loops loops_of(const tile_program& p, std::span<const tensor> in, std::span<
   };
   for (const tensor& t : in) add(t);
   for (const tensor& t : out) add(t);
+  if (folded.empty()) order_by_result(l);
   join(l.kept, l.operand, [](row_loops::steps& s) -> ints& { return s.kept; });
   join(l.folded, l.operand, [](row_loops::steps& s) -> ints& { return s.folded; });
   if (folded.empty()) {  // a row is the innermost dim

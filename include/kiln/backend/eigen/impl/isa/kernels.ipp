@@ -3,6 +3,7 @@
 #include "kiln/kernel/convolution.hpp"
 #include "kiln/kernel/lrn.hpp"
 #include "kiln/kernel/pooling.hpp"
+#include "kiln/kernel/pooling_images.hpp"
 
 namespace kiln::eigen {
 namespace {
@@ -23,6 +24,7 @@ fold_function fold(std::size_t op) {
 }
 
 void run_gemm(thread_pool& pool, const gemm_problem<float>& p, const gemm_tail& tail) {
+  if (tail.affine) return gemm(pool, p, *tail.affine);
   if (!tail.call) return gemm(pool, p);
   gemm(pool, p,
        [&](std::int64_t row0, std::int64_t rows, std::int64_t col0, std::int64_t cols, float* c, std::ptrdiff_t c_row) {
@@ -31,6 +33,7 @@ void run_gemm(thread_pool& pool, const gemm_problem<float>& p, const gemm_tail& 
 }
 
 void run_gemm_unpacked(thread_pool& pool, const gemm_problem<float>& p, float* scratch, const gemm_tail& tail) {
+  if (tail.affine) return gemm_unpacked(pool, p, scratch, *tail.affine);
   if (!tail.call) return gemm_unpacked(pool, p, scratch);
   gemm_unpacked(pool, p, scratch,
                 [&](std::int64_t row0, std::int64_t rows, std::int64_t col0, std::int64_t cols, float* c,
@@ -39,23 +42,42 @@ void run_gemm_unpacked(thread_pool& pool, const gemm_problem<float>& p, float* s
 
 class planned final : public conv_plan {
  public:
-  planned(const conv_problem& p, unsigned workers, conv_method method) : run_(p, workers, method) {}
+  planned(const conv_problem& p, unsigned workers, conv_method method, const image_layout& in, const image_layout& out)
+      : run_(p, workers, method, in, out), channels_(p.out_channels), last_(out.channels_last) {}
   std::int64_t scratch_floats() const override { return run_.scratch_size(); }
   void run(thread_pool& pool, const float* x, const float* w, float* y, float* scratch,
            const conv_tail& tail) const override {
-    if (!tail.call) return run_.run(pool, x, w, y, scratch);
+    if (!tail.call && !tail.affine) return run_.run(pool, x, w, y, scratch);
     run_.run(pool, x, w, y, scratch,
              [&](std::int64_t image, std::int64_t channel0, std::int64_t channels, std::int64_t pixel0,
-                 std::int64_t pixels, float* c,
-                 std::ptrdiff_t c_row) { tail.call(tail.self, image, channel0, channels, pixel0, pixels, c, c_row); });
+                 std::int64_t pixels, float* c, std::ptrdiff_t c_row) {
+               if (!tail.affine)
+                 tail.call(tail.self, image, channel0, channels, pixel0, pixels, c, c_row);
+               else if (last_)
+                 (*tail.affine)(pixel0, pixels, channel0, channels, c, c_row);
+               else
+                 (*tail.affine)(image * channels_ + channel0, channels, pixel0, pixels, c, c_row);
+             });
   }
 
  private:
   convolution<float> run_;
+  std::int64_t channels_;
+  bool last_;
 };
 
-conv_plan* plan_conv(const conv_problem& p, unsigned workers, conv_method method) {
-  return new planned(p, workers, method);
+conv_plan* plan_conv(const conv_problem& p, unsigned workers, conv_method method, const image_layout& in,
+                     const image_layout& out) {
+  return new planned(p, workers, method, in, out);
+}
+
+void convert_images(thread_pool& pool, std::int64_t batch, std::int64_t channels, std::int64_t pixels,
+                    const float* from, const image_layout& from_layout, float* to, const image_layout& to_layout) {
+  const image_conversion<float> images(batch, channels, pixels);
+  if (to_layout.channels_last)
+    images.to_channels_last(pool, from, to, to_layout.step);
+  else
+    images.to_planes(pool, from, from_layout.step, to, [](std::int64_t, std::int64_t, std::int64_t) {});
 }
 
 template <class To, class From, class Load>
@@ -82,9 +104,11 @@ constexpr isa_table table{
     .conv_weight_floats = conv_weights_size<float>,
     .pack_conv_weights = pack_conv_weights<float>,
     .plan_conv = plan_conv,
+    .convert_images = convert_images,
     .attention_scratch_floats = attention_scratch_size,
     .attention = attention,
     .pool = pool_planes,
+    .pool_images = pool_images,
     .lrn = local_response_norm,
 };
 

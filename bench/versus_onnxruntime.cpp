@@ -1,0 +1,192 @@
+// Times models in kiln and in ONNX Runtime by turns and prints a Markdown table: medians, the ratio ONNX Runtime /
+// kiln, and its geometric mean.
+//
+//     bench_versus_onnxruntime [--threads 2] [--rounds 7] [--budget-ms 200] MODEL.onnx...
+//
+// In each round both run for the budget, one after the other with a pause in which the other's workers go to sleep; a
+// ratio is the median over rounds of that round's ratio. Inputs are drawn from [-1, 1), integers are 1. Exit status 1
+// where outputs differ by more than 1e-3 of the greatest, 77 where ONNX Runtime is not in the build tree
+// (cmake/peer.sh).
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <fstream>
+#include <iterator>
+#include <random>
+#include <thread>
+
+#include "../test/peer/onnxruntime.hpp"
+#include "kiln/backend/eigen/eigen_target.hpp"
+#include "kiln/onnx/import.hpp"
+#include "kiln/runtime/executable.hpp"
+
+namespace {
+
+using namespace kiln;
+using clock_type = std::chrono::steady_clock;
+
+struct settings {
+  unsigned threads = 2;
+  int rounds = 7;
+  double budget_ms = 200;
+  std::vector<std::string> models;
+};
+
+double ms_since(clock_type::time_point start) {
+  return std::chrono::duration<double, std::milli>(clock_type::now() - start).count();
+}
+
+double median(std::vector<double> v) {
+  std::nth_element(v.begin(), v.begin() + static_cast<std::ptrdiff_t>(v.size() / 2), v.end());
+  return v[v.size() / 2];
+}
+
+template <class Run>
+double median_ms(double budget, Run&& run) {
+  std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  run();
+  std::vector<double> times;
+  const auto start = clock_type::now();
+  do {
+    const auto from = clock_type::now();
+    run();
+    times.push_back(ms_since(from));
+  } while (ms_since(start) < budget || times.size() < 3);
+  return median(std::move(times));
+}
+
+argument random_input(const shape& s) {
+  shape sized = s;
+  for (dimension& d : sized.lens) d = d.is_constant() ? d : dimension(1);
+  argument a(sized);
+  std::mt19937 engine(1);
+  std::uniform_real_distribution<double> value(-1, 1);
+  for (std::int64_t i = 0; i < a.elements(); ++i) {
+    std::byte* at = a.data() + i * static_cast<std::int64_t>(size_of(s.type));
+    const double x = value(engine);
+    const std::int64_t one = 1;
+    is_float(s.type) ? encode(s.type, &x, at, 1) : encode(s.type, &one, at, 1);
+  }
+  return a;
+}
+
+// The greatest difference, relative to the greatest magnitude.
+double difference(const std::vector<argument>& found, const std::vector<argument>& expected) {
+  double worst = found.size() == expected.size() ? 0 : INFINITY;
+  for (std::size_t k = 0; k < std::min(found.size(), expected.size()); ++k) {
+    const auto x = found[k].to<double>(), y = expected[k].to<double>();
+    if (x.size() != y.size()) return INFINITY;
+    double apart = 0, greatest = 1e-30;
+    for (std::size_t i = 0; i < x.size(); ++i) {
+      apart = std::isnan(x[i]) != std::isnan(y[i]) ? INFINITY : std::max(apart, std::fabs(x[i] - y[i]));
+      greatest = std::max(greatest, std::fabs(y[i]));
+    }
+    worst = std::max(worst, apart / greatest);
+  }
+  return worst;
+}
+
+struct row {
+  double kiln_ms, peer_ms, ratio, load_ratio, apart;
+};
+
+row measure(const std::string& library, const std::string& path, const settings& s) {
+  std::ifstream in(path, std::ios::binary);
+  const std::string bytes{std::istreambuf_iterator<char>(in), {}};
+  const auto model = std::as_bytes(std::span(bytes));
+  auto start = clock_type::now();
+  const peer::session other(library, model, static_cast<int>(s.threads));
+  const double peer_load = ms_since(start);
+  start = clock_type::now();
+  const std::size_t slash = path.rfind('/');
+  compile_options options;
+  options.threads = s.threads;
+  const executable own =
+      compile(onnx::parse_model(model, slash == std::string::npos ? "." : path.substr(0, slash)).graph, eigen_target(),
+              options);
+  const double own_load = ms_since(start);
+
+  std::map<std::string, argument> named;
+  std::vector<argument> inputs;
+  for (const port& p : own.inputs()) inputs.push_back(named[p.name] = random_input(p.type));
+  peer::session::binding bound(other, named);
+  std::vector<argument> outputs = own.run(inputs);
+  workspace w = own.make_workspace();
+  std::vector<double> own_times, peer_times, ratios;
+  for (int round = 0; round < s.rounds; ++round) {
+    peer_times.push_back(median_ms(s.budget_ms, [&] { bound.run(); }));
+    own_times.push_back(median_ms(s.budget_ms, [&] { own.run(w, inputs, outputs); }));
+    ratios.push_back(peer_times.back() / own_times.back());
+  }
+  return {median(own_times), median(peer_times), median(ratios), peer_load / own_load,
+          difference(outputs, bound.results())};
+}
+
+settings read_settings(int argc, char** argv) {
+  settings s;
+  for (int i = 1; i < argc; ++i) {
+    const std::string_view word = argv[i];
+    const auto next = [&]() -> std::string {
+      if (++i == argc) throw std::runtime_error(std::string(word) + " takes a value");
+      return argv[i];
+    };
+    if (word == "--threads")
+      s.threads = static_cast<unsigned>(std::stoul(next()));
+    else if (word == "--rounds")
+      s.rounds = std::max(1, std::stoi(next()));
+    else if (word == "--budget-ms")
+      s.budget_ms = std::stod(next());
+    else if (word.starts_with("--"))
+      throw std::runtime_error("unknown option " + std::string(word));
+    else
+      s.models.emplace_back(word);
+  }
+  if (s.models.empty()) throw std::runtime_error("no model given");
+  return s;
+}
+
+std::string name_of(const std::string& path) {
+  std::string name = path.substr(0, path.rfind(".onnx"));
+  if (name.ends_with("/model"))
+    name = "light_" + name.substr(0, name.size() - 6).substr(name.rfind('/', name.size() - 7) + 1);
+  return name.substr(name.rfind('/') + 1);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) try {
+  const settings s = read_settings(argc, argv);
+  const auto library = peer::library();
+  if (!library) {
+    fmt::print(stderr, "ONNX Runtime is not in build/peer: run cmake/peer.sh\n");
+    return 77;
+  }
+  fmt::print("| model | kiln ms | ONNX Runtime ms | ratio | load ratio | difference |\n|---|---|---|---|---|---|\n");
+  double logs = 0, load_logs = 0;
+  int rows = 0;
+  bool wrong = false;
+  for (const std::string& path : s.models) {
+    try {
+      const row r = measure(*library, path, s);
+      fmt::print("| {} | {:.4g} | {:.4g} | {:.2f} | {:.2f} | {:.0e} |\n", name_of(path), r.kiln_ms, r.peer_ms, r.ratio,
+                 r.load_ratio, r.apart);
+      logs += std::log(r.ratio);
+      load_logs += std::log(r.load_ratio);
+      ++rows;
+      wrong = wrong || !(r.apart <= 1e-3);
+    } catch (const std::exception& e) {
+      fmt::print("| {} | failed: {} | | | | |\n", name_of(path), e.what());
+      wrong = true;
+    }
+    std::fflush(stdout);
+  }
+  if (rows != 0)
+    fmt::print("| geometric mean of {} | | | {:.2f} | {:.2f} | |\n", rows, std::exp(logs / rows),
+               std::exp(load_logs / rows));
+  return wrong ? 1 : 0;
+} catch (const std::exception& e) {
+  fmt::print(stderr, "{}\n", e.what());
+  return 2;
+}

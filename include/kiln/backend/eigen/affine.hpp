@@ -1,0 +1,29 @@
+#pragma once
+#include "kiln/backend/eigen/isa.hpp"
+#include "kiln/graph/module.hpp"
+#include "kiln/runtime/kernel.hpp"
+
+namespace kiln::eigen {
+
+/// A tail that only adds values and then clamps: y = clamp(product + sum of parameters).
+struct affine_form {
+  small_vector<std::size_t> addends;  ///< the tail's parameters, counted without the product
+  bool clamps = false;
+  float low = -std::numeric_limits<float>::infinity(), high = std::numeric_limits<float>::infinity();
+};
+
+/// The form of a tail whose parameter 0 is the product, where it has it.
+std::optional<affine_form> find_affine(const module_graph& tail);
+
+/// Fills `to` for operands given by the form's parameters and a result whose last `inner` dims are columns. False where
+/// an operand neither repeats along all dims but one nor lies as the result does.
+bool bind_affine(const affine_form& form, std::span<const tensor* const> parameters, const tensor& out,
+                 std::size_t inner, kernels::affine_tail<float>& to);
+
+/// How a tensor [batch, channels, spatial...] lies. Its strides are those of planes, or of channels that are last.
+kernels::image_layout image_layout_of(const tensor& t);
+
+/// The same memory with the channels as the last dim.
+tensor with_channels_last(const tensor& t);
+
+}  // namespace kiln::eigen

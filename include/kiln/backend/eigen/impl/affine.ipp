@@ -1,0 +1,150 @@
+#include "kiln/backend/eigen/affine.hpp"
+
+#include <cstring>
+
+namespace kiln::eigen {
+namespace {
+
+// The float that a constant of one element holds, perhaps repeated by views.
+std::optional<float> constant_of(const module_graph& m, value_id v) {
+  const auto& ins = m[v.instruction];
+  if (ins.kind == instruction_kind::op && ins.op.kind() == op_kind::view) return constant_of(m, ins.inputs[0]);
+  if (ins.kind != instruction_kind::literal || ins.results[0].type != dtype::f32 || ins.constant.elements() != 1)
+    return std::nullopt;
+  float x;
+  std::memcpy(&x, ins.constant.bytes(), sizeof x);
+  return x;
+}
+
+// The operand of a two-operand instruction that is not `chain`; none where both or neither are.
+std::optional<value_id> other_operand(const basic_instruction<operation>& ins, std::uint32_t chain) {
+  const bool left = ins.inputs[0].instruction == chain, right = ins.inputs[1].instruction == chain;
+  if (left == right) return std::nullopt;
+  return ins.inputs[left ? 1 : 0];
+}
+
+}  // namespace
+
+std::optional<affine_form> find_affine(const module_graph& tail) {
+  affine_form form;
+  std::vector<std::size_t> parameter(tail.size(), 0);
+  std::uint32_t chain = 0;
+  std::size_t parameters = 0;
+  const auto lower = [&](float x) { form.low = std::max(form.low, x), form.clamps = true; };
+  const auto upper = [&](float x) { form.high = std::min(form.high, x), form.clamps = true; };
+  for (std::uint32_t i = 0; i < tail.size(); ++i) {
+    const auto& ins = tail[i];
+    if (ins.kind == instruction_kind::parameter) {
+      if (ins.results[0].type != dtype::f32) return std::nullopt;
+      if (parameters == 0) chain = i;
+      parameter[i] = parameters++;
+      continue;
+    }
+    if (ins.kind == instruction_kind::literal || ins.op.kind() == op_kind::view) continue;
+    if (ins.op.is<op::relu>() && ins.inputs[0].instruction == chain) {
+      lower(0);
+    } else if (ins.op.is<op::clip>() && ins.inputs[0].instruction == chain) {
+      const auto low = constant_of(tail, ins.inputs[1]), high = constant_of(tail, ins.inputs[2]);
+      if (!low || !high) return std::nullopt;
+      lower(*low), upper(*high);
+    } else if (ins.op.is<op::add>() || ins.op.is<op::max>() || ins.op.is<op::min>()) {
+      const auto other = other_operand(ins, chain);
+      if (!other) return std::nullopt;
+      const auto constant = constant_of(tail, *other);
+      if (ins.op.is<op::add>()) {
+        if (form.clamps || constant || tail[other->instruction].kind != instruction_kind::parameter)
+          return std::nullopt;
+        form.addends.push_back(parameter[other->instruction] - 1);
+      } else if (!constant) {
+        return std::nullopt;
+      } else {
+        ins.op.is<op::max>() ? lower(*constant) : upper(*constant);
+      }
+    } else {
+      return std::nullopt;
+    }
+    chain = i;
+  }
+  if (tail.outputs.size() != 1 || tail.outputs[0].instruction != chain || !(form.low <= form.high)) return std::nullopt;
+  return form;
+}
+
+bool bind_affine(const affine_form& form, std::span<const tensor* const> parameters, const tensor& out,
+                 std::size_t inner, kernels::affine_tail<float>& to) {
+  const std::size_t rank = out.rank();
+  to.clamps = form.clamps;
+  to.low = form.low;
+  to.high = form.high;
+  for (std::size_t i : form.addends) {
+    const tensor& t = *parameters[i];
+    if (t.type != dtype::f32 || t.rank() != rank) return false;
+    // Rows and columns as one dim each: their extent, and the step where it is even.
+    struct {
+      std::int64_t lens = 1, step = 0;
+      bool even = true, repeats = true;
+      std::int64_t last = 0, last_lens = 1;  // of the innermost dim that varies
+      bool one_varies = true;
+    } part[2];
+    for (std::size_t d = rank; d-- > 0;) {
+      auto& p = part[d + inner >= rank ? 1 : 0];
+      if (out.lens[d] == 1) continue;
+      const std::int64_t step = t.lens[d] == 1 ? 0 : t.strides[d];
+      if (p.lens == 1)
+        p.step = p.last = step, p.last_lens = out.lens[d];
+      else {
+        p.even = p.even && step == p.step * p.lens;
+        p.one_varies = p.one_varies && step == 0;
+      }
+      p.repeats = p.repeats && step == 0;
+      p.lens *= out.lens[d];
+    }
+    const auto& [rows, cols] = part;
+    const auto* at = reinterpret_cast<const float*>(t.data);
+    if (cols.repeats && rows.repeats) {
+      if (to.row_bias) return false;
+      to.row_bias = at, to.row_period = 1;
+    } else if (rows.repeats && cols.even && cols.step == 1) {
+      if (to.col_bias) return false;
+      to.col_bias = at;
+    } else if (cols.repeats && rows.one_varies && rows.last == 1) {
+      if (to.row_bias) return false;
+      to.row_bias = at, to.row_period = rows.last_lens;
+    } else if (rows.even && cols.even && (cols.step == 1 || cols.lens == 1)) {
+      if (to.addend) return false;
+      to.addend = at, to.addend_row = rows.step;
+    } else {
+      return false;
+    }
+  }
+  return true;
+}
+
+kernels::image_layout image_layout_of(const tensor& t) {
+  const std::size_t rank = t.rank();
+  if (rank < 3 || t.strides[1] != 1) {
+    // one pixel an image: both at once
+    std::int64_t pixels = 1;
+    for (std::size_t d = 2; d < rank; ++d) pixels *= t.lens[d];
+    if (rank >= 3 && pixels == 1 && t.dense()) return {true, t.lens[1]};
+    return {};
+  }
+  if (t.dense() && t.lens[1] == 1) return {};
+  std::int64_t step = t.strides[rank - 1];
+  const kernels::image_layout found{true, step};
+  for (std::size_t d = rank; d-- > 2;) {
+    if (t.lens[d] != 1 && t.strides[d] != step) return {};
+    step *= t.lens[d];
+  }
+  if (t.lens[0] != 1 && t.strides[0] != step) return {};
+  return found.step >= t.lens[1] ? found : kernels::image_layout{};
+}
+
+tensor with_channels_last(const tensor& t) {
+  tensor out = t;
+  for (std::size_t d = 1; d + 1 < t.rank(); ++d) out.lens[d] = t.lens[d + 1], out.strides[d] = t.strides[d + 1];
+  out.lens.back() = t.lens[1];
+  out.strides.back() = t.strides[1];
+  return out;
+}
+
+}  // namespace kiln::eigen

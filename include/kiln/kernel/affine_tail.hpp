@@ -1,0 +1,58 @@
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <limits>
+
+#include "kiln/kernel/vector.hpp"
+
+namespace kiln::kernels {
+
+/// What most often follows a product, in place: c = clamp(c + bias + addend), each part optional. NaN stays.
+template <class T>
+struct affine_tail {
+  const T* col_bias = nullptr;
+  const T* row_bias = nullptr;  ///< of row `row % row_period`
+  std::int64_t row_period = 1;
+  const T* addend = nullptr;  ///< element (row, col) at row * addend_row + col
+  std::ptrdiff_t addend_row = 0;
+  bool clamps = false;
+  T low = -std::numeric_limits<T>::infinity(), high = std::numeric_limits<T>::infinity();
+
+  /// Finishes rows [row0, row0 + rows) at columns [col0, col0 + cols); c is element (row0, col0).
+  KILN_FN void operator()(std::int64_t row0, std::int64_t rows, std::int64_t col0, std::int64_t cols, T* c,
+                          std::ptrdiff_t c_row) const {
+    using V = native_vec<T>;
+    constexpr std::int64_t n = native_lanes<T>;
+    const V least = broadcast<V>(low), most = broadcast<V>(high);
+    for (std::int64_t r = 0; r < rows; ++r) {
+      T* const out = c + r * c_row;
+      const V of_row = broadcast<V>(row_bias ? row_bias[(row0 + r) % row_period] : T(0));
+      const T* const more = addend ? addend + (row0 + r) * addend_row + col0 : nullptr;
+      const auto finish = [&](V x, auto read, std::int64_t j) {
+        x += of_row;
+        if (col_bias) x += read(col_bias + col0 + j);
+        if (more) x += read(more + j);
+        // comparisons that NaN fails, so that it stays
+        if (clamps) {
+          x = select(x < least, least, x);
+          x = select(x > most, most, x);
+        }
+        return x;
+      };
+      std::int64_t j = 0;
+      for (; j + n <= cols; j += n)
+        store(out + j, finish(
+                           load<V>(out + j), [](const T* p) { return load<V>(p); }, j));
+      if (j < cols) {
+        const int rest = static_cast<int>(cols - j);
+        store_n(out + j,
+                finish(
+                    load_n<V>(out + j, rest), [rest](const T* p) { return load_n<V>(p, rest); }, j),
+                rest);
+      }
+    }
+  }
+};
+
+}  // namespace kiln::kernels

@@ -1,0 +1,202 @@
+#pragma once
+
+#include "kiln/kernel/convolution_problem.hpp"
+#include "kiln/kernel/gemm.hpp"
+#include "kiln/kernel/image_layout.hpp"
+
+namespace kiln::kernels {
+
+/// The epilogue that leaves a convolution's sums, channels last, as they are.
+using no_image_epilogue = no_epilogue;
+
+/// Two-dimensional convolution from and to images whose channels are last: a product of pixels with packed weights
+/// [taps
+/// * channels, outputs], whose left rows are windows read where they lie. A task is a strip of output rows and some
+/// panels of output channels; where the kernel reaches outside, the strip's input rows are copied with their padding.
+template <class T>
+class image_convolution {
+ public:
+  static constexpr bool serves(const conv_problem& p) {
+    return p.input[0] == 1 && p.kernel[0] == 1 && p.pad_begin[0] == 0 && p.pad_end[0] == 0;
+  }
+
+  /// `in_step` elements lie between neighbouring pixels of the input.
+  image_convolution(const conv_problem& problem, unsigned workers, std::ptrdiff_t in_step)
+      : p_(problem),
+        height_(std::max<std::int64_t>(1, problem.output(1))),
+        width_(std::max<std::int64_t>(1, problem.output(2))),
+        inputs_(problem.group_inputs()),
+        outputs_(problem.group_outputs()),
+        depth_(problem.depth()) {
+    constexpr std::int64_t strip_bytes = 256 * 1024;
+    copied_ = p_.padded();
+    plain_ = p_.pointwise() && p_.groups == 1;
+    row_ = copied_ ? (width_ - 1) * p_.stride[2] + p_.span(2) : p_.input[2];
+    const std::int64_t images = std::max<std::int64_t>(1, p_.batch * p_.groups);
+    const std::int64_t wanted = workers == 1 ? 1 : 6 * static_cast<std::int64_t>(workers);
+    const std::int64_t least = std::max<std::int64_t>(1, ceil_div(48, width_));
+    strip_rows_ = std::min(height_, std::max(least, ceil_div(height_, ceil_div(wanted, images))));
+    while (strip_rows_ > least && strip_size(strip_rows_) * static_cast<std::int64_t>(sizeof(T)) > strip_bytes)
+      strip_rows_ = std::max(least, ceil_div(strip_rows_, 2));
+    strips_ = ceil_div(height_, strip_rows_);
+    const std::int64_t panels = std::max<std::int64_t>(1, ceil_div(outputs_, register_tile<T>::width));
+    const std::int64_t cuts = std::clamp<std::int64_t>(ceil_div(wanted, images * strips_), 1, panels);
+    panels_per_task_ = ceil_div(panels, cuts);
+    cuts_ = ceil_div(panels, panels_per_task_);
+    if (!plain_) fill_offsets(copied_ ? inputs_ : in_step);
+  }
+
+  /// Elements that the packed weights take.
+  static std::int64_t weights_size(const conv_problem& p) {
+    return p.groups * packed_b_size<T>(p.depth(), p.group_outputs());
+  }
+  /// Packs weights [outputs, inputs / groups, kh, kw]; rows of the packed matrix are ordered kh, kw, input.
+  static void pack_weights(thread_pool& pool, const conv_problem& p, T* to, const T* weights) {
+    const std::int64_t inputs = p.group_inputs(), outputs = p.group_outputs(), taps = p.taps(), depth = p.depth();
+    constexpr std::int64_t full = register_tile<T>::width;
+    const std::int64_t panels = ceil_div(outputs, full);
+    pool.parallel_for(p.groups * panels, [&](std::int64_t task, unsigned) {
+      const std::int64_t col = task % panels * full, group = task / panels;
+      const std::int64_t width = panel_width<T>(col, outputs);
+      T* const panel = to + group * packed_b_size<T>(depth, outputs) + col * depth;
+      for (std::int64_t t = 0; t < taps; ++t)
+        pack_panel(panel + t * inputs * width, width, weights + (group * outputs + col) * depth + t,
+                   static_cast<std::ptrdiff_t>(taps), depth, inputs, std::min(full, outputs - col));
+    });
+  }
+
+  /// Elements of scratch for each worker.
+  std::int64_t scratch_size() const {
+    if (plain_) return 0;
+    return copied_ ? header + strip_size(strip_rows_) : 0;
+  }
+
+  /// `epilogue(row0, rows, col0, cols, c, c_row)` is called once for each finished tile: rows are pixels, counted
+  /// through the batch, columns output channels.
+  template <class Epilogue>
+  void run(thread_pool& pool, const T* input, std::ptrdiff_t in_step, const T* weights, T* output,
+           std::ptrdiff_t out_step, T* scratch, Epilogue&& epilogue) const {
+    if (plain_) {
+      gemm_problem<T> g{.m = p_.batch * p_.input_pixels(), .n = outputs_, .k = depth_, .a = input, .a_row = in_step};
+      g.b = weights;
+      g.c = output;
+      g.c_row = out_step;
+      return gemm(pool, g, epilogue);
+    }
+    const std::int64_t each = round_up(scratch_size(), native_lanes<T>);
+    for (unsigned w = 0; w < pool.size() && copied_; ++w) mark_strip(scratch + w * each, -1);
+    pool.parallel_for(p_.batch * p_.groups * strips_ * cuts_, [&](std::int64_t task, unsigned worker) {
+      T* const own = scratch + worker * each;
+      const std::int64_t cut = task % cuts_, strip = task / cuts_;
+      const std::int64_t y0 = strip % strips_ * strip_rows_;
+      const std::int64_t group = strip / strips_ % p_.groups, image = strip / strips_ / p_.groups;
+      const std::int64_t rows = std::min(strip_rows_, height_ - y0);
+      strip_source from{input + image * p_.input_pixels() * in_step + group * inputs_, in_step};
+      if (copied_) {
+        T* const local = own + header;
+        if (!holds_strip(own, strip)) copy_strip(local, from, y0, rows);
+        mark_strip(own, strip);
+        from = {local, inputs_};
+      } else {
+        from.at += y0 * p_.stride[1] * row_ * in_step;
+      }
+      const std::int64_t row0 = (image * height_ + y0) * width_;
+      const std::int64_t begin = cut * panels_per_task_ * register_tile<T>::width;
+      const std::int64_t end = std::min(outputs_, begin + panels_per_task_ * register_tile<T>::width);
+      for (std::int64_t col = begin; col < end; col += register_tile<T>::width)
+        run_panel(from, weights + group * packed_b_size<T>(depth_, outputs_), col, rows * width_,
+                  output + row0 * out_step + group * outputs_, out_step, row0, group * outputs_, epilogue);
+    });
+  }
+
+ private:
+  static constexpr std::int64_t header = 64 / sizeof(T);
+  struct strip_source {
+    const T* at;
+    std::ptrdiff_t step;  // from pixel to pixel
+  };
+
+  // Which strip a worker's copy holds, so that tasks which differ in output channels only share it.
+  static bool holds_strip(const T* own, std::int64_t strip) { return __builtin_memcmp(own, &strip, sizeof strip) == 0; }
+  static void mark_strip(T* own, std::int64_t strip) { __builtin_memcpy(own, &strip, sizeof strip); }
+
+  std::int64_t rows_in(std::int64_t rows) const { return (rows - 1) * p_.stride[1] + p_.span(1); }
+  std::int64_t strip_size(std::int64_t rows) const { return rows_in(rows) * row_ * inputs_; }
+
+  // Where the left operand's element k lies behind the window's first pixel.
+  void fill_offsets(std::ptrdiff_t step) {
+    offsets_.reserve(static_cast<std::size_t>(depth_));
+    for (std::int64_t y = 0; y < p_.kernel[1]; ++y)
+      for (std::int64_t x = 0; x < p_.kernel[2]; ++x)
+        for (std::int64_t c = 0; c < inputs_; ++c)
+          offsets_.push_back(static_cast<std::int32_t>((y * p_.dilation[1] * row_ + x * p_.dilation[2]) * step + c));
+  }
+
+  void copy_strip(T* to, const strip_source& image, std::int64_t y0, std::int64_t rows) const {
+    const std::int64_t first_y = y0 * p_.stride[1] - p_.pad_begin[1];
+    const std::int64_t begin = std::min(row_, p_.pad_begin[2]);
+    const std::int64_t end = std::clamp(p_.input[2] + p_.pad_begin[2], begin, row_);
+    for (std::int64_t y = 0; y < rows_in(rows); ++y, to += row_ * inputs_) {
+      const std::int64_t iy = first_y + y;
+      if (iy < 0 || iy >= p_.input[1]) {
+        fill_zero(to, row_ * inputs_);
+        continue;
+      }
+      fill_zero(to, begin * inputs_);
+      const T* const from = image.at + iy * p_.input[2] * image.step;
+      if (image.step == inputs_)
+        copy_strided(to + begin * inputs_, from, 1, (end - begin) * inputs_);
+      else
+        for (std::int64_t x = begin; x < end; ++x)
+          copy_strided(to + x * inputs_, from + (x - begin) * image.step, 1, inputs_);
+      fill_zero(to + end * inputs_, (row_ - end) * inputs_);
+    }
+  }
+
+  // All pixels of a strip for one panel of output channels.
+  template <class Epilogue>
+  void run_panel(const strip_source& from, const T* weights, std::int64_t col, std::int64_t pixels, T* out,
+                 std::ptrdiff_t out_step, std::int64_t row0, std::int64_t channel0, Epilogue&& epilogue) const {
+    const std::int64_t width = panel_width<T>(col, outputs_);
+    const int cols = static_cast<int>(std::min<std::int64_t>(register_tile<T>::width, outputs_ - col));
+    const int vectors = static_cast<int>(width / native_lanes<T>);
+    const int most = register_tile<T>::rows_of(vectors);
+    const T* const panel = weights + col * depth_;
+    const std::int64_t all = packed_b_size<T>(depth_, outputs_);
+    const std::int64_t block = depth_block<T>(depth_);
+    const std::int64_t tiles = ceil_div(pixels, most);
+    std::int64_t k = 0;
+    do {
+      const std::int64_t depth = std::min(block, depth_ - k);
+      const bool last = k + depth >= depth_;
+      // The weights of the next block (or of the group's first one, which the next strip begins with) come meanwhile.
+      const std::int64_t next = col * depth_ + (k + depth) * width;
+      const coming_block<T> coming{weights + (next < all ? next : 0), width, std::min(depth, block), width};
+      std::int64_t y = 0, x = 0, tile = 0;
+      for_even_blocks(pixels, most, [&](std::int64_t first, int count) {
+        const T* row[2 * register_tile<T>::rows];
+        for (int r = 0; r < count; ++r) {
+          row[r] = from.at + (y * p_.stride[1] * row_ + x * p_.stride[2]) * from.step;
+          if (++x == width_) x = 0, ++y;
+        }
+        T* const c = out + first * out_step + col;
+        if (k == 0)
+          for (int r = 0; r < count; ++r) fetch_for_write(c + r * out_step, cols);
+        find_tile<T, table_step>(count, vectors)(depth, row, table_step{offsets_.data() + k}, panel + k * width, width,
+                                                 c, out_step, cols, k != 0, coming.share(tile++, tiles, depth));
+        if (last) epilogue(row0 + first, count, channel0 + col, cols, c, out_step);
+      });
+      k += depth;
+    } while (k < depth_);
+  }
+
+  conv_problem p_;
+  std::int64_t height_, width_, inputs_, outputs_, depth_;
+  bool copied_ = false;   // the padded strip is copied; else the input is read where it lies
+  bool plain_ = false;    // one product over all pixels
+  std::int64_t row_ = 0;  // pixels from row to row of what the tiles read
+  std::int64_t strip_rows_ = 1, strips_ = 1, panels_per_task_ = 1, cuts_ = 1;
+  std::vector<std::int32_t> offsets_;
+};
+
+}  // namespace kiln::kernels

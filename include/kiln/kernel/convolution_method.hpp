@@ -1,0 +1,120 @@
+#pragma once
+
+#include <limits>
+
+#include "kiln/kernel/convolution_images.hpp"
+#include "kiln/kernel/convolution_winograd.hpp"
+#include "kiln/kernel/depthwise_images.hpp"
+
+namespace kiln::kernels {
+
+/// How a convolution is computed. The first three read planes; `channels` writes either layout, the other two planes.
+/// The rest read and write images whose channels are last.
+/// - channels: vectors run over output channels, the window is read through a table of offsets; weights are packed.
+/// - pixels: vectors run over output pixels (1x1 kernels read the input, others are gathered per panel).
+/// - planes: one input channel per group; each output plane is a sum of shifted rows.
+/// - images: vectors run over output channels, the left operand over input channels.
+/// - winograd2, winograd4: minimal filtering with output tiles of 2x2 or 4x4.
+/// - depthwise: vectors run over channels.
+enum class conv_method : std::uint8_t { channels, pixels, planes, images, winograd2, winograd4, depthwise };
+
+constexpr bool reads_channels_last(conv_method m) { return m >= conv_method::images; }
+
+/// Estimated work of a convolution, in products of one element, where input and output lie as told; infinite where the
+/// method does not serve. It depends on the sizes only. The weights of each term were fitted to measurements at
+/// AVX-512; bytes of weights count because each block of pixels streams them from a cache that is shared.
+template <class T>
+class conv_cost {
+ public:
+  constexpr conv_cost(const conv_problem& p, bool in_last, bool out_last)
+      : p_(p), in_last_(in_last), out_last_(out_last) {
+    const std::int64_t outputs = std::max<std::int64_t>(1, p.group_outputs());
+    pixels_ = std::max<double>(1, static_cast<double>(p.batch * p.output_pixels()));
+    depth_ = static_cast<double>(std::max<std::int64_t>(1, p.depth()));
+    const double panel = static_cast<double>(p.groups * round_up(outputs, native_lanes<T>));
+    direct_ = pixels_ * panel * depth_;
+    useful_ = pixels_ * static_cast<double>(p.out_channels) * depth_;
+    inputs_ = static_cast<double>(p.batch * p.in_channels * p.input_pixels());
+    results_ = pixels_ * static_cast<double>(p.out_channels);
+    conversion_ = (in_last ? 0 : 30 * inputs_ * padding(p.in_channels)) +
+                  (out_last ? 0 : 30 * results_ * padding(p.out_channels));
+  }
+
+  constexpr double of(conv_method method) const {
+    constexpr double never = std::numeric_limits<double>::infinity();
+    switch (method) {
+      case conv_method::channels:
+        return in_last_ ? never : direct_ * (p_.taps() == 1 ? 1.2 : 1.1) + (out_last_ ? 2 : 20) * results_;
+      case conv_method::pixels: {
+        if (in_last_ || out_last_) return never;
+        const std::int64_t pixels = std::max<std::int64_t>(1, p_.output_pixels());
+        const double packing = p_.pointwise() ? 2 : p_.taps() == 1 ? 8 : 40;
+        return 1.05 * useful_ * static_cast<double>(round_up(pixels, native_lanes<T>)) / static_cast<double>(pixels) *
+               (1 + packing / static_cast<double>(std::max<std::int64_t>(1, p_.group_outputs())));
+      }
+      case conv_method::planes: {
+        const bool serves = p_.group_inputs() == 1 && p_.group_outputs() <= 8 && p_.kernel[0] == 1 &&
+                            p_.input[0] == 1 && p_.output(0) == 1;
+        return serves && !in_last_ && !out_last_ ? 4 * useful_ : never;
+      }
+      case conv_method::images:
+        return image_convolution<T>::serves(p_)
+                   ? direct_ + 4 * pixels_ * depth_ * (p_.padded() ? 1.0 : 0.0) / 9 + conversion_
+                   : never;
+      case conv_method::winograd2:
+        return winograd<2>();
+      case conv_method::winograd4:
+        return winograd<4>();
+      case conv_method::depthwise:
+        return depthwise_convolution<T>::serves(p_) ? 4 * useful_ + conversion_ : never;
+    }
+    return never;
+  }
+
+ private:
+  // Fewer channels than a vector has are converted as if they filled it.
+  static constexpr double padding(std::int64_t channels) {
+    return static_cast<double>(std::max<std::int64_t>(channels, native_lanes<T>)) /
+           static_cast<double>(std::max<std::int64_t>(channels, 1));
+  }
+
+  template <int Outputs>
+  constexpr double winograd() const {
+    if (!winograd_convolution<T, Outputs>::serves(p_) || p_.in_channels < 8)
+      return std::numeric_limits<double>::infinity();
+    const double tiles =
+        static_cast<double>(p_.batch * ceil_div(p_.output(1), Outputs) * ceil_div(p_.output(2), Outputs));
+    constexpr double points = (Outputs + 2) * (Outputs + 2);
+    const auto inputs = static_cast<double>(round_up(p_.in_channels, native_lanes<T>));
+    const auto outputs = static_cast<double>(round_up(p_.out_channels, native_lanes<T>));
+    const double weights = points * inputs * outputs;
+    // a block is about 24 tiles; few tiles fill the register tile badly
+    const double blocks = std::max(1.0, tiles / 24);
+    const double filled = tiles >= 24 ? 1.0 : 1 + 2 / std::max(1.0, tiles);
+    const double bytes = (weights - depth_ * outputs) * static_cast<double>(sizeof(T));
+    return tiles * points * (inputs * outputs * filled * 1.05 + 20 * (inputs + outputs)) +
+           6 * std::max(0.0, bytes) * std::min(blocks, 2.0) + conversion_;
+  }
+
+  conv_problem p_;
+  bool in_last_, out_last_;
+  double pixels_, depth_, direct_, useful_, inputs_, results_, conversion_;
+};
+
+/// The method with the least estimated work for an input and an output that lie as told.
+template <class T>
+constexpr conv_method choose_conv_method(const conv_problem& p, bool in_last = false, bool out_last = false) {
+  const conv_cost<T> cost(p, in_last, out_last);
+  if (!in_last && !out_last && cost.of(conv_method::planes) < std::numeric_limits<double>::infinity())
+    return conv_method::planes;
+  if ((in_last || out_last) && cost.of(conv_method::depthwise) < std::numeric_limits<double>::infinity())
+    return conv_method::depthwise;
+  conv_method best = conv_method::channels;
+  double least = std::numeric_limits<double>::infinity();
+  for (conv_method m : {conv_method::channels, conv_method::pixels, conv_method::images, conv_method::winograd2,
+                        conv_method::winograd4})
+    if (const double c = cost.of(m); c < least) best = m, least = c;
+  return best;
+}
+
+}  // namespace kiln::kernels

@@ -1,0 +1,60 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "kiln/kernel/gemm_pack.hpp"
+
+namespace kiln::kernels {
+
+/// Where a batch of images lies: by planes ([batch, channels, pixels], row-major), or channels last, where channel c of
+/// pixel i of image n is element `(n * pixels + i) * step + c` and a step is at least the number of channels.
+struct image_layout {
+  bool channels_last = false;
+  std::ptrdiff_t step = 0;  ///< elements from pixel to pixel, channels last
+
+  friend constexpr bool operator==(const image_layout&, const image_layout&) = default;
+};
+
+/// Copies images between the two layouts; `Last` says where channels are last.
+template <class T>
+class image_conversion {
+ public:
+  image_conversion(std::int64_t batch, std::int64_t channels, std::int64_t pixels)
+      : batch_(batch), channels_(channels), pixels_(pixels) {}
+
+  /// to[n, i, c] (channels last, `step` apart) = from[n, c, i].
+  void to_channels_last(thread_pool& pool, const T* from, T* to, std::ptrdiff_t step) const {
+    run(pool, [&](std::int64_t image, std::int64_t pixel, std::int64_t pixels) {
+      transpose_block(from + image * channels_ * pixels_ + pixel, pixels_, to + (image * pixels_ + pixel) * step, step,
+                      channels_, pixels);
+    });
+  }
+
+  /// to[n, c, i] = from[n, i, c] (channels last, `step` apart); `done(image, pixel0, pixels)` follows each block.
+  template <class Done>
+  void to_planes(thread_pool& pool, const T* from, std::ptrdiff_t step, T* to, Done&& done) const {
+    run(pool, [&](std::int64_t image, std::int64_t pixel, std::int64_t pixels) {
+      transpose_block(from + (image * pixels_ + pixel) * step, step, to + image * channels_ * pixels_ + pixel, pixels_,
+                      pixels, channels_);
+      done(image, pixel, pixels);
+    });
+  }
+
+ private:
+  template <class Body>
+  void run(thread_pool& pool, Body&& body) const {
+    constexpr std::int64_t block_elements = 16384;  // both sides of a block stay in the second-level cache
+    const std::int64_t least = 2 * native_lanes<T>;
+    const std::int64_t each = std::max(least, round_up(block_elements / std::max<std::int64_t>(channels_, 1), least));
+    const std::int64_t blocks = ceil_div(pixels_, each);
+    pool.parallel_for(batch_ * blocks, [&](std::int64_t task, unsigned) {
+      const std::int64_t pixel = task % blocks * each;
+      body(task / blocks, pixel, std::min(each, pixels_ - pixel));
+    });
+  }
+
+  std::int64_t batch_, channels_, pixels_;
+};
+
+}  // namespace kiln::kernels

@@ -1,0 +1,117 @@
+// Networks of convolutions, whose images the plan keeps with their channels last: the results are those of the
+// reference, and nothing is copied on the way.
+#include <gmock/gmock.h>
+
+#include "runtime/compare.hpp"
+
+namespace kiln::testing {
+namespace {
+
+value weights(builder& b, dims lens, unsigned seed) {
+  return b.constant(random_argument({dtype::f32, std::move(lens)}, seed, -0.3, 0.3).to_literal());
+}
+
+value layer(builder& b, const value& x, std::int64_t out, std::int64_t kernel, std::int64_t stride = 1) {
+  const std::int64_t in = x.get_shape().lens[1].value(), pad = kernel / 2;
+  const value y = x.conv(weights(b, {out, in, kernel, kernel}, static_cast<unsigned>(in + out)),
+                         {.stride = {stride, stride}, .pads = {pad, pad, pad, pad}});
+  return y.add_along(1, b.constant(random_argument({dtype::f32, {out}}, 3).to_literal())).relu();
+}
+
+std::size_t copies(const executable& e) {
+  std::size_t n = 0;
+  for (const step_info& s : e.report().steps) n += s.copy;
+  return n;
+}
+
+constexpr tolerance close{1e-4, 1e-4};
+
+TEST(images, a_residual_network) {
+  const auto make = [](builder& b) {
+    value x = layer(b, b.input("x", dtype::f32, {2, 3, 33, 30}), 32, 7, 2);
+    x = x.pool({.lengths = {3, 3}, .stride = {2, 2}, .pads = {1, 1, 1, 1}});
+    const value shortcut = layer(b, x, 48, 1);
+    x = layer(b, layer(b, x, 20, 3), 48, 1) + shortcut;
+    x = layer(b, x.relu(), 40, 3, 2);
+    x = x.pool({.mode = op::pooling_mode::average, .lengths = {2, 2}, .stride = {1, 1}, .pads = {0, 1, 0, 1}});
+    b.output(x.reduce_mean({2, 3}).flatten(1));
+  };
+  expect_same(make, close);
+  EXPECT_EQ(copies(compile_eigen(make)), 0u);
+}
+
+TEST(images, branches_write_into_their_concatenation) {
+  const auto make = [](builder& b) {
+    const value x = layer(b, b.input("x", dtype::f32, {1, 5, 17, 19}), 24, 3);
+    const value parts = layer(b, x, 16, 1).concat(layer(b, layer(b, x, 8, 1), 21, 3), 1);
+    const value joined = parts.concat(x.pool({.lengths = {3, 3}, .stride = {1, 1}, .pads = {1, 1, 1, 1}}), 1);
+    b.output(layer(b, layer(b, joined, 32, 3), 10, 1).reduce_mean({2, 3}));
+  };
+  expect_same(make, close);
+  EXPECT_EQ(copies(compile_eigen(make)), 0u);
+}
+
+TEST(images, values_that_others_read_too) {
+  expect_same(
+      [](builder& b) {
+        const value x = layer(b, b.input("x", dtype::f32, {1, 6, 12, 11}), 24, 3);
+        const value y = layer(b, x, 24, 3);
+        b.output(y);
+        b.output(x.softmax(1));
+        b.output((y.tanh() * b.input("gate", dtype::f32, {1, 24, 1, 1})).transpose({0, 2, 3, 1}));
+        b.output(layer(b, x.sigmoid() * y, 18, 3).slice({.axes = {2}, .starts = {3}, .ends = {9}}));
+        b.output(layer(b, x.concat(b.input("z", dtype::f32, {1, 3, 12, 11}), 1), 20, 5).flatten(1));
+      },
+      close);
+}
+
+TEST(images, tails_that_are_more_than_sums) {
+  expect_same(
+      [](builder& b) {
+        const value x = layer(b, b.input("x", dtype::f32, {2, 6, 13, 14}), 24, 3);
+        const value y = x.conv(weights(b, {24, 24, 3, 3}, 7), {.pads = {1, 1, 1, 1}});
+        const value gated = (y.sigmoid() * y * b.input("gate", dtype::f32, {2, 24, 1, 1}) + x).tanh();
+        const value z = gated.conv(weights(b, {24, 1, 3, 3}, 8), {.pads = {1, 1, 1, 1}, .group = 24});
+        b.output(layer(b, z.max(b.scalar(dtype::f32, -0.5)).min(b.scalar(dtype::f32, 0.75)), 17, 1));
+      },
+      close);
+}
+
+TEST(images, channels_shuffled_between_groups) {
+  expect_same(
+      [](builder& b) {
+        value x = layer(b, b.input("x", dtype::f32, {2, 3, 14, 15}), 24, 3);
+        x = x.conv(weights(b, {40, 6, 1, 1}, 5), {.group = 4}).relu();
+        x = x.reshape({2, 4, 10, 14, 15}).transpose({0, 2, 1, 3, 4}).reshape({2, 40, 14, 15});
+        x = x.conv(weights(b, {40, 1, 3, 3}, 6), {.stride = {2, 2}, .pads = {1, 1, 1, 1}, .group = 40});
+        b.output(layer(b, x.conv(weights(b, {20, 10, 1, 1}, 7), {.group = 4}), 9, 1));
+      },
+      close);
+}
+
+TEST(images, lines_and_symbolic_sizes) {
+  const dimension n = dimension::symbol("n"), h = dimension::symbol("h");
+  expect_same(
+      [](builder& b) {
+        const value x = b.input("x", dtype::f32, {2, 5, 40});
+        const value y = x.conv(weights(b, {24, 5, 3}, 1), {.pads = {1, 1}}).relu();
+        b.output(y.conv(weights(b, {19, 24, 5}, 2), {.stride = {2}, .pads = {2, 2}}).tanh());
+      },
+      close);
+  const auto make = [&](builder& b) {
+    const value x = layer(b, b.input("x", dtype::f32, {n, 3, h, 10}), 24, 3);
+    b.output(layer(b, layer(b, x, 32, 3) + layer(b, x, 32, 1), 16, 3, 2));
+  };
+  const executable e = compile_eigen(make);
+  workspace w = e.make_workspace();
+  for (const auto& [images, rows] : {std::pair(1, 5), std::pair(2, 33), std::pair(0, 3), std::pair(1, 1)}) {
+    const std::vector<argument> in{random_argument({dtype::f32, {images, 3, rows, 10}}, 1)};
+    const auto expected = reference_run(make, in);
+    std::vector<argument> out{argument(expected[0].get_shape())};
+    e.run(w, in, out);
+    expect_close(out[0], expected[0], close);
+  }
+}
+
+}  // namespace
+}  // namespace kiln::testing
