@@ -55,5 +55,15 @@ foreach(level IN LISTS levels)
   endif()
 endforeach()
 
+# The loader would prefer a level that an earlier configuration built over the ones of this one.
+file(GLOB built_levels ${PROJECT_BINARY_DIR}/lib/glibc-hwcaps/*)
+foreach(folder IN LISTS built_levels)
+  get_filename_component(level ${folder} NAME)
+  list(FIND levels ${level} position)
+  if(position LESS 1)
+    file(REMOVE_RECURSE ${folder})
+  endif()
+endforeach()
+
 target_link_libraries(kiln_eigen PUBLIC kiln::runtime ${base})
 set(KILN_EIGEN_BASE_TARGET ${base})
