@@ -19,6 +19,10 @@ KILN_FN void stream(element_t<V>* p, V v) {
 /// Makes streamed stores visible before later ones: call it before another thread reads them.
 KILN_FN void stream_fence() { elementary::fence_streams(); }
 
+/// Leaves wide registers clean: code compiled for narrower ones is slowed down by what their upper parts hold. For the
+/// end of functions behind which the compiler doesn't see that they were used.
+KILN_FN void leave_wide_registers() { elementary::leave_wide_registers(); }
+
 /// The first `n` lanes from `p`, the others zero; nothing beyond p[n-1] is touched. 0 <= n <= lanes<V>.
 template <is_vec V>
 KILN_FN V load_n(const element_t<V>* p, int n) {

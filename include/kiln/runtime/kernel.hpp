@@ -17,6 +17,7 @@ struct launch {
   std::span<std::byte> scratch;  ///< 64-byte aligned, at least what `scratch_bytes` asked for
   thread_pool* pool = nullptr;
   const bindings* symbols = nullptr;  ///< values of the program's symbols
+  bool unread = false;                ///< the results are big and nothing in this run reads them: caches gain nothing
 };
 
 /// Which layouts a kernel reads or writes at one operand.

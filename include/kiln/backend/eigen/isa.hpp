@@ -4,6 +4,7 @@
 
 #include "kiln/kernel/affine_tail.hpp"
 #include "kiln/kernel/attention_problem.hpp"
+#include "kiln/kernel/block.hpp"
 #include "kiln/kernel/convolution_method.hpp"
 #include "kiln/kernel/gemm.hpp"
 #include "kiln/kernel/pooling_problem.hpp"
@@ -47,6 +48,9 @@ struct isa_table {
   std::int32_t vector_bytes = 0;
   tile_function (*tile)(std::size_t op) = nullptr;  ///< by index in the default registry; null: none
   fold_function (*fold)(std::size_t op) = nullptr;
+  const kernels::pointwise_steps* (*block_steps)(std::size_t op) = nullptr;
+  const kernels::fold_steps* (*block_folds)(std::size_t op) = nullptr;
+  const kernels::block_machine* (*blocks)() = nullptr;
 
   void (*halves_to_floats)(const std::uint16_t* in, float* out, std::int64_t n) = nullptr;
   void (*floats_to_halves)(const float* in, std::uint16_t* out, std::int64_t n) = nullptr;

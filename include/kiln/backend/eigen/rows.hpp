@@ -3,6 +3,28 @@
 
 namespace kiln::eigen {
 
+/// Up to N trivial values, of which only those in use are ever touched.
+template <class T, std::size_t N>
+class stack_list {
+ public:
+  void push_back(const T& value) {
+    if (count_ == N) raise(fault::of(errc::limit, "operands of one kernel", N, N + 1));
+    new (bytes_ + count_++ * sizeof(T)) T(value);
+  }
+  std::size_t size() const { return count_; }
+  T* begin() { return reinterpret_cast<T*>(bytes_); }
+  T* end() { return begin() + count_; }
+  const T* begin() const { return reinterpret_cast<const T*>(bytes_); }
+  const T* end() const { return begin() + count_; }
+  T& operator[](std::size_t i) { return begin()[i]; }
+  const T& operator[](std::size_t i) const { return begin()[i]; }
+
+ private:
+  static_assert(std::is_trivially_destructible_v<T>);
+  std::size_t count_ = 0;
+  alignas(T) std::byte bytes_[N * sizeof(T)];
+};
+
 /// The loops around a tile program for given operands: dims kept and folded, each joined where every operand is
 /// contiguous across them.
 struct row_loops {
@@ -12,7 +34,7 @@ struct row_loops {
   struct steps {
     ints kept, folded;
   };
-  inline_vector<steps, most_operands> operand;
+  stack_list<steps, most_operands> operand;
 
   std::int64_t rows() const { return product(kept); }
   std::int64_t row() const { return product(folded); }

@@ -1,10 +1,14 @@
 #pragma once
+#include <memory>
 #include <vector>
 
 #include "kiln/backend/eigen/isa.hpp"
 #include "kiln/runtime/kernel.hpp"
 
 namespace kiln::eigen {
+
+class block_program;
+class block_cursor;
 
 /// A fused body compiled to calls over tiles of contiguous elements. One form serves every body: pointwise groups,
 /// row reductions (softmax, norms) and the epilogues of products.
@@ -19,6 +23,7 @@ class tile_program {
 
   /// Compiles the body; parameters and results keep their order.
   explicit tile_program(const module_graph& body);
+  ~tile_program();
 
   /// A parameter or result as the rows see it.
   struct stream {
@@ -36,6 +41,8 @@ class tile_program {
   /// The axes that are folded (of the full dims), empty without reductions.
   const std::vector<bool>& folded() const { return folded_; }
   std::size_t full_rank() const { return folded_.size(); }
+  /// The program as threaded code over register blocks, or null where it has no such form.
+  const block_program* blocks() const { return blocks_.get(); }
 
   /// Scratch of one worker for rows of `row` elements.
   std::size_t scratch_bytes(std::int64_t row) const;
@@ -44,6 +51,9 @@ class tile_program {
   class cursor {
    public:
     cursor(const tile_program& p, std::byte* scratch, std::int64_t row);
+    cursor(const cursor&) = delete;
+    cursor& operator=(const cursor&) = delete;
+    ~cursor();
     stream& parameter(std::size_t k) { return streams_[k]; }
     stream& result(std::size_t k) { return streams_[program_.parameters_.size() + k]; }
 
@@ -54,6 +64,8 @@ class tile_program {
     /// Ends level `level` of a row of `row` elements: folds are finished and the next level's scalars computed; after
     /// the last level, scalar results are written.
     void end_level(int level, std::int64_t row);
+    /// Whether results bypass the caches where they can: for those that nothing reads soon.
+    void past_cache(bool yes) { past_cache_ = yes; }
 
    private:
     friend class tile_program;
@@ -67,9 +79,12 @@ class tile_program {
     std::byte** at_;    // by value: where the current tile's elements are
     std::byte* spare_;  // a tile for results that are converted
     std::int64_t row_;
+    block_cursor* blocks_ = nullptr;
+    bool past_cache_ = false;
   };
 
  private:
+  friend class block_compiler;
   enum class source : std::uint8_t { parameter, constant, computed };
   struct value {
     source from = source::computed;
@@ -109,6 +124,7 @@ class tile_program {
   int levels_ = 1;
   std::uint32_t slots_ = 0;
   std::size_t width_ = 4;  // bytes of the widest element
+  std::unique_ptr<const block_program> blocks_;
 };
 
 }  // namespace kiln::eigen

@@ -7,6 +7,8 @@ namespace kiln::elementary {
 
 KILN_FN void fence_streams() { _mm_sfence(); }
 
+KILN_FN void leave_wide_registers() {}
+
 template <is_vec V>
 requires(sizeof(V) == 16) struct native_ops<V> : generic_ops<V> {
   using E = element_t<V>;

@@ -206,6 +206,14 @@ alignas(alignment) std::byte empty_tensor[alignment];
 // Row-major: strides of extents 1 do not matter.
 bool is_row_major(const shape& s) { return s.strides.size() != s.lens.size() || layout{s.lens, s.strides, 0}.dense(); }
 
+// Results beyond what a core's cache holds, with room for what else it has there.
+bool exceeds_cache(std::span<const tensor> out) {
+  constexpr std::size_t cache = std::size_t{4} << 20;
+  std::size_t bytes = 0;
+  for (const tensor& t : out) bytes += static_cast<std::size_t>(t.elements()) * size_of(t.type);
+  return bytes >= cache;
+}
+
 std::size_t staged_bytes(const argument& a) {
   return is_row_major(a.get_shape()) ? 0 : aligned(static_cast<std::size_t>(a.get_shape().bytes().value()));
 }
@@ -280,7 +288,8 @@ void executable::run(workspace& w, std::span<const argument> inputs, std::span<a
                    all.subspan(st.inputs),
                    {ws.arena.data() + ws.scratch_offset, ws.scratch_bytes},
                    state_->pool.get(),
-                   &ws.values};
+                   &ws.values,
+                   st.last_touch && exceeds_cache(all.subspan(st.inputs))};
     const auto start = options.profile ? clock::now() : clock::time_point();
     try {
       st.run->run(l);

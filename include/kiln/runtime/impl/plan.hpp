@@ -28,6 +28,7 @@ struct operand {
 struct step {
   std::unique_ptr<kernel> run;
   std::uint32_t first_operand = 0, inputs = 0, outputs = 0;
+  bool last_touch = false;  ///< its results go to the caller, and no later step reads them
 };
 
 /// A dimension that must equal another when bound, and who asks.

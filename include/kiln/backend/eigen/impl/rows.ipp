@@ -12,7 +12,7 @@ constexpr std::int64_t grain = 16384;
 
 // Joins neighbouring dims that are contiguous for every operand, innermost first.
 template <class Get>
-void join(ints& extents, inline_vector<row_loops::steps, row_loops::most_operands>& operands, Get get) {
+void join(ints& extents, stack_list<row_loops::steps, row_loops::most_operands>& operands, Get get) {
   for (std::size_t d = extents.size(); d-- > 0;)
     if (extents[d] == 1 && extents.size() > 1) {
       extents.erase(d);
@@ -83,49 +83,93 @@ row_loops loops_of(const tile_program& p, std::span<const tensor> in, std::span<
   return l;
 }
 
-// One row, or elements [from, to) of it where nothing is folded.
-void run_row(const tile_program& p, const launch& l, const row_loops& loops, tile_program::cursor& c, std::int64_t r,
-             std::int64_t from, std::int64_t to) {
-  inline_vector<std::byte*, row_loops::most_operands> base;
-  const auto operand = [&](std::size_t k) -> const tensor& {
-    return k < l.in.size() ? l.in[k] : l.out[k - l.in.size()];
-  };
-  for (std::size_t k = 0; k < loops.operand.size(); ++k) {
-    std::int64_t rest = r, offset = 0;
-    for (std::size_t d = loops.kept.size(); d-- > 0;) {
-      offset += rest % loops.kept[d] * loops.operand[k].kept[d];
-      rest /= loops.kept[d];
+// A worker's walk over consecutive rows.
+class row_walk {
+ public:
+  row_walk(const tile_program& p, const launch& l, const row_loops& loops, std::byte* scratch)
+      : p_(p), loops_(loops), cursor_(p, scratch, loops.row()) {
+    for (std::size_t k = 0; k < loops.operand.size(); ++k) {
+      const tensor& t = k < l.in.size() ? l.in[k] : l.out[k - l.in.size()];
+      tile_program::stream& s = k < l.in.size() ? cursor_.parameter(k) : cursor_.result(k - l.in.size());
+      s.step = loops.operand[k].folded.back();
+      operands_.push_back({t.data, &s, static_cast<std::int64_t>(size_of(t.type)), t.data});
     }
-    base.push_back(operand(k).data + offset * static_cast<std::int64_t>(size_of(operand(k).type)));
+    at_.resize(loops.kept.size(), 0);
+    cursor_.past_cache(l.unread);
   }
-  const auto place = [&](std::size_t k, std::int64_t offset) {
-    tile_program::stream& s = k < l.in.size() ? c.parameter(k) : c.result(k - l.in.size());
-    s = {base[k] + offset * static_cast<std::int64_t>(size_of(operand(k).type)), loops.operand[k].folded.back()};
+
+  /// Rows [first, last), of each the elements [from, to) where nothing is folded.
+  void run(std::int64_t first, std::int64_t last, std::int64_t from, std::int64_t to) {
+    std::int64_t rest = first;
+    for (std::size_t d = at_.size(); d-- > 0;) {
+      at_[d] = rest % loops_.kept[d];
+      rest /= loops_.kept[d];
+    }
+    for (std::size_t k = 0; k < operands_.size(); ++k) {
+      std::int64_t offset = from * operands_[k].at->step;
+      for (std::size_t d = 0; d < at_.size(); ++d) offset += at_[d] * loops_.operand[k].kept[d];
+      operands_[k].row = operands_[k].first + offset * operands_[k].width;
+    }
+    for (std::int64_t r = first; r < last; ++r) {
+      row(to - from);
+      next();
+    }
+  }
+
+ private:
+  struct operand {
+    std::byte* first;
+    tile_program::stream* at;
+    std::int64_t width;  // bytes of an element
+    std::byte* row;
   };
-  for (std::size_t k = 0; k < base.size(); ++k) place(k, from * loops.operand[k].folded.back());
-  c.begin_row();
-  const std::int64_t inner = loops.folded.back(), segments = inner == 0 ? 0 : loops.row() / inner;
-  ints outer = loops.folded;
-  outer.pop_back();
-  for (int level = 0; level < p.levels(); ++level) {
-    if (segments == 1) {
-      c.run(level, from, to - from);
-    } else {
-      ints at(outer.size(), 0);
-      for (std::int64_t s = 0; s < segments; ++s) {
-        for (std::size_t k = 0; k < base.size(); ++k) {
-          std::int64_t offset = 0;
-          for (std::size_t d = 0; d < at.size(); ++d) offset += at[d] * loops.operand[k].folded[d];
-          place(k, offset);
-        }
-        c.run(level, s * inner, inner);
-        next_index(at, outer);
+
+  void next() {
+    for (std::size_t d = at_.size(); d-- > 0;) {
+      const bool carries = ++at_[d] == loops_.kept[d];
+      const std::int64_t by = carries ? 1 - loops_.kept[d] : 1;
+      for (std::size_t k = 0; k < operands_.size(); ++k)
+        operands_[k].row += by * loops_.operand[k].kept[d] * operands_[k].width;
+      if (!carries) return;
+      at_[d] = 0;
+    }
+  }
+
+  void row(std::int64_t n) {
+    for (operand& o : operands_) o.at->at = o.row;
+    cursor_.begin_row();
+    const std::int64_t inner = loops_.folded.back(), segments = inner == 0 ? 0 : loops_.row() / inner;
+    for (int level = 0; level < p_.levels(); ++level) {
+      if (segments == 1)
+        cursor_.run(level, 0, n);
+      else
+        run_segments(level, inner, segments);
+      cursor_.end_level(level, loops_.row());
+    }
+  }
+
+  void run_segments(int level, std::int64_t inner, std::int64_t segments) {
+    ints outer = loops_.folded;
+    outer.pop_back();
+    ints at(outer.size(), 0);
+    for (std::int64_t s = 0; s < segments; ++s) {
+      for (std::size_t k = 0; k < operands_.size(); ++k) {
+        std::int64_t offset = 0;
+        for (std::size_t d = 0; d < at.size(); ++d) offset += at[d] * loops_.operand[k].folded[d];
+        operands_[k].at->at = operands_[k].row + offset * operands_[k].width;
       }
-      for (std::size_t k = 0; k < base.size(); ++k) place(k, 0);
+      cursor_.run(level, s * inner, inner);
+      next_index(at, outer);
     }
-    c.end_level(level, loops.row());
+    for (operand& o : operands_) o.at->at = o.row;
   }
-}
+
+  const tile_program& p_;
+  const row_loops& loops_;
+  tile_program::cursor cursor_;
+  stack_list<operand, row_loops::most_operands> operands_;
+  ints at_;
+};
 
 class rows_kernel final : public kernel {
  public:
@@ -158,8 +202,7 @@ void run_rows(const tile_program& p, const launch& l) {
   const auto body = [&](std::int64_t task, unsigned worker) {
     const std::int64_t first = task / pieces * rows_a_task, last = std::min(rows, first + rows_a_task);
     const std::int64_t from = task % pieces * piece, to = std::min(row, from + piece);
-    tile_program::cursor c(p, l.scratch.data() + worker * each, row);
-    for (std::int64_t r = first; r < last; ++r) run_row(p, l, loops, c, r, from, to);
+    row_walk(p, l, loops, l.scratch.data() + worker * each).run(first, last, from, to);
   };
   if (tasks == 1)
     body(0, 0);

@@ -1,6 +1,6 @@
 #include <algorithm>
 
-#include "kiln/backend/eigen/tile_program.hpp"
+#include "kiln/backend/eigen/block_program.hpp"
 
 namespace kiln::eigen {
 namespace {
@@ -22,7 +22,10 @@ bool has_reduction(const module_graph& body) {
 tile_program::tile_program(const module_graph& body) {
   compile(body);
   place_slots();
+  blocks_ = block_program::make(*this);
 }
+
+tile_program::~tile_program() = default;
 
 // A full call reads a scalar through a tile of repeats.
 std::uint32_t tile_program::full_operand(std::uint32_t v, std::vector<std::int64_t>& repeats) {
@@ -199,8 +202,9 @@ void tile_program::place_slots() {
 
 std::size_t tile_program::scratch_bytes(std::int64_t row) const {
   const auto aligned = [](std::size_t n) { return (n + 127) / 64 * 64; };
-  std::size_t n = aligned((parameters_.size() + results_.size()) * sizeof(stream)) +
-                  2 * aligned(values_.size() * sizeof(std::byte*)) +
+  const std::size_t streams = aligned((parameters_.size() + results_.size()) * sizeof(stream));
+  if (blocks_) return streams + aligned(sizeof(block_cursor)) + blocks_->scratch_bytes(row, false);
+  std::size_t n = streams + 2 * aligned(values_.size() * sizeof(std::byte*)) +
                   (slots_ + 1) * aligned(static_cast<std::size_t>(std::min(tile, row)) * width_);
   for (const value& v : values_) {
     if (v.scalar)

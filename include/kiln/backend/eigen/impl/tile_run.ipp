@@ -1,51 +1,10 @@
 #include <algorithm>
 
-#include "kiln/backend/eigen/tile_program.hpp"
+#include "kiln/backend/eigen/block_program.hpp"
+#include "kiln/backend/eigen/impl/tile_memory.hpp"
 
 namespace kiln::eigen {
 namespace {
-
-std::size_t aligned(std::size_t n) { return (n + 127) / 64 * 64; }
-
-std::size_t width_of(dtype t) {
-  return visit_compute(t, []<class T>(type_tag<T>) { return sizeof(T); });
-}
-bool native(dtype t) {
-  return visit_compute(t, [&]<class T>(type_tag<T>) { return dtype_of<T> == t; });
-}
-
-// n elements of storage dtype `t`, `step` apart, as a contiguous tile of its compute type.
-void gather(dtype t, const std::byte* from, std::ptrdiff_t step, std::byte* to, std::int64_t n) {
-  if (t == dtype::f16 && step == 1)
-    return kiln_eigen_isa()->halves_to_floats(reinterpret_cast<const std::uint16_t*>(from),
-                                              reinterpret_cast<float*>(to), n);
-  visit_storage(t, [&]<class S>(type_tag<S>) {
-    visit_compute(t, [&]<class C>(type_tag<C>) {
-      const S* in = reinterpret_cast<const S*>(from);
-      C* out = reinterpret_cast<C*>(to);
-      if (step == 0)
-        std::fill_n(out, n, convert_value<C>(*in));
-      else if (step == 1)
-        for (std::int64_t i = 0; i < n; ++i) out[i] = convert_value<C>(in[i]);
-      else
-        for (std::int64_t i = 0; i < n; ++i) out[i] = convert_value<C>(in[i * step]);
-    });
-  });
-}
-
-// The reverse of gather: a tile of compute type stored as dtype `t`.
-void scatter(dtype t, const std::byte* from, std::byte* to, std::ptrdiff_t step, std::int64_t n) {
-  if (t == dtype::f16 && step == 1)
-    return kiln_eigen_isa()->floats_to_halves(reinterpret_cast<const float*>(from),
-                                              reinterpret_cast<std::uint16_t*>(to), n);
-  visit_storage(t, [&]<class S>(type_tag<S>) {
-    visit_compute(t, [&]<class C>(type_tag<C>) {
-      const C* in = reinterpret_cast<const C*>(from);
-      S* out = reinterpret_cast<S*>(to);
-      for (std::int64_t i = 0; i < n; ++i) out[i * step] = convert_value<S>(in[i]);
-    });
-  });
-}
 
 // A tile of `natural`'s compute type as what dtype `t` can hold, in t's compute type.
 void convert_tile(dtype natural, const std::byte* from, dtype t, std::byte* to, std::int64_t n) {
@@ -76,6 +35,11 @@ tile_program::cursor::cursor(const tile_program& p, std::byte* scratch, std::int
   const std::size_t streams = p.parameters_.size() + p.results_.size(), values = p.values_.size();
   streams_ = reinterpret_cast<stream*>(carve(streams * sizeof(stream)));
   for (std::size_t k = 0; k < streams; ++k) streams_[k] = {};
+  if (p.blocks_) {
+    std::byte* const at = carve(sizeof(block_cursor));
+    blocks_ = new (at) block_cursor(*p.blocks_, scratch, row, false);
+    return;
+  }
   home_ = reinterpret_cast<std::byte**>(carve(values * sizeof(std::byte*)));
   at_ = reinterpret_cast<std::byte**>(carve(values * sizeof(std::byte*)));
   const std::size_t tile_bytes = aligned(static_cast<std::size_t>(std::min(tile, row)) * p.width_);
@@ -96,6 +60,11 @@ tile_program::cursor::cursor(const tile_program& p, std::byte* scratch, std::int
     gather(l.get_shape().type, l.bytes(), 0, home_[v],
            what.scalar ? 1 : std::min(tile, std::max<std::int64_t>(row, 1)));
   }
+}
+
+// a block cursor owns nothing
+tile_program::cursor::~cursor() {
+  if (blocks_ && past_cache_) kiln_eigen_isa()->blocks()->fence();
 }
 
 void tile_program::run_call(const call& c, const cursor& k, std::int64_t n) const {
@@ -128,6 +97,7 @@ void tile_program::cursor::call_scalars(int level) {
 }
 
 void tile_program::cursor::begin_row() {
+  if (blocks_) return blocks_->begin_row(streams_);
   if (!program_.reduces_) return;
   for (std::uint32_t v : program_.parameters_) {
     const value& what = program_.values_[v];
@@ -159,6 +129,7 @@ void tile_program::cursor::store_result(std::size_t k, std::int64_t from, std::i
 }
 
 void tile_program::cursor::run(int level, std::int64_t at, std::int64_t n) {
+  if (blocks_) return blocks_->run(streams_, level, at, n, past_cache_);
   const bool last = level + 1 == program_.levels_;
   for (std::int64_t from = 0; from < n; from += tile) {
     const std::int64_t count = std::min(tile, n - from);
@@ -180,6 +151,7 @@ void tile_program::cursor::run(int level, std::int64_t at, std::int64_t n) {
 }
 
 void tile_program::cursor::end_level(int level, std::int64_t row) {
+  if (blocks_) return blocks_->end_level(streams_, level, row);
   for (const call& c : program_.calls_)
     if (c.kind == call::what::fold && c.level == level) {
       const dtype t = program_.values_[c.out].type;  // an empty fold gives that dtype's extreme, not the compute type's

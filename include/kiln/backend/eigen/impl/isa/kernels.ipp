@@ -1,5 +1,6 @@
 #include "kiln/backend/eigen/impl/isa/tiles.hpp"
 #include "kiln/kernel/attention.hpp"
+#include "kiln/kernel/block_moves.hpp"
 #include "kiln/kernel/convolution.hpp"
 #include "kiln/kernel/lrn.hpp"
 #include "kiln/kernel/pooling.hpp"
@@ -21,6 +22,23 @@ tile_function tile(std::size_t op) {
 fold_function fold(std::size_t op) {
   constexpr fold_function (*of[units])(std::size_t) = {unit_fold<0>, unit_fold<1>, unit_fold<2>, unit_fold<3>};
   return op < units * tiles_in_unit ? of[op / tiles_in_unit](op % tiles_in_unit) : nullptr;
+}
+
+const pointwise_steps* block_steps(std::size_t op) {
+  constexpr const pointwise_steps* (*of[units])(std::size_t) = {unit_block_steps<0>, unit_block_steps<1>,
+                                                                unit_block_steps<2>, unit_block_steps<3>};
+  const auto* steps = op < units * tiles_in_unit ? of[op / tiles_in_unit](op % tiles_in_unit) : nullptr;
+  return steps && steps->of[0][0] ? steps : nullptr;
+}
+const fold_steps* block_folds(std::size_t op) {
+  constexpr const fold_steps* (*of[units])(std::size_t) = {unit_block_folds<0>, unit_block_folds<1>,
+                                                           unit_block_folds<2>, unit_block_folds<3>};
+  const auto* steps = op < units * tiles_in_unit ? of[op / tiles_in_unit](op % tiles_in_unit) : nullptr;
+  return steps && steps->of[0] ? steps : nullptr;
+}
+const block_machine* blocks() {
+  static const block_machine machine = make_block_machine();
+  return &machine;
 }
 
 void run_gemm(thread_pool& pool, const gemm_problem<float>& p, const gemm_tail& tail) {
@@ -89,6 +107,9 @@ constexpr isa_table table{
     .vector_bytes = native_bytes,
     .tile = tile,
     .fold = fold,
+    .block_steps = block_steps,
+    .block_folds = block_folds,
+    .blocks = blocks,
     .halves_to_floats =
         [](const std::uint16_t* in, float* out, std::int64_t n) {
           convert_tiles(in, out, n, [](std::uint16_t x) { return half_value(x); });

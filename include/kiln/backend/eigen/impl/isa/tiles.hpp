@@ -1,6 +1,6 @@
 #pragma once
 #include "kiln/backend/eigen/isa.hpp"
-#include "kiln/kernel/pointwise_tile.hpp"
+#include "kiln/kernel/block_pointwise.hpp"
 #include "kiln/op/ops.hpp"
 
 namespace kiln::eigen {
@@ -28,12 +28,29 @@ constexpr fold_function fold_of() {
     return nullptr;
 }
 
+template <class Op>
+kernels::pointwise_steps block_steps_of() {
+  if constexpr (kind_of<Op>() == op_kind::pointwise) {
+    if constexpr (kernels::has_block_steps<Op>) return kernels::pointwise_steps_of<Op>();
+  }
+  return {};
+}
+template <class Op>
+kernels::fold_steps block_folds_of() {
+  if constexpr (fold_of<Op>() != nullptr)
+    return kernels::fold_steps_of<Op>();
+  else
+    return {};
+}
+
 template <std::size_t First, class Indices>
 struct tile_unit;
 template <std::size_t First, std::size_t... I>
 struct tile_unit<First, std::index_sequence<I...>> {
   static constexpr tile_function tiles[] = {tile_of<default_registry::at<First + I>>()...};
   static constexpr fold_function folds[] = {fold_of<default_registry::at<First + I>>()...};
+  static inline const kernels::pointwise_steps block_steps[] = {block_steps_of<default_registry::at<First + I>>()...};
+  static inline const kernels::fold_steps block_folds[] = {block_folds_of<default_registry::at<First + I>>()...};
 };
 
 template <std::size_t Unit>
@@ -48,5 +65,9 @@ template <std::size_t Unit>
 tile_function unit_tile(std::size_t op);
 template <std::size_t Unit>
 fold_function unit_fold(std::size_t op);
+template <std::size_t Unit>
+const kernels::pointwise_steps* unit_block_steps(std::size_t op);
+template <std::size_t Unit>
+const kernels::fold_steps* unit_block_folds(std::size_t op);
 
 }  // namespace kiln::eigen

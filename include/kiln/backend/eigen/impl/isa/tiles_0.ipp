@@ -10,5 +10,13 @@ template <>
 fold_function unit_fold<0>(std::size_t op) {
   return unit_tiles<0>::folds[op];
 }
+template <>
+const kernels::pointwise_steps* unit_block_steps<0>(std::size_t op) {
+  return &unit_tiles<0>::block_steps[op];
+}
+template <>
+const kernels::fold_steps* unit_block_folds<0>(std::size_t op) {
+  return &unit_tiles<0>::block_folds[op];
+}
 
 }  // namespace kiln::eigen

@@ -10,5 +10,13 @@ template <>
 fold_function unit_fold<3>(std::size_t op) {
   return unit_tiles<3>::folds[op];
 }
+template <>
+const kernels::pointwise_steps* unit_block_steps<3>(std::size_t op) {
+  return &unit_tiles<3>::block_steps[op];
+}
+template <>
+const kernels::fold_steps* unit_block_folds<3>(std::size_t op) {
+  return &unit_tiles<3>::block_folds[op];
+}
 
 }  // namespace kiln::eigen

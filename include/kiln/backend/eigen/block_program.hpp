@@ -1,0 +1,83 @@
+#pragma once
+#include <array>
+#include <vector>
+
+#include "kiln/backend/eigen/tile_program.hpp"
+
+namespace kiln::eigen {
+
+/// A tile program as threaded code over register blocks: each op is a step, values pass from step to step in vector
+/// registers, and memory serves what is read again (slots), at a later level (row buffers), or once a row (blocks of
+/// one repeated value). It serves bodies whose ops compute in float; others keep their tiles.
+class block_program {
+ public:
+  using width = kernels::block_width;
+  /// Which code of a level runs: narrow blocks, wide ones, wide ones whose results bypass the caches.
+  enum class variant : std::uint8_t { narrow, wide, streaming };
+
+  /// The program as blocks, or null where an op or dtype has no steps.
+  static std::unique_ptr<block_program> make(const tile_program& p);
+
+  /// A parameter or result that a level reads or writes.
+  struct port {
+    std::uint32_t index = 0;
+    std::uint16_t place = 0;
+    dtype type = dtype::f32;
+  };
+  struct fold {
+    operation op;
+    const kernels::fold_steps* steps = nullptr;
+    std::uint16_t place = 0;
+    dtype type = dtype::f32;
+  };
+  struct level {
+    std::array<std::vector<kernels::block_step>, 3> code;  // by variant
+    std::vector<kernels::block_step> scalars;              // once a row, before the level
+    std::vector<port> loads, stores;
+    std::vector<std::uint16_t> kept;  // row buffers it touches
+    std::vector<fold> folds;
+  };
+
+  const std::vector<level>& levels() const { return levels_; }
+  std::size_t scratch_bytes(std::int64_t row, bool columns) const;
+
+ private:
+  friend class block_cursor;
+  friend class block_compiler;
+  std::vector<level> levels_;
+  std::vector<port> scalar_parameters_, scalar_results_;
+  std::uint16_t places_ = 0, slots_ = 0;
+  std::vector<std::uint16_t> slot_places_;    // by place: 1 + its slot, or 0
+  std::vector<std::uint16_t> scalar_places_;  // one block each
+  std::vector<std::uint16_t> row_buffers_;
+  std::vector<std::pair<std::uint16_t, std::size_t>> constant_places_;  // and where in constants_
+  buffer constants_;
+  std::size_t parameters_ = 0, results_ = 0;
+};
+
+/// A worker's run of a block program over rows, or over columns of rows that lie side by side.
+class block_cursor {
+ public:
+  /// `columns`: each lane is a row of its own.
+  block_cursor(const block_program& p, std::byte* scratch, std::int64_t row, bool columns);
+  /// The streams that a tile cursor keeps: parameters, then results.
+  void begin_row(const tile_program::stream* streams);
+  void run(const tile_program::stream* streams, int level, std::int64_t at, std::int64_t n, bool past_cache);
+  void end_level(const tile_program::stream* streams, int level, std::int64_t row);
+
+ private:
+  void staged(const tile_program::stream* streams, const block_program::level& l, block_program::width w,
+              std::int64_t from, std::int64_t count, const std::int64_t* offsets);
+  void run_scalars(int level);
+  void start_folds();
+
+  const block_program& p_;
+  const kernels::block_machine& machine_;
+  kernels::block_frame frame_;
+  std::byte** home_;    // by place: row buffers
+  std::byte* staging_;  // a block for each parameter and result
+  std::size_t block_;   // bytes of one
+  std::int64_t row_;
+};
+
+}  // namespace kiln::eigen

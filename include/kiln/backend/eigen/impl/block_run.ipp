@@ -1,0 +1,200 @@
+#include <algorithm>
+#include <cstring>
+
+#include "kiln/backend/eigen/block_program.hpp"
+#include "kiln/backend/eigen/impl/tile_memory.hpp"
+
+namespace kiln::eigen {
+
+using kernels::block_advance;
+using kernels::block_width;
+
+namespace {
+
+constexpr std::size_t most_streams = 64;
+
+std::size_t block_bytes() { return static_cast<std::size_t>(kiln_eigen_isa()->blocks()->lanes[1]) * sizeof(float); }
+
+template <class T>
+void copy_strided(const std::byte* from, std::ptrdiff_t from_step, std::byte* to, std::ptrdiff_t to_step,
+                  std::int64_t n) {
+  const T* in = reinterpret_cast<const T*>(from);
+  T* out = reinterpret_cast<T*>(to);
+  for (std::int64_t i = 0; i < n; ++i) out[i * to_step] = in[i * from_step];
+}
+
+// n elements of `width` bytes, steps in elements.
+void copy_elements(std::size_t width, const std::byte* from, std::ptrdiff_t from_step, std::byte* to,
+                   std::ptrdiff_t to_step, std::int64_t n) {
+  if (from_step == 1 && to_step == 1)
+    std::memcpy(to, from, static_cast<std::size_t>(n) * width);
+  else if (width == 4)
+    copy_strided<std::uint32_t>(from, from_step, to, to_step, n);
+  else if (width == 2)
+    copy_strided<std::uint16_t>(from, from_step, to, to_step, n);
+  else
+    copy_strided<std::uint8_t>(from, from_step, to, to_step, n);
+}
+
+float scalar_value(dtype t, const std::byte* at) {
+  if (t == dtype::boolean) return from_bits<float>(*reinterpret_cast<const bool*>(at) ? 0xffff'ffffU : 0U);
+  return visit_storage(t, [&]<class S>(type_tag<S>) { return convert_value<float>(*reinterpret_cast<const S*>(at)); });
+}
+
+}  // namespace
+
+std::size_t block_program::scratch_bytes(std::int64_t row, bool columns) const {
+  const std::size_t block = block_bytes();
+  const std::size_t rows =
+      columns ? static_cast<std::size_t>(row) * block : aligned(static_cast<std::size_t>(row) * sizeof(float)) + block;
+  return 2 * aligned(places_ * sizeof(std::byte*)) +
+         (1 + slots_ + scalar_places_.size() + parameters_ + results_) * block + row_buffers_.size() * rows + 64;
+}
+
+block_cursor::block_cursor(const block_program& p, std::byte* scratch, std::int64_t row, bool columns)
+    : p_(p), machine_(*kiln_eigen_isa()->blocks()), block_(block_bytes()), row_(row) {
+  const auto carve = [&](std::size_t bytes) {
+    std::byte* at = scratch;
+    scratch += bytes;
+    return at;
+  };
+  frame_.at = reinterpret_cast<std::byte**>(carve(aligned(p.places_ * sizeof(std::byte*))));
+  home_ = reinterpret_cast<std::byte**>(carve(aligned(p.places_ * sizeof(std::byte*))));
+  frame_.spare = reinterpret_cast<float*>(carve(block_));
+  frame_.varied = columns;
+  std::byte* const slots = carve(p.slots_ * block_);
+  for (std::size_t k = 0; k < p.slot_places_.size(); ++k)
+    frame_.at[k] = p.slot_places_[k] ? slots + (p.slot_places_[k] - 1U) * block_ : slots;
+  for (std::uint16_t place : p.scalar_places_) frame_.at[place] = carve(block_);
+  const auto* const constants = reinterpret_cast<const float*>(p.constants_.data());
+  for (const auto& [place, at] : p.constant_places_)  // steps only read them
+    frame_.at[place] = reinterpret_cast<std::byte*>(const_cast<float*>(constants + at));
+  staging_ = carve((p.parameters_ + p.results_) * block_);
+  const std::size_t rows = columns ? static_cast<std::size_t>(row) * block_
+                                   : aligned(static_cast<std::size_t>(row) * sizeof(float)) + block_;
+  for (std::uint16_t place : p.row_buffers_) home_[place] = carve(rows);
+}
+
+void block_cursor::start_folds() {
+  for (const auto& level : p_.levels_)
+    for (const auto& f : level.folds) f.steps->start(f.op.data(), reinterpret_cast<float*>(frame_.at[f.place]));
+}
+
+void block_cursor::run_scalars(int level) {
+  const auto& code = p_.levels_[static_cast<std::size_t>(level)].scalars;
+  if (!code.empty()) machine_.run[1](code.data(), frame_, nullptr, 0, 1);
+}
+
+void block_cursor::begin_row(const tile_program::stream* streams) {
+  for (const auto& s : p_.scalar_parameters_)
+    machine_.fill(reinterpret_cast<float*>(frame_.at[s.place]), scalar_value(s.type, streams[s.index].at));
+  start_folds();
+  run_scalars(0);
+}
+
+// One block of `count` elements that starts at element `from` of the streams, through staging blocks. Kept rows are
+// where their places say.
+void block_cursor::staged(const tile_program::stream* streams, const block_program::level& l, block_width w,
+                          std::int64_t from, std::int64_t count, const std::int64_t* offsets) {
+  const auto address = [&](std::size_t stream, dtype t) {
+    const std::int64_t elements = from * streams[stream].step + (offsets ? offsets[stream] : 0);
+    return streams[stream].at + elements * static_cast<std::int64_t>(size_of(t));
+  };
+  const bool full = count == machine_.lanes[static_cast<std::size_t>(w)];
+  for (const auto& s : l.loads) {
+    std::byte* const at = address(s.index, s.type);
+    std::byte*& place = frame_.at[s.place];
+    if (full && streams[s.index].step == 1) {
+      place = at;
+      continue;
+    }
+    place = staging_ + s.index * block_;
+    copy_elements(size_of(s.type), at, streams[s.index].step, place, 1, count);
+    if (s.type == dtype::boolean && !full)  // what is no bool isn't read as one
+      std::memset(place + count, 0, static_cast<std::size_t>(machine_.lanes[1] - count));
+  }
+  for (const auto& s : l.stores) {
+    const std::size_t stream = p_.parameters_ + s.index;
+    frame_.at[s.place] = full && streams[stream].step == 1 ? address(stream, s.type) : staging_ + stream * block_;
+  }
+  frame_.valid = count;
+  const auto width = static_cast<std::size_t>(w);
+  machine_.run[width](l.code[width].data(), frame_, nullptr, 0, 1);
+  for (const auto& s : l.stores) {
+    const std::size_t stream = p_.parameters_ + s.index;
+    if (frame_.at[s.place] == staging_ + stream * block_)
+      copy_elements(size_of(s.type), frame_.at[s.place], 1, address(stream, s.type), streams[stream].step, count);
+  }
+}
+
+void block_cursor::run(const tile_program::stream* streams, int level, std::int64_t at, std::int64_t n,
+                       bool past_cache) {
+  const auto& l = p_.levels_[static_cast<std::size_t>(level)];
+  block_advance moves[2][most_streams];
+  std::size_t count = 0;
+  bool direct = l.loads.size() + l.stores.size() + l.kept.size() <= most_streams, aligned_stores = past_cache;
+  const std::int64_t lanes[2] = {machine_.lanes[0], machine_.lanes[1]};
+  const auto add = [&](std::uint16_t place, std::byte* first, std::size_t width) {
+    frame_.at[place] = first;
+    if (count == most_streams) return;
+    for (std::size_t w = 0; w < 2; ++w)
+      moves[w][count] = {place, static_cast<std::int32_t>(lanes[w] * static_cast<std::int64_t>(width))};
+    ++count;
+  };
+  for (std::uint16_t place : l.kept) add(place, home_[place] + at * 4, 4);
+  for (const auto& s : l.loads) {
+    const auto& stream = streams[s.index];
+    if (stream.step == 1) {
+      add(s.place, stream.at, size_of(s.type));
+    } else if (stream.step == 0) {
+      std::byte* const block = staging_ + s.index * block_;
+      if (s.type == dtype::f32)
+        machine_.fill(reinterpret_cast<float*>(block), *reinterpret_cast<const float*>(stream.at));
+      else
+        copy_elements(size_of(s.type), stream.at, 0, block, 1, lanes[1]);
+      frame_.at[s.place] = block;
+    } else {
+      direct = false;
+    }
+  }
+  for (const auto& s : l.stores) {
+    const auto& stream = streams[p_.parameters_ + s.index];
+    if (stream.step != 1) direct = false;
+    add(s.place, stream.at, size_of(s.type));
+    aligned_stores = aligned_stores && reinterpret_cast<std::uintptr_t>(stream.at) % 64 == 0;
+  }
+  std::int64_t from = 0;
+  for (const std::size_t w : {1U, 0U}) {
+    if (n - from < lanes[w]) continue;
+    const std::int64_t blocks = (n - from) / lanes[w];
+    frame_.valid = lanes[w];
+    if (direct) {
+      const auto& code = l.code[w == 1 && aligned_stores ? 2 : w];
+      machine_.run[w](code.data(), frame_, moves[w], count, blocks);
+    } else {
+      for (std::int64_t b = 0; b < blocks; ++b) {
+        for (std::uint16_t place : l.kept) frame_.at[place] = home_[place] + (at + from + b * lanes[w]) * 4;
+        staged(streams, l, static_cast<block_width>(w), from + b * lanes[w], lanes[w], nullptr);
+      }
+    }
+    from += blocks * lanes[w];
+  }
+  if (from == n) return;
+  for (std::uint16_t place : l.kept) frame_.at[place] = home_[place] + (at + from) * 4;
+  staged(streams, l, block_width::narrow, from, n - from, nullptr);
+}
+
+void block_cursor::end_level(const tile_program::stream* streams, int level, std::int64_t row) {
+  for (const auto& f : p_.levels_[static_cast<std::size_t>(level)].folds) {
+    auto* const block = reinterpret_cast<float*>(frame_.at[f.place]);
+    float total = f.steps->join(f.op.data(), block);
+    f.op.table().finish(f.op.data(), f.type, &total, row);
+    machine_.fill(block, total);
+  }
+  run_scalars(level + 1);
+  if (static_cast<std::size_t>(level) + 2 != p_.levels_.size()) return;
+  for (const auto& s : p_.scalar_results_)
+    scatter(s.type, frame_.at[s.place], streams[p_.parameters_ + s.index].at, 1, 1);
+}
+
+}  // namespace kiln::eigen

@@ -1,0 +1,51 @@
+#pragma once
+#include <algorithm>
+
+#include "kiln/backend/eigen/isa.hpp"
+#include "kiln/op/table.hpp"
+
+namespace kiln::eigen {
+
+inline std::size_t aligned(std::size_t n) { return (n + 127) / 64 * 64; }
+
+inline std::size_t width_of(dtype t) {
+  return visit_compute(t, []<class T>(type_tag<T>) { return sizeof(T); });
+}
+inline bool native(dtype t) {
+  return visit_compute(t, [&]<class T>(type_tag<T>) { return dtype_of<T> == t; });
+}
+
+// n elements of storage dtype `t`, `step` apart, as a contiguous tile of its compute type.
+inline void gather(dtype t, const std::byte* from, std::ptrdiff_t step, std::byte* to, std::int64_t n) {
+  if (t == dtype::f16 && step == 1)
+    return kiln_eigen_isa()->halves_to_floats(reinterpret_cast<const std::uint16_t*>(from),
+                                              reinterpret_cast<float*>(to), n);
+  visit_storage(t, [&]<class S>(type_tag<S>) {
+    visit_compute(t, [&]<class C>(type_tag<C>) {
+      const S* in = reinterpret_cast<const S*>(from);
+      C* out = reinterpret_cast<C*>(to);
+      if (step == 0)
+        std::fill_n(out, n, convert_value<C>(*in));
+      else if (step == 1)
+        for (std::int64_t i = 0; i < n; ++i) out[i] = convert_value<C>(in[i]);
+      else
+        for (std::int64_t i = 0; i < n; ++i) out[i] = convert_value<C>(in[i * step]);
+    });
+  });
+}
+
+// The reverse of gather: a tile of compute type stored as dtype `t`.
+inline void scatter(dtype t, const std::byte* from, std::byte* to, std::ptrdiff_t step, std::int64_t n) {
+  if (t == dtype::f16 && step == 1)
+    return kiln_eigen_isa()->floats_to_halves(reinterpret_cast<const float*>(from),
+                                              reinterpret_cast<std::uint16_t*>(to), n);
+  visit_storage(t, [&]<class S>(type_tag<S>) {
+    visit_compute(t, [&]<class C>(type_tag<C>) {
+      const C* in = reinterpret_cast<const C*>(from);
+      S* out = reinterpret_cast<S*>(to);
+      for (std::int64_t i = 0; i < n; ++i) out[i * step] = convert_value<S>(in[i]);
+    });
+  });
+}
+
+}  // namespace kiln::eigen

@@ -1,0 +1,72 @@
+#pragma once
+#include <cstddef>
+#include <cstdint>
+
+namespace kiln::kernels {
+
+/// One step of threaded code over register blocks: it works on the accumulator, a block of floats that stays in vector
+/// registers, and ends by calling the step behind it.
+struct block_step {
+  void (*call)() = nullptr;  ///< a step function of the width that the program runs at
+  const void* op = nullptr;  ///< attributes
+  std::uint16_t in[2] = {};  ///< memory operands, as places
+  std::uint16_t out = 0;     ///< where the step writes to, as a place
+};
+
+/// What a run of steps sees: places are addresses of blocks (a stream's current block, a slot, a repeated scalar).
+struct block_frame {
+  std::byte** at = nullptr;
+  std::int64_t valid = 0;  ///< leading lanes of the block that folds count
+  float* spare = nullptr;  ///< a block of the machine's own
+  bool varied = false;     ///< whether what is one value a row differs from lane to lane (each lane is a row)
+};
+
+/// How a place moves from block to block.
+struct block_advance {
+  std::uint16_t place;
+  std::int32_t bytes;
+};
+
+/// A block is `narrow` (one vector) or `wide`; each width has step functions of its own.
+enum class block_width : std::uint8_t { narrow, wide };
+inline constexpr std::size_t block_widths = 2;
+
+/// Steps of a pointwise op: by width, and by which argument the accumulator is.
+struct pointwise_steps {
+  void (*of[block_widths][3])() = {};
+};
+
+/// Steps of a reduction: lanes are combined with those of a place; `join` combines all lanes of a wide block, `finish`
+/// ends the folds of n lanes that each took `count` elements, `start` sets a wide block to the identity.
+struct fold_steps {
+  void (*of[block_widths])() = {};
+  void (*start)(const void* op, float* block) = nullptr;
+  float (*join)(const void* op, const float* block) = nullptr;
+  void (*finish)(const void* op, float* block, std::int64_t n, std::int64_t count) = nullptr;
+};
+
+/// How a block lies in memory.
+enum class block_form : std::uint8_t { f32, f16, bf16, boolean };
+inline constexpr std::size_t block_forms = 4;
+
+/// Steps that no op owns.
+struct move_steps {
+  void (*load[block_forms][block_widths])() = {};
+  void (*store[block_forms][block_widths])() = {};
+  void (*stream[block_widths])() = {};              ///< stores past the caches; the address is aligned to vectors
+  void (*round[block_forms][block_widths])() = {};  ///< to what the form can hold
+  void (*divide[block_widths])() = {};              ///< by a place that repeats one value
+  void (*end[block_widths])() = {};
+};
+
+/// The machine of one instruction-set level.
+struct block_machine {
+  std::int64_t lanes[block_widths] = {};
+  move_steps move;
+  void (*run[block_widths])(const block_step* program, block_frame& frame, const block_advance* moves,
+                            std::size_t count, std::int64_t blocks) = {};
+  void (*fill)(float* block, float value) = nullptr;  ///< a wide block of one value
+  void (*fence)() = nullptr;                          ///< orders streamed stores before later ones
+};
+
+}  // namespace kiln::kernels
