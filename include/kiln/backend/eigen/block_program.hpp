@@ -77,7 +77,6 @@ class block_cursor {
   std::byte** home_;    // by place: row buffers
   std::byte* staging_;  // a block for each parameter and result
   std::size_t block_;   // bytes of one
-  std::int64_t row_;
 };
 
 }  // namespace kiln::eigen

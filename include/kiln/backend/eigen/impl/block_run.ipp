@@ -52,7 +52,7 @@ std::size_t block_program::scratch_bytes(std::int64_t row, bool columns) const {
 }
 
 block_cursor::block_cursor(const block_program& p, std::byte* scratch, std::int64_t row, bool columns)
-    : p_(p), machine_(*kiln_eigen_isa()->blocks()), block_(block_bytes()), row_(row) {
+    : p_(p), machine_(*kiln_eigen_isa()->blocks()), block_(block_bytes()) {
   const auto carve = [&](std::size_t bytes) {
     std::byte* at = scratch;
     scratch += bytes;
