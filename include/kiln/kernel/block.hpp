@@ -24,7 +24,7 @@ struct block_frame {
 /// How a place moves from block to block.
 struct block_advance {
   std::uint16_t place;
-  std::int32_t bytes;
+  std::int64_t bytes;
 };
 
 /// A block is `narrow` (one vector) or `wide`; each width has step functions of its own.

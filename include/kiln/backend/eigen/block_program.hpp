@@ -6,6 +6,8 @@
 
 namespace kiln::eigen {
 
+struct row_loops;
+
 /// A tile program as threaded code over register blocks: each op is a step, values pass from step to step in vector
 /// registers, and memory serves what is read again (slots), at a later level (row buffers), or once a row (blocks of
 /// one repeated value). It serves bodies whose ops compute in float; others keep their tiles.
@@ -39,7 +41,10 @@ class block_program {
   };
 
   const std::vector<level>& levels() const { return levels_; }
-  std::size_t scratch_bytes(std::int64_t row, bool columns) const;
+  /// Scratch of one worker for rows of `row` elements; `strip` rows at a time side by side, or 0: one after another.
+  std::size_t scratch_bytes(std::int64_t row, std::int64_t strip) const;
+  /// The widest strip whose row buffers stay in the second-level cache.
+  std::int64_t strip_for(std::int64_t row) const;
 
  private:
   friend class block_cursor;
@@ -55,19 +60,24 @@ class block_program {
   std::size_t parameters_ = 0, results_ = 0;
 };
 
-/// A worker's run of a block program over rows, or over columns of rows that lie side by side.
+/// A worker's run of a block program over rows, or over strips: rows side by side, each lane one of them.
 class block_cursor {
  public:
-  /// `columns`: each lane is a row of its own.
-  block_cursor(const block_program& p, std::byte* scratch, std::int64_t row, bool columns);
+  /// `strip` as in `scratch_bytes`.
+  block_cursor(const block_program& p, std::byte* scratch, std::int64_t row, std::int64_t strip);
   /// The streams that a tile cursor keeps: parameters, then results.
   void begin_row(const tile_program::stream* streams);
   void run(const tile_program::stream* streams, int level, std::int64_t at, std::int64_t n, bool past_cache);
   void end_level(const tile_program::stream* streams, int level, std::int64_t row);
+  /// All levels of `count` rows side by side. Streams lie at the first row's first element; their steps (0 or 1) lead
+  /// to the next row, those in `loops.operand[stream].folded` along a row.
+  void strip(const tile_program::stream* streams, std::int64_t count, const row_loops& loops);
 
  private:
   void staged(const tile_program::stream* streams, const block_program::level& l, block_program::width w,
               std::int64_t from, std::int64_t count, const std::int64_t* offsets);
+  void strip_level(const tile_program::stream* streams, const block_program::level& l, std::int64_t count,
+                   const row_loops& loops);
   void run_scalars(int level);
   void start_folds();
 

@@ -3,6 +3,7 @@
 
 #include "kiln/backend/eigen/block_program.hpp"
 #include "kiln/backend/eigen/impl/tile_memory.hpp"
+#include "kiln/backend/eigen/rows.hpp"
 
 namespace kiln::eigen {
 
@@ -36,6 +37,11 @@ void copy_elements(std::size_t width, const std::byte* from, std::ptrdiff_t from
     copy_strided<std::uint8_t>(from, from_step, to, to_step, n);
 }
 
+std::size_t row_buffer_bytes(std::int64_t row, std::int64_t strip) {
+  const auto elements = static_cast<std::size_t>(row) * static_cast<std::size_t>(std::max<std::int64_t>(1, strip));
+  return aligned(elements * sizeof(float)) + block_bytes();
+}
+
 float scalar_value(dtype t, const std::byte* at) {
   if (t == dtype::boolean) return from_bits<float>(*reinterpret_cast<const bool*>(at) ? 0xffff'ffffU : 0U);
   return visit_storage(t, [&]<class S>(type_tag<S>) { return convert_value<float>(*reinterpret_cast<const S*>(at)); });
@@ -43,15 +49,19 @@ float scalar_value(dtype t, const std::byte* at) {
 
 }  // namespace
 
-std::size_t block_program::scratch_bytes(std::int64_t row, bool columns) const {
-  const std::size_t block = block_bytes();
-  const std::size_t rows =
-      columns ? static_cast<std::size_t>(row) * block : aligned(static_cast<std::size_t>(row) * sizeof(float)) + block;
+std::int64_t block_program::strip_for(std::int64_t row) const {
+  const std::int64_t *lanes = kiln_eigen_isa()->blocks()->lanes, each = static_cast<std::int64_t>(sizeof(float));
+  constexpr std::int64_t cache = 1 << 19;
+  return row * lanes[1] * each * static_cast<std::int64_t>(row_buffers_.size()) <= cache ? lanes[1] : lanes[0];
+}
+
+std::size_t block_program::scratch_bytes(std::int64_t row, std::int64_t strip) const {
+  const std::size_t block = block_bytes(), rows = row_buffer_bytes(row, strip);
   return 2 * aligned(places_ * sizeof(std::byte*)) +
          (1 + slots_ + scalar_places_.size() + parameters_ + results_) * block + row_buffers_.size() * rows + 64;
 }
 
-block_cursor::block_cursor(const block_program& p, std::byte* scratch, std::int64_t row, bool columns)
+block_cursor::block_cursor(const block_program& p, std::byte* scratch, std::int64_t row, std::int64_t strip)
     : p_(p), machine_(*kiln_eigen_isa()->blocks()), block_(block_bytes()) {
   const auto carve = [&](std::size_t bytes) {
     std::byte* at = scratch;
@@ -61,7 +71,7 @@ block_cursor::block_cursor(const block_program& p, std::byte* scratch, std::int6
   frame_.at = reinterpret_cast<std::byte**>(carve(aligned(p.places_ * sizeof(std::byte*))));
   home_ = reinterpret_cast<std::byte**>(carve(aligned(p.places_ * sizeof(std::byte*))));
   frame_.spare = reinterpret_cast<float*>(carve(block_));
-  frame_.varied = columns;
+  frame_.varied = strip != 0;
   std::byte* const slots = carve(p.slots_ * block_);
   for (std::size_t k = 0; k < p.slot_places_.size(); ++k)
     frame_.at[k] = p.slot_places_[k] ? slots + (p.slot_places_[k] - 1U) * block_ : slots;
@@ -70,8 +80,7 @@ block_cursor::block_cursor(const block_program& p, std::byte* scratch, std::int6
   for (const auto& [place, at] : p.constant_places_)  // steps only read them
     frame_.at[place] = reinterpret_cast<std::byte*>(const_cast<float*>(constants + at));
   staging_ = carve((p.parameters_ + p.results_) * block_);
-  const std::size_t rows = columns ? static_cast<std::size_t>(row) * block_
-                                   : aligned(static_cast<std::size_t>(row) * sizeof(float)) + block_;
+  const std::size_t rows = row_buffer_bytes(row, strip);
   for (std::uint16_t place : p.row_buffers_) home_[place] = carve(rows);
 }
 
@@ -195,6 +204,71 @@ void block_cursor::end_level(const tile_program::stream* streams, int level, std
   if (static_cast<std::size_t>(level) + 2 != p_.levels_.size()) return;
   for (const auto& s : p_.scalar_results_)
     scatter(s.type, frame_.at[s.place], streams[p_.parameters_ + s.index].at, 1, 1);
+}
+
+// One level of a strip: element by element of the rows, a block across them.
+void block_cursor::strip_level(const tile_program::stream* streams, const block_program::level& l, std::int64_t count,
+                               const row_loops& loops) {
+  const std::size_t w = count == machine_.lanes[1] ? 1 : 0;
+  const bool whole = count == machine_.lanes[w];
+  const std::int64_t row = loops.row();
+  block_advance moves[most_streams];
+  std::size_t moved = 0;
+  bool direct = whole && loops.folded.size() == 1 && l.loads.size() + l.stores.size() + l.kept.size() <= most_streams;
+  const auto add = [&](std::uint16_t place, std::byte* first, std::int64_t bytes) {
+    frame_.at[place] = first;
+    if (moved < most_streams) moves[moved++] = {place, bytes};
+  };
+  for (std::uint16_t place : l.kept) add(place, home_[place], machine_.lanes[w] * 4);
+  const auto add_stream = [&](const block_program::port& s, std::size_t stream) {
+    direct = direct && streams[stream].step == 1;
+    const std::int64_t step = loops.folded.size() == 1 ? loops.operand[stream].folded[0] : 0;
+    add(s.place, streams[stream].at, step * static_cast<std::int64_t>(size_of(s.type)));
+  };
+  for (const auto& s : l.loads) add_stream(s, s.index);
+  for (const auto& s : l.stores) add_stream(s, p_.parameters_ + s.index);
+  if (direct) {
+    frame_.valid = machine_.lanes[w];
+    machine_.run[w](l.code[w].data(), frame_, moves, moved, row);
+    return;
+  }
+  ints at(loops.folded.size(), 0);
+  std::int64_t offsets[most_streams];
+  for (std::int64_t f = 0; f < row; ++f) {
+    for (std::size_t k = 0; k < p_.parameters_ + p_.results_; ++k) {
+      offsets[k] = 0;
+      for (std::size_t d = 0; d < at.size(); ++d) offsets[k] += at[d] * loops.operand[k].folded[d];
+    }
+    for (std::uint16_t place : l.kept) frame_.at[place] = home_[place] + f * machine_.lanes[w] * 4;
+    staged(streams, l, static_cast<block_width>(w), 0, count, offsets);
+    next_index(at, loops.folded);
+  }
+}
+
+void block_cursor::strip(const tile_program::stream* streams, std::int64_t count, const row_loops& loops) {
+  const auto floats = [&](std::uint16_t place) { return reinterpret_cast<float*>(frame_.at[place]); };
+  for (const auto& s : p_.scalar_parameters_) {
+    machine_.fill(floats(s.place), 0);
+    const auto step = streams[s.index].step * static_cast<std::int64_t>(size_of(s.type));
+    for (std::int64_t i = 0; i < count; ++i) floats(s.place)[i] = scalar_value(s.type, streams[s.index].at + i * step);
+  }
+  start_folds();
+  run_scalars(0);
+  const std::int64_t row = loops.row();
+  for (std::size_t level = 0; level + 1 < p_.levels_.size(); ++level) {
+    const block_program::level& l = p_.levels_[level];
+    strip_level(streams, l, count, loops);
+    for (const auto& f : l.folds)
+      if (row != 0)
+        f.steps->finish(f.op.data(), floats(f.place), count, row);
+      else  // what nothing gives depends on the dtype
+        for (std::int64_t i = 0; i < count; ++i) f.op.table().finish(f.op.data(), f.type, floats(f.place) + i, 0);
+    run_scalars(static_cast<int>(level) + 1);
+  }
+  for (const auto& s : p_.scalar_results_) {
+    const auto& to = streams[p_.parameters_ + s.index];
+    scatter(s.type, frame_.at[s.place], to.at, to.step, count);
+  }
 }
 
 }  // namespace kiln::eigen

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "kiln/backend/eigen/block_program.hpp"
 #include "kiln/runtime/thread_pool.hpp"
 
 namespace kiln::eigen {
@@ -9,6 +10,7 @@ namespace {
 
 // Elements that make a task worth handing to another thread (about 4 us of memory traffic).
 constexpr std::int64_t grain = 16384;
+constexpr std::size_t strip_streams_bytes = row_loops::most_operands * sizeof(tile_program::stream);
 
 // Joins neighbouring dims that are contiguous for every operand, innermost first.
 template <class Get>
@@ -171,6 +173,48 @@ class row_walk {
   ints at_;
 };
 
+// Rows lie side by side where what they fold is not contiguous but they are: then each lane of a block is a row.
+bool side_by_side(const tile_program& p, const row_loops& loops) {
+  if (!p.blocks() || !p.reduces() || loops.kept.empty() || loops.folded.empty() || loops.kept.back() < 4) return false;
+  bool apart = false;
+  for (std::size_t k = 0; k < loops.operand.size(); ++k) {
+    const auto& o = loops.operand[k];
+    if (o.kept.back() != 0 && o.kept.back() != 1) return false;
+    apart = apart || (k < p.parameters() && !p.scalar_parameter(k) && o.kept.back() == 1 && o.folded.back() != 1);
+    if (k >= p.parameters() && o.kept.back() != 1) return false;
+  }
+  return apart && loops.folded.back() != 1;
+}
+
+void run_strips(const tile_program& p, const launch& l, const row_loops& loops) {
+  const std::int64_t row = loops.row(), inner = loops.kept.back(),
+                     outer = loops.rows() / std::max<std::int64_t>(1, inner);
+  const std::int64_t widest = p.blocks()->strip_for(row), narrow = kiln_eigen_isa()->blocks()->lanes[0];
+  const std::size_t each = p.blocks()->scratch_bytes(row, widest) + strip_streams_bytes;
+  const std::int64_t strips = (inner + widest - 1) / widest;
+  l.pool->parallel_for(outer * strips, [&](std::int64_t task, unsigned worker) {
+    std::byte* const scratch = l.scratch.data() + worker * each;
+    block_cursor cursor(*p.blocks(), scratch + strip_streams_bytes, row, widest);
+    auto* const streams = reinterpret_cast<tile_program::stream*>(scratch);
+    const std::int64_t last = std::min(inner, (task % strips + 1) * widest);
+    for (std::int64_t from = task % strips * widest; from < last;) {
+      const std::int64_t count = last - from >= widest ? widest : std::min(narrow, last - from);
+      for (std::size_t k = 0; k < loops.operand.size(); ++k) {
+        const tensor& t = k < l.in.size() ? l.in[k] : l.out[k - l.in.size()];
+        std::int64_t rest = task / strips, offset = from * loops.operand[k].kept.back();
+        for (std::size_t d = loops.kept.size() - 1; d-- > 0;) {
+          offset += rest % loops.kept[d] * loops.operand[k].kept[d];
+          rest /= loops.kept[d];
+        }
+        new (streams + k) tile_program::stream{t.data + offset * static_cast<std::int64_t>(size_of(t.type)),
+                                               loops.operand[k].kept.back()};
+      }
+      cursor.strip(streams, count, loops);
+      from += count;
+    }
+  });
+}
+
 class rows_kernel final : public kernel {
  public:
   rows_kernel(const module_graph& body, std::string name) : program_(body), name_(std::move(name)) {}
@@ -193,6 +237,7 @@ void run_rows(const tile_program& p, const launch& l) {
   const row_loops loops = loops_of(p, l.in, l.out);
   const std::int64_t rows = loops.rows(), row = loops.row();
   if (rows == 0 || (row == 0 && !p.reduces())) return;
+  if (side_by_side(p, loops)) return run_strips(p, l, loops);
   const std::size_t each = p.scratch_bytes(row);
   const bool cut = !p.reduces();  // without folds a long row is cut as well
   const std::int64_t pieces = cut ? std::max<std::int64_t>(1, (row + grain - 1) / grain) : 1;
@@ -212,7 +257,10 @@ void run_rows(const tile_program& p, const launch& l) {
 
 std::size_t rows_scratch_bytes(const tile_program& p, std::span<const tensor> in, std::span<const tensor> out,
                                unsigned threads) {
-  return threads * p.scratch_bytes(loops_of(p, in, out).row());
+  const row_loops loops = loops_of(p, in, out);
+  if (side_by_side(p, loops))
+    return threads * (p.blocks()->scratch_bytes(loops.row(), p.blocks()->strip_for(loops.row())) + strip_streams_bytes);
+  return threads * p.scratch_bytes(loops.row());
 }
 
 std::unique_ptr<kernel> make_rows_kernel(const module_graph& body, std::string name) {

@@ -37,7 +37,7 @@ tile_program::cursor::cursor(const tile_program& p, std::byte* scratch, std::int
   for (std::size_t k = 0; k < streams; ++k) streams_[k] = {};
   if (p.blocks_) {
     std::byte* const at = carve(sizeof(block_cursor));
-    blocks_ = new (at) block_cursor(*p.blocks_, scratch, row, false);
+    blocks_ = new (at) block_cursor(*p.blocks_, scratch, row, 0);
     return;
   }
   home_ = reinterpret_cast<std::byte**>(carve(values * sizeof(std::byte*)));

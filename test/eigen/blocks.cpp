@@ -1,0 +1,105 @@
+// Bodies that run as threaded code over register blocks: whole blocks, their rests, and rows side by side, against the
+// reference.
+#include <gmock/gmock.h>
+
+#include <cmath>
+
+#include "kiln/backend/eigen/block_program.hpp"
+#include "runtime/compare.hpp"
+
+namespace kiln::testing {
+namespace {
+
+template <class Make>
+void expect_like_reference(Make make, tolerance within, double low = -2, double high = 2) {
+  const auto in = random_inputs(make, 7, low, high);
+  const auto expected = reference_run(make, in);
+  const executable e = compile_eigen(make, {});
+  const auto found = e.run(in);
+  for (std::size_t k = 0; k < expected.size(); ++k) expect_close(found[k], expected[k], within);
+}
+
+TEST(Blocks, ChainsWithValuesReadAgain) {
+  for (const std::int64_t n : {1, 7, 16, 100, 128, 129, 1000})
+    expect_like_reference(
+        [&](builder& b) {
+          const value x = b.input("x", dtype::f32, {3, n}), y = b.input("y", dtype::f32, {3, n});
+          const value s = (x * y).sigmoid(), t = (s + x).tanh();
+          b.output(((t * s - y) * (t + y)).relu() + s);
+          b.output(t);
+        },
+        {1e-5, 1e-5});
+}
+
+TEST(Blocks, ConditionsAndShortFloats) {
+  for (const dtype t : {dtype::f32, dtype::f16, dtype::bf16})
+    for (const std::int64_t n : {5, 64, 300})
+      expect_like_reference(
+          [&](builder& b) {
+            const value x = b.input("x", t, {2, n}), y = b.input("y", t, {n}), c = b.input("c", dtype::boolean, {2, 1});
+            const value less = x.less(y.broadcast_to({2, n}));
+            b.output(less);
+            b.output(b.add(op::where{}, {b.add(op::logical_and{}, {less, c.broadcast_to({2, n})}), x * x, y + x}));
+          },
+          {t == dtype::f32   ? 1e-6
+           : t == dtype::f16 ? 2e-3
+                             : 2e-2,
+           1e-6});
+}
+
+TEST(Blocks, SoftmaxAlongAnyAxisAndLength) {
+  for (const std::int64_t inner : {1, 3, 16, 21, 128, 150, 300})
+    for (const std::int64_t rows : {1, 5, 130})
+      for (const std::int64_t axis : {1, 2})
+        expect_like_reference(
+            [&](builder& b) { b.output(b.input("x", dtype::f32, {2, rows, inner}).softmax(axis)); }, {1e-5, 1e-7}, -30,
+            30);
+}
+
+TEST(Blocks, RowsSideBySideWithRowValuesAndRepeats) {
+  for (const std::int64_t inner : {4, 33, 272})
+    expect_like_reference(
+        [&](builder& b) {
+          const value x = b.input("x", dtype::f32, {2, 19, inner}), g = b.input("g", dtype::f32, {19, 1});
+          const value mean = b.add(op::reduce_mean{.axes = {1}}, {x});
+          const value centred = x - mean.broadcast_to({2, 19, inner});
+          const value variance = b.add(op::reduce_mean{.axes = {1}}, {centred * centred});
+          b.output(centred / (variance + 1e-3F).sqrt().broadcast_to({2, 19, inner}) * g.broadcast_to({2, 19, inner}));
+          b.output(variance);
+        },
+        {1e-4, 1e-5});
+}
+
+TEST(Blocks, QuotientsByARowsValueKeepTheirRange) {
+  // the reciprocal of the greatest sum is no normal number, that of nothing is infinite
+  const auto make = [](builder& b) {
+    const value x = b.input("x", dtype::f32, {3, 40});
+    b.output(x / b.add(op::reduce_max{.axes = {1}}, {x}).broadcast_to({3, 40}));
+  };
+  argument x(shape{dtype::f32, {3, 40}});
+  auto* const at = reinterpret_cast<float*>(x.data());
+  for (int i = 0; i < 40; ++i) {
+    at[i] = static_cast<float>(i - 20) * 1e37F;
+    at[40 + i] = i < 39 ? -1.0F : 0.0F;
+    at[80 + i] = static_cast<float>(i - 39) - 2.0F;
+  }
+  const std::vector<argument> in{x};
+  const auto found = compile_eigen(make, {}).run(in);
+  const auto* const y = reinterpret_cast<const float*>(found[0].data());
+  EXPECT_FLOAT_EQ(y[39], 1.0F);
+  EXPECT_FLOAT_EQ(y[0], -20.0F / 19.0F);
+  EXPECT_EQ(y[40], -INFINITY);
+  EXPECT_FLOAT_EQ(y[80], 41.0F / 2.0F);
+}
+
+TEST(Blocks, BigResultsBypassTheCaches) {
+  expect_like_reference(
+      [&](builder& b) {
+        const value x = b.input("x", dtype::f32, {1031, 1029});
+        b.output((x * 0.5F + 1.0F).abs());
+      },
+      {1e-6, 1e-6});
+}
+
+}  // namespace
+}  // namespace kiln::testing
