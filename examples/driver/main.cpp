@@ -134,10 +134,25 @@ int main(int argc, char** argv) {
   add_tolerance(verify_app, verify_c.allowed);
   verify_app.callback([&] { verb = [&] { return verify(verify_c); }; });
 
-  bool ops_json = false;
+  model_options export_c;
+  std::string export_path;
+  CLI::App& export_app = *app.add_subcommand("export", "Write a model as ONNX");
+  add_inputs(export_app, export_c);
+  add_model_options(export_app, export_c);
+  export_app.add_option("--onnx", export_path, "the file to write")->required()->type_name("FILE");
+  export_app.callback([&] { verb = [&] { return export_onnx(export_c, export_path); }; });
+
+  bool ops_json = false, ops_of_onnx = false, ops_markdown = false;
   CLI::App& ops_app = *app.add_subcommand("ops", "List the ops");
   ops_app.add_flag("--json", ops_json, "print one JSON object");
-  ops_app.callback([&] { verb = [&] { return ops(ops_json); }; });
+  CLI::Option* const of_onnx = ops_app.add_flag("--onnx", ops_of_onnx, "list the ONNX operators that import instead");
+  ops_app.add_flag("--markdown", ops_markdown, "print docs/onnx.md")->needs(of_onnx);
+  ops_app.callback([&] {
+    verb = [&] {
+      if (!ops_of_onnx) return ops(ops_json);
+      return ops_onnx(ops_markdown ? listing::markdown : ops_json ? listing::json : listing::text);
+    };
+  });
 
   if (argc > 1 && argv[1][0] != '-' &&
       app.get_subcommands([&](CLI::App* verb) { return verb->get_name() == argv[1]; }).empty()) {

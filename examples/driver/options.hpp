@@ -55,5 +55,10 @@ int perf(const perf_command& c);
 int show(const show_command& c);
 int verify(const verify_command& c);
 int ops(bool json);
+/// How a list is printed.
+enum class listing { text, json, markdown };
+int ops_onnx(listing how);
+/// Writes the model, as imported, as ONNX.
+int export_onnx(const model_options& c, const std::string& path);
 
 }  // namespace kiln::driver

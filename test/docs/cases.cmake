@@ -1,3 +1,10 @@
 # Code in the pages is code that is compiled.
 add_test(NAME docs.code COMMAND bash ${PROJECT_SOURCE_DIR}/test/docs/check.sh)
 set_tests_properties(docs.code PROPERTIES LABELS docs)
+
+# The page of operators is what the program prints.
+if(TARGET kiln_program)
+  add_test(NAME docs.onnx_operators COMMAND sh -c "$<TARGET_FILE:kiln_program> ops --onnx --markdown | diff - docs/onnx.md"
+           WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
+  set_tests_properties(docs.onnx_operators PROPERTIES LABELS docs)
+endif()

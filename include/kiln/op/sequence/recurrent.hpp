@@ -63,7 +63,9 @@ struct recurrent {
     const auto y = e.out<T>(0), h = e.out<T>(1);
     const std::int64_t steps = x.lens[0], batch = x.lens[1], hidden = first.lens[1], all = hidden * gates();
     const bool remembers = cell == cell_kind::lstm;
-    const auto c = e.out<T>(remembers ? 2 : 1), room = e.out<T>(remembers ? 3 : 2);
+    dense<T> c;
+    if (remembers) c = e.out<T>(2);
+    const auto room = e.out<T>(remembers ? 3 : 2);
     const auto first_cell = e.in<T>(remembers ? 5 : 3);
     const auto peepholes = e.in<T>(remembers ? 6 : 2);
     const step<T> s{e.in<T>(1).data, e.in<T>(2).data, peepholes.data, room.data, hidden, all};
@@ -76,7 +78,7 @@ struct recurrent {
         for (std::int64_t j = 0; j < hidden; ++j) y[(k * batch + b) * hidden + j] = T(0);
       for (std::int64_t k = 0; k < own; ++k) {
         const std::int64_t t = reverse ? own - 1 - k : k;
-        advance(s, x.data + (t * batch + b) * all, h.data + b * hidden, c.data + b * hidden);
+        advance(s, x.data + (t * batch + b) * all, h.data + b * hidden, remembers ? c.data + b * hidden : nullptr);
         for (std::int64_t j = 0; j < hidden; ++j) y[(t * batch + b) * hidden + j] = h[b * hidden + j];
       }
     }

@@ -1,0 +1,25 @@
+#include <fmt/format.h>
+
+#include <filesystem>
+
+#include "json.hpp"
+#include "kiln/onnx/export.hpp"
+#include "model.hpp"
+#include "progress.hpp"
+
+namespace kiln::driver {
+
+int export_onnx(const model_options& c, const std::string& path) {
+  {
+    const busy_line busy(fmt::format("writing {}", path));
+    onnx::write_model(path, import_model(c));
+  }
+  const auto bytes = std::filesystem::file_size(path);
+  if (c.json)
+    print_json({{"model", c.model}, {"file", path}, {"bytes", bytes}});
+  else
+    fmt::print("{}: {} bytes\n", path, bytes);
+  return 0;
+}
+
+}  // namespace kiln::driver

@@ -1,0 +1,302 @@
+#include "kiln/onnx/impl/exporter.hpp"
+
+#include <cstdio>
+#include <fstream>
+
+#include "kiln/core/argument.hpp"
+#include "kiln/core/impl/dimension_table.hpp"
+#include "kiln/onnx/element.hpp"
+
+namespace kiln::onnx {
+
+namespace {
+
+constexpr std::int64_t operator_set = 20, format_version = 9;
+constexpr std::size_t most_bytes = (std::size_t{1} << 31) - (std::size_t{1} << 20);
+
+void put_tensor(onnx_proto::TensorProto& to, const literal& l) {
+  const argument a(l);
+  for (const dimension d : l.get_shape().lens) to.add_dims(d.value());
+  to.set_data_type(static_cast<int>(to_element(l.get_shape().type)));
+  to.set_raw_data(a.data(), static_cast<std::size_t>(a.elements()) * size_of(l.get_shape().type));
+}
+
+void put_type(onnx_proto::ValueInfoProto& to, std::string_view name, const shape& s) {
+  to.set_name(std::string(name));
+  auto& type = *to.mutable_type()->mutable_tensor_type();
+  type.set_elem_type(static_cast<int>(to_element(s.type)));
+  auto& lens = *type.mutable_shape();
+  for (const dimension d : s.lens) {
+    auto& dim = *lens.add_dim();
+    if (d.is_constant())
+      dim.set_dim_value(d.value());
+    else if (is_symbol(d))
+      dim.set_dim_param(symbol_name(d));
+  }
+}
+
+std::uint64_t key(value_id v) { return std::uint64_t{v.instruction} << 32 | v.result; }
+
+const export_row* find_export(std::string_view op) {
+  for (const auto rows : {export_pointwise(), export_index(), export_layers()})
+    for (const export_row& r : rows)
+      if (r.op == op) return &r;
+  return nullptr;
+}
+
+}  // namespace
+
+onnx_proto::AttributeProto& exporter::node_writer::add(std::string_view name) {
+  auto& a = *node_.add_attribute();
+  a.set_name(std::string(name));
+  return a;
+}
+exporter::node_writer& exporter::node_writer::set(std::string_view name, std::int64_t v) {
+  auto& a = add(name);
+  a.set_type(onnx_proto::AttributeProto::INT);
+  a.set_i(v);
+  return *this;
+}
+exporter::node_writer& exporter::node_writer::set(std::string_view name, float v) {
+  auto& a = add(name);
+  a.set_type(onnx_proto::AttributeProto::FLOAT);
+  a.set_f(v);
+  return *this;
+}
+exporter::node_writer& exporter::node_writer::set(std::string_view name, std::string_view v) {
+  auto& a = add(name);
+  a.set_type(onnx_proto::AttributeProto::STRING);
+  a.set_s(std::string(v));
+  return *this;
+}
+exporter::node_writer& exporter::node_writer::set(std::string_view name, std::span<const std::int64_t> v) {
+  auto& a = add(name);
+  a.set_type(onnx_proto::AttributeProto::INTS);
+  for (const std::int64_t x : v) a.add_ints(x);
+  return *this;
+}
+exporter::node_writer& exporter::node_writer::set(std::string_view name, std::span<const float> v) {
+  auto& a = add(name);
+  a.set_type(onnx_proto::AttributeProto::FLOATS);
+  for (const float x : v) a.add_floats(x);
+  return *this;
+}
+exporter::node_writer& exporter::node_writer::set(std::string_view name, const names& v) {
+  auto& a = add(name);
+  a.set_type(onnx_proto::AttributeProto::STRINGS);
+  for (const std::string& x : v) a.add_strings(x);
+  return *this;
+}
+exporter::node_writer& exporter::node_writer::set(std::string_view name, const literal& v) {
+  auto& a = add(name);
+  a.set_type(onnx_proto::AttributeProto::TENSOR);
+  put_tensor(*a.mutable_t(), v);
+  return *this;
+}
+
+std::string exporter::fresh(std::string_view what) {
+  return prefix_ + std::string(what) + "_" + std::to_string(count_++);
+}
+
+exporter::node_writer exporter::write(std::string_view op, const names& in, const names& out) {
+  auto& node = *graph_->add_node();
+  node.set_op_type(std::string(op));
+  for (const std::string& i : in) node.add_input(i);
+  for (const std::string& o : out) node.add_output(o);
+  return node_writer(node);
+}
+std::string exporter::make(std::string_view op, const names& in) {
+  std::string out = fresh(op);
+  write(op, in, {out});
+  return out;
+}
+
+std::string exporter::constant(const literal& l) {
+  if (l.has_symbols()) {
+    const auto values = l.to<dimension>();
+    return reshaped(dimensions({values.data(), values.size()}), l.get_shape().lens);
+  }
+  bytes_ += static_cast<std::size_t>(l.elements()) * size_of(l.get_shape().type);
+  if (bytes_ > most_bytes) raise(errc::limit, "an ONNX message ends at 2 GiB; the program's constants take more");
+  auto& tensor = *graph_->add_initializer();
+  put_tensor(tensor, l);
+  tensor.set_name(fresh("constant"));
+  return tensor.name();
+}
+std::string exporter::integers(std::span<const std::int64_t> v) {
+  return constant(literal::of<std::int64_t>(shape{dtype::i64, {static_cast<std::int64_t>(v.size())}}, v));
+}
+
+// i64[1] of one dimension. A symbol is read from the shape of an input that has it as an extent.
+std::string exporter::dimension_name(dimension d) {
+  namespace ex = kiln::detail::expressions;
+  if (const auto known = dims_.find(d.raw()); known != dims_.end()) return known->second;
+  const auto joined = [&](const std::string& a, std::string_view op, const std::string& b) {
+    return a.empty() ? b : make(op, {a, b});
+  };
+  std::string name;
+  if (d.is_constant()) {
+    const std::int64_t one[] = {d.value()};
+    name = integers(one);
+  } else if (is_symbol(d)) {
+    const module_graph& m = program_.main();
+    for (const value_id p : m.parameters()) {
+      const dims& lens = m.shape_of(p).lens;
+      for (std::size_t k = 0; k < lens.size() && name.empty(); ++k) {
+        if (!(lens[k] == d)) continue;
+        name = fresh("extent");
+        const auto axis = static_cast<std::int64_t>(k);
+        write("Shape", {std::string(std::string_view(m.producer(p).name))}, {name})
+            .set("start", axis)
+            .set("end", axis + 1);
+      }
+      if (!name.empty()) break;
+    }
+    if (name.empty()) unsupported("the symbol '" + symbol_name(d) + "' is no input's extent");
+  } else {
+    for (const ex::term& t : ex::get(d)) {
+      std::string product;
+      if (t.coefficient != 1 || t.factors.empty()) product = dimension_name(t.coefficient);
+      for (const ex::atom_id f : t.factors) {
+        const ex::atom a = ex::get_atom(f);
+        std::string factor;
+        if (a.op == 's') {
+          factor = dimension_name(ex::of_atom(a));
+        } else {
+          const std::string_view op = a.op == '/' ? "Div" : a.op == '%' ? "Mod" : a.op == 'm' ? "Min" : "Max";
+          factor = make(op, {dimension_name(a.lhs), dimension_name(a.rhs)});
+        }
+        product = joined(product, "Mul", factor);
+      }
+      name = joined(name, "Add", product);
+    }
+  }
+  return dims_[d.raw()] = name;
+}
+std::string exporter::dimensions(std::span<const dimension> v) {
+  bool known = true;
+  std::vector<std::int64_t> numbers;
+  for (const dimension d : v) {
+    known = known && d.is_constant();
+    numbers.push_back(d.is_constant() ? d.value() : 0);
+  }
+  if (known) return integers(numbers);
+  names parts;
+  for (const dimension d : v) parts.push_back(dimension_name(d));
+  if (parts.size() == 1) return parts[0];
+  std::string out = fresh("shape");
+  write("Concat", parts, {out}).set("axis", std::int64_t{0});
+  return out;
+}
+std::string exporter::cast(const std::string& x, dtype to) {
+  std::string out = fresh("cast");
+  write("Cast", {x}, {out}).set("to", static_cast<std::int64_t>(to_element(to)));
+  return out;
+}
+std::string exporter::reshaped(const std::string& x, const dims& to) {
+  std::string out = fresh("reshaped");
+  write("Reshape", {x, dimensions({to.data(), to.size()})}, {out}).set("allowzero", std::int64_t{1});
+  return out;
+}
+std::string exporter::expanded(const std::string& x, const dims& to) {
+  return make("Expand", {x, dimensions({to.data(), to.size()})});
+}
+
+void exporter::write_instruction(const exported& e) {
+  const export_row* row = find_export(e.op.name());
+  const std::string name(e.op.name());
+  if (!row) {
+    missing_.emplace(name, "no ONNX operator in version " + std::to_string(operator_set));
+    return;
+  }
+  try {
+    row->write(*this, e);
+  } catch (const error& why) {
+    if (why.code() != errc::unsupported) throw;
+    missing_.emplace(name, why.what());
+  }
+}
+
+void exporter::write_module(const module_graph& m, std::map<std::uint64_t, std::string>& held,
+                            const std::string& prefix) {
+  prefix_ = prefix;
+  for (const std::uint32_t at : m.order()) {
+    const auto& i = m[at];
+    if (i.kind == instruction_kind::parameter) continue;
+    if (i.kind == instruction_kind::literal) {
+      held[key({at, 0})] = constant(i.constant);
+      continue;
+    }
+    exported e{i.op, {}, {}, i.results, {}};
+    for (const value_id v : i.inputs) {
+      e.in.push_back(held.at(key(v)));
+      e.types.push_back(m.shape_of(v));
+    }
+    for (std::uint32_t k = 0; k < i.results.size(); ++k) e.out.push_back(fresh(i.op.name()));
+    if (const auto* fused = i.op.get_if<op::fused>()) {
+      const module_graph& body = program_.module(fused->body);
+      std::map<std::uint64_t, std::string> inner;
+      const auto parameters = body.parameters();
+      for (std::size_t k = 0; k < parameters.size(); ++k) inner[key(parameters[k])] = e.in[k];
+      write_module(body, inner, prefix);
+      for (std::size_t k = 0; k < body.outputs.size(); ++k) e.out[k] = inner.at(key(body.outputs[k]));
+    } else {
+      write_instruction(e);
+    }
+    for (std::uint32_t k = 0; k < e.out.size(); ++k) held[key({at, k})] = e.out[k];
+  }
+}
+
+onnx_proto::ModelProto exporter::run() {
+  const module_graph& m = program_.main();
+  model_.set_ir_version(format_version);
+  model_.set_producer_name("kiln");
+  model_.add_opset_import()->set_version(operator_set);
+  graph_ = model_.mutable_graph();
+  graph_->set_name(std::string(std::string_view(m.name)));
+  std::map<std::uint64_t, std::string> held;
+  std::string prefix = "kiln_";
+  const auto taken = [&](std::string_view name) { return name.starts_with(prefix); };
+  for (const value_id p : m.parameters())
+    while (taken(m.producer(p).name)) prefix += "_";
+  for (const text& name : m.output_names)
+    while (taken(name)) prefix += "_";
+  prefix_ = prefix;
+  for (const value_id p : m.parameters()) {
+    const std::string name(std::string_view(m.producer(p).name));
+    put_type(*graph_->add_input(), name, m.shape_of(p));
+    held[key(p)] = name;
+  }
+  write_module(m, held, prefix);
+  if (!missing_.empty()) {
+    std::string all = std::to_string(missing_.size()) + " kinds of op cannot be written as ONNX:";
+    for (const auto& [op, why] : missing_) all += "\n  " + op + ": " + why;
+    raise(errc::unsupported, all);
+  }
+  for (std::size_t k = 0; k < m.outputs.size(); ++k) {
+    const std::string name(std::string_view(m.output_names[k]));
+    const std::string& from = held.at(key(m.outputs[k]));
+    if (from != name) write("Identity", {from}, {name});
+    put_type(*graph_->add_output(), name, m.shape_of(m.outputs[k]));
+  }
+  return std::move(model_);
+}
+
+std::string export_model(const program& p) {
+  std::string bytes;
+  if (!exporter(p).run().SerializeToString(&bytes)) raise(errc::limit, "the model does not fit into one ONNX message");
+  return bytes;
+}
+
+void write_model(const std::string& path, const program& p) {
+  const std::string bytes = export_model(p), partial = path + ".part";
+  std::ofstream file(partial, std::ios::binary | std::ios::trunc);
+  const bool written = file && file.write(bytes.data(), static_cast<std::streamsize>(bytes.size())) && file.flush();
+  file.close();
+  if (!written || std::rename(partial.c_str(), path.c_str()) != 0) {
+    std::remove(partial.c_str());
+    raise(errc::io, path + ": cannot be written");
+  }
+}
+
+}  // namespace kiln::onnx

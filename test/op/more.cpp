@@ -1,0 +1,115 @@
+#include "kiln/op/more.hpp"
+
+#include <cmath>
+
+#include "oracle.hpp"
+
+// The ops beside the default registry.
+namespace kiln::test {
+namespace {
+
+using namespace kiln::op;  // NOLINT: seven ops
+constexpr auto F = dtype::f32, I = dtype::i64;
+
+// Both ways to run, where literals have names.
+template <class Op, class... L>
+void expect_run(const literal& expected, const Op& op, const L&... in) {
+  EXPECT_TRUE(run(op, in...) == expected);
+  EXPECT_TRUE(run_bytes_all(op, in...)[0] == expected);
+}
+
+// cumprod
+
+static_assert(shape_from(cumprod{1}, shape{F, {2, 3}}) == shape{F, {2, 3}});
+static_assert(fails(cumprod{2}, errc::shape_mismatch, "the axis lies within the rank", shape{F, {2, 3}}));
+TEST(cumprod, multiplies_on_both_ways) {
+  KILN_EXPECT_RUN(f32({2, 3}, 1, 2, 6, 4, 20, 120), cumprod{1}, f32({2, 3}, 1, 2, 3, 4, 5, 6));
+  KILN_EXPECT_RUN(f32({3}, 1, 2, 6), (cumprod{0, true}), f32({3}, 2, 3, 4));
+  KILN_EXPECT_RUN(i64({3}, 24, 12, 4), (cumprod{0, false, true}), i64({3}, 2, 3, 4));
+  KILN_EXPECT_RUN(i64({3}, 12, 4, 1), (cumprod{0, true, true}), i64({3}, 2, 3, 4));
+}
+
+// bit_cast
+
+static_assert(shape_from(op::bit_cast{dtype::u16}, shape{dtype::f16, {4}}) == shape{dtype::u16, {4}});
+static_assert(fails(op::bit_cast{dtype::i64}, errc::shape_mismatch, "both dtypes have one size", shape{F, {2}}));
+TEST(bit_cast, keeps_bits) {
+  KILN_EXPECT_RUN(lit(dtype::i32, {2}, 0x3f800000, -0x40000000), op::bit_cast{dtype::i32}, f32({2}, 1, -2));
+  KILN_EXPECT_RUN(f32({1}, 1), op::bit_cast{F}, lit(dtype::i32, {1}, 0x3f800000));
+  KILN_EXPECT_RUN(lit(dtype::u8, {2}, 255, 128), op::bit_cast{dtype::u8}, lit(dtype::i8, {2}, -1, -128));
+  KILN_EXPECT_RUN(lit(dtype::u16, {1}, 0x3c00), op::bit_cast{dtype::u16}, lit(dtype::f16, {1}, 1));
+}
+
+// det
+
+static_assert(shape_from(det{}, shape{F, {5, 3, 3}}) == shape{F, {5}});
+static_assert(fails(det{}, errc::shape_mismatch, "the operand holds square matrices", shape{F, {2, 3}}));
+TEST(det, eliminates_with_pivots) {
+  KILN_EXPECT_RUN(f32({}, -2), det{}, f32({2, 2}, 4, 3, 2, 1));
+  KILN_EXPECT_RUN(f32({2}, -6, 0), det{}, f32({2, 2, 2}, 0, 2, 3, 1, 1, 2, 2, 4));
+  KILN_EXPECT_RUN(f32({}, 1), det{}, f32({0, 0}));
+}
+
+// random_uniform
+
+TEST(random_uniform, is_the_mersenne_twister_of_53_bits) {
+  const literal l = run_bytes(random_uniform{{3}, 0, 1, 0, dtype::f64});
+  EXPECT_NEAR(l.at<double>(0), 0.5488135039273248, 1e-15);
+  EXPECT_NEAR(l.at<double>(1), 0.7151893663724195, 1e-15);
+  EXPECT_NEAR(l.at<double>(2), 0.6027633760716439, 1e-15);
+  const literal other = run_bytes(random_uniform{{2000}, -1, 3, 5, F});
+  double sum = 0;
+  for (std::int64_t k = 0; k < 2000; ++k) {
+    const auto v = other.at<double>(k);
+    EXPECT_TRUE(v >= -1 && v < 3) << v;
+    sum += v;
+  }
+  EXPECT_NEAR(sum / 2000, 1, .1);
+  EXPECT_FALSE(info_of<random_uniform>().pure);
+}
+static_assert(fails(random_uniform{{2}, 0, 1, 0, I}, errc::unsupported, "dtype of the result"));
+
+// roi_align
+
+static_assert(shape_from(roi_align{2, 3}, shape{F, {1, 4, 8, 8}}, shape{F, {5, 4}}, shape{I, {5}}) ==
+              shape{F, {5, 4, 2, 3}});
+static_assert(fails(roi_align{}, errc::shape_mismatch, "there is a batch index for each roi", shape{F, {1, 1, 4, 4}},
+                    shape{F, {2, 4}}, shape{I, {3}}));
+TEST(roi_align, reads_between_pixels) {
+  const literal x = f32({1, 1, 2, 2}, 0, 1, 2, 3), whole = f32({1, 4}, 0, 0, 2, 2), first = i64({1}, 0);
+  expect_run(f32({1, 1, 1, 1}, 1.5), (roi_align{1, 1, 1}), x, whole, first);
+  expect_run(f32({1, 1, 2, 2}, 0, 1, 2, 3), (roi_align{2, 2, 1}), x, whole, first);
+  expect_run(f32({1, 1, 1, 1}, .75), (roi_align{1, 1, 1, 1, true, true}), x, whole, first);
+  EXPECT_EQ(raised_by([&] { (void)run(roi_align{}, x, whole, i64({1}, 1)); }), errc::invalid_argument);
+}
+
+// recurrent
+
+static_assert(fails(recurrent{}, errc::invalid_argument, "number of inputs", shape{F, {1, 1, 1}}));
+static_assert(fails(recurrent{.cell = cell_kind::gru}, errc::invalid_argument, "a cell has its number of functions",
+                    shape{F, {1, 1, 3}}, shape{F, {1, 3}}, shape{F, {3}}, shape{F, {1, 1}}, shape{I, {1}}));
+TEST(recurrent, stops_at_each_length_and_goes_back) {
+  // h = x + 2 h, without a bend
+  recurrent plain{.functions = {cell_function::affine}, .alpha = {1.0f}, .beta = {0.0f}};
+  const literal x = f32({3, 2, 1}, 1, 1, 10, 10, 100, 100), r = f32({1, 1}, 2), b = f32({1}, 0), h = f32({2, 1}, 0, 1);
+  expect_run(f32({3, 2, 1}, 1, 3, 12, 16, 124, 0), plain, x, r, b, h, i64({2}, 3, 2));
+  plain.reverse = true;
+  expect_run(f32({3, 2, 1}, 421, 25, 210, 12, 100, 0), plain, x, r, b, h, i64({2}, 3, 2));
+  const auto all = run_all(plain, x, r, b, h, i64({2}, 3, 0));
+  EXPECT_TRUE(all[1] == f32({2, 1}, 421, 1));
+}
+
+// linear_attention
+
+TEST(linear_attention, adds_or_corrects) {
+  const literal q = f32({1, 2, 1, 1}, 1, 1), k = f32({1, 2, 1, 1}, 1, 2), v = f32({1, 2, 1, 1}, 3, 5),
+                s = f32({1, 1, 1, 1}, 1), fade = f32({1, 2, 1, 1}, 1, .5), beta = f32({1, 2, 1}, 1, .5);
+  // S: 1 + 3 = 4, then 2 + 10
+  expect_run(f32({1, 2, 1, 1}, 8, 24), (linear_attention{2, false}), q, k, v, s, fade, beta);
+  // S: 1 + (3 - 1) = 3, then 1.5 + 2 * (5 - 3) / 2
+  expect_run(f32({1, 2, 1, 1}, 3, 3.5), (linear_attention{1, true}), q, k, v, s, fade, beta);
+  EXPECT_TRUE(run_all(linear_attention{1, true}, q, k, v, s, fade, beta)[1] == f32({1, 1, 1, 1}, 3.5));
+}
+
+}  // namespace
+}  // namespace kiln::test

@@ -1,0 +1,102 @@
+#include "kiln/onnx/export.hpp"
+#include "kiln/op/more.hpp"
+#include "onnx/model_writer.hpp"
+#include "peer/compare.hpp"
+#include "runtime/compare.hpp"
+
+// Programs written as ONNX give the same in ONNX Runtime, and in kiln when they come back.
+namespace kiln::peer {
+namespace {
+
+struct network {
+  std::string name;
+  std::function<void(builder&)> make;
+};
+void PrintTo(const network& n, std::ostream* out) { *out << n.name; }
+
+std::vector<network> programs() {
+  const dimension n = dimension::symbol("n", 1, 64);
+  return {
+      {"convolutions",
+       [](builder& b) {
+         const auto x = b.input("x", dtype::f32, {2, 3, 9, 9});
+         const auto w = b.constant(testing::random_argument({dtype::f32, {4, 3, 3, 3}}, 7).to_literal());
+         const op::pooling halved{.mode = op::pooling_mode::average, .lengths = {2, 2}, .stride = {2, 2}};
+         b.output(x.conv(w, {.pads = {1, 1, 1, 1}}).relu().pool(halved).flatten().softmax(), "y");
+       }},
+      {"norms",
+       [](builder& b) {
+         const auto x = b.input("x", dtype::f32, {3, 5, 16});
+         b.output(x.normalise({-1}).gelu() + x.rms_normalise(), "y");
+         b.output(x.reduce_max({1}).silu(), "z");
+       }},
+      {"attention",
+       [](builder& b) {
+         const auto q = b.input("q", dtype::f32, {2, 4, 5, 8}), k = b.input("k", dtype::f32, {2, 2, 7, 8});
+         b.output(q.attention(k, k, {.scale = .3f, .causal = true}), "y");
+       }},
+      {"symbolic",
+       [n](builder& b) {
+         const auto x = b.input("x", dtype::f32, {n, 6});
+         const auto steps = b.add(op::iota{{n * 2}, 0, dtype::f32});
+         b.output(x.reshape({n * 2, 3}) * steps.unsqueeze({1}), "y");
+         b.output(x.slice({{0}, {n / 2}, {n}, {}}).reduce_sum({0}), "z");
+       }},
+      {"indices",
+       [](builder& b) {
+         const auto x = b.input("x", dtype::f32, {4, 6});
+         const auto best = b.add(op::topk{3, 1}, x);
+         b.output(best, "values");
+         b.output(best.result(1), "places");
+         b.output(x | op::cumsum{1, true, true}, "sums");
+         b.output((x | op::tri{false, 1}) | op::reverse{{1}}, "corner");
+         b.output(x.transpose({1, 0}).concat(b.add(op::fill{{6, 2}, 1.5, dtype::f32}), 1), "beside");
+         b.output((x > b.scalar(dtype::f32, 0.0f)) | op::reduce_any{{1}}, "any");
+       }},
+  };
+}
+
+class exported_programs : public ::testing::TestWithParam<network> {};
+
+TEST_P(exported_programs, equal_to_the_program) {
+  builder b;
+  GetParam().make(b);
+  const program p = b.finish();
+  const std::string bytes = onnx::export_model(p);
+  const std::span<const std::byte> model(reinterpret_cast<const std::byte*>(bytes.data()), bytes.size());
+  std::map<std::string, argument> given;
+  unsigned seed = 3;
+  bindings sizes;
+  sizes.bind(dimension::symbol("n", 1, 64), 5);
+  for (const value_id v : p.main().parameters()) {
+    shape s = p.main().shape_of(v);
+    for (dimension& d : s.lens) d = sizes.evaluate(d);
+    given.emplace(std::string(std::string_view(p.main().producer(v).name)), testing::random_argument(s, ++seed));
+  }
+  const std::vector<argument> expected = compile(p, eigen_target()).run(given);
+  expect_equal_outputs(compile(onnx::parse_model(model).graph, eigen_target()).run(given), expected, 1e-5);
+  const auto path = library();
+  if (!path) GTEST_SKIP() << "ONNX Runtime is not in build/peer (cmake/peer.sh)";
+  expect_equal_outputs(session(*path, model).run(given), expected, 1e-5);
+}
+
+INSTANTIATE_TEST_SUITE_P(programs, exported_programs, ::testing::ValuesIn(programs()),
+                         [](const auto& i) { return i.param.name; });
+
+TEST(exporting, names_what_onnx_lacks) {
+  builder b;
+  const auto x = b.input("x", dtype::i32, {4}), y = b.input("y", dtype::i32, {4});
+  b.output(b.add(op::shift_left{}, x, y) | op::cumprod{0}, "z");
+  try {
+    (void)onnx::export_model(b.finish());
+    FAIL() << "nothing was missing";
+  } catch (const error& e) {
+    EXPECT_EQ(e.code(), errc::unsupported);
+    const std::string why = e.what();
+    EXPECT_NE(why.find("shift_left: "), std::string::npos) << why;
+    EXPECT_NE(why.find("cumprod: "), std::string::npos) << why;
+  }
+}
+
+}  // namespace
+}  // namespace kiln::peer
