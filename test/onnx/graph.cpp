@@ -82,6 +82,31 @@ TEST(import_graph, initializers_under_an_inputs_name_are_constants) {
   EXPECT_EQ(run(p, {values({2}, {1, 2})}), (small_vector<float>{11, 22}));
 }
 
+TEST(import_graph, a_default_can_be_overridden) {
+  const auto m = model(graph({{node("Add", {"x", "w"}, {"y"})},
+                              {floats("w", {2}, {10, 20})},
+                              {value_info("x", 1, {"n"}), value_info("w", 1, {"n"})},
+                              {y_out}}));
+  onnx::import_options options;
+  options.overrides = {"w"};
+  const program open = import(m, options);
+  EXPECT_EQ(open.main().parameters().size(), 2u);
+  EXPECT_EQ(run(open, {values({2}, {1, 2}), values({2}, {5, 6})}), (small_vector<float>{6, 8}));
+  options = {};
+  options.shapes = {{"w", {3}}};
+  const program longer = import(m, options);
+  EXPECT_EQ(run(longer, {values({3}, {1, 2, 3}), values({3}, {5, 6, 7})}), (small_vector<float>{6, 8, 10}));
+  options = {};
+  const float known[] = {7, 8};
+  options.values = {{"w", literal::of<float>({dtype::f32, {2}}, known)}};
+  EXPECT_EQ(run(import(m, options), {values({2}, {1, 2}), values({2}, {0, 0})}), (small_vector<float>{8, 10}));
+  options = {};
+  options.dimensions = {{"n", 3}};  // the default has another extent
+  EXPECT_EQ(import(m, options).main().parameters().size(), 2u);
+  options.dimensions = {{"n", 2}};
+  EXPECT_EQ(import(m, options).main().parameters().size(), 1u);
+}
+
 TEST(import_graph, declared_shapes_of_results_are_not_trusted) {
   const auto m = model(graph({{node("Relu", {"x"}, {"y"})}, {}, {x_in}, {value_info("y", 7, {5, 5})}}));
   const program p = import(m);
@@ -191,8 +216,49 @@ TEST(import_graph, dims_and_shapes_can_be_given) {
   onnx::import_options options;
   options.dimensions = {{"n", 4}, {"x.1", 0}};
   EXPECT_EQ(dims_of(options), (dims{4, 0, 3}));
-  options.shapes = {{"x", {1, 2, 5}}};
-  EXPECT_EQ(dims_of(options), (dims{1, 2, 5}));
+  options = {};
+  options.shapes = {{"x", {1, 2, 3}}};
+  EXPECT_EQ(dims_of(options), (dims{1, 2, 3}));
+}
+
+TEST(import_graph, a_given_shape_agrees_with_what_the_model_declares) {
+  const auto m = model(graph(
+      {{node("Add", {"x", "z"}, {"y"})}, {}, {value_info("x", 1, {"n", 3}), value_info("z", 1, {"n", 3})}, {y_out}}));
+  const auto failure = [&](const onnx::import_options& options) -> std::string {
+    try {
+      import(m, options);
+    } catch (const error& e) {
+      EXPECT_EQ(e.code(), errc::shape_mismatch) << e.what();
+      return e.what();
+    }
+    ADD_FAILURE() << "the model was imported";
+    return {};
+  };
+  onnx::import_options options;
+  options.shapes = {{"x", {2, 5}}};
+  std::string why = failure(options);
+  EXPECT_TRUE(has(why, "'x'") && has(why, "axis 1: expected 3, found 5"));
+  options.shapes = {{"x", {2, 3}}, {"z", {4, 3}}};
+  why = failure(options);
+  EXPECT_TRUE(has(why, "'z'") && has(why, "dim 'n': expected 2 as given by input 'x', found 4"));
+  options.shapes = {{"z", {4, 3}}};
+  options.dimensions = {{"n", 2}};
+  EXPECT_TRUE(has(failure(options), "expected 2 as given by its own size, found 4"));
+  // one input's shape says what a dim is in all of them
+  options.dimensions = {};
+  const program p = import(m, options);
+  EXPECT_EQ(p.main().shape_of(p.main().parameters()[0]).lens, (dims{4, 3}));
+}
+
+TEST(import_graph, a_newer_operator_set_is_remarked_on) {
+  const auto of = [](std::int64_t version) {
+    const auto m = model(graph({{node("Relu", {"x"}, {"y"})}, {}, {x_in}, {y_out}}), {opset(version)});
+    return onnx::parse_model(m.bytes()).remarks;
+  };
+  EXPECT_TRUE(of(onnx::newest_opset).empty());
+  const auto remarks = of(onnx::newest_opset + 1);
+  ASSERT_EQ(remarks.size(), 1u);
+  EXPECT_TRUE(has(remarks[0], "operator set " + std::to_string(onnx::newest_opset + 1)));
 }
 
 TEST(import_graph, a_given_value_resolves_shapes) {

@@ -210,6 +210,10 @@ TEST(malformed_model, options_must_name_what_the_model_has) {
   options = {};
   options.shapes = {{"z", {1, 3}}};
   EXPECT_EQ(failure(m, options).code(), errc::not_found);
+  options.shapes = {};
+  options.overrides = {"w"};
+  EXPECT_EQ(failure(m, options).code(), errc::not_found);
+  options.overrides = {};
   options.shapes = {{"x", {1, 3, 4}}};
   EXPECT_EQ(failure(m, options).code(), errc::shape_mismatch);
   options = {};

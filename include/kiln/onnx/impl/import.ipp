@@ -16,12 +16,28 @@ auto* find_named(const List& list, std::string_view name) {
   return found == list.end() ? nullptr : &found->second;
 }
 
-// Also where no symbol is left of the dim, because its input got a shape.
+// The name of a declared extent that is no number.
+std::string dim_name(const value_info& input, std::size_t axis) {
+  const declared_dim& d = input.dims[axis];
+  return d.name.empty() ? input.name + "." + std::to_string(axis) : d.name;
+}
+
 bool declares_dim(const graph& g, const std::string& name) {
   for (const value_info& v : g.inputs)
     for (std::size_t axis = 0; axis < v.dims.size(); ++axis)
-      if (name == (v.dims[axis].name.empty() ? v.name + "." + std::to_string(axis) : v.dims[axis].name)) return true;
+      if (name == dim_name(v, axis)) return true;
   return false;
+}
+
+bool is_number(const declared_dim& d) { return d.name.empty() && d.value >= 0; }
+
+std::vector<std::string> remarks_on(const model& m) {
+  std::vector<std::string> out;
+  for (const auto& [domain, version] : m.versions)
+    if (domain.empty() && version > newest_opset)
+      out.push_back("the model asks for operator set " + std::to_string(version) + " of ai.onnx, the newest known is " +
+                    std::to_string(newest_opset) + ": its operators are read as of that one");
+  return out;
 }
 
 imported import_bytes(std::span<const std::byte> bytes, const std::string& directory, const import_options& options,
@@ -30,6 +46,7 @@ imported import_bytes(std::span<const std::byte> bytes, const std::string& direc
   imported out;
   out.graph = importer(m, options, place).run();
   out.ir_version = m.ir_version;
+  out.remarks = remarks_on(m);
   out.versions = std::move(m.versions);
   out.producer = std::move(m.producer);
   out.metadata = std::move(m.metadata);
@@ -42,9 +59,12 @@ void importer::add_inputs(scope& names) {
   for (const value_info& input : model_.main.inputs) {
     if (input.name.empty()) raise(errc::malformed, "an input has no name");
     const auto found = names.names.find(input.name);
-    // an initializer under an input's name is the input's default; kiln takes it as the value
-    if (found != names.names.end() && found->second.waiting) continue;
-    if (found != names.names.end())
+    // an initializer under an input's name is the input's default: its value unless the options say otherwise
+    const bool has_default = found != names.names.end() && found->second.waiting;
+    if (has_default && !is_overridden(input, *found->second.waiting)) continue;
+    if (has_default)
+      names.names.erase(found);
+    else if (found != names.names.end())
       raise(errc::malformed, "the name '" + input.name + "' is defined twice, the second time by an input");
     add_input(names, input);
   }
@@ -76,16 +96,60 @@ void importer::add_input(scope& names, const value_info& input) {
   define(names, input.name, build_.constant(*given));
 }
 
-dims importer::input_dims(const value_info& input) {
-  const dims* wanted = find_named(options_.shapes, input.name);
-  if (!wanted)
-    if (const literal* given = find_named(options_.values, input.name)) wanted = &given->get_shape().lens;
-  if (wanted) {
-    if (input.has_rank && wanted->size() != input.dims.size())
-      raise(errc::shape_mismatch, "input '" + input.name + "' has rank " + std::to_string(input.dims.size()) +
-                                      ", the shape given for it has " + std::to_string(wanted->size()));
-    return *wanted;
+// Named as such, or of other extents than the default has.
+bool importer::is_overridden(const value_info& input, const tensor& otherwise) const {
+  const auto& named = options_.overrides;
+  if (given_dims(input.name) || std::find(named.begin(), named.end(), input.name) != named.end()) return true;
+  const dims& lens = otherwise.value.get_shape().lens;
+  for (std::size_t axis = 0; axis < std::min(input.dims.size(), lens.size()); ++axis)
+    if (const auto given = given_.find(dim_name(input, axis));
+        !is_number(input.dims[axis]) && given != given_.end() && lens[axis] != dimension(given->second.value))
+      return true;
+  return false;
+}
+
+const dims* importer::given_dims(const std::string& name) const {
+  if (const dims* given = find_named(options_.shapes, name)) return given;
+  const literal* value = find_named(options_.values, name);
+  return value ? &value->get_shape().lens : nullptr;
+}
+
+// A dim is what `dimensions` says of its name, or else what some input's given shape says of it.
+void importer::collect_given() {
+  for (const auto& [name, value] : options_.dimensions) {
+    if (value < 0) raise(errc::invalid_argument, "dim '" + name + "' cannot be " + std::to_string(value));
+    given_[name] = {value, "its own size"};
   }
+  for (const value_info& input : model_.main.inputs) {
+    const dims* wanted = given_dims(input.name);
+    if (!wanted) continue;
+    const auto refuse = [&](const std::string& why) {
+      raise(errc::shape_mismatch, "the shape given for input '" + input.name + "' contradicts the model: " + why);
+    };
+    if (input.has_rank && wanted->size() != input.dims.size())
+      refuse("expected rank " + std::to_string(input.dims.size()) + ", found " + std::to_string(wanted->size()));
+    for (std::size_t axis = 0; axis < input.dims.size(); ++axis) {
+      const dimension found = (*wanted)[axis];
+      if (!found.is_constant()) continue;
+      const declared_dim& declared = input.dims[axis];
+      const std::string where = "axis " + std::to_string(axis);
+      if (found.value() < 0) refuse(where + " cannot be " + std::to_string(found.value()));
+      if (is_number(declared)) {
+        if (found != dimension(declared.value))
+          refuse(where + ": expected " + std::to_string(declared.value) + ", found " + std::to_string(found.value()));
+        continue;
+      }
+      const std::string name = dim_name(input, axis);
+      const auto [known, fresh] = given_.try_emplace(name, given_extent{found.value(), "input '" + input.name + "'"});
+      if (!fresh && known->second.value != found.value())
+        refuse(where + " is dim '" + name + "': expected " + std::to_string(known->second.value) + " as given by " +
+               known->second.by + ", found " + std::to_string(found.value()));
+    }
+  }
+}
+
+dims importer::input_dims(const value_info& input) {
+  if (const dims* wanted = given_dims(input.name)) return *wanted;
   dims out;
   for (std::size_t axis = 0; axis < input.dims.size(); ++axis) out.push_back(input_dim(input, axis));
   return out;
@@ -93,34 +157,27 @@ dims importer::input_dims(const value_info& input) {
 
 dimension importer::input_dim(const value_info& input, std::size_t axis) {
   const declared_dim& d = input.dims[axis];
-  if (d.name.empty() && d.value >= 0) {
+  if (is_number(d)) {
     if (d.value > std::numeric_limits<std::int64_t>::max() >> 16)
       raise(errc::limit, "input '" + input.name + "' declares an extent of " + std::to_string(d.value));
     return d.value;
   }
-  const std::string name = d.name.empty() ? input.name + "." + std::to_string(axis) : d.name;
-  symbols_.push_back(name);
-  if (const std::int64_t* given = find_named(options_.dimensions, name)) {
-    if (*given < 0) raise(errc::invalid_argument, "dim '" + name + "' cannot be " + std::to_string(*given));
-    return *given;
-  }
+  const std::string name = dim_name(input, axis);
+  if (const auto given = given_.find(name); given != given_.end()) return given->second.value;
   return dimension::symbol(name, 0);
 }
 
 void importer::check_options() const {
-  const auto is_input = [&](const std::string& name) {
-    return std::any_of(model_.main.inputs.begin(), model_.main.inputs.end(),
-                       [&](const value_info& v) { return v.name == name; });
+  const auto check_input = [&](const std::string& name) {
+    if (std::none_of(model_.main.inputs.begin(), model_.main.inputs.end(),
+                     [&](const value_info& v) { return v.name == name; }))
+      raise(errc::not_found, "the model has no input '" + name + "'");
   };
-  for (const auto& [name, value] : options_.dimensions) {
-    if (std::find(symbols_.begin(), symbols_.end(), name) != symbols_.end() || declares_dim(model_.main, name))
-      continue;
-    raise(errc::not_found, "no input has a dim named '" + name + "'");
-  }
-  for (const auto& [name, value] : options_.shapes)
-    if (!is_input(name)) raise(errc::not_found, "the model has no input '" + name + "'");
-  for (const auto& [name, value] : options_.values)
-    if (!is_input(name)) raise(errc::not_found, "the model has no input '" + name + "'");
+  for (const auto& [name, value] : options_.dimensions)
+    if (!declares_dim(model_.main, name)) raise(errc::not_found, "no input has a dim named '" + name + "'");
+  for (const auto& [name, value] : options_.shapes) check_input(name);
+  for (const auto& [name, value] : options_.values) check_input(name);
+  for (const std::string& name : options_.overrides) check_input(name);
 }
 
 imported read_model(const std::string& path, const import_options& options) try {

@@ -38,6 +38,9 @@ class importer final : public body_importer {
   void add_initializers(scope& names, const graph& g);
   void add_inputs(scope& names);
   void add_input(scope& names, const value_info& input);
+  bool is_overridden(const value_info& input, const tensor& otherwise) const;
+  const dims* given_dims(const std::string& name) const;
+  void collect_given();
   dims input_dims(const value_info& input);
   dimension input_dim(const value_info& input, std::size_t axis);
 
@@ -58,9 +61,14 @@ class importer final : public body_importer {
   std::string place_;
   builder build_;
   scope* current_ = nullptr;
-  std::size_t nodes_ = 0, depth_ = 0;
+  std::size_t nodes_ = 0, called_nodes_ = 0, depth_ = 0;
   std::vector<std::string> missing_;
-  std::vector<std::string> symbols_;
+  // Extents that the options give to named dims, and which of them said so.
+  struct given_extent {
+    std::int64_t value = 0;
+    std::string by;
+  };
+  std::unordered_map<std::string, given_extent> given_;
 };
 
 }  // namespace kiln::onnx

@@ -34,9 +34,10 @@ program importer::run() {
   names.versions = &model_.versions;
   current_ = &names;
   build_.module().name = text(g.name.empty() ? "main" : g.name);
-  add_initializers(names, g);
-  add_inputs(names);
   check_options();
+  add_initializers(names, g);
+  collect_given();
+  add_inputs(names);
   std::vector<std::string_view> defined, wanted;
   for (const auto& [name, held] : names.names) defined.push_back(name);
   for (const value_info& o : g.outputs) wanted.push_back(o.name);
@@ -144,8 +145,9 @@ std::string importer::why_missing(const node& n, std::int64_t version) const {
 }
 
 void importer::import_node(scope& names, const node& written, std::size_t position) {
-  if (++nodes_ > options_.max_nodes)
-    raise(errc::limit, "the model has more nodes than the limit of " + std::to_string(options_.max_nodes));
+  ++nodes_;
+  if (names.caller && ++called_nodes_ > options_.max_nodes)
+    raise(errc::limit, "function calls add more nodes than the limit of " + std::to_string(options_.max_nodes));
   node resolved;
   const node* n = &written;
   const bool refers = std::any_of(written.attributes.begin(), written.attributes.end(),
