@@ -9,6 +9,13 @@
 
 namespace kiln {
 
+/// An output that is an input with more behind it along one axis, as a key-value cache is, and stays in that input's
+/// memory: the output is a `concat` that begins with the input. In a run both show the same memory, in which the axis
+/// has room up to a capacity: `leading_part` makes such arguments.
+struct output_alias {
+  std::string output, input;
+};
+
 /// How a program is compiled.
 struct compile_options {
   /// Threads of the pool made for this executable; 0: one for each processor. Ignored when `pool` is given.
@@ -17,6 +24,11 @@ struct compile_options {
   std::shared_ptr<thread_pool> pool;
   /// Values for weight parameters, by name; every weight needs one.
   std::map<std::string, argument> weights;
+  /// Outputs that grow in place. Names the program does not have are a `not_found` error, outputs that are no such
+  /// concatenation an `unsupported` one.
+  std::vector<output_alias> aliases;
+  /// What the program's maker took for granted (`onnx::imported::remarks`): the report's remarks begin with it.
+  std::vector<std::string> remarks;
   pass_options passes;
 };
 
@@ -32,6 +44,7 @@ struct step_info {
   std::string instruction;  ///< the instruction it came from (source node's name where known)
   bool fallback = false;    ///< the op's reference computation
   bool copy = false;        ///< a layout copy the plan inserted
+  std::int64_t index = -1;  ///< of the instruction in the optimised program's main module; -1 for a copy
   std::vector<shape> inputs, outputs;
   dimension flops;  ///< multiplications and additions of contractions; 0 elsewhere
   dimension bytes;  ///< operands read plus results written once
@@ -43,9 +56,9 @@ struct compile_report {
   std::string target;
   std::vector<pass_note> passes;
   std::vector<step_info> steps;
-  std::vector<std::string> remarks;
-  std::size_t constant_bytes = 0;  ///< constants held as they are
-  std::size_t packed_bytes = 0;    ///< constants held in a kernel's own form
+  std::vector<std::string> remarks;  ///< what is not exactly as the program says, and why more was not done
+  std::size_t constant_bytes = 0;    ///< constants held as they are
+  std::size_t packed_bytes = 0;      ///< constants held in a kernel's own form
   double optimise_ms = 0, plan_ms = 0;
 };
 
@@ -90,12 +103,15 @@ class executable {
   void bind(workspace& w, std::span<const shape> inputs) const;
   /// Shapes of the outputs for these input shapes.
   std::vector<shape> output_shapes(std::span<const shape> inputs) const;
-  /// Runs on the caller's buffers: inputs in order, any strides; outputs row-major with the right shapes.
+  /// Fresh outputs for these input shapes. An error names the output that is too large for the machine.
+  std::vector<argument> make_outputs(std::span<const shape> inputs) const;
+  /// Runs on the caller's buffers: inputs in order, any strides; outputs row-major with the right shapes, in memory
+  /// that is neither another output's nor a row-major input's, aliases aside.
   void run(workspace& w, std::span<const argument> inputs, std::span<argument> outputs) const;
   /// The same with hooks (include run_options.hpp).
   void run(workspace& w, std::span<const argument> inputs, std::span<argument> outputs,
            const run_options& options) const;
-  /// Runs and returns fresh outputs.
+  /// Runs and returns fresh outputs; those that grow in place show their inputs' memory.
   std::vector<argument> run(std::span<const argument> inputs) const;
   /// Runs with inputs by name. A missing, unknown or repeated name is an `invalid_argument` error.
   std::vector<argument> run(const std::map<std::string, argument>& inputs) const;
@@ -109,6 +125,10 @@ class executable {
   explicit executable(std::unique_ptr<state> s);
   std::unique_ptr<state> state_;
 };
+
+/// The part of `memory` before these extents, without a copy: what is filled of a cache with its capacity. Borrows the
+/// memory; extents beyond it are a `shape_mismatch` error.
+argument leading_part(const argument& memory, const dims& lens);
 
 /// Optimises the program, plans its memory and makes its kernels. Throws `error`.
 executable compile(program p, const target& t, const compile_options& options = {});

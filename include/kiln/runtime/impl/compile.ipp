@@ -61,17 +61,22 @@ executable compile(program p, const target& t, const compile_options& options) {
       if (is_symbol(lens[d])) s->symbols.push_back({s->inputs.size() - 1, d, lens[d]});
   }
   s->report.target = t.name();
+  s->report.remarks = options.remarks;
   s->flushes_denormals = t.flushes_denormals();
   if (s->flushes_denormals) s->report.remarks.push_back("denormal floats read and round to zero");
   clock::time_point start = clock::now();
   pass_options passes = options.passes;
   if (!t.fuses()) passes.fuse = false;
-  for (pass_note& n : optimise(p, passes)) s->report.passes.push_back(std::move(n));
+  for (pass_note& n : optimise(p, passes)) {
+    for (const text& remark : n.remarks)
+      s->report.remarks.push_back(std::string(n.pass) + ": " + std::string(remark.view()));
+    s->report.passes.push_back(std::move(n));
+  }
   s->report.optimise_ms = milliseconds_since(start);
 
   start = clock::now();
   s->optimised = std::move(p);
-  s->plan = detail::make_plan(s->optimised, t, *s->pool, s->report.remarks);
+  s->plan = detail::make_plan(s->optimised, t, options, *s->pool, s->report.remarks);
   for (std::size_t k = 0; k < s->optimised.main().outputs.size(); ++k)
     s->outputs.push_back(
         {s->optimised.main().output_names[k].str(), s->optimised.main().shape_of(s->optimised.main().outputs[k])});

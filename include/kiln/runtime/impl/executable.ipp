@@ -57,6 +57,7 @@ template <class ShapeAt>
 void executable::state::evaluate_sizes(workspace::state& w, std::size_t count, ShapeAt given) const {
   w.values.clear();
   for (const symbol_source& s : symbols) w.values.bind(s.symbol, given(s.input).lens[s.dim].raw());
+  for (const detail::growing_output& g : plan.growing) w.values.bind(g.capacity, capacity(g, given(g.input)));
   w.sizes.resize(plan.sizes.size());
   plan.sizes.evaluate(w.values, w.sizes.data());
   for (std::size_t i = 0; i < count; ++i)
@@ -102,11 +103,16 @@ void executable::state::bind_sizes(workspace::state& w, std::size_t count, Shape
       ++at;
     }
   }
+  for (const detail::growing_output& g : plan.growing) {
+    same = same && at < w.bound.size() && w.bound[at] == capacity(g, given(g.input));
+    ++at;
+  }
   if (same) return;
   w.owner = 0;  // until everything below has succeeded
   w.bound.clear();
   for (std::size_t i = 0; i < count; ++i)
     for (dimension d : given(i).lens) w.bound.push_back(d.raw());
+  for (const detail::growing_output& g : plan.growing) w.bound.push_back(capacity(g, given(g.input)));
   evaluate_sizes(w, count, given);
   w.tensors.resize(plan.operands.size());
   for (std::size_t k = 0; k < plan.operands.size(); ++k) {
@@ -198,13 +204,16 @@ std::vector<shape> executable::output_shapes(std::span<const shape> inputs) cons
   return out;
 }
 
+std::vector<argument> executable::make_outputs(std::span<const shape> inputs) const {
+  std::vector<argument> out;
+  for (const shape& s : output_shapes(inputs)) out.push_back(state_->allocate_output(out.size(), s));
+  return out;
+}
+
 namespace {
 
 // Where an empty value without memory lies: to a kernel, null would mean no operand.
 alignas(alignment) std::byte empty_tensor[alignment];
-
-// Row-major: strides of extents 1 do not matter.
-bool is_row_major(const shape& s) { return s.strides.size() != s.lens.size() || layout{s.lens, s.strides, 0}.dense(); }
 
 // Results beyond what a core's cache holds, with room for what else it has there.
 bool exceeds_cache(std::span<const tensor> out) {
@@ -214,15 +223,11 @@ bool exceeds_cache(std::span<const tensor> out) {
   return bytes >= cache;
 }
 
-std::size_t staged_bytes(const argument& a) {
-  return is_row_major(a.get_shape()) ? 0 : aligned(static_cast<std::size_t>(a.get_shape().bytes().value()));
-}
-
 }  // namespace
 
 std::byte* executable::state::stage(workspace::state& w, std::span<const argument> inputs) const {
   std::size_t bytes = 0;
-  for (const argument& a : inputs) bytes += staged_bytes(a);
+  for (std::size_t i = 0; i < inputs.size(); ++i) bytes += staged_bytes(i, inputs[i]);
   const std::uint64_t owner = w.owner;
   w.grow(w.staging, bytes);
   w.owner = owner;
@@ -241,19 +246,7 @@ void executable::run(workspace& w, std::span<const argument> inputs, std::span<a
   for (std::size_t i = 0; i < inputs.size(); ++i)
     if (!inputs[i] && inputs[i].elements() != 0)
       raise(errc::invalid_argument, "input '" + state_->inputs[i].name + "' has data");
-  if (outputs.size() != state_->outputs.size())
-    raise(fault::of(errc::invalid_argument, "number of outputs", state_->outputs.size(), outputs.size()));
-  for (std::size_t k = 0; k < outputs.size(); ++k) {
-    const detail::operand& o = state_->plan.outputs[k];
-    const shape& given = outputs[k].get_shape();
-    bool fits = given.type == o.type && given.rank() == o.lens.size() && given.is_constant() && is_row_major(given);
-    for (std::size_t d = 0; fits && d < o.lens.size(); ++d) fits = given.lens[d] == dimension(ws.sizes[o.lens[d]]);
-    if (!fits)
-      raise(errc::shape_mismatch, "output '" + state_->outputs[k].name + "': expected row-major " +
-                                      to_string(state_->output_shape(ws, k)) + ", found " + to_string(given));
-    if (!outputs[k] && outputs[k].elements() != 0)
-      raise(errc::invalid_argument, "output '" + state_->outputs[k].name + "' has memory to write to");
-  }
+  state_->check_outputs(ws, inputs, outputs);
 
   const auto& storages = state_->plan.storages;
   std::byte* staging = state_->stage(ws, inputs);
@@ -262,7 +255,7 @@ void executable::run(workspace& w, std::span<const argument> inputs, std::span<a
       const argument& a = inputs[storages[s].index];
       auto* data = const_cast<std::byte*>(a.data());  // kernels only read their inputs
       ws.bases[s] = data;
-      if (const std::size_t bytes = staged_bytes(a)) {
+      if (const std::size_t bytes = state_->staged_bytes(storages[s].index, a)) {
         const ints lens = to_ints(a.get_shape().lens);
         const dtype type = a.get_shape().type;
         copy_tensor({data, type, lens, to_ints(a.get_shape().strides)}, {staging, type, lens, row_major(lens)},
@@ -306,7 +299,8 @@ std::vector<argument> executable::run(std::span<const argument> inputs) const {
   workspace w;
   state_->bind_sizes(*w.state_, inputs.size(), [&](std::size_t i) -> const shape& { return inputs[i].get_shape(); });
   std::vector<argument> outputs;
-  for (std::size_t k = 0; k < state_->outputs.size(); ++k) outputs.emplace_back(state_->output_shape(*w.state_, k));
+  for (std::uint32_t k = 0; k < state_->outputs.size(); ++k)
+    outputs.push_back(state_->make_output(*w.state_, k, inputs));
   run(w, inputs, outputs);
   return outputs;
 }

@@ -35,6 +35,15 @@ struct executable::state {
   void check_type(const port& p, const shape& given, const char* what) const;
   shape output_shape(const workspace::state& w, std::size_t k) const;
   std::byte* stage(workspace::state& w, std::span<const argument> inputs) const;
+  std::size_t staged_bytes(std::size_t input, const argument& a) const;
+  const detail::growing_output* grows(std::size_t output) const;
+  const detail::growing_output* grown_in(std::size_t input) const;
+  std::int64_t capacity(const detail::growing_output& g, const shape& given) const;
+  argument allocate_output(std::size_t k, const shape& s) const;
+  argument make_output(const workspace::state& w, std::uint32_t k, std::span<const argument> inputs) const;
+  void check_outputs(const workspace::state& w, std::span<const argument> inputs,
+                     std::span<const argument> outputs) const;
+  void check_overlap(std::span<const argument> inputs, std::span<const argument> outputs) const;
 };
 
 struct workspace::state {

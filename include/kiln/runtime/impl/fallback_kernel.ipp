@@ -11,25 +11,17 @@ std::size_t decoded_bytes(std::span<const tensor> operands) {
   return n;
 }
 
-constexpr std::size_t most_inline_operands = 16;
+constexpr std::size_t operand_bytes(std::size_t count) { return (count * sizeof(evaluation::operand) + 63) / 64 * 64; }
 
-// Operands without a heap allocation in the usual case.
-struct operand_list {
-  inline_vector<evaluation::operand, most_inline_operands> few;
-  small_vector<evaluation::operand> many;
-  std::span<const evaluation::operand> span;
-  explicit operand_list(std::span<const tensor> tensors) {
-    for (const tensor& t : tensors) {
-      const evaluation::operand o{shape_of(t), nullptr, t.data};
-      if (tensors.size() <= most_inline_operands)
-        few.push_back(o);
-      else
-        many.push_back(o);
-    }
-    span = tensors.size() <= most_inline_operands ? std::span<const evaluation::operand>(few)
-                                                  : std::span<const evaluation::operand>(many);
-  }
-};
+// Takes room for the tensors as operands from the scratch memory: there may be any number of them.
+std::span<const evaluation::operand> operands_of(std::span<const tensor> tensors, scratch_memory& scratch) {
+  static_assert(std::is_trivially_destructible_v<evaluation::operand>);
+  auto* first = reinterpret_cast<evaluation::operand*>(scratch.data + scratch.used);
+  for (std::size_t i = 0; i < tensors.size(); ++i)
+    ::new (first + i) evaluation::operand{shape_of(tensors[i]), nullptr, tensors[i].data};
+  scratch.used += operand_bytes(tensors.size());
+  return {first, tensors.size()};
+}
 
 class fallback_kernel final : public kernel {
  public:
@@ -41,11 +33,12 @@ class fallback_kernel final : public kernel {
   std::string name() const override { return std::string(op_.name()) + " (reference)"; }
   bool is_fallback() const override { return true; }
   std::size_t scratch_bytes(std::span<const tensor> in, std::span<const tensor> out, unsigned) const override {
-    return decoded_bytes(in) + decoded_bytes(out);
+    return operand_bytes(in.size()) + operand_bytes(out.size()) + decoded_bytes(in) + decoded_bytes(out);
   }
   void run(const launch& l) const override {
-    const operand_list in(l.in), out(l.out);
-    evaluation e(in.span, out.span, {l.scratch.data(), l.scratch.size(), 0});
+    scratch_memory scratch{l.scratch.data(), l.scratch.size(), 0};
+    const auto in = operands_of(l.in, scratch), out = operands_of(l.out, scratch);
+    evaluation e(in, out, scratch);
     if (symbolic_ && l.symbols) {
       operation bound = op_;
       bound.substitute(*l.symbols);

@@ -33,6 +33,27 @@ inline bool is_view(const basic_instruction<operation>& i) {
   return i.kind == instruction_kind::op && i.op.kind() == op_kind::view;
 }
 
+/// What reports and errors call an instruction.
+inline std::string label_of(const basic_instruction<operation>& i, std::uint32_t index) {
+  return i.name.empty() && i.kind == instruction_kind::op ? std::string(i.op.name()) + "#" + std::to_string(index)
+                                                          : i.name.str();
+}
+
+/// Calls `work`, whose errors then name the instruction.
+template <class Work>
+void naming(const basic_instruction<operation>& i, std::uint32_t index, const Work& work) {
+  try {
+    work();
+  } catch (error& e) {
+    if (i.kind == instruction_kind::op) e.at_op(i.op.name());
+    throw e.at_instruction(label_of(i, index));
+  }
+}
+
+inline bool is_concat(const basic_instruction<operation>& i) {
+  return i.kind == instruction_kind::op && i.op.is<op::concat>();
+}
+
 /// Whether a view of a dense value of those dims is all of it under other dims, in the same order.
 inline bool renames_dims(const basic_instruction<operation>& i, const dims& lens) {
   if (!is_view(i)) return false;
@@ -40,15 +61,26 @@ inline bool renames_dims(const basic_instruction<operation>& i, const dims& lens
   return mapped && mapped->is_standard() && product(mapped->lens) == product(lens);
 }
 
-/// Where a value of those dims lies whose transposition lies as `to`.
-inline layout before_transpose(const op::transpose& t, const dims& lens, const layout& to) {
+/// The axes of the operand that the results of a view are, in order; nothing where the view is no permutation.
+inline std::optional<inline_vector<std::size_t, max_rank>> permutation_of(const basic_instruction<operation>& i,
+                                                                          const dims& from) {
+  if (!is_view(i) || !(i.results[0].rank() == from.size())) return std::nullopt;
+  layout marked{from, from, 0};
+  for (std::size_t a = 0; a < from.size(); ++a) marked.strides[a] = std::int64_t{3} << (2 * a);
+  const auto mapped = i.op.map(marked);
+  if (!mapped || !(mapped->offset == dimension(0))) return std::nullopt;
+  inline_vector<std::size_t, max_rank> out;
+  for (std::size_t d = 0; d < from.size(); ++d)
+    for (std::size_t a = 0; a < from.size(); ++a)
+      if (mapped->strides[d] == marked.strides[a] && mapped->lens[d] == from[a]) out.push_back(a);
+  if (out.size() != from.size()) return std::nullopt;
+  return out;
+}
+
+/// Where a value of those dims lies whose permutation by `axes` lies as `to`.
+inline layout before_permutation(const inline_vector<std::size_t, max_rank>& axes, const dims& lens, const layout& to) {
   layout at{lens, to.strides, to.offset};
-  for (std::size_t d = 0; d < lens.size(); ++d) {
-    const std::size_t axis = t.permutation.empty()
-                                 ? lens.size() - 1 - d
-                                 : static_cast<std::size_t>(normal_axis(t.permutation[d], lens.size()));
-    at.strides[axis] = to.strides[d];
-  }
+  for (std::size_t d = 0; d < axes.size(); ++d) at.strides[axes[d]] = to.strides[d];
   return at;
 }
 
@@ -66,6 +98,13 @@ void equal_extents(const basic_instruction<operation>& view, const dims& from, E
   } else if (view.op.is<op::reshape>()) {
     equal(product(from), product(to));
   }
+}
+
+/// What is wrong where two such extents differ in a run.
+inline std::string equality(const basic_instruction<operation>& view, dimension x, dimension y,
+                            std::string_view where) {
+  return std::string(view.op.name()) + ": dimension '" + to_string(x) + "' equals '" + to_string(y) + "'" +
+         (where.empty() ? "" : " (at " + std::string(where) + ")");
 }
 
 /// The constant that a value is, or shows through views that need no copy; `where` becomes its layout.

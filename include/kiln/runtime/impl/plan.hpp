@@ -37,6 +37,23 @@ struct obligation {
   std::string rule;
 };
 
+/// An output that lies in the memory of an input, which has room for `capacity` along `axis`.
+struct growing_output {
+  std::uint32_t output = 0, input = 0;
+  std::size_t axis = 0;
+  dimension capacity;
+  std::uint32_t storage = 0;
+  /// How a tensor of these extents lies in that memory.
+  layout place(const dims& lens) const {
+    dims whole = lens;
+    whole[axis] = capacity;
+    return {lens, row_major(whole), 0};
+  }
+};
+
+/// The aliases as indices; `output_alias` says what is an error.
+std::vector<growing_output> growing_outputs(const module_graph& graph, const std::vector<output_alias>& aliases);
+
 /// Everything a run needs, resolved as far as symbols allow.
 struct plan {
   dimension_program sizes;
@@ -45,6 +62,7 @@ struct plan {
   std::vector<step> steps;
   std::vector<step_info> infos;
   std::vector<obligation> obligations;
+  std::vector<growing_output> growing;
   std::vector<std::uint32_t> arena_order;  ///< arena storages that a step touches, by first use
   std::vector<operand> inputs, outputs;
   std::size_t constant_bytes = 0;
@@ -53,6 +71,7 @@ struct plan {
 /// Multiplications and additions of the contractions in an instruction.
 dimension flops(const program& whole, const module_graph& graph, const basic_instruction<operation>& ins);
 
-plan make_plan(const program& p, const target& t, thread_pool& pool, std::vector<std::string>& remarks);
+plan make_plan(const program& p, const target& t, const compile_options& options, thread_pool& pool,
+               std::vector<std::string>& remarks);
 
 }  // namespace kiln::detail

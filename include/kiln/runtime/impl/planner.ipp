@@ -18,15 +18,19 @@ struct place {
 
 class planner {
  public:
-  planner(const program& p, const target& t, thread_pool& pool, std::vector<std::string>& remarks)
-      : program_(p), graph_(p.main()), target_(t), pool_(pool), remarks_(remarks), formats_(p, p.main(), t) {}
+  planner(const program& p, const target& t, const compile_options& options, thread_pool& pool,
+          std::vector<std::string>& remarks)
+      : program_(p), graph_(p.main()), target_(t), pool_(pool), formats_(p, p.main(), t) {
+    formats_.report(remarks);
+    plan_.growing = growing_outputs(graph_, options.aliases);
+  }
 
   plan build() {
     index_values();
-    formats_.report(remarks_);
     make_kernels();
-    for (std::uint32_t i = 0; i < graph_.size(); ++i) emit(i);
-    for (std::uint32_t k = 0; k < graph_.outputs.size(); ++k) emit_output(k);
+    for (std::uint32_t i = 0; i < graph_.size(); ++i) naming(graph_[i], i, [&] { emit(i); });
+    for (std::uint32_t k = 0; k < graph_.outputs.size(); ++k)
+      naming(graph_.producer(graph_.outputs[k]), graph_.outputs[k].instruction, [&] { emit_output(k); });
     for (storage& s : plan_.storages)
       if (s.kind == place_kind::constant) plan_.constant_bytes += s.constant.data().size();
     for (std::uint32_t s = 0; s < plan_.storages.size(); ++s)
@@ -64,9 +68,12 @@ class planner {
       users_[v.instruction].push_back({none, v.result});
       if (output_of_[v.instruction][v.result] == none) output_of_[v.instruction][v.result] = k;
     }
+    for (growing_output& g : plan_.growing) {
+      const value_id v = graph_.outputs[g.output];
+      output_of_[v.instruction][v.result] = g.output;
+      g.storage = add_storage(place_kind::output, graph_.shape_of(v).bytes(), g.output);
+    }
   }
-
-  static bool is_concat(const instruction& i) { return i.kind == instruction_kind::op && i.op.is<op::concat>(); }
 
   void make_kernels() {
     kernels_.resize(graph_.size());
@@ -81,14 +88,11 @@ class planner {
         request.inputs.push_back(graph_.shape_of(v));
         request.channels_last.push_back(formats_.channels_last(v));
       }
-      try {
+      naming(ins, i, [&] {
         kernels_[i] = target_.make_kernel(request);
         if (!kernels_[i] && ins.op.is<op::fused>()) kernels_[i] = make_body_kernel(program_.module(ins.op.body()));
         if (!kernels_[i]) kernels_[i] = make_fallback_kernel(ins.op);
-      } catch (error& e) {
-        e.at_op(ins.op.name()).at_instruction(ins.name);
-        throw;
-      }
+      });
     }
   }
 
@@ -104,7 +108,15 @@ class planner {
   place fresh(const shape& s) { return {add_storage(place_kind::arena, s.bytes()), layout::standard(s.lens)}; }
   place output_place(std::uint32_t k) {
     const shape& s = graph_.shape_of(graph_.outputs[k]);
+    for (const growing_output& g : plan_.growing)
+      if (g.output == k) return {g.storage, g.place(s.lens)};
     return {add_storage(place_kind::output, s.bytes(), k), layout::standard(s.lens)};
+  }
+
+  place input_place(std::uint32_t k, const shape& s) {
+    for (const growing_output& g : plan_.growing)
+      if (g.input == k) return {g.storage, g.place(s.lens)};
+    return {add_storage(place_kind::input, s.bytes(), k), layout::standard(s.lens)};
   }
 
   // The caller's buffer of the output that a value is, or becomes under other dims.
@@ -177,12 +189,9 @@ class planner {
     for (const user& u : users_[v.instruction])
       if (u.result == v.result) t = u.instruction, ++readers;
     if (readers != 1 || t == none) return std::nullopt;
-    const auto* transpose = graph_[t].kind == instruction_kind::op ? graph_[t].op.get_if<op::transpose>() : nullptr;
-    if (!transpose) return std::nullopt;
-    const std::size_t rank = graph_.shape_of(v).rank();
-    const bool keeps_rows = rank > 0 && !transpose->permutation.empty() &&
-                            normal_axis(transpose->permutation[rank - 1], rank) == static_cast<std::int64_t>(rank) - 1;
-    if (support == stride_support::rows && !keeps_rows) return std::nullopt;
+    const auto axes = permutation_of(graph_[t], graph_.shape_of(v).lens);
+    if (!axes) return std::nullopt;
+    if (support == stride_support::rows && !axes->empty() && axes->back() + 1 != axes->size()) return std::nullopt;
     place to;
     const value_id turned{t, 0};
     if (const auto output = output_behind(turned))
@@ -191,7 +200,7 @@ class planner {
       to = *part;
     else
       to = fresh(graph_.shape_of(turned));
-    const place at{to.storage, before_transpose(*transpose, graph_.shape_of(v).lens, to.where)};
+    const place at{to.storage, before_permutation(*axes, graph_.shape_of(v).lens, to.where)};
     if (!supported(at.where, support)) return std::nullopt;
     return at;
   }
@@ -211,7 +220,6 @@ class planner {
     place at;
     shape type;
   };
-
   void add_step(std::unique_ptr<kernel> run, const std::vector<typed_place>& in, const std::vector<typed_place>& out,
                 step_info info) {
     step s;
@@ -239,8 +247,7 @@ class planner {
 
   void copy_step(const place& from, const place& to, const shape& type, std::string_view why) {
     step_info info;
-    info.copy = true;
-    info.instruction = why;
+    info.copy = true, info.instruction = why;
     add_step(make_copy_kernel(), {{from, type}}, {{to, type}}, std::move(info));
   }
 
@@ -279,9 +286,7 @@ class planner {
   void emit(std::uint32_t i) {
     const instruction& ins = graph_[i];
     if (ins.kind == instruction_kind::parameter) {
-      const auto k = static_cast<std::uint32_t>(plan_.inputs.size());
-      places_[i][0] = {add_storage(place_kind::input, ins.results[0].bytes(), k),
-                       layout::standard(ins.results[0].lens)};
+      places_[i][0] = input_place(static_cast<std::uint32_t>(plan_.inputs.size()), ins.results[0]);
       plan_.inputs.push_back(slots_of(places_[i][0], ins.results[0].type));
     } else if (ins.kind == instruction_kind::op) {
       if (is_view(ins))
@@ -306,8 +311,7 @@ class planner {
     }
     if (!mapped) {
       at = dense(from, ins.op.name());
-      // a dense copy has offset 0 and row-major strides: the view's rule holds there by definition
-      mapped = ins.op.map(at.where);
+      mapped = ins.op.map(at.where);  // row-major from offset 0: the view's rule holds there by definition
     }
     check_extents(ins, graph_.shape_of(from), ins.name.view());
     places_[i][0] = {at.storage, mapped.value()};
@@ -317,9 +321,7 @@ class planner {
   void check_extents(const instruction& ins, const shape& from, std::string_view where) {
     equal_extents(ins, from.lens, [&](dimension x, dimension y) {
       if (x == y || (x.is_constant() && y.is_constant())) return;
-      plan_.obligations.push_back({plan_.sizes.slot(x), plan_.sizes.slot(y),
-                                   std::string(ins.op.name()) + ": dimension '" + to_string(x) + "' equals '" +
-                                       to_string(y) + "'" + (where.empty() ? "" : " (at " + std::string(where) + ")")});
+      plan_.obligations.push_back({plan_.sizes.slot(x), plan_.sizes.slot(y), equality(ins, x, y, where)});
     });
   }
 
@@ -358,7 +360,8 @@ class planner {
         if (is_view(body[k])) check_extents(body[k], body.shape_of(body[k].inputs[0]), ins.name.view());
     }
     step_info info;
-    info.instruction = ins.name.empty() ? std::string(ins.op.name()) + "#" + std::to_string(i) : ins.name.str();
+    info.instruction = label_of(ins, i);
+    info.index = i;
     info.flops = flops(program_, graph_, ins);
     add_step(std::move(kernels_[i]), in, out, std::move(info));
   }
@@ -373,8 +376,10 @@ class planner {
     const value_id v = graph_.outputs[k];
     const place at = value_place(v);
     const storage& memory = plan_.storages[at.storage];
+    const bool there = memory.kind == place_kind::output && memory.index == k;
+    const bool grows = std::any_of(plan_.growing.begin(), plan_.growing.end(), [&](auto& g) { return g.output == k; });
     place to = at;
-    if (!(memory.kind == place_kind::output && memory.index == k && at.where.is_standard())) {
+    if (!there || !(grows || at.where.is_standard())) {
       to = output_place(k);
       copy_step(at, to, graph_.shape_of(v), graph_.output_names[k]);
     }
@@ -385,7 +390,6 @@ class planner {
   const module_graph& graph_;
   const target& target_;
   thread_pool& pool_;
-  std::vector<std::string>& remarks_;
   image_formats formats_;
   plan plan_;
   std::vector<std::vector<place>> places_;
@@ -401,8 +405,9 @@ class planner {
 
 }  // namespace
 
-plan make_plan(const program& p, const target& t, thread_pool& pool, std::vector<std::string>& remarks) {
-  return planner(p, t, pool, remarks).build();
+plan make_plan(const program& p, const target& t, const compile_options& options, thread_pool& pool,
+               std::vector<std::string>& remarks) {
+  return planner(p, t, options, pool, remarks).build();
 }
 
 }  // namespace kiln::detail
