@@ -8,6 +8,7 @@
 
 #include "kiln/runtime/run_options.hpp"
 #include "report.hpp"
+#include "source.hpp"
 
 namespace kiln::driver {
 
@@ -86,6 +87,12 @@ void log_executable(const executable& exe) {
   const int level = debug_level();
   if (level >= 1) fmt::print(stderr, "kiln: optimised program\n{}", graph_text(exe.optimised()));
   if (level >= 3) fmt::print(stderr, "kiln: plan\n{}", plan_text(exe.report()));
+  if (level >= 4) {
+    fmt::print(stderr, "kiln: source\n");
+    const std::vector<step_info>& steps = exe.report().steps;
+    for (std::size_t i = 0; i < steps.size(); ++i)
+      fmt::print(stderr, "{:4} {} from {}\n{}", i, steps[i].kernel, steps[i].instruction, step_source(exe, steps[i]));
+  }
   if (level >= 5) fmt::print(stderr, "kiln: report\n{}", report_text(exe.report()));
 }
 

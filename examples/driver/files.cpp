@@ -43,9 +43,14 @@ file_group::~file_group() {
 }
 
 void file_group::add(const fs::path& path, const std::function<void(const std::string&)>& write) {
-  fs::path temporary = path;
+  std::error_code code;
+  // a link keeps pointing to what it points to
+  const fs::path final = fs::is_symlink(path, code) ? fs::weakly_canonical(path, code) : path;
+  if (fs::exists(final, code) && !fs::is_regular_file(final, code))
+    raise(errc::io, fmt::format("can't write {}: it exists and is no ordinary file", path.string()));
+  fs::path temporary = final;
   temporary += fmt::format(".{}.part", ::getpid());
-  entries_.push_back({temporary, path});
+  entries_.push_back({temporary, final});
   write(temporary.string());
 }
 

@@ -1,7 +1,9 @@
 #include "json.hpp"
 
+#include <cerrno>
 #include <cmath>
 #include <cstdio>
+#include <cstring>
 
 namespace kiln::driver {
 
@@ -30,6 +32,12 @@ json json_of(double value) { return std::isfinite(value) ? json(value) : json(nu
 void print_json(const json& object) {
   const std::string text = object.dump(2, ' ', false, json::error_handler_t::replace) + "\n";
   std::fwrite(text.data(), 1, text.size(), stdout);
+  end_output();
+}
+
+void end_output() {
+  if (std::fflush(stdout) != 0 || std::ferror(stdout))
+    raise(errc::io, std::string("can't write to standard output: ") + std::strerror(errno));
 }
 
 }  // namespace kiln::driver

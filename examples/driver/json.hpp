@@ -18,7 +18,10 @@ json json_of(std::span<const port> ports);
 /// A number, or null where JSON has none (infinities, NaN).
 json json_of(double value);
 
-/// Prints the object as the only thing on standard output. Text that is no UTF-8 is replaced.
+/// Prints the object as the only thing on standard output. Text that is no UTF-8 is replaced. Errors: `io`.
 void print_json(const json& object);
+
+/// Sees that what was printed has reached standard output. Errors: `io`.
+void end_output();
 
 }  // namespace kiln::driver

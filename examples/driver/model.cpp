@@ -2,12 +2,12 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <optional>
 
 #include "debug.hpp"
 #include "kiln/backend/eigen/eigen_target.hpp"
 #include "kiln/backend/reference/reference_target.hpp"
-#include "kiln/onnx/import.hpp"
 #include "progress.hpp"
 #include "statistics.hpp"
 
@@ -34,23 +34,25 @@ std::unique_ptr<target> make_target(const std::string& name) {
 }
 
 namespace {
-program import_knowing(const model_options& o, const named_arguments& known, known_values which) {
+onnx::imported import_knowing(const model_options& o, const named_arguments& known, known_values which) {
   onnx::import_options options;
   options.dimensions = o.dims;
+  for (const auto& [name, file] : o.inputs) options.overrides.push_back(name);
   for (const auto& [name, lens] : o.shapes) {
     if (lens.size() > max_rank) raise(errc::limit, fmt::format("--shape {}: more than {} dims", name, max_rank));
     options.shapes.emplace_back(name, to_dims(lens));
   }
   for (const auto& [name, value] : known) {
     const shape& type = value.get_shape();
-    options.shapes.emplace_back(name, type.lens);
+    if (std::none_of(o.shapes.begin(), o.shapes.end(), [&](const auto& s) { return s.first == name; }))
+      options.shapes.emplace_back(name, type.lens);
     if (is_known(value, which)) options.values.emplace_back(name, value.to_literal());
   }
-  return onnx::read_model(o.model, options).graph;
+  return onnx::read_model(o.model, options);
 }
 }  // namespace
 
-program import_model(const model_options& o, const named_arguments& known) {
+onnx::imported import_model(const model_options& o, const named_arguments& known) {
   try {
     return import_knowing(o, known, known_values::integers);
   } catch (const error& e) {
@@ -66,15 +68,24 @@ compile_options compile_options_of(const model_options& o) {
   return out;
 }
 
-compiled_model load_model(const model_options& o, const named_arguments& given) {
-  const std::unique_ptr<target> where = make_target(o.target);
+compiler compile_for_target(const model_options& o) {
+  return [where = std::shared_ptr<const target>(make_target(o.target))](program p, const compile_options& options) {
+    return compile(std::move(p), *where, options);
+  };
+}
+
+compiled_model load_model(const model_options& o, const named_arguments& given, const compiler& make) {
   const busy_line busy(fmt::format("compiling {}", o.model));
   const auto load = [&](const named_arguments& known) -> compiled_model {
     const stopwatch whole;
-    program p = import_model(o, known);
-    log_program("imported", p);
+    onnx::imported read = import_model(o, known);
+    log_program("imported", read.graph);
     const stopwatch rest;
-    executable exe = compile(std::move(p), *where, compile_options_of(o));
+    compile_options options = compile_options_of(o);
+    options.remarks = std::move(read.remarks);
+    if (!known.empty())
+      options.remarks.push_back("the values of some inputs decide shapes: this is built for the given ones alone");
+    executable exe = make(std::move(read.graph), options);
     return {std::move(exe), whole.ms(), rest.ms(), !known.empty()};
   };
   std::optional<compiled_model> out;
@@ -90,6 +101,9 @@ compiled_model load_model(const model_options& o, const named_arguments& given) 
   return std::move(*out);
 }
 
+namespace {
+
+// The options with the inputs' extents fixed.
 model_options with_sizes_of(const model_options& o, std::span<const port> inputs, const prepared_inputs& in) {
   model_options out = o;
   out.shapes.clear();
@@ -100,8 +114,10 @@ model_options with_sizes_of(const model_options& o, std::span<const port> inputs
   return out;
 }
 
-ready_model load_ready(const model_options& o, const named_arguments& given) {
-  compiled_model model = load_model(o, given);
+}  // namespace
+
+ready_model load_ready(const model_options& o, const named_arguments& given, const compiler& make) {
+  compiled_model model = load_model(o, given, make);
   prepared_inputs in = prepare_inputs(model.exe.inputs(), given, o);
   try {
     model.exe.output_shapes(in.shapes());
@@ -109,7 +125,7 @@ ready_model load_ready(const model_options& o, const named_arguments& given) {
     if (e.code() != errc::shape_mismatch) throw;
     std::optional<compiled_model> sized;
     try {
-      sized = load_model(with_sizes_of(o, model.exe.inputs(), in), given);
+      sized = load_model(with_sizes_of(o, model.exe.inputs(), in), given, make);
     } catch (const error&) {
     }
     if (!sized) throw;

@@ -1,7 +1,9 @@
 #pragma once
+#include <functional>
 #include <memory>
 
 #include "inputs.hpp"
+#include "kiln/onnx/import.hpp"
 #include "kiln/runtime/executable.hpp"
 #include "options.hpp"
 
@@ -18,16 +20,21 @@ struct compiled_model {
 /// The target by name: "reference" or "eigen". Another name is an `invalid_argument` error.
 std::unique_ptr<target> make_target(const std::string& name);
 
-/// Reads the model with --dim and --shape applied. With `known` tensors the program is built for their extents, and for
-/// the values of the small integer ones.
-program import_model(const model_options& o, const named_arguments& known = {});
+/// Reads the model with --dim, --shape and the names of --input applied. With `known` tensors the program is built for
+/// their extents, and for the values of the small integer ones.
+onnx::imported import_model(const model_options& o, const named_arguments& known = {});
 
 /// Compile options from the command line, with the logging that KILN_DEBUG asks for.
 compile_options compile_options_of(const model_options& o);
 
+/// What makes an executable of an imported program. It may be called more than once: the last executable counts.
+using compiler = std::function<executable(program, const compile_options&)>;
+/// Compiles for the target that the options name.
+compiler compile_for_target(const model_options& o);
+
 /// Imports and compiles. A model that can't be built for any inputs, because its shapes hang on the values of some, is
 /// built for the given ones.
-compiled_model load_model(const model_options& o, const named_arguments& given = {});
+compiled_model load_model(const model_options& o, const named_arguments& given, const compiler& make);
 
 /// A compiled model and inputs that fit it.
 struct ready_model {
@@ -37,9 +44,6 @@ struct ready_model {
 
 /// `load_model` and `prepare_inputs`. Differently named dims count as different until they meet; where these inputs
 /// broke that (an extent of 1 that would have been broadcast), the model is built for their sizes alone.
-ready_model load_ready(const model_options& o, const named_arguments& given);
-
-/// The options with the inputs' extents fixed.
-model_options with_sizes_of(const model_options& o, std::span<const port> inputs, const prepared_inputs& in);
+ready_model load_ready(const model_options& o, const named_arguments& given, const compiler& make);
 
 }  // namespace kiln::driver

@@ -38,6 +38,7 @@ struct test_command : model_options {
 struct perf_command : model_options {
   double budget_ms = 1500;
   bool per_kernel = false;
+  std::vector<std::pair<std::string, std::string>> aliases;  ///< --alias PRESENT=PAST
 };
 
 struct show_command : model_options {

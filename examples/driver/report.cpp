@@ -31,11 +31,10 @@ std::string plan_text(const compile_report& r) {
 std::string report_text(const compile_report& r) {
   std::string out;
   for (const pass_note& note : r.passes) {
-    if (!note.changed() && note.remarks.empty()) continue;
+    if (!note.changed()) continue;
     out += fmt::format("{}:", note.pass);
     for (const auto& e : note.counts.entries) out += fmt::format(" {} {}x", e.name, e.count);
     out += '\n';
-    for (const text& remark : note.remarks) out += fmt::format("  {}\n", remark.view());
   }
   for (const std::string& remark : r.remarks) out += remark + "\n";
   std::size_t copies = 0, fallbacks = 0;

@@ -4,21 +4,17 @@
 #include "files.hpp"
 #include "kiln/graph/picture.hpp"
 #include "model.hpp"
-#include "progress.hpp"
 #include "report.hpp"
 
 namespace kiln::driver {
 
 int show(const show_command& c) {
-  const std::unique_ptr<target> where = make_target(c.target);
-  program p = import_model(c);
-  const std::string before = graph_text(p);
-  log_program("imported", p);
-  const executable exe = [&] {
-    const busy_line busy(fmt::format("compiling {}", c.model));
-    return compile(std::move(p), *where, compile_options_of(c));
-  }();
-  log_executable(exe);
+  std::string before;
+  const compiler make = [&, compile_it = compile_for_target(c)](program p, const compile_options& options) {
+    before = graph_text(p);
+    return compile_it(std::move(p), options);
+  };
+  const executable exe = load_model(c, read_inputs(c), make).exe;
   const compile_report& r = exe.report();
   if (!c.svg.empty()) write_file(c.svg, to_svg(exe.optimised()));
   if (c.json) {

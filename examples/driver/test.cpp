@@ -54,13 +54,14 @@ std::string check(const test_case& c, const test_command& command) {
   hide_progress();
   model_options o = command;
   o.model = c.model().string();
+  const compiler make = compile_for_target(o);
   std::string wrong;
   std::optional<compiled_model> model;
   for (const data_set& set : c.sets) {
     const std::vector<onnx::named_argument> files = read_set(set);
     if (!model || model->built_for_values) {
       model.reset();
-      model.emplace(load_model(o, by_own_name(files)));
+      model.emplace(load_model(o, by_own_name(files), make));
     }
     const std::span<const port> ports = model->exe.outputs();
     const named_arguments given = by_position(files, model->exe.inputs());
@@ -69,7 +70,7 @@ std::string check(const test_case& c, const test_command& command) {
       outputs = model->exe.run(prepare_inputs(model->exe.inputs(), given, o).arguments);
     } catch (const error& e) {
       if (e.code() != errc::shape_mismatch) throw;
-      const ready_model sized = load_ready(o, given);
+      const ready_model sized = load_ready(o, given, make);
       outputs = sized.model.exe.run(sized.in.arguments);
     }
     if (!command.save.empty()) save(std::filesystem::path(command.save) / c.name / set.name, outputs, ports);

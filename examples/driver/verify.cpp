@@ -35,8 +35,7 @@ std::vector<shape> shapes_of(const std::vector<argument>& all) {
 // Calls `see(step, results)` for each step that is no copy of the plan's own.
 template <class F>
 void run_seeing(const executable& exe, const std::vector<argument>& inputs, F see) {
-  std::vector<argument> outputs;
-  for (const shape& s : exe.output_shapes(shapes_of(inputs))) outputs.emplace_back(s);
+  std::vector<argument> outputs = exe.make_outputs(shapes_of(inputs));
   workspace w = exe.make_workspace();
   run_options options;
   options.observe = [&](std::size_t step, std::span<const tensor> results) {
@@ -94,17 +93,13 @@ std::optional<std::string> find_pass(const program& imported, const std::vector<
 int verify(const verify_command& c) {
   const named_arguments given = read_inputs(c);
   const std::unique_ptr<target> where = make_target(c.target);
-  program imported = import_model(c);
-  executable reference = compile_as_is(imported, "reference", c);
-  const std::vector<argument> arguments = prepare_inputs(reference.inputs(), given, c).arguments;
-  try {
-    reference.output_shapes(shapes_of(arguments));
-  } catch (const error& e) {
-    if (e.code() != errc::shape_mismatch) throw;
-    imported = import_model(with_sizes_of(c, reference.inputs(), prepare_inputs(reference.inputs(), given, c)));
-    reference = compile_as_is(imported, "reference", c);
-  }
-  log_program("imported", imported);
+  program imported;
+  const ready_model ready = load_ready(c, given, [&](program p, const compile_options&) {
+    imported = std::move(p);
+    return compile_as_is(imported, "reference", c);
+  });
+  const executable& reference = ready.model.exe;
+  const std::vector<argument>& arguments = ready.in.arguments;
   program optimised = imported;
   compile_options options = compile_options_of(c);
   if (!where->fuses()) options.passes.fuse = false;

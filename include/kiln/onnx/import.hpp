@@ -45,7 +45,7 @@ struct imported {
 
 /// The newest operator set of ai.onnx whose changes the importer knows. A model of a newer one is read as of this one,
 /// and a remark says so.
-inline constexpr std::int64_t newest_opset = 26;
+inline constexpr std::int64_t newest_opset = 28;
 
 /// Imports a model file. Dims named in the file become symbols, unnamed ones `input.axis`. Errors: `not_found`, `io`,
 /// `malformed`, `limit`; `unsupported` lists every node that has no importer.

@@ -1,0 +1,222 @@
+#include "command_line.hpp"
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <charconv>
+#include <cmath>
+#include <memory>
+#include <sstream>
+
+#include "kiln/version.hpp"
+#include "options.hpp"
+
+namespace kiln::driver {
+
+namespace {
+
+using assignment = std::pair<std::string, std::string>;
+
+// NAME=REST of an option's value.
+assignment split(const std::string& option, const std::string& text) {
+  const std::size_t at = text.find('=');
+  if (at == 0 || at == text.npos) throw CLI::ValidationError(option, "'" + text + "' is not NAME=VALUE");
+  return {text.substr(0, at), text.substr(at + 1)};
+}
+
+std::int64_t extent(const std::string& option, std::string_view text) {
+  std::int64_t n = 0;
+  const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), n);
+  if (code != std::errc() || end != text.data() + text.size() || n < 0)
+    throw CLI::ValidationError(option, "'" + std::string(text) + "' is not an extent");
+  return n;
+}
+
+// "1,3,224,224"; nothing is rank 0.
+std::vector<std::int64_t> extents(const std::string& option, std::string_view text) {
+  std::vector<std::int64_t> out;
+  while (!text.empty()) {
+    const std::size_t end = std::min(text.find(','), text.size());
+    out.push_back(extent(option, text.substr(0, end)));
+    if (end + 1 == text.size()) throw CLI::ValidationError(option, "an extent is missing behind the last comma");
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+  return out;
+}
+
+// An option NAME=VALUE that may be repeated, once for each name; CLI11 would otherwise take the words behind it too.
+template <class Value, class Read>
+void named_values(CLI::App& app, const std::string& option, std::vector<std::pair<std::string, Value>>& into, Read read,
+                  const std::string& help, const std::string& form) {
+  app.add_option_function<std::vector<std::string>>(
+         option,
+         [&into, option, read](const std::vector<std::string>& all) {
+           for (const std::string& text : all) {
+             auto [name, value] = split(option, text);
+             for (const auto& before : into)
+               if (before.first == name) throw CLI::ValidationError(option, "'" + name + "' is given twice");
+             into.emplace_back(std::move(name), read(value));
+           }
+         },
+         help)
+      ->type_name(form)
+      ->expected(1)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
+      ->allow_extra_args(false);
+}
+
+const std::function<std::string(const std::string&)> as_it_is = [](const std::string& text) { return text; };
+
+// Finite and not below zero: a budget or limit without end is never met, and a NaN equals nothing.
+CLI::Validator finite_amount() {
+  return {[](std::string& text) -> std::string {
+            std::istringstream in(text);
+            double value = -1;
+            return in >> value && in.eof() && std::isfinite(value) && value >= 0
+                       ? ""
+                       : "'" + text + "' is not a number from 0 on";
+          },
+          "NUMBER"};
+}
+
+void add_model_options(CLI::App& app, model_options& o) {
+  app.add_option("--target", o.target, "where it runs")
+      ->check(CLI::IsMember({"reference", "eigen"}))
+      ->capture_default_str();
+  app.add_option("--threads", o.threads, "threads; 0: one for each processor")
+      ->check(CLI::Range(0, 1024))
+      ->capture_default_str();
+  named_values(
+      app, "--dim", o.dims, [](const std::string& text) { return extent("--dim", text); },
+      "the size of a named dim, as of input.0 for an unnamed one (1 unless told); may be repeated", "NAME=N");
+  named_values(
+      app, "--shape", o.shapes, [](const std::string& text) { return extents("--shape", text); },
+      "an input's extents; they agree with those that the model declares; may be repeated", "INPUT=1,3,224,224");
+  app.add_flag("--json", o.json, "print exactly one JSON object, also about an error");
+}
+
+void add_inputs(CLI::App& app, model_options& o) {
+  app.add_option("model", o.model, "ONNX file")->required()->type_name("MODEL");
+  named_values(app, "--input", o.inputs, as_it_is,
+               "an input's value, .pb (TensorProto) or .npy; it replaces a default that the model has; the others are "
+               "filled, floats uniform in [-1, 1), integers and bools 1; may be repeated",
+               "NAME=FILE");
+  app.add_option("--seed", o.seed, "of the random fillings")->capture_default_str();
+}
+
+void add_tolerance(CLI::App& app, tolerance& t) {
+  app.add_option("--rtol", t.rtol, "relative tolerance")->check(finite_amount())->capture_default_str();
+  app.add_option("--atol", t.atol, "absolute tolerance")->check(finite_amount())->capture_default_str();
+}
+
+// What every verb's options are written into; it lives as long as the verb that is returned.
+struct commands {
+  run_command run;
+  test_command test;
+  perf_command perf;
+  show_command show;
+  verify_command verify;
+  model_options exported;
+  std::string export_path;
+  bool ops_json = false, ops_of_onnx = false, ops_markdown = false;
+  std::function<int()> verb;
+};
+
+void add_verbs(CLI::App& app, commands& c) {
+  CLI::App& run_verb = *app.add_subcommand("run", "Run a model once and print its outputs");
+  add_inputs(run_verb, c.run);
+  add_model_options(run_verb, c.run);
+  run_verb.add_option("--output-dir", c.run.output_dir, "write output_K.pb into this folder, in output order")
+      ->type_name("DIR");
+  run_verb.callback([&c] { c.verb = [&c] { return run(c.run); }; });
+
+  CLI::App& test_verb = *app.add_subcommand("test", "Check folders in ONNX backend-test layout");
+  test_verb.add_option("folders", c.test.folders, "folders with model.onnx and test_data_set_*")
+      ->required()
+      ->type_name("DIR");
+  add_model_options(test_verb, c.test);
+  add_tolerance(test_verb, c.test.allowed);
+  test_verb.add_option("--save", c.test.save, "write what was computed into OUT/<folder>/test_data_set_N/output_K.pb")
+      ->type_name("OUT");
+  test_verb.add_option("--timeout", c.test.timeout_seconds, "seconds for one case; 0: no limit")
+      ->check(finite_amount())
+      ->capture_default_str();
+  test_verb.callback([&c] { c.verb = [&c] { return test(c.test); }; });
+
+  CLI::App& perf_verb = *app.add_subcommand("perf", "Time a model");
+  add_inputs(perf_verb, c.perf);
+  add_model_options(perf_verb, c.perf);
+  perf_verb.add_option("--budget-ms", c.perf.budget_ms, "time to spend on the timed runs, five of them at least")
+      ->check(finite_amount())
+      ->capture_default_str();
+  perf_verb.add_flag("--per-kernel", c.perf.per_kernel, "list each step's time, GFLOP/s and GB/s");
+  named_values(perf_verb, "--alias", c.perf.aliases, as_it_is,
+               "an output that grows in the memory of an input, as a key-value cache does; may be repeated",
+               "PRESENT=PAST");
+  perf_verb.callback([&c] { c.verb = [&c] { return perf(c.perf); }; });
+
+  CLI::App& show_verb = *app.add_subcommand("show", "Print a model's graph before and after, its plan and report");
+  add_inputs(show_verb, c.show);
+  add_model_options(show_verb, c.show);
+  show_verb.add_option("--svg", c.show.svg, "draw the optimised graph into this file")->type_name("FILE");
+  show_verb.callback([&c] { c.verb = [&c] { return show(c.show); }; });
+
+  CLI::App& verify_verb =
+      *app.add_subcommand("verify", "Compare a target with the reference and name the first step that differs");
+  add_inputs(verify_verb, c.verify);
+  add_model_options(verify_verb, c.verify);
+  add_tolerance(verify_verb, c.verify.allowed);
+  verify_verb.callback([&c] { c.verb = [&c] { return verify(c.verify); }; });
+
+  CLI::App& export_verb = *app.add_subcommand("export", "Write a model, as imported, as ONNX");
+  add_inputs(export_verb, c.exported);
+  add_model_options(export_verb, c.exported);
+  export_verb.add_option("--onnx", c.export_path, "the file to write")->required()->type_name("FILE");
+  export_verb.callback([&c] { c.verb = [&c] { return export_onnx(c.exported, c.export_path); }; });
+
+  CLI::App& ops_verb = *app.add_subcommand("ops", "List the ops");
+  ops_verb.add_flag("--json", c.ops_json, "print exactly one JSON object");
+  CLI::Option* const of_onnx =
+      ops_verb.add_flag("--onnx", c.ops_of_onnx, "list the ONNX operators that import instead");
+  ops_verb.add_flag("--markdown", c.ops_markdown, "print docs/onnx.md")->needs(of_onnx);
+  ops_verb.callback([&c] {
+    c.verb = [&c] {
+      if (!c.ops_of_onnx) return ops(c.ops_json);
+      return ops_onnx(c.ops_markdown ? listing::markdown : c.ops_json ? listing::json : listing::text);
+    };
+  });
+}
+
+}  // namespace
+
+std::function<int()> read_command_line(int argc, const char* const* argv) {
+  CLI::App app("Compiles and runs deep-learning models.", "kiln");
+  app.set_version_flag("--version", std::string("kiln ") + version_text);
+  app.require_subcommand(1);
+  app.footer(
+      "Exit status: 0 fine, 1 a comparison failed, 2 bad input or usage. KILN_DEBUG=1 to 5 logs to standard error: "
+      "graph, what each pass changed, plan, the kernels' source, timings.");
+  app.failure_message(CLI::FailureMessage::simple);
+  const auto c = std::make_shared<commands>();
+  add_verbs(app, *c);
+  if (argc > 1 && argv[1][0] != '-' &&
+      app.get_subcommands([&](CLI::App* verb) { return verb->get_name() == argv[1]; }).empty())
+    throw usage_error(fmt::format("no verb '{}'; kiln --help lists them", argv[1]));
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& e) {
+    std::ostringstream out, wrong;
+    if (app.exit(e, out, wrong) != 0) {
+      std::string why = wrong.str();
+      while (why.ends_with('\n')) why.pop_back();
+      throw usage_error(why);
+    }
+    return [text = out.str()] {
+      fmt::print("{}", text);
+      return 0;
+    };
+  }
+  return [c] { return c->verb(); };
+}
+
+}  // namespace kiln::driver
