@@ -54,7 +54,7 @@ class constant_folder {
     return false;
   }
   constexpr bool affordable(std::uint32_t i, std::int64_t bytes, std::int64_t from_bytes) {
-    if (bytes <= limits_.bytes || bytes <= from_bytes || feeds_contraction(i)) return true;
+    if (bytes <= limits_.bytes || (bytes < most_bytes && (bytes <= from_bytes || feeds_contraction(i)))) return true;
     text t;
     t.append(std::string_view("kept ")).append(r_[i].op.name()).append(std::string_view(" of constants: "));
     t.append(bytes >> 20).append(std::string_view(" MiB of result from "));
@@ -62,7 +62,16 @@ class constant_folder {
     note_.remark(std::move(t));
     return false;
   }
-  static constexpr std::int64_t bytes_of(const shape& s) { return s.bytes().value(); }
+  // Sizes beyond `most_bytes` are as good as infinite: the plan refuses them with the instruction's name.
+  static constexpr std::int64_t most_bytes = std::int64_t{1} << 40;
+  static constexpr std::int64_t bytes_of(const shape& s) {
+    auto n = static_cast<std::int64_t>(size_of(s.type));
+    for (dimension d : s.lens)
+      if (d == dimension(0)) return 0;
+    for (dimension d : s.lens)
+      if (__builtin_mul_overflow(n, d.value(), &n) || n > most_bytes) return most_bytes;
+    return n;
+  }
 
   constexpr void put(std::uint32_t i, value_id by) {
     note_.count(r_[i].op.name());

@@ -173,6 +173,8 @@ constexpr pass_note fuse_attention(Program& p) {
         note.remark(text("softmax between two matrix products does not have attention's shapes"));
         continue;
       }
+      if (!found.masks.empty())
+        note.remark(text("attention: a row whose scores are all -inf gives zeros, where softmax gives NaN"));
       r.replace({i, 0}, by);
       note.count("attention");
     }

@@ -1,4 +1,5 @@
 #pragma once
+#include "kiln/core/dtype.hpp"
 #include "kiln/core/text.hpp"
 #include "kiln/graph/rewrite_counts.hpp"
 
@@ -20,7 +21,15 @@ struct pass_note {
   constexpr void count(const rewrite_counts& more) {
     for (const auto& e : more.entries) count(e.name, e.count);
   }
-  constexpr void remark(text sentence) { remarks.push_back(std::move(sentence)); }
+  constexpr void remark(text sentence) {
+    for (const text& said : remarks)
+      if (said.view() == sentence.view()) return;
+    remarks.push_back(std::move(sentence));
+  }
+  /// The same where floats are concerned: what a rewrite changes for NaN, infinities, signed zeros or rounding.
+  constexpr void remark_on(dtype t, std::string_view sentence) {
+    if (is_float(t)) remark(text(sentence));
+  }
 };
 
 /// Calls `f(module)` for the main module and every body.

@@ -8,10 +8,13 @@ namespace kiln {
 namespace detail {
 
 template <class Op>
-constexpr auto fold_of_one_element() {
-  return rewrite_each<Op>("reduce_of_one", [](auto& r, value_id v) {
+constexpr auto fold_of_one_element(pass_note& note) {
+  return rewrite_each<Op>("reduce_of_one", [&note](auto& r, value_id v) {
     const value_id x = r.input(v, 0);
-    return r.shape_of(x).lens == r.shape_of(v).lens ? x : value_id{};
+    if (!(r.shape_of(x).lens == r.shape_of(v).lens)) return value_id{};
+    if constexpr (std::is_same_v<Op, op::reduce_sum> || std::is_same_v<Op, op::reduce_mean>)
+      note.remark_on(r.shape_of(v).type, "a sum over one element becomes it: of -0 it gives -0, not 0");
+    return x;
   });
 }
 
@@ -49,9 +52,9 @@ constexpr pass_note remove_identity(Program& p) {
                                   if (!(d == dimension(0))) return value_id{};
                                 return r.input(v, 0);
                               }),
-        detail::fold_of_one_element<op::reduce_sum>(), detail::fold_of_one_element<op::reduce_mean>(),
-        detail::fold_of_one_element<op::reduce_max>(), detail::fold_of_one_element<op::reduce_min>(),
-        detail::fold_of_one_element<op::reduce_prod>()));
+        detail::fold_of_one_element<op::reduce_sum>(note), detail::fold_of_one_element<op::reduce_mean>(note),
+        detail::fold_of_one_element<op::reduce_max>(note), detail::fold_of_one_element<op::reduce_min>(note),
+        detail::fold_of_one_element<op::reduce_prod>(note)));
   });
   return note;
 }

@@ -79,7 +79,7 @@ constexpr double greatest_magnitude(const R& r, value_id v) {
 
 // op(op(x, c1), c2) as op(x, c), for an associative op.
 template <class Op, class R>
-constexpr value_id merge_constants(R& r, value_id v) {
+constexpr value_id merge_constants(R& r, value_id v, pass_note& note) {
   for (std::size_t side = 0; side < 2; ++side) {
     const value_id c2 = r.input(v, side), inner = r.input(v, 1 - side);
     if (!r.template get_if<Op>(inner) || !is_foldable(r, c2)) continue;
@@ -100,6 +100,8 @@ constexpr value_id merge_constants(R& r, value_id v) {
         const double a = greatest_magnitude(r, c1), b = greatest_magnitude(r, c2), half = (a > b ? a : b) / 2;
         if (!is_tame(r, c, half, 0x1p17)) return {};
       }
+      note.remark_on(r.shape_of(v).type, product ? "(x * a) * b becomes x * c: it rounds, and overflows, otherwise"
+                                                 : "(x + a) + b becomes x + c: it rounds otherwise");
       return r.add(Op{}, {x, c});
     }
   }
@@ -127,14 +129,17 @@ constexpr value_id divide_by_root(R& r, value_id v) {
 }
 
 template <class R>
-constexpr value_id simple_power(R& r, value_id v) {
+constexpr value_id simple_power(R& r, value_id v, pass_note& note) {
   const auto e = uniform_value(r, r.input(v, 1));
   const value_id x = r.input(v, 0);
   if (!e) return {};
   if (*e == 1) return x;
   if (*e == 2) return r.add(op::mul{}, {x, x});
   if (*e == 3) return r.add(op::mul{}, {r.add(op::mul{}, {x, x}), x});
-  if (*e == 0.5) return unary<op::sqrt>(r, x);
+  if (*e == 0.5) {
+    note.remark_on(r.shape_of(v).type, "pow(x, 0.5) becomes sqrt(x): of -inf it gives NaN, not inf; of -0 it gives -0");
+    return unary<op::sqrt>(r, x);
+  }
   if (*e == -1 && is_float(r.shape_of(x).type)) return unary<op::recip>(r, x);
   return {};
 }
@@ -149,27 +154,42 @@ constexpr auto undone(std::string_view name) {
 
 // Idioms are recognised before anything is rearranged.
 template <class Module>
-constexpr rewrite_counts recognise_idioms(Module& m) {
-  return apply_rewrites(
-      m, rewrite_each<op::mul>("gelu", [](auto& r, value_id v) { return spelled_gelu(r, v); }),
-      rewrite_each<op::div>("divide_by_root", [](auto& r, value_id v) { return divide_by_root(r, v); }),
-      rewrite_each<op::recip>("rsqrt", [](auto& r, value_id v) {
-        const value_id x = r.input(v, 0);
-        return r.template get_if<op::sqrt>(x) ? unary<op::rsqrt>(r, r.input(x, 0)) : value_id{};
-      }));
+constexpr rewrite_counts recognise_idioms(Module& m, pass_note& note) {
+  return apply_rewrites(m, rewrite_each<op::mul>("gelu", [](auto& r, value_id v) { return spelled_gelu(r, v); }),
+                        rewrite_each<op::div>("divide_by_root",
+                                              [&](auto& r, value_id v) {
+                                                const value_id by = divide_by_root(r, v);
+                                                if (by)
+                                                  note.remark_on(
+                                                      r.shape_of(v).type,
+                                                      "x / sqrt(y) becomes x * rsqrt(y): it rounds once more");
+                                                return by;
+                                              }),
+                        rewrite_each<op::recip>("rsqrt", [](auto& r, value_id v) {
+                          const value_id x = r.input(v, 0);
+                          return r.template get_if<op::sqrt>(x) ? unary<op::rsqrt>(r, r.input(x, 0)) : value_id{};
+                        }));
 }
 
 template <class Module>
-constexpr rewrite_counts simplify_sums(Module& m) {
+constexpr rewrite_counts simplify_sums(Module& m, pass_note& note) {
   return apply_rewrites(
-      m, rewrite_each<op::add>("add_zero", [](auto& r, value_id v) { return beside(r, v, 0); }),
+      m,
+      rewrite_each<op::add>("add_zero",
+                            [&](auto& r, value_id v) {
+                              const value_id x = beside(r, v, 0);
+                              if (x) note.remark_on(r.shape_of(v).type, "x + 0 becomes x: of -0 it gives -0, not 0");
+                              return x;
+                            }),
       rewrite_each<op::sub>(
           "sub_zero", [](auto& r, value_id v) { return is_uniform(r, r.input(v, 1), 0) ? r.input(v, 0) : value_id{}; }),
       rewrite_each<op::sub>("zero_minus",
-                            [](auto& r, value_id v) {
-                              const bool sign = is_float(r.shape_of(v).type) || is_signed_integer(r.shape_of(v).type);
-                              return sign && is_uniform(r, r.input(v, 0), 0) ? unary<op::neg>(r, r.input(v, 1))
-                                                                             : value_id{};
+                            [&](auto& r, value_id v) {
+                              const dtype t = r.shape_of(v).type;
+                              if ((!is_float(t) && !is_signed_integer(t)) || !is_uniform(r, r.input(v, 0), 0))
+                                return value_id{};
+                              note.remark_on(t, "0 - x becomes -x: of 0 it gives -0, not 0");
+                              return unary<op::neg>(r, r.input(v, 1));
                             }),
       rewrite_each<op::sub>("sub_itself",
                             [](auto& r, value_id v) {
@@ -201,11 +221,12 @@ constexpr rewrite_counts simplify_sums(Module& m) {
                               }
                               return value_id{};
                             }),
-      rewrite_each<op::add>("merge_addends", [](auto& r, value_id v) { return merge_constants<op::add>(r, v); }));
+      rewrite_each<op::add>("merge_addends",
+                            [&](auto& r, value_id v) { return merge_constants<op::add>(r, v, note); }));
 }
 
 template <class Module>
-constexpr rewrite_counts simplify_products(Module& m) {
+constexpr rewrite_counts simplify_products(Module& m, pass_note& note) {
   return apply_rewrites(
       m, rewrite_each<op::mul>("mul_one", [](auto& r, value_id v) { return beside(r, v, 1); }),
       rewrite_each<op::mul>("mul_minus_one",
@@ -232,8 +253,9 @@ constexpr rewrite_counts simplify_products(Module& m) {
                                          ? unary<op::recip>(r, r.input(v, 1))
                                          : value_id{};
                             }),
-      rewrite_each<op::pow>("power", [](auto& r, value_id v) { return simple_power(r, v); }),
-      rewrite_each<op::mul>("merge_factors", [](auto& r, value_id v) { return merge_constants<op::mul>(r, v); }));
+      rewrite_each<op::pow>("power", [&](auto& r, value_id v) { return simple_power(r, v, note); }),
+      rewrite_each<op::mul>("merge_factors",
+                            [&](auto& r, value_id v) { return merge_constants<op::mul>(r, v, note); }));
 }
 
 template <class Module>
@@ -278,13 +300,14 @@ constexpr rewrite_counts simplify_rest(Module& m) {
 /// integer overflow behave as before, infinities too but for pow(-inf, 0.5), which becomes sqrt(-inf); the sign of a
 /// zero may change. A product by zero is left alone unless it is an integer's. A division by a constant becomes a
 /// product only where that is exact; a division by a square root becomes a product with its reciprocal (one rounding).
+/// What differs for floats stands in the note's remarks.
 template <class Program>
 constexpr pass_note simplify_algebra(Program& p) {
   pass_note note("simplify_algebra");
   for_each_module(p, [&](auto& m) {
-    note.count(detail::recognise_idioms(m));
-    note.count(detail::simplify_sums(m));
-    note.count(detail::simplify_products(m));
+    note.count(detail::recognise_idioms(m, note));
+    note.count(detail::simplify_sums(m, note));
+    note.count(detail::simplify_products(m, note));
     note.count(detail::simplify_rest(m));
   });
   return note;
