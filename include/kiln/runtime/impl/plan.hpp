@@ -1,4 +1,6 @@
 #pragma once
+#include <algorithm>
+
 #include "kiln/runtime/executable.hpp"
 
 namespace kiln::detail {
@@ -63,9 +65,27 @@ struct plan {
   std::vector<step_info> infos;
   std::vector<obligation> obligations;
   std::vector<growing_output> growing;
-  std::vector<std::uint32_t> arena_order;  ///< arena storages that a step touches, by first use
   std::vector<operand> inputs, outputs;
+  std::vector<std::uint32_t> arena_order;  ///< arena storages that a step touches, by first use
   std::size_t constant_bytes = 0;
+
+  /// Finds the last two, and which steps touch results last, once no step is added any more.
+  void sum_up() {
+    for (std::uint32_t s = 0; s < storages.size(); ++s) {
+      if (storages[s].kind == place_kind::constant) constant_bytes += storages[s].constant.data().size();
+      if (storages[s].kind == place_kind::arena && storages[s].first != 0xffff'ffff) arena_order.push_back(s);
+    }
+    std::stable_sort(arena_order.begin(), arena_order.end(),
+                     [&](std::uint32_t a, std::uint32_t b) { return storages[a].first < storages[b].first; });
+    for (std::size_t i = 0; i < steps.size(); ++i) {
+      step& st = steps[i];
+      st.last_touch = st.outputs != 0;
+      for (std::uint32_t k = 0; k < st.outputs; ++k) {
+        const storage& memory = storages[operands[st.first_operand + st.inputs + k].storage];
+        st.last_touch = st.last_touch && memory.kind == place_kind::output && memory.last == i;
+      }
+    }
+  }
 };
 
 /// Multiplications and additions of the contractions in an instruction.

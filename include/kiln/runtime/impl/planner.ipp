@@ -31,22 +31,7 @@ class planner {
     for (std::uint32_t i = 0; i < graph_.size(); ++i) naming(graph_[i], i, [&] { emit(i); });
     for (std::uint32_t k = 0; k < graph_.outputs.size(); ++k)
       naming(graph_.producer(graph_.outputs[k]), graph_.outputs[k].instruction, [&] { emit_output(k); });
-    for (storage& s : plan_.storages)
-      if (s.kind == place_kind::constant) plan_.constant_bytes += s.constant.data().size();
-    for (std::uint32_t s = 0; s < plan_.storages.size(); ++s)
-      if (plan_.storages[s].kind == place_kind::arena && plan_.storages[s].first != none)
-        plan_.arena_order.push_back(s);
-    std::stable_sort(plan_.arena_order.begin(), plan_.arena_order.end(), [&](std::uint32_t a, std::uint32_t b) {
-      return plan_.storages[a].first < plan_.storages[b].first;
-    });
-    for (std::size_t i = 0; i < plan_.steps.size(); ++i) {
-      step& st = plan_.steps[i];
-      st.last_touch = st.outputs != 0;
-      for (std::uint32_t k = 0; k < st.outputs; ++k) {
-        const storage& memory = plan_.storages[plan_.operands[st.first_operand + st.inputs + k].storage];
-        st.last_touch = st.last_touch && memory.kind == place_kind::output && memory.last == i;
-      }
-    }
+    plan_.sum_up();
     return std::move(plan_);
   }
 
