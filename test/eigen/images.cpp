@@ -77,6 +77,41 @@ TEST(images, tails_that_are_more_than_sums) {
       close);
 }
 
+// Sums and clamps that end in something else: bias, second bias, constant, residual, each followed by a gate.
+TEST(images, sums_before_other_tails) {
+  for (const bool network : {false, true})
+    expect_same(
+        [network](builder& b) {
+          value x = b.input("x", dtype::f32, {2, 20, 11, 13});
+          if (network) x = layer(b, x, 20, 3);
+          const auto bias = [&](unsigned seed) {
+            return b.constant(random_argument({dtype::f32, {20}}, seed).to_literal());
+          };
+          value y = x.conv(weights(b, {20, 20, 3, 3}, 7), {.pads = {1, 1, 1, 1}});
+          y = (y.add_along(1, bias(1)) + b.scalar(dtype::f32, 0.25) + x)
+                  .add_along(1, b.input("second", dtype::f32, {20}));
+          y = y * y.sigmoid();
+          value z = y.conv(weights(b, {20, 20, 1, 1}, 8), {}).add_along(1, bias(2)).relu().tanh();
+          z = (z + y).conv(weights(b, {24, 20, 1, 1}, 9), {}).max(b.scalar(dtype::f32, -1)).exp();
+          b.output(network ? layer(b, z, 12, 3) : z);
+        },
+        close);
+}
+
+TEST(images, sums_before_other_tails_of_products) {
+  for (const std::int64_t rows : {1, 5, 70})
+    expect_same(
+        [rows](builder& b) {
+          const value x = b.input("x", dtype::f32, {2, rows, 33});
+          const auto product = [&](std::int64_t n, unsigned seed) { return x.dot(weights(b, {33, n}, seed)); };
+          const value y = (product(70, 1) + b.input("bias", dtype::f32, {70})).gelu();
+          b.output(y);
+          b.output((product(70, 2) + y).relu().sqrt());
+          b.output((product(300, 3) + b.scalar(dtype::f32, 1)).sigmoid() * b.input("gate", dtype::f32, {300}));
+        },
+        close);
+}
+
 TEST(images, channels_shuffled_between_groups) {
   expect_same(
       [](builder& b) {

@@ -8,10 +8,11 @@
 
 namespace kiln::kernels {
 
-/// What most often follows a product, in place: c = clamp(c + bias + addend), each part optional. NaN stays.
+/// What most often follows a product, in place: c = clamp(c + offset + biases + addend), each part optional. NaN stays.
 template <class T>
 struct affine_tail {
-  const T* col_bias = nullptr;
+  T offset = 0;
+  const T* col_bias[2] = {};
   const T* row_bias = nullptr;  ///< of row `row % row_period`
   std::int64_t row_period = 1;
   const T* addend = nullptr;  ///< element (row, col) at row * addend_row + col
@@ -27,11 +28,12 @@ struct affine_tail {
     const V least = broadcast<V>(low), most = broadcast<V>(high);
     for (std::int64_t r = 0; r < rows; ++r) {
       T* const out = c + r * c_row;
-      const V of_row = broadcast<V>(row_bias ? row_bias[(row0 + r) % row_period] : T(0));
+      const V of_row = broadcast<V>(offset + (row_bias ? row_bias[(row0 + r) % row_period] : T(0)));
       const T* const more = addend ? addend + (row0 + r) * addend_row + col0 : nullptr;
       const auto finish = [&](V x, auto read, std::int64_t j) {
         x += of_row;
-        if (col_bias) x += read(col_bias + col0 + j);
+        for (const T* bias : col_bias)
+          if (bias) x += read(bias + col0 + j);
         if (more) x += read(more + j);
         // comparisons that NaN fails, so that it stays
         if (clamps) {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "kiln/kernel/gemm_pack.hpp"
+#include "kiln/kernel/stream_tile.hpp"
 
 namespace kiln::kernels {
 
@@ -78,6 +79,13 @@ void multiply_panel(std::int64_t depth, const T* a, std::ptrdiff_t a_row, std::i
                     const coming_block<T>& next, Finish&& finish) {
   const int vectors = static_cast<int>(ceil_div(cols, native_lanes<T>));
   const int most = register_tile<T>::rows_of(vectors);
+  if (rows <= streamed_rows) {
+    const T* row[streamed_rows];
+    for (std::int64_t r = 0; r < rows; ++r) row[r] = a + r * a_row;
+    run_stream_tile<T, Step>(static_cast<int>(rows), vectors, depth, row, step, b, b_step, c, c_row, cols, accumulate,
+                             next.at != nullptr);
+    return finish(0, static_cast<int>(rows));
+  }
   const std::int64_t tiles = ceil_div(rows, most);
   std::int64_t tile = 0;
   for_even_blocks(rows, most, [&](std::int64_t first, int count) {
@@ -164,6 +172,8 @@ void multiply(thread_pool& pool, const gemm_problem<T>& p, std::int64_t depth_mo
               const Right& right, Epilogue&& epilogue) {
   const std::int64_t tasks = p.batch * split.panels * split.chunks;
   const auto workers = static_cast<std::int64_t>(pool.size());
+  constexpr std::int64_t near_bytes = 1024 * 1024;  // a right operand of this size is in the second-level cache anyway
+  const bool far = p.k * p.n * static_cast<std::int64_t>(sizeof(T)) > near_bytes;
   pool.parallel_for(tasks, [&](std::int64_t task, unsigned worker) {
     const std::int64_t col0 = split.col(task % split.panels);
     const std::int64_t cols = split.cols(task % split.panels);
@@ -179,9 +189,9 @@ void multiply(thread_pool& pool, const gemm_problem<T>& p, std::int64_t depth_mo
       const panel_block<T> b = right.block(matrix, col0, cols, k, depth, worker);
       const std::int64_t next = task + workers;
       coming_block<T> coming;
-      if (!last)
+      if (far && !last)
         coming = right.peek(matrix, col0, cols, k + depth, depth);
-      else if (next < tasks)
+      else if (far && next < tasks)
         coming = right.peek(next / split.panels / split.chunks, split.col(next % split.panels),
                             split.cols(next % split.panels), 0, std::min(depth_most, p.k));
       const auto finish = [&](std::int64_t first, int count) {

@@ -26,8 +26,11 @@ class image_conversion {
   /// to[n, i, c] (channels last, `step` apart) = from[n, c, i].
   void to_channels_last(thread_pool& pool, const T* from, T* to, std::ptrdiff_t step) const {
     run(pool, [&](std::int64_t image, std::int64_t pixel, std::int64_t pixels) {
-      transpose_block(from + image * channels_ * pixels_ + pixel, pixels_, to + (image * pixels_ + pixel) * step, step,
-                      channels_, pixels);
+      const T* const planes = from + image * channels_ * pixels_ + pixel;
+      for_channels([&](std::int64_t c, std::int64_t count) {
+        fetch<0>(planes + (c + count) * pixels_, std::min(count, channels_ - c - count), pixels);
+        transpose_block(planes + c * pixels_, pixels_, to + (image * pixels_ + pixel) * step + c, step, count, pixels);
+      });
     });
   }
 
@@ -35,13 +38,31 @@ class image_conversion {
   template <class Done>
   void to_planes(thread_pool& pool, const T* from, std::ptrdiff_t step, T* to, Done&& done) const {
     run(pool, [&](std::int64_t image, std::int64_t pixel, std::int64_t pixels) {
-      transpose_block(from + (image * pixels_ + pixel) * step, step, to + image * channels_ * pixels_ + pixel, pixels_,
-                      pixels, channels_);
+      T* const planes = to + image * channels_ * pixels_ + pixel;
+      for_channels([&](std::int64_t c, std::int64_t count) {
+        fetch<1>(planes + (c + count) * pixels_, std::min(count, channels_ - c - count), pixels);
+        transpose_block(from + (image * pixels_ + pixel) * step + c, step, planes + c * pixels_, pixels_, pixels,
+                        count);
+      });
       done(image, pixel, pixels);
     });
   }
 
  private:
+  template <class Body>
+  void for_channels(Body&& body) const {
+    constexpr std::int64_t most = native_lanes<T>;
+    for (std::int64_t c = 0; c < channels_; c += most) body(c, std::min(most, channels_ - c));
+  }
+
+  // Short runs of many planes are no stream that the processor sees: the next ones are asked for meanwhile.
+  template <int Write>
+  void fetch(const T* at, std::int64_t rows, std::int64_t count) const {
+    constexpr std::int64_t line = 64 / sizeof(T);
+    for (std::int64_t r = 0; r < rows; ++r)
+      for (std::int64_t i = 0; i < count; i += line) __builtin_prefetch(at + r * pixels_ + i, Write, 3);
+  }
+
   template <class Body>
   void run(thread_pool& pool, Body&& body) const {
     constexpr std::int64_t block_elements = 16384;  // both sides of a block stay in the second-level cache

@@ -5,15 +5,21 @@
 
 namespace kiln::eigen {
 
-/// A tail that only adds values and then clamps: y = clamp(product + sum of parameters).
+/// A tail that adds values, then clamps, then does what needs no other operand: y = rest(clamp(product + sum of
+/// parameters)).
 struct affine_form {
+  float offset = 0;
   small_vector<std::size_t> addends;  ///< the tail's parameters, counted without the product
   bool clamps = false;
   float low = -std::numeric_limits<float>::infinity(), high = std::numeric_limits<float>::infinity();
+  std::uint32_t last = 0;  ///< the instruction that ends the sum and the clamp; what follows is the rest
 };
 
 /// The form of a tail whose parameter 0 is the product, where it has it.
 std::optional<affine_form> find_affine(const module_graph& tail);
+
+/// What follows the sum and the clamp, as a body of one parameter.
+module_graph rest_of(const module_graph& tail, const affine_form& form);
 
 /// Fills `to` for operands given by the form's parameters and a result whose last `inner` dims are columns. False where
 /// an operand neither repeats along all dims but one nor lies as the result does.

@@ -13,11 +13,16 @@ struct product_body {
   std::vector<std::size_t> extra;      ///< inputs that only the tail reads; the tail's parameters 1, 2, …
   std::unique_ptr<tile_program> tail;  ///< parameter 0 is the product; null when nothing follows
   std::optional<affine_form> affine;   ///< the tail's form, where it is one
+  std::unique_ptr<tile_program> rest;  ///< what the form leaves; null when nothing
 
   /// The tail as one that the kernels know, for a result whose last `inner` dims are columns; false where it is
   /// another.
   bool bind(std::span<const tensor> inputs, const tensor& out, std::size_t inner,
             kernels::affine_tail<float>& to) const;
+  /// Runs the rest over `rows` rows of `cols` elements, in place.
+  void apply_rest(std::int64_t rows, std::int64_t cols, float* c, std::ptrdiff_t c_row) const;
+  /// Elements that the rest runs over together: rows of a tile are short.
+  static constexpr std::int64_t rest_elements = 256;
 };
 
 /// Takes a contraction, bare or fused with its pointwise users, apart. Empty where the body has another form.

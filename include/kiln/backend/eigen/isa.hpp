@@ -16,8 +16,8 @@ using tile_function = void (*)(const void* op, const void* const* in, void* out,
 /// acc = combine(acc, prepare(in[i])) over n contiguous floats.
 using fold_function = void (*)(const void* op, const float* in, std::int64_t n, float* acc);
 
-/// What follows a finished tile of a product: rows [row0, row0 + rows) count through the batch. Where `affine` is set,
-/// that is all of it.
+/// What follows a finished tile of a product: rows [row0, row0 + rows) count through the batch. `affine`, where it is
+/// set, comes first.
 struct gemm_tail {
   void (*call)(void* self, std::int64_t row0, std::int64_t rows, std::int64_t col0, std::int64_t cols, float* c,
                std::ptrdiff_t c_row) = nullptr;

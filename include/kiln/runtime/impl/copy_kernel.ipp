@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <limits>
 
 #include "kiln/runtime/fallback_kernel.hpp"
 #include "kiln/runtime/thread_pool.hpp"
@@ -56,9 +57,43 @@ void copy_block(const T* from, std::int64_t from_outer, std::int64_t from_inner,
           to[r * to_outer + c * to_inner] = from[r * from_outer + c * from_inner];
 }
 
+// A small transposition repeated over contiguous results (a channel shuffle): where each element comes from is looked
+// up.
+template <class T>
+bool copy_repeated(const walk& w, const tensor& from, const tensor& to, thread_pool* pool) {
+  constexpr std::int64_t most = 4096, grain = 16384;
+  if (w.lens.size() != 3 || w.to[2] != 1 || w.to[1] != w.lens[2]) return false;
+  const std::int64_t each = w.lens[1] * w.lens[2], times = w.lens[0];
+  if (each > most || times < 8 || w.from[0] < 0 || w.from[1] < 0 || w.from[2] <= 1) return false;
+  if ((w.lens[1] - 1) * w.from[1] + (w.lens[2] - 1) * w.from[2] > std::numeric_limits<std::int32_t>::max())
+    return false;
+  std::int32_t source[most];
+  for (std::int64_t i = 0; i < each; ++i)
+    source[i] = static_cast<std::int32_t>(i / w.lens[2] * w.from[1] + i % w.lens[2] * w.from[2]);
+  const auto body = [&](std::int64_t first, std::int64_t last) {
+    for (std::int64_t r = first; r < last; ++r) {
+      const T* const in = from.as<const T>() + r * w.from[0];
+      T* const out = to.as<T>() + r * w.to[0];
+      std::int64_t i = 0;
+      for (; i + 4 <= each; i += 4) {
+        const T a = in[source[i]], b = in[source[i + 1]], c = in[source[i + 2]], d = in[source[i + 3]];
+        out[i] = a, out[i + 1] = b, out[i + 2] = c, out[i + 3] = d;
+      }
+      for (; i < each; ++i) out[i] = in[source[i]];
+    }
+  };
+  const std::int64_t a_task = std::max<std::int64_t>(1, grain / each), tasks = (times + a_task - 1) / a_task;
+  if (pool && tasks > 1)
+    pool->parallel_for(tasks, [&](std::int64_t t, unsigned) { body(t * a_task, std::min(times, (t + 1) * a_task)); });
+  else
+    body(0, times);
+  return true;
+}
+
 template <class T>
 void copy_typed(const tensor& from, const tensor& to, thread_pool* pool) {
   walk w = simplify(from, to);
+  if (copy_repeated<T>(w, from, to, pool)) return;
   while (w.lens.size() < 2) {
     w.lens.insert(0, 1);
     w.from.insert(0, 0);

@@ -3,14 +3,18 @@
 
 namespace kiln::detail {
 
-/// Whether [batch, channels, spatial...] lies with contiguous channels and evenly spaced pixels.
+/// Whether [batch, channels, spatial...] lies with contiguous channels and evenly spaced pixels. Strides of extents 1
+/// do not matter.
 inline bool channels_last(const layout& where) {
   const std::size_t rank = where.lens.size();
   if (rank < 3 || !(where.strides[1] == dimension(1))) return false;
-  dimension step = where.strides[rank - 1];
-  for (std::size_t d = rank; d-- > 2; step *= where.lens[d])
-    if (!(where.strides[d] == step)) return false;
-  return where.strides[0] == step;
+  std::optional<dimension> step;
+  for (std::size_t d = rank; d-- > 0;) {
+    if (d == 1 || where.lens[d] == dimension(1)) continue;
+    if (step && !(where.strides[d] == *step)) return false;
+    step = where.strides[d] * where.lens[d];
+  }
+  return true;
 }
 
 /// Whether a kernel with that support may be given the layout.

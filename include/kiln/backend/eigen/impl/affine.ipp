@@ -25,53 +25,98 @@ std::optional<value_id> other_operand(const basic_instruction<operation>& ins, s
 
 }  // namespace
 
+namespace {
+
+// Takes one more instruction behind the chain into the form.
+bool extend(affine_form& form, const module_graph& tail, const basic_instruction<operation>& ins,
+            std::span<const std::size_t> parameter) {
+  const auto lower = [&](float x) { form.low = std::max(form.low, x), form.clamps = true; };
+  const auto upper = [&](float x) { form.high = std::min(form.high, x), form.clamps = true; };
+  if (ins.op.is<op::relu>()) {
+    lower(0);
+  } else if (ins.op.is<op::clip>() && ins.inputs[0].instruction == form.last) {
+    const auto low = constant_of(tail, ins.inputs[1]), high = constant_of(tail, ins.inputs[2]);
+    if (!low || !high) return false;
+    lower(*low), upper(*high);
+  } else if (ins.op.is<op::add>() || ins.op.is<op::max>() || ins.op.is<op::min>()) {
+    const auto other = other_operand(ins, form.last);
+    if (!other) return false;
+    const auto constant = constant_of(tail, *other);
+    if (ins.op.is<op::max>() || ins.op.is<op::min>()) {
+      if (!constant) return false;
+      ins.op.is<op::max>() ? lower(*constant) : upper(*constant);
+    } else if (form.clamps) {
+      return false;
+    } else if (constant) {
+      form.offset += *constant;
+    } else if (tail[other->instruction].kind == instruction_kind::parameter) {
+      form.addends.push_back(parameter[other->instruction] - 1);
+    } else {
+      return false;
+    }
+  } else {
+    return false;
+  }
+  return form.low <= form.high;
+}
+
+}  // namespace
+
 std::optional<affine_form> find_affine(const module_graph& tail) {
   affine_form form;
   std::vector<std::size_t> parameter(tail.size(), 0);
-  std::uint32_t chain = 0;
+  std::vector<bool> inside(tail.size(), false);  // of the rest
   std::size_t parameters = 0;
-  const auto lower = [&](float x) { form.low = std::max(form.low, x), form.clamps = true; };
-  const auto upper = [&](float x) { form.high = std::min(form.high, x), form.clamps = true; };
+  bool rest = false;
   for (std::uint32_t i = 0; i < tail.size(); ++i) {
     const auto& ins = tail[i];
     if (ins.kind == instruction_kind::parameter) {
       if (ins.results[0].type != dtype::f32) return std::nullopt;
-      if (parameters == 0) chain = i;
+      if (parameters == 0) form.last = i;
       parameter[i] = parameters++;
       continue;
     }
     if (ins.kind == instruction_kind::literal || ins.op.kind() == op_kind::view) continue;
-    if (ins.op.is<op::relu>() && ins.inputs[0].instruction == chain) {
-      lower(0);
-    } else if (ins.op.is<op::clip>() && ins.inputs[0].instruction == chain) {
-      const auto low = constant_of(tail, ins.inputs[1]), high = constant_of(tail, ins.inputs[2]);
-      if (!low || !high) return std::nullopt;
-      lower(*low), upper(*high);
-    } else if (ins.op.is<op::add>() || ins.op.is<op::max>() || ins.op.is<op::min>()) {
-      const auto other = other_operand(ins, chain);
-      if (!other) return std::nullopt;
-      const auto constant = constant_of(tail, *other);
-      if (ins.op.is<op::add>()) {
-        if (form.clamps || constant || tail[other->instruction].kind != instruction_kind::parameter)
-          return std::nullopt;
-        form.addends.push_back(parameter[other->instruction] - 1);
-      } else if (!constant) {
-        return std::nullopt;
-      } else {
-        ins.op.is<op::max>() ? lower(*constant) : upper(*constant);
-      }
-    } else {
-      return std::nullopt;
+    affine_form longer = form;
+    const bool reads =
+        std::any_of(ins.inputs.begin(), ins.inputs.end(), [&](value_id v) { return v.instruction == form.last; });
+    if (!rest && reads && extend(longer, tail, ins, parameter)) {
+      form = longer;
+      form.last = i;
+      continue;
     }
-    chain = i;
+    rest = true;
+    inside[i] = true;
+    for (value_id v : ins.inputs)
+      if (v.instruction != form.last && !inside[v.instruction] && !constant_of(tail, v)) return std::nullopt;
   }
-  if (tail.outputs.size() != 1 || tail.outputs[0].instruction != chain || !(form.low <= form.high)) return std::nullopt;
+  if (tail.outputs.size() != 1 || !(inside[tail.outputs[0].instruction] || tail.outputs[0].instruction == form.last))
+    return std::nullopt;
   return form;
+}
+
+module_graph rest_of(const module_graph& tail, const affine_form& form) {
+  module_graph rest;
+  std::vector<value_id> of(tail.size());
+  of[form.last] = rest.add_parameter("sum", tail[form.last].results[0]);
+  for (std::uint32_t i = 0; i < tail.size(); ++i) {
+    const auto& ins = tail[i];
+    if (ins.kind == instruction_kind::literal) of[i] = rest.add_literal(ins.constant);
+    if (ins.kind != instruction_kind::op) continue;
+    const bool constant = ins.op.kind() == op_kind::view && constant_of(tail, {i, 0});
+    if (!constant && i <= form.last) continue;
+    small_vector<value_id> inputs;
+    for (value_id v : ins.inputs) inputs.push_back(of[v.instruction]);
+    of[i] = rest.add_with_shapes(ins.op, inputs, ins.results);
+  }
+  rest.outputs.push_back(of[tail.outputs[0].instruction]);
+  return rest;
 }
 
 bool bind_affine(const affine_form& form, std::span<const tensor* const> parameters, const tensor& out,
                  std::size_t inner, kernels::affine_tail<float>& to) {
   const std::size_t rank = out.rank();
+  to.offset = form.offset;
   to.clamps = form.clamps;
   to.low = form.low;
   to.high = form.high;
@@ -104,8 +149,8 @@ bool bind_affine(const affine_form& form, std::span<const tensor* const> paramet
       if (to.row_bias) return false;
       to.row_bias = at, to.row_period = 1;
     } else if (rows.repeats && cols.even && cols.step == 1) {
-      if (to.col_bias) return false;
-      to.col_bias = at;
+      if (to.col_bias[1]) return false;
+      to.col_bias[to.col_bias[0] ? 1 : 0] = at;
     } else if (cols.repeats && rows.one_varies && rows.last == 1) {
       if (to.row_bias) return false;
       to.row_bias = at, to.row_period = rows.last_lens;
@@ -121,22 +166,18 @@ bool bind_affine(const affine_form& form, std::span<const tensor* const> paramet
 
 kernels::image_layout image_layout_of(const tensor& t) {
   const std::size_t rank = t.rank();
-  if (rank < 3 || t.strides[1] != 1) {
-    // one pixel an image: both at once
-    std::int64_t pixels = 1;
-    for (std::size_t d = 2; d < rank; ++d) pixels *= t.lens[d];
-    if (rank >= 3 && pixels == 1 && t.dense()) return {true, t.lens[1]};
-    return {};
+  if (rank < 3) return {};
+  std::int64_t step = 0, next = 0;  // from pixel to pixel, and what the next dim's step then is
+  bool even = true;
+  for (std::size_t d = rank; d-- > 0;) {
+    if (d == 1 || t.lens[d] == 1) continue;
+    if (step == 0) step = next = t.strides[d];
+    even = even && t.strides[d] == next;
+    next *= t.lens[d];
   }
-  if (t.dense() && t.lens[1] == 1) return {};
-  std::int64_t step = t.strides[rank - 1];
-  const kernels::image_layout found{true, step};
-  for (std::size_t d = rank; d-- > 2;) {
-    if (t.lens[d] != 1 && t.strides[d] != step) return {};
-    step *= t.lens[d];
-  }
-  if (t.lens[0] != 1 && t.strides[0] != step) return {};
-  return found.step >= t.lens[1] ? found : kernels::image_layout{};
+  if (step == 0) step = t.lens[1];                                          // a single pixel
+  const bool contiguous = t.lens[1] == 1 ? !t.dense() : t.strides[1] == 1;  // one channel lies both ways
+  return even && contiguous && step >= t.lens[1] ? kernels::image_layout{true, step} : kernels::image_layout{};
 }
 
 tensor with_channels_last(const tensor& t) {

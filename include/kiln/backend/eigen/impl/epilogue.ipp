@@ -6,6 +6,10 @@
 
 namespace kiln::eigen {
 
+namespace {
+constexpr std::size_t rest_stack_bytes = 24 * 1024;
+}
+
 std::optional<product_body> split_product(const program& whole, const basic_instruction<operation>& ins) {
   product_body out;
   if (ins.op.kind() == op_kind::contraction) {
@@ -60,6 +64,10 @@ std::optional<product_body> split_product(const program& whole, const basic_inst
   if (body.outputs[0].instruction != product) {
     out.tail = std::make_unique<tile_program>(tail);
     out.affine = find_affine(tail);
+    if (out.affine && out.affine->last != tail.outputs[0].instruction) {
+      out.rest = std::make_unique<tile_program>(rest_of(tail, *out.affine));
+      if (out.rest->scratch_bytes(product_body::rest_elements) > rest_stack_bytes) out.affine.reset();
+    }
   }
   return out;
 }
@@ -70,6 +78,29 @@ bool product_body::bind(std::span<const tensor> inputs, const tensor& out, std::
   inline_vector<const tensor*, 40> parameters;
   for (std::size_t i : extra) parameters.push_back(&inputs[i]);
   return bind_affine(*affine, parameters, out, inner, to);
+}
+
+void product_body::apply_rest(std::int64_t rows, std::int64_t cols, float* c, std::ptrdiff_t c_row) const {
+  alignas(64) std::byte scratch[rest_stack_bytes];
+  alignas(64) float together[rest_elements];
+  tile_program::cursor cursor(*rest, scratch, rest_elements);
+  const auto run = [&](float* at, std::int64_t count) {
+    cursor.parameter(0) = cursor.result(0) = {reinterpret_cast<std::byte*>(at), 1};
+    cursor.run(0, 0, count);
+  };
+  const std::int64_t each = rest_elements / std::max<std::int64_t>(cols, 1);
+  if (each < 2) {
+    for (std::int64_t r = 0; r < rows; ++r)
+      for (std::int64_t from = 0; from < cols; from += rest_elements)
+        run(c + r * c_row + from, std::min(rest_elements, cols - from));
+    return;
+  }
+  for (std::int64_t first = 0; first < rows; first += each) {
+    const std::int64_t count = std::min(each, rows - first);
+    for (std::int64_t r = 0; r < count; ++r) std::copy_n(c + (first + r) * c_row, cols, together + r * cols);
+    run(together, count * cols);
+    for (std::int64_t r = 0; r < count; ++r) std::copy_n(together + r * cols, cols, c + (first + r) * c_row);
+  }
 }
 
 epilogue::epilogue(const product_body& body, std::span<const tensor> inputs, const tensor& out, std::size_t inner)

@@ -27,6 +27,16 @@ void apply_to_pixels(void* self, std::int64_t, std::int64_t channel0, std::int64
   static_cast<const image_tail*>(self)->tail->apply(pixel0, pixels, channel0, channels, c, c_row);
 }
 
+void rest_of_channels(void* self, std::int64_t, std::int64_t, std::int64_t channels, std::int64_t, std::int64_t pixels,
+                      float* c, std::ptrdiff_t c_row) {
+  static_cast<const product_body*>(self)->apply_rest(channels, pixels, c, c_row);
+}
+
+void rest_of_pixels(void* self, std::int64_t, std::int64_t, std::int64_t channels, std::int64_t, std::int64_t pixels,
+                    float* c, std::ptrdiff_t c_row) {
+  static_cast<const product_body*>(self)->apply_rest(pixels, channels, c, c_row);
+}
+
 class convolution_kernel final : public kernel {
  public:
   convolution_kernel(product_body body, const kernel_request& r) : body_(std::move(body)) {
@@ -93,6 +103,8 @@ class convolution_kernel final : public kernel {
     image_tail self{nullptr, y.lens[1]};
     if (body_.bind(in, out, inner(y), affine)) {
       follow.affine = &affine;
+      follow.self = const_cast<product_body*>(&body_);
+      if (body_.rest) follow.call = image_layout_of(y).channels_last ? rest_of_pixels : rest_of_channels;
     } else if (body_.tail) {
       tail.emplace(body_, in, out, inner(y));
       self.tail = &*tail;

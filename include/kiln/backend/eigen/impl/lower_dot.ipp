@@ -76,14 +76,23 @@ class dot_kernel final : public kernel {
     if (!simple) tail.emplace(body_, l.in, c, 1);
     offset_tail shifted{simple ? nullptr : &*tail, 0};
     const bool fused = body_.tail && (simple || tail->fits());
-    const gemm_tail follow = simple  ? gemm_tail{.affine = &affine}
-                             : fused ? gemm_tail{[](void* self, std::int64_t row0, std::int64_t rows, std::int64_t col0,
-                                                    std::int64_t cols, float* at_c, std::ptrdiff_t c_row) {
-                                                   const auto* s = static_cast<const offset_tail*>(self);
-                                                   s->tail->apply(s->row + row0, rows, col0, cols, at_c, c_row);
-                                                 },
-                                                 &shifted}
-                                     : gemm_tail{};
+    gemm_tail follow;
+    if (simple) {
+      follow.affine = &affine;
+      follow.self = const_cast<product_body*>(&body_);
+      if (body_.rest)
+        follow.call = [](void* self, std::int64_t, std::int64_t rows, std::int64_t, std::int64_t cols, float* at_c,
+                         std::ptrdiff_t c_row) {
+          static_cast<const product_body*>(self)->apply_rest(rows, cols, at_c, c_row);
+        };
+    } else if (fused) {
+      follow.self = &shifted;
+      follow.call = [](void* self, std::int64_t row0, std::int64_t rows, std::int64_t col0, std::int64_t cols,
+                       float* at_c, std::ptrdiff_t c_row) {
+        const auto* s = static_cast<const offset_tail*>(self);
+        s->tail->apply(s->row + row0, rows, col0, cols, at_c, c_row);
+      };
+    }
     do {
       std::int64_t oa = 0, ob = 0, oc = 0;
       for (std::size_t d = 0; d < split; ++d)

@@ -41,21 +41,26 @@ const block_machine* blocks() {
   return &machine;
 }
 
+template <class Run>
+void with_tail(const gemm_tail& tail, Run&& run) {
+  if (tail.affine && !tail.call)
+    run(*tail.affine);
+  else if (tail.call)
+    run([&](std::int64_t row0, std::int64_t rows, std::int64_t col0, std::int64_t cols, float* c,
+            std::ptrdiff_t c_row) {
+      if (tail.affine) (*tail.affine)(row0, rows, col0, cols, c, c_row);
+      tail.call(tail.self, row0, rows, col0, cols, c, c_row);
+    });
+  else
+    run(no_epilogue{});
+}
+
 void run_gemm(thread_pool& pool, const gemm_problem<float>& p, const gemm_tail& tail) {
-  if (tail.affine) return gemm(pool, p, *tail.affine);
-  if (!tail.call) return gemm(pool, p);
-  gemm(pool, p,
-       [&](std::int64_t row0, std::int64_t rows, std::int64_t col0, std::int64_t cols, float* c, std::ptrdiff_t c_row) {
-         tail.call(tail.self, row0, rows, col0, cols, c, c_row);
-       });
+  with_tail(tail, [&](auto&& epilogue) { gemm(pool, p, epilogue); });
 }
 
 void run_gemm_unpacked(thread_pool& pool, const gemm_problem<float>& p, float* scratch, const gemm_tail& tail) {
-  if (tail.affine) return gemm_unpacked(pool, p, scratch, *tail.affine);
-  if (!tail.call) return gemm_unpacked(pool, p, scratch);
-  gemm_unpacked(pool, p, scratch,
-                [&](std::int64_t row0, std::int64_t rows, std::int64_t col0, std::int64_t cols, float* c,
-                    std::ptrdiff_t c_row) { tail.call(tail.self, row0, rows, col0, cols, c, c_row); });
+  with_tail(tail, [&](auto&& epilogue) { gemm_unpacked(pool, p, scratch, epilogue); });
 }
 
 class planned final : public conv_plan {
@@ -69,12 +74,11 @@ class planned final : public conv_plan {
     run_.run(pool, x, w, y, scratch,
              [&](std::int64_t image, std::int64_t channel0, std::int64_t channels, std::int64_t pixel0,
                  std::int64_t pixels, float* c, std::ptrdiff_t c_row) {
-               if (!tail.affine)
-                 tail.call(tail.self, image, channel0, channels, pixel0, pixels, c, c_row);
-               else if (last_)
+               if (tail.affine && last_)
                  (*tail.affine)(pixel0, pixels, channel0, channels, c, c_row);
-               else
+               else if (tail.affine)
                  (*tail.affine)(image * channels_ + channel0, channels, pixel0, pixels, c, c_row);
+               if (tail.call) tail.call(tail.self, image, channel0, channels, pixel0, pixels, c, c_row);
              });
   }
 

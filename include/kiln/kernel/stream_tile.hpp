@@ -1,0 +1,76 @@
+#pragma once
+
+#include "kiln/kernel/tile.hpp"
+
+namespace kiln::kernels {
+
+/// Left rows up to which a product is bound by reading its right operand.
+inline constexpr int streamed_rows = 4;
+
+/// As `multiply_tile` for up to `streamed_rows` rows. A single row sums even and odd k apart, so that the latency of an
+/// addition is hidden. Where b comes from far (`Far`), each of its lines is asked for early: memory gave 10 % more so,
+/// while from the second-level cache the requests cost 20 %.
+template <class T, int Rows, int Vectors, bool Far, class Step>
+[[gnu::noinline]] void stream_tile(std::int64_t depth, const T* const* row, Step step, const T* b,
+                                   std::ptrdiff_t b_step, T* c, std::ptrdiff_t c_step, int cols, bool accumulate) {
+  using V = native_vec<T>;
+  constexpr int lanes = native_lanes<T>, phases = Rows == 1 ? 2 : 1;
+  [[maybe_unused]] constexpr std::ptrdiff_t ahead =
+      4096 / sizeof(T);  // farther than the hardware's own prefetch reaches
+  V sum[phases][Rows][Vectors] = {};
+  const auto add = [&](int phase, std::int64_t k) __attribute__((always_inline)) {
+    const std::ptrdiff_t at = step(k);
+#pragma GCC unroll 4
+    for (int v = 0; v < Vectors; ++v) {
+      if constexpr (Far) __builtin_prefetch(b + ahead + v * lanes, 0, 2);
+      const V right = load<V>(b + v * lanes);
+#pragma GCC unroll 4
+      for (int r = 0; r < Rows; ++r) sum[phase][r][v] = multiply_add(broadcast<V>(row[r][at]), right, sum[phase][r][v]);
+    }
+    b += b_step;
+  };
+  std::int64_t k = 0;
+  for (; k + phases <= depth; k += phases)
+#pragma GCC unroll 2
+    for (int i = 0; i < phases; ++i) add(i, k + i);
+  if (k < depth) add(0, k);
+#pragma GCC unroll 4
+  for (int r = 0; r < Rows; ++r)
+#pragma GCC unroll 4
+    for (int v = 0; v < Vectors; ++v) {
+      T* const out = c + r * c_step + v * lanes;
+      const int count = v + 1 < Vectors ? lanes : cols - (Vectors - 1) * lanes;
+      V total = phases == 2 ? sum[0][r][v] + sum[phases - 1][r][v] : sum[0][r][v];
+      if (accumulate) total += load_n<V>(out, count);
+      store_n(out, total, count);
+    }
+}
+
+/// A stream tile of `rows` rows, 1 to `streamed_rows`, and `vectors` vectors, 1 to `register_tile<T>::vectors`.
+template <class T, class Step>
+void run_stream_tile(int rows, int vectors, std::int64_t depth, const T* const* row, Step step, const T* b,
+                     std::ptrdiff_t b_step, T* c, std::ptrdiff_t c_step, int cols, bool accumulate, bool far) {
+  const auto with = [&]<int Rows, int Vectors>() {
+    far ? stream_tile<T, Rows, Vectors, true>(depth, row, step, b, b_step, c, c_step, cols, accumulate)
+        : stream_tile<T, Rows, Vectors, false>(depth, row, step, b, b_step, c, c_step, cols, accumulate);
+  };
+  const auto of_rows = [&]<int Vectors>() {
+    switch (rows) {
+      case 1:
+        return with.template operator()<1, Vectors>();
+      case 2:
+        return with.template operator()<2, Vectors>();
+      case 3:
+        return with.template operator()<3, Vectors>();
+      default:
+        return with.template operator()<4, Vectors>();
+    }
+  };
+  if constexpr (register_tile<T>::vectors == 4) {
+    if (vectors == 4) return of_rows.template operator()<4>();
+    if (vectors == 3) return of_rows.template operator()<3>();
+  }
+  vectors == 2 ? of_rows.template operator()<2>() : of_rows.template operator()<1>();
+}
+
+}  // namespace kiln::kernels
