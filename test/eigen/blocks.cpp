@@ -51,8 +51,10 @@ TEST(Blocks, SoftmaxAlongAnyAxisAndLength) {
     for (const std::int64_t rows : {1, 5, 130})
       for (const std::int64_t axis : {1, 2})
         expect_like_reference(
-            [&](builder& b) { b.output(b.input("x", dtype::f32, {2, rows, inner}).softmax(axis)); }, {1e-5, 1e-7}, -30,
-            30);
+            [&](builder& b) {
+              b.output(b.input("x", dtype::f32, {2, rows, inner}).softmax(axis));
+            },
+            {1e-5, 1e-7}, -30, 30);
 }
 
 TEST(Blocks, RowsSideBySideWithRowValuesAndRepeats) {

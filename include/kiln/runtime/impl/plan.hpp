@@ -53,6 +53,18 @@ struct plan {
 /// Multiplications and additions of the contractions in an instruction.
 dimension flops(const program& whole, const module_graph& graph, const basic_instruction<operation>& ins);
 
+/// Notes the steps whose results go to the caller and that no later step touches.
+inline void mark_last_touches(plan& p) {
+  for (std::size_t i = 0; i < p.steps.size(); ++i) {
+    step& st = p.steps[i];
+    st.last_touch = st.outputs != 0;
+    for (std::uint32_t k = 0; k < st.outputs; ++k) {
+      const storage& memory = p.storages[p.operands[st.first_operand + st.inputs + k].storage];
+      st.last_touch = st.last_touch && memory.kind == place_kind::output && memory.last == i;
+    }
+  }
+}
+
 plan make_plan(const program& p, const target& t, thread_pool& pool, std::vector<std::string>& remarks);
 
 }  // namespace kiln::detail

@@ -35,14 +35,7 @@ class planner {
     std::stable_sort(plan_.arena_order.begin(), plan_.arena_order.end(), [&](std::uint32_t a, std::uint32_t b) {
       return plan_.storages[a].first < plan_.storages[b].first;
     });
-    for (std::size_t i = 0; i < plan_.steps.size(); ++i) {
-      step& st = plan_.steps[i];
-      st.last_touch = st.outputs != 0;
-      for (std::uint32_t k = 0; k < st.outputs; ++k) {
-        const storage& memory = plan_.storages[plan_.operands[st.first_operand + st.inputs + k].storage];
-        st.last_touch = st.last_touch && memory.kind == place_kind::output && memory.last == i;
-      }
-    }
+    mark_last_touches(plan_);
     return std::move(plan_);
   }
 
