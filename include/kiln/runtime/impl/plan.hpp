@@ -54,7 +54,7 @@ struct plan {
 dimension flops(const program& whole, const module_graph& graph, const basic_instruction<operation>& ins);
 
 /// Notes the steps whose results go to the caller and that no later step touches.
-inline void mark_last_touches(plan& p) {
+inline plan with_last_touches(plan p) {
   for (std::size_t i = 0; i < p.steps.size(); ++i) {
     step& st = p.steps[i];
     st.last_touch = st.outputs != 0;
@@ -63,6 +63,7 @@ inline void mark_last_touches(plan& p) {
       st.last_touch = st.last_touch && memory.kind == place_kind::output && memory.last == i;
     }
   }
+  return p;
 }
 
 plan make_plan(const program& p, const target& t, thread_pool& pool, std::vector<std::string>& remarks);

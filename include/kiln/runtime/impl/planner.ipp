@@ -35,7 +35,6 @@ class planner {
     std::stable_sort(plan_.arena_order.begin(), plan_.arena_order.end(), [&](std::uint32_t a, std::uint32_t b) {
       return plan_.storages[a].first < plan_.storages[b].first;
     });
-    mark_last_touches(plan_);
     return std::move(plan_);
   }
 
@@ -395,7 +394,7 @@ class planner {
 }  // namespace
 
 plan make_plan(const program& p, const target& t, thread_pool& pool, std::vector<std::string>& remarks) {
-  return planner(p, t, pool, remarks).build();
+  return with_last_touches(planner(p, t, pool, remarks).build());
 }
 
 }  // namespace kiln::detail
