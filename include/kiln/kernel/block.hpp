@@ -55,6 +55,7 @@ struct move_steps {
   void (*store[block_forms][block_widths])() = {};
   void (*stream[block_widths])() = {};              ///< stores past the caches; the address is aligned to vectors
   void (*round[block_forms][block_widths])() = {};  ///< to what the form can hold
+  void (*repeat)() = nullptr;                       ///< narrow: stores to every vector of a wide block
   void (*divide[block_widths])() = {};              ///< by a place that repeats one value
   void (*end[block_widths])() = {};
 };

@@ -59,6 +59,12 @@ struct block_moves<Width, std::index_sequence<V...>> {
     (stream(to + V * step, a), ...);
     return code::next(s, frame, a...);
   }
+  static void repeat_step(const block_step* s, block_frame* frame, vector<V>... a) {
+    float* const to = code::place(frame, s->out);
+    const float_vec values[] = {a...};
+    for (std::size_t v = 0; v < block_vectors<block_width::wide>; ++v) store(to + v * step, values[v % sizeof...(V)]);
+    return code::next(s, frame, a...);
+  }
   template <block_form Form>
   static void round_step(const block_step* s, block_frame* frame, vector<V>... a) {
     return code::next(s, frame, rounded<Form>(a)...);
@@ -97,6 +103,7 @@ struct block_moves<Width, std::index_sequence<V...>> {
     forms(std::make_index_sequence<block_forms>{});
     m.move.round[static_cast<std::size_t>(block_form::f16)][w] = plain(round_step<block_form::f16>);
     m.move.round[static_cast<std::size_t>(block_form::bf16)][w] = plain(round_step<block_form::bf16>);
+    if constexpr (Width == block_width::narrow) m.move.repeat = plain(repeat_step);
     m.move.stream[w] = plain(stream_step);
     m.move.divide[w] = plain(divide_step);
     m.move.end[w] = plain(end_step);

@@ -33,8 +33,8 @@ class block_program {
     dtype type = dtype::f32;
   };
   struct level {
-    std::array<std::vector<kernels::block_step>, 3> code;  // by variant
-    std::vector<kernels::block_step> scalars;              // once a row, before the level
+    std::array<std::vector<kernels::block_step>, 3> code;     // by variant
+    std::array<std::vector<kernels::block_step>, 2> scalars;  // once a row, before the level: one row, a strip of rows
     std::vector<port> loads, stores;
     std::vector<std::uint16_t> kept;  // row buffers it touches
     std::vector<fold> folds;

@@ -235,7 +235,9 @@ void block_compiler::compile_level(int level) {
     if (c.scalar && c.level == level) emit_call(c, scalars, true);
   if (!scalars[1].empty()) {
     emit(scalars, machine_.move.end, {});
-    to.scalars = std::move(scalars[1]);
+    for (block_step& s : scalars[0])  // one row's values are repeated where wide blocks read them
+      if (s.call == machine_.move.store[static_cast<std::size_t>(block_form::f32)][0]) s.call = machine_.move.repeat;
+    to.scalars = {std::move(scalars[0]), std::move(scalars[1])};
   }
   if (level == from_.levels_) return;
 

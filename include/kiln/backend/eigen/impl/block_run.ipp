@@ -90,8 +90,9 @@ void block_cursor::start_folds() {
 }
 
 void block_cursor::run_scalars(int level) {
-  const auto& code = p_.levels_[static_cast<std::size_t>(level)].scalars;
-  if (!code.empty()) machine_.run[1](code.data(), frame_, nullptr, 0, 1);
+  const std::size_t w = frame_.varied ? 1 : 0;
+  const auto& code = p_.levels_[static_cast<std::size_t>(level)].scalars[w];
+  if (!code.empty()) machine_.run[w](code.data(), frame_, nullptr, 0, 1);
 }
 
 void block_cursor::begin_row(const tile_program::stream* streams) {
