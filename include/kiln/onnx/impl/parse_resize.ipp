@@ -212,8 +212,10 @@ variables parse_upsample(call& c) {
     const auto list = l->to<float>();
     scales.assign(list.begin(), list.end());
   }
+  if (c.version < 7) scales = {1, 1, c.real("height_scale", 1), c.real("width_scale", 1)};
   const ints axes = axes_from(0, c.in(0).rank());
-  const resize_rules r{std::string(c.text("mode", "nearest")), "asymmetric", "floor", -0.75f, 0, false, false};
+  const resize_rules r{
+      c.text("mode", "nearest") == "nearest" ? "nearest" : "linear", "asymmetric", "floor", -0.75f, 0, false, false};
   return {resize(c, r, axes, sizes_by_scale(c, axes, scales), {})};
 }
 
@@ -222,7 +224,7 @@ variables parse_upsample(call& c) {
 std::span<const row> resize_rows() {
   static constexpr row rows[] = {
       {"", "Resize", 10, parse_resize},
-      {"", "Upsample", 7, parse_upsample},
+      {"", "Upsample", 1, parse_upsample},
       {"", "Upsample", 10, nullptr},
   };
   return rows;

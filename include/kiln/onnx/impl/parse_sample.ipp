@@ -1,3 +1,5 @@
+#include <limits>
+
 #include "kiln/onnx/impl/parse.hpp"
 #include "kiln/op/nn/roi_align.hpp"
 
@@ -215,6 +217,35 @@ variables parse_roi_align(call& c) {
   return {c.build.add(r, c.in(0), c.in(1), c.in(2))};
 }
 
+// Whole pixels: bin k of an extent covers [floor(k * bin), ceil((k + 1) * bin)) from the region's corner on.
+value covered(call& c, value low, value high, std::int64_t bins, dimension extent, float scale) {
+  const dtype t = low.type();
+  const auto corner = [&](value x) { return (x * scale + .5f).floor(); };
+  const value start = corner(low), size = (corner(high) - start + 1.0f).max(c.build.scalar(t, 1.0f));
+  const value bin = size / static_cast<float>(bins);  // [rois]
+  const value k = c.build.add(op::iota{{1, bins}, 1, t}), first = start.unsqueeze({1}), step = bin.unsqueeze({1});
+  const value from = (k * step).floor() + first, to = ((k + 1.0f) * step | op::ceil{}) + first;
+  const value at = c.build.add(op::iota{{1, 1, extent}, 2, t});
+  return c.build.add(op::logical_and{}, c.build.add(op::greater_or_equal{}, at, from.unsqueeze({2})),
+                     at < to.unsqueeze({2}));  // [rois, bins, extent]
+}
+variables parse_max_roi_pool(call& c) {
+  const value x = widened(c.in(0)), rois = widened(c.in(1));
+  const auto pooled = c.integers("pooled_shape");
+  if (x.rank() != 4 || rois.rank() != 2 || !(rois.dim(1) == dimension(5)) || pooled.size() != 2 || pooled[0] < 1 ||
+      pooled[1] < 1)
+    c.malformed("the input has rank 4, the rois are [n, 5] and pooled_shape has two positive numbers");
+  const auto column = [&](std::int64_t k) { return rois.slice({{1}, {k}, {k + 1}, {}}).squeeze({1}); };
+  const float scale = c.real("spatial_scale", 1);
+  const value images = x.gather(column(0).convert(dtype::i64), 0);  // [rois, c, h, w]
+  const value low = c.build.scalar(x.type(), -std::numeric_limits<float>::infinity());
+  const value rows = covered(c, column(2), column(4), pooled[0], x.dim(2), scale),
+              columns = covered(c, column(1), column(3), pooled[1], x.dim(3), scale);
+  const value tall = rows.unsqueeze({1, 4}).where(images.unsqueeze({2}), low).reduce_max({3}).squeeze({3});
+  const value y = columns.unsqueeze({1, 2}).where(tall.unsqueeze({3}), low).reduce_max({4}).squeeze({4});
+  return {y.equal(low).where(c.build.scalar(x.type(), 0.0f), y).convert(c.in(0).type())};
+}
+
 // Each kernel position reads the input where its offset points; the product with the weight is a matrix product.
 variables parse_deform_conv(call& c) {
   const value x = widened(c.in(0)), w = widened(c.in(1)), offset = widened(c.in(2));
@@ -280,9 +311,9 @@ variables parse_deform_conv(call& c) {
 
 std::span<const row> sample_rows() {
   static constexpr row rows[] = {
-      {"", "AffineGrid", 20, parse_affine_grid},       {"", "DeformConv", 19, parse_deform_conv},
-      {"", "GridSample", 16, parse_grid_sample},       {"", "RoiAlign", 10, parse_roi_align},
-      {microsoft, "GridSample", 1, parse_grid_sample},
+      {"", "AffineGrid", 20, parse_affine_grid}, {"", "DeformConv", 19, parse_deform_conv},
+      {"", "GridSample", 16, parse_grid_sample}, {"", "MaxRoiPool", 1, parse_max_roi_pool},
+      {"", "RoiAlign", 10, parse_roi_align},     {microsoft, "GridSample", 1, parse_grid_sample},
   };
   return rows;
 }

@@ -46,6 +46,6 @@ std::span<const row> random_rows();
 std::span<const row> training_rows();
 std::span<const row> unfold_rows();
 std::span<const row> state_rows();
-std::span<const row> text_rows();
+std::span<const row> ngram_rows();
 
 }  // namespace kiln::onnx

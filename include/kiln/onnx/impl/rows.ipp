@@ -51,7 +51,7 @@ std::span<const std::span<const row>> row_families() {
                                                   training_rows(),
                                                   unfold_rows(),
                                                   state_rows(),
-                                                  text_rows(),
+                                                  ngram_rows(),
                                                   learned_rows(),
                                                   tree_rows(),
                                                   microsoft_rows(),

@@ -73,7 +73,7 @@ variables parse_tf_idf(call& c) {
 
 }  // namespace
 
-std::span<const row> text_rows() {
+std::span<const row> ngram_rows() {
   static constexpr row rows[] = {{"", "TfIdfVectorizer", 9, parse_tf_idf}};
   return rows;
 }
