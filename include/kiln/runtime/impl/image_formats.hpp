@@ -119,6 +119,15 @@ class image_formats {
   }
   void add(value_id v, double weight) { gain_[root(v.instruction)] += weight * elements(graph_.shape_of(v)); }
 
+  // A reduction to a small part of an image reads either layout.
+  bool reduces(const basic_instruction<operation>& ins, value_id v) const {
+    const auto* fused = ins.op.get_if<op::fused>();
+    if (fused ? fused->kind != fusion::reduce : ins.op.kind() != op_kind::reduction) return false;
+    for (const shape& s : ins.results)
+      if (elements(s) * 4 > elements(graph_.shape_of(v))) return false;
+    return true;
+  }
+
   void count(std::uint32_t i) {
     const auto& ins = graph_[i];
     if (ins.kind != instruction_kind::op || inside_[i]) return;
