@@ -25,5 +25,7 @@ configure_package_config_file(cmake/kiln-config.cmake.in ${PROJECT_BINARY_DIR}/k
                               INSTALL_DESTINATION ${package} NO_SET_AND_CHECK_MACRO)
 write_basic_package_version_file(${PROJECT_BINARY_DIR}/kiln-config-version.cmake COMPATIBILITY SameMinorVersion)
 install(FILES ${PROJECT_BINARY_DIR}/kiln-config.cmake ${PROJECT_BINARY_DIR}/kiln-config-version.cmake
-              cmake/kiln_static_program.cmake DESTINATION ${package})
-configure_file(cmake/kiln_static_program.cmake ${PROJECT_BINARY_DIR}/kiln_static_program.cmake COPYONLY)
+              cmake/kiln_static_program.cmake cmake/kiln_add_model.cmake DESTINATION ${package})
+foreach(file IN ITEMS kiln_static_program kiln_add_model)
+  configure_file(cmake/${file}.cmake ${PROJECT_BINARY_DIR}/${file}.cmake COPYONLY)
+endforeach()

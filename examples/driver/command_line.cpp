@@ -117,7 +117,7 @@ struct commands {
   show_command show;
   verify_command verify;
   model_options exported;
-  std::string export_path;
+  std::string export_path, export_folder, export_name;
   bool ops_json = false, ops_of_onnx = false, ops_markdown = false;
   std::function<int()> verb;
 };
@@ -168,11 +168,21 @@ void add_verbs(CLI::App& app, commands& c) {
   add_tolerance(verify_verb, c.verify.allowed);
   verify_verb.callback([&c] { c.verb = [&c] { return verify(c.verify); }; });
 
-  CLI::App& export_verb = *app.add_subcommand("export", "Write a model, as imported, as ONNX");
+  CLI::App& export_verb = *app.add_subcommand("export", "Write a model, as imported, as ONNX, or as C++ without kiln");
   add_inputs(export_verb, c.exported);
   add_model_options(export_verb, c.exported);
-  export_verb.add_option("--onnx", c.export_path, "the file to write")->required()->type_name("FILE");
-  export_verb.callback([&c] { c.verb = [&c] { return export_onnx(c.exported, c.export_path); }; });
+  CLI::Option_group& kind = *export_verb.add_option_group("form");
+  kind.add_option("--onnx", c.export_path, "the file to write")->type_name("FILE");
+  kind.add_option("--cpp", c.export_folder, "the folder to write; dims without a value are 1")->type_name("DIR");
+  kind.require_option(1);
+  export_verb.add_option("--name", c.export_name, "of the C++ namespace and files; the model's unless told")
+      ->type_name("NAME");
+  export_verb.callback([&c] {
+    c.verb = [&c] {
+      return c.export_folder.empty() ? export_onnx(c.exported, c.export_path)
+                                     : export_cpp(c.exported, c.export_folder, c.export_name);
+    };
+  });
 
   CLI::App& ops_verb = *app.add_subcommand("ops", "List the ops");
   ops_verb.add_flag("--json", c.ops_json, "print exactly one JSON object");

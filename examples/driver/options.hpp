@@ -61,5 +61,6 @@ enum class listing { text, json, markdown };
 int ops_onnx(listing how);
 /// Writes the model, as imported, as ONNX.
 int export_onnx(const model_options& c, const std::string& path);
+int export_cpp(const model_options& c, const std::string& folder, std::string name);
 
 }  // namespace kiln::driver

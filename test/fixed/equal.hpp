@@ -1,8 +1,8 @@
 #pragma once
 #include <gtest/gtest.h>
 
+#include "fixed/exported.hpp"
 #include "kiln/fixed/static_program.hpp"
-#include "pass/evaluate.hpp"
 
 /// What tests of static programs share: a net built, optimised and run in both worlds.
 namespace kiln::test {
@@ -12,7 +12,8 @@ Span elements(const literal& l) {
   return Span(reinterpret_cast<typename Span::pointer>(l.bytes()), Span::extent);
 }
 
-/// The static program's outputs on random inputs, against each op's own reference computation at run time.
+/// The static program's outputs on random inputs, and those of the exported program, against each op's own reference
+/// computation at run time.
 template <auto Net, class Registry = default_registry>
 void expect_equal(std::uint64_t seed, double tolerance = 4e-6) {
   builder b;
@@ -50,6 +51,7 @@ void expect_equal(std::uint64_t seed, double tolerance = 4e-6) {
     }
     (std::make_index_sequence<fixed_program::outputs>{});
   }
+  expect_exported(p, {values.data(), values.size()}, {expected.data(), expected.size()}, tolerance);
 }
 
 }  // namespace kiln::test

@@ -1,104 +1,36 @@
 #pragma once
-#include <cstdint>
-#include <memory>
-#include <span>
+#include <atomic>
 #include <string>
-#include <string_view>
-#include <type_traits>
-#include <utility>
 #include <vector>
 
-#include "kiln/core/math.hpp"
+#include "kiln/core/expr.hpp"
 
 namespace kiln {
-
-/// The scalar types that traced source computes in; `undecided` marks a constant that takes the type of what it meets.
-enum class scalar_kind : std::uint8_t { undecided, f32, f64, i32, u32, i64, u64, boolean };
-
-/// A `T` for op bodies that records what is computed instead of computing it: a node of a shared expression tree.
-/// Arithmetic, comparisons and kiln's functions build nodes; mixing two decided kinds throws `kiln::error`.
-class expr {
- public:
-  using records_calls = void;  ///< makes it a `recorder`: kiln's functions note a call by name
-  struct node;
-
-  expr() : expr(0) {}
-  /// A constant; it takes the kind of the first decided operand that it meets.
-  template <class S>
-  requires std::is_arithmetic_v<S> expr(S value) : expr(constant(value)) {}
-
-  /// The op's argument number `index`, counted from 0.
-  static expr argument(int index, scalar_kind kind);
-  /// A constant of a stated kind.
-  static expr constant(double value, scalar_kind kind);
-  static expr constant(std::int64_t value, scalar_kind kind);
-  /// The call of kiln's function `name`.
-  template <class... E>
-  static expr call(std::string_view name, const E&... operands) {
-    const expr list[] = {operands...};
-    return apply(name, list);
-  }
-
-  scalar_kind kind() const;
-  const node& top() const { return *node_; }
-
-  friend expr operator+(const expr& a, const expr& b) { return call("+", a, b); }
-  friend expr operator-(const expr& a, const expr& b) { return call("-", a, b); }
-  friend expr operator*(const expr& a, const expr& b) { return call("*", a, b); }
-  friend expr operator/(const expr& a, const expr& b) { return call("/", a, b); }
-  friend expr operator%(const expr& a, const expr& b) { return call("%", a, b); }
-  friend expr operator&(const expr& a, const expr& b) { return call("&", a, b); }
-  friend expr operator|(const expr& a, const expr& b) { return call("|", a, b); }
-  friend expr operator^(const expr& a, const expr& b) { return call("^", a, b); }
-  friend expr operator<<(const expr& a, const expr& b) { return call("<<", a, b); }
-  friend expr operator>>(const expr& a, const expr& b) { return call(">>", a, b); }
-  friend expr operator<(const expr& a, const expr& b) { return call("<", a, b); }
-  friend expr operator<=(const expr& a, const expr& b) { return call("<=", a, b); }
-  friend expr operator>(const expr& a, const expr& b) { return call(">", a, b); }
-  friend expr operator>=(const expr& a, const expr& b) { return call(">=", a, b); }
-  friend expr operator==(const expr& a, const expr& b) { return call("==", a, b); }
-  friend expr operator!=(const expr& a, const expr& b) { return call("!=", a, b); }
-  friend expr operator-(const expr& a) { return call("-", a); }
-  friend expr operator+(const expr& a) { return a; }
-  friend expr operator~(const expr& a) { return call("~", a); }
-  friend expr operator!(const expr& a) { return call("logical_not", a); }
-  expr& operator+=(const expr& b) { return *this = *this + b; }
-  expr& operator-=(const expr& b) { return *this = *this - b; }
-  expr& operator*=(const expr& b) { return *this = *this * b; }
-  expr& operator/=(const expr& b) { return *this = *this / b; }
-
- private:
-  explicit expr(std::shared_ptr<const node> n) : node_(std::move(n)) {}
-  template <class S>
-  static expr constant(S value) {
-    if constexpr (std::is_same_v<S, bool>)
-      return constant(std::int64_t{value}, scalar_kind::boolean);
-    else if constexpr (std::is_floating_point_v<S>)
-      return constant(static_cast<double>(value), scalar_kind::undecided);
-    else
-      return constant(static_cast<std::int64_t>(value), scalar_kind::undecided);
-  }
-  static expr apply(std::string_view name, std::span<const expr> operands);
-  friend expr as_kind(const expr& e, scalar_kind kind);
-
-  std::shared_ptr<const node> node_;
-};
 
 /// One computed value: an argument, a constant, an operator or a call of one of kiln's functions.
 struct expr::node {
   enum class what : std::uint8_t { argument, constant, call };
   what is;
   scalar_kind kind;
-  bool integer_constant;  ///< which of `integer` and `real` a constant holds
-  int index;              ///< of an argument
-  double real;            ///< value of a constant
-  std::int64_t integer;   ///< value of a constant; u64 as its two's complement
-  std::string name;       ///< operator or function
+  bool integer_constant = false;  ///< which of `integer` and `real` a constant holds
+  int index = 0;                  ///< of an argument
+  double real = 0;                ///< value of a constant
+  std::int64_t integer = 0;       ///< value of a constant; u64 as its two's complement
+  std::string name;               ///< operator or function
   std::vector<expr> operands;
-};
+  mutable std::atomic<int> owners{0};
 
-/// `e` with its undecided constants decided as `kind`; a decided expression comes back as it is.
-expr as_kind(const expr& e, scalar_kind kind);
+  node(what is, scalar_kind kind) : is(is), kind(kind) {}
+  node(const node& other)
+      : is(other.is),
+        kind(other.kind),
+        integer_constant(other.integer_constant),
+        index(other.index),
+        real(other.real),
+        integer(other.integer),
+        name(other.name),
+        operands(other.operands) {}
+};
 
 /// How traced source is written.
 struct dialect {
@@ -131,42 +63,6 @@ source_text print_source(const expr& result, const std::vector<std::string>& nam
 
 /// The C++ type of a kind: float, double, int, unsigned, <prefix>scalar::i64, <prefix>scalar::u64, bool.
 std::string type_name(scalar_kind kind, const dialect& how = {});
-
-namespace detail {
-
-template <class Op, std::size_t... I>
-constexpr bool takes_exprs(std::index_sequence<I...>) {
-  return requires(const Op& op, const expr& x) {
-    { op((static_cast<void>(I), x)...) } -> std::convertible_to<expr>;
-  };
-}
-
-}  // namespace detail
-
-/// An op whose `operator()` takes N values of any type T, so that instantiating it with `expr` yields its source.
-template <class Op, std::size_t N>
-concept traceable = detail::takes_exprs<Op>(std::make_index_sequence<N>());
-
-/// Number of arguments of `operator()`, 1 to 6: the op's own `arity` member, else the first that takes; 0 if none does.
-template <class Op>
-inline constexpr std::size_t pointwise_arity = [] {
-  if constexpr (requires { std::size_t(Op::arity); })
-    return std::size_t(Op::arity);
-  else if constexpr (traceable<Op, 1>)
-    return std::size_t(1);
-  else if constexpr (traceable<Op, 2>)
-    return std::size_t(2);
-  else if constexpr (traceable<Op, 3>)
-    return std::size_t(3);
-  else if constexpr (traceable<Op, 4>)
-    return std::size_t(4);
-  else if constexpr (traceable<Op, 5>)
-    return std::size_t(5);
-  else if constexpr (traceable<Op, 6>)
-    return std::size_t(6);
-  else
-    return std::size_t(0);
-}();
 
 /// The expression that `op` computes from arguments of the given kinds.
 template <class Op, std::convertible_to<scalar_kind>... Kinds>

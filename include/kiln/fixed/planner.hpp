@@ -6,31 +6,15 @@
 
 namespace kiln::fixed {
 
-/// Lays a program out in memory and writes its records, in constant evaluation: views become layouts, concatenations
-/// are written in place, buffers share the arena where their lives do not overlap. The rules are those of the run-time
-/// plan.
+/// Lays a program of fixed sizes out in memory: views become layouts, concatenations are written in place, buffers
+/// share the arena where their lives do not overlap. The rules are those of the run-time plan. In constant evaluation
+/// it writes the program's records; the export to C++ reads the plan itself.
 template <class Program>
 class planner {
  public:
-  constexpr explicit planner(const Program& p) : program_(p), graph_(p.main()) {}
-
-  constexpr words build() {
-    out_.resize(word_count<header>, 0);
-    places_.resize(graph_.size());
-    for (std::uint32_t i = 0; i < graph_.size(); ++i) {
-      places_[i].resize(graph_[i].results.size());
-      if (graph_[i].kind == instruction_kind::op && graph_[i].op.template is<op::concat>()) concats_.push_back(i);
-    }
-    for (std::uint32_t i = 0; i < graph_.size(); ++i) emit(i);
-    for (value_id v : graph_.outputs) emit_output(v);
-    header_.arena_bytes = share_arena();
-    write();
-    return std::move(out_);
-  }
-
- private:
   using module_type = typename Program::module_type;
   using instruction = typename module_type::instruction;
+  using operation_type = typename Program::operation_type;
   static constexpr std::uint32_t none = 0xffff'ffff;
 
   struct buffer {
@@ -52,7 +36,43 @@ class planner {
     small_vector<node> nodes;
     small_vector<std::uint32_t> results;
     std::uint32_t scratch = none;
+    std::uint32_t from = none;  ///< the instruction it computes
   };
+
+  constexpr explicit planner(const Program& p) : program_(p), graph_(p.main()) {}
+
+  constexpr words build() {
+    lay_out();
+    write();
+    return std::move(out_);
+  }
+  /// Plans without writing records. Afterwards `attributes` of a step or node counts `operations`.
+  constexpr void lay_out() {
+    out_.resize(word_count<header>, 0);
+    places_.resize(graph_.size());
+    for (std::uint32_t i = 0; i < graph_.size(); ++i) {
+      places_[i].resize(graph_[i].results.size());
+      if (graph_[i].kind == instruction_kind::op && graph_[i].op.template is<op::concat>()) concats_.push_back(i);
+    }
+    for (std::uint32_t i = 0; i < graph_.size(); ++i) emit(i);
+    for (value_id v : graph_.outputs) emit_output(v);
+    header_.arena_bytes = share_arena();
+  }
+  constexpr const small_vector<draft>& drafts() const { return drafts_; }
+  constexpr const small_vector<operand>& results() const { return results_; }
+  constexpr const small_vector<std::uint32_t>& constants() const { return constants_; }
+  constexpr const operation_type& operation(std::int64_t k) const { return *operations_[static_cast<std::size_t>(k)]; }
+  constexpr std::int64_t arena_bytes() const { return header_.arena_bytes; }
+  constexpr place final_place(const operand& o) const {
+    const buffer& b = buffers_[o.where.in];
+    place p{b.where, b.index, b.base, o.type, to_ints(o.where.at.lens)};
+    p.strides = to_ints(o.where.at.strides);
+    p.offset = o.where.at.offset.value();
+    return p;
+  }
+
+ private:
+  static constexpr bool writes = requires(const operation_type& op, words& to) { op.save(to); };
 
   static constexpr bool is_view(const instruction& i) {
     return i.kind == instruction_kind::op && i.op.kind() == op_kind::view;
@@ -81,16 +101,6 @@ class planner {
       constants_.push_back(v.instruction);
     }
     return at;
-  }
-  constexpr place final_place(const operand& o) const {
-    const buffer& b = buffers_[o.where.in];
-    return {b.where,
-            b.index,
-            b.base,
-            o.type,
-            to_ints(o.where.at.lens),
-            to_ints(o.where.at.strides),
-            o.where.at.offset.value()};
   }
 
   constexpr void emit(std::uint32_t i) {
@@ -165,6 +175,7 @@ class planner {
   constexpr void emit_kernel(std::uint32_t i) {
     const instruction& ins = graph_[i];
     draft d;
+    d.from = i;
     for (value_id v : ins.inputs) d.inputs.push_back({place_of(v), graph_.shape_of(v).type});
     for (std::uint32_t r = 0; r < ins.results.size(); ++r)
       d.outputs.push_back({place_result({i, r}), ins.results[r].type});
@@ -177,17 +188,28 @@ class planner {
       take_alone(d, ins);
     } else {
       d.record.kind = step_kind::other;
-      d.record.op = static_cast<std::int64_t>(ins.op.index());
+      d.record.op = index_of(ins.op);
       d.record.attributes = save(ins.op);
     }
-    if (const std::int64_t bytes = scratch_bytes(d, ins)) d.scratch = add_buffer(memory::arena, 0, bytes);
+    if constexpr (writes)
+      if (const std::int64_t bytes = scratch_bytes(d, ins)) d.scratch = add_buffer(memory::arena, 0, bytes);
     add(std::move(d));
   }
-  template <class Operation>
-  constexpr std::int64_t save(const Operation& op) {
-    const auto at = static_cast<std::int64_t>(out_.size());
-    op.save(out_);
-    return at;
+  static constexpr std::int64_t index_of([[maybe_unused]] const operation_type& op) {
+    if constexpr (writes)
+      return static_cast<std::int64_t>(op.index());
+    else
+      return 0;
+  }
+  constexpr std::int64_t save(const operation_type& op) {
+    if constexpr (writes) {
+      const auto at = static_cast<std::int64_t>(out_.size());
+      op.save(out_);
+      return at;
+    } else {
+      operations_.push_back(&op);
+      return static_cast<std::int64_t>(operations_.size() - 1);
+    }
   }
   constexpr void take_body(draft& d, const module_type& body) {
     // a fused step's inputs are the body's parameters in their order, which stand first
@@ -204,7 +226,7 @@ class planner {
           n.attributes = w[0];
         });
       } else if (from.kind == instruction_kind::op) {
-        n.op = static_cast<std::int64_t>(from.op.index());
+        n.op = index_of(from.op);
         n.kind = from.op.kind();
         n.attributes = save(from.op);
         for (value_id v : from.inputs) n.inputs.push_back(v.instruction);
@@ -222,7 +244,7 @@ class planner {
       d.nodes.push_back(parameter);
       n.inputs.push_back(k);
     }
-    n.op = static_cast<std::int64_t>(ins.op.index());
+    n.op = index_of(ins.op);
     n.kind = ins.op.kind();
     n.attributes = save(ins.op);
     n.type = ins.results[0].type;
@@ -246,14 +268,16 @@ class planner {
       }
       shapes in;
       for (value_id v : product->inputs) in.push_back(body->shape_of(v));
-      const auto [l, r] = product_operands(std::span<const node>(d.nodes.data(), d.nodes.size()));
+      const std::span<const node> nodes(d.nodes.data(), d.nodes.size());
+      const auto [l, r] = product_operands(nodes);
       small_vector<place> extra;
-      for (std::uint32_t k : epilogue_inputs(std::span<const node>(d.nodes.data(), d.nodes.size())))
-        extra.push_back(final_place(d.inputs[k]));
+      for (std::uint32_t k : epilogue_inputs(nodes)) extra.push_back(final_place(d.inputs[k]));
+      const auto c = product->op.maps(in).value();
+      const auto lhs = padded_operand::of(c.lhs, final_place(d.inputs[l]), c),
+                 rhs = padded_operand::of(c.rhs, final_place(d.inputs[r]), c);
       const product_plan p =
-          plan_product(product->op.maps(in).value(), final_place(d.inputs[l]), final_place(d.inputs[r]),
-                       final_place(d.outputs[0]), std::span<const place>(extra.data(), extra.size()));
-      return product_scratch(p) * static_cast<std::int64_t>(size_of(d.nodes[l].type));
+          plan_product(c, lhs, rhs, final_place(d.outputs[0]), std::span<const place>(extra.data(), extra.size()));
+      return product_memory::of(p, lhs, rhs).elements() * static_cast<std::int64_t>(size_of(d.nodes[l].type));
     }
     if (ins.op.template is<op::attention>()) return (to_ints(graph_.shape_of(ins.inputs[1]).lens)[2] + 16) * 4;
     return 0;
@@ -378,6 +402,7 @@ class planner {
   small_vector<draft> drafts_;
   small_vector<operand> results_;
   small_vector<std::uint32_t> constants_, concats_;
+  small_vector<const operation_type*> operations_;
 };
 
 }  // namespace kiln::fixed

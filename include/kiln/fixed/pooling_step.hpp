@@ -61,11 +61,12 @@ struct pooling_step {
     return w;
   }
 
-  static KILN_FN value fold(value acc, value v) {
-    if constexpr (Op.mode == op::pooling_mode::max) return v > acc || v != v ? v : acc;
+  template <class V>
+  static KILN_FN V fold(V acc, V v) {
+    if constexpr (Op.mode == op::pooling_mode::max) return kiln::max(acc, v);
     if constexpr (Op.mode == op::pooling_mode::average) return acc + v;
-    const value magnitude = v < 0 ? 0 - v : v;
-    value power = magnitude;
+    const V magnitude = kiln::abs(v);
+    V power = magnitude;
     for (std::int64_t i = 1; i < Op.lp_order; ++i) power *= magnitude;
     return acc + power;
   }
@@ -85,6 +86,47 @@ struct pooling_step {
       return static_cast<value>(std::numeric_limits<stored>::lowest());
   }
 
+  // ---- windows that all lie inside, side by side or every other element: vectors of results
+  static constexpr bool clipped(const dim& d) {
+    return d.begin > 0 || (d.out - 1) * d.stride - d.begin + (d.length - 1) * d.dilation >= d.in;
+  }
+  static constexpr dim inner = dims.d[2];
+  static constexpr bool vectors = std::is_same_v<value, stored> && std::is_floating_point_v<value> &&
+                                  Op.mode != op::pooling_mode::lp && !clipped(dims.d[0]) && !clipped(dims.d[1]) &&
+                                  !clipped(inner) && inner.in_step == 1 && inner.out_step == 1 && inner.dilation == 1 &&
+                                  inner.stride <= 2 && inner.out >= 2;
+  static constexpr int lanes = [] {
+    int n = 2;
+    while (2 * n <= inner.out && 2 * n <= native_lanes<float>) n *= 2;
+    return n;
+  }();
+  template <class V, int... Lane>
+  static KILN_FN V every_other(V low, V high, std::integer_sequence<int, Lane...>) {
+    return __builtin_shufflevector(low, high, (Lane < lanes / 2 ? 2 * Lane : 2 * Lane + 1)...);
+  }
+  static KILN_FN void row_of_vectors(const stored* x, stored* y) {
+    constexpr dim p = dims.d[0], q = dims.d[1];
+    using V = vec<stored, lanes>;
+    for (std::int64_t c = 0; c < inner.out; c += lanes) {
+      const std::int64_t at = c + lanes <= inner.out ? c : inner.out - lanes;  // the last vector overlaps
+      V acc = splat<V>(start_value());
+      for (std::int64_t i = 0; i < p.length; ++i)
+        for (std::int64_t j = 0; j < q.length; ++j)
+          for (std::int64_t k = 0; k < inner.length; ++k) {
+            const stored* const from =
+                x + i * p.dilation * p.in_step + j * q.dilation * q.in_step + at * inner.stride + k;
+            if constexpr (inner.stride == 1)
+              acc = fold(acc, load<V>(from));
+            else  // the second vector begins one element early, so that nothing behind the last one is read
+              acc = fold(
+                  acc, every_other(load<V>(from), load<V>(from + lanes - 1), std::make_integer_sequence<int, lanes>{}));
+          }
+      if constexpr (Op.mode == op::pooling_mode::average)
+        acc = acc / splat<V>(static_cast<value>(p.length * q.length * inner.length));
+      store(y + at, acc);
+    }
+  }
+
   static void run(const memory_map& m) {
     constexpr dim p = dims.d[0], q = dims.d[1], r = dims.d[2];
     const auto* const from = buffer_of<Step, 0>(m);
@@ -93,7 +135,12 @@ struct pooling_step {
       const auto* const x = from + element_offset<Step, 0, 2>(plane);
       auto* const y = to + element_offset<Step, Step::inputs, 2>(plane);
       for (std::int64_t a = 0; a < p.out; ++a)
-        for (std::int64_t b = 0; b < q.out; ++b)
+        for (std::int64_t b = 0; b < q.out; ++b) {
+          if constexpr (vectors) {
+            row_of_vectors(x + a * p.stride * p.in_step + b * q.stride * q.in_step,
+                           y + a * p.out_step + b * q.out_step);
+            continue;
+          }
           for (std::int64_t c = 0; c < r.out; ++c) {
             const window u = at<0>(a), v = at<1>(b), w = at<2>(c);
             value acc = start_value();
@@ -105,6 +152,7 @@ struct pooling_step {
             y[a * p.out_step + b * q.out_step + c * r.out_step] =
                 convert_value<stored>(finish(acc, Op.count_include_pad ? u.whole * v.whole * w.whole : inside));
           }
+        }
     }
   }
 };

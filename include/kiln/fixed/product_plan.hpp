@@ -12,20 +12,91 @@ struct axis {
   small_vector<std::int64_t> step;
 };
 
-/// A dim of an operand whose index may lie outside (padding).
-struct guard {
-  affine index{};
-  std::int64_t limit = 0;
+/// An operand within zeros, so that no index of the contraction lies outside of it. `where` is the operand itself where
+/// all indices are inside anyway.
+struct padded_operand {
+  place where{};
+  access maps{};
+  ints begin{};  ///< zeros before each dim
+  bool padded = false;
+
+  static constexpr padded_operand of(const access& a, const place& p, const contraction& c) {
+    padded_operand out;
+    out.where = p;
+    out.maps = a;
+    for (std::size_t d = 0; d < a.size(); ++d) {
+      std::int64_t low = a[d].constant, high = low;
+      for (std::size_t i = 0; i < c.extents.size(); ++i) {
+        const std::int64_t reach = a[d].coefficient[i] * (c.extents[i].value() - 1);
+        (reach < 0 ? low : high) += reach;
+      }
+      const std::int64_t begin = low < 0 ? -low : 0, end = high >= p.lens[d] ? high - p.lens[d] + 1 : 0;
+      out.begin.push_back(begin);
+      out.padded = out.padded || begin != 0 || end != 0;
+      out.where.lens[d] = begin + p.lens[d] + end;
+      out.maps[d].constant += begin;
+    }
+    if (out.padded) {
+      out.where.strides = row_major(out.where.lens);
+      out.where.offset = 0;
+    }
+    return out;
+  }
+  /// Where the operand's elements lie within the zeros.
+  constexpr place inside(const ints& lens) const {
+    place p = where;
+    p.lens = lens;
+    for (std::size_t d = 0; d < begin.size(); ++d) p.offset += begin[d] * p.strides[d];
+    return p;
+  }
+};
+
+/// The columns that are multiplied at a time: `rows` whole lines of `width`, or a part of one line. The last panel
+/// overlaps the one before it, so that all are alike.
+struct panel_shape {
+  std::int64_t rows = 1, width = 1, count_rows = 1, count_width = 1;
+
+  constexpr std::int64_t columns() const { return rows * width; }
+  /// Columns in memory: whole vectors of any width.
+  constexpr std::int64_t pitch() const { return (columns() + 15) / 16 * 16; }
+
+  /// Panels that waste few lanes and stay in the first cache levels.
+  static constexpr panel_shape of(std::int64_t lines, std::int64_t width) {
+    constexpr std::int64_t most = 64;
+    const auto ceil_div = [](std::int64_t a, std::int64_t b) { return (a + b - 1) / b; };
+    panel_shape p;
+    p.count_rows = lines;
+    p.width = width;
+    if (width > most) {
+      p.width = lines == 1 ? most : ceil_div(width, ceil_div(width, most));
+      p.count_width = ceil_div(width, p.width);
+      return p;
+    }
+    std::int64_t least = 0;
+    for (std::int64_t rows = 1; rows <= lines && (rows == 1 || rows * width <= most + 16); ++rows) {
+      const std::int64_t vectors = ceil_div(lines, rows) * ceil_div(rows * width, 16);
+      if (rows == 1 || vectors <= least) {
+        least = vectors;
+        p.rows = rows;
+      }
+    }
+    p.count_rows = ceil_div(lines, p.rows);
+    return p;
+  }
 };
 
 /// How a contraction runs: loops over `batch`, then a matrix product of `rows` and `columns` summed over `sum`.
 struct product_plan {
   bool swapped = false;  ///< operand 0 is the contraction's rhs
   small_vector<axis> batch, rows, columns, sum;
-  small_vector<std::int64_t> offset;  ///< of each operand
-  inline_vector<guard, max_rank> guards[2];
-  bool pack[2] = {};       ///< the operand is gathered into dense memory first
-  bool along_sum = false;  ///< one row whose vector operand is contiguous along the sum
+  small_vector<std::int64_t> offset;                 ///< of each operand
+  bool pack[2] = {};                                 ///< the operand is gathered into dense memory first
+  bool along_sum = false;                            ///< one row whose vector operand is contiguous along the sum
+  std::int64_t lines = 1, width = 1, line_step = 0;  ///< the columns as lines, whose steps are the vector operand's
+
+  constexpr std::int64_t column_step(std::size_t k) const { return columns.empty() ? 0 : columns.back().step[k]; }
+  constexpr std::int64_t row_step(std::size_t k) const { return rows.empty() ? 0 : rows.back().step[k]; }
+  constexpr std::int64_t sum_step(std::size_t k) const { return sum.empty() ? 0 : sum.back().step[k]; }
 
   static constexpr std::int64_t product(const small_vector<axis>& axes) {
     std::int64_t n = 1;
@@ -38,7 +109,6 @@ struct product_plan {
 struct operand_steps {
   inline_vector<std::int64_t, max_iteration_rank> step{};
   std::int64_t offset = 0;
-  inline_vector<guard, max_rank> guards{};
 };
 
 constexpr operand_steps steps_of(const access& a, const place& p,
@@ -47,16 +117,8 @@ constexpr operand_steps steps_of(const access& a, const place& p,
   out.step.resize(extents.size());
   out.offset = p.offset;
   for (std::size_t d = 0; d < a.size(); ++d) {
-    std::int64_t low = a[d].constant, high = low;
-    for (std::size_t i = 0; i < extents.size(); ++i) {
-      const std::int64_t c = a[d].coefficient[i];
-      if (c == 0) continue;
-      out.step[i] += c * p.strides[d];
-      const std::int64_t reach = c * (extents[i] - 1);
-      (reach < 0 ? low : high) += reach;
-    }
+    for (std::size_t i = 0; i < extents.size(); ++i) out.step[i] += a[d].coefficient[i] * p.strides[d];
     out.offset += a[d].constant * p.strides[d];
-    if (low < 0 || high >= p.lens[d]) out.guards.push_back({a[d], p.lens[d]});
   }
   return out;
 }
@@ -125,23 +187,19 @@ constexpr inline_vector<std::uint32_t, 64> epilogue_inputs(std::span<const node>
   return out;
 }
 
-/// Plans a contraction over operands that lie at `in[0]`, `in[1]`, with a result at `out` and an epilogue that reads
-/// `extra`, whose dims are the result's.
-constexpr product_plan plan_product(const contraction& c, const place& lhs, const place& rhs, const place& out,
-                                    std::span<const place> extra) {
+/// Plans a contraction over operands that lie at `lhs` and `rhs` (padded, so that all indices are inside), with a
+/// result at `out` and an epilogue that reads `extra`, whose dims are the result's.
+constexpr product_plan plan_product(const contraction& c, const padded_operand& lhs, const padded_operand& rhs,
+                                    const place& out, std::span<const place> extra) {
   inline_vector<std::int64_t, max_iteration_rank> extents;
   for (dimension d : c.extents) extents.push_back(d.value());
   const std::size_t outer = extents.size() - c.reduced;
   small_vector<operand_steps> steps;
-  steps.push_back(steps_of(c.lhs, lhs, extents));
-  steps.push_back(steps_of(c.rhs, rhs, extents));
+  steps.push_back(steps_of(lhs.maps, lhs.where, extents));
+  steps.push_back(steps_of(rhs.maps, rhs.where, extents));
   steps.push_back(steps_of(c.out, out, extents));
   for (const place& p : extra) steps.push_back(steps_of(c.out, p, extents));
-  const auto depends = [&](std::size_t k, std::size_t i) {
-    bool any = steps[k].step[i] != 0;
-    for (const guard& g : steps[k].guards) any = any || g.index.coefficient[i] != 0;
-    return any;
-  };
+  const auto depends = [&](std::size_t k, std::size_t i) { return steps[k].step[i] != 0; };
   product_plan p;
   for (std::size_t i = outer; i-- > 0;) {  // the operand that varies along the result's innermost dim is the vector one
     if (extents[i] == 1) continue;
@@ -154,7 +212,6 @@ constexpr product_plan plan_product(const contraction& c, const place& lhs, cons
     steps[1] = left;
   }
   for (const operand_steps& s : steps) p.offset.push_back(s.offset);
-  p.guards[0] = steps[0].guards, p.guards[1] = steps[1].guards;
   small_vector<axis> rows, columns;
   for (std::size_t i = 0; i < extents.size(); ++i) {
     if (extents[i] == 1) continue;
@@ -174,28 +231,46 @@ constexpr product_plan plan_product(const contraction& c, const place& lhs, cons
     (left == right ? p.batch : left ? rows : columns).push_back(std::move(a));
   }
   p.columns = detail::take_group(columns, p.batch, true);
+  if (p.columns.size() > 2 && !detail::one_axis(p.columns, 1)) {  // lines of a width; the axes before them are loops
+    small_vector<axis> two;
+    for (std::size_t i = 0; i < p.columns.size(); ++i)
+      (i + 2 < p.columns.size() ? p.batch : two).push_back(std::move(p.columns[i]));
+    p.columns = std::move(two);
+  }
   p.rows = detail::take_group(rows, p.batch, false);
-  p.pack[0] = !p.guards[0].empty() || !detail::one_axis(p.sum, 0) || !detail::one_axis(p.rows, 0);
-  const bool sum_is_one = detail::one_axis(p.sum, 1) && p.guards[1].empty();
-  p.pack[1] = !sum_is_one || !detail::one_axis(p.columns, 1) || (!p.columns.empty() && p.columns.back().step[1] != 1);
-  if (p.pack[1] && !p.pack[0] && sum_is_one && p.rows.empty() && detail::one_axis(p.columns, 1) && !p.sum.empty() &&
-      p.sum.back().step[1] == 1 && p.sum.back().step[0] == 1) {
+  p.pack[0] = !detail::one_axis(p.sum, 0) || !detail::one_axis(p.rows, 0);
+  const bool sum_is_one = detail::one_axis(p.sum, 1), columns_are_one = detail::one_axis(p.columns, 1);
+  p.pack[1] = !sum_is_one || !columns_are_one || (!p.columns.empty() && p.column_step(1) != 1);
+  if (p.pack[1] && !p.pack[0] && sum_is_one && p.rows.empty() && columns_are_one && p.sum_step(1) == 1 &&
+      p.sum_step(0) == 1) {
     p.pack[1] = false;
     p.along_sum = true;
+  }
+  if (columns_are_one) {
+    p.width = product_plan::product(p.columns);
+  } else {
+    p.lines = p.columns[p.columns.size() - 2].extent;
+    p.line_step = p.columns[p.columns.size() - 2].step[1];
+    p.width = p.columns.back().extent;
   }
   return p;
 }
 
-/// Columns of a packed operand, rounded up so that its rows hold whole vectors of any width.
-constexpr std::int64_t padded_columns(std::int64_t n) { return (n + 15) / 16 * 16; }
+/// Bytes-free sizes, in elements, of the memory that a product takes for padded and packed operands.
+struct product_memory {
+  std::int64_t padded[2] = {}, packed[2] = {};
 
-/// Elements of scratch memory for the packed operands.
-constexpr std::int64_t product_scratch(const product_plan& p) {
-  const std::int64_t k = product_plan::product(p.sum);
-  std::int64_t n = 0;
-  if (p.pack[0]) n += (product_plan::product(p.rows) * k + 15) / 16 * 16;
-  if (p.pack[1]) n += padded_columns(product_plan::product(p.columns)) * k;
-  return n;
-}
+  static constexpr product_memory of(const product_plan& p, const padded_operand& first, const padded_operand& second) {
+    const auto whole = [](std::int64_t n) { return (n + 15) / 16 * 16; };
+    product_memory m;
+    if (first.padded) m.padded[0] = whole(kiln::product(first.where.lens));
+    if (second.padded) m.padded[1] = whole(kiln::product(second.where.lens));
+    const std::int64_t k = product_plan::product(p.sum);
+    if (p.pack[0]) m.packed[0] = whole(product_plan::product(p.rows) * k);
+    if (p.pack[1]) m.packed[1] = panel_shape::of(p.lines, p.width).pitch() * k;
+    return m;
+  }
+  constexpr std::int64_t elements() const { return padded[0] + padded[1] + packed[0] + packed[1]; }
+};
 
 }  // namespace kiln::fixed

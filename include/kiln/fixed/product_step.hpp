@@ -1,5 +1,6 @@
 #pragma once
-#include "kiln/fixed/pack.hpp"
+#include "kiln/fixed/axes.hpp"
+#include "kiln/kernel/fixed_product.hpp"
 
 namespace kiln::fixed {
 
@@ -17,10 +18,15 @@ struct product_step {
     return k;
   }();
   struct facts {
-    bool swapped = false, pack[2] = {}, along_sum = false;
+    bool swapped = false, along_sum = false;
+    bool pack[2] = {}, padded[2] = {};
     axes<operands> batch, rows, columns, sum;
     inline_vector<std::int64_t, 64> offset;
-    inline_vector<guard, max_rank> guards[2];
+    place inside[2];  ///< of a padded operand: where its elements lie in the memory of its own
+    std::int64_t elements[2] = {};
+    panel_shape panel;
+    std::int64_t lines = 1, width = 1, line_step = 0;
+    product_memory memory;
   };
   static constexpr facts plan = [] {
     shapes in;
@@ -28,21 +34,31 @@ struct product_step {
     const auto c = node_op<Step, product_node>::op.maps(in).value();
     small_vector<place> read;
     for (std::uint32_t k : extra) read.push_back(Step::in[k]);
-    const product_plan p = plan_product(c, Step::in[sources.lhs], Step::in[sources.rhs], Step::out[0],
-                                        std::span<const place>(read.data(), read.size()));
+    const auto lhs = padded_operand::of(c.lhs, Step::in[sources.lhs], c),
+               rhs = padded_operand::of(c.rhs, Step::in[sources.rhs], c);
+    const product_plan p = plan_product(c, lhs, rhs, Step::out[0], std::span<const place>(read.data(), read.size()));
     facts f;
     f.swapped = p.swapped;
     f.along_sum = p.along_sum;
+    const padded_operand& first = p.swapped ? rhs : lhs;
+    const padded_operand& second = p.swapped ? lhs : rhs;
     for (std::size_t k = 0; k < 2; ++k) {
+      const padded_operand& o = k == 0 ? first : second;
       f.pack[k] = p.pack[k];
-      f.guards[k] = p.guards[k];
+      f.padded[k] = o.padded;
+      f.inside[k] = o.inside(Step::in[(k == 0) != p.swapped ? sources.lhs : sources.rhs].lens);
+      f.elements[k] = product(o.where.lens);
     }
     f.batch = axes<operands>::of(p.batch), f.rows = axes<operands>::of(p.rows);
     f.columns = axes<operands>::of(p.columns), f.sum = axes<operands>::of(p.sum);
     for (std::int64_t o : p.offset) f.offset.push_back(o);
+    f.panel = panel_shape::of(p.lines, p.width);
+    f.lines = p.lines, f.width = p.width, f.line_step = p.line_step;
+    f.memory = product_memory::of(p, first, second);
     return f;
   }();
-  static constexpr axes<operands> batch = plan.batch;
+  static constexpr axes<operands> batch = plan.batch, rows = plan.rows, sum = plan.sum;
+  static constexpr panel_shape panel = plan.panel;
   static constexpr std::int64_t m = plan.rows.elements(), n = plan.columns.elements(), k_count = plan.sum.elements();
   static constexpr dtype type = Step::body[product_node].type;
   using element = stored_of<type>;
@@ -52,39 +68,14 @@ struct product_step {
   using value = typename lanes::template of<compute_of<type>>;
   static constexpr int width = lanes::count;
 
-  static constexpr std::int64_t a_elements = plan.pack[0] ? (m * k_count + 15) / 16 * 16 : 0;
   static constexpr std::int64_t a_row = plan.pack[0] ? k_count : plan.rows.last(0),
                                 a_step = plan.pack[0] ? 1 : plan.sum.last(0),
-                                b_row = !plan.pack[1]         ? plan.sum.last(1)
-                                        : plan.columns.size() ? padded_columns(n)
-                                                              : 1;
+                                b_row = plan.pack[1] ? panel.pitch() : plan.sum.last(1),
+                                b_column = plan.pack[1] ? 1 : plan.columns.last(1);
 
-  // packed forms: a is [rows][sum], b is [sum][columns]
-  template <std::size_t Operand>
-  struct packed_shape {
-    static constexpr std::size_t operand = Operand;
-    static constexpr const auto& outside = Operand == 0 ? plan.rows : plan.sum;
-    static constexpr const auto& row = Operand == 0 ? plan.sum : plan.columns;
-    static constexpr std::size_t row_dims = row.size();
-    static constexpr axes<operands> nest = [] {
-      axes<operands> a = outside;
-      for (std::size_t d = 0; d < row.size(); ++d) {
-        a.extent.push_back(row.extent[d]);
-        a.iteration.push_back(row.iteration[d]);
-        for (std::size_t k = 0; k < operands; ++k) a.step[k].push_back(row.step[k][d]);
-      }
-      return a;
-    }();
-    static constexpr const auto& guards = plan.guards[Operand];
-    static constexpr std::int64_t pitch = Operand == 0 ? k_count : b_row;
-  };
-  // whether an operand stays the same over the loops
-  static constexpr bool fixed_operand(std::size_t k) {
-    for (std::size_t d = 0; d < batch.size(); ++d) {
+  static constexpr bool same_for_all_loops(std::size_t k) {
+    for (std::size_t d = 0; d < batch.size(); ++d)
       if (batch.step[k][d] != 0) return false;
-      for (const guard& g : plan.guards[k])
-        if (g.index.coefficient[static_cast<std::size_t>(batch.iteration[d])] != 0) return false;
-    }
     return true;
   }
 
@@ -104,25 +95,71 @@ struct product_step {
       return buffer_of<Step, input_of<K>>(mm) + o;
   }
 
+  // ---- operands within zeros, and packed ones, in the step's own memory
+  static KILN_FN element* own(const memory_map& mm, std::int64_t at) {
+    return reinterpret_cast<element*>(mm.arena + Step::what.scratch) + at;
+  }
   template <std::size_t K>
-  static const element* matrix(const memory_map& mm, std::int64_t loop) {
-    const element* from = operand_at<K>(mm, loop);
-    if constexpr (!plan.pack[K]) {
-      return from;
-    } else {
-      auto* to = reinterpret_cast<element*>(mm.arena + Step::what.scratch) + (K == 0 ? 0 : a_elements);
-      if (fixed_operand(K) && loop != 0) return to;
-      using pack = packer<packed_shape<K>>;
-      typename pack::position start{};
-      each<pack::guards>([&](auto g) {
-        std::int64_t index = plan.guards[K][g].index.constant, rest = loop;
-        for (std::size_t d = batch.size(); d-- > 0; rest /= batch.extent[d])
-          index += rest % batch.extent[d] *
-                   plan.guards[K][g].index.coefficient[static_cast<std::size_t>(batch.iteration[d])];
-        start.index[g] = index;
-      });
-      pack::run(from, to, start);
+  struct padding {
+    static constexpr place from = Step::in[input_of<K>], to = plan.inside[K];
+    static constexpr walk<2> over = make_walk<2>(
+        from.lens, [](std::size_t k, std::size_t d) { return k == 0 ? from.strides[d] : to.strides[d]; },
+        [](std::size_t) { return true; });
+    static constexpr std::size_t dims = over.extent.empty() ? 0 : over.extent.size() - 1;
+
+    static void fill(const memory_map& mm) {
+      element* const padded = own(mm, K == 0 ? 0 : plan.memory.padded[0]);
+      const element* const in = buffer_of<Step, input_of<K>>(mm) + from.offset;
+      const element zero{};
+      copy_run<plan.elements[K], 0, 1>(padded, &zero);
+      for (std::int64_t row = 0; row < over.outer(); ++row)
+        copy_run<over.inner(), over.inner_step(0), over.inner_step(1)>(
+            padded + to.offset + offset_at<over, 1, dims>(row), in + offset_at<over, 0, dims>(row));
+    }
+  };
+
+  template <std::size_t K>
+  static KILN_FN const element* source(const memory_map& mm, std::int64_t loop) {
+    if constexpr (plan.padded[K])
+      return own(mm, K == 0 ? 0 : plan.memory.padded[0]) + plan.offset[K] + offset_at<batch, K, batch.size()>(loop);
+    else
+      return operand_at<K>(mm, loop);
+  }
+  // calls f(element offset in operand K) for every index of a group, the last axis fastest
+  template <std::size_t K, const auto& Group, std::size_t D = 0, class F>
+  static KILN_FN void for_group(std::int64_t at, F&& f) {
+    if constexpr (D == Group.size())
+      f(at);
+    else
+      for (std::int64_t i = 0; i < Group.extent[D]; ++i) for_group<K, Group, D + 1>(at + i * Group.step[K][D], f);
+  }
+  static const element* rows_of(const memory_map& mm, std::int64_t loop) {
+    const element* const from = source<0>(mm, loop);
+    if constexpr (plan.pack[0]) {
+      element* const to = own(mm, plan.memory.padded[0] + plan.memory.padded[1]);
+      if (same_for_all_loops(0) && loop != 0) return to;
+      element* next = to;
+      for_group<0, rows>(0,
+                         [&](std::int64_t row) { for_group<0, sum>(row, [&](std::int64_t o) { *next++ = from[o]; }); });
       return to;
+    } else {
+      return from;
+    }
+  }
+  // the panel that begins at line y, column x
+  static const element* panel_of(const memory_map& mm, const element* from, std::int64_t y, std::int64_t x) {
+    const std::int64_t first = y * plan.line_step + x * plan.columns.last(1);
+    if constexpr (plan.pack[1]) {
+      element* const to = own(mm, plan.memory.padded[0] + plan.memory.padded[1] + plan.memory.packed[0]);
+      element* next = to;
+      for_group<1, sum>(first, [&](std::int64_t o) {
+        for (std::int64_t line = 0; line < panel.rows; ++line)
+          copy_run<panel.width, plan.columns.last(1), 1>(next + line * panel.width, from + o + line * plan.line_step);
+        next += panel.pitch();
+      });
+      return to;
+    } else {
+      return from + first;
     }
   }
 
@@ -149,63 +186,31 @@ struct product_step {
   }
 
   static KILN_FN value multiply(value a, value b, value c) {
-    if constexpr (floating<value>)
-      return elementary::mad(a, b, c);
+    if constexpr (std::is_same_v<lanes, scalar_lanes>)
+      return a * b + c;
     else
-      return static_cast<value>(c + a * b);
+      return elementary::mad(a, b, c);
   }
 
-  // Rows x Vectors vectors of results, of which the last has Last elements
-  template <int Rows, int Vectors, int Last>
-  static KILN_FN void tile(const memory_map& mm, std::int64_t loop, const element* a, const element* b,
-                           std::int64_t row, std::int64_t column) {
-    value acc[Rows][Vectors]{};
-    const element* ap = a + row * a_row;
-    const element* bp = b + column;
-    for (std::int64_t k = 0; k < k_count; ++k, ap += a_step, bp += b_row) {
-      value bv[Vectors];
-      each<static_cast<std::size_t>(Vectors)>([&](auto v) {
-        // a packed row is padded to whole vectors
-        constexpr int count = plan.pack[1] || v + 1 < Vectors ? width : Last;
-        bv[v] = lanes::template load<element, 1, count>(bp + static_cast<std::int64_t>(v) * width);
-      });
-      each<static_cast<std::size_t>(Rows)>([&](auto i) {
-        const value av = lanes::template load<element, 0, width>(ap + static_cast<std::int64_t>(i) * a_row);
-        each<static_cast<std::size_t>(Vectors)>([&](auto v) { acc[i][v] = multiply(av, bv[v], acc[i][v]); });
-      });
+  // all rows of the panel whose first column is `column`
+  static KILN_FN void multiply_panel(const memory_map& mm, std::int64_t loop, const element* a, const element* b,
+                                     std::int64_t column) {
+    if constexpr (std::is_same_v<lanes, scalar_lanes>) {
+      for (std::int64_t row = 0; row < m; ++row)
+        for (std::int64_t i = 0; i < panel.columns(); ++i) {
+          value total{};
+          for (std::int64_t k = 0; k < k_count; ++k)
+            total += static_cast<value>(a[row * a_row + k * a_step]) * static_cast<value>(b[k * b_row + i * b_column]);
+          finish<1>(mm, loop, row, column + i, total);
+        }
+    } else {
+      constexpr kernels::product_extents extents{
+          m, panel.columns(), k_count, a_row, a_step, b_row, plan.pack[1] || panel.columns() % 16 == 0};
+      kernels::fixed_product<extents, width, native_bytes == 64 ? 24 : 12>(
+          a, b, [&](std::int64_t row, std::int64_t at, auto count, value total) {
+            finish<decltype(count)::value>(mm, loop, row, column + at, total);
+          });
     }
-    each<static_cast<std::size_t>(Rows)>([&](auto i) {
-      each<static_cast<std::size_t>(Vectors)>([&](auto v) {
-        finish<v + 1 < Vectors ? width : Last>(mm, loop, row + static_cast<std::int64_t>(i),
-                                               column + static_cast<std::int64_t>(v) * width, acc[i][v]);
-      });
-    });
-  }
-
-  // ---- tiles of at most `accumulators` vectors
-  static constexpr int accumulators = native_bytes == 64 ? 24 : 12;
-  static constexpr std::int64_t vectors = (n + width - 1) / width;
-  static constexpr int last_lanes = static_cast<int>(n - (vectors - 1) * width);
-  static constexpr int tile_vectors = vectors <= 3 ? static_cast<int>(vectors) : 2;
-  static constexpr int tile_rows = [] {
-    const int most = accumulators / tile_vectors;
-    if (m <= most) return static_cast<int>(m);
-    for (int r = most; 2 * r > most; --r)
-      if (m % r == 0) return r;
-    return most;
-  }();
-
-  template <int Rows>
-  static KILN_FN void row_of_tiles(const memory_map& mm, std::int64_t loop, const element* a, const element* b,
-                                   std::int64_t row) {
-    // the last tile is one like the others where the columns fill it
-    constexpr bool even = vectors % tile_vectors == 0 && last_lanes == width;
-    constexpr std::int64_t full = even ? vectors / tile_vectors : (vectors - 1) / tile_vectors;
-    for (std::int64_t t = 0; t < full; ++t)
-      tile<Rows, tile_vectors, width>(mm, loop, a, b, row, t * tile_vectors * width);
-    if constexpr (!even)
-      tile<Rows, static_cast<int>(vectors - full * tile_vectors), last_lanes>(mm, loop, a, b, row,
-                                                                              full * tile_vectors * width);
   }
 
   // one row against a b whose sum is contiguous: a vector of sums for each result
@@ -241,20 +246,27 @@ struct product_step {
   }
 
   static void run(const memory_map& mm) {
+    if constexpr (plan.padded[0]) padding<0>::fill(mm);
+    if constexpr (plan.padded[1]) padding<1>::fill(mm);
     for (std::int64_t loop = 0; loop < batch.elements(); ++loop) {
-      const element* a = matrix<0>(mm, loop);
-      const element* b = matrix<1>(mm, loop);
+      const element* const a = rows_of(mm, loop);
+      const element* const b = source<1>(mm, loop);
       if constexpr (plan.along_sum) {
         constexpr std::int64_t whole = n / width * width;
         for (std::int64_t column = 0; column < whole; column += width) dots<width>(mm, loop, a, b, column);
         if constexpr (whole != n) dots<static_cast<int>(n - whole)>(mm, loop, a, b, whole);
       } else {
-        constexpr std::int64_t whole = m / tile_rows * tile_rows;
-        for (std::int64_t row = 0; row < whole; row += tile_rows) row_of_tiles<tile_rows>(mm, loop, a, b, row);
-        if constexpr (whole != m) row_of_tiles<static_cast<int>(m - whole)>(mm, loop, a, b, whole);
+        for (std::int64_t y = 0; y < panel.count_rows; ++y)
+          for (std::int64_t x = 0; x < panel.count_width; ++x) {
+            const std::int64_t y0 = last(y * panel.rows, plan.lines - panel.rows),
+                               x0 = last(x * panel.width, plan.width - panel.width);
+            multiply_panel(mm, loop, a, panel_of(mm, b, y0, x0), y0 * plan.width + x0);
+          }
       }
     }
   }
+  // the last panel overlaps the one before it
+  static KILN_FN std::int64_t last(std::int64_t at, std::int64_t most) { return at < most ? at : most; }
 };
 
 }  // namespace kiln::fixed

@@ -54,6 +54,8 @@ class operation {
   const ints& axes() const { return *table_->axes(bytes_); }
   const module_ref& body() const { return *table_->body(bytes_); }
   void evaluate(evaluation& e, bool symbolic = false) const { table_->evaluate(bytes_, e, symbolic); }
+  /// A part of a pointwise op or reduction as an expression over these values.
+  expr trace(trace_part part, std::span<const expr> in) const { return table_->trace(bytes_, part, in); }
   /// Writes the attributes out in their normal form, for inputs of these shapes and a first result of that.
   void normalise(std::span<const shape> in, const shape& out) { table_->normalise(bytes_, in, out); }
   void print(text& out) const { table_->print(bytes_, out); }

@@ -1,4 +1,5 @@
 #pragma once
+#include "kiln/core/expr.hpp"
 #include "kiln/op/control/fused.hpp"
 #include "kiln/op/derive.hpp"
 #include "kiln/op/fields.hpp"
@@ -39,6 +40,10 @@ constexpr op_info info_of() {
   return i;
 }
 
+/// The parts of an op that have a text: a pointwise op's computation, and what a reduction does with an element, with
+/// two sums, and with the whole sum and its number of elements.
+enum class trace_part : std::uint8_t { compute, prepare, combine, finish };
+
 /// The waist between an op's struct and everything at run time: attributes are bytes, behaviour is this table. One is
 /// generated for every op, the library's and a user's alike, so passes and targets never know the difference.
 struct op_table : op_info {
@@ -56,6 +61,8 @@ struct op_table : op_info {
   void (*start)(const void* op, dtype t, void* acc) = nullptr;
   void (*fold)(const void* op, dtype t, const void* in, std::int64_t n, void* acc) = nullptr;
   void (*finish)(const void* op, dtype t, void* acc, std::int64_t n) = nullptr;
+  /// What a part computes from these values, conditions first, as an expression; pointwise ops and reductions.
+  expr (*trace)(const void* op, trace_part part, std::span<const expr> in) = nullptr;
   void (*normalise)(void* op, std::span<const shape> in, const shape& out) = nullptr;
   void (*print)(const void* op, text& out) = nullptr;
   std::uint64_t (*hash)(const void* op) = nullptr;
@@ -93,6 +100,20 @@ void pointwise_tile(const Op& op, const void* const* in, void* out, std::int64_t
   R* result = static_cast<R*>(out);
   (void)conditions;
   for (std::int64_t k = 0; k < n; ++k) result[k] = op(conditions[C][k]..., values[I][k]...);
+}
+
+template <class Op, std::size_t... I>
+expr trace_pointwise(const Op& op, std::span<const expr> in, std::index_sequence<I...>) {
+  return expr(op(in[I]...));
+}
+template <class Op>
+expr trace_reduction(const Op& op, trace_part part, std::span<const expr> in) {
+  if (part == trace_part::combine) return op.combine(in[0], in[1]);
+  if constexpr (requires { op.prepare(in[0]); })
+    if (part == trace_part::prepare) return op.prepare(in[0]);
+  if constexpr (requires { op.finish(in[0], in[1]); })
+    if (part == trace_part::finish) return op.finish(in[0], in[1]);
+  return in[0];
 }
 
 template <class Op, class T>
@@ -159,6 +180,15 @@ constexpr op_table make_table() {
       });
     };
   }
+  if constexpr (kind == op_kind::pointwise)
+    t.trace = [](const void* op, trace_part, std::span<const expr> in) {
+      return detail::trace_pointwise(as<Op>(op), in,
+                                     std::make_index_sequence<static_cast<std::size_t>(detail::call_arity<Op>())>{});
+    };
+  if constexpr (kind == op_kind::reduction)
+    t.trace = [](const void* op, trace_part part, std::span<const expr> in) {
+      return detail::trace_reduction(as<Op>(op), part, in);
+    };
   if constexpr (kind == op_kind::control) t.body = [](const void* op) { return &as<Op>(op).body; };
   if constexpr (kind != op_kind::control)
     t.normalise = [](void* op, std::span<const shape> in, const shape& out) {

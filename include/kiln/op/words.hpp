@@ -19,7 +19,7 @@ inline constexpr bool is_inline_string<inline_string<N>> = true;
 
 template <class T, class F>
 constexpr void visit_fields(T& object, F&& f) {
-  [&]<std::size_t... I>(std::index_sequence<I...>) { (f(boost::pfr::get<I>(object)), ...); }
+  [&]<std::size_t... I>(std::index_sequence<I...>) { (f(get_field<I>(object)), ...); }
   (std::make_index_sequence<field_count<std::remove_const_t<T>>>{});
 }
 

@@ -52,16 +52,28 @@ scalar_kind result_kind(std::string_view name, scalar_kind common, bool undecide
 
 }  // namespace
 
+expr::expr(node n) : node_(new node(std::move(n))) { node_->owners = 1; }
+expr::expr(const expr& other) : node_(other.node_) {
+  if (node_) ++node_->owners;
+}
+expr::~expr() {
+  if (node_ && --node_->owners == 0) delete node_;
+}
+
 scalar_kind expr::kind() const { return node_->kind; }
 
 expr expr::argument(int index, scalar_kind kind) {
-  return expr(std::make_shared<const node>(node{what::argument, kind, false, index, 0, 0, {}, {}}));
+  node n(what::argument, kind);
+  n.index = index;
+  return expr(std::move(n));
 }
 
 expr expr::constant(double value, scalar_kind kind) {
   if (kind == scalar_kind::f32) value = static_cast<float>(value);
   if (kind != scalar_kind::undecided && !is_real(kind)) return constant(static_cast<std::int64_t>(value), kind);
-  return expr(std::make_shared<const node>(node{what::constant, kind, false, 0, value, 0, {}, {}}));
+  node n(what::constant, kind);
+  n.real = value;
+  return expr(std::move(n));
 }
 
 expr expr::constant(std::int64_t value, scalar_kind kind) {
@@ -69,16 +81,20 @@ expr expr::constant(std::int64_t value, scalar_kind kind) {
   if (kind == scalar_kind::i32) value = static_cast<std::int32_t>(value);
   if (kind == scalar_kind::u32) value = static_cast<std::uint32_t>(value);
   if (kind == scalar_kind::boolean) value = value != 0;
-  return expr(std::make_shared<const node>(node{what::constant, kind, true, 0, 0, value, {}, {}}));
+  node n(what::constant, kind);
+  n.integer_constant = true;
+  n.integer = value;
+  return expr(std::move(n));
 }
 
 expr expr::apply(std::string_view name, std::span<const expr> operands) {
   const std::size_t from = name == "select" ? 1 : 0;
   const scalar_kind common = common_kind(name, operands, from);
-  node n{what::call, result_kind(name, common, true), false, 0, 0, 0, std::string(name), {}};
+  node n(what::call, result_kind(name, common, true));
+  n.name = name;
   for (std::size_t i = 0; i < operands.size(); ++i)
     n.operands.push_back(as_kind(operands[i], i < from ? scalar_kind::boolean : common));
-  return expr(std::make_shared<const node>(std::move(n)));
+  return expr(std::move(n));
 }
 
 expr as_kind(const expr& e, scalar_kind kind) {

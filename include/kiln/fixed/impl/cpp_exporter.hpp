@@ -1,0 +1,102 @@
+#pragma once
+#include <map>
+#include <set>
+
+#include "kiln/fixed/cpp_export.hpp"
+#include "kiln/fixed/impl/cpp_writer.hpp"
+#include "kiln/fixed/planner.hpp"
+
+namespace kiln::fixed {
+
+/// The text of kernel/fixed_product.hpp: the build writes a unit that holds it.
+extern const std::string_view fixed_product_text;
+
+/// Writes the steps of a plan as member functions of the exported class. Each family of steps has a file of its own.
+class cpp_exporter {
+ public:
+  using plan_type = planner<program>;
+  using draft = plan_type::draft;
+
+  cpp_exporter(const program& p, const cpp_options& options);
+  cpp_project write();
+
+ private:
+  // ---- loops over equal dims: those that continue each other for every operand are one
+  struct nest {
+    std::vector<std::int64_t> extent;
+    std::vector<std::vector<std::int64_t>> step;  ///< [operand][dim]
+    std::string offset(std::size_t operand, std::string_view prefix) const;
+  };
+  template <class Use>
+  static nest make_nest(const ints& lens, const std::vector<place>& operands, Use use) {
+    nest n;
+    n.step.resize(operands.size());
+    for (std::size_t d = 0; d < lens.size(); ++d) {
+      if (lens[d] == 1 || !use(d)) continue;
+      bool joins = !n.extent.empty();
+      for (std::size_t k = 0; k < operands.size() && joins; ++k)
+        joins = n.step[k].back() == operands[k].strides[d] * lens[d];
+      if (joins) {
+        n.extent.back() *= lens[d];
+        for (std::size_t k = 0; k < operands.size(); ++k) n.step[k].back() = operands[k].strides[d];
+      } else {
+        n.extent.push_back(lens[d]);
+        for (std::size_t k = 0; k < operands.size(); ++k) n.step[k].push_back(operands[k].strides[d]);
+      }
+    }
+    return n;
+  }
+  /// Opens the loops prefix0, prefix1, …; the caller closes them.
+  void open(const nest& n, std::string_view prefix);
+
+  // ---- operands
+  std::vector<place> places(const draft& d) const;
+  /// Declares `name` as a pointer to element 0 of an operand.
+  void declare(std::string_view name, const place& p, bool writes);
+  std::string base_of(const place& p);
+  std::int64_t constant_at(std::int64_t index);
+  std::int64_t add_weights(const std::byte* from, std::size_t bytes);
+  /// Bytes of memory of a step's own; positions count from the end of the arena.
+  std::int64_t take_scratch(std::int64_t bytes);
+
+  // ---- families of steps
+  void write_step(const draft& d, std::size_t k);
+  void write_copy(const draft& d);
+  void write_pointwise(const draft& d);
+  void write_reduce(const draft& d);
+  void write_product(const draft& d);
+  void write_pooling(const draft& d, const op::pooling& op);
+  void write_gather(const draft& d, const op::gather& op);
+  void write_attention(const draft& d, const op::attention& op);
+
+  // ---- bodies: node k becomes the value v<k>
+  void write_node(const draft& d, std::size_t k, std::string_view prefix = "v");
+  std::string literal_value(const node& n) const;
+  std::string traced(const operation& op, trace_part part, dtype type, std::vector<std::string> names,
+                     std::size_t conditions, const std::string& temporary);
+
+  std::string header_text();
+  std::string main_text() const;
+  std::string cmake_text() const;
+  std::string unique(std::string_view wanted);
+
+  const program& program_;
+  const module_graph& graph_;
+  cpp_options options_;
+  plan_type plan_;
+  cpp_writer out_;
+  struct port_text {
+    std::string name;  ///< an identifier
+    std::string source;
+    place where;
+    std::int64_t elements = 0;
+  };
+  std::vector<port_text> inputs_, outputs_;
+  std::set<std::string> names_;
+  std::vector<std::byte> weights_;
+  std::map<std::int64_t, std::int64_t> constant_positions_;
+  std::multimap<std::size_t, std::pair<std::int64_t, std::size_t>> weight_hashes_;
+  std::int64_t scratch_ = 0, most_scratch_ = 0;
+};
+
+}  // namespace kiln::fixed
