@@ -1,4 +1,5 @@
 #pragma once
+#include "kiln/fixed/arena.hpp"
 #include "kiln/fixed/product_plan.hpp"
 #include "kiln/fixed/reduce_plan.hpp"
 #include "kiln/graph/literal_values.hpp"
@@ -15,13 +16,8 @@ class planner {
   using module_type = typename Program::module_type;
   using instruction = typename module_type::instruction;
   using operation_type = typename Program::operation_type;
-  static constexpr std::uint32_t none = 0xffff'ffff;
+  static constexpr std::uint32_t none = buffer::never;
 
-  struct buffer {
-    memory where = memory::arena;
-    std::int64_t index = 0, bytes = 0, base = 0;
-    std::uint32_t first = none, last = 0;
-  };
   struct lying {
     std::uint32_t in = none;
     layout at;
@@ -56,7 +52,7 @@ class planner {
     }
     for (std::uint32_t i = 0; i < graph_.size(); ++i) emit(i);
     for (value_id v : graph_.outputs) emit_output(v);
-    header_.arena_bytes = share_arena();
+    header_.arena_bytes = share_arena(buffers_);
   }
   constexpr const small_vector<draft>& drafts() const { return drafts_; }
   constexpr const small_vector<operand>& results() const { return results_; }
@@ -295,37 +291,6 @@ class planner {
     if (buffers_[at.in].where != memory::arena || !at.at.dense()) at = copied(at, s);
     touch(at.in, none);
     results_.push_back({at, s.type});
-  }
-
-  // ---- the arena: largest buffers first, each at the lowest place that is free while it lives
-  constexpr std::int64_t share_arena() {
-    small_vector<std::uint32_t> order, placed;
-    for (std::uint32_t b = 0; b < buffers_.size(); ++b) {
-      if (buffers_[b].where != memory::arena) continue;
-      buffers_[b].bytes = (buffers_[b].bytes + 63) / 64 * 64;
-      order.push_back(b);
-      for (std::size_t k = order.size() - 1; k > 0 && buffers_[order[k - 1]].bytes < buffers_[b].bytes; --k) {
-        order[k] = order[k - 1];
-        order[k - 1] = b;
-      }
-    }
-    std::int64_t whole = 0;
-    for (std::uint32_t b : order) {
-      buffer& mine = buffers_[b];
-      for (bool moved = true; moved;) {
-        moved = false;
-        for (std::uint32_t other : placed) {
-          const buffer& o = buffers_[other];
-          if (o.last < mine.first || mine.last < o.first) continue;
-          if (mine.base >= o.base + o.bytes || o.base >= mine.base + mine.bytes) continue;
-          mine.base = o.base + o.bytes;
-          moved = true;
-        }
-      }
-      placed.push_back(b);
-      if (whole < mine.base + mine.bytes) whole = mine.base + mine.bytes;
-    }
-    return whole;
   }
 
   // ---- records
