@@ -179,8 +179,11 @@ class planner {
       constexpr step_kind kinds[] = {step_kind::pointwise, step_kind::reduce, step_kind::product};
       d.record.kind = kinds[static_cast<unsigned>(fused->kind)];
       take_body(d, program_.module(fused->body));
-    } else if (ins.op.kind() == op_kind::contraction) {
-      d.record.kind = step_kind::product;
+    } else if (const op_kind kind = ins.op.kind();
+               kind == op_kind::contraction || kind == op_kind::pointwise || kind == op_kind::reduction) {
+      d.record.kind = kind == op_kind::contraction ? step_kind::product
+                      : kind == op_kind::pointwise ? step_kind::pointwise
+                                                   : step_kind::reduce;
       take_alone(d, ins);
     } else {
       d.record.kind = step_kind::other;

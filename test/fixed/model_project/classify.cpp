@@ -26,6 +26,7 @@ std::int64_t labels[360];
 int main(int, char** argv) {
   if (!read_tail(argv[1], images[0], 360 * 64) || !read_tail(argv[2], labels, 360)) return 2;
   int right = 0;
+  // [run]
   for (int i = 0; i < 360; ++i) {
     float p[digits::network::probabilities_size];
     network.run(images[i], p);
@@ -33,6 +34,7 @@ int main(int, char** argv) {
     for (int k = 1; k < 10; ++k) guess = p[k] > p[guess] ? k : guess;
     right += guess == labels[i];
   }
+  // [/run]
   std::printf("%d of 360 right\n", right);
   return right >= 357 ? 0 : 1;
 }

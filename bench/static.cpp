@@ -1,0 +1,219 @@
+// Static programs beside the Eigen executable, ONNX Runtime (one thread, through its C API) and, for the perceptron,
+// Eigen's fixed-size matrices. All are run by turns; a ratio is the median over rounds of that round's ratio.
+//
+//     bench_static [--rounds 15]
+//
+// Exit status 1 where results differ, 77 where ONNX Runtime is not in the build tree (cmake/peer.sh).
+#include <fmt/format.h>
+
+#include <Eigen/Core>
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <fstream>
+#include <functional>
+#include <iterator>
+#include <random>
+
+#include "../test/onnx/model_writer.hpp"
+#include "../test/peer/onnxruntime.hpp"
+#include "kiln/backend/eigen/eigen_target.hpp"
+#include "kiln/fixed/static_program.hpp"
+#include "kiln/onnx/import.hpp"
+#include "kiln/runtime/executable.hpp"
+
+namespace {
+
+using namespace kiln;
+
+constexpr auto digits_net = [](auto& b) {
+  const auto layer = [&](auto x, std::string_view weight, std::string_view bias, std::int64_t from, std::int64_t to) {
+    const auto w = b.weight(weight, dtype::f32, {to, from, 3, 3});
+    const auto c = b.weight(bias, dtype::f32, {to});
+    return x.conv(w, {.pads = {1, 1, 1, 1}}).add_along(1, c).relu();
+  };
+  const op::pooling halved{.lengths = {2, 2}, .stride = {2, 2}};
+  auto x = b.input("image", dtype::f32, {1, 1, 8, 8});
+  x = layer(x, "conv1.weight", "conv1.bias", 1, 16);
+  x = layer(x, "conv2.weight", "conv2.bias", 16, 32).pool(halved);
+  x = layer(x, "conv3.weight", "conv3.bias", 32, 64).pool(halved).flatten();
+  x = x.dot(b.weight("hidden.weight", dtype::f32, {256, 64}));
+  x = (x + b.weight("hidden.bias", dtype::f32, {64})).relu();
+  x = x.dot(b.weight("head.weight", dtype::f32, {64, 10}));
+  b.output((x + b.weight("head.bias", dtype::f32, {10})).softmax(), "probabilities");
+};
+constexpr auto perceptron_net = [](auto& b) {
+  auto x = b.input("x", dtype::f32, {1, 64});
+  const auto layer = [&](std::string_view weight, std::string_view bias, std::int64_t to) {
+    x = x.dot(b.weight(weight, dtype::f32, {64, to}));
+    x = x + b.weight(bias, dtype::f32, {to});
+  };
+  layer("w1", "b1", 64), x = x.relu();
+  layer("w2", "b2", 64), x = x.relu();
+  layer("w3", "b3", 10);
+  b.output(x, "y");
+};
+
+using digits = static_program<digits_net>;
+using perceptron = static_program<perceptron_net>;
+
+std::vector<float> read_floats(const std::string& path, std::size_t count) {
+  std::vector<float> values(count);
+  std::ifstream file(std::string(KILN_SOURCE_DIR) + path, std::ios::binary);
+  file.seekg(-static_cast<std::streamoff>(count * sizeof(float)), std::ios::end);
+  file.read(reinterpret_cast<char*>(values.data()), static_cast<std::streamsize>(count * sizeof(float)));
+  if (!file) throw std::runtime_error("cannot read " + path);
+  return values;
+}
+
+std::string read_file(const std::string& path) {
+  std::ifstream file(std::string(KILN_SOURCE_DIR) + path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+argument as_argument(const shape& s, const float* from) {
+  argument a(s);
+  std::copy_n(from, a.elements(), reinterpret_cast<float*>(a.data()));
+  return a;
+}
+
+double median(std::vector<double> v) {
+  std::nth_element(v.begin(), v.begin() + static_cast<std::ptrdiff_t>(v.size() / 2), v.end());
+  return v[v.size() / 2];
+}
+
+struct contender {
+  std::string name;
+  std::function<void()> run;
+  std::vector<double> us{};
+};
+
+void race(const std::string& title, std::vector<contender> all, int rounds) {
+  for (int round = 0; round < rounds; ++round)
+    for (contender& c : all) {
+      for (int i = 0; i < 50; ++i) c.run();
+      constexpr int runs = 500;
+      const auto start = std::chrono::steady_clock::now();
+      for (int i = 0; i < runs; ++i) c.run();
+      c.us.push_back(std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - start).count() /
+                     runs);
+    }
+  fmt::print("{}\n", title);
+  for (const contender& c : all) {
+    std::vector<double> ratios;
+    for (std::size_t r = 0; r < c.us.size(); ++r) ratios.push_back(c.us[r] / all[0].us[r]);
+    fmt::print("  {:<28} {:8.2f} us  {:6.2f} times the static program\n", c.name, median(c.us), median(ratios));
+  }
+}
+
+bool close(std::span<const float> found, const argument& expected) {
+  const auto e = expected.to<double>();
+  double worst = found.size() == e.size() ? 0 : INFINITY;
+  for (std::size_t i = 0; i < std::min(found.size(), e.size()); ++i)
+    worst = std::max(worst, std::fabs(found[i] - e[i]) / (1 + std::fabs(e[i])));
+  if (worst > 1e-5) fmt::print(stderr, "results differ by {}\n", worst);
+  return worst <= 1e-5;
+}
+
+bool race_digits(const std::string& library, int rounds) {
+  static const auto weights = read_floats("/examples/models/digits/weights.bin", digits::weight_elements);
+  const auto image = read_floats("/examples/models/digits/test_data_set_0/input_0.pb", 360 * 64);
+  static digits fixed(std::span<const float, digits::weight_elements>(weights.data(), weights.size()));
+  const std::span<const float, 64> input(image.data(), 64);
+  const argument in = as_argument({dtype::f32, {1, 1, 8, 8}}, image.data());
+
+  const std::string model = read_file("/examples/models/digits/model.onnx");
+  const peer::session session(library, std::as_bytes(std::span(model)), 1);
+  peer::session::binding bound(session, {{session.inputs()[0], in}});
+
+  onnx::import_options options;
+  options.dimensions = {{"batch", 1}};
+  compile_options one;
+  one.threads = 1;
+  const executable exe =
+      compile(onnx::read_model(std::string(KILN_SOURCE_DIR) + "/examples/models/digits/model.onnx", options).graph,
+              eigen_target(), one);
+  workspace space = exe.make_workspace();
+  std::vector<argument> inputs{in}, outputs{argument(shape{dtype::f32, {1, 10}})};
+
+  race("digits, one image",
+       {{"static program", [&] { fixed(input); }},
+        {"Eigen executable", [&] { exe.run(space, inputs, outputs); }},
+        {"ONNX Runtime", [&] { bound.run(); }}},
+       rounds);
+  return close(fixed.result(), bound.results()[0]) && close(fixed.result(), outputs[0]);
+}
+
+bool race_perceptron(const std::string& library, int rounds) {
+  using namespace kiln::test;
+  std::mt19937 engine(1);
+  std::uniform_real_distribution<float> value(-0.2f, 0.2f);
+  static std::vector<float> weights(perceptron::weight_elements);
+  for (float& w : weights) w = value(engine);
+  alignas(64) std::array<float, 64> x{};
+  for (float& v : x) v = value(engine);
+  static perceptron fixed(std::span<const float, perceptron::weight_elements>(weights.data(), weights.size()));
+  const std::span<const float, 64> input(x);
+
+  graph_parts parts;
+  const float* at = weights.data();
+  std::string last = "x";
+  const auto take = [&](const std::string& name, const std::vector<std::int64_t>& lens, std::size_t n) {
+    parts.initializers.push_back(floats(name, lens, std::vector<float>(at, at + n)));
+    at += n;
+  };
+  for (int layer = 1; layer <= 3; ++layer) {
+    const std::string k = std::to_string(layer);
+    const std::int64_t to = layer == 3 ? 10 : 64;
+    take("w" + k, {64, to}, static_cast<std::size_t>(64 * to));
+    take("b" + k, {to}, static_cast<std::size_t>(to));
+    parts.nodes.push_back(node("Gemm", {last, "w" + k, "b" + k}, {layer == 3 ? "y" : "g" + k}));
+    if (layer < 3) parts.nodes.push_back(node("Relu", {"g" + k}, {"r" + k}));
+    last = "r" + k;
+  }
+  parts.inputs.push_back(value_info("x", 1, {1, 64}));
+  parts.outputs.push_back(value_info("y", 1, {1, 10}));
+  const message whole = model(graph(parts));
+  const peer::session session(library, whole.bytes(), 1);
+  peer::session::binding bound(session, {{"x", as_argument({dtype::f32, {1, 64}}, x.data())}});
+
+  using square = Eigen::Matrix<float, 64, 64, Eigen::RowMajor>;
+  using wide = Eigen::Matrix<float, 64, 10, Eigen::RowMajor>;
+  using row = Eigen::Matrix<float, 1, 64>;
+  using short_row = Eigen::Matrix<float, 1, 10>;
+  const float* const w = weights.data();
+  static const square w1 = Eigen::Map<const square>(w), w2 = Eigen::Map<const square>(w + 4160);
+  static const wide w3 = Eigen::Map<const wide>(w + 8320);
+  static const row b1 = Eigen::Map<const row>(w + 4096), b2 = Eigen::Map<const row>(w + 8256);
+  static const short_row b3 = Eigen::Map<const short_row>(w + 8960);
+  static row in = Eigen::Map<const row>(x.data());
+  static short_row out;
+  const auto by_hand = [] {
+    row a, c;
+    a.noalias() = in * w1;
+    a = (a + b1).cwiseMax(0.0f);
+    c.noalias() = a * w2;
+    c = (c + b2).cwiseMax(0.0f);
+    out.noalias() = c * w3;
+    out += b3;
+  };
+  race("a perceptron 64-64-64-10, one row",
+       {{"static program", [&] { fixed(input); }},
+        {"Eigen's fixed sizes by hand", by_hand},
+        {"ONNX Runtime", [&] { bound.run(); }}},
+       rounds);
+  return close(fixed.result(), bound.results()[0]) && close({out.data(), 10}, bound.results()[0]);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const int rounds = argc == 3 && std::string(argv[1]) == "--rounds" ? std::stoi(argv[2]) : 15;
+  const auto library = peer::library();
+  if (!library) {
+    fmt::print(stderr, "SKIPPED: ONNX Runtime is not in the build tree (bash cmake/peer.sh)\n");
+    return 77;
+  }
+  const bool equal = race_digits(*library, rounds) && race_perceptron(*library, rounds);
+  return equal ? 0 : 1;
+}
