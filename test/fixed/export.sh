@@ -19,7 +19,8 @@ ldd "$program" | grep -vE 'linux-vdso|libc\.so|libm\.so|libstdc\+\+|libgcc_s|ld-
 nm -D --undefined-only "$program" | grep -E 'malloc|calloc|realloc|_Zn[wa]' && fail "it allocates"
 
 # one image: the first 64 numbers of 360 * 64 that end the tensor file
-tail -c $((360 * 64 * 4)) "$root/examples/models/digits/test_data_set_0/input_0.pb" | head -c 256 >"$work/image"
+tail -c $((360 * 64 * 4)) "$root/examples/models/digits/test_data_set_0/input_0.pb" >"$work/images"
+head -c 256 "$work/images" >"$work/image"
 "$program" "$work/image" "$work/probabilities"
 [ "$(stat -c %s "$work/probabilities")" = 40 ] || fail "it writes $(stat -c %s "$work/probabilities") bytes"
 for arguments in "" "$work/image" "$work/missing $work/out" "$program $work/out"; do
