@@ -1,7 +1,7 @@
 #pragma once
 #include <string>
 
-#include "kiln/graph/module.hpp"
+#include "kiln/fwd.hpp"
 
 namespace kiln {
 

@@ -28,25 +28,6 @@ struct capture {
   }
 };
 
-/// The matched op's input I.
-template <std::size_t I>
-struct input {
-  template <class R>
-  constexpr value_id operator()(R& r, const captures&, value_id v) const {
-    return r.input(v, I);
-  }
-};
-
-/// An op over captured values.
-template <class Op, std::size_t... I>
-struct op_over {
-  Op op{};
-  template <class R>
-  constexpr value_id operator()(R& r, const captures& c, value_id) const {
-    return r.add(op, {c[I]...});
-  }
-};
-
 }  // namespace by
 
 /// Matches and is replaced by what a function of (rewriter, value) says: empty to decline.
