@@ -319,6 +319,21 @@ TEST_F(program, an_input_replaces_a_default) {
   EXPECT_THAT(kiln(command + " --input w=" + at("w.pb")).out, HasSubstr("{4, 6}"));
 }
 
+TEST_F(program, a_mean_over_padding_alone_is_zero_on_every_target) {
+  using namespace test;
+  // as ONNX Runtime has it; a dilated window of two steps over the only element
+  write("model.onnx", model(graph({{node("AveragePool", {"x"}, {"y"},
+                                         {attr("kernel_shape", std::vector<std::int64_t>{2}),
+                                          attr("pads", std::vector<std::int64_t>{1, 1}),
+                                          attr("dilations", std::vector<std::int64_t>{2})})},
+                                   {},
+                                   {value_info("x", 1, {1, 1, 1})},
+                                   {value_info("y")}}),
+                            {opset(19)}));
+  for (const char* target : {"reference", "eigen"})
+    EXPECT_THAT(kiln("run " + at("model.onnx") + " --target " + target).out, HasSubstr("{0}")) << target;
+}
+
 TEST_F(program, a_newer_operator_set_stands_in_the_report) {
   using namespace test;
   write("model.onnx",
