@@ -29,6 +29,7 @@ class image_formats {
     for (std::uint32_t i = 0; i < graph.size(); ++i) count(i);
     for (value_id v : graph.outputs) add(v, -1);
     for (std::uint32_t i = 0; i < graph.size(); ++i) last_[i] = roles_[i] != image_role::none && gain_[root(i)] > 0;
+    turn_to_planes();
   }
 
   bool channels_last(value_id v) const { return v.result == 0 && last_[v.instruction]; }
@@ -142,11 +143,22 @@ class image_formats {
           add(v, -1);
           break;
         case image_role::follows:
+        case image_role::turns:
           if (roles_[v.instruction] == image_role::none && is_image(ins, k))
             gain_[root(i)] -= elements(graph_.shape_of(v));
           break;
       }
     }
+  }
+
+  // A kernel that can write planes does so where nobody reads its result with the channels last.
+  void turn_to_planes() {
+    std::vector<bool> read_as_image(graph_.size());
+    for (std::uint32_t i = 0; i < graph_.size(); ++i)
+      for (const value_id v : graph_[i].inputs)
+        if (roles_[i] != image_role::none || inside_[i]) read_as_image[v.instruction] = true;
+    for (std::uint32_t i = 0; i < graph_.size(); ++i)
+      if (roles_[i] == image_role::turns && !read_as_image[i]) last_[i] = false;
   }
 
   const module_graph& graph_;

@@ -17,9 +17,8 @@ image_role eigen_target::role(const program& whole, const basic_instruction<oper
   }
   if (op->is<op::convolution>()) return image_role::gains;
   const auto* pooling = op->get_if<op::pooling>();
-  if (op->kind() == op_kind::pointwise || (pooling && pooling->mode != op::pooling_mode::lp))
-    return image_role::follows;
-  return image_role::none;
+  if (pooling && pooling->mode != op::pooling_mode::lp) return image_role::turns;
+  return op->kind() == op_kind::pointwise ? image_role::follows : image_role::none;
 }
 
 std::unique_ptr<kernel> eigen_target::make_kernel(const kernel_request& request) const {

@@ -14,7 +14,7 @@ class pooling_kernel final : public kernel {
     return last_ ? stride_support::images : stride_support::dense;
   }
   std::size_t scratch_bytes(std::span<const tensor> in, std::span<const tensor> out, unsigned) const override {
-    return converts(in[0], out[0]) ? static_cast<std::size_t>(in[0].elements()) * sizeof(float) : 0;
+    return converts(in[0], out[0]) ? static_cast<std::size_t>(out[0].elements()) * sizeof(float) : 0;
   }
   void run(const launch& l) const override {
     const tensor &x = l.in[0], &y = l.out[0];
@@ -38,24 +38,23 @@ class pooling_kernel final : public kernel {
         p.pad_end[to] = attributes_.pads[axes + d];
       }
     }
-    kernels::image_layout from = image_layout_of(x);
-    const kernels::image_layout to = image_layout_of(y);
+    const kernels::image_layout from = image_layout_of(x), to = image_layout_of(y);
+    kernels::image_layout made = to;
     if (converts(x, y)) {
-      auto* const copy = reinterpret_cast<float*>(l.scratch.data());
-      const kernels::image_layout wanted{to.channels_last, x.lens[1]};
-      kiln_eigen_isa()->convert_images(*l.pool, x.lens[0], x.lens[1], p.input[0] * p.input[1] * p.input[2], p.x, from,
-                                       copy, wanted);
-      p.x = copy;
-      from = wanted;
+      p.y = reinterpret_cast<float*>(l.scratch.data());
+      made = {from.channels_last, x.lens[1]};
     }
-    if (to.channels_last)
-      kiln_eigen_isa()->pool_images(*l.pool, p, {x.lens[0], x.lens[1], from.step, to.step});
+    if (from.channels_last)
+      kiln_eigen_isa()->pool_images(*l.pool, p, {x.lens[0], x.lens[1], from.step, made.step});
     else
       kiln_eigen_isa()->pool(*l.pool, p);
+    if (converts(x, y))
+      kiln_eigen_isa()->convert_images(*l.pool, x.lens[0], x.lens[1], p.output[0] * p.output[1] * p.output[2], p.y,
+                                       made, y.as<float>(), to);
   }
 
  private:
-  // The image is converted where it does not lie as the result does.
+  // The result, smaller than the image as a rule, is converted where it does not lie as the image does.
   static bool converts(const tensor& x, const tensor& y) {
     return image_layout_of(x).channels_last != image_layout_of(y).channels_last;
   }
