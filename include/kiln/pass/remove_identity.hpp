@@ -12,7 +12,7 @@ constexpr auto fold_of_one_element(pass_note& note) {
   return rewrite_each<Op>("reduce_of_one", [&note](auto& r, value_id v) {
     const value_id x = r.input(v, 0);
     if (!(r.shape_of(x).lens == r.shape_of(v).lens)) return value_id{};
-    if constexpr (std::is_same_v<Op, op::reduce_sum> || std::is_same_v<Op, op::reduce_mean>)
+    if (std::is_same_v<Op, op::reduce_sum> || std::is_same_v<Op, op::reduce_mean>)
       note.remark_on(r.shape_of(v).type, "a sum over one element becomes it: of -0 it gives -0, not 0");
     return x;
   });
