@@ -7,8 +7,10 @@
 namespace kiln::fixed {
 
 namespace detail {
-using stored_types = type_list<double, float, half, bfloat16, std::int8_t, std::int16_t, std::int32_t, std::int64_t,
-                               std::uint8_t, std::uint16_t, std::uint32_t, std::uint64_t, bool>;
+using stored_types =
+    type_list<double, float, half, bfloat16, std::int8_t, std::int16_t, std::int32_t, std::int64_t, std::uint8_t,
+              std::uint16_t, std::uint32_t, std::uint64_t, bool, float8_e4m3fn, float8_e4m3fnuz, float8_e5m2,
+              float8_e5m2fnuz, float8_e8m0, float4_e2m1, int4, uint4, int2, uint2>;
 template <dtype T>
 struct compute_type {
   using type = std::conditional_t<

@@ -26,7 +26,7 @@ constexpr dtype_set types_of() {
   if constexpr (requires { Op::types; })
     return Op::types;
   else if constexpr (requires(const Op& op, const layout& in) { op.map(in); })
-    return dtypes::all;
+    return dtypes::movable;
   else
     return dtypes::floats;
 }

@@ -33,10 +33,13 @@ constexpr bool power_of_two(double x) {
 
 // Whether every value of `from` is one of `to`: converting there and on loses nothing.
 constexpr bool holds_all(dtype to, dtype from) {
-  if (to == from || from == dtype::boolean) return true;
-  if (to == dtype::boolean) return false;
+  if (to == from) return true;
+  if (to == dtype::boolean || to == dtype::f8e8m0) return false;
+  if (from == dtype::boolean) return true;
+  if (is_narrow(from) && is_float(from)) return to == dtype::f32 || to == dtype::f64;
+  if (is_narrow(to) && is_float(to)) return false;
   const auto digits = [](dtype t) {
-    const int bits = 8 * static_cast<int>(size_of(t));
+    const int bits = bits_of(t);
     return t == dtype::f64        ? 53
            : t == dtype::f32      ? 24
            : t == dtype::f16      ? 11

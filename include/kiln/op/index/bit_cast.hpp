@@ -5,15 +5,15 @@
 
 namespace kiln::op {
 
-/// The operand's bits read as another dtype of the same size (ONNX BitCast).
+/// The operand's bits read as another dtype of the same width (ONNX BitCast).
 struct bit_cast {
   dtype to = dtype::i32;
-  static constexpr auto types = dtypes::all;
+  static constexpr auto types = dtypes::convertible;
 
   constexpr result<shape> compute_shape(std::span<const shape> in) const {
     if (in.size() != 1) return detail::wrong_operand_count(1, in.size());
-    if (size_of(in[0].type) != size_of(to))
-      return fault::of(errc::shape_mismatch, "both dtypes have one size", in[0].type, to);
+    if (bits_of(in[0].type) != bits_of(to))
+      return fault::of(errc::shape_mismatch, "both dtypes have one width", in[0].type, to);
     return shape{to, in[0].lens};
   }
 

@@ -6,7 +6,7 @@ namespace kiln::op {
 /// The operands one after the other along `axis` (ONNX Concat); their other extents are equal.
 struct concat {
   std::int64_t axis = 0;
-  static constexpr auto types = dtypes::all | dtypes::dims;
+  static constexpr auto types = dtypes::movable | dtypes::dims;
 
   constexpr result<shape> compute_shape(std::span<const shape> in) const {
     if (in.empty()) return fault::of(errc::invalid_argument, "number of inputs", "at least 1", in.size());

@@ -5,7 +5,7 @@ namespace kiln::op {
 
 /// A row-major copy of the operand: what a view needs before it where strides forbid it.
 struct contiguous {
-  static constexpr auto types = dtypes::all | dtypes::dims;
+  static constexpr auto types = dtypes::movable | dtypes::dims;
 
   constexpr result<shape> compute_shape(std::span<const shape> in) const {
     if (in.size() != 1) return detail::wrong_operand_count(1, in.size());

@@ -8,7 +8,7 @@ struct fill {
   dims lens{};
   double value = 0;
   dtype type = dtype::f32;
-  static constexpr auto types = dtypes::all;
+  static constexpr auto types = dtypes::convertible;
 
   constexpr result<shape> compute_shape(std::span<const shape> in) const {
     if (!in.empty()) return detail::wrong_operand_count(0, in.size());

@@ -7,7 +7,7 @@ namespace kiln::op {
 /// axis. Negative indices count from the end; one outside the extent is an `invalid_argument` error of the run.
 struct gather {
   std::int64_t axis = 0;
-  static constexpr auto types = dtypes::all | dtypes::dims;
+  static constexpr auto types = dtypes::movable | dtypes::dims;
 
   constexpr result<shape> compute_shape(std::span<const shape> in) const {
     if (in.size() != 2) return detail::wrong_operand_count(2, in.size());

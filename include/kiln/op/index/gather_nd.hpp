@@ -8,7 +8,7 @@ namespace kiln::op {
 /// error of the run.
 struct gather_nd {
   std::int64_t batch_dims = 0;
-  static constexpr auto types = dtypes::all | dtypes::dims;
+  static constexpr auto types = dtypes::movable | dtypes::dims;
 
   constexpr result<shape> compute_shape(std::span<const shape> in) const {
     if (in.size() != 2) return detail::wrong_operand_count(2, in.size());

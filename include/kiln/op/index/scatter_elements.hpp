@@ -9,7 +9,7 @@ namespace kiln::op {
 struct scatter_elements {
   std::int64_t axis = 0;
   scatter_mode reduction = scatter_mode::none;
-  static constexpr auto types = dtypes::all | dtypes::dims;
+  static constexpr auto types = dtypes::convertible | dtypes::dims;
 
   constexpr result<shape> compute_shape(std::span<const shape> in) const {
     if (in.size() != 3) return detail::wrong_operand_count(3, in.size());

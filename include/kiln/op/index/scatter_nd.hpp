@@ -8,7 +8,7 @@ namespace kiln::op {
 /// one outside its extent is an error of the run.
 struct scatter_nd {
   scatter_mode reduction = scatter_mode::none;
-  static constexpr auto types = dtypes::all | dtypes::dims;
+  static constexpr auto types = dtypes::convertible | dtypes::dims;
 
   constexpr result<shape> compute_shape(std::span<const shape> in) const {
     if (in.size() != 3) return detail::wrong_operand_count(3, in.size());

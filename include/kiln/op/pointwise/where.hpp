@@ -6,7 +6,7 @@ namespace kiln::op {
 
 /// x where the condition (bool) holds, y elsewhere.
 struct where {
-  static constexpr auto types = dtypes::all | dtypes::dims;
+  static constexpr auto types = dtypes::convertible | dtypes::dims;
   static constexpr int condition_args = 1;
   template <class C, class T>
   constexpr T operator()(C condition, T x, T y) const {
