@@ -79,10 +79,18 @@ CLI::Validator finite_amount() {
           "NUMBER"};
 }
 
+// hip:N is the N-th device, hip:sm_90 or hip:gfx90a compiles for an absent one.
+CLI::Validator target_name() {
+  return {[](std::string& text) -> std::string {
+            const bool known = text == "reference" || text == "eigen" || text == "hip" ||
+                               (text.starts_with("hip:") && text.size() > 4);
+            return known ? "" : "'" + text + "' is none of reference, eigen, hip, hip:DEVICE, hip:ARCHITECTURE";
+          },
+          "reference|eigen|hip[:DEVICE|:ARCHITECTURE]"};
+}
+
 void add_model_options(CLI::App& app, model_options& o) {
-  app.add_option("--target", o.target, "where it runs")
-      ->check(CLI::IsMember({"reference", "eigen"}))
-      ->capture_default_str();
+  app.add_option("--target", o.target, "where it runs")->check(target_name())->capture_default_str();
   app.add_option("--threads", o.threads, "threads; 0: one for each processor")
       ->check(CLI::Range(0, 1024))
       ->capture_default_str();

@@ -3,10 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
 #include <optional>
 
 #include "debug.hpp"
 #include "kiln/backend/eigen/eigen_target.hpp"
+#include "kiln/backend/hip/hip_target.hpp"
 #include "kiln/backend/reference/reference_target.hpp"
 #include "progress.hpp"
 #include "statistics.hpp"
@@ -30,7 +32,16 @@ bool is_known(const argument& value, known_values which) {
 std::unique_ptr<target> make_target(const std::string& name) {
   if (name == "reference") return std::make_unique<reference_target>();
   if (name == "eigen") return std::make_unique<eigen_target>();
-  raise(errc::invalid_argument, fmt::format("no target '{}'; targets: reference, eigen", name));
+  if (name == "hip") return std::make_unique<hip_target>();
+  if (name.starts_with("hip:")) {
+    hip_options options;
+    const std::string which = name.substr(4);
+    const auto [end, fault] = std::from_chars(which.data(), which.data() + which.size(), options.device);
+    if (fault != std::errc() || end != which.data() + which.size()) options.architecture = which;
+    return std::make_unique<hip_target>(options);
+  }
+  raise(errc::invalid_argument,
+        fmt::format("no target '{}'; targets: reference, eigen, hip, hip:DEVICE, hip:ARCHITECTURE", name));
 }
 
 namespace {

@@ -9,7 +9,7 @@ namespace kiln::driver {
 /// What every verb that compiles a model takes.
 struct model_options {
   std::string model;                                                      ///< path of an ONNX file
-  std::string target = "eigen";                                           ///< reference or eigen
+  std::string target = "eigen";                                           ///< reference, eigen, hip, …
   unsigned threads = 0;                                                   ///< 0: one for each processor
   std::vector<std::pair<std::string, std::int64_t>> dims;                 ///< --dim NAME=N
   std::vector<std::pair<std::string, std::vector<std::int64_t>>> shapes;  ///< --shape INPUT=1,3,224,224

@@ -9,6 +9,8 @@
 namespace kiln {
 
 class thread_pool;
+class device;
+class device_queue;
 
 /// What a kernel is given for one run.
 struct launch {
@@ -18,6 +20,8 @@ struct launch {
   thread_pool* pool = nullptr;
   const bindings* symbols = nullptr;  ///< values of the program's symbols
   bool unread = false;                ///< the results are big and nothing in this run reads them: caches gain nothing
+  device_queue* queue = nullptr;      ///< of a target with a device: where the kernel's work goes
+  std::int32_t* faults = nullptr;     ///< there: a number in the device's memory; see `kernel::reports_faults`
 };
 
 /// Which layouts a kernel reads or writes at one operand.
@@ -57,6 +61,16 @@ class kernel {
   virtual bool packed_input(std::size_t /*i*/) const { return false; }
   /// Bytes of packed constants that the kernel holds.
   virtual std::size_t packed_bytes() const { return 0; }
+  /// Makes ready what only runs at these sizes need, so that the first run does not pay for it. The tensors have no
+  /// memory yet; their addresses count from an aligned base.
+  virtual void prepare(std::span<const tensor> /*in*/, std::span<const tensor> /*out*/) const {}
+  /// Whether the kernel works in the memory of the target's device. Others of such a target get the host's memory, with
+  /// copies around them.
+  virtual bool on_device() const { return false; }
+  /// Whether a run may meet data it can't compute: it then writes a number other than 0 to `launch::faults`, and the
+  /// run raises `fault_text` behind its last step.
+  virtual bool reports_faults() const { return false; }
+  virtual std::string fault_text() const { return {}; }
   /// Whether the op's reference computation runs because the target has no kernel for it.
   virtual bool is_fallback() const { return false; }
 };
@@ -89,6 +103,13 @@ class target {
   }
   /// A kernel for the instruction, or null: then its reference computation runs.
   virtual std::unique_ptr<kernel> make_kernel(const kernel_request& request) const = 0;
+  /// A kernel that copies operand 0 to result 0, both of any strides.
+  virtual std::unique_ptr<kernel> make_copy() const;
+  /// Whether its kernels work in the memory of a device.
+  virtual bool has_device() const { return false; }
+  /// The device; null where there is none, or none here (an executable for an absent device compiles, but a run is an
+  /// error).
+  virtual std::shared_ptr<const device> get_device() const { return nullptr; }
 };
 
 }  // namespace kiln

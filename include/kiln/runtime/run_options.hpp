@@ -14,6 +14,10 @@ struct run_options {
   std::function<void(std::size_t, double)> profile;
   /// Called after each step with the step's index and results (strided views into the workspace).
   std::function<void(std::size_t, std::span<const tensor>)> observe;
+  /// A target with a device: the stream that the run's work is given to, and the run returns without waiting for it.
+  /// Outputs in the host's memory are there when the stream's work is done, and data that an op can't compute (an index
+  /// out of range) is not reported. Null: a stream of the workspace, and the run waits.
+  void* stream = nullptr;
 };
 
 }  // namespace kiln

@@ -83,6 +83,18 @@ executable compile(program p, const target& t, const compile_options& options) {
   s->report.steps = std::move(s->plan.infos);
   s->report.constant_bytes = s->plan.constant_bytes;
   for (const step_info& i : s->report.steps) s->report.packed_bytes += i.packed_bytes;
+  s->for_device = t.has_device();
+  if (s->for_device) {
+    s->where = t.get_device();
+    s->copy = t.make_copy();
+    s->recordable = true;
+    for (const detail::step& st : s->plan.steps) {
+      s->recordable = s->recordable && st.run->on_device();
+      s->reports_faults = s->reports_faults || st.run->reports_faults();
+    }
+    s->prepare_constant_sizes();
+    if (s->where) s->upload_constants();
+  }
   release_literals(s->optimised);
   s->report.plan_ms = milliseconds_since(start);
   return executable(std::move(s));

@@ -21,7 +21,7 @@ workspace::workspace() : state_(std::make_unique<state>()) {}
 workspace::workspace(workspace&&) noexcept = default;
 workspace& workspace::operator=(workspace&&) noexcept = default;
 workspace::~workspace() = default;
-std::size_t workspace::bytes() const { return state_->arena.size() + state_->staging.size(); }
+std::size_t workspace::bytes() const { return state_->arena.size() + state_->staging.size() + state_->edges.size(); }
 std::size_t workspace::growths() const { return state_->growths; }
 
 executable::executable(std::unique_ptr<state> s) : state_(std::move(s)) {}
@@ -114,6 +114,14 @@ void executable::state::bind_sizes(workspace::state& w, std::size_t count, Shape
     for (dimension d : given(i).lens) w.bound.push_back(d.raw());
   for (const detail::growing_output& g : plan.growing) w.bound.push_back(capacity(g, given(g.input)));
   evaluate_sizes(w, count, given);
+  make_tensors(w);
+  if (for_device) prepare_kernels(w);
+  place_arena(w);
+  w.owner = id;
+}
+
+// Without their memory: addresses count from the bases.
+void executable::state::make_tensors(workspace::state& w) const {
   w.tensors.resize(plan.operands.size());
   for (std::size_t k = 0; k < plan.operands.size(); ++k) {
     const detail::operand& o = plan.operands[k];
@@ -125,9 +133,31 @@ void executable::state::bind_sizes(workspace::state& w, std::size_t count, Shape
       t.lens.push_back(w.sizes[o.lens[d]]);
       t.strides.push_back(w.sizes[o.strides[d]]);
     }
+    t.data = reinterpret_cast<std::byte*>(w.sizes[o.offset] * static_cast<std::int64_t>(size_of(o.type)));
   }
-  place_arena(w);
-  w.owner = id;
+}
+
+void executable::state::prepare_kernels(const workspace::state& w) const {
+  pool->parallel_for(static_cast<std::int64_t>(plan.steps.size()), [&](std::int64_t i, unsigned) {
+    const detail::step& st = plan.steps[static_cast<std::size_t>(i)];
+    const std::span<const tensor> all(w.tensors.data() + st.first_operand, st.inputs + st.outputs);
+    try {
+      st.run->prepare(all.first(st.inputs), all.subspan(st.inputs));
+    } catch (error& e) {
+      throw e.at_instruction(report.steps[static_cast<std::size_t>(i)].instruction);
+    }
+  });
+}
+
+// Where no size depends on the inputs' symbols, kernels can be ready before any run.
+void executable::state::prepare_constant_sizes() const {
+  for (const port& p : inputs)
+    if (!p.type.is_constant()) return;
+  if (!plan.growing.empty()) return;
+  workspace::state w;
+  evaluate_sizes(w, inputs.size(), [&](std::size_t i) -> const shape& { return inputs[i].type; });
+  make_tensors(w);
+  prepare_kernels(w);
 }
 
 // Offsets by liveness: storages in order of first use; each takes the lowest gap among those alive at the same time.
@@ -171,7 +201,16 @@ void executable::state::place_arena(workspace::state& w) const {
         std::max(w.scratch_bytes, st.run->scratch_bytes(all.first(st.inputs), all.subspan(st.inputs), pool->size()));
   }
   w.needed = end + aligned(w.scratch_bytes);
+  if (w.where != where) {  // the workspace served another device, or the host
+    w.arena = w.edges = w.faults = buffer();
+    w.queue.reset();
+    w.where = where;
+  }
+  w.recording.reset();
+  w.recorded.clear();
+  w.last.clear();
   w.grow(w.arena, w.needed);
+  if (for_device) return bind_device(w);
   for (std::uint32_t s = 0; s < storages.size(); ++s) {
     const detail::storage& st = storages[s];
     if (st.kind == detail::place_kind::arena || st.kind == detail::place_kind::symbolic)
@@ -242,11 +281,14 @@ void executable::run(workspace& w, std::span<const argument> inputs, std::span<a
                      const run_options& options) const {
   const flush_denormals flush(state_->flushes_denormals);
   workspace::state& ws = *w.state_;
+  if (state_->for_device && !state_->where)
+    raise(errc::unsupported, "an executable runs where its device is: this was compiled for an absent one");
   state_->bind_sizes(ws, inputs.size(), [&](std::size_t i) -> const shape& { return inputs[i].get_shape(); });
   for (std::size_t i = 0; i < inputs.size(); ++i)
     if (!inputs[i] && inputs[i].elements() != 0)
       raise(errc::invalid_argument, "input '" + state_->inputs[i].name + "' has data");
   state_->check_outputs(ws, inputs, outputs);
+  if (state_->for_device) return state_->run_on_device(ws, inputs, outputs, options);
 
   const auto& storages = state_->plan.storages;
   std::byte* staging = state_->stage(ws, inputs);

@@ -1,6 +1,7 @@
 #pragma once
 #include <new>
 
+#include "kiln/runtime/device.hpp"
 #include "kiln/runtime/executable.hpp"
 #include "kiln/runtime/impl/plan.hpp"
 
@@ -25,13 +26,32 @@ struct executable::state {
   std::vector<symbol_source> symbols;
   bool flushes_denormals = false;
   std::uint64_t id = 0;  // of this executable among all: an address may come back
+  // of a target with a device
+  bool for_device = false, reports_faults = false, recordable = false;
+  std::shared_ptr<const device> where;  // null: it is not here
+  buffer device_constants;
+  std::vector<std::size_t> constant_offsets;  // by storage
+  std::unique_ptr<kernel> copy;
 
   template <class ShapeAt>
   void bind_sizes(workspace::state& w, std::size_t count, ShapeAt given) const;
   template <class ShapeAt>
   void evaluate_sizes(workspace::state& w, std::size_t count, ShapeAt given) const;
   void check_extents(const workspace::state& w) const;
+  void make_tensors(workspace::state& w) const;
+  void prepare_kernels(const workspace::state& w) const;
+  void prepare_constant_sizes() const;
+  void upload_constants();
+  void bind_device(workspace::state& w) const;
   void place_arena(workspace::state& w) const;
+  void run_on_device(workspace::state& w, std::span<const argument> inputs, std::span<argument> outputs,
+                     const run_options& options) const;
+  void place_edges(workspace::state& w, std::span<const argument> inputs, std::span<argument> outputs) const;
+  void upload_inputs(workspace::state& w, device_queue& queue, std::span<const argument> inputs,
+                     std::span<argument> outputs) const;
+  void download_outputs(const workspace::state& w, device_queue& queue, std::span<argument> outputs) const;
+  void run_steps(workspace::state& w, device_queue& queue, const run_options& options) const;
+  std::size_t edge_bytes(std::size_t storage, std::span<const argument> inputs, std::span<argument> outputs) const;
   void check_type(const port& p, const shape& given, const char* what) const;
   shape output_shape(const workspace::state& w, std::size_t k) const;
   std::byte* stage(workspace::state& w, std::span<const argument> inputs) const;
@@ -58,14 +78,22 @@ struct workspace::state {
   std::vector<std::pair<std::size_t, std::size_t>> taken;
   buffer arena, staging;  // staging: row-major copies of inputs that the caller passed with strides
   std::size_t scratch_offset = 0, scratch_bytes = 0, needed = 0, growths = 0;
+  // of a device: its queue, room there for what the caller has in the host's memory, and the last run's work
+  std::shared_ptr<const device> where;
+  std::unique_ptr<device_queue> queue;
+  buffer edges, faults;
+  std::vector<std::byte*> recorded, last, current;  // bases of the inputs and outputs: the recording's, the last run's
+  std::unique_ptr<device_recording> recording;
 
   // Enlarges a buffer; the old one goes before the new one comes.
   void grow(buffer& b, std::size_t bytes) {
     if (b.size() >= bytes) return;
     owner = 0;
+    recording.reset();
+    recorded.clear();
     b = buffer();
     try {
-      b = buffer::allocate(bytes);
+      b = where ? where->allocate(bytes) : buffer::allocate(bytes);
     } catch (const std::bad_alloc&) {
       raise(errc::limit, "memory for a run's values: " + std::to_string(bytes) + " bytes are not to be had");
     }

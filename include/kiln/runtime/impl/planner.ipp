@@ -77,6 +77,7 @@ class planner {
         kernels_[i] = target_.make_kernel(request);
         if (!kernels_[i] && ins.op.is<op::fused>()) kernels_[i] = make_body_kernel(program_.module(ins.op.body()));
         if (!kernels_[i]) kernels_[i] = make_fallback_kernel(ins.op);
+        if (target_.has_device() && !kernels_[i]->on_device()) kernels_[i] = make_host_step(std::move(kernels_[i]));
       });
     }
   }
@@ -233,7 +234,7 @@ class planner {
   void copy_step(const place& from, const place& to, const shape& type, std::string_view why) {
     step_info info;
     info.copy = true, info.instruction = why;
-    add_step(make_copy_kernel(), {{from, type}}, {{to, type}}, std::move(info));
+    add_step(target_.make_copy(), {{from, type}}, {{to, type}}, std::move(info));
   }
 
   // The value as a dense buffer; one copy serves all readers.

@@ -1,0 +1,32 @@
+#pragma once
+#include <string>
+#include <string_view>
+
+#include "kiln/backend/hip/runtime.hpp"
+
+namespace kiln::hip {
+
+/// The instructions that multiply matrices on a device.
+enum class matrix_unit : std::uint8_t {
+  none,   ///< plain multiply-add
+  mfma,   ///< AMD's gfx908, gfx90a, gfx94x
+  wmma,   ///< AMD's gfx11
+  mma,    ///< NVIDIA's sm_80 and later
+  wgmma,  ///< NVIDIA's sm_90, beside mma
+};
+
+/// What kernels are chosen and compiled for: a device here, or an absent one by its name.
+struct architecture {
+  platform on = platform::amd;
+  std::string name;  ///< "gfx90a", "sm_90", …: what the compiler is told
+  int lanes = 32;    ///< of a wavefront or warp
+  int multiprocessors = 64;
+  std::size_t shared_bytes = 48 * 1024;  ///< of fast memory that a block may use
+  matrix_unit matrices = matrix_unit::none;
+
+  /// By name; an `unsupported` error for a name that is neither gfx… nor sm_….
+  static architecture named(std::string_view name);
+  static architecture of(platform on, const device_facts& facts);
+};
+
+}  // namespace kiln::hip

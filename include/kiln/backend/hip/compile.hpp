@@ -1,0 +1,39 @@
+#pragma once
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "kiln/backend/hip/architecture.hpp"
+
+namespace kiln::hip {
+
+/// One kernel as text. It may include kiln's freestanding headers by their usual names (core/math.hpp and
+/// backend/hip/kernels/*.hpp: they are embedded), and defines `extern "C" __global__ void <entry>(…)`.
+struct source {
+  std::string entry;
+  std::string text;
+  std::vector<std::string> options = {};  ///< beside the ones every kernel gets: -DNAME=VALUE, say
+};
+
+/// A freestanding header that is embedded in kiln::hip.
+struct embedded_header {
+  const char* name;
+  const char* text;
+};
+std::span<const embedded_header> embedded_headers();
+
+/// Machine code of a kernel for an architecture, from hiprtc or NVRTC. Compiled code is kept in `cache`, a folder, by
+/// the hash of everything that decides it (text, headers, options, architecture, the compiler's version); an empty name
+/// keeps nothing. An `unsupported` error says where a compiler is missing or does not know the architecture, an
+/// `internal` one has the compiler's log.
+std::string compile(const source& what, const architecture& where, const std::string& cache);
+
+/// Why `compile` could not serve the architecture on this machine; empty where it can.
+std::string why_not_compiled(const architecture& where);
+
+/// Where compiled kernels are kept unless the user says otherwise: kiln/hip in the user's cache folder; empty where
+/// there is none.
+std::string default_cache_folder();
+
+}  // namespace kiln::hip

@@ -1,0 +1,71 @@
+#pragma once
+#include <map>
+#include <memory>
+#include <mutex>
+
+#include "kiln/backend/hip/compile.hpp"
+#include "kiln/runtime/device.hpp"
+
+namespace kiln::hip {
+
+/// Blocks of a launch, or threads of a block.
+struct extent3 {
+  unsigned x = 1, y = 1, z = 1;
+};
+
+/// A compiled kernel, loaded on its device when it first runs.
+class function {
+ public:
+  function(const class context& owner, std::string entry, std::string code);
+  ~function();
+  function(const function&) = delete;
+  function& operator=(const function&) = delete;
+  /// Bytes of machine code.
+  std::size_t bytes() const { return code_.size(); }
+  /// Gives the kernel to a queue; `values` are the kernel's parameters in order, of exactly its parameters' types.
+  template <class... Values>
+  void launch(device_queue& queue, extent3 grid, extent3 block, std::size_t shared_bytes,
+              const Values&... values) const {
+    void* list[] = {const_cast<void*>(static_cast<const void*>(&values))..., nullptr};
+    give(queue, grid, block, shared_bytes, list);
+  }
+  /// The same with the addresses of the parameters' values.
+  void give(device_queue& queue, extent3 grid, extent3 block, std::size_t shared_bytes, void** values) const;
+
+ private:
+  void load() const;
+  const runtime_calls* calls_;
+  int index_;
+  std::string entry_, code_;
+  mutable std::once_flag once_;
+  mutable void* module_ = nullptr;
+  mutable void* handle_ = nullptr;
+};
+
+/// What a target and its kernels share: the architecture, the device where it is here, and the kernels made so far.
+class context {
+ public:
+  /// Device `index` of a platform that has one here.
+  context(const runtime_calls& calls, int index, std::string cache);
+  /// An absent device: kernels compile, nothing runs.
+  context(architecture where, std::string cache);
+
+  const architecture& arch() const { return arch_; }
+  const runtime_calls* calls() const { return calls_; }
+  int index() const { return index_; }
+  /// The kernel of a source: compiled, or found in the cache. Equal sources give one function.
+  std::shared_ptr<const function> build(const source& what) const;
+
+ private:
+  architecture arch_;
+  const runtime_calls* calls_ = nullptr;
+  int index_ = 0;
+  std::string cache_;
+  mutable std::mutex lock_;
+  mutable std::map<std::string, std::weak_ptr<const function>> made_;
+};
+
+/// The device of a context.
+std::shared_ptr<const device> make_device(const runtime_calls& calls, int index);
+
+}  // namespace kiln::hip

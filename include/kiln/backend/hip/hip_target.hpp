@@ -1,0 +1,40 @@
+#pragma once
+#include "kiln/runtime/kernel.hpp"
+
+namespace kiln {
+
+namespace hip {
+class context;
+}
+
+/// How a HIP target is made.
+struct hip_options {
+  int device = 0;            ///< which of the platform's devices
+  std::string architecture;  ///< "gfx90a", "sm_90", …: compile for an absent device; empty: for the device
+  std::string cache;         ///< a folder for compiled kernels; empty: the user's cache folder
+  bool keep = true;          ///< whether compiled kernels are kept there
+};
+
+/// A GPU, through HIP on AMD's or NVIDIA's platform. Making one without a device and without an architecture is an
+/// `unsupported` error that says what is missing.
+class hip_target final : public target {
+ public:
+  explicit hip_target(const hip_options& options = {});
+  std::string_view name() const override { return "hip"; }
+  std::unique_ptr<kernel> make_kernel(const kernel_request& request) const override;
+  std::unique_ptr<kernel> make_copy() const override;
+  bool has_device() const override { return true; }
+  std::shared_ptr<const device> get_device() const override { return device_; }
+
+  /// Uninitialised memory of the device for a value of constant shape.
+  argument allocate(const shape& s) const;
+  /// Copies to the device and from it; both wait.
+  argument to_device(const argument& a) const;
+  argument to_host(const argument& a) const;
+
+ private:
+  std::shared_ptr<const hip::context> context_;
+  std::shared_ptr<const device> device_;
+};
+
+}  // namespace kiln

@@ -1,0 +1,182 @@
+#include "kiln/backend/hip/compile.hpp"
+
+#include <array>
+#include <atomic>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+
+#include <unistd.h>
+
+#include "kiln/core/error.hpp"
+
+namespace kiln::hip {
+namespace {
+
+// Two independent 64-bit hashes (FNV-1a, and one with multiplication by the golden ratio's odd neighbour).
+class digest {
+ public:
+  void add(std::string_view text) {
+    for (char c : text) {
+      const auto byte = static_cast<unsigned char>(c);
+      a_ = (a_ ^ byte) * 0x100000001b3u;
+      b_ = (b_ + byte + 1) * 0x9e3779b97f4a7c15u;
+      b_ ^= b_ >> 29;
+    }
+    a_ = (a_ ^ 0xff) * 0x100000001b3u;  // a border between texts
+    b_ = b_ * 0x9e3779b97f4a7c15u + 1;
+  }
+  std::string str() const {
+    constexpr char digits[] = "0123456789abcdef";
+    std::string out;
+    for (std::uint64_t part : {a_, b_})
+      for (int shift = 60; shift >= 0; shift -= 4) out += digits[part >> shift & 15];
+    return out;
+  }
+
+ private:
+  std::uint64_t a_ = 0xcbf29ce484222325u, b_ = 0x2545f4914f6cdd1du;
+};
+
+const std::string& digest_of_headers() {
+  static const std::string made = [] {
+    digest d;
+    for (const embedded_header& h : embedded_headers()) d.add(h.name), d.add(h.text);
+    return d.str();
+  }();
+  return made;
+}
+
+// hiprtc before 5.5 ends the process where it has no device library.
+bool known_to_old_hiprtc(std::string_view name) {
+  constexpr std::array known = {"gfx803",  "gfx900",  "gfx902",  "gfx904",  "gfx906",  "gfx908",
+                                "gfx909",  "gfx90a",  "gfx90c",  "gfx1010", "gfx1011", "gfx1012",
+                                "gfx1030", "gfx1031", "gfx1032", "gfx1033", "gfx1034", "gfx1035"};
+  for (std::string_view one : known)
+    if (one == name) return true;
+  return false;
+}
+
+std::string read_file(const std::filesystem::path& path) {
+  std::ifstream in(path, std::ios::binary);
+  return in ? std::string(std::istreambuf_iterator<char>(in), {}) : std::string();
+}
+
+// Under another name first: a reader never sees half a file. Failing to keep it costs only time.
+void keep_file(const std::filesystem::path& path, const std::string& bytes) {
+  std::error_code ignored;
+  std::filesystem::create_directories(path.parent_path(), ignored);
+  static std::atomic<unsigned> count{0};
+  const std::filesystem::path draft =
+      path.string() + "." + std::to_string(getpid()) + "." + std::to_string(++count) + ".part";
+  {
+    std::ofstream out(draft, std::ios::binary);
+    out.write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
+    if (!out.good()) {
+      out.close();
+      std::filesystem::remove(draft, ignored);
+      return;
+    }
+  }
+  std::filesystem::rename(draft, path, ignored);
+  if (ignored) std::filesystem::remove(draft, ignored);
+}
+
+std::vector<std::string> options_of(const source& what, const architecture& where) {
+  std::vector<std::string> out = {"-std=c++20"};
+  if (where.on == platform::nvidia) {
+    out.push_back("-arch=" + where.name);
+    out.push_back("--fmad=false");
+    out.push_back("-default-device");
+    out.push_back("-diag-suppress=177,550");
+    out.push_back("-DKILN_NVIDIA=1");
+  } else {
+    out.push_back("--offload-arch=" + where.name);
+    out.push_back("-ffp-contract=off");
+    out.push_back("-O3");
+    out.push_back("-w");
+    out.push_back("-DKILN_AMD=1");
+    if (where.lanes == 64) out.push_back("-DKILN_WAVE64=1");
+  }
+  for (const std::string& one : what.options) {
+    if (where.on == platform::nvidia && one == "-ffp-contract=fast")
+      out.push_back("--fmad=true");
+    else
+      out.push_back(one);
+  }
+  return out;
+}
+
+std::string compile_now(const compiler_calls& calls, const source& what, const std::vector<std::string>& options) {
+  std::vector<const char*> words, texts, names;
+  for (const std::string& one : options) words.push_back(one.c_str());
+  for (const embedded_header& h : embedded_headers()) texts.push_back(h.text), names.push_back(h.name);
+  void* made = nullptr;
+  const auto checked = [&](int code, const char* call) {
+    if (code != 0)
+      raise(errc::internal, std::string(call) + " of " + calls.library + ": " + calls.hiprtcGetErrorString(code));
+  };
+  checked(calls.hiprtcCreateProgram(&made, what.text.c_str(), (what.entry + ".hip").c_str(),
+                                    static_cast<int>(texts.size()), texts.data(), names.data()),
+          "creating a program");
+  struct closer {
+    const compiler_calls& calls;
+    void* made;
+    ~closer() { calls.hiprtcDestroyProgram(&made); }
+  } close{calls, made};
+  if (const int code = calls.hiprtcCompileProgram(made, static_cast<int>(words.size()), words.data())) {
+    std::size_t bytes = 0;
+    calls.hiprtcGetProgramLogSize(made, &bytes);
+    std::string log(bytes, '\0');
+    if (bytes != 0) calls.hiprtcGetProgramLog(made, log.data());
+    raise(errc::internal, "a generated kernel does not compile (" + std::string(calls.hiprtcGetErrorString(code)) +
+                              "): " + what.entry + "\n" + log.c_str() + "\n" + what.text);
+  }
+  std::size_t bytes = 0;
+  checked(calls.hiprtcGetCodeSize(made, &bytes), "getting code");
+  std::string code(bytes, '\0');
+  checked(calls.hiprtcGetCode(made, code.data()), "getting code");
+  return code;
+}
+
+}  // namespace
+
+std::string why_not_compiled(const architecture& where) {
+  const compiler_calls* calls = find_compiler(where.on);
+  const bool amd = where.on == platform::amd;
+  if (!calls)
+    return std::string("no compiler for ") + where.name + " here: expected " +
+           (amd ? "libhiprtc.so or libamdhip64.so" : "libnvrtc.so.13 or libnvrtc.so.12");
+  if (amd && (calls->major < 5 || (calls->major == 5 && calls->minor < 5)) && !known_to_old_hiprtc(where.name))
+    return calls->library + " of HIP " + std::to_string(calls->major) + "." + std::to_string(calls->minor) +
+           " has no device library for " + where.name;
+  return {};
+}
+
+std::string default_cache_folder() {
+  const char* cache = std::getenv("XDG_CACHE_HOME");
+  if (cache && *cache) return std::string(cache) + "/kiln/hip";
+  const char* home = std::getenv("HOME");
+  return home && *home ? std::string(home) + "/.cache/kiln/hip" : std::string();
+}
+
+std::string compile(const source& what, const architecture& where, const std::string& cache) {
+  if (const std::string why = why_not_compiled(where); !why.empty()) raise(errc::unsupported, why);
+  const compiler_calls& calls = *find_compiler(where.on);
+  const std::vector<std::string> options = options_of(what, where);
+  digest d;
+  d.add(what.entry);
+  d.add(what.text);
+  for (const std::string& one : options) d.add(one);
+  d.add(digest_of_headers());
+  d.add(where.on == platform::amd ? "hiprtc" : "nvrtc");
+  d.add(std::to_string(calls.major) + "." + std::to_string(calls.minor));
+  const std::filesystem::path file = cache.empty() ? std::filesystem::path() : std::filesystem::path(cache) / d.str();
+  if (!cache.empty())
+    if (std::string kept = read_file(file); !kept.empty()) return kept;
+  std::string code = compile_now(calls, what, options);
+  if (!cache.empty()) keep_file(file, code);
+  return code;
+}
+
+}  // namespace kiln::hip

@@ -1,0 +1,66 @@
+#include "kiln/backend/hip/context.hpp"
+
+#include "kiln/core/error.hpp"
+
+namespace kiln::hip {
+
+namespace {
+device_facts facts_of(const runtime_calls& calls, int index) {
+  device_facts out;
+  calls.describe(index, out);
+  return out;
+}
+}  // namespace
+
+function::function(const context& owner, std::string entry, std::string code)
+    : calls_(owner.calls()), index_(owner.index()), entry_(std::move(entry)), code_(std::move(code)) {}
+
+function::~function() {
+  if (module_ && calls_->hipSetDevice(index_) == 0) calls_->hipModuleUnload(module_);
+}
+
+void function::load() const {
+  if (!calls_)
+    raise(errc::unsupported, "a kernel runs where its device is: " + entry_ + " was compiled for an absent one");
+  check(*calls_, calls_->hipSetDevice(index_), "hipSetDevice");
+  check(*calls_, calls_->hipModuleLoadData(&module_, code_.data()), "hipModuleLoadData");
+  check(*calls_, calls_->hipModuleGetFunction(&handle_, module_, entry_.c_str()), "hipModuleGetFunction");
+}
+
+void function::give(device_queue& queue, extent3 grid, extent3 block, std::size_t shared_bytes, void** values) const {
+  std::call_once(once_, [&] { load(); });
+  constexpr int most_dynamic_shared_bytes = 8;
+  constexpr std::size_t always_there = 48 * 1024;
+  if (shared_bytes > always_there)
+    check(*calls_, calls_->hipFuncSetAttribute(handle_, most_dynamic_shared_bytes, static_cast<int>(shared_bytes)),
+          "hipFuncSetAttribute");
+  const int code = calls_->hipModuleLaunchKernel(handle_, grid.x, grid.y, grid.z, block.x, block.y, block.z,
+                                                 static_cast<unsigned>(shared_bytes), queue.stream(), values, nullptr);
+  if (code != 0) check(*calls_, code, ("hipModuleLaunchKernel of " + entry_).c_str());
+}
+
+context::context(const runtime_calls& calls, int index, std::string cache)
+    : arch_(architecture::of(calls.on, facts_of(calls, index))),
+      calls_(&calls),
+      index_(index),
+      cache_(std::move(cache)) {}
+
+context::context(architecture where, std::string cache) : arch_(std::move(where)), cache_(std::move(cache)) {}
+
+std::shared_ptr<const function> context::build(const source& what) const {
+  std::string key = what.entry + "\n" + what.text;
+  for (const std::string& one : what.options) key += "\n" + one;
+  {
+    const std::lock_guard guard(lock_);
+    if (auto known = made_.find(key); known != made_.end())
+      if (auto there = known->second.lock()) return there;
+  }
+  auto made = std::make_shared<const function>(*this, what.entry, compile(what, arch_, cache_));
+  const std::lock_guard guard(lock_);
+  std::weak_ptr<const function>& place = made_[key];
+  if (auto there = place.lock()) return there;
+  place = made;
+  return made;
+}
+
+}  // namespace kiln::hip

@@ -1,0 +1,65 @@
+#include "kiln/backend/hip/hip_target.hpp"
+
+#include "kiln/backend/hip/lower.hpp"
+
+namespace kiln {
+
+hip_target::hip_target(const hip_options& options) {
+  const std::string cache = !options.keep           ? std::string()
+                            : options.cache.empty() ? hip::default_cache_folder()
+                                                    : options.cache;
+  if (!options.architecture.empty()) {
+    const auto where = hip::architecture::named(options.architecture);
+    if (const std::string why = hip::why_not_compiled(where); !why.empty()) raise(errc::unsupported, why);
+    context_ = std::make_shared<const hip::context>(where, cache);
+    return;
+  }
+  const hip::runtime_calls& calls = hip::any_runtime();
+  const int count = hip::device_count(calls.on);
+  if (options.device < 0 || options.device >= count)
+    raise(fault::of(errc::not_found, "a device by its number", count - 1, options.device));
+  context_ = std::make_shared<const hip::context>(calls, options.device, cache);
+  if (const std::string why = hip::why_not_compiled(context_->arch()); !why.empty()) raise(errc::unsupported, why);
+  device_ = hip::make_device(calls, options.device);
+}
+
+std::unique_ptr<kernel> hip_target::make_kernel(const kernel_request& request) const {
+  using lower = std::unique_ptr<kernel> (*)(const kernel_request&, const hip::context_pointer&);
+  constexpr lower families[] = {hip::lower_rows,      hip::lower_dot,    hip::lower_convolution,
+                                hip::lower_attention, hip::lower_window, hip::lower_index};
+  for (lower family : families)
+    if (auto made = family(request, context_)) return made;
+  return nullptr;
+}
+
+std::unique_ptr<kernel> hip_target::make_copy() const { return hip::make_copy(context_); }
+
+argument hip_target::allocate(const shape& s) const {
+  if (!device_) raise(errc::unsupported, "device memory where the device is: this target is for an absent one");
+  buffer memory = device_->allocate(static_cast<std::size_t>(s.bytes().value()));
+  std::byte* const data = memory.data();
+  return {s, std::move(memory), data};
+}
+
+argument hip_target::to_device(const argument& a) const {
+  const argument from = a.contiguous();
+  argument to = allocate({from.get_shape().type, from.get_shape().lens});
+  const auto queue = device_->make_queue();
+  if (const auto n = static_cast<std::size_t>(to.get_shape().bytes().value())) queue->copy(to.data(), from.data(), n);
+  queue->wait();
+  return to;
+}
+
+argument hip_target::to_host(const argument& a) const {
+  if (!device_) raise(errc::unsupported, "device memory where the device is: this target is for an absent one");
+  argument to(shape(a.get_shape().type, a.get_shape().lens));
+  if (a.get_shape().strides.size() == a.get_shape().lens.size() &&
+      !layout{a.get_shape().lens, a.get_shape().strides, 0}.dense())
+    raise(fault::of(errc::unsupported, "an argument on the device is row-major to be copied to the host"));
+  const auto queue = device_->make_queue();
+  if (const auto n = static_cast<std::size_t>(to.get_shape().bytes().value())) queue->copy(to.data(), a.data(), n);
+  queue->wait();
+  return to;
+}
+
+}  // namespace kiln

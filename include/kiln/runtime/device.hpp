@@ -1,0 +1,54 @@
+#pragma once
+#include <cstddef>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "kiln/core/buffer.hpp"
+
+namespace kiln {
+
+/// Work that was recorded once and runs again as a whole, with the same memory.
+class device_recording {
+ public:
+  virtual ~device_recording() = default;
+};
+
+/// Work for a device in the order it was given. One thread at a time.
+class device_queue {
+ public:
+  virtual ~device_queue() = default;
+  /// The platform's own handle of the queue: a stream.
+  virtual void* stream() const = 0;
+  /// Makes the calling thread one that may give this queue work.
+  virtual void enter() = 0;
+  /// Copies bytes between any two places, the host's memory or the device's. The host's is read before this returns and
+  /// may be written until `wait` does.
+  virtual void copy(void* to, const void* from, std::size_t bytes) = 0;
+  virtual void fill(void* to, int value, std::size_t bytes) = 0;
+  /// Returns when all work is done.
+  virtual void wait() = 0;
+  /// Marks a point in time behind the work so far.
+  virtual void mark() = 0;
+  /// Seconds between neighbouring marks, which are then forgotten. Waits.
+  virtual std::vector<double> seconds_between_marks() = 0;
+  /// Until `end_recording`, work is noted instead of done. False where the platform can't.
+  virtual bool begin_recording() = 0;
+  /// What was noted; null where something in it can't be recorded.
+  virtual std::unique_ptr<device_recording> end_recording() = 0;
+  virtual void replay(const device_recording& work) = 0;
+};
+
+/// A processor whose kernels work in memory of its own. All members may be called from several threads at once.
+class device {
+ public:
+  virtual ~device() = default;
+  /// Memory of the device; a `limit` error where there is not so much.
+  virtual buffer allocate(std::size_t bytes) const = 0;
+  /// Whether an address is the device's memory.
+  virtual bool owns(const void* address) const = 0;
+  /// A new queue, or one that gives its work to a stream somebody else owns.
+  virtual std::unique_ptr<device_queue> make_queue(void* stream = nullptr) const = 0;
+};
+
+}  // namespace kiln
