@@ -1,4 +1,7 @@
 #pragma once
+#include <map>
+#include <mutex>
+
 #include "kiln/backend/hip/context.hpp"
 #include "kiln/runtime/kernel.hpp"
 
@@ -24,7 +27,8 @@ class gpu_kernel : public kernel {
   std::string name_;
 };
 
-/// What a kernel built, by a key of the sizes it was built for. All members may be called from several threads at once.
+/// What a kernel built, by a key of the sizes it was built for; of very many sizes, half are forgotten. All
+/// members may be called from several threads at once.
 template <class Built>
 class by_sizes {
  public:
@@ -37,6 +41,9 @@ class by_sizes {
     }
     std::shared_ptr<const Built> made = std::make_shared<const Built>(make());
     const std::lock_guard guard(lock_);
+    constexpr std::size_t most = 512;
+    if (known_.size() >= most)
+      for (std::size_t n = 0; n < most / 2; ++n) known_.erase(known_.begin());
     return known_.emplace(key, std::move(made)).first->second;
   }
 
@@ -44,6 +51,9 @@ class by_sizes {
   mutable std::mutex lock_;
   mutable std::map<std::string, std::shared_ptr<const Built>> known_;
 };
+
+/// Everything about operands that a kernel's text may depend on, as a key: extents, strides and alignment.
+std::string key_of(std::span<const tensor> in, std::span<const tensor> out);
 
 using context_pointer = std::shared_ptr<const context>;
 
