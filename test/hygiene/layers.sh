@@ -26,7 +26,7 @@ find kiln -name '*.hpp' -o -name '*.ipp' -o -name '*.h' | sort | xargs awk '
     if (own_height == "") fault("a folder that the layers do not name")
   }
   FNR == 401 { fault("more than 400 lines") }
-  /^[ \t]*#[ \t]*(if|ifdef|ifndef|elif)/ && !/^[ \t]*#[ \t]*(if|elif) !?KILN_[A-Z_]+$/ && FILENAME != "kiln/config.hpp" {
+  /^[ \t]*#[ \t]*(if|ifdef|ifndef|elif)/ && !/^[ \t]*#[ \t]*(if|elif) !?KILN_[A-Z0-9_]+$/ && FILENAME != "kiln/config.hpp" {
     fault("conditional compilation outside config.hpp")
   }
   /^[ \t]*#[ \t]*include/ {

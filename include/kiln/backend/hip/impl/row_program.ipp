@@ -43,6 +43,7 @@ std::optional<row_program> row_program::make(const module_graph& body) {
     const auto& ins = body[i];
     row_value v;
     v.type = ins.results[0].type;
+    if (v.type > dtype::boolean) return std::nullopt;
     of[i] = static_cast<std::uint32_t>(p.values.size());
     if (ins.kind == instruction_kind::parameter) {
       v.from = origin::parameter;
