@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <mutex>
 
 #include <unistd.h>
 
@@ -174,6 +175,10 @@ std::string compile(const source& what, const architecture& where, const std::st
   const std::filesystem::path file = cache.empty() ? std::filesystem::path() : std::filesystem::path(cache) / d.str();
   if (!cache.empty())
     if (std::string kept = read_file(file); !kept.empty()) return kept;
+  // hiprtc of HIP 5 does not survive two compilations at a time
+  static std::mutex one_at_a_time;
+  std::unique_lock<std::mutex> guard(one_at_a_time, std::defer_lock);
+  if (calls.on == platform::amd && calls.major < 6) guard.lock();
   std::string code = compile_now(calls, what, options);
   if (!cache.empty()) keep_file(file, code);
   return code;

@@ -1,12 +1,12 @@
 #include <algorithm>
 
+#include "kiln/backend/hip/impl/row_program.hpp"
 #include "kiln/backend/hip/lower.hpp"
-#include "kiln/core/error.hpp"
 
 namespace kiln::hip {
 namespace {
 
-constexpr int most_dims = 8;
+constexpr int most_dims = 8, threads = 256;
 
 // As kernels/copy.hpp has it.
 struct copy_sizes {
@@ -14,22 +14,64 @@ struct copy_sizes {
   std::int64_t lens[most_dims] = {}, from[most_dims] = {}, to[most_dims] = {};
 };
 
-// Drops extents of 1 and joins neighbours that lie evenly in both layouts.
-int simplify(const tensor& from, const tensor& to, copy_sizes& s) {
+// A copy's kernel: its text, and how it is launched.
+struct copy_plan {
+  copy_sizes sizes;
   int rank = 0;
-  s.total = to.elements();
-  for (std::size_t d = 0; d < to.rank(); ++d) {
-    if (to.lens[d] == 1) continue;
-    if (rank > 0 && s.from[rank - 1] == from.strides[d] * to.lens[d] && s.to[rank - 1] == to.strides[d] * to.lens[d]) {
-      s.lens[rank - 1] *= to.lens[d];
-      s.from[rank - 1] = from.strides[d], s.to[rank - 1] = to.strides[d];
-      continue;
-    }
-    if (rank == most_dims) raise(fault::of(errc::limit, "dims of a copy on the device", most_dims, to.rank()));
-    s.lens[rank] = to.lens[d], s.from[rank] = from.strides[d], s.to[rank] = to.strides[d];
-    ++rank;
+  std::size_t width = 1;  // bytes moved at a time
+  bool turned = false;
+  int edge = 32;
+  bool plain = false;  // one piece of memory
+  std::int64_t blocks() const {
+    if (!turned) return std::min<std::int64_t>((sizes.total + threads - 1) / threads, 1 << 20);
+    std::int64_t n = 1;
+    for (int d = 0; d < rank; ++d) n *= d < rank - 2 ? sizes.lens[d] : (sizes.lens[d] + edge - 1) / edge;
+    return n;
   }
-  return rank;
+};
+
+copy_plan plan_copy(const tensor& from, const tensor& to) {
+  // dims in the order of the result's steps; those of extent 1 go, and neighbours that lie evenly in both are joined
+  const loop_nest n =
+      make_nest({to.lens.data(), to.lens.size()}, {&from, 1}, {&to, 1}, std::vector<bool>(to.lens.size(), true), true);
+  const std::size_t rank = n.extent.size();
+  if (rank > most_dims) raise(fault::of(errc::limit, "dims of a copy on the device", most_dims, rank));
+  copy_plan p;
+  p.rank = static_cast<int>(rank);
+  p.sizes.total = to.elements();
+  p.width = size_of(to.type);
+  for (std::size_t d = 0; d < rank; ++d)
+    p.sizes.lens[d] = n.extent[d], p.sizes.from[d] = n.step[0][d], p.sizes.to[d] = n.step[1][d];
+  if (rank == 0 || (rank == 1 && p.sizes.from[0] == 1 && p.sizes.to[0] == 1)) {
+    p.plain = true;
+    return p;
+  }
+  const int last = p.rank - 1;
+  if (p.sizes.from[last] == 1 && p.sizes.to[last] == 1) {  // runs: as many bytes at a time as divide everything
+    const auto fits = [&](std::size_t w) {
+      const auto each = static_cast<std::int64_t>(w / p.width);
+      bool all = p.sizes.lens[last] % each == 0;
+      for (int d = 0; d < last; ++d) all = all && p.sizes.from[d] % each == 0 && p.sizes.to[d] % each == 0;
+      for (const tensor* t : {&from, &to}) all = all && reinterpret_cast<std::uintptr_t>(t->data) % w == 0;
+      return all;
+    };
+    std::size_t word = p.width;
+    while (word < 16 && fits(word * 2)) word *= 2;
+    const auto each = static_cast<std::int64_t>(word / p.width);
+    p.sizes.total /= each, p.sizes.lens[last] /= each;
+    for (int d = 0; d < last; ++d) p.sizes.from[d] /= each, p.sizes.to[d] /= each;
+    p.width = word;
+    return p;
+  }
+  int contiguous = -1;
+  for (int d = 0; d < last; ++d)
+    if (p.sizes.from[d] == 1) contiguous = d;
+  if (contiguous < 0 || p.sizes.to[last] != 1 || p.sizes.lens[contiguous] < 8 || p.sizes.lens[last] < 8) return p;
+  for (std::int64_t* list : {p.sizes.lens, p.sizes.from, p.sizes.to})
+    std::rotate(list + contiguous, list + contiguous + 1, list + last);
+  p.turned = true;
+  p.edge = p.width <= 2 ? 64 : 32;
+  return p;
 }
 
 class copy_kernel final : public gpu_kernel {
@@ -38,33 +80,39 @@ class copy_kernel final : public gpu_kernel {
   stride_support input_strides(std::size_t) const override { return stride_support::any; }
   stride_support output_strides(std::size_t) const override { return stride_support::any; }
   void prepare(std::span<const tensor> in, std::span<const tensor> out) const override {
-    copy_sizes s;
-    build(simplify(in[0], out[0], s), size_of(out[0].type));
+    if (const copy_plan p = plan_copy(in[0], out[0]); !p.plain && p.sizes.total != 0) build(p);
   }
   void run(const launch& l) const override {
     const tensor &from = l.in[0], &to = l.out[0];
-    copy_sizes s;
-    const int rank = simplify(from, to, s);
-    if (s.total == 0) return;
-    if (rank == 0 || (rank == 1 && s.from[0] == 1 && s.to[0] == 1))
-      return l.queue->copy(to.data, from.data, static_cast<std::size_t>(s.total) * size_of(to.type));
-    constexpr unsigned threads = 256;
-    const auto blocks = static_cast<unsigned>(std::min<std::int64_t>((s.total + threads - 1) / threads, 1 << 20));
-    build(rank, size_of(to.type))->launch(*l.queue, {blocks}, {threads}, 0, to.data, from.data, s);
+    const copy_plan p = plan_copy(from, to);
+    if (p.sizes.total == 0) return;
+    if (p.plain) return l.queue->copy(to.data, from.data, static_cast<std::size_t>(p.sizes.total) * size_of(to.type));
+    build(p)->launch(*l.queue, {static_cast<unsigned>(p.blocks())}, {threads}, 0, to.data, from.data, p.sizes);
   }
 
  private:
-  std::shared_ptr<const function> build(int rank, std::size_t width) const {
-    const std::string key = std::to_string(rank) + " " + std::to_string(width);
-    return *built_.get(key, [&] {
-      constexpr const char* types[] = {"unsigned char", "unsigned short", "unsigned", "unsigned long long"};
-      const char* type = types[width == 1 ? 0 : width == 2 ? 1 : width == 4 ? 2 : 3];
-      return where().build(
-          {"copy", "#include \"kiln/backend/hip/kernels/copy.hpp\"\nextern \"C\" __global__ void copy(" +
-                       std::string(type) + "* to, const " + type +
-                       "* from, kiln::device::copy_sizes s) {\n  kiln::device::copy_any<" + std::to_string(rank) +
-                       ">(to, from, s, blockIdx.x * 256ll + threadIdx.x, gridDim.x * 256ll);\n}\n"});
-    });
+  std::shared_ptr<const function> build(const copy_plan& p) const {
+    constexpr const char* types[] = {"unsigned char", "unsigned short", "unsigned", "u64", "pack<unsigned, 4>"};
+    const std::string type = types[p.width == 1 ? 0 : p.width == 2 ? 1 : p.width == 4 ? 2 : p.width == 8 ? 3 : 4];
+    std::int64_t reach = p.sizes.total;
+    for (int d = 0; d < p.rank; ++d)
+      reach = std::max({reach, p.sizes.lens[d] * std::abs(p.sizes.from[d]), p.sizes.lens[d] * std::abs(p.sizes.to[d])});
+    const bool narrow = reach < (std::int64_t{1} << 27);  // a sum of eight such offsets still is an int
+    const std::string rank = std::to_string(p.rank), edge = std::to_string(p.edge);
+    kernel_text t;
+    t.line("#include \"kiln/backend/hip/kernels/copy.hpp\"");
+    t.line("using namespace kiln::device;");
+    t.open("extern \"C\" __global__ void __launch_bounds__(256) copy(", type, "* to, const ", type,
+           "* from, copy_sizes s)");
+    if (p.turned) {
+      t.line("__shared__ ", type, " tile[", edge, "][", edge, " + 1];");
+      t.line("copy_turned<", rank, ", ", edge, ">(to, from, s, tile, blockIdx.x);");
+    } else {
+      t.line("copy_any<", rank, ", ", narrow ? "int" : "i64",
+             ">(to, from, s, blockIdx.x * 256ll + threadIdx.x, gridDim.x * 256ll);");
+    }
+    t.close();
+    return *built_.get(t.str(), [&] { return where().build({"copy", t.str()}); });
   }
   by_sizes<std::shared_ptr<const function>> built_;
 };

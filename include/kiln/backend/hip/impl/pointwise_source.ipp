@@ -40,11 +40,10 @@ row_kernel_plan plan_pointwise(const row_program& p, std::span<const tensor> in,
   row_kernel_plan plan;
   numbers number(dynamic);
   kernel_text t;
-  t.line(prelude());
   t.open("extern \"C\" __global__ void __launch_bounds__(", threads, ") pointwise(", parameter_list(in, out, dynamic),
          ")");
   t.line("using index = ", index_type(n, n), ";");
-  t.line("const index runs = index(", number(runs), "), first = index(blockIdx.x) * ", threads * each,
+  t.line("const index runs = ", number(runs), ", first = index(blockIdx.x) * ", threads * each,
          " + index(threadIdx.x);");
   std::vector<reading> how(in.size());
   for (std::size_t k = 0; k < in.size(); ++k) {
@@ -73,8 +72,7 @@ row_kernel_plan plan_pointwise(const row_program& p, std::span<const tensor> in,
     } else {
       const std::string step = number(n.step[k].back());
       t.line("KILN_UNROLL");
-      t.line("for (int j = 0; j < ", width, "; ++j) x", k, "[u].at[j] = in", k, "[", offset, " + j * index(", step,
-             ")];");
+      t.line("for (int j = 0; j < ", width, "; ++j) x", k, "[u].at[j] = in", k, "[", offset, " + j * ", step, "];");
     }
   }
   t.close();
@@ -101,7 +99,7 @@ row_kernel_plan plan_pointwise(const row_program& p, std::span<const tensor> in,
   t.close();
   t.close();
 
-  plan.what = {"pointwise", t.str()};
+  plan.what = {"pointwise", prelude(t.str()) + t.str()};
   plan.block = {threads};
   plan.grid = {static_cast<unsigned>((runs + threads * each - 1) / (threads * each))};
   plan.numbers = number.values();

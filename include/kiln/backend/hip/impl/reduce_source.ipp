@@ -35,7 +35,6 @@ class reduce_writer : reduce_geometry {
   // ---- text
   void begin(std::string_view entry, std::string_view more) {
     t_ = kernel_text();
-    t_.line(prelude());
     std::string list =
         parameter_list(in_, out_, false) + std::string(more) + (number_.passed() ? ", const passed_numbers z" : "");
     t_.open("extern \"C\" __global__ void __launch_bounds__(", threads_, ") ", entry, "(", list, ")");
@@ -68,7 +67,7 @@ class reduce_writer : reduce_geometry {
       } else if (p_.values[v.in[0]].row) {  // of a row that repeats one value, or of one element
         const std::string x = traced(t_, v.op, trace_part::prepare, v.type, {cat("v", v.in[0])}, 0, cat("x", k) + "_");
         t_.line(value_name(v.type), " sum", k, " = ", identity_text(v), ";");
-        t_.open("for (index n = 0; n < index(", number_(length_), "); ++n)");
+        t_.open("for (index n = 0; n < ", number_(length_), "; ++n)");
         const std::string next = combined(v, k, cat("sum", k), x, "c");
         t_.line("sum", k, " = ", next, ";");
         t_.close();
@@ -168,7 +167,7 @@ class reduce_writer : reduce_geometry {
     bool any = !sums.empty();
     for (std::size_t r = 0; r < p_.results.size(); ++r) any = any || writes_in(r, stage);
     if (!any || length_ == 0) return;
-    const std::string range = "index(" + number_(length_ / width_) + ")";
+    const std::string range = number_(length_ / width_);
     const auto loop = [&] {
       if (resident_) {
         t_.line("KILN_UNROLL");
@@ -249,7 +248,7 @@ class reduce_writer : reduce_geometry {
       t_.line("const int lane = int(threadIdx.x) / ", across_, ", mine = int(threadIdx.x) % ", across_, ";");
     else
       t_.line("const int lane = int(threadIdx.x) % ", lanes_, ", mine = int(threadIdx.x) / ", lanes_, ";");
-    t_.line("const index wanted = index(blockIdx.x) * ", rows_a_block_, " + mine, rows = index(", number_(rows_), ");");
+    t_.line("const index wanted = index(blockIdx.x) * ", rows_a_block_, " + mine, rows = ", number_(rows_), ";");
     // threads past the last row work it again, since all of a block join their sums
     t_.line("const bool real = wanted < rows;");
     t_.line("const index row = real ? wanted : rows - 1;");
@@ -269,12 +268,12 @@ class reduce_writer : reduce_geometry {
           t_.line(value_name(v.type), " k", k, "[", each_, "][", width_, "];");
       }
     for (int s = 0; s < p_.stages; ++s) {
-      write_pass(s, "lane", "index(" + number_(length_ / width_) + ")", loaded);
+      write_pass(s, "lane", number_(length_ / width_), loaded);
       write_row_values(s + 1);
     }
     write_row_results("real && lane == 0");
     t_.close();
-    return t_.str();
+    return prelude(t_.str()) + t_.str();
   }
 
   void write_row_results(std::string_view when) {
@@ -293,8 +292,7 @@ class reduce_writer : reduce_geometry {
     begin("parts", ", u64* partial");
     write_threads();
     write_row_start("row");
-    t_.line("const index runs = index(", number_(length_ / width_), "), part = (runs + ", splits_ - 1, ") / ", splits_,
-            ";");
+    t_.line("const index runs = ", number_(length_ / width_), ", part = (runs + ", splits_ - 1, ") / ", splits_, ";");
     t_.line("const index begin = index(blockIdx.y) * part, end = begin + part < runs ? begin + part : runs;");
     std::vector<bool> loaded(p_.values.size());
     write_pass(0, "begin + lane", "end", loaded);
@@ -311,7 +309,7 @@ class reduce_writer : reduce_geometry {
       }
     t_.close();
     t_.close();
-    return t_.str();
+    return prelude(t_.str()) + t_.str();
   }
 
   // One thread a row: joins the parts, and does what follows.
@@ -320,8 +318,8 @@ class reduce_writer : reduce_geometry {
     threads_ = block_threads;
     begin("join", ", const u64* partial");
     threads_ = threads;
-    t_.line("const index row = index(blockIdx.x) * ", block_threads, " + index(threadIdx.x), rows = index(",
-            number_(rows_), ");");
+    t_.line("const index row = index(blockIdx.x) * ", block_threads, " + index(threadIdx.x), rows = ", number_(rows_),
+            ";");
     t_.line("if (row >= rows) return;");
     write_row_start("row");
     int s = 0;
@@ -342,7 +340,7 @@ class reduce_writer : reduce_geometry {
     write_row_values(1);
     write_row_results("true");
     t_.close();
-    return t_.str();
+    return prelude(t_.str()) + t_.str();
   }
 
   numbers number_;

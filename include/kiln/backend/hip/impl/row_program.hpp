@@ -74,8 +74,9 @@ class kernel_text {
 std::string_view stored_name(dtype t);
 std::string_view value_name(dtype t);
 scalar_kind kind_of_values(dtype t);
-/// What every generated kernel begins with.
-std::string prelude();
+/// What a generated kernel of this text begins with: the headers of what it calls, and no more, since reading them is
+/// most of a compilation.
+std::string prelude(std::string_view text);
 /// A constant of the dtype's compute type.
 std::string constant_text(dtype t, const literal& value);
 /// The start of a fold.
@@ -114,9 +115,9 @@ class numbers {
   explicit numbers(bool passed) : passed_(passed) {}
   /// The text of a number; 0 and 1 are always written, because they decide what the text is.
   std::string operator()(std::int64_t value) {
-    if (!passed_ || value == 0 || value == 1) return "index(" + std::to_string(value) + ")";
+    if (!passed_ || value == 0 || value == 1) return std::to_string(value) + (value >> 31 ? "ll" : "");
     values_.push_back(value);
-    return "z.at[" + std::to_string(values_.size() - 1) + "]";
+    return "index(z.at[" + std::to_string(values_.size() - 1) + "])";
   }
   bool passed() const { return passed_; }
   const std::vector<std::int64_t>& values() const { return values_; }

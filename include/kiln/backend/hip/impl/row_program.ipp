@@ -1,6 +1,8 @@
 #include "kiln/backend/hip/impl/row_program.hpp"
 
 #include <algorithm>
+#include <cctype>
+#include <set>
 
 namespace kiln::hip {
 namespace {
@@ -107,10 +109,39 @@ scalar_kind kind_of_values(dtype t) {
   return is_unsigned_integer(t) ? scalar_kind::u64 : scalar_kind::boolean;
 }
 
-std::string prelude() {
-  return "#include \"kiln/backend/hip/kernels/elements.hpp\"\n#include \"kiln/core/math.hpp\"\n"
-         "using namespace kiln::device;\nstruct passed_numbers { i64 at[" +
-         std::to_string(most_numbers) + "]; };\n";
+// Which header has an elementary function; the ones of elements.hpp are not listed.
+std::string_view header_of(std::string_view function) {
+  constexpr std::pair<std::string_view, std::string_view> places[] = {
+      {"exp", "exp"},    {"exp2", "exp"},   {"expm1", "exp"},      {"sigmoid", "exp"}, {"erf", "erf"},
+      {"log", "log"},    {"log2", "log"},   {"log10", "log"},      {"log1p", "log"},   {"sqrt", "root"},
+      {"rsqrt", "root"}, {"recip", "root"}, {"tanh", "hyperbolic"}};
+  for (const auto& [name, header] : places)
+    if (name == function) return header;
+  constexpr std::string_view basic[] = {"select", "isnan",     "isinf",   "abs",   "copysign", "min",
+                                        "max",    "sign",      "round",   "floor", "ceil",     "trunc",
+                                        "bits",   "from_bits", "convert", "splat"};
+  for (std::string_view name : basic)
+    if (name == function) return {};
+  return "all";
+}
+
+std::string prelude(std::string_view text) {
+  std::set<std::string_view> headers;
+  constexpr std::string_view mark = "kiln::";
+  for (std::size_t at = text.find(mark); at != text.npos; at = text.find(mark, at)) {
+    at += mark.size();
+    std::size_t end = at;
+    while (end < text.size() && (std::islower(static_cast<unsigned char>(text[end])) || text[end] == '_' ||
+                                 std::isdigit(static_cast<unsigned char>(text[end]))))
+      ++end;
+    if (end < text.size() && text[end] == '(') headers.insert(header_of(text.substr(at, end - at)));
+  }
+  std::string out = "#include \"kiln/backend/hip/kernels/elements.hpp\"\n";
+  if (headers.contains("all")) headers = {"all"};
+  for (std::string_view h : headers)
+    if (!h.empty()) out += "#include \"kiln/core/math" + (h == "all" ? "" : "/" + std::string(h)) + ".hpp\"\n";
+  return out + "using namespace kiln::device;\nstruct passed_numbers { i64 at[" + std::to_string(most_numbers) +
+         "]; };\n";
 }
 
 std::string constant_text(dtype t, const literal& value) {

@@ -31,8 +31,7 @@ inline void write_positions(kernel_text& out, numbers& number, const loop_nest& 
     }
     const std::string extent = number(d + 1 == n.extent.size() ? n.extent[d] / width : n.extent[d]);
     const std::string rest = at + "q";
-    out.line("const index ", rest, " = ", of, " / index(", extent, "), ", at, " = ", of, " - ", rest, " * index(",
-             extent, ");");
+    out.line("const index ", rest, " = ", of, " / ", extent, ", ", at, " = ", of, " - ", rest, " * ", extent, ";");
     of = rest;
   }
 }
@@ -44,7 +43,7 @@ inline std::string offset_text(numbers& number, const loop_nest& n, std::size_t 
   for (std::size_t d = 0; d < n.extent.size(); ++d) {
     const std::int64_t step = n.step[operand][d] * (d + 1 == n.extent.size() ? width : 1);
     if (step == 0) continue;
-    sum += (sum.empty() ? "" : " + ") + cat(prefix, d) + (step == 1 ? "" : " * index(" + number(step) + ")");
+    sum += (sum.empty() ? "" : " + ") + cat(prefix, d) + (step == 1 ? "" : " * " + number(step));
   }
   return sum.empty() ? "0" : sum;
 }

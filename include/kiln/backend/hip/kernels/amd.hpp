@@ -38,7 +38,7 @@ KILN_FN u16 bfloat_of_float(float x) {
   if ((bits & 0x7fffffffu) > 0x7f800000u) return static_cast<u16>((bits >> 16) | 0x40u);
   return static_cast<u16>((bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16);
 }
-KILN_FN float exp2_device(float x) { return __builtin_amdgcn_exp2f(x); }
+KILN_FN float exp2_device(float x) { return __builtin_exp2f(x); }
 
 /// Copies `Bytes` to shared memory through registers; those past the first `valid` become zero.
 template <int Bytes>

@@ -9,19 +9,51 @@ struct copy_sizes {
   i64 lens[8], from[8], to[8];
 };
 
-/// One thread's part: elements `first`, `first + step`, ….
-template <int Rank, class T>
+/// One thread's part: elements `first`, `first + step`, …. `Index` holds every count and offset.
+template <int Rank, class Index, class T>
 KILN_FN void copy_any(T* to, const T* from, const copy_sizes& s, i64 first, i64 step) {
   for (i64 i = first; i < s.total; i += step) {
-    i64 rest = i, a = 0, b = 0;
+    Index rest = static_cast<Index>(i), a = 0, b = 0;
     KILN_UNROLL
     for (int d = Rank - 1; d >= 0; --d) {
-      const i64 q = d == 0 ? 0 : rest / s.lens[d], at = d == 0 ? rest : rest - q * s.lens[d];
+      const Index extent = static_cast<Index>(s.lens[d]);
+      const Index q = d == 0 ? 0 : rest / extent, at = d == 0 ? rest : rest - q * extent;
       rest = q;
-      a += at * s.from[d];
-      b += at * s.to[d];
+      a += at * static_cast<Index>(s.from[d]);
+      b += at * static_cast<Index>(s.to[d]);
     }
     to[b] = from[a];
+  }
+}
+
+/// A transposition of squares of `Edge` elements through shared memory: the last dim is contiguous in the result, the
+/// one before it in the operand. One block of 256 threads works square `square`.
+template <int Rank, int Edge, class T>
+KILN_FN void copy_turned(T* to, const T* from, const copy_sizes& s, T (&tile)[Edge][Edge + 1], i64 square) {
+  constexpr int lines = 256 / Edge;
+  const i64 across = (s.lens[Rank - 1] + Edge - 1) / Edge, down = (s.lens[Rank - 2] + Edge - 1) / Edge;
+  i64 rest = square / across;
+  const i64 c0 = (square - rest * across) * Edge, q = rest / down, r0 = (rest - q * down) * Edge;
+  rest = q;
+  KILN_UNROLL
+  for (int d = Rank - 3; d >= 0; --d) {
+    const i64 next = rest / s.lens[d], at = rest - next * s.lens[d];
+    rest = next;
+    from += at * s.from[d];
+    to += at * s.to[d];
+  }
+  const int x = thread_index() % Edge, y = thread_index() / Edge;
+  KILN_UNROLL
+  for (int i = 0; i < Edge; i += lines) {
+    const i64 r = r0 + x, c = c0 + y + i;
+    if (r < s.lens[Rank - 2] && c < s.lens[Rank - 1])
+      tile[y + i][x] = from[r * s.from[Rank - 2] + c * s.from[Rank - 1]];
+  }
+  sync_block();
+  KILN_UNROLL
+  for (int i = 0; i < Edge; i += lines) {
+    const i64 r = r0 + y + i, c = c0 + x;
+    if (r < s.lens[Rank - 2] && c < s.lens[Rank - 1]) to[r * s.to[Rank - 2] + c * s.to[Rank - 1]] = tile[x][y + i];
   }
 }
 

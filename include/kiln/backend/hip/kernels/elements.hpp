@@ -113,3 +113,31 @@ KILN_FN T join_columns(T sum, T* shared, Combine combine) {
 }
 
 }  // namespace kiln::device
+
+namespace kiln::device {
+
+#if KILN_NVIDIA
+/// Writes `to` where `*at` is `expected`; what was there before.
+KILN_FN u32 exchange_if(u32* at, u32 expected, u32 to) { return atomicCAS(at, expected, to); }
+KILN_FN u64 exchange_if(u64* at, u64 expected, u64 to) {
+  return atomicCAS(reinterpret_cast<unsigned long long*>(at), static_cast<unsigned long long>(expected),
+                   static_cast<unsigned long long>(to));
+}
+/// The greater of `*at` and `to` stays there.
+KILN_FN void raise_number(int* at, int to) { atomicMax(at, to); }
+#else
+template <class W>
+KILN_FN W exchange_if(W* at, W expected, W to) {
+  __atomic_compare_exchange_n(at, &expected, to, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
+  return expected;
+}
+KILN_FN void raise_number(int* at, int to) {
+  for (int seen = *at; seen < to;) {
+    const int before = exchange_if(at, seen, to);
+    if (before == seen) return;
+    seen = before;
+  }
+}
+#endif
+
+}  // namespace kiln::device

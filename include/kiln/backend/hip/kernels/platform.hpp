@@ -1,5 +1,5 @@
 #pragma once
-#include "kiln/config.hpp"
+#include "kiln/core/math/types.hpp"
 
 // What tile kernels ask of the machine, under one set of names: the platform's header gives them their instructions.
 // The host that compiles a kernel says which platform with -DKILN_NVIDIA or -DKILN_AMD; without either, a program on

@@ -1,0 +1,142 @@
+// Kernels and networks on a GPU, with arguments that live there: milliseconds a run and the memory rate they come to.
+// bench_device [NAME...]: the cases whose names begin so, all without a name. bench/versus_torch.py times the same.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+#include <functional>
+#include <random>
+
+#include "kiln/backend/hip/hip_target.hpp"
+#include "kiln/graph/builder.hpp"
+#include "kiln/runtime/device.hpp"
+#include "kiln/runtime/executable.hpp"
+#include "kiln/runtime/run_options.hpp"
+
+namespace {
+
+using namespace kiln;
+
+struct bench_case {
+  std::string name;
+  std::function<void(builder&)> make;
+};
+
+const std::vector<bench_case>& cases() {
+  constexpr dtype t = dtype::f16;
+  static const std::vector<bench_case> all = {
+      {"copy_256m",
+       [](builder& b) {
+         b.output(b.input("x", t, {16384, 16384}).transpose({0, 1}) + b.scalar(t, 1.0f));
+       }},
+      {"chain_256m",
+       [](builder& b) {
+         const auto x = b.input("x", t, {16384, 16384}), y = b.input("y", t, {16384, 16384});
+         b.output((x * y + x).relu() * x.sigmoid());
+       }},
+      {"softmax",
+       [](builder& b) {
+         b.output(b.input("x", t, {65536, 4096}).softmax());
+       }},
+      {"layer_norm",
+       [](builder& b) {
+         const auto x = b.input("x", t, {65536, 4096});
+         b.output(x.normalise({-1}) * b.input("scale", t, {4096}) + b.input("bias", t, {4096}));
+       }},
+      {"bias_gelu_residual",
+       [](builder& b) {
+         const auto x = b.input("x", t, {65536, 4096});
+         b.output((x + b.input("bias", t, {4096})).gelu() + b.input("r", t, {65536, 4096}));
+       }},
+      {"transpose",
+       [](builder& b) {
+         b.output(b.input("x", t, {16384, 16384}).transpose({1, 0}));
+       }},
+      {"reduce_columns",
+       [](builder& b) {
+         b.output(b.add(op::reduce_sum{.axes = {0}}, b.input("x", t, {65536, 4096})));
+       }},
+      {"reduce_all",
+       [](builder& b) {
+         b.output(b.add(op::reduce_sum{.axes = {0, 1}}, b.input("x", t, {65536, 4096})));
+       }},
+      {"gemm_4096",
+       [](builder& b) {
+         const auto x = b.input("x", t, {4096, 4096}), w = b.input("w", t, {4096, 4096});
+         b.output((x.dot(w) + b.input("bias", t, {4096})).gelu());
+       }},
+  };
+  return all;
+}
+
+argument random_values(const shape& s, unsigned seed) {
+  std::mt19937 engine(seed);
+  std::uniform_real_distribution<float> value(-1, 1);
+  argument a(s);
+  std::vector<float> some(4099);
+  for (float& v : some) v = value(engine);
+  const auto n = a.elements(), width = static_cast<std::int64_t>(size_of(s.type));
+  const auto part = std::min<std::int64_t>(n, static_cast<std::int64_t>(some.size()));
+  encode(s.type, some.data(), a.data(), part);
+  for (std::int64_t at = part; at < n; at += part)
+    std::memcpy(a.data() + at * width, a.data(), static_cast<std::size_t>(std::min(part, n - at) * width));
+  return a;
+}
+
+void time_case(const bench_case& c, const hip_target& target) {
+  builder b;
+  c.make(b);
+  using clock = std::chrono::steady_clock;
+  const auto milliseconds = [](clock::duration d) { return std::chrono::duration<double, std::milli>(d).count(); };
+  const auto begun = clock::now();
+  const executable exe = compile(b.finish(), target);
+  const double compile_ms = milliseconds(clock::now() - begun);
+  std::vector<argument> inputs, outputs;
+  double bytes = 0;
+  for (const port& p : exe.inputs()) {
+    inputs.push_back(target.to_device(random_values(p.type, static_cast<unsigned>(inputs.size()) + 1)));
+    bytes += static_cast<double>(p.type.bytes().value());
+  }
+  for (const port& p : exe.outputs()) {
+    outputs.push_back(target.allocate(p.type));
+    bytes += static_cast<double>(p.type.bytes().value());
+  }
+  workspace w = exe.make_workspace();
+  const auto queue = target.get_device()->make_queue();
+  run_options options;
+  options.stream = queue->stream();
+  for (int i = 0; i < 4; ++i) exe.run(w, inputs, outputs, options);
+  queue->wait();
+  std::vector<double> times;
+  for (int round = 0; round < 9; ++round) {
+    constexpr int each = 10;
+    queue->mark();
+    for (int i = 0; i < each; ++i) exe.run(w, inputs, outputs, options);
+    queue->mark();
+    times.push_back(queue->seconds_between_marks().front() * 1e3 / each);
+  }
+  std::sort(times.begin(), times.end());
+  const double ms = times[times.size() / 2];
+  fmt::print("kiln {:<20} {:9.4f} ms {:8.1f} GB/s  compiled in {:.0f} ms, {} steps\n", c.name, ms, bytes / ms / 1e6,
+             compile_ms, exe.report().steps.size());
+  std::fflush(stdout);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) try {
+  const hip_target target;
+  for (const bench_case& c : cases()) {
+    bool wanted = argc == 1;
+    for (int i = 1; i < argc; ++i) wanted = wanted || c.name.starts_with(argv[i]);
+    if (wanted) try {
+        time_case(c, target);
+      } catch (const std::exception& e) {
+        fmt::print("kiln {:<20} failed: {:.2000}\n", c.name, e.what());
+      }
+  }
+} catch (const std::exception& e) {
+  fmt::print(stderr, "bench_device: {}\n", e.what());
+  return 1;
+}

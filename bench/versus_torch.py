@@ -1,0 +1,54 @@
+#!/usr/bin/env python3
+"""Times the cases of bench/device.cpp in PyTorch, compiled and replayed as a CUDA graph: name and milliseconds."""
+import statistics
+import sys
+
+import torch
+import torch.nn.functional as F
+
+
+def tensor(*size):
+    return torch.rand(*size, device="cuda", dtype=torch.float16) * 2 - 1
+
+
+def cases():
+    big = lambda: tensor(16384, 16384)
+    rows = lambda: tensor(65536, 4096)
+    row = lambda: tensor(4096)
+    square = lambda: tensor(4096, 4096)
+    yield "copy_256m", lambda x: x + 1, [big()]
+    yield "chain_256m", lambda x, y: torch.relu(x * y + x) * torch.sigmoid(x), [big(), big()]
+    yield "softmax", lambda x: torch.softmax(x, -1), [rows()]
+    yield "layer_norm", lambda x, s, b: F.layer_norm(x, (4096,), s, b), [rows(), row(), row()]
+    yield "bias_gelu_residual", lambda x, b, r: F.gelu(x + b) + r, [rows(), row(), rows()]
+    yield "transpose", lambda x: x.t().contiguous(), [big()]
+    yield "reduce_columns", lambda x: x.sum(0), [rows()]
+    yield "reduce_all", lambda x: x.sum(), [rows()]
+    yield "gemm_4096", lambda x, w, b: F.gelu(x @ w + b), [square(), square(), row()]
+
+
+def time_case(f, args):
+    compiled = torch.compile(f)
+    with torch.no_grad():
+        for _ in range(3):
+            compiled(*args)
+        graph = torch.cuda.CUDAGraph()
+        torch.cuda.synchronize()
+        with torch.cuda.graph(graph):
+            compiled(*args)
+        times = []
+        for _ in range(9):
+            begin, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
+            begin.record()
+            for _ in range(10):
+                graph.replay()
+            end.record()
+            torch.cuda.synchronize()
+            times.append(begin.elapsed_time(end) / 10)
+    return statistics.median(times)
+
+
+for name, f, args in cases():
+    if len(sys.argv) == 1 or any(name.startswith(a) for a in sys.argv[1:]):
+        print(f"torch {name:<20} {time_case(f, args):9.4f} ms", flush=True)
+    del args

@@ -1,0 +1,291 @@
+#include "kiln/backend/hip/impl/index_call.hpp"
+
+namespace kiln::hip {
+namespace {
+
+std::int64_t known(dimension d) { return d.is_constant() ? d.value() : 0; }
+
+// The calls of one op; its attributes are bound to the run's symbols.
+using calls_of = std::vector<index_call> (*)(const operation& op, std::span<const tensor> in,
+                                             std::span<const tensor> out);
+
+class op_kernel final : public index_kernel {
+ public:
+  op_kernel(const context_pointer& where, const operation& op, calls_of make, bool checks, bool notes)
+      : index_kernel(where, std::string(op.name())), op_(op), make_(make), notes_(notes) {
+    checks_ = checks;
+    small_vector<dimension> symbols;
+    op.symbols(symbols);
+    symbolic_ = !symbols.empty();
+  }
+  std::size_t scratch_bytes(std::span<const tensor>, std::span<const tensor> out, unsigned) const override {
+    return notes_ ? static_cast<std::size_t>(out[0].elements()) * sizeof(std::int32_t) : 0;
+  }
+  void run(const launch& l) const override {
+    if (notes_ && !l.scratch.empty()) l.queue->fill(l.scratch.data(), 0, scratch_bytes(l.in, l.out, 1));
+    index_kernel::run(l);
+  }
+
+ protected:
+  std::vector<index_call> calls(std::span<const tensor> in, std::span<const tensor> out,
+                                const bindings* symbols) const override {
+    if (!symbolic_ || !symbols) return make_(op_, in, out);
+    operation bound = op_;
+    bound.substitute(*symbols);
+    return make_(bound, in, out);
+  }
+
+ private:
+  operation op_;
+  calls_of make_;
+  bool notes_, symbolic_ = false;
+};
+
+std::vector<index_call> gather_calls(const operation& op, std::span<const tensor> in, std::span<const tensor> out) {
+  const axis_extents s(in[0].lens, op.get_if<op::gather>()->axis);
+  const tensor moved[] = {in[0], out[0]};
+  const mover m(in[0].type, s.inner, moved);
+  return {{"gather",
+           "index.hpp",
+           {m.type, name_of(in[1].type), m.type},
+           "gather(p2, p0, p1, n, at, faults)",
+           {s.inner / m.elements, in[1].elements(), s.extent},
+           out[0].elements() / m.elements}};
+}
+
+// As the kernels take it: rank, extent and step of the axis, then extents and steps with the axis's step 0.
+std::vector<std::int64_t> element_numbers(const ints& data, const ints& indices, std::int64_t axis) {
+  const auto a = static_cast<std::size_t>(normal_axis(axis, data.size()));
+  const ints steps = row_major(data);
+  std::vector<std::int64_t> n = {static_cast<std::int64_t>(data.size()), data[a], steps[a]};
+  for (std::size_t d = 0; d < data.size(); ++d) n.push_back(indices[d]), n.push_back(d == a ? 0 : steps[d]);
+  return n;
+}
+
+std::vector<index_call> gather_elements_calls(const operation& op, std::span<const tensor> in,
+                                              std::span<const tensor> out) {
+  const mover m(in[0].type, 1, {});
+  return {{"gather_elements",
+           "index.hpp",
+           {m.type, name_of(in[1].type), m.type},
+           "gather_elements(p2, p0, p1, n, at, faults)",
+           element_numbers(in[0].lens, in[1].lens, op.get_if<op::gather_elements>()->axis),
+           out[0].elements()}};
+}
+
+std::vector<index_call> gather_nd_calls(const operation& op, std::span<const tensor> in, std::span<const tensor> out) {
+  const ints &data = in[0].lens, &indices = in[1].lens;
+  const auto batch = static_cast<std::size_t>(op.get_if<op::gather_nd>()->batch_dims),
+             tuple = static_cast<std::size_t>(indices.back());
+  std::int64_t slice = 1, rows = 1;
+  for (std::size_t d = batch + tuple; d < data.size(); ++d) slice *= data[d];
+  for (std::size_t d = batch; d + 1 < indices.size(); ++d) rows *= indices[d];
+  const tensor moved[] = {in[0], out[0]};
+  const mover m(in[0].type, slice, moved);
+  std::vector<std::int64_t> n = {slice / m.elements, rows, indices.back()};
+  for (std::size_t d = 0; d < tuple; ++d) n.push_back(data[batch + d]);
+  return {{"gather_nd",
+           "index.hpp",
+           {m.type, name_of(in[1].type), m.type},
+           "gather_nd(p2, p0, p1, n, at, faults)",
+           n,
+           out[0].elements() / m.elements}};
+}
+
+// A copy of the data, then the updates; with mode 0 in two rounds.
+std::vector<index_call> scatter_calls(std::span<const tensor> in, std::span<const tensor> out, op::scatter_mode mode,
+                                      const std::string& function, std::vector<std::int64_t> n) {
+  const tensor moved[] = {in[0], out[0]};
+  const mover m(in[0].type, in[0].elements(), moved);
+  std::vector<index_call> calls;
+  calls.push_back({"copy_data",
+                   "index.hpp",
+                   {m.type, name_of(in[1].type), m.type, m.type},
+                   "p3[at] = p0[at]",
+                   {},
+                   out[0].elements() / m.elements});
+  const std::string type = mode == op::scatter_mode::none ? mover(in[0].type, 1, {}).type : name_of(in[0].type);
+  for (int round = mode == op::scatter_mode::none ? 1 : 0; round >= 0; --round)
+    calls.push_back({function,
+                     "index.hpp",
+                     {type, name_of(in[1].type), type, type, "int"},
+                     function + "<" + std::to_string(static_cast<int>(mode)) + ">(p3, p4, p1, p2, n, at, faults, " +
+                         (round == 1 ? "true)" : "false)"),
+                     n,
+                     in[2].elements()});
+  return calls;
+}
+
+std::vector<index_call> scatter_elements_calls(const operation& op, std::span<const tensor> in,
+                                               std::span<const tensor> out) {
+  const auto* s = op.get_if<op::scatter_elements>();
+  return scatter_calls(in, out, s->reduction, "scatter_elements", element_numbers(in[0].lens, in[1].lens, s->axis));
+}
+
+std::vector<index_call> scatter_nd_calls(const operation& op, std::span<const tensor> in, std::span<const tensor> out) {
+  const ints& data = in[0].lens;
+  const auto tuple = static_cast<std::size_t>(in[1].lens.back());
+  std::int64_t slice = 1;
+  for (std::size_t d = tuple; d < data.size(); ++d) slice *= data[d];
+  std::vector<std::int64_t> n = {slice, in[1].lens.back()};
+  for (std::size_t d = 0; d < tuple; ++d) n.push_back(data[d]);
+  return scatter_calls(in, out, op.get_if<op::scatter_nd>()->reduction, "scatter_nd", n);
+}
+
+std::vector<index_call> pad_calls(const operation& op, std::span<const tensor> in, std::span<const tensor> out) {
+  const auto* p = op.get_if<op::pad>();
+  const std::size_t rank = in[0].rank();
+  std::vector<std::int64_t> n = {static_cast<std::int64_t>(p->mode), static_cast<std::int64_t>(rank)};
+  for (std::size_t d = 0; d < rank; ++d) {
+    const std::int64_t begin = known(p->pads[d]), end = known(p->pads[rank + d]), cropped = begin < 0 ? -begin : 0;
+    for (std::int64_t v : {out[0].lens[d], in[0].lens[d], cropped, in[0].lens[d] - cropped + (end < 0 ? end : 0),
+                           begin > 0 ? begin : std::int64_t{0}})
+      n.push_back(v);
+  }
+  const std::string type = mover(in[0].type, 1, {}).type;
+  if (in.size() == 1)
+    return {{"pad", "index.hpp", {type, type}, "pad<" + type + ">(p1, p0, nullptr, n, at)", n, out[0].elements()}};
+  return {{"pad", "index.hpp", {type, type, type}, "pad<" + type + ">(p2, p0, p1, n, at)", n, out[0].elements()}};
+}
+
+std::vector<index_call> one_hot_calls(const operation& op, std::span<const tensor> in, std::span<const tensor> out) {
+  const axis_extents s(out[0].lens, op.get_if<op::one_hot>()->axis);
+  const std::string type = mover(in[1].type, 1, {}).type;
+  return {{"one_hot",
+           "index.hpp",
+           {name_of(in[0].type), type, type},
+           "one_hot(p2, p0, p1, n, at)",
+           {s.extent, s.inner},
+           out[0].elements()}};
+}
+
+std::vector<index_call> tri_calls(const operation& op, std::span<const tensor> in, std::span<const tensor> out) {
+  const auto* t = op.get_if<op::tri>();
+  const std::string type = mover(in[0].type, 1, {}).type;
+  const std::size_t rank = in[0].rank();
+  return {{"tri",
+           "index.hpp",
+           {type, type},
+           "tri(p1, p0, n, at)",
+           {in[0].lens[rank - 2], in[0].lens[rank - 1], t->k, t->upper},
+           out[0].elements()}};
+}
+
+std::vector<index_call> iota_calls(const operation& op, std::span<const tensor>, std::span<const tensor> out) {
+  const axis_extents s(out[0].lens, op.get_if<op::iota>()->axis);
+  return {{"iota", "index.hpp", {name_of(out[0].type)}, "iota(p0, n, at)", {s.inner, s.extent}, out[0].elements()}};
+}
+
+std::vector<index_call> fill_calls(const operation& op, std::span<const tensor>, std::span<const tensor> out) {
+  // the element's bytes, as the host makes them
+  std::int64_t bits = 0;
+  const double value = op.get_if<op::fill>()->value;
+  encode(out[0].type, &value, reinterpret_cast<std::byte*>(&bits), 1);
+  const std::string type = mover(out[0].type, 1, {}).type;
+  return {{"fill", "index.hpp", {type}, "p0[at] = static_cast<" + type + ">(n[0])", {bits}, out[0].elements()}};
+}
+
+std::vector<index_call> copy_calls(const operation&, std::span<const tensor> in, std::span<const tensor> out) {
+  const tensor moved[] = {in[0], out[0]};
+  const mover m(in[0].type, in[0].elements(), moved);
+  return {{"copy_data", "index.hpp", {m.type, m.type}, "p1[at] = p0[at]", {}, out[0].elements() / m.elements}};
+}
+
+std::vector<index_call> extreme_calls(const tensor& in, std::int64_t axis, bool greatest, bool last) {
+  const axis_extents s(in.lens, axis);
+  const int lanes = s.inner == 1 && s.extent >= 128 ? 256 : 1;
+  return {{"arg_extreme",
+           "axis.hpp",
+           {name_of(in.type), "i64"},
+           std::string("arg_extreme<") + (greatest ? "true" : "false") + ", " + (last ? "true" : "false") + ", " +
+               std::to_string(lanes) + ">(p1, p0, n[0], n[1], row, lane)",
+           {s.extent, s.inner},
+           s.outer * s.inner,
+           lanes}};
+}
+std::vector<index_call> arg_max_calls(const operation& op, std::span<const tensor> in, std::span<const tensor>) {
+  const auto* a = op.get_if<op::arg_max>();
+  return extreme_calls(in[0], a->axis, true, a->select_last_index);
+}
+std::vector<index_call> arg_min_calls(const operation& op, std::span<const tensor> in, std::span<const tensor>) {
+  const auto* a = op.get_if<op::arg_min>();
+  return extreme_calls(in[0], a->axis, false, a->select_last_index);
+}
+
+template <class Op, bool Product>
+std::vector<index_call> running_calls(const operation& op, std::span<const tensor> in, std::span<const tensor>) {
+  const auto* a = op.get_if<Op>();
+  const axis_extents s(in[0].lens, a->axis);
+  const int lanes = s.inner == 1 && s.extent >= 64 ? 256 : 1;
+  const auto word = [](bool b) { return std::string(b ? "true, " : "false, "); };
+  return {{"running",
+           "axis.hpp",
+           {name_of(in[0].type), name_of(in[0].type)},
+           "running<" + word(Product) + word(a->exclusive) + word(a->reverse) + std::to_string(lanes) +
+               ">(p1, p0, n[0], n[1], row, lane)",
+           {s.extent, s.inner},
+           s.extent == 0 ? 0 : s.outer * s.inner,
+           lanes}};
+}
+
+std::vector<index_call> topk_calls(const operation& op, std::span<const tensor> in, std::span<const tensor> out) {
+  const auto* t = op.get_if<op::topk>();
+  const axis_extents s(in[0].lens, t->axis), best(out[0].lens, t->axis);
+  return {{"topk",
+           "axis.hpp",
+           {name_of(in[0].type), name_of(in[0].type), "i64"},
+           std::string("topk<") + (t->largest ? "true" : "false") + ", 256>(p1, p2, p0, n[0], n[1], n[2], row, lane)",
+           {s.extent, s.inner, best.extent},
+           best.extent == 0 ? 0 : s.outer * s.inner,
+           256}};
+}
+
+struct family {
+  std::string_view op;
+  calls_of make;
+  bool checks = false, computes = false;  // whether indices are checked; whether values are computed with
+};
+
+constexpr family families[] = {
+    {"gather", gather_calls, true},
+    {"gather_elements", gather_elements_calls, true},
+    {"gather_nd", gather_nd_calls, true},
+    {"scatter_elements", scatter_elements_calls, true},
+    {"scatter_nd", scatter_nd_calls, true},
+    {"pad", pad_calls},
+    {"one_hot", one_hot_calls},
+    {"tri", tri_calls},
+    {"iota", iota_calls, false, true},
+    {"fill", fill_calls},
+    {"contiguous", copy_calls},
+    {"arg_max", arg_max_calls, false, true},
+    {"arg_min", arg_min_calls, false, true},
+    {"cumsum", running_calls<op::cumsum, false>, false, true},
+    {"topk", topk_calls, false, true},
+};
+
+op::scatter_mode mode_of(const operation& op) {
+  if (const auto* s = op.get_if<op::scatter_elements>()) return s->reduction;
+  if (const auto* s = op.get_if<op::scatter_nd>()) return s->reduction;
+  return op::scatter_mode::add;
+}
+
+}  // namespace
+
+std::unique_ptr<kernel> lower_index(const kernel_request& r, const context_pointer& where) {
+  const operation& op = r.instruction.op;
+  if (op.table().index >= default_registry::size) return nullptr;  // a user's op of the same name
+  for (const family& f : families) {
+    if (f.op != op.name()) continue;
+    const bool scatters = f.make == scatter_elements_calls || f.make == scatter_nd_calls;
+    const bool notes = scatters && mode_of(op) == op::scatter_mode::none;
+    const dtype type = r.inputs.empty() ? r.instruction.results[0].type : r.inputs[0].type;
+    if ((f.computes || (scatters && !notes)) && type > dtype::boolean) return nullptr;
+    for (const shape& s : r.inputs)
+      if (is_integer(s.type) && s.type > dtype::boolean) return nullptr;
+    return std::make_unique<op_kernel>(where, op, f.make, f.checks, notes);
+  }
+  return nullptr;
+}
+
+}  // namespace kiln::hip

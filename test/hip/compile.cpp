@@ -1,0 +1,195 @@
+// Every generated kernel compiles for each architecture whose compiler is here; no device is needed.
+#include <gmock/gmock.h>
+
+#include "kiln/backend/hip/compile.hpp"
+#include "kiln/backend/hip/hip_target.hpp"
+#include "kiln/graph/builder.hpp"
+#include "kiln/op/ops.hpp"
+#include "kiln/runtime/executable.hpp"
+
+namespace kiln::testing {
+namespace {
+
+class hip_compiles : public ::testing::TestWithParam<const char*> {
+ protected:
+  void SetUp() override {
+    const std::string why = hip::why_not_compiled(hip::architecture::named(GetParam()));
+    if (!why.empty()) GTEST_SKIP() << "SKIPPED: kernels for " << GetParam() << " are not checked: " << why;
+  }
+  // Compiles for the architecture; no step may be left to the host.
+  executable compiled(const std::function<void(builder&)>& make) {
+    builder b;
+    make(b);
+    hip_options options;
+    options.architecture = GetParam();
+    options.keep = false;
+    executable e = compile(b.finish(), hip_target(options));
+    for (const step_info& s : e.report().steps) EXPECT_FALSE(s.fallback) << s.kernel;
+    return e;
+  }
+};
+
+constexpr dtype some_dtypes[] = {dtype::f32, dtype::f64, dtype::f16, dtype::bf16,
+                                 dtype::i64, dtype::i8,  dtype::u32, dtype::boolean};
+
+template <class Op>
+void add_pointwise(builder& b, value x, value condition) {
+  constexpr op_info info = info_of<Op>();
+  if constexpr (info.kind == op_kind::pointwise) {
+    if (!info.types.contains(x.get_shape().type)) return;
+    small_vector<value> in;
+    for (int k = 0; k < info.inputs; ++k) in.push_back(k < info.conditions ? condition : x);
+    b.output(b.add(Op{}, in));
+  }
+}
+
+template <class Op>
+void add_reduction(builder& b, value x, const ints& axes) {
+  constexpr op_info info = info_of<Op>();
+  if constexpr (info.kind == op_kind::reduction)
+    if (info.types.contains(x.get_shape().type)) b.output(b.add(Op{.axes = axes}, x));
+}
+
+template <class F, std::size_t... I>
+void each_op(F&& f, std::index_sequence<I...>) {
+  (f.template operator()<default_registry::at<I>>(), ...);
+}
+constexpr auto all_ops = std::make_index_sequence<default_registry::size>{};
+
+TEST_P(hip_compiles, every_pointwise_op) {
+  for (const dtype t : some_dtypes) {
+    SCOPED_TRACE(std::string(to_string(t)));
+    compiled([&](builder& b) {
+      const value x = b.input("x", t, {8, 256}),
+                  condition = b.input("c", dtype::boolean, {8, 1}).broadcast_to({8, 256});
+      each_op([&]<class Op>() { add_pointwise<Op>(b, x, condition); }, all_ops);
+    });
+  }
+}
+
+TEST_P(hip_compiles, every_reduction) {
+  for (const dtype t : some_dtypes) {
+    SCOPED_TRACE(std::string(to_string(t)));
+    compiled([&](builder& b) {
+      const value x = b.input("x", t, {4, 6, 40});
+      for (const ints& axes : {ints{2}, ints{1}}) each_op([&]<class Op>() { add_reduction<Op>(b, x, axes); }, all_ops);
+    });
+  }
+}
+
+TEST_P(hip_compiles, conversions_between_dtypes) {
+  compiled([](builder& b) {
+    for (const dtype from : some_dtypes) {
+      const value x = b.input("x" + std::string(to_string(from)), from, {64});
+      for (const dtype to : some_dtypes) b.output(b.add(op::convert{.to = to}, x));
+    }
+  });
+}
+
+// Rows in registers, rows read again, parts of a row joined by a second kernel, rows side by side, one element a row.
+TEST_P(hip_compiles, bodies_of_rows) {
+  for (const auto& [rows, length] : {std::pair<std::int64_t, std::int64_t>{64, 4096}, {3, 70000}, {4000, 7}, {5, 1}}) {
+    compiled([&, rows = rows, length = length](builder& b) {
+      const value x = b.input("x", dtype::f16, {rows, length});
+      b.output(x.softmax());
+      b.output(x.normalise({-1}) * b.input("scale", dtype::f16, {length}));
+      b.output(b.add(op::reduce_max{.axes = {0}}, x) + b.add(op::reduce_sum{.axes = {0}}, x));
+      b.output(b.add(op::reduce_sum{.axes = {0, 1}}, x));
+      b.output(x.softmax(0));
+    });
+  }
+}
+
+TEST_P(hip_compiles, symbolic_sizes_share_a_kernel) {
+  const dimension n = dimension::symbol("n", 1, 100000);
+  builder b;
+  const value x = b.input("x", dtype::f32, {n, 96});
+  b.output(x.softmax() + x);
+  hip_options options;
+  options.architecture = GetParam();
+  options.keep = false;
+  const executable e = compile(b.finish(), hip_target(options));
+  EXPECT_EQ(e.report().steps.size(), 1u);
+}
+
+TEST_P(hip_compiles, moves_and_index_ops) {
+  for (const dtype t : {dtype::f32, dtype::f16, dtype::i64, dtype::boolean}) {
+    SCOPED_TRACE(std::string(to_string(t)));
+    compiled([&](builder& b) {
+      const value x = b.input("x", t, {4, 8, 16}), rows = b.input("rows", dtype::i64, {5}),
+                  each = b.input("each", dtype::i32, {4, 8, 16}), pairs = b.input("pairs", dtype::i64, {3, 2});
+      b.output(x.transpose({0, 2, 1}));
+      b.output(b.add(op::slice{.axes = {1}, .starts = {1}, .ends = {4}}, x));
+      b.output(b.add(op::concat{.axis = 2}, x, x.transpose({0, 1, 2})));
+      b.output(b.add(op::gather{.axis = 1}, x, rows));
+      b.output(b.add(op::gather_elements{.axis = 1}, x, each));
+      b.output(b.add(op::gather_nd{}, x, pairs));
+      b.output(b.add(op::scatter_elements{.axis = 1}, x, each, x));
+      b.output(b.add(op::scatter_elements{.axis = 1, .reduction = op::scatter_mode::add}, x, each, x));
+      b.output(b.add(op::scatter_nd{.reduction = op::scatter_mode::max}, x, pairs, b.input("u", t, {3, 16})));
+      b.output(b.add(op::pad{.mode = op::pad_mode::reflect, .pads = {1, 1, 1, 1, -1, 1}}, x));
+      b.output(b.add(op::tri{}, x));
+      b.output(b.add(op::one_hot{.depth = 5}, rows, b.input("values", t, {2})));
+    });
+  }
+}
+
+TEST_P(hip_compiles, ops_along_an_axis_and_windows) {
+  for (const dtype t : {dtype::f32, dtype::f16, dtype::i32}) {
+    SCOPED_TRACE(std::string(to_string(t)));
+    compiled([&](builder& b) {
+      const value x = b.input("x", t, {4, 8, 160}), image = b.input("image", t, {1, 8, 16, 16});
+      for (const std::int64_t axis : {1, 2}) {
+        b.output(b.add(op::arg_max{.axis = axis}, x));
+        b.output(b.add(op::arg_min{.axis = axis, .select_last_index = true}, x));
+        b.output(b.add(op::cumsum{.axis = axis, .reverse = true}, x));
+        b.output(b.add(op::topk{.k = 4, .axis = axis}, x));
+      }
+      b.output(b.add(op::pooling{.lengths = {2, 2}}, image));
+      if (!is_float(t)) return;
+      b.output(b.add(op::pooling{.mode = op::pooling_mode::average, .lengths = {3, 3}, .pads = {1, 1, 1, 1}}, image));
+      b.output(b.add(op::pooling{.mode = op::pooling_mode::lp, .lengths = {2, 2}, .lp_order = 3}, image));
+      b.output(b.add(op::lrn{.size = 3}, image));
+    });
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(architectures, hip_compiles, ::testing::Values("sm_90", "gfx90a", "gfx1030"),
+                         [](const auto& info) { return std::string(info.param); });
+
+TEST(hip, an_architecture_has_a_known_form) {
+  EXPECT_EQ(hip::architecture::named("gfx90a").lanes, 64);
+  EXPECT_EQ(hip::architecture::named("sm_90").lanes, 32);
+  for (const char* name : {"", "gfx", "sm_9", "avx", "sm_9!"})
+    EXPECT_THROW(hip::architecture::named(name), error) << name;
+}
+
+TEST(hip, a_library_too_old_for_a_device_is_an_error_and_no_crash) {
+  const hip::architecture where = hip::architecture::named("gfx1999");
+  EXPECT_NE(hip::why_not_compiled(where), "");
+  EXPECT_THROW(hip::compile({"f", "extern \"C\" __global__ void f() {}"}, where, ""), error);
+}
+
+TEST(hip, an_executable_for_an_absent_device_compiles_but_does_not_run) {
+  if (const std::string why = hip::why_not_compiled(hip::architecture::named("sm_90")); !why.empty())
+    GTEST_SKIP() << "SKIPPED: " << why;
+  builder b;
+  b.output(b.input("x", dtype::f32, {4}).relu());
+  const executable e = compile(b.finish(), hip_target({.architecture = "sm_90", .keep = false}));
+  const argument x(shape{dtype::f32, {4}});
+  EXPECT_THROW(e.run({{"x", x}}), error);
+}
+
+TEST(hip, without_a_device_the_target_says_what_it_looked_for) {
+  if (hip::device_count(hip::platform::amd) + hip::device_count(hip::platform::nvidia) > 0) return;
+  try {
+    hip_target();
+    FAIL();
+  } catch (const error& e) {
+    EXPECT_THAT(e.what(), ::testing::HasSubstr("libcuda.so.1"));
+    EXPECT_THAT(e.what(), ::testing::HasSubstr("libamdhip64.so"));
+  }
+}
+
+}  // namespace
+}  // namespace kiln::testing
