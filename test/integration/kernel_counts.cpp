@@ -36,6 +36,11 @@ void expect_one_kernel(const std::function<void(builder&)>& make) {
 
 TEST(kernel_counts, softmax_is_one_kernel) {
   expect_one_kernel([](builder& b) { b.output(b.input("x", dtype::f32, {3, 40, 50}).softmax()); });
+  expect_one_kernel([](builder& b) { b.output(b.input("x", dtype::f32, {2, 21, 17, 19}).softmax(1)); });
+  expect_one_kernel([](builder& b) { b.output(b.input("x", dtype::f32, {300, 3}).softmax(0)); });
+  expect_one_kernel([](builder& b) {
+    b.output(b.input("x", dtype::f32, {5, 60, 40}).transpose({0, 2, 1}).softmax(2));
+  });
 }
 
 // As exporters spell them: x * rsqrt(mean(x^2) + e) * scale, and (x - mean) / sqrt(mean((x - mean)^2) + e) * scale +
@@ -50,6 +55,10 @@ TEST(kernel_counts, norms_are_one_kernel) {
     const auto centred = x - x.reduce_mean({-1});
     b.output(centred / ((centred * centred).reduce_mean({-1}) + 1e-5f).sqrt() * b.input("scale", dtype::f32, {64}) +
              b.input("bias", dtype::f32, {64}));
+  });
+  expect_one_kernel([](builder& b) {  // over the channels of an image
+    const auto x = b.input("x", dtype::f32, {2, 24, 9, 7}), centred = x - x.reduce_mean({1});
+    b.output(centred / ((centred * centred).reduce_mean({1}) + 1e-5f).sqrt());
   });
 }
 

@@ -5,8 +5,7 @@ namespace kiln {
 
 namespace detail {
 
-/// The extents of a reduction's input and result, and whether one row of it is contiguous: only extents of 1 stand
-/// behind the reduced axes.
+/// The extents of a reduction's input and result.
 template <class Module>
 constexpr row_space rows_of(const Module& m, std::uint32_t i) {
   row_space s;
@@ -18,14 +17,6 @@ constexpr row_space rows_of(const Module& m, std::uint32_t i) {
     if (!s.reduced[d]) s.squeezed.push_back(s.full[d]);
   }
   return s;
-}
-constexpr bool contiguous_rows(const row_space& s) {
-  bool inside = false;
-  for (std::size_t d = 0; d < s.full.size(); ++d) {
-    if (inside && !s.reduced[d] && !(s.full[d] == dimension(1))) return false;
-    inside = inside || s.reduced[d];
-  }
-  return true;
 }
 
 /// Whether a view stands for rows under another name (reduced extents kept or dropped), or repeats them over the full
@@ -50,7 +41,7 @@ template <class Module>
 class row_group {
  public:
   constexpr row_group(const Module& m, fusion_groups<Module>& groups, std::uint32_t root)
-      : m_(m), groups_(groups), root_(root), space_(rows_of(m, root)), whole_(contiguous_rows(space_)) {}
+      : m_(m), groups_(groups), root_(root), space_(rows_of(m, root)) {}
   constexpr const row_space& space() const { return space_; }
 
   constexpr void grow() {
@@ -73,28 +64,24 @@ class row_group {
   }
   constexpr bool joins_before(std::uint32_t i) const {
     if (!free(i)) return false;
-    if (m_[i].op.kind() == op_kind::reduction) return whole_ && rows_of(m_, i) == space_;
+    if (m_[i].op.kind() == op_kind::reduction) return rows_of(m_, i) == space_;
     if (m_[i].op.kind() == op_kind::view)
-      return whole_ && m_.producer(m_[i].inputs[0]).kind == instruction_kind::op &&
+      return m_.producer(m_[i].inputs[0]).kind == instruction_kind::op &&
              views_rows(m_[i], m_.shape_of(m_[i].inputs[0]).lens, space_);
     if (m_[i].op.kind() != op_kind::pointwise) return false;
     const dims& lens = m_[i].results[0].lens;
-    if (whole_) return lens == space_.full || space_.is_row(lens);
-    if (!(lens == space_.full)) return false;
-    for (std::uint32_t u : groups_.users(i))  // rows with gaps: only what nothing else reads
-      if (u == groups_.output_user || !groups_.together(u, root_)) return false;
-    return true;
+    return lens == space_.full || space_.is_row(lens);
   }
   constexpr bool joins_behind(std::uint32_t i) const {
     if (!free(i)) return false;
     const dims& lens = m_[i].results[0].lens;
     switch (m_[i].op.kind()) {
       case op_kind::pointwise:
-        return space_.is_row(lens) || (whole_ && lens == space_.full);
+        return space_.is_row(lens) || lens == space_.full;
       case op_kind::reduction:
-        return whole_ && rows_of(m_, i) == space_;
+        return rows_of(m_, i) == space_;
       case op_kind::view:
-        return (whole_ || space_.is_row(lens)) && views_rows(m_[i], m_.shape_of(m_[i].inputs[0]).lens, space_);
+        return views_rows(m_[i], m_.shape_of(m_[i].inputs[0]).lens, space_);
       default:
         return false;
     }
@@ -104,15 +91,13 @@ class row_group {
   fusion_groups<Module>& groups_;
   std::uint32_t root_;
   row_space space_;
-  bool whole_;
 };
 
 }  // namespace detail
 
 /// Collects reductions over the same axes of the same dims, the repetition of their results, and the pointwise
 /// instructions before and behind them into one kernel that runs row by row: softmax, layer and RMS normalisation as
-/// exporters decompose them. Where the reduced axes are not the last ones, a reduction stays alone with the pointwise
-/// instructions that only it reads and those over its result.
+/// exporters decompose them, over whichever axes.
 template <class Program>
 constexpr pass_note fuse_reduce(Program& p) {
   pass_note note("fuse_reduce");
