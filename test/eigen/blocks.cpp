@@ -3,7 +3,11 @@
 #include <gmock/gmock.h>
 
 #include <cmath>
+#include <cstring>
 
+#include "kiln/backend/eigen/rows.hpp"
+#include "kiln/op/ops.hpp"
+#include "kiln/runtime/thread_pool.hpp"
 #include "runtime/compare.hpp"
 
 namespace kiln::testing {
@@ -91,13 +95,77 @@ TEST(Blocks, QuotientsByARowsValueKeepTheirRange) {
   EXPECT_FLOAT_EQ(y[80], 41.0F / 2.0F);
 }
 
-TEST(Blocks, BigResultsBypassTheCaches) {
-  expect_like_reference(
-      [&](builder& b) {
-        const value x = b.input("x", dtype::f32, {1031, 1029});
-        b.output((x * 0.5F + 1.0F).abs());
-      },
-      {1e-6, 1e-6});
+TEST(Blocks, NormsOfRowsOfAnyLength) {
+  for (const std::int64_t n : {3, 16, 64, 127, 128, 256, 300, 1000})
+    expect_like_reference(
+        [&](builder& b) {
+          const value x = b.input("x", dtype::f32, {70, n}), y = b.input("y", dtype::f32, {70, n}),
+                      scale = b.input("scale", dtype::f32, {n}), bias = b.input("bias", dtype::f32, {n});
+          const value sum = x + y, centred = sum - sum.reduce_mean({1});
+          b.output(centred * ((centred * centred).reduce_mean({1}) + 1e-3F).rsqrt() * scale + bias);
+          b.output(x * ((x * x).reduce_mean({1}) + 1e-3F).rsqrt() * scale);
+          b.output(y.reduce_max({1}));
+          b.output(y.reduce_min({1}));
+          b.output(y.reduce_sum({1}));
+          b.output(y.reduce_mean({1}));
+          b.output(y / y.abs().reduce_max({1}));
+        },
+        {1e-4, 1e-5});
+}
+
+// Rows long enough, and tensors big enough, that memory is asked for in advance.
+TEST(Blocks, ManyRows) {
+  for (const std::int64_t n : {40, 500, 5000})
+    expect_like_reference(
+        [&](builder& b) {
+          const value x = b.input("x", dtype::f32, {400000 / n, n});
+          b.output(x.softmax(1));
+          b.output(x.tanh() + 1.0F);
+        },
+        {1e-5, 1e-7});
+}
+
+TEST(Blocks, AMaximumOfNansIsNan) {
+  const auto make = [](builder& b) { b.output(b.input("x", dtype::f32, {2, 256}).reduce_max({1})); };
+  argument x(shape{dtype::f32, {2, 256}});
+  auto* const at = reinterpret_cast<float*>(x.data());
+  for (int i = 0; i < 512; ++i) at[i] = static_cast<float>(i);
+  at[77] = NAN;
+  const std::vector<argument> in{x};
+  const auto found = compile_eigen(make, {}).run(in);
+  EXPECT_TRUE(std::isnan(reinterpret_cast<const float*>(found[0].data())[0]));
+  EXPECT_EQ(reinterpret_cast<const float*>(found[0].data())[1], 511.0F);
+}
+
+TEST(Blocks, StoresPastTheCachesWriteTheSame) {
+  thread_pool pool(2);
+  for (const bool normalises : {false, true})
+    for (const std::int64_t n : {100, 128, 1024 + 16}) {
+      module_graph body;
+      const shape full{dtype::f32, {64, n}}, row{dtype::f32, {64, 1}};
+      const value_id x = body.add_parameter("x", full);
+      value_id y = x;
+      if (normalises) {
+        const value_id top = body.add_with_shapes(op::reduce_max{.axes = {1}}, {x}, {row});
+        const value_id all = body.add_with_shapes(op::multibroadcast{full.lens}, {top}, {full});
+        y = body.add_with_shapes(op::mul{}, {x, all}, {full});
+      } else {
+        y = body.add_with_shapes(op::mul{}, {x, x}, {full});
+      }
+      body.outputs.push_back(y);
+      const auto kernel = eigen::make_rows_kernel(body, "rows");
+      argument in(full), near(full), past(full);
+      for (std::int64_t i = 0; i < in.elements(); ++i)
+        reinterpret_cast<float*>(in.data())[i] = static_cast<float>(i % 977) - 400;
+      for (argument* out : {&near, &past}) {
+        const tensor from{in.data(), dtype::f32, {64, n}, {n, 1}}, to{out->data(), dtype::f32, {64, n}, {n, 1}};
+        buffer scratch = buffer::allocate(kernel->scratch_bytes({&from, 1}, {&to, 1}, pool.size()) + 64);
+        launch l{{&from, 1}, {&to, 1}, {scratch.data(), scratch.size()}, &pool};
+        l.unread = out == &past;
+        kernel->run(l);
+      }
+      EXPECT_EQ(std::memcmp(near.data(), past.data(), static_cast<std::size_t>(in.elements()) * 4), 0) << n;
+    }
 }
 
 }  // namespace

@@ -27,6 +27,24 @@ struct block_advance {
   std::int64_t bytes;
 };
 
+/// Memory that comes into use later: `bytes` of it are asked for with every block.
+struct block_fetch {
+  const std::byte* at;
+  std::int64_t bytes;
+};
+
+/// Blocks in a row, and what changes from one to the next.
+struct block_loop {
+  std::int64_t blocks = 1;
+  const block_advance* moves = nullptr;
+  std::size_t move_count = 0;
+  block_fetch* fetches = nullptr;
+  std::size_t fetch_count = 0;
+};
+
+/// Runs a program's steps over blocks; then the places that moved stand behind the last one.
+using block_run = void (*)(const block_step* program, block_frame& frame, const block_loop& loop);
+
 /// A block is `narrow` (one vector) or `wide`; each width has step functions of its own.
 enum class block_width : std::uint8_t { narrow, wide };
 inline constexpr std::size_t block_widths = 2;
@@ -34,14 +52,16 @@ inline constexpr std::size_t block_widths = 2;
 /// Steps of a pointwise op: by width, and by which argument the accumulator is.
 struct pointwise_steps {
   void (*of[block_widths][3])() = {};
+  int weight = 0;  ///< about how many instructions a vector takes
 };
 
-/// Steps of a reduction: lanes are combined with those of a place; `join` combines all lanes of a wide block, `finish`
-/// ends the folds of n lanes that each took `count` elements, `start` sets a wide block to the identity.
+/// Steps of a reduction: lanes are combined with those of a place; `join` combines all lanes of the first `vectors` of
+/// a block, `finish` ends the folds of n lanes that each took `count` elements, `start` sets a wide block to the
+/// identity.
 struct fold_steps {
   void (*of[block_widths])() = {};
   void (*start)(const void* op, float* block) = nullptr;
-  float (*join)(const void* op, const float* block) = nullptr;
+  float (*join)(const void* op, const float* block, std::size_t vectors) = nullptr;
   void (*finish)(const void* op, float* block, std::int64_t n, std::int64_t count) = nullptr;
 };
 
@@ -62,12 +82,12 @@ struct move_steps {
 
 /// The machine of one instruction-set level.
 struct block_machine {
-  std::int64_t lanes[block_widths] = {};
+  std::int64_t lanes[block_widths] = {};  ///< powers of two
   move_steps move;
-  void (*run[block_widths])(const block_step* program, block_frame& frame, const block_advance* moves,
-                            std::size_t count, std::int64_t blocks) = {};
-  void (*fill)(float* block, float value) = nullptr;  ///< a wide block of one value
-  void (*fence)() = nullptr;                          ///< orders streamed stores before later ones
+  block_run run[block_widths] = {};
+  block_run (*find_loop)(const block_step* program) = nullptr;  ///< a compiled loop of these wide steps, or null
+  void (*fill)(float* block, float value) = nullptr;            ///< a wide block of one value
+  void (*fence)() = nullptr;                                    ///< orders streamed stores before later ones
 };
 
 }  // namespace kiln::kernels

@@ -3,6 +3,15 @@
 
 namespace kiln::kernels {
 
+/// Asks for the memory that comes into use later.
+KILN_FN void fetch(const block_loop& loop) {
+  for (std::size_t k = 0; k < loop.fetch_count; ++k) {
+    block_fetch& f = loop.fetches[k];
+    for (std::int64_t line = 0; line < f.bytes; line += 64) __builtin_prefetch(f.at + line);
+    f.at += f.bytes;
+  }
+}
+
 /// Steps that move blocks between memory and the accumulator.
 template <block_width Width, class = std::make_index_sequence<block_vectors<Width>>>
 struct block_moves;
@@ -70,10 +79,13 @@ struct block_moves<Width, std::index_sequence<V...>> {
     return code::next(s, frame, rounded<Form>(a)...);
   }
   // A quotient by a repeated value is a product where the reciprocal is a normal number.
+  KILN_FN static bool has_inverse(const block_frame& frame, float by) {
+    const float magnitude = by < 0 ? -by : by;
+    return !frame.varied && magnitude >= 0x1p-126F && magnitude <= 0x1p126F;
+  }
   static void divide_step(const block_step* s, block_frame* frame, vector<V>... a) {
     const float* const by = code::place(frame, s->in[0]);
-    const float magnitude = *by < 0 ? -*by : *by;
-    if (!frame->varied && magnitude >= 0x1p-126F && magnitude <= 0x1p126F) [[likely]] {
+    if (has_inverse(*frame, *by)) [[likely]] {
       const auto inverse = broadcast<float_vec>(1.0F / *by);
       return code::next(s, frame, (a * inverse)...);
     }
@@ -81,12 +93,12 @@ struct block_moves<Width, std::index_sequence<V...>> {
   }
   static void end_step(const block_step*, block_frame*, vector<V>...) {}
 
-  static void run(const block_step* program, block_frame& frame, const block_advance* moves, std::size_t count,
-                  std::int64_t blocks) {
+  static void run(const block_step* program, block_frame& frame, const block_loop& loop) {
     const auto first = reinterpret_cast<typename code::function>(program->call);
-    for (; blocks > 0; --blocks) {
+    for (std::int64_t block = 0; block < loop.blocks; ++block) {
+      fetch(loop);
       first(program, &frame, vector<V>{}...);
-      for (std::size_t k = 0; k < count; ++k) frame.at[moves[k].place] += moves[k].bytes;
+      for (std::size_t k = 0; k < loop.move_count; ++k) frame.at[loop.moves[k].place] += loop.moves[k].bytes;
     }
     leave_wide_registers();
   }

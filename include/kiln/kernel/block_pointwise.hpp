@@ -81,25 +81,28 @@ struct block_code<Width, std::index_sequence<V...>> {
     }
   }
 
+  template <class Op>
+  KILN_FN static float_vec prepared(const Op& op, float_vec x) {
+    if constexpr (requires { op.prepare(x); })
+      return op.prepare(x);
+    else
+      return x;
+  }
+
   /// Place `out` = combine(it, prepare(acc)) lane by lane, over the valid lanes.
   template <class Op>
   static void fold(const block_step* s, block_frame* frame, vector<V>... a) {
     const Op& op = *static_cast<const Op*>(s->op);
     float* const sum = place(frame, s->out);
-    const auto prepared = [&](float_vec x) {
-      if constexpr (requires { op.prepare(x); })
-        return op.prepare(x);
-      else
-        return x;
-    };
     if (frame->valid == static_cast<std::int64_t>(block_lanes<Width>)) {
-      (store(sum + V * step, op.combine(load<float_vec>(sum + V * step), prepared(a))), ...);
+      (store(sum + V * step, op.combine(load<float_vec>(sum + V * step), prepared(op, a))), ...);
     } else {
       const auto counted = [&](std::size_t v, float_vec x) {
         float_mask lane;
         for (int i = 0; i < native_lanes<float>; ++i) lane[i] = i;
         const auto valid = static_cast<int>(frame->valid) - static_cast<int>(v * step);
-        return select(lane < splat<float_mask>(valid), prepared(x), splat<float_vec>(op.template identity<float>()));
+        return select(lane < splat<float_mask>(valid), prepared(op, x),
+                      splat<float_vec>(op.template identity<float>()));
       };
       (store(sum + V * step, op.combine(load<float_vec>(sum + V * step), counted(V, a))), ...);
     }
@@ -133,6 +136,7 @@ constexpr void add_pointwise_steps(pointwise_steps& to) {
 template <class Op>
 pointwise_steps pointwise_steps_of() {
   pointwise_steps s;
+  s.weight = op_weight<Op>(std::make_index_sequence<block_code<block_width::wide>::arity<Op>>{});
   add_pointwise_steps<Op, block_width::narrow>(s);
   add_pointwise_steps<Op, block_width::wide>(s);
   return s;
@@ -150,13 +154,19 @@ fold_steps fold_steps_of() {
     const auto identity = broadcast<float_vec>(static_cast<const Op*>(data)->template identity<float>());
     for (std::size_t v = 0; v < vectors; ++v) store(block + v * lanes, identity);
   };
-  s.join = [](const void* data, const float* block) {
+  s.join = [](const void* data, const float* block, std::size_t count) {
     const Op& op = *static_cast<const Op*>(data);
-    float_vec part[vectors];
-    for (std::size_t v = 0; v < vectors; ++v) part[v] = load<float_vec>(block + v * lanes);
-    for (std::size_t n = vectors / 2; n > 0; n /= 2)
-      for (std::size_t v = 0; v < n; ++v) part[v] = op.combine(part[v], part[v + n]);
-    return elementary::reduce(part[0], [&](auto a, auto b) { return decltype(a)(op.combine(a, b)); });
+    float_vec all = load<float_vec>(block);
+    if (count == vectors) {
+      float_vec part[vectors];
+      for (std::size_t v = 0; v < vectors; ++v) part[v] = load<float_vec>(block + v * lanes);
+      for (std::size_t n = vectors / 2; n > 0; n /= 2)
+        for (std::size_t v = 0; v < n; ++v) part[v] = op.combine(part[v], part[v + n]);
+      all = part[0];
+    } else {
+      for (std::size_t v = 1; v < count; ++v) all = op.combine(all, load<float_vec>(block + v * lanes));
+    }
+    return elementary::reduce(all, [&](auto a, auto b) { return decltype(a)(op.combine(a, b)); });
   };
   s.finish = [](const void* data, float* block, std::int64_t n, std::int64_t count) {
     const Op& op = *static_cast<const Op*>(data);

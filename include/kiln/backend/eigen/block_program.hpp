@@ -34,15 +34,20 @@ class block_program {
   };
   struct level {
     std::array<std::vector<kernels::block_step>, 3> code;     // by variant
+    std::array<kernels::block_run, 3> run = {};               // of each variant
     std::array<std::vector<kernels::block_step>, 2> scalars;  // once a row, before the level: one row, a strip of rows
     std::vector<port> loads, stores;
-    std::vector<std::uint16_t> kept;  // row buffers it touches
+    std::vector<std::uint16_t> kept;                           // row buffers it touches
+    std::array<std::vector<kernels::block_advance>, 2> moves;  // by width: of kept, loads and stores, contiguous
     std::vector<fold> folds;
+    int weight = 0;  // about how many instructions a vector takes
   };
 
   const std::vector<level>& levels() const { return levels_; }
   /// Scratch of one worker for rows of `row` elements; `strip` rows at a time side by side, or 0: one after another.
   std::size_t scratch_bytes(std::int64_t row, std::int64_t strip) const;
+  /// The level that computes most: while it runs, memory has time for what comes next.
+  int heaviest() const { return heaviest_; }
   /// The widest strip whose row buffers stay in the second-level cache.
   std::int64_t strip_for(std::int64_t row) const;
 
@@ -50,7 +55,7 @@ class block_program {
   friend class block_cursor;
   friend class block_compiler;
   std::vector<level> levels_;
-  std::vector<port> scalar_parameters_, scalar_results_;
+  std::vector<port> scalar_parameters_, scalar_results_, full_parameters_;
   std::uint16_t places_ = 0, slots_ = 0;
   std::vector<std::uint16_t> slot_places_;    // by place: 1 + its slot, or 0
   std::vector<std::uint16_t> scalar_places_;  // one block each
@@ -58,6 +63,7 @@ class block_program {
   std::vector<std::pair<std::uint16_t, std::size_t>> constant_places_;  // and where in constants_
   buffer constants_;
   std::size_t parameters_ = 0, results_ = 0;
+  int heaviest_ = 0;
 };
 
 /// A worker's run of a block program over rows, or over strips: rows side by side, each lane one of them.
@@ -65,6 +71,13 @@ class block_cursor {
  public:
   /// `strip` as in `scratch_bytes`.
   block_cursor(const block_program& p, std::byte* scratch, std::int64_t row, std::int64_t strip);
+  /// Asks for what lies `bytes` behind a stream while a row runs: at every level what the level itself reads and
+  /// writes, or at the heaviest one the row of every stream. 0: nothing.
+  void fetch_ahead(std::size_t stream, std::int64_t bytes) {
+    ahead_[stream] = bytes;
+    fetches_ = true;
+  }
+  void fetch_rows(bool yes) { fetches_rows_ = yes; }
   /// The streams that a tile cursor keeps: parameters, then results.
   void begin_row(const tile_program::stream* streams);
   void run(const tile_program::stream* streams, int level, std::int64_t at, std::int64_t n, bool past_cache);
@@ -74,6 +87,9 @@ class block_cursor {
   void strip(const tile_program::stream* streams, std::int64_t count, const row_loops& loops);
 
  private:
+  void run_uneven(const tile_program::stream* streams, const block_program::level& l, std::int64_t at, std::int64_t n);
+  std::size_t find_fetches(const tile_program::stream* streams, int level, kernels::block_fetch* fetches,
+                           std::int64_t* widths) const;
   void staged(const tile_program::stream* streams, const block_program::level& l, block_program::width w,
               std::int64_t from, std::int64_t count, const std::int64_t* offsets);
   void strip_level(const tile_program::stream* streams, const block_program::level& l, std::int64_t count,
@@ -84,9 +100,12 @@ class block_cursor {
   const block_program& p_;
   const kernels::block_machine& machine_;
   kernels::block_frame frame_;
-  std::byte** home_;    // by place: row buffers
-  std::byte* staging_;  // a block for each parameter and result
-  std::size_t block_;   // bytes of one
+  std::byte** home_;     // by place: row buffers
+  std::byte* staging_;   // a block for each parameter and result
+  std::int64_t* ahead_;  // by stream
+  bool fetches_ = false, fetches_rows_ = false;
+  bool wide_ran_ = false;  // a level of this row had wide blocks
+  std::size_t block_;      // bytes of one
 };
 
 }  // namespace kiln::eigen

@@ -64,6 +64,9 @@ class tile_program {
     /// Ends level `level` of a row of `row` elements: folds are finished and the next level's scalars computed; after
     /// the last level, scalar results are written.
     void end_level(int level, std::int64_t row);
+    /// As of `block_cursor`.
+    void fetch_ahead(std::size_t stream, std::int64_t bytes);
+    void fetch_rows(bool yes);
     /// Whether results bypass the caches where they can: for those that nothing reads soon.
     void past_cache(bool yes) { past_cache_ = yes; }
 

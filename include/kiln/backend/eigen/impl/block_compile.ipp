@@ -132,6 +132,7 @@ void block_compiler::give_places() {
       if (value.from == source::parameter) out_->scalar_parameters_.push_back({value.index, place_[v], value.type});
     } else if (value.from == source::parameter) {
       stream_[v] = place_[v];
+      out_->full_parameters_.push_back({value.index, place_[v], value.type});
       if (value.type != dtype::f32) place_[v] = new_slot();
     } else if (value.kept) {
       out_->row_buffers_.push_back(place_[v]);
@@ -292,6 +293,9 @@ void block_compiler::compile_level(int level) {
     store_results(v);
   }
   emit(code, machine_.move.end, {});
+  for (const call& c : from_.calls_)
+    if (!c.scalar && c.level == level) to.weight += c.kind == what::tile ? steps_of(c)->weight : 1;
+  if (to.weight > out_->levels_[static_cast<std::size_t>(out_->heaviest_)].weight) out_->heaviest_ = level;
   streaming = code[1];
   for (block_step& s : streaming) {
     const bool result =
@@ -300,6 +304,17 @@ void block_compiler::compile_level(int level) {
       s.call = machine_.move.stream[1];
   }
   to.code = {std::move(code[0]), std::move(code[1]), std::move(streaming)};
+  for (std::size_t w = 0; w < 2; ++w) {
+    const auto add = [&](std::uint16_t place, dtype t) {
+      to.moves[w].push_back({place, machine_.lanes[w] * static_cast<std::int64_t>(size_of(t))});
+    };
+    for (std::uint16_t place : to.kept) add(place, dtype::f32);
+    for (const block_program::port& p : to.loads) add(p.place, p.type);
+    for (const block_program::port& p : to.stores) add(p.place, p.type);
+  }
+  to.run = {machine_.run[0], machine_.run[1], machine_.run[1]};
+  for (std::size_t variant : {1U, 2U})
+    if (const kernels::block_run loop = machine_.find_loop(to.code[variant].data())) to.run[variant] = loop;
 }
 
 std::unique_ptr<block_program> block_compiler::compile() {

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <bit>
 #include <cstring>
 
 #include "kiln/backend/eigen/block_program.hpp"
@@ -57,7 +58,7 @@ std::int64_t block_program::strip_for(std::int64_t row) const {
 
 std::size_t block_program::scratch_bytes(std::int64_t row, std::int64_t strip) const {
   const std::size_t block = block_bytes(), rows = row_buffer_bytes(row, strip);
-  return 2 * aligned(places_ * sizeof(std::byte*)) +
+  return 2 * aligned(places_ * sizeof(std::byte*)) + aligned((parameters_ + results_) * sizeof(std::int64_t)) +
          (1 + slots_ + scalar_places_.size() + parameters_ + results_) * block + row_buffers_.size() * rows + 64;
 }
 
@@ -70,6 +71,9 @@ block_cursor::block_cursor(const block_program& p, std::byte* scratch, std::int6
   };
   frame_.at = reinterpret_cast<std::byte**>(carve(aligned(p.places_ * sizeof(std::byte*))));
   home_ = reinterpret_cast<std::byte**>(carve(aligned(p.places_ * sizeof(std::byte*))));
+  const std::size_t streams = p.parameters_ + p.results_;
+  ahead_ = reinterpret_cast<std::int64_t*>(carve(aligned(streams * sizeof(std::int64_t))));
+  std::fill_n(ahead_, streams, 0);
   frame_.spare = reinterpret_cast<float*>(carve(block_));
   frame_.varied = strip != 0;
   std::byte* const slots = carve(p.slots_ * block_);
@@ -92,13 +96,14 @@ void block_cursor::start_folds() {
 void block_cursor::run_scalars(int level) {
   const std::size_t w = frame_.varied ? 1 : 0;
   const auto& code = p_.levels_[static_cast<std::size_t>(level)].scalars[w];
-  if (!code.empty()) machine_.run[w](code.data(), frame_, nullptr, 0, 1);
+  if (!code.empty()) machine_.run[w](code.data(), frame_, {});
 }
 
 void block_cursor::begin_row(const tile_program::stream* streams) {
   for (const auto& s : p_.scalar_parameters_)
     machine_.fill(reinterpret_cast<float*>(frame_.at[s.place]), scalar_value(s.type, streams[s.index].at));
   start_folds();
+  wide_ran_ = false;
   run_scalars(0);
 }
 
@@ -129,7 +134,7 @@ void block_cursor::staged(const tile_program::stream* streams, const block_progr
   }
   frame_.valid = count;
   const auto width = static_cast<std::size_t>(w);
-  machine_.run[width](l.code[width].data(), frame_, nullptr, 0, 1);
+  machine_.run[width](l.code[width].data(), frame_, {});
   for (const auto& s : l.stores) {
     const std::size_t stream = p_.parameters_ + s.index;
     if (frame_.at[s.place] == staging_ + stream * block_)
@@ -137,57 +142,106 @@ void block_cursor::staged(const tile_program::stream* streams, const block_progr
   }
 }
 
+// What the level asks for in advance, and the widths of those elements.
+std::size_t block_cursor::find_fetches(const tile_program::stream* streams, int level, kernels::block_fetch* fetches,
+                                       std::int64_t* widths) const {
+  if (!fetches_ || (fetches_rows_ && level != p_.heaviest_)) return 0;
+  std::size_t found = 0;
+  const auto add = [&](const block_program::port& s, std::size_t stream) {
+    if (ahead_[stream] == 0 || found == most_streams) return;
+    widths[found] = static_cast<std::int64_t>(size_of(s.type));
+    fetches[found++] = {streams[stream].at + ahead_[stream], 0};
+  };
+  const auto& levels = p_.levels_;
+  const auto& own = levels[static_cast<std::size_t>(level)];
+  for (const auto& s : fetches_rows_ ? p_.full_parameters_ : own.loads) add(s, s.index);
+  for (const auto& s : fetches_rows_ ? levels[levels.size() - 2].stores : own.stores) add(s, p_.parameters_ + s.index);
+  return found;
+}
+
 void block_cursor::run(const tile_program::stream* streams, int level, std::int64_t at, std::int64_t n,
                        bool past_cache) {
   const auto& l = p_.levels_[static_cast<std::size_t>(level)];
+  bool contiguous = true, aligned_stores = past_cache;
+  for (std::uint16_t place : l.kept) frame_.at[place] = home_[place] + at * 4;
+  for (const auto& s : l.loads) {
+    const auto& stream = streams[s.index];
+    contiguous = contiguous && stream.step == 1;
+    frame_.at[s.place] = stream.at;
+  }
+  for (const auto& s : l.stores) {
+    const auto& stream = streams[p_.parameters_ + s.index];
+    contiguous = contiguous && stream.step == 1;
+    frame_.at[s.place] = stream.at;
+    aligned_stores = aligned_stores && reinterpret_cast<std::uintptr_t>(stream.at) % 64 == 0;
+  }
+  wide_ran_ = wide_ran_ || n >= machine_.lanes[1];
+  if (!contiguous) return run_uneven(streams, l, at, n);
+  kernels::block_fetch fetches[most_streams];
+  std::int64_t widths[most_streams];
+  const std::size_t fetched = find_fetches(streams, level, fetches, widths);
+  std::int64_t from = 0;
+  for (const std::size_t w : {1U, 0U}) {
+    const std::int64_t lanes = machine_.lanes[w];
+    if (n - from < lanes) continue;
+    for (std::size_t k = 0; k < fetched; ++k) fetches[k].bytes = lanes * widths[k];
+    const std::size_t variant = w == 1 && aligned_stores ? 2 : w;
+    const std::int64_t blocks = (n - from) >> std::countr_zero(static_cast<std::uint64_t>(lanes));
+    frame_.valid = lanes;
+    l.run[variant](l.code[variant].data(), frame_, {blocks, l.moves[w].data(), l.moves[w].size(), fetches, fetched});
+    from += blocks * lanes;
+  }
+  if (from == n) return;
+  for (std::uint16_t place : l.kept) frame_.at[place] = home_[place] + (at + from) * 4;
+  staged(streams, l, block_width::narrow, from, n - from, nullptr);
+}
+
+// Where some operands are repeated or strided.
+void block_cursor::run_uneven(const tile_program::stream* streams, const block_program::level& l, std::int64_t at,
+                              std::int64_t n) {
   block_advance moves[2][most_streams];
   std::size_t count = 0;
-  bool direct = l.loads.size() + l.stores.size() + l.kept.size() <= most_streams, aligned_stores = past_cache;
-  const std::int64_t lanes[2] = {machine_.lanes[0], machine_.lanes[1]};
-  const auto add = [&](std::uint16_t place, std::byte* first, std::size_t width) {
-    frame_.at[place] = first;
+  bool direct = l.loads.size() + l.stores.size() + l.kept.size() <= most_streams;
+  const auto add = [&](std::uint16_t place, std::size_t width) {
     if (count == most_streams) return;
-    for (std::size_t w = 0; w < 2; ++w)
-      moves[w][count] = {place, static_cast<std::int32_t>(lanes[w] * static_cast<std::int64_t>(width))};
+    for (std::size_t w = 0; w < 2; ++w) moves[w][count] = {place, machine_.lanes[w] * static_cast<std::int64_t>(width)};
     ++count;
   };
-  for (std::uint16_t place : l.kept) add(place, home_[place] + at * 4, 4);
+  for (std::uint16_t place : l.kept) add(place, 4);
   for (const auto& s : l.loads) {
     const auto& stream = streams[s.index];
     if (stream.step == 1) {
-      add(s.place, stream.at, size_of(s.type));
+      add(s.place, size_of(s.type));
     } else if (stream.step == 0) {
       std::byte* const block = staging_ + s.index * block_;
       if (s.type == dtype::f32)
         machine_.fill(reinterpret_cast<float*>(block), *reinterpret_cast<const float*>(stream.at));
       else
-        copy_elements(size_of(s.type), stream.at, 0, block, 1, lanes[1]);
+        copy_elements(size_of(s.type), stream.at, 0, block, 1, machine_.lanes[1]);
       frame_.at[s.place] = block;
     } else {
       direct = false;
     }
   }
   for (const auto& s : l.stores) {
-    const auto& stream = streams[p_.parameters_ + s.index];
-    if (stream.step != 1) direct = false;
-    add(s.place, stream.at, size_of(s.type));
-    aligned_stores = aligned_stores && reinterpret_cast<std::uintptr_t>(stream.at) % 64 == 0;
+    direct = direct && streams[p_.parameters_ + s.index].step == 1;
+    add(s.place, size_of(s.type));
   }
   std::int64_t from = 0;
   for (const std::size_t w : {1U, 0U}) {
-    if (n - from < lanes[w]) continue;
-    const std::int64_t blocks = (n - from) / lanes[w];
-    frame_.valid = lanes[w];
+    const std::int64_t lanes = machine_.lanes[w];
+    if (n - from < lanes) continue;
+    const std::int64_t blocks = (n - from) / lanes;
+    frame_.valid = lanes;
     if (direct) {
-      const auto& code = l.code[w == 1 && aligned_stores ? 2 : w];
-      machine_.run[w](code.data(), frame_, moves[w], count, blocks);
+      l.run[w](l.code[w].data(), frame_, {blocks, moves[w], count});
     } else {
       for (std::int64_t b = 0; b < blocks; ++b) {
-        for (std::uint16_t place : l.kept) frame_.at[place] = home_[place] + (at + from + b * lanes[w]) * 4;
-        staged(streams, l, static_cast<block_width>(w), from + b * lanes[w], lanes[w], nullptr);
+        for (std::uint16_t place : l.kept) frame_.at[place] = home_[place] + (at + from + b * lanes) * 4;
+        staged(streams, l, static_cast<block_width>(w), from + b * lanes, lanes, nullptr);
       }
     }
-    from += blocks * lanes[w];
+    from += blocks * lanes;
   }
   if (from == n) return;
   for (std::uint16_t place : l.kept) frame_.at[place] = home_[place] + (at + from) * 4;
@@ -197,9 +251,13 @@ void block_cursor::run(const tile_program::stream* streams, int level, std::int6
 void block_cursor::end_level(const tile_program::stream* streams, int level, std::int64_t row) {
   for (const auto& f : p_.levels_[static_cast<std::size_t>(level)].folds) {
     auto* const block = reinterpret_cast<float*>(frame_.at[f.place]);
-    float total = f.steps->join(f.op.data(), block);
-    f.op.table().finish(f.op.data(), f.type, &total, row);
-    machine_.fill(block, total);
+    const std::size_t vectors = wide_ran_ ? static_cast<std::size_t>(machine_.lanes[1] / machine_.lanes[0]) : 1;
+    block[0] = f.steps->join(f.op.data(), block, vectors);
+    if (row != 0)
+      f.steps->finish(f.op.data(), block, 1, row);
+    else  // what nothing gives depends on the dtype
+      f.op.table().finish(f.op.data(), f.type, block, 0);
+    machine_.fill(block, block[0]);
   }
   run_scalars(level + 1);
   if (static_cast<std::size_t>(level) + 2 != p_.levels_.size()) return;
@@ -230,7 +288,7 @@ void block_cursor::strip_level(const tile_program::stream* streams, const block_
   for (const auto& s : l.stores) add_stream(s, p_.parameters_ + s.index);
   if (direct) {
     frame_.valid = machine_.lanes[w];
-    machine_.run[w](l.code[w].data(), frame_, moves, moved, row);
+    machine_.run[w](l.code[w].data(), frame_, {row, moves, moved});
     return;
   }
   ints at(loops.folded.size(), 0);

@@ -89,7 +89,8 @@ row_loops loops_of(const tile_program& p, std::span<const tensor> in, std::span<
 class row_walk {
  public:
   row_walk(const tile_program& p, const launch& l, const row_loops& loops, std::byte* scratch)
-      : p_(p), loops_(loops), cursor_(p, scratch, loops.row()) {
+      : p_(p), loops_(loops), cursor_(p, scratch, loops.row()), row_(loops.row()) {
+    segments_ = loops.folded.back() == 0 ? 0 : row_ / loops.folded.back();
     for (std::size_t k = 0; k < loops.operand.size(); ++k) {
       const tensor& t = k < l.in.size() ? l.in[k] : l.out[k - l.in.size()];
       tile_program::stream& s = k < l.in.size() ? cursor_.parameter(k) : cursor_.result(k - l.in.size());
@@ -98,6 +99,7 @@ class row_walk {
     }
     at_.resize(loops.kept.size(), 0);
     cursor_.past_cache(l.unread);
+    fetch_ahead(l.unread);
   }
 
   /// Rows [first, last), of each the elements [from, to) where nothing is folded.
@@ -126,6 +128,27 @@ class row_walk {
     std::byte* row;
   };
 
+  // Memory works while a row is computed: where rows are short, on those some way behind it, else on what lies shortly
+  // behind in the same row. Hardware does this within a page alone, and not for what is written.
+  void fetch_ahead(bool past_cache) {
+    constexpr std::int64_t distance = 4096, longest_row = 1 << 16, cached = 1 << 18;
+    const bool rows = p_.reduces() && loops_.folded.size() == 1;
+    std::int64_t widest = 1;
+    for (const operand& o : operands_) widest = std::max(widest, loops_.row() * o.width);
+    const bool by_row = rows && widest <= longest_row && !loops_.kept.empty();
+    cursor_.fetch_rows(by_row);
+    for (std::size_t k = 0; k < operands_.size(); ++k) {
+      const operand& o = operands_[k];
+      const std::int64_t row_bytes = loops_.row() * o.width;
+      if (o.at->step != 1 || row_bytes * loops_.rows() <= cached) continue;
+      if (past_cache && k >= p_.parameters()) continue;
+      if (by_row)
+        cursor_.fetch_ahead(k, (distance + row_bytes - 1) / row_bytes * loops_.operand[k].kept.back() * o.width);
+      else
+        cursor_.fetch_ahead(k, distance);
+    }
+  }
+
   void next() {
     for (std::size_t d = at_.size(); d-- > 0;) {
       const bool carries = ++at_[d] == loops_.kept[d];
@@ -140,21 +163,21 @@ class row_walk {
   void row(std::int64_t n) {
     for (operand& o : operands_) o.at->at = o.row;
     cursor_.begin_row();
-    const std::int64_t inner = loops_.folded.back(), segments = inner == 0 ? 0 : loops_.row() / inner;
     for (int level = 0; level < p_.levels(); ++level) {
-      if (segments == 1)
+      if (segments_ == 1)
         cursor_.run(level, 0, n);
       else
-        run_segments(level, inner, segments);
-      cursor_.end_level(level, loops_.row());
+        run_segments(level);
+      cursor_.end_level(level, row_);
     }
   }
 
-  void run_segments(int level, std::int64_t inner, std::int64_t segments) {
+  void run_segments(int level) {
+    const std::int64_t inner = loops_.folded.back();
     ints outer = loops_.folded;
     outer.pop_back();
     ints at(outer.size(), 0);
-    for (std::int64_t s = 0; s < segments; ++s) {
+    for (std::int64_t s = 0; s < segments_; ++s) {
       for (std::size_t k = 0; k < operands_.size(); ++k) {
         std::int64_t offset = 0;
         for (std::size_t d = 0; d < at.size(); ++d) offset += at[d] * loops_.operand[k].folded[d];
@@ -171,6 +194,7 @@ class row_walk {
   tile_program::cursor cursor_;
   stack_list<operand, row_loops::most_operands> operands_;
   ints at_;
+  std::int64_t row_, segments_;
 };
 
 // Rows lie side by side where what they fold is not contiguous but they are: then each lane of a block is a row.

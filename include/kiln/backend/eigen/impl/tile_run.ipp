@@ -67,6 +67,13 @@ tile_program::cursor::~cursor() {
   if (blocks_ && past_cache_) kiln_eigen_isa()->blocks()->fence();
 }
 
+void tile_program::cursor::fetch_ahead(std::size_t stream, std::int64_t bytes) {
+  if (blocks_) blocks_->fetch_ahead(stream, bytes);
+}
+void tile_program::cursor::fetch_rows(bool yes) {
+  if (blocks_) blocks_->fetch_rows(yes);
+}
+
 void tile_program::run_call(const call& c, const cursor& k, std::int64_t n) const {
   const value& out = values_[c.out];
   switch (c.kind) {

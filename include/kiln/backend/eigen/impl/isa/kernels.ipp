@@ -37,7 +37,11 @@ const fold_steps* block_folds(std::size_t op) {
   return steps && steps->of[0] ? steps : nullptr;
 }
 const block_machine* blocks() {
-  static const block_machine machine = make_block_machine();
+  static const block_machine machine = [] {
+    block_machine m = make_block_machine();
+    m.find_loop = find_row_loop;
+    return m;
+  }();
   return &machine;
 }
 

@@ -60,6 +60,9 @@ using unit_tiles = tile_unit<Unit * tiles_in_unit,
                                                            ? default_registry::size - Unit * tiles_in_unit
                                                            : tiles_in_unit)>>;
 
+/// The machine's `find_loop`; defined in loops.ipp.
+kernels::block_run find_row_loop(const kernels::block_step* program);
+
 /// Tiles of one unit; defined in tiles_<n>.ipp.
 template <std::size_t Unit>
 tile_function unit_tile(std::size_t op);
