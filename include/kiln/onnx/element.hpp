@@ -48,7 +48,7 @@ constexpr std::string_view to_string(element e) {
   return i < sizeof(names) / sizeof(names[0]) ? names[i] : "an unknown element type";
 }
 
-/// kiln's dtype for an element type; none for those kiln does not hold (strings, complex, 8-bit floats, 4-bit).
+/// kiln's dtype for an element type; none for those kiln does not hold (strings, complex numbers).
 constexpr std::optional<dtype> to_dtype(element e) {
   switch (e) {
     case element::f32:
@@ -77,6 +77,26 @@ constexpr std::optional<dtype> to_dtype(element e) {
       return dtype::u64;
     case element::bf16:
       return dtype::bf16;
+    case element::f8e4m3fn:
+      return dtype::f8e4m3fn;
+    case element::f8e4m3fnuz:
+      return dtype::f8e4m3fnuz;
+    case element::f8e5m2:
+      return dtype::f8e5m2;
+    case element::f8e5m2fnuz:
+      return dtype::f8e5m2fnuz;
+    case element::f8e8m0:
+      return dtype::f8e8m0;
+    case element::f4e2m1:
+      return dtype::f4e2m1;
+    case element::i4:
+      return dtype::i4;
+    case element::u4:
+      return dtype::u4;
+    case element::i2:
+      return dtype::i2;
+    case element::u2:
+      return dtype::u2;
     default:
       return std::nullopt;
   }
@@ -84,7 +104,7 @@ constexpr std::optional<dtype> to_dtype(element e) {
 
 /// The element type that holds a dtype.
 constexpr element to_element(dtype t) {
-  for (int e = 1; e <= static_cast<int>(element::bf16); ++e)
+  for (int e = 1; e <= static_cast<int>(element::i2); ++e)
     if (to_dtype(static_cast<element>(e)) == t) return static_cast<element>(e);
   return element::undefined;
 }

@@ -6,6 +6,7 @@
 #include "kiln/core/argument.hpp"
 #include "kiln/core/impl/dimension_table.hpp"
 #include "kiln/onnx/element.hpp"
+#include "kiln/onnx/impl/packed.hpp"
 
 namespace kiln::onnx {
 
@@ -18,7 +19,7 @@ void put_tensor(onnx_proto::TensorProto& to, const literal& l) {
   const argument a(l);
   for (const dimension d : l.get_shape().lens) to.add_dims(d.value());
   to.set_data_type(static_cast<int>(to_element(l.get_shape().type)));
-  to.set_raw_data(a.data(), static_cast<std::size_t>(a.elements()) * size_of(l.get_shape().type));
+  to.set_raw_data(packed(l.get_shape().type, a.data(), a.elements()));
 }
 
 void put_type(onnx_proto::ValueInfoProto& to, std::string_view name, const shape& s) {

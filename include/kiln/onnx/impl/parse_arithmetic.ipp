@@ -1,8 +1,6 @@
-#include <limits>
-
 #include "kiln/onnx/impl/parse.hpp"
 
-// Elementwise operators that need a decision: variadic ones, bounds, powers, conversions.
+// Elementwise operators that need a decision: variadic ones, bounds, powers.
 namespace kiln::onnx {
 
 namespace {
@@ -53,35 +51,10 @@ variables parse_pow_of(call& c, value exponent) {
 variables parse_pow(call& c) { return parse_pow_of(c, c.in(1)); }
 variables parse_pow_1(call& c) { return parse_pow_of(c, align_operand(c, c.in(1))); }
 
-dtype target_type(const call& c, element e) {
-  const auto t = to_dtype(e);
-  if (!t) c.unsupported("converts to " + std::string(to_string(e)));
-  return *t;
-}
-variables parse_cast(call& c) {
-  if (!c.find("to")) c.malformed("attribute 'to' is missing");
-  return {c.in(0).convert(target_type(c, static_cast<element>(c.integer("to", 0))))};
-}
-// The first version names the type.
-variables parse_cast_1(call& c) {
-  const auto name = c.text("to", "");
-  for (int e = 1; e <= 16; ++e) {
-    const auto known = to_string(static_cast<element>(e));
-    bool equal = known.size() == name.size();
-    for (std::size_t i = 0; equal && i < name.size(); ++i) equal = known[i] == (name[i] | 0x20);
-    if (equal) return {c.in(0).convert(target_type(c, static_cast<element>(e)))};
-  }
-  c.malformed("attribute 'to' names no type: '" + std::string(name) + "'");
-}
-variables parse_cast_like(call& c) { return {c.in(0).convert(c.in(1).type())}; }
-
 }  // namespace
 
 std::span<const row> arithmetic_rows() {
   static constexpr row rows[] = {
-      {"", "Cast", 1, parse_cast_1},
-      {"", "Cast", 6, parse_cast},
-      {"", "CastLike", 15, parse_cast_like},
       {"", "Clip", 1, parse_clip_1},
       {"", "Clip", 11, parse_clip},
       {"", "Max", 1, parse_variadic<op::max>},

@@ -1,3 +1,4 @@
+#include "kiln/onnx/impl/cast.hpp"
 #include "kiln/onnx/impl/quantise.hpp"
 
 // Linear quantisation: real = (stored - zero) * scale.
@@ -26,13 +27,16 @@ struct bounds {
 bounds bounds_of(const call& c, dtype t) {
   switch (t) {
     case dtype::i8:
-      return {-128, 127};
     case dtype::u8:
-      return {0, 255};
     case dtype::i16:
-      return {-32768, 32767};
     case dtype::u16:
-      return {0, 65535};
+    case dtype::i4:
+    case dtype::u4:
+    case dtype::i2:
+    case dtype::u2: {
+      const auto count = static_cast<float>(1 << bits_of(t));
+      return is_signed_integer(t) ? bounds{-count / 2, count / 2 - 1} : bounds{0, count - 1};
+    }
     default:
       c.unsupported("quantises to " + std::string(kiln::to_string(t)));
   }
@@ -40,35 +44,52 @@ bounds bounds_of(const call& c, dtype t) {
 }  // namespace
 
 value quantised(const call& c, value ratio, value zero, dtype t) {
+  if (is_float(t) && is_narrow(t)) {  // rounds to nearest when it is stored; the zero point is zero, save in four bits
+    const value y = ratio.convert(dtype::f32);
+    const value shifted = zero ? y + zero.convert(dtype::f32) : y;
+    return (c.flag("saturate", true) ? saturated(shifted, t) : shifted).convert(t);
+  }
   const auto [low, high] = bounds_of(c, t);
-  value y = ratio | op::round{};
+  value y = (ratio | op::round{}).convert(dtype::f32);
   if (zero) y = y + zero.convert(dtype::f32);
   return c.build.add(op::clip{}, y, c.build.scalar(dtype::f32, low), c.build.scalar(dtype::f32, high)).convert(t);
 }
 
 namespace {
 
+// What x is divided by its scale in: the node says, or since version 23 the scale does.
+dtype dividing_type(const call& c, dtype x, dtype scale) {
+  if (const std::int64_t stated = c.integer("precision", 0)) return known_type(c, stated, "divides in");
+  if (x == dtype::i32) return dtype::f64;
+  const bool computes = is_float(scale) && !is_narrow(scale);
+  return c.source.domain.empty() && c.version >= 23 && computes ? scale : dtype::f32;
+}
 variables parse_quantise(call& c) {
   const value x = c.in(0);
-  dtype t = dtype::u8;
-  if (c.has(2)) {
-    t = c.in(2).type();
-  } else if (const std::int64_t wanted = c.integer("output_dtype", 0)) {
-    const auto known = to_dtype(static_cast<element>(wanted));
-    if (!known) c.unsupported("quantises to " + std::string(to_string(static_cast<element>(wanted))));
-    t = *known;
+  dtype t = c.has(2) ? c.in(2).type() : dtype::u8;
+  if (const std::int64_t wanted = c.integer("output_dtype", 0)) {
+    const dtype stated = known_type(c, wanted, "quantises to");
+    if (c.has(2) && stated != t)
+      c.malformed("output_dtype is " + std::string(kiln::to_string(stated)) + ", but the zero point is " +
+                  std::string(kiln::to_string(t)));
+    t = stated;
   }
-  const value zero = c.has(2) ? beside(c, x, c.in(2)) : value();
-  return {quantised(c, x.convert(dtype::f32) / beside(c, x, c.in(1)).convert(dtype::f32), zero, t)};
+  const value scale = beside(c, x, c.in(1)), zero = c.has(2) ? beside(c, x, c.in(2)) : value();
+  const dtype divided = dividing_type(c, x.type(), scale.type());
+  return {quantised(c, x.convert(divided) / scale.convert(divided), zero, t)};
 }
 
 value centred(const call& c, value x, std::size_t zero) {
-  const value wide = x.convert(dtype::i32);
-  return c.has(zero) ? wide - beside(c, x, c.in(zero)).convert(dtype::i32) : wide;
+  const dtype t = is_float(x.type()) ? dtype::f32 : dtype::i32;
+  const value wide = x.convert(t);
+  return c.has(zero) ? wide - beside(c, x, c.in(zero)).convert(t) : wide;
 }
 variables parse_dequantise(call& c) {
   const value x = c.in(0), scale = beside(c, x, c.in(1));
-  return {centred(c, x, 2).convert(scale.type()) * scale};
+  const std::int64_t stated = c.integer("output_dtype", 0);
+  const dtype t = stated ? known_type(c, stated, "gives") : scale.type();
+  if (is_narrow(t)) c.malformed("output_dtype is missing, and the scale's type is none of the output's");
+  return {(centred(c, x, 2).convert(dtype::f32) * scale.convert(dtype::f32)).convert(t)};
 }
 
 }  // namespace

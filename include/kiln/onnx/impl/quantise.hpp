@@ -4,7 +4,7 @@
 // What the quantised operators of both domains share.
 namespace kiln::onnx {
 
-/// Rounds half to even, shifts by the zero point and saturates to an integer dtype.
+/// Rounds half to even, shifts by the zero point and saturates to an integer dtype or an 8-bit or 4-bit float.
 value quantised(const call& c, value ratio, value zero, dtype t);
 
 /// i32 x minus its zero point, which lies along rows or columns.

@@ -3,6 +3,7 @@
 #include <memory>
 
 #include "kiln/onnx/impl/mapped_file.hpp"
+#include "kiln/onnx/impl/packed.hpp"
 #include "kiln/onnx/impl/proto.hpp"
 
 namespace kiln::onnx {
@@ -78,6 +79,11 @@ std::int64_t field_size(const TensorProto& m, dtype t) {
 }
 
 literal from_fields(const TensorProto& m, const shape& s) {
+  if (bits_of(s.type) < 8) {
+    std::vector<std::byte> bytes;
+    for (const std::int32_t b : m.int32_data()) bytes.push_back(static_cast<std::byte>(b));
+    return unpacked(s, bytes.data());
+  }
   switch (s.type) {
     case dtype::f32:
       return from_field<float>(s, m.float_data());
@@ -93,6 +99,11 @@ literal from_fields(const TensorProto& m, const shape& s) {
       return from_field<std::int32_t>(s, m.int32_data());
     case dtype::i8:
     case dtype::u8:
+    case dtype::f8e4m3fn:
+    case dtype::f8e4m3fnuz:
+    case dtype::f8e5m2:
+    case dtype::f8e5m2fnuz:
+    case dtype::f8e8m0:
       return from_field<std::uint8_t>(s, m.int32_data());
     case dtype::boolean:
       return from_field<bool>(s, m.int32_data());
@@ -164,18 +175,22 @@ tensor read_tensor_message(TensorProto& m, external_files& files) {
     return out;
   }
   const shape s{*type, lens};
-  const std::int64_t bytes = count * static_cast<std::int64_t>(size_of(*type));
+  const bool shares_bytes = bits_of(*type) < 8;
+  const std::int64_t bytes = file_bytes(*type, count), fields = shares_bytes ? bytes : count;
   if (m.data_location() == TensorProto::EXTERNAL) {
-    out.value = from_bytes(s, external_bytes(m, bytes, files));
+    buffer data = external_bytes(m, bytes, files);
+    out.value = shares_bytes ? unpacked(s, data.data()) : from_bytes(s, std::move(data));
   } else if (m.has_raw_data() && (!m.raw_data().empty() || field_size(m, *type) == 0)) {
     if (static_cast<std::int64_t>(m.raw_data().size()) != bytes)
       malformed(out.name, "has " + std::to_string(m.raw_data().size()) + " bytes, its type and extents ask for " +
                               std::to_string(bytes));
-    out.value = bytes == 0 ? literal(s, buffer::allocate(0)) : from_bytes(s, take_string(m.release_raw_data()));
+    out.value = shares_bytes ? unpacked(s, reinterpret_cast<const std::byte*>(m.raw_data().data()))
+                : bytes == 0 ? literal(s, buffer::allocate(0))
+                             : from_bytes(s, take_string(m.release_raw_data()));
   } else {
-    if (field_size(m, *type) != count)
+    if (field_size(m, *type) != fields)
       malformed(out.name, "has " + std::to_string(field_size(m, *type)) + " elements, its extents ask for " +
-                              std::to_string(count));
+                              std::to_string(fields));
     out.value = from_fields(m, s);
   }
   return out;

@@ -19,6 +19,7 @@ inline constexpr std::string_view microsoft = "com.microsoft";
 std::span<const row> pointwise_rows();
 std::span<const row> activation_rows();
 std::span<const row> arithmetic_rows();
+std::span<const row> cast_rows();
 std::span<const row> reduce_rows();
 std::span<const row> view_rows();
 std::span<const row> slice_rows();

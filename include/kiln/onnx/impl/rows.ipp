@@ -29,6 +29,7 @@ std::span<const std::span<const row>> row_families() {
   static const std::span<const row> families[] = {pointwise_rows(),
                                                   activation_rows(),
                                                   arithmetic_rows(),
+                                                  cast_rows(),
                                                   reduce_rows(),
                                                   view_rows(),
                                                   slice_rows(),

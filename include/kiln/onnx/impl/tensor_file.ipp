@@ -2,6 +2,7 @@
 #include <fstream>
 
 #include "kiln/onnx/impl/mapped_file.hpp"
+#include "kiln/onnx/impl/packed.hpp"
 #include "kiln/onnx/impl/proto.hpp"
 #include "kiln/onnx/tensor.hpp"
 
@@ -23,14 +24,15 @@ named_argument read_tensor(const std::string& path) try {
 
 void write_tensor(const std::string& path, const argument& value, const std::string& name) {
   const argument dense = value.contiguous();
-  const std::size_t bytes = static_cast<std::size_t>(dense.elements()) * size_of(dense.get_shape().type);
+  const dtype t = dense.get_shape().type;
+  const auto bytes = static_cast<std::size_t>(file_bytes(t, dense.elements()));
   if (bytes >= (std::size_t{1} << 31) - 4096)
     raise(errc::limit, path + ": a tensor message ends at 2 GiB, this one has " + std::to_string(bytes) + " bytes");
   onnx_proto::TensorProto message;
   for (const dimension d : dense.get_shape().lens) message.add_dims(d.value());
-  message.set_data_type(static_cast<int>(to_element(dense.get_shape().type)));
+  message.set_data_type(static_cast<int>(to_element(t)));
   if (!name.empty()) message.set_name(name);
-  message.set_raw_data(dense.data(), bytes);
+  message.set_raw_data(packed(t, dense.data(), dense.elements()));
   const std::string partial = path + ".part";
   std::ofstream file(partial, std::ios::binary | std::ios::trunc);
   if (!file || !message.SerializeToOstream(&file) || !file.flush()) {

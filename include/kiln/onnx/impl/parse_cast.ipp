@@ -1,0 +1,96 @@
+#include <limits>
+
+#include "kiln/onnx/impl/cast.hpp"
+
+// Conversions between element types.
+namespace kiln::onnx {
+
+dtype known_type(const call& c, std::int64_t element_type, std::string_view does) {
+  const auto e = static_cast<element>(element_type);
+  const auto t = to_dtype(e);
+  if (!t) c.unsupported(std::string(does) + " " + std::string(to_string(e)));
+  return *t;
+}
+
+namespace {
+
+// The greatest finite number of an 8-bit float that has something beyond it; 0 for other dtypes.
+float greatest_of(dtype t) {
+  switch (t) {
+    case dtype::f8e4m3fn:
+      return 448;
+    case dtype::f8e4m3fnuz:
+      return 240;
+    case dtype::f8e5m2:
+    case dtype::f8e5m2fnuz:
+      return 57344;
+    default:
+      return 0;
+  }
+}
+
+// A power of two: storing picks the nearest, and up and down correct where that lies on the other side.
+value to_scale(const call& c, value x) {
+  const auto mode = c.text("round_mode", "up");
+  const bool saturate = c.flag("saturate", true);
+  const value size = x.convert(dtype::f32).abs();
+  const value power = size.convert(dtype::f8e8m0).convert(dtype::f32);
+  const value top = c.build.scalar(dtype::f32, 0x1p127f);
+  value moved = power;
+  if (mode == "up") {
+    moved = (power < size).where(power * 2.0f, power);  // beyond the top is infinity, which is stored as NaN
+    if (saturate) moved = (moved > top).where(top, moved);
+  } else if (mode == "down") {
+    moved = (power > size).where(power * 0.5f, power);
+  } else if (mode != "nearest") {
+    c.malformed("round_mode is up, down or nearest, not '" + std::string(mode) + "'");
+  } else if (!saturate) {
+    const value nan = c.build.scalar(dtype::f32, std::numeric_limits<float>::quiet_NaN());
+    moved = (size < c.build.scalar(dtype::f32, 0x1.8p127f)).where(power, nan);
+  }
+  return moved.convert(dtype::f8e8m0);
+}
+
+variables parse_cast(call& c) {
+  if (!c.find("to")) c.malformed("attribute 'to' is missing");
+  return {cast_to(c, c.in(0), known_type(c, c.integer("to", 0), "converts to"))};
+}
+// The first version names the type.
+variables parse_cast_1(call& c) {
+  const auto name = c.text("to", "");
+  for (int e = 1; e <= 16; ++e) {
+    const auto known = to_string(static_cast<element>(e));
+    bool equal = known.size() == name.size();
+    for (std::size_t i = 0; equal && i < name.size(); ++i) equal = known[i] == (name[i] | 0x20);
+    if (equal) return {cast_to(c, c.in(0), known_type(c, e, "converts to"))};
+  }
+  c.malformed("attribute 'to' names no type: '" + std::string(name) + "'");
+}
+variables parse_cast_like(call& c) { return {cast_to(c, c.in(0), c.in(1).type())}; }
+
+}  // namespace
+
+value saturated(value x, dtype to) {
+  const float greatest = greatest_of(to);
+  if (greatest == 0) return x;
+  if (!is_float(x.type()) || is_narrow(x.type())) x = x.convert(dtype::f32);
+  const value top = x.owner().scalar(x.type(), greatest), bottom = x.owner().scalar(x.type(), -greatest);
+  return (x > top).where(top, (x < bottom).where(bottom, x));
+}
+
+value cast_to(const call& c, value x, dtype to) {
+  if (x.type() == to) return x;
+  if (to == dtype::f8e8m0) return to_scale(c, x);
+  return (c.flag("saturate", true) ? saturated(x, to) : x).convert(to);
+}
+
+std::span<const row> cast_rows() {
+  static constexpr row rows[] = {
+      {"", "Cast", 1, parse_cast_1},
+      {"", "Cast", 6, parse_cast},
+      {"", "CastLike", 15, parse_cast_like},
+  };
+  return rows;
+}
+
+}  // namespace kiln::onnx
