@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "kiln/onnx/import.hpp"
 #include "kiln/onnx/tensor.hpp"
 #include "npy.hpp"
 
@@ -83,11 +84,18 @@ std::string names_of(std::span<const port> ports) {
 }
 
 named_arguments read_inputs(const model_options& o) {
+  std::vector<onnx::value_info> declared;
+  const auto declared_type = [&](const std::string& name) -> std::optional<dtype> {
+    if (declared.empty()) declared = onnx::model_inputs(o.model);
+    for (const onnx::value_info& v : declared)
+      if (v.name == name) return onnx::to_dtype(v.type);
+    return std::nullopt;
+  };
   named_arguments out;
   for (const auto& [name, path] : o.inputs) {
     argument a;
     if (path.ends_with(".npy"))
-      a = read_npy(path);
+      a = read_npy(path, declared_type(name));
     else if (path.ends_with(".pb"))
       a = onnx::read_tensor(path).value;
     else
@@ -106,7 +114,7 @@ argument filled(const shape& s, std::uint64_t seed) {
   argument out(s);
   const std::int64_t n = out.elements();
   if (is_float(s.type)) {
-    generator random(seed, s.type == dtype::f16 ? 11 : s.type == dtype::bf16 ? 8 : 24);
+    generator random(seed, s.type == dtype::f16 ? 11 : s.type == dtype::bf16 ? 8 : is_narrow(s.type) ? 3 : 24);
     double block[1024];
     for (std::int64_t i = 0; i < n; i += 1024) {
       const std::int64_t count = std::min<std::int64_t>(1024, n - i);

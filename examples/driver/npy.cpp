@@ -88,19 +88,20 @@ class header {
   std::string_view rest_;
 };
 
-dtype type_of(std::string_view descr) {
+dtype type_of(std::string_view descr, std::optional<dtype> wanted) {
   constexpr std::pair<std::string_view, dtype> known[] = {
-      {"f8", dtype::f64}, {"f4", dtype::f32}, {"f2", dtype::f16}, {"i1", dtype::i8},
-      {"i2", dtype::i16}, {"i4", dtype::i32}, {"i8", dtype::i64}, {"u1", dtype::u8},
-      {"u2", dtype::u16}, {"u4", dtype::u32}, {"u8", dtype::u64}, {"b1", dtype::boolean}};
+      {"f8", dtype::f64}, {"f4", dtype::f32},     {"f2", dtype::f16}, {"i1", dtype::i8},  {"i2", dtype::i16},
+      {"i4", dtype::i32}, {"i8", dtype::i64},     {"u1", dtype::u8},  {"u2", dtype::u16}, {"u4", dtype::u32},
+      {"u8", dtype::u64}, {"b1", dtype::boolean}, {"V2", dtype::bf16}};
   for (const auto& [name, type] : known)
     if (descr == name) return type;
+  if (descr == "V1" && wanted && is_narrow(*wanted)) return *wanted;
   raise(errc::unsupported, fmt::format(".npy: element type '{}'", descr));
 }
 
 }  // namespace
 
-argument parse_npy(std::span<const std::byte> bytes) {
+argument parse_npy(std::span<const std::byte> bytes, std::optional<dtype> wanted) {
   const auto at = [&](std::size_t i) { return static_cast<std::size_t>(bytes[i]); };
   constexpr std::string_view magic = "\x93NUMPY";
   if (bytes.size() < 10 || std::memcmp(bytes.data(), magic.data(), magic.size()) != 0) bad("not a NumPy file");
@@ -117,7 +118,7 @@ argument parse_npy(std::span<const std::byte> bytes) {
   char order = '|';
   if (descr.size() == 3) order = descr.front(), descr.remove_prefix(1);
   if (order != '|' && order != '<' && order != '>' && order != '=') bad("unknown byte order");
-  const dtype type = type_of(descr);
+  const dtype type = type_of(descr, wanted);
   const std::size_t width = size_of(type);
 
   // Counted without overflow, so that a hostile header can't ask for more than the file holds.
@@ -137,6 +138,8 @@ argument parse_npy(std::span<const std::byte> bytes) {
     for (std::size_t i = 0; i < count; ++i) std::reverse(native.data() + i * width, native.data() + (i + 1) * width);
   if (type == dtype::boolean)
     for (std::byte& b : native) b = b == std::byte{0} ? std::byte{0} : std::byte{1};
+  if (bits_of(type) < 8)  // the sign is spread over the byte
+    for (std::byte& b : native) b &= std::byte((1 << bits_of(type)) - 1);
 
   shape s(type, to_dims({h.shape.data(), h.shape.size()}));
   if (*h.fortran_order) {
@@ -147,9 +150,9 @@ argument parse_npy(std::span<const std::byte> bytes) {
   return argument(s, native.data()).copy();
 }
 
-argument read_npy(const std::string& path) {
+argument read_npy(const std::string& path, std::optional<dtype> wanted) {
   try {
-    return parse_npy(read_file(path));
+    return parse_npy(read_file(path), wanted);
   } catch (error& e) {
     throw e.at_source(path);
   }

@@ -8,6 +8,7 @@
 #include "files.hpp"
 #include "isolate.hpp"
 #include "json.hpp"
+#include "kiln/onnx/import.hpp"
 #include "kiln/onnx/tensor.hpp"
 #include "model.hpp"
 #include "progress.hpp"
@@ -17,26 +18,24 @@ namespace kiln::driver {
 
 namespace {
 
-// A set's inputs under the names in their files: what the model calls them in every known exporter's tests.
-std::vector<onnx::named_argument> read_set(const data_set& set) {
-  std::vector<onnx::named_argument> out;
-  for (const std::filesystem::path& file : set.inputs) out.push_back(onnx::read_tensor(file.string()));
-  return out;
+// A file's tensor as the type the model declares. The test data of ONNX 1.12 and before have bfloat16 as uint16.
+argument read_as(const std::filesystem::path& file, std::optional<dtype> declared) {
+  argument a = onnx::read_tensor(file.string()).value;
+  if (declared != dtype::bf16 || a.get_shape().type != dtype::u16) return a;
+  return argument(literal({dtype::bf16, a.get_shape().lens}, a.to_literal().data()));
 }
 
-named_arguments by_own_name(const std::vector<onnx::named_argument>& files) {
+// A set's inputs by position, which is what the layout defines; the names in the files say nothing.
+named_arguments read_set(const data_set& set, const std::vector<onnx::value_info>& inputs) {
+  if (set.inputs.size() != inputs.size()) {
+    std::string names;
+    for (const onnx::value_info& i : inputs) names += (names.empty() ? "" : ", ") + i.name;
+    raise(errc::invalid_argument, fmt::format("{} input files, but the model takes {}: {}", set.inputs.size(),
+                                              inputs.size(), names.empty() ? "none" : names));
+  }
   named_arguments out;
-  for (const auto& [name, value] : files) out.emplace(name, value);
-  return out;
-}
-
-// By position, which is what the layout defines.
-named_arguments by_position(const std::vector<onnx::named_argument>& files, std::span<const port> inputs) {
-  if (files.size() != inputs.size())
-    raise(errc::invalid_argument,
-          fmt::format("{} input files, but the model takes {}: {}", files.size(), inputs.size(), names_of(inputs)));
-  named_arguments out;
-  for (std::size_t k = 0; k < files.size(); ++k) out.emplace(inputs[k].name, files[k].value);
+  for (std::size_t k = 0; k < inputs.size(); ++k)
+    out.emplace(inputs[k].name, read_as(set.inputs[k], onnx::to_dtype(inputs[k].type)));
   return out;
 }
 
@@ -57,14 +56,14 @@ std::string check(const test_case& c, const test_command& command) {
   const compiler make = compile_for_target(o);
   std::string wrong;
   std::optional<compiled_model> model;
+  const std::vector<onnx::value_info> inputs = onnx::model_inputs(o.model);
   for (const data_set& set : c.sets) {
-    const std::vector<onnx::named_argument> files = read_set(set);
+    const named_arguments given = read_set(set, inputs);
     if (!model || model->built_for_values) {
       model.reset();
-      model.emplace(load_model(o, by_own_name(files), make));
+      model.emplace(load_model(o, given, make));
     }
     const std::span<const port> ports = model->exe.outputs();
-    const named_arguments given = by_position(files, model->exe.inputs());
     std::vector<argument> outputs;
     try {
       outputs = model->exe.run(prepare_inputs(model->exe.inputs(), given, o).arguments);
@@ -78,7 +77,7 @@ std::string check(const test_case& c, const test_command& command) {
       wrong += fmt::format("{}: {} expected outputs, but the model gives {}\n", set.name, set.outputs.size(),
                            outputs.size());
     for (std::size_t k = 0; k < std::min(outputs.size(), set.outputs.size()); ++k) {
-      const argument expected = onnx::read_tensor(set.outputs[k].string()).value;
+      const argument expected = read_as(set.outputs[k], ports[k].type.type);
       if (const difference d = compare(outputs[k], expected, command.allowed))
         wrong += fmt::format("{}: output {} '{}': {}\n", set.name, k, ports[k].name, d.reason);
     }

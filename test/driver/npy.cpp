@@ -74,6 +74,19 @@ TEST(npy, makes_bools_of_any_byte) {
   EXPECT_EQ(a.data()[1], std::byte{1});
 }
 
+TEST(npy, reads_the_types_of_ml_dtypes) {
+  const argument b = parse(npy("{'descr': '<V2', 'fortran_order': False, 'shape': (1,)}", std::string("\x80\x3f", 2)));
+  EXPECT_EQ(b.get_shape().type, dtype::bf16);
+  EXPECT_THAT(b.to<double>(), ElementsAre(1));
+  const std::string file = npy("{'descr': '|V1', 'fortran_order': False, 'shape': (2,)}", "\xff\x03");
+  const std::span<const std::byte> bytes = std::as_bytes(std::span(file.data(), file.size()));
+  const argument i = parse_npy(bytes, dtype::i4);
+  EXPECT_THAT(i.to<double>(), ElementsAre(-1, 3));
+  EXPECT_EQ(i.data()[0], std::byte{0x0f});
+  EXPECT_EQ(parse_npy(bytes, dtype::f8e5m2).get_shape().type, dtype::f8e5m2);
+  EXPECT_THAT(fault_of(file), HasSubstr("'V1'"));
+}
+
 TEST(npy, refuses_what_it_cannot_hold) {
   EXPECT_THAT(fault_of(npy("{'descr': '<c8', 'fortran_order': False, 'shape': (1,)}", "12345678")), HasSubstr("'c8'"));
   EXPECT_THAT(fault_of(npy("{'descr': [('a', '<f4')], 'fortran_order': False, 'shape': (1,)}", "1234")),

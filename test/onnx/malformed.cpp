@@ -132,6 +132,29 @@ TEST(malformed_model, faults_of_a_node_name_the_node) {
   EXPECT_TRUE(says(e, "input 1 is missing") && says(e, "node 0 (Add)"));
 }
 
+TEST(malformed_model, all_faults_are_told_together) {
+  error e = failure(model(
+      graph({{node("LeakyRelu", {"x"}, {"a"}, {attr("alpha", 3)}, "leak"), node("Nowhere", {"x"}, {"b"}, {}, "strange"),
+              node("Concat", {"x", "x"}, {"c"}, {attr("axis", 7)}, "joined"),
+              node("Sum", {"a", "b", "c"}, {"y"}, {}, "last")},
+             {},
+             {x_in},
+             {y_out}})));
+  EXPECT_EQ(e.code(), errc::malformed);
+  EXPECT_TRUE(says(e, "3 parts") && says(e, "'leak'") && says(e, "'joined'") && says(e, "Nowhere"));
+  EXPECT_EQ(std::string_view(e.what()).find("'last'"), std::string_view::npos) << e.what();
+  const auto external = [](std::string_view name, std::string_view file) {
+    return message().number(1, 2).number(2, 1).text(8, name).number(14, 1).add(
+        13, message().text(1, "location").text(2, file));
+  };
+  e = failure(model(graph({{node("Sum", {"x", "v", "w", "u"}, {"y"})},
+                           {external("v", "no_such_v.bin"), external("w", "no_such_w.bin"), floats("u", {2}, {1})},
+                           {x_in},
+                           {y_out}})));
+  EXPECT_EQ(e.code(), errc::not_found);
+  EXPECT_TRUE(says(e, "no_such_v.bin") && says(e, "no_such_w.bin") && says(e, "'u'"));
+}
+
 TEST(malformed_model, initializers_must_fit_their_extents) {
   const error e = failure(model(graph({{node("Add", {"x", "w"}, {"y"})}, {floats("w", {2}, {1})}, {x_in}, {y_out}})));
   EXPECT_EQ(e.code(), errc::malformed);

@@ -51,6 +51,10 @@ inline constexpr std::int64_t newest_opset = 28;
 /// `malformed`, `limit`; `unsupported` lists every node that has no importer.
 imported read_model(const std::string& path, const import_options& options = {});
 
+/// What a model file declares of its inputs, in order, without those that have a default (an initializer of the same
+/// name). Reads no weights. Errors: `not_found`, `io`, `malformed`, `limit`.
+std::vector<value_info> model_inputs(const std::string& path);
+
 /// Imports a model from memory; external data is looked for in `directory`.
 imported parse_model(std::span<const std::byte> bytes, const std::string& directory = ".",
                      const import_options& options = {});

@@ -26,10 +26,13 @@ struct variable {
   explicit operator bool() const { return is_sequence || tensor; }
 };
 
-/// Imports a body of a control-flow node in place: its nodes join the graph being built.
+/// What a node may ask of the graph around it.
 class body_importer {
  public:
+  /// Imports a body of a control-flow node in place: its nodes join the graph being built.
   virtual variables import_body(const graph& body, const variables& inputs) = 0;
+  /// What a name stands for where the node stands; nothing if it has no value yet.
+  virtual variable named(std::string_view name) = 0;
 
  protected:
   ~body_importer() = default;

@@ -51,7 +51,13 @@ void write_is_inf(exporter& x, const exported& e) {
       .set("detect_positive", std::int64_t{o.detect_positive});
 }
 void write_convert(exporter& x, const exported& e) {
-  x.write("Cast", e.in, {e.out[0]}).set("to", static_cast<std::int64_t>(to_element(e.result().type)));
+  const dtype to = e.result().type;
+  auto node = x.write("Cast", e.in, {e.out[0]});
+  node.set("to", static_cast<std::int64_t>(to_element(to)));
+  if (to == dtype::f8e8m0)
+    node.set("round_mode", std::string_view("nearest"));
+  else if (is_narrow(to) && is_float(to) && bits_of(to) == 8)  // nothing is held to the range that the program did not
+    node.set("saturate", std::int64_t{0});
 }
 void write_clip(exporter& x, const exported& e) {
   x.write("Min", {x.make("Max", {e.in[0], e.in[1]}), e.in[2]}, {e.out[0]});

@@ -13,6 +13,26 @@ namespace kiln::onnx {
 namespace {
 
 constexpr std::int64_t operator_set = 20, format_version = 9;
+// The operator sets that first have an element type, and the format they came with.
+struct release {
+  std::int64_t operators, format;
+};
+constexpr release release_of(dtype t) {
+  switch (t) {
+    case dtype::i4:
+    case dtype::u4:
+      return {21, 10};
+    case dtype::f4e2m1:
+      return {23, 11};
+    case dtype::f8e8m0:
+      return {24, 12};
+    case dtype::i2:
+    case dtype::u2:
+      return {25, 13};
+    default:
+      return {operator_set, format_version};
+  }
+}
 constexpr std::size_t most_bytes = (std::size_t{1} << 31) - (std::size_t{1} << 20);
 
 void put_tensor(onnx_proto::TensorProto& to, const literal& l) {
@@ -250,9 +270,16 @@ void exporter::write_module(const module_graph& m, std::map<std::uint64_t, std::
 
 onnx_proto::ModelProto exporter::run() {
   const module_graph& m = program_.main();
-  model_.set_ir_version(format_version);
   model_.set_producer_name("kiln");
-  model_.add_opset_import()->set_version(operator_set);
+  release needed{operator_set, format_version};
+  for (std::uint32_t r = 0; r < program_.modules(); ++r) {
+    const module_graph& part = program_.module({r});
+    for (std::uint32_t i = 0; i < part.size(); ++i)
+      for (const shape& s : part[i].results)
+        if (release_of(s.type).operators > needed.operators) needed = release_of(s.type);
+  }
+  model_.set_ir_version(needed.format);
+  model_.add_opset_import()->set_version(needed.operators);
   graph_ = model_.mutable_graph();
   graph_->set_name(std::string(std::string_view(m.name)));
   std::map<std::uint64_t, std::string> held;

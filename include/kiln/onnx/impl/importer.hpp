@@ -1,8 +1,10 @@
 #pragma once
 #include <string>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
+#include "kiln/onnx/impl/fault_list.hpp"
 #include "kiln/onnx/import.hpp"
 #include "kiln/onnx/row.hpp"
 
@@ -15,6 +17,7 @@ class importer final : public body_importer {
   importer(const model& source, const import_options& options, std::string place);
   program run();
   variables import_body(const graph& body, const variables& inputs) override;
+  variable named(std::string_view name) override;
 
  private:
   // What a name stands for. An initializer joins the graph when a node first reads it.
@@ -35,6 +38,8 @@ class importer final : public body_importer {
   static bool has_name(const void* names, std::string_view name);
   entry* find(scope& names, std::string_view name);
   void define(scope& names, std::string_view name, variable v);
+  void collect_differentiated(const graph& g);
+  variable kept_apart(std::string_view name, variable v);
   void add_initializers(scope& names, const graph& g);
   void add_inputs(scope& names);
   void add_input(scope& names, const value_info& input);
@@ -63,6 +68,8 @@ class importer final : public body_importer {
   scope* current_ = nullptr;
   std::size_t nodes_ = 0, called_nodes_ = 0, depth_ = 0;
   std::vector<std::string> missing_;
+  fault_list broken_;
+  std::unordered_set<std::string_view> differentiated_;
   // Extents that the options give to named dims, and which of them said so.
   struct given_extent {
     std::int64_t value = 0;

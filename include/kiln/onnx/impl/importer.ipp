@@ -35,6 +35,7 @@ program importer::run() {
   current_ = &names;
   build_.module().name = text(g.name.empty() ? "main" : g.name);
   check_options();
+  collect_differentiated(g);
   add_initializers(names, g);
   collect_given();
   add_inputs(names);
@@ -77,11 +78,36 @@ importer::entry* importer::find(scope& names, std::string_view name) {
       } else {
         e.held = build_.constant(t->value);
         build_.module()[e.held.tensor.id().instruction].name = text(t->name);
+        e.held = kept_apart(t->name, e.held);
       }
     }
     return &e;
   }
   raise(errc::malformed, "the name '" + std::string(name) + "' is defined nowhere");
+}
+
+variable importer::named(std::string_view name) {
+  if (!has_name(current_, name)) return {};
+  const entry* e = find(*current_, name);
+  return e->lost ? variable() : e->held;
+}
+
+// The tensors by which Gradient nodes differentiate.
+void importer::collect_differentiated(const graph& g) {
+  for (const node& n : g.nodes)
+    for (const attribute& a : n.attributes) {
+      if (n.op_type == "Gradient" && (a.name == "xs" || a.name == "zs"))
+        differentiated_.insert(a.texts.begin(), a.texts.end());
+      for (const graph& body : a.graphs) collect_differentiated(body);
+    }
+}
+
+// Such a tensor is a value of its own, also where it is a constant, or another name of something: it neither folds nor
+// is what it is made of.
+variable importer::kept_apart(std::string_view name, variable v) {
+  if (v.is_sequence || !differentiated_.contains(name)) return v;
+  const restored unfolded(build_.fold_constants, false);
+  return build_.add(op::identity{}, v.tensor);
 }
 
 void importer::define(scope& names, std::string_view name, variable v) { names.names[name].held = std::move(v); }
@@ -184,7 +210,7 @@ void importer::import_node(scope& names, const node& written, std::size_t positi
       std::any_of(options_.rows.begin(), options_.rows.end(), [&](const row& r) { return &r == user; });
   const function* f = is_users ? nullptr : find_function(*n);
   const std::string what = who + " of " + domain_name(*n) + " " + std::to_string(version);
-  const std::size_t given_up = missing_.size();
+  const std::size_t given_up = missing_.size() + broken_.size();
   variables outputs;
   try {
     if (!f && !(user && user->function)) {
@@ -196,12 +222,17 @@ void importer::import_node(scope& names, const node& written, std::size_t positi
       outputs = f ? call_function(*n, *f, inputs) : call_row(names, *n, *user, version, inputs);
     }
   } catch (error& e) {
-    if (e.code() != errc::unsupported)
-      throw e.at_instruction(n->name).at_source(place_.empty() ? who : place_ + ", " + who);
-    give_up(what, inputs, e.what());
     lost = true;
+    if (e.code() == errc::unsupported) {
+      give_up(what, inputs, e.what());
+    } else {
+      e.at_instruction(n->name).at_source(place_.empty() ? who : place_ + ", " + who);
+      if (e.code() == errc::limit || e.code() == errc::internal) throw;
+      broken_.add(e);
+      if (broken_.full()) report_missing();
+    }
   }
-  lost = lost || missing_.size() != given_up;  // in a body or function
+  lost = lost || missing_.size() + broken_.size() != given_up;  // in a body or function
   for (std::size_t k = 0; k < n->outputs.size(); ++k) {
     const std::string& name = written.outputs[k];
     if (name.empty()) continue;
@@ -210,7 +241,7 @@ void importer::import_node(scope& names, const node& written, std::size_t positi
       give_up(what, inputs, "output " + std::to_string(k) + " ('" + name + "') is not imported");
     entry& e = names.names[name];
     if (made)
-      e.held = outputs[k];
+      e.held = kept_apart(name, outputs[k]);
     else
       e.lost = true;
   }
@@ -274,6 +305,7 @@ void importer::give_up(const std::string& what, const variables& inputs, const s
 }
 
 void importer::report_missing() const {
+  if (!broken_.empty()) broken_.throw_all(place_, missing_);
   if (missing_.empty()) return;
   std::string all =
       std::to_string(missing_.size()) +

@@ -47,7 +47,7 @@ value quantised(const call& c, value ratio, value zero, dtype t) {
   if (is_float(t) && is_narrow(t)) {  // rounds to nearest when it is stored; the zero point is zero, save in four bits
     const value y = ratio.convert(dtype::f32);
     const value shifted = zero ? y + zero.convert(dtype::f32) : y;
-    return (c.flag("saturate", true) ? saturated(shifted, t) : shifted).convert(t);
+    return (t == dtype::f4e2m1 || c.flag("saturate", true) ? saturated(shifted, t) : shifted).convert(t);
   }
   const auto [low, high] = bounds_of(c, t);
   value y = (ratio | op::round{}).convert(dtype::f32);

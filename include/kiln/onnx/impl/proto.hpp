@@ -28,4 +28,7 @@ tensor read_tensor_message(onnx_proto::TensorProto& message, external_files& fil
 /// A sparse tensor as a dense one.
 tensor read_sparse_message(onnx_proto::SparseTensorProto& message, external_files& files);
 
+/// A graph's declared input or output.
+value_info read_value_info(const onnx_proto::ValueInfoProto& message);
+
 }  // namespace kiln::onnx

@@ -1,5 +1,6 @@
 #include <google/protobuf/wire_format_lite.h>
 
+#include "kiln/onnx/impl/fault_list.hpp"
 #include "kiln/onnx/impl/proto.hpp"
 #include "kiln/onnx/impl/read_model.hpp"
 
@@ -17,6 +18,36 @@ void parse_message(google::protobuf::MessageLite& into, std::span<const std::byt
   in.SetRecursionLimit(nesting);
   if (!into.ParsePartialFromCodedStream(&in) || !in.ConsumedEntireMessage())
     raise(errc::malformed, "the file is truncated, or not " + std::string(what));
+}
+
+value_info read_value_info(const onnx_proto::ValueInfoProto& from) {
+  value_info v;
+  v.name = from.name();
+  const onnx_proto::TypeProto* type = &from.type();
+  if (type->has_sequence_type()) {
+    v.kind = value_kind::sequence;
+    type = &type->sequence_type().elem_type();
+  } else if (type->has_optional_type()) {
+    v.kind = value_kind::optional;
+    type = &type->optional_type().elem_type();
+  } else if (type->has_map_type()) {
+    v.kind = value_kind::map;
+  } else if (type->has_sparse_tensor_type()) {
+    v.kind = value_kind::sparse_tensor;
+  } else if (type->has_tensor_type()) {
+    v.kind = value_kind::tensor;
+  }
+  if (!type->has_tensor_type()) return v;
+  const auto& tensor_type = type->tensor_type();
+  v.type = static_cast<element>(tensor_type.elem_type());
+  v.has_rank = tensor_type.has_shape();
+  for (const auto& d : tensor_type.shape().dim()) {
+    declared_dim out;
+    if (d.has_dim_value()) out.value = d.dim_value();
+    out.name = d.dim_param();
+    v.dims.push_back(std::move(out));
+  }
+  return v;
 }
 
 namespace {
@@ -57,6 +88,23 @@ opsets read_opsets(const google::protobuf::RepeatedPtrField<pb::OperatorSetIdPro
 struct reader {
   external_files files;
   std::size_t max_nesting = 0;
+  fault_list broken{};
+
+  template <class Message>
+  tensor guarded(Message& m, const std::string& name, tensor (*read)(Message&, external_files&)) {
+    try {
+      return read(m, files);
+    } catch (const error& e) {
+      if (e.code() == errc::limit) throw;
+      broken.add(e);
+      if (broken.full()) broken.throw_all({});
+    }
+    tensor t;
+    t.name = name;
+    return t;
+  }
+  tensor read(pb::TensorProto& m) { return guarded(m, m.name(), read_tensor_message); }
+  tensor read(pb::SparseTensorProto& m) { return guarded(m, m.values().name(), read_sparse_message); }
 
   // Files older than IR version 2 may leave the attribute's type out.
   static attribute_kind kind_of(const pb::AttributeProto& a) {
@@ -109,8 +157,8 @@ struct reader {
     a.reals.assign(from.floats().begin(), from.floats().end());
     a.integers.assign(from.ints().begin(), from.ints().end());
     a.texts = strings(from.strings());
-    if (from.has_t()) a.tensors.push_back(read_tensor_message(*from.mutable_t(), files));
-    for (auto& t : *from.mutable_tensors()) a.tensors.push_back(read_tensor_message(t, files));
+    if (from.has_t()) a.tensors.push_back(read(*from.mutable_t()));
+    for (auto& t : *from.mutable_tensors()) a.tensors.push_back(read(t));
     if (from.has_g()) a.graphs.push_back(read(*from.mutable_g(), depth + 1));
     for (auto& g : *from.mutable_graphs()) a.graphs.push_back(read(g, depth + 1));
     return a;
@@ -129,36 +177,6 @@ struct reader {
     return n;
   }
 
-  static value_info read(const pb::ValueInfoProto& from) {
-    value_info v;
-    v.name = from.name();
-    const pb::TypeProto* type = &from.type();
-    if (type->has_sequence_type()) {
-      v.kind = value_kind::sequence;
-      type = &type->sequence_type().elem_type();
-    } else if (type->has_optional_type()) {
-      v.kind = value_kind::optional;
-      type = &type->optional_type().elem_type();
-    } else if (type->has_map_type()) {
-      v.kind = value_kind::map;
-    } else if (type->has_sparse_tensor_type()) {
-      v.kind = value_kind::sparse_tensor;
-    } else if (type->has_tensor_type()) {
-      v.kind = value_kind::tensor;
-    }
-    if (!type->has_tensor_type()) return v;
-    const auto& tensor_type = type->tensor_type();
-    v.type = static_cast<element>(tensor_type.elem_type());
-    v.has_rank = tensor_type.has_shape();
-    for (const auto& d : tensor_type.shape().dim()) {
-      declared_dim out;
-      if (d.has_dim_value()) out.value = d.dim_value();
-      out.name = d.dim_param();
-      v.dims.push_back(std::move(out));
-    }
-    return v;
-  }
-
   graph read(pb::GraphProto& from, std::size_t depth = 0) {
     if (depth > max_nesting)
       raise(errc::limit, "graphs are nested deeper than the limit of " + std::to_string(max_nesting));
@@ -166,10 +184,10 @@ struct reader {
     g.name = from.name();
     g.nodes.reserve(static_cast<std::size_t>(from.node_size()));
     for (auto& n : *from.mutable_node()) g.nodes.push_back(read(n, depth));
-    for (auto& t : *from.mutable_initializer()) g.initializers.push_back(read_tensor_message(t, files));
-    for (auto& t : *from.mutable_sparse_initializer()) g.initializers.push_back(read_sparse_message(t, files));
-    for (const auto& v : from.input()) g.inputs.push_back(read(v));
-    for (const auto& v : from.output()) g.outputs.push_back(read(v));
+    for (auto& t : *from.mutable_initializer()) g.initializers.push_back(read(t));
+    for (auto& t : *from.mutable_sparse_initializer()) g.initializers.push_back(read(t));
+    for (const auto& v : from.input()) g.inputs.push_back(read_value_info(v));
+    for (const auto& v : from.output()) g.outputs.push_back(read_value_info(v));
     return g;
   }
 
@@ -198,7 +216,7 @@ model read_messages(std::span<const std::byte> bytes, const std::string& directo
   pb::ModelProto message;
   parse_message(message, bytes, static_cast<int>(options.max_nesting) * 4 + 64, "an ONNX model");
   if (!message.has_graph()) raise(errc::malformed, "not an ONNX model: it has no graph");
-  reader r{{directory.empty() ? "." : directory, options.max_bytes, {}}, options.max_nesting};
+  reader r{{directory.empty() ? "." : directory, options.max_bytes, {}}, options.max_nesting, {}};
   model m;
   m.ir_version = message.ir_version();
   m.versions = read_opsets(message.opset_import());
@@ -210,6 +228,7 @@ model read_messages(std::span<const std::byte> bytes, const std::string& directo
   if (m.versions.empty()) raise(errc::malformed, "the model imports no operator set");
   m.main = r.read(*message.mutable_graph());
   for (auto& f : *message.mutable_functions()) m.functions.push_back(r.read(f));
+  if (!r.broken.empty()) r.broken.throw_all({});
   return m;
 }
 

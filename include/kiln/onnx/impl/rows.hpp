@@ -45,6 +45,7 @@ std::span<const row> sample_rows();
 std::span<const row> signal_rows();
 std::span<const row> random_rows();
 std::span<const row> training_rows();
+std::span<const row> gradient_rows();
 std::span<const row> unfold_rows();
 std::span<const row> state_rows();
 std::span<const row> ngram_rows();

@@ -50,6 +50,7 @@ std::span<const std::span<const row>> row_families() {
                                                   signal_rows(),
                                                   random_rows(),
                                                   training_rows(),
+                                                  gradient_rows(),
                                                   unfold_rows(),
                                                   state_rows(),
                                                   ngram_rows(),
