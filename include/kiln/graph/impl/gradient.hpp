@@ -50,7 +50,10 @@ std::span<const gradient_rule> reduce_gradients();
 std::span<const gradient_rule> view_gradients();
 std::span<const gradient_rule> index_gradients();
 std::span<const gradient_rule> linear_gradients();
+std::span<const gradient_rule> window_gradients();
 
+/// What a slice took, back in its place in a tensor of these extents, zeros around it.
+value unsliced(value slope, const op::slice& o, const dims& lens);
 /// A tensor of zeros.
 value zeros(builder& b, const shape& s);
 /// All axes of a rank, or those from `first` on.

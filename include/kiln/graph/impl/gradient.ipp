@@ -12,8 +12,8 @@ value backward_step::zeros_like(std::size_t i) const { return zeros(build, in(i)
 namespace {
 
 const gradient_rule* find_rule(std::string_view op) {
-  for (const auto family :
-       {pointwise_gradients(), reduce_gradients(), view_gradients(), index_gradients(), linear_gradients()})
+  for (const auto family : {pointwise_gradients(), reduce_gradients(), view_gradients(), index_gradients(),
+                            linear_gradients(), window_gradients()})
     for (const gradient_rule& r : family)
       if (r.op == op) return &r;
   return nullptr;

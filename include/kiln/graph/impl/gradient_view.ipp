@@ -47,12 +47,19 @@ value stretched(value x, std::size_t axis, std::int64_t step) {
   return padded(x.unsqueeze({next}), axis + 1, 0, step - 1).reshape(lens);
 }
 
-void slice(backward_step& s) {
-  const op::slice& o = s.as<op::slice>();
-  value slope = s.slope;
+void slice(backward_step& s) { s.give(0, unsliced(s.slope, s.as<op::slice>(), s.in_lens(0))); }
+
+constexpr gradient_rule rules[] = {
+    {"broadcast", broadcast}, {"contiguous", same},   {"flatten", reshape}, {"multibroadcast", same},
+    {"reshape", reshape},     {"reverse", reverse},   {"slice", slice},     {"squeeze", reshape},
+    {"transpose", transpose}, {"unsqueeze", reshape},
+};
+
+}  // namespace
+
+value unsliced(value slope, const op::slice& o, const dims& lens) {
   for (std::size_t i = 0; i < o.starts.size(); ++i) {
-    const dims& lens = s.in_lens(0);
-    const auto at = o.axes.empty() ? i : static_cast<std::size_t>(normal_axis(o.axes[i], s.in(0).rank()));
+    const auto at = o.axes.empty() ? i : static_cast<std::size_t>(normal_axis(o.axes[i], lens.size()));
     // where the first element of this axis lies: the offset in a layout in which no other axis counts
     op::slice one{{static_cast<std::int64_t>(at)}, {o.starts[i]}, {o.ends[i]}, {o.steps.empty() ? 1 : o.steps[i]}};
     layout alone{lens, dims(lens.size(), dimension(0)), 0};
@@ -62,21 +69,13 @@ void slice(backward_step& s) {
     const std::int64_t step = kept.strides[at].value(), apart = step < 0 ? -step : step;
     dimension first = kept.offset;
     if (step < 0) {
-      slope = s.build.add(op::reverse{{static_cast<std::int64_t>(at)}}, slope);
+      slope = slope.owner().add(op::reverse{{static_cast<std::int64_t>(at)}}, slope);
       first = first - (count - 1) * apart;
     }
     slope = padded(stretched(slope, at, apart), at, first, lens[at] - first - count * apart);
   }
-  s.give(0, slope);
+  return slope;
 }
-
-constexpr gradient_rule rules[] = {
-    {"broadcast", broadcast}, {"contiguous", same},   {"flatten", reshape}, {"multibroadcast", same},
-    {"reshape", reshape},     {"reverse", reverse},   {"slice", slice},     {"squeeze", reshape},
-    {"transpose", transpose}, {"unsqueeze", reshape},
-};
-
-}  // namespace
 
 std::span<const gradient_rule> view_gradients() { return rules; }
 
