@@ -1,5 +1,6 @@
 #include <cmath>
 
+#include "kiln/graph/builder.hpp"
 #include "kiln/onnx/export.hpp"
 #include "onnx/one_operator.hpp"
 
