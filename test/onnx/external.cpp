@@ -17,7 +17,7 @@ std::int64_t anonymous_bytes() {
   return -1;
 }
 
-class external_data : public testing::Test {
+class external_weights : public testing::Test {
  protected:
   void SetUp() override {
     folder_ = std::filesystem::temp_directory_path() / "kiln_external_data";
@@ -38,7 +38,7 @@ class external_data : public testing::Test {
   std::filesystem::path folder_;
 };
 
-TEST_F(external_data, of_two_gigabytes_is_mapped_and_never_copied) {
+TEST_F(external_weights, of_two_gigabytes_is_mapped_and_never_copied) {
   if (anonymous_bytes() < 0) GTEST_SKIP() << "this system does not tell anonymous memory";
   constexpr std::int64_t layers = 8, side = 8192, bytes = side * side * 4;
   const auto data = folder_ / "weights.bin";
@@ -59,7 +59,7 @@ TEST_F(external_data, of_two_gigabytes_is_mapped_and_never_copied) {
   EXPECT_GE(read.graph.main().size(), 2 * layers);
 }
 
-TEST_F(external_data, of_packed_numbers_is_unpacked) {
+TEST_F(external_weights, of_packed_numbers_is_unpacked) {
   std::ofstream(folder_ / "weights.bin", std::ios::binary) << "??\x21\x43";
   graph_parts parts{{node("Identity", {"w"}, {"y"})}, {weight("w", 22, {3}, 2, 2)}, {}, {value_info("y")}};
   const auto p = onnx::parse_model(model(graph(parts)).bytes(), folder_.string()).graph;

@@ -29,8 +29,12 @@ void collect_captures(const graph& g, std::vector<std::string_view>& out) {
 void collect_reads(const node& n, std::vector<std::string_view>& out) {
   for (const std::string& i : n.inputs)
     if (!i.empty()) out.push_back(i);
-  for (const attribute& a : n.attributes)
+  const bool names_tensors = n.op_type == "Gradient" && n.domain == "ai.onnx.preview.training";
+  for (const attribute& a : n.attributes) {
     for (const graph& g : a.graphs) collect_captures(g, out);
+    if (names_tensors) out.insert(out.end(), a.texts.begin(), a.texts.end());
+    if (names_tensors && a.name == "y") out.push_back(a.text);
+  }
 }
 
 }  // namespace
