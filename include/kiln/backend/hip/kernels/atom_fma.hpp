@@ -1,0 +1,39 @@
+#pragma once
+#include "kiln/backend/hip/kernels/atom.hpp"
+
+namespace kiln::device {
+
+/// Multiply and add on the vector units, for machines and dtypes without a matrix instruction: each of 32 lanes sums
+/// one element of 8 by 4 over 4 depths.
+template <class T>
+struct atom_fma {
+  using element = T;
+  using sum = sum_t<T>;
+  static constexpr int m = 8, n = 4, k = 4, a_count = 4, b_count = 4, c_count = 1;
+  static KILN_FN place a_at(int lane, int i) { return {lane / 4, i}; }
+  static KILN_FN place b_at(int lane, int i) { return {lane % 4, i}; }
+  static KILN_FN place c_at(int lane, int) { return {lane / 4, lane % 4}; }
+  using factor_a = fragment<T, 4>;
+  using factor_b = fragment<T, 4>;
+  using accumulator = fragment<sum, 1>;
+
+  template <bool DepthContiguous>
+  static KILN_FN void load_a(factor_a& to, const T* tile, int step) {
+    load_elements<DepthContiguous, 4>(to, tile, step, [](int lane, int i) { return a_at(lane, i); });
+  }
+  template <bool DepthContiguous>
+  static KILN_FN void load_b(factor_b& to, const T* tile, int step) {
+    load_elements<DepthContiguous, 4>(to, tile, step, [](int lane, int i) { return b_at(lane, i); });
+  }
+  static KILN_FN void multiply(accumulator& c, const factor_a& a, const factor_b& b) {
+KILN_UNROLL
+    for (int i = 0; i < 4; ++i) {
+      if constexpr (elementary::same<sum, float>)
+        c.at[0] = __builtin_fmaf(widen(a.at[i]), widen(b.at[i]), c.at[0]);
+      else
+        c.at[0] += widen(a.at[i]) * widen(b.at[i]);
+    }
+  }
+};
+
+}  // namespace kiln::device

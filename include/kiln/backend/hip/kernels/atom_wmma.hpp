@@ -1,0 +1,48 @@
+#pragma once
+#include "kiln/backend/hip/kernels/atom.hpp"
+
+namespace kiln::device {
+
+/// AMD's v_wmma_f32_16x16x16 over f16 or bf16 with sums in float, worked by 32 lanes of which the upper 16 hold the same
+/// factors as the lower (RDNA 3 instruction set, "Wave matrix multiply accumulate"); gfx11.
+template <class T>
+struct atom_wmma {
+  using element = T;
+  using sum = float;
+  static constexpr int m = 16, n = 16, k = 16, a_count = 16, b_count = 16, c_count = 8;
+  static KILN_FN place a_at(int lane, int i) { return {lane % 16, i}; }
+  static KILN_FN place b_at(int lane, int i) { return {lane % 16, i}; }
+  static KILN_FN place c_at(int lane, int i) { return {i * 2 + lane / 16, lane % 16}; }
+  using factor_a = fragment<T, 16>;
+  using factor_b = fragment<T, 16>;
+  using accumulator = fragment<float, 8>;
+
+  template <bool DepthContiguous>
+  static KILN_FN void load_a(factor_a& to, const T* tile, int step) {
+    load_elements<DepthContiguous, 8>(to, tile, step, [](int lane, int i) { return a_at(lane, i); });
+  }
+  template <bool DepthContiguous>
+  static KILN_FN void load_b(factor_b& to, const T* tile, int step) {
+    load_elements<DepthContiguous, 8>(to, tile, step, [](int lane, int i) { return b_at(lane, i); });
+  }
+  static KILN_FN void multiply(accumulator& c, const factor_a& a, const factor_b& b) {
+#if KILN_AMD
+    typedef float sums __attribute__((ext_vector_type(8)));
+    sums s;
+    for (int i = 0; i < 8; ++i) s[i] = c.at[i];
+    if constexpr (elementary::same<T, f16>) {
+      typedef _Float16 half16 __attribute__((ext_vector_type(16)));
+      s = __builtin_amdgcn_wmma_f32_16x16x16_f16_w32(__builtin_bit_cast(half16, a), __builtin_bit_cast(half16, b), s);
+    } else {
+      typedef short short16 __attribute__((ext_vector_type(16)));
+      s = __builtin_amdgcn_wmma_f32_16x16x16_bf16_w32(__builtin_bit_cast(short16, a), __builtin_bit_cast(short16, b),
+                                                      s);
+    }
+    for (int i = 0; i < 8; ++i) c.at[i] = s[i];
+#else
+    emulate_atom<atom_wmma>(c, a, b);
+#endif
+  }
+};
+
+}  // namespace kiln::device

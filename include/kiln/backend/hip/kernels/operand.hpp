@@ -1,0 +1,86 @@
+#pragma once
+#include "kiln/backend/hip/kernels/platform.hpp"
+
+namespace kiln::device {
+
+/// Elements by which a row of a tile in shared memory is longer than it needs: 16 bytes, so that eight rows a tile's
+/// depth apart start in different banks.
+template <class T>
+inline constexpr int tile_pad = 16 / static_cast<int>(sizeof(T));
+
+/// Elements of a tile in shared memory of `Rows` rows and `Depth` depths, the latter contiguous or the rows.
+template <class T, bool DepthContiguous, int Rows, int Depth>
+struct tile_layout {
+  static constexpr int step = (DepthContiguous ? Depth : Rows) + tile_pad<T>;
+  static constexpr int elements = (DepthContiguous ? Rows : Depth) * step;
+};
+
+/// Moves `Vector` elements to shared memory of which the first `valid` exist, zeros for the others.
+template <int Vector, class T>
+KILN_FN void copy_elements(T* to, const T* from, int valid) {
+  constexpr int bytes = Vector * static_cast<int>(sizeof(T));
+  if constexpr (bytes >= 4 && bytes <= 16 && (bytes & (bytes - 1)) == 0) {
+    copy_async<bytes>(to, from, valid * static_cast<int>(sizeof(T)));
+  } else {
+    static_assert(Vector == 1);
+    *to = valid > 0 ? *from : T{};
+  }
+}
+
+KILN_FN int clamp_count(int n, int most) { return n < 0 ? 0 : n < most ? n : most; }
+
+/// A factor of a product as a matrix in device memory: row i (a row of the left factor, a column of the right one) at
+/// depth k of batch entry (b0, b1) lies at base + b0 * batch[0] + b1 * batch[1] + i * row_step + k * depth_step. With
+/// Vector above 1 the contiguous step is 1, and the base and all other steps are multiples of Vector.
+template <class T, bool DepthContiguous, int Vector>
+struct matrix_operand {
+  using element = T;
+  static constexpr bool depth_contiguous = DepthContiguous;
+  const T* base;
+  i64 batch[2];
+  i64 row_step, depth_step;
+
+  /// Where one thread copies from, tile after tile along the depth.
+  template <int Rows, int Depth, int Threads>
+  struct cursor {
+    static constexpr int line = (DepthContiguous ? Depth : Rows) / Vector;
+    static constexpr int chunks = Rows * Depth / Vector, each = (chunks + Threads - 1) / Threads;
+    static_assert(Threads % line == 0 && (chunks % Threads == 0 || chunks < Threads));
+    using layout = tile_layout<T, DepthContiguous, Rows, Depth>;
+    const T* from[each];
+    int valid[each];  // along the rows: elements of this chunk that exist
+    i64 advance;
+    int depth_left, at;  // depths left from this thread's first; offset of its first chunk in the tile
+
+    KILN_FN cursor(const matrix_operand& m, int b0, int b1, int row0, int rows, int depth0, int depths) {
+      const int t = thread_index(), along = t % line * Vector, across = t / line;
+      const T* base = m.base + b0 * m.batch[0] + b1 * m.batch[1];
+      at = across * layout::step + along;
+      advance = Depth * m.depth_step;
+      depth_left = depths - depth0 - (DepthContiguous ? along : across);
+KILN_UNROLL
+      for (int j = 0; j < each; ++j) {
+        const int r = row0 + (DepthContiguous ? across + j * (Threads / line) : along);
+        const int k = depth0 + (DepthContiguous ? along : across + j * (Threads / line));
+        valid[j] = DepthContiguous ? (r < rows ? Vector : 0) : clamp_count(rows - r, Vector);
+        if (chunks < Threads && t >= chunks) valid[j] = -1;
+        from[j] = valid[j] > 0 ? base + r * m.row_step + k * m.depth_step : base;
+      }
+    }
+    KILN_FN void copy(T* tile) {
+KILN_UNROLL
+      for (int j = 0; j < each; ++j) {
+        const int left = DepthContiguous ? depth_left : depth_left - j * (Threads / line);
+        const int n = DepthContiguous ? (valid[j] > 0 ? clamp_count(left, Vector) : 0) : (left > 0 ? valid[j] : 0);
+        if (chunks >= Threads || valid[j] >= 0)
+          copy_elements<Vector>(tile + at + j * (Threads / line) * layout::step, n > 0 ? from[j] : first(), n);
+        if (valid[j] > 0) from[j] += advance;
+      }
+      depth_left -= Depth;
+    }
+    // any address that exists: a copy of nothing still names one
+    KILN_FN const T* first() const { return from[0]; }
+  };
+};
+
+}  // namespace kiln::device

@@ -1,0 +1,111 @@
+#pragma once
+#include "kiln/backend/hip/kernels/finish.hpp"
+#include "kiln/backend/hip/kernels/operand.hpp"
+
+namespace kiln::device {
+
+/// How a block works on a product: its part of the result, the depth of a step, its warps, and how many steps of copies
+/// are under way.
+template <int Rows, int Cols, int Depth, int WarpsM, int WarpsN, int Stages>
+struct block_tile {
+  static constexpr int rows = Rows, cols = Cols, depth = Depth, warps_m = WarpsM, warps_n = WarpsN, stages = Stages;
+};
+
+/// Sizes of a product and of its division among blocks.
+struct product_sizes {
+  int rows, cols, depth;
+  int tiles_m, tiles_n;
+  int inner_batch;  ///< extent of the second batch index
+  int splits;       ///< blocks that share one tile, each a range of the depth
+  void* partial;    ///< splits > 1: their sums, splits * tiles * threads * sums of a thread
+  int* arrivals;    ///< splits > 1: one counter a tile, zero before and after
+};
+
+/// Bytes of shared memory that `product` needs.
+template <class Atom, class Tile, class A, class B>
+struct product_memory {
+  using a_layout = tile_layout<typename A::element, A::depth_contiguous, Tile::rows, Tile::depth>;
+  using b_layout = tile_layout<typename B::element, B::depth_contiguous, Tile::cols, Tile::depth>;
+  static constexpr int stage = (a_layout::elements + b_layout::elements) * static_cast<int>(sizeof(typename A::element));
+  static constexpr int copies = stage * Tile::stages;
+  static constexpr int finish =
+      Tile::warps_m * Tile::warps_n * finish_layout<Atom, Tile>::elements * static_cast<int>(sizeof(typename Atom::sum));
+  static constexpr int bytes = copies > finish ? copies : finish;
+};
+
+/// One tile of result[b, i, j] = tail(sum over k of a[b, i, k] * b[b, j, k]): block_x counts tiles, block_y batch entries times
+/// splits. Where the depth is split, the block that arrives last at a tile sums what the others left, in order, so that a
+/// result does not depend on who comes last.
+template <class Atom, class Tile, class A, class B, class Result>
+KILN_FN void product(const A& a, const B& b, const Result& result, const product_sizes& s, char* shared) {
+  using T = typename Atom::element;
+  using memory = product_memory<Atom, Tile, A, B>;
+  constexpr int threads = Tile::warps_m * Tile::warps_n * warp_lanes;
+  constexpr int warp_rows = Tile::rows / Tile::warps_m, warp_cols = Tile::cols / Tile::warps_n;
+  constexpr int atoms_m = warp_rows / Atom::m, atoms_n = warp_cols / Atom::n;
+  static_assert(atoms_m * Atom::m * Tile::warps_m == Tile::rows && atoms_n * Atom::n * Tile::warps_n == Tile::cols);
+
+  // Blocks that run together read few rows and columns: tiles are counted in bands of eight rows of tiles.
+  constexpr int band = 8;
+  const int in_band = band * s.tiles_n, first = block_x() / in_band * band;
+  const int height = s.tiles_m - first < band ? s.tiles_m - first : band;
+  const int row0 = (first + block_x() % in_band % height) * Tile::rows, col0 = block_x() % in_band / height * Tile::cols;
+  const int split = block_y() % s.splits, entry = block_y() / s.splits;
+  const int b0 = entry / s.inner_batch, b1 = entry % s.inner_batch;
+  const int all_steps = (s.depth + Tile::depth - 1) / Tile::depth;
+  const int step0 = static_cast<int>(static_cast<i64>(all_steps) * split / s.splits);
+  const int steps = static_cast<int>(static_cast<i64>(all_steps) * (split + 1) / s.splits) - step0;
+
+  typename A::template cursor<Tile::rows, Tile::depth, threads> from_a(a, b0, b1, row0, s.rows, step0 * Tile::depth,
+                                                                      s.depth);
+  typename B::template cursor<Tile::cols, Tile::depth, threads> from_b(b, b0, b1, col0, s.cols, step0 * Tile::depth,
+                                                                      s.depth);
+  const int warp = thread_index() / warp_lanes;
+  const int warp_m = warp / Tile::warps_n * warp_rows, warp_n = warp % Tile::warps_n * warp_cols;
+  const auto stage_a = [&](int i) { return reinterpret_cast<T*>(shared + i % Tile::stages * memory::stage); };
+  const auto stage_b = [&](int i) { return stage_a(i) + memory::a_layout::elements; };
+
+  typename Atom::accumulator sums[atoms_m][atoms_n] = {};
+KILN_UNROLL
+  for (int i = 0; i < Tile::stages - 1; ++i) {
+    if (i < steps) from_a.copy(stage_a(i)), from_b.copy(stage_b(i));
+    copy_commit();
+  }
+  for (int i = 0; i < steps; ++i) {
+    copy_wait<Tile::stages - 2>();
+    sync_block();
+    const int ahead = i + Tile::stages - 1;
+    if (ahead < steps) from_a.copy(stage_a(ahead)), from_b.copy(stage_b(ahead));
+    copy_commit();
+    const T *tile_a = stage_a(i), *tile_b = stage_b(i);
+    constexpr int step_a = memory::a_layout::step, step_b = memory::b_layout::step;
+KILN_UNROLL
+    for (int k = 0; k < Tile::depth; k += Atom::k) {
+      typename Atom::factor_a fa[atoms_m];
+KILN_UNROLL
+      for (int m = 0; m < atoms_m; ++m) {
+        const int r = warp_m + m * Atom::m;
+        Atom::template load_a<A::depth_contiguous>(
+            fa[m], tile_a + (A::depth_contiguous ? r * step_a + k : k * step_a + r), step_a);
+      }
+KILN_UNROLL
+      for (int n = 0; n < atoms_n; ++n) {
+        const int c = warp_n + n * Atom::n;
+        typename Atom::factor_b fb;
+        Atom::template load_b<B::depth_contiguous>(
+            fb, tile_b + (B::depth_contiguous ? c * step_b + k : k * step_b + c), step_b);
+KILN_UNROLL
+        for (int m = 0; m < atoms_m; ++m) Atom::multiply(sums[m][n], fa[m], fb);
+      }
+    }
+  }
+  copy_wait<0>();
+  sync_block();
+  if (s.splits > 1 &&
+      !join_splits<Atom, atoms_m, atoms_n, threads>(sums, s, split, entry, reinterpret_cast<int*>(shared)))
+    return;
+  auto* staging = reinterpret_cast<typename Atom::sum*>(shared) + warp * finish_layout<Atom, Tile>::elements;
+  finish<Atom, Tile>(sums, staging, result, b0, b1, row0 + warp_m, col0 + warp_n, s.rows, s.cols);
+}
+
+}  // namespace kiln::device

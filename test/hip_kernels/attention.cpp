@@ -1,0 +1,123 @@
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "emulated_device.hpp"
+#include "kiln/backend/hip/kernels/attention_mma.hpp"
+
+using namespace kiln::device;
+
+namespace {
+
+struct sizes {
+  int batch, heads, kv_heads, queries, keys, depth, value_depth, splits = 1;
+};
+
+/// What attention reads and should give, heads and rows interleaved as projections leave them.
+template <class T>
+struct problem {
+  sizes z;
+  std::vector<T> q, k, v, out, mask;
+  std::vector<unsigned char> keep;
+  explicit problem(const sizes& z) : z(z) {
+    const auto n = [](int a, int b, int c, int d) { return static_cast<std::size_t>(a * b * c * d); };
+    q = random_values<T>(n(z.batch, z.heads, z.queries, z.depth), 1);
+    k = random_values<T>(n(z.batch, z.kv_heads, z.keys, z.depth), 2);
+    v = random_values<T>(n(z.batch, z.kv_heads, z.keys, z.value_depth), 3);
+    out.assign(n(z.batch, z.heads, z.queries, z.value_depth), narrow<T>(77.0f));
+    mask = random_values<T>(n(z.batch, 1, z.queries, z.keys), 4);
+    for (std::size_t i = 0; i < mask.size(); ++i) keep.push_back(i % 3 != 0);
+    // a query that sees nothing
+    for (int j = 0; j < z.keys; ++j) keep[static_cast<std::size_t>(j)] = 0;
+  }
+  template <class E>
+  static attention_operand<E> rows(E* base, int heads, int rows, int depth) {
+    return {base, static_cast<i64>(heads) * rows * depth, depth, static_cast<i64>(heads) * depth};
+  }
+  template <mask_kind Mask, bool Causal>
+  void check(double bound) const {
+    const int group = z.heads / z.kv_heads;
+    const auto at = [](const std::vector<T>& x, int heads, int rows, int depth, int b, int h, int i, int d) {
+      return static_cast<double>(widen(x[static_cast<std::size_t>(((b * rows + i) * heads + h) * depth + d)]));
+    };
+    for (int b = 0; b < z.batch; ++b)
+      for (int h = 0; h < z.heads; ++h)
+        for (int i = 0; i < z.queries; ++i) {
+          std::vector<double> w(static_cast<std::size_t>(z.keys));
+          double sum = 0;
+          for (int j = 0; j < z.keys; ++j) {
+            double score = 0;
+            for (int d = 0; d < z.depth; ++d)
+              score += at(q, z.heads, z.queries, z.depth, b, h, i, d) *
+                       at(k, z.kv_heads, z.keys, z.depth, b, h / group, j, d);
+            score *= 0.5;
+            const auto m = static_cast<std::size_t>((b * z.queries + i) * z.keys + j);
+            if (Mask == mask_kind::adds) score += static_cast<double>(widen(mask[m]));
+            const bool seen = (!Causal || j <= i + z.keys - z.queries) && (Mask != mask_kind::keeps || keep[m]);
+            sum += w[static_cast<std::size_t>(j)] = seen ? std::exp(score) : 0;
+          }
+          for (int d = 0; d < z.value_depth; ++d) {
+            double expected = 0;
+            for (int j = 0; j < z.keys; ++j)
+              expected += w[static_cast<std::size_t>(j)] * at(v, z.kv_heads, z.keys, z.value_depth, b, h / group, j, d);
+            if (sum > 0) expected /= sum;
+            ASSERT_NEAR(at(out, z.heads, z.queries, z.value_depth, b, h, i, d), expected, bound)
+                << b << " " << h << " " << i << " " << d;
+          }
+        }
+  }
+  attention_sizes device_sizes(int rows) const {
+    const int group = z.heads / z.kv_heads;
+    return {z.heads,       group,    z.queries, z.keys,  z.depth, z.value_depth, (group * z.queries + rows - 1) / rows,
+            z.splits, 0.5f,     nullptr,   nullptr};
+  }
+  template <mask_kind Mask>
+  tail_operand device_mask() const {
+    const void* base = Mask == mask_kind::keeps ? static_cast<const void*>(keep.data()) : mask.data();
+    return {base, {static_cast<i64>(z.queries) * z.keys, 0, z.keys, 1}};
+  }
+};
+
+template <class T, class Tile, mask_kind Mask, bool Causal>
+void check_mma(const sizes& z) {
+  using memory = attention_memory<T, Tile>;
+  problem<T> p(z);
+  attention_sizes s = p.device_sizes(memory::rows);
+  std::vector<float> partial(
+      static_cast<std::size_t>(z.batch * z.kv_heads * s.tiles * z.splits * memory::rows * (Tile::value_depth + 2)));
+  std::vector<int> arrivals(static_cast<std::size_t>(z.batch * z.kv_heads * s.tiles));
+  s.partial = partial.data(), s.arrivals = arrivals.data();
+  for (int again = 0; again < (z.splits > 1 ? 2 : 1); ++again)
+    run_grid(s.tiles * z.splits, z.batch * z.kv_heads, Tile::warps * 32, memory::bytes, [&](char* shared) {
+      attention_in_registers<T, Tile, Mask, Causal>(
+          p.rows(static_cast<const T*>(p.q.data()), z.heads, z.queries, z.depth),
+          p.rows(static_cast<const T*>(p.k.data()), z.kv_heads, z.keys, z.depth),
+          p.rows(static_cast<const T*>(p.v.data()), z.kv_heads, z.keys, z.value_depth),
+          p.rows(p.out.data(), z.heads, z.queries, z.value_depth), p.template device_mask<Mask>(), s, shared);
+    });
+  p.template check<Mask, Causal>(kiln::elementary::same<T, f16> ? 2e-3 : 1.5e-2);
+}
+
+
+TEST(device_attention, whole_tiles) {
+  check_mma<f16, attention_tile<2, 2, 32, 64, 64, 8>, mask_kind::none, false>({1, 2, 2, 128, 64, 64, 64});
+  check_mma<f16, attention_tile<1, 2, 32, 64, 64, 8>, mask_kind::none, true>({2, 1, 1, 64, 96, 64, 64});
+}
+
+TEST(device_attention, ragged_sizes_and_depths) {
+  check_mma<f16, attention_tile<1, 2, 32, 48, 32, 8>, mask_kind::none, false>({1, 2, 2, 33, 41, 40, 24});
+  check_mma<f16, attention_tile<1, 2, 32, 16, 16, 1>, mask_kind::none, true>({1, 2, 2, 19, 19, 7, 5});
+}
+
+TEST(device_attention, masks_and_groups_of_heads) {
+  check_mma<f16, attention_tile<1, 2, 32, 32, 32, 8>, mask_kind::keeps, false>({1, 4, 2, 21, 40, 32, 32});
+  check_mma<f16, attention_tile<1, 1, 32, 32, 32, 8>, mask_kind::adds, true>({2, 4, 1, 21, 40, 32, 32});
+  check_mma<bf16, attention_tile<1, 1, 32, 32, 32, 8>, mask_kind::keeps, true>({1, 4, 2, 21, 25, 32, 32});
+}
+
+TEST(device_attention, one_query_with_split_keys) {
+  check_mma<f16, attention_tile<1, 1, 32, 32, 32, 8>, mask_kind::none, true>({2, 8, 2, 1, 300, 32, 32, 3});
+  check_mma<f16, attention_tile<1, 1, 32, 32, 32, 8>, mask_kind::keeps, false>({1, 2, 2, 3, 70, 32, 32, 4});
+}
+
+}  // namespace
