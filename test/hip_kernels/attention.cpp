@@ -3,7 +3,10 @@
 #include <cmath>
 
 #include "emulated_device.hpp"
+#include "kiln/backend/hip/kernels/atom_fma.hpp"
+#include "kiln/backend/hip/kernels/atom_wmma.hpp"
 #include "kiln/backend/hip/kernels/attention_mma.hpp"
+#include "kiln/backend/hip/kernels/attention_staged.hpp"
 
 using namespace kiln::device;
 
@@ -68,8 +71,8 @@ struct problem {
   }
   attention_sizes device_sizes(int rows) const {
     const int group = z.heads / z.kv_heads;
-    return {z.heads,       group,    z.queries, z.keys,  z.depth, z.value_depth, (group * z.queries + rows - 1) / rows,
-            z.splits, 0.5f,     nullptr,   nullptr};
+    return {z.heads,  group, z.queries, z.keys, z.depth, z.value_depth, (group * z.queries + rows - 1) / rows,
+            z.splits, 0.5f,  nullptr,   nullptr};
   }
   template <mask_kind Mask>
   tail_operand device_mask() const {
@@ -98,6 +101,30 @@ void check_mma(const sizes& z) {
   p.template check<Mask, Causal>(kiln::elementary::same<T, f16> ? 2e-3 : 1.5e-2);
 }
 
+template <class Atom, class Tile, mask_kind Mask, bool Causal>
+void check_staged(const sizes& z, double bound) {
+  using T = typename Atom::element;
+  using memory = staged_memory<Atom, Tile>;
+  problem<T> p(z);
+  const attention_sizes s = p.device_sizes(memory::rows);
+  run_grid(s.tiles, z.batch * z.kv_heads, Tile::warps * warp_lanes, memory::bytes, [&](char* shared) {
+    attention_staged<Atom, Tile, Mask, Causal>(
+        p.rows(static_cast<const T*>(p.q.data()), z.heads, z.queries, z.depth),
+        p.rows(static_cast<const T*>(p.k.data()), z.kv_heads, z.keys, z.depth),
+        p.rows(static_cast<const T*>(p.v.data()), z.kv_heads, z.keys, z.value_depth),
+        p.rows(p.out.data(), z.heads, z.queries, z.value_depth), p.template device_mask<Mask>(), s, shared);
+  });
+  p.template check<Mask, Causal>(bound);
+}
+
+TEST(device_attention, any_atom_serves) {
+  check_staged<atom_fma<float>, attention_tile<2, 2, 32, 16, 8, 1>, mask_kind::none, false>({1, 2, 2, 33, 41, 13, 5},
+                                                                                            1e-5);
+  check_staged<atom_fma<float>, attention_tile<2, 2, 16, 32, 32, 4>, mask_kind::adds, true>({2, 4, 2, 21, 40, 32, 32},
+                                                                                            1e-5);
+  check_staged<atom_wmma<f16>, attention_tile<1, 2, 32, 32, 32, 8>, mask_kind::keeps, true>({1, 4, 2, 21, 40, 32, 32},
+                                                                                            2e-3);
+}
 
 TEST(device_attention, whole_tiles) {
   check_mma<f16, attention_tile<2, 2, 32, 64, 64, 8>, mask_kind::none, false>({1, 2, 2, 128, 64, 64, 64});

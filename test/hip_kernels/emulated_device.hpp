@@ -9,7 +9,8 @@ namespace kiln::device {
 
 /// Runs `body(shared)` in every lane of every block of a grid, one coroutine a lane. Shared memory is filled with NaNs
 /// before each block; a lane that returns while others wait for it is an error.
-void run_grid(int blocks_x, int blocks_y, int threads, std::size_t shared_bytes, const std::function<void(char*)>& body);
+void run_grid(int blocks_x, int blocks_y, int threads, std::size_t shared_bytes,
+              const std::function<void(char*)>& body);
 
 /// Seeded values in [-1, 1) that f16 and bf16 hold exactly.
 template <class T>

@@ -64,10 +64,13 @@ void check(const sizes& z, int width_m = 0) {
       for (int j = 0; j < z.n; ++j) {
         double sum = 0;
         for (int k = 0; k < z.k; ++k)
-          sum += static_cast<double>(widen(a[static_cast<std::size_t>(e * pad_m * z.k + (DepthA ? i * z.k + k : k * pad_m + i))])) *
-                 static_cast<double>(widen(b[static_cast<std::size_t>(e / z.batch1 * z.n * z.k + (DepthB ? j * z.k + k : k * z.n + j))]));
+          sum += static_cast<double>(
+                     widen(a[static_cast<std::size_t>(e * pad_m * z.k + (DepthA ? i * z.k + k : k * pad_m + i))])) *
+                 static_cast<double>(widen(
+                     b[static_cast<std::size_t>(e / z.batch1 * z.n * z.k + (DepthB ? j * z.k + k : k * z.n + j))]));
         const double expected = 2 * sum + static_cast<double>(widen(bias[static_cast<std::size_t>(j)]));
-        const double found = static_cast<double>(widen(c[static_cast<std::size_t>(e * z.m * z.n + (AlongRows ? j * z.m + i : i * z.n + j))]));
+        const double found = static_cast<double>(
+            widen(c[static_cast<std::size_t>(e * z.m * z.n + (AlongRows ? j * z.m + i : i * z.n + j))]));
         ASSERT_NEAR(found, expected, 1e-2 * (1 + std::abs(expected))) << e << " " << i << " " << j;
       }
   for (int n : arrivals) ASSERT_EQ(n, 0);

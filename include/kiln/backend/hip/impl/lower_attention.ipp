@@ -1,7 +1,197 @@
+#include <algorithm>
+#include <cstddef>
+#include <cstring>
+
+#include "kiln/backend/hip/impl/kernel_values.hpp"
+#include "kiln/backend/hip/impl/product_plan.hpp"
 #include "kiln/backend/hip/lower.hpp"
 
 namespace kiln::hip {
+namespace {
 
-std::unique_ptr<kernel> lower_attention(const kernel_request&, const context_pointer&) { return nullptr; }
+struct attention_tile {
+  std::string_view atom;
+  bool in_registers;
+  int atoms_m, warps, keys, depth, value_depth, vector, rows;
+  std::size_t shared_bytes;
+};
+
+int rounded_up(std::int64_t n, int to) { return static_cast<int>((n + to - 1) / to * to); }
+
+std::string_view attention_atom(dtype t, const architecture& where) {
+  const bool narrow = t == dtype::f16 || t == dtype::bf16;
+  switch (where.matrices) {
+    case matrix_unit::mma:
+    case matrix_unit::wgmma:
+      return narrow ? "atom_mma" : "atom_fma";
+    case matrix_unit::mfma:
+      return t == dtype::bf16 && where.name == "gfx908" ? "atom_fma" : "atom_mfma";
+    case matrix_unit::wmma:
+      return narrow && where.name.starts_with("gfx11") ? "atom_wmma" : "atom_fma";
+    case matrix_unit::none:
+      break;
+  }
+  return "atom_fma";
+}
+
+// As kernels/attention_mma.hpp and kernels/attention_staged.hpp lay it out.
+std::size_t memory_of(const attention_tile& t, int bytes) {
+  const int pad = 16 / bytes, k = t.depth + pad, v = t.value_depth + pad;
+  if (t.in_registers) return static_cast<std::size_t>((t.rows * std::max(k, v) + 2 * t.keys * (k + v)) * bytes);
+  return static_cast<std::size_t>((t.rows * k + t.keys * (k + v) + t.rows * (t.keys + pad)) * bytes +
+                                  t.rows * (t.keys + 4 + 3) * 4);
+}
+
+class attention_kernel final : public gpu_kernel {
+ public:
+  attention_kernel(const op::attention& attributes, const context_pointer& where)
+      : gpu_kernel(where, "attention"), attributes_(attributes) {}
+  stride_support input_strides(std::size_t i) const override {
+    return i < 3 ? stride_support::rows : stride_support::any;
+  }
+  stride_support output_strides(std::size_t) const override { return stride_support::rows; }
+  void prepare(std::span<const tensor> in, std::span<const tensor> out) const override { built_for(in, out); }
+  std::size_t scratch_bytes(std::span<const tensor> in, std::span<const tensor> out, unsigned) const override {
+    const auto made = built_for(in, out);
+    return made->partial_bytes + made->arrivals_bytes;
+  }
+
+  void run(const launch& l) const override {
+    if (l.out[0].elements() == 0) return;
+    const auto made = built_for(l.in, l.out);
+    const auto rows = [](const tensor& t) { return values::rows{t.data, t.strides[0], t.strides[1], t.strides[2]}; };
+    values::rows q = rows(l.in[0]), k = rows(l.in[1]), v = rows(l.in[2]), y = rows(l.out[0]);
+    values::operand mask;
+    if (l.in.size() > 3) {
+      mask.base = l.in[3].data;
+      for (std::size_t d = 0; d < 4; ++d) mask.step[d] = l.in[3].lens[d] == 1 ? 0 : l.in[3].strides[d];
+    }
+    values::attention s = made->sizes;
+    if (s.splits > 1) {
+      s.partial = l.scratch.data();
+      s.arrivals = reinterpret_cast<int*>(l.scratch.data() + made->partial_bytes);
+      l.queue->fill(s.arrivals, 0, made->arrivals_bytes);
+    }
+    made->run->launch(*l.queue, made->grid, made->block, made->shared_bytes, q, k, v, y, mask, s);
+  }
+
+ private:
+  struct built {
+    std::shared_ptr<const function> run;
+    extent3 grid, block;
+    std::size_t shared_bytes = 0, partial_bytes = 0, arrivals_bytes = 0;
+    values::attention sizes{};
+  };
+
+  attention_tile tile_for(std::span<const tensor> in, const tensor& out) const {
+    const tensor &q = in[0], &k = in[1], &v = in[2];
+    const int bytes = static_cast<int>(size_of(q.type)), lanes = where().arch().lanes;
+    attention_tile t{};
+    t.atom = attention_atom(q.type, where().arch());
+    t.in_registers = t.atom == "atom_mma";
+    const int atom_rows = t.atom == "atom_fma" ? lanes / 4 : 16;
+    t.depth = rounded_up(q.lens[3], 16), t.value_depth = rounded_up(v.lens[3], 16);
+    t.vector = static_cast<int>(16 / bytes);
+    for (const tensor* x : {&q, &k, &v, &out})
+      t.vector = std::min(
+          t.vector, vector_of(size_of(x->type), alignment_of(x->data), {x->strides[0], x->strides[1], x->strides[2]}));
+    const std::int64_t groups = q.lens[0] * k.lens[1],
+                       rows = q.lens[1] / std::max<std::int64_t>(k.lens[1], 1) * q.lens[2];
+    const auto finish = [&](int atoms_m, int warps, int keys) {
+      t.atoms_m = atoms_m, t.warps = warps, t.keys = keys, t.rows = atoms_m * warps * atom_rows;
+      t.shared_bytes = memory_of(t, bytes);
+      return t.shared_bytes <= where().arch().shared_bytes;
+    };
+    if (t.in_registers) {
+      const int deep = std::max(t.depth, t.value_depth);
+      const int keys = deep <= 128 ? 64 : 32;
+      const auto fills = [&](int of) { return groups * ((rows + of - 1) / of) >= where().arch().multiprocessors; };
+      if (deep <= 256) {
+        if (rows <= 16 && finish(1, 1, keys)) return t;
+        if (deep <= 64 && rows > 64 && fills(128) && finish(2, 4, keys)) return t;
+        if (rows > 32 && fills(64) && finish(1, 4, keys)) return t;
+        if (finish(1, 2, keys)) return t;
+      }
+      t.in_registers = false;
+    }
+    const int atoms_m = atom_rows == 8 ? 2 : 1;
+    const std::array<std::pair<int, int>, 5> shapes = {{{4, 32}, {2, 32}, {2, 16}, {1, 16}, {0, 0}}};
+    for (const auto& [warps, keys] : shapes)
+      if (warps != 0 && finish(atoms_m, warps, keys)) return t;
+    t.warps = 0;
+    return t;
+  }
+
+  std::shared_ptr<const built> built_for(std::span<const tensor> in, std::span<const tensor> out) const {
+    return built_.get(key_of(in, out), [&] { return build(in, out[0]); });
+  }
+
+  built build(std::span<const tensor> in, const tensor& out) const {
+    built made;
+    if (out.elements() == 0) return made;
+    const tensor &q = in[0], &k = in[1], &v = in[2];
+    const attention_tile t = tile_for(in, out);
+    if (t.warps == 0)
+      raise(fault::of(errc::limit, "depths of attention that fit a block's shared memory", where().arch().shared_bytes,
+                      std::max(t.depth, t.value_depth)));
+    const auto count = [](std::int64_t n) { return static_cast<int>(n); };
+    values::attention& s = made.sizes;
+    s.heads = count(q.lens[1]), s.group = count(q.lens[1] / k.lens[1]), s.queries = count(q.lens[2]);
+    s.keys = count(k.lens[2]), s.depth = count(q.lens[3]), s.value_depth = count(v.lens[3]);
+    s.tiles = (s.group * s.queries + t.rows - 1) / t.rows;
+    s.scale = attributes_.scale;
+    s.splits = 1;
+    const int groups = count(q.lens[0] * k.lens[1]), processors = where().arch().multiprocessors;
+    if (t.in_registers && s.tiles == 1 && groups < processors)
+      s.splits = std::clamp(std::min((4 * processors + groups - 1) / groups, s.keys / (2 * t.keys)), 1, 64);
+    if (s.splits > 1) {
+      const std::size_t tiles = static_cast<std::size_t>(groups) * static_cast<std::size_t>(s.tiles);
+      made.partial_bytes = tiles * static_cast<std::size_t>(s.splits * t.rows * (t.value_depth + 2)) * sizeof(float);
+      made.arrivals_bytes = tiles * sizeof(int);
+    }
+
+    const std::string_view type = stored_name(q.type);
+    const std::string_view mask = in.size() < 4 ? "none" : in[3].type == dtype::boolean ? "keeps" : "adds";
+    kernel_text text;
+    text.line(prelude());
+    text.line("#include \"kiln/backend/hip/kernels/", t.in_registers ? "attention_mma" : "attention_staged", ".hpp\"");
+    text.line("#include \"kiln/backend/hip/kernels/", t.atom, ".hpp\"");
+    text.line("using tile = attention_tile<", t.atoms_m, ", ", t.warps, ", ", t.keys, ", ", t.depth, ", ",
+              t.value_depth, ", ", t.vector, ">;");
+    text.line("using rows_in = attention_operand<const ", type, ">;");
+    const int threads = t.warps * where().arch().lanes;
+    text.open("extern \"C\" __global__ void __launch_bounds__(", threads,
+              ") attention(rows_in q, rows_in k, rows_in v, attention_operand<", type,
+              "> out, tail_operand mask, attention_sizes s)");
+    text.line("extern __shared__ __attribute__((aligned(128))) char shared[];");
+    text.line(t.in_registers ? "attention_in_registers<" : "attention_staged<",
+              t.in_registers ? std::string(type) : std::string(t.atom) + "<" + std::string(type) + ">",
+              ", tile, mask_kind::", mask, ", ", attributes_.causal ? "true" : "false",
+              ">(q, k, v, out, mask, s, shared);");
+    text.close();
+    made.run = where().build({"attention", text.str()});
+    made.grid = {static_cast<unsigned>(s.tiles * s.splits), static_cast<unsigned>(groups)};
+    made.block = {static_cast<unsigned>(threads)};
+    made.shared_bytes = t.shared_bytes;
+    return made;
+  }
+
+  op::attention attributes_;
+  by_sizes<built> built_;
+};
+
+}  // namespace
+
+std::unique_ptr<kernel> lower_attention(const kernel_request& r, const context_pointer& where) {
+  const auto* op = r.instruction.op.get_if<op::attention>();
+  if (!op) return nullptr;
+  const dtype type = r.inputs[0].type;
+  if (type != dtype::f32 && type != dtype::f16 && type != dtype::bf16) return nullptr;
+  // deeper heads than a block's shared memory holds stay with the reference
+  constexpr std::int64_t most_depth = 256;
+  for (std::size_t i : {std::size_t{0}, std::size_t{2}})
+    if (!r.inputs[i].lens[3].is_constant() || r.inputs[i].lens[3].value() > most_depth) return nullptr;
+  return std::make_unique<attention_kernel>(*op, where);
+}
 
 }  // namespace kiln::hip

@@ -1,7 +1,163 @@
+#include <algorithm>
+
+#include "kiln/backend/hip/impl/product_plan.hpp"
 #include "kiln/backend/hip/lower.hpp"
 
 namespace kiln::hip {
+namespace {
 
-std::unique_ptr<kernel> lower_dot(const kernel_request&, const context_pointer&) { return nullptr; }
+class dot_kernel final : public gpu_kernel {
+ public:
+  dot_kernel(contraction_parts parts, std::optional<row_program> tail, const context_pointer& where)
+      : gpu_kernel(where, tail ? "dot+epilogue" : "dot"), parts_(std::move(parts)), tail_(std::move(tail)) {}
+  stride_support input_strides(std::size_t) const override { return stride_support::any; }
+  stride_support output_strides(std::size_t) const override { return stride_support::any; }
+  void prepare(std::span<const tensor> in, std::span<const tensor> out) const override { built_for(in, out); }
+  std::size_t scratch_bytes(std::span<const tensor> in, std::span<const tensor> out, unsigned) const override {
+    return built_for(in, out)->plan.scratch_bytes;
+  }
+
+  void run(const launch& l) const override {
+    if (l.out[0].elements() == 0) return;
+    const auto made = built_for(l.in, l.out);
+    const std::vector<const tensor*> all = operands(l.in, l.out[0]);
+    const std::size_t outer = made->outer.extent.size();
+    std::vector<std::int64_t> at(outer, 0);
+    for (;;) {
+      std::vector<const void*> address;
+      for (std::size_t k = 0; k < all.size(); ++k) {
+        std::int64_t offset = 0;
+        for (std::size_t d = 0; d < outer; ++d) offset += at[d] * made->outer.step[k][d];
+        address.push_back(all[k]->data + offset * static_cast<std::int64_t>(size_of(all[k]->type)));
+      }
+      run_product(made->plan, *made->run, *l.queue, l.scratch, address[0], address[1],
+                  const_cast<void*>(address.back()), std::span(address).subspan(2, all.size() - 3));
+      std::size_t d = outer;
+      while (d > 0 && ++at[d - 1] == made->outer.extent[d - 1]) at[--d] = 0;
+      if (d == 0) return;
+    }
+  }
+
+ private:
+  struct built {
+    product_plan plan;
+    loop_nest outer;  // batch dims beyond two: launches of their own
+    std::shared_ptr<const function> run;
+  };
+
+  // a, b, the tail's operands, the result
+  std::vector<const tensor*> operands(std::span<const tensor> in, const tensor& out) const {
+    std::vector<const tensor*> all = {&in[parts_.operands[0]], &in[parts_.operands[1]]};
+    for (std::size_t i : parts_.extra) all.push_back(&in[i]);
+    all.push_back(&out);
+    return all;
+  }
+
+  std::shared_ptr<const built> built_for(std::span<const tensor> in, std::span<const tensor> out) const {
+    return built_.get(key_of(in, out), [&] {
+      built made;
+      if (out[0].elements() != 0) {
+        const product_problem p = problem(operands(in, out[0]), made.outer);
+        made.plan = plan_product(p, tail_ ? &*tail_ : nullptr, where().arch());
+        made.run = where().build(made.plan.what);
+        made.plan.what.text.clear();
+      }
+      return made;
+    });
+  }
+
+  product_problem problem(const std::vector<const tensor*>& all, loop_nest& outer) const {
+    const tensor &a = *all[0], &b = *all[1], &out = *all.back();
+    const std::size_t rank = out.rank(), row = rank - 2, col = rank - 1;
+    std::vector<tensor> copies;
+    for (const tensor* t : all) copies.push_back(*t);
+    std::vector<bool> use(rank, true);
+    use[row] = use[col] = false;
+    const std::span<const tensor> every(copies);
+    loop_nest batch = make_nest({out.lens.data(), rank}, every.first(all.size() - 1), every.last(1), use, false);
+
+    product_problem p;
+    p.type = a.type;
+    p.rows = out.lens[row], p.cols = out.lens[col], p.depth = a.lens[rank - 1];
+    std::vector<std::int64_t> row_step;
+    for (const tensor* t : all) row_step.push_back(t->lens[row] == 1 ? 0 : t->strides[row]);
+    // a batch that shares its right factor is more rows of one product
+    while (!batch.extent.empty() && batch.step[1].back() == 0) {
+      bool even = p.rows * batch.extent.back() < (1 << 30);
+      for (std::size_t k = 0; k < all.size(); ++k)
+        even = even && (k == 1 || p.rows == 1 || batch.step[k].back() == row_step[k] * p.rows);
+      if (!even) break;
+      for (std::size_t k = 0; k < all.size(); ++k) {
+        if (p.rows == 1 && k != 1) row_step[k] = batch.step[k].back();
+        batch.step[k].pop_back();
+      }
+      p.rows *= batch.extent.back();
+      batch.extent.pop_back();
+    }
+    outer = batch;
+    std::vector<std::array<std::int64_t, 2>> inner(all.size(), {0, 0});
+    constexpr std::int64_t most_entries = 4096;
+    for (std::size_t d = 2; d-- > 0 && !outer.extent.empty() && p.batch1 * outer.extent.back() <= most_entries;) {
+      (d == 0 ? p.batch0 : p.batch1) = outer.extent.back();
+      for (std::size_t k = 0; k < all.size(); ++k) inner[k][d] = outer.step[k].back(), outer.step[k].pop_back();
+      outer.extent.pop_back();
+    }
+    // addresses of later launches keep the first one's alignment where all steps are multiples of it
+    const auto alignment = [&](std::size_t k) {
+      std::size_t n = alignment_of(all[k]->data);
+      for (std::int64_t s : outer.step[k])
+        n = std::min(n, s == 0 ? n
+                               : alignment_of(reinterpret_cast<const void*>(static_cast<std::uintptr_t>(std::abs(s)) *
+                                                                            size_of(all[k]->type))));
+      return n;
+    };
+    p.a = factor(a, p.rows, row_step[0], col, inner[0], alignment(0));
+    p.b = factor(b, p.cols, b.strides[col], row, inner[1], alignment(1));
+    const auto place = [&](std::size_t k) {
+      const tensor& t = *all[k];
+      const std::int64_t across = t.lens[col] != 1 ? t.strides[col] : k + 1 == all.size() ? 1 : 0;
+      p.steps.push_back({inner[k][0], inner[k][1], row_step[k], across});
+      p.types.push_back(t.type);
+      p.aligned.push_back(alignment(k));
+    };
+    place(all.size() - 1);
+    for (std::size_t k = 2; k + 1 < all.size(); ++k) place(k);
+    return p;
+  }
+
+  static product_factor factor(const tensor& t, std::int64_t rows, std::int64_t row_step, std::size_t depth,
+                               const std::array<std::int64_t, 2>& batch, std::size_t aligned) {
+    if (rows == 1) row_step = 0;
+    const std::int64_t depth_step = t.lens[depth] == 1 ? 0 : t.strides[depth];
+    product_factor f;
+    int vector = 1;
+    if (depth_step == 1) {
+      vector = vector_of(size_of(t.type), aligned, {row_step, batch[0], batch[1]});
+    } else if (row_step == 1) {
+      f.depth_contiguous = false;
+      vector = vector_of(size_of(t.type), aligned, {depth_step, batch[0], batch[1]});
+    }
+    f.type =
+        std::string("matrix_operand<") + (f.depth_contiguous ? "true, " : "false, ") + std::to_string(vector) + ">";
+    f.value = values::bytes_of(values::matrix{nullptr, {batch[0], batch[1]}, row_step, depth_step});
+    return f;
+  }
+
+  contraction_parts parts_;
+  std::optional<row_program> tail_;
+  by_sizes<built> built_;
+};
+
+}  // namespace
+
+std::unique_ptr<kernel> lower_dot(const kernel_request& r, const context_pointer& where) {
+  auto parts = split_contraction(r.whole, r.instruction);
+  if (!parts || !parts->product.is<op::dot>() || r.instruction.results.size() != 1) return nullptr;
+  constexpr std::size_t most_extra = 64;
+  if (!multiplies(r.inputs[parts->operands[0]].type) || parts->extra.size() > most_extra) return nullptr;
+  std::optional<row_program> tail;
+  if (!read_tail(*parts, tail)) return nullptr;
+  return std::make_unique<dot_kernel>(std::move(*parts), std::move(tail), where);
+}
 
 }  // namespace kiln::hip

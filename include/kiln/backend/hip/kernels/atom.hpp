@@ -3,17 +3,16 @@
 
 namespace kiln::device {
 
-/// A matrix instruction as data: acc[m, n] += a[m, k] b[k, n], worked by one warp. A lane holds a_count, b_count and c_count
-/// elements of the three; the functions say which. Kernels are written over this and know no instruction.
+/// A matrix instruction as data: acc[m, n] += a[m, k] b[k, n], worked by one warp. A lane holds a_count, b_count and
+/// c_count elements of the three; the functions say which. Kernels are written over this and know no instruction.
 ///
 ///   using element, sum;                            dtypes of the factors and of what is summed
 ///   static constexpr int m, n, k, a_count, b_count, c_count;
 ///   static place a_at(int lane, int i), b_at(…)    element i of that lane: row or column, and depth
 ///   static place c_at(int lane, int i)             row and column
 ///   struct factor_a, factor_b, accumulator;        registers of a lane
-///   load_a<DepthContiguous>(to, tile, step)        from shared memory; `step` elements from one row (or depth) to the next
-///   load_b<DepthContiguous>(to, tile, step)
-///   multiply(acc, a, b)
+///   load_a<DepthContiguous>(to, tile, step)        from shared memory; `step` elements from one row (or depth) to the
+///   next load_b<DepthContiguous>(to, tile, step) multiply(acc, a, b)
 struct place {
   int row, depth;
 };
@@ -30,15 +29,15 @@ KILN_FN void load_elements(fragment<T, Count>& to, const T* tile, int step, Wher
   const int lane = lane_index();
   if constexpr (DepthContiguous && Run > 1) {
     using run = pack<T, Run>;
-KILN_UNROLL
+    KILN_UNROLL
     for (int i = 0; i < Count; i += Run) {
       const place p = where(lane, i);
       const run r = *reinterpret_cast<const run*>(tile + p.row * step + p.depth);
-KILN_UNROLL
+      KILN_UNROLL
       for (int j = 0; j < Run; ++j) to.at[i + j] = r.at[j];
     }
   } else {
-KILN_UNROLL
+    KILN_UNROLL
     for (int i = 0; i < Count; ++i) {
       const place p = where(lane, i);
       to.at[i] = DepthContiguous ? tile[p.row * step + p.depth] : tile[p.depth * step + p.row];

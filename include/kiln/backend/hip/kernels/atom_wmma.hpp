@@ -3,8 +3,8 @@
 
 namespace kiln::device {
 
-/// AMD's v_wmma_f32_16x16x16 over f16 or bf16 with sums in float, worked by 32 lanes of which the upper 16 hold the same
-/// factors as the lower (RDNA 3 instruction set, "Wave matrix multiply accumulate"); gfx11.
+/// AMD's v_wmma_f32_16x16x16 over f16 or bf16 with sums in float, worked by 32 lanes of which the upper 16 hold the
+/// same factors as the lower (RDNA 3 instruction set, "Wave matrix multiply accumulate"); gfx11.
 template <class T>
 struct atom_wmma {
   using element = T;

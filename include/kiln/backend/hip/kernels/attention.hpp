@@ -4,14 +4,14 @@
 
 namespace kiln::device {
 
-/// Attention in tiles with a running softmax (Milakov and Gimelshein 2018; Dao et al. 2022): out[b, h, i] = sum over j of
-/// softmax_j(scale * q[b, h, i] . k[b, g, j] + mask[b, h, i, j]) v[b, g, j] with g = h / group. Steps count elements
+/// Attention in tiles with a running softmax (Milakov and Gimelshein 2018; Dao et al. 2022): out[b, h, i] = sum over j
+/// of softmax_j(scale * q[b, h, i] . k[b, g, j] + mask[b, h, i, j]) v[b, g, j] with g = h / group. Steps count elements
 /// along batch, head and row; the last dim is contiguous. The heads of a group are rows of one matrix, so that a key is
 /// read once for all of them (Ainslie et al. 2023).
 struct attention_sizes {
   int heads, group, queries, keys, depth, value_depth;
-  int tiles;       ///< of rows, for one group
-  int splits;      ///< blocks that share a tile, each a range of the keys
+  int tiles;   ///< of rows, for one group
+  int splits;  ///< blocks that share a tile, each a range of the keys
   float scale;
   float* partial;  ///< splits > 1: per tile and split, rows * (value depth + 2) floats
   int* arrivals;   ///< splits > 1: one counter a tile, zero before and after
@@ -32,7 +32,7 @@ struct attention_tile {
                        vector = Vector;
 };
 
-inline constexpr float hidden_score = -__builtin_inff();
+inline constexpr float hidden_score = __builtin_bit_cast(float, 0xff800000u);
 inline constexpr float log2_e = 1.44269504f;
 
 /// One row of a tile: which head and query it is.
@@ -48,7 +48,7 @@ template <int Depth, int Vector, int Threads, int Rows, class T, class Address>
 KILN_FN void copy_rows(T* tile, int rows, int depth, const T* any, Address address) {
   constexpr int line = Depth / Vector, step = Depth + tile_pad<T>;
   constexpr int chunks = Rows * line, each = (chunks + Threads - 1) / Threads;
-KILN_UNROLL
+  KILN_UNROLL
   for (int i = 0; i < each; ++i) {
     const int c = thread_index() + i * Threads;
     if (chunks % Threads != 0 && c >= chunks) break;

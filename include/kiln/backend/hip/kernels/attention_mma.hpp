@@ -14,8 +14,8 @@ struct attention_memory {
   static constexpr int bytes = (rows * staged_row + 2 * stage) * static_cast<int>(sizeof(T));
 };
 
-/// Attention of which a warp keeps scores and sums in registers: what mma.sync sums lies as what it multiplies. block_x counts
-/// tiles times splits, block_y batch entries times key heads.
+/// Attention of which a warp keeps scores and sums in registers: what mma.sync sums lies as what it multiplies. block_x
+/// counts tiles times splits, block_y batch entries times key heads.
 template <class T, class Tile, mask_kind Mask, bool Causal>
 KILN_FN void attention_in_registers(const attention_operand<const T>& q, const attention_operand<const T>& k,
                                     const attention_operand<const T>& v, const attention_operand<T>& out,
@@ -28,8 +28,8 @@ KILN_FN void attention_in_registers(const attention_operand<const T>& q, const a
   const int split = block_x() % s.splits, tile = s.tiles - 1 - block_x() / s.splits;  // causal: the longest first
   const int row0 = tile * rows, all_rows = s.group * s.queries;
   const int lane = lane_index(), warp = thread_index() / 32, warp_row = warp * atoms_m * 16;
-  const key_range range = keys_of_tile<Causal>(s, row0, row0 + rows < all_rows ? rows : all_rows - row0, split,
-                                               Tile::keys);
+  const key_range range =
+      keys_of_tile<Causal>(s, row0, row0 + rows < all_rows ? rows : all_rows - row0, split, Tile::keys);
   T* tile_q = reinterpret_cast<T*>(shared);
   const auto stage_k = [&](int i) { return tile_q + rows * memory::staged_row + i % 2 * memory::stage; };
   const auto stage_v = [&](int i) { return stage_k(i) + Tile::keys * memory::step_k; };
@@ -55,7 +55,7 @@ KILN_FN void attention_in_registers(const attention_operand<const T>& q, const a
   // Slot 2 m + h of a lane is row lane / 4 + 8 h of atom m.
   int query[2 * atoms_m], head[2 * atoms_m];
   float top[2 * atoms_m], total[2 * atoms_m];
-KILN_UNROLL
+  KILN_UNROLL
   for (int r = 0; r < 2 * atoms_m; ++r) {
     int row = row0 + warp_row + r / 2 * 16 + r % 2 * 8 + lane / 4;
     row = row < all_rows ? row : all_rows - 1;
@@ -70,25 +70,23 @@ KILN_UNROLL
     copy_wait<0>();
     sync_block();
     if (i == 0) {
-KILN_UNROLL
-      for (int m = 0; m < atoms_m; ++m)
-KILN_UNROLL
-        for (int d = 0; d < depth_atoms; ++d)
-          atom::template load_a<true>(fq[m][d], tile_q + (warp_row + m * 16) * memory::step_k + d * 16, memory::step_k);
+      KILN_UNROLL
+      for (int m = 0; m < atoms_m; ++m) KILN_UNROLL
+      for (int d = 0; d < depth_atoms; ++d)
+        atom::template load_a<true>(fq[m][d], tile_q + (warp_row + m * 16) * memory::step_k + d * 16, memory::step_k);
     }
     if (i + 1 < steps) copy_keys(i + 1);
     copy_commit();
     const T *tile_k = stage_k(i), *tile_v = stage_v(i);
     typename atom::accumulator scores[atoms_m][key_atoms] = {};
-KILN_UNROLL
-    for (int d = 0; d < depth_atoms; ++d)
-KILN_UNROLL
-      for (int n = 0; n < key_atoms; ++n) {
-        typename atom::factor_b fk;
-        atom::template load_b<true>(fk, tile_k + n * 16 * memory::step_k + d * 16, memory::step_k);
-KILN_UNROLL
-        for (int m = 0; m < atoms_m; ++m) atom::multiply(scores[m][n], fq[m][d], fk);
-      }
+    KILN_UNROLL
+    for (int d = 0; d < depth_atoms; ++d) KILN_UNROLL
+    for (int n = 0; n < key_atoms; ++n) {
+      typename atom::factor_b fk;
+      atom::template load_b<true>(fk, tile_k + n * 16 * memory::step_k + d * 16, memory::step_k);
+      KILN_UNROLL
+      for (int m = 0; m < atoms_m; ++m) atom::multiply(scores[m][n], fq[m][d], fk);
+    }
 
     const int j0 = range.begin + i * Tile::keys;
     const bool whole = Mask == mask_kind::none && !Causal && j0 + Tile::keys <= range.end && s.scale > 0;
@@ -96,74 +94,67 @@ KILN_UNROLL
     if (whole) {
       factor = s.scale * log2_e;
     } else {
-KILN_UNROLL
-      for (int m = 0; m < atoms_m; ++m)
-KILN_UNROLL
-        for (int n = 0; n < key_atoms; ++n)
-KILN_UNROLL
-          for (int e = 0; e < 8; ++e) {
-            const int j = j0 + n * 16 + atom::c_at(lane, e).depth, r = 2 * m + e / 2 % 2;
-            const bool seen = j < range.end && (!Causal || j <= query[r] + s.keys - s.queries);
-            scores[m][n].at[e] =
-                seen ? masked_score<T, Mask>(scores[m][n].at[e], s, mask,
-                                             batch * mask.step[0] + head[r] * mask.step[1] + query[r] * mask.step[2] +
-                                                 j * mask.step[3])
-                     : hidden_score;
-          }
-    }
-KILN_UNROLL
-    for (int m = 0; m < atoms_m; ++m)
-KILN_UNROLL
-      for (int h = 0; h < 2; ++h) {
-        const int r = 2 * m + h;
-        float high = hidden_score;
-KILN_UNROLL
-        for (int n = 0; n < key_atoms; ++n)
-KILN_UNROLL
-          for (int e = 0; e < 4; ++e) {
-            const float x = scores[m][n].at[e / 2 * 4 + h * 2 + e % 2];
-            high = x > high || x != x ? x : high;
-          }
-        high *= factor;
-        for (int x = 1; x < 4; x *= 2) {
-          const float other = shuffle_xor(high, x);
-          high = other > high || other != other ? other : high;
-        }
-        const float old = top[r];
-        if (old > high || old != old) high = old;
-        top[r] = high;
-        const float base = high == hidden_score ? 0 : high;
-        const float shrink = exp2_device(old - base);
-        float sum = 0;
-KILN_UNROLL
-        for (int n = 0; n < key_atoms; ++n)
-KILN_UNROLL
-          for (int e = 0; e < 4; ++e) {
-            float& x = scores[m][n].at[e / 2 * 4 + h * 2 + e % 2];
-            x = exp2_device(__builtin_fmaf(x, factor, -base));
-            sum += x;
-          }
-        total[r] = total[r] * shrink + sum;
-KILN_UNROLL
-        for (int n = 0; n < value_atoms; ++n)
-KILN_UNROLL
-          for (int e = 0; e < 4; ++e) sums[m][n].at[e / 2 * 4 + h * 2 + e % 2] *= shrink;
+      KILN_UNROLL
+      for (int m = 0; m < atoms_m; ++m) KILN_UNROLL
+      for (int n = 0; n < key_atoms; ++n) KILN_UNROLL
+      for (int e = 0; e < 8; ++e) {
+        const int j = j0 + n * 16 + atom::c_at(lane, e).depth, r = 2 * m + e / 2 % 2;
+        const bool seen = j < range.end && (!Causal || j <= query[r] + s.keys - s.queries);
+        scores[m][n].at[e] = seen ? masked_score<T, Mask>(scores[m][n].at[e], s, mask,
+                                                          batch * mask.step[0] + head[r] * mask.step[1] +
+                                                              query[r] * mask.step[2] + j * mask.step[3])
+                                  : hidden_score;
       }
-KILN_UNROLL
+    }
+    KILN_UNROLL
+    for (int m = 0; m < atoms_m; ++m) KILN_UNROLL
+    for (int h = 0; h < 2; ++h) {
+      const int r = 2 * m + h;
+      float high = hidden_score;
+      KILN_UNROLL
+      for (int n = 0; n < key_atoms; ++n) KILN_UNROLL
+      for (int e = 0; e < 4; ++e) {
+        const float x = scores[m][n].at[e / 2 * 4 + h * 2 + e % 2];
+        high = x > high || x != x ? x : high;
+      }
+      high *= factor;
+      for (int x = 1; x < 4; x *= 2) {
+        const float other = shuffle_xor(high, x);
+        high = other > high || other != other ? other : high;
+      }
+      const float old = top[r];
+      if (old > high || old != old) high = old;
+      top[r] = high;
+      const float base = high == hidden_score ? 0 : high;
+      const float shrink = exp2_device(old - base);
+      float sum = 0;
+      KILN_UNROLL
+      for (int n = 0; n < key_atoms; ++n) KILN_UNROLL
+      for (int e = 0; e < 4; ++e) {
+        float& x = scores[m][n].at[e / 2 * 4 + h * 2 + e % 2];
+        x = exp2_device(KILN_LIBM(fmaf)(x, factor, -base));
+        sum += x;
+      }
+      total[r] = total[r] * shrink + sum;
+      KILN_UNROLL
+      for (int n = 0; n < value_atoms; ++n) KILN_UNROLL
+      for (int e = 0; e < 4; ++e) sums[m][n].at[e / 2 * 4 + h * 2 + e % 2] *= shrink;
+    }
+    KILN_UNROLL
     for (int n = 0; n < key_atoms; ++n) {
       typename atom::factor_a fp[atoms_m];
-KILN_UNROLL
+      KILN_UNROLL
       for (int m = 0; m < atoms_m; ++m) atom::as_factor(fp[m], scores[m][n]);
-KILN_UNROLL
+      KILN_UNROLL
       for (int d = 0; d < value_atoms; ++d) {
         typename atom::factor_b fv;
         atom::template load_b<false>(fv, tile_v + n * 16 * memory::step_v + d * 16, memory::step_v);
-KILN_UNROLL
+        KILN_UNROLL
         for (int m = 0; m < atoms_m; ++m) atom::multiply(sums[m][d], fp[m], fv);
       }
     }
   }
-KILN_UNROLL
+  KILN_UNROLL
   for (int r = 0; r < 2 * atoms_m; ++r) {
     total[r] += shuffle_xor(total[r], 1);
     total[r] += shuffle_xor(total[r], 2);
@@ -177,15 +168,14 @@ KILN_UNROLL
     const i64 tile_at = static_cast<i64>(block_y()) * s.tiles + tile;
     float* all = s.partial + tile_at * s.splits * rows * width;
     float* own = all + static_cast<i64>(split) * rows * width;
-KILN_UNROLL
+    KILN_UNROLL
     for (int r = 0; r < 2 * atoms_m; ++r) {
       float* to = own + (warp_row + r / 2 * 16 + r % 2 * 8 + lane / 4) * width;
       if (lane % 4 == 0) to[0] = top[r], to[1] = total[r];
-KILN_UNROLL
-      for (int n = 0; n < value_atoms; ++n)
-KILN_UNROLL
-        for (int e = 0; e < 4; ++e)
-          to[2 + n * 16 + e / 2 * 8 + lane % 4 * 2 + e % 2] = sums[r / 2][n].at[e / 2 * 4 + r % 2 * 2 + e % 2];
+      KILN_UNROLL
+      for (int n = 0; n < value_atoms; ++n) KILN_UNROLL
+      for (int e = 0; e < 4; ++e)
+        to[2 + n * 16 + e / 2 * 8 + lane % 4 * 2 + e % 2] = sums[r / 2][n].at[e / 2 * 4 + r % 2 * 2 + e % 2];
     }
     fence_device();
     sync_block();
@@ -219,17 +209,16 @@ KILN_UNROLL
 
   // A warp's own rows of the queries' tile stage its results, which leave in long runs.
   T* staged = tile_q + warp_row * memory::staged_row;
-KILN_UNROLL
+  KILN_UNROLL
   for (int r = 0; r < 2 * atoms_m; ++r) {
     const float by = total[r] == 0 ? 0 : 1 / total[r];
     T* to = staged + (r / 2 * 16 + r % 2 * 8 + lane / 4) * memory::staged_row;
-KILN_UNROLL
-    for (int n = 0; n < value_atoms; ++n)
-KILN_UNROLL
-      for (int e = 0; e < 2; ++e) {
-        const float* x = sums[r / 2][n].at + e * 4 + r % 2 * 2;
-        *reinterpret_cast<u32*>(to + n * 16 + e * 8 + lane % 4 * 2) = two_narrow<T>(x[0] * by, x[1] * by);
-      }
+    KILN_UNROLL
+    for (int n = 0; n < value_atoms; ++n) KILN_UNROLL
+    for (int e = 0; e < 2; ++e) {
+      const float* x = sums[r / 2][n].at + e * 4 + r % 2 * 2;
+      *reinterpret_cast<u32*>(to + n * 16 + e * 8 + lane % 4 * 2) = two_narrow<T>(x[0] * by, x[1] * by);
+    }
   }
   sync_warp();
   constexpr int line = Tile::value_depth / Tile::vector;

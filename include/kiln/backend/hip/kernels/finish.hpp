@@ -14,8 +14,8 @@ struct tail_operand {
   i64 step[4];
 };
 
-/// The product's result. `Pixels` says that rows count the pixels of all images of a batch, `pixels` to an image: the first
-/// batch index is then the image.
+/// The product's result. `Pixels` says that rows count the pixels of all images of a batch, `pixels` to an image: the
+/// first batch index is then the image.
 template <class T, bool Pixels>
 struct result_place {
   T* base;
@@ -42,7 +42,7 @@ KILN_FN void read_run(T (&to)[V], const tail_operand& x, const position& p, int 
   const T* from = static_cast<const T*>(x.base) + offset_of(x.step, p);
   if constexpr (Kind == run_kind::same) {
     const T one = *from;
-KILN_UNROLL
+    KILN_UNROLL
     for (int i = 0; i < V; ++i) to[i] = one;
     return;
   }
@@ -50,13 +50,13 @@ KILN_UNROLL
     if (count == V) {
       using run = pack<T, V>;
       const run r = *reinterpret_cast<const run*>(from);
-KILN_UNROLL
+      KILN_UNROLL
       for (int i = 0; i < V; ++i) to[i] = r.at[i];
       return;
     }
   }
   const i64 step = x.step[AlongRows ? 2 : 3];
-KILN_UNROLL
+  KILN_UNROLL
   for (int i = 0; i < V; ++i) to[i] = from[i < count ? i * step : 0];
 }
 
@@ -67,13 +67,13 @@ KILN_FN void write_run(const Place& place, const T (&from)[V], const position& p
   if (count == V && V > 1) {
     using run = pack<T, V>;
     run r;
-KILN_UNROLL
+    KILN_UNROLL
     for (int i = 0; i < V; ++i) r.at[i] = from[i];
     *reinterpret_cast<run*>(to) = r;
     return;
   }
   const i64 step = place.step[AlongRows ? 2 : 3];
-KILN_UNROLL
+  KILN_UNROLL
   for (int i = 0; i < V; ++i)
     if (i < count) to[i * step] = from[i];
 }
@@ -97,18 +97,17 @@ KILN_FN void finish(const typename Atom::accumulator (&sums)[AtomsM][AtomsN], ty
   constexpr bool along_rows = Result::along_rows;
   constexpr int lines = along_rows ? layout::cols : Atom::m, runs = (along_rows ? Atom::m : layout::cols) / V;
   const int lane = lane_index();
-KILN_UNROLL
+  KILN_UNROLL
   for (int m = 0; m < AtomsM; ++m) {
     sync_warp();
-KILN_UNROLL
-    for (int n = 0; n < AtomsN; ++n)
-KILN_UNROLL
-      for (int i = 0; i < Atom::c_count; ++i) {
-        const place p = Atom::c_at(lane, i);
-        staging[p.row * layout::step + n * Atom::n + p.depth] = sums[m][n].at[i];
-      }
+    KILN_UNROLL
+    for (int n = 0; n < AtomsN; ++n) KILN_UNROLL
+    for (int i = 0; i < Atom::c_count; ++i) {
+      const place p = Atom::c_at(lane, i);
+      staging[p.row * layout::step + n * Atom::n + p.depth] = sums[m][n].at[i];
+    }
     sync_warp();
-KILN_NO_UNROLL
+    KILN_NO_UNROLL
     for (int c = lane; c < lines * runs; c += warp_lanes) {
       const int line = along_rows ? c / runs : c / runs, start = c % runs * V;
       const int r = along_rows ? start : line, q = along_rows ? line : start;
@@ -116,7 +115,7 @@ KILN_NO_UNROLL
       const int left = along_rows ? rows - row : cols - col;
       if (row >= rows || col >= cols) continue;
       S values[V];
-KILN_UNROLL
+      KILN_UNROLL
       for (int i = 0; i < V; ++i)
         values[i] = staging[(along_rows ? r + i : r) * layout::step + (along_rows ? q : q + i)];
       result.finish(values, result.place.at(b0, b1, row, col), left < V ? left : V);
@@ -133,12 +132,10 @@ KILN_FN bool join_splits(typename Atom::accumulator (&sums)[AtomsM][AtomsN], con
   const int tiles = s.tiles_m * s.tiles_n, tile = entry * tiles + block_x();
   S* mine = static_cast<S*>(s.partial) + static_cast<i64>(tile) * s.splits * Threads * each + thread_index();
   S* own = mine + static_cast<i64>(split) * Threads * each;
-KILN_UNROLL
-  for (int m = 0; m < AtomsM; ++m)
-KILN_UNROLL
-    for (int n = 0; n < AtomsN; ++n)
-KILN_UNROLL
-      for (int i = 0; i < Atom::c_count; ++i) own[((m * AtomsN + n) * Atom::c_count + i) * Threads] = sums[m][n].at[i];
+  KILN_UNROLL
+  for (int m = 0; m < AtomsM; ++m) KILN_UNROLL
+  for (int n = 0; n < AtomsN; ++n) KILN_UNROLL
+  for (int i = 0; i < Atom::c_count; ++i) own[((m * AtomsN + n) * Atom::c_count + i) * Threads] = sums[m][n].at[i];
   fence_device();
   sync_block();
   if (thread_index() == 0) *flag = atomic_add(s.arrivals + tile, 1) == s.splits - 1;
@@ -146,20 +143,16 @@ KILN_UNROLL
   if (!*flag) return false;
   fence_device();
   if (thread_index() == 0) s.arrivals[tile] = 0;
-KILN_UNROLL
-  for (int m = 0; m < AtomsM; ++m)
-KILN_UNROLL
-    for (int n = 0; n < AtomsN; ++n)
-KILN_UNROLL
-      for (int i = 0; i < Atom::c_count; ++i) sums[m][n].at[i] = 0;
+  KILN_UNROLL
+  for (int m = 0; m < AtomsM; ++m) KILN_UNROLL
+  for (int n = 0; n < AtomsN; ++n) KILN_UNROLL
+  for (int i = 0; i < Atom::c_count; ++i) sums[m][n].at[i] = 0;
   for (int k = 0; k < s.splits; ++k) {
     const volatile S* other = mine + static_cast<i64>(k) * Threads * each;
-KILN_UNROLL
-    for (int m = 0; m < AtomsM; ++m)
-KILN_UNROLL
-      for (int n = 0; n < AtomsN; ++n)
-KILN_UNROLL
-        for (int i = 0; i < Atom::c_count; ++i) sums[m][n].at[i] += other[((m * AtomsN + n) * Atom::c_count + i) * Threads];
+    KILN_UNROLL
+    for (int m = 0; m < AtomsM; ++m) KILN_UNROLL
+    for (int n = 0; n < AtomsN; ++n) KILN_UNROLL
+    for (int i = 0; i < Atom::c_count; ++i) sums[m][n].at[i] += other[((m * AtomsN + n) * Atom::c_count + i) * Threads];
   }
   sync_block();
   return true;

@@ -3,10 +3,10 @@
 
 namespace kiln::device {
 
-/// The image side of a convolution as the left factor of a product, never stored as one: row i is an output pixel, counted
-/// through all images of the batch, depth k a channel under a tap of the kernel. With `ChannelsFirst` the depth counts
-/// channels within taps and `Vector` contiguous channels move at once; without it, taps within channels, as ONNX weights
-/// lie. The second batch index counts groups.
+/// The image side of a convolution as the left factor of a product, never stored as one: row i is an output pixel,
+/// counted through all images of the batch, depth k a channel under a tap of the kernel. With `ChannelsFirst` the depth
+/// counts channels within taps and `Vector` contiguous channels move at once; without it, taps within channels, as ONNX
+/// weights lie. The second batch index counts groups.
 template <class T, bool DepthContiguous, bool ChannelsFirst, int Vector>
 struct image_operand {
   using element = T;
@@ -47,7 +47,7 @@ struct image_operand {
       at = across * layout::step + along;
       depth = depth0 + (DepthContiguous ? along : across);
       now = m.at_depth(depth);
-KILN_UNROLL
+      KILN_UNROLL
       for (int j = 0; j < pixels; ++j) {
         const int r = row0 + (DepthContiguous ? across + j * (Threads / line) : along);
         const int image = r / m.out_pixels, pixel = r % m.out_pixels;
@@ -65,7 +65,7 @@ KILN_UNROLL
     }
     KILN_FN void copy(T* tile) {
       if (chunks < Threads && thread_index() >= chunks) return;
-KILN_UNROLL
+      KILN_UNROLL
       for (int j = 0; j < each; ++j) {
         T* to = tile + at + j * (Threads / line) * layout::step;
         if constexpr (DepthContiguous) {

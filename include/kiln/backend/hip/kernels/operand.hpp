@@ -47,39 +47,34 @@ struct matrix_operand {
     static constexpr int chunks = Rows * Depth / Vector, each = (chunks + Threads - 1) / Threads;
     static_assert(Threads % line == 0 && (chunks % Threads == 0 || chunks < Threads));
     using layout = tile_layout<T, DepthContiguous, Rows, Depth>;
-    const T* from[each];
-    int valid[each];  // along the rows: elements of this chunk that exist
-    i64 advance;
-    int depth_left, at;  // depths left from this thread's first; offset of its first chunk in the tile
+    static constexpr int apart = Threads / line;  // rows or depths between a thread's chunks
+    const T *base, *from;
+    i64 advance, stride;          // from tile to tile, from chunk to chunk
+    int along_left, across_left;  // elements from this thread's first to the ends of rows and depths
+    int at;
 
     KILN_FN cursor(const matrix_operand& m, int b0, int b1, int row0, int rows, int depth0, int depths) {
       const int t = thread_index(), along = t % line * Vector, across = t / line;
-      const T* base = m.base + b0 * m.batch[0] + b1 * m.batch[1];
-      at = across * layout::step + along;
+      const int r = row0 + (DepthContiguous ? across : along), k = depth0 + (DepthContiguous ? along : across);
+      base = m.base + b0 * m.batch[0] + b1 * m.batch[1];
+      from = base + r * m.row_step + k * m.depth_step;
       advance = Depth * m.depth_step;
-      depth_left = depths - depth0 - (DepthContiguous ? along : across);
-KILN_UNROLL
-      for (int j = 0; j < each; ++j) {
-        const int r = row0 + (DepthContiguous ? across + j * (Threads / line) : along);
-        const int k = depth0 + (DepthContiguous ? along : across + j * (Threads / line));
-        valid[j] = DepthContiguous ? (r < rows ? Vector : 0) : clamp_count(rows - r, Vector);
-        if (chunks < Threads && t >= chunks) valid[j] = -1;
-        from[j] = valid[j] > 0 ? base + r * m.row_step + k * m.depth_step : base;
-      }
+      stride = apart * (DepthContiguous ? m.row_step : m.depth_step);
+      along_left = DepthContiguous ? depths - k : rows - r;
+      across_left = DepthContiguous ? rows - r : depths - k;
+      at = across * layout::step + along;
     }
     KILN_FN void copy(T* tile) {
-KILN_UNROLL
+      const int n = clamp_count(along_left, Vector);
+      KILN_UNROLL
       for (int j = 0; j < each; ++j) {
-        const int left = DepthContiguous ? depth_left : depth_left - j * (Threads / line);
-        const int n = DepthContiguous ? (valid[j] > 0 ? clamp_count(left, Vector) : 0) : (left > 0 ? valid[j] : 0);
-        if (chunks >= Threads || valid[j] >= 0)
-          copy_elements<Vector>(tile + at + j * (Threads / line) * layout::step, n > 0 ? from[j] : first(), n);
-        if (valid[j] > 0) from[j] += advance;
+        const int valid = j * apart < across_left ? n : 0;
+        if (chunks % Threads == 0 || thread_index() < chunks)
+          copy_elements<Vector>(tile + at + j * apart * layout::step, valid > 0 ? from + j * stride : base, valid);
       }
-      depth_left -= Depth;
+      from += advance;
+      (DepthContiguous ? along_left : across_left) -= Depth;
     }
-    // any address that exists: a copy of nothing still names one
-    KILN_FN const T* first() const { return from[0]; }
   };
 };
 

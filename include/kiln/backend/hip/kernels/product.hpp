@@ -26,16 +26,17 @@ template <class Atom, class Tile, class A, class B>
 struct product_memory {
   using a_layout = tile_layout<typename A::element, A::depth_contiguous, Tile::rows, Tile::depth>;
   using b_layout = tile_layout<typename B::element, B::depth_contiguous, Tile::cols, Tile::depth>;
-  static constexpr int stage = (a_layout::elements + b_layout::elements) * static_cast<int>(sizeof(typename A::element));
+  static constexpr int stage =
+      (a_layout::elements + b_layout::elements) * static_cast<int>(sizeof(typename A::element));
   static constexpr int copies = stage * Tile::stages;
-  static constexpr int finish =
-      Tile::warps_m * Tile::warps_n * finish_layout<Atom, Tile>::elements * static_cast<int>(sizeof(typename Atom::sum));
+  static constexpr int finish = Tile::warps_m * Tile::warps_n * finish_layout<Atom, Tile>::elements *
+                                static_cast<int>(sizeof(typename Atom::sum));
   static constexpr int bytes = copies > finish ? copies : finish;
 };
 
-/// One tile of result[b, i, j] = tail(sum over k of a[b, i, k] * b[b, j, k]): block_x counts tiles, block_y batch entries times
-/// splits. Where the depth is split, the block that arrives last at a tile sums what the others left, in order, so that a
-/// result does not depend on who comes last.
+/// One tile of result[b, i, j] = tail(sum over k of a[b, i, k] * b[b, j, k]): block_x counts tiles, block_y batch
+/// entries times splits. Where the depth is split, the block that arrives last at a tile sums what the others left, in
+/// order, so that a result does not depend on who comes last.
 template <class Atom, class Tile, class A, class B, class Result>
 KILN_FN void product(const A& a, const B& b, const Result& result, const product_sizes& s, char* shared) {
   using T = typename Atom::element;
@@ -49,7 +50,8 @@ KILN_FN void product(const A& a, const B& b, const Result& result, const product
   constexpr int band = 8;
   const int in_band = band * s.tiles_n, first = block_x() / in_band * band;
   const int height = s.tiles_m - first < band ? s.tiles_m - first : band;
-  const int row0 = (first + block_x() % in_band % height) * Tile::rows, col0 = block_x() % in_band / height * Tile::cols;
+  const int row0 = (first + block_x() % in_band % height) * Tile::rows,
+            col0 = block_x() % in_band / height * Tile::cols;
   const int split = block_y() % s.splits, entry = block_y() / s.splits;
   const int b0 = entry / s.inner_batch, b1 = entry % s.inner_batch;
   const int all_steps = (s.depth + Tile::depth - 1) / Tile::depth;
@@ -57,16 +59,16 @@ KILN_FN void product(const A& a, const B& b, const Result& result, const product
   const int steps = static_cast<int>(static_cast<i64>(all_steps) * (split + 1) / s.splits) - step0;
 
   typename A::template cursor<Tile::rows, Tile::depth, threads> from_a(a, b0, b1, row0, s.rows, step0 * Tile::depth,
-                                                                      s.depth);
+                                                                       s.depth);
   typename B::template cursor<Tile::cols, Tile::depth, threads> from_b(b, b0, b1, col0, s.cols, step0 * Tile::depth,
-                                                                      s.depth);
+                                                                       s.depth);
   const int warp = thread_index() / warp_lanes;
   const int warp_m = warp / Tile::warps_n * warp_rows, warp_n = warp % Tile::warps_n * warp_cols;
   const auto stage_a = [&](int i) { return reinterpret_cast<T*>(shared + i % Tile::stages * memory::stage); };
   const auto stage_b = [&](int i) { return stage_a(i) + memory::a_layout::elements; };
 
   typename Atom::accumulator sums[atoms_m][atoms_n] = {};
-KILN_UNROLL
+  KILN_UNROLL
   for (int i = 0; i < Tile::stages - 1; ++i) {
     if (i < steps) from_a.copy(stage_a(i)), from_b.copy(stage_b(i));
     copy_commit();
@@ -79,22 +81,22 @@ KILN_UNROLL
     copy_commit();
     const T *tile_a = stage_a(i), *tile_b = stage_b(i);
     constexpr int step_a = memory::a_layout::step, step_b = memory::b_layout::step;
-KILN_UNROLL
+    KILN_UNROLL
     for (int k = 0; k < Tile::depth; k += Atom::k) {
       typename Atom::factor_a fa[atoms_m];
-KILN_UNROLL
+      KILN_UNROLL
       for (int m = 0; m < atoms_m; ++m) {
         const int r = warp_m + m * Atom::m;
         Atom::template load_a<A::depth_contiguous>(
             fa[m], tile_a + (A::depth_contiguous ? r * step_a + k : k * step_a + r), step_a);
       }
-KILN_UNROLL
+      KILN_UNROLL
       for (int n = 0; n < atoms_n; ++n) {
         const int c = warp_n + n * Atom::n;
         typename Atom::factor_b fb;
-        Atom::template load_b<B::depth_contiguous>(
-            fb, tile_b + (B::depth_contiguous ? c * step_b + k : k * step_b + c), step_b);
-KILN_UNROLL
+        Atom::template load_b<B::depth_contiguous>(fb, tile_b + (B::depth_contiguous ? c * step_b + k : k * step_b + c),
+                                                   step_b);
+        KILN_UNROLL
         for (int m = 0; m < atoms_m; ++m) Atom::multiply(sums[m][n], fa[m], fb);
       }
     }

@@ -1,0 +1,253 @@
+#include "kiln/backend/hip/impl/product_plan.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <cstring>
+
+#include "kiln/backend/hip/impl/row_text.hpp"
+
+namespace kiln::hip {
+namespace {
+
+bool contiguous(const product_problem& p, std::size_t k, std::size_t along, int width) {
+  const auto& step = p.steps[k];
+  if (step[along] != 1) return false;
+  for (std::size_t d = 0; d < 4; ++d)
+    if (d != along && step[d] % width != 0) return false;
+  return p.aligned[k] >= std::min<std::size_t>(16, static_cast<std::size_t>(width) * size_of(p.types[k]));
+}
+
+std::string operand_type(const product_factor& f, dtype type) {
+  const std::size_t at = f.type.find('<') + 1;
+  return f.type.substr(0, at) + std::string(stored_name(type)) + ", " + f.type.substr(at);
+}
+
+// The struct that finishes sums: reads the tail's operands in runs, computes, and writes.
+void write_finisher(kernel_text& t, const product_problem& p, const row_program* tail, bool along_rows, int width) {
+  const std::size_t along = along_rows ? 2 : 3;
+  const std::string_view out = stored_name(p.types[0]);
+  t.open("struct finisher");
+  t.line("static constexpr int width = ", width, ";");
+  t.line("static constexpr bool along_rows = ", along_rows ? "true" : "false", ";");
+  t.line("result_place<", out, ", ", p.pixels ? "true" : "false", "> place;");
+  for (std::size_t k = 1; k < p.steps.size(); ++k) t.line("tail_operand x", k, ";");
+  t.line("template <class S, int V>");
+  t.open("KILN_FN void finish(S (&sums)[V], const position& p, int count) const");
+  for (std::size_t k = 1; k < p.steps.size(); ++k) {
+    const std::string_view type = stored_name(p.types[k]);
+    const std::string_view kind = p.steps[k][along] == 0           ? "same"
+                                  : contiguous(p, k, along, width) ? "contiguous"
+                                                                   : "strided";
+    t.line(type, " r", k, "[V];");
+    t.line("read_run<", type, ", run_kind::", kind, ", along_rows>(r", k, ", x", k, ", p, count);");
+  }
+  t.line(out, " y[V];");
+  t.line("KILN_UNROLL");
+  t.open("for (int j = 0; j < V; ++j)");
+  if (!tail) {
+    t.line("y[j] = stored<", out, ">(value_of(sums[j]));");
+  } else {
+    for (std::uint32_t k = 0; k < tail->values.size(); ++k) {
+      const row_value& v = tail->values[k];
+      if (v.from == row_value::origin::parameter)
+        t.line("const ", value_name(v.type), " v", k, " = value_of(", v.index == 0 ? "sums" : cat("r", v.index),
+               "[j]);");
+      else
+        write_value(t, *tail, k);
+    }
+    t.line("y[j] = stored<", out, ">(v", tail->results[0], ");");
+  }
+  t.close();
+  t.line("write_run<along_rows>(place, y, p, count);");
+  t.close();
+  t.close("};");
+}
+
+std::string_view atom_of(const product_problem& p, const architecture& where) {
+  const bool narrow = p.type == dtype::f16 || p.type == dtype::bf16;
+  switch (where.matrices) {
+    case matrix_unit::mma:
+    case matrix_unit::wgmma:
+      return narrow ? "atom_mma" : "atom_fma";
+    case matrix_unit::mfma:  // gfx908 multiplies bf16 of half the depth
+      if (p.type == dtype::bf16 && where.name == "gfx908") break;
+      return narrow || p.type == dtype::f32 ? "atom_mfma" : "atom_fma";
+    case matrix_unit::wmma:  // gfx12's lanes hold other elements than gfx11's
+      return narrow && where.name.starts_with("gfx11") ? "atom_wmma" : "atom_fma";
+    case matrix_unit::none:
+      break;
+  }
+  return "atom_fma";
+}
+
+constexpr int padded(int n, int bytes) { return n + 16 / bytes; }
+
+std::size_t shared_bytes_of(const product_problem& p, const product_tile& t, int lanes) {
+  const int bytes = static_cast<int>(size_of(p.type));
+  const auto elements = [&](bool depth, int rows) {
+    return depth ? rows * padded(t.depth, bytes) : t.depth * padded(rows, bytes);
+  };
+  const int stage = (elements(p.a.depth_contiguous, t.rows) + elements(p.b.depth_contiguous, t.cols)) * bytes;
+  const int sum = std::max(bytes, 4), atom_rows = t.atom == "atom_fma" ? lanes / 4 : 16;
+  const int finish = t.warps_m * t.warps_n * atom_rows * (t.cols / t.warps_n + 4) * sum;
+  return static_cast<std::size_t>(std::max(stage * t.stages, finish));
+}
+
+}  // namespace
+
+int vector_of(std::size_t bytes, std::size_t aligned, std::initializer_list<std::int64_t> steps) {
+  int width = static_cast<int>(16 / bytes);
+  const auto fits = [&](int w) {
+    if (aligned % (static_cast<std::size_t>(w) * bytes) != 0) return false;
+    for (std::int64_t s : steps)
+      if (s % w != 0) return false;
+    return true;
+  };
+  while (width > 1 && !fits(width)) width /= 2;
+  // copies to shared memory move at least four bytes
+  return width * bytes < 4 ? 1 : width;
+}
+
+std::size_t alignment_of(const void* address) {
+  const auto at = reinterpret_cast<std::uintptr_t>(address);
+  return at % 16 == 0 ? 16 : at & (~at + 1);
+}
+
+bool multiplies(dtype t) { return t < dtype::boolean; }
+
+bool read_tail(const contraction_parts& parts, std::optional<row_program>& out) {
+  if (!parts.tailed) return true;
+  out = row_program::make(parts.tail);
+  return out && !out->reduces() && out->values[out->parameters[0]].index == 0;
+}
+
+product_tile choose_tile(const product_problem& p, const architecture& where) {
+  const std::string_view atom = atom_of(p, where);
+  const int bytes = static_cast<int>(size_of(p.type));
+  std::vector<product_tile> candidates;
+  if (atom == "atom_fma" && bytes == 8) {
+    candidates = {{atom, 32, 32, 16, 2, 2, 2}};
+  } else if (atom == "atom_fma") {
+    candidates = {{atom, 64, 64, 32, 2, 2, 2}, {atom, 32, 32, 32, 2, 2, 2}, {atom, 128, 64, 32, 4, 2, 2}};
+  } else if (where.on == platform::nvidia) {
+    candidates = {{atom, 128, 128, 32, 2, 2, 4}, {atom, 128, 64, 32, 2, 2, 4}, {atom, 64, 128, 32, 2, 2, 4},
+                  {atom, 64, 64, 64, 2, 2, 4},   {atom, 64, 32, 64, 2, 2, 4},  {atom, 32, 64, 64, 2, 2, 4},
+                  {atom, 32, 32, 64, 2, 2, 4}};
+  } else {
+    candidates = {{atom, 128, 128, 32, 2, 2, 2},
+                  {atom, 64, 64, 32, 2, 2, 2},
+                  {atom, 32, 64, 32, 2, 2, 2},
+                  {atom, 32, 32, 32, 2, 2, 2}};
+  }
+  product_tile best = candidates[0];
+  double least = -1;
+  const double processors = std::max(where.multiprocessors, 1);
+  for (product_tile t : candidates) {
+    if (shared_bytes_of(p, t, where.lanes) > where.shared_bytes) continue;
+    const double tiles =
+        static_cast<double>((p.rows + t.rows - 1) / t.rows * ((p.cols + t.cols - 1) / t.cols) * p.batch0 * p.batch1);
+    const double steps = static_cast<double>((p.depth + t.depth - 1) / t.depth);
+    // cycles of a step: products at the unit's rate, bytes from the cache, and what a lone block waits
+    const double rate = atom == "atom_fma" ? 100 : 900;
+    const double work = std::max(static_cast<double>(t.rows) * t.cols * t.depth / rate,
+                                 static_cast<double>(t.rows + t.cols) * t.depth * bytes / 32);
+    constexpr double alone = 220, start = 1500;
+    for (int splits : {1, 2, 3, 4, 6, 8, 12, 16}) {
+      if (splits > 1 && (steps < 4 * splits || tiles * splits > 4 * processors)) continue;
+      const double blocks = tiles * splits, each = std::ceil(steps / splits);
+      const double share = std::ceil(blocks / processors);
+      const double join = splits > 1 ? 3000 + splits * static_cast<double>(t.rows) * t.cols / 12 : 0;
+      const double time = std::max(share * each * work, each * (alone + work / 4)) + start * std::ceil(share / 4) +
+                          static_cast<double>(t.rows) * t.cols / 8 * std::min(share, 4.0) + join;
+      if (least >= 0 && time >= least) continue;
+      least = time;
+      best = t;
+      best.splits = splits;
+    }
+  }
+  return best;
+}
+
+product_plan plan_product(const product_problem& p, const row_program* tail, const architecture& where) {
+  const product_tile tile = choose_tile(p, where);
+  const bool along_rows = p.steps[0][3] != 1 && p.steps[0][2] == 1;
+  const std::size_t along = along_rows ? 2 : 3;
+  int width = static_cast<int>(16 / size_of(p.types[0]));
+  while (width > 1 && (!contiguous(p, 0, along, width) || (along_rows && p.pixels % width != 0))) width /= 2;
+  // narrow tiles of the vector unit have eight rows
+  width = std::min(width, 8);
+
+  const int threads = tile.warps_m * tile.warps_n * where.lanes;
+  kernel_text t;
+  t.line(prelude());
+  for (const std::string& h : p.headers) t.line("#include \"kiln/backend/hip/kernels/", h, ".hpp\"");
+  t.line("#include \"kiln/backend/hip/kernels/product.hpp\"");
+  t.line("#include \"kiln/backend/hip/kernels/", tile.atom, ".hpp\"");
+  write_finisher(t, p, tail, along_rows, width);
+  t.line("using atom = ", tile.atom, "<", stored_name(p.type), ">;");
+  t.line("using tile = block_tile<", tile.rows, ", ", tile.cols, ", ", tile.depth, ", ", tile.warps_m, ", ",
+         tile.warps_n, ", ", tile.stages, ">;");
+  t.line("using factor_a = ", operand_type(p.a, p.type), ";");
+  t.line("using factor_b = ", operand_type(p.b, p.type), ";");
+  t.open("extern \"C\" __global__ void __launch_bounds__(", threads,
+         ") product_kernel(factor_a a, factor_b b, finisher result, product_sizes s)");
+  t.line("extern __shared__ __attribute__((aligned(128))) char shared[];");
+  t.line("product<atom, tile>(a, b, result, s, shared);");
+  t.close();
+
+  product_plan plan;
+  plan.what = {"product_kernel", t.str()};
+  const auto tiles_m = static_cast<int>((p.rows + tile.rows - 1) / tile.rows);
+  const auto tiles_n = static_cast<int>((p.cols + tile.cols - 1) / tile.cols);
+  const std::int64_t entries = p.batch0 * p.batch1;
+  plan.block = {static_cast<unsigned>(threads)};
+  plan.grid = {static_cast<unsigned>(tiles_m) * static_cast<unsigned>(tiles_n),
+               static_cast<unsigned>(entries * tile.splits)};
+  plan.shared_bytes = shared_bytes_of(p, tile, where.lanes);
+  if (tile.splits > 1) {
+    const std::size_t tiles = static_cast<std::size_t>(tiles_m) * static_cast<std::size_t>(tiles_n * entries);
+    plan.partial_bytes = tiles * static_cast<std::size_t>(tile.splits * tile.rows * tile.cols) *
+                         std::max<std::size_t>(size_of(p.type), 4);
+    plan.scratch_bytes = plan.partial_bytes + tiles * sizeof(int);
+  }
+  values::sizes s{static_cast<int>(p.rows),
+                  static_cast<int>(p.cols),
+                  static_cast<int>(p.depth),
+                  tiles_m,
+                  tiles_n,
+                  static_cast<int>(p.batch1),
+                  tile.splits,
+                  nullptr,
+                  nullptr};
+  plan.a = p.a.value, plan.b = p.b.value, plan.sizes = values::bytes_of(s);
+  values::place place{nullptr, {}, static_cast<int>(p.pixels)};
+  std::copy(p.steps[0].begin(), p.steps[0].end(), place.step);
+  plan.result = values::bytes_of(place);
+  for (std::size_t k = 1; k < p.steps.size(); ++k) {
+    values::operand x{nullptr, {}};
+    std::copy(p.steps[k].begin(), p.steps[k].end(), x.step);
+    const auto bytes = values::bytes_of(x);
+    plan.result.insert(plan.result.end(), bytes.begin(), bytes.end());
+  }
+  return plan;
+}
+
+void run_product(const product_plan& plan, const function& f, device_queue& queue, std::span<std::byte> scratch,
+                 const void* a, const void* b, void* result, std::span<const void* const> extra) {
+  std::vector<std::byte> va = plan.a, vb = plan.b, vr = plan.result, vs = plan.sizes;
+  const auto put = [](std::vector<std::byte>& to, std::size_t at, const void* address) {
+    std::memcpy(to.data() + at, &address, sizeof address);
+  };
+  put(va, 0, a), put(vb, 0, b), put(vr, 0, result);
+  for (std::size_t k = 0; k < extra.size(); ++k) put(vr, sizeof(values::place) + k * sizeof(values::operand), extra[k]);
+  if (plan.scratch_bytes != 0) {
+    put(vs, offsetof(values::sizes, partial), scratch.data());
+    put(vs, offsetof(values::sizes, arrivals), scratch.data() + plan.partial_bytes);
+    queue.fill(scratch.data() + plan.partial_bytes, 0, plan.scratch_bytes - plan.partial_bytes);
+  }
+  void* values[] = {va.data(), vb.data(), vr.data(), vs.data(), nullptr};
+  f.give(queue, plan.grid, plan.block, plan.shared_bytes, values);
+}
+
+}  // namespace kiln::hip

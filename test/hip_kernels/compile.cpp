@@ -1,0 +1,49 @@
+#include <gtest/gtest.h>
+
+#include "kiln/backend/hip/compile.hpp"
+#include "kiln/backend/hip/hip_target.hpp"
+#include "kiln/graph/builder.hpp"
+#include "kiln/runtime/executable.hpp"
+
+using namespace kiln;
+
+namespace {
+
+// Products, convolutions and attention of one dtype, each with what may follow it.
+program corpus(dtype type) {
+  builder b;
+  const auto x = b.input("x", type, {2, 3, 40, 64});
+  const auto w = b.input("w", type, {64, 48});
+  const auto bias = b.input("bias", type, {48});
+  b.output((x.dot(w) + bias).relu(), "dense");
+  const auto q = b.input("q", type, {2, 8, 40, 64}), k = b.input("k", type, {2, 4, 40, 64});
+  const auto v = b.input("v", type, {2, 4, 40, 64}), mask = b.input("mask", dtype::boolean, {2, 1, 40, 40});
+  b.output(b.add(op::attention{.scale = 0.125f, .causal = true}, q, k, v), "causal");
+  b.output(b.add(op::attention{.scale = 0.125f}, q, k, v, mask), "masked");
+  const auto image = b.input("image", type, {2, 16, 12, 12});
+  const auto filter = b.input("filter", type, {32, 16, 3, 3}), one = b.input("one", type, {32, 16, 1, 1});
+  const auto grouped = b.input("grouped", type, {16, 1, 3, 3});
+  b.output(image.conv(filter, {.pads = {1, 1, 1, 1}}).relu(), "convolution");
+  b.output(image.conv(one, {}), "one");
+  b.output(image.conv(grouped, {.stride = {2, 2}, .group = 16}), "grouped");
+  return b.finish();
+}
+
+void compiles_for(const std::string& architecture, std::initializer_list<dtype> types) {
+  if (const std::string why = hip::why_not_compiled(hip::architecture::named(architecture)); !why.empty())
+    GTEST_SKIP() << "NOT CHECKED: " << why;
+  for (dtype type : types) {
+    hip_options options;
+    options.architecture = architecture;
+    options.keep = false;
+    const executable made = compile(corpus(type), hip_target(options));
+    for (const step_info& step : made.report().steps)
+      EXPECT_FALSE(step.fallback) << step.kernel << " over " << to_string(type);
+  }
+}
+
+TEST(tile_kernels, compile_for_sm_90) { compiles_for("sm_90", {dtype::f16, dtype::bf16, dtype::f32}); }
+TEST(tile_kernels, compile_for_gfx90a) { compiles_for("gfx90a", {dtype::f16, dtype::bf16, dtype::f32}); }
+TEST(tile_kernels, compile_for_gfx1030) { compiles_for("gfx1030", {dtype::f16, dtype::bf16, dtype::f32}); }
+
+}  // namespace
