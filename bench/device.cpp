@@ -23,6 +23,28 @@ struct bench_case {
   std::function<void(builder&)> make;
 };
 
+argument random_values(const shape& s, unsigned seed) {
+  std::mt19937 engine(seed);
+  std::uniform_real_distribution<float> value(-1, 1);
+  argument a(s);
+  std::vector<float> some(4099);
+  for (float& v : some) v = value(engine);
+  const auto n = a.elements(), width = static_cast<std::int64_t>(size_of(s.type));
+  const auto part = std::min<std::int64_t>(n, static_cast<std::int64_t>(some.size()));
+  encode(s.type, some.data(), a.data(), part);
+  for (std::int64_t at = part; at < n; at += part)
+    std::memcpy(a.data() + at * width, a.data(), static_cast<std::size_t>(std::min(part, n - at) * width));
+  return a;
+}
+
+value some_weights(builder& b, const dims& lens) {
+  const shape s(dtype::f16, lens);
+  const argument values = random_values(s, 7);
+  buffer copy = buffer::allocate(static_cast<std::size_t>(s.bytes().value()));
+  std::memcpy(copy.data(), values.data(), copy.size());
+  return b.constant(literal(s, std::move(copy)));
+}
+
 const std::vector<bench_case>& cases() {
   constexpr dtype t = dtype::f16;
   static const std::vector<bench_case> all = {
@@ -66,22 +88,32 @@ const std::vector<bench_case>& cases() {
          const auto x = b.input("x", t, {4096, 4096}), w = b.input("w", t, {4096, 4096});
          b.output((x.dot(w) + b.input("bias", t, {4096})).gelu());
        }},
+      {"attention_512",
+       [](builder& b) {
+         const dims lens{16, 12, 512, 64};
+         b.output(b.add(op::attention{.scale = 0.125f}, b.input("q", t, lens), b.input("k", t, lens),
+                        b.input("v", t, lens)));
+       }},
+      {"attention_decode",
+       [](builder& b) {
+         const dims cache{4, 8, 8192, 128};
+         b.output(b.add(op::attention{.scale = 0.125f}, b.input("q", t, {4, 32, 1, 128}), b.input("k", t, cache),
+                        b.input("v", t, cache)));
+       }},
+      {"conv_56",
+       [](builder& b) {
+         b.output(b.input("x", t, {16, 64, 56, 56}).conv(some_weights(b, {64, 64, 3, 3}), {.pads = {1, 1, 1, 1}}));
+       }},
+      {"conv_7",
+       [](builder& b) {
+         b.output(b.input("x", t, {1, 512, 7, 7}).conv(some_weights(b, {512, 512, 3, 3}), {.pads = {1, 1, 1, 1}}));
+       }},
+      {"dense_128x768x3072",
+       [](builder& b) {
+         b.output((b.input("x", t, {128, 3072}).dot(b.input("w", t, {3072, 768})) + b.input("bias", t, {768})).relu());
+       }},
   };
   return all;
-}
-
-argument random_values(const shape& s, unsigned seed) {
-  std::mt19937 engine(seed);
-  std::uniform_real_distribution<float> value(-1, 1);
-  argument a(s);
-  std::vector<float> some(4099);
-  for (float& v : some) v = value(engine);
-  const auto n = a.elements(), width = static_cast<std::int64_t>(size_of(s.type));
-  const auto part = std::min<std::int64_t>(n, static_cast<std::int64_t>(some.size()));
-  encode(s.type, some.data(), a.data(), part);
-  for (std::int64_t at = part; at < n; at += part)
-    std::memcpy(a.data() + at * width, a.data(), static_cast<std::size_t>(std::min(part, n - at) * width));
-  return a;
 }
 
 void time_case(const bench_case& c, const hip_target& target) {

@@ -23,6 +23,22 @@ hip_target::hip_target(const hip_options& options) {
   device_ = hip::make_device(calls, options.device);
 }
 
+// Matrix units read channels in long runs, so convolutions gain where groups have many.
+image_role hip_target::role(const program& whole, const basic_instruction<operation>& instruction) const {
+  const std::size_t rank = instruction.results[0].rank();
+  if (rank > 4 || !is_float(instruction.results[0].type)) return image_role::none;
+  const operation* op = &instruction.op;
+  if (const auto* fused = op->get_if<op::fused>()) {
+    if (fused->kind == fusion::pointwise) return image_role::follows;
+    if (fused->kind != fusion::contraction) return image_role::none;
+    const module_graph& body = whole.module(fused->body);
+    for (std::uint32_t i = 0; i < body.size(); ++i)
+      if (body[i].kind == instruction_kind::op && body[i].op.kind() == op_kind::contraction) op = &body[i].op;
+  }
+  if (op->is<op::convolution>()) return image_role::gains;
+  return op->kind() == op_kind::pointwise ? image_role::follows : image_role::none;
+}
+
 std::unique_ptr<kernel> hip_target::make_kernel(const kernel_request& request) const {
   using lower = std::unique_ptr<kernel> (*)(const kernel_request&, const hip::context_pointer&);
   constexpr lower families[] = {hip::lower_rows,      hip::lower_dot,    hip::lower_convolution,

@@ -107,7 +107,7 @@ class attention_kernel final : public gpu_kernel {
       const int keys = deep <= 128 ? 64 : 32;
       const auto fills = [&](int of) { return groups * ((rows + of - 1) / of) >= where().arch().multiprocessors; };
       if (deep <= 256) {
-        if (rows <= 16 && finish(1, 1, keys)) return t;
+        if (rows <= 16 && finish(1, 4, 32)) return t;
         if (deep <= 64 && rows > 64 && fills(128) && finish(2, 4, keys)) return t;
         if (rows > 32 && fills(64) && finish(1, 4, keys)) return t;
         if (finish(1, 2, keys)) return t;
@@ -153,7 +153,6 @@ class attention_kernel final : public gpu_kernel {
     const std::string_view type = stored_name(q.type);
     const std::string_view mask = in.size() < 4 ? "none" : in[3].type == dtype::boolean ? "keeps" : "adds";
     kernel_text text;
-    text.line(prelude());
     text.line("#include \"kiln/backend/hip/kernels/", t.in_registers ? "attention_mma" : "attention_staged", ".hpp\"");
     text.line("#include \"kiln/backend/hip/kernels/", t.atom, ".hpp\"");
     text.line("using tile = attention_tile<", t.atoms_m, ", ", t.warps, ", ", t.keys, ", ", t.depth, ", ",
@@ -169,7 +168,7 @@ class attention_kernel final : public gpu_kernel {
               ", tile, mask_kind::", mask, ", ", attributes_.causal ? "true" : "false",
               ">(q, k, v, out, mask, s, shared);");
     text.close();
-    made.run = where().build({"attention", text.str()});
+    made.run = where().build({"attention", prelude({}) + text.str()});
     made.grid = {static_cast<unsigned>(s.tiles * s.splits), static_cast<unsigned>(groups)};
     made.block = {static_cast<unsigned>(threads)};
     made.shared_bytes = t.shared_bytes;

@@ -180,7 +180,6 @@ product_plan plan_product(const product_problem& p, const row_program* tail, con
 
   const int threads = tile.warps_m * tile.warps_n * where.lanes;
   kernel_text t;
-  t.line(prelude());
   for (const std::string& h : p.headers) t.line("#include \"kiln/backend/hip/kernels/", h, ".hpp\"");
   t.line("#include \"kiln/backend/hip/kernels/product.hpp\"");
   t.line("#include \"kiln/backend/hip/kernels/", tile.atom, ".hpp\"");
@@ -197,7 +196,7 @@ product_plan plan_product(const product_problem& p, const row_program* tail, con
   t.close();
 
   product_plan plan;
-  plan.what = {"product_kernel", t.str()};
+  plan.what = {"product_kernel", prelude(t.str()) + t.str()};
   const auto tiles_m = static_cast<int>((p.rows + tile.rows - 1) / tile.rows);
   const auto tiles_n = static_cast<int>((p.cols + tile.cols - 1) / tile.cols);
   const std::int64_t entries = p.batch0 * p.batch1;

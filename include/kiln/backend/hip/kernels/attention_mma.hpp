@@ -186,23 +186,31 @@ KILN_FN void attention_in_registers(const attention_operand<const T>& q, const a
     fence_device();
     if (thread_index() == 0) s.arrivals[tile_at] = 0;
     const int here = rows < all_rows - row0 ? rows : all_rows - row0;
-    for (int c = thread_index(); c < here * s.value_depth; c += threads) {
-      const int r = c / s.value_depth, d = c % s.value_depth;
-      const volatile float* from = all + r * width;
-      float high = hidden_score, sum = 0, weight = 0;
+    // weights[r * splits + p]: what part p counts in row r
+    float* weights = reinterpret_cast<float*>(shared) + 4;
+    for (int r = thread_index(); r < here; r += threads) {
+      const float* from = all + r * width;
+      float high = hidden_score, weight = 0;
       for (int p = 0; p < s.splits; ++p) {
         const float x = from[static_cast<i64>(p) * rows * width];
+        weights[r * s.splits + p] = x;
         high = x > high || x != x ? x : high;
       }
       for (int p = 0; p < s.splits; ++p) {
-        const volatile float* part = from + static_cast<i64>(p) * rows * width;
-        const float shrink = part[0] == hidden_score ? 0 : exp2_device(part[0] - high);
-        weight += part[1] * shrink;
-        sum += part[2 + d] * shrink;
+        float& x = weights[r * s.splits + p];
+        x = x == hidden_score ? 0 : exp2_device(x - high);
+        weight += from[static_cast<i64>(p) * rows * width + 1] * x;
       }
+      for (int p = 0; p < s.splits; ++p) weights[r * s.splits + p] *= weight == 0 ? 0 : 1 / weight;
+    }
+    sync_block();
+    for (int c = thread_index(); c < here * s.value_depth; c += threads) {
+      const int r = c / s.value_depth, d = c % s.value_depth;
+      const float* from = all + r * width + 2 + d;
+      float sum = 0;
+      for (int p = 0; p < s.splits; ++p) sum += from[static_cast<i64>(p) * rows * width] * weights[r * s.splits + p];
       const attention_row at = row_of(s, kv, row0 + r);
-      out.base[batch * out.batch + at.head * out.head + at.query * out.row + d] =
-          narrow<T>(weight == 0 ? 0 : sum / weight);
+      out.base[batch * out.batch + at.head * out.head + at.query * out.row + d] = narrow<T>(sum);
     }
     return;
   }

@@ -148,7 +148,7 @@ KILN_FN bool join_splits(typename Atom::accumulator (&sums)[AtomsM][AtomsN], con
   for (int n = 0; n < AtomsN; ++n) KILN_UNROLL
   for (int i = 0; i < Atom::c_count; ++i) sums[m][n].at[i] = 0;
   for (int k = 0; k < s.splits; ++k) {
-    const volatile S* other = mine + static_cast<i64>(k) * Threads * each;
+    const S* other = mine + static_cast<i64>(k) * Threads * each;
     KILN_UNROLL
     for (int m = 0; m < AtomsM; ++m) KILN_UNROLL
     for (int n = 0; n < AtomsN; ++n) KILN_UNROLL

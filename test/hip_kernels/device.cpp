@@ -1,0 +1,118 @@
+// Tile kernels beside the ops' own computations, where there is a device.
+#include "runtime/compare.hpp"
+
+#include "kiln/backend/hip/hip_target.hpp"
+#include "kiln/backend/hip/runtime.hpp"
+
+namespace kiln::testing {
+namespace {
+
+class tile_kernels_on_device : public ::testing::TestWithParam<dtype> {
+ protected:
+  void SetUp() override {
+    if (hip::device_count(hip::platform::amd) + hip::device_count(hip::platform::nvidia) == 0)
+      GTEST_SKIP() << "NOT RUN: no GPU here";
+  }
+  void check(const std::function<void(builder&)>& make) {
+    const std::vector<argument> inputs = random_inputs(make);
+    const auto expected = reference_run(make, inputs);
+    builder b;
+    make(b);
+    const executable e = compile(b.finish(), hip_target(), plain_options());
+    for (const step_info& s : e.report().steps) EXPECT_FALSE(s.fallback) << s.kernel;
+    const auto found = e.run(inputs);
+    ASSERT_EQ(found.size(), expected.size());
+    const double bound = GetParam() == dtype::f32 ? 2e-5 : GetParam() == dtype::f16 ? 4e-3 : 3e-2;
+    for (std::size_t k = 0; k < found.size(); ++k) {
+      SCOPED_TRACE("output " + std::to_string(k));
+      expect_close(found[k], expected[k], {bound, bound * 4});
+    }
+  }
+};
+
+TEST_P(tile_kernels_on_device, products) {
+  const dtype t = GetParam();
+  struct sizes {
+    std::int64_t m, n, k;
+  };
+  for (const sizes z : {sizes{64, 64, 64}, {1, 768, 768}, {37, 45, 51}, {300, 200, 136}, {128, 64, 3072}, {5, 1, 9}}) {
+    SCOPED_TRACE(z.m * 1000000 + z.n * 1000 + z.k);
+    check([&](builder& b) {
+      const auto x = b.input("x", t, {z.m, z.k}), w = b.input("w", t, {z.k, z.n});
+      b.output((x.dot(w) + b.input("bias", t, {z.n})).relu() + b.input("r", t, {z.m, z.n}), "y");
+    });
+    check([&](builder& b) {
+      const auto x = b.input("x", t, {2, 3, z.k, z.m}), w = b.input("w", t, {2, 1, z.n, z.k});
+      b.output(x.transpose({0, 1, 3, 2}).dot(w.transpose({0, 1, 3, 2})), "transposed");
+    });
+  }
+}
+
+TEST_P(tile_kernels_on_device, attention) {
+  const dtype t = GetParam();
+  struct sizes {
+    std::int64_t heads, kv, queries, keys, depth;
+  };
+  for (const sizes z : {sizes{4, 4, 128, 128, 64},
+                        {12, 12, 512, 512, 64},
+                        {4, 2, 33, 70, 40},
+                        {8, 2, 1, 1000, 128},
+                        {2, 2, 100, 100, 72},
+                        {2, 1, 20, 20, 256}}) {
+    SCOPED_TRACE(z.queries * 1000000 + z.keys * 1000 + z.depth);
+    for (const bool causal : {false, true})
+      for (const int mask : {0, 1, 2})
+        check([&](builder& b) {
+          small_vector<value> in;
+          in.push_back(b.input("q", t, {2, z.heads, z.queries, z.depth}));
+          in.push_back(b.input("k", t, {2, z.kv, z.keys, z.depth}));
+          in.push_back(b.input("v", t, {2, z.kv, z.keys, z.depth}));
+          if (mask == 1) in.push_back(b.input("m", dtype::boolean, {2, 1, 1, z.keys}));
+          if (mask == 2) in.push_back(b.input("m", t, {1, 1, z.queries, z.keys}));
+          b.output(b.add(op::attention{.scale = 0.2f, .causal = causal}, in));
+        });
+  }
+}
+
+TEST_P(tile_kernels_on_device, convolutions) {
+  const dtype t = GetParam();
+  struct sizes {
+    std::int64_t batch, channels, filters, size, kernel, stride, dilation, group;
+  };
+  for (const sizes z : {sizes{1, 16, 32, 12, 3, 1, 1, 1},
+                        {2, 3, 16, 23, 7, 2, 1, 1},
+                        {2, 64, 64, 14, 1, 1, 1, 1},
+                        {1, 64, 32, 15, 1, 2, 1, 1},
+                        {2, 24, 24, 11, 3, 1, 2, 24},
+                        {1, 32, 64, 9, 3, 2, 1, 4},
+                        {1, 256, 64, 7, 3, 1, 1, 1},
+                        {3, 5, 7, 6, 3, 1, 1, 1}}) {
+    SCOPED_TRACE(z.channels * 1000000 + z.filters * 1000 + z.size);
+    for (const bool constant : {false, true})
+      check([&](builder& b) {
+        const shape weights(t, {z.filters, z.channels / z.group, z.kernel, z.kernel});
+        const auto x = b.input("x", t, {z.batch, z.channels, z.size, z.size});
+        value w;
+        if (constant) {
+          const argument values = random_argument(weights, 9);
+          buffer copy = buffer::allocate(static_cast<std::size_t>(weights.bytes().value()));
+          std::copy_n(values.data(), copy.size(), copy.data());
+          w = b.constant(literal(weights, std::move(copy)));
+        } else {
+          w = b.input("w", t, weights.lens);
+        }
+        const op::convolution conv{.stride = {z.stride, z.stride},
+                                   .dilation = {z.dilation, z.dilation},
+                                   .pads = {z.kernel / 2, z.kernel / 2, z.kernel / 2, z.kernel / 2},
+                                   .group = z.group};
+        const auto y = x.conv(w, conv);
+        b.output((y + b.input("bias", t, {z.filters, 1, 1})).relu() + b.input("r", t, y.get_shape().lens));
+      });
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(dtypes, tile_kernels_on_device, ::testing::Values(dtype::f16, dtype::bf16, dtype::f32),
+                         [](const auto& at) { return std::string(to_string(at.param)); });
+
+}  // namespace
+}  // namespace kiln::testing
