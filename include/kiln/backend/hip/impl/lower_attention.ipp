@@ -143,7 +143,7 @@ class attention_kernel final : public gpu_kernel {
     s.splits = 1;
     const int groups = count(q.lens[0] * k.lens[1]), processors = where().arch().multiprocessors;
     if (t.in_registers && s.tiles == 1 && groups < processors)
-      s.splits = std::clamp(std::min((4 * processors + groups - 1) / groups, s.keys / (2 * t.keys)), 1, 64);
+      s.splits = std::clamp(std::min((4 * processors + groups - 1) / groups, s.keys / (2 * t.keys)), 1, 32);
     if (s.splits > 1) {
       const std::size_t tiles = static_cast<std::size_t>(groups) * static_cast<std::size_t>(s.tiles);
       made.partial_bytes = tiles * static_cast<std::size_t>(s.splits * t.rows * (t.value_depth + 2)) * sizeof(float);
