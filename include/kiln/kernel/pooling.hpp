@@ -3,61 +3,139 @@
 #include <limits>
 
 #include "kiln/core/math.hpp"
-#include "kiln/core/simd.hpp"
+#include "kiln/kernel/convolution_problem.hpp"
 #include "kiln/kernel/pooling_problem.hpp"
-#include "kiln/runtime/thread_pool.hpp"
 
 namespace kiln::kernels {
 
-/// One plane of a pooling. Rows are pooled by adding whole input rows into an output row where the stride is 1, and
-/// element by element otherwise.
+/// One plane of a pooling: the rows of a window are combined into one line, whose elements are then combined along it.
+template <bool Average>
 class pooled_plane {
+  using V = native_vec<float>;
+  static constexpr int lanes = native_lanes<float>;
+  static constexpr std::int64_t line_size = 2048;
+
  public:
   pooled_plane(const pooling_problem& p, std::int64_t plane)
       : p_(p),
         x_(p.x + plane * p.input[0] * p.input[1] * p.input[2]),
-        y_(p.y + plane * p.output[0] * p.output[1] * p.output[2]) {}
+        y_(p.y + plane * p.output[0] * p.output[1] * p.output[2]),
+        span_((p.window[2] - 1) * p.dilation[2] + 1),
+        most_((line_size - span_) / p.stride[2] + 1) {
+    // Columns [inner_, inner_end_) have all their window inside.
+    inner_ = std::clamp<std::int64_t>(ceil_div(p.pad_begin[2], p.stride[2]), 0, p.output[2]);
+    const std::int64_t room = p.input[2] + p.pad_begin[2] - span_;
+    inner_end_ = room < 0 ? inner_ : std::clamp(room / p.stride[2] + 1, inner_, p.output[2]);
+  }
 
   void run() const {
     for (std::int64_t d = 0; d < p_.output[0]; ++d)
-      for (std::int64_t h = 0; h < p_.output[1]; ++h) row(d, h, y_ + (d * p_.output[1] + h) * p_.output[2]);
+      for (std::int64_t h = 0; h < p_.output[1]; ++h) {
+        float* const out = y_ + (d * p_.output[1] + h) * p_.output[2];
+        const window_range wd = window(0, d), wh = window(1, h);
+        if (span_ > line_size)
+          for (std::int64_t w = 0; w < p_.output[2]; ++w) out[w] = element(wd, wh, w);
+        else
+          for (std::int64_t w = 0; w < p_.output[2]; w += most_)
+            row(wd, wh, w, std::min(most_, p_.output[2] - w), out + w);
+      }
   }
 
  private:
-  struct range {
+  struct window_range {
     std::int64_t first, last, step, counted;  // elements inside, and how many a mean counts
+    std::int64_t inside() const { return std::max<std::int64_t>(0, ceil_div(last - first, step)); }
   };
-  range window(std::size_t axis, std::int64_t at) const {
+  window_range window(std::size_t axis, std::int64_t at) const {
     const std::int64_t start = at * p_.stride[axis] - p_.pad_begin[axis], step = p_.dilation[axis];
     const std::int64_t end = start + p_.window[axis] * step;
     const std::int64_t first = start < 0 ? start + (step - 1 - start) / step * step : start;
     const std::int64_t padded = std::min(end, p_.input[axis] + p_.pad_end[axis]);
     return {first, std::min(end, p_.input[axis]), step, (padded - start + step - 1) / step};
   }
+  static constexpr float neutral() { return Average ? 0.0F : -std::numeric_limits<float>::infinity(); }
+  template <class T>
+  static T combine(T a, T b) {
+    return Average ? a + b : max(a, b);
+  }
+  float finished(float sum, const window_range& d, const window_range& h, std::int64_t w) const {
+    if constexpr (!Average) return sum;
+    const window_range c = window(2, w);
+    const std::int64_t n = p_.count_padding ? d.counted * h.counted * c.counted : d.inside() * h.inside() * c.inside();
+    return n == 0 ? 0.0F : sum / static_cast<float>(n);
+  }
 
-  void row(std::int64_t d, std::int64_t h, float* out) const {
-    const range wd = window(0, d), wh = window(1, h);
-    for (std::int64_t w = 0; w < p_.output[2]; ++w) {
-      const range ww = window(2, w);
-      float acc = p_.average ? 0.0F : -std::numeric_limits<float>::infinity();
-      std::int64_t inside = 0;
+  float element(const window_range& wd, const window_range& wh, std::int64_t w) const {
+    const window_range ww = window(2, w);
+    float sum = neutral();
+    for (std::int64_t a = wd.first; a < wd.last; a += wd.step)
+      for (std::int64_t b = wh.first; b < wh.last; b += wh.step)
+        for (std::int64_t c = ww.first; c < ww.last; c += ww.step)
+          sum = combine(sum, x_[(a * p_.input[1] + b) * p_.input[2] + c]);
+    return finished(sum, wd, wh, w);
+  }
+
+  // Outputs [w0, w0 + count) of a row; element i of the line is of input column w0 * stride - padding + i.
+  void row(const window_range& wd, const window_range& wh, std::int64_t w0, std::int64_t count, float* out) const {
+    alignas(64) float line[line_size + 2 * lanes];
+    const std::int64_t stride = p_.stride[2], first = w0 * stride - p_.pad_begin[2];
+    const std::int64_t length = (count - 1) * stride + span_;
+    const std::int64_t begin = std::clamp<std::int64_t>(-first, 0, length);
+    const std::int64_t end = std::clamp(p_.input[2] - first, begin, length);
+    for (std::int64_t i = 0; i < begin; i += lanes) store(line + i, broadcast<V>(neutral()));
+    for (std::int64_t i = begin; i < end; i += lanes) {
+      const int n = static_cast<int>(std::min<std::int64_t>(lanes, end - i));
+      V sum = broadcast<V>(neutral());
       for (std::int64_t a = wd.first; a < wd.last; a += wd.step)
-        for (std::int64_t b = wh.first; b < wh.last; b += wh.step) {
-          const float* in = x_ + (a * p_.input[1] + b) * p_.input[2];
-          for (std::int64_t c = ww.first; c < ww.last; c += ww.step, ++inside)
-            acc = p_.average ? acc + in[c] : max(acc, in[c]);
-        }
-      if (p_.average) {
-        const std::int64_t counted = p_.count_padding ? wd.counted * wh.counted * ww.counted : inside;
-        acc = counted == 0 ? 0.0F : acc / static_cast<float>(counted);
+        for (std::int64_t b = wh.first; b < wh.last; b += wh.step)
+          sum = combine(sum, load_n<V>(x_ + (a * p_.input[1] + b) * p_.input[2] + first + i, n));
+      store(line + i, sum);
+    }
+    for (std::int64_t i = end; i < length; i += lanes) store(line + i, broadcast<V>(neutral()));
+    along(line, count, out);
+    if constexpr (Average) {
+      const std::int64_t last = w0 + count, low = std::clamp(inner_, w0, last), high = std::clamp(inner_end_, low, last);
+      const std::int64_t n = p_.window[2] * (p_.count_padding ? wd.counted * wh.counted : wd.inside() * wh.inside());
+      const V divisor = broadcast<V>(static_cast<float>(n));
+      for (std::int64_t w = w0; w < low; ++w) out[w - w0] = finished(out[w - w0], wd, wh, w);
+      for (std::int64_t w = low; w < high; w += lanes) {
+        const int some = static_cast<int>(std::min<std::int64_t>(lanes, high - w));
+        store_n(out + w - w0, n == 0 ? V{} : load_n<V>(out + w - w0, some) / divisor, some);
       }
-      out[w] = acc;
+      for (std::int64_t w = high; w < last; ++w) out[w - w0] = finished(out[w - w0], wd, wh, w);
+    }
+  }
+
+  void along(const float* line, std::int64_t count, float* out) const {
+    const std::int64_t stride = p_.stride[2], step = p_.dilation[2];
+    std::int64_t w = 0;
+    for (; stride <= 2 && w < count; w += lanes) {
+      V sum = broadcast<V>(neutral());
+      const int n = static_cast<int>(std::min<std::int64_t>(lanes, count - w));
+      for (std::int64_t c = 0; c < p_.window[2]; ++c) {
+        const float* const at = line + w * stride + c * step;
+        if (stride == 1) {
+          sum = combine(sum, load_n<V>(at, n));
+        } else {
+          float some[lanes] = {};
+          copy_strided(some, at, 2, n);
+          sum = combine(sum, load<V>(some));
+        }
+      }
+      store_n(out + w, sum, n);
+    }
+    for (; w < count; ++w) {
+      float sum = neutral();
+      for (std::int64_t c = 0; c < p_.window[2]; ++c) sum = combine(sum, line[w * stride + c * step]);
+      out[w] = sum;
     }
   }
 
   const pooling_problem& p_;
   const float* x_;
   float* y_;
+  std::int64_t span_, most_;  // elements that a window spans along a row; outputs that a line serves
+  std::int64_t inner_ = 0, inner_end_ = 0;
 };
 
 /// Mean or greatest element of whole planes.
@@ -84,8 +162,10 @@ inline void pool_planes(thread_pool& pool, const pooling_problem& p) {
     for (std::int64_t i = task * planes; i < std::min(p.planes, (task + 1) * planes); ++i) {
       if (whole)
         p.y[i] = reduce_plane(p.x + i * in, in, p.average);
+      else if (p.average)
+        pooled_plane<true>(p, i).run();
       else
-        pooled_plane(p, i).run();
+        pooled_plane<false>(p, i).run();
     }
   });
 }

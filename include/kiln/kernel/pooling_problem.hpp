@@ -1,5 +1,6 @@
 #pragma once
 #include <array>
+#include <cstddef>
 #include <cstdint>
 
 namespace kiln::kernels {
@@ -30,6 +31,10 @@ struct lrn_problem {
   float* y = nullptr;
   std::int64_t batch = 1, channels = 1, pixels = 1, size = 1;
   float alpha = 1e-4f, beta = 0.75f, bias = 1;
+  std::ptrdiff_t x_step = 0, y_step = 0;  ///< elements from pixel to pixel where the channels are last; 0: planes
 };
+
+/// Greatest window of a normalisation of images whose channels are last.
+inline constexpr std::int64_t most_lrn_window = 256;
 
 }  // namespace kiln::kernels

@@ -1,6 +1,7 @@
 #include "kiln/backend/eigen/eigen_target.hpp"
 
 #include "kiln/backend/eigen/lower.hpp"
+#include "kiln/kernel/pooling_problem.hpp"
 
 namespace kiln {
 
@@ -18,6 +19,8 @@ image_role eigen_target::role(const program& whole, const basic_instruction<oper
   if (op->is<op::convolution>()) return image_role::gains;
   const auto* pooling = op->get_if<op::pooling>();
   if (pooling && pooling->mode != op::pooling_mode::lp) return image_role::turns;
+  if (const auto* lrn = op->get_if<op::lrn>())
+    return lrn->size <= kernels::most_lrn_window ? image_role::follows : image_role::none;
   return op->kind() == op_kind::pointwise ? image_role::follows : image_role::none;
 }
 

@@ -65,14 +65,19 @@ class pooling_kernel final : public kernel {
 
 class lrn_kernel final : public kernel {
  public:
-  explicit lrn_kernel(const op::lrn& attributes) : attributes_(attributes) {}
+  lrn_kernel(const op::lrn& attributes, bool channels_last) : attributes_(attributes), last_(channels_last) {}
   std::string name() const override { return "lrn"; }
+  stride_support input_strides(std::size_t) const override { return support(); }
+  stride_support output_strides(std::size_t) const override { return support(); }
+  std::size_t scratch_bytes(std::span<const tensor> in, std::span<const tensor> out, unsigned) const override {
+    return converts(in[0], out[0]) ? static_cast<std::size_t>(out[0].elements()) * sizeof(float) : 0;
+  }
   void run(const launch& l) const override {
-    const tensor& x = l.in[0];
+    const tensor &x = l.in[0], &y = l.out[0];
     if (x.elements() == 0) return;
     kernels::lrn_problem p;
     p.x = x.as<const float>();
-    p.y = l.out[0].as<float>();
+    p.y = y.as<float>();
     p.batch = x.lens[0];
     p.channels = x.lens[1];
     p.pixels = x.elements() / (p.batch * p.channels);
@@ -80,11 +85,26 @@ class lrn_kernel final : public kernel {
     p.alpha = static_cast<float>(attributes_.alpha);
     p.beta = static_cast<float>(attributes_.beta);
     p.bias = static_cast<float>(attributes_.bias);
+    const kernels::image_layout from = image_layout_of(x), to = image_layout_of(y);
+    kernels::image_layout made = to;
+    if (converts(x, y)) {
+      p.y = reinterpret_cast<float*>(l.scratch.data());
+      made = {from.channels_last, x.lens[1]};
+    }
+    if (from.channels_last) p.x_step = from.step, p.y_step = made.step;
     kiln_eigen_isa()->lrn(*l.pool, p);
+    if (converts(x, y))
+      kiln_eigen_isa()->convert_images(*l.pool, p.batch, p.channels, p.pixels, p.y, made, y.as<float>(), to);
   }
 
  private:
+  stride_support support() const { return last_ ? stride_support::images : stride_support::dense; }
+  static bool converts(const tensor& x, const tensor& y) {
+    return image_layout_of(x).channels_last != image_layout_of(y).channels_last;
+  }
+
   op::lrn attributes_;
+  bool last_;  // the result is wanted with its channels last
 };
 
 }  // namespace
@@ -95,7 +115,8 @@ std::unique_ptr<kernel> lower_window(const kernel_request& r) {
     if (pool->mode == op::pooling_mode::lp || r.inputs[0].rank() < 3 || r.inputs[0].rank() > 5) return nullptr;
     return std::make_unique<pooling_kernel>(*pool, r.result_channels_last);
   }
-  if (const auto* lrn = r.instruction.op.get_if<op::lrn>()) return std::make_unique<lrn_kernel>(*lrn);
+  if (const auto* lrn = r.instruction.op.get_if<op::lrn>()) 
+    return std::make_unique<lrn_kernel>(*lrn, r.result_channels_last);
   return nullptr;
 }
 
