@@ -84,8 +84,8 @@ class normalised_pixels {
 inline void local_response_norm(thread_pool& pool, const lrn_problem& p) {
   const normalised_pixels part(p);
   const bool last = p.x_step != 0;
-  const std::int64_t each = last ? std::max<std::int64_t>(1, 4096 / p.channels)
-                                 : normalised_pixels::most_columns * native_lanes<float>;
+  const std::int64_t each =
+      last ? std::max<std::int64_t>(1, 4096 / p.channels) : normalised_pixels::most_columns * native_lanes<float>;
   const std::int64_t tasks = ceil_div(p.pixels, each);
   pool.parallel_for(p.batch * tasks, [&](std::int64_t task, unsigned) {
     const std::int64_t image = task / tasks, first = task % tasks * each, count = std::min(each, p.pixels - first);

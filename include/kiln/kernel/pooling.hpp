@@ -94,7 +94,8 @@ class pooled_plane {
     for (std::int64_t i = end; i < length; i += lanes) store(line + i, broadcast<V>(neutral()));
     along(line, count, out);
     if constexpr (Average) {
-      const std::int64_t last = w0 + count, low = std::clamp(inner_, w0, last), high = std::clamp(inner_end_, low, last);
+      const std::int64_t last = w0 + count, low = std::clamp(inner_, w0, last),
+                         high = std::clamp(inner_end_, low, last);
       const std::int64_t n = p_.window[2] * (p_.count_padding ? wd.counted * wh.counted : wd.inside() * wh.inside());
       const V divisor = broadcast<V>(static_cast<float>(n));
       for (std::int64_t w = w0; w < low; ++w) out[w - w0] = finished(out[w - w0], wd, wh, w);

@@ -50,6 +50,14 @@ constexpr value_id scalar_like(R& r, value_id v, double x) {
 
 namespace detail {
 
+// Copies the elements of `bytes` bytes each that a layout of constant extents selects, row-major.
+void copy_laid_out(const layout& at, std::size_t bytes, const std::byte* from, std::byte* to);
+
+// A pointwise op over constants without symbols that are seen through layouts of the same extents, a part of them at a
+// time: what a layout repeats is never written out whole.
+literal fold_laid_out(const operation& op, std::span<const literal* const> from, std::span<const layout> at,
+                      const shape& result);
+
 template <class T>
 constexpr void walk_layout(const layout& at, T&& take) {
   const ints lens = to_ints(at.lens), strides = to_ints(at.strides);
@@ -63,22 +71,20 @@ constexpr void walk_layout(const layout& at, T&& take) {
   }
 }
 
-template <std::size_t Bytes>
-void copy_laid_out(const layout& at, const std::byte* from, std::byte* to) {
-  walk_layout(at, [&](std::int64_t k, std::int64_t o) {
-    std::memcpy(to + static_cast<std::size_t>(k) * Bytes, from + static_cast<std::size_t>(o) * Bytes, Bytes);
-  });
-}
 inline literal laid_out_bytes(const literal& l, const layout& at) {
   const shape s(l.get_shape().type, at.lens);
   const std::size_t bytes = size_of(s.type);
   buffer data = buffer::allocate(static_cast<std::size_t>(s.elements().value()) * bytes);
-  const auto copy = bytes == 1   ? &copy_laid_out<1>
-                    : bytes == 2 ? &copy_laid_out<2>
-                    : bytes == 4 ? &copy_laid_out<4>
-                                 : &copy_laid_out<8>;
-  copy(at, l.bytes(), data.data());
+  copy_laid_out(at, bytes, l.bytes(), data.data());
   return literal(s, std::move(data));
+}
+
+// Worth a computation by parts: at run time, more elements than one part has.
+constexpr bool folds_by_parts(const dims& core, const small_vector<constant_view>& views) {
+  if (std::is_constant_evaluated()) return false;
+  for (const constant_view& c : views)
+    if (c.from->has_symbols()) return false;
+  return product(core).value() > 8192;
 }
 
 }  // namespace detail
@@ -139,6 +145,20 @@ constexpr value_id fold_pointwise(R& r, const typename R::operation& op, const s
   small_vector<literal> values;
   small_vector<const literal*> pointers;
   shapes in;
+  if constexpr (std::is_same_v<typename R::operation, operation>)
+    if (detail::folds_by_parts(core, views)) {
+      small_vector<layout> at;
+      for (const constant_view& c : views) {
+        pointers.push_back(c.from);
+        in.push_back(shape(c.from->get_shape().type, core));
+        at.push_back({core, c.at.strides, c.at.offset});
+      }
+      const auto out = op.shape_rule(in);
+      if (!out) return {};
+      const literal made = detail::fold_laid_out(op, pointers, at, (*out)[0]);
+      if (core == full) return r.add_literal(made);
+      return r.add(op::multibroadcast{full}, {r.add_literal(made.reshaped(without_leading_ones(core)))});
+    }
   for (constant_view& c : views) {
     c.at.lens = core;
     values.push_back(laid_out(*c.from, c.at));

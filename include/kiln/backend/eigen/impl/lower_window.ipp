@@ -115,7 +115,7 @@ std::unique_ptr<kernel> lower_window(const kernel_request& r) {
     if (pool->mode == op::pooling_mode::lp || r.inputs[0].rank() < 3 || r.inputs[0].rank() > 5) return nullptr;
     return std::make_unique<pooling_kernel>(*pool, r.result_channels_last);
   }
-  if (const auto* lrn = r.instruction.op.get_if<op::lrn>()) 
+  if (const auto* lrn = r.instruction.op.get_if<op::lrn>())
     return std::make_unique<lrn_kernel>(*lrn, r.result_channels_last);
   return nullptr;
 }

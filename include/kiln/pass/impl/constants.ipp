@@ -1,0 +1,109 @@
+#include <algorithm>
+#include <cstring>
+
+#include "kiln/pass/constants.hpp"
+
+namespace kiln::detail {
+namespace {
+
+// `at` with as few dims as say the same.
+layout joined(const layout& at) {
+  layout out{{}, {}, at.offset};
+  for (std::size_t d = 0; d < at.lens.size(); ++d) {
+    if (at.lens[d] == dimension(1)) continue;
+    if (!out.lens.empty() && out.strides.back() == at.strides[d] * at.lens[d]) {
+      out.lens.back() *= at.lens[d];
+      out.strides.back() = at.strides[d];
+    } else {
+      out.lens.push_back(at.lens[d]);
+      out.strides.push_back(at.strides[d]);
+    }
+  }
+  return out;
+}
+
+// Elements may stand at any address.
+template <std::size_t Bytes>
+void copy_row(const std::byte* from, std::int64_t step, std::int64_t count, std::byte* to) {
+  if (step == 1) {
+    std::memcpy(to, from, static_cast<std::size_t>(count) * Bytes);
+    return;
+  }
+  for (std::int64_t i = 0; i < count; ++i, to += Bytes)
+    std::memcpy(to, from + i * step * static_cast<std::int64_t>(Bytes), Bytes);
+}
+
+}  // namespace
+
+void copy_laid_out(const layout& at, std::size_t bytes, const std::byte* from, std::byte* to) {
+  const layout l = joined(at);
+  ints outer = to_ints(l.lens), strides = to_ints(l.strides);
+  std::int64_t count = 1, step = 1;
+  if (!outer.empty()) {
+    count = outer.back(), step = strides.back();
+    outer.pop_back();
+  }
+  if (count * product(outer) == 0) return;
+  const auto copy = bytes == 1 ? &copy_row<1> : bytes == 2 ? &copy_row<2> : bytes == 4 ? &copy_row<4> : &copy_row<8>;
+  ints index(outer.size(), 0);
+  const auto each = static_cast<std::int64_t>(bytes);
+  do {
+    std::int64_t o = l.offset.value();
+    for (std::size_t d = 0; d < outer.size(); ++d) o += index[d] * strides[d];
+    copy(from + o * each, step, count, to);
+    to += count * each;
+  } while (next_index(index, outer));
+}
+
+literal fold_laid_out(const operation& op, std::span<const literal* const> from, std::span<const layout> at,
+                      const shape& result) {
+  constexpr std::int64_t most = 8192;  // elements of a part: operands and result stay in the cache
+  const dims lens = result.lens;
+  std::size_t split = lens.size();  // parts take a range of this dim and all of those behind it
+  std::int64_t behind = 1;
+  while (split > 0 && behind * lens[split - 1].value() <= most) behind *= lens[--split].value();
+  const std::int64_t extent = split > 0 ? lens[split - 1].value() : 1;
+  const std::int64_t rows = std::clamp<std::int64_t>(most / std::max<std::int64_t>(behind, 1), 1, extent);
+  ints outer;
+  for (std::size_t d = 0; d + 1 < split; ++d) outer.push_back(lens[d].value());
+  buffer made = buffer::allocate(static_cast<std::size_t>(result.bytes().value()));
+  if (product(to_ints(lens)) == 0) return literal(result, made);
+  small_vector<buffer> copies;
+  small_vector<evaluation::operand> in(from.size()), out(1);
+  for (std::size_t k = 0; k < from.size(); ++k)
+    copies.push_back(buffer::allocate(static_cast<std::size_t>(rows * behind) * size_of(from[k]->get_shape().type)));
+  buffer decoded = buffer::allocate((from.size() + 1) * static_cast<std::size_t>(rows * behind + 16) * 8);
+  ints index(outer.size(), 0);
+  std::byte* to = made.data();
+  do {
+    for (std::int64_t row = 0; row < extent; row += rows) {
+      dims part = lens;
+      for (std::size_t d = 0; d < outer.size(); ++d) part[d] = 1;
+      if (split > 0) part[split - 1] = std::min(rows, extent - row);
+      for (std::size_t k = 0; k < from.size(); ++k) {
+        layout l{part, at[k].strides, at[k].offset};
+        for (std::size_t d = 0; d < outer.size(); ++d) l.offset += l.strides[d] * index[d];
+        if (split > 0) l.offset += l.strides[split - 1] * row;
+        const dtype type = from[k]->get_shape().type;
+        const std::size_t each = size_of(type);
+        in[k].type = shape(type, part);
+        if (l.dense()) {
+          // inputs are only read
+          in[k].bytes = const_cast<std::byte*>(from[k]->bytes()) + l.offset.value() * static_cast<std::int64_t>(each);
+        } else {
+          copy_laid_out(l, each, from[k]->bytes(), copies[k].data());
+          in[k].bytes = copies[k].data();
+        }
+      }
+      out[0].type = shape(result.type, part);
+      out[0].bytes = to;
+      evaluation e(in, out, {decoded.data(), decoded.size()});
+      op.evaluate(e, false);
+      e.finish();
+      to += out[0].type.bytes().value();
+    }
+  } while (next_index(index, outer));
+  return literal(result, made);
+}
+
+}  // namespace kiln::detail
