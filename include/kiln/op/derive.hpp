@@ -120,8 +120,7 @@ constexpr void evaluate_pointwise(const Op& op, evaluation& e, std::index_sequen
   const dense<const bool> conditions[sizeof...(C) + 1] = {e.in<bool>(C)...};
   const dense<const T> values[sizeof...(I)] = {e.in<T>(sizeof...(C) + I)...};
   const dense<R> out = e.out<R>();
-  const std::int64_t n = out.size();
-  for (std::int64_t k = 0; k < n; ++k) out[k] = op(conditions[C][k]..., values[I][k]...);
+  for (std::int64_t k = 0; k < out.size(); ++k) out[k] = op(conditions[C][k]..., values[I][k]...);
 }
 
 /// The value of an integer dtype nearest to x: a greatest element over nothing is that dtype's least value, though the

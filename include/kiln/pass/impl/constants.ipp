@@ -86,7 +86,7 @@ literal fold_laid_out(const operation& op, std::span<const literal* const> from,
         if (split > 0) l.offset += l.strides[split - 1] * row;
         const dtype type = from[k]->get_shape().type;
         const std::size_t each = size_of(type);
-        in[k].type = shape(type, part);
+        in[k].type = shape(type, {product(part)});  // a pointwise op asks for no more
         if (l.dense()) {
           // inputs are only read
           in[k].bytes = const_cast<std::byte*>(from[k]->bytes()) + l.offset.value() * static_cast<std::int64_t>(each);
@@ -95,7 +95,7 @@ literal fold_laid_out(const operation& op, std::span<const literal* const> from,
           in[k].bytes = copies[k].data();
         }
       }
-      out[0].type = shape(result.type, part);
+      out[0].type = shape(result.type, {product(part)});
       out[0].bytes = to;
       evaluation e(in, out, {decoded.data(), decoded.size()});
       op.evaluate(e, false);
