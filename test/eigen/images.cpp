@@ -124,6 +124,33 @@ TEST(images, channels_shuffled_between_groups) {
       close);
 }
 
+TEST(images, normalised_responses) {
+  for (const std::int64_t size : {1, 4, 5, 40, 300}) {
+    SCOPED_TRACE(size);
+    const auto make = [size](builder& b) {
+      value x = layer(b, b.input("x", dtype::f32, {2, 3, 14, 15}), size == 5 ? 1030 : 27, 3);
+      x = b.add(op::lrn{.size = size, .alpha = 0.3F, .bias = 1.5F}, x).pool({.lengths = {3, 3}, .stride = {2, 2}});
+      b.output(layer(b, layer(b, x, 20, 3), 9, 1));
+    };
+    expect_same(make, close);
+    EXPECT_EQ(copies(compile_eigen(make)), size > 256 ? 1U : 0U);
+  }
+}
+
+// Factors that the passes bring into weights of more than one part, along either dim.
+TEST(images, factors_of_large_weights) {
+  for (const auto& [out, in] : {std::pair(130, 70), std::pair(9, 1000), std::pair(2, 9000)})
+    expect_same(
+        [out = out, in = in](builder& b) {
+          const auto factors = [&](std::int64_t n, unsigned seed) {
+            return b.constant(random_argument({dtype::f32, {n, 1, 1}}, seed).to_literal());
+          };
+          const value x = b.input("x", dtype::f32, {1, in, 2, 3}) * factors(in, 1);
+          b.output(x.conv(weights(b, {out, in, 1, 1}, 2), {}) * factors(out, 3));
+        },
+        close);
+}
+
 TEST(images, lines_and_symbolic_sizes) {
   const dimension n = dimension::symbol("n"), h = dimension::symbol("h");
   expect_same(

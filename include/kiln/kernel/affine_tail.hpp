@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <limits>
 
-#include "kiln/kernel/vector.hpp"
+#include "kiln/kernel/tile.hpp"
 
 namespace kiln::kernels {
 
@@ -19,6 +19,21 @@ struct affine_tail {
   std::ptrdiff_t addend_row = 0;
   bool clamps = false;
   T low = -std::numeric_limits<T>::infinity(), high = std::numeric_limits<T>::infinity();
+
+  /// What the tile of rows [row0, row0 + rows) and columns from `col0` does with its sums instead; false where its rows
+  /// pass the end of a period.
+  bool in_registers(std::int64_t row0, std::int64_t rows, std::int64_t col0, std::int64_t, tile_finish<T>& to) const {
+    const std::int64_t first = !row_bias ? 0 : row0 < row_period ? row0 : row0 % row_period;
+    if (row_bias && row_period != 1 && first + rows > row_period) return false;
+    to.offset = offset + (row_bias && row_period == 1 ? row_bias[0] : T(0));
+    for (int i = 0; i < 2; ++i) to.col_bias[i] = col_bias[i] ? col_bias[i] + col0 : nullptr;
+    to.row_bias = row_bias && row_period != 1 ? row_bias + first : nullptr;
+    to.addend = addend ? addend + row0 * addend_row + col0 : nullptr;
+    to.addend_row = addend_row;
+    to.clamps = clamps;
+    to.low = low, to.high = high;
+    return true;
+  }
 
   /// Finishes rows [row0, row0 + rows) at columns [col0, col0 + cols); c is element (row0, col0).
   KILN_FN void operator()(std::int64_t row0, std::int64_t rows, std::int64_t col0, std::int64_t cols, T* c,

@@ -15,6 +15,23 @@ struct no_conv_epilogue {
   void operator()(std::int64_t, std::int64_t, std::int64_t, std::int64_t, std::int64_t, T*, std::ptrdiff_t) const {}
 };
 
+/// A convolution's epilogue as that of a product whose rows are pixels.
+template <class Epilogue>
+struct epilogue_of_pixels {
+  Epilogue& epilogue;
+
+  template <class T>
+  void operator()(std::int64_t row0, std::int64_t rows, std::int64_t col0, std::int64_t cols, T* c,
+                  std::ptrdiff_t c_row) const {
+    epilogue(std::int64_t{0}, col0, cols, row0, rows, c, c_row);
+  }
+  template <class T>
+  bool in_registers(std::int64_t row0, std::int64_t rows, std::int64_t col0, std::int64_t cols,
+                    tile_finish<T>& to) const {
+    return finishes_in_registers(epilogue, std::int64_t{0}, col0, cols, row0, rows, to);
+  }
+};
+
 /// Whether a method reads weights that `pack_conv_weights` wrote, or the original ones.
 constexpr bool conv_packs_weights(conv_method method) {
   return method != conv_method::pixels && method != conv_method::planes;
@@ -112,8 +129,7 @@ class convolution {
     }
     if (!convert_out_)
       return run_images(pool, from, in_step, weights, to, out_step, own,
-                        [&](std::int64_t row0, std::int64_t rows, std::int64_t col0, std::int64_t cols, T* c,
-                            std::ptrdiff_t c_row) { epilogue(std::int64_t{0}, col0, cols, row0, rows, c, c_row); });
+                        epilogue_of_pixels<std::remove_reference_t<Epilogue>>{epilogue});
     out_step = problem_.out_channels;
     run_images(pool, from, in_step, weights, to, out_step, own, no_epilogue{});
     const std::int64_t pixels = problem_.output_pixels(), channels = problem_.out_channels;

@@ -186,10 +186,14 @@ class channel_convolution {
           }
           const fetch_ahead fetch{ahead + (chunk + first) / tile_rows * depth * ahead_step, ahead_step};
           T* const tile = last ? out + (chunk + first) * to.step : sums + first * full;
-          find_tile<T, table_step>(tile_rows, vectors)(depth, row, table_step{offsets_.data() + k}, panel + k * width,
-                                                       width, tile, last ? to.step : full,
-                                                       static_cast<int>(last ? channels : width), k != 0, fetch);
-          if (last && k + depth >= depth_)
+          const bool ends = last && k + depth >= depth_;
+          tile_finish<T> inside;
+          const bool finished = ends && finishes_in_registers(epilogue, std::int64_t{0}, out_channel, channels,
+                                                              row0 + chunk + first, std::int64_t{tile_rows}, inside);
+          find_tile<T, table_step>(tile_rows, vectors)(
+              depth, row, table_step{offsets_.data() + k}, panel + k * width, width, tile, last ? to.step : full,
+              static_cast<int>(last ? channels : width), k != 0, fetch, finished ? &inside : nullptr);
+          if (ends && !finished)
             epilogue(std::int64_t{0}, out_channel, channels, row0 + chunk + first, std::int64_t{tile_rows}, tile,
                      to.step);
         });

@@ -30,7 +30,7 @@ class image_convolution {
         depth_(problem.depth()) {
     constexpr std::int64_t strip_bytes = 256 * 1024;
     copied_ = p_.padded();
-    plain_ = p_.pointwise() && p_.groups == 1;
+    plain_ = p_.pointwise();
     row_ = copied_ ? (width_ - 1) * p_.stride[2] + p_.span(2) : p_.input[2];
     const std::int64_t images = std::max<std::int64_t>(1, p_.batch * p_.groups);
     const std::int64_t wanted = workers == 1 ? 1 : 6 * static_cast<std::int64_t>(workers);
@@ -81,7 +81,7 @@ class image_convolution {
       g.b = weights;
       g.c = output;
       g.c_row = out_step;
-      return gemm(pool, g, epilogue);
+      return p_.groups == 1 ? gemm(pool, g, epilogue) : multiply_groups(pool, g, epilogue);
     }
     const std::int64_t each = round_up(scratch_size(), native_lanes<T>);
     for (unsigned w = 0; w < pool.size() && copied_; ++w) mark_strip(scratch + w * each, -1);
@@ -153,6 +153,34 @@ class image_convolution {
     }
   }
 
+  // One product for each group: a task is some pixels of one of them, whose weights are few.
+  template <class Epilogue>
+  void multiply_groups(thread_pool& pool, const gemm_problem<T>& g, Epilogue&& epilogue) const {
+    const std::int64_t wanted = pool.size() == 1 ? 1 : ceil_div(4 * static_cast<std::int64_t>(pool.size()), p_.groups);
+    const std::int64_t each = std::clamp<std::int64_t>(ceil_div(g.m, wanted), 24, 192), chunks = ceil_div(g.m, each);
+    const std::int64_t block = depth_block<T>(depth_);
+    pool.parallel_for(chunks * p_.groups, [&](std::int64_t task, unsigned) {
+      const std::int64_t group = task % p_.groups, row0 = task / p_.groups * each;
+      const std::int64_t rows = std::min(each, g.m - row0);
+      const T* const weights = g.b + group * packed_b_size<T>(depth_, outputs_);
+      for (std::int64_t col = 0; col < outputs_; col += register_tile<T>::width) {
+        const std::int64_t width = panel_width<T>(col, outputs_);
+        const std::int64_t cols = std::min<std::int64_t>(register_tile<T>::width, outputs_ - col);
+        T* const c = g.c + row0 * g.c_row + group * outputs_ + col;
+        std::int64_t k = 0;
+        do {
+          const std::int64_t depth = std::min(block, depth_ - k);
+          const panel_finish<T, std::remove_reference_t<Epilogue>> finish{
+              epilogue, k + depth >= depth_, row0, group * outputs_ + col, cols, c, g.c_row};
+          multiply_panel(depth, g.a + row0 * g.a_row + group * inputs_ + k, g.a_row, rows, linear_step{1},
+                         weights + col * depth_ + k * width, width, c, g.c_row, static_cast<int>(cols), k != 0,
+                         coming_block<T>{}, finish);
+          k += depth;
+        } while (k < depth_);
+      }
+    });
+  }
+
   // All pixels of a strip for one panel of output channels.
   template <class Epilogue>
   void run_panel(const strip_source& from, const T* weights, std::int64_t col, std::int64_t pixels, T* out,
@@ -172,7 +200,8 @@ class image_convolution {
       // The weights of the next block (or of the group's first one, which the next strip begins with) come meanwhile.
       const std::int64_t next = col * depth_ + (k + depth) * width;
       const coming_block<T> coming{weights + (next < all ? next : 0), width, std::min(depth, block), width};
-      std::int64_t y = 0, x = 0, tile = 0;
+      block_shares<T> shares(coming, tiles, depth);
+      std::int64_t y = 0, x = 0;
       for_even_blocks(pixels, most, [&](std::int64_t first, int count) {
         const T* row[2 * register_tile<T>::rows];
         for (int r = 0; r < count; ++r) {
@@ -180,11 +209,15 @@ class image_convolution {
           if (++x == width_) x = 0, ++y;
         }
         T* const c = out + first * out_step + col;
-        if (k == 0)
-          for (int r = 0; r < count; ++r) fetch_for_write(c + r * out_step, cols);
+        const panel_finish<T, std::remove_reference_t<Epilogue>> finish{
+            epilogue, last, row0 + first, channel0 + col, std::int64_t{cols}, c, out_step};
+        tile_finish<T> inside;
+        const bool finished = finish.in_registers(0, count, inside);
+        if (k == 0) fetch_rows(c, out_step, count, cols, finished ? &inside : nullptr);
         find_tile<T, table_step>(count, vectors)(depth, row, table_step{offsets_.data() + k}, panel + k * width, width,
-                                                 c, out_step, cols, k != 0, coming.share(tile++, tiles, depth));
-        if (last) epilogue(row0 + first, count, channel0 + col, cols, c, out_step);
+                                                 c, out_step, cols, k != 0, shares.next(),
+                                                 finished ? &inside : nullptr);
+        if (!finished) finish(0, count);
       });
       k += depth;
     } while (k < depth_);

@@ -33,16 +33,32 @@ class pixel_convolution {
     g.c_row = g.n;
     g.c_batch = g.m * g.n;
     g.batch = p_.batch * p_.groups;
-    const auto finish = [&](std::int64_t row0, std::int64_t rows, std::int64_t col0, std::int64_t cols, T* c,
-                            std::ptrdiff_t c_row) {
-      epilogue(row0 / p_.out_channels, row0 % p_.out_channels, rows, col0, cols, c, c_row);
-    };
+    const of_channels<std::remove_reference_t<Epilogue>> finish{epilogue, p_.out_channels};
     if (p_.pointwise()) return gemm_unpacked(pool, g, scratch, finish);
     const gemm_split<T> split(g, false, pool.size(), 192, g.m);
     multiply(pool, g, depth_block<T>(g.k), split, gathered_right{this, &g, scratch}, finish);
   }
 
  private:
+  // A convolution's epilogue as that of a product whose rows are channels.
+  template <class Epilogue>
+  struct of_channels {
+    Epilogue& epilogue;
+    std::int64_t channels;
+
+    void operator()(std::int64_t row0, std::int64_t rows, std::int64_t col0, std::int64_t cols, T* c,
+                    std::ptrdiff_t c_row) const {
+      const std::int64_t image = image_of(row0);
+      epilogue(image, row0 - image * channels, rows, col0, cols, c, c_row);
+    }
+    bool in_registers(std::int64_t row0, std::int64_t rows, std::int64_t col0, std::int64_t cols,
+                      tile_finish<T>& to) const {
+      const std::int64_t image = image_of(row0);
+      return finishes_in_registers(epilogue, image, row0 - image * channels, rows, col0, cols, to);
+    }
+    // without a division, which takes as long as a short tile, in the first one
+    std::int64_t image_of(std::int64_t row) const { return row < channels ? 0 : row / channels; }
+  };
   struct gathered_right {
     const pixel_convolution* self;
     const gemm_problem<T>* g;

@@ -26,6 +26,16 @@ struct no_epilogue {
   void operator()(std::int64_t, std::int64_t, std::int64_t, std::int64_t, T*, std::ptrdiff_t) const {}
 };
 
+/// Asks an epilogue whether it can finish a tile's sums before they are stored (`in_registers`); one without that
+/// member can't, and is called behind the tile.
+template <class Epilogue, class... Where>
+bool finishes_in_registers(const Epilogue& epilogue, Where&&... where) {
+  if constexpr (requires { epilogue.in_registers(where...); })
+    return epilogue.in_registers(where...);
+  else
+    return false;
+}
+
 /// Rows of the right operand that are multiplied at a time: a panel of them takes at most 192 KiB, so that it, the rows
 /// of the left operand that it meets and the panel that comes next fit the second-level cache together.
 template <class T>
@@ -55,24 +65,46 @@ struct coming_block {
   const T* at = nullptr;
   std::ptrdiff_t step = 0;
   std::int64_t rows = 0, cols = 0;
-
-  /// The part of it that tile `tile` of `tiles`, `depth` steps each, fetches: an even share of contiguous memory, else
-  /// one line of each row.
-  fetch_ahead share(std::int64_t tile, std::int64_t tiles, std::int64_t depth) const {
-    constexpr std::int64_t bytes = sizeof(T);
-    const char* const base = reinterpret_cast<const char*>(at);
-    if (step == cols) {
-      const std::int64_t each = ceil_div(rows * cols * bytes, tiles * std::max<std::int64_t>(depth, 1));
-      return {base + tile * depth * each, each};
-    }
-    const std::int64_t lines = cols * bytes / 64 + 1;
-    const std::int64_t line = std::min((tile * lines + tiles - 1) / tiles * 64, (cols - 1) * bytes);
-    return {base + line, static_cast<std::ptrdiff_t>(step * bytes)};
-  }
 };
 
-/// Multiplies `rows` rows with one panel block of `depth` rows; `finish(row, count)` follows each tile. Meanwhile
-/// `next` comes into the second-level cache, or the following rows of A where there is no such block.
+/// A coming block cut into the parts that `tiles` tiles of `depth` steps fetch one after the other: even shares of
+/// contiguous memory, else one line of each row. Divisions of 64 bits cost as much as a short tile: there is one.
+template <class T>
+class block_shares {
+ public:
+  block_shares(const coming_block<T>& block, std::int64_t tiles, std::int64_t depth)
+      : at_(reinterpret_cast<const char*>(block.at)), lines_(block.step != block.cols) {
+    constexpr std::int64_t bytes = sizeof(T);
+    if (empty()) return;
+    if (lines_) {
+      step_ = block.step * bytes;
+      last_ = (block.cols - 1) * bytes;
+      // of a line, in units that leave room for a fraction
+      each_ = tiles > 1 ? ((block.cols * bytes / 64 + 1) * 64 * unit) / tiles : 0;
+    } else {
+      step_ = ceil_div(block.rows * block.cols * bytes, std::max<std::int64_t>(1, tiles * depth));
+      each_ = step_ * depth;
+    }
+  }
+  bool empty() const { return at_ == nullptr; }
+
+  fetch_ahead next() {
+    const std::int64_t at = place_;
+    place_ += each_;
+    return {at_ + (lines_ ? std::min(at / unit / 64 * 64, last_) : at), step_};
+  }
+
+ private:
+  static constexpr std::int64_t unit = 256;
+  const char* at_;
+  bool lines_;
+  std::ptrdiff_t step_ = 0;
+  std::int64_t each_ = 0, last_ = 0, place_ = 0;
+};
+
+/// Multiplies `rows` rows with one panel block of `depth` rows; `finish(row, count)` follows each tile, or its member
+/// `in_registers(row, count, tile_finish&)` says what becomes of the sums before they are stored. Meanwhile `next`
+/// comes into the second-level cache, or the following rows of A where there is no such block.
 template <class T, class Step, class Finish>
 void multiply_panel(std::int64_t depth, const T* a, std::ptrdiff_t a_row, std::int64_t rows, Step step, const T* b,
                     std::ptrdiff_t b_step, T* c, std::ptrdiff_t c_row, int cols, bool accumulate,
@@ -80,23 +112,25 @@ void multiply_panel(std::int64_t depth, const T* a, std::ptrdiff_t a_row, std::i
   const int vectors = static_cast<int>(ceil_div(cols, native_lanes<T>));
   const int most = register_tile<T>::rows_of(vectors);
   if (rows <= streamed_rows) {
-    const T* row[streamed_rows];
+    const T* row[streamed_rows] = {};
     for (std::int64_t r = 0; r < rows; ++r) row[r] = a + r * a_row;
     run_stream_tile<T, Step>(static_cast<int>(rows), vectors, depth, row, step, b, b_step, c, c_row, cols, accumulate,
                              next.at != nullptr);
     return finish(0, static_cast<int>(rows));
   }
-  const std::int64_t tiles = ceil_div(rows, most);
-  std::int64_t tile = 0;
+  block_shares<T> shares(next, ceil_div(rows, most), depth);
   for_even_blocks(rows, most, [&](std::int64_t first, int count) {
     const T* row[2 * register_tile<T>::rows];
     for (int r = 0; r < count; ++r) row[r] = a + (first + r) * a_row;
-    const fetch_ahead fetch = next.at != nullptr ? next.share(tile++, tiles, depth)
-                                                 : fetch_ahead{reinterpret_cast<const char*>(row[count - 1] + a_row),
-                                                               count * static_cast<std::ptrdiff_t>(sizeof(T))};
-    for (int r = 0; r < count; ++r) fetch_for_write(c + (first + r) * c_row, cols);
-    find_tile<T, Step>(count, vectors)(depth, row, step, b, b_step, c + first * c_row, c_row, cols, accumulate, fetch);
-    finish(first, count);
+    const fetch_ahead fetch = !shares.empty() ? shares.next()
+                                              : fetch_ahead{reinterpret_cast<const char*>(row[count - 1] + a_row),
+                                                            count * static_cast<std::ptrdiff_t>(sizeof(T))};
+    tile_finish<T> inside;
+    const bool finished = finishes_in_registers(finish, first, count, inside);
+    fetch_rows(c + first * c_row, c_row, count, cols, finished ? &inside : nullptr);
+    find_tile<T, Step>(count, vectors)(depth, row, step, b, b_step, c + first * c_row, c_row, cols, accumulate, fetch,
+                                       finished ? &inside : nullptr);
+    if (!finished) finish(first, count);
   });
 }
 
@@ -165,6 +199,23 @@ struct packed_right {
   }
 };
 
+/// What follows the tiles of one block of one panel: the epilogue, behind the last block.
+template <class T, class Epilogue>
+struct panel_finish {
+  Epilogue& epilogue;
+  bool last;
+  std::int64_t row0, col0, cols;
+  T* c;
+  std::ptrdiff_t c_row;
+
+  void operator()(std::int64_t first, int count) const {
+    if (last) epilogue(row0 + first, std::int64_t{count}, col0, cols, c + first * c_row, c_row);
+  }
+  bool in_registers(std::int64_t first, int count, tile_finish<T>& to) const {
+    return last && finishes_in_registers(epilogue, row0 + first, std::int64_t{count}, col0, cols, to);
+  }
+};
+
 /// The loop that all products share. Tasks run through the panels first: a chunk of A stays in the cache meanwhile, and
 /// the panel that the worker probably meets next (`workers` tasks on) is fetched while this one is multiplied.
 template <class T, class Right, class Epilogue>
@@ -194,9 +245,8 @@ void multiply(thread_pool& pool, const gemm_problem<T>& p, std::int64_t depth_mo
       else if (far && next < tasks)
         coming = right.peek(next / split.panels / split.chunks, split.col(next % split.panels),
                             split.cols(next % split.panels), 0, std::min(depth_most, p.k));
-      const auto finish = [&](std::int64_t first, int count) {
-        if (last) epilogue(matrix * p.m + row0 + first, count, col0, cols, c + first * p.c_row, p.c_row);
-      };
+      const panel_finish<T, std::remove_reference_t<Epilogue>> finish{epilogue, last,   matrix * p.m + row0, col0, cols,
+                                                                      c,        p.c_row};
       multiply_panel(depth, a + k * p.a_col, p.a_row, rows, linear_step{p.a_col}, b.at, b.step, c, p.c_row,
                      static_cast<int>(cols), k != 0, coming, finish);
       k += depth;

@@ -41,12 +41,83 @@ KILN_FN void fetch_for_write(const T* at, std::int64_t count) {
   for (std::int64_t i = 0; i < count; i += line) __builtin_prefetch(at + i, 1, 3);
 }
 
+/// What becomes of a tile's sums before they are stored, each part optional: clamp(sum + offset + biases + addend).
+/// Pointers are those of the tile's first element. NaN stays.
+template <class T>
+struct tile_finish {
+  T offset = 0;
+  const T* col_bias[2] = {};
+  const T* row_bias = nullptr;
+  const T* addend = nullptr;
+  std::ptrdiff_t addend_row = 0;
+  bool clamps = false;
+  T low = 0, high = 0;
+};
+
+/// Applies `f` to the sums of a tile of `cols` columns.
+template <class T, int Rows, int Vectors>
+KILN_FN void finish_sums(native_vec<T> (&sum)[Rows][Vectors], const tile_finish<T>& f, int cols) {
+  using V = native_vec<T>;
+  constexpr int lanes = native_lanes<T>;
+  const auto read = [&](const T* from, int v) __attribute__((always_inline)) {
+    const int rest = cols - v * lanes;
+    return v + 1 < Vectors || rest == lanes ? load<V>(from + v * lanes) : load_n<V>(from + v * lanes, rest);
+  };
+  V of_column[Vectors];
+#pragma GCC unroll 8
+  for (int v = 0; v < Vectors; ++v) of_column[v] = broadcast<V>(f.offset);
+#pragma GCC unroll 2
+  for (int i = 0; i < 2; ++i) {
+    if (!f.col_bias[i]) continue;
+#pragma GCC unroll 8
+    for (int v = 0; v < Vectors; ++v) of_column[v] += read(f.col_bias[i], v);
+  }
+#pragma GCC unroll 16
+  for (int r = 0; r < Rows; ++r)
+#pragma GCC unroll 8
+    for (int v = 0; v < Vectors; ++v) sum[r][v] += of_column[v];
+  if (f.row_bias) {
+#pragma GCC unroll 16
+    for (int r = 0; r < Rows; ++r)
+#pragma GCC unroll 8
+      for (int v = 0; v < Vectors; ++v) sum[r][v] += broadcast<V>(f.row_bias[r]);
+  }
+  if (f.addend) {
+#pragma GCC unroll 16
+    for (int r = 0; r < Rows; ++r)
+#pragma GCC unroll 8
+      for (int v = 0; v < Vectors; ++v) sum[r][v] += read(f.addend + r * f.addend_row, v);
+  }
+  if (!f.clamps) return;
+  const V low = broadcast<V>(f.low), high = broadcast<V>(f.high);
+#pragma GCC unroll 16
+  for (int r = 0; r < Rows; ++r)
+#pragma GCC unroll 8
+    for (int v = 0; v < Vectors; ++v) {
+      // the second operand is kept where they don't compare
+      sum[r][v] = elementary::native_ops<V>::lesser(high, elementary::native_ops<V>::greater(low, sum[r][v]));
+    }
+}
+
+/// Fetches the rows that a tile of `rows` rows and `cols` columns at `c` will write and add, so that it doesn't wait
+/// for them at its end. (Fetching them a tile earlier, or in the course of the tile before, gained nothing.)
+template <class T>
+KILN_FN void fetch_rows(const T* c, std::ptrdiff_t c_row, int rows, std::int64_t cols, const tile_finish<T>* finish) {
+  constexpr std::int64_t line = 64 / sizeof(T);
+  const T* const addend = finish ? finish->addend : nullptr;
+  for (int r = 0; r < rows; ++r) {
+    fetch_for_write(c + r * c_row, cols);
+    for (std::int64_t i = 0; i < cols && addend; i += line) __builtin_prefetch(addend + r * finish->addend_row + i);
+  }
+}
+
 /// One register tile: C[r][j] (+)= sum over k of row[r][step(k)] * b[k * b_step + j], j < cols <= Vectors * lanes.
-/// All Vectors of b must be readable. `accumulate` adds to C instead of replacing it.
+/// All Vectors of b must be readable. `accumulate` adds to C instead of replacing it; `finish`, where it is not null,
+/// says what becomes of the sums.
 template <class T, int Rows, int Vectors, class Step>
 [[gnu::noinline]] void multiply_tile(std::int64_t depth, const T* const* row, Step step, const T* b,
                                      std::ptrdiff_t b_step, T* c, std::ptrdiff_t c_step, int cols, bool accumulate,
-                                     fetch_ahead ahead) {
+                                     fetch_ahead ahead, const tile_finish<T>* finish) {
   using V = native_vec<T>;
   constexpr int width = Vectors * native_lanes<T>;
   const T* a[Rows];
@@ -73,29 +144,31 @@ template <class T, int Rows, int Vectors, class Step>
     }
   }
   const int tail = cols - (Vectors - 1) * native_lanes<T>;
+  const auto count_of = [&](int v) { return v + 1 < Vectors ? native_lanes<T> : tail; };
+  if (accumulate) {
+#pragma GCC unroll 16
+    for (int r = 0; r < Rows; ++r)
+#pragma GCC unroll 8
+      for (int v = 0; v < Vectors; ++v)
+        sum[r][v] += load_n<native_vec<T>>(c + r * c_step + v * native_lanes<T>, count_of(v));
+  }
+  if (finish) finish_sums<T, Rows, Vectors>(sum, *finish, cols);
 #pragma GCC unroll 16
   for (int r = 0; r < Rows; ++r) {
     T* const out = c + r * c_step;
-    if (cols == width) {
 #pragma GCC unroll 8
-      for (int v = 0; v < Vectors; ++v) {
-        if (accumulate) sum[r][v] += load<native_vec<T>>(out + v * native_lanes<T>);
+    for (int v = 0; v < Vectors; ++v) {
+      if (v + 1 < Vectors || cols == width)
         store(out + v * native_lanes<T>, sum[r][v]);
-      }
-    } else {
-#pragma GCC unroll 8
-      for (int v = 0; v < Vectors; ++v) {
-        const int count = v + 1 < Vectors ? native_lanes<T> : tail;
-        if (accumulate) sum[r][v] += load_n<native_vec<T>>(out + v * native_lanes<T>, count);
-        store_n(out + v * native_lanes<T>, sum[r][v], count);
-      }
+      else
+        store_n(out + v * native_lanes<T>, sum[r][v], tail);
     }
   }
 }
 
 template <class T, class Step>
 using tile_function = void (*)(std::int64_t, const T* const*, Step, const T*, std::ptrdiff_t, T*, std::ptrdiff_t, int,
-                               bool, fetch_ahead);
+                               bool, fetch_ahead, const tile_finish<T>*);
 
 template <class T, class Step, int Vectors, int... Row>
 constexpr auto tile_functions(std::integer_sequence<int, Row...>) {
