@@ -58,6 +58,9 @@ void copy_laid_out(const layout& at, std::size_t bytes, const std::byte* from, s
 literal fold_laid_out(const operation& op, std::span<const literal* const> from, std::span<const layout> at,
                       const shape& result);
 
+// Whether no element of a literal of f32 is infinite or NaN; at run time.
+bool finite_floats(const literal& l);
+
 template <class T>
 constexpr void walk_layout(const layout& at, T&& take) {
   const ints lens = to_ints(at.lens), strides = to_ints(at.strides);

@@ -29,6 +29,12 @@ void copy_row(const std::byte* from, std::int64_t step, std::int64_t count, std:
     std::memcpy(to, from, static_cast<std::size_t>(count) * Bytes);
     return;
   }
+  if (step == 0 && count > 0) {
+    const std::size_t all = static_cast<std::size_t>(count) * Bytes;
+    std::memcpy(to, from, Bytes);
+    for (std::size_t done = Bytes; done < all; done *= 2) std::memcpy(to + done, to, std::min(done, all - done));
+    return;
+  }
   for (std::int64_t i = 0; i < count; ++i, to += Bytes)
     std::memcpy(to, from + i * step * static_cast<std::int64_t>(Bytes), Bytes);
 }
@@ -53,6 +59,19 @@ void copy_laid_out(const layout& at, std::size_t bytes, const std::byte* from, s
     copy(from + o * each, step, count, to);
     to += count * each;
   } while (next_index(index, outer));
+}
+
+bool finite_floats(const literal& l) {
+  const std::byte* const bytes = l.bytes();
+  const std::int64_t n = l.elements();
+  // of each lane the greatest magnitude, whose bits are in the same order as its values
+  std::uint32_t most[4] = {};
+  for (std::int64_t i = 0; i < n; i += 4) {
+    std::uint32_t bits[4] = {};
+    std::memcpy(bits, bytes + i * 4, static_cast<std::size_t>(std::min<std::int64_t>(4, n - i)) * 4);
+    for (int k = 0; k < 4; ++k) most[k] = std::max(most[k], bits[k] & 0x7fff'ffffU);
+  }
+  return std::max(std::max(most[0], most[1]), std::max(most[2], most[3])) < 0x7f80'0000U;
 }
 
 literal fold_laid_out(const operation& op, std::span<const literal* const> from, std::span<const layout> at,
