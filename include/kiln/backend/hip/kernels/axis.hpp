@@ -35,7 +35,7 @@ KILN_FN void arg_extreme(i64* out, const T* in, i64 extent, i64 inner, i64 row, 
     return better(value_of(from[b * inner]), b, value_of(from[a * inner]), a) ? b : a;
   };
   if constexpr (Lanes > 1) {
-    __shared__ i64 shared[Lanes / 32 + 1];
+    KILN_SHARED i64 shared[Lanes / 32 + 1];
     best = join_lanes<Lanes>(best, shared, join);
   }
   if (lane == 0) out[row] = best;
@@ -56,7 +56,7 @@ KILN_FN void running(T* out, const T* in, i64 extent, i64 inner, i64 row, int la
       carried = next;
     }
   } else {
-    __shared__ V sums[Lanes];
+    KILN_SHARED V sums[Lanes];
     for (i64 first = 0; first < extent; first += Lanes) {
       const i64 k = first + lane;
       V mine = k < extent ? value_of(in[place(k)]) : V(Product ? 1 : 0);
@@ -94,7 +94,7 @@ KILN_FN void topk(T* values, i64* positions, const T* in, i64 extent, i64 inner,
     }
     return;
   }
-  __shared__ i64 shared[Lanes / 32 + 1];
+  KILN_SHARED i64 shared[Lanes / 32 + 1];
   const auto join = [&](i64 a, i64 b) {
     if (a < 0 || b < 0) return a < 0 ? b : a;
     return comes_before<Greatest, false>(value_of(from[b * inner]), b, value_of(from[a * inner]), a) ? b : a;

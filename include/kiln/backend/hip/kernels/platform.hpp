@@ -5,13 +5,16 @@
 // The host that compiles a kernel says which platform with -DKILN_NVIDIA or -DKILN_AMD; without either, a program on
 // the CPU stands for the device, lane by lane.
 
-/// KILN_UNROLL before a loop writes all of its rounds out, KILN_NO_UNROLL keeps it a loop.
+/// KILN_UNROLL before a loop writes all of its rounds out, KILN_NO_UNROLL keeps it a loop;
+/// KILN_SHARED declares memory that the threads of a block share.
 #if KILN_DEVICE
 #define KILN_UNROLL _Pragma("unroll")
 #define KILN_NO_UNROLL _Pragma("unroll 1")
+#define KILN_SHARED __shared__
 #else
 #define KILN_UNROLL
 #define KILN_NO_UNROLL
+#define KILN_SHARED static
 #endif
 
 namespace kiln::device {
