@@ -5,6 +5,8 @@
 #include <cmath>
 #include <limits>
 
+#include "kiln/core/object.hpp"
+
 namespace kiln::driver {
 
 namespace {
@@ -49,6 +51,37 @@ difference scan(const argument& computed, const argument& expected, Equal equal)
   return d;
 }
 
+difference compare_floor(const argument& computed, const argument& expected, const tolerance& allowed, bool by_value);
+
+// Strings by their bytes, sequences and optionals by what they hold.
+difference compare_objects(const argument& computed, const argument& expected, const tolerance& allowed,
+                           bool by_value) {
+  difference d;
+  const dtype t = expected.get_shape().type;
+  if (t == dtype::string) {
+    const std::vector<std::string> x = strings_of(computed), y = strings_of(expected);
+    d.elements = static_cast<std::int64_t>(y.size());
+    for (std::size_t i = 0; i < y.size(); ++i)
+      if (x[i] != y[i] && d.mismatches++ == 0)
+        d.reason = fmt::format("{} is '{}', expected '{}'",
+                               position(static_cast<std::int64_t>(i), expected.get_shape().lens), x[i], y[i]);
+    return d;
+  }
+  if (t == dtype::sequence) {
+    const auto &x = items_of(computed), &y = items_of(expected);
+    if (x.size() != y.size()) d.reason = fmt::format("the sequence has {} items, expected {}", x.size(), y.size());
+    for (std::size_t i = 0; !d && i < y.size(); ++i) {
+      d = compare_floor(x[i], y[i], allowed, by_value);
+      if (d) d.reason = fmt::format("item {}: {}", i, d.reason);
+    }
+    return d;
+  }
+  const argument *x = value_of_optional(computed), *y = value_of_optional(expected);
+  if (x && y) return compare_floor(*x, *y, allowed, by_value);
+  if (x || y) d.reason = x ? "the optional holds a value, expected none" : "the optional is empty, expected a value";
+  return d;
+}
+
 difference compare_floor(const argument& computed, const argument& expected, const tolerance& allowed, bool by_value) {
   const shape &got = computed.get_shape(), &want = expected.get_shape();
   difference d;
@@ -58,6 +91,7 @@ difference compare_floor(const argument& computed, const argument& expected, con
     d.reason = fmt::format("shape is {}, expected {}", to_string(shape(got.type, got.lens)),
                            to_string(shape(want.type, want.lens)));
   if (d) return d;
+  if (is_object(want.type)) return compare_objects(computed, expected, allowed, by_value);
 
   if (is_float(want.type)) {
     double scale = 0, rtol = allowed.rtol, atol = allowed.atol;

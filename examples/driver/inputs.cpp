@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "kiln/core/object.hpp"
 #include "kiln/onnx/import.hpp"
 #include "kiln/onnx/tensor.hpp"
 #include "npy.hpp"
@@ -83,21 +84,27 @@ std::string names_of(std::span<const port> ports) {
   return out.empty() ? "none" : out;
 }
 
+dtype holder_of(const onnx::value_info& declared) {
+  return declared.kind == onnx::value_kind::sequence   ? dtype::sequence
+         : declared.kind == onnx::value_kind::optional ? dtype::optional
+                                                       : dtype::f32;
+}
+
 named_arguments read_inputs(const model_options& o) {
-  std::vector<onnx::value_info> declared;
-  const auto declared_type = [&](const std::string& name) -> std::optional<dtype> {
+  std::vector<onnx::value_info> declared;  // what a file holds is the model's to say
+  const auto declaration = [&](const std::string& name) -> onnx::value_info {
     if (declared.empty()) declared = onnx::model_inputs(o.model);
     for (const onnx::value_info& v : declared)
-      if (v.name == name) return onnx::to_dtype(v.type);
-    return std::nullopt;
+      if (v.name == name) return v;
+    return {};
   };
   named_arguments out;
   for (const auto& [name, path] : o.inputs) {
     argument a;
     if (path.ends_with(".npy"))
-      a = read_npy(path, declared_type(name));
+      a = read_npy(path, onnx::to_dtype(declaration(name).type));
     else if (path.ends_with(".pb"))
-      a = onnx::read_tensor(path).value;
+      a = onnx::read_value(path, holder_of(declaration(name))).value;
     else
       raise(errc::invalid_argument, fmt::format("--input {}={}: an input file ends in .pb or .npy", name, path));
     if (!out.emplace(name, std::move(a)).second)
@@ -112,6 +119,7 @@ argument filled(const shape& s, std::uint64_t seed) {
   if (elements > fill_limit)
     raise(errc::limit, fmt::format("a filled input of {} has more than {:.0e} elements", to_string(s), fill_limit));
   argument out(s);
+  if (is_object(s.type)) return out;  // empty strings, sequences, optionals
   const std::int64_t n = out.elements();
   if (is_float(s.type)) {
     generator random(seed, s.type == dtype::f16 ? 11 : s.type == dtype::bf16 ? 8 : is_narrow(s.type) ? 3 : 24);

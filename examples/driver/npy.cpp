@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "files.hpp"
+#include "kiln/core/object.hpp"
 
 namespace kiln::driver {
 
@@ -88,15 +89,57 @@ class header {
   std::string_view rest_;
 };
 
-dtype type_of(std::string_view descr, std::optional<dtype> wanted) {
+// An element: its dtype, its bytes, and the bytes of what a byte order orders.
+struct element {
+  dtype type;
+  std::size_t width, unit;
+};
+
+element element_of(std::string_view descr, std::optional<dtype> wanted) {
   constexpr std::pair<std::string_view, dtype> known[] = {
       {"f8", dtype::f64}, {"f4", dtype::f32},     {"f2", dtype::f16}, {"i1", dtype::i8},  {"i2", dtype::i16},
       {"i4", dtype::i32}, {"i8", dtype::i64},     {"u1", dtype::u8},  {"u2", dtype::u16}, {"u4", dtype::u32},
       {"u8", dtype::u64}, {"b1", dtype::boolean}, {"V2", dtype::bf16}};
   for (const auto& [name, type] : known)
-    if (descr == name) return type;
-  if (descr == "V1" && wanted && is_narrow(*wanted)) return *wanted;
+    if (descr == name) return {type, size_of(type), size_of(type)};
+  if (descr == "V1" && wanted && is_narrow(*wanted)) return {*wanted, 1, 1};
+  std::size_t length = 0;
+  if (descr.starts_with('U') || descr.starts_with('S')) {
+    const auto [end, code] = std::from_chars(descr.data() + 1, descr.data() + descr.size(), length);
+    const std::size_t unit = descr.front() == 'U' ? 4 : 1;
+    if (code == std::errc() && end == descr.data() + descr.size() && length > 0 && length < (std::size_t{1} << 32))
+      return {dtype::string, unit * length, unit};
+  }
   raise(errc::unsupported, fmt::format(".npy: element type '{}'", descr));
+}
+
+void put_utf8(std::string& out, std::uint32_t code) {
+  if (code > 0x10ffff) bad("a character is no Unicode code point");
+  const int tail = code < 0x80 ? 0 : code < 0x800 ? 1 : code < 0x10000 ? 2 : 3;
+  constexpr unsigned lead[] = {0, 0xc0, 0xe0, 0xf0};
+  out += static_cast<char>(lead[tail] | code >> (6 * tail));
+  for (int k = tail; k-- > 0;) out += static_cast<char>(0x80 | (code >> (6 * k) & 0x3f));
+}
+
+// Texts of a fixed number of characters, filled up with zeros.
+argument strings_in(std::span<const std::byte> data, std::size_t count, element e) {
+  std::vector<std::string> out(count);
+  for (std::size_t i = 0; i < count; ++i) {
+    std::size_t n = e.width / e.unit;
+    const auto character = [&](std::size_t k) {
+      std::uint32_t code = 0;
+      for (std::size_t b = e.unit; b-- > 0;)
+        code = code << 8 | static_cast<std::uint32_t>(data[i * e.width + k * e.unit + b]);
+      return code;
+    };
+    while (n > 0 && character(n - 1) == 0) --n;
+    for (std::size_t k = 0; k < n; ++k)
+      if (e.unit == 1)
+        out[i] += static_cast<char>(character(k));
+      else
+        put_utf8(out[i], character(k));
+  }
+  return string_argument({static_cast<std::int64_t>(count)}, out);
 }
 
 }  // namespace
@@ -116,10 +159,11 @@ argument parse_npy(std::span<const std::byte> bytes, std::optional<dtype> wanted
 
   std::string_view descr = h.descr;
   char order = '|';
-  if (descr.size() == 3) order = descr.front(), descr.remove_prefix(1);
+  if (descr.size() >= 3) order = descr.front(), descr.remove_prefix(1);
   if (order != '|' && order != '<' && order != '>' && order != '=') bad("unknown byte order");
-  const dtype type = type_of(descr, wanted);
-  const std::size_t width = size_of(type);
+  const element kind = element_of(descr, wanted);
+  const dtype type = kind.type;
+  const std::size_t width = kind.width;
 
   // Counted without overflow, so that a hostile header can't ask for more than the file holds.
   std::size_t count = 1;
@@ -135,7 +179,8 @@ argument parse_npy(std::span<const std::byte> bytes, std::optional<dtype> wanted
   small_vector<std::byte> native(data.size());
   std::copy(data.begin(), data.end(), native.data());
   if (order == '>')
-    for (std::size_t i = 0; i < count; ++i) std::reverse(native.data() + i * width, native.data() + (i + 1) * width);
+    for (std::size_t i = 0; i < native.size(); i += kind.unit)
+      std::reverse(native.data() + i, native.data() + i + kind.unit);
   if (type == dtype::boolean)
     for (std::byte& b : native) b = b == std::byte{0} ? std::byte{0} : std::byte{1};
   if (bits_of(type) < 8)  // the sign is spread over the byte
@@ -147,7 +192,9 @@ argument parse_npy(std::span<const std::byte> bytes, std::optional<dtype> wanted
     dimension step = 1;
     for (std::size_t i = 0; i < s.lens.size(); ++i) s.strides[i] = step, step *= s.lens[i];
   }
-  return argument(s, native.data()).copy();
+  if (type != dtype::string) return argument(s, native.data()).copy();
+  argument texts = strings_in(std::span<const std::byte>(native.data(), native.size()), count, kind);
+  return argument(s, texts.data()).copy();
 }
 
 argument read_npy(const std::string& path, std::optional<dtype> wanted) {

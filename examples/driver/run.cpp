@@ -3,6 +3,7 @@
 #include "debug.hpp"
 #include "files.hpp"
 #include "json.hpp"
+#include "kiln/core/object.hpp"
 #include "kiln/onnx/tensor.hpp"
 #include "kiln/runtime/run_options.hpp"
 #include "model.hpp"
@@ -19,6 +20,22 @@ std::string summary(const argument& a) {
   std::string values;
   const std::int64_t n = a.elements();
   const argument dense = a.contiguous();
+  if (a.get_shape().type == dtype::string) {
+    for (const std::string& s : strings_of(dense)) {
+      if (!values.empty()) values += ", ";
+      if (values.size() > 200) break;
+      values += "'" + s + "'";
+    }
+    return fmt::format("{} {{{}}}", to_string(shape(a.get_shape().type, a.get_shape().lens)), values);
+  }
+  if (a.get_shape().type == dtype::sequence) {
+    for (const argument& item : items_of(a)) values += (values.empty() ? "" : ", ") + summary(item);
+    return "sequence {" + values + "}";
+  }
+  if (a.get_shape().type == dtype::optional) {
+    const argument* held = value_of_optional(a);
+    return "optional {" + (held ? summary(*held) : std::string()) + "}";
+  }
   for (std::int64_t i = 0; i < std::min(n, shown); ++i) {
     const std::byte* at = dense.data() + static_cast<std::size_t>(i) * size_of(a.get_shape().type);
     if (i) values += ", ";

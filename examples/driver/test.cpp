@@ -18,9 +18,9 @@ namespace kiln::driver {
 
 namespace {
 
-// A file's tensor as the type the model declares. The test data of ONNX 1.12 and before have bfloat16 as uint16.
-argument read_as(const std::filesystem::path& file, std::optional<dtype> declared) {
-  argument a = onnx::read_tensor(file.string()).value;
+// A file's value as the model declares it. The test data of ONNX 1.12 and before have bfloat16 as uint16.
+argument read_as(const std::filesystem::path& file, dtype holder, std::optional<dtype> declared) {
+  argument a = onnx::read_value(file.string(), holder).value;
   if (declared != dtype::bf16 || a.get_shape().type != dtype::u16) return a;
   return argument(literal({dtype::bf16, a.get_shape().lens}, a.to_literal().data()));
 }
@@ -35,7 +35,7 @@ named_arguments read_set(const data_set& set, const std::vector<onnx::value_info
   }
   named_arguments out;
   for (std::size_t k = 0; k < inputs.size(); ++k)
-    out.emplace(inputs[k].name, read_as(set.inputs[k], onnx::to_dtype(inputs[k].type)));
+    out.emplace(inputs[k].name, read_as(set.inputs[k], holder_of(inputs[k]), onnx::to_dtype(inputs[k].type)));
   return out;
 }
 
@@ -77,7 +77,8 @@ std::string check(const test_case& c, const test_command& command) {
       wrong += fmt::format("{}: {} expected outputs, but the model gives {}\n", set.name, set.outputs.size(),
                            outputs.size());
     for (std::size_t k = 0; k < std::min(outputs.size(), set.outputs.size()); ++k) {
-      const argument expected = read_as(set.outputs[k], ports[k].type.type);
+      const dtype type = ports[k].type.type;
+      const argument expected = read_as(set.outputs[k], type, type);
       if (const difference d = compare(outputs[k], expected, command.allowed))
         wrong += fmt::format("{}: output {} '{}': {}\n", set.name, k, ports[k].name, d.reason);
     }

@@ -56,6 +56,8 @@ class argument {
   argument contiguous() const;
   /// A row-major copy that owns its data.
   argument copy() const;
+  /// This argument if it is row-major and owns or shares its data, else a copy.
+  argument owned() const { return owner_ && shape_.standard() ? *this : copy(); }
   literal to_literal() const;
 
  private:

@@ -163,6 +163,12 @@ class basic_builder {
       in.push_back(i.results[0]);
     }
     const auto out = op.shape_rule(in);
+    if constexpr (std::is_same_v<operation, kiln::operation>)
+      if (op.kind() == op_kind::dynamic) {
+        if (!out || out->size() != 1 || !op.table().produce) return {};
+        auto made = detail::produce_literals(op, std::span<const literal* const>(inputs.data(), inputs.size()));
+        return made.empty() ? value{} : constant(std::move(made[0]));
+      }
     if (!out || out->size() != 1 || !(*out)[0].is_constant() || (*out)[0].elements().value() > fold_limit) return {};
     // a repeated weight stays a view: passes see through it, and the constant stays small
     if (op.kind() == op_kind::view && is_float((*out)[0].type) &&

@@ -8,6 +8,8 @@ namespace detail {
 // (compiled in graph/impl).
 small_vector<literal> fold_at_run_time(const operation& op, small_vector<evaluation::operand>& in,
                                        small_vector<evaluation::operand>& out, bool symbolic);
+// The results of a producing op over constants; none where one holds symbols.
+small_vector<literal> produce_literals(const operation& op, std::span<const literal* const> inputs);
 }  // namespace detail
 
 /// Computes an op over constants through its own reference computation. Shape arithmetic with symbols is computed over
@@ -17,7 +19,7 @@ template <class Operation>
 constexpr small_vector<literal> fold(const Operation& op, std::span<const literal* const> inputs,
                                      std::span<const shape> results) {
   const op_info& info = op.info();
-  if (!info.pure || info.kind == op_kind::control) return {};
+  if (!info.pure || info.kind == op_kind::control || info.kind == op_kind::dynamic) return {};
   bool symbolic = false;
   small_vector<evaluation::operand> in, out;
   for (const literal* l : inputs) {

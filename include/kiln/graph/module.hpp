@@ -110,8 +110,12 @@ class basic_module {
     return {};
   }
 
-  /// Instructions in execution order: inputs before users, parameters first, only what the outputs need. Deterministic:
-  /// depth first from the outputs.
+  /// Whether an instruction may bind symbols, which others' dims mention without reading its results.
+  constexpr bool binds_symbols(std::uint32_t i) const {
+    return instructions_[i].kind == instruction_kind::op && instructions_[i].op.kind() == op_kind::dynamic;
+  }
+  /// Instructions in execution order: inputs before users, parameters first, then what binds symbols, and else only
+  /// what the outputs need. Deterministic: depth first from the outputs.
   constexpr small_vector<std::uint32_t> order() const {
     small_vector<std::uint32_t> out;
     small_vector<std::uint8_t> state(instructions_.size(), 0);
@@ -123,7 +127,11 @@ class basic_module {
       std::uint32_t at = 0, next = 0;
     };
     small_vector<frame> stack;
-    for (value_id root : outputs) {
+    small_vector<value_id> roots;
+    for (std::uint32_t i = 0; i < instructions_.size(); ++i)
+      if (binds_symbols(i)) roots.push_back({i, 0});
+    for (value_id v : outputs) roots.push_back(v);
+    for (value_id root : roots) {
       if (state[root.instruction]) continue;
       stack.push_back({root.instruction, 0});
       state[root.instruction] = 1;
@@ -146,7 +154,7 @@ class basic_module {
     return out;
   }
 
-  /// Drops instructions no output needs (parameters stay) and renumbers in execution order.
+  /// Drops instructions no output needs (parameters and what binds symbols stay) and renumbers in execution order.
   constexpr void compact() {
     const auto kept = order();
     bool in_order = kept.size() == instructions_.size();

@@ -56,6 +56,10 @@ class operation {
   void evaluate(evaluation& e, bool symbolic = false) const { table_->evaluate(bytes_, e, symbolic); }
   /// A part of a pointwise op or reduction as an expression over these values.
   expr trace(trace_part part, std::span<const expr> in) const { return table_->trace(bytes_, part, in); }
+  small_vector<argument> produce(std::span<const argument> in) const { return table_->produce(bytes_, in); }
+  void bodies(small_vector<module_ref>& out) const {
+    if (table_->bodies) table_->bodies(bytes_, out);
+  }
   /// Writes the attributes out in their normal form, for inputs of these shapes and a first result of that.
   void normalise(std::span<const shape> in, const shape& out) { table_->normalise(bytes_, in, out); }
   void print(text& out) const { table_->print(bytes_, out); }
@@ -140,7 +144,12 @@ struct static_op final : static_op_base {
     else
       return nullptr;
   }
-  constexpr void evaluate(evaluation& e, bool symbolic) const override { kiln::evaluate(op, e, symbolic); }
+  constexpr void evaluate([[maybe_unused]] evaluation& e, [[maybe_unused]] bool symbolic) const override {
+    if constexpr (kind_of<Op>() == op_kind::dynamic)
+      raise(fault::of(errc::unsupported, "an op of a static program computes without a run's memory"));
+    else
+      kiln::evaluate(op, e, symbolic);
+  }
   constexpr void normalise([[maybe_unused]] std::span<const shape> in, [[maybe_unused]] const shape& out) override {
     if constexpr (!control<Op>) op = normalised(op, in, out);
   }

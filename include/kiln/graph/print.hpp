@@ -26,7 +26,7 @@ constexpr void print_value(value_id v, text& out) {
 constexpr void print_literal(const literal& l, text& out) {
   out.append(std::string_view("literal "));
   print_shape(l.get_shape(), out);
-  if (!l.get_shape().is_constant()) return;
+  if (!l.get_shape().is_constant() || is_object(l.get_shape().type)) return;
   if (l.elements() <= 8) {
     out.append(std::string_view(" {"));
     bool first = true;

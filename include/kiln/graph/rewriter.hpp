@@ -17,6 +17,8 @@ class rewriter {
     for (std::uint32_t i = 0; i < module_.size(); ++i)
       for (value_id v : module_[i].inputs) users_[v.instruction].push_back(i);
     for (value_id v : module_.outputs) users_[v.instruction].push_back(output_user);
+    for (std::uint32_t i = 0; i < module_.size(); ++i)
+      if (module_.binds_symbols(i)) users_[i].push_back(output_user);
   }
   rewriter(const rewriter&) = delete;
   rewriter& operator=(const rewriter&) = delete;

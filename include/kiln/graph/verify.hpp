@@ -78,6 +78,7 @@ class verifier {
     if (i.kind == instruction_kind::literal) return check_literal(i);
     if (i.kind != instruction_kind::op) return;
     if (i.op.kind() == op_kind::control) return check_body(m, i);
+    if (calls_bodies(i)) return;
     shapes in;
     for (value_id v : i.inputs) in.push_back(m.shape_of(v));
     const auto out = i.op.shape_rule(in);
@@ -88,6 +89,20 @@ class verifier {
     for (std::size_t k = 0; k < out->size(); ++k)
       if (!same_shape((*out)[k], i.results[k]))
         report(i, fault::of(errc::shape_mismatch, "the shape rule agrees with the result", (*out)[k], i.results[k]));
+  }
+
+  // An instruction that calls bodies has the results it was made with.
+  constexpr bool calls_bodies(const instruction& i) {
+    if constexpr (requires(small_vector<module_ref> & out) { i.op.bodies(out); }) {
+      small_vector<module_ref> called;
+      i.op.bodies(called);
+      for (const module_ref r : called)
+        if (r.index == 0 || r.index >= program_.modules() || r.index == module_)
+          report(i, fault::of(errc::internal, "a body is another module of the program", program_.modules(), r.index));
+      return !called.empty();
+    } else {
+      return false;
+    }
   }
 
   constexpr void check_literal(const instruction& i) {

@@ -48,7 +48,7 @@ constexpr std::string_view to_string(element e) {
   return i < sizeof(names) / sizeof(names[0]) ? names[i] : "an unknown element type";
 }
 
-/// kiln's dtype for an element type; none for those kiln does not hold (strings, complex numbers).
+/// kiln's dtype for an element type; none for complex numbers, which kiln does not hold.
 constexpr std::optional<dtype> to_dtype(element e) {
   switch (e) {
     case element::f32:
@@ -97,6 +97,8 @@ constexpr std::optional<dtype> to_dtype(element e) {
       return dtype::i2;
     case element::u2:
       return dtype::u2;
+    case element::string:
+      return dtype::string;
     default:
       return std::nullopt;
   }

@@ -16,7 +16,6 @@ struct tensor {
   std::string name;
   element type = element::undefined;
   literal value;
-  std::vector<std::string> strings;  ///< elements of a string tensor
   std::string fault;
 };
 
@@ -72,6 +71,7 @@ struct declared_dim {
 struct value_info {
   std::string name;
   value_kind kind = value_kind::unknown;
+  bool holds_sequence = false;  ///< an optional that may hold a sequence
   element type = element::undefined;
   bool has_rank = false;
   std::vector<declared_dim> dims;

@@ -9,21 +9,48 @@
 
 namespace kiln::onnx {
 
-/// What a name of an ONNX graph stands for while importing: a tensor, or a sequence whose length is known.
+/// What the items of a sequence that only a run knows are.
+struct item_type {
+  static constexpr int any = -1, none = -2;  ///< ranks that differ or are unknown; no items yet
+  dtype type = dtype::f32;
+  int rank = any;
+  bool in_sequence = false;  ///< an optional's value is a sequence of such items
+  friend bool operator==(item_type, item_type) = default;
+};
+
+/// What a name of an ONNX graph stands for while importing: a value of the program (a tensor, or a sequence or optional
+/// that only a run knows), or a sequence whose items are known values. An optional that is known to hold something is
+/// what it holds; `is_empty` is one that is known to hold nothing.
 struct variable {
   value tensor;
-  bool is_sequence = false;
+  bool is_sequence = false, is_empty = false;
   small_vector<value> items;
+  item_type item;  ///< of a sequence, known or not, or of an optional
+  shape type;      ///< of a module's output
 
   variable() = default;
   variable(value v) : tensor(v) {}
+  variable(value v, item_type items_are) : tensor(v), item(items_are) {}
   static variable sequence(small_vector<value> items) {
     variable v;
     v.is_sequence = true;
     v.items = std::move(items);
     return v;
   }
-  explicit operator bool() const { return is_sequence || tensor; }
+  explicit operator bool() const { return is_sequence || is_empty || tensor; }
+};
+
+/// A parameter of a body that becomes a module.
+struct body_parameter {
+  shape type;
+  item_type item;  ///< of a sequence
+};
+
+/// A body as a module: its parameters are those asked for, then one for each value it reads from around it.
+struct body_module {
+  module_graph graph;
+  small_vector<value> captured;  ///< values around it
+  variables outputs;             ///< what the body gives: `type` and `item`, without values
 };
 
 /// What a node may ask of the graph around it.
@@ -33,6 +60,12 @@ class body_importer {
   virtual variables import_body(const graph& body, const variables& inputs) = 0;
   /// What a name stands for where the node stands; nothing if it has no value yet.
   virtual variable named(std::string_view name) = 0;
+  /// The body as a module. It may read what the node at work may, and the `visible` values by their names.
+  virtual body_module build_module(const graph& body, std::span<const body_parameter> parameters,
+                                   std::span<const std::pair<std::string, variable>> visible) = 0;
+  virtual module_ref add_module(module_graph m) = 0;
+  /// A number that the run binds, named after the node at work: an extent, or no less than `least`.
+  virtual dimension fresh_symbol(std::string_view what, std::int64_t least = 0) = 0;
 
  protected:
   ~body_importer() = default;
@@ -52,8 +85,12 @@ class call {
   bool has(std::size_t i) const { return i < inputs.size() && inputs[i]; }
   /// Input i, which must be a tensor.
   value in(std::size_t i) const;
-  /// Input i as a sequence.
+  /// Input i as a sequence of known items.
   const small_vector<value>& sequence(std::size_t i) const;
+  /// Input i as one value of dtype sequence, whether its items are known or not.
+  value sequence_value(std::size_t i) const;
+  /// Extents of their own for a tensor that only a run can size.
+  dims fresh_dims(std::size_t rank, std::string_view what) const;
   /// Whether somebody may read output k.
   bool wants(std::size_t k) const { return k < source.outputs.size() && !source.outputs[k].empty(); }
 
@@ -77,6 +114,15 @@ class call {
   /// The elements of integer input i, possibly symbolic; a value that only a run can know is an `unsupported` error
   /// that calls it `what`.
   small_vector<dimension> dimensions(std::size_t i, std::string_view what) const;
+  /// The same, where a run may compute elements: they are symbols then, which the run binds. One below 0 is its error.
+  small_vector<dimension> extents(std::size_t i, std::string_view what) const { return bound(in(i), what, 0); }
+  /// The same for numbers of either sign, held within `farthest` of 0.
+  small_vector<dimension> positions(std::size_t i, std::string_view what) const {
+    return bound(in(i), what, -farthest);
+  }
+  static constexpr std::int64_t farthest = std::int64_t{1} << 40;
+  /// The elements of an integer tensor, which are at least `least`.
+  small_vector<dimension> bound(value v, std::string_view what, std::int64_t least) const;
   /// The elements of integer input i as numbers.
   small_vector<std::int64_t> numbers(std::size_t i, std::string_view what) const;
 

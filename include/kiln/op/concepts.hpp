@@ -2,6 +2,7 @@
 #include <concepts>
 #include <span>
 
+#include "kiln/core/argument.hpp"
 #include "kiln/core/layout.hpp"
 #include "kiln/core/small_vector.hpp"
 
@@ -123,16 +124,33 @@ concept generic = op_struct<Op> && requires(const Op& op, std::span<const shape>
   op.compute_shape(in);
 } && !contracting<Op>;
 
-/// Calls other modules of the program: `body` names one.
+/// Results that only a run can size or make (counts of what was found, strings, sequences): `produce(arguments)` gives
+/// them as arguments of their own. The shape rule states their extents over symbols that the op's attributes name; the
+/// run binds these to what was produced, or asks `bind(results, bindings)` where the op has one.
+template <class Op>
+concept producing = op_struct<Op> && requires(const Op& op, std::span<const argument> in) {
+  { op.produce(in) } -> std::same_as<small_vector<argument>>;
+};
+
+/// Calls other modules of the program with values of the run (if, loop, scan): every attribute that is a `module_ref`
+/// is one. The runtime knows how; results have the shapes that the instruction was made with.
+template <class Op>
+concept calling = op_struct<Op> && requires {
+  requires Op::calls_bodies;
+};
+
+/// Groups instructions of the program into one: `body` names the module that says their meaning.
 template <class Op>
 concept control = op_struct<Op> && requires(const Op& op) {
   op.body;
 };
 
-enum class op_kind : std::uint8_t { pointwise, reduction, view, contraction, generic, control };
+/// `dynamic` is what `producing` and `calling` ops are.
+enum class op_kind : std::uint8_t { pointwise, reduction, view, contraction, generic, control, dynamic };
 
 constexpr std::string_view to_string(op_kind k) {
-  constexpr std::string_view names[] = {"pointwise", "reduction", "view", "contraction", "generic", "control"};
+  constexpr std::string_view names[] = {"pointwise", "reduction", "view",   "contraction",
+                                        "generic",   "control",   "dynamic"};
   return names[static_cast<unsigned>(k)];
 }
 
@@ -141,6 +159,8 @@ template <class Op>
 constexpr op_kind kind_of() {
   if constexpr (control<Op>)
     return op_kind::control;
+  else if constexpr (producing<Op> || calling<Op>)
+    return op_kind::dynamic;
   else if constexpr (reduction<Op>)
     return op_kind::reduction;
   else if constexpr (view<Op>)

@@ -102,6 +102,8 @@ constexpr result<shapes> shape_of(const Op& op, std::span<const shape> in) {
     const auto c = op.maps(in);
     if (!c) return c.why();
     return shapes{shape{c->type, c->out_lens}};
+  } else if constexpr (calling<Op>) {
+    return fault::of(errc::internal, "shapes of a calling op come with its instruction");
   } else {
     const auto out = op.compute_shape(in);
     if (!out) return out.why();

@@ -156,4 +156,12 @@ void collect_field_symbols(const Op& op, small_vector<dimension>& out) {
   for_each_field(op, [&](std::string_view, const auto& v) { detail::collect_value(v, out); });
 }
 
+/// Appends every module that the attributes name.
+template <class Op>
+void collect_bodies(const Op& op, small_vector<module_ref>& out) {
+  for_each_field(op, [&]<class T>(std::string_view, const T& v) {
+    if constexpr (std::is_same_v<T, module_ref>) out.push_back(v);
+  });
+}
+
 }  // namespace kiln

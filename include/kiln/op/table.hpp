@@ -36,7 +36,7 @@ constexpr op_info info_of() {
   i.types = detail::types_of<Op>();
   if constexpr (requires { Op::commutative; }) i.commutative = Op::commutative;
   if constexpr (requires { Op::pure; }) i.pure = Op::pure;
-  if constexpr (!control<Op>) i.folds_dimensions = folds_dimensions<Op>();
+  if constexpr (!control<Op> && kind_of<Op>() != op_kind::dynamic) i.folds_dimensions = folds_dimensions<Op>();
   return i;
 }
 
@@ -69,7 +69,10 @@ struct op_table : op_info {
   bool (*equal)(const void* a, const void* b) = nullptr;
   void (*substitute)(void* op, const bindings& values) = nullptr;
   void (*symbols)(const void* op, small_vector<dimension>& out) = nullptr;
-  const module_ref* (*body)(const void* op) = nullptr;  ///< control
+  const module_ref* (*body)(const void* op) = nullptr;                                           ///< control
+  small_vector<argument> (*produce)(const void* op, std::span<const argument> in) = nullptr;     ///< producing
+  void (*bind)(const void* op, std::span<const argument> results, bindings& symbols) = nullptr;  ///< where it has one
+  void (*bodies)(const void* op, small_vector<module_ref>& out) = nullptr;                       ///< calling
 };
 
 namespace detail {
@@ -136,7 +139,15 @@ constexpr op_table make_table() {
   op_table t;
   static_cast<op_info&>(t) = info_of<Op>();
   t.bytes = sizeof(Op);
-  if constexpr (kind != op_kind::control) {
+  if constexpr (kind == op_kind::dynamic) {
+    t.shape_rule = [](const void* op, std::span<const shape> in) { return shape_of(as<Op>(op), in); };
+    if constexpr (producing<Op>)
+      t.produce = [](const void* op, std::span<const argument> in) { return as<Op>(op).produce(in); };
+    if constexpr (requires(const Op& op, std::span<const argument> made, bindings& b) { op.bind(made, b); })
+      t.bind = [](const void* op, std::span<const argument> made, bindings& b) { as<Op>(op).bind(made, b); };
+    if constexpr (calling<Op>)
+      t.bodies = [](const void* op, small_vector<module_ref>& out) { collect_bodies(as<Op>(op), out); };
+  } else if constexpr (kind != op_kind::control) {
     t.shape_rule = [](const void* op, std::span<const shape> in) { return shape_of(as<Op>(op), in); };
     t.evaluate = [](const void* op, evaluation& e, bool symbolic) { kiln::evaluate(as<Op>(op), e, symbolic); };
   }

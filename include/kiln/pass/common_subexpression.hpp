@@ -42,7 +42,7 @@ class value_numbering {
   constexpr std::uint32_t number(std::uint32_t i) {
     const instruction& a = module_[i];
     if (a.kind == instruction_kind::parameter) return i;
-    if (a.kind == instruction_kind::op && (!a.op.info().pure || a.op.kind() == op_kind::control)) return i;
+    if (a.kind == instruction_kind::op && (!a.op.info().pure || a.op.kind() >= op_kind::control)) return i;
     hashes_[i] = hash(a);
     for (std::size_t at = hashes_[i];; ++at) {
       std::uint32_t& slot = table_[at & (table_.size() - 1)];

@@ -28,7 +28,7 @@ class constant_folder {
     for (std::uint32_t i = 0; i < n; ++i) {
       if (r_[i].kind != instruction_kind::op || r_.users(i).empty()) continue;
       const op_info& info = r_[i].op.info();
-      if (!info.pure || info.kind == op_kind::control) continue;
+      if (!info.pure || info.kind >= op_kind::control || is_object(r_[i].results[0].type)) continue;
       if (info.kind == op_kind::view)
         fold_view(i);
       else if (info.kind == op_kind::pointwise)

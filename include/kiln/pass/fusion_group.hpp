@@ -1,5 +1,6 @@
 #pragma once
 #include "kiln/graph/matcher.hpp"
+#include "kiln/graph/symbols.hpp"
 #include "kiln/pass/note.hpp"
 
 namespace kiln {
@@ -31,6 +32,7 @@ class fusion_groups {
       for (value_id v : m[i].inputs) users_[v.instruction].push_back(i);
     }
     for (value_id v : m.outputs) users_[v.instruction].push_back(output_user);
+    add_symbol_users(m);
   }
 
   /// Number of instructions that are partitioned.
@@ -79,6 +81,26 @@ class fusion_groups {
 
  private:
   static constexpr std::uint32_t none = 0xffff'ffff;
+
+  // An instruction whose dims mention a symbol uses what binds it, though it reads nothing of it. Only a program at run
+  // time binds symbols.
+  constexpr void add_symbol_users(const Module& m) {
+    if constexpr (std::is_same_v<Module, module_graph>) {
+      for (std::uint32_t k = 0; k < m.size(); ++k) {
+        if (!m.binds_symbols(k)) continue;
+        users_[k].push_back(output_user);
+        const small_vector<dimension> bound = bound_symbols(m, k);
+        for (std::uint32_t i = k + 1; i < m.size() && !bound.empty(); ++i) {
+          small_vector<dimension> mentioned;
+          collect_symbols(m, i, mentioned);
+          bool uses = false;
+          for (const dimension d : mentioned)
+            for (const dimension b : bound) uses = uses || b == d;
+          if (uses) users_[k].push_back(i);
+        }
+      }
+    }
+  }
 
   // Marks the groups between a and b that depend on a; false when b depends on one of them.
   constexpr bool reach(std::uint32_t a, std::uint32_t b) {

@@ -13,7 +13,7 @@ constexpr pass_note normalise(Program& p) {
     shapes in;
     for (std::uint32_t k = 0; k < m.size(); ++k) {
       auto& i = m[k];
-      if (i.kind != instruction_kind::op || i.op.kind() == op_kind::control) continue;
+      if (i.kind != instruction_kind::op || i.op.kind() >= op_kind::control) continue;
       in.clear();
       for (value_id v : i.inputs) in.push_back(m.shape_of(v));
       auto written_out = i.op;

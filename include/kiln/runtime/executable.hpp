@@ -63,6 +63,9 @@ struct compile_report {
 };
 
 class executable;
+namespace detail {
+struct executable_access;
+}
 
 /// The memory of one run: bound to sizes, reused as long as they fit. One thread at a time.
 class workspace {
@@ -101,12 +104,14 @@ class executable {
   workspace make_workspace() const { return workspace(); }
   /// Sizes a workspace for these input shapes, so that the run allocates nothing. Throws `error` for wrong shapes.
   void bind(workspace& w, std::span<const shape> inputs) const;
-  /// Shapes of the outputs for these input shapes.
+  /// Shapes of the outputs for these input shapes; an extent that only a run can tell stays symbolic.
   std::vector<shape> output_shapes(std::span<const shape> inputs) const;
-  /// Fresh outputs for these input shapes. An error names the output that is too large for the machine.
+  /// Fresh outputs for these input shapes; those that only a run can size are empty. An error names the output that is
+  /// too large for the machine.
   std::vector<argument> make_outputs(std::span<const shape> inputs) const;
   /// Runs on the caller's buffers: inputs in order, any strides; outputs row-major with the right shapes, in memory
-  /// that is neither another output's nor a row-major input's, aliases aside.
+  /// that is neither another output's nor a row-major input's, aliases aside. An output that is given empty becomes an
+  /// argument of its own, and so does every output of strings, sequences or optionals.
   void run(workspace& w, std::span<const argument> inputs, std::span<argument> outputs) const;
   /// The same with hooks (include run_options.hpp).
   void run(workspace& w, std::span<const argument> inputs, std::span<argument> outputs,
@@ -121,6 +126,7 @@ class executable {
 
  private:
   friend executable compile(program p, const target& t, const compile_options& options);
+  friend struct detail::executable_access;
   struct state;
   explicit executable(std::unique_ptr<state> s);
   std::unique_ptr<state> state_;

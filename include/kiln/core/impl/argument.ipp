@@ -1,5 +1,7 @@
 #include "kiln/core/argument.hpp"
 
+#include "kiln/core/object.hpp"
+
 namespace kiln {
 namespace {
 
@@ -13,6 +15,7 @@ std::size_t bytes_to_allocate(const shape& s) {
 
 argument::argument(const shape& s) : shape_(s.with(s.lens)), owner_(buffer::allocate(bytes_to_allocate(s))) {
   data_ = owner_.data();
+  if (is_object(s.type)) std::memset(data_, 0, owner_.size());  // handles of nothing
 }
 
 argument::argument(const literal& l) : shape_(l.get_shape()), owner_(l.data()) {
@@ -43,7 +46,7 @@ argument argument::copy() const {
       at[d] = 0;
     }
   }
-  return out;
+  return is_object(shape_.type) ? retained(out.shape_, out.data_) : out;
 }
 
 literal argument::to_literal() const {

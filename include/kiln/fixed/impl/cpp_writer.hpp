@@ -71,7 +71,7 @@ struct index_text {
 
 /// The C++ type of stored elements; throws for dtypes that exported programs do not know.
 inline std::string stored_name(dtype t) {
-  if (is_narrow(t)) raise(errc::unsupported, cat("an exported program has no dtype ", to_string(t)));
+  if (is_narrow(t) || is_object(t)) raise(errc::unsupported, cat("an exported program has no dtype ", to_string(t)));
   switch (t) {
     case dtype::f64:
       return "double";

@@ -1,3 +1,4 @@
+#include "kiln/core/object.hpp"
 #include "kiln/graph/fold.hpp"
 
 namespace kiln::detail {
@@ -21,11 +22,24 @@ small_vector<literal> fold_at_run_time(const operation& op, small_vector<evaluat
   op.evaluate(e, false);
   e.finish();
   small_vector<literal> literals;
-  for (std::size_t k = 0; k < out.size(); ++k) literals.push_back(literal(out[k].type, results[k]));
+  for (std::size_t k = 0; k < out.size(); ++k)
+    literals.push_back(is_object(out[k].type.type) ? retained(out[k].type, results[k].data()).to_literal()
+                                                   : literal(out[k].type, results[k]));
   return literals;
 } catch (const error& e) {
   if (symbolic && e.code() == errc::unsupported) return {};
   throw;
+}
+
+small_vector<literal> produce_literals(const operation& op, std::span<const literal* const> inputs) {
+  small_vector<argument> in;
+  for (const literal* l : inputs) {
+    if (l->has_symbols()) return {};
+    in.push_back(argument(*l));
+  }
+  small_vector<literal> out;
+  for (const argument& a : op.produce(in)) out.push_back(a.to_literal());
+  return out;
 }
 
 }  // namespace kiln::detail

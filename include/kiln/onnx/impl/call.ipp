@@ -1,4 +1,5 @@
 #include "kiln/onnx/row.hpp"
+#include "kiln/op/dynamic/sequence.hpp"
 
 namespace kiln::onnx {
 
@@ -35,6 +36,7 @@ void call::malformed(std::string why) const { raise(errc::malformed, std::move(w
 value call::in(std::size_t i) const {
   if (!has(i)) malformed("input " + std::to_string(i) + " is missing");
   if (inputs[i].is_sequence) malformed("input " + std::to_string(i) + " is a sequence, not a tensor");
+  if (inputs[i].is_empty) malformed("input " + std::to_string(i) + " is an empty optional, not a tensor");
   return inputs[i].tensor;
 }
 
@@ -42,6 +44,20 @@ const small_vector<value>& call::sequence(std::size_t i) const {
   if (!has(i)) malformed("input " + std::to_string(i) + " is missing");
   if (!inputs[i].is_sequence) malformed("input " + std::to_string(i) + " is a tensor, not a sequence");
   return inputs[i].items;
+}
+
+value call::sequence_value(std::size_t i) const {
+  if (!has(i)) malformed("input " + std::to_string(i) + " is missing");
+  if (inputs[i].is_sequence) return build.add(op::make_sequence{}, inputs[i].items);
+  if (!inputs[i].tensor || inputs[i].tensor.type() != dtype::sequence)
+    malformed("input " + std::to_string(i) + " is not a sequence");
+  return inputs[i].tensor;
+}
+
+dims call::fresh_dims(std::size_t rank, std::string_view what) const {
+  dims out;
+  for (std::size_t d = 0; d < rank; ++d) out.push_back(bodies->fresh_symbol(std::string(what) + std::to_string(d)));
+  return out;
 }
 
 const attribute* call::find(std::string_view name) const {
@@ -101,7 +117,7 @@ ints call::short_integers(std::string_view name) const {
 }
 
 const literal* call::constant(std::size_t i) const {
-  if (!has(i) || inputs[i].is_sequence) return nullptr;
+  if (!has(i) || !inputs[i].tensor) return nullptr;
   const auto& producer = build.module().producer(inputs[i].tensor.id());
   return producer.kind == instruction_kind::literal ? &producer.constant : nullptr;
 }

@@ -3,8 +3,8 @@
 #include <cstdio>
 #include <fstream>
 
-#include "kiln/core/argument.hpp"
 #include "kiln/core/impl/dimension_table.hpp"
+#include "kiln/core/object.hpp"
 #include "kiln/onnx/element.hpp"
 #include "kiln/onnx/impl/packed.hpp"
 
@@ -39,10 +39,17 @@ void put_tensor(onnx_proto::TensorProto& to, const literal& l) {
   const argument a(l);
   for (const dimension d : l.get_shape().lens) to.add_dims(d.value());
   to.set_data_type(static_cast<int>(to_element(l.get_shape().type)));
+  if (a.get_shape().type == dtype::string) {
+    for (const std::string& s : strings_of(a)) to.add_string_data(s);
+    return;
+  }
   to.set_raw_data(packed(l.get_shape().type, a.data(), a.elements()));
 }
 
 void put_type(onnx_proto::ValueInfoProto& to, std::string_view name, const shape& s) {
+  if (is_object(s.type) && s.type != dtype::string)
+    raise(errc::unsupported,
+          "'" + std::string(name) + "' is a value of type " + to_string(s) + ", which is not exported");
   to.set_name(std::string(name));
   auto& type = *to.mutable_type()->mutable_tensor_type();
   type.set_elem_type(static_cast<int>(to_element(s.type)));

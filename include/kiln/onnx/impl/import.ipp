@@ -76,9 +76,15 @@ void importer::add_input(scope& names, const value_info& input) {
     names.names[input.name].lost = true;
   };
   constexpr std::string_view kinds[] = {"a tensor", "a sequence", "an optional", "a map", "a sparse tensor", "untyped"};
-  if (input.kind != value_kind::tensor)
+  const bool held = input.kind == value_kind::sequence || input.kind == value_kind::optional;
+  if (input.kind != value_kind::tensor && !held)
     return refuse("is " + std::string(kinds[static_cast<unsigned>(input.kind)]) + ", not a tensor");
   const auto type = to_dtype(input.type);
+  if (held && type) {
+    const dtype kind = input.kind == value_kind::sequence ? dtype::sequence : dtype::optional;
+    const int rank = input.has_rank ? static_cast<int>(input.dims.size()) : item_type::any;
+    return define(names, input.name, {frame_->build.input(input.name, kind, {}), {*type, rank, input.holds_sequence}});
+  }
   if (!type)
     return refuse("has elements of type " + std::string(to_string(input.type)) + ", which kiln's tensors do not hold");
   if (input.dims.size() > max_rank)
@@ -86,14 +92,14 @@ void importer::add_input(scope& names, const value_info& input) {
   if (!input.has_rank && !find_named(options_.shapes, input.name) && !find_named(options_.values, input.name))
     return refuse("declares no rank: give its shape");
   const dims lens = input_dims(input);
-  const value v = build_.input(input.name, *type, lens);
+  const value v = frame_->build.input(input.name, *type, lens);
   const literal* given = find_named(options_.values, input.name);
   if (!given) return define(names, input.name, v);
   if (given->get_shape().type != *type)
     raise(errc::shape_mismatch, "the value given for input '" + input.name + "' is " +
                                     kiln::to_string(given->get_shape()) + ", the model declares " +
                                     std::string(kiln::to_string(*type)));
-  define(names, input.name, build_.constant(*given));
+  define(names, input.name, frame_->build.constant(*given));
 }
 
 // Named as such, or of other extents than the default has.
@@ -122,7 +128,7 @@ void importer::collect_given() {
   }
   for (const value_info& input : model_.main.inputs) {
     const dims* wanted = given_dims(input.name);
-    if (!wanted) continue;
+    if (!wanted || input.kind != value_kind::tensor) continue;
     const auto refuse = [&](const std::string& why) {
       raise(errc::shape_mismatch, "the shape given for input '" + input.name + "' contradicts the model: " + why);
     };

@@ -18,17 +18,30 @@ class importer final : public body_importer {
   program run();
   variables import_body(const graph& body, const variables& inputs) override;
   variable named(std::string_view name) override;
+  body_module build_module(const graph& body, std::span<const body_parameter> parameters,
+                           std::span<const std::pair<std::string, variable>> visible) override;
+  module_ref add_module(module_graph m) override;
+  dimension fresh_symbol(std::string_view what, std::int64_t least) override;
 
  private:
+  // The module being built: the main one, or a control-flow body, which takes what it reads around it as parameters.
+  struct frame {
+    frame* outer = nullptr;
+    builder build;
+    std::vector<std::pair<value, value>> captured;  // outside, inside
+    small_vector<value> parameters;                 // outside, those that became parameters
+  };
   // What a name stands for. An initializer joins the graph when a node first reads it.
   struct entry {
     variable held;
+    frame* home = nullptr;  // whose values it holds
     const tensor* waiting = nullptr;
     bool lost = false;  // made by a node that cannot be imported
   };
   // Names of one graph or function call, and where else to look.
   struct scope {
     scope* outer = nullptr;
+    frame* home = nullptr;
     const opsets* versions = nullptr;
     const node* caller = nullptr;  // inside a function: its call, which holds the attributes
     const function* callee = nullptr;
@@ -37,6 +50,8 @@ class importer final : public body_importer {
 
   static bool has_name(const void* names, std::string_view name);
   entry* find(scope& names, std::string_view name);
+  value inside(value v, frame& home, frame& reader);
+  variable local(const entry& e);
   void define(scope& names, std::string_view name, variable v);
   void collect_differentiated(const graph& g);
   variable kept_apart(std::string_view name, variable v);
@@ -64,9 +79,10 @@ class importer final : public body_importer {
   const model& model_;
   const import_options& options_;
   std::string place_;
-  builder build_;
+  frame main_;
+  frame* frame_ = &main_;
   scope* current_ = nullptr;
-  std::size_t nodes_ = 0, called_nodes_ = 0, depth_ = 0;
+  std::size_t nodes_ = 0, called_nodes_ = 0, depth_ = 0, symbols_made_ = 0;
   std::vector<std::string> missing_;
   fault_list broken_;
   std::unordered_set<std::string_view> differentiated_;

@@ -3,7 +3,9 @@
 #include <algorithm>
 
 #include "kiln/onnx/impl/order.hpp"
+#include "kiln/onnx/impl/parse_body.hpp"
 #include "kiln/onnx/impl/rows.hpp"
+#include "kiln/op/dynamic/sequence.hpp"
 
 namespace kiln::onnx {
 
@@ -19,21 +21,28 @@ struct restored {
   ~restored() { place = before; }
 };
 
+// A sequence of known items, or an empty optional, as one value.
+value as_value(builder& b, const variable& v) {
+  if (v.is_sequence) return b.add(op::make_sequence{}, v.items);
+  return v.is_empty ? b.add(op::make_optional{}, small_vector<value>{}) : v.tensor;
+}
+
 std::string domain_name(const node& n) { return n.domain.empty() ? "ai.onnx" : n.domain; }
 
 }  // namespace
 
 importer::importer(const model& source, const import_options& options, std::string place)
     : model_(source), options_(options), place_(std::move(place)) {
-  build_.fold_constants = true;
+  main_.build.fold_constants = true;
 }
 
 program importer::run() {
   const graph& g = model_.main;
   scope names;
   names.versions = &model_.versions;
+  names.home = frame_;
   current_ = &names;
-  build_.module().name = text(g.name.empty() ? "main" : g.name);
+  frame_->build.module().name = text(g.name.empty() ? "main" : g.name);
   check_options();
   collect_differentiated(g);
   add_initializers(names, g);
@@ -47,15 +56,12 @@ program importer::run() {
   for (const value_info& o : g.outputs) {
     const entry* e = find(names, o.name);
     if (e->lost) continue;
-    if (e->held.is_sequence) {
-      give_up("output '" + o.name + "'", {}, "is a sequence");
-      continue;
-    }
-    build_.output(e->held.tensor, o.name);
+    value v = as_value(frame_->build, e->held);
+    if (o.kind == value_kind::optional && v.type() != dtype::optional) v = frame_->build.add(op::make_optional{}, v);
+    frame_->build.output(v, o.name);
   }
   report_missing();
-  build_.label = {};
-  program out = build_.finish();
+  program out = main_.build.finish();
   out.main().compact();
   return out;
 }
@@ -76,8 +82,10 @@ importer::entry* importer::find(scope& names, std::string_view name) {
         give_up("initializer '" + t->name + "'", {}, t->fault);
         e.lost = true;
       } else {
-        e.held = build_.constant(t->value);
-        build_.module()[e.held.tensor.id().instruction].name = text(t->name);
+        builder& own = s->home->build;
+        e.held = own.constant(t->value);
+        e.home = s->home;
+        own.module()[e.held.tensor.id().instruction].name = text(t->name);
         e.held = kept_apart(t->name, e.held);
       }
     }
@@ -89,7 +97,7 @@ importer::entry* importer::find(scope& names, std::string_view name) {
 variable importer::named(std::string_view name) {
   if (!has_name(current_, name)) return {};
   const entry* e = find(*current_, name);
-  return e->lost ? variable() : e->held;
+  return e->lost ? variable() : local(*e);
 }
 
 // The tensors by which Gradient nodes differentiate.
@@ -105,17 +113,49 @@ void importer::collect_differentiated(const graph& g) {
 // Such a tensor is a value of its own, also where it is a constant, or another name of something: it neither folds nor
 // is what it is made of.
 variable importer::kept_apart(std::string_view name, variable v) {
-  if (v.is_sequence || !differentiated_.contains(name)) return v;
-  const restored unfolded(build_.fold_constants, false);
-  return build_.add(op::identity{}, v.tensor);
+  if (!v.tensor || !differentiated_.contains(name)) return v;
+  builder& own = v.tensor.owner();
+  const restored unfolded(own.fold_constants, false);
+  return own.add(op::identity{}, v.tensor);
 }
 
-void importer::define(scope& names, std::string_view name, variable v) { names.names[name].held = std::move(v); }
+void importer::define(scope& names, std::string_view name, variable v) {
+  entry& e = names.names[name];
+  e.held = std::move(v);
+  e.home = frame_;
+}
+
+// A value of an enclosing module as a value of the reader's: a constant is one there too, another becomes a parameter
+// of every module on the way.
+value importer::inside(value v, frame& home, frame& reader) {
+  if (&home == &reader) return v;
+  v = inside(v, home, *reader.outer);
+  for (const auto& [outside, here] : reader.captured)
+    if (outside.id() == v.id()) return here;
+  const auto& producer = reader.outer->build.module().producer(v.id());
+  value here;
+  if (producer.kind == instruction_kind::literal) {
+    here = reader.build.constant(producer.constant);
+  } else {
+    here = reader.build.input("captured." + std::to_string(reader.captured.size()), v.type(), v.get_shape().lens);
+    reader.parameters.push_back(v);
+  }
+  reader.captured.emplace_back(v, here);
+  return here;
+}
+
+variable importer::local(const entry& e) {
+  variable v = e.held;
+  if (!e.home || e.home == frame_) return v;
+  if (v.tensor) v.tensor = inside(v.tensor, *e.home, *frame_);
+  for (value& item : v.items) item = inside(item, *e.home, *frame_);
+  return v;
+}
 
 void importer::add_initializers(scope& names, const graph& g) {
   for (const tensor& t : g.initializers) {
     if (t.name.empty()) raise(errc::malformed, "an initializer has no name");
-    if (!names.names.emplace(t.name, entry{{}, &t, false}).second)
+    if (!names.names.emplace(t.name, entry{{}, nullptr, &t, false}).second)
       raise(errc::malformed, "the name '" + t.name + "' is defined twice, the second time by an initializer");
   }
 }
@@ -125,6 +165,7 @@ variables importer::import_body(const graph& body, const variables& inputs) {
     raise(errc::limit, "graphs are nested deeper than the limit of " + std::to_string(options_.max_nesting));
   scope names;
   names.outer = current_;
+  names.home = frame_;
   names.versions = current_->versions;
   names.caller = current_->caller;
   names.callee = current_->callee;
@@ -140,9 +181,66 @@ variables importer::import_body(const graph& body, const variables& inputs) {
   variables out;
   for (const value_info& o : body.outputs) {
     const entry* e = find(names, o.name);
-    out.push_back(e->lost ? variable() : e->held);
+    out.push_back(e->lost ? variable() : local(*e));
   }
   return out;
+}
+
+body_module importer::build_module(const graph& body, std::span<const body_parameter> parameters,
+                                   std::span<const std::pair<std::string, variable>> visible) {
+  scope around;
+  around.outer = current_;
+  around.home = frame_;
+  around.versions = current_->versions;
+  around.caller = current_->caller;
+  around.callee = current_->callee;
+  for (const auto& [name, v] : visible) define(around, name, v);
+  const restored outside(current_, &around);
+  frame own;
+  own.outer = frame_;
+  own.build.fold_constants = true;
+  own.build.module().name = text(body.name.empty() ? "body" : body.name);
+  const restored here(frame_, &own);
+  variables inputs;
+  for (std::size_t i = 0; i < parameters.size(); ++i) {
+    const shape& type = parameters[i].type;
+    inputs.push_back({own.build.input("parameter." + std::to_string(i), type.type, type.lens), parameters[i].item});
+  }
+  if (body.inputs.size() != parameters.size())
+    raise(errc::malformed,
+          "a body takes " + std::to_string(parameters.size()) + " inputs, not " + std::to_string(body.inputs.size()));
+  body_module out;
+  const std::size_t given_up = missing_.size();
+  out.outputs = import_body(body, inputs);
+  if (missing_.size() != given_up) raise(errc::unsupported, "its body cannot be imported");
+  for (std::size_t k = 0; k < out.outputs.size(); ++k) {
+    if (!out.outputs[k]) raise(errc::malformed, "output " + std::to_string(k) + " of its body has no value");
+    variable& v = out.outputs[k];
+    if (v.is_sequence) v.item = items_of(v);
+    v.tensor = as_value(own.build, v);
+    v.is_sequence = v.is_empty = false;
+    if (body.outputs[k].kind == value_kind::optional && v.tensor.type() != dtype::optional) {
+      const bool list = v.tensor.type() == dtype::sequence;
+      v.item = list ? item_type{v.item.type, v.item.rank, true} : item_of(v.tensor);
+      v.tensor = own.build.add(op::make_optional{}, v.tensor);
+    }
+    own.build.output(v.tensor);
+    v.type = v.tensor.get_shape();
+    v.tensor = value();
+  }
+  out.captured = own.parameters;
+  out.graph = std::move(own.build.module());
+  out.graph.compact();
+  return out;
+}
+
+module_ref importer::add_module(module_graph m) { return main_.build.get_program().add_module(std::move(m)); }
+
+dimension importer::fresh_symbol(std::string_view what, std::int64_t least) {
+  constexpr std::int64_t most = std::int64_t{1} << 46;
+  return dimension::symbol(
+      std::string(frame_->build.label.view()) + "." + std::string(what) + "." + std::to_string(symbols_made_++), least,
+      least < 0 ? -least : most);
 }
 
 void importer::import_nodes(scope& names, const std::vector<node>& nodes, const std::vector<std::size_t>& order) {
@@ -203,7 +301,7 @@ void importer::import_node(scope& names, const node& written, std::size_t positi
     }
     const entry* e = find(names, i);
     lost = lost || e->lost;
-    inputs.push_back(e->held);
+    inputs.push_back(local(*e));
   }
   const row* user = find_row(options_.rows, n->domain, n->op_type, version);
   const bool is_users =
@@ -241,7 +339,7 @@ void importer::import_node(scope& names, const node& written, std::size_t positi
       give_up(what, inputs, "output " + std::to_string(k) + " ('" + name + "') is not imported");
     entry& e = names.names[name];
     if (made)
-      e.held = kept_apart(name, outputs[k]);
+      e.held = kept_apart(name, outputs[k]), e.home = frame_;
     else
       e.lost = true;
   }
@@ -249,8 +347,8 @@ void importer::import_node(scope& names, const node& written, std::size_t positi
 
 variables importer::call_row(scope& names, const node& n, const row& r, std::int64_t version, const variables& inputs) {
   const restored here(current_, &names);
-  build_.label = text(n.name.empty() ? n.op_type + "_" + std::to_string(nodes_ - 1) : n.name);
-  call c{build_, n, version, inputs, this};
+  frame_->build.label = text(n.name.empty() ? n.op_type + "_" + std::to_string(nodes_ - 1) : n.name);
+  call c{frame_->build, n, version, inputs, this};
   return r.function(c);
 }
 
@@ -259,6 +357,7 @@ variables importer::call_function(const node& n, const function& f, const variab
     raise(errc::limit, "function calls are nested deeper than the limit of " + std::to_string(options_.max_nesting));
   if (inputs.size() > f.inputs.size()) raise(errc::malformed, "the call has more inputs than function " + f.name);
   scope names;
+  names.home = frame_;
   names.versions = f.versions.empty() ? &model_.versions : &f.versions;
   names.caller = &n;
   names.callee = &f;
@@ -275,7 +374,7 @@ variables importer::call_function(const node& n, const function& f, const variab
   for (std::size_t k = 0; k < f.outputs.size(); ++k) {
     const bool read = k < n.outputs.size() && !n.outputs[k].empty();
     const entry* e = read ? find(names, f.outputs[k]) : nullptr;
-    out.push_back(e && !e->lost ? e->held : variable());
+    out.push_back(e && !e->lost ? local(*e) : variable());
   }
   return out;
 }

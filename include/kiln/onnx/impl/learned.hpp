@@ -6,7 +6,7 @@ namespace kiln::onnx {
 
 inline constexpr std::string_view learned = "ai.onnx.ml";
 
-/// The classes of a classifier: numbers, or names where kiln's tensors hold strings.
+/// The classes of a classifier: numbers or strings.
 struct class_labels {
   std::int64_t count = 0;
   value table;  ///< one label for each class

@@ -53,6 +53,14 @@ inline std::span<const std::int64_t> as_span(const small_vector<std::int64_t>& v
 inline value dimensions_value(builder& b, const dims& lens, small_vector<dimension> values) {
   return b.constant(literal::of_dimensions(lens, std::move(values)));
 }
+/// Strings as a constant of rank 1, and one string as a constant of rank 0.
+value strings_value(builder& b, std::span<const std::string> texts);
+value text_value(builder& b, std::string_view text);
+/// Whether elements are equal, and x where the condition holds, else y: of strings too.
+value equal_elements(value x, value y);
+value selected(value condition, value x, value y);
+/// The elements of a list of numbers that are known now, null where a run computes them.
+std::vector<std::optional<dimension>> known_elements(const call& c, value list, std::string_view what);
 /// f16 and bf16 values as f32, where a rule computes in f32; others as they are.
 inline value widened(value x) { return x.type() == dtype::f16 || x.type() == dtype::bf16 ? x.convert(dtype::f32) : x; }
 

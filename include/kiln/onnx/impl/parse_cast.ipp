@@ -1,6 +1,7 @@
 #include <limits>
 
 #include "kiln/onnx/impl/cast.hpp"
+#include "kiln/op/dynamic/strings.hpp"
 
 // Conversions between element types.
 namespace kiln::onnx {
@@ -82,6 +83,8 @@ value saturated(value x, dtype to) {
 
 value cast_to(const call& c, value x, dtype to) {
   if (x.type() == to) return x;
+  if (x.type() == dtype::string) return c.build.add(op::read_numbers{to}, x);
+  if (to == dtype::string) return c.build.add(op::print_numbers{}, x);
   if (to == dtype::f8e8m0) return to_scale(c, x);
   return (to == dtype::f4e2m1 || c.flag("saturate", true) ? saturated(x, to) : x).convert(to);
 }

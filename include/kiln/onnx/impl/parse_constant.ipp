@@ -19,7 +19,8 @@ variables parse_constant(call& c) {
   if (c.find("value_int")) return {c.build.scalar(dtype::i64, c.integer("value_int", 0))};
   if (c.find("value_floats")) return {list_constant<float>(c, dtype::f32, c.reals("value_floats"))};
   if (c.find("value_ints")) return {list_constant<std::int64_t>(c, dtype::i64, c.integers("value_ints"))};
-  if (c.find("value_string") || c.find("value_strings")) c.unsupported("strings");
+  if (c.find("value_string")) return {text_value(c.build, c.text("value_string", ""))};
+  if (c.find("value_strings")) return {strings_value(c.build, c.texts("value_strings"))};
   if (c.find("sparse_value")) c.unsupported("a sparse tensor as an attribute");
   c.malformed("a constant has a value");
 }
@@ -52,7 +53,7 @@ value filled(builder& b, const dims& lens, const literal& one) {
   return lens.empty() ? v : v.broadcast_to(lens);
 }
 variables parse_constant_of_shape(call& c) {
-  const auto lens = c.dimensions(0, "the shape");
+  const auto lens = c.extents(0, "the shape");
   for (const dimension d : lens)
     if (d.max() < 0) c.malformed("an extent is " + kiln::to_string(d));
   const literal* given = c.tensor_attribute("value");
@@ -60,28 +61,49 @@ variables parse_constant_of_shape(call& c) {
   return {filled(c.build, dims(std::span<const dimension>(lens)), given ? *given : literal::scalar(dtype::f32, 0.0f))};
 }
 
+// How many numbers lie from the start to the limit, where a run computes them; -1 for a delta of 0.
+value count_in_run(call& c) {
+  const bool whole = is_integer(c.in(0).type());
+  const auto one = [&](std::size_t i) { return c.in(i).convert(whole ? dtype::i64 : dtype::f64).reshape({}); };
+  const auto number = [&](std::int64_t n) { return c.build.scalar(whole ? dtype::i64 : dtype::f64, n); };
+  const value delta = one(2), zero = number(0), gap = one(1) - one(0);
+  const value stride = delta.equal(zero).where(number(1), delta);
+  value count = whole ? (stride < zero).where(-gap, gap) : gap / stride;
+  if (whole) {
+    const value step = stride.abs();
+    count = (count + (step - 1)) / step;  // where it is positive, division rounds down
+  }
+  count = whole ? count : count.ceil().convert(dtype::i64);
+  const value none = c.build.scalar(dtype::i64, 0);
+  return delta.equal(zero).where(c.build.scalar(dtype::i64, -1), count.max(none));
+}
+
 // start, start + delta, … before limit.
 variables parse_range(call& c) {
   const value start = c.in(0), delta = c.in(2);
   const dtype t = start.type();
   dimension count;
-  if (is_integer(t)) {
-    const auto from = c.dimensions(0, "the start"), to = c.dimensions(1, "the limit");
-    const auto step = c.numbers(2, "the step");
-    if (from.size() != 1 || to.size() != 1 || step.size() != 1)
-      c.malformed("start, limit and delta are one number each");
-    if (step[0] == 0) c.malformed("delta is not zero");
-    if (step[0] < -std::numeric_limits<std::int64_t>::max()) c.malformed("delta can be negated");
-    const dimension gap = step[0] > 0 ? to[0] - from[0] : from[0] - to[0];
-    const std::int64_t stride = step[0] > 0 ? step[0] : -step[0];
+  bool known = true, symbolic = false;
+  for (std::size_t i = 0; i < 3; ++i) {
+    const literal* l = c.constant(i);
+    if (!same(c.in(i).get_shape().elements(), 1).value_or(true) || c.in(i).type() != t)
+      c.malformed("start, limit and delta are one number each, of one type");
+    known = known && l;
+    symbolic = symbolic || (l && l->has_symbols());
+  }
+  if (!known || (symbolic && (!is_integer(t) || c.constant(2)->has_symbols()))) {
+    count = c.bound(count_in_run(c), "the range's length", 0)[0];
+  } else if (is_integer(t)) {
+    const dimension from = c.dimensions(0, "the start")[0], to = c.dimensions(1, "the limit")[0];
+    const std::int64_t step = c.numbers(2, "the step")[0];
+    if (step == 0) c.malformed("delta is not zero");
+    if (step < -std::numeric_limits<std::int64_t>::max()) c.malformed("delta can be negated");
+    const dimension gap = step > 0 ? to - from : from - to;
+    const std::int64_t stride = step > 0 ? step : -step;
     count = larger(0, (gap + (stride - 1)) / stride);
   } else {
     double numbers[3];
-    for (std::size_t i = 0; i < 3; ++i) {
-      const literal* l = c.constant(i);
-      if (!l || l->has_symbols()) c.unsupported("the range is only known in a run");
-      numbers[i] = l->at<double>(0);
-    }
+    for (std::size_t i = 0; i < 3; ++i) numbers[i] = c.constant(i)->at<double>(0);
     const double n = std::ceil((numbers[1] - numbers[0]) / numbers[2]);
     if (!(n < 4e15)) c.malformed("the range has no end");
     count = n > 0 ? static_cast<std::int64_t>(n) : 0;
@@ -101,14 +123,16 @@ variables parse_eye_like(call& c) {
 
 // a - b cos(2 pi k / n) + c cos(4 pi k / n) over n elements, n being one less where the window is symmetric.
 value cosine_window(call& c, double a, double b, double second) {
-  const auto size = c.numbers(0, "the size");
-  if (size.size() != 1 || size[0] < 0) c.malformed("the size is one number, not negative");
+  const auto size = c.extents(0, "the size");
+  if (size.size() != 1 || size[0].max() < 0) c.malformed("the size is one number, not negative");
   const auto t = to_dtype(static_cast<element>(c.integer("output_datatype", 1)));
   if (!t) c.unsupported("this output_datatype");
-  const double n = static_cast<double>(c.flag("periodic", true) ? size[0] : size[0] - 1), step = 2 * std::acos(-1.) / n;
+  const dimension n = c.flag("periodic", true) ? size[0] : size[0] - 1;
+  const value turn = c.build.scalar(dtype::f64, 2 * std::acos(-1.)),
+              step = turn / dimensions_value(c.build, {}, {n}).convert(dtype::f64);
   const value k = c.build.add(op::iota{{size[0]}, 0, dtype::f64});
   value out = c.build.scalar(dtype::f64, a) - (k * step).cos() * b;
-  if (second != 0) out = out + (k * (2 * step)).cos() * second;
+  if (second != 0) out = out + (k * step * 2).cos() * second;
   return out.convert(*t);
 }
 variables parse_hann(call& c) { return {cosine_window(c, .5, .5, 0)}; }

@@ -1,21 +1,249 @@
-#include "kiln/onnx/impl/parse.hpp"
+#include "kiln/onnx/impl/parse_body.hpp"
+#include "kiln/op/dynamic/branch.hpp"
+#include "kiln/op/dynamic/loop.hpp"
+#include "kiln/op/dynamic/sequence.hpp"
 
+// If and Loop: their bodies become modules that the run calls, unless the condition is known now.
 namespace kiln::onnx {
+
+variable as_one_value(call& c, std::size_t i) {
+  if (!c.has(i)) c.malformed("input " + std::to_string(i) + " is missing");
+  variable v = c.inputs[i];
+  if (v.is_sequence) {
+    v.item = items_of(v);
+    v.tensor = c.sequence_value(i);
+  } else if (v.is_empty) {
+    v.tensor = c.build.add(op::make_optional{}, small_vector<value>{});
+  }
+  v.is_sequence = v.is_empty = false;
+  v.items.clear();
+  return v;
+}
+
+shape stated_shape(const call& c, item_type item, std::string_view what) {
+  if (item.rank < 0) c.unsupported("the rank of " + std::string(what) + " is only known in a run");
+  return {item.type, c.fresh_dims(static_cast<std::size_t>(item.rank), "extent")};
+}
+
+bool known_outside(dimension d, const small_vector<value>& given) {
+  small_vector<dimension> read, mentioned;
+  for (const value& v : given)
+    for (const dimension e : v.get_shape().lens) collect_symbols(e, read);
+  collect_symbols(d, mentioned);
+  for (const dimension m : mentioned) {
+    bool known = false;
+    for (const dimension r : read) known = known || r == m;
+    if (!known) return false;
+  }
+  return true;
+}
 
 namespace {
 
-// A condition that is known now picks its branch; the other one never joins the graph.
+variables results_of(call& c, const operation& op, const small_vector<value>& operands, shapes results,
+                     const small_vector<item_type>& items) {
+  small_vector<value_id> ids;
+  for (const value& v : operands) ids.push_back(v.id());
+  const std::size_t n = results.size();
+  const value_id first = c.build.module().add_with_shapes(op, std::move(ids), std::move(results), c.build.label.view());
+  variables out;
+  for (std::uint32_t k = 0; k < n; ++k) out.push_back({c.build.wrap({first.instruction, k}), items[k]});
+  return out;
+}
+
+// The type of what either branch gives: extents that differ are the run's to tell.
+shape either(call& c, const shape& a, const shape& b, const body_module& from, const body_module& or_from) {
+  if (a.type != b.type)
+    c.malformed("its branches give " + kiln::to_string(a) + " and " + kiln::to_string(b) + ", which differ in type");
+  if (a.rank() != b.rank())
+    c.unsupported("its branches give ranks " + std::to_string(a.rank()) + " and " + std::to_string(b.rank()) +
+                  ", and only a run knows which");
+  shape out{a.type, a.lens};
+  for (std::size_t d = 0; d < a.rank(); ++d)
+    if (!(a.lens[d] == b.lens[d]) || !known_outside(a.lens[d], from.captured) ||
+        !known_outside(b.lens[d], or_from.captured))
+      out.lens[d] = c.bodies->fresh_symbol("extent");
+  return out;
+}
+
 variables parse_if(call& c) {
-  const literal* condition = c.constant(0);
-  if (!condition || condition->has_symbols()) c.unsupported("a condition that only a run knows");
-  if (condition->elements() != 1) c.malformed("the condition is one bool");
-  return c.bodies->import_body(c.body(condition->at<bool>(0) ? "then_branch" : "else_branch"), {});
+  const value condition = c.in(0);
+  if (const auto one = same(condition.get_shape().elements(), 1); condition.type() != dtype::boolean || !one || !*one)
+    c.malformed("the condition is one bool");
+  const graph &then_graph = c.body("then_branch"), &else_graph = c.body("else_branch");
+  const literal* known = c.constant(0);
+  if (known && !known->has_symbols()) return c.bodies->import_body(known->at<bool>(0) ? then_graph : else_graph, {});
+  body_module then_body = c.bodies->build_module(then_graph, {}, {}),
+              else_body = c.bodies->build_module(else_graph, {}, {});
+  if (then_body.outputs.size() != else_body.outputs.size())
+    c.malformed("its branches give " + std::to_string(then_body.outputs.size()) + " and " +
+                std::to_string(else_body.outputs.size()) + " values");
+  shapes results;
+  small_vector<item_type> items;
+  for (std::size_t k = 0; k < then_body.outputs.size(); ++k) {
+    const variable &a = then_body.outputs[k], &b = else_body.outputs[k];
+    results.push_back(either(c, a.type, b.type, then_body, else_body));
+    items.push_back(joined(a.item, b.item));
+  }
+  small_vector<value> operands{condition};
+  for (const body_module* b : {&then_body, &else_body})
+    for (const value& v : b->captured) operands.push_back(v);
+  op::branch op;
+  op.then_inputs = static_cast<std::int64_t>(then_body.captured.size());
+  op.then_body = c.bodies->add_module(std::move(then_body.graph));
+  op.else_body = c.bodies->add_module(std::move(else_body.graph));
+  return results_of(c, op, operands, std::move(results), items);
+}
+
+// One build of a loop's body after another, until what it carries has the types that it gives back.
+class loop_builder {
+ public:
+  loop_builder(call& c, const graph& body, const variables& carried,
+               std::span<const std::pair<std::string, variable>> visible)
+      : c_(c), source_(body), visible_(visible) {
+    parameters_.push_back({shape{dtype::i64, {}}, {}});
+    parameters_.push_back({shape{dtype::boolean, {}}, {}});
+    for (const variable& v : carried) parameters_.push_back({v.tensor.get_shape(), v.item});
+    open_.resize(parameters_.size());
+    for (std::size_t i = 0; i < open_.size(); ++i) open_[i].assign(parameters_[i].type.rank(), false);
+  }
+
+  body_module build() {
+    for (;;) {
+      body_module b = c_.bodies->build_module(source_, std::span<const body_parameter>(parameters_), visible_);
+      if (b.outputs.size() + 1 < parameters_.size())
+        c_.malformed("its body gives " + std::to_string(b.outputs.size()) + " values, at least " +
+                     std::to_string(parameters_.size() - 1) + " are expected");
+      if (!settled(b)) continue;
+      for (std::size_t i = 2; i < parameters_.size(); ++i)
+        if (unwraps(i - 2))
+          b.graph.outputs[i - 1] = b.graph.add(op::make_optional{}, small_vector<value_id>{b.graph.outputs[i - 1]});
+      return b;
+    }
+  }
+  const body_parameter& carried(std::size_t i) const { return parameters_[2 + i]; }
+  bool varies(std::size_t i, std::size_t d) const { return open_[2 + i][d]; }
+  /// A carried optional whose body gives what it holds: so does the loop.
+  bool unwraps(std::size_t i) const { return i < held_.size() && held_[i].type != dtype::optional; }
+  const shape& held(std::size_t i) const { return held_[i]; }
+
+ private:
+  // Opens extents that change from one iteration to the next; each at most once, so this ends.
+  bool settled(const body_module& b) {
+    bool same = true;
+    held_ = shapes(parameters_.size() - 2, shape{dtype::optional, {}});
+    for (std::size_t i = 2; i < parameters_.size(); ++i) {
+      body_parameter& p = parameters_[i];
+      const variable& next = b.outputs[i - 1];
+      if (p.type.type == dtype::optional && next.type.type != dtype::optional) {
+        held_[i - 2] = next.type;
+        continue;
+      }
+      if (next.type.type != p.type.type || next.type.rank() != p.type.rank())
+        c_.unsupported("carries " + kiln::to_string(p.type) + " into an iteration and " + kiln::to_string(next.type) +
+                       " out of it");
+      for (std::size_t d = 0; d < p.type.rank(); ++d) {
+        if (open_[i][d] || next.type.lens[d] == p.type.lens[d]) continue;
+        p.type.lens[d] = c_.bodies->fresh_symbol("carried");
+        open_[i][d] = true;
+        same = false;
+      }
+      const item_type item = joined(p.item, next.item);
+      same = same && item == p.item;
+      p.item = item;
+    }
+    return same;
+  }
+
+  call& c_;
+  const graph& source_;
+  std::span<const std::pair<std::string, variable>> visible_;
+  small_vector<body_parameter> parameters_;
+  std::vector<std::vector<bool>> open_;
+  shapes held_;
+};
+
+bool is_true(const basic_instruction<operation>& i) {
+  return i.kind == instruction_kind::literal && !i.constant.has_symbols() && i.constant.elements() == 1 &&
+         i.constant.at<bool>(0);
+}
+
+// How often a loop runs, where that is known before it does: nothing can end it early.
+std::optional<dimension> known_count(call& c, const body_module& b, value most, value condition) {
+  const auto& limit = c.build.module().producer(most.id());
+  const value_id again = b.graph.outputs[0];
+  const bool passes_on = again == b.graph.parameters()[1] || is_true(b.graph.producer(again));
+  if (limit.kind != instruction_kind::literal || !passes_on || !is_true(c.build.module().producer(condition.id())))
+    return std::nullopt;
+  const dimension n = limit.constant.at<dimension>(0);
+  if (n == dimension(std::numeric_limits<std::int64_t>::max())) return std::nullopt;
+  return larger(0, n);
+}
+
+variables parse_loop(call& c) {
+  const auto scalar = [&](std::size_t i, dtype t, value otherwise) {
+    if (!c.has(i)) return otherwise;
+    const value v = c.in(i);
+    if (v.type() != t || v.rank() > 1)
+      c.malformed("input " + std::to_string(i) + " is one " + std::string(to_string(t)));
+    return v.reshape({});
+  };
+  variables carried;
+  for (std::size_t i = 2; i < c.size(); ++i) carried.push_back(as_one_value(c, i));
+  return run_loop(c, c.body("body"),
+                  scalar(0, dtype::i64, c.build.scalar(dtype::i64, std::numeric_limits<std::int64_t>::max())),
+                  scalar(1, dtype::boolean, c.build.scalar(dtype::boolean, true)), carried);
 }
 
 }  // namespace
 
+variables run_loop(call& c, const graph& body, value most, value condition, const variables& carried,
+                   std::span<const std::pair<std::string, variable>> visible) {
+  loop_builder builder(c, body, carried, visible);
+  body_module b = builder.build();
+  shapes results;
+  small_vector<item_type> items;
+  small_vector<value> operands{most, condition};
+  for (std::size_t i = 0; i < carried.size(); ++i) {
+    shape s = builder.carried(i).type;
+    for (std::size_t d = 0; d < s.rank(); ++d)
+      if (builder.varies(i, d)) s.lens[d] = c.bodies->fresh_symbol("carried");
+    results.push_back(s);
+    items.push_back(builder.carried(i).item);
+    operands.push_back(carried[i].tensor);
+  }
+  small_vector<value> given = b.captured;
+  for (const variable& v : carried) given.push_back(v.tensor);
+  const auto known = known_count(c, b, most, condition);
+  const dimension count = known ? *known : c.bodies->fresh_symbol("iterations");
+  for (std::size_t k = 1 + carried.size(); k < b.outputs.size(); ++k) {
+    const shape& piece = b.outputs[k].type;
+    if (piece.rank() + 1 > max_rank) c.unsupported("collects tensors of rank " + std::to_string(piece.rank()));
+    shape s{piece.type, {count}};
+    for (const dimension d : piece.lens)
+      s.lens.push_back(known_outside(d, given) ? d : c.bodies->fresh_symbol("collected"));
+    results.push_back(s);
+    items.push_back({});
+  }
+  for (const value& v : b.captured) operands.push_back(v);
+  op::loop op;
+  op.carried = static_cast<std::int64_t>(carried.size());
+  op.iteration = c.bodies->add_module(std::move(b.graph));
+  variables out = results_of(c, op, operands, std::move(results), items);
+  for (std::size_t i = 0; i < carried.size(); ++i)
+    if (builder.unwraps(i)) {
+      const shape& s = builder.held(i);
+      out[i] = {c.build.add(op::optional_get{s.type, c.fresh_dims(s.rank(), "held")}, out[i].tensor),
+                {items[i].type, items[i].rank}};
+    }
+  return out;
+}
+
 std::span<const row> control_rows() {
-  static constexpr row rows[] = {{"", "If", 1, parse_if}};
+  static constexpr row rows[] = {
+      {"", "If", 1, parse_if},
+      {"", "Loop", 1, parse_loop},
+  };
   return rows;
 }
 

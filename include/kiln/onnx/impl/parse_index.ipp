@@ -32,7 +32,7 @@ variables parse_one_hot(call& c) {
   value indices = c.in(0);
   if (!is_integer(depth_of.type())) depth_of = depth_of.reshape({}).convert(dtype::i64);
   call at{c.build, c.source, c.version, {variable(depth_of)}, c.bodies};
-  const auto depth = at.dimensions(0, "the depth");
+  const auto depth = at.extents(0, "the depth");
   if (depth.size() != 1) c.malformed("depth is one number");
   return {c.build.add(op::one_hot{depth[0], c.integer("axis", -1)}, indices.convert(dtype::i64), c.in(2))};
 }
@@ -44,7 +44,7 @@ variables top_k(call& c, dimension k) {
 }
 variables parse_top_k_1(call& c) { return top_k(c, c.integer("k", 0)); }
 variables parse_top_k(call& c) {
-  const auto k = c.dimensions(1, "the number of elements kept");
+  const auto k = c.extents(1, "the number of elements kept");
   if (k.size() != 1) c.malformed("k is one number");
   return top_k(c, k[0]);
 }
@@ -56,6 +56,15 @@ variables parse_cumsum(call& c) {
 }
 
 variables parse_trilu(call& c) {
+  if (c.has(1) && !c.constant(1)) {  // the run's diagonal: a mask by positions
+    const value x = c.in(0);
+    if (x.rank() < 2) c.malformed("the input has rows and columns");
+    const dims lens{x.dim(-2), x.dim(-1)};
+    const value from_diagonal = c.build.add(op::iota{lens, 1, dtype::i64}) - c.build.add(op::iota{lens, 0, dtype::i64});
+    const value k = c.in(1).convert(dtype::i64).reshape({});
+    const value dropped = c.flag("upper", true) ? from_diagonal < k : from_diagonal > k;
+    return {dropped.where(c.build.scalar(x.type(), 0), x)};
+  }
   const auto k = c.has(1) ? c.numbers(1, "the diagonal") : small_vector<std::int64_t>{0};
   if (k.size() != 1) c.malformed("k is one number");
   return {c.in(0) | op::tri{c.flag("upper", true), k[0]}};

@@ -8,7 +8,8 @@
 namespace kiln::onnx {
 
 class_labels read_labels(call& c, std::string_view integers, std::string_view strings) {
-  if (const auto names = c.texts(strings); !names.empty()) c.unsupported("labels that are strings");
+  if (const auto names = c.texts(strings); !names.empty())
+    return {static_cast<std::int64_t>(names.size()), strings_value(c.build, names)};
   const auto numbers = c.integers(integers);
   return {static_cast<std::int64_t>(numbers.size()),
           c.build.constant<std::int64_t>(dtype::i64, {numbers.size()}, numbers)};
@@ -226,15 +227,6 @@ variables parse_imputer(call& c) {
   return {is_missing.where(filling, x)};
 }
 
-variables parse_one_hot_encoder(call& c) {
-  const auto categories = c.integers("cats_int64s");
-  if (categories.empty()) c.unsupported("categories that are strings");
-  const value x = c.in(0).convert(dtype::i64);
-  return {x.unsqueeze({-1})
-              .equal(c.build.constant<std::int64_t>(dtype::i64, {categories.size()}, categories))
-              .convert(dtype::f32)};
-}
-
 variables parse_feature_vectorizer(call& c) {
   const auto sizes = c.integers("inputdimensions");
   small_vector<value> parts;
@@ -246,37 +238,6 @@ variables parse_feature_vectorizer(call& c) {
   return {parts.size() == 1 ? parts[0] : c.build.add(op::concat{1}, parts)};
 }
 
-// Keys and values of one kind each; a NaN is a key like another.
-variables parse_label_encoder(call& c) {
-  if (c.version < 2 || !c.texts("keys_strings").empty() || !c.texts("values_strings").empty())
-    c.unsupported("labels that are strings");
-  const auto list = [&](std::string_view kind) -> value {
-    const std::string name(kind);
-    if (const literal* l = c.tensor_attribute(name + "_tensor")) return c.build.constant(*l);
-    if (const auto v = c.integers(name + "_int64s"); !v.empty())
-      return c.build.constant<std::int64_t>(dtype::i64, {v.size()}, v);
-    const auto v = c.reals(name + "_floats");
-    if (v.empty()) c.malformed("there are no " + name);
-    return real_list(c, v);
-  };
-  const value x = c.in(0), keys = list("keys"), values = list("values");
-  if (!(keys.dim(0) == values.dim(0))) c.malformed("there is a value for each key");
-  value otherwise;
-  if (const literal* l = c.tensor_attribute("default_tensor"))
-    otherwise = c.build.constant(*l).reshape({});
-  else if (is_float(values.type()))
-    otherwise = c.build.scalar(values.type(), c.real("default_float", -0.0f));
-  else
-    otherwise = c.build.scalar(values.type(), c.integer("default_int64", -1));
-  const value own = x.convert(keys.type()).unsqueeze({-1});
-  value hit = own.equal(keys);
-  if (is_float(keys.type()))
-    hit = c.build.add(op::logical_or{}, hit, c.build.add(op::logical_and{}, own | op::is_nan{}, keys | op::is_nan{}));
-  const value number = hit.convert(dtype::i64);
-  const value at = (number | op::arg_max{-1}).squeeze({-1}), found = (hit | op::reduce_any{{-1}}).squeeze({-1});
-  return {found.where(values.gather(at, 0), otherwise)};
-}
-
 }  // namespace
 
 std::span<const row> learned_rows() {
@@ -285,11 +246,9 @@ std::span<const row> learned_rows() {
       {learned, "Binarizer", 1, parse_binarizer},
       {learned, "FeatureVectorizer", 1, parse_feature_vectorizer},
       {learned, "Imputer", 1, parse_imputer},
-      {learned, "LabelEncoder", 1, parse_label_encoder},
       {learned, "LinearClassifier", 1, parse_linear_classifier},
       {learned, "LinearRegressor", 1, parse_linear_regressor},
       {learned, "Normalizer", 1, parse_normalizer},
-      {learned, "OneHotEncoder", 1, parse_one_hot_encoder},
       {learned, "SVMClassifier", 1, parse_svm_classifier},
       {learned, "SVMRegressor", 1, parse_svm_regressor},
       {learned, "Scaler", 1, parse_scaler},

@@ -9,27 +9,29 @@ namespace kiln::onnx {
 namespace {
 
 // Each window of n tokens, `gap` apart, against each gram: counts[batch, grams].
-value counted(call& c, value x, const std::vector<std::int64_t>& grams, std::int64_t n, std::int64_t gap) {
+value counted(call& c, value x, value grams, std::int64_t n, std::int64_t gap) {
   const dimension windows = x.dim(1) - (n - 1) * gap;
   if (const auto some = at_most(1, windows); some && !*some) return {};
   if (!windows.is_constant()) c.unsupported("n-grams of " + kiln::to_string(x.dim(1)) + " tokens");
-  const auto count = static_cast<std::int64_t>(grams.size()) / n;
+  const std::int64_t count = grams.dim(0).value() / n;
   const value at =
       c.build.add(op::iota{{windows, 1}, 0, dtype::i64}) + c.build.add(op::iota{{1, n}, 1, dtype::i64}) * gap;
   const value tokens = x.gather(at, 1).unsqueeze({2});  // [batch, windows, 1, n]
-  const value pool = c.build.constant<std::int64_t>(dtype::i64, {count, n}, grams);
-  const value hits = tokens.equal(pool) | op::reduce_all{{3}};
+  const value pool = grams.reshape({count, n});
+  const value hits = equal_elements(tokens, pool) | op::reduce_all{{3}};
   return hits.convert(dtype::f32).reduce_sum({1}).reshape({x.dim(0), count});
 }
 
 variables parse_tf_idf(call& c) {
   const bool flat = c.in(0).rank() == 1;
-  const value x = (flat ? c.in(0).unsqueeze({0}) : c.in(0)).convert(dtype::i64);
+  const auto words = c.texts("pool_strings");
+  const value given = flat ? c.in(0).unsqueeze({0}) : c.in(0), x = words.empty() ? given.convert(dtype::i64) : given;
+  if ((x.type() == dtype::string) == words.empty()) c.malformed("the input is what the pool holds: strings or numbers");
   if (x.rank() != 2) c.malformed("the input has rank 1 or 2");
-  if (!c.texts("pool_strings").empty()) c.unsupported("n-grams of strings");
-  const auto pool = c.integers("pool_int64s"), starts = c.integers("ngram_counts"),
+  const auto numbers = c.integers("pool_int64s"), starts = c.integers("ngram_counts"),
              places = c.integers("ngram_indexes");
   const auto weights = c.reals("weights");
+  const std::size_t tokens = words.empty() ? numbers.size() : words.size();
   const auto mode = c.text("mode", "TF");
   if (mode != "TF" && mode != "IDF" && mode != "TFIDF") c.malformed("mode is '" + std::string(mode) + "'");
   const std::int64_t shortest = c.integer("min_gram_length", 1), longest = c.integer("max_gram_length", 1),
@@ -44,15 +46,18 @@ variables parse_tf_idf(call& c) {
   std::size_t first = 0;  // number of the length's first gram in the whole pool
   for (std::size_t k = 0; k < starts.size(); ++k) {
     const auto n = static_cast<std::int64_t>(k) + 1;
-    const auto from = starts[k], to = k + 1 < starts.size() ? starts[k + 1] : static_cast<std::int64_t>(pool.size());
-    if (from < 0 || to < from || to > static_cast<std::int64_t>(pool.size()) || (to - from) % n != 0)
+    const auto from = starts[k], to = k + 1 < starts.size() ? starts[k + 1] : static_cast<std::int64_t>(tokens);
+    if (from < 0 || to < from || to > static_cast<std::int64_t>(tokens) || (to - from) % n != 0)
       c.malformed("ngram_counts splits the pool into grams");
     const auto count = static_cast<std::size_t>((to - from) / n);
     if (first + count > places.size()) c.malformed("ngram_indexes has a column for each gram");
-    const std::vector<std::int64_t> grams(pool.begin() + from, pool.begin() + to),
-        own(places.begin() + static_cast<std::ptrdiff_t>(first),
-            places.begin() + static_cast<std::ptrdiff_t>(first + count));
+    const std::vector<std::int64_t> own(places.begin() + static_cast<std::ptrdiff_t>(first),
+                                        places.begin() + static_cast<std::ptrdiff_t>(first + count));
     if (count > 0 && n >= shortest && n <= longest) {
+      const auto at_from = static_cast<std::size_t>(from), size = static_cast<std::size_t>(to - from);
+      const value grams = words.empty()
+                              ? c.build.constant<std::int64_t>(dtype::i64, {size}, numbers.subspan(at_from, size))
+                              : strings_value(c.build, words.subspan(at_from, size));
       value sum;
       for (std::int64_t gap = 1; gap <= (n == 1 ? 1 : skips + 1); ++gap)
         if (const value found = counted(c, x, grams, n, gap)) sum = sum ? sum + found : found;

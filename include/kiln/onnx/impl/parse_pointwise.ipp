@@ -18,7 +18,9 @@ variables parse_bit_shift(call& c) {
 
 variables parse_mod(call& c) { return c.flag("fmod") ? parse_binary<op::fmod>(c) : parse_binary<op::mod>(c); }
 
-variables parse_where(call& c) { return {c.build.add(op::where{}, c.in(0), c.in(1), c.in(2))}; }
+variables parse_where(call& c) { return {selected(c.in(0), c.in(1), c.in(2))}; }
+
+variables parse_equal(call& c) { return {equal_elements(c.in(0), c.in(1))}; }
 
 }  // namespace
 
@@ -46,7 +48,7 @@ std::span<const row> pointwise_rows() {
       {"", "Div", 1, parse_binary_1<op::div>},
       {"", "Div", 7, parse_binary<op::div>},
       {"", "Equal", 1, parse_binary_1<op::equal>},
-      {"", "Equal", 7, parse_binary<op::equal>},
+      {"", "Equal", 7, parse_equal},
       {"", "Erf", 9, parse_unary<op::erf>},
       {"", "Exp", 1, parse_unary<op::exp>},
       {"", "Floor", 1, parse_unary<op::floor>},

@@ -172,7 +172,7 @@ variables parse_grid_sample(call& c) {
 // Coordinates of each output pixel through theta[n, axes, axes + 1].
 variables parse_affine_grid(call& c) {
   const value theta = widened(c.in(0));
-  const auto size = c.dimensions(1, "the size");
+  const auto size = c.extents(1, "the size");
   if (size.size() != 4 && size.size() != 5) c.malformed("size has 4 or 5 numbers");
   const std::size_t axes = size.size() - 2;
   const bool corners = c.flag("align_corners");

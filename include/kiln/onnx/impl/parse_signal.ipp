@@ -98,7 +98,7 @@ variables parse_dft(call& c) {
   const bool to_real = inverse && one_sided;  // from the half of a spectrum that decides the other
   dimension n = to_real ? (x.dim(axis) - 1) * 2 : x.dim(axis);
   if (c.has(1)) {
-    const auto given = c.dimensions(1, "the transform's length");
+    const auto given = c.extents(1, "the transform's length");
     if (given.size() != 1) c.malformed("dft_length is one number");
     n = given[0];
   }

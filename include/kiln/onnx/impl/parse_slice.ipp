@@ -10,7 +10,7 @@ variables parse_slice_1(call& c) {
   return {c.in(0).slice({c.short_integers("axes"), to_dims(starts), to_dims(ends), {}})};
 }
 variables parse_slice(call& c) {
-  const auto starts = c.dimensions(1, "the list of starts"), ends = c.dimensions(2, "the list of ends");
+  const auto starts = c.positions(1, "the list of starts"), ends = c.positions(2, "the list of ends");
   op::slice s;
   if (c.has(3)) s.axes = ints(as_span(c.numbers(3, "the list of axes")));
   if (c.has(4)) s.steps = ints(as_span(c.numbers(4, "the list of steps")));
@@ -47,8 +47,14 @@ variables split_evenly(call& c, value x, std::int64_t axis, std::int64_t count) 
 variables split_checked(call& c, value x, std::int64_t axis, std::span<const dimension> sizes) {
   dimension sum = 0;
   for (const dimension n : sizes) sum += n;
-  if (const auto equal = same(sum, x.dim(axis)); equal && !*equal)
+  const auto equal = same(sum, x.dim(axis));
+  if (equal && !*equal)
     c.malformed("the parts' sum is " + kiln::to_string(sum) + ", the axis' extent " + kiln::to_string(x.dim(axis)));
+  if (!equal) {  // a reshape compares them when sizes are known
+    dims lens = x.get_shape().lens;
+    lens[static_cast<std::size_t>(axis)] = sum;
+    x = x.reshape(lens);
+  }
   return split_by(x, axis, sizes);
 }
 
@@ -57,14 +63,14 @@ variables parse_split_1(call& c) {
   const std::int64_t axis = axis_within(c, c.integer("axis", 0), x.rank());
   small_vector<dimension> sizes;
   for (const std::int64_t n : c.integers("split")) sizes.push_back(n);
-  if (sizes.empty() && c.has(1)) sizes = c.dimensions(1, "the parts' sizes");
+  if (sizes.empty() && c.has(1)) sizes = c.extents(1, "the parts' sizes");
   if (sizes.empty()) return split_evenly(c, x, axis, static_cast<std::int64_t>(c.source.outputs.size()));
   return split_checked(c, x, axis, sizes);
 }
 variables parse_split(call& c) {
   const value x = c.in(0);
   const std::int64_t axis = axis_within(c, c.integer("axis", 0), x.rank());
-  if (c.has(1)) return split_checked(c, x, axis, c.dimensions(1, "the parts' sizes"));
+  if (c.has(1)) return split_checked(c, x, axis, c.extents(1, "the parts' sizes"));
   return split_evenly(c, x, axis, c.integer("num_outputs", static_cast<std::int64_t>(c.source.outputs.size())));
 }
 
@@ -97,7 +103,7 @@ variables parse_pad_2(call& c) {
   return {pad_by(c, pads, axes_from(0, c.in(0).rank()), c.build.scalar(c.in(0).type(), c.real("value", 0)))};
 }
 variables parse_pad(call& c) {
-  const auto pads = c.dimensions(1, "the list of pads");
+  const auto pads = c.positions(1, "the list of pads");
   const ints axes = c.has(3) ? ints(as_span(c.numbers(3, "the list of axes"))) : axes_from(0, c.in(0).rank());
   return {pad_by(c, pads, axes, c.has(2) ? c.in(2) : value())};
 }
@@ -110,28 +116,13 @@ variables parse_concat(call& c) {
   return {parts.size() == 1 ? parts[0] : c.build.add(op::concat{c.integer("axis", 1)}, parts)};
 }
 
-// The condition's positions must be known: the result's extent hangs on them.
-variables parse_compress(call& c) {
-  const literal* condition = c.constant(1);
-  if (!condition) c.unsupported("the condition is only known in a run");
-  small_vector<std::int64_t> kept;
-  const auto bits = condition->to<bool>();
-  for (std::size_t i = 0; i < bits.size(); ++i)
-    if (bits[i]) kept.push_back(static_cast<std::int64_t>(i));
-  value x = c.in(0);
-  const bool flat = !c.find("axis");
-  if (flat) x = x.reshape({x.get_shape().elements()});
-  const value at = c.build.constant<std::int64_t>(dtype::i64, {static_cast<std::int64_t>(kept.size())}, kept);
-  return {x.gather(at, flat ? 0 : axis_within(c, c.integer("axis", 0), x.rank()))};
-}
-
 }  // namespace
 
 std::span<const row> slice_rows() {
   static constexpr row rows[] = {
-      {"", "Compress", 9, parse_compress}, {"", "Concat", 1, parse_concat}, {"", "Pad", 1, parse_pad_2},
-      {"", "Pad", 11, parse_pad},          {"", "Slice", 1, parse_slice_1}, {"", "Slice", 10, parse_slice},
-      {"", "Split", 1, parse_split_1},     {"", "Split", 13, parse_split},
+      {"", "Concat", 1, parse_concat}, {"", "Pad", 1, parse_pad_2},    {"", "Pad", 11, parse_pad},
+      {"", "Slice", 1, parse_slice_1}, {"", "Slice", 10, parse_slice}, {"", "Split", 1, parse_split_1},
+      {"", "Split", 13, parse_split},
   };
   return rows;
 }

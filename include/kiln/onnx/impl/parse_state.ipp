@@ -82,7 +82,7 @@ variables parse_swiglu(call& c) {
 
 variables parse_center_crop_pad(call& c) {
   const value x = c.in(0);
-  const auto wanted = c.dimensions(1, "the shape");
+  const auto wanted = c.extents(1, "the shape");
   const ints axes = c.find("axes") ? axes_within(c, c.integers("axes"), x.rank()) : axes_from(0, x.rank());
   if (wanted.size() != axes.size()) c.malformed("shape has a number for each axis");
   op::slice cut;
@@ -92,16 +92,17 @@ variables parse_center_crop_pad(call& c) {
   for (std::size_t i = 0; i < axes.size(); ++i) {
     const dimension own = x.dim(axes[i]), n = wanted[i];
     const auto fits = at_most(n, own);
-    if (!fits) c.unsupported("crops or pads " + kiln::to_string(own) + " to " + kiln::to_string(n));
-    if (*fits) {
-      const dimension from = (own - n) / 2;
+    if (!fits || *fits) {
+      const dimension kept = smaller(own, n), from = (own - kept) / 2;
       cut.axes.push_back(axes[i]);
       cut.starts.push_back(from);
-      cut.ends.push_back(from + n);
-    } else {
+      cut.ends.push_back(from + kept);
+    }
+    if (!fits || !*fits) {
       const auto d = static_cast<std::size_t>(axes[i]);
-      around.pads[d] = (n - own) / 2;
-      around.pads[x.rank() + d] = n - own - (n - own) / 2;
+      const dimension added = larger(n - own, 0);
+      around.pads[d] = added / 2;
+      around.pads[x.rank() + d] = added - added / 2;
       pads = true;
     }
   }

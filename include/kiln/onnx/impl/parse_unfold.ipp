@@ -76,7 +76,7 @@ variables parse_max_unpool(call& c) {
   const value zero = c.build.add(op::fill{{all}, 0, x.type()});
   value y = c.build.add(op::scatter_elements{0}, zero, c.in(1).reshape({given}), x.reshape({given})).reshape(implied);
   if (!c.has(2)) return {y};
-  const auto wanted = c.dimensions(2, "the output's shape");
+  const auto wanted = c.extents(2, "the output's shape");
   if (wanted.size() != implied.size()) c.malformed("output_shape has the input's rank");
   op::pad p;
   for (std::size_t d = 0; d < implied.size(); ++d) p.pads.push_back(0);

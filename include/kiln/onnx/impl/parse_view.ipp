@@ -39,7 +39,31 @@ variables parse_reshape_1(call& c) {
   for (const std::int64_t d : c.integers("shape")) wanted.push_back(d);
   return {reshape_to(c, wanted)};
 }
-variables parse_reshape(call& c) { return {reshape_to(c, c.dimensions(1, "the shape"))}; }
+// Numbers that a run computes may be 0 and -1 too: they are resolved there.
+small_vector<dimension> resolved_in_run(call& c, value shape) {
+  const dims from = c.in(0).get_shape().lens;
+  const auto known = known_elements(c, shape, "the shape");
+  const auto number = [&](std::int64_t n) { return c.build.scalar(dtype::i64, n); };
+  const auto rank = static_cast<std::int64_t>(known.size());
+  value wanted = shape.convert(dtype::i64);
+  if (!c.flag("allowzero")) {
+    small_vector<dimension> kept;  // what a 0 stands for; beyond the input's rank that is an error
+    for (std::size_t i = 0; i < known.size(); ++i) kept.push_back(i < from.size() ? from[i] : dimension(-2));
+    wanted = wanted.equal(number(0)).where(dimensions_value(c.build, {rank}, std::move(kept)), wanted);
+  }
+  const value open = wanted.equal(number(-1)), others = open.where(number(1), wanted).reduce_prod({0});
+  const value whole = dimensions_value(c.build, {}, small_vector<dimension>{product(from)});
+  const value rest = whole / others.equal(number(0)).where(number(1), others);
+  small_vector<dimension> out = c.bound(open.where(rest, wanted), "the shape", 0);
+  for (std::size_t i = 0; i < out.size(); ++i)  // an extent that is known says more than a name
+    if (known[i] && known[i]->min() > 0) out[i] = *known[i];
+  return out;
+}
+
+variables parse_reshape(call& c) {
+  if (c.constant(1)) return {reshape_to(c, c.dimensions(1, "the shape"))};
+  return {c.in(0).reshape(dims(std::span<const dimension>(resolved_in_run(c, c.in(1)))))};
+}
 
 variables parse_flatten(call& c) { return {c.in(0).flatten(c.integer("axis", 1))}; }
 
@@ -63,8 +87,22 @@ variables parse_unsqueeze(call& c) { return {c.in(0).unsqueeze(ints(as_span(c.nu
 
 variables parse_transpose(call& c) { return {c.in(0).transpose(c.short_integers("perm"))}; }
 
+// Where the run says how far, 1 keeps the input's extent.
+small_vector<dimension> expanded_in_run(call& c, value shape) {
+  const dims from = c.in(0).get_shape().lens;
+  const auto known = known_elements(c, shape, "the shape");
+  const auto rank = static_cast<std::int64_t>(known.size());
+  small_vector<dimension> own(known.size(), dimension(1));
+  for (std::size_t i = 0; i < std::min(from.size(), own.size()); ++i)
+    own[own.size() - 1 - i] = from[from.size() - 1 - i];
+  const value wanted = shape.convert(dtype::i64), is_one = wanted.equal(c.build.scalar(dtype::i64, 1));
+  small_vector<dimension> out = c.bound(is_one.where(dimensions_value(c.build, {rank}, own), wanted), "the shape", 0);
+  for (std::size_t i = 0; i < out.size(); ++i)
+    if (known[i] || own[i].min() > 1) out[i] = known[i] ? *known[i] : own[i];
+  return out;
+}
 variables parse_expand(call& c) {
-  const auto wanted = c.dimensions(1, "the shape");
+  const auto wanted = c.constant(1) ? c.dimensions(1, "the shape") : expanded_in_run(c, c.in(1));
   const auto to = broadcast(c.in(0).get_shape().lens, dims(std::span<const dimension>(wanted)));
   return {c.in(0).broadcast_to(to.value())};
 }
@@ -93,14 +131,14 @@ value tile_by(value x, std::span<const dimension> repeats) {
   return x;
 }
 variables parse_tile(call& c) {
-  const auto repeats = c.dimensions(1, "the list of repeats");
+  const auto repeats = c.extents(1, "the list of repeats");
   if (repeats.size() != c.in(0).rank()) c.malformed("there is a repeat for each dim of the input");
   return {tile_by(c.in(0), repeats)};
 }
 // The first version repeats one axis.
 variables parse_tile_1(call& c) {
   const value x = c.in(0);
-  const auto tiles = c.dimensions(1, "the number of tiles");
+  const auto tiles = c.extents(1, "the number of tiles");
   const auto axis = c.numbers(2, "the axis");
   if (tiles.size() != 1 || axis.size() != 1) c.malformed("tiles and axis are one number each");
   small_vector<dimension> repeats(x.rank(), dimension(1));

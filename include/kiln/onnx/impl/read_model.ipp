@@ -30,6 +30,8 @@ value_info read_value_info(const onnx_proto::ValueInfoProto& from) {
   } else if (type->has_optional_type()) {
     v.kind = value_kind::optional;
     type = &type->optional_type().elem_type();
+    v.holds_sequence = type->has_sequence_type();
+    if (v.holds_sequence) type = &type->sequence_type().elem_type();
   } else if (type->has_map_type()) {
     v.kind = value_kind::map;
   } else if (type->has_sparse_tensor_type()) {

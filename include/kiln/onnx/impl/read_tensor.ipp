@@ -2,6 +2,7 @@
 #include <cstring>
 #include <memory>
 
+#include "kiln/core/object.hpp"
 #include "kiln/onnx/impl/mapped_file.hpp"
 #include "kiln/onnx/impl/packed.hpp"
 #include "kiln/onnx/impl/proto.hpp"
@@ -164,8 +165,8 @@ tensor read_tensor_message(TensorProto& m, external_files& files) {
   }
   if (out.type == element::string) {
     if (m.string_data_size() != count) malformed(out.name, "as many strings as its extents ask for are expected");
-    out.strings.assign(m.string_data().begin(), m.string_data().end());
-    out.fault = "has elements of type string, which kiln's tensors do not hold";
+    const std::vector<std::string> elements(m.string_data().begin(), m.string_data().end());
+    out.value = string_argument(lens, elements).to_literal();
     return out;
   }
   const auto type = to_dtype(out.type);

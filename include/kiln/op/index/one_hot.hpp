@@ -10,7 +10,7 @@ struct one_hot {
   dimension depth = 1;
   std::int64_t axis = -1;
   static constexpr bool axes_of_result = true;
-  static constexpr auto types = dtypes::convertible;
+  static constexpr auto types = dtypes::movable;
   static constexpr int typed_input = 1;
 
   constexpr result<shape> compute_shape(std::span<const shape> in) const {

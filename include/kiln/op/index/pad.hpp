@@ -16,7 +16,7 @@ constexpr std::string_view to_string(pad_mode m) {
 struct pad {
   pad_mode mode = pad_mode::constant;
   inline_vector<dimension, 2 * max_rank> pads{};
-  static constexpr auto types = dtypes::convertible | dtypes::dims;
+  static constexpr auto types = dtypes::movable | dtypes::dims;
 
   constexpr result<shape> compute_shape(std::span<const shape> in) const {
     if (in.size() != 1 && in.size() != 2)

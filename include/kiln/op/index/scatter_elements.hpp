@@ -9,7 +9,7 @@ namespace kiln::op {
 struct scatter_elements {
   std::int64_t axis = 0;
   scatter_mode reduction = scatter_mode::none;
-  static constexpr auto types = dtypes::convertible | dtypes::dims;
+  static constexpr auto types = dtypes::movable | dtypes::dims;
 
   constexpr result<shape> compute_shape(std::span<const shape> in) const {
     if (in.size() != 3) return detail::wrong_operand_count(3, in.size());
@@ -17,6 +17,8 @@ struct scatter_elements {
     const std::int64_t a = normal_axis(axis, data.rank());
     if (a < 0) return detail::wrong_axis(data.rank(), axis);
     if (!is_integer(indices.type)) return detail::wrong_index_type(indices.type);
+    if (is_object(data.type) && reduction != scatter_mode::none)
+      return fault::of(errc::shape_mismatch, "dtype that elements are combined in", "a number", data.type);
     if (updates.type != data.type)
       return fault::of(errc::shape_mismatch, "updates have the data's dtype", data.type, updates.type);
     if (indices.rank() != data.rank())

@@ -8,12 +8,14 @@ namespace kiln::op {
 /// one outside its extent is an error of the run.
 struct scatter_nd {
   scatter_mode reduction = scatter_mode::none;
-  static constexpr auto types = dtypes::convertible | dtypes::dims;
+  static constexpr auto types = dtypes::movable | dtypes::dims;
 
   constexpr result<shape> compute_shape(std::span<const shape> in) const {
     if (in.size() != 3) return detail::wrong_operand_count(3, in.size());
     const shape &data = in[0], &indices = in[1], &updates = in[2];
     if (!is_integer(indices.type)) return detail::wrong_index_type(indices.type);
+    if (is_object(data.type) && reduction != scatter_mode::none)
+      return fault::of(errc::shape_mismatch, "dtype that elements are combined in", "a number", data.type);
     if (updates.type != data.type)
       return fault::of(errc::shape_mismatch, "updates have the data's dtype", data.type, updates.type);
     if (data.rank() < 1 || indices.rank() < 1)

@@ -8,7 +8,7 @@ namespace kiln::op {
 struct tri {
   bool upper = true;
   std::int64_t k = 0;
-  static constexpr auto types = dtypes::convertible | dtypes::dims;
+  static constexpr auto types = dtypes::movable | dtypes::dims;
 
   constexpr result<shape> compute_shape(std::span<const shape> in) const {
     if (in.size() != 1) return detail::wrong_operand_count(1, in.size());

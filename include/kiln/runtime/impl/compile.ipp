@@ -9,6 +9,11 @@ namespace {
 
 using clock = std::chrono::steady_clock;
 
+std::uint64_t next_id() {
+  static std::atomic<std::uint64_t> made{0};
+  return ++made;
+}
+
 double milliseconds_since(clock::time_point start) {
   return std::chrono::duration<double, std::milli>(clock::now() - start).count();
 }
@@ -46,20 +51,70 @@ void release_literals(program& p) {
 
 }  // namespace
 
-executable compile(program p, const target& t, const compile_options& options) {
-  static std::atomic<std::uint64_t> made{0};
+void detail::executable_access::take_inputs(executable::state& s, const program& p) {
+  for (value_id v : p.main().parameters()) {
+    s.inputs.push_back({p.main()[v.instruction].name.str(), p.main().shape_of(v)});
+    const dims& lens = s.inputs.back().type.lens;
+    for (std::size_t d = 0; d < lens.size(); ++d)
+      if (is_symbol(lens[d])) s.symbols.push_back({s.inputs.size() - 1, d, lens[d]});
+  }
+}
+
+void detail::executable_access::place_on_device(executable::state& s, const target& t) {
+  s.for_device = true;
+  s.where = t.get_device();
+  s.copy = t.make_copy();
+  s.recordable = true;
+  for (const detail::step& st : s.plan.steps) {
+    s.recordable = s.recordable && st.run->on_device();
+    s.reports_faults = s.reports_faults || st.run->reports_faults();
+  }
+  s.prepare_constant_sizes();
+  if (s.where) s.upload_constants();
+}
+
+void detail::executable_access::make_steps(executable::state& s, const target& t, const compile_options& options) {
+  const module_graph& m = s.optimised.main();
+  bool staged = false;
+  for (std::uint32_t i = 0; i < m.size(); ++i) staged = staged || runs_on_host(m, i);
+  // an object is handed on by the host alone
+  for (const value_id v : m.outputs) staged = staged || is_object(m.shape_of(v).type);
+  if (staged) {
+    if (!options.aliases.empty())
+      raise(errc::unsupported,
+            "output '" + options.aliases[0].output + "' can't grow in place: only a run knows sizes of this program");
+    s.stages.emplace(make_staging(s.optimised, t, s.pool, s.report));
+  } else {
+    s.plan = make_plan(s.optimised, t, options, *s.pool, s.report.remarks);
+    s.report.steps = std::move(s.plan.infos);
+    s.report.constant_bytes = s.plan.constant_bytes;
+    if (t.has_device()) place_on_device(s, t);
+  }
+  for (std::size_t k = 0; k < m.outputs.size(); ++k)
+    s.outputs.push_back({m.output_names[k].str(), m.shape_of(m.outputs[k])});
+}
+
+executable detail::executable_access::plan(program p, const target& t, std::shared_ptr<thread_pool> pool) {
   auto s = std::make_unique<executable::state>();
-  s->id = ++made;
+  s->id = next_id();
+  s->pool = std::move(pool);
+  s->flushes_denormals = t.flushes_denormals();
+  take_inputs(*s, p);
+  s->optimised = std::move(p);
+  make_steps(*s, t, {});
+  release_literals(s->optimised);
+  return executable(std::move(s));
+}
+
+executable compile(program p, const target& t, const compile_options& options) {
+  using access = detail::executable_access;
+  auto s = std::make_unique<executable::state>();
+  s->id = next_id();
   s->pool = options.pool      ? options.pool
             : options.threads ? std::make_shared<thread_pool>(options.threads)
                               : default_pool();
   bind_weights(p, options.weights);
-  for (value_id v : p.main().parameters()) {
-    s->inputs.push_back({p.main()[v.instruction].name.str(), p.main().shape_of(v)});
-    const dims& lens = s->inputs.back().type.lens;
-    for (std::size_t d = 0; d < lens.size(); ++d)
-      if (is_symbol(lens[d])) s->symbols.push_back({s->inputs.size() - 1, d, lens[d]});
-  }
+  access::take_inputs(*s, p);
   s->report.target = t.name();
   s->report.remarks = options.remarks;
   s->flushes_denormals = t.flushes_denormals();
@@ -76,25 +131,8 @@ executable compile(program p, const target& t, const compile_options& options) {
 
   start = clock::now();
   s->optimised = std::move(p);
-  s->plan = detail::make_plan(s->optimised, t, options, *s->pool, s->report.remarks);
-  for (std::size_t k = 0; k < s->optimised.main().outputs.size(); ++k)
-    s->outputs.push_back(
-        {s->optimised.main().output_names[k].str(), s->optimised.main().shape_of(s->optimised.main().outputs[k])});
-  s->report.steps = std::move(s->plan.infos);
-  s->report.constant_bytes = s->plan.constant_bytes;
+  access::make_steps(*s, t, options);
   for (const step_info& i : s->report.steps) s->report.packed_bytes += i.packed_bytes;
-  s->for_device = t.has_device();
-  if (s->for_device) {
-    s->where = t.get_device();
-    s->copy = t.make_copy();
-    s->recordable = true;
-    for (const detail::step& st : s->plan.steps) {
-      s->recordable = s->recordable && st.run->on_device();
-      s->reports_faults = s->reports_faults || st.run->reports_faults();
-    }
-    s->prepare_constant_sizes();
-    if (s->where) s->upload_constants();
-  }
   release_literals(s->optimised);
   s->report.plan_ms = milliseconds_since(start);
   return executable(std::move(s));

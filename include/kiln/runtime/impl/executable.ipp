@@ -58,6 +58,7 @@ void executable::state::check_type(const port& p, const shape& given, const char
 template <class ShapeAt>
 void executable::state::evaluate_sizes(workspace::state& w, std::size_t count, ShapeAt given) const {
   w.values.clear();
+  for (const auto& [symbol, value] : w.outer) w.values.bind(symbol, value);
   for (const symbol_source& s : symbols) w.values.bind(s.symbol, given(s.input).lens[s.dim].raw());
   for (const detail::growing_output& g : plan.growing) w.values.bind(g.capacity, capacity(g, given(g.input)));
   w.sizes.resize(plan.sizes.size());
@@ -225,6 +226,7 @@ void executable::state::place_arena(workspace::state& w) const {
 }
 
 void executable::bind(workspace& w, std::span<const shape> inputs) const {
+  if (state_->stages) return state_->check_inputs(inputs);
   state_->bind_sizes(*w.state_, inputs.size(), [&](std::size_t i) -> const shape& { return inputs[i]; });
 }
 
@@ -234,11 +236,24 @@ shape executable::state::output_shape(const workspace::state& w, std::size_t k) 
   return out;
 }
 
+void executable::state::check_inputs(std::span<const shape> given) const {
+  if (given.size() != inputs.size())
+    raise(fault::of(errc::invalid_argument, "number of inputs", inputs.size(), given.size()));
+  for (std::size_t i = 0; i < given.size(); ++i) check_type(inputs[i], given[i], "input");
+}
+
 std::vector<shape> executable::output_shapes(std::span<const shape> inputs) const {
-  if (inputs.size() != state_->inputs.size())
-    raise(fault::of(errc::invalid_argument, "number of inputs", state_->inputs.size(), inputs.size()));
-  for (std::size_t i = 0; i < inputs.size(); ++i) state_->check_type(state_->inputs[i], inputs[i], "input");
+  state_->check_inputs(inputs);
   workspace::state w;
+  if (state_->stages) {
+    for (const auto& s : state_->symbols) w.values.bind(s.symbol, inputs[s.input].lens[s.dim].raw());
+    std::vector<shape> open;
+    for (const port& p : state_->outputs) {
+      open.push_back({p.type.type, {}});
+      for (const dimension d : p.type.lens) open.back().lens.push_back(w.values.substitute(d));
+    }
+    return open;
+  }
   state_->evaluate_sizes(w, inputs.size(), [&](std::size_t i) -> const shape& { return inputs[i]; });
   std::vector<shape> out;
   for (std::size_t k = 0; k < state_->outputs.size(); ++k) out.push_back(state_->output_shape(w, k));
@@ -247,7 +262,8 @@ std::vector<shape> executable::output_shapes(std::span<const shape> inputs) cons
 
 std::vector<argument> executable::make_outputs(std::span<const shape> inputs) const {
   std::vector<argument> out;
-  for (const shape& s : output_shapes(inputs)) out.push_back(state_->allocate_output(out.size(), s));
+  for (const shape& s : output_shapes(inputs))
+    out.push_back(s.is_constant() && !is_object(s.type) ? state_->allocate_output(out.size(), s) : argument());
   return out;
 }
 
@@ -286,57 +302,83 @@ void executable::run(workspace& w, std::span<const argument> inputs, std::span<a
 
 void executable::run(workspace& w, std::span<const argument> inputs, std::span<argument> outputs,
                      const run_options& options) const {
-  const flush_denormals flush(state_->flushes_denormals);
-  workspace::state& ws = *w.state_;
-  if (state_->for_device && !state_->where)
-    raise(errc::unsupported, "an executable runs where its device is: this was compiled for an absent one");
-  state_->bind_sizes(ws, inputs.size(), [&](std::size_t i) -> const shape& { return inputs[i].get_shape(); });
-  for (std::size_t i = 0; i < inputs.size(); ++i)
-    if (!inputs[i] && inputs[i].elements() != 0)
-      raise(errc::invalid_argument, "input '" + state_->inputs[i].name + "' has data");
-  state_->check_outputs(ws, inputs, outputs);
-  if (state_->for_device) return state_->run_on_device(ws, inputs, outputs, options);
+  detail::executable_access::run(*this, w, inputs, outputs, options, {});
+}
 
-  const auto& storages = state_->plan.storages;
-  std::byte* staging = state_->stage(ws, inputs);
+void detail::executable_access::run(const executable& e, workspace& w, std::span<const argument> inputs,
+                                    std::span<argument> outputs, const run_options& options,
+                                    const std::vector<std::pair<dimension, std::int64_t>>& outer) {
+  e.state_->run(w, inputs, outputs, options, outer);
+}
+
+void executable::state::run(workspace& w, std::span<const argument> given, std::span<argument> made,
+                            const run_options& options,
+                            const std::vector<std::pair<dimension, std::int64_t>>& outer) const {
+  const flush_denormals flush(flushes_denormals);
+  workspace::state& ws = *w.state_;
+  if (for_device && !where)
+    raise(errc::unsupported, "an executable runs where its device is: this was compiled for an absent one");
+  if (ws.outer != outer) {
+    ws.outer = outer;
+    ws.owner = 0;
+  }
+  if (stages)
+    run_stages(ws, given, made, options);
+  else
+    run_planned(ws, given, made, options);
+}
+
+void executable::state::run_planned(workspace::state& ws, std::span<const argument> given, std::span<argument> made,
+                                    const run_options& options) const {
+  bind_sizes(ws, given.size(), [&](std::size_t i) -> const shape& { return given[i].get_shape(); });
+  for (std::size_t i = 0; i < given.size(); ++i)
+    if (!given[i] && given[i].elements() != 0) raise(errc::invalid_argument, "input '" + inputs[i].name + "' has data");
+  if (made.size() == outputs.size())
+    for (std::uint32_t k = 0; k < made.size(); ++k)
+      if (detail::is_unset(made[k])) made[k] = make_output(ws, k, given);
+  check_outputs(ws, given, made);
+  if (for_device) return run_on_device(ws, given, made, options);
+
+  const auto& storages = plan.storages;
+  std::byte* staging = stage(ws, given);
   for (std::size_t s = 0; s < storages.size(); ++s) {
     if (storages[s].kind == detail::place_kind::input) {
-      const argument& a = inputs[storages[s].index];
+      const argument& a = given[storages[s].index];
       auto* data = const_cast<std::byte*>(a.data());  // kernels only read their inputs
       ws.bases[s] = data;
-      if (const std::size_t bytes = state_->staged_bytes(storages[s].index, a)) {
+      if (const std::size_t bytes = staged_bytes(storages[s].index, a)) {
         const ints lens = to_ints(a.get_shape().lens);
         const dtype type = a.get_shape().type;
         copy_tensor({data, type, lens, to_ints(a.get_shape().strides)}, {staging, type, lens, row_major(lens)},
-                    state_->pool.get());
+                    pool.get());
         ws.bases[s] = staging;
         staging += bytes;
       }
     } else if (storages[s].kind == detail::place_kind::output) {
-      ws.bases[s] = outputs[storages[s].index].data();
+      ws.bases[s] = made[storages[s].index].data();
     }
   }
   for (std::size_t k = 0; k < ws.tensors.size(); ++k) {
-    const detail::operand& o = state_->plan.operands[k];
+    const detail::operand& o = plan.operands[k];
     std::byte* const base = ws.bases[o.storage];
     ws.tensors[k].data = base ? base + ws.sizes[o.offset] * static_cast<std::int64_t>(size_of(o.type)) : empty_tensor;
   }
-  for (std::size_t i = 0; i < state_->plan.steps.size(); ++i) {
+  for (std::size_t i = 0; i < plan.steps.size(); ++i) {
     if (options.cancel && options.cancel->load(std::memory_order_relaxed))
       raise(errc::cancelled, "the run was stopped before step " + std::to_string(i));
-    const detail::step& st = state_->plan.steps[i];
+    const detail::step& st = plan.steps[i];
     const std::span<const tensor> all(ws.tensors.data() + st.first_operand, st.inputs + st.outputs);
     const launch l{all.first(st.inputs),
                    all.subspan(st.inputs),
                    {ws.arena.data() + ws.scratch_offset, ws.scratch_bytes},
-                   state_->pool.get(),
+                   pool.get(),
                    &ws.values,
                    st.last_touch && exceeds_cache(all.subspan(st.inputs))};
     const auto start = options.profile ? clock::now() : clock::time_point();
     try {
       st.run->run(l);
     } catch (error& e) {
-      e.at_instruction(state_->report.steps[i].instruction);
+      e.at_instruction(report.steps[i].instruction);
       throw;
     }
     if (options.profile) options.profile(i, std::chrono::duration<double>(clock::now() - start).count());
@@ -346,10 +388,7 @@ void executable::run(workspace& w, std::span<const argument> inputs, std::span<a
 
 std::vector<argument> executable::run(std::span<const argument> inputs) const {
   workspace w;
-  state_->bind_sizes(*w.state_, inputs.size(), [&](std::size_t i) -> const shape& { return inputs[i].get_shape(); });
-  std::vector<argument> outputs;
-  for (std::uint32_t k = 0; k < state_->outputs.size(); ++k)
-    outputs.push_back(state_->make_output(*w.state_, k, inputs));
+  std::vector<argument> outputs(state_->outputs.size());
   run(w, inputs, outputs);
   return outputs;
 }

@@ -4,17 +4,21 @@
 #include "kiln/runtime/device.hpp"
 #include "kiln/runtime/executable.hpp"
 #include "kiln/runtime/impl/plan.hpp"
+#include "kiln/runtime/impl/stages.hpp"
 
 namespace kiln {
 
 namespace detail {
 inline constexpr std::size_t alignment = 64;
+/// An output that the caller leaves to the run.
+inline bool is_unset(const argument& a) { return !a && a.get_shape() == shape(); }
 inline std::size_t aligned(std::size_t n) { return (n + alignment - 1) / alignment * alignment; }
 }  // namespace detail
 
 struct executable::state {
   program optimised;
   detail::plan plan;
+  std::optional<detail::staging> stages;  // in place of the plan, where a run decides sizes
   compile_report report;
   std::vector<port> inputs, outputs;
   std::shared_ptr<thread_pool> pool;
@@ -53,6 +57,7 @@ struct executable::state {
   void run_steps(workspace::state& w, device_queue& queue, const run_options& options) const;
   std::size_t edge_bytes(std::size_t storage, std::span<const argument> inputs, std::span<argument> outputs) const;
   void check_type(const port& p, const shape& given, const char* what) const;
+  void check_inputs(std::span<const shape> given) const;
   shape output_shape(const workspace::state& w, std::size_t k) const;
   std::byte* stage(workspace::state& w, std::span<const argument> inputs) const;
   std::size_t staged_bytes(std::size_t input, const argument& a) const;
@@ -64,12 +69,20 @@ struct executable::state {
   void check_outputs(const workspace::state& w, std::span<const argument> inputs,
                      std::span<const argument> outputs) const;
   void check_overlap(std::span<const argument> inputs, std::span<const argument> outputs) const;
+  void run(workspace& w, std::span<const argument> given, std::span<argument> made, const run_options& options,
+           const std::vector<std::pair<dimension, std::int64_t>>& outer) const;
+  void run_stages(workspace::state& w, std::span<const argument> inputs, std::span<argument> outputs,
+                  const run_options& options) const;
+  void run_planned(workspace::state& w, std::span<const argument> inputs, std::span<argument> outputs,
+                   const run_options& options) const;
 };
 
 struct workspace::state {
   std::uint64_t owner = 0;
   std::vector<std::int64_t> bound;  // extents of the inputs, flattened: what the rest was computed for
   bindings values;
+  std::vector<std::pair<dimension, std::int64_t>> outer;  // symbols known from outside
+  std::vector<workspace> inner;                           // of stages and bodies
   std::vector<std::int64_t> sizes;
   std::vector<tensor> tensors;
   std::vector<std::size_t> offsets;  // of arena storages

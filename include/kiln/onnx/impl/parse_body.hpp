@@ -1,0 +1,33 @@
+#pragma once
+#include "kiln/onnx/impl/parse.hpp"
+
+// What operators with bodies and with sequences share.
+namespace kiln::onnx {
+
+/// What holds for items of either type.
+inline item_type joined(item_type a, item_type b) {
+  if (a.rank == item_type::none) return b;
+  if (b.rank == item_type::none || a == b) return a;
+  return {a.type, item_type::any};
+}
+inline item_type item_of(value v) { return {v.type(), static_cast<int>(v.rank())}; }
+/// What the items of a sequence are, known or not.
+inline item_type items_of(const variable& v) {
+  if (!v.is_sequence || v.items.empty()) return v.item;
+  item_type all = item_of(v.items[0]);
+  for (const value& i : v.items) all = joined(all, item_of(i));
+  return all;
+}
+/// Input i as one value, whatever it is, with what is known of its items.
+variable as_one_value(call& c, std::size_t i);
+/// A tensor out of a sequence or optional; one whose rank is open is an `unsupported` error.
+shape stated_shape(const call& c, item_type item, std::string_view what);
+
+/// Whether a body's dim means the same around it: its symbols are those of values that the body is given.
+bool known_outside(dimension d, const small_vector<value>& given);
+
+/// Runs a body as ONNX Loop does. `visible` names values it may read besides.
+variables run_loop(call& c, const graph& body, value most, value condition, const variables& carried,
+                   std::span<const std::pair<std::string, variable>> visible = {});
+
+}  // namespace kiln::onnx

@@ -1,0 +1,238 @@
+#include "kiln/runtime/impl/stages.hpp"
+
+#include <algorithm>
+#include <map>
+
+#include "kiln/graph/symbols.hpp"
+#include "kiln/runtime/impl/layout_rules.hpp"
+
+namespace kiln::detail {
+
+bool runs_on_host(const module_graph& m, std::uint32_t i) {
+  const auto& ins = m[i];
+  if (ins.kind != instruction_kind::op) return false;
+  if (ins.op.kind() == op_kind::dynamic) return true;
+  const auto holds_objects = [](const shape& s) { return is_object(s.type); };
+  for (const value_id v : ins.inputs)
+    if (holds_objects(m.shape_of(v))) return true;
+  return std::any_of(ins.results.begin(), ins.results.end(), holds_objects);
+}
+
+void known_symbols::match(const shape& stated, const shape& made, std::string_view what) {
+  const auto refuse = [&] {
+    raise(errc::shape_mismatch, std::string(what) + ": expected " + to_string(stated) + ", found " + to_string(made));
+  };
+  if (stated.type != made.type || stated.rank() != made.rank()) refuse();
+  for (std::size_t d = 0; d < made.rank(); ++d) {
+    const dimension open = values.substitute(stated.lens[d]);
+    if (is_symbol(open))
+      bind(open, made.lens[d].value());
+    else if (!(open == made.lens[d]))
+      refuse();
+  }
+}
+
+namespace {
+
+class cutter {
+ public:
+  cutter(const program& p, const target& t, const std::shared_ptr<thread_pool>& pool, compile_report& report)
+      : program_(p), graph_(p.main()), target_(t), pool_(pool), report_(report) {}
+
+  staging cut() {
+    number_values();
+    assign();
+    out_.stages.resize(last_ + 1);
+    for (std::uint32_t k = 0; k <= last_; ++k) collect_wanted(k);
+    for (std::uint32_t k = 0; k <= last_; ++k) {
+      add_segment(k);
+      for (std::uint32_t i = 0; i < graph_.size(); ++i)
+        if (host_[i] && stage_[i] == k) add_host_step(i);
+    }
+    for (const value_id v : graph_.outputs) out_.outputs.push_back(slot(v));
+    return std::move(out_);
+  }
+
+ private:
+  bool is_op(std::uint32_t i) const { return graph_[i].kind == instruction_kind::op; }
+  bool is_constant(value_id v) const { return graph_.producer(v).kind == instruction_kind::literal; }
+  bool is_parameter(value_id v) const { return graph_.producer(v).kind == instruction_kind::parameter; }
+
+  void number_values() {
+    first_.resize(graph_.size());
+    for (const value_id v : graph_.parameters()) first_[v.instruction] = static_cast<std::uint32_t>(out_.slots++);
+    for (std::uint32_t i = 0; i < graph_.size(); ++i)
+      if (graph_[i].kind != instruction_kind::parameter) {
+        first_[i] = static_cast<std::uint32_t>(out_.slots);
+        out_.slots += graph_[i].results.size();
+      }
+  }
+  std::uint32_t number(value_id v) const { return first_[v.instruction] + v.result; }
+  // A value's slot; a constant that is read outside planned parts becomes an argument.
+  std::uint32_t slot(value_id v) {
+    if (is_constant(v) && !held_[v.instruction]) {
+      held_[v.instruction] = true;
+      const literal& l = graph_.producer(v).constant;
+      if (l.has_symbols())
+        out_.symbolic.emplace(number(v), l);
+      else
+        out_.constants.emplace_back(number(v), argument(l));
+    }
+    return number(v);
+  }
+
+  void symbols_of(const module_graph& m, std::uint32_t i, small_vector<dimension>& out) const {
+    collect_symbols(m, i, out);
+    if (m[i].kind != instruction_kind::op || !m[i].op.is<op::fused>()) return;
+    const module_graph& body = program_.module(m[i].op.body());
+    for (std::uint32_t k = 0; k < body.size(); ++k) symbols_of(body, k, out);
+  }
+
+  // The stage of each instruction: planned ones run before the host steps of their stage.
+  void assign() {
+    stage_.assign(graph_.size(), 0);
+    host_.assign(graph_.size(), false);
+    held_.assign(graph_.size(), false);
+    std::map<std::int64_t, std::uint32_t> binder;
+    const auto after = [&](std::uint32_t i, std::uint32_t earlier) {
+      stage_[i] = std::max(stage_[i], stage_[earlier] + (host_[earlier] && !host_[i] ? 1 : 0));
+    };
+    for (std::uint32_t i = 0; i < graph_.size(); ++i) {
+      host_[i] = runs_on_host(graph_, i);
+      for (const value_id v : graph_[i].inputs) after(i, v.instruction);
+      small_vector<dimension> mentioned;
+      if (graph_[i].kind != instruction_kind::parameter) symbols_of(graph_, i, mentioned);
+      for (const dimension d : mentioned)
+        if (const auto found = binder.find(d.raw()); found != binder.end()) after(i, found->second);
+      if (is_op(i) && graph_[i].op.kind() == op_kind::dynamic)
+        for (const dimension d : bound_symbols(graph_, i)) binder.emplace(d.raw(), i);
+      last_ = std::max(last_, stage_[i]);
+    }
+    for (std::uint32_t i = 0; i < graph_.size(); ++i)
+      for (const value_id v : graph_[i].inputs)
+        if (stage_[v.instruction] > stage_[i])
+          raise(errc::internal, "instruction " + std::to_string(i) + " reads what a later stage makes");
+  }
+
+  // A view is made anew where it is read, so that nothing is written out for it.
+  bool moves(value_id v) const { return is_op(v.instruction) && !host_[v.instruction] && is_view(graph_.producer(v)); }
+
+  // What a stage's planned part has to hand on.
+  void collect_wanted(std::uint32_t k) {
+    wanted_.resize(last_ + 1);
+    const auto want = [&](value_id v) {
+      const std::uint32_t by = stage_[v.instruction];
+      if (is_constant(v) || is_parameter(v) || host_[v.instruction]) return;
+      if (std::find(wanted_[by].begin(), wanted_[by].end(), v) == wanted_[by].end()) wanted_[by].push_back(v);
+    };
+    const auto want_from = [&](auto& self, value_id v, std::uint32_t reader) -> void {
+      if (moves(v))
+        self(self, graph_.producer(v).inputs[0], reader);
+      else if (stage_[v.instruction] < reader)
+        want(v);
+    };
+    for (std::uint32_t i = 0; i < graph_.size(); ++i) {
+      if (!is_op(i) || stage_[i] != k) continue;
+      for (const value_id v : graph_[i].inputs)
+        if (host_[i])
+          want(v);
+        else if (!is_view(graph_[i]))
+          want_from(want_from, v, k);
+    }
+    for (const value_id v : graph_.outputs)
+      if (stage_[v.instruction] == k) want(v);
+    // a view that is handed on reads its source in its own stage
+    for (std::size_t n = 0; n < wanted_[k].size(); ++n)
+      if (moves(wanted_[k][n])) want_from(want_from, wanted_[k][n], k);
+  }
+
+  void add_segment(std::uint32_t k) {
+    if (wanted_[k].empty()) return;
+    program part = program_;
+    part.main() = module_graph();
+    part.main().name = graph_.name;
+    std::map<std::uint32_t, value_id> made;
+    std::vector<std::uint32_t> in, out;
+    const auto get = [&](auto& self, value_id v) -> value_id {
+      if (const auto found = made.find(number(v)); found != made.end()) return found->second;
+      const auto& ins = graph_.producer(v);
+      const bool inside = is_op(v.instruction) && !host_[v.instruction] && (stage_[v.instruction] == k || moves(v));
+      value_id at;
+      if (is_constant(v)) {
+        at = part.main().add_literal(ins.constant);
+      } else if (inside) {
+        small_vector<value_id> inputs;
+        for (const value_id in : ins.inputs) inputs.push_back(self(self, in));
+        const value_id first = part.main().add_with_shapes(ins.op, std::move(inputs), ins.results, ins.name.view());
+        for (std::uint32_t r = 0; r < ins.results.size(); ++r) made[first_[v.instruction] + r] = {first.instruction, r};
+        return made[number(v)];
+      } else {
+        const std::string name = is_parameter(v) ? ins.name.str() : "value " + std::to_string(number(v));
+        at = part.main().add_parameter(name, graph_.shape_of(v));
+        in.push_back(number(v));
+      }
+      if (!ins.name.empty()) part.main()[at.instruction].name = ins.name;
+      return made[number(v)] = at;
+    };
+    for (const value_id v : wanted_[k]) {
+      part.main().outputs.push_back(get(get, v));
+      part.main().output_names.push_back(text("value " + std::to_string(number(v))));
+      out.push_back(number(v));
+    }
+    segment s{executable_access::plan(std::move(part), target_, pool_), std::move(in), std::move(out)};
+    for (const step_info& info : s.run.report().steps) report_.steps.push_back(info);
+    report_.constant_bytes += s.run.report().constant_bytes;
+    for (const std::string& r : s.run.report().remarks) report_.remarks.push_back(r);
+    out_.stages[k].planned.emplace(std::move(s));
+  }
+
+  void add_host_step(std::uint32_t i) {
+    const auto& ins = graph_[i];
+    host_step s;
+    s.op = ins.op;
+    s.results = ins.results;
+    s.name = ins.name.empty() ? std::string(ins.op.name()) + "#" + std::to_string(i) : ins.name.str();
+    step_info info;
+    info.kernel = std::string(ins.op.name()) + " (host)";
+    info.instruction = s.name;
+    for (const value_id v : ins.inputs) {
+      s.in.push_back(slot(v));
+      info.inputs.push_back(graph_.shape_of(v));
+    }
+    for (std::uint32_t r = 0; r < ins.results.size(); ++r) {
+      s.out.push_back(number({i, r}));
+      info.outputs.push_back(ins.results[r]);
+    }
+    small_vector<module_ref> called;
+    ins.op.bodies(called);
+    for (const module_ref r : called) {
+      program body = program_;
+      body.main() = program_.module(r);
+      s.bodies.push_back(executable_access::plan(std::move(body), target_, pool_));
+      report_.remarks.push_back(s.name + " runs a body of " + std::to_string(s.bodies.back().report().steps.size()) +
+                                " kernels");
+    }
+    report_.steps.push_back(std::move(info));
+    out_.stages[stage_[i]].steps.push_back(std::move(s));
+  }
+
+  const program& program_;
+  const module_graph& graph_;
+  const target& target_;
+  const std::shared_ptr<thread_pool>& pool_;
+  compile_report& report_;
+  staging out_;
+  std::vector<std::uint32_t> first_, stage_;
+  std::vector<bool> host_, held_;
+  std::vector<std::vector<value_id>> wanted_;
+  std::uint32_t last_ = 0;
+};
+
+}  // namespace
+
+staging make_staging(const program& p, const target& t, const std::shared_ptr<thread_pool>& pool,
+                     compile_report& report) {
+  return cutter(p, t, pool, report).cut();
+}
+
+}  // namespace kiln::detail

@@ -1,0 +1,141 @@
+#include "onnx/run_model.hpp"
+
+// If, Loop and Scan whose conditions, counts and extents are the run's.
+namespace kiln::test {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using lens = std::vector<std::int64_t>;
+
+const message condition_in = value_info("c", 9, {}), vector_in = value_info("x", 1, {dim("n")});
+
+TEST(import_control, branches_may_differ_in_extents) {
+  const message one = graph({{node("Concat", {"x", "x"}, {"a"}, {attr("axis", 0)})}, {}, {}, {value_info("a")}}),
+                other = graph({{node("Neg", {"x"}, {"b"})}, {}, {}, {value_info("b")}});
+  const auto m =
+      model_of({{node("If", {"c"}, {"y"}, {graph_attr("then_branch", one), graph_attr("else_branch", other)}),
+                 node("Relu", {"y"}, {"z"})},
+                {},
+                {condition_in, vector_in},
+                {value_info("z")}});
+  EXPECT_THAT(floats_of(run_model(m, {truth(true), reals({2}, {1, -2})})[0]), ElementsAre(1, 0, 1, 0));
+  EXPECT_THAT(floats_of(run_model(m, {truth(false), reals({2}, {1, -2})})[0]), ElementsAre(0, 2));
+}
+
+TEST(import_control, a_loop_ends_by_its_count_or_its_condition) {
+  // sums 1 + 2 + … while the sum stays below the limit
+  const message body = graph({{node("Add", {"sum", "i"}, {"next"}), node("Less", {"next", "limit"}, {"again"}),
+                               node("Identity", {"next"}, {"seen"})},
+                              {},
+                              {value_info("i", 7, {}), value_info("go", 9, {}), value_info("sum", 7, {})},
+                              {value_info("again"), value_info("next"), value_info("seen")}});
+  const auto m = model_of({{node("Loop", {"count", "", "first"}, {"sum", "all"}, {graph_attr("body", body)})},
+                           {integers("first", {}, {0})},
+                           {value_info("count", 7, {}), value_info("limit", 7, {})},
+                           {value_info("sum"), value_info("all")}});
+  auto out = run_model(m, {whole({}, {100}), whole({}, {5})});
+  EXPECT_THAT(floats_of(out[0]), ElementsAre(6));
+  EXPECT_THAT(floats_of(out[1]), ElementsAre(0, 1, 3, 6));
+  EXPECT_THAT(floats_of(run_model(m, {whole({}, {2}), whole({}, {50})})[1]), ElementsAre(0, 1));
+  out = run_model(m, {whole({}, {0}), whole({}, {50})});
+  EXPECT_EQ(lens_of(out[1]), lens{0});
+  EXPECT_THAT(floats_of(out[0]), ElementsAre(0));
+}
+
+TEST(import_control, what_a_loop_carries_may_grow) {
+  const message body =
+      graph({{node("Concat", {"h", "x"}, {"next"}, {attr("axis", 0)}), node("Identity", {"go"}, {"again"})},
+             {},
+             {value_info("i", 7, {}), value_info("go", 9, {}), value_info("h", 1, {dim("k")})},
+             {value_info("again"), value_info("next")}});
+  const auto m =
+      model_of({{node("Loop", {"count", "", "x"}, {"y"}, {graph_attr("body", body)}), node("Shape", {"y"}, {"z"})},
+                {},
+                {value_info("count", 7, {}), vector_in},
+                {value_info("y"), value_info("z")}});
+  const auto out = run_model(m, {whole({}, {2}), reals({2}, {1, 2})});
+  EXPECT_THAT(floats_of(out[0]), ElementsAre(1, 2, 1, 2, 1, 2));
+  EXPECT_THAT(floats_of(out[1]), ElementsAre(6));
+}
+
+TEST(import_control, bodies_read_values_of_every_graph_around_them) {
+  const message deep = graph(
+                    {{node("Mul", {"x", "w"}, {"p"}), node("Add", {"p", "h"}, {"q"})}, {}, {}, {value_info("q")}}),
+                flat = graph({{node("Identity", {"h"}, {"r"})}, {}, {}, {value_info("r")}});
+  const message body =
+      graph({{node("If", {"c"}, {"next"}, {graph_attr("then_branch", deep), graph_attr("else_branch", flat)}),
+              node("Identity", {"go"}, {"again"})},
+             {},
+             {value_info("i", 7, {}), value_info("go", 9, {}), value_info("h", 1, {dim("n")})},
+             {value_info("again"), value_info("next")}});
+  const auto m = model_of({{node("Loop", {"count", "", "x"}, {"y"}, {graph_attr("body", body)})},
+                           {floats("w", {1}, {10})},
+                           {value_info("count", 7, {}), condition_in, vector_in},
+                           {value_info("y")}});
+  EXPECT_THAT(floats_of(run_model(m, {whole({}, {2}), truth(true), reals({2}, {1, 2})})[0]), ElementsAre(21, 42));
+  EXPECT_THAT(floats_of(run_model(m, {whole({}, {2}), truth(false), reals({2}, {1, 2})})[0]), ElementsAre(1, 2));
+}
+
+TEST(import_control, a_scan_takes_slices_in_either_direction) {
+  const message body = graph({{node("Add", {"h", "x_k"}, {"next"}), node("Identity", {"next"}, {"y_k"})},
+                              {},
+                              {value_info("h", 1, {2}), value_info("x_k", 1, {2})},
+                              {value_info("next"), value_info("y_k")}});
+  const auto scan = [&](int direction, int out_axis) {
+    return model_of({{node("Scan", {"h0", "x"}, {"h", "y"},
+                           {graph_attr("body", body), attr("num_scan_inputs", 1),
+                            attr("scan_input_directions", std::vector<std::int64_t>{direction}),
+                            attr("scan_output_axes", std::vector<std::int64_t>{out_axis})})},
+                     {},
+                     {value_info("h0", 1, {2}), value_info("x", 1, {dim("n"), 2})},
+                     {value_info("h"), value_info("y")}});
+  };
+  const std::vector<argument> in = {reals({2}, {0, 0}), reals({3, 2}, {1, 2, 3, 4, 5, 6})};
+  auto out = run_model(scan(0, 0), in);
+  EXPECT_THAT(floats_of(out[0]), ElementsAre(9, 12));
+  EXPECT_THAT(floats_of(out[1]), ElementsAre(1, 2, 4, 6, 9, 12));
+  out = run_model(scan(1, 1), in);
+  EXPECT_EQ(lens_of(out[1]), (lens{2, 3}));
+  EXPECT_THAT(floats_of(out[1]), ElementsAre(5, 8, 9, 6, 10, 12));
+}
+
+TEST(import_control, the_first_scan_has_a_batch) {
+  const message body = graph({{node("Add", {"h", "x_k"}, {"next"}), node("Identity", {"next"}, {"y_k"})},
+                              {},
+                              {value_info("h", 1, {1}), value_info("x_k", 1, {1})},
+                              {value_info("next"), value_info("y_k")}});
+  const auto scan = [&](const std::string& lengths) {
+    std::vector<message> inputs = {value_info("h0", 1, {2, 1}), value_info("x", 1, {2, 3, 1})};
+    if (!lengths.empty()) inputs.push_back(value_info(lengths, 7, {2}));
+    return model_of(
+        {{node("Scan", {lengths, "h0", "x"}, {"h", "y"}, {graph_attr("body", body), attr("num_scan_inputs", 1)})},
+         {},
+         inputs,
+         {value_info("h"), value_info("y")}},
+        8);
+  };
+  std::vector<argument> in = {reals({2, 1}, {0, 10}), reals({2, 3, 1}, {1, 2, 3, 4, 5, 6})};
+  auto out = run_model(scan(""), in);
+  EXPECT_THAT(floats_of(out[0]), ElementsAre(6, 25));
+  EXPECT_EQ(lens_of(out[1]), (lens{2, 3, 1}));
+  EXPECT_THAT(floats_of(out[1]), ElementsAre(1, 3, 6, 14, 19, 25));
+  in.push_back(whole({2}, {3, 1}));
+  out = run_model(scan("n"), in);
+  EXPECT_THAT(floats_of(out[0]), ElementsAre(6, 14));
+  EXPECT_THAT(floats_of(out[1]), ElementsAre(1, 3, 6, 14, 0, 0));
+}
+
+TEST(import_control, a_body_that_cannot_be_imported_is_named) {
+  const message one = graph({{node("Mystery", {"x"}, {"a"})}, {}, {}, {value_info("a")}}),
+                other = graph({{node("Neg", {"x"}, {"b"})}, {}, {}, {value_info("b")}});
+  const auto m =
+      model_of({{node("If", {"c"}, {"y"}, {graph_attr("then_branch", one), graph_attr("else_branch", other)})},
+                {},
+                {condition_in, vector_in},
+                {value_info("y")}});
+  EXPECT_THAT(failure(m, {}), HasSubstr("(Mystery)"));
+}
+
+}  // namespace
+}  // namespace kiln::test

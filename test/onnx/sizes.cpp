@@ -1,0 +1,167 @@
+#include "onnx/run_model.hpp"
+
+// Extents and attributes that the run computes: each result has exactly the size the operator says.
+namespace kiln::test {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using lens = std::vector<std::int64_t>;
+
+// Runs one operator whose inputs, lists of numbers too, all come with the run; "n" keeps an extent symbolic.
+std::vector<argument> run_open(const std::string& op, std::int64_t version, const std::vector<argument>& inputs,
+                               const std::vector<message>& attributes = {}, std::size_t outputs = 1) {
+  graph_parts parts;
+  strings names, results;
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    const shape& s = inputs[i].get_shape();
+    names.push_back(s == shape() ? "" : "in" + std::to_string(i));
+    if (names.back().empty()) continue;
+    std::vector<dim> open;  // lists of numbers have a known length, other extents are symbols
+    for (std::size_t d = 0; d < s.rank(); ++d)
+      open.emplace_back(s.type == dtype::i64 && s.rank() == 1 ? dim(s.lens[d].value()) : dim(-1));
+    parts.inputs.push_back(value_info(names.back(), static_cast<int>(onnx::to_element(s.type)), open));
+  }
+  for (std::size_t k = 0; k < outputs; ++k) {
+    results.push_back("out" + std::to_string(k));
+    parts.outputs.push_back(value_info(results.back()));
+  }
+  parts.nodes.push_back(node(op, names, results, attributes));
+  std::vector<argument> given;
+  for (const argument& a : inputs)
+    if (!(a.get_shape() == shape())) given.push_back(a);
+  return run_model(model_of(parts, version), given);
+}
+
+TEST(run_time_sizes, nonzero_and_compress) {
+  const argument x = reals({2, 3}, {0, 1, 0, 2, 0, 3});
+  const auto found = run_open("NonZero", 13, {x});
+  EXPECT_EQ(lens_of(found[0]), (lens{2, 3}));
+  EXPECT_THAT(floats_of(found[0]), ElementsAre(0, 1, 1, 1, 0, 2));
+  EXPECT_EQ(lens_of(run_open("NonZero", 13, {reals({2}, {0, 0})})[0]), (lens{1, 0}));
+  const bool flags[] = {false, true};
+  const argument keep = argument::of<bool>({2}, std::span<const bool>(flags));
+  EXPECT_THAT(floats_of(run_open("Compress", 11, {x, keep}, {attr("axis", 0)})[0]), ElementsAre(2, 0, 3));
+  EXPECT_THAT(floats_of(run_open("Compress", 11, {x, keep})[0]), ElementsAre(1));
+}
+
+TEST(run_time_sizes, what_follows_is_sized_too) {
+  const auto m = model_of(
+      {{node("NonZero", {"x"}, {"at"}), node("Transpose", {"at"}, {"rows"}), node("GatherND", {"x", "rows"}, {"kept"}),
+        node("Mul", {"kept", "kept"}, {"y"}), node("ReduceSum", {"y"}, {"sum"}), node("Shape", {"y"}, {"size"})},
+       {},
+       {value_info("x", 1, {dim("n"), 2})},
+       {value_info("y"), value_info("sum"), value_info("size")}});
+  for (const std::vector<float>& x : {std::vector<float>{0, 2, 3, 0, 4, 0}, {0, 0, 0, 0, 0, 0}, {1, 1, 1, 1, 1, 2}}) {
+    std::vector<float> squares;
+    float sum = 0;
+    for (const float v : x)
+      if (v != 0) squares.push_back(v * v), sum += v * v;
+    const auto out = run_model(m, {reals({3, 2}, x)});
+    EXPECT_EQ(floats_of(out[0]), squares);
+    EXPECT_THAT(floats_of(out[1]), ElementsAre(sum));
+    EXPECT_THAT(floats_of(out[2]), ElementsAre(squares.size()));
+  }
+}
+
+TEST(run_time_sizes, reshape_resolves_what_the_run_says) {
+  const argument x = reals({2, 6}, {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11});
+  EXPECT_EQ(lens_of(run_open("Reshape", 14, {x, whole({3}, {3, -1, 2})})[0]), (lens{3, 2, 2}));
+  EXPECT_EQ(lens_of(run_open("Reshape", 14, {x, whole({2}, {0, 6})})[0]), (lens{2, 6}));
+  EXPECT_EQ(lens_of(run_open("Reshape", 14, {x, whole({1}, {12})})[0]), lens{12});
+  EXPECT_EQ(lens_of(run_open("Reshape", 14, {reals({0, 2}, {}), whole({2}, {5, 0})}, {attr("allowzero", 1)})[0]),
+            (lens{5, 0}));
+  EXPECT_NE(run_open("Reshape", 14, {x, whole({2}, {4, 3})}).size(), 0u);
+  EXPECT_ANY_THROW(run_open("Reshape", 14, {x, whole({2}, {4, 4})}));
+  EXPECT_ANY_THROW(run_open("Reshape", 14, {x, whole({2}, {5, -1})}));
+  EXPECT_ANY_THROW(run_open("Reshape", 14, {x, whole({2}, {-1, -1})}));
+}
+
+TEST(run_time_sizes, expand_and_tile) {
+  const argument row = reals({1, 2}, {1, 2});
+  EXPECT_EQ(lens_of(run_open("Expand", 13, {row, whole({3}, {2, 3, 1})})[0]), (lens{2, 3, 2}));
+  EXPECT_THAT(floats_of(run_open("Expand", 13, {row, whole({2}, {2, 2})})[0]), ElementsAre(1, 2, 1, 2));
+  EXPECT_ANY_THROW(run_open("Expand", 13, {row, whole({2}, {1, 3})}));
+  EXPECT_THAT(floats_of(run_open("Tile", 13, {row, whole({2}, {2, 2})})[0]), ElementsAre(1, 2, 1, 2, 1, 2, 1, 2));
+}
+
+TEST(run_time_sizes, slices_of_either_sign) {
+  const argument x = reals({5}, {0, 1, 2, 3, 4});
+  const auto slice = [&](std::int64_t from, std::int64_t to) {
+    return floats_of(run_open("Slice", 13, {x, whole({1}, {from}), whole({1}, {to})})[0]);
+  };
+  EXPECT_THAT(slice(1, 3), ElementsAre(1, 2));
+  EXPECT_THAT(slice(-2, std::numeric_limits<std::int64_t>::max()), ElementsAre(3, 4));
+  EXPECT_THAT(slice(-100, -3), ElementsAre(0, 1));
+  EXPECT_THAT(slice(4, 2), ElementsAre());
+  EXPECT_ANY_THROW(run_open("Split", 18, {x, whole({2}, {2, 2})}, {}, 2));
+  EXPECT_THAT(floats_of(run_open("Split", 18, {x, whole({2}, {2, 3})}, {}, 2)[1]), ElementsAre(2, 3, 4));
+}
+
+TEST(run_time_sizes, pads_add_and_crop) {
+  EXPECT_THAT(floats_of(run_open("Pad", 13, {reals({3}, {1, 2, 3}), whole({2}, {2, -1})})[0]), ElementsAre(0, 0, 1, 2));
+  EXPECT_THAT(floats_of(run_open("Pad", 13, {reals({2}, {1, 2}), whole({2}, {1, 1})}, {attr("mode", "edge")})[0]),
+              ElementsAre(1, 1, 2, 2));
+}
+
+TEST(run_time_sizes, ranges_and_filled_tensors) {
+  const auto range = [](const argument& a, const argument& b, const argument& c) {
+    return floats_of(run_open("Range", 11, {a, b, c})[0]);
+  };
+  EXPECT_THAT(range(whole({}, {2}), whole({}, {9}), whole({}, {3})), ElementsAre(2, 5, 8));
+  EXPECT_THAT(range(whole({}, {3}), whole({}, {-2}), whole({}, {-2})), ElementsAre(3, 1, -1));
+  EXPECT_THAT(range(whole({}, {3}), whole({}, {2}), whole({}, {1})), ElementsAre());
+  EXPECT_ANY_THROW(range(whole({}, {3}), whole({}, {2}), whole({}, {0})));
+  EXPECT_EQ(lens_of(run_open("ConstantOfShape", 9, {whole({2}, {2, 0})})[0]), (lens{2, 0}));
+  EXPECT_THAT(floats_of(run_open("ConstantOfShape", 9, {whole({1}, {2})})[0]), ElementsAre(0, 0));
+  EXPECT_ANY_THROW(run_open("ConstantOfShape", 9, {whole({1}, {-2})}));
+}
+
+TEST(run_time_sizes, top_k_one_hot_and_diagonals) {
+  const auto best = run_open("TopK", 11, {reals({4}, {3, 1, 4, 1}), whole({1}, {2})}, {}, 2);
+  EXPECT_THAT(floats_of(best[0]), ElementsAre(4, 3));
+  EXPECT_THAT(floats_of(best[1]), ElementsAre(2, 0));
+  EXPECT_THAT(floats_of(run_open("OneHot", 11, {whole({2}, {1, 0}), whole({1}, {3}), reals({2}, {0, 5})})[0]),
+              ElementsAre(0, 5, 0, 5, 0, 0));
+  EXPECT_THAT(floats_of(run_open("Trilu", 14, {reals({2, 2}, {1, 2, 3, 4}), whole({1}, {1})})[0]),
+              ElementsAre(0, 2, 0, 0));
+  EXPECT_THAT(floats_of(run_open("Trilu", 14, {reals({2, 2}, {1, 2, 3, 4}), whole({1}, {-1})}, {attr("upper", 0)})[0]),
+              ElementsAre(0, 0, 3, 0));
+}
+
+TEST(run_time_sizes, boxes_are_kept_by_score_and_overlap) {
+  const argument boxes = reals({1, 3, 4}, {0, 0, 1, 1, 0, .1f, 1, 1.1f, 0, 10, 1, 11}),
+                 scores = reals({1, 1, 3}, {.9f, .75f, .6f});
+  const auto m = model_of({{node("NonMaxSuppression", {"b", "s", "most", "overlap", "least"}, {"y"})},
+                           {},
+                           {value_info("b", 1, {1, dim("n"), 4}), value_info("s", 1, {1, 1, dim("n")}),
+                            value_info("most", 7, {1}), value_info("overlap", 1, {1}), value_info("least", 1, {1})},
+                           {value_info("y")}});
+  const auto kept = [&](std::int64_t most, float overlap, float least) {
+    return floats_of(run_model(m, {boxes, scores, whole({1}, {most}), reals({1}, {overlap}), reals({1}, {least})})[0]);
+  };
+  EXPECT_THAT(kept(3, .5f, 0), ElementsAre(0, 0, 0, 0, 0, 2));
+  EXPECT_THAT(kept(3, .99f, .7f), ElementsAre(0, 0, 0, 0, 0, 1));
+  EXPECT_THAT(kept(1, .5f, 0), ElementsAre(0, 0, 0));
+  EXPECT_THAT(kept(0, .5f, 0), ElementsAre());
+}
+
+TEST(run_time_sizes, unique_gives_values_places_and_counts) {
+  const auto out = run_open("Unique", 11, {reals({5}, {2, 1, 1, 3, 2})}, {attr("sorted", 0)}, 4);
+  EXPECT_THAT(floats_of(out[0]), ElementsAre(2, 1, 3));
+  EXPECT_THAT(floats_of(out[1]), ElementsAre(0, 1, 3));
+  EXPECT_THAT(floats_of(out[2]), ElementsAre(0, 1, 1, 2, 0));
+  EXPECT_THAT(floats_of(out[3]), ElementsAre(2, 2, 1));
+}
+
+TEST(run_time_sizes, the_reshape_keeps_what_is_known_of_it) {
+  const auto m = model_of({{node("Concat", {"n", "minus"}, {"to"}, {attr("axis", 0)}),
+                            node("Reshape", {"x", "to"}, {"y"}), node("MatMul", {"y", "w"}, {"z"})},
+                           {integers("minus", {1}, {2}), floats("w", {2, 1}, {1, 10})},
+                           {value_info("x", 1, {6}), value_info("n", 7, {1})},
+                           {value_info("z")}});
+  EXPECT_THAT(floats_of(run_model(m, {reals({6}, {1, 2, 3, 4, 5, 6}), whole({1}, {-1})})[0]), ElementsAre(21, 43, 65));
+}
+
+}  // namespace
+}  // namespace kiln::test
