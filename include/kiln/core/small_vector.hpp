@@ -14,7 +14,8 @@ class small_vector {
   using value_type = T;
 
   constexpr small_vector() = default;
-  constexpr explicit small_vector(std::size_t n, const T& value = T{}) { resize(n, value); }
+  constexpr explicit small_vector(std::size_t n) { resize(n); }
+  constexpr small_vector(std::size_t n, const T& value) { resize(n, value); }
   constexpr small_vector(std::initializer_list<T> list) {
     reserve(list.size());
     for (const T& v : list) push_back(v);
@@ -25,7 +26,8 @@ class small_vector {
   }
   constexpr small_vector(const small_vector& other) {
     reserve(other.count_);
-    for (const T& v : other) push_back(v);
+    for (std::size_t i = 0; i < other.count_; ++i) items_[i] = other.items_[i];
+    count_ = other.count_;
   }
   // member by member: constant evaluation pays for every call, and graphs move vectors most of all
   constexpr small_vector(small_vector&& other) noexcept
@@ -77,10 +79,16 @@ class small_vector {
     return items_[count_++];
   }
   constexpr void pop_back() { items_[--count_] = T{}; }
-  constexpr void resize(std::size_t n, const T& value = T{}) {
+  // items behind the last one are T{} at any time
+  constexpr void resize(std::size_t n) {
+    if (n > capacity_) reserve(n > 2 * capacity_ ? n : 2 * capacity_);
+    while (count_ > n) pop_back();
+    count_ = n;
+  }
+  constexpr void resize(std::size_t n, const T& value) {
     reserve(n);
     while (count_ > n) pop_back();
-    while (count_ < n) push_back(value);
+    while (count_ < n) items_[count_++] = value;
   }
   constexpr void insert(std::size_t at, T value) {
     push_back(T{});

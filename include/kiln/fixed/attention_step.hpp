@@ -26,7 +26,7 @@ struct attention_step {
     for (; c < depth; ++c) sum += a[c * q.strides[3]] * b[c * k.strides[3]];
     return sum;
   }
-  static KILN_FN float with_mask(const memory_map& m, std::int64_t b, std::int64_t h, std::int64_t i, std::int64_t j,
+  static KILN_FN float with_mask(const step_memory& m, std::int64_t b, std::int64_t h, std::int64_t i, std::int64_t j,
                                  float s) {
     if constexpr (masked) {
       constexpr place mask = Step::in[3];
@@ -49,12 +49,12 @@ struct attention_step {
     return p.offset + b * p.strides[0] + h * p.strides[1] + i * p.strides[2];
   }
 
-  static void run(const memory_map& m) {
+  static void run(const step_memory& m) {
     const float* const qs = buffer_of<Step, 0>(m);
     const float* const ks = buffer_of<Step, 1>(m);
     const float* const vs = buffer_of<Step, 2>(m);
     float* const to = buffer_of<Step, Step::inputs>(m);
-    auto* const scores = reinterpret_cast<float*>(m.arena + Step::what.scratch);
+    auto* const scores = reinterpret_cast<float*>(m.scratch);
     constexpr float hidden = -std::numeric_limits<float>::infinity();
     for (std::int64_t b = 0; b < q.lens[0]; ++b)
       for (std::int64_t h = 0; h < heads; ++h)

@@ -10,7 +10,7 @@ namespace kiln {
 /// How a program is written as C++.
 struct cpp_options {
   std::string name = "model";  ///< namespace and file names: a C++ identifier
-  std::string origin;          ///< what the header says it was made from
+  std::string origin{};        ///< what the header says it was made from
 };
 
 /// A program as a C++20 project that needs no kiln: its text files, and the bytes of its weights.

@@ -70,11 +70,12 @@ constexpr frozen<N> trimmed(const frozen<M>& from) {
   return out;
 }
 
-/// The words of a net. Most nets fit the first guess and are evaluated once; a larger one, once more at its size.
+/// The words of a net. Some thousand kernels fit the first guess and are evaluated once; a larger net, once more at its
+/// size. Zeros that nobody writes cost the compiler nothing.
 template <auto Net, class Registry>
 struct frozen_net {
  private:
-  static constexpr std::size_t guess = 4096;
+  static constexpr std::size_t guess = 65536;
   static constexpr frozen<guess> first = freeze<Net, Registry, guess>();
   static constexpr auto whole() {
     if constexpr (first.count <= guess)

@@ -103,11 +103,11 @@ struct scalar_lanes {
   }
 };
 
-/// What a step's kernel knows at compile time.
-template <class Net, std::size_t K>
-struct step_constants {
+/// What the kernel whose words begin at `At` knows at compile time.
+template <class Net, std::int64_t At>
+struct kernel_constants {
   using net = Net;
-  static constexpr step what = record<step>(Net::words, Net::front.steps, K);
+  static constexpr kernel what = from_words<kernel>(Net::words + At);
   static constexpr std::size_t inputs = static_cast<std::size_t>(what.inputs.count),
                                outputs = static_cast<std::size_t>(what.outputs.count),
                                nodes = static_cast<std::size_t>(what.nodes.count);
@@ -156,19 +156,35 @@ struct constant_data {
   }();
 };
 
+/// The buffers of one step.
+struct step_memory {
+  const void* const* inputs = nullptr;
+  void* const* outputs = nullptr;
+  std::byte* scratch = nullptr;
+};
+
+/// The first byte of buffer K of a step that only reads it.
+template <class Net, std::int64_t Buffers, std::size_t K>
+KILN_FN const void* locate(const memory_map& m) {
+  constexpr location l = record<location>(Net::words, {Buffers, 0}, K);
+  if constexpr (l.where == memory::arena)
+    return m.arena + l.base;
+  else if constexpr (l.where == memory::input)
+    return m.inputs[l.index];
+  else if constexpr (l.where == memory::weight)
+    return m.weights[l.index];
+  else
+    return constant_data<Net, static_cast<std::size_t>(l.index)>::data.items;
+}
+
 /// Element 0 of operand K's buffer, without the place's own offset; outputs stand behind the inputs.
 template <class Step, std::size_t K>
-KILN_FN auto buffer_of(const memory_map& m) {
-  constexpr place p = Step::operand(K);
-  using S = stored_of<p.type>;
-  if constexpr (p.where == memory::arena)
-    return reinterpret_cast<S*>(m.arena + p.base);
-  else if constexpr (p.where == memory::input)
-    return static_cast<const S*>(m.inputs[p.index]);
-  else if constexpr (p.where == memory::weight)
-    return static_cast<const S*>(m.weights[p.index]);
+KILN_FN auto buffer_of(const step_memory& m) {
+  using S = stored_of<Step::operand(K).type>;
+  if constexpr (K < Step::inputs)
+    return static_cast<const S*>(m.inputs[K]);
   else
-    return static_cast<const S*>(constant_data<typename Step::net, static_cast<std::size_t>(p.index)>::data.items);
+    return static_cast<S*>(m.outputs[K - Step::inputs]);
 }
 
 }  // namespace kiln::fixed

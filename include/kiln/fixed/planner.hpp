@@ -27,7 +27,7 @@ class planner {
     dtype type = dtype::f32;
   };
   struct draft {
-    step record;
+    kernel record;
     small_vector<operand> inputs, outputs;
     small_vector<node> nodes;
     small_vector<std::uint32_t> results;
@@ -61,7 +61,7 @@ class planner {
   constexpr std::int64_t arena_bytes() const { return header_.arena_bytes; }
   constexpr place final_place(const operand& o) const {
     const buffer& b = buffers_[o.where.in];
-    place p{b.where, b.index, b.base, o.type, to_ints(o.where.at.lens)};
+    place p{{b.where, b.index, b.base}, o.type, to_ints(o.where.at.lens)};
     p.strides = to_ints(o.where.at.strides);
     p.offset = o.where.at.offset.value();
     return p;
@@ -202,9 +202,9 @@ class planner {
   }
   constexpr std::int64_t save(const operation_type& op) {
     if constexpr (writes) {
-      const auto at = static_cast<std::int64_t>(out_.size());
-      op.save(out_);
-      return at;
+      words w;
+      op.save(w);
+      return put_once(std::move(w));
     } else {
       operations_.push_back(&op);
       return static_cast<std::int64_t>(operations_.size() - 1);
@@ -298,10 +298,33 @@ class planner {
 
   // ---- records
   constexpr std::int64_t here() const { return static_cast<std::int64_t>(out_.size()); }
-  constexpr table put_places(const small_vector<operand>& list) {
-    const table t{here(), static_cast<std::int64_t>(list.size())};
-    for (const operand& o : list) put_words(out_, final_place(o));
-    return t;
+  // Appends words, unless they were put before: gives their position.
+  constexpr std::int64_t put_once(words w) {
+    std::uint64_t hash = w.size();
+    for (const std::int64_t x : w) hash = (hash ^ static_cast<std::uint64_t>(x)) * 0x9e37'79b9'7f4a'7c15;
+    for (const run& r : runs_) {
+      if (r.hash != hash || r.count != w.size()) continue;
+      bool equal = true;
+      for (std::size_t k = 0; equal && k < w.size(); ++k) equal = out_[static_cast<std::size_t>(r.at) + k] == w[k];
+      if (equal) return r.at;
+    }
+    runs_.push_back({hash, here(), w.size()});
+    for (const std::int64_t x : w) out_.push_back(x);
+    return runs_.back().at;
+  }
+  template <class Record, class List>
+  constexpr table put_records(const List& list) {
+    words w;
+    for (const auto& r : list) put_words(w, static_cast<Record>(r));
+    return {put_once(std::move(w)), static_cast<std::int64_t>(list.size())};
+  }
+  constexpr table put_operands(const small_vector<operand>& list) {
+    small_vector<place> places;
+    for (const operand& o : list) {
+      places.push_back(final_place(o));
+      places.back().at = {};
+    }
+    return put_records<place>(places);
   }
   constexpr table put_text(std::string_view s) {
     const table t{here(), static_cast<std::int64_t>(s.size())};
@@ -323,13 +346,19 @@ class planner {
   constexpr void write() {
     small_vector<step> steps;
     for (draft& d : drafts_) {
-      step s = d.record;
-      s.inputs = put_places(d.inputs);
-      s.outputs = put_places(d.outputs);
-      s.nodes = {here(), static_cast<std::int64_t>(d.nodes.size())};
-      for (const node& n : d.nodes) put_words(out_, n);
-      s.results = {here(), static_cast<std::int64_t>(d.results.size())};
-      for (std::uint32_t r : d.results) out_.push_back(r);
+      kernel& what = d.record;
+      what.inputs = put_operands(d.inputs);
+      what.outputs = put_operands(d.outputs);
+      what.nodes = put_records<node>(d.nodes);
+      what.results = put_records<std::int64_t>(d.results);
+      step s;
+      words w;
+      put_words(w, what);
+      s.kernel = put_once(std::move(w));
+      small_vector<location> buffers;
+      for (const auto* list : {&d.inputs, &d.outputs})
+        for (const operand& o : *list) buffers.push_back(final_place(o).at);
+      s.buffers = put_records<location>(buffers);
       if (d.scratch != none) s.scratch = buffers_[d.scratch].base;
       steps.push_back(s);
     }
@@ -371,6 +400,12 @@ class planner {
   small_vector<operand> results_;
   small_vector<std::uint32_t> constants_, concats_;
   small_vector<const operation_type*> operations_;
+  struct run {
+    std::uint64_t hash = 0;
+    std::int64_t at = 0;
+    std::size_t count = 0;
+  };
+  small_vector<run> runs_;
 };
 
 }  // namespace kiln::fixed

@@ -14,7 +14,7 @@ struct pointwise_step {
   using lanes = lanes_of<Step, over.contiguous(Step::outputs)>;
 
   template <int N>
-  static KILN_FN void block(const memory_map& m, std::int64_t row, std::int64_t x) {
+  static KILN_FN void block(const step_memory& m, std::int64_t row, std::int64_t x) {
     typename lanes::reg r[Step::nodes];
     each<Step::inputs>([&](auto k) {
       using T = compute_of<Step::in[k].type>;
@@ -34,7 +34,7 @@ struct pointwise_step {
     });
   }
 
-  static void run(const memory_map& m) {
+  static void run(const step_memory& m) {
     constexpr std::int64_t rows = over.outer(), inner = over.inner(), whole = inner / lanes::count * lanes::count;
     for (std::int64_t row = 0; row < rows; ++row) {
       for (std::int64_t x = 0; x < whole; x += lanes::count) block<lanes::count>(m, row, x);
@@ -51,7 +51,7 @@ struct copy_step {
       [](std::size_t k, std::size_t d) { return k == 0 ? Step::in[0].strides[d] : Step::out[0].strides[d]; },
       [](std::size_t) { return true; });
 
-  static void run(const memory_map& m) {
+  static void run(const step_memory& m) {
     constexpr std::size_t dims = over.extent.empty() ? 0 : over.extent.size() - 1;
     constexpr std::int64_t from_step = over.inner_step(0), to_step = over.inner_step(1);
     const auto* from = buffer_of<Step, 0>(m) + Step::in[0].offset;

@@ -127,7 +127,7 @@ struct pooling_step {
     }
   }
 
-  static void run(const memory_map& m) {
+  static void run(const step_memory& m) {
     constexpr dim p = dims.d[0], q = dims.d[1], r = dims.d[2];
     const auto* const from = buffer_of<Step, 0>(m);
     auto* const to = buffer_of<Step, Step::inputs>(m);

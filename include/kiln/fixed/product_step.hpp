@@ -87,7 +87,7 @@ struct product_step {
       return static_cast<std::size_t>(extra[K - 3]);
   }();
   template <std::size_t K>
-  static KILN_FN auto* operand_at(const memory_map& mm, std::int64_t loop) {
+  static KILN_FN auto* operand_at(const step_memory& mm, std::int64_t loop) {
     const std::int64_t o = plan.offset[K] + offset_at<batch, K, batch.size()>(loop);
     if constexpr (K == 2)
       return buffer_of<Step, Step::inputs>(mm) + o;
@@ -96,8 +96,8 @@ struct product_step {
   }
 
   // ---- operands within zeros, and packed ones, in the step's own memory
-  static KILN_FN element* own(const memory_map& mm, std::int64_t at) {
-    return reinterpret_cast<element*>(mm.arena + Step::what.scratch) + at;
+  static KILN_FN element* own(const step_memory& mm, std::int64_t at) {
+    return reinterpret_cast<element*>(mm.scratch) + at;
   }
   template <std::size_t K>
   struct padding {
@@ -107,7 +107,7 @@ struct product_step {
         [](std::size_t) { return true; });
     static constexpr std::size_t dims = over.extent.empty() ? 0 : over.extent.size() - 1;
 
-    static void fill(const memory_map& mm) {
+    static void fill(const step_memory& mm) {
       element* const padded = own(mm, K == 0 ? 0 : plan.memory.padded[0]);
       const element* const in = buffer_of<Step, input_of<K>>(mm) + from.offset;
       const element zero{};
@@ -119,7 +119,7 @@ struct product_step {
   };
 
   template <std::size_t K>
-  static KILN_FN const element* source(const memory_map& mm, std::int64_t loop) {
+  static KILN_FN const element* source(const step_memory& mm, std::int64_t loop) {
     if constexpr (plan.padded[K])
       return own(mm, K == 0 ? 0 : plan.memory.padded[0]) + plan.offset[K] + offset_at<batch, K, batch.size()>(loop);
     else
@@ -133,7 +133,7 @@ struct product_step {
     else
       for (std::int64_t i = 0; i < Group.extent[D]; ++i) for_group<K, Group, D + 1>(at + i * Group.step[K][D], f);
   }
-  static const element* rows_of(const memory_map& mm, std::int64_t loop) {
+  static const element* rows_of(const step_memory& mm, std::int64_t loop) {
     const element* const from = source<0>(mm, loop);
     if constexpr (plan.pack[0]) {
       element* const to = own(mm, plan.memory.padded[0] + plan.memory.padded[1]);
@@ -147,7 +147,7 @@ struct product_step {
     }
   }
   // the panel that begins at line y, column x
-  static const element* panel_of(const memory_map& mm, const element* from, std::int64_t y, std::int64_t x) {
+  static const element* panel_of(const step_memory& mm, const element* from, std::int64_t y, std::int64_t x) {
     const std::int64_t first = y * plan.line_step + x * plan.columns.last(1);
     if constexpr (plan.pack[1]) {
       element* const to = own(mm, plan.memory.padded[0] + plan.memory.padded[1] + plan.memory.packed[0]);
@@ -165,7 +165,7 @@ struct product_step {
 
   // finishes N results of one vector at (row, column) and stores them
   template <int N>
-  static KILN_FN void finish(const memory_map& mm, std::int64_t loop, std::int64_t row, std::int64_t column,
+  static KILN_FN void finish(const step_memory& mm, std::int64_t loop, std::int64_t row, std::int64_t column,
                              value acc) {
     typename lanes::reg r[Step::nodes];
     r[product_node].template get<compute_of<type>>() = acc;
@@ -193,7 +193,7 @@ struct product_step {
   }
 
   // all rows of the panel whose first column is `column`
-  static KILN_FN void multiply_panel(const memory_map& mm, std::int64_t loop, const element* a, const element* b,
+  static KILN_FN void multiply_panel(const step_memory& mm, std::int64_t loop, const element* a, const element* b,
                                      std::int64_t column) {
     if constexpr (std::is_same_v<lanes, scalar_lanes>) {
       for (std::int64_t row = 0; row < m; ++row)
@@ -215,7 +215,7 @@ struct product_step {
 
   // one row against a b whose sum is contiguous: a vector of sums for each result
   template <int N>
-  static KILN_FN void dots(const memory_map& mm, std::int64_t loop, const element* a, const element* b,
+  static KILN_FN void dots(const step_memory& mm, std::int64_t loop, const element* a, const element* b,
                            std::int64_t column) {
     constexpr std::int64_t whole = k_count / width * width;
     constexpr std::int64_t b_column = plan.columns.last(1);
@@ -245,7 +245,7 @@ struct product_step {
     }
   }
 
-  static void run(const memory_map& mm) {
+  static void run(const step_memory& mm) {
     if constexpr (plan.padded[0]) padding<0>::fill(mm);
     if constexpr (plan.padded[1]) padding<1>::fill(mm);
     for (std::int64_t loop = 0; loop < batch.elements(); ++loop) {

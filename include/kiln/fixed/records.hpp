@@ -7,11 +7,16 @@ namespace kiln::fixed {
 /// Where a value's buffer is.
 enum class memory : std::uint8_t { arena, input, weight, constant };
 
-/// A value in memory: `base` is the buffer's position in the arena in bytes, the rest is in elements.
-struct place {
+/// A buffer.
+struct location {
   memory where = memory::arena;
   std::int64_t index = 0;  ///< which input, weight or constant
-  std::int64_t base = 0;
+  std::int64_t base = 0;   ///< position in the arena in bytes
+};
+
+/// A value in memory: its buffer, and how it lies there, in elements.
+struct place {
+  location at{};
   dtype type = dtype::f32;
   ints lens{}, strides{};
   std::int64_t offset = 0;
@@ -35,13 +40,19 @@ struct table {
   std::int64_t at = 0, count = 0;
 };
 
-/// One kernel of a program.
-struct step {
+/// What a step computes: all but which buffers it reads and writes. Steps that compute the same share one.
+struct kernel {
   step_kind kind = step_kind::copy;
   std::int64_t op = -1, attributes = 0;  ///< kind other
-  table inputs{}, outputs{};             ///< places
+  table inputs{}, outputs{};             ///< places whose `at` is left open
   table nodes{}, results{};              ///< the body and, for each output, the node that makes it
-  std::int64_t scratch = 0;              ///< position in the arena of memory of its own
+};
+
+/// One call of a kernel.
+struct step {
+  std::int64_t kernel = 0;   ///< position of its words
+  table buffers{};           ///< a location for each input, then for each output
+  std::int64_t scratch = 0;  ///< position in the arena of memory of its own
 };
 
 /// A parameter or result of the whole program.

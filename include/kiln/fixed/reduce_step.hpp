@@ -73,21 +73,21 @@ struct reduce_step {
   }
 
   template <std::size_t K>
-  static KILN_FN auto* at(const memory_map& m, std::int64_t row) {
+  static KILN_FN auto* at(const step_memory& m, std::int64_t row) {
     if constexpr (K < Step::inputs)
       return buffer_of<Step, K>(m) + Step::in[K].offset + offset_at<rows, K, row_dims>(row);
     else
       return buffer_of<Step, K>(m) + Step::out[K - Step::inputs].offset + offset_at<rows, K, row_dims>(row);
   }
   template <std::size_t K>
-  static KILN_FN auto* saved(const memory_map& m, std::int64_t flat) {
+  static KILN_FN auto* saved(const step_memory& m, std::int64_t flat) {
     using S = stored_of<Step::body[K].type>;
-    return reinterpret_cast<S*>(m.arena + Step::what.scratch + plan.slot[K] * slot_bytes) + flat;
+    return reinterpret_cast<S*>(m.scratch + plan.slot[K] * slot_bytes) + flat;
   }
 
   // stage S over N elements of the row from `x` of the inner dim on
   template <std::uint32_t S, int N>
-  static KILN_FN void block(const memory_map& m, std::int64_t row, std::int64_t part, std::int64_t x, scalar* known,
+  static KILN_FN void block(const step_memory& m, std::int64_t row, std::int64_t part, std::int64_t x, scalar* known,
                             typename lanes::reg* acc) {
     typename lanes::reg r[Step::nodes];
     const std::int64_t flat = part * inside.inner() + x;
@@ -147,7 +147,7 @@ struct reduce_step {
   }
 
   template <std::uint32_t S>
-  static KILN_FN void stage(const memory_map& m, std::int64_t row, scalar* known) {
+  static KILN_FN void stage(const step_memory& m, std::int64_t row, scalar* known) {
     each<Step::nodes>([&](auto k) {
       constexpr node n = Step::body[k];
       if constexpr (plan.row[k] && plan.stage[k] == S && !is_reduction(n) && n.op != node::parameter)
@@ -187,7 +187,7 @@ struct reduce_step {
     known.template get<T>() = convert_value<T>(convert_value<stored_of<Step::body[K].type>>(total));
   }
 
-  static void run(const memory_map& m) {
+  static void run(const step_memory& m) {
     for (std::int64_t row = 0; row < rows.elements(); ++row) {
       scalar known[Step::nodes];
       each<Step::nodes>([&](auto k) {

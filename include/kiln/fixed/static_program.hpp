@@ -54,7 +54,7 @@ template <class Step>
 struct other_step {
   using op_type = typename Step::net::registry_type::template at<static_cast<std::size_t>(Step::what.op)>;
   static constexpr op_type op = from_words<op_type>(Step::net::words + Step::what.attributes);
-  static KILN_FN void run(const memory_map& m) {
+  static KILN_FN void run(const step_memory& m) {
     if constexpr (std::is_same_v<op_type, op::pooling>)
       pooling_step<Step, op>::run(m);
     else if constexpr (std::is_same_v<op_type, op::gather>)
@@ -66,9 +66,9 @@ struct other_step {
   }
 };
 
-template <class Net, std::size_t K>
-KILN_FN void run_step(const memory_map& m) {
-  using constants = step_constants<Net, K>;
+// Steps that share a kernel share its instance: layers of equal sizes are compiled once.
+template <class constants>
+KILN_FN void run_kernel(const step_memory& m) {
   constexpr step_kind kind = constants::what.kind;
   if constexpr (kind == step_kind::copy)
     copy_step<constants>::run(m);
@@ -80,6 +80,20 @@ KILN_FN void run_step(const memory_map& m) {
     product_step<constants>::run(m);
   else
     other_step<constants>::run(m);
+}
+
+template <class Net, std::size_t K>
+KILN_FN void run_step(const memory_map& m) {
+  constexpr step what = record<step>(Net::words, Net::front.steps, K);
+  using constants = kernel_constants<Net, what.kernel>;
+  constexpr std::size_t in = constants::inputs, out = constants::outputs;
+  [&]<std::size_t... I, std::size_t... O>(std::index_sequence<I...>, std::index_sequence<O...>) {
+    const void* const inputs[in + 1] = {locate<Net, what.buffers.at, I>(m)..., nullptr};
+    // results lie in the arena
+    void* const outputs[out] = {m.arena + record<location>(Net::words, what.buffers, in + O).base...};
+    run_kernel<constants>({inputs, outputs, m.arena + what.scratch});
+  }
+  (std::make_index_sequence<in>{}, std::make_index_sequence<out>{});
 }
 
 template <class Net, table header::*Of, std::size_t K>
@@ -212,7 +226,7 @@ class static_program
   output_span<K> result() const {
     constexpr auto& where = fixed::signature_at<net, &fixed::header::outputs, K>.where;
     using stored = fixed::stored_of<where.type>;
-    return output_span<K>(reinterpret_cast<const stored*>(this->arena_ + where.base) + where.offset,
+    return output_span<K>(reinterpret_cast<const stored*>(this->arena_ + where.at.base) + where.offset,
                           output_span<K>::extent);
   }
   /// Runs the program and gives its first output.

@@ -158,7 +158,7 @@ template <class Module, class... Rewrites>
 constexpr rewrite_counts apply_rewrites(Module& m, const Rewrites&... rewrites) {
   rewrite_counts counts;
   rewriter<Module> r(m);
-  small_vector<std::uint32_t> work;
+  small_vector<std::uint32_t> work, users;
   for (std::uint32_t i = r.size(); i-- > 0;) work.push_back(i);
   std::uint64_t budget = 64 * static_cast<std::uint64_t>(r.size()) + 1024;
   while (!work.empty() && budget-- > 0) {
@@ -166,12 +166,13 @@ constexpr rewrite_counts apply_rewrites(Module& m, const Rewrites&... rewrites) 
     work.pop_back();
     if (r[i].kind != instruction_kind::op || r.users(i).empty()) continue;
     const std::uint32_t before = r.size();
-    const auto users = r.users(i);
+    users.clear();
+    for (const std::uint32_t u : r.users(i))
+      if (u != rewriter<Module>::output_user) users.push_back(u);
     bool changed = false;
     ((changed = changed || (rewrites.apply(r, {i, 0}) && (counts.add(rewrites.name), true))), ...);
     if (!changed) continue;
-    for (std::size_t k = users.size(); k-- > 0;)
-      if (users[k] != rewriter<Module>::output_user) work.push_back(users[k]);
+    for (std::size_t k = users.size(); k-- > 0;) work.push_back(users[k]);
     for (std::uint32_t k = r.size(); k-- > before;) work.push_back(k);
   }
   return counts;

@@ -154,12 +154,14 @@ class basic_module {
     return out;
   }
 
-  /// Drops instructions no output needs (parameters and what binds symbols stay) and renumbers in execution order.
+  /// Drops instructions no output needs (parameters and what binds symbols stay); operands then stand before their
+  /// users, and what binds symbols before all that may mention them.
   constexpr void compact() {
+    if (!is_compact()) renumber();
+  }
+  /// The same, and the instructions stand in `order()`, whatever order they came in.
+  constexpr void renumber() {
     const auto kept = order();
-    bool in_order = kept.size() == instructions_.size();
-    for (std::uint32_t k = 0; in_order && k < kept.size(); ++k) in_order = kept[k] == k;
-    if (in_order) return;
     small_vector<std::uint32_t> renamed(instructions_.size(), 0);
     for (std::uint32_t k = 0; k < kept.size(); ++k) renamed[kept[k]] = k;
     small_vector<instruction> fresh;
@@ -173,6 +175,30 @@ class basic_module {
   }
 
  private:
+  // Parameters first, operands before their users, and everything used; where symbols are bound, only `order` knows.
+  constexpr bool is_compact() const {
+    const std::uint32_t count = static_cast<std::uint32_t>(instructions_.size());
+    small_vector<std::uint8_t> used(count);
+    bool beyond_parameters = false;
+    for (std::uint32_t k = 0; k < count; ++k) {
+      const instruction& i = instructions_[k];
+      if (i.kind == instruction_kind::parameter) {
+        if (beyond_parameters) return false;
+        used[k] = 1;
+        continue;
+      }
+      beyond_parameters = true;
+      if (binds_symbols(k)) return false;
+      for (const value_id v : i.inputs) {
+        if (v.instruction >= k) return false;
+        used[v.instruction] = 1;
+      }
+    }
+    for (const value_id v : outputs) used[v.instruction] = 1;
+    for (const std::uint8_t u : used)
+      if (!u) return false;
+    return true;
+  }
   constexpr value_id append(instruction i) {
     instructions_.push_back(std::move(i));
     return {static_cast<std::uint32_t>(instructions_.size() - 1), 0};

@@ -89,7 +89,6 @@ struct static_op_base {
   static_op_base& operator=(const static_op_base&) = delete;
   constexpr virtual ~static_op_base() = default;
   constexpr virtual static_op_base* clone() const = 0;
-  constexpr virtual const op_info& info() const = 0;
   constexpr virtual std::size_t index() const = 0;
   constexpr virtual result<shapes> shape_rule(std::span<const shape> in) const = 0;
   constexpr virtual result<layout> map(const layout& in) const = 0;
@@ -112,7 +111,6 @@ struct static_op final : static_op_base {
   constexpr ~static_op() override {}
 
   constexpr static_op_base* clone() const override { return new static_op(op); }
-  constexpr const op_info& info() const override { return info_for<Op>; }
   constexpr std::size_t index() const override { return Registry::template index_of<Op>; }
   constexpr result<shapes> shape_rule([[maybe_unused]] std::span<const shape> in) const override {
     if constexpr (control<Op>)
@@ -171,34 +169,41 @@ class static_operation {
   using registry_type = Registry;
   constexpr static_operation() = default;
   template <op_struct Op>
-  constexpr static_operation(const Op& op) : op_(new detail::static_op<Registry, Op>(op)) {
+  constexpr static_operation(const Op& op)
+      : op_(new detail::static_op<Registry, Op>(op)), info_(&detail::info_for<Op>) {
     static_assert(Registry::template contains<Op>, "kiln: this op is not in the program's registry; extend it");
   }
-  constexpr static_operation(const static_operation& other) : op_(other.op_ ? other.op_->clone() : nullptr) {}
-  constexpr static_operation(static_operation&& other) noexcept : op_(other.op_) { other.op_ = nullptr; }
+  constexpr static_operation(const static_operation& other)
+      : op_(other.op_ ? other.op_->clone() : nullptr), info_(other.info_) {}
+  constexpr static_operation(static_operation&& other) noexcept : op_(other.op_), info_(other.info_) {
+    other.op_ = nullptr;
+    other.info_ = nullptr;
+  }
   constexpr static_operation& operator=(const static_operation& other) {
     if (this == &other) return *this;
     delete op_;
     op_ = other.op_ ? other.op_->clone() : nullptr;
+    info_ = other.info_;
     return *this;
   }
   constexpr static_operation& operator=(static_operation&& other) noexcept {
     detail::static_op_base* const op = op_;
-    op_ = other.op_;
-    other.op_ = op;
+    const op_info* const info = info_;
+    op_ = other.op_, info_ = other.info_;
+    other.op_ = op, other.info_ = info;
     return *this;
   }
   constexpr ~static_operation() { delete op_; }
 
   constexpr explicit operator bool() const { return op_ != nullptr; }
-  constexpr const op_info& info() const { return op_->info(); }
+  constexpr const op_info& info() const { return *info_; }
   /// The op's place in the registry.
   constexpr std::size_t index() const { return op_->index(); }
   constexpr std::string_view name() const { return info().name; }
   constexpr op_kind kind() const { return info().kind; }
   template <class Op>
   constexpr bool is() const {
-    return op_ && &op_->info() == &detail::info_for<Op>;
+    return info_ == &detail::info_for<Op>;
   }
   template <class Op>
   constexpr const Op* get_if() const {
@@ -223,6 +228,7 @@ class static_operation {
 
  private:
   detail::static_op_base* op_ = nullptr;
+  const op_info* info_ = nullptr;  // here too: passes ask for it most of all, and constant evaluation pays for a call
 };
 
 }  // namespace kiln

@@ -1,5 +1,6 @@
 #pragma once
 #include "kiln/graph/module.hpp"
+#include "kiln/graph/user_lists.hpp"
 
 namespace kiln {
 
@@ -13,12 +14,9 @@ class rewriter {
 
   constexpr explicit rewriter(Module& m) : module_(m) {
     module_.compact();
-    users_.resize(module_.size());
+    users_ = user_lists(module_);
     for (std::uint32_t i = 0; i < module_.size(); ++i)
-      for (value_id v : module_[i].inputs) users_[v.instruction].push_back(i);
-    for (value_id v : module_.outputs) users_[v.instruction].push_back(output_user);
-    for (std::uint32_t i = 0; i < module_.size(); ++i)
-      if (module_.binds_symbols(i)) users_[i].push_back(output_user);
+      if (module_.binds_symbols(i)) users_.add(i, output_user);
   }
   rewriter(const rewriter&) = delete;
   rewriter& operator=(const rewriter&) = delete;
@@ -50,9 +48,9 @@ class rewriter {
   }
 
   /// Users of an instruction: one entry for each input slot and module output that reads any of its results.
-  constexpr const small_vector<std::uint32_t>& users(std::uint32_t i) const { return users_[i]; }
-  constexpr bool single_use(value_id v) const { return users_[v.instruction].size() == 1; }
-  static constexpr std::uint32_t output_user = 0xffff'ffff;
+  constexpr user_lists::range users(std::uint32_t i) const { return users_[i]; }
+  constexpr bool single_use(value_id v) const { return users_.size(v.instruction) == 1; }
+  static constexpr std::uint32_t output_user = user_lists::output_user;
 
   constexpr value_id add(const operation& op, small_vector<value_id> inputs, std::string_view label = {}) {
     return registered(module_.add(op, std::move(inputs), label));
@@ -70,47 +68,36 @@ class rewriter {
     // what stands in for a named instruction goes by its name
     if (to.instruction > from.instruction && module_[to.instruction].name.empty())
       module_[to.instruction].name = module_[from.instruction].name;
-    small_vector<std::uint32_t> rest;
-    const auto moved = std::move(users_[from.instruction]);
-    for (std::uint32_t u : moved) {
-      bool redirected = false;
-      auto& slots = u == output_user ? module_.outputs : module_[u].inputs;
-      for (value_id& v : slots)
+    users_.move_if(from.instruction, to.instruction, [&](std::uint32_t u) {
+      for (value_id& v : u == output_user ? module_.outputs : module_[u].inputs)
         if (v == from) {
           v = to;
-          redirected = true;
-          break;
+          return true;
         }
-      (redirected ? users_[to.instruction] : rest).push_back(u);
-    }
-    users_[from.instruction] = std::move(rest);
-    if (users_[from.instruction].empty()) release(from.instruction);
+      return false;
+    });
+    if (users_.size(from.instruction) == 0) release(from.instruction);
   }
 
  private:
   constexpr value_id registered(value_id v) {
     edited_ = true;
     users_.resize(module_.size());
-    for (value_id in : module_[v.instruction].inputs) users_[in.instruction].push_back(v.instruction);
+    for (value_id in : module_[v.instruction].inputs) users_.add(in.instruction, v.instruction);
     return v;
   }
   // A dead instruction no longer counts as a user of its inputs, so that `single_use` stays true to the live graph.
   constexpr void release(std::uint32_t dead) {
     if (module_[dead].kind == instruction_kind::parameter) return;
     for (value_id in : module_[dead].inputs) {
-      auto& list = users_[in.instruction];
-      for (std::size_t k = 0; k < list.size(); ++k)
-        if (list[k] == dead) {
-          list.erase(k);
-          break;
-        }
-      if (list.empty()) release(in.instruction);
+      users_.remove(in.instruction, dead);
+      if (users_.size(in.instruction) == 0) release(in.instruction);
     }
     module_[dead].inputs.clear();
   }
   Module& module_;
   bool edited_ = false;
-  small_vector<small_vector<std::uint32_t>> users_;
+  user_lists users_;
 };
 
 }  // namespace kiln

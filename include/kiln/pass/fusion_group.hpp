@@ -15,13 +15,13 @@ inline constexpr std::uint32_t max_group_members = 96;
 template <class Module>
 class fusion_groups {
  public:
-  static constexpr std::uint32_t output_user = 0xffff'ffff;
+  static constexpr std::uint32_t output_user = user_lists::output_user;
 
   /// Compacts the module; instructions are then in execution order, each a group of its own.
   constexpr explicit fusion_groups(Module& m) {
     m.compact();
     const std::size_t n = m.size();
-    users_.resize(n);
+    users_ = user_lists(m);
     seen_.resize(n, 0);
     size_.resize(n, 1);
     for (std::uint32_t i = 0; i < n; ++i) {
@@ -29,9 +29,7 @@ class fusion_groups {
       next_.push_back(i);
       rank_.push_back(i);
       order_.push_back(i);
-      for (value_id v : m[i].inputs) users_[v.instruction].push_back(i);
     }
-    for (value_id v : m.outputs) users_[v.instruction].push_back(output_user);
     add_symbol_users(m);
   }
 
@@ -42,7 +40,7 @@ class fusion_groups {
   constexpr std::uint32_t members(std::uint32_t i) const { return size_[group_[i]]; }
   constexpr bool together(std::uint32_t a, std::uint32_t b) const { return group_[a] == group_[b]; }
   /// One entry for each input slot and module output (`output_user`) that reads the instruction.
-  constexpr const small_vector<std::uint32_t>& users(std::uint32_t i) const { return users_[i]; }
+  constexpr user_lists::range users(std::uint32_t i) const { return users_[i]; }
 
   /// Joins two groups; false, and nothing changed, where a path between them runs through a third.
   constexpr bool merge(std::uint32_t a, std::uint32_t b) {
@@ -88,7 +86,7 @@ class fusion_groups {
     if constexpr (std::is_same_v<Module, module_graph>) {
       for (std::uint32_t k = 0; k < m.size(); ++k) {
         if (!m.binds_symbols(k)) continue;
-        users_[k].push_back(output_user);
+        users_.add(k, output_user);
         const small_vector<dimension> bound = bound_symbols(m, k);
         for (std::uint32_t i = k + 1; i < m.size() && !bound.empty(); ++i) {
           small_vector<dimension> mentioned;
@@ -96,7 +94,7 @@ class fusion_groups {
           bool uses = false;
           for (const dimension d : mentioned)
             for (const dimension b : bound) uses = uses || b == d;
-          if (uses) users_[k].push_back(i);
+          if (uses) users_.add(k, i);
         }
       }
     }
@@ -137,7 +135,7 @@ class fusion_groups {
     return a;
   }
 
-  small_vector<small_vector<std::uint32_t>> users_;
+  user_lists users_;
   small_vector<std::uint32_t> group_, next_, size_, rank_, order_, seen_;
   std::uint32_t epoch_ = 0;
 };

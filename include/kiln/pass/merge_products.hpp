@@ -74,8 +74,8 @@ class product_merger {
     b.weights = repeated(r_.input(b.product, 1), 2);
     if (!b.weights) return false;
     b.result = b.product;
-    if (r_.single_use(b.product) && r_.users(u)[0] != Rewriter::output_user) {
-      const value_id sum{r_.users(u)[0], 0};
+    if (r_.single_use(b.product) && r_.users(u).front() != Rewriter::output_user) {
+      const value_id sum{r_.users(u).front(), 0};
       if (r_.template get_if<op::add>(sum)) {
         const value_id other = r_.input(sum, r_.input(sum, 0) == b.product ? 1 : 0);
         b.bias = repeated(other, 1);

@@ -75,21 +75,24 @@ template <class Program, class Observe>
 constexpr compile_notes run_passes(Program& p, const pass_lists<Program>& lists, bool check, Observe&& observe) {
   constexpr int most_rounds = 8;
   compile_notes notes;
-  const auto run_all = [&](std::span<const named_pass<Program>> passes, std::size_t from) {
-    bool changed = false;
-    for (const named_pass<Program>& step : passes) {
-      pass_note note = step.run(p);
-      changed = changed || note.changed();
-      if (check) verify(p);
-      observe(static_cast<const pass_note&>(note), static_cast<const Program&>(p));
-      detail::collect(notes, from, std::move(note));
-    }
+  const auto run_one = [&](const named_pass<Program>& step, std::size_t from) {
+    pass_note note = step.run(p);
+    const bool changed = note.changed();
+    if (check) verify(p);
+    observe(static_cast<const pass_note&>(note), static_cast<const Program&>(p));
+    detail::collect(notes, from, std::move(note));
     return changed;
   };
-  for (int round = 0; round < most_rounds && run_all(lists.simplify, 0); ++round) {
+  // C++ leaves open which operand of an expression is built first: the result must not show it.
+  for_each_module(p, [](auto& m) { m.renumber(); });
+  // Round and round, until no pass has changed anything since it was its turn.
+  const std::size_t count = lists.simplify.size();
+  for (std::size_t k = 0, unchanged = 0; unchanged < count && k < count * most_rounds; ++k)
+    unchanged = run_one(lists.simplify[k % count], 0) ? 0 : unchanged + 1;
+  for (const auto& list : {lists.extra, lists.fuse}) {
+    const std::size_t from = notes.size();
+    for (const named_pass<Program>& step : list) run_one(step, from);
   }
-  run_all(lists.extra, notes.size());
-  run_all(lists.fuse, notes.size());
   return notes;
 }
 

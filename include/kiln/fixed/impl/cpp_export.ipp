@@ -115,9 +115,9 @@ std::int64_t cpp_exporter::take_scratch(std::int64_t bytes) {
 
 std::string cpp_exporter::base_of(const place& p) {
   const std::string type = stored_name(p.type);
-  if (p.where == memory::arena) return cat("reinterpret_cast<", type, "*>(arena_ + ", p.base, ")");
-  if (p.where == memory::input) return cat(inputs_[static_cast<std::size_t>(p.index)].name, "_");
-  return cat("reinterpret_cast<const ", type, "*>(weights + ", constant_at(p.index), ")");
+  if (p.at.where == memory::arena) return cat("reinterpret_cast<", type, "*>(arena_ + ", p.at.base, ")");
+  if (p.at.where == memory::input) return cat(inputs_[static_cast<std::size_t>(p.at.index)].name, "_");
+  return cat("reinterpret_cast<const ", type, "*>(weights + ", constant_at(p.at.index), ")");
 }
 
 void cpp_exporter::declare(std::string_view name, const place& p, bool writes) {
@@ -245,7 +245,7 @@ std::string cpp_exporter::header_text() {
   for (std::size_t k = 0; k < plan_.drafts().size(); ++k) c.line("step_", k, "();");
   for (const port_text& p : outputs_)
     c.line("__builtin_memcpy(", p.name, ", arena_ + ",
-           p.where.base + p.where.offset * static_cast<std::int64_t>(size_of(p.where.type)), ", ",
+           p.where.at.base + p.where.offset * static_cast<std::int64_t>(size_of(p.where.type)), ", ",
            p.elements * static_cast<std::int64_t>(size_of(p.where.type)), ");");
   c.line("}");
   c.line("");

@@ -34,7 +34,7 @@ void cpp_exporter::write_product(const draft& d) {
   const std::int64_t column_step = p.column_step(1), out_step = p.columns.empty() ? 0 : 1;
 
   const auto fixed = [&](std::size_t k) {  // a constant that is the same for every turn of the loops
-    if (original[k]->where != memory::constant || operands[k]->padded || product.type != dtype::f32) return false;
+    if (original[k]->at.where != memory::constant || operands[k]->padded || product.type != dtype::f32) return false;
     for (const axis& a : p.batch)
       if (a.step[k] != 0) return false;
     return true;
@@ -78,7 +78,7 @@ void cpp_exporter::write_product(const draft& d) {
 
   // ---- constant operands are packed here, in the order in which they will be read
   const auto packed_constant = [&](std::size_t k, auto&& fill) {
-    const literal& l = graph_[plan_.constants()[static_cast<std::uint32_t>(original[k]->index)]].constant;
+    const literal& l = graph_[plan_.constants()[static_cast<std::uint32_t>(original[k]->at.index)]].constant;
     const auto* from = reinterpret_cast<const float*>(l.bytes());
     std::vector<float> packed;
     fill(from + p.offset[k], packed);

@@ -1,0 +1,8 @@
+#include "bench/compile/nets.hpp"
+#include "kiln/fixed/static_program.hpp"
+
+using program = kiln::static_program<nets::resnet18>;
+
+static program instance;
+
+const float* run(program::input_span<0> x) { return instance(x).data(); }
