@@ -9,10 +9,10 @@ class context;
 
 /// How a HIP target is made.
 struct hip_options {
-  int device = 0;            ///< which of the platform's devices
-  std::string architecture;  ///< "gfx90a", "sm_90", …: compile for an absent device; empty: for the device
-  std::string cache;         ///< a folder for compiled kernels; empty: the user's cache folder
-  bool keep = true;          ///< whether compiled kernels are kept there
+  int device = 0;              ///< which of the platform's devices
+  std::string architecture{};  ///< "gfx90a", "sm_90", …: compile for an absent device; empty: for the device
+  std::string cache{};         ///< a folder for compiled kernels; empty: the user's cache folder
+  bool keep = true;            ///< whether compiled kernels are kept there
 };
 
 /// A GPU, through HIP on AMD's or NVIDIA's platform. Making one without a device and without an architecture is an
