@@ -28,7 +28,7 @@ void print_page(const std::vector<onnx::importable_operator>& all) {
       "imported by its rules.\n\n"
       "Every operator works on every target: where a target has no kernel for an op, the op's reference computation "
       "runs and the compile\n"
-      "report says so. What a node needs beyond this page (an element type, a size that only a run knows) is reported "
+      "report says so. What a node needs beyond this page (an element type, a rank that only a run knows) is reported "
       "when a model is\n"
       "imported, for all nodes at once. `kiln export MODEL --onnx FILE` writes programs back as ONNX.\n");
   std::string_view domain;

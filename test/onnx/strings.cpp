@@ -81,6 +81,16 @@ TEST(import_strings, a_pattern_matches_the_whole_string) {
               HasSubstr("'('"));
 }
 
+TEST(import_strings, a_pattern_is_of_bounded_size) {
+  for (const std::string& hostile :
+       {std::string(200, '(') + "a" + std::string(200, ')'), std::string("(a{300}){300}"), std::string(5000, 'a')}) {
+    const message pattern = attribute("pattern", 3).text(4, hostile);
+    const auto m = model_of(
+        {{node("RegexFullMatch", {"x"}, {"y"}, {pattern})}, {}, {value_info("x", 8, {1})}, {value_info("y")}}, 20);
+    EXPECT_THAT(failure(m, {texts({1}, {"a"})}), HasSubstr("a pattern has at most"));
+  }
+}
+
 TEST(import_strings, numbers_are_written_and_read) {
   const auto cast = [](const argument& a, int to) { return run_texts("Cast", 19, {a}, {attr("to", to)})[0]; };
   EXPECT_THAT(strings_of(cast(reals({4}, {0.1f, -2, 1e-7f, std::numeric_limits<float>::infinity()}), 8)),

@@ -7,8 +7,8 @@
 
 namespace kiln {
 
-/// What an element of dtype string, sequence, optional or map names. Immutable and shared: an element is the object's
-/// address (null: the empty string, sequence, optional or map), and every argument that owns its data also owns what
+/// What an element of dtype string, sequence or optional names. Immutable and shared: an element is the object's
+/// address (null: the empty string, sequence or optional), and every argument that owns its data also owns what
 /// its elements name.
 class object : public std::enable_shared_from_this<object> {
  public:
@@ -41,13 +41,6 @@ struct sequence_object final : object {
 struct optional_object final : object {
   argument value;
   explicit optional_object(argument v) : value(std::move(v)) {}
-  bool equals(const object& other) const override;
-};
-
-/// Keys and their values, both of rank 1 and of equal length.
-struct map_object final : object {
-  argument keys, values;
-  map_object(argument k, argument v) : keys(std::move(k)), values(std::move(v)) {}
   bool equals(const object& other) const override;
 };
 

@@ -46,10 +46,6 @@ bool sequence_object::equals(const object& other) const {
 bool optional_object::equals(const object& other) const {
   return equal_values(value, downcast<optional_object>(other).value);
 }
-bool map_object::equals(const object& other) const {
-  const auto& theirs = downcast<map_object>(other);
-  return equal_values(keys, theirs.keys) && equal_values(values, theirs.values);
-}
 
 argument object_argument(dtype type, const dims& lens, const std::vector<object_pointer>& elements) {
   if (product(lens).value() != static_cast<std::int64_t>(elements.size()))

@@ -3,36 +3,22 @@
 #include <algorithm>
 #include <numeric>
 
-#include "kiln/core/object.hpp"
+#include "kiln/op/impl/produced.hpp"
 
 namespace kiln::op {
 
 namespace {
 
-small_vector<argument> one(argument a) {
-  small_vector<argument> out;
-  out.push_back(std::move(a));
-  return out;
-}
+using detail::around;
+using detail::one;
 
 argument indices(const dims& lens, const std::vector<std::int64_t>& values) {
   return argument::of<std::int64_t>(lens, std::span<const std::int64_t>(values));
 }
 
-// Extents before an axis, at it, and behind it.
-struct around {
-  std::int64_t outer = 1, extent = 1, inner = 1;
-  around(const dims& lens, std::int64_t axis) {
-    for (std::size_t d = 0; d < lens.size(); ++d) {
-      const auto at = static_cast<std::int64_t>(d);
-      (at < axis ? outer : at == axis ? extent : inner) *= lens[d].value();
-    }
-  }
-};
-
 // Slices along an axis at these places.
 argument taken(const argument& x, std::int64_t axis, const std::vector<std::int64_t>& places) {
-  const around a(x.get_shape().lens, axis);
+  const around a(x.get_shape().lens, static_cast<std::size_t>(axis));
   shape type{x.get_shape().type, x.get_shape().lens};
   type.lens[static_cast<std::size_t>(axis)] = static_cast<std::int64_t>(places.size());
   argument out(type);
@@ -159,7 +145,7 @@ small_vector<argument> compress::produce(std::span<const argument> in) const {
 small_vector<argument> unique::produce(std::span<const argument> in) const {
   const argument x = flat ? flattened(in[0]) : in[0].contiguous();
   const std::int64_t axis = flat ? 0 : normal_axis(along, x.get_shape().rank());
-  const around a(x.get_shape().lens, axis);
+  const around a(x.get_shape().lens, static_cast<std::size_t>(axis));
   groups g;
   if (x.get_shape().type == dtype::string)
     g = group(strings_of(x), a, ascending);

@@ -1,16 +1,13 @@
 #include "kiln/op/dynamic/sequence.hpp"
 
-#include "kiln/core/object.hpp"
+#include "kiln/op/impl/produced.hpp"
 
 namespace kiln::op {
 
 namespace {
 
-small_vector<argument> one(argument a) {
-  small_vector<argument> out;
-  out.push_back(std::move(a));
-  return out;
-}
+using detail::around;
+using detail::one;
 
 argument number(std::int64_t n) { return argument::of<std::int64_t>({}, std::span<const std::int64_t>(&n, 1)); }
 
@@ -25,14 +22,6 @@ std::size_t place(std::span<const argument> in, std::size_t k, std::size_t items
     raise(fault::of(errc::invalid_argument, "a position lies within the sequence", end, given[0]));
   return static_cast<std::size_t>(at);
 }
-
-// Rows around the axis: elements before it, at it, behind it.
-struct around {
-  std::int64_t outer = 1, extent = 1, inner = 1;
-  around(const dims& lens, std::size_t axis) {
-    for (std::size_t d = 0; d < lens.size(); ++d) (d < axis ? outer : d == axis ? extent : inner) *= lens[d].value();
-  }
-};
 
 argument piece(const argument& x, std::size_t axis, std::int64_t from, std::int64_t n, bool keep) {
   const shape& s = x.get_shape();

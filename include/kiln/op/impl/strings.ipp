@@ -8,20 +8,16 @@
 #include <cstdlib>
 #include <regex>
 
-#include "kiln/core/object.hpp"
 #include "kiln/op/evaluation.hpp"
+#include "kiln/op/impl/produced.hpp"
 
 namespace kiln::op {
 
 namespace {
 
-using strings = std::vector<std::string>;
+using detail::one;
 
-small_vector<argument> one(argument a) {
-  small_vector<argument> out;
-  out.push_back(std::move(a));
-  return out;
-}
+using strings = std::vector<std::string>;
 
 // Code points keep their length in UTF-8 or the string grows; bytes that are no UTF-8 stay as they are.
 std::string in_case(const std::string& s, letter_case to) {
@@ -124,6 +120,50 @@ std::string number_text(T x) {
   return out;
 }
 
+// The number of fewest decimals that is stored as x is.
+template <class T>
+T shortest_in(dtype t, T x) {
+  char text[32];
+  for (int digits = 0; digits < 9; ++digits) {
+    const auto end = std::to_chars(text, text + sizeof text, x, std::chars_format::scientific, digits);
+    T read = 0, kept = 0;
+    if (std::from_chars(text, end.ptr, read).ec != std::errc()) return x;
+    std::byte stored[sizeof(T)];
+    encode(t, &read, stored, 1);
+    decode(t, stored, &kept, 1);
+    if (kept == x) return read;
+  }
+  return x;
+}
+
+// What a hostile pattern could make of the matcher's memory and stack.
+void check_size(const std::string& pattern) {
+  constexpr std::size_t most_characters = 4096, most_nested = 100;
+  constexpr double most_repeated = 10000;
+  std::size_t depth = 0, deepest = 0;
+  double repeated = 1;
+  for (std::size_t i = 0; i < pattern.size(); ++i) {
+    if (pattern[i] == '\\')
+      ++i;
+    else if (pattern[i] == '(')
+      deepest = std::max(deepest, ++depth);
+    else if (pattern[i] == ')' && depth > 0)
+      --depth;
+    else if (pattern[i] == '{') {
+      double least = 0, most = 0;
+      for (++i; i < pattern.size() && pattern[i] >= '0' && pattern[i] <= '9'; ++i)
+        least = least * 10 + (pattern[i] - '0');
+      if (i < pattern.size() && pattern[i] == ',')
+        for (++i; i < pattern.size() && pattern[i] >= '0' && pattern[i] <= '9'; ++i)
+          most = most * 10 + (pattern[i] - '0');
+      repeated *= std::max({least, most, 1.0});
+    }
+  }
+  if (pattern.size() > most_characters || deepest > most_nested || repeated > most_repeated)
+    raise(errc::limit, "a pattern has at most " + std::to_string(most_characters) + " characters, groups " +
+                           std::to_string(most_nested) + " deep and counted repeats whose product is 10000");
+}
+
 [[noreturn]] void not_a_number(const std::string& s) {
   raise(errc::invalid_argument, "a string is read as a number: found '" + s + "'");
 }
@@ -219,7 +259,8 @@ small_vector<argument> split_strings::produce(std::span<const argument> in) cons
 small_vector<argument> match_strings::produce(std::span<const argument> in) const {
   const strings all = strings_of(in[0]), pattern = strings_of(in[1]);
   if (pattern.size() != 1) raise(fault::of(errc::shape_mismatch, "number of patterns", 1, pattern.size()));
-  argument out(in[0].get_shape().type == dtype::string ? shape{dtype::boolean, in[0].get_shape().lens} : shape());
+  check_size(pattern[0]);
+  argument out(shape{dtype::boolean, in[0].get_shape().lens});
   const auto flags = out.as<bool>();
   try {
     // libstdc++'s breadth-first matcher: neither its time nor its stack explodes
@@ -239,7 +280,7 @@ small_vector<argument> print_numbers::produce(std::span<const argument> in) cons
       if constexpr (std::is_same_v<T, bool>)
         out.push_back(x ? "True" : "False");
       else if constexpr (std::is_floating_point_v<T>)
-        out.push_back(number_text(x));
+        out.push_back(number_text(s.type == dtype::f16 || s.type == dtype::bf16 ? shortest_in(s.type, x) : x));
       else
         out.push_back(std::to_string(x));
     }
