@@ -17,9 +17,8 @@ std::vector<argument> run_open(const std::string& op, std::int64_t version, cons
     const shape& s = inputs[i].get_shape();
     names.push_back(s == shape() ? "" : "in" + std::to_string(i));
     if (names.back().empty()) continue;
-    std::vector<dim> open;  // lists of numbers have a known length, other extents are symbols
-    for (std::size_t d = 0; d < s.rank(); ++d)
-      open.emplace_back(s.type == dtype::i64 && s.rank() == 1 ? dim(s.lens[d].value()) : dim(-1));
+    std::vector<dim> open;  // the first operand's extents are symbols, lists of numbers have a known length
+    for (std::size_t d = 0; d < s.rank(); ++d) open.emplace_back(i != 0 ? dim(s.lens[d].value()) : dim(-1));
     parts.inputs.push_back(value_info(names.back(), static_cast<int>(onnx::to_element(s.type)), open));
   }
   for (std::size_t k = 0; k < outputs; ++k) {
@@ -79,9 +78,17 @@ TEST(run_time_sizes, reshape_resolves_what_the_run_says) {
 
 TEST(run_time_sizes, expand_and_tile) {
   const argument row = reals({1, 2}, {1, 2});
-  EXPECT_EQ(lens_of(run_open("Expand", 13, {row, whole({3}, {2, 3, 1})})[0]), (lens{2, 3, 2}));
-  EXPECT_THAT(floats_of(run_open("Expand", 13, {row, whole({2}, {2, 2})})[0]), ElementsAre(1, 2, 1, 2));
-  EXPECT_ANY_THROW(run_open("Expand", 13, {row, whole({2}, {1, 3})}));
+  const auto expand = [&](const std::vector<std::int64_t>& to) {
+    const auto rank = static_cast<std::int64_t>(to.size());
+    return run_model(model_of({{node("Expand", {"x", "to"}, {"y"})},
+                               {},
+                               {value_info("x", 1, {1, 2}), value_info("to", 7, {rank})},
+                               {value_info("y")}}),
+                     {row, whole({rank}, to)})[0];
+  };
+  EXPECT_EQ(lens_of(expand({2, 3, 1})), (lens{2, 3, 2}));
+  EXPECT_THAT(floats_of(expand({2, 2})), ElementsAre(1, 2, 1, 2));
+  EXPECT_ANY_THROW(expand({1, 3}));
   EXPECT_THAT(floats_of(run_open("Tile", 13, {row, whole({2}, {2, 2})})[0]), ElementsAre(1, 2, 1, 2, 1, 2, 1, 2));
 }
 

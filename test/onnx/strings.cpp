@@ -16,7 +16,7 @@ std::vector<argument> run_texts(const std::string& op, std::int64_t version, con
     names.push_back("in" + std::to_string(i));
     const shape& s = inputs[i].get_shape();
     std::vector<dim> open;
-    for (std::size_t d = 0; d < s.rank(); ++d) open.emplace_back(-1);
+    for (const dimension d : s.lens) open.emplace_back(d.value());
     parts.inputs.push_back(value_info(names.back(), static_cast<int>(onnx::to_element(s.type)), open));
   }
   for (std::size_t k = 0; k < outputs; ++k) {

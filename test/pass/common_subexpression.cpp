@@ -30,8 +30,9 @@ TEST(common_subexpression, equal_computations_happen_once) {
 TEST(common_subexpression, operands_of_a_commutative_op_have_no_order) {
   constexpr auto build = [](auto& b) {
     auto x = b.input("x", dtype::f32, {2}), y = b.input("y", dtype::f32, {2});
-    b.output((x + y) * (y + x));
-    b.output((x - y) * (y - x));
+    const auto sum = x + y, swapped_sum = y + x, difference = x - y, swapped = y - x;
+    b.output(sum * swapped_sum);
+    b.output(difference * swapped);
   };
   KILN_EXPECT_REWRITE(build,
                       "main:\n"

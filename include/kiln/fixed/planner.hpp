@@ -2,6 +2,7 @@
 #include "kiln/fixed/arena.hpp"
 #include "kiln/fixed/product_plan.hpp"
 #include "kiln/fixed/reduce_plan.hpp"
+#include "kiln/fixed/written_words.hpp"
 #include "kiln/graph/literal_values.hpp"
 #include "kiln/graph/module.hpp"
 
@@ -298,20 +299,7 @@ class planner {
 
   // ---- records
   constexpr std::int64_t here() const { return static_cast<std::int64_t>(out_.size()); }
-  // Appends words, unless they were put before: gives their position.
-  constexpr std::int64_t put_once(words w) {
-    std::uint64_t hash = w.size();
-    for (const std::int64_t x : w) hash = (hash ^ static_cast<std::uint64_t>(x)) * 0x9e37'79b9'7f4a'7c15;
-    for (const run& r : runs_) {
-      if (r.hash != hash || r.count != w.size()) continue;
-      bool equal = true;
-      for (std::size_t k = 0; equal && k < w.size(); ++k) equal = out_[static_cast<std::size_t>(r.at) + k] == w[k];
-      if (equal) return r.at;
-    }
-    runs_.push_back({hash, here(), w.size()});
-    for (const std::int64_t x : w) out_.push_back(x);
-    return runs_.back().at;
-  }
+  constexpr std::int64_t put_once(words w) { return written_.put(out_, w); }
   template <class Record, class List>
   constexpr table put_records(const List& list) {
     words w;
@@ -400,12 +388,7 @@ class planner {
   small_vector<operand> results_;
   small_vector<std::uint32_t> constants_, concats_;
   small_vector<const operation_type*> operations_;
-  struct run {
-    std::uint64_t hash = 0;
-    std::int64_t at = 0;
-    std::size_t count = 0;
-  };
-  small_vector<run> runs_;
+  written_words written_;
 };
 
 }  // namespace kiln::fixed

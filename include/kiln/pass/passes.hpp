@@ -84,7 +84,7 @@ constexpr compile_notes run_passes(Program& p, const pass_lists<Program>& lists,
     return changed;
   };
   // C++ leaves open which operand of an expression is built first: the result must not show it.
-  for_each_module(p, [](auto& m) { m.renumber(); });
+  if (!lists.simplify.empty()) for_each_module(p, [](auto& m) { m.renumber(); });
   // Round and round, until no pass has changed anything since it was its turn.
   const std::size_t count = lists.simplify.size();
   for (std::size_t k = 0, unchanged = 0; unchanged < count && k < count * most_rounds; ++k)

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "kiln/onnx/impl/importer_scope.hpp"
 #include "kiln/onnx/impl/order.hpp"
 #include "kiln/onnx/impl/parse_body.hpp"
 #include "kiln/onnx/impl/rows.hpp"
@@ -10,22 +11,6 @@
 namespace kiln::onnx {
 
 namespace {
-
-template <class Guarded, class New>
-struct restored {
-  Guarded& place;
-  Guarded before;
-  restored(Guarded& p, New now) : place(p), before(p) { p = now; }
-  restored(const restored&) = delete;
-  restored& operator=(const restored&) = delete;
-  ~restored() { place = before; }
-};
-
-// A sequence of known items, or an empty optional, as one value.
-value as_value(builder& b, const variable& v) {
-  if (v.is_sequence) return b.add(op::make_sequence{}, v.items);
-  return v.is_empty ? b.add(op::make_optional{}, small_vector<value>{}) : v.tensor;
-}
 
 std::string domain_name(const node& n) { return n.domain.empty() ? "ai.onnx" : n.domain; }
 
@@ -39,8 +24,7 @@ importer::importer(const model& source, const import_options& options, std::stri
 program importer::run() {
   const graph& g = model_.main;
   scope names;
-  names.versions = &model_.versions;
-  names.home = frame_;
+  names.versions = &model_.versions, names.home = frame_;
   current_ = &names;
   frame_->build.module().name = text(g.name.empty() ? "main" : g.name);
   check_options();
@@ -158,89 +142,6 @@ void importer::add_initializers(scope& names, const graph& g) {
     if (!names.names.emplace(t.name, entry{{}, nullptr, &t, false}).second)
       raise(errc::malformed, "the name '" + t.name + "' is defined twice, the second time by an initializer");
   }
-}
-
-variables importer::import_body(const graph& body, const variables& inputs) {
-  if (depth_ >= options_.max_nesting)
-    raise(errc::limit, "graphs are nested deeper than the limit of " + std::to_string(options_.max_nesting));
-  scope names;
-  names.outer = current_;
-  names.home = frame_;
-  names.versions = current_->versions;
-  names.caller = current_->caller;
-  names.callee = current_->callee;
-  add_initializers(names, body);
-  for (std::size_t i = 0; i < body.inputs.size(); ++i)
-    define(names, body.inputs[i].name, i < inputs.size() ? inputs[i] : variable());
-  std::vector<std::string_view> defined, wanted;
-  for (const auto& [name, held] : names.names) defined.push_back(name);
-  for (const value_info& o : body.outputs) wanted.push_back(o.name);
-  const restored inside(current_, &names);
-  const restored deeper(depth_, depth_ + 1);
-  import_nodes(names, body.nodes, execution_order(body.nodes, defined, wanted, &has_name, &names));
-  variables out;
-  for (const value_info& o : body.outputs) {
-    const entry* e = find(names, o.name);
-    out.push_back(e->lost ? variable() : local(*e));
-  }
-  return out;
-}
-
-body_module importer::build_module(const graph& body, std::span<const body_parameter> parameters,
-                                   std::span<const std::pair<std::string, variable>> visible) {
-  scope around;
-  around.outer = current_;
-  around.home = frame_;
-  around.versions = current_->versions;
-  around.caller = current_->caller;
-  around.callee = current_->callee;
-  for (const auto& [name, v] : visible) define(around, name, v);
-  const restored outside(current_, &around);
-  frame own;
-  own.outer = frame_;
-  own.build.fold_constants = true;
-  own.build.module().name = text(body.name.empty() ? "body" : body.name);
-  const restored here(frame_, &own);
-  variables inputs;
-  for (std::size_t i = 0; i < parameters.size(); ++i) {
-    const shape& type = parameters[i].type;
-    inputs.push_back({own.build.input("parameter." + std::to_string(i), type.type, type.lens), parameters[i].item});
-  }
-  if (body.inputs.size() != parameters.size())
-    raise(errc::malformed,
-          "a body takes " + std::to_string(parameters.size()) + " inputs, not " + std::to_string(body.inputs.size()));
-  body_module out;
-  const std::size_t given_up = missing_.size();
-  out.outputs = import_body(body, inputs);
-  if (missing_.size() != given_up) raise(errc::unsupported, "its body cannot be imported");
-  for (std::size_t k = 0; k < out.outputs.size(); ++k) {
-    if (!out.outputs[k]) raise(errc::malformed, "output " + std::to_string(k) + " of its body has no value");
-    variable& v = out.outputs[k];
-    if (v.is_sequence) v.item = items_of(v);
-    v.tensor = as_value(own.build, v);
-    v.is_sequence = v.is_empty = false;
-    if (body.outputs[k].kind == value_kind::optional && v.tensor.type() != dtype::optional) {
-      const bool list = v.tensor.type() == dtype::sequence;
-      v.item = list ? item_type{v.item.type, v.item.rank, true} : item_of(v.tensor);
-      v.tensor = own.build.add(op::make_optional{}, v.tensor);
-    }
-    own.build.output(v.tensor);
-    v.type = v.tensor.get_shape();
-    v.tensor = value();
-  }
-  out.captured = own.parameters;
-  out.graph = std::move(own.build.module());
-  out.graph.compact();
-  return out;
-}
-
-module_ref importer::add_module(module_graph m) { return main_.build.get_program().add_module(std::move(m)); }
-
-dimension importer::fresh_symbol(std::string_view what, std::int64_t least) {
-  constexpr std::int64_t most = std::int64_t{1} << 46;
-  return dimension::symbol(
-      std::string(frame_->build.label.view()) + "." + std::string(what) + "." + std::to_string(symbols_made_++), least,
-      least < 0 ? -least : most);
 }
 
 void importer::import_nodes(scope& names, const std::vector<node>& nodes, const std::vector<std::size_t>& order) {

@@ -120,7 +120,7 @@ variables parse_scan_8(call& c) {
       if (c.has(0) && k >= n) {
         op::pad behind;
         behind.pads.resize(2 * y.rank(), dimension(0));
-        behind.pads[y.rank()] = longest - length;
+        behind.pads[y.rank()] = longest - y.get_shape().lens[0];
         y = y | behind;
       }
       parts[k].push_back(y.unsqueeze({0}));

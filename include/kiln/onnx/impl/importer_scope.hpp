@@ -1,0 +1,24 @@
+#pragma once
+#include "kiln/onnx/impl/importer.hpp"
+#include "kiln/op/dynamic/sequence.hpp"
+
+namespace kiln::onnx {
+
+/// Sets a member of the importer for a while.
+template <class Guarded, class New>
+struct restored {
+  Guarded& place;
+  Guarded before;
+  restored(Guarded& p, New now) : place(p), before(p) { p = now; }
+  restored(const restored&) = delete;
+  restored& operator=(const restored&) = delete;
+  ~restored() { place = before; }
+};
+
+/// A sequence of known items, or an empty optional, as one value.
+inline value as_value(builder& b, const variable& v) {
+  if (v.is_sequence) return b.add(op::make_sequence{}, v.items);
+  return v.is_empty ? b.add(op::make_optional{}, small_vector<value>{}) : v.tensor;
+}
+
+}  // namespace kiln::onnx
