@@ -18,7 +18,8 @@ std::vector<argument> run_open(const std::string& op, std::int64_t version, cons
     names.push_back(s == shape() ? "" : "in" + std::to_string(i));
     if (names.back().empty()) continue;
     std::vector<dim> open;  // the first operand's extents are symbols, lists of numbers have a known length
-    for (std::size_t d = 0; d < s.rank(); ++d) open.emplace_back(i != 0 ? dim(s.lens[d].value()) : dim(-1));
+    for (std::size_t d = 0; d < s.rank(); ++d)
+      open.emplace_back(i != 0 || (s.type == dtype::i64 && s.rank() == 1) ? dim(s.lens[d].value()) : dim(-1));
     parts.inputs.push_back(value_info(names.back(), static_cast<int>(onnx::to_element(s.type)), open));
   }
   for (std::size_t k = 0; k < outputs; ++k) {

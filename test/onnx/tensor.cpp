@@ -44,6 +44,7 @@ class tensor_file : public testing::Test {
 
 TEST_F(tensor_file, every_dtype_survives_a_round_trip) {
   for (std::size_t t = 0; t < all_dtypes; ++t) {
+    if (is_object(static_cast<dtype>(t))) continue;
     const shape s{static_cast<dtype>(t), {1, 5}};
     const float values[] = {0, 1, 2, -1, 4};
     const argument before(literal::of<float>(s, values));

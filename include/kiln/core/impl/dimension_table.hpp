@@ -29,7 +29,7 @@ struct atom {
 
 // Shared subexpressions make trees that grow by powers of two in the length of a model: past these sizes an
 // expression is a `limit` error.
-inline constexpr std::size_t most_nodes = 4096, most_terms = 64, most_factors = 32;
+inline constexpr std::size_t most_nodes = 4096, most_terms = 256, most_factors = 32;
 
 /// The expressions of the process, interned for its life.
 struct table {

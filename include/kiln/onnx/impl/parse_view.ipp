@@ -98,13 +98,26 @@ small_vector<dimension> expanded_in_run(call& c, value shape) {
   const value wanted = shape.convert(dtype::i64), is_one = wanted.equal(c.build.scalar(dtype::i64, 1));
   small_vector<dimension> out = c.bound(is_one.where(dimensions_value(c.build, {rank}, own), wanted), "the shape", 0);
   for (std::size_t i = 0; i < out.size(); ++i)
-    if (known[i] || own[i].min() > 1) out[i] = known[i] ? *known[i] : own[i];
+    if (known[i]) out[i] = *known[i];
   return out;
 }
 variables parse_expand(call& c) {
-  const auto wanted = c.constant(1) ? c.dimensions(1, "the shape") : expanded_in_run(c, c.in(1));
-  const auto to = broadcast(c.in(0).get_shape().lens, dims(std::span<const dimension>(wanted)));
-  return {c.in(0).broadcast_to(to.value())};
+  const dims from = c.in(0).get_shape().lens;
+  if (c.constant(1)) {
+    const auto wanted = c.dimensions(1, "the shape");
+    return {c.in(0).broadcast_to(broadcast(from, dims(std::span<const dimension>(wanted))).value())};
+  }
+  // an extent that only the run knows stays a symbol: the run then checks it against the input's
+  const auto wanted = expanded_in_run(c, c.in(1));
+  dims to(std::max(from.size(), wanted.size()), dimension(1));
+  for (std::size_t i = 0; i < to.size(); ++i) {
+    const dimension own = i < from.size() ? from[from.size() - 1 - i] : dimension(1);
+    const dimension asked = i < wanted.size() ? wanted[wanted.size() - 1 - i] : dimension(1);
+    const auto both = broadcast(own, asked);
+    if (!both) c.malformed("the shape broadcasts with the input");
+    to[to.size() - 1 - i] = asked.is_constant() ? *both : asked;
+  }
+  return {c.in(0).broadcast_to(to)};
 }
 
 // Extents of 1 are broadcast; others are repeated through a dim of their own.
