@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <chrono>
 
+#include "kiln/graph/symbols.hpp"
 #include "kiln/runtime/fallback_kernel.hpp"
 #include "kiln/runtime/impl/executable_state.hpp"
 #include "kiln/runtime/processor.hpp"
@@ -151,11 +152,11 @@ void executable::state::prepare_kernels(const workspace::state& w) const {
   });
 }
 
-// Where no size depends on the inputs' symbols, kernels can be ready before any run.
+// Where no size depends on a symbol, kernels can be ready before any run.
 void executable::state::prepare_constant_sizes() const {
-  for (const port& p : inputs)
-    if (!p.type.is_constant()) return;
-  if (!plan.growing.empty()) return;
+  small_vector<dimension> symbols_mentioned;
+  for (std::uint32_t i = 0; i < optimised.main().size(); ++i) collect_symbols(optimised.main(), i, symbols_mentioned);
+  if (!symbols_mentioned.empty() || !plan.growing.empty()) return;
   workspace::state w;
   evaluate_sizes(w, inputs.size(), [&](std::size_t i) -> const shape& { return inputs[i].type; });
   make_tensors(w);
