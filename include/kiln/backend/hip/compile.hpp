@@ -14,6 +14,7 @@ struct source {
   std::string entry;
   std::string text;
   std::vector<std::string> options = {};  ///< beside the ones every kernel gets: -DNAME=VALUE, say
+  bool short_results = false;  ///< what is computed in float is stored in 16 bits: quotients and roots may err by 2 ulp
 };
 
 /// A freestanding header that is embedded in kiln::hip.

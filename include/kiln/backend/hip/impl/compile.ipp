@@ -87,13 +87,15 @@ std::vector<std::string> options_of(const source& what, const architecture& wher
   std::vector<std::string> out = {"-std=c++20"};
   if (where.on == platform::nvidia) {
     out.push_back("-arch=" + where.name);
-    out.push_back("--fmad=false");
+    out.push_back(what.short_results ? "--fmad=true" : "--fmad=false");
+    if (what.short_results) out.push_back("--prec-div=false"), out.push_back("--prec-sqrt=false");
     out.push_back("-default-device");
     out.push_back("-diag-suppress=177,550");
     out.push_back("-DKILN_NVIDIA=1");
   } else {
     out.push_back("--offload-arch=" + where.name);
-    out.push_back("-ffp-contract=off");
+    out.push_back(what.short_results ? "-ffp-contract=fast" : "-ffp-contract=off");
+    if (what.short_results) out.push_back("-fno-hip-fp32-correctly-rounded-divide-sqrt");
     out.push_back("-O3");
     out.push_back("-w");
     out.push_back("-DKILN_AMD=1");

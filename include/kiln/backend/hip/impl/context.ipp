@@ -48,7 +48,7 @@ context::context(const runtime_calls& calls, int index, std::string cache)
 context::context(architecture where, std::string cache) : arch_(std::move(where)), cache_(std::move(cache)) {}
 
 std::shared_ptr<const function> context::build(const source& what) const {
-  std::string key = what.entry + "\n" + what.text;
+  std::string key = what.entry + (what.short_results ? "\nshort\n" : "\n") + what.text;
   for (const std::string& one : what.options) key += "\n" + one;
   {
     const std::lock_guard guard(lock_);

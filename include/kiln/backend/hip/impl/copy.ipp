@@ -20,8 +20,8 @@ struct copy_plan {
   int rank = 0;
   std::size_t width = 1;  // bytes moved at a time
   bool turned = false;
-  int edge = 32;
-  bool plain = false;  // one piece of memory
+  int edge = 32, run = 1;  // of a square; neighbours moved at a time
+  bool plain = false;      // one piece of memory
   std::int64_t blocks() const {
     if (!turned) return std::min<std::int64_t>((sizes.total + threads - 1) / threads, 1 << 20);
     std::int64_t n = 1;
@@ -71,6 +71,15 @@ copy_plan plan_copy(const tensor& from, const tensor& to) {
     std::rotate(list + contiguous, list + contiguous + 1, list + last);
   p.turned = true;
   p.edge = p.width <= 2 ? 64 : 32;
+  const auto all_multiples = [&](std::int64_t n) {
+    bool all = p.sizes.lens[last] % n == 0 && p.sizes.lens[last - 1] % n == 0;
+    for (int d = 0; d <= last; ++d)
+      all = all && (p.sizes.from[d] % n == 0 || d == last - 1) && (p.sizes.to[d] % n == 0 || d == last);
+    for (const tensor* t : {&from, &to})
+      all = all && reinterpret_cast<std::uintptr_t>(t->data) % (p.width * static_cast<std::size_t>(n)) == 0;
+    return all;
+  };
+  while (p.width * static_cast<std::size_t>(p.run) < 4 && all_multiples(p.run * 2)) p.run *= 2;
   return p;
 }
 
@@ -106,7 +115,7 @@ class copy_kernel final : public gpu_kernel {
            "* from, copy_sizes s)");
     if (p.turned) {
       t.line("__shared__ ", type, " tile[", edge, "][", edge, " + 1];");
-      t.line("copy_turned<", rank, ", ", edge, ">(to, from, s, tile, blockIdx.x);");
+      t.line("copy_turned<", rank, ", ", edge, ", ", p.run, ">(to, from, s, tile, blockIdx.x);");
     } else {
       t.line("copy_any<", rank, ", ", narrow ? "int" : "i64",
              ">(to, from, s, blockIdx.x * 256ll + threadIdx.x, gridDim.x * 256ll);");

@@ -99,7 +99,7 @@ row_kernel_plan plan_pointwise(const row_program& p, std::span<const tensor> in,
   t.close();
   t.close();
 
-  plan.what = {"pointwise", prelude(t.str()) + t.str()};
+  plan.what = whole_source("pointwise", t.str(), p.short_floats());
   plan.block = {threads};
   plan.grid = {static_cast<unsigned>((runs + threads * each - 1) / (threads * each))};
   plan.numbers = number.values();

@@ -17,7 +17,8 @@ class reduce_writer : reduce_geometry {
 
   row_kernel_plan plan() {
     row_kernel_plan made;
-    made.what = {splits_ > 1 ? "parts" : "rows", splits_ > 1 ? write_parts() : write_whole()};
+    const bool short_floats = p_.short_floats();
+    made.what = whole_source(splits_ > 1 ? "parts" : "rows", splits_ > 1 ? write_parts() : write_whole(), short_floats);
     made.passes_numbers = number_.passed();
     made.block = {static_cast<unsigned>(threads_)};
     made.grid = {static_cast<unsigned>((rows_ + rows_a_block_ - 1) / rows_a_block_), static_cast<unsigned>(splits_)};
@@ -25,7 +26,7 @@ class reduce_writer : reduce_geometry {
     made.numbers = number_.values();
     if (splits_ == 1) return made;
     made.partial_bytes = static_cast<std::size_t>(rows_ * splits_ * sums_) * 8;
-    made.second = {"join", write_join()};
+    made.second = whole_source("join", write_join(), short_floats);
     made.numbers = number_.values();
     made.second_grid = {static_cast<unsigned>((rows_ + block_threads - 1) / block_threads)};
     return made;
@@ -273,7 +274,7 @@ class reduce_writer : reduce_geometry {
     }
     write_row_results("real && lane == 0");
     t_.close();
-    return prelude(t_.str()) + t_.str();
+    return t_.str();
   }
 
   void write_row_results(std::string_view when) {
@@ -309,7 +310,7 @@ class reduce_writer : reduce_geometry {
       }
     t_.close();
     t_.close();
-    return prelude(t_.str()) + t_.str();
+    return t_.str();
   }
 
   // One thread a row: joins the parts, and does what follows.
@@ -340,7 +341,7 @@ class reduce_writer : reduce_geometry {
     write_row_values(1);
     write_row_results("true");
     t_.close();
-    return prelude(t_.str()) + t_.str();
+    return t_.str();
   }
 
   numbers number_;

@@ -34,6 +34,8 @@ struct row_program {
   bool one_element_rows = false;  ///< every folded extent is 1
 
   bool reduces() const { return !folded.empty(); }
+  /// Whether every float in memory has 16 bits, so that computations in float need not be exact to their last bit.
+  bool short_floats() const;
   bool full_parameter(std::size_t k) const { return !values[parameters[k]].row; }
   /// Nothing where the body holds something else, or a dtype without a kernel.
   static std::optional<row_program> make(const module_graph& body);
@@ -77,6 +79,8 @@ scalar_kind kind_of_values(dtype t);
 /// What a generated kernel of this text begins with: the headers of what it calls, and no more, since reading them is
 /// most of a compilation.
 std::string prelude(std::string_view text);
+/// A kernel's whole source. With `short_floats`, functions are the shorter ones of elements.hpp.
+source whole_source(std::string entry, std::string text, bool short_floats);
 /// A constant of the dtype's compute type.
 std::string constant_text(dtype t, const literal& value);
 /// The start of a fold.

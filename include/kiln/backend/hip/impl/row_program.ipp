@@ -90,6 +90,15 @@ std::optional<row_program> row_program::make(const module_graph& body) {
   return p;
 }
 
+bool row_program::short_floats() const {
+  bool any = false;
+  for (const row_value& v : values) {
+    if (v.type == dtype::f32 || v.type == dtype::f64) return false;
+    any = any || is_float(v.type);
+  }
+  return any;
+}
+
 std::string_view stored_name(dtype t) {
   constexpr std::string_view names[dtype_count] = {"double",        "float",          "f16",      "bf16",
                                                    "signed char",   "short",          "int",      "kiln::scalar::i64",
@@ -142,6 +151,18 @@ std::string prelude(std::string_view text) {
     if (!h.empty()) out += "#include \"kiln/core/math" + (h == "all" ? "" : "/" + std::string(h)) + ".hpp\"\n";
   return out + "using namespace kiln::device;\nstruct passed_numbers { i64 at[" + std::to_string(most_numbers) +
          "]; };\n";
+}
+
+source whole_source(std::string entry, std::string text, bool short_floats) {
+  constexpr std::pair<std::string_view, std::string_view> shorter[] = {
+      {"kiln::exp(", "short_exp("}, {"kiln::sigmoid(", "short_sigmoid("}, {"kiln::erf(", "short_erf("}};
+  if (short_floats)
+    for (const auto& [exact, other] : shorter)
+      for (std::size_t at = text.find(exact); at != text.npos; at = text.find(exact, at))
+        text.replace(at, exact.size(), other);
+  source made{std::move(entry), prelude(text) + text};
+  made.short_results = short_floats;
+  return made;
 }
 
 std::string constant_text(dtype t, const literal& value) {

@@ -27,13 +27,15 @@ KILN_FN void copy_any(T* to, const T* from, const copy_sizes& s, i64 first, i64 
 }
 
 /// A transposition of squares of `Edge` elements through shared memory: the last dim is contiguous in the result, the
-/// one before it in the operand. One block of 256 threads works square `square`.
-template <int Rank, int Edge, class T>
+/// one before it in the operand, and a thread moves `Run` neighbours at a time, of which both extents and all steps are
+/// multiples. One block of 256 threads works square `square`.
+template <int Rank, int Edge, int Run, class T>
 KILN_FN void copy_turned(T* to, const T* from, const copy_sizes& s, T (&tile)[Edge][Edge + 1], i64 square) {
-  constexpr int lines = 256 / Edge;
-  const i64 across = (s.lens[Rank - 1] + Edge - 1) / Edge, down = (s.lens[Rank - 2] + Edge - 1) / Edge;
-  i64 rest = square / across;
-  const i64 c0 = (square - rest * across) * Edge, q = rest / down, r0 = (rest - q * down) * Edge;
+  using run = pack<T, Run>;
+  constexpr int across = Edge / Run, lines = 256 / across;
+  const i64 squares = (s.lens[Rank - 1] + Edge - 1) / Edge, down = (s.lens[Rank - 2] + Edge - 1) / Edge;
+  i64 rest = square / squares;
+  const i64 c0 = (square - rest * squares) * Edge, q = rest / down, r0 = (rest - q * down) * Edge;
   rest = q;
   KILN_UNROLL
   for (int d = Rank - 3; d >= 0; --d) {
@@ -42,18 +44,24 @@ KILN_FN void copy_turned(T* to, const T* from, const copy_sizes& s, T (&tile)[Ed
     from += at * s.from[d];
     to += at * s.to[d];
   }
-  const int x = thread_index() % Edge, y = thread_index() / Edge;
+  const int x = thread_index() % across * Run, y = thread_index() / across;
   KILN_UNROLL
   for (int i = 0; i < Edge; i += lines) {
     const i64 r = r0 + x, c = c0 + y + i;
-    if (r < s.lens[Rank - 2] && c < s.lens[Rank - 1])
-      tile[y + i][x] = from[r * s.from[Rank - 2] + c * s.from[Rank - 1]];
+    if (r >= s.lens[Rank - 2] || c >= s.lens[Rank - 1]) continue;
+    const run v = *reinterpret_cast<const run*>(from + r + c * s.from[Rank - 1]);
+    KILN_UNROLL
+    for (int j = 0; j < Run; ++j) tile[y + i][x + j] = v.at[j];
   }
   sync_block();
   KILN_UNROLL
   for (int i = 0; i < Edge; i += lines) {
     const i64 r = r0 + y + i, c = c0 + x;
-    if (r < s.lens[Rank - 2] && c < s.lens[Rank - 1]) to[r * s.to[Rank - 2] + c * s.to[Rank - 1]] = tile[x][y + i];
+    if (r >= s.lens[Rank - 2] || c >= s.lens[Rank - 1]) continue;
+    run v;
+    KILN_UNROLL
+    for (int j = 0; j < Run; ++j) v.at[j] = tile[x + j][y + i];
+    *reinterpret_cast<run*>(to + r * s.to[Rank - 2] + c) = v;
   }
 }
 

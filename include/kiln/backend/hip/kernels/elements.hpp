@@ -59,6 +59,22 @@ KILN_FN auto rounded(From v) {
   return value_of(stored<To>(v));
 }
 
+/// e^x to 2^-17 of it, for results of 16 bits.
+KILN_FN float short_exp(float x) { return exp2_device(x * 1.44269504f); }
+/// 1 / (1 + e^-x), likewise.
+KILN_FN float short_sigmoid(float x) { return 1.0f / (1.0f + exp2_device(x * -1.44269504f)); }
+/// erf x to 2e-7 absolutely and 1e-5 relatively: by Abramowitz and Stegun (1964), 7.1.26, and by its series near 0.
+KILN_FN float short_erf(float x) {
+  const float a = x < 0.0f ? -x : x, t = 1.0f / (1.0f + 0.3275911f * a), s = a * a;
+  const float p =
+      t * (0.254829592f + t * (-0.284496736f + t * (1.421413741f + t * (-1.453152027f + t * 1.061405429f))));
+  const float far = 1.0f - p * exp2_device(s * -1.44269504f);
+  const float near =
+      a * (1.12837917f + s * (-0.376126389f + s * (0.112837917f + s * (-0.0268661706f + s * 0.00522397762f))));
+  const float y = a < 0.5f ? near : far;
+  return x < 0.0f ? -y : x != x ? x : y;
+}
+
 /// Any value of another lane.
 template <class T>
 KILN_FN T lane_value(T x, int mask) {
