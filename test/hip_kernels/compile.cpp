@@ -43,6 +43,20 @@ void compiles_for(const std::string& architecture, std::initializer_list<dtype> 
 }
 
 TEST(tile_kernels, compile_for_sm_90) { compiles_for("sm_90", {dtype::f16, dtype::bf16, dtype::f32}); }
+TEST(tile_kernels, large_products_compile_for_sm_90) {
+  if (const std::string why = hip::why_not_compiled(hip::architecture::named("sm_90")); !why.empty())
+    GTEST_SKIP() << "NOT CHECKED: " << why;
+  hip_options options;
+  options.architecture = "sm_90";
+  options.keep = false;
+  builder b;
+  const dtype t = dtype::f16;
+  const auto x = b.input("x", t, {4096, 1024}), w = b.input("w", t, {1024, 4096}), v = b.input("v", t, {4096, 1024});
+  b.output((x.dot(w) + b.input("bias", t, {4096})).gelu(), "rows");
+  b.output(x.transpose({1, 0}).dot(v), "columns");
+  b.output(x.dot(v.transpose({1, 0})), "depths");
+  EXPECT_EQ(compile(b.finish(), hip_target(options)).report().steps.size(), 3u);
+}
 TEST(tile_kernels, compile_for_gfx90a) { compiles_for("gfx90a", {dtype::f16, dtype::bf16, dtype::f32}); }
 TEST(tile_kernels, compile_for_gfx1030) { compiles_for("gfx1030", {dtype::f16, dtype::bf16, dtype::f32}); }
 

@@ -102,6 +102,10 @@ std::vector<std::string> options_of(const source& what, const architecture& wher
     if (where.lanes == 64) out.push_back("-DKILN_WAVE64=1");
   }
   for (const std::string& one : what.options) {
+    if (one.starts_with("-arch=")) {  // instructions of one architecture alone
+      out[1] = one;
+      continue;
+    }
     if (where.on == platform::nvidia && one == "-ffp-contract=fast")
       out.push_back("--fmad=true");
     else

@@ -153,7 +153,7 @@ class convolution_kernel final : public gpu_kernel {
     const auto matrix = [](bool depth_contiguous, int vector, const values::matrix& m) {
       return product_factor{
           std::string("matrix_operand<") + (depth_contiguous ? "true, " : "false, ") + std::to_string(vector) + ">",
-          values::bytes_of(m), depth_contiguous};
+          values::bytes_of(m), depth_contiguous, vector};
     };
     if (same_pixels) {
       p.batch0 = x.lens[0], p.rows = pixels;
@@ -187,7 +187,7 @@ class convolution_kernel final : public gpu_kernel {
       image.pad_rows = of_rows(window_.begin, 0), image.pad_cols = of_cols(window_.begin);
       p.a = {std::string("image_operand<") + (deep ? "true, " : "false, ") + (channels_first ? "true, " : "false, ") +
                  std::to_string(vector) + ">",
-             values::bytes_of(image), deep};
+             values::bytes_of(image), deep, vector};
     }
     const std::int64_t filter = p.depth;
     p.b = matrix(true, vector_of(bytes, packs_ ? 16 : alignment_of(w.data), {filter}),

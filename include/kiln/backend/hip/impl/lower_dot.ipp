@@ -139,6 +139,7 @@ class dot_kernel final : public gpu_kernel {
     }
     f.type =
         std::string("matrix_operand<") + (f.depth_contiguous ? "true, " : "false, ") + std::to_string(vector) + ">";
+    f.vector = vector;
     f.value = values::bytes_of(values::matrix{nullptr, {batch[0], batch[1]}, row_step, depth_step});
     return f;
   }

@@ -13,6 +13,7 @@ struct product_factor {
   std::string type;
   std::vector<std::byte> value;
   bool depth_contiguous = true;
+  int vector = 1;  ///< elements that one copy moves
 };
 
 /// A product as blocks see it.

@@ -84,6 +84,7 @@ std::string_view atom_of(const product_problem& p, const architecture& where) {
 constexpr int padded(int n, int bytes) { return n + 16 / bytes; }
 
 std::size_t shared_bytes_of(const product_problem& p, const product_tile& t, int lanes) {
+  if (t.atom == "wgmma") return static_cast<std::size_t>((t.rows + t.cols) * t.depth * 2 * t.stages);
   const int bytes = static_cast<int>(size_of(p.type));
   const auto elements = [&](bool depth, int rows) {
     return depth ? rows * padded(t.depth, bytes) : t.depth * padded(rows, bytes);
@@ -140,6 +141,8 @@ product_tile choose_tile(const product_problem& p, const architecture& where) {
                   {atom, 32, 64, 32, 2, 2, 2},
                   {atom, 32, 32, 32, 2, 2, 2}};
   }
+  if (atom == "atom_mma" && where.matrices == matrix_unit::wgmma && p.a.vector == 8 && p.b.vector == 8)
+    candidates.push_back({"wgmma", 128, 256, 64, 8, 1, 4});
   product_tile best = candidates[0];
   double least = -1;
   const double processors = std::max(where.multiprocessors, 1);
@@ -149,9 +152,9 @@ product_tile choose_tile(const product_problem& p, const architecture& where) {
         static_cast<double>((p.rows + t.rows - 1) / t.rows * ((p.cols + t.cols - 1) / t.cols) * p.batch0 * p.batch1);
     const double steps = static_cast<double>((p.depth + t.depth - 1) / t.depth);
     // cycles of a step: products at the unit's rate, bytes from the cache, and what a lone block waits
-    const double rate = atom == "atom_fma" ? 100 : 900;
+    const double rate = t.atom == "wgmma" ? 1800 : atom == "atom_fma" ? 100 : 600;
     const double work = std::max(static_cast<double>(t.rows) * t.cols * t.depth / rate,
-                                 static_cast<double>(t.rows + t.cols) * t.depth * bytes / 32);
+                                 static_cast<double>(t.rows + t.cols) * t.depth * bytes / 40);
     constexpr double alone = 220, start = 1500;
     for (int splits : {1, 2, 3, 4, 6, 8, 12, 16}) {
       if (splits > 1 && (steps < 4 * splits || tiles * splits > 4 * processors)) continue;
@@ -181,22 +184,29 @@ product_plan plan_product(const product_problem& p, const row_program* tail, con
   const int threads = tile.warps_m * tile.warps_n * where.lanes;
   kernel_text t;
   for (const std::string& h : p.headers) t.line("#include \"kiln/backend/hip/kernels/", h, ".hpp\"");
-  t.line("#include \"kiln/backend/hip/kernels/product.hpp\"");
+  const bool wgmma = tile.atom == "wgmma";
+  t.line("#include \"kiln/backend/hip/kernels/", wgmma ? "product_wgmma" : "product", ".hpp\"");
   t.line("#include \"kiln/backend/hip/kernels/", tile.atom, ".hpp\"");
   write_finisher(t, p, tail, along_rows, width);
-  t.line("using atom = ", tile.atom, "<", stored_name(p.type), ">;");
-  t.line("using tile = block_tile<", tile.rows, ", ", tile.cols, ", ", tile.depth, ", ", tile.warps_m, ", ",
-         tile.warps_n, ", ", tile.stages, ">;");
+  if (!wgmma) {
+    t.line("using atom = ", tile.atom, "<", stored_name(p.type), ">;");
+    t.line("using tile = block_tile<", tile.rows, ", ", tile.cols, ", ", tile.depth, ", ", tile.warps_m, ", ",
+           tile.warps_n, ", ", tile.stages, ">;");
+  }
   t.line("using factor_a = ", operand_type(p.a, p.type), ";");
   t.line("using factor_b = ", operand_type(p.b, p.type), ";");
   t.open("extern \"C\" __global__ void __launch_bounds__(", threads,
          ") product_kernel(factor_a a, factor_b b, finisher result, product_sizes s)");
   t.line("extern __shared__ __attribute__((aligned(128))) char shared[];");
-  t.line("product<atom, tile>(a, b, result, s, shared);");
+  if (wgmma)
+    t.line("product_on_wgmma<", stored_name(p.type), ">(a, b, result, s, shared);");
+  else
+    t.line("product<atom, tile>(a, b, result, s, shared);");
   t.close();
 
   product_plan plan;
   plan.what = {"product_kernel", prelude(t.str()) + t.str()};
+  if (wgmma) plan.what.options.push_back("-arch=sm_90a");
   const auto tiles_m = static_cast<int>((p.rows + tile.rows - 1) / tile.rows);
   const auto tiles_n = static_cast<int>((p.cols + tile.cols - 1) / tile.cols);
   const std::int64_t entries = p.batch0 * p.batch1;

@@ -28,12 +28,12 @@ struct image_operand {
     return {ChannelsFirst ? k % channels : k / taps, which / kernel_cols, which % kernel_cols};
   }
 
-  template <int Rows, int Depth, int Threads>
+  template <int Rows, int Depth, int Threads, class Layout = tile_layout<T, DepthContiguous, Rows, Depth>>
   struct cursor {
     static constexpr int line = (DepthContiguous ? Depth : Rows) / Vector;
     static constexpr int chunks = Rows * Depth / Vector, each = (chunks + Threads - 1) / Threads;
     static_assert(Threads % line == 0 && (chunks % Threads == 0 || chunks < Threads));
-    using layout = tile_layout<T, DepthContiguous, Rows, Depth>;
+    using layout = Layout;
     static constexpr int pixels = DepthContiguous ? each : 1;  // distinct pixels of one thread
     const image_operand& m;
     const T* corner[pixels];
@@ -44,7 +44,7 @@ struct image_operand {
     KILN_FN cursor(const image_operand& m, int, int b1, int row0, int rows, int depth0, int depths)
         : m(m), depths(depths) {
       const int t = thread_index(), along = t % line * Vector, across = t / line;
-      at = across * layout::step + along;
+      at = layout::offset(across, along);
       depth = depth0 + (DepthContiguous ? along : across);
       now = m.at_depth(depth);
       KILN_UNROLL

@@ -13,6 +13,8 @@ template <class T, bool DepthContiguous, int Rows, int Depth>
 struct tile_layout {
   static constexpr int step = (DepthContiguous ? Depth : Rows) + tile_pad<T>;
   static constexpr int elements = (DepthContiguous ? Rows : Depth) * step;
+  /// Of an element on line `across`, at `along` in it.
+  static KILN_FN int offset(int across, int along) { return across * step + along; }
 };
 
 /// Moves `Vector` elements to shared memory of which the first `valid` exist, zeros for the others.
@@ -41,12 +43,12 @@ struct matrix_operand {
   i64 row_step, depth_step;
 
   /// Where one thread copies from, tile after tile along the depth.
-  template <int Rows, int Depth, int Threads>
+  template <int Rows, int Depth, int Threads, class Layout = tile_layout<T, DepthContiguous, Rows, Depth>>
   struct cursor {
     static constexpr int line = (DepthContiguous ? Depth : Rows) / Vector;
     static constexpr int chunks = Rows * Depth / Vector, each = (chunks + Threads - 1) / Threads;
     static_assert(Threads % line == 0 && (chunks % Threads == 0 || chunks < Threads));
-    using layout = tile_layout<T, DepthContiguous, Rows, Depth>;
+    using layout = Layout;
     static constexpr int apart = Threads / line;  // rows or depths between a thread's chunks
     const T *base, *from;
     i64 advance, stride;          // from tile to tile, from chunk to chunk
@@ -62,7 +64,7 @@ struct matrix_operand {
       stride = apart * (DepthContiguous ? m.row_step : m.depth_step);
       along_left = DepthContiguous ? depths - k : rows - r;
       across_left = DepthContiguous ? rows - r : depths - k;
-      at = across * layout::step + along;
+      at = layout::offset(across, along);
     }
     KILN_FN void copy(T* tile) {
       const int n = clamp_count(along_left, Vector);

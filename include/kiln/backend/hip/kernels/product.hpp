@@ -34,6 +34,23 @@ struct product_memory {
   static constexpr int bytes = copies > finish ? copies : finish;
 };
 
+/// Which part of a product a block computes. Blocks that run together read few rows and columns: tiles are counted in
+/// bands of eight rows of tiles.
+struct tile_place {
+  int row0, col0, split, entry, b0, b1, step0, steps;
+  KILN_FN tile_place(const product_sizes& s, int rows, int cols, int depth) {
+    constexpr int band = 8;
+    const int in_band = band * s.tiles_n, first = block_x() / in_band * band;
+    const int height = s.tiles_m - first < band ? s.tiles_m - first : band;
+    row0 = (first + block_x() % in_band % height) * rows, col0 = block_x() % in_band / height * cols;
+    split = block_y() % s.splits, entry = block_y() / s.splits;
+    b0 = entry / s.inner_batch, b1 = entry % s.inner_batch;
+    const int all_steps = (s.depth + depth - 1) / depth;
+    step0 = static_cast<int>(static_cast<i64>(all_steps) * split / s.splits);
+    steps = static_cast<int>(static_cast<i64>(all_steps) * (split + 1) / s.splits) - step0;
+  }
+};
+
 /// One tile of result[b, i, j] = tail(sum over k of a[b, i, k] * b[b, j, k]): block_x counts tiles, block_y batch
 /// entries times splits. Where the depth is split, the block that arrives last at a tile sums what the others left, in
 /// order, so that a result does not depend on who comes last.
@@ -46,18 +63,9 @@ KILN_FN void product(const A& a, const B& b, const Result& result, const product
   constexpr int atoms_m = warp_rows / Atom::m, atoms_n = warp_cols / Atom::n;
   static_assert(atoms_m * Atom::m * Tile::warps_m == Tile::rows && atoms_n * Atom::n * Tile::warps_n == Tile::cols);
 
-  // Blocks that run together read few rows and columns: tiles are counted in bands of eight rows of tiles.
-  constexpr int band = 8;
-  const int in_band = band * s.tiles_n, first = block_x() / in_band * band;
-  const int height = s.tiles_m - first < band ? s.tiles_m - first : band;
-  const int row0 = (first + block_x() % in_band % height) * Tile::rows,
-            col0 = block_x() % in_band / height * Tile::cols;
-  const int split = block_y() % s.splits, entry = block_y() / s.splits;
-  const int b0 = entry / s.inner_batch, b1 = entry % s.inner_batch;
-  const int all_steps = (s.depth + Tile::depth - 1) / Tile::depth;
-  const int step0 = static_cast<int>(static_cast<i64>(all_steps) * split / s.splits);
-  const int steps = static_cast<int>(static_cast<i64>(all_steps) * (split + 1) / s.splits) - step0;
-
+  const tile_place at(s, Tile::rows, Tile::cols, Tile::depth);
+  const int row0 = at.row0, col0 = at.col0, split = at.split, entry = at.entry, b0 = at.b0, b1 = at.b1;
+  const int step0 = at.step0, steps = at.steps;
   typename A::template cursor<Tile::rows, Tile::depth, threads> from_a(a, b0, b1, row0, s.rows, step0 * Tile::depth,
                                                                        s.depth);
   typename B::template cursor<Tile::cols, Tile::depth, threads> from_b(b, b0, b1, col0, s.cols, step0 * Tile::depth,

@@ -1,0 +1,82 @@
+#pragma once
+#include "kiln/backend/hip/kernels/atom_mma.hpp"
+#include "kiln/backend/hip/kernels/operand.hpp"
+
+namespace kiln::device {
+
+/// A tile of 2-byte elements as wgmma reads it: lines of 64 elements, the 16-byte pieces of a line exchanged by its
+/// number modulo 8 (PTX ISA, "Asynchronous warpgroup level matrix shared memory layout", 128-byte swizzling). Lines run
+/// along the depth, or along 64 rows, one block of lines for each 64 of them.
+template <class T, bool DepthContiguous, int Rows, int Depth>
+struct swizzled_layout {
+  static_assert(Depth == 64 && Rows % 64 == 0 && sizeof(T) == 2);
+  static constexpr int step = 64, elements = Rows * Depth;
+  static KILN_FN int offset(int across, int along) {
+    return along / 64 * Depth * 64 + across * 64 + ((along % 64 / 8) ^ (across % 8)) * 8;
+  }
+};
+
+#if KILN_NVIDIA
+/// A tile's description: where it begins, and the bytes between its blocks of lines and between groups of eight lines.
+template <bool DepthContiguous>
+KILN_FN u64 describe_tile(const void* at) {
+  constexpr u64 blocks = DepthContiguous ? 1 : 64 * 128 / 16, groups = 8 * 128 / 16, swizzled = 1;
+  return static_cast<u64>((static_cast<u32>(__cvta_generic_to_shared(at)) & 0x3ffff) >> 4) | blocks << 16 |
+         groups << 32 | swizzled << 62;
+}
+KILN_FN void wgmma_fence() { asm volatile("wgmma.fence.sync.aligned;" ::: "memory"); }
+KILN_FN void wgmma_commit() { asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory"); }
+template <int Pending>
+KILN_FN void wgmma_wait() {
+  asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(Pending) : "memory");
+}
+/// Makes what this thread wrote to shared memory visible to wgmma.
+KILN_FN void fence_for_wgmma() { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
+
+#define KILN_EIGHT(i)                                                                                         \
+  "+f"(c[i]), "+f"(c[i + 1]), "+f"(c[i + 2]), "+f"(c[i + 3]), "+f"(c[i + 4]), "+f"(c[i + 5]), "+f"(c[i + 6]), \
+      "+f"(c[i + 7])
+#define KILN_ALL                                                                                                       \
+  KILN_EIGHT(0), KILN_EIGHT(8), KILN_EIGHT(16), KILN_EIGHT(24), KILN_EIGHT(32), KILN_EIGHT(40), KILN_EIGHT(48),        \
+      KILN_EIGHT(56), KILN_EIGHT(64), KILN_EIGHT(72), KILN_EIGHT(80), KILN_EIGHT(88), KILN_EIGHT(96), KILN_EIGHT(104), \
+      KILN_EIGHT(112), KILN_EIGHT(120)
+/// Starts c[64, 256] += a[64, 16] b[16, 256], worked by four warps: warp w holds rows 16 w to 16 w + 15, as the sums of
+/// atom_mma lie, sixteen of them side by side.
+template <class T, int TransposedA, int TransposedB>
+KILN_FN void multiply_wgmma(float (&c)[128], u64 a, u64 b) {
+  if constexpr (elementary::same<T, f16>)
+    asm volatile(
+        "{\n.reg .pred p;\nsetp.ne.b32 p, 1, 0;\n"
+        "wgmma.mma_async.sync.aligned.m64n256k16.f32.f16.f16 {"
+        "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "
+        "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31, "
+        "%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, "
+        "%48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63, "
+        "%64, %65, %66, %67, %68, %69, %70, %71, %72, %73, %74, %75, %76, %77, %78, %79, "
+        "%80, %81, %82, %83, %84, %85, %86, %87, %88, %89, %90, %91, %92, %93, %94, %95, "
+        "%96, %97, %98, %99, %100, %101, %102, %103, %104, %105, %106, %107, %108, %109, %110, %111, "
+        "%112, %113, %114, %115, %116, %117, %118, %119, %120, %121, %122, %123, %124, %125, %126, %127"
+        "}, %128, %129, p, 1, 1, %130, %131;\n}\n"
+        : KILN_ALL
+        : "l"(a), "l"(b), "n"(TransposedA), "n"(TransposedB));
+  else
+    asm volatile(
+        "{\n.reg .pred p;\nsetp.ne.b32 p, 1, 0;\n"
+        "wgmma.mma_async.sync.aligned.m64n256k16.f32.bf16.bf16 {"
+        "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "
+        "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31, "
+        "%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, "
+        "%48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63, "
+        "%64, %65, %66, %67, %68, %69, %70, %71, %72, %73, %74, %75, %76, %77, %78, %79, "
+        "%80, %81, %82, %83, %84, %85, %86, %87, %88, %89, %90, %91, %92, %93, %94, %95, "
+        "%96, %97, %98, %99, %100, %101, %102, %103, %104, %105, %106, %107, %108, %109, %110, %111, "
+        "%112, %113, %114, %115, %116, %117, %118, %119, %120, %121, %122, %123, %124, %125, %126, %127"
+        "}, %128, %129, p, 1, 1, %130, %131;\n}\n"
+        : KILN_ALL
+        : "l"(a), "l"(b), "n"(TransposedA), "n"(TransposedB));
+}
+#undef KILN_ALL
+#undef KILN_EIGHT
+#endif
+
+}  // namespace kiln::device
