@@ -26,7 +26,7 @@ std::vector<row> rows(type_list<Ops...>) {
 
 std::vector<std::string_view> names_of(dtype_set types) {
   std::vector<std::string_view> out;
-  for (std::size_t i = 0; i < dtype_count; ++i)
+  for (std::size_t i = 0; i < all_dtypes; ++i)
     if (const auto t = static_cast<dtype>(i); types.contains(t)) out.push_back(to_string(t));
   return out;
 }

@@ -304,6 +304,37 @@ TEST_F(program, every_verb_takes_models_whose_shapes_hang_on_values) {
   EXPECT_EQ(ran.at("outputs").at(0).at("dims"), json({3, 2}));
 }
 
+TEST_F(program, test_binds_files_by_position) {
+  using namespace test;
+  write("case/model.onnx", model(graph({{node("Reshape", {"x", "to"}, {"r"}), node("Add", {"r", "w"}, {"y"})},
+                                        {floats("w", {1}, {10})},
+                                        {value_info("w", 1, {1}), value_info("x", 1, {2, 3}), value_info("to", 7, {2})},
+                                        {value_info("y")}})));
+  write("case/test_data_set_0/input_0.pb", floats("to", {2, 3}, {1, 2, 3, 4, 5, 6}));  // the names mislead
+  write("case/test_data_set_0/input_1.pb", integers("w", {2}, {3, 2}));
+  write("case/test_data_set_0/output_0.pb", floats("z", {3, 2}, {11, 12, 13, 14, 15, 16}));
+  const outcome o = kiln("test " + at("case"));
+  EXPECT_EQ(o.status, 0) << o.out << o.error;
+  EXPECT_THAT(o.out, HasSubstr("1 passed"));
+  fs::remove(root_ / "case/test_data_set_0/input_1.pb");
+  EXPECT_THAT(kiln("test " + at("case")).out, HasSubstr("1 input files, but the model takes 2: x, to"));
+}
+
+TEST_F(program, reads_prints_and_writes_narrow_types) {
+  using namespace test;
+  write(
+      "model.onnx",
+      model(graph({{node("Cast", {"x"}, {"y"}, {attr("to", 22)})}, {}, {value_info("x", 17, {3})}, {value_info("y")}}),
+            {opset(21)}));
+  write("x.pb", tensor<std::uint8_t>("x", 17, {3}, {0x38, 0xc4, 0x4e}));  // 1, -3, 7
+  for (const char* target : {"reference", "eigen"}) {
+    const outcome o = kiln("run " + at("model.onnx") + " --input x=" + at("x.pb") + " --output-dir " + at("out") +
+                           " --target " + target);
+    EXPECT_THAT(o.out, HasSubstr("i4[3] {1, -3, 7}")) << o.error;
+    EXPECT_EQ(onnx::read_tensor(at("out/output_0.pb")).value.to<int>(), (small_vector<int>{1, -3, 7}));
+  }
+}
+
 TEST_F(program, verify_takes_extents_of_1_that_broadcast) {
   const outcome o = kiln("verify " KILN_SOURCE_DIR "/examples/models/scripture/model.onnx --json");
   EXPECT_EQ(o.status, 0) << o.out << o.error;
@@ -368,6 +399,8 @@ TEST_F(program, ops_lists_the_registry) {
       found = true;
       EXPECT_EQ(op.at("kind"), "pointwise");
       EXPECT_THAT(op.at("attributes").get<std::string>(), HasSubstr("alpha"));
+    } else if (op.at("name") == "gather") {
+      EXPECT_THAT(op.at("types").dump(), AllOf(HasSubstr("f8e5m2"), HasSubstr("u2")));
     }
   EXPECT_TRUE(found);
   EXPECT_THAT(kiln("ops").out, HasSubstr("convolution"));
