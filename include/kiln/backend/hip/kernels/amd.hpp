@@ -1,7 +1,9 @@
 #pragma once
+#include "kiln/backend/hip/kernels/storage_types.hpp"
 
 // Tile kernels' instructions on AMD's platform. Included by platform.hpp.
 
+#if KILN_AMD  // the instructions are nowhere else
 namespace kiln::device {
 
 #if KILN_WAVE64
@@ -58,3 +60,4 @@ template <int Pending>
 KILN_FN void copy_wait() {}
 
 }  // namespace kiln::device
+#endif

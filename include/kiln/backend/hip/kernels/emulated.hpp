@@ -1,6 +1,7 @@
 #pragma once
 #include <cstring>
 
+#include "kiln/backend/hip/kernels/storage_types.hpp"
 #include "kiln/core/half.hpp"
 #include "kiln/core/math/exp.hpp"
 

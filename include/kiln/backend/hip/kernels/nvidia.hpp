@@ -1,7 +1,9 @@
 #pragma once
+#include "kiln/backend/hip/kernels/storage_types.hpp"
 
 // Tile kernels' instructions on NVIDIA's platform (PTX ISA), from sm_80 on. Included by platform.hpp.
 
+#if KILN_NVIDIA  // the instructions are nowhere else
 namespace kiln::device {
 
 inline constexpr int warp_lanes = 32;
@@ -100,3 +102,4 @@ KILN_FN void copy_wait() {
 }
 
 }  // namespace kiln::device
+#endif
