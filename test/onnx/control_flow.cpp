@@ -43,6 +43,27 @@ TEST(import_control, a_loop_ends_by_its_count_or_its_condition) {
   EXPECT_THAT(floats_of(out[0]), ElementsAre(0));
 }
 
+TEST(import_control, a_run_gives_memory_of_its_own) {
+  const message body = graph({{node("Add", {"h", "h"}, {"next"}), node("Identity", {"go"}, {"again"})},
+                              {},
+                              {value_info("i", 7, {}), value_info("go", 9, {}), value_info("h", 1, {2})},
+                              {value_info("again"), value_info("next")}});
+  const auto m = model_of({{node("Loop", {"count", "", "first"}, {"y"}, {graph_attr("body", body)})},
+                           {floats("first", {2}, {1, 2})},
+                           {value_info("count", 7, {})},
+                           {value_info("y")}});
+  const executable e = compile(onnx::parse_model(m.bytes()).graph, eigen_target());
+  workspace w;
+  std::vector<argument> out(1);
+  for (const auto& [count, first] : {std::pair{0, 1.0f}, {3, 8.0f}, {0, 1.0f}}) {
+    const argument in[] = {whole({}, {count})};
+    e.run(w, in, out);
+    EXPECT_THAT(floats_of(out[0]), ElementsAre(first, 2 * first)) << count;
+  }
+  const argument nothing(shape{dtype::i64, {}}, nullptr);
+  EXPECT_THROW(e.run(w, {&nothing, 1}, out), error);
+}
+
 TEST(import_control, what_a_loop_carries_may_grow) {
   const message body =
       graph({{node("Concat", {"h", "x"}, {"next"}, {attr("axis", 0)}), node("Identity", {"go"}, {"again"})},

@@ -64,6 +64,16 @@ TEST(run_time_sizes, what_follows_is_sized_too) {
   }
 }
 
+TEST(run_time_sizes, a_view_of_an_earlier_stage_is_read_later) {
+  const auto m = model_of({{node("Relu", {"x"}, {"r"}), node("NonZero", {"x"}, {"at"}), node("Shape", {"at"}, {"size"}),
+                            node("Slice", {"size", "one", "two", "zero"}, {"count"}),
+                            node("Slice", {"r", "zero", "count", "zero"}, {"cut"}), node("NonZero", {"cut"}, {"y"})},
+                           {integers("zero", {1}, {0}), integers("one", {1}, {1}), integers("two", {1}, {2})},
+                           {value_info("x", 1, {5})},
+                           {value_info("y")}});
+  EXPECT_THAT(floats_of(run_model(m, {reals({5}, {0, 3, -1, 5, 0})})[0]), ElementsAre(1));
+}
+
 TEST(run_time_sizes, reshape_resolves_what_the_run_says) {
   const argument x = reals({2, 6}, {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11});
   EXPECT_EQ(lens_of(run_open("Reshape", 14, {x, whole({3}, {3, -1, 2})})[0]), (lens{3, 2, 2}));

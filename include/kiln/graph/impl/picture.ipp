@@ -10,7 +10,8 @@ namespace kiln {
 namespace {
 
 constexpr const char* kind_colour(op_kind k) {
-  constexpr const char* colours[] = {"#dcebfa", "#fbe3d0", "#eeeeee", "#f6d5d9", "#fdf3c9", "#dff0d8"};
+  constexpr const char* colours[] = {"#dcebfa", "#fbe3d0", "#eeeeee", "#f6d5d9", "#fdf3c9", "#dff0d8", "#e6dcf5"};
+  static_assert(std::size(colours) == static_cast<std::size_t>(op_kind::dynamic) + 1);
   return colours[static_cast<unsigned>(k)];
 }
 

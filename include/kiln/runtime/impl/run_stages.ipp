@@ -129,7 +129,10 @@ void executable::state::run_stages(workspace::state& w, std::span<const argument
   if (made.size() != outputs.size())
     raise(fault::of(errc::invalid_argument, "number of outputs", outputs.size(), made.size()));
   detail::known_symbols symbols(w.outer);
-  for (std::size_t i = 0; i < given.size(); ++i) check_type(inputs[i], given[i].get_shape(), "input");
+  for (std::size_t i = 0; i < given.size(); ++i) {
+    check_type(inputs[i], given[i].get_shape(), "input");
+    if (!given[i] && given[i].elements() != 0) raise(errc::invalid_argument, "input '" + inputs[i].name + "' has data");
+  }
   for (const symbol_source& s : this->symbols) symbols.bind(s.symbol, given[s.input].get_shape().lens[s.dim].raw());
   for (std::size_t i = 0; i < given.size(); ++i)
     symbols.match(inputs[i].type, {given[i].get_shape().type, given[i].get_shape().lens},
@@ -139,10 +142,12 @@ void executable::state::run_stages(workspace::state& w, std::span<const argument
   r.run();
   for (std::size_t k = 0; k < made.size(); ++k) {
     const argument value = r.value(stages->outputs[k]);
-    if (detail::is_unset(made[k]) || is_object(value.get_shape().type)) {
+    if (is_object(value.get_shape().type)) {
       made[k] = value.owned();
       continue;
     }
+    // what a run gives is the caller's to write: never a constant's memory, an input's or another output's
+    if (detail::is_unset(made[k])) made[k] = argument(shape(value.get_shape().type, value.get_shape().lens));
     const shape& type = made[k].get_shape();
     if (type.type != value.get_shape().type || !(type.lens == value.get_shape().lens) || !type.standard())
       raise(errc::shape_mismatch, "output '" + outputs[k].name + "': expected row-major " +

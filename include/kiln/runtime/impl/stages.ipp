@@ -44,6 +44,7 @@ class cutter {
     assign();
     out_.stages.resize(last_ + 1);
     for (std::uint32_t k = 0; k <= last_; ++k) collect_wanted(k);
+    for (std::uint32_t k = last_ + 1; k-- > 0;) want_sources(k);
     for (std::uint32_t k = 0; k <= last_; ++k) {
       add_segment(k);
       for (std::uint32_t i = 0; i < graph_.size(); ++i)
@@ -117,14 +118,14 @@ class cutter {
   // A view is made anew where it is read, so that nothing is written out for it.
   bool moves(value_id v) const { return is_op(v.instruction) && !host_[v.instruction] && is_view(graph_.producer(v)); }
 
+  void want(value_id v) {
+    auto& of = wanted_[stage_[v.instruction]];
+    if (is_constant(v) || is_parameter(v) || host_[v.instruction]) return;
+    if (std::find(of.begin(), of.end(), v) == of.end()) of.push_back(v);
+  }
   // What a stage's planned part has to hand on.
   void collect_wanted(std::uint32_t k) {
     wanted_.resize(last_ + 1);
-    const auto want = [&](value_id v) {
-      const std::uint32_t by = stage_[v.instruction];
-      if (is_constant(v) || is_parameter(v) || host_[v.instruction]) return;
-      if (std::find(wanted_[by].begin(), wanted_[by].end(), v) == wanted_[by].end()) wanted_[by].push_back(v);
-    };
     const auto want_from = [&](auto& self, value_id v, std::uint32_t reader) -> void {
       if (moves(v))
         self(self, graph_.producer(v).inputs[0], reader);
@@ -141,9 +142,16 @@ class cutter {
     }
     for (const value_id v : graph_.outputs)
       if (stage_[v.instruction] == k) want(v);
-    // a view that is handed on reads its source in its own stage
-    for (std::size_t n = 0; n < wanted_[k].size(); ++n)
-      if (moves(wanted_[k][n])) want_from(want_from, wanted_[k][n], k);
+  }
+  // A view that is handed on reads its source in its own stage, or hands on an earlier stage's: from the last stage to
+  // the first.
+  void want_sources(std::uint32_t k) {
+    for (std::size_t n = 0; n < wanted_[k].size(); ++n) {
+      value_id v = wanted_[k][n];
+      if (!moves(v)) continue;
+      while (moves(v)) v = graph_.producer(v).inputs[0];
+      if (stage_[v.instruction] < k) want(v);
+    }
   }
 
   void add_segment(std::uint32_t k) {
