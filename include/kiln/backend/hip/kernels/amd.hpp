@@ -3,7 +3,8 @@
 
 // Tile kernels' instructions on AMD's platform. Included by platform.hpp.
 
-#if KILN_AMD  // the instructions are nowhere else
+// The instructions are nowhere else.
+#if KILN_AMD
 namespace kiln::device {
 
 #if KILN_WAVE64

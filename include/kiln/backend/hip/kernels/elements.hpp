@@ -5,7 +5,7 @@
 // How generated kernels read and write elements: storage types in memory, one of five types (float, double, i64, u64,
 // bool) in between.
 
-#ifdef __CUDACC_RTC__
+#if KILN_NVIDIA
 // NVRTC declares the functions over floats alone, and an integer would fit two of them.
 inline __device__ double sqrt(long long x) { return sqrt(static_cast<double>(x)); }
 inline __device__ double sqrt(unsigned long long x) { return sqrt(static_cast<double>(x)); }

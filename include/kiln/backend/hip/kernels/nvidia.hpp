@@ -3,7 +3,8 @@
 
 // Tile kernels' instructions on NVIDIA's platform (PTX ISA), from sm_80 on. Included by platform.hpp.
 
-#if KILN_NVIDIA  // the instructions are nowhere else
+// The instructions are nowhere else.
+#if KILN_NVIDIA
 namespace kiln::device {
 
 inline constexpr int warp_lanes = 32;
