@@ -5,12 +5,12 @@
 namespace kiln::op {
 
 namespace detail {
-/// One operand of this dtype and rank 0, or the fault.
-constexpr std::optional<fault> holder_fault(std::span<const shape> in, dtype t) {
+/// The result of an op whose first operand is a sequence or an optional, or the fault.
+constexpr result<shape> read_from(dtype holder, std::span<const shape> in, shape made) {
   if (in.empty()) return fault::of(errc::invalid_argument, "number of inputs", "at least 1", in.size());
-  if (in[0].type != t || in[0].rank() != 0)
-    return fault::of(errc::shape_mismatch, "type of the first operand", shape{t, {}}, in[0]);
-  return std::nullopt;
+  if (in[0].type != holder || in[0].rank() != 0)
+    return fault::of(errc::shape_mismatch, "type of the first operand", shape{holder, {}}, in[0]);
+  return made;
 }
 }  // namespace detail
 
@@ -25,8 +25,7 @@ struct sequence_at {
   dtype type = dtype::f32;
   dims lens{};
   result<shape> compute_shape(std::span<const shape> in) const {
-    if (const auto f = detail::holder_fault(in, dtype::sequence)) return *f;
-    return shape{type, lens};
+    return detail::read_from(dtype::sequence, in, {type, lens});
   }
   small_vector<argument> produce(std::span<const argument> in) const;
 };
@@ -34,8 +33,7 @@ struct sequence_at {
 /// The sequence with one more item: operand 1, before the position that operand 2 names, or at the end.
 struct sequence_insert {
   result<shape> compute_shape(std::span<const shape> in) const {
-    if (const auto f = detail::holder_fault(in, dtype::sequence)) return *f;
-    return shape{dtype::sequence, {}};
+    return detail::read_from(dtype::sequence, in, {dtype::sequence, {}});
   }
   small_vector<argument> produce(std::span<const argument> in) const;
 };
@@ -43,8 +41,7 @@ struct sequence_insert {
 /// The sequence without the item at the position that operand 1 names, or without the last.
 struct sequence_erase {
   result<shape> compute_shape(std::span<const shape> in) const {
-    if (const auto f = detail::holder_fault(in, dtype::sequence)) return *f;
-    return shape{dtype::sequence, {}};
+    return detail::read_from(dtype::sequence, in, {dtype::sequence, {}});
   }
   small_vector<argument> produce(std::span<const argument> in) const;
 };
@@ -52,8 +49,7 @@ struct sequence_erase {
 /// The number of items, i64.
 struct sequence_length {
   result<shape> compute_shape(std::span<const shape> in) const {
-    if (const auto f = detail::holder_fault(in, dtype::sequence)) return *f;
-    return shape{dtype::i64, {}};
+    return detail::read_from(dtype::sequence, in, {dtype::i64, {}});
   }
   small_vector<argument> produce(std::span<const argument> in) const;
 };
@@ -78,8 +74,7 @@ struct join_sequence {
   dtype type = dtype::f32;
   dims lens{};
   result<shape> compute_shape(std::span<const shape> in) const {
-    if (const auto f = detail::holder_fault(in, dtype::sequence)) return *f;
-    return shape{type, lens};
+    return detail::read_from(dtype::sequence, in, {type, lens});
   }
   small_vector<argument> produce(std::span<const argument> in) const;
 };
@@ -96,8 +91,7 @@ struct make_optional {
 /// Whether an optional holds something, one bool.
 struct optional_has {
   result<shape> compute_shape(std::span<const shape> in) const {
-    if (const auto f = detail::holder_fault(in, dtype::optional)) return *f;
-    return shape{dtype::boolean, {}};
+    return detail::read_from(dtype::optional, in, {dtype::boolean, {}});
   }
   small_vector<argument> produce(std::span<const argument> in) const;
 };
@@ -107,8 +101,7 @@ struct optional_get {
   dtype type = dtype::f32;
   dims lens{};
   result<shape> compute_shape(std::span<const shape> in) const {
-    if (const auto f = detail::holder_fault(in, dtype::optional)) return *f;
-    return shape{type, lens};
+    return detail::read_from(dtype::optional, in, {type, lens});
   }
   small_vector<argument> produce(std::span<const argument> in) const;
 };

@@ -174,6 +174,11 @@ shape executable::state::output_shape(const workspace::state& w, std::size_t k) 
   return out;
 }
 
+void executable::state::check_data(std::span<const argument> given) const {
+  for (std::size_t i = 0; i < given.size(); ++i)
+    if (!given[i] && given[i].elements() != 0) raise(errc::invalid_argument, "input '" + inputs[i].name + "' has data");
+}
+
 void executable::state::check_inputs(std::span<const shape> given) const {
   if (given.size() != inputs.size())
     raise(fault::of(errc::invalid_argument, "number of inputs", inputs.size(), given.size()));
@@ -269,8 +274,7 @@ void executable::state::run(workspace& w, std::span<const argument> given, std::
 void executable::state::run_planned(workspace::state& ws, std::span<const argument> given, std::span<argument> made,
                                     const run_options& options) const {
   bind_sizes(ws, given.size(), [&](std::size_t i) -> const shape& { return given[i].get_shape(); });
-  for (std::size_t i = 0; i < given.size(); ++i)
-    if (!given[i] && given[i].elements() != 0) raise(errc::invalid_argument, "input '" + inputs[i].name + "' has data");
+  check_data(given);
   if (made.size() == outputs.size())
     for (std::uint32_t k = 0; k < made.size(); ++k)
       if (detail::is_unset(made[k])) made[k] = make_output(ws, k, given);

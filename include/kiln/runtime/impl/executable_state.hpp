@@ -45,6 +45,7 @@ struct executable::state {
   void make_tensors(workspace::state& w) const;
   void prepare_kernels(const workspace::state& w) const;
   void prepare_constant_sizes() const;
+  void check_data(std::span<const argument> given) const;
   void upload_constants();
   void bind_device(workspace::state& w) const;
   void place_arena(workspace::state& w) const;

@@ -129,10 +129,8 @@ void executable::state::run_stages(workspace::state& w, std::span<const argument
   if (made.size() != outputs.size())
     raise(fault::of(errc::invalid_argument, "number of outputs", outputs.size(), made.size()));
   detail::known_symbols symbols(w.outer);
-  for (std::size_t i = 0; i < given.size(); ++i) {
-    check_type(inputs[i], given[i].get_shape(), "input");
-    if (!given[i] && given[i].elements() != 0) raise(errc::invalid_argument, "input '" + inputs[i].name + "' has data");
-  }
+  for (std::size_t i = 0; i < given.size(); ++i) check_type(inputs[i], given[i].get_shape(), "input");
+  check_data(given);
   for (const symbol_source& s : this->symbols) symbols.bind(s.symbol, given[s.input].get_shape().lens[s.dim].raw());
   for (std::size_t i = 0; i < given.size(); ++i)
     symbols.match(inputs[i].type, {given[i].get_shape().type, given[i].get_shape().lens},
