@@ -1,5 +1,6 @@
-// Static programs beside the Eigen executable, ONNX Runtime (one thread, through its C API) and, for the perceptron,
-// Eigen's fixed-size matrices. All are run by turns; a ratio is the median over rounds of that round's ratio.
+// Static programs beside exported C++, the Eigen executable, ONNX Runtime (one thread, through its C API) and, for the
+// perceptron, Eigen's fixed-size matrices. All are run by turns; a ratio is the median over rounds of that round's
+// ratio.
 //
 //     bench_static [--rounds 15]
 //
@@ -17,6 +18,7 @@
 
 #include "../test/onnx/model_writer.hpp"
 #include "../test/peer/onnxruntime.hpp"
+#include "exported_library.hpp"
 #include "kiln/backend/eigen/eigen_target.hpp"
 #include "kiln/fixed/static_program.hpp"
 #include "kiln/onnx/import.hpp"
@@ -115,6 +117,24 @@ bool close(std::span<const float> found, const argument& expected) {
   return worst <= 1e-5;
 }
 
+struct on_one_thread {
+  executable exe;
+  workspace space;
+  std::vector<argument> inputs, outputs;
+
+  static compile_options one() {
+    compile_options o;
+    o.threads = 1;
+    return o;
+  }
+  on_one_thread(const program& p, const argument& in)
+      : exe(compile(p, eigen_target(), one())),
+        space(exe.make_workspace()),
+        inputs{in},
+        outputs{argument(shape{dtype::f32, {1, 10}})} {}
+  void run() { exe.run(space, inputs, outputs); }
+};
+
 bool race_digits(const std::string& library, int rounds) {
   static const auto weights = read_floats("/examples/models/digits/weights.bin", digits::weight_elements);
   const auto image = read_floats("/examples/models/digits/test_data_set_0/input_0.pb", 360 * 64);
@@ -128,20 +148,20 @@ bool race_digits(const std::string& library, int rounds) {
 
   onnx::import_options options;
   options.dimensions = {{"batch", 1}};
-  compile_options one;
-  one.threads = 1;
-  const executable exe =
-      compile(onnx::read_model(std::string(KILN_SOURCE_DIR) + "/examples/models/digits/model.onnx", options).graph,
-              eigen_target(), one);
-  workspace space = exe.make_workspace();
-  std::vector<argument> inputs{in}, outputs{argument(shape{dtype::f32, {1, 10}})};
+  const program graph =
+      onnx::read_model(std::string(KILN_SOURCE_DIR) + "/examples/models/digits/model.onnx", options).graph;
+  on_one_thread exe(graph, in);
+  const bench::exported_library exported(graph);
+  std::array<float, 10> result{};
 
   race("digits, one image",
        {{"static program", [&] { fixed(input); }},
-        {"Eigen executable", [&] { exe.run(space, inputs, outputs); }},
+        {"exported C++", [&] { exported(image.data(), result.data()); }},
+        {"Eigen executable", [&] { exe.run(); }},
         {"ONNX Runtime", [&] { bound.run(); }}},
        rounds);
-  return close(fixed.result(), bound.results()[0]) && close(fixed.result(), outputs[0]);
+  const argument expected = bound.results()[0];
+  return close(fixed.result(), expected) && close(result, expected) && close(fixed.result(), exe.outputs[0]);
 }
 
 bool race_perceptron(const std::string& library, int rounds) {
@@ -175,7 +195,12 @@ bool race_perceptron(const std::string& library, int rounds) {
   parts.outputs.push_back(value_info("y", 1, {1, 10}));
   const message whole = model(graph(parts));
   const peer::session session(library, whole.bytes(), 1);
-  peer::session::binding bound(session, {{"x", as_argument({dtype::f32, {1, 64}}, x.data())}});
+  const argument as_row = as_argument({dtype::f32, {1, 64}}, x.data());
+  peer::session::binding bound(session, {{"x", as_row}});
+  const program parsed = onnx::parse_model(std::as_bytes(std::span(whole.bytes()))).graph;
+  on_one_thread exe(parsed, as_row);
+  const bench::exported_library exported(parsed);
+  std::array<float, 10> result{};
 
   using square = Eigen::Matrix<float, 64, 64, Eigen::RowMajor>;
   using wide = Eigen::Matrix<float, 64, 10, Eigen::RowMajor>;
@@ -199,10 +224,14 @@ bool race_perceptron(const std::string& library, int rounds) {
   };
   race("a perceptron 64-64-64-10, one row",
        {{"static program", [&] { fixed(input); }},
+        {"exported C++", [&] { exported(x.data(), result.data()); }},
         {"Eigen's fixed sizes by hand", by_hand},
+        {"Eigen executable", [&] { exe.run(); }},
         {"ONNX Runtime", [&] { bound.run(); }}},
        rounds);
-  return close(fixed.result(), bound.results()[0]) && close({out.data(), 10}, bound.results()[0]);
+  const argument expected = bound.results()[0];
+  return close(fixed.result(), expected) && close(result, expected) && close({out.data(), 10}, expected) &&
+         close(fixed.result(), exe.outputs[0]);
 }
 
 }  // namespace

@@ -138,6 +138,7 @@ struct memory_map {
   std::byte* arena = nullptr;
   const void* const* inputs = nullptr;
   const void* const* weights = nullptr;
+  const std::byte* prepared = nullptr;
 };
 
 template <class Net, std::size_t C>
@@ -173,6 +174,8 @@ KILN_FN const void* locate(const memory_map& m) {
     return m.inputs[l.index];
   else if constexpr (l.where == memory::weight)
     return m.weights[l.index];
+  else if constexpr (l.where == memory::prepared)
+    return m.prepared + l.base;
   else
     return constant_data<Net, static_cast<std::size_t>(l.index)>::data.items;
 }

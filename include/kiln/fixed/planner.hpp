@@ -1,8 +1,8 @@
 #pragma once
-#include "kiln/fixed/arena.hpp"
-#include "kiln/fixed/product_plan.hpp"
+#include "kiln/fixed/draft.hpp"
+#include "kiln/fixed/filtering_plan.hpp"
+#include "kiln/fixed/record_writer.hpp"
 #include "kiln/fixed/reduce_plan.hpp"
-#include "kiln/fixed/written_words.hpp"
 #include "kiln/graph/literal_values.hpp"
 #include "kiln/graph/module.hpp"
 
@@ -19,34 +19,17 @@ class planner {
   using operation_type = typename Program::operation_type;
   static constexpr std::uint32_t none = buffer::never;
 
-  struct lying {
-    std::uint32_t in = none;
-    layout at;
-  };
-  struct operand {
-    lying where;
-    dtype type = dtype::f32;
-  };
-  struct draft {
-    kernel record;
-    small_vector<operand> inputs, outputs;
-    small_vector<node> nodes;
-    small_vector<std::uint32_t> results;
-    std::uint32_t scratch = none;
-    std::uint32_t from = none;  ///< the instruction it computes
-  };
-
   constexpr explicit planner(const Program& p) : program_(p), graph_(p.main()) {}
 
   constexpr words build() {
     lay_out();
     write();
-    return std::move(out_);
+    return out_.finished(header_);
   }
   /// Plans without writing records. Afterwards `attributes` of a step or node counts `operations`.
   constexpr void lay_out() {
-    out_.resize(word_count<header>, 0);
     places_.resize(graph_.size());
+    joined_.resize(graph_.size(), false);
     for (std::uint32_t i = 0; i < graph_.size(); ++i) {
       places_[i].resize(graph_[i].results.size());
       if (graph_[i].kind == instruction_kind::op && graph_[i].op.template is<op::concat>()) concats_.push_back(i);
@@ -71,6 +54,11 @@ class planner {
  private:
   static constexpr bool writes = requires(const operation_type& op, words& to) { op.save(to); };
 
+  constexpr small_vector<place> final_places(const small_vector<operand>& list) const {
+    small_vector<place> all;
+    for (const operand& o : list) all.push_back(final_place(o));
+    return all;
+  }
   static constexpr bool is_view(const instruction& i) {
     return i.kind == instruction_kind::op && i.op.kind() == op_kind::view;
   }
@@ -111,7 +99,7 @@ class planner {
         emit_view(i);
       else if (ins.op.template is<op::concat>())
         emit_concat(i);
-      else
+      else if (!joined_[i])
         emit_kernel(i);
     }
   }
@@ -174,8 +162,6 @@ class planner {
     draft d;
     d.from = i;
     for (value_id v : ins.inputs) d.inputs.push_back({place_of(v), graph_.shape_of(v).type});
-    for (std::uint32_t r = 0; r < ins.results.size(); ++r)
-      d.outputs.push_back({place_result({i, r}), ins.results[r].type});
     if (const auto* fused = ins.op.template get_if<op::fused>()) {
       constexpr step_kind kinds[] = {step_kind::pointwise, step_kind::reduce, step_kind::product};
       d.record.kind = kinds[static_cast<unsigned>(fused->kind)];
@@ -191,9 +177,56 @@ class planner {
       d.record.op = index_of(ins.op);
       d.record.attributes = save(ins.op);
     }
+    value_id made{i, 0};
+    if (d.record.kind == step_kind::product) prepare(d, made);
+    for (; made.result < graph_[made.instruction].results.size(); ++made.result)
+      d.outputs.push_back({place_result(made), graph_.shape_of(made).type});
     if constexpr (writes)
       if (const std::int64_t bytes = scratch_bytes(d, ins)) d.scratch = add_buffer(memory::arena, 0, bytes);
     add(std::move(d));
+  }
+  // the product of an instruction, alone or in a body
+  constexpr const operation_type& product_of(const instruction& ins) const {
+    const auto* fused = ins.op.template get_if<op::fused>();
+    if (!fused) return ins.op;
+    const module_type& body = program_.module(fused->body);
+    std::uint32_t k = 0;
+    while (body[k].kind != instruction_kind::op || body[k].op.kind() != op_kind::contraction) ++k;
+    return body[k].op;
+  }
+  // Weights that a product reads in another form are prepared when they are bound.
+  constexpr void prepare(draft& d, value_id& made) {
+    const operation_type& op = product_of(graph_[d.from]);
+    const auto in = final_places(d.inputs);
+    const std::size_t right = product_operands(d.nodes).rhs;
+    place weight = in[right];
+    if (weight.at.where != memory::weight && (writes || weight.at.where != memory::constant)) return;
+    layout as = d.inputs[right].where.at;
+    if (const auto* conv = op.template get_if<op::convolution>()) {
+      if (!filter(d, *conv, in, made)) return;
+    } else {
+      if (!writes || !op.template is<op::dot>() || !reads_rows(d.nodes, in, graph_[d.from].results[0])) return;
+      as.offset = 0, as.strides = {row_pitch(weight), 1};
+    }
+    weight.at.base = header_.prepared_bytes;
+    d.inputs[right].where = {add_buffer(memory::prepared, weight.at.index, 0), as};
+    buffers_.back().base = weight.at.base;
+    header_.prepared_bytes += prepared_bytes(weight);
+    prepared_.push_back(weight);
+  }
+  // Whether minimal filtering serves a convolution. A pooling that alone reads the result becomes its own.
+  constexpr bool filter(draft& d, const op::convolution& conv, std::span<const place> in, value_id& made) {
+    const auto [image, weight] = product_operands(d.nodes);
+    const shape& s = graph_.shape_of(made);
+    const place out{{}, s.type, to_ints(s.lens), row_major(to_ints(s.lens))};
+    if (plan_filtering(conv, in[image], in[weight], out).filters == 0 || !filters_alone(d.nodes, in)) return false;
+    d.record.kind = step_kind::filtering;
+    const std::uint32_t reader = only_reader(graph_, made);
+    if (const auto* pool = graph_[reader].op.template get_if<op::pooling>(); pool && halves(*pool, out)) {
+      made = {reader, 0};
+      joined_[reader] = true;
+    }
+    return true;
   }
   static constexpr std::int64_t index_of([[maybe_unused]] const operation_type& op) {
     if constexpr (writes)
@@ -205,7 +238,7 @@ class planner {
     if constexpr (writes) {
       words w;
       op.save(w);
-      return put_once(std::move(w));
+      return out_.put_once(std::move(w));
     } else {
       operations_.push_back(&op);
       return static_cast<std::int64_t>(operations_.size() - 1);
@@ -258,26 +291,18 @@ class planner {
       return p.slots * ((p.row_elements() * 8 + 63) / 64 * 64);
     }
     if (d.record.kind == step_kind::product) {
-      const module_type* body = &graph_;
-      const instruction* product = &ins;
-      if (const auto* fused = ins.op.template get_if<op::fused>()) {
-        body = &program_.module(fused->body);
-        for (std::uint32_t k = 0; k < body->size(); ++k)
-          if ((*body)[k].kind == instruction_kind::op && (*body)[k].op.kind() == op_kind::contraction)
-            product = &(*body)[k];
-      }
-      shapes in;
-      for (value_id v : product->inputs) in.push_back(body->shape_of(v));
-      const std::span<const node> nodes(d.nodes.data(), d.nodes.size());
-      const auto [l, r] = product_operands(nodes);
-      small_vector<place> extra;
-      for (std::uint32_t k : epilogue_inputs(nodes)) extra.push_back(final_place(d.inputs[k]));
-      const auto c = product->op.maps(in).value();
-      const auto lhs = padded_operand::of(c.lhs, final_place(d.inputs[l]), c),
-                 rhs = padded_operand::of(c.rhs, final_place(d.inputs[r]), c);
-      const product_plan p =
-          plan_product(c, lhs, rhs, final_place(d.outputs[0]), std::span<const place>(extra.data(), extra.size()));
-      return product_memory::of(p, lhs, rhs).elements() * static_cast<std::int64_t>(size_of(d.nodes[l].type));
+      const auto in = final_places(d.inputs);
+      const auto [left, right] = product_operands(d.nodes);
+      const shape operands[] = {{in[left].type, to_dims(in[left].lens)}, {in[right].type, to_dims(in[right].lens)}};
+      return product_elements(product_of(ins).maps(operands).value(), d.nodes, in, final_place(d.outputs[0])) *
+             static_cast<std::int64_t>(size_of(in[left].type));
+    }
+    if (d.record.kind == step_kind::filtering) {
+      const auto [image, weight] = product_operands(d.nodes);
+      return plan_filtering(*product_of(ins).template get_if<op::convolution>(), final_place(d.inputs[image]),
+                            final_place(d.inputs[weight]), final_place(d.outputs[0]))
+                 .memory() *
+             4;
     }
     if (ins.op.template is<op::attention>()) return (to_ints(graph_.shape_of(ins.inputs[1]).lens)[2] + 16) * 4;
     return 0;
@@ -298,38 +323,20 @@ class planner {
   }
 
   // ---- records
-  constexpr std::int64_t here() const { return static_cast<std::int64_t>(out_.size()); }
-  constexpr std::int64_t put_once(words w) { return written_.put(out_, w); }
-  template <class Record, class List>
-  constexpr table put_records(const List& list) {
-    words w;
-    for (const auto& r : list) put_words(w, static_cast<Record>(r));
-    return {put_once(std::move(w)), static_cast<std::int64_t>(list.size())};
-  }
   constexpr table put_operands(const small_vector<operand>& list) {
     small_vector<place> places;
     for (const operand& o : list) {
       places.push_back(final_place(o));
       places.back().at = {};
     }
-    return put_records<place>(places);
-  }
-  constexpr table put_text(std::string_view s) {
-    const table t{here(), static_cast<std::int64_t>(s.size())};
-    for (char c : s) out_.push_back(c);
-    return t;
+    return out_.put_records<place>(places);
   }
   constexpr signature sign(const lying& where, dtype type, std::string_view name) {
     signature s;
     s.where = final_place({where, type});
-    s.name = put_text(name);
+    s.name = out_.put_text(name);
     s.elements = kiln::product(s.where.lens);
     return s;
-  }
-  constexpr table put_signatures(const small_vector<signature>& list) {
-    const table t{here(), static_cast<std::int64_t>(list.size())};
-    for (const signature& s : list) put_words(out_, s);
-    return t;
   }
   constexpr void write() {
     small_vector<step> steps;
@@ -337,21 +344,20 @@ class planner {
       kernel& what = d.record;
       what.inputs = put_operands(d.inputs);
       what.outputs = put_operands(d.outputs);
-      what.nodes = put_records<node>(d.nodes);
-      what.results = put_records<std::int64_t>(d.results);
+      what.nodes = out_.put_records<node>(d.nodes);
+      what.results = out_.put_records<std::int64_t>(d.results);
       step s;
       words w;
       put_words(w, what);
-      s.kernel = put_once(std::move(w));
+      s.kernel = out_.put_once(std::move(w));
       small_vector<location> buffers;
       for (const auto* list : {&d.inputs, &d.outputs})
         for (const operand& o : *list) buffers.push_back(final_place(o).at);
-      s.buffers = put_records<location>(buffers);
+      s.buffers = out_.put_records<location>(buffers);
       if (d.scratch != none) s.scratch = buffers_[d.scratch].base;
       steps.push_back(s);
     }
-    header_.steps = {here(), static_cast<std::int64_t>(steps.size())};
-    for (const step& s : steps) put_words(out_, s);
+    header_.steps = out_.put_list(steps);
     small_vector<signature> inputs, weights, outputs;
     for (value_id v : graph_.parameters()) {
       const instruction& i = graph_.producer(v);
@@ -359,36 +365,31 @@ class planner {
     }
     for (std::size_t k = 0; k < results_.size(); ++k)
       outputs.push_back(sign(results_[k].where, results_[k].type, graph_.output_names[k].view()));
-    header_.inputs = put_signatures(inputs);
-    header_.weights = put_signatures(weights);
-    header_.outputs = put_signatures(outputs);
+    header_.inputs = out_.put_list(inputs);
+    header_.weights = out_.put_list(weights);
+    header_.outputs = out_.put_list(outputs);
+    header_.prepared = out_.put_list(prepared_);
     small_vector<constant> constants;
     for (std::uint32_t i : constants_) {
-      constant c;
-      c.type = graph_[i].results[0].type;
-      c.values.at = here();
-      visit_elements(graph_[i].constant, graph_[i].constant.elements(), [&](const auto& x) { put_words(out_, x); });
-      c.values.count = here() - c.values.at;
-      constants.push_back(c);
+      words w;
+      visit_elements(graph_[i].constant, graph_[i].constant.elements(), [&](const auto& x) { put_words(w, x); });
+      constants.push_back({graph_[i].results[0].type, out_.put_list(w)});
     }
-    header_.constants = {here(), static_cast<std::int64_t>(constants.size())};
-    for (const constant& c : constants) put_words(out_, c);
-    words front;
-    put_words(front, header_);
-    for (std::size_t k = 0; k < front.size(); ++k) out_[k] = front[k];
+    header_.constants = out_.put_list(constants);
   }
 
   const Program& program_;
   const module_type& graph_;
   header header_;
-  words out_;
+  record_writer out_;
   small_vector<small_vector<lying>> places_;
   small_vector<buffer> buffers_;
   small_vector<draft> drafts_;
   small_vector<operand> results_;
   small_vector<std::uint32_t> constants_, concats_;
   small_vector<const operation_type*> operations_;
-  written_words written_;
+  small_vector<place> prepared_;
+  small_vector<bool> joined_;  ///< computed by the instruction before
 };
 
 }  // namespace kiln::fixed

@@ -164,14 +164,20 @@ constexpr bool one_axis(const small_vector<axis>& axes, std::size_t k) {
 
 }  // namespace detail
 
+/// Which node of a step is its contraction.
+constexpr std::size_t product_node_of(std::span<const node> nodes) {
+  std::size_t k = 0;
+  while (nodes[k].op < 0 || nodes[k].kind != op_kind::contraction) ++k;
+  return k;
+}
+
 /// Which inputs of a step its contraction reads.
 struct product_inputs {
   std::size_t lhs = 0, rhs = 1;
 };
 constexpr product_inputs product_operands(std::span<const node> nodes) {
-  for (const node& n : nodes)
-    if (n.op >= 0 && n.kind == op_kind::contraction) return {n.inputs[0], n.inputs[1]};
-  return {};
+  const node& product = nodes[product_node_of(nodes)];
+  return {product.inputs[0], product.inputs[1]};
 }
 
 /// The inputs that its epilogue reads; an operand of the product may be among them.
@@ -272,5 +278,35 @@ struct product_memory {
   }
   constexpr std::int64_t elements() const { return padded[0] + padded[1] + packed[0] + packed[1]; }
 };
+
+/// Elements from one row of a prepared matrix to the next: they begin on whole vectors.
+constexpr std::int64_t row_pitch(const place& matrix) { return (matrix.lens[1] + 15) / 16 * 16; }
+
+/// The bytes of a prepared weight: transformed 3x3 filters, or a matrix.
+constexpr std::int64_t prepared_bytes(const place& w) {
+  return 4 * w.lens[0] * (w.lens.size() == 4 ? 16 * w.lens[1] : row_pitch(w));
+}
+
+/// Whether a product of few rows gains from its right operand as a matrix of aligned rows: each element is read once or
+/// a few times, and the matrix stays in the second-level cache.
+constexpr bool reads_rows(std::span<const node> nodes, std::span<const place> in, const shape& out) {
+  constexpr std::int64_t most_bytes = 256 * 1024;
+  const std::size_t right = product_operands(nodes).rhs;
+  const place& w = in[right];
+  for (std::uint32_t k : epilogue_inputs(nodes))
+    if (k == right) return false;
+  return w.type == dtype::f32 && w.lens.size() == 2 && w.lens[1] >= 8 && kiln::product(w.lens) * 4 <= most_bytes &&
+         kiln::product(to_ints(out.lens)) <= 4 * w.lens[1];
+}
+
+/// The elements of a step's own memory for a contraction over its inputs.
+constexpr std::int64_t product_elements(const contraction& c, std::span<const node> nodes, std::span<const place> in,
+                                        const place& out) {
+  const auto [l, r] = product_operands(nodes);
+  small_vector<place> extra;
+  for (std::uint32_t k : epilogue_inputs(nodes)) extra.push_back(in[k]);
+  const auto lhs = padded_operand::of(c.lhs, in[l], c), rhs = padded_operand::of(c.rhs, in[r], c);
+  return product_memory::of(plan_product(c, lhs, rhs, out, extra), lhs, rhs).elements();
+}
 
 }  // namespace kiln::fixed

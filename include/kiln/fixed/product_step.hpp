@@ -12,11 +12,7 @@ struct product_step {
   static constexpr product_inputs sources = product_operands(Step::body);
   static constexpr auto extra = epilogue_inputs(Step::body);
   static constexpr std::size_t extras = extra.size(), operands = extras + 3;
-  static constexpr std::size_t product_node = [] {
-    std::size_t k = 0;
-    while (Step::body[k].op < 0 || Step::body[k].kind != op_kind::contraction) ++k;
-    return k;
-  }();
+  static constexpr std::size_t product_node = product_node_of(Step::body);
   struct facts {
     bool swapped = false, along_sum = false;
     bool pack[2] = {}, padded[2] = {};

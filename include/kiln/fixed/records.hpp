@@ -5,13 +5,13 @@
 namespace kiln::fixed {
 
 /// Where a value's buffer is.
-enum class memory : std::uint8_t { arena, input, weight, constant };
+enum class memory : std::uint8_t { arena, input, weight, constant, prepared };
 
 /// A buffer.
 struct location {
   memory where = memory::arena;
   std::int64_t index = 0;  ///< which input, weight or constant
-  std::int64_t base = 0;   ///< position in the arena in bytes
+  std::int64_t base = 0;   ///< position in the arena or among prepared weights in bytes
 };
 
 /// A value in memory: its buffer, and how it lies there, in elements.
@@ -33,7 +33,7 @@ struct node {
   inline_vector<std::uint32_t, 6> inputs{};
 };
 
-enum class step_kind : std::uint8_t { copy, pointwise, reduce, product, other };
+enum class step_kind : std::uint8_t { copy, pointwise, reduce, product, other, filtering };
 
 /// A range of records of one type.
 struct table {
@@ -65,7 +65,8 @@ struct signature {
 /// What stands at the front of the words.
 struct header {
   table steps{}, inputs{}, weights{}, outputs{}, constants{};
-  std::int64_t arena_bytes = 0;
+  table prepared{};  ///< places of weights that steps read in another form
+  std::int64_t arena_bytes = 0, prepared_bytes = 0;
   table fault{};    ///< why the program cannot be built, in the user's words
   table printed{};  ///< the optimised program as text, where it was asked for
 };

@@ -1,8 +1,10 @@
 #pragma once
 #include "kiln/fixed/attention_step.hpp"
+#include "kiln/fixed/filtering_step.hpp"
 #include "kiln/fixed/freeze.hpp"
 #include "kiln/fixed/gather_step.hpp"
 #include "kiln/fixed/pointwise_step.hpp"
+#include "kiln/fixed/prepare_weight.hpp"
 #include "kiln/fixed/product_step.hpp"
 #include "kiln/fixed/reduce_step.hpp"
 #include "kiln/fixed/rejected.hpp"
@@ -78,6 +80,8 @@ KILN_FN void run_kernel(const step_memory& m) {
     reduce_step<constants>::run(m);
   else if constexpr (kind == step_kind::product)
     product_step<constants>::run(m);
+  else if constexpr (kind == step_kind::filtering)
+    filtering_step<constants>::run(m);
   else
     other_step<constants>::run(m);
 }
@@ -138,7 +142,7 @@ class runner<Net, std::index_sequence<I...>> {
   /// Runs the program on one span of elements for each input, in their order.
   void run(elements_of<Net, &header::inputs, I>... inputs) {
     const void* const input_data[sizeof...(I) + 1] = {inputs.data()..., nullptr};
-    const memory_map m{arena_, input_data, weights_};
+    const memory_map m{arena_, input_data, weights_, prepared_};
     run_steps(m, std::make_index_sequence<static_cast<std::size_t>(Net::front.steps.count)>{});
   }
 
@@ -147,7 +151,25 @@ class runner<Net, std::index_sequence<I...>> {
   static KILN_FN void run_steps(const memory_map& m, std::index_sequence<K...>) {
     (run_step<Net, K>(m), ...);
   }
+  void prepare(std::int64_t weight) {
+    if constexpr (Net::front.prepared.count != 0) {
+      struct list {
+        place items[static_cast<std::size_t>(Net::front.prepared.count)];
+      };
+      static constexpr list all = [] {
+        list made;
+        for (std::size_t k = 0; place & p : made.items) p = record<place>(Net::words, Net::front.prepared, k++);
+        return made;
+      }();
+      for (const place& p : all.items)
+        if (p.at.index == weight)
+          prepare_weight(p, static_cast<const float*>(weights_[weight]),
+                         reinterpret_cast<float*>(prepared_ + p.at.base));
+    }
+  }
+
   const void* weights_[static_cast<std::size_t>(Net::front.weights.count) + 1]{};
+  alignas(64) std::byte prepared_[Net::front.prepared_bytes ? static_cast<std::size_t>(Net::front.prepared_bytes) : 64];
   alignas(64) std::byte arena_[Net::front.arena_bytes ? static_cast<std::size_t>(Net::front.arena_bytes) : 64];
 };
 
@@ -192,7 +214,7 @@ class static_program
   static_program() = default;
   /// Binds every weight to its part of one array, which holds them in the order in which the net names them (C++ leaves
   /// open which operand of an expression comes first: name weights in statements of their own). The array stays the
-  /// caller's and outlives this object.
+  /// caller's, outlives this object and does not change while it is bound.
   explicit static_program(std::span<const float, weight_elements> all) requires(weights != 0) {
     [&]<std::size_t... K>(std::index_sequence<K...>) {
       std::size_t at = 0;
@@ -216,10 +238,12 @@ class static_program
   static constexpr inline_string<95> weight_name(std::size_t k) { return fixed::name_at<net>(front.weights, k); }
   static constexpr inline_string<95> output_name(std::size_t k) { return fixed::name_at<net>(front.outputs, k); }
 
-  /// Binds weight K: `p.bind<p.weight("head")>(values)`.
+  /// Binds weight K: `p.bind<p.weight("head")>(values)`. Bind it again when its values have changed: convolutions may
+  /// keep them in a form of their own.
   template <std::size_t K>
   void bind(weight_span<K> values) {
     this->weights_[K] = values.data();
+    this->prepare(static_cast<std::int64_t>(K));
   }
   /// The elements of output K of the last run, row-major; they stay until the next run.
   template <std::size_t K = 0>

@@ -152,6 +152,9 @@ void cpp_exporter::write_step(const draft& d, std::size_t k) {
     case step_kind::product:
       write_product(d);
       break;
+    case step_kind::filtering:
+      write_filtering(d);
+      break;
     case step_kind::other: {
       const operation& op = plan_.operation(d.record.attributes);
       if (const auto* pooling = op.get_if<op::pooling>())
@@ -199,7 +202,7 @@ std::string cpp_exporter::header_text() {
   w.line("// Written by kiln", options_.origin.empty() ? "" : " from ", options_.origin,
          ": a network with all of its sizes as constants.");
   w.line("#pragma once");
-  for (const char* header : {"bit", "cmath", "cstddef", "cstdint", "limits", "type_traits"})
+  for (const char* header : {"bit", "cmath", "cstddef", "cstdint", "limits", "type_traits", "utility"})
     w.line("#include <", header, ">");
   w.line("");
   w.line("extern \"C\" const unsigned char ", options_.name, "_weights[];");
@@ -216,6 +219,11 @@ std::string cpp_exporter::header_text() {
   text += "#endif\n";
   text += cpp_vectors;
   text += own_text(fixed_product_text);
+  for (const draft& d : plan_.drafts())
+    if (d.record.kind == step_kind::filtering) {
+      text += own_text(turn_square_text) + own_text(fixed_filtering_text);
+      break;
+    }
   text += cpp_products;
   text += cpp_dot;
   text += cpp_math;

@@ -8,14 +8,13 @@
 
 namespace kiln::fixed {
 
-/// The text of kernel/fixed_product.hpp: the build writes a unit that holds it.
-extern const std::string_view fixed_product_text;
+/// The texts of headers of kernel/ that exported programs contain: the build writes units that hold them.
+extern const std::string_view fixed_product_text, turn_square_text, fixed_filtering_text;
 
 /// Writes the steps of a plan as member functions of the exported class. Each family of steps has a file of its own.
 class cpp_exporter {
  public:
   using plan_type = planner<program>;
-  using draft = plan_type::draft;
 
   cpp_exporter(const program& p, const cpp_options& options);
   cpp_project write();
@@ -65,6 +64,7 @@ class cpp_exporter {
   void write_pointwise(const draft& d);
   void write_reduce(const draft& d);
   void write_product(const draft& d);
+  void write_filtering(const draft& d);
   void write_pooling(const draft& d, const op::pooling& op);
   void write_gather(const draft& d, const op::gather& op);
   void write_attention(const draft& d, const op::attention& op);

@@ -25,6 +25,14 @@ inline __attribute__((always_inline)) V load_n(const T* p, int n) {
   return v;
 }
 template <class V, class T>
+inline __attribute__((always_inline)) void store(T* p, V v) {
+  __builtin_memcpy(p, &v, sizeof(V));
+}
+template <class V, class T>
+inline __attribute__((always_inline)) void store_n(T* p, V v, int n) {
+  __builtin_memcpy(p, &v, static_cast<std::size_t>(n) * sizeof(T));
+}
+template <class V, class T>
 inline __attribute__((always_inline)) V splat(T x) {
   return x - V{};
 }

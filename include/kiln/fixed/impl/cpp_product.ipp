@@ -7,8 +7,7 @@ namespace kiln::fixed {
 
 void cpp_exporter::write_product(const draft& d) {
   const std::span<const node> nodes(d.nodes.data(), d.nodes.size());
-  std::size_t product_node = 0;
-  while (nodes[product_node].op < 0 || nodes[product_node].kind != op_kind::contraction) ++product_node;
+  const std::size_t product_node = product_node_of(nodes);
   const node& product = nodes[product_node];
   const operation& op = plan_.operation(product.attributes);
   const auto sources = product_operands(nodes);
