@@ -124,6 +124,26 @@ TEST(images, channels_shuffled_between_groups) {
       close);
 }
 
+// Groups of few channels work on planes, the layers around them do not, and what is pooled between them turns.
+TEST(images, pooling_between_layouts) {
+  for (const auto mode : {op::pooling_mode::max, op::pooling_mode::average})
+    for (const std::int64_t size : {31, 40}) {
+      const op::pooling down{.mode = mode, .lengths = {3, 3}, .stride = {2, 2}, .pads = {1, 0, 1, 1}};
+      const auto make = [&](builder& b) {
+        value x = layer(b, b.input("x", dtype::f32, {2, 3, size, size + 5}), 48, 3).pool(down);
+        x = x.conv(weights(b, {20, 12, 1, 1}, 5), {.group = 4}).relu();
+        x = x.conv(weights(b, {20, 5, 1, 1}, 6), {.group = 4}).relu().pool(down);
+        b.output(layer(b, layer(b, x, 64, 1), 9, 3));
+      };
+      expect_same(make, close);
+      std::size_t of_planes = 0;
+      const executable e = compile_eigen(make);
+      for (const step_info& s : e.report().steps) of_planes += s.kernel.find("(pixels)") != std::string::npos;
+      EXPECT_EQ(of_planes, 2U);
+      EXPECT_EQ(copies(e), 0U);
+    }
+}
+
 TEST(images, normalised_responses) {
   for (const std::int64_t size : {1, 4, 5, 40, 300}) {
     SCOPED_TRACE(size);

@@ -56,12 +56,12 @@ struct pointwise_steps {
 };
 
 /// Steps of a reduction: lanes are combined with those of a place; `join` combines all lanes of the first `vectors` of
-/// a block, `finish` ends the folds of n lanes that each took `count` elements, `start` sets a wide block to the
-/// identity.
+/// a wide block, ends the fold of `count` elements and fills the block with it; `finish` ends the folds of n lanes that
+/// each took `count` elements; `start` sets a wide block to the identity.
 struct fold_steps {
   void (*of[block_widths])() = {};
   void (*start)(const void* op, float* block) = nullptr;
-  float (*join)(const void* op, const float* block, std::size_t vectors) = nullptr;
+  void (*join)(const void* op, float* block, std::size_t vectors, std::int64_t count) = nullptr;
   void (*finish)(const void* op, float* block, std::int64_t n, std::int64_t count) = nullptr;
 };
 

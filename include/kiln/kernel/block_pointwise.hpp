@@ -154,19 +154,21 @@ fold_steps fold_steps_of() {
     const auto identity = broadcast<float_vec>(static_cast<const Op*>(data)->template identity<float>());
     for (std::size_t v = 0; v < vectors; ++v) store(block + v * lanes, identity);
   };
-  s.join = [](const void* data, const float* block, std::size_t count) {
+  s.join = [](const void* data, float* block, std::size_t joined, std::int64_t count) {
     const Op& op = *static_cast<const Op*>(data);
     float_vec all = load<float_vec>(block);
-    if (count == vectors) {
+    if (joined == vectors) {
       float_vec part[vectors];
       for (std::size_t v = 0; v < vectors; ++v) part[v] = load<float_vec>(block + v * lanes);
       for (std::size_t n = vectors / 2; n > 0; n /= 2)
         for (std::size_t v = 0; v < n; ++v) part[v] = op.combine(part[v], part[v + n]);
       all = part[0];
     } else {
-      for (std::size_t v = 1; v < count; ++v) all = op.combine(all, load<float_vec>(block + v * lanes));
+      for (std::size_t v = 1; v < joined; ++v) all = op.combine(all, load<float_vec>(block + v * lanes));
     }
-    return elementary::reduce(all, [&](auto a, auto b) { return decltype(a)(op.combine(a, b)); });
+    float total = elementary::reduce(all, [&](auto a, auto b) { return decltype(a)(op.combine(a, b)); });
+    if constexpr (requires { op.finish(total, total); }) total = op.finish(total, static_cast<float>(count));
+    for (std::size_t v = 0; v < vectors; ++v) store(block + v * lanes, broadcast<float_vec>(total));
   };
   s.finish = [](const void* data, float* block, std::int64_t n, std::int64_t count) {
     const Op& op = *static_cast<const Op*>(data);

@@ -117,4 +117,11 @@ constexpr conv_method choose_conv_method(const conv_problem& p, bool in_last = f
   return best;
 }
 
+/// Whether a convolution of images whose channels are last is estimated to take less work than one of planes.
+template <class T>
+constexpr bool gains_from_channels_last(const conv_problem& p) {
+  return conv_cost<T>(p, true, true).of(choose_conv_method<T>(p, true, true)) <
+         conv_cost<T>(p, false, false).of(choose_conv_method<T>(p, false, false));
+}
+
 }  // namespace kiln::kernels

@@ -28,11 +28,6 @@ KILN_FN native_vec<T> load_masked(const T* from, unsigned mask) {
     return (native_vec<T>)_mm512_maskz_loadu_pd(static_cast<unsigned char>(mask), from);
 }
 
-template <class V, int... Lane>
-KILN_FN V every_second_lane(V low, V high, std::integer_sequence<int, Lane...>) {
-  return __builtin_shufflevector(low, high, (2 * Lane)...);
-}
-
 /// One plane of a 3x3 convolution with one input channel, stride 1 or 2, read where it lies.
 template <class T>
 struct plane_3x3 {
@@ -71,8 +66,7 @@ struct plane_3x3 {
 #pragma GCC unroll 3
         for (int kx = 0; kx < 3; ++kx) {
           V value = load_masked(row + kx, low[kx]);
-          if constexpr (Stride == 2)
-            value = every_second_lane(value, load_masked(row + kx + n, high[kx]), std::make_integer_sequence<int, n>{});
+          if constexpr (Stride == 2) value = every_second_lane(value, load_masked(row + kx + n, high[kx]));
 #pragma GCC unroll 4
           for (int r = 0; r < Rows; ++r) {
             const int ky = i - r * Stride;

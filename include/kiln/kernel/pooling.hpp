@@ -32,7 +32,7 @@ class pooled_plane {
     for (std::int64_t d = 0; d < p_.output[0]; ++d)
       for (std::int64_t h = 0; h < p_.output[1]; ++h) {
         float* const out = y_ + (d * p_.output[1] + h) * p_.output[2];
-        const window_range wd = window(0, d), wh = window(1, h);
+        const pool_window wd = window(0, d), wh = window(1, h);
         if (span_ > line_size)
           for (std::int64_t w = 0; w < p_.output[2]; ++w) out[w] = element(wd, wh, w);
         else
@@ -42,31 +42,21 @@ class pooled_plane {
   }
 
  private:
-  struct window_range {
-    std::int64_t first, last, step, counted;  // elements inside, and how many a mean counts
-    std::int64_t inside() const { return std::max<std::int64_t>(0, ceil_div(last - first, step)); }
-  };
-  window_range window(std::size_t axis, std::int64_t at) const {
-    const std::int64_t start = at * p_.stride[axis] - p_.pad_begin[axis], step = p_.dilation[axis];
-    const std::int64_t end = start + p_.window[axis] * step;
-    const std::int64_t first = start < 0 ? start + (step - 1 - start) / step * step : start;
-    const std::int64_t padded = std::min(end, p_.input[axis] + p_.pad_end[axis]);
-    return {first, std::min(end, p_.input[axis]), step, (padded - start + step - 1) / step};
-  }
+  pool_window window(std::size_t axis, std::int64_t at) const { return {p_, axis, at}; }
   static constexpr float neutral() { return Average ? 0.0F : -std::numeric_limits<float>::infinity(); }
   template <class T>
   static T combine(T a, T b) {
     return Average ? a + b : max(a, b);
   }
-  float finished(float sum, const window_range& d, const window_range& h, std::int64_t w) const {
+  float finished(float sum, const pool_window& d, const pool_window& h, std::int64_t w) const {
     if constexpr (!Average) return sum;
-    const window_range c = window(2, w);
-    const std::int64_t n = p_.count_padding ? d.counted * h.counted * c.counted : d.inside() * h.inside() * c.inside();
+    const pool_window c = window(2, w);
+    const std::int64_t n = d.counted() * h.counted() * c.counted();
     return n == 0 ? 0.0F : sum / static_cast<float>(n);
   }
 
-  float element(const window_range& wd, const window_range& wh, std::int64_t w) const {
-    const window_range ww = window(2, w);
+  float element(const pool_window& wd, const pool_window& wh, std::int64_t w) const {
+    const pool_window ww = window(2, w);
     float sum = neutral();
     for (std::int64_t a = wd.first; a < wd.last; a += wd.step)
       for (std::int64_t b = wh.first; b < wh.last; b += wh.step)
@@ -76,7 +66,7 @@ class pooled_plane {
   }
 
   // Outputs [w0, w0 + count) of a row; element i of the line is of input column w0 * stride - padding + i.
-  void row(const window_range& wd, const window_range& wh, std::int64_t w0, std::int64_t count, float* out) const {
+  void row(const pool_window& wd, const pool_window& wh, std::int64_t w0, std::int64_t count, float* out) const {
     alignas(64) float line[line_size + 2 * lanes];
     const std::int64_t stride = p_.stride[2], first = w0 * stride - p_.pad_begin[2];
     const std::int64_t length = (count - 1) * stride + span_;
@@ -96,7 +86,7 @@ class pooled_plane {
     if constexpr (Average) {
       const std::int64_t last = w0 + count, low = std::clamp(inner_, w0, last),
                          high = std::clamp(inner_end_, low, last);
-      const std::int64_t n = p_.window[2] * (p_.count_padding ? wd.counted * wh.counted : wd.inside() * wh.inside());
+      const std::int64_t n = p_.window[2] * wd.counted() * wh.counted();
       const V divisor = broadcast<V>(static_cast<float>(n));
       for (std::int64_t w = w0; w < low; ++w) out[w - w0] = finished(out[w - w0], wd, wh, w);
       for (std::int64_t w = low; w < high; w += lanes) {
@@ -115,13 +105,8 @@ class pooled_plane {
       const int n = static_cast<int>(std::min<std::int64_t>(lanes, count - w));
       for (std::int64_t c = 0; c < p_.window[2]; ++c) {
         const float* const at = line + w * stride + c * step;
-        if (stride == 1) {
-          sum = combine(sum, load_n<V>(at, n));
-        } else {
-          float some[lanes] = {};
-          copy_strided(some, at, 2, n);
-          sum = combine(sum, load<V>(some));
-        }
+        // the line has room for whole vectors behind its end
+        sum = combine(sum, stride == 1 ? load<V>(at) : every_second_lane(load<V>(at), load<V>(at + lanes)));
       }
       store_n(out + w, sum, n);
     }

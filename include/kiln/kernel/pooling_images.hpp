@@ -18,15 +18,13 @@ class pooled_rows {
 
   /// Output row h of depth d of an image.
   void run(std::int64_t image, std::int64_t d, std::int64_t h) const {
-    const range wd = window(0, d), wh = window(1, h);
-    const std::int64_t outer = !p_.average        ? 0
-                               : p_.count_padding ? wd.counted() * wh.counted()
-                                                  : wd.inside() * wh.inside();
+    const pool_window wd = window(0, d), wh = window(1, h);
+    const std::int64_t outer = p_.average ? wd.counted() * wh.counted() : 0;
     const float* const x = p_.x + image * p_.input[0] * p_.input[1] * p_.input[2] * images_.x_step;
     float* const y = p_.y + ((image * p_.output[0] + d) * p_.output[1] + h) * p_.output[2] * images_.y_step;
     for (std::int64_t w = 0; w < p_.output[2]; ++w) {
-      const range ww = window(2, w);
-      const std::int64_t counted = !p_.average ? 0 : outer * (p_.count_padding ? ww.counted() : ww.inside());
+      const pool_window ww = window(2, w);
+      const std::int64_t counted = p_.average ? outer * ww.counted() : 0;
       std::int64_t c = 0;
       for (; c + 4 * lanes <= images_.channels; c += 4 * lanes)
         pixel<4>(x + c, wd, wh, ww, counted, y + w * images_.y_step + c, lanes);
@@ -37,23 +35,11 @@ class pooled_rows {
   }
 
  private:
-  struct range {
-    std::int64_t first, last, step, start, padded;
-    std::int64_t inside() const { return std::max<std::int64_t>(0, steps(last - first)); }
-    std::int64_t counted() const { return steps(padded - start); }
-    // one division of 64 bits takes as long as pooling a few vectors
-    std::int64_t steps(std::int64_t n) const { return step == 1 ? n : ceil_div(n, step); }
-  };
-  range window(std::size_t axis, std::int64_t at) const {
-    const std::int64_t start = at * p_.stride[axis] - p_.pad_begin[axis], step = p_.dilation[axis];
-    const std::int64_t end = start + p_.window[axis] * step;
-    const std::int64_t first = start >= 0 ? start : step == 1 ? 0 : start + ceil_div(-start, step) * step;
-    return {first, std::min(end, p_.input[axis]), step, start, std::min(end, p_.input[axis] + p_.pad_end[axis])};
-  }
+  pool_window window(std::size_t axis, std::int64_t at) const { return {p_, axis, at}; }
 
   template <int Vectors>
-  void pixel(const float* x, const range& wd, const range& wh, const range& ww, std::int64_t counted, float* y,
-             int count) const {
+  void pixel(const float* x, const pool_window& wd, const pool_window& wh, const pool_window& ww, std::int64_t counted,
+             float* y, int count) const {
     V acc[Vectors];
     for (V& a : acc) a = broadcast<V>(p_.average ? 0.0F : -std::numeric_limits<float>::infinity());
     for (std::int64_t a = wd.first; a < wd.last; a += wd.step)

@@ -1,4 +1,5 @@
 #pragma once
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -15,6 +16,32 @@ struct pooling_problem {
   extents input{1, 1, 1}, output{1, 1, 1}, window{1, 1, 1}, stride{1, 1, 1}, dilation{1, 1, 1}, pad_begin{}, pad_end{};
   bool average = false;
   bool count_padding = false;
+};
+
+/// What one output's window covers along an axis: input positions [first, last) in steps, and how many a mean counts.
+class pool_window {
+ public:
+  pool_window(const pooling_problem& p, std::size_t axis, std::int64_t at)
+      : first(at * p.stride[axis] - p.pad_begin[axis]), step(p.dilation[axis]), start_(first) {
+    const std::int64_t end = start_ + p.window[axis] * step;
+    if (first < 0) first = step == 1 ? 0 : first + steps(-first) * step;
+    last = std::min(end, p.input[axis]);
+    padded_ = std::min(end, p.input[axis] + p.pad_end[axis]);
+    counts_padding_ = p.count_padding;
+  }
+
+  std::int64_t first, last = 0, step;
+  /// Elements that a mean divides by.
+  std::int64_t counted() const {
+    return counts_padding_ ? steps(padded_ - start_) : std::max<std::int64_t>(0, steps(last - first));
+  }
+
+ private:
+  // one division of 64 bits takes as long as pooling a few vectors
+  std::int64_t steps(std::int64_t n) const { return step == 1 ? n : (n + step - 1) / step; }
+
+  std::int64_t start_, padded_ = 0;
+  bool counts_padding_ = false;
 };
 
 /// Images whose channels are last, to be pooled: pixels of x and y lie `x_step` and `y_step` elements apart.

@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <utility>
 
 #include "kiln/core/simd.hpp"
 
@@ -14,6 +15,15 @@ KILN_FN V multiply_add(V a, V b, V c) {
     return elementary::native_ops<V>::fma(a, b, c);
   else
     return a * b + c;
+}
+
+/// Lanes 0, 2, 4, ... of `low` and `high`, one behind the other.
+template <is_vec V>
+KILN_FN V every_second_lane(V low, V high) {
+  return [&]<int... Lane>(std::integer_sequence<int, Lane...>) __attribute__((always_inline)) {
+    return (V)__builtin_shufflevector(low, high, (2 * Lane)...);
+  }
+  (std::make_integer_sequence<int, lanes<V>>{});
 }
 
 }  // namespace kiln::kernels

@@ -37,7 +37,7 @@ enum class stride_support : std::uint8_t {
 enum class image_role : std::uint8_t {
   none,     ///< reads and writes planes
   follows,  ///< its result lies as its inputs do
-  turns,    ///< the same, and its kernel can write the other layout where its readers want that
+  turns,    ///< reads either layout and writes the one that its readers want
   gains,    ///< reads and writes them with less work
 };
 

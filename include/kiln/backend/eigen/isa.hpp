@@ -63,6 +63,7 @@ struct isa_table {
   void (*gemm_unpacked)(thread_pool& pool, const kernels::gemm_problem<float>& p, float* scratch,
                         const gemm_tail& tail) = nullptr;
 
+  bool (*gains_from_channels_last)(const kernels::conv_problem& p) = nullptr;
   kernels::conv_method (*choose_conv_method)(const kernels::conv_problem& p, bool in_last, bool out_last) = nullptr;
   std::int64_t (*conv_weight_floats)(const kernels::conv_problem& p, kernels::conv_method method) = nullptr;
   void (*pack_conv_weights)(thread_pool& pool, const kernels::conv_problem& p, kernels::conv_method method, float* to,

@@ -37,14 +37,28 @@ walk simplify(const tensor& from, const tensor& to) {
   return w;
 }
 
+// Rows that jump from place to place: the lines of later ones are asked for meanwhile, which hardware doesn't do.
+template <class T>
+void copy_rows(const T* from, std::int64_t from_outer, T* to, std::int64_t to_outer, std::int64_t rows,
+               std::int64_t cols) {
+  constexpr std::int64_t ahead = 4096, line = 64;
+  const std::int64_t bytes = cols * static_cast<std::int64_t>(sizeof(T));
+  const std::int64_t distance = (ahead + bytes - 1) / bytes;
+  const bool asks = bytes <= ahead && rows > 2 * distance && (from_outer != cols || to_outer != cols);
+  for (std::int64_t r = 0; r < rows; ++r) {
+    if (asks && r + distance < rows) {
+      const auto* const in = reinterpret_cast<const std::byte*>(from + (r + distance) * from_outer);
+      const auto* const out = reinterpret_cast<const std::byte*>(to + (r + distance) * to_outer);
+      for (std::int64_t b = 0; b < bytes; b += line) __builtin_prefetch(in + b), __builtin_prefetch(out + b);
+    }
+    std::memcpy(to + r * to_outer, from + r * from_outer, static_cast<std::size_t>(bytes));
+  }
+}
+
 template <class T>
 void copy_block(const T* from, std::int64_t from_outer, std::int64_t from_inner, T* to, std::int64_t to_outer,
                 std::int64_t to_inner, std::int64_t rows, std::int64_t cols) {
-  if (from_inner == 1 && to_inner == 1) {
-    for (std::int64_t r = 0; r < rows; ++r)
-      std::memcpy(to + r * to_outer, from + r * from_outer, static_cast<std::size_t>(cols) * sizeof(T));
-    return;
-  }
+  if (from_inner == 1 && to_inner == 1) return copy_rows(from, from_outer, to, to_outer, rows, cols);
   if (from_inner == 0 && to_inner == 1) {
     for (std::int64_t r = 0; r < rows; ++r) std::fill_n(to + r * to_outer, cols, from[r * from_outer]);
     return;

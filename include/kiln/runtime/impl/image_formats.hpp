@@ -29,7 +29,6 @@ class image_formats {
     for (std::uint32_t i = 0; i < graph.size(); ++i) count(i);
     for (value_id v : graph.outputs) add(v, -1);
     for (std::uint32_t i = 0; i < graph.size(); ++i) last_[i] = roles_[i] != image_role::none && gain_[root(i)] > 0;
-    turn_to_planes();
   }
 
   bool channels_last(value_id v) const { return v.result == 0 && last_[v.instruction]; }
@@ -104,6 +103,7 @@ class image_formats {
 
   void join_inputs(std::uint32_t i) {
     const auto& ins = graph_[i];
+    if (roles_[i] == image_role::turns) return;
     for (std::size_t k = 0; k < ins.inputs.size(); ++k) {
       const std::uint32_t from = ins.inputs[k].instruction;
       if (roles_[from] == image_role::none || !is_image(ins, k)) continue;
@@ -149,16 +149,6 @@ class image_formats {
           break;
       }
     }
-  }
-
-  // A kernel that can write planes does so where nobody reads its result with the channels last.
-  void turn_to_planes() {
-    std::vector<bool> read_as_image(graph_.size());
-    for (std::uint32_t i = 0; i < graph_.size(); ++i)
-      for (const value_id v : graph_[i].inputs)
-        if (roles_[i] != image_role::none || inside_[i]) read_as_image[v.instruction] = true;
-    for (std::uint32_t i = 0; i < graph_.size(); ++i)
-      if (roles_[i] == image_role::turns && !read_as_image[i]) last_[i] = false;
   }
 
   const module_graph& graph_;

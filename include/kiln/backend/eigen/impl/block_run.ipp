@@ -252,12 +252,12 @@ void block_cursor::end_level(const tile_program::stream* streams, int level, std
   for (const auto& f : p_.levels_[static_cast<std::size_t>(level)].folds) {
     auto* const block = reinterpret_cast<float*>(frame_.at[f.place]);
     const std::size_t vectors = wide_ran_ ? static_cast<std::size_t>(machine_.lanes[1] / machine_.lanes[0]) : 1;
-    block[0] = f.steps->join(f.op.data(), block, vectors);
-    if (row != 0)
-      f.steps->finish(f.op.data(), block, 1, row);
-    else  // what nothing gives depends on the dtype
+    if (row != 0) {
+      f.steps->join(f.op.data(), block, vectors, row);
+    } else {  // what nothing gives depends on the dtype
       f.op.table().finish(f.op.data(), f.type, block, 0);
-    machine_.fill(block, block[0]);
+      machine_.fill(block, block[0]);
+    }
   }
   run_scalars(level + 1);
   if (static_cast<std::size_t>(level) + 2 != p_.levels_.size()) return;

@@ -13,8 +13,12 @@ image_role eigen_target::role(const program& whole, const basic_instruction<oper
     if (fused->kind == fusion::pointwise) return image_role::follows;
     if (fused->kind != fusion::contraction) return image_role::none;
     const module_graph& body = whole.module(fused->body);
-    for (std::uint32_t i = 0; i < body.size(); ++i)
-      if (body[i].kind == instruction_kind::op && body[i].op.kind() == op_kind::contraction) op = &body[i].op;
+    for (std::uint32_t i = 0; i < body.size(); ++i) {
+      if (body[i].kind != instruction_kind::op || body[i].op.kind() != op_kind::contraction) continue;
+      op = &body[i].op;
+      if (const auto* conv = op->get_if<op::convolution>())
+        return eigen::role_of_convolution(*conv, body.shape_of(body[i].inputs[0]), body.shape_of(body[i].inputs[1]));
+    }
   }
   if (op->is<op::convolution>()) return image_role::gains;
   const auto* pooling = op->get_if<op::pooling>();

@@ -37,6 +37,34 @@ void rest_of_pixels(void* self, std::int64_t, std::int64_t, std::int64_t channel
   static_cast<const product_body*>(self)->apply_rest(pixels, channels, c, c_row);
 }
 
+// The sizes of an image: they only steer the choice of method, so unknown ones are taken as 1 image of 32.
+ints sizes(const shape& s) {
+  ints x;
+  for (dimension d : s.lens) x.push_back(d.is_constant() ? d.raw() : x.size() < 1 ? 1 : 32);
+  return x;
+}
+
+conv_problem problem_of(const op::convolution& conv, const ints& x, const ints& w) {
+  conv_problem p;
+  p.batch = x[0];
+  p.in_channels = x[1];
+  p.out_channels = w[0];
+  p.groups = conv.group;
+  const std::size_t axes = x.size() - 2;
+  for (std::size_t d = 0; d < axes; ++d) {
+    const std::size_t to = 3 - axes + d;
+    p.input[to] = x[d + 2];
+    p.kernel[to] = w[d + 2];
+    if (!conv.stride.empty()) p.stride[to] = conv.stride[d];
+    if (!conv.dilation.empty()) p.dilation[to] = conv.dilation[d];
+    if (!conv.pads.empty()) {
+      p.pad_begin[to] = conv.pads[d];
+      p.pad_end[to] = conv.pads[axes + d];
+    }
+  }
+  return p;
+}
+
 class convolution_kernel final : public kernel {
  public:
   convolution_kernel(product_body body, const kernel_request& r) : body_(std::move(body)) {
@@ -44,10 +72,7 @@ class convolution_kernel final : public kernel {
     const std::size_t w = body_.operands[1];
     const literal* weights = r.constants[w];
     if (!weights || !r.constant_layouts[w].is_standard() || !weights->get_shape().is_constant()) return;
-    // the spatial sizes only steer the choice of method: unknown ones are taken as 32
-    ints x;
-    for (dimension d : r.inputs[body_.operands[0]].lens) x.push_back(d.is_constant() ? d.raw() : x.size() < 1 ? 1 : 32);
-    const conv_problem p = problem(x, to_ints(r.inputs[w].lens));
+    const conv_problem p = problem_of(attributes_, sizes(r.inputs[body_.operands[0]]), to_ints(r.inputs[w].lens));
     const isa_table& isa = *kiln_eigen_isa();
     method_ = isa.choose_conv_method(p, r.channels_last[body_.operands[0]], r.result_channels_last);
     packed_ = buffer::allocate(static_cast<std::size_t>(isa.conv_weight_floats(p, method_)) * sizeof(float));
@@ -91,7 +116,7 @@ class convolution_kernel final : public kernel {
     const float* weights = reinterpret_cast<const float*>(packed_.data());
     if (!packed_) {
       auto* packed = reinterpret_cast<float*>(scratch);
-      isa.pack_conv_weights(*l.pool, problem(x.lens, w.lens), method_, packed, w.as<const float>());
+      isa.pack_conv_weights(*l.pool, problem_of(attributes_, x.lens, w.lens), method_, packed, w.as<const float>());
       weights = packed;
       scratch += (weight_bytes(l.in) + 63) / 64 * 64;
     }
@@ -115,27 +140,6 @@ class convolution_kernel final : public kernel {
   }
 
  private:
-  conv_problem problem(const ints& x, const ints& w) const {
-    conv_problem p;
-    p.batch = x[0];
-    p.in_channels = x[1];
-    p.out_channels = w[0];
-    p.groups = attributes_.group;
-    const std::size_t axes = x.size() - 2;
-    for (std::size_t d = 0; d < axes; ++d) {
-      const std::size_t to = 3 - axes + d;
-      p.input[to] = x[d + 2];
-      p.kernel[to] = w[d + 2];
-      if (!attributes_.stride.empty()) p.stride[to] = attributes_.stride[d];
-      if (!attributes_.dilation.empty()) p.dilation[to] = attributes_.dilation[d];
-      if (!attributes_.pads.empty()) {
-        p.pad_begin[to] = attributes_.pads[d];
-        p.pad_end[to] = attributes_.pads[axes + d];
-      }
-    }
-    return p;
-  }
-
   // Operands of the epilogue as it sees them: rows are channels and columns pixels, or the reverse where the result's
   // channels are last.
   static tensor seen(const tensor& t, const tensor& y) {
@@ -149,7 +153,7 @@ class convolution_kernel final : public kernel {
   static std::size_t inner(const tensor& y) { return image_layout_of(y).channels_last ? 1 : y.rank() - 2; }
 
   std::size_t weight_bytes(std::span<const tensor> in) const {
-    const conv_problem p = problem(in[body_.operands[0]].lens, in[body_.operands[1]].lens);
+    const conv_problem p = problem_of(attributes_, in[body_.operands[0]].lens, in[body_.operands[1]].lens);
     return static_cast<std::size_t>(kiln_eigen_isa()->conv_weight_floats(p, method_)) * sizeof(float);
   }
 
@@ -163,9 +167,9 @@ class convolution_kernel final : public kernel {
       if (e.x == x && e.w == w && e.from == from && e.to == to && e.workers == workers) return e.plan;
     constexpr std::size_t most = 32;
     if (plans_.size() == most) plans_.pop_front();
-    plans_.push_back(
-        {x, w, from, to, workers,
-         std::shared_ptr<const conv_plan>(kiln_eigen_isa()->plan_conv(problem(x, w), workers, method_, from, to))});
+    plans_.push_back({x, w, from, to, workers,
+                      std::shared_ptr<const conv_plan>(
+                          kiln_eigen_isa()->plan_conv(problem_of(attributes_, x, w), workers, method_, from, to))});
     return plans_.back().plan;
   }
 
@@ -184,6 +188,14 @@ class convolution_kernel final : public kernel {
 };
 
 }  // namespace
+
+image_role role_of_convolution(const op::convolution& conv, const shape& x, const shape& w) {
+  if (conv.group == 1 || !w.is_constant()) return image_role::gains;
+  const conv_problem p = problem_of(conv, sizes(x), to_ints(w.lens));
+  // its own work is alike in both layouts
+  if (p.group_inputs() == 1 && p.group_outputs() == 1) return image_role::follows;
+  return kiln_eigen_isa()->gains_from_channels_last(p) ? image_role::gains : image_role::none;
+}
 
 std::unique_ptr<kernel> lower_convolution(const kernel_request& r) {
   auto body = split_product(r.whole, r.instruction);

@@ -148,6 +148,7 @@ constexpr isa_table table{
     .gemm = run_gemm,
     .gemm_scratch_floats = gemm_scratch_size<float>,
     .gemm_unpacked = run_gemm_unpacked,
+    .gains_from_channels_last = gains_from_channels_last<float>,
     .choose_conv_method = choose_conv_method<float>,
     .conv_weight_floats = conv_weights_size<float>,
     .pack_conv_weights = pack_conv_weights<float>,
