@@ -21,6 +21,8 @@ variables importer::import_body(const graph& body, const variables& inputs) {
   for (const value_info& o : body.outputs) wanted.push_back(o.name);
   const restored inside(current_, &names);
   const restored deeper(depth_, depth_ + 1);
+  way_.push_back(bodies_here_++);
+  const popped_at_end way(way_);
   import_nodes(names, body.nodes, execution_order(body.nodes, defined, wanted, &has_name, &names));
   variables out;
   for (const value_info& o : body.outputs) {
@@ -78,7 +80,21 @@ body_module importer::build_module(const graph& body, std::span<const body_param
   return out;
 }
 
-module_ref importer::add_module(module_graph m) { return main_.build.get_program().add_module(std::move(m)); }
+module_ref importer::add_module(module_graph m) {
+  bodies_.push_back(std::move(m));
+  return {static_cast<std::uint32_t>(bodies_.size())};
+}
+
+void importer::return_to(body_mark m) {
+  bodies_.resize(m.modules);
+  bodies_here_ = m.bodies;
+}
+
+loop_memory& importer::remembered_loop() {
+  std::vector<std::uint32_t> here = way_;
+  here.push_back(bodies_here_);
+  return loops_[std::move(here)];
+}
 
 dimension importer::fresh_symbol(std::string_view what, std::int64_t least) {
   constexpr std::int64_t most = std::int64_t{1} << 46;

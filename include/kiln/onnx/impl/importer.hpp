@@ -1,4 +1,5 @@
 #pragma once
+#include <map>
 #include <string>
 #include <unordered_map>
 #include <unordered_set>
@@ -22,6 +23,9 @@ class importer final : public body_importer {
                            std::span<const std::pair<std::string, variable>> visible) override;
   module_ref add_module(module_graph m) override;
   dimension fresh_symbol(std::string_view what, std::int64_t least) override;
+  body_mark mark() const override { return {bodies_.size(), bodies_here_}; }
+  void return_to(body_mark m) override;
+  loop_memory& remembered_loop() override;
 
  private:
   // The module being built: the main one, or a control-flow body, which takes what it reads around it as parameters.
@@ -82,7 +86,13 @@ class importer final : public body_importer {
   frame main_;
   frame* frame_ = &main_;
   scope* current_ = nullptr;
-  std::size_t nodes_ = 0, called_nodes_ = 0, depth_ = 0, symbols_made_ = 0;
+  std::size_t nodes_ = 0, called_nodes_ = 0, body_nodes_ = 0, most_body_nodes_ = 0, depth_ = 0, symbols_made_ = 0;
+  // Modules of bodies, which follow the main one.
+  std::vector<module_graph> bodies_;
+  // The way to the node at work: positions of nodes, and which of their bodies.
+  std::vector<std::uint32_t> way_;
+  std::uint32_t bodies_here_ = 0;
+  std::map<std::vector<std::uint32_t>, loop_memory> loops_;
   std::vector<std::string> missing_;
   fault_list broken_;
   std::unordered_set<std::string_view> differentiated_;

@@ -14,11 +14,21 @@ namespace {
 
 std::string domain_name(const node& n) { return n.domain.empty() ? "ai.onnx" : n.domain; }
 
+std::size_t count_nodes(const std::vector<node>& nodes) {
+  std::size_t n = nodes.size();
+  for (const node& one : nodes)
+    for (const attribute& a : one.attributes)
+      for (const graph& body : a.graphs) n += count_nodes(body.nodes);
+  return n;
+}
+
 }  // namespace
 
 importer::importer(const model& source, const import_options& options, std::string place)
     : model_(source), options_(options), place_(std::move(place)) {
   main_.build.fold_constants = true;
+  most_body_nodes_ = options_.max_nodes + 16 * count_nodes(model_.main.nodes);
+  for (const function& f : model_.functions) most_body_nodes_ += 16 * count_nodes(f.nodes);
 }
 
 program importer::run() {
@@ -46,6 +56,7 @@ program importer::run() {
   }
   report_missing();
   program out = main_.build.finish();
+  for (module_graph& m : bodies_) out.add_module(std::move(m));
   out.main().compact();
   return out;
 }
@@ -173,6 +184,12 @@ void importer::import_node(scope& names, const node& written, std::size_t positi
   ++nodes_;
   if (names.caller && ++called_nodes_ > options_.max_nodes)
     raise(errc::limit, "function calls add more nodes than the limit of " + std::to_string(options_.max_nodes));
+  if (depth_ > 0 && ++body_nodes_ > most_body_nodes_)
+    raise(errc::limit, "bodies that are imported again and again have more nodes than the limit of " +
+                           std::to_string(most_body_nodes_));
+  const restored no_bodies(bodies_here_, 0u);
+  way_.push_back(static_cast<std::uint32_t>(position));
+  const popped_at_end way(way_);
   node resolved;
   const node* n = &written;
   const bool refers = std::any_of(written.attributes.begin(), written.attributes.end(),

@@ -100,12 +100,13 @@ class loop_builder {
  public:
   loop_builder(call& c, const graph& body, const variables& carried,
                std::span<const std::pair<std::string, variable>> visible)
-      : c_(c), source_(body), visible_(visible) {
+      : c_(c), source_(body), visible_(visible), memory_(c.bodies->remembered_loop()), mark_(c.bodies->mark()) {
     parameters_.push_back({shape{dtype::i64, {}}, {}});
     parameters_.push_back({shape{dtype::boolean, {}}, {}});
     for (const variable& v : carried) parameters_.push_back({v.tensor.get_shape(), v.item});
     open_.resize(parameters_.size());
-    for (std::size_t i = 0; i < open_.size(); ++i) open_[i].assign(parameters_[i].type.rank(), false);
+    for (std::size_t i = 0; i < open_.size(); ++i) open_[i] = small_vector<std::uint8_t>(parameters_[i].type.rank(), 0);
+    recall();
   }
 
   body_module build() {
@@ -114,7 +115,10 @@ class loop_builder {
       if (b.outputs.size() + 1 < parameters_.size())
         c_.malformed("its body gives " + std::to_string(b.outputs.size()) + " values, at least " +
                      std::to_string(parameters_.size() - 1) + " are expected");
-      if (!settled(b)) continue;
+      if (!settled(b)) {
+        c_.bodies->return_to(mark_);
+        continue;
+      }
       for (std::size_t i = 2; i < parameters_.size(); ++i)
         if (unwraps(i - 2))
           b.graph.outputs[i - 1] = b.graph.add(op::make_optional{}, small_vector<value_id>{b.graph.outputs[i - 1]});
@@ -122,12 +126,29 @@ class loop_builder {
     }
   }
   const body_parameter& carried(std::size_t i) const { return parameters_[2 + i]; }
-  bool varies(std::size_t i, std::size_t d) const { return open_[2 + i][d]; }
+  bool varies(std::size_t i, std::size_t d) const { return open_[2 + i][d] != 0; }
   /// A carried optional whose body gives what it holds: so does the loop.
   bool unwraps(std::size_t i) const { return i < held_.size() && held_[i].type != dtype::optional; }
   const shape& held(std::size_t i) const { return held_[i]; }
 
  private:
+  void open(std::size_t i, std::size_t d) {
+    parameters_[i].type.lens[d] = c_.bodies->fresh_symbol("carried");
+    open_[i][d] = 1;
+  }
+  void recall() {
+    for (std::size_t i = 2; i < std::min(parameters_.size(), memory_.varies.size()); ++i) {
+      if (memory_.varies[i].size() != open_[i].size()) continue;
+      for (std::size_t d = 0; d < open_[i].size(); ++d)
+        if (memory_.varies[i][d]) open(i, d);
+      parameters_[i].item = joined(parameters_[i].item, memory_.items[i]);
+    }
+  }
+  void remember() {
+    memory_.varies = open_;
+    memory_.items.clear();
+    for (const body_parameter& p : parameters_) memory_.items.push_back(p.item);
+  }
   // Opens extents that change from one iteration to the next; each at most once, so this ends.
   bool settled(const body_module& b) {
     bool same = true;
@@ -144,14 +165,14 @@ class loop_builder {
                        " out of it");
       for (std::size_t d = 0; d < p.type.rank(); ++d) {
         if (open_[i][d] || next.type.lens[d] == p.type.lens[d]) continue;
-        p.type.lens[d] = c_.bodies->fresh_symbol("carried");
-        open_[i][d] = true;
+        open(i, d);
         same = false;
       }
       const item_type item = joined(p.item, next.item);
       same = same && item == p.item;
       p.item = item;
     }
+    if (!same) remember();
     return same;
   }
 
@@ -159,7 +180,9 @@ class loop_builder {
   const graph& source_;
   std::span<const std::pair<std::string, variable>> visible_;
   small_vector<body_parameter> parameters_;
-  std::vector<std::vector<bool>> open_;
+  loop_memory& memory_;
+  body_mark mark_;
+  small_vector<small_vector<std::uint8_t>> open_;
   shapes held_;
 };
 
