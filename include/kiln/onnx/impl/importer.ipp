@@ -46,7 +46,7 @@ program importer::run() {
   for (const auto& [name, held] : names.names) defined.push_back(name);
   for (const value_info& o : g.outputs) wanted.push_back(o.name);
   if (g.outputs.empty()) raise(errc::malformed, "the graph has no outputs");
-  import_nodes(names, g.nodes, execution_order(g.nodes, defined, wanted, &has_name, &names));
+  import_nodes(names, g.nodes, execution_order(g.nodes, defined, wanted, &has_name, &names), wanted);
   for (const value_info& o : g.outputs) {
     const entry* e = find(names, o.name);
     if (e->lost) continue;
@@ -155,10 +155,6 @@ void importer::add_initializers(scope& names, const graph& g) {
   }
 }
 
-void importer::import_nodes(scope& names, const std::vector<node>& nodes, const std::vector<std::size_t>& order) {
-  for (const std::size_t k : order) import_node(names, nodes[k], k);
-}
-
 std::int64_t importer::version_of(const scope& names, const node& n) const {
   for (const opsets* versions : {names.versions, &model_.versions})
     for (const auto& [domain, version] : *versions)
@@ -253,6 +249,7 @@ void importer::import_node(scope& names, const node& written, std::size_t positi
     const std::string& name = written.outputs[k];
     if (name.empty()) continue;
     const bool made = k < outputs.size() && outputs[k];
+    ranks_open_ = ranks_open_ || (made && !outputs[k].either.empty());
     if (!made && !lost && !f)
       give_up(what, inputs, "output " + std::to_string(k) + " ('" + name + "') is not imported");
     entry& e = names.names[name];
@@ -287,7 +284,7 @@ variables importer::call_function(const node& n, const function& f, const variab
   for (std::size_t k = 0; k < f.outputs.size(); ++k)
     if (k < n.outputs.size() && !n.outputs[k].empty()) wanted.push_back(f.outputs[k]);
   const restored deeper(depth_, depth_ + 1);
-  import_nodes(names, f.nodes, execution_order(f.nodes, defined, wanted, &has_name, &names));
+  import_nodes(names, f.nodes, execution_order(f.nodes, defined, wanted, &has_name, &names), wanted);
   variables out;
   for (std::size_t k = 0; k < f.outputs.size(); ++k) {
     const bool read = k < n.outputs.size() && !n.outputs[k].empty();

@@ -208,8 +208,8 @@ class cutter {
   void add_segment(std::uint32_t k) {
     if (wanted_[k].empty()) return;
     part_of cut(program_);
-    program& part = cut.part;
-    part.main().name = graph_.name;
+    module_graph part;
+    part.name = graph_.name;
     std::map<std::uint32_t, value_id> made;
     std::vector<std::uint32_t> in, out;
     const auto get = [&](auto& self, value_id v) -> value_id {
@@ -218,27 +218,28 @@ class cutter {
       const bool inside = is_op(v.instruction) && !host_[v.instruction] && (stage_[v.instruction] == k || moves(v));
       value_id at;
       if (is_constant(v)) {
-        at = part.main().add_literal(ins.constant);
+        at = part.add_literal(ins.constant);
       } else if (inside) {
         small_vector<value_id> inputs;
         for (const value_id in : ins.inputs) inputs.push_back(self(self, in));
-        const value_id first = part.main().add_with_shapes(cut.moved(ins.op), std::move(inputs), ins.results, ins.name.view());
+        const value_id first = part.add_with_shapes(cut.moved(ins.op), std::move(inputs), ins.results, ins.name.view());
         for (std::uint32_t r = 0; r < ins.results.size(); ++r) made[first_[v.instruction] + r] = {first.instruction, r};
         return made[number(v)];
       } else {
         const std::string name = is_parameter(v) ? ins.name.str() : "value " + std::to_string(number(v));
-        at = part.main().add_parameter(name, graph_.shape_of(v));
+        at = part.add_parameter(name, graph_.shape_of(v));
         in.push_back(number(v));
       }
-      if (!ins.name.empty()) part.main()[at.instruction].name = ins.name;
+      if (!ins.name.empty()) part[at.instruction].name = ins.name;
       return made[number(v)] = at;
     };
     for (const value_id v : wanted_[k]) {
-      part.main().outputs.push_back(get(get, v));
-      part.main().output_names.push_back(text("value " + std::to_string(number(v))));
+      part.outputs.push_back(get(get, v));
+      part.output_names.push_back(text("value " + std::to_string(number(v))));
       out.push_back(number(v));
     }
-    segment s{executable_access::plan(std::move(part), target_, pool_), std::move(in), std::move(out)};
+    cut.part.main() = std::move(part);
+    segment s{executable_access::plan(std::move(cut.part), target_, pool_), std::move(in), std::move(out)};
     for (const step_info& info : s.run.report().steps) report_.steps.push_back(info);
     report_.constant_bytes += s.run.report().constant_bytes;
     for (const std::string& r : s.run.report().remarks) report_.remarks.push_back(r);
@@ -266,7 +267,8 @@ class cutter {
     ins.op.bodies(called);
     for (const module_ref r : called) {
       part_of body(program_);
-      body.part.main() = body.moved(program_.module(r));
+      module_graph moved = body.moved(program_.module(r));
+      body.part.main() = std::move(moved);
       s.bodies.push_back(executable_access::plan(std::move(body.part), target_, pool_));
       report_.remarks.push_back(s.name + " runs a body of " + std::to_string(s.bodies.back().report().steps.size()) +
                                 " kernels");
