@@ -1,3 +1,5 @@
+#include "kiln/graph/builder.hpp"
+#include "kiln/op/dynamic/selection.hpp"
 #include "onnx/run_model.hpp"
 
 // If, Loop and Scan whose conditions, counts and extents are the run's.
@@ -156,6 +158,115 @@ TEST(import_control, a_body_that_cannot_be_imported_is_named) {
                 {condition_in, vector_in},
                 {value_info("y")}});
   EXPECT_THAT(failure(m, {}), HasSubstr("(Mystery)"));
+}
+
+// Each loop's body doubles what it carries and holds the next loop.
+message nest_of_loops(int levels) {
+  message body = graph({{node("Identity", {"go"}, {"again"}), node("Concat", {"h", "h"}, {"next"}, {attr("axis", 0)})},
+                        {},
+                        {value_info("i", 7, {}), value_info("go", 9, {}), value_info("h", 1, {dim("k")})},
+                        {value_info("again"), value_info("next")}});
+  for (int k = 0; k < levels; ++k) {
+    const std::string n = std::to_string(k);
+    body = graph({{node("Identity", {"go" + n}, {"again" + n}),
+                   node("Loop", {"count", "", "h" + n}, {"next" + n}, {graph_attr("body", body)})},
+                  {},
+                  {value_info("i" + n, 7, {}), value_info("go" + n, 9, {}), value_info("h" + n, 1, {dim("k")})},
+                  {value_info("again" + n), value_info("next" + n)}});
+  }
+  return model_of({{node("Loop", {"count", "", "x"}, {"y"}, {graph_attr("body", body)})},
+                   {},
+                   {value_info("count", 7, {}), value_info("x", 1, {2})},
+                   {value_info("y")}});
+}
+
+TEST(import_control, a_nest_of_loops_is_built_level_by_level) {
+  const message m = nest_of_loops(30);
+  EXPECT_EQ(onnx::parse_model(m.bytes()).graph.modules(), 32u);  // builds that were tried and left are gone
+  const auto out = run_model(m, {whole({}, {1}), reals({2}, {1, 2})});
+  EXPECT_THAT(floats_of(out[0]), ElementsAre(1, 2, 1, 2));
+}
+
+TEST(import_control, bodies_built_again_and_again_meet_a_limit) {
+  const auto scan = [](const message& body, const std::string& k) {
+    return node("Scan", {"", "h" + k, "x" + k}, {"s" + k, "y" + k},
+                {graph_attr("body", body), attr("num_scan_inputs", 1)});
+  };
+  message body;
+  for (int k = 0; k < 3; ++k) {
+    const std::string n = std::to_string(k), inner = std::to_string(k - 1);
+    std::vector<message> nodes{node("Add", {"h" + n, "x" + n}, {"t" + n}), node("Identity", {"t" + n}, {"u" + n})};
+    if (k > 0)
+      nodes = {node("Identity", {"h" + n}, {"h" + inner}), node("Identity", {"x" + n}, {"x" + inner}),
+               scan(body, inner), node("Identity", {"s" + inner}, {"t" + n}),
+               node("Identity", {"y" + inner}, {"u" + n})};
+    body = graph({nodes, {}, {value_info("h" + n), value_info("x" + n)}, {value_info("t" + n), value_info("u" + n)}});
+  }
+  const message m = model_of({{node("Identity", {"h"}, {"h2"}), node("Identity", {"x"}, {"x2"}), scan(body, "2")},
+                              {},
+                              {value_info("h", 1, {8, 8, 8}), value_info("x", 1, {8, 8, 8, 8, 8, 8})},
+                              {value_info("s2"), value_info("y2")}},
+                             8);
+  onnx::import_options few;
+  few.max_nodes = 10;
+  try {
+    onnx::parse_model(m.bytes(), ".", few);
+    FAIL() << "no limit";
+  } catch (const error& e) {
+    EXPECT_EQ(e.code(), errc::limit) << e.what();
+    EXPECT_THAT(e.what(), HasSubstr("imported again and again"));
+  }
+}
+
+TEST(import_control, graphs_nested_too_deep_are_not_called_truncated) {
+  message body = graph({{node("Identity", {"c"}, {"z"})}, {}, {}, {value_info("z")}});
+  for (int k = 0; k < 200; ++k) {
+    const std::string z = "z" + std::to_string(k);
+    const message flat = graph({{node("Identity", {"c"}, {"flat" + z})}, {}, {}, {value_info("flat" + z)}});
+    body = graph({{node("If", {"c"}, {z}, {graph_attr("then_branch", body), graph_attr("else_branch", flat)})},
+                  {},
+                  {},
+                  {value_info(z)}});
+  }
+  const message m =
+      model_of({{node("If", {"c"}, {"y"}, {graph_attr("then_branch", body), graph_attr("else_branch", body)})},
+                {},
+                {condition_in},
+                {value_info("y")}});
+  EXPECT_THAT(failure(m, {}), HasSubstr("nested deeper than the limit"));
+}
+
+TEST(import_control, what_nobody_reads_does_not_run) {
+  const message body =
+      graph({{node("Identity", {"go"}, {"again"}), node("NonZero", {"h"}, {"at"}), node("Relu", {"h"}, {"next"})},
+             {},
+             {value_info("i", 7, {}), value_info("go", 9, {}), value_info("h", 1, {dim("n")})},
+             {value_info("again"), value_info("next")}});
+  const auto m = model_of({{node("NonZero", {"x"}, {"at"}), node("Shape", {"at"}, {"many"}),
+                            node("Loop", {"", "", "x"}, {"endless"}, {graph_attr("body", body)}),
+                            node("Size", {"endless"}, {"size"}), node("Compress", {"x", "flags"}, {"some"}),
+                            node("Mul", {"x", "x"}, {"square"}), node("Identity", {"square"}, {"y"})},
+                           {},
+                           {vector_in, value_info("flags", 9, {dim("n")})},
+                           {value_info("y"), value_info("some"), value_info("many"), value_info("size")}});
+  program p = onnx::parse_model(m.bytes()).graph;
+  p.main().outputs = {p.main().outputs[0]};
+  p.main().output_names = {p.main().output_names[0]};
+  const executable e = compile(std::move(p), eigen_target());
+  ASSERT_EQ(e.report().steps.size(), 1u);
+  EXPECT_THAT(e.report().steps[0].kernel, testing::Not(HasSubstr("host")));
+}
+
+TEST(import_control, a_symbol_has_one_value_in_a_run) {
+  const dimension found = dimension::symbol("found");
+  builder b;
+  const value x = b.input("x", dtype::f32, {3}), y = b.input("y", dtype::f32, {3});
+  b.output(b.add(op::nonzero{found}, x) + b.add(op::nonzero{found}, y));
+  const executable e = compile(b.finish(), eigen_target());
+  const std::vector<argument> fits{reals({3}, {1, 0, 1}), reals({3}, {0, 1, 1})},
+      differs{reals({3}, {1, 0, 1}), reals({3}, {0, 0, 1})};
+  EXPECT_THAT(floats_of(e.run(fits)[0]), ElementsAre(1, 4));
+  EXPECT_THROW(e.run(differs), error);
 }
 
 }  // namespace

@@ -4,11 +4,13 @@
 #include "kiln/backend/eigen/eigen_target.hpp"
 #include "kiln/backend/reference/reference_target.hpp"
 #include "kiln/core/object.hpp"
+#include "kiln/onnx/export.hpp"
 #include "kiln/onnx/import.hpp"
 #include "kiln/runtime/executable.hpp"
 #include "onnx/model_writer.hpp"
 
-/// Imports a model, compiles it for every target and runs it: what only a run decides is decided there.
+/// Imports a model, compiles it for every target and runs it: what only a run decides is decided there. Written as ONNX
+/// and read again it gives the same.
 namespace kiln::test {
 
 inline std::vector<argument> run_model(const message& m, const std::vector<argument>& inputs) {
@@ -24,6 +26,10 @@ inline std::vector<argument> run_model(const message& m, const std::vector<argum
     }
     for (std::size_t k = 0; k < out.size(); ++k) EXPECT_TRUE(equal_values(out[k], first[k])) << t->name() << " " << k;
   }
+  const std::string exported = onnx::export_model(onnx::parse_model(m.bytes()).graph);
+  const auto bytes = std::as_bytes(std::span(exported.data(), exported.size()));
+  const std::vector<argument> again = compile(onnx::parse_model(bytes).graph, reference).run(inputs);
+  for (std::size_t k = 0; k < again.size(); ++k) EXPECT_TRUE(equal_values(again[k], first[k])) << "exported " << k;
   return first;
 }
 

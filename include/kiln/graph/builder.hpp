@@ -8,6 +8,12 @@ namespace kiln {
 template <class Program>
 class basic_builder;
 
+namespace detail {
+/// Where an op asks for equal extents of its operands, and which of two are greater only a run knows, takes them as
+/// equal through a reshape: the run compares them.
+void settle_extents(program::module_type& m, const operation& op, small_vector<value_id>& ids, std::string_view label);
+}  // namespace detail
+
 /// A value under construction: a handle into its builder with one method an op (see fluent.hpp), and `x | op` for any
 /// op of one input.
 template <class Program>
@@ -41,8 +47,9 @@ class basic_value : public fluent<basic_value<Program>> {
   value_id id_;
 };
 
-/// Builds a program op by op. Operands of a pointwise op are broadcast to common dims as numpy does; a broken shape
-/// rule throws `error` at run time and is kept for the compiler's message in constant evaluation.
+/// Builds a program op by op. Operands of a pointwise op are broadcast to common dims as numpy does; extents that an op
+/// wants equal, and that only a run can compare, are taken as equal; a broken shape rule throws `error` at run time and
+/// is kept for the compiler's message in constant evaluation.
 template <class Program>
 class basic_builder {
  public:
@@ -89,7 +96,10 @@ class basic_builder {
     return add_operation(operation(op), std::move(ids));
   }
   constexpr value add_operation(const operation& op, small_vector<value_id> ids) {
-    if (op.kind() == op_kind::pointwise) broadcast_operands(op, ids);
+    if (op.kind() == op_kind::pointwise)
+      broadcast_operands(op, ids);
+    else if constexpr (std::is_same_v<Program, program>)
+      detail::settle_extents(module(), op, ids, label);
     if (fold_constants) {
       if (const value folded = try_fold(op, ids)) return folded;
     }

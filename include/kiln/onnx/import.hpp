@@ -26,7 +26,7 @@ struct import_options {
   std::vector<row> rows;
   /// Depth of nested graphs and function calls.
   std::size_t max_nesting = 64;
-  /// Nodes that calls of model-local functions may add beyond those in the file.
+  /// Nodes that calls of model-local functions, and bodies that are imported again, may add beyond those in the file.
   std::size_t max_nodes = 1u << 17;
   /// Bytes that tensors may take beyond those in the file (sparse initializers).
   std::int64_t max_bytes = std::int64_t{1} << 31;

@@ -27,6 +27,7 @@ struct variable {
   small_vector<value> items;
   item_type item;  ///< of a sequence, known or not, or of an optional
   shape type;      ///< of a module's output
+  shapes either;   ///< types of a tensor whose rank only a run knows: `tensor` is an optional that holds one of them
 
   variable() = default;
   variable(value v) : tensor(v) {}
@@ -44,6 +45,19 @@ struct variable {
 struct body_parameter {
   shape type;
   item_type item;  ///< of a sequence
+};
+
+/// What building a loop's body taught of its parameters: which extents vary from one iteration to the next, and what
+/// items of sequences are.
+struct loop_memory {
+  small_vector<small_vector<std::uint8_t>> varies;
+  small_vector<item_type> items;
+};
+
+/// How many modules and how many bodies of the node at work there are.
+struct body_mark {
+  std::size_t modules = 0;
+  std::uint32_t bodies = 0;
 };
 
 /// A body as a module: its parameters are those asked for, then one for each value it reads from around it.
@@ -64,6 +78,12 @@ class body_importer {
   virtual body_module build_module(const graph& body, std::span<const body_parameter> parameters,
                                    std::span<const std::pair<std::string, variable>> visible) = 0;
   virtual module_ref add_module(module_graph m) = 0;
+  /// Where the build stands; `return_to` forgets the bodies made since, so that they can be built again.
+  virtual body_mark mark() const = 0;
+  virtual void return_to(body_mark m) = 0;
+  /// What is known of the loop that begins here from the last time that the loops around it were built: without it a
+  /// nest is searched anew at each of its levels.
+  virtual loop_memory& remembered_loop() = 0;
   /// A number that the run binds, named after the node at work: an extent, or no less than `least`.
   virtual dimension fresh_symbol(std::string_view what, std::int64_t least = 0) = 0;
 

@@ -37,6 +37,9 @@ value call::in(std::size_t i) const {
   if (!has(i)) malformed("input " + std::to_string(i) + " is missing");
   if (inputs[i].is_sequence) malformed("input " + std::to_string(i) + " is a sequence, not a tensor");
   if (inputs[i].is_empty) malformed("input " + std::to_string(i) + " is an empty optional, not a tensor");
+  if (!inputs[i].either.empty())
+    unsupported("input " + std::to_string(i) + " is " + kiln::to_string(inputs[i].either[0]) + " or " +
+                kiln::to_string(inputs[i].either[1]) + ", and only a run knows which");
   return inputs[i].tensor;
 }
 

@@ -5,13 +5,6 @@ namespace kiln::onnx {
 
 namespace {
 
-template <std::size_t N>
-struct fixed_text {
-  char text[N];
-  consteval fixed_text(const char (&t)[N]) {
-    for (std::size_t i = 0; i < N; ++i) text[i] = t[i];
-  }
-};
 template <fixed_text Name>
 void same(exporter& x, const exported& e) {
   x.write(Name.text, e.in, {e.out[0]});

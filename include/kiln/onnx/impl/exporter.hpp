@@ -11,6 +11,13 @@ namespace kiln::onnx {
 
 using names = std::vector<std::string>;
 
+/// What a sequence or optional holds: tensors of a type, or, of an optional, a sequence of them.
+struct held_type {
+  dtype type = dtype::f32;
+  bool in_sequence = false;
+  int rank = -1;  ///< where an item is seen to go in or come out
+};
+
 /// One instruction on its way out: its op, and the ONNX names of what it reads and makes.
 struct exported {
   const operation& op;
@@ -18,7 +25,14 @@ struct exported {
   std::vector<shape> types;  ///< of the inputs
   shapes results;
   names out;
+  const module_graph* home = nullptr;
+  std::uint32_t at = 0;  ///< in the module
 
+  /// The value of input i where it is a constant, else null.
+  const literal* constant(std::size_t i) const {
+    const auto& from = home->producer((*home)[at].inputs[i]);
+    return from.kind == instruction_kind::literal ? &from.constant : nullptr;
+  }
   const shape& result() const { return results[0]; }
 };
 
@@ -39,6 +53,9 @@ class exporter {
     node_writer& set(std::string_view name, std::span<const float> v);
     node_writer& set(std::string_view name, const names& v);
     node_writer& set(std::string_view name, const literal& v);
+    onnx_proto::GraphProto& set_graph(std::string_view name);
+    /// The type of an optional of this.
+    node_writer& set_type(std::string_view name, held_type v);
 
    private:
     onnx_proto::AttributeProto& add(std::string_view name);
@@ -50,6 +67,8 @@ class exporter {
   std::string make(std::string_view op, const names& in);
 
   std::string constant(const literal& l);
+  /// A sequence or optional that is a constant.
+  std::string object_constant(const argument& a, held_type held);
   template <class T>
   std::string scalar(dtype t, T v) {
     return constant(literal::scalar(t, v));
@@ -61,22 +80,54 @@ class exporter {
   std::string reshaped(const std::string& x, const dims& to);
   std::string expanded(const std::string& x, const dims& to);
 
+  /// Writes a call of bodies.
+  void branch(const exported& e);
+  void loop(const exported& e);
+  /// Extents and elements are what later dimensions are read from: those that are symbols.
+  void learn_extents(const std::string& name, const shape& s);
+  void learn_elements(const std::string& name, std::span<const dimension> symbols);
+  /// What a value of a module, a sequence or optional, holds.
+  held_type held_by(const module_graph& m, value_id v) const;
+
   [[noreturn]] static void unsupported(std::string why) { raise(errc::unsupported, std::move(why)); }
 
  private:
   void write_module(const module_graph& m, std::map<std::uint64_t, std::string>& held, const std::string& prefix);
   void write_instruction(const exported& e);
+  void declare(onnx_proto::ValueInfoProto& to, const std::string& name, const shape& s, held_type held) const;
+  /// A body as the graph of an attribute: `inputs` are declared, other parameters have the names given.
+  void write_body(onnx_proto::GraphProto& to, module_ref body, std::span<const held_type> inputs, const names& others);
   std::string dimension_name(dimension d);
+  std::string symbol_value(dimension d);
   std::string fresh(std::string_view what);
 
   const program& program_;
   onnx_proto::ModelProto model_;
   onnx_proto::GraphProto* graph_ = nullptr;
   std::map<std::int64_t, std::string> dims_;
+  // Where a symbol's value can be read: an extent of a value, or its element.
+  struct source {
+    std::string name;
+    std::int64_t at = 0;
+    bool is_extent = true;
+  };
+  std::map<std::int64_t, source> sources_;
   std::map<std::string, std::string> missing_;
   std::size_t count_ = 0, bytes_ = 0;
   std::string prefix_;
 };
+
+/// An operator's name as a template's argument.
+template <std::size_t N>
+struct fixed_text {
+  char text[N];
+  consteval fixed_text(const char (&t)[N]) {
+    for (std::size_t i = 0; i < N; ++i) text[i] = t[i];
+  }
+};
+
+/// A value of a module as one number.
+constexpr std::uint64_t value_key(value_id v) { return std::uint64_t{v.instruction} << 32 | v.result; }
 
 /// Writes one op; each family's rows are in export_<family>.ipp.
 struct export_row {
@@ -86,5 +137,6 @@ struct export_row {
 std::span<const export_row> export_pointwise();
 std::span<const export_row> export_index();
 std::span<const export_row> export_layers();
+std::span<const export_row> export_dynamic();
 
 }  // namespace kiln::onnx

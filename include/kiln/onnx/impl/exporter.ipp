@@ -46,27 +46,8 @@ void put_tensor(onnx_proto::TensorProto& to, const literal& l) {
   to.set_raw_data(packed(l.get_shape().type, a.data(), a.elements()));
 }
 
-void put_type(onnx_proto::ValueInfoProto& to, std::string_view name, const shape& s) {
-  if (is_object(s.type) && s.type != dtype::string)
-    raise(errc::unsupported,
-          "'" + std::string(name) + "' is a value of type " + to_string(s) + ", which is not exported");
-  to.set_name(std::string(name));
-  auto& type = *to.mutable_type()->mutable_tensor_type();
-  type.set_elem_type(static_cast<int>(to_element(s.type)));
-  auto& lens = *type.mutable_shape();
-  for (const dimension d : s.lens) {
-    auto& dim = *lens.add_dim();
-    if (d.is_constant())
-      dim.set_dim_value(d.value());
-    else if (is_symbol(d))
-      dim.set_dim_param(symbol_name(d));
-  }
-}
-
-std::uint64_t key(value_id v) { return std::uint64_t{v.instruction} << 32 | v.result; }
-
 const export_row* find_export(std::string_view op) {
-  for (const auto rows : {export_pointwise(), export_index(), export_layers()})
+  for (const auto rows : {export_pointwise(), export_index(), export_layers(), export_dynamic()})
     for (const export_row& r : rows)
       if (r.op == op) return &r;
   return nullptr;
@@ -122,6 +103,20 @@ exporter::node_writer& exporter::node_writer::set(std::string_view name, const l
   return *this;
 }
 
+exporter::node_writer& exporter::node_writer::set_type(std::string_view name, held_type v) {
+  auto& a = add(name);
+  a.set_type(onnx_proto::AttributeProto::TYPE_PROTO);
+  onnx_proto::TypeProto* type = a.mutable_tp();
+  if (v.in_sequence) type = type->mutable_sequence_type()->mutable_elem_type();
+  type->mutable_tensor_type()->set_elem_type(static_cast<int>(to_element(v.type)));
+  return *this;
+}
+onnx_proto::GraphProto& exporter::node_writer::set_graph(std::string_view name) {
+  auto& a = add(name);
+  a.set_type(onnx_proto::AttributeProto::GRAPH);
+  return *a.mutable_g();
+}
+
 std::string exporter::fresh(std::string_view what) {
   return prefix_ + std::string(what) + "_" + std::to_string(count_++);
 }
@@ -142,7 +137,8 @@ std::string exporter::make(std::string_view op, const names& in) {
 std::string exporter::constant(const literal& l) {
   if (l.has_symbols()) {
     const auto values = l.to<dimension>();
-    return reshaped(dimensions({values.data(), values.size()}), l.get_shape().lens);
+    const std::string all = reshaped(dimensions({values.data(), values.size()}), l.get_shape().lens);
+    return l.get_shape().type == dtype::i64 ? all : cast(all, l.get_shape().type);
   }
   bytes_ += static_cast<std::size_t>(l.elements()) * size_of(l.get_shape().type);
   if (bytes_ > most_bytes) raise(errc::limit, "an ONNX message ends at 2 GiB; the program's constants take more");
@@ -155,7 +151,8 @@ std::string exporter::integers(std::span<const std::int64_t> v) {
   return constant(literal::of<std::int64_t>(shape{dtype::i64, {static_cast<std::int64_t>(v.size())}}, v));
 }
 
-// i64[1] of one dimension. A symbol is read from the shape of an input that has it as an extent.
+// i64[1] of one dimension. A symbol is read from the shape of a value that has it as an extent, or from numbers that
+// were given its name.
 std::string exporter::dimension_name(dimension d) {
   namespace ex = kiln::detail::expressions;
   if (const auto known = dims_.find(d.raw()); known != dims_.end()) return known->second;
@@ -167,20 +164,7 @@ std::string exporter::dimension_name(dimension d) {
     const std::int64_t one[] = {d.value()};
     name = integers(one);
   } else if (is_symbol(d)) {
-    const module_graph& m = program_.main();
-    for (const value_id p : m.parameters()) {
-      const dims& lens = m.shape_of(p).lens;
-      for (std::size_t k = 0; k < lens.size() && name.empty(); ++k) {
-        if (!(lens[k] == d)) continue;
-        name = fresh("extent");
-        const auto axis = static_cast<std::int64_t>(k);
-        write("Shape", {std::string(std::string_view(m.producer(p).name))}, {name})
-            .set("start", axis)
-            .set("end", axis + 1);
-      }
-      if (!name.empty()) break;
-    }
-    if (name.empty()) unsupported("the symbol '" + symbol_name(d) + "' is no input's extent");
+    name = symbol_value(d);
   } else {
     for (const ex::term& t : ex::get(d)) {
       std::string product;
@@ -252,12 +236,15 @@ void exporter::write_module(const module_graph& m, std::map<std::uint64_t, std::
     const auto& i = m[at];
     if (i.kind == instruction_kind::parameter) continue;
     if (i.kind == instruction_kind::literal) {
-      held[key({at, 0})] = constant(i.constant);
+      const dtype type = i.results[0].type;
+      const bool holds = type == dtype::sequence || type == dtype::optional;
+      held[value_key({at, 0})] =
+          holds ? object_constant(argument(i.constant), held_by(m, {at, 0})) : constant(i.constant);
       continue;
     }
-    exported e{i.op, {}, {}, i.results, {}};
+    exported e{i.op, {}, {}, i.results, {}, &m, at};
     for (const value_id v : i.inputs) {
-      e.in.push_back(held.at(key(v)));
+      e.in.push_back(held.at(value_key(v)));
       e.types.push_back(m.shape_of(v));
     }
     for (std::uint32_t k = 0; k < i.results.size(); ++k) e.out.push_back(fresh(i.op.name()));
@@ -265,13 +252,16 @@ void exporter::write_module(const module_graph& m, std::map<std::uint64_t, std::
       const module_graph& body = program_.module(fused->body);
       std::map<std::uint64_t, std::string> inner;
       const auto parameters = body.parameters();
-      for (std::size_t k = 0; k < parameters.size(); ++k) inner[key(parameters[k])] = e.in[k];
+      for (std::size_t k = 0; k < parameters.size(); ++k) inner[value_key(parameters[k])] = e.in[k];
       write_module(body, inner, prefix);
-      for (std::size_t k = 0; k < body.outputs.size(); ++k) e.out[k] = inner.at(key(body.outputs[k]));
+      for (std::size_t k = 0; k < body.outputs.size(); ++k) e.out[k] = inner.at(value_key(body.outputs[k]));
     } else {
       write_instruction(e);
     }
-    for (std::uint32_t k = 0; k < e.out.size(); ++k) held[key({at, k})] = e.out[k];
+    for (std::uint32_t k = 0; k < e.out.size(); ++k) {
+      held[value_key({at, k})] = e.out[k];
+      learn_extents(e.out[k], i.results[k]);
+    }
   }
 }
 
@@ -299,8 +289,10 @@ onnx_proto::ModelProto exporter::run() {
   prefix_ = prefix;
   for (const value_id p : m.parameters()) {
     const std::string name(std::string_view(m.producer(p).name));
-    put_type(*graph_->add_input(), name, m.shape_of(p));
-    held[key(p)] = name;
+    const shape& s = m.shape_of(p);
+    declare(*graph_->add_input(), name, s, is_object(s.type) ? held_by(m, p) : held_type());
+    held[value_key(p)] = name;
+    learn_extents(name, s);
   }
   write_module(m, held, prefix);
   if (!missing_.empty()) {
@@ -310,9 +302,10 @@ onnx_proto::ModelProto exporter::run() {
   }
   for (std::size_t k = 0; k < m.outputs.size(); ++k) {
     const std::string name(std::string_view(m.output_names[k]));
-    const std::string& from = held.at(key(m.outputs[k]));
+    const std::string& from = held.at(value_key(m.outputs[k]));
     if (from != name) write("Identity", {from}, {name});
-    put_type(*graph_->add_output(), name, m.shape_of(m.outputs[k]));
+    const shape& s = m.shape_of(m.outputs[k]);
+    declare(*graph_->add_output(), name, s, is_object(s.type) ? held_by(m, m.outputs[k]) : held_type());
   }
   return std::move(model_);
 }

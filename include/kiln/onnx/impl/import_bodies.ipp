@@ -21,7 +21,9 @@ variables importer::import_body(const graph& body, const variables& inputs) {
   for (const value_info& o : body.outputs) wanted.push_back(o.name);
   const restored inside(current_, &names);
   const restored deeper(depth_, depth_ + 1);
-  import_nodes(names, body.nodes, execution_order(body.nodes, defined, wanted, &has_name, &names));
+  way_.push_back(bodies_here_++);
+  const popped_at_end way(way_);
+  import_nodes(names, body.nodes, execution_order(body.nodes, defined, wanted, &has_name, &names), wanted);
   variables out;
   for (const value_info& o : body.outputs) {
     const entry* e = find(names, o.name);
@@ -53,10 +55,15 @@ body_module importer::build_module(const graph& body, std::span<const body_param
   if (body.inputs.size() != parameters.size())
     raise(errc::malformed,
           "a body takes " + std::to_string(parameters.size()) + " inputs, not " + std::to_string(body.inputs.size()));
-  body_module out;
   const std::size_t given_up = missing_.size();
-  out.outputs = import_body(body, inputs);
+  variables outputs = import_body(body, inputs);
   if (missing_.size() != given_up) raise(errc::unsupported, "its body cannot be imported");
+  return finish_module(own, body, std::move(outputs));
+}
+
+body_module importer::finish_module(frame& own, const graph& body, variables outputs) {
+  body_module out;
+  out.outputs = std::move(outputs);
   for (std::size_t k = 0; k < out.outputs.size(); ++k) {
     if (!out.outputs[k]) raise(errc::malformed, "output " + std::to_string(k) + " of its body has no value");
     variable& v = out.outputs[k];
@@ -66,6 +73,7 @@ body_module importer::build_module(const graph& body, std::span<const body_param
     if (body.outputs[k].kind == value_kind::optional && v.tensor.type() != dtype::optional) {
       const bool list = v.tensor.type() == dtype::sequence;
       v.item = list ? item_type{v.item.type, v.item.rank, true} : item_of(v.tensor);
+      if (!list) v.either = {v.tensor.get_shape()};
       v.tensor = own.build.add(op::make_optional{}, v.tensor);
     }
     own.build.output(v.tensor);
@@ -78,7 +86,21 @@ body_module importer::build_module(const graph& body, std::span<const body_param
   return out;
 }
 
-module_ref importer::add_module(module_graph m) { return main_.build.get_program().add_module(std::move(m)); }
+module_ref importer::add_module(module_graph m) {
+  bodies_.push_back(std::move(m));
+  return {static_cast<std::uint32_t>(bodies_.size())};
+}
+
+void importer::return_to(body_mark m) {
+  bodies_.resize(m.modules);
+  bodies_here_ = m.bodies;
+}
+
+loop_memory& importer::remembered_loop() {
+  std::vector<std::uint32_t> here = way_;
+  here.push_back(bodies_here_);
+  return loops_[std::move(here)];
+}
 
 dimension importer::fresh_symbol(std::string_view what, std::int64_t least) {
   constexpr std::int64_t most = std::int64_t{1} << 46;

@@ -1,4 +1,6 @@
 #pragma once
+#include <map>
+#include <span>
 #include <string>
 #include <unordered_map>
 #include <unordered_set>
@@ -22,6 +24,9 @@ class importer final : public body_importer {
                            std::span<const std::pair<std::string, variable>> visible) override;
   module_ref add_module(module_graph m) override;
   dimension fresh_symbol(std::string_view what, std::int64_t least) override;
+  body_mark mark() const override { return {bodies_.size(), bodies_here_}; }
+  void return_to(body_mark m) override;
+  loop_memory& remembered_loop() override;
 
  private:
   // The module being built: the main one, or a control-flow body, which takes what it reads around it as parameters.
@@ -64,7 +69,15 @@ class importer final : public body_importer {
   dims input_dims(const value_info& input);
   dimension input_dim(const value_info& input, std::size_t axis);
 
-  void import_nodes(scope& names, const std::vector<node>& nodes, const std::vector<std::size_t>& order);
+  /// Imports nodes of a graph that is to give `wanted`. Those that read a tensor whose rank only a run knows are
+  /// imported once for each rank, as bodies of a branch.
+  void import_nodes(scope& names, const std::vector<node>& nodes, const std::vector<std::size_t>& order,
+                    std::span<const std::string_view> wanted);
+  static bool is_open(const scope& names, std::string_view name);
+  void import_by_rank(scope& names, const std::vector<node>& nodes, const std::vector<std::size_t>& order,
+                      std::string_view open, std::span<const std::string_view> wanted);
+  body_module build_for(const graph& rest, const variable& open, std::span<const shape> types);
+  body_module finish_module(frame& own, const graph& body, variables outputs);
   void import_node(scope& names, const node& written, std::size_t position);
   variables call_row(scope& names, const node& n, const row& r, std::int64_t version, const variables& inputs);
   variables call_function(const node& n, const function& f, const variables& inputs);
@@ -82,7 +95,14 @@ class importer final : public body_importer {
   frame main_;
   frame* frame_ = &main_;
   scope* current_ = nullptr;
-  std::size_t nodes_ = 0, called_nodes_ = 0, depth_ = 0, symbols_made_ = 0;
+  std::size_t nodes_ = 0, called_nodes_ = 0, body_nodes_ = 0, most_body_nodes_ = 0, depth_ = 0, symbols_made_ = 0;
+  // Modules of bodies, which follow the main one.
+  std::vector<module_graph> bodies_;
+  // The way to the node at work: positions of nodes, and which of their bodies.
+  std::vector<std::uint32_t> way_;
+  std::uint32_t bodies_here_ = 0;
+  bool ranks_open_ = false;  // some tensor has a rank that only a run knows
+  std::map<std::vector<std::uint32_t>, loop_memory> loops_;
   std::vector<std::string> missing_;
   fault_list broken_;
   std::unordered_set<std::string_view> differentiated_;

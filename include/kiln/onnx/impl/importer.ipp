@@ -14,11 +14,21 @@ namespace {
 
 std::string domain_name(const node& n) { return n.domain.empty() ? "ai.onnx" : n.domain; }
 
+std::size_t count_nodes(const std::vector<node>& nodes) {
+  std::size_t n = nodes.size();
+  for (const node& one : nodes)
+    for (const attribute& a : one.attributes)
+      for (const graph& body : a.graphs) n += count_nodes(body.nodes);
+  return n;
+}
+
 }  // namespace
 
 importer::importer(const model& source, const import_options& options, std::string place)
     : model_(source), options_(options), place_(std::move(place)) {
   main_.build.fold_constants = true;
+  most_body_nodes_ = options_.max_nodes + 16 * count_nodes(model_.main.nodes);
+  for (const function& f : model_.functions) most_body_nodes_ += 16 * count_nodes(f.nodes);
 }
 
 program importer::run() {
@@ -36,7 +46,7 @@ program importer::run() {
   for (const auto& [name, held] : names.names) defined.push_back(name);
   for (const value_info& o : g.outputs) wanted.push_back(o.name);
   if (g.outputs.empty()) raise(errc::malformed, "the graph has no outputs");
-  import_nodes(names, g.nodes, execution_order(g.nodes, defined, wanted, &has_name, &names));
+  import_nodes(names, g.nodes, execution_order(g.nodes, defined, wanted, &has_name, &names), wanted);
   for (const value_info& o : g.outputs) {
     const entry* e = find(names, o.name);
     if (e->lost) continue;
@@ -46,6 +56,7 @@ program importer::run() {
   }
   report_missing();
   program out = main_.build.finish();
+  for (module_graph& m : bodies_) out.add_module(std::move(m));
   out.main().compact();
   return out;
 }
@@ -144,10 +155,6 @@ void importer::add_initializers(scope& names, const graph& g) {
   }
 }
 
-void importer::import_nodes(scope& names, const std::vector<node>& nodes, const std::vector<std::size_t>& order) {
-  for (const std::size_t k : order) import_node(names, nodes[k], k);
-}
-
 std::int64_t importer::version_of(const scope& names, const node& n) const {
   for (const opsets* versions : {names.versions, &model_.versions})
     for (const auto& [domain, version] : *versions)
@@ -173,6 +180,12 @@ void importer::import_node(scope& names, const node& written, std::size_t positi
   ++nodes_;
   if (names.caller && ++called_nodes_ > options_.max_nodes)
     raise(errc::limit, "function calls add more nodes than the limit of " + std::to_string(options_.max_nodes));
+  if (depth_ > 0 && ++body_nodes_ > most_body_nodes_)
+    raise(errc::limit, "bodies that are imported again and again have more nodes than the limit of " +
+                           std::to_string(most_body_nodes_));
+  const restored no_bodies(bodies_here_, 0u);
+  way_.push_back(static_cast<std::uint32_t>(position));
+  const popped_at_end way(way_);
   node resolved;
   const node* n = &written;
   const bool refers = std::any_of(written.attributes.begin(), written.attributes.end(),
@@ -236,6 +249,7 @@ void importer::import_node(scope& names, const node& written, std::size_t positi
     const std::string& name = written.outputs[k];
     if (name.empty()) continue;
     const bool made = k < outputs.size() && outputs[k];
+    ranks_open_ = ranks_open_ || (made && !outputs[k].either.empty());
     if (!made && !lost && !f)
       give_up(what, inputs, "output " + std::to_string(k) + " ('" + name + "') is not imported");
     entry& e = names.names[name];
@@ -270,7 +284,7 @@ variables importer::call_function(const node& n, const function& f, const variab
   for (std::size_t k = 0; k < f.outputs.size(); ++k)
     if (k < n.outputs.size() && !n.outputs[k].empty()) wanted.push_back(f.outputs[k]);
   const restored deeper(depth_, depth_ + 1);
-  import_nodes(names, f.nodes, execution_order(f.nodes, defined, wanted, &has_name, &names));
+  import_nodes(names, f.nodes, execution_order(f.nodes, defined, wanted, &has_name, &names), wanted);
   variables out;
   for (std::size_t k = 0; k < f.outputs.size(); ++k) {
     const bool read = k < n.outputs.size() && !n.outputs[k].empty();

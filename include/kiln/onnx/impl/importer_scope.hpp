@@ -15,6 +15,15 @@ struct restored {
   ~restored() { place = before; }
 };
 
+/// Takes an element of the way off again.
+struct popped_at_end {
+  std::vector<std::uint32_t>& way;
+  explicit popped_at_end(std::vector<std::uint32_t>& w) : way(w) {}
+  popped_at_end(const popped_at_end&) = delete;
+  popped_at_end& operator=(const popped_at_end&) = delete;
+  ~popped_at_end() { way.pop_back(); }
+};
+
 /// A sequence of known items, or an empty optional, as one value.
 inline value as_value(builder& b, const variable& v) {
   if (v.is_sequence) return b.add(op::make_sequence{}, v.items);

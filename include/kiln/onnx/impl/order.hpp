@@ -13,6 +13,9 @@ std::vector<std::size_t> execution_order(const std::vector<node>& nodes, const s
                                          const std::vector<std::string_view>& wanted,
                                          bool (*known)(const void* scope, std::string_view name), const void* scope);
 
+/// The names that a node reads, those that its bodies read from around it included.
+std::vector<std::string_view> names_read(const node& n);
+
 /// "node 'x' (Conv)", or "node 3 (Conv)" where it has no name.
 std::string describe(const node& n, std::size_t position);
 

@@ -39,6 +39,12 @@ void collect_reads(const node& n, std::vector<std::string_view>& out) {
 
 }  // namespace
 
+std::vector<std::string_view> names_read(const node& n) {
+  std::vector<std::string_view> out;
+  collect_reads(n, out);
+  return out;
+}
+
 std::string describe(const node& n, std::size_t position) {
   const std::string op = (n.domain.empty() ? "" : n.domain + ".") + n.op_type;
   return n.name.empty() ? "node " + std::to_string(position) + " (" + op + ")" : "node '" + n.name + "' (" + op + ")";

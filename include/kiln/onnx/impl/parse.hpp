@@ -59,6 +59,11 @@ value text_value(builder& b, std::string_view text);
 /// Whether elements are equal, and x where the condition holds, else y: of strings too.
 value equal_elements(value x, value y);
 value selected(value condition, value x, value y);
+/// A list that has so many elements by its operator's rule, where its declared length is open.
+inline value listed(value list, std::size_t count) {
+  const auto n = static_cast<std::int64_t>(count);
+  return list.get_shape().elements().is_constant() ? list : list.reshape({n});
+}
 /// The elements of a list of numbers that are known now, null where a run computes them.
 std::vector<std::optional<dimension>> known_elements(const call& c, value list, std::string_view what);
 /// f16 and bf16 values as f32, where a rule computes in f32; others as they are.

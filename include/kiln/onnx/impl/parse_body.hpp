@@ -26,6 +26,10 @@ shape stated_shape(const call& c, item_type item, std::string_view what);
 /// Whether a body's dim means the same around it: its symbols are those of values that the body is given.
 bool known_outside(dimension d, const small_vector<value>& given);
 
+/// What either of two bodies gives, by a condition. Extents that differ are the run's to tell; results that differ in
+/// rank are optionals whose `either` says what they may hold.
+variables join_bodies(call& c, value condition, body_module then_body, body_module else_body);
+
 /// Runs a body as ONNX Loop does. `visible` names values it may read besides.
 variables run_loop(call& c, const graph& body, value most, value condition, const variables& carried,
                    std::span<const std::pair<std::string, variable>> visible = {});

@@ -51,19 +51,35 @@ variables results_of(call& c, const operation& op, const small_vector<value>& op
   return out;
 }
 
-// The type of what either branch gives: extents that differ are the run's to tell.
-shape either(call& c, const shape& a, const shape& b, const body_module& from, const body_module& or_from) {
-  if (a.type != b.type)
-    c.malformed("its branches give " + kiln::to_string(a) + " and " + kiln::to_string(b) + ", which differ in type");
-  if (a.rank() != b.rank())
-    c.unsupported("its branches give ranks " + std::to_string(a.rank()) + " and " + std::to_string(b.rank()) +
-                  ", and only a run knows which");
-  shape out{a.type, a.lens};
-  for (std::size_t d = 0; d < a.rank(); ++d)
-    if (!(a.lens[d] == b.lens[d]) || !known_outside(a.lens[d], from.captured) ||
-        !known_outside(b.lens[d], or_from.captured))
-      out.lens[d] = c.bodies->fresh_symbol("extent");
+// The types that a body's result, or what an optional of it holds, may have, as they are told around it.
+shapes types_outside(call& c, const variable& v, const body_module& from) {
+  shapes out = v.either.empty() ? shapes{v.type} : v.either;
+  for (shape& s : out)
+    for (dimension& d : s.lens)
+      if (!known_outside(d, from.captured)) d = c.bodies->fresh_symbol("extent");
   return out;
+}
+// Types of both, one for each rank: extents that differ are the run's to tell.
+shapes joined_types(call& c, shapes all, const shapes& more) {
+  for (const shape& s : more) {
+    if (s.type != all[0].type)
+      c.malformed("its branches give " + kiln::to_string(all[0]) + " and " + kiln::to_string(s) +
+                  ", which differ in type");
+    bool found = false;
+    for (shape& old : all) {
+      if (old.rank() != s.rank()) continue;
+      found = true;
+      for (std::size_t d = 0; d < s.rank(); ++d)
+        if (!(old.lens[d] == s.lens[d])) old.lens[d] = c.bodies->fresh_symbol("extent");
+    }
+    if (!found) all.push_back(s);
+  }
+  return all;
+}
+// A result of a rank that only the run knows is handed on inside an optional.
+void hold(body_module& b, std::size_t k) {
+  if (b.outputs[k].either.empty())
+    b.graph.outputs[k] = b.graph.add(op::make_optional{}, small_vector<value_id>{b.graph.outputs[k]});
 }
 
 variables parse_if(call& c) {
@@ -73,17 +89,34 @@ variables parse_if(call& c) {
   const graph &then_graph = c.body("then_branch"), &else_graph = c.body("else_branch");
   const literal* known = c.constant(0);
   if (known && !known->has_symbols()) return c.bodies->import_body(known->at<bool>(0) ? then_graph : else_graph, {});
-  body_module then_body = c.bodies->build_module(then_graph, {}, {}),
-              else_body = c.bodies->build_module(else_graph, {}, {});
+  body_module then_body = c.bodies->build_module(then_graph, {}, {});
+  return join_bodies(c, condition, std::move(then_body), c.bodies->build_module(else_graph, {}, {}));
+}
+
+}  // namespace
+
+variables join_bodies(call& c, value condition, body_module then_body, body_module else_body) {
   if (then_body.outputs.size() != else_body.outputs.size())
     c.malformed("its branches give " + std::to_string(then_body.outputs.size()) + " and " +
                 std::to_string(else_body.outputs.size()) + " values");
   shapes results;
   small_vector<item_type> items;
+  small_vector<shapes> types;
   for (std::size_t k = 0; k < then_body.outputs.size(); ++k) {
     const variable &a = then_body.outputs[k], &b = else_body.outputs[k];
-    results.push_back(either(c, a.type, b.type, then_body, else_body));
     items.push_back(joined(a.item, b.item));
+    const bool optionals = a.type.type == dtype::optional && b.type.type == dtype::optional;
+    if (optionals && (a.either.empty() || b.either.empty())) {  // of which one may hold nothing
+      types.push_back({a.type});
+      results.push_back(a.type);
+      continue;
+    }
+    types.push_back(joined_types(c, types_outside(c, a, then_body), types_outside(c, b, else_body)));
+    if (types[k].size() > 1) {
+      hold(then_body, k);
+      hold(else_body, k);
+    }
+    results.push_back(optionals || types[k].size() > 1 ? shape{dtype::optional, {}} : types[k][0]);
   }
   small_vector<value> operands{condition};
   for (const body_module* b : {&then_body, &else_body})
@@ -92,29 +125,42 @@ variables parse_if(call& c) {
   op.then_inputs = static_cast<std::int64_t>(then_body.captured.size());
   op.then_body = c.bodies->add_module(std::move(then_body.graph));
   op.else_body = c.bodies->add_module(std::move(else_body.graph));
-  return results_of(c, op, operands, std::move(results), items);
+  variables out = results_of(c, op, operands, std::move(results), items);
+  for (std::size_t k = 0; k < out.size(); ++k)
+    if (types[k].size() > 1) out[k].either = types[k];
+  return out;
 }
+
+namespace {
 
 // One build of a loop's body after another, until what it carries has the types that it gives back.
 class loop_builder {
  public:
   loop_builder(call& c, const graph& body, const variables& carried,
                std::span<const std::pair<std::string, variable>> visible)
-      : c_(c), source_(body), visible_(visible) {
+      : c_(c), source_(body), visible_(visible), memory_(c.bodies->remembered_loop()), mark_(c.bodies->mark()) {
     parameters_.push_back({shape{dtype::i64, {}}, {}});
     parameters_.push_back({shape{dtype::boolean, {}}, {}});
     for (const variable& v : carried) parameters_.push_back({v.tensor.get_shape(), v.item});
     open_.resize(parameters_.size());
-    for (std::size_t i = 0; i < open_.size(); ++i) open_[i].assign(parameters_[i].type.rank(), false);
+    for (std::size_t i = 0; i < open_.size(); ++i) open_[i] = small_vector<std::uint8_t>(parameters_[i].type.rank(), 0);
+    recall();
   }
 
   body_module build() {
     for (;;) {
       body_module b = c_.bodies->build_module(source_, std::span<const body_parameter>(parameters_), visible_);
+      for (const variable& v : b.outputs)
+        if (v.either.size() > 1)
+          c_.unsupported("its body gives " + kiln::to_string(v.either[0]) + " or " + kiln::to_string(v.either[1]) +
+                         ", and a loop has room for one rank");
       if (b.outputs.size() + 1 < parameters_.size())
         c_.malformed("its body gives " + std::to_string(b.outputs.size()) + " values, at least " +
                      std::to_string(parameters_.size() - 1) + " are expected");
-      if (!settled(b)) continue;
+      if (!settled(b)) {
+        c_.bodies->return_to(mark_);
+        continue;
+      }
       for (std::size_t i = 2; i < parameters_.size(); ++i)
         if (unwraps(i - 2))
           b.graph.outputs[i - 1] = b.graph.add(op::make_optional{}, small_vector<value_id>{b.graph.outputs[i - 1]});
@@ -122,12 +168,29 @@ class loop_builder {
     }
   }
   const body_parameter& carried(std::size_t i) const { return parameters_[2 + i]; }
-  bool varies(std::size_t i, std::size_t d) const { return open_[2 + i][d]; }
+  bool varies(std::size_t i, std::size_t d) const { return open_[2 + i][d] != 0; }
   /// A carried optional whose body gives what it holds: so does the loop.
   bool unwraps(std::size_t i) const { return i < held_.size() && held_[i].type != dtype::optional; }
   const shape& held(std::size_t i) const { return held_[i]; }
 
  private:
+  void open(std::size_t i, std::size_t d) {
+    parameters_[i].type.lens[d] = c_.bodies->fresh_symbol("carried");
+    open_[i][d] = 1;
+  }
+  void recall() {
+    for (std::size_t i = 2; i < std::min(parameters_.size(), memory_.varies.size()); ++i) {
+      if (memory_.varies[i].size() != open_[i].size()) continue;
+      for (std::size_t d = 0; d < open_[i].size(); ++d)
+        if (memory_.varies[i][d]) open(i, d);
+      parameters_[i].item = joined(parameters_[i].item, memory_.items[i]);
+    }
+  }
+  void remember() {
+    memory_.varies = open_;
+    memory_.items.clear();
+    for (const body_parameter& p : parameters_) memory_.items.push_back(p.item);
+  }
   // Opens extents that change from one iteration to the next; each at most once, so this ends.
   bool settled(const body_module& b) {
     bool same = true;
@@ -144,14 +207,14 @@ class loop_builder {
                        " out of it");
       for (std::size_t d = 0; d < p.type.rank(); ++d) {
         if (open_[i][d] || next.type.lens[d] == p.type.lens[d]) continue;
-        p.type.lens[d] = c_.bodies->fresh_symbol("carried");
-        open_[i][d] = true;
+        open(i, d);
         same = false;
       }
       const item_type item = joined(p.item, next.item);
       same = same && item == p.item;
       p.item = item;
     }
+    if (!same) remember();
     return same;
   }
 
@@ -159,7 +222,9 @@ class loop_builder {
   const graph& source_;
   std::span<const std::pair<std::string, variable>> visible_;
   small_vector<body_parameter> parameters_;
-  std::vector<std::vector<bool>> open_;
+  loop_memory& memory_;
+  body_mark mark_;
+  small_vector<small_vector<std::uint8_t>> open_;
   shapes held_;
 };
 

@@ -1,4 +1,5 @@
 #include "kiln/onnx/impl/parse.hpp"
+#include "kiln/onnx/impl/run_axes.hpp"
 
 // Operators whose elements are picked by position or by index.
 namespace kiln::onnx {
@@ -44,12 +45,19 @@ variables top_k(call& c, dimension k) {
 }
 variables parse_top_k_1(call& c) { return top_k(c, c.integer("k", 0)); }
 variables parse_top_k(call& c) {
-  const auto k = c.extents(1, "the number of elements kept");
+  const auto k = c.bound(listed(c.in(1), 1), "the number of elements kept", 0);
   if (k.size() != 1) c.malformed("k is one number");
   return top_k(c, k[0]);
 }
 
 variables parse_cumsum(call& c) {
+  if (is_open(c, 1)) {
+    const value x = c.in(0), flags = axis_flags(c, counted_axes(c, 1, x.rank()), x.rank());
+    const bool exclusive = c.flag("exclusive"), reverse = c.flag("reverse");
+    return {along_flagged(c, x, flags, [&](value v, const ints& axis) {
+      return v | op::cumsum{axis[0], exclusive, reverse};
+    })};
+  }
   const auto axis = c.numbers(1, "the axis");
   if (axis.size() != 1) c.malformed("axis is one number");
   return {c.in(0) | op::cumsum{axis_within(c, axis[0], c.in(0).rank()), c.flag("exclusive"), c.flag("reverse")}};

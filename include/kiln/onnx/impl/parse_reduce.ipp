@@ -1,4 +1,5 @@
 #include "kiln/onnx/impl/parse.hpp"
+#include "kiln/onnx/impl/run_axes.hpp"
 
 namespace kiln::onnx {
 
@@ -20,6 +21,26 @@ template <class Apply>
 variables reduce_by_attribute(call& c, Apply&& apply) {
   const ints axes = axes_within(c, c.integers("axes"), c.in(0).rank());
   return reduce(c, &axes, apply);
+}
+using reducer = value (*)(value, const ints&);
+using change = value (*)(value);
+value unchanged(value x) { return x; }
+
+// One axis after the other, those that the run names.
+variables reduce_in_run(call& c, change begin, reducer each, change end) {
+  const value x = c.in(0);
+  if (x.rank() == 0) c.unsupported("reduces a scalar over axes of the run");
+  value flags = axis_flags(c, counted_axes(c, 1, x.rank()), x.rank());
+  const dimension count = c.in(1).get_shape().elements();
+  if (!count.is_constant() && !c.flag("noop_with_empty_axes")) {
+    const value none = dimensions_value(c.build, {}, {count}).equal(c.build.scalar(dtype::i64, 0));
+    flags = c.build.add(op::logical_or{}, flags, none);
+  }
+  const value y = end(along_flagged(c, begin(x), flags, each));
+  if (c.flag("keepdims", true)) return {y};
+  const std::size_t dropped = axis_count(c, c.in(1));
+  if (dropped > x.rank()) c.malformed("there are more axes than dims");
+  return {y.reshape(extents_left(c, x.get_shape().lens, flags, x.rank() - dropped))};
 }
 template <class Apply>
 variables reduce_by_input(call& c, Apply&& apply) {
@@ -44,12 +65,17 @@ value apply_extreme(value x, const ints& axes) {
   return x.type() == dtype::boolean ? x | Bool{axes} : x | Number{axes};
 }
 
-template <value (*Apply)(value, const ints&)>
+value apply_square(value x) { return x * x; }
+value apply_log(value x) { return x.log(); }
+
+template <reducer Apply>
 variables parse_1(call& c) {
   return reduce_by_attribute(c, Apply);
 }
-template <value (*Apply)(value, const ints&)>
+// `Each` reduces one axis of several, between what `Begin` and `End` do once.
+template <reducer Apply, reducer Each = Apply, change Begin = unchanged, change End = unchanged>
 variables parse_18(call& c) {
+  if (is_open(c, 1) && !(c.in(1).get_shape().elements() == dimension(0))) return reduce_in_run(c, Begin, Each, End);
   return reduce_by_input(c, Apply);
 }
 
@@ -76,7 +102,7 @@ std::span<const row> reduce_rows() {
       {"", "ReduceL2", 1, parse_1<l2>},
       {"", "ReduceL2", 18, parse_18<l2>},
       {"", "ReduceLogSum", 1, parse_1<apply_log_sum>},
-      {"", "ReduceLogSum", 18, parse_18<apply_log_sum>},
+      {"", "ReduceLogSum", 18, parse_18<apply_log_sum, sum, unchanged, apply_log>},
       {"", "ReduceLogSumExp", 1, parse_1<apply_log_sum_exp>},
       {"", "ReduceLogSumExp", 18, parse_18<apply_log_sum_exp>},
       {"", "ReduceMax", 1, parse_1<greatest>},
@@ -90,7 +116,7 @@ std::span<const row> reduce_rows() {
       {"", "ReduceSum", 1, parse_1<sum>},
       {"", "ReduceSum", 13, parse_18<sum>},
       {"", "ReduceSumSquare", 1, parse_1<sum_square>},
-      {"", "ReduceSumSquare", 18, parse_18<sum_square>},
+      {"", "ReduceSumSquare", 18, parse_18<sum_square, sum, apply_square>},
   };
   return rows;
 }

@@ -2,19 +2,13 @@
 #include <cmath>
 #include <vector>
 
-#include "kiln/onnx/impl/parse.hpp"
+#include "kiln/onnx/impl/resize.hpp"
 
 // Resize is separable: along each axis an element is a weighted sum of a few input elements, whose positions and
 // weights are known once extents and scales are.
 namespace kiln::onnx {
 
 namespace {
-
-struct resize_rules {
-  std::string mode = "nearest", coordinates = "half_pixel", rounding = "round_prefer_floor";
-  float cubic = -0.75f, outside = 0;
-  bool exclude_outside = false, antialias = false;
-};
 
 // One axis: `taps` input positions for each output element and their weights, tap after tap.
 struct axis_plan {
@@ -174,6 +168,17 @@ std::vector<wanted_size> sizes_by_extent(const call& c, const ints& axes, std::s
   return out;
 }
 
+bool is_known(value v) {
+  const auto& from = v.owner().module().producer(v.id());
+  return from.kind == instruction_kind::literal && !from.constant.has_symbols();
+}
+bool all_known(const call& c, const ints& axes, std::initializer_list<value> lists) {
+  bool known = true;
+  for (const value v : lists) known = known && (!v || is_known(v));
+  for (const std::int64_t a : axes) known = known && c.in(0).dim(a).is_constant();
+  return known;
+}
+
 variables parse_resize(call& c) {
   resize_rules r{std::string(c.text("mode", "nearest")),
                  std::string(c.text("coordinate_transformation_mode", "half_pixel")),
@@ -187,17 +192,20 @@ variables parse_resize(call& c) {
   const ints axes = c.find("axes") ? axes_within(c, c.integers("axes"), rank) : axes_from(0, rank);
   const auto reals = [&](std::size_t i, std::string_view what) {
     const literal* l = c.constant(i);
-    if (!l) c.unsupported(std::string(what) + " is only known in a run");
+    if (!l) c.malformed(std::string(what) + " is missing");
     const auto list = l->to<float>();
     return std::vector<float>(list.begin(), list.end());
   };
+  const bool scaled = c.has(scales_at) && !(c.in(scales_at).get_shape().elements() == dimension(0));
+  if (!scaled && !c.has(3)) c.malformed("scales or sizes are given");
+  const value by_scale = scaled ? c.in(scales_at) : value(), by_size = scaled ? value() : c.in(3),
+              cut = r.coordinates == "tf_crop_and_resize" ? c.in(1) : value();
+  if (!all_known(c, axes, {by_scale, by_size, cut})) return {resize_in_run(c, r, axes, by_scale, by_size, cut)};
   std::vector<float> region;
   if (r.coordinates == "tf_crop_and_resize") {
     region = reals(1, "the region of interest");
     if (region.size() != 2 * axes.size()) c.malformed("the region of interest has two numbers an axis");
   }
-  const bool scaled = c.has(scales_at) && !(c.in(scales_at).get_shape().elements() == dimension(0));
-  if (!scaled && !c.has(3)) c.malformed("scales or sizes are given");
   return {resize(c, r, axes,
                  scaled ? sizes_by_scale(c, axes, reals(scales_at, "the list of scales"))
                         : sizes_by_extent(c, axes, as_span(c.numbers(3, "the list of sizes"))),
@@ -206,16 +214,18 @@ variables parse_resize(call& c) {
 
 variables parse_upsample(call& c) {
   std::vector<float> scales(c.reals("scales").begin(), c.reals("scales").end());
-  if (c.version >= 9) {
-    const literal* l = c.constant(1);
-    if (!l) c.unsupported("the list of scales is only known in a run");
-    const auto list = l->to<float>();
-    scales.assign(list.begin(), list.end());
-  }
   if (c.version < 7) scales = {1, 1, c.real("height_scale", 1), c.real("width_scale", 1)};
+  const value list = c.version >= 9
+                         ? c.in(1)
+                         : c.build.constant<float>(dtype::f32, {static_cast<std::int64_t>(scales.size())}, scales);
   const ints axes = axes_from(0, c.in(0).rank());
   const resize_rules r{
       c.text("mode", "nearest") == "nearest" ? "nearest" : "linear", "asymmetric", "floor", -0.75f, 0, false, false};
+  if (!all_known(c, axes, {list})) return {resize_in_run(c, r, axes, list, {}, {})};
+  if (c.version >= 9) {
+    const auto given = c.constant(1)->to<float>();
+    scales.assign(given.begin(), given.end());
+  }
   return {resize(c, r, axes, sizes_by_scale(c, axes, scales), {})};
 }
 

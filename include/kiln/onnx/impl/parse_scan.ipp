@@ -152,7 +152,8 @@ variables parse_sequence_map(call& c) {
       }
       const variables made = c.bodies->import_body(body, given);
       for (std::size_t k = 0; k < out.size(); ++k) {
-        if (!made[k].tensor) c.unsupported("output " + std::to_string(k) + " of its body is not imported as a tensor");
+        if (!made[k].tensor || !made[k].either.empty())
+          c.unsupported("output " + std::to_string(k) + " of its body is not imported as a tensor");
         out[k].items.push_back(made[k].tensor);
       }
     }

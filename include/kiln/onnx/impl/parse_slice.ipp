@@ -1,4 +1,5 @@
 #include "kiln/onnx/impl/parse.hpp"
+#include "kiln/onnx/impl/run_axes.hpp"
 
 // Operators that take parts of a tensor, or add to its borders.
 namespace kiln::onnx {
@@ -10,6 +11,7 @@ variables parse_slice_1(call& c) {
   return {c.in(0).slice({c.short_integers("axes"), to_dims(starts), to_dims(ends), {}})};
 }
 variables parse_slice(call& c) {
+  if (is_open(c, 3) || is_open(c, 4)) return {slice_in_run(c, c.in(0))};
   const auto starts = c.positions(1, "the list of starts"), ends = c.positions(2, "the list of ends");
   op::slice s;
   if (c.has(3)) s.axes = ints(as_span(c.numbers(3, "the list of axes")));
@@ -103,7 +105,20 @@ variables parse_pad_2(call& c) {
   return {pad_by(c, pads, axes_from(0, c.in(0).rank()), c.build.scalar(c.in(0).type(), c.real("value", 0)))};
 }
 variables parse_pad(call& c) {
-  const auto pads = c.positions(1, "the list of pads");
+  if (is_open(c, 3)) {  // what is added to the axes named, among zeros for all
+    const std::size_t rank = c.in(0).rank();
+    const value axes = counted_axes(c, 3, rank), given = c.in(1).convert(dtype::i64);
+    const auto n = axes.get_shape().lens[0];
+    const value none = c.build.scalar(dtype::i64, 0).broadcast_to({static_cast<std::int64_t>(rank)});
+    const auto spread = [&](dimension from) {
+      return c.build.add(op::scatter_elements{0}, none, axes,
+                         given.reshape({n * 2}).slice({{0}, {from}, {from + n}, {}}));
+    };
+    const auto pads = c.bound(spread(0).concat(spread(n), 0), "the list of pads", -call::farthest);
+    return {pad_by(c, pads, axes_from(0, rank), c.has(2) ? c.in(2) : value())};
+  }
+  const auto pads = c.has(3) ? c.positions(1, "the list of pads")
+                             : c.bound(listed(c.in(1), 2 * c.in(0).rank()), "the list of pads", -call::farthest);
   const ints axes = c.has(3) ? ints(as_span(c.numbers(3, "the list of axes"))) : axes_from(0, c.in(0).rank());
   return {pad_by(c, pads, axes, c.has(2) ? c.in(2) : value())};
 }

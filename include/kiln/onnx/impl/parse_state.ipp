@@ -2,6 +2,7 @@
 #include <cmath>
 
 #include "kiln/onnx/impl/parse.hpp"
+#include "kiln/onnx/impl/run_axes.hpp"
 #include "kiln/op/index/bit_cast.hpp"
 #include "kiln/op/index/cumprod.hpp"
 #include "kiln/op/linear/det.hpp"
@@ -13,6 +14,13 @@ namespace kiln::onnx {
 namespace {
 
 variables parse_cumprod(call& c) {
+  if (is_open(c, 1)) {
+    const value x = c.in(0), flags = axis_flags(c, counted_axes(c, 1, x.rank()), x.rank());
+    const bool exclusive = c.flag("exclusive"), reverse = c.flag("reverse");
+    return {along_flagged(c, x, flags, [&](value v, const ints& axis) {
+      return v | op::cumprod{axis[0], exclusive, reverse};
+    })};
+  }
   const auto axis = c.numbers(1, "the axis");
   if (axis.size() != 1) c.malformed("axis is one number");
   return {c.in(0) | op::cumprod{axis_within(c, axis[0], c.in(0).rank()), c.flag("exclusive"), c.flag("reverse")}};

@@ -1,4 +1,7 @@
+#include <algorithm>
+
 #include "kiln/onnx/impl/parse.hpp"
+#include "kiln/onnx/impl/run_axes.hpp"
 
 namespace kiln::onnx {
 
@@ -69,7 +72,19 @@ variables parse_flatten(call& c) { return {c.in(0).flatten(c.integer("axis", 1))
 
 value squeeze_axes(call& c, const ints& axes) {
   const value x = c.in(0);
-  if (!axes.empty()) return x.squeeze(axes_within(c, axes, x.rank()));
+  if (!axes.empty()) {
+    const ints gone = axes_within(c, axes, x.rank());
+    bool certain = true;
+    dims left;
+    for (std::size_t d = 0; d < x.rank(); ++d) {
+      const bool goes = std::find(gone.begin(), gone.end(), static_cast<std::int64_t>(d)) != gone.end();
+      if (goes)
+        certain = certain && same(x.get_shape().lens[d], dimension(1)).has_value();
+      else
+        left.push_back(x.get_shape().lens[d]);
+    }
+    return certain ? x.squeeze(gone) : x.reshape(left);  // else the run compares
+  }
   ints ones;  // which extents are 1 must be certain: the result's rank hangs on it
   for (std::size_t d = 0; d < x.rank(); ++d) {
     const auto one = same(x.get_shape().lens[d], dimension(1));
@@ -80,10 +95,34 @@ value squeeze_axes(call& c, const ints& axes) {
 }
 variables parse_squeeze_1(call& c) { return {squeeze_axes(c, c.short_integers("axes"))}; }
 variables parse_squeeze(call& c) {
+  if (is_open(c, 1)) {
+    const value x = c.in(0);
+    const std::size_t dropped = axis_count(c, c.in(1));
+    if (dropped > x.rank()) c.malformed("there are more axes than dims");
+    const value flags = axis_flags(c, counted_axes(c, 1, x.rank()), x.rank());
+    return {x.reshape(extents_left(c, x.get_shape().lens, flags, x.rank() - dropped))};
+  }
   return {squeeze_axes(c, c.has(1) ? ints(as_span(c.numbers(1, "the list of axes"))) : ints{})};
 }
 variables parse_unsqueeze_1(call& c) { return {c.in(0).unsqueeze(c.short_integers("axes"))}; }
-variables parse_unsqueeze(call& c) { return {c.in(0).unsqueeze(ints(as_span(c.numbers(1, "the list of axes"))))}; }
+// Where an axis is new the extent is 1, elsewhere the next one of the input.
+variables unsqueeze_in_run(call& c) {
+  const value x = c.in(0);
+  const std::size_t rank = x.rank() + axis_count(c, c.in(1));
+  if (rank > max_rank) c.unsupported("makes a tensor of rank " + std::to_string(rank));
+  const value fresh = axis_flags(c, counted_axes(c, 1, rank), rank);
+  small_vector<dimension> own{dimension(1)};  // what stands before the first of the input's
+  for (const dimension d : x.get_shape().lens) own.push_back(d);
+  const auto length = static_cast<std::int64_t>(own.size());
+  const value next = fresh.logical_not().convert(dtype::i64) | op::cumsum{0};
+  const value lens =
+      fresh.where(c.build.scalar(dtype::i64, 1), dimensions_value(c.build, {length}, std::move(own)).gather(next));
+  return {x.reshape(dims(std::span<const dimension>(c.bound(lens, "an extent", 0))))};
+}
+variables parse_unsqueeze(call& c) {
+  if (is_open(c, 1)) return unsqueeze_in_run(c);
+  return {c.in(0).unsqueeze(ints(as_span(c.numbers(1, "the list of axes"))))};
+}
 
 variables parse_transpose(call& c) { return {c.in(0).transpose(c.short_integers("perm"))}; }
 
@@ -144,7 +183,7 @@ value tile_by(value x, std::span<const dimension> repeats) {
   return x;
 }
 variables parse_tile(call& c) {
-  const auto repeats = c.extents(1, "the list of repeats");
+  const auto repeats = c.bound(listed(c.in(1), c.in(0).rank()), "the list of repeats", 0);
   if (repeats.size() != c.in(0).rank()) c.malformed("there is a repeat for each dim of the input");
   return {tile_by(c.in(0), repeats)};
 }

@@ -18,7 +18,11 @@ struct external_files {
   std::map<std::string, buffer> mapped;
 };
 
-/// Reads a message; `malformed` unless every byte belongs to it.
+/// Whether graphs of a model's bytes, or types of a declaration's, are nested deeper than so many messages: what the
+/// reader of messages reports as truncation.
+bool nests_deeper(std::span<const std::byte> bytes, bool is_model, int nesting);
+
+/// Reads a message; `malformed` unless every byte belongs to it, `limit` where a model nests too deep.
 void parse_message(google::protobuf::MessageLite& into, std::span<const std::byte> bytes, int nesting,
                    std::string_view what);
 

@@ -61,7 +61,12 @@ std::vector<value_info> model_inputs(const std::string& path) try {
       if (number != input_field) return;
       onnx_proto::ValueInfoProto message;
       auto in = stream(entry);
-      if (!message.ParsePartialFromCodedStream(&in)) malformed();
+      if (!message.ParsePartialFromCodedStream(&in)) {
+        constexpr int most_nested = 100;  // protobuf's own limit
+        if (nests_deeper(entry, false, most_nested))
+          raise(errc::limit, "an input's type is nested deeper than the limit of " + std::to_string(most_nested));
+        malformed();
+      }
       out.push_back(read_value_info(message));
     });
   });

@@ -16,8 +16,11 @@ void parse_message(google::protobuf::MessageLite& into, std::span<const std::byt
                                             static_cast<int>(bytes.size()));
   in.SetTotalBytesLimit(std::numeric_limits<int>::max());
   in.SetRecursionLimit(nesting);
-  if (!into.ParsePartialFromCodedStream(&in) || !in.ConsumedEntireMessage())
-    raise(errc::malformed, "the file is truncated, or not " + std::string(what));
+  if (into.ParsePartialFromCodedStream(&in) && in.ConsumedEntireMessage()) return;
+  if (nests_deeper(bytes, true, nesting))
+    raise(errc::limit, "messages are nested deeper than the limit of " + std::to_string(nesting) +
+                           ", of which each nested graph takes 3");
+  raise(errc::malformed, "the file is truncated, or not " + std::string(what));
 }
 
 value_info read_value_info(const onnx_proto::ValueInfoProto& from) {

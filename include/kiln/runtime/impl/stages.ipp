@@ -2,8 +2,11 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 
 #include "kiln/graph/symbols.hpp"
+#include "kiln/op/dynamic/branch.hpp"
+#include "kiln/op/dynamic/loop.hpp"
 #include "kiln/runtime/impl/layout_rules.hpp"
 
 namespace kiln::detail {
@@ -34,6 +37,55 @@ void known_symbols::match(const shape& stated, const shape& made, std::string_vi
 
 namespace {
 
+// A part of a program as a program of its own: with the bodies that it calls, and no others.
+class part_of {
+ public:
+  explicit part_of(const program& whole) : whole_(whole) {}
+
+  program part;
+
+  /// The op, calling bodies of the part.
+  operation moved(const operation& op) {
+    if (const auto* f = op.get_if<op::fused>()) {
+      op::fused o = *f;
+      o.body = copied(o.body);
+      return o;
+    }
+    if (const auto* b = op.get_if<op::branch>()) {
+      op::branch o = *b;
+      o.then_body = copied(o.then_body);
+      o.else_body = copied(o.else_body);
+      return o;
+    }
+    if (const auto* l = op.get_if<op::loop>()) {
+      op::loop o = *l;
+      o.iteration = copied(o.iteration);
+      return o;
+    }
+    return op;
+  }
+  /// A body with all that it calls.
+  module_graph moved(const module_graph& m) {
+    module_graph out = m;
+    for (std::uint32_t i = 0; i < out.size(); ++i)
+      if (out[i].kind == instruction_kind::op) out[i].op = moved(out[i].op);
+    return out;
+  }
+
+ private:
+  module_ref copied(module_ref r) {
+    const auto [at, fresh] = copied_.try_emplace(r.index);
+    if (fresh) {
+      module_graph m = moved(whole_.module(r));
+      copied_[r.index] = part.add_module(std::move(m));
+    }
+    return copied_[r.index];
+  }
+
+  const program& whole_;
+  std::map<std::uint32_t, module_ref> copied_;
+};
+
 class cutter {
  public:
   cutter(const program& p, const target& t, const std::shared_ptr<thread_pool>& pool, compile_report& report)
@@ -43,12 +95,17 @@ class cutter {
     number_values();
     assign();
     out_.stages.resize(last_ + 1);
+    at_.resize(last_ + 1);
+    for (std::uint32_t i = 0; i < graph_.size(); ++i)
+      if (is_op(i)) at_[stage_[i]].push_back(i);
+    wanted_.resize(last_ + 1);
     for (std::uint32_t k = 0; k <= last_; ++k) collect_wanted(k);
+    for (const value_id v : graph_.outputs) want(v);
     for (std::uint32_t k = last_ + 1; k-- > 0;) want_sources(k);
     for (std::uint32_t k = 0; k <= last_; ++k) {
       add_segment(k);
-      for (std::uint32_t i = 0; i < graph_.size(); ++i)
-        if (host_[i] && stage_[i] == k) add_host_step(i);
+      for (const std::uint32_t i : at_[k])
+        if (host_[i]) add_host_step(i);
     }
     for (const value_id v : graph_.outputs) out_.outputs.push_back(slot(v));
     return std::move(out_);
@@ -119,29 +176,23 @@ class cutter {
   bool moves(value_id v) const { return is_op(v.instruction) && !host_[v.instruction] && is_view(graph_.producer(v)); }
 
   void want(value_id v) {
-    auto& of = wanted_[stage_[v.instruction]];
     if (is_constant(v) || is_parameter(v) || host_[v.instruction]) return;
-    if (std::find(of.begin(), of.end(), v) == of.end()) of.push_back(v);
+    if (asked_.insert(number(v)).second) wanted_[stage_[v.instruction]].push_back(v);
   }
   // What a stage's planned part has to hand on.
   void collect_wanted(std::uint32_t k) {
-    wanted_.resize(last_ + 1);
     const auto want_from = [&](auto& self, value_id v, std::uint32_t reader) -> void {
       if (moves(v))
         self(self, graph_.producer(v).inputs[0], reader);
       else if (stage_[v.instruction] < reader)
         want(v);
     };
-    for (std::uint32_t i = 0; i < graph_.size(); ++i) {
-      if (!is_op(i) || stage_[i] != k) continue;
+    for (const std::uint32_t i : at_[k])
       for (const value_id v : graph_[i].inputs)
         if (host_[i])
           want(v);
         else if (!is_view(graph_[i]))
           want_from(want_from, v, k);
-    }
-    for (const value_id v : graph_.outputs)
-      if (stage_[v.instruction] == k) want(v);
   }
   // A view that is handed on reads its source in its own stage, or hands on an earlier stage's: from the last stage to
   // the first.
@@ -156,9 +207,9 @@ class cutter {
 
   void add_segment(std::uint32_t k) {
     if (wanted_[k].empty()) return;
-    program part = program_;
-    part.main() = module_graph();
-    part.main().name = graph_.name;
+    part_of cut(program_);
+    module_graph part;
+    part.name = graph_.name;
     std::map<std::uint32_t, value_id> made;
     std::vector<std::uint32_t> in, out;
     const auto get = [&](auto& self, value_id v) -> value_id {
@@ -167,27 +218,28 @@ class cutter {
       const bool inside = is_op(v.instruction) && !host_[v.instruction] && (stage_[v.instruction] == k || moves(v));
       value_id at;
       if (is_constant(v)) {
-        at = part.main().add_literal(ins.constant);
+        at = part.add_literal(ins.constant);
       } else if (inside) {
         small_vector<value_id> inputs;
         for (const value_id in : ins.inputs) inputs.push_back(self(self, in));
-        const value_id first = part.main().add_with_shapes(ins.op, std::move(inputs), ins.results, ins.name.view());
+        const value_id first = part.add_with_shapes(cut.moved(ins.op), std::move(inputs), ins.results, ins.name.view());
         for (std::uint32_t r = 0; r < ins.results.size(); ++r) made[first_[v.instruction] + r] = {first.instruction, r};
         return made[number(v)];
       } else {
         const std::string name = is_parameter(v) ? ins.name.str() : "value " + std::to_string(number(v));
-        at = part.main().add_parameter(name, graph_.shape_of(v));
+        at = part.add_parameter(name, graph_.shape_of(v));
         in.push_back(number(v));
       }
-      if (!ins.name.empty()) part.main()[at.instruction].name = ins.name;
+      if (!ins.name.empty()) part[at.instruction].name = ins.name;
       return made[number(v)] = at;
     };
     for (const value_id v : wanted_[k]) {
-      part.main().outputs.push_back(get(get, v));
-      part.main().output_names.push_back(text("value " + std::to_string(number(v))));
+      part.outputs.push_back(get(get, v));
+      part.output_names.push_back(text("value " + std::to_string(number(v))));
       out.push_back(number(v));
     }
-    segment s{executable_access::plan(std::move(part), target_, pool_), std::move(in), std::move(out)};
+    cut.part.main() = std::move(part);
+    segment s{executable_access::plan(std::move(cut.part), target_, pool_), std::move(in), std::move(out)};
     for (const step_info& info : s.run.report().steps) report_.steps.push_back(info);
     report_.constant_bytes += s.run.report().constant_bytes;
     for (const std::string& r : s.run.report().remarks) report_.remarks.push_back(r);
@@ -214,9 +266,10 @@ class cutter {
     small_vector<module_ref> called;
     ins.op.bodies(called);
     for (const module_ref r : called) {
-      program body = program_;
-      body.main() = program_.module(r);
-      s.bodies.push_back(executable_access::plan(std::move(body), target_, pool_));
+      part_of body(program_);
+      module_graph moved = body.moved(program_.module(r));
+      body.part.main() = std::move(moved);
+      s.bodies.push_back(executable_access::plan(std::move(body.part), target_, pool_));
       report_.remarks.push_back(s.name + " runs a body of " + std::to_string(s.bodies.back().report().steps.size()) +
                                 " kernels");
     }
@@ -232,7 +285,9 @@ class cutter {
   staging out_;
   std::vector<std::uint32_t> first_, stage_;
   std::vector<bool> host_, held_;
-  std::vector<std::vector<value_id>> wanted_;
+  std::vector<std::vector<std::uint32_t>> at_;  // instructions of each stage
+  std::vector<std::vector<value_id>> wanted_;   // what each stage hands on
+  std::set<std::uint32_t> asked_;
   std::uint32_t last_ = 0;
 };
 

@@ -1,0 +1,220 @@
+#include <set>
+
+#include "kiln/core/object.hpp"
+#include "kiln/onnx/element.hpp"
+#include "kiln/onnx/impl/exporter.hpp"
+#include "kiln/onnx/impl/importer_scope.hpp"
+#include "kiln/op/dynamic/branch.hpp"
+#include "kiln/op/dynamic/loop.hpp"
+#include "kiln/op/dynamic/sequence.hpp"
+
+// Bodies as graphs of attributes, where symbols are read, and the types of sequences and optionals.
+namespace kiln::onnx {
+
+namespace {
+
+// ONNX states what a sequence holds, a program does not: it shows where an item goes in or comes out.
+class holder {
+ public:
+  explicit holder(const program& p) : program_(p) {}
+
+  std::optional<held_type> of(const module_graph& m, value_id v) {
+    if (!seen_.emplace(&m, value_key(v)).second) return std::nullopt;
+    if (const auto made = by_maker(m, v)) return made;
+    for (std::uint32_t u = 0; u < m.size(); ++u)
+      for (std::size_t k = 0; k < m[u].inputs.size(); ++k)
+        if (m[u].inputs[k] == v)
+          if (const auto read = by_reader(m, u, k)) return read;
+    return std::nullopt;
+  }
+
+ private:
+  std::optional<held_type> content(const module_graph& m, value_id v) {
+    const dtype t = m.shape_of(v).type;
+    if (t != dtype::sequence) return held_type{t};
+    auto inner = of(m, v);
+    if (inner) inner->in_sequence = true;
+    return inner;
+  }
+  std::optional<held_type> by_maker(const module_graph& m, value_id v) {
+    const auto& i = m.producer(v);
+    if (i.kind != instruction_kind::op) return std::nullopt;
+    const auto& in = i.inputs;
+    if (i.op.is<op::make_sequence>() || i.op.is<op::split_sequence>() || i.op.is<op::make_optional>())
+      return in.empty() ? std::nullopt : content(m, in[0]);
+    if (i.op.is<op::sequence_insert>()) return item_like(m.shape_of(in[1]));
+    if (i.op.is<op::optional_get>()) return without_sequence(of(m, in[0]));
+    if (const auto* l = i.op.get_if<op::loop>()) {
+      if (static_cast<std::int64_t>(v.result) >= l->carried) return std::nullopt;
+      const module_graph& body = program_.module(l->iteration);
+      const auto before = of(m, in[2 + v.result]);
+      return before ? before : of(body, body.outputs[1 + v.result]);
+    }
+    if (const auto* b = i.op.get_if<op::branch>()) {
+      const module_graph &then_body = program_.module(b->then_body), &else_body = program_.module(b->else_body);
+      const auto first = of(then_body, then_body.outputs[v.result]);
+      return first ? first : of(else_body, else_body.outputs[v.result]);
+    }
+    return in.empty() || m.shape_of(in[0]).type != m.shape_of(v).type ? std::nullopt : of(m, in[0]);
+  }
+  std::optional<held_type> by_reader(const module_graph& m, std::uint32_t u, std::size_t k) {
+    const auto& i = m[u];
+    if (const auto* at = i.op.get_if<op::sequence_at>())
+      return held_type{at->type, false, static_cast<int>(at->lens.size())};
+    if (const auto* join = i.op.get_if<op::join_sequence>())
+      return held_type{join->type, false, static_cast<int>(join->lens.size()) - (join->stacks ? 1 : 0)};
+    if (const auto* get = i.op.get_if<op::optional_get>())
+      return get->type == dtype::sequence ? with_sequence(of(m, {u, 0}))
+                                          : held_type{get->type, false, static_cast<int>(get->lens.size())};
+    if (i.op.is<op::sequence_insert>()) return item_like(m.shape_of(i.inputs[1]));
+    if (i.op.is<op::make_optional>()) return without_sequence(of(m, {u, 0}));
+    if (const auto* l = i.op.get_if<op::loop>()) {
+      const module_graph& body = program_.module(l->iteration);
+      return of(body, body.parameters()[k]);
+    }
+    if (const auto* b = i.op.get_if<op::branch>()) {
+      const std::size_t first = static_cast<std::size_t>(b->then_inputs);
+      const module_graph& body = program_.module(k - 1 < first ? b->then_body : b->else_body);
+      return of(body, body.parameters()[k - 1 < first ? k - 1 : k - 1 - first]);
+    }
+    return m.shape_of({u, 0}).type == m.shape_of(i.inputs[k]).type ? of(m, {u, 0}) : std::nullopt;
+  }
+  static held_type item_like(const shape& s) { return {s.type, false, static_cast<int>(s.rank())}; }
+  static std::optional<held_type> with_sequence(std::optional<held_type> t) {
+    if (t) t->in_sequence = true;
+    return t;
+  }
+  static std::optional<held_type> without_sequence(std::optional<held_type> t) {
+    if (t) t->in_sequence = false;
+    return t;
+  }
+
+  const program& program_;
+  std::set<std::pair<const module_graph*, std::uint64_t>> seen_;
+};
+
+}  // namespace
+
+held_type exporter::held_by(const module_graph& m, value_id v) const {
+  const dtype t = m.shape_of(v).type;
+  if (t != dtype::sequence && t != dtype::optional) return {t};
+  // where nothing goes in and nothing comes out, any type is right
+  return holder(program_).of(m, v).value_or(held_type());
+}
+
+void exporter::declare(onnx_proto::ValueInfoProto& to, const std::string& name, const shape& s, held_type held) const {
+  to.set_name(name);
+  onnx_proto::TypeProto* type = to.mutable_type();
+  if (s.type == dtype::optional) type = type->mutable_optional_type()->mutable_elem_type();
+  if (s.type == dtype::sequence || (s.type == dtype::optional && held.in_sequence))
+    type = type->mutable_sequence_type()->mutable_elem_type();
+  auto& tensor = *type->mutable_tensor_type();
+  if (s.type == dtype::sequence || s.type == dtype::optional) {
+    tensor.set_elem_type(static_cast<int>(to_element(held.type)));
+    for (int d = 0; d < held.rank; ++d) tensor.mutable_shape()->add_dim();
+    if (held.rank == 0) tensor.mutable_shape();
+    return;
+  }
+  tensor.set_elem_type(static_cast<int>(to_element(s.type)));
+  auto& lens = *tensor.mutable_shape();
+  for (const dimension d : s.lens) {
+    auto& dim = *lens.add_dim();
+    if (d.is_constant())
+      dim.set_dim_value(d.value());
+    else if (is_symbol(d))
+      dim.set_dim_param(symbol_name(d));
+  }
+}
+
+std::string exporter::object_constant(const argument& a, held_type held) {
+  if (a.get_shape().type == dtype::optional) {
+    const argument* value = value_of_optional(a);
+    if (value) {
+      const bool list = value->get_shape().type == dtype::sequence;
+      held.in_sequence = false;
+      return make("Optional", {list ? object_constant(*value, held) : constant(value->to_literal())});
+    }
+    std::string none = fresh("none");
+    write("Optional", {}, {none}).set_type("type", held);
+    return none;
+  }
+  names items;
+  for (const argument& item : items_of(a)) items.push_back(constant(item.to_literal()));
+  if (!items.empty()) return make("SequenceConstruct", items);
+  std::string none = fresh("none");
+  write("SequenceEmpty", {}, {none}).set("dtype", static_cast<std::int64_t>(to_element(held.type)));
+  return none;
+}
+
+void exporter::learn_extents(const std::string& name, const shape& s) {
+  for (std::size_t d = 0; d < s.rank(); ++d)
+    if (is_symbol(s.lens[d])) sources_.try_emplace(s.lens[d].raw(), source{name, static_cast<std::int64_t>(d), true});
+}
+void exporter::learn_elements(const std::string& name, std::span<const dimension> symbols) {
+  for (std::size_t k = 0; k < symbols.size(); ++k)
+    if (is_symbol(symbols[k]))
+      sources_.try_emplace(symbols[k].raw(), source{name, static_cast<std::int64_t>(k), false});
+}
+
+// i64[1].
+std::string exporter::symbol_value(dimension d) {
+  const auto found = sources_.find(d.raw());
+  if (found == sources_.end()) unsupported("the symbol '" + symbol_name(d) + "' is no value's extent");
+  const source at = found->second;
+  const std::int64_t place[] = {at.at};
+  std::string out = fresh("extent");
+  if (at.is_extent)
+    write("Shape", {at.name}, {out}).set("start", at.at).set("end", at.at + 1);
+  else
+    write("Gather", {at.name, integers(place)}, {out});
+  return out;
+}
+
+void exporter::write_body(onnx_proto::GraphProto& to, module_ref body, std::span<const held_type> inputs,
+                          const names& others) {
+  const restored there(graph_, &to);
+  // what is made inside has no name outside
+  const restored dims_outside(dims_, dims_);
+  const restored sources_outside(sources_, sources_);
+  const module_graph& m = program_.module(body);
+  to.set_name(std::string(std::string_view(m.name)));
+  std::map<std::uint64_t, std::string> held;
+  const auto parameters = m.parameters();
+  for (std::size_t k = 0; k < parameters.size(); ++k) {
+    const shape& s = m.shape_of(parameters[k]);
+    std::string name = k < inputs.size() ? fresh("parameter") : others[k - inputs.size()];
+    if (k < inputs.size()) declare(*to.add_input(), name, s, inputs[k]);
+    learn_extents(name, s);
+    held[value_key(parameters[k])] = std::move(name);
+  }
+  write_module(m, held, prefix_);
+  for (const value_id v : m.outputs) {
+    const shape& s = m.shape_of(v);
+    const std::string name = make("Identity", {held.at(value_key(v))});
+    auto& out = *to.add_output();
+    declare(out, name, s, held_by(m, v));
+    // a symbol of one iteration is not that of another
+    if (out.type().has_tensor_type())
+      for (auto& d : *out.mutable_type()->mutable_tensor_type()->mutable_shape()->mutable_dim()) d.clear_dim_param();
+  }
+}
+
+void exporter::branch(const exported& e) {
+  const auto& o = *e.op.get_if<op::branch>();
+  const auto first = e.in.begin() + 1, behind = first + static_cast<std::ptrdiff_t>(o.then_inputs);
+  node_writer n = write("If", {e.in[0]}, e.out);
+  write_body(n.set_graph("then_branch"), o.then_body, {}, {first, behind});
+  write_body(n.set_graph("else_branch"), o.else_body, {}, {behind, e.in.end()});
+}
+
+void exporter::loop(const exported& e) {
+  const auto& o = *e.op.get_if<op::loop>();
+  const std::size_t declared = 2 + static_cast<std::size_t>(o.carried);
+  std::vector<held_type> held(declared);
+  for (std::size_t k = 2; k < declared; ++k) held[k] = held_by(*e.home, (*e.home)[e.at].inputs[k]);
+  const auto behind = e.in.begin() + static_cast<std::ptrdiff_t>(declared);
+  node_writer n = write("Loop", {e.in.begin(), behind}, e.out);
+  write_body(n.set_graph("body"), o.iteration, held, {behind, e.in.end()});
+}
+
+}  // namespace kiln::onnx

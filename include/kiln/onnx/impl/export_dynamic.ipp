@@ -1,0 +1,156 @@
+#include "kiln/core/object.hpp"
+#include "kiln/onnx/element.hpp"
+#include "kiln/onnx/impl/exporter.hpp"
+#include "kiln/op/dynamic/bind_dims.hpp"
+#include "kiln/op/dynamic/optional_rank.hpp"
+#include "kiln/op/dynamic/selection.hpp"
+#include "kiln/op/dynamic/sequence.hpp"
+#include "kiln/op/dynamic/strings.hpp"
+
+// What only a run can size or make: most have an operator of their own.
+namespace kiln::onnx {
+
+namespace {
+
+template <class Op>
+const Op& as(const exported& e) {
+  return *e.op.get_if<Op>();
+}
+template <fixed_text Name>
+void same(exporter& x, const exported& e) {
+  x.write(Name.text, e.in, e.out);
+}
+
+void write_branch(exporter& x, const exported& e) { x.branch(e); }
+void write_loop(exporter& x, const exported& e) { x.loop(e); }
+void write_bind_dims(exporter& x, const exported& e) {
+  const auto& o = as<op::bind_dims>(e);
+  x.write("Identity", e.in, e.out);
+  x.learn_elements(e.out[0], {o.names.data(), o.names.size()});
+}
+
+template <class Op>
+exporter::node_writer put_axis(exporter::node_writer n, const Op& o) {
+  if (!o.flat) n.set("axis", o.along);
+  return n;
+}
+void write_compress(exporter& x, const exported& e) { put_axis(x.write("Compress", e.in, e.out), as<op::compress>(e)); }
+void write_unique(exporter& x, const exported& e) {
+  const auto& o = as<op::unique>(e);
+  put_axis(x.write("Unique", e.in, e.out), o).set("sorted", std::int64_t{o.ascending});
+}
+void write_non_max_suppression(exporter& x, const exported& e) {
+  const auto& o = as<op::non_max_suppression>(e);
+  names in{e.in[0], e.in[1]};
+  for (std::size_t k = 2; k < (o.has_least_score ? 5u : 4u); ++k) in.push_back(x.reshaped(e.in[k], {1}));
+  x.write("NonMaxSuppression", in, e.out).set("center_point_box", std::int64_t{o.centred});
+}
+
+// A position is a scalar.
+names with_position(exporter& x, const exported& e, std::size_t k) {
+  names in = e.in;
+  if (k < in.size() && e.types[k].rank() != 0) in[k] = x.reshaped(in[k], {});
+  if (k < in.size() && e.types[k].type != dtype::i64 && e.types[k].type != dtype::i32)
+    in[k] = x.cast(in[k], dtype::i64);
+  return in;
+}
+void write_make_sequence(exporter& x, const exported& e) {
+  if (!e.in.empty()) {
+    x.write("SequenceConstruct", e.in, e.out);
+    return;
+  }
+  const element t = to_element(x.held_by(*e.home, {e.at, 0}).type);
+  x.write("SequenceEmpty", {}, e.out).set("dtype", static_cast<std::int64_t>(t));
+}
+void write_sequence_at(exporter& x, const exported& e) {
+  names in = with_position(x, e, 1);
+  if (in.size() < 2) in.push_back(x.scalar(dtype::i64, 0));
+  x.write("SequenceAt", in, e.out);
+}
+void write_sequence_insert(exporter& x, const exported& e) { x.write("SequenceInsert", with_position(x, e, 2), e.out); }
+void write_sequence_erase(exporter& x, const exported& e) { x.write("SequenceErase", with_position(x, e, 1), e.out); }
+void write_split_sequence(exporter& x, const exported& e) {
+  const auto& o = as<op::split_sequence>(e);
+  x.write("SplitToSequence", e.in, e.out).set("axis", o.axis).set("keepdims", std::int64_t{o.keep});
+}
+void write_join_sequence(exporter& x, const exported& e) {
+  const auto& o = as<op::join_sequence>(e);
+  x.write("ConcatFromSequence", e.in, e.out).set("axis", o.along).set("new_axis", std::int64_t{o.stacks});
+}
+void write_make_optional(exporter& x, const exported& e) {
+  auto n = x.write("Optional", e.in, e.out);
+  if (e.in.empty()) n.set_type("type", x.held_by(*e.home, {e.at, 0}));
+}
+
+void write_optional_rank(exporter& x, const exported& e) {
+  x.write("Size", {x.make("Shape", {x.make("OptionalGetElement", e.in)})}, e.out);
+}
+
+// Texts that ONNX has as attributes.
+std::vector<std::string> texts(const exported& e, std::size_t i) {
+  const literal* l = e.constant(i);
+  if (!l) exporter::unsupported("texts that are no constants");
+  return strings_of(argument(*l));
+}
+std::string text(const exported& e, std::size_t i) {
+  const auto all = texts(e, i);
+  if (all.size() != 1) exporter::unsupported("more than one text");
+  return all[0];
+}
+void write_normalise_strings(exporter& x, const exported& e) {
+  const auto& o = as<op::normalise_strings>(e);
+  auto n = x.write("StringNormalizer", {e.in[0]}, e.out);
+  n.set("case_change_action", std::string_view(o.to == op::letter_case::lower   ? "LOWER"
+                                               : o.to == op::letter_case::upper ? "UPPER"
+                                                                                : "NONE"));
+  n.set("is_case_sensitive", std::int64_t{o.case_matters});
+  if (const auto words = texts(e, 1); !words.empty()) n.set("stopwords", names(words));
+}
+void write_split_strings(exporter& x, const exported& e) {
+  const auto& o = as<op::split_strings>(e);
+  auto n = x.write("StringSplit", {e.in[0]}, e.out);
+  n.set("delimiter", std::string_view(text(e, 1)));
+  if (o.most >= 0) n.set("maxsplit", o.most);
+}
+void write_match_strings(exporter& x, const exported& e) {
+  x.write("RegexFullMatch", {e.in[0]}, e.out).set("pattern", std::string_view(text(e, 1)));
+}
+void write_cast(exporter& x, const exported& e) {
+  x.write("Cast", e.in, e.out).set("to", static_cast<std::int64_t>(to_element(e.result().type)));
+}
+
+}  // namespace
+
+std::span<const export_row> export_dynamic() {
+  static constexpr export_row rows[] = {
+      {"bind_dims", write_bind_dims},
+      {"branch", write_branch},
+      {"compress", write_compress},
+      {"concat_strings", same<"StringConcat">},
+      {"equal_strings", same<"Equal">},
+      {"join_sequence", write_join_sequence},
+      {"loop", write_loop},
+      {"make_optional", write_make_optional},
+      {"make_sequence", write_make_sequence},
+      {"match_strings", write_match_strings},
+      {"non_max_suppression", write_non_max_suppression},
+      {"nonzero", same<"NonZero">},
+      {"normalise_strings", write_normalise_strings},
+      {"optional_get", same<"OptionalGetElement">},
+      {"optional_has", same<"OptionalHasElement">},
+      {"optional_rank", write_optional_rank},
+      {"print_numbers", write_cast},
+      {"read_numbers", write_cast},
+      {"select_strings", same<"Where">},
+      {"sequence_at", write_sequence_at},
+      {"sequence_erase", write_sequence_erase},
+      {"sequence_insert", write_sequence_insert},
+      {"sequence_length", same<"SequenceLength">},
+      {"split_sequence", write_split_sequence},
+      {"split_strings", write_split_strings},
+      {"unique", write_unique},
+  };
+  return rows;
+}
+
+}  // namespace kiln::onnx

@@ -1,0 +1,92 @@
+#include "kiln/onnx/impl/run_axes.hpp"
+
+#include "kiln/op/dynamic/branch.hpp"
+#include "kiln/op/dynamic/selection.hpp"
+
+namespace kiln::onnx {
+
+namespace {
+
+value numbers_value(builder& b, const dims& extents) {
+  small_vector<dimension> values;
+  for (const dimension d : extents) values.push_back(d);
+  return dimensions_value(b, {static_cast<std::int64_t>(extents.size())}, std::move(values));
+}
+value places(builder& b, std::size_t rank) { return b.add(op::iota{{static_cast<std::int64_t>(rank)}, 0, dtype::i64}); }
+
+}  // namespace
+
+std::size_t axis_count(call& c, value axes) {
+  const dimension n = axes.get_shape().elements();
+  if (!n.is_constant() || n.value() > static_cast<std::int64_t>(max_rank))
+    c.unsupported("the list of axes has " + kiln::to_string(n) + " elements, and a run computes them");
+  return static_cast<std::size_t>(n.value());
+}
+
+value counted_axes(call& c, std::size_t input, std::size_t rank) {
+  const value axes = c.in(input);
+  if (!is_integer(axes.type()))
+    c.malformed("the list of axes is an integer tensor, not " + to_string(axes.get_shape()));
+  const dimension n = axes.get_shape().elements();
+  // picking a place checks it, and counts from the end where it is negative
+  return places(c.build, rank).gather(axes.convert(dtype::i64).reshape({n}));
+}
+
+value axis_flags(call& c, value axes, std::size_t rank) {
+  const value meets = axes.unsqueeze({1}).equal(places(c.build, rank));
+  return (meets | op::reduce_any{{0}}).reshape({static_cast<std::int64_t>(rank)});
+}
+
+dims extents_left(call& c, const dims& from, value flags, std::size_t count) {
+  op::compress keep;
+  keep.count = c.bodies->fresh_symbol("count");
+  const value left = c.build.add(keep, numbers_value(c.build, from), flags.logical_not());
+  return dims(std::span<const dimension>(
+      c.bound(left.reshape({static_cast<std::int64_t>(count)}), "an extent that is left", 0)));
+}
+
+value branch_of(call& c, value flag, value x, module_graph then_body, module_graph else_body, const shape& result) {
+  op::branch o;
+  o.then_inputs = 1;
+  o.then_body = c.bodies->add_module(std::move(then_body));
+  o.else_body = c.bodies->add_module(std::move(else_body));
+  const value_id made =
+      c.build.module().add_with_shapes(o, {flag.id(), x.id(), x.id()}, {result}, c.build.label.view());
+  return c.build.wrap(made);
+}
+
+// Starts, ends and steps of all axes, those that are not named whole; each axis is then a list of places.
+value slice_in_run(call& c, value x) {
+  const std::size_t rank = x.rank();
+  const auto one = [&](std::int64_t n) { return c.build.scalar(dtype::i64, n); };
+  const value starts = c.in(1).convert(dtype::i64);
+  const std::size_t n = axis_count(c, starts);
+  const auto list = static_cast<std::int64_t>(n), all = static_cast<std::int64_t>(rank);
+  const value axes = c.has(3) ? counted_axes(c, 3, rank) : places(c.build, n);
+  const auto spread = [&](value given, std::int64_t otherwise) {
+    const value base = one(otherwise).broadcast_to({all});
+    return c.build.add(op::scatter_elements{0}, base, axes, given.convert(dtype::i64).reshape({list}));
+  };
+  const value named = axis_flags(c, axes, rank), from = spread(starts, 0), to = spread(c.in(2), 0),
+              steps = c.has(4) ? spread(c.in(4), 1) : one(1).broadcast_to({all});
+  const value extents = numbers_value(c.build, x.get_shape().lens), backwards = steps < one(0);
+  const auto counted = [&](value v) { return (v < one(0)).where(v + extents, v); };
+  // the last place of a walk backwards is 0, and its end lies before that
+  const value last = extents - backwards.where(one(1), one(0));
+  const value first = counted(from).max(one(0)).min(last),
+              end = counted(to).max(backwards.where(one(-1), one(0))).min(extents);
+  const value stride = steps.max(-steps).max(one(1));
+  const value length = (backwards.where(first - end, end - first).max(one(0)) + stride - 1) / stride;
+  const value count = named.where(length, extents), begin = named.where(first, one(0)),
+              step = named.where(steps, one(1));
+  for (std::size_t d = 0; d < rank; ++d) {
+    const auto a = static_cast<std::int64_t>(d);
+    const auto of = [&](value v) { return v.slice({{0}, {a}, {a + 1}, {}}); };
+    const dimension kept = c.bound(of(count), "an extent of a slice", 0)[0];
+    const value at = c.build.add(op::iota{{kept}, 0, dtype::i64}) * of(step) + of(begin);
+    x = x.gather(at, a);
+  }
+  return x;
+}
+
+}  // namespace kiln::onnx
