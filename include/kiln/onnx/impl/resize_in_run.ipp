@@ -117,8 +117,8 @@ class resizer {
   }
   value covered(value x, std::int64_t axis, const axis_values& a) const {
     const value outside = c_.build.scalar(x.type(), rules_.outside);
-    for (const value beyond : {a.source<number(0.), a.source> a.extent - 1})
-      x = x.make_along(axis, beyond).where(outside, x);
+    const value before = a.source<number(0.), behind = a.source> a.extent - 1;
+    for (const value beyond : {before, behind}) x = x.make_along(axis, beyond).where(outside, x);
     return x;
   }
 
