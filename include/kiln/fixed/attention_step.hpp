@@ -16,14 +16,16 @@ struct attention_step {
   static constexpr int lanes = native_lanes<float>;
 
   static KILN_FN float dot(const float* a, const float* b) {
-    std::int64_t c = 0;
+    constexpr std::int64_t whole = q.strides[3] == 1 && k.strides[3] == 1 ? depth / lanes * lanes : 0;
     float sum = 0;
-    if constexpr (q.strides[3] == 1 && k.strides[3] == 1 && depth >= lanes) {
+    if constexpr (whole != 0) {
       vector acc{};
-      for (; c + lanes <= depth; c += lanes) acc = elementary::mad(load<vector>(a + c), load<vector>(b + c), acc);
+      for (std::int64_t c = 0; c < whole; c += lanes)
+        acc = elementary::mad(load<vector>(a + c), load<vector>(b + c), acc);
       sum = reduce_add(acc);
     }
-    for (; c < depth; ++c) sum += a[c * q.strides[3]] * b[c * k.strides[3]];
+    if constexpr (whole != depth)
+      for (std::int64_t c = whole; c < depth; ++c) sum += a[c * q.strides[3]] * b[c * k.strides[3]];
     return sum;
   }
   static KILN_FN float with_mask(const step_memory& m, std::int64_t b, std::int64_t h, std::int64_t i, std::int64_t j,

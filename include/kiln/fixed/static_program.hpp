@@ -177,10 +177,10 @@ class runner<Net, std::index_sequence<I...>> {
 
 /// A net that the C++ compiler has optimised, planned and turned into one function: shapes, strides, attributes and
 /// buffer positions are constants in it. `Net` is a constexpr lambda over a builder, the same that builds the net at
-/// run time; a broken shape rule is a compile error that says which. Holds one arena of `arena_bytes` and pointers to
-/// the weights; running allocates nothing, throws nothing and calls no kiln library. Any number of objects may run at
-/// once, each by one thread at a time. A registry with more ops (`default_registry::extend<my::op>`) admits a user's
-/// ops.
+/// run time; a broken shape rule is a compile error that says which. Holds one arena of `arena_bytes`, pointers to the
+/// weights, and `prepared_bytes` of weights in the form in which kernels read them; running allocates nothing, throws
+/// nothing and calls no kiln library. Any number of objects may run at once, each by one thread at a time. A registry
+/// with more ops (`default_registry::extend<my::op>`) admits a user's ops.
 template <auto Net, class Registry = default_registry>
 class static_program
     : public fixed::runner<
@@ -195,7 +195,8 @@ class static_program
                                weights = static_cast<std::size_t>(front.weights.count),
                                outputs = static_cast<std::size_t>(front.outputs.count),
                                kernels = static_cast<std::size_t>(front.steps.count),
-                               arena_bytes = static_cast<std::size_t>(front.arena_bytes);
+                               arena_bytes = static_cast<std::size_t>(front.arena_bytes),
+                               prepared_bytes = static_cast<std::size_t>(front.prepared_bytes);
   /// Elements of all weights together.
   static constexpr std::size_t weight_elements = [] {
     std::int64_t n = 0;
