@@ -12,6 +12,7 @@ fail() { echo "FAILED: $*"; exit 1; }
 grep -rE '#include' "$work/digits" | grep -vE '<[a-z_]+>|"digits.hpp"' && fail "it includes more than the standard library"
 cmake -S "$work/digits" -B "$work/build" -DKILN_EXPORT_ARCH=x86-64-v3 >"$work/log" || { cat "$work/log"; exit 1; }
 cmake --build "$work/build" >"$work/log" || { cat "$work/log"; exit 1; }
+grep -rqs -- '-march=x86-64-v3' "$work/build" || fail "KILN_EXPORT_ARCH does not choose the instruction set"
 program=$work/build/digits
 strip "$program"
 [ "$(stat -c %s "$program")" -lt 409600 ] || fail "it takes $(stat -c %s "$program") bytes"
@@ -34,6 +35,7 @@ status=0
 [ $status = 2 ] && [ ! -e "$work/other" ] && grep -q identifier "$work/says" || fail "a bad name gives status $status"
 
 cmake -S "$root/test/fixed/model_project" -B "$work/project" -Dkiln_DIR="$build" -DKILN_SOURCE="$root" -DCMAKE_BUILD_TYPE=Release \
-  >"$work/log" || { cat "$work/log"; exit 1; }
+  -DKILN_EXPORT_ARCH=x86-64-v3 >"$work/log" || { cat "$work/log"; exit 1; }
+grep -rqs -- '-march=x86-64-v3' "$work/project" || fail "kiln_add_model does not take KILN_EXPORT_ARCH"
 cmake --build "$work/project" >"$work/log" || { cat "$work/log"; exit 1; }
 "$work/project/classify" "$root/examples/models/digits/test_data_set_0/input_0.pb" "$root/examples/models/digits/labels.pb"

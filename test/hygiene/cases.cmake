@@ -17,6 +17,8 @@ kiln_hygiene_case(lone_headers_clang 1200 ${here}/lone_headers.sh clang++-16 ${P
 set_tests_properties(hygiene.lone_headers hygiene.lone_headers_clang PROPERTIES PROCESSORS 2)
 kiln_hygiene_case(compile_time 300 ${here}/compile_time.sh ${CMAKE_CXX_COMPILER})
 set_tests_properties(hygiene.compile_time PROPERTIES RUN_SERIAL ON)
+kiln_hygiene_case(compile_counts 600 ${PROJECT_SOURCE_DIR}/bench/compile/measure.sh --check)
+set_tests_properties(hygiene.compile_counts PROPERTIES PROCESSORS 2)
 
 # The Eigen target's tests once more, at each instruction-set level.
 foreach(target IN ITEMS test_eigen test_backend_eigen)

@@ -1,4 +1,5 @@
 #pragma once
+#include "kiln/fixed/net_rules.hpp"
 #include "kiln/fixed/planner.hpp"
 #include "kiln/graph/builder.hpp"
 #include "kiln/pass/passes.hpp"
@@ -24,13 +25,13 @@ constexpr void put_lines(text& out, std::string_view s) {
   out.append(s).append('\n');
 }
 
-/// The words of a fault: only the reason, in the user's words: op, rule, what was expected and what was found.
-constexpr words freeze_fault(std::string_view op, const fault& f) {
+/// The words of a broken rule: only the reason, in the user's words: op, rule, what was expected and what was found.
+constexpr words freeze_fault(const broken_rule& broken) {
   text t;
-  put_lines(t, op);
-  put_lines(t, f.rule.view());
+  put_lines(t, broken.where.view());
+  put_lines(t, broken.why.rule.view());
   for (const bool first : {true, false}) {
-    const std::string_view value = first ? f.expected.view() : f.found.view();
+    const std::string_view value = first ? broken.why.expected.view() : broken.why.found.view();
     if (value.empty()) continue;
     text line(first ? "expected " : "found ");
     put_lines(t, line.append(value).view());
@@ -43,19 +44,23 @@ constexpr words freeze_fault(std::string_view op, const fault& f) {
   return out;
 }
 
-/// Builds the net, runs the passes that run-time compilation runs, and plans memory: one constant evaluation.
-template <auto Net, class Registry, std::size_t N>
-constexpr frozen<N> freeze() {
+/// Builds the net, runs the passes that run-time compilation runs, and plans memory: the words of the program, or of
+/// the rule that the net breaks.
+template <auto Net, class Registry>
+constexpr words freeze_words() {
   static_builder<Registry> b;
   Net(b);
   auto program = b.finish();
-  words w;
-  if (program.main().faulty) {
-    w = freeze_fault(program.main().first_fault_op.view(), program.main().first_fault);
-  } else {
-    optimise_graph(program);
-    w = planner(program).build();
-  }
+  if (const broken_rule r = check_built(program)) return freeze_fault(r);
+  optimise_graph(program);
+  if (const broken_rule r = check_steps(program)) return freeze_fault(r);
+  return planner(program).build();
+}
+
+/// The words as an array: one constant evaluation.
+template <auto Net, class Registry, std::size_t N>
+constexpr frozen<N> freeze() {
+  const words w = freeze_words<Net, Registry>();
   frozen<N> out;
   out.count = w.size();
   for (std::size_t k = 0; k < w.size() && k < N; ++k) out.words[k] = w[k];

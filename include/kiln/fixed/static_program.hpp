@@ -1,4 +1,6 @@
 #pragma once
+#include <cassert>
+
 #include "kiln/fixed/attention_step.hpp"
 #include "kiln/fixed/filtering_step.hpp"
 #include "kiln/fixed/freeze.hpp"
@@ -134,6 +136,16 @@ constexpr inline_string<95> name_at(const table& of, std::size_t k) {
   return out;
 }
 
+// The name of parameter K as text for a message.
+template <class Net, table header::*Of, std::size_t K>
+constexpr auto name_text() {
+  constexpr table name = signature_at<Net, Of, K>.name;
+  static_text<static_cast<std::size_t>(name.count)> t;
+  for (std::int64_t i = 0; i < name.count; ++i) t.text[i] = static_cast<char>(Net::words[name.at + i]);
+  t.text[name.count] = 0;
+  return t;
+}
+
 template <class Net, class Inputs>
 class runner;
 template <class Net, std::size_t... I>
@@ -142,6 +154,8 @@ class runner<Net, std::index_sequence<I...>> {
   /// Runs the program on one span of elements for each input, in their order.
   void run(elements_of<Net, &header::inputs, I>... inputs) {
     const void* const input_data[sizeof...(I) + 1] = {inputs.data()..., nullptr};
+    for (std::size_t k = 0; k < static_cast<std::size_t>(Net::front.weights.count); ++k)
+      assert(weights_[k] && "kiln: a weight of this static program is not bound");
     const memory_map m{arena_, input_data, weights_, prepared_};
     run_steps(m, std::make_index_sequence<static_cast<std::size_t>(Net::front.steps.count)>{});
   }
@@ -204,6 +218,12 @@ class static_program
       n += fixed::record<fixed::signature>(net::words, front.weights, k).elements;
     return static_cast<std::size_t>(n);
   }();
+  /// Whether all weights are f32: then one array may hold them.
+  static constexpr bool float_weights = [] {
+    for (std::size_t k = 0; k < weights; ++k)
+      if (fixed::record<fixed::signature>(net::words, front.weights, k).where.type != dtype::f32) return false;
+    return true;
+  }();
   template <std::size_t K>
   using input_span = fixed::elements_of<net, &fixed::header::inputs, K>;
   template <std::size_t K>
@@ -211,23 +231,43 @@ class static_program
   template <std::size_t K>
   using output_span = fixed::elements_of<net, &fixed::header::outputs, K>;
 
+ private:
+  // Whether one argument is this object's copy, or holds all weights.
+  template <class T>
+  static constexpr bool takes_all = std::is_same_v<T, static_program> ||
+                                    (weights != 0 && float_weights &&
+                                     std::is_convertible_v<const T&, std::span<const float, weight_elements>>);
+
+ public:
   /// Without weights, or with all of them still to be bound.
   static_program() = default;
   /// Binds every weight to its part of one array, which holds them in the order in which the net names them (C++ leaves
   /// open which operand of an expression comes first: name weights in statements of their own). The array stays the
   /// caller's, outlives this object and does not change while it is bound.
-  explicit static_program(std::span<const float, weight_elements> all) requires(weights != 0) {
+  explicit static_program(std::span<const float, weight_elements> all) requires(weights != 0 && float_weights) {
     [&]<std::size_t... K>(std::index_sequence<K...>) {
       std::size_t at = 0;
       ((bind<K>(weight_span<K>(all.data() + at, weight_span<K>::extent)), at += weight_span<K>::extent), ...);
     }
     (std::make_index_sequence<weights>{});
   }
-  /// Binds each weight to a span of its elements, in the order in which the net names them.
+  /// Binds each weight to a span of its elements, in the order in which the net names them. Another number of spans, or
+  /// of elements in one, is a compile error that says which.
   template <class... Spans>
-  explicit static_program(const Spans&... spans) requires(sizeof...(Spans) == weights && weights > 1) {
-    [&]<std::size_t... K>(std::index_sequence<K...>) { (bind<K>(spans), ...); }
-    (std::make_index_sequence<weights>{});
+  explicit static_program(const Spans&... spans) requires(sizeof...(Spans) != 0 &&
+                                                          !(sizeof...(Spans) == 1 && (takes_all<Spans> && ...))) {
+    if constexpr (sizeof...(Spans) == 1 && weights > 1 && float_weights) {
+      constexpr auto expected = text_with_number<weight_elements>("expected floats: ");
+      static_assert(sizeof(this_program_cannot_be_built<"static_program", "one array has all weights", expected,
+                                                        "found another extent or type">));
+    } else if constexpr (sizeof...(Spans) != weights) {
+      constexpr auto expected = text_with_number<weights>("expected ");
+      constexpr auto found = text_with_number<sizeof...(Spans)>("found ");
+      static_assert(sizeof(this_program_cannot_be_built<"static_program", "a span for each weight", expected, found>));
+    } else {
+      [&]<std::size_t... K>(std::index_sequence<K...>) { (bind_checked<K>(spans), ...); }
+      (std::make_index_sequence<weights>{});
+    }
   }
 
   /// The place of an input, weight or output among its kind; an unknown name is a compile error.
@@ -262,6 +302,18 @@ class static_program
   }
 
  private:
+  template <std::size_t K, class Span>
+  void bind_checked(const Span& values) {
+    if constexpr (!std::is_convertible_v<const Span&, weight_span<K>>) {
+      constexpr auto elements = weight_span<K>::extent;
+      constexpr auto name = fixed::name_text<net, &fixed::header::weights, K>();
+      constexpr auto expected = text_with_number<elements>("expected elements: ");
+      static_assert(sizeof(this_program_cannot_be_built<name, "a span of the weight's own elements", expected,
+                                                        "found another extent or type">));
+    } else {
+      bind<K>(values);
+    }
+  }
   static consteval std::size_t known(const fixed::table& of, std::string_view name) {
     const std::size_t k = fixed::find_name<net>(of, name);
     if (k == static_cast<std::size_t>(of.count)) fixed::the_net_has_no_such_name();
