@@ -364,20 +364,26 @@ inline std::vector<dynamic_model> sized_models() {
                          {{"x", 1, 2}, {"n", 7, 1}, {"depth", 7, 0}}, {{"y", 1, 2}, {"z", 1, 3}},
                          {floats("values", {2}, {0, 1})}),
                  {{"x", x}, {"n", whole({1}, {2})}, {"depth", whole({}, {3})}}});
-  for (const std::string mode : {"nearest", "linear", "cubic"})
-    for (const std::string where : {"half_pixel", "asymmetric", "align_corners", "pytorch_half_pixel"}) {
-      const std::vector<message> attributes{attr("mode", mode.c_str()),
-                                            attr("coordinate_transformation_mode", where.c_str())};
-      const auto image = reals({1, 1, 2, 3}, {1, 2, 3, 4, 5, 6});
+  const auto image = reals({1, 1, 2, 3}, {1, 2, 3, 4, 5, 6});
+  const auto resized = [&](const std::string& mode, const std::string& where, bool peers_too) {
+    const std::vector<message> attributes{attr("mode", mode.c_str()),
+                                          attr("coordinate_transformation_mode", where.c_str()),
+                                          attr("axes", std::vector<std::int64_t>{2, 3})};
+    const auto made = [&](const std::string& name, const strings& in, int type, const argument& list, bool is_peers) {
       out.push_back(
-          {"resized_" + mode + "_" + where,
-           network({node("Resize", {"x", "", "", "n"}, {"y"}, attributes)}, {{"x", 1, 4}, {"n", 7, 1}}, {{"y", 1, 4}}),
-           {{"x", image}, {"n", whole({4}, {1, 1, 5, 2})}}});
-      out.push_back(
-          {"scaled_" + mode + "_" + where,
-           network({node("Resize", {"x", "", "n"}, {"y"}, attributes)}, {{"x", 1, 4}, {"n", 1, 1}}, {{"y", 1, 4}}),
-           {{"x", image}, {"n", reals({4}, {1, 1, 1.6f, .7f})}}});
-    }
+          {name + mode + "_" + where,
+           network({node("Resize", in, {"y"}, attributes)}, {{"x", 1, 4}, {"n", type, 1, {2}}}, {{"y", 1, 4}}),
+           {{"x", image}, {"n", list}},
+           is_peers});
+    };
+    made("resized_", {"x", "", "", "n"}, 7, whole({2}, {5, 2}), true);
+    made("scaled_", {"x", "", "n"}, 1, reals({2}, {1.6f, .7f}), peers_too);
+  };
+  resized("nearest", "half_pixel", true);
+  resized("nearest", "asymmetric", true);
+  resized("linear", "pytorch_half_pixel", true);
+  resized("linear", "align_corners", false);  // the peer rounds the resized length first, ONNX's own cases do not
+  resized("cubic", "half_pixel", true);
   return out;
 }
 
