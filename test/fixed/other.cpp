@@ -104,6 +104,14 @@ constexpr auto attends = [](auto& b) {
 };
 TEST(static_other, attention) { expect_equal<attends>(4); }
 
+constexpr auto attends_in_blocks = [](auto& b) {
+  const auto k = b.input("k", dtype::f32, {2, 2, 19, 16}), v = b.input("v", dtype::f32, {2, 2, 19, 18});
+  const auto many = b.input("many", dtype::f32, {2, 4, 18, 16}), one = b.input("one", dtype::f32, {2, 4, 1, 16});
+  b.output(many.attention(k, v, op::attention{.scale = 0.3f, .causal = true}));
+  b.output(one.attention(k, v, b.input("mask", dtype::f32, {2, 1, 1, 19}), op::attention{.scale = 0.2f}));
+};
+TEST(static_other, attention_of_many_queries_and_of_one) { expect_equal<attends_in_blocks>(6); }
+
 constexpr auto spelt_attention = [](auto& b) {
   auto x = b.input("x", dtype::f32, {1, 6, 16});
   const auto heads = [&](std::string_view name) {

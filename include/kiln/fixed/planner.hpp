@@ -1,4 +1,5 @@
 #pragma once
+#include "kiln/fixed/attention_plan.hpp"
 #include "kiln/fixed/draft.hpp"
 #include "kiln/fixed/filtering_plan.hpp"
 #include "kiln/fixed/record_writer.hpp"
@@ -304,7 +305,8 @@ class planner {
                  .memory() *
              4;
     }
-    if (ins.op.template is<op::attention>()) return (to_ints(graph_.shape_of(ins.inputs[1]).lens)[2] + 16) * 4;
+    if (ins.op.template is<op::attention>())
+      return attention_plan::of(final_place(d.inputs[0]), final_place(d.inputs[1])).elements() * 4;
     return 0;
   }
   constexpr void add(draft d) {

@@ -148,6 +148,12 @@ template <class T>
 inline T min(T a, T b) {
   return a < b || a != a ? a : b;
 }
+inline vec<float, lanes> max(vec<float, lanes> a, vec<float, lanes> b) { return ((a > b) | (a != a)) ? a : b; }
+inline vec<float, lanes> max(vec<float, lanes> a, float b) { return max(a, splat<vec<float, lanes>>(b)); }
+inline vec<float, lanes> max(float a, vec<float, lanes> b) { return max(splat<vec<float, lanes>>(a), b); }
+inline vec<float, lanes> min(vec<float, lanes> a, vec<float, lanes> b) { return ((a < b) | (a != a)) ? a : b; }
+inline vec<float, lanes> min(vec<float, lanes> a, float b) { return min(a, splat<vec<float, lanes>>(b)); }
+inline vec<float, lanes> min(float a, vec<float, lanes> b) { return min(splat<vec<float, lanes>>(a), b); }
 template <class T>
 inline T sign(T x) {
   return x > T(0) ? T(1) : x < T(0) ? T(0) - T(1) : x;
