@@ -43,11 +43,11 @@ void put_tensor(onnx_proto::TensorProto& to, const literal& l) {
     for (const std::string& s : strings_of(a)) to.add_string_data(s);
     return;
   }
-  to.set_raw_data(packed(l.get_shape().type, a.data(), a.elements()));
+  to.set_raw_data(packed(a));
 }
 
 void put_type(onnx_proto::ValueInfoProto& to, std::string_view name, const shape& s) {
-  if (is_object(s.type) && s.type != dtype::string)
+  if (s.type == dtype::sequence || s.type == dtype::optional || s.type == dtype::map)
     raise(errc::unsupported,
           "'" + std::string(name) + "' is a value of type " + to_string(s) + ", which is not exported");
   to.set_name(std::string(name));
