@@ -76,6 +76,24 @@ difference compare_objects(const argument& computed, const argument& expected, c
     }
     return d;
   }
+  if (is_complex(t)) {
+    const auto parts = [&](const argument& a) {
+      const auto all = complexes_of(a);
+      const std::span<const double> pairs(reinterpret_cast<const double*>(all.data()), 2 * all.size());
+      const shape s{t == dtype::c64 ? dtype::f32 : dtype::f64, {static_cast<std::int64_t>(all.size()), 2}};
+      return argument(literal::of<double>(s, pairs));
+    };
+    return compare_floor(parts(computed), parts(expected), allowed, by_value);
+  }
+  if (t == dtype::map) {
+    const map_object &x = entries_of(computed), &y = entries_of(expected);
+    if (!(x.is_empty() && y.is_empty()) && !equal_values(x.keys, y.keys)) d.reason = "the maps have other keys";
+    for (std::size_t i = 0; !d && i < y.values.size(); ++i) {
+      d = compare_floor(x.values[i], y.values[i], allowed, by_value);
+      if (d) d.reason = fmt::format("value {}: {}", i, d.reason);
+    }
+    return d;
+  }
   const argument *x = value_of_optional(computed), *y = value_of_optional(expected);
   if (x && y) return compare_floor(*x, *y, allowed, by_value);
   if (x || y) d.reason = x ? "the optional holds a value, expected none" : "the optional is empty, expected a value";

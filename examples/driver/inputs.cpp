@@ -84,12 +84,6 @@ std::string names_of(std::span<const port> ports) {
   return out.empty() ? "none" : out;
 }
 
-dtype holder_of(const onnx::value_info& declared) {
-  return declared.kind == onnx::value_kind::sequence   ? dtype::sequence
-         : declared.kind == onnx::value_kind::optional ? dtype::optional
-                                                       : dtype::f32;
-}
-
 named_arguments read_inputs(const model_options& o) {
   std::vector<onnx::value_info> declared;  // what a file holds is the model's to say
   const auto declaration = [&](const std::string& name) -> onnx::value_info {
@@ -119,7 +113,7 @@ argument filled(const shape& s, std::uint64_t seed) {
   if (elements > fill_limit)
     raise(errc::limit, fmt::format("a filled input of {} has more than {:.0e} elements", to_string(s), fill_limit));
   argument out(s);
-  if (is_object(s.type)) return out;  // empty strings, sequences, optionals
+  if (is_object(s.type)) return out;  // empty strings, sequences, optionals, maps, zeros
   const std::int64_t n = out.elements();
   if (is_float(s.type)) {
     generator random(seed, s.type == dtype::f16 ? 11 : s.type == dtype::bf16 ? 8 : is_narrow(s.type) ? 3 : 24);

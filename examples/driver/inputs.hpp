@@ -28,9 +28,6 @@ struct prepared_inputs {
 /// for shapes and types that do not fit.
 prepared_inputs prepare_inputs(std::span<const port> inputs, const named_arguments& given, const model_options& o);
 
-/// The dtype of the holder that an input is declared as, sequence or optional; f32 for any tensor.
-dtype holder_of(const onnx::value_info& declared);
-
 /// A filled tensor: floats uniform in [-1, 1) from the seed, integers and bools 1.
 argument filled(const shape& s, std::uint64_t seed);
 

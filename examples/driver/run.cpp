@@ -32,6 +32,21 @@ std::string summary(const argument& a) {
     for (const argument& item : items_of(a)) values += (values.empty() ? "" : ", ") + summary(item);
     return "sequence {" + values + "}";
   }
+  if (is_complex(a.get_shape().type)) {
+    std::int64_t k = 0;
+    for (const std::complex<double>& z : complexes_of(dense)) {
+      if (k++ == shown) break;
+      values += fmt::format("{}{}{:+}i", k > 1 ? ", " : "", z.real(), z.imag());
+    }
+    return fmt::format("{} {{{}{}}}", to_string(shape(a.get_shape().type, a.get_shape().lens)), values,
+                       n > shown ? ", ..." : "");
+  }
+  if (a.get_shape().type == dtype::map) {
+    const map_object& m = entries_of(a);
+    values = m.is_empty() ? "" : "keys " + summary(m.keys);
+    for (const argument& v : m.values) values += ", " + summary(v);
+    return "map {" + values + "}";
+  }
   if (a.get_shape().type == dtype::optional) {
     const argument* held = value_of_optional(a);
     return "optional {" + (held ? summary(*held) : std::string()) + "}";

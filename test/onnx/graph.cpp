@@ -138,10 +138,12 @@ TEST(import_graph, versions_older_than_an_importer_are_refused) {
 TEST(import_graph, inputs_kiln_cannot_hold_are_listed) {
   const auto sequence = message().text(1, "s").add(2, message().add(4, message()));
   const auto map = message().text(1, "m").add(2, message().add(5, message()));
-  const auto m = model(graph({{node("Relu", {"x"}, {"y"})}, {}, {x_in, sequence, map}, {y_out}}));
+  const auto sparse = message().text(1, "p").add(2, message().add(8, message()));
+  const auto m = model(graph({{node("Relu", {"x"}, {"y"})}, {}, {x_in, sequence, map, sparse}, {y_out}}));
   const std::string all = refusal(m);
   EXPECT_TRUE(has(all, "input 's': has elements of type undefined"));
-  EXPECT_TRUE(has(all, "input 'm': is a map, not a tensor"));
+  EXPECT_TRUE(has(all, "input 'm': has elements of type undefined"));
+  EXPECT_TRUE(has(all, "input 'p': is a sparse tensor, not a tensor"));
 }
 
 TEST(import_graph, domains_have_versions_of_their_own) {

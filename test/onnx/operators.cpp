@@ -1,3 +1,5 @@
+#include <array>
+
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -50,6 +52,16 @@ TEST(operators, reductions_name_axes_by_attribute_or_input) {
   EXPECT_EQ(compute({"ReduceSum", 13}, {x}, {integers("number0", {1}, {-2})}), (outcome{{1, 3}, {5, 7, 9}}));
   EXPECT_EQ(compute({"ReduceSum", 13, {attr("keepdims", 0)}}, {x}), (outcome{{}, {21}}));
   EXPECT_EQ(compute({"ReduceSum", 13, {attr("noop_with_empty_axes", 1)}}, {x}), (outcome{{2, 3}, x.values}));
+  // over no axes, what a reduction does to each element remains
+  const given signs{{2}, {-2, 3}};
+  const auto over_none = [&](const std::string& op) {
+    return compute({op, 18, {attr("noop_with_empty_axes", 1)}}, {signs}).values;
+  };
+  EXPECT_EQ(over_none("ReduceSumSquare"), (std::vector<float>{4, 9}));
+  EXPECT_EQ(over_none("ReduceL1"), (std::vector<float>{2, 3}));
+  EXPECT_EQ(over_none("ReduceL2"), (std::vector<float>{2, 3}));
+  EXPECT_EQ(over_none("ReduceMax"), (std::vector<float>{-2, 3}));
+  EXPECT_NEAR(over_none("ReduceLogSum")[1], 1.0986123f, 1e-6f);
   EXPECT_EQ(compute({"ReduceMax", 17, {attr("axes", many{-1})}}, {x}), (outcome{{2, 1}, {3, 6}}));
   EXPECT_EQ(compute({"ReduceMean", 18}, {x}, {number(0, {0})}), (outcome{{1, 3}, {2.5f, 3.5f, 4.5f}}));
   expect_near(compute({"ReduceLogSumExp", 18, {attr("keepdims", 0)}}, {{{2}, {100, 100}}}, {number(0, {0})}),
@@ -185,6 +197,27 @@ TEST(operators, constants_and_ranges) {
             (outcome{{2, 3}, {0, 1, 0, 0, 0, 1}}));
   EXPECT_EQ(compute({"Shape", 15, {attr("start", -1)}}, {{{2, 3}, {0, 0, 0, 0, 0, 0}}}), (outcome{{1}, {3}}));
   EXPECT_EQ(compute({"Size", 13}, {{{2, 3}, {0, 0, 0, 0, 0, 0}}}), (outcome{{}, {6}}));
+}
+
+TEST(operators, functions_of_integers_are_taken_of_reals) {
+  const given x{{4}, {-3, 0, 1, 20}};
+  EXPECT_EQ(compute({"Erf", 13, {}, "", 1, 6}, {x}), (outcome{{4}, {0, 0, 0, 1}}));
+  EXPECT_EQ(compute({"ReduceLogSum", 18, {}, "", 1, 7}, {x}), (outcome{{1}, {2}}));
+  EXPECT_EQ(compute({"ReduceLogSumExp", 18, {}, "", 1, 7}, {x}), (outcome{{1}, {20}}));
+}
+
+TEST(operators, statistics_of_a_layer_have_the_stash_type) {
+  graph_parts parts;
+  parts.inputs = {value_info("x", 11, {2, 2}), value_info("s", 11, {2})};
+  parts.nodes = {node("LayerNormalization", {"x", "s"}, {"y", "m", "d"})};
+  parts.outputs = {value_info("y"), value_info("m"), value_info("d")};
+  const auto p = onnx::parse_model(model(graph(parts), {opset(17)}).bytes()).graph;
+  const auto out = evaluate(p, {argument(literal::of<float>({dtype::f64, {2, 2}}, std::array{1.f, 3.f, 2.f, 2.f})),
+                                argument(literal::of<float>({dtype::f64, {2}}, std::array{1.f, 1.f}))});
+  EXPECT_EQ(out[0].get_shape().type, dtype::f64);
+  EXPECT_EQ(out[1].get_shape(), shape(dtype::f32, {2, 1}));
+  EXPECT_EQ(out[1].to<float>(), (small_vector<float>{2, 2}));
+  EXPECT_EQ(out[2].get_shape().type, dtype::f32);
 }
 
 TEST(operators, casts_truncate) {

@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "kiln/core/object.hpp"
 #include "kiln/onnx/element.hpp"
 #include "onnx/model_writer.hpp"
 
@@ -128,17 +129,55 @@ TEST_F(tensor_file, broken_files_say_what_is_wrong) {
   EXPECT_EQ(code_of(write("cut.pb", whole.substr(0, whole.size() - 1))), errc::malformed);
 }
 
-TEST_F(tensor_file, element_types_without_a_dtype_are_named) {
-  for (const auto& [type, name] : {std::pair{14, "complex64"}, {15, "complex128"}}) {
-    EXPECT_EQ(code_of(write("t.pb", message().number(1, 0).number(2, type).str())), errc::unsupported);
-    EXPECT_NE(text_.find(name), std::string::npos) << text_;
+TEST_F(tensor_file, complex_numbers_survive_a_round_trip) {
+  for (const dtype t : {dtype::c64, dtype::c128}) {
+    const std::vector<std::complex<double>> numbers = {{1, -2}, {0, 0}, {0.5, 1e30}};
+    write_tensor(path("z.pb"), complex_argument(t, {3}, numbers), "z");
+    const argument read = read_tensor(path("z.pb")).value;
+    EXPECT_EQ(read.get_shape(), shape(t, {3}));
+    EXPECT_EQ(complexes_of(read)[0], numbers[0]);
+    EXPECT_NEAR(complexes_of(read)[2].imag(), 1e30, t == dtype::c64 ? 1e24 : 0);
+    EXPECT_FALSE(equal_values(read, complex_argument(t, {3}, std::vector<std::complex<double>>(3))));
   }
+  // as pairs in a typed field: 2 numbers an element
+  const message fields = message().number(1, 2).number(2, 14).real(4, 3).real(4, 4).real(4, 5).real(4, 6);
+  EXPECT_EQ(complexes_of(read_tensor(write("z.pb", fields.str())).value)[1], std::complex<double>(5, 6));
+  EXPECT_EQ(code_of(write("z.pb", message().number(1, 2).number(2, 14).real(4, 3).real(4, 4).str())), errc::malformed);
+}
+
+TEST_F(tensor_file, maps_survive_a_round_trip) {
+  const float one[] = {1}, many[] = {2, 3};
+  const std::vector<argument> values = {argument::of<float>({}, one), argument::of<float>({2}, many)};
+  const std::int64_t numbers[] = {9, -4};
+  const argument by_number = map_argument(argument::of<std::int64_t>({2}, numbers), values);
+  const argument by_text = map_argument(string_argument({2}, std::vector<std::string>{"b", "a"}), values);
+  for (const argument& before : {by_number, by_text, map_argument(argument::of<std::int64_t>({0}, {}), {})}) {
+    write_tensor(path("m.pb"), before, "m");
+    const named_argument after = read_value(path("m.pb"), dtype::map);
+    EXPECT_EQ(after.name, "m");
+    EXPECT_TRUE(equal_values(after.value, before));
+  }
+  EXPECT_FALSE(equal_values(by_number, by_text));
+  const argument list = sequence_argument({by_text, by_text});
+  write_tensor(path("s.pb"), list);
+  EXPECT_TRUE(equal_values(read_value(path("s.pb"), dtype::sequence).value, list));
+  // packed keys: 1, 2, and only one value
+  const std::string keys = {1, 2};
+  const message one_value = message().number(2, 1).add(3, test::floats("", {}, {1}));
+  write("m.pb", message().number(2, 7).text(3, keys).add(5, one_value).str());
+  EXPECT_THROW(read_value(path("m.pb"), dtype::map), error);
+}
+
+TEST_F(tensor_file, element_types_without_a_dtype_are_named) {
+  EXPECT_EQ(code_of(write("t.pb", message().number(1, 0).number(2, 77).str())), errc::unsupported);
+  EXPECT_NE(text_.find("unknown element type"), std::string::npos) << text_;
   EXPECT_EQ(code_of(write("t.pb", message().number(1, 0).number(2, 0).str())), errc::malformed);
 }
 
 static_assert(to_dtype(to_element(dtype::bf16)) == dtype::bf16);
 static_assert(to_dtype(element::string) == dtype::string);
-static_assert(to_dtype(element::complex64) == std::nullopt);
+static_assert(to_dtype(element::complex64) == dtype::c64);
+static_assert(to_dtype(element::undefined) == std::nullopt);
 static_assert(to_string(static_cast<element>(99)) == "an unknown element type");
 
 }  // namespace

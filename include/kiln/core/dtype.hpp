@@ -39,11 +39,14 @@ enum class dtype : std::uint8_t {
   u2,
   string,
   sequence,
-  optional
+  optional,
+  map,
+  c64,
+  c128
 };
 
 /// The dtypes that ops compute with, and all there are.
-inline constexpr std::size_t dtype_count = 13, all_dtypes = 26;
+inline constexpr std::size_t dtype_count = 13, all_dtypes = 29;
 
 namespace detail {
 struct dtype_row {
@@ -51,10 +54,11 @@ struct dtype_row {
   std::size_t bytes;
 };
 inline constexpr dtype_row dtype_rows[all_dtypes] = {
-    {"f64", 8},        {"f32", 4},    {"f16", 2},        {"bf16", 2},     {"i8", 1},      {"i16", 2},  {"i32", 4},
-    {"i64", 8},        {"u8", 1},     {"u16", 2},        {"u32", 4},      {"u64", 8},     {"bool", 1}, {"f8e4m3fn", 1},
-    {"f8e4m3fnuz", 1}, {"f8e5m2", 1}, {"f8e5m2fnuz", 1}, {"f8e8m0", 1},   {"f4e2m1", 1},  {"i4", 1},   {"u4", 1},
-    {"i2", 1},         {"u2", 1},     {"string", 8},     {"sequence", 8}, {"optional", 8}};
+    {"f64", 8},      {"f32", 4},      {"f16", 2},        {"bf16", 2},   {"i8", 1},         {"i16", 2},
+    {"i32", 4},      {"i64", 8},      {"u8", 1},         {"u16", 2},    {"u32", 4},        {"u64", 8},
+    {"bool", 1},     {"f8e4m3fn", 1}, {"f8e4m3fnuz", 1}, {"f8e5m2", 1}, {"f8e5m2fnuz", 1}, {"f8e8m0", 1},
+    {"f4e2m1", 1},   {"i4", 1},       {"u4", 1},         {"i2", 1},     {"u2", 1},         {"string", 8},
+    {"sequence", 8}, {"optional", 8}, {"map", 8},        {"c64", 8},    {"c128", 8}};
 }  // namespace detail
 
 /// The dtype's name: "f32", "i64", "bool", …
@@ -73,7 +77,9 @@ constexpr bool is_unsigned_integer(dtype t) {
 }
 constexpr bool is_integer(dtype t) { return is_signed_integer(t) || is_unsigned_integer(t); }
 /// An element is a handle to an object (see object.hpp).
-constexpr bool is_object(dtype t) { return t == dtype::string || t == dtype::sequence || t == dtype::optional; }
+constexpr bool is_object(dtype t) { return t >= dtype::string; }
+/// A complex number of two f32 or f64, which is moved and stored only.
+constexpr bool is_complex(dtype t) { return t == dtype::c64 || t == dtype::c128; }
 /// Bits of an element that mean something: fewer than eight for some narrow numbers, which files pack.
 constexpr int bits_of(dtype t) {
   if (t == dtype::i2 || t == dtype::u2) return 2;
@@ -98,9 +104,9 @@ struct dtype_set {
 
 namespace dtypes {
 inline constexpr dtype_set floats{0x000f}, integers{0x0ff0}, signed_integers{0x00f0}, unsigned_integers{0x0f00},
-    boolean{0x1000}, numbers{0x0fff}, all{0x1fff}, narrow{0x7f'e000}, objects{0x380'0000}, dims{0x8000'0000u};
+    boolean{0x1000}, numbers{0x0fff}, all{0x1fff}, narrow{0x7f'e000}, objects{0x1f80'0000}, dims{0x8000'0000u};
 /// What ops accept that convert elements or read their values, and what those accept that only move them.
-inline constexpr dtype_set convertible{0x7f'ffff}, movable{0x3ff'ffff};
+inline constexpr dtype_set convertible{0x7f'ffff}, movable{0x1fff'ffff};
 }  // namespace dtypes
 
 /// dtype of a C++ element type: `dtype_of<float> == dtype::f32`.
@@ -205,7 +211,10 @@ constexpr decltype(auto) visit_storage(dtype t, F&& f) {
       return f(type_tag<uint2>{});
     case dtype::string:
     case dtype::sequence:
-    case dtype::optional:  // handles move as bits
+    case dtype::optional:
+    case dtype::map:
+    case dtype::c64:
+    case dtype::c128:  // handles move as bits
       return f(type_tag<std::uint64_t>{});
     case dtype::boolean:
       break;

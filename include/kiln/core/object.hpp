@@ -1,4 +1,5 @@
 #pragma once
+#include <complex>
 #include <memory>
 #include <string>
 #include <vector>
@@ -7,9 +8,9 @@
 
 namespace kiln {
 
-/// What an element of dtype string, sequence or optional names. Immutable and shared: an element is the object's
-/// address (null: the empty string, sequence or optional), and every argument that owns its data also owns what
-/// its elements name.
+/// What an element of dtype string, sequence, optional, map, c64 or c128 names. Immutable and shared: an element is the
+/// object's address (null: the empty string, sequence, optional or map, or zero), and every argument that owns its data
+/// also owns what its elements name.
 class object : public std::enable_shared_from_this<object> {
  public:
   virtual ~object() = default;
@@ -44,6 +45,23 @@ struct optional_object final : object {
   bool equals(const object& other) const override;
 };
 
+/// Values by keys, in the order of the keys. Integers of every type are held as i64.
+struct map_object final : object {
+  argument keys;  ///< i64 or strings of rank 1, each once
+  std::vector<argument> values;
+  map_object(argument k, std::vector<argument> v) : keys(std::move(k)), values(std::move(v)) {}
+  bool equals(const object& other) const override;
+  bool is_empty() const override { return values.empty(); }
+};
+
+/// An element of a complex tensor; of dtype c64, both parts are values of float.
+struct complex_object final : object {
+  std::complex<double> value;
+  explicit complex_object(std::complex<double> v) : value(v) {}
+  bool equals(const object& other) const override;
+  bool is_empty() const override { return equals(complex_object(0)); }
+};
+
 /// An argument that owns its elements' objects, in row-major order.
 argument object_argument(dtype type, const dims& lens, const std::vector<object_pointer>& elements);
 /// A string tensor.
@@ -53,6 +71,11 @@ argument sequence_argument(std::vector<argument> items);
 /// An optional that holds a value, or an empty one.
 argument optional_argument(argument value);
 argument empty_optional();
+/// A map as a rank 0 tensor of one element. A value for each key, keys of i64 or strings; a key that stands twice is an
+/// `invalid_argument` error.
+argument map_argument(const argument& keys, std::vector<argument> values);
+/// A tensor of c64 or c128.
+argument complex_argument(dtype type, const dims& lens, std::span<const std::complex<double>> elements);
 
 /// The elements of a string tensor, row-major; another dtype is an `invalid_argument` error.
 std::vector<std::string> strings_of(const argument& a);
@@ -60,6 +83,10 @@ std::vector<std::string> strings_of(const argument& a);
 const std::vector<argument>& items_of(const argument& a);
 /// The value of a rank 0 optional, null where it is empty.
 const argument* value_of_optional(const argument& a);
+/// What a rank 0 map holds.
+const map_object& entries_of(const argument& a);
+/// The elements of a complex tensor, row-major; another dtype is an `invalid_argument` error.
+std::vector<std::complex<double>> complexes_of(const argument& a);
 
 /// Row-major handles as an argument that owns what they name.
 argument retained(const shape& s, const std::byte* handles);

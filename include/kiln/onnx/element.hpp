@@ -48,7 +48,7 @@ constexpr std::string_view to_string(element e) {
   return i < sizeof(names) / sizeof(names[0]) ? names[i] : "an unknown element type";
 }
 
-/// kiln's dtype for an element type; none for complex numbers, which kiln does not hold.
+/// kiln's dtype for an element type; none for `undefined` and numbers that are no type.
 constexpr std::optional<dtype> to_dtype(element e) {
   switch (e) {
     case element::f32:
@@ -99,6 +99,10 @@ constexpr std::optional<dtype> to_dtype(element e) {
       return dtype::u2;
     case element::string:
       return dtype::string;
+    case element::complex64:
+      return dtype::c64;
+    case element::complex128:
+      return dtype::c128;
     default:
       return std::nullopt;
   }

@@ -67,15 +67,24 @@ struct declared_dim {
   std::string name;
 };
 
-/// A graph's declared input or output. For a sequence or optional, the tensor inside.
+/// A graph's declared input or output. For a sequence, optional or map, the tensor inside.
 struct value_info {
   std::string name;
   value_kind kind = value_kind::unknown;
   bool holds_sequence = false;  ///< an optional that may hold a sequence
+  bool holds_map = false;       ///< a sequence of maps
   element type = element::undefined;
   bool has_rank = false;
   std::vector<declared_dim> dims;
 };
+
+/// The dtype of the value that stands for a declared input, f32 for every tensor.
+constexpr dtype holder_of(const value_info& v) {
+  return v.kind == value_kind::sequence   ? dtype::sequence
+         : v.kind == value_kind::optional ? dtype::optional
+         : v.kind == value_kind::map      ? dtype::map
+                                          : dtype::f32;
+}
 
 /// A graph of a model file: main graph, or body of a control-flow node.
 struct graph {

@@ -1,5 +1,8 @@
 #include "kiln/core/object.hpp"
 
+#include <algorithm>
+#include <numeric>
+
 namespace kiln {
 
 namespace {
@@ -46,6 +49,13 @@ bool sequence_object::equals(const object& other) const {
 bool optional_object::equals(const object& other) const {
   return equal_values(value, downcast<optional_object>(other).value);
 }
+bool map_object::equals(const object& other) const {
+  const auto& theirs = downcast<map_object>(other);
+  return equal_values(keys, theirs.keys) && std::ranges::equal(values, theirs.values, equal_values);
+}
+bool complex_object::equals(const object& other) const {
+  return std::memcmp(&value, &downcast<complex_object>(other).value, sizeof value) == 0;
+}
 
 argument object_argument(dtype type, const dims& lens, const std::vector<object_pointer>& elements) {
   if (product(lens).value() != static_cast<std::int64_t>(elements.size()))
@@ -79,6 +89,53 @@ argument optional_argument(argument value) {
 }
 argument empty_optional() { return object_argument(dtype::optional, {}, {nullptr}); }
 
+namespace {
+
+template <class Key>
+argument sorted_map(const std::vector<Key>& keys, std::vector<argument>& values, const auto& as_argument) {
+  std::vector<std::size_t> order(keys.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::ranges::sort(order, {}, [&](std::size_t i) -> const Key& { return keys[i]; });
+  std::vector<Key> sorted;
+  std::vector<argument> held;
+  for (const std::size_t i : order) {
+    if (!sorted.empty() && sorted.back() == keys[i])
+      raise(fault::of(errc::invalid_argument, "keys of a map stand once", "another key", keys[i]));
+    sorted.push_back(keys[i]);
+    held.push_back(values[i].owned());
+  }
+  return object_argument(dtype::map, {}, {std::make_shared<const map_object>(as_argument(sorted), std::move(held))});
+}
+
+}  // namespace
+
+argument map_argument(const argument& keys, std::vector<argument> values) {
+  const auto n = static_cast<std::int64_t>(values.size());
+  if (keys.elements() != n)
+    raise(fault::of(errc::invalid_argument, "a map has a value for each key", keys.elements(), n));
+  if (keys.get_shape().type == dtype::string)
+    return sorted_map(strings_of(keys), values,
+                      [&](const std::vector<std::string>& k) { return string_argument({n}, k); });
+  check_type(keys, dtype::i64);
+  const auto numbers = keys.to<std::int64_t>();
+  return sorted_map(std::vector<std::int64_t>(numbers.begin(), numbers.end()), values,
+                    [&](const std::vector<std::int64_t>& k) {
+                      return argument::of<std::int64_t>({n}, std::span<const std::int64_t>(k));
+                    });
+}
+
+argument complex_argument(dtype type, const dims& lens, std::span<const std::complex<double>> elements) {
+  if (!is_complex(type)) raise(fault::of(errc::invalid_argument, "element type of complex numbers", dtype::c64, type));
+  std::vector<object_pointer> objects;
+  objects.reserve(elements.size());
+  for (const std::complex<double>& z : elements) {
+    const std::complex<double> kept = type == dtype::c64 ? std::complex<double>(std::complex<float>(z)) : z;
+    auto made = std::make_shared<const complex_object>(kept);
+    objects.push_back(made->is_empty() ? nullptr : std::move(made));
+  }
+  return object_argument(type, lens, objects);
+}
+
 std::vector<std::string> strings_of(const argument& a) {
   check_type(a, dtype::string);
   const argument dense = a.contiguous();
@@ -101,6 +158,22 @@ const std::vector<argument>& items_of(const argument& a) {
 const argument* value_of_optional(const argument& a) {
   const object_handle h = single(a, dtype::optional);
   return h ? &downcast<optional_object>(*h).value : nullptr;
+}
+
+const map_object& entries_of(const argument& a) {
+  static const map_object none{argument::of<std::int64_t>({0}, std::span<const std::int64_t>()), {}};
+  const object_handle h = single(a, dtype::map);
+  return h ? downcast<map_object>(*h) : none;
+}
+
+std::vector<std::complex<double>> complexes_of(const argument& a) {
+  if (!is_complex(a.get_shape().type)) check_type(a, dtype::c64);
+  const argument dense = a.contiguous();
+  std::vector<std::complex<double>> out(static_cast<std::size_t>(dense.elements()));
+  for (std::size_t i = 0; i < out.size(); ++i)
+    if (const object_handle h = handle_at(dense, static_cast<std::int64_t>(i)))
+      out[i] = downcast<complex_object>(*h).value;
+  return out;
 }
 
 argument retained(const shape& s, const std::byte* handles) {

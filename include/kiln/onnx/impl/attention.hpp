@@ -13,6 +13,7 @@ struct attention_parts {
   dimension offset;    ///< position of the first query
   value batch_offset;  ///< instead: one for each batch, i64[batch]
   value key_lengths;   ///< keys that are no padding, i64[batch]
+  value sinks;         ///< scores that join each head's softmax and are dropped behind it, [heads] or one
   bool causal = false;
   std::int64_t left_window = -1;  ///< keys further behind the query are hidden; -1: none
   float scale = 1, softcap = 0;

@@ -68,7 +68,7 @@ value repeat_heads(value x, dimension heads) {
 
 attention_result attend(call& c, const attention_parts& a) {
   const dtype t = a.q.type();
-  const bool plain = !a.keeps_scores && a.softcap == 0 && !a.hidden_to;
+  const bool plain = !a.keeps_scores && a.softcap == 0 && !a.hidden_to && !a.sinks;
   // the op's own causal rule counts from the last key
   const bool own_causal = plain && a.causal && a.left_window < 0 && !a.batch_offset && !a.key_lengths && !a.mask &&
                           a.offset == a.k.dim(2) - a.q.dim(2);
@@ -96,9 +96,16 @@ attention_result attend(call& c, const attention_parts& a) {
   else if (mask)
     masked = masked + mask.convert(masked.type());
   if (seen) masked = seen.where(masked, low);
-  const value top = masked.reduce_max({3});
-  const value e = (masked - top).exp(), p = e / e.reduce_sum({3});
-  const value safe = mask || seen ? top.equal(low).where(c.build.scalar(p.type(), 0.0f), p) : p;
+  value top = masked.reduce_max({3}), sink;
+  if (a.sinks) {
+    sink = a.sinks.convert(top.type()).reshape({1, a.sinks.get_shape().elements(), 1, 1});
+    top = top.max(sink);
+  }
+  const value e = (masked - top).exp();
+  value sum = e.reduce_sum({3});
+  if (sink) sum = sum + (sink - top).exp();
+  const value p = e / sum;
+  const value safe = (mask || seen) && !sink ? top.equal(low).where(c.build.scalar(p.type(), 0.0f), p) : p;
   r.y = safe.dot(v).convert(t);
   r.scores = scores.convert(t);
   r.capped = capped.convert(t);

@@ -103,6 +103,8 @@ held_type exporter::held_by(const module_graph& m, value_id v) const {
 }
 
 void exporter::declare(onnx_proto::ValueInfoProto& to, const std::string& name, const shape& s, held_type held) const {
+  if (s.type == dtype::map)
+    raise(errc::unsupported, "'" + name + "' is a value of type " + to_string(s) + ", which is not exported");
   to.set_name(name);
   onnx_proto::TypeProto* type = to.mutable_type();
   if (s.type == dtype::optional) type = type->mutable_optional_type()->mutable_elem_type();

@@ -43,7 +43,7 @@ void put_tensor(onnx_proto::TensorProto& to, const literal& l) {
     for (const std::string& s : strings_of(a)) to.add_string_data(s);
     return;
   }
-  to.set_raw_data(packed(l.get_shape().type, a.data(), a.elements()));
+  to.set_raw_data(packed(a));
 }
 
 const export_row* find_export(std::string_view op) {

@@ -76,14 +76,15 @@ void importer::add_input(scope& names, const value_info& input) {
     names.names[input.name].lost = true;
   };
   constexpr std::string_view kinds[] = {"a tensor", "a sequence", "an optional", "a map", "a sparse tensor", "untyped"};
-  const bool held = input.kind == value_kind::sequence || input.kind == value_kind::optional;
+  const dtype holder = holder_of(input);
+  const bool held = is_object(holder);
   if (input.kind != value_kind::tensor && !held)
     return refuse("is " + std::string(kinds[static_cast<unsigned>(input.kind)]) + ", not a tensor");
   const auto type = to_dtype(input.type);
   if (held && type) {
-    const dtype kind = input.kind == value_kind::sequence ? dtype::sequence : dtype::optional;
     const int rank = input.has_rank ? static_cast<int>(input.dims.size()) : item_type::any;
-    return define(names, input.name, {frame_->build.input(input.name, kind, {}), {*type, rank, input.holds_sequence}});
+    const item_type item = input.holds_map ? item_type{dtype::map, 0} : item_type{*type, rank, input.holds_sequence};
+    return define(names, input.name, {frame_->build.input(input.name, holder, {}), item});
   }
   if (!type)
     return refuse("has elements of type " + std::string(to_string(input.type)) + ", which kiln's tensors do not hold");

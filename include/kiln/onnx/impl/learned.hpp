@@ -18,8 +18,10 @@ value transformed(call& c, value scores, std::string_view post_transform);
 
 /// Labels and scores of the best class.
 variables classes(call& c, value scores, const class_labels& labels, std::string_view post_transform);
-/// Labels and scores of two classes from one column; `probable` where it is a probability already.
+/// Labels and scores of two classes from one column: the second class where the score is beyond the border. The first's
+/// score is what is missing to 1, or the negative one; as in ONNX Runtime, SOFTMAX leaves such a pair alone.
+enum class pairing { complements, opposes };
 variables binary_classes(call& c, value score, const class_labels& labels, std::string_view post_transform,
-                         bool probable);
+                         float border, pairing pair);
 
 }  // namespace kiln::onnx

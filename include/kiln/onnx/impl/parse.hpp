@@ -69,6 +69,9 @@ std::vector<std::optional<dimension>> known_elements(const call& c, value list, 
 /// f16 and bf16 values as f32, where a rule computes in f32; others as they are.
 inline value widened(value x) { return x.type() == dtype::f16 || x.type() == dtype::bf16 ? x.convert(dtype::f32) : x; }
 
+/// Integers as f64, where a rule computes in reals; floats as they are.
+inline value as_real(value x) { return is_float(x.type()) ? x : x.convert(dtype::f64); }
+
 /// The attributes of a convolution of input 0 with the weight that is input 1.
 op::convolution read_convolution(const call& c);
 

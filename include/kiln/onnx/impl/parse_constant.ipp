@@ -48,7 +48,7 @@ variables parse_size(call& c) {
 // A tensor of one value: an op that makes it, or the value broadcast where a double cannot hold it.
 value filled(builder& b, const dims& lens, const literal& one) {
   const dtype t = one.get_shape().type;
-  if (t != dtype::i64 && t != dtype::u64) return b.add(op::fill{lens, one.at<double>(0), t});
+  if (t != dtype::i64 && t != dtype::u64 && !is_object(t)) return b.add(op::fill{lens, one.at<double>(0), t});
   const value v = b.constant(one.reshaped({}));
   return lens.empty() ? v : v.broadcast_to(lens);
 }

@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "kiln/onnx/impl/learned.hpp"
+#include "kiln/op/dynamic/couple_probabilities.hpp"
 
 // Linear models, support vectors and feature transforms of ai.onnx.ml.
 namespace kiln::onnx {
@@ -41,14 +42,13 @@ variables classes(call& c, value scores, const class_labels& labels, std::string
   return {labels.table.gather(best, 0), transformed(c, scores, how)};
 }
 
-variables binary_classes(call& c, value score, const class_labels& labels, std::string_view how, bool probable) {
+variables binary_classes(call& c, value score, const class_labels& labels, std::string_view how, float border,
+                         pairing pair) {
   if (labels.count != 2) c.malformed("one score decides between two classes");
-  const float border = probable ? .5f : 0.0f;
   const value second = (score > c.build.scalar(score.type(), border)).squeeze({1});
   const value label = labels.table.gather(second.convert(dtype::i64), 0);
   if (how == "NONE" || how == "SOFTMAX" || how == "SOFTMAX_ZERO") {
-    const value other = probable ? -score + 1.0f : -score;
-    return {label, transformed(c, other.concat(score, 1), how)};
+    return {label, (pair == pairing::complements ? -score + 1.0f : -score).concat(score, 1)};
   }
   const value p = transformed(c, score, how);
   return {label, (-p + 1.0f).concat(p, 1)};
@@ -82,7 +82,7 @@ variables parse_linear_classifier(call& c) {
       samples(c).dot(c.build.constant<float>(dtype::f32, {rows, weights.size() / rows}, weights).transpose({1, 0}));
   if (!offsets.empty()) y = y + real_list(c, offsets);
   const auto how = c.text("post_transform", "NONE");
-  return rows == 1 ? binary_classes(c, y, labels, how, false) : classes(c, y, labels, how);
+  return rows == 1 ? binary_classes(c, y, labels, how, 0, pairing::complements) : classes(c, y, labels, how);
 }
 
 // Kernel values of samples[n, features] against vectors[m, features].
@@ -133,7 +133,6 @@ variables parse_svm_classifier(call& c) {
              shift = c.reals("prob_b");
   const auto per_class = c.integers("vectors_per_class");
   const class_labels labels = read_labels(c, "classlabels_ints", "classlabels_strings");
-  if (!slope.empty() || !shift.empty()) c.unsupported("probabilities of pairs of classes (prob_a, prob_b)");
   const std::int64_t count = labels.count;
   const auto how = c.text("post_transform", "NONE");
   if (per_class.empty()) {
@@ -178,9 +177,17 @@ variables parse_svm_classifier(call& c) {
   const value yes = (decision > c.build.scalar(dtype::f32, 0.0f)).convert(dtype::f32);
   const value votes = yes.dot(c.build.constant<float>(dtype::f32, {pairs, count}, votes_yes)) +
                       (-yes + 1.0f).dot(c.build.constant<float>(dtype::f32, {pairs, count}, votes_no));
-  const value best = c.build.add(op::arg_max{1}, votes).squeeze({1});
-  const value scores = count == 2 ? (-decision).concat(decision, 1) : decision;
-  return {labels.table.gather(best, 0), transformed(c, scores, how)};
+  const value label = labels.table.gather(c.build.add(op::arg_max{1}, votes).squeeze({1}), 0);
+  if (!slope.empty() || !shift.empty()) {
+    const auto n = static_cast<std::size_t>(pairs);
+    if (slope.size() != n || shift.size() != n) c.malformed("prob_a and prob_b have a number for each pair of classes");
+    // Platt's sigmoid makes a decision the probability of the pair's first class
+    const value first_wins = (-(decision * real_list(c, slope) + real_list(c, shift))).sigmoid();
+    return {label, transformed(c, c.build.add(op::couple_probabilities{count}, first_wins), how)};
+  }
+  if (count != 2) return {label, transformed(c, decision, how)};
+  if (how == "SOFTMAX" || how == "SOFTMAX_ZERO") return {label, (-decision + 1.0f).concat(decision, 1)};
+  return {label, transformed(c, (-decision).concat(decision, 1), how)};
 }
 
 variables parse_scaler(call& c) {
@@ -193,11 +200,10 @@ variables parse_scaler(call& c) {
 variables parse_normalizer(call& c) {
   const value x = samples(c);
   const auto norm = c.text("norm", "MAX");
-  if (norm == "MAX") return {x / x.reduce_max({1})};
-  if (norm != "L1" && norm != "L2") c.malformed("norm is '" + std::string(norm) + "'");
-  const value size = norm == "L1" ? x | op::reduce_l1{{1}} : x | op::reduce_l2{{1}};
+  if (norm != "MAX" && norm != "L1" && norm != "L2") c.malformed("norm is '" + std::string(norm) + "'");
+  const value size = norm == "MAX" ? x.reduce_max({1}) : norm == "L1" ? x | op::reduce_l1{{1}} : x | op::reduce_l2{{1}};
   const value zero = c.build.scalar(dtype::f32, 0.0f);
-  return {size.equal(zero).where(x, x / size)};
+  return {size.equal(zero).where(x, x / size).reshape(c.in(0).get_shape().lens)};
 }
 
 variables parse_binarizer(call& c) {

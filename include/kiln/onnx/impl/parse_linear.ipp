@@ -33,9 +33,18 @@ variables parse_gemm(call& c) {
   return {out + addend.broadcast_to(out.get_shape().lens)};
 }
 
+// The first dim behind those of the batch.
+value first_behind_batch(value x) {
+  if (x.rank() < 3) return x;
+  ints permutation = axes_from(1, x.rank());
+  permutation.insert(x.rank() - 2, 0);
+  return x.transpose(permutation);
+}
+
 variables parse_fused_matmul(call& c) {
-  if (c.flag("transBatchA") || c.flag("transBatchB")) c.unsupported("transposes batch dims");
-  const value a = c.flag("transA") ? swap_last(c.in(0)) : c.in(0), b = c.flag("transB") ? swap_last(c.in(1)) : c.in(1);
+  const value x = c.flag("transBatchA") ? first_behind_batch(c.in(0)) : c.in(0),
+              y = c.flag("transBatchB") ? first_behind_batch(c.in(1)) : c.in(1);
+  const value a = c.flag("transA") ? swap_last(x) : x, b = c.flag("transB") ? swap_last(y) : y;
   const float alpha = c.real("alpha", 1);
   const value out = matmul(a, b);
   return {alpha == 1 ? out : out * alpha};
@@ -48,6 +57,7 @@ std::span<const row> linear_rows() {
       {"", "Gemm", 1, parse_gemm},
       {"", "MatMul", 1, parse_matmul},
       {microsoft, "FusedMatMul", 1, parse_fused_matmul},
+      {microsoft, "TransposeMatMul", 1, parse_fused_matmul},
   };
   return rows;
 }

@@ -1,4 +1,4 @@
-#include <limits>
+#include <algorithm>
 
 #include "kiln/onnx/impl/attention.hpp"
 
@@ -9,25 +9,36 @@ namespace {
 
 value flag_mask(call& c, value m) { return m.convert(dtype::i64) > c.build.scalar(dtype::i64, 0); }
 
-// Padding: lengths of the keys [batch], or flags [batch, keys], [batch, queries, keys] or of rank 4.
+// Padding: lengths of the keys [batch], their ends and then their starts [2 * batch], or flags [batch, keys], [batch,
+// queries, keys] or of rank 4. A flag of 0 adds mask_filter_value to the scores.
 void read_padding(call& c, attention_parts& a, std::size_t input) {
   if (!c.has(input)) return;
   const value m = c.in(input);
   if (m.rank() == 1) {
-    if (!(m.dim(0) == a.q.dim(0))) c.unsupported("a mask of starts and ends");
-    a.key_lengths = m.convert(dtype::i64);
-    return;
+    const dimension batch = a.q.dim(0);
+    if (m.dim(0) == batch) {
+      a.key_lengths = m.convert(dtype::i64);
+      return;
+    }
+    if (!(m.dim(0) == batch * 2)) c.unsupported("a mask of " + kiln::to_string(m.dim(0)) + " numbers");
+    const auto half = [&](dimension from) {
+      return m.slice({{0}, {from}, {from + batch}, {}}).convert(dtype::i64).unsqueeze({1});
+    };
+    const value key = c.build.add(op::iota{{1, a.k.dim(2)}, 1, dtype::i64});
+    a.mask = c.build.add(op::logical_and{}, key < half(0), c.build.add(op::greater_or_equal{}, key, half(batch)));
+  } else {
+    a.mask = flag_mask(c, m);
   }
-  a.mask = flag_mask(c, m);
-  if (m.rank() == 2) a.mask = a.mask.unsqueeze({1, 2});
-  if (m.rank() == 3) a.mask = a.mask.unsqueeze({1});
+  const dtype t = a.q.type();
+  const float low = std::max(c.real("mask_filter_value", -10000.0f), t == dtype::f16 ? -65504.0f : -3e38f);
+  a.mask = a.mask.where(c.build.scalar(t, 0.0f), c.build.scalar(t, low));
+  if (a.mask.rank() == 2) a.mask = a.mask.unsqueeze({1, 2});
+  if (a.mask.rank() == 3) a.mask = a.mask.unsqueeze({1});
 }
 // An addend to the scores, beside what the mask hides.
 void read_bias(call& c, attention_parts& a, std::size_t input) {
   if (!c.has(input)) return;
-  const value bias = c.in(input);
-  const value low = c.build.scalar(bias.type(), -std::numeric_limits<float>::infinity());
-  a.mask = a.mask ? a.mask.where(bias, low) : bias;
+  a.mask = a.mask ? a.mask + c.in(input) : c.in(input);
 }
 value with_past(value past, value now) { return past ? past.concat(now, 2) : now; }
 
@@ -151,8 +162,11 @@ variables parse_rotary(call& c) {
 variables parse_group_query(call& c) {
   const std::int64_t heads = c.integer("num_heads", 0), own = c.integer("kv_num_heads", 0);
   if (heads < 1 || own < 1) c.malformed("num_heads and kv_num_heads are positive");
-  if (c.flag("smooth_softmax") || c.has(11)) c.unsupported("a softmax with a sink");
   attention_parts a;
+  if (c.has(11))
+    a.sinks = c.in(11);
+  else if (c.flag("smooth_softmax"))
+    a.sinks = c.build.scalar(dtype::f32, 0.0f);
   if (c.has(1)) {
     a.q = split_heads(c, c.in(0), heads);
     a.k = split_heads(c, c.in(1), own);

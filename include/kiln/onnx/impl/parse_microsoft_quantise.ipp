@@ -95,21 +95,27 @@ variables parse_matmul_n_bits(call& c) {
   const std::int64_t depth = c.integer("K", 0), columns = c.integer("N", 0), bits = c.integer("bits", 4),
                      block = c.integer("block_size", 0);
   if (depth < 1 || columns < 1 || block < 1) c.malformed("K, N and block_size are positive");
-  if (c.has(4) && c.in(4).get_shape().elements() != dimension(0)) c.unsupported("weights in another order (g_idx)");
   const std::int64_t blocks = (depth + block - 1) / block;
   const value fields = unpacked(c, c.in(1).reshape({columns, blocks, block * bits / 8}), bits);
-  const value scale = c.in(2).reshape({columns, blocks, 1});
-  value centred = fields.convert(scale.type());
+  // g_idx says which block's scale and zero point each row of the weights has; they are in order without it
+  const bool ordered = !c.has(4) || c.in(4).get_shape().elements() == dimension(0);
+  const dtype t = c.in(2).type();
+  const auto whole = [&](value x) { return x.reshape({columns, blocks * block}).slice({{1}, {0}, {depth}, {}}); };
+  const auto of_blocks = [&](value x) {  // [columns, blocks]
+    return ordered ? x.unsqueeze({2}) : x.gather(c.in(4).reshape({depth}), 1);
+  };
+  const value own = fields.convert(t), scale = of_blocks(c.in(2).reshape({columns, blocks}));
+  value centred = ordered ? own : whole(own);
   if (c.has(3) && is_float(c.in(3).type())) {
-    centred = centred - c.in(3).reshape({columns, blocks, 1});
+    centred = centred - of_blocks(c.in(3).reshape({columns, blocks}));
   } else if (c.has(3)) {
     const std::int64_t bytes = (blocks * bits + 7) / 8;
     const value zeros = unpacked(c, c.in(3).reshape({columns, bytes}), bits);
-    centred = centred - zeros.slice({{1}, {0}, {blocks}, {}}).unsqueeze({2}).convert(scale.type());
+    centred = centred - of_blocks(zeros.slice({{1}, {0}, {blocks}, {}}).convert(t));
   } else {
     centred = centred - static_cast<float>(1 << (bits - 1));
   }
-  const value weights = (centred * scale).reshape({columns, blocks * block}).slice({{1}, {0}, {depth}, {}});
+  const value weights = ordered ? whole(centred * scale) : centred * scale;
   return {with_bias(c, c.in(0).dot(weights.convert(c.in(0).type()).transpose({1, 0})), 5)};
 }
 

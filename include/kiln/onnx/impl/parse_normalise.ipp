@@ -1,3 +1,4 @@
+#include "kiln/onnx/impl/cast.hpp"
 #include "kiln/onnx/impl/parse.hpp"
 
 // Normalisations, from the IR's few ops, so that fusion sees through them.
@@ -60,8 +61,9 @@ variables parse_layer_norm(call& c) {
   variables out{y};
   if (c.wants(1) || c.wants(2)) {
     const value mean = wide.reduce_mean(axes), centred = wide - mean;
-    out.push_back(mean);
-    out.push_back(((centred * centred).reduce_mean(axes) + epsilon).rsqrt());
+    const dtype stash = known_type(c, c.integer("stash_type", 1), "keeps statistics in");
+    out.push_back(mean.convert(stash));
+    out.push_back(((centred * centred).reduce_mean(axes) + epsilon).rsqrt().convert(stash));
   }
   return out;
 }
@@ -72,7 +74,7 @@ value rms_normalised(value x, const ints& axes, float epsilon) {
 variables parse_rms_norm(call& c) {
   const value x = c.in(0);
   const ints axes = axes_from(axis_within(c, c.integer("axis", -1), x.rank()), x.rank());
-  return {rms_normalised(x, axes, c.real("epsilon", 1e-5f)) * c.in(1)};
+  return {rms_normalised(x, axes, c.real("epsilon", 1e-5f)).convert(c.in(1).type()) * c.in(1)};
 }
 
 // Skip connection and bias first; the sum is the last output.

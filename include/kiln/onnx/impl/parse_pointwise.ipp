@@ -18,6 +18,8 @@ variables parse_bit_shift(call& c) {
 
 variables parse_mod(call& c) { return c.flag("fmod") ? parse_binary<op::fmod>(c) : parse_binary<op::mod>(c); }
 
+variables parse_erf(call& c) { return {(as_real(c.in(0)) | op::erf{}).convert(c.in(0).type())}; }
+
 variables parse_where(call& c) { return {selected(c.in(0), c.in(1), c.in(2))}; }
 
 variables parse_equal(call& c) { return {equal_elements(c.in(0), c.in(1))}; }
@@ -49,7 +51,7 @@ std::span<const row> pointwise_rows() {
       {"", "Div", 7, parse_binary<op::div>},
       {"", "Equal", 1, parse_binary_1<op::equal>},
       {"", "Equal", 7, parse_equal},
-      {"", "Erf", 9, parse_unary<op::erf>},
+      {"", "Erf", 9, parse_erf},
       {"", "Exp", 1, parse_unary<op::exp>},
       {"", "Floor", 1, parse_unary<op::floor>},
       {"", "Greater", 1, parse_binary_1<op::greater>},

@@ -5,12 +5,12 @@ namespace kiln::onnx {
 
 namespace {
 
-// Reduces over all axes where none are named; `apply(x, axes)` keeps reduced extents as 1.
+// Reduces over all axes where none are named, or over none; `apply(x, axes)` keeps reduced extents as 1.
 template <class Apply>
-variables reduce(call& c, const ints* named, Apply&& apply) {
+variables reduce(call& c, const ints& named, Apply&& apply) {
   const value x = c.in(0);
-  if (named && named->empty() && c.flag("noop_with_empty_axes")) return {x};
-  const ints axes = named && !named->empty() ? *named : axes_from(0, x.rank());
+  const bool none = named.empty() && c.flag("noop_with_empty_axes");
+  const ints axes = none || !named.empty() ? named : axes_from(0, x.rank());
   const value kept = axes.empty() ? x.unsqueeze({0}) : x;
   value out = apply(kept, axes.empty() ? ints{0} : axes);
   if (axes.empty()) return {out.squeeze({0})};
@@ -20,7 +20,7 @@ variables reduce(call& c, const ints* named, Apply&& apply) {
 template <class Apply>
 variables reduce_by_attribute(call& c, Apply&& apply) {
   const ints axes = axes_within(c, c.integers("axes"), c.in(0).rank());
-  return reduce(c, &axes, apply);
+  return reduce(c, axes, apply);
 }
 using reducer = value (*)(value, const ints&);
 using change = value (*)(value);
@@ -46,19 +46,24 @@ template <class Apply>
 variables reduce_by_input(call& c, Apply&& apply) {
   ints axes;
   if (c.has(1)) axes = axes_within(c, as_span(c.numbers(1, "the list of axes")), c.in(0).rank());
-  return reduce(c, &axes, apply);
+  return reduce(c, axes, apply);
 }
 
 template <class Op>
 value apply_op(value x, const ints& axes) {
   return x | Op{axes};
 }
-value apply_log_sum(value x, const ints& axes) { return x.reduce_sum(axes).log(); }
-value apply_log_sum_exp(value x, const ints& axes) {
+// Logarithms of integers are taken of reals.
+value apply_log_sum(value given, const ints& axes) {
+  const value sum = given.reduce_sum(axes);
+  return as_real(sum).log().convert(given.type());
+}
+value apply_log_sum_exp(value given, const ints& axes) {
+  const value x = as_real(given);
   const value greatest = x.reduce_max(axes);
   // an infinite maximum would turn the sum into NaN
   const value shift = (greatest | op::is_inf{}).where(x.owner().scalar(x.type(), 0.0f), greatest);
-  return (x - shift).exp().reduce_sum(axes).log() + shift;
+  return ((x - shift).exp().reduce_sum(axes).log() + shift).convert(given.type());
 }
 template <class Number, class Bool>
 value apply_extreme(value x, const ints& axes) {

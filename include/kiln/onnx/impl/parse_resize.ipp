@@ -14,7 +14,7 @@ namespace {
 struct axis_plan {
   std::int64_t extent = 0, taps = 0;
   std::vector<std::int64_t> at;
-  std::vector<float> weight;
+  std::vector<double> weight;
   std::vector<bool> beyond;  // output elements that take the constant
 };
 
@@ -82,7 +82,7 @@ axis_plan plan_axis(const resize_rules& r, std::int64_t in, std::int64_t out, do
     for (std::int64_t k = 0; k < p.taps; ++k) {
       const auto slot = static_cast<std::size_t>(k * out + x);
       p.at[slot] = std::clamp<std::int64_t>(first + k, 0, in - 1);
-      if (!is_nearest) p.weight[slot] = static_cast<float>(weights[static_cast<std::size_t>(k)] / sum);
+      if (!is_nearest) p.weight[slot] = weights[static_cast<std::size_t>(k)] / sum;
     }
   }
   return p;
@@ -96,7 +96,7 @@ value apply_axis(call& c, value x, std::int64_t axis, const axis_plan& p) {
   for (std::int64_t k = 0; k < p.taps; ++k) {
     value part = x.gather(c.build.constant<std::int64_t>(dtype::i64, {p.extent}, slice(p.at, k)), axis);
     if (p.taps > 1)
-      part = part * part.make_along(axis, c.build.constant<float>(x.type(), {p.extent}, slice(p.weight, k)));
+      part = part * part.make_along(axis, c.build.constant<double>(x.type(), {p.extent}, slice(p.weight, k)));
     sum = sum ? sum + part : part;
   }
   return sum;
@@ -120,7 +120,7 @@ struct wanted_size {
 value resize(call& c, const resize_rules& r, const ints& axes, const std::vector<wanted_size>& sizes,
              const std::vector<float>& region) {
   const value x = c.in(0);
-  value y = is_float(x.type()) || r.mode == "nearest" ? x : x.convert(dtype::f32);
+  value y = r.mode == "nearest" ? x : as_real(x);
   std::vector<axis_plan> plans;
   for (std::size_t i = 0; i < axes.size(); ++i) {
     const std::int64_t in = x.dim(axes[i]).value();
@@ -130,7 +130,7 @@ value resize(call& c, const resize_rules& r, const ints& axes, const std::vector
     y = apply_axis(c, y, axes[i], plans.back());
   }
   for (std::size_t i = 0; i < axes.size(); ++i) y = cover_outside(c, y, axes[i], plans[i], r.outside);
-  return y.convert(x.type());
+  return y.type() == x.type() ? y : y.convert(x.type());
 }
 
 std::int64_t extent_of(double size) {

@@ -152,7 +152,7 @@ variables parse_grid_sample(call& c) {
   const dims out = grid.get_shape().lens, lens = x.get_shape().lens;
   dimension points = 1;
   for (std::size_t d = 1; d + 1 < out.size(); ++d) points = points * out[d];
-  const value where = widened(grid).reshape({out[0], points, axes});
+  const value where = widened(as_real(grid)).reshape({out[0], points, axes});
   small_vector<value> position;
   for (std::size_t d = 0; d < axes; ++d) {
     // coordinates run from the last spatial dim to the first, -1 to 1 across the extent

@@ -20,7 +20,7 @@ value equal_elements(value x, value y) {
 }
 
 value selected(value condition, value x, value y) {
-  if (x.type() == dtype::string) return x.owner().add(op::select_strings{}, condition, x, y);
+  if (is_object(x.type())) return x.owner().add(op::select_objects{}, condition, x, y);
   return condition.where(x, y);
 }
 

@@ -241,8 +241,9 @@ variables parse_tree_classifier(call& c) {
   if (single) {
     y = y.slice({{1}, {outputs - 1}, {outputs}, {}});
     y = base.empty() ? y : y + static_cast<float>(base.back());
-    return binary_classes(c, y.convert(dtype::f32), labels, c.text("post_transform", "NONE"),
-                          std::all_of(f.weights.begin(), f.weights.end(), [](const auto& w) { return w.value >= 0; }));
+    const bool probable = std::all_of(f.weights.begin(), f.weights.end(), [](const auto& w) { return w.value >= 0; });
+    return binary_classes(c, y.convert(dtype::f32), labels, c.text("post_transform", "NONE"), probable ? .5f : 0.0f,
+                          probable ? pairing::complements : pairing::opposes);
   }
   return classes(c, with_base(c, y, base).convert(dtype::f32), labels, c.text("post_transform", "NONE"));
 }

@@ -30,6 +30,8 @@ value_info read_value_info(const onnx_proto::ValueInfoProto& from) {
   if (type->has_sequence_type()) {
     v.kind = value_kind::sequence;
     type = &type->sequence_type().elem_type();
+    v.holds_map = type->has_map_type();
+    if (v.holds_map) type = &type->map_type().value_type();
   } else if (type->has_optional_type()) {
     v.kind = value_kind::optional;
     type = &type->optional_type().elem_type();
@@ -37,6 +39,7 @@ value_info read_value_info(const onnx_proto::ValueInfoProto& from) {
     if (v.holds_sequence) type = &type->sequence_type().elem_type();
   } else if (type->has_map_type()) {
     v.kind = value_kind::map;
+    type = &type->map_type().value_type();
   } else if (type->has_sparse_tensor_type()) {
     v.kind = value_kind::sparse_tensor;
   } else if (type->has_tensor_type()) {

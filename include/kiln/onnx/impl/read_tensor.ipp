@@ -36,6 +36,7 @@ std::int64_t read_dims(const std::string& name, const google::protobuf::Repeated
 
 // Bytes of a raw tensor; bools become 0 or 1, since any other byte in a bool is undefined in C++.
 literal from_bytes(const shape& s, buffer data) {
+  if (is_complex(s.type)) return complex_literal(s, data.data());
   const auto address = reinterpret_cast<std::uintptr_t>(data.data());
   if (s.type != dtype::boolean && address % size_of(s.type) == 0) return {s, std::move(data)};
   buffer copy = buffer::allocate(data.size());
@@ -66,8 +67,10 @@ literal from_field(const shape& s, const Field& field) {
 std::int64_t field_size(const TensorProto& m, dtype t) {
   switch (t) {
     case dtype::f32:
+    case dtype::c64:
       return m.float_data_size();
     case dtype::f64:
+    case dtype::c128:
       return m.double_data_size();
     case dtype::i64:
       return m.int64_data_size();
@@ -85,7 +88,14 @@ literal from_fields(const TensorProto& m, const shape& s) {
     for (const std::int32_t b : m.int32_data()) bytes.push_back(static_cast<std::byte>(b));
     return unpacked(s, bytes.data());
   }
+  const auto pairs = [&](const auto& field) {
+    return complex_literal(s, reinterpret_cast<const std::byte*>(field.data()));
+  };
   switch (s.type) {
+    case dtype::c64:
+      return pairs(m.float_data());
+    case dtype::c128:
+      return pairs(m.double_data());
     case dtype::f32:
       return from_field<float>(s, m.float_data());
     case dtype::f64:
@@ -177,7 +187,9 @@ tensor read_tensor_message(TensorProto& m, external_files& files) {
   }
   const shape s{*type, lens};
   const bool shares_bytes = bits_of(*type) < 8;
-  const std::int64_t bytes = file_bytes(*type, count), fields = shares_bytes ? bytes : count;
+  const std::int64_t bytes = file_bytes(*type, count), fields = shares_bytes        ? bytes
+                                                                : is_complex(*type) ? 2 * count
+                                                                                    : count;
   if (m.data_location() == TensorProto::EXTERNAL) {
     buffer data = external_bytes(m, bytes, files);
     out.value = shares_bytes ? unpacked(s, data.data()) : from_bytes(s, std::move(data));
@@ -205,6 +217,10 @@ tensor read_sparse_message(onnx_proto::SparseTensorProto& m, external_files& fil
   const std::int64_t count = read_dims(values.name, m.dims(), lens, values.fault);
   if (!values.fault.empty()) return values;
   const literal& v = values.value;
+  if (is_object(v.get_shape().type)) {
+    values.fault = "is a sparse tensor of " + std::string(to_string(values.type)) + ", which kiln does not read";
+    return values;
+  }
   const auto n = v.elements(), rank = static_cast<std::int64_t>(lens.size());
   const bool linear = indices.value.get_shape().rank() == 1;
   if (!indices.fault.empty() || indices.value.get_shape().type != dtype::i64 ||

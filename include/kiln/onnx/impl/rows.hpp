@@ -41,6 +41,7 @@ std::span<const row> einsum_rows();
 std::span<const row> learned_rows();
 std::span<const row> label_rows();
 std::span<const row> tree_rows();
+std::span<const row> map_rows();
 std::span<const row> microsoft_rows();
 std::span<const row> microsoft_attention_rows();
 std::span<const row> microsoft_quantise_rows();

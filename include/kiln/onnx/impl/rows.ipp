@@ -61,6 +61,7 @@ std::span<const std::span<const row>> row_families() {
                                                   learned_rows(),
                                                   label_rows(),
                                                   tree_rows(),
+                                                  map_rows(),
                                                   microsoft_rows(),
                                                   microsoft_attention_rows(),
                                                   microsoft_quantise_rows()};

@@ -59,18 +59,19 @@ struct equal_strings {
   small_vector<argument> produce(std::span<const argument> in) const;
 };
 
-/// Strings of operand 1 where operand 0 (bool) holds, else of operand 2, as numpy broadcasts.
-struct select_strings {
+/// Elements of operand 1 where operand 0 (bool) holds, else of operand 2, as numpy broadcasts: handles of one dtype.
+struct select_objects {
   result<shape> compute_shape(std::span<const shape> in) const {
     if (in.size() != 3) return fault::of(errc::invalid_argument, "number of inputs", 3, in.size());
     if (in[0].type != dtype::boolean)
       return fault::of(errc::shape_mismatch, "dtype of a condition", dtype::boolean, in[0].type);
-    if (const auto f = detail::strings_fault(in.subspan(1), 2)) return *f;
+    if (!is_object(in[1].type) || in[2].type != in[1].type)
+      return fault::of(errc::shape_mismatch, "dtype of the second choice", in[1].type, in[2].type);
     const auto values = kiln::broadcast(in[1].lens, in[2].lens);
     if (!values) return values.why();
     const auto lens = kiln::broadcast(in[0].lens, *values);
     if (!lens) return lens.why();
-    return shape{dtype::string, *lens};
+    return shape{in[1].type, *lens};
   }
   small_vector<argument> produce(std::span<const argument> in) const;
 };

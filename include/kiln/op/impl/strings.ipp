@@ -220,16 +220,17 @@ small_vector<argument> equal_strings::produce(std::span<const argument> in) cons
   return one(out);
 }
 
-small_vector<argument> select_strings::produce(std::span<const argument> in) const {
-  const argument condition = in[0].contiguous();
-  const strings x = strings_of(in[1]), y = strings_of(in[2]);
+small_vector<argument> select_objects::produce(std::span<const argument> in) const {
+  const argument condition = in[0].contiguous(), x = in[1].contiguous(), y = in[2].contiguous();
   const dims operands[] = {condition.get_shape().lens, in[1].get_shape().lens, in[2].get_shape().lens};
   const dims lens = kiln::broadcast(operands[0], kiln::broadcast(operands[1], operands[2]).value()).value();
-  strings out(static_cast<std::size_t>(product(lens).value()));
+  constexpr std::size_t size = sizeof(object_handle);
+  std::vector<std::byte> out(static_cast<std::size_t>(product(lens).value()) * size);
   const auto flags = condition.as<bool>();
-  for_broadcast(lens, operands,
-                [&](std::size_t k, const std::size_t* from) { out[k] = flags[from[0]] ? x[from[1]] : y[from[2]]; });
-  return one(string_argument(lens, out));
+  for_broadcast(lens, operands, [&](std::size_t k, const std::size_t* from) {
+    std::memcpy(out.data() + k * size, flags[from[0]] ? x.data() + from[1] * size : y.data() + from[2] * size, size);
+  });
+  return one(retained({x.get_shape().type, lens}, out.data()));
 }
 
 small_vector<argument> split_strings::produce(std::span<const argument> in) const {
