@@ -183,6 +183,11 @@ inline std::vector<dynamic_model> branch_models() {
               {"m"}),
          given});
   }
+  for (const std::int64_t n : {1, 2})
+    out.push_back({"squeezed_" + std::to_string(n),
+                   network({node("Squeeze", {"x"}, {"y"}), node("ReduceSum", {"y"}, {"z"}, {attr("keepdims", 0)})},
+                           {{"x", 1, 3, {dim("n"), 1, 2}}}, {{"z", 1, 0}}),
+                   {{"x", n == 1 ? reals({1, 1, 2}, {3, 4}) : reals({2, 1, 2}, {3, 4, 5, 6})}}});
   return out;
 }
 
@@ -330,6 +335,7 @@ inline std::vector<dynamic_model> sized_models() {
   one("summed_1", "ReduceSum", {attr("keepdims", 1)}, whole({1}, {-1}), 2);
   one("summed_both", "ReduceSum", {attr("keepdims", 1)}, whole({2}, {1, 0}), 2);
   one("summed_away", "ReduceSum", {attr("keepdims", 0)}, whole({1}, {1}), 1);
+  one("summed_over_none", "ReduceSum", {attr("keepdims", 1)}, whole({0}, {}), 2);
   one("greatest", "ReduceMax", {attr("keepdims", 0)}, whole({1}, {0}), 1);
   one("mean", "ReduceMean", {attr("keepdims", 1)}, whole({1}, {1}), 2);
   one("widened_0", "Unsqueeze", {}, whole({1}, {0}), 3);

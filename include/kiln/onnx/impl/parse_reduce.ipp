@@ -45,7 +45,8 @@ variables reduce_in_run(call& c, change begin, reducer each, change end) {
 template <class Apply>
 variables reduce_by_input(call& c, Apply&& apply) {
   ints axes;
-  if (c.has(1)) axes = axes_within(c, as_span(c.numbers(1, "the list of axes")), c.in(0).rank());
+  const bool none = c.has(1) && c.in(1).get_shape().elements() == dimension(0);
+  if (c.has(1) && !none) axes = axes_within(c, as_span(c.numbers(1, "the list of axes")), c.in(0).rank());
   return reduce(c, axes, apply);
 }
 
@@ -71,7 +72,7 @@ value apply_extreme(value x, const ints& axes) {
 }
 
 value apply_square(value x) { return x * x; }
-value apply_log(value x) { return x.log(); }
+value apply_log(value x) { return as_real(x).log().convert(x.type()); }
 
 template <reducer Apply>
 variables parse_1(call& c) {

@@ -1,6 +1,6 @@
 #include <algorithm>
 
-#include "kiln/onnx/impl/parse.hpp"
+#include "kiln/onnx/impl/parse_body.hpp"
 #include "kiln/onnx/impl/run_axes.hpp"
 
 namespace kiln::onnx {
@@ -70,7 +70,20 @@ variables parse_reshape(call& c) {
 
 variables parse_flatten(call& c) { return {c.in(0).flatten(c.integer("axis", 1))}; }
 
-value squeeze_axes(call& c, const ints& axes) {
+body_module reshaping(value x, const dims& to) {
+  builder b;
+  const value in = b.input("x", x.type(), x.get_shape().lens), out = in.reshape(to);
+  b.output(out);
+  body_module m;
+  m.captured = {x};
+  variable result;
+  result.type = out.get_shape();
+  m.outputs.push_back(result);
+  m.graph = std::move(b.module());
+  return m;
+}
+
+variables squeeze_axes(call& c, const ints& axes) {
   const value x = c.in(0);
   if (!axes.empty()) {
     const ints gone = axes_within(c, axes, x.rank());
@@ -83,17 +96,28 @@ value squeeze_axes(call& c, const ints& axes) {
       else
         left.push_back(x.get_shape().lens[d]);
     }
-    return certain ? x.squeeze(gone) : x.reshape(left);  // else the run compares
+    return {certain ? x.squeeze(gone) : x.reshape(left)};  // else the run compares
   }
-  ints ones;  // which extents are 1 must be certain: the result's rank hangs on it
-  for (std::size_t d = 0; d < x.rank(); ++d) {
-    const auto one = same(x.get_shape().lens[d], dimension(1));
-    if (!one) c.unsupported("squeezes every extent of 1, and one is " + kiln::to_string(x.get_shape().lens[d]));
-    if (*one) ones.push_back(static_cast<std::int64_t>(d));
+  dims certain, if_one;  // without the extents that are 1, and without the one that may be
+  std::optional<dimension> open;
+  for (const dimension d : x.get_shape().lens) {
+    const auto one = same(d, dimension(1));
+    if (one && *one) continue;
+    certain.push_back(d);
+    if (one) {
+      if_one.push_back(d);
+      continue;
+    }
+    if (open)
+      c.unsupported("squeezes every extent of 1, which may be " + kiln::to_string(*open) + " and " +
+                    kiln::to_string(d));
+    open = d;
   }
-  return ones.empty() ? x : x.squeeze(ones);
+  if (!open) return {certain.size() == x.rank() ? x : x.reshape(certain)};
+  const value is_one = dimensions_value(c.build, {}, {*open}).equal(c.build.scalar(dtype::i64, 1));
+  return join_bodies(c, is_one, reshaping(x, if_one), reshaping(x, certain));
 }
-variables parse_squeeze_1(call& c) { return {squeeze_axes(c, c.short_integers("axes"))}; }
+variables parse_squeeze_1(call& c) { return squeeze_axes(c, c.short_integers("axes")); }
 variables parse_squeeze(call& c) {
   if (is_open(c, 1)) {
     const value x = c.in(0);
@@ -102,7 +126,7 @@ variables parse_squeeze(call& c) {
     const value flags = axis_flags(c, counted_axes(c, 1, x.rank()), x.rank());
     return {x.reshape(extents_left(c, x.get_shape().lens, flags, x.rank() - dropped))};
   }
-  return {squeeze_axes(c, c.has(1) ? ints(as_span(c.numbers(1, "the list of axes"))) : ints{})};
+  return squeeze_axes(c, c.has(1) ? ints(as_span(c.numbers(1, "the list of axes"))) : ints{});
 }
 variables parse_unsqueeze_1(call& c) { return {c.in(0).unsqueeze(c.short_integers("axes"))}; }
 // Where an axis is new the extent is 1, elsewhere the next one of the input.
