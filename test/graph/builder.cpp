@@ -27,6 +27,20 @@ TEST(builder, operands_are_broadcast_and_methods_are_ops) {
   static_assert(!mlp<static_builder<>>().empty());
 }
 
+TEST(builder, a_constant_has_a_value_for_each_element) {
+  builder b;
+  const float three[] = {1, 2, 3};
+  try {
+    b.constant(dtype::f32, {2, 2}, std::span<const float>(three));
+    FAIL() << "four elements from three values";
+  } catch (const error& e) {
+    EXPECT_EQ(e.code(), errc::shape_mismatch);
+    EXPECT_EQ(e.expected(), "4");
+    EXPECT_EQ(e.found(), "3");
+  }
+  EXPECT_EQ(b.constant(dtype::f32, {3}, std::span<const float>(three)).get_shape().lens, dims{3});
+}
+
 TEST(builder, dot_broadcasts_leading_dims) {
   builder b;
   auto q = b.input("q", dtype::f32, {2, 3, 4, 5}), k = b.input("k", dtype::f32, {3, 5, 6});

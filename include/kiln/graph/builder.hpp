@@ -76,9 +76,11 @@ class basic_builder {
   constexpr value scalar(dtype type, T v) {
     return constant(literal::scalar(type, v));
   }
-  /// A constant tensor of row-major values.
+  /// A constant tensor of row-major values, one for each element: another number of them is a `shape_mismatch`.
   template <class T>
   constexpr value constant(dtype type, const dims& lens, std::span<const T> values) {
+    if (!std::is_constant_evaluated() && !(product(lens) == dimension(values.size())))
+      raise(fault::of(errc::shape_mismatch, "a constant has a value for each element", product(lens), values.size()));
     return constant(literal::of(shape{type, lens}, values));
   }
 

@@ -161,6 +161,13 @@ struct static_op final : static_op_base {
 
 }  // namespace detail
 
+/// Never defined: the compiler's first error names it, with the op and the registry that does not hold it.
+template <class Op, class Registry>
+struct this_op_is_not_in_the_registry_extend_it;
+/// Never defined either: a static program has no place for such an op; compile the net for a target.
+template <class Op>
+struct the_shapes_of_this_op_depend_on_data_that_only_a_run_has;
+
 /// An op with its attributes during constant evaluation: any op of a registry, with the same face as `operation`, so
 /// that a pass is one template over both.
 template <class Registry>
@@ -169,10 +176,7 @@ class static_operation {
   using registry_type = Registry;
   constexpr static_operation() = default;
   template <op_struct Op>
-  constexpr static_operation(const Op& op)
-      : op_(new detail::static_op<Registry, Op>(op)), info_(&detail::info_for<Op>) {
-    static_assert(Registry::template contains<Op>, "kiln: this op is not in the program's registry; extend it");
-  }
+  constexpr static_operation(const Op& op) : op_(made(op)), info_(&detail::info_for<Op>) {}
   constexpr static_operation(const static_operation& other)
       : op_(other.op_ ? other.op_->clone() : nullptr), info_(other.info_) {}
   constexpr static_operation(static_operation&& other) noexcept : op_(other.op_), info_(other.info_) {
@@ -227,6 +231,18 @@ class static_operation {
   }
 
  private:
+  template <class Op>
+  static constexpr detail::static_op_base* made(const Op& op) {
+    if constexpr (kind_of<Op>() == op_kind::dynamic) {
+      static_assert(sizeof(the_shapes_of_this_op_depend_on_data_that_only_a_run_has<Op>) != 0);
+      return nullptr;
+    } else if constexpr (!Registry::template contains<Op>) {
+      static_assert(sizeof(this_op_is_not_in_the_registry_extend_it<Op, Registry>) != 0);
+      return nullptr;
+    } else {
+      return new detail::static_op<Registry, Op>(op);
+    }
+  }
   detail::static_op_base* op_ = nullptr;
   const op_info* info_ = nullptr;  // here too: passes ask for it most of all, and constant evaluation pays for a call
 };
