@@ -27,7 +27,8 @@ TEST(import_maps, zip_map_pairs_scores_with_labels) {
                             : attr("classlabels_int64s", std::vector<std::int64_t>{7, 3});
     const auto m = model_of(
         {{learned_node("ZipMap", {"x"}, {"z"}, {keys})}, {}, {value_info("x", 1, {"n", 2})}, {value_info("z")}});
-    const auto& items = items_of(run_model(m, {reals({2, 2}, {1, 2, 3, 4})})[0]);
+    const auto made = run_model(m, {reals({2, 2}, {1, 2, 3, 4})});
+    const auto& items = items_of(made[0]);
     ASSERT_EQ(items.size(), 2u);
     const map_object& second = entries_of(items[1]);  // by the order of the keys
     if (named)
