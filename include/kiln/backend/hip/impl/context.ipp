@@ -39,11 +39,12 @@ void function::give(device_queue& queue, extent3 grid, extent3 block, std::size_
   if (code != 0) check(*calls_, code, ("hipModuleLaunchKernel of " + entry_).c_str());
 }
 
-context::context(const runtime_calls& calls, int index, std::string cache)
+context::context(const runtime_calls& calls, int index, std::string cache, bool tunes)
     : arch_(architecture::of(calls.on, facts_of(calls, index))),
       calls_(&calls),
       index_(index),
-      cache_(std::move(cache)) {}
+      cache_(std::move(cache)),
+      tunes_(tunes) {}
 
 context::context(architecture where, std::string cache) : arch_(std::move(where)), cache_(std::move(cache)) {}
 

@@ -92,9 +92,10 @@ class attention_kernel final : public gpu_kernel {
     const int atom_rows = t.atom == "atom_fma" ? lanes / 4 : 16;
     t.depth = rounded_up(q.lens[3], 16), t.value_depth = rounded_up(v.lens[3], 16);
     t.vector = static_cast<int>(16 / bytes);
-    for (const tensor* x : {&q, &k, &v, &out})
-      t.vector = std::min(
-          t.vector, vector_of(size_of(x->type), alignment_of(x->data), {x->strides[0], x->strides[1], x->strides[2]}));
+    for (const tensor* x : {&q, &k, &v, &out}) {
+      const auto step = [&](std::size_t d) { return x->lens[d] == 1 ? 0 : x->strides[d]; };
+      t.vector = std::min(t.vector, vector_of(size_of(x->type), alignment_of(x->data), {step(0), step(1), step(2)}));
+    }
     const std::int64_t groups = q.lens[0] * k.lens[1],
                        rows = q.lens[1] / std::max<std::int64_t>(k.lens[1], 1) * q.lens[2];
     const auto finish = [&](int atoms_m, int warps, int keys) {

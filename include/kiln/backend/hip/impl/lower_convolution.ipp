@@ -111,7 +111,7 @@ class convolution_kernel final : public gpu_kernel {
       bool fits = true;
       for (std::size_t i : parts_.extra) fits = fits && image_steps(in[i]).even();
       const bool apart = tail_ && !fits;
-      made.plan = plan_product(problem(in, out[0], fits), tail_ && fits ? &*tail_ : nullptr, where().arch());
+      made.plan = plan_product(problem(in, out[0], fits), tail_ && fits ? &*tail_ : nullptr, where());
       made.run = where().build(made.plan.what);
       if (!apart) return made;
       std::vector<tensor> all = {out[0]};

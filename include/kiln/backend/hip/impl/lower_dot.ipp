@@ -58,7 +58,7 @@ class dot_kernel final : public gpu_kernel {
       built made;
       if (out[0].elements() != 0) {
         const product_problem p = problem(operands(in, out[0]), made.outer);
-        made.plan = plan_product(p, tail_ ? &*tail_ : nullptr, where().arch());
+        made.plan = plan_product(p, tail_ ? &*tail_ : nullptr, where());
         made.run = where().build(made.plan.what);
         made.plan.what.text.clear();
       }

@@ -56,25 +56,24 @@ struct image_operand {
         corner[j] = m.base + b1 * m.group_step + (r < rows ? image * m.image_step : 0);
       }
     }
-    KILN_FN void copy_one(T* to, int p, const tap& k, bool exists) {
+    KILN_FN piece<T> piece_at(T* to, int p, const tap& k, bool exists) const {
       const int row = top[p] + k.row * m.dilation_rows, col = left[p] + k.col * m.dilation_cols;
       const bool inside = exists && static_cast<u32>(row) < static_cast<u32>(m.height) &&
                           static_cast<u32>(col) < static_cast<u32>(m.width);
       const T* from = inside ? corner[p] + row * m.row_step + col * m.col_step + k.channel * m.channel_step : m.base;
-      copy_elements<Vector>(to, from, inside ? Vector : 0);
+      return {to, from, inside ? Vector : 0};
     }
     KILN_FN void copy(T* tile) {
       if (chunks < Threads && thread_index() >= chunks) return;
-      KILN_UNROLL
-      for (int j = 0; j < each; ++j) {
+      copy_pieces<Vector, each, T>([&](int j) {
         T* to = tile + at + j * (Threads / line) * layout::step;
         if constexpr (DepthContiguous) {
-          copy_one(to, j, now, depth < depths);
+          return piece_at(to, j, now, depth < depths);
         } else {
           const int k = depth + j * (Threads / line);
-          copy_one(to, 0, m.at_depth(k), k < depths);
+          return piece_at(to, 0, m.at_depth(k), k < depths);
         }
-      }
+      });
       depth += Depth;
       if constexpr (DepthContiguous) {
         if constexpr (ChannelsFirst) {

@@ -84,6 +84,33 @@ KILN_FN void multiply_mma(float* c, const u32* a, const u32* b) {
 
 KILN_FN u32 shared_address(const void* at) { return static_cast<u32>(__cvta_generic_to_shared(at)); }
 
+/// Waits for all threads of a cluster's blocks; what they wrote to shared memory is seen behind it.
+KILN_FN void sync_cluster() {
+  asm volatile("barrier.cluster.arrive.release.aligned;\nbarrier.cluster.wait.acquire.aligned;" ::: "memory");
+}
+/// An address of this block's shared memory in that of block `rank` of the cluster.
+KILN_FN u32 shared_of_block(const void* at, int rank) {
+  u32 to;
+  asm("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(to) : "r"(shared_address(at)), "r"(rank));
+  return to;
+}
+/// Reads floats `Step` apart there; of neighbours, four begin at a multiple of 16 bytes.
+template <int Step, int Count>
+KILN_FN void read_block(float (&to)[Count], u32 at) {
+  if constexpr (Step == 1 && Count % 4 == 0) {
+    KILN_UNROLL
+    for (int i = 0; i < Count; i += 4)
+      asm volatile("ld.shared::cluster.v4.f32 {%0, %1, %2, %3}, [%4];"
+                   : "=f"(to[i]), "=f"(to[i + 1]), "=f"(to[i + 2]), "=f"(to[i + 3])
+                   : "r"(at + i * 4)
+                   : "memory");
+  } else {
+    KILN_UNROLL
+    for (int i = 0; i < Count; ++i)
+      asm volatile("ld.shared::cluster.f32 %0, [%1];" : "=f"(to[i]) : "r"(at + i * Step * 4) : "memory");
+  }
+}
+
 /// Starts a copy of `Bytes` (4, 8 or 16) to shared memory; those past the first `valid` become zero.
 template <int Bytes>
 KILN_FN void copy_async(void* to, const void* from, int valid) {
