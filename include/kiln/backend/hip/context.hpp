@@ -36,6 +36,7 @@ class function {
   void load() const;
   const runtime_calls* calls_;
   int index_;
+  bool chained_;
   std::string entry_, code_;
   mutable std::once_flag once_;
   mutable void* module_ = nullptr;

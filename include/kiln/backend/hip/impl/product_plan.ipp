@@ -154,7 +154,10 @@ std::vector<product_tile> tiles_for(const product_problem& p, const architecture
     const double rate = t.atom == "wgmma" ? 1800 : atom == "atom_fma" ? 100 : 600;
     const double work = std::max(static_cast<double>(t.rows) * t.cols * t.depth / rate,
                                  static_cast<double>(t.rows + t.cols) * t.depth * bytes / 40);
-    constexpr double alone = 220, start = 1500;
+    constexpr double start = 1500;
+    // elements of less than four bytes pass through registers one by one
+    const bool singly = p.a.vector * bytes < 4;
+    const double alone = singly ? 900 + 30.0 * t.rows * t.depth / (t.warps_m * t.warps_n * where.lanes) : 220;
     for (int splits : {1, 2, 3, 4, 6, 8, 12, 16}) {
       t.splits = splits;
       t.cluster = clusters && t.atom != "wgmma" && splits > 1;
@@ -204,8 +207,7 @@ product_plan plan_product(const product_problem& p, const row_program* tail, con
   t.line("using factor_a = ", operand_type(p.a, p.type), ";");
   t.line("using factor_b = ", operand_type(p.b, p.type), ";");
   const std::string cluster = tile.cluster ? cat("__cluster_dims__(1, ", tile.splits) + ", 1) " : "";
-  t.open("extern \"C\" __global__ void ", cluster, "__launch_bounds__(", threads,
-         ") product_kernel(factor_a a, factor_b b, finisher result, product_sizes s)");
+  t.open_kernel(threads, cluster, "product_kernel(factor_a a, factor_b b, finisher result, product_sizes s)");
   t.line("extern __shared__ __attribute__((aligned(128))) char shared[];");
   if (wgmma)
     t.line("product_on_wgmma<", stored_name(p.type), ">(a, b, result, s, shared);");

@@ -51,7 +51,7 @@ std::size_t reach_of(const product_problem& p, const product_factor& f, std::int
   std::memcpy(&m, f.value.data(), sizeof m);
   return r.along(p.rows / p.pixels, m.image_step)
       .along(p.batch1, m.group_step)
-      .along(m.channels, m.channel_step)
+      .along(p.channels, m.channel_step)
       .along(m.height, m.row_step)
       .along(m.width, m.col_step)
       .bytes();

@@ -9,6 +9,13 @@ namespace kiln::device {
 
 inline constexpr int warp_lanes = 32;
 
+/// A kernel's first statement. Where kernels are chained (from sm_90 on), it was put in place while the one before it
+/// ended: now it waits for that one's results.
+KILN_FN void begin_kernel() {
+#if KILN_CHAINED
+  asm volatile("griddepcontrol.wait;" ::: "memory");
+#endif
+}
 KILN_FN int thread_index() { return static_cast<int>(threadIdx.x); }
 KILN_FN int lane_index() { return static_cast<int>(threadIdx.x & 31u); }
 KILN_FN int block_x() { return static_cast<int>(blockIdx.x); }
@@ -45,6 +52,14 @@ KILN_FN u32 two_narrow(float low, float high) {
     asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(to) : "f"(high), "f"(low));
   return to;
 }
+/// The greater of two numbers, or what is none.
+KILN_FN float greater_or_nan(float a, float b) {
+  float to;
+  asm("max.NaN.f32 %0, %1, %2;" : "=f"(to) : "f"(a), "f"(b));
+  return to;
+}
+/// Whether any lane of a warp says so.
+KILN_FN bool any_lane(bool says) { return __any_sync(0xffffffffu, says); }
 /// 2^x to 2 ulp, 0 at minus infinity.
 KILN_FN float exp2_device(float x) {
   float to;
