@@ -1,18 +1,22 @@
 // Kernels and networks on a GPU, with arguments that live there: milliseconds a run and the memory rate they come to.
-// bench_device [NAME...]: the cases whose names begin so, all without a name. bench/versus_torch.py times the same.
+// bench_device [--steps] [NAME...]: the cases whose names begin so, all without a name; with --steps each step's time
+// too. bench/versus_torch.py times the same.
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <chrono>
 #include <cstring>
 #include <functional>
+#include <map>
 #include <random>
+#include <stdexcept>
 
 #include "kiln/backend/hip/hip_target.hpp"
 #include "kiln/graph/builder.hpp"
 #include "kiln/runtime/device.hpp"
 #include "kiln/runtime/executable.hpp"
 #include "kiln/runtime/run_options.hpp"
+#include "networks.hpp"
 
 namespace {
 
@@ -31,7 +35,10 @@ argument random_values(const shape& s, unsigned seed) {
   for (float& v : some) v = value(engine);
   const auto n = a.elements(), width = static_cast<std::int64_t>(size_of(s.type));
   const auto part = std::min<std::int64_t>(n, static_cast<std::int64_t>(some.size()));
-  encode(s.type, some.data(), a.data(), part);
+  if (is_float(s.type))
+    encode(s.type, some.data(), a.data(), part);
+  else
+    std::memset(a.data(), 0, static_cast<std::size_t>(part * width));
   for (std::int64_t at = part; at < n; at += part)
     std::memcpy(a.data() + at * width, a.data(), static_cast<std::size_t>(std::min(part, n - at) * width));
   return a;
@@ -108,6 +115,8 @@ const std::vector<bench_case>& cases() {
        [](builder& b) {
          b.output(b.input("x", t, {1, 512, 7, 7}).conv(some_weights(b, {512, 512, 3, 3}), {.pads = {1, 1, 1, 1}}));
        }},
+      {"resnet50", [](builder& b) { bench::resnet50(b, t, 1); }},
+      {"bert_base", [](builder& b) { bench::bert_base(b, t, 1, 128); }},
       {"dense_128x768x3072",
        [](builder& b) {
          b.output((b.input("x", t, {128, 3072}).dot(b.input("w", t, {3072, 768})) + b.input("bias", t, {768})).relu());
@@ -116,14 +125,45 @@ const std::vector<bench_case>& cases() {
   return all;
 }
 
-void time_case(const bench_case& c, const hip_target& target) {
+std::string dims_text(const shape& s) {
+  std::string text;
+  for (const dimension& d : s.lens) text += (text.empty() ? "" : ",") + std::to_string(d.value());
+  return text;
+}
+
+// Each step's milliseconds by itself, the longest first; steps of one kernel and one size together.
+void print_steps(const executable& exe, workspace& w, std::span<const argument> inputs, std::span<argument> outputs) {
+  std::vector<std::vector<double>> seconds(exe.report().steps.size());
+  run_options options;
+  options.profile = [&](std::size_t step, double s) { seconds[step].push_back(s); };
+  for (int i = 0; i < 9; ++i) exe.run(w, inputs, outputs, options);
+  std::map<std::string, std::pair<double, int>> sums;
+  for (std::size_t k = 0; k < seconds.size(); ++k) {
+    if (seconds[k].empty()) continue;
+    std::sort(seconds[k].begin(), seconds[k].end());
+    const step_info& s = exe.report().steps[k];
+    std::string name = s.kernel;
+    for (const auto* side : {&s.inputs, &s.outputs}) {
+      name += side == &s.inputs ? " " : " -> ";
+      for (const shape& one : *side) name += fmt::format("[{}]", dims_text(one));
+    }
+    auto& [sum, count] = sums[name];
+    sum += seconds[k][seconds[k].size() / 2] * 1e3, ++count;
+  }
+  std::vector<std::pair<double, std::string>> rows;
+  for (const auto& [name, at] : sums)
+    rows.emplace_back(at.first, fmt::format("{:9.4f} ms {:3} x {}", at.first, at.second, name));
+  std::sort(rows.rbegin(), rows.rend());
+  for (const auto& row : rows) fmt::print("  {}\n", row.second);
+}
+
+void time_case(const bench_case& c, const hip_target& target, bool steps) {
   builder b;
   c.make(b);
   using clock = std::chrono::steady_clock;
   const auto milliseconds = [](clock::duration d) { return std::chrono::duration<double, std::milli>(d).count(); };
   const auto begun = clock::now();
   const executable exe = compile(b.finish(), target);
-  const double compile_ms = milliseconds(clock::now() - begun);
   std::vector<argument> inputs, outputs;
   double bytes = 0;
   for (const port& p : exe.inputs()) {
@@ -138,6 +178,9 @@ void time_case(const bench_case& c, const hip_target& target) {
   const auto queue = target.get_device()->make_queue();
   run_options options;
   options.stream = queue->stream();
+  exe.run(w, inputs, outputs, options);
+  queue->wait();
+  const double compile_ms = milliseconds(clock::now() - begun);
   for (int i = 0; i < 4; ++i) exe.run(w, inputs, outputs, options);
   queue->wait();
   std::vector<double> times;
@@ -152,18 +195,27 @@ void time_case(const bench_case& c, const hip_target& target) {
   const double ms = times[times.size() / 2];
   fmt::print("kiln {:<20} {:9.4f} ms {:8.1f} GB/s  compiled in {:.0f} ms, {} steps\n", c.name, ms, bytes / ms / 1e6,
              compile_ms, exe.report().steps.size());
+  if (steps) print_steps(exe, w, inputs, outputs);
   std::fflush(stdout);
 }
 
 }  // namespace
 
 int main(int argc, char** argv) try {
-  const hip_target target;
+  hip_options options;
+  bool steps = false;
+  int first = 1;
+  for (; first < argc && argv[first][0] == '-'; ++first) {
+    const std::string_view option = argv[first];
+    if (option != "--steps" && option != "--tune") throw std::invalid_argument("unknown option " + std::string(option));
+    (option == "--steps" ? steps : options.tune) = true;
+  }
+  const hip_target target(options);
   for (const bench_case& c : cases()) {
-    bool wanted = argc == 1;
-    for (int i = 1; i < argc; ++i) wanted = wanted || c.name.starts_with(argv[i]);
+    bool wanted = argc == first;
+    for (int i = first; i < argc; ++i) wanted = wanted || c.name.starts_with(argv[i]);
     if (wanted) try {
-        time_case(c, target);
+        time_case(c, target, steps);
       } catch (const std::exception& e) {
         fmt::print("kiln {:<20} failed: {:.2000}\n", c.name, e.what());
       }

@@ -24,6 +24,17 @@ def cases():
     yield "transpose", lambda x: x.t().contiguous(), [big()]
     yield "reduce_columns", lambda x: x.sum(0), [rows()]
     yield "reduce_all", lambda x: x.sum(), [rows()]
+    heads = lambda: tensor(16, 12, 512, 64)
+    yield "attention_512", F.scaled_dot_product_attention, [heads(), heads(), heads()]
+    from torchvision.models import resnet50
+    net = resnet50().half().cuda().eval()
+    image = tensor(1, 3, 224, 224)
+    yield "resnet50", net, [image]
+    last = torch.channels_last
+    yield "resnet50_last", net.to(memory_format=last), [image.to(memory_format=last)]
+    from transformers import BertConfig, BertModel
+    bert = BertModel(BertConfig(), add_pooling_layer=False).half().cuda().eval()
+    yield "bert_base", lambda ids: bert(ids)[0], [torch.randint(0, 30000, (1, 128), device="cuda")]
     yield "gemm_4096", lambda x, w, b: F.gelu(x @ w + b), [square(), square(), row()]
 
 

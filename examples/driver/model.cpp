@@ -29,12 +29,15 @@ bool is_known(const argument& value, known_values which) {
 }
 }  // namespace
 
-std::unique_ptr<target> make_target(const std::string& name) {
+std::unique_ptr<target> make_target(const std::string& name, bool tune) {
+  if (tune && !name.starts_with("hip"))
+    raise(errc::invalid_argument, fmt::format("--tune chooses kernels of the target hip; found --target {}", name));
   if (name == "reference") return std::make_unique<reference_target>();
   if (name == "eigen") return std::make_unique<eigen_target>();
-  if (name == "hip") return std::make_unique<hip_target>();
+  hip_options options;
+  options.tune = tune;
+  if (name == "hip") return std::make_unique<hip_target>(options);
   if (name.starts_with("hip:")) {
-    hip_options options;
     const std::string which = name.substr(4);
     const auto [end, fault] = std::from_chars(which.data(), which.data() + which.size(), options.device);
     if (fault != std::errc() || end != which.data() + which.size()) options.architecture = which;
@@ -80,9 +83,8 @@ compile_options compile_options_of(const model_options& o) {
 }
 
 compiler compile_for_target(const model_options& o) {
-  return [where = std::shared_ptr<const target>(make_target(o.target))](program p, const compile_options& options) {
-    return compile(std::move(p), *where, options);
-  };
+  return [where = std::shared_ptr<const target>(make_target(o.target, o.tune))](
+             program p, const compile_options& options) { return compile(std::move(p), *where, options); };
 }
 
 compiled_model load_model(const model_options& o, const named_arguments& given, const compiler& make) {

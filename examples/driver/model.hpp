@@ -18,7 +18,7 @@ struct compiled_model {
 };
 
 /// The target by name: "reference" or "eigen". Another name is an `invalid_argument` error.
-std::unique_ptr<target> make_target(const std::string& name);
+std::unique_ptr<target> make_target(const std::string& name, bool tune = false);
 
 /// Reads the model with --dim, --shape and the names of --input applied. With `known` tensors the program is built for
 /// their extents, and for the values of the small integer ones.

@@ -15,6 +15,7 @@ struct model_options {
   std::vector<std::pair<std::string, std::vector<std::int64_t>>> shapes;  ///< --shape INPUT=1,3,224,224
   std::vector<std::pair<std::string, std::string>> inputs;                ///< --input NAME=FILE
   std::uint64_t seed = 1;                                                 ///< of the random inputs
+  bool tune = false;                                                      ///< the target times candidates
   bool json = false;
 };
 

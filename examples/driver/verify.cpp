@@ -92,7 +92,7 @@ std::optional<std::string> find_pass(const program& imported, const std::vector<
 
 int verify(const verify_command& c) {
   const named_arguments given = read_inputs(c);
-  const std::unique_ptr<target> where = make_target(c.target);
+  const std::unique_ptr<target> where = make_target(c.target, c.tune);
   program imported;
   const ready_model ready = load_ready(c, given, [&](program p, const compile_options&) {
     imported = std::move(p);

@@ -57,6 +57,25 @@ TEST(tile_kernels, large_products_compile_for_sm_90) {
   b.output(x.dot(v.transpose({1, 0})), "depths");
   EXPECT_EQ(compile(b.finish(), hip_target(options)).report().steps.size(), 3u);
 }
+// Attention on wgmma, and blocks of one product in a cluster.
+TEST(tile_kernels, what_only_sm_90_has_compiles) {
+  if (const std::string why = hip::why_not_compiled(hip::architecture::named("sm_90")); !why.empty())
+    GTEST_SKIP() << "NOT CHECKED: " << why;
+  hip_options options;
+  options.architecture = "sm_90";
+  options.keep = false;
+  builder b;
+  const dtype t = dtype::f16;
+  for (const std::int64_t depth : {std::int64_t{64}, std::int64_t{128}}) {
+    const std::string n = std::to_string(depth);
+    const dims lens{16, 12, 512, depth};
+    const auto q = b.input("q" + n, t, lens), k = b.input("k" + n, t, lens), v = b.input("v" + n, t, lens);
+    b.output(b.add(op::attention{.scale = 0.125f, .causal = depth == 128}, q, k, v));
+  }
+  const auto x = b.input("x", t, {128, 3072}), w = b.input("w", t, {3072, 768});
+  b.output((x.dot(w) + b.input("bias", t, {768})).gelu());
+  EXPECT_EQ(compile(b.finish(), hip_target(options)).report().steps.size(), 3u);
+}
 TEST(tile_kernels, compile_for_gfx90a) { compiles_for("gfx90a", {dtype::f16, dtype::bf16, dtype::f32}); }
 TEST(tile_kernels, compile_for_gfx1030) { compiles_for("gfx1030", {dtype::f16, dtype::bf16, dtype::f32}); }
 

@@ -1,6 +1,8 @@
 // Tile kernels beside the ops' own computations, where there is a device.
 #include "runtime/compare.hpp"
 
+#include <cstring>
+
 #include "kiln/backend/hip/hip_target.hpp"
 #include "kiln/backend/hip/runtime.hpp"
 
@@ -46,6 +48,41 @@ TEST_P(tile_kernels_on_device, products) {
       b.output(x.transpose({0, 1, 3, 2}).dot(w.transpose({0, 1, 3, 2})), "transposed");
     });
   }
+}
+
+// Rows of a product that is large enough for the platform's library or the widest tiles, beside the same rows alone.
+TEST_P(tile_kernels_on_device, large_products) {
+  const dtype t = GetParam();
+  if (t == dtype::f32) GTEST_SKIP() << "products of 16-bit floats";
+  constexpr std::int64_t m = 1024, n = 1024, some = 3;
+  for (const std::int64_t k : {std::int64_t{512}, std::int64_t{8192}})
+    for (const bool turned : {false, true}) {
+      SCOPED_TRACE(std::to_string(k) + (turned ? " turned" : ""));
+      const auto make = [&](std::int64_t rows) {
+        return [=](builder& b) {
+          const auto x = b.input("x", t, {rows, k});
+          const auto w = turned ? b.input("w", t, {n, k}).transpose({1, 0}) : b.input("w", t, {k, n});
+          b.output((x.dot(w) * b.scalar(t, 0.05f) + b.input("bias", t, {n})).gelu());
+        };
+      };
+      const auto whole = make(m), part = make(some);
+      std::vector<argument> inputs = random_inputs(whole);
+      builder b;
+      whole(b);
+      const argument found = compile(b.finish(), hip_target(), plain_options()).run(inputs)[0];
+      const auto rows_of = [&](const argument& a, std::int64_t first) {
+        argument to(shape(t, {some, a.get_shape().lens[1]}));
+        const std::int64_t bytes = to.get_shape().bytes().value();
+        std::memcpy(to.data(), a.data() + first * bytes / some, static_cast<std::size_t>(bytes));
+        return to;
+      };
+      const argument x = inputs[0];
+      for (const std::int64_t first : {std::int64_t{0}, m - some}) {
+        inputs[0] = rows_of(x, first);
+        const double bound = t == dtype::f16 ? 8e-3 : 6e-2;
+        expect_close(rows_of(found, first), reference_run(part, inputs)[0], {bound, bound * 2});
+      }
+    }
 }
 
 TEST_P(tile_kernels_on_device, attention) {

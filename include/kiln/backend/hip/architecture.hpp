@@ -23,6 +23,7 @@ struct architecture {
   int multiprocessors = 64;
   std::size_t shared_bytes = 48 * 1024;  ///< of fast memory that a block may use
   matrix_unit matrices = matrix_unit::none;
+  bool chains = false;  ///< a kernel can be put in place while the one before it ends
 
   /// By name; an `unsupported` error for a name that is neither gfx… nor sm_….
   static architecture named(std::string_view name);

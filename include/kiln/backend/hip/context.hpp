@@ -36,6 +36,7 @@ class function {
   void load() const;
   const runtime_calls* calls_;
   int index_;
+  bool chained_;
   std::string entry_, code_;
   mutable std::once_flag once_;
   mutable void* module_ = nullptr;
@@ -46,13 +47,17 @@ class function {
 class context {
  public:
   /// Device `index` of a platform that has one here.
-  context(const runtime_calls& calls, int index, std::string cache);
+  context(const runtime_calls& calls, int index, std::string cache, bool tunes = false);
   /// An absent device: kernels compile, nothing runs.
   context(architecture where, std::string cache);
 
   const architecture& arch() const { return arch_; }
   const runtime_calls* calls() const { return calls_; }
   int index() const { return index_; }
+  /// Whether kernels are chosen by timing candidates on the device.
+  bool tunes() const { return tunes_; }
+  /// The folder of what is kept between programs; empty: nothing is.
+  const std::string& cache() const { return cache_; }
   /// The kernel of a source: compiled, or found in the cache. Equal sources give one function.
   std::shared_ptr<const function> build(const source& what) const;
 
@@ -61,6 +66,7 @@ class context {
   const runtime_calls* calls_ = nullptr;
   int index_ = 0;
   std::string cache_;
+  bool tunes_ = false;
   mutable std::mutex lock_;
   mutable std::map<std::string, std::weak_ptr<const function>> made_;
 };

@@ -13,6 +13,7 @@ struct hip_options {
   std::string architecture{};  ///< "gfx90a", "sm_90", …: compile for an absent device; empty: for the device
   std::string cache{};         ///< a folder for compiled kernels; empty: the user's cache folder
   bool keep = true;            ///< whether compiled kernels are kept there
+  bool tune = false;           ///< choose kernels by timing candidates on the device; the folder keeps which they were
 };
 
 /// A GPU, through HIP on AMD's or NVIDIA's platform. Making one without a device and without an architecture is an

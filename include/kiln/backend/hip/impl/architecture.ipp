@@ -33,6 +33,7 @@ architecture architecture::named(std::string_view name) {
     int number = 0;
     for (char c : name.substr(3)) number = c >= '0' && c <= '9' ? number * 10 + (c - '0') : number;
     a.shared_bytes = number == 90 || number == 100 ? 227 * 1024 : 99 * 1024;
+    a.chains = number >= 90;
     a.matrices = number == 90 ? matrix_unit::wgmma : number >= 80 ? matrix_unit::mma : matrix_unit::none;
     return a;
   }

@@ -1,43 +1,15 @@
 #include "kiln/backend/hip/compile.hpp"
 
 #include <array>
-#include <atomic>
 #include <cstdlib>
 #include <filesystem>
-#include <fstream>
 #include <mutex>
 
-#include <unistd.h>
-
+#include "kiln/backend/hip/impl/kept_files.hpp"
 #include "kiln/core/error.hpp"
 
 namespace kiln::hip {
 namespace {
-
-// Two independent 64-bit hashes (FNV-1a, and one with multiplication by the golden ratio's odd neighbour).
-class digest {
- public:
-  void add(std::string_view text) {
-    for (char c : text) {
-      const auto byte = static_cast<unsigned char>(c);
-      a_ = (a_ ^ byte) * 0x100000001b3u;
-      b_ = (b_ + byte + 1) * 0x9e3779b97f4a7c15u;
-      b_ ^= b_ >> 29;
-    }
-    a_ = (a_ ^ 0xff) * 0x100000001b3u;  // a border between texts
-    b_ = b_ * 0x9e3779b97f4a7c15u + 1;
-  }
-  std::string str() const {
-    constexpr char digits[] = "0123456789abcdef";
-    std::string out;
-    for (std::uint64_t part : {a_, b_})
-      for (int shift = 60; shift >= 0; shift -= 4) out += digits[part >> shift & 15];
-    return out;
-  }
-
- private:
-  std::uint64_t a_ = 0xcbf29ce484222325u, b_ = 0x2545f4914f6cdd1du;
-};
 
 const std::string& digest_of_headers() {
   static const std::string made = [] {
@@ -58,31 +30,6 @@ bool known_to_old_hiprtc(std::string_view name) {
   return false;
 }
 
-std::string read_file(const std::filesystem::path& path) {
-  std::ifstream in(path, std::ios::binary);
-  return in ? std::string(std::istreambuf_iterator<char>(in), {}) : std::string();
-}
-
-// Under another name first: a reader never sees half a file. Failing to keep it costs only time.
-void keep_file(const std::filesystem::path& path, const std::string& bytes) {
-  std::error_code ignored;
-  std::filesystem::create_directories(path.parent_path(), ignored);
-  static std::atomic<unsigned> count{0};
-  const std::filesystem::path draft =
-      path.string() + "." + std::to_string(getpid()) + "." + std::to_string(++count) + ".part";
-  {
-    std::ofstream out(draft, std::ios::binary);
-    out.write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
-    if (!out.good()) {
-      out.close();
-      std::filesystem::remove(draft, ignored);
-      return;
-    }
-  }
-  std::filesystem::rename(draft, path, ignored);
-  if (ignored) std::filesystem::remove(draft, ignored);
-}
-
 std::vector<std::string> options_of(const source& what, const architecture& where) {
   std::vector<std::string> out = {"-std=c++20"};
   if (where.on == platform::nvidia) {
@@ -92,6 +39,7 @@ std::vector<std::string> options_of(const source& what, const architecture& wher
     out.push_back("-default-device");
     out.push_back("-diag-suppress=177,550");
     out.push_back("-DKILN_NVIDIA=1");
+    if (where.chains) out.push_back("-DKILN_CHAINED=1");
   } else {
     out.push_back("--offload-arch=" + where.name);
     out.push_back(what.short_results ? "-ffp-contract=fast" : "-ffp-contract=off");

@@ -13,7 +13,11 @@ device_facts facts_of(const runtime_calls& calls, int index) {
 }  // namespace
 
 function::function(const context& owner, std::string entry, std::string code)
-    : calls_(owner.calls()), index_(owner.index()), entry_(std::move(entry)), code_(std::move(code)) {}
+    : calls_(owner.calls()),
+      index_(owner.index()),
+      chained_(owner.arch().chains && calls_ && calls_->launch_chained),
+      entry_(std::move(entry)),
+      code_(std::move(code)) {}
 
 function::~function() {
   if (module_ && calls_->hipSetDevice(index_) == 0) calls_->hipModuleUnload(module_);
@@ -34,16 +38,20 @@ void function::give(device_queue& queue, extent3 grid, extent3 block, std::size_
   if (shared_bytes > always_there)
     check(*calls_, calls_->hipFuncSetAttribute(handle_, most_dynamic_shared_bytes, static_cast<int>(shared_bytes)),
           "hipFuncSetAttribute");
-  const int code = calls_->hipModuleLaunchKernel(handle_, grid.x, grid.y, grid.z, block.x, block.y, block.z,
-                                                 static_cast<unsigned>(shared_bytes), queue.stream(), values, nullptr);
+  const unsigned bytes = static_cast<unsigned>(shared_bytes);
+  const int code = chained_ ? calls_->launch_chained(handle_, {grid.x, grid.y, grid.z}, {block.x, block.y, block.z},
+                                                     bytes, queue.stream(), values)
+                            : calls_->hipModuleLaunchKernel(handle_, grid.x, grid.y, grid.z, block.x, block.y, block.z,
+                                                            bytes, queue.stream(), values, nullptr);
   if (code != 0) check(*calls_, code, ("hipModuleLaunchKernel of " + entry_).c_str());
 }
 
-context::context(const runtime_calls& calls, int index, std::string cache)
+context::context(const runtime_calls& calls, int index, std::string cache, bool tunes)
     : arch_(architecture::of(calls.on, facts_of(calls, index))),
       calls_(&calls),
       index_(index),
-      cache_(std::move(cache)) {}
+      cache_(std::move(cache)),
+      tunes_(tunes) {}
 
 context::context(architecture where, std::string cache) : arch_(std::move(where)), cache_(std::move(cache)) {}
 

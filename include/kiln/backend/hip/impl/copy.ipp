@@ -111,8 +111,7 @@ class copy_kernel final : public gpu_kernel {
     kernel_text t;
     t.line("#include \"kiln/backend/hip/kernels/copy.hpp\"");
     t.line("using namespace kiln::device;");
-    t.open("extern \"C\" __global__ void __launch_bounds__(256) copy(", type, "* to, const ", type,
-           "* from, copy_sizes s)");
+    t.open_kernel(256, "copy(", type, "* to, const ", type, "* from, copy_sizes s)");
     if (p.turned) {
       t.line("__shared__ ", type, " tile[", edge, "][", edge, " + 1];");
       t.line("copy_turned<", rank, ", ", edge, ", ", p.run, ">(to, from, s, tile, blockIdx.x);");

@@ -28,8 +28,7 @@ std::shared_ptr<const function> index_kernel::function_of(const index_call& c) c
   t.line(prelude({}));
   std::string list;
   for (std::size_t k = 0; k < c.types.size(); ++k) list += c.types[k] + "* p" + std::to_string(k) + ", ";
-  t.open("extern \"C\" __global__ void __launch_bounds__(", threads, ") ", c.entry, "(", list,
-         "const passed_numbers z, i64 work, int* faults)");
+  t.open_kernel(threads, c.entry, "(", list, "const passed_numbers z, i64 work, int* faults)");
   t.line("const i64* const n = z.at;");
   if (c.lanes == 0) {
     t.line("for (i64 at = blockIdx.x * ", threads, "ll + threadIdx.x; at < work; at += gridDim.x * ", threads, "ll) ",

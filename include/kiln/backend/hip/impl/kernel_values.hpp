@@ -15,7 +15,7 @@ struct matrix {  // matrix_operand
 struct image {  // image_operand
   const void* base = nullptr;
   std::int64_t image_step, group_step, channel_step, row_step, col_step;
-  int height, width, channels, kernel_rows, kernel_cols;
+  int height, width;
   int out_cols, out_pixels;
   int stride_rows, stride_cols, dilation_rows, dilation_cols, pad_rows, pad_cols;
 };

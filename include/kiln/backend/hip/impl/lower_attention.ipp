@@ -11,7 +11,7 @@ namespace {
 
 struct attention_tile {
   std::string_view atom;
-  bool in_registers;
+  bool in_registers, wgmma;
   int atoms_m, warps, keys, depth, value_depth, vector, rows;
   std::size_t shared_bytes;
 };
@@ -37,6 +37,8 @@ std::string_view attention_atom(dtype t, const architecture& where) {
 // As kernels/attention_mma.hpp and kernels/attention_staged.hpp lay it out.
 std::size_t memory_of(const attention_tile& t, int bytes) {
   const int pad = 16 / bytes, k = t.depth + pad, v = t.value_depth + pad;
+  if (t.wgmma)  // kernels/attention_wgmma.hpp
+    return static_cast<std::size_t>((3 * t.keys * (t.depth + t.value_depth) + t.rows * std::max(k, v)) * bytes);
   if (t.in_registers) return static_cast<std::size_t>((t.rows * std::max(k, v) + 2 * t.keys * (k + v)) * bytes);
   return static_cast<std::size_t>((t.rows * k + t.keys * (k + v) + t.rows * (t.keys + pad)) * bytes +
                                   t.rows * (t.keys + 4 + 3) * 4);
@@ -92,9 +94,10 @@ class attention_kernel final : public gpu_kernel {
     const int atom_rows = t.atom == "atom_fma" ? lanes / 4 : 16;
     t.depth = rounded_up(q.lens[3], 16), t.value_depth = rounded_up(v.lens[3], 16);
     t.vector = static_cast<int>(16 / bytes);
-    for (const tensor* x : {&q, &k, &v, &out})
-      t.vector = std::min(
-          t.vector, vector_of(size_of(x->type), alignment_of(x->data), {x->strides[0], x->strides[1], x->strides[2]}));
+    for (const tensor* x : {&q, &k, &v, &out}) {
+      const auto step = [&](std::size_t d) { return x->lens[d] == 1 ? 0 : x->strides[d]; };
+      t.vector = std::min(t.vector, vector_of(size_of(x->type), alignment_of(x->data), {step(0), step(1), step(2)}));
+    }
     const std::int64_t groups = q.lens[0] * k.lens[1],
                        rows = q.lens[1] / std::max<std::int64_t>(k.lens[1], 1) * q.lens[2];
     const auto finish = [&](int atoms_m, int warps, int keys) {
@@ -106,6 +109,10 @@ class attention_kernel final : public gpu_kernel {
       const int deep = std::max(t.depth, t.value_depth);
       const int keys = deep <= 128 ? 64 : 32;
       const auto fills = [&](int of) { return groups * ((rows + of - 1) / of) >= where().arch().multiprocessors; };
+      const bool whole = q.lens[3] % 64 == 0 && v.lens[3] % 64 == 0 && deep <= 128 && t.vector == 8;
+      t.wgmma = where().arch().matrices == matrix_unit::wgmma && whole && fills(64);
+      if (t.wgmma && finish(1, fills(128) ? 8 : 4, 64)) return t;
+      t.wgmma = false;
       if (deep <= 256) {
         if (rows <= 16 && finish(1, 4, 32)) return t;
         if (deep <= 64 && rows > 64 && fills(128) && finish(2, 4, keys)) return t;
@@ -142,7 +149,7 @@ class attention_kernel final : public gpu_kernel {
     s.scale = attributes_.scale;
     s.splits = 1;
     const int groups = count(q.lens[0] * k.lens[1]), processors = where().arch().multiprocessors;
-    if (t.in_registers && s.tiles == 1 && groups < processors)
+    if (t.in_registers && !t.wgmma && s.tiles == 1 && groups < processors)
       s.splits = std::clamp(std::min((4 * processors + groups - 1) / groups, s.keys / (2 * t.keys)), 1, 32);
     if (s.splits > 1) {
       const std::size_t tiles = static_cast<std::size_t>(groups) * static_cast<std::size_t>(s.tiles);
@@ -153,22 +160,30 @@ class attention_kernel final : public gpu_kernel {
     const std::string_view type = stored_name(q.type);
     const std::string_view mask = in.size() < 4 ? "none" : in[3].type == dtype::boolean ? "keeps" : "adds";
     kernel_text text;
-    text.line("#include \"kiln/backend/hip/kernels/", t.in_registers ? "attention_mma" : "attention_staged", ".hpp\"");
+    text.line("#include \"kiln/backend/hip/kernels/",
+              t.wgmma          ? "attention_wgmma"
+              : t.in_registers ? "attention_mma"
+                               : "attention_staged",
+              ".hpp\"");
     text.line("#include \"kiln/backend/hip/kernels/", t.atom, ".hpp\"");
     text.line("using tile = attention_tile<", t.atoms_m, ", ", t.warps, ", ", t.keys, ", ", t.depth, ", ",
               t.value_depth, ", ", t.vector, ">;");
     text.line("using rows_in = attention_operand<const ", type, ">;");
     const int threads = t.warps * where().arch().lanes;
-    text.open("extern \"C\" __global__ void __launch_bounds__(", threads,
-              ") attention(rows_in q, rows_in k, rows_in v, attention_operand<", type,
-              "> out, tail_operand mask, attention_sizes s)");
+    const bool two = t.wgmma && std::max(t.depth, t.value_depth) <= 64 && threads <= 256;
+    text.open_kernel({threads, two ? 2 : 1}, "attention(rows_in q, rows_in k, rows_in v, attention_operand<", type,
+                     "> out, tail_operand mask, attention_sizes s)");
     text.line("extern __shared__ __attribute__((aligned(128))) char shared[];");
-    text.line(t.in_registers ? "attention_in_registers<" : "attention_staged<",
+    text.line(t.wgmma          ? "attention_on_wgmma<"
+              : t.in_registers ? "attention_in_registers<"
+                               : "attention_staged<",
               t.in_registers ? std::string(type) : std::string(t.atom) + "<" + std::string(type) + ">",
               ", tile, mask_kind::", mask, ", ", attributes_.causal ? "true" : "false",
               ">(q, k, v, out, mask, s, shared);");
     text.close();
-    made.run = where().build({"attention", prelude({}) + text.str()});
+    source what{"attention", prelude({}) + text.str()};
+    if (t.wgmma) what.options.push_back("-arch=sm_90a");
+    made.run = where().build(what);
     made.grid = {static_cast<unsigned>(s.tiles * s.splits), static_cast<unsigned>(groups)};
     made.block = {static_cast<unsigned>(threads)};
     made.shared_bytes = t.shared_bytes;

@@ -2,7 +2,7 @@
 #include <cstring>
 
 #include "kiln/backend/hip/impl/product_plan.hpp"
-#include "kiln/backend/hip/impl/row_text.hpp"
+#include "kiln/backend/hip/impl/tail_behind.hpp"
 #include "kiln/backend/hip/lower.hpp"
 
 namespace kiln::hip {
@@ -87,21 +87,14 @@ class convolution_kernel final : public gpu_kernel {
     for (std::size_t i : parts_.extra) extra.push_back(l.in[i].data);
     run_product(made->plan, *made->run, *l.queue, l.scratch, l.in[parts_.operands[0]].data, weights, l.out[0].data,
                 made->tail ? std::span<const void* const>() : std::span<const void* const>(extra));
-    if (!made->tail) return;
-    std::vector<const void*> addresses = {l.out[0].data};
-    addresses.insert(addresses.end(), extra.begin(), extra.end());
-    addresses.push_back(l.out[0].data);
-    std::vector<void*> values;
-    for (const void*& a : addresses) values.push_back(&a);
-    made->tail->give(*l.queue, made->tail_plan.grid, made->tail_plan.block, 0, values.data());
+    if (made->tail) made->tail.run(*l.queue, l.out[0].data, extra);
   }
 
  private:
   struct built {
     product_plan plan;
     std::shared_ptr<const function> run;
-    row_kernel_plan tail_plan;  ///< where the tail does not fit the product's positions: it runs behind it
-    std::shared_ptr<const function> tail;
+    tail_behind tail;  ///< where it does not fit the product's positions
   };
 
   std::shared_ptr<const built> built_for(std::span<const tensor> in, std::span<const tensor> out) const {
@@ -111,13 +104,9 @@ class convolution_kernel final : public gpu_kernel {
       bool fits = true;
       for (std::size_t i : parts_.extra) fits = fits && image_steps(in[i]).even();
       const bool apart = tail_ && !fits;
-      made.plan = plan_product(problem(in, out[0], fits), tail_ && fits ? &*tail_ : nullptr, where().arch());
+      made.plan = plan_product(problem(in, out[0], fits), tail_ && fits ? &*tail_ : nullptr, where());
       made.run = where().build(made.plan.what);
-      if (!apart) return made;
-      std::vector<tensor> all = {out[0]};
-      for (std::size_t i : parts_.extra) all.push_back(in[i]);
-      made.tail_plan = plan_pointwise(*tail_, all, out, false);
-      made.tail = where().build(made.tail_plan.what);
+      if (apart) made.tail = tail_behind(*tail_, parts_, in, out, where());
       return made;
     });
   }
@@ -169,7 +158,7 @@ class convolution_kernel final : public gpu_kernel {
       for (const auto& s : p.steps) joined = joined && s[0] == pixels * s[2];
       if (joined) p.rows *= p.batch0, p.batch0 = 1;
     } else {
-      p.rows = x.lens[0] * pixels, p.pixels = pixels;
+      p.rows = x.lens[0] * pixels, p.pixels = pixels, p.channels = channels;
       const bool deep = from.channel == 1 || channels == 1, channels_first = packs_ || taps == 1;
       const int vector = from.channel == 1 && channels_first
                              ? vector_of(bytes, aligned, {from.image, from.row, from.col, channels})
@@ -179,14 +168,13 @@ class convolution_kernel final : public gpu_kernel {
       image.image_step = from.image, image.group_step = channels * from.channel, image.channel_step = from.channel;
       image.row_step = from.row, image.col_step = from.col;
       image.height = static_cast<int>(from.rows), image.width = static_cast<int>(from.cols);
-      image.channels = static_cast<int>(channels);
-      image.kernel_rows = static_cast<int>(kernel_rows), image.kernel_cols = static_cast<int>(kernel_cols);
       image.out_cols = static_cast<int>(to.cols), image.out_pixels = static_cast<int>(pixels);
       image.stride_rows = of_rows(window_.stride, 1), image.stride_cols = of_cols(window_.stride);
       image.dilation_rows = of_rows(window_.dilation, 1), image.dilation_cols = of_cols(window_.dilation);
       image.pad_rows = of_rows(window_.begin, 0), image.pad_cols = of_cols(window_.begin);
       p.a = {std::string("image_operand<") + (deep ? "true, " : "false, ") + (channels_first ? "true, " : "false, ") +
-                 std::to_string(vector) + ">",
+                 std::to_string(vector) + ", " + std::to_string(channels) + ", " + std::to_string(kernel_rows) + ", " +
+                 std::to_string(kernel_cols) + ">",
              values::bytes_of(image), deep, vector};
     }
     const std::int64_t filter = p.depth;

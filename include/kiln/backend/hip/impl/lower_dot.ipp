@@ -1,6 +1,8 @@
 #include <algorithm>
 
+#include "kiln/backend/hip/impl/blas.hpp"
 #include "kiln/backend/hip/impl/product_plan.hpp"
+#include "kiln/backend/hip/impl/tail_behind.hpp"
 #include "kiln/backend/hip/lower.hpp"
 
 namespace kiln::hip {
@@ -14,12 +16,20 @@ class dot_kernel final : public gpu_kernel {
   stride_support output_strides(std::size_t) const override { return stride_support::any; }
   void prepare(std::span<const tensor> in, std::span<const tensor> out) const override { built_for(in, out); }
   std::size_t scratch_bytes(std::span<const tensor> in, std::span<const tensor> out, unsigned) const override {
-    return built_for(in, out)->plan.scratch_bytes;
+    const auto made = built_for(in, out);
+    return made->blas ? made->blas->scratch_bytes() : made->plan.scratch_bytes;
   }
 
   void run(const launch& l) const override {
     if (l.out[0].elements() == 0) return;
     const auto made = built_for(l.in, l.out);
+    if (made->blas) {
+      made->blas->run(*l.queue, l.scratch, l.in[parts_.operands[0]].data, l.in[parts_.operands[1]].data, l.out[0].data);
+      std::vector<const void*> extra;
+      for (std::size_t i : parts_.extra) extra.push_back(l.in[i].data);
+      if (made->tail) made->tail.run(*l.queue, l.out[0].data, extra);
+      return;
+    }
     const std::vector<const tensor*> all = operands(l.in, l.out[0]);
     const std::size_t outer = made->outer.extent.size();
     std::vector<std::int64_t> at(outer, 0);
@@ -43,6 +53,8 @@ class dot_kernel final : public gpu_kernel {
     product_plan plan;
     loop_nest outer;  // batch dims beyond two: launches of their own
     std::shared_ptr<const function> run;
+    std::shared_ptr<const blas_product> blas;  // instead of these, with the tail behind it
+    tail_behind tail;
   };
 
   // a, b, the tail's operands, the result
@@ -58,7 +70,12 @@ class dot_kernel final : public gpu_kernel {
       built made;
       if (out[0].elements() != 0) {
         const product_problem p = problem(operands(in, out[0]), made.outer);
-        made.plan = plan_product(p, tail_ ? &*tail_ : nullptr, where().arch());
+        if (made.outer.extent.empty()) made.blas = blas_product::find_for_large(p, where());
+        if (made.blas) {
+          if (tail_) made.tail = tail_behind(*tail_, parts_, in, out, where());
+          return made;
+        }
+        made.plan = plan_product(p, tail_ ? &*tail_ : nullptr, where());
         made.run = where().build(made.plan.what);
         made.plan.what.text.clear();
       }

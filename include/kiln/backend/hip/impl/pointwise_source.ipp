@@ -40,8 +40,7 @@ row_kernel_plan plan_pointwise(const row_program& p, std::span<const tensor> in,
   row_kernel_plan plan;
   numbers number(dynamic);
   kernel_text t;
-  t.open("extern \"C\" __global__ void __launch_bounds__(", threads, ") pointwise(", parameter_list(in, out, dynamic),
-         ")");
+  t.open_kernel(threads, "pointwise(", parameter_list(in, out, dynamic), ")");
   t.line("using index = ", index_type(n, n), ";");
   t.line("const index runs = ", number(runs), ", first = index(blockIdx.x) * ", threads * each,
          " + index(threadIdx.x);");

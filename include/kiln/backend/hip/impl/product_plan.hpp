@@ -1,6 +1,7 @@
 #pragma once
 #include <array>
 
+#include "kiln/backend/hip/context.hpp"
 #include "kiln/backend/hip/impl/kernel_values.hpp"
 #include "kiln/backend/hip/impl/row_program.hpp"
 #include "kiln/runtime/contraction_parts.hpp"
@@ -23,6 +24,7 @@ struct product_problem {
   std::int64_t batch0 = 1, batch1 = 1;
   product_factor a, b;
   std::vector<std::string> headers;  ///< of kernels/, that the factors' types need
+  std::int64_t channels = 0;         ///< of a group of an image that is a factor
   std::int64_t pixels = 0;           ///< of an image, where rows count pixels through all images; else 0
   /// Steps along the batch indices, rows and columns: of the result, then of the tail's operands.
   std::vector<std::array<std::int64_t, 4>> steps;
@@ -34,6 +36,7 @@ struct product_problem {
 struct product_tile {
   std::string_view atom;
   int rows, cols, depth, warps_m, warps_n, stages, splits = 1;
+  bool cluster = false;  ///< the blocks that share a tile sum through each other's shared memory
 };
 
 /// A product's kernel: its source, how it is launched, and what it is passed beside addresses.
@@ -44,12 +47,17 @@ struct product_plan {
   std::vector<std::byte> a, b, result, sizes;
 };
 
-/// The tile with the least estimated time, from the products and bytes of a step and the blocks that run together.
-product_tile choose_tile(const product_problem& p, const architecture& where);
+/// Tiles with their estimated times, from the products and bytes of a step and the blocks that run together; the least
+/// first.
+std::vector<product_tile> tiles_for(const product_problem& p, const architecture& where);
 
 /// The kernel of a product and of `tail`, a pointwise body whose parameter 0 is the product; null where nothing
 /// follows.
-product_plan plan_product(const product_problem& p, const row_program* tail, const architecture& where);
+product_plan plan_product(const product_problem& p, const row_program* tail, const product_tile& tile,
+                          const architecture& where);
+/// The same with the tile of the least estimate or, where the context tunes, of the least time: the first few are timed
+/// on the device, and the cache keeps which it was.
+product_plan plan_product(const product_problem& p, const row_program* tail, const context& where);
 
 /// Gives a planned product to a queue. `extra` are the addresses of the tail's operands.
 void run_product(const product_plan& plan, const function& f, device_queue& queue, std::span<std::byte> scratch,

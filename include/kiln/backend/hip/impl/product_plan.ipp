@@ -91,7 +91,8 @@ std::size_t shared_bytes_of(const product_problem& p, const product_tile& t, int
   };
   const int stage = (elements(p.a.depth_contiguous, t.rows) + elements(p.b.depth_contiguous, t.cols)) * bytes;
   const int sum = std::max(bytes, 4), atom_rows = t.atom == "atom_fma" ? lanes / 4 : 16;
-  const int finish = t.warps_m * t.warps_n * atom_rows * (t.cols / t.warps_n + 4) * sum;
+  const int finish =
+      (t.cluster ? t.rows * (t.cols + 4) : t.warps_m * t.warps_n * atom_rows * (t.cols / t.warps_n + 4)) * sum;
   return static_cast<std::size_t>(std::max(stage * t.stages, finish));
 }
 
@@ -123,7 +124,7 @@ bool read_tail(const contraction_parts& parts, std::optional<row_program>& out) 
   return out && !out->reduces() && out->values[out->parameters[0]].index == 0;
 }
 
-product_tile choose_tile(const product_problem& p, const architecture& where) {
+std::vector<product_tile> tiles_for(const product_problem& p, const architecture& where) {
   const std::string_view atom = atom_of(p, where);
   const int bytes = static_cast<int>(size_of(p.type));
   std::vector<product_tile> candidates;
@@ -134,20 +135,18 @@ product_tile choose_tile(const product_problem& p, const architecture& where) {
   } else if (where.on == platform::nvidia) {
     candidates = {{atom, 128, 128, 32, 2, 2, 4}, {atom, 128, 64, 32, 2, 2, 4}, {atom, 64, 128, 32, 2, 2, 4},
                   {atom, 64, 64, 64, 2, 2, 4},   {atom, 64, 32, 64, 2, 2, 4},  {atom, 32, 64, 64, 2, 2, 4},
-                  {atom, 32, 32, 64, 2, 2, 4}};
+                  {atom, 32, 32, 64, 2, 2, 4},   {atom, 64, 64, 64, 4, 2, 4},  {atom, 128, 64, 64, 4, 2, 4}};
   } else {
     candidates = {{atom, 128, 128, 32, 2, 2, 2},
                   {atom, 64, 64, 32, 2, 2, 2},
                   {atom, 32, 64, 32, 2, 2, 2},
                   {atom, 32, 32, 32, 2, 2, 2}};
   }
-  if (atom == "atom_mma" && where.matrices == matrix_unit::wgmma && p.a.vector == 8 && p.b.vector == 8)
-    candidates.push_back({"wgmma", 128, 256, 64, 8, 1, 4});
-  product_tile best = candidates[0];
-  double least = -1;
+  const bool clusters = atom == "atom_mma" && where.matrices == matrix_unit::wgmma;
+  if (clusters && p.a.vector == 8 && p.b.vector == 8) candidates.push_back({"wgmma", 128, 256, 64, 8, 1, 4});
+  std::vector<std::pair<double, product_tile>> timed;
   const double processors = std::max(where.multiprocessors, 1);
   for (product_tile t : candidates) {
-    if (shared_bytes_of(p, t, where.lanes) > where.shared_bytes) continue;
     const double tiles =
         static_cast<double>((p.rows + t.rows - 1) / t.rows * ((p.cols + t.cols - 1) / t.cols) * p.batch0 * p.batch1);
     const double steps = static_cast<double>((p.depth + t.depth - 1) / t.depth);
@@ -155,25 +154,33 @@ product_tile choose_tile(const product_problem& p, const architecture& where) {
     const double rate = t.atom == "wgmma" ? 1800 : atom == "atom_fma" ? 100 : 600;
     const double work = std::max(static_cast<double>(t.rows) * t.cols * t.depth / rate,
                                  static_cast<double>(t.rows + t.cols) * t.depth * bytes / 40);
-    constexpr double alone = 220, start = 1500;
+    constexpr double start = 1500;
+    // elements of less than four bytes pass through registers one by one
+    const bool singly = p.a.vector * bytes < 4;
+    const double alone = singly ? 900 + 30.0 * t.rows * t.depth / (t.warps_m * t.warps_n * where.lanes) : 220;
     for (int splits : {1, 2, 3, 4, 6, 8, 12, 16}) {
-      if (splits > 1 && (steps < 4 * splits || tiles * splits > 4 * processors)) continue;
+      t.splits = splits;
+      t.cluster = clusters && t.atom != "wgmma" && splits > 1;
+      if (t.cluster && splits != 2 && splits != 4 && splits != 8) continue;
+      if (shared_bytes_of(p, t, where.lanes) > where.shared_bytes) continue;
+      if (splits > 1 && (steps < (t.cluster ? 2 : 4) * splits || tiles * splits > 4 * processors)) continue;
       const double blocks = tiles * splits, each = std::ceil(steps / splits);
       const double share = std::ceil(blocks / processors);
-      const double join = splits > 1 ? 3000 + splits * static_cast<double>(t.rows) * t.cols / 12 : 0;
+      const double area = static_cast<double>(t.rows) * t.cols;
+      const double join = splits == 1 ? 0 : t.cluster ? 1200 + area / 16 : 3000 + splits * area / 12;
       const double time = std::max(share * each * work, each * (alone + work / 4)) + start * std::ceil(share / 4) +
-                          static_cast<double>(t.rows) * t.cols / 8 * std::min(share, 4.0) + join;
-      if (least >= 0 && time >= least) continue;
-      least = time;
-      best = t;
-      best.splits = splits;
+                          (t.cluster ? area / splits : area) / 8 * std::min(share, 4.0) + join;
+      timed.emplace_back(time, t);
     }
   }
-  return best;
+  std::stable_sort(timed.begin(), timed.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+  std::vector<product_tile> out;
+  for (const auto& [time, tile] : timed) out.push_back(tile);
+  return out;
 }
 
-product_plan plan_product(const product_problem& p, const row_program* tail, const architecture& where) {
-  const product_tile tile = choose_tile(p, where);
+product_plan plan_product(const product_problem& p, const row_program* tail, const product_tile& tile,
+                          const architecture& where) {
   const bool along_rows = p.steps[0][3] != 1 && p.steps[0][2] == 1;
   const std::size_t along = along_rows ? 2 : 3;
   int width = static_cast<int>(16 / size_of(p.types[0]));
@@ -185,7 +192,11 @@ product_plan plan_product(const product_problem& p, const row_program* tail, con
   kernel_text t;
   for (const std::string& h : p.headers) t.line("#include \"kiln/backend/hip/kernels/", h, ".hpp\"");
   const bool wgmma = tile.atom == "wgmma";
-  t.line("#include \"kiln/backend/hip/kernels/", wgmma ? "product_wgmma" : "product", ".hpp\"");
+  t.line("#include \"kiln/backend/hip/kernels/",
+         wgmma          ? "product_wgmma"
+         : tile.cluster ? "product_cluster"
+                        : "product",
+         ".hpp\"");
   t.line("#include \"kiln/backend/hip/kernels/", tile.atom, ".hpp\"");
   write_finisher(t, p, tail, along_rows, width);
   if (!wgmma) {
@@ -195,17 +206,19 @@ product_plan plan_product(const product_problem& p, const row_program* tail, con
   }
   t.line("using factor_a = ", operand_type(p.a, p.type), ";");
   t.line("using factor_b = ", operand_type(p.b, p.type), ";");
-  t.open("extern \"C\" __global__ void __launch_bounds__(", threads,
-         ") product_kernel(factor_a a, factor_b b, finisher result, product_sizes s)");
+  const std::string cluster = tile.cluster ? cat("__cluster_dims__(1, ", tile.splits) + ", 1) " : "";
+  t.open_kernel(threads, cluster, "product_kernel(factor_a a, factor_b b, finisher result, product_sizes s)");
   t.line("extern __shared__ __attribute__((aligned(128))) char shared[];");
   if (wgmma)
     t.line("product_on_wgmma<", stored_name(p.type), ">(a, b, result, s, shared);");
+  else if (tile.cluster)
+    t.line("product_in_cluster<atom, tile, ", tile.splits, ">(a, b, result, s, shared);");
   else
     t.line("product<atom, tile>(a, b, result, s, shared);");
   t.close();
 
   product_plan plan;
-  plan.what = {"product_kernel", prelude(t.str()) + t.str()};
+  plan.what = whole_source("product_kernel", t.str(), tail && tail->short_floats());
   if (wgmma) plan.what.options.push_back("-arch=sm_90a");
   const auto tiles_m = static_cast<int>((p.rows + tile.rows - 1) / tile.rows);
   const auto tiles_n = static_cast<int>((p.cols + tile.cols - 1) / tile.cols);
@@ -214,7 +227,7 @@ product_plan plan_product(const product_problem& p, const row_program* tail, con
   plan.grid = {static_cast<unsigned>(tiles_m) * static_cast<unsigned>(tiles_n),
                static_cast<unsigned>(entries * tile.splits)};
   plan.shared_bytes = shared_bytes_of(p, tile, where.lanes);
-  if (tile.splits > 1) {
+  if (tile.splits > 1 && !tile.cluster) {
     const std::size_t tiles = static_cast<std::size_t>(tiles_m) * static_cast<std::size_t>(tiles_n * entries);
     plan.partial_bytes = tiles * static_cast<std::size_t>(tile.splits * tile.rows * tile.cols) *
                          std::max<std::size_t>(size_of(p.type), 4);

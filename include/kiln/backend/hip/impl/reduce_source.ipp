@@ -38,7 +38,7 @@ class reduce_writer : reduce_geometry {
     t_ = kernel_text();
     std::string list =
         parameter_list(in_, out_, false) + std::string(more) + (number_.passed() ? ", const passed_numbers z" : "");
-    t_.open("extern \"C\" __global__ void __launch_bounds__(", threads_, ") ", entry, "(", list, ")");
+    t_.open_kernel(static_cast<int>(threads_), entry, "(", list, ")");
     t_.line("using index = ", index_type(rows_nest_, row_nest_), ";");
   }
 

@@ -55,6 +55,18 @@ class kernel_text {
     line(parts..., " {");
     ++depth_;
   }
+  /// Opens a kernel: its threads a block and, where registers are to be few enough for that, blocks that run together
+  /// on a multiprocessor; then what stands between those and its body.
+  struct bounds {
+    bounds(int threads, int together = 1) : threads(threads), together(together) {}
+    int threads, together;
+  };
+  template <class... Parts>
+  void open_kernel(const bounds& b, const Parts&... parts) {
+    open("extern \"C\" __global__ void __launch_bounds__(", b.threads,
+         b.together > 1 ? ", " + std::to_string(b.together) : "", ") ", parts...);
+    line("begin_kernel();");
+  }
   void close(std::string_view end = "}") {
     --depth_;
     line(end);

@@ -22,8 +22,32 @@ struct driver {
   int (*cuDeviceGetName)(char*, int, int) = nullptr;
   int (*cuDeviceGetAttribute)(int*, int, int) = nullptr;
   int (*cuDeviceTotalMem_v2)(std::size_t*, int) = nullptr;
+  int (*cuLaunchKernelEx)(const struct launch_config*, void*, void**, void**) = nullptr;
 };
 driver cu;
+
+// CUlaunchConfig and CUlaunchAttribute, whose value is a union of 64 bytes.
+struct launch_attribute {
+  int id = 0, pad = 0;
+  int value[16] = {};
+};
+struct launch_config {
+  unsigned grid[3], block[3], shared_bytes;
+  void* stream;
+  const launch_attribute* attributes;
+  unsigned count;
+};
+
+int launch_chained(void* function, const unsigned (&grid)[3], const unsigned (&block)[3], unsigned shared_bytes,
+                   void* stream, void** arguments) {
+  constexpr int programmatic_stream_serialization = 6;
+  launch_attribute chained;
+  chained.id = programmatic_stream_serialization;
+  chained.value[0] = 1;
+  const launch_config config{
+      {grid[0], grid[1], grid[2]}, {block[0], block[1], block[2]}, shared_bytes, stream, &chained, 1};
+  return cu.cuLaunchKernelEx(&config, function, arguments, nullptr);
+}
 
 constexpr int most_devices = 64, no_such_device = 101;
 
@@ -93,6 +117,7 @@ std::unique_ptr<runtime_calls> open_nvidia_runtime() {
   KILN_CALL(cuDeviceGetName);
   KILN_CALL(cuDeviceGetAttribute);
   KILN_CALL(cuDeviceTotalMem_v2);
+  KILN_CALL(cuLaunchKernelEx);
 #undef KILN_CALL
   from.find(calls->hipInit, "cuInit");
   from.find(calls->hipGetDeviceCount, "cuDeviceGetCount");
@@ -135,6 +160,7 @@ std::unique_ptr<runtime_calls> open_nvidia_runtime() {
   };
   calls->hipEventCreate = [](void** event) { return cu.cuEventCreate(event, 0); };
   calls->hipGraphInstantiate = [](void** made, void* graph) { return cu.cuGraphInstantiateWithFlags(made, graph, 0); };
+  if (cu.cuLaunchKernelEx) calls->launch_chained = launch_chained;
   calls->is_device_memory = is_device_memory;
   calls->describe = describe;
   return calls;

@@ -13,6 +13,7 @@ inline constexpr int warp_lanes = 64;
 inline constexpr int warp_lanes = 32;
 #endif
 
+KILN_FN void begin_kernel() {}
 KILN_FN int thread_index() { return static_cast<int>(__builtin_amdgcn_workitem_id_x()); }
 KILN_FN int lane_index() { return thread_index() % warp_lanes; }
 KILN_FN int block_x() { return static_cast<int>(__builtin_amdgcn_workgroup_id_x()); }
@@ -41,6 +42,7 @@ KILN_FN u16 bfloat_of_float(float x) {
   if ((bits & 0x7fffffffu) > 0x7f800000u) return static_cast<u16>((bits >> 16) | 0x40u);
   return static_cast<u16>((bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16);
 }
+KILN_FN float greater_or_nan(float a, float b) { return a > b || a != a ? a : b; }
 KILN_FN float exp2_device(float x) { return __builtin_exp2f(x); }
 
 /// Copies `Bytes` to shared memory through registers; those past the first `valid` become zero.

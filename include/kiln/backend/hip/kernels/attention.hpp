@@ -48,14 +48,13 @@ template <int Depth, int Vector, int Threads, int Rows, class T, class Address>
 KILN_FN void copy_rows(T* tile, int rows, int depth, const T* any, Address address) {
   constexpr int line = Depth / Vector, step = Depth + tile_pad<T>;
   constexpr int chunks = Rows * line, each = (chunks + Threads - 1) / Threads;
-  KILN_UNROLL
-  for (int i = 0; i < each; ++i) {
+  copy_pieces<Vector, each, T>([&](int i) {
     const int c = thread_index() + i * Threads;
-    if (chunks % Threads != 0 && c >= chunks) break;
     const int r = c / line, d = c % line * Vector;
     const int n = r < rows ? clamp_count(depth - d, Vector) : 0;
-    copy_elements<Vector>(tile + r * step + d, n > 0 ? address(r) + d : any, n);
-  }
+    const bool exists = chunks % Threads == 0 || c < chunks;
+    return piece<T>{exists ? tile + r * step + d : nullptr, n > 0 ? address(r) + d : any, n};
+  });
 }
 
 /// A score after the mask, in the base of exp2: -inf where a key is not seen.

@@ -1,6 +1,5 @@
 #pragma once
-#include "kiln/backend/hip/kernels/atom_mma.hpp"
-#include "kiln/backend/hip/kernels/attention.hpp"
+#include "kiln/backend/hip/kernels/softmax_rows.hpp"
 
 namespace kiln::device {
 
@@ -52,17 +51,7 @@ KILN_FN void attention_in_registers(const attention_operand<const T>& q, const a
   if (steps > 0) copy_keys(0);
   copy_commit();
 
-  // Slot 2 m + h of a lane is row lane / 4 + 8 h of atom m.
-  int query[2 * atoms_m], head[2 * atoms_m];
-  float top[2 * atoms_m], total[2 * atoms_m];
-  KILN_UNROLL
-  for (int r = 0; r < 2 * atoms_m; ++r) {
-    int row = row0 + warp_row + r / 2 * 16 + r % 2 * 8 + lane / 4;
-    row = row < all_rows ? row : all_rows - 1;
-    const attention_row at = row_of(s, kv, row);
-    query[r] = at.query, head[r] = at.head;
-    top[r] = hidden_score, total[r] = 0;
-  }
+  softmax_rows<T, atoms_m> softmax(s, kv, row0 + warp_row, all_rows);
   typename atom::accumulator sums[atoms_m][value_atoms] = {};
   typename atom::factor_a fq[atoms_m][depth_atoms];
 
@@ -88,58 +77,12 @@ KILN_FN void attention_in_registers(const attention_operand<const T>& q, const a
       for (int m = 0; m < atoms_m; ++m) atom::multiply(scores[m][n], fq[m][d], fk);
     }
 
-    const int j0 = range.begin + i * Tile::keys;
-    const bool whole = Mask == mask_kind::none && !Causal && j0 + Tile::keys <= range.end && s.scale > 0;
-    float factor = 1;
-    if (whole) {
-      factor = s.scale * log2_e;
-    } else {
-      KILN_UNROLL
-      for (int m = 0; m < atoms_m; ++m) KILN_UNROLL
-      for (int n = 0; n < key_atoms; ++n) KILN_UNROLL
-      for (int e = 0; e < 8; ++e) {
-        const int j = j0 + n * 16 + atom::c_at(lane, e).depth, r = 2 * m + e / 2 % 2;
-        const bool seen = j < range.end && (!Causal || j <= query[r] + s.keys - s.queries);
-        scores[m][n].at[e] = seen ? masked_score<T, Mask>(scores[m][n].at[e], s, mask,
-                                                          batch * mask.step[0] + head[r] * mask.step[1] +
-                                                              query[r] * mask.step[2] + j * mask.step[3])
-                                  : hidden_score;
-      }
-    }
+    float shrink[2 * atoms_m];
+    softmax.template weigh<Mask, Causal>(scores, shrink, s, mask, batch, range.begin + i * Tile::keys, range.end);
     KILN_UNROLL
-    for (int m = 0; m < atoms_m; ++m) KILN_UNROLL
-    for (int h = 0; h < 2; ++h) {
-      const int r = 2 * m + h;
-      float high = hidden_score;
-      KILN_UNROLL
-      for (int n = 0; n < key_atoms; ++n) KILN_UNROLL
-      for (int e = 0; e < 4; ++e) {
-        const float x = scores[m][n].at[e / 2 * 4 + h * 2 + e % 2];
-        high = x > high || x != x ? x : high;
-      }
-      high *= factor;
-      for (int x = 1; x < 4; x *= 2) {
-        const float other = shuffle_xor(high, x);
-        high = other > high || other != other ? other : high;
-      }
-      const float old = top[r];
-      if (old > high || old != old) high = old;
-      top[r] = high;
-      const float base = high == hidden_score ? 0 : high;
-      const float shrink = exp2_device(old - base);
-      float sum = 0;
-      KILN_UNROLL
-      for (int n = 0; n < key_atoms; ++n) KILN_UNROLL
-      for (int e = 0; e < 4; ++e) {
-        float& x = scores[m][n].at[e / 2 * 4 + h * 2 + e % 2];
-        x = exp2_device(KILN_LIBM(fmaf)(x, factor, -base));
-        sum += x;
-      }
-      total[r] = total[r] * shrink + sum;
-      KILN_UNROLL
-      for (int n = 0; n < value_atoms; ++n) KILN_UNROLL
-      for (int e = 0; e < 4; ++e) sums[m][n].at[e / 2 * 4 + h * 2 + e % 2] *= shrink;
-    }
+    for (int r = 0; r < 2 * atoms_m; ++r) KILN_UNROLL
+    for (int n = 0; n < value_atoms; ++n) KILN_UNROLL
+    for (int e = 0; e < 4; ++e) softmax.score(sums, r, n, e) *= shrink[r];
     KILN_UNROLL
     for (int n = 0; n < key_atoms; ++n) {
       typename atom::factor_a fp[atoms_m];
@@ -154,11 +97,7 @@ KILN_FN void attention_in_registers(const attention_operand<const T>& q, const a
       }
     }
   }
-  KILN_UNROLL
-  for (int r = 0; r < 2 * atoms_m; ++r) {
-    total[r] += shuffle_xor(total[r], 1);
-    total[r] += shuffle_xor(total[r], 2);
-  }
+  softmax.join_totals();
   copy_wait<0>();
   sync_block();
 
@@ -171,11 +110,10 @@ KILN_FN void attention_in_registers(const attention_operand<const T>& q, const a
     KILN_UNROLL
     for (int r = 0; r < 2 * atoms_m; ++r) {
       float* to = own + (warp_row + r / 2 * 16 + r % 2 * 8 + lane / 4) * width;
-      if (lane % 4 == 0) to[0] = top[r], to[1] = total[r];
+      if (lane % 4 == 0) to[0] = softmax.top[r], to[1] = softmax.total[r];
       KILN_UNROLL
       for (int n = 0; n < value_atoms; ++n) KILN_UNROLL
-      for (int e = 0; e < 4; ++e)
-        to[2 + n * 16 + e / 2 * 8 + lane % 4 * 2 + e % 2] = sums[r / 2][n].at[e / 2 * 4 + r % 2 * 2 + e % 2];
+      for (int e = 0; e < 4; ++e) to[2 + n * 16 + e / 2 * 8 + lane % 4 * 2 + e % 2] = softmax.score(sums, r, n, e);
     }
     fence_device();
     sync_block();
@@ -215,33 +153,9 @@ KILN_FN void attention_in_registers(const attention_operand<const T>& q, const a
     return;
   }
 
-  // A warp's own rows of the queries' tile stage its results, which leave in long runs.
-  T* staged = tile_q + warp_row * memory::staged_row;
-  KILN_UNROLL
-  for (int r = 0; r < 2 * atoms_m; ++r) {
-    const float by = total[r] == 0 ? 0 : 1 / total[r];
-    T* to = staged + (r / 2 * 16 + r % 2 * 8 + lane / 4) * memory::staged_row;
-    KILN_UNROLL
-    for (int n = 0; n < value_atoms; ++n) KILN_UNROLL
-    for (int e = 0; e < 2; ++e) {
-      const float* x = sums[r / 2][n].at + e * 4 + r % 2 * 2;
-      *reinterpret_cast<u32*>(to + n * 16 + e * 8 + lane % 4 * 2) = two_narrow<T>(x[0] * by, x[1] * by);
-    }
-  }
-  sync_warp();
-  constexpr int line = Tile::value_depth / Tile::vector;
-  for (int c = lane; c < atoms_m * 16 * line; c += 32) {
-    const int r = c / line, d = c % line * Tile::vector, row = row0 + warp_row + r;
-    if (row >= all_rows || d >= s.value_depth) continue;
-    const attention_row at = row_of(s, kv, row);
-    T* to = out.base + batch * out.batch + at.head * out.head + at.query * out.row + d;
-    if (d + Tile::vector <= s.value_depth) {
-      using run = pack<T, Tile::vector>;
-      *reinterpret_cast<run*>(to) = *reinterpret_cast<const run*>(staged + r * memory::staged_row + d);
-    } else {
-      for (int e = 0; d + e < s.value_depth; ++e) to[e] = staged[r * memory::staged_row + d + e];
-    }
-  }
+  // a warp's own rows of the queries' tile stage its results
+  softmax.template store<Tile::value_depth, Tile::vector, memory::staged_row>(
+      out, s, batch, kv, row0 + warp_row, all_rows, sums, tile_q + warp_row * memory::staged_row);
 }
 
 }  // namespace kiln::device

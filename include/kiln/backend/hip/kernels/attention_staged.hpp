@@ -91,11 +91,10 @@ KILN_FN void attention_staged(const attention_operand<const typename Atom::eleme
                        x, s, mask,
                        batch * mask.step[0] + at.head * mask.step[1] + at.query * mask.step[2] + j * mask.step[3])
                  : hidden_score;
-        high = x > high || x != x ? x : high;
+        high = greater_or_nan(x, high);
       }
       for (int x = 1; x < warp_lanes; x *= 2) {
-        const float other = shuffle_xor(high, x);
-        high = other > high || other != other ? other : high;
+        high = greater_or_nan(shuffle_xor(high, x), high);
       }
       const float old = top[r];
       if (old > high || old != old) high = old;

@@ -6,15 +6,16 @@ namespace kiln::device {
 /// The image side of a convolution as the left factor of a product, never stored as one: row i is an output pixel,
 /// counted through all images of the batch, depth k a channel under a tap of the kernel. With `ChannelsFirst` the depth
 /// counts channels within taps and `Vector` contiguous channels move at once; without it, taps within channels, as ONNX
-/// weights lie. The second batch index counts groups.
-template <class T, bool DepthContiguous, bool ChannelsFirst, int Vector>
+/// weights lie. The second batch index counts groups. Channels and the kernel's extents are constants: a depth is
+/// divided by them.
+template <class T, bool DepthContiguous, bool ChannelsFirst, int Vector, int Channels, int KernelRows, int KernelCols>
 struct image_operand {
   using element = T;
   static constexpr bool depth_contiguous = DepthContiguous;
   static_assert(Vector == 1 || (DepthContiguous && ChannelsFirst));
   const T* base;
   i64 image_step, group_step, channel_step, row_step, col_step;
-  int height, width, channels, kernel_rows, kernel_cols;
+  int height, width;
   int out_cols, out_pixels;
   int stride_rows, stride_cols, dilation_rows, dilation_cols, pad_rows, pad_cols;
 
@@ -23,9 +24,9 @@ struct image_operand {
     int channel, row, col;
   };
   KILN_FN tap at_depth(int k) const {
-    const int taps = kernel_rows * kernel_cols;
-    const int which = ChannelsFirst ? k / channels : k % taps;
-    return {ChannelsFirst ? k % channels : k / taps, which / kernel_cols, which % kernel_cols};
+    constexpr int taps = KernelRows * KernelCols;
+    const int which = ChannelsFirst ? k / Channels : k % taps;
+    return {ChannelsFirst ? k % Channels : k / taps, which / KernelCols, which % KernelCols};
   }
 
   template <int Rows, int Depth, int Threads, class Layout = tile_layout<T, DepthContiguous, Rows, Depth>>
@@ -56,32 +57,31 @@ struct image_operand {
         corner[j] = m.base + b1 * m.group_step + (r < rows ? image * m.image_step : 0);
       }
     }
-    KILN_FN void copy_one(T* to, int p, const tap& k, bool exists) {
+    KILN_FN piece<T> piece_at(T* to, int p, const tap& k, bool exists) const {
       const int row = top[p] + k.row * m.dilation_rows, col = left[p] + k.col * m.dilation_cols;
       const bool inside = exists && static_cast<u32>(row) < static_cast<u32>(m.height) &&
                           static_cast<u32>(col) < static_cast<u32>(m.width);
       const T* from = inside ? corner[p] + row * m.row_step + col * m.col_step + k.channel * m.channel_step : m.base;
-      copy_elements<Vector>(to, from, inside ? Vector : 0);
+      return {to, from, inside ? Vector : 0};
     }
     KILN_FN void copy(T* tile) {
       if (chunks < Threads && thread_index() >= chunks) return;
-      KILN_UNROLL
-      for (int j = 0; j < each; ++j) {
+      copy_pieces<Vector, each, T>([&](int j) {
         T* to = tile + at + j * (Threads / line) * layout::step;
         if constexpr (DepthContiguous) {
-          copy_one(to, j, now, depth < depths);
+          return piece_at(to, j, now, depth < depths);
         } else {
           const int k = depth + j * (Threads / line);
-          copy_one(to, 0, m.at_depth(k), k < depths);
+          return piece_at(to, 0, m.at_depth(k), k < depths);
         }
-      }
+      });
       depth += Depth;
       if constexpr (DepthContiguous) {
         if constexpr (ChannelsFirst) {
           now.channel += Depth;
-          while (now.channel >= m.channels) {
-            now.channel -= m.channels;
-            if (++now.col == m.kernel_cols) now.col = 0, ++now.row;
+          while (now.channel >= Channels) {
+            now.channel -= Channels;
+            if (++now.col == KernelCols) now.col = 0, ++now.row;
           }
         } else {
           now = m.at_depth(depth);

@@ -9,6 +9,13 @@ namespace kiln::device {
 
 inline constexpr int warp_lanes = 32;
 
+/// A kernel's first statement. Where kernels are chained (from sm_90 on), it was put in place while the one before it
+/// ended: now it waits for that one's results.
+KILN_FN void begin_kernel() {
+#if KILN_CHAINED
+  asm volatile("griddepcontrol.wait;" ::: "memory");
+#endif
+}
 KILN_FN int thread_index() { return static_cast<int>(threadIdx.x); }
 KILN_FN int lane_index() { return static_cast<int>(threadIdx.x & 31u); }
 KILN_FN int block_x() { return static_cast<int>(blockIdx.x); }
@@ -45,6 +52,14 @@ KILN_FN u32 two_narrow(float low, float high) {
     asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(to) : "f"(high), "f"(low));
   return to;
 }
+/// The greater of two numbers, or what is none.
+KILN_FN float greater_or_nan(float a, float b) {
+  float to;
+  asm("max.NaN.f32 %0, %1, %2;" : "=f"(to) : "f"(a), "f"(b));
+  return to;
+}
+/// Whether any lane of a warp says so.
+KILN_FN bool any_lane(bool says) { return __any_sync(0xffffffffu, says); }
 /// 2^x to 2 ulp, 0 at minus infinity.
 KILN_FN float exp2_device(float x) {
   float to;
@@ -83,6 +98,33 @@ KILN_FN void multiply_mma(float* c, const u32* a, const u32* b) {
 }
 
 KILN_FN u32 shared_address(const void* at) { return static_cast<u32>(__cvta_generic_to_shared(at)); }
+
+/// Waits for all threads of a cluster's blocks; what they wrote to shared memory is seen behind it.
+KILN_FN void sync_cluster() {
+  asm volatile("barrier.cluster.arrive.release.aligned;\nbarrier.cluster.wait.acquire.aligned;" ::: "memory");
+}
+/// An address of this block's shared memory in that of block `rank` of the cluster.
+KILN_FN u32 shared_of_block(const void* at, int rank) {
+  u32 to;
+  asm("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(to) : "r"(shared_address(at)), "r"(rank));
+  return to;
+}
+/// Reads floats `Step` apart there; of neighbours, four begin at a multiple of 16 bytes.
+template <int Step, int Count>
+KILN_FN void read_block(float (&to)[Count], u32 at) {
+  if constexpr (Step == 1 && Count % 4 == 0) {
+    KILN_UNROLL
+    for (int i = 0; i < Count; i += 4)
+      asm volatile("ld.shared::cluster.v4.f32 {%0, %1, %2, %3}, [%4];"
+                   : "=f"(to[i]), "=f"(to[i + 1]), "=f"(to[i + 2]), "=f"(to[i + 3])
+                   : "r"(at + i * 4)
+                   : "memory");
+  } else {
+    KILN_UNROLL
+    for (int i = 0; i < Count; ++i)
+      asm volatile("ld.shared::cluster.f32 %0, [%1];" : "=f"(to[i]) : "r"(at + i * Step * 4) : "memory");
+  }
+}
 
 /// Starts a copy of `Bytes` (4, 8 or 16) to shared memory; those past the first `valid` become zero.
 template <int Bytes>

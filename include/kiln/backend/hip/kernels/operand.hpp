@@ -17,15 +17,38 @@ struct tile_layout {
   static KILN_FN int offset(int across, int along) { return across * step + along; }
 };
 
-/// Moves `Vector` elements to shared memory of which the first `valid` exist, zeros for the others.
-template <int Vector, class T>
-KILN_FN void copy_elements(T* to, const T* from, int valid) {
+/// A piece of a copy to shared memory: `valid` elements of it exist, zeros stand for the others. No `to`: nothing.
+template <class T>
+struct piece {
+  T* to;
+  const T* from;
+  int valid;
+};
+
+/// Copies a thread's pieces of `Vector` elements: place(0) to place(Each - 1). Elements too small to move by themselves
+/// pass through registers, all read before the first is stored, so that they are waited for once.
+template <int Vector, int Each, class T, class Place>
+KILN_FN void copy_pieces(Place place) {
   constexpr int bytes = Vector * static_cast<int>(sizeof(T));
   if constexpr (bytes >= 4 && bytes <= 16 && (bytes & (bytes - 1)) == 0) {
-    copy_async<bytes>(to, from, valid * static_cast<int>(sizeof(T)));
+    KILN_UNROLL
+    for (int j = 0; j < Each; ++j) {
+      const piece<T> p = place(j);
+      if (p.to) copy_async<bytes>(p.to, p.from, p.valid * static_cast<int>(sizeof(T)));
+    }
   } else {
     static_assert(Vector == 1);
-    *to = valid > 0 ? *from : T{};
+    T* to[Each];
+    T kept[Each];
+    KILN_UNROLL
+    for (int j = 0; j < Each; ++j) {
+      const piece<T> p = place(j);
+      to[j] = p.to;
+      kept[j] = p.to && p.valid > 0 ? *p.from : T{};
+    }
+    KILN_UNROLL
+    for (int j = 0; j < Each; ++j)
+      if (to[j]) *to[j] = kept[j];
   }
 }
 
@@ -68,12 +91,11 @@ struct matrix_operand {
     }
     KILN_FN void copy(T* tile) {
       const int n = clamp_count(along_left, Vector);
-      KILN_UNROLL
-      for (int j = 0; j < each; ++j) {
-        const int valid = j * apart < across_left ? n : 0;
-        if (chunks % Threads == 0 || thread_index() < chunks)
-          copy_elements<Vector>(tile + at + j * apart * layout::step, valid > 0 ? from + j * stride : base, valid);
-      }
+      if (chunks % Threads == 0 || thread_index() < chunks)
+        copy_pieces<Vector, each, T>([&](int j) {
+          const int valid = j * apart < across_left ? n : 0;
+          return piece<T>{tile + at + j * apart * layout::step, valid > 0 ? from + j * stride : base, valid};
+        });
       from += advance;
       (DepthContiguous ? along_left : across_left) -= Depth;
     }

@@ -51,31 +51,35 @@ struct tile_place {
   }
 };
 
-/// One tile of result[b, i, j] = tail(sum over k of a[b, i, k] * b[b, j, k]): block_x counts tiles, block_y batch
-/// entries times splits. Where the depth is split, the block that arrives last at a tile sums what the others left, in
-/// order, so that a result does not depend on who comes last.
-template <class Atom, class Tile, class A, class B, class Result>
-KILN_FN void product(const A& a, const B& b, const Result& result, const product_sizes& s, char* shared) {
+/// What a warp sums: the part of the block's tile that begins at (row, col) of it.
+template <class Atom, class Tile>
+struct warp_part {
+  static constexpr int rows = Tile::rows / Tile::warps_m, cols = Tile::cols / Tile::warps_n;
+  static constexpr int atoms_m = rows / Atom::m, atoms_n = cols / Atom::n;
+  static constexpr int threads = Tile::warps_m * Tile::warps_n * warp_lanes;
+  static_assert(atoms_m * Atom::m * Tile::warps_m == Tile::rows && atoms_n * Atom::n * Tile::warps_n == Tile::cols);
+  int warp, row, col;
+  typename Atom::accumulator sums[atoms_m][atoms_n];
+  KILN_FN warp_part()
+      : warp(thread_index() / warp_lanes), row(warp / Tile::warps_n * rows), col(warp % Tile::warps_n * cols), sums{} {}
+};
+
+/// Sums a block's tile over its range of the depth. Shared memory is free when it returns.
+template <class Atom, class Tile, class A, class B>
+KILN_FN void sum_products(warp_part<Atom, Tile>& part, const A& a, const B& b, const product_sizes& s,
+                          const tile_place& at, char* shared) {
   using T = typename Atom::element;
   using memory = product_memory<Atom, Tile, A, B>;
-  constexpr int threads = Tile::warps_m * Tile::warps_n * warp_lanes;
-  constexpr int warp_rows = Tile::rows / Tile::warps_m, warp_cols = Tile::cols / Tile::warps_n;
-  constexpr int atoms_m = warp_rows / Atom::m, atoms_n = warp_cols / Atom::n;
-  static_assert(atoms_m * Atom::m * Tile::warps_m == Tile::rows && atoms_n * Atom::n * Tile::warps_n == Tile::cols);
-
-  const tile_place at(s, Tile::rows, Tile::cols, Tile::depth);
-  const int row0 = at.row0, col0 = at.col0, split = at.split, entry = at.entry, b0 = at.b0, b1 = at.b1;
-  const int step0 = at.step0, steps = at.steps;
+  using warps = warp_part<Atom, Tile>;
+  constexpr int threads = warps::threads, atoms_m = warps::atoms_m, atoms_n = warps::atoms_n;
+  const int row0 = at.row0, col0 = at.col0, b0 = at.b0, b1 = at.b1, step0 = at.step0, steps = at.steps;
   typename A::template cursor<Tile::rows, Tile::depth, threads> from_a(a, b0, b1, row0, s.rows, step0 * Tile::depth,
                                                                        s.depth);
   typename B::template cursor<Tile::cols, Tile::depth, threads> from_b(b, b0, b1, col0, s.cols, step0 * Tile::depth,
                                                                        s.depth);
-  const int warp = thread_index() / warp_lanes;
-  const int warp_m = warp / Tile::warps_n * warp_rows, warp_n = warp % Tile::warps_n * warp_cols;
   const auto stage_a = [&](int i) { return reinterpret_cast<T*>(shared + i % Tile::stages * memory::stage); };
   const auto stage_b = [&](int i) { return stage_a(i) + memory::a_layout::elements; };
 
-  typename Atom::accumulator sums[atoms_m][atoms_n] = {};
   KILN_UNROLL
   for (int i = 0; i < Tile::stages - 1; ++i) {
     if (i < steps) from_a.copy(stage_a(i)), from_b.copy(stage_b(i));
@@ -94,28 +98,39 @@ KILN_FN void product(const A& a, const B& b, const Result& result, const product
       typename Atom::factor_a fa[atoms_m];
       KILN_UNROLL
       for (int m = 0; m < atoms_m; ++m) {
-        const int r = warp_m + m * Atom::m;
+        const int r = part.row + m * Atom::m;
         Atom::template load_a<A::depth_contiguous>(
             fa[m], tile_a + (A::depth_contiguous ? r * step_a + k : k * step_a + r), step_a);
       }
       KILN_UNROLL
       for (int n = 0; n < atoms_n; ++n) {
-        const int c = warp_n + n * Atom::n;
+        const int c = part.col + n * Atom::n;
         typename Atom::factor_b fb;
         Atom::template load_b<B::depth_contiguous>(fb, tile_b + (B::depth_contiguous ? c * step_b + k : k * step_b + c),
                                                    step_b);
         KILN_UNROLL
-        for (int m = 0; m < atoms_m; ++m) Atom::multiply(sums[m][n], fa[m], fb);
+        for (int m = 0; m < atoms_m; ++m) Atom::multiply(part.sums[m][n], fa[m], fb);
       }
     }
   }
   copy_wait<0>();
   sync_block();
-  if (s.splits > 1 &&
-      !join_splits<Atom, atoms_m, atoms_n, threads>(sums, s, split, entry, reinterpret_cast<int*>(shared)))
+}
+
+/// One tile of result[b, i, j] = tail(sum over k of a[b, i, k] * b[b, j, k]): block_x counts tiles, block_y batch
+/// entries times splits. Where the depth is split, the block that arrives last at a tile sums what the others left, in
+/// order, so that a result does not depend on who comes last.
+template <class Atom, class Tile, class A, class B, class Result>
+KILN_FN void product(const A& a, const B& b, const Result& result, const product_sizes& s, char* shared) {
+  using warps = warp_part<Atom, Tile>;
+  const tile_place at(s, Tile::rows, Tile::cols, Tile::depth);
+  warps part;
+  sum_products<Atom, Tile>(part, a, b, s, at, shared);
+  if (s.splits > 1 && !join_splits<Atom, warps::atoms_m, warps::atoms_n, warps::threads>(
+                          part.sums, s, at.split, at.entry, reinterpret_cast<int*>(shared)))
     return;
-  auto* staging = reinterpret_cast<typename Atom::sum*>(shared) + warp * finish_layout<Atom, Tile>::elements;
-  finish<Atom, Tile>(sums, staging, result, b0, b1, row0 + warp_m, col0 + warp_n, s.rows, s.cols);
+  auto* staging = reinterpret_cast<typename Atom::sum*>(shared) + part.warp * finish_layout<Atom, Tile>::elements;
+  finish<Atom, Tile>(part.sums, staging, result, at.b0, at.b1, at.row0 + part.row, at.col0 + part.col, s.rows, s.cols);
 }
 
 }  // namespace kiln::device

@@ -30,16 +30,28 @@ template <int Pending>
 KILN_FN void wgmma_wait() {
   asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(Pending) : "memory");
 }
+/// Registers that wgmma reads or sums in: what computes them stands before, what uses them behind.
+KILN_FN void hold(u32 (&at)[4]) { asm volatile("" : "+r"(at[0]), "+r"(at[1]), "+r"(at[2]), "+r"(at[3])::"memory"); }
+KILN_FN void hold(float (&at)[8]) {
+  asm volatile(""
+               : "+f"(at[0]), "+f"(at[1]), "+f"(at[2]), "+f"(at[3]), "+f"(at[4]), "+f"(at[5]), "+f"(at[6]),
+                 "+f"(at[7])::"memory");
+}
+template <class Registers, int Count>
+KILN_FN void hold_all(Registers (&of)[Count]) {
+  KILN_UNROLL
+  for (int i = 0; i < Count; ++i) hold(of[i].at);
+}
 /// Makes what this thread wrote to shared memory visible to wgmma.
 KILN_FN void fence_for_wgmma() { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
 
-#define KILN_EIGHT(i)                                                                                         \
-  "+f"(c[i]), "+f"(c[i + 1]), "+f"(c[i + 2]), "+f"(c[i + 3]), "+f"(c[i + 4]), "+f"(c[i + 5]), "+f"(c[i + 6]), \
-      "+f"(c[i + 7])
-#define KILN_ALL                                                                                                       \
-  KILN_EIGHT(0), KILN_EIGHT(8), KILN_EIGHT(16), KILN_EIGHT(24), KILN_EIGHT(32), KILN_EIGHT(40), KILN_EIGHT(48),        \
-      KILN_EIGHT(56), KILN_EIGHT(64), KILN_EIGHT(72), KILN_EIGHT(80), KILN_EIGHT(88), KILN_EIGHT(96), KILN_EIGHT(104), \
-      KILN_EIGHT(112), KILN_EIGHT(120)
+#define KILN_EIGHT(how, c, i) \
+  how(c[i]), how(c[i + 1]), how(c[i + 2]), how(c[i + 3]), how(c[i + 4]), how(c[i + 5]), how(c[i + 6]), how(c[i + 7])
+#define KILN_ALL                                                                                          \
+  KILN_EIGHT("+f", c, 0), KILN_EIGHT("+f", c, 8), KILN_EIGHT("+f", c, 16), KILN_EIGHT("+f", c, 24),       \
+      KILN_EIGHT("+f", c, 32), KILN_EIGHT("+f", c, 40), KILN_EIGHT("+f", c, 48), KILN_EIGHT("+f", c, 56), \
+      KILN_EIGHT("+f", c, 64), KILN_EIGHT("+f", c, 72), KILN_EIGHT("+f", c, 80), KILN_EIGHT("+f", c, 88), \
+      KILN_EIGHT("+f", c, 96), KILN_EIGHT("+f", c, 104), KILN_EIGHT("+f", c, 112), KILN_EIGHT("+f", c, 120)
 // The type of the factors is part of the instruction's name.
 #define KILN_WGMMA(type)                                                                               \
   asm volatile(                                                                                        \
@@ -66,6 +78,33 @@ KILN_FN void multiply_wgmma(float (&c)[128], u64 a, u64 b) {
   else
     KILN_WGMMA("bf16");
 }
+#undef KILN_WGMMA
+#define KILN_WGMMA(type, adds, c)                                                               \
+  asm volatile("{\n.reg .pred p;\nsetp.ne.b32 p, " adds                                         \
+               ", 0;\n"                                                                         \
+               "wgmma.mma_async.sync.aligned.m64n64k16.f32." type "." type                      \
+               " {"                                                                             \
+               "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "         \
+               "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31" \
+               "}, {%32, %33, %34, %35}, %36, p, 1, 1, %37;\n}\n"                               \
+               : c(0), c(1), c(2), c(3)                                                         \
+               : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "n"(TransposedB))
+#define KILN_SUMS(i) KILN_EIGHT("+f", c[i].at, 0)
+#define KILN_STARTS(i) KILN_EIGHT("=f", c[i].at, 0)
+/// Starts c[64, 64] = a[64, 16] b[16, 64], or += with `Adds`, for a in registers as atom_mma has it.
+template <class T, bool Adds, int TransposedB>
+KILN_FN void multiply_wgmma_64(fragment<float, 8> (&c)[4], const u32 (&a)[4], u64 b) {
+  if constexpr (elementary::same<T, f16> && Adds)
+    KILN_WGMMA("f16", "1", KILN_SUMS);
+  else if constexpr (elementary::same<T, f16>)
+    KILN_WGMMA("f16", "0", KILN_STARTS);
+  else if constexpr (Adds)
+    KILN_WGMMA("bf16", "1", KILN_SUMS);
+  else
+    KILN_WGMMA("bf16", "0", KILN_STARTS);
+}
+#undef KILN_SUMS
+#undef KILN_STARTS
 #undef KILN_WGMMA
 #undef KILN_ALL
 #undef KILN_EIGHT

@@ -1,0 +1,155 @@
+#include <algorithm>
+#include <cstring>
+#include <mutex>
+
+#include "kiln/backend/hip/impl/kept_files.hpp"
+#include "kiln/backend/hip/impl/product_plan.hpp"
+#include "kiln/runtime/device.hpp"
+
+namespace kiln::hip {
+namespace {
+
+constexpr std::string_view version = "1";  // of the kernels: what was the best of others is not kept
+constexpr std::size_t most_candidates = 16;
+
+std::string describe(const product_tile& t) {
+  std::string out(t.atom);
+  for (int n : {t.rows, t.cols, t.depth, t.warps_m, t.warps_n, t.stages, t.splits, int{t.cluster}})
+    out += " " + std::to_string(n);
+  return out;
+}
+
+// Bytes from an operand's first element to its last; 0 where it reaches backwards.
+class reach {
+ public:
+  explicit reach(dtype t) : width_(size_of(t)) {}
+  reach& along(std::int64_t extent, std::int64_t step) {
+    backwards_ = backwards_ || step < 0;
+    last_ += (extent - 1) * step;
+    return *this;
+  }
+  std::size_t bytes() const { return backwards_ ? 0 : static_cast<std::size_t>(last_ + 1) * width_; }
+
+ private:
+  std::size_t width_;
+  std::int64_t last_ = 0;
+  bool backwards_ = false;
+};
+
+std::size_t reach_of(const product_problem& p, const product_factor& f, std::int64_t rows) {
+  reach r(p.type);
+  if (f.value.size() == sizeof(values::matrix)) {
+    values::matrix m;
+    std::memcpy(&m, f.value.data(), sizeof m);
+    return r.along(p.batch0, m.batch[0])
+        .along(p.batch1, m.batch[1])
+        .along(rows, m.row_step)
+        .along(p.depth, m.depth_step)
+        .bytes();
+  }
+  values::image m;
+  std::memcpy(&m, f.value.data(), sizeof m);
+  return r.along(p.rows / p.pixels, m.image_step)
+      .along(p.batch1, m.group_step)
+      .along(p.channels, m.channel_step)
+      .along(m.height, m.row_step)
+      .along(m.width, m.col_step)
+      .bytes();
+}
+
+// Memory for a product's operands: what is in it does not matter to the time of any tile more than to another's.
+std::vector<buffer> operands_of(const product_problem& p, const device& on) {
+  std::vector<std::size_t> bytes = {reach_of(p, p.a, p.rows), reach_of(p, p.b, p.cols)};
+  const std::int64_t images = p.pixels ? p.rows / p.pixels : p.batch0, rows = p.pixels ? p.pixels : p.rows;
+  for (std::size_t k = 0; k < p.steps.size(); ++k)
+    bytes.push_back(reach(p.types[k])
+                        .along(images, p.steps[k][0])
+                        .along(p.batch1, p.steps[k][1])
+                        .along(rows, p.steps[k][2])
+                        .along(p.cols, p.steps[k][3])
+                        .bytes());
+  std::vector<buffer> out;
+  for (std::size_t n : bytes) {
+    if (n == 0) return {};
+    out.push_back(on.allocate(n));
+  }
+  return out;
+}
+
+// Seconds of one product among several behind each other, without what giving them costs.
+double seconds_of(const product_plan& plan, const function& f, device_queue& queue, std::span<const buffer> operands,
+                  std::span<std::byte> scratch) {
+  constexpr int each = 8, rounds = 3;
+  std::vector<const void*> extra;
+  for (const buffer& b : operands.subspan(3)) extra.push_back(b.data());
+  const auto once = [&] {
+    run_product(plan, f, queue, scratch, operands[0].data(), operands[1].data(),
+                const_cast<std::byte*>(operands[2].data()), extra);
+  };
+  once();
+  queue.wait();
+  std::unique_ptr<device_recording> several;
+  if (queue.begin_recording()) {
+    for (int i = 0; i < each; ++i) once();
+    several = queue.end_recording();
+  }
+  double least = 1e9;
+  for (int round = 0; round < rounds; ++round) {
+    queue.mark();
+    if (several)
+      queue.replay(*several);
+    else
+      for (int i = 0; i < each; ++i) once();
+    queue.mark();
+    least = std::min(least, queue.seconds_between_marks().front() / each);
+  }
+  return least;
+}
+
+}  // namespace
+
+product_plan plan_product(const product_problem& p, const row_program* tail, const context& where) {
+  const std::vector<product_tile> tiles = tiles_for(p, where.arch());
+  product_plan first = plan_product(p, tail, tiles.front(), where.arch());
+  if (!where.tunes() || !where.calls()) return first;
+  digest key;
+  key.add(version);
+  key.add(where.arch().name + " " + std::to_string(where.arch().multiprocessors));
+  key.add(first.what.text);
+  for (const auto* bytes : {&first.a, &first.b, &first.result, &first.sizes})
+    key.add({reinterpret_cast<const char*>(bytes->data()), bytes->size()});
+  const std::filesystem::path file =
+      where.cache().empty() ? std::filesystem::path() : std::filesystem::path(where.cache()) / "tuned" / key.str();
+  if (!file.empty())
+    if (const std::string kept = read_file(file); !kept.empty())
+      for (const product_tile& t : tiles)
+        if (describe(t) == kept) return plan_product(p, tail, t, where.arch());
+
+  const std::shared_ptr<const device> on = make_device(*where.calls(), where.index());
+  std::vector<std::pair<product_plan, std::shared_ptr<const function>>> made;
+  for (const product_tile& t : tiles) {
+    if (made.size() == most_candidates) break;
+    product_plan plan = plan_product(p, tail, t, where.arch());
+    auto f = where.build(plan.what);
+    made.emplace_back(std::move(plan), std::move(f));
+  }
+  static std::mutex one_at_a_time;  // what runs beside a candidate would count
+  const std::lock_guard guard(one_at_a_time);
+  const std::unique_ptr<device_queue> queue = on->make_queue();
+  queue->enter();
+  const std::vector<buffer> operands = operands_of(p, *on);
+  if (operands.empty()) return first;
+  std::size_t best = 0;
+  double least = 0;
+  for (std::size_t k = 0; k < made.size(); ++k) {
+    const product_plan& plan = made[k].first;
+    const buffer scratch = on->allocate(plan.scratch_bytes);
+    const double seconds =
+        seconds_of(plan, *made[k].second, *queue, operands, {const_cast<std::byte*>(scratch.data()), scratch.size()});
+    if (k == 0 || seconds < least) least = seconds, best = k;
+  }
+  if (!file.empty()) keep_file(file, describe(tiles[best]));
+  return std::move(made[best].first);
+}
+
+}  // namespace kiln::hip
