@@ -9,7 +9,7 @@ namespace kiln::onnx {
 dtype known_type(const call& c, std::int64_t element_type, std::string_view does) {
   const auto e = static_cast<element>(element_type);
   const auto t = to_dtype(e);
-  if (!t) c.unsupported(std::string(does) + " " + std::string(to_string(e)));
+  if (!t || is_complex(*t)) c.unsupported(std::string(does) + " " + std::string(to_string(e)));
   return *t;
 }
 
@@ -83,6 +83,7 @@ value saturated(value x, dtype to) {
 
 value cast_to(const call& c, value x, dtype to) {
   if (x.type() == to) return x;
+  if (is_complex(x.type()) || is_complex(to)) c.unsupported("converts complex numbers");
   if (x.type() == dtype::string) return c.build.add(op::read_numbers{to}, x);
   if (to == dtype::string) return c.build.add(op::print_numbers{}, x);
   if (to == dtype::f8e8m0) return to_scale(c, x);
