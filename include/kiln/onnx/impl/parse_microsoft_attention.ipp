@@ -157,6 +157,37 @@ variables parse_rotary(call& c) {
   return {flat ? join_heads(y) : y};
 }
 
+// Where the keys of a group query lie: key k of a batch is the one at `from[batch, k, 1]` among past and new ones, and
+// its first new one has position `first[batch]`. Without these the new ones are behind the past.
+struct key_places {
+  value first, from;
+  dimension count;
+};
+
+// A past is as long as the keys that there are so far, or a buffer for all that will come; then, and where batches
+// have keys of several lengths, the new ones go where a batch's own end.
+key_places places_of_keys(call& c, dimension batch, dimension now) {
+  const dimension kept = c.in(3).dim(2), both = kept + now;
+  const dimension total = c.has(6) ? c.bound(c.in(6).reshape({1}), "the total sequence length", 0)[0] : both;
+  const bool known = kept.is_constant() && now.is_constant() && total.is_constant();
+  const bool grows = !known || total == both;
+  // a run that is given a longer buffer where that is not known here is an error
+  if (!c.has(5) || (grows && batch == dimension(1))) return {{}, {}, total};
+  const auto number = [&](dimension d) { return dimensions_value(c.build, {}, {d}); };
+  const value first =
+      (c.in(5).convert(dtype::i64).reshape({batch}) + 1 - number(now)).max(c.build.scalar(dtype::i64, 0));
+  const dimension count = grows ? both : std::max(kept.value(), total.value());
+  const value place = counting(c, count), behind = place - first.reshape({batch, 1});
+  const value is_new = c.build.add(op::logical_and{}, behind > c.build.scalar(dtype::i64, -1), behind < number(now));
+  const value from = is_new.where(behind + number(kept), place).min(number(both - 1));
+  return {first, from.unsqueeze({2}), grows ? total : count};
+}
+value placed(call& c, value past, value now, const key_places& at) {
+  value all = past.concat(now, 2);
+  if (at.from) all = c.build.add(op::gather_nd{1}, all.transpose({0, 2, 1, 3}), at.from).transpose({0, 2, 1, 3});
+  return at.count == all.dim(2) ? all : all.reshape({all.dim(0), all.dim(1), at.count, all.dim(3)});
+}
+
 // Inputs: query (or all three packed), key, value, past key, past value, lengths - 1, total length, cos, sin,
 // positions, addend to the scores. The past is concatenated: every batch has as many past keys.
 variables parse_group_query(call& c) {
@@ -179,16 +210,21 @@ variables parse_group_query(call& c) {
     a.v = part(heads + own, own);
   }
   if (c.has(3) != c.has(4)) c.malformed("past key and past value come together");
-  if (c.has(3)) a.offset = c.in(3).dim(2);
+  key_places places;
+  if (c.has(3)) {
+    a.offset = c.in(3).dim(2);
+    places = places_of_keys(c, a.q.dim(0), a.q.dim(2));
+    a.batch_offset = places.first;
+  }
   if (c.flag("do_rotary")) {
-    const value at =
-        c.has(9) ? c.in(9).convert(dtype::i64) : counting(c, a.q.dim(2)) + dimensions_value(c.build, {}, {a.offset});
+    const value from = places.first ? places.first.reshape({a.q.dim(0), 1}) : dimensions_value(c.build, {}, {a.offset});
+    const value at = c.has(9) ? c.in(9).convert(dtype::i64) : counting(c, a.q.dim(2)) + from;
     a.q = rotated(c, a.q, at, c.in(7), c.in(8));
     a.k = rotated(c, a.k, at, c.in(7), c.in(8));
   }
   if (c.has(3)) {
-    a.k = with_past(c.in(3), a.k);
-    a.v = with_past(c.in(4), a.v);
+    a.k = placed(c, c.in(3), a.k, places);
+    a.v = placed(c, c.in(4), a.v, places);
   }
   read_bias(c, a, 10);
   a.causal = true;
