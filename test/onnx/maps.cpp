@@ -27,7 +27,7 @@ TEST(import_maps, zip_map_pairs_scores_with_labels) {
                             : attr("classlabels_int64s", std::vector<std::int64_t>{7, 3});
     const auto m = model_of(
         {{learned_node("ZipMap", {"x"}, {"z"}, {keys})}, {}, {value_info("x", 1, {"n", 2})}, {value_info("z")}});
-    const auto made = run_model(m, {reals({2, 2}, {1, 2, 3, 4})});
+    const auto made = run_on_targets(m, {reals({2, 2}, {1, 2, 3, 4})});
     const auto& items = items_of(made[0]);
     ASSERT_EQ(items.size(), 2u);
     const map_object& second = entries_of(items[1]);  // by the order of the keys
@@ -46,10 +46,10 @@ TEST(import_maps, a_row_of_a_vocabulary_takes_what_a_map_has) {
        {},
        {map_info("d", 7, 1)},
        {value_info("y")}});
-  const auto out = run_model(m, {numbered({2, 5, 1}, {reals({}, {.5f}), reals({1}, {.25f}), reals({}, {8})})})[0];
+  const auto out = run_on_targets(m, {numbered({2, 5, 1}, {reals({}, {.5f}), reals({1}, {.25f}), reals({}, {8})})})[0];
   EXPECT_EQ(lens_of(out), (std::vector<std::int64_t>{1, 3}));
   EXPECT_THAT(floats_of(out), ElementsAre(.25f, .5f, 0));
-  EXPECT_THAT(floats_of(run_model(m, {numbered({}, {})})[0]), ElementsAre(0, 0, 0));
+  EXPECT_THAT(floats_of(run_on_targets(m, {numbered({}, {})})[0]), ElementsAre(0, 0, 0));
   EXPECT_THAT(failure(m, {numbered({2}, {reals({2}, {1, 2})})}), HasSubstr("map's value"));
   EXPECT_THAT(failure(m, {map_argument(texts({1}, {"a"}), {reals({}, {1})})}), HasSubstr("map's keys"));
 }
@@ -60,12 +60,14 @@ TEST(import_maps, cast_map_packs_values_or_places_them_by_key) {
         {{learned_node("CastMap", {"d"}, {"y"}, attributes)}, {}, {map_info("d", 7, element)}, {value_info("y")}});
   };
   const argument words = numbered({3, 1}, {text("30"), text("1.5")});
-  EXPECT_THAT(floats_of(run_model(cast({}, 8), {words})[0]), ElementsAre(1.5f, 30));
-  EXPECT_THAT(floats_of(run_model(cast({attr("map_form", "SPARSE"), attr("max_map", 4)}, 8), {words})[0]),
+  EXPECT_THAT(floats_of(run_on_targets(cast({}, 8), {words})[0]), ElementsAre(1.5f, 30));
+  EXPECT_THAT(floats_of(run_on_targets(cast({attr("map_form", "SPARSE"), attr("max_map", 4)}, 8), {words})[0]),
               ElementsAre(0, 1.5f, 0, 30));
   const argument amounts = numbered({0, 2}, {reals({}, {2.5f}), reals({}, {4})});
-  EXPECT_THAT(run_model(cast({attr("cast_to", "TO_INT64")}, 1), {amounts})[0].to<std::int64_t>(), ElementsAre(2, 4));
-  EXPECT_THAT(strings_of(run_model(cast({attr("cast_to", "TO_STRING")}, 1), {amounts})[0]), ElementsAre("2.5", "4.0"));
+  EXPECT_THAT(run_on_targets(cast({attr("cast_to", "TO_INT64")}, 1), {amounts})[0].to<std::int64_t>(),
+              ElementsAre(2, 4));
+  EXPECT_THAT(strings_of(run_on_targets(cast({attr("cast_to", "TO_STRING")}, 1), {amounts})[0]),
+              ElementsAre("2.5", "4.0"));
 }
 
 TEST(import_maps, keys_stand_once_and_pass_through_nodes) {
@@ -73,7 +75,7 @@ TEST(import_maps, keys_stand_once_and_pass_through_nodes) {
   EXPECT_THROW(numbered({1}, {}), error);
   const auto m = model_of({{node("Identity", {"d"}, {"y"})}, {}, {map_info("d", 7, 1)}, {value_info("y")}});
   const argument given = numbered({4}, {reals({2}, {1, 2})});
-  EXPECT_TRUE(equal_values(run_model(m, {given})[0], given));
+  EXPECT_TRUE(equal_values(run_on_targets(m, {given})[0], given));
 }
 
 TEST(import_complex, tensors_move) {

@@ -9,11 +9,10 @@
 #include "kiln/runtime/executable.hpp"
 #include "onnx/model_writer.hpp"
 
-/// Imports a model, compiles it for every target and runs it: what only a run decides is decided there. Written as ONNX
-/// and read again it gives the same.
 namespace kiln::test {
 
-inline std::vector<argument> run_model(const message& m, const std::vector<argument>& inputs) {
+/// Imports a model, compiles it for every target and runs it: what only a run decides is decided there.
+inline std::vector<argument> run_on_targets(const message& m, const std::vector<argument>& inputs) {
   std::vector<argument> first;
   const reference_target reference;
   const eigen_target eigen;
@@ -26,6 +25,13 @@ inline std::vector<argument> run_model(const message& m, const std::vector<argum
     }
     for (std::size_t k = 0; k < out.size(); ++k) EXPECT_TRUE(equal_values(out[k], first[k])) << t->name() << " " << k;
   }
+  return first;
+}
+
+/// The same; written as ONNX and read again it gives the same.
+inline std::vector<argument> run_model(const message& m, const std::vector<argument>& inputs) {
+  std::vector<argument> first = run_on_targets(m, inputs);
+  const reference_target reference;
   const std::string exported = onnx::export_model(onnx::parse_model(m.bytes()).graph);
   const auto bytes = std::as_bytes(std::span(exported.data(), exported.size()));
   const std::vector<argument> again = compile(onnx::parse_model(bytes).graph, reference).run(inputs);

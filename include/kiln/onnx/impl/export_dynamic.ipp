@@ -141,7 +141,7 @@ std::span<const export_row> export_dynamic() {
       {"optional_rank", write_optional_rank},
       {"print_numbers", write_cast},
       {"read_numbers", write_cast},
-      {"select_strings", same<"Where">},
+      {"select_objects", same<"Where">},
       {"sequence_at", write_sequence_at},
       {"sequence_erase", write_sequence_erase},
       {"sequence_insert", write_sequence_insert},

@@ -160,7 +160,7 @@ variables parse_rotary(call& c) {
 // Where the keys of a group query lie: key k of a batch is the one at `from[batch, k, 1]` among past and new ones, and
 // its first new one has position `first[batch]`. Without these the new ones are behind the past.
 struct key_places {
-  value first, from;
+  value first, from, filled;  ///< filled[batch, 1, keys, 1]: not behind the new ones
   dimension count;
 };
 
@@ -172,7 +172,7 @@ key_places places_of_keys(call& c, dimension batch, dimension now) {
   const bool known = kept.is_constant() && now.is_constant() && total.is_constant();
   const bool grows = !known || total == both;
   // a run that is given a longer buffer where that is not known here is an error
-  if (!c.has(5) || (grows && batch == dimension(1))) return {{}, {}, total};
+  if (!c.has(5) || (grows && batch == dimension(1))) return {{}, {}, {}, total};
   const auto number = [&](dimension d) { return dimensions_value(c.build, {}, {d}); };
   const value first =
       (c.in(5).convert(dtype::i64).reshape({batch}) + 1 - number(now)).max(c.build.scalar(dtype::i64, 0));
@@ -180,11 +180,14 @@ key_places places_of_keys(call& c, dimension batch, dimension now) {
   const value place = counting(c, count), behind = place - first.reshape({batch, 1});
   const value is_new = c.build.add(op::logical_and{}, behind > c.build.scalar(dtype::i64, -1), behind < number(now));
   const value from = is_new.where(behind + number(kept), place).min(number(both - 1));
-  return {first, from.unsqueeze({2}), grows ? total : count};
+  return {first, from.unsqueeze({2}), (behind < number(now)).unsqueeze({1, 3}), grows ? total : count};
 }
 value placed(call& c, value past, value now, const key_places& at) {
   value all = past.concat(now, 2);
-  if (at.from) all = c.build.add(op::gather_nd{1}, all.transpose({0, 2, 1, 3}), at.from).transpose({0, 2, 1, 3});
+  if (at.from) {
+    all = c.build.add(op::gather_nd{1}, all.transpose({0, 2, 1, 3}), at.from).transpose({0, 2, 1, 3});
+    all = at.filled.where(all, c.build.scalar(all.type(), 0.0f));
+  }
   return at.count == all.dim(2) ? all : all.reshape({all.dim(0), all.dim(1), at.count, all.dim(3)});
 }
 
