@@ -58,11 +58,24 @@ TEST(exported, products_of_many_columns_overlap_their_last_panel) {
   expect_as_reference(b.finish(), 4, 1e-5);
 }
 
+TEST(exported, products_that_end_as_another_type) {
+  builder b;
+  auto x = b.input("x", dtype::f32, {5, 19}), y = b.input("y", dtype::f32, {19, 150});
+  b.output(x.dot(y) > b.input("z", dtype::f32, {5, 150}));
+  auto i = b.input("i", dtype::i32, {4, 9});
+  b.output(i.dot(b.input("j", dtype::i32, {9, 70})).convert(dtype::f32) * 0.5);
+  auto column = b.input("k", dtype::f32, {19, 1});
+  b.output((x.dot(column) * 10.0).convert(dtype::i8));
+  expect_as_reference(b.finish(), 6, 1e-5);
+}
+
 TEST(exported, names_that_are_no_identifiers_or_meet) {
   builder b;
   auto x = b.input("a.b", dtype::f32, {3}), y = b.input("a/b", dtype::f32, {3}), z = b.input("0", dtype::f32, {3});
   b.output(x + y, "for");
   b.output(z * 2.0, "run");
+  for (const char* name : {"template", "arena", "weights", "network", "argv", "main", "step_0"})
+    b.output(b.input(name, dtype::f32, {2}) * 3.0, std::string("transfer_") + name);
   expect_as_reference(b.finish(), 5);
 }
 

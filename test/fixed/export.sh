@@ -30,9 +30,11 @@ for arguments in "" "$work/image" "$work/missing $work/out" "$program $work/out"
   "$program" $arguments 2>"$work/says" || status=$?
   [ $status = 2 ] && [ -s "$work/says" ] || fail "arguments '$arguments' give status $status"
 done
-status=0
-"$kiln" export "$root/examples/models/digits/model.onnx" --cpp "$work/other" --name "no name" 2>"$work/says" || status=$?
-[ $status = 2 ] && [ ! -e "$work/other" ] && grep -q identifier "$work/says" || fail "a bad name gives status $status"
+for name in "no name" class std; do
+  status=0
+  "$kiln" export "$root/examples/models/digits/model.onnx" --cpp "$work/other" --name "$name" 2>"$work/says" || status=$?
+  [ $status = 2 ] && [ ! -e "$work/other" ] && grep -q identifier "$work/says" || fail "the name '$name' gives status $status"
+done
 
 cmake -S "$root/test/fixed/model_project" -B "$work/project" -Dkiln_DIR="$build" -DKILN_SOURCE="$root" -DCMAKE_BUILD_TYPE=Release \
   -DKILN_EXPORT_ARCH=x86-64-v3 >"$work/log" || { cat "$work/log"; exit 1; }

@@ -39,6 +39,18 @@ constexpr auto large = [](auto& b) {
 };
 TEST(static_filtering, blocks_of_tiles_and_groups_of_filters) { expect_equal<large>(3); }
 
+// Tiles would begin before what is read, or give no floats: such convolutions are products.
+constexpr auto elsewhere = [](auto& b) {
+  auto x = b.input("x", dtype::f32, {1, 16, 5, 12});
+  const auto w = b.weight("w", dtype::f32, {16, 16, 3, 3}), v = b.weight("v", dtype::f32, {16});
+  b.output(x.conv(w, {.pads = {1, -1, 1, 1}}));
+  b.output(x.conv(w, {.pads = {1, 1, 1, -2}}));
+  b.output(x.conv(w, {.pads = {7, 5, 7, 5}}));
+  const auto y = x.conv(w, {.pads = {1, 1, 1, 1}});
+  b.output(y > y.make_along(1, v));
+};
+TEST(static_filtering, pads_and_results_that_it_leaves_to_products) { expect_equal<elsewhere>(4); }
+
 constexpr auto small = [](auto& b) {
   auto x = b.input("x", dtype::f32, {1, 16, 4, 4});
   b.output(x.conv(b.weight("w", dtype::f32, {16, 16, 3, 3}), {.pads = {1, 1, 1, 1}}));

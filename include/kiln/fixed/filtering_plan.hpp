@@ -22,12 +22,15 @@ constexpr kernels::filtering_extents plan_filtering(const op::convolution& op, c
   constexpr std::int64_t most_bytes = 256 * 1024;
   constexpr kernels::filtering_extents none{.filters = 0};
   const ints &x = image.lens, &w = weight.lens;
-  if (x.size() != 4 || image.type != dtype::f32 || op.group != 1 || !detail::all_are(op.stride, 1) ||
-      !detail::all_are(op.dilation, 1))
+  if (x.size() != 4 || image.type != dtype::f32 || out.type != dtype::f32 || op.group != 1 ||
+      !detail::all_are(op.stride, 1) || !detail::all_are(op.dilation, 1))
     return none;
   if (w[2] != 3 || w[3] != 3 || w[0] % 16 != 0 || w[1] % 16 != 0 || weight.offset != 0 ||
       weight.strides != row_major(w))
     return none;
+  // tiles begin inside the image or a weight's reach before it
+  for (const std::int64_t pad : op.pads)
+    if (pad < 0 || pad > 2) return none;
   const auto pad = [&](std::size_t k) { return op.pads.empty() ? 0 : op.pads[k]; };
   kernels::filtering_extents f;
   f.channels = w[1], f.filters = w[0], f.height = x[2], f.width = x[3];

@@ -2,6 +2,7 @@
 #include <functional>
 
 #include "kiln/fixed/impl/cpp_exporter.hpp"
+#include "kiln/fixed/impl/cpp_names.hpp"
 #include "kiln/fixed/impl/cpp_prelude.hpp"
 #include "kiln/op/index/gather.hpp"
 #include "kiln/op/nn/attention.hpp"
@@ -31,13 +32,6 @@ std::string own_text(std::string_view text) {
   return out;
 }
 
-bool is_identifier(std::string_view s) {
-  if (s.empty() || std::isdigit(static_cast<unsigned char>(s[0]))) return false;
-  for (char c : s)
-    if (!std::isalnum(static_cast<unsigned char>(c)) && c != '_') return false;
-  return s[0] != '_';
-}
-
 void require_fixed(const module_graph& graph) {
   for (std::uint32_t i = 0; i < graph.size(); ++i) {
     if (graph[i].is_weight)
@@ -51,8 +45,11 @@ void require_fixed(const module_graph& graph) {
 }
 
 const program& checked(const program& p, const cpp_options& options) {
-  if (!is_identifier(options.name))
-    raise(errc::invalid_argument, cat("the name of an exported program is a C++ identifier, not '", options.name, "'"));
+  const std::string& name = options.name;
+  if (!is_identifier(name) || cpp_words().contains(name) || name == "std" || name == "main" || name == "network" ||
+      name == "transfer")
+    raise(errc::invalid_argument,
+          cat("the name of an exported program is a free C++ identifier, not '", options.name, "'"));
   require_fixed(p.main());
   return p;
 }
@@ -62,10 +59,12 @@ const program& checked(const program& p, const cpp_options& options) {
 cpp_exporter::cpp_exporter(const program& p, const cpp_options& options)
     : program_(checked(p, options)), graph_(p.main()), options_(options), plan_(p) {
   plan_.lay_out();
-  names_ = {"and",    "auto", "bool",   "break", "case", "char",  "class",  "const", "continue", "default",
-            "delete", "do",   "double", "else",  "enum", "false", "float",  "for",   "if",       "in",
-            "int",    "long", "new",    "not",   "or",   "run",   "return", "short", "signed",   "this",
-            "true",   "void", "while",  "lanes", "math", "using", "xor",    "union", "operator"};
+  names_.insert(cpp_words().begin(), cpp_words().end());
+  // what the written files name themselves
+  for (const char* own : {"in", "run", "lanes", "math", "arena", "weights", "network", "transfer", "argc", "argv",
+                          "main", "std", "registers"})
+    names_.insert(own);
+  for (std::size_t k = 0; k < plan_.drafts().size(); ++k) names_.insert(cat("step_", k));
 }
 
 std::string cpp_exporter::unique(std::string_view wanted) {

@@ -227,21 +227,31 @@ void cpp_exporter::write_product(const draft& d) {
   }
   index_text target = offset[2];
   if (many) target.add(first, out_step);
-  out_.line(type, "* const c = out + ", target.str(), ";");
-  const std::int64_t c_row = p.row_step(2);
+  const bool finishes = nodes.size() != product_node + 1 || d.results[0] != product_node;
+  // sums that end as another type have memory of their own
+  const bool apart = finishes && to.type != product.type;
+  const std::int64_t c_row = apart ? panel.columns() : p.row_step(2);
+  if (apart)
+    out_.line(type, "* const c = reinterpret_cast<", type, "*>(arena_ + ", take_scratch(m * panel.columns() * bytes),
+              ");");
+  else
+    out_.line(type, "* const c = out + ", target.str(), ";");
   out_.line("constexpr product_extents extents{.m = ", m, ", .n = ", panel.columns(), ", .k = ", k_count,
             ", .a_row = ", a_row, ", .a_step = ", a_step, ", .b_row = ", pitch,
             ", .whole = ", packs_right || panel.columns() % 16 == 0 ? "true" : "false", "};");
   const std::string left = packs_left && !ready_left ? "rows" : ready_left ? "left" : cat("left + ", offset[0].str());
-  const bool finishes = nodes.size() != product_node + 1 || d.results[0] != product_node;
   out_.line("multiply<extents>(", left, ", ", right, ", c, ", c_row, ");");
   if (finishes) {
     if (m > 1) out_.loop("r", m);
     out_.loop("i", panel.columns());
-    index_text own;
-    if (m > 1) own.add("r", c_row);
-    own.add("i", out_step);
-    out_.line("const ", value_name(product.type), " v", product_node, " = c[", own.str(), "];");
+    index_text sum;
+    if (m > 1) {
+      sum.add("r", c_row);
+      target.add("r", p.row_step(2));
+    }
+    sum.add("i", apart ? 1 : out_step);
+    target.add("i", out_step);
+    out_.line("const ", value_name(product.type), " v", product_node, " = c[", sum.str(), "];");
     for (std::size_t k = 0; k < nodes.size(); ++k) {
       if (k == product_node) continue;
       std::size_t e = 0;
@@ -257,7 +267,7 @@ void cpp_exporter::write_product(const draft& d) {
         write_node(d, k);
       }
     }
-    out_.line("c[", own.str(), "] = static_cast<", stored_name(to.type), ">(v", d.results[0], ");");
+    out_.line("out[", target.str(), "] = static_cast<", stored_name(to.type), ">(v", d.results[0], ");");
     out_.close(m > 1 ? 2 : 1);
   }
   out_.close(panel_loops + loops);

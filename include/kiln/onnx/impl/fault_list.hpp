@@ -15,6 +15,8 @@ class fault_list {
   bool empty() const { return faults_.empty(); }
   bool full() const { return faults_.size() == most; }
   std::size_t size() const { return faults_.size(); }
+  /// Drops the faults that were added since there were n.
+  void forget_from(std::size_t n) { faults_.erase(faults_.begin() + static_cast<std::ptrdiff_t>(n), faults_.end()); }
   void add(error e) { faults_.push_back(std::move(e)); }
   /// Throws what there is: one fault as it is, several as a list under the code of the first. `more` are further lines.
   void throw_all(const std::string& place, const std::vector<std::string>& more = {}) const {

@@ -58,7 +58,7 @@ void importer::import_by_rank(scope& names, const std::vector<node>& nodes, cons
   }
   const node& first = nodes[order[0]];
   const std::string who = describe(first, order[0]);
-  const std::size_t given_up = missing_.size() + broken_.size();
+  const std::size_t missing = missing_.size(), broken = broken_.size();
   const restored no_bodies(bodies_here_, 0u);
   way_.push_back(static_cast<std::uint32_t>(order[0]));
   const popped_at_end way(way_);
@@ -69,16 +69,26 @@ void importer::import_by_rank(scope& names, const std::vector<node>& nodes, cons
     frame_->build.label = text(first.name.empty() ? first.op_type + "_" + std::to_string(nodes_) : first.name);
     call c{frame_->build, first, 1, {}, this};
     const auto types = std::span<const shape>(held.either.begin(), held.either.size());
-    const value rank = frame_->build.add(op::optional_rank{}, held.tensor);
-    const value is_first = rank.equal(frame_->build.scalar(dtype::i64, static_cast<std::int64_t>(types[0].rank())));
-    body_module one = build_for(rest, held, types.first(1));
-    outputs = join_bodies(c, is_first, std::move(one), build_for(rest, held, types.subspan(1)));
+    std::optional<body_module> one = try_for(rest, held, types.first(1));
+    std::optional<body_module> others = try_for(rest, held, types.subspan(1));
+    if (one.has_value() != others.has_value()) {
+      // the model means what its nodes can take; a run with another rank is an error
+      missing_.resize(missing);
+      broken_.forget_from(broken);
+      names.names[open] = {of_types(frame_->build, held, one ? types.first(1) : types.subspan(1)), frame_};
+      return import_nodes(names, nodes, order, wanted);
+    }
+    if (one) {
+      const value rank = frame_->build.add(op::optional_rank{}, held.tensor);
+      const value is_first = rank.equal(frame_->build.scalar(dtype::i64, static_cast<std::int64_t>(types[0].rank())));
+      outputs = join_bodies(c, is_first, std::move(*one), std::move(*others));
+    }
   } catch (error& e) {
     if (e.code() != errc::unsupported)
       throw e.at_instruction(first.name).at_source(place_.empty() ? who : place_ + ", " + who);
     give_up(who, {}, e.what());
   }
-  const bool lost = missing_.size() + broken_.size() != given_up;
+  const bool lost = missing_.size() + broken_.size() != missing + broken;
   for (std::size_t k = 0; k < results.size(); ++k) {
     entry& e = names.names[results[k]];
     if (lost || k >= outputs.size()) {
@@ -88,6 +98,29 @@ void importer::import_by_rank(scope& names, const std::vector<node>& nodes, cons
     e.held = kept_apart(results[k], outputs[k]);
     e.home = frame_;
   }
+}
+
+// None where that finds faults, which are then noted.
+std::optional<body_module> importer::try_for(const graph& rest, const variable& open, std::span<const shape> types) {
+  constexpr std::size_t most_copies = 64;
+  if (++rank_copies_ > most_copies)
+    raise(errc::limit, "what follows from tensors of several ranks is built for at most 64 of their combinations");
+  const std::size_t missing = missing_.size(), broken = broken_.size();
+  try {
+    body_module made = build_for(rest, open, types);
+    if (missing_.size() == missing && broken_.size() == broken) return made;
+  } catch (const error& e) {
+    const bool noted = missing_.size() + broken_.size() != missing + broken;
+    if (!noted || (e.code() != errc::unsupported && e.code() != errc::malformed)) throw;
+  }
+  return std::nullopt;
+}
+
+// An open tensor that is known to have one of these types.
+variable importer::of_types(builder& b, variable open, std::span<const shape> types) {
+  if (types.size() == 1) return b.add(op::optional_get{types[0].type, types[0].lens}, open.tensor);
+  open.either = shapes(types);
+  return open;
 }
 
 // The rest of a graph for some of the types that an open tensor may have: one of them, or still open.
@@ -106,11 +139,7 @@ body_module importer::build_for(const graph& rest, const variable& open, std::sp
   own.build.module().name = text(rest.name);
   variable here = open;
   here.tensor = inside(open.tensor, *frame_, own);
-  if (types.size() == 1) {
-    here = own.build.add(op::optional_get{types[0].type, types[0].lens}, here.tensor);
-  } else {
-    here.either = shapes(types);
-  }
+  here = of_types(own.build, here, types);
   const restored at_work(frame_, &own);
   const std::size_t given_up = missing_.size();
   variables outputs = import_body(rest, {here});

@@ -76,6 +76,8 @@ class importer final : public body_importer {
   static bool is_open(const scope& names, std::string_view name);
   void import_by_rank(scope& names, const std::vector<node>& nodes, const std::vector<std::size_t>& order,
                       std::string_view open, std::span<const std::string_view> wanted);
+  std::optional<body_module> try_for(const graph& rest, const variable& open, std::span<const shape> types);
+  static variable of_types(builder& b, variable open, std::span<const shape> types);
   body_module build_for(const graph& rest, const variable& open, std::span<const shape> types);
   body_module finish_module(frame& own, const graph& body, variables outputs);
   void import_node(scope& names, const node& written, std::size_t position);
@@ -104,6 +106,7 @@ class importer final : public body_importer {
   bool ranks_open_ = false;  // some tensor has a rank that only a run knows
   std::map<std::vector<std::uint32_t>, loop_memory> loops_;
   std::vector<std::string> missing_;
+  std::size_t rank_copies_ = 0;
   fault_list broken_;
   std::unordered_set<std::string_view> differentiated_;
   // Extents that the options give to named dims, and which of them said so.

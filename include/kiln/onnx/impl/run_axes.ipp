@@ -68,8 +68,9 @@ value slice_in_run(call& c, value x) {
     return c.build.add(op::scatter_elements{0}, base, axes, given.convert(dtype::i64).reshape({list}));
   };
   const value named = axis_flags(c, axes, rank), from = spread(starts, 0), to = spread(c.in(2), 0),
-              steps = c.has(4) ? spread(c.in(4), 1) : one(1).broadcast_to({all});
-  const value extents = numbers_value(c.build, x.get_shape().lens), backwards = steps < one(0);
+              given = c.has(4) ? spread(c.in(4), 1) : one(1).broadcast_to({all});
+  const value extents = numbers_value(c.build, x.get_shape().lens), farthest = extents.max(one(1));
+  const value steps = given.max(-farthest).min(farthest), backwards = steps < one(0);  // a longer one walks no further
   const auto counted = [&](value v) { return (v < one(0)).where(v + extents, v); };
   // the last place of a walk backwards is 0, and its end lies before that
   const value last = extents - backwards.where(one(1), one(0));

@@ -74,6 +74,24 @@ void executable::state::evaluate_sizes(workspace::state& w, std::size_t count, S
       raise(errc::shape_mismatch,
             o.rule + ": expected " + std::to_string(w.sizes[o.right]) + ", found " + std::to_string(w.sizes[o.left]));
   check_extents(w);
+  check_rules(w);
+}
+
+// What the shape rules of ops could not decide while extents were names, they decide now.
+void executable::state::check_rules(const workspace::state& w) const {
+  for (const detail::open_rule& r : plan.rules) {
+    const detail::step& st = plan.steps[r.step];
+    const step_info& info = report.steps[r.step];
+    small_vector<shape> in;
+    for (std::uint32_t k = 0; k < st.inputs; ++k) {
+      in.push_back(shape{info.inputs[k].type, {}});
+      for (const std::uint32_t slot : plan.operands[st.first_operand + k].lens) in.back().lens.push_back(w.sizes[slot]);
+    }
+    operation op = r.op;
+    op.substitute(w.values);
+    const auto made = op.shape_rule({in.data(), in.size()});
+    if (!made) throw error(made.why()).at_op(op.name()).at_instruction(info.instruction);
+  }
 }
 
 // A slice or a window that takes more than there is shows only now.

@@ -41,6 +41,7 @@ struct executable::state {
   void bind_sizes(workspace::state& w, std::size_t count, ShapeAt given) const;
   template <class ShapeAt>
   void evaluate_sizes(workspace::state& w, std::size_t count, ShapeAt given) const;
+  void check_rules(const workspace::state& w) const;
   void check_extents(const workspace::state& w) const;
   void make_tensors(workspace::state& w) const;
   void prepare_kernels(const workspace::state& w) const;

@@ -39,6 +39,12 @@ struct obligation {
   std::string rule;
 };
 
+/// The op of a step whose extents a compiler could not see: its shape rule is asked again when they are known.
+struct open_rule {
+  std::uint32_t step = 0;
+  operation op;
+};
+
 /// An output that lies in the memory of an input, which has room for `capacity` along `axis`.
 struct growing_output {
   std::uint32_t output = 0, input = 0;
@@ -64,6 +70,7 @@ struct plan {
   std::vector<step> steps;
   std::vector<step_info> infos;
   std::vector<obligation> obligations;
+  std::vector<open_rule> rules;
   std::vector<growing_output> growing;
   std::vector<operand> inputs, outputs;
   std::vector<std::uint32_t> arena_order;  ///< arena storages that a step touches, by first use

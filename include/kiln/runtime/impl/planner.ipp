@@ -3,6 +3,7 @@
 #include "kiln/runtime/fallback_kernel.hpp"
 #include "kiln/runtime/impl/image_formats.hpp"
 #include "kiln/runtime/impl/layout_rules.hpp"
+#include "kiln/runtime/impl/open_rules.hpp"
 #include "kiln/runtime/impl/plan.hpp"
 
 namespace kiln::detail {
@@ -325,7 +326,6 @@ class planner {
   void emit_kernel(std::uint32_t i) {
     const instruction& ins = graph_[i];
     std::unique_ptr<kernel> run = std::move(kernels_[i]);
-    kernels_[i] = nullptr;
     std::vector<typed_place> in, out;
     for (std::size_t k = 0; k < ins.inputs.size(); ++k) {
       const value_id v = ins.inputs[k];
@@ -345,14 +345,15 @@ class planner {
       for (std::uint32_t k = 0; k < body.size(); ++k)
         if (is_view(body[k])) check_extents(body[k], body.shape_of(body[k].inputs[0]), ins.name.view());
     }
+    if (ins.op.kind() == op_kind::generic && rule_is_open(ins.op, in))
+      plan_.rules.push_back({static_cast<std::uint32_t>(plan_.steps.size()), ins.op});
     step_info info;
-    info.instruction = label_of(ins, i);
-    info.index = i;
+    info.instruction = label_of(ins, i), info.index = i;
     info.flops = flops(program_, graph_, ins);
     add_step(std::move(kernels_[i]), in, out, std::move(info));
   }
 
-  // An operand the kernel holds in its own form: it has a shape, but no memory.
+  // What a kernel holds in its own form has a shape, but no memory.
   place nowhere(const shape& s) {
     if (nowhere_ == none) nowhere_ = add_storage(place_kind::arena, 0);
     return {nowhere_, layout::standard(s.lens)};
