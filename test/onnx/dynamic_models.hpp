@@ -341,6 +341,14 @@ inline std::vector<dynamic_model> sized_models() {
   one("widened_0", "Unsqueeze", {}, whole({1}, {0}), 3);
   one("widened_1", "Unsqueeze", {}, whole({1}, {1}), 3);
   one("widened_2", "Unsqueeze", {}, whole({2}, {-1, 0}), 4);
+  // one name is bound before what a second one makes is read
+  out.push_back({"counted_and_expanded",
+                 network({node("Reshape", {"n", "one"}, {"to"}), node("Expand", {"one", "to"}, {"e"}),
+                          node("Range", {"none", "n", "step"}, {"r"}), node("Reshape", {"r", "to"}, {"c"}),
+                          node("Add", {"e", "c"}, {"y"})},
+                         {{"n", 7, 0}}, {{"y", 7, 1}},
+                         {integers("one", {1}, {1}), integers("none", {}, {0}), integers("step", {}, {1})}),
+                 {{"n", whole({}, {3})}}});
   out.push_back({"narrowed",
                  network({node("Reshape", {"x", "to"}, {"w"}), node("Squeeze", {"w", "n"}, {"y"})},
                          with(whole({1}, {1})), {{"y", 1, 2}}, {integers("to", {3}, {2, 1, 3})}),

@@ -171,6 +171,40 @@ TEST(symbolic, an_extent_that_turns_out_negative_is_refused) {
   EXPECT_NO_THROW(e.bind(w, nine));
 }
 
+// Rules over extents of several operands, or over an attribute, that only the run can decide.
+TEST(symbolic, what_a_shape_rule_left_open_is_refused_by_the_run) {
+  const dimension a = dimension::symbol("rows"), c = dimension::symbol("columns"), k = dimension::symbol("k");
+  const auto refused = [&](auto&& make, std::vector<shape> good, std::vector<shape> bad, std::string_view rule) {
+    const executable e = compile_eigen(make);
+    workspace w = e.make_workspace();
+    EXPECT_NO_THROW(e.bind(w, good));
+    const auto [code, message] = error_of([&] { e.bind(w, bad); });
+    EXPECT_EQ(code, errc::shape_mismatch);
+    EXPECT_THAT(message, HasSubstr(std::string(rule)));
+  };
+  const shape three{dtype::f32, {3, 3}}, two{dtype::i64, {2, 3}}, many{dtype::i64, {200, 3}};
+  const auto updates = [](const shape& s) { return shape{dtype::f32, s.lens}; };
+  refused(
+      [&](builder& b) {
+        const value x = b.input("x", dtype::f32, {a, 3}), i = b.input("i", dtype::i64, {c, 3});
+        b.output(b.add(op::scatter_elements{1}, x, i, b.input("u", dtype::f32, {c, 3})));
+      },
+      {three, two, updates(two)}, {three, many, updates(many)}, "no further than the data");
+  refused(
+      [&](builder& b) {
+        const value x = b.input("x", dtype::f32, {a, 3}), i = b.input("i", dtype::i64, {c, 3});
+        b.output(b.add(op::gather_elements{1}, x, i));
+      },
+      {three, two}, {three, many}, "no further than the data");
+  refused(
+      [&](builder& b) {
+        const value x = b.input("x", dtype::f32, {a, 3});
+        b.input("n", dtype::f32, {k});
+        b.output(b.add(op::topk{.k = k, .axis = 0}, x));
+      },
+      {three, shape{dtype::f32, {2}}}, {three, shape{dtype::f32, {4}}}, "k lies between 0");
+}
+
 TEST(symbolic, sizes_beyond_memory_are_an_error_not_a_crash) {
   const dimension a = dimension::symbol("huge_a"), c = dimension::symbol("huge_c");
   const executable e = compile_eigen([&](builder& b) {

@@ -80,8 +80,9 @@ class fusion_groups {
  private:
   static constexpr std::uint32_t none = 0xffff'ffff;
 
-  // An instruction whose dims mention a symbol uses what binds it, though it reads nothing of it; a literal before the
-  // binder that mentions it stands for its readers. Only a program at run time binds symbols.
+  // An instruction whose dims mention a symbol uses what binds it, though it reads nothing of it; what stands
+  // before the binder and is made of a literal that mentions it stands for its readers. Only a program at run time
+  // binds symbols.
   constexpr void add_symbol_users(const Module& m) {
     if constexpr (std::is_same_v<Module, module_graph>) {
       small_vector<small_vector<dimension>> mentioned;
@@ -93,16 +94,18 @@ class fusion_groups {
           for (std::uint32_t i = 0; i < m.size(); ++i) collect_symbols(m, i, mentioned[i]);
         }
         const small_vector<dimension> bound = bound_symbols(m, k);
-        for (std::uint32_t i = 0; i < m.size() && !bound.empty(); ++i) {
+        if (bound.empty()) continue;
+        small_vector<std::uint8_t> holds(k, 0);  // before the binder, yet made of what it binds
+        for (std::uint32_t i = 0; i < m.size(); ++i) {
           bool uses = false;
           for (const dimension d : mentioned[i])
             for (const dimension b : bound) uses = uses || b == d;
+          if (i > k)
+            for (const auto v : m[i].inputs) uses = uses || (v.instruction < k && holds[v.instruction]);
           if (uses && i > k) users_.add(k, i);
-          if (!uses || i >= k || m[i].kind != instruction_kind::literal) continue;
-          small_vector<std::uint32_t> readers;
-          for (const std::uint32_t u : users_[i])
-            if (u != output_user && u > k) readers.push_back(u);
-          for (const std::uint32_t u : readers) users_.add(k, u);
+          if (i >= k) continue;
+          holds[i] = uses;
+          for (const auto v : m[i].inputs) holds[i] = holds[i] || holds[v.instruction];
         }
       }
     }

@@ -152,20 +152,30 @@ class cutter {
     host_.assign(graph_.size(), false);
     held_.assign(graph_.size(), false);
     std::map<std::int64_t, std::uint32_t> binder;
-    const auto after = [&](std::uint32_t i, std::uint32_t earlier) {
-      stage_[i] = std::max(stage_[i], stage_[earlier] + (host_[earlier] && !host_[i] ? 1 : 0));
-    };
+    std::vector<small_vector<dimension>> mentioned(graph_.size());
     for (std::uint32_t i = 0; i < graph_.size(); ++i) {
       host_[i] = runs_on_host(graph_, i);
-      for (const value_id v : graph_[i].inputs) after(i, v.instruction);
-      small_vector<dimension> mentioned;
-      if (graph_[i].kind != instruction_kind::parameter) symbols_of(graph_, i, mentioned);
-      for (const dimension d : mentioned)
-        if (const auto found = binder.find(d.raw()); found != binder.end()) after(i, found->second);
+      if (graph_[i].kind != instruction_kind::parameter) symbols_of(graph_, i, mentioned[i]);
       if (is_op(i) && graph_[i].op.kind() == op_kind::dynamic)
         for (const dimension d : bound_symbols(graph_, i)) binder.emplace(d.raw(), i);
-      last_ = std::max(last_, stage_[i]);
     }
+    // What binds a symbol may stand behind what mentions it, where passes joined instructions of both sides.
+    bool changed = true;
+    const auto after = [&](std::uint32_t i, std::uint32_t earlier) {
+      const std::uint32_t least = stage_[earlier] + (host_[earlier] && (!host_[i] || earlier > i) ? 1 : 0);
+      if (least <= stage_[i]) return;
+      stage_[i] = least;
+      changed = true;
+    };
+    while (std::exchange(changed, false))
+      for (std::uint32_t i = 0; i < graph_.size(); ++i) {
+        for (const value_id v : graph_[i].inputs) after(i, v.instruction);
+        for (const dimension d : mentioned[i])
+          if (const auto found = binder.find(d.raw()); found != binder.end() && found->second != i)
+            after(i, found->second);
+        last_ = std::max(last_, stage_[i]);
+        if (last_ > graph_.size()) raise(errc::internal, "what binds a symbol is made of what mentions it");
+      }
     for (std::uint32_t i = 0; i < graph_.size(); ++i)
       for (const value_id v : graph_[i].inputs)
         if (stage_[v.instruction] > stage_[i])
