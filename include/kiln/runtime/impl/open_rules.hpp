@@ -30,7 +30,7 @@ bool rule_is_open(const operation& op, const std::vector<Typed>& operands) {
     bound.substitute(values);
     return !bound.shape_rule({tried.data(), tried.size()});
   };
-  if (refuses([](std::size_t) { return one; }) || refuses([](std::size_t) { return many; })) return true;
+  if (refuses([&](std::size_t) { return one; }) || refuses([&](std::size_t) { return many; })) return true;
   for (std::size_t other = 0; other < symbols.size(); ++other)
     if (refuses([&](std::size_t s) { return symbols[s] == symbols[other] ? many : one; })) return true;
   return false;
