@@ -218,6 +218,14 @@ TEST(import_control, bodies_built_again_and_again_meet_a_limit) {
   }
 }
 
+TEST(import_control, types_nested_too_deep_are_not_called_truncated) {
+  message type = message().add(1, message().number(1, 1));
+  for (int k = 0; k < 400; ++k) type = message().add(5, message().number(1, 7).add(2, type));
+  graph_parts parts;
+  parts.inputs = {message().text(1, "x").add(2, type)};
+  EXPECT_THAT(failure(model_of(parts), {}), HasSubstr("nested deeper than the limit"));
+}
+
 TEST(import_control, graphs_nested_too_deep_are_not_called_truncated) {
   message body = graph({{node("Identity", {"c"}, {"z"})}, {}, {}, {value_info("z")}});
   for (int k = 0; k < 200; ++k) {

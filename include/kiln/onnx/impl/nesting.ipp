@@ -10,7 +10,7 @@ namespace {
 
 using Wire = google::protobuf::internal::WireFormatLite;
 
-enum class kind : std::uint8_t { model, function, graph, node, attribute, declaration, type, holder };
+enum class kind : std::uint8_t { model, function, graph, node, attribute, declaration, type, holder, map };
 // What lies in a message, as far as it may hold its own kind again.
 struct inside {
   kind outer;
@@ -22,7 +22,8 @@ constexpr inside places[] = {
     {kind::graph, 1, kind::node},         {kind::graph, 11, kind::declaration}, {kind::graph, 12, kind::declaration},
     {kind::graph, 13, kind::declaration}, {kind::node, 5, kind::attribute},     {kind::attribute, 6, kind::graph},
     {kind::attribute, 11, kind::graph},   {kind::declaration, 2, kind::type},   {kind::type, 4, kind::holder},
-    {kind::type, 9, kind::holder},        {kind::holder, 1, kind::type},
+    {kind::type, 9, kind::holder},        {kind::holder, 1, kind::type},        {kind::type, 5, kind::map},
+    {kind::map, 2, kind::type},
 };
 
 struct level {
