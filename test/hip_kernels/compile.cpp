@@ -29,14 +29,21 @@ program corpus(dtype type) {
   return b.finish();
 }
 
+std::string why_skipped(const std::string& architecture) {
+  const std::string why = hip::why_not_compiled(hip::architecture::named(architecture));
+  return why.empty() ? why : "NOT CHECKED: " + why;
+}
+hip_target target_for(const std::string& architecture) {
+  hip_options options;
+  options.architecture = architecture;
+  options.keep = false;
+  return hip_target(options);
+}
+
 void compiles_for(const std::string& architecture, std::initializer_list<dtype> types) {
-  if (const std::string why = hip::why_not_compiled(hip::architecture::named(architecture)); !why.empty())
-    GTEST_SKIP() << "NOT CHECKED: " << why;
+  if (const std::string why = why_skipped(architecture); !why.empty()) GTEST_SKIP() << why;
   for (dtype type : types) {
-    hip_options options;
-    options.architecture = architecture;
-    options.keep = false;
-    const executable made = compile(corpus(type), hip_target(options));
+    const executable made = compile(corpus(type), target_for(architecture));
     for (const step_info& step : made.report().steps)
       EXPECT_FALSE(step.fallback) << step.kernel << " over " << to_string(type);
   }
@@ -44,26 +51,18 @@ void compiles_for(const std::string& architecture, std::initializer_list<dtype> 
 
 TEST(tile_kernels, compile_for_sm_90) { compiles_for("sm_90", {dtype::f16, dtype::bf16, dtype::f32}); }
 TEST(tile_kernels, large_products_compile_for_sm_90) {
-  if (const std::string why = hip::why_not_compiled(hip::architecture::named("sm_90")); !why.empty())
-    GTEST_SKIP() << "NOT CHECKED: " << why;
-  hip_options options;
-  options.architecture = "sm_90";
-  options.keep = false;
+  if (const std::string why = why_skipped("sm_90"); !why.empty()) GTEST_SKIP() << why;
   builder b;
   const dtype t = dtype::f16;
   const auto x = b.input("x", t, {4096, 1024}), w = b.input("w", t, {1024, 4096}), v = b.input("v", t, {4096, 1024});
   b.output((x.dot(w) + b.input("bias", t, {4096})).gelu(), "rows");
   b.output(x.transpose({1, 0}).dot(v), "columns");
   b.output(x.dot(v.transpose({1, 0})), "depths");
-  EXPECT_EQ(compile(b.finish(), hip_target(options)).report().steps.size(), 3u);
+  EXPECT_EQ(compile(b.finish(), target_for("sm_90")).report().steps.size(), 3u);
 }
 // Attention on wgmma, and blocks of one product in a cluster.
 TEST(tile_kernels, what_only_sm_90_has_compiles) {
-  if (const std::string why = hip::why_not_compiled(hip::architecture::named("sm_90")); !why.empty())
-    GTEST_SKIP() << "NOT CHECKED: " << why;
-  hip_options options;
-  options.architecture = "sm_90";
-  options.keep = false;
+  if (const std::string why = why_skipped("sm_90"); !why.empty()) GTEST_SKIP() << why;
   builder b;
   const dtype t = dtype::f16;
   for (const std::int64_t depth : {std::int64_t{64}, std::int64_t{128}}) {
@@ -74,7 +73,7 @@ TEST(tile_kernels, what_only_sm_90_has_compiles) {
   }
   const auto x = b.input("x", t, {128, 3072}), w = b.input("w", t, {3072, 768});
   b.output((x.dot(w) + b.input("bias", t, {768})).gelu());
-  EXPECT_EQ(compile(b.finish(), hip_target(options)).report().steps.size(), 3u);
+  EXPECT_EQ(compile(b.finish(), target_for("sm_90")).report().steps.size(), 3u);
 }
 TEST(tile_kernels, compile_for_gfx90a) { compiles_for("gfx90a", {dtype::f16, dtype::bf16, dtype::f32}); }
 TEST(tile_kernels, compile_for_gfx1030) { compiles_for("gfx1030", {dtype::f16, dtype::bf16, dtype::f32}); }

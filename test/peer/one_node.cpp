@@ -4,10 +4,32 @@
 namespace kiln::peer {
 namespace {
 
+using operands = std::vector<operand>;
+operands with(operands first, const operands& more) {
+  first.insert(first.end(), more.begin(), more.end());
+  return first;
+}
+
+// Four query heads over two of keys and values, 16 wide; inputs are all behind the operator's name.
+one_node group_query(const std::string& name, const operands& inputs, std::vector<message> more = {}) {
+  more.insert(more.begin(), {attr("num_heads", 4), attr("kv_num_heads", 2)});
+  return {name, "GroupQueryAttention", microsoft, 20, inputs, std::move(more), {f32, f32, f32}};
+}
+// `now` queries and keys of each batch, of which length - 1 is told, `kept` ones before them, `total` in all.
+operands keys(std::int64_t now, const operand& past, const std::vector<std::int64_t>& lengths, std::int64_t total) {
+  const auto batch = static_cast<std::int64_t>(lengths.size());
+  const operand k{f32, {batch, now, 32}};
+  return {{f32, {batch, now, 64}}, k, k, past, past, {i32, {batch}, 0, 0, lengths}, {i32, {}, 0, 0, {total}}};
+}
+operands behind(std::int64_t kept, const std::vector<std::int64_t>& lengths) {
+  return keys(1, {f32, {static_cast<std::int64_t>(lengths.size()), 2, kept, 16}}, lengths, kept + 1);
+}
+
 std::vector<one_node> attention_cases() {
   const operand x{f32, {2, 5, 24}}, w{f32, {24, 72}}, b{f32, {72}}, table{f32, {16, 3}};
   const auto heads = attr("num_heads", 4);
-  const operand past{f32, {2, 4, 3, 6}};
+  const operand past{f32, {2, 4, 3, 6}}, angles{f32, {16, 8}};
+  const operands fresh = keys(5, none, {4, 4}, 5);
   return {
       {"attention", "Attention", microsoft, 20, {x, w, b}, {heads}},
       {"attention_causal", "Attention", microsoft, 20, {x, w, b}, {heads, attr("unidirectional", 1)}},
@@ -39,95 +61,14 @@ std::vector<one_node> attention_cases() {
        {x, x, x, none, none, none, past, past},
        {heads},
        {f32, f32, f32}},
-      {"group_query",
-       "GroupQueryAttention",
-       microsoft,
-       20,
-       {{f32, {2, 5, 64}},
-        {f32, {2, 5, 32}},
-        {f32, {2, 5, 32}},
-        none,
-        none,
-        {i32, {2}, 0, 0, {4, 4}},
-        {i32, {}, 0, 0, {5}}},
-       {heads, attr("kv_num_heads", 2)},
-       {f32, f32, f32}},
-      {"group_query_rotary",
-       "GroupQueryAttention",
-       microsoft,
-       20,
-       {{f32, {2, 5, 64}},
-        {f32, {2, 5, 32}},
-        {f32, {2, 5, 32}},
-        none,
-        none,
-        {i32, {2}, 0, 0, {4, 4}},
-        {i32, {}, 0, 0, {5}},
-        {f32, {16, 8}},
-        {f32, {16, 8}}},
-       {heads, attr("kv_num_heads", 2), attr("do_rotary", 1), attr("local_window_size", 3)},
-       {f32, f32, f32}},
-      {"group_query_sinks",
-       "GroupQueryAttention",
-       microsoft,
-       20,
-       {{f32, {2, 5, 64}},
-        {f32, {2, 5, 32}},
-        {f32, {2, 5, 32}},
-        none,
-        none,
-        {i32, {2}, 0, 0, {4, 4}},
-        {i32, {}, 0, 0, {5}},
-        none,
-        none,
-        none,
-        none,
-        {f32, {4}}},
-       {heads, attr("kv_num_heads", 2)},
-       {f32, f32, f32}},
-      {"group_query_smooth",
-       "GroupQueryAttention",
-       microsoft,
-       20,
-       {{f32, {2, 5, 64}},
-        {f32, {2, 5, 32}},
-        {f32, {2, 5, 32}},
-        none,
-        none,
-        {i32, {2}, 0, 0, {4, 4}},
-        {i32, {}, 0, 0, {5}}},
-       {heads, attr("kv_num_heads", 2), attr("smooth_softmax", 1)},
-       {f32, f32, f32}},
-      {"group_query_past",
-       "GroupQueryAttention",
-       microsoft,
-       20,
-       {{f32, {1, 1, 64}},
-        {f32, {1, 1, 32}},
-        {f32, {1, 1, 32}},
-        {f32, {1, 2, 6, 16}},
-        {f32, {1, 2, 6, 16}},
-        {i32, {1}, 0, 0, {6}},
-        {i32, {}, 0, 0, {7}},
-        {f32, {16, 8}},
-        {f32, {16, 8}}},
-       {heads, attr("kv_num_heads", 2), attr("do_rotary", 1)},
-       {f32, f32, f32}},
-      {"group_query_pasts_of_several_lengths",
-       "GroupQueryAttention",
-       microsoft,
-       20,
-       {{f32, {2, 1, 64}},
-        {f32, {2, 1, 32}},
-        {f32, {2, 1, 32}},
-        {f32, {2, 2, 6, 16}},
-        {f32, {2, 2, 6, 16}},
-        {i32, {2}, 0, 0, {6, 3}},
-        {i32, {}, 0, 0, {7}},
-        {f32, {16, 8}},
-        {f32, {16, 8}}},
-       {heads, attr("kv_num_heads", 2), attr("do_rotary", 1)},
-       {f32, f32, f32}},
+      group_query("group_query", fresh),
+      group_query("group_query_rotary", with(fresh, {angles, angles}),
+                  {attr("do_rotary", 1), attr("local_window_size", 3)}),
+      group_query("group_query_sinks", with(fresh, {none, none, none, none, {f32, {4}}})),
+      group_query("group_query_smooth", fresh, {attr("smooth_softmax", 1)}),
+      group_query("group_query_past", with(behind(6, {6}), {angles, angles}), {attr("do_rotary", 1)}),
+      group_query("group_query_pasts_of_several_lengths", with(behind(6, {6, 3}), {angles, angles}),
+                  {attr("do_rotary", 1)}),
       {"attention_ends_and_starts", "Attention", microsoft, 20, {x, w, b, {i32, {4}, 0, 0, {5, 4, 0, 1}}}, {heads}},
       {"attention_soft_mask",
        "Attention",
