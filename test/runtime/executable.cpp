@@ -14,9 +14,9 @@ struct running_total {
     return kiln::shape{in[0].type, in[0].lens};
   }
   template <class T>
-  constexpr void compute(kiln::evaluation& e) const {
-    const auto x = e.in<T>(0);
-    const auto y = e.out<T>();
+  constexpr void compute(kiln::Evaluation auto& e) const {
+    const auto x = e.template in<T>(0);
+    const auto y = e.template out<T>();
     T sum = 0;
     for (std::int64_t i = 0; i < y.size(); ++i) y[i] = sum += x[i];
   }

@@ -4,13 +4,18 @@
 
 namespace kiln {
 
-/// A row-major tensor of compute type T inside a reference computation.
-template <class T>
+/// A row-major tensor of compute type T inside a reference computation. A static program's extents are constants that
+/// it refers to.
+template <class T, class Lens = ints>
 struct dense {
   T* data = nullptr;
-  ints lens;
+  Lens lens;
 
-  constexpr std::int64_t size() const { return product(lens); }
+  constexpr std::int64_t size() const {
+    std::int64_t n = 1;
+    for (std::size_t d = 0; d < lens.size(); ++d) n *= lens[d];
+    return n;
+  }
   constexpr std::size_t rank() const { return lens.size(); }
   constexpr T& operator[](std::int64_t i) const { return data[i]; }
   /// Position of a multi-dimensional index.
@@ -22,6 +27,11 @@ struct dense {
   constexpr T& at(const ints& index) const { return data[offset(index)]; }
 };
 
+/// The first row-major index of extents `lens`.
+constexpr ints first_index(ints lens) {
+  for (std::int64_t& at : lens) at = 0;
+  return lens;
+}
 /// Advances a row-major index; false after the last.
 constexpr bool next_index(ints& at, const ints& lens) {
   for (std::size_t d = at.size(); d-- > 0;) {
@@ -31,13 +41,32 @@ constexpr bool next_index(ints& at, const ints& lens) {
   return false;
 }
 
+/// What a reference computation is written over. `in<T>(i)` and `out<T>(k)` are dense tensors, whatever the dtype and
+/// layout of operand i and result k: in T, or in the compute type of the operand's own dtype, or i64 for indices.
+/// `index(i, extent)` is the position that i names in an extent, negative counting from the end: an error of the run
+/// where it lies outside, but the nearest one in a static program, which has no way to report it. `number(d)` is a
+/// dimension attribute's value; `fail(fault)` ends the computation.
+template <class E>
+concept Evaluation = requires(E& e, std::size_t k, std::int64_t i, dimension d, const fault& f) {
+  { e.inputs() } -> std::same_as<std::size_t>;
+  { e.results() } -> std::same_as<std::size_t>;
+  { e.has(k) } -> std::same_as<bool>;
+  { e.in_shape(k) } -> std::same_as<const shape&>;
+  { e.out_shape(k) } -> std::same_as<const shape&>;
+  { e.template in<float>(k)[i] } -> std::same_as<const float&>;
+  { e.template out<float>(k)[i] } -> std::same_as<float&>;
+  { e.index(i, i) } -> std::same_as<std::int64_t>;
+  { e.number(d) } -> std::same_as<std::int64_t>;
+  e.fail(f);
+};
+
 /// Bump memory for decoded operands, so that a run through a reference computation allocates nothing.
 struct scratch_memory {
   std::byte* data = nullptr;
   std::size_t size = 0, used = 0;
 };
 
-/// What a reference computation reads and writes: operands as dense tensors of the compute type it asks for, whatever
+/// The evaluation of targets and of passes: operands as dense tensors of the compute type that is asked for, whatever
 /// their dtype. The same code runs in constant evaluation (operands are literals of values) and at run time (bytes).
 class evaluation {
  public:
@@ -58,6 +87,15 @@ class evaluation {
   constexpr bool has(std::size_t i) const { return i < inputs_.size(); }
   constexpr const shape& in_shape(std::size_t i) const { return inputs_[i].type; }
   constexpr const shape& out_shape(std::size_t k) const { return outputs_[k].type; }
+  /// The position that i names in an extent, negative counting from the end; raises outside [-extent, extent).
+  constexpr std::int64_t index(std::int64_t i, std::int64_t extent) const {
+    if (i < -extent || i >= extent)
+      fail(fault::of(errc::invalid_argument, "an index lies within the extent", extent, i));
+    return i < 0 ? i + extent : i;
+  }
+  /// The value of a dimension attribute; a symbolic one is an `unsupported` fault.
+  constexpr std::int64_t number(dimension d) const { return d.value(); }
+  [[noreturn]] void fail(const fault& f) const { raise(f); }
 
   /// Input i converted to T, row-major.
   template <class T>

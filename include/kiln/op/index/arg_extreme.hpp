@@ -17,9 +17,9 @@ constexpr result<shape> arg_extreme_shape(std::span<const shape> in, std::int64_
 /// The index along `axis` of the element that `better` than all others: the first one, or the last of equals. A NaN is
 /// better than any number.
 template <class T, class Better>
-constexpr void arg_extreme(evaluation& e, std::int64_t axis, bool last_of_equals, Better better) {
-  const auto in = e.in<T>(0);
-  const auto out = e.out<std::int64_t>();
+constexpr void arg_extreme(Evaluation auto& e, std::int64_t axis, bool last_of_equals, Better better) {
+  const auto in = e.template in<T>(0);
+  const auto out = e.template out<std::int64_t>();
   const auto s = split_at(in.lens, axis);
   for (std::int64_t o = 0; o < s.outer; ++o)
     for (std::int64_t i = 0; i < s.inner; ++i) {

@@ -14,7 +14,7 @@ struct arg_max {
     return detail::arg_extreme_shape(in, axis, types);
   }
   template <class T>
-  constexpr void compute(evaluation& e) const {
+  constexpr void compute(Evaluation auto& e) const {
     detail::arg_extreme<T>(e, axis, select_last_index, [](T x, T y) { return x > y; });
   }
 };

@@ -18,10 +18,10 @@ struct bit_cast {
   }
 
   template <class T>
-  constexpr void compute(evaluation& e) const {
-    const auto in = e.in<T>(0);
+  constexpr void compute(Evaluation auto& e) const {
+    const auto in = e.template in<T>(0);
     visit_compute(to, [&]<class R>(type_tag<R>) {
-      const auto out = e.out<R>();
+      const auto out = e.template out<R>();
       visit_storage(e.in_shape(0).type, [&]<class From>(type_tag<From>) {
         visit_storage(to, [&]<class To>(type_tag<To>) {
           if constexpr (sizeof(From) == sizeof(To) && computes_in<From, T> && computes_in<To, R>)

@@ -23,13 +23,6 @@ constexpr std::int64_t count(const ints& lens, std::size_t from, std::size_t to)
   return n;
 }
 
-/// An index into an extent, negative counting from the end; raises outside [-extent, extent).
-constexpr std::int64_t checked_index(std::int64_t i, std::int64_t extent) {
-  if (i < -extent || i >= extent)
-    raise(fault::of(errc::invalid_argument, "an index lies within the extent", extent, i));
-  return i < 0 ? i + extent : i;
-}
-
 constexpr fault wrong_axis(std::size_t rank, std::int64_t axis) {
   return fault::of(errc::shape_mismatch, "the axis lies within the rank", rank, axis);
 }

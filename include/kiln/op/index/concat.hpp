@@ -27,12 +27,12 @@ struct concat {
   }
 
   template <class T>
-  constexpr void compute(evaluation& e) const {
-    const auto out = e.out<T>();
+  constexpr void compute(Evaluation auto& e) const {
+    const auto out = e.template out<T>();
     const auto whole = detail::split_at(out.lens, axis);
     std::int64_t begin = 0;
     for (std::size_t k = 0; k < e.inputs(); ++k) {
-      const auto part = e.in<T>(k);
+      const auto part = e.template in<T>(k);
       const std::int64_t run = detail::split_at(part.lens, axis).extent * whole.inner;
       for (std::int64_t o = 0; o < whole.outer; ++o)
         for (std::int64_t i = 0; i < run; ++i) out[o * whole.extent * whole.inner + begin + i] = part[o * run + i];

@@ -13,9 +13,9 @@ struct contiguous {
   }
 
   template <class T>
-  constexpr void compute(evaluation& e) const {
-    const auto in = e.in<T>(0);
-    const auto out = e.out<T>();
+  constexpr void compute(Evaluation auto& e) const {
+    const auto in = e.template in<T>(0);
+    const auto out = e.template out<T>();
     for (std::int64_t k = 0, n = out.size(); k < n; ++k) out[k] = in[k];
   }
 };

@@ -18,10 +18,10 @@ struct cumsum {
   }
 
   template <class T>
-  constexpr void compute(evaluation& e) const {
+  constexpr void compute(Evaluation auto& e) const {
     using Sum = std::conditional_t<std::is_same_v<T, float>, double, T>;
-    const auto in = e.in<T>(0);
-    const auto out = e.out<T>();
+    const auto in = e.template in<T>(0);
+    const auto out = e.template out<T>();
     const auto s = detail::split_at(in.lens, axis);
     for (std::int64_t o = 0; o < s.outer; ++o)
       for (std::int64_t i = 0; i < s.inner; ++i) {

@@ -16,8 +16,8 @@ struct fill {
   }
 
   template <class T>
-  constexpr void compute(evaluation& e) const {
-    const auto out = e.out<T>();
+  constexpr void compute(Evaluation auto& e) const {
+    const auto out = e.template out<T>();
     const T v = convert_value<T>(value);
     for (std::int64_t k = 0, n = out.size(); k < n; ++k) out[k] = v;
   }

@@ -24,15 +24,15 @@ struct gather {
   }
 
   template <class T>
-  constexpr void compute(evaluation& e) const {
-    const auto data = e.in<T>(0);
-    const auto indices = e.in<std::int64_t>(1);
-    const auto out = e.out<T>();
+  constexpr void compute(Evaluation auto& e) const {
+    const auto data = e.template in<T>(0);
+    const auto indices = e.template in<std::int64_t>(1);
+    const auto out = e.template out<T>();
     const auto s = detail::split_at(data.lens, axis);
     const std::int64_t n = indices.size();
     for (std::int64_t o = 0; o < s.outer; ++o)
       for (std::int64_t k = 0; k < n; ++k) {
-        const std::int64_t from = (o * s.extent + detail::checked_index(indices[k], s.extent)) * s.inner;
+        const std::int64_t from = (o * s.extent + e.index(indices[k], s.extent)) * s.inner;
         for (std::int64_t i = 0; i < s.inner; ++i) out[(o * n + k) * s.inner + i] = data[from + i];
       }
   }

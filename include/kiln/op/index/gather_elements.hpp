@@ -27,15 +27,15 @@ struct gather_elements {
   }
 
   template <class T>
-  constexpr void compute(evaluation& e) const {
-    const auto data = e.in<T>(0);
-    const auto indices = e.in<std::int64_t>(1);
-    const auto out = e.out<T>();
+  constexpr void compute(Evaluation auto& e) const {
+    const auto data = e.template in<T>(0);
+    const auto indices = e.template in<std::int64_t>(1);
+    const auto out = e.template out<T>();
     const auto a = static_cast<std::size_t>(normal_axis(axis, data.rank()));
-    ints at(indices.rank(), 0);
+    ints at = first_index(indices.lens);
     for (std::int64_t k = 0, n = indices.size(); k < n; ++k) {
       ints from = at;
-      from[a] = detail::checked_index(indices[k], data.lens[a]);
+      from[a] = e.index(indices[k], data.lens[a]);
       out[k] = data.at(from);
       next_index(at, indices.lens);
     }

@@ -35,10 +35,10 @@ struct gather_nd {
   }
 
   template <class T>
-  constexpr void compute(evaluation& e) const {
-    const auto data = e.in<T>(0);
-    const auto indices = e.in<std::int64_t>(1);
-    const auto out = e.out<T>();
+  constexpr void compute(Evaluation auto& e) const {
+    const auto data = e.template in<T>(0);
+    const auto indices = e.template in<std::int64_t>(1);
+    const auto out = e.template out<T>();
     const auto batch = static_cast<std::size_t>(batch_dims), tuple = static_cast<std::size_t>(indices.lens.back());
     const std::int64_t batches = detail::count(data.lens, 0, batch),
                        rows = detail::count(indices.lens, batch, indices.rank() - 1),
@@ -48,7 +48,7 @@ struct gather_nd {
       for (std::size_t d = 0; d < tuple; ++d) {
         const std::int64_t extent = data.lens[batch + d],
                            i = indices[r * indices.lens.back() + static_cast<std::int64_t>(d)];
-        from = from * extent + detail::checked_index(i, extent);
+        from = from * extent + e.index(i, extent);
       }
       for (std::int64_t i = 0; i < slice; ++i) out[r * slice + i] = data[from * slice + i];
     }

@@ -31,10 +31,10 @@ struct one_hot {
   }
 
   template <class T>
-  constexpr void compute(evaluation& e) const {
-    const auto indices = e.in<std::int64_t>(0);
-    const auto values = e.in<T>(1);
-    const auto out = e.out<T>();
+  constexpr void compute(Evaluation auto& e) const {
+    const auto indices = e.template in<std::int64_t>(0);
+    const auto values = e.template in<T>(1);
+    const auto out = e.template out<T>();
     const auto s = detail::split_at(out.lens, axis);
     for (std::int64_t o = 0; o < s.outer; ++o)
       for (std::int64_t k = 0; k < s.extent; ++k)

@@ -45,20 +45,22 @@ struct pad {
   }
 
   template <class T>
-  constexpr void compute(evaluation& e) const {
-    const auto data = e.in<T>(0);
-    const auto out = e.out<T>();
+  constexpr void compute(Evaluation auto& e) const {
+    const auto data = e.template in<T>(0);
+    const auto out = e.template out<T>();
     T value = T(0);
-    if (e.has(1)) value = e.in<T>(1)[0];
+    if (e.has(1)) value = e.template in<T>(1)[0];
     const std::size_t rank = data.rank();
-    ints cropped, before, kept;
+    ints cropped = first_index(data.lens), before = cropped, kept = cropped;
     for (std::size_t d = 0; d < rank; ++d) {
-      const std::int64_t begin = pads[d].value(), end = pads[rank + d].value();
-      cropped.push_back(begin < 0 ? -begin : 0);
-      before.push_back(begin > 0 ? begin : 0);
-      kept.push_back(data.lens[d] - cropped[d] + (end < 0 ? end : 0));
+      const std::int64_t begin = e.number(pads[d]), end = e.number(pads[rank + d]);
+      cropped[d] = begin < 0 ? -begin : 0;
+      before[d] = begin > 0 ? begin : 0;
+      kept[d] = data.lens[d] - cropped[d] + (end < 0 ? end : 0);
+      if (mode != pad_mode::constant && kept[d] == 0 && out.size() != 0)
+        e.fail(fault::of(errc::shape_mismatch, "a padded extent has an element to repeat", "at least 1", kept[d]));
     }
-    ints at(rank, 0);
+    ints at = first_index(out.lens);
     for (std::int64_t k = 0, n = out.size(); k < n; ++k) {
       std::int64_t from = 0;
       bool inside = true;
@@ -77,7 +79,6 @@ struct pad {
   constexpr std::int64_t source(std::int64_t i, std::int64_t n) const {
     if (i >= 0 && i < n) return i;
     if (mode == pad_mode::constant) return -1;
-    if (n == 0) raise(fault::of(errc::shape_mismatch, "a padded extent has an element to repeat", "at least 1", n));
     if (mode == pad_mode::edge || n == 1) return i < 0 ? 0 : n - 1;
     const std::int64_t period = mode == pad_mode::wrap ? n : 2 * (n - 1), r = (i % period + period) % period;
     return r < n ? r : period - r;

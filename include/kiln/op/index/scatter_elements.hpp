@@ -35,16 +35,16 @@ struct scatter_elements {
   }
 
   template <class T>
-  constexpr void compute(evaluation& e) const {
-    const auto data = e.in<T>(0), updates = e.in<T>(2);
-    const auto indices = e.in<std::int64_t>(1);
-    const auto out = e.out<T>();
+  constexpr void compute(Evaluation auto& e) const {
+    const auto data = e.template in<T>(0), updates = e.template in<T>(2);
+    const auto indices = e.template in<std::int64_t>(1);
+    const auto out = e.template out<T>();
     for (std::int64_t i = 0, n = data.size(); i < n; ++i) out[i] = data[i];
     const auto a = static_cast<std::size_t>(normal_axis(axis, data.rank()));
-    ints at(indices.rank(), 0);
+    ints at = first_index(indices.lens);
     for (std::int64_t k = 0, n = indices.size(); k < n; ++k) {
       ints to = at;
-      to[a] = detail::checked_index(indices[k], data.lens[a]);
+      to[a] = e.index(indices[k], data.lens[a]);
       T& element = out.at(to);
       element = detail::updated<T>(reduction, element, updates[k]);
       next_index(at, indices.lens);

@@ -35,10 +35,10 @@ struct scatter_nd {
   }
 
   template <class T>
-  constexpr void compute(evaluation& e) const {
-    const auto data = e.in<T>(0), updates = e.in<T>(2);
-    const auto indices = e.in<std::int64_t>(1);
-    const auto out = e.out<T>();
+  constexpr void compute(Evaluation auto& e) const {
+    const auto data = e.template in<T>(0), updates = e.template in<T>(2);
+    const auto indices = e.template in<std::int64_t>(1);
+    const auto out = e.template out<T>();
     for (std::int64_t i = 0, n = data.size(); i < n; ++i) out[i] = data[i];
     const auto tuple = static_cast<std::size_t>(indices.lens.back());
     const std::int64_t rows = detail::count(indices.lens, 0, indices.rank() - 1),
@@ -46,8 +46,7 @@ struct scatter_nd {
     for (std::int64_t r = 0; r < rows; ++r) {
       std::int64_t to = 0;
       for (std::size_t d = 0; d < tuple; ++d)
-        to = to * data.lens[d] +
-             detail::checked_index(indices[r * indices.lens.back() + static_cast<std::int64_t>(d)], data.lens[d]);
+        to = to * data.lens[d] + e.index(indices[r * indices.lens.back() + static_cast<std::int64_t>(d)], data.lens[d]);
       for (std::int64_t i = 0; i < slice; ++i) {
         T& element = out[to * slice + i];
         element = detail::updated<T>(reduction, element, updates[r * slice + i]);

@@ -28,12 +28,12 @@ struct topk {
   }
 
   template <class T>
-  constexpr void compute(evaluation& e) const {
-    const auto in = e.in<T>(0);
-    const auto values = e.out<T>(0);
-    const auto indices = e.out<std::int64_t>(1);
+  constexpr void compute(Evaluation auto& e) const {
+    const auto in = e.template in<T>(0);
+    const auto values = e.template out<T>(0);
+    const auto indices = e.template out<std::int64_t>(1);
     const auto s = detail::split_at(in.lens, axis);
-    const std::int64_t n = k.value();
+    const std::int64_t n = e.number(k);
     for (std::int64_t o = 0; o < s.outer; ++o)
       for (std::int64_t i = 0; i < s.inner; ++i) {
         const auto element = [&](std::int64_t at) { return in[(o * s.extent + at) * s.inner + i]; };

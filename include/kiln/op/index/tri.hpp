@@ -18,9 +18,9 @@ struct tri {
   }
 
   template <class T>
-  constexpr void compute(evaluation& e) const {
-    const auto in = e.in<T>(0);
-    const auto out = e.out<T>();
+  constexpr void compute(Evaluation auto& e) const {
+    const auto in = e.template in<T>(0);
+    const auto out = e.template out<T>();
     const std::int64_t rows = in.lens[in.rank() - 2], columns = in.lens[in.rank() - 1];
     for (std::int64_t at = 0, n = in.size(); at < n; ++at) {
       const std::int64_t i = at / columns % rows, j = at % columns;

@@ -47,17 +47,18 @@ struct deconvolution {
   }
 
   template <class T>
-  constexpr void compute(evaluation& e) const {
-    const auto x = e.in<T>(0), w = e.in<T>(1);
-    const auto y = e.out<T>();
-    const detail::window win = detail::resolve_window(x.rank(), stride, dilation, pads).value();
+  constexpr void compute(Evaluation auto& e) const {
+    const auto x = e.template in<T>(0), w = e.template in<T>(1);
+    const auto y = e.template out<T>();
     const std::size_t axes = x.rank() - 2;
     // missing spatial dims have extent 1, so that one loop serves one to three
     std::int64_t in[3] = {1, 1, 1}, out[3] = {1, 1, 1}, len[3] = {1, 1, 1}, s[3] = {1, 1, 1}, dil[3] = {1, 1, 1},
                  begin[3] = {};
     for (std::size_t d = 0; d < axes; ++d) {
       in[d] = x.lens[d + 2], out[d] = y.lens[d + 2], len[d] = w.lens[d + 2];
-      s[d] = win.stride[d], dil[d] = win.dilation[d], begin[d] = win.begin[d];
+      if (!stride.empty()) s[d] = stride[d];
+      if (!dilation.empty()) dil[d] = dilation[d];
+      if (!pads.empty()) begin[d] = pads[d];
     }
     const std::int64_t channels = x.lens[1] / group, filters = w.lens[1];
     const auto source = [&](int d, std::int64_t o, std::int64_t k) {

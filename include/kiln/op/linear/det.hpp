@@ -20,9 +20,9 @@ struct det {
   }
 
   template <class T>
-  constexpr void compute(evaluation& e) const {
-    const auto in = e.in<T>(0);
-    const auto out = e.out<T>(0), room = e.out<T>(1);
+  constexpr void compute(Evaluation auto& e) const {
+    const auto in = e.template in<T>(0);
+    const auto out = e.template out<T>(0), room = e.template out<T>(1);
     const std::int64_t n = in.lens.back();
     for (std::int64_t k = 0, all = in.size(); k < all; ++k) room[k] = in[k];
     for (std::int64_t k = 0, all = out.size(); k < all; ++k) out[k] = eliminate(room.data + k * n * n, n);

@@ -47,7 +47,7 @@ struct attention {
   }
 
   template <class T>
-  constexpr void compute(evaluation& e) const {
+  constexpr void compute(Evaluation auto& e) const {
     if (!e.has(3))
       return rows<T>(e, [](std::int64_t, std::int64_t, std::int64_t, std::int64_t, double s) { return s; });
     const auto index = [lens = to_ints(e.in_shape(3).lens)](std::int64_t b, std::int64_t h, std::int64_t i,
@@ -58,12 +58,12 @@ struct attention {
       return o;
     };
     if (e.in_shape(3).type == dtype::boolean) {
-      const auto mask = e.in<bool>(3);
+      const auto mask = e.template in<bool>(3);
       return rows<T>(e, [&](std::int64_t b, std::int64_t h, std::int64_t i, std::int64_t j, double s) {
         return mask[index(b, h, i, j)] ? s : hidden;
       });
     }
-    const auto mask = e.in<T>(3);
+    const auto mask = e.template in<T>(3);
     rows<T>(e, [&](std::int64_t b, std::int64_t h, std::int64_t i, std::int64_t j, double s) {
       // rounded as the addition of two tensors is: far below zero a mask swallows the score
       return static_cast<double>(static_cast<T>(s + static_cast<double>(mask[index(b, h, i, j)])));
@@ -75,9 +75,9 @@ struct attention {
 
   // Scores are computed again where they are needed, so that no row of them has to be kept.
   template <class T, class Masked>
-  constexpr void rows(evaluation& e, Masked masked) const {
-    const auto q = e.in<T>(0), k = e.in<T>(1), v = e.in<T>(2);
-    const auto out = e.out<T>();
+  constexpr void rows(Evaluation auto& e, Masked masked) const {
+    const auto q = e.template in<T>(0), k = e.template in<T>(1), v = e.template in<T>(2);
+    const auto out = e.template out<T>();
     const std::int64_t heads = q.lens[1], kv_heads = k.lens[1], sq = q.lens[2], sk = k.lens[2], depth = q.lens[3],
                        width = v.lens[3];
     constexpr std::int64_t block = 64;

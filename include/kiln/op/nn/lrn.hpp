@@ -23,9 +23,9 @@ struct lrn {
   }
 
   template <class T>
-  constexpr void compute(evaluation& e) const {
-    const auto x = e.in<T>(0);
-    const auto y = e.out<T>();
+  constexpr void compute(Evaluation auto& e) const {
+    const auto x = e.template in<T>(0);
+    const auto y = e.template out<T>();
     const std::int64_t channels = x.lens[1], before = (size - 1) / 2, after = size - 1 - before;
     std::int64_t inner = 1;
     for (std::size_t d = 2; d < x.rank(); ++d) inner *= x.lens[d];

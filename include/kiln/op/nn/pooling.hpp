@@ -57,9 +57,9 @@ struct pooling {
   }
 
   template <class T>
-  constexpr void compute(evaluation& e) const {
-    const auto x = e.in<T>(0);
-    const auto y = e.out<T>();
+  constexpr void compute(Evaluation auto& e) const {
+    const auto x = e.template in<T>(0);
+    const auto y = e.template out<T>();
     const detail::window w = detail::resolve_window(x.rank(), stride, dilation, pads).value();
     // missing spatial dims have extent 1, so that one loop serves one to three
     std::int64_t in[3] = {1, 1, 1}, out[3] = {1, 1, 1}, step[3] = {1, 1, 1};

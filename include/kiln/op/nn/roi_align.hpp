@@ -31,15 +31,15 @@ struct roi_align {
   }
 
   template <class T>
-  constexpr void compute(evaluation& e) const {
-    const auto x = e.in<T>(0), rois = e.in<T>(1);
-    const auto batches = e.in<std::int64_t>(2);
-    const auto out = e.out<T>();
+  constexpr void compute(Evaluation auto& e) const {
+    const auto x = e.template in<T>(0), rois = e.template in<T>(1);
+    const auto batches = e.template in<std::int64_t>(2);
+    const auto out = e.template out<T>();
     const std::int64_t channels = x.lens[1], h = x.lens[2], w = x.lens[3];
     const double shift = half_pixel ? .5 : 0;
     for (std::int64_t n = 0; n < rois.lens[0]; ++n) {
       const auto corner = [&](std::int64_t k) { return static_cast<double>(rois[n * 4 + k]) * double(scale) - shift; };
-      const std::int64_t b = detail::checked_index(batches[n], x.lens[0]);
+      const std::int64_t b = e.index(batches[n], x.lens[0]);
       double tall = corner(3) - corner(1), wide = corner(2) - corner(0);
       if (!half_pixel) {
         tall = tall < 1 ? 1 : tall;

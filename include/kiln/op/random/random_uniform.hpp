@@ -20,8 +20,8 @@ struct random_uniform {
   }
 
   template <class T>
-  constexpr void compute(evaluation& e) const {
-    const auto out = e.out<T>();
+  constexpr void compute(Evaluation auto& e) const {
+    const auto out = e.template out<T>();
     twister source(seed);
     for (std::int64_t k = 0, n = out.size(); k < n; ++k) {
       const double high_bits = source.next() >> 5, low_bits = source.next() >> 6;

@@ -37,10 +37,10 @@ struct linear_attention {
   }
 
   template <class T>
-  constexpr void compute(evaluation& e) const {
-    const auto q = e.in<T>(0), k = e.in<T>(1), v = e.in<T>(2), first = e.in<T>(3), decay = e.in<T>(4),
-               beta = e.in<T>(5);
-    const auto y = e.out<T>(0), state = e.out<T>(1);
+  constexpr void compute(Evaluation auto& e) const {
+    const auto q = e.template in<T>(0), k = e.template in<T>(1), v = e.template in<T>(2), first = e.template in<T>(3),
+               decay = e.template in<T>(4), beta = e.template in<T>(5);
+    const auto y = e.template out<T>(0), state = e.template out<T>(1);
     const std::int64_t batch = q.lens[0], steps = q.lens[1], heads = q.lens[2], own = k.lens[2], depth = q.lens[3],
                        width = v.lens[3], each = heads / own;
     for (std::int64_t i = 0, n = first.size(); i < n; ++i) state[i] = first[i];

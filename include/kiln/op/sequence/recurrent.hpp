@@ -57,18 +57,17 @@ struct recurrent {
   }
 
   template <class T>
-  constexpr void compute(evaluation& e) const {
-    const auto x = e.in<T>(0), first = e.in<T>(3);
-    const auto lengths = e.in<std::int64_t>(4);
-    const auto y = e.out<T>(0), h = e.out<T>(1);
+  constexpr void compute(Evaluation auto& e) const {
+    const auto x = e.template in<T>(0), first = e.template in<T>(3);
+    const auto lengths = e.template in<std::int64_t>(4);
+    const auto y = e.template out<T>(0), h = e.template out<T>(1);
     const std::int64_t steps = x.lens[0], batch = x.lens[1], hidden = first.lens[1], all = hidden * gates();
     const bool remembers = cell == cell_kind::lstm;
-    dense<T> c;
-    if (remembers) c = e.out<T>(2);
-    const auto room = e.out<T>(remembers ? 3 : 2);
-    const auto first_cell = e.in<T>(remembers ? 5 : 3);
-    const auto peepholes = e.in<T>(remembers ? 6 : 2);
-    const step<T> s{e.in<T>(1).data, e.in<T>(2).data, peepholes.data, room.data, hidden, all};
+    T* const c = remembers ? e.template out<T>(2).data : nullptr;
+    const auto room = e.template out<T>(remembers ? 3 : 2);
+    const auto first_cell = e.template in<T>(remembers ? 5 : 3);
+    const auto peepholes = e.template in<T>(remembers ? 6 : 2);
+    const step<T> s{e.template in<T>(1).data, e.template in<T>(2).data, peepholes.data, room.data, hidden, all};
     for (std::int64_t k = 0; k < batch * hidden; ++k) h[k] = first[k];
     if (remembers)
       for (std::int64_t k = 0; k < batch * hidden; ++k) c[k] = first_cell[k];
@@ -78,7 +77,7 @@ struct recurrent {
         for (std::int64_t j = 0; j < hidden; ++j) y[(k * batch + b) * hidden + j] = T(0);
       for (std::int64_t k = 0; k < own; ++k) {
         const std::int64_t t = reverse ? own - 1 - k : k;
-        advance(s, x.data + (t * batch + b) * all, h.data + b * hidden, remembers ? c.data + b * hidden : nullptr);
+        advance(s, x.data + (t * batch + b) * all, h.data + b * hidden, remembers ? c + b * hidden : nullptr);
         for (std::int64_t j = 0; j < hidden; ++j) y[(t * batch + b) * hidden + j] = h[b * hidden + j];
       }
     }
