@@ -156,6 +156,7 @@ static_assert(fails(iota{.lens = {2}}, errc::invalid_argument, "number of inputs
 static_assert(fails(iota{.lens = {2}, .type = B}, errc::unsupported, "dtype of the result"));
 static_assert(fails(iota{}, errc::shape_mismatch, "the axis lies within the rank"));
 static_assert(shape_from(fill{.lens = {2, 0}, .type = B}) == shape{B, {2, 0}});
+static_assert(fails(fill{.type = dtype::sequence}, errc::unsupported, "dtype of the result"));
 static_assert(fails(fill{.lens = {2}}, errc::invalid_argument, "number of inputs", shape{F, {2}}));
 
 TEST(iota, counts_along_the_axis) {

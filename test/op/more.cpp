@@ -35,6 +35,7 @@ static_assert(shape_from(op::bit_cast{dtype::u16}, shape{dtype::f16, {4}}) == sh
 static_assert(fails(op::bit_cast{dtype::i4}, errc::shape_mismatch, "both dtypes have one width",
                     shape{dtype::i8, {2}}));
 static_assert(fails(op::bit_cast{dtype::i64}, errc::shape_mismatch, "both dtypes have one width", shape{F, {2}}));
+static_assert(fails(op::bit_cast{dtype::i64}, errc::unsupported, "dtype", shape{dtype::string, {2}}));
 TEST(bit_cast, keeps_bits) {
   KILN_EXPECT_RUN(lit(dtype::i32, {2}, 0x3f800000, -0x40000000), op::bit_cast{dtype::i32}, f32({2}, 1, -2));
   KILN_EXPECT_RUN(f32({1}, 1), op::bit_cast{F}, lit(dtype::i32, {1}, 0x3f800000));

@@ -31,6 +31,7 @@ static_assert(fails(op::add{}, errc::shape_mismatch, "operands have one dtype", 
 static_assert(fails(op::add{}, errc::unsupported, "dtype of the operands", of(dtype::boolean, {}),
                     of(dtype::boolean, {})));
 static_assert(fails(op::exp{}, errc::unsupported, "dtype of the operands", of(dtype::i32, {})));
+static_assert(fails(op::convert{dtype::string}, errc::unsupported, "dtype of the result", f({})));
 static_assert(fails(op::bitwise_not{}, errc::unsupported, "dtype of the operands", f({})));
 static_assert(fails(op::logical_and{}, errc::unsupported, "dtype of the operands", f({}), f({})));
 static_assert(fails(op::where{}, errc::shape_mismatch, "dtype of a condition", f({}), f({}), f({})));

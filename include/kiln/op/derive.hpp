@@ -48,10 +48,13 @@ constexpr result<shapes> pointwise_shape(const Op& op, std::span<const shape> in
     if (!(in[i].lens == in[0].lens))
       return fault::of(errc::shape_mismatch, "operands have equal dims", in[0].lens, in[i].lens);
   dtype to = t;
-  if constexpr (requires { op.result_type(t); })
+  if constexpr (requires { op.result_type(t); }) {
     to = op.result_type(t);
-  else if constexpr (result_is_bool<Op>())
+    if (!dtypes::convertible.contains(to))
+      return fault::of(errc::unsupported, "dtype of the result", "a number or bool", to);
+  } else if constexpr (result_is_bool<Op>()) {
     to = dtype::boolean;
+  }
   return shapes{shape{to, in[0].lens}};
 }
 

@@ -12,6 +12,8 @@ struct bit_cast {
 
   constexpr result<shape> compute_shape(std::span<const shape> in) const {
     if (in.size() != 1) return detail::wrong_operand_count(1, in.size());
+    for (const dtype t : {in[0].type, to})
+      if (!types.contains(t)) return fault::of(errc::unsupported, "dtype", "a number or bool", t);
     if (bits_of(in[0].type) != bits_of(to))
       return fault::of(errc::shape_mismatch, "both dtypes have one width", in[0].type, to);
     return shape{to, in[0].lens};

@@ -12,6 +12,7 @@ struct fill {
 
   constexpr result<shape> compute_shape(std::span<const shape> in) const {
     if (!in.empty()) return detail::wrong_operand_count(0, in.size());
+    if (!types.contains(type)) return fault::of(errc::unsupported, "dtype of the result", "a number or bool", type);
     return shape{type, lens};
   }
 
