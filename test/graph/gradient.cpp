@@ -163,7 +163,7 @@ TEST(gradient, of_views) {
        {one(op::transpose{{2, 0, 1}}), one(op::transpose{}), one(op::transpose{{-1, 0, 1}}), one(op::reshape{{4, 6}}),
         one(op::flatten{2}), one(op::unsqueeze{{0, 2}}), one(op::reverse{{1}}), one(op::multibroadcast{{5, 2, 3, 4}}),
         one(op::slice{{1}, {1}, {3}, {}}), one(op::slice{{2, 0}, {-1, 0}, {-100, 2}, {-2, 1}}),
-        one(op::slice{{2}, {0}, {4}, {3}}), one(op::slice{{-1}, {3}, {0}, {-1}})})
+        one(op::slice{{2}, {0}, {4}, {3}}), one(op::slice{{-1}, {3}, {0}, {-1}}), one(op::expect_dims{{2, 3, 4}})})
     expect_slopes(f, at);
   expect_slopes(one(op::squeeze{{1}}), {{{2, 1, 4}}});
   expect_slopes(one(op::broadcast{1, {2, 3, 4}}), {{{3}}});

@@ -4,6 +4,7 @@
 
 #include "kiln/graph/builder.hpp"
 #include "kiln/graph/verify.hpp"
+#include "kiln/op/dynamic/selection.hpp"
 
 namespace kiln {
 namespace {
@@ -59,6 +60,34 @@ TEST(module, a_broken_shape_rule_throws_with_its_place) {
     EXPECT_EQ(e.instruction(), "layer1");
     EXPECT_EQ(e.code(), errc::shape_mismatch);
   }
+}
+
+// What binds a symbol stands before what mentions it: in its dims, in an attribute, in numbers; also where an
+// instruction that binds another one does, and where a parameter already says what the symbol is.
+TEST(module, binders_stand_before_their_readers) {
+  const dimension n = dimension::symbol("order.n"), k = dimension::symbol("order.k");
+  builder b;
+  const value x = b.input("x", dtype::f32, {4}), given = b.input("given", dtype::f32, {k});
+  module_graph& m = b.module();
+  const auto put = [&](const operation& op, small_vector<value_id> in, shapes out) {
+    return m.add_with_shapes(op, std::move(in), std::move(out));
+  };
+  const value_id filled = put(op::fill{{n}, 1, dtype::f32}, {}, {{dtype::f32, {n}}});
+  const value_id cut = put(op::slice{{0}, {n - n / 2}, {4}, {}}, {x.id()}, {{dtype::f32, {2}}});
+  const value_id numbers = b.constant(literal::of_dimensions({1}, {n + 1}, dtype::i64)).id();
+  const value_id later = put(op::nonzero{dimension::symbol("order.later")}, {filled},
+                             {{dtype::i64, {1, dimension::symbol("order.later")}}});
+  const value_id binder = put(op::nonzero{n}, {given.id()}, {{dtype::i64, {1, n}}});
+  // says nothing of k, which its own operand and a parameter mention
+  const value_id read = put(op::fill{{k}, 1, dtype::f32}, {}, {{dtype::f32, {k}}});
+  for (const value_id v : {read, cut, numbers, later}) m.outputs.push_back(v), m.output_names.push_back(text("y"));
+  const auto order = m.order();
+  const auto at = [&](value_id v) { return std::find(order.begin(), order.end(), v.instruction) - order.begin(); };
+  EXPECT_EQ(order.size(), m.size());
+  for (const value_id v : {filled, cut, numbers, later}) EXPECT_LT(at(binder), at(v));
+  EXPECT_LT(at(filled), at(later));
+  m.compact();
+  for (const value_id v : m.outputs) EXPECT_LT(v.instruction, m.size());
 }
 
 static_assert([] {

@@ -86,6 +86,11 @@ static_assert(mapped(op::multibroadcast{{4, 2, 3}}, row({2, 1})) == layout{{4, 2
 static_assert(mapped(op::multibroadcast{{2, 3}}, row({})) == layout{{2, 3}, {0, 0}, 0});
 static_assert(mapped(op::multibroadcast{{2, 3}}, row({2, 3})) == row({2, 3}));
 static_assert(mapped(op::multibroadcast{{0}}, row({1})) == layout{{0}, {0}, 0});
+static_assert(mapped(op::expect_dims{{2, 3}}, layout{{2, 3}, {1, 2}, 4}) == layout{{2, 3}, {1, 2}, 4});
+static_assert(run(op::expect_dims{{2, 1}}, f32({2, 1}, 1, 2)) == f32({2, 1}, 1, 2));
+static_assert(fails(op::expect_dims{{3, 2}}, errc::shape_mismatch, "the operand has the extents expected of it",
+                    f({2, 3})));
+static_assert(fails(op::expect_dims{{1, 2}}, errc::shape_mismatch, "rank of the operand", f({2})));
 static_assert(run(op::multibroadcast{{2, 2}}, f32({2, 1}, 1, 2)) == f32({2, 2}, 1, 1, 2, 2));
 static_assert(fails(op::multibroadcast{{2, 4}}, errc::shape_mismatch, "dims broadcast together", f({2, 3})));
 static_assert(fails(op::multibroadcast{{1}}, errc::shape_mismatch, "dims broadcast together", f({3})));
@@ -246,6 +251,10 @@ TEST(view, symbolic_shapes_follow_the_rules) {
   EXPECT_EQ(mapped(op::multibroadcast{{n, 4}}, row({1, 4})), (layout{{n, 4}, {0, 1}, 0}));
   EXPECT_EQ(mapped(op::multibroadcast{{m, 4}}, row({n, 4})), (layout{{m, 4}, {4, 1}, 0}));
   EXPECT_EQ(mapped(op::multibroadcast{{n, 7}}, row({n, 1})), (layout{{n, 7}, {1, 0}, 0}));
+  EXPECT_EQ(mapped(op::expect_dims{{m, 4}}, row({n, 4})), row({m, 4}));
+  EXPECT_EQ(mapped(op::expect_dims{{m, 4}}, layout{{n, 4}, {8, 1}, 0}), (layout{{m, 4}, {8, 1}, 0}));
+  EXPECT_TRUE(
+      fails(op::expect_dims{{n}}, errc::shape_mismatch, "the operand has the extents expected of it", f({n + 1})));
   EXPECT_EQ(mapped(op::broadcast{1, {m, n, 2}}, row({n})), (layout{{m, n, 2}, {0, 1, 0}, 0}));
   EXPECT_EQ(mapped(op::reverse{{0}}, row({n, 4})), (layout{{n, 4}, {-4, 1}, (n - 1) * 4}));
   EXPECT_EQ(mapped(op::transpose{}, row({n, m})), (layout{{m, n}, {1, m}, 0}));

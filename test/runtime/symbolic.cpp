@@ -3,6 +3,7 @@
 
 #include <chrono>
 
+#include "kiln/op/more.hpp"
 #include "runtime/compare.hpp"
 
 namespace kiln::testing {
@@ -203,6 +204,58 @@ TEST(symbolic, what_a_shape_rule_left_open_is_refused_by_the_run) {
         b.output(b.add(op::topk{.k = k, .axis = 0}, x));
       },
       {three, shape{dtype::f32, {2}}}, {three, shape{dtype::f32, {4}}}, "k lies between 0");
+}
+
+// Each extent that operands share is compared: exchanged ones make as many elements.
+TEST(symbolic, operands_with_exchanged_extents_are_refused) {
+  const dimension a = dimension::symbol("rows"), c = dimension::symbol("columns"), d = dimension::symbol("their rows"),
+                  e = dimension::symbol("their columns"), f = dimension::symbol("more");
+  const auto refused = [&](const std::vector<std::pair<dtype, dims>>& operands, auto&& op) {
+    for (const bool passes : {true, false}) {
+      compile_options o = plain_options();
+      o.passes.simplify = o.passes.fuse = passes;
+      const executable made = compile_eigen(
+          [&](builder& b) {
+            small_vector<value> in;
+            for (const auto& [type, lens] : operands)
+              in.push_back(b.input("x" + std::to_string(in.size()), type, lens));
+            b.output(b.add(op, in));
+          },
+          o);
+      const auto shapes_of = [&](std::int64_t theirs, std::int64_t others) {
+        bindings sizes;
+        for (const auto& [symbol, size] : {std::pair{a, 2}, {c, 6}, {f, 3}}) sizes.bind(symbol, size);
+        sizes.bind(d, theirs), sizes.bind(e, others);
+        std::vector<shape> out;
+        for (const auto& [type, lens] : operands) {
+          out.push_back({type, lens});
+          for (dimension& l : out.back().lens) l = sizes.substitute(l);
+        }
+        return out;
+      };
+      workspace w = made.make_workspace();
+      SCOPED_TRACE(operation(op).name());
+      EXPECT_NO_THROW(made.bind(w, shapes_of(2, 6)));
+      EXPECT_EQ(error_of([&] { made.bind(w, shapes_of(6, 2)); }).first, errc::shape_mismatch);
+      EXPECT_EQ(error_of([&] { made.bind(w, shapes_of(3, 4)); }).first, errc::shape_mismatch);
+    }
+  };
+  constexpr dtype real = dtype::f32, index = dtype::i64;
+  refused({{real, {a, c, f}}, {real, {d, e, 4}}}, op::concat{2});
+  refused({{real, {a, 3, c}}, {real, {d, e, 5}}}, op::dot{});
+  refused({{real, {a, c, 5}}, {index, {d, e, 1}}}, op::gather_nd{2});
+  refused({{real, {9, 9}}, {index, {a, c}}, {real, {d, e}}}, op::scatter_elements{1});
+  refused({{real, {5, c}}, {index, {a, 1}}, {real, {d, e}}}, op::scatter_nd{});
+  refused({{real, {1, 1, a, c}}, {real, {1, 1, f, e}}, {real, {1, 1, f, d}}}, op::attention{});
+  refused({{real, {1, a, 8, 8}}, {real, {c, d, 3, 3}}}, op::convolution{});
+  refused(
+      {{real, {f, a, 4 * 3}}, {real, {3, 12}}, {real, {12}}, {real, {d, 3}}, {index, {d}}, {real, {d, 3}}, {real, {9}}},
+      op::recurrent{op::cell_kind::lstm,
+                    {op::cell_function::sigmoid, op::cell_function::tanh, op::cell_function::tanh},
+                    {0, 0, 0},
+                    {0, 0, 0}});
+  refused({{real, {1, 2, 8, 8}}, {real, {a, 4}}, {index, {d}}}, op::roi_align{2, 2});
+  refused({{real, {3, d, 2}}}, op::det{});
 }
 
 TEST(symbolic, sizes_beyond_memory_are_an_error_not_a_crash) {

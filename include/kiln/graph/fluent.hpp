@@ -143,6 +143,7 @@ class fluent {
   constexpr Value broadcast_to(const dims& to) const { return self().owner().broadcast_to(self(), to); }
   constexpr Value flatten(std::int64_t axis = 1) const { return make(op::flatten{axis}); }
   constexpr Value reshape(const dims& to) const { return make(op::reshape{to}); }
+  constexpr Value expect_dims(const dims& to) const { return make(op::expect_dims{to}); }
   constexpr Value slice(op::slice attributes) const { return make(attributes); }
   constexpr Value squeeze(const ints& axes) const { return make(op::squeeze{axes}); }
   constexpr Value transpose(const ints& permutation) const { return make(op::transpose{permutation}); }

@@ -1,6 +1,7 @@
 #pragma once
 #include "kiln/core/literal.hpp"
 #include "kiln/core/text.hpp"
+#include "kiln/graph/depth_first.hpp"
 #include "kiln/graph/operation.hpp"
 
 namespace kiln {
@@ -14,6 +15,9 @@ struct value_id {
 };
 
 enum class instruction_kind : std::uint8_t { parameter, literal, op };
+
+template <class Operation>
+class basic_module;
 
 /// One step of a module: a parameter, a constant, or an op over earlier values.
 template <class Operation>
@@ -30,6 +34,8 @@ struct basic_instruction {
 namespace detail {
 /// Throws the fault with its places. Compiled, so that headers need no exceptions.
 [[noreturn]] void throw_fault(const fault& f, std::string_view op, std::string_view label);
+/// For each instruction, those that bind symbols which it mentions; an empty list where nothing binds any.
+small_vector<small_vector<std::uint32_t>> binders_read(const basic_module<operation>& m);
 }  // namespace detail
 
 /// A straight-line SSA graph in contiguous storage. Instructions are only ever appended; a rewrite redirects the users
@@ -114,48 +120,33 @@ class basic_module {
   constexpr bool binds_symbols(std::uint32_t i) const {
     return instructions_[i].kind == instruction_kind::op && instructions_[i].op.kind() == op_kind::dynamic;
   }
-  /// Instructions in execution order: inputs before users, parameters first, then what binds symbols, and else only
-  /// what the outputs need. Deterministic: depth first from the outputs.
+  /// Instructions in execution order: parameters first, inputs before users, what binds symbols before what mentions
+  /// them, and else only what the outputs need. Deterministic: depth first from what binds symbols, then the outputs.
   constexpr small_vector<std::uint32_t> order() const {
     small_vector<std::uint32_t> out;
-    small_vector<std::uint8_t> state(instructions_.size(), 0);
+    small_vector<std::uint8_t> seen(instructions_.size(), 0);
     for (value_id p : parameters()) {
-      state[p.instruction] = 2;
+      seen[p.instruction] = 1;
       out.push_back(p.instruction);
     }
-    struct frame {
-      std::uint32_t at = 0, next = 0;
-    };
-    small_vector<frame> stack;
-    small_vector<value_id> roots;
-    for (std::uint32_t i = 0; i < instructions_.size(); ++i)
-      if (binds_symbols(i)) roots.push_back({i, 0});
-    for (value_id v : outputs) roots.push_back(v);
-    for (value_id root : roots) {
-      if (state[root.instruction]) continue;
-      stack.push_back({root.instruction, 0});
-      state[root.instruction] = 1;
-      while (!stack.empty()) {
-        frame& f = stack.back();
-        const instruction& i = instructions_[f.at];
-        if (f.next == i.inputs.size()) {
-          state[f.at] = 2;
-          out.push_back(f.at);
-          stack.pop_back();
-          continue;
-        }
-        const std::uint32_t input = i.inputs[f.next++].instruction;
-        if (state[input] == 0) {
-          state[input] = 1;
-          stack.push_back({input, 0});
-        }
+    small_vector<small_vector<std::uint32_t>> binders;
+    if constexpr (std::is_same_v<Operation, operation>) binders = detail::binders_read(*this);
+    const auto before = [&](std::uint32_t i, std::size_t k) {
+      if (!binders.empty()) {
+        if (k < binders[i].size()) return binders[i][k];
+        k -= binders[i].size();
       }
-    }
+      const auto& inputs = instructions_[i].inputs;
+      return k < inputs.size() ? inputs[k].instruction : value_id{}.instruction;
+    };
+    for (std::uint32_t i = 0; i < instructions_.size(); ++i)
+      if (binds_symbols(i)) detail::append_depth_first(i, seen, out, before);
+    for (value_id v : outputs) detail::append_depth_first(v.instruction, seen, out, before);
     return out;
   }
 
   /// Drops instructions no output needs (parameters and what binds symbols stay); operands then stand before their
-  /// users, and what binds symbols before all that may mention them.
+  /// users, and what binds symbols before what mentions them.
   constexpr void compact() {
     if (!is_compact()) renumber();
   }

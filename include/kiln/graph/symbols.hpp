@@ -1,4 +1,7 @@
 #pragma once
+#include <optional>
+#include <unordered_map>
+
 #include "kiln/graph/module.hpp"
 
 namespace kiln {
@@ -33,5 +36,33 @@ inline small_vector<dimension> bound_symbols(const module_graph& m, std::uint32_
   }
   return out;
 }
+
+/// Which instruction of a module binds a symbol: the first that may. Symbols that parameters' dims mention are bound
+/// from outside.
+class symbol_binders {
+ public:
+  explicit symbol_binders(const module_graph& m) {
+    bool any = false;
+    for (std::uint32_t i = 0; i < m.size() && !any; ++i) any = m.binds_symbols(i);
+    if (!any) return;
+    small_vector<dimension> given;
+    for (const value_id v : m.parameters())
+      for (const dimension d : m.shape_of(v).lens) collect_symbols(d, given);
+    for (const dimension d : given) at_.emplace(d.raw(), outside);
+    for (std::uint32_t i = 0; i < m.size(); ++i)
+      if (m.binds_symbols(i))
+        for (const dimension d : bound_symbols(m, i)) at_.emplace(d.raw(), i);
+  }
+  bool empty() const { return at_.empty(); }
+  std::optional<std::uint32_t> find(dimension symbol) const {
+    const auto found = at_.find(symbol.raw());
+    if (found == at_.end() || found->second == outside) return std::nullopt;
+    return found->second;
+  }
+
+ private:
+  static constexpr std::uint32_t outside = 0xffff'ffff;
+  std::unordered_map<std::int64_t, std::uint32_t> at_;
+};
 
 }  // namespace kiln

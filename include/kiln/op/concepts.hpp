@@ -5,6 +5,7 @@
 #include "kiln/core/argument.hpp"
 #include "kiln/core/layout.hpp"
 #include "kiln/core/small_vector.hpp"
+#include "kiln/op/extent_agreement.hpp"
 
 namespace kiln {
 
@@ -137,6 +138,12 @@ concept producing = op_struct<Op> && requires(const Op& op, std::span<const argu
 template <class Op>
 concept calling = op_struct<Op> && requires {
   requires Op::calls_bodies;
+};
+
+/// Needs extents of its operands equal, and says which.
+template <class Op>
+concept agreeing = op_struct<Op> && requires(const Op& op, extent_agreement& extents) {
+  op.agree(extents);
 };
 
 /// Groups instructions of the program into one: `body` names the module that says their meaning.

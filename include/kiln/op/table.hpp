@@ -73,6 +73,7 @@ struct op_table : op_info {
   small_vector<argument> (*produce)(const void* op, std::span<const argument> in) = nullptr;     ///< producing
   void (*bind)(const void* op, std::span<const argument> results, bindings& symbols) = nullptr;  ///< where it has one
   void (*bodies)(const void* op, small_vector<module_ref>& out) = nullptr;                       ///< calling
+  void (*agree)(const void* op, extent_agreement& extents) = nullptr;                            ///< agreeing
 };
 
 namespace detail {
@@ -205,6 +206,7 @@ constexpr op_table make_table() {
     t.normalise = [](void* op, std::span<const shape> in, const shape& out) {
       *static_cast<Op*>(op) = normalised(as<Op>(op), in, out);
     };
+  if constexpr (agreeing<Op>) t.agree = [](const void* op, extent_agreement& extents) { as<Op>(op).agree(extents); };
   t.print = [](const void* op, text& out) { print_fields(as<Op>(op), out); };
   t.hash = [](const void* op) { return hash_fields(as<Op>(op)); };
   t.equal = [](const void* a, const void* b) { return equal_fields(as<Op>(a), as<Op>(b)); };

@@ -1,6 +1,5 @@
 #pragma once
 #include "kiln/graph/matcher.hpp"
-#include "kiln/graph/symbols.hpp"
 #include "kiln/pass/note.hpp"
 
 namespace kiln {
@@ -80,33 +79,14 @@ class fusion_groups {
  private:
   static constexpr std::uint32_t none = 0xffff'ffff;
 
-  // An instruction whose dims mention a symbol uses what binds it, though it reads nothing of it; what stands
-  // before the binder and is made of a literal that mentions it stands for its readers. Only a program at run time
-  // binds symbols.
+  // What mentions a symbol uses what binds it, though it reads nothing of it. Only a program at run time binds symbols.
   constexpr void add_symbol_users(const Module& m) {
     if constexpr (std::is_same_v<Module, module_graph>) {
-      small_vector<small_vector<dimension>> mentioned;
-      for (std::uint32_t k = 0; k < m.size(); ++k) {
-        if (!m.binds_symbols(k)) continue;
-        users_.add(k, output_user);
-        if (mentioned.empty()) {
-          mentioned.resize(m.size());
-          for (std::uint32_t i = 0; i < m.size(); ++i) collect_symbols(m, i, mentioned[i]);
-        }
-        const small_vector<dimension> bound = bound_symbols(m, k);
-        if (bound.empty()) continue;
-        small_vector<std::uint8_t> holds(k, 0);  // before the binder, yet made of what it binds
-        for (std::uint32_t i = 0; i < m.size(); ++i) {
-          bool uses = false;
-          for (const dimension d : mentioned[i])
-            for (const dimension b : bound) uses = uses || b == d;
-          if (i > k)
-            for (const auto v : m[i].inputs) uses = uses || (v.instruction < k && holds[v.instruction]);
-          if (uses && i > k) users_.add(k, i);
-          if (i >= k) continue;
-          holds[i] = uses;
-          for (const auto v : m[i].inputs) holds[i] = holds[i] || holds[v.instruction];
-        }
+      const auto binders = detail::binders_read(m);
+      for (std::uint32_t i = 0; i < binders.size(); ++i) {
+        if (m.binds_symbols(i)) users_.add(i, output_user);
+        for (const std::uint32_t b : binders[i])
+          if (b < i) users_.add(b, i);
       }
     }
   }

@@ -8,6 +8,13 @@ namespace kiln {
 
 namespace detail {
 
+// Whether a view stands for a comparison that the run makes.
+template <class R>
+constexpr bool compares(const R& r, value_id v) {
+  const auto* expected = r.template get_if<op::expect_dims>(v);
+  return expected && !(expected->to == r.shape_of(r.input(v, 0)).lens);
+}
+
 // One axis of a slice with its positions settled: element k of the result is element start + k * step.
 struct axis_range {
   dimension start = 0, count = 0;
@@ -141,6 +148,7 @@ class pointwise_between_views {
     if (!collect(f) || !inner_ || !only_used_inside(f)) return {};
     const value_id x = r_.input(inner_, 0);
     lens_ = r_.shape_of(x).lens;
+    if (compares(r_, inner_) || compares(r_, v_)) return {};
     const auto between = r_.producer(inner_).op.map(layout::standard(lens_));
     if (!between) return {};
     const auto whole = r_.producer(v_).op.map(*between);
@@ -226,7 +234,8 @@ constexpr pass_note simplify_views(Program& p) {
         rewrite{"cancel", any_view,
                 [](auto& r, const captures&, value_id v) {
                   const value_id x = r.input(v, 0);
-                  if (!r.is_kind(x, op_kind::view)) return value_id{};
+                  if (!r.is_kind(x, op_kind::view) || detail::compares(r, v) || detail::compares(r, x))
+                    return value_id{};
                   const value_id root = r.input(x, 0);
                   const dims lens = r.shape_of(root).lens;
                   if (!(r.shape_of(v).lens == lens)) return value_id{};
@@ -240,6 +249,7 @@ constexpr pass_note simplify_views(Program& p) {
                   const value_id x = r.input(v, 0);
                   if (r.template get_if<op::reshape>(v)) return value_id{};
                   const auto at = r.producer(v).op.map(layout::standard(r.shape_of(x).lens));
+                  if (detail::compares(r, v)) return value_id{};
                   if (!at || !at->is_standard() || !(product(at->lens) == product(r.shape_of(x).lens)))
                     return value_id{};
                   return at->lens == r.shape_of(x).lens ? x : r.add(op::reshape{at->lens}, {x});

@@ -4,7 +4,7 @@
 namespace kiln::detail {
 
 // At run time operands and results are bytes (no conversion where dtype and compute type agree), and an undecidable
-// comparison of dimensions arrives as an exception.
+// comparison of dimensions, or an expression beyond all bounds, arrives as an exception.
 small_vector<literal> fold_at_run_time(const operation& op, small_vector<evaluation::operand>& in,
                                        small_vector<evaluation::operand>& out, bool symbolic) try {
   if (symbolic) {
@@ -27,7 +27,7 @@ small_vector<literal> fold_at_run_time(const operation& op, small_vector<evaluat
                                                    : literal(out[k].type, results[k]));
   return literals;
 } catch (const error& e) {
-  if (symbolic && e.code() == errc::unsupported) return {};
+  if (symbolic && (e.code() == errc::unsupported || e.code() == errc::limit)) return {};
   throw;
 }
 

@@ -7,6 +7,7 @@ namespace {
 
 void same(backward_step& s) { s.give(0, s.slope); }
 void reshape(backward_step& s) { s.give(0, s.slope.reshape(s.in_lens(0))); }
+void expect_dims(backward_step& s) { s.give(0, s.slope.expect_dims(s.in_lens(0))); }
 void reverse(backward_step& s) { s.give(0, s.build.add(s.as<op::reverse>(), s.slope)); }
 
 void transpose(backward_step& s) {
@@ -50,9 +51,9 @@ value stretched(value x, std::size_t axis, std::int64_t step) {
 void slice(backward_step& s) { s.give(0, unsliced(s.slope, s.as<op::slice>(), s.in_lens(0))); }
 
 constexpr gradient_rule rules[] = {
-    {"broadcast", broadcast}, {"contiguous", same},   {"flatten", reshape}, {"multibroadcast", same},
-    {"reshape", reshape},     {"reverse", reverse},   {"slice", slice},     {"squeeze", reshape},
-    {"transpose", transpose}, {"unsqueeze", reshape},
+    {"broadcast", broadcast}, {"contiguous", same},     {"expect_dims", expect_dims}, {"flatten", reshape},
+    {"multibroadcast", same}, {"reshape", reshape},     {"reverse", reverse},         {"slice", slice},
+    {"squeeze", reshape},     {"transpose", transpose}, {"unsqueeze", reshape},
 };
 
 }  // namespace

@@ -151,6 +151,7 @@ std::span<const export_row> export_index() {
       {"concat", write_concat},
       {"contiguous", write_identity},
       {"cumsum", write_cumsum},
+      {"expect_dims", write_identity},
       {"fill", write_fill},
       {"flatten", write_reshape},
       {"gather", write_gather},

@@ -46,20 +46,26 @@ value from_front(value x, std::int64_t axis) {
   return axis == 0 ? x : x.transpose(order);
 }
 
-// Scan over slices along the first dim of `scanned`.
-variables scan(call& c, const graph& body, const variables& states, const small_vector<value>& scanned) {
+// Scan over slices along the first dim of `scanned`, which have one length.
+variables scan(call& c, const graph& body, const variables& states, small_vector<value> scanned) {
   if (scanned.empty()) c.malformed("a scan has something to scan over");
   if (body.inputs.size() != states.size() + scanned.size())
     c.malformed("its body takes " + std::to_string(body.inputs.size()) + " inputs, " +
                 std::to_string(states.size() + scanned.size()) + " are given");
+  dimension steps = scanned[0].dim(0);
+  for (const value& x : scanned)
+    if (x.dim(0).is_constant()) steps = x.dim(0);
   std::vector<node> pick;
   std::vector<std::pair<std::string, variable>> visible;
   for (std::size_t k = 0; k < scanned.size(); ++k) {
+    dims lens = scanned[k].get_shape().lens;
+    lens[0] = steps;
+    if (!(lens == scanned[k].get_shape().lens)) scanned[k] = scanned[k].expect_dims(lens);
     const std::string name = "scan.input." + std::to_string(k);
     visible.emplace_back(name, scanned[k]);
     pick.push_back(make_node("Gather", {name, iteration}, body.inputs[states.size() + k].name));
   }
-  const value length = dimensions_value(c.build, {}, small_vector<dimension>{scanned[0].dim(0)});
+  const value length = dimensions_value(c.build, {}, small_vector<dimension>{steps});
   return run_loop(c, loop_around(body, states.size(), pick), length, c.build.scalar(dtype::boolean, true), states,
                   visible);
 }

@@ -52,10 +52,10 @@ variables split_checked(call& c, value x, std::int64_t axis, std::span<const dim
   const auto equal = same(sum, x.dim(axis));
   if (equal && !*equal)
     c.malformed("the parts' sum is " + kiln::to_string(sum) + ", the axis' extent " + kiln::to_string(x.dim(axis)));
-  if (!equal) {  // a reshape compares them when sizes are known
+  if (!equal) {
     dims lens = x.get_shape().lens;
     lens[static_cast<std::size_t>(axis)] = sum;
-    x = x.reshape(lens);
+    x = x.expect_dims(lens);
   }
   return split_by(x, axis, sizes);
 }

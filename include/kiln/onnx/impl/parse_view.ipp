@@ -87,16 +87,10 @@ variables squeeze_axes(call& c, const ints& axes) {
   const value x = c.in(0);
   if (!axes.empty()) {
     const ints gone = axes_within(c, axes, x.rank());
-    bool certain = true;
-    dims left;
-    for (std::size_t d = 0; d < x.rank(); ++d) {
-      const bool goes = std::find(gone.begin(), gone.end(), static_cast<std::int64_t>(d)) != gone.end();
-      if (goes)
-        certain = certain && same(x.get_shape().lens[d], dimension(1)).has_value();
-      else
-        left.push_back(x.get_shape().lens[d]);
-    }
-    return {certain ? x.squeeze(gone) : x.reshape(left)};  // else the run compares
+    dims lens = x.get_shape().lens;
+    for (const std::int64_t a : gone)
+      if (dimension& d = lens[static_cast<std::size_t>(a)]; !same(d, dimension(1))) d = 1;  // the run compares
+    return {(lens == x.get_shape().lens ? x : x.expect_dims(lens)).squeeze(gone)};
   }
   dims certain, if_one;  // without the extents that are 1, and without the one that may be
   std::optional<dimension> open;

@@ -70,13 +70,15 @@ value slice_in_run(call& c, value x) {
   const value named = axis_flags(c, axes, rank), from = spread(starts, 0), to = spread(c.in(2), 0),
               given = c.has(4) ? spread(c.in(4), 1) : one(1).broadcast_to({all});
   const value extents = numbers_value(c.build, x.get_shape().lens), farthest = extents.max(one(1));
-  const value steps = given.max(-farthest).min(farthest), backwards = steps < one(0);  // a longer one walks no further
+  // a longer step walks no further, and none is 0
+  const value near = given.max(-farthest).min(farthest), backwards = near < one(0);
+  const value stride = dimensions_value(c.build, {all}, c.bound(near.max(-near), "the size of a step", 1));
+  const value steps = backwards.where(-stride, stride);
   const auto counted = [&](value v) { return (v < one(0)).where(v + extents, v); };
   // the last place of a walk backwards is 0, and its end lies before that
   const value last = extents - backwards.where(one(1), one(0));
   const value first = counted(from).max(one(0)).min(last),
               end = counted(to).max(backwards.where(one(-1), one(0))).min(extents);
-  const value stride = steps.max(-steps).max(one(1));
   const value length = (backwards.where(first - end, end - first).max(one(0)) + stride - 1) / stride;
   const value count = named.where(length, extents), begin = named.where(first, one(0)),
               step = named.where(steps, one(1));

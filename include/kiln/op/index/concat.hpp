@@ -8,6 +8,14 @@ struct concat {
   std::int64_t axis = 0;
   static constexpr auto types = dtypes::movable | dtypes::dims;
 
+  void agree(extent_agreement& extents) const {
+    const std::int64_t a = extents.operands() == 0 ? -1 : normal_axis(axis, extents.rank(0));
+    for (std::size_t i = 1; i < extents.operands(); ++i)
+      if (extents.rank(i) != extents.rank(0)) return;
+    for (std::size_t i = 1; i < extents.operands(); ++i)
+      for (std::size_t d = 0; d < extents.rank(0); ++d)
+        if (static_cast<std::int64_t>(d) != a) extents.agree(i, d, 0, d);
+  }
   constexpr result<shape> compute_shape(std::span<const shape> in) const {
     if (in.empty()) return fault::of(errc::invalid_argument, "number of inputs", "at least 1", in.size());
     const std::int64_t a = normal_axis(axis, in[0].rank());

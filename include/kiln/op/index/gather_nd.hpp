@@ -10,6 +10,11 @@ struct gather_nd {
   std::int64_t batch_dims = 0;
   static constexpr auto types = dtypes::movable | dtypes::dims;
 
+  void agree(extent_agreement& extents) const {
+    if (extents.operands() != 2) return;
+    const std::size_t least = std::min(extents.rank(0), extents.rank(1));
+    for (std::size_t d = 0; d < least && static_cast<std::int64_t>(d) < batch_dims; ++d) extents.agree(1, d, 0, d);
+  }
   constexpr result<shape> compute_shape(std::span<const shape> in) const {
     if (in.size() != 2) return detail::wrong_operand_count(2, in.size());
     const shape &data = in[0], &indices = in[1];

@@ -13,6 +13,9 @@ struct one_hot {
   static constexpr auto types = dtypes::movable;
   static constexpr int typed_input = 1;
 
+  void agree(extent_agreement& extents) const {
+    if (extents.operands() == 2 && extents.rank(1) == 1) extents.want(1, 0, 2);
+  }
   constexpr result<shape> compute_shape(std::span<const shape> in) const {
     if (in.size() != 2) return detail::wrong_operand_count(2, in.size());
     const shape &indices = in[0], &values = in[1];

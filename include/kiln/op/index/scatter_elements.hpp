@@ -11,6 +11,10 @@ struct scatter_elements {
   scatter_mode reduction = scatter_mode::none;
   static constexpr auto types = dtypes::movable | dtypes::dims;
 
+  void agree(extent_agreement& extents) const {
+    if (extents.operands() != 3 || extents.rank(1) != extents.rank(2)) return;
+    for (std::size_t d = 0; d < extents.rank(1); ++d) extents.agree(2, d, 1, d);
+  }
   constexpr result<shape> compute_shape(std::span<const shape> in) const {
     if (in.size() != 3) return detail::wrong_operand_count(3, in.size());
     const shape &data = in[0], &indices = in[1], &updates = in[2];

@@ -10,6 +10,16 @@ struct scatter_nd {
   scatter_mode reduction = scatter_mode::none;
   static constexpr auto types = dtypes::movable | dtypes::dims;
 
+  void agree(extent_agreement& extents) const {
+    if (extents.operands() != 3 || extents.rank(1) < 1) return;
+    const std::size_t places = extents.rank(1) - 1;
+    const dimension tuple = extents.extent(1, places);
+    if (!tuple.is_constant() || tuple.value() < 0 || tuple.value() > static_cast<std::int64_t>(extents.rank(0))) return;
+    const auto named = static_cast<std::size_t>(tuple.value());
+    if (extents.rank(2) != places + extents.rank(0) - named) return;
+    for (std::size_t d = 0; d < places; ++d) extents.agree(2, d, 1, d);
+    for (std::size_t d = named; d < extents.rank(0); ++d) extents.agree(2, places + d - named, 0, d);
+  }
   constexpr result<shape> compute_shape(std::span<const shape> in) const {
     if (in.size() != 3) return detail::wrong_operand_count(3, in.size());
     const shape &data = in[0], &indices = in[1], &updates = in[2];

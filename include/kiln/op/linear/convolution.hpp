@@ -14,6 +14,13 @@ struct convolution {
   static constexpr auto types = dtypes::numbers;
 
   constexpr convolution normalised(std::span<const shape> in) const { return detail::with_window(*this, in); }
+  void agree(extent_agreement& extents) const {
+    if (extents.operands() != 2 || extents.rank(0) < 3 || extents.rank(1) != extents.rank(0)) return;
+    if (group == 1)
+      extents.agree(0, 1, 1, 1);
+    else
+      extents.want(0, 1, extents.extent(1, 1) * group);
+  }
   constexpr result<contraction> maps(std::span<const shape> in) const {
     if (in.size() != 2) return fault::of(errc::invalid_argument, "number of inputs", 2, in.size());
     const shape &x = in[0], &w = in[1];

@@ -14,6 +14,9 @@ struct deconvolution {
   static constexpr auto types = dtypes::floats;
 
   constexpr deconvolution normalised(std::span<const shape> in) const { return detail::with_window(*this, in); }
+  void agree(extent_agreement& extents) const {
+    if (extents.operands() == 2 && extents.rank(0) > 2 && extents.rank(1) == extents.rank(0)) extents.agree(0, 1, 1, 0);
+  }
   constexpr result<shape> compute_shape(std::span<const shape> in) const {
     if (in.size() != 2) return fault::of(errc::invalid_argument, "number of inputs", 2, in.size());
     const shape &x = in[0], &w = in[1];

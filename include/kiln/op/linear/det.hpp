@@ -8,6 +8,10 @@ namespace kiln::op {
 struct det {
   static constexpr auto types = dtypes::floats;
 
+  void agree(extent_agreement& extents) const {
+    if (extents.operands() != 1 || extents.rank(0) < 2) return;
+    extents.agree(0, extents.rank(0) - 1, 0, extents.rank(0) - 2);
+  }
   constexpr result<shapes> compute_shape(std::span<const shape> in) const {
     if (in.size() != 1) return detail::wrong_operand_count(1, in.size());
     if (!types.contains(in[0].type)) return detail::wrong_operand_type(in[0].type);

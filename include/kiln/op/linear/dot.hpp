@@ -8,6 +8,12 @@ namespace kiln::op {
 struct dot {
   static constexpr auto types = dtypes::numbers;
 
+  void agree(extent_agreement& extents) const {
+    const std::size_t rank = extents.rank(0);
+    if (extents.operands() != 2 || rank < 2 || extents.rank(1) != rank) return;
+    for (std::size_t d = 0; d + 2 < rank; ++d) extents.agree(1, d, 0, d);
+    extents.agree(1, rank - 2, 0, rank - 1);
+  }
   constexpr result<contraction> maps(std::span<const shape> in) const {
     if (in.size() != 2) return fault::of(errc::invalid_argument, "number of inputs", 2, in.size());
     const shape &a = in[0], &b = in[1];

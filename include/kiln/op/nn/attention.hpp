@@ -14,6 +14,20 @@ struct attention {
   bool causal = false;
   static constexpr auto types = dtypes::floats;
 
+  void agree(extent_agreement& extents) const {
+    if (extents.operands() < 3) return;
+    for (std::size_t i = 0; i < extents.operands(); ++i)
+      if (extents.rank(i) != 4) return;
+    extents.agree(1, 0, 0, 0);
+    extents.agree(2, 0, 0, 0);
+    extents.agree(2, 1, 1, 1);
+    extents.agree(1, 3, 0, 3);
+    extents.agree(2, 2, 1, 2);
+    if (extents.operands() < 4) return;
+    const dimension scores[] = {extents.extent(0, 0), extents.extent(0, 1), extents.extent(0, 2), extents.extent(1, 2)};
+    for (std::size_t d = 0; d < 4; ++d)
+      if (!(extents.extent(3, d) == dimension(1))) extents.want(3, d, scores[d]);
+  }
   constexpr result<shape> compute_shape(std::span<const shape> in) const {
     if (in.size() != 3 && in.size() != 4)
       return fault::of(errc::invalid_argument, "number of inputs", "3 or 4", in.size());

@@ -15,6 +15,11 @@ struct roi_align {
   bool greatest = false;
   static constexpr auto types = dtypes::floats;
 
+  void agree(extent_agreement& extents) const {
+    if (extents.operands() != 3 || extents.rank(1) != 2 || extents.rank(2) != 1) return;
+    extents.want(1, 1, 4);
+    extents.agree(2, 0, 1, 0);
+  }
   constexpr result<shape> compute_shape(std::span<const shape> in) const {
     if (in.size() != 3) return detail::wrong_operand_count(3, in.size());
     if (!types.contains(in[0].type)) return detail::wrong_operand_type(in[0].type);

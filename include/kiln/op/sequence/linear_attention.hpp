@@ -13,6 +13,20 @@ struct linear_attention {
   bool corrects = false;
   static constexpr auto types = dtypes::floats;
 
+  void agree(extent_agreement& extents) const {
+    constexpr std::size_t ranks[] = {4, 4, 4, 4, 4, 3};
+    if (extents.operands() != 6) return;
+    for (std::size_t i = 0; i < 6; ++i)
+      if (extents.rank(i) != ranks[i]) return;
+    for (std::size_t i = 1; i < 6; ++i) extents.agree(i, 0, 0, 0);
+    for (const std::size_t i : {1, 2, 4, 5}) extents.agree(i, 1, 0, 1);
+    for (const std::size_t i : {2, 4, 5}) extents.agree(i, 2, 1, 2);
+    extents.agree(3, 1, 1, 2);
+    extents.agree(1, 3, 0, 3);
+    extents.agree(3, 2, 0, 3);
+    extents.agree(4, 3, 0, 3);
+    extents.agree(3, 3, 2, 3);
+  }
   constexpr result<shapes> compute_shape(std::span<const shape> in) const {
     if (in.size() != 6) return detail::wrong_operand_count(6, in.size());
     const shape &q = in[0], &k = in[1], &v = in[2];

@@ -32,6 +32,21 @@ struct recurrent {
 
   constexpr std::int64_t gates() const { return cell == cell_kind::plain ? 1 : cell == cell_kind::gru ? 3 : 4; }
 
+  void agree(extent_agreement& extents) const {
+    constexpr std::size_t ranks[] = {3, 2, 1, 2, 1, 2, 1};
+    if (extents.operands() < 5 || extents.operands() > 7) return;
+    for (std::size_t i = 0; i < extents.operands(); ++i)
+      if (extents.rank(i) != ranks[i]) return;
+    const dimension hidden = extents.extent(1, 0), all = hidden * gates();
+    extents.want(1, 1, all);
+    extents.want(0, 2, all);
+    extents.want(2, 0, all);
+    for (std::size_t i = 3; i < extents.operands() && i < 6; ++i) {
+      extents.agree(i, 0, 0, 1);
+      if (i != 4) extents.want(i, 1, hidden);
+    }
+    if (extents.operands() == 7) extents.want(6, 0, hidden * 3);
+  }
   constexpr result<shapes> compute_shape(std::span<const shape> in) const {
     const std::size_t wanted = cell == cell_kind::lstm ? 7 : 5, called = static_cast<std::size_t>(cell) + 1;
     if (in.size() != wanted) return detail::wrong_operand_count(static_cast<std::int64_t>(wanted), in.size());

@@ -1,5 +1,3 @@
-#include <map>
-
 #include "kiln/graph/symbols.hpp"
 #include "kiln/pass/dead_code.hpp"
 
@@ -14,18 +12,15 @@ class reader {
 
   void release(std::uint32_t index) {
     module_graph& m = program_.module({index});
-    std::map<std::int64_t, std::uint32_t> binder;
+    if (!binds(m)) return;
+    const symbol_binders binders(m);
     small_vector<std::uint32_t> open;
     small_vector<std::uint8_t> lives(m.size(), 0);
     const auto keep = [&](std::uint32_t i) {
       if (!std::exchange(lives[i], 1)) open.push_back(i);
     };
-    for (std::uint32_t i = 0; i < m.size(); ++i) {
-      if (!m.binds_symbols(i)) continue;
-      for (const dimension d : bound_symbols(m, i)) binder.emplace(d.raw(), i);
+    for (std::uint32_t i = 0; i < m.size(); ++i)
       if (has_effects(m, i)) keep(i);
-    }
-    if (binder.empty() && !binds(m)) return;
     for (const value_id v : m.outputs) keep(v.instruction);
     while (!open.empty()) {
       const std::uint32_t i = open.back();
@@ -34,7 +29,7 @@ class reader {
       small_vector<dimension> read;
       mentioned(m, i, read);
       for (const dimension d : read)
-        if (const auto found = binder.find(d.raw()); found != binder.end()) keep(found->second);
+        if (const auto b = binders.find(d)) keep(*b);
     }
     for (std::uint32_t i = 0; i < m.size(); ++i) {
       if (lives[i] || !m.binds_symbols(i)) continue;

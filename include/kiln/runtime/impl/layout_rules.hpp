@@ -99,6 +99,8 @@ void equal_extents(const basic_instruction<operation>& view, const dims& from, E
     const auto first =
         static_cast<std::size_t>(along->axis < 0 ? along->axis + static_cast<std::int64_t>(to.size()) : along->axis);
     for (std::size_t k = 0; k < from.size() && first + k < to.size(); ++k) equal(from[k], to[first + k]);
+  } else if (view.op.is<op::expect_dims>()) {
+    for (std::size_t k = 0; k < from.size(); ++k) equal(from[k], to[k]);
   } else if (view.op.is<op::reshape>()) {
     equal(product(from), product(to));
   }

@@ -96,7 +96,7 @@ class cutter {
     assign();
     out_.stages.resize(last_ + 1);
     at_.resize(last_ + 1);
-    for (std::uint32_t i = 0; i < graph_.size(); ++i)
+    for (const std::uint32_t i : order_)
       if (is_op(i)) at_[stage_[i]].push_back(i);
     wanted_.resize(last_ + 1);
     for (std::uint32_t k = 0; k <= last_; ++k) collect_wanted(k);
@@ -151,35 +151,31 @@ class cutter {
     stage_.assign(graph_.size(), 0);
     host_.assign(graph_.size(), false);
     held_.assign(graph_.size(), false);
-    std::map<std::int64_t, std::uint32_t> binder;
-    std::vector<small_vector<dimension>> mentioned(graph_.size());
+    // bodies of fused ops mention symbols too, which the module's own order does not see
+    const symbol_binders binders(graph_);
+    std::vector<small_vector<std::uint32_t>> needed(graph_.size());
+    small_vector<dimension> mentioned;
     for (std::uint32_t i = 0; i < graph_.size(); ++i) {
       host_[i] = runs_on_host(graph_, i);
-      if (graph_[i].kind != instruction_kind::parameter) symbols_of(graph_, i, mentioned[i]);
-      if (is_op(i) && graph_[i].op.kind() == op_kind::dynamic)
-        for (const dimension d : bound_symbols(graph_, i)) binder.emplace(d.raw(), i);
+      for (const value_id v : graph_[i].inputs) needed[i].push_back(v.instruction);
+      if (graph_[i].kind == instruction_kind::parameter || binders.empty()) continue;
+      mentioned.clear();
+      symbols_of(graph_, i, mentioned);
+      for (const dimension d : mentioned)
+        if (const auto b = binders.find(d); b && *b != i) needed[i].push_back(*b);
     }
-    // What binds a symbol may stand behind what mentions it, where passes joined instructions of both sides.
-    bool changed = true;
-    const auto after = [&](std::uint32_t i, std::uint32_t earlier) {
-      const std::uint32_t least = stage_[earlier] + (host_[earlier] && (!host_[i] || earlier > i) ? 1 : 0);
-      if (least <= stage_[i]) return;
-      stage_[i] = least;
-      changed = true;
+    small_vector<std::uint8_t> seen(graph_.size(), 0);
+    const auto before = [&](std::uint32_t i, std::size_t k) {
+      return k < needed[i].size() ? needed[i][k] : value_id{}.instruction;
     };
-    while (std::exchange(changed, false))
-      for (std::uint32_t i = 0; i < graph_.size(); ++i) {
-        for (const value_id v : graph_[i].inputs) after(i, v.instruction);
-        for (const dimension d : mentioned[i])
-          if (const auto found = binder.find(d.raw()); found != binder.end() && found->second != i)
-            after(i, found->second);
-        last_ = std::max(last_, stage_[i]);
-        if (last_ > graph_.size()) raise(errc::internal, "what binds a symbol is made of what mentions it");
-      }
-    for (std::uint32_t i = 0; i < graph_.size(); ++i)
-      for (const value_id v : graph_[i].inputs)
-        if (stage_[v.instruction] > stage_[i])
-          raise(errc::internal, "instruction " + std::to_string(i) + " reads what a later stage makes");
+    for (std::uint32_t i = 0; i < graph_.size(); ++i) append_depth_first(i, seen, order_, before);
+    small_vector<std::uint8_t> placed(graph_.size(), 0);
+    for (const std::uint32_t i : order_) {
+      for (const std::uint32_t earlier : needed[i])
+        if (placed[earlier]) stage_[i] = std::max(stage_[i], stage_[earlier] + (host_[earlier] && !host_[i] ? 1 : 0));
+      placed[i] = 1;
+      last_ = std::max(last_, stage_[i]);
+    }
   }
 
   // A view is made anew where it is read, so that nothing is written out for it.
@@ -294,6 +290,7 @@ class cutter {
   compile_report& report_;
   staging out_;
   std::vector<std::uint32_t> first_, stage_;
+  small_vector<std::uint32_t> order_;
   std::vector<bool> host_, held_;
   std::vector<std::vector<std::uint32_t>> at_;  // instructions of each stage
   std::vector<std::vector<value_id>> wanted_;   // what each stage hands on
