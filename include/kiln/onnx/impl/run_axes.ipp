@@ -72,8 +72,7 @@ value slice_in_run(call& c, value x) {
   const value extents = numbers_value(c.build, x.get_shape().lens), farthest = extents.max(one(1));
   // a longer step walks no further, and none is 0
   const value near = given.max(-farthest).min(farthest), backwards = near < one(0);
-  const value stride =
-      dimensions_value(c.build, {all}, c.bound(near.max(-near), "the size of a step", 1));
+  const value stride = dimensions_value(c.build, {all}, c.bound(near.max(-near), "the size of a step", 1));
   const value steps = backwards.where(-stride, stride);
   const auto counted = [&](value v) { return (v < one(0)).where(v + extents, v); };
   // the last place of a walk backwards is 0, and its end lies before that
