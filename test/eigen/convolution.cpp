@@ -7,6 +7,8 @@
 #include <random>
 #include <vector>
 
+#include "kiln/kernel/affine_tail.hpp"
+
 namespace {
 
 using namespace kiln::kernels;
@@ -113,6 +115,27 @@ void check_method(kiln::thread_pool& pool, const conv_problem& p, conv_method me
         found = T(-77);
       }
   for (const T& x : out) ASSERT_EQ(x, T(-77)) << "written between or behind the outputs";
+
+  if (pool.size() == 1) return;
+  // A tail that the kernels apply to their sums: a bias for each channel, another image, an upper bound.
+  const auto bias = random_values<T>(channels, 3), addend = random_values<T>(static_cast<std::int64_t>(out.size()), 4);
+  affine_tail<T> tail{.offset = T(.125), .addend = addend.data(), .clamps = true, .high = T(.75)};
+  tail.addend_row = out_last ? to.layout().step : pixels;
+  if (out_last)
+    tail.col_bias[1] = bias.data();
+  else
+    tail.row_bias = bias.data(), tail.row_period = channels;
+  conv.run(pool, in.data(), weights.data(), out.data(), scratch.data(), affine_images<T>{tail, channels, out_last});
+  i = 0;
+  for (std::int64_t n = 0; n < p.batch; ++n)
+    for (std::int64_t c = 0; c < channels; ++c)
+      for (std::int64_t x = 0; x < pixels; ++x, ++i) {
+        const std::size_t at = to.at(n, c, x);
+        const double sum = expected[i] + .125 + static_cast<double>(bias[static_cast<std::size_t>(c)] + addend[at]);
+        ASSERT_NEAR(static_cast<double>(out[at]), std::min(sum, .75), tolerance) << n << ' ' << c << ' ' << x;
+        out[at] = T(-77);
+      }
+  for (const T& x : out) ASSERT_EQ(x, T(-77)) << "written between or behind the outputs, by a tail";
   for (std::size_t k = scratch_size; k < scratch.size(); ++k)
     ASSERT_EQ(scratch[k], T(5)) << "written behind the scratch";
 }

@@ -72,4 +72,26 @@ struct affine_tail {
   }
 };
 
+/// The same behind a convolution: rows are channels of all images, or pixels of all images where the output's channels
+/// are last.
+template <class T>
+struct affine_images {
+  const affine_tail<T>& tail;
+  std::int64_t channels;
+  bool channels_last;
+
+  void operator()(std::int64_t image, std::int64_t channel0, std::int64_t count, std::int64_t pixel0,
+                  std::int64_t pixels, T* c, std::ptrdiff_t c_row) const {
+    if (channels_last)
+      tail(pixel0, pixels, channel0, count, c, c_row);
+    else
+      tail(image * channels + channel0, count, pixel0, pixels, c, c_row);
+  }
+  bool in_registers(std::int64_t image, std::int64_t channel0, std::int64_t count, std::int64_t pixel0,
+                    std::int64_t pixels, tile_finish<T>& to) const {
+    return channels_last ? tail.in_registers(pixel0, pixels, channel0, count, to)
+                         : tail.in_registers(image * channels + channel0, count, pixel0, pixels, to);
+  }
+};
+
 }  // namespace kiln::kernels

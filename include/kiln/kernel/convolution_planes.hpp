@@ -1,5 +1,7 @@
 #pragma once
 
+#include <optional>
+
 #include "kiln/kernel/convolution_problem.hpp"
 #include "kiln/kernel/depthwise3x3.hpp"
 
@@ -34,17 +36,23 @@ template <class T>
 class plane_convolution {
  public:
   explicit plane_convolution(const conv_problem& problem)
-      : p_(problem), out_h_(problem.output(1)), out_w_(problem.output(2)), taps_(problem.taps()) {
+      : p_(problem),
+        out_h_(problem.output(1)),
+        out_w_(problem.output(2)),
+        taps_(problem.taps()),
+        multiplier_(problem.group_outputs()) {
     constexpr std::int64_t strip_elements = 20 * 1024 / static_cast<std::int64_t>(sizeof(T));
     const std::int64_t width = std::max<std::int64_t>(1, out_w_);
     using extents = conv_problem::extents;
-    direct_ = has_masked_loads && p_.kernel == extents{1, 3, 3} && p_.dilation[1] == 1 && p_.dilation[2] == 1 &&
-              p_.stride[1] == p_.stride[2] && p_.stride[2] <= 2;
+    if (has_masked_loads && p_.kernel == extents{1, 3, 3} && p_.dilation[1] == 1 && p_.dilation[2] == 1 &&
+        p_.stride[1] == p_.stride[2] && p_.stride[2] <= 2)
+      direct_.emplace(p_.stride[2], p_.input[1], p_.input[2], p_.pad_begin[1], p_.pad_begin[2], out_w_);
     // Vector loads read up to the end of the last vector of outputs.
     phase_ = round_up(width, native_lanes<T>) + (p_.span(2) - 1) / p_.stride[2];
     row_ = phase_ * p_.stride[2];
     const std::int64_t fitting = (strip_elements / row_ - p_.span(1)) / p_.stride[1] + 1;
     strip_rows_ = std::clamp<std::int64_t>(fitting, 1, std::max<std::int64_t>(1, out_h_));
+    if (direct_ && strip_rows_ > plane_3x3<T>::rows) strip_rows_ -= strip_rows_ % plane_3x3<T>::rows;
     for (std::int64_t phase = 0; phase < p_.stride[2]; ++phase)
       columns_.emplace_back(phase - p_.pad_begin[2], p_.stride[2], p_.input[2], phase_);
     for (std::int64_t y = 0; y < p_.kernel[1]; ++y)
@@ -56,7 +64,7 @@ class plane_convolution {
   }
 
   /// Elements of scratch for each worker.
-  std::int64_t scratch_size() const { return rows_in(strip_rows_) * row_; }
+  std::int64_t scratch_size() const { return (direct_ ? 1 : rows_in(strip_rows_)) * row_; }
 
   template <class Epilogue>
   void run(thread_pool& pool, const T* input, const T* weights, T* output, T* scratch, Epilogue&& epilogue) const {
@@ -69,10 +77,16 @@ class plane_convolution {
     const std::int64_t tasks = whole ? ceil_div(planes, per_task) : planes * strips;
     pool.parallel_for(tasks, [&](std::int64_t task, unsigned worker) {
       T* const local = scratch + worker * scratch_each;
-      if (!whole) return run_strip(task / strips, task % strips, input, weights, output, local, epilogue);
-      for (std::int64_t plane = task * per_task; plane < std::min(planes, (task + 1) * per_task); ++plane)
-        for (std::int64_t strip = 0; strip < strips; ++strip)
-          run_strip(plane, strip, input, weights, output, local, epilogue);
+      const std::int64_t first = whole ? task * per_task : task / strips;
+      const std::int64_t last = whole ? std::min(planes, first + per_task) : first + 1;
+      // counted rather than divided: a division takes as long as a small plane
+      std::int64_t image = first / p_.groups, group = first - image * p_.groups;
+      for (std::int64_t plane = first; plane < last; ++plane) {
+        const std::int64_t begin = whole ? 0 : task % strips, end = whole ? strips : begin + 1;
+        for (std::int64_t strip = begin; strip < end; ++strip)
+          run_strip(image, group, strip, input, weights, output, local, epilogue);
+        if (++group == p_.groups) group = 0, ++image;
+      }
     });
   }
 
@@ -80,31 +94,31 @@ class plane_convolution {
   std::int64_t rows_in(std::int64_t rows) const { return (rows - 1) * p_.stride[1] + p_.span(1); }
 
   template <class Epilogue>
-  void run_strip(std::int64_t plane, std::int64_t strip, const T* input, const T* weights, T* output, T* local,
-                 Epilogue&& epilogue) const {
+  void run_strip(std::int64_t batch, std::int64_t group, std::int64_t strip, const T* input, const T* weights,
+                 T* output, T* local, Epilogue&& epilogue) const {
     const std::int64_t y0 = strip * strip_rows_;
     const std::int64_t rows = std::min(strip_rows_, out_h_ - y0);
-    const T* const image = input + plane * p_.input_pixels();
-    if (!direct_) copy_strip(local, image, y0, rows);
-    const std::int64_t width = out_w_;
-    const std::int64_t group = plane % p_.groups;
-    for (std::int64_t j = 0; j < p_.group_outputs(); ++j) {
-      const std::int64_t channel = group * p_.group_outputs() + j;
-      T* const whole = output + (plane / p_.groups * p_.out_channels + channel) * out_h_ * out_w_;
-      T* const out = whole + y0 * width;
+    const T* const image = input + (batch * p_.groups + group) * p_.input_pixels();
+    if (direct_)
+      fill_zero(local, row_);
+    else
+      copy_strip(local, image, y0, rows);
+    for (std::int64_t j = 0; j < multiplier_; ++j) {
+      const std::int64_t channel = group * multiplier_ + j, pixel0 = y0 * out_w_, pixels = rows * out_w_;
+      T* const out = output + (batch * p_.out_channels + channel) * out_h_ * out_w_ + pixel0;
       if constexpr (has_masked_loads) {
         if (direct_) {
-          const plane_3x3<T> direct{image,           p_.input[1],           p_.input[2], p_.pad_begin[1],
-                                    p_.pad_begin[2], weights + channel * 9, whole,       width};
-          if (p_.stride[2] == 1)
-            direct.template run<1>(y0, y0 + rows);
-          else
-            direct.template run<2>(y0, y0 + rows);
+          tile_finish<T> inside;
+          const bool finished =
+              finishes_in_registers(epilogue, batch, channel, std::int64_t{1}, pixel0, pixels, inside) &&
+              !inside.col_bias[0] && !inside.col_bias[1];
+          direct_->run(image, weights + channel * 9, local, y0, y0 + rows, out, finished ? &inside : nullptr);
+          if (finished) continue;
         }
       }
       for (std::int64_t y = 0; y < rows && !direct_; ++y)
-        sum_row(local + y * p_.stride[1] * row_, weights + channel * taps_, out + y * width);
-      epilogue(plane / p_.groups, channel, std::int64_t{1}, y0 * width, rows * width, out, out_h_ * out_w_);
+        sum_row(local + y * p_.stride[1] * row_, weights + channel * taps_, out + y * out_w_);
+      epilogue(batch, channel, std::int64_t{1}, pixel0, pixels, out, out_h_ * out_w_);
     }
   }
 
@@ -146,8 +160,8 @@ class plane_convolution {
   }
 
   conv_problem p_;
-  std::int64_t out_h_, out_w_, taps_;
-  bool direct_ = false;              // by plane_3x3
+  std::int64_t out_h_, out_w_, taps_, multiplier_;
+  std::optional<plane_3x3<T>> direct_;
   std::vector<read_range> columns_;  // of each phase
   std::int64_t phase_ = 0;           // elements of one phase of a row
   std::int64_t row_ = 0;             // elements of one row

@@ -204,20 +204,28 @@ class winograd_convolution {
                          rows = std::min<std::int64_t>(Outputs, height_ - at.y);
       const std::int64_t row0 = (at.image * height_ + at.y) * width_ + at.x;
       T* const out = output + row0 * out_step + col;
+      tile_finish<T> inside[Outputs];
+      bool finished = true;
+      for (std::int64_t y = 0; y < rows; ++y)
+        finished = finished && finishes_in_registers(epilogue, row0 + y * width_, pixels, col, cols, inside[y]) &&
+                   !inside[y].row_bias;
       for (std::int64_t t = 0; t < run; ++t)
         untransform_tile(sums + (i + t) * panel, out + t * Outputs * out_step, out_step, rows,
-                         std::min<std::int64_t>(Outputs, pixels - t * Outputs), cols);
-      for (std::int64_t y = 0; y < rows; ++y)
+                         std::min<std::int64_t>(Outputs, pixels - t * Outputs), cols, finished ? inside : nullptr,
+                         t * Outputs);
+      for (std::int64_t y = 0; y < rows && !finished; ++y)
         epilogue(row0 + y * width_, pixels, col, cols, out + y * width_ * out_step, out_step);
       i += run;
     }
   }
 
+  // `finish`, where it is not null, says of each row what becomes of its sums; `pixel` is the tile's first one there.
   void untransform_tile(const T* sums, T* out, std::ptrdiff_t out_step, std::int64_t rows, std::int64_t pixels,
-                        std::int64_t channels) const {
+                        std::int64_t channels, const tile_finish<T>* finish, std::int64_t pixel) const {
     const std::ptrdiff_t point_step = block_ * panel;
     for (std::int64_t c = 0; c < channels; c += lanes) {
       const int count = static_cast<int>(std::min<std::int64_t>(lanes, channels - c));
+      const auto read = [&](const T* from) { return count == lanes ? load<V>(from) : load_n<V>(from, count); };
       V half[Outputs][side];
       for (int j = 0; j < side; ++j) {
         V m[side], y[Outputs];
@@ -227,9 +235,27 @@ class winograd_convolution {
 #pragma GCC unroll 4
         for (int i = 0; i < Outputs; ++i) half[i][j] = y[i];
       }
+      V bias{};
+      if (finish) {
+        bias = broadcast<V>(finish->offset);
+        for (const T* more : finish->col_bias)
+          if (more) bias += read(more + c);
+      }
       for (std::int64_t i = 0; i < rows; ++i) {
         V y[Outputs];
         transform::output(half[i], y);
+        if (finish) {
+#pragma GCC unroll 4
+          for (int j = 0; j < Outputs; ++j) y[j] += bias;
+          if (const T* const addend = finish[i].addend)
+            for (std::int64_t j = 0; j < pixels; ++j) y[j] += read(addend + (pixel + j) * finish[i].addend_row + c);
+          if (finish->clamps) {
+            const V low = broadcast<V>(finish->low), high = broadcast<V>(finish->high);
+#pragma GCC unroll 4
+            for (int j = 0; j < Outputs; ++j)
+              y[j] = elementary::native_ops<V>::lesser(high, elementary::native_ops<V>::greater(low, y[j]));
+          }
+        }
         T* const to = out + i * width_ * out_step + c;
         if (pixels == Outputs && count == lanes) {
 #pragma GCC unroll 4

@@ -67,26 +67,6 @@ void run_gemm_unpacked(thread_pool& pool, const gemm_problem<float>& p, float* s
   with_tail(tail, [&](auto&& epilogue) { gemm_unpacked(pool, p, scratch, epilogue); });
 }
 
-// Sums and clamps behind a convolution.
-struct affine_images {
-  const affine_tail<float>& tail;
-  std::int64_t channels;
-  bool last;
-
-  void operator()(std::int64_t image, std::int64_t channel0, std::int64_t count, std::int64_t pixel0,
-                  std::int64_t pixels, float* c, std::ptrdiff_t c_row) const {
-    if (last)
-      tail(pixel0, pixels, channel0, count, c, c_row);
-    else
-      tail(image * channels + channel0, count, pixel0, pixels, c, c_row);
-  }
-  bool in_registers(std::int64_t image, std::int64_t channel0, std::int64_t count, std::int64_t pixel0,
-                    std::int64_t pixels, tile_finish<float>& to) const {
-    return last ? tail.in_registers(pixel0, pixels, channel0, count, to)
-                : tail.in_registers(image * channels + channel0, count, pixel0, pixels, to);
-  }
-};
-
 class planned final : public conv_plan {
  public:
   planned(const conv_problem& p, unsigned workers, conv_method method, const image_layout& in, const image_layout& out)
@@ -95,14 +75,15 @@ class planned final : public conv_plan {
   void run(thread_pool& pool, const float* x, const float* w, float* y, float* scratch,
            const conv_tail& tail) const override {
     if (!tail.call && !tail.affine) return run_.run(pool, x, w, y, scratch);
-    if (!tail.call) return run_.run(pool, x, w, y, scratch, affine_images{*tail.affine, channels_, last_});
-    run_.run(pool, x, w, y, scratch,
-             [&](std::int64_t image, std::int64_t channel0, std::int64_t channels, std::int64_t pixel0,
-                 std::int64_t pixels, float* c, std::ptrdiff_t c_row) {
-               if (tail.affine)
-                 affine_images{*tail.affine, channels_, last_}(image, channel0, channels, pixel0, pixels, c, c_row);
-               tail.call(tail.self, image, channel0, channels, pixel0, pixels, c, c_row);
-             });
+    if (!tail.call) return run_.run(pool, x, w, y, scratch, affine_images<float>{*tail.affine, channels_, last_});
+    run_.run(
+        pool, x, w, y, scratch,
+        [&](std::int64_t image, std::int64_t channel0, std::int64_t channels, std::int64_t pixel0, std::int64_t pixels,
+            float* c, std::ptrdiff_t c_row) {
+          if (tail.affine)
+            affine_images<float>{*tail.affine, channels_, last_}(image, channel0, channels, pixel0, pixels, c, c_row);
+          tail.call(tail.self, image, channel0, channels, pixel0, pixels, c, c_row);
+        });
   }
 
  private:
