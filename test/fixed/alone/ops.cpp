@@ -54,6 +54,13 @@ constexpr auto net = [](auto& b) {
 using program = static_program<net, default_registry::extend<my::moving_mean, op::cumprod>>;
 program one;
 
+// Programs that run in turn over one caller's span, each over what the other one left there.
+constexpr auto sums = [](auto& b) { b.output(b.input("x", dtype::f32, {8}).exp().log() | op::cumsum{}); };
+using first = static_program_view<net, default_registry::extend<my::moving_mean, op::cumprod>>;
+using second = static_program_view<sums>;
+alignas(64) std::byte memory[first::arena_bytes > second::arena_bytes ? first::arena_bytes : second::arena_bytes];
+static_assert(sizeof(first) < first::arena_bytes);
+
 bool equal(const char* name, auto found, std::initializer_list<float> expected) {
   std::size_t k = 0;
   for (const float v : expected)
@@ -76,5 +83,16 @@ int main() {
                      equal("sums", one.result<"sums">(), {5, 2, 10, 5, 15, 9, 20, 14, 25, 20}) &&
                      equal("scattered", one.result<"scattered">(), {0, 4, 8, 4, 0, 4, 5, 4, 1, 1, 1, 1, 5, 5, 5, 6}) &&
                      equal("padded", one.result<"padded">(), {8, 32, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 1, 5});
-  return right ? 0 : 1;
+  first a{std::span(memory).first<first::arena_bytes>()};
+  second b{std::span(memory).first<second::arena_bytes>()};
+  bool shared = true;
+  for (int turn = 0; turn < 2; ++turn) {
+    const float zeros[8] = {};
+    a.run(x, i);
+    shared = shared && equal("first", a.result<"sums">(), {5, 2, 10, 5, 15, 9, 20, 14, 25, 20});
+    shared = shared && equal("second", b(zeros), {0, 0, 0, 0, 0, 0, 0, 0});
+    const auto* const at = reinterpret_cast<const std::byte*>(b.result().data());
+    shared = shared && at >= memory && at < memory + sizeof(memory);
+  }
+  return right && shared ? 0 : 1;
 }
