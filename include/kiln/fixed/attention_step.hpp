@@ -8,11 +8,10 @@
 
 namespace kiln::fixed {
 
-/// Attention (see op::attention): the scores of a block of queries lie in scratch memory.
+/// Attention of f32 (see op::attention): the scores of a block of queries lie in scratch memory.
 template <class Step, const op::attention& Op>
 struct attention_step {
   static constexpr place q = Step::in[0], k = Step::in[1], v = Step::in[2], out = Step::out[0];
-  static_assert(q.type == dtype::f32, "kiln: attention in a static program is f32");
   static constexpr std::int64_t heads = q.lens[1], kv_heads = k.lens[1], sq = q.lens[2], sk = k.lens[2],
                                 depth = q.lens[3], width = v.lens[3];
   static constexpr bool masked = Step::inputs == 4;

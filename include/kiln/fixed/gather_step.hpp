@@ -4,8 +4,7 @@
 
 namespace kiln::fixed {
 
-/// Gather along an axis (see op::gather). A static program has no way to report an error while it runs: an index
-/// outside the extent reads the nearest element inside.
+/// Gather along an axis (see op::gather).
 template <class Step, const op::gather& Op>
 struct gather_step {
   static constexpr place data = Step::in[0], indices = Step::in[1], out = Step::out[0];
@@ -20,9 +19,8 @@ struct gather_step {
                            inner = count(axis + 1, data.lens.size());
     for (std::int64_t o = 0; o < outer; ++o)
       for (std::int64_t k = 0; k < picks; ++k) {
-        auto at = static_cast<std::int64_t>(index[element_offset<Step, 1, index_rank>(k)]);
-        if (at < 0) at += data.lens[axis];
-        at = at < 0 ? 0 : at >= data.lens[axis] ? data.lens[axis] - 1 : at;
+        const std::int64_t at =
+            nearest_index(static_cast<std::int64_t>(index[element_offset<Step, 1, index_rank>(k)]), data.lens[axis]);
         for (std::int64_t i = 0; i < inner; ++i)
           to[element_offset<Step, Step::inputs, out.lens.size()>((o * picks + k) * inner + i)] =
               from[element_offset<Step, 0, data.lens.size()>((o * data.lens[axis] + at) * inner + i)];

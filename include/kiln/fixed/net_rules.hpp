@@ -3,9 +3,6 @@
 
 namespace kiln::fixed {
 
-/// The ops that a static program has a step for, beside views, concatenations, pointwise ops, reductions and products.
-using stepped_ops = type_list<op::pooling, op::gather, op::attention>;
-
 /// A rule that a net breaks, and what breaks it: an op, an input, a weight. Empty where all are kept.
 struct broken_rule {
   inline_string<95> where;
@@ -62,6 +59,9 @@ constexpr broken_rule too_large(const Module& m) {
   constexpr std::int64_t most = std::int64_t{1} << 40;
   for (std::uint32_t i = 0; i < m.size(); ++i)
     for (const shape& s : m[i].results) {
+      if (is_object(s.type))
+        return broken_rule::of(m[i].kind == instruction_kind::op ? m[i].op.name() : m[i].name.view(), errc::unsupported,
+                               "dtype that static programs hold", "numbers or bool", s.type);
       std::int64_t bytes = static_cast<std::int64_t>(size_of(s.type));
       for (const dimension d : s.lens) {
         if (!__builtin_mul_overflow(bytes, d.value(), &bytes) && bytes <= most) continue;
@@ -72,9 +72,17 @@ constexpr broken_rule too_large(const Module& m) {
   return {};
 }
 
-template <class... Ops, class Operation>
-constexpr bool is_any(const Operation& op, type_list<Ops...>) {
-  return (op.template is<Ops>() || ...);
+// Of all instructions of a module, the contractions: static programs multiply in registers of these types.
+template <class Module>
+constexpr broken_rule unmultiplied(const Module& m) {
+  for (std::uint32_t i = 0; i < m.size(); ++i) {
+    if (m[i].kind != instruction_kind::op || m[i].op.kind() != op_kind::contraction) continue;
+    const dtype t = m[i].results[0].type;
+    if (t == dtype::f32 || t == dtype::f64 || is_integer(t)) continue;
+    return broken_rule::of(m[i].op.name(), errc::unsupported, "dtype that products run in", "f32, f64 or an integer",
+                           t);
+  }
+  return {};
 }
 
 }  // namespace detail
@@ -95,16 +103,14 @@ constexpr broken_rule check_built(const Program& p) {
   return detail::short_constant(m);
 }
 
-/// What it asks of the optimised net: a step for every op.
+/// What it asks of the optimised net.
 template <class Program>
 constexpr broken_rule check_steps(const Program& p) {
   const auto& m = p.main();
-  for (std::uint32_t i = 0; i < m.size(); ++i) {
-    if (m[i].kind != instruction_kind::op || m[i].op.kind() != op_kind::generic) continue;
-    if (m[i].op.template is<op::concat>() || detail::is_any(m[i].op, stepped_ops{})) continue;
-    return broken_rule::of(m[i].op.name(), errc::unsupported, "a static program has a step for each op",
-                           "an op with one", "none: run the net on a target");
-  }
+  if (const broken_rule r = detail::unmultiplied(m)) return r;
+  for (std::uint32_t i = 0; i < m.size(); ++i)
+    if (m[i].kind == instruction_kind::op && m[i].op.kind() == op_kind::control)
+      if (const broken_rule r = detail::unmultiplied(p.module(m[i].op.body()))) return r;
   return {};
 }
 

@@ -1,7 +1,7 @@
 #pragma once
-#include "kiln/fixed/attention_plan.hpp"
 #include "kiln/fixed/draft.hpp"
 #include "kiln/fixed/filtering_plan.hpp"
+#include "kiln/fixed/generic_plan.hpp"
 #include "kiln/fixed/record_writer.hpp"
 #include "kiln/fixed/reduce_plan.hpp"
 #include "kiln/graph/literal_values.hpp"
@@ -305,8 +305,8 @@ class planner {
                  .memory() *
              4;
     }
-    if (ins.op.template is<op::attention>())
-      return attention_plan::of(final_place(d.inputs[0]), final_place(d.inputs[1])).elements() * 4;
+    if (d.record.kind == step_kind::other)
+      return generic_bytes(ins.op, final_places(d.inputs), final_places(d.outputs));
     return 0;
   }
   constexpr void add(draft d) {

@@ -13,6 +13,14 @@ KILN_FN std::int64_t element_offset(std::int64_t flat) {
   return o;
 }
 
+/// The position in an extent that an index names (negative ones count from the end), the nearest one where it lies
+/// outside: a static program has no way to report an error while it runs. An extent of nothing has none, and ends it.
+KILN_FN std::int64_t nearest_index(std::int64_t i, std::int64_t extent) {
+  if (extent < 1) __builtin_trap();
+  if (i < 0) i += extent;
+  return i < 0 ? 0 : i >= extent ? extent - 1 : i;
+}
+
 /// Pooling over one to three spatial dims (see op::pooling).
 template <class Step, const op::pooling& Op>
 struct pooling_step {

@@ -58,8 +58,6 @@ struct product_step {
   static constexpr std::int64_t m = plan.rows.elements(), n = plan.columns.elements(), k_count = plan.sum.elements();
   static constexpr dtype type = Step::body[product_node].type;
   using element = stored_of<type>;
-  static_assert(type == dtype::f32 || type == dtype::f64 || is_integer(type),
-                "kiln: a static program multiplies f32, f64 or integers");
   using lanes = lanes_of<Step, plan.columns.size() != 0>;
   using value = typename lanes::template of<compute_of<type>>;
   static constexpr int width = lanes::count;

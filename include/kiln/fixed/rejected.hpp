@@ -1,5 +1,6 @@
 #pragma once
 #include <cstddef>
+#include <string_view>
 
 namespace kiln {
 
@@ -11,6 +12,7 @@ struct static_text {
   constexpr static_text(const char (&s)[N + 1]) {
     for (std::size_t i = 0; i < N; ++i) text[i] = s[i];
   }
+  constexpr std::string_view view() const { return {text, N}; }
 };
 template <std::size_t M>
 static_text(const char (&)[M]) -> static_text<M - 1>;

@@ -1,10 +1,12 @@
 #pragma once
 #include <cassert>
 
+#include "kiln/fixed/arena_memory.hpp"
 #include "kiln/fixed/attention_step.hpp"
 #include "kiln/fixed/filtering_step.hpp"
 #include "kiln/fixed/freeze.hpp"
 #include "kiln/fixed/gather_step.hpp"
+#include "kiln/fixed/generic_step.hpp"
 #include "kiln/fixed/pointwise_step.hpp"
 #include "kiln/fixed/prepare_weight.hpp"
 #include "kiln/fixed/product_step.hpp"
@@ -58,15 +60,21 @@ template <class Step>
 struct other_step {
   using op_type = typename Step::net::registry_type::template at<static_cast<std::size_t>(Step::what.op)>;
   static constexpr op_type op = from_words<op_type>(Step::net::words + Step::what.attributes);
+  static constexpr bool own() {
+    if constexpr (Step::inputs == 0)
+      return false;
+    else
+      return has_own_step<op_type>(Step::in[0].type);
+  }
   static KILN_FN void run(const step_memory& m) {
-    if constexpr (std::is_same_v<op_type, op::pooling>)
+    if constexpr (!own())
+      generic_step<Step, op>::run(m);
+    else if constexpr (std::is_same_v<op_type, op::pooling>)
       pooling_step<Step, op>::run(m);
     else if constexpr (std::is_same_v<op_type, op::gather>)
       gather_step<Step, op>::run(m);
-    else if constexpr (std::is_same_v<op_type, op::attention>)
-      attention_step<Step, op>::run(m);
     else
-      static_assert(!sizeof(op_type), "kiln: static programs have no kernel for this op; run the net on a target");
+      attention_step<Step, op>::run(m);
   }
 };
 
@@ -146,17 +154,22 @@ constexpr auto name_text() {
   return t;
 }
 
-template <class Net, class Inputs>
+template <class Net, class Arena, class Inputs>
 class runner;
-template <class Net, std::size_t... I>
-class runner<Net, std::index_sequence<I...>> {
+template <class Net, class Arena, std::size_t... I>
+class runner<Net, Arena, std::index_sequence<I...>> {
+  static constexpr auto arena_bytes = static_cast<std::size_t>(Net::front.arena_bytes);
+
  public:
-  /// Runs the program on one span of elements for each input, in their order.
+  /// Runs the program on one span of elements for each input, in their order. Inputs lie apart from the arena, where
+  /// results are.
   void run(elements_of<Net, &header::inputs, I>... inputs) {
+    assert((apart(inputs.data(), inputs.size_bytes(), arena_.data(), arena_bytes) && ...) &&
+           "kiln: an input lies in the arena of its static program: copy a result before it becomes one");
     const void* const input_data[sizeof...(I) + 1] = {inputs.data()..., nullptr};
     for (std::size_t k = 0; k < static_cast<std::size_t>(Net::front.weights.count); ++k)
       assert(weights_[k] && "kiln: a weight of this static program is not bound");
-    const memory_map m{arena_, input_data, weights_, prepared_};
+    const memory_map m{arena_.data(), input_data, weights_, prepared_};
     run_steps(m, std::make_index_sequence<static_cast<std::size_t>(Net::front.steps.count)>{});
   }
 
@@ -184,7 +197,7 @@ class runner<Net, std::index_sequence<I...>> {
 
   const void* weights_[static_cast<std::size_t>(Net::front.weights.count) + 1]{};
   alignas(64) std::byte prepared_[Net::front.prepared_bytes ? static_cast<std::size_t>(Net::front.prepared_bytes) : 64];
-  alignas(64) std::byte arena_[Net::front.arena_bytes ? static_cast<std::size_t>(Net::front.arena_bytes) : 64];
+  arena_memory<arena_bytes, Arena> arena_;
 };
 
 }  // namespace fixed
@@ -195,10 +208,10 @@ class runner<Net, std::index_sequence<I...>> {
 /// weights, and `prepared_bytes` of weights in the form in which kernels read them; running allocates nothing, throws
 /// nothing and calls no kiln library. Any number of objects may run at once, each by one thread at a time. A registry
 /// with more ops (`default_registry::extend<my::op>`) admits a user's ops.
-template <auto Net, class Registry = default_registry>
+template <auto Net, class Registry = default_registry, class Arena = own_arena>
 class static_program
     : public fixed::runner<
-          fixed::frozen_net<Net, Registry>,
+          fixed::frozen_net<Net, Registry>, Arena,
           std::make_index_sequence<static_cast<std::size_t>(fixed::frozen_net<Net, Registry>::front.inputs.count)>> {
   using net = fixed::frozen_net<Net, Registry>;
   static_assert(fixed::accepted<net>());
@@ -232,6 +245,20 @@ class static_program
   using output_span = fixed::elements_of<net, &fixed::header::outputs, K>;
 
  private:
+  static constexpr bool owns_arena = std::is_same_v<Arena, own_arena>;
+  // The place of a name; a name that the net does not have is the compiler's first error.
+  template <static_text Name>
+  static constexpr std::size_t weight_named = [] {
+    constexpr std::size_t k = fixed::find_name<net>(front.weights, Name.view());
+    if constexpr (k == weights) static_assert(sizeof(this_program_cannot_be_built<Name, "a weight has this name">));
+    return k;
+  }();
+  template <static_text Name>
+  static constexpr std::size_t output_named = [] {
+    constexpr std::size_t k = fixed::find_name<net>(front.outputs, Name.view());
+    if constexpr (k == outputs) static_assert(sizeof(this_program_cannot_be_built<Name, "an output has this name">));
+    return k;
+  }();
   // Whether one argument is this object's copy, or holds all weights.
   template <class T>
   static constexpr bool takes_all = std::is_same_v<T, static_program> ||
@@ -244,18 +271,80 @@ class static_program
   /// Binds every weight to its part of one array, which holds them in the order in which the net names them (C++ leaves
   /// open which operand of an expression comes first: name weights in statements of their own). The array stays the
   /// caller's, outlives this object and does not change while it is bound.
-  explicit static_program(std::span<const float, weight_elements> all) requires(weights != 0 && float_weights) {
+  explicit static_program(std::span<const float, weight_elements> all) requires(owns_arena&& weights != 0 &&
+                                                                                float_weights) {
+    bind_all(all);
+  }
+  /// Binds each weight to a span of its elements, in the order in which the net names them. Another number of spans, or
+  /// of elements in one, is a compile error that says which.
+  template <class... Spans>
+  explicit static_program(const Spans&... spans) requires(owns_arena && sizeof...(Spans) != 0 &&
+                                                          !(sizeof...(Spans) == 1 && (takes_all<Spans> && ...))) {
+    bind_each(spans...);
+  }
+  /// With its arena in a caller's memory, aligned to 64 bytes, and weights as above: none, one array or a span for
+  /// each.
+  template <class... Weights>
+  explicit static_program(std::span<std::byte, arena_bytes> memory, const Weights&... of) requires(!owns_arena) {
+    use_arena(memory);
+    if constexpr (sizeof...(Weights) == 1 && (takes_all<Weights> && ...))
+      bind_all(of...);
+    else if constexpr (sizeof...(Weights) != 0)
+      bind_each(of...);
+  }
+  /// Puts the arena elsewhere: what was there, the last run's results too, is left behind.
+  void use_arena(std::span<std::byte, arena_bytes> memory) requires(!owns_arena) { this->arena_.use(memory); }
+
+  /// The place of an input, weight or output among its kind; an unknown name is a compile error.
+  static consteval std::size_t input(std::string_view name) { return known(front.inputs, name); }
+  static consteval std::size_t weight(std::string_view name) { return known(front.weights, name); }
+  static consteval std::size_t output(std::string_view name) { return known(front.outputs, name); }
+
+  static constexpr inline_string<95> input_name(std::size_t k) { return fixed::name_at<net>(front.inputs, k); }
+  static constexpr inline_string<95> weight_name(std::size_t k) { return fixed::name_at<net>(front.weights, k); }
+  static constexpr inline_string<95> output_name(std::size_t k) { return fixed::name_at<net>(front.outputs, k); }
+
+  /// Binds weight K. Bind it again when its values have changed: convolutions may keep them in a form of their own.
+  template <std::size_t K>
+  void bind(weight_span<K> values) {
+    this->weights_[K] = values.data();
+    this->prepare(static_cast<std::int64_t>(K));
+  }
+  /// Binds the weight of that name: `p.bind<"head">(values)`. A name that the net does not have is a compile error.
+  template <static_text Name>
+  void bind(weight_span<weight_named<Name>> values) {
+    bind<weight_named<Name>>(values);
+  }
+  /// The elements of output K of the last run, row-major; they stay until the next run.
+  template <std::size_t K = 0>
+  output_span<K> result() const {
+    constexpr auto& where = fixed::signature_at<net, &fixed::header::outputs, K>.where;
+    using stored = fixed::stored_of<where.type>;
+    return output_span<K>(reinterpret_cast<const stored*>(this->arena_.data() + where.at.base) + where.offset,
+                          output_span<K>::extent);
+  }
+  /// The elements of the output of that name: `p.result<"probabilities">()`.
+  template <static_text Name>
+  auto result() const {
+    return result<output_named<Name>>();
+  }
+  /// Runs the program and gives its first output.
+  template <class... Inputs>
+  output_span<0> operator()(const Inputs&... values) {
+    this->run(values...);
+    return result<0>();
+  }
+
+ private:
+  void bind_all(std::span<const float, weight_elements> all) {
     [&]<std::size_t... K>(std::index_sequence<K...>) {
       std::size_t at = 0;
       ((bind<K>(weight_span<K>(all.data() + at, weight_span<K>::extent)), at += weight_span<K>::extent), ...);
     }
     (std::make_index_sequence<weights>{});
   }
-  /// Binds each weight to a span of its elements, in the order in which the net names them. Another number of spans, or
-  /// of elements in one, is a compile error that says which.
   template <class... Spans>
-  explicit static_program(const Spans&... spans) requires(sizeof...(Spans) != 0 &&
-                                                          !(sizeof...(Spans) == 1 && (takes_all<Spans> && ...))) {
+  void bind_each(const Spans&... spans) {
     if constexpr (sizeof...(Spans) == 1 && weights > 1 && float_weights) {
       constexpr auto expected = text_with_number<weight_elements>("expected floats: ");
       static_assert(sizeof(this_program_cannot_be_built<"static_program", "one array has all weights", expected,
@@ -269,39 +358,6 @@ class static_program
       (std::make_index_sequence<weights>{});
     }
   }
-
-  /// The place of an input, weight or output among its kind; an unknown name is a compile error.
-  static consteval std::size_t input(std::string_view name) { return known(front.inputs, name); }
-  static consteval std::size_t weight(std::string_view name) { return known(front.weights, name); }
-  static consteval std::size_t output(std::string_view name) { return known(front.outputs, name); }
-
-  static constexpr inline_string<95> input_name(std::size_t k) { return fixed::name_at<net>(front.inputs, k); }
-  static constexpr inline_string<95> weight_name(std::size_t k) { return fixed::name_at<net>(front.weights, k); }
-  static constexpr inline_string<95> output_name(std::size_t k) { return fixed::name_at<net>(front.outputs, k); }
-
-  /// Binds weight K: `p.bind<p.weight("head")>(values)`. Bind it again when its values have changed: convolutions may
-  /// keep them in a form of their own.
-  template <std::size_t K>
-  void bind(weight_span<K> values) {
-    this->weights_[K] = values.data();
-    this->prepare(static_cast<std::int64_t>(K));
-  }
-  /// The elements of output K of the last run, row-major; they stay until the next run.
-  template <std::size_t K = 0>
-  output_span<K> result() const {
-    constexpr auto& where = fixed::signature_at<net, &fixed::header::outputs, K>.where;
-    using stored = fixed::stored_of<where.type>;
-    return output_span<K>(reinterpret_cast<const stored*>(this->arena_ + where.at.base) + where.offset,
-                          output_span<K>::extent);
-  }
-  /// Runs the program and gives its first output.
-  template <class... Inputs>
-  output_span<0> operator()(const Inputs&... values) {
-    this->run(values...);
-    return result<0>();
-  }
-
- private:
   template <std::size_t K, class Span>
   void bind_checked(const Span& values) {
     if constexpr (!std::is_convertible_v<const Span&, weight_span<K>>) {
@@ -320,5 +376,10 @@ class static_program
     return k;
   }
 };
+
+/// A static program over `arena_bytes` of a caller's memory, aligned to 64 bytes: `static_program_view<net> p(memory)`.
+/// Programs that run in turn may share them; a result stays until another one runs there.
+template <auto Net, class Registry = default_registry>
+using static_program_view = static_program<Net, Registry, callers_arena>;
 
 }  // namespace kiln

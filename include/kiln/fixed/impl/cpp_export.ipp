@@ -4,9 +4,6 @@
 #include "kiln/fixed/impl/cpp_exporter.hpp"
 #include "kiln/fixed/impl/cpp_names.hpp"
 #include "kiln/fixed/impl/cpp_prelude.hpp"
-#include "kiln/op/index/gather.hpp"
-#include "kiln/op/nn/attention.hpp"
-#include "kiln/op/nn/pooling.hpp"
 #include "kiln/pass/pipeline.hpp"
 
 namespace kiln {
@@ -154,15 +151,8 @@ void cpp_exporter::write_step(const draft& d, std::size_t k) {
     case step_kind::filtering:
       write_filtering(d);
       break;
-    case step_kind::other: {
-      const operation& op = plan_.operation(d.record.attributes);
-      if (const auto* pooling = op.get_if<op::pooling>())
-        write_pooling(d, *pooling);
-      else if (const auto* gather = op.get_if<op::gather>())
-        write_gather(d, *gather);
-      else if (const auto* attention = op.get_if<op::attention>())
-        write_attention(d, *attention);
-    }
+    case step_kind::other:
+      write_other(d, plan_.operation(d.record.attributes));
   }
   out_.line("}");
 }
@@ -172,8 +162,7 @@ std::string cpp_exporter::header_text() {
   for (const draft& d : plan_.drafts())
     if (d.record.kind == step_kind::other) {
       const operation& op = plan_.operation(d.record.attributes);
-      if (!op.is<op::pooling>() && !op.is<op::gather>() && !op.is<op::attention>())
-        unknown.insert(std::string(op.name()));
+      if (!has_text(op)) unknown.insert(std::string(op.name()));
     }
   if (!unknown.empty()) {
     std::string list;

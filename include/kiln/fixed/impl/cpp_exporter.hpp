@@ -5,6 +5,10 @@
 #include "kiln/fixed/cpp_export.hpp"
 #include "kiln/fixed/impl/cpp_writer.hpp"
 #include "kiln/fixed/planner.hpp"
+#include "kiln/op/index.hpp"
+#include "kiln/op/index/cumprod.hpp"
+#include "kiln/op/linear.hpp"
+#include "kiln/op/nn.hpp"
 
 namespace kiln::fixed {
 
@@ -65,9 +69,37 @@ class cpp_exporter {
   void write_reduce(const draft& d);
   void write_product(const draft& d);
   void write_filtering(const draft& d);
-  void write_pooling(const draft& d, const op::pooling& op);
-  void write_gather(const draft& d, const op::gather& op);
-  void write_attention(const draft& d, const op::attention& op);
+
+  // ---- generic ops: `write` has an overload for each one that has a text
+  static bool has_text(const operation& op);
+  void write_other(const draft& d, const operation& op);
+  /// Opens the loops prefix0, prefix1, … over all of `lens` and gives the position of an element of p in them.
+  std::string open_all(const ints& lens, const place& p, std::string_view prefix = "i");
+  /// The position of element [prefix0, prefix1, …] of p, with another text as index `but`.
+  static std::string element(const place& p, std::string_view prefix = "i", std::size_t but = max_rank,
+                             std::string_view instead = {});
+  void write(const draft& d, const op::pooling& op);
+  void write(const draft& d, const op::gather& op);
+  void write(const draft& d, const op::attention& op);
+  void write(const draft& d, const op::lrn& op);
+  void write(const draft& d, const op::pad& op);
+  void write(const draft& d, const op::cumsum& op);
+  void write(const draft& d, const op::cumprod& op);
+  void write(const draft& d, const op::arg_max& op);
+  void write(const draft& d, const op::arg_min& op);
+  void write(const draft& d, const op::topk& op);
+  void write(const draft& d, const op::tri& op);
+  void write(const draft& d, const op::one_hot& op);
+  void write(const draft& d, const op::gather_elements& op);
+  void write(const draft& d, const op::scatter_elements& op);
+  void write(const draft& d, const op::gather_nd& op);
+  void write(const draft& d, const op::scatter_nd& op);
+  void write(const draft& d, const op::deconvolution& op);
+  template <class Op>
+  void write_running(const draft& d, const Op& op, int start, std::string_view sign);
+  template <class Op>
+  void write_extreme(const draft& d, const Op& op, std::string_view sign);
+  void write_copied(const place& in, const place& to);
 
   // ---- bodies: node k becomes the value v<k>
   void write_node(const draft& d, std::size_t k, std::string_view prefix = "v");

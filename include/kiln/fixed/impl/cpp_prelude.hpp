@@ -214,6 +214,15 @@ inline T pow(T x, T y) {
     return std::pow(x, y);
   }
 }
+/// Positions in an extent n: that an index names (negative ones count from the end), or the nearest one; of an element
+/// that stands for position i of a tensor continued at its ends.
+inline std::int64_t nearest(std::int64_t i, std::int64_t n) { return i < 0 ? 0 : i < n ? i : n - 1; }
+inline std::int64_t picked(std::int64_t i, std::int64_t n) { return nearest(i < 0 ? i + n : i, n); }
+inline std::int64_t wrapped(std::int64_t i, std::int64_t n) { return (i % n + n) % n; }
+inline std::int64_t reflected(std::int64_t i, std::int64_t n) {
+  const std::int64_t r = n == 1 ? 0 : wrapped(i, 2 * (n - 1));
+  return r < n ? r : 2 * (n - 1) - r;
+}
 inline bool logical_and(bool a, bool b) { return a && b; }
 inline bool logical_or(bool a, bool b) { return a || b; }
 inline bool logical_xor(bool a, bool b) { return a != b; }

@@ -1,11 +1,8 @@
 #include "kiln/fixed/impl/cpp_exporter.hpp"
-#include "kiln/op/index/gather.hpp"
-#include "kiln/op/nn/attention.hpp"
-#include "kiln/op/nn/pooling.hpp"
 
 namespace kiln::fixed {
 
-void cpp_exporter::write_pooling(const draft& d, const op::pooling& op) {
+void cpp_exporter::write(const draft& d, const op::pooling& op) {
   const std::vector<place> at = places(d);
   const place &in = at[0], &to = at[1];
   const std::size_t dims = in.lens.size() - 2;
@@ -96,7 +93,7 @@ void cpp_exporter::write_pooling(const draft& d, const op::pooling& op) {
   out_.close(dims + 2);
 }
 
-void cpp_exporter::write_gather(const draft& d, const op::gather& op) {
+void cpp_exporter::write(const draft& d, const op::gather& op) {
   const std::vector<place> at = places(d);
   const place &data = at[0], &indices = at[1], &to = at[2];
   const auto axis = static_cast<std::size_t>(normal_axis(op.axis, data.lens.size()));
@@ -117,14 +114,13 @@ void cpp_exporter::write_gather(const draft& d, const op::gather& op) {
       from.add(name, data.strides[i - index_rank + 1]);
   }
   // an index outside the extent reads the nearest element inside: a run reports no errors
-  out_.line("std::int64_t at = static_cast<std::int64_t>(index[", picked.str(), "]);");
-  out_.line("if (at < 0) at += ", data.lens[axis], ";");
-  out_.line("at = at < 0 ? 0 : at >= ", data.lens[axis], " ? ", data.lens[axis] - 1, " : at;");
+  out_.line("const std::int64_t at = math::picked(static_cast<std::int64_t>(index[", picked.str(), "]), ",
+            data.lens[axis], ");");
   out_.line("out[", result.str(), "] = data[", from.add("at", data.strides[axis]).str(), "];");
   out_.close(to.lens.size());
 }
 
-void cpp_exporter::write_attention(const draft& d, const op::attention& op) {
+void cpp_exporter::write(const draft& d, const op::attention& op) {
   const std::vector<place> at = places(d);
   const place &q = at[0], &k = at[1], &v = at[2], &to = at.back();
   if (q.type != dtype::f32) raise(errc::unsupported, cat("an exported attention is f32, not ", to_string(q.type)));
