@@ -1,0 +1,123 @@
+#pragma once
+#include "kiln/fixed/product_plan.hpp"
+#include "kiln/kernel/fixed_image_filtering.hpp"
+#include "kiln/op/linear/convolution.hpp"
+#include "kiln/op/nn/pooling.hpp"
+
+namespace kiln::fixed {
+
+/// Strides of a value [n, channels, rows, columns] with its channels last.
+constexpr ints channels_last(const ints& lens) {
+  ints s{lens[1] * lens[2] * lens[3], 1, lens[1] * lens[3], lens[1]};
+  return s;
+}
+
+/// Whether vectors of channels read an operand of an image's step: its channels lie side by side, or are one value.
+constexpr bool along_channels(const place& p) {
+  return p.lens.size() == 4 && (p.lens[1] == 1 || p.strides[1] == 1 || p.strides[1] == 0);
+}
+
+/// How a convolution of two spatial dims runs over windows of an image; no filters where it has another dtype or
+/// groups of several channels. `weight` counts by its dims only.
+constexpr kernels::window_extents plan_windows(const op::convolution& op, const place& image, const place& weight,
+                                               const place& out) {
+  const ints &x = image.lens, &w = weight.lens;
+  kernels::window_extents p;
+  p.filters = 0;
+  if (x.size() != 4 || image.type != dtype::f32 || weight.type != dtype::f32 || out.type != dtype::f32) return p;
+  if (op.group != 1 && (op.group != x[1] || w[0] != x[1])) return p;
+  for (const std::int64_t pad : op.pads)
+    if (pad < 0) return p;
+  const auto each = [](const auto& list, std::size_t k, std::int64_t otherwise) {
+    return list.empty() ? otherwise : list[k];
+  };
+  p.channels = x[1], p.filters = w[0], p.height = x[2], p.width = x[3];
+  p.out_height = out.lens[2], p.out_width = out.lens[3];
+  p.kernel_rows = w[2], p.kernel_columns = w[3];
+  p.row_stride = each(op.stride, 0, 1), p.column_stride = each(op.stride, 1, 1);
+  p.row_dilation = each(op.dilation, 0, 1), p.column_dilation = each(op.dilation, 1, 1);
+  p.top = each(op.pads, 0, 0), p.left = each(op.pads, 1, 0);
+  p.x_channel = image.strides[1], p.x_row = image.strides[2], p.x_column = image.strides[3];
+  if (x[1] == 1) p.x_channel = 1;
+  return p;
+}
+
+/// How minimal filtering computes what `plan_windows` says, with the tiles that are estimated to take the least work;
+/// no filters where windows are. Bytes of weights count because each block of tiles reads them from a cache that may be
+/// shared.
+constexpr kernels::image_filtering_extents plan_image_filtering(const kernels::window_extents& p) {
+  kernels::image_filtering_extents best;
+  best.filters = 0;
+  if (p.kernel_rows != 3 || p.kernel_columns != 3 || p.row_stride != 1 || p.column_stride != 1 || p.row_dilation != 1 ||
+      p.column_dilation != 1 || p.channels % 16 != 0 || p.channels < 32 || p.x_channel != 1 || p.filters < 16 ||
+      p.top > 2 || p.left > 2)
+    return best;
+  const std::int64_t columns = (p.filters + 15) / 16 * 16;
+  double least = static_cast<double>(p.out_height * p.out_width * columns * p.channels * 9);
+  for (const int outputs : {2, 4}) {
+    kernels::image_filtering_extents f;
+    f.channels = p.channels, f.filters = p.filters, f.height = p.height, f.width = p.width;
+    f.out_height = p.out_height, f.out_width = p.out_width, f.top = p.top, f.left = p.left;
+    f.x_row = p.x_row, f.x_column = p.x_column;
+    f.outputs = outputs;
+    const double work =
+        kernels::filtering_work(f.tiles(), f.points(), p.channels, columns, 4 * (f.weights() - 9 * p.channels * columns));
+    if (work < least) least = work, best = f;
+  }
+  return best;
+}
+
+/// Which results of a program lie with their channels last: those of convolutions that read their weights from a
+/// parameter, and what follows from these element by element or by pooling. Programs whose convolutions are small keep
+/// planes: there the images fit the first-level cache, and what reads them flattens them.
+template <class Program>
+constexpr small_vector<bool> images_with_channels_last(const Program& program) {
+  constexpr double least_products = 4e6;
+  const auto& graph = program.main();
+  small_vector<bool> last;
+  last.resize(graph.size(), false);
+  double products = 0;
+  for (std::uint32_t i = 0; i < graph.size(); ++i) {
+    const auto& ins = graph[i];
+    if (ins.kind != instruction_kind::op || ins.results.size() != 1) continue;
+    const shape& made = ins.results[0];
+    if (made.rank() != 4 || made.type != dtype::f32) continue;
+    const auto* fused = ins.op.template get_if<op::fused>();
+    const op::convolution* conv = ins.op.template get_if<op::convolution>();
+    std::size_t weight = 1;
+    bool plain = true;  // all that the body computes is f32, or conditions
+    if (fused && fused->kind == fusion::contraction) {
+      const auto& body = program.module(fused->body);
+      for (std::uint32_t k = 0; k < body.size(); ++k) {
+        const dtype type = body[k].results[0].type;
+        plain = plain && (type == dtype::f32 || (type == dtype::boolean && body[k].kind == instruction_kind::op));
+        if (body[k].kind != instruction_kind::op || body[k].op.kind() != op_kind::contraction) continue;
+        conv = body[k].op.template get_if<op::convolution>();
+        weight = body[k].inputs[1].instruction;
+      }
+    }
+    if (conv) {
+      const auto& w = graph.producer(ins.inputs[weight]);
+      if (!plain || w.kind != instruction_kind::parameter || !w.is_weight) continue;
+      const ints lens = to_ints(w.results[0].lens), out = to_ints(made.lens);
+      if (conv->group != 1 && (conv->group != lens[0] || lens[1] != 1)) continue;
+      bool inside = true;
+      for (const std::int64_t pad : conv->pads) inside = inside && pad >= 0;
+      last[i] = inside;
+      products += static_cast<double>(kiln::product(out)) * static_cast<double>(lens[1] * lens[2] * lens[3]);
+    } else if ((fused && fused->kind == fusion::pointwise) || (!fused && ins.op.kind() == op_kind::pointwise) ||
+               ins.op.template is<op::concat>()) {
+      for (const auto v : ins.inputs) {
+        const shape& read = graph.shape_of(v);
+        last[i] = last[i] || (v.result == 0 && last[v.instruction] && read.rank() == 4 && !(read.lens[1] == dimension(1)));
+      }
+    } else if (ins.op.template is<op::pooling>()) {
+      last[i] = last[ins.inputs[0].instruction];
+    }
+  }
+  if (products < least_products)
+    for (bool& l : last) l = false;
+  return last;
+}
+
+}  // namespace kiln::fixed
