@@ -12,10 +12,10 @@ Span elements(const literal& l) {
   return Span(reinterpret_cast<typename Span::pointer>(l.bytes()), Span::extent);
 }
 
-/// The static program's outputs on random inputs, and those of the exported program, against each op's own reference
-/// computation at run time.
+/// The static program's outputs on random inputs, and with `exports` those of the exported program, against each op's
+/// own reference computation at run time.
 template <auto Net, class Registry = default_registry>
-void expect_equal(std::uint64_t seed, double tolerance = 4e-6) {
+void expect_equal(std::uint64_t seed, double tolerance = 4e-6, bool exports = true) {
   builder b;
   Net(b);
   const program p = b.finish();
@@ -51,7 +51,13 @@ void expect_equal(std::uint64_t seed, double tolerance = 4e-6) {
     }
     (std::make_index_sequence<fixed_program::outputs>{});
   }
-  expect_exported(p, {values.data(), values.size()}, {expected.data(), expected.size()}, tolerance);
+  if (exports) expect_exported(p, {values.data(), values.size()}, {expected.data(), expected.size()}, tolerance);
+}
+
+/// Without the export, for what only static programs do.
+template <auto Net>
+void expect_static(std::uint64_t seed, double tolerance = 4e-6) {
+  expect_equal<Net>(seed, tolerance, false);
 }
 
 }  // namespace kiln::test

@@ -5,23 +5,31 @@
 
 namespace kiln::fixed {
 
-/// A convolution whose result lies with its channels last, finished by the body's pointwise ops on vectors of the
-/// channels of a pixel.
+/// A convolution whose result lies with its channels last, or a product of rows with a matrix, finished by the body's
+/// pointwise ops on vectors of the channels of a pixel, or columns of a row.
 template <class Step>
 struct image_step {
   static constexpr product_inputs sources = product_operands(Step::body);
   static constexpr std::size_t product_node = product_node_of(Step::body);
   static constexpr auto extra = epilogue_inputs(Step::body);
-  static constexpr place image = Step::in[sources.lhs], out = Step::out[0];
-  static constexpr kernels::window_extents windows =
-      plan_windows(node_op<Step, product_node>::op, image, Step::in[sources.rhs], out);
+  static constexpr bool convolves = std::is_same_v<typename node_op<Step, product_node>::type, op::convolution>;
+  static constexpr place image_of(std::size_t k) {
+    return convolves ? Step::operand(k) : rows_as_image(Step::operand(k));
+  }
+  static constexpr place image = image_of(sources.lhs);
+  static constexpr kernels::window_extents windows = [] {
+    if constexpr (convolves)
+      return plan_windows(node_op<Step, product_node>::op, image, Step::in[sources.rhs], Step::out[0]);
+    else
+      return plan_rows(Step::body, Step::in, Step::out[0]);
+  }();
   using lanes = vector_lanes<float>;
   using value = lanes::value;
 
   // Element offset of a pixel of an operand that is broadcast to the result's dims.
   template <std::size_t K>
   static KILN_FN std::int64_t pixel_of(std::int64_t n, std::int64_t y, std::int64_t x) {
-    constexpr place p = Step::operand(K);
+    constexpr place p = image_of(K);
     return p.offset + (p.lens[0] == 1 ? 0 : n * p.strides[0]) + (p.lens[2] == 1 ? 0 : y * p.strides[2]) +
            (p.lens[3] == 1 ? 0 : x * p.strides[3]);
   }
@@ -33,7 +41,7 @@ struct image_step {
     r[product_node].v = sums;
     each<extra.size()>([&](auto k) {
       constexpr std::size_t input = extra[k];
-      constexpr place from = Step::in[input];
+      constexpr place from = image_of(input);
       constexpr std::int64_t step = from.lens[1] == 1 ? 0 : from.strides[1];
       r[input].v = lanes::load<float, step, N>(buffer_of<Step, input>(m) + pixel_of<input>(n, y, x) + channel * step);
     });

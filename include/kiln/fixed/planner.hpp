@@ -30,10 +30,8 @@ class planner {
   constexpr void lay_out() {
     places_.resize(graph_.size());
     joined_.resize(graph_.size(), false);
-    if constexpr (writes)
-      last_ = images_with_channels_last(program_);
-    else
-      last_.resize(graph_.size(), false);
+    last_.resize(graph_.size(), false);
+    if constexpr (writes) last_ = images_with_channels_last(program_);
     for (std::uint32_t i = 0; i < graph_.size(); ++i) {
       places_[i].resize(graph_[i].results.size());
       if (graph_[i].kind == instruction_kind::op && graph_[i].op.template is<op::concat>()) concats_.push_back(i);
@@ -188,24 +186,15 @@ class planner {
     for (; made.result < graph_[made.instruction].results.size(); ++made.result)
       d.outputs.push_back({place_result(made), graph_.shape_of(made).type});
     if constexpr (writes) {
-      const std::int64_t bytes =
-          scratch_bytes(d.record.kind, d.nodes, product_of(ins), final_places(d.inputs), final_place(d.outputs[0]));
+      const std::int64_t bytes = scratch_bytes(d.record.kind, d.nodes, product_of(program_, ins),
+                                               final_places(d.inputs), final_place(d.outputs[0]));
       if (bytes != 0) d.scratch = add_buffer(memory::arena, 0, bytes);
     }
     add(std::move(d));
   }
-  // the product of an instruction, alone or in a body, or the instruction's own op
-  constexpr const operation_type& product_of(const instruction& ins) const {
-    const auto* fused = ins.op.template get_if<op::fused>();
-    if (!fused) return ins.op;
-    const module_type& body = program_.module(fused->body);
-    std::uint32_t k = 0;
-    while (k < body.size() && (body[k].kind != instruction_kind::op || body[k].op.kind() != op_kind::contraction)) ++k;
-    return k < body.size() ? body[k].op : ins.op;
-  }
   // Weights that a product reads in another form are prepared when they are bound.
   constexpr void prepare(draft& d, value_id& made) {
-    const operation_type& op = product_of(graph_[d.from]);
+    const operation_type& op = product_of(program_, graph_[d.from]);
     const auto in = final_places(d.inputs);
     const std::size_t right = product_operands(d.nodes).rhs;
     const place& weight = in[right];
@@ -218,15 +207,23 @@ class planner {
       else if (!filter(d, *conv, in, made))
         return;
     } else {
-      if (!writes || !op.template is<op::dot>() || !reads_rows(d.nodes, in, graph_[d.from].results[0])) return;
-      as.offset = 0, as.strides = {row_pitch(weight), 1};
-      form = weight_form::rows;
+      if (!writes || !op.template is<op::dot>()) return;
+      const shape& s = graph_[d.from].results[0];
+      if (reads_rows(d.nodes, in, s)) {
+        as.offset = 0, as.strides = {row_pitch(weight), 1};
+        form = weight_form::rows;
+      } else if (reads_panels(d.nodes, in, {{}, s.type, to_ints(s.lens), row_major(to_ints(s.lens))})) {
+        d.record.kind = step_kind::windows;
+        form = weight_form::panels;
+      } else {
+        return;
+      }
     }
     d.inputs[right].where = {add_buffer(memory::prepared, weight.at.index, 0), as};
     buffers_.back().base = prepared_.add(weight, form);
   }
-  // Plans a convolution whose result lies with its channels last; the operands that its vectors of channels read lie so,
-  // too, but images of few channels.
+  // Plans a convolution whose result lies with its channels last; the operands that its vectors of channels read lie
+  // so, too, but images of few channels.
   constexpr weight_form prepare_image(draft& d, const op::convolution& conv) {
     const auto [image, weight] = product_operands(d.nodes);
     const auto turn = [&](std::size_t k) {
@@ -236,15 +233,10 @@ class planner {
     for (std::uint32_t k : epilogue_inputs(d.nodes)) turn(k);
     if (conv.group != 1 || graph_.shape_of(graph_[d.from].inputs[image]).lens[1].value() >= 16) turn(image);
     const shape& s = graph_[d.from].results[0];
-    const kernels::window_extents windows =
-        plan_windows(conv, final_place(d.inputs[image]), final_place(d.inputs[weight]), {{}, s.type, to_ints(s.lens), {}});
-    const kernels::image_filtering_extents filtering = plan_image_filtering(windows);
-    const bool depthwise = conv.group != 1, filters = !depthwise && filtering.filters != 0;
-    d.record.kind = depthwise ? step_kind::depthwise : filters ? step_kind::image_filtering : step_kind::windows;
-    return depthwise ? weight_form::depthwise
-           : !filters ? weight_form::panels
-           : filtering.outputs == 2 ? weight_form::panels_2
-                                    : weight_form::panels_4;
+    const image_method method = choose_image_method(conv, final_place(d.inputs[image]), final_place(d.inputs[weight]),
+                                                    {{}, s.type, to_ints(s.lens), {}});
+    d.record.kind = method.kind;
+    return method.form;
   }
   // Whether minimal filtering serves a convolution. A pooling that alone reads the result becomes its own.
   constexpr bool filter(draft& d, const op::convolution& conv, std::span<const place> in, value_id& made) {

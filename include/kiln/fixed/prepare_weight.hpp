@@ -40,6 +40,15 @@ KILN_FN void prepare_weight(const prepared_weight& prepared, const float* from, 
     case weight_form::panels_4:
       return prepare_filtered<4>(w, from, to);
     case weight_form::panels:
+      if (prepared.is_matrix()) {
+        const std::size_t k = w.lens.size() - 2;
+        for (std::int64_t i = 0; i < prepared.lines(); ++i)
+          for (std::int64_t j = 0; j < prepared.columns(); ++j)
+            to[panel_place(j, prepared.columns(), i, prepared.lines())] =
+                from[w.offset + i * w.strides[k] + j * w.strides[k + 1]];
+        return;
+      }
+      [[fallthrough]];
     case weight_form::depthwise: {
       const std::int64_t filters = w.lens[0], channels = w.lens[1], taps = w.lens[2] * w.lens[3];
       for (std::int64_t f = 0; f < filters; ++f)

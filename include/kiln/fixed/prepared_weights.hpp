@@ -21,6 +21,12 @@ struct prepared_weight {
   weight_form form = weight_form::rows;
   std::int64_t base = 0;
 
+  // of weights in panels: a matrix has one row for each channel
+  constexpr bool is_matrix() const { return form == weight_form::panels && from.lens.size() != 4; }
+  constexpr std::int64_t columns() const { return is_matrix() ? from.lens.back() : from.lens[0]; }
+  constexpr std::int64_t lines() const {
+    return is_matrix() ? from.lens[from.lens.size() - 2] : kiln::product(from.lens) / from.lens[0];
+  }
   /// Elements in that form.
   constexpr std::int64_t elements() const {
     const ints& w = from.lens;
@@ -34,7 +40,7 @@ struct prepared_weight {
       case weight_form::panels_4:
         return 36 * whole(w[0]) * w[1];
       case weight_form::panels:
-        return whole(w[0]) * w[1] * w[2] * w[3];
+        return whole(columns()) * lines();
       case weight_form::depthwise:
         return whole(w[0]) * w[2] * w[3];
     }

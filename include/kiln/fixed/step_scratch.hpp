@@ -21,11 +21,13 @@ constexpr std::int64_t scratch_bytes(step_kind kind, std::span<const node> nodes
   const auto [left, right] = product_operands(nodes);
   if (kind == step_kind::product) {
     const shape operands[] = {{in[left].type, to_dims(in[left].lens)}, {in[right].type, to_dims(in[right].lens)}};
-    return product_elements(op.maps(operands).value(), nodes, in, out) * static_cast<std::int64_t>(size_of(in[left].type));
+    return product_elements(op.maps(operands).value(), nodes, in, out) *
+           static_cast<std::int64_t>(size_of(in[left].type));
   }
-  const auto& conv = *op.template get_if<op::convolution>();
-  if (kind == step_kind::filtering) return plan_filtering(conv, in[left], in[right], out).memory() * 4;
-  const kernels::window_extents windows = plan_windows(conv, in[left], in[right], out);
+  const auto* conv = op.template get_if<op::convolution>();
+  if (kind == step_kind::filtering) return plan_filtering(*conv, in[left], in[right], out).memory() * 4;
+  const kernels::window_extents windows =
+      conv ? plan_windows(*conv, in[left], in[right], out) : plan_rows(nodes, in, out);
   if (kind == step_kind::windows) return windows.memory() * 4;
   return kind == step_kind::image_filtering ? plan_image_filtering(windows).memory() * 4 : 0;
 }

@@ -27,9 +27,8 @@ KILN_FN void filter_weight(const float* w, Put&& put) {
 KILN_FN void filter_weights(const float* from, float* to, std::int64_t filters, std::int64_t channels) {
   for (std::int64_t f = 0; f < filters; ++f)
     for (std::int64_t c = 0; c < channels; ++c)
-      filter_weight<2>(from + (f * channels + c) * 9, [&](std::int64_t point, float value) {
-        to[(point * channels + c) * filters + f] = value;
-      });
+      filter_weight<2>(from + (f * channels + c) * 9,
+                       [&](std::int64_t point, float value) { to[(point * channels + c) * filters + f] = value; });
 }
 
 }  // namespace kiln::kernels

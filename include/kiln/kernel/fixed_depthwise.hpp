@@ -14,9 +14,11 @@ KILN_FN void fixed_depthwise(const T* x, const T* weights, Put&& put) {
   constexpr std::int64_t pitch = (P.channels + 15) / 16 * 16;
   // columns [inner, inner_end) read inside the image at every tap
   constexpr std::int64_t most = P.out_width, reach = P.width + P.left - P.span_columns();
-  constexpr std::int64_t before = (P.left + P.column_stride - 1) / P.column_stride, inner = before < most ? before : most;
-  constexpr std::int64_t end = reach < 0 ? inner : reach / P.column_stride + 1,
-                         inner_end = end < inner ? inner : end < most ? end : most;
+  constexpr std::int64_t before = (P.left + P.column_stride - 1) / P.column_stride,
+                         inner = before < most ? before : most;
+  constexpr std::int64_t end = reach < 0 ? inner : reach / P.column_stride + 1, inner_end = end < inner  ? inner
+                                                                                            : end < most ? end
+                                                                                                         : most;
   const auto pixels = [&]<int Count, int N>(std::int64_t row, std::int64_t column, std::int64_t c,
                                             std::integral_constant<int, N> lanes_used) __attribute__((always_inline)) {
     V sum[Count];
@@ -50,8 +52,7 @@ KILN_FN void fixed_depthwise(const T* x, const T* weights, Put&& put) {
     std::int64_t column = 0;
     for (; column < inner; ++column) pixels.template operator()<1>(row, column, c, count);
     if constexpr (inner_end - inner >= Pixels)
-      for (; column + Pixels <= inner_end; column += Pixels)
-        pixels.template operator()<Pixels>(row, column, c, count);
+      for (; column + Pixels <= inner_end; column += Pixels) pixels.template operator()<Pixels>(row, column, c, count);
     if constexpr ((inner_end - inner) % Pixels >= 2)
       for (; column + 2 <= inner_end; column += 2) pixels.template operator()<2>(row, column, c, count);
     for (; column < P.out_width; ++column) pixels.template operator()<1>(row, column, c, count);

@@ -20,7 +20,7 @@ struct image_filtering_extents {
   /// Tiles that run together: enough of them to use a weight often, few enough for the second-level cache. The last
   /// block overlaps the one before it.
   constexpr std::int64_t block() const {
-    constexpr std::int64_t most_elements = 192 * 1024;
+    constexpr std::int64_t most_elements = 288 * 1024;
     const std::int64_t fitting = most_elements / (points() * (channels + panel_columns));
     const std::int64_t most = fitting < 24 ? 24 : fitting > 60 ? 60 : fitting;
     const std::int64_t blocks = (tiles() + most - 1) / most;
@@ -62,9 +62,8 @@ KILN_FN void transform_image_tile(const T* x, T* to, std::int64_t y0, std::int64
   };
   const T* const corner = x + y0 * P.x_row + x0 * P.x_column;
   if (y0 >= 0 && x0 >= 0 && y0 + side <= P.height && x0 + side <= P.width) {
-    each_channel([&](int i, int j, std::int64_t c) __attribute__((always_inline)) {
-      return load<V>(corner + i * P.x_row + j * P.x_column + c);
-    });
+    each_channel([&](int i, int j, std::int64_t c)
+                     __attribute__((always_inline)) { return load<V>(corner + i * P.x_row + j * P.x_column + c); });
   } else {
     bool row[side], column[side];
     for (int i = 0; i < side; ++i) {
@@ -128,10 +127,9 @@ KILN_FN void fixed_image_filtering(const T* x, const T* weights, T* memory, Put&
       const T* b = weights + filter * P.points() * P.channels;
       for (std::int64_t point = 0; point < P.points(); ++point, b += P.channels * pitch) {
         T* const to = sums + point * block * panel_columns;
-        fixed_product<extents, Lanes, Registers>(inputs + point * block * P.channels, b,
-                                                 [&](std::int64_t t, std::int64_t f, auto, vec<T, Lanes> v) {
-                                                   store(to + t * panel_columns + f, v);
-                                                 });
+        fixed_product<extents, Lanes, Registers>(
+            inputs + point * block * P.channels, b,
+            [&](std::int64_t t, std::int64_t f, auto, vec<T, Lanes> v) { store(to + t * panel_columns + f, v); });
       }
       for (std::int64_t t = 0; t < block; ++t) {
         const std::int64_t y0 = row_of(t), x0 = column_of(t);

@@ -58,7 +58,8 @@ KILN_FN void product_tile(const T* a, const T* b, std::int64_t row, std::int64_t
       for (int v = 0; v < Vectors; ++v) sum[p][r][v] = V{};
   const T* left = a + row * P.a_row;
   const T* right = b + column;
-  [[maybe_unused]] const T* ahead = b + P.ahead + row / Rows * Lanes % (Vectors * Lanes);  // a tile fetches one line of each row
+  [[maybe_unused]] const T* ahead =
+      b + P.ahead + row / Rows * Lanes % (Vectors * Lanes);  // a tile fetches one line of each row
   const auto add = [&](V(&to)[Rows][Vectors], const T* l, const T* from) {
     V line[Vectors];
     if constexpr (P.ahead != 0) {

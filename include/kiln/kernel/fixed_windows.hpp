@@ -42,10 +42,16 @@ struct window_extents {
     return rows();
   }
   constexpr std::int64_t pixels() const { return strip_rows() * out_width; }
-  /// Whether a panel of weights is so large that it is read a row of the window at a time, so that each part stays in
-  /// the second-level cache while all pixels of a strip meet it; their sums wait in memory.
-  constexpr bool by_rows() const { return kernel_rows > 1 && depth() * panel_columns > 96 * 1024; }
-  constexpr std::int64_t sums() const { return by_rows() ? (pixels() + 12) * panel_columns : 0; }
+  /// Elements of a window that are multiplied at a time: all of them, or a part of a run where a panel of weights is so
+  /// large that it would not stay in the second-level cache while the pixels of a strip meet it. Sums wait in memory.
+  constexpr std::int64_t part() const {
+    constexpr std::int64_t most = 768;
+    if (depth() <= 2 * most || pixels() <= 12) return depth();
+    std::int64_t cuts = 1;
+    while (run() / cuts > most || run() % cuts != 0) ++cuts;
+    return run() / cuts;
+  }
+  constexpr std::int64_t sums() const { return part() < depth() ? (pixels() + 12) * panel_columns : 0; }
   /// Elements of memory: the sums that wait, then the copied strip.
   constexpr std::int64_t memory() const {
     return sums() + (copied() ? (rows_read(strip_rows()) * columns_read() * channels + 15) / 16 * 16 : 0);
@@ -74,7 +80,7 @@ KILN_FN void fill_window_strip(const T* x, T* strip, std::int64_t y0) {
   constexpr std::int64_t line = P.columns_read() * P.channels, rows = P.rows_read(P.strip_rows());
   constexpr std::int64_t begin = P.left < P.columns_read() ? P.left : P.columns_read(),
                          end = P.left + P.width < P.columns_read() ? P.left + P.width : P.columns_read();
-  const auto zero = [](T* to, std::int64_t n) __attribute__((always_inline)) {
+  const auto zero = [](T * to, std::int64_t n) __attribute__((always_inline)) {
     for (std::int64_t i = 0; i < n; ++i) to[i] = T{};
   };
   for (std::int64_t r = 0; r < rows; ++r) {
@@ -100,20 +106,19 @@ KILN_FN void fill_window_strip(const T* x, T* strip, std::int64_t y0) {
   }
 }
 
-/// Adds to the sums of Rows pixels, whose windows begin at `row`, and Vectors of a panel's filters the products of
-/// `lines` rows of the window. Meanwhile memory that comes next is fetched.
-template <window_extents P, int Lanes, int Rows, int Vectors, std::int64_t Pitch, class T>
-KILN_FN void window_tile(vec<T, Lanes> (&sum)[Rows][Vectors], const T* const (&row)[Rows], std::int64_t lines,
-                         const T* b, const T* ahead, std::int64_t ahead_step) {
+/// Adds to the sums of Rows pixels and Vectors of a panel's filters the products with Each elements of the
+/// window, which begin at `row`. Meanwhile memory that comes next is fetched.
+template <window_extents P, int Lanes, int Rows, int Vectors, std::int64_t Pitch, std::int64_t Each, class T>
+KILN_FN void window_tile(vec<T, Lanes> (&sum)[Rows][Vectors], const T* const (&row)[Rows], const T* b, const T* ahead,
+                         std::int64_t ahead_step) {
   using V = vec<T, Lanes>;
-  constexpr std::int64_t run = P.run(), runs = P.kernel_columns * P.channels / run;
-  for (std::int64_t i = 0; i < lines; ++i)
-    for (std::int64_t j = 0; j < runs; ++j) {
+  constexpr std::int64_t each = Each < P.run() ? Each : P.run(), columns = P.kernel_columns * P.channels / P.run();
+  for (std::int64_t i = 0; i < (Each + each * columns - 1) / (each * columns); ++i)
+    for (std::int64_t j = 0; j < (Each < each * columns ? 1 : columns); ++j) {
       const T* a[Rows];
 #pragma GCC unroll 32
-      for (int r = 0; r < Rows; ++r)
-        a[r] = row[r] + i * P.row_dilation * P.line() + j * P.column_dilation * P.pixel();
-      for (std::int64_t k = 0; k < run; ++k) {
+      for (int r = 0; r < Rows; ++r) a[r] = row[r] + i * P.row_dilation * P.line() + j * P.column_dilation * P.pixel();
+      for (std::int64_t k = 0; k < each; ++k) {
         V line[Vectors];
 #pragma GCC unroll 8
         for (int v = 0; v < Vectors; ++v) line[v] = load<V>(b + v * Lanes);
@@ -138,12 +143,17 @@ KILN_FN void window_columns(const T* from, const T* b, const T* next, T* waiting
                 last = static_cast<int>(Columns - (vectors - 1) * Lanes);
   constexpr int most = Registers / vectors < 12 ? Registers / vectors : 12, rows = static_cast<int>(P.tile_rows(most));
   constexpr std::int64_t pixels = P.pixels(), tiles = (pixels + rows - 1) / rows;
-  constexpr std::int64_t parts = P.by_rows() ? P.kernel_rows : 1, lines = P.kernel_rows / parts,
-                         depth = P.depth() / parts;
+  constexpr std::int64_t depth = P.part(), parts = P.depth() / depth, columns = P.kernel_columns * P.channels / P.run(),
+                         cuts = depth < P.run() ? P.run() / depth : 1;
   constexpr std::int64_t share = (Pitch * depth + tiles - 1) / tiles, step = (share + depth - 1) / depth;
   for (std::int64_t part = 0; part < parts; ++part) {
     const T* const weights = b + part * depth * Pitch;
     const T* const ahead = part + 1 < parts ? weights + depth * Pitch : next;
+    // where the part begins in a window
+    const std::int64_t begin = parts == 1
+                                   ? 0
+                                   : part / cuts / columns * P.row_dilation * P.line() +
+                                         part / cuts % columns * P.column_dilation * P.pixel() + part % cuts * depth;
     for (std::int64_t t = 0; t < tiles; ++t) {
       // the last tile overlaps the one before it, but for sums that wait
       const std::int64_t first = (t + 1) * rows <= pixels ? t * rows : pixels - rows;
@@ -153,12 +163,12 @@ KILN_FN void window_columns(const T* from, const T* b, const T* next, T* waiting
 #pragma GCC unroll 32
       for (int r = 0; r < rows; ++r) {
         y[r] = (first + r) / P.out_width, x[r] = (first + r) % P.out_width;
-        row[r] = from + (y[r] * P.row_stride + part * P.row_dilation) * P.line() + x[r] * P.column_stride * P.pixel();
+        row[r] = from + y[r] * P.row_stride * P.line() + x[r] * P.column_stride * P.pixel() + begin;
 #pragma GCC unroll 8
         for (int v = 0; v < vectors; ++v)
           sum[r][v] = part == 0 ? V{} : load<V>(waiting + (t * rows + r) * vectors * Lanes + v * Lanes);
       }
-      window_tile<P, Lanes, rows, vectors, Pitch>(sum, row, lines, weights, ahead + t * share, step);
+      window_tile<P, Lanes, rows, vectors, Pitch, depth>(sum, row, weights, ahead + t * share, step);
 #pragma GCC unroll 32
       for (int r = 0; r < rows; ++r)
 #pragma GCC unroll 8

@@ -162,7 +162,12 @@ void cpp_exporter::write_step(const draft& d, std::size_t k) {
         write_gather(d, *gather);
       else if (const auto* attention = op.get_if<op::attention>())
         write_attention(d, *attention);
+      break;
     }
+    case step_kind::windows:
+    case step_kind::image_filtering:
+    case step_kind::depthwise:
+      break;  // plans of static programs alone have them
   }
   out_.line("}");
 }
