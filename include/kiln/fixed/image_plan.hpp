@@ -168,7 +168,7 @@ constexpr small_vector<bool> images_with_channels_last(const Program& program) {
       if (!plain || w.kind != instruction_kind::parameter || !w.is_weight) continue;
       const ints lens = to_ints(w.results[0].lens), out = to_ints(made.lens);
       if (conv->group != 1 && (conv->group != lens[0] || lens[1] != 1)) continue;
-      bool inside = true;
+      bool inside = kiln::product(lens) != 0 && kiln::product(out) != 0;
       for (const std::int64_t pad : conv->pads) inside = inside && pad >= 0;
       last[i] = inside;
       products += static_cast<double>(kiln::product(out)) * static_cast<double>(lens[1] * lens[2] * lens[3]);
