@@ -55,4 +55,10 @@ void expect_equal(std::uint64_t seed, double tolerance = 4e-6) {
     expect_exported(p, {values.data(), values.size()}, {expected.data(), expected.size()}, tolerance);
 }
 
+/// Without the export, for what only static programs do.
+template <auto Net>
+void expect_static(std::uint64_t seed, double tolerance = 4e-6) {
+  expect_equal<Net, default_registry, false>(seed, tolerance);
+}
+
 }  // namespace kiln::test

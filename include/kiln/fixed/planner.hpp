@@ -1,9 +1,8 @@
 #pragma once
 #include "kiln/fixed/draft.hpp"
-#include "kiln/fixed/filtering_plan.hpp"
-#include "kiln/fixed/generic_plan.hpp"
+#include "kiln/fixed/prepared_weights.hpp"
 #include "kiln/fixed/record_writer.hpp"
-#include "kiln/fixed/reduce_plan.hpp"
+#include "kiln/fixed/step_scratch.hpp"
 #include "kiln/graph/literal_values.hpp"
 #include "kiln/graph/module.hpp"
 
@@ -31,6 +30,8 @@ class planner {
   constexpr void lay_out() {
     places_.resize(graph_.size());
     joined_.resize(graph_.size(), false);
+    last_.resize(graph_.size(), false);
+    if constexpr (writes) last_ = images_with_channels_last(program_);
     for (std::uint32_t i = 0; i < graph_.size(); ++i) {
       places_[i].resize(graph_[i].results.size());
       if (graph_[i].kind == instruction_kind::op && graph_[i].op.template is<op::concat>()) concats_.push_back(i);
@@ -69,8 +70,10 @@ class planner {
     buffers_.push_back({where, index, bytes});
     return static_cast<std::uint32_t>(buffers_.size() - 1);
   }
-  constexpr lying fresh(const shape& s) {
-    return {add_buffer(memory::arena, 0, s.bytes().value()), layout::standard(s.lens)};
+  constexpr lying fresh(const shape& s, bool last = false) {
+    lying to{add_buffer(memory::arena, 0, s.bytes().value()), layout::standard(s.lens)};
+    if (last) to.at.strides = to_dims(channels_last(to_ints(s.lens)));
+    return to;
   }
   constexpr void touch(std::uint32_t b, std::uint32_t now) {
     if (buffers_[b].first == none) buffers_[b].first = now;
@@ -114,8 +117,8 @@ class planner {
     }
     places_[i][0] = {at.in, mapped.value()};
   }
-  constexpr lying copied(const lying& at, const shape& s) {
-    const lying to = fresh(s);
+  constexpr lying copied(const lying& at, const shape& s, bool last = false) {
+    const lying to = fresh(s, last);
     copy(at, to, s.type);
     return to;
   }
@@ -134,9 +137,9 @@ class planner {
     for (std::uint32_t u : concats_) {
       const instruction& user = graph_[u];
       for (std::size_t k = 0; k < user.inputs.size(); ++k)
-        if (user.inputs[k] == v) return at = concat_part(u, k);
+        if (user.inputs[k] == v && last_[u] == last_[v.instruction]) return at = concat_part(u, k);
     }
-    return at = fresh(graph_.shape_of(v));
+    return at = fresh(graph_.shape_of(v), last_[v.instruction]);
   }
   constexpr lying concat_part(std::uint32_t concat, std::size_t operand_index) {
     lying part = place_result({concat, 0});
@@ -182,38 +185,58 @@ class planner {
     if (d.record.kind == step_kind::product) prepare(d, made);
     for (; made.result < graph_[made.instruction].results.size(); ++made.result)
       d.outputs.push_back({place_result(made), graph_.shape_of(made).type});
-    if constexpr (writes)
-      if (const std::int64_t bytes = scratch_bytes(d, ins)) d.scratch = add_buffer(memory::arena, 0, bytes);
+    if constexpr (writes) {
+      const std::int64_t bytes = scratch_bytes(d.record.kind, d.nodes, product_of(program_, ins),
+                                               final_places(d.inputs), final_places(d.outputs));
+      if (bytes != 0) d.scratch = add_buffer(memory::arena, 0, bytes);
+    }
     add(std::move(d));
-  }
-  // the product of an instruction, alone or in a body
-  constexpr const operation_type& product_of(const instruction& ins) const {
-    const auto* fused = ins.op.template get_if<op::fused>();
-    if (!fused) return ins.op;
-    const module_type& body = program_.module(fused->body);
-    std::uint32_t k = 0;
-    while (body[k].kind != instruction_kind::op || body[k].op.kind() != op_kind::contraction) ++k;
-    return body[k].op;
   }
   // Weights that a product reads in another form are prepared when they are bound.
   constexpr void prepare(draft& d, value_id& made) {
-    const operation_type& op = product_of(graph_[d.from]);
+    const operation_type& op = product_of(program_, graph_[d.from]);
     const auto in = final_places(d.inputs);
     const std::size_t right = product_operands(d.nodes).rhs;
-    place weight = in[right];
+    const place& weight = in[right];
     if (weight.at.where != memory::weight && (writes || weight.at.where != memory::constant)) return;
     layout as = d.inputs[right].where.at;
+    weight_form form = weight_form::planes;
     if (const auto* conv = op.template get_if<op::convolution>()) {
-      if (!filter(d, *conv, in, made)) return;
+      if (last_[d.from])
+        form = prepare_image(d, *conv);
+      else if (!filter(d, *conv, in, made))
+        return;
     } else {
-      if (!writes || !op.template is<op::dot>() || !reads_rows(d.nodes, in, graph_[d.from].results[0])) return;
-      as.offset = 0, as.strides = {row_pitch(weight), 1};
+      if (!writes || !op.template is<op::dot>()) return;
+      const shape& s = graph_[d.from].results[0];
+      if (reads_rows(d.nodes, in, s)) {
+        as.offset = 0, as.strides = {row_pitch(weight), 1};
+        form = weight_form::rows;
+      } else if (reads_panels(d.nodes, in, {{}, s.type, to_ints(s.lens), row_major(to_ints(s.lens))})) {
+        d.record.kind = step_kind::windows;
+        form = weight_form::panels;
+      } else {
+        return;
+      }
     }
-    weight.at.base = header_.prepared_bytes;
     d.inputs[right].where = {add_buffer(memory::prepared, weight.at.index, 0), as};
-    buffers_.back().base = weight.at.base;
-    header_.prepared_bytes += prepared_bytes(weight);
-    prepared_.push_back(weight);
+    buffers_.back().base = prepared_.add(weight, form);
+  }
+  // Plans a convolution whose result lies with its channels last; the operands that its vectors of channels read lie
+  // so, too, but images of few channels.
+  constexpr weight_form prepare_image(draft& d, const op::convolution& conv) {
+    const auto [image, weight] = product_operands(d.nodes);
+    const auto turn = [&](std::size_t k) {
+      if (!along_channels(final_place(d.inputs[k])))
+        d.inputs[k].where = copied(d.inputs[k].where, graph_.shape_of(graph_[d.from].inputs[k]), true);
+    };
+    for (std::uint32_t k : epilogue_inputs(d.nodes)) turn(k);
+    if (conv.group != 1 || graph_.shape_of(graph_[d.from].inputs[image]).lens[1].value() >= 16) turn(image);
+    const shape& s = graph_[d.from].results[0];
+    const image_method method = choose_image_method(conv, final_place(d.inputs[image]), final_place(d.inputs[weight]),
+                                                    {{}, s.type, to_ints(s.lens), {}});
+    d.record.kind = method.kind;
+    return method.form;
   }
   // Whether minimal filtering serves a convolution. A pooling that alone reads the result becomes its own.
   constexpr bool filter(draft& d, const op::convolution& conv, std::span<const place> in, value_id& made) {
@@ -286,29 +309,6 @@ class planner {
     d.nodes.push_back(n);
     d.results.push_back(static_cast<std::uint32_t>(d.nodes.size() - 1));
   }
-  constexpr std::int64_t scratch_bytes(const draft& d, const instruction& ins) const {
-    if (d.record.kind == step_kind::reduce) {
-      const reduce_plan p = plan_reduce(std::span<const node>(d.nodes.data(), d.nodes.size()));
-      return p.slots * ((p.row_elements() * 8 + 63) / 64 * 64);
-    }
-    if (d.record.kind == step_kind::product) {
-      const auto in = final_places(d.inputs);
-      const auto [left, right] = product_operands(d.nodes);
-      const shape operands[] = {{in[left].type, to_dims(in[left].lens)}, {in[right].type, to_dims(in[right].lens)}};
-      return product_elements(product_of(ins).maps(operands).value(), d.nodes, in, final_place(d.outputs[0])) *
-             static_cast<std::int64_t>(size_of(in[left].type));
-    }
-    if (d.record.kind == step_kind::filtering) {
-      const auto [image, weight] = product_operands(d.nodes);
-      return plan_filtering(*product_of(ins).template get_if<op::convolution>(), final_place(d.inputs[image]),
-                            final_place(d.inputs[weight]), final_place(d.outputs[0]))
-                 .memory() *
-             4;
-    }
-    if (d.record.kind == step_kind::other)
-      return generic_bytes(ins.op, final_places(d.inputs), final_places(d.outputs));
-    return 0;
-  }
   constexpr void add(draft d) {
     const auto now = static_cast<std::uint32_t>(drafts_.size());
     for (const operand& o : d.inputs) touch(o.where.in, now);
@@ -370,7 +370,8 @@ class planner {
     header_.inputs = out_.put_list(inputs);
     header_.weights = out_.put_list(weights);
     header_.outputs = out_.put_list(outputs);
-    header_.prepared = out_.put_list(prepared_);
+    header_.prepared = out_.put_list(prepared_.items);
+    header_.prepared_bytes = prepared_.bytes;
     small_vector<constant> constants;
     for (std::uint32_t i : constants_) {
       words w;
@@ -390,8 +391,9 @@ class planner {
   small_vector<operand> results_;
   small_vector<std::uint32_t> constants_, concats_;
   small_vector<const operation_type*> operations_;
-  small_vector<place> prepared_;
+  prepared_list prepared_;
   small_vector<bool> joined_;  ///< computed by the instruction before
+  small_vector<bool> last_;    ///< lies with its channels last
 };
 
 }  // namespace kiln::fixed

@@ -7,9 +7,8 @@ namespace kiln::fixed {
 template <class Step>
 struct pointwise_step {
   static constexpr std::size_t operands = Step::inputs + Step::outputs;
-  static constexpr walk<operands> over = make_walk<operands>(
-      Step::out[0].lens, [](std::size_t k, std::size_t d) { return Step::operand(k).strides[d]; },
-      [](std::size_t) { return true; });
+  static constexpr walk<operands> over = make_memory_walk<operands>(
+      Step::out[0], [](std::size_t k, std::size_t d) { return Step::operand(k).strides[d]; });
   static constexpr std::size_t outer_dims = over.extent.empty() ? 0 : over.extent.size() - 1;
   using lanes = lanes_of<Step, over.contiguous(Step::outputs)>;
 
@@ -46,10 +45,9 @@ struct pointwise_step {
 /// Copies a value to other strides.
 template <class Step>
 struct copy_step {
-  static constexpr walk<2> over = make_walk<2>(
-      Step::out[0].lens,
-      [](std::size_t k, std::size_t d) { return k == 0 ? Step::in[0].strides[d] : Step::out[0].strides[d]; },
-      [](std::size_t) { return true; });
+  static constexpr walk<2> over = make_memory_walk<2>(Step::out[0], [](std::size_t k, std::size_t d) {
+    return k == 0 ? Step::in[0].strides[d] : Step::out[0].strides[d];
+  });
 
   static void run(const step_memory& m) {
     constexpr std::size_t dims = over.extent.empty() ? 0 : over.extent.size() - 1;

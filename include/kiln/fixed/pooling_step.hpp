@@ -135,10 +135,55 @@ struct pooling_step {
     }
   }
 
+  // ---- channels last: vectors of channels of a pixel
+  static constexpr bool of_channels = std::is_same_v<value, stored> && std::is_floating_point_v<value> &&
+                                      Op.mode != op::pooling_mode::lp && in.lens[1] > 1 && in.strides[1] == 1 &&
+                                      out.strides[1] == 1;
+  static KILN_FN void pixel(const stored* x, stored* y, const window& u, const window& v, const window& w) {
+    constexpr dim p = dims.d[0], q = dims.d[1], r = dims.d[2];
+    using V = native_vec<stored>;
+    constexpr std::int64_t step = native_lanes<stored>, whole = in.lens[1] / step * step;
+    std::int64_t inside = Op.count_include_pad ? u.whole * v.whole * w.whole : 0;
+    if constexpr (Op.mode == op::pooling_mode::average && !Op.count_include_pad) {
+      const auto taps = [](const window& a, std::int64_t dilation) {
+        return a.high > a.low ? (a.high - a.low + dilation - 1) / dilation : 0;
+      };
+      inside = taps(u, p.dilation) * taps(v, q.dilation) * taps(w, r.dilation);
+    }
+    const auto channels = [&]<int N>(std::int64_t c, std::integral_constant<int, N>) {
+      V acc = splat<V>(start_value());
+      for (std::int64_t i = u.low; i < u.high; i += p.dilation)
+        for (std::int64_t j = v.low; j < v.high; j += q.dilation)
+          for (std::int64_t k = w.low; k < w.high; k += r.dilation) {
+            const stored* const from = x + i * p.in_step + j * q.in_step + k * r.in_step + c;
+            acc = fold(acc, N == step ? load<V>(from) : load_n<V>(from, N));
+          }
+      if constexpr (Op.mode == op::pooling_mode::average)
+        acc = inside ? acc / splat<V>(static_cast<value>(inside)) : V{};
+      if constexpr (N == step)
+        store(y + c, acc);
+      else
+        store_n(y + c, acc, N);
+    };
+    for (std::int64_t c = 0; c < whole; c += step) channels(c, std::integral_constant<int, static_cast<int>(step)>{});
+    if constexpr (whole != in.lens[1])
+      channels(whole, std::integral_constant<int, static_cast<int>(in.lens[1] - whole)>{});
+  }
+
   static void run(const step_memory& m) {
     constexpr dim p = dims.d[0], q = dims.d[1], r = dims.d[2];
     const auto* const from = buffer_of<Step, 0>(m);
     auto* const to = buffer_of<Step, Step::inputs>(m);
+    if constexpr (of_channels) {
+      for (std::int64_t n = 0; n < in.lens[0]; ++n)
+        for (std::int64_t a = 0; a < p.out; ++a)
+          for (std::int64_t b = 0; b < q.out; ++b)
+            for (std::int64_t c = 0; c < r.out; ++c)
+              pixel(from + in.offset + n * in.strides[0],
+                    to + out.offset + n * out.strides[0] + a * p.out_step + b * q.out_step + c * r.out_step, at<0>(a),
+                    at<1>(b), at<2>(c));
+      return;
+    }
     for (std::int64_t plane = 0; plane < in.lens[0] * in.lens[1]; ++plane) {
       const auto* const x = from + element_offset<Step, 0, 2>(plane);
       auto* const y = to + element_offset<Step, Step::inputs, 2>(plane);

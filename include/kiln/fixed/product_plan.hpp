@@ -282,11 +282,6 @@ struct product_memory {
 /// Elements from one row of a prepared matrix to the next: they begin on whole vectors.
 constexpr std::int64_t row_pitch(const place& matrix) { return (matrix.lens[1] + 15) / 16 * 16; }
 
-/// The bytes of a prepared weight: transformed 3x3 filters, or a matrix.
-constexpr std::int64_t prepared_bytes(const place& w) {
-  return 4 * w.lens[0] * (w.lens.size() == 4 ? 16 * w.lens[1] : row_pitch(w));
-}
-
 /// Whether a product of few rows gains from its right operand as a matrix of aligned rows: each element is read once or
 /// a few times, and the matrix stays in the second-level cache.
 constexpr bool reads_rows(std::span<const node> nodes, std::span<const place> in, const shape& out) {

@@ -33,7 +33,18 @@ struct node {
   inline_vector<std::uint32_t, 6> inputs{};
 };
 
-enum class step_kind : std::uint8_t { copy, pointwise, reduce, product, other, filtering };
+/// `filtering` is of images in planes; the last three are convolutions whose results lie with their channels last.
+enum class step_kind : std::uint8_t {
+  copy,
+  pointwise,
+  reduce,
+  product,
+  other,
+  filtering,
+  windows,
+  image_filtering,
+  depthwise
+};
 
 /// A range of records of one type.
 struct table {
@@ -65,7 +76,7 @@ struct signature {
 /// What stands at the front of the words.
 struct header {
   table steps{}, inputs{}, weights{}, outputs{}, constants{};
-  table prepared{};  ///< places of weights that steps read in another form
+  table prepared{};  ///< weights that steps read in another form (prepared_weight)
   std::int64_t arena_bytes = 0, prepared_bytes = 0;
   table fault{};    ///< why the program cannot be built, in the user's words
   table printed{};  ///< the optimised program as text, where it was asked for

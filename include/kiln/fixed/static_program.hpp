@@ -7,6 +7,7 @@
 #include "kiln/fixed/freeze.hpp"
 #include "kiln/fixed/gather_step.hpp"
 #include "kiln/fixed/generic_step.hpp"
+#include "kiln/fixed/image_step.hpp"
 #include "kiln/fixed/pointwise_step.hpp"
 #include "kiln/fixed/prepare_weight.hpp"
 #include "kiln/fixed/product_step.hpp"
@@ -92,6 +93,8 @@ KILN_FN void run_kernel(const step_memory& m) {
     product_step<constants>::run(m);
   else if constexpr (kind == step_kind::filtering)
     filtering_step<constants>::run(m);
+  else if constexpr (kind == step_kind::windows || kind == step_kind::image_filtering || kind == step_kind::depthwise)
+    image_step<constants>::run(m);
   else
     other_step<constants>::run(m);
 }
@@ -181,17 +184,17 @@ class runner<Net, Arena, std::index_sequence<I...>> {
   void prepare(std::int64_t weight) {
     if constexpr (Net::front.prepared.count != 0) {
       struct list {
-        place items[static_cast<std::size_t>(Net::front.prepared.count)];
+        prepared_weight items[static_cast<std::size_t>(Net::front.prepared.count)];
       };
       static constexpr list all = [] {
         list made;
-        for (std::size_t k = 0; place & p : made.items) p = record<place>(Net::words, Net::front.prepared, k++);
+        for (std::size_t k = 0; prepared_weight & p : made.items)
+          p = record<prepared_weight>(Net::words, Net::front.prepared, k++);
         return made;
       }();
-      for (const place& p : all.items)
-        if (p.at.index == weight)
-          prepare_weight(p, static_cast<const float*>(weights_[weight]),
-                         reinterpret_cast<float*>(prepared_ + p.at.base));
+      for (const prepared_weight& p : all.items)
+        if (p.from.at.index == weight)
+          prepare_weight(p, static_cast<const float*>(weights_[weight]), reinterpret_cast<float*>(prepared_ + p.base));
     }
   }
 

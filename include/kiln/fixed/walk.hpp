@@ -46,6 +46,29 @@ constexpr walk<N> make_walk(const ints& lens, const Strides& strides, Use use) {
   return w;
 }
 
+/// The dims by falling strides, so that those side by side in memory stand last; equal ones keep their order.
+constexpr inline_vector<std::size_t, max_rank> by_falling_strides(const ints& strides) {
+  inline_vector<std::size_t, max_rank> order;
+  for (std::size_t d = 0; d < strides.size(); ++d) {
+    order.push_back(d);
+    for (std::size_t k = d; k > 0 && strides[order[k - 1]] < strides[d]; --k) {
+      order[k] = order[k - 1];
+      order[k - 1] = d;
+    }
+  }
+  return order;
+}
+
+/// The walk over all dims in that order of the strides of `out`.
+template <std::size_t N, class Strides>
+constexpr walk<N> make_memory_walk(const place& out, const Strides& strides) {
+  const auto order = by_falling_strides(out.strides);
+  ints lens;
+  for (std::size_t d : order) lens.push_back(out.lens[d]);
+  return make_walk<N>(
+      lens, [&](std::size_t k, std::size_t d) { return strides(k, order[d]); }, [](std::size_t) { return true; });
+}
+
 /// Element offset of operand K at position `flat` of the first `Dims` dims of a walk.
 template <const auto& W, std::size_t K, std::size_t Dims>
 KILN_FN std::int64_t offset_at(std::int64_t flat) {

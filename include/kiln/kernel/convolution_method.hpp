@@ -88,12 +88,8 @@ class conv_cost {
     const auto inputs = static_cast<double>(round_up(p_.in_channels, native_lanes<T>));
     const auto outputs = static_cast<double>(round_up(p_.out_channels, native_lanes<T>));
     const double weights = points * inputs * outputs;
-    // a block is about 24 tiles; few tiles fill the register tile badly
-    const double blocks = std::max(1.0, tiles / 24);
-    const double filled = tiles >= 24 ? 1.0 : 1 + 2 / std::max(1.0, tiles);
     const double bytes = (weights - depth_ * outputs) * static_cast<double>(sizeof(T));
-    return tiles * points * (inputs * outputs * filled * 1.05 + 20 * (inputs + outputs)) +
-           6 * std::max(0.0, bytes) * std::min(blocks, 2.0) + conversion_;
+    return filtering_work(tiles, points, inputs, outputs, bytes) + conversion_;
   }
 
   conv_problem p_;

@@ -13,6 +13,7 @@ struct product_extents {
   std::int64_t m = 1, n = 1, k = 1;
   std::int64_t a_row = 0, a_step = 1, b_row = 0;
   bool whole = false;
+  std::int64_t ahead = 0;  ///< elements from an element of B to what is fetched meanwhile; 0: nothing
 };
 
 /// How a product is cut into tiles of `rows` x `vectors` sums, which stay in registers.
@@ -57,8 +58,14 @@ KILN_FN void product_tile(const T* a, const T* b, std::int64_t row, std::int64_t
       for (int v = 0; v < Vectors; ++v) sum[p][r][v] = V{};
   const T* left = a + row * P.a_row;
   const T* right = b + column;
+  [[maybe_unused]] const T* ahead =
+      b + P.ahead + row / Rows * Lanes % (Vectors * Lanes);  // a tile fetches one line of each row
   const auto add = [&](V(&to)[Rows][Vectors], const T* l, const T* from) {
     V line[Vectors];
+    if constexpr (P.ahead != 0) {
+      __builtin_prefetch(ahead, 0, 2);
+      ahead += P.b_row;
+    }
 #pragma GCC unroll 8
     for (int v = 0; v < Vectors; ++v) {
       if (P.whole || Last == Lanes || v + 1 < Vectors)

@@ -153,6 +153,11 @@ void cpp_exporter::write_step(const draft& d, std::size_t k) {
       break;
     case step_kind::other:
       write_other(d, plan_.operation(d.record.attributes));
+      break;
+    case step_kind::windows:
+    case step_kind::image_filtering:
+    case step_kind::depthwise:
+      break;  // plans of static programs alone have them
   }
   out_.line("}");
 }
