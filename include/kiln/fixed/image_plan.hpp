@@ -1,5 +1,6 @@
 #pragma once
 #include "kiln/fixed/prepared_weights.hpp"
+#include "kiln/graph/module.hpp"
 #include "kiln/kernel/fixed_image_filtering.hpp"
 #include "kiln/op/linear/convolution.hpp"
 #include "kiln/op/nn/pooling.hpp"
