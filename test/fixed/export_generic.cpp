@@ -1,6 +1,7 @@
 // Exported texts of ops that are neither pointwise, reductions, views nor products.
 #include "fixed/exported.hpp"
 #include "kiln/op/index/cumprod.hpp"
+#include "kiln/op/sequence/recurrent.hpp"
 
 namespace user {
 
@@ -65,6 +66,41 @@ TEST(export_generic, selections_and_placements) {
   b.output(b.add(pad{.mode = pad_mode::wrap, .pads = {9, 0, 0, 3}}, j));
   b.output(b.add(pad{.mode = pad_mode::edge, .pads = {0, 1, 3, -1}}, x).concat(x, 0));
   expect_alike(b, 2);
+}
+
+TEST(export_generic, recurrences) {
+  builder b;
+  const auto layer = [&](const std::string& name, const recurrent& op) {
+    const std::int64_t all = op.gates() * 3;
+    small_vector<value> operands;
+    operands.push_back(b.input(name + " gates", dtype::f32, {4, 2, all}));
+    operands.push_back(b.weight(name + " recurrence", dtype::f32, {3, all}));
+    operands.push_back(b.weight(name + " bias", dtype::f32, {all}));
+    operands.push_back(b.input(name + " state", dtype::f32, {2, 3}));
+    operands.push_back(b.input(name + " lengths", dtype::i64, {2}) + b.scalar(dtype::i64, 2));
+    if (op.cell == cell_kind::lstm) {
+      operands.push_back(b.input(name + " cell", dtype::f32, {2, 3}));
+      operands.push_back(b.weight(name + " peepholes", dtype::f32, {9}));
+    }
+    const value y = b.add(op, operands);
+    b.output(y), b.output(y.result(1));
+    if (op.cell == cell_kind::lstm) b.output(y.result(2));
+  };
+  const auto tanh = cell_function::tanh, sigmoid = cell_function::sigmoid;
+  layer("plain", {.functions = {cell_function::leaky_relu}, .alpha = {0.5f}, .clip = 3, .reverse = true});
+  for (const bool linear : {false, true})
+    layer(linear ? "linear" : "gru", {.cell = cell_kind::gru,
+                                      .functions = {cell_function::hard_sigmoid, cell_function::softsign},
+                                      .alpha = {0.2f, 0},
+                                      .beta = {0.5f, 0},
+                                      .linear_before_reset = linear});
+  for (const bool coupled : {false, true})
+    layer(coupled ? "coupled" : "lstm", {.cell = cell_kind::lstm,
+                                         .functions = {sigmoid, tanh, tanh},
+                                         .alpha = {0, 0, 0},
+                                         .beta = {0, 0, 0},
+                                         .coupled = coupled});
+  expect_alike(b, 3, 1e-5);
 }
 
 TEST(export_generic, a_users_computation_is_refused_by_name) {

@@ -9,6 +9,7 @@
 #include "kiln/op/index/cumprod.hpp"
 #include "kiln/op/linear.hpp"
 #include "kiln/op/nn.hpp"
+#include "kiln/op/sequence/recurrent.hpp"
 
 namespace kiln::fixed {
 
@@ -95,6 +96,7 @@ class cpp_exporter {
   void write(const draft& d, const op::gather_nd& op);
   void write(const draft& d, const op::scatter_nd& op);
   void write(const draft& d, const op::deconvolution& op);
+  void write(const draft& d, const op::recurrent& op);
   template <class Op>
   void write_running(const draft& d, const Op& op, int start, std::string_view sign);
   template <class Op>

@@ -16,7 +16,7 @@ bool visit_written(const operation& op, Visit visit) {
   };
   return any(type_list<op::pooling, op::gather, op::attention, op::lrn, op::pad, op::cumsum, op::cumprod, op::arg_max,
                        op::arg_min, op::topk, op::tri, op::one_hot, op::gather_elements, op::scatter_elements,
-                       op::gather_nd, op::scatter_nd, op::deconvolution>{});
+                       op::gather_nd, op::scatter_nd, op::deconvolution, op::recurrent>{});
 }
 
 std::string number(double v, dtype t) { return print_source(expr::constant(v, kind_of_values(t)), {}, {}).str(); }
