@@ -1,18 +1,23 @@
 // Kernels and networks on a GPU, with arguments that live there: milliseconds a run and the memory rate they come to.
-// bench_device [--steps] [NAME...]: the cases whose names begin so, all without a name; with --steps each step's time
-// too. bench/versus_torch.py times the same.
+// bench_device [--steps] [--tune] [--onnx] [NAME...]: the cases whose names begin so, all without a name; with --steps
+// each step's time too; with --onnx what is compiled is read from an ONNX file, which counts as compiling.
+// bench/versus_torch.py times the same.
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <chrono>
 #include <cstring>
+#include <filesystem>
 #include <functional>
 #include <map>
+#include <optional>
 #include <random>
 #include <stdexcept>
 
 #include "kiln/backend/hip/hip_target.hpp"
 #include "kiln/graph/builder.hpp"
+#include "kiln/onnx/export.hpp"
+#include "kiln/onnx/import.hpp"
 #include "kiln/runtime/device.hpp"
 #include "kiln/runtime/executable.hpp"
 #include "kiln/runtime/run_options.hpp"
@@ -157,13 +162,29 @@ void print_steps(const executable& exe, workspace& w, std::span<const argument> 
   for (const auto& row : rows) fmt::print("  {}\n", row.second);
 }
 
-void time_case(const bench_case& c, const hip_target& target, bool steps) {
+// A program's ONNX file, for as long as this lives.
+class written_model {
+ public:
+  explicit written_model(const program& p) { onnx::write_model(path_, p); }
+  ~written_model() { std::filesystem::remove(path_); }
+  written_model(const written_model&) = delete;
+  written_model& operator=(const written_model&) = delete;
+  program read() const { return std::move(onnx::read_model(path_).graph); }
+
+ private:
+  std::string path_ = (std::filesystem::temp_directory_path() / "bench_device.onnx").string();
+};
+
+void time_case(const bench_case& c, const hip_target& target, bool steps, bool onnx) {
   builder b;
   c.make(b);
+  program net = b.finish();
+  std::optional<written_model> file;
+  if (onnx) file.emplace(net);
   using clock = std::chrono::steady_clock;
   const auto milliseconds = [](clock::duration d) { return std::chrono::duration<double, std::milli>(d).count(); };
   const auto begun = clock::now();
-  const executable exe = compile(b.finish(), target);
+  const executable exe = compile(file ? file->read() : std::move(net), target);
   std::vector<argument> inputs, outputs;
   double bytes = 0;
   for (const port& p : exe.inputs()) {
@@ -203,19 +224,20 @@ void time_case(const bench_case& c, const hip_target& target, bool steps) {
 
 int main(int argc, char** argv) try {
   hip_options options;
-  bool steps = false;
+  bool steps = false, onnx = false;
   int first = 1;
   for (; first < argc && argv[first][0] == '-'; ++first) {
     const std::string_view option = argv[first];
-    if (option != "--steps" && option != "--tune") throw std::invalid_argument("unknown option " + std::string(option));
-    (option == "--steps" ? steps : options.tune) = true;
+    if (option != "--steps" && option != "--tune" && option != "--onnx")
+      throw std::invalid_argument("unknown option " + std::string(option));
+    (option == "--steps" ? steps : option == "--onnx" ? onnx : options.tune) = true;
   }
   const hip_target target(options);
   for (const bench_case& c : cases()) {
     bool wanted = argc == first;
     for (int i = first; i < argc; ++i) wanted = wanted || c.name.starts_with(argv[i]);
     if (wanted) try {
-        time_case(c, target, steps);
+        time_case(c, target, steps, onnx);
       } catch (const std::exception& e) {
         fmt::print("kiln {:<20} failed: {:.2000}\n", c.name, e.what());
       }

@@ -5,61 +5,18 @@
 
 #include "json.hpp"
 #include "kiln/runtime/fallback_kernel.hpp"
-#include "kiln/runtime/run_options.hpp"
 #include "kiln/runtime/thread_pool.hpp"
 #include "model.hpp"
 #include "progress.hpp"
 #include "statistics.hpp"
+#include "step_costs.hpp"
 
 namespace kiln::driver {
 
 namespace {
 
-constexpr std::size_t least_runs = 5, warm_up_runs = 2;
+constexpr std::size_t warm_up_runs = 2;
 constexpr double warm_up_share = 0.15;  // of the budget, before it
-
-// Repeats until both the time and the number of runs are reached; milliseconds of each run.
-template <class F>
-std::vector<double> repeat(double budget_ms, std::size_t least, F&& once) {
-  std::vector<double> times;
-  const stopwatch all;
-  while (times.size() < least || all.ms() < budget_ms) {
-    const stopwatch one;
-    once();
-    times.push_back(one.ms());
-  }
-  return times;
-}
-
-// What a step does in one run, and how long it takes.
-struct step_cost {
-  double ms = 0, flops = 0, bytes = 0;
-  double gflops() const { return ms > 0 ? flops / (ms * 1e6) : 0; }
-  double gbytes() const { return ms > 0 ? bytes / (ms * 1e6) : 0; }
-};
-
-// An amount under the run's sizes; 0 where it hangs on a size that only a run of the step knows.
-double amount(dimension d, const bindings& symbols) {
-  small_vector<dimension> needed;
-  collect_symbols(d, needed);
-  for (dimension s : needed)
-    if (!symbols.find(s)) return 0;
-  return static_cast<double>(symbols.evaluate(d));
-}
-
-std::vector<step_cost> measure_steps(const executable& exe, workspace& w, const prepared_inputs& in,
-                                     std::vector<argument>& outputs, double budget_ms) {
-  const std::vector<step_info>& steps = exe.report().steps;
-  std::vector<std::vector<double>> times(steps.size());
-  run_options options;
-  options.profile = [&](std::size_t step, double seconds) { times.at(step).push_back(seconds * 1e3); };
-  repeat(budget_ms, least_runs, [&] { exe.run(w, in.arguments, outputs, options); });
-  std::vector<step_cost> out;
-  for (std::size_t i = 0; i < steps.size(); ++i)
-    out.push_back({summarise(std::move(times[i])).median, amount(steps[i].flops, in.symbols),
-                   amount(steps[i].bytes, in.symbols)});
-  return out;
-}
 
 // Moves each input that an output grows in to the beginning of that output's memory.
 void place_aliases(const perf_command& c, const executable& exe, prepared_inputs& in, std::vector<argument>& outputs) {
@@ -89,14 +46,23 @@ json json_of(const std::vector<step_info>& steps, const std::vector<step_cost>& 
   return out;
 }
 
-void print_steps(const std::vector<step_info>& steps, const std::vector<step_cost>& costs) {
+// The larger of a step's shares of what this machine can do, in percent.
+double reached(const step_cost& c, const ceilings& most) {
+  const auto share = [](double found, double of) { return of > 0 ? 100 * found / of : 0; };
+  return std::max(share(c.gflops(), most.gflops), share(c.gbytes(), most.gbytes));
+}
+
+void print_steps(const std::vector<step_info>& steps, const std::vector<step_cost>& costs, const ceilings& most) {
   double total = 0;
   for (const step_cost& c : costs) total += c.ms;
-  fmt::print("{:>10} {:>6} {:>9} {:>8}  {}\n", "ms", "%", "GFLOP/s", "GB/s", "kernel");
+  fmt::print("{:>10} {:>6} {:>9} {:>8} {:>8}  {}\n", "ms", "%", "GFLOP/s", "GB/s", "reached", "kernel");
   for (std::size_t i = 0; i < steps.size(); ++i)
-    fmt::print("{:10.4f} {:6.1f} {:9.1f} {:8.1f}  {} {}\n", costs[i].ms, total > 0 ? 100 * costs[i].ms / total : 0,
-               costs[i].gflops(), costs[i].gbytes(), steps[i].kernel, steps[i].instruction);
-  fmt::print("{:10.4f} {:6.1f} {:>9} {:>8}  all {} steps\n", total, 100.0, "", "", steps.size());
+    fmt::print("{:10.4f} {:6.1f} {:9.1f} {:8.1f} {:7.1f}%  {} {}\n", costs[i].ms,
+               total > 0 ? 100 * costs[i].ms / total : 0, costs[i].gflops(), costs[i].gbytes(), reached(costs[i], most),
+               steps[i].kernel, steps[i].instruction);
+  fmt::print("{:10.4f} {:6.1f} {:>9} {:>8} {:>8}  all {} steps\n", total, 100.0, "", "", "", steps.size());
+  fmt::print("{:>10} {:>6} {:9.1f} {:8.1f} {:>8}  {}\n", "", "", most.gflops, most.gbytes, "",
+             "measured: a product of large matrices, a copy of large ones");
 }
 
 }  // namespace
@@ -115,6 +81,7 @@ int perf(const perf_command& c) {
   double first_ms = 0;
   std::vector<double> times;
   std::vector<step_cost> costs;
+  ceilings most;
   {
     const busy_line busy(fmt::format("timing {}", c.model));
     const auto once = [&] { exe.run(w, in.arguments, outputs); };
@@ -123,7 +90,10 @@ int perf(const perf_command& c) {
     times = repeat(c.budget_ms, least_runs, once);
   }
   const std::size_t peak = peak_resident_bytes();
-  if (c.per_kernel) costs = measure_steps(exe, w, in, outputs, c.budget_ms);
+  if (c.per_kernel) {
+    costs = measure_steps(exe, w, in, outputs, c.budget_ms);
+    most = measure_ceilings(compile_for_target(c), c);
+  }
 
   const statistics s = summarise(times);
   if (c.json) {
@@ -131,11 +101,14 @@ int perf(const perf_command& c) {
         {"model", c.model},     {"target", c.target}, {"threads", exe.pool().size()}, {"median_ms", s.median},
         {"min_ms", s.min},      {"p95_ms", s.p95},    {"load_ms", model.load_ms},     {"compile_ms", model.compile_ms},
         {"first_ms", first_ms}, {"peak_bytes", peak}, {"runs", times.size()},         {"workspace_bytes", w.bytes()}};
-    if (c.per_kernel) out["steps"] = json_of(exe.report().steps, costs);
+    if (c.per_kernel) {
+      out["steps"] = json_of(exe.report().steps, costs);
+      out["ceilings"] = {{"gflops", most.gflops}, {"gb_s", most.gbytes}};
+    }
     print_json(out);
     return 0;
   }
-  if (c.per_kernel) print_steps(exe.report().steps, costs);
+  if (c.per_kernel) print_steps(exe.report().steps, costs, most);
   fmt::print("median_ms {:.4f}\nmin_ms {:.4f}\np95_ms {:.4f}\n", s.median, s.min, s.p95);
   fmt::print("load_ms {:.2f}\ncompile_ms {:.2f}\nfirst_ms {:.3f}\npeak_bytes {}\n", model.load_ms, model.compile_ms,
              first_ms, peak);

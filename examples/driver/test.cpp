@@ -1,7 +1,9 @@
 #include <fmt/format.h>
 
+#include <map>
 #include <optional>
 #include <set>
+#include <sstream>
 
 #include "cases.hpp"
 #include "compare.hpp"
@@ -48,13 +50,47 @@ void save(const std::filesystem::path& folder, const std::vector<argument>& outp
   files.commit();
 }
 
-// Runs one case; the result has one line for each thing that is wrong.
+// Steps that a case ran, and those of them by a fallback, by kernel: a line of text between processes.
+struct step_count {
+  std::size_t steps = 0;
+  std::map<std::string, std::size_t> fallbacks;
+  void add(const compile_report& r) {
+    for (const step_info& s : r.steps) {
+      ++steps;
+      if (s.fallback) ++fallbacks[s.kernel];
+    }
+  }
+  void add(const step_count& other) {
+    steps += other.steps;
+    for (const auto& [name, n] : other.fallbacks) fallbacks[name] += n;
+  }
+  std::string line() const {
+    std::string out = fmt::format("{}", steps);
+    for (const auto& [name, n] : fallbacks) out += fmt::format("\t{}\t{}", name, n);
+    return out + "\n";
+  }
+  // Takes such a line off the beginning of a text.
+  static step_count take(std::string& from) {
+    const std::size_t end = std::min(from.find('\n'), from.size());
+    std::istringstream in(from.substr(0, end));
+    from.erase(0, std::min(end + 1, from.size()));
+    step_count out;
+    in >> out.steps;
+    in.get();
+    std::string name, n;
+    while (std::getline(in, name, '\t') && std::getline(in, n, '\t')) out.fallbacks[name] = std::stoul(n);
+    return out;
+  }
+};
+
+// Runs one case; the result is a step_count's line, then one line for each thing that is wrong.
 std::string check(const test_case& c, const test_command& command) {
   hide_progress();
   model_options o = command;
   o.model = c.model().string();
   const compiler make = compile_for_target(o);
   std::string wrong;
+  step_count count;
   std::optional<compiled_model> model;
   const std::vector<onnx::value_info> inputs = onnx::model_inputs(o.model);
   for (const data_set& set : c.sets) {
@@ -62,6 +98,7 @@ std::string check(const test_case& c, const test_command& command) {
     if (!model || model->built_for_values) {
       model.reset();
       model.emplace(load_model(o, given, make));
+      count.add(model->exe.report());
     }
     const std::span<const port> ports = model->exe.outputs();
     std::vector<argument> outputs;
@@ -83,21 +120,23 @@ std::string check(const test_case& c, const test_command& command) {
         wrong += fmt::format("{}: output {} '{}': {}\n", set.name, k, ports[k].name, d.reason);
     }
   }
-  return wrong;
+  return count.line() + wrong;
 }
 
 struct outcome {
   std::string status, reason;
   double seconds = 0;
+  step_count count;
 };
 
 outcome run_case(const test_case& c, const test_command& command, const std::function<void()>& waiting) {
-  if (c.sets.empty()) return {"skipped", "no test_data_set_*", 0};
+  if (c.sets.empty()) return {"skipped", "no test_data_set_*", 0, {}};
   const stopwatch clock;
   isolated done = isolate([&] { return check(c, command); }, command.timeout_seconds, waiting);
+  step_count count = step_count::take(done.report);
   std::string reason = done.failure.empty() ? done.report : done.failure;
   while (reason.ends_with('\n')) reason.pop_back();
-  return {reason.empty() ? "passed" : "failed", std::move(reason), clock.ms() / 1e3};
+  return {reason.empty() ? "passed" : "failed", std::move(reason), clock.ms() / 1e3, std::move(count)};
 }
 
 std::string indented(std::string text) {
@@ -120,12 +159,14 @@ int test(const test_command& c) {
   }
 
   std::size_t passed = 0, failed = 0, skipped = 0;
+  step_count count;
   json listed = json::array();
   progress_line line;
   for (const test_case& one : cases) {
     const outcome o = run_case(
         one, c, [&] { line.show(fmt::format("[{}/{}] {}", passed + failed + skipped + 1, cases.size(), one.name)); });
     line.clear();
+    count.add(o.count);
     (o.status == "passed" ? passed : o.status == "failed" ? failed : skipped) += 1;
     if (c.json) {
       json entry = {{"name", one.name}, {"folder", one.folder.string()}, {"status", o.status}};
@@ -138,10 +179,23 @@ int test(const test_command& c) {
     if (!o.reason.empty()) fmt::print("{}\n", indented(o.reason));
     std::fflush(stdout);
   }
-  if (c.json)
-    print_json({{"passed", passed}, {"failed", failed}, {"skipped", skipped}, {"cases", listed}});
-  else
-    fmt::print("{} passed, {} failed, {} skipped\n", passed, failed, skipped);
+  std::size_t fallbacks = 0;
+  for (const auto& [name, n] : count.fallbacks) fallbacks += n;
+  if (c.json) {
+    print_json({{"passed", passed},
+                {"failed", failed},
+                {"skipped", skipped},
+                {"steps", count.steps},
+                {"fallbacks", count.fallbacks},
+                {"cases", listed}});
+    return failed ? 1 : 0;
+  }
+  if (fallbacks != 0) {
+    std::string names;
+    for (const auto& [name, n] : count.fallbacks) names += fmt::format("{}{} {}", names.empty() ? "" : ", ", n, name);
+    fmt::print("{} of {} steps by a fallback: {}\n", fallbacks, count.steps, names);
+  }
+  fmt::print("{} passed, {} failed, {} skipped\n", passed, failed, skipped);
   return failed ? 1 : 0;
 }
 

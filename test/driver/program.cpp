@@ -112,6 +112,9 @@ TEST_F(program, test_reports_and_saves_a_mismatch) {
   EXPECT_EQ(j.at("passed"), 1);
   EXPECT_EQ(j.at("failed"), 2);
   EXPECT_EQ(j.at("skipped"), 1);
+  EXPECT_GT(j.at("steps"), 0);
+  EXPECT_TRUE(j.at("fallbacks").empty());
+  EXPECT_THAT(kiln("test " + at("case") + " --atol 0.3 --target reference").out, HasSubstr("steps by a fallback: "));
   EXPECT_EQ(j.at("cases").at(1).at("status"), "failed");
   EXPECT_EQ(kiln("test " + at("case") + " --atol 0.3").status, 0);
 }
@@ -129,6 +132,8 @@ TEST_F(program, perf_prints_every_figure) {
   EXPECT_EQ(j.at("threads"), 1);
   ASSERT_FALSE(j.at("steps").empty());
   EXPECT_GT(j.at("steps").at(0).at("gflops").get<double>(), 0);
+  EXPECT_GT(j.at("ceilings").at("gflops").get<double>(), 0);
+  EXPECT_GT(j.at("ceilings").at("gb_s").get<double>(), 0);
   EXPECT_THAT(kiln("perf " + digits + "/model.onnx --budget-ms 1").out, HasSubstr("median_ms "));
 }
 

@@ -191,6 +191,23 @@ TEST(hip, an_architecture_has_a_known_form) {
     EXPECT_THROW(hip::architecture::named(name), error) << name;
 }
 
+// Blocks that are put in place early take so much memory that no more than needed are on one multiprocessor.
+TEST(hip, few_blocks_of_chained_kernels_keep_apart) {
+  hip::architecture where = hip::architecture::named("sm_90");
+  const std::size_t all = where.shared_bytes + 1024, small = 1000;
+  const auto together = [&](std::int64_t blocks, int cluster = 1) {
+    return all / (where.shared_bytes_apart(small, blocks, cluster) + 1024);
+  };
+  EXPECT_EQ(together(1), 1u);
+  EXPECT_EQ(together(132), 1u);
+  EXPECT_EQ(together(133), 2u);
+  EXPECT_EQ(together(528), 4u);
+  EXPECT_EQ(where.shared_bytes_apart(small, 529), small);
+  EXPECT_EQ(together(128, 8), 2u) << "clusters of eight don't fill every group of multiprocessors";
+  EXPECT_EQ(where.shared_bytes_apart(200 * 1024, 1), 200u * 1024) << "what they need stays";
+  EXPECT_EQ(hip::architecture::named("gfx90a").shared_bytes_apart(small, 1), small) << "nothing is put in place early";
+}
+
 TEST(hip, a_library_too_old_for_a_device_is_an_error_and_no_crash) {
   const hip::architecture where = hip::architecture::named("gfx1999");
   EXPECT_NE(hip::why_not_compiled(where), "");

@@ -28,6 +28,10 @@ struct architecture {
   /// By name; an `unsupported` error for a name that is neither gfx… nor sm_….
   static architecture named(std::string_view name);
   static architecture of(platform on, const device_facts& facts);
+  /// Bytes of shared memory for each of `blocks` that need `bytes`. Where kernels are chained, blocks put in place
+  /// early would crowd on the multiprocessors that are free by then; memory they don't use keeps apart those that can
+  /// run apart. Blocks of a `cluster` have fewer places, since a cluster lies in one group of multiprocessors.
+  std::size_t shared_bytes_apart(std::size_t bytes, std::int64_t blocks, int cluster = 1) const;
 };
 
 }  // namespace kiln::hip

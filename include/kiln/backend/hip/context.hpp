@@ -1,4 +1,5 @@
 #pragma once
+#include <atomic>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -37,8 +38,10 @@ class function {
   const runtime_calls* calls_;
   int index_;
   bool chained_;
+  std::uint64_t few_blocks_;  ///< that a multiprocessor has at most one of
   std::string entry_, code_;
   mutable std::once_flag once_;
+  mutable std::atomic<bool> divided_ = false;
   mutable void* module_ = nullptr;
   mutable void* handle_ = nullptr;
 };

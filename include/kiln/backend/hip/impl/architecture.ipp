@@ -40,6 +40,16 @@ architecture architecture::named(std::string_view name) {
   raise(fault::of(errc::unsupported, "an architecture of the HIP target", "gfx90a, gfx1030, sm_90 or the like", name));
 }
 
+std::size_t architecture::shared_bytes_apart(std::size_t bytes, std::int64_t blocks, int cluster) const {
+  constexpr std::int64_t most_together = 4;
+  constexpr std::size_t each = 1024;  // what a block takes beside its own
+  const std::int64_t places = std::max(multiprocessors - (cluster > 1 ? 4 * cluster : 0), 1);
+  const std::int64_t together = (blocks + places - 1) / places;
+  if (!chains || together > most_together) return bytes;
+  const std::size_t one_too_many = (shared_bytes + each) / static_cast<std::size_t>(together + 1);
+  return std::max(bytes, std::min(one_too_many, shared_bytes));
+}
+
 architecture architecture::of(platform on, const device_facts& facts) {
   architecture a = named(facts.architecture);
   a.on = on;

@@ -16,6 +16,7 @@ function::function(const context& owner, std::string entry, std::string code)
     : calls_(owner.calls()),
       index_(owner.index()),
       chained_(owner.arch().chains && calls_ && calls_->launch_chained),
+      few_blocks_(static_cast<std::uint64_t>(owner.arch().multiprocessors)),
       entry_(std::move(entry)),
       code_(std::move(code)) {}
 
@@ -38,6 +39,12 @@ void function::give(device_queue& queue, extent3 grid, extent3 block, std::size_
   if (shared_bytes > always_there)
     check(*calls_, calls_->hipFuncSetAttribute(handle_, most_dynamic_shared_bytes, static_cast<int>(shared_bytes)),
           "hipFuncSetAttribute");
+  // kernels that are to overlap need one division of a multiprocessor's memory into cache and shared memory, since it
+  // is changed only where nothing runs; what streams through many blocks wants the cache
+  constexpr int preferred_shared_percent = 9;
+  const std::uint64_t blocks = std::uint64_t{grid.x} * grid.y * grid.z;
+  if (chained_ && (shared_bytes != 0 || blocks <= few_blocks_) && !divided_.exchange(true))
+    check(*calls_, calls_->hipFuncSetAttribute(handle_, preferred_shared_percent, 100), "hipFuncSetAttribute");
   const unsigned bytes = static_cast<unsigned>(shared_bytes);
   const int code = chained_ ? calls_->launch_chained(handle_, {grid.x, grid.y, grid.z}, {block.x, block.y, block.z},
                                                      bytes, queue.stream(), values)

@@ -166,8 +166,10 @@ class attention_kernel final : public gpu_kernel {
                                : "attention_staged",
               ".hpp\"");
     text.line("#include \"kiln/backend/hip/kernels/", t.atom, ".hpp\"");
+    constexpr int few_keys = 64;
+    const bool few = t.in_registers && !t.wgmma && s.keys <= few_keys;
     text.line("using tile = attention_tile<", t.atoms_m, ", ", t.warps, ", ", t.keys, ", ", t.depth, ", ",
-              t.value_depth, ", ", t.vector, ">;");
+              t.value_depth, ", ", t.vector, ", ", few ? "true" : "false", ">;");
     text.line("using rows_in = attention_operand<const ", type, ">;");
     const int threads = t.warps * where().arch().lanes;
     const bool two = t.wgmma && std::max(t.depth, t.value_depth) <= 64 && threads <= 256;

@@ -52,6 +52,7 @@ class convolution_kernel final : public gpu_kernel {
     window_ = *detail::resolve_window(r.inputs[parts_.operands[0]].rank(), op.stride, op.dilation, op.pads);
     groups_ = op.group;
     const std::size_t w = parts_.operands[1];
+    constant_ = r.constants[w] != nullptr;
     const shape& weights = r.inputs[w];
     bool one_tap = true;
     for (std::size_t d = 2; d < weights.rank(); ++d) one_tap = one_tap && weights.lens[d] == dimension(1);
@@ -125,7 +126,7 @@ class convolution_kernel final : public gpu_kernel {
       same_pixels = same_pixels && window_.stride[d] == 1 && window_.begin[d] == 0 && window_.end[d] == 0;
 
     product_problem p;
-    p.type = x.type;
+    p.type = x.type, p.constant_b = constant_;
     p.cols = filters, p.depth = channels * taps, p.batch1 = groups_;
     const std::size_t aligned = alignment_of(x.data), bytes = size_of(x.type);
     const auto put = [&](const tensor& t) {
@@ -187,7 +188,7 @@ class convolution_kernel final : public gpu_kernel {
   std::optional<row_program> tail_;
   detail::window window_;
   std::int64_t groups_ = 1;
-  bool packs_ = false;
+  bool packs_ = false, constant_ = false;
   std::size_t packed_bytes_ = 0;
   buffer packed_;
   by_sizes<built> built_;

@@ -10,8 +10,12 @@ namespace {
 
 class dot_kernel final : public gpu_kernel {
  public:
-  dot_kernel(contraction_parts parts, std::optional<row_program> tail, const context_pointer& where)
-      : gpu_kernel(where, tail ? "dot+epilogue" : "dot"), parts_(std::move(parts)), tail_(std::move(tail)) {}
+  dot_kernel(contraction_parts parts, std::optional<row_program> tail, const kernel_request& r,
+             const context_pointer& where)
+      : gpu_kernel(where, tail ? "dot+epilogue" : "dot"),
+        parts_(std::move(parts)),
+        tail_(std::move(tail)),
+        constant_(r.constants[parts_.operands[1]] != nullptr) {}
   stride_support input_strides(std::size_t) const override { return stride_support::any; }
   stride_support output_strides(std::size_t) const override { return stride_support::any; }
   void prepare(std::span<const tensor> in, std::span<const tensor> out) const override { built_for(in, out); }
@@ -94,7 +98,7 @@ class dot_kernel final : public gpu_kernel {
     loop_nest batch = make_nest({out.lens.data(), rank}, every.first(all.size() - 1), every.last(1), use, false);
 
     product_problem p;
-    p.type = a.type;
+    p.type = a.type, p.constant_b = constant_;
     p.rows = out.lens[row], p.cols = out.lens[col], p.depth = a.lens[rank - 1];
     std::vector<std::int64_t> row_step;
     for (const tensor* t : all) row_step.push_back(t->lens[row] == 1 ? 0 : t->strides[row]);
@@ -163,6 +167,7 @@ class dot_kernel final : public gpu_kernel {
 
   contraction_parts parts_;
   std::optional<row_program> tail_;
+  bool constant_ = false;
   by_sizes<built> built_;
 };
 
@@ -175,7 +180,7 @@ std::unique_ptr<kernel> lower_dot(const kernel_request& r, const context_pointer
   if (!multiplies(r.inputs[parts->operands[0]].type) || parts->extra.size() > most_extra) return nullptr;
   std::optional<row_program> tail;
   if (!read_tail(*parts, tail)) return nullptr;
-  return std::make_unique<dot_kernel>(std::move(*parts), std::move(tail), where);
+  return std::make_unique<dot_kernel>(std::move(*parts), std::move(tail), r, where);
 }
 
 }  // namespace kiln::hip

@@ -34,8 +34,10 @@ row_kernel_plan plan_pointwise(const row_program& p, std::span<const tensor> in,
   const ints& lens = out[0].lens;
   const loop_nest n = make_nest({lens.data(), lens.size()}, in, out, std::vector<bool>(lens.size(), true), true);
   const std::int64_t width = choose_width(n, in, out), runs = n.total() / width;
+  // where all lie alike there is little to a piece; where positions are to be worked out, a thread has several under
+  // way
   const bool many = runs >= std::int64_t{1} << 19;
-  const int each = many ? 2 : 1;
+  const int each = many && n.extent.size() > 1 ? 4 : 1;
 
   row_kernel_plan plan;
   numbers number(dynamic);

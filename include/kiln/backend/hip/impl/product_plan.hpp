@@ -24,6 +24,7 @@ struct product_problem {
   std::int64_t batch0 = 1, batch1 = 1;
   product_factor a, b;
   std::vector<std::string> headers;  ///< of kernels/, that the factors' types need
+  bool constant_b = false;           ///< the right factor does not depend on earlier kernels
   std::int64_t channels = 0;         ///< of a group of an image that is a factor
   std::int64_t pixels = 0;           ///< of an image, where rows count pixels through all images; else 0
   /// Steps along the batch indices, rows and columns: of the result, then of the tail's operands.

@@ -147,29 +147,30 @@ std::vector<product_tile> tiles_for(const product_problem& p, const architecture
   std::vector<std::pair<double, product_tile>> timed;
   const double processors = std::max(where.multiprocessors, 1);
   for (product_tile t : candidates) {
+    const int warps = t.warps_m * t.warps_n;
     const double tiles =
         static_cast<double>((p.rows + t.rows - 1) / t.rows * ((p.cols + t.cols - 1) / t.cols) * p.batch0 * p.batch1);
     const double steps = static_cast<double>((p.depth + t.depth - 1) / t.depth);
-    // cycles of a step: products at the unit's rate, bytes from the cache, and what a lone block waits
-    const double rate = t.atom == "wgmma" ? 1800 : atom == "atom_fma" ? 100 : 600;
+    // cycles of a step: products at the unit's rate, bytes from the cache, and what a lone block waits. The numbers are
+    // fitted to times of 700 kernels on an H200
+    const double rate = t.atom == "wgmma" ? 1800 : atom == "atom_fma" ? 100 : 420;
     const double work = std::max(static_cast<double>(t.rows) * t.cols * t.depth / rate,
-                                 static_cast<double>(t.rows + t.cols) * t.depth * bytes / 40);
-    constexpr double start = 1500;
-    // elements of less than four bytes pass through registers one by one
-    const bool singly = p.a.vector * bytes < 4;
-    const double alone = singly ? 900 + 30.0 * t.rows * t.depth / (t.warps_m * t.warps_n * where.lanes) : 220;
+                                 static_cast<double>(t.rows + t.cols) * t.depth * bytes / 36);
+    const double copied = static_cast<double>(t.rows) * t.depth / (warps * where.lanes), area = double(t.rows) * t.cols;
+    // elements of less than four bytes pass through registers one by one; those of images have places to work out
+    const double alone =
+        p.a.vector * bytes < 4 ? 900 + 30 * copied : 295 + area * t.depth / warps / 200 + (p.pixels ? 18 * copied : 0);
     for (int splits : {1, 2, 3, 4, 6, 8, 12, 16}) {
       t.splits = splits;
       t.cluster = clusters && t.atom != "wgmma" && splits > 1;
       if (t.cluster && splits != 2 && splits != 4 && splits != 8) continue;
       if (shared_bytes_of(p, t, where.lanes) > where.shared_bytes) continue;
       if (splits > 1 && (steps < (t.cluster ? 2 : 4) * splits || tiles * splits > 4 * processors)) continue;
-      const double blocks = tiles * splits, each = std::ceil(steps / splits);
-      const double share = std::ceil(blocks / processors);
-      const double area = static_cast<double>(t.rows) * t.cols;
-      const double join = splits == 1 ? 0 : t.cluster ? 1200 + area / 16 : 3000 + splits * area / 12;
-      const double time = std::max(share * each * work, each * (alone + work / 4)) + start * std::ceil(share / 4) +
-                          (t.cluster ? area / splits : area) / 8 * std::min(share, 4.0) + join;
+      const double places = t.cluster ? processors - 4 * splits : processors;
+      const double share = std::ceil(tiles * splits / places), each = std::ceil(steps / splits);
+      const double join = splits == 1 ? 0 : t.cluster ? 800 + 570 * splits : 3000 + splits * area / 12;
+      const double time = std::max(share * each * work, each * alone) + 2700 * std::ceil(share / 4) +
+                          (t.cluster ? area / splits : area) / warps * 1.6 * std::min(share, 4.0) + join;
       timed.emplace_back(time, t);
     }
   }
@@ -200,14 +201,20 @@ product_plan plan_product(const product_problem& p, const row_program* tail, con
   t.line("#include \"kiln/backend/hip/kernels/", tile.atom, ".hpp\"");
   write_finisher(t, p, tail, along_rows, width);
   if (!wgmma) {
+    const auto word = [](bool b) { return b ? "true" : "false"; };
+    const auto whole = [&](const product_factor& f, std::int64_t lines, int of) {
+      return f.type.starts_with("matrix") && lines % of == 0 && p.depth % tile.depth == 0;
+    };
     t.line("using atom = ", tile.atom, "<", stored_name(p.type), ">;");
     t.line("using tile = block_tile<", tile.rows, ", ", tile.cols, ", ", tile.depth, ", ", tile.warps_m, ", ",
-           tile.warps_n, ", ", tile.stages, ">;");
+           tile.warps_n, ", ", tile.stages, ", known_factors<", word(whole(p.a, p.rows, tile.rows)), ", ",
+           word(whole(p.b, p.cols, tile.cols)), ", ", word(p.constant_b), ">>;");
   }
   t.line("using factor_a = ", operand_type(p.a, p.type), ";");
   t.line("using factor_b = ", operand_type(p.b, p.type), ";");
   const std::string cluster = tile.cluster ? cat("__cluster_dims__(1, ", tile.splits) + ", 1) " : "";
-  t.open_kernel(threads, cluster, "product_kernel(factor_a a, factor_b b, finisher result, product_sizes s)");
+  t.open_kernel({threads, 1, true}, cluster,
+                "product_kernel(factor_a a, factor_b b, finisher result, product_sizes s)");
   t.line("extern __shared__ __attribute__((aligned(128))) char shared[];");
   if (wgmma)
     t.line("product_on_wgmma<", stored_name(p.type), ">(a, b, result, s, shared);");
@@ -226,7 +233,8 @@ product_plan plan_product(const product_problem& p, const row_program* tail, con
   plan.block = {static_cast<unsigned>(threads)};
   plan.grid = {static_cast<unsigned>(tiles_m) * static_cast<unsigned>(tiles_n),
                static_cast<unsigned>(entries * tile.splits)};
-  plan.shared_bytes = shared_bytes_of(p, tile, where.lanes);
+  plan.shared_bytes = where.shared_bytes_apart(shared_bytes_of(p, tile, where.lanes),
+                                               std::int64_t{plan.grid.x} * plan.grid.y, tile.cluster ? tile.splits : 1);
   if (tile.splits > 1 && !tile.cluster) {
     const std::size_t tiles = static_cast<std::size_t>(tiles_m) * static_cast<std::size_t>(tiles_n * entries);
     plan.partial_bytes = tiles * static_cast<std::size_t>(tile.splits * tile.rows * tile.cols) *

@@ -56,16 +56,17 @@ class kernel_text {
     ++depth_;
   }
   /// Opens a kernel: its threads a block and, where registers are to be few enough for that, blocks that run together
-  /// on a multiprocessor; then what stands between those and its body.
+  /// on a multiprocessor; then what stands between those and its body. A kernel that `waits` itself calls await_last().
   struct bounds {
-    bounds(int threads, int together = 1) : threads(threads), together(together) {}
+    bounds(int threads, int together = 1, bool waits = false) : threads(threads), together(together), waits(waits) {}
     int threads, together;
+    bool waits;
   };
   template <class... Parts>
   void open_kernel(const bounds& b, const Parts&... parts) {
     open("extern \"C\" __global__ void __launch_bounds__(", b.threads,
          b.together > 1 ? ", " + std::to_string(b.together) : "", ") ", parts...);
-    line("begin_kernel();");
+    line(b.waits ? "let_next_begin();" : "begin_kernel();");
   }
   void close(std::string_view end = "}") {
     --depth_;

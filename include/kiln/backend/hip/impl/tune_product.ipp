@@ -9,7 +9,7 @@
 namespace kiln::hip {
 namespace {
 
-constexpr std::string_view version = "1";  // of the kernels: what was the best of others is not kept
+constexpr std::string_view version = "2";  // of the kernels: what was the best of others is not kept
 constexpr std::size_t most_candidates = 16;
 
 std::string describe(const product_tile& t) {

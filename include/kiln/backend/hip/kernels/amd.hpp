@@ -13,7 +13,8 @@ inline constexpr int warp_lanes = 64;
 inline constexpr int warp_lanes = 32;
 #endif
 
-KILN_FN void begin_kernel() {}
+KILN_FN void let_next_begin() {}
+KILN_FN void await_last() {}
 KILN_FN int thread_index() { return static_cast<int>(__builtin_amdgcn_workitem_id_x()); }
 KILN_FN int lane_index() { return thread_index() % warp_lanes; }
 KILN_FN int block_x() { return static_cast<int>(__builtin_amdgcn_workgroup_id_x()); }
@@ -58,6 +59,12 @@ KILN_FN void copy_async(void* to, const void* from, int valid) {
   }
   *static_cast<word*>(to) = w;
 }
+template <int Bytes>
+KILN_FN void copy_async(void* to, const void* from) {
+  using word = pack<u32, Bytes / 4>;
+  *static_cast<word*>(to) = *static_cast<const word*>(from);
+}
+KILN_FN void prefetch(const void*) {}
 KILN_FN void copy_commit() {}
 template <int Pending>
 KILN_FN void copy_wait() {}

@@ -45,6 +45,19 @@ KILN_FN void load_elements(fragment<T, Count>& to, const T* tile, int step, Wher
   }
 }
 
+/// load_a and load_b of an atom whose fragments are plain elements, in runs of `Run` along the depth.
+template <class Atom, int Run>
+struct loads_elements {
+  template <bool DepthContiguous, class T, int Count>
+  static KILN_FN void load_a(fragment<T, Count>& to, const T* tile, int step) {
+    load_elements<DepthContiguous, Run>(to, tile, step, [](int lane, int i) { return Atom::a_at(lane, i); });
+  }
+  template <bool DepthContiguous, class T, int Count>
+  static KILN_FN void load_b(fragment<T, Count>& to, const T* tile, int step) {
+    load_elements<DepthContiguous, Run>(to, tile, step, [](int lane, int i) { return Atom::b_at(lane, i); });
+  }
+};
+
 #if !KILN_DEVICE
 /// The instruction by its own description, for lanes that the CPU runs.
 template <class Atom, class A, class B, class C>

@@ -6,7 +6,7 @@ namespace kiln::device {
 /// Multiply and add on the vector units, for machines and dtypes without a matrix instruction: each lane sums one
 /// element over 4 depths, of 8 by 4 in a warp of 32 lanes and 16 by 4 in one of 64.
 template <class T>
-struct atom_fma {
+struct atom_fma : loads_elements<atom_fma<T>, 4> {
   using element = T;
   using sum = sum_t<T>;
   static constexpr int m = warp_lanes / 4, n = 4, k = 4, a_count = 4, b_count = 4, c_count = 1;
@@ -17,14 +17,6 @@ struct atom_fma {
   using factor_b = fragment<T, 4>;
   using accumulator = fragment<sum, 1>;
 
-  template <bool DepthContiguous>
-  static KILN_FN void load_a(factor_a& to, const T* tile, int step) {
-    load_elements<DepthContiguous, 4>(to, tile, step, [](int lane, int i) { return a_at(lane, i); });
-  }
-  template <bool DepthContiguous>
-  static KILN_FN void load_b(factor_b& to, const T* tile, int step) {
-    load_elements<DepthContiguous, 4>(to, tile, step, [](int lane, int i) { return b_at(lane, i); });
-  }
   static KILN_FN void multiply(accumulator& c, const factor_a& a, const factor_b& b) {
     KILN_UNROLL
     for (int i = 0; i < 4; ++i) {

@@ -6,7 +6,7 @@ namespace kiln::device {
 /// AMD's v_mfma_f32_16x16x16 over f16 or bf16 with sums in float, worked by 64 lanes (CDNA 2 instruction set, "Matrix
 /// arithmetic instructions"); gfx90a and later gfx9.
 template <class T>
-struct atom_mfma {
+struct atom_mfma : loads_elements<atom_mfma<T>, 4> {
   using element = T;
   using sum = float;
   static constexpr int m = 16, n = 16, k = 16, a_count = 4, b_count = 4, c_count = 4;
@@ -17,14 +17,6 @@ struct atom_mfma {
   using factor_b = fragment<T, 4>;
   using accumulator = fragment<float, 4>;
 
-  template <bool DepthContiguous>
-  static KILN_FN void load_a(factor_a& to, const T* tile, int step) {
-    load_elements<DepthContiguous, 4>(to, tile, step, [](int lane, int i) { return a_at(lane, i); });
-  }
-  template <bool DepthContiguous>
-  static KILN_FN void load_b(factor_b& to, const T* tile, int step) {
-    load_elements<DepthContiguous, 4>(to, tile, step, [](int lane, int i) { return b_at(lane, i); });
-  }
   static KILN_FN void multiply(accumulator& c, const factor_a& a, const factor_b& b) {
 #if KILN_AMD
     typedef float sums __attribute__((ext_vector_type(4)));
@@ -46,7 +38,7 @@ struct atom_mfma {
 
 /// AMD's v_mfma_f32_16x16x4f32: floats on the matrix unit of gfx9, without rounding the factors.
 template <>
-struct atom_mfma<float> {
+struct atom_mfma<float> : loads_elements<atom_mfma<float>, 1> {
   using element = float;
   using sum = float;
   static constexpr int m = 16, n = 16, k = 4, a_count = 1, b_count = 1, c_count = 4;
@@ -57,14 +49,6 @@ struct atom_mfma<float> {
   using factor_b = fragment<float, 1>;
   using accumulator = fragment<float, 4>;
 
-  template <bool DepthContiguous>
-  static KILN_FN void load_a(factor_a& to, const float* tile, int step) {
-    load_elements<DepthContiguous, 1>(to, tile, step, [](int lane, int i) { return a_at(lane, i); });
-  }
-  template <bool DepthContiguous>
-  static KILN_FN void load_b(factor_b& to, const float* tile, int step) {
-    load_elements<DepthContiguous, 1>(to, tile, step, [](int lane, int i) { return b_at(lane, i); });
-  }
   static KILN_FN void multiply(accumulator& c, const factor_a& a, const factor_b& b) {
 #if KILN_AMD
     typedef float sums __attribute__((ext_vector_type(4)));

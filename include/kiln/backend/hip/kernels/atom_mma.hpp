@@ -59,6 +59,13 @@ struct atom_mma {
     to.at[2] = two_narrow<T>(c.at[4], c.at[5]);
     to.at[3] = two_narrow<T>(c.at[6], c.at[7]);
   }
+  /// What those sums lose by it, as such a factor.
+  static KILN_FN void as_rest(factor_a& to, const accumulator& c, const factor_a& taken) {
+    KILN_UNROLL
+    for (int i = 0; i < 4; ++i)
+      to.at[i] = two_narrow<T>(c.at[2 * i] - widen(T{static_cast<u16>(taken.at[i])}),
+                               c.at[2 * i + 1] - widen(T{static_cast<u16>(taken.at[i] >> 16)}));
+  }
 
  private:
 #if !KILN_DEVICE

@@ -6,7 +6,7 @@ namespace kiln::device {
 /// AMD's v_wmma_f32_16x16x16 over f16 or bf16 with sums in float, worked by 32 lanes of which the upper 16 hold the
 /// same factors as the lower (RDNA 3 instruction set, "Wave matrix multiply accumulate"); gfx11.
 template <class T>
-struct atom_wmma {
+struct atom_wmma : loads_elements<atom_wmma<T>, 8> {
   using element = T;
   using sum = float;
   static constexpr int m = 16, n = 16, k = 16, a_count = 16, b_count = 16, c_count = 8;
@@ -17,14 +17,6 @@ struct atom_wmma {
   using factor_b = fragment<T, 16>;
   using accumulator = fragment<float, 8>;
 
-  template <bool DepthContiguous>
-  static KILN_FN void load_a(factor_a& to, const T* tile, int step) {
-    load_elements<DepthContiguous, 8>(to, tile, step, [](int lane, int i) { return a_at(lane, i); });
-  }
-  template <bool DepthContiguous>
-  static KILN_FN void load_b(factor_b& to, const T* tile, int step) {
-    load_elements<DepthContiguous, 8>(to, tile, step, [](int lane, int i) { return b_at(lane, i); });
-  }
   static KILN_FN void multiply(accumulator& c, const factor_a& a, const factor_b& b) {
 #if KILN_AMD
     typedef float sums __attribute__((ext_vector_type(8)));

@@ -25,9 +25,11 @@ struct attention_operand {
 
 enum class mask_kind { none, keeps, adds };
 
-/// How a block works: rows of a warp in atoms, warps, keys of a step; depths rounded up to whole atoms.
-template <int AtomsM, int Warps, int Keys, int Depth, int ValueDepth, int Vector>
+/// How a block works: rows of a warp in atoms, warps, keys of a step; depths rounded up to whole atoms. Of `Few` keys
+/// the rounding of weights shows: they take part with what it drops.
+template <int AtomsM, int Warps, int Keys, int Depth, int ValueDepth, int Vector, bool Few = false>
 struct attention_tile {
+  static constexpr bool few = Few;
   static constexpr int atoms_m = AtomsM, warps = Warps, keys = Keys, depth = Depth, value_depth = ValueDepth,
                        vector = Vector;
 };
@@ -40,6 +42,7 @@ struct attention_row {
   int head, query;
 };
 KILN_FN attention_row row_of(const attention_sizes& s, int kv_head, int row) {
+  if (s.group == 1) return {kv_head, row};  // a division is dear
   return {kv_head * s.group + row / s.queries, row % s.queries};
 }
 

@@ -85,15 +85,21 @@ KILN_FN void attention_in_registers(const attention_operand<const T>& q, const a
     for (int e = 0; e < 4; ++e) softmax.score(sums, r, n, e) *= shrink[r];
     KILN_UNROLL
     for (int n = 0; n < key_atoms; ++n) {
-      typename atom::factor_a fp[atoms_m];
+      typename atom::factor_a fp[atoms_m], rest[atoms_m];
       KILN_UNROLL
-      for (int m = 0; m < atoms_m; ++m) atom::as_factor(fp[m], scores[m][n]);
+      for (int m = 0; m < atoms_m; ++m) {
+        atom::as_factor(fp[m], scores[m][n]);
+        if constexpr (Tile::few) atom::as_rest(rest[m], scores[m][n], fp[m]);
+      }
       KILN_UNROLL
       for (int d = 0; d < value_atoms; ++d) {
         typename atom::factor_b fv;
         atom::template load_b<false>(fv, tile_v + n * 16 * memory::step_v + d * 16, memory::step_v);
         KILN_UNROLL
-        for (int m = 0; m < atoms_m; ++m) atom::multiply(sums[m][d], fp[m], fv);
+        for (int m = 0; m < atoms_m; ++m) {
+          atom::multiply(sums[m][d], fp[m], fv);
+          if constexpr (Tile::few) atom::multiply(sums[m][d], rest[m], fv);
+        }
       }
     }
   }

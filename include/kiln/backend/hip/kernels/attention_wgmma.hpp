@@ -52,11 +52,16 @@ KILN_FN void attention_on_wgmma(const attention_operand<const T>& q, const atten
     const attention_row at = row_of(s, kv, row0 + r);
     return q_base + at.head * q.head + at.query * q.row;
   });
-  KILN_UNROLL
-  for (int i = 0; i < 2; ++i) {
-    if (i < steps) from_k.copy(stage_k(i)), from_v.copy(stage_v(i));
+  const int whole_steps = (range.end - range.begin) / Tile::keys;
+  const auto copy_keys = [&](int i) {
+    if (i < whole_steps)
+      from_k.template copy<true>(stage_k(i)), from_v.template copy<true>(stage_v(i));
+    else if (i < steps)
+      from_k.copy(stage_k(i)), from_v.copy(stage_v(i));
     copy_commit();
-  }
+  };
+  KILN_UNROLL
+  for (int i = 0; i < 2; ++i) copy_keys(i);
   softmax_rows<T, 1> softmax(s, kv, row0 + warp_row, all_rows);
   typename atom::factor_a fq[depth_atoms], fp[4];
   typename atom::accumulator scores[1][4], sums[1][value_blocks * 4] = {};
@@ -66,8 +71,7 @@ KILN_FN void attention_on_wgmma(const attention_operand<const T>& q, const atten
     fence_for_wgmma();
     sync_block();
     // the stage was multiplied in the step before, and every warp has waited for that
-    if (i + 2 < steps) from_k.copy(stage_k(i + 2)), from_v.copy(stage_v(i + 2));
-    copy_commit();
+    copy_keys(i + 2);
     // descriptions count addresses in 16 bytes
     const u64 keys = describe_tile<true>(stage_k(i)), values = describe_tile<false>(stage_v(i));
     // read anew in each round: ptxas 13.0 gives registers to others that only wgmma reads, and loses them for the next

@@ -27,6 +27,8 @@ void wait_for_warp();
 std::byte* exchange_slot(int thread);
 inline constexpr int exchange_bytes = 256;
 
+inline void let_next_begin() {}
+inline void await_last() {}
 inline int thread_index() { return now.thread; }
 inline int lane_index() { return now.thread % warp_lanes; }
 inline int block_x() { return now.block_x; }
@@ -66,6 +68,11 @@ void copy_async(void* to, const void* from, int valid) {
   std::memset(to, 0, Bytes);
   std::memcpy(to, from, static_cast<std::size_t>(valid));
 }
+template <int Bytes>
+void copy_async(void* to, const void* from) {
+  std::memcpy(to, from, Bytes);
+}
+inline void prefetch(const void*) {}
 inline void copy_commit() {}
 template <int Pending>
 void copy_wait() {}

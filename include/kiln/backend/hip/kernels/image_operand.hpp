@@ -64,6 +64,8 @@ struct image_operand {
       const T* from = inside ? corner[p] + row * m.row_step + col * m.col_step + k.channel * m.channel_step : m.base;
       return {to, from, inside ? Vector : 0};
     }
+    /// `Whole` says nothing of the image's edge.
+    template <bool Whole = false>
     KILN_FN void copy(T* tile) {
       if (chunks < Threads && thread_index() >= chunks) return;
       copy_pieces<Vector, each, T>([&](int j) {

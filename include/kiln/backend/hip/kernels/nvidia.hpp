@@ -9,9 +9,15 @@ namespace kiln::device {
 
 inline constexpr int warp_lanes = 32;
 
-/// A kernel's first statement. Where kernels are chained (from sm_90 on), it was put in place while the one before it
-/// ended: now it waits for that one's results.
-KILN_FN void begin_kernel() {
+/// Where kernels are chained (from sm_90 on), lets the next one be put in place as soon as every block of this one is.
+KILN_FN void let_next_begin() {
+#if KILN_CHAINED
+  asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
+#endif
+}
+/// Waits for the results of the kernel before, beside whose last blocks this one was put in place. Constants may be
+/// read earlier, anything else not.
+KILN_FN void await_last() {
 #if KILN_CHAINED
   asm volatile("griddepcontrol.wait;" ::: "memory");
 #endif
@@ -136,6 +142,17 @@ KILN_FN void copy_async(void* to, const void* from, int valid) {
     asm volatile("cp.async.ca.shared.global [%0], [%1], %2, %3;" ::"r"(at), "l"(from), "n"(Bytes), "r"(valid)
                  : "memory");
 }
+/// The same of bytes that all exist.
+template <int Bytes>
+KILN_FN void copy_async(void* to, const void* from) {
+  const u32 at = shared_address(to);
+  if constexpr (Bytes == 16)
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(at), "l"(from) : "memory");
+  else
+    asm volatile("cp.async.ca.shared.global [%0], [%1], %2;" ::"r"(at), "l"(from), "n"(Bytes) : "memory");
+}
+/// Asks for a line of 128 bytes that will be read soon.
+KILN_FN void prefetch(const void* line) { asm volatile("prefetch.global.L2 [%0];" ::"l"(line)); }
 /// Closes the group of copies started since the last one.
 KILN_FN void copy_commit() { asm volatile("cp.async.commit_group;" ::: "memory"); }
 /// Waits until at most `Pending` groups of this thread's copies are under way.

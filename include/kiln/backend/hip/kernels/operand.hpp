@@ -25,16 +25,20 @@ struct piece {
   int valid;
 };
 
-/// Copies a thread's pieces of `Vector` elements: place(0) to place(Each - 1). Elements too small to move by themselves
-/// pass through registers, all read before the first is stored, so that they are waited for once.
-template <int Vector, int Each, class T, class Place>
+/// Copies a thread's pieces of `Vector` elements: place(0) to place(Each - 1), `Whole` where all of them exist.
+/// Elements too small to move by themselves pass through registers, all read before the first is stored, so that they
+/// are waited for once.
+template <int Vector, int Each, class T, bool Whole = false, class Place>
 KILN_FN void copy_pieces(Place place) {
   constexpr int bytes = Vector * static_cast<int>(sizeof(T));
   if constexpr (bytes >= 4 && bytes <= 16 && (bytes & (bytes - 1)) == 0) {
     KILN_UNROLL
     for (int j = 0; j < Each; ++j) {
       const piece<T> p = place(j);
-      if (p.to) copy_async<bytes>(p.to, p.from, p.valid * static_cast<int>(sizeof(T)));
+      if constexpr (Whole)
+        copy_async<bytes>(p.to, p.from);
+      else if (p.to)
+        copy_async<bytes>(p.to, p.from, p.valid * static_cast<int>(sizeof(T)));
     }
   } else {
     static_assert(Vector == 1);
@@ -89,15 +93,29 @@ struct matrix_operand {
       across_left = DepthContiguous ? rows - r : depths - k;
       at = layout::offset(across, along);
     }
+    /// The next tile, `Whole` where all of it exists.
+    template <bool Whole = false>
     KILN_FN void copy(T* tile) {
-      const int n = clamp_count(along_left, Vector);
+      const int n = Whole ? Vector : clamp_count(along_left, Vector);
       if (chunks % Threads == 0 || thread_index() < chunks)
-        copy_pieces<Vector, each, T>([&](int j) {
-          const int valid = j * apart < across_left ? n : 0;
+        copy_pieces<Vector, each, T, Whole>([&](int j) {
+          const int valid = Whole || j * apart < across_left ? n : 0;
           return piece<T>{tile + at + j * apart * layout::step, valid > 0 ? from + j * stride : base, valid};
         });
       from += advance;
       (DepthContiguous ? along_left : across_left) -= Depth;
+    }
+    /// Asks for the next `count` tiles.
+    KILN_FN void expect(int count) const {
+      constexpr int line_bytes = 128;
+      if (thread_index() % line * Vector * static_cast<int>(sizeof(T)) % line_bytes != 0) return;
+      KILN_NO_UNROLL
+      for (int i = 0; i < count; ++i) KILN_UNROLL
+      for (int j = 0; j < each; ++j) {
+        const int gone = i * Depth, along = along_left - (DepthContiguous ? gone : 0);
+        if (along > 0 && j * apart < across_left - (DepthContiguous ? 0 : gone))
+          prefetch(from + i * advance + j * stride);
+      }
     }
   };
 };

@@ -15,6 +15,12 @@
 
 namespace kiln::device {
 
+/// What a kernel begins with that reads nothing before.
+KILN_FN void begin_kernel() {
+  let_next_begin();
+  await_last();
+}
+
 /// The type in which elements are multiplied and summed.
 template <class T>
 struct sum_type {

@@ -4,11 +4,19 @@
 
 namespace kiln::device {
 
+/// What is known of a product's factors: that every tile of one exists whole, that the right one is a constant.
+template <bool WholeA, bool WholeB, bool ConstantB>
+struct known_factors {
+  static constexpr bool whole_a = WholeA, whole_b = WholeB, constant_b = ConstantB;
+};
+
 /// How a block works on a product: its part of the result, the depth of a step, its warps, and how many steps of copies
 /// are under way.
-template <int Rows, int Cols, int Depth, int WarpsM, int WarpsN, int Stages>
+template <int Rows, int Cols, int Depth, int WarpsM, int WarpsN, int Stages,
+          class Known = known_factors<false, false, false>>
 struct block_tile {
   static constexpr int rows = Rows, cols = Cols, depth = Depth, warps_m = WarpsM, warps_n = WarpsN, stages = Stages;
+  using known = Known;
 };
 
 /// Sizes of a product and of its division among blocks.
@@ -64,7 +72,8 @@ struct warp_part {
       : warp(thread_index() / warp_lanes), row(warp / Tile::warps_n * rows), col(warp % Tile::warps_n * cols), sums{} {}
 };
 
-/// Sums a block's tile over its range of the depth. Shared memory is free when it returns.
+/// Sums a block's tile over its range of the depth. A constant factor is asked for while the kernel before ends. Shared
+/// memory is free when it returns.
 template <class Atom, class Tile, class A, class B>
 KILN_FN void sum_products(warp_part<Atom, Tile>& part, const A& a, const B& b, const product_sizes& s,
                           const tile_place& at, char* shared) {
@@ -80,16 +89,30 @@ KILN_FN void sum_products(warp_part<Atom, Tile>& part, const A& a, const B& b, c
   const auto stage_a = [&](int i) { return reinterpret_cast<T*>(shared + i % Tile::stages * memory::stage); };
   const auto stage_b = [&](int i) { return stage_a(i) + memory::a_layout::elements; };
 
+  using known = typename Tile::known;
+  if constexpr (known::constant_b) {
+    KILN_UNROLL
+    for (int i = 0; i < Tile::stages - 1; ++i)
+      if (i < steps) from_b.template copy<known::whole_b>(stage_b(i));
+    if (row0 == 0) from_b.expect(steps - (Tile::stages - 1));
+  }
+  await_last();
   KILN_UNROLL
   for (int i = 0; i < Tile::stages - 1; ++i) {
-    if (i < steps) from_a.copy(stage_a(i)), from_b.copy(stage_b(i));
+    if (i < steps) {
+      from_a.template copy<known::whole_a>(stage_a(i));
+      if constexpr (!known::constant_b) from_b.template copy<known::whole_b>(stage_b(i));
+    }
     copy_commit();
   }
   for (int i = 0; i < steps; ++i) {
     copy_wait<Tile::stages - 2>();
     sync_block();
     const int ahead = i + Tile::stages - 1;
-    if (ahead < steps) from_a.copy(stage_a(ahead)), from_b.copy(stage_b(ahead));
+    if (ahead < steps) {
+      from_a.template copy<known::whole_a>(stage_a(ahead));
+      from_b.template copy<known::whole_b>(stage_b(ahead));
+    }
     copy_commit();
     const T *tile_a = stage_a(i), *tile_b = stage_b(i);
     constexpr int step_a = memory::a_layout::step, step_b = memory::b_layout::step;

@@ -32,6 +32,7 @@ KILN_FN void product_on_wgmma(const A& a, const B& b, const Result& result, cons
   const auto stage_a = [&](int i) { return reinterpret_cast<T*>(shared) + i % tile::stages * stage; };
   const auto stage_b = [&](int i) { return stage_a(i) + tile::rows * tile::depth; };
 
+  await_last();
   float c[128];
   KILN_UNROLL
   for (int i = 0; i < 128; ++i) c[i] = 0;

@@ -57,10 +57,17 @@ struct softmax_rows {
       for (int e = 0; e < 4; ++e) high = greater_or_nan(score(scores, r, n, e), high);
       high *= factor;
       for (int x = 1; x < 4; x *= 2) high = greater_or_nan(shuffle_xor(high, x), high);
-      high = greater_or_nan(top[r], high);
-      const float base = high == hidden_score ? 0 : high;
-      shrink[r] = exp2_device(top[r] - base);
-      top[r] = high;
+      // what was summed is scaled anew only where a score is far above the base: weights up to 2^8 lose nothing
+      // (FlashAttention-4, Zadouri et al. 2026)
+      constexpr float far = 8;
+      if (!(high <= top[r] + far)) {
+        high = greater_or_nan(top[r], high);
+        shrink[r] = exp2_device(top[r] - high);
+        top[r] = high;
+      } else {
+        shrink[r] = 1;
+      }
+      const float base = top[r] == hidden_score ? 0 : top[r];
       float sum = 0;
       KILN_UNROLL
       for (int n = 0; n < KeyAtoms; ++n) KILN_UNROLL
