@@ -6,6 +6,10 @@ set -eu
 build=$1
 shift
 threads=${KILN_BENCH_THREADS:-2}
+ceilings() {
+  "$build/bench/bench_kernels" --benchmark_filter='^(peak_fma|read_memory)/' --benchmark_min_time=0.2 2> /dev/null |
+    sed -n 's,^\([a-z_]*/[^ ]*\)/real_time .*\(GFLOP/s\|GB/s\)=\([0-9.]*\).*,\1 \3 \2,p'
+}
 processor=$(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -n 1)
 echo "# Beside ONNX Runtime"
 echo
@@ -16,6 +20,17 @@ echo
 echo "Machine: $processor, $(getconf _NPROCESSORS_ONLN) processors; load average before the run: $(cut -d ' ' -f 1 /proc/loadavg)."
 echo "Figures taken while other programs ran (a load average above 0.3) say little about milliseconds and not much about ratios."
 echo
-"$build/bench/bench_versus_onnxruntime" --threads "$threads" "$@"
+echo "What the machine gave in the same run (\`$build/bench/bench_kernels\` prints each kernel beside it): products of operands in the first-level"
+echo "cache, and plain reads of so many MiB by all threads. Neighbours of a shared machine show here first."
 echo
-echo "Kernels beside the machine's ceilings: \`$build/bench/bench_kernels\`."
+echo "| ceiling | before | after |"
+echo "|---|---|---|"
+before=$(ceilings)
+table=$("$build/bench/bench_versus_onnxruntime" --threads "$threads" "$@") || status=$?
+after=$(ceilings)
+printf '%s\n' "$before" | while read -r name value; do
+  echo "| $name | $value | $(printf '%s\n' "$after" | sed -n "s|^$name ||p") |"
+done
+echo
+printf '%s\n' "$table"
+exit "${status:-0}"

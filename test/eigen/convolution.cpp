@@ -161,6 +161,7 @@ void check(const conv_problem& p) {
         if (in_last == out_last) with(conv_method::pixels);
         if (in_last == out_last && p.group_inputs() == 1 && p.kernel[0] == 1 && p.input[0] == 1 && p.output(0) == 1)
           with(conv_method::planes);
+        if (in_last == out_last && row_convolution<T>::serves(p)) with(conv_method::rows);
         if (image_convolution<T>::serves(p)) with(conv_method::images);
         if (winograd_convolution<T, 2>::serves(p)) with(conv_method::winograd2);
         if (winograd_convolution<T, 4>::serves(p)) with(conv_method::winograd4);
@@ -282,7 +283,8 @@ TEST(convolution, methods_by_size) {
   EXPECT_EQ(chosen(64, 64, 1, 56, 3, false), conv_method::winograd4);
   EXPECT_EQ(chosen(64, 64, 1, 56, 3, true), conv_method::winograd4);
   EXPECT_EQ(chosen(512, 512, 1, 7, 3, true), conv_method::images);  // transformed weights would be 38 MB
-  EXPECT_EQ(chosen(4, 16, 1, 20, 3, false), conv_method::channels);
+  EXPECT_EQ(chosen(4, 16, 1, 5, 3, false), conv_method::channels);  // rows end with a part of a vector
+  EXPECT_EQ(chosen(3, 64, 1, 112, 3, false), conv_method::rows);
   EXPECT_EQ(chosen(64, 256, 1, 56, 1, false), conv_method::pixels);
   EXPECT_EQ(chosen(64, 256, 1, 56, 1, true), conv_method::images);
   EXPECT_EQ(chosen(32, 32, 32, 56, 3, false), conv_method::planes);

@@ -7,8 +7,8 @@
 
 namespace kiln::kernels {
 
-/// Queries that one task handles at a time: enough to pay for packing keys and values.
-inline constexpr std::int64_t attention_rows = 64;
+/// Queries that one task handles at most: each packs the keys for itself.
+inline constexpr std::int64_t attention_rows = 128;
 /// Keys scored at a time: their scores for all rows of a task stay in the second-level cache.
 inline constexpr std::int64_t attention_keys = 256;
 
@@ -55,7 +55,10 @@ class attention_block {
     float* out = p_.out + b * p_.out_batch + h * p_.out_head + row0 * p_.out_row;
     for (std::int64_t r = 0; r < rows; ++r) {
       const float factor = total_[r] > 0 ? 1 / total_[r] : total_[r];  // a row that sees nothing is zero; NaN stays
-      for (std::int64_t c = 0; c < p_.value_depth; ++c) out[r * p_.out_row + c] = sums_[r * sum_row_ + c] * factor;
+      const V scale = broadcast<V>(factor);
+      for (std::int64_t c = 0; c < p_.value_depth; c += lanes)
+        store_n(out + r * p_.out_row + c, load<V>(sums_ + r * sum_row_ + c) * scale,
+                static_cast<int>(std::min<std::int64_t>(lanes, p_.value_depth - c)));
     }
   }
 
@@ -95,34 +98,34 @@ class attention_block {
     constexpr float never = -std::numeric_limits<float>::infinity();
     float* s = scores_ + r * attention_keys;
     const std::ptrdiff_t mask = b * p_.mask_batch + h * p_.mask_head + query * p_.mask_row + j * p_.mask_col;
-    const V scale = broadcast<V>(p_.scale);
-    for (std::int64_t i = 0; i < keys; i += lanes) store(s + i, load<V>(s + i) * scale);
-    if (p_.add_mask && p_.mask_col == 1) {
-      for (std::int64_t i = 0; i < keys; i += lanes) {
-        const int n = static_cast<int>(std::min<std::int64_t>(lanes, keys - i));
-        store(s + i, load<V>(s + i) + load_n<V>(p_.add_mask + mask + i, n));
-      }
-    } else if (p_.add_mask) {
-      for (std::int64_t i = 0; i < keys; ++i) s[i] += p_.add_mask[mask + i * p_.mask_col];
-    } else if (p_.keep_mask) {
-      for (std::int64_t i = 0; i < keys; ++i) s[i] = p_.keep_mask[mask + i * p_.mask_col] ? s[i] : never;
-    }
     std::int64_t visible = keys;
     if (p_.causal) visible = std::clamp<std::int64_t>(query + p_.keys - p_.queries - j + 1, 0, keys);
-    for (std::int64_t i = visible; i < round_up(keys, lanes); ++i) s[i] = never;
+    // Without a mask the scale waits for the exponential; a negative one would turn the order.
+    const bool masked = p_.add_mask || p_.keep_mask || !(p_.scale > 0);
+    const V scale = broadcast<V>(masked ? 1.0F : p_.scale);
+    if (masked) add_mask(s, mask, keys);
+    for (std::int64_t i = visible; i < round_up(keys, 2 * lanes); ++i) s[i] = never;
 
-    V top = broadcast<V>(never);
-    for (std::int64_t i = 0; i < keys; i += lanes) top = max(top, load<V>(s + i));
-    const float greatest = max(greatest_[r], reduce_max(top));
+    V top[2] = {broadcast<V>(never), broadcast<V>(never)};
+    for (std::int64_t i = 0; i < keys; i += 2 * lanes) {
+      top[0] = max(top[0], load<V>(s + i));
+      top[1] = max(top[1], load<V>(s + i + lanes));
+    }
+    const float most = reduce_max(max(top[0], top[1]));
+    const float greatest = max(greatest_[r], masked ? most : most * p_.scale);
     // while nothing is visible there is nothing to subtract: exp(-inf - 0) = 0
     const float base = greatest == never ? 0.0F : greatest;
-    const V shift = broadcast<V>(base);
-    V sum{};
-    for (std::int64_t i = 0; i < keys; i += lanes) {
-      const V w = exp(load<V>(s + i) - shift);
+    const V shift = broadcast<V>(-base);
+    V sums[2] = {};
+    for (std::int64_t i = 0; i < keys; i += 2 * lanes) {
+      const V w = exp(multiply_add(load<V>(s + i), scale, shift));
+      const V x = exp(multiply_add(load<V>(s + i + lanes), scale, shift));
       store(s + i, w);
-      sum += w;
+      store(s + i + lanes, x);
+      sums[0] += w;
+      sums[1] += x;
     }
+    const V sum = sums[0] + sums[1];
     if (j != 0 && greatest != greatest_[r]) {
       const float shrink = kiln::exp(greatest_[r] - base);
       total_[r] *= shrink;
@@ -132,6 +135,23 @@ class attention_block {
     }
     total_[r] += reduce_add(sum);
     greatest_[r] = greatest;
+  }
+
+  // Scales a row's scores and masks them.
+  void add_mask(float* s, std::ptrdiff_t mask, std::int64_t keys) const {
+    constexpr float never = -std::numeric_limits<float>::infinity();
+    const V scale = broadcast<V>(p_.scale);
+    if (p_.add_mask && p_.mask_col == 1) {
+      for (std::int64_t i = 0; i < keys; i += lanes) {
+        const int n = static_cast<int>(std::min<std::int64_t>(lanes, keys - i));
+        store(s + i, load<V>(s + i) * scale + load_n<V>(p_.add_mask + mask + i, n));
+      }
+      return;
+    }
+    for (std::int64_t i = 0; i < keys; i += lanes) store(s + i, load<V>(s + i) * scale);
+    for (std::int64_t i = 0; i < keys && p_.add_mask; ++i) s[i] += p_.add_mask[mask + i * p_.mask_col];
+    for (std::int64_t i = 0; i < keys && p_.keep_mask && !p_.add_mask; ++i)
+      if (!p_.keep_mask[mask + i * p_.mask_col]) s[i] = never;
   }
 
   // sums[rows, value_depth] += weights * v
@@ -162,12 +182,17 @@ inline std::int64_t attention_scratch_size(const attention_problem& p, unsigned 
 
 /// Runs an attention; tasks are blocks of queries of one head.
 inline void attention(thread_pool& pool, const attention_problem& p, float* scratch) {
-  const std::int64_t blocks = ceil_div(p.queries, attention_rows);
+  // shorter blocks where there would be too few of them to share
+  const std::int64_t long_blocks = p.batch * p.heads * ceil_div(p.queries, attention_rows);
+  const std::int64_t most = pool.size() == 1 || long_blocks >= 4 * static_cast<std::int64_t>(pool.size())
+                                ? attention_rows
+                                : attention_rows / 2;
+  const std::int64_t blocks = ceil_div(p.queries, most);
   const std::int64_t each = attention_block::scratch_size(p);
   pool.parallel_for(p.batch * p.heads * blocks, [&](std::int64_t task, unsigned worker) {
-    const std::int64_t row0 = task % blocks * attention_rows, head = task / blocks;
+    const std::int64_t row0 = task % blocks * most, head = task / blocks;
     attention_block block(p, scratch + static_cast<std::int64_t>(worker) * each);
-    block.run(head / p.heads, head % p.heads, row0, std::min(attention_rows, p.queries - row0));
+    block.run(head / p.heads, head % p.heads, row0, std::min(most, p.queries - row0));
   });
 }
 

@@ -6,6 +6,7 @@
 #include "kiln/kernel/convolution_method.hpp"
 #include "kiln/kernel/convolution_pixels.hpp"
 #include "kiln/kernel/convolution_planes.hpp"
+#include "kiln/kernel/convolution_rows.hpp"
 
 namespace kiln::kernels {
 
@@ -34,7 +35,7 @@ struct epilogue_of_pixels {
 
 /// Whether a method reads weights that `pack_conv_weights` wrote, or the original ones.
 constexpr bool conv_packs_weights(conv_method method) {
-  return method != conv_method::pixels && method != conv_method::planes;
+  return method != conv_method::pixels && method != conv_method::planes && method != conv_method::rows;
 }
 
 /// Elements of the weights that `convolution::run` reads.
@@ -139,8 +140,9 @@ class convolution {
   }
 
  private:
-  using body = std::variant<channel_convolution<T>, pixel_convolution<T>, plane_convolution<T>, image_convolution<T>,
-                            winograd_convolution<T, 2>, winograd_convolution<T, 4>, depthwise_convolution<T>>;
+  using body = std::variant<channel_convolution<T>, pixel_convolution<T>, plane_convolution<T>, row_convolution<T>,
+                            image_convolution<T>, winograd_convolution<T, 2>, winograd_convolution<T, 4>,
+                            depthwise_convolution<T>>;
 
   static body plan(const conv_problem& p, unsigned workers, conv_method method, std::ptrdiff_t in_step) {
     switch (method) {
@@ -150,6 +152,8 @@ class convolution {
         return pixel_convolution<T>(p);
       case conv_method::planes:
         return plane_convolution<T>(p);
+      case conv_method::rows:
+        return row_convolution<T>(p, workers);
       case conv_method::images:
         return image_convolution<T>(p, workers, in_step);
       case conv_method::winograd2:
@@ -191,6 +195,8 @@ class convolution {
       c->run(pool, input, weights, output, scratch, epilogue);
     else if (const auto* d = std::get_if<plane_convolution<T>>(&body_))
       d->run(pool, input, weights, output, scratch, epilogue);
+    else if (const auto* e = std::get_if<row_convolution<T>>(&body_))
+      e->run(pool, input, weights, output, scratch, epilogue);
   }
 
   template <class Epilogue>

@@ -3,20 +3,22 @@
 #include <limits>
 
 #include "kiln/kernel/convolution_images.hpp"
+#include "kiln/kernel/convolution_rows.hpp"
 #include "kiln/kernel/convolution_winograd.hpp"
 #include "kiln/kernel/depthwise_images.hpp"
 
 namespace kiln::kernels {
 
-/// How a convolution is computed. The first three read planes; `channels` writes either layout, the other two planes.
+/// How a convolution is computed. The first four read planes; `channels` writes either layout, the others planes.
 /// The rest read and write images whose channels are last.
 /// - channels: vectors run over output channels, the window is read through a table of offsets; weights are packed.
 /// - pixels: vectors run over output pixels (1x1 kernels read the input, others are gathered per panel).
 /// - planes: one input channel per group; each output plane is a sum of shifted rows.
+/// - rows: vectors run over the pixels of an output row, which reads a padded strip of the input.
 /// - images: vectors run over output channels, the left operand over input channels.
 /// - winograd2, winograd4: minimal filtering with output tiles of 2x2 or 4x4.
 /// - depthwise: vectors run over channels.
-enum class conv_method : std::uint8_t { channels, pixels, planes, images, winograd2, winograd4, depthwise };
+enum class conv_method : std::uint8_t { channels, pixels, planes, rows, images, winograd2, winograd4, depthwise };
 
 constexpr bool reads_channels_last(conv_method m) { return m >= conv_method::images; }
 
@@ -56,6 +58,19 @@ class conv_cost {
         const bool serves = p_.group_inputs() == 1 && p_.group_outputs() <= 8 && p_.kernel[0] == 1 &&
                             p_.input[0] == 1 && p_.output(0) == 1;
         return serves && !in_last_ && !out_last_ ? 4 * useful_ : never;
+      }
+      case conv_method::rows: {
+        const std::int64_t width = std::max<std::int64_t>(1, p_.output(2));
+        const std::int64_t padded = round_up(width, native_lanes<T>) * p_.stride[2] + p_.span(2);
+        // what a row of outputs reads has to stay in the first-level cache: its planes lie far apart
+        constexpr std::int64_t most = 28 * 1024 / static_cast<std::int64_t>(sizeof(T));
+        if (!row_convolution<T>::serves(p_) || in_last_ || out_last_ || p_.taps() == 1 ||
+            p_.group_inputs() * p_.kernel[1] * padded > most)
+          return never;
+        // rows end with a part of a vector, a tile costs what a few steps do, and the strip is copied
+        return useful_ * static_cast<double>(round_up(width, native_lanes<T>)) / static_cast<double>(width) *
+                   (1 + 8 / depth_) * (p_.group_outputs() < register_tile<T>::rows ? 2 : 1) +
+               8 * inputs_ * static_cast<double>(p_.span(1)) / static_cast<double>(p_.stride[1]);
       }
       case conv_method::images:
         return image_convolution<T>::serves(p_)
@@ -107,8 +122,8 @@ constexpr conv_method choose_conv_method(const conv_problem& p, bool in_last = f
     return conv_method::depthwise;
   conv_method best = conv_method::channels;
   double least = std::numeric_limits<double>::infinity();
-  for (conv_method m : {conv_method::channels, conv_method::pixels, conv_method::images, conv_method::winograd2,
-                        conv_method::winograd4})
+  for (conv_method m : {conv_method::channels, conv_method::pixels, conv_method::rows, conv_method::images,
+                        conv_method::winograd2, conv_method::winograd4})
     if (const double c = cost.of(m); c < least) best = m, least = c;
   return best;
 }

@@ -2,8 +2,8 @@
 
 #include <optional>
 
-#include "kiln/kernel/convolution_problem.hpp"
 #include "kiln/kernel/depthwise3x3.hpp"
+#include "kiln/kernel/phased_rows.hpp"
 
 namespace kiln::kernels {
 
@@ -40,31 +40,21 @@ class plane_convolution {
         out_h_(problem.output(1)),
         out_w_(problem.output(2)),
         taps_(problem.taps()),
-        multiplier_(problem.group_outputs()) {
+        multiplier_(problem.group_outputs()),
+        layout_(problem),
+        offsets_(layout_.offsets(1, 0)) {
     constexpr std::int64_t strip_elements = 20 * 1024 / static_cast<std::int64_t>(sizeof(T));
-    const std::int64_t width = std::max<std::int64_t>(1, out_w_);
     using extents = conv_problem::extents;
     if (has_masked_loads && p_.kernel == extents{1, 3, 3} && p_.dilation[1] == 1 && p_.dilation[2] == 1 &&
         p_.stride[1] == p_.stride[2] && p_.stride[2] <= 2)
       direct_.emplace(p_.stride[2], p_.input[1], p_.input[2], p_.pad_begin[1], p_.pad_begin[2], out_w_);
-    // Vector loads read up to the end of the last vector of outputs.
-    phase_ = round_up(width, native_lanes<T>) + (p_.span(2) - 1) / p_.stride[2];
-    row_ = phase_ * p_.stride[2];
-    const std::int64_t fitting = (strip_elements / row_ - p_.span(1)) / p_.stride[1] + 1;
+    const std::int64_t fitting = (strip_elements / layout_.row() - p_.span(1)) / p_.stride[1] + 1;
     strip_rows_ = std::clamp<std::int64_t>(fitting, 1, std::max<std::int64_t>(1, out_h_));
     if (direct_ && strip_rows_ > plane_3x3<T>::rows) strip_rows_ -= strip_rows_ % plane_3x3<T>::rows;
-    for (std::int64_t phase = 0; phase < p_.stride[2]; ++phase)
-      columns_.emplace_back(phase - p_.pad_begin[2], p_.stride[2], p_.input[2], phase_);
-    for (std::int64_t y = 0; y < p_.kernel[1]; ++y)
-      for (std::int64_t x = 0; x < p_.kernel[2]; ++x) {
-        const std::int64_t column = x * p_.dilation[2];
-        offsets_.push_back(static_cast<std::int32_t>(y * p_.dilation[1] * row_ + column % p_.stride[2] * phase_ +
-                                                     column / p_.stride[2]));
-      }
   }
 
   /// Elements of scratch for each worker.
-  std::int64_t scratch_size() const { return (direct_ ? 1 : rows_in(strip_rows_)) * row_; }
+  std::int64_t scratch_size() const { return (direct_ ? 1 : layout_.rows_in(strip_rows_)) * layout_.row(); }
 
   template <class Epilogue>
   void run(thread_pool& pool, const T* input, const T* weights, T* output, T* scratch, Epilogue&& epilogue) const {
@@ -91,8 +81,6 @@ class plane_convolution {
   }
 
  private:
-  std::int64_t rows_in(std::int64_t rows) const { return (rows - 1) * p_.stride[1] + p_.span(1); }
-
   template <class Epilogue>
   void run_strip(std::int64_t batch, std::int64_t group, std::int64_t strip, const T* input, const T* weights,
                  T* output, T* local, Epilogue&& epilogue) const {
@@ -100,9 +88,9 @@ class plane_convolution {
     const std::int64_t rows = std::min(strip_rows_, out_h_ - y0);
     const T* const image = input + (batch * p_.groups + group) * p_.input_pixels();
     if (direct_)
-      fill_zero(local, row_);
+      fill_zero(local, layout_.row());
     else
-      copy_strip(local, image, y0, rows);
+      layout_.copy(local, image, y0, rows);
     for (std::int64_t j = 0; j < multiplier_; ++j) {
       const std::int64_t channel = group * multiplier_ + j, pixel0 = y0 * out_w_, pixels = rows * out_w_;
       T* const out = output + (batch * p_.out_channels + channel) * out_h_ * out_w_ + pixel0;
@@ -117,24 +105,8 @@ class plane_convolution {
         }
       }
       for (std::int64_t y = 0; y < rows && !direct_; ++y)
-        sum_row(local + y * p_.stride[1] * row_, weights + channel * taps_, out + y * out_w_);
+        sum_row(local + y * p_.stride[1] * layout_.row(), weights + channel * taps_, out + y * out_w_);
       epilogue(batch, channel, std::int64_t{1}, pixel0, pixels, out, out_h_ * out_w_);
-    }
-  }
-
-  void copy_strip(T* local, const T* image, std::int64_t y0, std::int64_t rows) const {
-    const std::int64_t first = y0 * p_.stride[1] - p_.pad_begin[1];
-    for (std::int64_t y = 0; y < rows_in(rows); ++y) {
-      const std::int64_t iy = first + y;
-      T* const to = local + y * row_;
-      if (iy < 0 || iy >= p_.input[1]) {
-        fill_zero(to, row_);
-        continue;
-      }
-      // Column c of the padded row goes to phase c % stride, place c / stride.
-      for (std::int64_t phase = 0; phase < p_.stride[2]; ++phase)
-        copy_read_range(to + phase * phase_, image + iy * p_.input[2], columns_[static_cast<std::size_t>(phase)],
-                        p_.stride[2], 0, phase_);
     }
   }
 
@@ -161,10 +133,8 @@ class plane_convolution {
 
   conv_problem p_;
   std::int64_t out_h_, out_w_, taps_, multiplier_;
+  phased_rows<T> layout_;
   std::optional<plane_3x3<T>> direct_;
-  std::vector<read_range> columns_;  // of each phase
-  std::int64_t phase_ = 0;           // elements of one phase of a row
-  std::int64_t row_ = 0;             // elements of one row
   std::int64_t strip_rows_ = 1;
   std::vector<std::int32_t> offsets_;
 };

@@ -20,14 +20,14 @@ template <class T, int Rows, int Vectors, bool Far, class Step>
   V sum[phases][Rows][Vectors] = {};
   const auto add = [&](int phase, std::int64_t k) __attribute__((always_inline)) {
     const std::ptrdiff_t at = step(k);
+    const T* const from = right_row(b, b_step, step, k);
 #pragma GCC unroll 4
     for (int v = 0; v < Vectors; ++v) {
-      if constexpr (Far) __builtin_prefetch(b + ahead + v * lanes, 0, 2);
-      const V right = load<V>(b + v * lanes);
+      if constexpr (Far) __builtin_prefetch(from + ahead + v * lanes, 0, 2);
+      const V right = load<V>(from + v * lanes);
 #pragma GCC unroll 4
       for (int r = 0; r < Rows; ++r) sum[phase][r][v] = multiply_add(broadcast<V>(row[r][at]), right, sum[phase][r][v]);
     }
-    b += b_step;
   };
   std::int64_t k = 0;
   for (; k + phases <= depth; k += phases)

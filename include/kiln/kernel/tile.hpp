@@ -28,6 +28,18 @@ struct table_step {
   std::ptrdiff_t operator()(std::ptrdiff_t k) const { return offset[k]; }
 };
 
+/// Where row k of the right operand lies: behind the one before it, or where the step says.
+template <class T, class Step>
+KILN_FN const T* right_row(const T*& b, std::ptrdiff_t b_step, const Step& step, std::ptrdiff_t k) {
+  if constexpr (requires { step.right(k); }) {
+    return b + step.right(k);
+  } else {
+    const T* const at = b;
+    b += b_step;
+    return at;
+  }
+}
+
 /// Memory that a later tile reads: for each k one cache line is fetched, `step` bytes after the one before it.
 struct fetch_ahead {
   const char* at;
@@ -130,10 +142,10 @@ template <class T, int Rows, int Vectors, class Step>
     for (int v = 0; v < Vectors; ++v) sum[r][v] = V{};
   for (std::int64_t k = 0; k < depth; ++k) {
     const std::ptrdiff_t at = step(k);
+    const T* const from = right_row(b, b_step, step, k);
     V right[Vectors];
 #pragma GCC unroll 8
-    for (int v = 0; v < Vectors; ++v) right[v] = load<native_vec<T>>(b + v * native_lanes<T>);
-    b += b_step;
+    for (int v = 0; v < Vectors; ++v) right[v] = load<native_vec<T>>(from + v * native_lanes<T>);
     __builtin_prefetch(ahead.at, 0, 2);
     ahead.at += ahead.step;
 #pragma GCC unroll 16

@@ -81,8 +81,8 @@ class convolution_kernel final : public kernel {
   }
 
   std::string name() const override {
-    constexpr std::string_view methods[] = {"channels",     "pixels",       "planes",   "images",
-                                            "winograd 2x2", "winograd 4x4", "depthwise"};
+    constexpr std::string_view methods[] = {"channels", "pixels",       "planes",       "rows",
+                                            "images",   "winograd 2x2", "winograd 4x4", "depthwise"};
     return "convolution" + std::string(body_.tail ? "+epilogue" : "") + " (" +
            std::string(methods[static_cast<unsigned>(method_)]) + ")";
   }
