@@ -91,6 +91,38 @@ inline constexpr auto resnet50 = [](auto& b) {
   residual_head(b, name, x, from);
 };
 
+/// Howard et al., "MobileNets" (2017), at its full width: convolutions of one channel each, and 1x1 ones.
+inline constexpr auto mobilenet = [](auto& b) {
+  names name;
+  auto x = convolve(b, name, b.input("x", dtype::f32, {1, 3, 224, 224}), 3, 32, 3, 2).relu();
+  std::int64_t from = 32;
+  struct block {
+    std::int64_t to, stride;
+  };
+  for (const block next : {block{64, 1},
+                           {128, 2},
+                           {128, 1},
+                           {256, 2},
+                           {256, 1},
+                           {512, 2},
+                           {512, 1},
+                           {512, 1},
+                           {512, 1},
+                           {512, 1},
+                           {512, 1},
+                           {1024, 2},
+                           {1024, 1}}) {
+    const auto w = b.weight(name(), dtype::f32, {from, 1, 3, 3});
+    const auto bias = b.weight(name(), dtype::f32, {from});
+    x = x.conv(w, {.stride = {next.stride, next.stride}, .pads = {1, 1, 1, 1}, .group = from})
+            .add_along(1, bias)
+            .relu();
+    x = convolve(b, name, x, from, next.to, 1, 1).relu();
+    from = next.to;
+  }
+  residual_head(b, name, x, from);
+};
+
 /// A pre-norm transformer encoder (Vaswani et al. 2017; GPT-2's place of the norms): 4 layers, 4 heads of 32, 64
 /// tokens.
 inline constexpr auto transformer = [](auto& b) {
