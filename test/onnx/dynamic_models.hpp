@@ -23,6 +23,10 @@ inline message truth_tensor(std::string_view name, bool v) { return tensor<std::
 inline message open(std::string_view name, int type, int rank) {
   return value_info(name, type, std::vector<dim>(static_cast<std::size_t>(rank), dim(-1)));
 }
+/// A declaration that says nothing of the rank.
+inline message of_any_rank(std::string_view name, int type = 1) {
+  return message().text(1, name).add(2, message().add(1, message().number(1, type)));
+}
 /// What a declaration says: a name, an element type, a rank.
 struct declared {
   std::string name;
@@ -95,6 +99,20 @@ inline std::vector<dynamic_model> loop_models() {
       {"constant_count",
        network({looped(add, {"n", "t", "x"})}, {{"x"}}, both, {integers("n", {}, {3}), truth_tensor("t", true)}),
        {{"x", x}}});
+  // each iteration adds a dim
+  const message taller = graph({{pass_on(), node("Unsqueeze", {"h", "first"}, {"u"}), node("Neg", {"u"}, {"next"})},
+                                {},
+                                {open("i", 7, 0), open("go", 9, 0), of_any_rank("h")},
+                                {open("again", 9, 0), of_any_rank("next")}},
+                               "body");
+  for (const std::int64_t n : {0, 1, 3})
+    out.push_back({"taller_" + std::to_string(n),
+                   model(graph({{node("Loop", {"n", "", "x"}, {"y"}, {graph_attr("body", taller)})},
+                                {integers("first", {1}, {0})},
+                                declare({{"n", 7, 0}, {"x"}}),
+                                {of_any_rank("y")}}),
+                         {opset(18)}),
+                   {{"n", whole({}, {n})}, {"x", x}}});
   // three graphs deep, each reading all around it
   const message inner = body_of({node("Identity", {"go2"}, {"again2"}), node("Mul", {"h2", "w"}, {"p"}),
                                  node("Add", {"p", "x"}, {"q"}), node("Add", {"q", "h"}, {"next2"})},
@@ -161,8 +179,7 @@ inline std::vector<dynamic_model> branch_models() {
     // a declared output says nothing of its rank
     const auto made = [&](const std::vector<message>& nodes, const std::vector<std::string>& results) {
       std::vector<message> outputs;
-      for (const auto& r : results)
-        outputs.push_back(message().text(1, r).add(2, message().add(1, message().number(1, 1))));
+      for (const auto& r : results) outputs.push_back(of_any_rank(r));
       return model(
           graph({nodes,
                  {integers("last", {1}, {1}), integers("flat", {1}, {-1}), floats("w", {2, 3}, {1, 2, 3, 4, 5, 6})},
@@ -182,6 +199,26 @@ inline std::vector<dynamic_model> branch_models() {
                node("ReduceMax", {"w1x"}, {"w1"}, {attr("keepdims", 0)})},
               {"m"}),
          given});
+  }
+  // outputs have the rank that the run gave them; what hangs on one condition is told apart together
+  for (const bool c : {true, false}) {
+    std::vector<message> nodes;
+    strings all;
+    for (int k = 0; k < 12; ++k) {
+      all.push_back("y" + std::to_string(k));
+      const message flat = graph({{node("Squeeze", {"x", "last"}, {"a"})}, {}, {}, {of_any_rank("a")}}, "flat"),
+                    as_is = graph({{node("Neg", {"x"}, {"b"})}, {}, {}, {of_any_rank("b")}}, "as_is");
+      nodes.push_back(
+          node("If", {"c"}, {all.back()}, {graph_attr("then_branch", flat), graph_attr("else_branch", as_is)}));
+    }
+    nodes.push_back(node("Sum", all, {"z"}));
+    out.push_back({c ? "ranks_given_then" : "ranks_given_else",
+                   model(graph({nodes,
+                                {integers("last", {1}, {1})},
+                                declare({{"c", 9, 0}, {"x", 1, 2}}),
+                                {of_any_rank("y0"), of_any_rank("z")}}),
+                         {opset(18)}),
+                   {{"c", truth(c)}, {"x", x}}});
   }
   for (const std::int64_t n : {1, 2})
     out.push_back({"squeezed_" + std::to_string(n),

@@ -59,13 +59,17 @@ class holder {
   }
   std::optional<held_type> by_reader(const module_graph& m, std::uint32_t u, std::size_t k) {
     const auto& i = m[u];
+    if (i.results[0].type == dtype::optional && (i.op.is<op::sequence_at>() || i.op.is<op::join_sequence>()))
+      return held_type{of(m, {u, 0}).value_or(held_type()).type};
     if (const auto* at = i.op.get_if<op::sequence_at>())
       return held_type{at->type, false, static_cast<int>(at->lens.size())};
     if (const auto* join = i.op.get_if<op::join_sequence>())
       return held_type{join->type, false, static_cast<int>(join->lens.size()) - (join->stacks ? 1 : 0)};
-    if (const auto* get = i.op.get_if<op::optional_get>())
+    if (const auto* get = i.op.get_if<op::optional_get>()) {
+      if (get->type == dtype::optional) return std::nullopt;
       return get->type == dtype::sequence ? with_sequence(of(m, {u, 0}))
                                           : held_type{get->type, false, static_cast<int>(get->lens.size())};
+    }
     if (i.op.is<op::sequence_insert>()) return item_like(m.shape_of(i.inputs[1]));
     if (i.op.is<op::make_optional>()) return without_sequence(of(m, {u, 0}));
     if (const auto* l = i.op.get_if<op::loop>()) {
@@ -75,7 +79,10 @@ class holder {
     if (const auto* b = i.op.get_if<op::branch>()) {
       const std::size_t first = static_cast<std::size_t>(b->then_inputs);
       const module_graph& body = program_.module(k - 1 < first ? b->then_body : b->else_body);
-      return of(body, body.parameters()[k - 1 < first ? k - 1 : k - 1 - first]);
+      auto inner = of(body, body.parameters()[k - 1 < first ? k - 1 : k - 1 - first]);
+      // each body may read another rank out of it
+      if (inner && m.shape_of(i.inputs[k]).type == dtype::optional) inner->rank = held_type().rank;
+      return inner;
     }
     return m.shape_of({u, 0}).type == m.shape_of(i.inputs[k]).type ? of(m, {u, 0}) : std::nullopt;
   }
@@ -148,14 +155,14 @@ std::string exporter::object_constant(const argument& a, held_type held) {
   return none;
 }
 
+void exporter::learn(dimension d, source from) {
+  if (is_symbol(d) && sources_.try_emplace(d.raw(), std::move(from)).second) sources_known_.push_back(d.raw());
+}
 void exporter::learn_extents(const std::string& name, const shape& s) {
-  for (std::size_t d = 0; d < s.rank(); ++d)
-    if (is_symbol(s.lens[d])) sources_.try_emplace(s.lens[d].raw(), source{name, static_cast<std::int64_t>(d), true});
+  for (std::size_t d = 0; d < s.rank(); ++d) learn(s.lens[d], {name, static_cast<std::int64_t>(d), true});
 }
 void exporter::learn_elements(const std::string& name, std::span<const dimension> symbols) {
-  for (std::size_t k = 0; k < symbols.size(); ++k)
-    if (is_symbol(symbols[k]))
-      sources_.try_emplace(symbols[k].raw(), source{name, static_cast<std::int64_t>(k), false});
+  for (std::size_t k = 0; k < symbols.size(); ++k) learn(symbols[k], {name, static_cast<std::int64_t>(k), false});
 }
 
 // i64[1].
@@ -176,8 +183,7 @@ void exporter::write_body(onnx_proto::GraphProto& to, module_ref body, std::span
                           const names& others) {
   const restored there(graph_, &to);
   // what is made inside has no name outside
-  const restored dims_outside(dims_, dims_);
-  const restored sources_outside(sources_, sources_);
+  const std::size_t dims_outside = dims_named_.size(), sources_outside = sources_known_.size();
   const module_graph& m = program_.module(body);
   to.set_name(std::string(std::string_view(m.name)));
   std::map<std::uint64_t, std::string> held;
@@ -199,6 +205,11 @@ void exporter::write_body(onnx_proto::GraphProto& to, module_ref body, std::span
     if (out.type().has_tensor_type())
       for (auto& d : *out.mutable_type()->mutable_tensor_type()->mutable_shape()->mutable_dim()) d.clear_dim_param();
   }
+  const auto forget = [](auto& map, std::vector<std::int64_t>& keys, std::size_t outside) {
+    for (; keys.size() > outside; keys.pop_back()) map.erase(keys.back());
+  };
+  forget(dims_, dims_named_, dims_outside);
+  forget(sources_, sources_known_, sources_outside);
 }
 
 void exporter::branch(const exported& e) {

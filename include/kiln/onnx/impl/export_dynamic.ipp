@@ -62,10 +62,14 @@ void write_make_sequence(exporter& x, const exported& e) {
   const element t = to_element(x.held_by(*e.home, {e.at, 0}).type);
   x.write("SequenceEmpty", {}, e.out).set("dtype", static_cast<std::int64_t>(t));
 }
+// What came out of a sequence, in an optional where only the run knows its rank.
+void write_taken(exporter& x, const exported& e, const std::string& tensor) {
+  x.write(e.result().type == dtype::optional ? "Optional" : "Identity", {tensor}, e.out);
+}
 void write_sequence_at(exporter& x, const exported& e) {
   names in = with_position(x, e, 1);
   if (in.size() < 2) in.push_back(x.scalar(dtype::i64, 0));
-  x.write("SequenceAt", in, e.out);
+  write_taken(x, e, x.make("SequenceAt", in));
 }
 void write_sequence_insert(exporter& x, const exported& e) { x.write("SequenceInsert", with_position(x, e, 2), e.out); }
 void write_sequence_erase(exporter& x, const exported& e) { x.write("SequenceErase", with_position(x, e, 1), e.out); }
@@ -75,7 +79,9 @@ void write_split_sequence(exporter& x, const exported& e) {
 }
 void write_join_sequence(exporter& x, const exported& e) {
   const auto& o = as<op::join_sequence>(e);
-  x.write("ConcatFromSequence", e.in, e.out).set("axis", o.along).set("new_axis", std::int64_t{o.stacks});
+  const std::string joined = x.fresh("joined");
+  x.write("ConcatFromSequence", e.in, {joined}).set("axis", o.along).set("new_axis", std::int64_t{o.stacks});
+  write_taken(x, e, joined);
 }
 void write_make_optional(exporter& x, const exported& e) {
   auto n = x.write("Optional", e.in, e.out);

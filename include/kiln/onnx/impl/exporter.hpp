@@ -65,6 +65,8 @@ class exporter {
   node_writer write(std::string_view op, const names& in, const names& out);
   /// A node with one output of a fresh name, which it returns.
   std::string make(std::string_view op, const names& in);
+  /// A name of its own.
+  std::string fresh(std::string_view what);
 
   std::string constant(const literal& l);
   /// A sequence or optional that is a constant.
@@ -99,18 +101,19 @@ class exporter {
   void write_body(onnx_proto::GraphProto& to, module_ref body, std::span<const held_type> inputs, const names& others);
   std::string dimension_name(dimension d);
   std::string symbol_value(dimension d);
-  std::string fresh(std::string_view what);
 
   const program& program_;
   onnx_proto::ModelProto model_;
   onnx_proto::GraphProto* graph_ = nullptr;
   std::map<std::int64_t, std::string> dims_;
+  std::vector<std::int64_t> dims_named_, sources_known_;  // in the order in which they came
   // Where a symbol's value can be read: an extent of a value, or its element.
   struct source {
     std::string name;
     std::int64_t at = 0;
     bool is_extent = true;
   };
+  void learn(dimension d, source from);
   std::map<std::int64_t, source> sources_;
   std::map<std::string, std::string> missing_;
   std::size_t count_ = 0, bytes_ = 0;

@@ -7,6 +7,7 @@
 #include "kiln/core/object.hpp"
 #include "kiln/onnx/element.hpp"
 #include "kiln/onnx/impl/packed.hpp"
+#include "kiln/op/dynamic/sequence.hpp"
 
 namespace kiln::onnx {
 
@@ -183,6 +184,7 @@ std::string exporter::dimension_name(dimension d) {
       name = joined(name, "Add", product);
     }
   }
+  dims_named_.push_back(d.raw());
   return dims_[d.raw()] = name;
 }
 std::string exporter::dimensions(std::span<const dimension> v) {
@@ -305,7 +307,15 @@ onnx_proto::ModelProto exporter::run() {
     const std::string& from = held.at(value_key(m.outputs[k]));
     if (from != name) write("Identity", {from}, {name});
     const shape& s = m.shape_of(m.outputs[k]);
-    declare(*graph_->add_output(), name, s, is_object(s.type) ? held_by(m, m.outputs[k]) : held_type());
+    const held_type held = is_object(s.type) ? held_by(m, m.outputs[k]) : held_type();
+    onnx_proto::ValueInfoProto& to = *graph_->add_output();
+    const auto& made = m.producer(m.outputs[k]);
+    if (const auto* get = made.op.get_if<op::optional_get>(); get && get->type == dtype::optional) {
+      to.set_name(name);  // a tensor of any rank
+      to.mutable_type()->mutable_tensor_type()->set_elem_type(static_cast<int>(to_element(held.type)));
+    } else {
+      declare(to, name, s, held);
+    }
   }
   return std::move(model_);
 }

@@ -51,6 +51,13 @@ body_module importer::build_module(const graph& body, std::span<const body_param
   for (std::size_t i = 0; i < parameters.size(); ++i) {
     const shape& type = parameters[i].type;
     inputs.push_back({own.build.input("parameter." + std::to_string(i), type.type, type.lens), parameters[i].item});
+    if (parameters[i].item.rank != changing_rank) continue;
+    for (std::size_t rank = 0; rank <= max_rank; ++rank) {
+      shape s{parameters[i].item.type, {}};
+      while (s.rank() < rank) s.lens.push_back(fresh_symbol("extent", 0));
+      inputs.back().either.push_back(s);
+    }
+    ranks_open_ = true;
   }
   if (body.inputs.size() != parameters.size())
     raise(errc::malformed,

@@ -73,12 +73,15 @@ class importer final : public body_importer {
   /// imported once for each rank, as bodies of a branch.
   void import_nodes(scope& names, const std::vector<node>& nodes, const std::vector<std::size_t>& order,
                     std::span<const std::string_view> wanted);
-  static bool is_open(const scope& names, std::string_view name);
+  bool is_open(scope& names, std::string_view name);
+  value decider(const variable& open, frame& home);
+  std::optional<bool> known_first(const entry& e);
+  void narrow(scope& names, std::string_view open, const variable& held, bool first);
   void import_by_rank(scope& names, const std::vector<node>& nodes, const std::vector<std::size_t>& order,
                       std::string_view open, std::span<const std::string_view> wanted);
-  std::optional<body_module> try_for(const graph& rest, const variable& open, std::span<const shape> types);
-  static variable of_types(builder& b, variable open, std::span<const shape> types);
-  body_module build_for(const graph& rest, const variable& open, std::span<const shape> types);
+  std::optional<body_module> try_for(const graph& rest, const variable& open, value is_first, bool first);
+  static variable of_types(builder& b, variable open, bool first);
+  body_module build_for(const graph& rest, const variable& open, value is_first, bool first);
   body_module finish_module(frame& own, const graph& body, variables outputs);
   void import_node(scope& names, const node& written, std::size_t position);
   variables call_row(scope& names, const node& n, const row& r, std::int64_t version, const variables& inputs);

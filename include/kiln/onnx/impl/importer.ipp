@@ -52,6 +52,9 @@ program importer::run() {
     if (e->lost) continue;
     value v = as_value(frame_->build, e->held);
     if (o.kind == value_kind::optional && v.type() != dtype::optional) v = frame_->build.add(op::make_optional{}, v);
+    // a tensor of the rank that the run gives it
+    if (o.kind != value_kind::optional && !e->held.either.empty())
+      v = frame_->build.add(op::optional_get{dtype::optional, {}}, v);
     frame_->build.output(v, o.name);
   }
   report_missing();
@@ -142,7 +145,9 @@ value importer::inside(value v, frame& home, frame& reader) {
 variable importer::local(const entry& e) {
   variable v = e.held;
   if (!e.home || e.home == frame_) return v;
+  const auto first = known_first(e);
   if (v.tensor) v.tensor = inside(v.tensor, *e.home, *frame_);
+  if (first) return of_types(frame_->build, v, *first);
   for (value& item : v.items) item = inside(item, *e.home, *frame_);
   return v;
 }

@@ -20,8 +20,20 @@ inline item_type items_of(const variable& v) {
 }
 /// Input i as one value, whatever it is, with what is known of its items.
 variable as_one_value(call& c, std::size_t i);
-/// A tensor out of a sequence or optional; one whose rank is open is an `unsupported` error.
-shape stated_shape(const call& c, item_type item, std::string_view what);
+/// The rank, in an `item_type`, of a carried tensor whose rank changes: it is handed on inside an optional.
+inline constexpr int changing_rank = -3;
+/// A tensor of one dtype as each rank has it.
+shapes every_rank(const call& c, dtype type);
+/// What an op gives that takes a tensor out of a sequence: `make(type)` is the op for a result of that type. Where the
+/// rank is open that is an optional.
+template <class Make>
+variable taken_out(call& c, item_type item, const small_vector<value>& operands, Make&& make) {
+  if (item.rank >= 0)
+    return c.build.add(make(shape{item.type, c.fresh_dims(static_cast<std::size_t>(item.rank), "extent")}), operands);
+  variable out = c.build.add(make(shape{dtype::optional, {}}), operands);
+  out.either = every_rank(c, item.type);
+  return out;
+}
 
 /// Whether a body's dim means the same around it: its symbols are those of values that the body is given.
 bool known_outside(dimension d, const small_vector<value>& given);

@@ -20,9 +20,10 @@ variable as_one_value(call& c, std::size_t i) {
   return v;
 }
 
-shape stated_shape(const call& c, item_type item, std::string_view what) {
-  if (item.rank < 0) c.unsupported("the rank of " + std::string(what) + " is only known in a run");
-  return {item.type, c.fresh_dims(static_cast<std::size_t>(item.rank), "extent")};
+shapes every_rank(const call& c, dtype type) {
+  shapes out;
+  for (std::size_t rank = 0; rank <= max_rank; ++rank) out.push_back({type, c.fresh_dims(rank, "extent")});
+  return out;
 }
 
 bool known_outside(dimension d, const small_vector<value>& given) {
@@ -150,10 +151,10 @@ class loop_builder {
   body_module build() {
     for (;;) {
       body_module b = c_.bodies->build_module(source_, std::span<const body_parameter>(parameters_), visible_);
-      for (const variable& v : b.outputs)
-        if (v.either.size() > 1)
-          c_.unsupported("its body gives " + kiln::to_string(v.either[0]) + " or " + kiln::to_string(v.either[1]) +
-                         ", and a loop has room for one rank");
+      for (std::size_t k = 0; k < b.outputs.size(); ++k)
+        if (const shapes& types = b.outputs[k].either; types.size() > 1 && (k == 0 || k + 1 >= parameters_.size()))
+          c_.unsupported("its body gives " + kiln::to_string(types[0]) + " or " + kiln::to_string(types[1]) +
+                         (k ? ", and what a loop collects has one rank" : " as its condition"));
       if (b.outputs.size() + 1 < parameters_.size())
         c_.malformed("its body gives " + std::to_string(b.outputs.size()) + " values, at least " +
                      std::to_string(parameters_.size() - 1) + " are expected");
@@ -162,7 +163,7 @@ class loop_builder {
         continue;
       }
       for (std::size_t i = 2; i < parameters_.size(); ++i)
-        if (unwraps(i - 2))
+        if (unwraps(i - 2) || (ranks_vary(i - 2) && b.outputs[i - 1].either.empty()))
           b.graph.outputs[i - 1] = b.graph.add(op::make_optional{}, small_vector<value_id>{b.graph.outputs[i - 1]});
       return b;
     }
@@ -172,14 +173,24 @@ class loop_builder {
   /// A carried optional whose body gives what it holds: so does the loop.
   bool unwraps(std::size_t i) const { return i < held_.size() && held_[i].type != dtype::optional; }
   const shape& held(std::size_t i) const { return held_[i]; }
+  /// A carried tensor whose rank changes, which is handed on inside an optional.
+  bool ranks_vary(std::size_t i) const { return parameters_[2 + i].item.rank == changing_rank; }
 
  private:
   void open(std::size_t i, std::size_t d) {
     parameters_[i].type.lens[d] = c_.bodies->fresh_symbol("carried");
     open_[i][d] = 1;
   }
+  void open_rank(std::size_t i, dtype type) {
+    parameters_[i] = {shape{dtype::optional, {}}, {type, changing_rank}};
+    open_[i].clear();
+  }
   void recall() {
     for (std::size_t i = 2; i < std::min(parameters_.size(), memory_.varies.size()); ++i) {
+      if (memory_.items[i].rank == changing_rank && !is_object(parameters_[i].type.type)) {
+        open_rank(i, parameters_[i].type.type);
+        continue;
+      }
       if (memory_.varies[i].size() != open_[i].size()) continue;
       for (std::size_t d = 0; d < open_[i].size(); ++d)
         if (memory_.varies[i][d]) open(i, d);
@@ -191,18 +202,26 @@ class loop_builder {
     memory_.items.clear();
     for (const body_parameter& p : parameters_) memory_.items.push_back(p.item);
   }
-  // Opens extents that change from one iteration to the next; each at most once, so this ends.
+  // Opens extents and ranks that change from one iteration to the next; each at most once, so this ends.
   bool settled(const body_module& b) {
     bool same = true;
     held_ = shapes(parameters_.size() - 2, shape{dtype::optional, {}});
     for (std::size_t i = 2; i < parameters_.size(); ++i) {
       body_parameter& p = parameters_[i];
       const variable& next = b.outputs[i - 1];
+      const bool changes = ranks_vary(i - 2), holds = p.type.type == dtype::optional && !changes;
+      const shape& found = next.either.empty() || holds ? next.type : next.either[0];
+      const dtype carried = changes ? p.item.type : p.type.type;
+      if (found.type == carried && (changes || !next.either.empty() || found.rank() != p.type.rank())) {
+        same = same && changes;
+        if (!changes) open_rank(i, carried);
+        continue;
+      }
       if (p.type.type == dtype::optional && next.type.type != dtype::optional) {
         held_[i - 2] = next.type;
         continue;
       }
-      if (next.type.type != p.type.type || next.type.rank() != p.type.rank())
+      if (found.type != carried)
         c_.unsupported("carries " + kiln::to_string(p.type) + " into an iteration and " + kiln::to_string(next.type) +
                        " out of it");
       for (std::size_t d = 0; d < p.type.rank(); ++d) {
@@ -275,7 +294,7 @@ variables run_loop(call& c, const graph& body, value most, value condition, cons
       if (builder.varies(i, d)) s.lens[d] = c.bodies->fresh_symbol("carried");
     results.push_back(s);
     items.push_back(builder.carried(i).item);
-    operands.push_back(carried[i].tensor);
+    operands.push_back(builder.ranks_vary(i) ? c.build.add(op::make_optional{}, carried[i].tensor) : carried[i].tensor);
   }
   small_vector<value> given = b.captured;
   for (const variable& v : carried) given.push_back(v.tensor);
@@ -296,7 +315,9 @@ variables run_loop(call& c, const graph& body, value most, value condition, cons
   op.iteration = c.bodies->add_module(std::move(b.graph));
   variables out = results_of(c, op, operands, std::move(results), items);
   for (std::size_t i = 0; i < carried.size(); ++i)
-    if (builder.unwraps(i)) {
+    if (builder.ranks_vary(i))
+      out[i].either = every_rank(c, builder.carried(i).item.type), out[i].item.rank = item_type::any;
+    else if (builder.unwraps(i)) {
       const shape& s = builder.held(i);
       out[i] = {c.build.add(op::optional_get{s.type, c.fresh_dims(s.rank(), "held")}, out[i].tensor),
                 {items[i].type, items[i].rank}};

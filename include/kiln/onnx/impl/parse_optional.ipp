@@ -26,8 +26,14 @@ variables parse_get(call& c) {
   const variable& v = c.inputs[0];
   if (v.is_empty) c.malformed("an empty optional is read");
   if (!open_optional(v)) return {v};
-  const shape s = v.item.in_sequence ? shape{dtype::sequence, {}} : stated_shape(c, v.item, "what an optional holds");
-  return {variable(c.build.add(op::optional_get{s.type, s.lens}, v.tensor), {v.item.type, v.item.rank})};
+  if (v.item.in_sequence)
+    return {variable(c.build.add(op::optional_get{dtype::sequence, {}}, v.tensor), {v.item.type, v.item.rank})};
+  if (v.item.rank >= 0)
+    return {c.build.add(op::optional_get{v.item.type, c.fresh_dims(static_cast<std::size_t>(v.item.rank), "extent")},
+                        v.tensor)};
+  variable open = v.tensor;
+  open.either = every_rank(c, v.item.type);
+  return {open};
 }
 
 }  // namespace

@@ -54,8 +54,9 @@ variables parse_empty(call& c) {
 }
 variables parse_at(call& c) {
   if (!known(c, 1)) {
-    const shape s = stated_shape(c, items_of(c.inputs[0]), "an item");
-    return {c.build.add(op::sequence_at{s.type, s.lens}, run_time_operands(c))};
+    return {taken_out(c, items_of(c.inputs[0]), run_time_operands(c), [](const shape& s) {
+      return op::sequence_at{s.type, s.lens};
+    })};
   }
   const items& all = c.sequence(0);
   const auto n = static_cast<std::int64_t>(all.size());
@@ -127,8 +128,9 @@ variables parse_concat_from(call& c) {
     item_type item = items_of(c.inputs[0]);
     const bool stacks = c.flag("new_axis");
     if (item.rank >= 0 && stacks) ++item.rank;
-    const shape s = stated_shape(c, item, "the items");
-    return {c.build.add(op::join_sequence{c.integer("axis", 0), stacks, s.type, s.lens}, run_time_operands(c))};
+    return {taken_out(c, item, run_time_operands(c), [&](const shape& s) {
+      return op::join_sequence{c.integer("axis", 0), stacks, s.type, s.lens};
+    })};
   }
   items parts = c.sequence(0);
   if (parts.empty()) c.malformed("there is nothing to concatenate");

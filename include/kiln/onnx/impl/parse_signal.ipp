@@ -2,7 +2,7 @@
 #include <numbers>
 #include <vector>
 
-#include "kiln/onnx/impl/parse.hpp"
+#include "kiln/onnx/impl/run_axes.hpp"
 
 // Fourier transforms as products with a matrix of cosines and one of sines.
 namespace kiln::onnx {
@@ -55,7 +55,12 @@ value resized(call& c, value x, dimension n) {
   const auto last = static_cast<std::int64_t>(x.rank()) - 1;
   if (own == n) return x;
   const auto shorter = at_most(n, own);
-  if (!shorter) c.unsupported("cuts or pads a signal of " + kiln::to_string(own) + " to " + kiln::to_string(n));
+  if (!shorter) {  // the run cuts or pads it
+    op::pad behind;
+    behind.pads.resize(2 * x.rank(), dimension(0));
+    behind.pads[2 * x.rank() - 1] = n - own;
+    return x | behind;
+  }
   if (*shorter) return x.slice({{last}, {0}, {n}, {}});
   dims rest = x.get_shape().lens;
   rest.back() = n - own;
@@ -81,28 +86,17 @@ value moved_back(value x, std::int64_t axis) {
   return x.transpose(order);
 }
 
-variables parse_dft(call& c) {
-  const value x = widened(c.in(0));
-  const std::size_t rank = x.rank();
-  if (rank < 2) c.malformed("the input has a signal and its parts");
-  std::int64_t axis = c.version < 20 ? c.integer("axis", 1) : -2;
-  if (c.version >= 20 && c.has(2)) {
-    const auto given = c.numbers(2, "the axis");
-    if (given.size() != 1) c.malformed("axis is one number");
-    axis = given[0];
-  }
-  axis = axis_within(c, axis, rank);
-  if (static_cast<std::size_t>(axis) + 1 == rank) c.malformed("the last dim holds the parts of a number");
-  const bool inverse = c.flag("inverse"), one_sided = c.flag("onesided");
+struct dft_rules {
+  bool inverse = false, one_sided = false;
+  std::optional<dimension> length{};
+};
+
+// x[..., 1 or 2] transformed along an axis: [..., 2], or [..., 1] from the half of a spectrum.
+value transformed(call& c, value x, std::int64_t axis, const dft_rules& r) {
+  const auto last = static_cast<std::int64_t>(x.rank()) - 1;
   complex_value parts = split_parts(c, x, axis);
-  const bool to_real = inverse && one_sided;  // from the half of a spectrum that decides the other
-  dimension n = to_real ? (x.dim(axis) - 1) * 2 : x.dim(axis);
-  if (c.has(1)) {
-    const auto given = c.extents(1, "the transform's length");
-    if (given.size() != 1) c.malformed("dft_length is one number");
-    n = given[0];
-  }
-  if (one_sided && !inverse && parts.imaginary) c.malformed("a complex signal has no one-sided spectrum");
+  const bool to_real = r.inverse && r.one_sided;  // from the half of a spectrum that decides the other
+  const dimension n = r.length.value_or(to_real ? (x.dim(axis) - 1) * 2 : x.dim(axis));
   const dimension taken = to_real ? n / 2 + 1 : n;
   parts.real = resized(c, parts.real, taken);
   if (parts.imaginary) parts.imaginary = resized(c, parts.imaginary, taken);
@@ -114,11 +108,57 @@ variables parse_dft(call& c) {
     const value twice = edge.where(c.build.scalar(x.type(), 1.0f), c.build.scalar(x.type(), 2.0f));
     parts.real = parts.real * twice;
     if (parts.imaginary) parts.imaginary = parts.imaginary * twice;
-    return {moved_back(transform(c, parts, n, n, true).real, axis).unsqueeze({-1}).convert(c.in(0).type())};
+    return moved_back(transform(c, parts, n, n, true).real, axis).unsqueeze({-1});
   }
-  const complex_value y = transform(c, parts, n, one_sided ? n / 2 + 1 : n, inverse);
-  const value re = moved_back(y.real, axis).unsqueeze({-1}), im = moved_back(y.imaginary, axis).unsqueeze({-1});
-  return {re.concat(im, static_cast<std::int64_t>(rank) - 1).convert(c.in(0).type())};
+  const complex_value y = transform(c, parts, n, r.one_sided ? n / 2 + 1 : n, r.inverse);
+  return moved_back(y.real, axis).unsqueeze({-1}).concat(moved_back(y.imaginary, axis).unsqueeze({-1}), last);
+}
+
+// The axis is the run's: x passes every axis as complex numbers and is transformed where the axis is that one.
+value transformed_in_run(call& c, value x, const dft_rules& r) {
+  const std::size_t axes = x.rank() - 1;
+  if (axis_count(c, c.in(2)) != 1) c.malformed("axis is one number");
+  // an axis is not the last dim: picking a place checks that
+  const value places = c.build.add(op::iota{{static_cast<std::int64_t>(axes)}, 0, dtype::i64});
+  const value flags = axis_flags(c, places.gather(counted_axes(c, 2, x.rank())), axes);
+  const auto as_complex = [](value v) {
+    if (v.dim(-1) == dimension(2)) return v;
+    const value none = v.owner().add(op::fill{v.get_shape().lens, 0, v.type()});
+    return v.concat(none, static_cast<std::int64_t>(v.rank()) - 1);
+  };
+  x = as_complex(x);
+  for (std::size_t d = 0; d < axes; ++d) {
+    const auto a = static_cast<std::int64_t>(d);
+    const value flag = flags.slice({{0}, {a}, {a + 1}, {}}).reshape({});
+    x = where_flag(c, flag, x, [&](value v) {
+      call inside{v.owner(), c.source, c.version, {}, c.bodies};
+      return as_complex(transformed(inside, v, a, r));
+    });
+  }
+  return r.inverse && r.one_sided ? x.slice({{-1}, {0}, {1}, {}}) : x;
+}
+
+variables parse_dft(call& c) {
+  const value x = widened(c.in(0));
+  const std::size_t rank = x.rank();
+  if (rank < 2) c.malformed("the input has a signal and its parts");
+  dft_rules r{c.flag("inverse"), c.flag("onesided")};
+  if (r.one_sided && !r.inverse && x.dim(-1) == dimension(2)) c.malformed("a complex signal has no one-sided spectrum");
+  if (c.has(1)) {
+    const auto given = c.extents(1, "the transform's length");
+    if (given.size() != 1) c.malformed("dft_length is one number");
+    r.length = given[0];
+  }
+  if (c.version >= 20 && is_open(c, 2)) return {transformed_in_run(c, x, r).convert(c.in(0).type())};
+  std::int64_t axis = c.version < 20 ? c.integer("axis", 1) : -2;
+  if (c.version >= 20 && c.has(2)) {
+    const auto given = c.numbers(2, "the axis");
+    if (given.size() != 1) c.malformed("axis is one number");
+    axis = given[0];
+  }
+  axis = axis_within(c, axis, rank);
+  if (static_cast<std::size_t>(axis) + 1 == rank) c.malformed("the last dim holds the parts of a number");
+  return {transformed(c, x, axis, r).convert(c.in(0).type())};
 }
 
 // Inputs: signal[batch, length, 1 or 2], step, window, frame length.
@@ -126,11 +166,11 @@ variables parse_stft(call& c) {
   const value signal = c.in(0).rank() == 2 ? c.in(0).unsqueeze({-1}) : c.in(0);
   if (signal.rank() != 3) c.malformed("the signal is [batch, length, parts]");
   const auto one = [&](std::size_t i, std::string_view what) {
-    const auto given = c.numbers(i, what);
-    if (given.size() != 1 || given[0] < 1) c.malformed(std::string(what) + " is one positive number");
+    const auto given = c.bound(c.in(i), what, 1);
+    if (given.size() != 1 || given[0].max() < 1) c.malformed(std::string(what) + " is one positive number");
     return given[0];
   };
-  const std::int64_t step = one(1, "the step between frames");
+  const dimension step = one(1, "the step between frames");
   dimension n;
   if (c.has(3))
     n = one(3, "the length of a frame");
@@ -139,8 +179,9 @@ variables parse_stft(call& c) {
   else
     c.malformed("a window or a frame length is given");
   const dimension frames = (signal.dim(1) - n) / step + 1;
-  const value at =
-      c.build.add(op::iota{{frames, 1}, 0, dtype::i64}) * step + c.build.add(op::iota{{1, n}, 1, dtype::i64});
+  if (frames.max() < 0) c.malformed("a frame is longer than the signal");
+  const value at = c.build.add(op::iota{{frames, 1}, 0, dtype::i64}) * symbol(c, step) +
+                   c.build.add(op::iota{{1, n}, 1, dtype::i64});
   const auto framed = [&](value part) {
     const value read = widened(part).gather(at, 1);  // [batch, frames, n]
     return c.has(2) ? read * widened(c.in(2)) : read;

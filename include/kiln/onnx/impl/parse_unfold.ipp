@@ -1,7 +1,7 @@
 #include <algorithm>
 #include <limits>
 
-#include "kiln/onnx/impl/parse.hpp"
+#include "kiln/onnx/impl/run_axes.hpp"
 #include "kiln/onnx/impl/unfold.hpp"
 
 // Windows as columns and back.
@@ -24,9 +24,61 @@ std::int64_t along(const call& c, std::string_view name, std::size_t d, std::siz
   return given[d];
 }
 
+// The same where the run knows the image or the block: each column's elements are added where they belong in the
+// padded image.
+value col_to_im_in_run(call& c, value x) {
+  const auto image = c.extents(1, "the image's shape"), block = c.bound(c.in(2), "the block's shape", 1);
+  const std::size_t axes = image.size();
+  if (x.rank() != 3 || axes < 1 || axes != block.size())
+    c.malformed("image and block have a number for each spatial dim");
+  if (2 * axes > max_rank) c.unsupported("more than four spatial dims");
+  dims grid(2 * axes, dimension(1)), padded;
+  dimension taps = 1, columns = 1, pixels = 1;
+  op::slice kept;
+  for (std::size_t k = 0; k < axes; ++k) {
+    const std::int64_t stride = along(c, "strides", k, axes, 1), dilation = along(c, "dilations", k, axes, 1);
+    if (stride < 1 || dilation < 1) c.malformed("strides and dilations are positive");
+    const std::int64_t before = along(c, "pads", k, 2 * axes, 0), behind = along(c, "pads", axes + k, 2 * axes, 0);
+    if (before < 0 || behind < 0) c.unsupported("pads of an image that only a run knows are not negative");
+    padded.push_back(image[k] + (before + behind));
+    grid[k] = block[k];
+    grid[axes + k] = (padded[k] - (block[k] - 1) * dilation - 1) / stride + 1;
+    taps *= grid[k];
+    columns *= grid[axes + k];
+    pixels *= padded[k];
+    kept.axes.push_back(static_cast<std::int64_t>(k) + 2);
+    kept.starts.push_back(before);
+    kept.ends.push_back(image[k] + before);
+  }
+  const auto number = [&](dimension n) { return dimensions_value(c.build, {}, {n}); };
+  value at;
+  dimension row = pixels;
+  for (std::size_t k = 0; k < axes; ++k) {
+    row = row / padded[k];
+    const auto places = [&](std::size_t d, std::int64_t step) {
+      dims own(2 * axes, dimension(1));
+      own[d] = grid[d];
+      return c.build.add(op::iota{own, static_cast<std::int64_t>(d), dtype::i64}) * step;
+    };
+    const value place =
+        (places(k, along(c, "dilations", k, axes, 1)) + places(axes + k, along(c, "strides", k, axes, 1))) *
+        number(row);
+    at = at ? at + place : place;
+  }
+  const dimension channels = x.dim(1) / taps;
+  const dims lens{x.dim(0), channels, taps * columns};
+  const value zero = c.build.add(op::fill{{x.dim(0), channels, pixels}, 0, x.type()});
+  const value where = at.broadcast_to(grid).reshape({1, 1, taps * columns}).broadcast_to(lens);
+  const value sum = c.build.add(op::scatter_elements{2, op::scatter_mode::add}, zero, where, x.reshape(lens));
+  dims shape{x.dim(0), channels};
+  for (const dimension d : padded) shape.push_back(d);
+  return sum.reshape(shape).slice(kept);
+}
+
 // Columns back into an image: a transposed convolution whose weight puts each kernel position where it belongs.
 variables parse_col_to_im(call& c) {
   const value x = is_float(c.in(0).type()) ? c.in(0) : c.in(0).convert(dtype::f64);
+  if (is_open(c, 1) || is_open(c, 2)) return {col_to_im_in_run(c, x).convert(c.in(0).type())};
   const auto image = c.numbers(1, "the image's shape"), block = c.numbers(2, "the block's shape");
   const std::size_t axes = image.size();
   if (x.rank() != 3 || axes < 1 || axes != block.size())

@@ -93,6 +93,7 @@ class resizer {
                     : how == "round_prefer_ceil" ? (s + .5).floor()
                                                  : (s - .5).ceil());
     }
+    if (rules_.antialias) return smoothed(x, axis, a);
     const int taps = rules_.mode == "cubic" ? 4 : 2;
     const value first = a.source.floor();
     std::vector<value> places, weights;
@@ -123,6 +124,27 @@ class resizer {
   }
 
  private:
+  // Shrinking widens the kernel by the scale, so that the run knows how many taps there are.
+  value smoothed(value x, std::int64_t axis, const axis_values& a) const {
+    if (x.rank() == max_rank)
+      c_.unsupported("resizes a tensor of rank " + std::to_string(max_rank) + " with antialias");
+    const value stretch = a.scale.min(number(1.)), reach = number(rules_.mode == "cubic" ? 2. : 1.) / stretch;
+    const dimension half = c_.bound(reach.ceil().convert(dtype::i64), "the reach of a resize", 1)[0], taps = half * 2;
+    const value tap = c_.build.add(op::iota{{1, taps}, 1, dtype::i64}).convert(dtype::f64);
+    const value source = a.source.unsqueeze({1}), places = source.floor() + (tap - number(half) + 1);
+    value w = weight((source - places) * stretch);
+    if (rules_.exclude_outside) {
+      w = (places < number(0.)).where(number(0.), w);
+      w = (places > a.extent - 1).where(number(0.), w);
+    }
+    w = w / w.reduce_sum({1});
+    const value read = picked(x, axis, a, places);  // [..., out, taps, ...]
+    const auto at = static_cast<std::size_t>(axis);
+    dims each(read.rank(), dimension(1)), lens = x.get_shape().lens;
+    each[at] = lens[at] = a.out;
+    each[at + 1] = taps;
+    return (read * w.convert(dtype::f32).convert(x.type()).reshape(each)).reduce_sum({axis + 1}).reshape(lens);
+  }
   value picked(value x, std::int64_t axis, const axis_values& a, value places) const {
     return x.gather(places.max(number(0.)).min(a.extent - 1).convert(dtype::i64), axis);
   }
@@ -141,7 +163,6 @@ class resizer {
 }  // namespace
 
 value resize_in_run(call& c, const resize_rules& r, const ints& axes, value scales, value sizes, value region) {
-  if (r.antialias && r.mode != "nearest") c.unsupported("resizes with antialias by a scale that only a run knows");
   const value x = c.in(0);
   const resizer make(c, r);
   if (scales && scales.rank() != 1) c.malformed("there is a scale for each axis");

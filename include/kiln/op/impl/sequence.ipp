@@ -43,6 +43,9 @@ argument piece(const argument& x, std::size_t axis, std::int64_t from, std::int6
   return argument(out.to_literal().reshaped(rest));
 }
 
+// A tensor of a type that only the run knows is handed on inside an optional.
+argument as_stated(dtype stated, argument a) { return stated == dtype::optional ? optional_argument(std::move(a)) : a; }
+
 }  // namespace
 
 small_vector<argument> make_sequence::produce(std::span<const argument> in) const {
@@ -51,7 +54,7 @@ small_vector<argument> make_sequence::produce(std::span<const argument> in) cons
 
 small_vector<argument> sequence_at::produce(std::span<const argument> in) const {
   const auto& items = items_of(in[0]);
-  return one(items[place(in, 1, items.size(), items.size(), 0)]);
+  return one(as_stated(type, items[place(in, 1, items.size(), items.size(), 0)]));
 }
 
 small_vector<argument> sequence_insert::produce(std::span<const argument> in) const {
@@ -134,7 +137,7 @@ small_vector<argument> join_sequence::produce(std::span<const argument> in) cons
                   dense.data() + static_cast<std::size_t>(o * n) * row, static_cast<std::size_t>(n) * row);
     from += n;
   }
-  return one(is_object(whole.type) ? retained(whole, out.data()) : out);
+  return one(as_stated(type, is_object(whole.type) ? retained(whole, out.data()) : out));
 }
 
 small_vector<argument> make_optional::produce(std::span<const argument> in) const {
@@ -146,6 +149,7 @@ small_vector<argument> optional_has::produce(std::span<const argument> in) const
   return one(argument::of<bool>({}, std::span<const bool>(&has, 1)));
 }
 
+// Where the stated type is an optional, what it holds has a type that only the run knows.
 small_vector<argument> optional_get::produce(std::span<const argument> in) const {
   const argument* held = value_of_optional(in[0]);
   if (!held) raise(errc::invalid_argument, "an optional that is read holds something");

@@ -21,14 +21,18 @@ bool rule_is_open(const operation& op, const std::vector<Typed>& operands) {
     for (std::size_t s = 0; s < symbols.size(); ++s)
       if (!values.find(symbols[s]))
         values.bind(symbols[s], std::clamp(value_of(s), symbols[s].min(), symbols[s].max()));
-    small_vector<shape> tried;
-    for (const Typed& o : operands) {
-      tried.push_back(o.type);
-      for (dimension& d : tried.back().lens) d = values.substitute(d);
+    try {
+      small_vector<shape> tried;
+      for (const Typed& o : operands) {
+        tried.push_back(o.type);
+        for (dimension& d : tried.back().lens) d = values.substitute(d);
+      }
+      operation bound = op;
+      bound.substitute(values);
+      return !bound.shape_rule({tried.data(), tried.size()});
+    } catch (const error&) {  // products of what is tried may not fit into 64 bits
+      return true;
     }
-    operation bound = op;
-    bound.substitute(values);
-    return !bound.shape_rule({tried.data(), tried.size()});
   };
   if (refuses([&](std::size_t) { return one; }) || refuses([&](std::size_t) { return many; })) return true;
   for (std::size_t other = 0; other < symbols.size(); ++other)
