@@ -50,21 +50,26 @@ function(kiln_add_library name)
   kiln_own(kiln_${name})
 endfunction()
 
-# kiln_embed(<variable> <folder>/<name>.hpp): appends to <variable> a unit that defines the text of that header of kiln as
-# kiln::fixed::<name>_text, for code that writes it into generated source.
-function(kiln_embed variable header)
-  set(from ${PROJECT_SOURCE_DIR}/include/kiln/${header})
+# kiln_embed_file(<variable> <file> <namespace>): appends to <variable> a unit that defines the file's text as
+# <namespace>::<name>_text.
+function(kiln_embed_file variable from namespace)
   set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${from})
   file(READ ${from} text)
-  get_filename_component(name ${header} NAME_WE)
+  get_filename_component(name ${from} NAME_WE)
   set(unit ${PROJECT_BINARY_DIR}/units/text_of_${name}.cpp)
   file(CONFIGURE OUTPUT ${unit} @ONLY CONTENT "#include <string_view>
-namespace kiln::fixed {
+namespace @namespace@ {
 extern const std::string_view @name@_text;
 const std::string_view @name@_text = R\"kiln(@text@)kiln\";
-}  // namespace kiln::fixed
+}  // namespace @namespace@
 ")
   set(${variable} ${${variable}} ${unit} PARENT_SCOPE)
+endfunction()
+
+# kiln_embed(<variable> <folder>/<name>.hpp): the same for a header of kiln, for code that writes it into generated source.
+function(kiln_embed variable header)
+  kiln_embed_file(units ${PROJECT_SOURCE_DIR}/include/kiln/${header} kiln::fixed)
+  set(${variable} ${${variable}} ${units} PARENT_SCOPE)
 endfunction()
 
 # kiln_all_targets(<variable>): the compiled libraries there are.

@@ -12,7 +12,8 @@ namespace kiln::driver {
 int export_onnx(const model_options& c, const std::string& path) {
   {
     const busy_line busy(fmt::format("writing {}", path));
-    onnx::write_model(path, import_model(c).graph);
+    onnx::imported model = import_model(c);
+    onnx::write_model(path, model.graph, {std::move(model.metadata)});
   }
   const auto bytes = std::filesystem::file_size(path);
   if (c.json)

@@ -40,6 +40,28 @@ TEST(einsum, equations_must_fit) {
   EXPECT_THROW(einsum("ijk->i", {m}), error);
   EXPECT_THROW(einsum("ij->k", {m}), error);
   EXPECT_THROW(einsum("ij->ii", {m}), error);
+  try {
+    einsum("ii->i", {m});
+    ADD_FAILURE() << "a diagonal of a matrix that is not square";
+  } catch (const error& e) {
+    EXPECT_NE(std::string(e.what()).find("label 'i' stands for extents of 2 and 3"), std::string::npos) << e.what();
+  }
+}
+
+TEST(frames, fit_the_signal_and_the_window) {
+  const auto stft = [](std::int64_t window, std::int64_t frame) {
+    graph_parts parts{{node("STFT", {"x", "step", "w", "n"}, {"y"})},
+                      {integers("step", {}, {2}), integers("n", {}, {frame}),
+                       floats("w", {window}, std::vector<float>(static_cast<std::size_t>(window), 1.0f))},
+                      {value_info("x", 1, {1, 8, 1})},
+                      {value_info("y")}};
+    const auto p = onnx::parse_model(model(graph(parts), {opset(17)}).bytes()).graph;
+    return p.main().shape_of(p.main().outputs[0]).lens;
+  };
+  EXPECT_EQ(stft(4, 4), (dims{1, 3, 3, 2}));
+  EXPECT_EQ(stft(8, 8), (dims{1, 1, 5, 2}));
+  EXPECT_THROW(stft(9, 9), error);
+  EXPECT_THROW(stft(1, 4), error);
 }
 
 TEST(windows, are_periodic_unless_told_otherwise) {

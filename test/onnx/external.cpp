@@ -59,6 +59,27 @@ TEST_F(external_weights, of_two_gigabytes_is_mapped_and_never_copied) {
   EXPECT_GE(read.graph.main().size(), 2 * layers);
 }
 
+TEST_F(external_weights, of_a_link_stay_in_the_models_folder) {
+  namespace fs = std::filesystem;
+  const fs::path models = folder_ / "models", store = folder_ / "store";
+  for (const fs::path& f : {models, store}) fs::create_directory(f);
+  std::ofstream(store / "data", std::ios::binary) << "\x01\x02";
+  fs::create_symlink("../store/data", models / "weights.bin");
+  graph_parts parts{{node("Identity", {"w"}, {"y"})}, {weight("w", 3, {2}, 0, 2)}, {}, {value_info("y")}};
+  const message m = model(graph(parts));
+  try {
+    onnx::parse_model(m.bytes(), models.string());
+    ADD_FAILURE() << "a link out of the folder was followed";
+  } catch (const error& e) {
+    EXPECT_EQ(e.code(), errc::malformed);
+    EXPECT_NE(std::string(e.what()).find("'weights.bin' is a link"), std::string::npos) << e.what();
+  }
+  // caches of models keep the model and its data behind links into one folder
+  std::ofstream(store / "model", std::ios::binary) << m.str();
+  fs::create_symlink("../store/model", models / "model.onnx");
+  EXPECT_EQ(onnx::read_model((models / "model.onnx").string()).graph.main().outputs.size(), 1u);
+}
+
 TEST_F(external_weights, of_packed_numbers_is_unpacked) {
   std::ofstream(folder_ / "weights.bin", std::ios::binary) << "??\x21\x43";
   graph_parts parts{{node("Identity", {"w"}, {"y"})}, {weight("w", 22, {3}, 2, 2)}, {}, {value_info("y")}};

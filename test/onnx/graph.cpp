@@ -185,6 +185,23 @@ TEST(import_graph, newer_files_give_function_attributes_defaults) {
             (small_vector<float>{8, -2.5f}));
 }
 
+TEST(import_graph, a_call_names_the_overload_of_its_function) {
+  const auto one = [](const char* overload, const char* op) {
+    message f;
+    f.text(1, "f").text(4, "a").text(5, "c").add(7, node(op, {"a"}, {"c"})).add(9, opset(17)).text(10, "own");
+    return f.text(13, overload);
+  };
+  const auto call = [](const char* overload, const char* in, const char* out) {
+    return node("f", {in}, {out}, {}, "", "own").text(8, overload);
+  };
+  const auto with = [&](const char* second) {
+    return model(graph({{call("first", "x", "h"), call(second, "h", "y")}, {}, {x_in}, {y_out}}),
+                 {opset(17), opset(1, "own")}, {one("first", "Abs"), one("second", "Neg")});
+  };
+  EXPECT_EQ(run(import(with("second")), {values({2}, {4, -2})}), (small_vector<float>{-4, -2}));
+  EXPECT_TRUE(has(refusal(with("third")), "(own.f)"));
+}
+
 TEST(import_graph, unsupported_nodes_inside_functions_are_listed) {
   message f;
   f.text(1, "f").text(4, "a").text(5, "c").add(7, node("Mystery", {"a"}, {"c"}, {}, "inner"));

@@ -105,6 +105,11 @@ TEST(malformed_model, names_defined_twice_or_never_are_reported) {
   EXPECT_TRUE(says(e, "ghost") && says(e, "'sum' (Add)"));
   e = failure(model(graph({{node("Relu", {"x"}, {"z"})}, {}, {x_in}, {y_out}})));
   EXPECT_TRUE(says(e, "output 'y'"));
+  e = failure(model(graph({{node("Add", {"x", "ghost"}, {"y"}), node("Mul", {"y", "spirit"}, {"z"})},
+                           {},
+                           {x_in},
+                           {y_out, value_info("w")}})));
+  EXPECT_TRUE(says(e, "3 parts") && says(e, "'ghost'") && says(e, "'spirit'") && says(e, "output 'w'")) << e.what();
   e = failure(model(graph({{}, {floats("x", {2}, {1, 2}), floats("x", {2}, {1, 2})}, {}, {x_in}})));
   EXPECT_TRUE(says(e, "'x' is defined twice"));
 }

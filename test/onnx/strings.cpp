@@ -81,6 +81,24 @@ TEST(import_strings, a_pattern_matches_the_whole_string) {
               HasSubstr("'('"));
 }
 
+TEST(import_strings, a_pattern_is_read_as_re2_does) {
+  const auto matches = [](const char* pattern, const std::string& text) {
+    return floats_of(run_texts("RegexFullMatch", 20, {texts({1}, {text})}, {attr("pattern", pattern)})[0])[0] == 1;
+  };
+  try {
+    matches("(?i)a", "a");
+  } catch (const error& e) {
+    ASSERT_THAT(e.what(), HasSubstr("without RE2"));
+    GTEST_SKIP() << "kiln was built without RE2";
+  }
+  EXPECT_TRUE(matches("(?i)abc", "aBC"));
+  EXPECT_TRUE(matches("caf.", "caf\u00e9"));
+  EXPECT_TRUE(matches("(?P<word>\\pL+)\\z", "stra\u00dfe"));
+  EXPECT_FALSE(matches("a.c", "a\nc"));
+  EXPECT_THROW(matches("(a)\\1", "aa"), error);
+  EXPECT_FALSE(matches("(a*)*b", std::string(20000, 'a')));
+}
+
 TEST(import_strings, a_pattern_is_of_bounded_size) {
   for (const std::string& hostile :
        {std::string(200, '(') + "a" + std::string(200, ')'), std::string("(a{300}){300}"), std::string(5000, 'a')}) {

@@ -10,8 +10,8 @@ if(NOT IS_DIRECTORY ${unpacked}/node)
   file(ARCHIVE_EXTRACT INPUT ${CMAKE_CURRENT_LIST_DIR}/onnx-1.23-node.tar.xz DESTINATION ${unpacked}/node)
 endif()
 
-# excluded.tsv: a folder (or ONNX version/folder), a tab, why it can't pass; such a case must be refused with a clear error or differ.
-file(STRINGS ${CMAKE_CURRENT_LIST_DIR}/excluded.tsv excluded_lines)
+# test/onnx/excluded.tsv: a folder (or ONNX version/folder), a tab, why it can't pass; such a case must be refused with a clear error or differ.
+file(STRINGS ${PROJECT_SOURCE_DIR}/test/onnx/excluded.tsv excluded_lines)
 set(excluded ${excluded_lines})
 list(TRANSFORM excluded REPLACE "\t.*$" "")
 

@@ -43,10 +43,10 @@ inline void PrintTo(const one_node& n, std::ostream* out) { *out << n.name; }
 
 inline const std::string microsoft = "com.microsoft", learned = "ai.onnx.ml";
 
-inline void expect_alike(const one_node& n) {
+/// The model of the node; `given` gets values for its inputs.
+inline message model_of(const one_node& n, std::map<std::string, argument>& given) {
   test::graph_parts parts;
   test::strings names, results;
-  std::map<std::string, argument> given;
   unsigned seed = 5;
   for (const operand& o : n.inputs) {
     names.push_back(o.type == 0 ? "" : "in" + std::to_string(names.size()));
@@ -72,7 +72,13 @@ inline void expect_alike(const one_node& n) {
   parts.nodes.push_back(test::node(n.op, names, results, n.attributes, "", n.domain));
   std::vector<message> opsets = {test::opset(n.version)};
   if (!n.domain.empty()) opsets.push_back(test::opset(n.domain == learned ? 3 : 1, n.domain));
-  compare_with_peer(test::model(test::graph(parts), opsets).bytes(), ".", {given}, n.tolerance);
+  return test::model(test::graph(parts), opsets);
+}
+
+inline void expect_alike(const one_node& n) {
+  std::map<std::string, argument> given;
+  const message m = model_of(n, given);
+  compare_with_peer(m.bytes(), ".", {given}, n.tolerance);
 }
 
 inline std::string name_of(const ::testing::TestParamInfo<one_node>& i) { return i.param.name; }

@@ -11,6 +11,7 @@ struct importable_operator {
   std::string_view op_type;
   std::vector<std::int64_t> since;  ///< versions at which its import changes, ascending
   std::int64_t ended = 0;           ///< the version that has it no more; 0: none
+  std::vector<std::string_view> notes;
 };
 
 /// All of them, by domain and name.

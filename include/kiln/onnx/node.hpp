@@ -119,6 +119,7 @@ struct row {
   std::string_view domain, op_type;
   std::int64_t since = 1;
   import_function function = nullptr;
+  std::string_view note = {};  ///< what a user should know of this import, for the page of operators
 };
 
 /// A model file in kiln's words, so that nothing behind the reader sees protobuf.

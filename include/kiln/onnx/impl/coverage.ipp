@@ -19,6 +19,8 @@ std::vector<importable_operator> importable_operators() {
         o.since.push_back(r.since);
       else
         o.ended = r.since;
+      if (!r.note.empty() && std::find(o.notes.begin(), o.notes.end(), r.note) == o.notes.end())
+        o.notes.push_back(r.note);
     }
   std::vector<importable_operator> out;
   for (auto& [name, o] : found) {

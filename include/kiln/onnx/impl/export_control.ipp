@@ -6,6 +6,7 @@
 #include "kiln/onnx/impl/importer_scope.hpp"
 #include "kiln/op/dynamic/branch.hpp"
 #include "kiln/op/dynamic/loop.hpp"
+#include "kiln/op/dynamic/map.hpp"
 #include "kiln/op/dynamic/sequence.hpp"
 
 // Bodies as graphs of attributes, where symbols are read, and the types of sequences and optionals.
@@ -43,6 +44,7 @@ class holder {
     if (i.op.is<op::make_sequence>() || i.op.is<op::split_sequence>() || i.op.is<op::make_optional>())
       return in.empty() ? std::nullopt : content(m, in[0]);
     if (i.op.is<op::sequence_insert>()) return item_like(m.shape_of(in[1]));
+    if (i.op.is<op::zip_maps>()) return held_type{m.shape_of(in[0]).type, false, 0, true, m.shape_of(in[1]).type};
     if (i.op.is<op::optional_get>()) return without_sequence(of(m, in[0]));
     if (const auto* l = i.op.get_if<op::loop>()) {
       if (static_cast<std::int64_t>(v.result) >= l->carried) return std::nullopt;
@@ -72,6 +74,9 @@ class holder {
     }
     if (i.op.is<op::sequence_insert>()) return item_like(m.shape_of(i.inputs[1]));
     if (i.op.is<op::make_optional>()) return without_sequence(of(m, {u, 0}));
+    if (const auto* row = i.op.get_if<op::map_row>())
+      return held_type{row->type, false, -1, true, m.shape_of(i.inputs[1]).type};
+    if (const auto* all = i.op.get_if<op::map_values>()) return held_type{all->type, false, -1, true};
     if (const auto* l = i.op.get_if<op::loop>()) {
       const module_graph& body = program_.module(l->iteration);
       return of(body, body.parameters()[k]);
@@ -104,21 +109,26 @@ class holder {
 
 held_type exporter::held_by(const module_graph& m, value_id v) const {
   const dtype t = m.shape_of(v).type;
-  if (t != dtype::sequence && t != dtype::optional) return {t};
+  if (t != dtype::sequence && t != dtype::optional && t != dtype::map) return {t};
   // where nothing goes in and nothing comes out, any type is right
   return holder(program_).of(m, v).value_or(held_type());
 }
 
 void exporter::declare(onnx_proto::ValueInfoProto& to, const std::string& name, const shape& s, held_type held) const {
-  if (s.type == dtype::map)
-    raise(errc::unsupported, "'" + name + "' is a value of type " + to_string(s) + ", which is not exported");
+  if (s.type == dtype::map && !held.in_map)
+    raise(errc::unsupported, "'" + name + "' is a map, and nothing in the program tells the type of its keys");
   to.set_name(name);
   onnx_proto::TypeProto* type = to.mutable_type();
   if (s.type == dtype::optional) type = type->mutable_optional_type()->mutable_elem_type();
   if (s.type == dtype::sequence || (s.type == dtype::optional && held.in_sequence))
     type = type->mutable_sequence_type()->mutable_elem_type();
+  if (held.in_map) {
+    auto& map = *type->mutable_map_type();
+    map.set_key_type(static_cast<int>(to_element(held.key)));
+    type = map.mutable_value_type();
+  }
   auto& tensor = *type->mutable_tensor_type();
-  if (s.type == dtype::sequence || s.type == dtype::optional) {
+  if (is_object(s.type) && s.type != dtype::string && !is_complex(s.type)) {
     tensor.set_elem_type(static_cast<int>(to_element(held.type)));
     for (int d = 0; d < held.rank; ++d) tensor.mutable_shape()->add_dim();
     if (held.rank == 0) tensor.mutable_shape();
@@ -210,6 +220,31 @@ void exporter::write_body(onnx_proto::GraphProto& to, module_ref body, std::span
   };
   forget(dims_, dims_named_, dims_outside);
   forget(sources_, sources_known_, sources_outside);
+}
+
+void exporter::scan(const scan_over& over, const names& out, const std::vector<shape>& stacked,
+                    const std::function<names(const names&)>& body) {
+  names in = over.states;
+  in.insert(in.end(), over.sliced.begin(), over.sliced.end());
+  const std::vector<std::int64_t> axes_in(over.sliced.size(), over.axis), axes_out(stacked.size(), over.axis),
+      ways_in(over.sliced.size(), over.reverse), ways_out(stacked.size(), over.reverse);
+  node_writer n = write("Scan", in, out);
+  n.set("num_scan_inputs", static_cast<std::int64_t>(over.sliced.size()));
+  n.set("scan_input_axes", std::span(axes_in)).set("scan_output_axes", std::span(axes_out));
+  n.set("scan_input_directions", std::span(ways_in)).set("scan_output_directions", std::span(ways_out));
+  onnx_proto::GraphProto& to = n.set_graph("body");
+  to.set_name("step");
+  const restored there(graph_, &to);
+  const restored dims_outside(dims_, dims_);
+  names given;
+  for (const shape& s : over.types) {
+    given.push_back(fresh("parameter"));
+    declare(*to.add_input(), given.back(), s, {});
+  }
+  const names made = body(given);
+  for (std::size_t k = 0; k < made.size(); ++k)
+    declare(*to.add_output(), make("Identity", {made[k]}),
+            k < over.states.size() ? over.types[k] : stacked[k - over.states.size()], {});
 }
 
 void exporter::branch(const exported& e) {

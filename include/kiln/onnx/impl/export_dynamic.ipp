@@ -1,7 +1,9 @@
 #include "kiln/core/object.hpp"
 #include "kiln/onnx/element.hpp"
 #include "kiln/onnx/impl/exporter.hpp"
+#include "kiln/onnx/impl/learned.hpp"
 #include "kiln/op/dynamic/bind_dims.hpp"
+#include "kiln/op/dynamic/map.hpp"
 #include "kiln/op/dynamic/optional_rank.hpp"
 #include "kiln/op/dynamic/selection.hpp"
 #include "kiln/op/dynamic/sequence.hpp"
@@ -125,6 +127,31 @@ void write_cast(exporter& x, const exported& e) {
   x.write("Cast", e.in, e.out).set("to", static_cast<std::int64_t>(to_element(e.result().type)));
 }
 
+// The keys of a map as the attribute of the name that goes with their type.
+void put_keys(exporter::node_writer n, const exported& e, std::string_view strings, std::string_view integers) {
+  const literal* keys = e.constant(1);
+  if (!keys) exporter::unsupported("keys that are no constants");
+  n.of_domain(learned);
+  if (keys->get_shape().type == dtype::string)
+    n.set(strings, names(texts(e, 1)));
+  else
+    n.set(integers, std::span<const std::int64_t>(keys->to<std::int64_t>()));
+}
+void write_zip_maps(exporter& x, const exported& e) {
+  if (e.types[0].type != dtype::f32) exporter::unsupported("maps to numbers other than f32");
+  put_keys(x.write("ZipMap", {e.in[0]}, e.out), e, "classlabels_strings", "classlabels_int64s");
+}
+void write_map_row(exporter& x, const exported& e) {
+  put_keys(x.write("DictVectorizer", {e.in[0]}, e.out), e, "string_vocabulary", "int64_vocabulary");
+}
+void write_map_values(exporter& x, const exported& e) {
+  const dtype t = e.result().type;
+  if (t != dtype::f32 && t != dtype::string) exporter::unsupported("values of a map that are neither f32 nor strings");
+  x.write("CastMap", e.in, e.out)
+      .of_domain(learned)
+      .set("cast_to", std::string_view(t == dtype::f32 ? "TO_FLOAT" : "TO_STRING"));
+}
+
 }  // namespace
 
 std::span<const export_row> export_dynamic() {
@@ -138,6 +165,8 @@ std::span<const export_row> export_dynamic() {
       {"loop", write_loop},
       {"make_optional", write_make_optional},
       {"make_sequence", write_make_sequence},
+      {"map_row", write_map_row},
+      {"map_values", write_map_values},
       {"match_strings", write_match_strings},
       {"non_max_suppression", write_non_max_suppression},
       {"nonzero", same<"NonZero">},
@@ -155,6 +184,7 @@ std::span<const export_row> export_dynamic() {
       {"split_sequence", write_split_sequence},
       {"split_strings", write_split_strings},
       {"unique", write_unique},
+      {"zip_maps", write_zip_maps},
   };
   return rows;
 }

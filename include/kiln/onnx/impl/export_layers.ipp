@@ -28,9 +28,48 @@ exporter::node_writer& put_window(exporter::node_writer& n, const Op& o) {
   if (!o.pads.empty()) n.set("pads", all(o.pads));
   return n;
 }
+
+// ONNX convolves integers of eight bits only: the pixels under each place of the window are gathered, and multiplied as
+// matrices.
+void write_integer_convolution(exporter& x, const exported& e, const op::convolution& o) {
+  const dims &in = e.types[0].lens, &w = e.types[1].lens, &out = e.result().lens;
+  const std::size_t axes = in.size() - 2;
+  for (std::size_t d = 1; d < in.size(); ++d)
+    if (!in[d].is_constant() || !w[d].is_constant() || !out[d].is_constant())
+      exporter::unsupported("convolutions of integers of symbolic extents");
+  std::vector<std::int64_t> around(2 * in.size(), 0), places{0}, taps{0};
+  for (std::size_t d = 0; d < axes; ++d) {
+    const std::int64_t step = o.stride.empty() ? 1 : o.stride[d], gap = o.dilation.empty() ? 1 : o.dilation[d];
+    std::int64_t extent = in[d + 2].value();
+    if (!o.pads.empty()) {
+      around[d + 2] = o.pads[d], around[in.size() + d + 2] = o.pads[axes + d];
+      extent += o.pads[d] + o.pads[axes + d];
+    }
+    const auto spread = [extent](std::vector<std::int64_t>& list, std::int64_t count, std::int64_t by) {
+      std::vector<std::int64_t> next;
+      for (const std::int64_t at : list)
+        for (std::int64_t k = 0; k < count; ++k) next.push_back(at * extent + k * by);
+      list = std::move(next);
+    };
+    spread(places, out[d + 2].value(), step);
+    spread(taps, w[d + 2].value(), gap);
+  }
+  std::vector<std::int64_t> index;
+  for (const std::int64_t tap : taps)
+    for (const std::int64_t place : places) index.push_back(tap + place);
+  const auto count = [](const std::vector<std::int64_t>& list) { return static_cast<std::int64_t>(list.size()); };
+  const dimension depth = w[1] * count(taps);
+  const std::string padded = o.pads.empty() ? e.in[0] : x.make("Pad", {e.in[0], x.integers(around)}),
+                    flat = x.reshaped(padded, {in[0], o.group, w[1], -1}), columns = e.out[0] + "_columns";
+  const literal at = literal::of<std::int64_t>({dtype::i64, {count(taps), count(places)}}, index);
+  x.write("Gather", {flat, x.constant(at)}, {columns}).set("axis", std::int64_t{3});
+  const std::string y = x.make("MatMul", {x.reshaped(e.in[1], {o.group, w[0] / o.group, depth}),
+                                          x.reshaped(columns, {in[0], o.group, depth, count(places)})});
+  x.write("Reshape", {y, x.dimensions({out.data(), out.size()})}, {e.out[0]}).set("allowzero", std::int64_t{1});
+}
 void write_convolution(exporter& x, const exported& e) {
   const auto& o = as<op::convolution>(e);
-  if (!is_float(e.result().type)) exporter::unsupported("convolutions of integers");
+  if (!is_float(e.result().type)) return write_integer_convolution(x, e, o);
   auto n = x.write("Conv", e.in, {e.out[0]});
   put_window(n, o).set("group", o.group);
 }

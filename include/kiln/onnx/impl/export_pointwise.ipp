@@ -73,8 +73,21 @@ void write_mod(exporter& x, const exported& e) {
 }
 template <bool Left>
 void write_shift(exporter& x, const exported& e) {
-  if (!is_unsigned_integer(e.result().type)) exporter::unsupported("shifts of signed integers");
-  x.write("BitShift", e.in, {e.out[0]}).set("direction", std::string_view(Left ? "LEFT" : "RIGHT"));
+  const dtype t = e.result().type;
+  const auto direction = std::string_view(Left ? "LEFT" : "RIGHT");
+  if (is_unsigned_integer(t)) {
+    x.write("BitShift", e.in, {e.out[0]}).set("direction", direction);
+    return;
+  }
+  // the bits of a signed number as an unsigned one; to the right a negative number moves as its complement
+  const auto bits = static_cast<dtype>(static_cast<int>(t) - static_cast<int>(dtype::i8) + static_cast<int>(dtype::u8));
+  const std::string negative = x.make("Less", {e.in[0], x.scalar(t, 0)}), moved = e.out[0] + "_moved";
+  const auto complemented = [&](const std::string& v) {
+    return Left ? v : x.make("Where", {negative, x.make("BitwiseNot", {v}), v});
+  };
+  x.write("BitShift", {x.cast(complemented(e.in[0]), bits), x.cast(e.in[1], bits)}, {moved})
+      .set("direction", direction);
+  x.write("Identity", {complemented(x.cast(moved, t))}, {e.out[0]});
 }
 
 template <fixed_text Name>

@@ -1,4 +1,5 @@
 #pragma once
+#include <functional>
 #include <map>
 #include <string>
 #include <string_view>
@@ -11,11 +12,14 @@ namespace kiln::onnx {
 
 using names = std::vector<std::string>;
 
-/// What a sequence or optional holds: tensors of a type, or, of an optional, a sequence of them.
+/// What a sequence or optional holds: tensors of a type, or, of an optional, a sequence of them. A map, or a sequence
+/// of maps, from keys to such tensors.
 struct held_type {
   dtype type = dtype::f32;
   bool in_sequence = false;
   int rank = -1;  ///< where an item is seen to go in or come out
+  bool in_map = false;
+  dtype key = dtype::i64;
 };
 
 /// One instruction on its way out: its op, and the ONNX names of what it reads and makes.
@@ -54,6 +58,8 @@ class exporter {
     node_writer& set(std::string_view name, const names& v);
     node_writer& set(std::string_view name, const literal& v);
     onnx_proto::GraphProto& set_graph(std::string_view name);
+    /// The node's domain, which the model imports then.
+    node_writer& of_domain(std::string_view domain);
     /// The type of an optional of this.
     node_writer& set_type(std::string_view name, held_type v);
 
@@ -82,6 +88,16 @@ class exporter {
   std::string reshaped(const std::string& x, const dims& to);
   std::string expanded(const std::string& x, const dims& to);
 
+  /// What a Scan goes over, along `axis`, and what its body is given: the states, then a slice of each.
+  struct scan_over {
+    names states, sliced;
+    std::vector<shape> types;  ///< of the states and of the slices
+    std::int64_t axis = 0;
+    bool reverse = false;
+  };
+  /// A Scan whose outputs are the last states and then the body's other outputs, stacked along the same axis.
+  void scan(const scan_over& over, const names& out, const std::vector<shape>& stacked,
+            const std::function<names(const names&)>& body);
   /// Writes a call of bodies.
   void branch(const exported& e);
   void loop(const exported& e);
@@ -141,5 +157,6 @@ std::span<const export_row> export_pointwise();
 std::span<const export_row> export_index();
 std::span<const export_row> export_layers();
 std::span<const export_row> export_dynamic();
+std::span<const export_row> export_recurrence();
 
 }  // namespace kiln::onnx

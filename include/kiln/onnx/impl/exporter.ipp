@@ -6,8 +6,10 @@
 #include "kiln/core/impl/dimension_table.hpp"
 #include "kiln/core/object.hpp"
 #include "kiln/onnx/element.hpp"
+#include "kiln/onnx/impl/learned.hpp"
 #include "kiln/onnx/impl/packed.hpp"
 #include "kiln/op/dynamic/sequence.hpp"
+#include "kiln/op/index/bit_cast.hpp"
 
 namespace kiln::onnx {
 
@@ -48,7 +50,7 @@ void put_tensor(onnx_proto::TensorProto& to, const literal& l) {
 }
 
 const export_row* find_export(std::string_view op) {
-  for (const auto rows : {export_pointwise(), export_index(), export_layers(), export_dynamic()})
+  for (const auto rows : {export_pointwise(), export_index(), export_layers(), export_dynamic(), export_recurrence()})
     for (const export_row& r : rows)
       if (r.op == op) return &r;
   return nullptr;
@@ -116,6 +118,11 @@ onnx_proto::GraphProto& exporter::node_writer::set_graph(std::string_view name) 
   auto& a = add(name);
   a.set_type(onnx_proto::AttributeProto::GRAPH);
   return *a.mutable_g();
+}
+
+exporter::node_writer& exporter::node_writer::of_domain(std::string_view domain) {
+  node_.set_domain(std::string(domain));
+  return *this;
 }
 
 std::string exporter::fresh(std::string_view what) {
@@ -273,9 +280,11 @@ onnx_proto::ModelProto exporter::run() {
   release needed{operator_set, format_version};
   for (std::uint32_t r = 0; r < program_.modules(); ++r) {
     const module_graph& part = program_.module({r});
-    for (std::uint32_t i = 0; i < part.size(); ++i)
+    for (std::uint32_t i = 0; i < part.size(); ++i) {
+      if (part[i].op.is<op::bit_cast>()) needed = {26, 13};
       for (const shape& s : part[i].results)
         if (release_of(s.type).operators > needed.operators) needed = release_of(s.type);
+    }
   }
   model_.set_ir_version(needed.format);
   model_.add_opset_import()->set_version(needed.operators);
@@ -302,6 +311,12 @@ onnx_proto::ModelProto exporter::run() {
     for (const auto& [op, why] : missing_) all += "\n  " + op + ": " + why;
     raise(errc::unsupported, all);
   }
+  for (const auto& n : graph_->node())
+    if (n.domain() == learned && model_.opset_import_size() == 1) {
+      auto& own = *model_.add_opset_import();
+      own.set_domain(std::string(learned));
+      own.set_version(3);
+    }
   for (std::size_t k = 0; k < m.outputs.size(); ++k) {
     const std::string name(std::string_view(m.output_names[k]));
     const std::string& from = held.at(value_key(m.outputs[k]));
@@ -320,14 +335,20 @@ onnx_proto::ModelProto exporter::run() {
   return std::move(model_);
 }
 
-std::string export_model(const program& p) {
+std::string export_model(const program& p, const export_options& options) {
+  onnx_proto::ModelProto model = exporter(p).run();
+  for (const auto& [key, value] : options.metadata) {
+    auto& entry = *model.add_metadata_props();
+    entry.set_key(key);
+    entry.set_value(value);
+  }
   std::string bytes;
-  if (!exporter(p).run().SerializeToString(&bytes)) raise(errc::limit, "the model does not fit into one ONNX message");
+  if (!model.SerializeToString(&bytes)) raise(errc::limit, "the model does not fit into one ONNX message");
   return bytes;
 }
 
-void write_model(const std::string& path, const program& p) {
-  const std::string bytes = export_model(p), partial = path + ".part";
+void write_model(const std::string& path, const program& p, const export_options& options) {
+  const std::string bytes = export_model(p, options), partial = path + ".part";
   std::ofstream file(partial, std::ios::binary | std::ios::trunc);
   const bool written = file && file.write(bytes.data(), static_cast<std::streamsize>(bytes.size())) && file.flush();
   file.close();

@@ -1,6 +1,7 @@
 #include "kiln/onnx/import.hpp"
 
 #include <algorithm>
+#include <filesystem>
 
 #include "kiln/onnx/impl/importer.hpp"
 #include "kiln/onnx/impl/mapped_file.hpp"
@@ -42,7 +43,9 @@ std::vector<std::string> remarks_on(const model& m) {
 
 imported import_bytes(std::span<const std::byte> bytes, const std::string& directory, const import_options& options,
                       const std::string& place) {
-  model m = read_messages(bytes, directory, options);
+  std::error_code none;
+  const auto real = std::filesystem::canonical(place, none);
+  model m = read_messages(bytes, directory, options, real.parent_path().string());
   imported out;
   out.graph = importer(m, options, place).run();
   out.ir_version = m.ir_version;

@@ -169,10 +169,9 @@ std::int64_t importer::version_of(const scope& names, const node& n) const {
 }
 
 const function* importer::find_function(const node& n) const {
-  const function* found = nullptr;
   for (const function& f : model_.functions)
-    if (f.name == n.op_type && f.domain == n.domain && (f.overload == n.overload || !found)) found = &f;
-  return found;
+    if (f.name == n.op_type && f.domain == n.domain && f.overload == n.overload) return &f;
+  return nullptr;
 }
 
 std::string importer::why_missing(const node& n, std::int64_t version) const {

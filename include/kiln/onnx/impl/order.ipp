@@ -4,6 +4,8 @@
 
 #include "kiln/onnx/impl/order.hpp"
 
+#include "kiln/onnx/impl/fault_list.hpp"
+
 namespace kiln::onnx {
 
 namespace {
@@ -55,13 +57,17 @@ std::vector<std::size_t> execution_order(const std::vector<node>& nodes, const s
                                          bool (*known)(const void* scope, std::string_view name), const void* scope) {
   std::unordered_map<std::string_view, std::size_t> maker;
   names outside;
+  fault_list broken;
+  const auto refuse = [&](const std::string& why) {
+    if (!broken.full()) broken.add(error(errc::malformed, why));
+  };
   for (const std::string_view d : defined)
-    if (!outside.insert(d).second) raise(errc::malformed, "the name '" + std::string(d) + "' is defined twice");
+    if (!outside.insert(d).second) refuse("the name '" + std::string(d) + "' is defined twice");
   for (std::size_t k = 0; k < nodes.size(); ++k)
     for (const std::string& o : nodes[k].outputs) {
       if (o.empty()) continue;
       if (outside.contains(o) || !maker.emplace(o, k).second)
-        raise(errc::malformed, "the name '" + o + "' is defined twice, the second time by " + describe(nodes[k], k));
+        refuse("the name '" + o + "' is defined twice, the second time by " + describe(nodes[k], k));
     }
   const auto has_value = [&](std::string_view name) { return outside.contains(name) || known(scope, name); };
 
@@ -73,13 +79,12 @@ std::vector<std::size_t> execution_order(const std::vector<node>& nodes, const s
       if (const auto m = maker.find(r); m != maker.end())
         before[k].push_back(m->second);
       else if (!has_value(r))
-        raise(errc::malformed,
-              describe(nodes[k], k) + " reads '" + std::string(r) + "', which no node, initializer or input defines");
+        refuse(describe(nodes[k], k) + " reads '" + std::string(r) + "', which no node, initializer or input defines");
     }
   }
   for (const std::string_view w : wanted)
-    if (!maker.contains(w) && !has_value(w))
-      raise(errc::malformed, "the graph's output '" + std::string(w) + "' is defined nowhere");
+    if (!maker.contains(w) && !has_value(w)) refuse("the graph's output '" + std::string(w) + "' is defined nowhere");
+  if (!broken.empty()) broken.throw_all({});
 
   // depth first with an explicit stack: graphs are long chains
   enum : std::uint8_t { untouched, open, done };

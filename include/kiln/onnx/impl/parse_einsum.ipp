@@ -45,6 +45,10 @@ term without_repeats(call& c, term t) {
   for (std::size_t j = 1; j < t.labels.size(); ++j) {
     const std::size_t i = t.labels.find(t.labels[j]);
     if (i == j) continue;
+    const dims& lens = t.x.get_shape().lens;
+    if (!same(lens[i], lens[j]).value_or(true))
+      c.malformed("label '" + std::string(1, t.labels[j]) + "' stands for extents of " + kiln::to_string(lens[i]) +
+                  " and " + kiln::to_string(lens[j]) + " of one operand");
     dims rows(t.labels.size(), dimension(1)), columns = rows;
     rows[i] = t.x.get_shape().lens[i];
     columns[j] = t.x.get_shape().lens[j];

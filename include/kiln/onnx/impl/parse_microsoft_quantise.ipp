@@ -153,7 +153,7 @@ std::span<const row> microsoft_quantise_rows() {
       {microsoft, "DynamicQuantizeMatMul", 1, parse_dynamic_quantise_matmul},
       {microsoft, "GatherBlockQuantized", 1, parse_gather_block_quantised},
       {microsoft, "MatMulIntegerToFloat", 1, parse_matmul_integer_to_float},
-      {microsoft, "MatMulNBits", 1, parse_matmul_n_bits},
+      {microsoft, "MatMulNBits", 1, parse_matmul_n_bits, "2, 4 and 8 bits"},
       {microsoft, "QLinearAdd", 1, parse_qlinear_binary<op::add>},
       {microsoft, "QLinearAveragePool", 1, parse_qlinear_average_pool},
       {microsoft, "QLinearConcat", 1, parse_qlinear_concat},

@@ -138,14 +138,14 @@ variables parse_mean_variance_norm(call& c) {
 
 std::span<const row> normalise_rows() {
   static constexpr row rows[] = {
-      {"", "BatchNormalization", 1, parse_batch_norm},
+      {"", "BatchNormalization", 1, parse_batch_norm, "training outputs from version 14 on"},
       {"", "GroupNormalization", 18, parse_group_norm},
       {"", "InstanceNormalization", 1, parse_instance_norm},
       {"", "LayerNormalization", 17, parse_layer_norm},
       {"", "LpNormalization", 1, parse_lp_norm},
       {"", "MeanVarianceNormalization", 9, parse_mean_variance_norm},
       {"", "RMSNormalization", 23, parse_rms_norm},
-      {"", "SimplifiedLayerNormalization", 1, parse_rms_norm},
+      {"", "SimplifiedLayerNormalization", 1, parse_rms_norm, "ONNX Runtime's, which exporters write into this domain"},
       {microsoft, "SkipLayerNormalization", 1, parse_skip_layer_norm},
       {microsoft, "SkipSimplifiedLayerNormalization", 1, parse_skip_rms_norm},
   };

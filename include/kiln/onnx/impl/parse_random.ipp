@@ -112,10 +112,14 @@ variables parse_dropout_1(call& c) {
 
 std::span<const row> random_rows() {
   static constexpr row rows[] = {
-      {"", "Bernoulli", 15, parse_bernoulli},  {"", "Dropout", 1, parse_dropout_1},
-      {"", "Dropout", 12, parse_dropout},      {"", "Multinomial", 7, parse_multinomial},
-      {"", "RandomNormal", 1, parse_normal},   {"", "RandomNormalLike", 1, parse_normal_like},
-      {"", "RandomUniform", 1, parse_uniform}, {"", "RandomUniformLike", 1, parse_uniform_like},
+      {"", "Bernoulli", 15, parse_bernoulli, "numbers of kiln's own generator"},
+      {"", "Dropout", 1, parse_dropout_1},
+      {"", "Dropout", 12, parse_dropout},
+      {"", "Multinomial", 7, parse_multinomial, "numbers of kiln's own generator"},
+      {"", "RandomNormal", 1, parse_normal, "numbers of kiln's own generator"},
+      {"", "RandomNormalLike", 1, parse_normal_like, "numbers of kiln's own generator"},
+      {"", "RandomUniform", 1, parse_uniform, "numbers of kiln's own generator"},
+      {"", "RandomUniformLike", 1, parse_uniform_like, "numbers of kiln's own generator"},
   };
   return rows;
 }

@@ -196,7 +196,7 @@ variables parse_sequence_map(call& c) {
 
 std::span<const row> scan_rows() {
   static constexpr row rows[] = {
-      {"", "Scan", 8, parse_scan_8},
+      {"", "Scan", 8, parse_scan_8, "the batch is a constant"},
       {"", "Scan", 9, parse_scan},
       {"", "SequenceMap", 17, parse_sequence_map},
   };

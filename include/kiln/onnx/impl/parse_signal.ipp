@@ -178,8 +178,13 @@ variables parse_stft(call& c) {
     n = c.in(2).dim(0);
   else
     c.malformed("a window or a frame length is given");
-  const dimension frames = (signal.dim(1) - n) / step + 1;
-  if (frames.max() < 0) c.malformed("a frame is longer than the signal");
+  const dimension length = signal.dim(1);
+  if (length.max() < n.min())
+    c.malformed("a frame of " + kiln::to_string(n) + " is longer than the signal of " + kiln::to_string(length));
+  if (c.has(2) && (c.in(2).rank() != 1 || !same(c.in(2).dim(0), n).value_or(true)))
+    c.malformed("the window " + kiln::to_string(c.in(2).get_shape()) + " does not have the frame's length of " +
+                kiln::to_string(n));
+  const dimension frames = (length - n) / step + 1;
   const value at = c.build.add(op::iota{{frames, 1}, 0, dtype::i64}) * symbol(c, step) +
                    c.build.add(op::iota{{1, n}, 1, dtype::i64});
   const auto framed = [&](value part) {
@@ -241,7 +246,7 @@ variables parse_mel_weights(call& c) {
 std::span<const row> signal_rows() {
   static constexpr row rows[] = {
       {"", "DFT", 17, parse_dft},
-      {"", "MelWeightMatrix", 17, parse_mel_weights},
+      {"", "MelWeightMatrix", 17, parse_mel_weights, "the edges of the spectrum are constants"},
       {"", "STFT", 17, parse_stft},
   };
   return rows;

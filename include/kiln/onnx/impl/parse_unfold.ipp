@@ -193,7 +193,7 @@ value greatest_positions(call& c, value x, const dims& pooled, const op::pooling
 
 std::span<const row> unfold_rows() {
   static constexpr row rows[] = {
-      {"", "Col2Im", 18, parse_col_to_im},
+      {"", "Col2Im", 18, parse_col_to_im, "up to three spatial dims"},
       {"", "MaxUnpool", 9, parse_max_unpool},
   };
   return rows;

@@ -178,15 +178,15 @@ op::convolution read_convolution(const call& c) {
 
 std::span<const row> window_rows() {
   static constexpr row rows[] = {
-      {"", "AveragePool", 1, average_pool},
-      {"", "Conv", 1, parse_conv},
-      {"", "ConvTranspose", 1, parse_conv_transpose},
+      {"", "AveragePool", 1, average_pool, "up to three spatial dims"},
+      {"", "Conv", 1, parse_conv, "up to three spatial dims"},
+      {"", "ConvTranspose", 1, parse_conv_transpose, "up to three spatial dims"},
       {"", "GlobalAveragePool", 1, parse_global_average_pool},
       {"", "GlobalLpPool", 1, parse_global_lp_pool},
       {"", "GlobalMaxPool", 1, parse_global_max_pool},
       {"", "LRN", 1, parse_lrn},
-      {"", "LpPool", 1, parse_lp_pool},
-      {"", "MaxPool", 1, parse_max_pool},
+      {"", "LpPool", 1, parse_lp_pool, "up to three spatial dims"},
+      {"", "MaxPool", 1, parse_max_pool, "up to three spatial dims"},
   };
   return rows;
 }

@@ -15,6 +15,7 @@ namespace kiln::onnx {
 struct external_files {
   std::string directory;
   std::int64_t max_bytes = 0;
+  std::string real_directory = {};  ///< where a model lies that was read through a symbolic link
   std::map<std::string, buffer> mapped;
 };
 

@@ -6,6 +6,8 @@
 namespace kiln::onnx {
 
 /// The messages of a model file as node.hpp's structs. Errors: `malformed`, `limit`, `not_found`, `io`.
-model read_messages(std::span<const std::byte> bytes, const std::string& directory, const import_options& options);
+/// External data is looked for in `directory` and lies there, or in `real_directory`, when its links are followed.
+model read_messages(std::span<const std::byte> bytes, const std::string& directory, const import_options& options,
+                    const std::string& real_directory = {});
 
 }  // namespace kiln::onnx

@@ -220,11 +220,12 @@ struct reader {
 
 }  // namespace
 
-model read_messages(std::span<const std::byte> bytes, const std::string& directory, const import_options& options) {
+model read_messages(std::span<const std::byte> bytes, const std::string& directory, const import_options& options,
+                    const std::string& real_directory) {
   pb::ModelProto message;
   parse_message(message, bytes, static_cast<int>(options.max_nesting) * 4 + 64, "an ONNX model");
   if (!message.has_graph()) raise(errc::malformed, "not an ONNX model: it has no graph");
-  reader r{{directory.empty() ? "." : directory, options.max_bytes, {}}, options.max_nesting, {}};
+  reader r{{directory.empty() ? "." : directory, options.max_bytes, real_directory, {}}, options.max_nesting, {}};
   model m;
   m.ir_version = message.ir_version();
   m.versions = read_opsets(message.opset_import());

@@ -1,5 +1,6 @@
 #include <bit>
 #include <cstring>
+#include <filesystem>
 #include <memory>
 
 #include "kiln/core/object.hpp"
@@ -129,6 +130,21 @@ std::int64_t number_of(const std::string& name, const std::string& key, const st
   return std::stoll(text);
 }
 
+// The file itself, which lies in one of the model's folders also when links are followed.
+buffer map_external(const std::string& tensor, const std::string& location, const external_files& files) {
+  namespace fs = std::filesystem;
+  const fs::path named = fs::path(files.directory) / location;
+  std::error_code none;
+  const fs::path real = fs::canonical(named, none);
+  if (none) return map_file(named.string());  // says what is wrong with it
+  for (const std::string& folder : {files.directory, files.real_directory}) {
+    if (folder.empty()) continue;
+    const fs::path inside = real.lexically_relative(fs::canonical(folder, none));
+    if (!none && !inside.empty() && *inside.begin() != "..") return map_file(real.string());
+  }
+  malformed(tensor, "external data '" + location + "' is a link to what is not inside the model's folder");
+}
+
 buffer external_bytes(const TensorProto& m, std::int64_t bytes, external_files& files) {
   std::string location;
   std::int64_t offset = 0, length = bytes;
@@ -147,8 +163,9 @@ buffer external_bytes(const TensorProto& m, std::int64_t bytes, external_files& 
   auto found = files.mapped.find(location);
   if (found == files.mapped.end()) {
     try {
-      found = files.mapped.emplace(location, map_file(files.directory + "/" + location)).first;
+      found = files.mapped.emplace(location, map_external(m.name(), location, files)).first;
     } catch (const error& e) {
+      if (e.code() == errc::malformed) throw;
       raise(e.code(), "external data of tensor '" + m.name() + "': " + e.message());
     }
   }

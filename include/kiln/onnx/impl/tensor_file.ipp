@@ -10,7 +10,7 @@ namespace kiln::onnx {
 named_argument read_value(const std::string& path, dtype kind) try {
   const buffer file = map_file(path);
   const std::size_t slash = path.rfind('/');
-  external_files files{slash == std::string::npos ? "." : path.substr(0, slash), 0, {}};
+  external_files files{slash == std::string::npos ? "." : path.substr(0, slash), 0, {}, {}};
   if (kind == dtype::sequence || kind == dtype::optional || kind == dtype::map) {
     const std::string_view bytes(reinterpret_cast<const char*>(file.data()), file.size());
     return read_value_message(bytes, kind, files, 0);

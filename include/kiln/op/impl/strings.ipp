@@ -6,9 +6,9 @@
 #include <algorithm>
 #include <charconv>
 #include <cstdlib>
-#include <regex>
 
 #include "kiln/op/evaluation.hpp"
+#include "kiln/op/impl/pattern.hpp"
 #include "kiln/op/impl/produced.hpp"
 
 namespace kiln::op {
@@ -263,13 +263,8 @@ small_vector<argument> match_strings::produce(std::span<const argument> in) cons
   check_size(pattern[0]);
   argument out(shape{dtype::boolean, in[0].get_shape().lens});
   const auto flags = out.as<bool>();
-  try {
-    // libstdc++'s breadth-first matcher: neither its time nor its stack explodes
-    const std::regex matcher(pattern[0], std::regex::ECMAScript | std::regex_constants::__polynomial);
-    for (std::size_t k = 0; k < all.size(); ++k) flags[k] = std::regex_match(all[k], matcher);
-  } catch (const std::regex_error& e) {
-    raise(errc::unsupported, "a pattern '" + pattern[0] + "': " + e.what());
-  }
+  const detail::text_pattern matcher(pattern[0]);
+  for (std::size_t k = 0; k < all.size(); ++k) flags[k] = matcher.matches_all_of(all[k]);
   return one(out);
 }
 
