@@ -14,8 +14,12 @@ processor=$(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -n 1)
 echo "# Beside ONNX Runtime"
 echo
 echo "Written by \`bench/performance.sh\` from \`bench/versus_onnxruntime\`: both run by turns in one process, with $threads threads and"
-echo "fp32. A ratio is ONNX Runtime's time over kiln's, the median over rounds of adjacent runs; \`load ratio\` is the same for creating"
-echo "a session and for reading and compiling a model; \`difference\` is the greatest one, relative to the greatest output."
+echo "fp32. A ratio is ONNX Runtime's time over kiln's, the median over rounds of adjacent runs; \`ratio of best\` that of the"
+echo "shortest runs, which other programs disturbed least; \`load ratio\` is the same for creating a session and for reading and compiling a"
+echo "model; \`difference\` is the greatest one, relative to the greatest output."
+echo
+echo "Rows \`light_…\` are the ONNX project's light models; the others are networks and layers of true size with random weights, whose names"
+echo "say channels and extents. To take them: \`bash cmake/peer.sh\`, then \`sh bench/performance.sh build/release MODEL.onnx… > docs/performance.md\`."
 echo
 echo "Machine: $processor, $(getconf _NPROCESSORS_ONLN) processors; load average before the run: $(cut -d ' ' -f 1 /proc/loadavg)."
 echo "Figures taken while other programs ran (a load average above 0.3) say little about milliseconds and not much about ratios."
