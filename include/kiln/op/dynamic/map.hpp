@@ -2,9 +2,8 @@
 #include "kiln/op/concepts.hpp"
 
 // Maps. Each is one value, a rank 0 tensor whose element is the object (core/object.hpp).
-namespace kiln::op {
+namespace kiln::detail {
 
-namespace detail {
 /// The result of an op over a map, or the fault.
 constexpr result<shape> read_from_map(std::span<const shape> in, std::size_t count, shape made) {
   if (in.size() != count) return fault::of(errc::invalid_argument, "number of inputs", count, in.size());
@@ -12,7 +11,10 @@ constexpr result<shape> read_from_map(std::span<const shape> in, std::size_t cou
     return fault::of(errc::shape_mismatch, "type of the first operand", shape{dtype::map, {}}, in[0]);
   return made;
 }
-}  // namespace detail
+
+}  // namespace kiln::detail
+
+namespace kiln::op {
 
 /// The rows of operand 0, [n, keys] or one row [keys], as a sequence of maps from the keys (operand 1: i64 or strings
 /// of rank 1) to values of rank 0 (ai.onnx.ml ZipMap).

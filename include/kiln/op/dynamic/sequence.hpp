@@ -2,9 +2,8 @@
 #include "kiln/op/concepts.hpp"
 
 // Sequences and optionals that only a run knows. Each is one value: a rank 0 tensor whose element is the object.
-namespace kiln::op {
+namespace kiln::detail {
 
-namespace detail {
 /// The result of an op whose first operand is a sequence or an optional, or the fault.
 constexpr result<shape> read_from(dtype holder, std::span<const shape> in, shape made) {
   if (in.empty()) return fault::of(errc::invalid_argument, "number of inputs", "at least 1", in.size());
@@ -12,7 +11,10 @@ constexpr result<shape> read_from(dtype holder, std::span<const shape> in, shape
     return fault::of(errc::shape_mismatch, "type of the first operand", shape{holder, {}}, in[0]);
   return made;
 }
-}  // namespace detail
+
+}  // namespace kiln::detail
+
+namespace kiln::op {
 
 /// The operands, in order, as a sequence.
 struct make_sequence {

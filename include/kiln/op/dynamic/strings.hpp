@@ -2,15 +2,8 @@
 #include "kiln/op/concepts.hpp"
 
 // Ops over string tensors. What an op needs to know as text (stop words, a delimiter, a pattern) is an operand.
-namespace kiln::op {
+namespace kiln::detail {
 
-enum class letter_case : std::uint8_t { as_is, lower, upper };
-constexpr std::string_view to_string(letter_case c) {
-  constexpr std::string_view names[] = {"as_is", "lower", "upper"};
-  return names[static_cast<unsigned>(c)];
-}
-
-namespace detail {
 /// Operands are so many strings tensors, or the fault.
 constexpr std::optional<fault> strings_fault(std::span<const shape> in, std::size_t count) {
   if (in.size() != count) return fault::of(errc::invalid_argument, "number of inputs", count, in.size());
@@ -19,7 +12,16 @@ constexpr std::optional<fault> strings_fault(std::span<const shape> in, std::siz
       return fault::of(errc::shape_mismatch, "element type of the operands", dtype::string, s.type);
   return std::nullopt;
 }
-}  // namespace detail
+
+}  // namespace kiln::detail
+
+namespace kiln::op {
+
+enum class letter_case : std::uint8_t { as_is, lower, upper };
+constexpr std::string_view to_string(letter_case c) {
+  constexpr std::string_view names[] = {"as_is", "lower", "upper"};
+  return names[static_cast<unsigned>(c)];
+}
 
 /// The strings of [n] or [1, n] that are not stop words (operand 1), in another case (ONNX StringNormalizer); where all
 /// are, one empty string.
