@@ -86,7 +86,7 @@ inline std::vector<op_program> every_op_program() {
       const value k = x(b, {2, 2, 7, 8}, "k");
       return b.add(op::attention{.3f, causal}, x(b, {2, 4, 5, 8}), k, x(b, {2, 2, 7, 6}, "v"));
     });
-  add("lrn", "", [=](builder& b) { return x(b, {2, 7, 3}) | op::lrn{.size = 5, .alpha = .1f}; });
+  add("lrn", "", [=](builder& b) { return x(b, {2, 7, 3, 2}) | op::lrn{.size = 5, .alpha = .1f}; });
   for (const auto mode : {op::pooling_mode::max, op::pooling_mode::average, op::pooling_mode::lp})
     add("pooling", std::to_string(static_cast<int>(mode)).c_str(), [=](builder& b) {
       return x(b, {2, 3, 9, 8}) | op::pooling{.mode = mode, .lengths = {3, 2}, .stride = {2, 2}, .pads = {1, 0, 1, 1}};

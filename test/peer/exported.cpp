@@ -1,6 +1,7 @@
 #include "kiln/onnx/export.hpp"
 #include "kiln/op/dynamic/couple_probabilities.hpp"
 #include "kiln/op/more.hpp"
+#include "onnx/every_op.hpp"
 #include "onnx/model_writer.hpp"
 #include "peer/compare.hpp"
 #include "runtime/compare.hpp"
@@ -83,6 +84,38 @@ TEST_P(exported_programs, equal_to_the_program) {
 
 INSTANTIATE_TEST_SUITE_P(programs, exported_programs, ::testing::ValuesIn(programs()),
                          [](const auto& i) { return i.param.name; });
+
+// Each op that ONNX Runtime has kernels for, in a dtype that it has them for; in f32 they all are.
+TEST(exported_ops, give_the_same_in_onnx_runtime) {
+  const auto path = library();
+  if (!path) GTEST_SKIP() << "ONNX Runtime is not in build/peer (cmake/peer.sh)";
+  const reference_target reference;
+  std::size_t compared = 0;
+  for (const testing::op_program& o : testing::every_op_program()) {
+    if (o.op == "bit_cast") continue;  // of an operator set that it does not have
+    SCOPED_TRACE(o.name);
+    builder b;
+    o.make(b);
+    const program p = b.finish();
+    const std::string bytes = onnx::export_model(p);
+    const auto given = testing::inputs_of(p, o);
+    std::vector<argument> found;
+    try {
+      found = session(*path, std::as_bytes(std::span(bytes))).run(given);
+    } catch (const std::exception& e) {
+      const std::string why = e.what();
+      const bool lacks = why.starts_with("Could not find an implementation") || why.find("Type Error") != why.npos;
+      EXPECT_TRUE(o.type != dtype::f32 && lacks) << e.what();
+      continue;
+    }
+    const auto expected = compile(p, reference).run(given);
+    const bool narrow = o.type == dtype::f16 || o.type == dtype::bf16;
+    for (std::size_t k = 0; k < expected.size(); ++k)
+      testing::expect_close(found[k], expected[k], narrow ? testing::tolerance{4e-2, 2e-2} : testing::tolerance{});
+    ++compared;
+  }
+  EXPECT_GE(compared, 150u);
+}
 
 struct of_its_own {
   template <class T>
