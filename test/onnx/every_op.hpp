@@ -56,6 +56,7 @@ inline std::vector<op_program> every_op_program() {
   using detail::whole;
   // views
   add("broadcast", "", [=](builder& b) { return x(b, {3}) | op::broadcast{1, {2, 3, 4}}; });
+  add("expect_dims", "", [=](builder& b) { return x(b, {2, 3}) | op::expect_dims{{2, 3}}; });
   add("flatten", "", [=](builder& b) { return x(b, {2, 3, 4}) | op::flatten{2}; });
   add("multibroadcast", "", [=](builder& b) { return x(b, {3, 1}) | op::multibroadcast{{2, 3, 4}}; });
   add("reshape", "", [=](builder& b) { return x(b, {2, 6}) | op::reshape{{3, 4}}; });

@@ -220,16 +220,6 @@ TEST(malformed_model, counts_without_bound_are_refused) {
   EXPECT_EQ(code(node("Resize", {"x", "", "", "s"}, {"y"}), {4}, {integers("s", {1}, {huge})}), errc::limit);
 }
 
-TEST(malformed_model, expressions_over_symbols_meet_a_limit) {
-  std::vector<message> nodes{node("Shape", {"x"}, {"s0"})};
-  for (int i = 0; i < 30; ++i) {
-    const std::string at = "s" + std::to_string(i);
-    nodes.push_back(node("Mul", {at, at}, {"s" + std::to_string(i + 1)}));
-  }
-  nodes.push_back(node("ConstantOfShape", {"s30"}, {"y"}));
-  EXPECT_EQ(failure(model(graph({nodes, {}, {value_info("x", 1, {"n"})}, {value_info("y")}}))).code(), errc::limit);
-}
-
 TEST(malformed_model, options_must_name_what_the_model_has) {
   const auto m = model(graph({{node("Relu", {"x"}, {"y"})}, {}, {value_info("x", 1, {"n", 3})}, {y_out}}));
   onnx::import_options options;

@@ -125,5 +125,22 @@ TEST(numbers_in_run, scanned_inputs_have_one_length) {
   EXPECT_THAT(failure(m, {h, four, three}), HasSubstr("expected"));
 }
 
+// A product of more terms than a dimension holds is not refused: the run computes it.
+TEST(numbers_in_run, sizes_beyond_what_a_dimension_holds) {
+  graph_parts parts;
+  parts.inputs.push_back(value_info("x", 1, {"n"}));
+  parts.nodes.push_back(node("Shape", {"x"}, {"s0"}));
+  for (int i = 0; i < 12; ++i) {
+    const std::string at = "s" + std::to_string(i), next = "s" + std::to_string(i + 1);
+    parts.nodes.push_back(node(i % 4 == 3 ? "Sub" : "Mul", {at, i % 4 == 3 ? "s0" : at}, {next}));
+  }
+  parts.nodes.push_back(node("Div", {"s12", "s12"}, {"one"}));
+  parts.nodes.push_back(node("ConstantOfShape", {"one"}, {"y"}));
+  parts.outputs.push_back(value_info("y"));
+  const auto model = onnx::parse_model(model_of(parts, 18).bytes()).graph;
+  const std::vector<argument> given{reals({3}, {1, 2, 3})};
+  EXPECT_EQ(lens_of(compile(model, eigen_target()).run(given)[0]), (std::vector<std::int64_t>{1}));
+}
+
 }  // namespace
 }  // namespace kiln::test

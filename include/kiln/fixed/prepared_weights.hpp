@@ -25,7 +25,7 @@ struct prepared_weight {
   constexpr bool is_matrix() const { return form == weight_form::panels && from.lens.size() != 4; }
   constexpr std::int64_t columns() const { return is_matrix() ? from.lens.back() : from.lens[0]; }
   constexpr std::int64_t lines() const {
-    return is_matrix() ? from.lens[from.lens.size() - 2] : kiln::product(from.lens) / from.lens[0];
+    return is_matrix() ? from.lens[from.lens.size() - 2] : from.lens[1] * from.lens[2] * from.lens[3];
   }
   /// Elements in that form.
   constexpr std::int64_t elements() const {
