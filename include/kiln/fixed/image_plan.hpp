@@ -153,7 +153,7 @@ constexpr small_vector<bool> images_with_channels_last(const Program& program) {
     const auto* fused = ins.op.template get_if<op::fused>();
     const op::convolution* conv = ins.op.template get_if<op::convolution>();
     std::size_t weight = 1;
-    bool plain = true;  // all that the body computes is f32, or conditions
+    bool plain = true;  // all that the body computes is f32, or conditions, and the convolution alone reads its weight
     if (fused && fused->kind == fusion::contraction) {
       const auto& body = program.module(fused->body);
       for (std::uint32_t k = 0; k < body.size(); ++k) {
@@ -163,6 +163,10 @@ constexpr small_vector<bool> images_with_channels_last(const Program& program) {
         conv = body[k].op.template get_if<op::convolution>();
         weight = body[k].inputs[1].instruction;
       }
+      std::size_t reads = 0;
+      for (std::uint32_t k = 0; k < body.size(); ++k)
+        for (const auto v : body[k].inputs) reads += v.instruction == weight;
+      plain = plain && reads == 1;
     }
     if (conv) {
       const auto& w = graph.producer(ins.inputs[weight]);

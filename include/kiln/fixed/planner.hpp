@@ -196,9 +196,9 @@ class planner {
   constexpr void prepare(draft& d, value_id& made) {
     const operation_type& op = product_of(program_, graph_[d.from]);
     const auto in = final_places(d.inputs);
-    const std::size_t right = product_operands(d.nodes).rhs;
+    const auto [left, right] = product_operands(d.nodes);
     const place& weight = in[right];
-    if (weight.at.where != memory::weight && (writes || weight.at.where != memory::constant)) return;
+    if (left == right || (weight.at.where != memory::weight && (writes || weight.at.where != memory::constant))) return;
     layout as = d.inputs[right].where.at;
     weight_form form = weight_form::planes;
     if (const auto* conv = op.template get_if<op::convolution>()) {
@@ -212,7 +212,7 @@ class planner {
       if (reads_rows(d.nodes, in, s)) {
         as.offset = 0, as.strides = {row_pitch(weight), 1};
         form = weight_form::rows;
-      } else if (reads_panels(d.nodes, in, {{}, s.type, to_ints(s.lens), row_major(to_ints(s.lens))})) {
+      } else if (reads_panels(d.nodes, in, final_place({place_result(made), s.type}))) {
         d.record.kind = step_kind::windows;
         form = weight_form::panels;
       } else {
@@ -227,11 +227,12 @@ class planner {
   constexpr weight_form prepare_image(draft& d, const op::convolution& conv) {
     const auto [image, weight] = product_operands(d.nodes);
     const auto turn = [&](std::size_t k) {
-      if (!along_channels(final_place(d.inputs[k])))
-        d.inputs[k].where = copied(d.inputs[k].where, graph_.shape_of(graph_[d.from].inputs[k]), true);
+      d.inputs[k].where = copied(d.inputs[k].where, graph_.shape_of(graph_[d.from].inputs[k]), true);
     };
-    for (std::uint32_t k : epilogue_inputs(d.nodes)) turn(k);
-    if (conv.group != 1 || graph_.shape_of(graph_[d.from].inputs[image]).lens[1].value() >= 16) turn(image);
+    for (std::uint32_t k : epilogue_inputs(d.nodes))
+      if (!along_channels(final_place(d.inputs[k]))) turn(k);
+    const place x = final_place(d.inputs[image]);
+    if (conv.group == 1 ? x.lens[1] >= 16 && !along_channels(x) : x.lens[1] != 1 && x.strides[1] != 1) turn(image);
     const shape& s = graph_[d.from].results[0];
     const image_method method = choose_image_method(conv, final_place(d.inputs[image]), final_place(d.inputs[weight]),
                                                     {{}, s.type, to_ints(s.lens), {}});

@@ -151,6 +151,7 @@ struct pooling_step {
       inside = taps(u, p.dilation) * taps(v, q.dilation) * taps(w, r.dilation);
     }
     const auto channels = [&]<int N>(std::int64_t c, std::integral_constant<int, N>) {
+      constexpr dim p = dims.d[0], q = dims.d[1], r = dims.d[2];  // g++ 12 crashes where it captures the outer ones
       V acc = splat<V>(start_value());
       for (std::int64_t i = u.low; i < u.high; i += p.dilation)
         for (std::int64_t j = v.low; j < v.high; j += q.dilation)

@@ -33,7 +33,8 @@ struct node {
   inline_vector<std::uint32_t, 6> inputs{};
 };
 
-/// `filtering` is of images in planes; the last three are convolutions whose results lie with their channels last.
+/// `filtering` is of images in planes; the last three are convolutions whose results lie with their channels last, and
+/// `windows` products of rows with a matrix, too.
 enum class step_kind : std::uint8_t {
   copy,
   pointwise,

@@ -79,11 +79,21 @@ struct other_step {
   }
 };
 
+// Whether all that a step makes is empty.
+template <class Step>
+constexpr bool makes_nothing() {
+  for (std::size_t k = 0; k < Step::outputs; ++k)
+    if (product(Step::out[k].lens) != 0) return false;
+  return true;
+}
+
 // Steps that share a kernel share its instance: layers of equal sizes are compiled once.
 template <class constants>
 KILN_FN void run_kernel(const step_memory& m) {
   constexpr step_kind kind = constants::what.kind;
-  if constexpr (kind == step_kind::copy)
+  if constexpr (makes_nothing<constants>())
+    return;
+  else if constexpr (kind == step_kind::copy)
     copy_step<constants>::run(m);
   else if constexpr (kind == step_kind::pointwise)
     pointwise_step<constants>::run(m);

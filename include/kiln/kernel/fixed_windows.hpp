@@ -12,7 +12,7 @@ constexpr std::int64_t columns_of_panel(std::int64_t first, std::int64_t all) {
 
 /// Extents and element steps, as constants, of a convolution with weights packed in panels of filters, from an image
 /// whose channels are last; another one is copied strip by strip. Its results are left to the caller. A product of
-/// `width` rows with a matrix is one of 1x1 windows.
+/// `height` rows with a matrix is one of 1x1 windows.
 struct window_extents {
   std::int64_t channels = 1, filters = 1, height = 1, width = 1, out_height = 1, out_width = 1;
   std::int64_t kernel_rows = 1, kernel_columns = 1, row_stride = 1, column_stride = 1, row_dilation = 1,
@@ -45,11 +45,11 @@ struct window_extents {
   /// Elements of a window that are multiplied at a time: all of them, or a part of a run where a panel of weights is so
   /// large that it would not stay in the second-level cache while the pixels of a strip meet it. Sums wait in memory.
   constexpr std::int64_t part() const {
-    constexpr std::int64_t most = 768;
+    constexpr std::int64_t least = 128, most = 768;
     if (depth() <= 2 * most || pixels() <= 12) return depth();
-    std::int64_t cuts = 1;
-    while (run() / cuts > most || run() % cuts != 0) ++cuts;
-    return run() / cuts;
+    for (std::int64_t cuts = 1; run() / cuts >= least; ++cuts)
+      if (run() % cuts == 0 && run() / cuts <= most) return run() / cuts;
+    return depth();  // no cut is worth the sums' way to memory and back
   }
   constexpr std::int64_t sums() const { return part() < depth() ? (pixels() + 12) * panel_columns : 0; }
   /// Elements of memory: the sums that wait, then the copied strip.
