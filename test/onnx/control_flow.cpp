@@ -1,3 +1,5 @@
+#include <complex>
+
 #include "kiln/graph/builder.hpp"
 #include "kiln/op/dynamic/selection.hpp"
 #include "onnx/run_model.hpp"
@@ -263,6 +265,34 @@ TEST(import_control, what_nobody_reads_does_not_run) {
   const executable e = compile(std::move(p), eigen_target());
   ASSERT_EQ(e.report().steps.size(), 1u);
   EXPECT_THAT(e.report().steps[0].kernel, testing::Not(HasSubstr("host")));
+}
+
+// Strings and complex numbers are objects of a run, and tensors all the same.
+TEST(import_control, tensors_of_any_type_have_the_rank_of_the_run) {
+  const std::vector<std::complex<double>> numbers{{1, 2}, {3, -4}};
+  const argument words = texts({2, 1}, {"a", "b"}), pairs = complex_argument(dtype::c64, {2, 1}, numbers);
+  for (const argument& x : {words, pairs}) {
+    const int type = x.get_shape().type == dtype::string ? 8 : 14;
+    const message flat = graph({{node("Squeeze", {"x", "last"}, {"a"})}, {}, {}, {value_info("a")}}),
+                  as_is = graph({{node("Identity", {"x"}, {"b"})}, {}, {}, {value_info("b")}});
+    const auto chosen =
+        model_of({{node("If", {"c"}, {"y"}, {graph_attr("then_branch", flat), graph_attr("else_branch", as_is)})},
+                  {integers("last", {1}, {1})},
+                  {condition_in, value_info("x", type, {2, 1})},
+                  {value_info("y")}});
+    EXPECT_EQ(lens_of(run_model(chosen, {truth(true), x})[0]), (lens{2}));
+    EXPECT_TRUE(equal_values(run_model(chosen, {truth(false), x})[0], x));
+    const message body = graph({{node("Identity", {"go"}, {"again"}), node("Unsqueeze", {"h", "first"}, {"next"})},
+                                {},
+                                {value_info("i", 7, {}), value_info("go", 9, {}), value_info("h")},
+                                {value_info("again"), value_info("next")}});
+    const auto taller = model_of({{node("Loop", {"n", "", "x"}, {"y"}, {graph_attr("body", body)})},
+                                  {integers("first", {1}, {0})},
+                                  {value_info("n", 7, {}), value_info("x", type, {2, 1})},
+                                  {value_info("y")}});
+    EXPECT_EQ(lens_of(run_model(taller, {whole({}, {2}), x})[0]), (lens{1, 1, 2, 1}));
+    EXPECT_TRUE(equal_values(run_model(taller, {whole({}, {0}), x})[0], x));
+  }
 }
 
 TEST(import_control, a_symbol_has_one_value_in_a_run) {

@@ -1,6 +1,7 @@
 #include <cmath>
 
 #include "onnx/one_operator.hpp"
+#include "onnx/run_model.hpp"
 
 namespace kiln::test {
 namespace {
@@ -46,6 +47,15 @@ TEST(einsum, equations_must_fit) {
   } catch (const error& e) {
     EXPECT_NE(std::string(e.what()).find("label 'i' stands for extents of 2 and 3"), std::string::npos) << e.what();
   }
+}
+
+TEST(einsum, a_diagonal_of_extents_of_the_run_is_checked_by_it) {
+  const auto m = model_of({{node("Einsum", {"x"}, {"y"}, {attr("equation", "ii->i")})},
+                           {},
+                           {value_info("x", 1, {dim("n"), dim("m")})},
+                           {value_info("y")}});
+  EXPECT_THAT(floats_of(run_model(m, {reals({2, 2}, {1, 2, 3, 4})})[0]), testing::ElementsAre(1, 4));
+  EXPECT_THAT(failure(m, {reals({2, 3}, {1, 2, 3, 4, 5, 6})}), testing::HasSubstr("expect"));
 }
 
 TEST(frames, fit_the_signal_and_the_window) {

@@ -4,6 +4,8 @@
 // What operators with bodies and with sequences share.
 namespace kiln::onnx {
 
+/// Whether a value of the type holds others: it is no tensor.
+constexpr bool is_holder(dtype t) { return t == dtype::sequence || t == dtype::optional || t == dtype::map; }
 /// What holds for items of either type.
 inline item_type joined(item_type a, item_type b) {
   if (a.rank == item_type::none) return b;

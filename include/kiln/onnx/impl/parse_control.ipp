@@ -187,7 +187,7 @@ class loop_builder {
   }
   void recall() {
     for (std::size_t i = 2; i < std::min(parameters_.size(), memory_.varies.size()); ++i) {
-      if (memory_.items[i].rank == changing_rank && !is_object(parameters_[i].type.type)) {
+      if (memory_.items[i].rank == changing_rank && !is_holder(parameters_[i].type.type)) {
         open_rank(i, parameters_[i].type.type);
         continue;
       }

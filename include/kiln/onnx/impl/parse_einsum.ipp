@@ -46,9 +46,15 @@ term without_repeats(call& c, term t) {
     const std::size_t i = t.labels.find(t.labels[j]);
     if (i == j) continue;
     const dims& lens = t.x.get_shape().lens;
-    if (!same(lens[i], lens[j]).value_or(true))
+    const auto square = same(lens[i], lens[j]);
+    if (square && !*square)
       c.malformed("label '" + std::string(1, t.labels[j]) + "' stands for extents of " + kiln::to_string(lens[i]) +
                   " and " + kiln::to_string(lens[j]) + " of one operand");
+    if (!square) {  // the run compares them
+      dims equal = lens;
+      equal[j] = lens[i];
+      t.x = t.x.expect_dims(equal);
+    }
     dims rows(t.labels.size(), dimension(1)), columns = rows;
     rows[i] = t.x.get_shape().lens[i];
     columns[j] = t.x.get_shape().lens[j];

@@ -233,7 +233,7 @@ variables parse_upsample(call& c) {
 
 std::span<const row> resize_rows() {
   static constexpr row rows[] = {
-      {"", "Resize", 10, parse_resize, "antialias needs scales that are known before the run"},
+      {"", "Resize", 10, parse_resize, "antialias by scales of the run takes ranks up to 7"},
       {"", "Upsample", 1, parse_upsample},
       {"", "Upsample", 10, nullptr},
   };

@@ -25,7 +25,8 @@ void known_symbols::match(const shape& stated, const shape& made, std::string_vi
   const auto refuse = [&] {
     raise(errc::shape_mismatch, std::string(what) + ": expected " + to_string(stated) + ", found " + to_string(made));
   };
-  if (stated.type == dtype::optional && !is_object(made.type)) return;  // what one held, handed to the caller
+  const bool holder = made.type == dtype::sequence || made.type == dtype::optional || made.type == dtype::map;
+  if (stated.type == dtype::optional && !holder) return;  // what one held, handed to the caller
   if (stated.type != made.type || stated.rank() != made.rank()) refuse();
   for (std::size_t d = 0; d < made.rank(); ++d) {
     const dimension open = values.substitute(stated.lens[d]);
