@@ -40,6 +40,25 @@ TEST(import_maps, zip_map_pairs_scores_with_labels) {
   }
 }
 
+// ONNX Runtime's Identity takes no sequence of maps; nor does it take a domain that the model does not import.
+TEST(import_maps, are_written_under_the_names_of_outputs) {
+  const auto keys = attr("classlabels_int64s", std::vector<std::int64_t>{7, 3});
+  const message zip = learned_node("ZipMap", {"x"}, {"z"}, {keys});
+  const auto written = [](const graph_parts& parts) {
+    return onnx::export_model(onnx::parse_model(model_of(parts).bytes()).graph);
+  };
+  const std::string outside = written({{zip}, {}, {value_info("x", 1, {"n", 2})}, {value_info("z")}});
+  EXPECT_EQ(outside.find("Identity"), std::string::npos);
+  const message body = graph({{zip}, {}, {}, {value_info("z")}});
+  const std::string inside =
+      written({{node("If", {"c"}, {"y"}, {graph_attr("then_branch", body), graph_attr("else_branch", body)})},
+               {},
+               {value_info("c", 9, {}), value_info("x", 1, {"n", 2})},
+               {value_info("y")}});
+  // a model ends with what it imports: the domain's name, its version
+  for (const std::string& bytes : {outside, inside}) EXPECT_THAT(bytes, HasSubstr(opset(3, "ai.onnx.ml").str()));
+}
+
 TEST(import_maps, a_row_of_a_vocabulary_takes_what_a_map_has) {
   const auto m = model_of(
       {{learned_node("DictVectorizer", {"d"}, {"y"}, {attr("int64_vocabulary", std::vector<std::int64_t>{5, 2, 9})})},

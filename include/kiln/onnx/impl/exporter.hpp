@@ -49,7 +49,7 @@ class exporter {
   /// A node being written: attributes are added to it.
   class node_writer {
    public:
-    explicit node_writer(onnx_proto::NodeProto& node) : node_(node) {}
+    node_writer(exporter& owner, onnx_proto::NodeProto& node) : owner_(owner), node_(node) {}
     node_writer& set(std::string_view name, std::int64_t v);
     node_writer& set(std::string_view name, float v);
     node_writer& set(std::string_view name, std::string_view v);
@@ -65,6 +65,7 @@ class exporter {
 
    private:
     onnx_proto::AttributeProto& add(std::string_view name);
+    exporter& owner_;
     onnx_proto::NodeProto& node_;
   };
   /// A node with the outputs given.
@@ -131,6 +132,7 @@ class exporter {
   };
   void learn(dimension d, source from);
   std::map<std::int64_t, source> sources_;
+  std::map<std::uint64_t, std::string> named_;  // results of ops of the main module that are its outputs
   std::map<std::string, std::string> missing_;
   std::size_t count_ = 0, bytes_ = 0;
   std::string prefix_;

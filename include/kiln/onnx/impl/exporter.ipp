@@ -1,12 +1,12 @@
 #include "kiln/onnx/impl/exporter.hpp"
 
+#include <algorithm>
 #include <cstdio>
 #include <fstream>
 
 #include "kiln/core/impl/dimension_table.hpp"
 #include "kiln/core/object.hpp"
 #include "kiln/onnx/element.hpp"
-#include "kiln/onnx/impl/learned.hpp"
 #include "kiln/onnx/impl/packed.hpp"
 #include "kiln/op/dynamic/sequence.hpp"
 #include "kiln/op/index/bit_cast.hpp"
@@ -15,7 +15,7 @@ namespace kiln::onnx {
 
 namespace {
 
-constexpr std::int64_t operator_set = 20, format_version = 9;
+constexpr std::int64_t operator_set = 20, format_version = 9, learned_version = 3;
 // The operator sets that first have an element type, and the format they came with.
 struct release {
   std::int64_t operators, format;
@@ -122,6 +122,12 @@ onnx_proto::GraphProto& exporter::node_writer::set_graph(std::string_view name) 
 
 exporter::node_writer& exporter::node_writer::of_domain(std::string_view domain) {
   node_.set_domain(std::string(domain));
+  auto& imports = *owner_.model_.mutable_opset_import();
+  if (std::none_of(imports.begin(), imports.end(), [&](const auto& i) { return i.domain() == domain; })) {
+    auto& own = *owner_.model_.add_opset_import();
+    own.set_domain(std::string(domain));
+    own.set_version(learned_version);
+  }
   return *this;
 }
 
@@ -134,7 +140,7 @@ exporter::node_writer exporter::write(std::string_view op, const names& in, cons
   node.set_op_type(std::string(op));
   for (const std::string& i : in) node.add_input(i);
   for (const std::string& o : out) node.add_output(o);
-  return node_writer(node);
+  return node_writer(*this, node);
 }
 std::string exporter::make(std::string_view op, const names& in) {
   std::string out = fresh(op);
@@ -256,7 +262,10 @@ void exporter::write_module(const module_graph& m, std::map<std::uint64_t, std::
       e.in.push_back(held.at(value_key(v)));
       e.types.push_back(m.shape_of(v));
     }
-    for (std::uint32_t k = 0; k < i.results.size(); ++k) e.out.push_back(fresh(i.op.name()));
+    for (std::uint32_t k = 0; k < i.results.size(); ++k) {
+      const auto wanted = &m == &program_.main() ? named_.find(value_key({at, k})) : named_.end();
+      e.out.push_back(wanted == named_.end() ? fresh(i.op.name()) : wanted->second);
+    }
     if (const auto* fused = i.op.get_if<op::fused>()) {
       const module_graph& body = program_.module(fused->body);
       std::map<std::uint64_t, std::string> inner;
@@ -305,18 +314,16 @@ onnx_proto::ModelProto exporter::run() {
     held[value_key(p)] = name;
     learn_extents(name, s);
   }
+  // no Identity takes a sequence of maps: what makes an output has its name, once
+  for (std::size_t k = 0; k < m.outputs.size(); ++k)
+    if (const auto& made = m.producer(m.outputs[k]); made.kind == instruction_kind::op && !made.op.is<op::fused>())
+      named_.try_emplace(value_key(m.outputs[k]), std::string_view(m.output_names[k]));
   write_module(m, held, prefix);
   if (!missing_.empty()) {
     std::string all = std::to_string(missing_.size()) + " kinds of op cannot be written as ONNX:";
     for (const auto& [op, why] : missing_) all += "\n  " + op + ": " + why;
     raise(errc::unsupported, all);
   }
-  for (const auto& n : graph_->node())
-    if (n.domain() == learned && model_.opset_import_size() == 1) {
-      auto& own = *model_.add_opset_import();
-      own.set_domain(std::string(learned));
-      own.set_version(3);
-    }
   for (std::size_t k = 0; k < m.outputs.size(); ++k) {
     const std::string name(std::string_view(m.output_names[k]));
     const std::string& from = held.at(value_key(m.outputs[k]));
