@@ -49,6 +49,20 @@ TEST(import_sequences, known_items_become_a_sequence_at_the_output) {
   EXPECT_THAT(floats_of(items_of(out[0])[2]), ElementsAre(0, 1));
 }
 
+// A program says nothing of what a sequence holds: its makers do, and where nothing does, nothing is made up.
+TEST(import_sequences, of_open_rank_keep_their_type_when_exported) {
+  const auto m = model_of({{node("SequenceConstruct", {"x", "v"}, {"s"}), node("SequenceAt", {"s", "k"}, {"y"})},
+                           {},
+                           {value_info("x", 7, {1, 1}), value_info("v", 7, {1}), value_info("k", 7, {})},
+                           {value_info("y")}});
+  const std::string bytes = onnx::export_model(onnx::parse_model(m.bytes()).graph);
+  const message any_i64 = message().add(1, message().number(1, 7));
+  EXPECT_THAT(bytes, HasSubstr(any_i64.str()));
+  const auto passed =
+      model_of({{node("Identity", {"s"}, {"y"})}, {}, {holder_info("s", 4, 7, {dim(-1)})}, {value_info("y")}});
+  EXPECT_THROW((void)onnx::export_model(onnx::parse_model(passed.bytes()).graph), error);
+}
+
 TEST(import_sequences, map_runs_a_body_for_each_item) {
   const message body = graph({{node("Add", {"a", "b"}, {"c"}), node("Shape", {"a"}, {"d"})},
                               {},

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <set>
 
 #include "kiln/core/object.hpp"
@@ -19,8 +20,11 @@ class holder {
  public:
   explicit holder(const program& p) : program_(p) {}
 
+  bool given = false;  ///< what it holds may come from a caller
+
   std::optional<held_type> of(const module_graph& m, value_id v) {
     if (!seen_.emplace(&m, value_key(v)).second) return std::nullopt;
+    given = given || m.producer(v).kind == instruction_kind::parameter;
     if (const auto made = by_maker(m, v)) return made;
     for (std::uint32_t u = 0; u < m.size(); ++u)
       for (std::size_t k = 0; k < m[u].inputs.size(); ++k)
@@ -37,8 +41,19 @@ class holder {
     if (inner) inner->in_sequence = true;
     return inner;
   }
+  static std::optional<held_type> by_value(const argument& a) {
+    const dtype t = a.get_shape().type;
+    if (t == dtype::sequence)
+      return items_of(a).empty() ? std::nullopt : std::optional(held_type{items_of(a)[0].get_shape().type});
+    if (t != dtype::optional) return std::nullopt;
+    const argument* value = value_of_optional(a);
+    if (!value) return std::nullopt;
+    return value->get_shape().type == dtype::sequence ? with_sequence(by_value(*value))
+                                                      : std::optional(held_type{value->get_shape().type});
+  }
   std::optional<held_type> by_maker(const module_graph& m, value_id v) {
     const auto& i = m.producer(v);
+    if (i.kind == instruction_kind::literal) return by_value(argument(i.constant));
     if (i.kind != instruction_kind::op) return std::nullopt;
     const auto& in = i.inputs;
     if (i.op.is<op::make_sequence>() || i.op.is<op::split_sequence>() || i.op.is<op::make_optional>())
@@ -46,6 +61,9 @@ class holder {
     if (i.op.is<op::sequence_insert>()) return item_like(m.shape_of(in[1]));
     if (i.op.is<op::zip_maps>()) return held_type{m.shape_of(in[0]).type, false, 0, true, m.shape_of(in[1]).type};
     if (i.op.is<op::optional_get>()) return without_sequence(of(m, in[0]));
+    if (i.op.is<op::sequence_at>() || i.op.is<op::join_sequence>()) {  // of open rank
+      return open_rank(of(m, in[0]));
+    }
     if (const auto* l = i.op.get_if<op::loop>()) {
       if (static_cast<std::int64_t>(v.result) >= l->carried) return std::nullopt;
       const module_graph& body = program_.module(l->iteration);
@@ -62,7 +80,7 @@ class holder {
   std::optional<held_type> by_reader(const module_graph& m, std::uint32_t u, std::size_t k) {
     const auto& i = m[u];
     if (i.results[0].type == dtype::optional && (i.op.is<op::sequence_at>() || i.op.is<op::join_sequence>()))
-      return held_type{of(m, {u, 0}).value_or(held_type()).type};
+      return open_rank(of(m, {u, 0}));
     if (const auto* at = i.op.get_if<op::sequence_at>())
       return held_type{at->type, false, static_cast<int>(at->lens.size())};
     if (const auto* join = i.op.get_if<op::join_sequence>())
@@ -92,6 +110,9 @@ class holder {
     return m.shape_of({u, 0}).type == m.shape_of(i.inputs[k]).type ? of(m, {u, 0}) : std::nullopt;
   }
   static held_type item_like(const shape& s) { return {s.type, false, static_cast<int>(s.rank())}; }
+  static std::optional<held_type> open_rank(std::optional<held_type> t) {
+    return t ? std::optional(held_type{t->type}) : std::nullopt;
+  }
   static std::optional<held_type> with_sequence(std::optional<held_type> t) {
     if (t) t->in_sequence = true;
     return t;
@@ -111,7 +132,12 @@ held_type exporter::held_by(const module_graph& m, value_id v) const {
   const dtype t = m.shape_of(v).type;
   if (t != dtype::sequence && t != dtype::optional && t != dtype::map) return {t};
   // where nothing goes in and nothing comes out, any type is right
-  return holder(program_).of(m, v).value_or(held_type());
+  holder all(program_);
+  const auto held = all.of(m, v);
+  const auto& outputs = program_.main().outputs;
+  if (!held && all.given && &m == &program_.main() && std::find(outputs.begin(), outputs.end(), v) != outputs.end())
+    unsupported("an output passes on what a caller gives, and nothing in the program tells the type of its elements");
+  return held.value_or(held_type());
 }
 
 void exporter::declare(onnx_proto::ValueInfoProto& to, const std::string& name, const shape& s, held_type held) const {
