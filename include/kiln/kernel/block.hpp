@@ -42,6 +42,19 @@ struct block_loop {
   std::size_t fetch_count = 0;
 };
 
+/// What a compiled loop runs over: whole rows, each fold giving row r's result to lane r of its place and what is one
+/// value a row being in lane r as well; or, with 0 rows, a stretch of one row, whose folds go on in their places.
+struct block_rows {
+  std::int64_t elements = 0;  ///< of a row, or of the stretch
+  std::int64_t rows = 0;
+  const block_advance* moves = nullptr;  ///< the places that follow a row, and their bytes from row to row
+  std::size_t move_count = 0;
+  block_fetch* fetches = nullptr;  ///< bytes: for four vectors
+  std::size_t fetch_count = 0;
+};
+/// Runs a level over rows; places stay.
+using row_run = void (*)(const block_step* program, block_frame& frame, const block_rows& over);
+
 /// Runs a program's steps over blocks; then the places that moved stand behind the last one.
 using block_run = void (*)(const block_step* program, block_frame& frame, const block_loop& loop);
 
@@ -85,9 +98,9 @@ struct block_machine {
   std::int64_t lanes[block_widths] = {};  ///< powers of two
   move_steps move;
   block_run run[block_widths] = {};
-  block_run (*find_loop)(const block_step* program) = nullptr;  ///< a compiled loop of these wide steps, or null
-  void (*fill)(float* block, float value) = nullptr;            ///< a wide block of one value
-  void (*fence)() = nullptr;                                    ///< orders streamed stores before later ones
+  row_run (*find_loop)(const block_step* program) = nullptr;  ///< a compiled loop of these wide steps, or null
+  void (*fill)(float* block, float value) = nullptr;          ///< a wide block of one value
+  void (*fence)() = nullptr;                                  ///< orders streamed stores before later ones
 };
 
 }  // namespace kiln::kernels

@@ -4,9 +4,9 @@
 namespace kiln::kernels {
 
 /// Asks for the memory that comes into use later.
-KILN_FN void fetch(const block_loop& loop) {
-  for (std::size_t k = 0; k < loop.fetch_count; ++k) {
-    block_fetch& f = loop.fetches[k];
+KILN_FN void fetch(block_fetch* fetches, std::size_t count) {
+  for (std::size_t k = 0; k < count; ++k) {
+    block_fetch& f = fetches[k];
     for (std::int64_t line = 0; line < f.bytes; line += 64) __builtin_prefetch(f.at + line);
     f.at += f.bytes;
   }
@@ -79,13 +79,13 @@ struct block_moves<Width, std::index_sequence<V...>> {
     return code::next(s, frame, rounded<Form>(a)...);
   }
   // A quotient by a repeated value is a product where the reciprocal is a normal number.
-  KILN_FN static bool has_inverse(const block_frame& frame, float by) {
+  KILN_FN static bool has_inverse(float by) {
     const float magnitude = by < 0 ? -by : by;
-    return !frame.varied && magnitude >= 0x1p-126F && magnitude <= 0x1p126F;
+    return magnitude >= 0x1p-126F && magnitude <= 0x1p126F;
   }
   static void divide_step(const block_step* s, block_frame* frame, vector<V>... a) {
     const float* const by = code::place(frame, s->in[0]);
-    if (has_inverse(*frame, *by)) [[likely]] {
+    if (!frame->varied && has_inverse(*by)) [[likely]] {
       const auto inverse = broadcast<float_vec>(1.0F / *by);
       return code::next(s, frame, (a * inverse)...);
     }
@@ -96,7 +96,7 @@ struct block_moves<Width, std::index_sequence<V...>> {
   static void run(const block_step* program, block_frame& frame, const block_loop& loop) {
     const auto first = reinterpret_cast<typename code::function>(program->call);
     for (std::int64_t block = 0; block < loop.blocks; ++block) {
-      fetch(loop);
+      fetch(loop.fetches, loop.fetch_count);
       first(program, &frame, vector<V>{}...);
       for (std::size_t k = 0; k < loop.move_count; ++k) frame.at[loop.moves[k].place] += loop.moves[k].bytes;
     }

@@ -13,6 +13,13 @@ inline constexpr std::size_t block_vectors = Width == block_width::narrow ? 1
 template <block_width Width>
 inline constexpr std::size_t block_lanes = block_vectors<Width>* static_cast<std::size_t>(native_lanes<float>);
 
+/// Which lanes are among the first n.
+KILN_FN float_mask lanes_below(int n) {
+  float_mask lane;
+  for (int i = 0; i < native_lanes<float>; ++i) lane[i] = i;
+  return lane < splat<float_mask>(n);
+}
+
 template <block_width Width, class = std::make_index_sequence<block_vectors<Width>>>
 struct block_code;
 
@@ -98,11 +105,8 @@ struct block_code<Width, std::index_sequence<V...>> {
       (store(sum + V * step, op.combine(load<float_vec>(sum + V * step), prepared(op, a))), ...);
     } else {
       const auto counted = [&](std::size_t v, float_vec x) {
-        float_mask lane;
-        for (int i = 0; i < native_lanes<float>; ++i) lane[i] = i;
         const auto valid = static_cast<int>(frame->valid) - static_cast<int>(v * step);
-        return select(lane < splat<float_mask>(valid), prepared(op, x),
-                      splat<float_vec>(op.template identity<float>()));
+        return select(lanes_below(valid), prepared(op, x), splat<float_vec>(op.template identity<float>()));
       };
       (store(sum + V * step, op.combine(load<float_vec>(sum + V * step), counted(V, a))), ...);
     }

@@ -5,26 +5,69 @@
 
 namespace kiln::kernels {
 
-/// What a compiled loop holds of an operand: where it is, and the floats from one wide block to the next (0: it stays).
-struct loop_operand {
-  float* at = nullptr;
-  std::ptrdiff_t advance = 0;
-
-  loop_operand(std::uint16_t place, const block_frame& frame, const block_loop& loop)
-      : at(reinterpret_cast<float*>(frame.at[place])) {
-    for (std::size_t k = 0; k < loop.move_count; ++k)
-      if (loop.moves[k].place == place) advance = loop.moves[k].bytes / static_cast<std::int64_t>(sizeof(float));
+/// What a compiled loop holds of an operand: it follows the row, or is one value of it.
+class loop_operand {
+ public:
+  loop_operand(std::uint16_t place, const block_frame& frame, const block_rows& over)
+      : first_(reinterpret_cast<float*>(frame.at[place])) {
+    for (std::size_t k = 0; k < over.move_count; ++k)
+      if (over.moves[k].place == place) {
+        follows_ = -1;
+        row_ = over.moves[k].bytes / static_cast<std::int64_t>(sizeof(float));
+      }
   }
-  KILN_FN void next() { at += advance; }
+  KILN_FN void begin(std::int64_t r) {
+    if (follows_ != 0) {
+      at_ = first_ + r * row_;
+    } else {
+      store(held_, broadcast<float_vec>(first_[r]));
+      at_ = held_;
+    }
+  }
+  KILN_FN float* from(std::ptrdiff_t element) const { return at_ + (element & follows_); }
+
+ private:
+  float* first_;
+  float* at_ = nullptr;
+  std::ptrdiff_t follows_ = 0;  // all bits or none
+  std::int64_t row_ = 0;
+  float held_[native_lanes<float>];
 };
 
-/// The stages of a compiled loop. Each stands for the wide step function `step()` and does the same to some vectors x,
-/// which begin `from` floats into the block.
+/// How much of a row a loop works on at a time: some vectors, the last of which may have `rest` lanes only.
+template <int Vectors, bool Partial>
+struct row_part {
+  static constexpr std::ptrdiff_t width = native_lanes<float>;
+  float_vec x[Vectors];  ///< the value that passes from stage to stage
+  std::ptrdiff_t from;   ///< element of the row
+  int rest;
+
+  KILN_FN float_vec read(const loop_operand& o, int v) const {
+    const float* const at = o.from(from + v * width);
+    if constexpr (Partial)
+      return load_n<float_vec>(at, rest);
+    else
+      return load<float_vec>(at);
+  }
+  KILN_FN void write(const loop_operand& o, int v) const {
+    float* const at = o.from(from + v * width);
+    if constexpr (Partial)
+      store_n(at, x[v], rest);
+    else
+      store(at, x[v]);
+  }
+  /// Calls one(v) for each vector.
+  template <class Each>
+  KILN_FN static void each(Each&& one) {
+#pragma GCC unroll 8
+    for (int v = 0; v < Vectors; ++v) one(v);
+  }
+};
+
+/// The stages of a compiled loop. Each stands for the wide step function `step()` and does the same to part of a row.
 namespace stage {
 
-inline constexpr std::size_t group = 4;  ///< vectors that a loop works on at a time
-using group_vectors = float_vec[group];
-inline constexpr std::ptrdiff_t width = native_lanes<float>;
+inline constexpr int group = 4;  ///< vectors that a loop works on at a time
 using code = block_code<block_width::wide>;
 using moves = block_moves<block_width::wide>;
 
@@ -32,108 +75,125 @@ template <class Function>
 auto step_of(Function* f) {
   return reinterpret_cast<void (*)()>(f);
 }
-template <class Each>
-KILN_FN void each(Each&& one) {
-  [&]<std::size_t... V>(std::index_sequence<V...>) __attribute__((always_inline)) {
-    (one(std::integral_constant<std::size_t, V>{}), ...);
-  }
-  (std::make_index_sequence<group>{});
-}
 
 struct loaded {
   static auto step() { return step_of(moves::load_step<block_form::f32>); }
   loop_operand in;
-  loaded(const block_step& s, const block_frame& frame, const block_loop& loop) : in(s.in[0], frame, loop) {}
-  KILN_FN void run(group_vectors& x, std::ptrdiff_t from) {
-    each([&](auto v) __attribute__((always_inline)) { x[v] = load<float_vec>(in.at + from + v * width); });
+  loaded(const block_step& s, const block_frame& frame, const block_rows& over) : in(s.in[0], frame, over) {}
+  KILN_FN void begin(std::int64_t r) { in.begin(r); }
+  template <class Part>
+  KILN_FN void run(Part& p) {
+    p.each([&](int v) __attribute__((always_inline)) { p.x[v] = p.read(in, v); });
   }
-  KILN_FN void next() { in.next(); }
-  void end() {}
+  KILN_FN void end(std::int64_t) {}
 };
 
 struct stored {
   static auto step() { return step_of(moves::store_step<block_form::f32>); }
   loop_operand out;
-  stored(const block_step& s, const block_frame& frame, const block_loop& loop) : out(s.out, frame, loop) {}
-  KILN_FN void run(group_vectors& x, std::ptrdiff_t from) {
-    each([&](auto v) __attribute__((always_inline)) { store(out.at + from + v * width, x[v]); });
+  stored(const block_step& s, const block_frame& frame, const block_rows& over) : out(s.out, frame, over) {}
+  KILN_FN void begin(std::int64_t r) { out.begin(r); }
+  template <class Part>
+  KILN_FN void run(Part& p) {
+    p.each([&](int v) __attribute__((always_inline)) { p.write(out, v); });
   }
-  KILN_FN void next() { out.next(); }
-  void end() {}
+  KILN_FN void end(std::int64_t) {}
 };
 
 struct streamed : stored {
   static auto step() { return step_of(moves::stream_step); }
   using stored::stored;
-  KILN_FN void run(group_vectors& x, std::ptrdiff_t from) {
-    each([&](auto v) __attribute__((always_inline)) { stream(out.at + from + v * width, x[v]); });
+  template <bool Partial, int Vectors>
+  KILN_FN void run(row_part<Vectors, Partial>& p) {
+    if constexpr (Partial)
+      stored::run(p);
+    else
+      p.each([&](int v) __attribute__((always_inline)) { stream(out.from(p.from + v * p.width), p.x[v]); });
   }
 };
 
-/// A pointwise op of one or two arguments, the first being x.
+/// A pointwise op of one or two arguments, the first being the value that passes.
 template <class Op>
 struct computed {
   static auto step() { return step_of(code::pointwise<Op, 0>); }
-  static constexpr std::size_t arity = static_cast<std::size_t>(detail::call_arity<Op>());
   Op op;
   loop_operand other;
-  computed(const block_step& s, const block_frame& frame, const block_loop& loop)
-      : op(*static_cast<const Op*>(s.op)), other(s.in[0], frame, loop) {}
-  KILN_FN void run(group_vectors& x, std::ptrdiff_t from) {
-    each([&](auto v) __attribute__((always_inline)) {
-      const float* const in[] = {other.at};
-      const auto at = static_cast<std::size_t>(from) + v * static_cast<std::size_t>(width);
-      x[v] = code::apply<Op, 0>(op, x[v], in, at, std::make_index_sequence<arity>{});
+  computed(const block_step& s, const block_frame& frame, const block_rows& over)
+      : op(*static_cast<const Op*>(s.op)), other(s.in[0], frame, over) {}
+  KILN_FN void begin(std::int64_t r) {
+    if constexpr (code::arity < Op >> 1) other.begin(r);
+  }
+  template <class Part>
+  KILN_FN void run(Part& p) {
+    p.each([&](int v) __attribute__((always_inline)) {
+      if constexpr (code::arity<Op> == 1)
+        p.x[v] = (float_vec)op(code::argument<Op, 0>(p.x[v]));
+      else
+        p.x[v] = (float_vec)op(code::argument<Op, 0>(p.x[v]), code::argument<Op, 1>(p.read(other, v)));
     });
   }
-  KILN_FN void next() { other.next(); }
-  void end() {}
+  KILN_FN void end(std::int64_t) {}
 };
 
 /// The quotient by a repeated value.
 struct divided {
   static auto step() { return step_of(moves::divide_step); }
-  const float* by;
-  float_vec inverse;
+  const float* values;
+  float_vec by, inverse;
   bool multiplies;
-  divided(const block_step& s, const block_frame& frame, const block_loop&) : by(code::place(&frame, s.in[0])) {
-    multiplies = moves::has_inverse(frame, *by);
-    inverse = broadcast<float_vec>(multiplies ? 1.0F / *by : 0.0F);
+  divided(const block_step& s, const block_frame& frame, const block_rows&) : values(code::place(&frame, s.in[0])) {}
+  KILN_FN void begin(std::int64_t r) {
+    multiplies = moves::has_inverse(values[r]);
+    by = broadcast<float_vec>(values[r]);
+    inverse = broadcast<float_vec>(1.0F) / by;
   }
-  KILN_FN void run(group_vectors& x, std::ptrdiff_t from) {
+  template <class Part>
+  KILN_FN void run(Part& p) {
     if (multiplies) [[likely]]
-      each([&](auto v) __attribute__((always_inline)) { x[v] = x[v] * inverse; });
+      p.each([&](int v) __attribute__((always_inline)) { p.x[v] = p.x[v] * inverse; });
     else
-      each([&](auto v) __attribute__((always_inline)) { x[v] = x[v] / load<float_vec>(by + from + v * width); });
+      p.each([&](int v) __attribute__((always_inline)) { p.x[v] = p.x[v] / by; });
   }
-  KILN_FN void next() {}
-  void end() {}
+  KILN_FN void end(std::int64_t) {}
 };
 
 /// A reduction, whose partial results stay in registers.
 template <class Op>
 struct folded {
   static auto step() { return step_of(code::fold<Op>); }
+  static constexpr std::ptrdiff_t width = native_lanes<float>;
   Op op;
   float* to;
-  group_vectors sum;
-  folded(const block_step& s, const block_frame& frame, const block_loop&)
-      : op(*static_cast<const Op*>(s.op)), to(code::place(&frame, s.out)) {
-    each([&](auto v) __attribute__((always_inline)) { sum[v] = load<float_vec>(to + v * width); });
+  const block_rows& over;
+  float_vec sum[group];
+  folded(const block_step& s, const block_frame& frame, const block_rows& rows)
+      : op(*static_cast<const Op*>(s.op)), to(code::place(&frame, s.out)), over(rows) {}
+  KILN_FN void begin(std::int64_t) {
+    const auto identity = broadcast<float_vec>(op.template identity<float>());
+#pragma GCC unroll 8
+    for (float_vec& part : sum) part = identity;
   }
-  KILN_FN void run(group_vectors& x, std::ptrdiff_t) {
-    each([&](auto v) __attribute__((always_inline)) { sum[v] = op.combine(sum[v], code::prepared(op, x[v])); });
+  template <int Vectors, bool Partial>
+  KILN_FN void run(row_part<Vectors, Partial>& p) {
+    p.each([&](int v) __attribute__((always_inline)) {
+      float_vec x = code::prepared(op, p.x[v]);
+      if constexpr (Partial) x = select(lanes_below(p.rest), x, broadcast<float_vec>(op.template identity<float>()));
+      sum[v] = op.combine(sum[v], x);
+    });
   }
-  KILN_FN void next() {}
-  void end() {
-    each([&](auto v) __attribute__((always_inline)) { store(to + v * width, sum[v]); });
+  KILN_FN void end(std::int64_t r) {
+    const float_vec all = op.combine(op.combine(sum[0], sum[1]), op.combine(sum[2], sum[3]));
+    if (over.rows == 0) return store(to, op.combine(load<float_vec>(to), all));
+    float total = elementary::reduce(all, [&](auto a, auto b) { return decltype(a)(op.combine(a, b)); });
+    if constexpr (requires { op.finish(total, total); }) total = op.finish(total, static_cast<float>(over.elements));
+    to[r] = total;
   }
 };
 
 }  // namespace stage
 
-/// The steps of a level compiled as one loop over its wide blocks: without calls from step to step, which for rows that
-/// a cache holds took as long as the arithmetic.
+/// The steps of a level compiled as one loop over rows: without calls from step to step and with partial results in
+/// registers, which for rows that a cache holds took longer than the arithmetic.
 template <class... Stage>
 struct row_loop {
   static bool stands_for(const block_step* program) {
@@ -141,27 +201,34 @@ struct row_loop {
     return ((program[at++].call == Stage::step()) && ...) && program[at].call == stage::step_of(stage::moves::end_step);
   }
 
-  static void run(const block_step* program, block_frame& frame, const block_loop& loop) {
-    run_stages(program, frame, loop, std::index_sequence_for<Stage...>{});
+  static void run(const block_step* program, block_frame& frame, const block_rows& over) {
+    run_stages(program, frame, over, std::index_sequence_for<Stage...>{});
   }
 
  private:
   template <std::size_t... S>
-  KILN_FN static void run_stages(const block_step* program, block_frame& frame, const block_loop& loop,
+  KILN_FN static void run_stages(const block_step* program, block_frame& frame, const block_rows& over,
                                  std::index_sequence<S...>) {
-    constexpr std::ptrdiff_t block = block_lanes<block_width::wide>, part = stage::group * stage::width;
-    std::tuple<Stage...> stages(Stage(program[S], frame, loop)...);
-    for (std::int64_t b = 0; b < loop.blocks; ++b) {
-      fetch(loop);
-      for (std::ptrdiff_t from = 0; from < block; from += part) {
-        stage::group_vectors x;
-        (std::get<S>(stages).run(x, from), ...);
+    constexpr std::ptrdiff_t width = native_lanes<float>, together = stage::group * width;
+    std::tuple<Stage...> stages(Stage(program[S], frame, over)...);
+    const auto part = [&]<int Vectors, bool Partial>(std::ptrdiff_t from, int rest) __attribute__((always_inline)) {
+      row_part<Vectors, Partial> p;
+      p.from = from;
+      p.rest = rest;
+      (std::get<S>(stages).run(p), ...);
+    };
+    const std::int64_t n = over.elements;
+    for (std::int64_t r = 0; r == 0 || r < over.rows; ++r) {
+      (std::get<S>(stages).begin(r), ...);
+      std::int64_t from = 0;
+      for (; from + together <= n; from += together) {
+        fetch(over.fetches, over.fetch_count);
+        part.template operator()<stage::group, false>(from, 0);
       }
-      (std::get<S>(stages).next(), ...);
+      for (; from + width <= n; from += width) part.template operator()<1, false>(from, 0);
+      if (from < n) part.template operator()<1, true>(from, static_cast<int>(n - from));
+      (std::get<S>(stages).end(r), ...);
     }
-    (std::get<S>(stages).end(), ...);
-    for (std::size_t k = 0; k < loop.move_count; ++k)
-      frame.at[loop.moves[k].place] += loop.blocks * loop.moves[k].bytes;
     leave_wide_registers();
   }
 };

@@ -34,7 +34,7 @@ class block_program {
   };
   struct level {
     std::array<std::vector<kernels::block_step>, 3> code;     // by variant
-    std::array<kernels::block_run, 3> run = {};               // of each variant
+    std::array<kernels::row_run, 2> loop = {};                // the wide variants compiled as one loop, or null
     std::array<std::vector<kernels::block_step>, 2> scalars;  // once a row, before the level: one row, a strip of rows
     std::vector<port> loads, stores;
     std::vector<std::uint16_t> kept;                           // row buffers it touches
@@ -48,6 +48,11 @@ class block_program {
   std::size_t scratch_bytes(std::int64_t row, std::int64_t strip) const;
   /// The level that computes most: while it runs, memory has time for what comes next.
   int heaviest() const { return heaviest_; }
+  /// Whether every level over few enough operands is a compiled loop; how many rows of `row` elements then go together
+  /// level by level, and the elements from one to the next in row buffers.
+  bool compiled() const { return compiled_; }
+  std::int64_t batch_for(std::int64_t row) const;
+  static std::int64_t row_stride(std::int64_t row);
   /// The widest strip whose row buffers stay in the second-level cache.
   std::int64_t strip_for(std::int64_t row) const;
 
@@ -64,6 +69,7 @@ class block_program {
   buffer constants_;
   std::size_t parameters_ = 0, results_ = 0;
   int heaviest_ = 0;
+  bool compiled_ = true;
 };
 
 /// A worker's run of a block program over rows, or over strips: rows side by side, each lane one of them.
@@ -85,6 +91,10 @@ class block_cursor {
   /// All levels of `count` rows side by side. Streams lie at the first row's first element; their steps (0 or 1) lead
   /// to the next row, those in `loops.operand[stream].folded` along a row.
   void strip(const tile_program::stream* streams, std::int64_t count, const row_loops& loops);
+  /// All levels of `count` contiguous rows one behind another, level by level, for programs that are `compiled`:
+  /// streams lie at the first row and go on by `rows[stream]` bytes.
+  void batch(const tile_program::stream* streams, const std::int64_t* rows, std::int64_t count, std::int64_t row,
+             bool past_cache);
 
  private:
   void run_uneven(const tile_program::stream* streams, const block_program::level& l, std::int64_t at, std::int64_t n);
@@ -94,6 +104,7 @@ class block_cursor {
               std::int64_t from, std::int64_t count, const std::int64_t* offsets);
   void strip_level(const tile_program::stream* streams, const block_program::level& l, std::int64_t count,
                    const row_loops& loops);
+  void set_lanes(const block_program::port& s, const std::byte* from, std::int64_t step, std::int64_t count);
   void run_scalars(int level);
   void start_folds();
 

@@ -191,7 +191,7 @@ void block_compiler::emit_call(const call& c, std::vector<block_step> (&code)[2]
     emit(code, machine_.move.divide, step);
   else
     for (std::size_t w = 0; w < kernels::block_widths; ++w) {
-      step.call = steps.of[w][at];
+      step.call = steps.of[w][c.op.info().commutative && c.in.size() == 2 ? 0 : at];
       code[w].push_back(step);
     }
   const auto& out = from_.values_[c.out];
@@ -312,9 +312,8 @@ void block_compiler::compile_level(int level) {
     for (const block_program::port& p : to.loads) add(p.place, p.type);
     for (const block_program::port& p : to.stores) add(p.place, p.type);
   }
-  to.run = {machine_.run[0], machine_.run[1], machine_.run[1]};
-  for (std::size_t variant : {1U, 2U})
-    if (const kernels::block_run loop = machine_.find_loop(to.code[variant].data())) to.run[variant] = loop;
+  to.loop = {machine_.find_loop(to.code[1].data()), machine_.find_loop(to.code[2].data())};
+  out_->compiled_ = out_->compiled_ && to.loop[0] && to.loop[1];
 }
 
 std::unique_ptr<block_program> block_compiler::compile() {

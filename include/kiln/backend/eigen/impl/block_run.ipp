@@ -43,6 +43,8 @@ std::size_t row_buffer_bytes(std::int64_t row, std::int64_t strip) {
   return aligned(elements * sizeof(float)) + block_bytes();
 }
 
+bool is_aligned(const std::byte* at) { return reinterpret_cast<std::uintptr_t>(at) % 64 == 0; }
+
 float scalar_value(dtype t, const std::byte* at) {
   if (t == dtype::boolean) return from_bits<float>(*reinterpret_cast<const bool*>(at) ? 0xffff'ffffU : 0U);
   return visit_storage(t, [&]<class S>(type_tag<S>) { return convert_value<float>(*reinterpret_cast<const S*>(at)); });
@@ -54,6 +56,14 @@ std::int64_t block_program::strip_for(std::int64_t row) const {
   const std::int64_t *lanes = kiln_eigen_isa()->blocks()->lanes, each = static_cast<std::int64_t>(sizeof(float));
   constexpr std::int64_t cache = 1 << 19;
   return row * lanes[1] * each * static_cast<std::int64_t>(row_buffers_.size()) <= cache ? lanes[1] : lanes[0];
+}
+
+std::int64_t block_program::row_stride(std::int64_t row) { return (row + 15) / 16 * 16; }
+
+std::int64_t block_program::batch_for(std::int64_t row) const {
+  constexpr std::int64_t cached = 1 << 14;  // bytes of rows that stay in the first-level cache with what they become
+  return std::clamp<std::int64_t>(cached / (row * static_cast<std::int64_t>(sizeof(float))), 1,
+                                  kiln_eigen_isa()->blocks()->lanes[1]);
 }
 
 std::size_t block_program::scratch_bytes(std::int64_t row, std::int64_t strip) const {
@@ -173,22 +183,31 @@ void block_cursor::run(const tile_program::stream* streams, int level, std::int6
     const auto& stream = streams[p_.parameters_ + s.index];
     contiguous = contiguous && stream.step == 1;
     frame_.at[s.place] = stream.at;
-    aligned_stores = aligned_stores && reinterpret_cast<std::uintptr_t>(stream.at) % 64 == 0;
+    aligned_stores = aligned_stores && is_aligned(stream.at);
   }
   wide_ran_ = wide_ran_ || n >= machine_.lanes[1];
   if (!contiguous) return run_uneven(streams, l, at, n);
   kernels::block_fetch fetches[most_streams];
   std::int64_t widths[most_streams];
   const std::size_t fetched = find_fetches(streams, level, fetches, widths);
+  const auto fetch_lanes = [&](std::int64_t lanes) {
+    for (std::size_t k = 0; k < fetched; ++k) fetches[k].bytes = lanes * widths[k];
+  };
+  if (l.loop[0]) {
+    const std::size_t variant = aligned_stores ? 1 : 0;
+    fetch_lanes(4 * machine_.lanes[0]);
+    return l.loop[variant](l.code[1 + variant].data(), frame_,
+                           {n, 0, l.moves[1].data(), l.moves[1].size(), fetches, fetched});
+  }
   std::int64_t from = 0;
   for (const std::size_t w : {1U, 0U}) {
     const std::int64_t lanes = machine_.lanes[w];
     if (n - from < lanes) continue;
-    for (std::size_t k = 0; k < fetched; ++k) fetches[k].bytes = lanes * widths[k];
+    fetch_lanes(lanes);
     const std::size_t variant = w == 1 && aligned_stores ? 2 : w;
     const std::int64_t blocks = (n - from) >> std::countr_zero(static_cast<std::uint64_t>(lanes));
     frame_.valid = lanes;
-    l.run[variant](l.code[variant].data(), frame_, {blocks, l.moves[w].data(), l.moves[w].size(), fetches, fetched});
+    machine_.run[w](l.code[variant].data(), frame_, {blocks, l.moves[w].data(), l.moves[w].size(), fetches, fetched});
     from += blocks * lanes;
   }
   if (from == n) return;
@@ -227,6 +246,7 @@ void block_cursor::run_uneven(const tile_program::stream* streams, const block_p
     direct = direct && streams[p_.parameters_ + s.index].step == 1;
     add(s.place, size_of(s.type));
   }
+  if (direct && l.loop[0]) return l.loop[0](l.code[1].data(), frame_, {n, 0, moves[1], count});
   std::int64_t from = 0;
   for (const std::size_t w : {1U, 0U}) {
     const std::int64_t lanes = machine_.lanes[w];
@@ -234,7 +254,7 @@ void block_cursor::run_uneven(const tile_program::stream* streams, const block_p
     const std::int64_t blocks = (n - from) / lanes;
     frame_.valid = lanes;
     if (direct) {
-      l.run[w](l.code[w].data(), frame_, {blocks, moves[w], count});
+      machine_.run[w](l.code[w].data(), frame_, {blocks, moves[w], count});
     } else {
       for (std::int64_t b = 0; b < blocks; ++b) {
         for (std::uint16_t place : l.kept) frame_.at[place] = home_[place] + (at + from + b * lanes) * 4;
@@ -304,13 +324,52 @@ void block_cursor::strip_level(const tile_program::stream* streams, const block_
   }
 }
 
+void block_cursor::set_lanes(const block_program::port& s, const std::byte* from, std::int64_t step,
+                             std::int64_t count) {
+  auto* const lanes = reinterpret_cast<float*>(frame_.at[s.place]);
+  machine_.fill(lanes, 0);
+  for (std::int64_t i = 0; i < count; ++i) lanes[i] = scalar_value(s.type, from + i * step);
+}
+
+void block_cursor::batch(const tile_program::stream* streams, const std::int64_t* rows, std::int64_t count,
+                         std::int64_t row, bool past_cache) {
+  for (const auto& s : p_.scalar_parameters_) set_lanes(s, streams[s.index].at, rows[s.index], count);
+  run_scalars(0);
+  for (std::size_t level = 0; level + 1 < p_.levels_.size(); ++level) {
+    const block_program::level& l = p_.levels_[level];
+    block_advance moves[most_streams];
+    std::size_t moved = 0;
+    bool aligned_stores = past_cache;
+    const auto add = [&](std::uint16_t place, std::byte* first, std::int64_t bytes) {
+      frame_.at[place] = first;
+      moves[moved++] = {place, bytes};
+    };
+    for (std::uint16_t place : l.kept) add(place, home_[place], block_program::row_stride(row) * 4);
+    for (const auto& s : l.loads) add(s.place, streams[s.index].at, rows[s.index]);
+    for (const auto& s : l.stores) {
+      const std::size_t stream = p_.parameters_ + s.index;
+      add(s.place, streams[stream].at, rows[stream]);
+      aligned_stores = aligned_stores && is_aligned(streams[stream].at) && rows[stream] % 64 == 0;
+    }
+    kernels::block_fetch fetches[most_streams];
+    std::int64_t widths[most_streams];
+    const std::size_t fetched = find_fetches(streams, static_cast<int>(level), fetches, widths);
+    for (std::size_t k = 0; k < fetched; ++k) fetches[k].bytes = 4 * machine_.lanes[0] * widths[k];
+    const std::size_t variant = aligned_stores ? 1 : 0;
+    l.loop[variant](l.code[1 + variant].data(), frame_, {row, count, moves, moved, fetches, fetched});
+    run_scalars(static_cast<int>(level) + 1);
+  }
+  for (const auto& s : p_.scalar_results_) {
+    const std::size_t stream = p_.parameters_ + s.index;
+    scatter(s.type, frame_.at[s.place], streams[stream].at, rows[stream] / static_cast<std::int64_t>(size_of(s.type)),
+            count);
+  }
+}
+
 void block_cursor::strip(const tile_program::stream* streams, std::int64_t count, const row_loops& loops) {
   const auto floats = [&](std::uint16_t place) { return reinterpret_cast<float*>(frame_.at[place]); };
-  for (const auto& s : p_.scalar_parameters_) {
-    machine_.fill(floats(s.place), 0);
-    const auto step = streams[s.index].step * static_cast<std::int64_t>(size_of(s.type));
-    for (std::int64_t i = 0; i < count; ++i) floats(s.place)[i] = scalar_value(s.type, streams[s.index].at + i * step);
-  }
+  for (const auto& s : p_.scalar_parameters_)
+    set_lanes(s, streams[s.index].at, streams[s.index].step * static_cast<std::int64_t>(size_of(s.type)), count);
   start_folds();
   run_scalars(0);
   const std::int64_t row = loops.row();

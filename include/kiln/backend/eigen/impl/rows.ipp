@@ -239,6 +239,60 @@ void run_strips(const tile_program& p, const launch& l, const row_loops& loops) 
   });
 }
 
+// Rows are contiguous and their levels compiled loops: then a level runs over several rows before the next one.
+bool level_by_level(const tile_program& p, const row_loops& loops) {
+  if (!p.blocks() || !p.blocks()->compiled() || !p.reduces() || loops.folded.size() != 1 || loops.row() == 0)
+    return false;
+  for (std::size_t k = 0; k < loops.operand.size(); ++k) {
+    const bool scalar = k < p.parameters() ? p.scalar_parameter(k) : p.scalar_result(k - p.parameters());
+    if (!scalar && loops.row() != 1 && loops.operand[k].folded[0] != 1) return false;
+  }
+  return true;
+}
+
+void run_batches(const tile_program& p, const launch& l, const row_loops& loops) {
+  const std::int64_t row = loops.row(), inner = loops.kept.empty() ? 1 : loops.kept.back(),
+                     outer = loops.rows() / inner;
+  const std::int64_t batch = std::min(inner, p.blocks()->batch_for(row));
+  const std::int64_t rows_a_task = std::max<std::int64_t>(1, grain / row / batch) * batch;
+  const std::int64_t tasks = (inner + rows_a_task - 1) / rows_a_task, stride = block_program::row_stride(row);
+  const std::size_t each = p.blocks()->scratch_bytes(stride, p.blocks()->batch_for(row)) + strip_streams_bytes;
+  const auto body = [&](std::int64_t task, unsigned worker) {
+    std::byte* const scratch = l.scratch.data() + worker * each;
+    block_cursor cursor(*p.blocks(), scratch + strip_streams_bytes, stride, p.blocks()->batch_for(row));
+    auto* const streams = reinterpret_cast<tile_program::stream*>(scratch);
+    std::int64_t rows[row_loops::most_operands];  // bytes from row to row
+    const std::int64_t first = task % tasks * rows_a_task, last = std::min(inner, first + rows_a_task);
+    cursor.fetch_rows(true);
+    for (std::size_t k = 0; k < loops.operand.size(); ++k) {
+      const tensor& t = k < l.in.size() ? l.in[k] : l.out[k - l.in.size()];
+      const ints& kept = loops.operand[k].kept;
+      const auto width = static_cast<std::int64_t>(size_of(t.type));
+      rows[k] = kept.empty() ? 0 : kept.back() * width;
+      std::int64_t rest = task / tasks, offset = kept.empty() ? 0 : first * kept.back();
+      for (std::size_t d = kept.size(); d-- > 1;) {
+        offset += rest % loops.kept[d - 1] * kept[d - 1];
+        rest /= loops.kept[d - 1];
+      }
+      new (streams + k) tile_program::stream{t.data + offset * width, 1};
+      // Memory works on the next rows while these are computed.
+      constexpr std::int64_t cached = 1 << 18;
+      if (rows[k] == row * width && rows[k] * loops.rows() > cached && !(l.unread && k >= l.in.size()))
+        cursor.fetch_ahead(k, batch * rows[k]);
+    }
+    for (std::int64_t r = first; r < last; r += batch) {
+      const std::int64_t count = std::min(batch, last - r);
+      cursor.batch(streams, rows, count, row, l.unread);
+      for (std::size_t k = 0; k < loops.operand.size(); ++k) streams[k].at += count * rows[k];
+    }
+    if (l.unread) kiln_eigen_isa()->blocks()->fence();
+  };
+  if (outer * tasks == 1)
+    body(0, 0);
+  else
+    l.pool->parallel_for(outer * tasks, body);
+}
+
 class rows_kernel final : public kernel {
  public:
   rows_kernel(const module_graph& body, std::string name) : program_(body), name_(std::move(name)) {}
@@ -262,6 +316,7 @@ void run_rows(const tile_program& p, const launch& l) {
   const std::int64_t rows = loops.rows(), row = loops.row();
   if (rows == 0 || (row == 0 && !p.reduces())) return;
   if (side_by_side(p, loops)) return run_strips(p, l, loops);
+  if (level_by_level(p, loops)) return run_batches(p, l, loops);
   const std::size_t each = p.scratch_bytes(row);
   const bool cut = !p.reduces();  // without folds a long row is cut as well
   const std::int64_t pieces = cut ? std::max<std::int64_t>(1, (row + grain - 1) / grain) : 1;
@@ -284,6 +339,11 @@ std::size_t rows_scratch_bytes(const tile_program& p, std::span<const tensor> in
   const row_loops loops = loops_of(p, in, out);
   if (side_by_side(p, loops))
     return threads * (p.blocks()->scratch_bytes(loops.row(), p.blocks()->strip_for(loops.row())) + strip_streams_bytes);
+  if (level_by_level(p, loops)) {
+    const std::int64_t row = loops.row();
+    return threads * (p.blocks()->scratch_bytes(block_program::row_stride(row), p.blocks()->batch_for(row)) +
+                      strip_streams_bytes);
+  }
   return threads * p.scratch_bytes(loops.row());
 }
 

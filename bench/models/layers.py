@@ -1,0 +1,148 @@
+"""Single layers and chains of them, each bound by one thing."""
+import math
+
+import numpy as np
+
+from convolutional import RELU_RANGE, quantized_conv
+from graph import Graph, model
+
+
+def micro(f):
+    def build(small, seed):
+        g = Graph(f.__name__, seed)
+        g.output(f(g, small), "y")
+        return g
+    build.__name__ = f.__name__
+    return model(build)
+
+
+@micro
+def pointwise12(g, small):
+    """Twelve cheap ops over two inputs: one pass over memory if fused."""
+    n = [64, 64] if small else [4096, 1024]
+    x, y = g.input("a", n), g.input("b", n)
+    v = g.op("Mul", x, y)
+    for i, (kind, other) in enumerate([("Add", x), ("Relu", None), ("Mul", g.const(0.7)), ("Sub", y), ("Abs", None), ("Add", g.const(0.3)),
+                                       ("Max", y), ("Mul", x), ("Neg", None), ("Add", y), ("Mul", g.const(1.1))]):
+        v = g.op(kind, v, other) if other else g.op(kind, v)
+    return v
+
+
+@micro
+def pointwise12_exp(g, small):
+    """Twelve ops of which five are transcendental."""
+    n = [64, 64] if small else [4096, 1024]
+    x, y = g.input("a", n), g.input("b", n)
+    v = g.op("Sigmoid", g.op("Mul", x, y))
+    v = g.op("Mul", g.op("Add", v, x), g.const(0.5))
+    v = g.op("Erf", g.op("Tanh", v))
+    v = g.op("Sub", g.op("Exp", v), y)
+    v = g.op("Sqrt", g.op("Add", g.op("Abs", v), g.const(0.1)))
+    return g.op("Mul", v, y)
+
+
+@micro
+def gelu_erf(g, small):
+    return g.gelu_erf(g.input("x", [64, 64] if small else [4096, 1024]))
+
+
+@micro
+def softmax(g, small):
+    return g.op("Softmax", g.input("x", [64, 64] if small else [4096, 1024]), axis=-1)
+
+
+@micro
+def layernorm(g, small):
+    rows, dim = (64, 64) if small else (4096, 1024)
+    return g.norm(g.input("x", [rows, dim]), "ln", dim)
+
+
+@micro
+def layernorm_plain(g, small):
+    """LayerNorm as exporters wrote it before opset 17."""
+    rows, dim = (64, 64) if small else (4096, 1024)
+    x = g.input("x", [rows, dim])
+    c = g.op("Sub", x, g.op("ReduceMean", x, axes=[-1]))
+    v = g.op("Sqrt", g.op("Add", g.op("ReduceMean", g.op("Pow", c, g.const(2)), axes=[-1]), g.const(1e-5)))
+    return g.op("Add", g.op("Mul", g.op("Div", c, v), g.weight("g", (dim,), 0.1, 1.0)), g.weight("b", (dim,), 0.02))
+
+
+@micro
+def transpose(g, small):
+    b, s, h, d = (1, 16, 4, 8) if small else (8, 512, 12, 64)
+    return g.transpose(g.input("x", [b, s, h, d]), 0, 2, 1, 3)
+
+
+@micro
+def reduce_mean_hw(g, small):
+    return g.op("ReduceMean", g.input("x", [1, 8, 16, 16] if small else [1, 1024, 64, 64]), axes=[2, 3])
+
+
+@micro
+def gemm_1024(g, small):
+    n = 64 if small else 1024
+    return g.op("MatMul", g.input("x", [n, n]), g.weight("w", (n, n), 1 / math.sqrt(n)))
+
+
+@micro
+def gemm_bert_up(g, small):
+    """128x768 by 768x3072, bias and erf-GELU."""
+    m, k = (16, 32) if small else (128, 768)
+    return g.gelu_erf(g.linear(g.input("x", [m, k]), "fc", k, 4 * k))
+
+
+@micro
+def gemv_4096(g, small):
+    n = 64 if small else 4096
+    return g.op("MatMul", g.input("x", [1, n]), g.weight("w", (n, n), 1 / math.sqrt(n)))
+
+
+@micro
+def gemm_1024_int8(g, small):
+    n = 64 if small else 1024
+    x = g.qdq(g.input("x", [n, n]), 2 / 255)
+    w, _ = g.quantized("w", g.random("w", (n, n), 1 / math.sqrt(n)), 1)
+    return g.qdq(g.op("MatMul", x, w), 6 / 255)
+
+
+def conv_micro(name, cin, cout, k, size, group=1, stride=1, tail=None):
+    def f(g, small):
+        ci, co, s = (min(cin, 16), min(cout, 16), 8) if small else (cin, cout, size)
+        gr = ci if group > 1 else 1
+        y = g.op("Relu", g.conv(g.input("x", [1, ci, s, s]), "c", ci, co, k, stride, gr))
+        return tail(g, y) if tail else y
+    f.__name__ = name
+    micro(f)
+
+
+conv_micro("conv3x3_64_56", 64, 64, 3, 56)
+conv_micro("conv3x3_256_14", 256, 256, 3, 14)
+conv_micro("conv3x3_512_7", 512, 512, 3, 7)
+conv_micro("conv1x1_256_64_56", 256, 64, 1, 56)
+conv_micro("conv1x1_1024_256_14", 1024, 256, 1, 14)
+conv_micro("depthwise3x3_32_112", 32, 32, 3, 112, group=32)
+conv_micro("conv7x7s2_3_64_224", 3, 64, 7, 224, stride=2)
+
+
+@micro
+def conv3x3_64_56_int8(g, small):
+    c, s = (16, 8) if small else (64, 56)
+    x = g.qdq(g.op("Relu", g.input("x", [1, c, s, s])), 1 / 255, 0)
+    return quantized_conv(g, x, 1 / 255, "c", c, c, 3, 1, 1 / 6, 1.0, RELU_RANGE / 255, True, 0)
+
+
+@micro
+def attention_12_512_64(g, small):
+    heads, seq, d = (2, 16, 8) if small else (12, 512, 64)
+    q, k, v = (g.input(n, [1, heads, seq, d]) for n in "qkv")
+    s = g.op("Mul", g.op("MatMul", q, g.transpose(k, 0, 1, 3, 2)), g.const(d ** -0.5))
+    return g.op("MatMul", g.op("Softmax", s, axis=-1), v)
+
+
+@micro
+def tiny_mlp(g, small):
+    """So little work that the runtime's own cost shows."""
+    x = g.input("x", [1, 16])
+    for i in range(8):
+        x = g.op("Relu", g.linear(x, f"l{i}", 16, 16, 1.4))
+    return x
