@@ -98,9 +98,10 @@ struct block_machine {
   std::int64_t lanes[block_widths] = {};  ///< powers of two
   move_steps move;
   block_run run[block_widths] = {};
-  row_run (*find_loop)(const block_step* program) = nullptr;  ///< a compiled loop of these wide steps, or null
-  void (*fill)(float* block, float value) = nullptr;          ///< a wide block of one value
-  void (*fence)() = nullptr;                                  ///< orders streamed stores before later ones
+  /// A compiled loop of these wide steps where just the places of `moves` follow the rows, or null.
+  row_run (*find_loop)(const block_step* program, const block_advance* moves, std::size_t count) = nullptr;
+  void (*fill)(float* block, float value) = nullptr;  ///< a wide block of one value
+  void (*fence)() = nullptr;                          ///< orders streamed stores before later ones
 };
 
 }  // namespace kiln::kernels

@@ -5,69 +5,55 @@
 
 namespace kiln::kernels {
 
-/// What a compiled loop holds of an operand: it follows the row, or is one value of it.
-class loop_operand {
- public:
-  loop_operand(std::uint16_t place, const block_frame& frame, const block_rows& over)
-      : first_(reinterpret_cast<float*>(frame.at[place])) {
-    for (std::size_t k = 0; k < over.move_count; ++k)
-      if (over.moves[k].place == place) {
-        follows_ = -1;
-        row_ = over.moves[k].bytes / static_cast<std::int64_t>(sizeof(float));
-      }
-  }
-  KILN_FN void begin(std::int64_t r) {
-    if (follows_ != 0) {
-      at_ = first_ + r * row_;
-    } else {
-      store(held_, broadcast<float_vec>(first_[r]));
-      at_ = held_;
-    }
-  }
-  KILN_FN float* from(std::ptrdiff_t element) const { return at_ + (element & follows_); }
+/// What a compiled loop holds of an operand that follows the rows.
+struct row_operand {
+  float* first;
+  std::ptrdiff_t row = 0;  // floats from one row to the next
 
- private:
-  float* first_;
-  float* at_ = nullptr;
-  std::ptrdiff_t follows_ = 0;  // all bits or none
-  std::int64_t row_ = 0;
-  float held_[native_lanes<float>];
+  row_operand(std::uint16_t place, const block_frame& frame, const block_rows& over)
+      : first(reinterpret_cast<float*>(frame.at[place])) {
+    for (std::size_t k = 0; k < over.move_count; ++k)
+      if (over.moves[k].place == place) row = over.moves[k].bytes / static_cast<std::int64_t>(sizeof(float));
+  }
+  KILN_FN float* at(std::int64_t r) const { return first + r * row; }
 };
 
-/// How much of a row a loop works on at a time: some vectors, the last of which may have `rest` lanes only.
-template <int Vectors, bool Partial>
+/// How much of a row a loop works on at a time: some vectors, or the first `rest` lanes of one.
+template <std::size_t Vectors, bool Partial>
 struct row_part {
   static constexpr std::ptrdiff_t width = native_lanes<float>;
   float_vec x[Vectors];  ///< the value that passes from stage to stage
   std::ptrdiff_t from;   ///< element of the row
   int rest;
 
-  KILN_FN float_vec read(const loop_operand& o, int v) const {
-    const float* const at = o.from(from + v * width);
+  KILN_FN float_vec read(const float* row, std::ptrdiff_t v) const {
     if constexpr (Partial)
-      return load_n<float_vec>(at, rest);
+      return load_n<float_vec>(row + from, rest);
     else
-      return load<float_vec>(at);
+      return load<float_vec>(row + from + v * width);
   }
-  KILN_FN void write(const loop_operand& o, int v) const {
-    float* const at = o.from(from + v * width);
+  KILN_FN void write(float* row, std::ptrdiff_t v, float_vec y) const {
     if constexpr (Partial)
-      store_n(at, x[v], rest);
+      store_n(row + from, y, rest);
     else
-      store(at, x[v]);
+      store(row + from + v * width, y);
   }
-  /// Calls one(v) for each vector.
+  /// Calls one(v) for each vector, v being a constant so that vectors stay in registers.
   template <class Each>
   KILN_FN static void each(Each&& one) {
-#pragma GCC unroll 8
-    for (int v = 0; v < Vectors; ++v) one(v);
+    [&]<std::size_t... V>(std::index_sequence<V...>) __attribute__((always_inline)) {
+      (one(std::integral_constant<std::size_t, V>{}), ...);
+    }
+    (std::make_index_sequence<Vectors>{});
   }
 };
 
-/// The stages of a compiled loop. Each stands for the wide step function `step()` and does the same to part of a row.
+/// The stages of a compiled loop. Each stands for the wide step function `step()` where its operand, if it has one,
+/// follows the rows or not as `follows` says, and does the same to part of a row. `begin` gives what a stage holds
+/// while a row runs.
 namespace stage {
 
-inline constexpr int group = 4;  ///< vectors that a loop works on at a time
+inline constexpr std::size_t group = 4;  ///< vectors that a loop works on at a time
 using code = block_code<block_width::wide>;
 using moves = block_moves<block_width::wide>;
 
@@ -78,114 +64,139 @@ auto step_of(Function* f) {
 
 struct loaded {
   static auto step() { return step_of(moves::load_step<block_form::f32>); }
-  loop_operand in;
-  loaded(const block_step& s, const block_frame& frame, const block_rows& over) : in(s.in[0], frame, over) {}
-  KILN_FN void begin(std::int64_t r) { in.begin(r); }
+  static std::uint16_t operand(const block_step& s) { return s.in[0]; }
+  static constexpr bool has_operand = true, follows = true;
+  row_operand in;
+  loaded(const block_step& s, const block_frame& frame, const block_rows& over) : in(operand(s), frame, over) {}
+  KILN_FN const float* begin(std::int64_t r) const { return in.at(r); }
   template <class Part>
-  KILN_FN void run(Part& p) {
-    p.each([&](int v) __attribute__((always_inline)) { p.x[v] = p.read(in, v); });
+  KILN_FN void run(Part& p, const float* row) const {
+    p.each([&](auto v) __attribute__((always_inline)) { p.x[v] = p.read(row, v); });
   }
-  KILN_FN void end(std::int64_t) {}
+  KILN_FN void end(std::int64_t, const float*) const {}
 };
 
 struct stored {
   static auto step() { return step_of(moves::store_step<block_form::f32>); }
-  loop_operand out;
-  stored(const block_step& s, const block_frame& frame, const block_rows& over) : out(s.out, frame, over) {}
-  KILN_FN void begin(std::int64_t r) { out.begin(r); }
+  static std::uint16_t operand(const block_step& s) { return s.out; }
+  static constexpr bool has_operand = true, follows = true;
+  row_operand out;
+  stored(const block_step& s, const block_frame& frame, const block_rows& over) : out(operand(s), frame, over) {}
+  KILN_FN float* begin(std::int64_t r) const { return out.at(r); }
   template <class Part>
-  KILN_FN void run(Part& p) {
-    p.each([&](int v) __attribute__((always_inline)) { p.write(out, v); });
+  KILN_FN void run(Part& p, float* row) const {
+    p.each([&](auto v) __attribute__((always_inline)) { p.write(row, v, p.x[v]); });
   }
-  KILN_FN void end(std::int64_t) {}
+  KILN_FN void end(std::int64_t, float*) const {}
 };
 
 struct streamed : stored {
   static auto step() { return step_of(moves::stream_step); }
   using stored::stored;
-  template <bool Partial, int Vectors>
-  KILN_FN void run(row_part<Vectors, Partial>& p) {
+  template <std::size_t Vectors, bool Partial>
+  KILN_FN void run(row_part<Vectors, Partial>& p, float* row) const {
     if constexpr (Partial)
-      stored::run(p);
+      stored::run(p, row);
     else
-      p.each([&](int v) __attribute__((always_inline)) { stream(out.from(p.from + v * p.width), p.x[v]); });
+      p.each([&](auto v) __attribute__((always_inline)) { stream(row + p.from + v * p.width, p.x[v]); });
   }
 };
 
-/// A pointwise op of one or two arguments, the first being the value that passes.
+/// A pointwise op of the value that passes, and of an operand that follows the rows where it takes two arguments.
 template <class Op>
 struct computed {
   static auto step() { return step_of(code::pointwise<Op, 0>); }
+  static std::uint16_t operand(const block_step& s) { return s.in[0]; }
+  static constexpr bool has_operand = code::arity<Op> == 2, follows = true;
   Op op;
-  loop_operand other;
+  row_operand other;
   computed(const block_step& s, const block_frame& frame, const block_rows& over)
-      : op(*static_cast<const Op*>(s.op)), other(s.in[0], frame, over) {}
-  KILN_FN void begin(std::int64_t r) {
-    if constexpr (code::arity < Op >> 1) other.begin(r);
-  }
+      : op(*static_cast<const Op*>(s.op)), other(operand(s), frame, over) {}
+  KILN_FN const float* begin(std::int64_t r) const { return other.at(r); }
   template <class Part>
-  KILN_FN void run(Part& p) {
-    p.each([&](int v) __attribute__((always_inline)) {
-      if constexpr (code::arity<Op> == 1)
-        p.x[v] = (float_vec)op(code::argument<Op, 0>(p.x[v]));
+  KILN_FN void run(Part& p, const float* row) const {
+    p.each([&](auto v) __attribute__((always_inline)) {
+      if constexpr (has_operand)
+        p.x[v] = op(p.x[v], p.read(row, v));
       else
-        p.x[v] = (float_vec)op(code::argument<Op, 0>(p.x[v]), code::argument<Op, 1>(p.read(other, v)));
+        p.x[v] = op(p.x[v]);
     });
   }
-  KILN_FN void end(std::int64_t) {}
+  KILN_FN void end(std::int64_t, const float*) const {}
 };
 
-/// The quotient by a repeated value.
+/// A pointwise op of the value that passes and of one value a row, or a constant.
+template <class Op>
+struct computed_by {
+  static auto step() { return step_of(code::pointwise<Op, 0>); }
+  static std::uint16_t operand(const block_step& s) { return s.in[0]; }
+  static constexpr bool has_operand = true, follows = false;
+  Op op;
+  const float* values;
+  computed_by(const block_step& s, const block_frame& frame, const block_rows&)
+      : op(*static_cast<const Op*>(s.op)), values(code::place(&frame, s.in[0])) {}
+  KILN_FN float_vec begin(std::int64_t r) const { return broadcast<float_vec>(values[r]); }
+  template <class Part>
+  KILN_FN void run(Part& p, float_vec by) const {
+    p.each([&](auto v) __attribute__((always_inline)) { p.x[v] = op(p.x[v], by); });
+  }
+  KILN_FN void end(std::int64_t, float_vec) const {}
+};
+
+/// The quotient by one value a row, or by a constant.
 struct divided {
   static auto step() { return step_of(moves::divide_step); }
+  static std::uint16_t operand(const block_step& s) { return s.in[0]; }
+  static constexpr bool has_operand = true, follows = false;
+  struct divisor {
+    float_vec by, inverse;
+    bool multiplies;
+  };
   const float* values;
-  float_vec by, inverse;
-  bool multiplies;
   divided(const block_step& s, const block_frame& frame, const block_rows&) : values(code::place(&frame, s.in[0])) {}
-  KILN_FN void begin(std::int64_t r) {
-    multiplies = moves::has_inverse(values[r]);
-    by = broadcast<float_vec>(values[r]);
-    inverse = broadcast<float_vec>(1.0F) / by;
+  KILN_FN divisor begin(std::int64_t r) const {
+    const auto by = broadcast<float_vec>(values[r]);
+    return {by, broadcast<float_vec>(1.0F) / by, moves::has_inverse(values[r])};
   }
   template <class Part>
-  KILN_FN void run(Part& p) {
-    if (multiplies) [[likely]]
-      p.each([&](int v) __attribute__((always_inline)) { p.x[v] = p.x[v] * inverse; });
+  KILN_FN void run(Part& p, const divisor& d) const {
+    if (d.multiplies) [[likely]]
+      p.each([&](auto v) __attribute__((always_inline)) { p.x[v] = p.x[v] * d.inverse; });
     else
-      p.each([&](int v) __attribute__((always_inline)) { p.x[v] = p.x[v] / by; });
+      p.each([&](auto v) __attribute__((always_inline)) { p.x[v] = p.x[v] / d.by; });
   }
-  KILN_FN void end(std::int64_t) {}
+  KILN_FN void end(std::int64_t, const divisor&) const {}
 };
 
 /// A reduction, whose partial results stay in registers.
 template <class Op>
 struct folded {
   static auto step() { return step_of(code::fold<Op>); }
-  static constexpr std::ptrdiff_t width = native_lanes<float>;
+  static std::uint16_t operand(const block_step& s) { return s.out; }
+  static constexpr bool has_operand = true, follows = false;
+  struct partial {
+    float_vec of[group];
+  };
   Op op;
   float* to;
-  const block_rows& over;
-  float_vec sum[group];
-  folded(const block_step& s, const block_frame& frame, const block_rows& rows)
-      : op(*static_cast<const Op*>(s.op)), to(code::place(&frame, s.out)), over(rows) {}
-  KILN_FN void begin(std::int64_t) {
-    const auto identity = broadcast<float_vec>(op.template identity<float>());
-#pragma GCC unroll 8
-    for (float_vec& part : sum) part = identity;
-  }
-  template <int Vectors, bool Partial>
-  KILN_FN void run(row_part<Vectors, Partial>& p) {
-    p.each([&](int v) __attribute__((always_inline)) {
+  std::int64_t elements, rows;
+  folded(const block_step& s, const block_frame& frame, const block_rows& over)
+      : op(*static_cast<const Op*>(s.op)), to(code::place(&frame, s.out)), elements(over.elements), rows(over.rows) {}
+  KILN_FN float_vec identity() const { return broadcast<float_vec>(op.template identity<float>()); }
+  KILN_FN partial begin(std::int64_t) const { return {identity(), identity(), identity(), identity()}; }
+  template <std::size_t Vectors, bool Partial>
+  KILN_FN void run(row_part<Vectors, Partial>& p, partial& sum) const {
+    p.each([&](auto v) __attribute__((always_inline)) {
       float_vec x = code::prepared(op, p.x[v]);
-      if constexpr (Partial) x = select(lanes_below(p.rest), x, broadcast<float_vec>(op.template identity<float>()));
-      sum[v] = op.combine(sum[v], x);
+      if constexpr (Partial) x = select(lanes_below(p.rest), x, identity());
+      sum.of[v] = op.combine(sum.of[v], x);
     });
   }
-  KILN_FN void end(std::int64_t r) {
-    const float_vec all = op.combine(op.combine(sum[0], sum[1]), op.combine(sum[2], sum[3]));
-    if (over.rows == 0) return store(to, op.combine(load<float_vec>(to), all));
+  KILN_FN void end(std::int64_t r, const partial& sum) const {
+    const float_vec all = op.combine(op.combine(sum.of[0], sum.of[1]), op.combine(sum.of[2], sum.of[3]));
+    if (rows == 0) return store(to, op.combine(load<float_vec>(to), all));
     float total = elementary::reduce(all, [&](auto a, auto b) { return decltype(a)(op.combine(a, b)); });
-    if constexpr (requires { op.finish(total, total); }) total = op.finish(total, static_cast<float>(over.elements));
+    if constexpr (requires { op.finish(total, total); }) total = op.finish(total, static_cast<float>(elements));
     to[r] = total;
   }
 };
@@ -196,9 +207,17 @@ struct folded {
 /// registers, which for rows that a cache holds took longer than the arithmetic.
 template <class... Stage>
 struct row_loop {
-  static bool stands_for(const block_step* program) {
+  static bool stands_for(const block_step* program, const block_advance* moves, std::size_t count) {
     std::size_t at = 0;
-    return ((program[at++].call == Stage::step()) && ...) && program[at].call == stage::step_of(stage::moves::end_step);
+    const auto stands = [&]<class S>(const S*) {
+      const block_step& s = program[at++];
+      if constexpr (!S::has_operand) return s.call == S::step();
+      bool follows = false;
+      for (std::size_t k = 0; k < count; ++k) follows = follows || moves[k].place == S::operand(s);
+      return s.call == S::step() && follows == S::follows;
+    };
+    return (stands(static_cast<const Stage*>(nullptr)) && ...) &&
+           program[at].call == stage::step_of(stage::moves::end_step);
   }
 
   static void run(const block_step* program, block_frame& frame, const block_rows& over) {
@@ -210,24 +229,25 @@ struct row_loop {
   KILN_FN static void run_stages(const block_step* program, block_frame& frame, const block_rows& over,
                                  std::index_sequence<S...>) {
     constexpr std::ptrdiff_t width = native_lanes<float>, together = stage::group * width;
-    std::tuple<Stage...> stages(Stage(program[S], frame, over)...);
-    const auto part = [&]<int Vectors, bool Partial>(std::ptrdiff_t from, int rest) __attribute__((always_inline)) {
-      row_part<Vectors, Partial> p;
-      p.from = from;
-      p.rest = rest;
-      (std::get<S>(stages).run(p), ...);
-    };
+    const std::tuple<Stage...> stages(Stage(program[S], frame, over)...);
     const std::int64_t n = over.elements;
     for (std::int64_t r = 0; r == 0 || r < over.rows; ++r) {
-      (std::get<S>(stages).begin(r), ...);
+      std::tuple held(std::get<S>(stages).begin(r)...);
+      const auto part = [&]<std::size_t Vectors, bool Partial>(std::ptrdiff_t from, int rest)
+          __attribute__((always_inline)) {
+        row_part<Vectors, Partial> p;
+        p.from = from;
+        p.rest = rest;
+        (std::get<S>(stages).run(p, std::get<S>(held)), ...);
+      };
       std::int64_t from = 0;
       for (; from + together <= n; from += together) {
-        fetch(over.fetches, over.fetch_count);
+        if (over.fetch_count != 0) fetch(over.fetches, over.fetch_count);
         part.template operator()<stage::group, false>(from, 0);
       }
       for (; from + width <= n; from += width) part.template operator()<1, false>(from, 0);
       if (from < n) part.template operator()<1, true>(from, static_cast<int>(n - from));
-      (std::get<S>(stages).end(r), ...);
+      (std::get<S>(stages).end(r, std::get<S>(held)), ...);
     }
     leave_wide_registers();
   }

@@ -312,7 +312,10 @@ void block_compiler::compile_level(int level) {
     for (const block_program::port& p : to.loads) add(p.place, p.type);
     for (const block_program::port& p : to.stores) add(p.place, p.type);
   }
-  to.loop = {machine_.find_loop(to.code[1].data()), machine_.find_loop(to.code[2].data())};
+  const auto find_loop = [&](std::size_t variant) {
+    return machine_.find_loop(to.code[variant].data(), to.moves[1].data(), to.moves[1].size());
+  };
+  to.loop = {find_loop(1), find_loop(2)};
   out_->compiled_ = out_->compiled_ && to.loop[0] && to.loop[1];
 }
 

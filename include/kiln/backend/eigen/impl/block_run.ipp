@@ -246,7 +246,6 @@ void block_cursor::run_uneven(const tile_program::stream* streams, const block_p
     direct = direct && streams[p_.parameters_ + s.index].step == 1;
     add(s.place, size_of(s.type));
   }
-  if (direct && l.loop[0]) return l.loop[0](l.code[1].data(), frame_, {n, 0, moves[1], count});
   std::int64_t from = 0;
   for (const std::size_t w : {1U, 0U}) {
     const std::int64_t lanes = machine_.lanes[w];

@@ -8,45 +8,57 @@ namespace {
 using namespace kernels;
 using namespace kernels::stage;
 
+// The wide steps of a level, and which places follow the rows.
+struct level_steps {
+  const block_step* program;
+  const block_advance* moves;
+  std::size_t count;
+};
+
 template <class... Loop>
-row_run find_among(const block_step* program) {
+row_run find_among(const level_steps& l) {
   row_run found = nullptr;
-  static_cast<void>(((Loop::stands_for(program) && (found = Loop::run)) || ...));
+  static_cast<void>(((Loop::stands_for(l.program, l.moves, l.count) && (found = Loop::run)) || ...));
   return found;
 }
 
 // What ends softmax and the norms.
 template <class Stored>
-row_run find_storing(const block_step* program) {
-  return find_among<row_loop<loaded, divided, Stored>, row_loop<loaded, computed<op::sub>, Stored>,
-                    row_loop<loaded, computed<op::mul>, Stored>,
-                    row_loop<loaded, computed<op::mul>, computed<op::mul>, Stored>,
-                    row_loop<loaded, computed<op::mul>, computed<op::add>, Stored>,
-                    row_loop<loaded, computed<op::mul>, computed<op::mul>, computed<op::add>, Stored>>(program);
+row_run find_storing(const level_steps& l) {
+  using scaled = computed_by<op::mul>;
+  return find_among<row_loop<loaded, divided, Stored>, row_loop<loaded, computed_by<op::sub>, Stored>,
+                    row_loop<loaded, scaled, Stored>, row_loop<loaded, computed<op::mul>, Stored>,
+                    row_loop<loaded, computed<op::add>, Stored>, row_loop<loaded, scaled, computed<op::mul>, Stored>,
+                    row_loop<loaded, computed<op::mul>, scaled, Stored>,
+                    row_loop<loaded, scaled, computed<op::add>, Stored>,
+                    row_loop<loaded, scaled, computed<op::mul>, computed<op::add>, Stored>,
+                    row_loop<loaded, divided, computed<op::mul>, computed<op::add>, Stored>>(l);
 }
 
 // A reduction of what is loaded, or of what is computed first and kept for later levels.
 template <class Fold>
-row_run find_folding(const block_step* program) {
-  return find_among<row_loop<loaded, Fold>, row_loop<loaded, computed<op::mul>, stored, Fold>,
+row_run find_folding(const level_steps& l) {
+  return find_among<row_loop<loaded, Fold>, row_loop<loaded, computed_by<op::mul>, stored, Fold>,
                     row_loop<loaded, computed<op::add>, stored, Fold>,
-                    row_loop<loaded, computed<op::add>, computed<op::add>, stored, Fold>>(program);
+                    row_loop<loaded, computed<op::add>, computed<op::add>, stored, Fold>>(l);
 }
 
 }  // namespace
 
-row_run find_row_loop(const block_step* program) {
+row_run find_row_loop(const block_step* program, const block_advance* moves, std::size_t count) {
+  const level_steps l{program, moves, count};
   for (const auto find : {find_storing<stored>, find_storing<streamed>, find_folding<folded<op::reduce_max>>,
                           find_folding<folded<op::reduce_sum>>, find_folding<folded<op::reduce_mean>>})
-    if (const row_run f = find(program)) return f;
+    if (const row_run f = find(l)) return f;
+  using centred = computed_by<op::sub>;
   return find_among<row_loop<loaded, folded<op::reduce_min>>,
-                    row_loop<loaded, computed<op::mul>, computed<op::add>, stored, folded<op::reduce_max>>,
+                    row_loop<loaded, computed_by<op::mul>, computed<op::add>, stored, folded<op::reduce_max>>,
                     row_loop<loaded, divided, computed<op::add>, stored, folded<op::reduce_max>>,
-                    row_loop<loaded, computed<op::sub>, computed<op::exp>, stored, folded<op::reduce_sum>>,
-                    row_loop<loaded, computed<op::sub>, stored, computed<op::exp>, folded<op::reduce_sum>>,
+                    row_loop<loaded, centred, computed<op::exp>, stored, folded<op::reduce_sum>>,
+                    row_loop<loaded, centred, stored, computed<op::exp>, folded<op::reduce_sum>>,
                     row_loop<loaded, computed<op::mul>, folded<op::reduce_mean>>,
                     row_loop<loaded, computed<op::mul>, folded<op::reduce_sum>>,
-                    row_loop<loaded, computed<op::sub>, stored, computed<op::mul>, folded<op::reduce_mean>>>(program);
+                    row_loop<loaded, centred, stored, computed<op::mul>, folded<op::reduce_mean>>>(l);
 }
 
 }  // namespace kiln::eigen

@@ -61,7 +61,8 @@ using unit_tiles = tile_unit<Unit * tiles_in_unit,
                                                            : tiles_in_unit)>>;
 
 /// The machine's `find_loop`; defined in loops.ipp.
-kernels::row_run find_row_loop(const kernels::block_step* program);
+kernels::row_run find_row_loop(const kernels::block_step* program, const kernels::block_advance* moves,
+                               std::size_t count);
 
 /// Tiles of one unit; defined in tiles_<n>.ipp.
 template <std::size_t Unit>
