@@ -1,35 +1,50 @@
-#!/bin/sh
-# Writes docs/performance.md: the machine, its load, and bench_versus_onnxruntime's table over the models given.
+#!/usr/bin/env bash
+# Writes docs/performance.md: the machine, what it gives, and bench_versus_onnxruntime's table over the models given, or
+# over all of bench/models (those that generate.py makes go to build/bench_models and take 3 GB).
 #
-#     sh bench/performance.sh build/release MODEL.onnx... > docs/performance.md
-set -eu
+#     bash bench/performance.sh build/release [MODEL.onnx...] > docs/performance.md
+set -euo pipefail
 build=$1
 shift
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 threads=${KILN_BENCH_THREADS:-2}
+if [ $# = 0 ]; then
+  models=$here/../build/bench_models
+  python=$(for p in python3 /usr/bin/python3; do "$p" -c 'import onnx' 2> /dev/null && echo "$p" && break; done) ||
+    { echo "python3-onnx is missing: apt-get install python3-onnx" >&2; exit 2; }
+  names=$("$python" "$here/models/generate.py" --list | grep -vE '_(fp16|int8|int8_in|dyn8)$')
+  "$python" "$here/models/generate.py" "$models" --only "$(echo $names | tr ' ' ',')" >&2
+  for name in $names; do set -- "$@" "$models/$name.onnx"; done
+  set -- "$@" "$here"/models/light/*.onnx
+fi
 ceilings() {
   "$build/bench/bench_kernels" --benchmark_filter='^(peak_fma|read_memory)/' --benchmark_min_time=0.2 2> /dev/null |
     sed -n 's,^\([a-z_]*/[^ ]*\)/real_time .*\(GFLOP/s\|GB/s\)=\([0-9.]*\).*,\1 \3 \2,p'
 }
 processor=$(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -n 1)
-echo "# Beside ONNX Runtime"
-echo
-echo "Written by \`bench/performance.sh\` from \`bench/versus_onnxruntime\`: both run by turns in one process, with $threads threads and"
-echo "fp32. A ratio is ONNX Runtime's time over kiln's, the median over rounds of adjacent runs; \`ratio of best\` that of the"
-echo "shortest runs, which other programs disturbed least; \`load ratio\` is the same for creating a session and for reading and compiling a"
-echo "model; \`difference\` is the greatest one, relative to the greatest output."
-echo
-echo "Rows \`light_…\` are the ONNX project's light models; the others are networks and layers of true size with random weights, whose names"
-echo "say channels and extents. To take them: \`bash cmake/peer.sh\`, then \`sh bench/performance.sh build/release MODEL.onnx… > docs/performance.md\`."
-echo
-echo "Machine: $processor, $(getconf _NPROCESSORS_ONLN) processors; load average before the run: $(cut -d ' ' -f 1 /proc/loadavg)."
-echo "Figures taken while other programs ran (a load average above 0.3) say little about milliseconds and not much about ratios."
-echo
-echo "What the machine gave in the same run (\`$build/bench/bench_kernels\` prints each kernel beside it): products of operands in the first-level"
-echo "cache, and plain reads of so many MiB by all threads. Neighbours of a shared machine show here first."
-echo
-echo "| ceiling | before | after |"
-echo "|---|---|---|"
+cat <<END
+# Beside ONNX Runtime
+
+Written by \`bench/performance.sh\` from \`bench/versus_onnxruntime\`: both run by turns in one process, with $threads threads and
+fp32. A ratio is ONNX Runtime's time over kiln's, the median over rounds of adjacent runs; \`ratio of best\` that of the
+shortest runs, which other programs disturbed least; \`load ratio\` is the same for creating a session and for reading and compiling a
+model; \`difference\` is the greatest one, relative to the greatest output.
+
+Rows \`light_…\` are the ONNX project's light models; the others are networks and layers of true size with random weights
+(\`bench/models\`), whose names say channels and extents. To take them: \`bash cmake/peer.sh\` (ONNX Runtime), \`apt-get install python3-onnx\`
+(models), then \`bash bench/performance.sh build/release > docs/performance.md\`.
+
+Machine: $processor, $(getconf _NPROCESSORS_ONLN) processors; load average before the run: $(cut -d ' ' -f 1 /proc/loadavg).
+Figures taken while other programs ran (a load average above 0.3) say little about milliseconds and not much about ratios.
+
+What the machine gave in the same run (\`bench_kernels\` prints each kernel beside it): products of operands in the first-level
+cache, and plain reads of so many MiB by all threads. Neighbours of a shared machine show here first.
+
+| ceiling | before | after |
+|---|---|---|
+END
 before=$(ceilings)
+status=0
 table=$("$build/bench/bench_versus_onnxruntime" --threads "$threads" "$@") || status=$?
 after=$(ceilings)
 printf '%s\n' "$before" | while read -r name value; do
@@ -37,4 +52,4 @@ printf '%s\n' "$before" | while read -r name value; do
 done
 echo
 printf '%s\n' "$table"
-exit "${status:-0}"
+exit "$status"

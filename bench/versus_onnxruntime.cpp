@@ -12,6 +12,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <random>
@@ -157,11 +158,11 @@ settings read_settings(int argc, char** argv) {
   return s;
 }
 
+// A model's file name; that of its folder where the file is just called model.
 std::string name_of(const std::string& path) {
-  std::string name = path.substr(0, path.rfind(".onnx"));
-  if (name.ends_with("/model"))
-    name = "light_" + name.substr(0, name.size() - 6).substr(name.rfind('/', name.size() - 7) + 1);
-  return name.substr(name.rfind('/') + 1);
+  const std::filesystem::path file(path), folder = file.parent_path();
+  if (file.stem() == "model") return folder.filename().string();
+  return (folder.filename() == "light" ? "light_" : "") + file.stem().string();
 }
 
 }  // namespace

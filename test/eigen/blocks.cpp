@@ -113,6 +113,23 @@ TEST(Blocks, NormsOfRowsOfAnyLength) {
         {1e-4, 1e-5});
 }
 
+// Rows that go level by level in batches, and whose operands lie apart or repeat from row to row.
+TEST(Blocks, BatchesOfRowsThatLieApart) {
+  for (const std::int64_t n : {5, 64, 200, 1100})
+    expect_like_reference(
+        [&](builder& b) {
+          const value x = b.input("x", dtype::f32, {3, 9, 2 * n + 3}), z = b.input("z", dtype::f32, {9, n}),
+                      row = b.input("row", dtype::f32, {3, 9, 1});
+          const value part = x.slice({.axes = {2}, .starts = {3}, .ends = {3 + n}}), mean = part.reduce_mean({2});
+          b.output(part - mean);
+          b.output(mean);
+          b.output((part + z).softmax(2));
+          b.output((part / row).reduce_max({2}));
+          b.output((part * row + z).softmax(2));
+        },
+        {1e-4, 1e-5});
+}
+
 // Rows long enough, and tensors big enough, that memory is asked for in advance.
 TEST(Blocks, ManyRows) {
   for (const std::int64_t n : {40, 500, 5000})

@@ -276,7 +276,7 @@ void run_batches(const tile_program& p, const launch& l, const row_loops& loops)
       }
       new (streams + k) tile_program::stream{t.data + offset * width, 1};
       // Memory works on the next rows while these are computed.
-      constexpr std::int64_t cached = 1 << 18;
+      constexpr std::int64_t cached = 1 << 20;
       if (rows[k] == row * width && rows[k] * loops.rows() > cached && !(l.unread && k >= l.in.size()))
         cursor.fetch_ahead(k, batch * rows[k]);
     }
