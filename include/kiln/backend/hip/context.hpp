@@ -6,6 +6,7 @@
 
 #include "kiln/backend/hip/compile.hpp"
 #include "kiln/runtime/device.hpp"
+#include "kiln/runtime/tuning_cache.hpp"
 
 namespace kiln::hip {
 
@@ -50,15 +51,15 @@ class function {
 class context {
  public:
   /// Device `index` of a platform that has one here.
-  context(const runtime_calls& calls, int index, std::string cache, bool tunes = false);
+  context(const runtime_calls& calls, int index, std::string cache, std::shared_ptr<tuning_cache> tuned = {});
   /// An absent device: kernels compile, nothing runs.
   context(architecture where, std::string cache);
 
   const architecture& arch() const { return arch_; }
   const runtime_calls* calls() const { return calls_; }
   int index() const { return index_; }
-  /// Whether kernels are chosen by timing candidates on the device.
-  bool tunes() const { return tunes_; }
+  /// Where kernels are chosen by timing candidates on the device: which they were. Else null.
+  tuning_cache* tuned() const { return tuned_.get(); }
   /// The folder of what is kept between programs; empty: nothing is.
   const std::string& cache() const { return cache_; }
   /// The kernel of a source: compiled, or found in the cache. Equal sources give one function.
@@ -69,7 +70,7 @@ class context {
   const runtime_calls* calls_ = nullptr;
   int index_ = 0;
   std::string cache_;
-  bool tunes_ = false;
+  std::shared_ptr<tuning_cache> tuned_;
   mutable std::mutex lock_;
   mutable std::map<std::string, std::weak_ptr<const function>> made_;
 };

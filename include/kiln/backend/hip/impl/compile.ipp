@@ -1,12 +1,11 @@
 #include "kiln/backend/hip/compile.hpp"
 
 #include <array>
-#include <cstdlib>
 #include <filesystem>
 #include <mutex>
 
-#include "kiln/backend/hip/impl/kept_files.hpp"
 #include "kiln/core/error.hpp"
+#include "kiln/runtime/kept_files.hpp"
 
 namespace kiln::hip {
 namespace {
@@ -109,10 +108,8 @@ std::string why_not_compiled(const architecture& where) {
 }
 
 std::string default_cache_folder() {
-  const char* cache = std::getenv("XDG_CACHE_HOME");
-  if (cache && *cache) return std::string(cache) + "/kiln/hip";
-  const char* home = std::getenv("HOME");
-  return home && *home ? std::string(home) + "/.cache/kiln/hip" : std::string();
+  const std::filesystem::path folder = user_cache_folder();
+  return folder.empty() ? std::string() : (folder / "hip").string();
 }
 
 std::string compile(const source& what, const architecture& where, const std::string& cache) {

@@ -53,12 +53,12 @@ void function::give(device_queue& queue, extent3 grid, extent3 block, std::size_
   if (code != 0) check(*calls_, code, ("hipModuleLaunchKernel of " + entry_).c_str());
 }
 
-context::context(const runtime_calls& calls, int index, std::string cache, bool tunes)
+context::context(const runtime_calls& calls, int index, std::string cache, std::shared_ptr<tuning_cache> tuned)
     : arch_(architecture::of(calls.on, facts_of(calls, index))),
       calls_(&calls),
       index_(index),
       cache_(std::move(cache)),
-      tunes_(tunes) {}
+      tuned_(std::move(tuned)) {}
 
 context::context(architecture where, std::string cache) : arch_(std::move(where)), cache_(std::move(cache)) {}
 

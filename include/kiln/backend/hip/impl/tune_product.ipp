@@ -2,9 +2,9 @@
 #include <cstring>
 #include <mutex>
 
-#include "kiln/backend/hip/impl/kept_files.hpp"
 #include "kiln/backend/hip/impl/product_plan.hpp"
 #include "kiln/runtime/device.hpp"
+#include "kiln/runtime/kept_files.hpp"
 
 namespace kiln::hip {
 namespace {
@@ -111,19 +111,16 @@ double seconds_of(const product_plan& plan, const function& f, device_queue& que
 product_plan plan_product(const product_problem& p, const row_program* tail, const context& where) {
   const std::vector<product_tile> tiles = tiles_for(p, where.arch());
   product_plan first = plan_product(p, tail, tiles.front(), where.arch());
-  if (!where.tunes() || !where.calls()) return first;
-  digest key;
-  key.add(version);
-  key.add(where.arch().name + " " + std::to_string(where.arch().multiprocessors));
-  key.add(first.what.text);
+  if (!where.tuned() || !where.calls()) return first;
+  digest problem;
+  problem.add(first.what.text);
   for (const auto* bytes : {&first.a, &first.b, &first.result, &first.sizes})
-    key.add({reinterpret_cast<const char*>(bytes->data()), bytes->size()});
-  const std::filesystem::path file =
-      where.cache().empty() ? std::filesystem::path() : std::filesystem::path(where.cache()) / "tuned" / key.str();
-  if (!file.empty())
-    if (const std::string kept = read_file(file); !kept.empty())
-      for (const product_tile& t : tiles)
-        if (describe(t) == kept) return plan_product(p, tail, t, where.arch());
+    problem.add({reinterpret_cast<const char*>(bytes->data()), bytes->size()});
+  const std::string key = "hip " + where.arch().name + " " + std::to_string(where.arch().multiprocessors) +
+                          ", kernels " + std::string(version) + ", product " + problem.str();
+  if (const auto kept = where.tuned()->find(key))
+    for (const product_tile& t : tiles)
+      if (describe(t) == *kept) return plan_product(p, tail, t, where.arch());
 
   const std::shared_ptr<const device> on = make_device(*where.calls(), where.index());
   std::vector<std::pair<product_plan, std::shared_ptr<const function>>> made;
@@ -148,7 +145,7 @@ product_plan plan_product(const product_problem& p, const row_program* tail, con
         seconds_of(plan, *made[k].second, *queue, operands, {const_cast<std::byte*>(scratch.data()), scratch.size()});
     if (k == 0 || seconds < least) least = seconds, best = k;
   }
-  if (!file.empty()) keep_file(file, describe(tiles[best]));
+  where.tuned()->keep(key, describe(tiles[best]));
   return std::move(made[best].first);
 }
 

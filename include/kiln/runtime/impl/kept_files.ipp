@@ -1,19 +1,20 @@
-#include "kiln/backend/hip/impl/kept_files.hpp"
+#include "kiln/runtime/kept_files.hpp"
 
 #include <atomic>
+#include <cstdlib>
 #include <fstream>
 #include <iterator>
 
 #include <unistd.h>
 
-namespace kiln::hip {
+namespace kiln {
 
 std::string read_file(const std::filesystem::path& path) {
   std::ifstream in(path, std::ios::binary);
   return in ? std::string(std::istreambuf_iterator<char>(in), {}) : std::string();
 }
 
-void keep_file(const std::filesystem::path& path, const std::string& bytes) {
+bool keep_file(const std::filesystem::path& path, const std::string& bytes) {
   std::error_code ignored;
   std::filesystem::create_directories(path.parent_path(), ignored);
   static std::atomic<unsigned> count{0};
@@ -25,11 +26,20 @@ void keep_file(const std::filesystem::path& path, const std::string& bytes) {
     if (!out.good()) {
       out.close();
       std::filesystem::remove(draft, ignored);
-      return;
+      return false;
     }
   }
   std::filesystem::rename(draft, path, ignored);
-  if (ignored) std::filesystem::remove(draft, ignored);
+  if (!ignored) return true;
+  std::filesystem::remove(draft, ignored);
+  return false;
 }
 
-}  // namespace kiln::hip
+std::filesystem::path user_cache_folder() {
+  const char* cache = std::getenv("XDG_CACHE_HOME");
+  if (cache && *cache) return std::filesystem::path(cache) / "kiln";
+  const char* home = std::getenv("HOME");
+  return home && *home ? std::filesystem::path(home) / ".cache" / "kiln" : std::filesystem::path();
+}
+
+}  // namespace kiln

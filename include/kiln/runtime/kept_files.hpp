@@ -5,9 +5,9 @@
 #include <string_view>
 
 // Files that outlive a program: compiled kernels, and which were the best of several.
-namespace kiln::hip {
+namespace kiln {
 
-// Two independent 64-bit hashes (FNV-1a, and one with multiplication by the golden ratio's odd neighbour).
+/// Two independent 64-bit hashes (FNV-1a, and one with multiplication by the golden ratio's odd neighbour).
 class digest {
  public:
   void add(std::string_view text) {
@@ -36,6 +36,10 @@ class digest {
 std::string read_file(const std::filesystem::path& path);
 
 /// Writes under another name first: a reader never sees half a file. Failing to keep it costs only time.
-void keep_file(const std::filesystem::path& path, const std::string& bytes);
+/// Whether the file is there now.
+bool keep_file(const std::filesystem::path& path, const std::string& bytes);
 
-}  // namespace kiln::hip
+/// kiln's folder in the user's cache; empty where the environment names no home.
+std::filesystem::path user_cache_folder();
+
+}  // namespace kiln
