@@ -5,6 +5,7 @@
 #include "compare.hpp"
 #include "debug.hpp"
 #include "json.hpp"
+#include "kiln/runtime/rewriting_target.hpp"
 #include "kiln/runtime/run_options.hpp"
 #include "model.hpp"
 #include "progress.hpp"
@@ -83,8 +84,9 @@ std::optional<std::string> find_pass(const program& imported, const std::vector<
                            s.found = fmt::format("pass {}: output {}: {}", note.pass, k, d.reason);
                      },
                      &seen};
+  const std::unique_ptr<target> where = make_target(c.target, c.tune);
   program p = imported;
-  optimise(p, passes);
+  optimise(p, passes, passes_of(*where));
   return seen.found;
 }
 
@@ -103,7 +105,7 @@ int verify(const verify_command& c) {
   program optimised = imported;
   compile_options options = compile_options_of(c);
   if (!where->fuses()) options.passes.fuse = false;
-  optimise(optimised, options.passes);
+  optimise(optimised, options.passes, passes_of(*where));
 
   json listed = json::array();
   std::vector<argument> expected;

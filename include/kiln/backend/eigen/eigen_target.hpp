@@ -1,12 +1,13 @@
 #pragma once
-#include "kiln/runtime/kernel.hpp"
+#include "kiln/runtime/rewriting_target.hpp"
 
 namespace kiln {
 
 /// The CPU: kernels compiled for several instruction-set levels, of which the dynamic loader picks one.
-class eigen_target final : public target {
+class eigen_target final : public rewriting_target {
  public:
   std::string_view name() const override { return "eigen"; }
+  std::span<const named_pass<program>> passes() const override;
   bool flushes_denormals() const override { return true; }
   image_role role(const program& whole, const basic_instruction<operation>& instruction) const override;
   std::unique_ptr<kernel> make_kernel(const kernel_request& request) const override;

@@ -55,10 +55,15 @@ class epilogue {
   bool fits_ = true;
 };
 
-/// Runs a tail over whole tensors, in place on `out`.
-void run_tail(const product_body& body, std::span<const tensor> inputs, const tensor& out, std::span<std::byte> scratch,
-              thread_pool& pool);
-std::size_t tail_scratch_bytes(const product_body& body, std::span<const tensor> inputs, const tensor& out,
-                               unsigned threads);
+/// Runs a tail over whole tensors, from `product` to `out`, which may be one.
+void run_tail(const product_body& body, std::span<const tensor> inputs, const tensor& product, const tensor& out,
+              std::span<std::byte> scratch, thread_pool& pool);
+std::size_t tail_scratch_bytes(const product_body& body, std::span<const tensor> inputs, const tensor& product,
+                               const tensor& out, unsigned threads);
+
+/// Where a product of floats is computed whose result is `out`: there, or in scratch memory of `product_bytes` where
+/// the result is no f32.
+tensor product_place(const tensor& out, std::byte* scratch);
+std::size_t product_bytes(const tensor& out);
 
 }  // namespace kiln::eigen

@@ -2,6 +2,7 @@
 #include <chrono>
 
 #include "kiln/runtime/impl/executable_state.hpp"
+#include "kiln/runtime/rewriting_target.hpp"
 #include "kiln/runtime/thread_pool.hpp"
 
 namespace kiln {
@@ -122,7 +123,7 @@ executable compile(program p, const target& t, const compile_options& options) {
   clock::time_point start = clock::now();
   pass_options passes = options.passes;
   if (!t.fuses()) passes.fuse = false;
-  for (pass_note& n : optimise(p, passes)) {
+  for (pass_note& n : optimise(p, passes, passes_of(t))) {
     for (const text& remark : n.remarks)
       s->report.remarks.push_back(std::string(n.pass) + ": " + std::string(remark.view()));
     s->report.passes.push_back(std::move(n));

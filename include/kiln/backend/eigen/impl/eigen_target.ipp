@@ -2,8 +2,16 @@
 
 #include "kiln/backend/eigen/lower.hpp"
 #include "kiln/kernel/pooling_problem.hpp"
+#include "kiln/pass/widen_floats.hpp"
 
 namespace kiln {
+
+std::span<const named_pass<program>> eigen_target::passes() const {
+  static constexpr named_pass<program> list[] = {
+      {"widen_floats", [](program& p) { return widen_floats(p); }},
+  };
+  return list;
+}
 
 image_role eigen_target::role(const program& whole, const basic_instruction<operation>& instruction) const {
   const std::size_t rank = instruction.results[0].rank();

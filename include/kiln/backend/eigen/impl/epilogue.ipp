@@ -119,23 +119,40 @@ void epilogue::apply(std::int64_t row0, std::int64_t rows, std::int64_t col0, st
 }
 
 namespace {
-inline_vector<tensor, 40> tail_operands(const product_body& body, std::span<const tensor> inputs, const tensor& out) {
+inline_vector<tensor, 40> tail_operands(const product_body& body, std::span<const tensor> inputs,
+                                        const tensor& product) {
   inline_vector<tensor, 40> in;
-  in.push_back(out);
+  in.push_back(product);
   for (std::size_t i : body.extra) in.push_back(inputs[i]);
   return in;
 }
 }  // namespace
 
-void run_tail(const product_body& body, std::span<const tensor> inputs, const tensor& out, std::span<std::byte> scratch,
-              thread_pool& pool) {
-  const auto in = tail_operands(body, inputs, out);
+void run_tail(const product_body& body, std::span<const tensor> inputs, const tensor& product, const tensor& out,
+              std::span<std::byte> scratch, thread_pool& pool) {
+  const auto in = tail_operands(body, inputs, product);
   run_rows(*body.tail, {in, std::span(&out, 1), scratch, &pool, nullptr});
 }
 
-std::size_t tail_scratch_bytes(const product_body& body, std::span<const tensor> inputs, const tensor& out,
-                               unsigned threads) {
-  return rows_scratch_bytes(*body.tail, tail_operands(body, inputs, out), std::span(&out, 1), threads);
+std::size_t tail_scratch_bytes(const product_body& body, std::span<const tensor> inputs, const tensor& product,
+                               const tensor& out, unsigned threads) {
+  return rows_scratch_bytes(*body.tail, tail_operands(body, inputs, product), std::span(&out, 1), threads);
+}
+
+tensor product_place(const tensor& out, std::byte* scratch) {
+  if (out.type == dtype::f32) return out;
+  tensor t{scratch, dtype::f32, out.lens, row_major(out.lens)};
+  if (out.rank() < 3 || !image_layout_of(out).channels_last) return t;
+  const std::int64_t channels = out.lens[1];
+  std::int64_t step = channels;
+  for (std::size_t d = out.rank(); d-- > 2; step *= out.lens[d]) t.strides[d] = step;
+  t.strides[1] = 1;
+  t.strides[0] = step;
+  return t;
+}
+
+std::size_t product_bytes(const tensor& out) {
+  return out.type == dtype::f32 ? 0 : (static_cast<std::size_t>(out.elements()) * sizeof(float) + 63) / 64 * 64;
 }
 
 }  // namespace kiln::eigen

@@ -98,21 +98,23 @@ class convolution_kernel final : public kernel {
   stride_support output_strides(std::size_t) const override { return stride_support::images; }
 
   std::size_t scratch_bytes(std::span<const tensor> in, std::span<const tensor> out, unsigned threads) const override {
-    const auto plan = plan_for(in, out[0], threads);
+    const auto plan = plan_for(in, product_place(out[0], nullptr), threads);
     std::size_t n = static_cast<std::size_t>(plan->scratch_floats()) * sizeof(float);
     if (!packed_) n += weight_bytes(in) + 64;
     const tensor y = seen(out[0], out[0]);
     if (body_.tail && !epilogue(body_, seen(in, out[0]), y, inner(out[0])).fits())
-      n = std::max(n, tail_scratch_bytes(body_, in, out[0], threads));
-    return n;
+      n = std::max(n, tail_scratch_bytes(body_, in, product_place(out[0], nullptr), out[0], threads));
+    return product_bytes(out[0]) + n;
   }
 
   void run(const launch& l) const override {
     const isa_table& isa = *kiln_eigen_isa();
-    const tensor &x = l.in[body_.operands[0]], &w = l.in[body_.operands[1]], &y = l.out[0];
-    if (y.elements() == 0) return;
+    const tensor &x = l.in[body_.operands[0]], &w = l.in[body_.operands[1]];
+    if (l.out[0].elements() == 0) return;
+    const tensor y = product_place(l.out[0], l.scratch.data());
     const auto plan = plan_for(l.in, y, l.pool->size());
-    std::byte* scratch = l.scratch.data();
+    const std::span<std::byte> behind = l.scratch.subspan(product_bytes(l.out[0]));
+    std::byte* scratch = behind.data();
     const float* weights = reinterpret_cast<const float*>(packed_.data());
     if (!packed_) {
       auto* packed = reinterpret_cast<float*>(scratch);
@@ -121,7 +123,7 @@ class convolution_kernel final : public kernel {
       scratch += (weight_bytes(l.in) + 63) / 64 * 64;
     }
     const inline_vector<tensor, 40> in = seen(l.in, y);
-    const tensor out = seen(y, y);
+    const tensor out = seen(l.out[0], l.out[0]);
     kernels::affine_tail<float> affine;
     conv_tail follow;
     std::optional<epilogue> tail;
@@ -136,7 +138,7 @@ class convolution_kernel final : public kernel {
       if (tail->fits()) follow = {image_layout_of(y).channels_last ? apply_to_pixels : apply_to_channels, &self};
     }
     plan->run(*l.pool, x.as<const float>(), weights, y.as<float>(), reinterpret_cast<float*>(scratch), follow);
-    if (tail && !tail->fits()) run_tail(body_, l.in, y, l.scratch, *l.pool);
+    if (tail && !tail->fits()) run_tail(body_, l.in, y, l.out[0], behind, *l.pool);
   }
 
  private:
@@ -202,7 +204,7 @@ std::unique_ptr<kernel> lower_convolution(const kernel_request& r) {
   if (!body || !body->product.is<op::convolution>()) return nullptr;
   for (std::size_t k : body->operands)
     if (r.inputs[k].type != dtype::f32) return nullptr;
-  if (r.instruction.results[0].type != dtype::f32 || r.instruction.results.size() != 1) return nullptr;
+  if (r.instruction.results.size() != 1) return nullptr;
   return std::make_unique<convolution_kernel>(std::move(*body), r);
 }
 

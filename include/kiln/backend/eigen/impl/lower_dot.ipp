@@ -34,15 +34,18 @@ class dot_kernel final : public kernel {
     const isa_table& isa = *kiln_eigen_isa();
     std::size_t n = 0;
     if (!packed_) n = static_cast<std::size_t>(isa.gemm_scratch_floats(in[body_.operands[0]].lens.back(), threads)) * 4;
+    const tensor product = product_place(out[0], nullptr);
     if (body_.tail && !epilogue(body_, in, out[0], 1).fits())
-      n = std::max(n, tail_scratch_bytes(body_, in, out[0], threads));
-    return n;
+      n = std::max(n, tail_scratch_bytes(body_, in, product, out[0], threads));
+    return product_bytes(out[0]) + n;
   }
 
   void run(const launch& l) const override {
     const isa_table& isa = *kiln_eigen_isa();
-    const tensor &a = l.in[body_.operands[0]], &b = l.in[body_.operands[1]], &c = l.out[0];
-    if (c.elements() == 0) return;
+    const tensor &a = l.in[body_.operands[0]], &b = l.in[body_.operands[1]];
+    if (l.out[0].elements() == 0) return;
+    const tensor c = product_place(l.out[0], l.scratch.data());
+    const std::span<std::byte> scratch = l.scratch.subspan(product_bytes(l.out[0]));
     const std::size_t rank = c.rank();
     kernels::affine_tail<float> affine;
     gemm_problem<float> p;
@@ -71,9 +74,9 @@ class dot_kernel final : public kernel {
     }
     ints outer(std::span<const std::int64_t>(c.lens.data(), split)), at(split, 0);
     // rows of a loop over batches are counted anew, which an affine tail can't follow
-    const bool simple = split == 0 && body_.bind(l.in, c, 1, affine);
+    const bool simple = split == 0 && body_.bind(l.in, l.out[0], 1, affine);
     std::optional<epilogue> tail;
-    if (!simple) tail.emplace(body_, l.in, c, 1);
+    if (!simple) tail.emplace(body_, l.in, l.out[0], 1);
     offset_tail shifted{simple ? nullptr : &*tail, 0};
     const bool fused = body_.tail && (simple || tail->fits());
     gemm_tail follow;
@@ -104,11 +107,11 @@ class dot_kernel final : public kernel {
         isa.gemm(*l.pool, p, follow);
       } else {
         p.b = b.as<const float>() + ob;
-        isa.gemm_unpacked(*l.pool, p, reinterpret_cast<float*>(l.scratch.data()), follow);
+        isa.gemm_unpacked(*l.pool, p, reinterpret_cast<float*>(scratch.data()), follow);
       }
       shifted.row += p.batch * p.m;
     } while (next_index(at, outer));
-    if (body_.tail && !fused) run_tail(body_, l.in, c, l.scratch, *l.pool);
+    if (body_.tail && !fused) run_tail(body_, l.in, c, l.out[0], scratch, *l.pool);
   }
 
  private:
@@ -138,7 +141,7 @@ std::unique_ptr<kernel> lower_dot(const kernel_request& r) {
   if (!body || !body->product.is<op::dot>()) return nullptr;
   for (std::size_t k : body->operands)
     if (r.inputs[k].type != dtype::f32) return nullptr;
-  if (r.instruction.results[0].type != dtype::f32 || r.instruction.results.size() != 1) return nullptr;
+  if (r.instruction.results.size() != 1) return nullptr;
   return std::make_unique<dot_kernel>(std::move(*body), r);
 }
 
