@@ -161,66 +161,68 @@ struct type_tag {
   using type = T;
 };
 
-/// Calls `f(type_tag<T>{})` with the storage type T of `t`.
-template <class F>
-constexpr decltype(auto) visit_storage(dtype t, F&& f) {
-  switch (t) {
-    case dtype::f64:
-      return f(type_tag<double>{});
-    case dtype::f32:
-      return f(type_tag<float>{});
-    case dtype::f16:
-      return f(type_tag<half>{});
-    case dtype::bf16:
-      return f(type_tag<bfloat16>{});
-    case dtype::i8:
-      return f(type_tag<std::int8_t>{});
-    case dtype::i16:
-      return f(type_tag<std::int16_t>{});
-    case dtype::i32:
-      return f(type_tag<std::int32_t>{});
-    case dtype::i64:
-      return f(type_tag<std::int64_t>{});
-    case dtype::u8:
-      return f(type_tag<std::uint8_t>{});
-    case dtype::u16:
-      return f(type_tag<std::uint16_t>{});
-    case dtype::u32:
-      return f(type_tag<std::uint32_t>{});
-    case dtype::u64:
-      return f(type_tag<std::uint64_t>{});
-    case dtype::f8e4m3fn:
-      return f(type_tag<float8_e4m3fn>{});
-    case dtype::f8e4m3fnuz:
-      return f(type_tag<float8_e4m3fnuz>{});
-    case dtype::f8e5m2:
-      return f(type_tag<float8_e5m2>{});
-    case dtype::f8e5m2fnuz:
-      return f(type_tag<float8_e5m2fnuz>{});
-    case dtype::f8e8m0:
-      return f(type_tag<float8_e8m0>{});
-    case dtype::f4e2m1:
-      return f(type_tag<float4_e2m1>{});
-    case dtype::i4:
-      return f(type_tag<int4>{});
-    case dtype::u4:
-      return f(type_tag<uint4>{});
-    case dtype::i2:
-      return f(type_tag<int2>{});
-    case dtype::u2:
-      return f(type_tag<uint2>{});
-    case dtype::string:
-    case dtype::sequence:
-    case dtype::optional:
-    case dtype::map:
-    case dtype::c64:
-    case dtype::c128:  // handles move as bits
-      return f(type_tag<std::uint64_t>{});
-    case dtype::boolean:
-      break;
+namespace detail {
+
+// The storage types that compute in C (see visit_compute).
+template <class C, class F>
+constexpr decltype(auto) visit_storage_in(dtype t, F&& f) {
+  if constexpr (std::is_same_v<C, float>) {
+    switch (t) {
+      case dtype::f16:
+        return f(type_tag<half>{});
+      case dtype::bf16:
+        return f(type_tag<bfloat16>{});
+      case dtype::f8e4m3fn:
+        return f(type_tag<float8_e4m3fn>{});
+      case dtype::f8e4m3fnuz:
+        return f(type_tag<float8_e4m3fnuz>{});
+      case dtype::f8e5m2:
+        return f(type_tag<float8_e5m2>{});
+      case dtype::f8e5m2fnuz:
+        return f(type_tag<float8_e5m2fnuz>{});
+      case dtype::f8e8m0:
+        return f(type_tag<float8_e8m0>{});
+      case dtype::f4e2m1:
+        return f(type_tag<float4_e2m1>{});
+      default:
+        return f(type_tag<float>{});
+    }
+  } else if constexpr (std::is_same_v<C, std::int64_t>) {
+    switch (t) {
+      case dtype::i8:
+        return f(type_tag<std::int8_t>{});
+      case dtype::i16:
+        return f(type_tag<std::int16_t>{});
+      case dtype::i32:
+        return f(type_tag<std::int32_t>{});
+      case dtype::i4:
+        return f(type_tag<int4>{});
+      case dtype::i2:
+        return f(type_tag<int2>{});
+      default:
+        return f(type_tag<std::int64_t>{});
+    }
+  } else if constexpr (std::is_same_v<C, std::uint64_t>) {
+    switch (t) {
+      case dtype::u8:
+        return f(type_tag<std::uint8_t>{});
+      case dtype::u16:
+        return f(type_tag<std::uint16_t>{});
+      case dtype::u32:
+        return f(type_tag<std::uint32_t>{});
+      case dtype::u4:
+        return f(type_tag<uint4>{});
+      case dtype::u2:
+        return f(type_tag<uint2>{});
+      default:  // handles of objects move as bits
+        return f(type_tag<std::uint64_t>{});
+    }
+  } else {
+    return f(type_tag<C>{});
   }
-  return f(type_tag<bool>{});
 }
+
+}  // namespace detail
 
 /// Computations run in five types only: floats below 32 bits compute in float, integers in 64 bits, and the result is
 /// rounded or wrapped when it is stored. Keeps instantiations few; two's complement makes the wrap exact.
@@ -230,6 +232,16 @@ constexpr decltype(auto) visit_compute(dtype t, F&& f) {
   if (is_float(t)) return f(type_tag<float>{});
   if (is_signed_integer(t)) return f(type_tag<std::int64_t>{});
   if (is_unsigned_integer(t) || is_object(t)) return f(type_tag<std::uint64_t>{});
+  return f(type_tag<bool>{});
+}
+
+/// Calls `f(type_tag<T>{})` with the storage type T of `t`.
+template <class F>
+constexpr decltype(auto) visit_storage(dtype t, F&& f) {
+  if (t == dtype::f64) return f(type_tag<double>{});
+  if (is_float(t)) return detail::visit_storage_in<float>(t, f);
+  if (is_signed_integer(t)) return detail::visit_storage_in<std::int64_t>(t, f);
+  if (is_unsigned_integer(t) || is_object(t)) return detail::visit_storage_in<std::uint64_t>(t, f);
   return f(type_tag<bool>{});
 }
 

@@ -29,6 +29,16 @@ void encode(dtype t, const T* from, std::byte* to, std::int64_t count) {
     }
   });
 }
+extern template void decode(dtype, const std::byte*, double*, std::int64_t);  // compiled once, in core/impl
+extern template void decode(dtype, const std::byte*, float*, std::int64_t);
+extern template void decode(dtype, const std::byte*, std::int64_t*, std::int64_t);
+extern template void decode(dtype, const std::byte*, std::uint64_t*, std::int64_t);
+extern template void decode(dtype, const std::byte*, bool*, std::int64_t);
+extern template void encode(dtype, const double*, std::byte*, std::int64_t);
+extern template void encode(dtype, const float*, std::byte*, std::int64_t);
+extern template void encode(dtype, const std::int64_t*, std::byte*, std::int64_t);
+extern template void encode(dtype, const std::uint64_t*, std::byte*, std::int64_t);
+extern template void encode(dtype, const bool*, std::byte*, std::int64_t);
 
 /// Rounds a compute value to what dtype `t` can hold: the constexpr counterpart of encode followed by decode.
 template <class T>
@@ -52,8 +62,8 @@ class literal {
         stored.reserve(values.size());
         // straight to the stored type, as encode does: a detour over C would wrap what a float clamps
         for (const T& v : values)
-          stored.push_back(
-              visit_storage(s.type, [&]<class S>(type_tag<S>) { return convert_value<C>(convert_value<S>(v)); }));
+          stored.push_back(detail::visit_storage_in<C>(
+              s.type, [&]<class S>(type_tag<S>) { return convert_value<C>(convert_value<S>(v)); }));
         return literal(s, buffer::of_values(std::move(stored)));
       });
     }

@@ -13,7 +13,8 @@ struct captures {
 };
 
 /// Patterns over values: small constexpr objects with `match(rewriter, value, captures)`. A capture that was already
-/// bound matches only the same value.
+/// bound matches only the same value. A pattern that can tell from the op alone that it does not match has a function
+/// `begins<Operation>(info)`: constant evaluation pays for every call, and most patterns meet most instructions.
 namespace match {
 
 /// Any value, remembered as number I.
@@ -56,6 +57,10 @@ struct all_equal {
 template <class Op, class... Inputs>
 struct op_pattern {
   std::tuple<Inputs...> inputs;
+  template <class Operation>
+  static constexpr bool begins(const op_info* op) {
+    return Operation::template is<Op>(op);
+  }
   template <class R>
   constexpr bool match(const R& r, value_id v, captures& c) const {
     if (v.result != 0 || !r.template get_if<Op>(v)) return false;
@@ -152,6 +157,17 @@ struct rewrite {
 template <class P, class F>
 rewrite(std::string_view, P, F) -> rewrite<P, F>;
 
+namespace detail {
+template <class Operation, class Rewrite>
+constexpr bool may_apply(const op_info* op) {
+  using pattern = decltype(Rewrite::pattern);
+  if constexpr (requires { pattern::template begins<Operation>(op); })
+    return pattern::template begins<Operation>(op);
+  else
+    return true;
+}
+}  // namespace detail
+
 /// Applies rewrites until none matches: a worklist over the instructions in execution order; a rewrite puts its new
 /// instructions and their users back on the list. Stops after 64 applications an instruction (a cycle of rewrites).
 template <class Module, class... Rewrites>
@@ -170,7 +186,10 @@ constexpr rewrite_counts apply_rewrites(Module& m, const Rewrites&... rewrites) 
     for (const std::uint32_t u : r.users(i))
       if (u != rewriter<Module>::output_user) users.push_back(u);
     bool changed = false;
-    ((changed = changed || (rewrites.apply(r, {i, 0}) && (counts.add(rewrites.name), true))), ...);
+    const op_info* const op = &r[i].op.info();
+    ((changed = changed || (detail::may_apply<typename Module::operation_type, Rewrites>(op) &&
+                            rewrites.apply(r, {i, 0}) && (counts.add(rewrites.name), true))),
+     ...);
     if (!changed) continue;
     for (std::size_t k = users.size(); k-- > 0;) work.push_back(users[k]);
     for (std::uint32_t k = r.size(); k-- > before;) work.push_back(k);

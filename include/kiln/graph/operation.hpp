@@ -36,12 +36,17 @@ class operation {
   std::string_view name() const { return table_->name; }
   op_kind kind() const { return table_->kind; }
 
+  /// Whether an operation whose `info` is that is an Op.
+  template <class Op>
+  static bool is(const op_info* info) {
+    if constexpr (default_registry::contains<Op>)
+      return info == &table_of<Op>();
+    else
+      return info && info->name == type_name<Op>();  // several libraries may each hold a copy of the table
+  }
   template <class Op>
   bool is() const {
-    if constexpr (default_registry::contains<Op>)
-      return table_ == &table_of<Op>();
-    else
-      return table_ && table_->name == type_name<Op>();  // several libraries may each hold a copy of the table
+    return is<Op>(table_);
   }
   template <class Op>
   const Op* get_if() const {
@@ -205,6 +210,10 @@ class static_operation {
   constexpr std::size_t index() const { return op_->index(); }
   constexpr std::string_view name() const { return info().name; }
   constexpr op_kind kind() const { return info().kind; }
+  template <class Op>
+  static constexpr bool is(const op_info* info) {
+    return info == &detail::info_for<Op>;
+  }
   template <class Op>
   constexpr bool is() const {
     return info_ == &detail::info_for<Op>;

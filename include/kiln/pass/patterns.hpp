@@ -8,6 +8,10 @@ namespace match {
 /// Any op of a kind.
 template <op_kind Kind>
 struct of_kind {
+  template <class Operation>
+  static constexpr bool begins(const op_info* op) {
+    return op->kind == Kind;
+  }
   template <class R>
   constexpr bool match(const R& r, value_id v, captures&) const {
     return v.result == 0 && r.is_kind(v, Kind);

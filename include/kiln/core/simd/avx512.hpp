@@ -1,4 +1,6 @@
 #pragma once
+#include <immintrin.h>
+
 #include "kiln/core/simd/avx2.hpp"
 
 namespace kiln::elementary {
