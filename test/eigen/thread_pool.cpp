@@ -48,6 +48,30 @@ TEST(thread_pool, one_worker_id_is_never_used_by_two_calls_at_once) {
   EXPECT_EQ(total, 20000);
 }
 
+TEST(thread_pool, each_worker_begins_with_a_stretch_of_its_own) {
+  kiln::thread_pool pool(2);
+  std::vector<std::int64_t> first(2, -1);
+  std::atomic<int> begun{0};
+  pool.parallel_for(10, [&](std::int64_t task, unsigned worker) {
+    if (first[worker] < 0) first[worker] = task, ++begun;
+    const auto give_up = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+    while (begun < 2 && std::chrono::steady_clock::now() < give_up) std::this_thread::yield();
+  });
+  EXPECT_EQ(first[0], 0);
+  EXPECT_EQ(first[1], 5);
+}
+
+TEST(thread_pool, what_a_busy_worker_leaves_is_done_by_others) {
+  kiln::thread_pool pool(2);
+  std::atomic<int> done{0};
+  pool.parallel_for(10, [&](std::int64_t task, unsigned) {
+    const auto give_up = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+    while (task == 0 && done < 9 && std::chrono::steady_clock::now() < give_up) std::this_thread::yield();
+    ++done;
+  });
+  EXPECT_EQ(done, 10);
+}
+
 TEST(thread_pool, more_than_one_thread_takes_part) {
   kiln::thread_pool pool(2);
   std::atomic<int> inside{0};

@@ -20,11 +20,11 @@ class thread_pool {
   /// Threads that take part in a job, the caller included; every `worker` id is below it.
   unsigned size() const noexcept { return size_; }
 
-  /// Calls `body(std::int64_t task, unsigned worker)` once for each task in [0, tasks), claimed one by one in ascending
-  /// order, and returns when all are done. No two calls that run at once within one job have the same `worker`, so it
-  /// may index scratch. Denormals are flushed meanwhile. A nested call, or one made while another thread's job runs,
-  /// runs inline (nested: with the surrounding task's id; else 0). The first exception stops the rest and is rethrown
-  /// here.
+  /// Calls `body(std::int64_t task, unsigned worker)` once for each task in [0, tasks) and returns when all are done. A
+  /// worker claims a stretch of its own one by one in ascending order, then what is left of the others'. No two calls
+  /// that run at once within one job have the same `worker`, so it may index scratch. Denormals are flushed meanwhile.
+  /// A nested call, or one made while another thread's job runs, runs inline (nested: with the surrounding task's id;
+  /// else 0). The first exception stops the rest and is rethrown here.
   template <class F>
   void parallel_for(std::int64_t tasks, F&& body) {
     using Body = std::remove_reference_t<F>;
