@@ -60,31 +60,27 @@ class winograd_convolution {
   /// [inputs, panel]. Input channels are padded with zeros to whole vectors.
   static void pack_weights(thread_pool& pool, const conv_problem& p, T* to, const T* weights) {
     const std::int64_t depth = round_up(p.in_channels, lanes);
-    pool.parallel_for(ceil_div(p.out_channels, lanes), [&](std::int64_t task, unsigned) {
-      const std::int64_t first = task * lanes, col = first / panel * panel;
+    constexpr std::int64_t some = 16, taps = 9;  // input channels at a time
+    const std::int64_t chunks = ceil_div(depth, some);
+    pool.parallel_for(ceil_div(p.out_channels, lanes) * chunks, [&](std::int64_t task, unsigned) {
+      const std::int64_t first = task / chunks * lanes, col = first / panel * panel, c0 = task % chunks * some;
       const std::int64_t width = panel_width<T>(col, p.out_channels);
+      const std::int64_t count = std::clamp<std::int64_t>(p.in_channels - c0, 0, some);
+      // a lane is an output channel
+      alignas(64) T turned[some * taps * lanes] = {};
+      if (count > 0)
+        transpose_block(weights + (first * p.in_channels + c0) * taps, p.in_channels * taps, turned, lanes,
+                        std::min<std::int64_t>(lanes, p.out_channels - first), count * taps);
       T* const at = to + points * col * depth + first - col;
-      for (std::int64_t c = 0; c < depth; ++c) {
-        T result[points][lanes] = {};
-        for (std::int64_t o = first; o < std::min(first + lanes, p.out_channels) && c < p.in_channels; ++o) {
-          const T* const w = weights + (o * p.in_channels + c) * 9;
-          double half[side][3];
-          for (int i = 0; i < side; ++i)
-            for (int x = 0; x < 3; ++x) {
-              half[i][x] = 0;
-              for (int y = 0; y < 3; ++y)
-                half[i][x] += transform::weights[static_cast<std::size_t>(i)][static_cast<std::size_t>(y)] *
-                              static_cast<double>(w[y * 3 + x]);
-            }
-          for (int i = 0; i < side; ++i)
-            for (int j = 0; j < side; ++j) {
-              double sum = 0;
-              for (int x = 0; x < 3; ++x)
-                sum += transform::weights[static_cast<std::size_t>(j)][static_cast<std::size_t>(x)] * half[i][x];
-              result[i * side + j][o - first] = static_cast<T>(sum);
-            }
-        }
-        for (std::int64_t e = 0; e < points; ++e) store(at + (e * depth + c) * width, load<V>(result[e]));
+      for (std::int64_t c = 0; c < std::min(some, depth - c0); ++c) {
+        const T* const w = turned + c * taps * lanes;
+        V half[side][3];
+        for (int i = 0; i < side; ++i)
+          for (int x = 0; x < 3; ++x)
+            half[i][x] = weighed(i, load<V>(w + x * lanes), load<V>(w + (3 + x) * lanes), load<V>(w + (6 + x) * lanes));
+        for (int i = 0; i < side; ++i)
+          for (int j = 0; j < side; ++j)
+            store(at + ((i * side + j) * depth + c0 + c) * width, weighed(j, half[i][0], half[i][1], half[i][2]));
       }
     });
   }
@@ -129,6 +125,13 @@ class winograd_convolution {
   }
 
  private:
+  // Row i of the transform of three weights.
+  KILN_FN static V weighed(int i, const V& a, const V& b, const V& c) {
+    const auto& row = transform::weights[static_cast<std::size_t>(i)];
+    const auto times = [](double factor, const V& v) { return broadcast<V>(static_cast<T>(factor)) * v; };
+    return times(row[0], a) + times(row[1], b) + times(row[2], c);
+  }
+
   std::int64_t block_size() const { return points * block_ * inputs_; }
   std::int64_t shared_size() const { return alone_ ? 0 : blocks_ * block_size(); }
   std::int64_t own_size() const { return points * block_ * panel + (alone_ ? block_size() : 0); }

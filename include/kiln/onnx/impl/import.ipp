@@ -42,10 +42,10 @@ std::vector<std::string> remarks_on(const model& m) {
 }
 
 imported import_bytes(std::span<const std::byte> bytes, const std::string& directory, const import_options& options,
-                      const std::string& place) {
+                      const std::string& place, const buffer* file = nullptr) {
   std::error_code none;
   const auto real = std::filesystem::canonical(place, none);
-  model m = read_messages(bytes, directory, options, real.parent_path().string());
+  model m = read_messages(bytes, directory, options, real.parent_path().string(), file);
   imported out;
   out.graph = importer(m, options, place).run();
   out.ir_version = m.ir_version;
@@ -194,7 +194,7 @@ imported read_model(const std::string& path, const import_options& options) try 
   const buffer file = map_file(path);
   const std::size_t slash = path.rfind('/');
   return import_bytes({file.data(), file.size()}, slash == std::string::npos ? "." : path.substr(0, slash + 1), options,
-                      path);
+                      path, &file);
 } catch (error& e) {
   throw e.at_source(path);
 }

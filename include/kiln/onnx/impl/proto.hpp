@@ -17,6 +17,8 @@ struct external_files {
   std::int64_t max_bytes = 0;
   std::string real_directory = {};  ///< where a model lies that was read through a symbolic link
   std::map<std::string, buffer> mapped;
+  std::span<const std::byte> left_out = {};  ///< raw bytes of the message that is read next, which it lacks
+  const buffer* model = nullptr;             ///< what those are a part of; null: they don't outlive the reading
 };
 
 /// Whether graphs of a model's bytes, or types of a declaration's, are nested deeper than so many messages: what the

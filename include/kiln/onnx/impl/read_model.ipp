@@ -1,10 +1,21 @@
 #include <google/protobuf/wire_format_lite.h>
 
 #include "kiln/onnx/impl/fault_list.hpp"
+#include "kiln/onnx/impl/model_outline.hpp"
 #include "kiln/onnx/impl/proto.hpp"
 #include "kiln/onnx/impl/read_model.hpp"
 
 namespace kiln::onnx {
+
+namespace {
+bool parses(google::protobuf::MessageLite& into, std::span<const std::byte> bytes, int nesting) {
+  google::protobuf::io::CodedInputStream in(reinterpret_cast<const std::uint8_t*>(bytes.data()),
+                                            static_cast<int>(bytes.size()));
+  in.SetTotalBytesLimit(std::numeric_limits<int>::max());
+  in.SetRecursionLimit(nesting);
+  return into.ParsePartialFromCodedStream(&in) && in.ConsumedEntireMessage();
+}
+}  // namespace
 
 void parse_message(google::protobuf::MessageLite& into, std::span<const std::byte> bytes, int nesting,
                    std::string_view what) {
@@ -12,11 +23,7 @@ void parse_message(google::protobuf::MessageLite& into, std::span<const std::byt
   if (bytes.size() > static_cast<std::size_t>(std::numeric_limits<int>::max()))
     raise(errc::limit, "a message ends at 2 GiB, this one has " + std::to_string(bytes.size()) +
                            " bytes; larger weights belong in external data");
-  google::protobuf::io::CodedInputStream in(reinterpret_cast<const std::uint8_t*>(bytes.data()),
-                                            static_cast<int>(bytes.size()));
-  in.SetTotalBytesLimit(std::numeric_limits<int>::max());
-  in.SetRecursionLimit(nesting);
-  if (into.ParsePartialFromCodedStream(&in) && in.ConsumedEntireMessage()) return;
+  if (parses(into, bytes, nesting)) return;
   if (nests_deeper(bytes, true, nesting))
     raise(errc::limit, "messages are nested deeper than the limit of " + std::to_string(nesting) +
                            ", of which each nested graph takes 3");
@@ -96,6 +103,7 @@ opsets read_opsets(const google::protobuf::RepeatedPtrField<pb::OperatorSetIdPro
 struct reader {
   external_files files;
   std::size_t max_nesting = 0;
+  std::vector<std::span<const std::byte>> raw{};  // of the main graph's initializers: what their messages lack
   fault_list broken{};
 
   template <class Message>
@@ -192,7 +200,11 @@ struct reader {
     g.name = from.name();
     g.nodes.reserve(static_cast<std::size_t>(from.node_size()));
     for (auto& n : *from.mutable_node()) g.nodes.push_back(read(n, depth));
-    for (auto& t : *from.mutable_initializer()) g.initializers.push_back(read(t));
+    for (int k = 0; k < from.initializer_size(); ++k) {
+      if (depth == 0 && static_cast<std::size_t>(k) < raw.size()) files.left_out = raw[static_cast<std::size_t>(k)];
+      g.initializers.push_back(read(*from.mutable_initializer(k)));
+      files.left_out = {};
+    }
     for (auto& t : *from.mutable_sparse_initializer()) g.initializers.push_back(read(t));
     for (const auto& v : from.input()) g.inputs.push_back(read_value_info(v));
     for (const auto& v : from.output()) g.outputs.push_back(read_value_info(v));
@@ -221,11 +233,20 @@ struct reader {
 }  // namespace
 
 model read_messages(std::span<const std::byte> bytes, const std::string& directory, const import_options& options,
-                    const std::string& real_directory) {
+                    const std::string& real_directory, const buffer* file) {
   pb::ModelProto message;
-  parse_message(message, bytes, static_cast<int>(options.max_nesting) * 4 + 64, "an ONNX model");
+  const int nesting = static_cast<int>(options.max_nesting) * 4 + 64;
+  constexpr auto most = static_cast<std::size_t>(std::numeric_limits<int>::max());
+  auto outline = bytes.size() <= most ? outline_of(bytes) : std::nullopt;
+  if (outline && !parses(message, std::as_bytes(std::span(outline->text)), nesting)) outline.reset();
+  if (!outline) {
+    message.Clear();
+    parse_message(message, bytes, nesting, "an ONNX model");
+  }
   if (!message.has_graph()) raise(errc::malformed, "not an ONNX model: it has no graph");
-  reader r{{directory.empty() ? "." : directory, options.max_bytes, real_directory, {}}, options.max_nesting, {}};
+  reader r{{directory.empty() ? "." : directory, options.max_bytes, real_directory, {}}, options.max_nesting, {}, {}};
+  if (outline) r.raw = std::move(outline->raw);
+  r.files.model = file;
   model m;
   m.ir_version = message.ir_version();
   m.versions = read_opsets(message.opset_import());

@@ -2,6 +2,7 @@
 #include <cstring>
 #include <filesystem>
 #include <memory>
+#include <utility>
 
 #include "kiln/core/object.hpp"
 #include "kiln/onnx/impl/mapped_file.hpp"
@@ -41,9 +42,20 @@ literal from_bytes(const shape& s, buffer data) {
   const auto address = reinterpret_cast<std::uintptr_t>(data.data());
   if (s.type != dtype::boolean && address % size_of(s.type) == 0) return {s, std::move(data)};
   buffer copy = buffer::allocate(data.size());
-  for (std::size_t i = 0; i < data.size(); ++i)
-    copy.data()[i] = s.type == dtype::boolean ? std::byte{data.data()[i] != std::byte{0}} : data.data()[i];
+  if (s.type != dtype::boolean)
+    std::memcpy(copy.data(), data.data(), data.size());
+  else
+    for (std::size_t i = 0; i < data.size(); ++i) copy.data()[i] = std::byte{data.data()[i] != std::byte{0}};
   return {s, std::move(copy)};
+}
+
+// Raw bytes of a message: a part of the model, or a copy.
+buffer raw_bytes(std::span<const std::byte> left_out, const external_files& files) {
+  if (files.model)
+    return part_of(*files.model, static_cast<std::size_t>(left_out.data() - files.model->data()), left_out.size());
+  buffer copy = buffer::allocate(left_out.size());
+  std::memcpy(copy.data(), left_out.data(), left_out.size());
+  return copy;
 }
 
 buffer take_string(std::string* text) {
@@ -183,6 +195,7 @@ tensor read_tensor_message(TensorProto& m, external_files& files) {
   tensor out;
   out.name = m.name();
   out.type = static_cast<element>(m.data_type());
+  const std::span<const std::byte> raw = std::exchange(files.left_out, {});
   dims lens;
   const std::int64_t count = read_dims(out.name, m.dims(), lens, out.fault);
   if (!out.fault.empty()) return out;
@@ -210,13 +223,15 @@ tensor read_tensor_message(TensorProto& m, external_files& files) {
   if (m.data_location() == TensorProto::EXTERNAL) {
     buffer data = external_bytes(m, bytes, files);
     out.value = shares_bytes ? unpacked(s, data.data()) : from_bytes(s, std::move(data));
-  } else if (m.has_raw_data() && (!m.raw_data().empty() || field_size(m, *type) == 0)) {
-    if (static_cast<std::int64_t>(m.raw_data().size()) != bytes)
-      malformed(out.name, "has " + std::to_string(m.raw_data().size()) + " bytes, its type and extents ask for " +
+  } else if (!raw.empty() || (m.has_raw_data() && (!m.raw_data().empty() || field_size(m, *type) == 0))) {
+    const std::span<const std::byte> found = raw.empty() ? std::as_bytes(std::span(m.raw_data())) : raw;
+    if (static_cast<std::int64_t>(found.size()) != bytes)
+      malformed(out.name, "has " + std::to_string(found.size()) + " bytes, its type and extents ask for " +
                               std::to_string(bytes));
-    out.value = shares_bytes ? unpacked(s, reinterpret_cast<const std::byte*>(m.raw_data().data()))
-                : bytes == 0 ? literal(s, buffer::allocate(0))
-                             : from_bytes(s, take_string(m.release_raw_data()));
+    out.value = shares_bytes   ? unpacked(s, found.data())
+                : bytes == 0   ? literal(s, buffer::allocate(0))
+                : !raw.empty() ? from_bytes(s, raw_bytes(raw, files))
+                               : from_bytes(s, take_string(m.release_raw_data()));
   } else {
     if (field_size(m, *type) != fields)
       malformed(out.name, "has " + std::to_string(field_size(m, *type)) + " elements, its extents ask for " +
