@@ -2,6 +2,8 @@
 // first, so that no two channels are alike.
 #include <kiln_onnx.pb.h>
 
+#include <cstring>
+
 #include "peer/compare.hpp"
 #include "runtime/compare.hpp"
 
@@ -50,8 +52,13 @@ std::string with_random_weights(const std::string& bytes) {
     onnx_proto::TensorProto& weights = *drawn.add_initializer();
     weights.set_name(node.output(0));
     weights.set_data_type(onnx_proto::TensorProto::FLOAT);
-    for (int k = 0; k < extents.int64_data_size(); ++k) weights.add_dims(extents.int64_data(k));
-    EXPECT_GT(weights.dims_size(), 0) << node.output(0);
+    std::vector<std::int64_t> dims(extents.int64_data().begin(), extents.int64_data().end());
+    if (dims.empty()) {
+      dims.resize(extents.raw_data().size() / sizeof(std::int64_t));
+      std::memcpy(dims.data(), extents.raw_data().data(), extents.raw_data().size());
+    }
+    EXPECT_FALSE(dims.empty()) << node.output(0);
+    for (const std::int64_t n : dims) weights.add_dims(n);
     draw(weights, from);
   }
   graph.mutable_node()->Swap(drawn.mutable_node());
