@@ -148,6 +148,29 @@ TYPED_TEST(gemm_test, more_workers_than_panels) {
   check<TypeParam>(pool, 1000, 40, 30, 1, right_operand::unpacked);
 }
 
+TEST(gemm, neighbouring_tasks_share_the_smaller_operand_and_every_place_has_one_task) {
+  for (const bool wide : {false, true}) {
+    const gemm_problem<float> p{.m = wide ? 300 : 2000, .n = wide ? 2000 : 300, .k = 8, .batch = 3};
+    const gemm_split<float> split(p, true, 4, 48, 128);
+    ASSERT_GT(split.chunks, 1);
+    ASSERT_GT(split.panels, 1);
+    EXPECT_EQ(split.at(0).panel == split.at(1).panel, wide);
+    EXPECT_EQ(split.at(0).chunk == split.at(1).chunk, !wide);
+    std::vector<int> met(static_cast<std::size_t>(p.batch * split.panels * split.chunks), 0);
+    for (std::size_t task = 0; task < met.size(); ++task) {
+      const auto [matrix, panel, chunk] = split.at(static_cast<std::int64_t>(task));
+      ++met[static_cast<std::size_t>((matrix * split.panels + panel) * split.chunks + chunk)];
+    }
+    EXPECT_EQ(met, std::vector<int>(met.size(), 1));
+  }
+}
+
+TEST(gemm, quotients_beyond_32_bits_are_those_of_64) {
+  for (const std::int64_t a : {std::int64_t{0}, std::int64_t{7}, std::int64_t{0xffff'ffff}, std::int64_t{1} << 40})
+    for (const std::int64_t b : {std::int64_t{1}, std::int64_t{3}, std::int64_t{1} << 33})
+      EXPECT_EQ(quotient(a, b), a / b);
+}
+
 TEST(gemm, packed_panels_are_zero_padded_whole_vectors) {
   kiln::thread_pool pool(1);
   const std::int64_t n = register_tile<float>::width + 3;

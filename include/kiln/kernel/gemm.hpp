@@ -136,13 +136,29 @@ void multiply_panel(std::int64_t depth, const T* a, std::ptrdiff_t a_row, std::i
 
 /// How a product is cut into tasks: each is one panel of columns and one chunk of rows of one matrix. At most
 /// `most_rows` rows make a chunk, and at least `least_rows` where fewer chunks would leave workers idle. Panels are a
-/// tile wide where B is packed, else they differ by one vector at most.
+/// tile wide where B is packed, else they differ by one vector at most. Workers claim stretches of tasks: these run
+/// through the chunks first where B is the larger operand, so that each worker reads a part of it, else through the
+/// panels.
 template <class T>
 struct gemm_split {
   std::int64_t panels, chunks, chunk_rows;
+  bool by_panels;  // tasks of one panel are neighbours
+
+  struct place {
+    std::int64_t matrix, panel, chunk;
+  };
+  place at(std::int64_t task) const {
+    const std::int64_t inner = by_panels ? chunks : panels, outer = by_panels ? panels : chunks;
+    const std::int64_t rest = quotient(task, inner), matrix = quotient(rest, outer);
+    const std::int64_t fast = task - rest * inner, slow = rest - matrix * outer;
+    return by_panels ? place{matrix, slow, fast} : place{matrix, fast, slow};
+  }
 
   gemm_split(const gemm_problem<T>& p, bool packed, unsigned workers, std::int64_t least_rows, std::int64_t most_rows)
-      : panels(ceil_div(p.n, register_tile<T>::width)), n_(p.n), vectors_(register_tile<T>::vectors) {
+      : panels(ceil_div(p.n, register_tile<T>::width)),
+        by_panels(p.n > p.m),
+        n_(p.n),
+        vectors_(register_tile<T>::vectors) {
     if (!packed) {
       const std::int64_t all = ceil_div(p.n, native_lanes<T>);
       vectors_ = all / panels;
@@ -216,20 +232,16 @@ struct panel_finish {
   }
 };
 
-/// The loop that all products share. Tasks run through the panels first: a chunk of A stays in the cache meanwhile, and
-/// the panel that the worker probably meets next (`workers` tasks on) is fetched while this one is multiplied.
+/// The loop that all products share. The panel that the worker probably meets next is fetched while one is multiplied.
 template <class T, class Right, class Epilogue>
 void multiply(thread_pool& pool, const gemm_problem<T>& p, std::int64_t depth_most, const gemm_split<T>& split,
               const Right& right, Epilogue&& epilogue) {
   const std::int64_t tasks = p.batch * split.panels * split.chunks;
-  const auto workers = static_cast<std::int64_t>(pool.size());
   constexpr std::int64_t near_bytes = 1024 * 1024;  // a right operand of this size is in the second-level cache anyway
   const bool far = p.k * p.n * static_cast<std::int64_t>(sizeof(T)) > near_bytes;
   pool.parallel_for(tasks, [&](std::int64_t task, unsigned worker) {
-    const std::int64_t col0 = split.col(task % split.panels);
-    const std::int64_t cols = split.cols(task % split.panels);
-    const std::int64_t row0 = task / split.panels % split.chunks * split.chunk_rows;
-    const std::int64_t matrix = task / split.panels / split.chunks;
+    const auto [matrix, panel, chunk] = split.at(task);
+    const std::int64_t col0 = split.col(panel), cols = split.cols(panel), row0 = chunk * split.chunk_rows;
     const std::int64_t rows = std::min(split.chunk_rows, p.m - row0);
     const T* const a = p.a + (p.a_period != 0 ? matrix % p.a_period : matrix) * p.a_batch + row0 * p.a_row;
     T* const c = p.c + matrix * p.c_batch + row0 * p.c_row + col0;
@@ -238,13 +250,14 @@ void multiply(thread_pool& pool, const gemm_problem<T>& p, std::int64_t depth_mo
       const std::int64_t depth = std::min(depth_most, p.k - k);
       const bool last = k + depth >= p.k;
       const panel_block<T> b = right.block(matrix, col0, cols, k, depth, worker);
-      const std::int64_t next = task + workers;
       coming_block<T> coming;
-      if (far && !last)
+      if (far && !last) {
         coming = right.peek(matrix, col0, cols, k + depth, depth);
-      else if (far && next < tasks)
-        coming = right.peek(next / split.panels / split.chunks, split.col(next % split.panels),
-                            split.cols(next % split.panels), 0, std::min(depth_most, p.k));
+      } else if (far && task + 1 < tasks) {
+        const auto next = split.at(task + 1);
+        if (next.panel != panel || next.matrix != matrix || k != 0)
+          coming = right.peek(next.matrix, split.col(next.panel), split.cols(next.panel), 0, std::min(depth_most, p.k));
+      }
       const panel_finish<T, std::remove_reference_t<Epilogue>> finish{epilogue, last,   matrix * p.m + row0, col0, cols,
                                                                       c,        p.c_row};
       multiply_panel(depth, a + k * p.a_col, p.a_row, rows, linear_step{p.a_col}, b.at, b.step, c, p.c_row,
