@@ -261,10 +261,13 @@ dims deform_extents(call& c, const op::convolution& conv, std::int64_t groups, s
 }
 
 variables parse_deform_conv(call& c) {
-  const value x = widened(c.in(0)), w = widened(c.in(1));
+  const value w = widened(c.in(1));
   const op::convolution conv = read_convolution(c);
-  const std::size_t axes = x.rank() - 2;
-  const dims lens = x.get_shape().lens, kernel = w.get_shape().lens;
+  const std::size_t axes = c.in(0).rank() - 2;
+  const dims kernel = w.get_shape().lens;
+  dims lens = c.in(0).get_shape().lens;
+  lens[1] = kernel[1] * conv.group;
+  const value x = widened(c.in(0).expect_dims(lens));
   const std::int64_t groups = c.integer("offset_group", 1);
   if (groups < 1 || c.in(2).rank() != x.rank())
     c.malformed("offset_group is positive, and the offset has the input's rank");

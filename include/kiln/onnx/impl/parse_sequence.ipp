@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "kiln/onnx/impl/parse_body.hpp"
+#include "kiln/onnx/impl/run_axes.hpp"
 #include "kiln/op/dynamic/sequence.hpp"
 
 // Sequences whose length and positions are known while importing only pass tensors on; others are values of the run.
@@ -139,7 +140,7 @@ variables parse_concat_from(call& c) {
   const std::int64_t axis = axis_within(c, c.integer("axis", 0), parts[0].rank() + (fresh ? 1 : 0));
   if (fresh)
     for (value& p : parts) p = p.unsqueeze({axis});
-  return {parts.size() == 1 ? parts[0] : c.build.add(op::concat{axis}, parts)};
+  return {concatenated(c, axis, std::move(parts))};
 }
 
 }  // namespace
