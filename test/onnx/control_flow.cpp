@@ -295,6 +295,29 @@ TEST(import_control, tensors_of_any_type_have_the_rank_of_the_run) {
   }
 }
 
+// The second branch fits what later iterations carry, not what the first does.
+TEST(import_control, a_branch_that_waits_for_later_iterations_may_not_fit_the_first) {
+  const message begin = graph({{node("Concat", {"h", "h"}, {"a"}, {attr("axis", 0)})}, {}, {}, {value_info("a")}}),
+                later = graph({{node("MatMul", {"h", "w"}, {"b"})}, {}, {}, {value_info("b")}});
+  const auto looped = [&](const message& otherwise) {
+    const message body = graph(
+        {{node("Identity", {"go"}, {"again"}), node("Equal", {"i", "zero"}, {"first"}),
+          node("If", {"first"}, {"next"}, {graph_attr("then_branch", begin), graph_attr("else_branch", otherwise)})},
+         {},
+         {value_info("i", 7, {}), value_info("go", 9, {}), value_info("h", 1, {dim("k")})},
+         {value_info("again"), value_info("next")}});
+    return model_of({{node("Loop", {"n", "", "x"}, {"y"}, {graph_attr("body", body)})},
+                     {integers("zero", {}, {0}), floats("w", {4, 4}, {2, 0, 0, 0, 0, 2, 0, 0, 0, 0, 2, 0, 1, 0, 0, 2})},
+                     {value_info("n", 7, {}), value_info("x", 1, {2})},
+                     {value_info("y")}});
+  };
+  const std::vector<argument> in{whole({}, {3}), reals({2}, {1, 2})};
+  EXPECT_THAT(floats_of(run_model(looped(later), in)[0]), ElementsAre(12, 8, 4, 8));
+  const message never =
+      graph({{node("Transpose", {"h"}, {"b"}, {attr("perm", lens{1, 0})}, "turned")}, {}, {}, {value_info("b")}});
+  EXPECT_THAT(failure(looped(never), in), HasSubstr("'turned'"));
+}
+
 TEST(import_control, a_symbol_has_one_value_in_a_run) {
   const dimension found = dimension::symbol("found");
   builder b;

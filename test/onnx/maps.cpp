@@ -55,6 +55,7 @@ TEST(import_maps, are_written_under_the_names_of_outputs) {
                {},
                {value_info("c", 9, {}), value_info("x", 1, {"n", 2})},
                {value_info("y")}});
+  EXPECT_EQ(inside.find("Identity"), std::string::npos);
   // a model ends with what it imports: the domain's name, its version
   for (const std::string& bytes : {outside, inside}) EXPECT_THAT(bytes, HasSubstr(opset(3, "ai.onnx.ml").str()));
 }
@@ -95,6 +96,13 @@ TEST(import_maps, keys_stand_once_and_pass_through_nodes) {
   const auto m = model_of({{node("Identity", {"d"}, {"y"})}, {}, {map_info("d", 7, 1)}, {value_info("y")}});
   const argument given = numbered({4}, {reals({2}, {1, 2})});
   EXPECT_TRUE(equal_values(run_on_targets(m, {given})[0], given));
+}
+
+TEST(import_maps, that_nobody_reads_are_written_as_inputs_all_the_same) {
+  const auto m =
+      model_of({{node("Relu", {"x"}, {"y"})}, {}, {map_info("d", 8, 1), value_info("x", 1, {1})}, {value_info("y")}});
+  const std::string bytes = onnx::export_model(onnx::parse_model(m.bytes()).graph);
+  EXPECT_EQ(onnx::parse_model(std::as_bytes(std::span(bytes))).graph.main().parameters().size(), 2u);
 }
 
 TEST(import_complex, tensors_move) {

@@ -88,6 +88,119 @@ TEST(numbers_in_run, images_of_columns) {
   EXPECT_THROW(misfit(), error);
 }
 
+TEST(numbers_in_run, images_of_columns_may_have_four_dims) {
+  const argument x = reals({1, 8, 12}, counted(96));
+  const auto image = [&](const std::vector<std::int64_t>& lens, const std::vector<std::int64_t>& block) {
+    const auto n = static_cast<std::int64_t>(lens.size());
+    return run_node("Col2Im", 18, x, {whole({n}, lens), whole({n}, block)}, {}, true)[0];
+  };
+  const argument flat = image({4, 5}, {2, 2}), deep = image({1, 4, 1, 5}, {1, 2, 1, 2});
+  EXPECT_EQ(lens_of(deep), (std::vector<std::int64_t>{1, 2, 1, 4, 1, 5}));
+  EXPECT_EQ(floats_of(deep), floats_of(flat));
+  EXPECT_THROW(image({1, 1, 1, 1}, {2, 1, 1, 1}), error);
+  EXPECT_THROW(image({1, 5, 1, 4}, {1, 3, 1, 1}), error);
+}
+
+argument with_extents(const std::string& op, std::int64_t version, const std::vector<argument>& given,
+                      const std::vector<message>& attributes, bool known) {
+  graph_parts parts;
+  strings names;
+  for (const argument& a : given) {
+    names.push_back("x" + std::to_string(names.size()));
+    std::vector<dim> lens;
+    for (const std::int64_t d : lens_of(a)) lens.emplace_back(known ? dim(d) : dim(-1));
+    parts.inputs.push_back(value_info(names.back(), a.get_shape().type == dtype::f32 ? 1 : 7, lens));
+  }
+  parts.outputs.push_back(value_info("y"));
+  parts.nodes.push_back(node(op, names, {"y"}, attributes));
+  return compile(onnx::parse_model(model_of(parts, version).bytes()).graph, eigen_target()).run(given)[0];
+}
+void expect_same_of_open_extents(const std::string& op, std::int64_t version, const std::vector<argument>& given,
+                                 const std::vector<message>& attributes) {
+  SCOPED_TRACE(op);
+  const argument known = with_extents(op, version, given, attributes, true),
+                 open = with_extents(op, version, given, attributes, false);
+  EXPECT_EQ(lens_of(open), lens_of(known));
+  EXPECT_THAT(floats_of(open), Pointwise(FloatNear(1e-4f), floats_of(known)));
+}
+
+TEST(extents_in_run, signals_are_real_or_complex) {
+  const auto refuses = [](const std::string& op, const argument& x, const std::vector<message>& attributes) {
+    std::vector<argument> given{x};
+    if (op == "STFT") given.push_back(whole({}, {2})), given.push_back(reals({4}, {1, 2, 3, 1}));
+    EXPECT_THROW(with_extents(op, 17, given, attributes, false), error) << op;
+  };
+  const argument real = reals({2, 6, 1}, counted(12)), pairs = reals({2, 6, 2}, counted(24)),
+                 triples = reals({2, 6, 3}, counted(36));
+  for (const argument& x : {real, pairs}) {
+    expect_same_of_open_extents("DFT", 17, {x}, {});
+    expect_same_of_open_extents("DFT", 17, {x}, {attr("inverse", 1)});
+  }
+  expect_same_of_open_extents("DFT", 17, {real}, {attr("onesided", 1)});
+  const std::vector<argument> frames{real, whole({}, {2}), reals({4}, {1, 2, 3, 1})};
+  expect_same_of_open_extents("STFT", 17, frames, {});
+  expect_same_of_open_extents("STFT", 17, {pairs, frames[1], frames[2]}, {attr("onesided", 0)});
+  refuses("DFT", triples, {});
+  refuses("DFT", pairs, {attr("onesided", 1)});
+  refuses("STFT", triples, {attr("onesided", 0)});
+}
+
+TEST(extents_in_run, scales_of_groups_or_channels) {
+  const argument x = reals({2, 4, 3}, counted(24)), two = reals({2}, {1, 3}), three = reals({3}, {1, 2, 3}),
+                 four = reals({4}, {1, 2, 3, 4});
+  const std::vector<message> groups{attr("num_groups", 2)};
+  expect_same_of_open_extents("GroupNormalization", 18, {x, two, two}, groups);
+  expect_same_of_open_extents("GroupNormalization", 21, {x, four, four}, groups);
+  EXPECT_THROW(with_extents("GroupNormalization", 18, {x, three, three}, groups, false), error);
+  EXPECT_THROW(with_extents("GroupNormalization", 21, {x, two, two}, groups, false), error);
+  EXPECT_THROW(with_extents("GroupNormalization", 21, {reals({2, 3, 4}, counted(24)), three, three}, groups, true),
+               error);
+}
+
+TEST(extents_in_run, offsets_of_a_kernel) {
+  const auto run = [](const argument& offset, bool known) {
+    graph_parts parts;
+    const auto lens = [&](const argument& a) {
+      std::vector<dim> out;
+      for (const std::int64_t d : lens_of(a)) out.emplace_back(known ? dim(d) : dim(-1));
+      return out;
+    };
+    const argument x = reals({1, 1, 3, 3}, counted(9));
+    parts.initializers.push_back(floats("w", {1, 1, 2, 2}, {1, 2, 3, 4}));
+    parts.inputs = {value_info("x", 1, lens(x)), value_info("o", 1, lens(offset))};
+    parts.outputs = {value_info("y")};
+    parts.nodes = {node("DeformConv", {"x", "w", "o"}, {"y"})};
+    return compile(onnx::parse_model(model_of(parts, 19).bytes()).graph, eigen_target()).run({{x, offset}})[0];
+  };
+  const argument fits = reals({1, 8, 2, 2}, counted(32));
+  EXPECT_THAT(floats_of(run(fits, false)), Pointwise(FloatNear(1e-4f), floats_of(run(fits, true))));
+  for (const bool known : {true, false}) {
+    EXPECT_THROW(run(reals({1, 4, 2, 2}, counted(16)), known), error);
+    EXPECT_THROW(run(reals({1, 8, 3, 2}, counted(48)), known), error);
+  }
+}
+
+// As many as a list of detections of many images has.
+TEST(extents_in_run, many_lengths_are_summed) {
+  graph_parts parts;
+  parts.inputs = {value_info("x", 1, {2})};
+  strings all;
+  for (int k = 0; k < 300; ++k) {
+    all.push_back("y" + std::to_string(k));
+    const std::string c = "c" + std::to_string(k % 3);
+    parts.nodes.push_back(node("Compress", {"x", c}, {all.back()}, {attr("axis", 0)}));
+  }
+  for (int k = 0; k < 3; ++k) parts.inputs.push_back(value_info("c" + std::to_string(k), 9, {2}));
+  parts.nodes.push_back(node("Concat", all, {"y"}, {attr("axis", 0)}));
+  parts.nodes.push_back(node("Neg", {"y"}, {"z"}));
+  parts.outputs = {value_info("z")};
+  const bool both[] = {true, true}, one[] = {false, true}, none[] = {false, false};
+  const auto flags = [](const bool(&v)[2]) { return argument::of<bool>({2}, std::span<const bool>(v)); };
+  const executable e = compile(onnx::parse_model(model_of(parts, 18).bytes()).graph, eigen_target());
+  EXPECT_EQ(lens_of(e.run({{reals({2}, {1, 2}), flags(both), flags(one), flags(none)}})[0]),
+            std::vector<std::int64_t>{100 * 2 + 100});
+}
+
 TEST(numbers_in_run, sizes_of_an_image_without_aliases) {
   const argument x = reals({1, 2, 5, 7}, counted(70));
   const auto attributes = [](const char* mode, int outside) {

@@ -63,6 +63,47 @@ TEST(import_sequences, of_open_rank_keep_their_type_when_exported) {
   EXPECT_THROW((void)onnx::export_model(onnx::parse_model(passed.bytes()).graph), error);
 }
 
+// Bodies pass on what they are given; who gives it, and who reads it outside, tells what it holds.
+TEST(import_sequences, in_bodies_keep_their_type_when_exported) {
+  const auto list_of = [](int type) {
+    return message().add(4, message().add(1, message().add(1, message().number(1, type)))).str();
+  };
+  const message as_it_is = graph({{node("Identity", {"s"}, {"a"})}, {}, {}, {value_info("a")}}),
+                shorter = graph({{node("SequenceErase", {"s", "k"}, {"b"})}, {}, {}, {value_info("b")}}),
+                turn = graph({{node("Identity", {"go"}, {"again"}), node("SequenceErase", {"t", "k"}, {"next"})},
+                              {},
+                              {value_info("i", 7, {}), value_info("go", 9, {}), value_info("t")},
+                              {value_info("again"), value_info("next")}});
+  const auto m =
+      model_of({{node("SequenceConstruct", {"x", "x", "x"}, {"s"}),
+                 node("If", {"c"}, {"y"}, {graph_attr("then_branch", as_it_is), graph_attr("else_branch", shorter)}),
+                 node("Loop", {"k", "", "y"}, {"z"}, {graph_attr("body", turn)}), node("SequenceLength", {"z"}, {"n"})},
+                {},
+                {value_info("x", 7, {1}), value_info("k", 7, {}), value_info("c", 9, {})},
+                {value_info("n")}});
+  EXPECT_THAT(floats_of(run_model(m, {whole({1}, {5}), whole({}, {1}), truth(false)})[0]), ElementsAre(1));
+  const std::string bytes = onnx::export_model(onnx::parse_model(m.bytes()).graph);
+  EXPECT_EQ(bytes.find(list_of(1)), std::string::npos);
+}
+
+TEST(import_sequences, hold_items_of_one_type) {
+  const auto made = [](const std::vector<message>& nodes) {
+    return failure(
+        model_of(
+            {nodes, {}, {value_info("x", 1, {1}), value_info("k", 7, {}), value_info("c", 9, {})}, {value_info("y")}}),
+        {});
+  };
+  const std::string why = "one type, found f32 and i64";
+  EXPECT_THAT(made({node("SequenceConstruct", {"x", "k"}, {"y"})}), HasSubstr(why));
+  const message of_x = node("SequenceConstruct", {"x"}, {"s"});
+  EXPECT_THAT(made({of_x, node("SequenceInsert", {"s", "k"}, {"y"})}), HasSubstr(why));
+  EXPECT_THAT(made({of_x, node("SequenceInsert", {"s", "k", "k"}, {"y"})}), HasSubstr(why));
+  const message first = graph({{node("SequenceConstruct", {"x"}, {"a"})}, {}, {}, {value_info("a")}}),
+                second = graph({{node("SequenceConstruct", {"k"}, {"b"})}, {}, {}, {value_info("b")}});
+  EXPECT_THAT(made({node("If", {"c"}, {"y"}, {graph_attr("then_branch", first), graph_attr("else_branch", second)})}),
+              HasSubstr(why));
+}
+
 TEST(import_sequences, map_runs_a_body_for_each_item) {
   const message body = graph({{node("Add", {"a", "b"}, {"c"}), node("Shape", {"a"}, {"d"})},
                               {},

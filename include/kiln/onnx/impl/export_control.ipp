@@ -24,13 +24,13 @@ class holder {
 
   std::optional<held_type> of(const module_graph& m, value_id v) {
     if (!seen_.emplace(&m, value_key(v)).second) return std::nullopt;
-    given = given || m.producer(v).kind == instruction_kind::parameter;
+    given = given || (&m == &program_.main() && m.producer(v).kind == instruction_kind::parameter);
     if (const auto made = by_maker(m, v)) return made;
     for (std::uint32_t u = 0; u < m.size(); ++u)
       for (std::size_t k = 0; k < m[u].inputs.size(); ++k)
         if (m[u].inputs[k] == v)
           if (const auto read = by_reader(m, u, k)) return read;
-    return std::nullopt;
+    return by_caller(m, v);
   }
 
  private:
@@ -50,6 +50,35 @@ class holder {
     if (!value) return std::nullopt;
     return value->get_shape().type == dtype::sequence ? with_sequence(by_value(*value))
                                                       : std::optional(held_type{value->get_shape().type});
+  }
+  // A body's parameter is what its caller gives, and its output what the caller reads; both may have another rank each.
+  std::optional<held_type> by_caller(const module_graph& m, value_id v) {
+    const auto parameters = m.parameters();
+    const auto place =
+        static_cast<std::size_t>(std::find(parameters.begin(), parameters.end(), v) - parameters.begin());
+    for (std::uint32_t r = 0; r < program_.modules(); ++r) {
+      const module_graph& around = program_.module({r});
+      for (std::uint32_t u = 0; u < around.size(); ++u) {
+        const auto& i = around[u];
+        const auto* l = i.op.get_if<op::loop>();
+        const auto* b = i.op.get_if<op::branch>();
+        const bool loops = l && &program_.module(l->iteration) == &m,
+                   is_then = b && &program_.module(b->then_body) == &m,
+                   is_else = b && &program_.module(b->else_body) == &m;
+        if (!loops && !is_then && !is_else) continue;
+        const std::size_t first = loops ? 0 : is_then ? 1 : 1 + static_cast<std::size_t>(b->then_inputs);
+        if (place < parameters.size())
+          if (const auto from = of_any_rank(of(around, i.inputs[first + place]))) return from;
+        for (std::uint32_t k = loops ? 1 : 0; k < m.outputs.size(); ++k)
+          if (m.outputs[k] == v)
+            if (const auto to = of_any_rank(of(around, {u, loops ? k - 1 : k}))) return to;
+      }
+    }
+    return std::nullopt;
+  }
+  static std::optional<held_type> of_any_rank(std::optional<held_type> t) {
+    if (t) t->rank = held_type().rank;
+    return t;
   }
   std::optional<held_type> by_maker(const module_graph& m, value_id v) {
     const auto& i = m.producer(v);
@@ -137,12 +166,12 @@ held_type exporter::held_by(const module_graph& m, value_id v) const {
   const auto& outputs = program_.main().outputs;
   if (!held && all.given && &m == &program_.main() && std::find(outputs.begin(), outputs.end(), v) != outputs.end())
     unsupported("an output passes on what a caller gives, and nothing in the program tells the type of its elements");
-  return held.value_or(held_type());
+  held_type any;
+  any.in_map = t == dtype::map;
+  return held.value_or(any);
 }
 
 void exporter::declare(onnx_proto::ValueInfoProto& to, const std::string& name, const shape& s, held_type held) const {
-  if (s.type == dtype::map && !held.in_map)
-    raise(errc::unsupported, "'" + name + "' is a map, and nothing in the program tells the type of its keys");
   to.set_name(name);
   onnx_proto::TypeProto* type = to.mutable_type();
   if (s.type == dtype::optional) type = type->mutable_optional_type()->mutable_elem_type();
@@ -232,9 +261,13 @@ void exporter::write_body(onnx_proto::GraphProto& to, module_ref body, std::span
     held[value_key(parameters[k])] = std::move(name);
   }
   write_module(m, held, prefix_);
+  std::set<std::string> named;
   for (const value_id v : m.outputs) {
     const shape& s = m.shape_of(v);
-    const std::string name = make("Identity", {held.at(value_key(v))});
+    // no Identity takes a sequence of maps: what the body makes is an output under its own name, once
+    const std::string& made = held.at(value_key(v));
+    const bool own = m.producer(v).kind == instruction_kind::op && held_by(m, v).in_map && named.insert(made).second;
+    const std::string name = own ? made : make("Identity", {made});
     auto& out = *to.add_output();
     declare(out, name, s, held_by(m, v));
     // a symbol of one iteration is not that of another

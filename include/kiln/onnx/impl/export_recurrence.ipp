@@ -16,10 +16,10 @@ shape without_axis(shape s, std::int64_t axis) {
   return {s.type, lens};
 }
 
-// f32 is multiplied up in f64, as the op does.
+// Floats are multiplied up in f64 and rounded once, as the op does.
 void write_cumprod(exporter& x, const exported& e) {
   const auto& o = *e.op.get_if<op::cumprod>();
-  const dtype t = e.result().type, sums = t == dtype::f32 ? dtype::f64 : t;
+  const dtype t = e.result().type, sums = is_float(t) ? dtype::f64 : t;
   const std::int64_t axis = normal_axis(o.axis, e.result().rank());
   const shape slice = without_axis({sums, e.result().lens}, axis);
   const exporter::scan_over over{{x.expanded(x.scalar(sums, 1), slice.lens)},

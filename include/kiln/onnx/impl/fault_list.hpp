@@ -1,4 +1,5 @@
 #pragma once
+#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -15,8 +16,6 @@ class fault_list {
   bool empty() const { return faults_.empty(); }
   bool full() const { return faults_.size() == most; }
   std::size_t size() const { return faults_.size(); }
-  /// Drops the faults that were added since there were n.
-  void forget_from(std::size_t n) { faults_.erase(faults_.begin() + static_cast<std::ptrdiff_t>(n), faults_.end()); }
   void add(error e) { faults_.push_back(std::move(e)); }
   /// Throws what there is: one fault as it is, several as a list under the code of the first. `more` are further lines.
   void throw_all(const std::string& place, const std::vector<std::string>& more = {}) const {
@@ -29,7 +28,25 @@ class fault_list {
   }
 
  private:
+  friend struct fault_notes;
   std::vector<error> faults_;
+};
+
+/// What is wrong with a model, or with a part of it that is tried: what cannot be imported, a line each, and faults.
+struct fault_notes {
+  std::vector<std::string> missing;
+  fault_list broken;
+
+  std::size_t size() const { return missing.size() + broken.size(); }
+  void add_missing(std::string line) {
+    if (std::find(missing.begin(), missing.end(), line) == missing.end()) missing.push_back(std::move(line));
+  }
+  /// Adds others, faults as far as there is room.
+  void add(const fault_notes& more) {
+    for (const std::string& line : more.missing) add_missing(line);
+    for (const error& e : more.broken.faults_)
+      if (!broken.full()) broken.add(e);
+  }
 };
 
 }  // namespace kiln::onnx

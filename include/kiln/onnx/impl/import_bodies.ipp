@@ -6,7 +6,7 @@ namespace kiln::onnx {
 
 variables importer::import_body(const graph& body, const variables& inputs) {
   if (depth_ >= options_.max_nesting)
-    raise(errc::limit, "graphs are nested deeper than the limit of " + std::to_string(options_.max_nesting));
+    exhausted("graphs are nested deeper than the limit of " + std::to_string(options_.max_nesting));
   scope names;
   names.outer = current_;
   names.home = frame_;
@@ -62,9 +62,9 @@ body_module importer::build_module(const graph& body, std::span<const body_param
   if (body.inputs.size() != parameters.size())
     raise(errc::malformed,
           "a body takes " + std::to_string(parameters.size()) + " inputs, not " + std::to_string(body.inputs.size()));
-  const std::size_t given_up = missing_.size();
+  const std::size_t given_up = faults_.missing.size();
   variables outputs = import_body(body, inputs);
-  if (missing_.size() != given_up) raise(errc::unsupported, "its body cannot be imported");
+  if (faults_.missing.size() != given_up) raise(errc::unsupported, "its body cannot be imported");
   return finish_module(own, body, std::move(outputs));
 }
 

@@ -147,7 +147,7 @@ variable importer::local(const entry& e) {
   if (!e.home || e.home == frame_) return v;
   const auto first = known_first(e);
   if (v.tensor) v.tensor = inside(v.tensor, *e.home, *frame_);
-  if (first) return of_types(frame_->build, v, *first);
+  if (first) return of_types(frame_->build, v, {*first ? 0u : 1u});
   for (value& item : v.items) item = inside(item, *e.home, *frame_);
   return v;
 }
@@ -183,10 +183,10 @@ std::string importer::why_missing(const node& n, std::int64_t version) const {
 void importer::import_node(scope& names, const node& written, std::size_t position) {
   ++nodes_;
   if (names.caller && ++called_nodes_ > options_.max_nodes)
-    raise(errc::limit, "function calls add more nodes than the limit of " + std::to_string(options_.max_nodes));
+    exhausted("function calls add more nodes than the limit of " + std::to_string(options_.max_nodes));
   if (depth_ > 0 && ++body_nodes_ > most_body_nodes_)
-    raise(errc::limit, "bodies that are imported again and again have more nodes than the limit of " +
-                           std::to_string(most_body_nodes_));
+    exhausted("bodies that are imported again and again have more nodes than the limit of " +
+              std::to_string(most_body_nodes_));
   const restored no_bodies(bodies_here_, 0u);
   way_.push_back(static_cast<std::uint32_t>(position));
   const popped_at_end way(way_);
@@ -226,7 +226,7 @@ void importer::import_node(scope& names, const node& written, std::size_t positi
       std::any_of(options_.rows.begin(), options_.rows.end(), [&](const row& r) { return &r == user; });
   const function* f = is_users ? nullptr : find_function(*n);
   const std::string what = who + " of " + domain_name(*n) + " " + std::to_string(version);
-  const std::size_t given_up = missing_.size() + broken_.size();
+  const std::size_t given_up = faults_.size();
   variables outputs;
   try {
     if (!f && !(user && user->function)) {
@@ -244,11 +244,11 @@ void importer::import_node(scope& names, const node& written, std::size_t positi
     } else {
       e.at_instruction(n->name).at_source(place_.empty() ? who : place_ + ", " + who);
       if (e.code() == errc::limit || e.code() == errc::internal) throw;
-      broken_.add(e);
-      if (broken_.full()) report_missing();
+      faults_.broken.add(e);
+      if (faults_.broken.full()) report_missing();
     }
   }
-  lost = lost || missing_.size() + broken_.size() != given_up;  // in a body or function
+  lost = lost || faults_.size() != given_up;  // in a body or function
   for (std::size_t k = 0; k < n->outputs.size(); ++k) {
     const std::string& name = written.outputs[k];
     if (name.empty()) continue;
@@ -273,7 +273,7 @@ variables importer::call_row(scope& names, const node& n, const row& r, std::int
 
 variables importer::call_function(const node& n, const function& f, const variables& inputs) {
   if (depth_ >= options_.max_nesting)
-    raise(errc::limit, "function calls are nested deeper than the limit of " + std::to_string(options_.max_nesting));
+    exhausted("function calls are nested deeper than the limit of " + std::to_string(options_.max_nesting));
   if (inputs.size() > f.inputs.size()) raise(errc::malformed, "the call has more inputs than function " + f.name);
   scope names;
   names.home = frame_;
@@ -319,16 +319,21 @@ void importer::give_up(const std::string& what, const variables& inputs, const s
     line += inputs[i].tensor ? kiln::to_string(inputs[i].tensor.get_shape()) : inputs[i].is_sequence ? "sequence" : "-";
   }
   line += ": " + why;
-  if (std::find(missing_.begin(), missing_.end(), line) == missing_.end()) missing_.push_back(line);
+  faults_.add_missing(std::move(line));
+}
+
+void importer::exhausted(std::string why) {
+  spent_ = true;
+  raise(errc::limit, std::move(why));
 }
 
 void importer::report_missing() const {
-  if (!broken_.empty()) broken_.throw_all(place_, missing_);
-  if (missing_.empty()) return;
-  std::string all =
-      std::to_string(missing_.size()) +
-      (missing_.size() == 1 ? " part of the model cannot be imported:" : " parts of the model cannot be imported:");
-  for (const std::string& line : missing_) all += "\n  " + line;
+  const auto& missing = faults_.missing;
+  if (!faults_.broken.empty()) faults_.broken.throw_all(place_, missing);
+  if (missing.empty()) return;
+  std::string all = std::to_string(missing.size()) + (missing.size() == 1 ? " part of the model cannot be imported:"
+                                                                          : " parts of the model cannot be imported:");
+  for (const std::string& line : missing) all += "\n  " + line;
   error e(errc::unsupported, all);
   throw e.at_source(place_);
 }

@@ -12,6 +12,13 @@ inline item_type joined(item_type a, item_type b) {
   if (b.rank == item_type::none || a == b) return a;
   return {a.type, item_type::any};
 }
+/// The same for items of one sequence, whose types must agree.
+inline item_type joined_items(const call& c, item_type a, item_type b) {
+  if (a.rank != item_type::none && b.rank != item_type::none && a.type != b.type)
+    c.malformed("the items of a sequence have one type, found " + std::string(to_string(a.type)) + " and " +
+                std::string(to_string(b.type)));
+  return joined(a, b);
+}
 inline item_type item_of(value v) { return {v.type(), static_cast<int>(v.rank())}; }
 /// What the items of a sequence are, known or not.
 inline item_type items_of(const variable& v) {

@@ -1,4 +1,7 @@
+#include <algorithm>
+
 #include "kiln/onnx/impl/parse_body.hpp"
+#include "kiln/onnx/impl/trial.hpp"
 #include "kiln/op/dynamic/branch.hpp"
 #include "kiln/op/dynamic/loop.hpp"
 #include "kiln/op/dynamic/sequence.hpp"
@@ -105,7 +108,8 @@ variables join_bodies(call& c, value condition, body_module then_body, body_modu
   small_vector<shapes> types;
   for (std::size_t k = 0; k < then_body.outputs.size(); ++k) {
     const variable &a = then_body.outputs[k], &b = else_body.outputs[k];
-    items.push_back(joined(a.item, b.item));
+    const bool lists = a.type.type == dtype::sequence && b.type.type == dtype::sequence;
+    items.push_back(lists ? joined_items(c, a.item, b.item) : joined(a.item, b.item));
     const bool optionals = a.type.type == dtype::optional && b.type.type == dtype::optional;
     if (optionals && (a.either.empty() || b.either.empty())) {  // of which one may hold nothing
       types.push_back({a.type});
@@ -150,7 +154,7 @@ class loop_builder {
 
   body_module build() {
     for (;;) {
-      body_module b = c_.bodies->build_module(source_, std::span<const body_parameter>(parameters_), visible_);
+      body_module b = build_once();
       for (std::size_t k = 0; k < b.outputs.size(); ++k)
         if (const shapes& types = b.outputs[k].either; types.size() > 1 && (k == 0 || k + 1 >= parameters_.size()))
           c_.unsupported("its body gives " + kiln::to_string(types[0]) + " or " + kiln::to_string(types[1]) +
@@ -177,6 +181,32 @@ class loop_builder {
   bool ranks_vary(std::size_t i) const { return parameters_[2 + i].item.rank == changing_rank; }
 
  private:
+  // A body that calls others may have one that the first iterations do not take, and that asks for other extents than
+  // they have: it is tried with extents that only the run knows.
+  body_module build_once() {
+    const auto calls = [](const node& n) {
+      return std::any_of(n.attributes.begin(), n.attributes.end(),
+                         [](const attribute& a) { return !a.graphs.empty(); });
+    };
+    const std::span<const body_parameter> all(parameters_);
+    if (std::none_of(source_.nodes.begin(), source_.nodes.end(), calls))
+      return c_.bodies->build_module(source_, all, visible_);
+    trial_importer& trials = trial_importer::of(c_);
+    fault_notes why, as_well;
+    if (auto made = trials.try_module(source_, all, visible_, why)) return std::move(*made);
+    c_.bodies->return_to(mark_);
+    bool opens = false;
+    for (std::size_t i = 2; i < parameters_.size(); ++i)
+      for (std::size_t d = 0; d < open_[i].size(); ++d)
+        if (!open_[i][d]) open(i, d), opens = true;
+    if (opens)
+      if (auto made = trials.try_module(source_, all, visible_, as_well)) {
+        remember();
+        return std::move(*made);
+      }
+    trials.note(why);
+    c_.unsupported("its body cannot be imported");
+  }
   void open(std::size_t i, std::size_t d) {
     parameters_[i].type.lens[d] = c_.bodies->fresh_symbol("carried");
     open_[i][d] = 1;
@@ -229,7 +259,8 @@ class loop_builder {
         open(i, d);
         same = false;
       }
-      const item_type item = joined(p.item, next.item);
+      const item_type item =
+          carried == dtype::sequence ? joined_items(c_, p.item, next.item) : joined(p.item, next.item);
       same = same && item == p.item;
       p.item = item;
     }

@@ -103,15 +103,19 @@ variables parse_group_norm(call& c) {
   const dims lens = x.get_shape().lens;
   const std::int64_t groups = c.integer("num_groups", 0);
   if (groups < 1 || lens.size() < 2) c.malformed("num_groups is positive and the input has channels");
+  if (lens[1].is_constant() && lens[1].value() % groups != 0)
+    c.malformed("num_groups divides the channels, found " + std::to_string(groups) + " groups of " +
+                kiln::to_string(lens[1]) + " channels");
   const value wide = c.integer("stash_type", 1) == 1 ? widened(x) : x;
   const value y = wide.reshape({lens[0], groups, product(lens) / (lens[0] * groups)})
                       .normalise({2}, c.real("epsilon", 1e-5f))
                       .convert(x.type());
   const auto along = [&](value v) {
+    if (v.rank() != 1) c.malformed("scale and bias are vectors, found " + kiln::to_string(v.get_shape()));
     // the first version has a scale for each group
     if (c.version < 21 && !(v.dim(0) == lens[1]))
-      v = v.unsqueeze({1}).broadcast_to({groups, lens[1] / groups}).reshape({lens[1]});
-    return x.make_along(1, v);
+      v = v.expect_dims({groups}).unsqueeze({1}).broadcast_to({groups, lens[1] / groups}).reshape({lens[1]});
+    return x.make_along(1, v.expect_dims({lens[1]}));
   };
   return {y.reshape(lens) * along(c.in(1)) + along(c.in(2))};
 }

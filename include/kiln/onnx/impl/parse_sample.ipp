@@ -247,20 +247,38 @@ variables parse_max_roi_pool(call& c) {
 }
 
 // Each kernel position reads the input where its offset points; the product with the weight is a matrix product.
+// The extents of an offset, `each` numbers for every kernel position and offset group, over the places of the result.
+dims deform_extents(call& c, const op::convolution& conv, std::int64_t groups, std::int64_t each) {
+  const dims lens = c.in(0).get_shape().lens, kernel = c.in(1).get_shape().lens;
+  dims out{lens[0], groups * each};
+  for (std::size_t d = 0; d + 2 < lens.size(); ++d) {
+    if (!kernel[d + 2].is_constant()) c.unsupported("a kernel whose extents only a run knows");
+    out[1] *= kernel[d + 2];
+    const std::int64_t pads = conv.pads.empty() ? 0 : conv.pads[d] + conv.pads[lens.size() - 2 + d];
+    out.push_back((lens[d + 2] + pads - (kernel[d + 2].value() - 1) * conv.dilation[d] - 1) / conv.stride[d] + 1);
+  }
+  return out;
+}
+
 variables parse_deform_conv(call& c) {
-  const value x = widened(c.in(0)), w = widened(c.in(1)), offset = widened(c.in(2));
+  const value w = widened(c.in(1));
   const op::convolution conv = read_convolution(c);
-  const std::size_t axes = x.rank() - 2;
-  const dims lens = x.get_shape().lens, out = offset.get_shape().lens, kernel = w.get_shape().lens;
+  const std::size_t axes = c.in(0).rank() - 2;
+  const dims kernel = w.get_shape().lens;
+  dims lens = c.in(0).get_shape().lens;
+  lens[1] = kernel[1] * conv.group;
+  const value x = widened(c.in(0).expect_dims(lens));
   const std::int64_t groups = c.integer("offset_group", 1);
+  if (groups < 1 || c.in(2).rank() != x.rank())
+    c.malformed("offset_group is positive, and the offset has the input's rank");
+  const value offset = widened(c.in(2).expect_dims(deform_extents(c, conv, groups, static_cast<std::int64_t>(axes))));
+  const dims out = offset.get_shape().lens;
   std::int64_t taps = 1;
   dimension points = 1;
   for (std::size_t d = 0; d < axes; ++d) {
     taps *= kernel[d + 2].value();
     points = points * out[d + 2];
   }
-  if (groups < 1 || !(out[1] == dimension(groups * taps * static_cast<std::int64_t>(axes))))
-    c.malformed("the offset has a number for each kernel position, axis and offset group");
   if (!lens[1].is_constant() || lens[1].value() % groups != 0) c.malformed("offset groups share out the channels");
   const std::int64_t own = lens[1].value() / groups;
   const dtype t = x.type();
@@ -290,7 +308,8 @@ variables parse_deform_conv(call& c) {
     }
     value read = sampled(c, image, position, "linear", padding::zeros, true).reshape({lens[0], own, taps, points});
     if (c.has(4)) {
-      const value mask = widened(c.in(4)).reshape({lens[0], groups, taps, points});
+      const value mask =
+          widened(c.in(4).expect_dims(deform_extents(c, conv, groups, 1))).reshape({lens[0], groups, taps, points});
       read = read * mask.slice({{1}, {g}, {g + 1}, {}});
     }
     parts.push_back(read);

@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "kiln/onnx/impl/parse_body.hpp"
+#include "kiln/onnx/impl/run_axes.hpp"
 #include "kiln/op/dynamic/sequence.hpp"
 
 // Sequences whose length and positions are known while importing only pass tensors on; others are values of the run.
@@ -42,7 +43,10 @@ std::size_t position(const call& c, std::size_t input, std::size_t length, std::
 
 variables parse_construct(call& c) {
   items all;
-  for (std::size_t i = 0; i < c.size(); ++i) all.push_back(c.in(i));
+  for (std::size_t i = 0; i < c.size(); ++i) {
+    all.push_back(c.in(i));
+    joined_items(c, item_of(all[0]), item_of(all[i]));
+  }
   return {variable::sequence(std::move(all))};
 }
 variables parse_empty(call& c) {
@@ -63,10 +67,8 @@ variables parse_at(call& c) {
   return {all[position(c, 1, all.size(), n, n - 1)]};
 }
 variables parse_insert(call& c) {
-  if (!known(c, 2)) {
-    const item_type item = joined(items_of(c.inputs[0]), item_of(c.in(1)));
-    return {sequence_of(c.build.add(op::sequence_insert{}, run_time_operands(c)), item)};
-  }
+  const item_type item = joined_items(c, items_of(c.inputs[0]), item_of(c.in(1)));
+  if (!known(c, 2)) return {sequence_of(c.build.add(op::sequence_insert{}, run_time_operands(c)), item)};
   items all = c.sequence(0);
   const auto n = static_cast<std::int64_t>(all.size());
   all.insert(position(c, 2, all.size(), n + 1, n), c.in(1));
@@ -138,7 +140,7 @@ variables parse_concat_from(call& c) {
   const std::int64_t axis = axis_within(c, c.integer("axis", 0), parts[0].rank() + (fresh ? 1 : 0));
   if (fresh)
     for (value& p : parts) p = p.unsqueeze({axis});
-  return {parts.size() == 1 ? parts[0] : c.build.add(op::concat{axis}, parts)};
+  return {concatenated(c, axis, std::move(parts))};
 }
 
 }  // namespace

@@ -67,6 +67,21 @@ value resized(call& c, value x, dimension n) {
   return x.concat(c.build.add(op::fill{rest, 0, x.type()}), last);
 }
 
+// x[..., n] of an n that only the run knows as real numbers, where complex ones are out of place, or as complex ones.
+value with_known_parts(value x, bool must_be_real) {
+  const dimension n = x.dim(-1);
+  if (n.is_constant()) return x;
+  dims lens = x.get_shape().lens;
+  lens.back() = must_be_real ? dimension(1) : larger(1, smaller(n, 2));
+  op::pad behind;
+  behind.pads.resize(2 * x.rank(), dimension(0));
+  behind.pads[2 * x.rank() - 1] = dimension(2) - lens.back();
+  const value known = x.expect_dims(lens);
+  if (must_be_real) return known;
+  lens.back() = 2;
+  return (known | behind).expect_dims(lens);
+}
+
 // The parts of x[..., 1 or 2] as signals along the last dim, `axis` moved there.
 complex_value split_parts(call& c, value x, std::int64_t axis) {
   const auto rank = static_cast<std::int64_t>(x.rank());
@@ -139,10 +154,10 @@ value transformed_in_run(call& c, value x, const dft_rules& r) {
 }
 
 variables parse_dft(call& c) {
-  const value x = widened(c.in(0));
-  const std::size_t rank = x.rank();
+  const std::size_t rank = c.in(0).rank();
   if (rank < 2) c.malformed("the input has a signal and its parts");
   dft_rules r{c.flag("inverse"), c.flag("onesided")};
+  const value x = with_known_parts(widened(c.in(0)), r.one_sided && !r.inverse);
   if (r.one_sided && !r.inverse && x.dim(-1) == dimension(2)) c.malformed("a complex signal has no one-sided spectrum");
   if (c.has(1)) {
     const auto given = c.extents(1, "the transform's length");
@@ -163,8 +178,9 @@ variables parse_dft(call& c) {
 
 // Inputs: signal[batch, length, 1 or 2], step, window, frame length.
 variables parse_stft(call& c) {
-  const value signal = c.in(0).rank() == 2 ? c.in(0).unsqueeze({-1}) : c.in(0);
-  if (signal.rank() != 3) c.malformed("the signal is [batch, length, parts]");
+  const value given = c.in(0).rank() == 2 ? c.in(0).unsqueeze({-1}) : c.in(0);
+  if (given.rank() != 3) c.malformed("the signal is [batch, length, parts]");
+  const value signal = with_known_parts(given, c.flag("onesided", true));
   const auto one = [&](std::size_t i, std::string_view what) {
     const auto given = c.bound(c.in(i), what, 1);
     if (given.size() != 1 || given[0].max() < 1) c.malformed(std::string(what) + " is one positive number");

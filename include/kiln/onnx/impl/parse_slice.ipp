@@ -128,7 +128,7 @@ variables parse_concat(call& c) {
   for (std::size_t i = 0; i < c.size(); ++i) parts.push_back(c.in(i));
   if (parts.empty()) c.malformed("there is nothing to concatenate");
   if (c.version >= 4 && !c.find("axis")) c.malformed("attribute 'axis' is missing");
-  return {parts.size() == 1 ? parts[0] : c.build.add(op::concat{c.integer("axis", 1)}, parts)};
+  return {concatenated(c, c.integer("axis", 1), std::move(parts))};
 }
 
 }  // namespace

@@ -24,9 +24,8 @@ std::int64_t along(const call& c, std::string_view name, std::size_t d, std::siz
   return given[d];
 }
 
-// The same where the run knows the image or the block: each column's elements are added where they belong in the
-// padded image.
-value col_to_im_in_run(call& c, value x) {
+// Each column's elements are added where they belong in the padded image, which the run may know, as the block.
+value col_to_im_added(call& c, value x) {
   const auto image = c.extents(1, "the image's shape"), block = c.bound(c.in(2), "the block's shape", 1);
   const std::size_t axes = image.size();
   if (x.rank() != 3 || axes < 1 || axes != block.size())
@@ -39,10 +38,12 @@ value col_to_im_in_run(call& c, value x) {
     const std::int64_t stride = along(c, "strides", k, axes, 1), dilation = along(c, "dilations", k, axes, 1);
     if (stride < 1 || dilation < 1) c.malformed("strides and dilations are positive");
     const std::int64_t before = along(c, "pads", k, 2 * axes, 0), behind = along(c, "pads", axes + k, 2 * axes, 0);
-    if (before < 0 || behind < 0) c.unsupported("pads of an image that only a run knows are not negative");
+    if (before < 0 || behind < 0)
+      c.unsupported("pads of an image that only a run knows, or of four spatial dims, are not negative");
     padded.push_back(image[k] + (before + behind));
     grid[k] = block[k];
     grid[axes + k] = (padded[k] - (block[k] - 1) * dilation - 1) / stride + 1;
+    if (grid[axes + k].max() < 1) c.malformed("a block is larger than the padded image");
     taps *= grid[k];
     columns *= grid[axes + k];
     pixels *= padded[k];
@@ -66,6 +67,7 @@ value col_to_im_in_run(call& c, value x) {
     at = at ? at + place : place;
   }
   const dimension channels = x.dim(1) / taps;
+  if (channels.is_constant() && !(channels * taps == x.dim(1))) c.malformed("the channels are a multiple of the block");
   const dims lens{x.dim(0), channels, taps * columns};
   const value zero = c.build.add(op::fill{{x.dim(0), channels, pixels}, 0, x.type()});
   const value where = at.broadcast_to(grid).reshape({1, 1, taps * columns}).broadcast_to(lens);
@@ -78,12 +80,13 @@ value col_to_im_in_run(call& c, value x) {
 // Columns back into an image: a transposed convolution whose weight puts each kernel position where it belongs.
 variables parse_col_to_im(call& c) {
   const value x = is_float(c.in(0).type()) ? c.in(0) : c.in(0).convert(dtype::f64);
-  if (is_open(c, 1) || is_open(c, 2)) return {col_to_im_in_run(c, x).convert(c.in(0).type())};
+  // a convolution has up to three spatial dims
+  if (is_open(c, 1) || is_open(c, 2) || c.in(1).get_shape().elements().max() > 3)
+    return {col_to_im_added(c, x).convert(c.in(0).type())};
   const auto image = c.numbers(1, "the image's shape"), block = c.numbers(2, "the block's shape");
   const std::size_t axes = image.size();
   if (x.rank() != 3 || axes < 1 || axes != block.size())
     c.malformed("image and block have a number for each spatial dim");
-  if (axes > 3) c.unsupported("more than three spatial dims");
   std::int64_t taps = 1;
   for (const std::int64_t k : block) {
     if (k < 1 || k > (1 << 20)) c.malformed("a block's extent is positive");
@@ -193,7 +196,7 @@ value greatest_positions(call& c, value x, const dims& pooled, const op::pooling
 
 std::span<const row> unfold_rows() {
   static constexpr row rows[] = {
-      {"", "Col2Im", 18, parse_col_to_im, "up to three spatial dims"},
+      {"", "Col2Im", 18, parse_col_to_im, "up to four spatial dims"},
       {"", "MaxUnpool", 9, parse_max_unpool},
   };
   return rows;

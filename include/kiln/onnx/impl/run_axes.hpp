@@ -19,6 +19,9 @@ std::size_t axis_count(call& c, value axes);
 /// The extents at which a flag is false, `count` of them, as symbols that the run binds.
 dims extents_left(call& c, const dims& from, value flags, std::size_t count);
 
+/// Tensors one after the other. A sum of very many lengths that only the run knows is a number of the run as well.
+value concatenated(call& c, std::int64_t axis, small_vector<value> parts);
+
 /// A slice whose axes or steps are the run's.
 value slice_in_run(call& c, value x);
 

@@ -1,5 +1,9 @@
 #include "kiln/onnx/impl/run_axes.hpp"
 
+#include <algorithm>
+#include <set>
+
+#include "kiln/op/dynamic/bind_dims.hpp"
 #include "kiln/op/dynamic/branch.hpp"
 #include "kiln/op/dynamic/selection.hpp"
 
@@ -53,6 +57,30 @@ value branch_of(call& c, value flag, value x, module_graph then_body, module_gra
   const value_id made =
       c.build.module().add_with_shapes(o, {flag.id(), x.id(), x.id()}, {result}, c.build.label.view());
   return c.build.wrap(made);
+}
+
+value concatenated(call& c, std::int64_t axis, small_vector<value> parts) {
+  constexpr std::size_t most = 64;
+  if (parts.size() == 1) return parts[0];
+  const std::int64_t at = normal_axis(axis, parts[0].rank());
+  std::set<std::int64_t> lengths;
+  for (const value& p : parts)
+    if (at >= 0 && at < static_cast<std::int64_t>(p.rank()) && !p.dim(at).is_constant())
+      lengths.insert(p.dim(at).raw());
+  if (lengths.size() <= most) return c.build.add(op::concat{axis}, parts);
+  small_vector<value> joined;
+  for (std::size_t k = 0; k < parts.size(); k += most) {
+    const std::size_t n = std::min(most, parts.size() - k);
+    const value group = concatenated(c, axis, small_vector<value>(std::span<const value>(parts.data() + k, n)));
+    dims lens = group.get_shape().lens;
+    dimension& length = lens[static_cast<std::size_t>(at)];
+    const value sum = dimensions_value(c.build, {1}, {length});
+    op::bind_dims o;
+    o.names.push_back(length = c.bodies->fresh_symbol("length"));
+    c.build.add(o, sum);
+    joined.push_back(group.expect_dims(lens));
+  }
+  return concatenated(c, axis, std::move(joined));
 }
 
 // Starts, ends and steps of all axes, those that are not named whole; each axis is then a list of places.
