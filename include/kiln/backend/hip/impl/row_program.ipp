@@ -237,8 +237,8 @@ void write_value(kernel_text& out, const row_program& p, std::uint32_t k) {
   std::string value = traced(out, v.op, trace_part::compute, from, names, conditions, name + "_");
   // what is stored decides the value: i32 wraps though it is computed in 64 bits, a converted float is clamped
   const bool same = kind_of_values(from) == kind_of_values(v.type);
-  const bool whole = is_narrow(v.type) ? from == v.type
-                                       : is_float(v.type) || v.type == dtype::boolean || size_of(v.type) == 8;
+  const bool whole =
+      is_narrow(v.type) ? from == v.type : is_float(v.type) || v.type == dtype::boolean || size_of(v.type) == 8;
   if (v.type != dtype::boolean && (!same || !whole))
     value = "rounded<" + std::string(stored_name(v.type)) + ">(" + value + ")";
   else if (v.type == dtype::boolean && from != dtype::boolean && !v.op.info().returns_bool)
