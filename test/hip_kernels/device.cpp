@@ -176,6 +176,11 @@ TEST_P(tile_kernels_on_device, volumes_and_transposed_convolutions) {
                           : b.input(name, t, lens);
         };
         b.output(b.add(two, b.input("x", t, {2, 16, 7, 9}), weights("w", {16, 8, 4, 3})).relu());
+        // places and taps that divide by the stride are worked apart
+        const op::deconvolution even{.stride = {2, 3}, .pads = {1, 2, 1, 1}, .group = group};
+        b.output(b.add(even, b.input("even", t, {2, 16, 5, 4}), weights("fours", {16, 8, 4, 6})));
+        const auto last = b.input("last", t, {2, 5, 4, 16}).transpose({0, 3, 1, 2});
+        b.output(b.add(even, last, weights("sixes", {16, 8, 2, 6})).transpose({0, 2, 3, 1}));
         b.output(b.add(op::deconvolution{.stride = {2}, .group = group}, b.input("row", t, {1, 4, 9}),
                        weights("taps", {4, 3, 3})));
         b.output(b.add(op::deconvolution{.stride = {1, 2, 2}, .group = group}, b.input("volume", t, {1, 4, 3, 4, 5}),

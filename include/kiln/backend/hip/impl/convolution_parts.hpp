@@ -24,6 +24,36 @@ struct filters_view {
   }
 };
 
+/// What convolutions of both kinds say.
+struct convolution_attributes {
+  detail::window window;
+  std::int64_t group = 1;
+  bool backwards = false;  ///< a transposed one
+  convolution_attributes(const operation& op, std::size_t rank) {
+    const auto take = [&](const auto& o) {
+      window = *detail::resolve_window(rank, o.stride, o.dilation, o.pads);
+      group = o.group;
+    };
+    backwards = op.is<op::deconvolution>();
+    if (backwards)
+      take(*op.get_if<op::deconvolution>());
+    else
+      take(*op.get_if<op::convolution>());
+  }
+};
+
+/// How a transposed convolution of two spatial dims falls apart: places of the result that are a stride apart meet the
+/// same taps, every stride-th, so that they are a convolution by themselves. Nothing is multiplied that a stride skips.
+struct phases {
+  std::int64_t rows = 1, cols = 1;  ///< strides
+  phases() = default;
+  /// None where taps or places don't divide evenly.
+  phases(const convolution_attributes& a, const shape& weights, const shape& result);
+  explicit operator bool() const { return rows * cols > 1; }
+  /// The view of the weights that has the taps of each phase together.
+  filters_view order(const ints& lens, const ints& strides, std::int64_t groups) const;
+};
+
 /// A convolution's weights in another order: once where they are constant, behind a copy each run where they are not.
 class ordered_filters {
  public:
@@ -66,24 +96,6 @@ struct image_steps {
   }
   std::int64_t pixel() const { return cols != 1 ? col : rows != 1 ? row : plane; }
   std::int64_t pixels() const { return planes * rows * cols; }
-};
-
-/// What convolutions of both kinds say.
-struct convolution_attributes {
-  detail::window window;
-  std::int64_t group = 1;
-  bool backwards = false;  ///< a transposed one
-  convolution_attributes(const operation& op, std::size_t rank) {
-    const auto take = [&](const auto& o) {
-      window = *detail::resolve_window(rank, o.stride, o.dilation, o.pads);
-      group = o.group;
-    };
-    backwards = op.is<op::deconvolution>();
-    if (backwards)
-      take(*op.get_if<op::deconvolution>());
-    else
-      take(*op.get_if<op::convolution>());
-  }
 };
 
 }  // namespace kiln::hip

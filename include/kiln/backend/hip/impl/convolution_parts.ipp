@@ -24,6 +24,26 @@ std::vector<std::byte> dense_bytes(const literal& weights, std::int64_t offset, 
 
 }  // namespace
 
+phases::phases(const convolution_attributes& a, const shape& weights, const shape& result) {
+  constexpr std::size_t rank = 4;
+  if (!a.backwards || weights.rank() != rank || !weights.is_constant()) return;
+  for (std::size_t d = 2; d < rank; ++d) {
+    const std::int64_t stride = a.window.stride[d - 2];
+    if (a.window.dilation[d - 2] != 1 || weights.lens[d].value() % stride != 0) return;
+    if (!result.lens[d].is_constant() || result.lens[d].value() % stride != 0) return;
+  }
+  rows = a.window.stride[0], cols = a.window.stride[1];
+}
+
+filters_view phases::order(const ints& lens, const ints& strides, std::int64_t groups) const {
+  filters_view v(lens, strides, groups, true);  // groups, filters, rows, columns, channels
+  const std::int64_t row = v.strides[2], col = v.strides[3], channel = v.strides[4];
+  const std::int64_t taps_down = v.lens[2] / rows, taps_across = v.lens[3] / cols, channels = v.lens[4];
+  v.lens = {v.lens[0], v.lens[1], rows, cols, taps_down, taps_across, channels};
+  v.strides = {v.strides[0], v.strides[1], row, col, rows * row, cols * col, channel};
+  return v;
+}
+
 ordered_filters::ordered_filters(const kernel_request& r, std::size_t operand, view_of order,
                                  const context_pointer& where)
     : order_(std::move(order)), constant_(r.constants[operand] && r.inputs[operand].is_constant()) {

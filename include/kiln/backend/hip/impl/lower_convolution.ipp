@@ -1,3 +1,6 @@
+#include <algorithm>
+#include <cstring>
+
 #include "kiln/backend/hip/impl/convolution_parts.hpp"
 #include "kiln/backend/hip/impl/product_plan.hpp"
 #include "kiln/backend/hip/impl/tail_behind.hpp"
@@ -21,8 +24,11 @@ class convolution_kernel final : public gpu_kernel {
     for (std::size_t d = 2; d < weights.rank(); ++d) one_tap = one_tap && weights.lens[d] == dimension(1);
     // a copy each run would cost more than reading a convolution's weights as they are
     if (!attributes_.backwards && (one_tap || !constant_)) return;
-    const auto order = [groups = attributes_.group, back = attributes_.backwards](
-                           const ints& lens, const ints& strides) { return filters_view(lens, strides, groups, back); };
+    phases_ = phases(attributes_, weights, r.instruction.results[0]);
+    const auto order = [groups = attributes_.group, back = attributes_.backwards, apart = phases_](
+                           const ints& lens, const ints& strides) {
+      return apart ? apart.order(lens, strides, groups) : filters_view(lens, strides, groups, back);
+    };
     filters_ = ordered_filters(r, w, order, where_);
   }
 
@@ -37,7 +43,7 @@ class convolution_kernel final : public gpu_kernel {
     filters_.prepare(in[parts_.operands[1]]);
   }
   std::size_t scratch_bytes(std::span<const tensor> in, std::span<const tensor> out, unsigned) const override {
-    return built_for(in, out)->plan.scratch_bytes + filters_.scratch_bytes(in[parts_.operands[1]]);
+    return built_for(in, out)->scratch_bytes + filters_.scratch_bytes(in[parts_.operands[1]]);
   }
 
   void run(const launch& l) const override {
@@ -48,15 +54,23 @@ class convolution_kernel final : public gpu_kernel {
     const std::span<std::byte> scratch = l.scratch.subspan(filters_.scratch_bytes(w));
     std::vector<const void*> extra;
     for (std::size_t i : parts_.extra) extra.push_back(l.in[i].data);
-    run_product(made->plan, *made->run, *l.queue, scratch, l.in[parts_.operands[0]].data, weights, l.out[0].data,
-                made->tail ? std::span<const void* const>() : std::span<const void* const>(extra));
+    for (const part& one : made->products)
+      run_product(one.plan, *one.run, *l.queue, scratch, l.in[parts_.operands[0]].data + one.image,
+                  static_cast<const std::byte*>(weights) + one.weights, l.out[0].data + one.result,
+                  made->tail ? std::span<const void* const>() : std::span<const void* const>(extra));
     if (made->tail) made->tail.run(*l.queue, l.out[0].data, extra);
   }
 
  private:
-  struct built {
+  // One product, and where its operands begin, in bytes.
+  struct part {
     product_plan plan;
     std::shared_ptr<const function> run;
+    std::int64_t image = 0, weights = 0, result = 0;
+  };
+  struct built {
+    std::vector<part> products;
+    std::size_t scratch_bytes = 0;
     tail_behind tail;  ///< where it does not fit the product's positions
   };
 
@@ -67,11 +81,54 @@ class convolution_kernel final : public gpu_kernel {
       bool fits = true;
       for (std::size_t i : parts_.extra) fits = fits && image_steps(in[i]).even();
       const bool apart = tail_ && !fits;
-      made.plan = plan_product(problem(in, out[0], fits), tail_ && fits ? &*tail_ : nullptr, where());
-      made.run = where().build(made.plan.what);
+      if (phases_)
+        add_phases(made, in, out[0]);
+      else
+        add(made, problem(in, out[0], fits), tail_ && fits ? &*tail_ : nullptr);
       if (apart) made.tail = tail_behind(*tail_, parts_, in, out, where());
       return made;
     });
+  }
+
+  part& add(built& to, const product_problem& p, const row_program* tail) const {
+    part& one = to.products.emplace_back();
+    one.plan = plan_product(p, tail, where());
+    one.run = where().build(one.plan.what);
+    one.plan.what.text.clear();
+    to.scratch_bytes = std::max(to.scratch_bytes, one.plan.scratch_bytes);
+    return one;
+  }
+
+  // Each phase is a product over all images, or over one where the lines of several don't lie evenly.
+  void add_phases(built& to, std::span<const tensor> in, const tensor& out) const {
+    const tensor& x = in[parts_.operands[0]];
+    const image_steps from(x), at(out);
+    const bool together = out.lens[0] == 1 || at.image == at.rows * at.row;
+    const std::int64_t bytes = static_cast<std::int64_t>(size_of(x.type));
+    tensor some = out;
+    if (!together) some.lens[0] = 1;
+    const product_problem whole = problem(in, some, false);
+    values::image image;
+    std::memcpy(&image, whole.a.value.data(), sizeof image);
+    image.out_rows = static_cast<int>(at.rows / phases_.rows),
+    image.out_cols = static_cast<int>(at.cols / phases_.cols);
+    image.out_pixels = image.out_rows * image.out_cols;
+    const auto& begin = attributes_.window.begin;
+    for (std::int64_t n = 0; n < (together ? 1 : out.lens[0]); ++n)
+      for (std::int64_t row = 0; row < phases_.rows; ++row)
+        for (std::int64_t col = 0; col < phases_.cols; ++col) {
+          const std::int64_t down = row + begin[0], across = col + begin[1];
+          image.pad_rows = static_cast<int>(down / phases_.rows),
+          image.pad_cols = static_cast<int>(across / phases_.cols);
+          product_problem p = whole;
+          p.a.value = values::bytes_of(image);
+          p.rows = some.lens[0] * image.out_pixels, p.pixels = image.out_cols;
+          p.steps[0][0] = phases_.rows * at.row, p.steps[0][2] = phases_.cols * at.col;
+          part& one = add(to, p, nullptr);
+          one.image = n * from.image * bytes;
+          one.weights = (down % phases_.rows * phases_.cols + across % phases_.cols) * p.depth * bytes;
+          one.result = (n * at.image + row * at.row + col * at.col) * bytes;
+        }
   }
 
   product_problem problem(std::span<const tensor> in, const tensor& out, bool with_tail) const {
@@ -86,8 +143,10 @@ class convolution_kernel final : public gpu_kernel {
     const auto of = [&](const auto& v, std::size_t back, std::int64_t none, std::size_t before = 0) {
       return axes > back ? v[before + axes - 1 - back] : none;
     };
-    const std::int64_t kernel_cols = of(w.lens, 0, 1, 2), kernel_rows = of(w.lens, 1, 1, 2),
-                       kernel_planes = of(w.lens, 2, 1, 2), taps = kernel_cols * kernel_rows * kernel_planes;
+    // of one phase, where there are several
+    const std::int64_t kernel_cols = of(w.lens, 0, 1, 2) / phases_.cols,
+                       kernel_rows = of(w.lens, 1, 1, 2) / phases_.rows, kernel_planes = of(w.lens, 2, 1, 2),
+                       taps = kernel_cols * kernel_rows * kernel_planes;
     bool same_pixels = !backwards && taps == 1 && from.even();
     for (std::size_t d = 0; d < axes; ++d)
       same_pixels = same_pixels && window.stride[d] == 1 && window.begin[d] == 0 && window.end[d] == 0;
@@ -126,7 +185,7 @@ class convolution_kernel final : public gpu_kernel {
       for (const auto& s : p.steps) joined = joined && s[0] == pixels * s[2];
       if (joined) p.rows *= p.batch0, p.batch0 = 1;
     } else {
-      p.rows = x.lens[0] * pixels, p.pixels = pixels, p.channels = channels;
+      p.rows = out.lens[0] * pixels, p.pixels = pixels, p.channels = channels, p.images = out.lens[0];
       const bool deep = from.channel == 1 || channels == 1, channels_first = bool(filters_) || taps == 1;
       const int vector = from.channel == 1 && channels_first
                              ? vector_of(bytes, aligned, {from.image, from.plane, from.row, from.col, channels})
@@ -149,7 +208,8 @@ class convolution_kernel final : public gpu_kernel {
       std::string places;
       if (backwards || axes > 2) {
         places = ", image_places<" + std::to_string(axes > 2 ? kernel_planes : 0) + (backwards ? ", true" : ", false");
-        for (const int stride : {image.stride_planes, image.stride_rows, image.stride_cols})
+        for (const std::int64_t stride :
+             {std::int64_t{image.stride_planes}, image.stride_rows / phases_.rows, image.stride_cols / phases_.cols})
           places += ", " + std::to_string(stride);
         places += ">";
       }
@@ -158,8 +218,8 @@ class convolution_kernel final : public gpu_kernel {
                  std::to_string(kernel_cols) + places + ">",
              values::bytes_of(image), deep, vector};
     }
-    const std::int64_t filter = p.depth;
-    p.b = matrix(true, vector_of(bytes, filters_ ? 16 : alignment_of(w.data), {filter}),
+    const std::int64_t filter = p.depth * phases_.rows * phases_.cols;
+    p.b = matrix(true, vector_of(bytes, filters_ ? 16 : alignment_of(w.data), {filter, p.depth}),
                  {nullptr, {0, filters * filter}, filter, 1});
     return p;
   }
@@ -167,6 +227,7 @@ class convolution_kernel final : public gpu_kernel {
   contraction_parts parts_;
   std::optional<row_program> tail_;
   convolution_attributes attributes_;
+  phases phases_;
   ordered_filters filters_;
   bool constant_ = false;
   by_sizes<built> built_;

@@ -27,6 +27,7 @@ struct product_problem {
   bool constant_b = false;           ///< the right factor does not depend on earlier kernels
   std::int64_t channels = 0;         ///< of a group of an image that is a factor
   std::int64_t pixels = 0;           ///< of an image, where rows count pixels through all images; else 0
+  std::int64_t images = 0;           ///< that are a factor
   /// Steps along the batch indices, rows and columns: of the result, then of the tail's operands.
   std::vector<std::array<std::int64_t, 4>> steps;
   std::vector<dtype> types;          ///< the same: their dtypes

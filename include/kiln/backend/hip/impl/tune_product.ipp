@@ -53,7 +53,7 @@ std::size_t reach_of(const product_problem& p, const product_factor& f, std::int
   }
   values::image m;
   std::memcpy(&m, f.value.data(), sizeof m);
-  return r.along(p.rows / p.pixels, m.image_step)
+  return r.along(p.images, m.image_step)
       .along(p.batch1, m.group_step)
       .along(p.channels, m.channel_step)
       .along(m.planes, m.plane_step)
