@@ -59,23 +59,10 @@ struct cell_step {
     const i64 hidden = n[2];
     const T* column = recurrence + First * hidden + unit;
     V own[Count] = {};
-    constexpr int under_way = 8;  // reads that wait together
-    for (i64 first = part; first < hidden; first += parts * under_way) {
-      T read[under_way][Count];
-      V factor[under_way];
+    for (i64 k = part; k < hidden; k += parts) {
+      const V s = with[k];
       KILN_UNROLL
-      for (int u = 0; u < under_way; ++u) {
-        const i64 wanted = first + u * parts, k = wanted < hidden ? wanted : first;
-        factor[u] = with[k];
-        KILN_UNROLL
-        for (int g = 0; g < Count; ++g) read[u][g] = column[(k * Cell::gates + g) * hidden];
-      }
-      KILN_UNROLL
-      for (int u = 0; u < under_way; ++u) {
-        if (first + u * parts >= hidden) factor[u] = V(0);
-        KILN_UNROLL
-        for (int g = 0; g < Count; ++g) own[g] += factor[u] * value_of(read[u][g]);
-      }
+      for (int g = 0; g < Count; ++g) own[g] += s * value_of(column[(k * Cell::gates + g) * hidden]);
     }
     KILN_SHARED V shared[parts * across];
     KILN_UNROLL
