@@ -18,6 +18,7 @@
 #include "kiln/graph/builder.hpp"
 #include "kiln/onnx/export.hpp"
 #include "kiln/onnx/import.hpp"
+#include "kiln/op/more.hpp"
 #include "kiln/runtime/device.hpp"
 #include "kiln/runtime/executable.hpp"
 #include "kiln/runtime/run_options.hpp"
@@ -55,6 +56,14 @@ value some_weights(builder& b, const dims& lens) {
   buffer copy = buffer::allocate(static_cast<std::size_t>(s.bytes().value()));
   std::memcpy(copy.data(), values.data(), copy.size());
   return b.constant(literal(s, std::move(copy)));
+}
+
+// As in MobileNet: channels that lie last, each with a filter of its own, between pointwise ops.
+void depthwise(builder& b, std::int64_t batch, std::int64_t channels, std::int64_t size, std::int64_t stride) {
+  const auto x = b.input("x", dtype::f16, {batch, size, size, channels}).transpose({0, 3, 1, 2});
+  const auto y = x.conv(some_weights(b, {channels, 1, 3, 3}),
+                        {.stride = {stride, stride}, .pads = {1, 1, 1, 1}, .group = channels});
+  b.output((y + some_weights(b, {channels, 1, 1})).relu().transpose({0, 2, 3, 1}));
 }
 
 const std::vector<bench_case>& cases() {
@@ -120,6 +129,28 @@ const std::vector<bench_case>& cases() {
        [](builder& b) {
          b.output(b.input("x", t, {1, 512, 7, 7}).conv(some_weights(b, {512, 512, 3, 3}), {.pads = {1, 1, 1, 1}}));
        }},
+      {"depthwise_112", [](builder& b) { depthwise(b, 16, 96, 112, 2); }},
+      {"depthwise_56", [](builder& b) { depthwise(b, 16, 144, 56, 1); }},
+      {"depthwise_14", [](builder& b) { depthwise(b, 16, 576, 14, 1); }},
+      {"depthwise_one", [](builder& b) { depthwise(b, 1, 144, 56, 1); }},
+      {"deconvolution_64",
+       [](builder& b) {
+         const auto x = b.input("x", t, {16, 64, 64, 128}).transpose({0, 3, 1, 2});
+         const op::deconvolution twice{.stride = {2, 2}, .pads = {1, 1, 1, 1}};
+         b.output(b.add(twice, x, some_weights(b, {128, 64, 4, 4})).transpose({0, 2, 3, 1}));
+       }},
+      {"lstm_512",
+       [](builder& b) {
+         using f = op::cell_function;
+         const op::recurrent r{.cell = op::cell_kind::lstm,
+                               .functions = {f::sigmoid, f::tanh, f::tanh},
+                               .alpha = {0, 0, 0},
+                               .beta = {0, 0, 0}};
+         const value lengths =
+             b.constant(literal::of<std::int64_t>({dtype::i64, {8}}, std::vector<std::int64_t>(8, 128)));
+         b.output(b.add(r, b.input("x", t, {128, 8, 2048}), some_weights(b, {512, 2048}), some_weights(b, {2048}),
+                        some_weights(b, {8, 512}), lengths, some_weights(b, {8, 512}), some_weights(b, {1536})));
+       }},
       {"resnet50", [](builder& b) { bench::resnet50(b, t, 1); }},
       {"bert_base", [](builder& b) { bench::bert_base(b, t, 1, 128); }},
       {"dense_128x768x3072",
@@ -172,7 +203,9 @@ class written_model {
   program read() const { return std::move(onnx::read_model(path_).graph); }
 
  private:
-  std::string path_ = (std::filesystem::temp_directory_path() / "bench_device.onnx").string();
+  std::string path_ =
+      (std::filesystem::temp_directory_path() / ("bench_device_" + std::to_string(std::random_device()()) + ".onnx"))
+          .string();
 };
 
 void time_case(const bench_case& c, const hip_target& target, bool steps, bool onnx) {

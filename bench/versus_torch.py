@@ -26,11 +26,21 @@ def cases():
     yield "reduce_all", lambda x: x.sum(), [rows()]
     heads = lambda: tensor(16, 12, 512, 64)
     yield "attention_512", F.scaled_dot_product_attention, [heads(), heads(), heads()]
+    last = torch.channels_last
+    for name, batch, channels, size, stride in [("112", 16, 96, 112, 2), ("56", 16, 144, 56, 1), ("14", 16, 576, 14, 1),
+                                                ("one", 1, 144, 56, 1)]:
+        conv = torch.nn.Conv2d(channels, channels, 3, stride, 1, groups=channels).half().cuda()
+        yield f"depthwise_{name}", lambda x, c=conv: torch.relu(c(x)), [
+            tensor(batch, channels, size, size).to(memory_format=last)]
+    back = torch.nn.ConvTranspose2d(128, 64, 4, 2, 1, bias=False).half().cuda()
+    yield "deconvolution_64", back, [tensor(16, 128, 64, 64)]
+    yield "deconvolution_64_last", back.to(memory_format=last), [tensor(16, 128, 64, 64).to(memory_format=last)]
+    lstm = torch.nn.LSTM(512, 512).half().cuda()
+    yield "lstm_512", lambda x: lstm(x)[0], [tensor(128, 8, 512)]
     from torchvision.models import resnet50
     net = resnet50().half().cuda().eval()
     image = tensor(1, 3, 224, 224)
     yield "resnet50", net, [image]
-    last = torch.channels_last
     yield "resnet50_last", net.to(memory_format=last), [image.to(memory_format=last)]
     from transformers import BertConfig, BertModel
     bert = BertModel(BertConfig(), add_pooling_layer=False).half().cuda().eval()

@@ -4,6 +4,7 @@
 #include "kiln/backend/hip/compile.hpp"
 #include "kiln/backend/hip/hip_target.hpp"
 #include "kiln/graph/builder.hpp"
+#include "kiln/op/more.hpp"
 #include "kiln/op/ops.hpp"
 #include "kiln/runtime/executable.hpp"
 
@@ -179,6 +180,46 @@ TEST_P(hip_compiles, ops_along_an_axis_and_windows) {
       b.output(b.add(op::lrn{.size = 3}, image));
     });
   }
+}
+
+// Images backwards, of three dims, and of a channel each; recurrences and ops of a kernel of their own; numbers of at
+// most eight bits.
+TEST_P(hip_compiles, what_stands_alone) {
+  const dtype t = dtype::f16;
+  compiled([&](builder& b) {
+    const value image = b.input("image", t, {1, 16, 8, 8});
+    b.output(b.add(op::deconvolution{.stride = {2, 2}}, image, b.input("back", t, {16, 8, 3, 3})));
+    b.output(b.input("volume", t, {1, 4, 5, 5, 5}).conv(b.input("cubes", t, {4, 4, 3, 3, 3}), {}));
+    b.output(image.conv(b.input("planes", t, {16, 1, 3, 3}), {.group = 16}).relu());
+    const value last = b.input("last", t, {1, 8, 8, 16}).transpose({0, 3, 1, 2});
+    b.output(last.conv(b.input("channels", t, {16, 1, 3, 3}), {.group = 16}).transpose({0, 2, 3, 1}));
+    for (const std::int64_t gates : {3, 4}) {
+      const std::string n = std::to_string(gates);
+      op::recurrent r;
+      r.cell = gates == 3 ? op::cell_kind::gru : op::cell_kind::lstm;
+      for (std::int64_t k = 2; k < gates; ++k)
+        r.functions.push_back(op::cell_function::sigmoid), r.alpha.push_back(0), r.beta.push_back(0);
+      small_vector<value> in;
+      for (const dims& lens : {dims{2, 2, 4 * gates}, dims{4, 4 * gates}, dims{4 * gates}, dims{2, 4}})
+        in.push_back(b.input("x" + n + std::to_string(in.size()), t, lens));
+      in.push_back(b.input("lengths" + n, dtype::i64, {2}));
+      if (gates == 4) in.push_back(b.input("cell", t, {2, 4})), in.push_back(b.input("peepholes", t, {12}));
+      b.output(b.add(r, in));
+    }
+    b.output(b.add(op::det{}, b.input("squares", t, {2, 3, 3})));
+    b.output(b.add(op::random_uniform{.lens = {7}, .type = t}));
+    b.output(b.add(op::roi_align{}, image, b.input("rois", t, {2, 4}), b.input("which", dtype::i64, {2})));
+    const value k = b.input("k", t, {2, 3, 2, 4});
+    b.output(b.add(op::linear_attention{}, k, k, b.input("v", t, {2, 3, 2, 5}), b.input("state", t, {2, 2, 4, 5}), k,
+                   b.input("beta", t, {2, 3, 2})));
+    const value q = b.input("q", dtype::f64, {1, 2, 3, 8});
+    b.output(b.add(op::attention{}, q, q, q));
+    const value number = b.input("number", dtype::f32, {64});
+    for (int to = static_cast<int>(dtype::f8e4m3fn); to <= static_cast<int>(dtype::u2); ++to) {
+      const value short_one = b.add(op::convert{.to = static_cast<dtype>(to)}, number);
+      b.output(b.add(op::convert{.to = dtype::f16}, short_one));
+    }
+  });
 }
 
 INSTANTIATE_TEST_SUITE_P(architectures, hip_compiles, ::testing::Values("sm_90", "gfx90a", "gfx1030"),

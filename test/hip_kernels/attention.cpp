@@ -6,6 +6,7 @@
 #include "kiln/backend/hip/kernels/atom_fma.hpp"
 #include "kiln/backend/hip/kernels/atom_wmma.hpp"
 #include "kiln/backend/hip/kernels/attention_mma.hpp"
+#include "kiln/backend/hip/kernels/attention_plain.hpp"
 #include "kiln/backend/hip/kernels/attention_staged.hpp"
 
 using namespace kiln::device;
@@ -126,6 +127,26 @@ TEST(device_attention, any_atom_serves) {
                                                                                             1e-5);
   check_staged<atom_wmma<f16>, attention_tile<1, 2, 32, 32, 32, 8>, mask_kind::keeps, true>({1, 4, 2, 21, 40, 32, 32},
                                                                                             2e-3);
+}
+
+template <mask_kind Mask, bool Causal, int Each>
+void check_plain(const sizes& z) {
+  problem<float> p(z);
+  attention_sizes s = p.device_sizes(1);
+  run_grid(z.batch * z.heads * z.queries, 1, 256, 0, [&](char*) {
+    attention_plain<float, Mask, Causal, Each>(
+        p.rows(static_cast<const float*>(p.q.data()), z.heads, z.queries, z.depth),
+        p.rows(static_cast<const float*>(p.k.data()), z.kv_heads, z.keys, z.depth),
+        p.rows(static_cast<const float*>(p.v.data()), z.kv_heads, z.keys, z.value_depth),
+        p.rows(p.out.data(), z.heads, z.queries, z.value_depth), p.template device_mask<Mask>(), s);
+  });
+  p.check<Mask, Causal>(1e-5);
+}
+
+TEST(device_attention, any_depth) {
+  check_plain<mask_kind::none, true, 1>({2, 4, 2, 3, 5, 7, 6});
+  check_plain<mask_kind::adds, false, 2>({1, 1, 1, 2, 600, 5, 300});
+  check_plain<mask_kind::keeps, true, 1>({1, 2, 1, 3, 300, 17, 9});
 }
 
 TEST(device_attention, whole_tiles) {

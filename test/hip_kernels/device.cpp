@@ -9,6 +9,14 @@
 namespace kiln::testing {
 namespace {
 
+// Seeded values as the memory of a literal.
+buffer constant_bytes(const shape& s) {
+  const argument values = random_argument(s, 9);
+  buffer copy = buffer::allocate(static_cast<std::size_t>(s.bytes().value()));
+  std::copy_n(values.data(), copy.size(), copy.data());
+  return copy;
+}
+
 class tile_kernels_on_device : public ::testing::TestWithParam<dtype> {
  protected:
   void SetUp() override {
@@ -95,19 +103,25 @@ TEST_P(tile_kernels_on_device, attention) {
                         {4, 2, 33, 70, 40},
                         {8, 2, 1, 1000, 128},
                         {2, 2, 100, 100, 72},
-                        {2, 1, 20, 20, 256}}) {
+                        {2, 1, 20, 20, 256},
+                        {2, 1, 9, 20, 300}}) {
     SCOPED_TRACE(z.queries * 1000000 + z.keys * 1000 + z.depth);
-    for (const bool causal : {false, true})
-      for (const int mask : {0, 1, 2})
-        check([&](builder& b) {
-          small_vector<value> in;
-          in.push_back(b.input("q", t, {2, z.heads, z.queries, z.depth}));
-          in.push_back(b.input("k", t, {2, z.kv, z.keys, z.depth}));
-          in.push_back(b.input("v", t, {2, z.kv, z.keys, z.depth}));
-          if (mask == 1) in.push_back(b.input("m", dtype::boolean, {2, 1, 1, z.keys}));
-          if (mask == 2) in.push_back(b.input("m", t, {1, 1, z.queries, z.keys}));
+    // kernels of one program are compiled at a time; the reference takes long over a large one
+    const bool large = z.heads * z.queries * z.keys > 1000000;
+    if (large && t == dtype::f32) continue;
+    check([&](builder& b) {
+      const value q = b.input("q", t, {2, z.heads, z.queries, z.depth}),
+                  k = b.input("k", t, {2, z.kv, z.keys, z.depth}), v = b.input("v", t, {2, z.kv, z.keys, z.depth});
+      const value seen = b.input("seen", dtype::boolean, {2, 1, 1, z.keys}),
+                  added = b.input("added", t, {1, 1, z.queries, z.keys});
+      for (const bool causal : {false, true})
+        for (const value* mask : {static_cast<const value*>(nullptr), &seen, &added}) {
+          if (large && (causal || mask)) continue;
+          small_vector<value> in{q, k, v};
+          if (mask) in.push_back(*mask);
           b.output(b.add(op::attention{.scale = 0.2f, .causal = causal}, in));
-        });
+        }
+    });
   }
 }
 
@@ -131,10 +145,7 @@ TEST_P(tile_kernels_on_device, convolutions) {
         const auto x = b.input("x", t, {z.batch, z.channels, z.size, z.size});
         value w;
         if (constant) {
-          const argument values = random_argument(weights, 9);
-          buffer copy = buffer::allocate(static_cast<std::size_t>(weights.bytes().value()));
-          std::copy_n(values.data(), copy.size(), copy.data());
-          w = b.constant(literal(weights, std::move(copy)));
+          w = b.constant(literal(weights, constant_bytes(weights)));
         } else {
           w = b.input("w", t, weights.lens);
         }
@@ -146,6 +157,64 @@ TEST_P(tile_kernels_on_device, convolutions) {
         b.output((y + b.input("bias", t, {z.filters, 1, 1})).relu() + b.input("r", t, y.get_shape().lens));
       });
   }
+}
+
+TEST_P(tile_kernels_on_device, volumes_and_transposed_convolutions) {
+  const dtype t = GetParam();
+  check([&](builder& b) {
+    const op::convolution conv{.stride = {1, 2, 1}, .pads = {1, 0, 1, 1, 1, 0}, .group = 2};
+    const auto y = b.input("x", t, {2, 8, 5, 9, 7}).conv(b.input("w", t, {6, 4, 3, 3, 2}), conv);
+    b.output((y + b.input("bias", t, {6, 1, 1, 1})).relu());
+  });
+  for (const std::int64_t group : {1, 2})
+    for (const bool constant : {false, true})
+      check([&](builder& b) {
+        const op::deconvolution two{
+            .stride = {2, 3}, .dilation = {1, 2}, .output_padding = {1, 0}, .pads = {1, 0, 1, 2}, .group = group};
+        const auto weights = [&](const char* name, const dims& lens) {
+          return constant ? b.constant(literal(shape(t, lens), constant_bytes(shape(t, lens))))
+                          : b.input(name, t, lens);
+        };
+        b.output(b.add(two, b.input("x", t, {2, 16, 7, 9}), weights("w", {16, 8, 4, 3})).relu());
+        // places and taps that divide by the stride are worked apart
+        const op::deconvolution even{.stride = {2, 3}, .pads = {1, 2, 1, 1}, .group = group};
+        b.output(b.add(even, b.input("even", t, {2, 16, 5, 4}), weights("fours", {16, 8, 4, 6})));
+        const auto last = b.input("last", t, {2, 5, 4, 16}).transpose({0, 3, 1, 2});
+        b.output(b.add(even, last, weights("sixes", {16, 8, 2, 6})).transpose({0, 2, 3, 1}));
+        b.output(b.add(op::deconvolution{.stride = {2}, .group = group}, b.input("row", t, {1, 4, 9}),
+                       weights("taps", {4, 3, 3})));
+        b.output(b.add(op::deconvolution{.stride = {1, 2, 2}, .group = group}, b.input("volume", t, {1, 4, 3, 4, 5}),
+                       weights("cubes", {4, 3, 2, 3, 3})));
+      });
+}
+
+TEST_P(tile_kernels_on_device, a_channel_each) {
+  const dtype t = GetParam();
+  struct sizes {
+    std::int64_t batch, channels, size, kernel, stride, dilation;
+  };
+  for (const sizes z : {sizes{1, 32, 14, 3, 1, 1},
+                        {2, 24, 15, 3, 2, 1},
+                        {1, 16, 9, 5, 1, 2},
+                        {3, 9, 7, 3, 1, 1},
+                        {16, 64, 56, 3, 1, 1}})
+    for (const bool last : {false, true}) {
+      SCOPED_TRACE(std::to_string(z.channels) + (last ? " last" : ""));
+      check([&](builder& b) {
+        const shape weights(t, {z.channels, 1, z.kernel, z.kernel});
+        const auto x = last ? b.input("x", t, {z.batch, z.size, z.size, z.channels}).transpose({0, 3, 1, 2})
+                            : b.input("x", t, {z.batch, z.channels, z.size, z.size});
+        const std::int64_t pad = z.kernel / 2;
+        const op::convolution conv{.stride = {z.stride, z.stride},
+                                   .dilation = {z.dilation, z.dilation},
+                                   .pads = {pad, pad, pad, pad},
+                                   .group = z.channels};
+        const auto w =
+            z.batch == 2 ? b.input("w", t, weights.lens) : b.constant(literal(weights, constant_bytes(weights)));
+        const auto y = (x.conv(w, conv) + b.input("bias", t, {z.channels, 1, 1})).relu();
+        b.output(last ? y.transpose({0, 2, 3, 1}) : y);
+      });
+    }
 }
 
 INSTANTIATE_TEST_SUITE_P(dtypes, tile_kernels_on_device, ::testing::Values(dtype::f16, dtype::bf16, dtype::f32),

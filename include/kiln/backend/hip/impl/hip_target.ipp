@@ -39,14 +39,14 @@ image_role hip_target::role(const program& whole, const basic_instruction<operat
     for (std::uint32_t i = 0; i < body.size(); ++i)
       if (body[i].kind == instruction_kind::op && body[i].op.kind() == op_kind::contraction) op = &body[i].op;
   }
-  if (op->is<op::convolution>()) return image_role::gains;
+  if (op->is<op::convolution>() || op->is<op::deconvolution>()) return image_role::gains;
   return op->kind() == op_kind::pointwise ? image_role::follows : image_role::none;
 }
 
 std::unique_ptr<kernel> hip_target::make_kernel(const kernel_request& request) const {
   using lower = std::unique_ptr<kernel> (*)(const kernel_request&, const hip::context_pointer&);
-  constexpr lower families[] = {hip::lower_rows,      hip::lower_dot,    hip::lower_convolution,
-                                hip::lower_attention, hip::lower_window, hip::lower_index};
+  constexpr lower families[] = {hip::lower_rows,      hip::lower_dot,    hip::lower_depthwise, hip::lower_convolution,
+                                hip::lower_attention, hip::lower_window, hip::lower_index,     hip::lower_sequence};
   for (lower family : families)
     if (auto made = family(request, context_)) return made;
   return nullptr;

@@ -1,4 +1,6 @@
 #pragma once
+#include <bit>
+
 #include "kiln/backend/hip/impl/row_program.hpp"
 #include "kiln/backend/hip/lower.hpp"
 
@@ -48,6 +50,29 @@ class index_kernel : public gpu_kernel {
   by_sizes<std::shared_ptr<const function>> built_;
 };
 
+/// The calls of one op for certain operands; the op's attributes are bound to the run's symbols.
+using calls_of = std::vector<index_call> (*)(const operation& op, std::span<const tensor> in,
+                                             std::span<const tensor> out);
+/// Bytes that such calls need beside their operands.
+using room_of = std::size_t (*)(std::span<const tensor> in, std::span<const tensor> out);
+
+/// An op of kiln's that has such calls.
+struct index_family {
+  bool (*is)(const operation& op);
+  calls_of make;
+  bool checks = false;    ///< indices are checked
+  bool computes = false;  ///< values are computed with, not only moved
+  room_of room = nullptr;
+};
+template <class Op>
+bool is_op(const operation& op) {
+  return op.is<Op>();
+}
+
+/// The kernel of an op of a family; with `clears` its room is zero when it begins.
+std::unique_ptr<kernel> make_index_kernel(const context_pointer& where, const operation& op, const index_family& family,
+                                          bool clears = false);
+
 /// A type of as many bytes, and how many elements `each` of that size fill one: what moves data, whatever it means.
 struct mover {
   std::string type;
@@ -55,7 +80,10 @@ struct mover {
   mover(dtype t, std::int64_t contiguous, std::span<const tensor> operands);
 };
 
-/// The name of the type that serves indices of this dtype.
+/// The name of a dtype's elements in kernels.
 inline std::string name_of(dtype t) { return std::string(stored_name(t)); }
+/// The bits of a real number, and their place among the numbers as an argument of a call.
+inline std::int64_t bits_of_real(double v) { return std::bit_cast<std::int64_t>(v); }
+inline std::string real_at(int k) { return "__builtin_bit_cast(double, n[" + std::to_string(k) + "])"; }
 
 }  // namespace kiln::hip

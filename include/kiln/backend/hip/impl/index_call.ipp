@@ -4,7 +4,46 @@
 
 namespace kiln::hip {
 namespace {
+
 constexpr int threads = 256;
+
+class op_kernel final : public index_kernel {
+ public:
+  op_kernel(const context_pointer& where, const operation& op, const index_family& family, bool clears)
+      : index_kernel(where, std::string(op.name())), op_(op), family_(family), clears_(clears) {
+    checks_ = family.checks;
+    small_vector<dimension> symbols;
+    op.symbols(symbols);
+    symbolic_ = !symbols.empty();
+  }
+  std::size_t scratch_bytes(std::span<const tensor> in, std::span<const tensor> out, unsigned) const override {
+    return family_.room ? family_.room(in, out) : 0;
+  }
+  void run(const launch& l) const override {
+    if (clears_ && !l.scratch.empty()) l.queue->fill(l.scratch.data(), 0, scratch_bytes(l.in, l.out, 1));
+    index_kernel::run(l);
+  }
+
+ protected:
+  std::vector<index_call> calls(std::span<const tensor> in, std::span<const tensor> out,
+                                const bindings* symbols) const override {
+    if (!symbolic_ || !symbols) return family_.make(op_, in, out);
+    operation bound = op_;
+    bound.substitute(*symbols);
+    return family_.make(bound, in, out);
+  }
+
+ private:
+  operation op_;
+  index_family family_;
+  bool clears_, symbolic_ = false;
+};
+
+}  // namespace
+
+std::unique_ptr<kernel> make_index_kernel(const context_pointer& where, const operation& op, const index_family& family,
+                                          bool clears) {
+  return std::make_unique<op_kernel>(where, op, family, clears);
 }
 
 mover::mover(dtype t, std::int64_t contiguous, std::span<const tensor> operands) {

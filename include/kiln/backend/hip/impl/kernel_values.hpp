@@ -14,10 +14,18 @@ struct matrix {  // matrix_operand
 
 struct image {  // image_operand
   const void* base = nullptr;
-  std::int64_t image_step, group_step, channel_step, row_step, col_step;
-  int height, width;
-  int out_cols, out_pixels;
-  int stride_rows, stride_cols, dilation_rows, dilation_cols, pad_rows, pad_cols;
+  std::int64_t image_step, group_step, channel_step, plane_step, row_step, col_step;
+  int planes, height, width;
+  int out_rows, out_cols, out_pixels;
+  int stride_planes, stride_rows, stride_cols, dilation_planes, dilation_rows, dilation_cols;
+  int pad_planes, pad_rows, pad_cols;
+};
+
+struct depthwise {  // depthwise_sizes
+  std::int64_t image_step, channel_step, row_step, col_step;
+  std::int64_t work;
+  int channels, height, width, out_rows, out_cols;
+  int stride_rows, dilation_rows, pad_rows, pad_cols;
 };
 
 struct place {  // result_place

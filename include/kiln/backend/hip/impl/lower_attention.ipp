@@ -133,22 +133,55 @@ class attention_kernel final : public gpu_kernel {
     return built_.get(key_of(in, out), [&] { return build(in, out[0]); });
   }
 
+  values::attention sizes_of(std::span<const tensor> in) const {
+    const tensor &q = in[0], &k = in[1], &v = in[2];
+    const auto count = [](std::int64_t n) { return static_cast<int>(n); };
+    values::attention s{};
+    s.heads = count(q.lens[1]), s.group = count(q.lens[1] / k.lens[1]), s.queries = count(q.lens[2]);
+    s.keys = count(k.lens[2]), s.depth = count(q.lens[3]), s.value_depth = count(v.lens[3]);
+    s.scale = attributes_.scale;
+    s.splits = 1;
+    return s;
+  }
+  static std::string parameters(dtype type) {
+    const std::string t(stored_name(type)), rows = "attention_operand<const " + t + "> ";
+    return "attention(" + rows + "q, " + rows + "k, " + rows + "v, attention_operand<" + t +
+           "> out, tail_operand mask, attention_sizes s)";
+  }
+  // Template arguments that every form of the kernel takes.
+  std::string kinds(std::span<const tensor> in) const {
+    const std::string mask = in.size() < 4 ? "none" : in[3].type == dtype::boolean ? "keeps" : "adds";
+    return ", mask_kind::" + mask + (attributes_.causal ? ", true" : ", false");
+  }
+
+  // What no tile serves: doubles, and heads deeper than a block's shared memory.
+  built build_plain(std::span<const tensor> in, const tensor& out) const {
+    constexpr int threads = 256;
+    built made;
+    made.sizes = sizes_of(in);
+    kernel_text text;
+    text.line("#include \"kiln/backend/hip/kernels/attention_plain.hpp\"");
+    text.open_kernel(threads, parameters(in[0].type));
+    text.line("attention_plain<", stored_name(in[0].type), kinds(in), ", ",
+              (made.sizes.value_depth + threads - 1) / threads, ">(q, k, v, out, mask, s);");
+    text.close();
+    made.run = where().build({"attention", prelude({}) + text.str()});
+    made.grid = {static_cast<unsigned>(out.lens[0] * out.lens[1] * out.lens[2])};
+    made.block = {threads};
+    return made;
+  }
+
   built build(std::span<const tensor> in, const tensor& out) const {
     built made;
     if (out.elements() == 0) return made;
-    const tensor &q = in[0], &k = in[1], &v = in[2];
+    const tensor &q = in[0], &k = in[1];
+    if (q.type == dtype::f64) return build_plain(in, out);
     const attention_tile t = tile_for(in, out);
-    if (t.warps == 0)
-      raise(fault::of(errc::limit, "depths of attention that fit a block's shared memory", where().arch().shared_bytes,
-                      std::max(t.depth, t.value_depth)));
-    const auto count = [](std::int64_t n) { return static_cast<int>(n); };
+    if (t.warps == 0) return build_plain(in, out);
     values::attention& s = made.sizes;
-    s.heads = count(q.lens[1]), s.group = count(q.lens[1] / k.lens[1]), s.queries = count(q.lens[2]);
-    s.keys = count(k.lens[2]), s.depth = count(q.lens[3]), s.value_depth = count(v.lens[3]);
+    s = sizes_of(in);
     s.tiles = (s.group * s.queries + t.rows - 1) / t.rows;
-    s.scale = attributes_.scale;
-    s.splits = 1;
-    const int groups = count(q.lens[0] * k.lens[1]), processors = where().arch().multiprocessors;
+    const int groups = static_cast<int>(q.lens[0] * k.lens[1]), processors = where().arch().multiprocessors;
     if (t.in_registers && !t.wgmma && s.tiles == 1 && groups < processors)
       s.splits = std::clamp(std::min((4 * processors + groups - 1) / groups, s.keys / (2 * t.keys)), 1, 32);
     if (s.splits > 1) {
@@ -157,8 +190,6 @@ class attention_kernel final : public gpu_kernel {
       made.arrivals_bytes = tiles * sizeof(int);
     }
 
-    const std::string_view type = stored_name(q.type);
-    const std::string_view mask = in.size() < 4 ? "none" : in[3].type == dtype::boolean ? "keeps" : "adds";
     kernel_text text;
     text.line("#include \"kiln/backend/hip/kernels/",
               t.wgmma          ? "attention_wgmma"
@@ -170,18 +201,16 @@ class attention_kernel final : public gpu_kernel {
     const bool few = t.in_registers && !t.wgmma && s.keys <= few_keys;
     text.line("using tile = attention_tile<", t.atoms_m, ", ", t.warps, ", ", t.keys, ", ", t.depth, ", ",
               t.value_depth, ", ", t.vector, ", ", few ? "true" : "false", ">;");
-    text.line("using rows_in = attention_operand<const ", type, ">;");
     const int threads = t.warps * where().arch().lanes;
     const bool two = t.wgmma && std::max(t.depth, t.value_depth) <= 64 && threads <= 256;
-    text.open_kernel({threads, two ? 2 : 1}, "attention(rows_in q, rows_in k, rows_in v, attention_operand<", type,
-                     "> out, tail_operand mask, attention_sizes s)");
+    text.open_kernel({threads, two ? 2 : 1}, parameters(q.type));
     text.line("extern __shared__ __attribute__((aligned(128))) char shared[];");
     text.line(t.wgmma          ? "attention_on_wgmma<"
               : t.in_registers ? "attention_in_registers<"
                                : "attention_staged<",
-              t.in_registers ? std::string(type) : std::string(t.atom) + "<" + std::string(type) + ">",
-              ", tile, mask_kind::", mask, ", ", attributes_.causal ? "true" : "false",
-              ">(q, k, v, out, mask, s, shared);");
+              t.in_registers ? std::string(stored_name(q.type))
+                             : std::string(t.atom) + "<" + std::string(stored_name(q.type)) + ">",
+              ", tile", kinds(in), ">(q, k, v, out, mask, s, shared);");
     text.close();
     source what{"attention", prelude({}) + text.str()};
     if (t.wgmma) what.options.push_back("-arch=sm_90a");
@@ -201,12 +230,6 @@ class attention_kernel final : public gpu_kernel {
 std::unique_ptr<kernel> lower_attention(const kernel_request& r, const context_pointer& where) {
   const auto* op = r.instruction.op.get_if<op::attention>();
   if (!op) return nullptr;
-  const dtype type = r.inputs[0].type;
-  if (type != dtype::f32 && type != dtype::f16 && type != dtype::bf16) return nullptr;
-  // deeper heads than a block's shared memory holds stay with the reference
-  constexpr std::int64_t most_depth = 256;
-  for (std::size_t i : {std::size_t{0}, std::size_t{2}})
-    if (!r.inputs[i].lens[3].is_constant() || r.inputs[i].lens[3].value() > most_depth) return nullptr;
   return std::make_unique<attention_kernel>(*op, where);
 }
 

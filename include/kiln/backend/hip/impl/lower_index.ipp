@@ -1,45 +1,10 @@
 #include "kiln/backend/hip/impl/index_call.hpp"
+#include "kiln/op/more.hpp"
 
 namespace kiln::hip {
 namespace {
 
 std::int64_t known(dimension d) { return d.is_constant() ? d.value() : 0; }
-
-// The calls of one op; its attributes are bound to the run's symbols.
-using calls_of = std::vector<index_call> (*)(const operation& op, std::span<const tensor> in,
-                                             std::span<const tensor> out);
-
-class op_kernel final : public index_kernel {
- public:
-  op_kernel(const context_pointer& where, const operation& op, calls_of make, bool checks, bool notes)
-      : index_kernel(where, std::string(op.name())), op_(op), make_(make), notes_(notes) {
-    checks_ = checks;
-    small_vector<dimension> symbols;
-    op.symbols(symbols);
-    symbolic_ = !symbols.empty();
-  }
-  std::size_t scratch_bytes(std::span<const tensor>, std::span<const tensor> out, unsigned) const override {
-    return notes_ ? static_cast<std::size_t>(out[0].elements()) * sizeof(std::int32_t) : 0;
-  }
-  void run(const launch& l) const override {
-    if (notes_ && !l.scratch.empty()) l.queue->fill(l.scratch.data(), 0, scratch_bytes(l.in, l.out, 1));
-    index_kernel::run(l);
-  }
-
- protected:
-  std::vector<index_call> calls(std::span<const tensor> in, std::span<const tensor> out,
-                                const bindings* symbols) const override {
-    if (!symbolic_ || !symbols) return make_(op_, in, out);
-    operation bound = op_;
-    bound.substitute(*symbols);
-    return make_(bound, in, out);
-  }
-
- private:
-  operation op_;
-  calls_of make_;
-  bool notes_, symbolic_ = false;
-};
 
 std::vector<index_call> gather_calls(const operation& op, std::span<const tensor> in, std::span<const tensor> out) {
   const axis_extents s(in[0].lens, op.get_if<op::gather>()->axis);
@@ -191,6 +156,12 @@ std::vector<index_call> copy_calls(const operation&, std::span<const tensor> in,
   return {{"copy_data", "index.hpp", {m.type, m.type}, "p1[at] = p0[at]", {}, out[0].elements() / m.elements}};
 }
 
+// The same bytes; a bool is what is not 0.
+std::vector<index_call> bit_cast_calls(const operation& op, std::span<const tensor> in, std::span<const tensor> out) {
+  if (out[0].type != dtype::boolean || in[0].type == dtype::boolean) return copy_calls(op, in, out);
+  return {{"bit_cast", "index.hpp", {"unsigned char", "bool"}, "p1[at] = p0[at] != 0", {}, out[0].elements()}};
+}
+
 std::vector<index_call> extreme_calls(const tensor& in, std::int64_t axis, bool greatest, bool last) {
   const axis_extents s(in.lens, axis);
   const int lanes = s.inner == 1 && s.extent >= 128 ? 256 : 1;
@@ -240,28 +211,29 @@ std::vector<index_call> topk_calls(const operation& op, std::span<const tensor> 
            256}};
 }
 
-struct family {
-  std::string_view op;
-  calls_of make;
-  bool checks = false, computes = false;  // whether indices are checked; whether values are computed with
-};
+// A note for each element of which update wrote it.
+std::size_t room_for_notes(std::span<const tensor>, std::span<const tensor> out) {
+  return static_cast<std::size_t>(out[0].elements()) * sizeof(std::int32_t);
+}
 
-constexpr family families[] = {
-    {"gather", gather_calls, true},
-    {"gather_elements", gather_elements_calls, true},
-    {"gather_nd", gather_nd_calls, true},
-    {"scatter_elements", scatter_elements_calls, true},
-    {"scatter_nd", scatter_nd_calls, true},
-    {"pad", pad_calls},
-    {"one_hot", one_hot_calls},
-    {"tri", tri_calls},
-    {"iota", iota_calls, false, true},
-    {"fill", fill_calls},
-    {"contiguous", copy_calls},
-    {"arg_max", arg_max_calls, false, true},
-    {"arg_min", arg_min_calls, false, true},
-    {"cumsum", running_calls<op::cumsum, false>, false, true},
-    {"topk", topk_calls, false, true},
+constexpr index_family families[] = {
+    {is_op<op::gather>, gather_calls, true},
+    {is_op<op::gather_elements>, gather_elements_calls, true},
+    {is_op<op::gather_nd>, gather_nd_calls, true},
+    {is_op<op::scatter_elements>, scatter_elements_calls, true},
+    {is_op<op::scatter_nd>, scatter_nd_calls, true},
+    {is_op<op::pad>, pad_calls},
+    {is_op<op::one_hot>, one_hot_calls},
+    {is_op<op::tri>, tri_calls},
+    {is_op<op::iota>, iota_calls, false, true},
+    {is_op<op::fill>, fill_calls},
+    {is_op<op::contiguous>, copy_calls},
+    {is_op<op::bit_cast>, bit_cast_calls},
+    {is_op<op::arg_max>, arg_max_calls, false, true},
+    {is_op<op::arg_min>, arg_min_calls, false, true},
+    {is_op<op::cumsum>, running_calls<op::cumsum, false>, false, true},
+    {is_op<op::cumprod>, running_calls<op::cumprod, true>, false, true},
+    {is_op<op::topk>, topk_calls, false, true},
 };
 
 op::scatter_mode mode_of(const operation& op) {
@@ -274,16 +246,16 @@ op::scatter_mode mode_of(const operation& op) {
 
 std::unique_ptr<kernel> lower_index(const kernel_request& r, const context_pointer& where) {
   const operation& op = r.instruction.op;
-  if (op.table().index >= default_registry::size) return nullptr;  // a user's op of the same name
-  for (const family& f : families) {
-    if (f.op != op.name()) continue;
+  for (const shape& s : r.inputs)
+    if (is_object(s.type)) return nullptr;  // handles that the host owns
+  for (index_family f : families) {
+    if (!f.is(op)) continue;
     const bool scatters = f.make == scatter_elements_calls || f.make == scatter_nd_calls;
     const bool notes = scatters && mode_of(op) == op::scatter_mode::none;
     const dtype type = r.inputs.empty() ? r.instruction.results[0].type : r.inputs[0].type;
     if ((f.computes || (scatters && !notes)) && type > dtype::boolean) return nullptr;
-    for (const shape& s : r.inputs)
-      if (is_integer(s.type) && s.type > dtype::boolean) return nullptr;
-    return std::make_unique<op_kernel>(where, op, f.make, f.checks, notes);
+    if (notes) f.room = room_for_notes;
+    return make_index_kernel(where, op, f, notes);
   }
   return nullptr;
 }

@@ -1,5 +1,3 @@
-#include <bit>
-
 #include "kiln/backend/hip/impl/index_call.hpp"
 
 namespace kiln::hip {
@@ -45,14 +43,13 @@ class lrn_kernel final : public index_kernel {
     const axis_extents s(in[0].lens, 1);
     const std::int64_t before = (op_.size - 1) / 2;
     const std::string type = name_of(in[0].type);
-    const auto bits = [](double v) { return std::bit_cast<std::int64_t>(v); };
-    const auto real = [](int k) { return "__builtin_bit_cast(double, n[" + std::to_string(k) + "])"; };
     return {{"lrn",
              "window.hpp",
              {type, type},
-             "lrn(p1, p0, n, " + real(4) + ", " + real(5) + ", " + real(6) + ", at)",
+             "lrn(p1, p0, n, " + real_at(4) + ", " + real_at(5) + ", " + real_at(6) + ", at)",
              {s.extent, s.inner, before, op_.size - 1 - before,
-              bits(static_cast<double>(op_.alpha) / static_cast<double>(op_.size)), bits(op_.beta), bits(op_.bias)},
+              bits_of_real(static_cast<double>(op_.alpha) / static_cast<double>(op_.size)), bits_of_real(op_.beta),
+              bits_of_real(op_.bias)},
              out[0].elements()}};
   }
 

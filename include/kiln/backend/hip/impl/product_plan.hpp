@@ -27,6 +27,7 @@ struct product_problem {
   bool constant_b = false;           ///< the right factor does not depend on earlier kernels
   std::int64_t channels = 0;         ///< of a group of an image that is a factor
   std::int64_t pixels = 0;           ///< of an image, where rows count pixels through all images; else 0
+  std::int64_t images = 0;           ///< that are a factor
   /// Steps along the batch indices, rows and columns: of the result, then of the tail's operands.
   std::vector<std::array<std::int64_t, 4>> steps;
   std::vector<dtype> types;          ///< the same: their dtypes
@@ -63,6 +64,14 @@ product_plan plan_product(const product_problem& p, const row_program* tail, con
 /// Gives a planned product to a queue. `extra` are the addresses of the tail's operands.
 void run_product(const product_plan& plan, const function& f, device_queue& queue, std::span<std::byte> scratch,
                  const void* a, const void* b, void* result, std::span<const void* const> extra);
+
+/// Elements that one store of a product's result moves, along its rows or its columns; at most 8.
+int finish_width(const product_problem& p, bool along_rows);
+/// Writes the struct that finishes sums (kernels/finish.hpp): reads the tail's operands in runs, computes, and writes.
+void write_finisher(kernel_text& t, const product_problem& p, const row_program* tail, bool along_rows, int width);
+/// That struct's value but for its addresses, which `put_addresses` writes: of the result, and of the tail's operands.
+std::vector<std::byte> finisher_value(const product_problem& p);
+void put_addresses(std::vector<std::byte>& finisher, const void* result, std::span<const void* const> extra);
 
 /// The largest count of elements of `bytes` each, up to 16 bytes, that divides every step and keeps to the alignment.
 int vector_of(std::size_t bytes, std::size_t aligned, std::initializer_list<std::int64_t> steps);

@@ -23,7 +23,48 @@ std::string operand_type(const product_factor& f, dtype type) {
   return f.type.substr(0, at) + std::string(stored_name(type)) + ", " + f.type.substr(at);
 }
 
-// The struct that finishes sums: reads the tail's operands in runs, computes, and writes.
+std::string_view atom_of(const product_problem& p, const architecture& where) {
+  const bool narrow = p.type == dtype::f16 || p.type == dtype::bf16;
+  switch (where.matrices) {
+    case matrix_unit::mma:
+    case matrix_unit::wgmma:
+      return narrow ? "atom_mma" : "atom_fma";
+    case matrix_unit::mfma:  // gfx908 multiplies bf16 of half the depth
+      if (p.type == dtype::bf16 && where.name == "gfx908") break;
+      return narrow || p.type == dtype::f32 ? "atom_mfma" : "atom_fma";
+    case matrix_unit::wmma:  // gfx12's lanes hold other elements than gfx11's
+      return narrow && where.name.starts_with("gfx11") ? "atom_wmma" : "atom_fma";
+    case matrix_unit::none:
+      break;
+  }
+  return "atom_fma";
+}
+
+constexpr int padded(int n, int bytes) { return n + 16 / bytes; }
+
+std::size_t shared_bytes_of(const product_problem& p, const product_tile& t, int lanes) {
+  if (t.atom == "wgmma") return static_cast<std::size_t>((t.rows + t.cols) * t.depth * 2 * t.stages);
+  const int bytes = static_cast<int>(size_of(p.type));
+  const auto elements = [&](bool depth, int rows) {
+    return depth ? rows * padded(t.depth, bytes) : t.depth * padded(rows, bytes);
+  };
+  const int stage = (elements(p.a.depth_contiguous, t.rows) + elements(p.b.depth_contiguous, t.cols)) * bytes;
+  const int sum = std::max(bytes, 4), atom_rows = t.atom == "atom_fma" ? lanes / 4 : 16;
+  const int finish =
+      (t.cluster ? t.rows * (t.cols + 4) : t.warps_m * t.warps_n * atom_rows * (t.cols / t.warps_n + 4)) * sum;
+  return static_cast<std::size_t>(std::max(stage * t.stages, finish));
+}
+
+}  // namespace
+
+int finish_width(const product_problem& p, bool along_rows) {
+  int width = static_cast<int>(16 / size_of(p.types[0]));
+  while (width > 1 && (!contiguous(p, 0, along_rows ? 2 : 3, width) || (along_rows && p.pixels % width != 0)))
+    width /= 2;
+  // narrow tiles of the vector unit have eight rows
+  return std::min(width, 8);
+}
+
 void write_finisher(kernel_text& t, const product_problem& p, const row_program* tail, bool along_rows, int width) {
   const std::size_t along = along_rows ? 2 : 3;
   const std::string_view out = stored_name(p.types[0]);
@@ -64,39 +105,24 @@ void write_finisher(kernel_text& t, const product_problem& p, const row_program*
   t.close("};");
 }
 
-std::string_view atom_of(const product_problem& p, const architecture& where) {
-  const bool narrow = p.type == dtype::f16 || p.type == dtype::bf16;
-  switch (where.matrices) {
-    case matrix_unit::mma:
-    case matrix_unit::wgmma:
-      return narrow ? "atom_mma" : "atom_fma";
-    case matrix_unit::mfma:  // gfx908 multiplies bf16 of half the depth
-      if (p.type == dtype::bf16 && where.name == "gfx908") break;
-      return narrow || p.type == dtype::f32 ? "atom_mfma" : "atom_fma";
-    case matrix_unit::wmma:  // gfx12's lanes hold other elements than gfx11's
-      return narrow && where.name.starts_with("gfx11") ? "atom_wmma" : "atom_fma";
-    case matrix_unit::none:
-      break;
+std::vector<std::byte> finisher_value(const product_problem& p) {
+  values::place place{nullptr, {}, static_cast<int>(p.pixels)};
+  std::copy(p.steps[0].begin(), p.steps[0].end(), place.step);
+  std::vector<std::byte> out = values::bytes_of(place);
+  for (std::size_t k = 1; k < p.steps.size(); ++k) {
+    values::operand x{nullptr, {}};
+    std::copy(p.steps[k].begin(), p.steps[k].end(), x.step);
+    const auto bytes = values::bytes_of(x);
+    out.insert(out.end(), bytes.begin(), bytes.end());
   }
-  return "atom_fma";
+  return out;
 }
 
-constexpr int padded(int n, int bytes) { return n + 16 / bytes; }
-
-std::size_t shared_bytes_of(const product_problem& p, const product_tile& t, int lanes) {
-  if (t.atom == "wgmma") return static_cast<std::size_t>((t.rows + t.cols) * t.depth * 2 * t.stages);
-  const int bytes = static_cast<int>(size_of(p.type));
-  const auto elements = [&](bool depth, int rows) {
-    return depth ? rows * padded(t.depth, bytes) : t.depth * padded(rows, bytes);
-  };
-  const int stage = (elements(p.a.depth_contiguous, t.rows) + elements(p.b.depth_contiguous, t.cols)) * bytes;
-  const int sum = std::max(bytes, 4), atom_rows = t.atom == "atom_fma" ? lanes / 4 : 16;
-  const int finish =
-      (t.cluster ? t.rows * (t.cols + 4) : t.warps_m * t.warps_n * atom_rows * (t.cols / t.warps_n + 4)) * sum;
-  return static_cast<std::size_t>(std::max(stage * t.stages, finish));
+void put_addresses(std::vector<std::byte>& finisher, const void* result, std::span<const void* const> extra) {
+  std::memcpy(finisher.data(), &result, sizeof result);
+  for (std::size_t k = 0; k < extra.size(); ++k)
+    std::memcpy(finisher.data() + sizeof(values::place) + k * sizeof(values::operand), &extra[k], sizeof extra[k]);
 }
-
-}  // namespace
 
 int vector_of(std::size_t bytes, std::size_t aligned, std::initializer_list<std::int64_t> steps) {
   int width = static_cast<int>(16 / bytes);
@@ -183,12 +209,7 @@ std::vector<product_tile> tiles_for(const product_problem& p, const architecture
 product_plan plan_product(const product_problem& p, const row_program* tail, const product_tile& tile,
                           const architecture& where) {
   const bool along_rows = p.steps[0][3] != 1 && p.steps[0][2] == 1;
-  const std::size_t along = along_rows ? 2 : 3;
-  int width = static_cast<int>(16 / size_of(p.types[0]));
-  while (width > 1 && (!contiguous(p, 0, along, width) || (along_rows && p.pixels % width != 0))) width /= 2;
-  // narrow tiles of the vector unit have eight rows
-  width = std::min(width, 8);
-
+  const int width = finish_width(p, along_rows);
   const int threads = tile.warps_m * tile.warps_n * where.lanes;
   kernel_text t;
   for (const std::string& h : p.headers) t.line("#include \"kiln/backend/hip/kernels/", h, ".hpp\"");
@@ -251,15 +272,7 @@ product_plan plan_product(const product_problem& p, const row_program* tail, con
                   nullptr,
                   nullptr};
   plan.a = p.a.value, plan.b = p.b.value, plan.sizes = values::bytes_of(s);
-  values::place place{nullptr, {}, static_cast<int>(p.pixels)};
-  std::copy(p.steps[0].begin(), p.steps[0].end(), place.step);
-  plan.result = values::bytes_of(place);
-  for (std::size_t k = 1; k < p.steps.size(); ++k) {
-    values::operand x{nullptr, {}};
-    std::copy(p.steps[k].begin(), p.steps[k].end(), x.step);
-    const auto bytes = values::bytes_of(x);
-    plan.result.insert(plan.result.end(), bytes.begin(), bytes.end());
-  }
+  plan.result = finisher_value(p);
   return plan;
 }
 
@@ -269,8 +282,8 @@ void run_product(const product_plan& plan, const function& f, device_queue& queu
   const auto put = [](std::vector<std::byte>& to, std::size_t at, const void* address) {
     std::memcpy(to.data() + at, &address, sizeof address);
   };
-  put(va, 0, a), put(vb, 0, b), put(vr, 0, result);
-  for (std::size_t k = 0; k < extra.size(); ++k) put(vr, sizeof(values::place) + k * sizeof(values::operand), extra[k]);
+  put(va, 0, a), put(vb, 0, b);
+  put_addresses(vr, result, extra);
   if (plan.scratch_bytes != 0) {
     put(vs, offsetof(values::sizes, partial), scratch.data());
     put(vs, offsetof(values::sizes, arrivals), scratch.data() + plan.partial_bytes);

@@ -45,7 +45,7 @@ std::optional<row_program> row_program::make(const module_graph& body) {
     const auto& ins = body[i];
     row_value v;
     v.type = ins.results[0].type;
-    if (v.type > dtype::boolean) return std::nullopt;
+    if (is_object(v.type)) return std::nullopt;
     of[i] = static_cast<std::uint32_t>(p.values.size());
     if (ins.kind == instruction_kind::parameter) {
       v.from = origin::parameter;
@@ -100,10 +100,30 @@ bool row_program::short_floats() const {
 }
 
 std::string_view stored_name(dtype t) {
-  constexpr std::string_view names[dtype_count] = {"double",        "float",          "f16",      "bf16",
-                                                   "signed char",   "short",          "int",      "kiln::scalar::i64",
-                                                   "unsigned char", "unsigned short", "unsigned", "kiln::scalar::u64",
-                                                   "bool"};
+  constexpr std::string_view names[] = {"double",
+                                        "float",
+                                        "f16",
+                                        "bf16",
+                                        "signed char",
+                                        "short",
+                                        "int",
+                                        "kiln::scalar::i64",
+                                        "unsigned char",
+                                        "unsigned short",
+                                        "unsigned",
+                                        "kiln::scalar::u64",
+                                        "bool",
+                                        "kiln::float8_e4m3fn",
+                                        "kiln::float8_e4m3fnuz",
+                                        "kiln::float8_e5m2",
+                                        "kiln::float8_e5m2fnuz",
+                                        "kiln::float8_e8m0",
+                                        "kiln::float4_e2m1",
+                                        "kiln::int4",
+                                        "kiln::uint4",
+                                        "kiln::int2",
+                                        "kiln::uint2"};
+  static_assert(std::size(names) == static_cast<std::size_t>(dtype::string));
   return names[static_cast<unsigned>(t)];
 }
 
@@ -136,6 +156,7 @@ std::string_view header_of(std::string_view function) {
 
 std::string prelude(std::string_view text) {
   std::set<std::string_view> headers;
+  bool short_numbers = false;
   constexpr std::string_view mark = "kiln::";
   for (std::size_t at = text.find(mark); at != text.npos; at = text.find(mark, at)) {
     at += mark.size();
@@ -143,12 +164,15 @@ std::string prelude(std::string_view text) {
     while (end < text.size() && (std::islower(static_cast<unsigned char>(text[end])) || text[end] == '_' ||
                                  std::isdigit(static_cast<unsigned char>(text[end]))))
       ++end;
-    if (end < text.size() && text[end] == '(') headers.insert(header_of(text.substr(at, end - at)));
+    const std::string_view name = text.substr(at, end - at);
+    if (end < text.size() && text[end] == '(') headers.insert(header_of(name));
+    short_numbers = short_numbers || name.starts_with("float") || name.starts_with("int") || name.starts_with("uint");
   }
   std::string out = "#include \"kiln/backend/hip/kernels/elements.hpp\"\n";
   if (headers.contains("all")) headers = {"all"};
   for (std::string_view h : headers)
     if (!h.empty()) out += "#include \"kiln/core/math" + (h == "all" ? "" : "/" + std::string(h)) + ".hpp\"\n";
+  if (short_numbers) out += "#include \"kiln/backend/hip/kernels/narrow.hpp\"\n";
   return out + "using namespace kiln::device;\nstruct passed_numbers { i64 at[" + std::to_string(most_numbers) +
          "]; };\n";
 }
@@ -213,7 +237,8 @@ void write_value(kernel_text& out, const row_program& p, std::uint32_t k) {
   std::string value = traced(out, v.op, trace_part::compute, from, names, conditions, name + "_");
   // what is stored decides the value: i32 wraps though it is computed in 64 bits, a converted float is clamped
   const bool same = kind_of_values(from) == kind_of_values(v.type);
-  const bool whole = is_float(v.type) || v.type == dtype::boolean || size_of(v.type) == 8;
+  const bool whole =
+      is_narrow(v.type) ? from == v.type : is_float(v.type) || v.type == dtype::boolean || size_of(v.type) == 8;
   if (v.type != dtype::boolean && (!same || !whole))
     value = "rounded<" + std::string(stored_name(v.type)) + ">(" + value + ")";
   else if (v.type == dtype::boolean && from != dtype::boolean && !v.op.info().returns_bool)

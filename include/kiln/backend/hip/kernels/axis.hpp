@@ -47,7 +47,13 @@ KILN_FN void running(T* out, const T* in, i64 extent, i64 inner, i64 row, int la
   using V = decltype(value_of(*in));
   const i64 base = row / inner * extent * inner + row % inner;
   const auto place = [&](i64 k) { return base + (Reverse ? extent - 1 - k : k) * inner; };
-  const auto join = [](V a, V b) -> V { return Product ? a * b : a + b; };
+  const auto join = [](V a, V b) -> V {
+    if constexpr (is_real<V>)
+      return Product ? a * b : a + b;
+    else
+      return static_cast<V>(Product ? static_cast<u64>(a) * static_cast<u64>(b)
+                                    : static_cast<u64>(a) + static_cast<u64>(b));
+  };
   V carried = V(Product ? 1 : 0);
   if constexpr (Lanes == 1) {
     for (i64 k = 0; k < extent; ++k) {

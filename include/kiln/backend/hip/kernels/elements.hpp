@@ -22,11 +22,21 @@ inline constexpr bool is_signed = !(T(-1) > T(0));
 template <class T>
 inline constexpr bool is_real = elementary::same<T, float> || elementary::same<T, double>;
 
+/// For a number of at most eight bits (narrow.hpp): what its class converts to, and the type it is computed in.
+template <class T>
+struct short_number;
+template <class T>
+concept is_short = requires {
+  typename short_number<T>::computed;
+};
+
 /// An element as the type that computations on its dtype run in.
 template <class T>
 KILN_FN auto value_of(T x) {
   if constexpr (elementary::same<T, f16> || elementary::same<T, bf16>)
     return widen(x);
+  else if constexpr (is_short<T>)
+    return static_cast<typename short_number<T>::computed>(static_cast<typename short_number<T>::given>(x));
   else if constexpr (is_real<T> || is_bool<T>)
     return x;
   else if constexpr (is_signed<T>)
@@ -36,7 +46,7 @@ KILN_FN auto value_of(T x) {
 }
 
 /// A value as an element, converted as ONNX Cast does: floats truncate toward zero and are clamped, NaN gives 0,
-/// anything nonzero is true, integers wrap.
+/// anything nonzero is true, integers wrap, those of less than eight bits from the 64 that a float gives.
 template <class To, class From>
 KILN_FN To stored(From v) {
   if constexpr (elementary::same<To, From>) {
@@ -45,6 +55,8 @@ KILN_FN To stored(From v) {
     return v != From(0);
   } else if constexpr (elementary::same<To, f16> || elementary::same<To, bf16>) {
     return narrow<To>(static_cast<float>(v));
+  } else if constexpr (is_short<To>) {
+    return To(stored<typename short_number<To>::computed>(v));
   } else if constexpr (is_real<From> && !is_real<To>) {
     constexpr int width = sizeof(To) * 8;
     constexpr From top = static_cast<From>(u64(1) << (width - 1)) * (is_signed<To> ? 1 : 2);

@@ -1,0 +1,229 @@
+// Kernels of recurrences and of ops that stand alone, run lane by lane beside the ops' own computations.
+#include "kiln/backend/hip/kernels/sequence.hpp"
+
+#include <gtest/gtest.h>
+
+#include "emulated_device.hpp"
+#include "kiln/backend/hip/kernels/matrix.hpp"
+#include "kiln/backend/hip/kernels/narrow.hpp"
+#include "kiln/backend/hip/kernels/random.hpp"
+#include "kiln/backend/hip/kernels/regions.hpp"
+#include "kiln/op/more.hpp"
+#include "reference.hpp"
+
+namespace kiln::testing {
+namespace {
+
+using namespace kiln::device;
+
+// A launch of one thread an element, or of a block a row.
+template <class F>
+void each_element(i64 work, F&& f) {
+  for (i64 at = 0; at < work; ++at) f(at);
+}
+template <int Lanes, class F>
+void each_row(i64 rows, F&& f) {
+  run_grid(static_cast<int>(rows), 1, Lanes, 0, [&](char*) { f(block_x(), thread_index()); });
+}
+
+void expect_values(const std::vector<float>& found, const std::vector<double>& expected, double bound) {
+  ASSERT_EQ(found.size(), expected.size());
+  for (std::size_t k = 0; k < found.size(); ++k) ASSERT_NEAR(static_cast<double>(found[k]), expected[k], bound) << k;
+}
+
+constexpr i64 steps = 5, batch = 3, hidden = 40;
+
+std::int64_t bits(double v) { return std::bit_cast<std::int64_t>(v); }
+
+template <class Cell>
+void check_cell(const op::recurrent& r, bool two) {
+  const i64 all = r.gates() * hidden, units = batch * hidden;
+  const bool remembers = r.cell == op::cell_kind::lstm;
+  const auto make = [&](builder& b) {
+    small_vector<value> in;
+    int n = 0;
+    for (const dims& lens : {dims{steps, batch, all}, dims{hidden, all}, dims{all}, dims{batch, hidden}})
+      in.push_back(b.input("x" + std::to_string(n++), dtype::f32, lens));
+    in.push_back(b.constant(literal::of<std::int64_t>({dtype::i64, {batch}}, std::vector<std::int64_t>{5, 0, 3})));
+    if (remembers)
+      for (const dims& lens : {dims{batch, hidden}, dims{3 * hidden}})
+        in.push_back(b.input("x" + std::to_string(n++), dtype::f32, lens));
+    const value y = b.add(r, in);
+    for (unsigned k = 0; k < (remembers ? 3u : 2u); ++k) b.output(y.result(k));
+  };
+  const auto [given, expected] = reference_of(make);
+  std::vector<float> y(static_cast<std::size_t>(steps * units), 77), last(static_cast<std::size_t>(units), 77),
+      cells = last, room(static_cast<std::size_t>(5 * units), 77);
+  const i64 lengths[] = {5, 0, 3};
+  i64 n[11] = {steps, batch, hidden, 0, bits(r.clip)};
+  for (std::size_t f = 0; f < r.alpha.size(); ++f) n[5 + f] = bits(r.alpha[f]), n[8 + f] = bits(r.beta[f]);
+  const cell_step<Cell, float, i64> step{y.data(),
+                                         last.data(),
+                                         remembers ? cells.data() : nullptr,
+                                         room.data(),
+                                         given[0].data(),
+                                         given[1].data(),
+                                         given[2].data(),
+                                         given[3].data(),
+                                         lengths,
+                                         remembers ? given[4].data() : nullptr,
+                                         remembers ? given[5].data() : nullptr,
+                                         n};
+  each_element(units, [&](i64 at) { step.begin(at); });
+  for (n[3] = 0; n[3] < steps; ++n[3]) {
+    constexpr i64 blocks = batch * ((hidden + 31) / 32);
+    if (two) each_row<256>(blocks, [&](i64 row, int lane) { step.template advance<true>(row, lane); });
+    each_row<256>(blocks, [&](i64 row, int lane) { step.template advance<false>(row, lane); });
+  }
+  expect_values(y, expected[0], 1e-4);
+  expect_values(last, expected[1], 1e-4);
+  if (remembers) expect_values(cells, expected[2], 1e-4);
+}
+
+op::recurrent cell_of(op::cell_kind kind, std::initializer_list<op::cell_function> functions) {
+  op::recurrent r;
+  r.cell = kind;
+  r.functions.clear(), r.alpha.clear(), r.beta.clear();
+  for (const op::cell_function f : functions) r.functions.push_back(f), r.alpha.push_back(0.3f), r.beta.push_back(0.6f);
+  return r;
+}
+
+using op::cell_function;
+constexpr cell_function tanh_ = cell_function::tanh, sigmoid = cell_function::sigmoid;
+
+TEST(device_sequences, plain_cells) {
+  op::recurrent r = cell_of(op::cell_kind::plain, {cell_function::scaled_tanh});
+  r.reverse = true;
+  check_cell<cell<0, cell_function::scaled_tanh, tanh_, tanh_, true, false, false>>(r, false);
+}
+TEST(device_sequences, gated_units) {
+  op::recurrent r = cell_of(op::cell_kind::gru, {sigmoid, tanh_});
+  check_cell<cell<1, sigmoid, tanh_, tanh_, false, false, false>>(r, true);
+  r.linear_before_reset = r.reverse = true;
+  check_cell<cell<1, sigmoid, tanh_, tanh_, true, true, false>>(r, false);
+}
+TEST(device_sequences, long_short_term_memory) {
+  op::recurrent r = cell_of(op::cell_kind::lstm, {sigmoid, tanh_, cell_function::softsign});
+  check_cell<cell<2, sigmoid, tanh_, cell_function::softsign, false, false, false>>(r, false);
+  r.coupled = r.reverse = true;
+  r.clip = 0.4f;
+  check_cell<cell<2, sigmoid, tanh_, cell_function::softsign, true, false, true>>(r, false);
+}
+
+template <bool Corrects>
+void check_linear_attention() {
+  const auto make = [](builder& b) {
+    small_vector<value> in;
+    int n = 0;
+    for (const dims& lens :
+         {dims{2, 3, 4, 4}, dims{2, 3, 2, 4}, dims{2, 3, 2, 5}, dims{2, 2, 4, 5}, dims{2, 3, 2, 4}, dims{2, 3, 2}})
+      in.push_back(b.input("x" + std::to_string(n++), dtype::f32, lens));
+    const value y = b.add(op::linear_attention{.5f, Corrects}, in);
+    b.output(y);
+    b.output(y.result(1));
+  };
+  const reference_values r = reference_of(make);
+  const auto& in = r.in;
+  const auto& expected = r.out;
+  std::vector<float> y(2 * 3 * 4 * 5), last(2 * 2 * 4 * 5), state(last.size());
+  const i64 n[] = {3, 4, 2, 4, 5};
+  each_element(2 * 2 * 5, [&](i64 at) {
+    linear_attention<Corrects>(y.data(), last.data(), state.data(), in[0].data(), in[1].data(), in[2].data(),
+                               in[3].data(), in[4].data(), in[5].data(), n, .5, at);
+  });
+  expect_values(y, expected[0], 1e-5);
+  expect_values(last, expected[1], 1e-5);
+}
+TEST(device_sequences, linear_attention) {
+  check_linear_attention<false>();
+  check_linear_attention<true>();
+}
+
+TEST(device_matrices, determinants) {
+  for (const std::int64_t n : {1, 2, 7}) {
+    const auto make = [n](builder& b) { b.output(b.add(op::det{}, b.input("x", dtype::f32, {3, n, n}))); };
+    const auto [in, expected] = reference_of(make, [n](auto& given) {
+      if (n != 7) return;
+      for (std::int64_t k = 0; k < n; ++k)  // a singular one: two equal rows
+        given[0][static_cast<std::size_t>(n * n + n + k)] = given[0][static_cast<std::size_t>(n * n + k)];
+    });
+    const float* x = in[0].data();
+    std::vector<float> out(3), left(static_cast<std::size_t>(3 * n * n)), work(left.size());
+    each_row<256>(3,
+                  [&](i64 row, int lane) { determinant<256>(out.data(), left.data(), work.data(), x, n, row, lane); });
+    expect_values(out, expected[0], 1e-6);
+  }
+}
+
+TEST(device_random, numbers_are_those_of_the_op) {
+  for (const std::int64_t count : {1, 311, 1000}) {
+    const auto make = [count](builder& b) {
+      b.output(b.add(op::random_uniform{.lens = {count}, .low = -2, .high = 3, .seed = 77}));
+    };
+    std::vector<float> out(static_cast<std::size_t>(count));
+    const i64 n[] = {count, 77};
+    each_row<256>(1, [&](i64, int lane) { random_uniform<256>(out.data(), n, -2., 3., lane); });
+    expect_values(out, reference_of(make).out[0], 0);
+  }
+}
+
+template <bool HalfPixel, bool Greatest>
+void check_regions(std::int64_t samples) {
+  op::roi_align r;
+  r.height = 2, r.width = 3, r.samples = samples, r.scale = .7f, r.half_pixel = HalfPixel, r.greatest = Greatest;
+  const auto make = [&](builder& b) {
+    const value x = b.input("x", dtype::f32, {2, 2, 8, 9}), rois = b.input("rois", dtype::f32, {4, 4});
+    b.output(b.add(r, x, rois,
+                   b.constant(literal::of<std::int64_t>({dtype::i64, {4}}, std::vector<std::int64_t>{0, 1, 1, -1}))));
+  };
+  const auto [in, expected] =
+      reference_of(make, [](auto& given) { given[1] = {1, 1, 6, 5, 0, 2, 30, 7, 4, 4, 4, 4, -3, -2, 3, 9}; });
+  const float *x = in[0].data(), *rois = in[1].data();
+  std::vector<float> out(4 * 2 * 2 * 3);
+  const i64 n[] = {2, 2, 8, 9, 2, 3, samples}, batches[] = {0, 1, 1, -1};
+  int faults = 0;
+  each_element(4 * 2 * 2 * 3, [&](i64 at) {
+    roi_align<HalfPixel, Greatest>(out.data(), x, rois, batches, n, double{.7f}, at, &faults);
+  });
+  EXPECT_EQ(faults, 0);
+  expect_values(out, expected[0], 1e-6);
+}
+TEST(device_regions, bins) {
+  check_regions<true, false>(0);
+  check_regions<false, true>(2);
+  check_regions<false, false>(0);
+}
+
+// Every code is read as core reads it, and what is stored is what core makes of the number.
+template <class T>
+void check_short() {
+  using V = decltype(value_of(T{}));
+  for (unsigned code = 0; code < 256; ++code) {
+    T x;
+    x.bits = static_cast<std::uint8_t>(code);
+    const V v = value_of(x);
+    EXPECT_TRUE(v != v || v == convert_value<V>(x)) << code;
+    EXPECT_EQ(stored<T>(v).bits, convert_value<T>(v).bits) << code;
+  }
+  for (const double d : {0., -0., .3, -1.6, 7.4, 100., -448., 1e5, 3e38, -1e300}) {
+    EXPECT_EQ(stored<T>(static_cast<float>(d)).bits, convert_value<T>(static_cast<float>(d)).bits) << d;
+    EXPECT_EQ(stored<T>(d).bits, convert_value<T>(d).bits) << d;
+  }
+  EXPECT_EQ(stored<T>(i64{-9}).bits, convert_value<T>(std::int64_t{-9}).bits);
+  EXPECT_EQ(stored<T>(true).bits, convert_value<T>(true).bits);
+}
+TEST(device_elements, numbers_of_at_most_eight_bits) {
+  check_short<float8_e4m3fn>();
+  check_short<float8_e4m3fnuz>();
+  check_short<float8_e5m2>();
+  check_short<float8_e5m2fnuz>();
+  check_short<float8_e8m0>();
+  check_short<float4_e2m1>();
+  check_short<int4>();
+  check_short<uint4>();
+  check_short<int2>();
+  check_short<uint2>();
+}
+
+}  // namespace
+}  // namespace kiln::testing
