@@ -1,13 +1,16 @@
 #include "kiln/backend/eigen/eigen_target.hpp"
 
+#include "kiln/backend/eigen/integers.hpp"
 #include "kiln/backend/eigen/lower.hpp"
 #include "kiln/kernel/pooling_problem.hpp"
+#include "kiln/pass/integer_products.hpp"
 #include "kiln/pass/widen_floats.hpp"
 
 namespace kiln {
 
 std::span<const named_pass<program>> eigen_target::passes() const {
   static constexpr named_pass<program> list[] = {
+      {"integer_products", [](program& p) { return integer_products(p); }},
       {"widen_floats", [](program& p) { return widen_floats(p); }},
   };
   return list;
@@ -15,7 +18,8 @@ std::span<const named_pass<program>> eigen_target::passes() const {
 
 image_role eigen_target::role(const program& whole, const basic_instruction<operation>& instruction) const {
   const std::size_t rank = instruction.results[0].rank();
-  if (rank > 4 || instruction.results[0].type != dtype::f32) return image_role::none;
+  const dtype type = instruction.results[0].type;
+  if (rank > 4 || (type != dtype::f32 && type != dtype::u8 && type != dtype::i8)) return image_role::none;
   const operation* op = &instruction.op;
   if (const auto* fused = op->get_if<op::fused>()) {
     if (fused->kind == fusion::pointwise) return image_role::follows;
@@ -26,9 +30,11 @@ image_role eigen_target::role(const program& whole, const basic_instruction<oper
       op = &body[i].op;
       if (const auto* conv = op->get_if<op::convolution>())
         return eigen::role_of_convolution(*conv, body.shape_of(body[i].inputs[0]), body.shape_of(body[i].inputs[1]));
+      if (op->is<op::integer_convolution>()) return image_role::gains;
     }
   }
-  if (op->is<op::convolution>()) return image_role::gains;
+  if (op->is<op::convolution>() || op->is<op::integer_convolution>()) return image_role::gains;
+  if (type != dtype::f32) return op->kind() == op_kind::pointwise ? image_role::follows : image_role::none;
   const auto* pooling = op->get_if<op::pooling>();
   if (pooling && pooling->mode != op::pooling_mode::lp) return image_role::turns;
   if (const auto* lrn = op->get_if<op::lrn>())
@@ -38,8 +44,9 @@ image_role eigen_target::role(const program& whole, const basic_instruction<oper
 
 std::unique_ptr<kernel> eigen_target::make_kernel(const kernel_request& request) const {
   using lower = std::unique_ptr<kernel> (*)(const kernel_request&);
-  constexpr lower families[] = {eigen::lower_rows,      eigen::lower_dot,    eigen::lower_convolution,
-                                eigen::lower_attention, eigen::lower_window, eigen::lower_gather};
+  constexpr lower families[] = {eigen::lower_rows,     eigen::lower_dot,       eigen::lower_convolution,
+                                eigen::lower_integers, eigen::lower_attention, eigen::lower_window,
+                                eigen::lower_gather};
   for (lower family : families)
     if (auto made = family(request)) return made;
   return nullptr;

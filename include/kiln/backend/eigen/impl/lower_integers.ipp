@@ -1,0 +1,316 @@
+#include <algorithm>
+
+#include "kiln/backend/eigen/affine.hpp"
+#include "kiln/backend/eigen/eigen_target.hpp"
+#include "kiln/backend/eigen/impl/integer_tail.hpp"
+#include "kiln/backend/eigen/integers.hpp"
+#include "kiln/backend/eigen/rows.hpp"
+#include "kiln/op/quant/integer_convolution.hpp"
+#include "kiln/runtime/thread_pool.hpp"
+
+namespace kiln::eigen {
+namespace {
+
+using namespace integer_tails;
+
+std::size_t aligned(std::size_t bytes) { return (bytes + 63) / 64 * 64; }
+
+class integer_kernel final : public kernel {
+ public:
+  integer_kernel(contraction_parts parts, const kernel_request& r) : parts_(std::move(parts)) {
+    if (const auto* conv = parts_.product.get_if<op::integer_convolution>())
+      conv_ = op::convolution{.stride = conv->stride, .dilation = conv->dilation, .pads = conv->pads};
+    is_signed_ = r.inputs[parts_.operands[0]].type == dtype::i8;
+    if (parts_.tailed) form_ = find_form(parts_);
+    pack(r);
+    if (form_ && form_->correction != none) take_correction(r);
+    if (form_) return;
+    if (!parts_.tailed) {
+      const value_id sum = parts_.tail.add_parameter("product", r.instruction.results[0]);
+      parts_.tail.outputs.push_back(parts_.tail.add(op::identity{}, {sum}));
+    }
+    whole_ = std::make_unique<tile_program>(parts_.tail);
+  }
+
+  std::string name() const override {
+    return std::string(conv_ ? "integer convolution" : "integer dot") + (parts_.tailed ? "+epilogue" : "") +
+           (kiln_eigen_integers()->reads_bytes ? " (bytes)" : " (words)");
+  }
+  bool packed_input(std::size_t i) const override {
+    return i == parts_.operands[1] || (form_ && i == form_->correction && (fixed_ || less_));
+  }
+  std::size_t packed_bytes() const override { return packed_.size() + less_.size(); }
+  stride_support input_strides(std::size_t i) const override {
+    if (i == parts_.operands[0]) return conv_ ? stride_support::images : stride_support::dense;
+    return i == parts_.operands[1] ? stride_support::dense : stride_support::any;
+  }
+  stride_support output_strides(std::size_t) const override {
+    return conv_ ? stride_support::images : stride_support::rows;
+  }
+
+  std::size_t scratch_bytes(std::span<const tensor> in, std::span<const tensor> out, unsigned threads) const override {
+    const places at(*this, in, out[0], threads);
+    std::size_t n = at.bytes;
+    if (whole_) n += rows_scratch_bytes(*whole_, whole_operands(in, at.made), out, threads);
+    return n;
+  }
+
+  void run(const launch& l) const override {
+    const integer_table& isa = *kiln_eigen_integers();
+    const tensor& out = l.out[0];
+    if (out.elements() == 0) return;
+    places at(*this, l.in, out, l.pool->size());
+    std::byte* const scratch = l.scratch.data();
+    kernels::integer_problem p;
+    p.m = at.rows, p.n = columns_, p.k = depth_;
+    p.b = reinterpret_cast<const std::int32_t*>(packed_.data());
+    const tensor& x = l.in[parts_.operands[0]];
+    p.a = x.data, p.a_row = at.row;
+    if (at.gathers) {
+      p.a = scratch + at.left;
+      isa.gather_windows(*l.pool, at.problem, at.image(x, conv_.has_value()), scratch + at.left, at.row);
+    }
+    p.shift = is_signed_ || fixed_ ? shift_.data() : nullptr;
+    if (less_) {
+      p.less = reinterpret_cast<const std::int32_t*>(less_.data());
+      p.less_row = columns_;
+      p.less_rows = static_cast<std::int64_t>(less_.size()) / 4 / columns_;
+    } else if (form_ && form_->correction != none && !fixed_) {
+      correct(p, l.in[form_->correction], out, at, reinterpret_cast<std::int32_t*>(scratch + at.corrections));
+    }
+    auto* const sums = reinterpret_cast<std::int32_t*>(scratch);
+    tensor made = at.made;
+    if (at.apart) made.data = scratch + at.product;
+    if (whole_) {
+      isa.multiply(*l.pool, p, sums, {nullptr, nullptr, made.as<std::int32_t>(), columns_});
+      run_rows(*whole_, {whole_operands(l.in, made), l.out, l.scratch.subspan(at.bytes), l.pool, nullptr});
+      return;
+    }
+    inline_vector<tensor, 40> in;
+    for (const tensor& t : l.in) in.push_back(seen(t, out));
+    const float_tail tail(*form_, in, seen(made, out));
+    isa.multiply(
+        *l.pool, p, sums,
+        {[](void* self, std::int64_t row0, std::int64_t rows, std::int64_t col0, std::int64_t cols, float* c,
+            std::ptrdiff_t row) { static_cast<const float_tail*>(self)->apply(row0, rows, col0, cols, c, row); },
+         const_cast<float_tail*>(&tail)});
+    if (!at.apart) return;
+    launch copy = l;
+    copy.in = std::span(&made, 1);
+    copy.scratch = l.scratch.subspan(at.bytes);
+    copy_->run(copy);
+  }
+
+ private:
+  // The channels are the last dim of what a convolution sees, whatever its layout: columns.
+  tensor seen(const tensor& t, const tensor& out) const {
+    return conv_ && t.rank() == out.rank() ? with_channels_last(t) : t;
+  }
+  inline_vector<tensor, 40> whole_operands(std::span<const tensor> in, const tensor& product) const {
+    inline_vector<tensor, 40> operands;
+    operands.push_back(product);
+    for (const std::size_t i : parts_.extra) operands.push_back(in[i]);
+    return operands;
+  }
+
+  // What a run needs beside its operands, by its sizes: the workers' sums come first in the scratch memory.
+  struct places {
+    std::int64_t rows = 0;
+    std::ptrdiff_t row = 0;  // bytes of a row of the left operand
+    kernels::conv_problem problem;
+    tensor made;           // where the product's result, or its sums, are written
+    bool gathers = false;  // the left operand is written out
+    bool apart = false;    // the result is made in scratch memory
+    std::size_t left = 0, corrections = 0, product = 0, bytes = 0;
+
+    places(const integer_kernel& k, std::span<const tensor> in, const tensor& out, unsigned threads) : made(out) {
+      const integer_table& isa = *kiln_eigen_integers();
+      const tensor &x = in[k.parts_.operands[0]], &w = in[k.parts_.operands[1]];
+      rows = out.elements() / std::max<std::int64_t>(1, k.columns_);
+      problem.in_channels = k.depth_;
+      bool plain = true;  // rows lie as the left operand wants them
+      row = k.depth_;
+      if (k.conv_) {
+        describe(*k.conv_, x, w);
+        const kernels::image_layout lies = image_layout_of(x);
+        plain = problem.pointwise() && lies.channels_last;
+        row = lies.step;
+      } else {
+        problem.input[2] = rows;
+      }
+      gathers = !(plain && isa.reads_bytes && x.type == dtype::u8 && k.depth_ % isa.depth == 0);
+      if (gathers) row = (k.depth_ + isa.depth - 1) / isa.depth * 4;
+      const auto take = [&](std::size_t n) {
+        const std::size_t at = bytes;
+        bytes += aligned(n);
+        return at;
+      };
+      take(static_cast<std::size_t>(isa.scratch_size(threads)) * 4);
+      if (gathers) left = take(static_cast<std::size_t>(rows * row));
+      const bool run_time = k.form_ && k.form_->correction != none && !k.fixed_ && !k.less_;
+      if (run_time)
+        corrections = take(static_cast<std::size_t>(rows + 1) * static_cast<std::size_t>(k.columns_ + 64) * 4);
+      apart = k.whole_ || !float_tail::fits(*k.form_, k.seen(out, out));
+      if (!apart) return;
+      made.type = k.whole_ ? dtype::i32 : out.type;
+      made.strides = row_major(out.lens);
+      if (k.conv_) {
+        std::int64_t step = k.columns_;
+        for (std::size_t d = out.rank(); d-- > 2; step *= out.lens[d]) made.strides[d] = step;
+        made.strides[1] = 1;
+        made.strides[0] = step;
+      }
+      product = take(static_cast<std::size_t>(out.elements()) * size_of(made.type));
+    }
+    kernels::byte_image image(const tensor& x, bool convolves) const {
+      kernels::byte_image i;
+      i.at = x.data;
+      i.is_signed = x.type == dtype::i8;
+      if (!convolves) {
+        i.channel = 1;
+        i.axis[2] = problem.in_channels;
+        return i;
+      }
+      i.batch = x.strides[0];
+      i.channel = x.lens[1] == 1 ? 1 : x.strides[1];
+      for (std::size_t d = 2; d < x.rank(); ++d) i.axis[d + 3 - x.rank()] = x.strides[d];
+      return i;
+    }
+
+   private:
+    void describe(const op::convolution& conv, const tensor& x, const tensor& w) {
+      problem.batch = x.lens[0];
+      problem.in_channels = x.lens[1];
+      problem.out_channels = w.lens[0];
+      const std::size_t axes = x.rank() - 2;
+      for (std::size_t d = 0; d < axes; ++d) {
+        const std::size_t to = 3 - axes + d;
+        problem.input[to] = x.lens[d + 2];
+        problem.kernel[to] = w.lens[d + 2];
+        if (!conv.stride.empty()) problem.stride[to] = conv.stride[d];
+        if (!conv.dilation.empty()) problem.dilation[to] = conv.dilation[d];
+        if (conv.pads.empty()) continue;
+        problem.pad_begin[to] = conv.pads[d];
+        problem.pad_end[to] = conv.pads[axes + d];
+      }
+    }
+  };
+
+  void pack(const kernel_request& r) {
+    const integer_table& isa = *kiln_eigen_integers();
+    const std::size_t w = parts_.operands[1];
+    const layout& at = r.constant_layouts[w];
+    const auto* from = reinterpret_cast<const std::int8_t*>(r.constants[w]->bytes());
+    const ints lens = to_ints(at.lens), strides = to_ints(at.strides);
+    std::vector<std::int8_t> turned;
+    std::ptrdiff_t row = 0, col = 0;
+    if (conv_) {  // the channels of a tap are neighbours
+      columns_ = lens[0];
+      std::int64_t taps = 1;
+      for (std::size_t d = 2; d < lens.size(); ++d) taps *= lens[d];
+      depth_ = taps * lens[1];
+      turned.resize(static_cast<std::size_t>(columns_ * depth_));
+      for (std::int64_t m = 0; m < columns_; ++m)
+        for (std::int64_t c = 0; c < lens[1]; ++c)
+          for (std::int64_t t = 0; t < taps; ++t)
+            turned[static_cast<std::size_t>(m * depth_ + t * lens[1] + c)] = from[(m * lens[1] + c) * taps + t];
+      from = turned.data();
+      row = 1, col = depth_;
+    } else {
+      const std::size_t rank = lens.size();
+      depth_ = lens[rank - 2], columns_ = lens[rank - 1];
+      row = strides[rank - 2], col = strides[rank - 1];
+      from += at.offset.value();
+    }
+    packed_ = buffer::allocate(static_cast<std::size_t>(isa.packed_size(depth_, columns_)) * 4);
+    auto* const packed = reinterpret_cast<std::int32_t*>(packed_.data());
+    isa.pack(*r.pool, packed, from, row, col, depth_, columns_);
+    shift_.assign(static_cast<std::size_t>(columns_) + 64, 0);
+    if (is_signed_)
+      for (std::int64_t n = 0; n < columns_; ++n) shift_[static_cast<std::size_t>(n)] = -isa.signed_offset * packed[n];
+  }
+  std::size_t column_dim(std::size_t rank) const { return conv_ ? 1 : rank - 1; }
+
+  // A constant correction: one number for each column, or, in a convolution, for each pixel of an image and column.
+  void take_correction(const kernel_request& r) {
+    const literal* const l = r.constants[form_->correction];
+    if (!l) return;
+    const layout& at = r.constant_layouts[form_->correction];
+    if (!is_constant(at.lens)) return;
+    const ints lens = to_ints(at.lens), strides = to_ints(at.strides);
+    const auto* const from = reinterpret_cast<const std::int32_t*>(l->bytes()) + at.offset.value();
+    const std::size_t column = column_dim(lens.size());
+    const auto step_of = [&](std::size_t d) { return lens[d] == 1 ? 0 : strides[d]; };
+    bool others = false;
+    for (std::size_t d = 0; d < lens.size(); ++d) others = others || (d != column && step_of(d) != 0);
+    if (!others) {
+      for (std::int64_t n = 0; n < columns_; ++n) shift_[static_cast<std::size_t>(n)] -= from[n * step_of(column)];
+      fixed_ = true;
+      return;
+    }
+    if (!conv_ || step_of(0) != 0) return;
+    ints pixels, index;
+    for (std::size_t d = 2; d < lens.size(); ++d) pixels.push_back(lens[d]);
+    index.resize(pixels.size(), 0);
+    less_ = buffer::allocate(static_cast<std::size_t>(product(pixels) * columns_) * 4);
+    auto* to = reinterpret_cast<std::int32_t*>(less_.data());
+    do {
+      std::int64_t offset = 0;
+      for (std::size_t d = 0; d < index.size(); ++d) offset += index[d] * step_of(d + 2);
+      for (std::int64_t n = 0; n < columns_; ++n) *to++ = from[offset + n * step_of(1)];
+    } while (next_index(index, pixels));
+  }
+
+  // A correction that the run computes.
+  void correct(kernels::integer_problem& p, const tensor& t, const tensor& out, const places& at,
+               std::int32_t* to) const {
+    const std::size_t column = column_dim(t.rank());
+    const auto step_of = [&](std::size_t d) { return t.lens[d] == 1 ? 0 : t.strides[d]; };
+    bool others = false;
+    for (std::size_t d = 0; d < t.rank(); ++d) others = others || (d != column && step_of(d) != 0);
+    const auto* const from = t.as<const std::int32_t>();
+    if (!others) {
+      for (std::int64_t n = 0; n < columns_; ++n)
+        to[n] = shift_[static_cast<std::size_t>(n)] - from[n * step_of(column)];
+      p.shift = to;
+      return;
+    }
+    const tensor rows = seen(t, out);
+    ints index(rows.rank(), 0);
+    std::int32_t* next = to;
+    do {
+      std::int64_t offset = 0;
+      for (std::size_t d = 0; d < index.size(); ++d) offset += rows.lens[d] == 1 ? 0 : index[d] * rows.strides[d];
+      *next++ = from[offset];
+    } while (next_index(index, rows.lens));
+    p.less = to;
+    p.less_row = columns_;
+    p.less_rows = at.rows;
+  }
+
+  contraction_parts parts_;
+  std::optional<op::convolution> conv_;
+  std::optional<integer_form> form_;
+  std::unique_ptr<tile_program> whole_;  // the tail over whole sums, where it has no such form
+  std::unique_ptr<kernel> copy_ = eigen_target().make_copy();
+  std::int64_t depth_ = 0, columns_ = 0;
+  bool is_signed_ = false, fixed_ = false;
+  buffer packed_, less_;
+  std::vector<std::int32_t> shift_;
+};
+
+}  // namespace
+
+std::unique_ptr<kernel> lower_integers(const kernel_request& r) {
+  auto parts = split_contraction(r.whole, r.instruction);
+  if (!parts || !(parts->product.is<op::integer_dot>() || parts->product.is<op::integer_convolution>())) return nullptr;
+  const std::size_t w = parts->operands[1];
+  if (r.instruction.results.size() != 1 || !r.constants[w] || !is_constant(r.constant_layouts[w].lens)) return nullptr;
+  const layout& at = r.constant_layouts[w];
+  if (parts->product.is<op::integer_convolution>() && !at.is_standard()) return nullptr;
+  for (std::size_t d = 0; d + 2 < at.lens.size() && parts->product.is<op::integer_dot>(); ++d)
+    if (!(at.strides[d] == dimension(0)) && !(at.lens[d] == dimension(1))) return nullptr;
+  return std::make_unique<integer_kernel>(std::move(*parts), r);
+}
+
+}  // namespace kiln::eigen

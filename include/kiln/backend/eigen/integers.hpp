@@ -1,0 +1,43 @@
+#pragma once
+#include "kiln/kernel/convolution_problem.hpp"
+#include "kiln/kernel/integer_problem.hpp"
+#include "kiln/runtime/kernel.hpp"
+
+namespace kiln::eigen {
+
+/// What follows the finished sums of a part of an integer product: rows [row0, row0 + rows), `row` elements apart. They
+/// come as floats that `call` takes, or go to `sums` as they are.
+struct integer_tail {
+  void (*call)(void* self, std::int64_t row0, std::int64_t rows, std::int64_t col0, std::int64_t cols, float* c,
+               std::ptrdiff_t row) = nullptr;
+  void* self = nullptr;
+  std::int32_t* sums = nullptr;
+  std::ptrdiff_t sums_row = 0;
+};
+
+/// Products of 8-bit integers in one instruction-set level, by the machine (integer_tile.hpp) that this processor has.
+struct integer_table {
+  std::int32_t signed_offset = 0;  ///< what the left operand's signed numbers have added
+  bool reads_bytes = false;        ///< whether unsigned bytes are a left operand as they lie
+  std::int32_t depth = 1;          ///< depth steps of a lane of 4 bytes
+
+  std::int64_t (*packed_size)(std::int64_t k, std::int64_t n) = nullptr;  ///< in 32-bit elements; column sums first
+  void (*pack)(thread_pool& pool, std::int32_t* to, const std::int8_t* from, std::ptrdiff_t row, std::ptrdiff_t col,
+               std::int64_t k, std::int64_t n) = nullptr;
+  std::int64_t (*scratch_size)(unsigned workers) = nullptr;  ///< in 32-bit elements
+  void (*multiply)(thread_pool& pool, const kernels::integer_problem& p, std::int32_t* scratch,
+                   const integer_tail& tail) = nullptr;
+  void (*gather_windows)(thread_pool& pool, const kernels::conv_problem& p, const kernels::byte_image& x, std::byte* to,
+                         std::ptrdiff_t row) = nullptr;
+  /// Whole numbers in [-128, 255] between bytes and floats; n contiguous elements.
+  void (*bytes_to_floats)(const std::byte* from, bool is_signed, float* to, std::int64_t n) = nullptr;
+  void (*floats_to_bytes)(const float* from, bool is_signed, std::byte* to, std::int64_t n) = nullptr;
+};
+
+/// The table of the level that the dynamic loader picked, for this processor.
+extern "C" const integer_table* kiln_eigen_integers();
+
+/// Products of bytes with constant weights, and what follows them; null for others.
+std::unique_ptr<kernel> lower_integers(const kernel_request& r);
+
+}  // namespace kiln::eigen

@@ -1,0 +1,26 @@
+#pragma once
+#include <cstddef>
+#include <cstdint>
+
+namespace kiln::kernels {
+
+/// A product of 8-bit integers, operands in the form of a machine (integer_tile.hpp).
+struct integer_problem {
+  std::int64_t m = 0, n = 0, k = 0;
+  const std::byte* a = nullptr;  ///< rows of whole lanes, what is behind k of any value
+  std::ptrdiff_t a_row = 0;      ///< bytes
+  const std::int32_t* b = nullptr;
+  const std::int32_t* shift = nullptr;  ///< added to each column's sums, as many as whole vectors; or null
+  const std::int32_t* less = nullptr;   ///< subtracted from the sums of row `row % less_rows`, or null
+  std::ptrdiff_t less_row = 0;          ///< from row to row of it
+  std::int64_t less_rows = 1;
+};
+
+/// Where the elements of an image of bytes lie; steps in bytes.
+struct byte_image {
+  const std::byte* at = nullptr;
+  std::ptrdiff_t batch = 0, channel = 0, axis[3] = {};
+  bool is_signed = false;
+};
+
+}  // namespace kiln::kernels

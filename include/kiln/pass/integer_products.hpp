@@ -1,0 +1,282 @@
+#pragma once
+#include "kiln/op/quant/integer_convolution.hpp"
+#include "kiln/pass/constants.hpp"
+#include "kiln/pass/note.hpp"
+
+namespace kiln {
+
+namespace detail {
+
+/// Finds products whose operands are 8-bit integers, and writes them as products of bytes.
+template <class Module>
+class integer_product_finder {
+ public:
+  constexpr integer_product_finder(Module& m, pass_note& note) : r_(m), note_(note) {}
+
+  constexpr void run() {
+    const std::uint32_t n = r_.size();
+    for (std::uint32_t i = 0; i < n; ++i) {
+      if (r_[i].kind != instruction_kind::op || r_.users(i).empty()) continue;
+      const auto* conv = r_[i].op.template get_if<op::convolution>();
+      if (!(conv && conv->group == 1) && !r_[i].op.template is<op::dot>()) continue;
+      const dtype t = r_[i].results[0].type;
+      if (t == dtype::f32)
+        rewrite_real({i, 0});
+      else if (t == dtype::i32)
+        rewrite_integers({i, 0});
+    }
+  }
+
+ private:
+  // real = (stored - zero) * scale, zero and scale being one number each; either may be missing.
+  struct left {
+    value_id stored, zero, scale;
+  };
+  struct right {
+    value_id stored;                    // i8, the operand's dims
+    literal scale;                      // f32, of one element or one for each column
+    small_vector<std::int64_t> values;  // of `stored`, without what a batch repeats
+    dims lens;                          // of `values`
+  };
+
+  // The value of one element that a broadcast repeats, or empty.
+  constexpr value_id repeated(value_id v) const {
+    while (r_.is_kind(v, op_kind::view)) {
+      const value_id from = r_.input(v, 0);
+      if (product(r_.shape_of(from).lens) == dimension(1) || r_.is_kind(from, op_kind::view))
+        v = from;
+      else
+        return {};
+    }
+    return product(r_.shape_of(v).lens) == dimension(1) ? v : value_id{};
+  }
+  static constexpr bool is_byte(dtype t) { return t == dtype::u8 || t == dtype::i8; }
+
+  // Bytes, perhaps without their zero point, computed in `t`.
+  constexpr std::optional<left> centred(value_id v) const {
+    if (r_.template get_if<op::convert>(v)) {
+      const value_id from = r_.input(v, 0);
+      if (is_byte(r_.shape_of(from).type)) return left{from, {}, {}};
+      // exact, whether the difference was taken in integers or in floats
+      return r_.shape_of(from).type == dtype::i32 ? centred(from) : std::nullopt;
+    }
+    if (!r_.template get_if<op::sub>(v)) return std::nullopt;
+    const value_id from = r_.input(v, 0), zero = repeated(r_.input(v, 1));
+    if (!zero || !r_.template get_if<op::convert>(from) || !is_byte(r_.shape_of(r_.input(from, 0)).type))
+      return std::nullopt;
+    if (!is_whole_byte(zero)) return std::nullopt;
+    return left{r_.input(from, 0), zero, {}};
+  }
+  // Whether a zero point is an integer of few bits: a byte that was converted, or a constant.
+  constexpr bool is_whole_byte(value_id zero) const {
+    if (r_.template get_if<op::convert>(zero)) return is_byte(r_.shape_of(r_.input(zero, 0)).type);
+    const auto x = uniform_value(r_, zero);
+    return x && *x >= -255 && *x <= 255 && *x == static_cast<double>(static_cast<std::int64_t>(*x));
+  }
+  constexpr std::optional<left> real(value_id v) const {
+    if (!r_.template get_if<op::mul>(v)) return std::nullopt;
+    auto x = centred(r_.input(v, 0));
+    const value_id scale = repeated(r_.input(v, 1));
+    if (!x || !scale) return std::nullopt;
+    x->scale = scale;
+    return x;
+  }
+
+  // The elements of a constant that `at` selects, less a zero point, where all are whole numbers of a byte.
+  static constexpr small_vector<std::int64_t> whole_bytes(const literal& from, const layout& at, double zero) {
+    small_vector<std::int64_t> values;
+    for (const double stored : laid_out(from, at).template to<double>()) {
+      const double x = stored - zero;
+      if (!(x >= -128 && x <= 127) || static_cast<double>(static_cast<std::int64_t>(x)) != x) return {};
+      values.push_back(static_cast<std::int64_t>(x));
+    }
+    return values;
+  }
+  // The layout behind the views between `v` and `end`.
+  constexpr std::optional<layout> through_views(value_id v, value_id end, layout at) const {
+    inline_vector<std::uint32_t, 16> views;
+    for (; !(v == end); v = r_.input(v, 0)) {
+      if (!r_.is_kind(v, op_kind::view) || views.size() == views.capacity()) return std::nullopt;
+      views.push_back(v.instruction);
+    }
+    for (std::size_t k = views.size(); k-- > 0;) {
+      const auto next = r_[views[k]].op.map(at);
+      if (!next) return std::nullopt;
+      at = *next;
+    }
+    return at;
+  }
+  // A constant right operand whose columns lie along dim `column`: whole numbers, or those times scales.
+  constexpr std::optional<right> weights(value_id v, std::size_t column, bool scaled) {
+    value_id inner = v;
+    while (r_.is_kind(inner, op_kind::view)) inner = r_.input(inner, 0);
+    right out;
+    value_id numbers = inner;
+    if (scaled) {
+      if (!r_.template get_if<op::mul>(inner)) return std::nullopt;
+      numbers = r_.input(inner, 0);
+      const constant_view s = constant_behind(r_, r_.input(inner, 1));
+      if (!s || s.from->get_shape().type != dtype::f32) return std::nullopt;
+      const auto at = through_views(v, inner, s.at);
+      if (!at || !is_constant(at->lens)) return std::nullopt;
+      layout columns{{at->lens[column]}, {at->strides[column]}, at->offset};
+      for (std::size_t d = 0; d < at->lens.size(); ++d)
+        if (d != column && varies(*at, d)) return std::nullopt;
+      if (!varies(columns, 0)) columns = {{dimension(1)}, {dimension(0)}, at->offset};
+      out.scale = laid_out(*s.from, columns);
+    }
+    constant_view c = constant_behind(r_, numbers);
+    double zero = 0;
+    if (!c) {  // not folded yet: stored numbers, perhaps less their zero points
+      const auto stored = [&](value_id x) { return r_.template get_if<op::convert>(x) ? r_.input(x, 0) : x; };
+      numbers = stored(numbers);
+      if (r_.template get_if<op::sub>(numbers)) {
+        const auto z = uniform_value(r_, stored(r_.input(numbers, 1)));
+        if (!z) return std::nullopt;
+        zero = *z;
+        numbers = r_.input(numbers, 0);
+      }
+      c = constant_behind(r_, stored(numbers));
+    }
+    if (!c || c.from->has_symbols()) return std::nullopt;
+    auto at = through_views(v, inner, c.at);
+    if (!at || !is_constant(at->lens) || !is_byte_or_wider(c.from->get_shape().type)) return std::nullopt;
+    const dims lens = at->lens;
+    if (column != 0)  // one matrix for the whole batch
+      for (std::size_t d = 0; d + 2 < lens.size(); ++d) {
+        if (varies(*at, d)) return std::nullopt;
+        at->lens[d] = 1;
+      }
+    out.values = whole_bytes(*c.from, *at, zero);
+    out.lens = at->lens;
+    if (out.values.empty()) return std::nullopt;
+    out.stored = r_.add_literal(literal::of<std::int64_t>(shape(dtype::i8, at->lens), out.values));
+    if (!(at->lens == lens)) out.stored = r_.add(op::multibroadcast{lens}, {out.stored});
+    return out;
+  }
+  static constexpr bool is_byte_or_wider(dtype t) { return t == dtype::f32 || t == dtype::i32 || is_byte(t); }
+  constexpr std::size_t weight_column(value_id v) const {
+    return r_.template get_if<op::dot>(v) ? r_.shape_of(v).rank() - 1 : 0;
+  }
+
+  constexpr value_id along_columns(value_id v, value_id columns, bool convolves) {
+    const dims lens = r_.shape_of(v).lens;
+    const std::size_t column = convolves ? 1 : lens.size() - 1;
+    if (r_.shape_of(columns).elements() == dimension(1))
+      return r_.add(op::multibroadcast{lens}, {r_.add(op::reshape{dims{}}, {columns})});
+    return r_.add(op::broadcast{static_cast<std::int64_t>(column), lens}, {columns});
+  }
+
+  // The i32 product of centred bytes: the product of the bytes, less the zero point times the sums of the right
+  // operand's columns, or of those parts of them that lie inside the image.
+  constexpr value_id product_of(value_id v, const left& a, const right& b) {
+    const auto* conv = r_.template get_if<op::convolution>(v);
+    const op::convolution attributes = conv ? *conv : op::convolution{};
+    const bool padded = conv && is_padded(*conv), convolves = conv != nullptr;
+    const text name = r_.producer(v).name;
+    const value_id out = convolves
+                             ? r_.add(op::integer_convolution{attributes.stride, attributes.dilation, attributes.pads},
+                                      {a.stored, b.stored}, name.view())
+                             : r_.add(op::integer_dot{}, {a.stored, b.stored}, name.view());
+    if (is_centred(a)) return out;
+    const dims lens = r_.shape_of(out).lens;
+    value_id zero = r_.shape_of(a.zero).type == dtype::i32 ? a.zero : r_.add(op::convert{dtype::i32}, {a.zero});
+    if (r_.shape_of(zero).rank() != 0) zero = r_.add(op::reshape{dims{}}, {zero});
+    const value_id sums = r_.add_literal(sums_of(b, convolves, padded));
+    if (!padded) {
+      const value_id spread = r_.add(op::multibroadcast{r_.shape_of(sums).lens}, {zero});
+      return r_.add(op::sub{}, {out, along_columns(out, r_.add(op::mul{}, {sums, spread}), convolves)});
+    }
+    dims image = r_.shape_of(a.stored).lens;
+    image[0] = image[1] = 1;
+    const value_id inside =
+        r_.add(op::multibroadcast{image}, {r_.add_literal(literal::scalar(dtype::i32, std::int64_t{1}))});
+    const value_id parts = r_.add(attributes, {inside, sums});
+    const value_id spread = r_.add(op::multibroadcast{r_.shape_of(parts).lens}, {zero});
+    value_id less = r_.add(op::mul{}, {parts, spread});
+    if (!(r_.shape_of(less).lens == lens)) less = r_.add(op::multibroadcast{lens}, {less});
+    return r_.add(op::sub{}, {out, less});
+  }
+  static constexpr bool is_padded(const op::convolution& conv) {
+    for (std::int64_t p : conv.pads)
+      if (p != 0) return true;
+    return false;
+  }
+  constexpr bool is_centred(const left& a) const { return !a.zero || uniform_value(r_, a.zero) == 0.0; }
+  // The sums of a right operand's columns; of a filter whose window may lie half outside, those over its channels.
+  static constexpr literal sums_of(const right& b, bool convolves, bool padded) {
+    dims lens;
+    std::size_t column = b.lens.size() - 1, each = 1;
+    if (convolves) column = 0;
+    lens.push_back(b.lens[column]);
+    const auto columns = static_cast<std::size_t>(b.lens[column].value()), all = b.values.size();
+    if (padded) {
+      lens = b.lens;
+      lens[1] = 1;
+      for (std::size_t d = 2; d < lens.size(); ++d) each *= static_cast<std::size_t>(lens[d].value());
+    }
+    small_vector<std::int64_t> sums(columns * each, 0);
+    for (std::size_t k = 0; k < all; ++k)
+      sums[!convolves ? k % columns : k / (all / columns) * each + k % each] += b.values[k];
+    return literal::of<std::int64_t>(shape(dtype::i32, lens), sums);
+  }
+  // Corrections at the border of an image depend on its extents.
+  constexpr bool serves(value_id v, const left& a) const {
+    const auto* conv = r_.template get_if<op::convolution>(v);
+    return !conv || is_centred(a) || !is_padded(*conv) || is_constant(r_.shape_of(a.stored).lens);
+  }
+
+  // The left operand of a product, seen through views: those of its bytes.
+  constexpr std::optional<left> left_of(value_id v, bool scaled) {
+    value_id inner = v;
+    small_vector<typename rewriter<Module>::operation> views;
+    for (; r_.is_kind(inner, op_kind::view); inner = r_.input(inner, 0)) views.push_back(r_.producer(inner).op);
+    auto a = scaled ? real(inner) : centred(inner);
+    for (std::size_t k = views.size(); a && k-- > 0;) a->stored = r_.add(views[k], {a->stored});
+    return a;
+  }
+  constexpr void rewrite_integers(value_id v) {
+    const auto b = weights(r_.input(v, 1), weight_column(v), false);
+    const auto a = b ? left_of(r_.input(v, 0), false) : std::nullopt;
+    if (!a || !serves(v, *a)) return;
+    put(v, product_of(v, *a, *b));
+  }
+  constexpr void rewrite_real(value_id v) {
+    const auto b = weights(r_.input(v, 1), weight_column(v), true);
+    const auto a = b ? left_of(r_.input(v, 0), true) : std::nullopt;
+    if (!a || !serves(v, *a)) return;
+    const bool convolves = r_.template get_if<op::convolution>(v) != nullptr;
+    const value_id sum = r_.add(op::convert{dtype::f32}, {product_of(v, *a, *b)});
+    const value_id columns = r_.add_literal(b->scale);
+    value_id scale = r_.shape_of(a->scale).rank() == 0 ? a->scale : r_.add(op::reshape{dims{}}, {a->scale});
+    scale = r_.add(op::multibroadcast{r_.shape_of(columns).lens}, {scale});
+    put(v, r_.add(op::mul{}, {sum, along_columns(sum, r_.add(op::mul{}, {scale, columns}), convolves)}));
+    note_.remark(text("products of quantised floats are exact sums of integers, scaled once behind the sum"));
+  }
+  constexpr void put(value_id v, value_id by) {
+    note_.count(r_.producer(v).op.name());
+    r_.replace(v, by);
+  }
+
+  rewriter<Module> r_;
+  pass_note& note_;
+};
+
+}  // namespace detail
+
+/// Writes matrix products and convolutions (of one group) of 8-bit integers and constant 8-bit weights as
+/// `integer_dot` and `integer_convolution`: those computed in i32 (MatMulInteger, QLinearConv), and those of
+/// dequantised floats, whose scales and zero points are one number on the left and one for each column on the right:
+/// the scales move behind the product, where an epilogue takes them. Sums are exact; a float result is rounded twice at
+/// most, where the program as written rounds every product.
+template <class Program>
+constexpr pass_note integer_products(Program& p) {
+  pass_note note("integer_products");
+  for_each_module(p, [&](auto& m) {
+    detail::integer_product_finder<std::remove_cvref_t<decltype(m)>> finder(m, note);
+    finder.run();
+  });
+  return note;
+}
+
+}  // namespace kiln
