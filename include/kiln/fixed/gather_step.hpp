@@ -1,5 +1,5 @@
 #pragma once
-#include "kiln/fixed/pooling_step.hpp"
+#include "kiln/fixed/walk.hpp"
 #include "kiln/op/index/gather.hpp"
 
 namespace kiln::fixed {

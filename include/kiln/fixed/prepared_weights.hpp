@@ -53,8 +53,12 @@ struct prepared_list {
   small_vector<prepared_weight> items;
   std::int64_t bytes = 0;
 
-  /// Adds one and gives its place in bytes.
+  /// Gives the place in bytes of a weight in a form, and adds it where no step has read it so.
   constexpr std::int64_t add(const place& from, weight_form form) {
+    for (const prepared_weight& p : items)
+      if (p.form == form && p.from.at.index == from.at.index && p.from.at.where == from.at.where &&
+          p.from.offset == from.offset && p.from.lens == from.lens && p.from.strides == from.strides)
+        return p.base;
     const std::int64_t base = bytes;
     items.push_back({from, form, base});
     bytes += (items.back().elements() * 4 + 63) / 64 * 64;

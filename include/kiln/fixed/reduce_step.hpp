@@ -18,7 +18,7 @@ struct reduce_step {
     ints full{};
     inline_vector<bool, max_rank> reduced{};
     std::uint32_t stages = 1;
-    std::int64_t length = 1;
+    std::int64_t length = 1, slots = 0;
   };
   static constexpr facts plan = [] {
     const reduce_plan p = plan_reduce(Step::body);
@@ -33,6 +33,7 @@ struct reduce_step {
     f.reduced = p.reduced;
     f.stages = p.stages;
     f.length = p.row_elements();
+    f.slots = p.slots;
     return f;
   }();
 

@@ -1,0 +1,120 @@
+#pragma once
+#include "kiln/fixed/reduce_step.hpp"
+
+namespace kiln::fixed {
+
+/// Reductions whose rows lie side by side, as those of an image with its channels last do: a vector of rows at a time,
+/// each element of theirs one load. Serves steps of one loop that give nothing but a value a row.
+template <class Step>
+struct reduce_across_step {
+  using along = reduce_step<Step>;
+  static constexpr auto& rows = along::rows;
+  static constexpr auto& inside = along::inside;
+  static constexpr auto& plan = along::plan;
+
+  static constexpr bool serves() {
+    if (along::vectors() || rows.inner() < 2 || plan.stages != 1 || plan.slots != 0) return false;
+    for (std::size_t k = 0; k < Step::outputs; ++k)
+      if (!plan.row[Step::result(k)]) return false;
+    return rows.contiguous(Step::outputs) && !std::is_same_v<lanes_of<Step, true>, scalar_lanes>;
+  }
+  static void run(const step_memory& m) {
+    constexpr std::int64_t inner = rows.inner(), whole = inner / lanes::count * lanes::count;
+    for (std::int64_t row = 0; row < rows.elements(); row += inner) {
+      for (std::int64_t x = 0; x < whole; x += lanes::count) block<lanes::count>(m, row + x);
+      if constexpr (whole != inner) block<static_cast<int>(inner - whole)>(m, row + whole);
+    }
+  }
+
+ private:
+  using lanes = lanes_of<Step, true>;
+  using reg = typename lanes::reg;
+  template <std::size_t K>
+  using folded = typename lanes::template of<compute_of<Step::body[K].type>>;
+  template <std::size_t K>
+  static KILN_FN auto& value(reg* r) {
+    return r[K].template get<compute_of<Step::body[K].type>>();
+  }
+  template <std::size_t K, std::int64_t StepOf, int N>
+  static KILN_FN auto loaded(const step_memory& m, std::int64_t row, std::int64_t element) {
+    return lanes::template load<stored_of<Step::body[K].type>, StepOf, N>(along::template at<K>(m, row) + element);
+  }
+  template <class F>
+  static KILN_FN void each_fold(F&& f) {
+    each<Step::nodes>([&](auto k) {
+      if constexpr (is_reduction(Step::body[k])) f(k);
+    });
+  }
+
+  // adds one element of each of N rows to the sums
+  template <int N>
+  static KILN_FN void element(const step_memory& m, std::int64_t row, std::int64_t part, std::int64_t x, reg* known,
+                              reg* sums) {
+    reg r[Step::nodes];
+    each<Step::nodes>([&](auto k) {
+      if constexpr (plan.row[k]) {
+        if constexpr (plan.stage[k] == 0) r[k] = known[k];
+      } else if constexpr (Step::body[k].op == node::parameter) {
+        value<k>(r) = loaded<k, rows.inner_step(k), N>(
+            m, row, offset_at<inside, k, along::inside_dims>(part) + x * inside.inner_step(k));
+      } else {
+        compute_node<Step, k, lanes>(r);
+      }
+    });
+    each_fold([&](auto k) {
+      value<k>(sums) =
+          node_op<Step, k>::op.combine(value<k>(sums), along::template prepared<k>(value<Step::body[k].inputs[0]>(r)));
+    });
+  }
+  template <int N>
+  static KILN_FN void block(const step_memory& m, std::int64_t row) {
+    // sums of parts: additions do not wait for each other, and long sums lose less
+    constexpr int parts = 4;
+    constexpr std::int64_t most = 256, inner = inside.inner();
+    reg known[Step::nodes];
+    each<Step::nodes>([&](auto k) {
+      if constexpr (plan.row[k] && plan.stage[k] == 0) {
+        if constexpr (Step::body[k].op == node::parameter)
+          value<k>(known) = loaded<k, rows.inner_step(k), N>(m, row, 0);
+        else
+          compute_node<Step, k, lanes>(known);
+      }
+    });
+    each_fold([&](auto k) { value<k>(known) = node_op<Step, k>::op.template identity<folded<k>>(); });
+    for (std::int64_t part = 0; part < inside.outer(); ++part)
+      for (std::int64_t first = 0; first < inner; first += most) {
+        reg sums[parts][Step::nodes];
+#pragma GCC unroll 4
+        for (int p = 0; p < parts; ++p)
+          each_fold([&](auto k) { value<k>(sums[p]) = node_op<Step, k>::op.template identity<folded<k>>(); });
+        const std::int64_t end = first + most < inner ? first + most : inner;
+        std::int64_t x = first;
+        for (; x + parts <= end; x += parts)
+#pragma GCC unroll 4
+          for (int p = 0; p < parts; ++p) element<N>(m, row, part, x + p, known, sums[p]);
+        for (; x < end; ++x) element<N>(m, row, part, x, known, sums[0]);
+        each_fold([&](auto k) {
+          auto& total = value<k>(known);
+#pragma GCC unroll 4
+          for (int p = 0; p < parts; ++p) total = node_op<Step, k>::op.combine(total, value<k>(sums[p]));
+        });
+      }
+    each_fold([&](auto k) {
+      auto& total = value<k>(known);
+      using V = folded<k>;
+      if constexpr (requires { node_op<Step, k>::op.finish(total, total); })
+        total = node_op<Step, k>::op.finish(total, splat<V>(static_cast<element_t<V>>(plan.length)));
+    });
+    each<Step::nodes>([&](auto k) {
+      if constexpr (plan.row[k] && plan.stage[k] == 1 && !is_reduction(Step::body[k]))
+        compute_node<Step, k, lanes>(known);
+    });
+    each<Step::outputs>([&](auto k) {
+      constexpr std::size_t from = Step::result(k);
+      lanes::template store<stored_of<Step::body[from].type>, 1, N>(along::template at<Step::inputs + k>(m, row),
+                                                                    value<from>(known));
+    });
+  }
+};
+
+}  // namespace kiln::fixed
