@@ -137,7 +137,7 @@ struct generic_step {
   static constexpr dtype type = Step::inputs > typed ? Step::in[typed].type : Step::out[0].type;
   using T = compute_of<type>;
 
-  static void run(const step_memory& m) {
+  static KILN_FN void run(const step_memory& m) {
     if constexpr (!requires(step_evaluation<Step> & e) { Op.template compute<T>(e); }) {
       static_assert(sizeof(this_program_cannot_be_built<op_text<op_type>(), "a computation takes any evaluation",
                                                         "expected compute(auto& e)", "found another parameter">));

@@ -25,7 +25,7 @@ struct lrn_step {
       [](std::size_t d) { return d != 1; });
   static constexpr std::size_t outer_dims = pixels.extent.empty() ? 0 : pixels.extent.size() - 1;
 
-  static void run(const step_memory& m) {
+  static KILN_FN void run(const step_memory& m) {
     const kernels::normalised_pixels part(problem);
     const float* const from = buffer_of<Step, 0>(m) + in.offset;
     float* const to = buffer_of<Step, Step::inputs>(m) + out.offset;

@@ -18,11 +18,16 @@ struct reduce_across_step {
       if (!plan.row[Step::result(k)]) return false;
     return rows.contiguous(Step::outputs) && !std::is_same_v<lanes_of<Step, true>, scalar_lanes>;
   }
-  static void run(const step_memory& m) {
-    constexpr std::int64_t inner = rows.inner(), whole = inner / lanes::count * lanes::count;
+  static KILN_FN void run(const step_memory& m) {
+    // vectors side by side: an element of all of them is a run of memory, and their additions do not wait for each
+    // other
+    constexpr int most = 8;
+    constexpr std::int64_t inner = rows.inner(), all = inner / lanes::count, whole = all / most * most;
     for (std::int64_t row = 0; row < rows.elements(); row += inner) {
-      for (std::int64_t x = 0; x < whole; x += lanes::count) block<lanes::count>(m, row + x);
-      if constexpr (whole != inner) block<static_cast<int>(inner - whole)>(m, row + whole);
+      for (std::int64_t x = 0; x < whole; x += most) block<most, lanes::count>(m, row + x * lanes::count);
+      if constexpr (whole != all) block<static_cast<int>(all - whole), lanes::count>(m, row + whole * lanes::count);
+      if constexpr (all * lanes::count != inner)
+        block<1, static_cast<int>(inner - all * lanes::count)>(m, row + all * lanes::count);
     }
   }
 
@@ -35,9 +40,10 @@ struct reduce_across_step {
   static KILN_FN auto& value(reg* r) {
     return r[K].template get<compute_of<Step::body[K].type>>();
   }
-  template <std::size_t K, std::int64_t StepOf, int N>
+  template <std::size_t K, int N>
   static KILN_FN auto loaded(const step_memory& m, std::int64_t row, std::int64_t element) {
-    return lanes::template load<stored_of<Step::body[K].type>, StepOf, N>(along::template at<K>(m, row) + element);
+    constexpr std::int64_t step = rows.inner_step(K);
+    return lanes::template load<stored_of<Step::body[K].type>, step, N>(along::template at<K>(m, row) + element);
   }
   template <class F>
   static KILN_FN void each_fold(F&& f) {
@@ -46,7 +52,7 @@ struct reduce_across_step {
     });
   }
 
-  // adds one element of each of N rows to the sums
+  // adds one element of each of N rows to their sums
   template <int N>
   static KILN_FN void element(const step_memory& m, std::int64_t row, std::int64_t part, std::int64_t x, reg* known,
                               reg* sums) {
@@ -55,8 +61,7 @@ struct reduce_across_step {
       if constexpr (plan.row[k]) {
         if constexpr (plan.stage[k] == 0) r[k] = known[k];
       } else if constexpr (Step::body[k].op == node::parameter) {
-        value<k>(r) = loaded<k, rows.inner_step(k), N>(
-            m, row, offset_at<inside, k, along::inside_dims>(part) + x * inside.inner_step(k));
+        value<k>(r) = loaded<k, N>(m, row, offset_at<inside, k, along::inside_dims>(part) + x * inside.inner_step(k));
       } else {
         compute_node<Step, k, lanes>(r);
       }
@@ -66,53 +71,53 @@ struct reduce_across_step {
           node_op<Step, k>::op.combine(value<k>(sums), along::template prepared<k>(value<Step::body[k].inputs[0]>(r)));
     });
   }
-  template <int N>
+  // Vectors times N rows
+  template <int Vectors, int N>
   static KILN_FN void block(const step_memory& m, std::int64_t row) {
-    // sums of parts: additions do not wait for each other, and long sums lose less
-    constexpr int parts = 4;
-    constexpr std::int64_t most = 256, inner = inside.inner();
-    reg known[Step::nodes];
-    each<Step::nodes>([&](auto k) {
-      if constexpr (plan.row[k] && plan.stage[k] == 0) {
-        if constexpr (Step::body[k].op == node::parameter)
-          value<k>(known) = loaded<k, rows.inner_step(k), N>(m, row, 0);
-        else
-          compute_node<Step, k, lanes>(known);
-      }
+    constexpr std::int64_t most = 256, inner = inside.inner();  // long sums lose less in parts
+    reg known[Vectors][Step::nodes];
+    each<Vectors>([&](auto v) {
+      each<Step::nodes>([&](auto k) {
+        if constexpr (plan.row[k] && plan.stage[k] == 0) {
+          if constexpr (Step::body[k].op == node::parameter)
+            value<k>(known[v]) = loaded<k, N>(m, row + v * N, 0);
+          else
+            compute_node<Step, k, lanes>(known[v]);
+        }
+      });
+      each_fold([&](auto k) { value<k>(known[v]) = node_op<Step, k>::op.template identity<folded<k>>(); });
     });
-    each_fold([&](auto k) { value<k>(known) = node_op<Step, k>::op.template identity<folded<k>>(); });
     for (std::int64_t part = 0; part < inside.outer(); ++part)
       for (std::int64_t first = 0; first < inner; first += most) {
-        reg sums[parts][Step::nodes];
-#pragma GCC unroll 4
-        for (int p = 0; p < parts; ++p)
-          each_fold([&](auto k) { value<k>(sums[p]) = node_op<Step, k>::op.template identity<folded<k>>(); });
+        reg sums[Vectors][Step::nodes];
+        each<Vectors>([&](auto v) {
+          each_fold([&](auto k) { value<k>(sums[v]) = node_op<Step, k>::op.template identity<folded<k>>(); });
+        });
         const std::int64_t end = first + most < inner ? first + most : inner;
-        std::int64_t x = first;
-        for (; x + parts <= end; x += parts)
-#pragma GCC unroll 4
-          for (int p = 0; p < parts; ++p) element<N>(m, row, part, x + p, known, sums[p]);
-        for (; x < end; ++x) element<N>(m, row, part, x, known, sums[0]);
-        each_fold([&](auto k) {
-          auto& total = value<k>(known);
-#pragma GCC unroll 4
-          for (int p = 0; p < parts; ++p) total = node_op<Step, k>::op.combine(total, value<k>(sums[p]));
+        for (std::int64_t x = first; x < end; ++x)
+          each<Vectors>([&](auto v) { element<N>(m, row + v * N, part, x, known[v], sums[v]); });
+        each<Vectors>([&](auto v) {
+          each_fold([&](auto k) {
+            value<k>(known[v]) = node_op<Step, k>::op.combine(value<k>(known[v]), value<k>(sums[v]));
+          });
         });
       }
-    each_fold([&](auto k) {
-      auto& total = value<k>(known);
-      using V = folded<k>;
-      if constexpr (requires { node_op<Step, k>::op.finish(total, total); })
-        total = node_op<Step, k>::op.finish(total, splat<V>(static_cast<element_t<V>>(plan.length)));
-    });
-    each<Step::nodes>([&](auto k) {
-      if constexpr (plan.row[k] && plan.stage[k] == 1 && !is_reduction(Step::body[k]))
-        compute_node<Step, k, lanes>(known);
-    });
-    each<Step::outputs>([&](auto k) {
-      constexpr std::size_t from = Step::result(k);
-      lanes::template store<stored_of<Step::body[from].type>, 1, N>(along::template at<Step::inputs + k>(m, row),
-                                                                    value<from>(known));
+    each<Vectors>([&](auto v) {
+      each_fold([&](auto k) {
+        auto& total = value<k>(known[v]);
+        using V = folded<k>;
+        if constexpr (requires { node_op<Step, k>::op.finish(total, total); })
+          total = node_op<Step, k>::op.finish(total, splat<V>(static_cast<element_t<V>>(plan.length)));
+      });
+      each<Step::nodes>([&](auto k) {
+        if constexpr (plan.row[k] && plan.stage[k] == 1 && !is_reduction(Step::body[k]))
+          compute_node<Step, k, lanes>(known[v]);
+      });
+      each<Step::outputs>([&](auto k) {
+        constexpr std::size_t from = Step::result(k);
+        lanes::template store<stored_of<Step::body[from].type>, 1, N>(
+            along::template at<Step::inputs + k>(m, row + v * N), value<from>(known[v]));
+      });
     });
   }
 };

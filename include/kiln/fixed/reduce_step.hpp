@@ -188,7 +188,7 @@ struct reduce_step {
     known.template get<T>() = convert_value<T>(convert_value<stored_of<Step::body[K].type>>(total));
   }
 
-  static void run(const step_memory& m) {
+  static KILN_FN void run(const step_memory& m) {
     for (std::int64_t row = 0; row < rows.elements(); ++row) {
       scalar known[Step::nodes];
       each<Step::nodes>([&](auto k) {

@@ -51,13 +51,10 @@ constexpr bool makes_nothing() {
   return true;
 }
 
-// Steps that share a kernel share its instance: layers of equal sizes are compiled once.
 template <class constants>
-KILN_FN void run_kernel(const step_memory& m) {
+KILN_FN void run_kind(const step_memory& m) {
   constexpr step_kind kind = constants::what.kind;
-  if constexpr (makes_nothing<constants>())
-    return;
-  else if constexpr (kind == step_kind::copy)
+  if constexpr (kind == step_kind::copy)
     copy_step<constants>::run(m);
   else if constexpr (kind == step_kind::pointwise)
     pointwise_step<constants>::run(m);
@@ -72,6 +69,21 @@ KILN_FN void run_kernel(const step_memory& m) {
     image_step<constants>::run(m);
   else
     other_step<constants>::run(m);
+}
+
+// Steps that share a kernel share its instance: layers of equal sizes are compiled once. A kernel reads its buffers'
+// places from a copy of its own, so that they stay in registers whatever it writes.
+template <class constants>
+void run_kernel(const step_memory& m) {
+  if constexpr (!makes_nothing<constants>()) {
+    const void* inputs[constants::inputs + 1]{};
+    void* outputs[constants::outputs]{};
+    for (std::size_t k = 0; k < constants::inputs; ++k) inputs[k] = m.inputs[k];
+    for (std::size_t k = 0; k < constants::outputs; ++k) outputs[k] = m.outputs[k];
+    run_kind<constants>({inputs, outputs, m.scratch});
+  } else {
+    (void)m;
+  }
 }
 
 template <class Net, std::size_t K>
