@@ -71,6 +71,14 @@ struct reduce_across_step {
           node_op<Step, k>::op.combine(value<k>(sums), along::template prepared<k>(value<Step::body[k].inputs[0]>(r)));
     });
   }
+  // No part of a lambda: clang 16 does not find `finish` from one.
+  template <std::size_t K>
+  static KILN_FN void finish(folded<K>& total) {
+    using V = folded<K>;
+    constexpr auto& op = node_op<Step, K>::op;
+    if constexpr (requires { op.finish(total, V{}); })
+      total = op.finish(total, splat<V>(static_cast<element_t<V>>(plan.length)));
+  }
   // Vectors times N rows
   template <int Vectors, int N>
   static KILN_FN void block(const step_memory& m, std::int64_t row) {
@@ -103,12 +111,7 @@ struct reduce_across_step {
         });
       }
     each<Vectors>([&](auto v) {
-      each_fold([&](auto k) {
-        auto& total = value<k>(known[v]);
-        using V = folded<k>;
-        if constexpr (requires { node_op<Step, k>::op.finish(total, total); })
-          total = node_op<Step, k>::op.finish(total, splat<V>(static_cast<element_t<V>>(plan.length)));
-      });
+      each_fold([&](auto k) { finish<k>(value<k>(known[v])); });
       each<Step::nodes>([&](auto k) {
         if constexpr (plan.row[k] && plan.stage[k] == 1 && !is_reduction(Step::body[k]))
           compute_node<Step, k, lanes>(known[v]);

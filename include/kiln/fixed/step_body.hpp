@@ -1,6 +1,7 @@
 #pragma once
 #include "kiln/fixed/draft.hpp"
 #include "kiln/graph/literal_values.hpp"
+#include "kiln/graph/module.hpp"
 
 namespace kiln::fixed {
 
