@@ -57,6 +57,27 @@ constexpr auto rows = [](auto& b) {
   b.output(b.input("one", dtype::f32, {1, 400}).dot(b.weight("large", dtype::f32, {400, 200})).tanh());
   b.output(x.transpose({0, 2, 1}).dot(b.weight("t", dtype::f32, {13, 100})));  // its rows lie across
 };
+// One weight of three convolutions, two of which read it in one form, and an image in planes that four steps read;
+// normalisation across channels, pooling, and rows side by side that are reduced.
+constexpr auto shared = [](auto& b) {
+  const op::convolution same{.pads = {1, 1, 1, 1}};
+  auto x = b.input("x", dtype::f32, {1, 32, 24, 25});
+  const auto w = b.weight("w", dtype::f32, {32, 32, 3, 3});
+  const auto y = x.conv(w, same) * 0.05, z = y.conv(w, same) * 0.05;
+  auto u = x.conv(b.weight("u", dtype::f32, {49, 32, 1, 1}), {.stride = {1, 1}}).relu();
+  u = b.add(op::lrn{.size = 4, .alpha = 0.3f}, u).pool({.lengths = {3, 3}, .stride = {2, 2}});
+  const auto v = z.conv(w, {.stride = {2, 2}}) * 0.05;
+  b.output(v.concat(u, 1).reduce_mean({2, 3}));
+  b.output(((u - 0.5).abs().reduce_max({2, 3}).reshape({1, 49}) * b.weight("scale", dtype::f32, {49})).tanh());
+  b.output(b.add(op::lrn{.size = 3, .alpha = 0.5f, .beta = 0.6f, .bias = 2}, y + z).reduce_sum({1}));
+};
+TEST(static_channels_last, weights_and_images_that_several_steps_read) {
+  expect_static<shared>(4, 2e-5);
+  using program = static_program<shared>;
+  constexpr std::size_t once = 32 * 32 * 4, tiles = program::prepared_bytes - (64 + 9 * 32) * 32 * 4;
+  EXPECT_TRUE(tiles == 16 * once || tiles == 36 * once) << tiles;
+}
+
 TEST(static_channels_last, rows_meet_matrices_in_panels) { expect_static<rows>(3, 2e-5); }
 
 }  // namespace

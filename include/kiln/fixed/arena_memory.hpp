@@ -4,6 +4,8 @@
 #include <cstdint>
 #include <span>
 
+#include "kiln/config.hpp"
+
 namespace kiln {
 
 /// The arena of a static program is a member of it.
@@ -38,7 +40,7 @@ struct arena_memory<Bytes, callers_arena> {
 };
 
 /// Whether an array lies apart from an arena.
-inline bool apart(const void* array, std::size_t bytes, const std::byte* arena, std::size_t arena_bytes) {
+KILN_FN bool apart(const void* array, std::size_t bytes, const std::byte* arena, std::size_t arena_bytes) {
   const auto a = reinterpret_cast<std::uintptr_t>(array), b = reinterpret_cast<std::uintptr_t>(arena);
   return a + bytes <= b || b + arena_bytes <= a;
 }

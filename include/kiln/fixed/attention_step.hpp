@@ -128,7 +128,7 @@ struct attention_step {
     }
   }
 
-  static void run(const step_memory& m) {
+  static KILN_FN void run(const step_memory& m) {
     auto* const packed = reinterpret_cast<float*>(m.scratch);
     float* const scores = packed + plan.keys();
     constexpr std::int64_t group = heads / kv_heads;

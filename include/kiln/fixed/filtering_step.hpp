@@ -32,7 +32,7 @@ struct filtering_step {
     return r[Step::result(0)].v;
   }
 
-  static void run(const step_memory& m) {
+  static KILN_FN void run(const step_memory& m) {
     const float* const weights = buffer_of<Step, sources.rhs>(m);
     for (std::int64_t n = 0; n < image.lens[0]; ++n)
       kernels::fixed_filtering<plan, lanes::count, native_bytes == 64 ? 24 : 12>(

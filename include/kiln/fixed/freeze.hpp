@@ -75,9 +75,15 @@ constexpr frozen<N> trimmed(const frozen<M>& from) {
   return out;
 }
 
+/// What of a unit's instruction set static programs depend on. It is part of their type, so that the linker does not
+/// take one unit's functions for another's.
+template <int NativeBytes, bool Fma>
+struct instructions {};
+using instruction_set = instructions<native_bytes, has_fma>;
+
 /// The words of a net. Some thousand kernels fit the first guess and are evaluated once; a larger net, once more at its
 /// size. Zeros that nobody writes cost the compiler nothing.
-template <auto Net, class Registry>
+template <auto Net, class Registry, class Set = instruction_set>
 struct frozen_net {
  private:
   static constexpr std::size_t guess = 65536;

@@ -1,5 +1,5 @@
 #pragma once
-#include "kiln/fixed/pooling_step.hpp"
+#include "kiln/fixed/walk.hpp"
 #include "kiln/op/index/gather.hpp"
 
 namespace kiln::fixed {
@@ -11,7 +11,7 @@ struct gather_step {
   static constexpr auto axis = static_cast<std::size_t>(normal_axis(Op.axis, data.lens.size()));
   static constexpr std::size_t index_rank = indices.lens.size();
 
-  static void run(const step_memory& m) {
+  static KILN_FN void run(const step_memory& m) {
     const auto* const from = buffer_of<Step, 0>(m);
     const auto* const index = buffer_of<Step, 1>(m);
     auto* const to = buffer_of<Step, Step::inputs>(m);

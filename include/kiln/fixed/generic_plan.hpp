@@ -3,17 +3,19 @@
 #include "kiln/meta/type_list.hpp"
 #include "kiln/op/index/gather.hpp"
 #include "kiln/op/nn/attention.hpp"
+#include "kiln/op/nn/lrn.hpp"
 #include "kiln/op/nn/pooling.hpp"
 
 namespace kiln::fixed {
 
 /// Generic ops that a step of their own may serve. The others run by their reference computation.
-using stepped_ops = type_list<op::pooling, op::gather, op::attention>;
+using stepped_ops = type_list<op::pooling, op::gather, op::attention, op::lrn>;
 
 /// Whether a step of its own serves an op whose first operand has this dtype.
 template <class Op>
 constexpr bool has_own_step(dtype t) {
-  return index_of<Op>(stepped_ops{}) < stepped_ops::size && (!std::is_same_v<Op, op::attention> || t == dtype::f32);
+  constexpr bool of_floats = std::is_same_v<Op, op::attention> || std::is_same_v<Op, op::lrn>;
+  return index_of<Op>(stepped_ops{}) < stepped_ops::size && (!of_floats || t == dtype::f32);
 }
 template <class Operation, class... Ops>
 constexpr bool any_own_step(const Operation& op, dtype t, type_list<Ops...>) {

@@ -2,8 +2,8 @@
 #include <cassert>
 
 #include "kiln/fixed/generic_plan.hpp"
-#include "kiln/fixed/pooling_step.hpp"
 #include "kiln/fixed/rejected.hpp"
+#include "kiln/fixed/walk.hpp"
 #include "kiln/op/derive.hpp"
 
 namespace kiln::fixed {
@@ -50,7 +50,7 @@ class step_evaluation {
     each<outs>([&](auto k) {
       if constexpr (!lies_as_computed(Step::out[k]))
         each<kinds::size>([&](auto t) {
-          if (computed_[k] == t) store<typename decltype(type_at<t>(kinds{}))::type, k>();
+          if (computed_[k] == t + 1) store<typename decltype(type_at<t>(kinds{}))::type, k>();
         });
     });
   }
@@ -97,7 +97,7 @@ class step_evaluation {
   KILN_FN T* written() {
     constexpr place p = Step::out[K];
     if constexpr (!lies_as_computed(p)) {
-      computed_[K] = index_of<T>(kinds{});
+      computed_[K] = index_of<T>(kinds{}) + 1;
       return converted<T, ins + K>();
     } else if constexpr (std::is_same_v<T, stored_of<p.type>>) {
       return buffer_of<Step, ins + K>(memory_) + p.offset;
@@ -116,7 +116,7 @@ class step_evaluation {
   }
 
   const step_memory& memory_;
-  std::size_t computed_[outs];
+  std::size_t computed_[outs]{};  // 1 + which kind each result is computed in, 0 before
 };
 
 /// An op's name as text for a message.
@@ -137,7 +137,7 @@ struct generic_step {
   static constexpr dtype type = Step::inputs > typed ? Step::in[typed].type : Step::out[0].type;
   using T = compute_of<type>;
 
-  static void run(const step_memory& m) {
+  static KILN_FN void run(const step_memory& m) {
     if constexpr (!requires(step_evaluation<Step> & e) { Op.template compute<T>(e); }) {
       static_assert(sizeof(this_program_cannot_be_built<op_text<op_type>(), "a computation takes any evaluation",
                                                         "expected compute(auto& e)", "found another parameter">));

@@ -3,6 +3,7 @@
 #include "kiln/graph/module.hpp"
 #include "kiln/kernel/fixed_image_filtering.hpp"
 #include "kiln/op/linear/convolution.hpp"
+#include "kiln/op/nn/lrn.hpp"
 #include "kiln/op/nn/pooling.hpp"
 
 namespace kiln::fixed {
@@ -136,8 +137,8 @@ constexpr const auto& product_of(const Program& program, const Instruction& ins)
 }
 
 /// Which results of a program lie with their channels last: those of convolutions that read their weights from a
-/// parameter, and what follows from these element by element or by pooling. Programs whose convolutions are small keep
-/// planes: there the images fit the first-level cache, and what reads them flattens them.
+/// parameter, and what follows from these element by element, by pooling or by normalisation. Programs whose
+/// convolutions are small keep planes: there the images fit the first-level cache, and what reads them flattens them.
 template <class Program>
 constexpr small_vector<bool> images_with_channels_last(const Program& program) {
   constexpr double least_products = 4e6;
@@ -184,7 +185,7 @@ constexpr small_vector<bool> images_with_channels_last(const Program& program) {
         last[i] =
             last[i] || (v.result == 0 && last[v.instruction] && read.rank() == 4 && !(read.lens[1] == dimension(1)));
       }
-    } else if (ins.op.template is<op::pooling>()) {
+    } else if (ins.op.template is<op::pooling>() || ins.op.template is<op::lrn>()) {
       last[i] = last[ins.inputs[0].instruction];
     }
   }

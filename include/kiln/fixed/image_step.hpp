@@ -48,11 +48,14 @@ struct image_step {
     each<Step::nodes>([&](auto k) {
       if constexpr (Step::body[k].op != node::parameter && k != product_node) compute_node<Step, k, lanes>(r);
     });
-    lanes::store<float, 1, N>(buffer_of<Step, Step::inputs>(m) + pixel_of<Step::inputs>(n, y, x) + channel,
-                              r[Step::result(0)].v);
+    float* const to = buffer_of<Step, Step::inputs>(m) + pixel_of<Step::inputs>(n, y, x) + channel;
+    // results that come next are asked for meanwhile, so that stores do not wait for their lines
+    if constexpr (Step::what.kind == step_kind::windows)
+      __builtin_prefetch(to + 8 * image_of(Step::inputs).strides[3], 1);
+    lanes::store<float, 1, N>(to, r[Step::result(0)].v);
   }
 
-  static void run(const step_memory& m) {
+  static KILN_FN void run(const step_memory& m) {
     constexpr int registers = native_bytes == 64 ? 24 : 12;
     const float* const weights = buffer_of<Step, sources.rhs>(m);
     float* const memory = reinterpret_cast<float*>(m.scratch);

@@ -2,6 +2,7 @@
 #include "kiln/fixed/draft.hpp"
 #include "kiln/fixed/prepared_weights.hpp"
 #include "kiln/fixed/record_writer.hpp"
+#include "kiln/fixed/step_body.hpp"
 #include "kiln/fixed/step_scratch.hpp"
 #include "kiln/graph/literal_values.hpp"
 #include "kiln/graph/module.hpp"
@@ -122,6 +123,13 @@ class planner {
     copy(at, to, s.type);
     return to;
   }
+  // A value with its channels last, copied once however many steps read it so.
+  constexpr lying turned(const lying& at, const shape& s) {
+    for (const auto& [from, to] : turned_)
+      if (from.in == at.in && from.at == at.at) return to;
+    turned_.push_back({at, copied(at, s, true)});
+    return turned_.back().to;
+  }
   constexpr void copy(const lying& from, const lying& to, dtype type) {
     draft d;
     d.record.kind = step_kind::copy;
@@ -169,13 +177,13 @@ class planner {
     if (const auto* fused = ins.op.template get_if<op::fused>()) {
       constexpr step_kind kinds[] = {step_kind::pointwise, step_kind::reduce, step_kind::product};
       d.record.kind = kinds[static_cast<unsigned>(fused->kind)];
-      take_body(d, program_.module(fused->body));
+      take_body(d, program_.module(fused->body), [&](const operation_type& op) { return node_of(op); });
     } else if (const op_kind kind = ins.op.kind();
                kind == op_kind::contraction || kind == op_kind::pointwise || kind == op_kind::reduction) {
       d.record.kind = kind == op_kind::contraction ? step_kind::product
                       : kind == op_kind::pointwise ? step_kind::pointwise
                                                    : step_kind::reduce;
-      take_alone(d, ins);
+      take_alone(d, graph_, ins, [&](const operation_type& op) { return node_of(op); });
     } else {
       d.record.kind = step_kind::other;
       d.record.op = index_of(ins.op);
@@ -227,7 +235,7 @@ class planner {
   constexpr weight_form prepare_image(draft& d, const op::convolution& conv) {
     const auto [image, weight] = product_operands(d.nodes);
     const auto turn = [&](std::size_t k) {
-      d.inputs[k].where = copied(d.inputs[k].where, graph_.shape_of(graph_[d.from].inputs[k]), true);
+      d.inputs[k].where = turned(d.inputs[k].where, graph_.shape_of(graph_[d.from].inputs[k]));
     };
     for (std::uint32_t k : epilogue_inputs(d.nodes))
       if (!along_channels(final_place(d.inputs[k]))) turn(k);
@@ -253,6 +261,13 @@ class planner {
     }
     return true;
   }
+  constexpr node node_of(const operation_type& op) {
+    node n;
+    n.op = index_of(op);
+    n.kind = op.kind();
+    n.attributes = save(op);
+    return n;
+  }
   static constexpr std::int64_t index_of([[maybe_unused]] const operation_type& op) {
     if constexpr (writes)
       return static_cast<std::int64_t>(op.index());
@@ -268,47 +283,6 @@ class planner {
       operations_.push_back(&op);
       return static_cast<std::int64_t>(operations_.size() - 1);
     }
-  }
-  constexpr void take_body(draft& d, const module_type& body) {
-    // a fused step's inputs are the body's parameters in their order, which stand first
-    for (std::uint32_t k = 0; k < body.size(); ++k) {
-      const instruction& from = body[k];
-      node n;
-      n.type = from.results[0].type;
-      n.lens = to_ints(from.results[0].lens);
-      if (from.kind == instruction_kind::literal) {
-        n.op = node::literal;
-        visit_elements(from.constant, 1, [&](const auto& x) {
-          words w;
-          put_words(w, x);
-          n.attributes = w[0];
-        });
-      } else if (from.kind == instruction_kind::op) {
-        n.op = index_of(from.op);
-        n.kind = from.op.kind();
-        n.attributes = save(from.op);
-        for (value_id v : from.inputs) n.inputs.push_back(v.instruction);
-      }
-      d.nodes.push_back(n);
-    }
-    for (value_id v : body.outputs) d.results.push_back(v.instruction);
-  }
-  constexpr void take_alone(draft& d, const instruction& ins) {
-    node n;
-    for (std::uint32_t k = 0; k < ins.inputs.size(); ++k) {
-      node parameter;
-      parameter.type = graph_.shape_of(ins.inputs[k]).type;
-      parameter.lens = to_ints(graph_.shape_of(ins.inputs[k]).lens);
-      d.nodes.push_back(parameter);
-      n.inputs.push_back(k);
-    }
-    n.op = index_of(ins.op);
-    n.kind = ins.op.kind();
-    n.attributes = save(ins.op);
-    n.type = ins.results[0].type;
-    n.lens = to_ints(ins.results[0].lens);
-    d.nodes.push_back(n);
-    d.results.push_back(static_cast<std::uint32_t>(d.nodes.size() - 1));
   }
   constexpr void add(draft d) {
     const auto now = static_cast<std::uint32_t>(drafts_.size());
@@ -391,6 +365,10 @@ class planner {
   small_vector<draft> drafts_;
   small_vector<operand> results_;
   small_vector<std::uint32_t> constants_, concats_;
+  struct turn {
+    lying from, to;
+  };
+  small_vector<turn> turned_;  ///< copies with their channels last
   small_vector<const operation_type*> operations_;
   prepared_list prepared_;
   small_vector<bool> joined_;  ///< computed by the instruction before

@@ -33,7 +33,7 @@ struct pointwise_step {
     });
   }
 
-  static void run(const step_memory& m) {
+  static KILN_FN void run(const step_memory& m) {
     constexpr std::int64_t rows = over.outer(), inner = over.inner(), whole = inner / lanes::count * lanes::count;
     for (std::int64_t row = 0; row < rows; ++row) {
       for (std::int64_t x = 0; x < whole; x += lanes::count) block<lanes::count>(m, row, x);
@@ -49,7 +49,7 @@ struct copy_step {
     return k == 0 ? Step::in[0].strides[d] : Step::out[0].strides[d];
   });
 
-  static void run(const step_memory& m) {
+  static KILN_FN void run(const step_memory& m) {
     constexpr std::size_t dims = over.extent.empty() ? 0 : over.extent.size() - 1;
     constexpr std::int64_t from_step = over.inner_step(0), to_step = over.inner_step(1);
     const auto* from = buffer_of<Step, 0>(m) + Step::in[0].offset;

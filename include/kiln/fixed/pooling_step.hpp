@@ -4,23 +4,6 @@
 
 namespace kiln::fixed {
 
-/// Element offset of dims [0, Dims) of operand K at a row-major position.
-template <class Step, std::size_t K, std::size_t Dims>
-KILN_FN std::int64_t element_offset(std::int64_t flat) {
-  constexpr place p = Step::operand(K);
-  std::int64_t o = p.offset;
-  for (std::size_t d = Dims; d-- > 0; flat /= p.lens[d]) o += flat % p.lens[d] * p.strides[d];
-  return o;
-}
-
-/// The position in an extent that an index names (negative ones count from the end), the nearest one where it lies
-/// outside: a static program has no way to report an error while it runs. An extent of nothing has none, and ends it.
-KILN_FN std::int64_t nearest_index(std::int64_t i, std::int64_t extent) {
-  if (extent < 1) __builtin_trap();
-  if (i < 0) i += extent;
-  return i < 0 ? 0 : i >= extent ? extent - 1 : i;
-}
-
 /// Pooling over one to three spatial dims (see op::pooling).
 template <class Step, const op::pooling& Op>
 struct pooling_step {
@@ -150,28 +133,39 @@ struct pooling_step {
       };
       inside = taps(u, p.dilation) * taps(v, q.dilation) * taps(w, r.dilation);
     }
-    const auto channels = [&]<int N>(std::int64_t c, std::integral_constant<int, N>) {
+    // vectors side by side share a tap's place, and do not wait for each other
+    const auto channels = [&]<int Vectors, int N>(std::int64_t c) {
       constexpr dim p = dims.d[0], q = dims.d[1], r = dims.d[2];  // g++ 12 crashes where it captures the outer ones
-      V acc = splat<V>(start_value());
+      V acc[Vectors];
+#pragma GCC unroll 4
+      for (int s = 0; s < Vectors; ++s) acc[s] = splat<V>(start_value());
       for (std::int64_t i = u.low; i < u.high; i += p.dilation)
         for (std::int64_t j = v.low; j < v.high; j += q.dilation)
           for (std::int64_t k = w.low; k < w.high; k += r.dilation) {
             const stored* const from = x + i * p.in_step + j * q.in_step + k * r.in_step + c;
-            acc = fold(acc, N == step ? load<V>(from) : load_n<V>(from, N));
+#pragma GCC unroll 4
+            for (int s = 0; s < Vectors; ++s)
+              acc[s] = fold(acc[s], N == step ? load<V>(from + s * step) : load_n<V>(from, N));
           }
-      if constexpr (Op.mode == op::pooling_mode::average)
-        acc = inside ? acc / splat<V>(static_cast<value>(inside)) : V{};
-      if constexpr (N == step)
-        store(y + c, acc);
-      else
-        store_n(y + c, acc, N);
+#pragma GCC unroll 4
+      for (int s = 0; s < Vectors; ++s) {
+        if constexpr (Op.mode == op::pooling_mode::average)
+          acc[s] = inside ? acc[s] / splat<V>(static_cast<value>(inside)) : V{};
+        if constexpr (N == step)
+          store(y + c + s * step, acc[s]);
+        else
+          store_n(y + c, acc[s], N);
+      }
     };
-    for (std::int64_t c = 0; c < whole; c += step) channels(c, std::integral_constant<int, static_cast<int>(step)>{});
-    if constexpr (whole != in.lens[1])
-      channels(whole, std::integral_constant<int, static_cast<int>(in.lens[1] - whole)>{});
+    constexpr int lanes_of_vector = static_cast<int>(step);
+    constexpr std::int64_t fours = whole / (4 * step) * 4 * step;
+    for (std::int64_t c = 0; c < fours; c += 4 * step) channels.template operator()<4, lanes_of_vector>(c);
+    if constexpr (fours != whole)
+      channels.template operator()<static_cast<int>((whole - fours) / step), lanes_of_vector>(fours);
+    if constexpr (whole != in.lens[1]) channels.template operator()<1, static_cast<int>(in.lens[1] - whole)>(whole);
   }
 
-  static void run(const step_memory& m) {
+  static KILN_FN void run(const step_memory& m) {
     constexpr dim p = dims.d[0], q = dims.d[1], r = dims.d[2];
     const auto* const from = buffer_of<Step, 0>(m);
     auto* const to = buffer_of<Step, Step::inputs>(m);

@@ -280,7 +280,7 @@ struct product_memory {
 };
 
 /// Elements from one row of a prepared matrix to the next: they begin on whole vectors.
-constexpr std::int64_t row_pitch(const place& matrix) { return (matrix.lens[1] + 15) / 16 * 16; }
+KILN_FN constexpr std::int64_t row_pitch(const place& matrix) { return (matrix.lens[1] + 15) / 16 * 16; }
 
 /// Whether a product of few rows gains from its right operand as a matrix of aligned rows: each element is read once or
 /// a few times, and the matrix stays in the second-level cache.

@@ -239,7 +239,7 @@ struct product_step {
     }
   }
 
-  static void run(const step_memory& mm) {
+  static KILN_FN void run(const step_memory& mm) {
     if constexpr (plan.padded[0]) padding<0>::fill(mm);
     if constexpr (plan.padded[1]) padding<1>::fill(mm);
     for (std::int64_t loop = 0; loop < batch.elements(); ++loop) {

@@ -18,7 +18,7 @@ struct reduce_step {
     ints full{};
     inline_vector<bool, max_rank> reduced{};
     std::uint32_t stages = 1;
-    std::int64_t length = 1;
+    std::int64_t length = 1, slots = 0;
   };
   static constexpr facts plan = [] {
     const reduce_plan p = plan_reduce(Step::body);
@@ -33,6 +33,7 @@ struct reduce_step {
     f.reduced = p.reduced;
     f.stages = p.stages;
     f.length = p.row_elements();
+    f.slots = p.slots;
     return f;
   }();
 
@@ -187,7 +188,7 @@ struct reduce_step {
     known.template get<T>() = convert_value<T>(convert_value<stored_of<Step::body[K].type>>(total));
   }
 
-  static void run(const step_memory& m) {
+  static KILN_FN void run(const step_memory& m) {
     for (std::int64_t row = 0; row < rows.elements(); ++row) {
       scalar known[Step::nodes];
       each<Step::nodes>([&](auto k) {

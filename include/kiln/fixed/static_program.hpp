@@ -1,6 +1,7 @@
 #pragma once
 #include <cassert>
 
+#include "kiln/fixed/accepted.hpp"
 #include "kiln/fixed/arena_memory.hpp"
 #include "kiln/fixed/attention_step.hpp"
 #include "kiln/fixed/filtering_step.hpp"
@@ -8,54 +9,15 @@
 #include "kiln/fixed/gather_step.hpp"
 #include "kiln/fixed/generic_step.hpp"
 #include "kiln/fixed/image_step.hpp"
+#include "kiln/fixed/lrn_step.hpp"
 #include "kiln/fixed/pointwise_step.hpp"
 #include "kiln/fixed/prepare_weight.hpp"
 #include "kiln/fixed/product_step.hpp"
-#include "kiln/fixed/reduce_step.hpp"
-#include "kiln/fixed/rejected.hpp"
+#include "kiln/fixed/reduce_across_step.hpp"
 
 namespace kiln {
 
 namespace fixed {
-
-// Line K of a net's fault: its first word and its length.
-template <class Net>
-constexpr table fault_line(std::size_t k) {
-  table line{Net::front.fault.at, 0};
-  for (const std::int64_t end = Net::front.fault.at + Net::front.fault.count; line.at + line.count < end;) {
-    if (Net::words[line.at + line.count] != '\n') {
-      ++line.count;
-    } else if (k-- == 0) {
-      return line;
-    } else {
-      line = {line.at + line.count + 1, 0};
-    }
-  }
-  return {-1, 0};
-}
-template <class Net, std::size_t K>
-constexpr auto fault_text() {
-  constexpr table line = fault_line<Net>(K);
-  static_text<static_cast<std::size_t>(line.count)> t;
-  for (std::int64_t i = 0; i < line.count; ++i) t.text[i] = static_cast<char>(Net::words[line.at + i]);
-  t.text[line.count] = 0;  // clang prints an array as text where its last element was written, too
-  return t;
-}
-template <class Net>
-constexpr bool accepted() {
-  if constexpr (Net::front.fault.count != 0) {
-    constexpr std::size_t lines = [] {
-      std::size_t n = 0;
-      while (fault_line<Net>(n).at >= 0) ++n;
-      return n;
-    }();
-    return []<std::size_t... K>(std::index_sequence<K...>) {
-      return sizeof(this_program_cannot_be_built<fault_text<Net, K>()...>) != 0;
-    }
-    (std::make_index_sequence<lines>{});
-  }
-  return true;
-}
 
 template <class Step>
 struct other_step {
@@ -74,6 +36,8 @@ struct other_step {
       pooling_step<Step, op>::run(m);
     else if constexpr (std::is_same_v<op_type, op::gather>)
       gather_step<Step, op>::run(m);
+    else if constexpr (std::is_same_v<op_type, op::lrn>)
+      lrn_step<Step, op>::run(m);
     else
       attention_step<Step, op>::run(m);
   }
@@ -87,18 +51,16 @@ constexpr bool makes_nothing() {
   return true;
 }
 
-// Steps that share a kernel share its instance: layers of equal sizes are compiled once.
 template <class constants>
-KILN_FN void run_kernel(const step_memory& m) {
+KILN_FN void run_kind(const step_memory& m) {
   constexpr step_kind kind = constants::what.kind;
-  if constexpr (makes_nothing<constants>())
-    return;
-  else if constexpr (kind == step_kind::copy)
+  if constexpr (kind == step_kind::copy)
     copy_step<constants>::run(m);
   else if constexpr (kind == step_kind::pointwise)
     pointwise_step<constants>::run(m);
   else if constexpr (kind == step_kind::reduce)
-    reduce_step<constants>::run(m);
+    std::conditional_t<reduce_across_step<constants>::serves(), reduce_across_step<constants>,
+                       reduce_step<constants>>::run(m);
   else if constexpr (kind == step_kind::product)
     product_step<constants>::run(m);
   else if constexpr (kind == step_kind::filtering)
@@ -107,6 +69,21 @@ KILN_FN void run_kernel(const step_memory& m) {
     image_step<constants>::run(m);
   else
     other_step<constants>::run(m);
+}
+
+// Steps that share a kernel share its instance: layers of equal sizes are compiled once. A kernel reads its buffers'
+// places from a copy of its own, so that they stay in registers whatever it writes.
+template <class constants>
+void run_kernel(const step_memory& m) {
+  if constexpr (!makes_nothing<constants>()) {
+    const void* inputs[constants::inputs + 1]{};
+    void* outputs[constants::outputs]{};
+    for (std::size_t k = 0; k < constants::inputs; ++k) inputs[k] = m.inputs[k];
+    for (std::size_t k = 0; k < constants::outputs; ++k) outputs[k] = m.outputs[k];
+    run_kind<constants>({inputs, outputs, m.scratch});
+  } else {
+    (void)m;
+  }
 }
 
 template <class Net, std::size_t K>
@@ -180,13 +157,18 @@ class runner<Net, Arena, std::index_sequence<I...>> {
     assert((apart(inputs.data(), inputs.size_bytes(), arena_.data(), arena_bytes) && ...) &&
            "kiln: an input lies in the arena of its static program: copy a result before it becomes one");
     const void* const input_data[sizeof...(I) + 1] = {inputs.data()..., nullptr};
-    for (std::size_t k = 0; k < static_cast<std::size_t>(Net::front.weights.count); ++k)
-      assert(weights_[k] && "kiln: a weight of this static program is not bound");
+    assert(all_bound(std::make_index_sequence<static_cast<std::size_t>(Net::front.weights.count)>{}) &&
+           "kiln: a weight of this static program is not bound");
     const memory_map m{arena_.data(), input_data, weights_, prepared_};
     run_steps(m, std::make_index_sequence<static_cast<std::size_t>(Net::front.steps.count)>{});
   }
 
  protected:
+  // a weight without elements may lie nowhere
+  template <std::size_t... K>
+  KILN_FN bool all_bound(std::index_sequence<K...>) const {
+    return ((weights_[K] || signature_at<Net, &header::weights, K>.elements == 0) && ...);
+  }
   template <std::size_t... K>
   static KILN_FN void run_steps(const memory_map& m, std::index_sequence<K...>) {
     (run_step<Net, K>(m), ...);
@@ -221,12 +203,12 @@ class runner<Net, Arena, std::index_sequence<I...>> {
 /// weights, and `prepared_bytes` of weights in the form in which kernels read them; running allocates nothing, throws
 /// nothing and calls no kiln library. Any number of objects may run at once, each by one thread at a time. A registry
 /// with more ops (`default_registry::extend<my::op>`) admits a user's ops.
-template <auto Net, class Registry = default_registry, class Arena = own_arena>
-class static_program
-    : public fixed::runner<
-          fixed::frozen_net<Net, Registry>, Arena,
-          std::make_index_sequence<static_cast<std::size_t>(fixed::frozen_net<Net, Registry>::front.inputs.count)>> {
-  using net = fixed::frozen_net<Net, Registry>;
+/// Units of several instruction sets that share a net's header each have a program of their own (`Set`).
+template <auto Net, class Registry = default_registry, class Arena = own_arena, class Set = fixed::instruction_set>
+class static_program : public fixed::runner<fixed::frozen_net<Net, Registry, Set>, Arena,
+                                            std::make_index_sequence<static_cast<std::size_t>(
+                                                fixed::frozen_net<Net, Registry, Set>::front.inputs.count)>> {
+  using net = fixed::frozen_net<Net, Registry, Set>;
   static_assert(fixed::accepted<net>());
   static constexpr auto& front = net::front;
 

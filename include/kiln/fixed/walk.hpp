@@ -84,4 +84,21 @@ KILN_FN std::int64_t offset_at(std::int64_t flat) {
   return o;
 }
 
+/// Element offset of dims [0, Dims) of operand K at a row-major position.
+template <class Step, std::size_t K, std::size_t Dims>
+KILN_FN std::int64_t element_offset(std::int64_t flat) {
+  constexpr place p = Step::operand(K);
+  std::int64_t o = p.offset;
+  for (std::size_t d = Dims; d-- > 0; flat /= p.lens[d]) o += flat % p.lens[d] * p.strides[d];
+  return o;
+}
+
+/// The position in an extent that an index names (negative ones count from the end), the nearest one where it lies
+/// outside: a static program has no way to report an error while it runs. An extent of nothing has none, and ends it.
+KILN_FN std::int64_t nearest_index(std::int64_t i, std::int64_t extent) {
+  if (extent < 1) __builtin_trap();
+  if (i < 0) i += extent;
+  return i < 0 ? 0 : i >= extent ? extent - 1 : i;
+}
+
 }  // namespace kiln::fixed

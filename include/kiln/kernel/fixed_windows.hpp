@@ -6,7 +6,7 @@ namespace kiln::kernels {
 
 /// Columns of a panel of packed weights. Each panel is dense; only the last one is narrower, a multiple of 16.
 inline constexpr std::int64_t panel_columns = 64;
-constexpr std::int64_t columns_of_panel(std::int64_t first, std::int64_t all) {
+KILN_FN constexpr std::int64_t columns_of_panel(std::int64_t first, std::int64_t all) {
   return all - first < panel_columns ? (all - first + 15) / 16 * 16 : panel_columns;
 }
 

@@ -50,6 +50,8 @@ constexpr auto net = [](auto& b) {
   const auto i = b.input("i", dtype::i32, {2, 1});
   b.output(b.add(op::scatter_elements{.axis = 1}, x, i, b.add(op::gather_elements{.axis = 1}, y, i)), "scattered");
   b.output(b.add(op::pad{.mode = op::pad_mode::reflect, .pads = {0, 2, 0, 1}}, x) | op::cumprod{.axis = 1}, "padded");
+  const auto none = b.weight("none", dtype::f32, {0, 8});  // nobody binds it: there is nothing to bind
+  b.output(x.concat(none, 0).slice({.axes = {1}, .starts = {0}, .ends = {2}}), "whole");
 };
 using program = static_program<net, default_registry::extend<my::moving_mean, op::cumprod>>;
 program one;
@@ -82,7 +84,8 @@ int main() {
                      equal("places", one.result<"places">(), {0, 1, 4, 3}) &&
                      equal("sums", one.result<"sums">(), {5, 2, 10, 5, 15, 9, 20, 14, 25, 20}) &&
                      equal("scattered", one.result<"scattered">(), {0, 4, 8, 4, 0, 4, 5, 4, 1, 1, 1, 1, 5, 5, 5, 6}) &&
-                     equal("padded", one.result<"padded">(), {8, 32, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 1, 5});
+                     equal("padded", one.result<"padded">(), {8, 32, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 1, 5}) &&
+                     equal("whole", one.result<"whole">(), {0, 4, 1, 1});
   first a{std::span(memory).first<first::arena_bytes>()};
   second b{std::span(memory).first<second::arena_bytes>()};
   bool shared = true;
