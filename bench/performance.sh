@@ -19,7 +19,7 @@ echo "shortest runs, which other programs disturbed least; \`load ratio\` is the
 echo "model; \`difference\` is the greatest one, relative to the greatest output."
 echo
 echo "Rows \`light_…\` are the ONNX project's light models; the others are networks and layers of true size with random weights, whose names"
-echo "say channels and extents. To take them: \`bash cmake/peer.sh\`, then \`sh bench/performance.sh build/release MODEL.onnx… > docs/performance.md\`."
+echo "say channels and extents, and what dims of a model had another size than 1. To take them: \`bash cmake/peer.sh\`, then \`sh bench/performance.sh build/release MODEL.onnx… > docs/performance.md\`."
 echo
 echo "Machine: $processor, $(getconf _NPROCESSORS_ONLN) processors; load average before the run: $(cut -d ' ' -f 1 /proc/loadavg)."
 echo "Figures taken while other programs ran (a load average above 0.3) say little about milliseconds and not much about ratios."

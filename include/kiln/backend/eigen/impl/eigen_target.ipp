@@ -1,9 +1,40 @@
 #include "kiln/backend/eigen/eigen_target.hpp"
 
+#include <fstream>
+
+#include "kiln/backend/eigen/isa_layout.hpp"
 #include "kiln/backend/eigen/lower.hpp"
 #include "kiln/kernel/pooling_problem.hpp"
 
 namespace kiln {
+namespace {
+
+std::string processor_model() {
+  std::ifstream in("/proc/cpuinfo");
+  for (std::string line; std::getline(in, line);)
+    if (const std::size_t at = line.find(": "); line.starts_with("model name") && at != line.npos)
+      return line.substr(at + 2);
+  return "an unnamed processor";
+}
+
+}  // namespace
+
+void eigen::check_isa(const isa_table& table) {
+  constexpr std::uint64_t own = isa_layout();
+  if (table.layout != own)
+    raise(fault::of(errc::unsupported,
+                    "the kernel library libkiln_eigen.so.1 that the loader found is of the same build of kiln as the "
+                    "program: a number that stands for their common layout",
+                    own, table.layout));
+}
+
+eigen_target::eigen_target() { eigen::check_isa(*eigen::kiln_eigen_isa()); }
+
+std::string eigen_target::machine(unsigned threads) const {
+  static const std::string model = processor_model();
+  return "eigen " + model + ", vectors of " + std::to_string(eigen::kiln_eigen_isa()->vector_bytes) + " bytes, " +
+         std::to_string(threads) + " threads, kernels " + std::to_string(eigen::kernel_version);
+}
 
 image_role eigen_target::role(const program& whole, const basic_instruction<operation>& instruction) const {
   const std::size_t rank = instruction.results[0].rank();
