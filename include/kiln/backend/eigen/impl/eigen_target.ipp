@@ -22,10 +22,9 @@ std::string processor_model() {
 void eigen::check_isa(const isa_table& table) {
   constexpr std::uint64_t own = isa_layout();
   if (table.layout != own)
-    raise(fault::of(errc::unsupported,
-                    "the kernel library libkiln_eigen.so.1 that the loader found is of the same build of kiln as the "
-                    "program: a number that stands for their common layout",
-                    own, table.layout));
+    raise(errc::unsupported,
+          "the loader found a libkiln_eigen.so.1 of another build of kiln than the program is of: expected layout " +
+              std::to_string(own) + ", found " + std::to_string(table.layout));
 }
 
 eigen_target::eigen_target() { eigen::check_isa(*eigen::kiln_eigen_isa()); }
