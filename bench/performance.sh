@@ -31,7 +31,7 @@ shortest runs, which other programs disturbed least; \`load ratio\` is the same 
 model; \`difference\` is the greatest one, relative to the greatest output.
 
 Rows \`light_…\` are the ONNX project's light models; the others are networks and layers of true size with random weights
-(\`bench/models\`), whose names say channels and extents. To take them: \`bash cmake/peer.sh\` (ONNX Runtime), \`apt-get install python3-onnx\`
+(\`bench/models\`), whose names say channels and extents, and which dims had another size than 1. To take them: \`bash cmake/peer.sh\` (ONNX Runtime), \`apt-get install python3-onnx\`
 (models), then \`bash bench/performance.sh build/release > docs/performance.md\`.
 
 Machine: $processor, $(getconf _NPROCESSORS_ONLN) processors; load average before the run: $(cut -d ' ' -f 1 /proc/loadavg).

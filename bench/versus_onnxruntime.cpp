@@ -1,7 +1,11 @@
 // Times models in kiln and in ONNX Runtime by turns and prints a Markdown table: medians, the ratio ONNX Runtime /
 // kiln, and its geometric mean.
 //
-//     bench_versus_onnxruntime [--threads 2] [--rounds 7] [--budget-ms 200] MODEL.onnx...
+//     bench_versus_onnxruntime [--rounds 7] [--budget-ms 200] [--tune] ([--threads 2] [--dim NAME=VALUE]...
+//     MODEL.onnx)...
+//
+// --threads goes for all models behind it and --dim for the next one, as in --threads 1 --dim batch=8 digits.onnx; a
+// dim that is not told is 1. With --tune kiln chooses kernels by timing them, and the load ratio says nothing.
 //
 // In each round both run for the budget, one after the other with a pause in which the other's workers go to sleep; a
 // ratio is the median over rounds of that round's ratio. Inputs are drawn from [-1, 1), integers are 1. Exit status 1
@@ -22,17 +26,23 @@
 #include "kiln/backend/eigen/eigen_target.hpp"
 #include "kiln/onnx/import.hpp"
 #include "kiln/runtime/executable.hpp"
+#include "kiln/runtime/tuner.hpp"
 
 namespace {
 
 using namespace kiln;
 using clock_type = std::chrono::steady_clock;
 
-struct settings {
+struct model_settings {
+  std::string path;
   unsigned threads = 2;
+  std::vector<std::pair<std::string, std::int64_t>> dims;
+};
+struct settings {
   int rounds = 7;
   double budget_ms = 200;
-  std::vector<std::string> models;
+  std::shared_ptr<tuner> tuning;
+  std::vector<model_settings> models;
 };
 
 double ms_since(clock_type::time_point start) {
@@ -98,20 +108,24 @@ struct row {
   double kiln_ms, peer_ms, ratio, best_ratio, load_ratio, apart;
 };
 
-row measure(const std::string& library, const std::string& path, const settings& s) {
+row measure(const std::string& library, const model_settings& which, const settings& s) {
+  const std::string& path = which.path;
   std::ifstream in(path, std::ios::binary);
   const std::string bytes{std::istreambuf_iterator<char>(in), {}};
   const auto model = std::as_bytes(std::span(bytes));
   auto start = clock_type::now();
-  const peer::session other(library, model, static_cast<int>(s.threads));
+  const peer::session other(library, model, static_cast<int>(which.threads));
   const double peer_load = ms_since(start);
   start = clock_type::now();
   const std::size_t slash = path.rfind('/');
   compile_options options;
-  options.threads = s.threads;
+  options.threads = which.threads;
+  options.tuning = s.tuning;
+  onnx::import_options sizes;
+  sizes.dimensions = which.dims;
   const executable own =
-      compile(onnx::parse_model(model, slash == std::string::npos ? "." : path.substr(0, slash)).graph, eigen_target(),
-              options);
+      compile(onnx::parse_model(model, slash == std::string::npos ? "." : path.substr(0, slash), sizes).graph,
+              eigen_target(), options);
   const double own_load = ms_since(start);
 
   std::map<std::string, argument> named;
@@ -137,6 +151,7 @@ row measure(const std::string& library, const std::string& path, const settings&
 
 settings read_settings(int argc, char** argv) {
   settings s;
+  model_settings next_model;
   for (int i = 1; i < argc; ++i) {
     const std::string_view word = argv[i];
     const auto next = [&]() -> std::string {
@@ -144,7 +159,14 @@ settings read_settings(int argc, char** argv) {
       return argv[i];
     };
     if (word == "--threads")
-      s.threads = static_cast<unsigned>(std::stoul(next()));
+      next_model.threads = static_cast<unsigned>(std::stoul(next()));
+    else if (word == "--dim") {
+      const std::string text = next();
+      const std::size_t at = text.find('=');
+      if (at == 0 || at == text.npos) throw std::runtime_error("--dim takes NAME=VALUE, found " + text);
+      next_model.dims.emplace_back(text.substr(0, at), std::stoll(text.substr(at + 1)));
+    } else if (word == "--tune")
+      s.tuning = std::make_shared<tuner>();
     else if (word == "--rounds")
       s.rounds = std::max(1, std::stoi(next()));
     else if (word == "--budget-ms")
@@ -152,17 +174,22 @@ settings read_settings(int argc, char** argv) {
     else if (word.starts_with("--"))
       throw std::runtime_error("unknown option " + std::string(word));
     else
-      s.models.emplace_back(word);
+      next_model.path = word, s.models.push_back(next_model), next_model.dims.clear();
   }
   if (s.models.empty()) throw std::runtime_error("no model given");
   return s;
 }
 
-// A model's file name; that of its folder where the file is just called model.
-std::string name_of(const std::string& path) {
-  const std::filesystem::path file(path), folder = file.parent_path();
-  if (file.stem() == "model") return folder.filename().string();
-  return (folder.filename() == "light" ? "light_" : "") + file.stem().string();
+// A model's file name, or that of its folder where the file is just called model, and what is not as for the others.
+std::string name_of(const model_settings& m) {
+  const std::filesystem::path file(m.path), folder = file.parent_path();
+  std::string name = file.stem() == "model" ? folder.filename().string() : file.stem().string();
+  if (folder.filename() == "light") name = "light_" + name;
+  for (const auto& [dim, value] : m.dims)
+    if (value != 1) name += fmt::format(", {} {}", dim, value);
+  return m.threads == model_settings().threads
+             ? name
+             : fmt::format("{}, {} thread{}", name, m.threads, m.threads == 1 ? "" : "s");
 }
 
 }  // namespace
@@ -180,10 +207,10 @@ int main(int argc, char** argv) try {
   double logs = 0, best_logs = 0, load_logs = 0;
   int rows = 0;
   bool wrong = false;
-  for (const std::string& path : s.models) {
+  for (const model_settings& model : s.models) {
     try {
-      const row r = measure(*library, path, s);
-      fmt::print("| {} | {:.4g} | {:.4g} | {:.2f} | {:.2f} | {:.2f} | {:.0e} |\n", name_of(path), r.kiln_ms, r.peer_ms,
+      const row r = measure(*library, model, s);
+      fmt::print("| {} | {:.4g} | {:.4g} | {:.2f} | {:.2f} | {:.2f} | {:.0e} |\n", name_of(model), r.kiln_ms, r.peer_ms,
                  r.ratio, r.best_ratio, r.load_ratio, r.apart);
       logs += std::log(r.ratio);
       best_logs += std::log(r.best_ratio);
@@ -191,7 +218,7 @@ int main(int argc, char** argv) try {
       ++rows;
       wrong = wrong || !(r.apart <= 1e-3);
     } catch (const std::exception& e) {
-      fmt::print("| {} | failed: {} | | | | | |\n", name_of(path), e.what());
+      fmt::print("| {} | failed: {} | | | | | |\n", name_of(model), e.what());
       wrong = true;
     }
     std::fflush(stdout);

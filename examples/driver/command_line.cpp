@@ -100,7 +100,8 @@ void add_model_options(CLI::App& app, model_options& o) {
   named_values(
       app, "--shape", o.shapes, [](const std::string& text) { return extents("--shape", text); },
       "an input's extents; they agree with those that the model declares; may be repeated", "INPUT=1,3,224,224");
-  app.add_flag("--tune", o.tune, "hip: choose kernels by timing them on the device; the cache keeps which they were");
+  app.add_flag("--tune", o.tune,
+               "eigen, hip: choose kernels by timing them here; ~/.cache/kiln/tuned.tsv keeps which they were");
   app.add_flag("--json", o.json, "print exactly one JSON object, also about an error");
 }
 

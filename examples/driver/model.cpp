@@ -10,6 +10,7 @@
 #include "kiln/backend/eigen/eigen_target.hpp"
 #include "kiln/backend/hip/hip_target.hpp"
 #include "kiln/backend/reference/reference_target.hpp"
+#include "kiln/runtime/tuner.hpp"
 #include "progress.hpp"
 #include "statistics.hpp"
 
@@ -30,8 +31,8 @@ bool is_known(const argument& value, known_values which) {
 }  // namespace
 
 std::unique_ptr<target> make_target(const std::string& name, bool tune) {
-  if (tune && !name.starts_with("hip"))
-    raise(errc::invalid_argument, fmt::format("--tune chooses kernels of the target hip; found --target {}", name));
+  if (tune && name == "reference")
+    raise(errc::invalid_argument, "--tune chooses kernels of the targets eigen and hip; found --target reference");
   if (name == "reference") return std::make_unique<reference_target>();
   if (name == "eigen") return std::make_unique<eigen_target>();
   hip_options options;
@@ -79,6 +80,14 @@ compile_options compile_options_of(const model_options& o) {
   compile_options out;
   out.threads = o.threads;
   log_passes(out.passes);
+  // the target hip has options of its own
+  if (o.tune && o.target == "eigen") {
+    tuning_options tuning;
+    tuning.progress = [line = std::make_shared<progress_line>()](const tuning_progress& p) {
+      line->show(progress_bar(p.done, p.all) + " tuning " + std::string(p.what));
+    };
+    out.tuning = std::make_shared<tuner>(std::move(tuning));
+  }
   return out;
 }
 
@@ -88,7 +97,8 @@ compiler compile_for_target(const model_options& o) {
 }
 
 compiled_model load_model(const model_options& o, const named_arguments& given, const compiler& make) {
-  const busy_line busy(fmt::format("compiling {}", o.model));
+  std::optional<busy_line> busy;
+  if (!o.tune) busy.emplace(fmt::format("compiling {}", o.model));
   const auto load = [&](const named_arguments& known) -> compiled_model {
     const stopwatch whole;
     onnx::imported read = import_model(o, known);

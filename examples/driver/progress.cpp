@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
+
 namespace kiln::driver {
 
 namespace {
@@ -11,6 +13,12 @@ bool on_terminal() { return !hidden && ::isatty(STDERR_FILENO) == 1; }
 }  // namespace
 
 void hide_progress() { hidden = true; }
+
+std::string progress_bar(std::size_t done, std::size_t all) {
+  constexpr std::size_t width = 24;
+  const std::size_t filled = all == 0 ? width : std::min(width, done * width / all);
+  return "[" + std::string(filled, '=') + std::string(width - filled, ' ') + "]";
+}
 
 progress_line::progress_line() : terminal_(on_terminal()) {}
 progress_line::~progress_line() { clear(); }

@@ -11,6 +11,9 @@ namespace kiln::driver {
 /// Lets no line appear from now on: what a forked case does, since its parent shows one.
 void hide_progress();
 
+/// How far something is, as "[=====     ]".
+std::string progress_bar(std::size_t done, std::size_t all);
+
 /// A line on standard error that says what is going on, shown only on a terminal and only from the second second on.
 class progress_line {
  public:

@@ -9,8 +9,6 @@ namespace kiln::kernels {
 
 /// Queries that one task handles at most: each packs the keys for itself.
 inline constexpr std::int64_t attention_rows = 128;
-/// Keys scored at a time: their scores for all rows of a task stay in the second-level cache.
-inline constexpr std::int64_t attention_keys = 256;
 
 /// One worker's part of an attention: a block of queries of one head against all keys, a block of keys at a time, with
 /// a running softmax (Milakov and Gimelshein, "Online normalizer calculation for softmax", 2018).
@@ -21,14 +19,14 @@ class attention_block {
 
  public:
   static std::int64_t scratch_size(const attention_problem& p) {
-    return round_up(attention_rows * attention_keys + attention_rows * round_up(p.value_depth, lanes) +
-                        2 * attention_rows + panel * std::max(p.depth, attention_keys) + 64,
+    return round_up(attention_rows * p.keys_at_once + attention_rows * round_up(p.value_depth, lanes) +
+                        2 * attention_rows + panel * std::max(p.depth, p.keys_at_once) + 64,
                     16);
   }
 
   attention_block(const attention_problem& p, float* scratch) : p_(p) {
     scores_ = scratch;
-    sums_ = scores_ + attention_rows * attention_keys;
+    sums_ = scores_ + attention_rows * p.keys_at_once;
     sum_row_ = round_up(p.value_depth, lanes);
     greatest_ = sums_ + attention_rows * sum_row_;
     total_ = greatest_ + attention_rows;
@@ -46,8 +44,8 @@ class attention_block {
       std::fill_n(sums_ + r * sum_row_, sum_row_, 0.0F);
     }
     const std::int64_t seen = p_.causal ? std::min(p_.keys, row0 + rows + p_.keys - p_.queries) : p_.keys;
-    for (std::int64_t j = 0; j < seen; j += attention_keys) {
-      const std::int64_t keys = std::min(attention_keys, seen - j);
+    for (std::int64_t j = 0; j < seen; j += p_.keys_at_once) {
+      const std::int64_t keys = std::min(p_.keys_at_once, seen - j);
       score(q, rows, k + j * p_.k.row, keys);
       for (std::int64_t r = 0; r < rows; ++r) soften(b, h, row0 + r, r, j, keys);
       accumulate(rows, v + j * p_.v.row, keys);
@@ -68,13 +66,13 @@ class attention_block {
     if (rows < 4) {
       for (std::int64_t r = 0; r < rows; ++r)
         for (std::int64_t j = 0; j < keys; ++j)
-          scores_[r * attention_keys + j] = inner(q + r * p_.q.row, k + j * p_.k.row);
+          scores_[r * p_.keys_at_once + j] = inner(q + r * p_.q.row, k + j * p_.k.row);
       return;
     }
     for (std::int64_t col = 0; col < keys; col += panel) {
       const std::int64_t cols = std::min(panel, keys - col), width = round_up(cols, lanes);
       pack_panel(packed_, width, k + col * p_.k.row, std::ptrdiff_t{1}, p_.k.row, p_.depth, cols);
-      multiply_panel<float>(p_.depth, q, p_.q.row, rows, linear_step{1}, packed_, width, scores_ + col, attention_keys,
+      multiply_panel<float>(p_.depth, q, p_.q.row, rows, linear_step{1}, packed_, width, scores_ + col, p_.keys_at_once,
                             static_cast<int>(cols), false, {}, [](std::int64_t, int) {});
     }
   }
@@ -96,7 +94,7 @@ class attention_block {
   // Scales and masks a row's scores, raises its running maximum and turns the scores into weights.
   void soften(std::int64_t b, std::int64_t h, std::int64_t query, std::int64_t r, std::int64_t j, std::int64_t keys) {
     constexpr float never = -std::numeric_limits<float>::infinity();
-    float* s = scores_ + r * attention_keys;
+    float* s = scores_ + r * p_.keys_at_once;
     const std::ptrdiff_t mask = b * p_.mask_batch + h * p_.mask_head + query * p_.mask_row + j * p_.mask_col;
     std::int64_t visible = keys;
     if (p_.causal) visible = std::clamp<std::int64_t>(query + p_.keys - p_.queries - j + 1, 0, keys);
@@ -165,7 +163,7 @@ class attention_block {
         b = packed_;
         step = width;
       }
-      multiply_panel<float>(keys, scores_, attention_keys, rows, linear_step{1}, b, step, sums_ + col, sum_row_,
+      multiply_panel<float>(keys, scores_, p_.keys_at_once, rows, linear_step{1}, b, step, sums_ + col, sum_row_,
                             static_cast<int>(cols), true, {}, [](std::int64_t, int) {});
     }
   }

@@ -17,7 +17,8 @@ struct gemm_problem {
   std::ptrdiff_t c_row = 0;
   std::int64_t batch = 1;
   std::ptrdiff_t a_batch = 0, b_batch = 0, c_batch = 0;
-  std::int64_t a_period = 0;  // when not 0, A starts again after so many matrices
+  std::int64_t a_period = 0;     // when not 0, A starts again after so many matrices
+  std::int64_t task_rows = 128;  // of `gemm`: rows of one matrix that a task takes at most
 };
 
 /// The epilogue that leaves the sums as they are.
@@ -276,7 +277,7 @@ void gemm(thread_pool& pool, const gemm_problem<T>& problem, Epilogue&& epilogue
   if (p.m <= 0 || p.n <= 0 || p.batch <= 0) return;
   // A panel that is read once gains nothing from staying in the cache.
   const std::int64_t block = p.m <= register_tile<T>::rows ? std::max<std::int64_t>(p.k, 1) : depth_block<T>(p.k);
-  const gemm_split<T> split(p, true, pool.size(), 48, 128);
+  const gemm_split<T> split(p, true, pool.size(), 48, p.task_rows);
   multiply(pool, p, block, split, packed_right<T>{p.b, p.b_batch, p.k}, epilogue);
 }
 

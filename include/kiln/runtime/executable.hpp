@@ -9,6 +9,8 @@
 
 namespace kiln {
 
+class tuner;
+
 /// An output that is an input with more behind it along one axis, as a key-value cache is, and stays in that input's
 /// memory: the output is a `concat` that begins with the input. In a run both show the same memory, in which the axis
 /// has room up to a capacity: `leading_part` makes such arguments.
@@ -29,6 +31,10 @@ struct compile_options {
   std::vector<output_alias> aliases;
   /// What the program's maker took for granted (`onnx::imported::remarks`): the report's remarks begin with it.
   std::vector<std::string> remarks;
+  /// Chooses kernels by timing them while the program is compiled, or as its cache says (tuner.hpp); null: estimates
+  /// choose. Only kernels of constant sizes are timed, and of programs with other choices than estimated the whole is
+  /// timed beside the estimated one: the shorter one is what is returned.
+  std::shared_ptr<tuner> tuning;
   pass_options passes;
 };
 

@@ -11,6 +11,7 @@ namespace kiln {
 class thread_pool;
 class device;
 class device_queue;
+class tuning_session;
 
 /// What a kernel is given for one run.
 struct launch {
@@ -85,7 +86,8 @@ struct kernel_request {
   std::vector<shape> inputs;              ///< shapes of the inputs (dims may be symbolic)
   std::vector<bool> channels_last = {};   ///< per input: whether it will lie with its channels last
   bool result_channels_last = false;
-  thread_pool* pool = nullptr;  ///< for packing in parallel
+  thread_pool* pool = nullptr;       ///< for packing in parallel
+  tuning_session* tuning = nullptr;  ///< where kernels are chosen by timing them: see `make_best`
 };
 
 /// Where programs run. A target turns instructions into kernels; the plan, memory and threads are common.
@@ -103,6 +105,9 @@ class target {
   }
   /// A kernel for the instruction, or null: then its reference computation runs.
   virtual std::unique_ptr<kernel> make_kernel(const kernel_request& request) const = 0;
+  /// What times of its kernels hang on: the processor, the threads that run them, and the kernels' version. Empty where
+  /// there is nothing to choose.
+  virtual std::string machine(unsigned /*threads*/) const { return {}; }
   /// A kernel that copies operand 0 to result 0, both of any strides.
   virtual std::unique_ptr<kernel> make_copy() const;
   /// Whether its kernels work in the memory of a device.

@@ -42,9 +42,13 @@ class conv_plan {
                    const conv_tail& tail) const = 0;
 };
 
+/// The version of the kernels in what is kept of their times: one more whenever a kernel's time changes.
+inline constexpr int kernel_version = 1;
+
 /// The kernels of one instruction-set level, as a library exports them. No type whose layout depends on the level
 /// crosses this boundary.
 struct isa_table {
+  std::uint64_t layout = 0;  ///< `isa_layout()` of the headers that the library was built from; always first
   std::int32_t vector_bytes = 0;
   tile_function (*tile)(std::size_t op) = nullptr;  ///< by index in the default registry; null: none
   fold_function (*fold)(std::size_t op) = nullptr;
@@ -65,6 +69,9 @@ struct isa_table {
 
   bool (*gains_from_channels_last)(const kernels::conv_problem& p) = nullptr;
   kernels::conv_method (*choose_conv_method)(const kernels::conv_problem& p, bool in_last, bool out_last) = nullptr;
+  /// Estimated work; infinite where the method does not serve.
+  double (*conv_cost)(const kernels::conv_problem& p, kernels::conv_method method, bool in_last,
+                      bool out_last) = nullptr;
   std::int64_t (*conv_weight_floats)(const kernels::conv_problem& p, kernels::conv_method method) = nullptr;
   void (*pack_conv_weights)(thread_pool& pool, const kernels::conv_problem& p, kernels::conv_method method, float* to,
                             const float* from) = nullptr;

@@ -74,7 +74,8 @@ void detail::executable_access::place_on_device(executable::state& s, const targ
   if (s.where) s.upload_constants();
 }
 
-void detail::executable_access::make_steps(executable::state& s, const target& t, const compile_options& options) {
+void detail::executable_access::make_steps(executable::state& s, const target& t, const compile_options& options,
+                                           const plan_choices& choices) {
   const module_graph& m = s.optimised.main();
   bool staged = false;
   for (std::uint32_t i = 0; i < m.size(); ++i) staged = staged || runs_on_host(m, i);
@@ -86,7 +87,7 @@ void detail::executable_access::make_steps(executable::state& s, const target& t
             "output '" + options.aliases[0].output + "' can't grow in place: only a run knows sizes of this program");
     s.stages.emplace(make_staging(s.optimised, t, s.pool, s.report));
   } else {
-    s.plan = make_plan(s.optimised, t, options, *s.pool, s.report.remarks);
+    s.plan = make_plan(s.optimised, t, options, choices, *s.pool, s.report.remarks);
     s.report.steps = std::move(s.plan.infos);
     s.report.constant_bytes = s.plan.constant_bytes;
     if (t.has_device()) place_on_device(s, t);
@@ -102,7 +103,7 @@ executable detail::executable_access::plan(program p, const target& t, std::shar
   s->flushes_denormals = t.flushes_denormals();
   take_inputs(*s, p);
   s->optimised = std::move(p);
-  make_steps(*s, t, {});
+  make_steps(*s, t, {}, {});
   release_literals(s->optimised);
   return executable(std::move(s));
 }
@@ -132,7 +133,10 @@ executable compile(program p, const target& t, const compile_options& options) {
 
   start = clock::now();
   s->optimised = std::move(p);
-  access::make_steps(*s, t, options);
+  if (options.tuning)
+    access::make_tuned_steps(s, t, options);
+  else
+    access::make_steps(*s, t, options, {});
   for (const step_info& i : s->report.steps) s->report.packed_bytes += i.packed_bytes;
   release_literals(s->optimised);
   s->report.plan_ms = milliseconds_since(start);

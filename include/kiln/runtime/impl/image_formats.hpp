@@ -11,12 +11,14 @@ namespace kiln::detail {
 /// by instructions that gain from it than by others.
 class image_formats {
  public:
-  image_formats(const program& p, const module_graph& graph, const target& t) : graph_(graph), last_(graph.size()) {
+  image_formats(const program& p, const module_graph& graph, const target& t, bool turns = true)
+      : graph_(graph), last_(graph.size()) {
     roles_.resize(graph.size());
     group_.resize(graph.size());
     gain_.resize(graph.size());
     inside_.resize(graph.size());
     bool any = false;
+    if (!turns) return;
     for (std::uint32_t i = 0; i < graph.size(); ++i) {
       group_[i] = i;
       roles_[i] = role_of(p, t, graph[i]);
@@ -31,6 +33,8 @@ class image_formats {
     for (std::uint32_t i = 0; i < graph.size(); ++i) last_[i] = roles_[i] != image_role::none && gain_[root(i)] > 0;
   }
 
+  /// Whether any result lies with its channels last.
+  bool any() const { return std::find(last_.begin(), last_.end(), true) != last_.end(); }
   bool channels_last(value_id v) const { return v.result == 0 && last_[v.instruction]; }
 
   /// Where the source of view `i` lies so that the view shows it with its channels last; none where the view can't.

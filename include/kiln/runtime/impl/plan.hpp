@@ -75,6 +75,7 @@ struct plan {
   std::vector<operand> inputs, outputs;
   std::vector<std::uint32_t> arena_order;  ///< arena storages that a step touches, by first use
   std::size_t constant_bytes = 0;
+  bool turns_images = false;  ///< whether some results lie with their channels last
 
   /// Finds the last two, and which steps touch results last, once no step is added any more.
   void sum_up() {
@@ -98,7 +99,13 @@ struct plan {
 /// Multiplications and additions of the contractions in an instruction.
 dimension flops(const program& whole, const module_graph& graph, const basic_instruction<operation>& ins);
 
-plan make_plan(const program& p, const target& t, const compile_options& options, thread_pool& pool,
-               std::vector<std::string>& remarks);
+/// What a plan may choose beyond what the target's estimates say.
+struct plan_choices {
+  tuning_session* tuning = nullptr;
+  bool turns_images = true;  ///< whether any result may lie with its channels last
+};
+
+plan make_plan(const program& p, const target& t, const compile_options& options, const plan_choices& choices,
+               thread_pool& pool, std::vector<std::string>& remarks);
 
 }  // namespace kiln::detail

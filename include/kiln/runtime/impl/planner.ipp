@@ -1,10 +1,9 @@
 #include <algorithm>
 
-#include "kiln/runtime/fallback_kernel.hpp"
-#include "kiln/runtime/impl/image_formats.hpp"
 #include "kiln/runtime/impl/layout_rules.hpp"
+#include "kiln/runtime/impl/make_step_kernel.hpp"
 #include "kiln/runtime/impl/open_rules.hpp"
-#include "kiln/runtime/impl/plan.hpp"
+#include "kiln/runtime/tuner.hpp"
 
 namespace kiln::detail {
 namespace {
@@ -19,10 +18,16 @@ struct place {
 
 class planner {
  public:
-  planner(const program& p, const target& t, const compile_options& options, thread_pool& pool,
-          std::vector<std::string>& remarks)
-      : program_(p), graph_(p.main()), target_(t), pool_(pool), formats_(p, p.main(), t) {
+  planner(const program& p, const target& t, const compile_options& options, const plan_choices& choices,
+          thread_pool& pool, std::vector<std::string>& remarks)
+      : program_(p),
+        graph_(p.main()),
+        target_(t),
+        pool_(pool),
+        tuning_(choices.tuning),
+        formats_(p, p.main(), t, choices.turns_images) {
     formats_.report(remarks);
+    plan_.turns_images = formats_.any();
     plan_.growing = growing_outputs(graph_, options.aliases);
   }
 
@@ -66,20 +71,8 @@ class planner {
     for (std::uint32_t i = 0; i < graph_.size(); ++i) {
       const instruction& ins = graph_[i];
       if (ins.kind != instruction_kind::op || is_view(ins) || is_concat(ins)) continue;
-      kernel_request request{program_, graph_, ins, {}, {}, {}, {}, formats_.channels_last({i, 0}), &pool_};
-      for (value_id v : ins.inputs) {
-        layout where;
-        request.constants.push_back(constant_behind(graph_, v, where));
-        request.constant_layouts.push_back(where);
-        request.inputs.push_back(graph_.shape_of(v));
-        request.channels_last.push_back(formats_.channels_last(v));
-      }
-      naming(ins, i, [&] {
-        kernels_[i] = target_.make_kernel(request);
-        if (!kernels_[i] && ins.op.is<op::fused>()) kernels_[i] = make_body_kernel(program_.module(ins.op.body()));
-        if (!kernels_[i]) kernels_[i] = make_fallback_kernel(ins.op);
-        if (target_.has_device() && !kernels_[i]->on_device()) kernels_[i] = make_host_step(std::move(kernels_[i]));
-      });
+      if (tuning_) tuning_->next(i, graph_.size(), label_of(ins, i));
+      naming(ins, i, [&] { kernels_[i] = make_step_kernel(program_, i, target_, formats_, pool_, tuning_); });
     }
   }
 
@@ -377,6 +370,7 @@ class planner {
   const module_graph& graph_;
   const target& target_;
   thread_pool& pool_;
+  tuning_session* const tuning_;
   image_formats formats_;
   plan plan_;
   std::vector<std::vector<place>> places_;
@@ -392,9 +386,9 @@ class planner {
 
 }  // namespace
 
-plan make_plan(const program& p, const target& t, const compile_options& options, thread_pool& pool,
-               std::vector<std::string>& remarks) {
-  return planner(p, t, options, pool, remarks).build();
+plan make_plan(const program& p, const target& t, const compile_options& options, const plan_choices& choices,
+               thread_pool& pool, std::vector<std::string>& remarks) {
+  return planner(p, t, options, choices, pool, remarks).build();
 }
 
 }  // namespace kiln::detail

@@ -2,6 +2,7 @@
 #include <map>
 
 #include "kiln/runtime/executable.hpp"
+#include "kiln/runtime/impl/plan.hpp"
 #include "kiln/runtime/run_options.hpp"
 
 namespace kiln::detail {
@@ -62,7 +63,10 @@ struct executable_access {
   static executable plan(program p, const target& t, std::shared_ptr<thread_pool> pool);
   static void take_inputs(executable::state& s, const program& p);
   static void place_on_device(executable::state& s, const target& t);
-  static void make_steps(executable::state& s, const target& t, const compile_options& options);
+  static void make_steps(executable::state& s, const target& t, const compile_options& options,
+                         const plan_choices& choices);
+  /// Plans as measurements or the tuning's cache say, and takes the place of `s`.
+  static void make_tuned_steps(std::unique_ptr<executable::state>& s, const target& t, const compile_options& options);
   /// A run in which some symbols are known from outside.
   static void run(const executable& e, workspace& w, std::span<const argument> inputs, std::span<argument> outputs,
                   const run_options& options, const std::vector<std::pair<dimension, std::int64_t>>& outer);

@@ -1,12 +1,42 @@
 #include "kiln/backend/eigen/eigen_target.hpp"
 
+#include <fstream>
+
 #include "kiln/backend/eigen/integers.hpp"
+#include "kiln/backend/eigen/isa_layout.hpp"
 #include "kiln/backend/eigen/lower.hpp"
 #include "kiln/kernel/pooling_problem.hpp"
 #include "kiln/pass/integer_products.hpp"
 #include "kiln/pass/widen_floats.hpp"
 
 namespace kiln {
+namespace {
+
+std::string processor_model() {
+  std::ifstream in("/proc/cpuinfo");
+  for (std::string line; std::getline(in, line);)
+    if (const std::size_t at = line.find(": "); line.starts_with("model name") && at != line.npos)
+      return line.substr(at + 2);
+  return "an unnamed processor";
+}
+
+}  // namespace
+
+void eigen::check_isa(const isa_table& table) {
+  constexpr std::uint64_t own = isa_layout();
+  if (table.layout != own)
+    raise(errc::unsupported,
+          "the loader found a libkiln_eigen.so.1 of another build of kiln than the program is of: expected layout " +
+              std::to_string(own) + ", found " + std::to_string(table.layout));
+}
+
+eigen_target::eigen_target() { eigen::check_isa(*eigen::kiln_eigen_isa()); }
+
+std::string eigen_target::machine(unsigned threads) const {
+  static const std::string model = processor_model();
+  return "eigen " + model + ", vectors of " + std::to_string(eigen::kiln_eigen_isa()->vector_bytes) + " bytes, " +
+         std::to_string(threads) + " threads, kernels " + std::to_string(eigen::kernel_version);
+}
 
 std::span<const named_pass<program>> eigen_target::passes() const {
   static constexpr named_pass<program> list[] = {

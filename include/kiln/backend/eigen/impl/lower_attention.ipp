@@ -1,13 +1,15 @@
 #include "kiln/backend/eigen/isa.hpp"
 #include "kiln/backend/eigen/lower.hpp"
 #include "kiln/runtime/thread_pool.hpp"
+#include "kiln/runtime/tuner.hpp"
 
 namespace kiln::eigen {
 namespace {
 
 class attention_kernel final : public kernel {
  public:
-  explicit attention_kernel(const op::attention& attributes) : attributes_(attributes) {}
+  attention_kernel(const op::attention& attributes, std::int64_t keys_at_once)
+      : attributes_(attributes), keys_at_once_(keys_at_once) {}
   std::string name() const override { return "attention"; }
   stride_support input_strides(std::size_t i) const override {
     return i < 3 ? stride_support::rows : stride_support::any;
@@ -26,6 +28,7 @@ class attention_kernel final : public kernel {
   kernels::attention_problem problem(std::span<const tensor> in, std::span<const tensor> out) const {
     const tensor &q = in[0], &k = in[1], &v = in[2], &y = out[0];
     kernels::attention_problem p;
+    p.keys_at_once = keys_at_once_;
     p.batch = q.lens[0], p.heads = q.lens[1], p.queries = q.lens[2], p.depth = q.lens[3];
     p.kv_heads = k.lens[1], p.keys = k.lens[2], p.value_depth = v.lens[3];
     const auto operand = [](const tensor& t) {
@@ -48,6 +51,7 @@ class attention_kernel final : public kernel {
     return p;
   }
   op::attention attributes_;
+  std::int64_t keys_at_once_;
 };
 
 }  // namespace
@@ -60,7 +64,14 @@ std::unique_ptr<kernel> lower_attention(const kernel_request& r) {
   if (r.inputs.size() > 3 &&
       (r.inputs[3].rank() != 4 || (r.inputs[3].type != dtype::f32 && r.inputs[3].type != dtype::boolean)))
     return nullptr;
-  return std::make_unique<attention_kernel>(*op);
+  std::vector<std::int64_t> keys = {kernels::attention_problem().keys_at_once};
+  if (r.tuning && r.inputs[1].is_constant())
+    for (std::int64_t n : {64, 128, 512})
+      if (n < 2 * r.inputs[1].lens[2].value() && r.inputs[1].lens[2].value() > 64) keys.push_back(n);
+  kernel_candidates all;
+  for (std::int64_t n : keys) all.names.push_back(std::to_string(n) + " keys at once");
+  all.make = [&](std::size_t k) { return std::make_unique<attention_kernel>(*op, keys[k]); };
+  return make_best(r, all);
 }
 
 }  // namespace kiln::eigen

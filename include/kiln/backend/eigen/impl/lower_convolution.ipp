@@ -5,6 +5,7 @@
 #include "kiln/backend/eigen/epilogue.hpp"
 #include "kiln/backend/eigen/lower.hpp"
 #include "kiln/runtime/thread_pool.hpp"
+#include "kiln/runtime/tuner.hpp"
 
 namespace kiln::eigen {
 namespace {
@@ -65,26 +66,29 @@ conv_problem problem_of(const op::convolution& conv, const ints& x, const ints& 
   return p;
 }
 
+constexpr std::string_view method_names[] = {"channels", "pixels",       "planes",       "rows",
+                                             "images",   "winograd 2x2", "winograd 4x4", "depthwise"};
+
 class convolution_kernel final : public kernel {
  public:
-  convolution_kernel(product_body body, const kernel_request& r) : body_(std::move(body)) {
+  /// With a method other than that of the least estimate.
+  convolution_kernel(product_body body, const kernel_request& r, std::optional<kernels::conv_method> method)
+      : body_(std::move(body)) {
     attributes_ = *body_.product.get_if<op::convolution>();
     const std::size_t w = body_.operands[1];
     const literal* weights = r.constants[w];
     if (!weights || !r.constant_layouts[w].is_standard() || !weights->get_shape().is_constant()) return;
     const conv_problem p = problem_of(attributes_, sizes(r.inputs[body_.operands[0]]), to_ints(r.inputs[w].lens));
     const isa_table& isa = *kiln_eigen_isa();
-    method_ = isa.choose_conv_method(p, r.channels_last[body_.operands[0]], r.result_channels_last);
+    method_ = method ? *method : isa.choose_conv_method(p, r.channels_last[body_.operands[0]], r.result_channels_last);
     packed_ = buffer::allocate(static_cast<std::size_t>(isa.conv_weight_floats(p, method_)) * sizeof(float));
     isa.pack_conv_weights(*r.pool, p, method_, reinterpret_cast<float*>(packed_.data()),
                           reinterpret_cast<const float*>(weights->bytes()));
   }
 
   std::string name() const override {
-    constexpr std::string_view methods[] = {"channels", "pixels",       "planes",       "rows",
-                                            "images",   "winograd 2x2", "winograd 4x4", "depthwise"};
     return "convolution" + std::string(body_.tail ? "+epilogue" : "") + " (" +
-           std::string(methods[static_cast<unsigned>(method_)]) + ")";
+           std::string(method_names[static_cast<unsigned>(method_)]) + ")";
   }
   bool packed_input(std::size_t i) const override { return packed_ && i == body_.operands[1]; }
   std::size_t packed_bytes() const override { return packed_.size(); }
@@ -189,6 +193,23 @@ class convolution_kernel final : public kernel {
   mutable std::deque<entry> plans_;
 };
 
+// The method of the least estimate and then those that take at most a few times its work.
+std::vector<kernels::conv_method> methods_worth_timing(const product_body& body, const kernel_request& r) {
+  constexpr double most_work = 4;
+  const std::size_t x = body.operands[0], w = body.operands[1];
+  const auto* conv = body.product.get_if<op::convolution>();
+  const conv_problem p = problem_of(*conv, sizes(r.inputs[x]), to_ints(r.inputs[w].lens));
+  const isa_table& isa = *kiln_eigen_isa();
+  const auto cost = [&](kernels::conv_method m) {
+    return isa.conv_cost(p, m, r.channels_last[x], r.result_channels_last);
+  };
+  std::vector<kernels::conv_method> out = {isa.choose_conv_method(p, r.channels_last[x], r.result_channels_last)};
+  for (std::size_t k = 0; k < std::size(method_names); ++k)
+    if (const auto m = static_cast<kernels::conv_method>(k); m != out[0] && cost(m) <= most_work * cost(out[0]))
+      out.push_back(m);
+  return out;
+}
+
 }  // namespace
 
 image_role role_of_convolution(const op::convolution& conv, const shape& x, const shape& w) {
@@ -205,7 +226,15 @@ std::unique_ptr<kernel> lower_convolution(const kernel_request& r) {
   for (std::size_t k : body->operands)
     if (r.inputs[k].type != dtype::f32) return nullptr;
   if (r.instruction.results.size() != 1) return nullptr;
-  return std::make_unique<convolution_kernel>(std::move(*body), r);
+  if (!r.tuning || !r.constants[body->operands[1]])
+    return std::make_unique<convolution_kernel>(std::move(*body), r, std::nullopt);
+  const std::vector<kernels::conv_method> methods = methods_worth_timing(*body, r);
+  kernel_candidates all;
+  for (kernels::conv_method m : methods) all.names.emplace_back(method_names[static_cast<unsigned>(m)]);
+  all.make = [&](std::size_t k) {
+    return std::make_unique<convolution_kernel>(split_product(r.whole, r.instruction).value(), r, methods[k]);
+  };
+  return make_best(r, all);
 }
 
 }  // namespace kiln::eigen

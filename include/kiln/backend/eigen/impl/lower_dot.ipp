@@ -3,6 +3,7 @@
 #include "kiln/backend/eigen/epilogue.hpp"
 #include "kiln/backend/eigen/lower.hpp"
 #include "kiln/runtime/thread_pool.hpp"
+#include "kiln/runtime/tuner.hpp"
 
 namespace kiln::eigen {
 namespace {
@@ -11,7 +12,9 @@ using kernels::gemm_problem;
 
 class dot_kernel final : public kernel {
  public:
-  dot_kernel(product_body body, const kernel_request& r) : body_(std::move(body)) {
+  /// `task_rows` as in `kernels::gemm_problem`.
+  dot_kernel(product_body body, const kernel_request& r, std::int64_t task_rows)
+      : body_(std::move(body)), task_rows_(task_rows) {
     const std::size_t rhs = body_.operands[1];
     const literal* weights = r.constants[rhs];
     // one matrix for the whole batch: every leading dim of it repeats
@@ -49,6 +52,7 @@ class dot_kernel final : public kernel {
     const std::size_t rank = c.rank();
     kernels::affine_tail<float> affine;
     gemm_problem<float> p;
+    p.task_rows = task_rows_;
     p.m = c.lens[rank - 2];
     p.n = c.lens[rank - 1];
     p.k = a.lens[rank - 1];
@@ -131,8 +135,20 @@ class dot_kernel final : public kernel {
   }
 
   product_body body_;
+  std::int64_t task_rows_;
   buffer packed_;
 };
+
+// Rows of a task: those of `gemm_problem`, and others where the product has so many.
+std::vector<std::int64_t> task_rows_worth_timing(const product_body& body, const kernel_request& r) {
+  std::vector<std::int64_t> out = {gemm_problem<float>().task_rows};
+  const shape& result = r.instruction.results[0];
+  if (!r.tuning || !r.constants[body.operands[1]] || !result.is_constant() || result.rank() < 2) return out;
+  const std::int64_t rows = product(to_ints(result.lens)) / std::max<std::int64_t>(1, result.lens.back().value());
+  for (std::int64_t n : {64, 256, 512})
+    if (n < 2 * rows && rows > 64) out.push_back(n);
+  return out;
+}
 
 }  // namespace
 
@@ -142,7 +158,14 @@ std::unique_ptr<kernel> lower_dot(const kernel_request& r) {
   for (std::size_t k : body->operands)
     if (r.inputs[k].type != dtype::f32) return nullptr;
   if (r.instruction.results.size() != 1) return nullptr;
-  return std::make_unique<dot_kernel>(std::move(*body), r);
+  const std::vector<std::int64_t> rows = task_rows_worth_timing(*body, r);
+  if (rows.size() == 1) return std::make_unique<dot_kernel>(std::move(*body), r, rows[0]);
+  kernel_candidates all;
+  for (std::int64_t n : rows) all.names.push_back("tasks of " + std::to_string(n) + " rows");
+  all.make = [&](std::size_t k) {
+    return std::make_unique<dot_kernel>(split_product(r.whole, r.instruction).value(), r, rows[k]);
+  };
+  return make_best(r, all);
 }
 
 }  // namespace kiln::eigen

@@ -1,4 +1,5 @@
 #include "kiln/backend/eigen/impl/isa/tiles.hpp"
+#include "kiln/backend/eigen/isa_layout.hpp"
 #include "kiln/kernel/attention.hpp"
 #include "kiln/kernel/block_moves.hpp"
 #include "kiln/kernel/convolution.hpp"
@@ -112,6 +113,7 @@ void convert_tiles(const From* in, To* out, std::int64_t n, Load each) {
 }
 
 constexpr isa_table table{
+    .layout = isa_layout(),
     .vector_bytes = native_bytes,
     .tile = tile,
     .fold = fold,
@@ -131,6 +133,8 @@ constexpr isa_table table{
     .gemm_unpacked = run_gemm_unpacked,
     .gains_from_channels_last = gains_from_channels_last<float>,
     .choose_conv_method = choose_conv_method<float>,
+    .conv_cost = [](const conv_problem& p, conv_method method, bool in_last,
+                    bool out_last) { return conv_cost<float>(p, in_last, out_last).of(method); },
     .conv_weight_floats = conv_weights_size<float>,
     .pack_conv_weights = pack_conv_weights<float>,
     .plan_conv = plan_conv,

@@ -1,0 +1,82 @@
+#pragma once
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "kiln/runtime/kernel.hpp"
+#include "kiln/runtime/tuning_cache.hpp"
+
+namespace kiln {
+
+/// How far the tuning of a program is.
+struct tuning_progress {
+  std::size_t done = 0, all = 0;  ///< instructions
+  std::string_view what;          ///< the kernel that comes next
+};
+
+/// How kernels are chosen by measurement.
+struct tuning_options {
+  /// Where choices are kept; empty: nowhere.
+  std::filesystem::path file = tuning_cache::default_file();
+  /// Called before each kernel of a program is chosen.
+  std::function<void(const tuning_progress&)> progress;
+  /// Seconds that `run` takes, of which `what` says the candidate; unset: a monotonic clock tells. Tests give their
+  /// own.
+  std::function<double(std::string_view what, const std::function<void()>& run)> seconds;
+};
+
+/// Chooses kernels by timing candidates while a program is compiled: the same options and cache for many programs.
+class tuner {
+ public:
+  explicit tuner(tuning_options options = {});
+  const tuning_options& options() const { return options_; }
+  tuning_cache& cache() { return cache_; }
+  /// Times candidates by turns, the first one against each other: the index of the best, which is not the first only
+  /// where it was the shorter one by `margin` in the median of the rounds, and in most of them. `before` is called
+  /// ahead of each run that the clock times.
+  std::size_t best_of(std::span<const std::string> names, std::span<const std::function<void()>> runs, double margin,
+                      const std::function<void()>& before = {}) const;
+
+ private:
+  double seconds_of(const std::string& name, const std::function<void()>& run) const;
+  tuning_options options_;
+  tuning_cache cache_;
+  mutable std::mutex measuring_;  // what runs beside a candidate would count
+};
+
+/// Kernels that all serve one problem: `make(i)` makes the one called `names[i]`. The first is the one that the cost
+/// model estimates to be the best.
+struct kernel_candidates {
+  std::vector<std::string> names;
+  std::function<std::unique_ptr<kernel>(std::size_t)> make;
+};
+
+/// The tuning of one program.
+class tuning_session {
+ public:
+  /// `machine` is what `target::machine` says.
+  tuning_session(tuner& by, std::string machine);
+  /// The best candidate, as the cache says or a measurement.
+  std::unique_ptr<kernel> choose(const kernel_request& r, const kernel_candidates& candidates);
+  /// Says that the kernel of instruction `done` among `all` comes next.
+  void next(std::size_t done, std::size_t all, std::string_view what) const;
+  /// How many kernels there are choices for, and how many are others than estimated.
+  std::size_t choices() const { return choices_; }
+  std::size_t changes() const { return changes_; }
+  tuner& by() const { return tuner_; }
+  const std::string& machine() const { return machine_; }
+
+ private:
+  std::size_t measure(const kernel_request& r, const kernel_candidates& candidates,
+                      std::vector<std::unique_ptr<kernel>>& made);
+  tuner& tuner_;
+  std::string machine_;
+  std::size_t choices_ = 0, changes_ = 0;
+};
+
+/// The kernel of an instruction that several serve: the first candidate, or the best where the program is tuned.
+std::unique_ptr<kernel> make_best(const kernel_request& r, const kernel_candidates& candidates);
+
+}  // namespace kiln

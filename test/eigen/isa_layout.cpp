@@ -1,0 +1,26 @@
+// A kernel library of another build is refused before anything of it is called.
+#include "kiln/backend/eigen/isa_layout.hpp"
+
+#include <gmock/gmock.h>
+
+#include "kiln/core/error.hpp"
+
+namespace kiln::eigen {
+namespace {
+
+TEST(isa_layout, the_library_at_hand_agrees) { EXPECT_NO_THROW(check_isa(*kiln_eigen_isa())); }
+
+TEST(isa_layout, a_library_of_another_build_is_refused) {
+  isa_table stale = *kiln_eigen_isa();
+  stale.layout = 64;  // what stood first before there was a number
+  try {
+    check_isa(stale);
+    FAIL() << "a stale library was taken";
+  } catch (const error& e) {
+    EXPECT_EQ(e.code(), errc::unsupported);
+    EXPECT_THAT(e.what(), ::testing::HasSubstr("libkiln_eigen.so.1"));
+  }
+}
+
+}  // namespace
+}  // namespace kiln::eigen
