@@ -15,7 +15,10 @@ if [ $# = 0 ]; then
   names=$("$python" "$here/models/generate.py" --list | grep -vE '_(fp16|int8|int8_in|dyn8)$')
   "$python" "$here/models/generate.py" "$models" --only "$(echo $names | tr ' ' ',')" >&2
   for name in $names; do set -- "$@" "$models/$name.onnx"; done
-  set -- "$@" "$here"/models/light/*.onnx
+  trained=$here/../examples/models
+  set -- "$@" "$here"/models/light/*.onnx \
+    --dim past_sequence_length=100 --dim total_sequence_length=101 "$trained/scripture/model.onnx" \
+    --threads 1 "$trained/digits/model.onnx"
 fi
 ceilings() {
   "$build/bench/bench_kernels" --benchmark_filter='^(peak_fma|read_memory)/' --benchmark_min_time=0.2 2> /dev/null |
@@ -31,8 +34,8 @@ shortest runs, which other programs disturbed least; \`load ratio\` is the same 
 model; \`difference\` is the greatest one, relative to the greatest output.
 
 Rows \`light_…\` are the ONNX project's light models; the others are networks and layers of true size with random weights
-(\`bench/models\`), whose names say channels and extents, and which dims had another size than 1. To take them: \`bash cmake/peer.sh\` (ONNX Runtime), \`apt-get install python3-onnx\`
-(models), then \`bash bench/performance.sh build/release > docs/performance.md\`.
+(\`bench/models\`), whose names say channels and extents; scripture and digits are the trained examples. To take them: \`bash cmake/peer.sh\`
+(ONNX Runtime), \`apt-get install python3-onnx\` (models), then \`bash bench/performance.sh build/release > docs/performance.md\`.
 
 Machine: $processor, $(getconf _NPROCESSORS_ONLN) processors; load average before the run: $(cut -d ' ' -f 1 /proc/loadavg).
 Figures taken while other programs ran (a load average above 0.3) say little about milliseconds and not much about ratios.
