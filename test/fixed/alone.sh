@@ -10,6 +10,7 @@ trap 'rm -rf "$work"' EXIT
 flags=(-std=c++20 -Wall -Wextra -Werror -ffp-contract=off -fno-exceptions -I "$root/include")
 for compiler in "$@"; do
   command -v "$compiler" >/dev/null || { echo "SKIPPED: $compiler is missing"; continue; }
+  used=$compiler
   for unit in "-O2 examples/static_digits.cpp" "-O0 test/fixed/alone/ops.cpp" "-O1 -DNDEBUG test/fixed/alone/images.cpp"; do
     read -ra how <<<"$unit"
     source=${how[-1]}
@@ -24,7 +25,7 @@ for compiler in "$@"; do
 done
 
 # What the linker would take from one unit for both: weak functions of the same name. The last unit above is the first.
-"$compiler" "${flags[@]}" -O1 -DNDEBUG -march=x86-64-v3 -c "$root/test/fixed/alone/images.cpp" -o "$work/wide.o"
+"$used" "${flags[@]}" -O1 -DNDEBUG -march=x86-64-v3 -c "$root/test/fixed/alone/images.cpp" -o "$work/wide.o"
 for unit in unit wide; do
   nm --defined-only "$work/$unit.o" | awk '$2 ~ /[WV]/ && /fixed.*(run|step)/ {print $3}' | sort >"$work/$unit.txt"
 done
