@@ -138,5 +138,21 @@ TEST(integers, quantised_layers_multiply_bytes) {
   }
 }
 
+TEST(integers, bytes_that_become_floats_again_stay_floats) {
+  const auto make = [](builder& b) {
+    const value x = b.input("x", dtype::f32, {4, 9});
+    b.output(real(b, quantised(b, x, .01F, 128), .01F, 128));
+    const value q = quantised(b, x * 2.F, .01F, 7);
+    b.output(q);
+    b.output(real(b, q, .01F, 7));
+  };
+  expect_same(make, random_inputs(make, 5, -3, 3), tolerance{1e-6, 1e-6});
+  const executable e = compile_eigen(make);
+  std::uint32_t rounded = 0;
+  for (const pass_note& n : e.report().passes)
+    for (const auto& c : n.counts.entries) rounded += c.name == "rounded" ? c.count : 0;
+  EXPECT_EQ(rounded, 1U);
+}
+
 }  // namespace
 }  // namespace kiln::testing

@@ -25,6 +25,8 @@ class integer_product_finder {
       else if (t == dtype::i32)
         rewrite_integers({i, 0});
     }
+    for (std::uint32_t i = 0; i < n; ++i)
+      if (r_[i].kind == instruction_kind::op && !r_.users(i).empty()) keep_rounded({i, 0});
   }
 
  private:
@@ -184,8 +186,11 @@ class integer_product_finder {
     if (r_.shape_of(zero).rank() != 0) zero = r_.add(op::reshape{dims{}}, {zero});
     const value_id sums = r_.add_literal(sums_of(b, convolves, padded));
     if (!padded) {
-      const value_id spread = r_.add(op::multibroadcast{r_.shape_of(sums).lens}, {zero});
-      return r_.add(op::sub{}, {out, along_columns(out, r_.add(op::mul{}, {sums, spread}), convolves)});
+      // exact in f64, and no pass takes it for work so cheap that it may be repeated for every row
+      const value_id spread =
+          r_.add(op::multibroadcast{r_.shape_of(sums).lens}, {r_.add(op::convert{dtype::f64}, {zero})});
+      const value_id less = r_.add(op::mul{}, {r_.add(op::convert{dtype::f64}, {sums}), spread});
+      return r_.add(op::sub{}, {out, along_columns(out, r_.add(op::convert{dtype::i32}, {less}), convolves)});
     }
     dims image = r_.shape_of(a.stored).lens;
     image[0] = image[1] = 1;
@@ -252,6 +257,43 @@ class integer_product_finder {
     scale = r_.add(op::multibroadcast{r_.shape_of(columns).lens}, {scale});
     put(v, r_.add(op::mul{}, {sum, along_columns(sum, r_.add(op::mul{}, {scale, columns}), convolves)}));
     note_.remark(text("products of quantised floats are exact sums of integers, scaled once behind the sum"));
+  }
+  // A whole number between two that `t` holds: rounded, perhaps shifted, then clipped.
+  constexpr bool is_whole_within(value_id v, dtype t) const {
+    if (!r_.template get_if<op::clip>(v)) return false;
+    const auto low = uniform_value(r_, r_.input(v, 1)), high = uniform_value(r_, r_.input(v, 2));
+    const auto whole = [](const std::optional<double>& x, double least, double most) {
+      return x && *x >= least && *x <= most && static_cast<double>(static_cast<std::int64_t>(*x)) == *x;
+    };
+    const double least = t == dtype::u8 ? 0 : -128, most = t == dtype::u8 ? 255 : 127;
+    if (!whole(low, least, most) || !whole(high, least, most)) return false;
+    value_id x = r_.input(v, 0);
+    if (r_.template get_if<op::add>(x) && whole(uniform_value(r_, r_.input(x, 1)), -255, 255)) x = r_.input(x, 0);
+    return r_.template get_if<op::round>(x) != nullptr;
+  }
+  // Bytes that are read only to be floats again never become bytes: whole numbers of that size are the same in floats.
+  constexpr void keep_rounded(value_id v) {
+    const auto converts = [&](value_id x, dtype t) {
+      return r_.template get_if<op::convert>(x) && r_.shape_of(x).type == t;
+    };
+    if (!converts(v, dtype::f32)) return;
+    value_id x = r_.input(v, 0);
+    double zero = 0;
+    if (r_.template get_if<op::sub>(x) && r_.single_use(x)) {
+      const auto z = uniform_value(r_, r_.input(x, 1));
+      if (!z) return;
+      zero = *z;
+      x = r_.input(x, 0);
+    }
+    if (!converts(x, dtype::i32) || !r_.single_use(x)) return;
+    x = r_.input(x, 0);
+    const dtype t = r_.shape_of(x).type;
+    if (!is_byte(t) || !converts(x, t) || !r_.single_use(x)) return;
+    x = r_.input(x, 0);
+    if (r_.shape_of(x).type != dtype::f32 || !is_whole_within(x, t)) return;
+    note_.remark(text("bytes between quantising and dequantising stay floats: NaN stays NaN there"));
+    note_.count("rounded");
+    r_.replace(v, zero == 0 ? x : r_.add(op::sub{}, {x, scalar_like(r_, x, zero)}));
   }
   constexpr void put(value_id v, value_id by) {
     note_.count(r_.producer(v).op.name());
