@@ -93,10 +93,29 @@ variables parse_hardmax_1(call& c) {
   return {hardmax_along(c, flat, 1).reshape(x.get_shape().lens)};
 }
 
+// Experimental operators of the first operator sets, which models of that time still hold.
+variables parse_affine(call& c) { return {c.in(0) * c.real("alpha", 1) + c.real("beta", 0)}; }
+variables parse_scale(call& c) { return {c.in(0) * c.real("scale", 1)}; }
+variables parse_scaled_tanh(call& c) { return {(c.in(0) * c.real("beta", .5f)).tanh() * c.real("alpha", .5f)}; }
+variables parse_parametric_softplus(call& c) {
+  return {(c.in(0) * c.real("beta", 1) | op::softplus{}) * c.real("alpha", 1)};
+}
+
+// One bias a channel.
+variables parse_image_scaler(call& c) {
+  const value x = c.in(0) * c.real("scale", 1);
+  const auto bias = c.reals("bias");
+  if (bias.empty()) return {x};
+  return {x.add_along(
+      1, c.build.constant<float>(dtype::f32, {static_cast<std::int64_t>(bias.size())}, bias).convert(x.type()))};
+}
+
 }  // namespace
 
 std::span<const row> activation_rows() {
+  static constexpr std::string_view experimental = "experimental, no longer in the standard";
   static constexpr row rows[] = {
+      {"", "Affine", 1, parse_affine, experimental},
       {"", "Celu", 12, parse_celu},
       {"", "Elu", 1, parse_elu},
       {"", "Gelu", 20, parse_gelu},
@@ -104,13 +123,17 @@ std::span<const row> activation_rows() {
       {"", "HardSwish", 14, parse_unary<op::hard_swish>},
       {"", "Hardmax", 1, parse_hardmax_1},
       {"", "Hardmax", 13, parse_hardmax},
+      {"", "ImageScaler", 1, parse_image_scaler, experimental},
       {"", "LeakyRelu", 1, parse_leaky_relu},
       {"", "LogSoftmax", 1, parse_softmax_1<true>},
       {"", "LogSoftmax", 13, parse_softmax<true>},
       {"", "Mish", 18, parse_unary<op::mish>},
       {"", "PRelu", 1, parse_prelu_1},
       {"", "PRelu", 7, parse_binary<op::prelu>},
+      {"", "ParametricSoftplus", 1, parse_parametric_softplus, experimental},
       {"", "Relu", 1, parse_unary<op::relu>},
+      {"", "Scale", 1, parse_scale, experimental},
+      {"", "ScaledTanh", 1, parse_scaled_tanh, experimental},
       {"", "Selu", 1, parse_selu_1},
       {"", "Selu", 6, parse_selu},
       {"", "Shrink", 9, parse_shrink},

@@ -21,7 +21,7 @@ variables parse_constant(call& c) {
   if (c.find("value_ints")) return {list_constant<std::int64_t>(c, dtype::i64, c.integers("value_ints"))};
   if (c.find("value_string")) return {text_value(c.build, c.text("value_string", ""))};
   if (c.find("value_strings")) return {strings_value(c.build, c.texts("value_strings"))};
-  if (c.find("sparse_value")) c.unsupported("a sparse tensor as an attribute");
+  if (const literal* l = c.tensor_attribute("sparse_value")) return {c.build.constant(*l)};
   c.malformed("a constant has a value");
 }
 
@@ -121,6 +121,39 @@ variables parse_eye_like(call& c) {
   return {rows.equal(c.build.add(op::iota{{1, x.dim(1)}, 1, dtype::i64})).convert(*t)};
 }
 
+// Extents: attribute `shape`, or those of the input, or (input_as_shape) its elements; then `extra_shape`.
+dims filled_extents(call& c) {
+  dims lens;
+  const auto add = [&](std::span<const std::int64_t> more) {
+    for (const std::int64_t n : more) {
+      if (n < 0) c.malformed("an extent is " + std::to_string(n));
+      lens.push_back(n);
+    }
+  };
+  if (!c.has(0)) {
+    add(c.integers("shape"));
+  } else if (c.flag("input_as_shape")) {
+    const auto given = c.extents(0, "the shape");
+    lens = dims(std::span<const dimension>(given));
+  } else {
+    lens = c.in(0).get_shape().lens;
+  }
+  add(c.integers("extra_shape"));
+  return lens;
+}
+variables parse_constant_fill(call& c) {
+  const auto t = to_dtype(static_cast<element>(c.integer("dtype", 1)));
+  if (!t || is_object(*t) || is_complex(*t)) c.unsupported("this dtype");
+  return {c.build.add(op::fill{filled_extents(c), c.real("value", 0), *t})};
+}
+variables parse_given_tensor_fill(call& c) {
+  const auto values = c.reals("values");
+  const dims lens = filled_extents(c);
+  if (!same(product(lens), static_cast<std::int64_t>(values.size())).value_or(false))
+    c.malformed(std::to_string(values.size()) + " values do not fill the shape");
+  return {c.build.constant<float>(dtype::f32, lens, values)};
+}
+
 // a - b cos(2 pi k / n) + c cos(4 pi k / n) over n elements, n being one less where the window is symmetric.
 value cosine_window(call& c, double a, double b, double second) {
   const auto size = c.extents(0, "the size");
@@ -142,13 +175,16 @@ variables parse_blackman(call& c) { return {cosine_window(c, .42, .5, .08)}; }
 }  // namespace
 
 std::span<const row> constant_rows() {
+  static constexpr std::string_view experimental = "experimental, no longer in the standard";
   static constexpr row rows[] = {
       {"", "BlackmanWindow", 17, parse_blackman},
       {"", "HammingWindow", 17, parse_hamming},
       {"", "HannWindow", 17, parse_hann},
       {"", "Constant", 1, parse_constant},
+      {"", "ConstantFill", 1, parse_constant_fill, experimental},
       {"", "ConstantOfShape", 9, parse_constant_of_shape},
       {"", "EyeLike", 9, parse_eye_like},
+      {"", "GivenTensorFill", 1, parse_given_tensor_fill, experimental},
       {"", "Identity", 1, parse_identity},
       {"", "Range", 11, parse_range},
       {"", "Shape", 1, parse_shape},

@@ -14,23 +14,28 @@ value flag_mask(call& c, value m) { return m.convert(dtype::i64) > c.build.scala
 void read_padding(call& c, attention_parts& a, std::size_t input) {
   if (!c.has(input)) return;
   const value m = c.in(input);
+  constexpr float hides = -1000;  // so far below the others, a score's exponential is 0
+  const float filter = c.real("mask_filter_value", -10000.0f);
   if (m.rank() == 1) {
     const dimension batch = a.q.dim(0);
-    if (m.dim(0) == batch) {
+    const bool only_ends = m.dim(0) == batch;
+    if (only_ends && filter <= hides) {
       a.key_lengths = m.convert(dtype::i64);
       return;
     }
-    if (!(m.dim(0) == batch * 2)) c.unsupported("a mask of " + kiln::to_string(m.dim(0)) + " numbers");
-    const auto half = [&](dimension from) {
+    if (!only_ends && !(m.dim(0) == batch * 2)) c.unsupported("a mask of " + kiln::to_string(m.dim(0)) + " numbers");
+    const auto part = [&](dimension from) {
       return m.slice({{0}, {from}, {from + batch}, {}}).convert(dtype::i64).unsqueeze({1});
     };
     const value key = c.build.add(op::iota{{1, a.k.dim(2)}, 1, dtype::i64});
-    a.mask = c.build.add(op::logical_and{}, key < half(0), c.build.add(op::greater_or_equal{}, key, half(batch)));
+    a.mask = key < part(0);
+    if (!only_ends)
+      a.mask = c.build.add(op::logical_and{}, a.mask, c.build.add(op::greater_or_equal{}, key, part(batch)));
   } else {
     a.mask = flag_mask(c, m);
   }
   const dtype t = a.q.type();
-  const float low = std::max(c.real("mask_filter_value", -10000.0f), t == dtype::f16 ? -65504.0f : -3e38f);
+  const float low = std::max(filter, t == dtype::f16 ? -65504.0f : -3e38f);
   a.mask = a.mask.where(c.build.scalar(t, 0.0f), c.build.scalar(t, low));
   if (a.mask.rank() == 2) a.mask = a.mask.unsqueeze({1, 2});
   if (a.mask.rank() == 3) a.mask = a.mask.unsqueeze({1});
@@ -39,6 +44,10 @@ void read_padding(call& c, attention_parts& a, std::size_t input) {
 void read_bias(call& c, attention_parts& a, std::size_t input) {
   if (!c.has(input)) return;
   a.mask = a.mask ? a.mask + c.in(input) : c.in(input);
+}
+// A single query sees all keys, also where there is no past to count them in.
+bool unidirectional(const call& c, const attention_parts& a) {
+  return c.flag("unidirectional") && !(a.q.dim(2) == dimension(1));
 }
 value with_past(value past, value now) { return past ? past.concat(now, 2) : now; }
 
@@ -68,7 +77,7 @@ variables parse_attention(call& c) {
   }
   read_padding(c, a, 3);
   read_bias(c, a, 5);
-  a.causal = c.flag("unidirectional");
+  a.causal = unidirectional(c, a);
   a.scale = attention_scale(c, a.q);
   variables out{join_heads(attend(c, a).y)};
   if (c.wants(1)) out.push_back(a.k.unsqueeze({0}).concat(a.v.unsqueeze({0}), 0));
@@ -118,7 +127,7 @@ variables parse_multi_head(call& c) {
   }
   read_padding(c, a, 4);
   read_bias(c, a, 5);
-  a.causal = c.flag("unidirectional");
+  a.causal = unidirectional(c, a);
   a.scale = attention_scale(c, a.q);
   a.keeps_scores = c.wants(3);
   const attention_result r = attend(c, a);

@@ -17,6 +17,7 @@ value scale_and_shift(value x, value scale, value bias, value mean, value varian
   return (y * y.make_along(1, factor) + y.make_along(1, offset)).convert(t);
 }
 
+// Outputs: y, the running mean and variance; before version 14 also the batch's own.
 variables train_batch_norm(call& c, float epsilon, float momentum) {
   const value x = c.in(0);
   ints axes = axes_from(2, x.rank());
@@ -30,14 +31,22 @@ variables train_batch_norm(call& c, float epsilon, float momentum) {
   variables out{scale_and_shift(x, c.in(1), c.in(2), own_mean, own_variance, epsilon)};
   out.push_back(running(c.in(3), own_mean));
   out.push_back(running(c.in(4), own_variance));
+  if (c.version < 14) {
+    out.push_back(own_mean.convert(x.type()));
+    out.push_back(own_variance.convert(x.type()));
+  }
   return out;
 }
 variables parse_batch_norm(call& c) {
   const float epsilon = c.real("epsilon", 1e-5f);
-  if (c.version >= 14 && c.flag("training_mode")) return train_batch_norm(c, epsilon, c.real("momentum", 0.9f));
-  if (c.version < 14 && (c.wants(1) || c.wants(3))) c.unsupported("training outputs");
-  if (c.version < 7 && !c.flag("is_test") && c.wants(1)) c.unsupported("training");
-  if (!c.flag("spatial", true)) {
+  // before version 14 it trains where more than its first output is read
+  const bool reads = c.wants(1) || c.wants(2) || c.wants(3) || c.wants(4), spatial = c.flag("spatial", true);
+  if (c.version >= 14 ? c.flag("training_mode") : reads) {
+    if (c.flag("is_test")) c.malformed("is_test is set, but outputs of training are read");
+    if (!spatial) c.unsupported("training with statistics of each activation");
+    return train_batch_norm(c, epsilon, c.real("momentum", 0.9f));
+  }
+  if (!spatial) {
     // statistics for each activation instead of each channel
     return {scale_and_shift(c.in(0), c.in(1).unsqueeze({0}), c.in(2).unsqueeze({0}), c.in(3).unsqueeze({0}),
                             c.in(4).unsqueeze({0}), epsilon)};
@@ -138,15 +147,25 @@ variables parse_mean_variance_norm(call& c) {
   return {centred / ((centred * centred).reduce_mean(axes).sqrt() + 1e-9f)};
 }
 
+// Over each channel of an image, or across all of them; the variance is left out on demand.
+variables parse_mean_variance_norm_1(call& c) {
+  const value x = c.in(0);
+  const ints axes = axes_from(c.flag("across_channels") ? 1 : 2, x.rank());
+  const value centred = x - x.reduce_mean(axes);
+  if (!c.flag("normalize_variance", true)) return {centred};
+  return {centred / ((centred * centred).reduce_mean(axes).sqrt() + 1e-9f)};
+}
+
 }  // namespace
 
 std::span<const row> normalise_rows() {
   static constexpr row rows[] = {
-      {"", "BatchNormalization", 1, parse_batch_norm, "training outputs from version 14 on"},
+      {"", "BatchNormalization", 1, parse_batch_norm},
       {"", "GroupNormalization", 18, parse_group_norm},
       {"", "InstanceNormalization", 1, parse_instance_norm},
       {"", "LayerNormalization", 17, parse_layer_norm},
       {"", "LpNormalization", 1, parse_lp_norm},
+      {"", "MeanVarianceNormalization", 1, parse_mean_variance_norm_1},
       {"", "MeanVarianceNormalization", 9, parse_mean_variance_norm},
       {"", "RMSNormalization", 23, parse_rms_norm},
       {"", "SimplifiedLayerNormalization", 1, parse_rms_norm, "ONNX Runtime's, which exporters write into this domain"},

@@ -5,9 +5,12 @@ namespace kiln::onnx {
 
 namespace {
 
+// Tests of an element's kind, which a narrow float keeps when it is widened.
+value testable(value x) { return is_float(x.type()) && is_narrow(x.type()) ? x.convert(dtype::f32) : x; }
 variables parse_is_inf(call& c) {
-  return {c.build.add(op::is_inf{c.flag("detect_negative", true), c.flag("detect_positive", true)}, c.in(0))};
+  return {c.build.add(op::is_inf{c.flag("detect_negative", true), c.flag("detect_positive", true)}, testable(c.in(0)))};
 }
+variables parse_is_nan(call& c) { return {testable(c.in(0)) | op::is_nan{}}; }
 
 variables parse_bit_shift(call& c) {
   const auto direction = c.text("direction", "");
@@ -58,7 +61,7 @@ std::span<const row> pointwise_rows() {
       {"", "Greater", 7, parse_binary<op::greater>},
       {"", "GreaterOrEqual", 12, parse_binary<op::greater_or_equal>},
       {"", "IsInf", 10, parse_is_inf},
-      {"", "IsNaN", 9, parse_unary<op::is_nan>},
+      {"", "IsNaN", 9, parse_is_nan},
       {"", "Less", 1, parse_binary_1<op::less>},
       {"", "Less", 7, parse_binary<op::less>},
       {"", "LessOrEqual", 12, parse_binary<op::less_or_equal>},

@@ -113,7 +113,7 @@ variables parse_dropout_1(call& c) {
 std::span<const row> random_rows() {
   static constexpr row rows[] = {
       {"", "Bernoulli", 15, parse_bernoulli, "numbers of kiln's own generator"},
-      {"", "Dropout", 1, parse_dropout_1},
+      {"", "Dropout", 1, parse_dropout_1, "before version 7 always as in a test"},
       {"", "Dropout", 12, parse_dropout},
       {"", "Multinomial", 7, parse_multinomial, "numbers of kiln's own generator"},
       {"", "RandomNormal", 1, parse_normal, "numbers of kiln's own generator"},

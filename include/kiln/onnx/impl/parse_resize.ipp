@@ -130,6 +130,8 @@ value resize(call& c, const resize_rules& r, const ints& axes, const std::vector
     y = apply_axis(c, y, axes[i], plans.back());
   }
   for (std::size_t i = 0; i < axes.size(); ++i) y = cover_outside(c, y, axes[i], plans[i], r.outside);
+  // a sum that is whole but for the rounding of its weights stays whole when it becomes an integer
+  if (is_integer(x.type()) && bits_of(x.type()) <= 16 && y.type() != x.type()) y = y.convert(dtype::f32);
   return y.type() == x.type() ? y : y.convert(x.type());
 }
 

@@ -188,9 +188,11 @@ variables parse_affine_grid(call& c) {
     const value k = c.build.add(op::iota{grid, static_cast<std::int64_t>(d), t});
     const value n = extent_value(c, grid[d], t);
     value at;
-    if (corners)
-      at = grid[d] == dimension(1) ? k * 0.0 : k * 2.0 / (n - 1.0) - 1.0;
-    else
+    if (corners) {  // a single element stands in the middle
+      const value one = c.build.scalar(t, 1.0);
+      at = grid[d] == dimension(1) ? k * 0.0
+                                   : (n > one).where(k * 2.0 / (n - one).max(one) - one, c.build.scalar(t, 0.0));
+    } else
       at = (k * 2.0 + 1.0) / n - 1.0;
     columns.push_back(at.reshape({points, 1}));
   }

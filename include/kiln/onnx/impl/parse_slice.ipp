@@ -131,12 +131,35 @@ variables parse_concat(call& c) {
   return {concatenated(c, c.integer("axis", 1), std::move(parts))};
 }
 
+// What is left within a border (left, top, right, bottom), or `scale` (height, width) of it from its first corner.
+variables parse_crop(call& c) {
+  const auto border = c.integers("border"), size = c.integers("scale");
+  if (c.in(0).rank() != 4 || border.size() != 4 || (!size.empty() && size.size() != 2))
+    c.malformed("the input has rank 4, border four numbers, and scale two");
+  const dimension top = border[1], left = border[0];
+  const dimension bottom = size.empty() ? c.in(0).dim(2) - border[3] : top + size[0],
+                  right = size.empty() ? c.in(0).dim(3) - border[2] : left + size[1];
+  for (const std::int64_t b : border)
+    if (b < 0) c.malformed("a border is not negative");
+  if ((c.in(0).dim(2) - bottom).max() < 0 || (c.in(0).dim(3) - right).max() < 0 || (bottom - top).max() < 0 ||
+      (right - left).max() < 0)
+    c.malformed("the crop lies within " + kiln::to_string(c.in(0).get_shape()));
+  return {c.in(0).slice({{2, 3}, {top, left}, {bottom, right}, {}})};
+}
+
 }  // namespace
 
 std::span<const row> slice_rows() {
+  static constexpr std::string_view experimental = "experimental, no longer in the standard";
   static constexpr row rows[] = {
-      {"", "Concat", 1, parse_concat}, {"", "Pad", 1, parse_pad_2},    {"", "Pad", 11, parse_pad},
-      {"", "Slice", 1, parse_slice_1}, {"", "Slice", 10, parse_slice}, {"", "Split", 1, parse_split_1},
+      {"", "Crop", 1, parse_crop, experimental},
+      {"", "DynamicSlice", 1, parse_slice, experimental},
+      {"", "Concat", 1, parse_concat},
+      {"", "Pad", 1, parse_pad_2},
+      {"", "Pad", 11, parse_pad},
+      {"", "Slice", 1, parse_slice_1},
+      {"", "Slice", 10, parse_slice},
+      {"", "Split", 1, parse_split_1},
       {"", "Split", 13, parse_split},
   };
   return rows;

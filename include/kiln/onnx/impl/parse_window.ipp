@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cmath>
 
 #include "kiln/onnx/impl/parse.hpp"
 #include "kiln/onnx/impl/quantise.hpp"
@@ -96,7 +97,8 @@ variables parse_conv_transpose(call& c) {
     d.output_padding = spatial(extra);
   }
   const auto mode = c.text("auto_pad", "NOTSET");
-  const auto wanted = c.integers("output_shape");
+  auto wanted = c.integers("output_shape");
+  if (wanted.size() == axes + 2) wanted = wanted.subspan(2);  // some exporters state the batch and the channels too
   const bool same_extent = mode == "SAME_UPPER" || mode == "SAME_LOWER";
   if (!wanted.empty() || same_extent) {
     if (!wanted.empty() && wanted.size() != axes) c.malformed("output_shape has a number for each spatial dim");
@@ -142,7 +144,10 @@ variables parse_max_pool(call& c) {
 variables parse_lp_pool(call& c) {
   op::pooling p;
   p.mode = op::pooling_mode::lp;
-  p.lp_order = c.version < 2 ? static_cast<std::int64_t>(c.real("p", 2)) : c.integer("p", 2);
+  const float order = c.version < 2 ? c.real("p", 2) : static_cast<float>(c.integer("p", 2));
+  if (!(order >= 1 && order < 1e6f) || order != std::floor(order))
+    c.unsupported("an order of " + std::to_string(order) + " that is no positive integer");
+  p.lp_order = static_cast<std::int64_t>(order);
   return pool(c, p);
 }
 

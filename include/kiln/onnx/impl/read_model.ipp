@@ -133,6 +133,7 @@ struct reader {
       case A::STRING:
         return attribute_kind::text;
       case A::TENSOR:
+      case A::SPARSE_TENSOR:  // held as a dense one
         return attribute_kind::tensor;
       case A::GRAPH:
         return attribute_kind::graph;
@@ -174,6 +175,7 @@ struct reader {
     a.integers.assign(from.ints().begin(), from.ints().end());
     a.texts = strings(from.strings());
     if (from.has_t()) a.tensors.push_back(read(*from.mutable_t()));
+    if (from.has_sparse_tensor()) a.tensors.push_back(read(*from.mutable_sparse_tensor()));
     for (auto& t : *from.mutable_tensors()) a.tensors.push_back(read(t));
     if (from.has_g()) a.graphs.push_back(read(*from.mutable_g(), depth + 1));
     for (auto& g : *from.mutable_graphs()) a.graphs.push_back(read(g, depth + 1));
