@@ -31,7 +31,7 @@ class planner {
     places_.resize(graph_.size());
     joined_.resize(graph_.size(), false);
     last_.resize(graph_.size(), false);
-    if constexpr (writes) last_ = images_with_channels_last(program_);
+    last_ = images_with_channels_last(program_, writes);
     for (std::uint32_t i = 0; i < graph_.size(); ++i) {
       places_[i].resize(graph_[i].results.size());
       if (graph_[i].kind == instruction_kind::op && graph_[i].op.template is<op::concat>()) concats_.push_back(i);
@@ -44,6 +44,7 @@ class planner {
   constexpr const small_vector<operand>& results() const { return results_; }
   constexpr const small_vector<std::uint32_t>& constants() const { return constants_; }
   constexpr const operation_type& operation(std::int64_t k) const { return *operations_[static_cast<std::size_t>(k)]; }
+  constexpr const small_vector<prepared_weight>& prepared() const { return prepared_.items; }
   constexpr std::int64_t arena_bytes() const { return header_.arena_bytes; }
   constexpr place final_place(const operand& o) const {
     const buffer& b = buffers_[o.where.in];
@@ -198,7 +199,7 @@ class planner {
     const auto in = final_places(d.inputs);
     const auto [left, right] = product_operands(d.nodes);
     const place& weight = in[right];
-    if (left == right || (weight.at.where != memory::weight && (writes || weight.at.where != memory::constant))) return;
+    if (left == right || weight.at.where != (writes ? memory::weight : memory::constant)) return;
     layout as = d.inputs[right].where.at;
     weight_form form = weight_form::planes;
     if (const auto* conv = op.template get_if<op::convolution>()) {
@@ -207,9 +208,10 @@ class planner {
       else if (!filter(d, *conv, in, made))
         return;
     } else {
-      if (!writes || !op.template is<op::dot>()) return;
+      if (!op.template is<op::dot>()) return;
       const shape& s = graph_[d.from].results[0];
       if (reads_rows(d.nodes, in, s)) {
+        if (!writes) return;  // an export packs the matrix in the order of its tiles
         as.offset = 0, as.strides = {row_pitch(weight), 1};
         form = weight_form::rows;
       } else if (reads_panels(d.nodes, in, final_place({place_result(made), s.type}))) {
