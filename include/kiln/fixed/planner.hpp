@@ -18,7 +18,6 @@ class planner {
   using instruction = typename module_type::instruction;
   using operation_type = typename Program::operation_type;
   static constexpr std::uint32_t none = buffer::never;
-
   constexpr explicit planner(const Program& p) : program_(p), graph_(p.main()) {}
 
   constexpr words build() {
@@ -208,10 +207,9 @@ class planner {
       else if (!filter(d, *conv, in, made))
         return;
     } else {
-      if (!op.template is<op::dot>()) return;
-      const shape& s = graph_[d.from].results[0];
+      const shape& s = graph_[d.from].results[0];  // an export packs the matrix of a few rows in the order of its tiles
+      if (!op.template is<op::dot>() || (!writes && reads_rows(d.nodes, in, s))) return;
       if (reads_rows(d.nodes, in, s)) {
-        if (!writes) return;  // an export packs the matrix in the order of its tiles
         as.offset = 0, as.strides = {row_pitch(weight), 1};
         form = weight_form::rows;
       } else if (reads_panels(d.nodes, in, final_place({place_result(made), s.type}))) {
