@@ -19,8 +19,7 @@ std::string name_of(const std::string& model) {
   std::string name = (path.stem() == "model" ? path.parent_path().filename() : path.stem()).string();
   for (char& c : name)
     if (!std::isalnum(static_cast<unsigned char>(c))) c = '_';
-  if (name.empty() || !std::isalpha(static_cast<unsigned char>(name[0]))) name = "model_" + name;
-  return name;
+  return is_program_name(name) ? name : "model_" + name;
 }
 
 }  // namespace

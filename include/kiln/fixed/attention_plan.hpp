@@ -1,26 +1,21 @@
 #pragma once
 #include "kiln/fixed/records.hpp"
+#include "kiln/kernel/fixed_attention.hpp"
 
 namespace kiln::fixed {
 
-/// How attention runs in a static program: a block of queries at a time meets the keys of a head, which are transposed
-/// where enough queries read them.
-struct attention_plan {
-  std::int64_t block = 1, pitch = 16, depth = 1;
-  bool packs = false;
-
-  static constexpr attention_plan of(const place& query, const place& key) {
-    attention_plan p;
-    const std::int64_t queries = query.lens[2], readers = queries * (query.lens[1] / key.lens[1]);
-    p.block = queries < 16 ? queries : 16;
-    p.pitch = (key.lens[2] + 15) / 16 * 16;
-    p.depth = query.lens[3];
-    p.packs = readers >= 8;
-    return p;
-  }
-  constexpr std::int64_t keys() const { return packs ? depth * pitch : 0; }
-  /// Elements of memory: the transposed keys, then the scores of a block.
-  constexpr std::int64_t elements() const { return keys() + block * pitch; }
-};
+/// How attention of [batch, heads, positions, elements] runs.
+constexpr kernels::attention_extents plan_attention(const place& q, const place& k, const place& v, const place& out,
+                                                    bool causal) {
+  const auto steps = [](const place& p) {
+    return kernels::attention_steps{p.strides[0], p.strides[1], p.strides[2], p.strides[3]};
+  };
+  kernels::attention_extents e;
+  e.batch = q.lens[0], e.heads = q.lens[1], e.kv_heads = k.lens[1];
+  e.queries = q.lens[2], e.keys = k.lens[2], e.depth = q.lens[3], e.width = v.lens[3];
+  e.q = steps(q), e.k = steps(k), e.v = steps(v), e.out = steps(out);
+  e.causal = causal;
+  return e;
+}
 
 }  // namespace kiln::fixed

@@ -1,6 +1,7 @@
 #pragma once
 #include <cstddef>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "kiln/graph/module.hpp"
@@ -23,6 +24,9 @@ struct cpp_project {
   std::vector<std::byte> weights;
   std::size_t arena_bytes = 0, steps = 0;
 };
+
+/// Whether an exported program may have this name: a C++ identifier that neither C++ nor its C headers use.
+bool is_program_name(std::string_view name);
 
 /// Writes an optimised program (see `optimise`) as C++: a header whose class `network` has every size as a constant and
 /// allocates nothing, an assembler file that embeds the weights, a main program over raw files, and a CMakeLists.txt.

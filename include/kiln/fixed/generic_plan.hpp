@@ -48,7 +48,7 @@ constexpr std::int64_t converted_bytes(std::span<const place> list) {
 template <class Operation>
 constexpr std::int64_t generic_bytes(const Operation& op, std::span<const place> in, std::span<const place> out) {
   if (in.empty() || !any_own_step(op, in[0].type, stepped_ops{})) return converted_bytes(in) + converted_bytes(out);
-  return op.template is<op::attention>() ? attention_plan::of(in[0], in[1]).elements() * 4 : 0;
+  return op.template is<op::attention>() ? plan_attention(in[0], in[1], in[2], out[0], false).memory() * 4 : 0;
 }
 
 }  // namespace kiln::fixed

@@ -136,11 +136,12 @@ constexpr const auto& product_of(const Program& program, const Instruction& ins)
   return ins.op;
 }
 
-/// Which results of a program lie with their channels last: those of convolutions that read their weights from a
-/// parameter, and what follows from these element by element, by pooling or by normalisation. Programs whose
-/// convolutions are small keep planes: there the images fit the first-level cache, and what reads them flattens them.
+/// Which results of a program lie with their channels last: those of convolutions whose weights are prepared, be they
+/// parameters that are `bound` or constants, and what follows from these element by element, by pooling or by
+/// normalisation. Programs whose convolutions are small keep planes: there the images fit the first-level cache, and
+/// what reads them flattens them.
 template <class Program>
-constexpr small_vector<bool> images_with_channels_last(const Program& program) {
+constexpr small_vector<bool> images_with_channels_last(const Program& program, bool bound) {
   constexpr double least_products = 4e6;
   const auto& graph = program.main();
   small_vector<bool> last;
@@ -171,7 +172,9 @@ constexpr small_vector<bool> images_with_channels_last(const Program& program) {
     }
     if (conv) {
       const auto& w = graph.producer(ins.inputs[weight]);
-      if (!plain || w.kind != instruction_kind::parameter || !w.is_weight) continue;
+      const bool held =
+          bound ? w.kind == instruction_kind::parameter && w.is_weight : w.kind == instruction_kind::literal;
+      if (!plain || !held) continue;
       const ints lens = to_ints(w.results[0].lens), out = to_ints(made.lens);
       if (conv->group != 1 && (conv->group != lens[0] || lens[1] != 1)) continue;
       bool inside = kiln::product(lens) != 0 && kiln::product(out) != 0;

@@ -19,7 +19,6 @@ class planner {
   using instruction = typename module_type::instruction;
   using operation_type = typename Program::operation_type;
   static constexpr std::uint32_t none = buffer::never;
-
   constexpr explicit planner(const Program& p) : program_(p), graph_(p.main()) {}
 
   constexpr words build() {
@@ -32,7 +31,7 @@ class planner {
     places_.resize(graph_.size());
     joined_.resize(graph_.size(), false);
     last_.resize(graph_.size(), false);
-    if constexpr (writes) last_ = images_with_channels_last(program_);
+    last_ = images_with_channels_last(program_, writes);
     for (std::uint32_t i = 0; i < graph_.size(); ++i) {
       places_[i].resize(graph_[i].results.size());
       if (graph_[i].kind == instruction_kind::op && graph_[i].op.template is<op::concat>()) concats_.push_back(i);
@@ -45,6 +44,7 @@ class planner {
   constexpr const small_vector<operand>& results() const { return results_; }
   constexpr const small_vector<std::uint32_t>& constants() const { return constants_; }
   constexpr const operation_type& operation(std::int64_t k) const { return *operations_[static_cast<std::size_t>(k)]; }
+  constexpr const small_vector<prepared_weight>& prepared() const { return prepared_.items; }
   constexpr std::int64_t arena_bytes() const { return header_.arena_bytes; }
   constexpr place final_place(const operand& o) const {
     const buffer& b = buffers_[o.where.in];
@@ -206,7 +206,7 @@ class planner {
     const auto in = final_places(d.inputs);
     const auto [left, right] = product_operands(d.nodes);
     const place& weight = in[right];
-    if (left == right || (weight.at.where != memory::weight && (writes || weight.at.where != memory::constant))) return;
+    if (left == right || weight.at.where != (writes ? memory::weight : memory::constant)) return;
     layout as = d.inputs[right].where.at;
     weight_form form = weight_form::planes;
     if (const auto* conv = op.template get_if<op::convolution>()) {
@@ -215,8 +215,8 @@ class planner {
       else if (!filter(d, *conv, in, made))
         return;
     } else {
-      if (!writes || !op.template is<op::dot>()) return;
-      const shape& s = graph_[d.from].results[0];
+      const shape& s = graph_[d.from].results[0];  // an export packs the matrix of a few rows in the order of its tiles
+      if (!op.template is<op::dot>() || (!writes && reads_rows(d.nodes, in, s))) return;
       if (reads_rows(d.nodes, in, s)) {
         as.offset = 0, as.strides = {row_pitch(weight), 1};
         form = weight_form::rows;

@@ -1,7 +1,7 @@
 #pragma once
 #include "kiln/kernel/fixed_windows.hpp"
 
-// Static programs instantiate this text: it needs vectors and nothing else.
+// Static programs instantiate this text, and exported programs contain it: it needs vectors and nothing else.
 namespace kiln::kernels {
 
 /// The depthwise convolution of one image whose channels are last, each with weights of its own, packed as

@@ -2,7 +2,7 @@
 #include "kiln/kernel/fixed_windows.hpp"
 #include "kiln/kernel/winograd_transform.hpp"
 
-// Static programs instantiate this text: it needs vectors and nothing else.
+// Static programs instantiate this text, and exported programs contain it: it needs vectors and nothing else.
 namespace kiln::kernels {
 
 /// Extents and element steps, as constants, of a convolution with 3x3 weights and stride 1 of an image whose channels

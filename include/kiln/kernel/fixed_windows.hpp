@@ -1,7 +1,7 @@
 #pragma once
 #include "kiln/kernel/fixed_product.hpp"
 
-// Static programs instantiate this text: it needs vectors and nothing else.
+// Static programs instantiate this text, and exported programs contain it: it needs vectors and nothing else.
 namespace kiln::kernels {
 
 /// Columns of a panel of packed weights. Each panel is dense; only the last one is narrower, a multiple of 16.

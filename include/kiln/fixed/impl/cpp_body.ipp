@@ -161,8 +161,9 @@ void cpp_exporter::write_reduce(const draft& d) {
       out_.line(type, " sum", k, "[lanes];");
       out_.line("for (", type, "& each : sum", k, ") each = ", literal_value(start), ";");
     }
-    out_.line("const auto visit", s, " = [&](", outer ? "std::int64_t p0, " : "", outer > 1 ? "std::int64_t p1, " : "",
-              outer > 2 ? "std::int64_t p2, " : "", outer > 3 ? "std::int64_t p3, " : "",
+    std::string positions;
+    for (std::size_t i = 0; i < outer; ++i) positions += cat("std::int64_t p", i, ", ");
+    out_.line("const auto visit", s, " = [&](", positions,
               "[[maybe_unused]] std::int64_t x, [[maybe_unused]] int lane) {");
     for (std::size_t k = 0; k < nodes.size(); ++k) {
       const node& n = nodes[k];

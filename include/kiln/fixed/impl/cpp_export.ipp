@@ -42,9 +42,7 @@ void require_fixed(const module_graph& graph) {
 }
 
 const program& checked(const program& p, const cpp_options& options) {
-  const std::string& name = options.name;
-  if (!is_identifier(name) || cpp_words().contains(name) || name == "std" || name == "main" || name == "network" ||
-      name == "transfer")
+  if (!is_program_name(options.name))
     raise(errc::invalid_argument,
           cat("the name of an exported program is a free C++ identifier, not '", options.name, "'"));
   require_fixed(p.main());
@@ -57,6 +55,8 @@ cpp_exporter::cpp_exporter(const program& p, const cpp_options& options)
     : program_(checked(p, options)), graph_(p.main()), options_(options), plan_(p) {
   plan_.lay_out();
   names_.insert(cpp_words().begin(), cpp_words().end());
+  names_.insert(c_names().begin(), c_names().end());
+  names_.insert(options.name);
   // what the written files name themselves
   for (const char* own : {"in", "run", "lanes", "math", "arena", "weights", "network", "transfer", "argc", "argv",
                           "main", "std", "registers"})
@@ -157,7 +157,8 @@ void cpp_exporter::write_step(const draft& d, std::size_t k) {
     case step_kind::windows:
     case step_kind::image_filtering:
     case step_kind::depthwise:
-      break;  // plans of static programs alone have them
+      write_image(d);
+      break;
   }
   out_.line("}");
 }
@@ -192,10 +193,10 @@ std::string cpp_exporter::header_text() {
   const cpp_writer steps = std::move(out_);
 
   cpp_writer w;
-  w.line("// Written by kiln", options_.origin.empty() ? "" : " from ", options_.origin,
+  w.line("// Written by kiln", options_.origin.empty() ? "" : " from ", one_line(options_.origin),
          ": a network with all of its sizes as constants.");
   w.line("#pragma once");
-  for (const char* header : {"bit", "cmath", "cstddef", "cstdint", "limits", "type_traits", "utility"})
+  for (const char* header : {"array", "bit", "cmath", "cstddef", "cstdint", "limits", "type_traits", "utility"})
     w.line("#include <", header, ">");
   w.line("");
   w.line("extern \"C\" const unsigned char ", options_.name, "_weights[];");
@@ -212,13 +213,23 @@ std::string cpp_exporter::header_text() {
   text += "#endif\n";
   text += cpp_vectors;
   text += own_text(fixed_product_text);
+  const auto any = [&](step_kind kind) {
+    for (const draft& d : plan_.drafts())
+      if (d.record.kind == kind) return true;
+    return false;
+  };
+  bool attends = false;
   for (const draft& d : plan_.drafts())
-    if (d.record.kind == step_kind::filtering) {
-      text += own_text(turn_square_text) + own_text(fixed_filtering_text);
-      break;
-    }
+    attends =
+        attends || (d.record.kind == step_kind::other && plan_.operation(d.record.attributes).is<op::attention>());
+  if (any(step_kind::filtering) || attends) text += own_text(turn_square_text);
+  if (any(step_kind::filtering)) text += own_text(fixed_filtering_text);
+  if (attends) text += own_text(fixed_attention_text);
+  if (any(step_kind::windows) || any(step_kind::image_filtering) || any(step_kind::depthwise))
+    text += own_text(fixed_windows_text);
+  if (any(step_kind::image_filtering)) text += own_text(winograd_transform_text) + own_text(fixed_image_filtering_text);
+  if (any(step_kind::depthwise)) text += own_text(fixed_depthwise_text);
   text += cpp_products;
-  text += cpp_dot;
   text += cpp_math;
 
   cpp_writer c;
@@ -229,8 +240,8 @@ std::string cpp_exporter::header_text() {
   c.line("public:");
   const auto list = [&](const std::vector<port_text>& ports, std::string_view kind) {
     for (const port_text& p : ports)
-      c.line("static constexpr std::size_t ", p.name, "_size = ", p.elements, ";  ///< ", kind, " '", p.source,
-             "': ", to_string(shape{p.where.type, to_dims(p.where.lens)}));
+      c.line("static constexpr std::size_t ", p.name, "_size = ", p.elements, ";  ///< ", kind, " '",
+             one_line(p.source), "': ", to_string(shape{p.where.type, to_dims(p.where.lens)}));
   };
   list(inputs_, "elements of input");
   list(outputs_, "elements of output");
@@ -347,8 +358,9 @@ std::string cpp_exporter::cmake_text() const {
   w.line("set_source_files_properties(", n, "_weights.S PROPERTIES");
   w.line("  COMPILE_OPTIONS \"-I${CMAKE_CURRENT_SOURCE_DIR}\" OBJECT_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/", n,
          "_weights.bin)");
-  w.line("add_executable(", n, " main.cpp)");
-  w.line("target_link_libraries(", n, " PRIVATE ", n, "_network)");
+  w.line("add_executable(", n, "_program main.cpp)");
+  w.line("set_target_properties(", n, "_program PROPERTIES OUTPUT_NAME ", n, ")");
+  w.line("target_link_libraries(", n, "_program PRIVATE ", n, "_network)");
   return w.text();
 }
 
@@ -370,6 +382,11 @@ cpp_project cpp_exporter::write() {
 }
 
 }  // namespace fixed
+
+bool is_program_name(std::string_view name) {
+  return fixed::is_identifier(name) && !fixed::cpp_words().contains(name) && !fixed::c_names().contains(name) &&
+         name != "std" && name != "main" && name != "network" && name != "transfer";
+}
 
 cpp_project to_cpp(const program& optimised, const cpp_options& options) {
   return fixed::cpp_exporter(optimised, options).write();

@@ -1,5 +1,7 @@
 #pragma once
+#include <algorithm>
 #include <map>
+#include <numeric>
 #include <set>
 
 #include "kiln/fixed/cpp_export.hpp"
@@ -14,7 +16,8 @@
 namespace kiln::fixed {
 
 /// The texts of headers of kernel/ that exported programs contain: the build writes units that hold them.
-extern const std::string_view fixed_product_text, turn_square_text, fixed_filtering_text;
+extern const std::string_view fixed_product_text, turn_square_text, fixed_filtering_text, fixed_windows_text,
+    winograd_transform_text, fixed_image_filtering_text, fixed_depthwise_text, fixed_attention_text;
 
 /// Writes the steps of a plan as member functions of the exported class. Each family of steps has a file of its own.
 class cpp_exporter {
@@ -31,11 +34,21 @@ class cpp_exporter {
     std::vector<std::vector<std::int64_t>> step;  ///< [operand][dim]
     std::string offset(std::size_t operand, std::string_view prefix) const;
   };
+  /// The dims as the last operand lies in memory, or else the first one where it does not tell.
+  static std::vector<std::size_t> by_falling_strides(std::size_t rank, const std::vector<place>& operands) {
+    std::vector<std::size_t> order(rank);
+    std::iota(order.begin(), order.end(), std::size_t{0});
+    const ints &last = operands.back().strides, &first = operands.front().strides;
+    std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
+      return last[a] != last[b] ? last[a] > last[b] : last[a] == 0 && first[a] > first[b];
+    });
+    return order;
+  }
   template <class Use>
   static nest make_nest(const ints& lens, const std::vector<place>& operands, Use use) {
     nest n;
     n.step.resize(operands.size());
-    for (std::size_t d = 0; d < lens.size(); ++d) {
+    for (const std::size_t d : by_falling_strides(lens.size(), operands)) {
       if (lens[d] == 1 || !use(d)) continue;
       bool joins = !n.extent.empty();
       for (std::size_t k = 0; k < operands.size() && joins; ++k)
@@ -59,6 +72,8 @@ class cpp_exporter {
   void declare(std::string_view name, const place& p, bool writes);
   std::string base_of(const place& p);
   std::int64_t constant_at(std::int64_t index);
+  /// Declares `filters`, a weight in the form that the step reads.
+  void declare_prepared(const place& weight);
   std::int64_t add_weights(const std::byte* from, std::size_t bytes);
   /// Bytes of memory of a step's own; positions count from the end of the arena.
   std::int64_t take_scratch(std::int64_t bytes);
@@ -70,6 +85,15 @@ class cpp_exporter {
   void write_reduce(const draft& d);
   void write_product(const draft& d);
   void write_filtering(const draft& d);
+  void write_image(const draft& d);
+  /// An operand of what follows a convolution: its text at the first result, and whether the next ones lie behind it.
+  struct follower {
+    std::uint32_t node = 0;
+    std::string at;
+    bool along = false;
+  };
+  /// Writes what follows a convolution for `count` results whose sums are the vector `sums`: gives the vector's text.
+  std::string write_finish(const draft& d, std::span<const follower> read, std::string_view count);
 
   // ---- generic ops: `write` has an overload for each one that has a text
   static bool has_text(const operation& op);

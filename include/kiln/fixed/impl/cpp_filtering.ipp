@@ -2,7 +2,6 @@
 
 #include "kiln/fixed/filtering_plan.hpp"
 #include "kiln/fixed/impl/cpp_exporter.hpp"
-#include "kiln/kernel/filter_weights.hpp"
 
 namespace kiln::fixed {
 
@@ -19,6 +18,38 @@ bool runs_on_vectors(std::string_view body) {
 
 }  // namespace
 
+std::string cpp_exporter::write_finish(const draft& d, std::span<const follower> read, std::string_view count) {
+  const std::span<const node> nodes(d.nodes.data(), d.nodes.size());
+  const std::size_t product = product_node_of(nodes);
+  cpp_writer around = std::exchange(out_, {});
+  for (std::size_t k = 0; k < nodes.size(); ++k)
+    if (k != product && nodes[k].op != node::parameter) write_node(d, k);
+  const std::string body = out_.text();
+  out_ = std::move(around);
+  const bool vectors = runs_on_vectors(body);
+  if (!vectors) {
+    out_.line("float all[lanes];");
+    out_.line("store(all, sums);");
+    out_.line("for (int i = 0; i < ", count, "; ++i) {");
+  }
+  for (const follower& f : read) {
+    if (vectors && f.along)
+      out_.line("const auto v", f.node, " = load_some<", count, ">(", f.at, ");");
+    else
+      out_.line("const float v", f.node, " = (", f.at, ")[", f.along ? "i" : "0", "];");
+  }
+  out_.line(vectors ? "const auto v" : "const float v", product, vectors ? " = sums;" : " = all[i];");
+  for (std::size_t begin = 0, end; (end = body.find('\n', begin)) != body.npos; begin = end + 1) {
+    std::string text = body.substr(begin, end - begin);
+    if (vectors && text.find("const float v") != text.npos) text.replace(text.find("const float v"), 11, "const auto");
+    out_.line(text);
+  }
+  if (vectors) return cat("v", d.results[0]);
+  out_.line("all[i] = v", d.results[0], ";");
+  out_.close();
+  return "load<vec<float, lanes>>(all)";
+}
+
 void cpp_exporter::write_filtering(const draft& d) {
   const std::span<const node> nodes(d.nodes.data(), d.nodes.size());
   const std::size_t product = product_node_of(nodes);
@@ -28,53 +59,24 @@ void cpp_exporter::write_filtering(const draft& d) {
   const auto& op = *plan_.operation(nodes[product].attributes).get_if<op::convolution>();
   const kernels::filtering_extents f = plan_filtering(op, image, weight, to);
 
-  const literal& l = graph_[plan_.constants()[static_cast<std::size_t>(weight.at.index)]].constant;
-  std::vector<float> transformed(static_cast<std::size_t>(f.weights()));
-  kernels::filter_weights(reinterpret_cast<const float*>(l.bytes()), transformed.data(), f.filters, f.channels);
-  const std::int64_t weights =
-      add_weights(reinterpret_cast<const std::byte*>(transformed.data()), transformed.size() * sizeof(float));
-
   declare("image", image, false);
-  out_.line("const float* const filters = reinterpret_cast<const float*>(weights + ", weights, ");");
+  declare_prepared(weight);
   declare("out", to, true);
   const auto extra = epilogue_inputs(nodes);
-  for (std::uint32_t k : extra) declare(cat("in", k), at[k], false);
+  std::vector<follower> read;
+  for (std::uint32_t k : extra) {
+    declare(cat("in", k), at[k], false);
+    const bool along = at[k].lens.size() > 1 && at[k].lens[1] != 1 && at[k].strides[1] == 1;
+    read.push_back({k, cat("in", k, along ? " + f" : ""), along});
+  }
   out_.line("constexpr filtering_extents extents{.channels = ", f.channels, ", .filters = ", f.filters,
             ", .height = ", f.height, ", .width = ", f.width, ", .out_height = ", f.out_height,
             ", .out_width = ", f.out_width, ", .top = ", f.top, ", .left = ", f.left, ", .x_channel = ", f.x_channel,
             ", .x_row = ", f.x_row, ", .y_channel = ", f.y_channel, ", .y_row = ", f.y_row,
             ", .halved = ", f.halved ? "true" : "false", "};");
-  cpp_writer around = std::exchange(out_, {});
-  for (std::size_t k = 0; k < nodes.size(); ++k)
-    if (k != product && nodes[k].op != node::parameter) write_node(d, k);
-  const std::string body = out_.text();
-  out_ = std::move(around);
-  const bool vectors = runs_on_vectors(body);
   out_.line("// what follows the convolution, for the filters from f on");
   out_.line("const auto finish = [&]([[maybe_unused]] std::int64_t f, vec<float, lanes> sums) {");
-  if (!vectors) {
-    out_.line("float all[lanes];");
-    out_.line("store(all, sums);");
-    out_.line("for (int i = 0; i < lanes; ++i) {");
-  }
-  for (std::uint32_t k : extra) {
-    const bool along = at[k].lens.size() > 1 && at[k].lens[1] != 1 && at[k].strides[1] == 1;
-    if (vectors && along)
-      out_.line("const auto v", k, " = load<vec<float, lanes>>(in", k, " + f);");
-    else
-      out_.line("const float v", k, " = in", k, "[", along ? "f + i" : "0", "];");
-  }
-  out_.line(vectors ? "const auto v" : "const float v", product, vectors ? " = sums;" : " = all[i];");
-  for (std::size_t begin = 0, end; (end = body.find('\n', begin)) != body.npos; begin = end + 1) {
-    std::string text = body.substr(begin, end - begin);
-    if (vectors && text.find("const float v") != text.npos) text.replace(text.find("const float v"), 11, "const auto");
-    out_.line(text);
-  }
-  out_.line(vectors ? "return v" : "all[i] = v", d.results[0], ";");
-  if (!vectors) {
-    out_.close();
-    out_.line("return load<vec<float, lanes>>(all);");
-  }
+  out_.line("return ", write_finish(d, read, "lanes"), ";");
   out_.line("};");
   out_.line("const auto greater = [](vec<float, lanes> a, vec<float, lanes> b) { return math::max(a, b); };");
   out_.loop("n", image.lens[0]);

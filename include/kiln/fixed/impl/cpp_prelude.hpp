@@ -37,6 +37,22 @@ inline __attribute__((always_inline)) V splat(T x) {
   return x - V{};
 }
 template <class V>
+inline __attribute__((always_inline)) V broadcast(float x) {
+  return x - V{};
+}
+/// The first N elements of a vector.
+template <int N>
+inline __attribute__((always_inline)) vec<float, lanes> load_some(const float* p) {
+  if constexpr (N == lanes)
+    return load<vec<float, lanes>>(p);
+  else
+    return load_n<vec<float, lanes>>(p, N);
+}
+template <int N>
+inline __attribute__((always_inline)) void store_some(float* p, vec<float, lanes> v) {
+  __builtin_memcpy(p, &v, N * sizeof(float));
+}
+template <class V>
 inline __attribute__((always_inline)) V multiply_add(V a, V b, V c) {
   return a * b + c;
 }
@@ -60,21 +76,6 @@ inline void multiply(const T* a, const T* b, T* c, std::int64_t c_row) {
       __builtin_memcpy(c + row * c_row + column, &v, count * sizeof(T));
     });
   }
-}
-)text";
-
-inline constexpr std::string_view cpp_dot = R"text(
-/// Sum of products of N elements that lie Step elements apart.
-template <std::int64_t N, std::int64_t AStep, std::int64_t BStep>
-inline float dot(const float* a, const float* b) {
-  float sums[lanes]{};
-  constexpr std::int64_t whole = N / lanes * lanes;
-  for (std::int64_t i = 0; i < whole; i += lanes)
-    for (int lane = 0; lane < lanes; ++lane) sums[lane] += a[(i + lane) * AStep] * b[(i + lane) * BStep];
-  float sum = 0;
-  for (std::int64_t i = whole; i < N; ++i) sum += a[i * AStep] * b[i * BStep];
-  for (float s : sums) sum += s;
-  return sum;
 }
 )text";
 
@@ -119,20 +120,22 @@ using std::acos, std::acosh, std::asin, std::asinh, std::atan, std::atan2, std::
     std::copysign, std::cos, std::cosh, std::erf, std::exp2, std::expm1, std::floor, std::fma, std::fmod, std::log,
     std::log10, std::log1p, std::log2, std::sin, std::sinh, std::sqrt, std::tan, std::tanh, std::trunc;
 
-/// e^x without a branch, so that compilers vectorise loops over it; below 2 ulp. Cody and Waite's reduction by ln 2,
-/// then a polynomial.
-inline float exp(float x) {
-  const float y = x < -104.0f ? -104.0f : x > 89.0f ? 89.0f : x;
-  const float t = y * 1.44269504f + 12582912.0f, n = t - 12582912.0f;
-  const float r = (y - n * 0.693145751953125f) - n * 1.42860682030941723e-6f;
-  float p = 0.00139507295396029196f;
-  p = p * r + 0.00836902482913322971f;
+/// e^x for y, which is x within [-104, 89]: no branch, so that compilers vectorise loops over it; below 2 ulp. Cody and
+/// Waite's reduction by ln 2, then a polynomial. F is float or a vector of floats, I the integers of its size.
+template <class F, class I>
+inline F exp_within(F y) {
+  const F t = y * 1.44269504f + 12582912.0f, n = t - 12582912.0f;
+  const F r = (y - n * 0.693145751953125f) - n * 1.42860682030941723e-6f;
+  F p = r * 0.00139507295396029196f + 0.00836902482913322971f;
   p = p * r + 0.0416662022301293375f;
   p = p * r + 0.166665177118883376f;
   p = p * r + 0.500000009629002301f;
   p = (p * r * r + r) + 1.0f;
-  const std::int32_t whole = std::bit_cast<std::int32_t>(t) - 0x4b400000, half = whole >> 1;
-  return p * std::bit_cast<float>((half + 127) << 23) * std::bit_cast<float>((whole - half + 127) << 23);
+  const I whole = std::bit_cast<I>(t) - 0x4b400000, half = whole >> 1;
+  return p * std::bit_cast<F>((half + 127) << 23) * std::bit_cast<F>((whole - half + 127) << 23);
+}
+inline float exp(float x) {
+  return exp_within<float, std::int32_t>(x < -104.0f ? -104.0f : x > 89.0f ? 89.0f : x);
 }
 inline double exp(double x) { return std::exp(x); }
 
@@ -154,6 +157,19 @@ inline vec<float, lanes> max(float a, vec<float, lanes> b) { return max(splat<ve
 inline vec<float, lanes> min(vec<float, lanes> a, vec<float, lanes> b) { return ((a < b) | (a != a)) ? a : b; }
 inline vec<float, lanes> min(vec<float, lanes> a, float b) { return min(a, splat<vec<float, lanes>>(b)); }
 inline vec<float, lanes> min(float a, vec<float, lanes> b) { return min(splat<vec<float, lanes>>(a), b); }
+inline vec<float, lanes> exp(vec<float, lanes> x) {
+  return exp_within<vec<float, lanes>, vec<std::int32_t, lanes>>(min(max(x, -104.0f), 89.0f));
+}
+/// What attention computes of whole vectors.
+struct of_vectors {
+  static vec<float, lanes> exp(vec<float, lanes> x) { return math::exp(x); }
+  static vec<float, lanes> max(vec<float, lanes> a, vec<float, lanes> b) { return math::max(a, b); }
+  static float sum(vec<float, lanes> x) {
+    float all = x[0];
+    for (int i = 1; i < lanes; ++i) all += x[i];
+    return all;
+  }
+};
 template <class T>
 inline T sign(T x) {
   return x > T(0) ? T(1) : x < T(0) ? T(0) - T(1) : x;

@@ -83,9 +83,9 @@ void cpp_exporter::write_product(const draft& d) {
     fill(from + p.offset[k], packed);
     return add_weights(reinterpret_cast<const std::byte*>(packed.data()), packed.size() * sizeof(float));
   };
-  const auto sum_offsets = [&](std::size_t k) {
+  const auto offsets = [](const small_vector<axis>& axes, std::size_t k) {  // of operand k, the last axis fastest
     std::vector<std::int64_t> all{0};
-    for (const axis& a : p.sum) {
+    for (const axis& a : axes) {
       std::vector<std::int64_t> longer;
       for (std::int64_t o : all)
         for (std::int64_t i = 0; i < a.extent; ++i) longer.push_back(o + i * a.step[k]);
@@ -106,27 +106,17 @@ void cpp_exporter::write_product(const draft& d) {
   if (ready_right)
     declare_packed("right", packed_constant(1, [&](const float* from, std::vector<float>& packed) {
                      for (const auto& [y0, x0] : column_starts)
-                       for (std::int64_t o : sum_offsets(1))
+                       for (std::int64_t o : offsets(p.sum, 1))
                          for (std::int64_t i = 0; i < pitch; ++i)
                            packed.push_back(
                                i < panel.columns()
                                    ? from[o + (y0 + i / panel.width) * line_step + (x0 + i % panel.width) * column_step]
                                    : 0.0f);
                    }));
-  const auto row_offsets = [&](std::size_t k) {
-    std::vector<std::int64_t> all{0};
-    for (const axis& a : p.rows) {
-      std::vector<std::int64_t> longer;
-      for (std::int64_t o : all)
-        for (std::int64_t i = 0; i < a.extent; ++i) longer.push_back(o + i * a.step[k]);
-      all = std::move(longer);
-    }
-    return all;
-  };
   if (ready_left)
     declare_packed("left", packed_constant(0, [&](const float* from, std::vector<float>& packed) {
-                     for (std::int64_t r : row_offsets(0))
-                       for (std::int64_t o : sum_offsets(0)) packed.push_back(from[r + o]);
+                     for (std::int64_t r : offsets(p.rows, 0))
+                       for (std::int64_t o : offsets(p.sum, 0)) packed.push_back(from[r + o]);
                    }));
   const auto bytes = static_cast<std::int64_t>(size_of(product.type));
   if (packs_right && !ready_right)

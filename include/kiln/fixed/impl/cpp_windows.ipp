@@ -1,3 +1,4 @@
+#include "kiln/fixed/attention_plan.hpp"
 #include "kiln/fixed/impl/cpp_exporter.hpp"
 
 namespace kiln::fixed {
@@ -9,9 +10,12 @@ void cpp_exporter::write(const draft& d, const op::pooling& op) {
   const std::string type = stored_name(in.type), value = value_name(in.type);
   declare("in", in, false);
   declare("out", to, true);
+  // images whose channels lie side by side: a pixel's channels are taken together
+  const std::int64_t channels = in.lens[1];
+  const bool along = channels > 1 && in.strides[1] == 1 && to.strides[1] == 1;
   index_text from, result;
   for (std::size_t b = 0; b < 2; ++b) {
-    out_.loop(cat("n", b), in.lens[b]);
+    if (b == 0 || !along) out_.loop(cat("n", b), in.lens[b]);
     from.add(cat("n", b), in.strides[b]);
     result.add(cat("n", b), to.strides[b]);
   }
@@ -46,7 +50,16 @@ void cpp_exporter::write(const draft& d, const op::pooling& op) {
     put_words(w, lowest);
     start.attributes = w[0];
   });
-  out_.line(value, " acc = ", literal_value(start), ";");
+  const std::string acc = along ? "acc[n1]" : "acc";
+  if (along) {
+    out_.line(value, "* __restrict const acc = reinterpret_cast<", value, "*>(arena_ + ", take_scratch(channels * 8),
+              ");");
+    out_.loop("n1", channels);
+    out_.line(acc, " = ", literal_value(start), ";");
+    out_.close();
+  } else {
+    out_.line(value, " acc = ", literal_value(start), ";");
+  }
   const bool counts = op.mode == op::pooling_mode::average && !op.count_include_pad;
   if (counts) out_.line("std::int64_t inside = 0;");
   for (std::size_t i = 0; i < dims; ++i) {
@@ -57,21 +70,21 @@ void cpp_exporter::write(const draft& d, const op::pooling& op) {
       out_.line("if (const std::int64_t at = start", i, " + ", index_text{}.add(cat("k", i), dilation).str(),
                 "; at < 0 || at >= ", in.lens[i + 2], ") continue;");
   }
+  if (counts) out_.line("++inside;");
+  if (along) out_.loop("n1", channels);
   out_.line("const ", value, " v = in[", from.str(), "];");
   if (greatest)
-    out_.line("acc = v > acc || v != v ? v : acc;");
+    out_.line(acc, " = v > ", acc, " || v != v ? v : ", acc, ";");
   else if (op.mode == op::pooling_mode::average)
-    out_.line("acc += v;");
+    out_.line(acc, " += v;");
   else
-    out_.line("acc += math::power(math::abs(v), ", op.lp_order, ");");
-  if (counts) out_.line("++inside;");
-  out_.close(dims);
-  std::string finished = "acc";
+    out_.line(acc, " += math::power(math::abs(v), ", op.lp_order, ");");
+  out_.close(along ? dims + 1 : dims);
+  std::string finished = acc;
   if (op.mode == op::pooling_mode::average && counts) {
-    finished = cat("inside ? acc / static_cast<", value, ">(inside) : ", value, "(0)");
+    finished = cat("inside ? ", acc, " / static_cast<", value, ">(inside) : ", value, "(0)");
   } else if (op.mode == op::pooling_mode::average) {
     // elements of the window within the input and its padding
-    finished = "acc";
     for (std::size_t i = 0; i < dims; ++i) {
       const std::int64_t stride = op.stride.empty() ? 1 : op.stride[i],
                          dilation = op.dilation.empty() ? 1 : op.dilation[i], begin = op.pads.empty() ? 0 : op.pads[i],
@@ -85,10 +98,11 @@ void cpp_exporter::write(const draft& d, const op::pooling& op) {
       }
     }
   } else if (op.mode == op::pooling_mode::lp) {
-    finished = op.lp_order == 1   ? "acc"
-               : op.lp_order == 2 ? "math::sqrt(acc)"
-                                  : cat("math::pow(acc, ", value, "(1) / ", op.lp_order, ")");
+    finished = op.lp_order == 1   ? acc
+               : op.lp_order == 2 ? cat("math::sqrt(", acc, ")")
+                                  : cat("math::pow(", acc, ", ", value, "(1) / ", op.lp_order, ")");
   }
+  if (along) out_.loop("n1", channels);
   out_.line("out[", result.str(), "] = static_cast<", type, ">(", finished, ");");
   out_.close(dims + 2);
 }
@@ -124,55 +138,38 @@ void cpp_exporter::write(const draft& d, const op::attention& op) {
   const std::vector<place> at = places(d);
   const place &q = at[0], &k = at[1], &v = at[2], &to = at.back();
   if (q.type != dtype::f32) raise(errc::unsupported, cat("an exported attention is f32, not ", to_string(q.type)));
-  const bool masked = d.inputs.size() == 4;
-  const std::int64_t sq = q.lens[2], sk = k.lens[2], depth = q.lens[3], width = v.lens[3];
+  const kernels::attention_extents e = plan_attention(q, k, v, to, op.causal);
   declare("query", q, false);
   declare("key", k, false);
   declare("value", v, false);
-  if (masked) declare("mask", at[3], false);
   declare("out", to, true);
-  out_.line("float* const scores = reinterpret_cast<float*>(arena_ + ", take_scratch((sk + 16) * 4), ");");
-  out_.loop("b", q.lens[0]);
-  out_.loop("h", q.lens[1]);
-  out_.loop("i", sq);
-  out_.line("const std::int64_t kv = h / ", q.lens[1] / k.lens[1], ";");
-  const auto row = [](const place& p, std::string_view head, std::string_view position) {
-    return index_text{}.add("b", p.strides[0]).add(head, p.strides[1]).add(position, p.strides[2]);
+  const auto steps = [](const kernels::attention_steps& s) {
+    return cat("{", s.batch, ", ", s.head, ", ", s.position, ", ", s.element, "}");
   };
-  out_.line("const std::int64_t last = ",
-            op.causal ? cat("i + ", sk - sq + 1, " < ", sk, " ? i + ", sk - sq + 1, " : ", sk) : std::to_string(sk),
-            ";");
-  out_.line("float top = -math::infinity;");
-  out_.line("for (std::int64_t j = 0; j < last; ++j) {");
-  out_.line("float s = ", print_source(expr::constant(static_cast<double>(op.scale), scalar_kind::f32), {}, {}).str(),
-            " * dot<", depth, ", ", q.strides[3], ", ", k.strides[3], ">(query + ", row(q, "h", "i").str(), ", key + ",
-            row(k, "kv", "j").str(), ");");
-  if (masked) {
+  out_.line("constexpr attention_extents extents{.batch = ", e.batch, ", .heads = ", e.heads,
+            ", .kv_heads = ", e.kv_heads, ", .queries = ", e.queries, ", .keys = ", e.keys, ", .depth = ", e.depth,
+            ", .width = ", e.width, ", .q = ", steps(e.q), ", .k = ", steps(e.k), ", .v = ", steps(e.v),
+            ", .out = ", steps(e.out), ", .causal = ", e.causal ? "true" : "false", "};");
+  std::string score = "s";
+  if (d.inputs.size() == 4) {
     const place& mask = at[3];
+    declare("mask", mask, false);
     index_text t;
     const char* const names[] = {"b", "h", "i", "j"};
     for (std::size_t x = 0; x < 4; ++x)
       if (mask.lens[x] != 1) t.add(names[x], mask.strides[x]);
-    if (mask.type == dtype::boolean)
-      out_.line("if (!mask[", t.str(), "]) s = -math::infinity;");
-    else
-      out_.line("s += mask[", t.str(), "];");
+    score =
+        mask.type == dtype::boolean ? cat("mask[", t.str(), "] ? s : -math::infinity") : cat("s + mask[", t.str(), "]");
   }
-  out_.line("scores[j] = s;");
-  out_.line("top = s > top || s != s ? s : top;");
-  out_.close();
-  out_.line("float* const result = out + ", row(to, "h", "i").str(), ";");
-  out_.line("for (std::int64_t c = 0; c < ", width, "; ++c) result[", index_text{}.add("c", to.strides[3]).str(),
-            "] = 0;");
-  out_.line("if (top == -math::infinity) continue;");
-  out_.line("float sum = 0;");
-  out_.line("for (std::int64_t j = 0; j < last; ++j) sum += scores[j] = math::exp(scores[j] - top);");
-  out_.line("for (std::int64_t j = 0; j < last; ++j) {");
-  out_.line("const float weight = scores[j] / sum;");
-  out_.line("const float* const from = value + ", row(v, "kv", "j").str(), ";");
-  out_.line("for (std::int64_t c = 0; c < ", width, "; ++c) result[", index_text{}.add("c", to.strides[3]).str(),
-            "] += weight * from[", index_text{}.add("c", v.strides[3]).str(), "];");
-  out_.close(4);
+  out_.line(
+      "const auto counts = [&]([[maybe_unused]] std::int64_t b, [[maybe_unused]] std::int64_t h, "
+      "[[maybe_unused]] std::int64_t i, [[maybe_unused]] std::int64_t j, float s) { return ",
+      score, "; };");
+  out_.line(
+      "fixed_attention<extents, lanes, registers, math::of_vectors>(query, key, value, out, "
+      "reinterpret_cast<float*>(arena_ + ",
+      take_scratch(e.memory() * 4), "), ",
+      print_source(expr::constant(static_cast<double>(op.scale), scalar_kind::f32), {}, {}).str(), ", counts);");
 }
 
 }  // namespace kiln::fixed

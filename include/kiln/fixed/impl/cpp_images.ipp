@@ -1,0 +1,90 @@
+#include "kiln/fixed/image_plan.hpp"
+#include "kiln/fixed/impl/cpp_exporter.hpp"
+#include "kiln/fixed/prepare_weight.hpp"
+
+namespace kiln::fixed {
+
+namespace {
+
+std::string text_of(const kernels::window_extents& p) {
+  return cat("constexpr window_extents extents{.channels = ", p.channels, ", .filters = ", p.filters,
+             ", .height = ", p.height, ", .width = ", p.width, ", .out_height = ", p.out_height,
+             ", .out_width = ", p.out_width, ", .kernel_rows = ", p.kernel_rows,
+             ", .kernel_columns = ", p.kernel_columns, ", .row_stride = ", p.row_stride,
+             ", .column_stride = ", p.column_stride, ", .row_dilation = ", p.row_dilation,
+             ", .column_dilation = ", p.column_dilation, ", .top = ", p.top, ", .left = ", p.left,
+             ", .x_channel = ", p.x_channel, ", .x_row = ", p.x_row, ", .x_column = ", p.x_column, "};");
+}
+std::string text_of(const kernels::image_filtering_extents& p) {
+  return cat("constexpr image_filtering_extents extents{.channels = ", p.channels, ", .filters = ", p.filters,
+             ", .height = ", p.height, ", .width = ", p.width, ", .out_height = ", p.out_height,
+             ", .out_width = ", p.out_width, ", .top = ", p.top, ", .left = ", p.left, ", .x_row = ", p.x_row,
+             ", .x_column = ", p.x_column, ", .outputs = ", p.outputs, "};");
+}
+
+}  // namespace
+
+void cpp_exporter::declare_prepared(const place& weight) {
+  for (const prepared_weight& w : plan_.prepared()) {
+    if (w.base != weight.at.base) continue;
+    const literal& l = graph_[plan_.constants()[static_cast<std::size_t>(weight.at.index)]].constant;
+    std::vector<float> form(static_cast<std::size_t>(w.elements()));
+    prepare_weight(w, reinterpret_cast<const float*>(l.bytes()), form.data());
+    const std::int64_t at = add_weights(reinterpret_cast<const std::byte*>(form.data()), form.size() * sizeof(float));
+    out_.line("const float* const filters = reinterpret_cast<const float*>(weights + ", at, ");");
+  }
+}
+
+void cpp_exporter::write_image(const draft& d) {
+  const std::span<const node> nodes(d.nodes.data(), d.nodes.size());
+  const auto sources = product_operands(nodes);
+  const std::vector<place> at = places(d);
+  const auto* conv = plan_.operation(nodes[product_node_of(nodes)].attributes).get_if<op::convolution>();
+  const auto image_of = [&](const place& p) { return conv ? p : rows_as_image(p); };
+  const place image = image_of(at[sources.lhs]), to = image_of(at.back());
+  const kernels::window_extents windows =
+      conv ? plan_windows(*conv, image, at[sources.rhs], to)
+           : plan_rows(nodes, std::span<const place>(at.data(), at.size() - 1), at.back());
+  const kernels::image_filtering_extents filtering = plan_image_filtering(windows);
+  const bool filters = d.record.kind == step_kind::image_filtering;
+
+  declare("image", image, false);
+  declare_prepared(at[sources.rhs]);
+  declare("out", to, true);
+  // where a vector of a pixel's channels begins
+  const auto offset = [](const place& p) {
+    index_text t;
+    t.add("n", p.lens[0] == 1 ? 0 : p.strides[0]).add("y", p.lens[2] == 1 ? 0 : p.strides[2]);
+    return t.add("x", p.lens[3] == 1 ? 0 : p.strides[3]).add("f", p.lens[1] == 1 ? 0 : p.strides[1]).str();
+  };
+  std::vector<follower> read;
+  for (std::uint32_t k : epilogue_inputs(nodes)) {
+    const place p = image_of(at[k]);
+    declare(cat("in", k), p, false);
+    read.push_back({k, cat("in", k, " + ", offset(p)), p.lens[1] != 1 && p.strides[1] == 1});
+  }
+  out_.line(filters ? text_of(filtering) : text_of(windows));
+  const std::int64_t elements = d.record.kind == step_kind::depthwise ? 0
+                                : filters                             ? filtering.memory()
+                                                                      : windows.memory();
+  if (elements != 0)
+    out_.line("float* const memory = reinterpret_cast<float*>(arena_ + ", take_scratch(elements * 4), ");");
+  out_.line("for (std::int64_t n = 0; n < ", image.lens[0], "; ++n) {");
+  out_.line("// what follows the sums of the channels from f on of a pixel");
+  out_.line(
+      "const auto put = [&]([[maybe_unused]] std::int64_t y, [[maybe_unused]] std::int64_t x, std::int64_t f, auto "
+      "some, vec<float, lanes> sums) __attribute__((always_inline)) {");
+  out_.line("constexpr int count = decltype(some)::value;");
+  const std::string made = write_finish(d, read, "count");
+  out_.line("store_some<count>(out + ", offset(to), ", ", made, ");");
+  out_.line("};");
+  const std::string from = cat("image", image.lens[0] == 1 ? "" : cat(" + n * ", image.strides[0]), ", filters, ");
+  if (d.record.kind == step_kind::depthwise)
+    out_.line("fixed_depthwise<extents, lanes, registers / 3>(", from, "put);");
+  else
+    out_.line(filters ? "fixed_image_filtering" : "fixed_windows", "<extents, lanes, registers>(", from,
+              elements != 0 ? "memory" : "static_cast<float*>(nullptr)", ", put);");
+  out_.close();
+}
+
+}  // namespace kiln::fixed
