@@ -1,4 +1,4 @@
-#include "onnx/dynamic_models.hpp"
+#include "onnx/dynamic_model.hpp"
 
 // Tensors whose rank only a run knows: what follows from several of them, and nodes that some ranks do not suit.
 namespace kiln::test {
