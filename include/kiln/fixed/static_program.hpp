@@ -11,6 +11,7 @@
 #include "kiln/fixed/image_step.hpp"
 #include "kiln/fixed/lrn_step.hpp"
 #include "kiln/fixed/pointwise_step.hpp"
+#include "kiln/fixed/pooling_step.hpp"
 #include "kiln/fixed/prepare_weight.hpp"
 #include "kiln/fixed/product_step.hpp"
 #include "kiln/fixed/reduce_across_step.hpp"
