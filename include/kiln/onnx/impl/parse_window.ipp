@@ -144,10 +144,14 @@ variables parse_max_pool(call& c) {
 variables parse_lp_pool(call& c) {
   op::pooling p;
   p.mode = op::pooling_mode::lp;
-  const float order = c.version < 2 ? c.real("p", 2) : static_cast<float>(c.integer("p", 2));
-  if (!(order >= 1 && order < 1e6f) || order != std::floor(order))
-    c.unsupported("an order of " + std::to_string(order) + " that is no positive integer");
-  p.lp_order = static_cast<std::int64_t>(order);
+  if (c.version >= 2) {
+    p.lp_order = c.integer("p", 2);
+  } else {  // a float then
+    const float order = c.real("p", 2);
+    if (!(order >= 1 && order < 1e6f) || order != std::floor(order))
+      c.unsupported("an order of " + std::to_string(order) + " that is no positive integer");
+    p.lp_order = static_cast<std::int64_t>(order);
+  }
   return pool(c, p);
 }
 
