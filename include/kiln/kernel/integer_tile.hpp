@@ -17,7 +17,9 @@ struct four_bytes {
   static constexpr int offset = 128;
   template <is_vec V>
   KILN_FN static V add_products(V sum, V a, V b) {
+#if KILN_HAS_MXCSR
     asm("vpdpbusd %2, %1, %0" : "+v"(sum) : "v"(a), "v"(b));
+#endif
     return sum;
   }
 };
@@ -30,13 +32,16 @@ struct two_words {
   static constexpr int offset = 0;
   template <is_vec V>
   KILN_FN static V add_products(V sum, V a, V b) {
-    using wide = vec<long long, int(sizeof(V) / 8)>;
-    if constexpr (sizeof(V) == 64)
-      return sum + (V)_mm512_madd_epi16((wide)a, (wide)b);
-    else if constexpr (sizeof(V) == 32)
-      return sum + (V)_mm256_madd_epi16((wide)a, (wide)b);
+#if KILN_HAS_MXCSR
+    V products = a;
+    if constexpr (sizeof(V) == 16)
+      asm("pmaddwd %1, %0" : "+x"(products) : "x"(b));
     else
-      return sum + (V)_mm_madd_epi16((wide)a, (wide)b);
+      asm("vpmaddwd %2, %1, %0" : "=v"(products) : "v"(a), "v"(b));
+    return sum + products;
+#else
+    return sum + (a << 16 >> 16) * (b << 16 >> 16) + (a >> 16) * (b >> 16);
+#endif
   }
 };
 
