@@ -50,6 +50,16 @@ TEST(halves, attention_and_norms_have_kernels) {
   expect_no_reference(make);
 }
 
+TEST(halves, conversions_of_the_program_round) {
+  const auto make = [](builder& b) {
+    const value x = b.input("x", dtype::f16, {4, 33});
+    b.output(x.dot(weights(b, dtype::f16, {33, 16})).convert(dtype::f32));
+    b.output((x.dot(weights(b, dtype::f16, {33, 4})) * 60000.F).convert(dtype::f32));
+  };
+  for (const argument& a : compile_eigen(make).run(random_inputs(make, 3, 1, 4)))
+    for (const float v : a.to<float>()) EXPECT_EQ(static_cast<float>(half(v)), v);
+}
+
 TEST(halves, results_in_every_layout_and_single_products) {
   const auto make = [](builder& b) {
     const value x = b.input("x", dtype::f16, {3, 5, 6, 7});

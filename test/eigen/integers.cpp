@@ -138,6 +138,19 @@ TEST(integers, quantised_layers_multiply_bytes) {
   }
 }
 
+// Sums that 32 bits don't hold stay sums of floats.
+TEST(integers, quantised_layers_too_deep_for_integers_stay_floats) {
+  const auto make = [](builder& b) {
+    const value x = b.input("x", dtype::u8, {1, 68000});
+    const std::vector<std::int64_t> least(68000 * 16, -128);
+    const value w = b.constant(literal::of<std::int64_t>(shape(dtype::i8, {68000, 16}), least));
+    b.output(real(b, x, .01f, 0).dot(real(b, w, .01f, 0)));
+  };
+  std::vector<argument> in = random_inputs(make, 3, 0, 255);
+  for (std::int64_t i = 0; i < in[0].elements(); ++i) in[0].data()[i] = std::byte(0xff);
+  for (const float v : compile_eigen(make).run(in)[0].to<float>()) EXPECT_NEAR(v, -221952.F, 300.F);
+}
+
 TEST(integers, bytes_that_become_floats_again_stay_floats) {
   const auto make = [](builder& b) {
     const value x = b.input("x", dtype::f32, {4, 9});

@@ -149,6 +149,12 @@ class integer_product_finder {
         if (varies(*at, d)) return std::nullopt;
         at->lens[d] = 1;
       }
+    // sums of more products of bytes, 255 times -128 at most, could leave i32
+    constexpr std::int64_t most_depth = 65793;
+    std::int64_t depth = 1;
+    for (std::size_t d = 0; d < at->lens.size(); ++d)
+      if (d != column) depth *= at->lens[d].value();
+    if (depth > most_depth) return std::nullopt;
     out.values = whole_bytes(*c.from, *at, zero);
     out.lens = at->lens;
     if (out.values.empty()) return std::nullopt;

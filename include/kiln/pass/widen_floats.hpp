@@ -56,6 +56,7 @@ class float_widener {
   // Whether the op over f32 gives what it gives over halves, in f32. What a result that is no float says was decided on
   // rounded values.
   constexpr bool widens(std::uint32_t i) const {
+    if (r_.template get_if<op::convert>({i, 0})) return false;  // the program rounds here
     shapes in;
     for (value_id v : r_[i].inputs) in.push_back(wide_shape(r_.shape_of(v)));
     for (const shape& s : r_[i].results)
@@ -115,7 +116,8 @@ class float_widener {
 /// anyway: in modules with contractions or other ops that have kernels, arithmetic ops read and give f32, with
 /// conversions where 16-bit floats come in and go out, and none between them. Values are rounded where the program
 /// itself converts, where a condition or an integer is taken from them, and where they leave; so results have at most
-/// the rounding errors of the program as written. Ops that only move elements follow their operands.
+/// the rounding errors of the program as written, and what overflows 16 bits between two ops does not. Ops that only
+/// move elements follow their operands.
 template <class Program>
 constexpr pass_note widen_floats(Program& p) {
   pass_note note("widen_floats");
