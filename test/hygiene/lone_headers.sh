@@ -9,7 +9,7 @@ if [ "${1:-}" = --one ]; then
   stamp=$stamps/${header//\//_}
   if [ -f "$stamp.d" ] && [ -f "$stamp.ok" ]; then
     stale=$(sed -e 's/^[^:]*: *//' -e 's/ *\\$//' "$stamp.d" | tr -s ' ' '\n' | while read -r file; do
-      [ -z "$file" ] || { [ -f "$file" ] && [ ! "$file" -nt "$stamp.ok" ]; } || { echo stale; break; }
+      [ -z "$file" ] || { [ -f "$file" ] && [ ! "$file" -nt "$stamp.ok" ]; } || echo stale
     done)
     [ -n "$stale" ] || { echo "same      $header"; exit; }
   fi
