@@ -247,15 +247,15 @@ class integer_product_finder {
     return a;
   }
   constexpr void rewrite_integers(value_id v) {
-    const auto b = weights(r_.input(v, 1), weight_column(v), false);
-    const auto a = b ? left_of(r_.input(v, 0), false) : std::nullopt;
-    if (!a || !serves(v, *a)) return;
+    const auto a = left_of(r_.input(v, 0), false);
+    const auto b = a && serves(v, *a) ? weights(r_.input(v, 1), weight_column(v), false) : std::nullopt;
+    if (!b) return;
     put(v, product_of(v, *a, *b));
   }
   constexpr void rewrite_real(value_id v) {
-    const auto b = weights(r_.input(v, 1), weight_column(v), true);
-    const auto a = b ? left_of(r_.input(v, 0), true) : std::nullopt;
-    if (!a || !serves(v, *a)) return;
+    const auto a = left_of(r_.input(v, 0), true);
+    const auto b = a && serves(v, *a) ? weights(r_.input(v, 1), weight_column(v), true) : std::nullopt;
+    if (!b) return;
     const bool convolves = r_.template get_if<op::convolution>(v) != nullptr;
     const value_id sum = r_.add(op::convert{dtype::f32}, {product_of(v, *a, *b)});
     const value_id columns = r_.add_literal(b->scale);

@@ -48,8 +48,8 @@ class block_program {
   std::size_t scratch_bytes(std::int64_t row, std::int64_t strip) const;
   /// The level that computes most: while it runs, memory has time for what comes next.
   int heaviest() const { return heaviest_; }
-  /// Whether every level over few enough operands is a compiled loop; how many rows of `row` elements then go together
-  /// level by level, and the elements from one to the next in row buffers.
+  /// Whether every level is a compiled loop; how many rows of `row` elements then go together level by level, and the
+  /// elements from one to the next in row buffers.
   bool compiled() const { return compiled_; }
   std::int64_t batch_for(std::int64_t row) const;
   static std::int64_t row_stride(std::int64_t row);
@@ -104,6 +104,8 @@ class block_cursor {
               std::int64_t from, std::int64_t count, const std::int64_t* offsets);
   void strip_level(const tile_program::stream* streams, const block_program::level& l, std::int64_t count,
                    const row_loops& loops);
+  // A level that is a compiled loop.
+  void run_loop(const tile_program::stream* streams, int level, bool aligned_stores, kernels::block_rows over);
   void set_lanes(const block_program::port& s, const std::byte* from, std::int64_t step, std::int64_t count);
   void run_scalars(int level);
   void start_folds();

@@ -169,6 +169,18 @@ std::size_t block_cursor::find_fetches(const tile_program::stream* streams, int 
   return found;
 }
 
+void block_cursor::run_loop(const tile_program::stream* streams, int level, bool aligned_stores,
+                            kernels::block_rows over) {
+  const auto& l = p_.levels_[static_cast<std::size_t>(level)];
+  kernels::block_fetch fetches[most_streams];
+  std::int64_t widths[most_streams];
+  over.fetches = fetches;
+  over.fetch_count = find_fetches(streams, level, fetches, widths);
+  for (std::size_t k = 0; k < over.fetch_count; ++k) fetches[k].bytes = 4 * machine_.lanes[0] * widths[k];
+  const std::size_t variant = aligned_stores ? 1 : 0;
+  l.loop[variant](l.code[1 + variant].data(), frame_, over);
+}
+
 void block_cursor::run(const tile_program::stream* streams, int level, std::int64_t at, std::int64_t n,
                        bool past_cache) {
   const auto& l = p_.levels_[static_cast<std::size_t>(level)];
@@ -187,23 +199,15 @@ void block_cursor::run(const tile_program::stream* streams, int level, std::int6
   }
   wide_ran_ = wide_ran_ || n >= machine_.lanes[1];
   if (!contiguous) return run_uneven(streams, l, at, n);
+  if (l.loop[0]) return run_loop(streams, level, aligned_stores, {n, 0, l.moves[1].data(), l.moves[1].size()});
   kernels::block_fetch fetches[most_streams];
   std::int64_t widths[most_streams];
   const std::size_t fetched = find_fetches(streams, level, fetches, widths);
-  const auto fetch_lanes = [&](std::int64_t lanes) {
-    for (std::size_t k = 0; k < fetched; ++k) fetches[k].bytes = lanes * widths[k];
-  };
-  if (l.loop[0]) {
-    const std::size_t variant = aligned_stores ? 1 : 0;
-    fetch_lanes(4 * machine_.lanes[0]);
-    return l.loop[variant](l.code[1 + variant].data(), frame_,
-                           {n, 0, l.moves[1].data(), l.moves[1].size(), fetches, fetched});
-  }
   std::int64_t from = 0;
   for (const std::size_t w : {1U, 0U}) {
     const std::int64_t lanes = machine_.lanes[w];
     if (n - from < lanes) continue;
-    fetch_lanes(lanes);
+    for (std::size_t k = 0; k < fetched; ++k) fetches[k].bytes = lanes * widths[k];
     const std::size_t variant = w == 1 && aligned_stores ? 2 : w;
     const std::int64_t blocks = (n - from) >> std::countr_zero(static_cast<std::uint64_t>(lanes));
     frame_.valid = lanes;
@@ -350,12 +354,7 @@ void block_cursor::batch(const tile_program::stream* streams, const std::int64_t
       add(s.place, streams[stream].at, rows[stream]);
       aligned_stores = aligned_stores && is_aligned(streams[stream].at) && rows[stream] % 64 == 0;
     }
-    kernels::block_fetch fetches[most_streams];
-    std::int64_t widths[most_streams];
-    const std::size_t fetched = find_fetches(streams, static_cast<int>(level), fetches, widths);
-    for (std::size_t k = 0; k < fetched; ++k) fetches[k].bytes = 4 * machine_.lanes[0] * widths[k];
-    const std::size_t variant = aligned_stores ? 1 : 0;
-    l.loop[variant](l.code[1 + variant].data(), frame_, {row, count, moves, moved, fetches, fetched});
+    run_loop(streams, static_cast<int>(level), aligned_stores, {row, count, moves, moved});
     run_scalars(static_cast<int>(level) + 1);
   }
   for (const auto& s : p_.scalar_results_) {

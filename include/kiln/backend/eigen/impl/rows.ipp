@@ -85,6 +85,19 @@ row_loops loops_of(const tile_program& p, std::span<const tensor> in, std::span<
   return l;
 }
 
+// Operands in order: parameters, then results.
+const tensor& operand_of(const launch& l, std::size_t k) { return k < l.in.size() ? l.in[k] : l.out[k - l.in.size()]; }
+
+// Elements from an operand's first one to its place `at` in the kept dims but the innermost.
+std::int64_t outer_offset(const row_loops& loops, std::size_t operand, std::int64_t at) {
+  std::int64_t offset = 0;
+  for (std::size_t d = loops.kept.size(); d-- > 1;) {
+    offset += at % loops.kept[d - 1] * loops.operand[operand].kept[d - 1];
+    at /= loops.kept[d - 1];
+  }
+  return offset;
+}
+
 // A worker's walk over consecutive rows.
 class row_walk {
  public:
@@ -92,7 +105,7 @@ class row_walk {
       : p_(p), loops_(loops), cursor_(p, scratch, loops.row()), row_(loops.row()) {
     segments_ = loops.folded.back() == 0 ? 0 : row_ / loops.folded.back();
     for (std::size_t k = 0; k < loops.operand.size(); ++k) {
-      const tensor& t = k < l.in.size() ? l.in[k] : l.out[k - l.in.size()];
+      const tensor& t = operand_of(l, k);
       tile_program::stream& s = k < l.in.size() ? cursor_.parameter(k) : cursor_.result(k - l.in.size());
       s.step = loops.operand[k].folded.back();
       operands_.push_back({t.data, &s, static_cast<std::int64_t>(size_of(t.type)), t.data});
@@ -224,12 +237,8 @@ void run_strips(const tile_program& p, const launch& l, const row_loops& loops) 
     for (std::int64_t from = task % strips * widest; from < last;) {
       const std::int64_t count = last - from >= widest ? widest : std::min(narrow, last - from);
       for (std::size_t k = 0; k < loops.operand.size(); ++k) {
-        const tensor& t = k < l.in.size() ? l.in[k] : l.out[k - l.in.size()];
-        std::int64_t rest = task / strips, offset = from * loops.operand[k].kept.back();
-        for (std::size_t d = loops.kept.size() - 1; d-- > 0;) {
-          offset += rest % loops.kept[d] * loops.operand[k].kept[d];
-          rest /= loops.kept[d];
-        }
+        const tensor& t = operand_of(l, k);
+        const std::int64_t offset = from * loops.operand[k].kept.back() + outer_offset(loops, k, task / strips);
         new (streams + k) tile_program::stream{t.data + offset * static_cast<std::int64_t>(size_of(t.type)),
                                                loops.operand[k].kept.back()};
       }
@@ -250,13 +259,17 @@ bool level_by_level(const tile_program& p, const row_loops& loops) {
   return true;
 }
 
+std::size_t batch_scratch_bytes(const block_program& p, std::int64_t row) {
+  return p.scratch_bytes(block_program::row_stride(row), p.batch_for(row)) + strip_streams_bytes;
+}
+
 void run_batches(const tile_program& p, const launch& l, const row_loops& loops) {
   const std::int64_t row = loops.row(), inner = loops.kept.empty() ? 1 : loops.kept.back(),
                      outer = loops.rows() / inner;
   const std::int64_t batch = std::min(inner, p.blocks()->batch_for(row));
   const std::int64_t rows_a_task = std::max<std::int64_t>(1, grain / row / batch) * batch;
   const std::int64_t tasks = (inner + rows_a_task - 1) / rows_a_task, stride = block_program::row_stride(row);
-  const std::size_t each = p.blocks()->scratch_bytes(stride, p.blocks()->batch_for(row)) + strip_streams_bytes;
+  const std::size_t each = batch_scratch_bytes(*p.blocks(), row);
   const auto body = [&](std::int64_t task, unsigned worker) {
     std::byte* const scratch = l.scratch.data() + worker * each;
     block_cursor cursor(*p.blocks(), scratch + strip_streams_bytes, stride, p.blocks()->batch_for(row));
@@ -265,16 +278,12 @@ void run_batches(const tile_program& p, const launch& l, const row_loops& loops)
     const std::int64_t first = task % tasks * rows_a_task, last = std::min(inner, first + rows_a_task);
     cursor.fetch_rows(true);
     for (std::size_t k = 0; k < loops.operand.size(); ++k) {
-      const tensor& t = k < l.in.size() ? l.in[k] : l.out[k - l.in.size()];
+      const tensor& t = operand_of(l, k);
       const ints& kept = loops.operand[k].kept;
       const auto width = static_cast<std::int64_t>(size_of(t.type));
       rows[k] = kept.empty() ? 0 : kept.back() * width;
-      std::int64_t rest = task / tasks, offset = kept.empty() ? 0 : first * kept.back();
-      for (std::size_t d = kept.size(); d-- > 1;) {
-        offset += rest % loops.kept[d - 1] * kept[d - 1];
-        rest /= loops.kept[d - 1];
-      }
-      new (streams + k) tile_program::stream{t.data + offset * width, 1};
+      std::byte* const at = t.data + first * rows[k] + outer_offset(loops, k, task / tasks) * width;
+      new (streams + k) tile_program::stream{at, 1};
       // Memory works on the next rows while these are computed.
       constexpr std::int64_t cached = 1 << 20;
       if (rows[k] == row * width && rows[k] * loops.rows() > cached && !(l.unread && k >= l.in.size()))
@@ -339,11 +348,7 @@ std::size_t rows_scratch_bytes(const tile_program& p, std::span<const tensor> in
   const row_loops loops = loops_of(p, in, out);
   if (side_by_side(p, loops))
     return threads * (p.blocks()->scratch_bytes(loops.row(), p.blocks()->strip_for(loops.row())) + strip_streams_bytes);
-  if (level_by_level(p, loops)) {
-    const std::int64_t row = loops.row();
-    return threads * (p.blocks()->scratch_bytes(block_program::row_stride(row), p.blocks()->batch_for(row)) +
-                      strip_streams_bytes);
-  }
+  if (level_by_level(p, loops)) return threads * batch_scratch_bytes(*p.blocks(), loops.row());
   return threads * p.scratch_bytes(loops.row());
 }
 
