@@ -34,6 +34,25 @@ TEST(Blocks, ChainsWithValuesReadAgain) {
         {1e-5, 1e-5});
 }
 
+TEST(Blocks, ManyShortRowsOfAWiderBuffer) {
+  for (const std::int64_t n : {3, 16, 24, 96, 130, 700})
+    for (const bool of_all : {false, true})
+      expect_like_reference(
+          [&](builder& b) {
+            const value x =
+                b.input("x", dtype::f32, {2, 50, n + 5}).slice({.axes = {2}, .starts = {2}, .ends = {n + 2}});
+            const auto factor = [&](std::string name) {
+              return of_all ? b.input(name, dtype::f32, {1}) : b.input(name, dtype::f32, {n});
+            };
+            const value scale = factor("scale"), shift = factor("shift");
+            b.output((x * scale + shift).relu());
+            b.output(x * scale + shift);
+            b.output((x + shift).relu());
+            b.output(x.relu());
+          },
+          {1e-6, 1e-6});
+}
+
 TEST(Blocks, ConditionsAndShortFloats) {
   for (const dtype t : {dtype::f32, dtype::f16, dtype::bf16})
     for (const std::int64_t n : {5, 64, 300})
