@@ -1,6 +1,7 @@
 // Products of 8-bit integers on the Eigen target: exact sums, zero points, padding, quantised networks.
 #include <gmock/gmock.h>
 
+#include "kiln/op/quant/integer_convolution.hpp"
 #include "runtime/compare.hpp"
 
 namespace kiln::testing {
@@ -97,6 +98,37 @@ TEST(integers, convolutions_pad_with_the_zero_point) {
         expect_same(make, bytes_for(make, false), exact);
         if (::testing::Test::HasFatalFailure()) return;
       }
+}
+
+TEST(integers, convolutions_pad_with_zero_points_of_a_run) {
+  for (const dtype t : {dtype::u8, dtype::i8}) {
+    const auto make = [&](builder& b) {
+      const value image = b.input("x", t, {2, 6, 9, 8}).convert(dtype::i32),
+                  zero = b.input("zero", t, {}).convert(dtype::i32).broadcast_to({2, 6, 9, 8});
+      b.output((image - zero)
+                   .conv(weights(b, dtype::i8, {20, 6, 3, 3}, -128, 127).convert(dtype::i32),
+                         {.stride = {2, 1}, .pads = {1, 1, 1, 0}}));
+    };
+    expect_same(make, bytes_for(make, false), exact);
+  }
+}
+
+TEST(integers, the_reference_pads_as_the_kernel_does) {
+  for (const std::int64_t outside : {0, 3, 200}) {
+    const auto product = [&](builder& b, value x, const ints& pads) {
+      return b.add(op::integer_convolution{.pads = pads, .outside = outside}, x,
+                   weights(b, dtype::i8, {5, 4, 3, 3}, -9, 9));
+    };
+    const auto padded = [&](builder& b) { b.output(product(b, b.input("x", dtype::u8, {1, 4, 5, 6}), {1, 2, 1, 0})); };
+    const auto apart = [&](builder& b) {
+      const value x = b.input("x", dtype::u8, {1, 4, 5, 6});
+      b.output(product(b, b.add(op::pad{.pads = {0, 0, 1, 2, 0, 0, 1, 0}}, x, b.scalar(dtype::u8, outside)), {}));
+    };
+    const auto in = bytes_for(padded, false);
+    const auto expected = reference_run(apart, in);
+    expect_close(reference_run(padded, in)[0], expected[0], exact);
+    expect_close(compile_eigen(padded).run(in)[0], expected[0], exact);
+  }
 }
 
 // QuantizeLinear and DequantizeLinear as they are imported.

@@ -21,6 +21,7 @@ struct byte_image {
   const std::byte* at = nullptr;
   std::ptrdiff_t batch = 0, channel = 0, axis[3] = {};
   bool is_signed = false;
+  std::int32_t outside = 0;  ///< the number beyond the image
 };
 
 }  // namespace kiln::kernels

@@ -38,14 +38,14 @@ KILN_FN void copy_left(typename Machine::left* to, const std::byte* from, std::p
 }
 
 /// Writes the windows of a convolution of one group as rows of a left operand: batch and output pixels are rows, kernel
-/// positions and then channels the depth. Outside the image stands 0. Rows are `row` bytes apart, whole lanes; what is
-/// behind the depth is 0.
+/// positions and then channels the depth. Outside the image stands `x.outside`. Rows are `row` bytes apart, whole
+/// lanes; what is behind the depth is 0.
 template <class Machine>
 void gather_windows(thread_pool& pool, const conv_problem& p, const byte_image& x, std::byte* to, std::ptrdiff_t row) {
   using left = typename Machine::left;
   const std::int64_t height = p.output(1), width = p.output(2), lines = p.batch * p.output(0) * height;
   const std::int64_t channels = p.in_channels;
-  const auto zero = static_cast<left>(x.is_signed ? Machine::offset : 0);
+  const auto outside = static_cast<left>(x.outside + (x.is_signed ? Machine::offset : 0));
   // neighbouring pixels of a line lie as a window's columns do
   const bool joined = x.channel == 1 && p.dilation[2] == 1 && x.axis[2] == channels;
   pool.parallel_for(lines, [&](std::int64_t line, unsigned) {
@@ -71,7 +71,7 @@ void gather_windows(thread_pool& pool, const conv_problem& p, const byte_image& 
             if (inside && position >= 0 && position < p.input[2])
               copy_left<Machine>(out, at + dx * p.dilation[2] * x.axis[2], x.channel, channels, x.is_signed);
             else
-              std::fill_n(out, channels, zero);
+              std::fill_n(out, channels, outside);
           }
         }
       std::fill(out, end, left(0));

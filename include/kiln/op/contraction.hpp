@@ -90,9 +90,10 @@ constexpr void clip(const linear_access& a, const inline_vector<std::int64_t, ma
 
 }  // namespace detail
 
-/// The reference computation every contraction shares. Float sums are kept in double and rounded once.
+/// The reference computation every contraction shares. Float sums are kept in double and rounded once; `outside` is
+/// what the left operand holds beyond its extents.
 template <class T>
-constexpr void evaluate_contraction(const contraction& c, evaluation& e) {
+constexpr void evaluate_contraction(const contraction& c, evaluation& e, T outside = T(0)) {
   using Sum = std::conditional_t<std::is_same_v<T, float>, double, T>;
   const auto lhs = e.in<T>(0), rhs = e.in<T>(1);
   const auto out = e.out<T>();
@@ -121,8 +122,14 @@ constexpr void evaluate_contraction(const contraction& c, evaluation& e) {
     Sum sum = Sum(0);
     do {
       std::int64_t low = 0, high = extents[inner];
-      detail::clip(l, at, inner, low, high);
       detail::clip(r, at, inner, low, high);
+      const std::int64_t first = low, last = high;
+      detail::clip(l, at, inner, low, high);
+      if (outside != T(0)) {
+        const std::int64_t row = offset(r, inner);
+        for (std::int64_t k = first; k < last; ++k)
+          if (k < low || k >= high) sum += static_cast<Sum>(outside) * static_cast<Sum>(rhs[row + k * r.step[inner]]);
+      }
       std::int64_t a = offset(l, inner) + low * l.step[inner], b = offset(r, inner) + low * r.step[inner];
       for (std::int64_t k = low; k < high; ++k, a += l.step[inner], b += r.step[inner])
         sum += static_cast<Sum>(lhs[a]) * static_cast<Sum>(rhs[b]);

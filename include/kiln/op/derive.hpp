@@ -210,7 +210,10 @@ constexpr void evaluate_as(const Op& op, evaluation& e) {
   } else if constexpr (kind == op_kind::contraction) {
     inline_vector<shape, 2> in;
     for (std::size_t i = 0; i < e.inputs(); ++i) in.push_back(e.in_shape(i));
-    if constexpr (!std::is_same_v<T, dimension>) evaluate_contraction<T>(op.maps(in).value(), e);
+    if constexpr (requires { op.outside; } && !std::is_same_v<T, dimension>)
+      evaluate_contraction<T>(op.maps(in).value(), e, T(op.outside));
+    else if constexpr (!std::is_same_v<T, dimension>)
+      evaluate_contraction<T>(op.maps(in).value(), e);
   } else {
     op.template compute<T>(e);
   }

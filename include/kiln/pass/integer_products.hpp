@@ -35,10 +35,10 @@ class integer_product_finder {
     value_id stored, zero, scale;
   };
   struct right {
-    value_id stored;                    // i8, the operand's dims
-    literal scale;                      // f32, of one element or one for each column
-    small_vector<std::int64_t> values;  // of `stored`, without what a batch repeats
-    dims lens;                          // of `values`
+    value_id stored;             // i8, the operand's dims
+    literal scale;               // f32, of one element or one for each column
+    small_vector<float> values;  // of `stored`, without what a batch repeats
+    dims lens;                   // of `values`
   };
 
   // The value of one element that a broadcast repeats, or empty.
@@ -85,13 +85,15 @@ class integer_product_finder {
   }
 
   // The elements of a constant that `at` selects, less a zero point, where all are whole numbers of a byte.
-  static constexpr small_vector<std::int64_t> whole_bytes(const literal& from, const layout& at, double zero) {
-    small_vector<std::int64_t> values;
-    for (const double stored : laid_out(from, at).template to<double>()) {
-      const double x = stored - zero;
-      if (!(x >= -128 && x <= 127) || static_cast<double>(static_cast<std::int64_t>(x)) != x) return {};
-      values.push_back(static_cast<std::int64_t>(x));
+  static constexpr small_vector<float> whole_bytes(const literal& from, const layout& at, double zero) {
+    small_vector<float> values = laid_out(from, at).template to<float>();
+    const auto less = static_cast<float>(zero);
+    bool whole = true;
+    for (float& x : values) {
+      x -= less;
+      whole = whole && x >= -128 && x <= 127 && static_cast<float>(static_cast<std::int32_t>(x)) == x;
     }
+    if (!whole) values = {};
     return values;
   }
   // The layout behind the views between `v` and `end`.
@@ -158,7 +160,7 @@ class integer_product_finder {
     out.values = whole_bytes(*c.from, *at, zero);
     out.lens = at->lens;
     if (out.values.empty()) return std::nullopt;
-    out.stored = r_.add_literal(literal::of<std::int64_t>(shape(dtype::i8, at->lens), out.values));
+    out.stored = r_.add_literal(literal::of<float>(shape(dtype::i8, at->lens), out.values));
     if (!(at->lens == lens)) out.stored = r_.add(op::multibroadcast{lens}, {out.stored});
     return out;
   }
@@ -180,12 +182,14 @@ class integer_product_finder {
   constexpr value_id product_of(value_id v, const left& a, const right& b) {
     const auto* conv = r_.template get_if<op::convolution>(v);
     const op::convolution attributes = conv ? *conv : op::convolution{};
-    const bool padded = conv && is_padded(*conv), convolves = conv != nullptr;
+    const bool convolves = conv != nullptr;
+    const auto outside = padding_of(a);
+    const bool padded = conv && is_padded(*conv) && !outside;
     const text name = r_.producer(v).name;
-    const value_id out = convolves
-                             ? r_.add(op::integer_convolution{attributes.stride, attributes.dilation, attributes.pads},
-                                      {a.stored, b.stored}, name.view())
-                             : r_.add(op::integer_dot{}, {a.stored, b.stored}, name.view());
+    const value_id out = convolves ? r_.add(op::integer_convolution{attributes.stride, attributes.dilation,
+                                                                    attributes.pads, outside.value_or(0)},
+                                            {a.stored, b.stored}, name.view())
+                                   : r_.add(op::integer_dot{}, {a.stored, b.stored}, name.view());
     if (is_centred(a)) return out;
     const dims lens = r_.shape_of(out).lens;
     value_id zero = r_.shape_of(a.zero).type == dtype::i32 ? a.zero : r_.add(op::convert{dtype::i32}, {a.zero});
@@ -208,6 +212,14 @@ class integer_product_finder {
     if (!(r_.shape_of(less).lens == lens)) less = r_.add(op::multibroadcast{lens}, {less});
     return r_.add(op::sub{}, {out, less});
   }
+  // The byte that stands for 0, where it is known.
+  constexpr std::optional<std::int64_t> padding_of(const left& a) const {
+    if (!a.zero) return 0;
+    const auto zero = uniform_value(r_, a.zero);
+    const bool is_signed = r_.shape_of(a.stored).type == dtype::i8;
+    if (!zero || *zero < (is_signed ? -128 : 0) || *zero > (is_signed ? 127 : 255)) return std::nullopt;
+    return static_cast<std::int64_t>(*zero);
+  }
   static constexpr bool is_padded(const op::convolution& conv) {
     for (std::int64_t p : conv.pads)
       if (p != 0) return true;
@@ -227,14 +239,21 @@ class integer_product_finder {
       for (std::size_t d = 2; d < lens.size(); ++d) each *= static_cast<std::size_t>(lens[d].value());
     }
     small_vector<std::int64_t> sums(columns * each, 0);
-    for (std::size_t k = 0; k < all; ++k)
-      sums[!convolves ? k % columns : k / (all / columns) * each + k % each] += b.values[k];
+    const float* next = b.values.data();
+    if (convolves)
+      for (std::size_t column_at = 0; column_at < columns; ++column_at)
+        for (std::size_t k = 0; k < all / columns; ++k)
+          sums[column_at * each + k % each] += static_cast<std::int64_t>(*next++);
+    else
+      for (std::size_t k = 0; k < all / columns; ++k)
+        for (std::size_t column_at = 0; column_at < columns; ++column_at)
+          sums[column_at] += static_cast<std::int64_t>(*next++);
     return literal::of<std::int64_t>(shape(dtype::i32, lens), sums);
   }
   // Corrections at the border of an image depend on its extents.
   constexpr bool serves(value_id v, const left& a) const {
     const auto* conv = r_.template get_if<op::convolution>(v);
-    return !conv || is_centred(a) || !is_padded(*conv) || is_constant(r_.shape_of(a.stored).lens);
+    return !conv || padding_of(a) || !is_padded(*conv) || is_constant(r_.shape_of(a.stored).lens);
   }
 
   // The left operand of a product, seen through views: those of its bytes.

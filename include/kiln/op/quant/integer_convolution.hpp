@@ -4,11 +4,13 @@
 
 namespace kiln::op {
 
-/// Cross-correlation of x[n, c, spatial...] of u8 or i8 and w[m, c, kernel...] of i8 in one group, exact in i32, 0
-/// outside the image: result[n, m, out...]. Like `integer_dot` it is in no registry.
+/// Cross-correlation of x[n, c, spatial...] of u8 or i8 and w[m, c, kernel...] of i8 in one group, exact in i32,
+/// `outside` standing outside the image (the byte that means 0): result[n, m, out...]. Like `integer_dot` it is in no
+/// registry.
 struct integer_convolution {
   spatial stride{}, dilation{};
   ints pads{};
+  std::int64_t outside = 0;
   static constexpr auto types = dtypes::signed_integers;
   static constexpr int typed_input = 1;
 

@@ -19,8 +19,10 @@ std::size_t aligned(std::size_t bytes) { return (bytes + 63) / 64 * 64; }
 class integer_kernel final : public kernel {
  public:
   integer_kernel(contraction_parts parts, const kernel_request& r) : parts_(std::move(parts)) {
-    if (const auto* conv = parts_.product.get_if<op::integer_convolution>())
+    if (const auto* conv = parts_.product.get_if<op::integer_convolution>()) {
       conv_ = op::convolution{.stride = conv->stride, .dilation = conv->dilation, .pads = conv->pads};
+      outside_ = static_cast<std::int32_t>(conv->outside);
+    }
     is_signed_ = r.inputs[parts_.operands[0]].type == dtype::i8;
     if (parts_.tailed) form_ = find_form(parts_);
     pack(r);
@@ -70,7 +72,7 @@ class integer_kernel final : public kernel {
     p.a = x.data, p.a_row = at.row;
     if (at.gathers) {
       p.a = scratch + at.left;
-      isa.gather_windows(*l.pool, at.problem, at.image(x, conv_.has_value()), scratch + at.left, at.row);
+      isa.gather_windows(*l.pool, at.problem, at.image(x, conv_.has_value(), outside_), scratch + at.left, at.row);
     }
     p.shift = shift_.data();
     if (less_) {
@@ -162,8 +164,9 @@ class integer_kernel final : public kernel {
       }
       product = take(static_cast<std::size_t>(out.elements()) * size_of(made.type));
     }
-    kernels::byte_image image(const tensor& x, bool convolves) const {
+    kernels::byte_image image(const tensor& x, bool convolves, std::int32_t outside) const {
       kernels::byte_image i;
+      i.outside = outside;
       i.at = x.data;
       i.is_signed = x.type == dtype::i8;
       if (!convolves) {
@@ -319,6 +322,7 @@ class integer_kernel final : public kernel {
   std::unique_ptr<kernel> copy_ = eigen_target().make_copy();
   std::int64_t depth_ = 0, columns_ = 0;
   bool is_signed_ = false;
+  std::int32_t outside_ = 0;
   buffer packed_, less_;
   std::vector<std::int32_t> shift_;
   std::vector<integer_addend> open_;  // what the run adds
