@@ -14,7 +14,7 @@ class argument {
   /// Borrows the caller's memory for as long as the argument lives.
   argument(const shape& s, void* data) : shape_(s), data_(static_cast<std::byte*>(data)) {}
   argument(const shape& s, buffer owner, std::byte* data) : shape_(s), owner_(std::move(owner)), data_(data) {}
-  /// Shares a literal's data (read-only by convention). A symbolic literal is an `unsupported` error.
+  /// Shares a literal's data (read-only), or copies what is not aligned. Symbols in it are an `unsupported` error.
   explicit argument(const literal& l);
 
   /// Row-major values of a storage type.

@@ -46,8 +46,8 @@ constexpr T round_to(dtype t, T value) {
   return visit_storage(t, [&]<class S>(type_tag<S>) { return convert_value<T>(convert_value<S>(value)); });
 }
 
-/// A constant of a graph: a row-major tensor whose data is shared, never changed. An integer literal may hold symbolic
-/// dimensions instead of numbers; it becomes numbers when the symbols are bound.
+/// A constant of a graph: a row-major tensor whose data is shared, never changed, at any address: an `argument` is what
+/// reads it by type. An integer literal may hold symbolic dimensions instead of numbers, until the symbols are bound.
 class literal {
  public:
   constexpr literal() = default;
@@ -88,7 +88,7 @@ class literal {
   constexpr std::int64_t elements() const { return shape_.elements().value(); }
   constexpr const buffer& data() const { return data_; }
   constexpr bool has_symbols() const { return data_.values<dimension>() != nullptr; }
-  /// Raw row-major bytes; null during constant evaluation and for symbolic literals.
+  /// Row-major bytes, aligned to nothing; null during constant evaluation and for symbolic literals.
   const std::byte* bytes() const { return data_.data(); }
 
   /// Every element converted to T, row-major; symbolic literals convert to `dimension` only.

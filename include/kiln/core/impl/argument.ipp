@@ -20,6 +20,10 @@ argument::argument(const shape& s) : shape_(s.with(s.lens)), owner_(buffer::allo
 
 argument::argument(const literal& l) : shape_(l.get_shape()), owner_(l.data()) {
   if (l.has_symbols()) raise(errc::unsupported, "a literal that holds symbols is bound before it is read");
+  if (reinterpret_cast<std::uintptr_t>(owner_.data()) % size_of(shape_.type) != 0) {
+    owner_ = buffer::allocate(l.data().size());
+    std::memcpy(owner_.data(), l.bytes(), owner_.size());
+  }
   data_ = owner_.data();
 }
 

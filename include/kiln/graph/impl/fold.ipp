@@ -12,8 +12,12 @@ small_vector<literal> fold_at_run_time(const operation& op, small_vector<evaluat
     op.evaluate(e, true);
     return e.literals();
   }
+  small_vector<argument> operands;
   small_vector<buffer> results;
-  for (evaluation::operand& o : in) o.bytes = const_cast<std::byte*>(o.constant->bytes());  // inputs are only read
+  for (evaluation::operand& o : in) {
+    operands.push_back(argument(*o.constant));
+    o.bytes = operands.back().data();
+  }
   for (evaluation::operand& o : out) {
     results.push_back(buffer::allocate(static_cast<std::size_t>(o.type.bytes().value())));
     o.bytes = results.back().data();

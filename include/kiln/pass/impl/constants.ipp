@@ -106,10 +106,9 @@ literal fold_laid_out(const operation& op, std::span<const literal* const> from,
         const dtype type = from[k]->get_shape().type;
         const std::size_t each = size_of(type);
         in[k].type = shape(type, {product(part)});  // a pointwise op asks for no more
-        if (l.dense()) {
-          // inputs are only read
-          in[k].bytes = const_cast<std::byte*>(from[k]->bytes()) + l.offset.value() * static_cast<std::int64_t>(each);
-        } else {
+        // inputs are only read
+        in[k].bytes = const_cast<std::byte*>(from[k]->bytes()) + l.offset.value() * static_cast<std::int64_t>(each);
+        if (!l.dense() || reinterpret_cast<std::uintptr_t>(in[k].bytes) % each != 0) {
           copy_laid_out(l, each, from[k]->bytes(), copies[k].data());
           in[k].bytes = copies[k].data();
         }
