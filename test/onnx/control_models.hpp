@@ -199,6 +199,14 @@ inline std::vector<dynamic_model> scan_models() {
                            {{"lengths", 7, 1, {2}}, {"h0", 1, 2, {2, 2}}, {"x", 1, 3, {2, 3, 2}}},
                            {{"h1", 1, 2}, {"y", 1, 3}}, {}, 8),
                    {{"lengths", whole({2}, {3, 2})}, {"h0", starts}, {"x", batched}}});
+  for (const std::int64_t turn : {0, 1})
+    out.push_back({"scan_8_of_open_batch_" + std::to_string(turn),
+                   network({node("Scan", {"", "h0", "x"}, {"h1", "y"},
+                                 {graph_attr("body", step), attr("num_scan_inputs", 1),
+                                  attr("directions", std::vector<std::int64_t>{turn})})},
+                           {{"h0", 1, 2, {dim("n"), 2}}, {"x", 1, 3, {dim("n"), dim("t"), 2}}},
+                           {{"h1", 1, 2}, {"y", 1, 3}}, {}, 8),
+                   {{"h0", starts}, {"x", batched}}});
   return out;
 }
 

@@ -102,5 +102,15 @@ TEST(loss, ignored_targets_and_weights_change_the_mean) {
   expect_near(compute({"SoftmaxCrossEntropyLoss", 13}, {{{1, 2}, {0, 0}}}, {number(0, {1})}), {{}, {std::log(2.0f)}});
 }
 
+TEST(quantised_operators, vectors_multiply_as_numpy_has_it) {
+  const auto product = [](const given& a, const given& b) {
+    return compute({.op = "MatMulInteger", .version = 10, .type = 2}, {a, b});
+  };
+  const given v{{3}, {1, 2, 3}}, rows{{2, 3}, {1, 0, 0, 1, 1, 1}}, columns{{3, 2}, {1, 4, 2, 5, 3, 6}};
+  EXPECT_EQ(product(v, v), (outcome{{}, {14}}));
+  EXPECT_EQ(product(rows, v), (outcome{{2}, {1, 6}}));
+  EXPECT_EQ(product(v, columns), (outcome{{2}, {14, 32}}));
+}
+
 }  // namespace
 }  // namespace kiln::test

@@ -181,5 +181,57 @@ TEST(run_time_sizes, the_reshape_keeps_what_is_known_of_it) {
   EXPECT_THAT(floats_of(run_model(m, {reals({6}, {1, 2, 3, 4, 5, 6}), whole({1}, {-1})})[0]), ElementsAre(21, 43, 65));
 }
 
+// What each target says of a run.
+std::string refusal(const message& m, const std::vector<argument>& inputs) {
+  std::string said;
+  const reference_target reference;
+  const eigen_target eigen;
+  for (const target* t : std::initializer_list<const target*>{&reference, &eigen}) {
+    const executable e = compile(onnx::parse_model(m.bytes()).graph, *t);
+    try {
+      e.run(inputs);
+      said += "nothing";
+    } catch (const error& why) {
+      said += why.what() + std::string("\n");
+    }
+  }
+  return said;
+}
+
+TEST(run_time_sizes, a_window_that_does_not_fit_is_refused) {
+  for (const std::string op : {"Conv", "MaxPool", "ConvTranspose"})
+    for (const bool followed : {false, true}) {
+      const bool transposed = op == "ConvTranspose";
+      std::vector<message> attributes{attr("kernel_shape", lens{3, 3})};
+      if (transposed) attributes.push_back(attr("pads", lens{3, 0, 3, 0}));
+      graph_parts parts{
+          {node(op, op == "MaxPool" ? strings{"x"} : strings{"x", "w"}, {followed ? "c" : "y"}, attributes)},
+          {floats("w", {1, 1, 3, 3}, std::vector<float>(9, 1))},
+          {value_info("x", 1, {1, 1, dim("h"), dim("w")})},
+          {value_info("y")}};
+      if (followed) parts.nodes.push_back(node("Relu", {"c"}, {"y"}));
+      for (const lens& extents : {lens{2, 5}, lens{1, 5}}) {
+        const argument x(literal::of<float>({dtype::f32, {1, 1, extents[0], extents[1]}},
+                                            std::vector<float>(static_cast<std::size_t>(extents[0] * extents[1]), 1)));
+        const std::string said = refusal(model_of(parts, 18), {x});
+        EXPECT_THAT(said, testing::Not(HasSubstr("nothing"))) << op << followed;
+        if (!transposed) {
+          EXPECT_THAT(said, HasSubstr("a window fits into the padded input: expected 3, found")) << op;
+        }
+        EXPECT_THAT(said, HasSubstr("(at " + op)) << op << followed;
+      }
+    }
+}
+
+TEST(run_time_sizes, a_shape_asked_for_by_another_name_is_compared) {
+  const auto m = model_of({{node("Shape", {"b"}, {"s"}), node("Expand", {"a", "s"}, {"y"})},
+                           {},
+                           {value_info("a", 1, {dim("n"), 2}), value_info("b", 1, {dim("m"), 2})},
+                           {value_info("y")}},
+                          18);
+  EXPECT_THAT(refusal(m, {reals({1, 2}, {1, 2}), reals({2, 2}, {0, 0, 0, 0})}), testing::Not(HasSubstr("nothing")));
+  EXPECT_THAT(floats_of(run_model(m, {reals({1, 2}, {1, 2}), reals({1, 2}, {0, 0})})[0]), ElementsAre(1, 2));
+}
+
 }  // namespace
 }  // namespace kiln::test

@@ -1,5 +1,6 @@
 #include "kiln/core/object.hpp"
 #include "kiln/onnx/element.hpp"
+#include "kiln/onnx/impl/decode_image.hpp"
 #include "kiln/onnx/impl/exporter.hpp"
 #include "kiln/onnx/impl/learned.hpp"
 #include "kiln/op/dynamic/bind_dims.hpp"
@@ -127,6 +128,14 @@ void write_cast(exporter& x, const exported& e) {
   x.write("Cast", e.in, e.out).set("to", static_cast<std::int64_t>(to_element(e.result().type)));
 }
 
+void write_decode_image(exporter& x, const exported& e) {
+  const auto to = as<decode_image>(e).to;
+  x.write("ImageDecoder", e.in, e.out)
+      .set("pixel_format", std::string_view(to == pixel_format::bgr         ? "BGR"
+                                            : to == pixel_format::grayscale ? "Grayscale"
+                                                                            : "RGB"));
+}
+
 // The keys of a map as the attribute of the name that goes with their type.
 void put_keys(exporter::node_writer n, const exported& e, std::string_view strings, std::string_view integers) {
   const literal* keys = e.constant(1);
@@ -160,6 +169,7 @@ std::span<const export_row> export_dynamic() {
       {"branch", write_branch},
       {"compress", write_compress},
       {"concat_strings", same<"StringConcat">},
+      {"kiln::onnx::decode_image", write_decode_image},
       {"equal_strings", same<"Equal">},
       {"join_sequence", write_join_sequence},
       {"loop", write_loop},

@@ -1,10 +1,7 @@
-#include "kiln/onnx/impl/parse.hpp"
+#include "kiln/onnx/impl/quantise.hpp"
 
 namespace kiln::onnx {
 
-namespace {
-
-// Matrix product with numpy's rules for vectors.
 value matmul(value a, value b) {
   const bool row = a.rank() == 1, column = b.rank() == 1;
   if (row) a = a.unsqueeze({0});
@@ -14,6 +11,9 @@ value matmul(value a, value b) {
   if (row) out = out.squeeze({column ? -1 : -2});
   return out;
 }
+
+namespace {
+
 variables parse_matmul(call& c) { return {matmul(c.in(0), c.in(1))}; }
 
 value swap_last(value x) {

@@ -66,13 +66,14 @@ value optional(const call& c, std::size_t i) { return c.has(i) ? c.in(i) : value
 
 // Inputs: a, b, scale of a, scale of b, zero of a, zero of b, bias.
 variables parse_matmul_integer_to_float(call& c) {
-  const value sum = centred_matrix(c.in(0), optional(c, 4), true).dot(centred_matrix(c.in(1), optional(c, 5), false));
+  const value sum =
+      matmul(centred_matrix(c.in(0), optional(c, 4), true), centred_matrix(c.in(1), optional(c, 5), false));
   return {with_bias(c, sum.convert(dtype::f32) * (scalar_or_vector(c.in(2)) * scalar_or_vector(c.in(3))), 6)};
 }
 // Inputs: a, b, scale of b, zero of b, bias.
 variables parse_dynamic_quantise_matmul(call& c) {
   const own_quantised a = quantised_by_range(c, c.in(0));
-  const value sum = centred_matrix(a.y, a.zero, true).dot(centred_matrix(c.in(1), optional(c, 3), false));
+  const value sum = matmul(centred_matrix(a.y, a.zero, true), centred_matrix(c.in(1), optional(c, 3), false));
   return {with_bias(c, sum.convert(dtype::f32) * (a.scale * scalar_or_vector(c.in(2))), 4)};
 }
 

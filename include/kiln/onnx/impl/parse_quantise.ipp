@@ -122,12 +122,12 @@ variables parse_dynamic_quantise(call& c) {
 }
 
 variables parse_matmul_integer(call& c) {
-  return {centred_matrix(c.in(0), c.has(2) ? c.in(2) : value(), true)
-              .dot(centred_matrix(c.in(1), c.has(3) ? c.in(3) : value(), false))};
+  return {matmul(centred_matrix(c.in(0), c.has(2) ? c.in(2) : value(), true),
+                 centred_matrix(c.in(1), c.has(3) ? c.in(3) : value(), false))};
 }
 // a, its scale and zero; b, its scale and zero; the result's scale and zero
 variables parse_qlinear_matmul(call& c) {
-  const value sum = centred_matrix(c.in(0), c.in(2), true).dot(centred_matrix(c.in(3), c.in(5), false));
+  const value sum = matmul(centred_matrix(c.in(0), c.in(2), true), centred_matrix(c.in(3), c.in(5), false));
   const auto scale_of = [&](std::size_t i, bool rows) {
     const value s = c.in(i).convert(dtype::f32);
     return rows && s.rank() == 1 && !(s.dim(0) == dimension(1)) ? s.unsqueeze({1}) : s;

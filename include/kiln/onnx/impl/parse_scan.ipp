@@ -92,6 +92,57 @@ variables parse_scan(call& c) {
   return out;
 }
 
+// Scan's first version over a batch that only a run knows, or that is large: a loop over its entries runs the scan's
+// loop on each, and collects what that gives.
+variables scan_entries(call& c, std::size_t states, std::size_t slices) {
+  if (c.has(0)) c.unsupported("scans a batch of " + kiln::to_string(c.in(c.size() - 1).dim(0)) + " by lengths");
+  const auto directions = c.integers("directions");
+  const std::string entry_number = "batch.entry", entry_goes_on = "batch.goes_on";
+  std::vector<std::pair<std::string, variable>> visible;
+  std::vector<node> pick;
+  graph entries;
+  entries.inputs = {named(entry_number), named(entry_goes_on)};
+  node steps;
+  steps.op_type = "Loop";
+  steps.inputs = {"scan.length", "scan.begins"};
+  const graph& body = c.body("body");
+  if (body.inputs.size() != states + slices)
+    c.malformed("its body takes " + std::to_string(body.inputs.size()) + " inputs, " + std::to_string(states + slices) +
+                " are given");
+  dimension batch = c.in(c.size() - 1).dim(0), length = c.in(c.size() - 1).dim(1);
+  for (std::size_t k = 0; k < states + slices; ++k) {
+    value x = c.in(1 + k);
+    dims lens = x.get_shape().lens;
+    if (lens.empty() || (k >= states && lens.size() < 2))
+      c.malformed("each input has a batch, and what is scanned steps");
+    lens[0] = batch;
+    if (k >= states) lens[1] = length;
+    if (!(lens == x.get_shape().lens)) x = x.expect_dims(lens);
+    if (k >= states && entry(directions, k - states)) x = x | op::reverse{{1}};
+    const std::string all = "batch.input." + std::to_string(k), one = "scan.input." + std::to_string(k);
+    visible.emplace_back(all, x);
+    entries.nodes.push_back(make_node("Gather", {all, entry_number}, one));
+    if (k < states)
+      steps.inputs.push_back(one);
+    else
+      pick.push_back(make_node("Gather", {one, iteration}, body.inputs[k].name));
+  }
+  visible.emplace_back("scan.length", dimensions_value(c.build, {}, small_vector<dimension>{length}));
+  visible.emplace_back("scan.begins", c.build.scalar(dtype::boolean, true));
+  attribute inner;
+  inner.name = "body", inner.kind = attribute_kind::graph;
+  inner.graphs.push_back(loop_around(body, states, pick));
+  steps.attributes.push_back(std::move(inner));
+  entries.outputs.push_back(named(entry_goes_on));
+  for (std::size_t k = 0; k < body.outputs.size(); ++k) {
+    steps.outputs.push_back("scan.output." + std::to_string(k));
+    entries.outputs.push_back(named(steps.outputs.back()));
+  }
+  entries.nodes.push_back(std::move(steps));
+  return run_loop(c, entries, dimensions_value(c.build, {}, small_vector<dimension>{batch}),
+                  c.build.scalar(dtype::boolean, true), {}, visible);
+}
+
 // The first version scans each entry of a batch, up to its own length where the first input gives lengths; what lies
 // behind it in the outputs is zero.
 variables parse_scan_8(call& c) {
@@ -100,8 +151,7 @@ variables parse_scan_8(call& c) {
   const std::size_t n = c.size() - 1 - slices;
   const dimension batch = c.in(c.size() - 1).dim(0), longest = c.in(c.size() - 1).dim(1);
   constexpr std::int64_t most = 256;  // each becomes a loop of its own
-  if (!batch.is_constant() || batch.value() < 1 || batch.value() > most)
-    c.unsupported("scans a batch of " + kiln::to_string(batch));
+  if (!batch.is_constant() || batch.value() < 1 || batch.value() > most) return scan_entries(c, n, slices);
   small_vector<dimension> lengths(static_cast<std::size_t>(batch.value()), longest);
   if (c.has(0))
     for (std::int64_t b = 0; b < batch.value(); ++b)
@@ -196,7 +246,7 @@ variables parse_sequence_map(call& c) {
 
 std::span<const row> scan_rows() {
   static constexpr row rows[] = {
-      {"", "Scan", 8, parse_scan_8, "the batch is a constant"},
+      {"", "Scan", 8, parse_scan_8, "by lengths of its own: the batch is a constant of at most 256"},
       {"", "Scan", 9, parse_scan},
       {"", "SequenceMap", 17, parse_sequence_map},
   };

@@ -162,7 +162,13 @@ variables parse_expand(call& c) {
   const dims from = c.in(0).get_shape().lens;
   if (c.constant(1)) {
     const auto wanted = c.dimensions(1, "the shape");
-    return {c.in(0).broadcast_to(broadcast(from, dims(std::span<const dimension>(wanted))).value())};
+    dims to = broadcast(from, dims(std::span<const dimension>(wanted))).value();
+    // of two names the one asked for: the run compares
+    for (std::size_t i = 0; i < std::min(from.size(), wanted.size()); ++i) {
+      const dimension asked = wanted[wanted.size() - 1 - i];
+      if (!asked.is_constant() && !from[from.size() - 1 - i].is_constant()) to[to.size() - 1 - i] = asked;
+    }
+    return {c.in(0).broadcast_to(to)};
   }
   // an extent that only the run knows stays a symbol: the run then checks it against the input's
   const auto wanted = expanded_in_run(c, c.in(1));

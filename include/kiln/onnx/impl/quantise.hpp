@@ -10,6 +10,9 @@ value quantised(const call& c, value ratio, value zero, dtype t);
 /// i32 x minus its zero point, which lies along rows or columns.
 value centred_matrix(value x, value zero, bool rows);
 
+/// Matrix product with numpy's rules for vectors.
+value matmul(value a, value b);
+
 /// A tensor quantised to u8 by its own range.
 struct own_quantised {
   value y, scale, zero;

@@ -55,5 +55,6 @@ std::span<const row> gradient_rows();
 std::span<const row> unfold_rows();
 std::span<const row> state_rows();
 std::span<const row> ngram_rows();
+std::span<const row> image_rows();
 
 }  // namespace kiln::onnx

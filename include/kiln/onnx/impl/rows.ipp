@@ -58,6 +58,7 @@ std::span<const std::span<const row>> row_families() {
                                                   optional_rows(),
                                                   select_rows(),
                                                   text_rows(),
+                                                  image_rows(),
                                                   learned_rows(),
                                                   label_rows(),
                                                   tree_rows(),

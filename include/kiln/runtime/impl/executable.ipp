@@ -73,24 +73,27 @@ void executable::state::evaluate_sizes(workspace::state& w, std::size_t count, S
     if (w.sizes[o.left] != w.sizes[o.right])
       raise(errc::shape_mismatch,
             o.rule + ": expected " + std::to_string(w.sizes[o.right]) + ", found " + std::to_string(w.sizes[o.left]));
-  check_extents(w);
   check_rules(w);
+  check_extents(w);
 }
 
 // What the shape rules of ops could not decide while extents were names, they decide now.
 void executable::state::check_rules(const workspace::state& w) const {
   for (const detail::open_rule& r : plan.rules) {
-    const detail::step& st = plan.steps[r.step];
-    const step_info& info = report.steps[r.step];
     small_vector<shape> in;
-    for (std::uint32_t k = 0; k < st.inputs; ++k) {
-      in.push_back(shape{info.inputs[k].type, {}});
-      for (const std::uint32_t slot : plan.operands[st.first_operand + k].lens) in.back().lens.push_back(w.sizes[slot]);
+    bool sized = true;
+    for (const detail::open_rule::operand& o : r.operands) {
+      in.push_back(shape{o.type, {}});
+      for (const std::uint32_t slot : o.lens) {
+        sized = sized && w.sizes[slot] >= 0;
+        in.back().lens.push_back(w.sizes[slot]);
+      }
     }
+    if (!sized) continue;  // who makes an extent below 0 is told instead
     operation op = r.op;
     op.substitute(w.values);
     const auto made = op.shape_rule({in.data(), in.size()});
-    if (!made) throw error(made.why()).at_op(op.name()).at_instruction(info.instruction);
+    if (!made) throw error(made.why()).at_op(op.name()).at_instruction(r.instruction);
   }
 }
 

@@ -3,17 +3,17 @@
 #include <vector>
 
 #include "kiln/graph/operation.hpp"
+#include "kiln/runtime/impl/plan.hpp"
 
 namespace kiln::detail {
 
 /// Whether a shape rule that accepts these operands may refuse them once its symbols and theirs have values: some
 /// values are tried.
-template <class Typed>
-bool rule_is_open(const operation& op, const std::vector<Typed>& operands) {
+inline bool rule_is_open(const operation& op, const std::vector<shape>& operands) {
   small_vector<dimension> symbols;
   op.symbols(symbols);
-  for (const Typed& o : operands)
-    for (const dimension d : o.type.lens) collect_symbols(d, symbols);
+  for (const shape& o : operands)
+    for (const dimension d : o.lens) collect_symbols(d, symbols);
   if (symbols.empty()) return false;
   constexpr std::int64_t one = 1, many = std::int64_t{1} << 40;
   const auto refuses = [&](auto&& value_of) {
@@ -23,8 +23,8 @@ bool rule_is_open(const operation& op, const std::vector<Typed>& operands) {
         values.bind(symbols[s], std::clamp(value_of(s), symbols[s].min(), symbols[s].max()));
     try {
       small_vector<shape> tried;
-      for (const Typed& o : operands) {
-        tried.push_back(o.type);
+      for (const shape& o : operands) {
+        tried.push_back(o);
         for (dimension& d : tried.back().lens) d = values.substitute(d);
       }
       operation bound = op;
@@ -38,6 +38,21 @@ bool rule_is_open(const operation& op, const std::vector<Typed>& operands) {
   for (std::size_t other = 0; other < symbols.size(); ++other)
     if (refuses([&](std::size_t s) { return symbols[s] == symbols[other] ? many : one; })) return true;
   return false;
+}
+
+/// Leaves to the run what the shape rule of a kernel's op cannot decide yet.
+inline void leave_rule(plan& p, const module_graph& graph, const basic_instruction<operation>& ins, std::string where) {
+  if (ins.kind != instruction_kind::op) return;
+  if (ins.op.kind() != op_kind::generic && ins.op.kind() != op_kind::contraction) return;
+  std::vector<shape> in;
+  for (const value_id v : ins.inputs) in.push_back(graph.shape_of(v));
+  if (!rule_is_open(ins.op, in)) return;
+  open_rule r{ins.op, {}, std::move(where)};
+  for (const shape& s : in) {
+    r.operands.push_back({s.type, {}});
+    for (const dimension d : s.lens) r.operands.back().lens.push_back(p.sizes.slot(d));
+  }
+  p.rules.push_back(std::move(r));
 }
 
 }  // namespace kiln::detail

@@ -39,10 +39,16 @@ struct obligation {
   std::string rule;
 };
 
-/// The op of a step whose extents a compiler could not see: its shape rule is asked again when they are known.
+/// An op whose extents a compiler could not see: its shape rule is asked again when they are known. It may stand alone
+/// or in a group.
 struct open_rule {
-  std::uint32_t step = 0;
+  struct operand {
+    dtype type = dtype::f32;
+    small_vector<std::uint32_t> lens;  ///< slots
+  };
   operation op;
+  small_vector<operand> operands;
+  std::string instruction;
 };
 
 /// An output that lies in the memory of an input, which has room for `capacity` along `axis`.

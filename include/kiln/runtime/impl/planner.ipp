@@ -336,10 +336,12 @@ class planner {
     if (ins.op.is<op::fused>()) {
       const module_graph& body = program_.module(ins.op.body());
       for (std::uint32_t k = 0; k < body.size(); ++k)
-        if (is_view(body[k])) check_extents(body[k], body.shape_of(body[k].inputs[0]), ins.name.view());
+        if (is_view(body[k]))
+          check_extents(body[k], body.shape_of(body[k].inputs[0]), ins.name.view());
+        else
+          leave_rule(plan_, body, body[k], body[k].name.empty() ? label_of(ins, i) : std::string(body[k].name.view()));
     }
-    if (ins.op.kind() == op_kind::generic && rule_is_open(ins.op, in))
-      plan_.rules.push_back({static_cast<std::uint32_t>(plan_.steps.size()), ins.op});
+    leave_rule(plan_, graph_, ins, label_of(ins, i));
     step_info info;
     info.instruction = label_of(ins, i), info.index = i;
     info.flops = flops(program_, graph_, ins);
