@@ -131,6 +131,48 @@ def conv3x3_64_56_int8(g, small):
     return quantized_conv(g, x, 1 / 255, "c", c, c, 3, 1, 1 / 6, 1.0, RELU_RANGE / 255, True, 0)
 
 
+def recurrent(g, kind, x, name, cin, hidden, directions=1, **attrs):
+    """The sequence that a recurrent layer of exporters makes, [steps, directions, batch, hidden]."""
+    gates = {"RNN": 1, "GRU": 3, "LSTM": 4}[kind] * hidden
+    ins = [x, g.weight(name + ".w", (directions, gates, cin), 1 / math.sqrt(cin)),
+           g.weight(name + ".r", (directions, gates, hidden), 1 / math.sqrt(hidden)),
+           g.weight(name + ".b", (directions, 2 * gates), 0.02)]
+    way = "bidirectional" if directions == 2 else "forward"
+    return g.op(kind, *ins, n=1, hidden_size=hidden, direction=way, **attrs)
+
+
+@micro
+def lstm_2x256(g, small):
+    """Two layers in both directions, one sequence of 64 steps."""
+    steps, n = (5, 8) if small else (64, 256)
+    y, width = g.input("x", [steps, 1, n]), n
+    for i in range(2):
+        y = recurrent(g, "LSTM", y, f"l{i}", width, n, 2)
+        y, width = g.reshape(g.transpose(y, 0, 2, 1, 3), steps, 1, 2 * n), 2 * n
+    return y
+
+
+@micro
+def lstm_64(g, small):
+    """So small a state that a step takes a microsecond."""
+    steps, n = (5, 8) if small else (100, 64)
+    return recurrent(g, "LSTM", g.input("x", [steps, 1, n]), "l", n, n)
+
+
+@micro
+def gru_512(g, small):
+    """Eight sequences of 32 steps; weights that no core's own cache holds."""
+    steps, batch, n = (5, 2, 8) if small else (32, 8, 512)
+    return recurrent(g, "GRU", g.input("x", [steps, batch, n]), "l", n, n, linear_before_reset=1)
+
+
+@micro
+def rnn_128(g, small):
+    """A plain cell over 32 sequences of 50 steps."""
+    steps, batch, n = (5, 2, 8) if small else (50, 32, 128)
+    return recurrent(g, "RNN", g.input("x", [steps, batch, n]), "l", n, n)
+
+
 @micro
 def attention_12_512_64(g, small):
     heads, seq, d = (2, 16, 8) if small else (12, 512, 64)

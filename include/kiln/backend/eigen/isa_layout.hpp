@@ -1,5 +1,6 @@
 #pragma once
 #include "kiln/backend/eigen/isa.hpp"
+#include "kiln/kernel/recurrent_problem.hpp"
 #include "kiln/op/ops.hpp"
 
 namespace kiln::eigen {
@@ -21,6 +22,8 @@ constexpr std::uint64_t isa_layout() {
                         sizeof(kernels::pooling_problem),
                         sizeof(kernels::pooled_images),
                         sizeof(kernels::lrn_problem),
+                        sizeof(kernels::recurrent_problem),
+                        sizeof(op::recurrent),
                         sizeof(kernels::block_machine),
                         sizeof(kernels::block_step),
                         sizeof(kernels::block_frame),

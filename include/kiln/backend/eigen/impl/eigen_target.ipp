@@ -5,6 +5,7 @@
 #include "kiln/backend/eigen/integers.hpp"
 #include "kiln/backend/eigen/isa_layout.hpp"
 #include "kiln/backend/eigen/lower.hpp"
+#include "kiln/backend/eigen/recurrent.hpp"
 #include "kiln/kernel/pooling_problem.hpp"
 #include "kiln/pass/integer_products.hpp"
 #include "kiln/pass/widen_floats.hpp"
@@ -76,7 +77,7 @@ std::unique_ptr<kernel> eigen_target::make_kernel(const kernel_request& request)
   using lower = std::unique_ptr<kernel> (*)(const kernel_request&);
   constexpr lower families[] = {eigen::lower_rows,     eigen::lower_dot,       eigen::lower_convolution,
                                 eigen::lower_integers, eigen::lower_attention, eigen::lower_window,
-                                eigen::lower_gather};
+                                eigen::lower_gather,   eigen::lower_recurrent};
   for (lower family : families)
     if (auto made = family(request)) return made;
   return nullptr;

@@ -1,0 +1,17 @@
+#include "kiln/kernel/recurrent.hpp"
+
+#include "kiln/backend/eigen/recurrent.hpp"
+
+namespace kiln::eigen {
+
+extern "C" [[gnu::visibility("default")]] const recurrent_table* kiln_eigen_recurrent() {
+  static constexpr recurrent_table table{
+      .packed_floats = kernels::packed_recurrence_size,
+      .pack = kernels::pack_recurrence,
+      .scratch_floats = kernels::recurrent_scratch_size,
+      .run = kernels::run_recurrent,
+  };
+  return &table;
+}
+
+}  // namespace kiln::eigen

@@ -1,0 +1,202 @@
+// Recurrent layers through the Eigen target: cells, functions, directions, lengths, strides, and how threads share
+// them.
+#include "kiln/op/sequence/recurrent.hpp"
+
+#include <gmock/gmock.h>
+
+#include "kiln/kernel/step_team.hpp"
+#include "runtime/compare.hpp"
+
+namespace kiln::testing {
+namespace {
+
+using op::cell_function;
+using op::cell_kind;
+
+constexpr tolerance close{2e-5, 1e-5};
+
+struct sizes {
+  std::int64_t steps, batch, hidden;
+};
+
+op::recurrent cell_of(cell_kind kind) {
+  op::recurrent r{.cell = kind, .functions = {}, .alpha = {}, .beta = {}};
+  for (unsigned f = 0; f <= static_cast<unsigned>(kind); ++f) {
+    r.functions.push_back(f == 0 && kind != cell_kind::plain ? cell_function::sigmoid : cell_function::tanh);
+    r.alpha.push_back(0.3F);
+    r.beta.push_back(0.4F);
+  }
+  return r;
+}
+
+// Numbers small enough that errors don't grow from step to step.
+argument scaled_argument(const dims& lens, unsigned seed, std::int64_t hidden) {
+  const double most = 1.5 / std::sqrt(static_cast<double>(hidden));
+  return random_argument({dtype::f32, lens}, seed, -most, most);
+}
+
+// All results of one layer over inputs of these sizes; the recurrence is the last input, or a constant.
+void build(builder& b, const op::recurrent& r, const sizes& s, bool constant, dtype lengths = dtype::i64) {
+  const std::int64_t all = r.gates() * s.hidden;
+  small_vector<value> in{b.input("x", dtype::f32, {s.steps, s.batch, all}), value(), b.input("bias", dtype::f32, {all}),
+                         b.input("h", dtype::f32, {s.batch, s.hidden}), b.input("lengths", lengths, {s.batch})};
+  if (r.cell == cell_kind::lstm) {
+    in.push_back(b.input("c", dtype::f32, {s.batch, s.hidden}));
+    in.push_back(b.input("peepholes", dtype::f32, {3 * s.hidden}));
+  }
+  in[1] = constant ? b.constant(scaled_argument({s.hidden, all}, 9, s.hidden).to_literal())
+                   : b.input("recurrence", dtype::f32, {s.hidden, all});
+  const value y = b.add(r, in);
+  b.output(y);
+  b.output(y.result(1));
+  if (r.cell == cell_kind::lstm) b.output(y.result(2));
+}
+
+void expect_cell(const op::recurrent& r, const sizes& s, bool constant, dtype lengths = dtype::i64) {
+  SCOPED_TRACE(::testing::Message() << to_string(r.cell) << " steps " << s.steps << " batch " << s.batch << " hidden "
+                                    << s.hidden << " reverse " << r.reverse << " linear " << r.linear_before_reset
+                                    << " constant " << constant);
+  const auto make = [&](builder& b) { build(b, r, s, constant, lengths); };
+  auto in = random_inputs(make, 3);
+  in[3] = random_argument(in[3].get_shape(), 7, -1, static_cast<double>(s.steps) + 2);
+  if (!constant) in.back() = scaled_argument(in.back().get_shape().lens, 9, s.hidden);
+  expect_same(make, in, close);
+}
+
+TEST(recurrent, equals_the_reference_at_all_sizes) {
+  for (const cell_kind kind : {cell_kind::plain, cell_kind::gru, cell_kind::lstm})
+    for (const bool linear : {false, true})
+      for (const std::int64_t batch : {1, 3, 17})
+        for (const std::int64_t hidden : {1, 5, 16, 33, 128}) {
+          if (linear && kind != cell_kind::gru) continue;
+          op::recurrent r = cell_of(kind);
+          r.linear_before_reset = linear;
+          r.reverse = (batch + hidden) % 4 == 2;
+          expect_cell(r, {7, batch, hidden}, hidden != 33);
+          if (::testing::Test::HasFatalFailure()) return;
+        }
+}
+
+// Large enough that threads share the columns of one step.
+TEST(recurrent, equals_the_reference_where_threads_share_a_step) {
+  for (const cell_kind kind : {cell_kind::plain, cell_kind::gru, cell_kind::lstm})
+    for (const std::int64_t batch : {1, 2, 9}) {
+      op::recurrent r = cell_of(kind);
+      r.reverse = batch == 2;
+      expect_cell(r, {12, batch, 330}, true);
+      if (::testing::Test::HasFatalFailure()) return;
+    }
+}
+
+TEST(recurrent, calls_every_function_behind_the_clip) {
+  for (const cell_kind kind : {cell_kind::plain, cell_kind::gru, cell_kind::lstm})
+    for (unsigned f = 0; f < 11; ++f)
+      for (const float clip : {std::numeric_limits<float>::infinity(), 0.4F}) {
+        op::recurrent r = cell_of(kind);
+        for (unsigned k = 0; k < r.functions.size(); ++k) r.functions[k] = static_cast<cell_function>((f + 4 * k) % 11);
+        r.clip = clip;
+        SCOPED_TRACE(::testing::Message() << to_string(r.functions[0]) << " clip " << clip);
+        expect_cell(r, {5, 3, 18}, true);
+        if (::testing::Test::HasFatalFailure()) return;
+      }
+}
+
+TEST(recurrent, clips_the_usual_functions_and_couples_gates) {
+  for (const cell_kind kind : {cell_kind::plain, cell_kind::gru, cell_kind::lstm}) {
+    op::recurrent r = cell_of(kind);
+    r.clip = 0.3F;
+    expect_cell(r, {6, 2, 20}, true, dtype::i32);
+  }
+  op::recurrent r = cell_of(cell_kind::lstm);
+  r.coupled = true;
+  expect_cell(r, {6, 2, 20}, true, dtype::i32);
+}
+
+TEST(recurrent, empty_extents) {
+  for (const cell_kind kind : {cell_kind::plain, cell_kind::gru, cell_kind::lstm})
+    for (const sizes& s : {sizes{0, 2, 5}, sizes{3, 0, 5}, sizes{3, 2, 0}}) expect_cell(cell_of(kind), s, s.batch != 2);
+}
+
+TEST(recurrent, has_a_kernel_that_keeps_packed_weights) {
+  const auto kernel_of = [](const op::recurrent& r, bool constant) {
+    const executable e = compile_eigen([&](builder& b) { build(b, r, {4, 2, 24}, constant); });
+    return e.report().steps[0].kernel;
+  };
+  EXPECT_EQ(kernel_of(cell_of(cell_kind::lstm), true), "lstm (packed)");
+  EXPECT_EQ(kernel_of(cell_of(cell_kind::gru), true), "gru (packed)");
+  EXPECT_EQ(kernel_of(cell_of(cell_kind::plain), false), "recurrence");
+}
+
+// Both directions: each reads its part of one operand and writes its part of one result.
+TEST(recurrent, operands_and_results_of_any_outer_strides) {
+  const sizes s{6, 3, 20};
+  const auto make = [&](builder& b) {
+    const value x = b.input("x", dtype::f32, {s.batch, s.steps, 2, 4 * s.hidden}),
+                h = b.input("h", dtype::f32, {s.batch, 2, s.hidden});
+    small_vector<value> y, last;
+    for (std::int64_t d = 0; d < 2; ++d) {
+      op::recurrent r = cell_of(cell_kind::lstm);
+      r.reverse = d == 1;
+      const auto part = [&](value v, std::int64_t axis) {
+        return v.slice({.axes = {axis}, .starts = {d}, .ends = {d + 1}}).squeeze({axis});
+      };
+      const value weights = b.constant(scaled_argument({4 * s.hidden, s.hidden}, 5, s.hidden).to_literal());
+      const value made =
+          b.add(r, small_vector<value>{part(x, 2).transpose({1, 0, 2}), weights.transpose({1, 0}),
+                                       b.constant(scaled_argument({4 * s.hidden}, 6, 1).to_literal()), part(h, 1),
+                                       b.input(d ? "m" : "n", dtype::i64, {s.batch}), part(h, 1),
+                                       b.constant(scaled_argument({3 * s.hidden}, 8, 1).to_literal())});
+      y.push_back(made);
+      last.push_back(made.result(2));
+    }
+    b.output(b.add(op::concat{2}, y));
+    b.output(b.add(op::concat{1}, last));
+  };
+  auto in = random_inputs(make);
+  in[2] = random_argument(in[2].get_shape(), 5, 1, 6);
+  in[3] = random_argument(in[3].get_shape(), 6, 1, 6);
+  expect_same(make, in, close);
+  std::size_t copies = 0;
+  const executable e = compile_eigen(make);
+  for (const step_info& i : e.report().steps) copies += i.copy;
+  EXPECT_EQ(copies, 0U);
+}
+
+TEST(recurrent, nan_and_infinity_stay) {
+  for (const cell_kind kind : {cell_kind::plain, cell_kind::gru, cell_kind::lstm})
+    for (const float odd : {std::numeric_limits<float>::quiet_NaN(), std::numeric_limits<float>::infinity()}) {
+      const auto make = [&](builder& b) { build(b, cell_of(kind), {2, 2, 17}, true); };
+      auto in = random_inputs(make);
+      in[3] = random_argument(in[3].get_shape(), 5, 2, 3);
+      in[0].as<float>()[3] = odd;
+      expect_same(make, in, close);
+    }
+}
+
+TEST(step_team, takes_steps_in_order_and_each_part_once) {
+  for (const unsigned parts : {1U, 2U, 5U}) {
+    thread_pool pool(3);
+    const std::int64_t steps = 2000;
+    std::vector<std::atomic<std::int64_t>> count(parts);
+    std::atomic<int> early{0};
+    kernels::step_team::run(pool, parts, steps, [&](std::int64_t step, unsigned part) {
+      for (auto& c : count) early += c.load() < step || c.load() > step + 1;
+      early += count[part]++ != step;
+    });
+    EXPECT_EQ(early.load(), 0);
+    for (auto& c : count) EXPECT_EQ(c.load(), steps);
+  }
+}
+
+TEST(step_team, one_thread_alone_takes_all_parts) {
+  thread_pool pool(3);
+  std::vector<std::int64_t> done;
+  pool.parallel_for(2, [&](std::int64_t task, unsigned) {
+    if (task == 1) return;  // nested, so that one thread has the team's tasks one by one
+    kernels::step_team::run(pool, 2, 3, [&](std::int64_t step, unsigned part) { done.push_back(2 * step + part); });
+  });
+  EXPECT_THAT(done, ::testing::ElementsAre(0, 1, 2, 3, 4, 5));
+}
+
+}  // namespace
+}  // namespace kiln::testing
