@@ -23,6 +23,18 @@ const problem problems[] = {
     {"grouped", {2, 12, 8, 8}, {8, 3, 3, 3}, {.pads = {1, 1, 1, 1}, .group = 4}},
     {"depthwise 3x3", {1, 10, 11, 12}, {10, 1, 3, 3}, {.pads = {1, 1, 1, 1}, .group = 10}},
     {"depthwise strided", {2, 6, 11, 12}, {6, 1, 3, 3}, {.stride = {2, 2}, .pads = {1, 1, 1, 1}, .group = 6}},
+    {"depthwise, one vector wide", {1, 5, 7, 16}, {5, 1, 3, 3}, {.pads = {1, 1, 1, 1}, .group = 5}},
+    {"depthwise, wider", {2, 3, 9, 35}, {3, 1, 3, 3}, {.pads = {1, 1, 1, 1}, .group = 3}},
+    {"depthwise, one column", {1, 3, 20, 1}, {3, 1, 3, 3}, {.pads = {1, 1, 1, 1}, .group = 3}},
+    {"depthwise of large planes", {1, 2, 90, 70}, {2, 1, 3, 3}, {.pads = {1, 1, 1, 1}, .group = 2}},
+    {"depthwise strided, whole vectors",
+     {1, 3, 7, 33},
+     {3, 1, 3, 3},
+     {.stride = {2, 2}, .pads = {0, 0, 1, 0}, .group = 3}},
+    {"depthwise strided, padded behind",
+     {1, 3, 8, 32},
+     {3, 1, 3, 3},
+     {.stride = {2, 2}, .pads = {0, 0, 1, 1}, .group = 3}},
     {"depthwise 5x5", {1, 6, 9, 9}, {6, 1, 5, 5}, {.pads = {2, 2, 2, 2}, .group = 6}},
     {"depthwise with multiplier", {1, 6, 9, 9}, {12, 1, 3, 3}, {.pads = {1, 1, 1, 1}, .group = 6}},
     {"window larger than the image", {1, 2, 2, 2}, {3, 2, 3, 3}, {.pads = {1, 1, 1, 1}}},
@@ -68,6 +80,25 @@ TEST(convolution_epilogue, bias_activation_and_residual_run_in_the_kernel) {
       EXPECT_EQ(e.report().steps.size(), 1u);
       EXPECT_FALSE(e.report().steps[0].fallback) << e.report().steps[0].kernel;
     }
+  }
+}
+
+TEST(convolution_epilogue, several_constant_biases) {
+  for (const std::int64_t group : {1, 8}) {
+    expect_same(
+        [&](builder& b) {
+          const value w = b.constant(random_argument({dtype::f32, {8, 8 / group, 3, 3}}, 5).to_literal());
+          const value y = b.input("x", dtype::f32, {2, 8, 9, 7}).conv(w, {.pads = {1, 1, 1, 1}, .group = group});
+          const auto bias = [&](unsigned seed) {
+            return b.constant(random_argument({dtype::f32, {8}}, seed).to_literal());
+          };
+          const value more = b.input("more", dtype::f32, {2, 8, 9, 7});
+          b.output((y.add_along(1, bias(1)).add_along(1, bias(2)) + more).add_along(1, bias(3)).relu());
+          b.output(
+              y.add_along(2, b.constant(random_argument({dtype::f32, {9}}, 6).to_literal())).add_along(1, bias(4)));
+        },
+        {5e-5, 5e-5});
+    if (::testing::Test::HasFatalFailure()) return;
   }
 }
 

@@ -26,6 +26,13 @@ TEST(pooling, equals_the_reference) {
       {{1, 2, 5, 6, 7}, {.lengths = {2, 3, 2}, .stride = {2, 1, 2}, .pads = {1, 1, 0, 1, 1, 1}}},
       {{0, 2, 4, 4}, {.lengths = {2, 2}}},
       {{300, 8, 4, 4}, {.lengths = {2, 2}, .stride = {2, 2}}},
+      {{2, 3, 9, 49}, {.lengths = {3, 3}, .stride = {2, 2}, .pads = {1, 1, 0, 0}}},
+      {{1, 3, 6, 65}, {.lengths = {3, 3}, .stride = {1, 2}, .pads = {2, 2, 2, 2}}},
+      {{1, 3, 34, 32}, {.lengths = {3, 3}, .pads = {1, 1, 1, 1}}},
+      {{1, 2, 5, 50}, {.lengths = {2, 2}, .stride = {3, 1}, .pads = {0, 1, 1, 0}}},
+      {{1, 2, 7, 66}, {.lengths = {2, 2}, .stride = {2, 2}, .ceil_mode = true}},
+      {{1, 1, 3, 1100}, {.lengths = {3, 3}, .stride = {1, 2}, .pads = {0, 1, 0, 1}}},
+      {{1, 1, 1, 1}, {.lengths = {3, 3}, .stride = {2, 2}, .pads = {1, 1, 1, 1}}},
   };
   std::size_t at = 0;
   for (const auto& [x, attributes] : cases) {
@@ -47,7 +54,7 @@ TEST(pooling, equals_the_reference) {
 
 TEST(pooling, special_values_pass_as_in_the_reference) {
   const float inf = std::numeric_limits<float>::infinity();
-  for (const dims& lengths : {dims{2, 2}, dims{4, 18}}) {
+  for (const dims& lengths : {dims{2, 2}, dims{3, 3}, dims{2, 3}, dims{4, 18}}) {
     argument x = random_argument({dtype::f32, {1, 3, 4, 18}}, 3);
     const auto values = x.as<float>();
     values[5] = std::nanf(""), values[40] = inf, values[41] = -inf, values[100] = -inf;

@@ -3,6 +3,8 @@
 #include <optional>
 
 #include "kiln/kernel/depthwise3x3.hpp"
+#include "kiln/kernel/depthwise_small.hpp"
+#include "kiln/kernel/gemm.hpp"
 #include "kiln/kernel/phased_rows.hpp"
 
 namespace kiln::kernels {
@@ -45,8 +47,10 @@ class plane_convolution {
         offsets_(layout_.offsets(1, 0)) {
     constexpr std::int64_t strip_elements = 20 * 1024 / static_cast<std::int64_t>(sizeof(T));
     using extents = conv_problem::extents;
-    if (has_masked_loads && p_.kernel == extents{1, 3, 3} && p_.dilation[1] == 1 && p_.dilation[2] == 1 &&
-        p_.stride[1] == p_.stride[2] && p_.stride[2] <= 2)
+    if (small_plane_3x3<T>::serves(p_))
+      small_.emplace(p_);
+    else if (has_masked_loads && p_.kernel == extents{1, 3, 3} && p_.dilation[1] == 1 && p_.dilation[2] == 1 &&
+             p_.stride[1] == p_.stride[2] && p_.stride[2] <= 2)
       direct_.emplace(p_.stride[2], p_.input[1], p_.input[2], p_.pad_begin[1], p_.pad_begin[2], out_w_);
     const std::int64_t fitting = (strip_elements / layout_.row() - p_.span(1)) / p_.stride[1] + 1;
     strip_rows_ = std::clamp<std::int64_t>(fitting, 1, std::max<std::int64_t>(1, out_h_));
@@ -54,13 +58,15 @@ class plane_convolution {
   }
 
   /// Elements of scratch for each worker.
-  std::int64_t scratch_size() const { return (direct_ ? 1 : layout_.rows_in(strip_rows_)) * layout_.row(); }
+  std::int64_t scratch_size() const {
+    return small_ ? 0 : (direct_ ? 1 : layout_.rows_in(strip_rows_)) * layout_.row();
+  }
 
   template <class Epilogue>
   void run(thread_pool& pool, const T* input, const T* weights, T* output, T* scratch, Epilogue&& epilogue) const {
     const std::int64_t scratch_each = round_up(scratch_size(), native_lanes<T>);
     const std::int64_t planes = p_.batch * p_.groups;
-    const std::int64_t strips = ceil_div(out_h_, strip_rows_);
+    const std::int64_t strips = small_ ? 1 : ceil_div(out_h_, strip_rows_);
     // A plane stays with one worker where there are enough of them: its strips overlap.
     const bool whole = planes >= 8 * static_cast<std::int64_t>(pool.size());
     const std::int64_t per_task = whole ? ceil_div(planes, 16 * static_cast<std::int64_t>(pool.size())) : 1;
@@ -73,7 +79,8 @@ class plane_convolution {
       std::int64_t image = first / p_.groups, group = first - image * p_.groups;
       for (std::int64_t plane = first; plane < last; ++plane) {
         const std::int64_t begin = whole ? 0 : task % strips, end = whole ? strips : begin + 1;
-        for (std::int64_t strip = begin; strip < end; ++strip)
+        if (small_) run_small(image, group, input, weights, output, epilogue);
+        for (std::int64_t strip = begin; strip < end && !small_; ++strip)
           run_strip(image, group, strip, input, weights, output, local, epilogue);
         if (++group == p_.groups) group = 0, ++image;
       }
@@ -81,6 +88,25 @@ class plane_convolution {
   }
 
  private:
+  template <class Epilogue>
+  void run_small(std::int64_t batch, std::int64_t group, const T* input, const T* weights, T* output,
+                 Epilogue&& epilogue) const {
+    if constexpr (has_masked_loads) {
+      const T* const image = input + (batch * p_.groups + group) * p_.input_pixels();
+      const std::int64_t pixels = out_h_ * out_w_;
+      for (std::int64_t j = 0; j < multiplier_; ++j) {
+        const std::int64_t channel = group * multiplier_ + j;
+        T* const out = output + (batch * p_.out_channels + channel) * pixels;
+        tile_finish<T> inside;
+        const bool finished =
+            finishes_in_registers(epilogue, batch, channel, std::int64_t{1}, std::int64_t{0}, pixels, inside) &&
+            !inside.col_bias[0] && !inside.col_bias[1];
+        small_->run(image, weights + channel * 9, out, finished ? &inside : nullptr);
+        if (!finished) epilogue(batch, channel, std::int64_t{1}, std::int64_t{0}, pixels, out, pixels);
+      }
+    }
+  }
+
   template <class Epilogue>
   void run_strip(std::int64_t batch, std::int64_t group, std::int64_t strip, const T* input, const T* weights,
                  T* output, T* local, Epilogue&& epilogue) const {
@@ -134,6 +160,7 @@ class plane_convolution {
   conv_problem p_;
   std::int64_t out_h_, out_w_, taps_, multiplier_;
   phased_rows<T> layout_;
+  std::optional<small_plane_3x3<T>> small_;
   std::optional<plane_3x3<T>> direct_;
   std::int64_t strip_rows_ = 1;
   std::vector<std::int32_t> offsets_;

@@ -29,6 +29,15 @@ KILN_FN native_vec<T> load_masked(const T* from, unsigned mask) {
     return (native_vec<T>)_mm512_maskz_loadu_pd(static_cast<unsigned char>(mask), from);
 }
 
+/// The masked lanes at `from`, and those of `other` elsewhere; `from` may point outside its array there.
+template <class T>
+KILN_FN native_vec<T> load_masked_or(const T* from, unsigned mask, native_vec<T> other) {
+  if constexpr (std::is_same_v<T, float>)
+    return (native_vec<T>)_mm512_mask_loadu_ps(other, static_cast<unsigned short>(mask), from);
+  else
+    return (native_vec<T>)_mm512_mask_loadu_pd(other, static_cast<unsigned char>(mask), from);
+}
+
 /// Planes of a 3x3 convolution with one input channel, stride 1 or 2, read where they lie, planned for their sizes.
 template <class T>
 class plane_3x3 {

@@ -4,7 +4,7 @@
 
 #include "kiln/core/math.hpp"
 #include "kiln/kernel/convolution_problem.hpp"
-#include "kiln/kernel/pooling_problem.hpp"
+#include "kiln/kernel/pooling_narrow.hpp"
 
 namespace kiln::kernels {
 
@@ -138,22 +138,36 @@ inline float reduce_plane(const float* x, std::int64_t n, bool average) {
   return average ? result / static_cast<float>(n) : result;
 }
 
-/// Pools every plane; a task is a few planes.
+/// Calls `each(plane)` for every plane; a task is a few planes.
+template <class Each>
+void for_each_plane(thread_pool& pool, const pooling_problem& p, Each&& each) {
+  const std::int64_t in = p.input[0] * p.input[1] * p.input[2];
+  const std::int64_t planes = std::max<std::int64_t>(1, 16384 / std::max<std::int64_t>(1, in));
+  pool.parallel_for((p.planes + planes - 1) / planes, [&](std::int64_t task, unsigned) {
+    for (std::int64_t i = task * planes; i < std::min(p.planes, (task + 1) * planes); ++i) each(i);
+  });
+}
+
+/// Pools every plane by the kernel that serves its window.
+template <bool Average>
+void pool_windows(thread_pool& pool, const pooling_problem& p) {
+  if constexpr (has_masked_loads) {
+    if (narrow_pooling<Average>::serves(p)) {
+      const narrow_pooling<Average> narrow(p);
+      return for_each_plane(pool, p, [&](std::int64_t i) { narrow.run(i); });
+    }
+  }
+  for_each_plane(pool, p, [&](std::int64_t i) { pooled_plane<Average>(p, i).run(); });
+}
+
+/// Pools every plane.
 inline void pool_planes(thread_pool& pool, const pooling_problem& p) {
   const std::int64_t in = p.input[0] * p.input[1] * p.input[2];
   const bool whole = p.output == pooling_problem::extents{1, 1, 1} && p.window == p.input &&
                      p.pad_begin == pooling_problem::extents{} && p.pad_end == pooling_problem::extents{};
-  const std::int64_t planes = std::max<std::int64_t>(1, 16384 / std::max<std::int64_t>(1, in));
-  pool.parallel_for((p.planes + planes - 1) / planes, [&](std::int64_t task, unsigned) {
-    for (std::int64_t i = task * planes; i < std::min(p.planes, (task + 1) * planes); ++i) {
-      if (whole)
-        p.y[i] = reduce_plane(p.x + i * in, in, p.average);
-      else if (p.average)
-        pooled_plane<true>(p, i).run();
-      else
-        pooled_plane<false>(p, i).run();
-    }
-  });
+  if (whole)
+    return for_each_plane(pool, p, [&](std::int64_t i) { p.y[i] = reduce_plane(p.x + i * in, in, p.average); });
+  p.average ? pool_windows<true>(pool, p) : pool_windows<false>(pool, p);
 }
 
 }  // namespace kiln::kernels

@@ -14,7 +14,10 @@ struct product_body {
   std::unique_ptr<tile_program> tail;  ///< parameter 0 is the product; null when nothing follows
   std::optional<affine_form> affine;   ///< the tail's form, where it is one
   std::unique_ptr<tile_program> rest;  ///< what the form leaves; null when nothing
+  std::vector<float> bias;             ///< instead of the form's first addend, where this is not empty
 
+  /// Adds up the constants of the form that differ along dim `dim` of the result alone: the kernels add one.
+  void sum_biases(const kernel_request& request, std::size_t dim);
   /// The tail as one that the kernels know, for a result whose last `inner` dims are columns; false where it is
   /// another.
   bool bind(std::span<const tensor> inputs, const tensor& out, std::size_t inner,

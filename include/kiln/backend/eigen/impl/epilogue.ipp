@@ -35,7 +35,39 @@ bool product_body::bind(std::span<const tensor> inputs, const tensor& out, std::
   if (!affine || out.type != dtype::f32) return false;
   inline_vector<const tensor*, 40> parameters;
   for (std::size_t i : extra) parameters.push_back(&inputs[i]);
+  tensor sum;
+  if (!bias.empty()) {
+    sum = *parameters[affine->addends[0]];
+    sum.data = reinterpret_cast<std::byte*>(const_cast<float*>(bias.data()));
+    parameters[affine->addends[0]] = &sum;
+  }
   return bind_affine(*affine, parameters, out, inner, to);
+}
+
+void product_body::sum_biases(const kernel_request& request, std::size_t dim) {
+  if (!affine) return;
+  small_vector<std::size_t> biases, others;
+  for (std::size_t a : affine->addends) {
+    const std::size_t i = extra[a];
+    const dims& lens = request.inputs[i].lens;
+    bool repeats = request.constants[i] && request.inputs[i].type == dtype::f32 && dim < lens.size() &&
+                   lens[dim].is_constant() && request.constant_layouts[i].offset.is_constant();
+    for (std::size_t d = 0; d < lens.size() && repeats; ++d)
+      repeats = request.constant_layouts[i].strides[d] == dimension(d == dim ? 1 : 0) ||
+                (d != dim && lens[d] == dimension(1));
+    (repeats ? biases : others).push_back(a);
+  }
+  if (biases.size() < 2) return;
+  bias.assign(static_cast<std::size_t>(request.inputs[extra[biases[0]]].lens[dim].value()), 0.0F);
+  for (std::size_t a : biases) {
+    const std::size_t i = extra[a];
+    const auto* at =
+        reinterpret_cast<const float*>(request.constants[i]->bytes()) + request.constant_layouts[i].offset.value();
+    for (std::size_t k = 0; k < bias.size(); ++k) bias[k] += at[k];
+  }
+  affine->addends = {};
+  affine->addends.push_back(biases[0]);
+  for (std::size_t a : others) affine->addends.push_back(a);
 }
 
 void product_body::apply_rest(std::int64_t rows, std::int64_t cols, float* c, std::ptrdiff_t c_row) const {

@@ -75,6 +75,7 @@ class convolution_kernel final : public kernel {
   convolution_kernel(product_body body, const kernel_request& r, std::optional<kernels::conv_method> method)
       : body_(std::move(body)) {
     attributes_ = *body_.product.get_if<op::convolution>();
+    body_.sum_biases(r, 1);
     const std::size_t w = body_.operands[1];
     const literal* weights = r.constants[w];
     if (!weights || !r.constant_layouts[w].is_standard() || !weights->get_shape().is_constant()) return;
@@ -212,9 +213,19 @@ std::vector<kernels::conv_method> methods_worth_timing(const product_body& body,
 
 }  // namespace
 
+// Whether a first layer, whose few channels are planes, takes less work where its result is planes too: its outputs
+// then leave no part of a vector idle.
+static bool prefers_planes(const conv_problem& p) {
+  const isa_table& isa = *kiln_eigen_isa();
+  const std::int64_t lanes = isa.vector_bytes / static_cast<std::int64_t>(sizeof(float));
+  const auto least = [&](bool last) { return isa.conv_cost(p, isa.choose_conv_method(p, false, last), false, last); };
+  return p.in_channels < 8 && p.out_channels % lanes != 0 && least(false) < least(true);
+}
+
 image_role role_of_convolution(const op::convolution& conv, const shape& x, const shape& w) {
-  if (conv.group == 1 || !w.is_constant()) return image_role::gains;
+  if (!w.is_constant()) return image_role::gains;
   const conv_problem p = problem_of(conv, sizes(x), to_ints(w.lens));
+  if (conv.group == 1) return prefers_planes(p) ? image_role::turns : image_role::gains;
   // its own work is alike in both layouts
   if (p.group_inputs() == 1 && p.group_outputs() == 1) return image_role::follows;
   return kiln_eigen_isa()->gains_from_channels_last(p) ? image_role::gains : image_role::none;
