@@ -95,6 +95,7 @@ struct beside {
   std::int64_t width;
   ints steps;  // along the dims before the columns
   std::int64_t step;
+  bool repeats = false;  // every row is the same, and no single value
 };
 
 inline constexpr std::int64_t most_columns = 256;
@@ -108,6 +109,7 @@ class float_tail {
     for (std::size_t d = 0; d + 1 < rank; ++d) row_lens_.push_back(out.lens[d]);
     for (const std::size_t i : form.operands) operands_.push_back(lying(inputs[i], rank));
     target_ = lying(out, rank);
+    joined_rows_ = rows_together(out.lens[rank - 1]);
   }
   static bool fits(const integer_form& form, const tensor& out) {
     return out.rank() >= 1 && out.strides.back() == 1 &&
@@ -118,10 +120,14 @@ class float_tail {
              std::ptrdiff_t c_row) const {
     alignas(64) std::byte scratch[stack_bytes];
     std::optional<tile_program::cursor> cursor;
-    if (form_.floats) cursor.emplace(*form_.floats, scratch, std::min(most_columns, cols));
+    if (form_.floats) cursor.emplace(*form_.floats, scratch, most_columns);
     ints at = row_lens_;
     std::int64_t rest = row0;
     for (std::size_t d = at.size(); d-- > 0; rest /= row_lens_[d]) at[d] = rest % row_lens_[d];
+    if (cursor && joined_rows_ > 1 && c_row == cols && cols == columns_) {
+      alignas(64) std::byte repeated[most_repeated][most_columns * sizeof(float)];
+      return apply_joined(*cursor, repeated, at, rows, c);
+    }
     for (std::int64_t r = 0; r < rows; ++r, next_index(at, row_lens_)) {
       for (std::int64_t from = 0; from < cols; from += most_columns) {
         const std::int64_t count = std::min(most_columns, cols - from);
@@ -141,6 +147,55 @@ class float_tail {
   }
 
  private:
+  static constexpr std::size_t most_repeated = 6;
+
+  // Short rows that lie one behind another run together, so that blocks are wide: how many.
+  std::int64_t rows_together(std::int64_t columns) {
+    columns_ = columns;
+    std::size_t repeated = 0;
+    const auto follows = [&](const beside& b) {
+      std::int64_t expected = columns;
+      for (std::size_t d = row_lens_.size(); d-- > 0; expected *= row_lens_[d])
+        if (row_lens_[d] != 1 && b.steps[d] != expected) return false;
+      return b.step == 1;
+    };
+    for (beside& b : operands_) {
+      if (follows(b)) continue;
+      for (std::size_t d = 0; d < b.steps.size(); ++d)
+        if (row_lens_[d] != 1 && b.steps[d] != 0) return 1;
+      b.repeats = b.step != 0;
+      if (b.repeats && (b.width > 4 || b.step != 1 || ++repeated > most_repeated)) return 1;
+    }
+    return columns > 0 && follows(target_) ? most_columns / columns : 1;
+  }
+  void apply_joined(tile_program::cursor& cursor, std::byte (*repeated)[most_columns * sizeof(float)], const ints& at,
+                    std::int64_t rows, float* c) const {
+    const std::int64_t each = std::min(joined_rows_, rows);
+    std::size_t used = 0;
+    inline_vector<std::byte*, 40> data;
+    for (const beside& b : operands_) {
+      std::byte* from = place(b, at, 0);
+      if (b.repeats) {
+        std::byte* const to = repeated[used++];
+        for (std::int64_t r = 0; r < each; ++r) std::copy_n(from, columns_ * b.width, to + r * columns_ * b.width);
+        from = to;
+      }
+      data.push_back(from);
+    }
+    std::byte* to = place(target_, at, 0);
+    for (std::int64_t r = 0; r < rows; r += each) {
+      const std::int64_t count = std::min(each, rows - r) * columns_;
+      cursor.parameter(0) = {reinterpret_cast<std::byte*>(c + r * columns_), 1};
+      for (std::size_t k = 0; k < operands_.size(); ++k) {
+        cursor.parameter(k + 1) = {data[k], operands_[k].step};
+        if (operands_[k].step != 0 && !operands_[k].repeats) data[k] += count * operands_[k].width;
+      }
+      cursor.result(0) = {to, 1};
+      cursor.run(0, 0, count);
+      to += count * target_.width;
+    }
+  }
+
   static beside lying(const tensor& t, std::size_t rank) {
     beside b{t.data, static_cast<std::int64_t>(size_of(t.type)), {}, 0};
     const auto step_of = [&](std::size_t d) { return t.lens[d] == 1 ? 0 : t.strides[d]; };
@@ -158,6 +213,7 @@ class float_tail {
   ints row_lens_;
   inline_vector<beside, 40> operands_;
   beside target_{};
+  std::int64_t columns_ = 0, joined_rows_ = 1;
 };
 
 }  // namespace kiln::eigen::integer_tails

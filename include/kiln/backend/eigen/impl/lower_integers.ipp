@@ -72,7 +72,9 @@ class integer_kernel final : public kernel {
     p.a = x.data, p.a_row = at.row;
     if (at.gathers) {
       p.a = scratch + at.left;
-      isa.gather_windows(*l.pool, at.problem, at.image(x, conv_.has_value(), outside_), scratch + at.left, at.row);
+      tensor image = x;
+      if (at.turns) image = turned(*l.pool, x, scratch + at.turned);
+      isa.gather_windows(*l.pool, at.problem, at.image(image, conv_.has_value(), outside_), scratch + at.left, at.row);
     }
     p.shift = shift_.data();
     if (less_) {
@@ -116,6 +118,30 @@ class integer_kernel final : public kernel {
     return operands;
   }
 
+  // A copy of an image whose pixels hold their channels one behind another.
+  static tensor turned(thread_pool& pool, const tensor& x, std::byte* to) {
+    tensor out = x;
+    out.data = to;
+    const std::size_t rank = x.rank();
+    const std::int64_t channels = x.lens[1], width = x.lens[rank - 1];
+    std::int64_t step = channels;
+    for (std::size_t d = rank; d-- > 2; step *= x.lens[d]) out.strides[d] = step;
+    out.strides[1] = 1;
+    out.strides[0] = step;
+    ints lines{x.lens[0]};
+    for (std::size_t d = 2; d + 1 < rank; ++d) lines.push_back(x.lens[d]);
+    pool.parallel_for(product(lines), [&](std::int64_t line, unsigned) {
+      std::int64_t rest = line, from = 0;
+      for (std::size_t d = rank - 1; d-- > 2; rest /= x.lens[d]) from += rest % x.lens[d] * x.strides[d];
+      const std::byte* const in = x.data + from + rest * x.strides[0];
+      std::byte* const pixels = to + line * width * channels;
+      for (std::int64_t c = 0; c < channels; ++c)
+        for (std::int64_t i = 0; i < width; ++i)
+          pixels[i * channels + c] = in[c * x.strides[1] + i * x.strides[rank - 1]];
+    });
+    return out;
+  }
+
   // What a run needs beside its operands, by its sizes: the workers' sums come first in the scratch memory.
   struct places {
     std::int64_t rows = 0;
@@ -123,8 +149,9 @@ class integer_kernel final : public kernel {
     kernels::conv_problem problem;
     tensor made;           // where the product's result, or its sums, are written
     bool gathers = false;  // the left operand is written out
+    bool turns = false;    // an image of planes becomes one of pixels first: a window then is runs of bytes
     bool apart = false;    // the result is made in scratch memory
-    std::size_t left = 0, corrections = 0, product = 0, bytes = 0;
+    std::size_t left = 0, turned = 0, corrections = 0, product = 0, bytes = 0;
 
     places(const integer_kernel& k, std::span<const tensor> in, const tensor& out, unsigned threads) : made(out) {
       const integer_table& isa = *kiln_eigen_integers();
@@ -150,6 +177,8 @@ class integer_kernel final : public kernel {
       };
       take(static_cast<std::size_t>(isa.scratch_size(threads)) * 4);
       if (gathers) left = take(static_cast<std::size_t>(rows * row));
+      turns = gathers && k.conv_ && x.lens[1] > 1 && x.strides[1] != 1;
+      if (turns) turned = take(static_cast<std::size_t>(x.elements()));
       if (!k.open_.empty())
         corrections = take(static_cast<std::size_t>(rows + 1) * static_cast<std::size_t>(k.columns_ + 64) * 4);
       apart = k.whole_ || !float_tail::fits(*k.form_, k.seen(out, out));
