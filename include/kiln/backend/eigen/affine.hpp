@@ -21,10 +21,10 @@ std::optional<affine_form> find_affine(const module_graph& tail);
 /// What follows the sum and the clamp, as a body of one parameter.
 module_graph rest_of(const module_graph& tail, const affine_form& form);
 
-/// Fills `to` for operands given by the form's parameters and a result whose last `inner` dims are columns. False where
-/// an operand neither repeats along all dims but one nor lies as the result does.
-bool bind_affine(const affine_form& form, std::span<const tensor* const> parameters, const tensor& out,
-                 std::size_t inner, kernels::affine_tail<float>& to);
+/// Fills `to` for the form's addends and a result whose last `inner` dims are columns. False where an operand neither
+/// repeats along all dims but one nor lies as the result does.
+bool bind_affine(const affine_form& form, std::span<const tensor* const> addends, const tensor& out, std::size_t inner,
+                 kernels::affine_tail<float>& to);
 
 /// How a tensor [batch, channels, spatial...] lies. Its strides are those of planes, or of channels that are last.
 kernels::image_layout image_layout_of(const tensor& t);

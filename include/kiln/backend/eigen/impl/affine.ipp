@@ -113,15 +113,15 @@ module_graph rest_of(const module_graph& tail, const affine_form& form) {
   return rest;
 }
 
-bool bind_affine(const affine_form& form, std::span<const tensor* const> parameters, const tensor& out,
-                 std::size_t inner, kernels::affine_tail<float>& to) {
+bool bind_affine(const affine_form& form, std::span<const tensor* const> addends, const tensor& out, std::size_t inner,
+                 kernels::affine_tail<float>& to) {
   const std::size_t rank = out.rank();
   to.offset = form.offset;
   to.clamps = form.clamps;
   to.low = form.low;
   to.high = form.high;
-  for (std::size_t i : form.addends) {
-    const tensor& t = *parameters[i];
+  for (const tensor* addend : addends) {
+    const tensor& t = *addend;
     if (t.type != dtype::f32 || t.rank() != rank) return false;
     // Rows and columns as one dim each: their extent, and the step where it is even.
     struct {
