@@ -275,6 +275,14 @@ TYPED_TEST(convolution_test, tiles_in_blocks_that_workers_share_or_keep) {
   check<TypeParam>(plane(2, 16, 16, 1, 33, 33, 3, 1, 0));
 }
 
+TEST(convolution, workers_share_weights_that_each_block_would_read_again) {
+  const conv_problem p = plane(1, 448, 256, 1, 14, 14, 3, 1, 1);
+  const auto in = random_values<float>(p.batch * p.in_channels * p.input_pixels(), 1);
+  const auto w = random_values<float>(p.out_channels * p.depth(), 2);
+  kiln::thread_pool pool(2);
+  check_method(pool, p, conv_method::winograd2, true, true, in, w, naive(p, in, w));
+}
+
 TEST(convolution, methods_by_size) {
   const auto chosen = [](std::int64_t in, std::int64_t out, std::int64_t groups, std::int64_t extent,
                          std::int64_t kernel, bool last) {

@@ -9,8 +9,9 @@ namespace kiln::kernels {
 
 /// 3x3 convolution of stride 1, channels last, by minimal filtering F(Outputs x Outputs, 3x3) (Lavin and Gray, 2016):
 /// input tiles are transformed, multiplied by transformed weights as (Outputs + 2)^2 products, and the sums transformed
-/// back. A block of tiles stays in one worker's second-level cache from end to end; where there are too few blocks, all
-/// tiles are transformed first, and workers share the output channels.
+/// back. A block of tiles stays in one worker's second-level cache from end to end; where there are too few blocks, or
+/// their weights would be read from memory too often, all tiles are transformed first, and workers share the output
+/// channels.
 template <class T, int Outputs>
 class winograd_convolution {
   using transform = winograd_transform<Outputs>;
@@ -41,11 +42,14 @@ class winograd_convolution {
     const std::int64_t fitting = block_bytes / (points * static_cast<std::int64_t>(sizeof(T)) * (inputs_ + panel));
     std::int64_t blocks = ceil_div(tiles_, std::clamp(fitting, least, most));
     const std::int64_t panels = ceil_div(p_.out_channels, panel);
-    alone_ = workers == 1 || tiles_ >= many * 20;
-    if (alone_) {
-      if (blocks < 8 * many) blocks = round_up(blocks, many);
-    } else {
-      blocks = ceil_div(tiles_, most);
+    if (blocks < 8 * many) blocks = round_up(blocks, many);
+    const std::int64_t shared_blocks = ceil_div(tiles_, most);
+    // Each block reads all weights; blocks that are transformed first are larger, but each panel reads all of them.
+    const std::int64_t weights = inputs_ * p_.out_channels, transformed = tiles_ * inputs_;
+    const std::int64_t streamed = shared_blocks * weights + (1 + panels) * transformed;
+    alone_ = workers == 1 || (tiles_ >= many * 20 && (panels < many || blocks * weights < 2 * streamed));
+    if (!alone_) {
+      blocks = shared_blocks;
       cuts_ = panels;
     }
     block_ = ceil_div(tiles_, blocks);
