@@ -127,20 +127,34 @@ class convolution_kernel final : public kernel {
       weights = packed;
       scratch += (weight_bytes(l.in) + 63) / 64 * 64;
     }
-    const inline_vector<tensor, 40> in = seen(l.in, y);
-    const tensor out = seen(l.out[0], l.out[0]);
     kernels::affine_tail<float> affine;
     conv_tail follow;
     std::optional<epilogue> tail;
     image_tail self{nullptr, y.lens[1]};
-    if (body_.bind(in, out, inner(y), affine)) {
-      follow.affine = &affine;
-      follow.self = const_cast<product_body*>(&body_);
-      if (body_.rest) follow.call = image_layout_of(y).channels_last ? rest_of_pixels : rest_of_channels;
-    } else if (body_.tail) {
-      tail.emplace(body_, in, out, inner(y));
-      self.tail = &*tail;
-      if (tail->fits()) follow = {image_layout_of(y).channels_last ? apply_to_pixels : apply_to_channels, &self};
+    if (body_.tail) {
+      const bool last = image_layout_of(y).channels_last;
+      const std::size_t columns = last ? 1 : y.rank() - 2;
+      // a list of as many operands as there may be takes as long to make as a small image's convolution
+      constexpr std::size_t few = 4;
+      tensor turned[few];
+      std::optional<inline_vector<tensor, 40>> all;
+      std::span<const tensor> in = l.in;
+      if (last && in.size() <= few) {
+        for (std::size_t i : body_.extra) turned[i] = in[i].rank() == y.rank() ? with_channels_last(in[i]) : in[i];
+        in = {turned, in.size()};
+      } else if (last) {
+        in = all.emplace(seen(l.in, y));
+      }
+      const tensor out = last ? seen(l.out[0], l.out[0]) : l.out[0];
+      if (body_.bind(in, out, columns, affine)) {
+        follow.affine = &affine;
+        follow.self = const_cast<product_body*>(&body_);
+        if (body_.rest) follow.call = last ? rest_of_pixels : rest_of_channels;
+      } else {
+        tail.emplace(body_, in, out, columns);
+        self.tail = &*tail;
+        if (tail->fits()) follow = {last ? apply_to_pixels : apply_to_channels, &self};
+      }
     }
     plan->run(*l.pool, x.as<const float>(), weights, y.as<float>(), reinterpret_cast<float*>(scratch), follow);
     if (tail && !tail->fits()) run_tail(body_, l.in, y, l.out[0], behind, *l.pool);
