@@ -5,6 +5,7 @@
 #include "kiln/backend/eigen/integers.hpp"
 #include "kiln/backend/eigen/isa_layout.hpp"
 #include "kiln/backend/eigen/lower.hpp"
+#include "kiln/backend/eigen/lower_generic.hpp"
 #include "kiln/backend/eigen/recurrent.hpp"
 #include "kiln/kernel/pooling_problem.hpp"
 #include "kiln/pass/integer_products.hpp"
@@ -75,9 +76,10 @@ image_role eigen_target::role(const program& whole, const basic_instruction<oper
 
 std::unique_ptr<kernel> eigen_target::make_kernel(const kernel_request& request) const {
   using lower = std::unique_ptr<kernel> (*)(const kernel_request&);
-  constexpr lower families[] = {eigen::lower_rows,     eigen::lower_dot,       eigen::lower_convolution,
-                                eigen::lower_integers, eigen::lower_attention, eigen::lower_window,
-                                eigen::lower_gather,   eigen::lower_recurrent};
+  constexpr lower families[] = {eigen::lower_rows,      eigen::lower_dot,        eigen::lower_convolution,
+                                eigen::lower_integers,  eigen::lower_attention,  eigen::lower_window,
+                                eigen::lower_gather,    eigen::lower_recurrent,  eigen::lower_deconvolution,
+                                eigen::lower_placement, eigen::lower_arg_extreme};
   for (lower family : families)
     if (auto made = family(request)) return made;
   return nullptr;

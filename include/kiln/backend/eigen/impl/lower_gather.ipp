@@ -28,11 +28,34 @@ class gather_kernel final : public kernel {
       return k < 0 ? k + extent : k;
     };
     const std::int64_t slices = std::max<std::int64_t>(1, 65536 / static_cast<std::int64_t>(bytes));
-    l.pool->parallel_for((outer * count + slices - 1) / slices, [&](std::int64_t task, unsigned) {
-      for (std::int64_t s = task * slices; s < std::min(outer * count, (task + 1) * slices); ++s)
-        std::memcpy(out.data + static_cast<std::size_t>(s) * bytes,
-                    data.data + static_cast<std::size_t>(s / count * extent + at(s % count)) * bytes, bytes);
-    });
+    // `copy(to, from)` copies one slice
+    const auto copy_all = [&](auto&& copy) {
+      l.pool->parallel_for((outer * count + slices - 1) / slices, [&](std::int64_t task, unsigned) {
+        const std::int64_t first = task * slices, last = std::min(outer * count, first + slices);
+        std::byte* to = out.data + static_cast<std::size_t>(first) * bytes;
+        const std::byte* from = data.data + static_cast<std::size_t>(first / count * extent) * bytes;
+        for (std::int64_t s = first, i = first % count; s < last; ++s, to += bytes) {
+          copy(to, from + static_cast<std::size_t>(at(i)) * bytes);
+          if (++i == count) i = 0, from += static_cast<std::size_t>(extent) * bytes;
+        }
+      });
+    };
+    // single elements are moved without a call
+    const auto move = [&]<std::size_t Size>() {
+      copy_all([](std::byte* to, const std::byte* from) { std::memcpy(to, from, Size); });
+    };
+    switch (bytes) {
+      case 1:
+        return move.operator()<1>();
+      case 2:
+        return move.operator()<2>();
+      case 4:
+        return move.operator()<4>();
+      case 8:
+        return move.operator()<8>();
+      default:
+        return copy_all([bytes](std::byte* to, const std::byte* from) { std::memcpy(to, from, bytes); });
+    }
   }
 
  private:

@@ -1,0 +1,60 @@
+// Transposed convolutions through the Eigen target: dims, strides, dilations, pads, groups, bands of rows.
+#include <gmock/gmock.h>
+
+#include "runtime/compare.hpp"
+
+namespace kiln::testing {
+namespace {
+
+constexpr tolerance close{2e-5, 1e-5};
+
+struct problem {
+  dims x, w;
+  op::deconvolution op;
+};
+
+const problem problems[] = {
+    {{1, 3, 5}, {3, 4, 3}, {}},
+    {{2, 4, 7}, {4, 3, 4}, {.stride = {3}, .dilation = {2}, .output_padding = {1}, .pads = {2, 1}, .group = 2}},
+    {{1, 5, 4, 6}, {5, 7, 2, 2}, {.stride = {2, 2}}},
+    {{2, 6, 5, 3}, {6, 2, 4, 3}, {.stride = {2, 1}, .dilation = {1, 3}, .pads = {1, 2, 1, 0}, .group = 3}},
+    {{1, 4, 3, 3}, {4, 1, 3, 3}, {.stride = {2, 2}, .output_padding = {1, 1}, .pads = {1, 1, 1, 1}, .group = 4}},
+    {{1, 2, 3, 4, 2}, {2, 3, 2, 3, 2}, {.stride = {1, 2, 2}, .pads = {1, 0, 0, 0, 1, 1}}},
+    {{1, 3, 2, 2}, {3, 2, 5, 5}, {.pads = {3, 3, 3, 3}}},                       // some taps reach nothing
+    {{1, 3, 70, 90}, {3, 64, 3, 3}, {.stride = {2, 2}, .pads = {1, 1, 1, 1}}},  // several bands
+};
+
+value build(builder& b, const problem& p, bool constant) {
+  const value x = b.input("x", dtype::f32, p.x);
+  const value w =
+      constant ? b.constant(random_argument({dtype::f32, p.w}, 5).to_literal()) : b.input("w", dtype::f32, p.w);
+  return b.add(p.op, small_vector<value>{x, w});
+}
+
+TEST(deconvolution, equals_the_reference) {
+  for (const problem& p : problems)
+    for (const bool constant : {false, true}) {
+      SCOPED_TRACE(::testing::Message() << to_string(shape{dtype::f32, p.x}) << " by "
+                                        << to_string(shape{dtype::f32, p.w}) << " constant " << constant);
+      const auto make = [&](builder& b) { b.output(build(b, p, constant)); };
+      expect_same(make, close);
+      const executable e = compile_eigen(make);
+      EXPECT_EQ(e.report().steps[0].kernel, constant ? "deconvolution (packed)" : "deconvolution");
+      if (::testing::Test::HasFatalFailure()) return;
+    }
+}
+
+TEST(deconvolution, what_reaches_no_element_is_zero) {
+  const auto make = [](builder& b) {
+    b.output(build(b, {{1, 2, 3, 3}, {2, 2, 1, 1}, {.stride = {3, 3}}}, true) + 0.0f);
+  };
+  expect_same(make, close);
+}
+
+TEST(deconvolution, empty_extents) {
+  for (const dims& x : {dims{0, 2, 3, 3}, dims{1, 0, 3, 3}})
+    expect_same([&](builder& b) { b.output(build(b, {x, {x[1], 2, 2, 2}, {}}, true)); }, close);
+}
+
+}  // namespace
+}  // namespace kiln::testing

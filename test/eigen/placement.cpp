@@ -1,0 +1,113 @@
+// Ops that move elements, through the Eigen target: padding, triangles, gathers along any axis, places of extremes.
+#include <gmock/gmock.h>
+
+#include "kiln/op/index/arg_min.hpp"
+#include "runtime/compare.hpp"
+
+namespace kiln::testing {
+namespace {
+
+constexpr dtype types[] = {dtype::f32, dtype::f64, dtype::i8, dtype::boolean, dtype::i64, dtype::bf16};
+
+std::string first_kernel(const std::function<void(builder&)>& make) {
+  const executable e = compile_eigen(make);
+  return e.report().steps[0].kernel;
+}
+
+TEST(pad, equals_the_reference) {
+  using P = inline_vector<dimension, 2 * max_rank>;
+  const std::pair<dims, P> cases[] = {
+      {{5}, {2, 3}},
+      {{5}, {-2, 1}},
+      {{5}, {7, 9}},
+      {{5}, {0, -5}},
+      {{3, 4}, {1, 2, 0, 3}},
+      {{3, 4}, {-1, 2, 2, -3}},
+      {{2, 3, 4}, {0, 1, 0, 0, 2, 0}},
+      {{2, 3, 4, 5}, {0, 0, 1, 1, 0, 0, 1, 1}},
+      {{1, 300, 70}, {0, 2, 9, 0, 4, 3}},
+  };
+  for (const auto& [lens, pads] : cases)
+    for (const op::pad_mode mode :
+         {op::pad_mode::constant, op::pad_mode::reflect, op::pad_mode::edge, op::pad_mode::wrap})
+      for (const dtype type : types)
+        for (const bool valued : {false, true}) {
+          if (valued && mode != op::pad_mode::constant) continue;
+          if (mode != op::pad_mode::constant && lens.size() == 1 && pads[1] == dimension(-5)) continue;
+          SCOPED_TRACE(::testing::Message() << to_string(shape{type, lens}) << ' ' << to_string(mode));
+          const auto make = [&](builder& b) {
+            small_vector<value> in{b.input("x", type, lens)};
+            if (valued) in.push_back(b.input("value", type, {1}));
+            b.output(b.add(op::pad{mode, pads}, in));
+          };
+          expect_same(make, random_inputs(make, 3, -9, 9), {0, 0});
+          EXPECT_EQ(first_kernel(make), "pad " + std::string(to_string(mode)));
+          if (::testing::Test::HasFatalFailure()) return;
+        }
+}
+
+TEST(tri, equals_the_reference) {
+  for (const dims& lens : {dims{4, 6}, dims{6, 4}, dims{3, 70, 80}, dims{2, 0, 3}, dims{2, 3, 0}})
+    for (const std::int64_t k : {-100, -6, -2, -1, 0, 1, 3, 6, 100})
+      for (const bool upper : {false, true})
+        for (const dtype type : types) {
+          SCOPED_TRACE(::testing::Message() << to_string(shape{type, lens}) << " k " << k << " upper " << upper);
+          const auto make = [&](builder& b) {
+            b.output(b.add(op::tri{upper, k}, small_vector<value>{b.input("x", type, lens)}));
+          };
+          expect_same(make, random_inputs(make, 3, -9, 9), {0, 0});
+          if (::testing::Test::HasFatalFailure()) return;
+        }
+}
+
+TEST(gather, moves_slices_of_any_size) {
+  for (const dims& lens : {dims{3, 7, 5}, dims{40, 90, 30}})
+    for (const std::int64_t axis : {0, 1, 2})
+      for (const dtype index : {dtype::i64, dtype::i32})
+        for (const dtype type : types) {
+          const auto make = [&](builder& b) {
+            b.output(
+                b.add(op::gather{axis}, small_vector<value>{b.input("x", type, lens), b.input("i", index, {3, 4})}));
+          };
+          auto in = random_inputs(make, 3, -9, 9);
+          in[1] =
+              random_argument(in[1].get_shape(), 5, -static_cast<double>(lens[static_cast<std::size_t>(axis)].value()),
+                              lens[static_cast<std::size_t>(axis)].value());
+          expect_same(make, in, {0, 0});
+          EXPECT_EQ(first_kernel(make), "gather");
+          if (::testing::Test::HasFatalFailure()) return;
+        }
+  const auto make = [](builder& b) {
+    b.output(b.input("x", dtype::f32, {2, 5}).gather(b.input("i", dtype::i64, {2}), 1));
+  };
+  auto in = random_inputs(make);
+  in[1].as<std::int64_t>()[1] = 5;
+  EXPECT_EQ(error_of([&] { compile_eigen(make).run(in); }).first, errc::invalid_argument);
+}
+
+TEST(arg_extreme, equals_the_reference) {
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  for (const dims& lens : {dims{7}, dims{70, 1}, dims{3, 1000}, dims{5, 6, 130}, dims{2, 65, 3}, dims{4, 64}})
+    for (std::int64_t axis = 0; axis < static_cast<std::int64_t>(lens.size()); ++axis)
+      for (const bool last : {false, true})
+        for (const bool with_nan : {false, true}) {
+          SCOPED_TRACE(::testing::Message() << to_string(shape{dtype::f32, lens}) << " axis " << axis << " last "
+                                            << last << " nan " << with_nan);
+          const auto make = [&](builder& b) {
+            const value x = b.input("x", dtype::f32, lens);
+            b.output(b.add(op::arg_max{axis, last}, small_vector<value>{x}));
+            b.output(b.add(op::arg_min{axis, last}, small_vector<value>{x}));
+          };
+          auto in = random_inputs(make, 3, -9, 9);
+          auto x = in[0].as<float>();
+          for (float& v : x) v = std::floor(v);  // equal elements
+          if (with_nan)
+            for (std::size_t k = 1; k < x.size(); k += 37) x[k] = nan;
+          expect_same(make, in, {0, 0});
+          EXPECT_THAT(first_kernel(make), ::testing::AnyOf("arg_max", "arg_min"));
+          if (::testing::Test::HasFatalFailure()) return;
+        }
+}
+
+}  // namespace
+}  // namespace kiln::testing
