@@ -88,6 +88,7 @@ TEST(quantise, dynamic_ranges_include_zero) {
   EXPECT_EQ(compute(call, {x}), (outcome{{2}, {100, 255}}));
   expect_near(compute(call, {x}, {}, 1), {{}, {.02f}});
   EXPECT_EQ(compute(call, {{{2}, {0, 0}}}), (outcome{{2}, {0, 0}}));
+  EXPECT_EQ(compute(call, {{{2}, {0, 0}}}, {}, 1), (outcome{{}, {1}}));
 }
 
 TEST(loss, ignored_targets_and_weights_change_the_mean) {

@@ -100,10 +100,10 @@ own_quantised quantised_by_range(call& c, value x) {
   const auto scalar = [&](value v) { return all.empty() ? v : v.squeeze(all); };
   // the range always includes zero
   const value high = scalar(x.reduce_max(all)).max(zero), low = scalar(x.reduce_min(all)).min(zero);
-  const value scale = (high - low) / 255.0f;
-  const value flat = scale.equal(zero);  // of zeros only
-  const value zero_point = quantised(c, flat.where(zero, -low / scale), {}, dtype::u8);
-  return {quantised(c, flat.where(zero, x / scale), zero_point, dtype::u8), scale, zero_point};
+  const value range = (high - low) / 255.0f;
+  const value scale = range.equal(zero).where(c.build.scalar(dtype::f32, 1.0f), range);  // of zeros only: any would do
+  const value zero_point = quantised(c, -low / scale, {}, dtype::u8);
+  return {quantised(c, x / scale, zero_point, dtype::u8), scale, zero_point};
 }
 
 value centred_matrix(value x, value zero, bool rows) {
