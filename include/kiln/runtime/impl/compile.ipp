@@ -1,6 +1,7 @@
 #include <atomic>
 #include <chrono>
 
+#include "kiln/runtime/impl/constant_readers.hpp"
 #include "kiln/runtime/impl/executable_state.hpp"
 #include "kiln/runtime/rewriting_target.hpp"
 #include "kiln/runtime/thread_pool.hpp"
@@ -41,13 +42,10 @@ void bind_weights(program& p, const std::map<std::string, argument>& weights) {
       raise(errc::not_found, "every weight has a value: none for '" + m[v.instruction].name.str() + "'");
 }
 
-// The plan holds what it reads; big constants that kernels keep packed are freed. The graph stays for reports, in which
-// such a literal has a shape but no data.
+// The plan holds what it reads.
 void release_literals(program& p) {
-  constexpr std::size_t kept = 65536;
   for (std::uint32_t i = 0; i < p.main().size(); ++i)
-    if (p.main()[i].kind == instruction_kind::literal && p.main()[i].constant.data().size() > kept)
-      p.main()[i].constant = literal(p.main()[i].results[0], buffer());
+    if (p.main()[i].kind == instruction_kind::literal) detail::free_constant(p.main()[i]);
 }
 
 }  // namespace

@@ -238,7 +238,8 @@ class integer_kernel final : public kernel {
     const layout& at = r.constant_layouts[form_->correction];
     if (!is_constant(at.lens)) return;
     const ints lens = to_ints(at.lens), strides = to_ints(at.strides);
-    const auto* const from = reinterpret_cast<const std::int32_t*>(l->bytes()) + at.offset.value();
+    const argument aligned(*l);
+    const std::int32_t* const from = aligned.as<std::int32_t>().data() + at.offset.value();
     const std::size_t column = column_dim(lens.size());
     const auto step_of = [&](std::size_t d) { return lens[d] == 1 ? 0 : strides[d]; };
     bool others = false;
