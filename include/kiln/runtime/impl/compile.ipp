@@ -1,6 +1,7 @@
 #include <atomic>
 #include <chrono>
 
+#include "kiln/pass/parts.hpp"
 #include "kiln/runtime/impl/constant_readers.hpp"
 #include "kiln/runtime/impl/executable_state.hpp"
 #include "kiln/runtime/rewriting_target.hpp"
@@ -122,11 +123,18 @@ executable compile(program p, const target& t, const compile_options& options) {
   clock::time_point start = clock::now();
   pass_options passes = options.passes;
   if (!t.fuses()) passes.fuse = false;
+  // Workers of a pool flush denormals.
+  std::optional<detail::lent_threads> lent;
+  if (s->flushes_denormals)
+    lent.emplace([pool = s->pool](std::int64_t parts, const std::function<void(std::int64_t)>& f) {
+      pool->parallel_for(parts, [&](std::int64_t part, unsigned) { f(part); });
+    });
   for (pass_note& n : optimise(p, passes, passes_of(t))) {
     for (const text& remark : n.remarks)
       s->report.remarks.push_back(std::string(n.pass) + ": " + std::string(remark.view()));
     s->report.passes.push_back(std::move(n));
   }
+  lent.reset();
   s->report.optimise_ms = milliseconds_since(start);
 
   start = clock::now();
