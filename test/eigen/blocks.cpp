@@ -34,6 +34,25 @@ TEST(Blocks, ChainsWithValuesReadAgain) {
         {1e-5, 1e-5});
 }
 
+TEST(Blocks, ManyShortRowsOfAWiderBuffer) {
+  for (const std::int64_t n : {3, 16, 24, 96, 130, 700})
+    for (const bool of_all : {false, true})
+      expect_like_reference(
+          [&](builder& b) {
+            const value x =
+                b.input("x", dtype::f32, {2, 50, n + 5}).slice({.axes = {2}, .starts = {2}, .ends = {n + 2}});
+            const auto factor = [&](std::string name) {
+              return of_all ? b.input(name, dtype::f32, {1}) : b.input(name, dtype::f32, {n});
+            };
+            const value scale = factor("scale"), shift = factor("shift");
+            b.output((x * scale + shift).relu());
+            b.output(x * scale + shift);
+            b.output((x + shift).relu());
+            b.output(x.relu());
+          },
+          {1e-6, 1e-6});
+}
+
 TEST(Blocks, ConditionsAndShortFloats) {
   for (const dtype t : {dtype::f32, dtype::f16, dtype::bf16})
     for (const std::int64_t n : {5, 64, 300})
@@ -48,6 +67,52 @@ TEST(Blocks, ConditionsAndShortFloats) {
            : t == dtype::f16 ? 2e-3
                              : 2e-2,
            1e-6});
+}
+
+TEST(Blocks, BytesAndWholeNumbersBesideFloats) {
+  for (const dtype byte : {dtype::u8, dtype::i8})
+    for (const std::int64_t n : {1, 5, 16, 64, 130, 300})
+      expect_like_reference(
+          [&](builder& b) {
+            const value x = b.input("x", dtype::f32, {3, n}), q = b.input("q", byte, {3, n}),
+                        row = b.input("row", byte, {3, 1}), sum = b.input("sum", dtype::i32, {3, n});
+            b.output((x * 90.0).convert(byte));  // beyond the byte on both sides
+            b.output((x * 90.0).convert(byte).convert(dtype::f32) * 0.5 + x);
+            b.output((q.convert(dtype::f32) - row.convert(dtype::f32).broadcast_to({3, n})) * x);
+            b.output(b.add(op::round{}, sum.convert(dtype::f32) * 0.37).convert(dtype::i8));
+            b.output(q.convert(dtype::f16).convert(dtype::f32) * x);
+          },
+          {1e-5, 1e-5}, -4, 4);
+}
+
+TEST(Blocks, FloatsThatNoByteHoldsBecomeTheNearestOneOrWrap) {
+  const std::vector<float> x = {std::nanf(""), INFINITY, -INFINITY, 255.7F, 256,     -1,   -0.5F, -300,  1e10F,
+                                -1e10F,        -1e30F,   127.5F,    128,    -128.5F, -129, 3.99F, -3.99F};
+  for (const dtype byte : {dtype::u8, dtype::i8}) {
+    const auto make = [&](builder& b) {
+      const value v = b.input("x", dtype::f32, {static_cast<std::int64_t>(x.size())});
+      b.output(v.convert(byte));
+      b.output(v.convert(byte).convert(dtype::f32) + 1.0);
+    };
+    argument a(shape{dtype::f32, {static_cast<std::int64_t>(x.size())}});
+    std::memcpy(a.data(), x.data(), x.size() * sizeof(float));
+    const std::vector<argument> in{a};
+    const auto expected = reference_run(make, in);
+    const auto found = compile_eigen(make, {}).run(in);
+    for (std::size_t k = 0; k < expected.size(); ++k) expect_close(found[k], expected[k], {0, 0});
+  }
+}
+
+TEST(Blocks, BytesOfRowsAndWithoutOrder) {
+  for (const std::int64_t n : {3, 70, 257})
+    expect_like_reference(
+        [&](builder& b) {
+          const value q = b.input("q", dtype::u8, {n, 19}), scale = b.input("scale", dtype::f32, {19, 1});
+          const value x = q.transpose({1, 0}).convert(dtype::f32) * scale;
+          b.output((x * 0.01 * x.reduce_max({1})).convert(dtype::u8));
+          b.output(b.add(op::round{}, x - x.reduce_max({1}) * 0.5).convert(dtype::i8));
+        },
+        {1e-5, 1e-5}, 1, 30);
 }
 
 TEST(Blocks, SoftmaxAlongAnyAxisAndLength) {

@@ -74,7 +74,8 @@ TEST(exported, names_that_are_no_identifiers_or_meet) {
   auto x = b.input("a.b", dtype::f32, {3}), y = b.input("a/b", dtype::f32, {3}), z = b.input("0", dtype::f32, {3});
   b.output(x + y, "for");
   b.output(z * 2.0, "run");
-  for (const char* name : {"template", "arena", "weights", "network", "argv", "main", "step_0"})
+  for (const char* name : {"template", "arena", "weights", "network", "argv", "main", "step_0", "select", "fadd",
+                           "M_PI", "ports", "exported_weights"})
     b.output(b.input(name, dtype::f32, {2}) * 3.0, std::string("transfer_") + name);
   expect_as_reference(b.finish(), 5);
 }

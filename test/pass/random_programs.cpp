@@ -4,6 +4,7 @@
 #include "kiln/pass/constant_folding.hpp"
 #include "kiln/pass/dead_code.hpp"
 #include "kiln/pass/fold_batch_norm.hpp"
+#include "kiln/pass/move_pooling.hpp"
 #include "kiln/pass/normalise.hpp"
 #include "kiln/pass/remove_identity.hpp"
 #include "kiln/pass/simplify_algebra.hpp"
@@ -173,6 +174,7 @@ constexpr named passes[] = {
     {"simplify_views", [](program& p) { return simplify_views(p); }, 0},
     {"simplify_algebra", [](program& p) { return simplify_algebra(p); }, 2e-5},
     {"fold_batch_norm", [](program& p) { return fold_batch_norm(p); }, 2e-5},
+    {"move_pooling", [](program& p) { return move_pooling(p); }, 2e-5},
 };
 
 TEST(random_programs, each_pass_keeps_the_results) {

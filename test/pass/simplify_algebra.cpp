@@ -1,5 +1,7 @@
 #include "kiln/pass/simplify_algebra.hpp"
 
+#include "kiln/pass/dead_code.hpp"
+
 #include "pass/evaluate.hpp"
 
 namespace kiln::test {
@@ -60,6 +62,49 @@ TEST(simplify_algebra, constants_gather) {
   KILN_EXPECT_BODY(sum,
                    "  %0 = x : f32[2]\n  %1 = literal f32[] {-2}\n"
                    "  %2 = multibroadcast{to = [2]}(%1) : f32[2]\n  %3 = add(%0, %2) : f32[2]\n  return y = %3\n");
+}
+
+TEST(simplify_algebra, a_scale_behind_a_normalisation_is_a_part_of_it) {
+  constexpr auto build = [](auto& b) {
+    auto x = b.input("x", dtype::f32, {2, 3});
+    const auto row = [&](float first, float second, float third) {
+      const float values[] = {first, second, third};
+      return b.template constant<float>(dtype::f32, {3}, std::span<const float>(values)).broadcast_to({2, 3});
+    };
+    b.output((x * row(2, 0, 4) + row(1, 3, -1)) * row(3, 5, 0.5f) + row(-2, 1, 0.5f));
+  };
+  KILN_EXPECT_REWRITE(build,
+                      "main:\n"
+                      "  %0 = x : f32[2, 3]\n"
+                      "  %1 = literal f32[3] {6, 0, 2}\n"
+                      "  %2 = multibroadcast{to = [2, 3]}(%1) : f32[2, 3]\n"
+                      "  %3 = mul(%0, %2) : f32[2, 3]\n"
+                      "  %4 = literal f32[3] {1, 16, 0}\n"
+                      "  %5 = multibroadcast{to = [2, 3]}(%4) : f32[2, 3]\n"
+                      "  %6 = add(%3, %5) : f32[2, 3]\n"
+                      "  return output_0 = %6\n",
+                      [](auto& p) {
+                        pass_note all = simplify_algebra(p);
+                        while (simplify_algebra(p).changed()) {
+                        }
+                        dead_code(p);
+                        return all;
+                      });
+}
+
+TEST(simplify_algebra, a_scale_stays_where_the_sum_is_read_or_would_overflow) {
+  const auto build = [](auto& b) {
+    auto x = b.input("x", dtype::f32, {2}), h = b.input("h", dtype::f16, {2});
+    auto sum = x * 2.0f + 1.0f;
+    b.output(sum * 3.0f);
+    b.output(sum);
+    b.output((x * 1e-9f + 1.0f) * 1e20f);       // the sum of addends is beyond bounds
+    b.output((x * 2.0f + 12582912.0f) * 3.0f);  // the sum rounds to an integer
+    b.output((h * 256.0f + 1.0f) * 512.0f);     // the product has no half
+    b.output((h * 0.0001f + 1.0f) * 0.0001f);   // nor this one a normal half
+  };
+  auto p = built<builder>(build);
+  EXPECT_FALSE(simplify_algebra(p).changed()) << print(p).view();
 }
 
 TEST(simplify_algebra, a_division_stays_unless_its_reciprocal_is_exact) {

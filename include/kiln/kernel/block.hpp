@@ -78,18 +78,19 @@ struct fold_steps {
   void (*finish)(const void* op, float* block, std::int64_t n, std::int64_t count) = nullptr;
 };
 
-/// How a block lies in memory.
-enum class block_form : std::uint8_t { f32, f16, bf16, boolean };
-inline constexpr std::size_t block_forms = 4;
+/// How a block lies in memory. In registers whole numbers are floats: bytes exactly, 32-bit ones, which are only read,
+/// as the nearest.
+enum class block_form : std::uint8_t { f32, f16, bf16, boolean, u8, i8, i32 };
+inline constexpr std::size_t block_forms = 7, stored_block_forms = 6;
 
 /// Steps that no op owns.
 struct move_steps {
   void (*load[block_forms][block_widths])() = {};
-  void (*store[block_forms][block_widths])() = {};
-  void (*stream[block_widths])() = {};              ///< stores past the caches; the address is aligned to vectors
-  void (*round[block_forms][block_widths])() = {};  ///< to what the form can hold
-  void (*repeat)() = nullptr;                       ///< narrow: stores to every vector of a wide block
-  void (*divide[block_widths])() = {};              ///< by a place that repeats one value
+  void (*store[stored_block_forms][block_widths])() = {};
+  void (*stream[block_widths])() = {};  ///< stores past the caches; the address is aligned to vectors
+  void (*round[stored_block_forms][block_widths])() = {};  ///< to what the form can hold
+  void (*repeat)() = nullptr;                              ///< narrow: stores to every vector of a wide block
+  void (*divide[block_widths])() = {};                     ///< by a place that repeats one value
   void (*end[block_widths])() = {};
 };
 

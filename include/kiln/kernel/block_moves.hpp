@@ -1,4 +1,6 @@
 #pragma once
+#include <limits>
+
 #include "kiln/kernel/block_pointwise.hpp"
 
 namespace kiln::kernels {
@@ -21,7 +23,30 @@ struct block_moves<Width, std::index_sequence<V...>> {
   using code = block_code<Width>;
   template <std::size_t>
   using vector = float_vec;
+  using int_vec = vec<std::int32_t, native_lanes<float>>;
   static constexpr std::ptrdiff_t step = native_lanes<float>;
+
+  // What is beyond the greatest byte becomes it, NaN becomes 0, and negative numbers wrap to unsigned bytes, as
+  // `convert_value` does it.
+  template <class Byte>
+  KILN_FN static int_vec to_byte(float_vec x) {
+    constexpr auto most = static_cast<float>(std::numeric_limits<Byte>::max());
+    x = select(x > broadcast<float_vec>(most), broadcast<float_vec>(most), x);
+    if constexpr (std::is_signed_v<Byte>) {
+      x = select(x < broadcast<float_vec>(-128.0F), broadcast<float_vec>(-128.0F), x);
+      x = select(x == x, x, broadcast<float_vec>(0.0F));
+    }
+    return convert<int_vec>(x);
+  }
+  template <class From>
+  KILN_FN static float_vec from_integers(const void* from, std::size_t at) {
+    return convert<float_vec>(
+        convert<int_vec>(load<vec<From, native_lanes<float>>>(static_cast<const From*>(from) + at)));
+  }
+  template <class Byte>
+  KILN_FN static void store_bytes(void* to, std::size_t at, float_vec x) {
+    store(static_cast<Byte*>(to) + at, convert<vec<Byte, native_lanes<float>>>(to_byte<Byte>(x)));
+  }
 
   template <block_form Form>
   KILN_FN static float_vec read(const void* from, std::size_t at) {
@@ -31,8 +56,14 @@ struct block_moves<Width, std::index_sequence<V...>> {
       return load_half<float_vec>(static_cast<const std::uint16_t*>(from) + at);
     else if constexpr (Form == block_form::bf16)
       return load_bfloat16<float_vec>(static_cast<const std::uint16_t*>(from) + at);
-    else
+    else if constexpr (Form == block_form::boolean)
       return (float_vec)load_mask(static_cast<const bool*>(from) + at, native_lanes<float>);
+    else if constexpr (Form == block_form::u8)
+      return from_integers<std::uint8_t>(from, at);
+    else if constexpr (Form == block_form::i8)
+      return from_integers<std::int8_t>(from, at);
+    else
+      return convert<float_vec>(load<int_vec>(static_cast<const std::int32_t*>(from) + at));
   }
   template <block_form Form>
   KILN_FN static void write(void* to, std::size_t at, float_vec x) {
@@ -42,11 +73,19 @@ struct block_moves<Width, std::index_sequence<V...>> {
       store_half(static_cast<std::uint16_t*>(to) + at, x);
     else if constexpr (Form == block_form::bf16)
       store_bfloat16(static_cast<std::uint16_t*>(to) + at, x);
-    else
+    else if constexpr (Form == block_form::boolean)
       store_mask(static_cast<bool*>(to) + at, (float_mask)x, native_lanes<float>);
+    else if constexpr (Form == block_form::u8)
+      store_bytes<std::uint8_t>(to, at, x);
+    else
+      store_bytes<std::int8_t>(to, at, x);
   }
   template <block_form Form>
   KILN_FN static float_vec rounded(float_vec x) {
+    if constexpr (Form == block_form::u8)
+      return convert<float_vec>(to_byte<std::uint8_t>(x) & broadcast<int_vec>(255));
+    else if constexpr (Form == block_form::i8)
+      return convert<float_vec>(to_byte<std::int8_t>(x));
     vec<std::uint16_t, native_lanes<float>> bits;
     write<Form>(&bits, 0, x);
     return read<Form>(&bits, 0);
@@ -110,11 +149,16 @@ struct block_moves<Width, std::index_sequence<V...>> {
     m.run[w] = run;
     const auto forms = [&]<std::size_t... F>(std::index_sequence<F...>) {
       ((m.move.load[F][w] = plain(load_step<block_form(F)>)), ...);
-      ((m.move.store[F][w] = plain(store_step<block_form(F)>)), ...);
+      const auto add_stored = [&]<std::size_t Form>(std::integral_constant<std::size_t, Form>) {
+        if constexpr (Form < stored_block_forms) {
+          m.move.store[Form][w] = plain(store_step<block_form(Form)>);
+          if constexpr (block_form(Form) != block_form::f32 && block_form(Form) != block_form::boolean)
+            m.move.round[Form][w] = plain(round_step<block_form(Form)>);
+        }
+      };
+      (add_stored(std::integral_constant<std::size_t, F>{}), ...);
     };
     forms(std::make_index_sequence<block_forms>{});
-    m.move.round[static_cast<std::size_t>(block_form::f16)][w] = plain(round_step<block_form::f16>);
-    m.move.round[static_cast<std::size_t>(block_form::bf16)][w] = plain(round_step<block_form::bf16>);
     if constexpr (Width == block_width::narrow) m.move.repeat = plain(repeat_step);
     m.move.stream[w] = plain(stream_step);
     m.move.divide[w] = plain(divide_step);

@@ -9,6 +9,7 @@
 #include "kiln/pass/fuse_pointwise.hpp"
 #include "kiln/pass/fuse_reduce.hpp"
 #include "kiln/pass/merge_products.hpp"
+#include "kiln/pass/move_pooling.hpp"
 #include "kiln/pass/normalise.hpp"
 #include "kiln/pass/pipeline.hpp"
 #include "kiln/pass/remove_identity.hpp"
@@ -28,6 +29,7 @@ inline constexpr named_pass<Program> simplifying_passes[] = {
     {"simplify_algebra", [](Program& p) { return simplify_algebra(p); }},
     {"simplify_views", [](Program& p) { return simplify_views(p); }},
     {"fold_batch_norm", [](Program& p) { return fold_batch_norm(p); }},
+    {"move_pooling", [](Program& p) { return move_pooling(p); }},
     {"dead_code", [](Program& p) { return dead_code(p); }},
 };
 

@@ -54,13 +54,13 @@ constexpr bool holds_all(dtype to, dtype from) {
 
 // Merging constants changes rounding only as long as the merged one is an ordinary number.
 template <class R>
-constexpr bool is_tame(const R& r, value_id v, double least, double most) {
+constexpr bool is_tame(const R& r, value_id v, double least, double most, bool zeros = false) {
   bool tame = true;
   const constant_view c = constant_behind(r, v);
   visit_elements(*c.from, c.from->elements(), [&](const auto& x) {
     if constexpr (!std::is_same_v<std::remove_cvref_t<decltype(x)>, dimension>) {
       const double a = static_cast<double>(x) < 0 ? -static_cast<double>(x) : static_cast<double>(x);
-      tame = tame && (a == 0 ? least == 0 : a >= least) && a <= most;
+      tame = tame && (a == 0 ? zeros || least == 0 : a >= least) && a <= most;
     }
   });
   return tame;
@@ -99,13 +99,46 @@ constexpr value_id merge_constants(R& r, value_id v, pass_note& note) {
       const std::int64_t most = elements(c1) > elements(c2) ? elements(c1) : elements(c2);
       const value_id c = fold_pointwise(r, Op{}, {c1, c2}, most);
       if (!c || (floats && product && !is_tame(r, c, 0x1p-14, 0x1p15))) return {};
-      if (floats && !product) {  // addends that mostly cancel were added in order to round
+      // one addend for all elements that another mostly cancels was added in order to round
+      if (floats && !product && uniform_value(r, c1) && uniform_value(r, c2)) {
         const double a = greatest_magnitude(r, c1), b = greatest_magnitude(r, c2), half = (a > b ? a : b) / 2;
         if (!is_tame(r, c, half, 0x1p17)) return {};
       }
       note.remark_on(r.shape_of(v).type, product ? "(x * a) * b becomes x * c: it rounds, and overflows, otherwise"
                                                  : "(x + a) + b becomes x + c: it rounds otherwise");
       return r.add(Op{}, {x, c});
+    }
+  }
+  return {};
+}
+
+// (x * c + a) * b as x * (c * b) + a * b: what stands behind a normalisation is a part of it.
+template <class R>
+constexpr value_id merge_scales(R& r, value_id v, pass_note& note) {
+  if (!is_float(r.shape_of(v).type)) return {};
+  for (std::size_t side = 0; side < 2; ++side) {
+    const value_id b = r.input(v, side), sum = r.input(v, 1 - side);
+    if (!r.template get_if<op::add>(sum) || !r.single_use(sum) || !is_foldable(r, b)) continue;
+    for (std::size_t k = 0; k < 2; ++k) {
+      const value_id a = r.input(sum, k), scaled = r.input(sum, 1 - k);
+      if (!is_foldable(r, a) || !r.template get_if<op::mul>(scaled) || !r.single_use(scaled)) continue;
+      for (std::size_t j = 0; j < 2; ++j) {
+        const value_id c = r.input(scaled, j), x = r.input(scaled, 1 - j);
+        if (!is_foldable(r, c) || is_foldable(r, x)) continue;
+        if (!is_tame(r, c, 0x1p-40, 0x1p40, true) || !is_tame(r, b, 0x1p-40, 0x1p40, true) || !is_tame(r, a, 0, 0x1p16))
+          return {};
+        const auto elements = [&](value_id of) { return constant_behind(r, of).from->elements(); };
+        const auto product = [&](value_id other) {
+          return fold_pointwise(r, op::mul{}, {other, b}, std::max(elements(other), elements(b)));
+        };
+        const value_id factor = product(c);
+        const bool half = r.shape_of(v).type == dtype::f16;
+        if (!factor || !is_tame(r, factor, half ? 0x1p-14 : 0x1p-80, 0x1p15, !half)) return {};
+        const value_id addend = product(a);
+        if (!addend || !is_tame(r, addend, 0, 0x1p15)) return {};
+        note.remark_on(r.shape_of(v).type, "(x * a + b) * c becomes x * d + e: it rounds, and overflows, otherwise");
+        return r.add(op::add{}, {r.add(op::mul{}, {x, factor}), addend});
+      }
     }
   }
   return {};
@@ -257,8 +290,8 @@ constexpr rewrite_counts simplify_products(Module& m, pass_note& note) {
                                          : value_id{};
                             }),
       rewrite_each<op::pow>("power", [&](auto& r, value_id v) { return simple_power(r, v, note); }),
-      rewrite_each<op::mul>("merge_factors",
-                            [&](auto& r, value_id v) { return merge_constants<op::mul>(r, v, note); }));
+      rewrite_each<op::mul>("merge_factors", [&](auto& r, value_id v) { return merge_constants<op::mul>(r, v, note); }),
+      rewrite_each<op::mul>("merge_scales", [&](auto& r, value_id v) { return merge_scales(r, v, note); }));
 }
 
 template <class Module>

@@ -29,9 +29,6 @@ struct integer_table {
                    const integer_tail& tail) = nullptr;
   void (*gather_windows)(thread_pool& pool, const kernels::conv_problem& p, const kernels::byte_image& x, std::byte* to,
                          std::ptrdiff_t row) = nullptr;
-  /// Whole numbers in [-128, 255] between bytes and floats; n contiguous elements.
-  void (*bytes_to_floats)(const std::byte* from, bool is_signed, float* to, std::int64_t n) = nullptr;
-  void (*floats_to_bytes)(const float* from, bool is_signed, std::byte* to, std::int64_t n) = nullptr;
 };
 
 /// The table of the level that the dynamic loader picked, for this processor.

@@ -57,9 +57,10 @@ cpp_exporter::cpp_exporter(const program& p, const cpp_options& options)
   names_.insert(cpp_words().begin(), cpp_words().end());
   names_.insert(c_names().begin(), c_names().end());
   names_.insert(options.name);
+  names_.insert(options.name + "_weights");
   // what the written files name themselves
   for (const char* own : {"in", "run", "lanes", "math", "arena", "weights", "network", "transfer", "argc", "argv",
-                          "main", "std", "registers"})
+                          "main", "std", "ports", "registers"})
     names_.insert(own);
   for (std::size_t k = 0; k < plan_.drafts().size(); ++k) names_.insert(cat("step_", k));
 }
@@ -69,6 +70,10 @@ std::string cpp_exporter::unique(std::string_view wanted) {
   for (char c : wanted) name += std::isalnum(static_cast<unsigned char>(c)) ? c : '_';
   if (name.empty() || !std::isalpha(static_cast<unsigned char>(name[0]))) name = "value" + name;
   while (name.ends_with('_')) name.pop_back();
+  // as macros are spelled, of which no list is complete
+  if (name.find('_') != name.npos &&
+      std::none_of(name.begin(), name.end(), [](unsigned char c) { return std::islower(c); }))
+    for (char& c : name) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
   std::string made = name;
   for (int n = 2; !names_.insert(made).second; ++n) made = cat(name, "_", n);
   return made;
@@ -304,9 +309,13 @@ std::string cpp_exporter::main_text() const {
   w.line("}");
   w.line("");
   w.line(options_.name, "::network network;");
+  w.line("");
+  w.line("// members, so that a function of the C library may have the name of one");
+  w.line("struct {");
   for (const auto* ports : {&inputs_, &outputs_})
     for (const port_text& p : *ports)
       w.line(stored_name(p.where.type), " ", p.name, "[", std::max<std::int64_t>(1, p.elements), "];");
+  w.line("} ports;");
   w.line("");
   w.line("}  // namespace");
   w.line("");
@@ -321,14 +330,14 @@ std::string cpp_exporter::main_text() const {
   std::size_t at = 1;
   std::string arguments;
   for (const port_text& p : inputs_) {
-    w.line("if (!transfer(argv[", at++, "], \"rb\", ", p.name, ", ", p.elements, " * sizeof(", p.name,
+    w.line("if (!transfer(argv[", at++, "], \"rb\", ports.", p.name, ", ", p.elements, " * sizeof(ports.", p.name,
            "[0]))) return 2;");
-    arguments += cat(arguments.empty() ? "" : ", ", p.name);
+    arguments += cat(arguments.empty() ? "" : ", ", "ports.", p.name);
   }
-  for (const port_text& p : outputs_) arguments += cat(arguments.empty() ? "" : ", ", p.name);
+  for (const port_text& p : outputs_) arguments += cat(arguments.empty() ? "" : ", ", "ports.", p.name);
   w.line("network.run(", arguments, ");");
   for (const port_text& p : outputs_)
-    w.line("if (!transfer(argv[", at++, "], \"wb\", ", p.name, ", ", p.elements, " * sizeof(", p.name,
+    w.line("if (!transfer(argv[", at++, "], \"wb\", ports.", p.name, ", ", p.elements, " * sizeof(ports.", p.name,
            "[0]))) return 2;");
   w.line("return 0;");
   w.line("}");

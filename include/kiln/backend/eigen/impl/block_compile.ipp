@@ -19,11 +19,19 @@ std::optional<block_form> form_of(dtype t) {
       return block_form::bf16;
     case dtype::boolean:
       return block_form::boolean;
+    case dtype::u8:
+      return block_form::u8;
+    case dtype::i8:
+      return block_form::i8;
+    case dtype::i32:
+      return block_form::i32;
     default:
       return std::nullopt;
   }
 }
 bool narrow_floats(dtype t) { return t == dtype::f16 || t == dtype::bf16; }
+bool is_byte(dtype t) { return t == dtype::u8 || t == dtype::i8; }
+bool is_real(dtype t) { return t == dtype::f32 || narrow_floats(t); }
 
 constexpr std::uint32_t nothing = 0xffff'ffff;
 
@@ -42,6 +50,7 @@ class block_compiler {
   using width = block_program::width;
 
   const kernels::pointwise_steps* steps_of(const call& c) const;
+  bool rounds(const call& c) const;
   bool served() const;
   void give_places();
   void find_memory_uses();
@@ -92,9 +101,17 @@ const kernels::pointwise_steps* block_compiler::steps_of(const call& c) const {
   return c.compute == dtype::f32 || conditions ? isa_.block_steps(table.index) : nullptr;
 }
 
+// Values are floats in registers, so that to convert one is to round it to what the other dtype holds.
+bool block_compiler::rounds(const call& c) const {
+  if (!c.op.get_if<op::convert>()) return false;
+  const dtype in = from_.values_[c.in[0]].type, out = from_.values_[c.out].type;
+  if (in == dtype::i32) return out == dtype::f32;
+  return (is_real(in) || is_byte(in)) && (is_real(out) || (is_byte(out) && (is_real(in) || in == out)));
+}
+
 bool block_compiler::served() const {
   for (const auto& v : from_.values_)
-    if (!form_of(v.type)) return false;
+    if (!form_of(v.type) || (v.type == dtype::i32 && v.from != source::parameter)) return false;
   for (const call& c : from_.calls_) {
     const dtype out = from_.values_[c.out].type;
     if (c.kind == what::repeat) continue;
@@ -105,11 +122,15 @@ bool block_compiler::served() const {
         return false;
       continue;
     }
+    if (rounds(c)) continue;
+    for (std::uint32_t in : c.in)
+      if (from_.values_[in].type == dtype::i32) return false;
     if (!steps_of(c) || (c.natural == dtype::boolean) != (out == dtype::boolean)) return false;
     if (c.compute == dtype::boolean && c.natural != dtype::boolean) return false;
   }
   for (std::uint32_t v : from_.results_)
-    if (from_.values_[v].scalar && from_.values_[v].type == dtype::boolean) return false;
+    if (from_.values_[v].type == dtype::i32 || (from_.values_[v].scalar && !is_real(from_.values_[v].type)))
+      return false;
   return from_.values_.size() < 4096;
 }
 
@@ -185,17 +206,18 @@ void block_compiler::emit_call(const call& c, std::vector<block_step> (&code)[2]
   std::size_t other = 0;
   for (std::size_t i = 0; i < c.in.size(); ++i)
     if (i != at) step.in[other++] = place_[resolved(c.in[i])];
-  const auto& steps = *steps_of(c);
+  const auto& out = from_.values_[c.out];
   const bool repeated = c.in.size() == 2 && !is_full(resolved(c.in[1]));
   if (c.op.get_if<op::div>() && at == 0 && repeated)
     emit(code, machine_.move.divide, step);
-  else
+  else if (!rounds(c))
     for (std::size_t w = 0; w < kernels::block_widths; ++w) {
-      step.call = steps.of[w][c.op.info().commutative && c.in.size() == 2 ? 0 : at];
+      step.call = steps_of(c)->of[w][c.op.info().commutative && c.in.size() == 2 ? 0 : at];
       code[w].push_back(step);
     }
-  const auto& out = from_.values_[c.out];
-  if (narrow_floats(out.type)) emit(code, machine_.move.round[static_cast<std::size_t>(*form_of(out.type))], {});
+  const bool read = last_[c.out] != 0;  // a store rounds as well
+  if (narrow_floats(out.type) || (is_byte(out.type) && (read || scalar)))
+    emit(code, machine_.move.round[static_cast<std::size_t>(*form_of(out.type))], {});
   if (!scalar) release_slots(c);
   if (scalar || out.kept || memory_[c.out]) {
     if (!scalar && !out.kept) {
@@ -294,7 +316,7 @@ void block_compiler::compile_level(int level) {
   }
   emit(code, machine_.move.end, {});
   for (const call& c : from_.calls_)
-    if (!c.scalar && c.level == level) to.weight += c.kind == what::tile ? steps_of(c)->weight : 1;
+    if (!c.scalar && c.level == level) to.weight += c.kind == what::tile && !rounds(c) ? steps_of(c)->weight : 1;
   if (to.weight > out_->levels_[static_cast<std::size_t>(out_->heaviest_)].weight) out_->heaviest_ = level;
   streaming = code[1];
   for (block_step& s : streaming) {

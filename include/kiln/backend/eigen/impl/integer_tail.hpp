@@ -9,14 +9,17 @@
 namespace kiln::eigen::integer_tails {
 
 inline constexpr std::size_t none = ~std::size_t{0};
-inline constexpr std::size_t most_widened = 4;  // operands of bytes
 
-inline bool is_byte(dtype t) { return t == dtype::u8 || t == dtype::i8; }
+// An input of the instruction that is added to the sums, as a bias, or subtracted, as what a zero point contributes.
+struct integer_addend {
+  std::size_t input = none;
+  std::int32_t sign = 1;
+};
 
-// The tail of an integer product as the kernel runs it: the sums less `correction`, converted to floats, then `floats`
-// over those; what that gives is stored as bytes where the tail ends in such a conversion.
+// The tail of an integer product as the kernel runs it: the sums and `addends`, converted to floats, then `floats` over
+// those.
 struct integer_form {
-  std::size_t correction = none;         // an input of the instruction
+  std::vector<integer_addend> addends;
   std::vector<std::size_t> operands;     // inputs of the instruction: parameters 1, 2, … of `floats`
   std::unique_ptr<tile_program> floats;  // null where the result is the converted sum
 };
@@ -35,14 +38,6 @@ inline std::optional<std::uint32_t> only_user(const module_graph& m, std::uint32
   return user;
 }
 
-// Whether all that is done with a parameter of bytes is to convert it to floats.
-inline bool only_widened(const module_graph& m, std::uint32_t v) {
-  for (std::uint32_t i = 0; i < m.size(); ++i)
-    for (const value_id in : m[i].inputs)
-      if (in.instruction == v && !(m[i].op.is<op::convert>() && m[i].results[0].type == dtype::f32)) return false;
-  return true;
-}
-
 inline std::optional<integer_form> find_form(const contraction_parts& parts) {
   const module_graph& tail = parts.tail;
   integer_form form;
@@ -52,46 +47,38 @@ inline std::optional<integer_form> find_form(const contraction_parts& parts) {
     if (tail[i].kind == instruction_kind::parameter && parameters++ > 0) input[i] = parts.extra[parameters - 2];
   std::uint32_t sum = 0;
   while (tail[sum].kind != instruction_kind::parameter) ++sum;
-  std::uint32_t corrected = sum;
-  auto user = only_user(tail, sum);
-  if (user && tail[*user].op.is<op::sub>() && tail[*user].inputs[0].instruction == sum &&
-      input[tail[*user].inputs[1].instruction] != none) {
-    form.correction = input[tail[*user].inputs[1].instruction];
-    corrected = *user;
-    user = only_user(tail, corrected);
+  std::uint32_t whole = sum;  // of all addends so far
+  std::vector<bool> taken(tail.size(), false);
+  auto user = only_user(tail, whole);
+  while (user && (tail[*user].op.is<op::add>() || tail[*user].op.is<op::sub>())) {
+    const auto& in = tail[*user].inputs;
+    const bool first = in[0].instruction == whole;
+    const std::uint32_t other = in[first ? 1 : 0].instruction;
+    const bool adds = tail[*user].op.is<op::add>();
+    if (input[other] == none || only_user(tail, other) != user || !(adds || first)) break;
+    form.addends.push_back({input[other], adds ? 1 : -1});
+    taken[whole] = taken[other] = true;
+    user = only_user(tail, whole = *user);
   }
+  taken[whole] = true;
   if (!user || !tail[*user].op.is<op::convert>() || tail[*user].results[0].type != dtype::f32) return std::nullopt;
   const std::uint32_t first = *user;
-  std::uint32_t last = tail.outputs[0].instruction;
-  if (tail[last].op.is<op::convert>() && is_byte(tail[last].results[0].type)) {
-    last = tail[last].inputs[0].instruction;
-    if (tail[last].results[0].type != dtype::f32) return std::nullopt;
-  }
-  if (tail[last].results[0].type != dtype::f32) return std::nullopt;
+  taken[first] = true;
+  const std::uint32_t last = tail.outputs[0].instruction;
   if (last == first) return form;
 
   module_graph floats;
-  std::size_t widened = 0;
   std::vector<value_id> of(tail.size());
   of[first] = floats.add_parameter("sum", tail[first].results[0]);
   for (std::uint32_t i = 0; i < tail.size(); ++i) {
     const auto& ins = tail[i];
-    if (i == sum || i == corrected || i == first) continue;
+    if (taken[i]) continue;
     if (ins.kind == instruction_kind::literal) {
       of[i] = floats.add_literal(ins.constant);
     } else if (ins.kind == instruction_kind::parameter) {
-      if (form.correction == input[i] && only_user(tail, i) == corrected) continue;
-      shape s = ins.results[0];
-      if (is_byte(s.type)) {
-        if (!only_widened(tail, i) || ++widened > most_widened) return std::nullopt;
-        s.type = dtype::f32;
-      }
-      of[i] = floats.add_parameter(ins.name, s);
+      of[i] = floats.add_parameter(ins.name, ins.results[0]);
       form.operands.push_back(input[i]);
-    } else if (ins.op.is<op::convert>() && ins.results[0].type == dtype::f32 &&
-               floats.shape_of(of[ins.inputs[0].instruction]).type == dtype::f32) {
-      of[i] = of[ins.inputs[0].instruction];
-    } else if (i <= last) {
+    } else {
       small_vector<value_id> inputs;
       for (value_id v : ins.inputs) inputs.push_back(of[v.instruction]);
       of[i] = floats.add_with_shapes(ins.op, inputs, ins.results);
@@ -108,7 +95,6 @@ struct beside {
   std::int64_t width;
   ints steps;  // along the dims before the columns
   std::int64_t step;
-  dtype type;
 };
 
 inline constexpr std::int64_t most_columns = 256;
@@ -124,58 +110,39 @@ class float_tail {
     target_ = lying(out, rank);
   }
   static bool fits(const integer_form& form, const tensor& out) {
-    return out.rank() >= 1 && (is_byte(out.type) || out.type == dtype::f32) && out.strides.back() == 1 &&
+    return out.rank() >= 1 && out.strides.back() == 1 &&
            (!form.floats || form.floats->scratch_bytes(most_columns) <= stack_bytes);
   }
 
   void apply(std::int64_t row0, std::int64_t rows, std::int64_t col0, std::int64_t cols, float* c,
              std::ptrdiff_t c_row) const {
     alignas(64) std::byte scratch[stack_bytes];
-    alignas(64) float widened[most_widened][most_columns];
     std::optional<tile_program::cursor> cursor;
     if (form_.floats) cursor.emplace(*form_.floats, scratch, std::min(most_columns, cols));
-    const integer_table& bytes = *kiln_eigen_integers();
     ints at = row_lens_;
     std::int64_t rest = row0;
     for (std::size_t d = at.size(); d-- > 0; rest /= row_lens_[d]) at[d] = rest % row_lens_[d];
     for (std::int64_t r = 0; r < rows; ++r, next_index(at, row_lens_)) {
       for (std::int64_t from = 0; from < cols; from += most_columns) {
         const std::int64_t count = std::min(most_columns, cols - from);
-        float* const values = c + r * c_row + from;
+        std::byte* const values = reinterpret_cast<std::byte*>(c + r * c_row + from);
         std::byte* const to = place(target_, at, col0 + from);
-        float* const result = target_.type == dtype::f32 ? reinterpret_cast<float*>(to) : values;
-        if (cursor) {
-          std::size_t used = 0;
-          for (std::size_t k = 0; k < operands_.size(); ++k) {
-            const beside& o = operands_[k];
-            std::byte* const data = place(o, at, col0 + from);
-            if (!is_byte(o.type)) {
-              cursor->parameter(k + 1) = {data, o.step};
-              continue;
-            }
-            float* const wide = widened[used++];
-            const std::int64_t n = o.step == 0 ? 1 : count;
-            if (o.step > 1)
-              for (std::int64_t i = 0; i < n; ++i)
-                bytes.bytes_to_floats(data + i * o.step, o.type == dtype::i8, wide + i, 1);
-            else
-              bytes.bytes_to_floats(data, o.type == dtype::i8, wide, n);
-            cursor->parameter(k + 1) = {reinterpret_cast<std::byte*>(wide), o.step == 0 ? 0 : 1};
-          }
-          cursor->parameter(0) = {reinterpret_cast<std::byte*>(values), 1};
-          cursor->result(0) = {reinterpret_cast<std::byte*>(result), 1};
-          cursor->run(0, 0, count);
-        } else if (result != values) {
-          std::copy_n(values, count, result);
+        if (!cursor) {
+          std::copy_n(values, count * static_cast<std::int64_t>(sizeof(float)), to);
+          continue;
         }
-        if (target_.type != dtype::f32) bytes.floats_to_bytes(result, target_.type == dtype::i8, to, count);
+        cursor->parameter(0) = {values, 1};
+        for (std::size_t k = 0; k < operands_.size(); ++k)
+          cursor->parameter(k + 1) = {place(operands_[k], at, col0 + from), operands_[k].step};
+        cursor->result(0) = {to, 1};
+        cursor->run(0, 0, count);
       }
     }
   }
 
  private:
   static beside lying(const tensor& t, std::size_t rank) {
-    beside b{t.data, static_cast<std::int64_t>(size_of(t.type)), {}, 0, t.type};
+    beside b{t.data, static_cast<std::int64_t>(size_of(t.type)), {}, 0};
     const auto step_of = [&](std::size_t d) { return t.lens[d] == 1 ? 0 : t.strides[d]; };
     for (std::size_t d = 0; d + 1 < rank; ++d) b.steps.push_back(step_of(d));
     b.step = step_of(rank - 1);

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cstring>
 
 #include "kiln/backend/eigen/affine.hpp"
 #include "kiln/backend/eigen/eigen_target.hpp"
@@ -23,7 +24,8 @@ class integer_kernel final : public kernel {
     is_signed_ = r.inputs[parts_.operands[0]].type == dtype::i8;
     if (parts_.tailed) form_ = find_form(parts_);
     pack(r);
-    if (form_ && form_->correction != none) take_correction(r);
+    if (form_)
+      for (const integer_addend& a : form_->addends) take(a, r);
     if (form_) return;
     if (!parts_.tailed) {
       const value_id sum = parts_.tail.add_parameter("product", r.instruction.results[0]);
@@ -37,7 +39,7 @@ class integer_kernel final : public kernel {
            (kiln_eigen_integers()->reads_bytes ? " (bytes)" : " (words)");
   }
   bool packed_input(std::size_t i) const override {
-    return i == parts_.operands[1] || (form_ && i == form_->correction && (fixed_ || less_));
+    return i == parts_.operands[1] || std::find(taken_.begin(), taken_.end(), i) != taken_.end();
   }
   std::size_t packed_bytes() const override { return packed_.size() + less_.size(); }
   stride_support input_strides(std::size_t i) const override {
@@ -70,14 +72,13 @@ class integer_kernel final : public kernel {
       p.a = scratch + at.left;
       isa.gather_windows(*l.pool, at.problem, at.image(x, conv_.has_value()), scratch + at.left, at.row);
     }
-    p.shift = is_signed_ || fixed_ ? shift_.data() : nullptr;
+    p.shift = shift_.data();
     if (less_) {
       p.less = reinterpret_cast<const std::int32_t*>(less_.data());
       p.less_row = columns_;
       p.less_rows = static_cast<std::int64_t>(less_.size()) / 4 / columns_;
-    } else if (form_ && form_->correction != none && !fixed_) {
-      correct(p, l.in[form_->correction], out, at, reinterpret_cast<std::int32_t*>(scratch + at.corrections));
     }
+    if (!open_.empty()) add_open(p, l.in, out, at, reinterpret_cast<std::int32_t*>(scratch + at.corrections));
     auto* const sums = reinterpret_cast<std::int32_t*>(scratch);
     tensor made = at.made;
     if (at.apart) made.data = scratch + at.product;
@@ -147,8 +148,7 @@ class integer_kernel final : public kernel {
       };
       take(static_cast<std::size_t>(isa.scratch_size(threads)) * 4);
       if (gathers) left = take(static_cast<std::size_t>(rows * row));
-      const bool run_time = k.form_ && k.form_->correction != none && !k.fixed_ && !k.less_;
-      if (run_time)
+      if (!k.open_.empty())
         corrections = take(static_cast<std::size_t>(rows + 1) * static_cast<std::size_t>(k.columns_ + 64) * 4);
       apart = k.whole_ || !float_tail::fits(*k.form_, k.seen(out, out));
       if (!apart) return;
@@ -231,59 +231,83 @@ class integer_kernel final : public kernel {
   }
   std::size_t column_dim(std::size_t rank) const { return conv_ ? 1 : rank - 1; }
 
-  // A constant correction: one number for each column, or, in a convolution, for each pixel of an image and column.
-  void take_correction(const kernel_request& r) {
-    const literal* const l = r.constants[form_->correction];
-    if (!l) return;
-    const layout& at = r.constant_layouts[form_->correction];
-    if (!is_constant(at.lens)) return;
+  // The columns along a dim of the addends, and whether another dim matters.
+  template <class Lens, class Strides>
+  bool has_other_dims(const Lens& lens, const Strides& strides) const {
+    bool others = false;
+    for (std::size_t d = 0; d < lens.size(); ++d)
+      others = others || (d != column_dim(lens.size()) && lens[d] != 1 && strides[d] != 0);
+    return others;
+  }
+
+  // A constant addend with one number for each column, or, in a convolution, for each pixel of an image and column,
+  // joins what the kernel keeps; others stay open until the run.
+  void take(const integer_addend& a, const kernel_request& r) {
+    const literal* const l = r.constants[a.input];
+    const layout& at = r.constant_layouts[a.input];
+    if (!l || !is_constant(at.lens)) return open_.push_back(a);
     const ints lens = to_ints(at.lens), strides = to_ints(at.strides);
     const argument aligned(*l);
     const std::int32_t* const from = aligned.as<std::int32_t>().data() + at.offset.value();
-    const std::size_t column = column_dim(lens.size());
     const auto step_of = [&](std::size_t d) { return lens[d] == 1 ? 0 : strides[d]; };
-    bool others = false;
-    for (std::size_t d = 0; d < lens.size(); ++d) others = others || (d != column && step_of(d) != 0);
-    if (!others) {
-      for (std::int64_t n = 0; n < columns_; ++n) shift_[static_cast<std::size_t>(n)] -= from[n * step_of(column)];
-      fixed_ = true;
+    if (!has_other_dims(lens, strides)) {
+      for (std::int64_t n = 0; n < columns_; ++n)
+        shift_[static_cast<std::size_t>(n)] += a.sign * from[n * step_of(column_dim(lens.size()))];
+      taken_.push_back(a.input);
       return;
     }
-    if (!conv_ || step_of(0) != 0) return;
+    if (!conv_ || step_of(0) != 0) return open_.push_back(a);
     ints pixels, index;
     for (std::size_t d = 2; d < lens.size(); ++d) pixels.push_back(lens[d]);
+    const std::size_t bytes = static_cast<std::size_t>(product(pixels) * columns_) * 4;
+    if (less_ && less_.size() != bytes) return open_.push_back(a);
+    taken_.push_back(a.input);
+    if (!less_) {
+      less_ = buffer::allocate(bytes);
+      std::memset(less_.data(), 0, bytes);
+    }
     index.resize(pixels.size(), 0);
-    less_ = buffer::allocate(static_cast<std::size_t>(product(pixels) * columns_) * 4);
     auto* to = reinterpret_cast<std::int32_t*>(less_.data());
     do {
       std::int64_t offset = 0;
       for (std::size_t d = 0; d < index.size(); ++d) offset += index[d] * step_of(d + 2);
-      for (std::int64_t n = 0; n < columns_; ++n) *to++ = from[offset + n * step_of(1)];
+      for (std::int64_t n = 0; n < columns_; ++n) *to++ -= a.sign * from[offset + n * step_of(1)];
     } while (next_index(index, pixels));
   }
 
-  // A correction that the run computes.
-  void correct(kernels::integer_problem& p, const tensor& t, const tensor& out, const places& at,
-               std::int32_t* to) const {
-    const std::size_t column = column_dim(t.rank());
-    const auto step_of = [&](std::size_t d) { return t.lens[d] == 1 ? 0 : t.strides[d]; };
-    bool others = false;
-    for (std::size_t d = 0; d < t.rank(); ++d) others = others || (d != column && step_of(d) != 0);
-    const auto* const from = t.as<const std::int32_t>();
-    if (!others) {
-      for (std::int64_t n = 0; n < columns_; ++n)
-        to[n] = shift_[static_cast<std::size_t>(n)] - from[n * step_of(column)];
+  // Addends that only the run knows.
+  void add_open(kernels::integer_problem& p, std::span<const tensor> in, const tensor& out, const places& at,
+                std::int32_t* to) const {
+    bool by_row = false;
+    for (const integer_addend& a : open_) by_row = by_row || has_other_dims(in[a.input].lens, in[a.input].strides);
+    if (!by_row) {
+      std::copy(shift_.begin(), shift_.end(), to);
+      for (const integer_addend& a : open_) {
+        const tensor& t = in[a.input];
+        const std::size_t column = column_dim(t.rank());
+        const std::int64_t step = t.lens[column] == 1 ? 0 : t.strides[column];
+        for (std::int64_t n = 0; n < columns_; ++n) to[n] += a.sign * t.as<const std::int32_t>()[n * step];
+      }
       p.shift = to;
       return;
     }
-    const tensor rows = seen(t, out);
-    ints index(rows.rank(), 0);
-    std::int32_t* next = to;
-    do {
-      std::int64_t offset = 0;
-      for (std::size_t d = 0; d < index.size(); ++d) offset += rows.lens[d] == 1 ? 0 : index[d] * rows.strides[d];
-      *next++ = from[offset];
-    } while (next_index(index, rows.lens));
+    for (std::int64_t r = 0; r < at.rows; ++r)
+      if (p.less)
+        std::copy_n(p.less + r % p.less_rows * p.less_row, columns_, to + r * columns_);
+      else
+        std::fill_n(to + r * columns_, columns_, 0);
+    for (const integer_addend& a : open_) {
+      const tensor rows = seen(in[a.input], out);
+      const auto* const from = rows.as<const std::int32_t>();
+      ints index(rows.rank(), 0), lens;
+      for (std::size_t d = 0; d < out.rank(); ++d) lens.push_back(seen(out, out).lens[d]);
+      std::int32_t* next = to;
+      do {
+        std::int64_t offset = 0;
+        for (std::size_t d = 0; d < index.size(); ++d) offset += rows.lens[d] == 1 ? 0 : index[d] * rows.strides[d];
+        *next++ -= a.sign * from[offset];
+      } while (next_index(index, lens));
+    }
     p.less = to;
     p.less_row = columns_;
     p.less_rows = at.rows;
@@ -295,9 +319,11 @@ class integer_kernel final : public kernel {
   std::unique_ptr<tile_program> whole_;  // the tail over whole sums, where it has no such form
   std::unique_ptr<kernel> copy_ = eigen_target().make_copy();
   std::int64_t depth_ = 0, columns_ = 0;
-  bool is_signed_ = false, fixed_ = false;
+  bool is_signed_ = false;
   buffer packed_, less_;
   std::vector<std::int32_t> shift_;
+  std::vector<integer_addend> open_;  // what the run adds
+  std::vector<std::size_t> taken_;    // inputs that are part of shift_ and less_
 };
 
 }  // namespace

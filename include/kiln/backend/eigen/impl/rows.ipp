@@ -248,9 +248,12 @@ void run_strips(const tile_program& p, const launch& l, const row_loops& loops) 
   });
 }
 
-// Rows are contiguous and their levels compiled loops: then a level runs over several rows before the next one.
+// Rows are contiguous and their levels compiled loops: then a level runs over several rows before the next one. Without
+// folds that gains where many rows are short, for a call costs as much as hundreds of elements.
 bool level_by_level(const tile_program& p, const row_loops& loops) {
-  if (!p.blocks() || !p.blocks()->compiled() || !p.reduces() || loops.folded.size() != 1 || loops.row() == 0)
+  if (!p.blocks() || !p.blocks()->compiled() || loops.folded.size() != 1 || loops.row() == 0) return false;
+  constexpr std::int64_t few = 4, many = 16;
+  if (!p.reduces() && (loops.kept.empty() || loops.kept.back() < many || p.blocks()->batch_for(loops.row()) < few))
     return false;
   for (std::size_t k = 0; k < loops.operand.size(); ++k) {
     const bool scalar = k < p.parameters() ? p.scalar_parameter(k) : p.scalar_result(k - p.parameters());

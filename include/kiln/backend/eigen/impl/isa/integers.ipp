@@ -32,32 +32,6 @@ void multiply(thread_pool& pool, const integer_problem& p, std::int32_t* scratch
       });
 }
 
-template <class Byte>
-void widen_bytes(const std::byte* from, float* to, std::int64_t n) {
-  using V = vec<Byte, lanes>;
-  const auto* const bytes = reinterpret_cast<const Byte*>(from);
-  std::int64_t i = 0;
-  for (; i + lanes <= n; i += lanes) store(to + i, convert<float_lanes>(convert<int_vec>(load<V>(bytes + i))));
-  for (; i < n; ++i) to[i] = static_cast<float>(bytes[i]);
-}
-template <class Byte>
-void narrow_floats(const float* from, std::byte* to, std::int64_t n) {
-  using V = vec<Byte, lanes>;
-  auto* const bytes = reinterpret_cast<Byte*>(to);
-  // what is beyond the greatest byte becomes it, and NaN becomes 0
-  const auto narrow = [](float_lanes x) __attribute__((always_inline)) {
-    constexpr auto most = static_cast<float>(std::numeric_limits<Byte>::max());
-    x = select(x > broadcast<float_lanes>(most), broadcast<float_lanes>(most), x);
-    if constexpr (std::is_signed_v<Byte>)
-      x = select(x < broadcast<float_lanes>(-128.0F), broadcast<float_lanes>(-128.0F), x);
-    return convert<V>(convert<int_vec>(x));
-  };
-  std::int64_t i = 0;
-  for (; i + lanes <= n; i += lanes) store(bytes + i, narrow(load<float_lanes>(from + i)));
-  if (i < n)
-    store_n(bytes + i, narrow(load_n<float_lanes>(from + i, static_cast<int>(n - i))), static_cast<int>(n - i));
-}
-
 template <class Machine>
 constexpr integer_table table_of{
     .signed_offset = Machine::offset,
@@ -68,14 +42,6 @@ constexpr integer_table table_of{
     .scratch_size = integer_gemm_scratch,
     .multiply = multiply<Machine>,
     .gather_windows = gather_windows<Machine>,
-    .bytes_to_floats =
-        [](const std::byte* from, bool is_signed, float* to, std::int64_t n) {
-          is_signed ? widen_bytes<std::int8_t>(from, to, n) : widen_bytes<std::uint8_t>(from, to, n);
-        },
-    .floats_to_bytes =
-        [](const float* from, bool is_signed, std::byte* to, std::int64_t n) {
-          is_signed ? narrow_floats<std::int8_t>(from, to, n) : narrow_floats<std::uint8_t>(from, to, n);
-        },
 };
 
 }  // namespace

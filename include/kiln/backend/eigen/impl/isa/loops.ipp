@@ -22,6 +22,21 @@ row_run find_among(const level_steps& l) {
   return found;
 }
 
+// A normalisation with an activation behind it, and its parts: factors and addends of each channel, or of all.
+template <class Stored>
+row_run find_affine(const level_steps& l) {
+  using scaled = computed<op::mul>;
+  using shifted = computed<op::add>;
+  using all_scaled = computed_by<op::mul>;
+  using all_shifted = computed_by<op::add>;
+  using active = computed<op::relu>;
+  return find_among<row_loop<loaded, scaled, shifted, active, Stored>, row_loop<loaded, scaled, shifted, Stored>,
+                    row_loop<loaded, shifted, active, Stored>, row_loop<loaded, active, Stored>,
+                    row_loop<loaded, all_scaled, all_shifted, active, Stored>,
+                    row_loop<loaded, all_scaled, all_shifted, Stored>, row_loop<loaded, all_shifted, active, Stored>>(
+      l);
+}
+
 // What ends softmax and the norms.
 template <class Stored>
 row_run find_storing(const level_steps& l) {
@@ -47,8 +62,9 @@ row_run find_folding(const level_steps& l) {
 
 row_run find_row_loop(const block_step* program, const block_advance* moves, std::size_t count) {
   const level_steps l{program, moves, count};
-  for (const auto find : {find_storing<stored>, find_storing<streamed>, find_folding<folded<op::reduce_max>>,
-                          find_folding<folded<op::reduce_sum>>, find_folding<folded<op::reduce_mean>>})
+  for (const auto find : {find_affine<stored>, find_affine<streamed>, find_storing<stored>, find_storing<streamed>,
+                          find_folding<folded<op::reduce_max>>, find_folding<folded<op::reduce_sum>>,
+                          find_folding<folded<op::reduce_mean>>})
     if (const row_run f = find(l)) return f;
   using centred = computed_by<op::sub>;
   return find_among<row_loop<loaded, folded<op::reduce_min>>,
