@@ -8,6 +8,7 @@
 #include "kiln/runtime/thread_pool.hpp"
 #include "model.hpp"
 #include "progress.hpp"
+#include "report.hpp"
 #include "statistics.hpp"
 #include "step_costs.hpp"
 
@@ -101,6 +102,8 @@ int perf(const perf_command& c) {
         {"model", c.model},     {"target", c.target}, {"threads", exe.pool().size()}, {"median_ms", s.median},
         {"min_ms", s.min},      {"p95_ms", s.p95},    {"load_ms", model.load_ms},     {"compile_ms", model.compile_ms},
         {"first_ms", first_ms}, {"peak_bytes", peak}, {"runs", times.size()},         {"workspace_bytes", w.bytes()}};
+    out["packed_bytes"] = exe.report().packed_bytes;
+    out["packed"] = packed_json(exe.report());
     if (c.per_kernel) {
       out["steps"] = json_of(exe.report().steps, costs);
       out["ceilings"] = {{"gflops", most.gflops}, {"gb_s", most.gbytes}};
@@ -112,6 +115,7 @@ int perf(const perf_command& c) {
   fmt::print("median_ms {:.4f}\nmin_ms {:.4f}\np95_ms {:.4f}\n", s.median, s.min, s.p95);
   fmt::print("load_ms {:.2f}\ncompile_ms {:.2f}\nfirst_ms {:.3f}\npeak_bytes {}\n", model.load_ms, model.compile_ms,
              first_ms, peak);
+  fmt::print("packed_bytes {} {}\n", exe.report().packed_bytes, packed_json(exe.report()).dump());
   fmt::print("runs {} on {} threads\n", times.size(), exe.pool().size());
   return 0;
 }

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <map>
+
 #include "kiln/graph/print.hpp"
 
 namespace kiln::driver {
@@ -11,6 +13,18 @@ namespace {
 std::string joined(const std::vector<shape>& all) {
   std::string out;
   for (const shape& s : all) out += (out.empty() ? "" : ", ") + to_string(s);
+  return out;
+}
+
+// Kernels that differ in what follows the product hold its weights alike.
+std::map<std::string, std::size_t> packed_by_kernel(const compile_report& r) {
+  std::map<std::string, std::size_t> out;
+  for (const step_info& s : r.steps) {
+    if (s.packed_bytes == 0) continue;
+    std::string name = s.kernel;
+    if (const auto tail = name.find("+epilogue"); tail != std::string::npos) name.erase(tail, 9);
+    out[name] += s.packed_bytes;
+  }
   return out;
 }
 
@@ -41,9 +55,17 @@ std::string report_text(const compile_report& r) {
   for (const step_info& s : r.steps) copies += s.copy, fallbacks += s.fallback;
   out += fmt::format("{} kernels, {} of them copies, {} by the reference computation\n", r.steps.size(), copies,
                      fallbacks);
-  out += fmt::format("{} bytes of constants as they are, {} packed\n", r.constant_bytes, r.packed_bytes);
+  out += fmt::format("{} bytes of constants as they are, {} packed", r.constant_bytes, r.packed_bytes);
+  const char* between = ": ";
+  for (const auto& [name, bytes] : packed_by_kernel(r)) {
+    out += fmt::format("{}{} {}", between, bytes, name);
+    between = ", ";
+  }
+  out += '\n';
   return out + fmt::format("passes {:.1f} ms, plan and packing {:.1f} ms\n", r.optimise_ms, r.plan_ms);
 }
+
+json packed_json(const compile_report& r) { return packed_by_kernel(r); }
 
 json plan_json(const compile_report& r) {
   json out = json::array();

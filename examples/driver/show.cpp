@@ -28,6 +28,7 @@ int show(const show_command& c) {
                 {"remarks", r.remarks},
                 {"constant_bytes", r.constant_bytes},
                 {"packed_bytes", r.packed_bytes},
+                {"packed", packed_json(r)},
                 {"optimise_ms", r.optimise_ms},
                 {"plan_ms", r.plan_ms},
                 {"before", before},

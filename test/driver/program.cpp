@@ -130,6 +130,10 @@ TEST_F(program, perf_prints_every_figure) {
   EXPECT_LE(j.at("compile_ms"), j.at("load_ms"));
   EXPECT_GE(j.at("runs"), 5);
   EXPECT_EQ(j.at("threads"), 1);
+  std::size_t packed = 0;
+  for (const auto& [kernel, bytes] : j.at("packed").items()) packed += bytes.get<std::size_t>();
+  EXPECT_GT(packed, 0u);
+  EXPECT_EQ(j.at("packed_bytes"), packed);
   ASSERT_FALSE(j.at("steps").empty());
   EXPECT_GT(j.at("steps").at(0).at("gflops").get<double>(), 0);
   EXPECT_GT(j.at("ceilings").at("gflops").get<double>(), 0);

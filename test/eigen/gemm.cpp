@@ -171,6 +171,21 @@ TEST(gemm, quotients_beyond_32_bits_are_those_of_64) {
       EXPECT_EQ(quotient(a, b), a / b);
 }
 
+TEST(gemm, a_right_operand_at_any_address_packs_alike) {
+  kiln::thread_pool pool(2);
+  const std::int64_t k = 2 * packed_rows_per_task + 7, n = 2 * register_tile<float>::width + 5;
+  const auto b = random_values<float>(2 * k * n, 4);
+  std::vector<std::byte> moved(b.size() * sizeof(float) + 1);
+  std::memcpy(moved.data() + 1, b.data(), b.size() * sizeof(float));
+  const std::pair<std::int64_t, std::int64_t> strides[] = {{n, 1}, {1, k}, {2 * n, 2}, {2, 2 * k}};
+  for (const auto [row, col] : strides) {
+    std::vector<float> expected(static_cast<std::size_t>(packed_b_size<float>(k, n)), 9.0F), found(expected);
+    pack_b(pool, expected.data(), b.data(), row, col, k, n);
+    pack_b(pool, found.data(), moved.data() + 1, row, col, k, n);
+    EXPECT_EQ(found, expected) << row << ' ' << col;
+  }
+}
+
 TEST(gemm, packed_panels_are_zero_padded_whole_vectors) {
   kiln::thread_pool pool(1);
   const std::int64_t n = register_tile<float>::width + 3;

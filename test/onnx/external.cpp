@@ -4,18 +4,11 @@
 #include <fstream>
 
 #include "kiln/onnx/import.hpp"
+#include "onnx/anonymous_memory.hpp"
 #include "onnx/model_writer.hpp"
 
 namespace kiln::test {
 namespace {
-
-// Memory of this process that no file backs, in bytes.
-std::int64_t anonymous_bytes() {
-  std::ifstream status("/proc/self/status");
-  for (std::string line; std::getline(status, line);)
-    if (line.starts_with("RssAnon:")) return std::stoll(line.substr(8)) * 1024;
-  return -1;
-}
 
 class external_weights : public testing::Test {
  protected:

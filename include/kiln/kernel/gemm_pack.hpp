@@ -1,6 +1,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cstring>
 
 #include "kiln/kernel/tile.hpp"
 #include "kiln/kernel/transpose.hpp"
@@ -53,20 +54,54 @@ void pack_panel(T* to, std::int64_t width, const T* from, std::ptrdiff_t row_str
     for (std::int64_t j = 0; j < cols; ++j) to[r * width + j] = from[r * row_stride + j * col_stride];
 }
 
-/// Packs B[K, N] of any strides into panels of one register tile's width; each panel is K rows, contiguous, and only
-/// the last one is narrower (whole vectors, zero padded). `to` holds `packed_b_size<T>(k, n)` elements.
+/// Rows of a panel that `pack_b` packs at a time.
+inline constexpr std::int64_t packed_rows_per_task = 256;
+
+/// As `pack_panel`, at most `packed_rows_per_task` rows of elements at addresses that are not aligned.
 template <class T>
-void pack_b(thread_pool& pool, T* to, const T* from, std::ptrdiff_t row_stride, std::ptrdiff_t col_stride,
+[[gnu::noinline]] void pack_unaligned_panel(T* to, std::int64_t width, const std::byte* from, std::ptrdiff_t row_stride,
+                                            std::ptrdiff_t col_stride, std::int64_t k, std::int64_t cols) {
+  constexpr auto each = static_cast<std::ptrdiff_t>(sizeof(T));
+  alignas(64) T block[packed_rows_per_task * register_tile<T>::width];
+  // lines of the block are what is contiguous
+  const bool by_columns = row_stride == 1 && col_stride != 1;
+  const std::int64_t lines = by_columns ? cols : k, length = by_columns ? k : cols;
+  const std::ptrdiff_t line = by_columns ? col_stride : row_stride, step = by_columns ? 1 : col_stride;
+  for (std::int64_t i = 0; i < lines; ++i) {
+    const std::byte* const in = from + i * line * each;
+    T* const out = block + i * length;
+    if (step == 1)
+      std::memcpy(out, in, static_cast<std::size_t>(length) * sizeof(T));
+    else
+      for (std::int64_t j = 0; j < length; ++j) std::memcpy(out + j, in + j * step * each, sizeof(T));
+  }
+  if (by_columns)
+    pack_panel(to, width, block, 1, length, k, cols);
+  else
+    pack_panel(to, width, block, length, 1, k, cols);
+}
+
+/// Packs B[K, N] of any strides and at any address into panels of one register tile's width; each panel is K rows,
+/// contiguous, and only the last one is narrower (whole vectors, zero padded). `to` holds `packed_b_size<T>(k, n)`
+/// elements.
+template <class T>
+void pack_b(thread_pool& pool, T* to, const void* from, std::ptrdiff_t row_stride, std::ptrdiff_t col_stride,
             std::int64_t k, std::int64_t n) {
   constexpr std::int64_t full = register_tile<T>::width;
-  constexpr std::int64_t rows_per_task = 256;
-  const std::int64_t chunks = ceil_div(k, rows_per_task);
+  const std::int64_t chunks = ceil_div(k, packed_rows_per_task);
+  const bool aligned = reinterpret_cast<std::uintptr_t>(from) % alignof(T) == 0;
   pool.parallel_for(ceil_div(n, full) * chunks, [&](std::int64_t task, unsigned) {
     const std::int64_t col = task / chunks * full;
-    const std::int64_t row = task % chunks * rows_per_task;
+    const std::int64_t row = task % chunks * packed_rows_per_task;
     const std::int64_t width = panel_width<T>(col, n);
-    pack_panel(to + col * k + row * width, width, from + row * row_stride + col * col_stride, row_stride, col_stride,
-               std::min(rows_per_task, k - row), std::min(full, n - col));
+    const std::int64_t rows = std::min(packed_rows_per_task, k - row), cols = std::min(full, n - col);
+    const std::byte* const in = static_cast<const std::byte*>(from) +
+                                (row * row_stride + col * col_stride) * static_cast<std::ptrdiff_t>(sizeof(T));
+    T* const panel = to + col * k + row * width;
+    if (aligned)
+      pack_panel(panel, width, reinterpret_cast<const T*>(in), row_stride, col_stride, rows, cols);
+    else
+      pack_unaligned_panel(panel, width, in, row_stride, col_stride, rows, cols);
   });
 }
 

@@ -60,8 +60,8 @@ struct isa_table {
   void (*floats_to_halves)(const float* in, std::uint16_t* out, std::int64_t n) = nullptr;
 
   std::int64_t (*packed_b_floats)(std::int64_t k, std::int64_t n) = nullptr;
-  void (*pack_b)(thread_pool& pool, float* to, const float* from, std::ptrdiff_t row, std::ptrdiff_t col,
-                 std::int64_t k, std::int64_t n) = nullptr;
+  void (*pack_b)(thread_pool& pool, float* to, const void* from, std::ptrdiff_t row, std::ptrdiff_t col, std::int64_t k,
+                 std::int64_t n) = nullptr;
   void (*gemm)(thread_pool& pool, const kernels::gemm_problem<float>& p, const gemm_tail& tail) = nullptr;
   std::int64_t (*gemm_scratch_floats)(std::int64_t k, unsigned workers) = nullptr;
   void (*gemm_unpacked)(thread_pool& pool, const kernels::gemm_problem<float>& p, float* scratch,

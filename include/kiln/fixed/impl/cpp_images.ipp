@@ -27,9 +27,9 @@ std::string text_of(const kernels::image_filtering_extents& p) {
 void cpp_exporter::declare_prepared(const place& weight) {
   for (const prepared_weight& w : plan_.prepared()) {
     if (w.base != weight.at.base) continue;
-    const literal& l = graph_[plan_.constants()[static_cast<std::size_t>(weight.at.index)]].constant;
+    const argument from(graph_[plan_.constants()[static_cast<std::size_t>(weight.at.index)]].constant);
     std::vector<float> form(static_cast<std::size_t>(w.elements()));
-    prepare_weight(w, reinterpret_cast<const float*>(l.bytes()), form.data());
+    prepare_weight(w, from.as<float>().data(), form.data());
     const std::int64_t at = add_weights(reinterpret_cast<const std::byte*>(form.data()), form.size() * sizeof(float));
     out_.line("const float* const filters = reinterpret_cast<const float*>(weights + ", at, ");");
   }

@@ -77,10 +77,9 @@ void cpp_exporter::write_product(const draft& d) {
 
   // ---- constant operands are packed here, in the order in which they will be read
   const auto packed_constant = [&](std::size_t k, auto&& fill) {
-    const literal& l = graph_[plan_.constants()[static_cast<std::uint32_t>(original[k]->at.index)]].constant;
-    const auto* from = reinterpret_cast<const float*>(l.bytes());
+    const argument from(graph_[plan_.constants()[static_cast<std::uint32_t>(original[k]->at.index)]].constant);
     std::vector<float> packed;
-    fill(from + p.offset[k], packed);
+    fill(from.as<float>().data() + p.offset[k], packed);
     return add_weights(reinterpret_cast<const std::byte*>(packed.data()), packed.size() * sizeof(float));
   };
   const auto offsets = [](const small_vector<axis>& axes, std::size_t k) {  // of operand k, the last axis fastest

@@ -39,13 +39,9 @@ std::int64_t read_dims(const std::string& name, const google::protobuf::Repeated
 // Bytes of a raw tensor; bools become 0 or 1, since any other byte in a bool is undefined in C++.
 literal from_bytes(const shape& s, buffer data) {
   if (is_complex(s.type)) return complex_literal(s, data.data());
-  const auto address = reinterpret_cast<std::uintptr_t>(data.data());
-  if (s.type != dtype::boolean && address % size_of(s.type) == 0) return {s, std::move(data)};
+  if (s.type != dtype::boolean) return {s, std::move(data)};
   buffer copy = buffer::allocate(data.size());
-  if (s.type != dtype::boolean)
-    std::memcpy(copy.data(), data.data(), data.size());
-  else
-    for (std::size_t i = 0; i < data.size(); ++i) copy.data()[i] = std::byte{data.data()[i] != std::byte{0}};
+  for (std::size_t i = 0; i < data.size(); ++i) copy.data()[i] = std::byte{data.data()[i] != std::byte{0}};
   return {s, std::move(copy)};
 }
 

@@ -1,7 +1,10 @@
 #include <algorithm>
+#include <atomic>
 #include <cstring>
 
+#include "kiln/core/simd.hpp"
 #include "kiln/pass/constants.hpp"
+#include "kiln/pass/parts.hpp"
 
 namespace kiln::detail {
 namespace {
@@ -62,16 +65,27 @@ void copy_laid_out(const layout& at, std::size_t bytes, const std::byte* from, s
 }
 
 bool finite_floats(const literal& l) {
+  using words = vec<std::int32_t, 4>;
+  constexpr std::int64_t each = lanes<words>, some = std::int64_t{1} << 16;
   const std::byte* const bytes = l.bytes();
   const std::int64_t n = l.elements();
-  // of each lane the greatest magnitude, whose bits are in the same order as its values
-  std::uint32_t most[4] = {};
-  for (std::int64_t i = 0; i < n; i += 4) {
-    std::uint32_t bits[4] = {};
-    std::memcpy(bits, bytes + i * 4, static_cast<std::size_t>(std::min<std::int64_t>(4, n - i)) * 4);
-    for (int k = 0; k < 4; ++k) most[k] = std::max(most[k], bits[k] & 0x7fff'ffffU);
-  }
-  return std::max(std::max(most[0], most[1]), std::max(most[2], most[3])) < 0x7f80'0000U;
+  std::atomic<bool> finite = true;
+  for_each_part((n + some - 1) / some, [&](std::int64_t part) {
+    const std::int64_t begin = part * some, end = std::min(n, begin + some);
+    words most{};  // of each lane the greatest magnitude, whose bits are in the same order as its values
+    for (std::int64_t i = begin; i < end; i += each) {
+      words bits{};
+      if (i + each <= end)
+        std::memcpy(&bits, bytes + i * 4, sizeof bits);
+      else
+        std::memcpy(&bits, bytes + i * 4, static_cast<std::size_t>(end - i) * 4);
+      bits &= 0x7fff'ffff;
+      most = select(bits > most, bits, most);
+    }
+    for (int k = 0; k < each; ++k)
+      if (most[k] >= 0x7f80'0000) finite = false;
+  });
+  return finite;
 }
 
 literal fold_laid_out(const operation& op, std::span<const literal* const> from, std::span<const layout> at,
@@ -87,15 +101,20 @@ literal fold_laid_out(const operation& op, std::span<const literal* const> from,
   for (std::size_t d = 0; d + 1 < split; ++d) outer.push_back(lens[d].value());
   buffer made = buffer::allocate(static_cast<std::size_t>(result.bytes().value()));
   if (product(to_ints(lens)) == 0) return literal(result, made);
-  small_vector<buffer> copies;
-  small_vector<evaluation::operand> in(from.size()), out(1);
-  for (std::size_t k = 0; k < from.size(); ++k)
-    copies.push_back(buffer::allocate(static_cast<std::size_t>(rows * behind) * size_of(from[k]->get_shape().type)));
-  buffer decoded = buffer::allocate((from.size() + 1) * static_cast<std::size_t>(rows * behind + 16) * 8);
-  ints index(outer.size(), 0);
-  std::byte* to = made.data();
-  do {
-    for (std::int64_t row = 0; row < extent; row += rows) {
+  const std::size_t each_result = size_of(result.type);
+  const std::int64_t ranges = (extent + rows - 1) / rows, all = product(outer) * ranges;
+  const std::int64_t tasks = std::min<std::int64_t>(all, 64);
+  for_each_part(tasks, [&](std::int64_t task) {
+    small_vector<buffer> copies;
+    small_vector<evaluation::operand> in(from.size()), out(1);
+    for (std::size_t k = 0; k < from.size(); ++k)
+      copies.push_back(buffer::allocate(static_cast<std::size_t>(rows * behind) * size_of(from[k]->get_shape().type)));
+    buffer decoded = buffer::allocate((from.size() + 1) * static_cast<std::size_t>(rows * behind + 16) * 8);
+    for (std::int64_t piece = all * task / tasks; piece < all * (task + 1) / tasks; ++piece) {
+      const std::int64_t row = piece % ranges * rows;
+      ints index(outer.size(), 0);
+      std::int64_t rest = piece / ranges;
+      for (std::size_t d = outer.size(); d-- > 0; rest /= outer[d]) index[d] = rest % outer[d];
       dims part = lens;
       for (std::size_t d = 0; d < outer.size(); ++d) part[d] = 1;
       if (split > 0) part[split - 1] = std::min(rows, extent - row);
@@ -114,13 +133,12 @@ literal fold_laid_out(const operation& op, std::span<const literal* const> from,
         }
       }
       out[0].type = shape(result.type, {product(part)});
-      out[0].bytes = to;
+      out[0].bytes = made.data() + (piece / ranges * extent + row) * behind * static_cast<std::int64_t>(each_result);
       evaluation e(in, out, {decoded.data(), decoded.size()});
       op.evaluate(e, false);
       e.finish();
-      to += out[0].type.bytes().value();
     }
-  } while (next_index(index, outer));
+  });
   return literal(result, made);
 }
 

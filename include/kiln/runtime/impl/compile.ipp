@@ -1,6 +1,8 @@
 #include <atomic>
 #include <chrono>
 
+#include "kiln/pass/parts.hpp"
+#include "kiln/runtime/impl/constant_readers.hpp"
 #include "kiln/runtime/impl/executable_state.hpp"
 #include "kiln/runtime/rewriting_target.hpp"
 #include "kiln/runtime/thread_pool.hpp"
@@ -41,13 +43,10 @@ void bind_weights(program& p, const std::map<std::string, argument>& weights) {
       raise(errc::not_found, "every weight has a value: none for '" + m[v.instruction].name.str() + "'");
 }
 
-// The plan holds what it reads; big constants that kernels keep packed are freed. The graph stays for reports, in which
-// such a literal has a shape but no data.
+// The plan holds what it reads.
 void release_literals(program& p) {
-  constexpr std::size_t kept = 65536;
   for (std::uint32_t i = 0; i < p.main().size(); ++i)
-    if (p.main()[i].kind == instruction_kind::literal && p.main()[i].constant.data().size() > kept)
-      p.main()[i].constant = literal(p.main()[i].results[0], buffer());
+    if (p.main()[i].kind == instruction_kind::literal) detail::free_constant(p.main()[i]);
 }
 
 }  // namespace
@@ -124,11 +123,18 @@ executable compile(program p, const target& t, const compile_options& options) {
   clock::time_point start = clock::now();
   pass_options passes = options.passes;
   if (!t.fuses()) passes.fuse = false;
+  // Workers of a pool flush denormals.
+  std::optional<detail::lent_threads> lent;
+  if (s->flushes_denormals)
+    lent.emplace([pool = s->pool](std::int64_t parts, const std::function<void(std::int64_t)>& f) {
+      pool->parallel_for(parts, [&](std::int64_t part, unsigned) { f(part); });
+    });
   for (pass_note& n : optimise(p, passes, passes_of(t))) {
     for (const text& remark : n.remarks)
       s->report.remarks.push_back(std::string(n.pass) + ": " + std::string(remark.view()));
     s->report.passes.push_back(std::move(n));
   }
+  lent.reset();
   s->report.optimise_ms = milliseconds_since(start);
 
   start = clock::now();

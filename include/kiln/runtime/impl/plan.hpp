@@ -111,7 +111,8 @@ struct plan_choices {
   bool turns_images = true;  ///< whether any result may lie with its channels last
 };
 
-plan make_plan(const program& p, const target& t, const compile_options& options, const plan_choices& choices,
+/// Constants that kernels have packed, and nothing else reads, are freed from the program as the next kernel is made.
+plan make_plan(program& p, const target& t, const compile_options& options, const plan_choices& choices,
                thread_pool& pool, std::vector<std::string>& remarks);
 
 }  // namespace kiln::detail

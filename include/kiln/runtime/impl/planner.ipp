@@ -1,6 +1,6 @@
 #include <algorithm>
 
-#include "kiln/runtime/impl/layout_rules.hpp"
+#include "kiln/runtime/impl/constant_readers.hpp"
 #include "kiln/runtime/impl/make_step_kernel.hpp"
 #include "kiln/runtime/impl/open_rules.hpp"
 #include "kiln/runtime/tuner.hpp"
@@ -18,13 +18,14 @@ struct place {
 
 class planner {
  public:
-  planner(const program& p, const target& t, const compile_options& options, const plan_choices& choices,
-          thread_pool& pool, std::vector<std::string>& remarks)
+  planner(program& p, const target& t, const compile_options& options, const plan_choices& choices, thread_pool& pool,
+          std::vector<std::string>& remarks)
       : program_(p),
         graph_(p.main()),
         target_(t),
         pool_(pool),
         tuning_(choices.tuning),
+        readers_(p.main()),
         formats_(p, p.main(), t, choices.turns_images) {
     formats_.report(remarks);
     plan_.turns_images = formats_.any();
@@ -73,6 +74,8 @@ class planner {
       if (ins.kind != instruction_kind::op || is_view(ins) || is_concat(ins)) continue;
       if (tuning_) tuning_->next(i, graph_.size(), label_of(ins, i));
       naming(ins, i, [&] { kernels_[i] = make_step_kernel(program_, i, target_, formats_, pool_, tuning_); });
+      for (std::size_t k = 0; k < ins.inputs.size(); ++k)
+        if (kernels_[i]->packed_input(k)) readers_.leave(graph_, ins.inputs[k].instruction);
     }
   }
 
@@ -258,7 +261,7 @@ class planner {
       if (symbolic)
         for (dimension d : *ins.constant.data().values<dimension>()) memory.values.push_back(plan_.sizes.slot(d));
       else
-        memory.constant = ins.constant;
+        memory.constant = target_.has_device() ? ins.constant : argument(ins.constant).to_literal();
     }
     return at;
   }
@@ -281,6 +284,7 @@ class planner {
   void emit_view(std::uint32_t i) {
     const instruction& ins = graph_[i];
     const value_id from = ins.inputs[0];
+    if (readers_.none(i)) return;  // of a constant that kernels have packed
     place at = value_place(from);
     auto mapped = ins.op.map(at.where);
     if (const auto source = mapped ? std::nullopt : formats_.shown_as_last(graph_, i)) {
@@ -368,11 +372,12 @@ class planner {
     plan_.outputs.push_back(slots_of(to, graph_.shape_of(v).type));
   }
 
-  const program& program_;
-  const module_graph& graph_;
+  program& program_;
+  module_graph& graph_;
   const target& target_;
   thread_pool& pool_;
   tuning_session* const tuning_;
+  constant_readers readers_;
   image_formats formats_;
   plan plan_;
   std::vector<std::vector<place>> places_;
@@ -388,7 +393,7 @@ class planner {
 
 }  // namespace
 
-plan make_plan(const program& p, const target& t, const compile_options& options, const plan_choices& choices,
+plan make_plan(program& p, const target& t, const compile_options& options, const plan_choices& choices,
                thread_pool& pool, std::vector<std::string>& remarks) {
   return planner(p, t, options, choices, pool, remarks).build();
 }

@@ -32,6 +32,7 @@ class tuning_data {
   std::vector<operand> in_;
   std::vector<tensor> inputs_, planes_, results_;
   std::vector<buffer> memory_;
+  std::vector<argument> constants_;
   buffer other_;
   bindings none_;
 };

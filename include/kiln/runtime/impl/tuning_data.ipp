@@ -75,7 +75,8 @@ tuning_data::tuning_data(const kernel_request& r) : pool_(*r.pool) {
     } else {
       const layout& l = r.constant_layouts[k];
       const auto size = static_cast<std::int64_t>(size_of(r.inputs[k].type));
-      auto* const data = const_cast<std::byte*>(constant->bytes()) + l.offset.value() * size;
+      constants_.emplace_back(*constant);
+      auto* const data = constants_.back().data() + l.offset.value() * size;
       in_.push_back({{data, r.inputs[k].type, to_ints(l.lens), to_ints(l.strides)}, true});
     }
     inputs_.push_back(in_.back().at);

@@ -83,8 +83,8 @@ class convolution_kernel final : public kernel {
     const isa_table& isa = *kiln_eigen_isa();
     method_ = method ? *method : isa.choose_conv_method(p, r.channels_last[body_.operands[0]], r.result_channels_last);
     packed_ = buffer::allocate(static_cast<std::size_t>(isa.conv_weight_floats(p, method_)) * sizeof(float));
-    isa.pack_conv_weights(*r.pool, p, method_, reinterpret_cast<float*>(packed_.data()),
-                          reinterpret_cast<const float*>(weights->bytes()));
+    const argument aligned(*weights);
+    isa.pack_conv_weights(*r.pool, p, method_, reinterpret_cast<float*>(packed_.data()), aligned.as<float>().data());
   }
 
   std::string name() const override {

@@ -139,8 +139,8 @@ class dot_kernel final : public kernel {
     const std::int64_t k = l.lens[rank - 2].value(), n = l.lens[rank - 1].value();
     packed_ = buffer::allocate(static_cast<std::size_t>(isa.packed_b_floats(k, n)) * sizeof(float));
     isa.pack_b(pool, reinterpret_cast<float*>(packed_.data()),
-               reinterpret_cast<const float*>(weights.bytes()) + l.offset.value(), l.strides[rank - 2].value(),
-               l.strides[rank - 1].value(), k, n);
+               weights.bytes() + l.offset.value() * static_cast<std::int64_t>(sizeof(float)),
+               l.strides[rank - 2].value(), l.strides[rank - 1].value(), k, n);
   }
 
   product_body body_;

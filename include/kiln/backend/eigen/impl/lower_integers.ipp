@@ -279,7 +279,8 @@ class integer_kernel final : public kernel {
     const layout& at = r.constant_layouts[a.input];
     if (!l || !is_constant(at.lens)) return open_.push_back(a);
     const ints lens = to_ints(at.lens), strides = to_ints(at.strides);
-    const auto* const from = reinterpret_cast<const std::int32_t*>(l->bytes()) + at.offset.value();
+    const argument aligned(*l);
+    const std::int32_t* const from = aligned.as<std::int32_t>().data() + at.offset.value();
     const auto step_of = [&](std::size_t d) { return lens[d] == 1 ? 0 : strides[d]; };
     if (!has_other_dims(lens, strides)) {
       for (std::int64_t n = 0; n < columns_; ++n)

@@ -90,7 +90,7 @@ void tile_program::compile(const module_graph& body) {
       if (ins.constant.elements() != 1) raise(errc::internal, "a constant inside a fused body has one element");
       v.from = source::constant;
       v.scalar = true;
-      v.constant = ins.constant;
+      v.constant = argument(ins.constant).to_literal();
       of[i] = id();
       values_.push_back(std::move(v));
       continue;
