@@ -178,7 +178,7 @@ TEST(gemm, a_right_operand_at_any_address_packs_alike) {
   std::vector<std::byte> moved(b.size() * sizeof(float) + 1);
   std::memcpy(moved.data() + 1, b.data(), b.size() * sizeof(float));
   const std::pair<std::int64_t, std::int64_t> strides[] = {{n, 1}, {1, k}, {2 * n, 2}, {2, 2 * k}};
-  for (const auto [row, col] : strides) {
+  for (const auto& [row, col] : strides) {
     std::vector<float> expected(static_cast<std::size_t>(packed_b_size<float>(k, n)), 9.0F), found(expected);
     pack_b(pool, expected.data(), b.data(), row, col, k, n);
     pack_b(pool, found.data(), moved.data() + 1, row, col, k, n);
