@@ -23,11 +23,12 @@ namespace {
 namespace fs = std::filesystem;
 using operator_name = std::pair<std::string, std::string>;  // domain, name
 
-// A model, what its import must be told, and the number of its nodes.
+// A model, what its import must be told, and the number of its nodes; whether it was made to ask for types.
 struct sample {
   onnx::model source;
   onnx::import_options options;
   std::size_t nodes = 0;
+  bool asks_types = false;
 };
 
 struct operator_results {
@@ -107,28 +108,54 @@ bool serves(const target& asked, const program& p) {
   return asking.refused == 0 && !(asked.has_device() && std::any_of(steps.begin(), steps.end(), on_host));
 }
 
-// Element types with which the model imports when they replace those of its inputs: of floats
-// among them, or else of the type that most may replace.
-std::set<dtype> types_of(onnx::model m, const onnx::import_options& options) {
-  std::set<onnx::element> there;
-  for (const auto& i : m.main.inputs)
-    if (i.kind == onnx::value_kind::tensor) there.insert(i.type);
-  std::set<dtype> most;
-  for (const onnx::element own : there) {
-    std::set<dtype> accepted;
-    for (std::size_t t = 0; t < all_dtypes; ++t) {
-      const onnx::element tried = onnx::to_element(static_cast<dtype>(t));
-      if (tried == onnx::element::undefined) continue;
-      const auto declared = m.main.inputs;
-      for (auto& i : m.main.inputs)
-        if (i.type == own) i.type = tried;
-      if (imports(m, options)) accepted.insert(static_cast<dtype>(t));
-      m.main.inputs = declared;
-    }
-    if (const auto t = onnx::to_dtype(own); t && is_float(*t)) return accepted;
-    if (accepted.size() > most.size()) most = accepted;
+// The input that an operator's data are: the first of a node's that is no scalar, no condition and no list of indices
+// beside others.
+std::size_t data_input(const sample& s) {
+  const auto& inputs = s.source.main.inputs;
+  const auto place = [&](std::string_view name) {
+    const auto named = [&](const onnx::value_info& i) { return i.name == name; };
+    return static_cast<std::size_t>(std::find_if(inputs.begin(), inputs.end(), named) - inputs.begin());
+  };
+  if (s.asks_types) return place("x");
+  const auto indices = [](onnx::element t) { return t == onnx::element::i64 || t == onnx::element::i32; };
+  const auto others = [&](onnx::element t) {
+    return std::any_of(inputs.begin(), inputs.end(), [&](const onnx::value_info& i) {
+      return i.kind == onnx::value_kind::tensor && i.type != t && i.type != onnx::element::boolean;
+    });
+  };
+  std::vector<std::size_t> order;
+  if (s.nodes == 1)
+    for (const std::string& name : s.source.main.nodes[0].inputs) order.push_back(place(name));
+  for (std::size_t k = 0; k < inputs.size(); ++k) order.push_back(k);
+  std::erase_if(order, [&](std::size_t k) { return k >= inputs.size() || inputs[k].kind != onnx::value_kind::tensor; });
+  for (const std::size_t k : order)
+    if (const onnx::value_info& i = inputs[k];
+        (!i.has_rank || !i.dims.empty()) && i.type != onnx::element::boolean && !(indices(i.type) && others(i.type)))
+      return k;
+  return order.empty() ? inputs.size() : order[0];
+}
+
+// Element types with which the model imports when they replace the data's: that input's alone, or those of all inputs
+// of its type.
+std::set<dtype> types_of(const sample& s) {
+  std::set<dtype> accepted;
+  const std::size_t data = data_input(s);
+  onnx::model m = s.source;
+  if (data == m.main.inputs.size()) return accepted;
+  const auto declared = m.main.inputs;
+  for (std::size_t t = 0; t < all_dtypes; ++t) {
+    const onnx::element tried = onnx::to_element(static_cast<dtype>(t));
+    if (tried == onnx::element::undefined) continue;
+    for (auto& i : m.main.inputs)
+      if (i.type == declared[data].type) i.type = tried;
+    bool works = imports(m, s.options);
+    m.main.inputs = declared;
+    m.main.inputs[data].type = tried;
+    works = works || imports(m, s.options);
+    m.main.inputs = declared;
+    if (works) accepted.insert(static_cast<dtype>(t));
   }
-  return most;
+  return accepted;
 }
 
 std::unique_ptr<const target> absent_gpu() {
@@ -139,14 +166,15 @@ std::unique_ptr<const target> absent_gpu() {
 
 void measure(operator_results& r, const target* gpu) {
   constexpr std::size_t enough = 8;
-  std::stable_sort(r.samples.begin(), r.samples.end(),
-                   [](const auto& a, const auto& b) { return a->nodes < b->nodes; });
+  std::stable_sort(r.samples.begin(), r.samples.end(), [](const auto& a, const auto& b) {
+    return std::pair(!a->asks_types, a->nodes) < std::pair(!b->asks_types, b->nodes);
+  });
   r.samples.resize(std::min(r.samples.size(), enough));
   const eigen_target eigen;
   for (const auto& s : r.samples) {
     try {
       const program p = import(s->source, s->options);
-      if (s->nodes == 1 || r.samples[0]->nodes > 1) r.types.merge(types_of(s->source, s->options));
+      if (s->nodes == 1 || s->asks_types || r.samples[0]->nodes > 1) r.types.merge(types_of(*s));
       ++r.measured;
       r.on_eigen += serves(eigen, p);
       r.on_hip += gpu && serves(*gpu, p);
@@ -158,6 +186,40 @@ void measure(operator_results& r, const target* gpu) {
 
 std::string share(std::size_t some, std::size_t all) {
   return all == 0 ? "-" : some == all ? "all" : some ? "some" : "none";
+}
+
+// Operators whose data are inputs of no node alone: bodies over a tensor x, and what an optional holds.
+void add_bodies(std::map<operator_name, operator_results>& found) {
+  const message keep = test::node("Identity", {"x"}, {"kept"}), kept = test::value_info("kept");
+  const message body = test::graph({{keep}, {}, {}, {kept}});
+  const message step =
+      test::graph({{test::node("Identity", {"on"}, {"still"}), test::node("Identity", {"v"}, {"kept"})},
+                   {},
+                   {test::value_info("i", 7, {}), test::value_info("on", 9, {}), test::value_info("v")},
+                   {test::value_info("still"), kept}});
+  const message x = test::value_info("x", 1, {2, 3}), y = test::value_info("y");
+  const auto add = [&](const std::string& op, const std::vector<message>& nodes, std::vector<message> inputs) {
+    inputs.push_back(x);
+    const message m = test::model(test::graph({nodes, {}, inputs, {y}}), {test::opset(20)});
+    auto s = std::make_shared<sample>();
+    s->source = onnx::read_messages(m.bytes(), ".", {});
+    operators_of(*s);
+    s->asks_types = true;
+    found[{"ai.onnx", op}].samples.push_back(s);
+  };
+  add("If",
+      {test::node("If", {"c"}, {"y"}, {test::graph_attr("then_branch", body), test::graph_attr("else_branch", body)})},
+      {test::value_info("c", 9, {})});
+  add("Loop", {test::node("Loop", {"n", "c", "x"}, {"y"}, {test::graph_attr("body", step)})},
+      {test::value_info("n", 7, {}), test::value_info("c", 9, {})});
+  const message wrap = test::node("Optional", {"x"}, {"o"});
+  add("Optional", {wrap, test::node("OptionalGetElement", {"o"}, {"y"})}, {});
+  add("OptionalGetElement", {wrap, test::node("OptionalGetElement", {"o"}, {"y"})}, {});
+  add("OptionalHasElement", {wrap, test::node("OptionalHasElement", {"o"}, {"y"})}, {});
+  add("SequenceAt",
+      {test::node("SequenceConstruct", {"x"}, {"s"}), test::node("Size", {"x"}, {"n"}),
+       test::node("Sub", {"n", "n"}, {"i"}), test::node("SequenceAt", {"s", "i"}, {"y"})},
+      {});
 }
 
 std::map<operator_name, operator_results> all_results(const target* gpu) {
@@ -197,6 +259,7 @@ std::map<operator_name, operator_results> all_results(const target* gpu) {
       s->source = onnx::read_messages(m.bytes(), ".", {});
       for (const operator_name& o : operators_of(*s)) found[o].samples.push_back(s);
     }
+  add_bodies(found);
   for (auto& [name, r] : found) {
     SCOPED_TRACE(name.second);
     measure(r, gpu);

@@ -11,7 +11,21 @@ inline std::vector<one_node> uncovered_cases() {
   const auto shaped = attr("shape", lens{2, 3});
   const auto groups = std::vector<message>{attr("groups", 2), attr("activation", 1), attr("channels_last", 1)};
   return {
+      {"affine", "Affine", "", 6, {row}, {}},
       {"bitwise_or", "BitwiseOr", "", 20, {{i32, {4}}, {i32, {4}}}, {}, {i32}},
+      {"constant_fill", "ConstantFill", "", 6, {row}, {}},
+      {"crop", "Crop", "", 6, {x}, {attr("border", lens{1, 1, 1, 1})}},
+      {"dynamic_slice", "DynamicSlice", "", 6, {row, {i64, {1}, 0, 0, {1}}, {i64, {1}, 0, 0, {2}}}, {}},
+      {"given_tensor_fill",
+       "GivenTensorFill",
+       "",
+       6,
+       {},
+       {attr("shape", lens{2}), test::attribute("values", 6).real(7, 1).real(7, 2)}},
+      {"image_scaler", "ImageScaler", "", 6, {x}, {}},
+      {"parametric_softplus", "ParametricSoftplus", "", 6, {row}, {}},
+      {"scale", "Scale", "", 6, {row}, {}},
+      {"scaled_tanh", "ScaledTanh", "", 6, {row}, {}},
       {"global_lp_pool", "GlobalLpPool", "", 20, {x}, {}},
       {"multinomial", "Multinomial", "", 20, {row}, {}, {i32}},
       {"random_normal", "RandomNormal", "", 20, {}, {shaped}},
