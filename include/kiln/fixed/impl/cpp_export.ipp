@@ -1,4 +1,3 @@
-#include <cctype>
 #include <functional>
 
 #include "kiln/fixed/impl/cpp_exporter.hpp"
@@ -66,14 +65,7 @@ cpp_exporter::cpp_exporter(const program& p, const cpp_options& options)
 }
 
 std::string cpp_exporter::unique(std::string_view wanted) {
-  std::string name;
-  for (char c : wanted) name += std::isalnum(static_cast<unsigned char>(c)) ? c : '_';
-  if (name.empty() || !std::isalpha(static_cast<unsigned char>(name[0]))) name = "value" + name;
-  while (name.ends_with('_')) name.pop_back();
-  // as macros are spelled, of which no list is complete
-  if (name.find('_') != name.npos &&
-      std::none_of(name.begin(), name.end(), [](unsigned char c) { return std::islower(c); }))
-    for (char& c : name) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  const std::string name = identifier_of(wanted);
   std::string made = name;
   for (int n = 2; !names_.insert(made).second; ++n) made = cat(name, "_", n);
   return made;

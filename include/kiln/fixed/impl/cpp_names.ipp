@@ -239,6 +239,17 @@ std::string one_line(std::string_view s) {
   return out;
 }
 
+std::string identifier_of(std::string_view wanted) {
+  std::string name;
+  for (char c : wanted) name += std::isalnum(static_cast<unsigned char>(c)) ? c : '_';
+  if (name.empty() || !std::isalpha(static_cast<unsigned char>(name[0]))) name = "value" + name;
+  while (name.ends_with('_')) name.pop_back();
+  const bool small = std::any_of(name.begin(), name.end(), [](unsigned char c) { return std::islower(c); });
+  if (small || name.find('_') == name.npos) return name;
+  for (char& c : name) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  return name;
+}
+
 bool is_identifier(std::string_view s) {
   if (s.empty() || s[0] == '_' || std::isdigit(static_cast<unsigned char>(s[0]))) return false;
   return std::all_of(s.begin(), s.end(), [](unsigned char c) { return std::isalnum(c) || c == '_'; });

@@ -347,8 +347,7 @@ class planner {
     }
     leave_rule(plan_, graph_, ins, label_of(ins, i));
     step_info info;
-    info.instruction = label_of(ins, i), info.index = i;
-    info.flops = flops(program_, graph_, ins);
+    info.instruction = label_of(ins, i), info.index = i, info.flops = flops(program_, graph_, ins);
     add_step(std::move(kernels_[i]), in, out, std::move(info));
   }
 
