@@ -83,6 +83,23 @@ TEST(convolution_epilogue, bias_activation_and_residual_run_in_the_kernel) {
   }
 }
 
+TEST(convolution_epilogue, addends_that_round_on_purpose_round) {
+  for (const bool by_channel : {false, true})
+    expect_same(
+        [&](builder& b) {
+          const value y = b.input("x", dtype::f32, {1, 4, 9, 9})
+                              .conv(b.constant(random_argument({dtype::f32, {6, 4, 3, 3}}, 5).to_literal()), {});
+          const auto add = [&](const value& v, double c) {
+            if (!by_channel) return v + c;
+            std::vector<float> each;
+            for (int k = 0; k < 6; ++k) each.push_back(static_cast<float>(c * (1 + k % 2)));
+            return v.add_along(1, b.constant(literal::of<float>(shape{dtype::f32, {6}}, each)));
+          };
+          b.output(add(add(y, 12582912), -12582912));
+        },
+        {0, 0});
+}
+
 TEST(convolution_epilogue, several_constant_biases) {
   for (const std::int64_t group : {1, 8}) {
     expect_same(

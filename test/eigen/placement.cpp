@@ -109,5 +109,18 @@ TEST(arg_extreme, equals_the_reference) {
         }
 }
 
+TEST(arg_extreme, a_run_without_an_element_to_choose_is_refused) {
+  const dimension a = dimension::symbol("a");
+  const executable e = compile_eigen([&](builder& b) {
+    b.output(b.add(op::arg_max{1, false}, small_vector<value>{b.input("x", dtype::f32, {2, a})}));
+  });
+  workspace w = e.make_workspace();
+  const shape none[] = {{dtype::f32, {2, 0}}}, three[] = {{dtype::f32, {2, 3}}};
+  const auto [code, message] = error_of([&] { e.bind(w, none); });
+  EXPECT_EQ(code, errc::shape_mismatch);
+  EXPECT_THAT(message, ::testing::HasSubstr("an element to choose"));
+  EXPECT_NO_THROW(e.bind(w, three));
+}
+
 }  // namespace
 }  // namespace kiln::testing

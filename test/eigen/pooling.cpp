@@ -33,6 +33,7 @@ TEST(pooling, equals_the_reference) {
       {{1, 2, 7, 66}, {.lengths = {2, 2}, .stride = {2, 2}, .ceil_mode = true}},
       {{1, 1, 3, 1100}, {.lengths = {3, 3}, .stride = {1, 2}, .pads = {0, 1, 0, 1}}},
       {{1, 1, 1, 1}, {.lengths = {3, 3}, .stride = {2, 2}, .pads = {1, 1, 1, 1}}},
+      {{1, 2, 1, 6, 6}, {.lengths = {1, 2, 2}, .stride = {2, 1, 1}, .pads = {1, 0, 0, 0, 0, 0}}},
   };
   std::size_t at = 0;
   for (const auto& [x, attributes] : cases) {

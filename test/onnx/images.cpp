@@ -1,4 +1,5 @@
 #include <array>
+#include <optional>
 
 #include "onnx/run_model.hpp"
 
@@ -184,11 +185,16 @@ TEST(import_images, an_image_has_a_largest_size) {
   }
 }
 
-TEST(import_images, tiff_of_one_strip) {
+// A TIFF of one uncompressed strip; `alpha` is what EXTRASAMPLES says of a fourth sample.
+file tiff(std::uint32_t width, std::uint32_t height, const file& samples, std::optional<std::uint32_t> alpha = {}) {
   file f = from_hex("49492a0008000000");
-  const std::array<std::array<std::uint32_t, 3>, 8> entries = {
-      {{256, 1, 3}, {257, 1, 2}, {258, 1, 8}, {262, 1, 2}, {273, 1, 110}, {277, 1, 3}, {278, 1, 2}, {279, 1, 18}}};
-  append(f, little(8, 2));
+  std::vector<std::array<std::uint32_t, 3>> entries = {
+      {256, 1, width},  {257, 1, height},
+      {258, 1, 8},      {262, 1, 2},
+      {273, 1, 110},    {277, 1, alpha ? 4u : 3u},
+      {278, 1, height}, {279, 1, static_cast<std::uint32_t>(samples.size())}};
+  if (alpha) entries.push_back({338, 1, *alpha}), entries[4][2] += 12;
+  append(f, little(static_cast<std::uint32_t>(entries.size()), 2));
   for (const auto& [tag, count, value] : entries) {
     append(f, little(tag, 2));
     append(f, little(4, 2));
@@ -196,10 +202,21 @@ TEST(import_images, tiff_of_one_strip) {
     append(f, little(value, 4));
   }
   append(f, little(0, 4));
-  ASSERT_EQ(f.size(), 110u);
-  append(f, colours);
-  KILN_DECODED(image, f);
+  EXPECT_EQ(f.size(), entries[4][2]);
+  append(f, samples);
+  return f;
+}
+
+TEST(import_images, tiff_of_one_strip) {
+  KILN_DECODED(image, tiff(3, 2, colours));
   EXPECT_EQ(bytes_of(image), colours);
+}
+
+TEST(import_images, tiff_leaves_colours_under_transparency_alone) {
+  for (const std::uint32_t kind : {0u, 1u, 2u}) {
+    KILN_DECODED(image, tiff(2, 1, {200, 100, 50, 128, 20, 10, 5, 0}, kind));
+    EXPECT_THAT(bytes_of(image), ElementsAre(200, 100, 50, 20, 10, 5)) << kind;
+  }
 }
 
 TEST(import_images, webp_leaves_colours_under_transparency_alone) {

@@ -21,9 +21,9 @@ class narrow_pooling {
 
  public:
   static bool serves(const pooling_problem& p) {
-    return has_masked_loads && p.input[0] == 1 && p.output[0] == 1 && p.window[0] == 1 && p.window[1] == p.window[2] &&
-           (p.window[2] == 2 || p.window[2] == 3) && p.dilation[1] == 1 && p.dilation[2] == 1 && p.stride[2] >= 1 &&
-           p.stride[2] <= 2 && p.output[2] <= most;
+    return has_masked_loads && p.input[0] == 1 && p.output[0] == 1 && p.window[0] == 1 && p.pad_begin[0] == 0 &&
+           p.pad_end[0] == 0 && p.window[1] == p.window[2] && (p.window[2] == 2 || p.window[2] == 3) &&
+           p.dilation[1] == 1 && p.dilation[2] == 1 && p.stride[2] >= 1 && p.stride[2] <= 2 && p.output[2] <= most;
   }
 
   explicit narrow_pooling(const pooling_problem& p) : p_(p) {

@@ -90,6 +90,7 @@ class integer_product_finder {
     const auto less = static_cast<float>(zero);
     bool whole = true;
     for (float& x : values) {
+      whole = whole && x >= -0x1p23F && x <= 0x1p23F;  // a greater integer may not be what was stored
       x -= less;
       whole = whole && x >= -128 && x <= 127 && static_cast<float>(static_cast<std::int32_t>(x)) == x;
     }

@@ -20,8 +20,10 @@ class bitmap {
     const auto row_bytes = (static_cast<std::size_t>(width_) * bits_ + 31) / 32 * 4;
     if (!runs && (first_ > file_.size() || row_bytes > (file_.size() - first_) / static_cast<std::size_t>(height_)))
       return false;
-    // a run of 255 pixels takes two bytes, as does the end of a row
-    if (runs && static_cast<std::uint64_t>(height_) > file_.size() * 255) return false;
+    // a run of 255 pixels takes two bytes: files that skip most of a large picture are none
+    if (runs && static_cast<std::uint64_t>(height_) >
+                    file_.size() * 255 / std::max<std::uint64_t>(1, static_cast<std::uint64_t>(width_)))
+      return false;
     out.resize(height_, width_);
     if (runs) return run_lengths(out);
     for (std::int64_t y = 0; y < height_; ++y)

@@ -51,9 +51,11 @@ OPJ_BOOL seek(OPJ_OFF_T to, void* from) {
   return OPJ_TRUE;
 }
 
-// A component's sample as 0 to 255, where components may have fewer samples than the image has pixels.
+// A component's sample at a pixel as 0 to 255, where components may have fewer samples than the image has pixels: both
+// count from the corner of the reference grid.
 int sample(const opj_image_comp_t& c, std::uint32_t x, std::uint32_t y) {
-  const std::uint32_t column = std::min(x / c.dx, c.w - 1), row = std::min(y / c.dy, c.h - 1);
+  const std::uint32_t column = std::min(x / c.dx - std::min(x / c.dx, c.x0), c.w - 1),
+                      row = std::min(y / c.dy - std::min(y / c.dy, c.y0), c.h - 1);
   std::int64_t v = c.data[std::size_t{row} * c.w + column];
   if (c.sgnd) v += std::int64_t{1} << (c.prec - 1);
   const std::int64_t most = (std::int64_t{1} << c.prec) - 1;
@@ -71,12 +73,13 @@ bool pixels_of(const opj_image_t& image, picture& out) {
   for (std::uint32_t y = 0; y < height; ++y)
     for (std::uint32_t x = 0; x < width; ++x) {
       const std::size_t at = std::size_t{y} * width + x;
-      const int first = sample(image.comps[0], x, y);
+      const auto at_pixel = [&](int k) { return sample(image.comps[k], image.x0 + x, image.y0 + y); };
+      const int first = at_pixel(0);
       if (!colours) {
         out.set(at, first, first, first);
         continue;
       }
-      const int second = sample(image.comps[1], x, y), third = sample(image.comps[2], x, y);
+      const int second = at_pixel(1), third = at_pixel(2);
       if (image.color_space != OPJ_CLRSPC_SYCC) {
         out.set(at, first, second, third);
         continue;
@@ -111,9 +114,11 @@ bool read_jpeg2000(bytes file, picture& out) {
   opj_image_t* header = nullptr;
   const bool begun = opj_read_header(stream.get(), codec.get(), &header);
   const std::unique_ptr<opj_image_t, void (*)(opj_image_t*)> image(header, opj_image_destroy);
-  if (!begun || !image || image->x1 <= image->x0 || image->y1 <= image->y0 || !image->numcomps || image->numcomps > 16)
-    return false;
-  out.resize(image->y1 - image->y0, image->x1 - image->x0);
+  if (!begun || !image || image->x1 <= image->x0 || image->y1 <= image->y0 || !image->numcomps) return false;
+  const std::int64_t height = std::int64_t{image->y1} - image->y0, width = std::int64_t{image->x1} - image->x0;
+  // all components are decoded, those beyond the colours too
+  if (image->numcomps > 4) picture().resize(height, width > most_pixels ? width : width * ((image->numcomps + 3) / 4));
+  out.resize(height, width);
   return opj_decode(codec.get(), stream.get(), image.get()) && opj_end_decompress(codec.get(), stream.get()) &&
          pixels_of(*image, out);
 }

@@ -60,6 +60,15 @@ bool read_tiff(bytes file, picture& out) {
       !TIFFGetField(image.get(), TIFFTAG_IMAGELENGTH, &height) || !width || !height)
     return false;
   out.resize(height, width);
+  // colours are wanted as they are stored: libtiff multiplies them by an alpha channel unless that is done already
+  std::uint16_t count = 0;
+  std::uint16_t* kinds = nullptr;
+  if (TIFFGetField(image.get(), TIFFTAG_EXTRASAMPLES, &count, &kinds) && count > 0) {
+    std::vector<std::uint16_t> multiplied(kinds, kinds + count);
+    std::replace(multiplied.begin(), multiplied.end(), std::uint16_t{EXTRASAMPLE_UNASSALPHA},
+                 std::uint16_t{EXTRASAMPLE_ASSOCALPHA});
+    if (!TIFFSetField(image.get(), TIFFTAG_EXTRASAMPLES, count, multiplied.data())) return false;
+  }
   std::vector<std::uint32_t> pixels(std::size_t{width} * height);
   if (!TIFFReadRGBAImageOriented(image.get(), width, height, pixels.data(), ORIENTATION_TOPLEFT, 1)) return false;
   for (std::size_t i = 0; i < pixels.size(); ++i)

@@ -45,7 +45,7 @@ std::span<const row> image_rows() {
   static constexpr row rows[] = {
       {"", "ImageDecoder", 20, parse_image_decoder,
        "bytes that are no image give an empty tensor, as the standard asks; a format whose library kiln was built "
-       "without is an error of the run"},
+       "without, animated pictures, and more than 2^27 pixels are errors of the run"},
   };
   return rows;
 }

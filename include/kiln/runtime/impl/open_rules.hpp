@@ -34,9 +34,11 @@ inline bool rule_is_open(const operation& op, const std::vector<shape>& operands
       return true;
     }
   };
-  if (refuses([&](std::size_t) { return one; }) || refuses([&](std::size_t) { return many; })) return true;
-  for (std::size_t other = 0; other < symbols.size(); ++other)
-    if (refuses([&](std::size_t s) { return symbols[s] == symbols[other] ? many : one; })) return true;
+  for (const std::int64_t all : {std::int64_t{0}, one, many})
+    if (refuses([&](std::size_t) { return all; })) return true;
+  for (const std::int64_t odd : {std::int64_t{0}, many})
+    for (std::size_t other = 0; other < symbols.size(); ++other)
+      if (refuses([&](std::size_t s) { return symbols[s] == symbols[other] ? odd : one; })) return true;
   return false;
 }
 

@@ -1,5 +1,7 @@
 #include "kiln/backend/eigen/affine.hpp"
 
+#include <algorithm>
+#include <cmath>
 #include <cstring>
 
 namespace kiln::eigen {
@@ -48,7 +50,10 @@ bool extend(affine_form& form, const module_graph& tail, const basic_instruction
     } else if (form.clamps) {
       return false;
     } else if (constant) {
-      form.offset += *constant;
+      // addends that round on purpose are added one by one
+      const float sum = form.offset + *constant, greater = std::max(std::fabs(form.offset), std::fabs(*constant));
+      if (!(greater <= 0x1p16F) || (greater >= 0x1p10F && std::fabs(sum) < greater / 2)) return false;
+      form.offset = sum;
     } else if (tail[other->instruction].kind == instruction_kind::parameter) {
       form.addends.push_back(parameter[other->instruction] - 1);
     } else {

@@ -1,8 +1,10 @@
 #include "kiln/backend/eigen/epilogue.hpp"
 
 #include <algorithm>
+#include <cmath>
 
 #include "kiln/backend/eigen/rows.hpp"
+#include "kiln/core/argument.hpp"
 #include "kiln/runtime/contraction_parts.hpp"
 
 namespace kiln::eigen {
@@ -58,13 +60,21 @@ void product_body::sum_biases(const kernel_request& request, std::size_t dim) {
     (repeats ? biases : others).push_back(a);
   }
   if (biases.size() < 2) return;
-  bias.assign(static_cast<std::size_t>(request.inputs[extra[biases[0]]].lens[dim].value()), 0.0F);
+  std::vector<float> sum(static_cast<std::size_t>(request.inputs[extra[biases[0]]].lens[dim].value()), 0.0F),
+      greatest = sum;
   for (std::size_t a : biases) {
     const std::size_t i = extra[a];
-    const auto* at =
-        reinterpret_cast<const float*>(request.constants[i]->bytes()) + request.constant_layouts[i].offset.value();
-    for (std::size_t k = 0; k < bias.size(); ++k) bias[k] += at[k];
+    const argument aligned(*request.constants[i]);
+    const float* const at = aligned.as<float>().data() + request.constant_layouts[i].offset.value();
+    for (std::size_t k = 0; k < sum.size(); ++k) {
+      sum[k] += at[k];
+      greatest[k] = std::max(greatest[k], std::fabs(at[k]));
+    }
   }
+  // addends that round on purpose are added one by one
+  for (std::size_t k = 0; k < sum.size(); ++k)
+    if (!(greatest[k] <= 0x1p16F) || (greatest[k] >= 0x1p10F && std::fabs(sum[k]) < greatest[k] / 2)) return;
+  bias.assign(sum.begin(), sum.end());
   affine->addends = {};
   affine->addends.push_back(biases[0]);
   for (std::size_t a : others) affine->addends.push_back(a);

@@ -23,7 +23,8 @@ class arg_extreme_kernel final : public kernel {
     for (std::size_t d = 0; d < axis; ++d) outer *= x.lens[d];
     for (std::size_t d = axis + 1; d < x.rank(); ++d) inner *= x.lens[d];
     const std::int64_t blocks = (inner + lanes - 1) / lanes;
-    const std::int64_t some = std::max<std::int64_t>(1, 32768 / (extent * std::min<std::int64_t>(inner, lanes)));
+    const std::int64_t some =
+        std::max<std::int64_t>(1, 32768 / std::max<std::int64_t>(1, extent * std::min<std::int64_t>(inner, lanes)));
     l.pool->parallel_for((outer * blocks + some - 1) / some, [&](std::int64_t task, unsigned) {
       for (std::int64_t at = task * some; at < std::min(outer * blocks, (task + 1) * some); ++at) {
         const std::int64_t o = at / blocks, i = at % blocks * lanes;

@@ -2,6 +2,7 @@
 
 #include "kiln/backend/eigen/isa.hpp"
 #include "kiln/backend/eigen/lower_generic.hpp"
+#include "kiln/core/argument.hpp"
 #include "kiln/runtime/thread_pool.hpp"
 
 namespace kiln::eigen {
@@ -15,7 +16,8 @@ class deconvolution_kernel final : public kernel {
     const literal* const weights = r.constants[1];
     if (!weights || !r.constant_layouts[1].dense()) return;
     const dims& lens = r.inputs[1].lens;
-    const auto* const from = reinterpret_cast<const float*>(weights->bytes()) + r.constant_layouts[1].offset.value();
+    const argument aligned(*weights);
+    const float* const from = aligned.as<float>().data() + r.constant_layouts[1].offset.value();
     const std::int64_t all = product(to_ints(lens)), channels = lens[0].value() / attributes_.group;
     if (all == 0) return;
     packed_ = buffer::allocate(static_cast<std::size_t>(all) * sizeof(float));

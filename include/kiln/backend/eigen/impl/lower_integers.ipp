@@ -263,6 +263,12 @@ class integer_kernel final : public kernel {
   }
   std::size_t column_dim(std::size_t rank) const { return conv_ ? 1 : rank - 1; }
 
+  // 32-bit sums wrap.
+  static void add_to(std::int32_t& sum, std::int32_t sign, std::int32_t x) {
+    const auto more = static_cast<std::uint32_t>(x);
+    sum = static_cast<std::int32_t>(static_cast<std::uint32_t>(sum) + (sign < 0 ? 0 - more : more));
+  }
+
   // The columns along a dim of the addends, and whether another dim matters.
   template <class Lens, class Strides>
   bool has_other_dims(const Lens& lens, const Strides& strides) const {
@@ -284,7 +290,7 @@ class integer_kernel final : public kernel {
     const auto step_of = [&](std::size_t d) { return lens[d] == 1 ? 0 : strides[d]; };
     if (!has_other_dims(lens, strides)) {
       for (std::int64_t n = 0; n < columns_; ++n)
-        shift_[static_cast<std::size_t>(n)] += a.sign * from[n * step_of(column_dim(lens.size()))];
+        add_to(shift_[static_cast<std::size_t>(n)], a.sign, from[n * step_of(column_dim(lens.size()))]);
       taken_.push_back(a.input);
       return;
     }
@@ -303,7 +309,7 @@ class integer_kernel final : public kernel {
     do {
       std::int64_t offset = 0;
       for (std::size_t d = 0; d < index.size(); ++d) offset += index[d] * step_of(d + 2);
-      for (std::int64_t n = 0; n < columns_; ++n) *to++ -= a.sign * from[offset + n * step_of(1)];
+      for (std::int64_t n = 0; n < columns_; ++n) add_to(*to++, -a.sign, from[offset + n * step_of(1)]);
     } while (next_index(index, pixels));
   }
 
@@ -318,7 +324,7 @@ class integer_kernel final : public kernel {
         const tensor& t = in[a.input];
         const std::size_t column = column_dim(t.rank());
         const std::int64_t step = t.lens[column] == 1 ? 0 : t.strides[column];
-        for (std::int64_t n = 0; n < columns_; ++n) to[n] += a.sign * t.as<const std::int32_t>()[n * step];
+        for (std::int64_t n = 0; n < columns_; ++n) add_to(to[n], a.sign, t.as<const std::int32_t>()[n * step]);
       }
       p.shift = to;
       return;
@@ -337,7 +343,7 @@ class integer_kernel final : public kernel {
       do {
         std::int64_t offset = 0;
         for (std::size_t d = 0; d < index.size(); ++d) offset += rows.lens[d] == 1 ? 0 : index[d] * rows.strides[d];
-        *next++ -= a.sign * from[offset];
+        add_to(*next++, -a.sign, from[offset]);
       } while (next_index(index, lens));
     }
     p.less = to;

@@ -1,5 +1,6 @@
 #include "kiln/backend/eigen/lower.hpp"
 #include "kiln/backend/eigen/recurrent.hpp"
+#include "kiln/core/argument.hpp"
 #include "kiln/runtime/thread_pool.hpp"
 
 namespace kiln::eigen {
@@ -14,9 +15,9 @@ class recurrent_kernel final : public kernel {
     const std::int64_t hidden = l.lens[0].value();
     const recurrent_table& isa = *kiln_eigen_recurrent();
     packed_ = buffer::allocate(static_cast<std::size_t>(isa.packed_floats(cell_, hidden)) * sizeof(float));
+    const argument aligned(*weights);
     isa.pack(*r.pool, cell_, hidden, reinterpret_cast<float*>(packed_.data()),
-             reinterpret_cast<const float*>(weights->bytes()) + l.offset.value(), l.strides[0].value(),
-             l.strides[1].value());
+             aligned.as<float>().data() + l.offset.value(), l.strides[0].value(), l.strides[1].value());
   }
 
   std::string name() const override {
