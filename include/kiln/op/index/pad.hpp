@@ -74,8 +74,7 @@ struct pad {
     }
   }
 
- private:
-  // The position inside [0, n) that position i repeats, or -1 for the constant.
+  /// The position inside [0, n) that position i repeats, or -1 for the constant.
   constexpr std::int64_t source(std::int64_t i, std::int64_t n) const {
     if (i >= 0 && i < n) return i;
     if (mode == pad_mode::constant) return -1;

@@ -269,7 +269,7 @@ class integer_kernel final : public kernel {
     sum = static_cast<std::int32_t>(static_cast<std::uint32_t>(sum) + (sign < 0 ? 0 - more : more));
   }
 
-  // The columns along a dim of the addends, and whether another dim matters.
+  // Whether an addend differs along another dim than the columns.
   template <class Lens, class Strides>
   bool has_other_dims(const Lens& lens, const Strides& strides) const {
     bool others = false;

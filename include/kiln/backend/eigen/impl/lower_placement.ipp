@@ -26,10 +26,10 @@ std::int64_t rows_at_once(std::size_t row_bytes) {
 
 class pad_kernel final : public kernel {
  public:
-  explicit pad_kernel(const op::pad& attributes) : mode_(attributes.mode) {
+  explicit pad_kernel(const op::pad& attributes) : attributes_(attributes) {
     for (const dimension d : attributes.pads) pads_.push_back(d.value());
   }
-  std::string name() const override { return std::string("pad ") + std::string(to_string(mode_)); }
+  std::string name() const override { return std::string("pad ") + std::string(to_string(attributes_.mode)); }
   void run(const launch& l) const override {
     const tensor &x = l.in[0], &y = l.out[0];
     if (y.elements() == 0) return;
@@ -40,7 +40,7 @@ class pad_kernel final : public kernel {
     for (std::size_t d = rank; d-- > 1;) x_step[d - 1] = x_step[d] * x.lens[d];
     for (std::size_t d = 0; d < rank; ++d) {
       kept[d] = x.lens[d] + std::min<std::int64_t>(pads_[d], 0) + std::min<std::int64_t>(pads_[rank + d], 0);
-      if (mode_ != op::pad_mode::constant && kept[d] == 0)
+      if (attributes_.mode != op::pad_mode::constant && kept[d] == 0)
         raise(fault::of(errc::shape_mismatch, "a padded extent has an element to repeat", "at least 1", kept[d]));
     }
     const std::size_t inner = rank - 1;
@@ -54,7 +54,7 @@ class pad_kernel final : public kernel {
         std::int64_t from = 0, rest = row;
         bool inside = kept[inner] > 0;
         for (std::size_t d = inner; d-- > 0; rest /= y.lens[d]) {
-          const std::int64_t i = source(rest % y.lens[d] - std::max<std::int64_t>(pads_[d], 0), kept[d]);
+          const std::int64_t i = attributes_.source(rest % y.lens[d] - std::max<std::int64_t>(pads_[d], 0), kept[d]);
           inside = inside && i >= 0;
           from += (i + std::max<std::int64_t>(-pads_[d], 0)) * x_step[d];
         }
@@ -75,22 +75,13 @@ class pad_kernel final : public kernel {
   // Elements [first, last) of a row that lie outside of what is copied to `before`.
   void border(std::byte* to, const std::byte* from, const std::byte* value, std::size_t bytes, std::int64_t first,
               std::int64_t last, std::int64_t before, std::int64_t kept) const {
-    if (mode_ == op::pad_mode::constant)
+    if (attributes_.mode == op::pad_mode::constant)
       return fill_elements(to + static_cast<std::size_t>(first) * bytes, value, bytes, last - first);
     for (std::int64_t i = first; i < last; ++i)
       std::memcpy(to + static_cast<std::size_t>(i) * bytes,
-                  from + static_cast<std::size_t>(source(i - before, kept)) * bytes, bytes);
+                  from + static_cast<std::size_t>(attributes_.source(i - before, kept)) * bytes, bytes);
   }
-  // As op::pad: the position inside [0, n) that position i repeats, or -1 for the constant.
-  std::int64_t source(std::int64_t i, std::int64_t n) const {
-    if (i >= 0 && i < n) return i;
-    if (mode_ == op::pad_mode::constant) return -1;
-    if (mode_ == op::pad_mode::edge || n == 1) return i < 0 ? 0 : n - 1;
-    const std::int64_t period = mode_ == op::pad_mode::wrap ? n : 2 * (n - 1), r = (i % period + period) % period;
-    return r < n ? r : period - r;
-  }
-
-  op::pad_mode mode_;
+  op::pad attributes_;
   std::vector<std::int64_t> pads_;
 };
 
