@@ -222,8 +222,12 @@ TEST(simplify_algebra, what_a_float_may_not_forget_stays) {
     b.output(x - x);                            // the same
     b.output((x + 12582912.0f) - 12582912.0f);  // rounds to an integer
     b.output((x + 65536.0f) - 65000.0f);        // rounds to 2^-7
-    b.output(h * 256.0f * 512.0f);              // the product has no half
-    b.output(h * 0.0001f * 0.0001f);            // nor this one a normal half
+    const auto each = [&](float first, float second) {
+      return b.constant(literal::of<float>({dtype::f32, {2}}, small_vector<float>{first, second}));
+    };
+    b.output((x + each(8192, 4096)) + each(-8000, -4095));  // rounds to 2^-10 and 2^-11
+    b.output(h * 256.0f * 512.0f);                          // the product has no half
+    b.output(h * 0.0001f * 0.0001f);                        // nor this one a normal half
   };
   auto p = built<builder>(build);
   simplify_algebra(p);

@@ -31,6 +31,17 @@ constexpr bool power_of_two(double x) {
   return a >= 0x1p-14 && a <= 0x1p14 && (std::bit_cast<std::uint64_t>(a) & ((std::uint64_t{1} << 52) - 1)) == 0;
 }
 
+// Binary digits that a number's magnitude has in a type.
+constexpr int digits_of(dtype t) {
+  const int bits = bits_of(t);
+  return t == dtype::f64        ? 53
+         : t == dtype::f32      ? 24
+         : t == dtype::f16      ? 11
+         : t == dtype::bf16     ? 8
+         : is_signed_integer(t) ? bits - 1
+                                : bits;
+}
+
 // Whether every value of `from` is one of `to`: converting there and on loses nothing.
 constexpr bool holds_all(dtype to, dtype from) {
   if (to == from) return true;
@@ -38,18 +49,9 @@ constexpr bool holds_all(dtype to, dtype from) {
   if (from == dtype::boolean) return true;
   if (is_narrow(from) && is_float(from)) return to == dtype::f32 || to == dtype::f64;
   if (is_narrow(to) && is_float(to)) return false;
-  const auto digits = [](dtype t) {
-    const int bits = bits_of(t);
-    return t == dtype::f64        ? 53
-           : t == dtype::f32      ? 24
-           : t == dtype::f16      ? 11
-           : t == dtype::bf16     ? 8
-           : is_signed_integer(t) ? bits - 1
-                                  : bits;
-  };
   if (is_float(from)) return is_float(to) && size_of(to) > size_of(from);
   if (is_signed_integer(from) && is_unsigned_integer(to)) return false;
-  return digits(to) >= digits(from);
+  return digits_of(to) >= digits_of(from);
 }
 
 // Merging constants changes rounding only as long as the merged one is an ordinary number.
@@ -99,10 +101,13 @@ constexpr value_id merge_constants(R& r, value_id v, pass_note& note) {
       const std::int64_t most = elements(c1) > elements(c2) ? elements(c1) : elements(c2);
       const value_id c = fold_pointwise(r, Op{}, {c1, c2}, most);
       if (!c || (floats && product && !is_tame(r, c, 0x1p-14, 0x1p15))) return {};
-      // one addend for all elements that another mostly cancels was added in order to round
-      if (floats && !product && uniform_value(r, c1) && uniform_value(r, c2)) {
+      // An addend that another mostly cancels was added in order to round; those of each channel may cancel by chance
+      // where they are small.
+      if (floats && !product) {
         const double a = greatest_magnitude(r, c1), b = greatest_magnitude(r, c2), half = (a > b ? a : b) / 2;
-        if (!is_tame(r, c, half, 0x1p17)) return {};
+        const double large = static_cast<double>(1 << digits_of(r.shape_of(v).type) / 2);
+        const bool uniform = uniform_value(r, c1) && uniform_value(r, c2);
+        if ((uniform || (a >= large && b >= large)) && !is_tame(r, c, half, 0x1p17)) return {};
       }
       note.remark_on(r.shape_of(v).type, product ? "(x * a) * b becomes x * c: it rounds, and overflows, otherwise"
                                                  : "(x + a) + b becomes x + c: it rounds otherwise");
