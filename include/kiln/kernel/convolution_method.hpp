@@ -107,7 +107,7 @@ class conv_cost {
     // untransformed ones from a cache that is shared.
     const double more_bytes = (points - 9) * inputs * outputs * static_cast<double>(sizeof(T));
     return tiles * points * (inputs * outputs + 8 * (inputs + outputs)) +
-           4 * more_bytes * std::clamp(tiles / 24, 1.0, 2.0) + conversion_;
+           4.25 * more_bytes * std::clamp(tiles / 24, 1.0, 2.0) + conversion_;
   }
 
   conv_problem p_;

@@ -39,6 +39,27 @@ struct tile_grid {
   }
 };
 
+/// Rows of some planes: short runs of memory, which are no stream that the processor sees and so are asked for a few at
+/// a time before they are read or written.
+template <class T>
+struct plane_rows {
+  const T* at;
+  std::ptrdiff_t plane, row;
+  std::int64_t channels, rows, length;
+
+  /// Asks for one of `parts` parts.
+  template <int Write>
+  void fetch(std::int64_t part, std::int64_t parts) const {
+    constexpr std::int64_t line = 64 / sizeof(T);
+    for (std::int64_t c = quotient(channels * part, parts); c < quotient(channels * (part + 1), parts); ++c)
+      for (std::int64_t y = 0; y < rows; ++y) {
+        const T* const from = at + c * plane + y * row;
+        for (std::int64_t i = 0; i < length; i += line) __builtin_prefetch(from + i, Write, 3);
+        __builtin_prefetch(from + length - 1, Write, 3);
+      }
+  }
+};
+
 /// Transforms tiles of images of either layout. Vectors run over channels: some channels of the rows of planes that a
 /// row of tiles reads are transposed into scratch that stays in the cache.
 template <class T, int Outputs>
@@ -79,15 +100,19 @@ class winograd_input {
     const std::int64_t width = std::clamp(x0 + (count - 1) * Outputs + side, left, p_.input[2]) - left;
     const window turned{scratch, width * lanes, lanes, top, left, height, width};
     const std::int64_t plane = p_.input_pixels();
+    const bool whole = width == p_.input[2];  // rows that follow one another are one
+    const std::int64_t runs = whole ? 1 : height, length = whole ? height * width : width;
     for (std::int64_t c = begin; c < end; c += lanes) {
       const std::int64_t channels = std::min<std::int64_t>(lanes, end - c);
       const T* const from = input + (at.image * p_.in_channels + c) * plane + top * p_.input[2] + left;
-      const bool whole = width == p_.input[2];  // rows that follow one another are one
-      for (std::int64_t y = 0; y < (whole ? 1 : height); ++y)
-        transpose_block(from + y * p_.input[2], plane, scratch + y * width * lanes, lanes, channels,
-                        whole ? height * width : width);
-      for (std::int64_t i = 0; i < count; ++i)
+      for (std::int64_t y = 0; y < runs; ++y)
+        transpose_block(from + y * p_.input[2], plane, scratch + y * width * lanes, lanes, channels, length);
+      const plane_rows<T> next{
+          from + lanes * plane, plane, p_.input[2], std::min<std::int64_t>(lanes, end - c - lanes), runs, length};
+      for (std::int64_t i = 0; i < count; ++i) {
+        if (next.channels > 0) next.template fetch<0>(i, count);
         transform_tile(turned, y0, x0 + i * Outputs, channels, to(first + i) + c, point_step);
+      }
     }
   }
 
@@ -170,11 +195,13 @@ class winograd_output {
     tile_finish<T> inside[Outputs];
     // `step` elements lie from pixel to pixel of what is written, `row` from row to row.
     const auto untransform = [&](const T* from, T* to, std::ptrdiff_t step, std::ptrdiff_t row, std::int64_t some,
-                                 bool finished) {
-      for (std::int64_t t = 0; t < count; ++t)
+                                 bool finished, const plane_rows<T>& written) {
+      for (std::int64_t t = 0; t < count; ++t) {
+        written.template fetch<1>(t, count);
         untransform_tile(from + t * tile_step, point_step, to + t * Outputs * step, step, row, rows,
                          std::min<std::int64_t>(Outputs, pixels - t * Outputs), some, finished ? inside : nullptr,
                          t * Outputs);
+      }
     };
     if (layout_.channels_last) {
       const std::int64_t row0 = at.image * plane + pixel0;
@@ -186,7 +213,7 @@ class winograd_output {
             finished &&
             finishes_in_registers(epilogue, std::int64_t{0}, channel, channels, row0 + y * width, pixels, inside[y]) &&
             !inside[y].row_bias;
-      untransform(sums, out, step, width * step, channels, finished);
+      untransform(sums, out, step, width * step, channels, finished, {});
       for (std::int64_t y = 0; y < rows && !finished; ++y)
         epilogue(std::int64_t{0}, channel, channels, row0 + y * width, pixels, out + y * width * step, step);
       return;
@@ -200,8 +227,8 @@ class winograd_output {
                             !inside[0].addend && !inside[0].col_bias[0] && !inside[0].col_bias[1];
       inside[0].col_bias[0] = inside[0].row_bias;
       std::fill_n(inside + 1, Outputs - 1, inside[0]);
-      untransform(sums + c, scratch, lanes, pixels * lanes, some, finished);
       T* const out = output + (at.image * p_.out_channels + channel0) * plane + pixel0;
+      untransform(sums + c, scratch, lanes, pixels * lanes, some, finished, {out, plane, width, some, runs, length});
       for (std::int64_t y = 0; y < runs; ++y) {
         transpose_block(scratch + y * pixels * lanes, lanes, out + y * width, plane, length, some);
         if (!finished) epilogue(at.image, channel0, some, pixel0 + y * width, length, out + y * width, plane);
