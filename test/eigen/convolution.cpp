@@ -280,7 +280,7 @@ TEST(convolution, workers_share_weights_that_each_block_would_read_again) {
   const auto in = random_values<float>(p.batch * p.in_channels * p.input_pixels(), 1);
   const auto w = random_values<float>(p.out_channels * p.depth(), 2);
   kiln::thread_pool pool(2);
-  check_method(pool, p, conv_method::winograd2, true, true, in, w, naive(p, in, w));
+  for (bool last : {true, false}) check_method(pool, p, conv_method::winograd2, last, last, in, w, naive(p, in, w));
 }
 
 TEST(convolution, methods_by_size) {
@@ -290,8 +290,10 @@ TEST(convolution, methods_by_size) {
   };
   EXPECT_EQ(chosen(64, 64, 1, 56, 3, false), conv_method::winograd4);
   EXPECT_EQ(chosen(64, 64, 1, 56, 3, true), conv_method::winograd4);
-  EXPECT_EQ(chosen(512, 512, 1, 7, 3, true), conv_method::images);  // transformed weights would be 38 MB
-  EXPECT_EQ(chosen(4, 16, 1, 5, 3, false), conv_method::channels);  // rows end with a part of a vector
+  EXPECT_EQ(chosen(48, 192, 1, 13, 3, true), conv_method::winograd4);
+  EXPECT_EQ(chosen(512, 512, 1, 7, 3, true), conv_method::winograd2);  // those of 4x4 would take 38 MB
+  EXPECT_EQ(chosen(512, 512, 1, 3, 3, true), conv_method::images);     // few pixels would read many weights
+  EXPECT_EQ(chosen(4, 16, 1, 5, 3, false), conv_method::channels);     // rows end with a part of a vector
   EXPECT_EQ(chosen(3, 64, 1, 112, 3, false), conv_method::rows);
   EXPECT_EQ(chosen(64, 256, 1, 56, 1, false), conv_method::pixels);
   EXPECT_EQ(chosen(64, 256, 1, 56, 1, true), conv_method::images);

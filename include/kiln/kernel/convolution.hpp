@@ -88,9 +88,10 @@ class convolution {
         workers_(workers),
         in_(in),
         out_(out),
-        convert_in_(in.channels_last != reads_channels_last(method)),
-        convert_out_(out.channels_last != reads_channels_last(method) && method != conv_method::channels),
-        body_(plan(problem, workers, method, convert_in_ ? problem.in_channels : in.step)) {}
+        convert_in_(in.channels_last != reads_channels_last(method) && !reads_either_layout(method)),
+        convert_out_(out.channels_last != reads_channels_last(method) && method != conv_method::channels &&
+                     !reads_either_layout(method)),
+        body_(plan(problem, workers, method, {in.channels_last, convert_in_ ? problem.in_channels : in.step}, out)) {}
 
   conv_method method() const { return method_; }
 
@@ -118,6 +119,10 @@ class convolution {
     }
     T* const to = convert_out_ ? scratch + input_copy() : output;
     T* const own = scratch + input_copy() + output_copy();
+    if (const auto* b = std::get_if<winograd_convolution<T, 2>>(&body_))
+      return b->run(pool, input, weights, output, own, epilogue);
+    if (const auto* b = std::get_if<winograd_convolution<T, 4>>(&body_))
+      return b->run(pool, input, weights, output, own, epilogue);
     if (!reads_channels_last(method_)) {
       if (convert_out_) {
         run_planes(pool, from, weights, to, own, no_conv_epilogue{});
@@ -144,7 +149,8 @@ class convolution {
                             image_convolution<T>, winograd_convolution<T, 2>, winograd_convolution<T, 4>,
                             depthwise_convolution<T>>;
 
-  static body plan(const conv_problem& p, unsigned workers, conv_method method, std::ptrdiff_t in_step) {
+  static body plan(const conv_problem& p, unsigned workers, conv_method method, const image_layout& in,
+                   const image_layout& out) {
     switch (method) {
       case conv_method::channels:
         return channel_convolution<T>(p, workers);
@@ -155,11 +161,11 @@ class convolution {
       case conv_method::rows:
         return row_convolution<T>(p, workers);
       case conv_method::images:
-        return image_convolution<T>(p, workers, in_step);
+        return image_convolution<T>(p, workers, in.step);
       case conv_method::winograd2:
-        return winograd_convolution<T, 2>(p, workers);
+        return winograd_convolution<T, 2>(p, workers, in, out);
       case conv_method::winograd4:
-        return winograd_convolution<T, 4>(p, workers);
+        return winograd_convolution<T, 4>(p, workers, in, out);
       case conv_method::depthwise:
         break;
     }
@@ -204,10 +210,6 @@ class convolution {
                   std::ptrdiff_t out_step, T* scratch, Epilogue&& epilogue) const {
     if (const auto* b = std::get_if<image_convolution<T>>(&body_))
       b->run(pool, input, in_step, weights, output, out_step, scratch, epilogue);
-    else if (const auto* c = std::get_if<winograd_convolution<T, 2>>(&body_))
-      c->run(pool, input, in_step, weights, output, out_step, scratch, epilogue);
-    else if (const auto* d = std::get_if<winograd_convolution<T, 4>>(&body_))
-      d->run(pool, input, in_step, weights, output, out_step, scratch, epilogue);
     else if (const auto* e = std::get_if<depthwise_convolution<T>>(&body_))
       e->run(pool, input, in_step, weights, output, out_step, epilogue);
   }

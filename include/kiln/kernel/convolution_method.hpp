@@ -10,7 +10,7 @@
 namespace kiln::kernels {
 
 /// How a convolution is computed. The first four read planes; `channels` writes either layout, the others planes.
-/// The rest read and write images whose channels are last.
+/// The rest read and write images whose channels are last, and minimal filtering either layout.
 /// - channels: vectors run over output channels, the window is read through a table of offsets; weights are packed.
 /// - pixels: vectors run over output pixels (1x1 kernels read the input, others are gathered per panel).
 /// - planes: one input channel per group; each output plane is a sum of shifted rows.
@@ -21,6 +21,7 @@ namespace kiln::kernels {
 enum class conv_method : std::uint8_t { channels, pixels, planes, rows, images, winograd2, winograd4, depthwise };
 
 constexpr bool reads_channels_last(conv_method m) { return m >= conv_method::images; }
+constexpr bool reads_either_layout(conv_method m) { return m == conv_method::winograd2 || m == conv_method::winograd4; }
 
 /// Estimated work of a convolution, in products of one element, where input and output lie as told; infinite where the
 /// method does not serve. It depends on the sizes only. The weights of each term were fitted to measurements at
@@ -102,9 +103,11 @@ class conv_cost {
     constexpr double points = (Outputs + 2) * (Outputs + 2);
     const auto inputs = static_cast<double>(round_up(p_.in_channels, native_lanes<T>));
     const auto outputs = static_cast<double>(round_up(p_.out_channels, native_lanes<T>));
-    const double weights = points * inputs * outputs;
-    const double bytes = (weights - depth_ * outputs) * static_cast<double>(sizeof(T));
-    return filtering_work(tiles, points, inputs, outputs, bytes) + conversion_;
+    // Transforms cost as much as some channels; each block of about 24 tiles reads what the weights take beyond
+    // untransformed ones from a cache that is shared.
+    const double more_bytes = (points - 9) * inputs * outputs * static_cast<double>(sizeof(T));
+    return tiles * points * (inputs * outputs + 8 * (inputs + outputs)) +
+           4.25 * more_bytes * std::clamp(tiles / 24, 1.0, 2.0) + conversion_;
   }
 
   conv_problem p_;

@@ -1,13 +1,10 @@
 #pragma once
 
-#include "kiln/kernel/convolution_problem.hpp"
-#include "kiln/kernel/gemm.hpp"
-#include "kiln/kernel/image_layout.hpp"
-#include "kiln/kernel/winograd_transform.hpp"
+#include "kiln/kernel/winograd_images.hpp"
 
 namespace kiln::kernels {
 
-/// 3x3 convolution of stride 1, channels last, by minimal filtering F(Outputs x Outputs, 3x3) (Lavin and Gray, 2016):
+/// 3x3 convolution of stride 1 by minimal filtering F(Outputs x Outputs, 3x3) (Lavin and Gray, 2016):
 /// input tiles are transformed, multiplied by transformed weights as (Outputs + 2)^2 products, and the sums transformed
 /// back. A block of tiles stays in one worker's second-level cache from end to end; where there are too few blocks, or
 /// their weights would be read from memory too often, all tiles are transformed first, and workers share the output
@@ -28,32 +25,31 @@ class winograd_convolution {
            p.groups == 1 && p.pad_begin[0] == 0 && p.pad_end[0] == 0;
   }
 
-  winograd_convolution(const conv_problem& problem, unsigned workers)
+  winograd_convolution(const conv_problem& problem, unsigned workers, const image_layout& in, const image_layout& out)
       : p_(problem),
-        height_(std::max<std::int64_t>(1, problem.output(1))),
-        width_(std::max<std::int64_t>(1, problem.output(2))),
-        tile_rows_(ceil_div(height_, Outputs)),
-        tile_cols_(ceil_div(width_, Outputs)),
-        tiles_(std::max<std::int64_t>(1, problem.batch) * tile_rows_ * tile_cols_),
+        grid_(problem),
+        input_(problem, in),
+        output_(problem, out),
+        planes_(!in.channels_last),
         inputs_(round_up(problem.in_channels, lanes)) {
     constexpr std::int64_t block_bytes = 640 * 1024;
     constexpr std::int64_t least = 4 * register_tile<T>::rows, most = 10 * register_tile<T>::rows;
     const auto many = static_cast<std::int64_t>(workers);
     const std::int64_t fitting = block_bytes / (points * static_cast<std::int64_t>(sizeof(T)) * (inputs_ + panel));
-    std::int64_t blocks = ceil_div(tiles_, std::clamp(fitting, least, most));
+    std::int64_t blocks = ceil_div(grid_.tiles, std::clamp(fitting, least, most));
     const std::int64_t panels = ceil_div(p_.out_channels, panel);
     if (blocks < 8 * many) blocks = round_up(blocks, many);
-    const std::int64_t shared_blocks = ceil_div(tiles_, most);
+    const std::int64_t shared_blocks = ceil_div(grid_.tiles, most);
     // Each block reads all weights; blocks that are transformed first are larger, but each panel reads all of them.
-    const std::int64_t weights = inputs_ * p_.out_channels, transformed = tiles_ * inputs_;
+    const std::int64_t weights = inputs_ * p_.out_channels, transformed = grid_.tiles * inputs_;
     const std::int64_t streamed = shared_blocks * weights + (1 + panels) * transformed;
-    alone_ = workers == 1 || (tiles_ >= many * 20 && (panels < many || blocks * weights < 2 * streamed));
+    alone_ = workers == 1 || (grid_.tiles >= many * 20 && (panels < many || blocks * weights < 2 * streamed));
     if (!alone_) {
       blocks = shared_blocks;
       cuts_ = panels;
     }
-    block_ = ceil_div(tiles_, blocks);
-    blocks_ = ceil_div(tiles_, block_);
+    block_ = ceil_div(grid_.tiles, blocks);
+    blocks_ = ceil_div(grid_.tiles, block_);
     panels_per_task_ = ceil_div(panels, cuts_);
   }
 
@@ -94,37 +90,47 @@ class winograd_convolution {
     return shared_size() + static_cast<std::int64_t>(workers) * own_size();
   }
 
-  /// As `image_convolution::run`; an epilogue's tile is a run of pixels within one row.
+  /// As `convolution::run`; an epilogue's tile is a run of pixels.
   template <class Epilogue>
-  void run(thread_pool& pool, const T* input, std::ptrdiff_t in_step, const T* weights, T* output,
-           std::ptrdiff_t out_step, T* scratch, Epilogue&& epilogue) const {
-    const auto transform_block = [&](std::int64_t block, T* to) {
-      const std::int64_t first = block * block_, count = std::min(block_, tiles_ - first);
-      for (std::int64_t i = 0; i < count; ++i) transform_tile(input, in_step, first + i, to + i * inputs_);
-    };
+  void run(thread_pool& pool, const T* input, const T* weights, T* output, T* scratch, Epilogue&& epilogue) const {
+    T* const own = scratch + shared_size();
+    const auto images = [&](unsigned worker) { return own + worker * own_size(); };
     if (!alone_) {
-      // All tiles first, a few at a time.
-      constexpr std::int64_t few = 2;
-      pool.parallel_for(ceil_div(tiles_, few), [&](std::int64_t task, unsigned) {
-        for (std::int64_t t = task * few; t < std::min(tiles_, (task + 1) * few); ++t)
-          transform_tile(input, in_step, t, scratch + t / block_ * block_size() + t % block_ * inputs_);
+      // All tiles first, a few at a time, or some channels of a row of them, which planes transpose together.
+      const auto to = [&](std::int64_t tile) {
+        return scratch + tile / block_ * block_size() + tile % block_ * inputs_;
+      };
+      const std::int64_t few = planes_ ? grid_.cols : 2,
+                         some = planes_ ? 2 * lanes : std::max<std::int64_t>(1, inputs_);
+      const std::int64_t parts = ceil_div(inputs_, some);
+      pool.parallel_for(ceil_div(grid_.tiles, few) * parts, [&](std::int64_t task, unsigned worker) {
+        const std::int64_t first = task / parts * few, channel = task % parts * some;
+        grid_.for_rows(first, std::min(few, grid_.tiles - first), [&](std::int64_t tile, std::int64_t count) {
+          input_.run(input, tile, count, channel, std::min(p_.in_channels, channel + some), to, point_step(),
+                     images(worker));
+        });
       });
     }
-    T* const own = scratch + shared_size();
     pool.parallel_for(blocks_ * cuts_, [&](std::int64_t task, unsigned worker) {
       // Blocks run fastest: workers that share weights read them at the same time.
       const std::int64_t block = task % blocks_, cut = task / blocks_;
-      T* const local = own + worker * own_size();
+      T* const turned = images(worker);
+      T* const local = turned + image_size();
       T* const sums = alone_ ? local + block_size() : local;
       const T* left = scratch + block * block_size();
       if (alone_) {
-        transform_block(block, local);
+        const std::int64_t first = block * block_;
+        grid_.for_rows(first, std::min(block_, grid_.tiles - first), [&](std::int64_t tile, std::int64_t count) {
+          input_.run(
+              input, tile, count, 0, p_.in_channels, [&](std::int64_t i) { return local + (i - first) * inputs_; },
+              point_step(), turned);
+        });
         left = local;
       }
       const std::int64_t begin = cut * panels_per_task_ * panel;
       const std::int64_t end = std::min(p_.out_channels, begin + panels_per_task_ * panel);
       for (std::int64_t col = begin; col < end; col += panel)
-        run_panel(left, weights, col, sums, block, output, out_step, epilogue);
+        run_panel(left, weights, col, sums, block, output, turned, epilogue);
     });
   }
 
@@ -138,61 +144,14 @@ class winograd_convolution {
 
   std::int64_t block_size() const { return points * block_ * inputs_; }
   std::int64_t shared_size() const { return alone_ ? 0 : blocks_ * block_size(); }
-  std::int64_t own_size() const { return points * block_ * panel + (alone_ ? block_size() : 0); }
-
-  struct tile_place {
-    std::int64_t image, y, x;
-  };
-  tile_place place(std::int64_t tile) const {
-    return {tile / (tile_rows_ * tile_cols_), tile / tile_cols_ % tile_rows_ * Outputs, tile % tile_cols_ * Outputs};
-  }
-
-  void transform_tile(const T* input, std::ptrdiff_t step, std::int64_t tile, T* to) const {
-    const tile_place at = place(tile);
-    const std::int64_t y0 = at.y - p_.pad_begin[1], x0 = at.x - p_.pad_begin[2];
-    const T* const image = input + at.image * p_.input_pixels() * step;
-    // Where each element of the tile lies, and what it counts for: outside elements are read at an inside one.
-    std::ptrdiff_t row[side], col[side];
-    bool row_inside[side], col_inside[side];
-    bool all = true;
-    for (int i = 0; i < side; ++i) {
-      row_inside[i] = y0 + i >= 0 && y0 + i < p_.input[1];
-      col_inside[i] = x0 + i >= 0 && x0 + i < p_.input[2];
-      row[i] = row_inside[i] ? (y0 + i) * p_.input[2] * step : 0;
-      col[i] = col_inside[i] ? (x0 + i) * step : 0;
-      all = all && row_inside[i] && col_inside[i];
-    }
-    const std::ptrdiff_t point_step = block_ * inputs_;
-    for (std::int64_t c = 0; c < p_.in_channels; c += lanes) {
-      const int count = static_cast<int>(std::min<std::int64_t>(lanes, p_.in_channels - c));
-      V half[side][side];
-      for (int j = 0; j < side; ++j) {
-        V d[side], t[side];
-        const T* const from = image + col[j] + c;
-        if (all && count == lanes) {
-#pragma GCC unroll 6
-          for (int i = 0; i < side; ++i) d[i] = load<V>(from + row[i]);
-        } else {
-          for (int i = 0; i < side; ++i) d[i] = row_inside[i] && col_inside[j] ? load_n<V>(from + row[i], count) : V{};
-        }
-        transform::input(d, t);
-#pragma GCC unroll 6
-        for (int i = 0; i < side; ++i) half[i][j] = t[i];
-      }
-      T* out = to + c;
-      for (int i = 0; i < side; ++i) {
-        V t[side];
-        transform::input(half[i], t);
-#pragma GCC unroll 6
-        for (int j = 0; j < side; ++j, out += point_step) store(out, t[j]);
-      }
-    }
-  }
+  std::int64_t image_size() const { return std::max(input_.scratch_size(), output_.scratch_size()); }
+  std::int64_t own_size() const { return image_size() + points * block_ * panel + (alone_ ? block_size() : 0); }
+  std::ptrdiff_t point_step() const { return block_ * inputs_; }
 
   template <class Epilogue>
-  void run_panel(const T* left, const T* weights, std::int64_t col, T* sums, std::int64_t block, T* output,
-                 std::ptrdiff_t out_step, Epilogue&& epilogue) const {
-    const std::int64_t first = block * block_, count = std::min(block_, tiles_ - first);
+  void run_panel(const T* left, const T* weights, std::int64_t col, T* sums, std::int64_t block, T* output, T* scratch,
+                 Epilogue&& epilogue) const {
+    const std::int64_t first = block * block_, count = std::min(block_, grid_.tiles - first);
     const std::int64_t width = panel_width<T>(col, p_.out_channels);
     const std::int64_t cols = std::min(panel, p_.out_channels - col);
     const T* b = weights + points * col * inputs_;
@@ -203,79 +162,17 @@ class winograd_convolution {
                         sums + e * block_ * panel, panel, static_cast<int>(width), false,
                         coming_block<T>{next, width, inputs_, width}, [](std::int64_t, int) {});
     }
-    // Back, a run of tiles of one row at a time.
-    for (std::int64_t i = 0; i < count;) {
-      const tile_place at = place(first + i);
-      const std::int64_t run = std::min(count - i, tile_cols_ - at.x / Outputs);
-      const std::int64_t pixels = std::min(run * Outputs, width_ - at.x),
-                         rows = std::min<std::int64_t>(Outputs, height_ - at.y);
-      const std::int64_t row0 = (at.image * height_ + at.y) * width_ + at.x;
-      T* const out = output + row0 * out_step + col;
-      tile_finish<T> inside[Outputs];
-      bool finished = true;
-      for (std::int64_t y = 0; y < rows; ++y)
-        finished = finished && finishes_in_registers(epilogue, row0 + y * width_, pixels, col, cols, inside[y]) &&
-                   !inside[y].row_bias;
-      for (std::int64_t t = 0; t < run; ++t)
-        untransform_tile(sums + (i + t) * panel, out + t * Outputs * out_step, out_step, rows,
-                         std::min<std::int64_t>(Outputs, pixels - t * Outputs), cols, finished ? inside : nullptr,
-                         t * Outputs);
-      for (std::int64_t y = 0; y < rows && !finished; ++y)
-        epilogue(row0 + y * width_, pixels, col, cols, out + y * width_ * out_step, out_step);
-      i += run;
-    }
-  }
-
-  // `finish`, where it is not null, says of each row what becomes of its sums; `pixel` is the tile's first one there.
-  void untransform_tile(const T* sums, T* out, std::ptrdiff_t out_step, std::int64_t rows, std::int64_t pixels,
-                        std::int64_t channels, const tile_finish<T>* finish, std::int64_t pixel) const {
-    const std::ptrdiff_t point_step = block_ * panel;
-    for (std::int64_t c = 0; c < channels; c += lanes) {
-      const int count = static_cast<int>(std::min<std::int64_t>(lanes, channels - c));
-      const auto read = [&](const T* from) { return count == lanes ? load<V>(from) : load_n<V>(from, count); };
-      V half[Outputs][side];
-      for (int j = 0; j < side; ++j) {
-        V m[side], y[Outputs];
-#pragma GCC unroll 6
-        for (int i = 0; i < side; ++i) m[i] = load<V>(sums + c + (i * side + j) * point_step);
-        transform::output(m, y);
-#pragma GCC unroll 4
-        for (int i = 0; i < Outputs; ++i) half[i][j] = y[i];
-      }
-      V bias{};
-      if (finish) {
-        bias = broadcast<V>(finish->offset);
-        for (const T* more : finish->col_bias)
-          if (more) bias += read(more + c);
-      }
-      for (std::int64_t i = 0; i < rows; ++i) {
-        V y[Outputs];
-        transform::output(half[i], y);
-        if (finish) {
-#pragma GCC unroll 4
-          for (int j = 0; j < Outputs; ++j) y[j] += bias;
-          if (const T* const addend = finish[i].addend)
-            for (std::int64_t j = 0; j < pixels; ++j) y[j] += read(addend + (pixel + j) * finish[i].addend_row + c);
-          if (finish->clamps) {
-            const V low = broadcast<V>(finish->low), high = broadcast<V>(finish->high);
-#pragma GCC unroll 4
-            for (int j = 0; j < Outputs; ++j)
-              y[j] = elementary::native_ops<V>::lesser(high, elementary::native_ops<V>::greater(low, y[j]));
-          }
-        }
-        T* const to = out + i * width_ * out_step + c;
-        if (pixels == Outputs && count == lanes) {
-#pragma GCC unroll 4
-          for (int j = 0; j < Outputs; ++j) store(to + j * out_step, y[j]);
-        } else {
-          for (std::int64_t j = 0; j < pixels; ++j) store_n(to + j * out_step, y[j], count);
-        }
-      }
-    }
+    grid_.for_rows(first, count, [&](std::int64_t tile, std::int64_t run) {
+      output_.run(sums + (tile - first) * panel, block_ * panel, panel, tile, run, col, cols, output, scratch,
+                  epilogue);
+    });
   }
 
   conv_problem p_;
-  std::int64_t height_, width_, tile_rows_, tile_cols_, tiles_;
+  tile_grid<Outputs> grid_;
+  winograd_input<T, Outputs> input_;
+  winograd_output<T, Outputs> output_;
+  bool planes_;          // the input lies by planes
   std::int64_t inputs_;  // channels, padded to whole vectors
   bool alone_ = true;    // a worker transforms the block that it multiplies
   std::int64_t block_ = 1, blocks_ = 1, cuts_ = 1, panels_per_task_ = 1;

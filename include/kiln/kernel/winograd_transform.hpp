@@ -6,16 +6,6 @@
 
 namespace kiln::kernels {
 
-/// Estimated work of minimal filtering over `tiles` tiles of `points` products each, in products of one element; its
-/// weights take `more_bytes` than untransformed ones, and each block of about 24 tiles reads them from a cache that is
-/// shared. Few tiles fill the register tile badly. Fitted to measurements at AVX-512.
-constexpr double filtering_work(double tiles, double points, double inputs, double outputs, double more_bytes) {
-  const double blocks = tiles > 24 ? tiles / 24 : 1;
-  const double filled = tiles >= 24 ? 1.0 : 1 + 2 / (tiles > 1 ? tiles : 1);
-  return tiles * points * (inputs * outputs * filled * 1.05 + 20 * (inputs + outputs)) +
-         6 * (more_bytes > 0 ? more_bytes : 0) * (blocks < 2 ? blocks : 2);
-}
-
 /// The transforms of the minimal filtering algorithm F(Outputs, 3) in one dimension, for output tiles of 2 or 4
 /// elements (Lavin and Gray, "Fast Algorithms for Convolutional Neural Networks", 2016), with interpolation points
 /// 0, 1, -1 and infinity, and 2 and -2 for 4 outputs.

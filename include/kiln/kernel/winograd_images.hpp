@@ -1,0 +1,293 @@
+#pragma once
+
+#include "kiln/kernel/convolution_problem.hpp"
+#include "kiln/kernel/gemm.hpp"
+#include "kiln/kernel/image_layout.hpp"
+#include "kiln/kernel/winograd_transform.hpp"
+
+namespace kiln::kernels {
+
+/// The tiles of Outputs x Outputs that cut the outputs of minimal filtering: by rows, then images.
+template <int Outputs>
+struct tile_grid {
+  std::int64_t height, width;  ///< of the outputs of an image
+  std::int64_t rows, cols;     ///< tiles of an image
+  std::int64_t tiles;          ///< of all images
+
+  explicit tile_grid(const conv_problem& p)
+      : height(std::max<std::int64_t>(1, p.output(1))),
+        width(std::max<std::int64_t>(1, p.output(2))),
+        rows(ceil_div(height, Outputs)),
+        cols(ceil_div(width, Outputs)),
+        tiles(std::max<std::int64_t>(1, p.batch) * rows * cols) {}
+
+  /// A tile's image and its first output there.
+  struct place {
+    std::int64_t image, y, x;
+  };
+  place at(std::int64_t tile) const {
+    return {tile / (rows * cols), tile / cols % rows * Outputs, tile % cols * Outputs};
+  }
+  /// Calls `body(tile, count)` for tiles [first, first + count), those of one row at a time.
+  template <class F>
+  void for_rows(std::int64_t first, std::int64_t count, F&& body) const {
+    for (std::int64_t i = first; i < first + count;) {
+      const std::int64_t run = std::min(first + count - i, cols - i % cols);
+      body(i, run);
+      i += run;
+    }
+  }
+};
+
+/// Rows of some planes: short runs of memory, which are no stream that the processor sees and so are asked for a few at
+/// a time before they are read or written.
+template <class T>
+struct plane_rows {
+  const T* at;
+  std::ptrdiff_t plane, row;
+  std::int64_t channels, rows, length;
+
+  /// Asks for one of `parts` parts.
+  template <int Write>
+  void fetch(std::int64_t part, std::int64_t parts) const {
+    constexpr std::int64_t line = 64 / sizeof(T);
+    for (std::int64_t c = quotient(channels * part, parts); c < quotient(channels * (part + 1), parts); ++c)
+      for (std::int64_t y = 0; y < rows; ++y) {
+        const T* const from = at + c * plane + y * row;
+        for (std::int64_t i = 0; i < length; i += line) __builtin_prefetch(from + i, Write, 3);
+        __builtin_prefetch(from + length - 1, Write, 3);
+      }
+  }
+};
+
+/// Transforms tiles of images of either layout. Vectors run over channels: some channels of the rows of planes that a
+/// row of tiles reads are transposed into scratch that stays in the cache.
+template <class T, int Outputs>
+class winograd_input {
+  using transform = winograd_transform<Outputs>;
+  using V = native_vec<T>;
+  static constexpr int lanes = native_lanes<T>, side = transform::inputs;
+
+ public:
+  winograd_input(const conv_problem& p, const image_layout& layout) : p_(p), layout_(layout), grid_(p) {}
+
+  /// Elements of scratch for each worker.
+  std::int64_t scratch_size() const { return layout_.channels_last ? 0 : side * p_.input[2] * lanes; }
+
+  /// Transforms channels [begin, end), a multiple of a vector's from 0, of `count` tiles of one row. Element (point i,
+  /// tile, channel) goes to `to(tile)[i * point_step + channel]`; channels behind the last one are zero up to a vector.
+  template <class To>
+  void run(const T* input, std::int64_t first, std::int64_t count, std::int64_t begin, std::int64_t end, To&& to,
+           std::ptrdiff_t point_step, T* scratch) const {
+    const auto at = grid_.at(first);
+    const std::int64_t y0 = at.y - p_.pad_begin[1], x0 = at.x - p_.pad_begin[2];
+    if (layout_.channels_last) {
+      const std::ptrdiff_t step = layout_.step;
+      const window all{input + at.image * p_.input_pixels() * step + begin,
+                       p_.input[2] * step,
+                       step,
+                       0,
+                       0,
+                       p_.input[1],
+                       p_.input[2]};
+      for (std::int64_t i = 0; i < count; ++i)
+        transform_tile(all, y0, x0 + i * Outputs, end - begin, to(first + i) + begin, point_step);
+      return;
+    }
+    const std::int64_t top = std::clamp<std::int64_t>(y0, 0, p_.input[1]);
+    const std::int64_t left = std::clamp<std::int64_t>(x0, 0, p_.input[2]);
+    const std::int64_t height = std::clamp(y0 + side, top, p_.input[1]) - top;
+    const std::int64_t width = std::clamp(x0 + (count - 1) * Outputs + side, left, p_.input[2]) - left;
+    const window turned{scratch, width * lanes, lanes, top, left, height, width};
+    const std::int64_t plane = p_.input_pixels();
+    const bool whole = width == p_.input[2];  // rows that follow one another are one
+    const std::int64_t runs = whole ? 1 : height, length = whole ? height * width : width;
+    for (std::int64_t c = begin; c < end; c += lanes) {
+      const std::int64_t channels = std::min<std::int64_t>(lanes, end - c);
+      const T* const from = input + (at.image * p_.in_channels + c) * plane + top * p_.input[2] + left;
+      for (std::int64_t y = 0; y < runs; ++y)
+        transpose_block(from + y * p_.input[2], plane, scratch + y * width * lanes, lanes, channels, length);
+      const plane_rows<T> next{
+          from + lanes * plane, plane, p_.input[2], std::min<std::int64_t>(lanes, end - c - lanes), runs, length};
+      for (std::int64_t i = 0; i < count; ++i) {
+        if (next.channels > 0) next.template fetch<0>(i, count);
+        transform_tile(turned, y0, x0 + i * Outputs, channels, to(first + i) + c, point_step);
+      }
+    }
+  }
+
+ private:
+  // Pixels (y, x) and after of an image: height x width of them, steps apart.
+  struct window {
+    const T* at;
+    std::ptrdiff_t row, pixel;
+    std::int64_t y, x, height, width;
+  };
+
+  static void transform_tile(const window& from, std::int64_t y0, std::int64_t x0, std::int64_t channels, T* to,
+                             std::ptrdiff_t point_step) {
+    // Where each element of the tile lies, and what it counts for: outside elements are read at an inside one.
+    std::ptrdiff_t row[side], col[side];
+    bool row_inside[side], col_inside[side];
+    bool all = true;
+    for (int i = 0; i < side; ++i) {
+      const std::int64_t y = y0 + i - from.y, x = x0 + i - from.x;
+      row_inside[i] = y >= 0 && y < from.height;
+      col_inside[i] = x >= 0 && x < from.width;
+      row[i] = row_inside[i] ? y * from.row : 0;
+      col[i] = col_inside[i] ? x * from.pixel : 0;
+      all = all && row_inside[i] && col_inside[i];
+    }
+    for (std::int64_t c = 0; c < channels; c += lanes) {
+      const int count = static_cast<int>(std::min<std::int64_t>(lanes, channels - c));
+      V half[side][side];
+      for (int j = 0; j < side; ++j) {
+        V d[side], t[side];
+        const T* const in = from.at + col[j] + c;
+        if (all && count == lanes) {
+#pragma GCC unroll 6
+          for (int i = 0; i < side; ++i) d[i] = load<V>(in + row[i]);
+        } else {
+          for (int i = 0; i < side; ++i) d[i] = row_inside[i] && col_inside[j] ? load_n<V>(in + row[i], count) : V{};
+        }
+        transform::input(d, t);
+#pragma GCC unroll 6
+        for (int i = 0; i < side; ++i) half[i][j] = t[i];
+      }
+      T* out = to + c;
+      for (int i = 0; i < side; ++i) {
+        V t[side];
+        transform::input(half[i], t);
+#pragma GCC unroll 6
+        for (int j = 0; j < side; ++j, out += point_step) store(out, t[j]);
+      }
+    }
+  }
+
+  conv_problem p_;
+  image_layout layout_;
+  tile_grid<Outputs> grid_;
+};
+
+/// Transforms the products of tiles back into images of either layout; what planes get is transposed on its way.
+template <class T, int Outputs>
+class winograd_output {
+  using transform = winograd_transform<Outputs>;
+  using V = native_vec<T>;
+  static constexpr int lanes = native_lanes<T>, side = transform::inputs;
+
+ public:
+  winograd_output(const conv_problem& p, const image_layout& layout) : p_(p), layout_(layout), grid_(p) {}
+
+  /// Elements of scratch for each worker.
+  std::int64_t scratch_size() const { return layout_.channels_last ? 0 : Outputs * grid_.width * lanes; }
+
+  /// Writes channels [channel, channel + channels) of `count` tiles of one row. Element (point i, tile, channel) of the
+  /// sums lies at i * point_step + (tile - first) * tile_step + its place among the channels.
+  template <class Epilogue>
+  void run(const T* sums, std::ptrdiff_t point_step, std::ptrdiff_t tile_step, std::int64_t first, std::int64_t count,
+           std::int64_t channel, std::int64_t channels, T* output, T* scratch, Epilogue&& epilogue) const {
+    const auto at = grid_.at(first);
+    const std::int64_t width = grid_.width, plane = grid_.height * width;
+    const std::int64_t pixels = std::min(count * Outputs, width - at.x);
+    const std::int64_t rows = std::min<std::int64_t>(Outputs, grid_.height - at.y);
+    const std::int64_t pixel0 = at.y * width + at.x;
+    tile_finish<T> inside[Outputs];
+    // `step` elements lie from pixel to pixel of what is written, `row` from row to row.
+    const auto untransform = [&](const T* from, T* to, std::ptrdiff_t step, std::ptrdiff_t row, std::int64_t some,
+                                 bool finished, const plane_rows<T>& written) {
+      for (std::int64_t t = 0; t < count; ++t) {
+        written.template fetch<1>(t, count);
+        untransform_tile(from + t * tile_step, point_step, to + t * Outputs * step, step, row, rows,
+                         std::min<std::int64_t>(Outputs, pixels - t * Outputs), some, finished ? inside : nullptr,
+                         t * Outputs);
+      }
+    };
+    if (layout_.channels_last) {
+      const std::int64_t row0 = at.image * plane + pixel0;
+      const std::ptrdiff_t step = layout_.step;
+      T* const out = output + row0 * step + channel;
+      bool finished = true;
+      for (std::int64_t y = 0; y < rows; ++y)
+        finished =
+            finished &&
+            finishes_in_registers(epilogue, std::int64_t{0}, channel, channels, row0 + y * width, pixels, inside[y]) &&
+            !inside[y].row_bias;
+      untransform(sums, out, step, width * step, channels, finished, {});
+      for (std::int64_t y = 0; y < rows && !finished; ++y)
+        epilogue(std::int64_t{0}, channel, channels, row0 + y * width, pixels, out + y * width * step, step);
+      return;
+    }
+    const bool whole = pixels == width;  // rows that follow one another are one
+    const std::int64_t runs = whole ? 1 : rows, length = whole ? rows * pixels : pixels;
+    for (std::int64_t c = 0; c < channels; c += lanes) {
+      const std::int64_t some = std::min<std::int64_t>(lanes, channels - c), channel0 = channel + c;
+      // what planes add to each channel is a vector here
+      const bool finished = finishes_in_registers(epilogue, at.image, channel0, some, pixel0, length, inside[0]) &&
+                            !inside[0].addend && !inside[0].col_bias[0] && !inside[0].col_bias[1];
+      inside[0].col_bias[0] = inside[0].row_bias;
+      std::fill_n(inside + 1, Outputs - 1, inside[0]);
+      T* const out = output + (at.image * p_.out_channels + channel0) * plane + pixel0;
+      untransform(sums + c, scratch, lanes, pixels * lanes, some, finished, {out, plane, width, some, runs, length});
+      for (std::int64_t y = 0; y < runs; ++y) {
+        transpose_block(scratch + y * pixels * lanes, lanes, out + y * width, plane, length, some);
+        if (!finished) epilogue(at.image, channel0, some, pixel0 + y * width, length, out + y * width, plane);
+      }
+    }
+  }
+
+ private:
+  // `finish`, where it is not null, says of each row what becomes of its sums; `pixel` is the tile's first one there.
+  static void untransform_tile(const T* sums, std::ptrdiff_t point_step, T* out, std::ptrdiff_t step,
+                               std::ptrdiff_t row, std::int64_t rows, std::int64_t pixels, std::int64_t channels,
+                               const tile_finish<T>* finish, std::int64_t pixel) {
+    for (std::int64_t c = 0; c < channels; c += lanes) {
+      const int count = static_cast<int>(std::min<std::int64_t>(lanes, channels - c));
+      const auto read = [&](const T* from) { return count == lanes ? load<V>(from) : load_n<V>(from, count); };
+      V half[Outputs][side];
+      for (int j = 0; j < side; ++j) {
+        V m[side], y[Outputs];
+#pragma GCC unroll 6
+        for (int i = 0; i < side; ++i) m[i] = load<V>(sums + c + (i * side + j) * point_step);
+        transform::output(m, y);
+#pragma GCC unroll 4
+        for (int i = 0; i < Outputs; ++i) half[i][j] = y[i];
+      }
+      V bias{};
+      if (finish) {
+        bias = broadcast<V>(finish->offset);
+        for (const T* more : finish->col_bias)
+          if (more) bias += read(more + c);
+      }
+      for (std::int64_t i = 0; i < rows; ++i) {
+        V y[Outputs];
+        transform::output(half[i], y);
+        if (finish) {
+#pragma GCC unroll 4
+          for (int j = 0; j < Outputs; ++j) y[j] += bias;
+          if (const T* const addend = finish[i].addend)
+            for (std::int64_t j = 0; j < pixels; ++j) y[j] += read(addend + (pixel + j) * finish[i].addend_row + c);
+          if (finish->clamps) {
+            const V low = broadcast<V>(finish->low), high = broadcast<V>(finish->high);
+#pragma GCC unroll 4
+            for (int j = 0; j < Outputs; ++j)
+              y[j] = elementary::native_ops<V>::lesser(high, elementary::native_ops<V>::greater(low, y[j]));
+          }
+        }
+        T* const to = out + i * row + c;
+        if (pixels == Outputs && count == lanes) {
+#pragma GCC unroll 4
+          for (int j = 0; j < Outputs; ++j) store(to + j * step, y[j]);
+        } else {
+          for (std::int64_t j = 0; j < pixels; ++j) store_n(to + j * step, y[j], count);
+        }
+      }
+    }
+  }
+
+  conv_problem p_;
+  image_layout layout_;
+  tile_grid<Outputs> grid_;
+};
+
+}  // namespace kiln::kernels
