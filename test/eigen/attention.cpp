@@ -13,9 +13,10 @@ struct sizes {
 };
 
 const sizes all_sizes[] = {
-    {1, 1, 1, 1, 1, 1, 1},     {2, 4, 2, 1, 9, 16, 16},    {1, 6, 2, 3, 17, 32, 32},   {1, 2, 1, 4, 5, 7, 3},
-    {1, 1, 1, 63, 255, 8, 8},  {1, 1, 1, 64, 256, 16, 16}, {1, 2, 2, 65, 257, 20, 33}, {1, 3, 1, 130, 520, 12, 65},
-    {2, 2, 2, 5, 300, 64, 64}, {1, 1, 1, 70, 3, 5, 130},   {1, 1, 1, 2, 600, 3, 1},
+    {1, 1, 1, 1, 1, 1, 1},      {2, 4, 2, 1, 9, 16, 16},    {1, 6, 2, 3, 17, 32, 32},   {1, 2, 1, 4, 5, 7, 3},
+    {1, 1, 1, 63, 255, 8, 8},   {1, 1, 1, 64, 512, 16, 16}, {1, 2, 2, 65, 513, 20, 33}, {1, 3, 1, 130, 520, 12, 65},
+    {2, 2, 2, 5, 300, 64, 64},  {1, 1, 1, 70, 3, 5, 130},   {1, 1, 1, 2, 600, 3, 1},    {1, 6, 2, 1, 101, 36, 36},
+    {1, 1, 1, 530, 1030, 8, 8}, {1, 2, 1, 600, 520, 4, 5},
 };
 
 TEST(attention, equals_the_reference) {
@@ -37,7 +38,7 @@ TEST(attention, equals_the_reference) {
 }
 
 TEST(attention, masks_broadcast_in_every_dim) {
-  const sizes s{2, 4, 2, 70, 300, 8, 9};
+  const sizes s{2, 4, 2, 70, 530, 8, 9};
   const std::int64_t extents[] = {s.batch, s.heads, s.queries, s.keys};
   for (const dtype t : {dtype::f32, dtype::boolean})
     for (unsigned kept = 0; kept < 16; ++kept) {
@@ -57,14 +58,14 @@ TEST(attention, masks_broadcast_in_every_dim) {
 
 TEST(attention, rows_that_see_nothing_are_zero) {
   const float never = -std::numeric_limits<float>::infinity();
-  for (const std::int64_t keys : {3, 256, 257, 600}) {
+  for (const std::int64_t keys : {3, 512, 513, 1100}) {
     const std::int64_t queries = 6;
     argument add(shape{dtype::f32, {1, 1, queries, keys}}), keep(shape{dtype::boolean, {1, 1, queries, keys}});
     for (std::int64_t i = 0; i < queries; ++i)
       for (std::int64_t j = 0; j < keys; ++j) {
         // none, all, only the last, only the first, all but the first block, every other one
         const bool sees =
-            i == 1 || (i == 2 && j == keys - 1) || (i == 3 && j == 0) || (i == 4 && j >= 256) || (i == 5 && j % 2 == 1);
+            i == 1 || (i == 2 && j == keys - 1) || (i == 3 && j == 0) || (i == 4 && j >= 512) || (i == 5 && j % 2 == 1);
         const auto at = static_cast<std::size_t>(i * keys + j);
         add.as<float>()[at] = sees ? 0.25f : never;
         keep.as<bool>()[at] = sees;

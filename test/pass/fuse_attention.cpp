@@ -145,6 +145,34 @@ TEST(fuse_attention, a_mask_takes_the_name_of_the_scores_extent) {
   EXPECT_TRUE(find_faults(p).empty());
 }
 
+// a mask of a given extent names that of scores whose own is open, and through them that of the values
+TEST(fuse_attention, scores_that_a_mask_named_are_found) {
+  const dimension length = dimension::symbol("length"), past = dimension::symbol("past");
+  const auto fused = [&](dimension keys, dims named) {
+    graph_builder b;
+    const node q = b.input("q", dtype::f32, {1, 4, length, 4}), k = b.input("k", dtype::f32, {1, 2, keys, 4}),
+               v = b.input("v", dtype::f32, {1, 2, keys, 4}), mask = b.input("mask", dtype::f32, {1, 1, 1, 101});
+    const auto repeat = [&](node x) {
+      return x.unsqueeze({2}).broadcast_to({1, 2, 2, keys, 4}).reshape({1, 4, keys, 4});
+    };
+    const node scores = q.dot(repeat(k).transpose({0, 1, 3, 2})).broadcast_to(named);
+    const node weights = (mask.broadcast_to(named) + scores).softmax();
+    b.output(weights.dot(repeat(v).expect_dims({1, 4, named[3], 4})));
+    graph p = b.finish();
+    fuse_attention(p);
+    EXPECT_TRUE(find_faults(p).empty()) << print(p).view();
+    return p;
+  };
+  const graph p = fused(length + 100, {1, 4, length, 101});
+  ASSERT_EQ(attentions(p), 1u) << print(p).view();
+  EXPECT_EQ(p.main().shape_of(p.main()[p.main().size() - 1].inputs[0]).lens, (dims{1, 4, length, 4}));
+  for (std::uint32_t i = 0; i < p.main().size(); ++i)
+    if (p.main()[i].kind == instruction_kind::op && p.main()[i].op.is<op::attention>())
+      EXPECT_EQ(p.main().shape_of(p.main()[i].inputs[2]).lens, (dims{1, 2, length + 100, 4}));
+  // one key, which the mask really repeats
+  EXPECT_EQ(attentions(fused(past, {1, 4, length, 101})), 0u);
+}
+
 TEST(fuse_attention, a_score_that_is_read_again_stays) {
   const graph p = after(reciprocal, fuse);
   EXPECT_EQ(attentions(p), 0u);  // both outputs read the same scores

@@ -23,8 +23,9 @@ struct attention_problem {
   float scale = 1;
   /// Query i sees keys j <= i + keys - queries.
   bool causal = false;
-  /// Keys scored at a time, a multiple of 64: their scores for all rows of a task stay in the second-level cache.
-  std::int64_t keys_at_once = 256;
+  /// Keys scored at a time, a multiple of 64: they and their values stay in the second-level cache, the scores of a few
+  /// queries in the first-level one.
+  std::int64_t keys_at_once = 512;
 };
 
 }  // namespace kiln::kernels

@@ -16,6 +16,20 @@ constexpr std::optional<layout> layout_over(const Rewriter& r, value_id v, value
   return *out;
 }
 
+/// The value before a view that only gives its extents other names: repeated to extents, each of which is its own or
+/// can only turn out so, or expected to have them.
+template <class Rewriter>
+constexpr value_id renamed_from(const Rewriter& r, value_id v) {
+  if (!r.template get_if<op::expect_dims>(v)) {
+    if (!r.template get_if<op::multibroadcast>(v)) return v;
+    const dims &from = r.shape_of(r.input(v, 0)).lens, &to = r.shape_of(v).lens;
+    if (from.size() != to.size()) return v;
+    for (std::size_t d = 0; d < to.size(); ++d)
+      if (!(from[d] == to[d]) && same(from[d], dimension(1)).value_or(true)) return v;
+  }
+  return r.input(v, 0);
+}
+
 /// Finds softmax(scores) v, where scores is a matrix product that is scaled by constants, summed with masks, or
 /// replaced by a very negative constant where a condition hides a key. Everything inside is read inside only.
 template <class Rewriter>
@@ -138,7 +152,7 @@ class attention_pattern {
       for (std::size_t k = 0; k < 2; ++k) {
         const value_id other = r_.input(v, 1 - k);
         const auto by = product ? scalar(other) : std::optional(1.0);
-        if (!by || !match_scores(r_.input(v, k)) || (product && !masks.empty())) continue;
+        if (!by || !(product ? match_scores(r_.input(v, k)) && masks.empty() : match_masked(r_.input(v, k)))) continue;
         scale *= *by;
         if (!product) masks.push_back({other, {}, false});
         return true;
@@ -149,11 +163,17 @@ class attention_pattern {
     for (std::size_t k = 1; k < 3; ++k) {
       const auto fill = scalar(r_.input(v, k));
       constexpr double vanishes = -1e9;  // added to a score it swallows the score, so even a row of fills stays uniform
-      if (!fill || *fill > vanishes || !match_scores(r_.input(v, 3 - k))) continue;
+      if (!fill || *fill > vanishes || !match_masked(r_.input(v, 3 - k))) continue;
       masks.push_back({r_.input(v, 0), r_.input(v, k), k == 1});
       return true;
     }
     return false;
+  }
+
+  // Scores beside a mask, whose extents may have given names to theirs.
+  constexpr bool match_masked(value_id v) {
+    const value_id from = renamed_from(r_, v);
+    return (from == v || r_.single_use(v)) && match_scores(from);
   }
 
   const Rewriter& r_;

@@ -16,7 +16,7 @@ class attention_builder {
   constexpr value_id build() {
     double scale = found_.scale;
     value_id q = unscaled(r_.input(found_.scores, 0), scale), k = swapped(unscaled(r_.input(found_.scores, 1), scale)),
-             v = r_.input(found_.weights, 1);
+             v = renamed_like(r_.input(found_.weights, 1), r_.shape_of(found_.scores).lens.back());
     const value_id keys = ungrouped(k), values = ungrouped(v);
     if (keys && values && r_.shape_of(keys).lens[1] == r_.shape_of(values).lens[1]) k = keys, v = values;
     small_vector<value_id> inputs;
@@ -38,6 +38,11 @@ class attention_builder {
   }
 
  private:
+  // The values before their length took the name that a mask gave to the scores'.
+  constexpr value_id renamed_like(value_id v, dimension keys) const {
+    const value_id from = renamed_from(r_, v);
+    return r_.shape_of(from).lens[rank_ - 2] == keys ? from : v;
+  }
   constexpr value_id reshaped(value_id v, const dims& lens) {
     return r_.shape_of(v).lens == lens ? v : r_.add(op::reshape{lens}, {v});
   }

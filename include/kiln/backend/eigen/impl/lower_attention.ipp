@@ -66,7 +66,7 @@ std::unique_ptr<kernel> lower_attention(const kernel_request& r) {
     return nullptr;
   std::vector<std::int64_t> keys = {kernels::attention_problem().keys_at_once};
   if (r.tuning && r.inputs[1].is_constant())
-    for (std::int64_t n : {64, 128, 512})
+    for (std::int64_t n : {128, 256, 1024})
       if (n < 2 * r.inputs[1].lens[2].value() && r.inputs[1].lens[2].value() > 64) keys.push_back(n);
   kernel_candidates all;
   for (std::int64_t n : keys) all.names.push_back(std::to_string(n) + " keys at once");
