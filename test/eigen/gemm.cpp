@@ -208,4 +208,16 @@ TEST(gemm, packed_panels_are_zero_padded_whole_vectors) {
   }
 }
 
+TEST(gemm_split, few_tasks_are_shared_evenly) {
+  const auto tasks = [](std::int64_t m, std::int64_t panels, unsigned workers) {
+    gemm_problem<float> p{.m = m, .n = panels * register_tile<float>::width, .k = 64};
+    const gemm_split<float> split(p, true, workers, 48, 128);
+    return split.panels * split.chunks;
+  };
+  EXPECT_EQ(tasks(169, 1, 2), 4);
+  EXPECT_EQ(tasks(49, 3, 2), 6);
+  EXPECT_EQ(tasks(20, 3, 2), 3);  // rows too few to cut
+  EXPECT_EQ(tasks(169, 1, 1), 2);
+}
+
 }  // namespace

@@ -203,6 +203,13 @@ struct gemm_split {
     }
     const std::int64_t wanted = workers == 1 ? 1 : ceil_div(8 * static_cast<std::int64_t>(workers), panels * p.batch);
     chunks = std::max(ceil_div(p.m, most_rows), std::clamp<std::int64_t>(p.m / least_rows, 1, wanted));
+    // Few tasks that workers can't share evenly are made more: three would leave one of two workers idle for a third.
+    const auto many = static_cast<std::int64_t>(workers);
+    const auto uneven = [&] {
+      const std::int64_t tasks = panels * p.batch * chunks;
+      return tasks < 8 * many && tasks % many != 0;
+    };
+    while (uneven() && p.m >= (chunks + 1) * least_rows / 2) ++chunks;
     chunk_rows = ceil_div(p.m, chunks);
     chunks = ceil_div(p.m, chunk_rows);
   }
