@@ -153,5 +153,28 @@ TEST(attention, spelled_out_it_becomes_one_kernel) {
   EXPECT_EQ(compile_eigen(make).report().steps.size(), 1u);
 }
 
+// keys of an open number, which the mask says: one kernel all the same, and a run of other keys is refused
+TEST(attention, a_mask_names_the_keys) {
+  const auto make = [](builder& b) {
+    const dimension more = dimension::symbol("more");
+    const auto in = [&](std::string_view name, dimension n) { return b.input(name, dtype::f32, {1, 2, n, 8}); };
+    const value q = in("q", more), k = in("past k", 9).concat(in("k", more), 2);
+    const value v = in("past v", 9).concat(in("v", more), 2), mask = b.input("mask", dtype::f32, {1, 1, 1, 10});
+    b.output((q.dot(k.transpose({0, 1, 3, 2})) + mask).softmax().dot(v));
+  };
+  const auto inputs = [](std::int64_t more) {
+    std::vector<argument> in;
+    for (const std::int64_t n : ints{more, 9, more, 9, more})
+      in.push_back(random_argument({dtype::f32, {1, 2, n, 8}}, static_cast<unsigned>(in.size()), -1.0, 1.0));
+    in.push_back(random_argument({dtype::f32, {1, 1, 1, 10}}, 9, -1, 1));
+    return in;
+  };
+  expect_same(make, inputs(1), close);
+  const executable e = compile_eigen(make);
+  const auto& steps = e.report().steps;
+  EXPECT_TRUE(std::any_of(steps.begin(), steps.end(), [](const step_info& s) { return s.kernel == "attention"; }));
+  EXPECT_EQ(error_of([&] { e.run(inputs(2)); }).first, errc::shape_mismatch);
+}
+
 }  // namespace
 }  // namespace kiln::testing

@@ -123,6 +123,14 @@ TYPED_TEST(gemm_test, deep_products_are_cut) {
       for (std::int64_t m : {1, 6, 9}) check<TypeParam>(pool, m, 70, k, 1, form);
 }
 
+TYPED_TEST(gemm_test, panels_of_whole_width_are_packed_on_their_way) {
+  kiln::thread_pool pool(2), many(16);
+  for (std::int64_t m : {6, 7, 12, 70})
+    for (std::int64_t n : {128, 1024})  // rows of the latter are whole pages apart
+      for (std::int64_t k : {1, 2, 1537}) check<TypeParam>(pool, m, n, k, 1, right_operand::unpacked);
+  check<TypeParam>(many, 12225, 64, 3, 1, right_operand::unpacked);  // few rows are left for the last task
+}
+
 TYPED_TEST(gemm_test, batches) {
   for (unsigned threads : {1U, 4U}) {
     kiln::thread_pool pool(threads);
@@ -198,6 +206,18 @@ TEST(gemm, packed_panels_are_zero_padded_whole_vectors) {
     EXPECT_EQ(tail[kiln::native_lanes<float> + j],
               j < 3 ? b[static_cast<std::size_t>(n + register_tile<float>::width + j)] : 0.0F);
   }
+}
+
+TEST(gemm_split, few_tasks_are_shared_evenly) {
+  const auto tasks = [](std::int64_t m, std::int64_t panels, unsigned workers) {
+    gemm_problem<float> p{.m = m, .n = panels * register_tile<float>::width, .k = 64};
+    const gemm_split<float> split(p, true, workers, 48, 128);
+    return split.panels * split.chunks;
+  };
+  EXPECT_EQ(tasks(169, 1, 2), 4);
+  EXPECT_EQ(tasks(49, 3, 2), 6);
+  EXPECT_EQ(tasks(20, 3, 2), 3);  // rows too few to cut
+  EXPECT_EQ(tasks(169, 1, 1), 2);
 }
 
 }  // namespace

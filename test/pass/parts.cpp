@@ -38,6 +38,41 @@ TEST(parts, run_in_the_threads_that_are_lent_and_in_order_without) {
   EXPECT_EQ(seen, (std::vector<std::int64_t>{0, 1}));
 }
 
+// rows that begin one element apart, outside, between and inside other dims; reversed ones; others
+TEST(parts, of_a_laid_out_constant_make_the_whole) {
+  small_vector<float> numbers;
+  for (int i = 0; i < 3 * 700 * 601; ++i) numbers.push_back(static_cast<float>(i));
+  std::vector<std::byte> moved(numbers.size() * 4 + 1);
+  std::memcpy(moved.data() + 1, numbers.data(), numbers.size() * 4);
+  const layout layouts[] = {{{601, 700}, {1, 601}, 5},
+                            {{601, 3, 700}, {1, 420700, 601}, 0},
+                            {{3, 601, 700}, {420700, 1, 601}, 0},
+                            {{13, 700, 3, 17}, {1, 601, 420700, 13}, 0},
+                            {{601, 700}, {1, -601}, 420099},
+                            {{700, 601}, {601, 1}, 7},
+                            {{5, 9}, {1, 0}, 3},
+                            {{300, 350}, {2, 1202}, 0},
+                            {{}, {}, 4},
+                            {{3, 0}, {1, 3}, 0}};
+  for (const bool threads : {false, true}) {
+    std::optional<detail::lent_threads> lent;
+    if (threads) lent.emplace(side_by_side);
+    for (const layout& at : layouts) {
+      const ints lens = to_ints(at.lens), strides = to_ints(at.strides);
+      std::vector<float> found(static_cast<std::size_t>(product(lens)));
+      detail::copy_laid_out(at, 4, moved.data() + 1, reinterpret_cast<std::byte*>(found.data()));
+      ints index(lens.size(), 0);
+      std::size_t i = 0;
+      if (!found.empty()) do {
+          std::int64_t o = at.offset.value();
+          for (std::size_t d = 0; d < lens.size(); ++d) o += index[d] * strides[d];
+          ASSERT_EQ(found[i++], numbers[static_cast<std::size_t>(o)]);
+        } while (next_index(index, lens));
+      EXPECT_EQ(i, found.size());
+    }
+  }
+}
+
 // [7, 50, 601] times one factor for each of 50, at an address that is not aligned
 TEST(parts, of_a_folded_constant_make_the_whole) {
   small_vector<float> numbers, factors;

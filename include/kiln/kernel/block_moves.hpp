@@ -5,11 +5,12 @@
 
 namespace kiln::kernels {
 
-/// Asks for the memory that comes into use later.
+/// Asks for the memory that comes into use later: for the lines that begin in it.
 KILN_FN void fetch(block_fetch* fetches, std::size_t count) {
   for (std::size_t k = 0; k < count; ++k) {
     block_fetch& f = fetches[k];
-    for (std::int64_t line = 0; line < f.bytes; line += 64) __builtin_prefetch(f.at + line);
+    const auto at = static_cast<std::int64_t>(reinterpret_cast<std::uintptr_t>(f.at));
+    for (std::int64_t line = -at & 63; line < f.bytes; line += 64) __builtin_prefetch(f.at + line);
     f.at += f.bytes;
   }
 }

@@ -135,6 +135,42 @@ void multiply_panel(std::int64_t depth, const T* a, std::ptrdiff_t a_row, std::i
   });
 }
 
+/// The left operand's element k lies at `row + k * a_step`; row k of a right panel of whole width lies at `b + k *
+/// b_step` and is packed to `to` when its turn comes.
+template <class T>
+struct packing_step {
+  std::ptrdiff_t a_step;
+  const T* b;
+  std::ptrdiff_t b_step;
+  T* to;
+
+  std::ptrdiff_t operator()(std::ptrdiff_t k) const { return k * a_step; }
+  std::ptrdiff_t right(std::ptrdiff_t k) const {
+    constexpr int lanes = native_lanes<T>;
+#pragma GCC unroll 4
+    for (int v = 0; v < register_tile<T>::vectors; ++v)
+      store(to + k * register_tile<T>::width + v * lanes, load<native_vec<T>>(b + k * b_step + v * lanes));
+    return k * b_step;
+  }
+};
+
+/// As `multiply_panel` for the first tile of rows, whose panel is packed meanwhile: between the products that costs a
+/// fraction of what copying alone does.
+template <class T, class Finish>
+void multiply_and_pack(std::int64_t depth, const T* a, std::ptrdiff_t a_row, packing_step<T> step, T* c,
+                       std::ptrdiff_t c_row, bool accumulate, Finish&& finish) {
+  constexpr int rows = register_tile<T>::rows, width = register_tile<T>::width;
+  const T* row[rows];
+  for (int r = 0; r < rows; ++r) row[r] = a + r * a_row;
+  tile_finish<T> inside;
+  const bool finished = finishes_in_registers(finish, 0, rows, inside);
+  fetch_rows(c, c_row, rows, width, finished ? &inside : nullptr);
+  const fetch_ahead fetch{reinterpret_cast<const char*>(row[rows - 1] + a_row), rows * std::ptrdiff_t{sizeof(T)}};
+  multiply_tile<T, rows, register_tile<T>::vectors>(depth, row, step, step.b, 0, c, c_row, width, accumulate, fetch,
+                                                    finished ? &inside : nullptr);
+  if (!finished) finish(0, rows);
+}
+
 /// How a product is cut into tasks: each is one panel of columns and one chunk of rows of one matrix. At most
 /// `most_rows` rows make a chunk, and at least `least_rows` where fewer chunks would leave workers idle. Panels are a
 /// tile wide where B is packed, else they differ by one vector at most. Workers claim stretches of tasks: these run
@@ -167,6 +203,13 @@ struct gemm_split {
     }
     const std::int64_t wanted = workers == 1 ? 1 : ceil_div(8 * static_cast<std::int64_t>(workers), panels * p.batch);
     chunks = std::max(ceil_div(p.m, most_rows), std::clamp<std::int64_t>(p.m / least_rows, 1, wanted));
+    // Few tasks that workers can't share evenly are made more: three would leave one of two workers idle for a third.
+    const auto many = static_cast<std::int64_t>(workers);
+    const auto uneven = [&] {
+      const std::int64_t tasks = panels * p.batch * chunks;
+      return tasks < 8 * many && tasks % many != 0;
+    };
+    while (uneven() && p.m >= (chunks + 1) * least_rows / 2) ++chunks;
     chunk_rows = ceil_div(p.m, chunks);
     chunks = ceil_div(p.m, chunk_rows);
   }
@@ -189,11 +232,14 @@ gemm_problem<T> fold_batch(gemm_problem<T> p) {
   return p;
 }
 
-/// Where one block of a panel of the right operand stands, and the step from row to row.
+/// Where one block of a panel of the right operand stands, and the step from row to row. Where `source` is not null,
+/// the first tile of rows packs it from there.
 template <class T>
 struct panel_block {
   const T* at;
   std::ptrdiff_t step;
+  const T* source = nullptr;
+  std::ptrdiff_t source_step = 0;
 };
 
 /// A right operand packed by `pack_b`.
@@ -250,7 +296,8 @@ void multiply(thread_pool& pool, const gemm_problem<T>& p, std::int64_t depth_mo
     do {
       const std::int64_t depth = std::min(depth_most, p.k - k);
       const bool last = k + depth >= p.k;
-      const panel_block<T> b = right.block(matrix, col0, cols, k, depth, worker);
+      panel_block<T> b = right.block(matrix, col0, cols, k, depth, worker);
+      if (b.source && rows <= register_tile<T>::rows) b = {b.source, b.source_step};  // nothing would use the copy
       coming_block<T> coming;
       if (far && !last) {
         coming = right.peek(matrix, col0, cols, k + depth, depth);
@@ -259,10 +306,19 @@ void multiply(thread_pool& pool, const gemm_problem<T>& p, std::int64_t depth_mo
         if (next.panel != panel || next.matrix != matrix || k != 0)
           coming = right.peek(next.matrix, split.col(next.panel), split.cols(next.panel), 0, std::min(depth_most, p.k));
       }
-      const panel_finish<T, std::remove_reference_t<Epilogue>> finish{epilogue, last,   matrix * p.m + row0, col0, cols,
-                                                                      c,        p.c_row};
-      multiply_panel(depth, a + k * p.a_col, p.a_row, rows, linear_step{p.a_col}, b.at, b.step, c, p.c_row,
-                     static_cast<int>(cols), k != 0, coming, finish);
+      panel_finish<T, std::remove_reference_t<Epilogue>> finish{epilogue, last,   matrix * p.m + row0, col0, cols,
+                                                                c,        p.c_row};
+      const T* const left = a + k * p.a_col;
+      std::int64_t done = 0;
+      if (b.source) {
+        const packing_step<T> step{p.a_col, b.source, b.source_step, const_cast<T*>(b.at)};
+        multiply_and_pack(depth, left, p.a_row, step, c, p.c_row, k != 0, finish);
+        done = register_tile<T>::rows;
+        finish.row0 += done, finish.c += done * p.c_row;
+      }
+      if (done < rows)
+        multiply_panel(depth, left + done * p.a_row, p.a_row, rows - done, linear_step{p.a_col}, b.at, b.step,
+                       c + done * p.c_row, p.c_row, static_cast<int>(cols), k != 0, coming, finish);
       k += depth;
     } while (k < p.k);
   });
@@ -302,6 +358,9 @@ struct unpacked_right {
     const std::int64_t width = round_up(cols, native_lanes<T>);
     if (few_rows && cols == width) return {from, p->b_row};
     T* const panel = scratch + worker * scratch_each;
+    // Rows whole pages apart would drive the packed ones, and each other, out of the first-level cache.
+    const bool apart = p->b_row * static_cast<std::ptrdiff_t>(sizeof(T)) % 4096 != 0;
+    if (p->b_col == 1 && cols == register_tile<T>::width && apart) return {panel, width, from, p->b_row};
     pack_panel(panel, width, from, p->b_row, p->b_col, depth, cols);
     return {panel, width};
   }

@@ -40,14 +40,11 @@ class block_program {
     std::vector<std::uint16_t> kept;                           // row buffers it touches
     std::array<std::vector<kernels::block_advance>, 2> moves;  // by width: of kept, loads and stores, contiguous
     std::vector<fold> folds;
-    int weight = 0;  // about how many instructions a vector takes
   };
 
   const std::vector<level>& levels() const { return levels_; }
   /// Scratch of one worker for rows of `row` elements; `strip` rows at a time side by side, or 0: one after another.
   std::size_t scratch_bytes(std::int64_t row, std::int64_t strip) const;
-  /// The level that computes most: while it runs, memory has time for what comes next.
-  int heaviest() const { return heaviest_; }
   /// Whether every level is a compiled loop; how many rows of `row` elements then go together level by level, and the
   /// elements from one to the next in row buffers.
   bool compiled() const { return compiled_; }
@@ -68,7 +65,6 @@ class block_program {
   std::vector<std::pair<std::uint16_t, std::size_t>> constant_places_;  // and where in constants_
   buffer constants_;
   std::size_t parameters_ = 0, results_ = 0;
-  int heaviest_ = 0;
   bool compiled_ = true;
 };
 
@@ -78,7 +74,7 @@ class block_cursor {
   /// `strip` as in `scratch_bytes`.
   block_cursor(const block_program& p, std::byte* scratch, std::int64_t row, std::int64_t strip);
   /// Asks for what lies `bytes` behind a stream while a row runs: at every level what the level itself reads and
-  /// writes, or at the heaviest one the row of every stream. 0: nothing.
+  /// writes, or a share at each level of the row of every stream.
   void fetch_ahead(std::size_t stream, std::int64_t bytes) {
     ahead_[stream] = bytes;
     fetches_ = true;
@@ -98,16 +94,19 @@ class block_cursor {
 
  private:
   void run_uneven(const tile_program::stream* streams, const block_program::level& l, std::int64_t at, std::int64_t n);
-  std::size_t find_fetches(const tile_program::stream* streams, int level, kernels::block_fetch* fetches,
-                           std::int64_t* widths) const;
+  // What a level over `elements` of each stream asks for in advance; until `set` says of how many elements at a time,
+  // nothing.
+  struct fetch_list;
+  fetch_list find_fetches(const tile_program::stream* streams, int level, std::int64_t elements) const;
   void staged(const tile_program::stream* streams, const block_program::level& l, block_program::width w,
               std::int64_t from, std::int64_t count, const std::int64_t* offsets);
   void strip_level(const tile_program::stream* streams, const block_program::level& l, std::int64_t count,
                    const row_loops& loops);
   // A level that is a compiled loop.
-  void run_loop(const tile_program::stream* streams, int level, bool aligned_stores, kernels::block_rows over);
+  void run_loop(const tile_program::stream* streams, int level, bool aligned_stores, kernels::block_rows& over);
   void set_lanes(const block_program::port& s, const std::byte* from, std::int64_t step, std::int64_t count);
-  void run_scalars(int level);
+  // What is one value a row, of that many rows side by side.
+  void run_scalars(int level, std::int64_t rows);
   void start_folds();
 
   const block_program& p_;

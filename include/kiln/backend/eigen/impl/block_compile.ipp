@@ -315,9 +315,6 @@ void block_compiler::compile_level(int level) {
     store_results(v);
   }
   emit(code, machine_.move.end, {});
-  for (const call& c : from_.calls_)
-    if (!c.scalar && c.level == level) to.weight += c.kind == what::tile && !rounds(c) ? steps_of(c)->weight : 1;
-  if (to.weight > out_->levels_[static_cast<std::size_t>(out_->heaviest_)].weight) out_->heaviest_ = level;
   streaming = code[1];
   for (block_step& s : streaming) {
     const bool result =

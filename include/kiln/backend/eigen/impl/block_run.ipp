@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <bit>
 #include <cstring>
+#include <limits>
 
 #include "kiln/backend/eigen/block_program.hpp"
 #include "kiln/backend/eigen/impl/tile_memory.hpp"
@@ -14,29 +15,9 @@ using kernels::block_width;
 namespace {
 
 constexpr std::size_t most_streams = 64;
+constexpr std::int64_t no_fetch = std::numeric_limits<std::int64_t>::min();
 
 std::size_t block_bytes() { return static_cast<std::size_t>(kiln_eigen_isa()->blocks()->lanes[1]) * sizeof(float); }
-
-template <class T>
-void copy_strided(const std::byte* from, std::ptrdiff_t from_step, std::byte* to, std::ptrdiff_t to_step,
-                  std::int64_t n) {
-  const T* in = reinterpret_cast<const T*>(from);
-  T* out = reinterpret_cast<T*>(to);
-  for (std::int64_t i = 0; i < n; ++i) out[i * to_step] = in[i * from_step];
-}
-
-// n elements of `width` bytes, steps in elements.
-void copy_elements(std::size_t width, const std::byte* from, std::ptrdiff_t from_step, std::byte* to,
-                   std::ptrdiff_t to_step, std::int64_t n) {
-  if (from_step == 1 && to_step == 1)
-    std::memcpy(to, from, static_cast<std::size_t>(n) * width);
-  else if (width == 4)
-    copy_strided<std::uint32_t>(from, from_step, to, to_step, n);
-  else if (width == 2)
-    copy_strided<std::uint16_t>(from, from_step, to, to_step, n);
-  else
-    copy_strided<std::uint8_t>(from, from_step, to, to_step, n);
-}
 
 std::size_t row_buffer_bytes(std::int64_t row, std::int64_t strip) {
   const auto elements = static_cast<std::size_t>(row) * static_cast<std::size_t>(std::max<std::int64_t>(1, strip));
@@ -61,7 +42,9 @@ std::int64_t block_program::strip_for(std::int64_t row) const {
 std::int64_t block_program::row_stride(std::int64_t row) { return (row + 15) / 16 * 16; }
 
 std::int64_t block_program::batch_for(std::int64_t row) const {
-  constexpr std::int64_t cached = 1 << 14;  // bytes of rows that stay in the first-level cache with what they become
+  // Bytes of rows that stay in the first-level cache with what they become, what they are scaled by and what comes
+  // next: with twice as many, norms of long rows took 1.4 times as long.
+  constexpr std::int64_t cached = 1 << 13;
   return std::clamp<std::int64_t>(cached / (row * static_cast<std::int64_t>(sizeof(float))), 1,
                                   kiln_eigen_isa()->blocks()->lanes[1]);
 }
@@ -83,7 +66,7 @@ block_cursor::block_cursor(const block_program& p, std::byte* scratch, std::int6
   home_ = reinterpret_cast<std::byte**>(carve(aligned(p.places_ * sizeof(std::byte*))));
   const std::size_t streams = p.parameters_ + p.results_;
   ahead_ = reinterpret_cast<std::int64_t*>(carve(aligned(streams * sizeof(std::int64_t))));
-  std::fill_n(ahead_, streams, 0);
+  std::fill_n(ahead_, streams, no_fetch);
   frame_.spare = reinterpret_cast<float*>(carve(block_));
   frame_.varied = strip != 0;
   std::byte* const slots = carve(p.slots_ * block_);
@@ -103,8 +86,8 @@ void block_cursor::start_folds() {
     for (const auto& f : level.folds) f.steps->start(f.op.data(), reinterpret_cast<float*>(frame_.at[f.place]));
 }
 
-void block_cursor::run_scalars(int level) {
-  const std::size_t w = frame_.varied ? 1 : 0;
+void block_cursor::run_scalars(int level, std::int64_t rows) {
+  const std::size_t w = rows > machine_.lanes[0] ? 1 : 0;
   const auto& code = p_.levels_[static_cast<std::size_t>(level)].scalars[w];
   if (!code.empty()) machine_.run[w](code.data(), frame_, {});
 }
@@ -114,7 +97,7 @@ void block_cursor::begin_row(const tile_program::stream* streams) {
     machine_.fill(reinterpret_cast<float*>(frame_.at[s.place]), scalar_value(s.type, streams[s.index].at));
   start_folds();
   wide_ran_ = false;
-  run_scalars(0);
+  run_scalars(0, 1);
 }
 
 // One block of `count` elements that starts at element `from` of the streams, through staging blocks. Kept rows are
@@ -152,31 +135,45 @@ void block_cursor::staged(const tile_program::stream* streams, const block_progr
   }
 }
 
-// What the level asks for in advance, and the widths of those elements.
-std::size_t block_cursor::find_fetches(const tile_program::stream* streams, int level, kernels::block_fetch* fetches,
-                                       std::int64_t* widths) const {
-  if (!fetches_ || (fetches_rows_ && level != p_.heaviest_)) return 0;
-  std::size_t found = 0;
-  const auto add = [&](const block_program::port& s, std::size_t stream) {
-    if (ahead_[stream] == 0 || found == most_streams) return;
-    widths[found] = static_cast<std::int64_t>(size_of(s.type));
-    fetches[found++] = {streams[stream].at + ahead_[stream], 0};
-  };
+struct block_cursor::fetch_list {
+  kernels::block_fetch of[most_streams];
+  std::int64_t each[most_streams];  // quarters of bytes for an element
+  std::size_t count = 0;
+  void set(std::int64_t elements) {
+    for (std::size_t k = 0; k < count; ++k) of[k].bytes = elements * each[k] / 4;
+  }
+};
+
+// Of whole rows every level asks for a share, in quarters, as evenly as these allow, so that memory works all the time;
+// results are there before the last level writes them.
+block_cursor::fetch_list block_cursor::find_fetches(const tile_program::stream* streams, int level,
+                                                    std::int64_t elements) const {
+  fetch_list found;
+  if (!fetches_) return found;
   const auto& levels = p_.levels_;
   const auto& own = levels[static_cast<std::size_t>(level)];
-  for (const auto& s : fetches_rows_ ? p_.full_parameters_ : own.loads) add(s, s.index);
-  for (const auto& s : fetches_rows_ ? levels[levels.size() - 2].stores : own.stores) add(s, p_.parameters_ + s.index);
+  const auto count = static_cast<std::int64_t>(levels.size()) - 1;
+  const auto add = [&](const block_program::port& s, std::size_t stream, std::int64_t sharing) {
+    const auto before = [&](std::int64_t at) { return std::min<std::int64_t>(4, 4 * at / sharing); };
+    const std::int64_t first = fetches_rows_ ? before(level) : 0, last = fetches_rows_ ? before(level + 1) : 4,
+                       width = static_cast<std::int64_t>(size_of(s.type));
+    if (ahead_[stream] == no_fetch || first == last || found.count == most_streams) return;
+    found.each[found.count] = (last - first) * width;
+    found.of[found.count++] = {streams[stream].at + ahead_[stream] + first * elements * width / 4, 0};
+  };
+  for (const auto& s : fetches_rows_ ? p_.full_parameters_ : own.loads) add(s, s.index, count);
+  for (const auto& s : fetches_rows_ ? levels[levels.size() - 2].stores : own.stores)
+    add(s, p_.parameters_ + s.index, std::max<std::int64_t>(1, count - 1));
   return found;
 }
 
 void block_cursor::run_loop(const tile_program::stream* streams, int level, bool aligned_stores,
-                            kernels::block_rows over) {
+                            kernels::block_rows& over) {
   const auto& l = p_.levels_[static_cast<std::size_t>(level)];
-  kernels::block_fetch fetches[most_streams];
-  std::int64_t widths[most_streams];
-  over.fetches = fetches;
-  over.fetch_count = find_fetches(streams, level, fetches, widths);
-  for (std::size_t k = 0; k < over.fetch_count; ++k) fetches[k].bytes = 4 * machine_.lanes[0] * widths[k];
+  fetch_list fetches = find_fetches(streams, level, over.elements * std::max<std::int64_t>(1, over.rows));
+  fetches.set(4 * machine_.lanes[0]);
+  over.fetches = fetches.of;
+  over.fetch_count = fetches.count;
   const std::size_t variant = aligned_stores ? 1 : 0;
   l.loop[variant](l.code[1 + variant].data(), frame_, over);
 }
@@ -199,19 +196,21 @@ void block_cursor::run(const tile_program::stream* streams, int level, std::int6
   }
   wide_ran_ = wide_ran_ || n >= machine_.lanes[1];
   if (!contiguous) return run_uneven(streams, l, at, n);
-  if (l.loop[0]) return run_loop(streams, level, aligned_stores, {n, 0, l.moves[1].data(), l.moves[1].size()});
-  kernels::block_fetch fetches[most_streams];
-  std::int64_t widths[most_streams];
-  const std::size_t fetched = find_fetches(streams, level, fetches, widths);
+  if (l.loop[0]) {
+    kernels::block_rows over{n, 0, l.moves[1].data(), l.moves[1].size()};
+    return run_loop(streams, level, aligned_stores, over);
+  }
+  fetch_list fetches = find_fetches(streams, level, n);
   std::int64_t from = 0;
   for (const std::size_t w : {1U, 0U}) {
     const std::int64_t lanes = machine_.lanes[w];
     if (n - from < lanes) continue;
-    for (std::size_t k = 0; k < fetched; ++k) fetches[k].bytes = lanes * widths[k];
+    fetches.set(lanes);
     const std::size_t variant = w == 1 && aligned_stores ? 2 : w;
     const std::int64_t blocks = (n - from) >> std::countr_zero(static_cast<std::uint64_t>(lanes));
     frame_.valid = lanes;
-    machine_.run[w](l.code[variant].data(), frame_, {blocks, l.moves[w].data(), l.moves[w].size(), fetches, fetched});
+    machine_.run[w](l.code[variant].data(), frame_,
+                    {blocks, l.moves[w].data(), l.moves[w].size(), fetches.of, fetches.count});
     from += blocks * lanes;
   }
   if (from == n) return;
@@ -282,7 +281,7 @@ void block_cursor::end_level(const tile_program::stream* streams, int level, std
       machine_.fill(block, block[0]);
     }
   }
-  run_scalars(level + 1);
+  run_scalars(level + 1, 1);
   if (static_cast<std::size_t>(level) + 2 != p_.levels_.size()) return;
   for (const auto& s : p_.scalar_results_)
     scatter(s.type, frame_.at[s.place], streams[p_.parameters_ + s.index].at, 1, 1);
@@ -337,7 +336,7 @@ void block_cursor::set_lanes(const block_program::port& s, const std::byte* from
 void block_cursor::batch(const tile_program::stream* streams, const std::int64_t* rows, std::int64_t count,
                          std::int64_t row, bool past_cache) {
   for (const auto& s : p_.scalar_parameters_) set_lanes(s, streams[s.index].at, rows[s.index], count);
-  run_scalars(0);
+  run_scalars(0, count);
   for (std::size_t level = 0; level + 1 < p_.levels_.size(); ++level) {
     const block_program::level& l = p_.levels_[level];
     block_advance moves[most_streams];
@@ -354,8 +353,9 @@ void block_cursor::batch(const tile_program::stream* streams, const std::int64_t
       add(s.place, streams[stream].at, rows[stream]);
       aligned_stores = aligned_stores && is_aligned(streams[stream].at) && rows[stream] % 64 == 0;
     }
-    run_loop(streams, static_cast<int>(level), aligned_stores, {row, count, moves, moved});
-    run_scalars(static_cast<int>(level) + 1);
+    kernels::block_rows over{row, count, moves, moved};
+    run_loop(streams, static_cast<int>(level), aligned_stores, over);
+    run_scalars(static_cast<int>(level) + 1, count);
   }
   for (const auto& s : p_.scalar_results_) {
     const std::size_t stream = p_.parameters_ + s.index;
@@ -369,7 +369,7 @@ void block_cursor::strip(const tile_program::stream* streams, std::int64_t count
   for (const auto& s : p_.scalar_parameters_)
     set_lanes(s, streams[s.index].at, streams[s.index].step * static_cast<std::int64_t>(size_of(s.type)), count);
   start_folds();
-  run_scalars(0);
+  run_scalars(0, count);
   const std::int64_t row = loops.row();
   for (std::size_t level = 0; level + 1 < p_.levels_.size(); ++level) {
     const block_program::level& l = p_.levels_[level];
@@ -379,7 +379,7 @@ void block_cursor::strip(const tile_program::stream* streams, std::int64_t count
         f.steps->finish(f.op.data(), floats(f.place), count, row);
       else  // what nothing gives depends on the dtype
         for (std::int64_t i = 0; i < count; ++i) f.op.table().finish(f.op.data(), f.type, floats(f.place) + i, 0);
-    run_scalars(static_cast<int>(level) + 1);
+    run_scalars(static_cast<int>(level) + 1, count);
   }
   for (const auto& s : p_.scalar_results_) {
     const auto& to = streams[p_.parameters_ + s.index];

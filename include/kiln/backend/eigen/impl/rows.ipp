@@ -287,10 +287,10 @@ void run_batches(const tile_program& p, const launch& l, const row_loops& loops)
       rows[k] = kept.empty() ? 0 : kept.back() * width;
       std::byte* const at = t.data + first * rows[k] + outer_offset(loops, k, task / tasks) * width;
       new (streams + k) tile_program::stream{at, 1};
-      // Memory works on the next rows while these are computed.
+      // Memory works on the next rows while these are computed, and on their results before these are.
       constexpr std::int64_t cached = 1 << 20;
       if (rows[k] == row * width && rows[k] * loops.rows() > cached && !(l.unread && k >= l.in.size()))
-        cursor.fetch_ahead(k, batch * rows[k]);
+        cursor.fetch_ahead(k, k < l.in.size() || !p.reduces() ? batch * rows[k] : 0);
     }
     for (std::int64_t r = first; r < last; r += batch) {
       const std::int64_t count = std::min(batch, last - r);

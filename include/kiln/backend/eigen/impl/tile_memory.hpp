@@ -1,5 +1,6 @@
 #pragma once
 #include <algorithm>
+#include <cstring>
 
 #include "kiln/backend/eigen/isa.hpp"
 #include "kiln/op/table.hpp"
@@ -46,6 +47,27 @@ inline void scatter(dtype t, const std::byte* from, std::byte* to, std::ptrdiff_
       for (std::int64_t i = 0; i < n; ++i) out[i * step] = convert_value<S>(in[i]);
     });
   });
+}
+
+template <class T>
+void copy_strided(const std::byte* from, std::ptrdiff_t from_step, std::byte* to, std::ptrdiff_t to_step,
+                  std::int64_t n) {
+  const T* in = reinterpret_cast<const T*>(from);
+  T* out = reinterpret_cast<T*>(to);
+  for (std::int64_t i = 0; i < n; ++i) out[i * to_step] = in[i * from_step];
+}
+
+// n elements of `width` bytes, steps in elements.
+inline void copy_elements(std::size_t width, const std::byte* from, std::ptrdiff_t from_step, std::byte* to,
+                          std::ptrdiff_t to_step, std::int64_t n) {
+  if (from_step == 1 && to_step == 1)
+    std::memcpy(to, from, static_cast<std::size_t>(n) * width);
+  else if (width == 4)
+    copy_strided<std::uint32_t>(from, from_step, to, to_step, n);
+  else if (width == 2)
+    copy_strided<std::uint16_t>(from, from_step, to, to_step, n);
+  else
+    copy_strided<std::uint8_t>(from, from_step, to, to_step, n);
 }
 
 }  // namespace kiln::eigen
