@@ -142,21 +142,31 @@ template <class T, int Rows, int Vectors, class Step>
   for (int r = 0; r < Rows; ++r)
 #pragma GCC unroll 8
     for (int v = 0; v < Vectors; ++v) sum[r][v] = V{};
-  for (std::int64_t k = 0; k < depth; ++k) {
+  const auto add = [&](std::int64_t k) __attribute__((always_inline)) {
     const std::ptrdiff_t at = step(k);
     const T* const from = right_row(b, b_step, step, k);
     V right[Vectors];
 #pragma GCC unroll 8
-    for (int v = 0; v < Vectors; ++v) right[v] = load<native_vec<T>>(from + v * native_lanes<T>);
-    __builtin_prefetch(ahead.at, 0, 2);
-    ahead.at += ahead.step;
+    for (int v = 0; v < Vectors; ++v) right[v] = load<V>(from + v * native_lanes<T>);
 #pragma GCC unroll 16
     for (int r = 0; r < Rows; ++r) {
-      const V left = broadcast<native_vec<T>>(a[r][at]);
+      const V left = broadcast<V>(a[r][at]);
 #pragma GCC unroll 8
       for (int v = 0; v < Vectors; ++v) sum[r][v] = multiply_add(left, right[v], sum[r][v]);
     }
+  };
+  // Two steps at a time, and one fetch for both where they share a line: where another thread runs on the same core,
+  // each instruction beside the products counts (5 to 8 %).
+  const bool apart = ahead.step > 32;
+  std::int64_t k = 0;
+  for (; k + 2 <= depth; k += 2) {
+    __builtin_prefetch(ahead.at, 0, 2);
+    if (apart) __builtin_prefetch(ahead.at + ahead.step, 0, 2);
+    ahead.at += 2 * ahead.step;
+    add(k);
+    add(k + 1);
   }
+  if (k < depth) add(k);
   const int tail = cols - (Vectors - 1) * native_lanes<T>;
   const auto count_of = [&](int v) { return v + 1 < Vectors ? native_lanes<T> : tail; };
   if (accumulate) {
