@@ -105,7 +105,7 @@ TEST(lrn, sums_that_no_power_series_serves) {
             b.add(op::lrn{.size = 1, .alpha = 1, .beta = beta, .bias = bias}, b.input("x", dtype::f32, {1, 1, 8})));
       };
       std::vector<argument> in = random_inputs(make, 2, -3, 3);
-      const float odd[] = {0, 1e-15f, 3e19f, std::numeric_limits<float>::infinity(), std::nanf(""), 1e-10f, 1e9f, 1};
+      const float odd[] = {0, 1e-15f, 3e4f, std::numeric_limits<float>::infinity(), std::nanf(""), 1e-10f, 1e9f, 1};
       std::copy(std::begin(odd), std::end(odd), in[0].as<float>().begin());
       expect_same(make, in, {1e-5, 1e-6});
     }

@@ -33,7 +33,7 @@ KILN_FN V negative_power(V x, float beta) {
     constexpr std::uint32_t least = 0x00800000, infinity = 0x7f800000;
     using bits = vec<std::uint32_t, lanes<V>>;
     if (!elementary::any((bits)x - least >= infinity - least)) return power_of_minus_three_quarters(x);
-    return splat<V>(1.0F) / sqrt(x * sqrt(x));
+    return splat<V>(1.0F) / (sqrt(x) * sqrt(sqrt(x)));
   }
   if (beta == 0.5F) return splat<V>(1.0F) / sqrt(x);
   return exp(log(x) * splat<V>(-beta));
