@@ -103,7 +103,8 @@ void check_method(kiln::thread_pool& pool, const conv_problem& p, conv_method me
                }
            });
   double tolerance = (std::is_same_v<T, float> ? 1e-6 : 1e-14) * static_cast<double>(p.depth() + channels + pixels + 1);
-  if (method == conv_method::winograd4) tolerance *= 4;
+  // points of 2 and -2
+  if (method == conv_method::winograd4 || (method == conv_method::winograd2 && p.kernel[1] == 5)) tolerance *= 4;
   std::size_t i = 0;
   for (std::int64_t n = 0; n < p.batch; ++n)
     for (std::int64_t c = 0; c < channels; ++c)
@@ -163,7 +164,8 @@ void check(const conv_problem& p) {
           with(conv_method::planes);
         if (in_last == out_last && row_convolution<T>::serves(p)) with(conv_method::rows);
         if (image_convolution<T>::serves(p)) with(conv_method::images);
-        if (winograd_convolution<T, 2>::serves(p)) with(conv_method::winograd2);
+        if (winograd_convolution<T, 2>::serves(p) || winograd_convolution<T, 2, 5>::serves(p))
+          with(conv_method::winograd2);
         if (winograd_convolution<T, 4>::serves(p)) with(conv_method::winograd4);
         if (in_last && depthwise_convolution<T>::serves(p)) with(conv_method::depthwise);
       }
@@ -273,6 +275,13 @@ TYPED_TEST(convolution_test, tiles_in_blocks_that_workers_share_or_keep) {
   check<TypeParam>(plane(1, 20, 70, 1, 23, 30, 3, 1, 1));
   check<TypeParam>(plane(3, 17, 130, 1, 6, 5, 3, 1, 1));
   check<TypeParam>(plane(2, 16, 16, 1, 33, 33, 3, 1, 0));
+  check<TypeParam>(plane(1, 20, 70, 1, 23, 30, 5, 1, 2));
+  check<TypeParam>(plane(3, 17, 130, 1, 6, 5, 5, 1, 3));
+}
+
+TYPED_TEST(convolution_test, filtered_groups) {
+  check<TypeParam>(plane(2, 36, 140, 2, 13, 12, 3, 1, 1));
+  check<TypeParam>(plane(1, 60, 57, 3, 11, 13, 5, 1, 2));
 }
 
 TEST(convolution, workers_share_weights_that_each_block_would_read_again) {
@@ -293,7 +302,11 @@ TEST(convolution, methods_by_size) {
   EXPECT_EQ(chosen(48, 192, 1, 13, 3, true), conv_method::winograd4);
   EXPECT_EQ(chosen(512, 512, 1, 7, 3, true), conv_method::winograd2);  // those of 4x4 would take 38 MB
   EXPECT_EQ(chosen(512, 512, 1, 3, 3, true), conv_method::images);     // few pixels would read many weights
-  EXPECT_EQ(chosen(4, 16, 1, 5, 3, false), conv_method::channels);     // rows end with a part of a vector
+  EXPECT_EQ(chosen(384, 384, 2, 13, 3, true), conv_method::winograd2);
+  EXPECT_EQ(chosen(512, 512, 32, 14, 3, true), conv_method::images);  // transforms would cost more than they save
+  EXPECT_EQ(chosen(64, 64, 1, 56, 5, true), conv_method::winograd2);
+  EXPECT_EQ(chosen(16, 16, 1, 7, 5, true), conv_method::images);
+  EXPECT_EQ(chosen(4, 16, 1, 5, 3, false), conv_method::channels);  // rows end with a part of a vector
   EXPECT_EQ(chosen(3, 64, 1, 112, 3, false), conv_method::rows);
   EXPECT_EQ(chosen(64, 256, 1, 56, 1, false), conv_method::pixels);
   EXPECT_EQ(chosen(64, 256, 1, 56, 1, true), conv_method::images);

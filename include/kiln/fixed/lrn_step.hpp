@@ -17,8 +17,7 @@ struct lrn_step {
     p.alpha = Op.alpha, p.beta = Op.beta, p.bias = Op.bias;
     return p;
   }();
-  static constexpr bool of_channels =
-      in.lens[1] > 1 && in.strides[1] == 1 && out.strides[1] == 1 && Op.size <= kernels::most_lrn_window;
+  static constexpr bool of_channels = in.lens[1] > 1 && in.strides[1] == 1 && out.strides[1] == 1;
   // over the pixels of all images
   static constexpr walk<2> pixels = make_walk<2>(
       in.lens, [](std::size_t k, std::size_t d) { return Step::operand(k).strides[d]; },

@@ -33,6 +33,13 @@ struct epilogue_of_pixels {
   }
 };
 
+/// Calls `f` with the class that computes a convolution by output tiles of 2x2 as its template argument.
+template <class T, class F>
+auto with_filtering_of_2x2(const conv_problem& p, F&& f) {
+  return p.kernel[1] == 3 ? f.template operator()<winograd_convolution<T, 2>>()
+                          : f.template operator()<winograd_convolution<T, 2, 5>>();
+}
+
 /// Whether a method reads weights that `pack_conv_weights` wrote, or the original ones.
 constexpr bool conv_packs_weights(conv_method method) {
   return method != conv_method::pixels && method != conv_method::planes && method != conv_method::rows;
@@ -47,7 +54,7 @@ std::int64_t conv_weights_size(const conv_problem& p, conv_method method) {
     case conv_method::images:
       return image_convolution<T>::weights_size(p);
     case conv_method::winograd2:
-      return winograd_convolution<T, 2>::weights_size(p);
+      return with_filtering_of_2x2<T>(p, [&]<class Filtering>() { return Filtering::weights_size(p); });
     case conv_method::winograd4:
       return winograd_convolution<T, 4>::weights_size(p);
     case conv_method::depthwise:
@@ -66,7 +73,7 @@ void pack_conv_weights(thread_pool& pool, const conv_problem& p, conv_method met
     case conv_method::images:
       return image_convolution<T>::pack_weights(pool, p, to, weights);
     case conv_method::winograd2:
-      return winograd_convolution<T, 2>::pack_weights(pool, p, to, weights);
+      return with_filtering_of_2x2<T>(p, [&]<class Filtering>() { Filtering::pack_weights(pool, p, to, weights); });
     case conv_method::winograd4:
       return winograd_convolution<T, 4>::pack_weights(pool, p, to, weights);
     case conv_method::depthwise:
@@ -121,6 +128,8 @@ class convolution {
     T* const own = scratch + input_copy() + output_copy();
     if (const auto* b = std::get_if<winograd_convolution<T, 2>>(&body_))
       return b->run(pool, input, weights, output, own, epilogue);
+    if (const auto* b = std::get_if<winograd_convolution<T, 2, 5>>(&body_))
+      return b->run(pool, input, weights, output, own, epilogue);
     if (const auto* b = std::get_if<winograd_convolution<T, 4>>(&body_))
       return b->run(pool, input, weights, output, own, epilogue);
     if (!reads_channels_last(method_)) {
@@ -146,8 +155,8 @@ class convolution {
 
  private:
   using body = std::variant<channel_convolution<T>, pixel_convolution<T>, plane_convolution<T>, row_convolution<T>,
-                            image_convolution<T>, winograd_convolution<T, 2>, winograd_convolution<T, 4>,
-                            depthwise_convolution<T>>;
+                            image_convolution<T>, winograd_convolution<T, 2>, winograd_convolution<T, 2, 5>,
+                            winograd_convolution<T, 4>, depthwise_convolution<T>>;
 
   static body plan(const conv_problem& p, unsigned workers, conv_method method, const image_layout& in,
                    const image_layout& out) {
@@ -163,7 +172,7 @@ class convolution {
       case conv_method::images:
         return image_convolution<T>(p, workers, in.step);
       case conv_method::winograd2:
-        return winograd_convolution<T, 2>(p, workers, in, out);
+        return with_filtering_of_2x2<T>(p, [&]<class Filtering>() -> body { return Filtering(p, workers, in, out); });
       case conv_method::winograd4:
         return winograd_convolution<T, 4>(p, workers, in, out);
       case conv_method::depthwise:

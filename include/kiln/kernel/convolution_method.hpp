@@ -16,7 +16,7 @@ namespace kiln::kernels {
 /// - planes: one input channel per group; each output plane is a sum of shifted rows.
 /// - rows: vectors run over the pixels of an output row, which reads a padded strip of the input.
 /// - images: vectors run over output channels, the left operand over input channels.
-/// - winograd2, winograd4: minimal filtering with output tiles of 2x2 or 4x4.
+/// - winograd2, winograd4: minimal filtering with output tiles of 2x2 (kernels of 3x3 and 5x5) or 4x4 (3x3).
 /// - depthwise: vectors run over channels.
 enum class conv_method : std::uint8_t { channels, pixels, planes, rows, images, winograd2, winograd4, depthwise };
 
@@ -78,9 +78,9 @@ class conv_cost {
                    ? direct_ + 4 * pixels_ * depth_ * (p_.padded() ? 1.0 : 0.0) / 9 + conversion_
                    : never;
       case conv_method::winograd2:
-        return winograd<2>();
+        return std::min(winograd<2, 3>(), winograd<2, 5>());
       case conv_method::winograd4:
-        return winograd<4>();
+        return winograd<4, 3>();
       case conv_method::depthwise:
         return depthwise_convolution<T>::serves(p_) ? 4 * useful_ + conversion_ : never;
     }
@@ -94,20 +94,25 @@ class conv_cost {
            static_cast<double>(std::max<std::int64_t>(channels, 1));
   }
 
-  template <int Outputs>
+  template <int Outputs, int Taps>
   constexpr double winograd() const {
-    if (!winograd_convolution<T, Outputs>::serves(p_) || p_.in_channels < 8)
+    if (!winograd_convolution<T, Outputs, Taps>::serves(p_) || p_.group_inputs() < 8)
       return std::numeric_limits<double>::infinity();
     const double tiles =
         static_cast<double>(p_.batch * ceil_div(p_.output(1), Outputs) * ceil_div(p_.output(2), Outputs));
-    constexpr double points = (Outputs + 2) * (Outputs + 2);
-    const auto inputs = static_cast<double>(round_up(p_.in_channels, native_lanes<T>));
-    const auto outputs = static_cast<double>(round_up(p_.out_channels, native_lanes<T>));
+    constexpr double points = (Outputs + Taps - 1) * (Outputs + Taps - 1);
+    const auto groups = static_cast<double>(p_.groups);
+    const auto inputs = static_cast<double>(round_up(p_.group_inputs(), native_lanes<T>));
+    const auto outputs = static_cast<double>(round_up(p_.group_outputs(), native_lanes<T>));
     // Transforms cost as much as some channels; each block of about 24 tiles reads what the weights take beyond
     // untransformed ones from a cache that is shared.
-    const double more_bytes = (points - 9) * inputs * outputs * static_cast<double>(sizeof(T));
-    return tiles * points * (inputs * outputs + 8 * (inputs + outputs)) +
-           4.25 * more_bytes * std::clamp(tiles / 24, 1.0, 2.0) + conversion_;
+    const double more_bytes = (points - Taps * Taps) * inputs * outputs * static_cast<double>(sizeof(T));
+    const double work = tiles * points * (inputs * outputs + 8 * (inputs + outputs)) +
+                        4.25 * more_bytes * std::clamp(tiles / 24, 1.0, 2.0);
+    // beside direct convolutions by 5x5 kernels or in groups, which take longer than their products; few tiles are
+    // bound by their weights
+    const double fitted = (Taps == 5 || p_.groups > 1) && tiles >= 24 ? 0.85 : 1;
+    return fitted * groups * work + conversion_;
   }
 
   conv_problem p_;

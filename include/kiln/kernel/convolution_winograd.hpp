@@ -4,14 +4,14 @@
 
 namespace kiln::kernels {
 
-/// 3x3 convolution of stride 1 by minimal filtering F(Outputs x Outputs, 3x3) (Lavin and Gray, 2016):
-/// input tiles are transformed, multiplied by transformed weights as (Outputs + 2)^2 products, and the sums transformed
-/// back. A block of tiles stays in one worker's second-level cache from end to end; where there are too few blocks, or
-/// their weights would be read from memory too often, all tiles are transformed first, and workers share the output
-/// channels.
-template <class T, int Outputs>
+/// Convolution by square kernels at stride 1 by minimal filtering F(Outputs x Outputs, Taps x Taps) (Lavin and Gray,
+/// 2016): input tiles are transformed, multiplied by transformed weights as (Outputs + Taps - 1)^2 products, and the
+/// sums transformed back; groups one after the other. A block of tiles stays in one worker's second-level cache from
+/// end to end; where there are too few blocks, or their weights would be read from memory too often, all tiles are
+/// transformed first, and workers share the output channels.
+template <class T, int Outputs, int Taps = 3>
 class winograd_convolution {
-  using transform = winograd_transform<Outputs>;
+  using transform = winograd_transform<Outputs, Taps>;
   using V = native_vec<T>;
   static constexpr int lanes = native_lanes<T>;
   static constexpr int side = transform::inputs;
@@ -20,9 +20,9 @@ class winograd_convolution {
 
  public:
   static constexpr bool serves(const conv_problem& p) {
-    return p.input[0] == 1 && p.kernel == conv_problem::extents{1, 3, 3} &&
+    return p.input[0] == 1 && p.kernel == conv_problem::extents{1, Taps, Taps} &&
            p.stride == conv_problem::extents{1, 1, 1} && p.dilation == conv_problem::extents{1, 1, 1} &&
-           p.groups == 1 && p.pad_begin[0] == 0 && p.pad_end[0] == 0;
+           p.pad_begin[0] == 0 && p.pad_end[0] == 0;
   }
 
   winograd_convolution(const conv_problem& problem, unsigned workers, const image_layout& in, const image_layout& out)
@@ -31,17 +31,18 @@ class winograd_convolution {
         input_(problem, in),
         output_(problem, out),
         planes_(!in.channels_last),
-        inputs_(round_up(problem.in_channels, lanes)) {
+        outputs_(problem.group_outputs()),
+        inputs_(round_up(problem.group_inputs(), lanes)) {
     constexpr std::int64_t block_bytes = 640 * 1024;
     constexpr std::int64_t least = 4 * register_tile<T>::rows, most = 10 * register_tile<T>::rows;
     const auto many = static_cast<std::int64_t>(workers);
     const std::int64_t fitting = block_bytes / (points * static_cast<std::int64_t>(sizeof(T)) * (inputs_ + panel));
     std::int64_t blocks = ceil_div(grid_.tiles, std::clamp(fitting, least, most));
-    const std::int64_t panels = ceil_div(p_.out_channels, panel);
+    const std::int64_t panels = ceil_div(outputs_, panel);
     if (blocks < 8 * many) blocks = round_up(blocks, many);
     const std::int64_t shared_blocks = ceil_div(grid_.tiles, most);
     // Each block reads all weights; blocks that are transformed first are larger, but each panel reads all of them.
-    const std::int64_t weights = inputs_ * p_.out_channels, transformed = grid_.tiles * inputs_;
+    const std::int64_t weights = inputs_ * outputs_, transformed = grid_.tiles * inputs_;
     const std::int64_t streamed = shared_blocks * weights + (1 + panels) * transformed;
     alone_ = workers == 1 || (grid_.tiles >= many * 20 && (panels < many || blocks * weights < 2 * streamed));
     if (!alone_) {
@@ -53,34 +54,34 @@ class winograd_convolution {
     panels_per_task_ = ceil_div(panels, cuts_);
   }
 
-  static std::int64_t weights_size(const conv_problem& p) {
-    return points * packed_b_size<T>(round_up(p.in_channels, lanes), p.out_channels);
-  }
-  /// Transforms weights [outputs, inputs, 3, 3] into panels of output channels, each of (Outputs + 2)^2 matrices
-  /// [inputs, panel]. Input channels are padded with zeros to whole vectors.
+  static std::int64_t weights_size(const conv_problem& p) { return p.groups * group_size(p); }
+  /// Transforms weights [outputs, inputs / groups, Taps, Taps] into panels of each group's output channels, each of
+  /// side x side matrices [inputs, panel]. Input channels are padded with zeros to whole vectors.
   static void pack_weights(thread_pool& pool, const conv_problem& p, T* to, const T* weights) {
-    const std::int64_t depth = round_up(p.in_channels, lanes);
-    constexpr std::int64_t some = 16, taps = 9;  // input channels at a time
-    const std::int64_t chunks = ceil_div(depth, some);
-    pool.parallel_for(ceil_div(p.out_channels, lanes) * chunks, [&](std::int64_t task, unsigned) {
-      const std::int64_t first = task / chunks * lanes, col = first / panel * panel, c0 = task % chunks * some;
-      const std::int64_t width = panel_width<T>(col, p.out_channels);
-      const std::int64_t count = std::clamp<std::int64_t>(p.in_channels - c0, 0, some);
+    const std::int64_t inputs = p.group_inputs(), outputs = p.group_outputs(), depth = round_up(inputs, lanes);
+    constexpr std::int64_t some = 16, taps = Taps * Taps;  // input channels at a time
+    const std::int64_t chunks = ceil_div(depth, some), vectors = ceil_div(outputs, lanes);
+    pool.parallel_for(p.groups * vectors * chunks, [&](std::int64_t task, unsigned) {
+      const std::int64_t group = task / chunks / vectors, first = task / chunks % vectors * lanes;
+      const std::int64_t col = first / panel * panel, c0 = task % chunks * some;
+      const std::int64_t width = panel_width<T>(col, outputs);
+      const std::int64_t count = std::clamp<std::int64_t>(inputs - c0, 0, some);
       // a lane is an output channel
       alignas(64) T turned[some * taps * lanes] = {};
       if (count > 0)
-        transpose_block(weights + (first * p.in_channels + c0) * taps, p.in_channels * taps, turned, lanes,
-                        std::min<std::int64_t>(lanes, p.out_channels - first), count * taps);
-      T* const at = to + points * col * depth + first - col;
+        transpose_block(weights + ((group * outputs + first) * inputs + c0) * taps, inputs * taps, turned, lanes,
+                        std::min<std::int64_t>(lanes, outputs - first), count * taps);
+      T* const at = to + group * group_size(p) + points * col * depth + first - col;
       for (std::int64_t c = 0; c < std::min(some, depth - c0); ++c) {
         const T* const w = turned + c * taps * lanes;
-        V half[side][3];
+        V half[side][Taps];
+        for (int x = 0; x < Taps; ++x) {
+          V column[Taps];
+          for (int y = 0; y < Taps; ++y) column[y] = load<V>(w + (y * Taps + x) * lanes);
+          for (int i = 0; i < side; ++i) half[i][x] = weighed(i, column);
+        }
         for (int i = 0; i < side; ++i)
-          for (int x = 0; x < 3; ++x)
-            half[i][x] = weighed(i, load<V>(w + x * lanes), load<V>(w + (3 + x) * lanes), load<V>(w + (6 + x) * lanes));
-        for (int i = 0; i < side; ++i)
-          for (int j = 0; j < side; ++j)
-            store(at + ((i * side + j) * depth + c0 + c) * width, weighed(j, half[i][0], half[i][1], half[i][2]));
+          for (int j = 0; j < side; ++j) store(at + ((i * side + j) * depth + c0 + c) * width, weighed(j, half[i]));
       }
     });
   }
@@ -93,6 +94,31 @@ class winograd_convolution {
   /// As `convolution::run`; an epilogue's tile is a run of pixels.
   template <class Epilogue>
   void run(thread_pool& pool, const T* input, const T* weights, T* output, T* scratch, Epilogue&& epilogue) const {
+    const std::int64_t inputs = p_.group_inputs() * (planes_ ? p_.input_pixels() : 1);
+    for (std::int64_t group = 0; group < p_.groups; ++group)
+      run_group(pool, input + group * inputs, weights + group * group_size(p_), output, group * outputs_, scratch,
+                epilogue);
+  }
+
+ private:
+  // Elements that the weights of a group take.
+  static std::int64_t group_size(const conv_problem& p) {
+    return points * packed_b_size<T>(round_up(p.group_inputs(), lanes), p.group_outputs());
+  }
+
+  // Row i of the transform of some weights.
+  KILN_FN static V weighed(int i, const V (&w)[Taps]) {
+    const auto& row = transform::weights[static_cast<std::size_t>(i)];
+    const auto times = [&](int k) { return broadcast<V>(static_cast<T>(row[static_cast<std::size_t>(k)])) * w[k]; };
+    V sum = times(0);
+    for (int k = 1; k < Taps; ++k) sum += times(k);
+    return sum;
+  }
+
+  // `channel0` is the group's first output channel.
+  template <class Epilogue>
+  void run_group(thread_pool& pool, const T* input, const T* weights, T* output, std::int64_t channel0, T* scratch,
+                 Epilogue&& epilogue) const {
     T* const own = scratch + shared_size();
     const auto images = [&](unsigned worker) { return own + worker * own_size(); };
     if (!alone_) {
@@ -106,7 +132,7 @@ class winograd_convolution {
       pool.parallel_for(ceil_div(grid_.tiles, few) * parts, [&](std::int64_t task, unsigned worker) {
         const std::int64_t first = task / parts * few, channel = task % parts * some;
         grid_.for_rows(first, std::min(few, grid_.tiles - first), [&](std::int64_t tile, std::int64_t count) {
-          input_.run(input, tile, count, channel, std::min(p_.in_channels, channel + some), to, point_step(),
+          input_.run(input, tile, count, channel, std::min(p_.group_inputs(), channel + some), to, point_step(),
                      images(worker));
         });
       });
@@ -122,24 +148,16 @@ class winograd_convolution {
         const std::int64_t first = block * block_;
         grid_.for_rows(first, std::min(block_, grid_.tiles - first), [&](std::int64_t tile, std::int64_t count) {
           input_.run(
-              input, tile, count, 0, p_.in_channels, [&](std::int64_t i) { return local + (i - first) * inputs_; },
+              input, tile, count, 0, p_.group_inputs(), [&](std::int64_t i) { return local + (i - first) * inputs_; },
               point_step(), turned);
         });
         left = local;
       }
       const std::int64_t begin = cut * panels_per_task_ * panel;
-      const std::int64_t end = std::min(p_.out_channels, begin + panels_per_task_ * panel);
+      const std::int64_t end = std::min(outputs_, begin + panels_per_task_ * panel);
       for (std::int64_t col = begin; col < end; col += panel)
-        run_panel(left, weights, col, sums, block, output, turned, epilogue);
+        run_panel(left, weights, col, sums, block, output, channel0, turned, epilogue);
     });
-  }
-
- private:
-  // Row i of the transform of three weights.
-  KILN_FN static V weighed(int i, const V& a, const V& b, const V& c) {
-    const auto& row = transform::weights[static_cast<std::size_t>(i)];
-    const auto times = [](double factor, const V& v) { return broadcast<V>(static_cast<T>(factor)) * v; };
-    return times(row[0], a) + times(row[1], b) + times(row[2], c);
   }
 
   std::int64_t block_size() const { return points * block_ * inputs_; }
@@ -149,13 +167,13 @@ class winograd_convolution {
   std::ptrdiff_t point_step() const { return block_ * inputs_; }
 
   template <class Epilogue>
-  void run_panel(const T* left, const T* weights, std::int64_t col, T* sums, std::int64_t block, T* output, T* scratch,
-                 Epilogue&& epilogue) const {
+  void run_panel(const T* left, const T* weights, std::int64_t col, T* sums, std::int64_t block, T* output,
+                 std::int64_t channel0, T* scratch, Epilogue&& epilogue) const {
     const std::int64_t first = block * block_, count = std::min(block_, grid_.tiles - first);
-    const std::int64_t width = panel_width<T>(col, p_.out_channels);
-    const std::int64_t cols = std::min(panel, p_.out_channels - col);
+    const std::int64_t width = panel_width<T>(col, outputs_);
+    const std::int64_t cols = std::min(panel, outputs_ - col);
     const T* b = weights + points * col * inputs_;
-    const T* const end = weights + weights_size(p_);
+    const T* const end = weights + group_size(p_);
     for (std::int64_t e = 0; e < points; ++e, b += inputs_ * width) {
       const T* const next = b + inputs_ * width < end ? b + inputs_ * width : weights;
       multiply_panel<T>(inputs_, left + e * block_ * inputs_, inputs_, count, linear_step{1}, b, width,
@@ -163,18 +181,18 @@ class winograd_convolution {
                         coming_block<T>{next, width, inputs_, width}, [](std::int64_t, int) {});
     }
     grid_.for_rows(first, count, [&](std::int64_t tile, std::int64_t run) {
-      output_.run(sums + (tile - first) * panel, block_ * panel, panel, tile, run, col, cols, output, scratch,
-                  epilogue);
+      output_.run(sums + (tile - first) * panel, block_ * panel, panel, tile, run, channel0 + col, cols, output,
+                  scratch, epilogue);
     });
   }
 
   conv_problem p_;
   tile_grid<Outputs> grid_;
-  winograd_input<T, Outputs> input_;
-  winograd_output<T, Outputs> output_;
-  bool planes_;          // the input lies by planes
-  std::int64_t inputs_;  // channels, padded to whole vectors
-  bool alone_ = true;    // a worker transforms the block that it multiplies
+  winograd_input<T, Outputs, Taps> input_;
+  winograd_output<T, Outputs, Taps> output_;
+  bool planes_;                    // the input lies by planes
+  std::int64_t outputs_, inputs_;  // channels of a group; inputs are padded to whole vectors
+  bool alone_ = true;              // a worker transforms the block that it multiplies
   std::int64_t block_ = 1, blocks_ = 1, cuts_ = 1, panels_per_task_ = 1;
 };
 

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <numeric>
+
 #include "kiln/kernel/gemm_pack.hpp"
 #include "kiln/kernel/stream_tile.hpp"
 
@@ -172,10 +174,10 @@ void multiply_and_pack(std::int64_t depth, const T* a, std::ptrdiff_t a_row, pac
 }
 
 /// How a product is cut into tasks: each is one panel of columns and one chunk of rows of one matrix. At most
-/// `most_rows` rows make a chunk, and at least `least_rows` where fewer chunks would leave workers idle. Panels are a
-/// tile wide where B is packed, else they differ by one vector at most. Workers claim stretches of tasks: these run
-/// through the chunks first where B is the larger operand, so that each worker reads a part of it, else through the
-/// panels.
+/// `most_rows` rows make a chunk, and at least `least_rows` where fewer chunks would leave workers idle (half of them
+/// where a few tasks would be shared unevenly). Panels are a tile wide where B is packed, else they differ by one
+/// vector at most. Workers claim stretches of tasks: these run through the chunks first where B is the larger operand,
+/// so that each worker reads a part of it, else through the panels.
 template <class T>
 struct gemm_split {
   std::int64_t panels, chunks, chunk_rows;
@@ -344,19 +346,20 @@ std::int64_t gemm_scratch_size(std::int64_t k, unsigned workers) {
 }
 
 /// A right operand of any strides, whose blocks are packed into the worker's scratch when their turn comes, or read in
-/// place where too few rows would use the copy.
+/// place where too few rows would use the copy, or its rows are few enough to stay in the first-level cache though they
+/// lie apart.
 template <class T>
 struct unpacked_right {
   const gemm_problem<T>* p;
   T* scratch;
   std::int64_t scratch_each;
-  bool few_rows;
+  bool few_rows, short_columns;
 
   panel_block<T> block(std::int64_t matrix, std::int64_t col, std::int64_t cols, std::int64_t row, std::int64_t depth,
                        unsigned worker) const {
     const T* const from = p->b + matrix * p->b_batch + col * p->b_col + row * p->b_row;
     const std::int64_t width = round_up(cols, native_lanes<T>);
-    if (few_rows && cols == width) return {from, p->b_row};
+    if ((few_rows || short_columns) && cols == width) return {from, p->b_row};
     T* const panel = scratch + worker * scratch_each;
     // Rows whole pages apart would drive the packed ones, and each other, out of the first-level cache.
     const bool apart = p->b_row * static_cast<std::ptrdiff_t>(sizeof(T)) % 4096 != 0;
@@ -381,8 +384,11 @@ void gemm_unpacked(thread_pool& pool, const gemm_problem<T>& problem, T* scratch
   if (p.m <= 0 || p.n <= 0 || p.batch <= 0) return;
   const std::int64_t block = depth_block<T>(p.k);
   const bool few_rows = p.m <= register_tile<T>::rows && p.b_col == 1;
+  // rows that lie apart by a large power of two share a few sets of the cache, of 4 KiB each way
+  constexpr std::ptrdiff_t way = 4096 / sizeof(T);
+  const bool short_columns = p.k <= 64 && p.b_col == 1 && p.k * std::gcd(p.b_row, way) <= 4 * way;
   const gemm_split<T> split(p, false, pool.size(), 96, p.m);
-  const unpacked_right<T> right{&p, scratch, block * register_tile<T>::width, few_rows};
+  const unpacked_right<T> right{&p, scratch, block * register_tile<T>::width, few_rows, short_columns};
   multiply(pool, p, block, split, right, epilogue);
 }
 

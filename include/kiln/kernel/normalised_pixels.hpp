@@ -2,14 +2,39 @@
 #include "kiln/core/math.hpp"
 #include "kiln/core/simd.hpp"
 #include "kiln/kernel/pooling_problem.hpp"
+#include "kiln/kernel/vector.hpp"
 
 // Static programs instantiate this text.
 namespace kiln::kernels {
 
-/// x^-beta for positive x: the common 0.75 by two square roots, others through exp and log.
+/// x^-3/4 for normal positive x, error below 1 ulp: halving and quartering the bits makes a guess to 4 %, and two steps
+/// of series of (1 - h)^(-1/4), h = 1 - x^3 y^4, make the rest, in half the time of two roots and a division.
+template <class V>
+KILN_FN V power_of_minus_three_quarters(V x) {
+  using bits = vec<std::int32_t, lanes<V>>;
+  const bits b = (bits)x;
+  V y = (V)(0x6f15ea00 - (b >> 1) - (b >> 2));
+  const auto defect = [&]() __attribute__((always_inline)) {
+    const V xy = x * y;
+    return multiply_add(-(xy * xy), xy * y, splat<V>(1.0F));
+  };
+  V h = defect();
+  y = multiply_add(y * h, multiply_add(h, multiply_add(h, splat<V>(15.0F / 128), splat<V>(5.0F / 32)), splat<V>(0.25F)),
+                   y);
+  h = defect();
+  return multiply_add(y * h, multiply_add(h, splat<V>(5.0F / 32), splat<V>(0.25F)), y);
+}
+
+/// x^-beta for positive x: the common 0.75 and 0.5 without, others through exp and log.
 template <class V>
 KILN_FN V negative_power(V x, float beta) {
-  if (beta == 0.75F) return splat<V>(1.0F) / sqrt(x * sqrt(x));
+  if (beta == 0.75F) {
+    // as unsigned numbers, what is not normal and positive lies above the others
+    constexpr std::uint32_t least = 0x00800000, infinity = 0x7f800000;
+    using bits = vec<std::uint32_t, lanes<V>>;
+    if (!elementary::any((bits)x - least >= infinity - least)) return power_of_minus_three_quarters(x);
+    return splat<V>(1.0F) / (sqrt(x) * sqrt(sqrt(x)));
+  }
   if (beta == 0.5F) return splat<V>(1.0F) / sqrt(x);
   return exp(log(x) * splat<V>(-beta));
 }
@@ -21,7 +46,8 @@ class normalised_pixels {
   static constexpr int lanes = native_lanes<float>;
 
  public:
-  KILN_FN explicit normalised_pixels(const lrn_problem& p) : p_(p), before_((p.size - 1) / 2), after_(p.size / 2) {}
+  KILN_FN explicit normalised_pixels(const lrn_problem& p)
+      : p_(p), before_((p.size - 1) / 2), after_(p.size / 2), factor_(p.alpha / static_cast<float>(p.size)) {}
 
   /// Some pixels side by side in planes, `count` at most `most_columns` vectors: whole lines of a plane are read.
   static constexpr std::int64_t most_columns = 4;
@@ -36,7 +62,7 @@ class normalised_pixels {
         V sum{};
         for (std::int64_t k = begin; k < end; ++k) {
           const V v = load_n<V>(x + k * x_plane + i, n);
-          sum += v * v;
+          sum = multiply_add(v, v, sum);
         }
         store_n(y + c * y_plane + i, load_n<V>(x + c * x_plane + i, n) * scale(sum), n);
       }
@@ -45,38 +71,57 @@ class normalised_pixels {
 
   /// One pixel whose channels are contiguous.
   KILN_FN void of_channels(const float* x, float* y) const {
-    for (std::int64_t c = 0; c < p_.channels; c += chunk) {
-      const std::int64_t count = least(chunk, p_.channels - c);
-      // squares[i] is of channel c - before + i, zero where there is none
-      float squares[chunk + most_lrn_window + lanes];
-      const std::int64_t begin = before_ > c ? before_ - c : 0;
-      const std::int64_t end = least(p_.channels - c, count + after_) + before_;
-      for (std::int64_t i = 0; i < begin; i += lanes) store(squares + i, V{});
-      for (std::int64_t i = begin; i < end; i += lanes) {
-        const V v = load_n<V>(x + c - before_ + i, static_cast<int>(least(lanes, end - i)));
-        store(squares + i, v * v);
-      }
-      for (std::int64_t i = end; i < count + p_.size - 1; i += lanes) store(squares + i, V{});
-      for (std::int64_t i = 0; i < count; i += lanes) {
-        const int n = static_cast<int>(least(lanes, count - i));
-        V sum{};
-        for (std::int64_t k = 0; k < p_.size; ++k) sum += load_n<V>(squares + i + k, n);
-        store_n(y + c + i, load_n<V>(x + c + i, n) * scale(sum), n);
-      }
+    for (std::int64_t c = 0; c < p_.channels; c += lanes) {
+      const int n = static_cast<int>(least(lanes, p_.channels - c));
+      const bool inside = c >= before_ && c + lanes + after_ <= p_.channels;
+      const V sum = inside ? sum_inside(x + c - before_) : sum_at_edge(x, c);
+      store_n(y + c, load_n<V>(x + c, n) * scale(sum), n);
     }
   }
 
  private:
-  static constexpr std::int64_t chunk = 512;
   static KILN_FN std::int64_t least(std::int64_t a, std::int64_t b) { return a < b ? a : b; }
 
-  KILN_FN V scale(V sum) const {
-    const V factor = splat<V>(p_.alpha / static_cast<float>(p_.size));
-    return negative_power(fma(factor, sum, splat<V>(p_.bias)), p_.beta);
+  // Squares of windows that begin at `from` and at the elements behind it.
+  KILN_FN V sum_inside(const float* from) const {
+    V sum{};
+    for (std::int64_t k = 0; k < p_.size; ++k) {
+      const V v = load<V>(from + k);
+      sum = multiply_add(v, v, sum);
+    }
+    return sum;
   }
 
-  const lrn_problem& p_;
+  // The same for windows of channel c and those behind it that reach outside the pixel.
+  KILN_FN V sum_at_edge(const float* x, std::int64_t c) const {
+    V sum{};
+    const std::int64_t end = least(p_.channels, c + after_ + 1);
+    for (std::int64_t k = c > before_ ? c - before_ : 0; k < end; ++k) {
+      const V v = load_n<V>(x + k, static_cast<int>(least(lanes, p_.channels - k)));
+      sum = multiply_add(v, v, sum);
+    }
+    if (c >= before_) return sum;
+    const V first = load_n<V>(x, static_cast<int>(least(lanes, p_.channels)));
+    V moved = first * first;
+    for (std::int64_t k = c; k < before_; ++k) {
+      moved = behind_a_zero(moved, std::make_integer_sequence<int, lanes>{});
+      sum += moved;
+    }
+    return sum;
+  }
+
+  template <int... Lane>
+  KILN_FN static V behind_a_zero(V v, std::integer_sequence<int, Lane...>) {
+    return (V)__builtin_shufflevector(V{}, v, (lanes - 1 + Lane)...);
+  }
+
+  KILN_FN V scale(V sum) const {
+    return negative_power(multiply_add(splat<V>(factor_), sum, splat<V>(p_.bias)), p_.beta);
+  }
+
+  lrn_problem p_;
   std::int64_t before_, after_;
+  float factor_;
 };
 
 }  // namespace kiln::kernels

@@ -61,7 +61,4 @@ struct lrn_problem {
   std::ptrdiff_t x_step = 0, y_step = 0;  ///< elements from pixel to pixel where the channels are last; 0: planes
 };
 
-/// Greatest window of a normalisation of images whose channels are last.
-inline constexpr std::int64_t most_lrn_window = 256;
-
 }  // namespace kiln::kernels

@@ -3,7 +3,7 @@
 #include "kiln/kernel/convolution_problem.hpp"
 #include "kiln/kernel/gemm.hpp"
 #include "kiln/kernel/image_layout.hpp"
-#include "kiln/kernel/winograd_transform.hpp"
+#include "kiln/kernel/winograd_transform_5.hpp"
 
 namespace kiln::kernels {
 
@@ -62,9 +62,9 @@ struct plane_rows {
 
 /// Transforms tiles of images of either layout. Vectors run over channels: some channels of the rows of planes that a
 /// row of tiles reads are transposed into scratch that stays in the cache.
-template <class T, int Outputs>
+template <class T, int Outputs, int Taps>
 class winograd_input {
-  using transform = winograd_transform<Outputs>;
+  using transform = winograd_transform<Outputs, Taps>;
   using V = native_vec<T>;
   static constexpr int lanes = native_lanes<T>, side = transform::inputs;
 
@@ -170,9 +170,9 @@ class winograd_input {
 };
 
 /// Transforms the products of tiles back into images of either layout; what planes get is transposed on its way.
-template <class T, int Outputs>
+template <class T, int Outputs, int Taps>
 class winograd_output {
-  using transform = winograd_transform<Outputs>;
+  using transform = winograd_transform<Outputs, Taps>;
   using V = native_vec<T>;
   static constexpr int lanes = native_lanes<T>, side = transform::inputs;
 

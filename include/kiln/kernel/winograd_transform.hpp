@@ -6,10 +6,10 @@
 
 namespace kiln::kernels {
 
-/// The transforms of the minimal filtering algorithm F(Outputs, 3) in one dimension, for output tiles of 2 or 4
+/// The transforms of the minimal filtering algorithm F(Outputs, Taps) in one dimension, for output tiles of 2 or 4
 /// elements (Lavin and Gray, "Fast Algorithms for Convolutional Neural Networks", 2016), with interpolation points
-/// 0, 1, -1 and infinity, and 2 and -2 for 4 outputs.
-template <int Outputs>
+/// 0, 1, -1 and infinity, and 2 and -2 for 6 inputs.
+template <int Outputs, int Taps = 3>
 struct winograd_transform;
 
 template <>

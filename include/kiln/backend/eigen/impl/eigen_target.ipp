@@ -69,9 +69,7 @@ image_role eigen_target::role(const program& whole, const basic_instruction<oper
   if (type != dtype::f32) return op->kind() == op_kind::pointwise ? image_role::follows : image_role::none;
   const auto* pooling = op->get_if<op::pooling>();
   if (pooling && pooling->mode != op::pooling_mode::lp) return image_role::turns;
-  if (const auto* lrn = op->get_if<op::lrn>())
-    return lrn->size <= kernels::most_lrn_window ? image_role::follows : image_role::none;
-  return op->kind() == op_kind::pointwise ? image_role::follows : image_role::none;
+  return op->is<op::lrn>() || op->kind() == op_kind::pointwise ? image_role::follows : image_role::none;
 }
 
 std::unique_ptr<kernel> eigen_target::make_kernel(const kernel_request& request) const {
