@@ -104,15 +104,14 @@ class conv_cost {
     const auto groups = static_cast<double>(p_.groups);
     const auto inputs = static_cast<double>(round_up(p_.group_inputs(), native_lanes<T>));
     const auto outputs = static_cast<double>(round_up(p_.group_outputs(), native_lanes<T>));
+    // Kernels of 5x5 and groups have few channels, and their direct methods take longer than their products.
+    const bool small = Taps == 5 || p_.groups > 1;
     // Transforms cost as much as some channels; each block of about 24 tiles reads what the weights take beyond
     // untransformed ones from a cache that is shared.
     const double more_bytes = (points - Taps * Taps) * inputs * outputs * static_cast<double>(sizeof(T));
-    const double work = tiles * points * (inputs * outputs + 8 * (inputs + outputs)) +
+    const double work = tiles * points * (inputs * outputs + (small ? 18 : 8) * (inputs + outputs)) +
                         4.25 * more_bytes * std::clamp(tiles / 24, 1.0, 2.0);
-    // beside direct convolutions by 5x5 kernels or in groups, which take longer than their products; few tiles are
-    // bound by their weights
-    const double fitted = (Taps == 5 || p_.groups > 1) && tiles >= 24 ? 0.85 : 1;
-    return fitted * groups * work + conversion_;
+    return (small && tiles >= 24 ? 0.85 : 1) * groups * work + conversion_;
   }
 
   conv_problem p_;
