@@ -53,6 +53,39 @@ TEST(constant_folding, a_view_of_a_constant_is_a_constant) {
                       run);
 }
 
+// one copy for a chain, two where it forks or an output reads what is between, none of what a larger view repeats
+TEST(constant_folding, views_are_folded_through_one_another) {
+  const auto folded = [](auto build) {
+    auto p = built<builder>(build);
+    const std::uint32_t n = constant_folding(p).counts.total();
+    EXPECT_TRUE(same_results(built<builder>(build), p, 0));
+    return n;
+  };
+  EXPECT_EQ(
+      folded([](auto& b) {
+        b.output(
+            vector_of(b, {2, 3, 4}).slice({.axes = {0}, .starts = {1}, .ends = {2}}).squeeze({0}).transpose({1, 0}));
+      }),
+      1u);
+  EXPECT_EQ(folded([](auto& b) {
+              auto part = vector_of(b, {4, 6}).slice({.axes = {0}, .starts = {1}, .ends = {3}});
+              b.output(part.transpose({1, 0}));
+              b.output(part.reshape({12}));
+            }),
+            2u);
+  EXPECT_EQ(folded([](auto& b) {
+              auto part = vector_of(b, {4, 6}).slice({.axes = {0}, .starts = {1}, .ends = {3}});
+              b.output(part.transpose({1, 0}));
+              b.output(part);
+            }),
+            2u);
+  EXPECT_EQ(folded([](auto& b) {
+              auto part = vector_of(b, {4, 6}).slice({.axes = {0}, .starts = {1}, .ends = {2}});
+              b.output(b.input("x", dtype::f32, {9, 6}) + part.broadcast_to({9, 6}));
+            }),
+            1u);
+}
+
 TEST(constant_folding, a_broadcast_constant_stays_small) {
   constexpr auto build = [](auto& b) {
     auto x = b.input("x", dtype::f32, {4, 2, 3});

@@ -78,6 +78,17 @@ class constant_folder {
     r_.replace({i, 0}, by);
   }
 
+  // Whether other views, no larger, read all there is to read: they are folded through this one.
+  constexpr bool only_views_read(std::uint32_t i) const {
+    const shape& s = r_[i].results[0];
+    for (std::uint32_t u : r_.users(i)) {
+      if (u == rewriter<Module>::output_user || r_[u].op.kind() != op_kind::view) return false;
+      const shape& out = r_[u].results[0];
+      if (!out.is_constant() || bytes_of(out) > bytes_of(s)) return false;
+    }
+    return true;
+  }
+
   constexpr void fold_view(std::uint32_t i) {
     const shape out = r_[i].results[0];
     if (!out.is_constant()) return;
@@ -92,6 +103,7 @@ class constant_folder {
       if (l_at) put(i, r_.add_literal(laid_out(l, *l_at)));
       return;
     }
+    if (only_views_read(i)) return;
     const std::int64_t from = bytes_of(c.from->get_shape());
     if (bytes_of(out) > from && (!needs_elements(i) || !affordable(i, bytes_of(out), from))) return;
     put(i, r_.add_literal(laid_out(*c.from, c.at)));
