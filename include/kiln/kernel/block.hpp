@@ -65,6 +65,7 @@ inline constexpr std::size_t block_widths = 2;
 /// Steps of a pointwise op: by width, and by which argument the accumulator is.
 struct pointwise_steps {
   void (*of[block_widths][3])() = {};
+  int weight = 0;  ///< about how many instructions a vector takes
 };
 
 /// Steps of a reduction: lanes are combined with those of a place; `join` combines all lanes of the first `vectors` of

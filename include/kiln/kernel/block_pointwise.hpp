@@ -140,6 +140,7 @@ constexpr void add_pointwise_steps(pointwise_steps& to) {
 template <class Op>
 pointwise_steps pointwise_steps_of() {
   pointwise_steps s;
+  s.weight = op_weight<Op>(std::make_index_sequence<block_code<block_width::wide>::arity<Op>>{});
   add_pointwise_steps<Op, block_width::narrow>(s);
   add_pointwise_steps<Op, block_width::wide>(s);
   return s;

@@ -40,6 +40,11 @@ class block_program {
     std::vector<std::uint16_t> kept;                           // row buffers it touches
     std::array<std::vector<kernels::block_advance>, 2> moves;  // by width: of kept, loads and stores, contiguous
     std::vector<fold> folds;
+    int weight = 2;  // about how many instructions a vector takes, two of which read and write
+    // What it asks for of the rows that come next, in eighths of them.
+    struct share {
+      int first = 0, last = 0;
+    } of_parameters, of_results;
   };
 
   const std::vector<level>& levels() const { return levels_; }

@@ -55,6 +55,7 @@ class block_compiler {
   void give_places();
   void find_memory_uses();
   void compile_level(int level);
+  void share_fetches();
   void emit_call(const call& c, std::vector<block_step> (&code)[2], bool scalar);
   void release_slots(const call& c);
   void emit(std::vector<block_step> (&code)[2], void (*const (&step)[kernels::block_widths])(), block_step rest) {
@@ -315,6 +316,8 @@ void block_compiler::compile_level(int level) {
     store_results(v);
   }
   emit(code, machine_.move.end, {});
+  for (const call& c : from_.calls_)
+    if (!c.scalar && c.level == level) to.weight += c.kind == what::tile && !rounds(c) ? steps_of(c)->weight : 1;
   streaming = code[1];
   for (block_step& s : streaming) {
     const bool result =
@@ -338,6 +341,23 @@ void block_compiler::compile_level(int level) {
   out_->compiled_ = out_->compiled_ && to.loop[0] && to.loop[1];
 }
 
+// Each level asks for as much of the rows that come next as it has of the work, so that memory works all the time.
+// Results are asked for before the last level, which writes them.
+void block_compiler::share_fetches() {
+  const auto count = static_cast<std::size_t>(from_.levels_);
+  const auto share = [&](block_program::level::share block_program::level::*of, std::size_t sharing) {
+    int all = 0, before = 0;
+    for (std::size_t k = 0; k < sharing; ++k) all += out_->levels_[k].weight;
+    for (std::size_t k = 0; k < sharing; ++k) {
+      const int first = before;
+      before += out_->levels_[k].weight;
+      out_->levels_[k].*of = {(8 * first + all / 2) / all, (8 * before + all / 2) / all};
+    }
+  };
+  share(&block_program::level::of_parameters, count);
+  share(&block_program::level::of_results, std::max<std::size_t>(2, count) - 1);
+}
+
 std::unique_ptr<block_program> block_compiler::compile() {
   if (!served()) return nullptr;
   out_ = std::make_unique<block_program>();
@@ -347,6 +367,7 @@ std::unique_ptr<block_program> block_compiler::compile() {
   find_memory_uses();
   out_->levels_.resize(static_cast<std::size_t>(from_.levels_) + 1);  // the last one has scalars only
   for (int level = 0; level <= from_.levels_; ++level) compile_level(level);
+  share_fetches();
   const auto block = static_cast<std::size_t>(machine_.lanes[1]);
   out_->constants_ = buffer::allocate(std::max<std::size_t>(1, out_->constant_places_.size()) * block * sizeof(float));
   std::size_t at = 0;

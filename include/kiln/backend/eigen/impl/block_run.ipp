@@ -137,33 +137,29 @@ void block_cursor::staged(const tile_program::stream* streams, const block_progr
 
 struct block_cursor::fetch_list {
   kernels::block_fetch of[most_streams];
-  std::int64_t each[most_streams];  // quarters of bytes for an element
+  std::int64_t each[most_streams];  // eighths of bytes for an element
   std::size_t count = 0;
   void set(std::int64_t elements) {
-    for (std::size_t k = 0; k < count; ++k) of[k].bytes = elements * each[k] / 4;
+    for (std::size_t k = 0; k < count; ++k) of[k].bytes = elements * each[k] / 8;
   }
 };
 
-// Of whole rows every level asks for a share, in quarters, as evenly as these allow, so that memory works all the time;
-// results are there before the last level writes them.
 block_cursor::fetch_list block_cursor::find_fetches(const tile_program::stream* streams, int level,
                                                     std::int64_t elements) const {
   fetch_list found;
   if (!fetches_) return found;
   const auto& levels = p_.levels_;
   const auto& own = levels[static_cast<std::size_t>(level)];
-  const auto count = static_cast<std::int64_t>(levels.size()) - 1;
-  const auto add = [&](const block_program::port& s, std::size_t stream, std::int64_t sharing) {
-    const auto before = [&](std::int64_t at) { return std::min<std::int64_t>(4, 4 * at / sharing); };
-    const std::int64_t first = fetches_rows_ ? before(level) : 0, last = fetches_rows_ ? before(level + 1) : 4,
-                       width = static_cast<std::int64_t>(size_of(s.type));
-    if (ahead_[stream] == no_fetch || first == last || found.count == most_streams) return;
-    found.each[found.count] = (last - first) * width;
-    found.of[found.count++] = {streams[stream].at + ahead_[stream] + first * elements * width / 4, 0};
+  const auto add = [&](const block_program::port& s, std::size_t stream, block_program::level::share of) {
+    if (!fetches_rows_) of = {0, 8};
+    if (ahead_[stream] == no_fetch || of.first == of.last || found.count == most_streams) return;
+    const auto width = static_cast<std::int64_t>(size_of(s.type));
+    found.each[found.count] = (of.last - of.first) * width;
+    found.of[found.count++] = {streams[stream].at + ahead_[stream] + of.first * elements * width / 8, 0};
   };
-  for (const auto& s : fetches_rows_ ? p_.full_parameters_ : own.loads) add(s, s.index, count);
+  for (const auto& s : fetches_rows_ ? p_.full_parameters_ : own.loads) add(s, s.index, own.of_parameters);
   for (const auto& s : fetches_rows_ ? levels[levels.size() - 2].stores : own.stores)
-    add(s, p_.parameters_ + s.index, std::max<std::int64_t>(1, count - 1));
+    add(s, p_.parameters_ + s.index, own.of_results);
   return found;
 }
 
