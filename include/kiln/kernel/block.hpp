@@ -49,7 +49,7 @@ struct block_rows {
   std::int64_t rows = 0;
   const block_advance* moves = nullptr;  ///< the places that follow a row, and their bytes from row to row
   std::size_t move_count = 0;
-  block_fetch* fetches = nullptr;  ///< bytes: for four vectors
+  block_fetch* fetches = nullptr;  ///< bytes: for a vector
   std::size_t fetch_count = 0;
 };
 /// Runs a level over rows; places stay.

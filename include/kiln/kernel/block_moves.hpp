@@ -5,13 +5,13 @@
 
 namespace kiln::kernels {
 
-/// Asks for the memory that comes into use later: for the lines that begin in it.
-KILN_FN void fetch(block_fetch* fetches, std::size_t count) {
+/// Asks for the memory that comes into use later, `times` over: for the lines that begin in it.
+KILN_FN void fetch(block_fetch* fetches, std::size_t count, std::int64_t times) {
   for (std::size_t k = 0; k < count; ++k) {
     block_fetch& f = fetches[k];
     const auto at = static_cast<std::int64_t>(reinterpret_cast<std::uintptr_t>(f.at));
-    for (std::int64_t line = -at & 63; line < f.bytes; line += 64) __builtin_prefetch(f.at + line);
-    f.at += f.bytes;
+    for (std::int64_t line = -at & 63; line < f.bytes * times; line += 64) __builtin_prefetch(f.at + line);
+    f.at += f.bytes * times;
   }
 }
 
@@ -136,7 +136,7 @@ struct block_moves<Width, std::index_sequence<V...>> {
   static void run(const block_step* program, block_frame& frame, const block_loop& loop) {
     const auto first = reinterpret_cast<typename code::function>(program->call);
     for (std::int64_t block = 0; block < loop.blocks; ++block) {
-      fetch(loop.fetches, loop.fetch_count);
+      fetch(loop.fetches, loop.fetch_count, 1);
       first(program, &frame, vector<V>{}...);
       for (std::size_t k = 0; k < loop.move_count; ++k) frame.at[loop.moves[k].place] += loop.moves[k].bytes;
     }

@@ -1,4 +1,5 @@
 #pragma once
+#include <limits>
 #include <tuple>
 
 #include "kiln/kernel/block_moves.hpp"
@@ -228,9 +229,13 @@ struct row_loop {
   template <std::size_t... S>
   KILN_FN static void run_stages(const block_step* program, block_frame& frame, const block_rows& over,
                                  std::index_sequence<S...>) {
-    constexpr std::ptrdiff_t width = native_lanes<float>, together = stage::group * width;
+    constexpr std::ptrdiff_t width = native_lanes<float>, together = stage::group * width, stretch = 4 * together;
     const std::tuple<Stage...> stages(Stage(program[S], frame, over)...);
     const std::int64_t n = over.elements;
+    // Some groups' worth of memory is asked for at a time, or some short rows': to ask for each group took as many
+    // instructions as the norms themselves.
+    const std::int64_t at_once = n >= together && n < stretch ? stretch / n : 1;
+    std::int64_t due = over.fetch_count != 0 ? 0 : std::numeric_limits<std::int64_t>::max();  // the row that asks next
     for (std::int64_t r = 0; r == 0 || r < over.rows; ++r) {
       std::tuple held(std::get<S>(stages).begin(r)...);
       const auto part = [&]<std::size_t Vectors, bool Partial>(std::ptrdiff_t from, int rest)
@@ -242,7 +247,11 @@ struct row_loop {
       };
       std::int64_t from = 0;
       for (; from + together <= n; from += together) {
-        if (over.fetch_count != 0) fetch(over.fetches, over.fetch_count);
+        if (from % stretch == 0 && r >= due) {
+          const std::int64_t elements = at_once * (n - from < stretch ? n - from : stretch);
+          fetch(over.fetches, over.fetch_count, (elements + width - 1) / width);
+          if (at_once > 1) due = r + at_once;
+        }
         part.template operator()<stage::group, false>(from, 0);
       }
       for (; from + width <= n; from += width) part.template operator()<1, false>(from, 0);

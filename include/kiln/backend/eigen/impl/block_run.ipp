@@ -167,7 +167,7 @@ void block_cursor::run_loop(const tile_program::stream* streams, int level, bool
                             kernels::block_rows& over) {
   const auto& l = p_.levels_[static_cast<std::size_t>(level)];
   fetch_list fetches = find_fetches(streams, level, over.elements * std::max<std::int64_t>(1, over.rows));
-  fetches.set(4 * machine_.lanes[0]);
+  fetches.set(machine_.lanes[0]);
   over.fetches = fetches.of;
   over.fetch_count = fetches.count;
   const std::size_t variant = aligned_stores ? 1 : 0;
