@@ -386,7 +386,7 @@ void gemm_unpacked(thread_pool& pool, const gemm_problem<T>& problem, T* scratch
   const bool few_rows = p.m <= register_tile<T>::rows && p.b_col == 1;
   // rows that lie apart by a large power of two share a few sets of the cache, of 4 KiB each way
   constexpr std::ptrdiff_t way = 4096 / sizeof(T);
-  const bool short_columns = p.k <= 64 && p.b_col == 1 && p.k * std::gcd(p.b_row, way) <= 4 * way;
+  const bool short_columns = p.k <= 96 && p.b_col == 1 && p.k * std::gcd(p.b_row, way) <= 4 * way;
   const gemm_split<T> split(p, false, pool.size(), 96, p.m);
   const unpacked_right<T> right{&p, scratch, block * register_tile<T>::width, few_rows, short_columns};
   multiply(pool, p, block, split, right, epilogue);
