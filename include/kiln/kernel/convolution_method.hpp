@@ -109,7 +109,10 @@ class conv_cost {
     // Transforms cost as much as some channels; each block of about 24 tiles reads what the weights take beyond
     // untransformed ones from a cache that is shared.
     const double more_bytes = (points - Taps * Taps) * inputs * outputs * static_cast<double>(sizeof(T));
-    const double work = tiles * points * (inputs * outputs + (small ? 18 : 8) * (inputs + outputs)) +
+    // Few tiles are shared by panels of output channels, which are seldom as many as serve all workers alike.
+    const std::int64_t panels = ceil_div(p_.group_outputs(), register_tile<T>::width);
+    const double uneven = tiles < 24 && panels > 1 ? 1 + 0.5 / static_cast<double>(panels) : 1;
+    const double work = tiles * points * (uneven * inputs * outputs + (small ? 18 : 8) * (inputs + outputs)) +
                         4.25 * more_bytes * std::clamp(tiles / 24, 1.0, 2.0);
     return (small && tiles >= 24 ? 0.85 : 1) * groups * work + conversion_;
   }

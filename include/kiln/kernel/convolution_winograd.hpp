@@ -44,7 +44,8 @@ class winograd_convolution {
     // Each block reads all weights; blocks that are transformed first are larger, but each panel reads all of them.
     const std::int64_t weights = inputs_ * outputs_, transformed = grid_.tiles * inputs_;
     const std::int64_t streamed = shared_blocks * weights + (1 + panels) * transformed;
-    alone_ = workers == 1 || (grid_.tiles >= many * 20 && (panels < many || blocks * weights < 2 * streamed));
+    alone_ = workers == 1 || (panels < many && grid_.tiles >= many * register_tile<T>::rows) ||
+             (grid_.tiles >= many * 20 && blocks * weights < 2 * streamed);
     if (!alone_) {
       blocks = shared_blocks;
       cuts_ = panels;
