@@ -113,7 +113,7 @@ class conv_cost {
     const std::int64_t panels = ceil_div(p_.group_outputs(), register_tile<T>::width);
     const double uneven = tiles < 24 && panels > 1 ? 1 + 0.5 / static_cast<double>(panels) : 1;
     const double work = tiles * points * (uneven * inputs * outputs + (small ? 18 : 8) * (inputs + outputs)) +
-                        4.25 * more_bytes * std::clamp(tiles / 24, 1.0, 2.0);
+                        6 * more_bytes * std::clamp(tiles / 24, 1.0, 2.0);
     return (small && tiles >= 24 ? 0.85 : 1) * groups * work + conversion_;
   }
 
