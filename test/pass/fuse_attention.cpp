@@ -173,6 +173,24 @@ TEST(fuse_attention, scores_that_a_mask_named_are_found) {
   EXPECT_EQ(attentions(fused(past, {1, 4, length, 101})), 0u);
 }
 
+TEST(fuse_attention, queries_that_a_mask_named_keep_that_name) {
+  const dimension more = dimension::symbol("more");
+  for (const bool images : {true, false}) {
+    const dims named = images ? dims{1, 2, 6, 13} : dims{6, 13};
+    const auto of = [&](dimension rows) { return images ? dims{1, 2, rows, 4} : dims{rows, 4}; };
+    graph_builder b;
+    const node q = b.input("q", dtype::f32, of(more + 2)), k = b.input("k", dtype::f32, of(more + 9)),
+               v = b.input("v", dtype::f32, of(more + 9)), mask = b.input("mask", dtype::f32, {6, 13});
+    const node scores = q.dot(k.transpose(images ? ints{0, 1, 3, 2} : ints{1, 0})).broadcast_to(named);
+    const node weights = (scores + mask.broadcast_to(named)).softmax();
+    b.output(weights.dot(v.broadcast_to(of(13))).relu());
+    graph p = b.finish();
+    fuse_attention(p);
+    EXPECT_EQ(attentions(p), 1u) << print(p).view();
+    EXPECT_TRUE(find_faults(p).empty()) << print(p).view();
+  }
+}
+
 TEST(fuse_attention, a_score_that_is_read_again_stays) {
   const graph p = after(reciprocal, fuse);
   EXPECT_EQ(attentions(p), 0u);  // both outputs read the same scores

@@ -33,8 +33,9 @@ class attention_builder {
     const op::attention attention{.scale = static_cast<float>(scale), .causal = false};
     if (!attention.compute_shape(in)) return {};
     value_id out = r_.add(attention, std::move(inputs), r_.producer(found_.weights).name.view());
-    const dims& lens = r_.shape_of(found_.weights).lens;
-    return rank_ == 4 ? out : reshaped(out, lens);
+    // a mask may have named the extents of the queries as well
+    const dims lens = r_.shape_of(found_.weights).lens;
+    return reshaped(repeated(out, raised(lens)), lens);
   }
 
  private:
@@ -49,11 +50,11 @@ class attention_builder {
   constexpr value_id repeated(value_id v, const dims& lens) {
     return r_.shape_of(v).lens == lens ? v : r_.add(op::multibroadcast{lens}, {v});
   }
-  constexpr value_id of_rank_4(value_id v) {
-    dims lens = r_.shape_of(v).lens;
+  static constexpr dims raised(dims lens) {
     while (lens.size() < 4) lens.insert(0, 1);
-    return reshaped(v, lens);
+    return lens;
   }
+  constexpr value_id of_rank_4(value_id v) { return reshaped(v, raised(r_.shape_of(v).lens)); }
 
   // A constant factor of an operand joins the scale, where nothing else reads the product.
   constexpr value_id unscaled(value_id v, double& scale) const {
