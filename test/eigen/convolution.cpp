@@ -269,6 +269,17 @@ TYPED_TEST(convolution_test, empty) {
   check<TypeParam>(plane(0, 3, 4, 1, 5, 5, 3));
   check<TypeParam>(plane(1, 3, 4, 1, 2, 2, 3));         // the kernel does not fit
   check<TypeParam>(plane(1, 0, 20, 1, 5, 5, 3, 1, 1));  // no input channels: zeros, then the epilogue
+  check<TypeParam>(plane(2, 9, 7, 1, 0, 4, 3, 1, 2));   // nothing but padding
+  check<TypeParam>(plane(2, 9, 7, 1, 4, 0, 5, 1, 3));
+}
+
+TYPED_TEST(convolution_test, padding_beyond_a_tile) {
+  conv_problem p = plane(2, 20, 34, 2, 9, 11, 3);
+  p.pad_begin = {0, 8, 0}, p.pad_end = {0, 0, 13};
+  check<TypeParam>(p);
+  p.kernel = {1, 5, 5};
+  p.pad_begin = {0, 0, 13}, p.pad_end = {0, 9, 1};
+  check<TypeParam>(p);
 }
 
 TYPED_TEST(convolution_test, tiles_in_blocks_that_workers_share_or_keep) {

@@ -40,7 +40,8 @@ void check(kiln::thread_pool& pool, std::int64_t m, std::int64_t n, std::int64_t
   const auto b = random_values<T>(batch * k * n * s, 2);
   const std::int64_t c_row = n + 3;
   const T guard = T(-77);
-  std::vector<T> c(static_cast<std::size_t>(batch * m * c_row), guard);
+  constexpr std::int64_t behind = 16;  // rows that nobody may write
+  std::vector<T> c(static_cast<std::size_t>((batch * m + behind) * c_row), guard);
   gemm_problem<T> p{.m = m, .n = n, .k = k};
   p.a = a.data();
   p.a_row = (layout.a_transposed ? 1 : k) * s;
@@ -55,7 +56,7 @@ void check(kiln::thread_pool& pool, std::int64_t m, std::int64_t n, std::int64_t
   p.b_batch = shared_b ? 0 : k * n * s;
   p.c_batch = m * c_row;
   const std::int64_t true_b_batch = p.b_batch;
-  std::vector<std::atomic<int>> visits(static_cast<std::size_t>(batch * m * n));
+  std::vector<std::atomic<int>> visits(static_cast<std::size_t>((batch * m + behind) * n));
   const auto epilogue = [&](std::int64_t row0, std::int64_t rows, std::int64_t col0, std::int64_t cols, T* at,
                             std::ptrdiff_t step) {
     for (std::int64_t r = 0; r < rows; ++r)
@@ -76,6 +77,8 @@ void check(kiln::thread_pool& pool, std::int64_t m, std::int64_t n, std::int64_t
     std::vector<T> scratch(static_cast<std::size_t>(gemm_scratch_size<T>(k, pool.size())), T(9));
     gemm_unpacked(pool, p, scratch.data(), epilogue);
   }
+  for (std::size_t i = static_cast<std::size_t>(batch * m * c_row); i < c.size(); ++i)
+    ASSERT_EQ(c[i], guard) << "written behind the last row";
   const double tolerance =
       (std::is_same_v<T, float> ? 1e-6 : 1e-14) * (static_cast<double>(k) + 4 * static_cast<double>(batch * m + n));
   for (std::int64_t i = 0; i < batch; ++i)
@@ -116,19 +119,32 @@ TYPED_TEST(gemm_test, strided_operands) {
         check<TypeParam>(pool, 14, n, 37, 1, form, {(bits & 1) != 0, (bits & 2) != 0, (bits & 4) != 0 ? 2 : 1});
 }
 
+// Rows of the right operand that are multiplied at a time, which the level decides.
+template <class T>
+constexpr std::int64_t deepest = 192 * 1024 / static_cast<std::int64_t>(sizeof(T)) / register_tile<T>::width;
+
 TYPED_TEST(gemm_test, deep_products_are_cut) {
+  ASSERT_EQ(depth_block<TypeParam>(deepest<TypeParam>), deepest<TypeParam>);
+  ASSERT_LT(depth_block<TypeParam>(deepest<TypeParam> + 1), deepest<TypeParam>);
   kiln::thread_pool pool(2);
   for (const right_operand form : {right_operand::packed, right_operand::unpacked})
-    for (std::int64_t k : {1535, 1536, 1537, 3500})
-      for (std::int64_t m : {1, 6, 9}) check<TypeParam>(pool, m, 70, k, 1, form);
+    for (std::int64_t k :
+         {deepest<TypeParam> - 1, deepest<TypeParam>, deepest<TypeParam> + 1, 9 * deepest<TypeParam> / 4})
+      for (std::int64_t m : {1, 6, 13}) check<TypeParam>(pool, m, 70, k, 1, form);
 }
 
+// from some depth on; shorter ones are read in place
 TYPED_TEST(gemm_test, panels_of_whole_width_are_packed_on_their_way) {
   kiln::thread_pool pool(2), many(16);
   for (std::int64_t m : {6, 7, 12, 70})
     for (std::int64_t n : {128, 1024})  // rows of the latter are whole pages apart
-      for (std::int64_t k : {1, 2, 1537}) check<TypeParam>(pool, m, n, k, 1, right_operand::unpacked);
-  check<TypeParam>(many, 12225, 64, 3, 1, right_operand::unpacked);  // few rows are left for the last task
+      for (std::int64_t k : {1, 2, 137, 138}) check<TypeParam>(pool, m, n, k, 1, right_operand::unpacked);
+  check<TypeParam>(pool, 13, 128, deepest<TypeParam> + 1, 1, right_operand::unpacked);  // a second block adds
+  // Few rows, which use no copy, are left for the last task.
+  const gemm_problem<TypeParam> p{.m = 10769, .n = register_tile<TypeParam>::width, .k = 138};
+  const gemm_split<TypeParam> split(p, false, many.size(), 96, p.m);
+  ASSERT_EQ(p.m - (split.chunks - 1) * split.chunk_rows, 2);
+  check<TypeParam>(many, p.m, p.n, p.k, 1, right_operand::unpacked);
 }
 
 TYPED_TEST(gemm_test, batches) {

@@ -99,7 +99,7 @@ class pixel_convolution {
           const read_range& columns = columns_[static_cast<std::size_t>(kx)];
           const std::ptrdiff_t later = columns.first + x * p_.stride[2] + 4 * input_pixels;
           for (std::int64_t j = 0; j < count * p_.stride[2]; j += 64 / static_cast<std::int64_t>(sizeof(T)))
-            if (kx == 0) __builtin_prefetch(row + later + j);
+            if (kx == 0 && input_pixels > 0) __builtin_prefetch(row + later + j);
           copy_read_range(out, row, columns, p_.stride[2], x, x + count);
         } else {
           fill_zero(out, count);

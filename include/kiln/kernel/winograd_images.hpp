@@ -52,7 +52,7 @@ struct plane_rows {
   void fetch(std::int64_t part, std::int64_t parts) const {
     constexpr std::int64_t line = 64 / sizeof(T);
     for (std::int64_t c = quotient(channels * part, parts); c < quotient(channels * (part + 1), parts); ++c)
-      for (std::int64_t y = 0; y < rows; ++y) {
+      for (std::int64_t y = 0; y < rows && length > 0; ++y) {
         const T* const from = at + c * plane + y * row;
         for (std::int64_t i = 0; i < length; i += line) __builtin_prefetch(from + i, Write, 3);
         __builtin_prefetch(from + length - 1, Write, 3);

@@ -155,6 +155,7 @@ class row_walk {
       const std::int64_t row_bytes = loops_.row() * o.width;
       if (o.at->step != 1 || row_bytes * loops_.rows() <= cached) continue;
       if (past_cache && k >= p_.parameters()) continue;
+      if (by_row && loops_.operand[k].kept.back() == 0) continue;  // every row is the same one
       if (by_row)
         cursor_.fetch_ahead(k, (distance + row_bytes - 1) / row_bytes * loops_.operand[k].kept.back() * o.width);
       else
