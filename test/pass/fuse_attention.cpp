@@ -148,10 +148,10 @@ TEST(fuse_attention, a_mask_takes_the_name_of_the_scores_extent) {
 // a mask of a given extent names that of scores whose own is open, and through them that of the values
 TEST(fuse_attention, scores_that_a_mask_named_are_found) {
   const dimension length = dimension::symbol("length"), past = dimension::symbol("past");
-  const auto fused = [&](dimension keys, dims named) {
+  const auto fused = [&](dimension keys, dims named, dimension masked = 101) {
     graph_builder b;
     const node q = b.input("q", dtype::f32, {1, 4, length, 4}), k = b.input("k", dtype::f32, {1, 2, keys, 4}),
-               v = b.input("v", dtype::f32, {1, 2, keys, 4}), mask = b.input("mask", dtype::f32, {1, 1, 1, 101});
+               v = b.input("v", dtype::f32, {1, 2, keys, 4}), mask = b.input("mask", dtype::f32, {1, 1, 1, masked});
     const auto repeat = [&](node x) {
       return x.unsqueeze({2}).broadcast_to({1, 2, 2, keys, 4}).reshape({1, 4, keys, 4});
     };
@@ -171,6 +171,8 @@ TEST(fuse_attention, scores_that_a_mask_named_are_found) {
   }
   // one key, which the mask really repeats
   EXPECT_EQ(attentions(fused(past, {1, 4, length, 101})), 0u);
+  // a mask that doesn't say how many there are
+  EXPECT_EQ(attentions(fused(length + 100, {1, 4, length, 101}, 1)), 0u);
 }
 
 TEST(fuse_attention, queries_that_a_mask_named_keep_that_name) {

@@ -147,6 +147,9 @@ class attention_builder {
     // an extent that only a run can tell equal to the scores' is named as theirs
     const dims& scores = r_.shape_of(found_.scores).lens;
     dims lens = r_.shape_of(sum).lens;
+    // where other than the mask named the keys, nothing here would compare them with that name
+    const dimension keys = r_.shape_of(r_.input(found_.weights, 0)).lens[rank_ - 1];
+    if (!(keys == scores[rank_ - 1] || keys == lens[rank_ - 1])) return {};
     for (std::size_t d = 0; d < rank_; ++d)
       if (!(lens[d] == dimension(1))) lens[d] = scores[d];
     return of_rank_4(repeated(sum, lens));
