@@ -361,9 +361,9 @@ struct unpacked_right {
     const std::int64_t width = round_up(cols, native_lanes<T>);
     if ((few_rows || short_columns) && cols == width) return {from, p->b_row};
     T* const panel = scratch + worker * scratch_each;
-    // Rows whole pages apart would drive the packed ones, and each other, out of the first-level cache.
-    const bool apart = p->b_row * static_cast<std::ptrdiff_t>(sizeof(T)) % 4096 != 0;
-    if (p->b_col == 1 && cols == register_tile<T>::width && apart) return {panel, width, from, p->b_row};
+    // Rows whole pages apart share a set of the first-level cache and would drive the packed ones, and each other, out.
+    const bool spread = p->b_row * static_cast<std::ptrdiff_t>(sizeof(T)) % 4096 != 0;
+    if (p->b_col == 1 && cols == register_tile<T>::width && spread) return {panel, width, from, p->b_row};
     pack_panel(panel, width, from, p->b_row, p->b_col, depth, cols);
     return {panel, width};
   }
