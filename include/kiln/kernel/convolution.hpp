@@ -95,9 +95,9 @@ class convolution {
         workers_(workers),
         in_(in),
         out_(out),
-        convert_in_(in.channels_last != reads_channels_last(method) && !reads_either_layout(method)),
-        convert_out_(out.channels_last != reads_channels_last(method) && method != conv_method::channels &&
-                     !reads_either_layout(method)),
+        convert_in_(!reads_either_layout(method) && in.channels_last != reads_channels_last(method)),
+        convert_out_(!reads_either_layout(method) && method != conv_method::channels &&
+                     out.channels_last != reads_channels_last(method)),
         body_(plan(problem, workers, method, {in.channels_last, convert_in_ ? problem.in_channels : in.step}, out)) {}
 
   conv_method method() const { return method_; }
@@ -126,12 +126,7 @@ class convolution {
     }
     T* const to = convert_out_ ? scratch + input_copy() : output;
     T* const own = scratch + input_copy() + output_copy();
-    if (const auto* b = std::get_if<winograd_convolution<T, 2>>(&body_))
-      return b->run(pool, input, weights, output, own, epilogue);
-    if (const auto* b = std::get_if<winograd_convolution<T, 2, 5>>(&body_))
-      return b->run(pool, input, weights, output, own, epilogue);
-    if (const auto* b = std::get_if<winograd_convolution<T, 4>>(&body_))
-      return b->run(pool, input, weights, output, own, epilogue);
+    if (reads_either_layout(method_)) return run_filtering(pool, input, weights, output, own, epilogue);
     if (!reads_channels_last(method_)) {
       if (convert_out_) {
         run_planes(pool, from, weights, to, own, no_conv_epilogue{});
@@ -215,12 +210,23 @@ class convolution {
   }
 
   template <class Epilogue>
+  void run_filtering(thread_pool& pool, const T* input, const T* weights, T* output, T* scratch,
+                     Epilogue&& epilogue) const {
+    if (const auto* b = std::get_if<winograd_convolution<T, 2>>(&body_))
+      b->run(pool, input, weights, output, scratch, epilogue);
+    else if (const auto* c = std::get_if<winograd_convolution<T, 2, 5>>(&body_))
+      c->run(pool, input, weights, output, scratch, epilogue);
+    else if (const auto* d = std::get_if<winograd_convolution<T, 4>>(&body_))
+      d->run(pool, input, weights, output, scratch, epilogue);
+  }
+
+  template <class Epilogue>
   void run_images(thread_pool& pool, const T* input, std::ptrdiff_t in_step, const T* weights, T* output,
                   std::ptrdiff_t out_step, T* scratch, Epilogue&& epilogue) const {
     if (const auto* b = std::get_if<image_convolution<T>>(&body_))
       b->run(pool, input, in_step, weights, output, out_step, scratch, epilogue);
-    else if (const auto* e = std::get_if<depthwise_convolution<T>>(&body_))
-      e->run(pool, input, in_step, weights, output, out_step, epilogue);
+    else if (const auto* c = std::get_if<depthwise_convolution<T>>(&body_))
+      c->run(pool, input, in_step, weights, output, out_step, epilogue);
   }
 
   template <class Epilogue>
