@@ -133,6 +133,15 @@ TYPED_TEST(gemm_test, deep_products_are_cut) {
       for (std::int64_t m : {1, 6, 13}) check<TypeParam>(pool, m, 70, k, 1, form);
 }
 
+// Of a right operand that exceeds the second-level cache, a few rows read several parts of the depth side by side.
+TYPED_TEST(gemm_test, few_rows_stream_parts_of_the_depth) {
+  ASSERT_EQ(streamed_parts(1, true), 4);
+  kiln::thread_pool pool(2);
+  for (std::int64_t m : {1, 2, 3, 4})
+    for (std::int64_t k : {1, 3, 1025, 1026, 1027, 1028})
+      for (std::int64_t n : {70, 300}) check<TypeParam>(pool, m, n, k, 1, right_operand::packed);
+}
+
 // from some depth on; shorter ones are read in place
 TYPED_TEST(gemm_test, panels_of_whole_width_are_packed_on_their_way) {
   kiln::thread_pool pool(2), many(16);
