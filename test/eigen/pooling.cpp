@@ -8,49 +8,80 @@ namespace {
 
 using mode = op::pooling_mode;
 
-TEST(pooling, equals_the_reference) {
-  const struct {
-    dims x;
-    op::pooling attributes;
-  } cases[] = {
-      {{2, 3, 8, 9}, {.lengths = {2, 2}, .stride = {2, 2}}},
-      {{1, 5, 11, 10}, {.lengths = {3, 3}, .stride = {2, 2}, .pads = {1, 1, 1, 1}}},
-      {{1, 5, 11, 10}, {.lengths = {3, 2}, .stride = {2, 3}, .pads = {0, 1, 2, 0}, .ceil_mode = true}},
-      {{1, 2, 7, 7}, {.lengths = {3, 3}, .stride = {3, 3}, .ceil_mode = true}},
-      {{1, 4, 9, 9}, {.lengths = {3, 3}, .dilation = {2, 3}, .pads = {2, 2, 2, 2}}},
-      {{1, 4, 6, 6}, {.lengths = {5, 5}, .pads = {4, 4, 4, 4}}},
-      {{3, 7, 5, 5}, {.lengths = {5, 5}}},
-      {{1, 70, 33, 17}, {.lengths = {33, 17}}},
-      {{1, 3, 1, 1}, {.lengths = {1, 1}}},
-      {{2, 3, 20}, {.lengths = {4}, .stride = {3}, .pads = {1, 2}}},
-      {{1, 2, 5, 6, 7}, {.lengths = {2, 3, 2}, .stride = {2, 1, 2}, .pads = {1, 1, 0, 1, 1, 1}}},
-      {{0, 2, 4, 4}, {.lengths = {2, 2}}},
-      {{300, 8, 4, 4}, {.lengths = {2, 2}, .stride = {2, 2}}},
-      {{2, 3, 9, 49}, {.lengths = {3, 3}, .stride = {2, 2}, .pads = {1, 1, 0, 0}}},
-      {{1, 3, 6, 65}, {.lengths = {3, 3}, .stride = {1, 2}, .pads = {2, 2, 2, 2}}},
-      {{1, 3, 34, 32}, {.lengths = {3, 3}, .pads = {1, 1, 1, 1}}},
-      {{1, 2, 5, 50}, {.lengths = {2, 2}, .stride = {3, 1}, .pads = {0, 1, 1, 0}}},
-      {{1, 2, 7, 66}, {.lengths = {2, 2}, .stride = {2, 2}, .ceil_mode = true}},
-      {{1, 1, 3, 1100}, {.lengths = {3, 3}, .stride = {1, 2}, .pads = {0, 1, 0, 1}}},
-      {{1, 1, 1, 1}, {.lengths = {3, 3}, .stride = {2, 2}, .pads = {1, 1, 1, 1}}},
-      {{1, 2, 1, 6, 6}, {.lengths = {1, 2, 2}, .stride = {2, 1, 1}, .pads = {1, 0, 0, 0, 0, 0}}},
-  };
+const struct {
+  dims x;
+  op::pooling attributes;
+} cases[] = {
+    {{2, 3, 8, 9}, {.lengths = {2, 2}, .stride = {2, 2}}},
+    {{1, 5, 11, 10}, {.lengths = {3, 3}, .stride = {2, 2}, .pads = {1, 1, 1, 1}}},
+    {{1, 5, 11, 10}, {.lengths = {3, 2}, .stride = {2, 3}, .pads = {0, 1, 2, 0}, .ceil_mode = true}},
+    {{1, 2, 7, 7}, {.lengths = {3, 3}, .stride = {3, 3}, .ceil_mode = true}},
+    {{1, 4, 9, 9}, {.lengths = {3, 3}, .dilation = {2, 3}, .pads = {2, 2, 2, 2}}},
+    {{1, 4, 6, 6}, {.lengths = {5, 5}, .pads = {4, 4, 4, 4}}},
+    {{3, 7, 5, 5}, {.lengths = {5, 5}}},
+    {{1, 70, 33, 17}, {.lengths = {33, 17}}},
+    {{1, 3, 1, 1}, {.lengths = {1, 1}}},
+    {{2, 3, 20}, {.lengths = {4}, .stride = {3}, .pads = {1, 2}}},
+    {{1, 2, 5, 6, 7}, {.lengths = {2, 3, 2}, .stride = {2, 1, 2}, .pads = {1, 1, 0, 1, 1, 1}}},
+    {{0, 2, 4, 4}, {.lengths = {2, 2}}},
+    {{300, 8, 4, 4}, {.lengths = {2, 2}, .stride = {2, 2}}},
+    {{2, 3, 9, 49}, {.lengths = {3, 3}, .stride = {2, 2}, .pads = {1, 1, 0, 0}}},
+    {{1, 3, 6, 65}, {.lengths = {3, 3}, .stride = {1, 2}, .pads = {2, 2, 2, 2}}},
+    {{1, 3, 34, 32}, {.lengths = {3, 3}, .pads = {1, 1, 1, 1}}},
+    {{1, 2, 5, 50}, {.lengths = {2, 2}, .stride = {3, 1}, .pads = {0, 1, 1, 0}}},
+    {{1, 2, 7, 66}, {.lengths = {2, 2}, .stride = {2, 2}, .ceil_mode = true}},
+    {{1, 1, 3, 1100}, {.lengths = {3, 3}, .stride = {1, 2}, .pads = {0, 1, 0, 1}}},
+    {{1, 1, 1, 1}, {.lengths = {3, 3}, .stride = {2, 2}, .pads = {1, 1, 1, 1}}},
+    {{1, 2, 1, 6, 6}, {.lengths = {1, 2, 2}, .stride = {2, 1, 1}, .pads = {1, 0, 0, 0, 0, 0}}},
+};
+
+// Calls `same(lens, op)` for every case, mode and way to count.
+template <class Same>
+void each_case(Same&& same) {
   std::size_t at = 0;
   for (const auto& [x, attributes] : cases) {
     for (const mode m : {mode::max, mode::average, mode::lp})
       for (const bool count : {false, true}) {
         SCOPED_TRACE(::testing::Message() << "case " << at << ' ' << to_string(m) << ' ' << count);
-        const auto make = [&, lens = x, op = attributes](builder& b) mutable {
-          op.mode = m;
-          op.count_include_pad = count;
-          b.output(b.input("x", dtype::f32, lens).pool(op));
-        };
-        expect_same(make, {1e-5, 1e-6});
+        op::pooling op = attributes;
+        op.mode = m;
+        op.count_include_pad = count;
+        same(x, op);
         if (::testing::Test::HasFatalFailure()) return;
-        EXPECT_EQ(compile_eigen(make).report().steps[0].fallback, m == mode::lp);
       }
     ++at;
   }
+}
+
+// The input [n, spatial..., c] as an image [n, c, spatial...].
+value channels_first(const value& x, std::size_t rank) {
+  ints order{0, static_cast<std::int64_t>(rank) - 1};
+  for (std::size_t d = 1; d + 1 < rank; ++d) order.push_back(static_cast<std::int64_t>(d));
+  return x.transpose(order);
+}
+
+TEST(pooling, equals_the_reference) {
+  each_case([](const dims& lens, const op::pooling& op) {
+    const auto make = [&](builder& b) { b.output(b.input("x", dtype::f32, lens).pool(op)); };
+    expect_same(make, {1e-5, 1e-6});
+    EXPECT_EQ(compile_eigen(make).report().steps[0].fallback, op.mode == mode::lp);
+  });
+}
+
+TEST(pooling, of_channels_that_lie_last_equals_the_reference) {
+  for (const std::int64_t channels : {3, 16, 37, 64, 150})
+    each_case([&](const dims& lens, const op::pooling& op) {
+      if (op.mode == mode::lp || lens[0].value() > 2) return;
+      SCOPED_TRACE(channels);
+      const auto make = [&](builder& b) {
+        dims last{lens[0]};
+        for (std::size_t d = 2; d < lens.size(); ++d) last.push_back(lens[d]);
+        last.push_back(channels);
+        b.output(channels_first(b.input("x", dtype::f32, last), last.size()).pool(op));
+      };
+      expect_same(make, {1e-6, 1e-6});
+      for (const step_info& s : compile_eigen(make).report().steps) EXPECT_FALSE(s.copy);
+    });
 }
 
 TEST(pooling, special_values_pass_as_in_the_reference) {
@@ -70,6 +101,26 @@ TEST(pooling, special_values_pass_as_in_the_reference) {
       expect_same(make, std::vector<argument>{x}, {1e-5, 1e-6});
     }
   }
+}
+
+TEST(pooling, special_values_of_channels_that_lie_last) {
+  const float inf = std::numeric_limits<float>::infinity();
+  argument x = random_argument({dtype::f32, {1, 6, 5, 70}}, 3);
+  const auto values = x.as<float>();
+  for (std::size_t i = 1050; i < 2100; ++i) values[i] = -inf;
+  for (std::size_t i = 0; i < 2100; i += 97) values[i] = std::nanf("");
+  for (std::size_t i = 20; i < 1050; i += 131) values[i] = inf;
+  for (const dims& lengths : {dims{2, 2}, dims{3, 3}, dims{2, 3}, dims{4, 5}})
+    for (const std::int64_t stride : {1, 2})
+      for (const mode m : {mode::max, mode::average}) {
+        SCOPED_TRACE(::testing::Message() << to_string(m) << stride);
+        op::pooling op{.mode = m, .stride = {stride, stride}};
+        for (dimension d : lengths) op.lengths.push_back(d.value());
+        const auto make = [&](builder& b) {
+          b.output(channels_first(b.input("x", dtype::f32, {1, 6, 5, 70}), 4).pool(op));
+        };
+        expect_same(make, std::vector<argument>{x}, {1e-5, 1e-6});
+      }
 }
 
 TEST(pooling, views_are_copied_first_and_other_dtypes_run_through_the_reference) {

@@ -1,8 +1,6 @@
 #pragma once
 #include <algorithm>
-#include <limits>
 
-#include "kiln/core/math.hpp"
 #include "kiln/kernel/convolution_problem.hpp"
 #include "kiln/kernel/pooling_narrow.hpp"
 
@@ -12,6 +10,7 @@ namespace kiln::kernels {
 template <bool Average>
 class pooled_plane {
   using V = native_vec<float>;
+  using fold = pooling_fold<Average>;
   static constexpr int lanes = native_lanes<float>;
   static constexpr std::int64_t line_size = 2048;
 
@@ -43,25 +42,19 @@ class pooled_plane {
 
  private:
   pool_window window(std::size_t axis, std::int64_t at) const { return {p_, axis, at}; }
-  static constexpr float neutral() { return Average ? 0.0F : -std::numeric_limits<float>::infinity(); }
-  template <class T>
-  static T combine(T a, T b) {
-    return Average ? a + b : max(a, b);
-  }
   float finished(float sum, const pool_window& d, const pool_window& h, std::int64_t w) const {
     if constexpr (!Average) return sum;
     const pool_window c = window(2, w);
-    const std::int64_t n = d.counted() * h.counted() * c.counted();
-    return n == 0 ? 0.0F : sum / static_cast<float>(n);
+    return sum * pool_factor(d.counted() * h.counted() * c.counted());
   }
 
   float element(const pool_window& wd, const pool_window& wh, std::int64_t w) const {
     const pool_window ww = window(2, w);
-    float sum = neutral();
+    float sum = fold::neutral;
     for (std::int64_t a = wd.first; a < wd.last; a += wd.step)
       for (std::int64_t b = wh.first; b < wh.last; b += wh.step)
         for (std::int64_t c = ww.first; c < ww.last; c += ww.step)
-          sum = combine(sum, x_[(a * p_.input[1] + b) * p_.input[2] + c]);
+          sum = fold::combine(sum, x_[(a * p_.input[1] + b) * p_.input[2] + c]);
     return finished(sum, wd, wh, w);
   }
 
@@ -72,26 +65,25 @@ class pooled_plane {
     const std::int64_t length = (count - 1) * stride + span_;
     const std::int64_t begin = std::clamp<std::int64_t>(-first, 0, length);
     const std::int64_t end = std::clamp(p_.input[2] - first, begin, length);
-    for (std::int64_t i = 0; i < begin; i += lanes) store(line + i, broadcast<V>(neutral()));
+    for (std::int64_t i = 0; i < begin; i += lanes) store(line + i, broadcast<V>(fold::neutral));
     for (std::int64_t i = begin; i < end; i += lanes) {
       const int n = static_cast<int>(std::min<std::int64_t>(lanes, end - i));
-      V sum = broadcast<V>(neutral());
+      V sum = broadcast<V>(fold::neutral);
       for (std::int64_t a = wd.first; a < wd.last; a += wd.step)
         for (std::int64_t b = wh.first; b < wh.last; b += wh.step)
-          sum = combine(sum, load_n<V>(x_ + (a * p_.input[1] + b) * p_.input[2] + first + i, n));
+          sum = fold::combine(sum, load_n<V>(x_ + (a * p_.input[1] + b) * p_.input[2] + first + i, n));
       store(line + i, sum);
     }
-    for (std::int64_t i = end; i < length; i += lanes) store(line + i, broadcast<V>(neutral()));
+    for (std::int64_t i = end; i < length; i += lanes) store(line + i, broadcast<V>(fold::neutral));
     along(line, count, out);
     if constexpr (Average) {
       const std::int64_t last = w0 + count, low = std::clamp(inner_, w0, last),
                          high = std::clamp(inner_end_, low, last);
-      const std::int64_t n = p_.window[2] * wd.counted() * wh.counted();
-      const V divisor = broadcast<V>(static_cast<float>(n));
+      const V factor = broadcast<V>(pool_factor(p_.window[2] * wd.counted() * wh.counted()));
       for (std::int64_t w = w0; w < low; ++w) out[w - w0] = finished(out[w - w0], wd, wh, w);
       for (std::int64_t w = low; w < high; w += lanes) {
         const int some = static_cast<int>(std::min<std::int64_t>(lanes, high - w));
-        store_n(out + w - w0, n == 0 ? V{} : load_n<V>(out + w - w0, some) / divisor, some);
+        store_n(out + w - w0, load_n<V>(out + w - w0, some) * factor, some);
       }
       for (std::int64_t w = high; w < last; ++w) out[w - w0] = finished(out[w - w0], wd, wh, w);
     }
@@ -101,18 +93,18 @@ class pooled_plane {
     const std::int64_t stride = p_.stride[2], step = p_.dilation[2];
     std::int64_t w = 0;
     for (; stride <= 2 && w < count; w += lanes) {
-      V sum = broadcast<V>(neutral());
+      V sum = broadcast<V>(fold::neutral);
       const int n = static_cast<int>(std::min<std::int64_t>(lanes, count - w));
       for (std::int64_t c = 0; c < p_.window[2]; ++c) {
         const float* const at = line + w * stride + c * step;
         // the line has room for whole vectors behind its end
-        sum = combine(sum, stride == 1 ? load<V>(at) : every_second_lane(load<V>(at), load<V>(at + lanes)));
+        sum = fold::combine(sum, stride == 1 ? load<V>(at) : every_second_lane(load<V>(at), load<V>(at + lanes)));
       }
       store_n(out + w, sum, n);
     }
     for (; w < count; ++w) {
-      float sum = neutral();
-      for (std::int64_t c = 0; c < p_.window[2]; ++c) sum = combine(sum, line[w * stride + c * step]);
+      float sum = fold::neutral;
+      for (std::int64_t c = 0; c < p_.window[2]; ++c) sum = fold::combine(sum, line[w * stride + c * step]);
       out[w] = sum;
     }
   }

@@ -1,12 +1,10 @@
 #pragma once
 
 #include <algorithm>
-#include <limits>
 
-#include "kiln/core/math.hpp"
 #include "kiln/kernel/depthwise3x3.hpp"
 #include "kiln/kernel/gemm_pack.hpp"
-#include "kiln/kernel/pooling_problem.hpp"
+#include "kiln/kernel/pooling_fold.hpp"
 
 namespace kiln::kernels {
 
@@ -16,6 +14,7 @@ namespace kiln::kernels {
 template <bool Average>
 class narrow_pooling {
   using V = native_vec<float>;
+  using fold = pooling_fold<Average>;
   static constexpr int lanes = native_lanes<float>;
   static constexpr std::int64_t most = 512;  // columns of the output
 
@@ -30,8 +29,7 @@ class narrow_pooling {
     const std::int64_t vectors = ceil_div(p.output[2], lanes) * p.stride[2] + 1;
     for (std::int64_t k = 0; k < vectors; ++k)
       inside_[k] = static_cast<std::uint16_t>(inside_lanes<float>(k * lanes - p.pad_begin[2], p.input[2]));
-    for (std::int64_t w = 0; Average && w < p.output[2]; ++w)
-      counted_[w] = static_cast<float>(pool_window(p, 2, w).counted());
+    for (std::int64_t w = 0; Average && w < p.output[2]; ++w) factor_[w] = pool_factor(pool_window(p, 2, w).counted());
   }
 
   void run(std::int64_t plane) const {
@@ -44,17 +42,10 @@ class narrow_pooling {
   }
 
  private:
-  KILN_FN static V combine(V a, V b) {
-    if constexpr (Average)
-      return a + b;
-    else
-      return max(a, b);
-  }
-
   template <int Stride, int Window>
   void rows(const float* x, float* out) const {
     const std::int64_t width = p_.output[2];
-    const V none = broadcast<V>(Average ? 0.0F : -std::numeric_limits<float>::infinity());
+    const V none = broadcast<V>(fold::neutral);
     for (std::int64_t h = 0; h < p_.output[1]; ++h, out += width) {
       const std::int64_t top = h * p_.stride[1] - p_.pad_begin[1];
       const float* row[Window];
@@ -70,10 +61,10 @@ class narrow_pooling {
         V sum = load_masked_or<float>(row[0] + k * lanes, mask & keep[0], none);
 #pragma GCC unroll 3
         for (int r = 1; r < Window; ++r)
-          sum = combine(sum, load_masked_or<float>(row[r] + k * lanes, mask & keep[r], none));
+          sum = fold::combine(sum, load_masked_or<float>(row[r] + k * lanes, mask & keep[r], none));
         return sum;
       };
-      const V counted = broadcast<V>(Average ? static_cast<float>(pool_window(p_, 1, h).counted()) : 0.0F);
+      const V factor = broadcast<V>(Average ? pool_factor(pool_window(p_, 1, h).counted()) : 1);
       V first = column(0);
       for (std::int64_t w = 0, k = 0; w < width; w += lanes, k += Stride) {
         const int count = static_cast<int>(std::min<std::int64_t>(lanes, width - w));
@@ -81,22 +72,19 @@ class narrow_pooling {
         [&]<int... Lane>(std::integer_sequence<int, Lane...>) __attribute__((always_inline)) {
           const V second = column(k + 1);
           if constexpr (Stride == 1) {
-            sum = combine(first, (V)__builtin_shufflevector(first, second, (Lane + 1)...));
-            if (Window == 3) sum = combine(sum, (V)__builtin_shufflevector(first, second, (Lane + 2)...));
+            sum = fold::combine(first, (V)__builtin_shufflevector(first, second, (Lane + 1)...));
+            if (Window == 3) sum = fold::combine(sum, (V)__builtin_shufflevector(first, second, (Lane + 2)...));
             first = second;
           } else {
             const V even = (V)__builtin_shufflevector(first, second, (2 * Lane)...);
-            sum = combine(even, (V)__builtin_shufflevector(first, second, (2 * Lane + 1)...));
+            sum = fold::combine(even, (V)__builtin_shufflevector(first, second, (2 * Lane + 1)...));
             // the last lane alone reads it, or the next vector
             if (count == lanes) first = column(k + 2);
-            if (Window == 3) sum = combine(sum, (V)__builtin_shufflevector(even, first, (Lane + 1)...));
+            if (Window == 3) sum = fold::combine(sum, (V)__builtin_shufflevector(even, first, (Lane + 1)...));
           }
         }
         (std::make_integer_sequence<int, lanes>{});
-        if constexpr (Average) {
-          const V divisor = counted * load_n<V>(counted_ + w, count);
-          sum = select(divisor == V{}, V{}, sum / divisor);
-        }
+        if constexpr (Average) sum *= factor * load_n<V>(factor_ + w, count);
         if (count == lanes)
           store(out + w, sum);
         else
@@ -107,7 +95,7 @@ class narrow_pooling {
 
   const pooling_problem& p_;
   std::uint16_t inside_[most / lanes * 2 + 1];  // lanes of each vector of columns that are not padding
-  float counted_[Average ? most : 1];           // columns that a mean counts
+  float factor_[Average ? most : 1];            // what the columns that a mean counts make of a sum
 };
 
 }  // namespace kiln::kernels
