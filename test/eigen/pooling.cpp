@@ -148,16 +148,16 @@ TEST(lrn, equals_the_reference) {
 }
 
 TEST(lrn, sums_that_no_power_series_serves) {
-  for (const float beta : {0.75f, 0.5f})
+  for (const auto& [beta, pixels] : {std::pair(0.75f, 8), std::pair(0.75f, 64), std::pair(0.5f, 8)})
     for (const float bias : {0.0f, 1.0f}) {
-      SCOPED_TRACE(::testing::Message() << beta << ' ' << bias);
-      const auto make = [&](builder& b) {
-        b.output(
-            b.add(op::lrn{.size = 1, .alpha = 1, .beta = beta, .bias = bias}, b.input("x", dtype::f32, {1, 1, 8})));
+      SCOPED_TRACE(::testing::Message() << beta << ' ' << bias << ' ' << pixels);
+      const auto make = [&, beta = beta, pixels = pixels](builder& b) {
+        b.output(b.add(op::lrn{.size = 1, .alpha = 1, .beta = beta, .bias = bias},
+                       b.input("x", dtype::f32, {1, 1, pixels})));
       };
       std::vector<argument> in = random_inputs(make, 2, -3, 3);
       const float odd[] = {0, 1e-15f, 3e4f, std::numeric_limits<float>::infinity(), std::nanf(""), 1e-10f, 1e9f, 1};
-      std::copy(std::begin(odd), std::end(odd), in[0].as<float>().begin());
+      std::copy(std::begin(odd), std::end(odd), in[0].as<float>().end() - 8);
       expect_same(make, in, {1e-5, 1e-6});
     }
 }

@@ -26,17 +26,26 @@ KILN_FN V power_of_minus_three_quarters(V x) {
 }
 
 /// x^-beta for positive x: the common 0.75 and 0.5 without, others through exp and log.
-template <class V>
-KILN_FN V negative_power(V x, float beta) {
+template <int Count, class V>
+KILN_FN void negative_power(V (&x)[Count], float beta) {
   if (beta == 0.75F) {
     // as unsigned numbers, what is not normal and positive lies above the others
     constexpr std::uint32_t least = 0x00800000, infinity = 0x7f800000;
     using bits = vec<std::uint32_t, lanes<V>>;
-    if (!elementary::any((bits)x - least >= infinity - least)) return power_of_minus_three_quarters(x);
-    return splat<V>(1.0F) / (sqrt(x) * sqrt(sqrt(x)));
+    bits greatest = (bits)x[0] - least;
+#pragma GCC unroll 4
+    for (int v = 1; v < Count; ++v) {
+      const bits b = (bits)x[v] - least;
+      greatest = b > greatest ? b : greatest;
+    }
+    const bool odd = elementary::any(greatest >= infinity - least);
+#pragma GCC unroll 4
+    for (V& v : x) v = odd ? splat<V>(1.0F) / (sqrt(v) * sqrt(sqrt(v))) : power_of_minus_three_quarters(v);
+  } else if (beta == 0.5F) {
+    for (V& v : x) v = splat<V>(1.0F) / sqrt(v);
+  } else {
+    for (V& v : x) v = exp(log(v) * splat<V>(-beta));
   }
-  if (beta == 0.5F) return splat<V>(1.0F) / sqrt(x);
-  return exp(log(x) * splat<V>(-beta));
 }
 
 /// Local response normalisation of some pixels. Sums of squares are made afresh for each channel: a running sum would
@@ -49,38 +58,64 @@ class normalised_pixels {
   KILN_FN explicit normalised_pixels(const lrn_problem& p)
       : p_(p), before_((p.size - 1) / 2), after_(p.size / 2), factor_(p.alpha / static_cast<float>(p.size)) {}
 
-  /// Some pixels side by side in planes, `count` at most `most_columns` vectors: whole lines of a plane are read.
-  static constexpr std::int64_t most_columns = 4;
+  /// Some pixels side by side in planes, `count` best about `most_columns` vectors: enough in a row for what fetches
+  /// lines ahead, and few enough for a window's planes to stay in the first-level cache.
+  static constexpr std::int64_t most_columns = 16;
   KILN_FN void of_planes(const float* x, std::int64_t x_plane, float* y, std::int64_t y_plane,
                          std::int64_t count) const {
     for (std::int64_t c = 0; c < p_.channels; ++c) {
       const std::int64_t begin = c > before_ ? c - before_ : 0, end = least(p_.channels, c + after_ + 1);
       const float* const coming = x + least(p_.channels - 1, c + after_ + 4) * x_plane;
-      for (std::int64_t i = 0; i < count; i += lanes) {
-        const int n = static_cast<int>(least(lanes, count - i));
-        __builtin_prefetch(coming + i);
-        V sum{};
-        for (std::int64_t k = begin; k < end; ++k) {
-          const V v = load_n<V>(x + k * x_plane + i, n);
-          sum = multiply_add(v, v, sum);
-        }
-        store_n(y + c * y_plane + i, load_n<V>(x + c * x_plane + i, n) * scale(sum), n);
-      }
+      const auto columns = [&]<int Vectors>(std::int64_t i, int n) __attribute__((always_inline)) {
+        V sums[Vectors] = {};
+        for (std::int64_t k = begin; k < end; ++k) add_squares<Vectors>(x + k * x_plane + i, n, sums);
+#pragma GCC unroll 4
+        for (int v = 0; v < Vectors; ++v) __builtin_prefetch(coming + i + v * lanes);
+        scaled<Vectors>(x + c * x_plane + i, sums, n, y + c * y_plane + i);
+      };
+      std::int64_t i = 0;
+      for (; i + group <= count; i += group) columns.template operator()<4>(i, lanes);
+      for (; i < count; i += lanes) columns.template operator()<1>(i, static_cast<int>(least(lanes, count - i)));
     }
   }
 
   /// One pixel whose channels are contiguous.
   KILN_FN void of_channels(const float* x, float* y) const {
-    for (std::int64_t c = 0; c < p_.channels; c += lanes) {
-      const int n = static_cast<int>(least(lanes, p_.channels - c));
-      const bool inside = c >= before_ && c + lanes + after_ <= p_.channels;
-      const V sum = inside ? sum_inside(x + c - before_) : sum_at_edge(x, c);
-      store_n(y + c, load_n<V>(x + c, n) * scale(sum), n);
-    }
+    std::int64_t c = 0;
+    const auto some = [&]<int Vectors>() __attribute__((always_inline)) {
+      V sums[Vectors];
+#pragma GCC unroll 4
+      for (int v = 0; v < Vectors; ++v) {
+        const std::int64_t at = c + v * lanes;
+        const bool inside = at >= before_ && at + lanes + after_ <= p_.channels;
+        sums[v] = inside ? sum_inside(x + at - before_) : sum_at_edge(x, at);
+      }
+      scaled<Vectors>(x + c, sums, static_cast<int>(least(lanes, p_.channels - c)), y + c);
+      c += Vectors * lanes;
+    };
+    while (c + group <= p_.channels) some.template operator()<4>();
+    while (c < p_.channels) some.template operator()<1>();
   }
 
  private:
+  static constexpr int group = 4 * lanes;
+
   static KILN_FN std::int64_t least(std::int64_t a, std::int64_t b) { return a < b ? a : b; }
+
+  // Vectors from `from`, a single one of `n` elements.
+  template <int Vectors>
+  KILN_FN static V part(const float* from, int v, int n) {
+    return Vectors > 1 ? load<V>(from + v * lanes) : load_n<V>(from, n);
+  }
+
+  template <int Vectors>
+  KILN_FN static void add_squares(const float* from, int n, V (&sums)[Vectors]) {
+#pragma GCC unroll 4
+    for (int v = 0; v < Vectors; ++v) {
+      const V value = part<Vectors>(from, v, n);
+      sums[v] = multiply_add(value, value, sums[v]);
+    }
+  }
 
   // Squares of windows that begin at `from` and at the elements behind it.
   KILN_FN V sum_inside(const float* from) const {
@@ -115,8 +150,20 @@ class normalised_pixels {
     return (V)__builtin_shufflevector(V{}, v, (lanes - 1 + Lane)...);
   }
 
-  KILN_FN V scale(V sum) const {
-    return negative_power(multiply_add(splat<V>(factor_), sum, splat<V>(p_.bias)), p_.beta);
+  // y = x scaled as the sums of squares say.
+  template <int Vectors>
+  KILN_FN void scaled(const float* x, V (&sums)[Vectors], int n, float* y) const {
+#pragma GCC unroll 4
+    for (V& sum : sums) sum = multiply_add(splat<V>(factor_), sum, splat<V>(p_.bias));
+    negative_power(sums, p_.beta);
+#pragma GCC unroll 4
+    for (int v = 0; v < Vectors; ++v) {
+      const V result = part<Vectors>(x, v, n) * sums[v];
+      if (Vectors > 1)
+        store(y + v * lanes, result);
+      else
+        store_n(y, result, n);
+    }
   }
 
   lrn_problem p_;
