@@ -1,5 +1,6 @@
 #pragma once
 #include "kiln/graph/matcher.hpp"
+#include "kiln/pass/fusion_group.hpp"
 #include "kiln/pass/note.hpp"
 #include "kiln/pass/patterns.hpp"
 
