@@ -47,9 +47,8 @@ TEST(sink_into_branches, what_gains_nothing_stays) {
       [](auto& b) {
         auto x = b.input("x", dtype::f32, {1, 2, 4, 4});
         auto product = [&](const char* name) { return x.conv(b.weight(name, dtype::f32, {3, 2, 1, 1})); };
-        b.output(product("a").concat(x, 1).relu());  // may be negative
-        b.output(
-            product("b").concat(x.relu().pool(means).relu().pool({.lengths = {1, 1}}).neg(), 1).exp().relu().neg());
+        b.output(product("a").concat(x, 1).relu());                    // may be negative
+        b.output(product("b").concat(x.relu().neg(), 1).exp().neg());  // no epilogue, and no relu
         auto read = product("c").concat(product("d"), 1);
         b.output(read.relu());
         b.output(read);  // others read the concatenation
