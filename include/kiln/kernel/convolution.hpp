@@ -159,9 +159,9 @@ class convolution {
       case conv_method::channels:
         return channel_convolution<T>(p, workers);
       case conv_method::pixels:
-        return pixel_convolution<T>(p);
+        return pixel_convolution<T>(p, planes_of(p, out));
       case conv_method::planes:
-        return plane_convolution<T>(p);
+        return plane_convolution<T>(p, planes_of(p, out));
       case conv_method::rows:
         return row_convolution<T>(p, workers);
       case conv_method::images:
@@ -176,6 +176,10 @@ class convolution {
     return depthwise_convolution<T>(p);
   }
 
+  // A copy of the output is row-major.
+  static plane_steps planes_of(const conv_problem& p, const image_layout& out) {
+    return out.planes ? *out.planes : plane_steps::row_major(p.out_channels, p.output_pixels());
+  }
   static std::int64_t rounded(std::int64_t n) { return round_up(n, 64 / static_cast<std::int64_t>(sizeof(T))); }
   std::int64_t input_copy() const {
     return convert_in_ ? rounded(problem_.batch * problem_.in_channels * problem_.input_pixels()) : 0;

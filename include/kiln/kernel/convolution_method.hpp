@@ -22,6 +22,8 @@ enum class conv_method : std::uint8_t { channels, pixels, planes, rows, images, 
 
 constexpr bool reads_channels_last(conv_method m) { return m >= conv_method::images; }
 constexpr bool reads_either_layout(conv_method m) { return m == conv_method::winograd2 || m == conv_method::winograd4; }
+/// Whether a method writes planes that lie apart (`image_layout::planes`).
+constexpr bool writes_planes_apart(conv_method m) { return m == conv_method::pixels || m == conv_method::planes; }
 
 /// Estimated work of a convolution, in products of one element, where input and output lie as told; infinite where the
 /// method does not serve. It depends on the sizes only. The weights of each term were fitted to measurements at

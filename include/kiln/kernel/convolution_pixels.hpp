@@ -2,6 +2,7 @@
 
 #include "kiln/kernel/convolution_problem.hpp"
 #include "kiln/kernel/gemm.hpp"
+#include "kiln/kernel/image_layout.hpp"
 
 namespace kiln::kernels {
 
@@ -10,8 +11,13 @@ namespace kiln::kernels {
 template <class T>
 class pixel_convolution {
  public:
-  explicit pixel_convolution(const conv_problem& problem)
-      : p_(problem), out_{problem.output(0), problem.output(1), problem.output(2)} {
+  /// Writes planes that lie as `to` says.
+  pixel_convolution(const conv_problem& problem, const plane_steps& to)
+      : p_(problem),
+        out_{problem.output(0), problem.output(1), problem.output(2)},
+        to_(to),
+        rows_(std::gcd(problem.group_outputs(), to.each)) {
+    for (std::int64_t row = 0; row < p_.out_channels; row += rows_) starts_.push_back(to.at(0, row));
     for (std::int64_t x = 0; x < p_.kernel[2]; ++x)
       columns_.emplace_back(x * p_.dilation[2] - p_.pad_begin[2], p_.stride[2], p_.input[2], out_[2]);
   }
@@ -21,18 +27,20 @@ class pixel_convolution {
 
   template <class Epilogue>
   void run(thread_pool& pool, const T* input, const T* weights, T* output, T* scratch, Epilogue&& epilogue) const {
-    gemm_problem<T> g{.m = p_.group_outputs(), .n = p_.output_pixels(), .k = p_.depth()};
+    gemm_problem<T> g{.m = rows_, .n = p_.output_pixels(), .k = p_.depth()};
     g.a = weights;
     g.a_row = p_.depth();
-    g.a_batch = p_.group_outputs() * p_.depth();
-    g.a_period = p_.groups;
+    g.a_batch = g.m * p_.depth();
+    g.a_period = static_cast<std::int64_t>(starts_.size());
     g.b = input;
     g.b_row = p_.input_pixels();
     g.b_batch = p_.group_inputs() * p_.input_pixels();
+    g.b_repeats = p_.group_outputs() / rows_;
     g.c = output;
-    g.c_row = g.n;
-    g.c_batch = g.m * g.n;
-    g.batch = p_.batch * p_.groups;
+    g.c_row = to_.channel;
+    g.c_at = starts_.data();
+    g.c_batch = to_.image;
+    g.batch = p_.batch * g.a_period;
     const of_channels<std::remove_reference_t<Epilogue>> finish{epilogue, p_.out_channels};
     if (p_.pointwise()) return gemm_unpacked(pool, g, scratch, finish);
     const gemm_split<T> split(g, false, pool.size(), 192, g.m);
@@ -64,11 +72,11 @@ class pixel_convolution {
     const gemm_problem<T>* g;
     T* scratch;
 
-    panel_block<T> block(std::int64_t image, std::int64_t pixel, std::int64_t pixels, std::int64_t row,
+    panel_block<T> block(std::int64_t matrix, std::int64_t pixel, std::int64_t pixels, std::int64_t row,
                          std::int64_t depth, unsigned worker) const {
       const std::int64_t width = round_up(pixels, native_lanes<T>);
       T* const panel = scratch + worker * depth_block<T>(g->k) * register_tile<T>::width;
-      self->gather(panel, width, g->b + image * g->b_batch, pixel, pixels, row, depth);
+      self->gather(panel, width, g->b + g->b_of(matrix) * g->b_batch, pixel, pixels, row, depth);
       return {panel, width};
     }
     coming_block<T> peek(std::int64_t, std::int64_t, std::int64_t, std::int64_t, std::int64_t) const { return {}; }
@@ -121,7 +129,10 @@ class pixel_convolution {
 
   conv_problem p_;
   conv_problem::extents out_;
-  std::vector<read_range> columns_;  // of each kernel column
+  plane_steps to_;
+  std::int64_t rows_;                   // of a product: channels of one group whose planes are evenly apart
+  std::vector<std::ptrdiff_t> starts_;  // where each product of an image is written
+  std::vector<read_range> columns_;     // of each kernel column
 };
 
 }  // namespace kiln::kernels

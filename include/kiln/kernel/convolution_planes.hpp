@@ -5,6 +5,7 @@
 #include "kiln/kernel/depthwise3x3.hpp"
 #include "kiln/kernel/depthwise_small.hpp"
 #include "kiln/kernel/gemm.hpp"
+#include "kiln/kernel/image_layout.hpp"
 #include "kiln/kernel/phased_rows.hpp"
 
 namespace kiln::kernels {
@@ -37,8 +38,10 @@ template <class T, int Vectors>
 template <class T>
 class plane_convolution {
  public:
-  explicit plane_convolution(const conv_problem& problem)
+  /// Writes planes that lie as `to` says.
+  plane_convolution(const conv_problem& problem, const plane_steps& to)
       : p_(problem),
+        to_(to),
         out_h_(problem.output(1)),
         out_w_(problem.output(2)),
         taps_(problem.taps()),
@@ -96,7 +99,7 @@ class plane_convolution {
       const std::int64_t pixels = out_h_ * out_w_;
       for (std::int64_t j = 0; j < multiplier_; ++j) {
         const std::int64_t channel = group * multiplier_ + j;
-        T* const out = output + (batch * p_.out_channels + channel) * pixels;
+        T* const out = output + to_.at(batch, channel);
         tile_finish<T> inside;
         const bool finished =
             finishes_in_registers(epilogue, batch, channel, std::int64_t{1}, std::int64_t{0}, pixels, inside) &&
@@ -119,7 +122,7 @@ class plane_convolution {
       layout_.copy(local, image, y0, rows);
     for (std::int64_t j = 0; j < multiplier_; ++j) {
       const std::int64_t channel = group * multiplier_ + j, pixel0 = y0 * out_w_, pixels = rows * out_w_;
-      T* const out = output + (batch * p_.out_channels + channel) * out_h_ * out_w_ + pixel0;
+      T* const out = output + to_.at(batch, channel) + pixel0;
       if constexpr (has_masked_loads) {
         if (direct_) {
           tile_finish<T> inside;
@@ -158,6 +161,7 @@ class plane_convolution {
   }
 
   conv_problem p_;
+  plane_steps to_;
   std::int64_t out_h_, out_w_, taps_, multiplier_;
   phased_rows<T> layout_;
   std::optional<small_plane_3x3<T>> small_;

@@ -19,8 +19,12 @@ struct gemm_problem {
   std::ptrdiff_t c_row = 0;
   std::int64_t batch = 1;
   std::ptrdiff_t a_batch = 0, b_batch = 0, c_batch = 0;
-  std::int64_t a_period = 0;     // when not 0, A starts again after so many matrices
+  std::int64_t a_period = 0;   // when not 0, A starts again after so many matrices
+  std::int64_t b_repeats = 1;  // of `gemm_unpacked`: matrices in a row that one B serves
+  /// Where C begins in each of `a_period` matrices, if they lie unevenly; `c_batch` is then from period to period.
+  const std::ptrdiff_t* c_at = nullptr;
   std::int64_t task_rows = 128;  // of `gemm`: rows of one matrix that a task takes at most
+  std::int64_t b_of(std::int64_t matrix) const { return b_repeats == 1 ? matrix : quotient(matrix, b_repeats); }
 };
 
 /// The epilogue that leaves the sums as they are.
@@ -292,8 +296,9 @@ void multiply(thread_pool& pool, const gemm_problem<T>& p, std::int64_t depth_mo
     const auto [matrix, panel, chunk] = split.at(task);
     const std::int64_t col0 = split.col(panel), cols = split.cols(panel), row0 = chunk * split.chunk_rows;
     const std::int64_t rows = std::min(split.chunk_rows, p.m - row0);
-    const T* const a = p.a + (p.a_period != 0 ? matrix % p.a_period : matrix) * p.a_batch + row0 * p.a_row;
-    T* const c = p.c + matrix * p.c_batch + row0 * p.c_row + col0;
+    const std::int64_t period = p.a_period != 0 ? quotient(matrix, p.a_period) : 0, of = matrix - period * p.a_period;
+    const T* const a = p.a + of * p.a_batch + row0 * p.a_row;
+    T* const c = p.c + (p.c_at ? period * p.c_batch + p.c_at[of] : matrix * p.c_batch) + row0 * p.c_row + col0;
     std::int64_t k = 0;
     do {
       const std::int64_t depth = std::min(depth_most, p.k - k);
@@ -357,7 +362,7 @@ struct unpacked_right {
 
   panel_block<T> block(std::int64_t matrix, std::int64_t col, std::int64_t cols, std::int64_t row, std::int64_t depth,
                        unsigned worker) const {
-    const T* const from = p->b + matrix * p->b_batch + col * p->b_col + row * p->b_row;
+    const T* const from = p->b + p->b_of(matrix) * p->b_batch + col * p->b_col + row * p->b_row;
     const std::int64_t width = round_up(cols, native_lanes<T>);
     if ((few_rows || short_columns) && cols == width) return {from, p->b_row};
     T* const panel = scratch + worker * scratch_each;
@@ -369,7 +374,7 @@ struct unpacked_right {
   }
   coming_block<T> peek(std::int64_t matrix, std::int64_t col, std::int64_t cols, std::int64_t row,
                        std::int64_t depth) const {
-    const T* const from = p->b + matrix * p->b_batch + col * p->b_col + row * p->b_row;
+    const T* const from = p->b + p->b_of(matrix) * p->b_batch + col * p->b_col + row * p->b_row;
     if (p->b_col == 1) return {from, p->b_row, depth, cols};
     if (p->b_row == 1 && p->b_col == depth) return {from, p->b_col, cols, depth};
     return {};

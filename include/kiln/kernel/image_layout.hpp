@@ -1,17 +1,36 @@
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 
 #include "kiln/kernel/gemm_pack.hpp"
 
 namespace kiln::kernels {
 
-/// Where a batch of images lies: by planes ([batch, channels, pixels], row-major), or channels last, where channel c of
-/// pixel i of image n is element `(n * pixels + i) * step + c` and a step is at least the number of channels.
+/// Where planes begin that lie apart, each of them contiguous: every `each` channels are a run of their own.
+struct plane_steps {
+  std::int64_t each = 1;
+  std::ptrdiff_t image = 0, run = 0, channel = 0;  ///< elements from one to the next
+
+  static constexpr plane_steps row_major(std::int64_t channels, std::int64_t pixels) {
+    return {std::max<std::int64_t>(channels, 1), channels * pixels, 0, pixels};
+  }
+  constexpr std::ptrdiff_t at(std::int64_t of_image, std::int64_t of_channel) const {
+    const std::int64_t runs = of_channel < each ? 0 : quotient(of_channel, each);
+    return of_image * image + runs * run + (of_channel - runs * each) * channel;
+  }
+  friend constexpr bool operator==(const plane_steps&, const plane_steps&) = default;
+};
+
+/// Where a batch of images lies: by planes ([batch, channels, pixels], row-major unless `planes` says otherwise), or
+/// channels last, where channel c of pixel i of image n is element `(n * pixels + i) * step + c` and a step is at least
+/// the number of channels.
 struct image_layout {
   bool channels_last = false;
   std::ptrdiff_t step = 0;  ///< elements from pixel to pixel, channels last
+  std::optional<plane_steps> planes = {};
 
   friend constexpr bool operator==(const image_layout&, const image_layout&) = default;
 };

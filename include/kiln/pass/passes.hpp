@@ -15,6 +15,7 @@
 #include "kiln/pass/remove_identity.hpp"
 #include "kiln/pass/simplify_algebra.hpp"
 #include "kiln/pass/simplify_views.hpp"
+#include "kiln/pass/sink_into_branches.hpp"
 #include "kiln/pass/sink_pointwise.hpp"
 
 namespace kiln {
@@ -39,6 +40,7 @@ inline constexpr named_pass<Program> fusing_passes[] = {
     {"fuse_attention", [](Program& p) { return fuse_attention(p); }},
     {"merge_products", [](Program& p) { return merge_products(p); }},
     {"sink_pointwise", [](Program& p) { return sink_pointwise(p); }},
+    {"sink_into_branches", [](Program& p) { return sink_into_branches(p); }},
     {"simplify_views", [](Program& p) { return simplify_views(p); }},
     {"constant_folding", [](Program& p) { return constant_folding(p); }},
     {"common_subexpression", [](Program& p) { return common_subexpression(p); }},

@@ -30,6 +30,7 @@ enum class stride_support : std::uint8_t {
   dense,   ///< row-major without gaps
   images,  ///< that, or channels last: of [batch, channels, spatial...] the channels are contiguous and pixels evenly
            ///< apart
+  apart,   ///< that, or row-major images anywhere (a part of a concatenation of several)
   rows,    ///< any outer strides, the last dim contiguous
   any,     ///< any strides, 0 and negative ones included
 };
@@ -58,6 +59,9 @@ class kernel {
   virtual stride_support input_strides(std::size_t /*i*/) const { return stride_support::dense; }
   /// Layouts result k may be given (a part of a concatenation, a transposed buffer).
   virtual stride_support output_strides(std::size_t /*k*/) const { return stride_support::dense; }
+  /// Whether result k, images, may be given with its planes anywhere, each row-major, and with its channels as two
+  /// dims: a shuffle of the channels is then written where it belongs.
+  virtual bool places_planes(std::size_t /*k*/) const { return false; }
   /// Whether the kernel kept its own form of a constant operand and the plan need not hold the original.
   virtual bool packed_input(std::size_t /*i*/) const { return false; }
   /// Bytes of packed constants that the kernel holds.

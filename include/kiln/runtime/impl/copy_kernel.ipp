@@ -71,8 +71,38 @@ void copy_block(const T* from, std::int64_t from_outer, std::int64_t from_inner,
           to[r * to_outer + c * to_inner] = from[r * from_outer + c * from_inner];
 }
 
-// A small transposition repeated over contiguous results (a channel shuffle): where each element comes from is looked
-// up.
+// out[k * step + r] = in[r * run + k] for r < Runs: runs of elements are interleaved, four of each at a time.
+template <int Runs>
+void interleave(const std::uint32_t* in, std::int64_t run, std::uint32_t* out, std::int64_t step, std::int64_t each) {
+  using V = std::uint32_t __attribute__((vector_size(16)));
+  const auto load = [](const std::uint32_t* from) {
+    V v;
+    std::memcpy(&v, from, sizeof v);
+    return v;
+  };
+  const auto store = [](std::uint32_t* to, V v) { std::memcpy(to, &v, sizeof v); };
+  std::int64_t k = 0;
+  for (; k + 4 <= each; k += 4) {
+    const V a = load(in + k), b = load(in + run + k);
+    const V low = __builtin_shufflevector(a, b, 0, 4, 1, 5), high = __builtin_shufflevector(a, b, 2, 6, 3, 7);
+    std::uint32_t* const to = out + k * step;
+    if constexpr (Runs == 2) {
+      store(to, low), store(to + 4, high);
+    } else {
+      const V c = load(in + 2 * run + k), d = load(in + 3 * run + k);
+      const V low2 = __builtin_shufflevector(c, d, 0, 4, 1, 5), high2 = __builtin_shufflevector(c, d, 2, 6, 3, 7);
+      store(to, __builtin_shufflevector(low, low2, 0, 1, 4, 5));
+      store(to + step, __builtin_shufflevector(low, low2, 2, 3, 6, 7));
+      store(to + 2 * step, __builtin_shufflevector(high, high2, 0, 1, 4, 5));
+      store(to + 3 * step, __builtin_shufflevector(high, high2, 2, 3, 6, 7));
+    }
+  }
+  for (; k < each; ++k)
+    for (std::int64_t r = 0; r < Runs; ++r) out[k * step + r] = in[r * run + k];
+}
+
+// A small transposition repeated over contiguous results (a channel shuffle): runs are interleaved where they are two
+// or a multiple of four, else where each element comes from is looked up.
 template <class T>
 bool copy_repeated(const walk& w, const tensor& from, const tensor& to, thread_pool* pool) {
   constexpr std::int64_t most = 4096, grain = 16384;
@@ -88,6 +118,17 @@ bool copy_repeated(const walk& w, const tensor& from, const tensor& to, thread_p
     for (std::int64_t r = first; r < last; ++r) {
       const T* const in = from.as<const T>() + r * w.from[0];
       T* const out = to.as<T>() + r * w.to[0];
+      if constexpr (sizeof(T) == sizeof(std::uint32_t)) {
+        const std::int64_t runs = w.lens[2], run = w.from[2];
+        if (w.from[1] == 1 && runs == 2) {
+          interleave<2>(in, run, out, runs, w.lens[1]);
+          continue;
+        }
+        if (w.from[1] == 1 && runs % 4 == 0) {
+          for (std::int64_t s = 0; s < runs; s += 4) interleave<4>(in + s * run, run, out + s, runs, w.lens[1]);
+          continue;
+        }
+      }
       std::int64_t i = 0;
       for (; i + 4 <= each; i += 4) {
         const T a = in[source[i]], b = in[source[i + 1]], c = in[source[i + 2]], d = in[source[i + 3]];

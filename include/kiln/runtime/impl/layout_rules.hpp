@@ -17,11 +17,20 @@ inline bool channels_last(const layout& where) {
   return true;
 }
 
+/// Whether the dims from `first` on are row-major without gaps.
+inline bool dense_from(const layout& where, std::size_t first) {
+  layout inner;
+  for (std::size_t d = first; d < where.lens.size(); ++d)
+    inner.lens.push_back(where.lens[d]), inner.strides.push_back(where.strides[d]);
+  return inner.dense();
+}
+
 /// Whether a kernel with that support may be given the layout.
 inline bool supported(const layout& where, stride_support support) {
   if (support == stride_support::any) return true;
   if (support == stride_support::dense) return where.dense();
   if (support == stride_support::images) return where.dense() || channels_last(where);
+  if (support == stride_support::apart) return channels_last(where) || dense_from(where, 1);
   return where.lens.empty() || where.lens.back() == dimension(1) || where.strides.back() == dimension(1);
 }
 

@@ -3,6 +3,8 @@
 #include "kiln/runtime/impl/constant_readers.hpp"
 #include "kiln/runtime/impl/make_step_kernel.hpp"
 #include "kiln/runtime/impl/open_rules.hpp"
+#include "kiln/runtime/impl/shuffles.hpp"
+#include "kiln/runtime/impl/value_uses.hpp"
 #include "kiln/runtime/tuner.hpp"
 
 namespace kiln::detail {
@@ -26,6 +28,7 @@ class planner {
         pool_(pool),
         tuning_(choices.tuning),
         readers_(p.main()),
+        uses_(p.main()),
         formats_(p, p.main(), t, choices.turns_images) {
     formats_.report(remarks);
     plan_.turns_images = formats_.any();
@@ -33,7 +36,7 @@ class planner {
   }
 
   plan build() {
-    index_values();
+    place_growing();
     make_kernels();
     for (std::uint32_t i = 0; i < graph_.size(); ++i) naming(graph_[i], i, [&] { emit(i); });
     for (std::uint32_t k = 0; k < graph_.outputs.size(); ++k)
@@ -46,23 +49,12 @@ class planner {
   using instruction = basic_instruction<operation>;
 
   // ---- what is known before planning
-  void index_values() {
+  void place_growing() {
     places_.resize(graph_.size());
-    users_.resize(graph_.size());
-    output_of_.resize(graph_.size());
-    for (std::uint32_t i = 0; i < graph_.size(); ++i) {
-      places_[i].resize(graph_[i].results.size());
-      output_of_[i].assign(graph_[i].results.size(), none);
-      for (value_id v : graph_[i].inputs) users_[v.instruction].push_back({i, v.result});
-    }
-    for (std::uint32_t k = 0; k < graph_.outputs.size(); ++k) {
-      const value_id v = graph_.outputs[k];
-      users_[v.instruction].push_back({none, v.result});
-      if (output_of_[v.instruction][v.result] == none) output_of_[v.instruction][v.result] = k;
-    }
+    for (std::uint32_t i = 0; i < graph_.size(); ++i) places_[i].resize(graph_[i].results.size());
     for (growing_output& g : plan_.growing) {
       const value_id v = graph_.outputs[g.output];
-      output_of_[v.instruction][v.result] = g.output;
+      uses_.set_output(v, g.output);
       g.storage = add_storage(place_kind::output, graph_.shape_of(v).bytes(), g.output);
     }
   }
@@ -104,10 +96,9 @@ class planner {
 
   // The caller's buffer of the output that a value is, or becomes under other dims.
   std::optional<place> output_behind(value_id v) {
-    const std::uint32_t k = output_of_[v.instruction][v.result];
-    if (k != none) return output_place(k);
+    if (const std::uint32_t k = uses_.output(v); k != none) return output_place(k);
     const dims& lens = graph_.shape_of(v).lens;
-    for (const user& u : users_[v.instruction]) {
+    for (const value_uses::user& u : uses_.beside(v)) {
       if (u.result != v.result || u.instruction == none || !renames_dims(graph_[u.instruction], lens)) continue;
       auto behind = output_behind({u.instruction, 0});
       if (!behind) continue;
@@ -135,6 +126,7 @@ class planner {
     if (support != stride_support::dense) {
       if (const auto part = part_of_concat(v, support)) return *part;
       if (const auto turned = transposed(v, support)) return *turned;
+      if (const auto shuffled = channels_shuffled(v)) return *shuffled;
     }
     place at = fresh(graph_.shape_of(v));
     if (formats_.channels_last(v) && support != stride_support::dense) at.where = image_formats::of(at.where.lens);
@@ -143,24 +135,18 @@ class planner {
 
   // The place of operand k inside the concatenation's result.
   place concat_part(std::uint32_t concat, std::size_t operand) {
-    place part = place_result({concat, 0});
-    const instruction& ins = graph_[concat];
-    const auto axis = static_cast<std::size_t>(normal_axis(ins.op.get_if<op::concat>()->axis, ins.results[0].rank()));
-    dimension start = 0;
-    for (std::size_t k = 0; k < operand; ++k) start += graph_.shape_of(ins.inputs[k]).lens[axis];
-    part.where.lens = graph_.shape_of(ins.inputs[operand]).lens;
-    part.where.offset += start * part.where.strides[axis];
-    return part;
+    const place whole = place_result({concat, 0});
+    return {whole.storage, part_of(graph_, graph_[concat], operand, whole.where)};
   }
 
   std::optional<place> part_of_concat(value_id v, stride_support support) {
-    for (const auto& [u, result] : users_[v.instruction]) {
+    for (const auto& [u, result] : uses_.beside(v)) {
       if (u == none || !is_concat(graph_[u])) continue;
       const auto& inputs = graph_[u].inputs;
       for (std::size_t k = 0; k < inputs.size(); ++k) {
         if (!(inputs[k] == v)) continue;
         const place part = concat_part(u, k);
-        if (supported(part.where, support)) return part;
+        if (supported(part.where, support) || (places_planes(v) && dense_from(part.where, 2))) return part;
       }
     }
     return std::nullopt;
@@ -168,24 +154,38 @@ class planner {
 
   // A result whose only reader transposes it is written transposed.
   std::optional<place> transposed(value_id v, stride_support support) {
-    std::uint32_t t = none, readers = 0;
-    for (const user& u : users_[v.instruction])
-      if (u.result == v.result) t = u.instruction, ++readers;
-    if (readers != 1 || t == none) return std::nullopt;
+    const std::uint32_t t = uses_.only_reader(v);
+    if (t == none) return std::nullopt;
     const auto axes = permutation_of(graph_[t], graph_.shape_of(v).lens);
     if (!axes) return std::nullopt;
     if (support == stride_support::rows && !axes->empty() && axes->back() + 1 != axes->size()) return std::nullopt;
-    place to;
-    const value_id turned{t, 0};
-    if (const auto output = output_behind(turned))
-      to = *output;
-    else if (const auto part = part_of_concat(turned, stride_support::any))
-      to = *part;
-    else
-      to = fresh(graph_.shape_of(turned));
+    const place to = rearranged({t, 0});
     const place at{to.storage, before_permutation(*axes, graph_.shape_of(v).lens, to.where)};
     if (!supported(at.where, support)) return std::nullopt;
     return at;
+  }
+
+  bool places_planes(value_id v) const {
+    const auto& writer = kernels_[v.instruction];
+    return writer && writer->places_planes(v.result);
+  }
+
+  // Where what a view makes of a result may lie, whose producer then writes it.
+  place rearranged(value_id view) {
+    if (const auto output = output_behind(view)) return *output;
+    if (const auto part = part_of_concat(view, stride_support::any)) return *part;
+    return fresh(graph_.shape_of(view));
+  }
+
+  // Images whose only reader shuffles their channels are written shuffled: their place then has two dims of channels.
+  std::optional<place> channels_shuffled(value_id v) {
+    if (formats_.channels_last(v)) return std::nullopt;
+    const auto shuffle = shuffle_behind(graph_, v, [&](value_id of) { return uses_.only_reader(of); });
+    if (!shuffle || !(places_planes(v) || joins_runs(graph_, v, *shuffle))) return std::nullopt;
+    const place to = rearranged({shuffle->join, 0});
+    const auto at = shuffle->before(to.where);
+    if (!at || !dense_from(*at, 3)) return std::nullopt;
+    return place{to.storage, *at};
   }
 
   // ---- steps
@@ -241,7 +241,7 @@ class planner {
     for (const auto& [value, copy] : dense_copies_)
       if (value == v) return copy;
     const shape& type = graph_.shape_of(v);
-    const bool is_output = output_of_[v.instruction][v.result] != none;
+    const bool is_output = uses_.output(v) != none;
     const auto behind = is_output ? std::nullopt : output_behind(v);
     const place copy = behind ? *behind : fresh({type.type, type.lens});
     copy_step(at, copy, type, why);
@@ -377,14 +377,10 @@ class planner {
   thread_pool& pool_;
   tuning_session* const tuning_;
   constant_readers readers_;
+  value_uses uses_;
   image_formats formats_;
   plan plan_;
   std::vector<std::vector<place>> places_;
-  struct user {
-    std::uint32_t instruction = none, result = 0;
-  };
-  std::vector<std::vector<user>> users_;
-  std::vector<std::vector<std::uint32_t>> output_of_;
   std::vector<std::unique_ptr<kernel>> kernels_;
   std::vector<std::pair<value_id, place>> dense_copies_;
   std::uint32_t nowhere_ = none;

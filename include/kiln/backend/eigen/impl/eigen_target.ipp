@@ -53,6 +53,10 @@ image_role eigen_target::role(const program& whole, const basic_instruction<oper
   const dtype type = instruction.results[0].type;
   if (rank > 4 || (type != dtype::f32 && type != dtype::u8 && type != dtype::i8)) return image_role::none;
   const operation* op = &instruction.op;
+  const auto of = [](const module_graph& m, const basic_instruction<operation>& i) {
+    return eigen::role_of_convolution(*i.op.get_if<op::convolution>(), m.shape_of(i.inputs[0]),
+                                      m.shape_of(i.inputs[1]));
+  };
   if (const auto* fused = op->get_if<op::fused>()) {
     if (fused->kind == fusion::pointwise) return image_role::follows;
     if (fused->kind != fusion::contraction) return image_role::none;
@@ -60,12 +64,12 @@ image_role eigen_target::role(const program& whole, const basic_instruction<oper
     for (std::uint32_t i = 0; i < body.size(); ++i) {
       if (body[i].kind != instruction_kind::op || body[i].op.kind() != op_kind::contraction) continue;
       op = &body[i].op;
-      if (const auto* conv = op->get_if<op::convolution>())
-        return eigen::role_of_convolution(*conv, body.shape_of(body[i].inputs[0]), body.shape_of(body[i].inputs[1]));
+      if (op->is<op::convolution>()) return of(body, body[i]);
       if (op->is<op::integer_convolution>()) return image_role::gains;
     }
   }
-  if (op->is<op::convolution>() || op->is<op::integer_convolution>()) return image_role::gains;
+  if (op->is<op::convolution>()) return of(whole.main(), instruction);
+  if (op->is<op::integer_convolution>()) return image_role::gains;
   if (type != dtype::f32) return op->kind() == op_kind::pointwise ? image_role::follows : image_role::none;
   const auto* pooling = op->get_if<op::pooling>();
   if (pooling && pooling->mode != op::pooling_mode::lp) return image_role::turns;

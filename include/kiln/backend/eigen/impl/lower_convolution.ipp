@@ -100,15 +100,21 @@ class convolution_kernel final : public kernel {
            : i == body_.operands[0] ? stride_support::images
                                     : stride_support::dense;
   }
-  stride_support output_strides(std::size_t) const override { return stride_support::images; }
+  stride_support output_strides(std::size_t) const override {
+    return kernels::writes_planes_apart(method_) ? stride_support::apart : stride_support::images;
+  }
+  bool places_planes(std::size_t) const override { return kernels::writes_planes_apart(method_); }
 
   std::size_t scratch_bytes(std::span<const tensor> in, std::span<const tensor> out, unsigned threads) const override {
-    const auto plan = plan_for(in, product_place(out[0], nullptr), threads);
+    const std::size_t rank = in[body_.operands[0]].rank();
+    const tensor y = product_place(out[0], nullptr);
+    const kernels::image_layout to = result_layout(y, rank);
+    const auto plan = plan_for(in, to, threads);
     std::size_t n = static_cast<std::size_t>(plan->scratch_floats()) * sizeof(float);
     if (!packed_) n += weight_bytes(in) + 64;
-    const tensor y = seen(out[0], out[0]);
-    if (body_.tail && !epilogue(body_, seen(in, out[0]), y, inner(out[0])).fits())
-      n = std::max(n, tail_scratch_bytes(body_, in, product_place(out[0], nullptr), out[0], threads));
+    const tensor whole = seen(channels_joined(out[0], rank), to);
+    if (body_.tail && !epilogue(body_, seen(in, to), whole, to.channels_last ? 1 : rank - 2).fits())
+      n = std::max(n, tail_scratch_bytes(body_, channels_split(in, out[0]), y, out[0], threads));
     return product_bytes(out[0]) + n;
   }
 
@@ -117,7 +123,8 @@ class convolution_kernel final : public kernel {
     const tensor &x = l.in[body_.operands[0]], &w = l.in[body_.operands[1]];
     if (l.out[0].elements() == 0) return;
     const tensor y = product_place(l.out[0], l.scratch.data());
-    const auto plan = plan_for(l.in, y, l.pool->size());
+    const kernels::image_layout to = result_layout(y, x.rank());
+    const auto plan = plan_for(l.in, to, l.pool->size());
     const std::span<std::byte> behind = l.scratch.subspan(product_bytes(l.out[0]));
     std::byte* scratch = behind.data();
     const float* weights = reinterpret_cast<const float*>(packed_.data());
@@ -130,22 +137,23 @@ class convolution_kernel final : public kernel {
     kernels::affine_tail<float> affine;
     conv_tail follow;
     std::optional<epilogue> tail;
-    image_tail self{nullptr, y.lens[1]};
+    const tensor whole = channels_joined(l.out[0], x.rank());
+    image_tail self{nullptr, whole.lens[1]};
     if (body_.tail) {
-      const bool last = image_layout_of(y).channels_last;
-      const std::size_t columns = last ? 1 : y.rank() - 2;
+      const bool last = to.channels_last;
+      const std::size_t columns = last ? 1 : x.rank() - 2;
       // a list of as many operands as there may be takes as long to make as a small image's convolution
       constexpr std::size_t few = 4;
       tensor turned[few];
       std::optional<inline_vector<tensor, 40>> all;
       std::span<const tensor> in = l.in;
       if (last && in.size() <= few) {
-        for (std::size_t i : body_.extra) turned[i] = in[i].rank() == y.rank() ? with_channels_last(in[i]) : in[i];
+        for (std::size_t i : body_.extra) turned[i] = in[i].rank() == x.rank() ? with_channels_last(in[i]) : in[i];
         in = {turned, in.size()};
       } else if (last) {
-        in = all.emplace(seen(l.in, y));
+        in = all.emplace(seen(l.in, to));
       }
-      const tensor out = last ? seen(l.out[0], l.out[0]) : l.out[0];
+      const tensor out = seen(whole, to);
       if (body_.bind(in, out, columns, affine)) {
         follow.affine = &affine;
         follow.self = const_cast<product_body*>(&body_);
@@ -157,21 +165,49 @@ class convolution_kernel final : public kernel {
       }
     }
     plan->run(*l.pool, x.as<const float>(), weights, y.as<float>(), reinterpret_cast<float*>(scratch), follow);
-    if (tail && !tail->fits()) run_tail(body_, l.in, y, l.out[0], behind, *l.pool);
+    if (tail && !tail->fits()) run_tail(body_, channels_split(l.in, l.out[0]), y, l.out[0], behind, *l.pool);
   }
 
  private:
   // Operands of the epilogue as it sees them: rows are channels and columns pixels, or the reverse where the result's
   // channels are last.
-  static tensor seen(const tensor& t, const tensor& y) {
-    return t.rank() == y.rank() && image_layout_of(y).channels_last ? with_channels_last(t) : t;
+  static tensor seen(const tensor& t, const kernels::image_layout& to) {
+    return t.rank() > 2 && to.channels_last ? with_channels_last(t) : t;
   }
-  static inline_vector<tensor, 40> seen(std::span<const tensor> in, const tensor& y) {
+  static inline_vector<tensor, 40> seen(std::span<const tensor> in, const kernels::image_layout& to) {
     inline_vector<tensor, 40> out;
-    for (const tensor& t : in) out.push_back(seen(t, y));
+    for (const tensor& t : in) out.push_back(seen(t, to));
     return out;
   }
-  static std::size_t inner(const tensor& y) { return image_layout_of(y).channels_last ? 1 : y.rank() - 2; }
+
+  // The plan may give the result one more dim than images of `rank` dims have: the channels are then two.
+  static tensor channels_joined(const tensor& y, std::size_t rank) {
+    if (y.rank() == rank) return y;
+    tensor out{y.data, y.type, {y.lens[0], y.lens[1] * y.lens[2]}, {y.strides[0], y.strides[2]}};
+    for (std::size_t d = 3; d < y.rank(); ++d) out.lens.push_back(y.lens[d]), out.strides.push_back(y.strides[d]);
+    return out;
+  }
+  // Operands of such a result's epilogue, their channels as its.
+  static inline_vector<tensor, 40> channels_split(std::span<const tensor> in, const tensor& y) {
+    inline_vector<tensor, 40> out;
+    for (const tensor& t : in) {
+      out.push_back(t);
+      if (t.rank() + 1 != y.rank()) continue;
+      const std::int64_t parts = t.lens[1] == 1 ? 1 : y.lens[1], each = t.lens[1] / parts;
+      out.back() = {t.data, t.type, {t.lens[0], parts, each}, {t.strides[0], each * t.strides[1], t.strides[1]}};
+      for (std::size_t d = 2; d < t.rank(); ++d)
+        out.back().lens.push_back(t.lens[d]), out.back().strides.push_back(t.strides[d]);
+    }
+    return out;
+  }
+
+  kernels::image_layout result_layout(const tensor& y, std::size_t rank) const {
+    const bool split = y.rank() != rank;
+    const kernels::image_layout plain = split ? kernels::image_layout{} : image_layout_of(y);
+    if (!kernels::writes_planes_apart(method_) || plain.channels_last || y.dense()) return plain;
+    if (!split) return {.planes = kernels::plane_steps{y.lens[1], y.strides[0], 0, y.strides[1]}};
+    return {.planes = kernels::plane_steps{y.lens[2], y.strides[0], y.strides[1], y.strides[2]}};
+  }
 
   std::size_t weight_bytes(std::span<const tensor> in) const {
     const conv_problem p = problem_of(attributes_, in[body_.operands[0]].lens, in[body_.operands[1]].lens);
@@ -180,9 +216,10 @@ class convolution_kernel final : public kernel {
 
   // Plans are made once for each set of sizes and the last few are kept: a run whose sizes were seen lately allocates
   // nothing.
-  std::shared_ptr<const conv_plan> plan_for(std::span<const tensor> in, const tensor& out, unsigned workers) const {
+  std::shared_ptr<const conv_plan> plan_for(std::span<const tensor> in, const kernels::image_layout& to,
+                                            unsigned workers) const {
     const ints &x = in[body_.operands[0]].lens, &w = in[body_.operands[1]].lens;
-    const kernels::image_layout from = image_layout_of(in[body_.operands[0]]), to = image_layout_of(out);
+    const kernels::image_layout from = image_layout_of(in[body_.operands[0]]);
     const std::lock_guard lock(mutex_);
     for (const entry& e : plans_)
       if (e.x == x && e.w == w && e.from == from && e.to == to && e.workers == workers) return e.plan;

@@ -7,18 +7,28 @@ namespace {
 
 class pooling_kernel final : public kernel {
  public:
-  pooling_kernel(const op::pooling& attributes, bool channels_last) : attributes_(attributes), last_(channels_last) {}
+  explicit pooling_kernel(const op::pooling& attributes) : attributes_(attributes) {}
   std::string name() const override { return std::string(to_string(attributes_.mode)) + " pooling"; }
   stride_support input_strides(std::size_t) const override { return stride_support::images; }
-  stride_support output_strides(std::size_t) const override {
-    return last_ ? stride_support::images : stride_support::dense;
-  }
+  stride_support output_strides(std::size_t) const override { return stride_support::apart; }
   std::size_t scratch_bytes(std::span<const tensor> in, std::span<const tensor> out, unsigned) const override {
     return converts(in[0], out[0]) ? static_cast<std::size_t>(out[0].elements()) * sizeof(float) : 0;
   }
   void run(const launch& l) const override {
     const tensor &x = l.in[0], &y = l.out[0];
     if (y.elements() == 0) return;
+    if (y.dense() || image_layout_of(y).channels_last) return run(l, x, y);
+    for (std::int64_t i = 0; i < y.lens[0]; ++i) run(l, image(x, i), image(y, i));
+  }
+
+ private:
+  static tensor image(tensor images, std::int64_t i) {
+    images.data += i * images.strides[0] * static_cast<std::int64_t>(sizeof(float));
+    images.lens[0] = 1;
+    return images;
+  }
+
+  void run(const launch& l, const tensor& x, const tensor& y) const {
     kernels::pooling_problem p;
     p.x = x.as<const float>();
     p.y = y.as<float>();
@@ -53,14 +63,12 @@ class pooling_kernel final : public kernel {
                                        made, y.as<float>(), to);
   }
 
- private:
   // The result, smaller than the image as a rule, is converted where it does not lie as the image does.
   static bool converts(const tensor& x, const tensor& y) {
     return image_layout_of(x).channels_last != image_layout_of(y).channels_last;
   }
 
   op::pooling attributes_;
-  bool last_;  // the result is wanted with its channels last
 };
 
 class lrn_kernel final : public kernel {
@@ -113,7 +121,7 @@ std::unique_ptr<kernel> lower_window(const kernel_request& r) {
   if (r.inputs.empty() || r.inputs[0].type != dtype::f32) return nullptr;
   if (const auto* pool = r.instruction.op.get_if<op::pooling>()) {
     if (pool->mode == op::pooling_mode::lp || r.inputs[0].rank() < 3 || r.inputs[0].rank() > 5) return nullptr;
-    return std::make_unique<pooling_kernel>(*pool, r.result_channels_last);
+    return std::make_unique<pooling_kernel>(*pool);
   }
   if (const auto* lrn = r.instruction.op.get_if<op::lrn>())
     return std::make_unique<lrn_kernel>(*lrn, r.result_channels_last);
