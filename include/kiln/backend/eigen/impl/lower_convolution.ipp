@@ -45,8 +45,9 @@ ints sizes(const shape& s) {
   return x;
 }
 
-conv_problem problem_of(const op::convolution& conv, const ints& x, const ints& w) {
+conv_problem problem_of(const op::convolution& conv, const ints& x, const ints& w, bool near_weights = false) {
   conv_problem p;
+  p.near_weights = near_weights;
   p.batch = x[0];
   p.in_channels = x[1];
   p.out_channels = w[0];
@@ -75,11 +76,13 @@ class convolution_kernel final : public kernel {
   convolution_kernel(product_body body, const kernel_request& r, std::optional<kernels::conv_method> method)
       : body_(std::move(body)) {
     attributes_ = *body_.product.get_if<op::convolution>();
+    near_weights_ = r.near_constants;
     body_.sum_biases(r, 1);
     const std::size_t w = body_.operands[1];
     const literal* weights = r.constants[w];
     if (!weights || !r.constant_layouts[w].is_standard() || !weights->get_shape().is_constant()) return;
-    const conv_problem p = problem_of(attributes_, sizes(r.inputs[body_.operands[0]]), to_ints(r.inputs[w].lens));
+    const conv_problem p =
+        problem_of(attributes_, sizes(r.inputs[body_.operands[0]]), to_ints(r.inputs[w].lens), near_weights_);
     const isa_table& isa = *kiln_eigen_isa();
     method_ = method ? *method : isa.choose_conv_method(p, r.channels_last[body_.operands[0]], r.result_channels_last);
     packed_ = buffer::allocate(static_cast<std::size_t>(isa.conv_weight_floats(p, method_)) * sizeof(float));
@@ -189,8 +192,8 @@ class convolution_kernel final : public kernel {
     constexpr std::size_t most = 32;
     if (plans_.size() == most) plans_.pop_front();
     plans_.push_back({x, w, from, to, workers,
-                      std::shared_ptr<const conv_plan>(
-                          kiln_eigen_isa()->plan_conv(problem_of(attributes_, x, w), workers, method_, from, to))});
+                      std::shared_ptr<const conv_plan>(kiln_eigen_isa()->plan_conv(
+                          problem_of(attributes_, x, w, near_weights_), workers, method_, from, to))});
     return plans_.back().plan;
   }
 
@@ -202,6 +205,7 @@ class convolution_kernel final : public kernel {
   };
   product_body body_;
   op::convolution attributes_;
+  bool near_weights_ = false;
   kernels::conv_method method_ = kernels::conv_method::pixels;
   buffer packed_;
   mutable std::mutex mutex_;
@@ -213,7 +217,7 @@ std::vector<kernels::conv_method> methods_worth_timing(const product_body& body,
   constexpr double most_work = 4;
   const std::size_t x = body.operands[0], w = body.operands[1];
   const auto* conv = body.product.get_if<op::convolution>();
-  const conv_problem p = problem_of(*conv, sizes(r.inputs[x]), to_ints(r.inputs[w].lens));
+  const conv_problem p = problem_of(*conv, sizes(r.inputs[x]), to_ints(r.inputs[w].lens), r.near_constants);
   const isa_table& isa = *kiln_eigen_isa();
   const auto cost = [&](kernels::conv_method m) {
     return isa.conv_cost(p, m, r.channels_last[x], r.result_channels_last);
