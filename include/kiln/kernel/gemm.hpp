@@ -48,27 +48,6 @@ std::int64_t depth_block(std::int64_t k) {
   return std::max<std::int64_t>(1, ceil_div(k, blocks));
 }
 
-/// Rows cut into blocks of at most `most` that differ by no more than one: the first `larger` have one more than
-/// `rows`.
-struct even_blocks {
-  std::int64_t blocks;
-  int rows;
-  std::int64_t larger;
-
-  even_blocks(std::int64_t all, int most)
-      : blocks(ceil_div(all, most)), rows(static_cast<int>(quotient(all, blocks))), larger(all - rows * blocks) {}
-  /// Calls `body(first, count)` for each block.
-  template <class F>
-  void each(F&& body) const {
-    std::int64_t first = 0;
-    for (std::int64_t i = 0; i < blocks; ++i) {
-      const int count = rows + (i < larger ? 1 : 0);
-      body(first, count);
-      first += count;
-    }
-  }
-};
-
 /// Memory that will be read next: `rows` rows of `cols` elements, `step` elements apart; null where there is none.
 template <class T>
 struct coming_block {

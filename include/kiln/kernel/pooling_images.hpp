@@ -28,6 +28,8 @@ class pooled_rows {
       std::int64_t c = 0;
       for (; c + 4 * lanes <= images_.channels; c += 4 * lanes)
         pixel<4>(x + c, wd, wh, ww, counted, y + w * images_.y_step + c, lanes);
+      for (; c + 2 * lanes <= images_.channels; c += 2 * lanes)
+        pixel<2>(x + c, wd, wh, ww, counted, y + w * images_.y_step + c, lanes);
       for (; c < images_.channels; c += lanes)
         pixel<1>(x + c, wd, wh, ww, counted, y + w * images_.y_step + c,
                  static_cast<int>(std::min<std::int64_t>(lanes, images_.channels - c)));

@@ -110,7 +110,7 @@ class convolution_kernel final : public kernel {
     std::size_t n = static_cast<std::size_t>(plan->scratch_floats()) * sizeof(float);
     if (!packed_) n += weight_bytes(in) + 64;
     const tensor y = seen(out[0], out[0]);
-    if (body_.tail && !epilogue(body_, seen(in, out[0]), y, inner(out[0])).fits())
+    if (body_.tail && !epilogue(body_, seen(in, out[0]), y, inner(y, image_layout_of(out[0]).channels_last)).fits())
       n = std::max(n, tail_scratch_bytes(body_, in, product_place(out[0], nullptr), out[0], threads));
     return product_bytes(out[0]) + n;
   }
@@ -119,7 +119,9 @@ class convolution_kernel final : public kernel {
     const isa_table& isa = *kiln_eigen_isa();
     const tensor &x = l.in[body_.operands[0]], &w = l.in[body_.operands[1]];
     if (l.out[0].elements() == 0) return;
-    const tensor y = product_place(l.out[0], l.scratch.data());
+    std::optional<tensor> other;
+    if (l.out[0].type != dtype::f32) other = product_place(l.out[0], l.scratch.data());
+    const tensor& y = other ? *other : l.out[0];
     const auto plan = plan_for(l.in, y, l.pool->size());
     const std::span<std::byte> behind = l.scratch.subspan(product_bytes(l.out[0]));
     std::byte* scratch = behind.data();
@@ -134,30 +136,18 @@ class convolution_kernel final : public kernel {
     conv_tail follow;
     std::optional<epilogue> tail;
     image_tail self{nullptr, y.lens[1]};
-    if (body_.tail) {
-      const bool last = image_layout_of(y).channels_last;
-      const std::size_t columns = last ? 1 : y.rank() - 2;
-      // a list of as many operands as there may be takes as long to make as a small image's convolution
-      constexpr std::size_t few = 4;
-      tensor turned[few];
-      std::optional<inline_vector<tensor, 40>> all;
-      std::span<const tensor> in = l.in;
-      if (last && in.size() <= few) {
-        for (std::size_t i : body_.extra) turned[i] = in[i].rank() == y.rank() ? with_channels_last(in[i]) : in[i];
-        in = {turned, in.size()};
-      } else if (last) {
-        in = all.emplace(seen(l.in, y));
-      }
-      const tensor out = last ? seen(l.out[0], l.out[0]) : l.out[0];
-      if (body_.bind(in, out, columns, affine)) {
-        follow.affine = &affine;
-        follow.self = const_cast<product_body*>(&body_);
-        if (body_.rest) follow.call = last ? rest_of_pixels : rest_of_channels;
-      } else {
-        tail.emplace(body_, in, out, columns);
-        self.tail = &*tail;
-        if (tail->fits()) follow = {last ? apply_to_pixels : apply_to_channels, &self};
-      }
+    const bool last = body_.tail && image_layout_of(y).channels_last;
+    if (body_.tail && body_.bind(l.in, l.out[0], inner(y, last), affine, last)) {
+      follow.affine = &affine;
+      follow.self = const_cast<product_body*>(&body_);
+      if (body_.rest) follow.call = last ? rest_of_pixels : rest_of_channels;
+    } else if (body_.tail) {
+      if (last)
+        tail.emplace(body_, seen(l.in, y), seen(l.out[0], l.out[0]), inner(y, last));
+      else
+        tail.emplace(body_, l.in, l.out[0], inner(y, last));
+      self.tail = &*tail;
+      if (tail->fits()) follow = {last ? apply_to_pixels : apply_to_channels, &self};
     }
     plan->run(*l.pool, x.as<const float>(), weights, y.as<float>(), reinterpret_cast<float*>(scratch), follow);
     if (tail && !tail->fits()) run_tail(body_, l.in, y, l.out[0], behind, *l.pool);
@@ -174,7 +164,7 @@ class convolution_kernel final : public kernel {
     for (const tensor& t : in) out.push_back(seen(t, y));
     return out;
   }
-  static std::size_t inner(const tensor& y) { return image_layout_of(y).channels_last ? 1 : y.rank() - 2; }
+  static std::size_t inner(const tensor& y, bool channels_last) { return channels_last ? 1 : y.rank() - 2; }
 
   std::size_t weight_bytes(std::span<const tensor> in) const {
     const conv_problem p = problem_of(attributes_, in[body_.operands[0]].lens, in[body_.operands[1]].lens);
