@@ -171,6 +171,41 @@ TEST(images, factors_of_large_weights) {
         close);
 }
 
+std::string kernels_of(const executable& e) {
+  std::string all;
+  for (const step_info& s : e.report().steps) all += s.kernel + "; ";
+  return all;
+}
+
+// A layer whose weights stay near is filtered; behind a product with many more constants they would come from far.
+TEST(images, filtering_hangs_on_all_that_a_program_reads) {
+  const auto make = [](std::int64_t columns) {
+    return [columns](builder& b) {
+      const value x = layer(b, layer(b, b.input("x", dtype::f32, {1, 3, 8, 8}), 16, 3), 32, 3);
+      const value y = layer(b, x.pool({.lengths = {2, 2}, .stride = {2, 2}}), 64, 3).reshape({1, 1024});
+      b.output(y.dot(weights(b, {1024, columns}, 4)));
+    };
+  };
+  for (const std::int64_t columns : {10, 200}) expect_same(make(columns), close);
+  EXPECT_THAT(kernels_of(compile_eigen(make(10))), ::testing::HasSubstr("winograd"));
+  EXPECT_THAT(kernels_of(compile_eigen(make(200))), ::testing::Not(::testing::HasSubstr("winograd")));
+}
+
+TEST(images, small_ones) {
+  std::int64_t channels = 8;
+  for (std::int64_t extent = 1; extent <= 9; ++extent)
+    for (const std::int64_t kernel : {3, 5}) {
+      SCOPED_TRACE(extent);
+      expect_same(
+          [&](builder& b) {
+            const value x = layer(b, b.input("x", dtype::f32, {extent % 3 + 1, channels, extent, 10 - extent}), 24, 1);
+            b.output(layer(b, layer(b, x, channels + 19, kernel), 17, kernel));
+          },
+          close);
+      channels = channels % 50 + 7;
+    }
+}
+
 TEST(images, lines_and_symbolic_sizes) {
   const dimension n = dimension::symbol("n"), h = dimension::symbol("h");
   expect_same(

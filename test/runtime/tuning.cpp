@@ -126,6 +126,24 @@ TEST(tuning, choices_are_kept_and_not_timed_again) {
   std::filesystem::remove(file.string() + ".lock");
 }
 
+TEST(tuning, a_layer_beside_many_constants_is_another_problem) {
+  made_up_times times;
+  const auto tuning = std::make_shared<tuner>(times.options());
+  compiled(image_network, tuning);
+  ASSERT_GT(times.timed["winograd 4x4"], 0);
+  times.timed.clear();
+  compiled(image_network, tuning);
+  EXPECT_EQ(times.timed["winograd 4x4"], 0);
+  compiled(
+      [](builder& b) {
+        image_network(b);
+        const value w = b.constant(random_argument(shape(dtype::f32, {300, 300}), 3).to_literal());
+        b.output(b.input("z", dtype::f32, {1, 300}).dot(w), "product");
+      },
+      tuning);
+  EXPECT_GT(times.timed["winograd 4x4"], 0);
+}
+
 TEST(tuning, images_by_planes_are_a_candidate_for_the_whole) {
   const auto network = [](builder& b) {
     value x = b.input("x", dtype::f32, {1, 32, 12, 12});

@@ -173,7 +173,7 @@ class channel_convolution {
         std::int64_t fetched = 0;
         std::int64_t y = chunk / out_width;
         std::int64_t x = chunk % out_width;
-        for_even_blocks(count, register_tile<T>::rows_of(vectors), [&](std::int64_t first, int tile_rows) {
+        even_blocks(count, register_tile<T>::rows_of(vectors)).each([&](std::int64_t first, int tile_rows) {
           const T* row[2 * register_tile<T>::rows];
           for (int r = 0; r < tile_rows; ++r) {
             row[r] = from + y * p_.stride[1] * row_ + x * p_.stride[2];

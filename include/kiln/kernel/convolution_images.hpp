@@ -202,7 +202,7 @@ class image_convolution {
       const coming_block<T> coming{weights + (next < all ? next : 0), width, std::min(depth, block), width};
       block_shares<T> shares(coming, tiles, depth);
       std::int64_t y = 0, x = 0;
-      for_even_blocks(pixels, most, [&](std::int64_t first, int count) {
+      even_blocks(pixels, most).each([&](std::int64_t first, int count) {
         const T* row[2 * register_tile<T>::rows];
         for (int r = 0; r < count; ++r) {
           row[r] = from.at + (y * p_.stride[1] * row_ + x * p_.stride[2]) * from.step;

@@ -106,6 +106,11 @@ class conv_cost {
     const auto groups = static_cast<double>(p_.groups);
     const auto inputs = static_cast<double>(round_up(p_.group_inputs(), native_lanes<T>));
     const auto outputs = static_cast<double>(round_up(p_.group_outputs(), native_lanes<T>));
+    if (p_.near_weights) {
+      // Reading weights takes as long as three tiles' products with them.
+      const double work = std::max(tiles, 3.0) * inputs * outputs + 12 * tiles * (inputs + outputs);
+      return groups * points * work + conversion_;
+    }
     // Kernels of 5x5 and groups have few channels, and their direct methods take longer than their products.
     const bool small = Taps == 5 || p_.groups > 1;
     // Transforms cost as much as some channels; each block of about 24 tiles reads what the weights take beyond

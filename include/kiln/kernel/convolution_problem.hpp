@@ -15,6 +15,7 @@ struct conv_problem {
   using extents = std::array<std::int64_t, 3>;
   std::int64_t batch = 1, in_channels = 1, out_channels = 1, groups = 1;
   extents input{1, 1, 1}, kernel{1, 1, 1}, stride{1, 1, 1}, dilation{1, 1, 1}, pad_begin{}, pad_end{};
+  bool near_weights = false;  ///< they are in the second-level cache when a run begins
 
   constexpr std::int64_t group_inputs() const { return in_channels / groups; }
   constexpr std::int64_t group_outputs() const { return out_channels / groups; }

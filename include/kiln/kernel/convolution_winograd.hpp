@@ -173,18 +173,43 @@ class winograd_convolution {
     const std::int64_t first = block * block_, count = std::min(block_, grid_.tiles - first);
     const std::int64_t width = panel_width<T>(col, outputs_);
     const std::int64_t cols = std::min(panel, outputs_ - col);
-    const T* b = weights + points * col * inputs_;
-    const T* const end = weights + group_size(p_);
-    for (std::int64_t e = 0; e < points; ++e, b += inputs_ * width) {
-      const T* const next = b + inputs_ * width < end ? b + inputs_ * width : weights;
-      multiply_panel<T>(inputs_, left + e * block_ * inputs_, inputs_, count, linear_step{1}, b, width,
-                        sums + e * block_ * panel, panel, static_cast<int>(width), false,
-                        coming_block<T>{next, width, inputs_, width}, [](std::int64_t, int) {});
-    }
+    multiply_points(left, weights + points * col * inputs_, weights, count, static_cast<int>(width), sums);
     grid_.for_rows(first, count, [&](std::int64_t tile, std::int64_t run) {
       output_.run(sums + (tile - first) * panel, block_ * panel, panel, tile, run, channel0 + col, cols, output,
                   scratch, epilogue);
     });
+  }
+
+  // The products of all points with one panel at `b`.
+  void multiply_points(const T* left, const T* b, const T* weights, std::int64_t count, int width, T* sums) const {
+    const int vectors = width / lanes;
+    const T* const end = weights + group_size(p_);
+    const T* row[2 * register_tile<T>::rows];
+    const auto place_rows = [&](const T* at, int rows) {
+      for (int r = 0; r < rows; ++r) row[r] = at + r * inputs_;
+    };
+    if (count <= streamed_rows) {
+      for (std::int64_t e = 0; e < points; ++e, b += inputs_ * width) {
+        place_rows(left + e * point_step(), static_cast<int>(count));
+        run_stream_tile<T>(static_cast<int>(count), vectors, inputs_, row, linear_step{1}, b, width,
+                           sums + e * block_ * panel, panel, width, false, !p_.near_weights);
+      }
+      return;
+    }
+    const even_blocks cut(count, register_tile<T>::rows_of(vectors));
+    const tile_function<T, linear_step> tile[] = {find_tile<T, linear_step>(cut.rows, vectors),
+                                                  find_tile<T, linear_step>(cut.rows + (cut.larger != 0), vectors)};
+    const std::ptrdiff_t step = ceil_div(width * static_cast<std::int64_t>(sizeof(T)), cut.blocks);
+    for (std::int64_t e = 0; e < points; ++e, b += inputs_ * width) {
+      const T* const next = b + inputs_ * width < end ? b + inputs_ * width : weights;
+      fetch_ahead fetch{reinterpret_cast<const char*>(next), step};
+      cut.each([&](std::int64_t first, int rows) {
+        place_rows(left + e * point_step() + first * inputs_, rows);
+        tile[rows - cut.rows](inputs_, row, linear_step{1}, b, width, sums + (e * block_ + first) * panel, panel, width,
+                              false, fetch, nullptr);
+        fetch.at += inputs_ * step;
+      });
+    }
   }
 
   conv_problem p_;

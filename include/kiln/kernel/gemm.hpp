@@ -52,20 +52,6 @@ std::int64_t depth_block(std::int64_t k) {
   return std::max<std::int64_t>(1, ceil_div(k, blocks));
 }
 
-/// Calls `body(first, count)` over [0, rows) in blocks of at most `most` that differ by no more than one.
-template <class F>
-void for_even_blocks(std::int64_t rows, int most, F&& body) {
-  const std::int64_t blocks = ceil_div(rows, most);
-  const std::int64_t base = rows / blocks;
-  const std::int64_t larger = rows % blocks;
-  std::int64_t first = 0;
-  for (std::int64_t i = 0; i < blocks; ++i) {
-    const int count = static_cast<int>(base + (i < larger ? 1 : 0));
-    body(first, count);
-    first += count;
-  }
-}
-
 /// Memory that will be read next: `rows` rows of `cols` elements, `step` elements apart; null where there is none.
 template <class T>
 struct coming_block {
@@ -126,7 +112,7 @@ void multiply_panel(std::int64_t depth, const T* a, std::ptrdiff_t a_row, std::i
     return finish(0, static_cast<int>(rows));
   }
   block_shares<T> shares(next, ceil_div(rows, most), depth);
-  for_even_blocks(rows, most, [&](std::int64_t first, int count) {
+  even_blocks(rows, most).each([&](std::int64_t first, int count) {
     const T* row[2 * register_tile<T>::rows];
     for (int r = 0; r < count; ++r) row[r] = a + (first + r) * a_row;
     const fetch_ahead fetch = !shares.empty() ? shares.next()

@@ -19,6 +19,27 @@ constexpr std::int64_t quotient(std::int64_t a, std::int64_t b) {
 constexpr std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return quotient(a + b - 1, b); }
 constexpr std::int64_t round_up(std::int64_t a, std::int64_t b) { return ceil_div(a, b) * b; }
 
+/// Rows cut into blocks of at most `most` that differ by no more than one: the first `larger` have one more than
+/// `rows`.
+struct even_blocks {
+  std::int64_t blocks;
+  int rows;
+  std::int64_t larger;
+
+  even_blocks(std::int64_t all, int most)
+      : blocks(ceil_div(all, most)), rows(static_cast<int>(quotient(all, blocks))), larger(all - rows * blocks) {}
+  /// Calls `body(first, count)` for each block.
+  template <class F>
+  void each(F&& body) const {
+    std::int64_t first = 0;
+    for (std::int64_t i = 0; i < blocks; ++i) {
+      const int count = rows + (i < larger ? 1 : 0);
+      body(first, count);
+      first += count;
+    }
+  }
+};
+
 /// Width of the panel that begins at column `col`: a full tile, or what is left, rounded up to whole vectors.
 template <class T>
 std::int64_t panel_width(std::int64_t col, std::int64_t n) {

@@ -37,7 +37,7 @@ void integer_gemm(thread_pool& pool, const integer_problem& p, std::int32_t* scr
     for (std::int64_t col = col0; col < col0 + cols; col += tile::width) {
       const std::int64_t width = panel_width<std::int32_t>(col, p.n);
       const std::int32_t* const panel = p.b + columns + col * words;
-      for_even_blocks(rows, tile::rows, [&](std::int64_t first, int count) {
+      even_blocks(rows, tile::rows).each([&](std::int64_t first, int count) {
         const std::byte* row[tile::rows];
         for (int r = 0; r < count; ++r) row[r] = p.a + (row0 + first + r) * p.a_row;
         find_integer_tile<Machine>(count, static_cast<int>(width / native_lanes<std::int32_t>))(

@@ -33,6 +33,7 @@ class pooled_rows {
       float* const to = y + w * images_.y_step;
       std::int64_t c = begin;
       for (; c + group <= end; c += group) pixel<4>(x + c, wd, wh, ww, factor, to + c, lanes);
+      for (; c + 2 * lanes <= end; c += 2 * lanes) pixel<2>(x + c, wd, wh, ww, factor, to + c, lanes);
       for (; c < end; c += lanes)
         pixel<1>(x + c, wd, wh, ww, factor, to + c, static_cast<int>(std::min<std::int64_t>(lanes, end - c)));
     }

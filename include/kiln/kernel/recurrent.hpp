@@ -190,7 +190,7 @@ class recurrence {
       coming_block<float> next;
       if (far && i + 1 < end) next = {back ? b - size : b + size, Panels::width, p_.hidden, Panels::width};
       block_shares<float> shares(next, ceil_div(those.count, Panels::rows), p_.hidden);
-      for_even_blocks(those.count, Panels::rows, [&](std::int64_t row0, int count) {
+      even_blocks(those.count, Panels::rows).each([&](std::int64_t row0, int count) {
         place places[Panels::rows];
         const float* states[Panels::rows];
         alignas(64) float sums[Panels::rows * Panels::width];

@@ -126,41 +126,48 @@ class winograd_input {
 
   static void transform_tile(const window& from, std::int64_t y0, std::int64_t x0, std::int64_t channels, T* to,
                              std::ptrdiff_t point_step) {
-    // Where each element of the tile lies, and what it counts for: outside elements are read at an inside one.
-    std::ptrdiff_t row[side], col[side];
-    bool row_inside[side], col_inside[side];
-    bool all = true;
-    for (int i = 0; i < side; ++i) {
-      const std::int64_t y = y0 + i - from.y, x = x0 + i - from.x;
-      row_inside[i] = y >= 0 && y < from.height;
-      col_inside[i] = x >= 0 && x < from.width;
-      row[i] = row_inside[i] ? y * from.row : 0;
-      col[i] = col_inside[i] ? x * from.pixel : 0;
-      all = all && row_inside[i] && col_inside[i];
-    }
-    for (std::int64_t c = 0; c < channels; c += lanes) {
+    // rows [top, bottom) and columns [left, right) of the tile are inside
+    const auto within = [](std::int64_t at) { return std::clamp<std::int64_t>(at, 0, side); };
+    const std::int64_t top = within(from.y - y0), bottom = within(from.y + from.height - y0);
+    const std::int64_t left = within(from.x - x0), right = within(from.x + from.width - x0);
+    const T* const corner = from.at + (y0 - from.y) * from.row + (x0 - from.x) * from.pixel;
+    const std::int64_t whole = top == 0 && left == 0 && bottom == side && right == side ? channels / lanes * lanes : 0;
+    for (std::int64_t c = 0; c < whole; c += lanes)
+      transform_vector(
+          [&](int i, int j)
+              __attribute__((always_inline)) { return load<V>(corner + i * from.row + j * from.pixel + c); },
+          to + c, point_step);
+    for (std::int64_t c = whole; c < channels; c += lanes) {
       const int count = static_cast<int>(std::min<std::int64_t>(lanes, channels - c));
-      V half[side][side];
-      for (int j = 0; j < side; ++j) {
-        V d[side], t[side];
-        const T* const in = from.at + col[j] + c;
-        if (all && count == lanes) {
+      transform_vector(
+          [&](int i, int j) __attribute__((always_inline)) {
+            return i >= top && i < bottom && j >= left && j < right
+                       ? load_n<V>(corner + i * from.row + j * from.pixel + c, count)
+                       : V{};
+          },
+          to + c, point_step);
+    }
+  }
+
+  // One vector of channels of a tile, whose elements `get(row, column)` reads.
+  template <class Get>
+  KILN_FN static void transform_vector(Get&& get, T* out, std::ptrdiff_t point_step) {
+    V half[side][side];
 #pragma GCC unroll 6
-          for (int i = 0; i < side; ++i) d[i] = load<V>(in + row[i]);
-        } else {
-          for (int i = 0; i < side; ++i) d[i] = row_inside[i] && col_inside[j] ? load_n<V>(in + row[i], count) : V{};
-        }
-        transform::input(d, t);
+    for (int j = 0; j < side; ++j) {
+      V d[side], t[side];
 #pragma GCC unroll 6
-        for (int i = 0; i < side; ++i) half[i][j] = t[i];
-      }
-      T* out = to + c;
-      for (int i = 0; i < side; ++i) {
-        V t[side];
-        transform::input(half[i], t);
+      for (int i = 0; i < side; ++i) d[i] = get(i, j);
+      transform::input(d, t);
 #pragma GCC unroll 6
-        for (int j = 0; j < side; ++j, out += point_step) store(out, t[j]);
-      }
+      for (int i = 0; i < side; ++i) half[i][j] = t[i];
+    }
+#pragma GCC unroll 6
+    for (int i = 0; i < side; ++i) {
+      V t[side];
+      transform::input(half[i], t);
+#pragma GCC unroll 6
+      for (int j = 0; j < side; ++j, out += point_step) store(out, t[j]);
     }
   }
 
@@ -245,6 +252,7 @@ class winograd_output {
       const int count = static_cast<int>(std::min<std::int64_t>(lanes, channels - c));
       const auto read = [&](const T* from) { return count == lanes ? load<V>(from) : load_n<V>(from, count); };
       V half[Outputs][side];
+#pragma GCC unroll 6
       for (int j = 0; j < side; ++j) {
         V m[side], y[Outputs];
 #pragma GCC unroll 6
@@ -259,7 +267,9 @@ class winograd_output {
         for (const T* more : finish->col_bias)
           if (more) bias += read(more + c);
       }
-      for (std::int64_t i = 0; i < rows; ++i) {
+#pragma GCC unroll 4
+      for (int i = 0; i < Outputs; ++i) {
+        if (i == rows) break;
         V y[Outputs];
         transform::output(half[i], y);
         if (finish) {

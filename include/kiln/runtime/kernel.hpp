@@ -92,6 +92,7 @@ struct kernel_request {
   bool result_channels_last = false;
   thread_pool* pool = nullptr;       ///< for packing in parallel
   tuning_session* tuning = nullptr;  ///< where kernels are chosen by timing them: see `make_best`
+  bool near_constants = false;       ///< the program's stay in the second-level cache from run to run
 };
 
 /// Where programs run. A target turns instructions into kernels; the plan, memory and threads are common.

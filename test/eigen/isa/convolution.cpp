@@ -290,6 +290,18 @@ TYPED_TEST(convolution_test, tiles_in_blocks_that_workers_share_or_keep) {
   check<TypeParam>(plane(3, 17, 130, 1, 6, 5, 5, 1, 3));
 }
 
+TYPED_TEST(convolution_test, filtered_images_of_few_tiles) {
+  std::int64_t in = 1, out = 70;
+  for (std::int64_t extent = 1; extent <= 9; ++extent)
+    for (const std::int64_t kernel : {3, 5})
+      for (const std::int64_t pad : {0, 1, 2}) {
+        conv_problem p = plane(1 + extent % 3, in, out, 1, extent, 10 - extent, kernel, 1, pad);
+        p.near_weights = pad != 1;
+        check<TypeParam>(p);
+        in = in % 70 + 11, out = out % 70 + 13;
+      }
+}
+
 TYPED_TEST(convolution_test, filtered_groups) {
   check<TypeParam>(plane(2, 36, 140, 2, 13, 12, 3, 1, 1));
   check<TypeParam>(plane(1, 60, 57, 3, 11, 13, 5, 1, 2));
@@ -323,6 +335,20 @@ TEST(convolution, methods_by_size) {
   EXPECT_EQ(chosen(64, 256, 1, 56, 1, true), conv_method::images);
   EXPECT_EQ(chosen(32, 32, 32, 56, 3, false), conv_method::planes);
   EXPECT_EQ(chosen(32, 32, 32, 56, 3, true), conv_method::depthwise);
+}
+
+TEST(convolution, near_weights_favour_minimal_filtering) {
+  const auto chosen = [](std::int64_t in, std::int64_t out, std::int64_t extent, std::int64_t kernel, bool near) {
+    conv_problem p = plane(1, in, out, 1, extent, extent, kernel, 1, kernel / 2);
+    p.near_weights = near;
+    return choose_conv_method<float>(p, true, true);
+  };
+  EXPECT_EQ(chosen(32, 64, 4, 3, false), conv_method::images);
+  EXPECT_EQ(chosen(32, 64, 4, 3, true), conv_method::winograd2);
+  EXPECT_EQ(chosen(16, 32, 8, 3, false), conv_method::images);
+  EXPECT_EQ(chosen(16, 32, 8, 3, true), conv_method::winograd4);
+  EXPECT_EQ(chosen(16, 32, 8, 5, true), conv_method::winograd2);
+  EXPECT_EQ(chosen(32, 32, 2, 3, true), conv_method::images);  // one tile: reading takes longer than products
 }
 
 }  // namespace

@@ -22,9 +22,9 @@ std::optional<affine_form> find_affine(const module_graph& tail);
 module_graph rest_of(const module_graph& tail, const affine_form& form);
 
 /// Fills `to` for the form's addends and a result whose last `inner` dims are columns. False where an operand neither
-/// repeats along all dims but one nor lies as the result does.
+/// repeats along all dims but one nor lies as the result does. With `channels_last` dim 1 counts as the last one.
 bool bind_affine(const affine_form& form, std::span<const tensor* const> addends, const tensor& out, std::size_t inner,
-                 kernels::affine_tail<float>& to);
+                 bool channels_last, kernels::affine_tail<float>& to);
 
 /// How a tensor [batch, channels, spatial...] lies. Its strides are those of planes, or of channels that are last.
 kernels::image_layout image_layout_of(const tensor& t);

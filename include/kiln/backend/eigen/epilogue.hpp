@@ -18,10 +18,10 @@ struct product_body {
 
   /// Adds up the constants of the form that differ along dim `dim` of the result alone: the kernels add one.
   void sum_biases(const kernel_request& request, std::size_t dim);
-  /// The tail as one that the kernels know, for a result whose last `inner` dims are columns; false where it is
-  /// another.
-  bool bind(std::span<const tensor> inputs, const tensor& out, std::size_t inner,
-            kernels::affine_tail<float>& to) const;
+  /// The tail as one that the kernels know, for a result whose last `inner` dims are columns, or dim 1 where that
+  /// counts as the last one; false where it is another.
+  bool bind(std::span<const tensor> inputs, const tensor& out, std::size_t inner, kernels::affine_tail<float>& to,
+            bool channels_last = false) const;
   /// Runs the rest over `rows` rows of `cols` elements, in place.
   void apply_rest(std::int64_t rows, std::int64_t cols, float* c, std::ptrdiff_t c_row) const;
   /// Elements that the rest runs over together: rows of a tile are short.

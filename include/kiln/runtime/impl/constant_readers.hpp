@@ -17,7 +17,16 @@ class constant_readers {
     for (std::uint32_t i = 0; i < graph.size(); ++i)
       for (value_id v : graph[i].inputs) ++count_[v.instruction];
     for (value_id v : graph.outputs) ++count_[v.instruction];
+    // Minimal filtering makes up to four times as many bytes of its weights, and the whole has to leave room for
+    // values.
+    constexpr std::int64_t most_bytes = 256 * 1024;
+    std::int64_t bytes = 0;
+    for (std::uint32_t i = 0; i < graph.size(); ++i)
+      if (graph[i].kind == instruction_kind::literal) bytes += graph[i].results[0].bytes().value();
+    stay_near_ = bytes <= most_bytes;
   }
+  /// Whether all constants are so few bytes that they stay in a core's second-level cache from run to run.
+  bool stay_near() const { return stay_near_; }
   bool none(std::uint32_t i) const { return count_[i] == 0; }
   /// One reader less of a constant, or of a view of one.
   void leave(module_graph& graph, std::uint32_t i) {
@@ -27,6 +36,7 @@ class constant_readers {
 
  private:
   std::vector<std::size_t> count_;
+  bool stay_near_;
 };
 
 }  // namespace kiln::detail

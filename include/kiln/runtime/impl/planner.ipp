@@ -65,7 +65,7 @@ class planner {
       const instruction& ins = graph_[i];
       if (ins.kind != instruction_kind::op || is_view(ins) || is_concat(ins)) continue;
       if (tuning_) tuning_->next(i, graph_.size(), label_of(ins, i));
-      naming(ins, i, [&] { kernels_[i] = make_step_kernel(program_, i, target_, formats_, pool_, tuning_); });
+      naming(ins, i, [&] { kernels_[i] = make_step_kernel(program_, i, target_, formats_, readers_, pool_, tuning_); });
       for (std::size_t k = 0; k < ins.inputs.size(); ++k)
         if (kernels_[i]->packed_input(k)) readers_.leave(graph_, ins.inputs[k].instruction);
     }

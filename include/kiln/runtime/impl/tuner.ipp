@@ -32,6 +32,7 @@ std::string problem_of(const kernel_request& r) {
   }
   all += " ->";
   for (const shape& s : r.instruction.results) add(s, r.result_channels_last);
+  if (r.near_constants) all += " near";
   return all;
 }
 
@@ -123,7 +124,9 @@ std::size_t tuning_session::measure(const kernel_request& r, const kernel_candid
   std::vector<std::function<void()>> runs;
   for (std::size_t k = 0; k < candidates.names.size(); ++k) made.push_back(candidates.make(k));
   for (const auto& one : made) runs.push_back(data.launch_of(*one));
-  return tuner_.best_of(candidates.names, runs, margin, [&] { data.cool(); });
+  // constants that stay near are where the run before has left them
+  const std::function<void()> before = r.near_constants ? std::function<void()>() : [&] { data.cool(); };
+  return tuner_.best_of(candidates.names, runs, margin, before);
 }
 
 std::unique_ptr<kernel> make_best(const kernel_request& r, const kernel_candidates& candidates) {

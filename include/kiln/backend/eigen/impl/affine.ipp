@@ -119,7 +119,7 @@ module_graph rest_of(const module_graph& tail, const affine_form& form) {
 }
 
 bool bind_affine(const affine_form& form, std::span<const tensor* const> addends, const tensor& out, std::size_t inner,
-                 kernels::affine_tail<float>& to) {
+                 bool channels_last, kernels::affine_tail<float>& to) {
   const std::size_t rank = out.rank();
   to.offset = form.offset;
   to.clamps = form.clamps;
@@ -135,8 +135,9 @@ bool bind_affine(const affine_form& form, std::span<const tensor* const> addends
       std::int64_t last = 0, last_lens = 1;  // of the innermost dim that varies
       bool one_varies = true;
     } part[2];
-    for (std::size_t d = rank; d-- > 0;) {
-      auto& p = part[d + inner >= rank ? 1 : 0];
+    for (std::size_t k = rank; k-- > 0;) {
+      auto& p = part[k + inner >= rank ? 1 : 0];
+      const std::size_t d = !channels_last || k == 0 ? k : k + 1 < rank ? k + 1 : 1;
       if (out.lens[d] == 1) continue;
       const std::int64_t step = t.lens[d] == 1 ? 0 : t.strides[d];
       if (p.lens == 1)

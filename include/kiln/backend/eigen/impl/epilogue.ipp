@@ -33,17 +33,17 @@ std::optional<product_body> split_product(const program& whole, const basic_inst
 }
 
 bool product_body::bind(std::span<const tensor> inputs, const tensor& out, std::size_t inner,
-                        kernels::affine_tail<float>& to) const {
+                        kernels::affine_tail<float>& to, bool channels_last) const {
   constexpr std::size_t most = 4;  // as many as the form that kernels know has
   if (!affine || out.type != dtype::f32 || affine->addends.size() > most) return false;
   const tensor* addends[most];
   std::size_t count = 0;
   for (std::size_t i : affine->addends) addends[count++] = &inputs[extra[i]];
-  if (bias.empty()) return bind_affine(*affine, {addends, count}, out, inner, to);
+  if (bias.empty()) return bind_affine(*affine, {addends, count}, out, inner, channels_last, to);
   tensor sum = *addends[0];
   sum.data = reinterpret_cast<std::byte*>(const_cast<float*>(bias.data()));
   addends[0] = &sum;
-  return bind_affine(*affine, {addends, count}, out, inner, to);
+  return bind_affine(*affine, {addends, count}, out, inner, channels_last, to);
 }
 
 void product_body::sum_biases(const kernel_request& request, std::size_t dim) {

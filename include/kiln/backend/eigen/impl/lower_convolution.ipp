@@ -45,8 +45,9 @@ ints sizes(const shape& s) {
   return x;
 }
 
-conv_problem problem_of(const op::convolution& conv, const ints& x, const ints& w) {
+conv_problem problem_of(const op::convolution& conv, const ints& x, const ints& w, bool near_weights = false) {
   conv_problem p;
+  p.near_weights = near_weights;
   p.batch = x[0];
   p.in_channels = x[1];
   p.out_channels = w[0];
@@ -75,11 +76,13 @@ class convolution_kernel final : public kernel {
   convolution_kernel(product_body body, const kernel_request& r, std::optional<kernels::conv_method> method)
       : body_(std::move(body)) {
     attributes_ = *body_.product.get_if<op::convolution>();
+    near_weights_ = r.near_constants;
     body_.sum_biases(r, 1);
     const std::size_t w = body_.operands[1];
     const literal* weights = r.constants[w];
     if (!weights || !r.constant_layouts[w].is_standard() || !weights->get_shape().is_constant()) return;
-    const conv_problem p = problem_of(attributes_, sizes(r.inputs[body_.operands[0]]), to_ints(r.inputs[w].lens));
+    const conv_problem p =
+        problem_of(attributes_, sizes(r.inputs[body_.operands[0]]), to_ints(r.inputs[w].lens), near_weights_);
     const isa_table& isa = *kiln_eigen_isa();
     method_ = method ? *method : isa.choose_conv_method(p, r.channels_last[body_.operands[0]], r.result_channels_last);
     packed_ = buffer::allocate(static_cast<std::size_t>(isa.conv_weight_floats(p, method_)) * sizeof(float));
@@ -122,7 +125,9 @@ class convolution_kernel final : public kernel {
     const isa_table& isa = *kiln_eigen_isa();
     const tensor &x = l.in[body_.operands[0]], &w = l.in[body_.operands[1]];
     if (l.out[0].elements() == 0) return;
-    const tensor y = product_place(l.out[0], l.scratch.data());
+    std::optional<tensor> other, joined;
+    if (l.out[0].type != dtype::f32) other = product_place(l.out[0], l.scratch.data());
+    const tensor& y = other ? *other : l.out[0];
     const kernels::image_layout to = result_layout(y, x.rank());
     const auto plan = plan_for(l.in, to, l.pool->size());
     const std::span<std::byte> behind = l.scratch.subspan(product_bytes(l.out[0]));
@@ -137,32 +142,22 @@ class convolution_kernel final : public kernel {
     kernels::affine_tail<float> affine;
     conv_tail follow;
     std::optional<epilogue> tail;
-    const tensor whole = channels_joined(l.out[0], x.rank());
+    if (l.out[0].rank() != x.rank()) joined = channels_joined(l.out[0], x.rank());
+    const tensor& whole = joined ? *joined : l.out[0];
     image_tail self{nullptr, whole.lens[1]};
-    if (body_.tail) {
-      const bool last = to.channels_last;
-      const std::size_t columns = last ? 1 : x.rank() - 2;
-      // a list of as many operands as there may be takes as long to make as a small image's convolution
-      constexpr std::size_t few = 4;
-      tensor turned[few];
-      std::optional<inline_vector<tensor, 40>> all;
-      std::span<const tensor> in = l.in;
-      if (last && in.size() <= few) {
-        for (std::size_t i : body_.extra) turned[i] = in[i].rank() == x.rank() ? with_channels_last(in[i]) : in[i];
-        in = {turned, in.size()};
-      } else if (last) {
-        in = all.emplace(seen(l.in, to));
-      }
-      const tensor out = seen(whole, to);
-      if (body_.bind(in, out, columns, affine)) {
-        follow.affine = &affine;
-        follow.self = const_cast<product_body*>(&body_);
-        if (body_.rest) follow.call = last ? rest_of_pixels : rest_of_channels;
-      } else {
-        tail.emplace(body_, in, out, columns);
-        self.tail = &*tail;
-        if (tail->fits()) follow = {last ? apply_to_pixels : apply_to_channels, &self};
-      }
+    const bool last = to.channels_last;
+    const std::size_t columns = last ? 1 : x.rank() - 2;
+    if (body_.tail && body_.bind(l.in, whole, columns, affine, last)) {
+      follow.affine = &affine;
+      follow.self = const_cast<product_body*>(&body_);
+      if (body_.rest) follow.call = last ? rest_of_pixels : rest_of_channels;
+    } else if (body_.tail) {
+      if (last)
+        tail.emplace(body_, seen(l.in, to), seen(whole, to), columns);
+      else
+        tail.emplace(body_, l.in, whole, columns);
+      self.tail = &*tail;
+      if (tail->fits()) follow = {last ? apply_to_pixels : apply_to_channels, &self};
     }
     plan->run(*l.pool, x.as<const float>(), weights, y.as<float>(), reinterpret_cast<float*>(scratch), follow);
     if (tail && !tail->fits()) run_tail(body_, channels_split(l.in, l.out[0]), y, l.out[0], behind, *l.pool);
@@ -226,8 +221,8 @@ class convolution_kernel final : public kernel {
     constexpr std::size_t most = 32;
     if (plans_.size() == most) plans_.pop_front();
     plans_.push_back({x, w, from, to, workers,
-                      std::shared_ptr<const conv_plan>(
-                          kiln_eigen_isa()->plan_conv(problem_of(attributes_, x, w), workers, method_, from, to))});
+                      std::shared_ptr<const conv_plan>(kiln_eigen_isa()->plan_conv(
+                          problem_of(attributes_, x, w, near_weights_), workers, method_, from, to))});
     return plans_.back().plan;
   }
 
@@ -239,6 +234,7 @@ class convolution_kernel final : public kernel {
   };
   product_body body_;
   op::convolution attributes_;
+  bool near_weights_ = false;
   kernels::conv_method method_ = kernels::conv_method::pixels;
   buffer packed_;
   mutable std::mutex mutex_;
@@ -250,7 +246,7 @@ std::vector<kernels::conv_method> methods_worth_timing(const product_body& body,
   constexpr double most_work = 4;
   const std::size_t x = body.operands[0], w = body.operands[1];
   const auto* conv = body.product.get_if<op::convolution>();
-  const conv_problem p = problem_of(*conv, sizes(r.inputs[x]), to_ints(r.inputs[w].lens));
+  const conv_problem p = problem_of(*conv, sizes(r.inputs[x]), to_ints(r.inputs[w].lens), r.near_constants);
   const isa_table& isa = *kiln_eigen_isa();
   const auto cost = [&](kernels::conv_method m) {
     return isa.conv_cost(p, m, r.channels_last[x], r.result_channels_last);
