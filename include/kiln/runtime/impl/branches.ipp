@@ -165,7 +165,6 @@ void choose_groups(const plan& p, std::span<const tensor> tensors, std::span<con
   to.orders.resize(steps);
   to.begin.resize(steps);
   std::iota(to.begin.begin(), to.begin.end(), 0U);
-  to.end = to.begin;
   if (p.groups.empty()) return;
   to.groups.reserve(steps / 2);
   to.times.reserve(steps);
@@ -178,7 +177,6 @@ void choose_groups(const plan& p, std::span<const tensor> tensors, std::span<con
     if (g.first < next || !estimate.gains(g, own)) continue;
     to.groups.push_back({&g, own});
     std::fill(to.begin.begin() + g.first, to.begin.begin() + g.last, g.first);
-    std::fill(to.end.begin() + g.first, to.end.begin() + g.last, g.last - 1);
     next = g.last;
     order += own.size();
   }

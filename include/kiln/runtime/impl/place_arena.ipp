@@ -26,11 +26,10 @@ void executable::state::place_arena(workspace::state& w) const {
       end += bytes_of(s);
     }
   const std::size_t floor = end;
-  // What runs at the same time is alive at the same time.
+  // What a group touches is alive from the group's first step on.
   const auto begin = [&](std::uint32_t s) { return w.beside.begin[storages[s].first]; };
-  const auto last = [&](std::uint32_t s) { return w.beside.end[storages[s].last]; };
   for (std::uint32_t s : plan.arena_order) {
-    std::erase_if(w.live, [&](std::uint32_t other) { return last(other) < begin(s); });
+    std::erase_if(w.live, [&](std::uint32_t other) { return storages[other].last < begin(s); });
     w.taken.clear();
     for (std::uint32_t other : w.live) w.taken.emplace_back(w.offsets[other], w.offsets[other] + bytes_of(other));
     std::sort(w.taken.begin(), w.taken.end());

@@ -47,9 +47,9 @@ struct branch_choice {
     const branch_group* of = nullptr;
     std::span<const std::uint32_t> order;  ///< its branches, in the order in which they are begun
   };
-  std::vector<group> groups;              ///< by first step; no two share a step
-  std::vector<std::uint32_t> orders;      ///< of all groups
-  std::vector<std::uint32_t> begin, end;  ///< of each step: the first and the last step that may run at the same time
+  std::vector<group> groups;          ///< by first step; no two share a step
+  std::vector<std::uint32_t> orders;  ///< of all groups
+  std::vector<std::uint32_t> begin;   ///< of each step: its group's first step, or itself
   // while groups are chosen, in estimated seconds: each step by one thread and by all, branches, and threads' ends
   std::vector<double> alone, together, times, ends;
 };
