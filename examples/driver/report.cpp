@@ -37,7 +37,8 @@ std::string plan_text(const compile_report& r) {
   for (std::size_t i = 0; i < r.steps.size(); ++i) {
     const step_info& s = r.steps[i];
     out +=
-        fmt::format("{:4} {}: ({}) -> ({}) from {}\n", i, s.kernel, joined(s.inputs), joined(s.outputs), s.instruction);
+        fmt::format("{:4} {}: ({}) -> ({}) from {}", i, s.kernel, joined(s.inputs), joined(s.outputs), s.instruction);
+    out += s.group < 0 ? "\n" : fmt::format(", beside others from {} on in branch {}\n", s.group, s.branch);
   }
   return out;
 }
@@ -79,7 +80,9 @@ json plan_json(const compile_report& r) {
                    {"fallback", s.fallback},
                    {"inputs", inputs},
                    {"outputs", outputs},
-                   {"packed_bytes", s.packed_bytes}});
+                   {"packed_bytes", s.packed_bytes},
+                   {"group", s.group},
+                   {"branch", s.branch}});
   }
   return out;
 }

@@ -63,11 +63,42 @@ class recurrence {
     return round_up(batch, 16) + (two ? 2 * batch * hidden : 0);
   }
 
+  struct split {
+    unsigned parts = 1;
+    bool by_rows = false;
+    double step = 0;  ///< estimated nanoseconds
+  };
+  /// The split with the least estimated time. Numbers are of a processor of 2019; only their ratios matter.
+  static split choose(std::int64_t batch, std::int64_t hidden, unsigned workers, std::int64_t steps) {
+    constexpr double first_level = 24e3, second_level = 900e3, handover = 400, fork = 3000;  // bytes, ns
+    const double bytes = static_cast<double>(Cell::packed_size(hidden)) * 4;
+    const auto step = [&](std::int64_t rows, double share) {
+      const double part = bytes * share, rate = part < first_level ? 200 : part < second_level ? 90 : 30;
+      const double cells = static_cast<double>(rows * hidden) * share;
+      return std::max(part / rate, part * static_cast<double>(rows) / 200) + cells * Cell::gates;
+    };
+    split best{1, false, step(batch, 1)};
+    if (workers == 1) return best;
+    const std::int64_t panels = Cell::first::count(hidden);
+    const auto by_rows = static_cast<unsigned>(std::min<std::int64_t>(workers, batch));
+    const auto by_columns =
+        static_cast<unsigned>(std::min({std::int64_t{workers}, panels, std::int64_t{step_team::most_parts}}));
+    const double start = fork / static_cast<double>(steps);
+    const auto weigh = [&](split s) {
+      if (s.parts > 1 && s.step < best.step) best = s;
+    };
+    weigh({by_rows, true, step(ceil_div(batch, by_rows), 1) + start});
+    weigh({by_columns, false,
+           step(batch, static_cast<double>(ceil_div(panels, by_columns)) / static_cast<double>(panels)) +
+               handover * Cell::passes + start});
+    return best;
+  }
+
   void run(thread_pool& pool) {
     pool.parallel_for(1, [&](std::int64_t, unsigned) { begin(); });
     const std::int64_t steps = p_.batch == 0 || p_.hidden == 0 ? 0 : p_.length(order_[0]);
     if (steps == 0) return;
-    const split s = choose(pool.size(), steps);
+    const split s = choose(p_.batch, p_.hidden, pool.size(), steps);
     if (s.parts == 1 || s.by_rows) {
       // each part's rows are every so manieth, so that long and short sequences are shared
       pool.parallel_for(s.parts, [&](std::int64_t part, unsigned) { advance_rows(part, s.parts); });
@@ -84,10 +115,6 @@ class recurrence {
   }
 
  private:
-  struct split {
-    unsigned parts = 1;
-    bool by_rows = false;
-  };
   struct rows {
     const std::int32_t* at;
     std::int64_t step, count;
@@ -123,33 +150,6 @@ class recurrence {
       p_.length(order_[middle]) > step ? low = middle + 1 : high = middle;
     }
     return low;
-  }
-
-  // The split with the least estimated time. Numbers are of a processor of 2019; only their ratios matter.
-  split choose(unsigned workers, std::int64_t steps) const {
-    if (workers == 1) return {};
-    constexpr double first_level = 24e3, second_level = 900e3, handover = 400, fork = 3000;  // bytes, ns
-    const double bytes = static_cast<double>(Cell::packed_size(p_.hidden)) * 4;
-    const auto step = [&](std::int64_t batch, double share) {
-      const double part = bytes * share, rate = part < first_level ? 200 : part < second_level ? 90 : 30;
-      const double cells = static_cast<double>(batch * p_.hidden) * share;
-      return std::max(part / rate, part * static_cast<double>(batch) / 200) + cells * Cell::gates;
-    };
-    const std::int64_t panels = Cell::first::count(p_.hidden);
-    const auto by_rows = static_cast<unsigned>(std::min<std::int64_t>(workers, p_.batch));
-    const auto by_columns =
-        static_cast<unsigned>(std::min({std::int64_t{workers}, panels, std::int64_t{step_team::most_parts}}));
-    const double start = fork / static_cast<double>(steps);
-    split best;
-    double least = step(p_.batch, 1);
-    const auto weigh = [&](split s, double time) {
-      if (s.parts > 1 && time < least) least = time, best = s;
-    };
-    weigh({by_rows, true}, step(ceil_div(p_.batch, by_rows), 1) + start);
-    weigh({by_columns, false},
-          step(p_.batch, static_cast<double>(ceil_div(panels, by_columns)) / static_cast<double>(panels)) +
-              handover * Cell::passes + start);
-    return best;
   }
 
   void advance_rows(std::int64_t part, std::int64_t parts) {
@@ -285,6 +285,16 @@ inline void pack_recurrence(thread_pool& pool, const op::recurrent& cell, std::i
 /// Floats of scratch that `run_recurrent` uses.
 inline std::int64_t recurrent_scratch_size(const op::recurrent& cell, std::int64_t batch, std::int64_t hidden) {
   return with_passes(cell, [&]<class Cell>() { return recurrence<Cell, named_functions>::room_size(batch, hidden); });
+}
+
+/// Seconds that so many threads are estimated to take for one direction of a recurrent layer.
+inline double recurrent_seconds(const op::recurrent& cell, std::int64_t steps, std::int64_t batch, std::int64_t hidden,
+                                unsigned threads) {
+  if (steps == 0 || batch == 0 || hidden == 0) return 0;
+  return with_passes(cell, [&]<class Cell>() {
+    return 1e-9 * static_cast<double>(steps) *
+           recurrence<Cell, named_functions>::choose(batch, hidden, threads, steps).step;
+  });
 }
 
 /// Runs one direction of a recurrent layer. Allocates nothing.

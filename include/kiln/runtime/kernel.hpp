@@ -55,6 +55,11 @@ class kernel {
                                     unsigned /*threads*/) const {
     return 0;
   }
+  /// Seconds that a run by so many threads is estimated to take; 0 where its operations and bytes tell.
+  virtual double estimated_seconds(std::span<const tensor> /*in*/, std::span<const tensor> /*out*/,
+                                   unsigned /*threads*/) const {
+    return 0;
+  }
   /// Layouts operand i may have; the plan copies others to row-major first.
   virtual stride_support input_strides(std::size_t /*i*/) const { return stride_support::dense; }
   /// Layouts result k may be given (a part of a concatenation, a transposed buffer).

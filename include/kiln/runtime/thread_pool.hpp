@@ -33,11 +33,21 @@ class thread_pool {
         const_cast<void*>(static_cast<const void*>(std::addressof(body))));
   }
 
+  /// The same for a few tasks that call `parallel_for` themselves: what such a call has not begun is shared with
+  /// threads that found no task left, so that long and short tasks end together.
+  template <class F>
+  void parallel_branches(std::int64_t tasks, F&& body) {
+    using Body = std::remove_reference_t<F>;
+    run(
+        tasks, [](void* f, std::int64_t task, unsigned worker) { (*static_cast<Body*>(f))(task, worker); },
+        const_cast<void*>(static_cast<const void*>(std::addressof(body))), true);
+  }
+
  private:
   using task_function = void (*)(void*, std::int64_t, unsigned);
   struct state;
 
-  void run(std::int64_t tasks, task_function call, void* body);
+  void run(std::int64_t tasks, task_function call, void* body, bool branches);
 
   unsigned size_;
   // Through a pointer, so that a kernel library reaches the pool without linking to its body.

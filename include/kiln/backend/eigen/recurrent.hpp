@@ -10,6 +10,8 @@ struct recurrent_table {
   void (*pack)(thread_pool& pool, const op::recurrent& cell, std::int64_t hidden, float* to, const float* from,
                std::ptrdiff_t row, std::ptrdiff_t col) = nullptr;
   std::int64_t (*scratch_floats)(const op::recurrent& cell, std::int64_t batch, std::int64_t hidden) = nullptr;
+  double (*seconds)(const op::recurrent& cell, std::int64_t steps, std::int64_t batch, std::int64_t hidden,
+                    unsigned threads) = nullptr;
   void (*run)(thread_pool& pool, const kernels::recurrent_problem& p, float* scratch) = nullptr;
 };
 

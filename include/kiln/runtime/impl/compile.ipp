@@ -2,6 +2,7 @@
 #include <chrono>
 
 #include "kiln/pass/parts.hpp"
+#include "kiln/runtime/impl/branches.hpp"
 #include "kiln/runtime/impl/constant_readers.hpp"
 #include "kiln/runtime/impl/executable_state.hpp"
 #include "kiln/runtime/rewriting_target.hpp"
@@ -69,8 +70,6 @@ void detail::executable_access::place_on_device(executable::state& s, const targ
     s.recordable = s.recordable && st.run->on_device();
     s.reports_faults = s.reports_faults || st.run->reports_faults();
   }
-  s.prepare_constant_sizes();
-  if (s.where) s.upload_constants();
 }
 
 void detail::executable_access::make_steps(executable::state& s, const target& t, const compile_options& options,
@@ -89,7 +88,12 @@ void detail::executable_access::make_steps(executable::state& s, const target& t
     s.plan = make_plan(s.optimised, t, options, choices, *s.pool, s.report.remarks);
     s.report.steps = std::move(s.plan.infos);
     s.report.constant_bytes = s.plan.constant_bytes;
-    if (t.has_device()) place_on_device(s, t);
+    if (t.has_device())
+      place_on_device(s, t);
+    else if (s.pool->size() > 1)
+      find_groups(s.plan, s.report.steps);
+    s.prepare_constant_sizes();
+    if (s.where) s.upload_constants();
   }
   for (std::size_t k = 0; k < m.outputs.size(); ++k)
     s.outputs.push_back({m.output_names[k].str(), m.shape_of(m.outputs[k])});

@@ -1,12 +1,10 @@
 #include "kiln/runtime/executable.hpp"
 
-#include <unistd.h>
-
 #include <algorithm>
-#include <chrono>
 
 #include "kiln/graph/symbols.hpp"
 #include "kiln/runtime/fallback_kernel.hpp"
+#include "kiln/runtime/impl/branches.hpp"
 #include "kiln/runtime/impl/executable_state.hpp"
 #include "kiln/runtime/processor.hpp"
 #include "kiln/runtime/run_options.hpp"
@@ -15,7 +13,6 @@
 namespace kiln {
 
 namespace {
-using clock = std::chrono::steady_clock;
 using detail::alignment;
 }  // namespace
 
@@ -140,6 +137,7 @@ void executable::state::bind_sizes(workspace::state& w, std::size_t count, Shape
   evaluate_sizes(w, count, given);
   make_tensors(w);
   if (for_device) prepare_kernels(w);
+  detail::choose_groups(plan, w.tensors, w.sizes, pool->size(), w.beside);
   place_arena(w);
   w.owner = id;
 }
@@ -173,15 +171,23 @@ void executable::state::prepare_kernels(const workspace::state& w) const {
   });
 }
 
-// Where no size depends on a symbol, kernels can be ready before any run.
-void executable::state::prepare_constant_sizes() const {
+// Where no size depends on a symbol, kernels can be ready before any run, and which of them run side by side is known.
+void executable::state::prepare_constant_sizes() {
+  if (!for_device && plan.groups.empty()) return;
   small_vector<dimension> symbols_mentioned;
   for (std::uint32_t i = 0; i < optimised.main().size(); ++i) collect_symbols(optimised.main(), i, symbols_mentioned);
   if (!symbols_mentioned.empty() || !plan.growing.empty()) return;
   workspace::state w;
   evaluate_sizes(w, inputs.size(), [&](std::size_t i) -> const shape& { return inputs[i].type; });
   make_tensors(w);
-  prepare_kernels(w);
+  if (for_device) return prepare_kernels(w);
+  detail::choose_groups(plan, w.tensors, w.sizes, pool->size(), w.beside);
+  for (const detail::branch_choice::group& g : w.beside.groups)
+    for (std::size_t b = 0; b < g.of->branches.size(); ++b)
+      for (const std::uint32_t i : g.of->branches[b]) {
+        report.steps[i].group = g.of->first;
+        report.steps[i].branch = static_cast<std::int64_t>(b);
+      }
 }
 
 void executable::bind(workspace& w, std::span<const shape> inputs) const {
@@ -235,19 +241,6 @@ namespace {
 
 // Where an empty value without memory lies: to a kernel, null would mean no operand.
 alignas(alignment) std::byte empty_tensor[alignment];
-
-// Bytes of results from which stores past the caches gain: within the last cache, lines that are asked for early and
-// written there took a quarter less time; half of it, because operands lie there too.
-std::size_t most_cached() {
-  static const long cache = sysconf(_SC_LEVEL3_CACHE_SIZE);
-  return static_cast<std::size_t>(cache > 0 ? cache : 1L << 25) / 2;
-}
-
-bool exceeds_cache(std::span<const tensor> out) {
-  std::size_t bytes = 0;
-  for (const tensor& t : out) bytes += static_cast<std::size_t>(t.elements()) * size_of(t.type);
-  return bytes >= most_cached();
-}
 
 }  // namespace
 
@@ -326,27 +319,7 @@ void executable::state::run_planned(workspace::state& ws, std::span<const argume
     std::byte* const base = ws.bases[o.storage];
     ws.tensors[k].data = base ? base + ws.sizes[o.offset] * static_cast<std::int64_t>(size_of(o.type)) : empty_tensor;
   }
-  for (std::size_t i = 0; i < plan.steps.size(); ++i) {
-    if (options.cancel && options.cancel->load(std::memory_order_relaxed))
-      raise(errc::cancelled, "the run was stopped before step " + std::to_string(i));
-    const detail::step& st = plan.steps[i];
-    const std::span<const tensor> all(ws.tensors.data() + st.first_operand, st.inputs + st.outputs);
-    const launch l{all.first(st.inputs),
-                   all.subspan(st.inputs),
-                   {ws.arena.data() + ws.scratch_offset, ws.scratch_bytes},
-                   pool.get(),
-                   &ws.values,
-                   st.last_touch && exceeds_cache(all.subspan(st.inputs))};
-    const auto start = options.profile ? clock::now() : clock::time_point();
-    try {
-      st.run->run(l);
-    } catch (error& e) {
-      e.at_instruction(report.steps[i].instruction);
-      throw;
-    }
-    if (options.profile) options.profile(i, std::chrono::duration<double>(clock::now() - start).count());
-    if (options.observe) options.observe(i, l.out);
-  }
+  run_steps(ws, options);
 }
 
 std::vector<argument> executable::run(std::span<const argument> inputs) const {

@@ -45,11 +45,15 @@ struct executable::state {
   void check_extents(const workspace::state& w) const;
   void make_tensors(workspace::state& w) const;
   void prepare_kernels(const workspace::state& w) const;
-  void prepare_constant_sizes() const;
+  void prepare_constant_sizes();
   void check_data(std::span<const argument> given) const;
   void upload_constants();
   void bind_device(workspace::state& w) const;
   void place_arena(workspace::state& w) const;
+  void run_steps(workspace::state& w, const run_options& options) const;
+  void run_step(const workspace::state& w, std::uint32_t i, std::span<std::byte> scratch,
+                const run_options& options) const;
+  void run_group(workspace::state& w, const detail::branch_choice::group& g, const run_options& options) const;
   void run_on_device(workspace::state& w, std::span<const argument> inputs, std::span<argument> outputs,
                      const run_options& options) const;
   void place_edges(workspace::state& w, std::span<const argument> inputs, std::span<argument> outputs) const;
@@ -89,10 +93,12 @@ struct workspace::state {
   std::vector<tensor> tensors;
   std::vector<std::size_t> offsets;  // of arena storages
   std::vector<std::byte*> bases;
+  detail::branch_choice beside;
   std::vector<std::uint32_t> live;  // while offsets are chosen
   std::vector<std::pair<std::size_t, std::size_t>> taken;
   buffer arena, staging;  // staging: row-major copies of inputs that the caller passed with strides
-  std::size_t scratch_offset = 0, scratch_bytes = 0, needed = 0, growths = 0;
+  // scratch_bytes: of a step that runs by itself, and then, for each branch that may run at once, of a group's steps
+  std::size_t scratch_offset = 0, scratch_bytes = 0, branch_scratch = 0, needed = 0, growths = 0;
   // of a device: its queue, room there for what the caller has in the host's memory, and the last run's work
   std::shared_ptr<const device> where;
   std::unique_ptr<device_queue> queue;

@@ -31,6 +31,27 @@ struct step {
   std::unique_ptr<kernel> run;
   std::uint32_t first_operand = 0, inputs = 0, outputs = 0;
   bool last_touch = false;  ///< its results go to the caller, and no later step reads them
+  std::uint32_t flops = 0;  ///< slot, where the plan has groups
+};
+
+/// Consecutive steps that fall into branches: no step of one reads what a step of another writes.
+struct branch_group {
+  std::uint32_t first = 0, last = 0;                 ///< steps, and one past them
+  std::vector<std::vector<std::uint32_t>> branches;  ///< each one's steps in order
+  std::vector<std::uint32_t> edges;                  ///< storages whose data comes from before it or is read behind it
+};
+
+/// Which groups' branches run side by side, for the sizes of a run.
+struct branch_choice {
+  struct group {
+    const branch_group* of = nullptr;
+    std::span<const std::uint32_t> order;  ///< its branches, in the order in which they are begun
+  };
+  std::vector<group> groups;          ///< by first step; no two share a step
+  std::vector<std::uint32_t> orders;  ///< of all groups
+  std::vector<std::uint32_t> begin;   ///< of each step: its group's first step, or itself
+  // while groups are chosen, in estimated seconds: each step by one thread and by all, branches, and threads' ends
+  std::vector<double> alone, together, times, ends;
 };
 
 /// A dimension that must equal another when bound, and who asks.
@@ -79,6 +100,7 @@ struct plan {
   std::vector<open_rule> rules;
   std::vector<growing_output> growing;
   std::vector<operand> inputs, outputs;
+  std::vector<branch_group> groups;        ///< at most one that begins at a step, by first step
   std::vector<std::uint32_t> arena_order;  ///< arena storages that a step touches, by first use
   std::size_t constant_bytes = 0;
   bool turns_images = false;  ///< whether some results lie with their channels last

@@ -24,13 +24,15 @@ constexpr std::size_t cache_line = 64;
 struct job_frame {
   const void* pool;
   unsigned worker;
+  bool shares;  // whether a nested call shares its tasks
   const job_frame* outer;
 };
 thread_local const job_frame* innermost_job = nullptr;
 
 class scoped_job {
  public:
-  scoped_job(const void* pool, unsigned worker) noexcept : frame_{pool, worker, innermost_job} {
+  scoped_job(const void* pool, unsigned worker, bool shares = false) noexcept
+      : frame_{pool, worker, shares, innermost_job} {
     innermost_job = &frame_;
   }
   ~scoped_job() { innermost_job = frame_.outer; }
@@ -77,6 +79,21 @@ struct thread_pool::state {
   std::unique_ptr<stretch[]> stretches;
   unsigned size = 1;
 
+  // The call that a worker's branch has made. Who has no branch left enters by a gate as above, without generations:
+  // the call's maker waits for all who are inside.
+  struct alignas(cache_line) shared_call {
+    std::atomic<std::uint64_t> gate{0};
+    task_function call = nullptr;
+    void* body = nullptr;
+    std::int64_t tasks = 0;
+    std::atomic<bool> failed{false};
+    std::exception_ptr error;
+    alignas(cache_line) std::atomic<std::int64_t> left{0};  // tasks that nobody has claimed; below 0 once all are
+  };
+  std::unique_ptr<shared_call[]> calls;                         // by worker
+  bool branches = false;                                        // whether the job's tasks share their calls
+  alignas(cache_line) std::atomic<std::int64_t> unfinished{0};  // such tasks
+
   alignas(cache_line) std::atomic<bool> busy{false};
   std::atomic<bool> failed{false};
   std::exception_ptr error;
@@ -102,19 +119,63 @@ struct thread_pool::state {
     for (std::thread& thread : threads) thread.join();
   }
 
-  void work(unsigned worker) noexcept {
+  void take_part(shared_call& c, unsigned worker) noexcept {
     const scoped_job job(this, worker);
+    try {
+      while (c.left.load(std::memory_order_relaxed) > 0)
+        if (const std::int64_t left = c.left.fetch_sub(1, std::memory_order_relaxed); left > 0)
+          c.call(c.body, c.tasks - left, worker);
+    } catch (...) {
+      if (!c.failed.exchange(true, std::memory_order_acq_rel)) c.error = std::current_exception();
+      c.left.store(0, std::memory_order_relaxed);
+    }
+  }
+
+  void share(std::int64_t tasks, task_function task_call, void* argument, unsigned worker) {
+    shared_call& c = calls[worker];
+    c.call = task_call;
+    c.body = argument;
+    c.tasks = tasks;
+    c.left.store(tasks, std::memory_order_relaxed);
+    c.gate.fetch_or(open_bit, std::memory_order_release);
+    take_part(c, worker);
+    c.gate.fetch_and(~open_bit, std::memory_order_acq_rel);
+    wait([&] { return (c.gate.load(std::memory_order_acquire) & inside_mask) == 0; });
+    if (!c.failed.load(std::memory_order_relaxed)) return;
+    c.failed.store(false, std::memory_order_relaxed);
+    std::rethrow_exception(std::exchange(c.error, nullptr));
+  }
+
+  // Takes part in the calls of the branches that others still run.
+  void help(unsigned worker) noexcept {
+    wait([&] {
+      for (unsigned i = 1; i < size; ++i) {
+        shared_call& c = calls[worker + i < size ? worker + i : worker + i - size];
+        if (c.left.load(std::memory_order_relaxed) <= 0) continue;
+        if ((c.gate.fetch_add(1, std::memory_order_acq_rel) & open_bit) != 0) take_part(c, worker);
+        c.gate.fetch_sub(1, std::memory_order_release);
+      }
+      return unfinished.load(std::memory_order_relaxed) == 0 || failed.load(std::memory_order_relaxed);
+    });
+  }
+
+  void work(unsigned worker) noexcept {
+    const scoped_job job(this, worker, branches);
     const task_function run_task = call;
     void* const argument = body;
     try {
       for (unsigned i = 0; i < size; ++i) {  // its own stretch, then what is left of the others'
         stretch& s = stretches[worker + i < size ? worker + i : worker + i - size];
-        for (std::int64_t task = s.claim(); task < s.end; task = s.claim()) run_task(argument, task, worker);
+        for (std::int64_t task = s.claim(); task < s.end; task = s.claim()) {
+          run_task(argument, task, worker);
+          if (branches) unfinished.fetch_sub(1, std::memory_order_relaxed);
+        }
       }
     } catch (...) {
       if (!failed.exchange(true, std::memory_order_acq_rel)) error = std::current_exception();
       for (unsigned i = 0; i < size; ++i) stretches[i].next.store(stretches[i].end, std::memory_order_relaxed);
     }
+    if (branches) help(worker);
   }
 
   // Returns false when the pool ends; else there was a job to look at.
@@ -150,9 +211,21 @@ struct thread_pool::state {
     }
   }
 
-  void fork_join(std::int64_t count, task_function task_call, void* argument) {
+  template <class Ready>
+  static void wait(Ready&& ready) {
+    for (unsigned round = 0; !ready(); ++round) {
+      if (round < 4096)
+        spin_pause();
+      else
+        std::this_thread::yield();
+    }
+  }
+
+  void fork_join(std::int64_t count, task_function task_call, void* argument, bool of_branches) {
     call = task_call;
     body = argument;
+    branches = of_branches;
+    if (branches) unfinished.store(count, std::memory_order_relaxed);
     const std::int64_t each = count / size, more = count % size;
     for (std::int64_t i = 0, first = 0; i < static_cast<std::int64_t>(size); ++i) {
       stretches[static_cast<std::size_t>(i)].next.store(first, std::memory_order_relaxed);
@@ -162,22 +235,20 @@ struct thread_pool::state {
     if (sleepers.load(std::memory_order_seq_cst) != 0) wake_all();
     work(0);
     gate.fetch_and(~open_bit, std::memory_order_acq_rel);
-    for (unsigned round = 0; (gate.load(std::memory_order_acquire) & inside_mask) != 0; ++round) {
-      if (round < 4096)
-        spin_pause();
-      else
-        std::this_thread::yield();
-    }
+    wait([&] { return (gate.load(std::memory_order_acquire) & inside_mask) == 0; });
   }
 };
 
 thread_pool::thread_pool(unsigned threads, unsigned spin_microseconds)
     : size_(std::min(threads != 0 ? threads : usable_processors(), 0x7fffU)),
-      run_([](thread_pool& self, std::int64_t tasks, task_function call, void* body) { self.run(tasks, call, body); }),
+      run_([](thread_pool& self, std::int64_t tasks, task_function call, void* body) {
+        self.run(tasks, call, body, false);
+      }),
       state_(std::make_unique<state>()) {
   state_->spin = std::chrono::microseconds(spin_microseconds);
   state_->size = size_;
   state_->stretches = std::make_unique<state::stretch[]>(size_);
+  state_->calls = std::make_unique<state::shared_call[]>(size_);
   state_->threads.reserve(size_ - 1);
   try {
     for (unsigned worker = 1; worker < size_; ++worker)
@@ -190,18 +261,19 @@ thread_pool::thread_pool(unsigned threads, unsigned spin_microseconds)
 
 thread_pool::~thread_pool() { state_->stop(); }
 
-void thread_pool::run(std::int64_t tasks, task_function call, void* body) {
+void thread_pool::run(std::int64_t tasks, task_function call, void* body, bool branches) {
   if (tasks <= 0) return;
   const flush_denormals flush;
   state& shared = *state_;
+  const job_frame* frame = innermost_job;
+  while (frame != nullptr && frame->pool != &shared) frame = frame->outer;
+  if (tasks > 1 && frame != nullptr && frame->shares) return shared.share(tasks, call, body, frame->worker);
   if (tasks == 1 || size_ == 1 || shared.busy.exchange(true, std::memory_order_acquire)) {
-    const job_frame* frame = innermost_job;
-    while (frame != nullptr && frame->pool != &shared) frame = frame->outer;
     const scoped_job job(&shared, frame != nullptr ? frame->worker : 0);
     for (std::int64_t task = 0; task < tasks; ++task) call(body, task, innermost_job->worker);
     return;
   }
-  shared.fork_join(tasks, call, body);
+  shared.fork_join(tasks, call, body, branches);
   std::exception_ptr error;
   if (shared.failed.load(std::memory_order_relaxed)) {
     error = std::exchange(shared.error, nullptr);

@@ -121,6 +121,16 @@ class convolution_kernel final : public kernel {
     return product_bytes(out[0]) + n;
   }
 
+  double estimated_seconds(std::span<const tensor> in, std::span<const tensor> out, unsigned threads) const override {
+    const isa_table& isa = *kiln_eigen_isa();
+    const double products_a_second = 75e9 * isa.vector_bytes / 64;
+    const tensor &x = in[body_.operands[0]], &w = in[body_.operands[1]];
+    if (out[0].elements() == 0) return 0;
+    const bool in_last = image_layout_of(x).channels_last, out_last = image_layout_of(out[0]).channels_last;
+    return isa.conv_cost(problem_of(attributes_, x.lens, w.lens), method_, in_last, out_last) /
+           (products_a_second * threads);
+  }
+
   void run(const launch& l) const override {
     const isa_table& isa = *kiln_eigen_isa();
     const tensor &x = l.in[body_.operands[0]], &w = l.in[body_.operands[1]];

@@ -38,6 +38,10 @@ class recurrent_kernel final : public kernel {
     return static_cast<std::size_t>(packs + isa.scratch_floats(cell_, batch, hidden)) * sizeof(float);
   }
 
+  double estimated_seconds(std::span<const tensor> in, std::span<const tensor>, unsigned threads) const override {
+    return kiln_eigen_recurrent()->seconds(cell_, in[0].lens[0], in[first].lens[0], in[first].lens[1], threads);
+  }
+
   void run(const launch& l) const override {
     const recurrent_table& isa = *kiln_eigen_recurrent();
     const tensor &x = l.in[0], &h = l.in[first], &y = l.out[0], &last = l.out[1];

@@ -9,6 +9,7 @@ extern "C" [[gnu::visibility("default")]] const recurrent_table* kiln_eigen_recu
       .packed_floats = kernels::packed_recurrence_size,
       .pack = kernels::pack_recurrence,
       .scratch_floats = kernels::recurrent_scratch_size,
+      .seconds = kernels::recurrent_seconds,
       .run = kernels::run_recurrent,
   };
   return &table;
