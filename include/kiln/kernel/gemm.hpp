@@ -58,6 +58,7 @@ struct coming_block {
   const T* at = nullptr;
   std::ptrdiff_t step = 0;
   std::int64_t rows = 0, cols = 0;
+  bool far = false;  // What is multiplied meanwhile comes from beyond a core's own caches, too.
 };
 
 /// A coming block cut into the parts that `tiles` tiles of `depth` steps fetch one after the other: even shares of
@@ -108,7 +109,7 @@ void multiply_panel(std::int64_t depth, const T* a, std::ptrdiff_t a_row, std::i
     const T* row[streamed_rows] = {};
     for (std::int64_t r = 0; r < rows; ++r) row[r] = a + r * a_row;
     run_stream_tile<T, Step>(static_cast<int>(rows), vectors, depth, row, step, b, b_step, c, c_row, cols, accumulate,
-                             next.at != nullptr);
+                             next.far);
     return finish(0, static_cast<int>(rows));
   }
   block_shares<T> shares(next, ceil_div(rows, most), depth);
@@ -299,6 +300,7 @@ void multiply(thread_pool& pool, const gemm_problem<T>& p, std::int64_t depth_mo
         if (next.panel != panel || next.matrix != matrix || k != 0)
           coming = right.peek(next.matrix, split.col(next.panel), split.cols(next.panel), 0, std::min(depth_most, p.k));
       }
+      coming.far = far;  // for the last panel, too: equal columns have equal sums
       panel_finish<T, std::remove_reference_t<Epilogue>> finish{epilogue, last,   matrix * p.m + row0, col0, cols,
                                                                 c,        p.c_row};
       const T* const left = a + k * p.a_col;

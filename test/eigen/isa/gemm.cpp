@@ -142,6 +142,26 @@ TYPED_TEST(gemm_test, few_rows_stream_parts_of_the_depth) {
       for (std::int64_t n : {70, 300}) check<TypeParam>(pool, m, n, k, 1, right_operand::packed);
 }
 
+// However columns are cut into panels and tasks, their elements are summed in one order.
+TYPED_TEST(gemm_test, equal_columns_have_equal_sums) {
+  kiln::thread_pool pool(2);
+  for (std::int64_t m : {1, 2, 3, 4, 7})
+    for (std::int64_t k : {64, 1031})
+      for (std::int64_t n : {70, 300, 1000}) {
+        SCOPED_TRACE(testing::Message() << m << 'x' << n << 'x' << k);
+        const auto a = random_values<TypeParam>(m * k, 1), column = random_values<TypeParam>(k, 2);
+        std::vector<TypeParam> b(static_cast<std::size_t>(k * n)), packed(packed_b_size<TypeParam>(k, n) + 16),
+            c(static_cast<std::size_t>(m * n));
+        for (std::size_t i = 0; i < b.size(); ++i) b[i] = column[i / static_cast<std::size_t>(n)];
+        pack_b(pool, packed.data(), b.data(), n, 1, k, n);
+        gemm_problem<TypeParam> p{.m = m, .n = n, .k = k};
+        p.a = a.data(), p.a_row = k, p.a_col = 1, p.b = packed.data(), p.c = c.data(), p.c_row = n;
+        gemm(pool, p);
+        for (std::size_t i = 0; i < c.size(); ++i)
+          ASSERT_EQ(c[i], c[i / static_cast<std::size_t>(n) * static_cast<std::size_t>(n)]) << i;
+      }
+}
+
 // from some depth on; shorter ones are read in place
 TYPED_TEST(gemm_test, panels_of_whole_width_are_packed_on_their_way) {
   kiln::thread_pool pool(2), many(16);
