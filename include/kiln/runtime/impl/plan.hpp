@@ -130,7 +130,8 @@ dimension flops(const program& whole, const module_graph& graph, const basic_ins
 /// What a plan may choose beyond what the target's estimates say.
 struct plan_choices {
   tuning_session* tuning = nullptr;
-  bool turns_images = true;  ///< whether any result may lie with its channels last
+  bool turns_images = true;     ///< whether any result may lie with its channels last
+  bool near_constants = false;  ///< of the program that this is, or a part of (`constants_stay_near`)
 };
 
 /// Constants that kernels have packed, and nothing else reads, are freed from the program as the next kernel is made.
