@@ -90,7 +90,7 @@ void detail::executable_access::make_steps(executable::state& s, const target& t
     s.report.constant_bytes = s.plan.constant_bytes;
     if (t.has_device())
       place_on_device(s, t);
-    else if (s.pool->size() > 1)
+    else if (s.flushes_denormals && s.pool->size() > 1)  // as the pool's workers do
       find_groups(s.plan, s.report.steps);
     s.prepare_constant_sizes();
     if (s.where) s.upload_constants();
