@@ -40,7 +40,7 @@ seen_requests requests_of(builder& b, bool fuse) {
 
 constexpr std::int64_t few = 1 << 8, many = 1 << 17;
 
-TEST(near_constants, count_those_of_fused_bodies) {
+TEST(near_constants, count_those_of_all_instructions) {
   for (const bool fuse : {true, false}) {
     builder b;
     b.output(plus_constant(b, b.input("x", dtype::f32, {few})).tanh());
