@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <ctime>
 #include <stdexcept>
 #include <thread>
 #include <vector>
@@ -211,6 +212,33 @@ TEST(thread_pool, a_thread_without_a_branch_takes_part_in_anothers_call) {
     ASSERT_EQ(inside, 2);
     ASSERT_EQ(sum, (std::vector<std::int64_t>{1, 1}));
   }
+}
+
+TEST(thread_pool, a_thread_without_a_branch_sleeps_and_wakes_for_a_call) {
+  kiln::thread_pool pool(2, 0);
+  for (int round = 0; round < 20; ++round) {
+    std::atomic<int> inside{0};
+    pool.parallel_branches(2, [&](std::int64_t branch, unsigned) {
+      if (branch != round % 2) return;  // the caller waits, or the worker
+      std::this_thread::sleep_for(std::chrono::milliseconds(2));
+      pool.parallel_for(2, [&](std::int64_t, unsigned) {
+        ++inside;
+        const auto give_up = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+        while (inside < 2 && std::chrono::steady_clock::now() < give_up) std::this_thread::yield();
+      });
+      std::this_thread::sleep_for(std::chrono::milliseconds(2));
+    });
+    ASSERT_EQ(inside, 2);
+  }
+}
+
+TEST(thread_pool, waiting_for_a_long_branch_takes_no_processor) {
+  kiln::thread_pool pool(2);
+  const std::clock_t before = std::clock();
+  pool.parallel_branches(2, [](std::int64_t branch, unsigned) {
+    if (branch == 0) std::this_thread::sleep_for(std::chrono::milliseconds(400));
+  });
+  EXPECT_LT(std::clock() - before, CLOCKS_PER_SEC / 10);
 }
 
 TEST(thread_pool, calls_within_a_branchs_call_run_inline) {

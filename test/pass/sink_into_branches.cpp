@@ -59,6 +59,31 @@ TEST(sink_into_branches, what_gains_nothing_stays) {
       4);
 }
 
+TEST(sink_into_branches, names_stay) {
+  for (const bool named : {true, false}) {
+    auto p = built<builder>([](auto& b) {
+      const auto x = b.input("x", dtype::f32, {1, 2, 4, 4});
+      const auto y = x.conv(b.weight("w", dtype::f32, {3, 2, 1, 1})),
+                 z = x.conv(b.weight("k", dtype::f32, {5, 2, 1, 1}));
+      b.output(y.concat(z, 1).relu());
+    });
+    auto& m = p.main();
+    for (std::uint32_t i = 0; i < m.size(); ++i) {
+      if (m[i].kind != instruction_kind::op || (!named && m[i].op.is<op::relu>())) continue;
+      m[i].name = text(m[i].op.name()).append(m[i].results[0].lens[1].raw());
+    }
+    run(p);
+    std::vector<std::string> sunk, joined;
+    for (std::uint32_t i = 0; i < m.size(); ++i) {
+      if (m[i].kind != instruction_kind::op) continue;
+      if (m[i].op.is<op::relu>()) sunk.push_back(m[i].name.str());
+      if (m[i].op.is<op::concat>()) joined.push_back(m[i].name.str());
+    }
+    EXPECT_EQ(sunk, (std::vector<std::string>{"convolution3", "convolution5"})) << "each by its branch";
+    EXPECT_EQ(joined, (std::vector<std::string>{named ? "relu8" : "concat8"}));
+  }
+}
+
 // A window outside of the image has no greatest element: it is minus infinity, which relu changes.
 TEST(sink_into_branches, windows_of_padding_alone) {
   expect_left(
@@ -66,8 +91,11 @@ TEST(sink_into_branches, windows_of_padding_alone) {
         auto x = b.input("x", dtype::f32, {1, 2, 4, 4});
         auto y = x.relu().pool({.lengths = {2, 2}, .stride = {2, 2}, .pads = {2, 2, 2, 2}});
         b.output(y.concat(x.conv(b.weight("w", dtype::f32, {3, 2, 1, 1})), 1).relu());
+        auto narrow = b.input("narrow", dtype::f32, {1, 2, 2, 2});  // windows reach from its one side to the other
+        auto z = narrow.relu().pool({.lengths = {2, 2}, .dilation = {3, 3}, .pads = {1, 1, 1, 1}});
+        b.output(z.concat(narrow.conv(b.weight("k", dtype::f32, {3, 2, 2, 2})), 1).relu());
       },
-      1);
+      2);
 }
 
 }  // namespace

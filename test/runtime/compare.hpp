@@ -59,12 +59,14 @@ inline compile_options plain_options() {
   return o;
 }
 
-/// What the ops' own computations give, without any rewriting.
+/// What the ops' own computations give, without any rewriting, one after another.
 inline std::vector<argument> reference_run(const std::function<void(builder&)>& make,
                                            std::span<const argument> inputs) {
   builder b;
   make(b);
+  static const auto one_thread = std::make_shared<thread_pool>(1);
   compile_options o = plain_options();
+  o.pool = one_thread;
   o.passes.simplify = o.passes.fuse = false;
   return compile(b.finish(), reference_target(), o).run(inputs);
 }

@@ -1,4 +1,6 @@
 #pragma once
+#include <algorithm>
+
 #include "kiln/graph/matcher.hpp"
 #include "kiln/pass/fusion_group.hpp"
 #include "kiln/pass/note.hpp"
@@ -8,11 +10,12 @@ namespace kiln {
 
 namespace detail {
 
-// Whether a max pooling's windows all reach the image: else they are minus infinity.
+// Whether a max pooling's windows all hold a part of the image: else they are minus infinity. One with gaps may reach
+// over it.
 constexpr bool pools_only_inside(const op::pooling& p) {
   for (std::size_t d = 0; d < p.pads.size(); ++d)
     if (p.pads[d] >= p.lengths[d % p.lengths.size()]) return false;
-  return true;
+  return std::all_of(p.dilation.begin(), p.dilation.end(), [](std::int64_t d) { return d == 1; });
 }
 
 // Whether relu leaves a value as it is.
@@ -47,9 +50,13 @@ constexpr value_id pointwise_into_branches(R& r, value_id v) {
   for (value_id b : branches)
     if (!(clips && never_negative(r, b)) && !ends_contraction(r, b)) return {};
   const auto pointwise = r.producer(v).op, concat = r.producer(joined).op;
-  for (value_id& b : branches)
-    if (!(clips && never_negative(r, b))) b = r.add(pointwise, {b});
-  return r.add(concat, std::move(branches));
+  const text name = r.producer(v).name.empty() ? r.producer(joined).name : r.producer(v).name;
+  for (value_id& b : branches) {
+    if (clips && never_negative(r, b)) continue;
+    const text of = r.producer(b).name;  // the whole's name would be that of several
+    b = r.add(pointwise, {b}, of.view());
+  }
+  return r.add(concat, std::move(branches), name.view());
 }
 
 }  // namespace detail

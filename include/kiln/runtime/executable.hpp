@@ -55,8 +55,8 @@ struct step_info {
   dimension flops;  ///< multiplications and additions of contractions; 0 elsewhere
   dimension bytes;  ///< operands read plus results written once
   std::size_t packed_bytes = 0;
-  /// Of a step that runs beside others: the first step of its group, and its branch in that group. Steps of one branch
-  /// follow each other, branches run side by side. -1: it runs by itself, or only a run's sizes decide.
+  /// Of a step that runs beside others, but for runs that profile or observe: the first step of its group, and its
+  /// branch in that group, whose steps follow each other. -1: it runs by itself, or only a run's sizes decide.
   std::int64_t group = -1, branch = -1;
 };
 

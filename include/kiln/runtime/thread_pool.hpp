@@ -23,8 +23,8 @@ class thread_pool {
   /// Calls `body(std::int64_t task, unsigned worker)` once for each task in [0, tasks) and returns when all are done. A
   /// worker claims a stretch of its own one by one in ascending order, then what is left of the others'. No two calls
   /// that run at once within one job have the same `worker`, so it may index scratch. Denormals are flushed meanwhile.
-  /// A nested call, or one made while another thread's job runs, runs inline (nested: with the surrounding task's id;
-  /// else 0). The first exception stops the rest and is rethrown here.
+  /// A call within a task runs inline with its id, those that `parallel_branches` shares aside, and so does, with id 0,
+  /// one made while another thread's job runs. The first exception stops the rest and is rethrown here.
   template <class F>
   void parallel_for(std::int64_t tasks, F&& body) {
     using Body = std::remove_reference_t<F>;

@@ -8,9 +8,10 @@ namespace kiln::detail {
 void find_groups(plan& p, std::span<const step_info> infos);
 
 /// Chooses those of the plan's groups that are estimated to end clearly earlier with their branches side by side than
-/// with one step after another, each by all threads. `tensors` and `sizes` are those of the plan's operands and slots
-/// in a run. Allocates nothing where `to` has served the plan before.
+/// with one step after another, each by all threads, and whose branches take little more scratch memory than that. In a
+/// run, `tensors` and `sizes` are those of the plan's operands and slots, and `scratch` is what each step takes by
+/// itself. Allocates nothing where `to` has served the plan before.
 void choose_groups(const plan& p, std::span<const tensor> tensors, std::span<const std::int64_t> sizes,
-                   unsigned threads, branch_choice& to);
+                   std::span<const std::size_t> scratch, unsigned threads, branch_choice& to);
 
 }  // namespace kiln::detail

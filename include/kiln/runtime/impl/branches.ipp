@@ -1,12 +1,13 @@
 #include "kiln/runtime/impl/branches.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 
 namespace kiln::detail {
 namespace {
 
-constexpr std::uint32_t none = 0xffff'ffff;
+constexpr std::uint32_t none = branch_choice::none;
 
 // For each step the earlier ones that write what it reads. Only these order steps: no element is written twice, and
 // storages that a group touches don't share memory while it runs.
@@ -30,12 +31,8 @@ class group_estimate {
   group_estimate(const plan& p, std::span<const tensor> tensors, std::span<const std::int64_t> sizes, unsigned threads,
                  branch_choice& room)
       : plan_(p), tensors_(tensors), sizes_(sizes), threads_(threads), room_(room) {
-    room.alone.resize(p.steps.size());
-    room.together.resize(p.steps.size());
-    for (std::uint32_t i = 0; i < p.steps.size(); ++i) {
-      room.alone[i] = seconds(i, 1);
-      room.together[i] = shared(i, threads);
-    }
+    room.alone.assign(p.steps.size(), unknown);
+    room.together.assign(p.steps.size(), unknown);
   }
 
   // Orders the branches so that the longest begins first.
@@ -52,8 +49,8 @@ class group_estimate {
     double one_by_one = 0, weights = 0, foreign = 0;
     for (std::size_t b = 0; b < g.branches.size(); ++b)
       for (const std::uint32_t i : g.branches[b]) {
-        times[b] += each == 1 ? room_.alone[i] : shared(i, each);
-        one_by_one += room_.together[i];
+        times[b] += each == 1 ? alone(i) : shared(i, each);
+        one_by_one += together(i);
         weights += shared_weights(plan_.steps[i]);
       }
     for (const std::uint32_t s : g.edges) foreign += static_cast<double>(sizes_[plan_.storages[s].bytes_slot]);
@@ -71,6 +68,17 @@ class group_estimate {
   }
 
  private:
+  static constexpr double unknown = -1;
+
+  double alone(std::uint32_t i) const {
+    double& kept = room_.alone[i];
+    return kept = kept == unknown ? seconds(i, 1) : kept;
+  }
+  double together(std::uint32_t i) const {
+    double& kept = room_.together[i];
+    return kept = kept == unknown ? shared(i, threads_) : kept;
+  }
+
   double shared_weights(const step& st) const {
     constexpr double few_rows = 16;
     const auto bytes = static_cast<double>(st.run->packed_bytes());
@@ -93,14 +101,14 @@ class group_estimate {
     const step& st = plan_.steps[i];
     const auto all = tensors_.subspan(st.first_operand, st.inputs + st.outputs);
     const double own = st.run->estimated_seconds(all.first(st.inputs), all.subspan(st.inputs), threads);
-    if (own > 0) return own;
+    if (own > 0 && std::isfinite(own)) return own;
     return (static_cast<double>(sizes_[st.flops]) / flops_a_second + bytes(all) / bytes_a_second) / threads;
   }
 
   // A step that several threads share has parts that are not even, and some wait for others.
   double shared(std::uint32_t i, unsigned threads) const {
     constexpr double cut = 4e-6;
-    return std::min(room_.alone[i], seconds(i, threads) + cut);
+    return std::min(alone(i), seconds(i, threads) + cut);
   }
 
   const plan& plan_;
@@ -124,6 +132,22 @@ std::vector<std::uint32_t> edges_of(const plan& p, std::uint32_t first, std::uin
   std::sort(edges.begin(), edges.end());
   edges.erase(std::unique(edges.begin(), edges.end()), edges.end());
   return edges;
+}
+
+// Says which storages the branches of a chosen group, whose first one has number `branch`, touch.
+void note_owners(const plan& p, const branch_group& g, std::uint32_t branch, branch_choice& to) {
+  const auto touch = [&](std::uint32_t& owner) {
+    owner = owner == none || owner == branch ? branch : branch_choice::several;
+  };
+  for (const auto& steps : g.branches) {
+    for (const std::uint32_t i : steps)
+      for (std::uint32_t k = 0; k < p.steps[i].inputs + p.steps[i].outputs; ++k) {
+        const std::uint32_t s = p.operands[p.steps[i].first_operand + k].storage;
+        if (p.storages[s].first >= g.first) touch(to.first_owner[s]);
+        if (p.storages[s].last < g.last) touch(to.last_owner[s]);
+      }
+    ++branch;
+  }
 }
 
 }  // namespace
@@ -159,26 +183,39 @@ void find_groups(plan& p, std::span<const step_info> infos) {
 }
 
 void choose_groups(const plan& p, std::span<const tensor> tensors, std::span<const std::int64_t> sizes,
-                   unsigned threads, branch_choice& to) {
+                   std::span<const std::size_t> scratch, unsigned threads, branch_choice& to) {
+  constexpr std::size_t cached = 1 << 20;  // half of a core's second-level cache
   const std::size_t steps = p.steps.size();
   to.groups.clear();
   to.orders.resize(steps);
   to.begin.resize(steps);
   std::iota(to.begin.begin(), to.begin.end(), 0U);
+  to.first_owner.assign(p.storages.size(), none);
+  to.last_owner.assign(p.storages.size(), none);
   if (p.groups.empty()) return;
   to.groups.reserve(steps / 2);
   to.times.reserve(steps);
   to.ends.reserve(threads);
   const group_estimate estimate(p, tensors, sizes, threads, to);
-  std::uint32_t next = 0;  // the first step behind the last group
-  auto* order = to.orders.data();
+  const std::size_t greatest = *std::max_element(scratch.begin(), scratch.end());
+  std::uint32_t next = 0, branches = 0;  // the first step behind the last group, and branches so far
+  const branch_group* tried = nullptr;
   for (const branch_group& g : p.groups) {
-    const std::span<std::uint32_t> own(order, g.branches.size());
-    if (g.first < next || !estimate.gains(g, own)) continue;
-    to.groups.push_back({&g, own});
+    // One that only lacks a step of some branch seldom gains where the one with it does not.
+    if (g.first < next || (tried && tried->last == g.last && tried->branches.size() == g.branches.size())) continue;
+    tried = &g;
+    const std::span<std::uint32_t> order(to.orders.data() + branches, g.branches.size());
+    if (!estimate.gains(g, order)) continue;
+    // Each branch may need as much as the greatest step of the group: in all, no more than twice what the plan takes
+    // without groups, but where that stays in each core's cache.
+    const std::size_t each = *std::max_element(scratch.begin() + g.first, scratch.begin() + g.last),
+                      at_once = std::min<std::size_t>(threads, order.size());
+    if (each > cached && at_once * each > 2 * greatest) continue;
+    to.groups.push_back({&g, order, each});
     std::fill(to.begin.begin() + g.first, to.begin.begin() + g.last, g.first);
+    note_owners(p, g, branches, to);
     next = g.last;
-    order += own.size();
+    branches += static_cast<std::uint32_t>(order.size());
   }
 }
 

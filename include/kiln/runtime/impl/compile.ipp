@@ -83,14 +83,14 @@ void detail::executable_access::make_steps(executable::state& s, const target& t
     if (!options.aliases.empty())
       raise(errc::unsupported,
             "output '" + options.aliases[0].output + "' can't grow in place: only a run knows sizes of this program");
-    s.stages.emplace(make_staging(s.optimised, t, s.pool, s.report));
+    s.stages.emplace(make_staging(s.optimised, t, s.pool, choices.near_constants, s.report));
   } else {
     s.plan = make_plan(s.optimised, t, options, choices, *s.pool, s.report.remarks);
     s.report.steps = std::move(s.plan.infos);
     s.report.constant_bytes = s.plan.constant_bytes;
     if (t.has_device())
       place_on_device(s, t);
-    else if (s.pool->size() > 1)
+    else if (s.flushes_denormals && s.pool->size() > 1)  // as the pool's workers do
       find_groups(s.plan, s.report.steps);
     s.prepare_constant_sizes();
     if (s.where) s.upload_constants();
@@ -99,14 +99,15 @@ void detail::executable_access::make_steps(executable::state& s, const target& t
     s.outputs.push_back({m.output_names[k].str(), m.shape_of(m.outputs[k])});
 }
 
-executable detail::executable_access::plan(program p, const target& t, std::shared_ptr<thread_pool> pool) {
+executable detail::executable_access::plan(program p, const target& t, std::shared_ptr<thread_pool> pool,
+                                           bool near_constants) {
   auto s = std::make_unique<executable::state>();
   s->id = next_id();
   s->pool = std::move(pool);
   s->flushes_denormals = t.flushes_denormals();
   take_inputs(*s, p);
   s->optimised = std::move(p);
-  make_steps(*s, t, {}, {});
+  make_steps(*s, t, {}, {.near_constants = near_constants});
   release_literals(s->optimised);
   return executable(std::move(s));
 }
@@ -146,7 +147,7 @@ executable compile(program p, const target& t, const compile_options& options) {
   if (options.tuning)
     access::make_tuned_steps(s, t, options);
   else
-    access::make_steps(*s, t, options, {});
+    access::make_steps(*s, t, options, {.near_constants = detail::constants_stay_near(s->optimised)});
   for (const step_info& i : s->report.steps) s->report.packed_bytes += i.packed_bytes;
   release_literals(s->optimised);
   s->report.plan_ms = milliseconds_since(start);

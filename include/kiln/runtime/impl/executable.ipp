@@ -137,7 +137,7 @@ void executable::state::bind_sizes(workspace::state& w, std::size_t count, Shape
   evaluate_sizes(w, count, given);
   make_tensors(w);
   if (for_device) prepare_kernels(w);
-  detail::choose_groups(plan, w.tensors, w.sizes, pool->size(), w.beside);
+  choose_groups(w);
   place_arena(w);
   w.owner = id;
 }
@@ -171,6 +171,17 @@ void executable::state::prepare_kernels(const workspace::state& w) const {
   });
 }
 
+// Which steps run side by side, and what scratch memory each step takes.
+void executable::state::choose_groups(workspace::state& w) const {
+  w.scratch.clear();
+  for (const detail::step& st : plan.steps) {
+    const std::span<const tensor> all(w.tensors.data() + st.first_operand, st.inputs + st.outputs);
+    w.scratch.push_back(
+        detail::aligned(st.run->scratch_bytes(all.first(st.inputs), all.subspan(st.inputs), pool->size())));
+  }
+  detail::choose_groups(plan, w.tensors, w.sizes, w.scratch, pool->size(), w.beside);
+}
+
 // Where no size depends on a symbol, kernels can be ready before any run, and which of them run side by side is known.
 void executable::state::prepare_constant_sizes() {
   if (!for_device && plan.groups.empty()) return;
@@ -181,7 +192,7 @@ void executable::state::prepare_constant_sizes() {
   evaluate_sizes(w, inputs.size(), [&](std::size_t i) -> const shape& { return inputs[i].type; });
   make_tensors(w);
   if (for_device) return prepare_kernels(w);
-  detail::choose_groups(plan, w.tensors, w.sizes, pool->size(), w.beside);
+  choose_groups(w);
   for (const detail::branch_choice::group& g : w.beside.groups)
     for (std::size_t b = 0; b < g.of->branches.size(); ++b)
       for (const std::uint32_t i : g.of->branches[b]) {

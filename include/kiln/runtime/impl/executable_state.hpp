@@ -49,6 +49,7 @@ struct executable::state {
   void check_data(std::span<const argument> given) const;
   void upload_constants();
   void bind_device(workspace::state& w) const;
+  void choose_groups(workspace::state& w) const;
   void place_arena(workspace::state& w) const;
   void run_steps(workspace::state& w, const run_options& options) const;
   void run_step(const workspace::state& w, std::uint32_t i, std::span<std::byte> scratch,
@@ -96,9 +97,9 @@ struct workspace::state {
   detail::branch_choice beside;
   std::vector<std::uint32_t> live;  // while offsets are chosen
   std::vector<std::pair<std::size_t, std::size_t>> taken;
-  buffer arena, staging;  // staging: row-major copies of inputs that the caller passed with strides
-  // scratch_bytes: of a step that runs by itself, and then, for each branch that may run at once, of a group's steps
-  std::size_t scratch_offset = 0, scratch_bytes = 0, branch_scratch = 0, needed = 0, growths = 0;
+  buffer arena, staging;             // staging: row-major copies of inputs that the caller passed with strides
+  std::vector<std::size_t> scratch;  // of each step by itself
+  std::size_t scratch_offset = 0, scratch_bytes = 0, needed = 0, growths = 0;
   // of a device: its queue, room there for what the caller has in the host's memory, and the last run's work
   std::shared_ptr<const device> where;
   std::unique_ptr<device_queue> queue;

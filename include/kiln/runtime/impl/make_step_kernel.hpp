@@ -1,6 +1,5 @@
 #pragma once
 #include "kiln/runtime/fallback_kernel.hpp"
-#include "kiln/runtime/impl/constant_readers.hpp"
 #include "kiln/runtime/impl/image_formats.hpp"
 #include "kiln/runtime/impl/plan.hpp"
 
@@ -8,12 +7,12 @@ namespace kiln::detail {
 
 /// The kernel of an instruction that computes: the target's, or the reference computation.
 inline std::unique_ptr<kernel> make_step_kernel(const program& p, std::uint32_t i, const target& t,
-                                                const image_formats& formats, const constant_readers& constants,
-                                                thread_pool& pool, tuning_session* tuning) {
+                                                const image_formats& formats, thread_pool& pool,
+                                                const plan_choices& choices) {
   const module_graph& graph = p.main();
   const auto& ins = graph[i];
   kernel_request request{
-      p, graph, ins, {}, {}, {}, {}, formats.channels_last({i, 0}), &pool, tuning, constants.stay_near()};
+      p, graph, ins, {}, {}, {}, {}, formats.channels_last({i, 0}), &pool, choices.tuning, choices.near_constants};
   for (value_id v : ins.inputs) {
     layout where;
     request.constants.push_back(constant_behind(graph, v, where));

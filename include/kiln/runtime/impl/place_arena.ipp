@@ -26,12 +26,18 @@ void executable::state::place_arena(workspace::state& w) const {
       end += bytes_of(s);
     }
   const std::size_t floor = end;
-  // What a group touches is alive from the group's first step on.
-  const auto begin = [&](std::uint32_t s) { return w.beside.begin[storages[s].first]; };
+  // What a group touches is alive from the group's first step on, except where one branch alone comes to both.
+  const detail::branch_choice& beside = w.beside;
+  const auto begin = [&](std::uint32_t s) { return beside.begin[storages[s].first]; };
+  const auto follows = [&](std::uint32_t s, std::uint32_t other) {
+    return storages[other].last < storages[s].first && beside.first_owner[s] == beside.last_owner[other] &&
+           beside.first_owner[s] < detail::branch_choice::several;
+  };
   for (std::uint32_t s : plan.arena_order) {
     std::erase_if(w.live, [&](std::uint32_t other) { return storages[other].last < begin(s); });
     w.taken.clear();
-    for (std::uint32_t other : w.live) w.taken.emplace_back(w.offsets[other], w.offsets[other] + bytes_of(other));
+    for (std::uint32_t other : w.live)
+      if (!follows(s, other)) w.taken.emplace_back(w.offsets[other], w.offsets[other] + bytes_of(other));
     std::sort(w.taken.begin(), w.taken.end());
     std::size_t at = floor;
     for (const auto& [from, to] : w.taken) {
@@ -43,20 +49,9 @@ void executable::state::place_arena(workspace::state& w) const {
     w.live.push_back(s);
   }
   w.scratch_offset = end;
-  w.scratch_bytes = w.branch_scratch = 0;
-  const auto scratch_of = [&](std::size_t i) {
-    const detail::step& st = plan.steps[i];
-    const std::span<const tensor> all(w.tensors.data() + st.first_operand, st.inputs + st.outputs);
-    return aligned(st.run->scratch_bytes(all.first(st.inputs), all.subspan(st.inputs), pool->size()));
-  };
-  for (std::size_t i = 0; i < plan.steps.size(); ++i) w.scratch_bytes = std::max(w.scratch_bytes, scratch_of(i));
-  std::size_t at_once = 0;
-  for (const auto& g : w.beside.groups) {
-    for (std::uint32_t i = g.of->first; i < g.of->last; ++i)
-      w.branch_scratch = std::max(w.branch_scratch, scratch_of(i));
-    at_once = std::max(at_once, std::min<std::size_t>(pool->size(), g.order.size()));
-  }
-  w.scratch_bytes = std::max(w.scratch_bytes, at_once * w.branch_scratch);
+  w.scratch_bytes = w.scratch.empty() ? 0 : *std::max_element(w.scratch.begin(), w.scratch.end());
+  for (const auto& g : beside.groups)
+    w.scratch_bytes = std::max(w.scratch_bytes, std::min<std::size_t>(pool->size(), g.order.size()) * g.scratch);
   w.needed = end + aligned(w.scratch_bytes);
   if (w.where != where) {  // the workspace served another device, or the host
     w.arena = w.edges = w.faults = buffer();

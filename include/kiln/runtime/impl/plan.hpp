@@ -46,10 +46,16 @@ struct branch_choice {
   struct group {
     const branch_group* of = nullptr;
     std::span<const std::uint32_t> order;  ///< its branches, in the order in which they are begun
+    std::size_t scratch = 0;               ///< bytes that each of those that run at once has
   };
+  static constexpr std::uint32_t none = 0xffff'ffff, several = none - 1;
+
   std::vector<group> groups;          ///< by first step; no two share a step
   std::vector<std::uint32_t> orders;  ///< of all groups
   std::vector<std::uint32_t> begin;   ///< of each step: its group's first step, or itself
+  /// Of each storage, where its first step and its last one are of a group: the branch that alone touches it there, by
+  /// its number among all, or `several`. Else `none`.
+  std::vector<std::uint32_t> first_owner, last_owner;
   // while groups are chosen, in estimated seconds: each step by one thread and by all, branches, and threads' ends
   std::vector<double> alone, together, times, ends;
 };
@@ -130,7 +136,8 @@ dimension flops(const program& whole, const module_graph& graph, const basic_ins
 /// What a plan may choose beyond what the target's estimates say.
 struct plan_choices {
   tuning_session* tuning = nullptr;
-  bool turns_images = true;  ///< whether any result may lie with its channels last
+  bool turns_images = true;     ///< whether any result may lie with its channels last
+  bool near_constants = false;  ///< of the program that this is, or a part of (`constants_stay_near`)
 };
 
 /// Constants that kernels have packed, and nothing else reads, are freed from the program as the next kernel is made.

@@ -26,7 +26,7 @@ class planner {
         graph_(p.main()),
         target_(t),
         pool_(pool),
-        tuning_(choices.tuning),
+        choices_(choices),
         readers_(p.main()),
         uses_(p.main()),
         formats_(p, p.main(), t, choices.turns_images) {
@@ -64,8 +64,8 @@ class planner {
     for (std::uint32_t i = 0; i < graph_.size(); ++i) {
       const instruction& ins = graph_[i];
       if (ins.kind != instruction_kind::op || is_view(ins) || is_concat(ins)) continue;
-      if (tuning_) tuning_->next(i, graph_.size(), label_of(ins, i));
-      naming(ins, i, [&] { kernels_[i] = make_step_kernel(program_, i, target_, formats_, readers_, pool_, tuning_); });
+      if (choices_.tuning) choices_.tuning->next(i, graph_.size(), label_of(ins, i));
+      naming(ins, i, [&] { kernels_[i] = make_step_kernel(program_, i, target_, formats_, pool_, choices_); });
       for (std::size_t k = 0; k < ins.inputs.size(); ++k)
         if (kernels_[i]->packed_input(k)) readers_.leave(graph_, ins.inputs[k].instruction);
     }
@@ -375,7 +375,7 @@ class planner {
   module_graph& graph_;
   const target& target_;
   thread_pool& pool_;
-  tuning_session* const tuning_;
+  const plan_choices choices_;
   constant_readers readers_;
   value_uses uses_;
   image_formats formats_;

@@ -67,7 +67,7 @@ void executable::state::run_group(workspace::state& w, const detail::branch_choi
   const bool few = g.order.size() <= pool->size();  // then each branch has its own scratch, else each worker
   pool->parallel_branches(static_cast<std::int64_t>(g.order.size()), [&](std::int64_t task, unsigned worker) {
     const std::size_t own = few ? static_cast<std::size_t>(task) : worker;
-    const std::span<std::byte> scratch(w.arena.data() + w.scratch_offset + own * w.branch_scratch, w.branch_scratch);
+    const std::span<std::byte> scratch(w.arena.data() + w.scratch_offset + own * g.scratch, g.scratch);
     for (const std::uint32_t i : g.of->branches[g.order[static_cast<std::size_t>(task)]])
       run_step(w, i, scratch, options);
   });

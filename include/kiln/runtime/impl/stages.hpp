@@ -59,8 +59,8 @@ bool runs_on_host(const module_graph& m, std::uint32_t i);
 
 /// Access of the runtime's parts to each other.
 struct executable_access {
-  /// An executable of a program that passes have seen already.
-  static executable plan(program p, const target& t, std::shared_ptr<thread_pool> pool);
+  /// An executable of a program that passes have seen already, a part of another one.
+  static executable plan(program p, const target& t, std::shared_ptr<thread_pool> pool, bool near_constants);
   static void take_inputs(executable::state& s, const program& p);
   static void place_on_device(executable::state& s, const target& t);
   static void make_steps(executable::state& s, const target& t, const compile_options& options,
@@ -72,7 +72,7 @@ struct executable_access {
                   const run_options& options, const std::vector<std::pair<dimension, std::int64_t>>& outer);
 };
 
-staging make_staging(const program& p, const target& t, const std::shared_ptr<thread_pool>& pool,
+staging make_staging(const program& p, const target& t, const std::shared_ptr<thread_pool>& pool, bool near_constants,
                      compile_report& report);
 
 /// Runs one host step; `inner` holds a workspace for each of its bodies.

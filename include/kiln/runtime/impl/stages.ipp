@@ -90,8 +90,9 @@ class part_of {
 
 class cutter {
  public:
-  cutter(const program& p, const target& t, const std::shared_ptr<thread_pool>& pool, compile_report& report)
-      : program_(p), graph_(p.main()), target_(t), pool_(pool), report_(report) {}
+  cutter(const program& p, const target& t, const std::shared_ptr<thread_pool>& pool, bool near_constants,
+         compile_report& report)
+      : program_(p), graph_(p.main()), target_(t), pool_(pool), near_constants_(near_constants), report_(report) {}
 
   staging cut() {
     number_values();
@@ -247,7 +248,8 @@ class cutter {
       out.push_back(number(v));
     }
     cut.part.main() = std::move(part);
-    segment s{executable_access::plan(std::move(cut.part), target_, pool_), std::move(in), std::move(out)};
+    segment s{executable_access::plan(std::move(cut.part), target_, pool_, near_constants_), std::move(in),
+              std::move(out)};
     for (const step_info& info : s.run.report().steps) report_.steps.push_back(info);
     report_.constant_bytes += s.run.report().constant_bytes;
     for (const std::string& r : s.run.report().remarks) report_.remarks.push_back(r);
@@ -277,7 +279,7 @@ class cutter {
       part_of body(program_);
       module_graph moved = body.moved(program_.module(r));
       body.part.main() = std::move(moved);
-      s.bodies.push_back(executable_access::plan(std::move(body.part), target_, pool_));
+      s.bodies.push_back(executable_access::plan(std::move(body.part), target_, pool_, near_constants_));
       report_.remarks.push_back(s.name + " runs a body of " + std::to_string(s.bodies.back().report().steps.size()) +
                                 " kernels");
     }
@@ -289,6 +291,7 @@ class cutter {
   const module_graph& graph_;
   const target& target_;
   const std::shared_ptr<thread_pool>& pool_;
+  const bool near_constants_;
   compile_report& report_;
   staging out_;
   std::vector<std::uint32_t> first_, stage_;
@@ -302,9 +305,9 @@ class cutter {
 
 }  // namespace
 
-staging make_staging(const program& p, const target& t, const std::shared_ptr<thread_pool>& pool,
+staging make_staging(const program& p, const target& t, const std::shared_ptr<thread_pool>& pool, bool near_constants,
                      compile_report& report) {
-  return cutter(p, t, pool, report).cut();
+  return cutter(p, t, pool, near_constants, report).cut();
 }
 
 }  // namespace kiln::detail

@@ -113,6 +113,28 @@ struct thread_pool::state {
     wake.notify_all();
   }
 
+  // Behind a change that `await` waits for, which like this is sequentially consistent.
+  void wake_sleepers() {
+    if (sleepers.load(std::memory_order_seq_cst) != 0) wake_all();
+  }
+
+  // Spins for a while until there is something to do, then sleeps until somebody is woken.
+  template <class Ready>
+  void await(Ready&& ready) {
+    using clock = std::chrono::steady_clock;
+    const clock::time_point sleep_at = clock::now() + spin;
+    do {
+      for (int round = 0; round < 32; ++round) {
+        if (ready()) return;
+        spin_pause();
+      }
+    } while (clock::now() < sleep_at);
+    const std::uint32_t ticket = wake.load(std::memory_order_seq_cst);
+    sleepers.fetch_add(1, std::memory_order_seq_cst);
+    if (!ready()) wake.wait(ticket, std::memory_order_seq_cst);
+    sleepers.fetch_sub(1, std::memory_order_relaxed);
+  }
+
   void stop() {
     stopping.store(true, std::memory_order_seq_cst);
     wake_all();
@@ -137,7 +159,8 @@ struct thread_pool::state {
     c.body = argument;
     c.tasks = tasks;
     c.left.store(tasks, std::memory_order_relaxed);
-    c.gate.fetch_or(open_bit, std::memory_order_release);
+    c.gate.fetch_or(open_bit, std::memory_order_seq_cst);
+    wake_sleepers();
     take_part(c, worker);
     c.gate.fetch_and(~open_bit, std::memory_order_acq_rel);
     wait([&] { return (c.gate.load(std::memory_order_acquire) & inside_mask) == 0; });
@@ -146,17 +169,26 @@ struct thread_pool::state {
     std::rethrow_exception(std::exchange(c.error, nullptr));
   }
 
-  // Takes part in the calls of the branches that others still run.
+  // Takes part in a call of one of the branches that others still run. Returns whether there was any.
+  bool join_call(unsigned worker) noexcept {
+    bool any = false;
+    for (unsigned i = 1; i < size; ++i) {
+      shared_call& c = calls[worker + i < size ? worker + i : worker + i - size];
+      if ((c.gate.load(std::memory_order_seq_cst) & open_bit) == 0) continue;
+      if (c.left.load(std::memory_order_relaxed) <= 0) continue;
+      any = true;
+      if ((c.gate.fetch_add(1, std::memory_order_acq_rel) & open_bit) != 0) take_part(c, worker);
+      c.gate.fetch_sub(1, std::memory_order_release);
+    }
+    return any;
+  }
+
+  // Until all branches end.
   void help(unsigned worker) noexcept {
-    wait([&] {
-      for (unsigned i = 1; i < size; ++i) {
-        shared_call& c = calls[worker + i < size ? worker + i : worker + i - size];
-        if (c.left.load(std::memory_order_relaxed) <= 0) continue;
-        if ((c.gate.fetch_add(1, std::memory_order_acq_rel) & open_bit) != 0) take_part(c, worker);
-        c.gate.fetch_sub(1, std::memory_order_release);
-      }
-      return unfinished.load(std::memory_order_relaxed) == 0 || failed.load(std::memory_order_relaxed);
-    });
+    const auto over = [&] {
+      return unfinished.load(std::memory_order_seq_cst) == 0 || failed.load(std::memory_order_seq_cst);
+    };
+    while (!over()) await([&] { return over() || join_call(worker); });
   }
 
   void work(unsigned worker) noexcept {
@@ -168,40 +200,27 @@ struct thread_pool::state {
         stretch& s = stretches[worker + i < size ? worker + i : worker + i - size];
         for (std::int64_t task = s.claim(); task < s.end; task = s.claim()) {
           run_task(argument, task, worker);
-          if (branches) unfinished.fetch_sub(1, std::memory_order_relaxed);
+          if (branches && unfinished.fetch_sub(1, std::memory_order_seq_cst) == 1) wake_sleepers();
         }
       }
     } catch (...) {
-      if (!failed.exchange(true, std::memory_order_acq_rel)) error = std::current_exception();
+      if (!failed.exchange(true, std::memory_order_seq_cst)) error = std::current_exception();
       for (unsigned i = 0; i < size; ++i) stretches[i].next.store(stretches[i].end, std::memory_order_relaxed);
+      if (branches) wake_sleepers();
     }
     if (branches) help(worker);
-  }
-
-  // Returns false when the pool ends; else there was a job to look at.
-  bool await(std::uint64_t seen) {
-    using clock = std::chrono::steady_clock;
-    const clock::time_point sleep_at = clock::now() + spin;
-    do {
-      for (int round = 0; round < 32; ++round) {
-        if (is_new(gate.load(std::memory_order_acquire), seen)) return true;
-        spin_pause();
-      }
-      if (stopping.load(std::memory_order_relaxed)) return false;
-    } while (clock::now() < sleep_at);
-    const std::uint32_t ticket = wake.load(std::memory_order_seq_cst);
-    sleepers.fetch_add(1, std::memory_order_seq_cst);
-    const bool idle = !is_new(gate.load(std::memory_order_seq_cst), seen) && !stopping.load(std::memory_order_seq_cst);
-    if (idle) wake.wait(ticket, std::memory_order_seq_cst);
-    sleepers.fetch_sub(1, std::memory_order_relaxed);
-    return !stopping.load(std::memory_order_seq_cst);
   }
 
   void worker_loop(unsigned worker) {
     const flush_denormals flush;
     std::uint64_t seen = 0;
-    while (await(seen)) {
-      if (!is_new(gate.load(std::memory_order_acquire), seen)) continue;
+    const auto is_called = [&] {
+      return is_new(gate.load(std::memory_order_seq_cst), seen) || stopping.load(std::memory_order_seq_cst);
+    };
+    for (;;) {
+      await(is_called);
+      if (stopping.load(std::memory_order_seq_cst)) return;
+      if (!is_called()) continue;
       const std::uint64_t entered = gate.fetch_add(1, std::memory_order_acq_rel);
       if (is_new(entered, seen)) {
         seen = entered / generation_step;
@@ -232,7 +251,7 @@ struct thread_pool::state {
       stretches[static_cast<std::size_t>(i)].end = first += each + (i < more ? 1 : 0);
     }
     gate.fetch_add(generation_step + open_bit, std::memory_order_seq_cst);
-    if (sleepers.load(std::memory_order_seq_cst) != 0) wake_all();
+    wake_sleepers();
     work(0);
     gate.fetch_and(~open_bit, std::memory_order_acq_rel);
     wait([&] { return (gate.load(std::memory_order_acquire) & inside_mask) == 0; });

@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "kiln/runtime/impl/constant_readers.hpp"
 #include "kiln/runtime/impl/executable_state.hpp"
 #include "kiln/runtime/impl/tuning_data.hpp"
 #include "kiln/runtime/kept_files.hpp"
@@ -54,9 +55,10 @@ class trial {
 void detail::executable_access::make_tuned_steps(std::unique_ptr<executable::state>& s, const target& t,
                                                  const compile_options& options) {
   const std::string machine = t.machine(s->pool->size());
+  const bool near = constants_stay_near(s->optimised);
   if (machine.empty()) {
     s->report.remarks.push_back("tuning: the target " + std::string(t.name()) + " has no kernels to choose from here");
-    return make_steps(*s, t, options, {});
+    return make_steps(*s, t, options, {.near_constants = near});
   }
   struct candidate {
     variant which;
@@ -69,7 +71,7 @@ void detail::executable_access::make_tuned_steps(std::unique_ptr<executable::sta
     auto made = std::make_unique<executable::state>();
     made->optimised = s->optimised, made->report = s->report, made->inputs = s->inputs, made->pool = s->pool;
     made->symbols = s->symbols, made->flushes_denormals = s->flushes_denormals, made->id = s->id;
-    make_steps(*made, t, options, {v == variant::estimated ? nullptr : &session, v != variant::planes});
+    make_steps(*made, t, options, {v == variant::estimated ? nullptr : &session, v != variant::planes, near});
     return candidate{v, std::move(made), session.changes(), session.choices()};
   };
   std::vector<std::string> remarks;

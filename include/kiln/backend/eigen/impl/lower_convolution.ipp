@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cmath>
 #include <deque>
 #include <mutex>
 
@@ -45,7 +46,7 @@ ints sizes(const shape& s) {
   return x;
 }
 
-conv_problem problem_of(const op::convolution& conv, const ints& x, const ints& w, bool near_weights = false) {
+conv_problem problem_of(const op::convolution& conv, const ints& x, const ints& w, bool near_weights) {
   conv_problem p;
   p.near_weights = near_weights;
   p.batch = x[0];
@@ -81,8 +82,7 @@ class convolution_kernel final : public kernel {
     const std::size_t w = body_.operands[1];
     const literal* weights = r.constants[w];
     if (!weights || !r.constant_layouts[w].is_standard() || !weights->get_shape().is_constant()) return;
-    const conv_problem p =
-        problem_of(attributes_, sizes(r.inputs[body_.operands[0]]), to_ints(r.inputs[w].lens), near_weights_);
+    const conv_problem p = problem(sizes(r.inputs[body_.operands[0]]), to_ints(r.inputs[w].lens));
     const isa_table& isa = *kiln_eigen_isa();
     method_ = method ? *method : isa.choose_conv_method(p, r.channels_last[body_.operands[0]], r.result_channels_last);
     packed_ = buffer::allocate(static_cast<std::size_t>(isa.conv_weight_floats(p, method_)) * sizeof(float));
@@ -116,8 +116,9 @@ class convolution_kernel final : public kernel {
     std::size_t n = static_cast<std::size_t>(plan->scratch_floats()) * sizeof(float);
     if (!packed_) n += weight_bytes(in) + 64;
     const tensor whole = seen(channels_joined(out[0], rank), to);
+    std::optional<inline_vector<tensor, 40>> room;
     if (body_.tail && !epilogue(body_, seen(in, to), whole, to.channels_last ? 1 : rank - 2).fits())
-      n = std::max(n, tail_scratch_bytes(body_, channels_split(in, out[0]), y, out[0], threads));
+      n = std::max(n, tail_scratch_bytes(body_, channels_split(in, out[0], room), y, out[0], threads));
     return product_bytes(out[0]) + n;
   }
 
@@ -126,9 +127,12 @@ class convolution_kernel final : public kernel {
     const double products_a_second = 75e9 * isa.vector_bytes / 64;
     const tensor &x = in[body_.operands[0]], &w = in[body_.operands[1]];
     if (out[0].elements() == 0) return 0;
-    const bool in_last = image_layout_of(x).channels_last, out_last = image_layout_of(out[0]).channels_last;
-    return isa.conv_cost(problem_of(attributes_, x.lens, w.lens), method_, in_last, out_last) /
-           (products_a_second * threads);
+    const conv_problem p = problem(x.lens, w.lens);
+    const bool last = kernels::reads_channels_last(method_);  // a single pixel lies both ways
+    const bool in_last = p.input_pixels() == 1 ? last : image_layout_of(x).channels_last,
+               out_last = p.output_pixels() == 1 ? last : result_layout(out[0], x.rank()).channels_last;
+    const double products = isa.conv_cost(p, method_, in_last, out_last);
+    return std::isfinite(products) ? products / (products_a_second * threads) : 0;
   }
 
   void run(const launch& l) const override {
@@ -145,7 +149,7 @@ class convolution_kernel final : public kernel {
     const float* weights = reinterpret_cast<const float*>(packed_.data());
     if (!packed_) {
       auto* packed = reinterpret_cast<float*>(scratch);
-      isa.pack_conv_weights(*l.pool, problem_of(attributes_, x.lens, w.lens), method_, packed, w.as<const float>());
+      isa.pack_conv_weights(*l.pool, problem(x.lens, w.lens), method_, packed, w.as<const float>());
       weights = packed;
       scratch += (weight_bytes(l.in) + 63) / 64 * 64;
     }
@@ -170,10 +174,13 @@ class convolution_kernel final : public kernel {
       if (tail->fits()) follow = {last ? apply_to_pixels : apply_to_channels, &self};
     }
     plan->run(*l.pool, x.as<const float>(), weights, y.as<float>(), reinterpret_cast<float*>(scratch), follow);
-    if (tail && !tail->fits()) run_tail(body_, channels_split(l.in, l.out[0]), y, l.out[0], behind, *l.pool);
+    std::optional<inline_vector<tensor, 40>> room;
+    if (tail && !tail->fits()) run_tail(body_, channels_split(l.in, l.out[0], room), y, l.out[0], behind, *l.pool);
   }
 
  private:
+  conv_problem problem(const ints& x, const ints& w) const { return problem_of(attributes_, x, w, near_weights_); }
+
   // Operands of the epilogue as it sees them: rows are channels and columns pixels, or the reverse where the result's
   // channels are last.
   static tensor seen(const tensor& t, const kernels::image_layout& to) {
@@ -192,18 +199,21 @@ class convolution_kernel final : public kernel {
     for (std::size_t d = 3; d < y.rank(); ++d) out.lens.push_back(y.lens[d]), out.strides.push_back(y.strides[d]);
     return out;
   }
-  // Operands of such a result's epilogue, their channels as its.
-  static inline_vector<tensor, 40> channels_split(std::span<const tensor> in, const tensor& y) {
-    inline_vector<tensor, 40> out;
-    for (const tensor& t : in) {
-      out.push_back(t);
-      if (t.rank() + 1 != y.rank()) continue;
+  // The operands, of which those that such a result's epilogue reads have their channels as it has.
+  std::span<const tensor> channels_split(std::span<const tensor> in, const tensor& y,
+                                         std::optional<inline_vector<tensor, 40>>& room) const {
+    const std::size_t rank = in[body_.operands[0]].rank();
+    if (y.rank() == rank) return in;
+    room.emplace(in);
+    for (const std::size_t i : body_.extra) {
+      const tensor& t = in[i];
+      if (t.rank() != rank) continue;
       const std::int64_t parts = t.lens[1] == 1 ? 1 : y.lens[1], each = t.lens[1] / parts;
-      out.back() = {t.data, t.type, {t.lens[0], parts, each}, {t.strides[0], each * t.strides[1], t.strides[1]}};
-      for (std::size_t d = 2; d < t.rank(); ++d)
-        out.back().lens.push_back(t.lens[d]), out.back().strides.push_back(t.strides[d]);
+      tensor& split = (*room)[i];
+      split = {t.data, t.type, {t.lens[0], parts, each}, {t.strides[0], each * t.strides[1], t.strides[1]}};
+      for (std::size_t d = 2; d < rank; ++d) split.lens.push_back(t.lens[d]), split.strides.push_back(t.strides[d]);
     }
-    return out;
+    return {room->data(), room->size()};
   }
 
   kernels::image_layout result_layout(const tensor& y, std::size_t rank) const {
@@ -215,7 +225,7 @@ class convolution_kernel final : public kernel {
   }
 
   std::size_t weight_bytes(std::span<const tensor> in) const {
-    const conv_problem p = problem_of(attributes_, in[body_.operands[0]].lens, in[body_.operands[1]].lens);
+    const conv_problem p = problem(in[body_.operands[0]].lens, in[body_.operands[1]].lens);
     return static_cast<std::size_t>(kiln_eigen_isa()->conv_weight_floats(p, method_)) * sizeof(float);
   }
 
@@ -230,9 +240,9 @@ class convolution_kernel final : public kernel {
       if (e.x == x && e.w == w && e.from == from && e.to == to && e.workers == workers) return e.plan;
     constexpr std::size_t most = 32;
     if (plans_.size() == most) plans_.pop_front();
-    plans_.push_back({x, w, from, to, workers,
-                      std::shared_ptr<const conv_plan>(kiln_eigen_isa()->plan_conv(
-                          problem_of(attributes_, x, w, near_weights_), workers, method_, from, to))});
+    plans_.push_back(
+        {x, w, from, to, workers,
+         std::shared_ptr<const conv_plan>(kiln_eigen_isa()->plan_conv(problem(x, w), workers, method_, from, to))});
     return plans_.back().plan;
   }
 
@@ -281,7 +291,7 @@ static bool prefers_planes(const conv_problem& p) {
 
 image_role role_of_convolution(const op::convolution& conv, const shape& x, const shape& w) {
   if (!w.is_constant()) return image_role::gains;
-  const conv_problem p = problem_of(conv, sizes(x), to_ints(w.lens));
+  const conv_problem p = problem_of(conv, sizes(x), to_ints(w.lens), false);
   if (conv.group == 1) return prefers_planes(p) ? image_role::turns : image_role::gains;
   // its own work is alike in both layouts
   if (p.group_inputs() == 1 && p.group_outputs() == 1) return image_role::follows;
