@@ -45,7 +45,7 @@ class pooled_plane {
   float finished(float sum, const pool_window& d, const pool_window& h, std::int64_t w) const {
     if constexpr (!Average) return sum;
     const pool_window c = window(2, w);
-    return sum * pool_factor(d.counted() * h.counted() * c.counted());
+    return sum / pool_divisor(d.counted() * h.counted() * c.counted());
   }
 
   float element(const pool_window& wd, const pool_window& wh, std::int64_t w) const {
@@ -79,11 +79,11 @@ class pooled_plane {
     if constexpr (Average) {
       const std::int64_t last = w0 + count, low = std::clamp(inner_, w0, last),
                          high = std::clamp(inner_end_, low, last);
-      const V factor = broadcast<V>(pool_factor(p_.window[2] * wd.counted() * wh.counted()));
+      const V divisor = broadcast<V>(pool_divisor(p_.window[2] * wd.counted() * wh.counted()));
       for (std::int64_t w = w0; w < low; ++w) out[w - w0] = finished(out[w - w0], wd, wh, w);
       for (std::int64_t w = low; w < high; w += lanes) {
         const int some = static_cast<int>(std::min<std::int64_t>(lanes, high - w));
-        store_n(out + w - w0, load_n<V>(out + w - w0, some) * factor, some);
+        store_n(out + w - w0, load_n<V>(out + w - w0, some) / divisor, some);
       }
       for (std::int64_t w = high; w < last; ++w) out[w - w0] = finished(out[w - w0], wd, wh, w);
     }
