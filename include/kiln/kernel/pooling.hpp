@@ -17,8 +17,8 @@ class pooled_plane {
  public:
   pooled_plane(const pooling_problem& p, std::int64_t plane)
       : p_(p),
-        x_(p.x + plane * p.input[0] * p.input[1] * p.input[2]),
-        y_(p.y + plane * p.output[0] * p.output[1] * p.output[2]),
+        x_(p.plane_of_x(plane)),
+        y_(p.plane_of_y(plane)),
         span_((p.window[2] - 1) * p.dilation[2] + 1),
         most_((line_size - span_) / p.stride[2] + 1) {
     // Columns [inner_, inner_end_) have all their window inside.
@@ -158,7 +158,8 @@ inline void pool_planes(thread_pool& pool, const pooling_problem& p) {
   const bool whole = p.output == pooling_problem::extents{1, 1, 1} && p.window == p.input &&
                      p.pad_begin == pooling_problem::extents{} && p.pad_end == pooling_problem::extents{};
   if (whole)
-    return for_each_plane(pool, p, [&](std::int64_t i) { p.y[i] = reduce_plane(p.x + i * in, in, p.average); });
+    return for_each_plane(pool, p,
+                          [&](std::int64_t i) { *p.plane_of_y(i) = reduce_plane(p.plane_of_x(i), in, p.average); });
   p.average ? pool_windows<true>(pool, p) : pool_windows<false>(pool, p);
 }
 

@@ -34,8 +34,8 @@ class narrow_pooling {
   }
 
   void run(std::int64_t plane) const {
-    const float* const x = p_.x + plane * p_.input[1] * p_.input[2] - p_.pad_begin[2];
-    float* const y = p_.y + plane * p_.output[1] * p_.output[2];
+    const float* const x = p_.plane_of_x(plane) - p_.pad_begin[2];
+    float* const y = p_.plane_of_y(plane);
     if (p_.stride[2] == 1)
       p_.window[2] == 2 ? rows<1, 2>(x, y) : rows<1, 3>(x, y);
     else
