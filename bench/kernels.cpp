@@ -156,6 +156,32 @@ BENCHMARK(attention)
     ->Args({2, 12, 1, 512, 64})
     ->UseRealTime();
 
+void pooling(benchmark::State& state) {
+  thread_pool pool(static_cast<unsigned>(state.range(0)));
+  const std::int64_t channels = state.range(1), extent = state.range(2), window = state.range(3);
+  pooling_problem p{.planes = channels, .average = state.range(5) != 0};
+  p.input = {1, extent, extent};
+  p.window = {1, window, window};
+  p.stride = {1, state.range(4), state.range(4)};
+  p.pad_begin = p.pad_end = {0, window / 2, window / 2};
+  for (std::size_t d = 1; d < 3; ++d) p.output[d] = (extent + 2 * (window / 2) - window) / p.stride[d] + 1;
+  floats x(channels * extent * extent), y(channels * p.output[1] * p.output[2]);
+  p.x = x.data();
+  p.y = y.data();
+  const pooled_images images{1, channels, channels, channels};
+  for (auto _ : state) state.range(6) != 0 ? isa().pool_images(pool, p, images) : isa().pool(pool, p);
+  rate(state, "GB/s", static_cast<double>(x.bytes() + y.bytes()));
+}
+void pooling_cases(benchmark::internal::Benchmark* b) {
+  b->ArgNames({"threads", "channels", "extent", "window", "stride", "average", "channels_last"});
+  for (std::int64_t last : {0, 1})
+    for (std::int64_t average : {0, 1}) {
+      b->Args({2, 64, 56, 3, 2, average, last})->Args({2, 256, 28, 3, 1, average, last});
+      b->Args({2, 128, 28, 2, 2, average, last})->Args({2, 512, 14, 5, 1, average, last});
+    }
+}
+BENCHMARK(pooling)->Apply(pooling_cases)->UseRealTime();
+
 }  // namespace
 
 BENCHMARK_MAIN();

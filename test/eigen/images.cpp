@@ -112,6 +112,26 @@ TEST(images, sums_before_other_tails_of_products) {
         close);
 }
 
+// Channels that all pixels share, or all images: a broadcast's strides of 0 are no layout of images.
+TEST(images, broadcast_over_pixels_or_images) {
+  for (const auto& [from, to] :
+       {std::pair(dims{1, 8, 1, 1}, dims{1, 8, 6, 6}), std::pair(dims{1, 8, 1, 1}, dims{3, 8, 1, 1}),
+        std::pair(dims{1, 8, 1, 6}, dims{1, 8, 6, 6}), std::pair(dims{2, 8, 1, 1}, dims{2, 8, 5, 1}),
+        std::pair(dims{1, 1, 1, 1}, dims{2, 1, 6, 6})})
+    expect_same(
+        [from = from, to = to](builder& b) {
+          const value x = b.broadcast_to(b.input("x", dtype::f32, from), to);
+          const std::int64_t in = to[1].value();
+          b.output(layer(b, x, 24, 3));
+          b.output(layer(b, x, 9, 1));
+          b.output(x.conv(weights(b, {in, 1, 3, 3}, 5), {.pads = {1, 1, 1, 1}, .group = in}));
+          for (const auto mode : {op::pooling_mode::max, op::pooling_mode::average})
+            b.output(x.pool({.mode = mode, .lengths = {3, 3}, .pads = {1, 1, 1, 1}}));
+          b.output(b.add(op::lrn{.size = 3, .alpha = 0.3F}, x));
+        },
+        close);
+}
+
 TEST(images, channels_shuffled_between_groups) {
   expect_same(
       [](builder& b) {

@@ -84,6 +84,38 @@ TEST(pooling, of_channels_that_lie_last_equals_the_reference) {
     });
 }
 
+// Means of equal elements whose sums are exact are those elements, whatever a window counts: 1 / n times n is not 1 for
+// n = 41, 47, 55, nor a third of a third times 9.
+TEST(pooling, means_round_as_quotients) {
+  const auto check = [](const op::pooling& op, const dims& lens, bool last) {
+    argument x(shape{dtype::f32, lens});
+    std::fill(x.as<float>().begin(), x.as<float>().end(), 1.0F);
+    const auto make = [&](builder& b) {
+      const value in = b.input("x", dtype::f32, lens);
+      b.output((last ? channels_first(in, lens.size()) : in).pool(op));
+    };
+    for (const float mean : compile_eigen(make).run(std::vector<argument>{x}).at(0).to<float>()) ASSERT_EQ(mean, 1.0F);
+  };
+  for (const bool last : {false, true})
+    for (std::int64_t count = 1; count <= 128; ++count) {
+      SCOPED_TRACE(::testing::Message() << last << ' ' << count);
+      const dims line = last ? dims{1, 150, 20} : dims{1, 20, 150};
+      check({.mode = mode::average, .lengths = {count}}, line, last);
+      check({.mode = mode::average, .lengths = {count}, .pads = {count / 2, count / 2}}, line, last);
+    }
+  for (const bool last : {false, true})
+    for (const std::int64_t length : {2, 3, 5, 7})
+      for (const std::int64_t stride : {1, 2})
+        for (const std::int64_t pad : {0, 1}) {
+          SCOPED_TRACE(::testing::Message() << last << ' ' << length << ' ' << stride << ' ' << pad);
+          const op::pooling op{.mode = mode::average,
+                               .lengths = {length, length},
+                               .stride = {stride, stride},
+                               .pads = {pad, pad, pad, pad}};
+          check(op, last ? dims{1, 19, 40, 85} : dims{1, 85, 19, 40}, last);
+        }
+}
+
 TEST(pooling, special_values_pass_as_in_the_reference) {
   const float inf = std::numeric_limits<float>::infinity();
   for (const dims& lengths : {dims{2, 2}, dims{3, 3}, dims{2, 3}, dims{4, 18}}) {

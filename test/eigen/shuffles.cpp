@@ -171,5 +171,16 @@ TEST(shuffles, branches_of_planes_write_into_their_concatenation) {
       });
 }
 
+// The same from images whose channels lie last: what is pooled is converted where it belongs.
+TEST(shuffles, pooled_channels_that_lie_last_are_written_into_a_concatenation_of_planes) {
+  for (const std::int64_t batch : {1, 3})
+    expect_uncopied([&](builder& b) {
+      const value x = b.input("x", dtype::f32, {batch, 14, 16, 36}).transpose({0, 3, 1, 2});
+      const value y = grouped(b, b.input("y", dtype::f32, {batch, 12, 7, 8}), 36, 4);
+      const value pooled = x.pool({.lengths = {3, 3}, .stride = {2, 2}, .pads = {1, 1, 1, 1}});
+      b.output(grouped(b, pooled.concat(y, 1), 72, 8));
+    });
+}
+
 }  // namespace
 }  // namespace kiln::testing

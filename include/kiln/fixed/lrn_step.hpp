@@ -30,7 +30,7 @@ struct lrn_step {
     float* const to = buffer_of<Step, Step::inputs>(m) + out.offset;
     constexpr bool lines = !of_channels && pixels.inner_step(0) == 1 && pixels.inner_step(1) == 1;
     constexpr std::int64_t inner = pixels.inner(),
-                           most = lines ? kernels::normalised_pixels::most_columns * native_lanes<float> : 1;
+                           most = lines ? kernels::normalised_pixels::vectors_at_once * native_lanes<float> : 1;
     for (std::int64_t row = 0; row < pixels.outer(); ++row)
       for (std::int64_t i = 0; i < inner; i += most) {
         const float* const x = from + offset_at<pixels, 0, outer_dims>(row) + i * pixels.inner_step(0);

@@ -121,7 +121,7 @@ class convolution {
       if (reads_channels_last(method_))
         inputs.to_channels_last(pool, input, scratch, in_step = problem_.in_channels);
       else
-        inputs.to_planes(pool, input, in_step, scratch, [](std::int64_t, std::int64_t, std::int64_t) {});
+        inputs.to_planes(pool, input, in_step, scratch, 0, [](std::int64_t, std::int64_t, std::int64_t) {});
       from = scratch;
     }
     T* const to = convert_out_ ? scratch + input_copy() : output;
@@ -143,7 +143,7 @@ class convolution {
     out_step = problem_.out_channels;
     run_images(pool, from, in_step, weights, to, out_step, own, no_epilogue{});
     const std::int64_t pixels = problem_.output_pixels(), channels = problem_.out_channels;
-    outputs.to_planes(pool, to, out_step, output, [&](std::int64_t image, std::int64_t pixel, std::int64_t count) {
+    outputs.to_planes(pool, to, out_step, output, 0, [&](std::int64_t image, std::int64_t pixel, std::int64_t count) {
       epilogue(image, std::int64_t{0}, channels, pixel, count, output + image * channels * pixels + pixel, pixels);
     });
   }

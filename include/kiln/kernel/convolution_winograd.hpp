@@ -197,16 +197,16 @@ class winograd_convolution {
       return;
     }
     const even_blocks cut(count, register_tile<T>::rows_of(vectors));
-    const tile_function<T, linear_step> tile[] = {find_tile<T, linear_step>(cut.rows, vectors),
-                                                  find_tile<T, linear_step>(cut.rows + (cut.larger != 0), vectors)};
+    const tile_function<T, linear_step> tile[] = {find_tile<T, linear_step>(cut.least, vectors),
+                                                  find_tile<T, linear_step>(cut.least + (cut.larger != 0), vectors)};
     const std::ptrdiff_t step = ceil_div(width * static_cast<std::int64_t>(sizeof(T)), cut.blocks);
     for (std::int64_t e = 0; e < points; ++e, b += inputs_ * width) {
       const T* const next = b + inputs_ * width < end ? b + inputs_ * width : weights;
       fetch_ahead fetch{reinterpret_cast<const char*>(next), step};
       cut.each([&](std::int64_t first, int rows) {
         place_rows(left + e * point_step() + first * inputs_, rows);
-        tile[rows - cut.rows](inputs_, row, linear_step{1}, b, width, sums + (e * block_ + first) * panel, panel, width,
-                              false, fetch, nullptr);
+        tile[rows - cut.least](inputs_, row, linear_step{1}, b, width, sums + (e * block_ + first) * panel, panel,
+                               width, false, fetch, nullptr);
         fetch.at += inputs_ * step;
       });
     }

@@ -20,7 +20,7 @@ struct gemm_problem {
   std::int64_t batch = 1;
   std::ptrdiff_t a_batch = 0, b_batch = 0, c_batch = 0;
   std::int64_t a_period = 0;   // when not 0, A starts again after so many matrices
-  std::int64_t b_repeats = 1;  // of `gemm_unpacked`: matrices in a row that one B serves
+  std::int64_t b_repeats = 1;  // matrices in a row that one B serves; 1 for `gemm`
   /// Where C begins in each of `a_period` matrices, if they lie unevenly; `c_batch` is then from period to period.
   const std::ptrdiff_t* c_at = nullptr;
   std::int64_t task_rows = 128;  // of `gemm`: rows of one matrix that a task takes at most

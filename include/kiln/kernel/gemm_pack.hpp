@@ -20,20 +20,20 @@ constexpr std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return quotien
 constexpr std::int64_t round_up(std::int64_t a, std::int64_t b) { return ceil_div(a, b) * b; }
 
 /// Rows cut into blocks of at most `most` that differ by no more than one: the first `larger` have one more than
-/// `rows`.
+/// `least`.
 struct even_blocks {
   std::int64_t blocks;
-  int rows;
+  int least;
   std::int64_t larger;
 
   even_blocks(std::int64_t all, int most)
-      : blocks(ceil_div(all, most)), rows(static_cast<int>(quotient(all, blocks))), larger(all - rows * blocks) {}
+      : blocks(ceil_div(all, most)), least(static_cast<int>(quotient(all, blocks))), larger(all - least * blocks) {}
   /// Calls `body(first, count)` for each block.
   template <class F>
   void each(F&& body) const {
     std::int64_t first = 0;
     for (std::int64_t i = 0; i < blocks; ++i) {
-      const int count = rows + (i < larger ? 1 : 0);
+      const int count = least + (i < larger ? 1 : 0);
       body(first, count);
       first += count;
     }

@@ -53,11 +53,14 @@ class image_conversion {
     });
   }
 
-  /// to[n, c, i] = from[n, i, c] (channels last, `step` apart); `done(image, pixel0, pixels)` follows each block.
+  /// to[n, c, i] = from[n, i, c] (channels last, `step` apart), images `image_step` apart where it is not 0;
+  /// `done(image, pixel0, pixels)` follows each block.
   template <class Done>
-  void to_planes(thread_pool& pool, const T* from, std::ptrdiff_t step, T* to, Done&& done) const {
+  void to_planes(thread_pool& pool, const T* from, std::ptrdiff_t step, T* to, std::ptrdiff_t image_step,
+                 Done&& done) const {
+    if (image_step == 0) image_step = channels_ * pixels_;
     run(pool, [&](std::int64_t image, std::int64_t pixel, std::int64_t pixels) {
-      T* const planes = to + image * channels_ * pixels_ + pixel;
+      T* const planes = to + image * image_step + pixel;
       for_channels([&](std::int64_t c, std::int64_t count) {
         fetch<1>(planes + (c + count) * pixels_, std::min(count, channels_ - c - count), pixels);
         transpose_block(from + (image * pixels_ + pixel) * step + c, step, planes + c * pixels_, pixels_, pixels,

@@ -14,7 +14,7 @@ inline void local_response_norm(thread_pool& pool, const lrn_problem& p) {
   // planes are cut into pieces for all threads, as long ones as serve
   const std::int64_t piece = round_up(ceil_div(p.pixels, ceil_div(2 * pool.size(), p.batch)), 4 * lanes);
   const std::int64_t each =
-      last ? std::max<std::int64_t>(1, 4096 / p.channels) : std::min(piece, normalised_pixels::most_columns * lanes);
+      last ? std::max<std::int64_t>(1, 4096 / p.channels) : std::min(piece, normalised_pixels::vectors_at_once * lanes);
   const std::int64_t tasks = ceil_div(p.pixels, each);
   pool.parallel_for(p.batch * tasks, [&](std::int64_t task, unsigned) {
     const std::int64_t image = task / tasks, first = task % tasks * each, count = std::min(each, p.pixels - first);

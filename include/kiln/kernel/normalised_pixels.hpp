@@ -58,9 +58,9 @@ class normalised_pixels {
   KILN_FN explicit normalised_pixels(const lrn_problem& p)
       : p_(p), before_((p.size - 1) / 2), after_(p.size / 2), factor_(p.alpha / static_cast<float>(p.size)) {}
 
-  /// Some pixels side by side in planes, `count` best about `most_columns` vectors: enough in a row for what fetches
+  /// Some pixels side by side in planes, `count` best about `vectors_at_once` vectors: enough in a row for what fetches
   /// lines ahead, and few enough for a window's planes to stay in the first-level cache.
-  static constexpr std::int64_t most_columns = 16;
+  static constexpr std::int64_t vectors_at_once = 16;
   KILN_FN void of_planes(const float* x, std::int64_t x_plane, float* y, std::int64_t y_plane,
                          std::int64_t count) const {
     for (std::int64_t c = 0; c < p_.channels; ++c) {

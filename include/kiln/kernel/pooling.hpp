@@ -17,8 +17,8 @@ class pooled_plane {
  public:
   pooled_plane(const pooling_problem& p, std::int64_t plane)
       : p_(p),
-        x_(p.x + plane * p.input[0] * p.input[1] * p.input[2]),
-        y_(p.y + plane * p.output[0] * p.output[1] * p.output[2]),
+        x_(p.plane_of_x(plane)),
+        y_(p.plane_of_y(plane)),
         span_((p.window[2] - 1) * p.dilation[2] + 1),
         most_((line_size - span_) / p.stride[2] + 1) {
     // Columns [inner_, inner_end_) have all their window inside.
@@ -45,7 +45,7 @@ class pooled_plane {
   float finished(float sum, const pool_window& d, const pool_window& h, std::int64_t w) const {
     if constexpr (!Average) return sum;
     const pool_window c = window(2, w);
-    return sum * pool_factor(d.counted() * h.counted() * c.counted());
+    return sum / pool_divisor(d.counted() * h.counted() * c.counted());
   }
 
   float element(const pool_window& wd, const pool_window& wh, std::int64_t w) const {
@@ -79,11 +79,11 @@ class pooled_plane {
     if constexpr (Average) {
       const std::int64_t last = w0 + count, low = std::clamp(inner_, w0, last),
                          high = std::clamp(inner_end_, low, last);
-      const V factor = broadcast<V>(pool_factor(p_.window[2] * wd.counted() * wh.counted()));
+      const V divisor = broadcast<V>(pool_divisor(p_.window[2] * wd.counted() * wh.counted()));
       for (std::int64_t w = w0; w < low; ++w) out[w - w0] = finished(out[w - w0], wd, wh, w);
       for (std::int64_t w = low; w < high; w += lanes) {
         const int some = static_cast<int>(std::min<std::int64_t>(lanes, high - w));
-        store_n(out + w - w0, load_n<V>(out + w - w0, some) * factor, some);
+        store_n(out + w - w0, load_n<V>(out + w - w0, some) / divisor, some);
       }
       for (std::int64_t w = high; w < last; ++w) out[w - w0] = finished(out[w - w0], wd, wh, w);
     }
@@ -158,7 +158,8 @@ inline void pool_planes(thread_pool& pool, const pooling_problem& p) {
   const bool whole = p.output == pooling_problem::extents{1, 1, 1} && p.window == p.input &&
                      p.pad_begin == pooling_problem::extents{} && p.pad_end == pooling_problem::extents{};
   if (whole)
-    return for_each_plane(pool, p, [&](std::int64_t i) { p.y[i] = reduce_plane(p.x + i * in, in, p.average); });
+    return for_each_plane(pool, p,
+                          [&](std::int64_t i) { *p.plane_of_y(i) = reduce_plane(p.plane_of_x(i), in, p.average); });
   p.average ? pool_windows<true>(pool, p) : pool_windows<false>(pool, p);
 }
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <limits>
 
 #include "kiln/core/math.hpp"
@@ -7,7 +8,7 @@
 
 namespace kiln::kernels {
 
-/// How a pooling combines elements: a mean is a sum in single precision times `pool_factor`.
+/// How a pooling combines elements: a mean is a sum in single precision, divided by `pool_divisor`.
 template <bool Average>
 struct pooling_fold {
   static constexpr float neutral = Average ? 0.0F : -std::numeric_limits<float>::infinity();
@@ -21,8 +22,8 @@ struct pooling_fold {
   }
 };
 
-/// What makes a mean of the sum of `counted` elements: a vector's product takes an eighth of its quotient's time and
-/// adds half a unit in the last place to the error. A mean of nothing is 0.
-inline float pool_factor(std::int64_t counted) { return counted == 0 ? 0.0F : 1 / static_cast<float>(counted); }
+/// What a mean divides by: the elements that it counts; a mean of nothing is 0 / 1. Products with reciprocals, whose
+/// means of ones are not 1, gained nothing: the divider works beside what combines the next window.
+inline float pool_divisor(std::int64_t counted) { return static_cast<float>(std::max<std::int64_t>(counted, 1)); }
 
 }  // namespace kiln::kernels

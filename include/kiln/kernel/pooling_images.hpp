@@ -29,23 +29,23 @@ class pooled_rows {
     if (slides && p_.window[2] == 2 && p_.stride[2] == 1) return slide<2, 1>(x, wd, wh, begin, end, y);
     for (std::int64_t w = 0; w < p_.output[2]; ++w) {
       const pool_window ww = window(2, w);
-      const float factor = factor_of(wd, wh, ww);
+      const float divisor = divisor_of(wd, wh, ww);
       float* const to = y + w * images_.y_step;
       std::int64_t c = begin;
-      for (; c + group <= end; c += group) pixel<4>(x + c, wd, wh, ww, factor, to + c, lanes);
-      for (; c + 2 * lanes <= end; c += 2 * lanes) pixel<2>(x + c, wd, wh, ww, factor, to + c, lanes);
+      for (; c + group <= end; c += group) pixel<4>(x + c, wd, wh, ww, divisor, to + c, lanes);
+      for (; c + 2 * lanes <= end; c += 2 * lanes) pixel<2>(x + c, wd, wh, ww, divisor, to + c, lanes);
       for (; c < end; c += lanes)
-        pixel<1>(x + c, wd, wh, ww, factor, to + c, static_cast<int>(std::min<std::int64_t>(lanes, end - c)));
+        pixel<1>(x + c, wd, wh, ww, divisor, to + c, static_cast<int>(std::min<std::int64_t>(lanes, end - c)));
     }
   }
 
  private:
   pool_window window(std::size_t axis, std::int64_t at) const { return {p_, axis, at}; }
-  float factor_of(const pool_window& d, const pool_window& h, const pool_window& w) const {
-    return Average ? pool_factor(d.counted() * h.counted() * w.counted()) : 1;
+  float divisor_of(const pool_window& d, const pool_window& h, const pool_window& w) const {
+    return Average ? pool_divisor(d.counted() * h.counted() * w.counted()) : 1;
   }
-  static V finished(V sum, float factor) {
-    if constexpr (Average) return sum * broadcast<V>(factor);
+  static V finished(V sum, float divisor) {
+    if constexpr (Average) return sum / broadcast<V>(divisor);
     return sum;
   }
 
@@ -87,13 +87,13 @@ class pooled_rows {
     for (std::int64_t w = 0; w < p_.output[2]; ++w, y += images_.y_step) {
 #pragma GCC unroll 3
       for (int k = shared; k < Window; ++k) read(at++, column[k]);
-      const float factor = factor_of(wd, wh, window(2, w));
+      const float divisor = divisor_of(wd, wh, window(2, w));
 #pragma GCC unroll 4
       for (int v = 0; v < Vectors; ++v) {
         V sum = column[0][v];
 #pragma GCC unroll 3
         for (int k = 1; k < Window; ++k) sum = fold::combine(sum, column[k][v]);
-        store(y + v * lanes, finished(sum, factor));
+        store(y + v * lanes, finished(sum, divisor));
 #pragma GCC unroll 2
         for (int k = 0; k < shared; ++k) column[k][v] = column[k + Stride][v];
       }
@@ -101,7 +101,7 @@ class pooled_rows {
   }
 
   template <int Vectors>
-  void pixel(const float* x, const pool_window& wd, const pool_window& wh, const pool_window& ww, float factor,
+  void pixel(const float* x, const pool_window& wd, const pool_window& wh, const pool_window& ww, float divisor,
              float* y, int count) const {
     V acc[Vectors];
     for (V& a : acc) a = broadcast<V>(fold::neutral);
@@ -118,9 +118,9 @@ class pooled_rows {
 #pragma GCC unroll 4
     for (int v = 0; v < Vectors; ++v) {
       if (Vectors > 1)
-        store(y + v * lanes, finished(acc[v], factor));
+        store(y + v * lanes, finished(acc[v], divisor));
       else
-        store_n(y + v * lanes, finished(acc[v], factor), count);
+        store_n(y + v * lanes, finished(acc[v], divisor), count);
     }
   }
 

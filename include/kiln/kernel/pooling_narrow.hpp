@@ -29,12 +29,13 @@ class narrow_pooling {
     const std::int64_t vectors = ceil_div(p.output[2], lanes) * p.stride[2] + 1;
     for (std::int64_t k = 0; k < vectors; ++k)
       inside_[k] = static_cast<std::uint16_t>(inside_lanes<float>(k * lanes - p.pad_begin[2], p.input[2]));
-    for (std::int64_t w = 0; Average && w < p.output[2]; ++w) factor_[w] = pool_factor(pool_window(p, 2, w).counted());
+    for (std::int64_t w = 0; Average && w < p.output[2]; ++w)
+      divisor_[w] = pool_divisor(pool_window(p, 2, w).counted());
   }
 
   void run(std::int64_t plane) const {
-    const float* const x = p_.x + plane * p_.input[1] * p_.input[2] - p_.pad_begin[2];
-    float* const y = p_.y + plane * p_.output[1] * p_.output[2];
+    const float* const x = p_.plane_of_x(plane) - p_.pad_begin[2];
+    float* const y = p_.plane_of_y(plane);
     if (p_.stride[2] == 1)
       p_.window[2] == 2 ? rows<1, 2>(x, y) : rows<1, 3>(x, y);
     else
@@ -64,7 +65,7 @@ class narrow_pooling {
           sum = fold::combine(sum, load_masked_or<float>(row[r] + k * lanes, mask & keep[r], none));
         return sum;
       };
-      const V factor = broadcast<V>(Average ? pool_factor(pool_window(p_, 1, h).counted()) : 1);
+      const V divisor = broadcast<V>(Average ? pool_divisor(pool_window(p_, 1, h).counted()) : 1);
       V first = column(0);
       for (std::int64_t w = 0, k = 0; w < width; w += lanes, k += Stride) {
         const int count = static_cast<int>(std::min<std::int64_t>(lanes, width - w));
@@ -84,7 +85,7 @@ class narrow_pooling {
           }
         }
         (std::make_integer_sequence<int, lanes>{});
-        if constexpr (Average) sum *= factor * load_n<V>(factor_ + w, count);
+        if constexpr (Average) sum /= divisor * load_n<V>(divisor_ + w, count);
         if (count == lanes)
           store(out + w, sum);
         else
@@ -95,7 +96,7 @@ class narrow_pooling {
 
   const pooling_problem& p_;
   std::uint16_t inside_[most / lanes * 2 + 1];  // lanes of each vector of columns that are not padding
-  float factor_[Average ? most : 1];            // what the columns that a mean counts make of a sum
+  float divisor_[Average ? most : 1];           // the columns that a mean counts
 };
 
 }  // namespace kiln::kernels

@@ -13,9 +13,18 @@ struct pooling_problem {
   const float* x = nullptr;
   float* y = nullptr;
   std::int64_t planes = 1;
+  /// Planes of an image, and elements of y from image to image where other values lie between them; 0: none do.
+  std::int64_t image_planes = 1;
+  std::ptrdiff_t y_image = 0;
   extents input{1, 1, 1}, output{1, 1, 1}, window{1, 1, 1}, stride{1, 1, 1}, dilation{1, 1, 1}, pad_begin{}, pad_end{};
   bool average = false;
   bool count_padding = false;
+
+  const float* plane_of_x(std::int64_t plane) const { return x + plane * input[0] * input[1] * input[2]; }
+  float* plane_of_y(std::int64_t plane) const {
+    const std::int64_t image = y_image == 0 ? 0 : plane / image_planes;
+    return y + image * y_image + (plane - image * image_planes) * output[0] * output[1] * output[2];
+  }
 };
 
 /// What one output's window covers along an axis: input positions [first, last) in steps, and how many a mean counts.

@@ -8,7 +8,8 @@ namespace kiln::kernels {
 inline constexpr int streamed_rows = 4;
 
 /// Parts of the depth that a tile of so many rows reads side by side. Far memory gives 6 to 8 % more to four streams
-/// than to one, and a single row hides the latency of an addition behind those of the other parts.
+/// than to one, and a single row hides the latency of an addition behind those of the other parts, in near memory too.
+/// Two or three rows have registers for the sums of two parts; four have none for more than their own.
 constexpr int streamed_parts(int rows, bool far) { return rows == 1 ? (far ? 4 : 2) : rows <= 3 && far ? 2 : 1; }
 
 /// As `multiply_tile` for up to `streamed_rows` rows. The parts of the depth are summed apart. Where b comes from far
@@ -24,8 +25,7 @@ template <class T, int Rows, int Vectors, bool Far, class Step>
   V sum[parts][Rows][Vectors] = {};
   const auto add = [&](int part, std::int64_t k) __attribute__((always_inline)) {
     const std::ptrdiff_t at = step(k);
-    const T* from = b + k * b_step;
-    if constexpr (requires { step.right(k); }) from = b + step.right(k);
+    const T* const from = right_at(b, b_step, step, k);
 #pragma GCC unroll 4
     for (int v = 0; v < Vectors; ++v) {
       if constexpr (Far) __builtin_prefetch(from + ahead + v * lanes, 0, 2);

@@ -28,16 +28,13 @@ struct table_step {
   std::ptrdiff_t operator()(std::ptrdiff_t k) const { return offset[k]; }
 };
 
-/// Where row k of the right operand lies: behind the one before it, or where the step says.
+/// Where row k of the right operand lies: `b_step` behind the one before it, or where the step says.
 template <class T, class Step>
-KILN_FN const T* right_row(const T*& b, std::ptrdiff_t b_step, const Step& step, std::ptrdiff_t k) {
-  if constexpr (requires { step.right(k); }) {
+KILN_FN const T* right_at(const T* b, std::ptrdiff_t b_step, const Step& step, std::ptrdiff_t k) {
+  if constexpr (requires { step.right(k); })
     return b + step.right(k);
-  } else {
-    const T* const at = b;
-    b += b_step;
-    return at;
-  }
+  else
+    return b + k * b_step;
 }
 
 /// Memory that a later tile reads: for each k one cache line is fetched, `step` bytes after the one before it.
@@ -144,7 +141,7 @@ template <class T, int Rows, int Vectors, class Step>
     for (int v = 0; v < Vectors; ++v) sum[r][v] = V{};
   const auto add = [&](std::int64_t k) __attribute__((always_inline)) {
     const std::ptrdiff_t at = step(k);
-    const T* const from = right_row(b, b_step, step, k);
+    const T* const from = right_at(b, b_step, step, k);
     V right[Vectors];
 #pragma GCC unroll 8
     for (int v = 0; v < Vectors; ++v) right[v] = load<V>(from + v * native_lanes<T>);

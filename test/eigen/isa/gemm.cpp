@@ -5,21 +5,14 @@
 #include <atomic>
 #include <cmath>
 #include <memory>
-#include <random>
 #include <vector>
+
+#include "eigen/isa/random_values.hpp"
 
 namespace {
 
 using namespace kiln::kernels;
-
-template <class T>
-std::vector<T> random_values(std::int64_t count, unsigned seed) {
-  std::mt19937 engine(seed);
-  std::uniform_real_distribution<T> value(-1, 1);
-  std::vector<T> result(static_cast<std::size_t>(count));
-  for (T& x : result) x = value(engine);
-  return result;
-}
+using kiln::testing::random_values;
 
 enum class right_operand { packed, unpacked };
 
@@ -160,6 +153,42 @@ TYPED_TEST(gemm_test, equal_columns_have_equal_sums) {
         for (std::size_t i = 0; i < c.size(); ++i)
           ASSERT_EQ(c[i], c[i / static_cast<std::size_t>(n) * static_cast<std::size_t>(n)]) << i;
       }
+}
+
+TYPED_TEST(gemm_test, stream_tiles_of_every_size) {
+  constexpr int lanes = kiln::native_lanes<TypeParam>, c_row = register_tile<TypeParam>::width + 1, most_depth = 9;
+  const auto a = random_values<TypeParam>(streamed_rows * most_depth, 1);
+  const auto b = random_values<TypeParam>(most_depth * register_tile<TypeParam>::width, 2);
+  const auto before = random_values<TypeParam>(streamed_rows * c_row, 3);
+  constexpr double tolerance = std::is_same_v<TypeParam, float> ? 2e-6 : 4e-15;
+  const auto check_tile = [&](int rows, int vectors, int cols, std::int64_t depth, bool accumulate, bool far) {
+    SCOPED_TRACE(testing::Message() << rows << 'x' << cols << 'x' << depth << ' ' << accumulate << far);
+    const TypeParam* row[streamed_rows] = {};
+    for (int r = 0; r < rows; ++r) row[r] = a.data() + r * most_depth;
+    std::vector<TypeParam> c = before;
+    run_stream_tile<TypeParam>(rows, vectors, depth, row, linear_step{1}, b.data(), vectors * lanes, c.data(), c_row,
+                               cols, accumulate, far);
+    for (int r = 0; r < streamed_rows; ++r)
+      for (int j = 0; j < c_row; ++j) {
+        const auto at = static_cast<std::size_t>(r * c_row + j);
+        if (r >= rows || j >= cols) {
+          ASSERT_EQ(c[at], before[at]) << "written beyond the tile: " << r << ' ' << j;
+          continue;
+        }
+        double sum = accumulate ? static_cast<double>(before[at]) : 0;
+        for (std::int64_t k = 0; k < depth; ++k)
+          sum += static_cast<double>(row[r][k]) *
+                 static_cast<double>(b[static_cast<std::size_t>(k * vectors * lanes + j)]);
+        ASSERT_NEAR(static_cast<double>(c[at]), sum, tolerance) << r << ' ' << j;
+      }
+  };
+  for (const bool far : {false, true})
+    for (const bool accumulate : {false, true})
+      for (int rows = 1; rows <= streamed_rows; ++rows)
+        for (int vectors = 1; vectors <= register_tile<TypeParam>::vectors; ++vectors)
+          for (std::int64_t depth = 0; depth <= most_depth; ++depth)
+            for (const int last : {1, lanes - 1, lanes})
+              check_tile(rows, vectors, (vectors - 1) * lanes + last, depth, accumulate, far);
 }
 
 // from some depth on; shorter ones are read in place

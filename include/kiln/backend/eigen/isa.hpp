@@ -78,7 +78,7 @@ struct isa_table {
   conv_plan* (*plan_conv)(const kernels::conv_problem& p, unsigned workers, kernels::conv_method method,
                           const kernels::image_layout& in, const kernels::image_layout& out) = nullptr;
 
-  /// Copies images from one layout to the other.
+  /// Copies images from one layout to the other; planes of one image follow one another.
   void (*convert_images)(thread_pool& pool, std::int64_t batch, std::int64_t channels, std::int64_t pixels,
                          const float* from, const kernels::image_layout& from_layout, float* to,
                          const kernels::image_layout& to_layout) = nullptr;

@@ -3,16 +3,17 @@
 
 namespace kiln::detail {
 
-/// Whether [batch, channels, spatial...] lies with contiguous channels and evenly spaced pixels. Strides of extents 1
-/// do not matter.
+/// Whether [batch, channels, spatial...] lies with contiguous channels and evenly spaced pixels, none of which share
+/// memory: not what repeats along images or pixels. Strides of extents 1 do not matter.
 inline bool channels_last(const layout& where) {
   const std::size_t rank = where.lens.size();
   if (rank < 3 || !(where.strides[1] == dimension(1))) return false;
   std::optional<dimension> step;
   for (std::size_t d = rank; d-- > 0;) {
     if (d == 1 || where.lens[d] == dimension(1)) continue;
-    if (step && !(where.strides[d] == *step)) return false;
-    step = where.strides[d] * where.lens[d];
+    const dimension stride = where.strides[d];
+    if (step ? !(stride == *step) : !at_most(where.lens[1], stride).value_or(false)) return false;
+    step = stride * where.lens[d];
   }
   return true;
 }

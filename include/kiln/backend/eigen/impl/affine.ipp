@@ -173,17 +173,18 @@ bool bind_affine(const affine_form& form, std::span<const tensor* const> addends
 kernels::image_layout image_layout_of(const tensor& t) {
   const std::size_t rank = t.rank();
   if (rank < 3) return {};
-  std::int64_t step = 0, next = 0;  // from pixel to pixel, and what the next dim's step then is
+  std::optional<std::int64_t> step;  // from pixel to pixel
+  std::int64_t next = 0;             // what the next dim's step then is
   bool even = true;
   for (std::size_t d = rank; d-- > 0;) {
     if (d == 1 || t.lens[d] == 1) continue;
-    if (step == 0) step = next = t.strides[d];
+    if (!step) step = next = t.strides[d];
     even = even && t.strides[d] == next;
     next *= t.lens[d];
   }
-  if (step == 0) step = t.lens[1];                                          // a single pixel
+  if (!step) step = t.lens[1];                                              // a single pixel
   const bool contiguous = t.lens[1] == 1 ? !t.dense() : t.strides[1] == 1;  // one channel lies both ways
-  return even && contiguous && step >= t.lens[1] ? kernels::image_layout{true, step} : kernels::image_layout{};
+  return even && contiguous && *step >= t.lens[1] ? kernels::image_layout{true, *step} : kernels::image_layout{};
 }
 
 tensor with_channels_last(const tensor& t) {

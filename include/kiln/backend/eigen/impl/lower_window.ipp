@@ -5,6 +5,40 @@
 namespace kiln::eigen {
 namespace {
 
+// The result, smaller than the image as a rule, is converted where it does not lie as the image does.
+class window_result {
+ public:
+  window_result(const tensor& x, const tensor& y, std::span<std::byte> scratch)
+      : y_(y), from_(image_layout_of(x)), to_(image_layout_of(y)), made_(to_), at_(y.as<float>()) {
+    if (!to_.channels_last && !y.dense())
+      to_.planes = made_.planes = kernels::plane_steps{y.lens[1], y.strides[0], 0, y.strides[1]};
+    if (!converts()) return;
+    at_ = reinterpret_cast<float*>(scratch.data());
+    made_ = {from_.channels_last, x.lens[1]};
+  }
+  static std::size_t scratch_bytes(const tensor& x, const tensor& y) {
+    return window_result(x, y, {}).converts() ? static_cast<std::size_t>(y.elements()) * sizeof(float) : 0;
+  }
+
+  const kernels::image_layout& from() const { return from_; }
+  /// Where and how the kernel writes it.
+  float* at() const { return at_; }
+  const kernels::image_layout& made() const { return made_; }
+  void finish(thread_pool& pool) const {
+    if (!converts()) return;
+    std::int64_t pixels = 1;
+    for (std::size_t d = 2; d < y_.rank(); ++d) pixels *= y_.lens[d];
+    kiln_eigen_isa()->convert_images(pool, y_.lens[0], y_.lens[1], pixels, at_, made_, y_.as<float>(), to_);
+  }
+
+ private:
+  bool converts() const { return from_.channels_last != to_.channels_last; }
+
+  const tensor& y_;
+  kernels::image_layout from_, to_, made_;
+  float* at_;
+};
+
 class pooling_kernel final : public kernel {
  public:
   explicit pooling_kernel(const op::pooling& attributes) : attributes_(attributes) {}
@@ -12,27 +46,17 @@ class pooling_kernel final : public kernel {
   stride_support input_strides(std::size_t) const override { return stride_support::images; }
   stride_support output_strides(std::size_t) const override { return stride_support::apart; }
   std::size_t scratch_bytes(std::span<const tensor> in, std::span<const tensor> out, unsigned) const override {
-    return converts(in[0], out[0]) ? static_cast<std::size_t>(out[0].elements()) * sizeof(float) : 0;
+    return window_result::scratch_bytes(in[0], out[0]);
   }
   void run(const launch& l) const override {
     const tensor &x = l.in[0], &y = l.out[0];
     if (y.elements() == 0) return;
-    if (y.dense() || image_layout_of(y).channels_last) return run(l, x, y);
-    for (std::int64_t i = 0; i < y.lens[0]; ++i) run(l, image(x, i), image(y, i));
-  }
-
- private:
-  static tensor image(tensor images, std::int64_t i) {
-    images.data += i * images.strides[0] * static_cast<std::int64_t>(sizeof(float));
-    images.lens[0] = 1;
-    return images;
-  }
-
-  void run(const launch& l, const tensor& x, const tensor& y) const {
+    const window_result result(x, y, l.scratch);
     kernels::pooling_problem p;
     p.x = x.as<const float>();
-    p.y = y.as<float>();
+    p.y = result.at();
     p.planes = x.lens[0] * x.lens[1];
+    if (result.made().planes) p.image_planes = x.lens[1], p.y_image = result.made().planes->image;
     p.average = attributes_.mode == op::pooling_mode::average;
     p.count_padding = attributes_.count_include_pad;
     const std::size_t axes = x.rank() - 2;
@@ -48,26 +72,14 @@ class pooling_kernel final : public kernel {
         p.pad_end[to] = attributes_.pads[axes + d];
       }
     }
-    const kernels::image_layout from = image_layout_of(x), to = image_layout_of(y);
-    kernels::image_layout made = to;
-    if (converts(x, y)) {
-      p.y = reinterpret_cast<float*>(l.scratch.data());
-      made = {from.channels_last, x.lens[1]};
-    }
-    if (from.channels_last)
-      kiln_eigen_isa()->pool_images(*l.pool, p, {x.lens[0], x.lens[1], from.step, made.step});
+    if (result.from().channels_last)
+      kiln_eigen_isa()->pool_images(*l.pool, p, {x.lens[0], x.lens[1], result.from().step, result.made().step});
     else
       kiln_eigen_isa()->pool(*l.pool, p);
-    if (converts(x, y))
-      kiln_eigen_isa()->convert_images(*l.pool, x.lens[0], x.lens[1], p.output[0] * p.output[1] * p.output[2], p.y,
-                                       made, y.as<float>(), to);
+    result.finish(*l.pool);
   }
 
-  // The result, smaller than the image as a rule, is converted where it does not lie as the image does.
-  static bool converts(const tensor& x, const tensor& y) {
-    return image_layout_of(x).channels_last != image_layout_of(y).channels_last;
-  }
-
+ private:
   op::pooling attributes_;
 };
 
@@ -78,14 +90,15 @@ class lrn_kernel final : public kernel {
   stride_support input_strides(std::size_t) const override { return support(); }
   stride_support output_strides(std::size_t) const override { return support(); }
   std::size_t scratch_bytes(std::span<const tensor> in, std::span<const tensor> out, unsigned) const override {
-    return converts(in[0], out[0]) ? static_cast<std::size_t>(out[0].elements()) * sizeof(float) : 0;
+    return window_result::scratch_bytes(in[0], out[0]);
   }
   void run(const launch& l) const override {
     const tensor &x = l.in[0], &y = l.out[0];
     if (x.elements() == 0) return;
+    const window_result result(x, y, l.scratch);
     kernels::lrn_problem p;
     p.x = x.as<const float>();
-    p.y = y.as<float>();
+    p.y = result.at();
     p.batch = x.lens[0];
     p.channels = x.lens[1];
     p.pixels = x.elements() / (p.batch * p.channels);
@@ -93,23 +106,13 @@ class lrn_kernel final : public kernel {
     p.alpha = static_cast<float>(attributes_.alpha);
     p.beta = static_cast<float>(attributes_.beta);
     p.bias = static_cast<float>(attributes_.bias);
-    const kernels::image_layout from = image_layout_of(x), to = image_layout_of(y);
-    kernels::image_layout made = to;
-    if (converts(x, y)) {
-      p.y = reinterpret_cast<float*>(l.scratch.data());
-      made = {from.channels_last, x.lens[1]};
-    }
-    if (from.channels_last) p.x_step = from.step, p.y_step = made.step;
+    if (result.from().channels_last) p.x_step = result.from().step, p.y_step = result.made().step;
     kiln_eigen_isa()->lrn(*l.pool, p);
-    if (converts(x, y))
-      kiln_eigen_isa()->convert_images(*l.pool, p.batch, p.channels, p.pixels, p.y, made, y.as<float>(), to);
+    result.finish(*l.pool);
   }
 
  private:
   stride_support support() const { return last_ ? stride_support::images : stride_support::dense; }
-  static bool converts(const tensor& x, const tensor& y) {
-    return image_layout_of(x).channels_last != image_layout_of(y).channels_last;
-  }
 
   op::lrn attributes_;
   bool last_;  // the result is wanted with its channels last

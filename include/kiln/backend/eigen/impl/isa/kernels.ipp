@@ -104,7 +104,8 @@ void convert_images(thread_pool& pool, std::int64_t batch, std::int64_t channels
   if (to_layout.channels_last)
     images.to_channels_last(pool, from, to, to_layout.step);
   else
-    images.to_planes(pool, from, from_layout.step, to, [](std::int64_t, std::int64_t, std::int64_t) {});
+    images.to_planes(pool, from, from_layout.step, to, to_layout.planes ? to_layout.planes->image : 0,
+                     [](std::int64_t, std::int64_t, std::int64_t) {});
 }
 
 template <class To, class From, class Load>
