@@ -61,13 +61,25 @@ TEST(shuffles, a_grouped_convolution_writes_its_channels_shuffled) {
       for (const std::int64_t height : {4, 9, 28}) {
         SCOPED_TRACE(std::to_string(groups) + " groups, " + std::to_string(parts) + " runs, " + std::to_string(height));
         expect_uncopied([&, groups = groups, parts = parts](builder& b) {
-          const std::int64_t channels = 9 * groups;
+          const std::int64_t channels = 18 * groups;
           const value x = b.input("x", dtype::f32, {batch, channels, height, height == 28 ? 30 : 8});
           value y = shuffled(biased(b, grouped(b, x, channels, groups)).relu(), parts);
           y = grouped(b, biased(b, depthwise(b, y)), channels, groups);
           b.output((biased(b, y) + x).relu());
         });
       }
+}
+
+// Runs that share few channels with a group are copied: as many small products would gather their pixels each.
+TEST(shuffles, runs_of_few_channels_are_copied) {
+  for (const auto& [groups, parts] : {std::pair(2, 6), std::pair(4, 6), std::pair(1, 3)}) {
+    const auto make = [groups = groups, parts = parts](builder& b) {
+      const value x = b.input("x", dtype::f32, {2, 9 * groups, 9, 8});
+      b.output(depthwise(b, shuffled(grouped(b, x, 9 * groups, groups).relu(), parts)));
+    };
+    expect_same(make, close);
+    EXPECT_THAT(kernels(compile_eigen(make)), Contains("copy")) << groups << ' ' << parts;
+  }
 }
 
 TEST(shuffles, epilogues_of_every_kind) {

@@ -65,8 +65,8 @@ class kernel {
   /// Layouts result k may be given (a part of a concatenation, a transposed buffer).
   virtual stride_support output_strides(std::size_t /*k*/) const { return stride_support::dense; }
   /// Whether result k, images, may be given with its planes anywhere, each row-major, and with its channels as two
-  /// dims: a shuffle of the channels is then written where it belongs.
-  virtual bool places_planes(std::size_t /*k*/) const { return false; }
+  /// dims, runs of `each` channels: a shuffle of the channels is then written where it belongs.
+  virtual bool places_planes(std::size_t /*k*/, dimension /*each*/) const { return false; }
   /// Whether the kernel kept its own form of a constant operand and the plan need not hold the original.
   virtual bool packed_input(std::size_t /*i*/) const { return false; }
   /// Bytes of packed constants that the kernel holds.

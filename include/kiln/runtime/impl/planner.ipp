@@ -146,7 +146,8 @@ class planner {
       for (std::size_t k = 0; k < inputs.size(); ++k) {
         if (!(inputs[k] == v)) continue;
         const place part = concat_part(u, k);
-        if (supported(part.where, support) || (places_planes(v) && dense_from(part.where, 2))) return part;
+        if (supported(part.where, support) || (places_planes(v, part.where.lens[1]) && dense_from(part.where, 2)))
+          return part;
       }
     }
     return std::nullopt;
@@ -165,9 +166,9 @@ class planner {
     return at;
   }
 
-  bool places_planes(value_id v) const {
+  bool places_planes(value_id v, dimension each) const {
     const auto& writer = kernels_[v.instruction];
-    return writer && writer->places_planes(v.result);
+    return writer && writer->places_planes(v.result, each);
   }
 
   // Where what a view makes of a result may lie, whose producer then writes it.
@@ -181,7 +182,7 @@ class planner {
   std::optional<place> channels_shuffled(value_id v) {
     if (formats_.channels_last(v)) return std::nullopt;
     const auto shuffle = shuffle_behind(graph_, v, [&](value_id of) { return uses_.only_reader(of); });
-    if (!shuffle || !(places_planes(v) || joins_runs(graph_, v, *shuffle))) return std::nullopt;
+    if (!shuffle || !(places_planes(v, shuffle->split[2]) || joins_runs(graph_, v, *shuffle))) return std::nullopt;
     const place to = rearranged({shuffle->join, 0});
     const auto at = shuffle->before(to.where);
     if (!at || !dense_from(*at, 3)) return std::nullopt;

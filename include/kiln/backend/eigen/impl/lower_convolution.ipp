@@ -2,6 +2,7 @@
 #include <cmath>
 #include <deque>
 #include <mutex>
+#include <numeric>
 
 #include "kiln/backend/eigen/epilogue.hpp"
 #include "kiln/backend/eigen/lower.hpp"
@@ -80,6 +81,7 @@ class convolution_kernel final : public kernel {
     near_weights_ = r.near_constants;
     body_.sum_biases(r, 1);
     const std::size_t w = body_.operands[1];
+    group_outputs_ = r.inputs[w].lens[0] / attributes_.group;
     const literal* weights = r.constants[w];
     if (!weights || !r.constant_layouts[w].is_standard() || !weights->get_shape().is_constant()) return;
     const conv_problem p = problem(sizes(r.inputs[body_.operands[0]]), to_ints(r.inputs[w].lens));
@@ -106,7 +108,13 @@ class convolution_kernel final : public kernel {
   stride_support output_strides(std::size_t) const override {
     return kernels::writes_planes_apart(method_) ? stride_support::apart : stride_support::images;
   }
-  bool places_planes(std::size_t) const override { return kernels::writes_planes_apart(method_); }
+  bool places_planes(std::size_t, dimension each) const override {
+    if (method_ != kernels::conv_method::pixels) return kernels::writes_planes_apart(method_);
+    // Each product is what a run shares with a group: ones of few rows would gather the same pixels again and again.
+    if (!each.is_constant() || !group_outputs_.is_constant()) return false;
+    const std::int64_t rows = std::gcd(each.value(), group_outputs_.value());
+    return rows == group_outputs_.value() || rows > kernels::streamed_rows;
+  }
 
   std::size_t scratch_bytes(std::span<const tensor> in, std::span<const tensor> out, unsigned threads) const override {
     const std::size_t rank = in[body_.operands[0]].rank();
@@ -254,6 +262,7 @@ class convolution_kernel final : public kernel {
   };
   product_body body_;
   op::convolution attributes_;
+  dimension group_outputs_;
   bool near_weights_ = false;
   kernels::conv_method method_ = kernels::conv_method::pixels;
   buffer packed_;
