@@ -172,9 +172,12 @@ class image_convolution {
           const std::int64_t depth = std::min(block, depth_ - k);
           const panel_finish<T, std::remove_reference_t<Epilogue>> finish{
               epilogue, k + depth >= depth_, row0, group * outputs_ + col, cols, c, g.c_row};
-          multiply_panel(depth, g.a + row0 * g.a_row + group * inputs_ + k, g.a_row, rows, linear_step{1},
-                         weights + col * depth_ + k * width, width, c, g.c_row, static_cast<int>(cols), k != 0,
-                         coming_block<T>{}, finish);
+          const T* const panel = weights + col * depth_ + k * width;
+          // What lies behind comes next, within a group and where a worker goes on with the next one.
+          const bool ends = panel + depth * width == g.b + p_.groups * packed_b_size<T>(depth_, outputs_);
+          const coming_block<T> coming{ends ? nullptr : panel + depth * width, width, depth, width};
+          multiply_panel(depth, g.a + row0 * g.a_row + group * inputs_ + k, g.a_row, rows, linear_step{1}, panel, width,
+                         c, g.c_row, static_cast<int>(cols), k != 0, coming, finish);
           k += depth;
         } while (k < depth_);
       }

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <array>
+#include <limits>
 #include <utility>
 
 #include "kiln/kernel/vector.hpp"
@@ -72,19 +73,21 @@ KILN_FN void finish_sums(native_vec<T> (&sum)[Rows][Vectors], const tile_finish<
     const int rest = cols - v * lanes;
     return v + 1 < Vectors || rest == lanes ? load<V>(from + v * lanes) : load_n<V>(from + v * lanes, rest);
   };
-  V of_column[Vectors];
+  if (f.offset != 0 || f.col_bias[0]) {
+    V of_column[Vectors];
 #pragma GCC unroll 8
-  for (int v = 0; v < Vectors; ++v) of_column[v] = broadcast<V>(f.offset);
+    for (int v = 0; v < Vectors; ++v) of_column[v] = broadcast<V>(f.offset);
 #pragma GCC unroll 2
-  for (int i = 0; i < 2; ++i) {
-    if (!f.col_bias[i]) continue;
+    for (int i = 0; i < 2; ++i) {
+      if (!f.col_bias[i]) continue;
 #pragma GCC unroll 8
-    for (int v = 0; v < Vectors; ++v) of_column[v] += read(f.col_bias[i], v);
-  }
+      for (int v = 0; v < Vectors; ++v) of_column[v] += read(f.col_bias[i], v);
+    }
 #pragma GCC unroll 16
-  for (int r = 0; r < Rows; ++r)
+    for (int r = 0; r < Rows; ++r)
 #pragma GCC unroll 8
-    for (int v = 0; v < Vectors; ++v) sum[r][v] += of_column[v];
+      for (int v = 0; v < Vectors; ++v) sum[r][v] += of_column[v];
+  }
   if (f.row_bias) {
 #pragma GCC unroll 16
     for (int r = 0; r < Rows; ++r)
@@ -98,14 +101,17 @@ KILN_FN void finish_sums(native_vec<T> (&sum)[Rows][Vectors], const tile_finish<
       for (int v = 0; v < Vectors; ++v) sum[r][v] += read(f.addend + r * f.addend_row, v);
   }
   if (!f.clamps) return;
+  // the second operand is kept where they don't compare
   const V low = broadcast<V>(f.low), high = broadcast<V>(f.high);
 #pragma GCC unroll 16
   for (int r = 0; r < Rows; ++r)
 #pragma GCC unroll 8
-    for (int v = 0; v < Vectors; ++v) {
-      // the second operand is kept where they don't compare
-      sum[r][v] = elementary::native_ops<V>::lesser(high, elementary::native_ops<V>::greater(low, sum[r][v]));
-    }
+    for (int v = 0; v < Vectors; ++v) sum[r][v] = elementary::native_ops<V>::greater(low, sum[r][v]);
+  if (f.high == std::numeric_limits<T>::infinity()) return;
+#pragma GCC unroll 16
+  for (int r = 0; r < Rows; ++r)
+#pragma GCC unroll 8
+    for (int v = 0; v < Vectors; ++v) sum[r][v] = elementary::native_ops<V>::lesser(high, sum[r][v]);
 }
 
 /// Fetches the rows that a tile of `rows` rows and `cols` columns at `c` will write and add, so that it doesn't wait
