@@ -128,9 +128,9 @@ void multiply_panel(std::int64_t depth, const T* a, std::ptrdiff_t a_row, std::i
   });
 }
 
-/// The left operand's element k lies at `row + k * a_step`; row k of a right panel of whole width lies at `b + k *
+/// The left operand's element k lies at `row + k * a_step`; row k of a right panel of whole vectors lies at `b + k *
 /// b_step` and is packed to `to` when its turn comes.
-template <class T>
+template <class T, int Vectors>
 struct packing_step {
   std::ptrdiff_t a_step;
   const T* b;
@@ -141,27 +141,33 @@ struct packing_step {
   std::ptrdiff_t right(std::ptrdiff_t k) const {
     constexpr int lanes = native_lanes<T>;
 #pragma GCC unroll 4
-    for (int v = 0; v < register_tile<T>::vectors; ++v)
-      store(to + k * register_tile<T>::width + v * lanes, load<native_vec<T>>(b + k * b_step + v * lanes));
+    for (int v = 0; v < Vectors; ++v)
+      store(to + (k * Vectors + v) * lanes, load<native_vec<T>>(b + k * b_step + v * lanes));
     return k * b_step;
   }
 };
 
 /// As `multiply_panel` for the first tile of rows, whose panel is packed meanwhile: between the products that costs a
 /// fraction of what copying alone does.
-template <class T, class Finish>
-void multiply_and_pack(std::int64_t depth, const T* a, std::ptrdiff_t a_row, packing_step<T> step, T* c,
+template <class T, int Vectors, class Finish>
+void multiply_and_pack(std::int64_t depth, const T* a, std::ptrdiff_t a_row, packing_step<T, Vectors> step, T* c,
                        std::ptrdiff_t c_row, bool accumulate, Finish&& finish) {
-  constexpr int rows = register_tile<T>::rows, width = register_tile<T>::width;
+  constexpr int rows = register_tile<T>::rows, width = Vectors * native_lanes<T>;
   const T* row[rows];
   for (int r = 0; r < rows; ++r) row[r] = a + r * a_row;
   tile_finish<T> inside;
   const bool finished = finishes_in_registers(finish, 0, rows, inside);
   fetch_rows(c, c_row, rows, width, finished ? &inside : nullptr);
   const fetch_ahead fetch{reinterpret_cast<const char*>(row[rows - 1] + a_row), rows * std::ptrdiff_t{sizeof(T)}};
-  multiply_tile<T, rows, register_tile<T>::vectors>(depth, row, step, step.b, 0, c, c_row, width, accumulate, fetch,
-                                                    finished ? &inside : nullptr);
+  multiply_tile<T, rows, Vectors>(depth, row, step, step.b, 0, c, c_row, width, accumulate, fetch,
+                                  finished ? &inside : nullptr);
   if (!finished) finish(0, rows);
+}
+
+/// Whether `multiply_and_pack` takes panels of so many columns: the widest ones and those of a vector less.
+template <class T>
+constexpr bool packs_while_multiplied(std::int64_t cols) {
+  return cols == register_tile<T>::width || cols == register_tile<T>::width - native_lanes<T>;
 }
 
 /// How a product is cut into tasks: each is one panel of columns and one chunk of rows of one matrix. At most
@@ -306,8 +312,15 @@ void multiply(thread_pool& pool, const gemm_problem<T>& p, std::int64_t depth_mo
       const T* const left = a + k * p.a_col;
       std::int64_t done = 0;
       if (b.source) {
-        const packing_step<T> step{p.a_col, b.source, b.source_step, const_cast<T*>(b.at)};
-        multiply_and_pack(depth, left, p.a_row, step, c, p.c_row, k != 0, finish);
+        constexpr int most = register_tile<T>::vectors;
+        const auto pack = [&]<int Vectors>() {
+          const packing_step<T, Vectors> step{p.a_col, b.source, b.source_step, const_cast<T*>(b.at)};
+          multiply_and_pack(depth, left, p.a_row, step, c, p.c_row, k != 0, finish);
+        };
+        if (cols == register_tile<T>::width)
+          pack.template operator()<most>();
+        else
+          pack.template operator()<most - 1>();
         done = register_tile<T>::rows;
         finish.row0 += done, finish.c += done * p.c_row;
       }
@@ -356,7 +369,7 @@ struct unpacked_right {
     T* const panel = scratch + worker * scratch_each;
     // Rows whole pages apart share a set of the first-level cache and would drive the packed ones, and each other, out.
     const bool spread = p->b_row * static_cast<std::ptrdiff_t>(sizeof(T)) % 4096 != 0;
-    if (p->b_col == 1 && cols == register_tile<T>::width && spread) return {panel, width, from, p->b_row};
+    if (p->b_col == 1 && packs_while_multiplied<T>(cols) && spread) return {panel, width, from, p->b_row};
     pack_panel(panel, width, from, p->b_row, p->b_col, depth, cols);
     return {panel, width};
   }
@@ -379,7 +392,8 @@ void gemm_unpacked(thread_pool& pool, const gemm_problem<T>& problem, T* scratch
   const bool few_rows = p.m <= register_tile<T>::rows && p.b_col == 1;
   // rows that lie apart by a large power of two share a few sets of the cache, of 4 KiB each way
   constexpr std::ptrdiff_t way = 4096 / sizeof(T);
-  const bool short_columns = p.k <= 96 && p.b_col == 1 && p.k * std::gcd(p.b_row, way) <= 4 * way;
+  const bool whole_lines = p.b_row % native_lanes<T> == 0;  // a vector across two lines is read twice
+  const bool short_columns = p.k <= 96 && p.b_col == 1 && whole_lines && p.k * std::gcd(p.b_row, way) <= 4 * way;
   const gemm_split<T> split(p, false, pool.size(), 96, p.m);
   const unpacked_right<T> right{&p, scratch, block * register_tile<T>::width, few_rows, short_columns};
   multiply(pool, p, block, split, right, epilogue);
