@@ -113,18 +113,20 @@ void multiply_panel(std::int64_t depth, const T* a, std::ptrdiff_t a_row, std::i
     return finish(0, static_cast<int>(rows));
   }
   block_shares<T> shares(next, ceil_div(rows, most), depth);
+  tile_finish<T> inside;
+  const bool alike = finishes_in_registers(finish, std::int64_t{0}, rows, inside);  // asked once for all tiles
   even_blocks(rows, most).each([&](std::int64_t first, int count) {
     const T* row[2 * register_tile<T>::rows];
     for (int r = 0; r < count; ++r) row[r] = a + (first + r) * a_row;
     const fetch_ahead fetch = !shares.empty() ? shares.next()
                                               : fetch_ahead{reinterpret_cast<const char*>(row[count - 1] + a_row),
                                                             count * static_cast<std::ptrdiff_t>(sizeof(T))};
-    tile_finish<T> inside;
-    const bool finished = finishes_in_registers(finish, first, count, inside);
+    const bool finished = alike || finishes_in_registers(finish, first, std::int64_t{count}, inside);
     fetch_rows(c + first * c_row, c_row, count, cols, finished ? &inside : nullptr);
     find_tile<T, Step>(count, vectors)(depth, row, step, b, b_step, c + first * c_row, c_row, cols, accumulate, fetch,
                                        finished ? &inside : nullptr);
     if (!finished) finish(first, count);
+    if (alike) inside.advance(count);
   });
 }
 
@@ -273,8 +275,8 @@ struct panel_finish {
   void operator()(std::int64_t first, int count) const {
     if (last) epilogue(row0 + first, std::int64_t{count}, col0, cols, c + first * c_row, c_row);
   }
-  bool in_registers(std::int64_t first, int count, tile_finish<T>& to) const {
-    return last && finishes_in_registers(epilogue, row0 + first, std::int64_t{count}, col0, cols, to);
+  bool in_registers(std::int64_t first, std::int64_t count, tile_finish<T>& to) const {
+    return last && finishes_in_registers(epilogue, row0 + first, count, col0, cols, to);
   }
 };
 

@@ -62,6 +62,12 @@ struct tile_finish {
   std::ptrdiff_t addend_row = 0;
   bool clamps = false;
   T low = 0, high = 0;
+
+  /// That of the tile `rows` rows below.
+  KILN_FN void advance(std::int64_t rows) {
+    if (row_bias) row_bias += rows;
+    if (addend) addend += rows * addend_row;
+  }
 };
 
 /// Applies `f` to the sums of a tile of `cols` columns.
