@@ -191,11 +191,13 @@ TYPED_TEST(gemm_test, stream_tiles_of_every_size) {
               check_tile(rows, vectors, (vectors - 1) * lanes + last, depth, accumulate, far);
 }
 
-// from some depth on; shorter ones are read in place
-TYPED_TEST(gemm_test, panels_of_whole_width_are_packed_on_their_way) {
+// from some depth on; shorter ones are read in place unless their rows begin within a line
+TYPED_TEST(gemm_test, panels_of_whole_vectors_are_packed_on_their_way) {
+  constexpr std::int64_t width = register_tile<TypeParam>::width, lanes = kiln::native_lanes<TypeParam>;
   kiln::thread_pool pool(2), many(16);
   for (std::int64_t m : {6, 7, 12, 70})
-    for (std::int64_t n : {128, 1024})  // rows of the latter are whole pages apart
+    for (std::int64_t n : {std::int64_t{128}, std::int64_t{1024},  // rows of the latter are whole pages apart
+                           2 * width - lanes, 3 * (width - lanes) + 4})
       for (std::int64_t k : {1, 2, 137, 138}) check<TypeParam>(pool, m, n, k, 1, right_operand::unpacked);
   check<TypeParam>(pool, 13, 128, deepest<TypeParam> + 1, 1, right_operand::unpacked);  // a second block adds
   // Few rows, which use no copy, are left for the last task.
