@@ -314,15 +314,14 @@ void multiply(thread_pool& pool, const gemm_problem<T>& p, std::int64_t depth_mo
       const T* const left = a + k * p.a_col;
       std::int64_t done = 0;
       if (b.source) {
-        constexpr int most = register_tile<T>::vectors;
         const auto pack = [&]<int Vectors>() {
           const packing_step<T, Vectors> step{p.a_col, b.source, b.source_step, const_cast<T*>(b.at)};
           multiply_and_pack(depth, left, p.a_row, step, c, p.c_row, k != 0, finish);
         };
         if (cols == register_tile<T>::width)
-          pack.template operator()<most>();
+          pack.template operator()<register_tile<T>::vectors>();
         else
-          pack.template operator()<most - 1>();
+          pack.template operator()<register_tile<T>::vectors - 1>();
         done = register_tile<T>::rows;
         finish.row0 += done, finish.c += done * p.c_row;
       }
