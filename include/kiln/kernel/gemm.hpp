@@ -2,8 +2,7 @@
 
 #include <numeric>
 
-#include "kiln/kernel/gemm_pack.hpp"
-#include "kiln/kernel/stream_tile.hpp"
+#include "kiln/kernel/gemm_panel.hpp"
 
 namespace kiln::kernels {
 
@@ -33,16 +32,6 @@ struct no_epilogue {
   void operator()(std::int64_t, std::int64_t, std::int64_t, std::int64_t, T*, std::ptrdiff_t) const {}
 };
 
-/// Asks an epilogue whether it can finish a tile's sums before they are stored (`in_registers`); one without that
-/// member can't, and is called behind the tile.
-template <class Epilogue, class... Where>
-bool finishes_in_registers(const Epilogue& epilogue, Where&&... where) {
-  if constexpr (requires { epilogue.in_registers(where...); })
-    return epilogue.in_registers(where...);
-  else
-    return false;
-}
-
 /// Rows of the right operand that are multiplied at a time: a panel of them takes at most 192 KiB, so that it, the rows
 /// of the left operand that it meets and the panel that comes next fit the second-level cache together.
 template <class T>
@@ -50,126 +39,6 @@ std::int64_t depth_block(std::int64_t k) {
   constexpr std::int64_t most = 192 * 1024 / static_cast<std::int64_t>(sizeof(T)) / register_tile<T>::width;
   const std::int64_t blocks = std::max<std::int64_t>(1, ceil_div(k, most));
   return std::max<std::int64_t>(1, ceil_div(k, blocks));
-}
-
-/// Memory that will be read next: `rows` rows of `cols` elements, `step` elements apart; null where there is none.
-template <class T>
-struct coming_block {
-  const T* at = nullptr;
-  std::ptrdiff_t step = 0;
-  std::int64_t rows = 0, cols = 0;
-  bool far = false;  // What is multiplied meanwhile comes from beyond a core's own caches, too.
-};
-
-/// A coming block cut into the parts that `tiles` tiles of `depth` steps fetch one after the other: even shares of
-/// contiguous memory, else one line of each row. Divisions of 64 bits cost as much as a short tile: there is one.
-template <class T>
-class block_shares {
- public:
-  block_shares(const coming_block<T>& block, std::int64_t tiles, std::int64_t depth)
-      : at_(reinterpret_cast<const char*>(block.at)), lines_(block.step != block.cols) {
-    constexpr std::int64_t bytes = sizeof(T);
-    if (empty()) return;
-    if (lines_) {
-      step_ = block.step * bytes;
-      last_ = (block.cols - 1) * bytes;
-      // of a line, in units that leave room for a fraction
-      each_ = tiles > 1 ? ((block.cols * bytes / 64 + 1) * 64 * unit) / tiles : 0;
-    } else {
-      step_ = ceil_div(block.rows * block.cols * bytes, std::max<std::int64_t>(1, tiles * depth));
-      each_ = step_ * depth;
-    }
-  }
-  bool empty() const { return at_ == nullptr; }
-
-  fetch_ahead next() {
-    const std::int64_t at = place_;
-    place_ += each_;
-    return {at_ + (lines_ ? std::min(at / unit / 64 * 64, last_) : at), step_};
-  }
-
- private:
-  static constexpr std::int64_t unit = 256;
-  const char* at_;
-  bool lines_;
-  std::ptrdiff_t step_ = 0;
-  std::int64_t each_ = 0, last_ = 0, place_ = 0;
-};
-
-/// Multiplies `rows` rows with one panel block of `depth` rows; `finish(row, count)` follows each tile, or its member
-/// `in_registers(row, count, tile_finish&)` says what becomes of the sums before they are stored. Meanwhile `next`
-/// comes into the second-level cache, or the following rows of A where there is no such block.
-template <class T, class Step, class Finish>
-void multiply_panel(std::int64_t depth, const T* a, std::ptrdiff_t a_row, std::int64_t rows, Step step, const T* b,
-                    std::ptrdiff_t b_step, T* c, std::ptrdiff_t c_row, int cols, bool accumulate,
-                    const coming_block<T>& next, Finish&& finish) {
-  const int vectors = static_cast<int>(ceil_div(cols, native_lanes<T>));
-  const int most = register_tile<T>::rows_of(vectors);
-  if (rows <= streamed_rows) {
-    const T* row[streamed_rows] = {};
-    for (std::int64_t r = 0; r < rows; ++r) row[r] = a + r * a_row;
-    run_stream_tile<T, Step>(static_cast<int>(rows), vectors, depth, row, step, b, b_step, c, c_row, cols, accumulate,
-                             next.far);
-    return finish(0, static_cast<int>(rows));
-  }
-  block_shares<T> shares(next, ceil_div(rows, most), depth);
-  tile_finish<T> inside;
-  const bool alike = finishes_in_registers(finish, std::int64_t{0}, rows, inside);  // asked once for all tiles
-  even_blocks(rows, most).each([&](std::int64_t first, int count) {
-    const T* row[2 * register_tile<T>::rows];
-    for (int r = 0; r < count; ++r) row[r] = a + (first + r) * a_row;
-    const fetch_ahead fetch = !shares.empty() ? shares.next()
-                                              : fetch_ahead{reinterpret_cast<const char*>(row[count - 1] + a_row),
-                                                            count * static_cast<std::ptrdiff_t>(sizeof(T))};
-    const bool finished = alike || finishes_in_registers(finish, first, std::int64_t{count}, inside);
-    fetch_rows(c + first * c_row, c_row, count, cols, finished ? &inside : nullptr);
-    find_tile<T, Step>(count, vectors)(depth, row, step, b, b_step, c + first * c_row, c_row, cols, accumulate, fetch,
-                                       finished ? &inside : nullptr);
-    if (!finished) finish(first, count);
-    if (alike) inside.advance(count);
-  });
-}
-
-/// The left operand's element k lies at `row + k * a_step`; row k of a right panel of whole vectors lies at `b + k *
-/// b_step` and is packed to `to` when its turn comes.
-template <class T, int Vectors>
-struct packing_step {
-  std::ptrdiff_t a_step;
-  const T* b;
-  std::ptrdiff_t b_step;
-  T* to;
-
-  std::ptrdiff_t operator()(std::ptrdiff_t k) const { return k * a_step; }
-  std::ptrdiff_t right(std::ptrdiff_t k) const {
-    constexpr int lanes = native_lanes<T>;
-#pragma GCC unroll 4
-    for (int v = 0; v < Vectors; ++v)
-      store(to + (k * Vectors + v) * lanes, load<native_vec<T>>(b + k * b_step + v * lanes));
-    return k * b_step;
-  }
-};
-
-/// As `multiply_panel` for the first tile of rows, whose panel is packed meanwhile: between the products that costs a
-/// fraction of what copying alone does.
-template <class T, int Vectors, class Finish>
-void multiply_and_pack(std::int64_t depth, const T* a, std::ptrdiff_t a_row, packing_step<T, Vectors> step, T* c,
-                       std::ptrdiff_t c_row, bool accumulate, Finish&& finish) {
-  constexpr int rows = register_tile<T>::rows, width = Vectors * native_lanes<T>;
-  const T* row[rows];
-  for (int r = 0; r < rows; ++r) row[r] = a + r * a_row;
-  tile_finish<T> inside;
-  const bool finished = finishes_in_registers(finish, 0, rows, inside);
-  fetch_rows(c, c_row, rows, width, finished ? &inside : nullptr);
-  const fetch_ahead fetch{reinterpret_cast<const char*>(row[rows - 1] + a_row), rows * std::ptrdiff_t{sizeof(T)}};
-  multiply_tile<T, rows, Vectors>(depth, row, step, step.b, 0, c, c_row, width, accumulate, fetch,
-                                  finished ? &inside : nullptr);
-  if (!finished) finish(0, rows);
-}
-
-/// Whether `multiply_and_pack` takes panels of so many columns: the widest ones and those of a vector less.
-template <class T>
-constexpr bool packs_while_multiplied(std::int64_t cols) {
-  return cols == register_tile<T>::width || cols == register_tile<T>::width - native_lanes<T>;
 }
 
 /// How a product is cut into tasks: each is one panel of columns and one chunk of rows of one matrix. At most
