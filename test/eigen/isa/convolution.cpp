@@ -103,7 +103,9 @@ void check_method(kiln::thread_pool& pool, const conv_problem& p, conv_method me
            });
   double tolerance = (std::is_same_v<T, float> ? 1e-6 : 1e-14) * static_cast<double>(p.depth() + channels + pixels + 1);
   // points of 2 and -2
-  if (method == conv_method::winograd4 || (method == conv_method::winograd2 && p.kernel[1] == 5)) tolerance *= 4;
+  if (method == conv_method::winograd4 || method == conv_method::filtered_rows ||
+      (method == conv_method::winograd2 && p.kernel[1] == 5))
+    tolerance *= 4;
   std::size_t i = 0;
   for (std::int64_t n = 0; n < p.batch; ++n)
     for (std::int64_t c = 0; c < channels; ++c)
@@ -165,6 +167,7 @@ void check(const conv_problem& p) {
         if (in_last == out_last && p.group_inputs() == 1 && p.kernel[0] == 1 && p.input[0] == 1 && p.output(0) == 1)
           with(conv_method::planes);
         if (in_last == out_last && row_convolution<T>::serves(p)) with(conv_method::rows);
+        if (!in_last && filtered_row_convolution<T>::serves(p)) with(conv_method::filtered_rows);
         if (image_convolution<T>::serves(p)) with(conv_method::images);
         if (winograd_convolution<T, 2>::serves(p) || winograd_convolution<T, 2, 5>::serves(p))
           with(conv_method::winograd2);
