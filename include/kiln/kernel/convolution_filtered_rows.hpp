@@ -14,7 +14,8 @@ template <class T>
 class filtered_row_convolution {
   using V = native_vec<T>;
   static constexpr int lanes = native_lanes<T>;
-  static constexpr std::int64_t panel = register_tile<T>::width, most_taps = 5, tile_width = 4;
+  static constexpr std::int64_t panel = register_tile<T>::width, most_taps = 5;
+  static constexpr std::int64_t most_transformed = 256 * 1024 / static_cast<std::int64_t>(sizeof(T));
   static constexpr std::int64_t most_tiles = 8 * register_tile<T>::rows;  // whose sums are kept at a time
 
   // A row's transform leaves its columns as they are.
@@ -26,24 +27,26 @@ class filtered_row_convolution {
   using output_of = winograd_output<T, no_transform, winograd_transform<4, Taps>>;
 
  public:
-  /// A kernel's taps in a row of one phase; none where the kernel is narrower.
-  static constexpr std::int64_t taps(const conv_problem& p, std::int64_t phase) {
-    return phase < p.kernel[2] ? ceil_div(p.kernel[2] - phase, p.stride[2]) : 0;
-  }
+  static constexpr std::int64_t tile_width = 4;  ///< outputs of a tile
+  /// Products of a tile for one output channel that add up apart.
   static constexpr std::int64_t points(const conv_problem& p) { return taps(p, 0) + tile_width - 1; }
-  /// Products of a tile for one output channel, of all points.
-  static constexpr std::int64_t products(const conv_problem& p) {
+  /// Points of all phases: elements that a tile of one input row becomes.
+  static constexpr std::int64_t phase_points(const conv_problem& p) {
     std::int64_t sum = 0;
     for (std::int64_t phase = 0; phase < phases(p); ++phase) sum += taps(p, phase) + tile_width - 1;
-    return sum * p.group_inputs() * p.kernel[1];
+    return sum;
   }
+  /// Products of a tile for one output channel.
+  static constexpr std::int64_t products(const conv_problem& p) {
+    return phase_points(p) * p.group_inputs() * p.kernel[1];
+  }
+  /// What one row of outputs reads has to stay in the second-level cache.
   static constexpr bool serves(const conv_problem& p) {
     return p.input[0] == 1 && p.kernel[0] == 1 && p.pad_begin[0] == 0 && p.pad_end[0] == 0 && p.dilation[2] == 1 &&
-           p.kernel[2] > p.stride[2] && taps(p, 0) <= most_taps;
-  }
-  /// Elements that the transformed rows take which one row of outputs reads.
-  static constexpr std::int64_t row_size(const conv_problem& p) {
-    return products(p) / p.kernel[1] * p.span(1) * ceil_div(std::max<std::int64_t>(1, p.output(2)), tile_width);
+           p.kernel[2] > p.stride[2] && taps(p, 0) <= most_taps &&
+           phase_points(p) * p.group_inputs() * p.span(1) *
+                   ceil_div(std::max<std::int64_t>(1, p.output(2)), tile_width) <=
+               most_transformed;
   }
 
   filtered_row_convolution(const conv_problem& problem, unsigned workers, const image_layout& out)
@@ -54,11 +57,10 @@ class filtered_row_convolution {
         outputs_(problem.group_outputs()),
         products_(products(problem)),
         columns_(-problem.pad_begin[2], 1, problem.input[2], row_columns()) {
-    constexpr std::int64_t most = 256 * 1024 / static_cast<std::int64_t>(sizeof(T));
     const std::int64_t images = std::max<std::int64_t>(1, p_.batch * p_.groups);
-    const std::int64_t strips = workers == 1 ? 1 : ceil_div(6 * static_cast<std::int64_t>(workers), images);
+    const std::int64_t strips = workers == 1 ? 1 : ceil_div(4 * static_cast<std::int64_t>(workers), images);
     strip_rows_ = ceil_div(grid_.rows, std::min(strips, grid_.rows));
-    while (strip_rows_ > 1 && transformed_size(strip_rows_) > most) strip_rows_ = (strip_rows_ + 1) / 2;
+    while (strip_rows_ > 1 && transformed_size(strip_rows_) > most_transformed) strip_rows_ = (strip_rows_ + 1) / 2;
     strips_ = ceil_div(grid_.rows, strip_rows_);
     plane_ = rows_in(strip_rows_) * grid_.cols;
     std::vector<std::int64_t> first;  // plane of each phase
@@ -66,10 +68,13 @@ class filtered_row_convolution {
       first.push_back(planes);
       planes += (taps(p_, phase) + tile_width - 1) * inputs_;
     }
-    for_products(p_, [&](std::int64_t, std::int64_t phase, std::int64_t of_phase, std::int64_t c, std::int64_t y) {
-      const std::int64_t at = first[static_cast<std::size_t>(phase)] + of_phase * inputs_ + c;
-      offsets_.push_back(static_cast<std::int32_t>(at * plane_ + y * p_.dilation[1] * grid_.cols));
-    });
+    depths_.resize(static_cast<std::size_t>(points(p_)));
+    for_products(p_,
+                 [&](std::int64_t point, std::int64_t phase, std::int64_t of_phase, std::int64_t c, std::int64_t y) {
+                   ++depths_[static_cast<std::size_t>(point)];
+                   const std::int64_t at = first[static_cast<std::size_t>(phase)] + of_phase * inputs_ + c;
+                   offsets_.push_back(static_cast<std::int32_t>(at * plane_ + y * p_.dilation[1] * grid_.cols));
+                 });
   }
 
   static std::int64_t weights_size(const conv_problem& p) { return p.groups * group_size(p); }
@@ -111,26 +116,20 @@ class filtered_row_convolution {
       const std::int64_t of = task / strips_, image = of / p_.groups, group = of % p_.groups;
       const std::int64_t y0 = task % strips_ * strip_rows_, height = std::min(strip_rows_, grid_.rows - y0);
       transform_strip(input + of * inputs_ * p_.input_pixels(), y0, rows_in(height), rows, transformed);
-      const std::int64_t first = (image * grid_.rows + y0) * grid_.cols;
+      const std::int64_t tiles = height * grid_.cols, first = (image * grid_.rows + y0) * grid_.cols;
       with_taps(taps(p_, 0), [&]<int Taps>() {
-        const output_of<Taps> back(p_, out_);
-        for (std::int64_t col = 0; col < outputs_; col += panel) {
-          const std::int64_t width = panel_width<T>(col, outputs_), cols = std::min(panel, outputs_ - col);
-          const T* const b = weights + group * group_size(p_) + col * products_;
-          for (std::int64_t tile = 0; tile < height * grid_.cols; tile += most_tiles) {
-            const std::int64_t count = std::min(most_tiles, height * grid_.cols - tile);
-            multiply_points(transformed, tile, count, b, width, own);
-            grid_.for_rows(first + tile, count, [&](std::int64_t at, std::int64_t run) {
-              back.run(own + (at - first - tile) * panel, most_tiles * panel, panel, at, run, group * outputs_ + col,
-                       cols, output, own + sums_size(), epilogue);
-            });
-          }
-        }
+        for (std::int64_t tile = 0; tile < tiles; tile += most_tiles)
+          run_tiles<Taps>(transformed, first, tile, std::min(most_tiles, tiles - tile),
+                          weights + group * group_size(p_), group * outputs_, output, own, epilogue);
       });
     });
   }
 
  private:
+  // Taps of a kernel row in one phase.
+  static constexpr std::int64_t taps(const conv_problem& p, std::int64_t phase) {
+    return ceil_div(p.kernel[2] - phase, p.stride[2]);
+  }
   static constexpr std::int64_t phases(const conv_problem& p) { return std::min(p.stride[2], p.kernel[2]); }
   static std::int64_t group_size(const conv_problem& p) { return packed_b_size<T>(products(p), p.group_outputs()); }
 
@@ -164,16 +163,10 @@ class filtered_row_convolution {
           for (std::int64_t y = 0; y < p.kernel[1]; ++y) body(point, phase, of_phase, c, y);
       }
   }
-  std::int64_t depth(std::int64_t point) const {
-    std::int64_t with = 0;
-    for (std::int64_t phase = 0; phase < phases(p_); ++phase)
-      with += point_of(taps(p_, phase), point, points(p_)) >= 0 ? 1 : 0;
-    return with * inputs_ * p_.kernel[1];
-  }
 
   std::int64_t rows_in(std::int64_t rows) const { return (rows - 1) * p_.stride[1] + p_.span(1); }
   std::int64_t transformed_size(std::int64_t rows) const {
-    return products_ / p_.kernel[1] * rows_in(rows) * grid_.cols;
+    return phase_points(p_) * inputs_ * rows_in(rows) * grid_.cols;
   }
   std::int64_t sums_size() const { return points(p_) * most_tiles * panel; }
   std::int64_t output_scratch() const {
@@ -196,7 +189,7 @@ class filtered_row_convolution {
         T* const out = to + c * plane_ + y * grid_.cols;
         const std::int64_t iy = first + y;
         if (iy < 0 || iy >= p_.input[1]) {
-          for (std::int64_t i = 0; i < products_ / p_.kernel[1]; i += inputs_) fill_zero(out + i * plane_, grid_.cols);
+          for (std::int64_t i = 0; i < phase_points(p_); ++i) fill_zero(out + i * inputs_ * plane_, grid_.cols);
           continue;
         }
         copy_read_range(row, image + c * p_.input_pixels() + iy * p_.input[2], columns_, 1, 0, row_columns());
@@ -221,40 +214,60 @@ class filtered_row_convolution {
       }
   }
 
-  // The products of all points for `count` tiles of a strip with one panel.
-  void multiply_points(const T* transformed, std::int64_t tile, std::int64_t count, const T* b, std::int64_t width,
-                       T* sums) const {
-    const int vectors = static_cast<int>(width / lanes);
-    const even_blocks cut(count, register_tile<T>::rows_of(vectors));
-    const std::int32_t* offset = offsets_.data();
-    const std::ptrdiff_t step = ceil_div(width * static_cast<std::int64_t>(sizeof(T)), cut.blocks);
-    for (std::int64_t point = 0; point < points(p_); ++point) {
-      const std::int64_t k = depth(point);
-      fetch_ahead fetch{reinterpret_cast<const char*>(b + k * width), step};
-      std::int64_t y = tile / grid_.cols, x = tile % grid_.cols;
-      cut.each([&](std::int64_t first, int rows) {
-        const T* row[2 * register_tile<T>::rows];
-        for (int r = 0; r < rows; ++r) {
-          row[r] = transformed + y * p_.stride[1] * grid_.cols + x;
-          if (++x == grid_.cols) x = 0, ++y;
-        }
-        find_tile<T, table_step>(rows, vectors)(k, row, table_step{offset}, b, width,
-                                                sums + (point * most_tiles + first) * panel, panel,
-                                                static_cast<int>(width), false, fetch, nullptr);
-        fetch.at += k * step;
+  // All output channels of `count` tiles of the strip whose first tile is `first`.
+  template <int Taps, class Epilogue>
+  void run_tiles(const T* transformed, std::int64_t first, std::int64_t tile, std::int64_t count, const T* weights,
+                 std::int64_t channel0, T* output, T* sums, Epilogue&& epilogue) const {
+    const output_of<Taps> back(p_, out_);
+    for (std::int64_t col = 0; col < outputs_; col += panel) {
+      const std::int64_t width = panel_width<T>(col, outputs_), cols = std::min(panel, outputs_ - col);
+      const int vectors = static_cast<int>(width / lanes);
+      const T* const b = weights + col * products_;
+      fetch_ahead fetch{reinterpret_cast<const char*>(b), 0};
+      if (out_.channels_last && col == 0) {
+        // Pixels that will be written come in the course of the first products.
+        const auto at = grid_.at(first + tile);
+        const std::int64_t pixel = (at.image * grid_.height + at.y) * grid_.width + at.x;
+        const std::int64_t steps = products_ * ceil_div(count, register_tile<T>::rows_of(vectors));
+        fetch = {reinterpret_cast<const char*>(output + pixel * out_.step + channel0),
+                 ceil_div(count * tile_width * out_.step * static_cast<std::int64_t>(sizeof(T)), steps + 1)};
+      }
+      multiply_points(transformed, tile, count, b, vectors, sums, fetch);
+      grid_.for_rows(first + tile, count, [&](std::int64_t at, std::int64_t run) {
+        back.run(sums + (at - first - tile) * panel, most_tiles * panel, panel, at, run, channel0 + col, cols, output,
+                 sums + sums_size(), epilogue);
       });
-      offset += k;
-      b += k * width;
+    }
+  }
+
+  // The products of all points for `count` tiles of a strip with one panel, which fetch meanwhile what comes.
+  void multiply_points(const T* transformed, std::int64_t tile, std::int64_t count, const T* b, int vectors, T* sums,
+                       fetch_ahead fetch) const {
+    const std::int64_t width = vectors * lanes;
+    const T* row[most_tiles];
+    std::int64_t y = tile / grid_.cols, x = tile % grid_.cols;
+    for (std::int64_t i = 0; i < count; ++i) {
+      row[i] = transformed + y * p_.stride[1] * grid_.cols + x;
+      if (++x == grid_.cols) x = 0, ++y;
+    }
+    const std::int32_t* offset = offsets_.data();
+    for (const std::int64_t depth : depths_) {
+      even_blocks(count, register_tile<T>::rows_of(vectors)).each([&](std::int64_t first, int rows) {
+        find_tile<T, table_step>(rows, vectors)(depth, row + first, table_step{offset}, b, width, sums + first * panel,
+                                                panel, static_cast<int>(width), false, fetch, nullptr);
+        fetch.at += depth * fetch.step;
+      });
+      offset += depth, b += depth * width, sums += most_tiles * panel;
     }
   }
 
   conv_problem p_;
   tile_grid<1, tile_width> grid_;
   image_layout out_;
-  std::int64_t inputs_, outputs_;  // channels of a group
-  std::int64_t products_;
+  std::int64_t inputs_, outputs_, products_;  // of a group
   read_range columns_;
   std::int64_t strip_rows_ = 1, strips_ = 1, plane_ = 0;
+  std::vector<std::int64_t> depths_;   // of each point
   std::vector<std::int32_t> offsets_;  // of each product's transformed row
 };
 

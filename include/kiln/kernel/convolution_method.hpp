@@ -91,17 +91,8 @@ class conv_cost {
                    (1 + 8 / depth_) * (p_.group_outputs() < register_tile<T>::rows ? 2 : 1) +
                8 * inputs_ * static_cast<double>(p_.span(1)) / static_cast<double>(p_.stride[1]);
       }
-      case conv_method::filtered_rows: {
-        using filtered = filtered_row_convolution<T>;
-        // the transformed rows stay in the second-level cache
-        constexpr std::int64_t most = 256 * 1024 / static_cast<std::int64_t>(sizeof(T));
-        if (!filtered::serves(p_) || in_last_ || filtered::row_size(p_) > most) return never;
-        const auto products = static_cast<double>(filtered::products(p_)),
-                   points = static_cast<double>(filtered::points(p_));
-        const double tiles = static_cast<double>(p_.batch * p_.output(1) * ceil_div(p_.output(2), 4));
-        const double panel = static_cast<double>(p_.groups * round_up(p_.group_outputs(), native_lanes<T>));
-        return tiles * panel * (1.1 * products + 6 * points + (out_last_ ? 20 : 70)) + tiles * 12 * products;
-      }
+      case conv_method::filtered_rows:
+        return filtered_rows();
       case conv_method::images:
         return image_convolution<T>::serves(p_)
                    ? direct_ + 4 * pixels_ * depth_ * (p_.padded() ? 1.0 : 0.0) / 9 + conversion_
@@ -121,6 +112,20 @@ class conv_cost {
   static constexpr double padding(std::int64_t channels) {
     return static_cast<double>(std::max<std::int64_t>(channels, native_lanes<T>)) /
            static_cast<double>(std::max<std::int64_t>(channels, 1));
+  }
+
+  constexpr double filtered_rows() const {
+    using method = filtered_row_convolution<T>;
+    if (in_last_ || !method::serves(p_)) return std::numeric_limits<double>::infinity();
+    const std::int64_t cols = ceil_div(std::max<std::int64_t>(1, p_.output(2)), method::tile_width);
+    const auto rows = static_cast<double>(p_.batch * std::max<std::int64_t>(1, p_.output(1)));
+    const double panel = static_cast<double>(p_.groups * round_up(p_.group_outputs(), native_lanes<T>));
+    // Each point's sums are stored and read again; rows are transformed in vectors of tiles.
+    const double tile = 1.1 * static_cast<double>(method::products(p_)) + 6 * static_cast<double>(method::points(p_)) +
+                        (out_last_ ? 26 : 76);
+    const auto row = static_cast<double>(round_up(cols, native_lanes<T>) *
+                                         (method::phase_points(p_) + method::tile_width * p_.stride[2]) * p_.stride[1]);
+    return rows * (static_cast<double>(cols) * panel * tile + 20 * static_cast<double>(p_.in_channels) * row);
   }
 
   template <int Outputs, int Taps>

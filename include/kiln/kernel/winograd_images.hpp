@@ -274,7 +274,9 @@ class winograd_output {
 #pragma GCC unroll 4
           for (int j = 0; j < tile_width; ++j) y[j] += bias;
           if (const T* const addend = finish[i].addend)
-            for (std::int64_t j = 0; j < pixels; ++j) y[j] += read(addend + (pixel + j) * finish[i].addend_row + c);
+#pragma GCC unroll 4
+            for (int j = 0; j < tile_width; ++j)
+              if (j < pixels) y[j] += read(addend + (pixel + j) * finish[i].addend_row + c);
           if (finish->clamps) {
             const V low = broadcast<V>(finish->low), high = broadcast<V>(finish->high);
 #pragma GCC unroll 4
@@ -287,7 +289,9 @@ class winograd_output {
 #pragma GCC unroll 4
           for (int j = 0; j < tile_width; ++j) store(to + j * step, y[j]);
         } else {
-          for (std::int64_t j = 0; j < pixels; ++j) store_n(to + j * step, y[j], count);
+#pragma GCC unroll 4
+          for (int j = 0; j < tile_width; ++j)
+            if (j < pixels) store_n(to + j * step, y[j], count);
         }
       }
     }
