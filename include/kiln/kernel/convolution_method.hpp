@@ -120,9 +120,11 @@ class conv_cost {
     const std::int64_t cols = ceil_div(std::max<std::int64_t>(1, p_.output(2)), method::tile_width);
     const auto rows = static_cast<double>(p_.batch * std::max<std::int64_t>(1, p_.output(1)));
     const double panel = static_cast<double>(p_.groups * round_up(p_.group_outputs(), native_lanes<T>));
-    // Each point's sums are stored and read again; rows are transformed in vectors of tiles.
-    const double tile = 1.1 * static_cast<double>(method::products(p_)) + 6 * static_cast<double>(method::points(p_)) +
-                        (out_last_ ? 26 : 76);
+    // Each point's sums are stored and read again, which takes the longer beside products the wider vectors are; rows
+    // are transformed in vectors of tiles.
+    constexpr double wide = native_bytes / 64.0;
+    const double tile = 1.1 * static_cast<double>(method::products(p_)) +
+                        wide * (6 * static_cast<double>(method::points(p_)) + 26) + (out_last_ ? 0 : 50);
     const auto row = static_cast<double>(round_up(cols, native_lanes<T>) *
                                          (method::phase_points(p_) + method::tile_width * p_.stride[2]) * p_.stride[1]);
     return rows * (static_cast<double>(cols) * panel * tile + 20 * static_cast<double>(p_.in_channels) * row);

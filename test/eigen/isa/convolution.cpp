@@ -213,7 +213,7 @@ TEST(convolution, methods_by_size) {
   EXPECT_EQ(chosen(64, 64, 1, 56, 5, true), conv_method::winograd2);
   EXPECT_EQ(chosen(16, 16, 1, 7, 5, true), conv_method::images);
   EXPECT_EQ(chosen(4, 16, 1, 5, 3, false), conv_method::channels);  // rows end with a part of a vector
-  EXPECT_EQ(chosen(3, 64, 1, 112, 3, false), conv_method::rows);
+  EXPECT_EQ(chosen(3, 8, 1, 112, 3, false), conv_method::rows);
   EXPECT_EQ(chosen(64, 256, 1, 56, 1, false), conv_method::pixels);
   EXPECT_EQ(chosen(64, 256, 1, 56, 1, true), conv_method::images);
   EXPECT_EQ(chosen(32, 32, 32, 56, 3, false), conv_method::planes);
@@ -230,8 +230,8 @@ TEST(convolution, filtering_along_rows_by_size) {
     EXPECT_EQ(chosen(3, 64, 224, 7, 2, false, last), conv_method::filtered_rows);
     EXPECT_EQ(chosen(3, 96, 224, 11, 4, false, last), conv_method::filtered_rows);
     EXPECT_EQ(chosen(8, 32, 56, 5, 1, false, last), conv_method::filtered_rows);
-    EXPECT_NE(chosen(3, 64, 224, 3, 2, false, last), conv_method::filtered_rows);   // 9 products for 12
-    EXPECT_NE(chosen(64, 64, 28, 5, 2, false, last), conv_method::filtered_rows);   // transforms would cost more
+    EXPECT_NE(chosen(3, 32, 112, 3, 2, false, last), conv_method::filtered_rows);   // 9 products for 12
+    EXPECT_NE(chosen(64, 128, 28, 3, 2, false, last), conv_method::filtered_rows);  // transforms would cost more
     EXPECT_NE(chosen(3, 64, 224, 11, 2, false, last), conv_method::filtered_rows);  // phases of 6 taps
     EXPECT_NE(chosen(3, 64, 224, 7, 2, true, last), conv_method::filtered_rows);
   }
