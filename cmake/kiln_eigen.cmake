@@ -23,6 +23,12 @@ if(NOT isa_units)
   file(CONFIGURE OUTPUT ${isa_units} CONTENT "#include <kiln/version.hpp>\n" @ONLY)
 endif()
 
+# Long loops of many independent sums: scheduled before registers are given out, they took 2 to 9 % less with the 32
+# vector registers of AVX-512, and here and there more with 16.
+set_source_files_properties(
+  ${PROJECT_BINARY_DIR}/units/backend_eigen_isa_loops.cpp PROPERTIES COMPILE_OPTIONS
+  "$<$<AND:$<CXX_COMPILER_ID:GNU>,$<STREQUAL:$<TARGET_PROPERTY:NAME>,kiln_eigen_v4>>:-fschedule-insns;-fsched-pressure>")
+
 set(base)
 foreach(level IN LISTS levels)
   string(REGEX REPLACE "^x86-64-" "" short ${level})

