@@ -3,6 +3,7 @@
 #include <variant>
 
 #include "kiln/kernel/convolution_channels.hpp"
+#include "kiln/kernel/convolution_filtered_rows.hpp"
 #include "kiln/kernel/convolution_method.hpp"
 #include "kiln/kernel/convolution_pixels.hpp"
 #include "kiln/kernel/convolution_planes.hpp"
@@ -51,6 +52,8 @@ std::int64_t conv_weights_size(const conv_problem& p, conv_method method) {
   switch (method) {
     case conv_method::channels:
       return channel_convolution<T>::weights_size(p);
+    case conv_method::filtered_rows:
+      return filtered_row_convolution<T>::weights_size(p);
     case conv_method::images:
       return image_convolution<T>::weights_size(p);
     case conv_method::winograd2:
@@ -70,6 +73,8 @@ void pack_conv_weights(thread_pool& pool, const conv_problem& p, conv_method met
   switch (method) {
     case conv_method::channels:
       return channel_convolution<T>::pack_weights(pool, p, to, weights);
+    case conv_method::filtered_rows:
+      return filtered_row_convolution<T>::pack_weights(pool, p, to, weights);
     case conv_method::images:
       return image_convolution<T>::pack_weights(pool, p, to, weights);
     case conv_method::winograd2:
@@ -96,8 +101,7 @@ class convolution {
         in_(in),
         out_(out),
         convert_in_(!reads_either_layout(method) && in.channels_last != reads_channels_last(method)),
-        convert_out_(!reads_either_layout(method) && method != conv_method::channels &&
-                     out.channels_last != reads_channels_last(method)),
+        convert_out_(!writes_either_layout(method) && out.channels_last != reads_channels_last(method)),
         body_(plan(problem, workers, method, {in.channels_last, convert_in_ ? problem.in_channels : in.step}, out)) {}
 
   conv_method method() const { return method_; }
@@ -150,8 +154,8 @@ class convolution {
 
  private:
   using body = std::variant<channel_convolution<T>, pixel_convolution<T>, plane_convolution<T>, row_convolution<T>,
-                            image_convolution<T>, winograd_convolution<T, 2>, winograd_convolution<T, 2, 5>,
-                            winograd_convolution<T, 4>, depthwise_convolution<T>>;
+                            filtered_row_convolution<T>, image_convolution<T>, winograd_convolution<T, 2>,
+                            winograd_convolution<T, 2, 5>, winograd_convolution<T, 4>, depthwise_convolution<T>>;
 
   static body plan(const conv_problem& p, unsigned workers, conv_method method, const image_layout& in,
                    const image_layout& out) {
@@ -164,6 +168,8 @@ class convolution {
         return plane_convolution<T>(p, planes_of(p, out));
       case conv_method::rows:
         return row_convolution<T>(p, workers);
+      case conv_method::filtered_rows:
+        return filtered_row_convolution<T>(p, workers, out);
       case conv_method::images:
         return image_convolution<T>(p, workers, in.step);
       case conv_method::winograd2:
@@ -211,6 +217,8 @@ class convolution {
       d->run(pool, input, weights, output, scratch, epilogue);
     else if (const auto* e = std::get_if<row_convolution<T>>(&body_))
       e->run(pool, input, weights, output, scratch, epilogue);
+    else if (const auto* f = std::get_if<filtered_row_convolution<T>>(&body_))
+      f->run(pool, input, weights, output, scratch, epilogue);
   }
 
   template <class Epilogue>

@@ -2,6 +2,7 @@
 
 #include <limits>
 
+#include "kiln/kernel/convolution_filtered_rows.hpp"
 #include "kiln/kernel/convolution_images.hpp"
 #include "kiln/kernel/convolution_rows.hpp"
 #include "kiln/kernel/convolution_winograd.hpp"
@@ -9,19 +10,34 @@
 
 namespace kiln::kernels {
 
-/// How a convolution is computed. The first four read planes; `channels` writes either layout, the others planes.
+/// How a convolution is computed. The first five read planes; `channels` and `filtered_rows` write either layout, the
+/// others planes.
 /// The rest read and write images whose channels are last, and minimal filtering either layout.
 /// - channels: vectors run over output channels, the window is read through a table of offsets; weights are packed.
 /// - pixels: vectors run over output pixels (1x1 kernels read the input, others are gathered per panel).
 /// - planes: one input channel per group; each output plane is a sum of shifted rows.
 /// - rows: vectors run over the pixels of an output row, which reads a padded strip of the input.
+/// - filtered_rows: minimal filtering along rows alone, with output tiles of 1x4 (up to 5 taps of each column phase).
 /// - images: vectors run over output channels, the left operand over input channels.
 /// - winograd2, winograd4: minimal filtering with output tiles of 2x2 (kernels of 3x3 and 5x5) or 4x4 (3x3).
 /// - depthwise: vectors run over channels.
-enum class conv_method : std::uint8_t { channels, pixels, planes, rows, images, winograd2, winograd4, depthwise };
+enum class conv_method : std::uint8_t {
+  channels,
+  pixels,
+  planes,
+  rows,
+  filtered_rows,
+  images,
+  winograd2,
+  winograd4,
+  depthwise
+};
 
 constexpr bool reads_channels_last(conv_method m) { return m >= conv_method::images; }
 constexpr bool reads_either_layout(conv_method m) { return m == conv_method::winograd2 || m == conv_method::winograd4; }
+constexpr bool writes_either_layout(conv_method m) {
+  return reads_either_layout(m) || m == conv_method::channels || m == conv_method::filtered_rows;
+}
 /// Whether a method writes planes that lie apart (`image_layout::planes`).
 constexpr bool writes_planes_apart(conv_method m) { return m == conv_method::pixels || m == conv_method::planes; }
 
@@ -75,6 +91,8 @@ class conv_cost {
                    (1 + 8 / depth_) * (p_.group_outputs() < register_tile<T>::rows ? 2 : 1) +
                8 * inputs_ * static_cast<double>(p_.span(1)) / static_cast<double>(p_.stride[1]);
       }
+      case conv_method::filtered_rows:
+        return filtered_rows();
       case conv_method::images:
         return image_convolution<T>::serves(p_)
                    ? direct_ + 4 * pixels_ * depth_ * (p_.padded() ? 1.0 : 0.0) / 9 + conversion_
@@ -94,6 +112,22 @@ class conv_cost {
   static constexpr double padding(std::int64_t channels) {
     return static_cast<double>(std::max<std::int64_t>(channels, native_lanes<T>)) /
            static_cast<double>(std::max<std::int64_t>(channels, 1));
+  }
+
+  constexpr double filtered_rows() const {
+    using method = filtered_row_convolution<T>;
+    if (in_last_ || !method::serves(p_)) return std::numeric_limits<double>::infinity();
+    const std::int64_t cols = ceil_div(std::max<std::int64_t>(1, p_.output(2)), method::tile_width);
+    const auto rows = static_cast<double>(p_.batch * std::max<std::int64_t>(1, p_.output(1)));
+    const double panel = static_cast<double>(p_.groups * round_up(p_.group_outputs(), native_lanes<T>));
+    // Each point's sums are stored and read again, which takes the longer beside products the wider vectors are; rows
+    // are transformed in vectors of tiles.
+    constexpr double wide = native_bytes / 64.0;
+    const double tile = 1.1 * static_cast<double>(method::products(p_)) +
+                        wide * (6 * static_cast<double>(method::points(p_)) + 26) + (out_last_ ? 0 : 50);
+    const auto row = static_cast<double>(round_up(cols, native_lanes<T>) *
+                                         (method::phase_points(p_) + method::tile_width * p_.stride[2]) * p_.stride[1]);
+    return rows * (static_cast<double>(cols) * panel * tile + 20 * static_cast<double>(p_.in_channels) * row);
   }
 
   template <int Outputs, int Taps>
@@ -139,8 +173,8 @@ constexpr conv_method choose_conv_method(const conv_problem& p, bool in_last = f
     return conv_method::depthwise;
   conv_method best = conv_method::channels;
   double least = std::numeric_limits<double>::infinity();
-  for (conv_method m : {conv_method::channels, conv_method::pixels, conv_method::rows, conv_method::images,
-                        conv_method::winograd2, conv_method::winograd4})
+  for (conv_method m : {conv_method::channels, conv_method::pixels, conv_method::rows, conv_method::filtered_rows,
+                        conv_method::images, conv_method::winograd2, conv_method::winograd4})
     if (const double c = cost.of(m); c < least) best = m, least = c;
   return best;
 }

@@ -215,7 +215,7 @@ class winograd_convolution {
   conv_problem p_;
   tile_grid<Outputs> grid_;
   winograd_input<T, Outputs, Taps> input_;
-  winograd_output<T, Outputs, Taps> output_;
+  winograd_output<T, transform> output_;
   bool planes_;                    // the input lies by planes
   std::int64_t outputs_, inputs_;  // channels of a group; inputs are padded to whole vectors
   bool alone_ = true;              // a worker transforms the block that it multiplies

@@ -7,8 +7,8 @@
 
 namespace kiln::kernels {
 
-/// The tiles of Outputs x Outputs that cut the outputs of minimal filtering: by rows, then images.
-template <int Outputs>
+/// The tiles of Height x Width that cut the outputs of minimal filtering: by rows, then images.
+template <int Height, int Width = Height>
 struct tile_grid {
   std::int64_t height, width;  ///< of the outputs of an image
   std::int64_t rows, cols;     ///< tiles of an image
@@ -17,17 +17,15 @@ struct tile_grid {
   explicit tile_grid(const conv_problem& p)
       : height(std::max<std::int64_t>(1, p.output(1))),
         width(std::max<std::int64_t>(1, p.output(2))),
-        rows(ceil_div(height, Outputs)),
-        cols(ceil_div(width, Outputs)),
+        rows(ceil_div(height, Height)),
+        cols(ceil_div(width, Width)),
         tiles(std::max<std::int64_t>(1, p.batch) * rows * cols) {}
 
   /// A tile's image and its first output there.
   struct place {
     std::int64_t image, y, x;
   };
-  place at(std::int64_t tile) const {
-    return {tile / (rows * cols), tile / cols % rows * Outputs, tile % cols * Outputs};
-  }
+  place at(std::int64_t tile) const { return {tile / (rows * cols), tile / cols % rows * Height, tile % cols * Width}; }
   /// Calls `body(tile, count)` for tiles [first, first + count), those of one row at a time.
   template <class F>
   void for_rows(std::int64_t first, std::int64_t count, F&& body) const {
@@ -177,17 +175,17 @@ class winograd_input {
 };
 
 /// Transforms the products of tiles back into images of either layout; what planes get is transposed on its way.
-template <class T, int Outputs, int Taps>
+/// `Down` transforms the columns of a tile, `Along` its rows.
+template <class T, class Down, class Along = Down>
 class winograd_output {
-  using transform = winograd_transform<Outputs, Taps>;
   using V = native_vec<T>;
-  static constexpr int lanes = native_lanes<T>, side = transform::inputs;
+  static constexpr int lanes = native_lanes<T>, tile_height = Down::outputs, tile_width = Along::outputs;
 
  public:
   winograd_output(const conv_problem& p, const image_layout& layout) : p_(p), layout_(layout), grid_(p) {}
 
   /// Elements of scratch for each worker.
-  std::int64_t scratch_size() const { return layout_.channels_last ? 0 : Outputs * grid_.width * lanes; }
+  std::int64_t scratch_size() const { return layout_.channels_last ? 0 : tile_height * grid_.width * lanes; }
 
   /// Writes channels [channel, channel + channels) of `count` tiles of one row. Element (point i, tile, channel) of the
   /// sums lies at i * point_step + (tile - first) * tile_step + its place among the channels.
@@ -196,18 +194,18 @@ class winograd_output {
            std::int64_t channel, std::int64_t channels, T* output, T* scratch, Epilogue&& epilogue) const {
     const auto at = grid_.at(first);
     const std::int64_t width = grid_.width, plane = grid_.height * width;
-    const std::int64_t pixels = std::min(count * Outputs, width - at.x);
-    const std::int64_t rows = std::min<std::int64_t>(Outputs, grid_.height - at.y);
+    const std::int64_t pixels = std::min(count * tile_width, width - at.x);
+    const std::int64_t rows = std::min<std::int64_t>(tile_height, grid_.height - at.y);
     const std::int64_t pixel0 = at.y * width + at.x;
-    tile_finish<T> inside[Outputs];
+    tile_finish<T> inside[tile_height];
     // `step` elements lie from pixel to pixel of what is written, `row` from row to row.
     const auto untransform = [&](const T* from, T* to, std::ptrdiff_t step, std::ptrdiff_t row, std::int64_t some,
                                  bool finished, const plane_rows<T>& written) {
       for (std::int64_t t = 0; t < count; ++t) {
         written.template fetch<1>(t, count);
-        untransform_tile(from + t * tile_step, point_step, to + t * Outputs * step, step, row, rows,
-                         std::min<std::int64_t>(Outputs, pixels - t * Outputs), some, finished ? inside : nullptr,
-                         t * Outputs);
+        untransform_tile(from + t * tile_step, point_step, to + t * tile_width * step, step, row, rows,
+                         std::min<std::int64_t>(tile_width, pixels - t * tile_width), some, finished ? inside : nullptr,
+                         t * tile_width);
       }
     };
     if (layout_.channels_last) {
@@ -233,7 +231,7 @@ class winograd_output {
       const bool finished = finishes_in_registers(epilogue, at.image, channel0, some, pixel0, length, inside[0]) &&
                             !inside[0].addend && !inside[0].col_bias[0] && !inside[0].col_bias[1];
       inside[0].col_bias[0] = inside[0].row_bias;
-      std::fill_n(inside + 1, Outputs - 1, inside[0]);
+      std::fill_n(inside + 1, tile_height - 1, inside[0]);
       T* const out = output + (at.image * p_.out_channels + channel0) * plane + pixel0;
       untransform(sums + c, scratch, lanes, pixels * lanes, some, finished, {out, plane, width, some, runs, length});
       for (std::int64_t y = 0; y < runs; ++y) {
@@ -251,15 +249,15 @@ class winograd_output {
     for (std::int64_t c = 0; c < channels; c += lanes) {
       const int count = static_cast<int>(std::min<std::int64_t>(lanes, channels - c));
       const auto read = [&](const T* from) { return count == lanes ? load<V>(from) : load_n<V>(from, count); };
-      V half[Outputs][side];
+      V half[tile_height][Along::inputs];
+#pragma GCC unroll 8
+      for (int j = 0; j < Along::inputs; ++j) {
+        V m[Down::inputs], y[tile_height];
 #pragma GCC unroll 6
-      for (int j = 0; j < side; ++j) {
-        V m[side], y[Outputs];
-#pragma GCC unroll 6
-        for (int i = 0; i < side; ++i) m[i] = load<V>(sums + c + (i * side + j) * point_step);
-        transform::output(m, y);
+        for (int i = 0; i < Down::inputs; ++i) m[i] = load<V>(sums + c + (i * Along::inputs + j) * point_step);
+        Down::output(m, y);
 #pragma GCC unroll 4
-        for (int i = 0; i < Outputs; ++i) half[i][j] = y[i];
+        for (int i = 0; i < tile_height; ++i) half[i][j] = y[i];
       }
       V bias{};
       if (finish) {
@@ -268,28 +266,32 @@ class winograd_output {
           if (more) bias += read(more + c);
       }
 #pragma GCC unroll 4
-      for (int i = 0; i < Outputs; ++i) {
+      for (int i = 0; i < tile_height; ++i) {
         if (i == rows) break;
-        V y[Outputs];
-        transform::output(half[i], y);
+        V y[tile_width];
+        Along::output(half[i], y);
         if (finish) {
 #pragma GCC unroll 4
-          for (int j = 0; j < Outputs; ++j) y[j] += bias;
+          for (int j = 0; j < tile_width; ++j) y[j] += bias;
           if (const T* const addend = finish[i].addend)
-            for (std::int64_t j = 0; j < pixels; ++j) y[j] += read(addend + (pixel + j) * finish[i].addend_row + c);
+#pragma GCC unroll 4
+            for (int j = 0; j < tile_width; ++j)
+              if (j < pixels) y[j] += read(addend + (pixel + j) * finish[i].addend_row + c);
           if (finish->clamps) {
             const V low = broadcast<V>(finish->low), high = broadcast<V>(finish->high);
 #pragma GCC unroll 4
-            for (int j = 0; j < Outputs; ++j)
+            for (int j = 0; j < tile_width; ++j)
               y[j] = elementary::native_ops<V>::lesser(high, elementary::native_ops<V>::greater(low, y[j]));
           }
         }
         T* const to = out + i * row + c;
-        if (pixels == Outputs && count == lanes) {
+        if (pixels == tile_width && count == lanes) {
 #pragma GCC unroll 4
-          for (int j = 0; j < Outputs; ++j) store(to + j * step, y[j]);
+          for (int j = 0; j < tile_width; ++j) store(to + j * step, y[j]);
         } else {
-          for (std::int64_t j = 0; j < pixels; ++j) store_n(to + j * step, y[j], count);
+#pragma GCC unroll 4
+          for (int j = 0; j < tile_width; ++j)
+            if (j < pixels) store_n(to + j * step, y[j], count);
         }
       }
     }
@@ -297,7 +299,7 @@ class winograd_output {
 
   conv_problem p_;
   image_layout layout_;
-  tile_grid<Outputs> grid_;
+  tile_grid<tile_height, tile_width> grid_;
 };
 
 }  // namespace kiln::kernels

@@ -69,7 +69,7 @@ conv_problem problem_of(const op::convolution& conv, const ints& x, const ints& 
   return p;
 }
 
-constexpr std::string_view method_names[] = {"channels", "pixels",       "planes",       "rows",
+constexpr std::string_view method_names[] = {"channels", "pixels",       "planes",       "rows",     "winograd 1x4",
                                              "images",   "winograd 2x2", "winograd 4x4", "depthwise"};
 
 class convolution_kernel final : public kernel {

@@ -1,0 +1,108 @@
+#include <gmock/gmock.h>
+
+#include "eigen/isa/convolution_check.hpp"
+
+namespace {
+
+using namespace kiln::testing;
+
+template <class T>
+void check_rows(const conv_problem& p) {
+  SCOPED_TRACE(testing::Message() << "batch " << p.batch << " channels " << p.in_channels << " > " << p.out_channels
+                                  << " groups " << p.groups << " input " << p.input[1] << ' ' << p.input[2]
+                                  << " kernel " << p.kernel[1] << ' ' << p.kernel[2] << " stride " << p.stride[1] << ' '
+                                  << p.stride[2]);
+  ASSERT_TRUE(filtered_row_convolution<T>::serves(p));
+  const auto in = random_values<T>(p.batch * p.in_channels * p.input_pixels(), 1);
+  const auto w = random_values<T>(p.out_channels * p.depth(), 2);
+  const auto expected = naive(p, in, w);
+  for (unsigned threads : {1U, 3U}) {
+    kiln::thread_pool pool(threads);
+    for (const bool last : {false, true})
+      check_method(pool, p, conv_method::filtered_rows, false, last, in, w, expected);
+  }
+}
+
+template <class T>
+class filtered_rows : public testing::Test {};
+using scalars = testing::Types<float, double>;
+TYPED_TEST_SUITE(filtered_rows, scalars);
+
+TYPED_TEST(filtered_rows, kernels_strides_pads) {
+  std::int64_t out = 1, width = 11;
+  for (std::int64_t kernel = 2; kernel <= 11; ++kernel)
+    for (std::int64_t stride = 1; stride <= 4; ++stride)
+      for (std::int64_t pad : {0, 1, 3}) {
+        const conv_problem p = plane(1 + kernel % 2, 1 + pad, out, 1, 13, width, kernel, stride, pad);
+        if (!filtered_row_convolution<TypeParam>::serves(p)) continue;
+        check_rows<TypeParam>(p);
+        out = out % 70 + 9, width = width % 31 + 11;
+      }
+}
+
+TYPED_TEST(filtered_rows, widths_of_parts_of_tiles) {
+  for (std::int64_t width = 1; width <= 41; width += 3)
+    for (std::int64_t height : {1, 2, 9}) check_rows<TypeParam>(plane(2, 2, 19, 1, height, width, 5, 2, 2));
+}
+
+TYPED_TEST(filtered_rows, panels_of_channels_and_groups) {
+  for (std::int64_t out : {16, 31, 48, 64, 65, 96, 130}) check_rows<TypeParam>(plane(1, 3, out, 1, 12, 50, 7, 2, 3));
+  check_rows<TypeParam>(plane(2, 4, 36, 2, 12, 21, 5, 1, 2));
+  check_rows<TypeParam>(plane(1, 6, 6, 6, 12, 21, 3, 1, 1));
+}
+
+TYPED_TEST(filtered_rows, strips_of_tall_images) {
+  check_rows<TypeParam>(plane(1, 3, 8, 1, 150, 41, 7, 2, 3));
+  check_rows<TypeParam>(plane(1, 8, 8, 1, 90, 70, 5, 1, 2));  // cut by what the transformed rows take
+}
+
+TYPED_TEST(filtered_rows, rectangles_and_paddings_beyond_the_kernel) {
+  conv_problem p = plane(2, 3, 19, 1, 14, 23, 5);
+  p.kernel = {1, 2, 5};
+  p.stride = {1, 3, 2};
+  p.dilation = {1, 4, 1};
+  p.pad_begin = {0, 3, 0}, p.pad_end = {0, 0, 4};
+  check_rows<TypeParam>(p);
+  p.stride = {1, 1, 3};
+  p.pad_begin = {0, 9, 1}, p.pad_end = {0, 0, 17};
+  check_rows<TypeParam>(p);
+  p.pad_begin = {0, 0, 18}, p.pad_end = {0, 8, 0};
+  check_rows<TypeParam>(p);
+  p.in_channels = 0;  // zeros, then the epilogue
+  check_rows<TypeParam>(p);
+}
+
+TEST(filtered_rows, what_it_serves) {
+  const auto serves = [](const conv_problem& p) { return filtered_row_convolution<float>::serves(p); };
+  EXPECT_TRUE(serves(plane(1, 3, 8, 1, 20, 20, 5, 1)));
+  EXPECT_FALSE(serves(plane(1, 3, 8, 1, 20, 20, 6, 1)));  // 6 taps
+  EXPECT_TRUE(serves(plane(1, 3, 8, 1, 20, 20, 10, 2)));
+  EXPECT_FALSE(serves(plane(1, 3, 8, 1, 20, 20, 11, 2)));
+  EXPECT_FALSE(serves(plane(1, 3, 8, 1, 20, 20, 2, 2)));  // one tap of each phase
+  EXPECT_FALSE(serves(plane(1, 3, 8, 1, 20, 20, 3, 1, 0, 2)));
+  EXPECT_FALSE(serves(plane(1, 512, 8, 1, 20, 224, 5, 1)));  // transformed rows beyond the cache
+}
+
+// Errors beside the greatest output; up to 5 taps have points of 1/2 and -1/2.
+TEST(filtered_rows, precision) {
+  for (const std::int64_t kernel : {3, 4, 5, 7, 10}) {
+    const conv_problem p = plane(1, 3, 32, 1, 40, 40, kernel, kernel > 5 ? 2 : 1, 2);
+    const auto in = random_values<float>(p.in_channels * p.input_pixels(), 1);
+    const auto w = random_values<float>(p.out_channels * p.depth(), 2);
+    const auto expected = naive(p, in, w);
+    kiln::thread_pool pool(1);
+    const convolution<float> conv(p, 1, conv_method::filtered_rows);
+    std::vector<float> packed(static_cast<std::size_t>(conv_weights_size<float>(p, conv_method::filtered_rows)));
+    pack_conv_weights(pool, p, conv_method::filtered_rows, packed.data(), w.data());
+    std::vector<float> out(expected.size()), scratch(static_cast<std::size_t>(conv.scratch_size()));
+    conv.run(pool, in.data(), packed.data(), out.data(), scratch.data());
+    double error = 0, greatest = 0;
+    for (std::size_t i = 0; i < out.size(); ++i) {
+      error = std::max(error, std::abs(static_cast<double>(out[i]) - expected[i]));
+      greatest = std::max(greatest, std::abs(expected[i]));
+    }
+    EXPECT_LT(error, 3e-6 * greatest) << kernel;
+  }
+}
+
+}  // namespace
