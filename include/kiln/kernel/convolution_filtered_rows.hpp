@@ -16,6 +16,8 @@ class filtered_row_convolution {
   static constexpr int lanes = native_lanes<T>;
   static constexpr std::int64_t panel = register_tile<T>::width, most_taps = 5;
   static constexpr std::int64_t most_transformed = 256 * 1024 / static_cast<std::int64_t>(sizeof(T));
+  static constexpr std::int64_t most_weights = 512 * 1024 / static_cast<std::int64_t>(sizeof(T));
+  static constexpr std::int64_t least_tiles = 24;  // of a strip, to fill the registers as it reads the weights
   static constexpr std::int64_t most_tiles = 8 * register_tile<T>::rows;  // whose sums are kept at a time
 
   // A row's transform leaves its columns as they are.
@@ -40,13 +42,17 @@ class filtered_row_convolution {
   static constexpr std::int64_t products(const conv_problem& p) {
     return phase_points(p) * p.group_inputs() * p.kernel[1];
   }
-  /// What one row of outputs reads has to stay in the second-level cache.
+  /// Rows of outputs whose transformed input stays in the second-level cache.
+  static constexpr std::int64_t most_rows(const conv_problem& p) {
+    const std::int64_t cols = ceil_div(std::max<std::int64_t>(1, p.output(2)), tile_width);
+    const std::int64_t row = std::max<std::int64_t>(1, phase_points(p) * p.group_inputs() * cols);
+    const std::int64_t fit = most_transformed / row;  // rows of the input
+    return fit < p.span(1) ? 0 : (fit - p.span(1)) / p.stride[1] + 1;
+  }
+  /// What a row of outputs reads has to stay in the second-level cache, and a group's weights, which each strip reads.
   static constexpr bool serves(const conv_problem& p) {
     return p.input[0] == 1 && p.kernel[0] == 1 && p.pad_begin[0] == 0 && p.pad_end[0] == 0 && p.dilation[2] == 1 &&
-           p.kernel[2] > p.stride[2] && taps(p, 0) <= most_taps &&
-           phase_points(p) * p.group_inputs() * p.span(1) *
-                   ceil_div(std::max<std::int64_t>(1, p.output(2)), tile_width) <=
-               most_transformed;
+           p.kernel[2] > p.stride[2] && taps(p, 0) <= most_taps && most_rows(p) > 0 && group_size(p) <= most_weights;
   }
 
   filtered_row_convolution(const conv_problem& problem, unsigned workers, const image_layout& out)
@@ -56,11 +62,12 @@ class filtered_row_convolution {
         inputs_(problem.group_inputs()),
         outputs_(problem.group_outputs()),
         products_(products(problem)),
-        columns_(-problem.pad_begin[2], 1, problem.input[2], row_columns()) {
-    const std::int64_t images = std::max<std::int64_t>(1, p_.batch * p_.groups);
-    const std::int64_t strips = workers == 1 ? 1 : ceil_div(4 * static_cast<std::int64_t>(workers), images);
+        columns_(-problem.pad_begin[2], 1, columns_read(), row_columns()) {
+    const std::int64_t images = std::max<std::int64_t>(1, p_.batch * p_.groups), all = workers;
+    const std::int64_t tasks = std::clamp(images * grid_.rows * grid_.cols / least_tiles, all, 4 * all);
+    const std::int64_t strips =
+        std::max(workers == 1 ? 1 : ceil_div(tasks, images), ceil_div(grid_.rows, most_rows(p_)));
     strip_rows_ = ceil_div(grid_.rows, std::min(strips, grid_.rows));
-    while (strip_rows_ > 1 && transformed_size(strip_rows_) > most_transformed) strip_rows_ = (strip_rows_ + 1) / 2;
     strips_ = ceil_div(grid_.rows, strip_rows_);
     plane_ = rows_in(strip_rows_) * grid_.cols;
     std::vector<std::int64_t> first;  // plane of each phase
@@ -131,7 +138,9 @@ class filtered_row_convolution {
     return ceil_div(p.kernel[2] - phase, p.stride[2]);
   }
   static constexpr std::int64_t phases(const conv_problem& p) { return std::min(p.stride[2], p.kernel[2]); }
-  static std::int64_t group_size(const conv_problem& p) { return packed_b_size<T>(products(p), p.group_outputs()); }
+  static constexpr std::int64_t group_size(const conv_problem& p) {
+    return packed_b_size<T>(products(p), p.group_outputs());
+  }
 
   template <class F>
   static void with_taps(std::int64_t taps, F&& f) {
@@ -175,6 +184,10 @@ class filtered_row_convolution {
   // A padded row of the input, and its columns by their place modulo the step from tile to tile.
   std::int64_t tile_step() const { return tile_width * p_.stride[2]; }
   std::int64_t row_columns() const { return (grid_.cols + 1) * tile_step(); }
+  // Columns behind the last that an output reads would spread into others of its tile what is no number.
+  std::int64_t columns_read() const {
+    return std::min(p_.input[2], (grid_.width - 1) * p_.stride[2] + p_.span(2) - p_.pad_begin[2]);
+  }
   std::int64_t column_size() const { return round_up(grid_.cols, lanes) + lanes; }
   std::int64_t row_scratch() const {
     return round_up(row_columns() + tile_step() * column_size(), 64 / static_cast<std::int64_t>(sizeof(T)));

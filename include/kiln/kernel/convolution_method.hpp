@@ -11,8 +11,7 @@
 namespace kiln::kernels {
 
 /// How a convolution is computed. The first five read planes; `channels` and `filtered_rows` write either layout, the
-/// others planes.
-/// The rest read and write images whose channels are last, and minimal filtering either layout.
+/// others planes. The rest read and write images whose channels are last, and minimal filtering either layout.
 /// - channels: vectors run over output channels, the window is read through a table of offsets; weights are packed.
 /// - pixels: vectors run over output pixels (1x1 kernels read the input, others are gathered per panel).
 /// - planes: one input channel per group; each output plane is a sum of shifted rows.
@@ -116,18 +115,22 @@ class conv_cost {
 
   constexpr double filtered_rows() const {
     using method = filtered_row_convolution<T>;
-    if (in_last_ || !method::serves(p_)) return std::numeric_limits<double>::infinity();
+    const std::int64_t height = std::max<std::int64_t>(1, p_.output(1)), rows = p_.batch * height;
+    // Strips of rows are what workers share.
+    if (in_last_ || !method::serves(p_) || rows * p_.groups < 16) return std::numeric_limits<double>::infinity();
     const std::int64_t cols = ceil_div(std::max<std::int64_t>(1, p_.output(2)), method::tile_width);
-    const auto rows = static_cast<double>(p_.batch * std::max<std::int64_t>(1, p_.output(1)));
     const double panel = static_cast<double>(p_.groups * round_up(p_.group_outputs(), native_lanes<T>));
-    // Each point's sums are stored and read again, which takes the longer beside products the wider vectors are; rows
-    // are transformed in vectors of tiles.
+    // Each point's sums are stored and read again, which takes the longer beside products the wider vectors are.
     constexpr double wide = native_bytes / 64.0;
     const double tile = 1.1 * static_cast<double>(method::products(p_)) +
                         wide * (6 * static_cast<double>(method::points(p_)) + 26) + (out_last_ ? 0 : 50);
+    // Rows of the input are transformed in vectors of tiles, those that two strips read twice.
+    const std::int64_t strip = std::clamp<std::int64_t>(method::most_rows(p_), 1, ceil_div(height, 8));
+    const double inputs = static_cast<double>(rows * p_.in_channels) *
+                          (static_cast<double>((strip - 1) * p_.stride[1] + p_.span(1)) / static_cast<double>(strip));
     const auto row = static_cast<double>(round_up(cols, native_lanes<T>) *
-                                         (method::phase_points(p_) + method::tile_width * p_.stride[2]) * p_.stride[1]);
-    return rows * (static_cast<double>(cols) * panel * tile + 20 * static_cast<double>(p_.in_channels) * row);
+                                         (method::phase_points(p_) + method::tile_width * p_.stride[2]));
+    return static_cast<double>(rows * cols) * panel * tile + 20 * inputs * row;
   }
 
   template <int Outputs, int Taps>

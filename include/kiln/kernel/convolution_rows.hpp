@@ -76,8 +76,8 @@ class row_convolution {
     void operator()(std::int64_t first, int count) const {
       if (last) epilogue(image, channel0 + first, std::int64_t{count}, pixel0, pixels, c + first * c_row, c_row);
     }
-    bool in_registers(std::int64_t first, int count, tile_finish<T>& to) const {
-      return last && finishes_in_registers(epilogue, image, channel0 + first, std::int64_t{count}, pixel0, pixels, to);
+    bool in_registers(std::int64_t first, std::int64_t count, tile_finish<T>& to) const {
+      return last && finishes_in_registers(epilogue, image, channel0 + first, count, pixel0, pixels, to);
     }
   };
 

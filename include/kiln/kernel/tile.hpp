@@ -79,7 +79,7 @@ KILN_FN void finish_sums(native_vec<T> (&sum)[Rows][Vectors], const tile_finish<
     const int rest = cols - v * lanes;
     return v + 1 < Vectors || rest == lanes ? load<V>(from + v * lanes) : load_n<V>(from + v * lanes, rest);
   };
-  if (f.offset != 0 || f.col_bias[0]) {
+  if (f.offset != 0 || f.col_bias[0] || f.col_bias[1]) {
     V of_column[Vectors];
 #pragma GCC unroll 8
     for (int v = 0; v < Vectors; ++v) of_column[v] = broadcast<V>(f.offset);

@@ -221,6 +221,11 @@ TEST(convolution, methods_by_size) {
 }
 
 TEST(convolution, filtering_along_rows_by_size) {
+  const auto row_of = [](std::int64_t in, std::int64_t out, std::int64_t width, std::int64_t kernel) {
+    conv_problem p = plane(1, in, out, 1, 1, width, kernel, 1, kernel / 2);
+    p.kernel[1] = 1, p.pad_begin[1] = p.pad_end[1] = 0;
+    return p;
+  };
   const auto chosen = [](std::int64_t in, std::int64_t out, std::int64_t extent, std::int64_t kernel,
                          std::int64_t stride, bool in_last, bool out_last) {
     return choose_conv_method<float>(plane(1, in, out, 1, extent, extent, kernel, stride, kernel / 2), in_last,
@@ -233,6 +238,13 @@ TEST(convolution, filtering_along_rows_by_size) {
     EXPECT_NE(chosen(3, 32, 112, 3, 2, false, last), conv_method::filtered_rows);   // 9 products for 12
     EXPECT_NE(chosen(64, 128, 28, 3, 2, false, last), conv_method::filtered_rows);  // transforms would cost more
     EXPECT_NE(chosen(3, 64, 224, 11, 2, false, last), conv_method::filtered_rows);  // phases of 6 taps
+    EXPECT_NE(choose_conv_method<float>(row_of(64, 64, 400, 3), false, last), conv_method::filtered_rows);  // one task
+    EXPECT_NE(choose_conv_method<float>(row_of(1, 64, 16000, 5), false, last), conv_method::filtered_rows);
+    // each strip would read many weights again
+    EXPECT_NE(chosen(512, 512, 7, 3, 1, false, last), conv_method::filtered_rows);
+    EXPECT_NE(chosen(256, 256, 14, 3, 1, false, last), conv_method::filtered_rows);
+    EXPECT_NE(chosen(256, 512, 14, 3, 2, false, last), conv_method::filtered_rows);
+    EXPECT_NE(chosen(128, 128, 28, 5, 2, false, last), conv_method::filtered_rows);
     EXPECT_NE(chosen(3, 64, 224, 7, 2, true, last), conv_method::filtered_rows);
   }
 }

@@ -123,16 +123,16 @@ void check_method(kiln::thread_pool& pool, const conv_problem& p, conv_method me
   for (const T& x : out) ASSERT_EQ(x, T(-77)) << "written between or behind the outputs";
 
   if (pool.size() == 1) return;
-  // A tail that the kernels apply to their sums: a bias for each channel, another image, an upper bound.
+  // A tail that the kernels apply to their sums: a bias for each channel, another image, a bound; an offset for planes.
   const test_layout added_at{out_last, channels, pixels};
   const auto bias = random_values<T>(channels, 3);
   const auto addend = random_values<T>(static_cast<std::int64_t>(added_at.size(p.batch)), 4);
-  affine_tail<T> tail{.offset = T(.125), .addend = addend.data(), .clamps = true, .high = T(.75)};
+  affine_tail<T> tail{.addend = addend.data(), .clamps = true};
   tail.addend_row = out_last ? added_at.layout().step : pixels;
   if (out_last)
-    tail.col_bias[1] = bias.data();
+    tail.col_bias[1] = bias.data(), tail.low = T(-.75);
   else
-    tail.row_bias = bias.data(), tail.row_period = channels;
+    tail.row_bias = bias.data(), tail.row_period = channels, tail.offset = T(.125), tail.high = T(.75);
   conv.run(pool, in.data(), weights.data(), out.data(), scratch.data(), affine_images<T>{tail, channels, out_last});
   i = 0;
   for (std::int64_t n = 0; n < p.batch; ++n)
@@ -140,8 +140,9 @@ void check_method(kiln::thread_pool& pool, const conv_problem& p, conv_method me
       for (std::int64_t x = 0; x < pixels; ++x, ++i) {
         const std::size_t at = to.at(n, c, x);
         const T more = bias[static_cast<std::size_t>(c)] + addend[added_at.at(n, c, x)];
-        const double sum = expected[i] + .125 + static_cast<double>(more);
-        ASSERT_NEAR(static_cast<double>(out[at]), std::min(sum, .75), tolerance) << n << ' ' << c << ' ' << x;
+        const double sum = expected[i] + static_cast<double>(tail.offset + more);
+        const double bound = out_last ? std::max(sum, -.75) : std::min(sum, .75);
+        ASSERT_NEAR(static_cast<double>(out[at]), bound, tolerance) << n << ' ' << c << ' ' << x;
         out[at] = T(-77);
       }
   for (const T& x : out) ASSERT_EQ(x, T(-77)) << "written between or behind the outputs, by a tail";

@@ -81,6 +81,27 @@ TEST(filtered_rows, what_it_serves) {
   EXPECT_FALSE(serves(plane(1, 3, 8, 1, 20, 20, 2, 2)));  // one tap of each phase
   EXPECT_FALSE(serves(plane(1, 3, 8, 1, 20, 20, 3, 1, 0, 2)));
   EXPECT_FALSE(serves(plane(1, 512, 8, 1, 20, 224, 5, 1)));  // transformed rows beyond the cache
+  EXPECT_TRUE(serves(plane(1, 64, 64, 1, 20, 20, 3, 1)));
+  EXPECT_FALSE(serves(plane(1, 128, 128, 1, 20, 20, 3, 1)));  // weights beyond the cache
+}
+
+// A tile transforms columns together, yet none that no output reads.
+TYPED_TEST(filtered_rows, columns_behind_the_last_output_do_not_count) {
+  const conv_problem p = plane(1, 2, 20, 1, 9, 16, 4, 3);  // five outputs read 16 columns
+  for (const std::int64_t width : {17, 18}) {
+    conv_problem wider = p;
+    wider.input[2] = width;
+    ASSERT_EQ(wider.output(2), p.output(2));
+    auto in = random_values<TypeParam>(2 * wider.input_pixels(), 1);
+    for (std::size_t i = 0; i < in.size(); ++i)
+      if (static_cast<std::int64_t>(i) % width >= 16) in[i] = std::numeric_limits<TypeParam>::quiet_NaN();
+    std::vector<TypeParam> read;
+    for (std::size_t i = 0; i < in.size(); ++i)
+      if (static_cast<std::int64_t>(i) % width < 16) read.push_back(in[i]);
+    const auto w = random_values<TypeParam>(p.out_channels * p.depth(), 2);
+    kiln::thread_pool pool(1);
+    check_method(pool, wider, conv_method::filtered_rows, false, true, in, w, naive(p, read, w));
+  }
 }
 
 // Errors beside the greatest output; up to 5 taps have points of 1/2 and -1/2.

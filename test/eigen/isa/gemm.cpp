@@ -199,7 +199,8 @@ TYPED_TEST(gemm_test, panels_of_whole_vectors_are_packed_on_their_way) {
     for (std::int64_t n : {std::int64_t{128}, std::int64_t{1024},  // rows of the latter are whole pages apart
                            2 * width - lanes, 3 * (width - lanes) + 4})
       for (std::int64_t k : {1, 2, 137, 138}) check<TypeParam>(pool, m, n, k, 1, right_operand::unpacked);
-  check<TypeParam>(pool, 13, 128, deepest<TypeParam> + 1, 1, right_operand::unpacked);  // a second block adds
+  for (std::int64_t n : {std::int64_t{128}, 2 * width - 2 * lanes})  // a second block adds
+    check<TypeParam>(pool, 13, n, deepest<TypeParam> + 1, 1, right_operand::unpacked);
   // Few rows, which use no copy, are left for the last task.
   const gemm_problem<TypeParam> p{.m = 10769, .n = register_tile<TypeParam>::width, .k = 138};
   const gemm_split<TypeParam> split(p, false, many.size(), 96, p.m);
