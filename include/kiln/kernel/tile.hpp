@@ -121,15 +121,17 @@ KILN_FN void finish_sums(native_vec<T> (&sum)[Rows][Vectors], const tile_finish<
 }
 
 /// Fetches the rows that a tile of `rows` rows and `cols` columns at `c` will write and add, so that it doesn't wait
-/// for them at its end. (Fetching them a tile earlier, or in the course of the tile before, gained nothing.) Rows that
-/// lie far apart are left to the stores: products that asked for lines of many pages took 2 to 17 % longer.
+/// for them at its end. (Fetching them a tile earlier, or in the course of the tile before, gained nothing.) Written
+/// rows that lie far apart are left to the stores: products that asked for lines of many pages took 2 to 17 % longer.
+/// What is added is waited for: products that asked for it took 6 to 15 % less.
 template <class T>
 KILN_FN void fetch_rows(const T* c, std::ptrdiff_t c_row, int rows, std::int64_t cols, const tile_finish<T>* finish) {
   constexpr std::int64_t line = 64 / sizeof(T), near_row = 1024 / sizeof(T);
-  if (c_row > near_row) return;
   const T* const addend = finish ? finish->addend : nullptr;
+  const bool near = c_row <= near_row;
+  if (!near && !addend) return;
   for (int r = 0; r < rows; ++r) {
-    fetch_for_write(c + r * c_row, cols);
+    if (near) fetch_for_write(c + r * c_row, cols);
     for (std::int64_t i = 0; i < cols && addend; i += line) __builtin_prefetch(addend + r * finish->addend_row + i);
   }
 }

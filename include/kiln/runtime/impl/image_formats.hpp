@@ -144,7 +144,7 @@ class image_formats {
           add(v, 1);
           break;
         case image_role::none:
-          add(v, -1);
+          if (!reduces(ins, v)) add(v, -1);
           break;
         case image_role::follows:
         case image_role::turns:
