@@ -36,16 +36,19 @@ class winograd_convolution {
     constexpr std::int64_t block_bytes = 640 * 1024;
     constexpr std::int64_t least = 4 * register_tile<T>::rows, most = 10 * register_tile<T>::rows;
     const auto many = static_cast<std::int64_t>(workers);
-    const std::int64_t fitting = block_bytes / (points * static_cast<std::int64_t>(sizeof(T)) * (inputs_ + panel));
-    std::int64_t blocks = ceil_div(grid_.tiles, std::clamp(fitting, least, most));
+    const std::int64_t tile_bytes = points * static_cast<std::int64_t>(sizeof(T)) * (inputs_ + panel);
+    const std::int64_t fitting = std::clamp(block_bytes / tile_bytes, least, most);
+    // Few blocks are as many for each worker, and rather larger than smaller: each reads all weights.
+    std::int64_t blocks = ceil_div(grid_.tiles, fitting);
+    if (blocks < 8 * many) blocks = many * std::max<std::int64_t>(1, (grid_.tiles / many + fitting / 2) / fitting);
     const std::int64_t panels = ceil_div(outputs_, panel);
-    if (blocks < 8 * many) blocks = round_up(blocks, many);
     const std::int64_t shared_blocks = ceil_div(grid_.tiles, most);
-    // Each block reads all weights; blocks that are transformed first are larger, but each panel reads all of them.
+    // Blocks that are transformed first are larger, but each panel reads all of them, and workers wait for each other
+    // (which costs the 4 % below).
     const std::int64_t weights = inputs_ * outputs_, transformed = grid_.tiles * inputs_;
     const std::int64_t streamed = shared_blocks * weights + (1 + panels) * transformed;
     alone_ = workers == 1 || (panels < many && grid_.tiles >= many * register_tile<T>::rows) ||
-             (grid_.tiles >= many * 20 && blocks * weights < 2 * streamed);
+             (grid_.tiles >= many * 20 && 25 * blocks * weights < 26 * streamed);
     if (!alone_) {
       blocks = shared_blocks;
       cuts_ = panels;

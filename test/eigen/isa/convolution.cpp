@@ -190,11 +190,12 @@ TYPED_TEST(convolution_test, filtered_groups) {
 }
 
 TEST(convolution, workers_share_weights_that_each_block_would_read_again) {
-  const conv_problem p = plane(1, 448, 256, 1, 14, 14, 3, 1, 1);
-  const auto in = random_values<float>(p.batch * p.in_channels * p.input_pixels(), 1);
-  const auto w = random_values<float>(p.out_channels * p.depth(), 2);
   kiln::thread_pool pool(2);
-  for (bool last : {true, false}) check_method(pool, p, conv_method::winograd2, last, last, in, w, naive(p, in, w));
+  for (const conv_problem& p : {plane(1, 36, 400, 1, 14, 14, 3, 1, 1), plane(1, 36, 140, 1, 7, 7, 3, 1, 1)}) {
+    const auto in = random_values<float>(p.batch * p.in_channels * p.input_pixels(), 1);
+    const auto w = random_values<float>(p.out_channels * p.depth(), 2);
+    for (bool last : {true, false}) check_method(pool, p, conv_method::winograd2, last, last, in, w, naive(p, in, w));
+  }
 }
 
 TEST(convolution, methods_by_size) {
