@@ -6,9 +6,9 @@ namespace kiln::kernels {
 
 /// Convolution by square kernels at stride 1 by minimal filtering F(Outputs x Outputs, Taps x Taps) (Lavin and Gray,
 /// 2016): input tiles are transformed, multiplied by transformed weights as (Outputs + Taps - 1)^2 products, and the
-/// sums transformed back; groups one after the other. A block of tiles stays in one worker's second-level cache from
-/// end to end; where there are too few blocks, or their weights would be read from memory too often, all tiles are
-/// transformed first, and workers share the output channels.
+/// sums transformed back; groups one after the other. A block of tiles stays with one worker from end to end, in
+/// its second-level cache unless channels are many; where there are too few blocks, or their weights would be read from
+/// memory too often, all tiles are transformed first, and workers share the output channels.
 template <class T, int Outputs, int Taps = 3>
 class winograd_convolution {
   using transform = winograd_transform<Outputs, Taps>;

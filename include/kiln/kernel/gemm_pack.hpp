@@ -48,7 +48,7 @@ std::int64_t panel_width(std::int64_t col, std::int64_t n) {
 
 /// Elements that a packed right operand of K rows and N columns takes.
 template <class T>
-std::int64_t packed_b_size(std::int64_t k, std::int64_t n) {
+constexpr std::int64_t packed_b_size(std::int64_t k, std::int64_t n) {
   return k * round_up(n, native_lanes<T>);
 }
 

@@ -151,9 +151,9 @@ void check_method(kiln::thread_pool& pool, const conv_problem& p, conv_method me
 }
 
 /// A problem of square kernels.
-inline conv_problem plane(std::int64_t batch, std::int64_t in, std::int64_t out, std::int64_t groups,
-                          std::int64_t height, std::int64_t width, std::int64_t kernel, std::int64_t stride = 1,
-                          std::int64_t pad = 0, std::int64_t dilation = 1) {
+constexpr conv_problem plane(std::int64_t batch, std::int64_t in, std::int64_t out, std::int64_t groups,
+                             std::int64_t height, std::int64_t width, std::int64_t kernel, std::int64_t stride = 1,
+                             std::int64_t pad = 0, std::int64_t dilation = 1) {
   conv_problem p{.batch = batch, .in_channels = in, .out_channels = out, .groups = groups};
   p.input = {1, height, width};
   p.kernel = {1, kernel, kernel};

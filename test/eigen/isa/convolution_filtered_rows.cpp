@@ -68,6 +68,9 @@ TYPED_TEST(filtered_rows, rectangles_and_paddings_beyond_the_kernel) {
   check_rows<TypeParam>(p);
   p.pad_begin = {0, 0, 18}, p.pad_end = {0, 8, 0};
   check_rows<TypeParam>(p);
+  conv_problem before = plane(1, 3, 19, 1, 14, 1, 4, 3);  // outputs that read nothing but padding
+  before.pad_begin = {0, 0, 5};
+  check_rows<TypeParam>(before);
   p.in_channels = 0;  // zeros, then the epilogue
   check_rows<TypeParam>(p);
 }
@@ -100,7 +103,8 @@ TYPED_TEST(filtered_rows, columns_behind_the_last_output_do_not_count) {
       if (static_cast<std::int64_t>(i) % width < 16) read.push_back(in[i]);
     const auto w = random_values<TypeParam>(p.out_channels * p.depth(), 2);
     kiln::thread_pool pool(1);
-    check_method(pool, wider, conv_method::filtered_rows, false, true, in, w, naive(p, read, w));
+    for (const bool last : {false, true})
+      check_method(pool, wider, conv_method::filtered_rows, false, last, in, w, naive(p, read, w));
   }
 }
 

@@ -124,12 +124,19 @@ class image_formats {
   }
   void add(value_id v, double weight) { gain_[root(v.instruction)] += weight * elements(graph_.shape_of(v)); }
 
-  // A reduction to a small part of an image reads either layout.
+  // A reduction of whole images, or of channels, to a small part reads either layout. (One of rows or columns would
+  // read single elements that lie apart.)
   bool reduces(const basic_instruction<operation>& ins, value_id v) const {
     const auto* fused = ins.op.get_if<op::fused>();
     if (fused ? fused->kind != fusion::reduce : ins.op.kind() != op_kind::reduction) return false;
-    for (const shape& s : ins.results)
-      if (elements(s) * 4 > elements(graph_.shape_of(v))) return false;
+    const shape& from = graph_.shape_of(v);
+    for (const shape& s : ins.results) {
+      if (s.rank() != from.rank() || s.rank() < 3 || elements(s) * 4 > elements(from)) return false;
+      const auto folds = [&](std::size_t d) { return !(s.lens[d] == from.lens[d]); };
+      const bool channels = folds(1);
+      for (std::size_t d = 0; d < s.rank(); ++d)
+        if (d != 1 && !(from.lens[d] == dimension(1)) && folds(d) != (d > 1 && !channels)) return false;
+    }
     return true;
   }
 
