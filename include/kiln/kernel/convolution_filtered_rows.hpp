@@ -14,6 +14,7 @@ template <class T>
 class filtered_row_convolution {
   using V = native_vec<T>;
   static constexpr int lanes = native_lanes<T>;
+  static constexpr std::int64_t line = 64 / static_cast<std::int64_t>(sizeof(T));
   static constexpr std::int64_t panel = register_tile<T>::width, most_taps = 5;
   static constexpr std::int64_t most_transformed = 256 * 1024 / static_cast<std::int64_t>(sizeof(T));
   static constexpr std::int64_t most_weights = 512 * 1024 / static_cast<std::int64_t>(sizeof(T));
@@ -30,12 +31,18 @@ class filtered_row_convolution {
 
  public:
   static constexpr std::int64_t tile_width = 4;  ///< outputs of a tile
-  /// Products of a tile for one output channel that add up apart.
-  static constexpr std::int64_t points(const conv_problem& p) { return taps(p, 0) + tile_width - 1; }
+  /// Tiles of a row of outputs.
+  static constexpr std::int64_t row_tiles(const conv_problem& p) {
+    return ceil_div(std::max<std::int64_t>(1, p.output(2)), tile_width);
+  }
+  /// Points of a phase; those of the first are the products of a tile for one output channel that add up apart.
+  static constexpr std::int64_t points(const conv_problem& p, std::int64_t phase = 0) {
+    return taps(p, phase) + tile_width - 1;
+  }
   /// Points of all phases: elements that a tile of one input row becomes.
   static constexpr std::int64_t phase_points(const conv_problem& p) {
     std::int64_t sum = 0;
-    for (std::int64_t phase = 0; phase < phases(p); ++phase) sum += taps(p, phase) + tile_width - 1;
+    for (std::int64_t phase = 0; phase < phases(p); ++phase) sum += points(p, phase);
     return sum;
   }
   /// Products of a tile for one output channel.
@@ -44,8 +51,7 @@ class filtered_row_convolution {
   }
   /// Rows of outputs whose transformed input stays in the second-level cache.
   static constexpr std::int64_t most_rows(const conv_problem& p) {
-    const std::int64_t cols = ceil_div(std::max<std::int64_t>(1, p.output(2)), tile_width);
-    const std::int64_t row = std::max<std::int64_t>(1, phase_points(p) * p.group_inputs() * cols);
+    const std::int64_t row = std::max<std::int64_t>(1, phase_points(p) * p.group_inputs() * row_tiles(p));
     const std::int64_t fit = most_transformed / row;  // rows of the input
     return fit < p.span(1) ? 0 : (fit - p.span(1)) / p.stride[1] + 1;
   }
@@ -73,7 +79,7 @@ class filtered_row_convolution {
     std::vector<std::int64_t> first;  // plane of each phase
     for (std::int64_t phase = 0, planes = 0; phase < phases(p_); ++phase) {
       first.push_back(planes);
-      planes += (taps(p_, phase) + tile_width - 1) * inputs_;
+      planes += points(p_, phase) * inputs_;
     }
     depths_.resize(static_cast<std::size_t>(points(p_)));
     for_products(p_,
@@ -115,7 +121,7 @@ class filtered_row_convolution {
   /// As `convolution::run`, an epilogue's tile is a run of pixels of a row.
   template <class Epilogue>
   void run(thread_pool& pool, const T* input, const T* weights, T* output, T* scratch, Epilogue&& epilogue) const {
-    const std::int64_t each = round_up(scratch_size(), 64 / static_cast<std::int64_t>(sizeof(T)));
+    const std::int64_t each = round_up(scratch_size(), line);
     pool.parallel_for(p_.batch * p_.groups * strips_, [&](std::int64_t task, unsigned worker) {
       T* const own = scratch + worker * each;
       T* const rows = own + sums_size() + output_scratch();
@@ -157,17 +163,17 @@ class filtered_row_convolution {
         return f.template operator()<5>();
     }
   }
-  // Whether a phase of so many taps has a point of a kernel, and as which of its own: infinity is everyone's last.
-  static std::int64_t point_of(std::int64_t taps, std::int64_t point, std::int64_t points) {
-    const std::int64_t last = taps + tile_width - 2;
-    return point + 1 == points ? last : point < last ? point : -1;
+  // Which of a phase's own points a point is, -1 where it has none: infinity is everyone's last.
+  static std::int64_t point_of(const conv_problem& p, std::int64_t phase, std::int64_t point) {
+    const std::int64_t last = points(p, phase) - 1;
+    return point + 1 == points(p) ? last : point < last ? point : -1;
   }
   // Calls `body(point, phase, the phase's point, channel, kernel row)` for each product in the order of weights.
   template <class F>
   static void for_products(const conv_problem& p, F&& body) {
     for (std::int64_t point = 0; point < points(p); ++point)
       for (std::int64_t phase = 0; phase < phases(p); ++phase) {
-        const std::int64_t of_phase = point_of(taps(p, phase), point, points(p));
+        const std::int64_t of_phase = point_of(p, phase, point);
         for (std::int64_t c = 0; c < p.group_inputs() && of_phase >= 0; ++c)
           for (std::int64_t y = 0; y < p.kernel[1]; ++y) body(point, phase, of_phase, c, y);
       }
@@ -178,9 +184,7 @@ class filtered_row_convolution {
     return phase_points(p_) * inputs_ * rows_in(rows) * grid_.cols;
   }
   std::int64_t sums_size() const { return points(p_) * most_tiles * panel; }
-  std::int64_t output_scratch() const {
-    return round_up(output_of<1>(p_, out_).scratch_size(), 64 / static_cast<std::int64_t>(sizeof(T)));
-  }
+  std::int64_t output_scratch() const { return round_up(output_of<1>(p_, out_).scratch_size(), line); }
   // A padded row of the input, and its columns by their place modulo the step from tile to tile.
   std::int64_t tile_step() const { return tile_width * p_.stride[2]; }
   std::int64_t row_columns() const { return (grid_.cols + 1) * tile_step(); }
@@ -189,9 +193,7 @@ class filtered_row_convolution {
     return std::min(p_.input[2], (grid_.width - 1) * p_.stride[2] + p_.span(2) - p_.pad_begin[2]);
   }
   std::int64_t column_size() const { return round_up(grid_.cols, lanes) + lanes; }
-  std::int64_t row_scratch() const {
-    return round_up(row_columns() + tile_step() * column_size(), 64 / static_cast<std::int64_t>(sizeof(T)));
-  }
+  std::int64_t row_scratch() const { return round_up(row_columns() + tile_step() * column_size(), line); }
 
   // Element (phase, its point, channel, row, tile) of the transformed rows, row-major.
   void transform_strip(const T* image, std::int64_t y0, std::int64_t rows, T* row, T* to) const {

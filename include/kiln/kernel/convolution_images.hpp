@@ -158,11 +158,12 @@ class image_convolution {
   void multiply_groups(thread_pool& pool, const gemm_problem<T>& g, Epilogue&& epilogue) const {
     const std::int64_t wanted = pool.size() == 1 ? 1 : ceil_div(4 * static_cast<std::int64_t>(pool.size()), p_.groups);
     const std::int64_t each = std::clamp<std::int64_t>(ceil_div(g.m, wanted), 24, 192), chunks = ceil_div(g.m, each);
-    const std::int64_t block = depth_block<T>(depth_);
+    const std::int64_t block = depth_block<T>(depth_), group_weights = packed_b_size<T>(depth_, outputs_);
+    const T* const end = g.b + p_.groups * group_weights;
     pool.parallel_for(chunks * p_.groups, [&](std::int64_t task, unsigned) {
       const std::int64_t group = task % p_.groups, row0 = task / p_.groups * each;
       const std::int64_t rows = std::min(each, g.m - row0);
-      const T* const weights = g.b + group * packed_b_size<T>(depth_, outputs_);
+      const T* const weights = g.b + group * group_weights;
       for (std::int64_t col = 0; col < outputs_; col += register_tile<T>::width) {
         const std::int64_t width = panel_width<T>(col, outputs_);
         const std::int64_t cols = std::min<std::int64_t>(register_tile<T>::width, outputs_ - col);
@@ -174,8 +175,8 @@ class image_convolution {
               epilogue, k + depth >= depth_, row0, group * outputs_ + col, cols, c, g.c_row};
           const T* const panel = weights + col * depth_ + k * width;
           // What lies behind comes next, within a group and where a worker goes on with the next one.
-          const bool ends = panel + depth * width == g.b + p_.groups * packed_b_size<T>(depth_, outputs_);
-          const coming_block<T> coming{ends ? nullptr : panel + depth * width, width, depth, width};
+          const T* const behind = panel + depth * width;
+          const coming_block<T> coming{behind == end ? nullptr : behind, width, depth, width};
           multiply_panel(depth, g.a + row0 * g.a_row + group * inputs_ + k, g.a_row, rows, linear_step{1}, panel, width,
                          c, g.c_row, static_cast<int>(cols), k != 0, coming, finish);
           k += depth;

@@ -118,7 +118,7 @@ class conv_cost {
     const std::int64_t height = std::max<std::int64_t>(1, p_.output(1)), rows = p_.batch * height;
     // Strips of rows are what workers share.
     if (in_last_ || !method::serves(p_) || rows * p_.groups < 16) return std::numeric_limits<double>::infinity();
-    const std::int64_t cols = ceil_div(std::max<std::int64_t>(1, p_.output(2)), method::tile_width);
+    const std::int64_t cols = method::row_tiles(p_);
     const double panel = static_cast<double>(p_.groups * round_up(p_.group_outputs(), native_lanes<T>));
     // Each point's sums are stored and read again, which takes the longer beside products the wider vectors are.
     constexpr double wide = native_bytes / 64.0;

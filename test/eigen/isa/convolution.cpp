@@ -8,34 +8,19 @@ using namespace kiln::testing;
 
 template <class T>
 void check(const conv_problem& p) {
-  SCOPED_TRACE(testing::Message() << "batch " << p.batch << " channels " << p.in_channels << " > " << p.out_channels
-                                  << " groups " << p.groups << " input " << p.input[0] << ' ' << p.input[1] << ' '
-                                  << p.input[2] << " kernel " << p.kernel[0] << ' ' << p.kernel[1] << ' ' << p.kernel[2]
-                                  << " stride " << p.stride[1] << ' ' << p.stride[2]);
-  const auto in = random_values<T>(p.batch * p.in_channels * p.input_pixels(), 1);
-  const auto w = random_values<T>(p.out_channels * p.depth(), 2);
-  const auto expected = naive(p, in, w);
-  for (unsigned threads : {1U, 3U}) {
-    kiln::thread_pool pool(threads);
-    for (const bool in_last : {false, true})
-      for (const bool out_last : {false, true}) {
-        const auto with = [&](conv_method method) {
-          check_method(pool, p, method, in_last, out_last, in, w, expected);
-        };
-        with(conv_method::channels);
-        // the others convert by the same code
-        if (in_last == out_last) with(conv_method::pixels);
-        if (in_last == out_last && p.group_inputs() == 1 && p.kernel[0] == 1 && p.input[0] == 1 && p.output(0) == 1)
-          with(conv_method::planes);
-        if (in_last == out_last && row_convolution<T>::serves(p)) with(conv_method::rows);
-        if (!in_last && filtered_row_convolution<T>::serves(p)) with(conv_method::filtered_rows);
-        if (image_convolution<T>::serves(p)) with(conv_method::images);
-        if (winograd_convolution<T, 2>::serves(p) || winograd_convolution<T, 2, 5>::serves(p))
-          with(conv_method::winograd2);
-        if (winograd_convolution<T, 4>::serves(p)) with(conv_method::winograd4);
-        if (in_last && depthwise_convolution<T>::serves(p)) with(conv_method::depthwise);
-      }
-  }
+  check_problem<T>(p, [&](const auto& with, bool in_last, bool out_last) {
+    with(conv_method::channels);
+    // the others convert by the same code
+    if (in_last == out_last) with(conv_method::pixels);
+    if (in_last == out_last && p.group_inputs() == 1 && p.kernel[0] == 1 && p.input[0] == 1 && p.output(0) == 1)
+      with(conv_method::planes);
+    if (in_last == out_last && row_convolution<T>::serves(p)) with(conv_method::rows);
+    if (!in_last && filtered_row_convolution<T>::serves(p)) with(conv_method::filtered_rows);
+    if (image_convolution<T>::serves(p)) with(conv_method::images);
+    if (winograd_convolution<T, 2>::serves(p) || winograd_convolution<T, 2, 5>::serves(p)) with(conv_method::winograd2);
+    if (winograd_convolution<T, 4>::serves(p)) with(conv_method::winograd4);
+    if (in_last && depthwise_convolution<T>::serves(p)) with(conv_method::depthwise);
+  });
 }
 
 template <class T>
@@ -195,7 +180,8 @@ TEST(convolution, workers_share_weights_that_each_block_would_read_again) {
   for (const conv_problem& p : {plane(1, 36, 448, 1, 14, 14, 3, 1, 1), plane(1, 36, 140, 1, 7, 7, 3, 1, 1)}) {
     const auto in = random_values<float>(p.batch * p.in_channels * p.input_pixels(), 1);
     const auto w = random_values<float>(p.out_channels * p.depth(), 2);
-    for (bool last : {true, false}) check_method(pool, p, conv_method::winograd2, last, last, in, w, naive(p, in, w));
+    const auto expected = naive(p, in, w);
+    for (bool last : {true, false}) check_method(pool, p, conv_method::winograd2, last, last, in, w, expected);
   }
 }
 

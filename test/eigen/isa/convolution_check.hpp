@@ -150,6 +150,26 @@ void check_method(kiln::thread_pool& pool, const conv_problem& p, conv_method me
     ASSERT_EQ(scratch[k], T(5)) << "written behind the scratch";
 }
 
+/// By one thread and by several, for each pair of layouts, calls `each(with, in_last, out_last)`, where `with(method)`
+/// checks a method.
+template <class T, class Each>
+void check_problem(const conv_problem& p, const Each& each) {
+  SCOPED_TRACE(::testing::Message() << "batch " << p.batch << " channels " << p.in_channels << " > " << p.out_channels
+                                    << " groups " << p.groups << " input " << p.input[0] << ' ' << p.input[1] << ' '
+                                    << p.input[2] << " kernel " << p.kernel[0] << ' ' << p.kernel[1] << ' '
+                                    << p.kernel[2] << " stride " << p.stride[1] << ' ' << p.stride[2]);
+  const auto in = random_values<T>(p.batch * p.in_channels * p.input_pixels(), 1);
+  const auto w = random_values<T>(p.out_channels * p.depth(), 2);
+  const auto expected = naive(p, in, w);
+  for (unsigned threads : {1U, 3U}) {
+    kiln::thread_pool pool(threads);
+    for (const bool in_last : {false, true})
+      for (const bool out_last : {false, true})
+        each([&](conv_method method) { check_method(pool, p, method, in_last, out_last, in, w, expected); }, in_last,
+             out_last);
+  }
+}
+
 /// A problem of square kernels.
 constexpr conv_problem plane(std::int64_t batch, std::int64_t in, std::int64_t out, std::int64_t groups,
                              std::int64_t height, std::int64_t width, std::int64_t kernel, std::int64_t stride = 1,

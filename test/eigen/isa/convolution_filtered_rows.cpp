@@ -8,19 +8,10 @@ using namespace kiln::testing;
 
 template <class T>
 void check_rows(const conv_problem& p) {
-  SCOPED_TRACE(testing::Message() << "batch " << p.batch << " channels " << p.in_channels << " > " << p.out_channels
-                                  << " groups " << p.groups << " input " << p.input[1] << ' ' << p.input[2]
-                                  << " kernel " << p.kernel[1] << ' ' << p.kernel[2] << " stride " << p.stride[1] << ' '
-                                  << p.stride[2]);
   ASSERT_TRUE(filtered_row_convolution<T>::serves(p));
-  const auto in = random_values<T>(p.batch * p.in_channels * p.input_pixels(), 1);
-  const auto w = random_values<T>(p.out_channels * p.depth(), 2);
-  const auto expected = naive(p, in, w);
-  for (unsigned threads : {1U, 3U}) {
-    kiln::thread_pool pool(threads);
-    for (const bool last : {false, true})
-      check_method(pool, p, conv_method::filtered_rows, false, last, in, w, expected);
-  }
+  check_problem<T>(p, [](const auto& with, bool in_last, bool) {
+    if (!in_last) with(conv_method::filtered_rows);
+  });
 }
 
 template <class T>
