@@ -85,6 +85,7 @@ class image_convolution {
     }
     const std::int64_t each = round_up(scratch_size(), native_lanes<T>);
     for (unsigned w = 0; w < pool.size() && copied_; ++w) mark_strip(scratch + w * each, -1);
+    worker_visits visits;
     pool.parallel_for(p_.batch * p_.groups * strips_ * cuts_, [&](std::int64_t task, unsigned worker) {
       T* const own = scratch + worker * each;
       const std::int64_t cut = task % cuts_, strip = task / cuts_;
@@ -103,8 +104,9 @@ class image_convolution {
       const std::int64_t row0 = (image * height_ + y0) * width_;
       const std::int64_t begin = cut * panels_per_task_ * register_tile<T>::width;
       const std::int64_t end = std::min(outputs_, begin + panels_per_task_ * register_tile<T>::width);
+      const bool fresh = visits.first(worker);
       for (std::int64_t col = begin; col < end; col += register_tile<T>::width)
-        run_panel(from, weights + group * packed_b_size<T>(depth_, outputs_), col, rows * width_,
+        run_panel(from, weights + group * packed_b_size<T>(depth_, outputs_), col, fresh && col == begin, rows * width_,
                   output + row0 * out_step + group * outputs_, out_step, row0, group * outputs_, epilogue);
     });
   }
@@ -185,9 +187,9 @@ class image_convolution {
     });
   }
 
-  // All pixels of a strip for one panel of output channels.
+  // All pixels of a strip for one panel of output channels, whose weights come `cold` where nothing asked for them.
   template <class Epilogue>
-  void run_panel(const strip_source& from, const T* weights, std::int64_t col, std::int64_t pixels, T* out,
+  void run_panel(const strip_source& from, const T* weights, std::int64_t col, bool cold, std::int64_t pixels, T* out,
                  std::ptrdiff_t out_step, std::int64_t row0, std::int64_t channel0, Epilogue&& epilogue) const {
     const std::int64_t width = panel_width<T>(col, outputs_);
     const int cols = static_cast<int>(std::min<std::int64_t>(register_tile<T>::width, outputs_ - col));
@@ -197,13 +199,15 @@ class image_convolution {
     const std::int64_t all = packed_b_size<T>(depth_, outputs_);
     const std::int64_t block = depth_block<T>(depth_);
     const std::int64_t tiles = ceil_div(pixels, most);
-    std::int64_t k = 0;
+    depth_blocks blocks(depth_, block, cold && depth_blocks::grows<T>(pixels));
+    bool last;
     do {
-      const std::int64_t depth = std::min(block, depth_ - k);
-      const bool last = k + depth >= depth_;
+      const std::int64_t k = blocks.begin(), depth = blocks.rows();
+      last = blocks.last();
       // The weights of the next block (or of the group's first one, which the next strip begins with) come meanwhile.
       const std::int64_t next = col * depth_ + (k + depth) * width;
-      const coming_block<T> coming{weights + (next < all ? next : 0), width, std::min(depth, block), width};
+      const coming_block<T> coming{weights + (next < all ? next : 0), width,
+                                   last ? std::min(block, depth_) : blocks.next_rows(), width};
       block_shares<T> shares(coming, tiles, depth);
       std::int64_t y = 0, x = 0;
       even_blocks(pixels, most).each([&](std::int64_t first, int count) {
@@ -223,8 +227,8 @@ class image_convolution {
                                                  finished ? &inside : nullptr);
         if (!finished) finish(0, count);
       });
-      k += depth;
-    } while (k < depth_);
+      blocks.advance();
+    } while (!last);
   }
 
   conv_problem p_;

@@ -71,6 +71,7 @@ class pixel_convolution {
     const pixel_convolution* self;
     const gemm_problem<T>* g;
     T* scratch;
+    static constexpr bool packed = false;
 
     panel_block<T> block(std::int64_t matrix, std::int64_t pixel, std::int64_t pixels, std::int64_t row,
                          std::int64_t depth, unsigned worker) const {

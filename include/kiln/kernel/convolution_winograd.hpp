@@ -200,9 +200,11 @@ class winograd_convolution {
       return;
     }
     const even_blocks cut(count, register_tile<T>::rows_of(vectors));
-    const tile_function<T, linear_step> tile[] = {find_tile<T, linear_step>(cut.least, vectors),
-                                                  find_tile<T, linear_step>(cut.least + (cut.larger != 0), vectors)};
     const std::ptrdiff_t step = ceil_div(width * static_cast<std::int64_t>(sizeof(T)), cut.blocks);
+    const bool dense = step > 64;
+    const tile_function<T, linear_step> tile[] = {
+        find_tile<T, linear_step>(cut.least, vectors, dense),
+        find_tile<T, linear_step>(cut.least + (cut.larger != 0), vectors, dense)};
     for (std::int64_t e = 0; e < points; ++e, b += inputs_ * width) {
       const T* const next = b + inputs_ * width < end ? b + inputs_ * width : weights;
       fetch_ahead fetch{reinterpret_cast<const char*>(next), step};

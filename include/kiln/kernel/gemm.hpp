@@ -32,15 +32,6 @@ struct no_epilogue {
   void operator()(std::int64_t, std::int64_t, std::int64_t, std::int64_t, T*, std::ptrdiff_t) const {}
 };
 
-/// Rows of the right operand that are multiplied at a time: a panel of them takes at most 192 KiB, so that it, the rows
-/// of the left operand that it meets and the panel that comes next fit the second-level cache together.
-template <class T>
-std::int64_t depth_block(std::int64_t k) {
-  constexpr std::int64_t most = 192 * 1024 / static_cast<std::int64_t>(sizeof(T)) / register_tile<T>::width;
-  const std::int64_t blocks = std::max<std::int64_t>(1, ceil_div(k, most));
-  return std::max<std::int64_t>(1, ceil_div(k, blocks));
-}
-
 /// How a product is cut into tasks: each is one panel of columns and one chunk of rows of one matrix. At most
 /// `most_rows` rows make a chunk, and at least `least_rows` where fewer chunks would leave workers idle (half of them
 /// where a few tasks would be shared unevenly). Panels are a tile wide where B is packed, else they differ by one
@@ -118,6 +109,7 @@ struct packed_right {
   const T* b;
   std::ptrdiff_t batch_stride;
   std::int64_t k;
+  static constexpr bool packed = true;
 
   panel_block<T> block(std::int64_t matrix, std::int64_t col, std::int64_t cols, std::int64_t row, std::int64_t,
                        unsigned) const {
@@ -149,7 +141,8 @@ struct panel_finish {
   }
 };
 
-/// The loop that all products share. The panel that the worker probably meets next is fetched while one is multiplied.
+/// The loop that all products share. The panel that the worker probably meets next is fetched while one is multiplied;
+/// a worker's first one comes in short blocks.
 template <class T, class Right, class Epilogue>
 void multiply(thread_pool& pool, const gemm_problem<T>& p, std::int64_t depth_most, const gemm_split<T>& split,
               const Right& right, Epilogue&& epilogue) {
@@ -159,6 +152,7 @@ void multiply(thread_pool& pool, const gemm_problem<T>& p, std::int64_t depth_mo
   constexpr std::int64_t small_bytes = 128 * 1024, near_bytes = 1024 * 1024;
   const std::int64_t right_bytes = p.k * p.n * static_cast<std::int64_t>(sizeof(T));
   const bool fetches = right_bytes >= small_bytes, far = right_bytes > near_bytes;
+  worker_visits visits;
   pool.parallel_for(tasks, [&](std::int64_t task, unsigned worker) {
     const auto [matrix, panel, chunk] = split.at(task);
     const std::int64_t col0 = split.col(panel), cols = split.cols(panel), row0 = chunk * split.chunk_rows;
@@ -166,15 +160,17 @@ void multiply(thread_pool& pool, const gemm_problem<T>& p, std::int64_t depth_mo
     const std::int64_t period = p.a_period != 0 ? quotient(matrix, p.a_period) : 0, of = matrix - period * p.a_period;
     const T* const a = p.a + of * p.a_batch + row0 * p.a_row;
     T* const c = p.c + (p.c_at ? period * p.c_batch + p.c_at[of] : matrix * p.c_batch) + row0 * p.c_row + col0;
-    std::int64_t k = 0;
+    const bool cold = Right::packed && fetches && visits.first(worker) && depth_blocks::grows<T>(rows);
+    depth_blocks blocks(p.k, depth_most, cold);
+    bool last;
     do {
-      const std::int64_t depth = std::min(depth_most, p.k - k);
-      const bool last = k + depth >= p.k;
+      const std::int64_t k = blocks.begin(), depth = blocks.rows();
+      last = blocks.last();
       panel_block<T> b = right.block(matrix, col0, cols, k, depth, worker);
       if (b.source && rows <= register_tile<T>::rows) b = {b.source, b.source_step};  // nothing would use the copy
       coming_block<T> coming;
       if (fetches && !last) {
-        coming = right.peek(matrix, col0, cols, k + depth, depth);
+        coming = right.peek(matrix, col0, cols, k + depth, blocks.next_rows());
       } else if (fetches && task + 1 < tasks) {
         const auto next = split.at(task + 1);
         if (next.panel != panel || next.matrix != matrix || k != 0)
@@ -200,8 +196,8 @@ void multiply(thread_pool& pool, const gemm_problem<T>& p, std::int64_t depth_mo
       if (done < rows)
         multiply_panel(depth, left + done * p.a_row, p.a_row, rows - done, linear_step{p.a_col}, b.at, b.step,
                        c + done * p.c_row, p.c_row, static_cast<int>(cols), k != 0, coming, finish);
-      k += depth;
-    } while (k < p.k);
+      blocks.advance();
+    } while (!last);
   });
 }
 
@@ -233,6 +229,7 @@ struct unpacked_right {
   T* scratch;
   std::int64_t scratch_each;
   bool few_rows, short_columns;
+  static constexpr bool packed = false;
 
   panel_block<T> block(std::int64_t matrix, std::int64_t col, std::int64_t cols, std::int64_t row, std::int64_t depth,
                        unsigned worker) const {

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "kiln/kernel/gemm_pack.hpp"
+#include "kiln/kernel/depth_blocks.hpp"
 #include "kiln/kernel/stream_tile.hpp"
 
 namespace kiln::kernels {
@@ -44,6 +44,8 @@ class block_shares {
     }
   }
   bool empty() const { return at_ == nullptr; }
+  /// Whether a share has more lines than a tile has steps.
+  bool dense() const { return !lines_ && step_ > 64; }
 
   fetch_ahead next() {
     const std::int64_t at = place_;
@@ -86,8 +88,8 @@ void multiply_panel(std::int64_t depth, const T* a, std::ptrdiff_t a_row, std::i
                                                             count * static_cast<std::ptrdiff_t>(sizeof(T))};
     const bool finished = alike || finishes_in_registers(finish, first, std::int64_t{count}, inside);
     fetch_rows(c + first * c_row, c_row, count, cols, finished ? &inside : nullptr);
-    find_tile<T, Step>(count, vectors)(depth, row, step, b, b_step, c + first * c_row, c_row, cols, accumulate, fetch,
-                                       finished ? &inside : nullptr);
+    find_tile<T, Step>(count, vectors, shares.dense())(depth, row, step, b, b_step, c + first * c_row, c_row, cols,
+                                                       accumulate, fetch, finished ? &inside : nullptr);
     if (!finished) finish(first, count);
     if (alike) inside.advance(count);
   });

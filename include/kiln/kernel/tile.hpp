@@ -38,7 +38,8 @@ KILN_FN const T* right_at(const T* b, std::ptrdiff_t b_step, const Step& step, s
     return b + k * b_step;
 }
 
-/// Memory that a later tile reads: for each k one cache line is fetched, `step` bytes after the one before it.
+/// Memory that a later tile reads: for each k one cache line is fetched, `step` bytes after the one before it. (Two
+/// words, so that it is passed in registers.)
 struct fetch_ahead {
   const char* at;
   std::ptrdiff_t step;
@@ -137,9 +138,10 @@ KILN_FN void fetch_rows(const T* c, std::ptrdiff_t c_row, int rows, std::int64_t
 }
 
 /// One register tile: C[r][j] (+)= sum over k of row[r][step(k)] * b[k * b_step + j], j < cols <= Vectors * lanes.
-/// All Vectors of b must be readable. `accumulate` adds to C instead of replacing it; `finish`, where it is not null,
-/// says what becomes of the sums.
-template <class T, int Rows, int Vectors, class Step>
+/// All Vectors of b must be readable. `accumulate` goes on from what C holds, as if the steps before had just been
+/// made; `finish`, where it is not null, says what becomes of the sums. `Dense`: all of `ahead` is fetched though its
+/// steps are longer than a line, two lines for each k at most.
+template <class T, int Rows, int Vectors, class Step, bool Dense = false>
 [[gnu::noinline]] void multiply_tile(std::int64_t depth, const T* const* row, Step step, const T* b,
                                      std::ptrdiff_t b_step, T* c, std::ptrdiff_t c_step, int cols, bool accumulate,
                                      fetch_ahead ahead, const tile_finish<T>* finish) {
@@ -153,6 +155,16 @@ template <class T, int Rows, int Vectors, class Step>
   for (int r = 0; r < Rows; ++r)
 #pragma GCC unroll 8
     for (int v = 0; v < Vectors; ++v) sum[r][v] = V{};
+  const int tail = cols - (Vectors - 1) * native_lanes<T>;
+  if (accumulate) {
+#pragma GCC unroll 16
+    for (int r = 0; r < Rows; ++r)
+#pragma GCC unroll 8
+      for (int v = 0; v < Vectors; ++v) {
+        const T* const from = c + r * c_step + v * native_lanes<T>;
+        sum[r][v] = v + 1 < Vectors || cols == width ? load<V>(from) : load_n<V>(from, tail);
+      }
+  }
   const auto add = [&](std::int64_t k) __attribute__((always_inline)) {
     const std::ptrdiff_t at = step(k);
     const T* const from = right_at(b, b_step, step, k);
@@ -172,21 +184,17 @@ template <class T, int Rows, int Vectors, class Step>
   std::int64_t k = 0;
   for (; k + 2 <= depth; k += 2) {
     __builtin_prefetch(ahead.at, 0, 2);
-    if (apart) __builtin_prefetch(ahead.at + ahead.step, 0, 2);
+    if constexpr (Dense) {
+      const char* const end = ahead.at + 2 * ahead.step;
+      for (const int line : {64, -128, -64}) __builtin_prefetch((line > 0 ? ahead.at : end) + line, 0, 2);
+    } else if (apart) {
+      __builtin_prefetch(ahead.at + ahead.step, 0, 2);
+    }
     ahead.at += 2 * ahead.step;
     add(k);
     add(k + 1);
   }
   if (k < depth) add(k);
-  const int tail = cols - (Vectors - 1) * native_lanes<T>;
-  const auto count_of = [&](int v) { return v + 1 < Vectors ? native_lanes<T> : tail; };
-  if (accumulate) {
-#pragma GCC unroll 16
-    for (int r = 0; r < Rows; ++r)
-#pragma GCC unroll 8
-      for (int v = 0; v < Vectors; ++v)
-        sum[r][v] += load_n<native_vec<T>>(c + r * c_step + v * native_lanes<T>, count_of(v));
-  }
   if (finish) finish_sums<T, Rows, Vectors>(sum, *finish, cols);
 #pragma GCC unroll 16
   for (int r = 0; r < Rows; ++r) {
@@ -205,20 +213,24 @@ template <class T, class Step>
 using tile_function = void (*)(std::int64_t, const T* const*, Step, const T*, std::ptrdiff_t, T*, std::ptrdiff_t, int,
                                bool, fetch_ahead, const tile_finish<T>*);
 
-template <class T, class Step, int Vectors, int... Row>
+template <class T, class Step, int Vectors, bool Dense, int... Row>
 constexpr auto tile_functions(std::integer_sequence<int, Row...>) {
-  return std::array<tile_function<T, Step>, sizeof...(Row)>{multiply_tile<T, Row + 1, Vectors, Step>...};
+  return std::array<tile_function<T, Step>, sizeof...(Row)>{multiply_tile<T, Row + 1, Vectors, Step, Dense>...};
 }
 
 /// Element r - 1 computes a tile of r rows and `Vectors` vectors.
-template <class T, class Step, int Vectors>
+template <class T, class Step, int Vectors, bool Dense = false>
 inline constexpr auto tiles_of_vectors =
-    tile_functions<T, Step, Vectors>(std::make_integer_sequence<int, register_tile<T>::rows_of(Vectors)>{});
+    tile_functions<T, Step, Vectors, Dense>(std::make_integer_sequence<int, register_tile<T>::rows_of(Vectors)>{});
 
-/// The tile function for a row count in [1, rows_of(vectors)] and a vector count in [1, register_tile<T>::vectors].
+/// The tile function for a row count in [1, rows_of(vectors)] and a vector count in [1, register_tile<T>::vectors], for
+/// memory ahead that is fetched `dense` where that may be much: beside the widest tiles.
 template <class T, class Step>
-tile_function<T, Step> find_tile(int rows, int vectors) {
+tile_function<T, Step> find_tile(int rows, int vectors, bool dense = false) {
   const auto at = static_cast<std::size_t>(rows - 1);
+  if constexpr (std::is_same_v<Step, linear_step>)
+    if (dense && vectors == register_tile<T>::vectors)
+      return tiles_of_vectors<T, Step, register_tile<T>::vectors, true>[at];
   if constexpr (register_tile<T>::vectors == 4) {
     if (vectors == 4) return tiles_of_vectors<T, Step, 4>[at];
     if (vectors == 3) return tiles_of_vectors<T, Step, 3>[at];

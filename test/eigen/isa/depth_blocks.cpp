@@ -1,0 +1,116 @@
+#include "kiln/kernel/depth_blocks.hpp"
+
+#include <gtest/gtest.h>
+
+#include <vector>
+
+#include "eigen/isa/convolution_check.hpp"
+#include "kiln/kernel/gemm.hpp"
+
+namespace {
+
+using namespace kiln::kernels;
+using kiln::testing::random_values;
+
+struct span_of_rows {
+  std::int64_t begin, rows, next;
+  bool last;
+  bool operator==(const span_of_rows&) const = default;
+};
+
+std::vector<span_of_rows> all(depth_blocks blocks) {
+  std::vector<span_of_rows> out;
+  for (bool last = false; !last; blocks.advance()) {
+    last = blocks.last();
+    out.push_back({blocks.begin(), blocks.rows(), blocks.next_rows(), last});
+  }
+  return out;
+}
+
+TEST(depth_blocks, are_alike_or_grow) {
+  using spans = std::vector<span_of_rows>;
+  EXPECT_EQ(all({1000, 512, false}), (spans{{0, 512, 488, false}, {512, 488, 0, true}}));
+  EXPECT_EQ(all({512, 512, false}), (spans{{0, 512, 0, true}}));
+  EXPECT_EQ(all({500, 200, true}),
+            (spans{{0, 64, 96, false}, {64, 96, 144, false}, {160, 144, 196, false}, {304, 196, 0, true}}));
+  EXPECT_EQ(all({900, 200, true}).back(), (span_of_rows{704, 196, 0, true}));
+  EXPECT_EQ(all({30, 16, true}), (spans{{0, 16, 14, false}, {16, 14, 0, true}}));
+  EXPECT_EQ(all({0, 1, true}), (spans{{0, 0, 0, true}}));
+}
+
+TEST(worker_visits, tell_the_first_one_of_each_worker) {
+  worker_visits visits;
+  EXPECT_TRUE(visits.first(3));
+  EXPECT_TRUE(visits.first(0));
+  EXPECT_FALSE(visits.first(3));
+  EXPECT_TRUE(visits.first(63));
+  EXPECT_FALSE(visits.first(64)) << "nobody counts those";
+}
+
+template <class T>
+class depth_blocks_test : public testing::Test {};
+using scalars = testing::Types<float, double>;
+TYPED_TEST_SUITE(depth_blocks_test, scalars);
+
+// A worker's first panel comes in growing blocks and others in whole ones: which they are hangs on the workers.
+TYPED_TEST(depth_blocks_test, products_have_the_same_bits_however_they_are_cut) {
+  using T = TypeParam;
+  kiln::thread_pool alone(1), two(2), many(5);
+  for (const std::int64_t m : {7, 10, 13, 18, 49, 131})
+    for (const std::int64_t k : {130, 1031})
+      for (const std::int64_t n : {260, 1000}) {
+        SCOPED_TRACE(testing::Message() << m << 'x' << n << 'x' << k);
+        const auto a = random_values<T>(m * k, 1), b = random_values<T>(k * n, 2);
+        std::vector<T> packed(static_cast<std::size_t>(packed_b_size<T>(k, n)));
+        pack_b(two, packed.data(), b.data(), n, 1, k, n);
+        gemm_problem<T> p{.m = m, .n = n, .k = k};
+        p.a = a.data(), p.a_row = k, p.c_row = n;
+        std::vector<T> expected(static_cast<std::size_t>(m * n)),
+            scratch(static_cast<std::size_t>(gemm_scratch_size<T>(k, 1)));
+        p.b = b.data(), p.b_row = n, p.c = expected.data();
+        gemm_unpacked(alone, p, scratch.data());
+        p.b = packed.data();
+        std::vector<T> first;
+        for (kiln::thread_pool* pool : {&alone, &two, &many}) {
+          std::vector<T> c(expected.size(), T(7));
+          p.c = c.data();
+          gemm(*pool, p);
+          if (first.empty()) first = c;
+          ASSERT_EQ(c, first) << pool->size();
+        }
+        for (std::size_t i = 0; i < first.size(); ++i)
+          ASSERT_NEAR(first[i], expected[i], (std::is_same_v<T, float> ? 1e-6 : 1e-14) * static_cast<double>(k)) << i;
+      }
+}
+
+TYPED_TEST(depth_blocks_test, convolutions_have_the_same_bits_however_they_are_cut) {
+  using T = TypeParam;
+  conv_problem p;
+  p.batch = 1, p.in_channels = 130, p.out_channels = 300, p.groups = 1;
+  p.input = {1, 7, 7}, p.kernel = {1, 3, 3}, p.pad_begin = p.pad_end = {0, 1, 1};
+  const auto planes = random_values<T>(p.in_channels * p.input_pixels(), 1);
+  std::vector<T> in(planes.size());
+  for (std::size_t i = 0; i < in.size(); ++i) in[i % 49 * 130 + i / 49] = planes[i];
+  const auto w = random_values<T>(p.out_channels * p.depth(), 2);
+  const image_layout from{true, p.in_channels}, to{true, p.out_channels};
+  std::vector<T> expected;
+  for (const unsigned workers : {1U, 2U, 5U}) {
+    kiln::thread_pool pool(workers);
+    const convolution<T> c(p, workers, conv_method::images, from, to);
+    std::vector<T> packed(static_cast<std::size_t>(conv_weights_size<T>(p, conv_method::images))),
+        out(static_cast<std::size_t>(p.out_channels * p.output_pixels())),
+        scratch(static_cast<std::size_t>(c.scratch_size()) + 16);
+    pack_conv_weights(pool, p, conv_method::images, packed.data(), w.data());
+    c.run(pool, in.data(), packed.data(), out.data(), scratch.data());
+    if (expected.empty()) expected = out;
+    ASSERT_EQ(out, expected) << workers;
+  }
+  const std::vector<double> sums = kiln::testing::naive(p, planes, w);
+  for (std::size_t i = 0; i < sums.size(); ++i) {
+    const std::size_t channel = i / 49, pixel = i % 49;
+    ASSERT_NEAR(static_cast<double>(expected[pixel * 300 + channel]), sums[i],
+                (std::is_same_v<T, float> ? 1e-6 : 1e-14) * static_cast<double>(p.depth()));
+  }
+}
+
+}  // namespace
