@@ -3,6 +3,7 @@
 #include <string>
 #include <vector>
 
+#include "kiln/core/constant_memory.hpp"
 #include "kiln/graph/module.hpp"
 #include "kiln/runtime/tensor.hpp"
 
@@ -95,9 +96,13 @@ struct kernel_request {
   std::vector<shape> inputs;              ///< shapes of the inputs (dims may be symbolic)
   std::vector<bool> channels_last = {};   ///< per input: whether it will lie with its channels last
   bool result_channels_last = false;
-  thread_pool* pool = nullptr;       ///< for packing in parallel
-  tuning_session* tuning = nullptr;  ///< where kernels are chosen by timing them: see `make_best`
-  bool near_constants = false;       ///< the program's stay in the second-level cache from run to run
+  thread_pool* pool = nullptr;        ///< for packing in parallel
+  tuning_session* tuning = nullptr;   ///< where kernels are chosen by timing them: see `make_best`
+  bool near_constants = false;        ///< the program's stay in the second-level cache from run to run
+  constant_memory* memory = nullptr;  ///< for packed constants
+
+  /// Memory for a packed constant.
+  buffer allocate(std::size_t bytes) const { return memory ? memory->allocate(bytes) : buffer::allocate(bytes); }
 };
 
 /// Where programs run. A target turns instructions into kernels; the plan, memory and threads are common.

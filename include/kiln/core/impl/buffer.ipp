@@ -66,7 +66,7 @@ void release_block(buffer_block* block) noexcept {
 
 buffer buffer::borrow(const std::byte* bytes, std::size_t size, void* owner, void (*release)(void* owner)) {
   auto* block = new detail::buffer_block;
-  block->bytes = const_cast<std::byte*>(bytes);  // never written: borrowed buffers back literals and inputs only
+  block->bytes = const_cast<std::byte*>(bytes);  // written by nobody but the owner
   block->size = size;
   block->owner = owner;
   block->release = release;

@@ -8,11 +8,12 @@ namespace kiln::detail {
 /// The kernel of an instruction that computes: the target's, or the reference computation.
 inline std::unique_ptr<kernel> make_step_kernel(const program& p, std::uint32_t i, const target& t,
                                                 const image_formats& formats, thread_pool& pool,
-                                                const plan_choices& choices) {
+                                                const plan_choices& choices, constant_memory& memory) {
   const module_graph& graph = p.main();
   const auto& ins = graph[i];
   kernel_request request{
-      p, graph, ins, {}, {}, {}, {}, formats.channels_last({i, 0}), &pool, choices.tuning, choices.near_constants};
+      p,      graph, ins, {}, {}, {}, {}, formats.channels_last({i, 0}), &pool, choices.tuning, choices.near_constants,
+      &memory};
   for (value_id v : ins.inputs) {
     layout where;
     request.constants.push_back(constant_behind(graph, v, where));

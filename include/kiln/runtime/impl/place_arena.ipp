@@ -61,7 +61,9 @@ void executable::state::place_arena(workspace::state& w) const {
   w.recording.reset();
   w.recorded.clear();
   w.last.clear();
-  w.grow(w.arena, w.needed);
+  // whole 2 MiB pages: what lies beyond the last one would have small ones, as would an arena of less
+  constexpr std::size_t page = std::size_t{2} << 20;
+  w.grow(w.arena, where || w.needed < page / 2 ? w.needed : (w.needed + page - 1) / page * page);
   if (for_device) return bind_device(w);
   for (std::uint32_t s = 0; s < storages.size(); ++s) {
     const detail::storage& st = storages[s];

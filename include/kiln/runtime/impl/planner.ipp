@@ -65,7 +65,7 @@ class planner {
       const instruction& ins = graph_[i];
       if (ins.kind != instruction_kind::op || is_view(ins) || is_concat(ins)) continue;
       if (choices_.tuning) choices_.tuning->next(i, graph_.size(), label_of(ins, i));
-      naming(ins, i, [&] { kernels_[i] = make_step_kernel(program_, i, target_, formats_, pool_, choices_); });
+      naming(ins, i, [&] { kernels_[i] = make_step_kernel(program_, i, target_, formats_, pool_, choices_, memory_); });
       for (std::size_t k = 0; k < ins.inputs.size(); ++k)
         if (kernels_[i]->packed_input(k)) readers_.leave(graph_, ins.inputs[k].instruction);
     }
@@ -377,6 +377,7 @@ class planner {
   const target& target_;
   thread_pool& pool_;
   const plan_choices choices_;
+  constant_memory memory_;
   constant_readers readers_;
   value_uses uses_;
   image_formats formats_;

@@ -87,7 +87,7 @@ class convolution_kernel final : public kernel {
     const conv_problem p = problem(sizes(r.inputs[body_.operands[0]]), to_ints(r.inputs[w].lens));
     const isa_table& isa = *kiln_eigen_isa();
     method_ = method ? *method : isa.choose_conv_method(p, r.channels_last[body_.operands[0]], r.result_channels_last);
-    packed_ = buffer::allocate(static_cast<std::size_t>(isa.conv_weight_floats(p, method_)) * sizeof(float));
+    packed_ = r.allocate(static_cast<std::size_t>(isa.conv_weight_floats(p, method_)) * sizeof(float));
     const argument aligned(*weights);
     isa.pack_conv_weights(*r.pool, p, method_, reinterpret_cast<float*>(packed_.data()), aligned.as<float>().data());
   }

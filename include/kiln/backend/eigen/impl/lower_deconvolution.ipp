@@ -20,7 +20,7 @@ class deconvolution_kernel final : public kernel {
     const float* const from = aligned.as<float>().data() + r.constant_layouts[1].offset.value();
     const std::int64_t all = product(to_ints(lens)), channels = lens[0].value() / attributes_.group;
     if (all == 0) return;
-    packed_ = buffer::allocate(static_cast<std::size_t>(all) * sizeof(float));
+    packed_ = r.allocate(static_cast<std::size_t>(all) * sizeof(float));
     auto* const to = reinterpret_cast<float*>(packed_.data());
     const std::int64_t columns = all / lens[0].value();  // of one group: filters and their taps
     r.pool->parallel_for(attributes_.group * columns, [&](std::int64_t task, unsigned) {

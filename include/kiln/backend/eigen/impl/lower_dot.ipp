@@ -22,7 +22,7 @@ class dot_kernel final : public kernel {
     const layout& l = r.constant_layouts[rhs];
     for (std::size_t d = 0; d + 2 < l.lens.size(); ++d)
       if (!(l.strides[d] == dimension(0)) && !(l.lens[d] == dimension(1))) return;
-    pack(*weights, l, *r.pool);
+    pack(*weights, l, r);
   }
 
   std::string name() const override {
@@ -133,12 +133,12 @@ class dot_kernel final : public kernel {
     std::int64_t row;
   };
 
-  void pack(const literal& weights, const layout& l, thread_pool& pool) {
+  void pack(const literal& weights, const layout& l, const kernel_request& r) {
     const isa_table& isa = *kiln_eigen_isa();
     const std::size_t rank = l.lens.size();
     const std::int64_t k = l.lens[rank - 2].value(), n = l.lens[rank - 1].value();
-    packed_ = buffer::allocate(static_cast<std::size_t>(isa.packed_b_floats(k, n)) * sizeof(float));
-    isa.pack_b(pool, reinterpret_cast<float*>(packed_.data()),
+    packed_ = r.allocate(static_cast<std::size_t>(isa.packed_b_floats(k, n)) * sizeof(float));
+    isa.pack_b(*r.pool, reinterpret_cast<float*>(packed_.data()),
                weights.bytes() + l.offset.value() * static_cast<std::int64_t>(sizeof(float)),
                l.strides[rank - 2].value(), l.strides[rank - 1].value(), k, n);
   }

@@ -254,7 +254,7 @@ class integer_kernel final : public kernel {
       row = strides[rank - 2], col = strides[rank - 1];
       from += at.offset.value();
     }
-    packed_ = buffer::allocate(static_cast<std::size_t>(isa.packed_size(depth_, columns_)) * 4);
+    packed_ = r.allocate(static_cast<std::size_t>(isa.packed_size(depth_, columns_)) * 4);
     auto* const packed = reinterpret_cast<std::int32_t*>(packed_.data());
     isa.pack(*r.pool, packed, from, row, col, depth_, columns_);
     shift_.assign(static_cast<std::size_t>(columns_) + 64, 0);
