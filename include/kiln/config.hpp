@@ -32,6 +32,15 @@
 #define KILN_CHECKED 1
 #endif
 
+/// 1 where reads and writes beyond an allocation are found as the program runs.
+#if defined(__SANITIZE_ADDRESS__)
+#define KILN_SANITIZES_ADDRESSES 1
+#elif defined(__has_feature)
+#define KILN_SANITIZES_ADDRESSES __has_feature(address_sanitizer)
+#else
+#define KILN_SANITIZES_ADDRESSES 0
+#endif
+
 /// 1 where the compiler has GNU vector extensions for the code at hand.
 #if KILN_DEVICE || !defined(__GNUC__)
 #define KILN_HAS_VECTORS 0

@@ -209,12 +209,6 @@ TEST(images, factors_of_large_weights) {
         close);
 }
 
-std::string kernels_of(const executable& e) {
-  std::string all;
-  for (const step_info& s : e.report().steps) all += s.kernel + "; ";
-  return all;
-}
-
 // A layer whose weights stay near is filtered; behind a product with many more constants they would come from far.
 TEST(images, filtering_hangs_on_all_that_a_program_reads) {
   const auto make = [](std::int64_t columns) {
@@ -225,8 +219,12 @@ TEST(images, filtering_hangs_on_all_that_a_program_reads) {
     };
   };
   for (const std::int64_t columns : {10, 200}) expect_same(make(columns), close);
-  EXPECT_THAT(kernels_of(compile_eigen(make(10))), ::testing::HasSubstr("winograd"));
-  EXPECT_THAT(kernels_of(compile_eigen(make(200))), ::testing::Not(::testing::HasSubstr("winograd")));
+  const auto filtered = [&](std::int64_t columns) {
+    const executable e = compile_eigen(make(columns));
+    return std::ranges::count_if(e.report().steps,
+                                 [](const step_info& s) { return s.kernel.find("winograd") != std::string::npos; });
+  };
+  EXPECT_GT(filtered(10), filtered(200));
 }
 
 TEST(images, small_ones) {

@@ -6,9 +6,10 @@
 
 namespace kiln {
 
-/// Where the packed constants of one program lie: buffers one behind the other in regions of 2 MiB pages. A buffer of a
+/// Where the packed constants of one plan lie: buffers one behind the other in regions of 2 MiB pages. A buffer of a
 /// megabyte or two by itself would get pages of 4 KiB, and a product that streams it walks through the page table for
-/// each of them. A region lives as long as any of its buffers. Members may be called from several threads at once.
+/// each of them. The first MiB is of the heap, since a small program is not worth a page. A region lives as long as any
+/// of its buffers, and what one gives back serves the next one. Members may be called from several threads at once.
 class constant_memory {
  public:
   constant_memory();
@@ -23,6 +24,7 @@ class constant_memory {
   class region;
   std::mutex mutex_;
   std::shared_ptr<region> last_;
+  std::size_t asked_ = 0;  // bytes, so far
 };
 
 }  // namespace kiln

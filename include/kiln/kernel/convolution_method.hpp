@@ -156,8 +156,8 @@ class conv_cost {
     // Few tiles are shared by panels of output channels, which are seldom as many as serve all workers alike.
     const std::int64_t panels = ceil_div(p_.group_outputs(), register_tile<T>::width);
     const double uneven = tiles < 24 && panels > 1 ? 1 + 0.5 / static_cast<double>(panels) : 1;
-    // Weights of up to 512 KiB are as good as near: they come while the first points are multiplied.
-    const bool few_bytes = points * inputs * outputs * static_cast<double>(sizeof(T)) <= 512 * 1024;
+    // The bytes of up to 512 KiB count half: much of them comes while the first points are multiplied.
+    const bool few_bytes = groups * points * inputs * outputs * static_cast<double>(sizeof(T)) <= 512 * 1024;
     const double work = tiles * points * (uneven * inputs * outputs + (small ? 18 : 8) * (inputs + outputs)) +
                         (few_bytes ? 3 : 6) * more_bytes * std::clamp(tiles / 24, 1.0, 2.0);
     return (small && tiles >= 24 ? 0.85 : 1) * groups * work + conversion_;

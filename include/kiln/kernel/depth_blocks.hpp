@@ -1,5 +1,9 @@
 #pragma once
 
+#include <algorithm>
+#include <array>
+#include <utility>
+
 #include "kiln/kernel/gemm_pack.hpp"
 
 namespace kiln::kernels {

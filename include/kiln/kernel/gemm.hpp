@@ -173,7 +173,7 @@ void multiply(thread_pool& pool, const gemm_problem<T>& p, std::int64_t depth_mo
         coming = right.peek(matrix, col0, cols, k + depth, blocks.next_rows());
       } else if (fetches && task + 1 < tasks) {
         const auto next = split.at(task + 1);
-        if (next.panel != panel || next.matrix != matrix || k != 0)
+        if (next.panel != panel || next.matrix != matrix || depth_most < p.k)
           coming = right.peek(next.matrix, split.col(next.panel), split.cols(next.panel), 0, std::min(depth_most, p.k));
       }
       coming.far = far;  // for the last panel, too: equal columns have equal sums

@@ -139,8 +139,8 @@ KILN_FN void fetch_rows(const T* c, std::ptrdiff_t c_row, int rows, std::int64_t
 
 /// One register tile: C[r][j] (+)= sum over k of row[r][step(k)] * b[k * b_step + j], j < cols <= Vectors * lanes.
 /// All Vectors of b must be readable. `accumulate` goes on from what C holds, as if the steps before had just been
-/// made; `finish`, where it is not null, says what becomes of the sums. `Dense`: all of `ahead` is fetched though its
-/// steps are longer than a line, two lines for each k at most.
+/// made; `finish`, where it is not null, says what becomes of the sums. `Dense`: two lines are fetched for each k,
+/// which are all of `ahead` where its steps are of up to 128 bytes.
 template <class T, int Rows, int Vectors, class Step, bool Dense = false>
 [[gnu::noinline]] void multiply_tile(std::int64_t depth, const T* const* row, Step step, const T* b,
                                      std::ptrdiff_t b_step, T* c, std::ptrdiff_t c_step, int cols, bool accumulate,
@@ -186,7 +186,9 @@ template <class T, int Rows, int Vectors, class Step, bool Dense = false>
     __builtin_prefetch(ahead.at, 0, 2);
     if constexpr (Dense) {
       const char* const end = ahead.at + 2 * ahead.step;
-      for (const int line : {64, -128, -64}) __builtin_prefetch((line > 0 ? ahead.at : end) + line, 0, 2);
+      __builtin_prefetch(ahead.at + 64, 0, 2);
+      __builtin_prefetch(end - 128, 0, 2);
+      __builtin_prefetch(end - 64, 0, 2);
     } else if (apart) {
       __builtin_prefetch(ahead.at + ahead.step, 0, 2);
     }
@@ -224,7 +226,7 @@ inline constexpr auto tiles_of_vectors =
     tile_functions<T, Step, Vectors, Dense>(std::make_integer_sequence<int, register_tile<T>::rows_of(Vectors)>{});
 
 /// The tile function for a row count in [1, rows_of(vectors)] and a vector count in [1, register_tile<T>::vectors], for
-/// memory ahead that is fetched `dense` where that may be much: beside the widest tiles.
+/// memory ahead that is fetched `dense` where it may be much: beside the widest tiles of rows with even steps.
 template <class T, class Step>
 tile_function<T, Step> find_tile(int rows, int vectors, bool dense = false) {
   const auto at = static_cast<std::size_t>(rows - 1);

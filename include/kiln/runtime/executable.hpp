@@ -83,7 +83,7 @@ class workspace {
   workspace(workspace&&) noexcept;
   workspace& operator=(workspace&&) noexcept;
   ~workspace();
-  /// Bytes of the arena.
+  /// Bytes of the arena; from 1 MiB on whole 2 MiB pages.
   std::size_t bytes() const;
   /// How often binding had to enlarge the arena.
   std::size_t growths() const;

@@ -199,6 +199,8 @@ TEST(convolution, methods_by_size) {
   // a few hundred KiB of weights cost little
   if (kiln::native_bytes == 64) {
     EXPECT_EQ(chosen(128, 32, 1, 7, 3, true), conv_method::winograd2);
+    EXPECT_EQ(chosen(128, 64, 1, 7, 3, true), conv_method::winograd2);  // 512 KiB
+    EXPECT_EQ(chosen(128, 80, 1, 7, 3, true), conv_method::images);     // 640 KiB
   }
   EXPECT_EQ(chosen(128, 256, 1, 7, 3, true), conv_method::images);
   EXPECT_EQ(chosen(384, 384, 2, 13, 3, true), conv_method::winograd2);
@@ -248,6 +250,7 @@ TEST(convolution, near_weights_favour_minimal_filtering) {
   };
   EXPECT_EQ(chosen(32, 64, 4, 3, false), conv_method::images);
   EXPECT_EQ(chosen(32, 64, 4, 3, true), conv_method::winograd2);
+  EXPECT_EQ(chosen(16, 32, 8, 3, false), conv_method::winograd2);  // few weights are half as dear anyway
   EXPECT_EQ(chosen(16, 32, 8, 3, true), conv_method::winograd4);
   EXPECT_EQ(chosen(16, 32, 8, 5, true), conv_method::winograd2);
   EXPECT_EQ(chosen(32, 32, 2, 3, true), conv_method::images);  // one tile: reading takes longer than products

@@ -52,34 +52,59 @@ class depth_blocks_test : public testing::Test {};
 using scalars = testing::Types<float, double>;
 TYPED_TEST_SUITE(depth_blocks_test, scalars);
 
-// A worker's first panel comes in growing blocks and others in whole ones: which they are hangs on the workers.
-TYPED_TEST(depth_blocks_test, products_have_the_same_bits_however_they_are_cut) {
+// One worker's first panel comes in growing blocks and its second one, with the same columns, in whole ones.
+TYPED_TEST(depth_blocks_test, panels_in_growing_and_in_whole_blocks_have_equal_sums) {
   using T = TypeParam;
-  kiln::thread_pool alone(1), two(2), many(5);
-  for (const std::int64_t m : {7, 10, 13, 18, 49, 131})
+  constexpr std::int64_t width = register_tile<T>::width;
+  kiln::thread_pool pool(1);
+  for (const std::int64_t m : {4 * register_tile<T>::rows, 49, 131})
+    for (const std::int64_t k : {130, 1031, 2600}) {
+      SCOPED_TRACE(testing::Message() << m << 'x' << k);
+      const std::int64_t n = 16 * width;
+      ASSERT_TRUE(depth_blocks::grows<T>(m));
+      const auto a = random_values<T>(m * k, 1), columns = random_values<T>(k * width, 2);
+      std::vector<T> b(static_cast<std::size_t>(k * n)), packed(static_cast<std::size_t>(packed_b_size<T>(k, n))),
+          c(static_cast<std::size_t>(m * n));
+      for (std::int64_t i = 0; i < k * n; ++i)
+        b[static_cast<std::size_t>(i)] = columns[static_cast<std::size_t>(i / n * width + i % width)];
+      pack_b(pool, packed.data(), b.data(), n, 1, k, n);
+      gemm_problem<T> p{.m = m, .n = n, .k = k};
+      p.a = a.data(), p.a_row = k, p.b = packed.data(), p.c = c.data(), p.c_row = n;
+      gemm(pool, p);
+      for (std::size_t i = 0; i < c.size(); ++i) ASSERT_EQ(c[i], c[i / n * n + i % width]) << i;
+      for (std::int64_t r = 0; r < m; ++r)
+        for (std::int64_t j = 0; j < width; ++j) {
+          double sum = 0;
+          for (std::int64_t x = 0; x < k; ++x)
+            sum += static_cast<double>(a[static_cast<std::size_t>(r * k + x)]) *
+                   static_cast<double>(columns[static_cast<std::size_t>(x * width + j)]);
+          ASSERT_NEAR(static_cast<double>(c[static_cast<std::size_t>(r * n + j)]), sum,
+                      (std::is_same_v<T, float> ? 1e-6 : 1e-14) * static_cast<double>(k));
+        }
+    }
+}
+
+// Few rows meet a panel, so that each of their tiles fetches more lines than it has steps.
+TYPED_TEST(depth_blocks_test, few_rows_of_large_products) {
+  using T = TypeParam;
+  kiln::thread_pool two(2);
+  for (const std::int64_t m : {7, 10, 13, 18})
     for (const std::int64_t k : {130, 1031})
       for (const std::int64_t n : {260, 1000}) {
         SCOPED_TRACE(testing::Message() << m << 'x' << n << 'x' << k);
         const auto a = random_values<T>(m * k, 1), b = random_values<T>(k * n, 2);
-        std::vector<T> packed(static_cast<std::size_t>(packed_b_size<T>(k, n)));
+        std::vector<T> packed(static_cast<std::size_t>(packed_b_size<T>(k, n))),
+            expected(static_cast<std::size_t>(m * n)), c(expected),
+            scratch(static_cast<std::size_t>(gemm_scratch_size<T>(k, two.size())));
         pack_b(two, packed.data(), b.data(), n, 1, k, n);
         gemm_problem<T> p{.m = m, .n = n, .k = k};
         p.a = a.data(), p.a_row = k, p.c_row = n;
-        std::vector<T> expected(static_cast<std::size_t>(m * n)),
-            scratch(static_cast<std::size_t>(gemm_scratch_size<T>(k, 1)));
         p.b = b.data(), p.b_row = n, p.c = expected.data();
-        gemm_unpacked(alone, p, scratch.data());
-        p.b = packed.data();
-        std::vector<T> first;
-        for (kiln::thread_pool* pool : {&alone, &two, &many}) {
-          std::vector<T> c(expected.size(), T(7));
-          p.c = c.data();
-          gemm(*pool, p);
-          if (first.empty()) first = c;
-          ASSERT_EQ(c, first) << pool->size();
-        }
-        for (std::size_t i = 0; i < first.size(); ++i)
-          ASSERT_NEAR(first[i], expected[i], (std::is_same_v<T, float> ? 1e-6 : 1e-14) * static_cast<double>(k)) << i;
+        gemm_unpacked(two, p, scratch.data());
+        p.b = packed.data(), p.c = c.data();
+        gemm(two, p);
+        for (std::size_t i = 0; i < c.size(); ++i)
+          ASSERT_NEAR(c[i], expected[i], (std::is_same_v<T, float> ? 1e-6 : 1e-14) * static_cast<double>(k)) << i;
       }
 }
 

@@ -66,7 +66,7 @@ void release_block(buffer_block* block) noexcept {
 
 buffer buffer::borrow(const std::byte* bytes, std::size_t size, void* owner, void (*release)(void* owner)) {
   auto* block = new detail::buffer_block;
-  block->bytes = const_cast<std::byte*>(bytes);  // written by nobody but the owner
+  block->bytes = const_cast<std::byte*>(bytes);  // packed constants are written while they are made, others never
   block->size = size;
   block->owner = owner;
   block->release = release;

@@ -1,52 +1,83 @@
 #include <sys/mman.h>
 
+#include <algorithm>
 #include <cstdint>
-#include <utility>
+#include <iterator>
+#include <map>
 
+#include "kiln/config.hpp"
 #include "kiln/core/constant_memory.hpp"
 
 namespace kiln {
+namespace {
+
+constexpr std::size_t large_page = std::size_t{2} << 20;
+
+std::byte* page_at(std::byte* at) { return at - reinterpret_cast<std::uintptr_t>(at) % large_page; }
+std::byte* page_from(std::byte* at) { return page_at(at + large_page - 1); }
+
+}  // namespace
 
 // Pages that nobody writes take no memory, so a region may be larger than what a program needs.
 class constant_memory::region {
  public:
-  static constexpr std::size_t page = std::size_t{2} << 20, bytes = 32 * page;
+  static constexpr std::size_t least = 4 * large_page, most = 32 * large_page;
 
   // Null where the system gives no memory.
-  static std::shared_ptr<region> map() {
+  static std::shared_ptr<region> map(std::size_t bytes) {
+    auto made = std::make_shared<region>();
     void* const at =
-        ::mmap(nullptr, bytes + page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    return at == MAP_FAILED ? nullptr : std::shared_ptr<region>(new region(static_cast<std::byte*>(at)));
+        ::mmap(nullptr, bytes + large_page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (at == MAP_FAILED) return nullptr;
+    made->mapped_ = static_cast<std::byte*>(at);
+    made->bytes_ = bytes;
+    std::byte* const begin = page_from(made->mapped_);
+    ::madvise(begin, bytes, MADV_HUGEPAGE);  // a wish: refusal changes nothing but speed
+    made->free_.emplace(begin, bytes);
+    return made;
   }
+  region() = default;
   region(const region&) = delete;
   region& operator=(const region&) = delete;
-  ~region() { ::munmap(mapped_, bytes + page); }
+  ~region() {
+    if (mapped_) ::munmap(mapped_, bytes_ + large_page);
+  }
 
-  // Null where so much is not left.
+  // From the first room that is large enough; null where there is none.
   std::byte* take(std::size_t size) {
     const std::lock_guard lock(mutex_);
-    return size > static_cast<std::size_t>(begin_ + bytes - free_) ? nullptr : std::exchange(free_, free_ + size);
+    const auto room = std::find_if(free_.begin(), free_.end(), [&](const auto& r) { return r.second >= size; });
+    if (room == free_.end()) return nullptr;
+    auto node = free_.extract(room);
+    std::byte* const at = node.key();
+    node.key() += size;
+    node.mapped() -= size;
+    if (node.mapped() != 0) free_.insert(std::move(node));
+    return at;
   }
+  // The system gets the large pages that are free as a whole; smaller ones would break up their neighbours'.
   void give_back(std::byte* at, std::size_t size) {
     const std::lock_guard lock(mutex_);
-    if (at + size == free_) {
-      free_ = at;
-      return;
+    auto room = free_.emplace(at, size).first;
+    if (const auto behind = std::next(room); behind != free_.end() && at + size == behind->first) {
+      room->second += behind->second;
+      free_.erase(behind);
     }
-    // a hole (of a candidate that another one was faster than): the system gets its whole pages
-    constexpr std::uintptr_t small = 4096;
-    const auto first = (reinterpret_cast<std::uintptr_t>(at) + small - 1) / small * small;
-    const auto last = reinterpret_cast<std::uintptr_t>(at + size) / small * small;
-    if (first < last) ::madvise(at + (first - reinterpret_cast<std::uintptr_t>(at)), last - first, MADV_DONTNEED);
+    if (room != free_.begin())
+      if (const auto before = std::prev(room); before->first + before->second == at) {
+        before->second += room->second;
+        free_.erase(room);
+        room = before;
+      }
+    std::byte* const first = page_from(std::max(room->first, page_at(at)));
+    std::byte* const last = page_at(std::min(room->first + room->second, page_from(at + size)));
+    if (first < last) ::madvise(first, static_cast<std::size_t>(last - first), MADV_DONTNEED);
   }
 
  private:
-  explicit region(std::byte* mapped) : mapped_(mapped) {
-    begin_ = free_ = mapped + (page - reinterpret_cast<std::uintptr_t>(mapped) % page) % page;
-    ::madvise(begin_, bytes, MADV_HUGEPAGE);  // a wish: refusal changes nothing but speed
-  }
-
-  std::byte *mapped_, *begin_, *free_;
+  std::byte* mapped_ = nullptr;
+  std::size_t bytes_ = 0;
+  std::map<std::byte*, std::size_t> free_;  // rooms and their bytes
   std::mutex mutex_;
 };
 
@@ -54,24 +85,32 @@ constant_memory::constant_memory() = default;
 constant_memory::~constant_memory() = default;
 
 buffer constant_memory::allocate(std::size_t bytes) {
-  if (bytes > region::bytes / 2) return buffer::allocate(bytes);
-  const std::size_t padded = (bytes + 127) / 64 * 64;  // as a buffer of its own
-  const std::lock_guard lock(mutex_);
-  std::byte* at = last_ ? last_->take(padded) : nullptr;
-  if (!at) {
-    last_ = region::map();
-    if (!last_) return buffer::allocate(bytes);
-    at = last_->take(padded);
-  }
   struct part {
     std::shared_ptr<region> of;
-    std::byte* at;
-    std::size_t size;
+    std::byte* at = nullptr;
+    std::size_t size = 0;
+    ~part() {
+      if (at) of->give_back(at, size);
+    }
   };
-  return buffer::borrow(at, bytes, new part{last_, at, padded}, [](void* owner) {
-    const std::unique_ptr<part> p(static_cast<part*>(owner));
-    p->of->give_back(p->at, p->size);
-  });
+  constexpr std::size_t few = std::size_t{1} << 20;
+  const std::lock_guard lock(mutex_);
+  // A buffer of its own is what a sanitizer of addresses watches.
+  if (KILN_SANITIZES_ADDRESSES || bytes > region::most / 2 || (asked_ += bytes) <= few) return buffer::allocate(bytes);
+  auto own = std::make_unique<part>();
+  own->size = (bytes + 127) / 64 * 64;  // as a buffer of its own
+  if (last_) own->at = last_->take(own->size);
+  if (!own->at) {
+    const std::size_t wanted = std::clamp(std::max(asked_, 2 * own->size), region::least, region::most);
+    last_ = region::map((wanted + large_page - 1) / large_page * large_page);
+    if (!last_) return buffer::allocate(bytes);
+    own->at = last_->take(own->size);
+  }
+  own->of = last_;
+  const std::byte* const at = own->at;
+  buffer made = buffer::borrow(at, bytes, own.get(), [](void* owner) { delete static_cast<part*>(owner); });
+  static_cast<void>(own.release());
+  return made;
 }
 
 }  // namespace kiln

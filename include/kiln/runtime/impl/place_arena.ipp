@@ -61,7 +61,7 @@ void executable::state::place_arena(workspace::state& w) const {
   w.recording.reset();
   w.recorded.clear();
   w.last.clear();
-  // whole 2 MiB pages: what lies beyond the last one would have small ones, as would an arena of less
+  // Whole 2 MiB pages: the rest behind the last whole one would lie in pages of 4 KiB.
   constexpr std::size_t page = std::size_t{2} << 20;
   w.grow(w.arena, where || w.needed < page / 2 ? w.needed : (w.needed + page - 1) / page * page);
   if (for_device) return bind_device(w);
