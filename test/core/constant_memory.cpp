@@ -69,7 +69,7 @@ TEST(constant_memory, buffers_outlive_it_and_keep_their_bytes) {
   {
     constant_memory memory;
     for (int i = 0; i < 9; ++i) {
-      kept.push_back(memory.allocate(20 * mib));  // of several regions
+      kept.push_back(memory.allocate(9 * mib));  // of several regions
       std::memset(kept.back().data(), i, 4096);
       std::memset(kept.back().data() + kept.back().size() - 4096, i, 4096);
       memory.allocate(5000);  // gone at once

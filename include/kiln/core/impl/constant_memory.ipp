@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <iterator>
 #include <map>
+#include <new>
 
 #include "kiln/config.hpp"
 #include "kiln/core/constant_memory.hpp"
@@ -18,30 +19,26 @@ std::byte* page_from(std::byte* at) { return page_at(at + large_page - 1); }
 
 }  // namespace
 
-// Pages that nobody writes take no memory, so a region may be larger than what a program needs.
+// Pages that nobody writes take no memory, so a region may be larger than what a program needs. It comes from the heap
+// and is small enough for the heap to keep: who loads programs again and again does not wait for zeroed pages each
+// time.
 class constant_memory::region {
  public:
-  static constexpr std::size_t least = 4 * large_page, most = 32 * large_page;
+  static constexpr std::size_t least = 4 * large_page, most = 14 * large_page;
 
   // Null where the system gives no memory.
-  static std::shared_ptr<region> map(std::size_t bytes) {
+  static std::shared_ptr<region> make(std::size_t bytes) {
     auto made = std::make_shared<region>();
-    void* const at =
-        ::mmap(nullptr, bytes + large_page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (at == MAP_FAILED) return nullptr;
-    made->mapped_ = static_cast<std::byte*>(at);
-    made->bytes_ = bytes;
-    std::byte* const begin = page_from(made->mapped_);
-    ::madvise(begin, bytes, MADV_HUGEPAGE);  // a wish: refusal changes nothing but speed
-    made->free_.emplace(begin, bytes);
+    made->begin_ = static_cast<std::byte*>(::operator new (bytes, std::align_val_t{large_page}, std::nothrow));
+    if (!made->begin_) return nullptr;
+    ::madvise(made->begin_, bytes, MADV_HUGEPAGE);  // a wish: refusal changes nothing but speed
+    made->free_.emplace(made->begin_, bytes);
     return made;
   }
   region() = default;
   region(const region&) = delete;
   region& operator=(const region&) = delete;
-  ~region() {
-    if (mapped_) ::munmap(mapped_, bytes_ + large_page);
-  }
+  ~region() { ::operator delete (begin_, std::align_val_t{large_page}); }
 
   // From the first room that is large enough; null where there is none.
   std::byte* take(std::size_t size) {
@@ -75,8 +72,7 @@ class constant_memory::region {
   }
 
  private:
-  std::byte* mapped_ = nullptr;
-  std::size_t bytes_ = 0;
+  std::byte* begin_ = nullptr;
   std::map<std::byte*, std::size_t> free_;  // rooms and their bytes
   std::mutex mutex_;
 };
@@ -102,7 +98,7 @@ buffer constant_memory::allocate(std::size_t bytes) {
   if (last_) own->at = last_->take(own->size);
   if (!own->at) {
     const std::size_t wanted = std::clamp(std::max(asked_, 2 * own->size), region::least, region::most);
-    last_ = region::map((wanted + large_page - 1) / large_page * large_page);
+    last_ = region::make((wanted + large_page - 1) / large_page * large_page);
     if (!last_) return buffer::allocate(bytes);
     own->at = last_->take(own->size);
   }
