@@ -12,10 +12,10 @@ inline constexpr int streamed_rows = 4;
 /// Two or three rows have registers for the sums of two parts; four have none for more than their own.
 constexpr int streamed_parts(int rows, bool far) { return rows == 1 ? (far ? 4 : 2) : rows <= 3 && far ? 2 : 1; }
 
-/// As `multiply_tile` for up to `streamed_rows` rows. The parts of the depth are summed apart, and what
-/// C holds is added at the end. Where b comes from far
-/// (`Far`), each of its lines is asked for early: memory gave 10 % more so, while from the second-level cache the
-/// requests cost 20 %.
+/// As `multiply_tile` for up to `streamed_rows` rows. The parts of the depth are summed apart; what C holds is added at
+/// the end.
+/// Where b comes from far (`Far`), each of its lines is asked for early: memory gave 10 % more so, while from the
+/// second-level cache the requests cost 20 %.
 template <class T, int Rows, int Vectors, bool Far, class Step>
 [[gnu::noinline]] void stream_tile(std::int64_t depth, const T* const* row, Step step, const T* b,
                                    std::ptrdiff_t b_step, T* c, std::ptrdiff_t c_step, int cols, bool accumulate) {

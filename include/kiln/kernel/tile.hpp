@@ -39,7 +39,7 @@ KILN_FN const T* right_at(const T* b, std::ptrdiff_t b_step, const Step& step, s
 }
 
 /// Memory that a later tile reads: for each k one cache line is fetched, `step` bytes after the one before it. (Two
-/// words, so that it is passed in registers.)
+/// words: a third one cost short tiles 5 %, since its copy could not be forwarded from the stores before.)
 struct fetch_ahead {
   const char* at;
   std::ptrdiff_t step;
