@@ -7,11 +7,12 @@
 
 #include "kiln/core/buffer.hpp"
 #include "kiln/core/error.hpp"
+#include "kiln/core/large_page.hpp"
 
 namespace kiln {
 namespace {
 
-constexpr std::align_val_t line{64}, huge_page{std::size_t{2} << 20};
+constexpr std::align_val_t line{64}, huge_page{large_page};
 
 // Of the machine: more is never to be had, even where the system promises it.
 std::size_t physical_memory() {
@@ -37,10 +38,9 @@ buffer_block* allocate_block(std::size_t bytes) {
     raise(errc::limit, "a buffer fits into memory: " + std::to_string(bytes) +
                            " bytes are asked for, the machine has " + std::to_string(physical_memory()));
   auto* block = new buffer_block;
-  // whole cache lines, so that no two buffers share one
-  const std::size_t padded = (bytes + 127) / 64 * 64;
+  const std::size_t padded = padded_bytes(bytes);
   // Weights and arenas in 4 KiB pages cost a product a page walk for each row it reads.
-  const bool huge = padded >= (std::size_t{1} << 20);
+  const bool huge = padded >= large_page / 2;
   void* data = ::operator new(padded, huge ? huge_page : line, std::nothrow);
   if (!data) {
     delete block;

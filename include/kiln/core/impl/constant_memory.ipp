@@ -8,11 +8,10 @@
 
 #include "kiln/config.hpp"
 #include "kiln/core/constant_memory.hpp"
+#include "kiln/core/large_page.hpp"
 
 namespace kiln {
 namespace {
-
-constexpr std::size_t large_page = std::size_t{2} << 20;
 
 std::byte* page_at(std::byte* at) { return at - reinterpret_cast<std::uintptr_t>(at) % large_page; }
 std::byte* page_from(std::byte* at) { return page_at(at + large_page - 1); }
@@ -89,16 +88,16 @@ buffer constant_memory::allocate(std::size_t bytes) {
       if (at) of->give_back(at, size);
     }
   };
-  constexpr std::size_t few = std::size_t{1} << 20;
   const std::lock_guard lock(mutex_);
   // A buffer of its own is what a sanitizer of addresses watches.
-  if (KILN_SANITIZES_ADDRESSES || bytes > region::most / 2 || (asked_ += bytes) <= few) return buffer::allocate(bytes);
+  if (KILN_SANITIZES_ADDRESSES || bytes > region::most / 2 || (asked_ += bytes) <= large_page / 2)
+    return buffer::allocate(bytes);
   auto own = std::make_unique<part>();
-  own->size = (bytes + 127) / 64 * 64;  // as a buffer of its own
+  own->size = padded_bytes(bytes);
   if (last_) own->at = last_->take(own->size);
   if (!own->at) {
     const std::size_t wanted = std::clamp(std::max(asked_, 2 * own->size), region::least, region::most);
-    last_ = region::make((wanted + large_page - 1) / large_page * large_page);
+    last_ = region::make(whole_large_pages(wanted));
     if (!last_) return buffer::allocate(bytes);
     own->at = last_->take(own->size);
   }

@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "kiln/core/large_page.hpp"
 #include "kiln/runtime/impl/executable_state.hpp"
 #include "kiln/runtime/thread_pool.hpp"
 
@@ -62,8 +63,7 @@ void executable::state::place_arena(workspace::state& w) const {
   w.recorded.clear();
   w.last.clear();
   // Whole 2 MiB pages: the rest behind the last whole one would lie in pages of 4 KiB.
-  constexpr std::size_t page = std::size_t{2} << 20;
-  w.grow(w.arena, where || w.needed < page / 2 ? w.needed : (w.needed + page - 1) / page * page);
+  w.grow(w.arena, where || w.needed < large_page / 2 ? w.needed : whole_large_pages(w.needed));
   if (for_device) return bind_device(w);
   for (std::uint32_t s = 0; s < storages.size(); ++s) {
     const detail::storage& st = storages[s];
