@@ -183,8 +183,8 @@ void multiply(thread_pool& pool, const gemm_problem<T>& p, std::int64_t depth_mo
       std::int64_t done = 0;
       if (b.source) {
         const auto pack = [&]<int Vectors>() {
-          const packing_step<T, Vectors> step{p.a_col, b.source, b.source_step, const_cast<T*>(b.at)};
-          multiply_and_pack(depth, left, p.a_row, step, c, p.c_row, k != 0, finish);
+          const packing_step<T, Vectors> step{{p.a_col}, const_cast<T*>(b.at)};
+          multiply_and_pack(depth, left, p.a_row, step, b.source, b.source_step, c, p.c_row, k != 0, finish);
         };
         if (cols == register_tile<T>::width)
           pack.template operator()<register_tile<T>::vectors>();

@@ -95,30 +95,25 @@ void multiply_panel(std::int64_t depth, const T* a, std::ptrdiff_t a_row, std::i
   });
 }
 
-/// The left operand's element k lies at `row + k * a_step`; row k of a right panel of whole vectors lies at `b + k *
-/// b_step` and is packed to `to` when its turn comes.
+/// The left operand's element k lies at `row + k * step`; row k of the right panel, of whole vectors, is packed to
+/// `to` from the registers that it is multiplied from.
 template <class T, int Vectors>
-struct packing_step {
-  std::ptrdiff_t a_step;
-  const T* b;
-  std::ptrdiff_t b_step;
+struct packing_step : linear_step {
   T* to;
 
-  std::ptrdiff_t operator()(std::ptrdiff_t k) const { return k * a_step; }
-  std::ptrdiff_t right(std::ptrdiff_t k) const {
+  KILN_FN void keep(std::ptrdiff_t k, const native_vec<T> (&right)[Vectors]) const {
     constexpr int lanes = native_lanes<T>;
 #pragma GCC unroll 4
-    for (int v = 0; v < Vectors; ++v)
-      store(to + (k * Vectors + v) * lanes, load<native_vec<T>>(b + k * b_step + v * lanes));
-    return k * b_step;
+    for (int v = 0; v < Vectors; ++v) store(to + (k * Vectors + v) * lanes, right[v]);
   }
 };
 
 /// As `multiply_panel` for the first tile of rows, whose panel is packed meanwhile: between the products that costs a
 /// fraction of what copying alone does.
 template <class T, int Vectors, class Finish>
-void multiply_and_pack(std::int64_t depth, const T* a, std::ptrdiff_t a_row, packing_step<T, Vectors> step, T* c,
-                       std::ptrdiff_t c_row, bool accumulate, Finish&& finish) {
+void multiply_and_pack(std::int64_t depth, const T* a, std::ptrdiff_t a_row, packing_step<T, Vectors> step,
+                       const T* b, std::ptrdiff_t b_step, T* c, std::ptrdiff_t c_row, bool accumulate,
+                       Finish&& finish) {
   constexpr int rows = register_tile<T>::rows, width = Vectors * native_lanes<T>;
   const T* row[rows];
   for (int r = 0; r < rows; ++r) row[r] = a + r * a_row;
@@ -126,7 +121,7 @@ void multiply_and_pack(std::int64_t depth, const T* a, std::ptrdiff_t a_row, pac
   const bool finished = finishes_in_registers(finish, 0, rows, inside);
   fetch_rows(c, c_row, rows, width, finished ? &inside : nullptr);
   const fetch_ahead fetch{reinterpret_cast<const char*>(row[rows - 1] + a_row), rows * std::ptrdiff_t{sizeof(T)}};
-  multiply_tile<T, rows, Vectors>(depth, row, step, step.b, 0, c, c_row, width, accumulate, fetch,
+  multiply_tile<T, rows, Vectors>(depth, row, step, b, b_step, c, c_row, width, accumulate, fetch,
                                   finished ? &inside : nullptr);
   if (!finished) finish(0, rows);
 }

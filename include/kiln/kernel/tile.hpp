@@ -171,6 +171,7 @@ template <class T, int Rows, int Vectors, class Step, bool Dense = false>
     V right[Vectors];
 #pragma GCC unroll 8
     for (int v = 0; v < Vectors; ++v) right[v] = load<V>(from + v * native_lanes<T>);
+    if constexpr (requires { step.keep(k, right); }) step.keep(k, right);
 #pragma GCC unroll 16
     for (int r = 0; r < Rows; ++r) {
       const V left = broadcast<V>(a[r][at]);
