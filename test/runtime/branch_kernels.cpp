@@ -39,7 +39,7 @@ class uncut_target final : public rewriting_target {
  public:
   explicit uncut_target(estimates* found) : found_(found) {}
   std::string_view name() const override { return eigen_.name(); }
-  std::span<const named_pass<program>> passes() const override { return eigen_.passes(); }
+  target_passes passes() const override { return eigen_.passes(); }
   bool flushes_denormals() const override { return true; }
   image_role role(const program& whole, const basic_instruction<operation>& instruction) const override {
     return eigen_.role(whole, instruction);

@@ -93,30 +93,41 @@ void pack_conv_weights(thread_pool& pool, const conv_problem& p, conv_method met
 template <class T>
 class convolution {
  public:
+  /// `changed`: runs have a prologue, which the method applies itself or finds applied in a copy of the input.
   convolution(const conv_problem& problem, unsigned workers, conv_method method, image_layout in = {},
-              image_layout out = {})
+              image_layout out = {}, bool changed = false)
       : problem_(problem),
         method_(method),
         workers_(workers),
-        in_(in),
+        changes_inside_(changed && method == conv_method::images && in.channels_last && problem.pointwise() &&
+                        problem.groups == 1),
+        changes_before_(changed && !changes_inside_),
+        given_step_(in.step),
+        in_{in.channels_last, changes_before_ ? problem.in_channels : in.step},
         out_(out),
         convert_in_(!reads_either_layout(method) && in.channels_last != reads_channels_last(method)),
         convert_out_(!writes_either_layout(method) && out.channels_last != reads_channels_last(method)),
-        body_(plan(problem, workers, method, {in.channels_last, convert_in_ ? problem.in_channels : in.step}, out)) {}
+        body_(plan(problem, workers, method, {in.channels_last, convert_in_ ? problem.in_channels : in_.step}, out)) {}
 
   conv_method method() const { return method_; }
 
   /// Elements of scratch, aligned to 64 bytes, that a run needs.
-  std::int64_t scratch_size() const { return input_copy() + output_copy() + body_scratch(); }
+  std::int64_t scratch_size() const { return changed_copy() + input_copy() + output_copy() + body_scratch(); }
 
   /// Reads images [batch, in_channels, D, H, W] and weights (see `conv_packs_weights`), writes images [batch,
   /// out_channels, D', H', W'], in the layouts planned for. `epilogue(image, channel0, channels, pixel0, pixels, c,
   /// c_row)` is called once for each finished tile while it is in the cache, from any worker; rows are channels and
   /// columns pixels, or the reverse where the output's channels are last (then pixels count through the batch and
-  /// `image` is 0). `pool` has at most the planned number of workers.
+  /// `image` is 0). `pool` has at most the planned number of workers. `prologue` is null unless one was planned for.
   template <class Epilogue = no_conv_epilogue>
-  void run(thread_pool& pool, const T* input, const T* weights, T* output, T* scratch, Epilogue&& epilogue = {}) const {
+  void run(thread_pool& pool, const T* input, const T* weights, T* output, T* scratch, Epilogue&& epilogue = {},
+           const channel_prologue<T>* prologue = nullptr) const {
     if (problem_.empty()) return;
+    if (changes_before_) {
+      apply(pool, *prologue, input, scratch);
+      input = scratch;
+      scratch += changed_copy();
+    }
     const image_conversion<T> inputs(problem_.batch, problem_.in_channels, problem_.input_pixels());
     const image_conversion<T> outputs(problem_.batch, problem_.out_channels, problem_.output_pixels());
     std::ptrdiff_t in_step = in_.step, out_step = out_.step;
@@ -143,9 +154,9 @@ class convolution {
     }
     if (!convert_out_)
       return run_images(pool, from, in_step, weights, to, out_step, own,
-                        epilogue_of_pixels<std::remove_reference_t<Epilogue>>{epilogue});
+                        epilogue_of_pixels<std::remove_reference_t<Epilogue>>{epilogue}, prologue);
     out_step = problem_.out_channels;
-    run_images(pool, from, in_step, weights, to, out_step, own, no_epilogue{});
+    run_images(pool, from, in_step, weights, to, out_step, own, no_epilogue{}, prologue);
     const std::int64_t pixels = problem_.output_pixels(), channels = problem_.out_channels;
     outputs.to_planes(pool, to, out_step, output, 0, [&](std::int64_t image, std::int64_t pixel, std::int64_t count) {
       epilogue(image, std::int64_t{0}, channels, pixel, count, output + image * channels * pixels + pixel, pixels);
@@ -193,7 +204,24 @@ class convolution {
   std::int64_t output_copy() const {
     return convert_out_ ? rounded(problem_.batch * problem_.out_channels * problem_.output_pixels()) : 0;
   }
+  // What the prologue makes of the input where no method does; it lies as the input does, without gaps.
+  std::int64_t changed_copy() const {
+    return changes_before_ ? rounded(problem_.batch * problem_.in_channels * problem_.input_pixels()) : 0;
+  }
+  void apply(thread_pool& pool, const channel_prologue<T>& prologue, const T* from, T* to) const {
+    const std::int64_t channels = problem_.in_channels, pixels = problem_.input_pixels();
+    if (!in_.channels_last)
+      return pool.parallel_for(problem_.batch * channels, [&](std::int64_t plane, unsigned) {
+        prologue.of_plane(from + plane * pixels, to + plane * pixels, plane % channels, pixels);
+      });
+    const std::int64_t all = problem_.batch * pixels, each = std::max<std::int64_t>(1, 4096 / channels);
+    pool.parallel_for(ceil_div(all, each), [&](std::int64_t task, unsigned) {
+      for (std::int64_t i = task * each; i < std::min(all, (task + 1) * each); ++i)
+        prologue.of_pixel(from + i * given_step_, to + i * channels, 0, channels);
+    });
+  }
   std::int64_t body_scratch() const {
+    if (changes_inside_) return rounded(std::get<image_convolution<T>>(body_).changed_scratch_size()) * workers_;
     return std::visit(
         [&](const auto& b) -> std::int64_t {
           if constexpr (requires { b.scratch_size(workers_); })
@@ -234,8 +262,11 @@ class convolution {
 
   template <class Epilogue>
   void run_images(thread_pool& pool, const T* input, std::ptrdiff_t in_step, const T* weights, T* output,
-                  std::ptrdiff_t out_step, T* scratch, Epilogue&& epilogue) const {
-    if (const auto* b = std::get_if<image_convolution<T>>(&body_))
+                  std::ptrdiff_t out_step, T* scratch, Epilogue&& epilogue, const channel_prologue<T>* prologue) const {
+    const auto* b = std::get_if<image_convolution<T>>(&body_);
+    if (b && changes_inside_)
+      b->run_changed(pool, *prologue, input, in_step, weights, output, out_step, scratch, epilogue);
+    else if (b)
       b->run(pool, input, in_step, weights, output, out_step, scratch, epilogue);
     else if (const auto* c = std::get_if<depthwise_convolution<T>>(&body_))
       c->run(pool, input, in_step, weights, output, out_step, epilogue);
@@ -254,6 +285,8 @@ class convolution {
   conv_problem problem_;
   conv_method method_;
   unsigned workers_;
+  bool changes_inside_, changes_before_;  // where the prologue is applied
+  std::ptrdiff_t given_step_;             // from pixel to pixel of the input, before a prologue's copy
   image_layout in_, out_;
   bool convert_in_, convert_out_;
   body body_;

@@ -66,10 +66,7 @@ class image_convolution {
   }
 
   /// Elements of scratch for each worker.
-  std::int64_t scratch_size() const {
-    if (plain_) return 0;
-    return copied_ ? header + strip_size(strip_rows_) : 0;
-  }
+  std::int64_t scratch_size() const { return copied_ ? header + strip_size(strip_rows_) : 0; }
 
   /// `epilogue(row0, rows, col0, cols, c, c_row)` is called once for each finished tile: rows are pixels, counted
   /// through the batch, columns output channels.
@@ -77,10 +74,7 @@ class image_convolution {
   void run(thread_pool& pool, const T* input, std::ptrdiff_t in_step, const T* weights, T* output,
            std::ptrdiff_t out_step, T* scratch, Epilogue&& epilogue) const {
     if (plain_) {
-      gemm_problem<T> g{.m = p_.batch * p_.input_pixels(), .n = outputs_, .k = depth_, .a = input, .a_row = in_step};
-      g.b = weights;
-      g.c = output;
-      g.c_row = out_step;
+      const gemm_problem<T> g = product(input, in_step, weights, output, out_step);
       return p_.groups == 1 ? gemm(pool, g, epilogue) : multiply_groups(pool, g, epilogue);
     }
     const std::int64_t each = round_up(scratch_size(), native_lanes<T>);
@@ -111,8 +105,28 @@ class image_convolution {
     });
   }
 
+  /// Elements of scratch, aligned to 64 bytes, for each worker of `run_changed`.
+  std::int64_t changed_scratch_size() const {
+    return gemm_changed_scratch_size(product(nullptr, 0, nullptr, nullptr, 0));
+  }
+  /// As `run` behind a prologue, for pointwise convolutions in one group.
+  template <class Epilogue>
+  void run_changed(thread_pool& pool, const channel_prologue<T>& prologue, const T* input, std::ptrdiff_t in_step,
+                   const T* weights, T* output, std::ptrdiff_t out_step, T* scratch, Epilogue&& epilogue) const {
+    gemm_changed(pool, product(input, in_step, weights, output, out_step), prologue, scratch, epilogue);
+  }
+
  private:
   static constexpr std::int64_t header = 64 / sizeof(T);
+  // The product that a pointwise convolution is.
+  gemm_problem<T> product(const T* input, std::ptrdiff_t in_step, const T* weights, T* output,
+                          std::ptrdiff_t out_step) const {
+    gemm_problem<T> g{.m = p_.batch * p_.input_pixels(), .n = outputs_, .k = depth_, .a = input, .a_row = in_step};
+    g.b = weights;
+    g.c = output;
+    g.c_row = out_step;
+    return g;
+  }
   struct strip_source {
     const T* at;
     std::ptrdiff_t step;  // from pixel to pixel

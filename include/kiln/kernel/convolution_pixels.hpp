@@ -44,7 +44,7 @@ class pixel_convolution {
     const of_channels<std::remove_reference_t<Epilogue>> finish{epilogue, p_.out_channels};
     if (p_.pointwise()) return gemm_unpacked(pool, g, scratch, finish);
     const gemm_split<T> split(g, false, pool.size(), 192, g.m);
-    multiply(pool, g, depth_block<T>(g.k), split, gathered_right{this, &g, scratch}, finish);
+    multiply(pool, g, depth_block<T>(g.k), split, plain_left<T>{&g}, gathered_right{this, &g, scratch}, finish);
   }
 
  private:

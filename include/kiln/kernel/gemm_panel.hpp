@@ -111,9 +111,8 @@ struct packing_step : linear_step {
 /// As `multiply_panel` for the first tile of rows, whose panel is packed meanwhile: between the products that costs a
 /// fraction of what copying alone does.
 template <class T, int Vectors, class Finish>
-void multiply_and_pack(std::int64_t depth, const T* a, std::ptrdiff_t a_row, packing_step<T, Vectors> step,
-                       const T* b, std::ptrdiff_t b_step, T* c, std::ptrdiff_t c_row, bool accumulate,
-                       Finish&& finish) {
+void multiply_and_pack(std::int64_t depth, const T* a, std::ptrdiff_t a_row, packing_step<T, Vectors> step, const T* b,
+                       std::ptrdiff_t b_step, T* c, std::ptrdiff_t c_row, bool accumulate, Finish&& finish) {
   constexpr int rows = register_tile<T>::rows, width = Vectors * native_lanes<T>;
   const T* row[rows];
   for (int r = 0; r < rows; ++r) row[r] = a + r * a_row;

@@ -9,7 +9,7 @@ class eigen_target final : public rewriting_target {
   /// An `unsupported` error where the kernel library that the loader found is of another build of kiln.
   eigen_target();
   std::string_view name() const override { return "eigen"; }
-  std::span<const named_pass<program>> passes() const override;
+  target_passes passes() const override;
   bool flushes_denormals() const override { return true; }
   std::string machine(unsigned threads) const override;
   image_role role(const program& whole, const basic_instruction<operation>& instruction) const override;

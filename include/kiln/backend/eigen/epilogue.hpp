@@ -3,18 +3,20 @@
 
 #include "kiln/backend/eigen/affine.hpp"
 #include "kiln/backend/eigen/tile_program.hpp"
+#include "kiln/runtime/contraction_parts.hpp"
 
 namespace kiln::eigen {
 
 /// A contraction taken apart: the product itself and the pointwise ops behind it.
 struct product_body {
-  operation product;                   ///< a contraction
-  std::size_t operands[2] = {0, 1};    ///< which inputs of the instruction the product reads
-  std::vector<std::size_t> extra;      ///< inputs that only the tail reads; the tail's parameters 1, 2, …
-  std::unique_ptr<tile_program> tail;  ///< parameter 0 is the product; null when nothing follows
-  std::optional<affine_form> affine;   ///< the tail's form, where it is one
-  std::unique_ptr<tile_program> rest;  ///< what the form leaves; null when nothing
-  std::vector<float> bias;             ///< instead of the form's first addend, where this is not empty
+  operation product;                              ///< a contraction
+  std::size_t operands[2] = {0, 1};               ///< which inputs of the instruction the product reads
+  std::optional<channel_prologue_form> prologue;  ///< of the first one
+  std::vector<std::size_t> extra;                 ///< inputs that only the tail reads; the tail's parameters 1, 2, …
+  std::unique_ptr<tile_program> tail;             ///< parameter 0 is the product; null when nothing follows
+  std::optional<affine_form> affine;              ///< the tail's form, where it is one
+  std::unique_ptr<tile_program> rest;             ///< what the form leaves; null when nothing
+  std::vector<float> bias;                        ///< instead of the form's first addend, where this is not empty
 
   /// Adds up the constants of the form that differ along dim `dim` of the result alone: the kernels add one.
   void sum_biases(const kernel_request& request, std::size_t dim);
@@ -29,7 +31,9 @@ struct product_body {
 };
 
 /// Takes a contraction, bare or fused with its pointwise users, apart. Empty where the body has another form.
-std::optional<product_body> split_product(const program& whole, const basic_instruction<operation>& ins);
+/// `is_constant` as for `split_contraction`.
+std::optional<product_body> split_product(const program& whole, const basic_instruction<operation>& ins,
+                                          const std::function<bool(std::size_t)>& is_constant = {});
 
 /// Applies a tail to finished tiles of a product, in place. The last `inner` dims of the result are the columns, the
 /// ones before are the rows, counted row-major.

@@ -5,6 +5,7 @@
 #include "kiln/kernel/affine_tail.hpp"
 #include "kiln/kernel/attention_problem.hpp"
 #include "kiln/kernel/block.hpp"
+#include "kiln/kernel/channel_prologue.hpp"
 #include "kiln/kernel/convolution_method.hpp"
 #include "kiln/kernel/gemm.hpp"
 #include "kiln/kernel/pooling_problem.hpp"
@@ -38,8 +39,9 @@ class conv_plan {
  public:
   virtual ~conv_plan() = default;
   virtual std::int64_t scratch_floats() const = 0;
-  virtual void run(thread_pool& pool, const float* x, const float* w, float* y, float* scratch,
-                   const conv_tail& tail) const = 0;
+  /// `prologue` is null unless one was planned for.
+  virtual void run(thread_pool& pool, const float* x, const float* w, float* y, float* scratch, const conv_tail& tail,
+                   const kernels::channel_prologue<float>* prologue) const = 0;
 };
 
 /// The version of the kernels in what is kept of their times: one more whenever a kernel's time changes.
@@ -76,7 +78,7 @@ struct isa_table {
   void (*pack_conv_weights)(thread_pool& pool, const kernels::conv_problem& p, kernels::conv_method method, float* to,
                             const float* from) = nullptr;
   conv_plan* (*plan_conv)(const kernels::conv_problem& p, unsigned workers, kernels::conv_method method,
-                          const kernels::image_layout& in, const kernels::image_layout& out) = nullptr;
+                          const kernels::image_layout& in, const kernels::image_layout& out, bool changed) = nullptr;
 
   /// Copies images from one layout to the other; planes of one image follow one another.
   void (*convert_images)(thread_pool& pool, std::int64_t batch, std::int64_t channels, std::int64_t pixels,

@@ -17,6 +17,7 @@ constexpr std::uint64_t isa_layout() {
                         sizeof(kernels::affine_tail<float>),
                         sizeof(kernels::conv_problem),
                         sizeof(conv_tail),
+                        sizeof(kernels::channel_prologue<float>),
                         sizeof(kernels::image_layout),
                         sizeof(kernels::attention_problem),
                         sizeof(kernels::pooling_problem),

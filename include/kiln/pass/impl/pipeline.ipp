@@ -4,17 +4,21 @@
 
 namespace kiln {
 
-compile_notes optimise(program& p, const pass_options& options) { return optimise(p, options, {}); }
+compile_notes optimise(program& p, const pass_options& options) { return optimise(p, options, target_passes()); }
 
-compile_notes optimise(program& p, const pass_options& options, std::span<const named_pass<program>> forms) {
+compile_notes optimise(program& p, const pass_options& options, const target_passes& own) {
   small_vector<named_pass<program>> simplify;
   if (options.simplify)
-    for (const auto& list : {forms, detail::program_simplifying_passes()})
+    for (const auto& list : {own.forms, detail::program_simplifying_passes()})
       for (const named_pass<program>& step : list) simplify.push_back(step);
   pass_lists<program> lists;
   lists.simplify = simplify;
   lists.extra = options.extra;
-  if (options.fuse) lists.fuse = detail::program_fusing_passes();
+  small_vector<named_pass<program>> fuse;
+  if (options.fuse)
+    for (const auto& list : {detail::program_fusing_passes(), own.fuse})
+      for (const named_pass<program>& step : list) fuse.push_back(step);
+  lists.fuse = fuse;
   return run_passes(p, lists, options.verify || KILN_CHECKED, [&](const pass_note& note, const program& after) {
     if (options.observer.call) options.observer.call(options.observer.context, note, after);
   });

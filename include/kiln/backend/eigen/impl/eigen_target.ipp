@@ -8,6 +8,7 @@
 #include "kiln/backend/eigen/lower_generic.hpp"
 #include "kiln/backend/eigen/recurrent.hpp"
 #include "kiln/kernel/pooling_problem.hpp"
+#include "kiln/pass/fuse_prologue.hpp"
 #include "kiln/pass/integer_products.hpp"
 #include "kiln/pass/widen_floats.hpp"
 
@@ -40,12 +41,15 @@ std::string eigen_target::machine(unsigned threads) const {
          std::to_string(threads) + " threads, kernels " + std::to_string(eigen::kernel_version);
 }
 
-std::span<const named_pass<program>> eigen_target::passes() const {
-  static constexpr named_pass<program> list[] = {
+target_passes eigen_target::passes() const {
+  static constexpr named_pass<program> forms[] = {
       {"integer_products", [](program& p) { return integer_products(p); }},
       {"widen_floats", [](program& p) { return widen_floats(p); }},
   };
-  return list;
+  static constexpr named_pass<program> fuse[] = {
+      {"fuse_prologue", [](program& p) { return fuse_prologue(p); }},
+  };
+  return {forms, fuse};
 }
 
 image_role eigen_target::role(const program& whole, const basic_instruction<operation>& instruction) const {

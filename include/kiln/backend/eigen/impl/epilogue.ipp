@@ -5,7 +5,6 @@
 
 #include "kiln/backend/eigen/rows.hpp"
 #include "kiln/core/argument.hpp"
-#include "kiln/runtime/contraction_parts.hpp"
 
 namespace kiln::eigen {
 
@@ -13,12 +12,14 @@ namespace {
 constexpr std::size_t rest_stack_bytes = 24 * 1024;
 }
 
-std::optional<product_body> split_product(const program& whole, const basic_instruction<operation>& ins) {
-  std::optional<contraction_parts> parts = split_contraction(whole, ins);
+std::optional<product_body> split_product(const program& whole, const basic_instruction<operation>& ins,
+                                          const std::function<bool(std::size_t)>& is_constant) {
+  std::optional<contraction_parts> parts = split_contraction(whole, ins, is_constant);
   if (!parts) return std::nullopt;
   product_body out;
   out.product = parts->product;
   std::copy(parts->operands, parts->operands + 2, out.operands);
+  out.prologue = parts->prologue;
   out.extra = std::move(parts->extra);
   const module_graph& tail = parts->tail;
   if (parts->tailed) {

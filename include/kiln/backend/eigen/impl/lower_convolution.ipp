@@ -80,6 +80,7 @@ class convolution_kernel final : public kernel {
     attributes_ = *body_.product.get_if<op::convolution>();
     near_weights_ = r.near_constants;
     body_.sum_biases(r, 1);
+    if (body_.prologue) bind_prologue(r);
     const std::size_t w = body_.operands[1];
     group_outputs_ = r.inputs[w].lens[0] / attributes_.group;
     const literal* weights = r.constants[w];
@@ -93,17 +94,18 @@ class convolution_kernel final : public kernel {
   }
 
   std::string name() const override {
-    return "convolution" + std::string(body_.tail ? "+epilogue" : "") + " (" +
-           std::string(method_names[static_cast<unsigned>(method_)]) + ")";
+    return std::string(body_.prologue ? "prologue+" : "") + "convolution" + std::string(body_.tail ? "+epilogue" : "") +
+           " (" + std::string(method_names[static_cast<unsigned>(method_)]) + ")";
   }
-  bool packed_input(std::size_t i) const override { return packed_ && i == body_.operands[1]; }
+  bool packed_input(std::size_t i) const override {
+    return (packed_ && i == body_.operands[1]) || (in_prologue(i) && !in_epilogue(i));
+  }
   std::size_t packed_bytes() const override { return packed_.size(); }
   stride_support input_strides(std::size_t i) const override {
-    return std::find(body_.extra.begin(), body_.extra.end(), i) != body_.extra.end() && i != body_.operands[0] &&
-                   i != body_.operands[1]
-               ? stride_support::any
-           : i == body_.operands[0] ? stride_support::images
-                                    : stride_support::dense;
+    return i == body_.operands[0]             ? stride_support::images
+           : i == body_.operands[1]           ? stride_support::dense
+           : in_epilogue(i) || in_prologue(i) ? stride_support::any
+                                              : stride_support::dense;
   }
   stride_support output_strides(std::size_t) const override {
     return kernels::writes_planes_apart(method_) ? stride_support::apart : stride_support::images;
@@ -181,12 +183,40 @@ class convolution_kernel final : public kernel {
       self.tail = &*tail;
       if (tail->fits()) follow = {last ? apply_to_pixels : apply_to_channels, &self};
     }
-    plan->run(*l.pool, x.as<const float>(), weights, y.as<float>(), reinterpret_cast<float*>(scratch), follow);
+    plan->run(*l.pool, x.as<const float>(), weights, y.as<float>(), reinterpret_cast<float*>(scratch), follow,
+              body_.prologue ? &prologue_ : nullptr);
     std::optional<inline_vector<tensor, 40>> room;
     if (tail && !tail->fits()) run_tail(body_, channels_split(l.in, l.out[0], room), y, l.out[0], behind, *l.pool);
   }
 
  private:
+  bool in_epilogue(std::size_t input) const {
+    return std::find(body_.extra.begin(), body_.extra.end(), input) != body_.extra.end();
+  }
+  // Whether an input is a constant that the kernel keeps as its prologue.
+  bool in_prologue(std::size_t input) const {
+    const auto is = [&](const channel_prologue_form::constant& c) { return c.present && !c.uniform && c.at == input; };
+    return body_.prologue && (is(body_.prologue->scale) || is(body_.prologue->shift));
+  }
+
+  // The prologue as the kernels know it: one factor and one addend a channel.
+  void bind_prologue(const kernel_request& r) {
+    const channel_prologue_form& form = *body_.prologue;
+    const auto channels = static_cast<std::size_t>(r.inputs[body_.operands[1]].lens[1].value());
+    const auto bind = [&](const channel_prologue_form::constant& c, std::vector<float>& to) -> const float* {
+      if (!c.present) return nullptr;
+      to.assign(channels, c.value);
+      if (!c.uniform) {
+        const argument aligned(*r.constants[c.at]);
+        const layout& l = r.constant_layouts[c.at];
+        for (std::size_t k = 0; k < channels; ++k)
+          to[k] = aligned.as<float>().data()[l.offset.value() + static_cast<std::int64_t>(k) * l.strides[1].value()];
+      }
+      return to.data();
+    };
+    prologue_ = {bind(form.scale, scale_), bind(form.shift, shift_), form.clamps, form.low, form.high};
+  }
+
   conv_problem problem(const ints& x, const ints& w) const { return problem_of(attributes_, x, w, near_weights_); }
 
   // Operands of the epilogue as it sees them: rows are channels and columns pixels, or the reverse where the result's
@@ -248,9 +278,9 @@ class convolution_kernel final : public kernel {
       if (e.x == x && e.w == w && e.from == from && e.to == to && e.workers == workers) return e.plan;
     constexpr std::size_t most = 32;
     if (plans_.size() == most) plans_.pop_front();
-    plans_.push_back(
-        {x, w, from, to, workers,
-         std::shared_ptr<const conv_plan>(kiln_eigen_isa()->plan_conv(problem(x, w), workers, method_, from, to))});
+    plans_.push_back({x, w, from, to, workers,
+                      std::shared_ptr<const conv_plan>(kiln_eigen_isa()->plan_conv(
+                          problem(x, w), workers, method_, from, to, body_.prologue.has_value()))});
     return plans_.back().plan;
   }
 
@@ -266,6 +296,8 @@ class convolution_kernel final : public kernel {
   bool near_weights_ = false;
   kernels::conv_method method_ = kernels::conv_method::pixels;
   buffer packed_;
+  std::vector<float> scale_, shift_;
+  kernels::channel_prologue<float> prologue_;
   mutable std::mutex mutex_;
   mutable std::deque<entry> plans_;
 };
@@ -307,8 +339,18 @@ image_role role_of_convolution(const op::convolution& conv, const shape& x, cons
   return kiln_eigen_isa()->gains_from_channels_last(p) ? image_role::gains : image_role::none;
 }
 
+static std::optional<product_body> split_convolution(const kernel_request& r) {
+  return split_product(r.whole, r.instruction, [&](std::size_t k) {
+    const layout& l = r.constant_layouts[k];
+    bool by_channel = r.constants[k] && r.inputs[k].type == dtype::f32 && l.offset.is_constant() && l.lens.size() > 1;
+    for (std::size_t d = 0; d < l.lens.size() && by_channel; ++d)
+      by_channel = d == 1 ? l.strides[d].is_constant() : l.strides[d] == dimension(0) || l.lens[d] == dimension(1);
+    return by_channel;
+  });
+}
+
 std::unique_ptr<kernel> lower_convolution(const kernel_request& r) {
-  auto body = split_product(r.whole, r.instruction);
+  auto body = split_convolution(r);
   if (!body || !body->product.is<op::convolution>()) return nullptr;
   for (std::size_t k : body->operands)
     if (r.inputs[k].type != dtype::f32) return nullptr;
@@ -319,7 +361,7 @@ std::unique_ptr<kernel> lower_convolution(const kernel_request& r) {
   kernel_candidates all;
   for (kernels::conv_method m : methods) all.names.emplace_back(method_names[static_cast<unsigned>(m)]);
   all.make = [&](std::size_t k) {
-    return std::make_unique<convolution_kernel>(split_product(r.whole, r.instruction).value(), r, methods[k]);
+    return std::make_unique<convolution_kernel>(split_convolution(r).value(), r, methods[k]);
   };
   return make_best(r, all);
 }

@@ -70,13 +70,15 @@ void run_gemm_unpacked(thread_pool& pool, const gemm_problem<float>& p, float* s
 
 class planned final : public conv_plan {
  public:
-  planned(const conv_problem& p, unsigned workers, conv_method method, const image_layout& in, const image_layout& out)
-      : run_(p, workers, method, in, out), channels_(p.out_channels), last_(out.channels_last) {}
+  planned(const conv_problem& p, unsigned workers, conv_method method, const image_layout& in, const image_layout& out,
+          bool changed)
+      : run_(p, workers, method, in, out, changed), channels_(p.out_channels), last_(out.channels_last) {}
   std::int64_t scratch_floats() const override { return run_.scratch_size(); }
-  void run(thread_pool& pool, const float* x, const float* w, float* y, float* scratch,
-           const conv_tail& tail) const override {
-    if (!tail.call && !tail.affine) return run_.run(pool, x, w, y, scratch);
-    if (!tail.call) return run_.run(pool, x, w, y, scratch, affine_images<float>{*tail.affine, channels_, last_});
+  void run(thread_pool& pool, const float* x, const float* w, float* y, float* scratch, const conv_tail& tail,
+           const channel_prologue<float>* prologue) const override {
+    if (!tail.call && !tail.affine) return run_.run(pool, x, w, y, scratch, no_conv_epilogue{}, prologue);
+    if (!tail.call)
+      return run_.run(pool, x, w, y, scratch, affine_images<float>{*tail.affine, channels_, last_}, prologue);
     run_.run(
         pool, x, w, y, scratch,
         [&](std::int64_t image, std::int64_t channel0, std::int64_t channels, std::int64_t pixel0, std::int64_t pixels,
@@ -84,7 +86,8 @@ class planned final : public conv_plan {
           if (tail.affine)
             affine_images<float>{*tail.affine, channels_, last_}(image, channel0, channels, pixel0, pixels, c, c_row);
           tail.call(tail.self, image, channel0, channels, pixel0, pixels, c, c_row);
-        });
+        },
+        prologue);
   }
 
  private:
@@ -94,8 +97,8 @@ class planned final : public conv_plan {
 };
 
 conv_plan* plan_conv(const conv_problem& p, unsigned workers, conv_method method, const image_layout& in,
-                     const image_layout& out) {
-  return new planned(p, workers, method, in, out);
+                     const image_layout& out, bool changed) {
+  return new planned(p, workers, method, in, out, changed);
 }
 
 void convert_images(thread_pool& pool, std::int64_t batch, std::int64_t channels, std::int64_t pixels,
