@@ -51,6 +51,20 @@ TEST(images, branches_write_into_their_concatenation) {
   EXPECT_EQ(copies(compile_eigen(make)), 0u);
 }
 
+TEST(images, means_of_whole_images) {
+  for (const dims& x : {dims{1, 64, 13, 13}, {3, 48, 7, 5}, {2, 32, 9, 1}})
+    for (const std::int64_t channels : {256, 300}) {
+      const auto make = [&](builder& b) {
+        b.output(layer(b, layer(b, b.input("x", dtype::f32, x), 64, 3), channels, 1).reduce_mean({2, 3}));
+      };
+      SCOPED_TRACE(::testing::Message() << x[0].value() << ' ' << channels);
+      expect_same(make, close);
+      const executable e = compile_eigen(make);
+      EXPECT_EQ(e.report().steps.back().kernel, "mean of images");
+      EXPECT_EQ(copies(e), 0u);
+    }
+}
+
 // What reduces whole images or their channels reads either layout, so the convolution before it needs no turning.
 TEST(images, a_reduction_reads_channels_last) {
   const auto last = [](const auto& reader) {

@@ -82,10 +82,10 @@ image_role eigen_target::role(const program& whole, const basic_instruction<oper
 
 std::unique_ptr<kernel> eigen_target::make_kernel(const kernel_request& request) const {
   using lower = std::unique_ptr<kernel> (*)(const kernel_request&);
-  constexpr lower families[] = {eigen::lower_rows,      eigen::lower_dot,        eigen::lower_convolution,
-                                eigen::lower_integers,  eigen::lower_attention,  eigen::lower_window,
-                                eigen::lower_gather,    eigen::lower_recurrent,  eigen::lower_deconvolution,
-                                eigen::lower_placement, eigen::lower_arg_extreme};
+  constexpr lower families[] = {eigen::lower_window,      eigen::lower_rows,       eigen::lower_dot,
+                                eigen::lower_convolution, eigen::lower_integers,   eigen::lower_attention,
+                                eigen::lower_gather,      eigen::lower_recurrent,  eigen::lower_deconvolution,
+                                eigen::lower_placement,   eigen::lower_arg_extreme};
   for (lower family : families)
     if (auto made = family(request)) return made;
   return nullptr;

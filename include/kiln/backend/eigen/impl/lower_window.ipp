@@ -83,6 +83,40 @@ class pooling_kernel final : public kernel {
   op::pooling attributes_;
 };
 
+// Means of whole images whose channels are last, as one window: vectors run over channels, and each pixel's are read in
+// one go, in half the time of a reduction whose rows lie side by side.
+class image_mean_kernel final : public kernel {
+ public:
+  std::string name() const override { return "mean of images"; }
+  stride_support input_strides(std::size_t) const override { return stride_support::images; }
+  void run(const launch& l) const override {
+    const tensor &x = l.in[0], &y = l.out[0];
+    if (y.elements() == 0) return;
+    kernels::pooling_problem p;
+    p.x = x.as<const float>();
+    p.y = y.as<float>();
+    p.planes = x.lens[0] * x.lens[1];
+    p.average = true;
+    for (std::size_t d = 2; d < x.rank(); ++d) p.input[d + 3 - x.rank()] = p.window[d + 3 - x.rank()] = x.lens[d];
+    const kernels::image_layout from = image_layout_of(x);
+    if (from.channels_last)
+      kiln_eigen_isa()->pool_images(*l.pool, p, {x.lens[0], x.lens[1], from.step, x.lens[1]});
+    else
+      kiln_eigen_isa()->pool(*l.pool, p);
+  }
+
+  // Whether it serves: fewer channels would leave workers idle, and images of symbolic extents may be empty.
+  static bool serves(const kernel_request& r, const op::reduce_mean& mean) {
+    constexpr std::int64_t least = 256;
+    const shape& x = r.inputs[0];
+    if (!r.channels_last[0] || x.rank() < 3 || x.rank() > 5 || mean.axes.size() != x.rank() - 2) return false;
+    for (std::size_t d = 2; d < x.rank(); ++d)
+      if (!x.lens[d].is_constant() || x.lens[d].value() < 1 || mean.axes[d - 2] != static_cast<std::int64_t>(d))
+        return false;
+    return x.lens[1].is_constant() && x.lens[1].value() >= least;
+  }
+};
+
 class lrn_kernel final : public kernel {
  public:
   lrn_kernel(const op::lrn& attributes, bool channels_last) : attributes_(attributes), last_(channels_last) {}
@@ -120,12 +154,22 @@ class lrn_kernel final : public kernel {
 
 }  // namespace
 
+// The mean that an instruction is, bare or by itself in a group.
+static const op::reduce_mean* reduced_mean(const kernel_request& r) {
+  const auto* fused = r.instruction.op.get_if<op::fused>();
+  if (!fused) return r.instruction.op.get_if<op::reduce_mean>();
+  const module_graph& body = r.whole.module(fused->body);
+  return body.size() == 2 && body[1].kind == instruction_kind::op ? body[1].op.get_if<op::reduce_mean>() : nullptr;
+}
+
 std::unique_ptr<kernel> lower_window(const kernel_request& r) {
   if (r.inputs.empty() || r.inputs[0].type != dtype::f32) return nullptr;
   if (const auto* pool = r.instruction.op.get_if<op::pooling>()) {
     if (pool->mode == op::pooling_mode::lp || r.inputs[0].rank() < 3 || r.inputs[0].rank() > 5) return nullptr;
     return std::make_unique<pooling_kernel>(*pool);
   }
+  if (const auto* mean = reduced_mean(r); mean && image_mean_kernel::serves(r, *mean))
+    return std::make_unique<image_mean_kernel>();
   if (const auto* lrn = r.instruction.op.get_if<op::lrn>())
     return std::make_unique<lrn_kernel>(*lrn, r.result_channels_last);
   return nullptr;
