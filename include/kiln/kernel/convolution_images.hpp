@@ -1,7 +1,7 @@
 #pragma once
 
 #include "kiln/kernel/convolution_problem.hpp"
-#include "kiln/kernel/gemm.hpp"
+#include "kiln/kernel/gemm_prologue.hpp"
 #include "kiln/kernel/image_layout.hpp"
 
 namespace kiln::kernels {

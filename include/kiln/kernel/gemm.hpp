@@ -2,7 +2,6 @@
 
 #include <numeric>
 
-#include "kiln/kernel/channel_prologue.hpp"
 #include "kiln/kernel/gemm_panel.hpp"
 
 namespace kiln::kernels {
@@ -143,52 +142,6 @@ struct plain_left {
   }
 };
 
-/// A left operand of one matrix, with contiguous rows, that passes through a prologue: the rows of a task, as far as a
-/// block reads them, lie in the worker's scratch and stay there for its panels to come.
-template <class T>
-class changed_left {
- public:
-  /// Each worker's scratch is of `each` elements.
-  changed_left(const gemm_problem<T>& p, const channel_prologue<T>& prologue, T* scratch, std::int64_t each,
-               unsigned workers)
-      : p_(p), prologue_(prologue), each_(each), scratch_(scratch) {
-    for (unsigned w = 0; w < workers; ++w) mark(w, {-1, 0});
-  }
-  /// Elements of scratch for each worker.
-  static std::int64_t scratch_size(std::int64_t task_rows, std::int64_t k) { return header + task_rows * row_step(k); }
-
-  left_block<T> block(std::int64_t, std::int64_t row0, std::int64_t rows, std::int64_t col, std::int64_t cols,
-                      unsigned worker) const {
-    T* const own = scratch_ + worker * each_;
-    T* const local = own + header;
-    held at;
-    __builtin_memcpy(&at, own, sizeof at);
-    if (at.row0 != row0) at = {row0, 0};
-    if (const std::int64_t from = at.cols; from < col + cols) {
-      for (std::int64_t r = 0; r < rows; ++r)
-        prologue_.of_pixel(p_.a + (row0 + r) * p_.a_row + from, local + r * row_step(p_.k) + from, from,
-                           col + cols - from);
-      mark(worker, {row0, col + cols});
-    }
-    return {local + col, row_step(p_.k)};
-  }
-
- private:
-  // Which rows the scratch holds, and how many of their columns.
-  struct held {
-    std::int64_t row0, cols;
-  };
-  static constexpr std::int64_t header = 64 / sizeof(T);
-  // Rows of a power of two would meet in few sets of the cache.
-  static std::ptrdiff_t row_step(std::int64_t k) { return round_up(k, header) + header; }
-  void mark(unsigned worker, const held& at) const { __builtin_memcpy(scratch_ + worker * each_, &at, sizeof at); }
-
-  const gemm_problem<T>& p_;
-  const channel_prologue<T>& prologue_;
-  std::int64_t each_;
-  T* scratch_;
-};
-
 /// What follows the tiles of one block of one panel: the epilogue, behind the last block.
 template <class T, class Epilogue>
 struct panel_finish {
@@ -276,41 +229,6 @@ void gemm(thread_pool& pool, const gemm_problem<T>& problem, Epilogue&& epilogue
   const std::int64_t block = p.m <= register_tile<T>::rows ? std::max<std::int64_t>(p.k, 1) : depth_block<T>(p.k);
   const gemm_split<T> split(p, true, pool.size(), 48, p.task_rows);
   multiply(pool, p, block, split, plain_left<T>{&p}, packed_right<T>{p.b, p.b_batch, p.k}, epilogue);
-}
-
-/// Rows of a task of `gemm_changed`.
-inline constexpr std::int64_t least_changed_rows = 48;
-template <class T>
-std::int64_t most_changed_rows(const gemm_problem<T>& p) {
-  constexpr std::int64_t bytes = 192 * 1024;
-  const std::int64_t fitting = bytes / static_cast<std::int64_t>(sizeof(T)) / std::max<std::int64_t>(1, p.k);
-  return std::clamp(fitting, least_changed_rows, std::max(least_changed_rows, p.task_rows));
-}
-
-/// How a product of one matrix whose left operand passes through a prologue is cut: the panels of a chunk are
-/// neighbours, so that a worker changes its rows once, and they stay in the second-level cache meanwhile.
-template <class T>
-gemm_split<T> changed_split(const gemm_problem<T>& p, unsigned workers) {
-  gemm_split<T> split(p, true, workers, least_changed_rows, most_changed_rows(p));
-  split.by_panels = false;
-  return split;
-}
-
-/// Elements of scratch, aligned to 64 bytes, that `gemm_changed` uses for each worker.
-template <class T>
-std::int64_t gemm_changed_scratch_size(const gemm_problem<T>& p) {
-  return changed_left<T>::scratch_size(std::min(p.m, most_changed_rows(p)), p.k);
-}
-
-/// As `gemm` for one matrix with contiguous rows of A, which first pass through a prologue whose channels are A's
-/// columns.
-template <class T, class Epilogue = no_epilogue>
-void gemm_changed(thread_pool& pool, const gemm_problem<T>& p, const channel_prologue<T>& prologue, T* scratch,
-                  Epilogue&& epilogue = {}) {
-  if (p.m <= 0 || p.n <= 0) return;
-  const gemm_split<T> split = changed_split(p, pool.size());
-  const changed_left<T> left(p, prologue, scratch, gemm_changed_scratch_size(p), pool.size());
-  multiply(pool, p, depth_block<T>(p.k), split, left, packed_right<T>{p.b, 0, p.k}, epilogue);
 }
 
 /// Elements of scratch that `gemm_unpacked` uses.
