@@ -210,6 +210,7 @@ class convolution {
   }
   void apply(thread_pool& pool, const channel_prologue<T>& prologue, const T* from, T* to) const {
     const std::int64_t channels = problem_.in_channels, pixels = problem_.input_pixels();
+    if (channels == 0) return;
     if (!in_.channels_last)
       return pool.parallel_for(problem_.batch * channels, [&](std::int64_t plane, unsigned) {
         prologue.of_plane(from + plane * pixels, to + plane * pixels, plane % channels, pixels);

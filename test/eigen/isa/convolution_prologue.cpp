@@ -77,6 +77,7 @@ TEST(convolution_prologue, changes_the_input_for_every_method_and_layout) {
       plane(1, 1100, 33, 1, 9, 11, 1),  // blocks of the depth
       plane(3, 1, 5, 1, 4, 5, 1),       // one channel
       plane(1, 24, 36, 4, 6, 6, 1),     // groups
+      plane(2, 0, 5, 1, 3, 4, 1),       // no channel
   };
   for (const unsigned threads : {1U, 2U, 3U}) {
     kiln::thread_pool pool(threads);
