@@ -100,6 +100,25 @@ TEST(convolution_epilogue, addends_that_round_on_purpose_round) {
         {0, 0});
 }
 
+TEST(convolution_epilogue, a_bound_that_is_no_number_makes_none) {
+  for (const unsigned which : {0U, 1U, 2U, 3U}) {
+    SCOPED_TRACE(which);
+    expect_same([&](builder& b) {
+      const auto bounded = [&](const value& y) {
+        const value nan = b.scalar(dtype::f32, NAN), one = b.scalar(dtype::f32, 1.);
+        return which == 0   ? y.max(nan)
+               : which == 1 ? y.min(nan).relu()
+               : which == 2 ? b.add(op::clip{}, y, nan, one)
+                            : b.add(op::clip{}, y, one, nan);
+      };
+      const value w = b.constant(random_argument({dtype::f32, {6, 4, 3, 3}}, 5).to_literal());
+      b.output(bounded(b.input("x", dtype::f32, {1, 4, 9, 9}).conv(w) + 0.5));
+      b.output(bounded(b.input("a", dtype::f32, {5, 4}).dot(b.input("b", dtype::f32, {4, 7})) + 0.5));
+    });
+    if (::testing::Test::HasFatalFailure()) return;
+  }
+}
+
 TEST(convolution_epilogue, several_constant_biases) {
   for (const std::int64_t group : {1, 8}) {
     expect_same(

@@ -1,5 +1,6 @@
 #pragma once
 #include <limits>
+#include <optional>
 
 #include "kiln/pass/fusion_body.hpp"
 
@@ -20,71 +21,90 @@ struct channel_prologue_form {
   float low = -std::numeric_limits<float>::infinity(), high = std::numeric_limits<float>::infinity();
 };
 
+/// Whether a constant laid out like this differs along dim 1 at most, as one number or one a channel does.
+constexpr bool lies_by_channel(const layout& l) {
+  if (l.lens.size() < 2 || !l.offset.is_constant() || !l.strides[1].is_constant()) return false;
+  for (std::size_t d = 0; d < l.lens.size(); ++d)
+    if (d != 1 && !(l.strides[d] == dimension(0)) && !(l.lens[d] == dimension(1))) return false;
+  return true;
+}
+
+/// Which of a body's parameters an instruction is, or would be.
+template <class Module>
+constexpr std::size_t parameter_index(const Module& body, std::uint32_t instruction) {
+  std::size_t k = 0;
+  for (std::uint32_t i = 0; i < instruction; ++i) k += body[i].kind == instruction_kind::parameter;
+  return k;
+}
+
 /// The form of the ops that end in `end`, where they have it. `is_constant(k)` says whether parameter k is a constant
-/// that differs along dim 1 at most.
+/// of f32 that `lies_by_channel`.
 template <class Module, class IsConstant>
 constexpr std::optional<channel_prologue_form> find_channel_prologue(const Module& body, value_id end,
                                                                      IsConstant&& is_constant) {
   channel_prologue_form out;
-  const auto parameter_of = [&](value_id v) {
-    std::size_t k = 0;
-    for (std::uint32_t i = 0; i < v.instruction; ++i) k += body[i].kind == instruction_kind::parameter;
-    return k;
-  };
   const auto uniform = [&](value_id v) -> std::optional<float> {
     const auto c = repeated_constant(body, v);
     if (!c || c->get_shape().type != dtype::f32) return std::nullopt;
     return c->template to<float>()[0];
   };
-  const auto constant_of = [&](value_id v) -> channel_prologue_form::constant {
-    if (const auto x = uniform(v)) return {true, true, *x, 0};
-    if (body[v.instruction].kind != instruction_kind::parameter) return {};
-    const std::size_t k = parameter_of(v);
-    return {is_constant(k), false, 0, k};
-  };
-  const auto clamp = [&](std::optional<float> low, std::optional<float> high) {
+  // The op's operand that is not a bound, where the op is bounds.
+  const auto behind_bounds = [&](const auto& ins) -> value_id {
+    // NaN is no bound: it makes NaN of everything
+    const auto bound = [&](std::size_t k) {
+      const auto x = uniform(ins.inputs[k]);
+      return x && *x == *x ? x : std::nullopt;
+    };
+    std::optional<float> low, high;
+    std::size_t data = 0;
+    if (ins.op.template is<op::relu>()) {
+      low = 0.0F;
+    } else if (ins.op.template is<op::clip>()) {
+      low = bound(1), high = bound(2);
+      if (!low || !high || !(*low <= *high)) return {};
+    } else if (const bool lower = ins.op.template is<op::max>(); lower || ins.op.template is<op::min>()) {
+      const auto left = bound(0), right = bound(1);
+      if (left.has_value() == right.has_value()) return {};
+      (lower ? low : high) = left ? left : right;
+      data = left ? 1 : 0;
+    } else {
+      return {};
+    }
     // what comes later is met first, and its bounds hold
     if (low) out.low = out.low > *low ? out.low : *low < out.high ? *low : out.high;
     if (high) out.high = out.high < *high ? out.high : *high > out.low ? *high : out.low;
     out.clamps = true;
+    return ins.inputs[data];
   };
-  for (value_id v = end;;) {
+  // The op's operand that is not constant, where the op is the addend or, before that, the factor.
+  const auto behind_affine = [&](const auto& ins) -> value_id {
+    const bool adds = ins.op.template is<op::add>();
+    if (out.scale.present || (adds ? out.shift.present : !ins.op.template is<op::mul>())) return {};
+    const auto constant_of = [&](value_id v) -> channel_prologue_form::constant {
+      if (const auto x = uniform(v)) return {true, true, *x, 0};
+      if (body[v.instruction].kind != instruction_kind::parameter) return {};
+      const std::size_t k = parameter_index(body, v.instruction);
+      return {is_constant(k), false, 0, k};
+    };
+    const auto left = constant_of(ins.inputs[0]), right = constant_of(ins.inputs[1]);
+    if (left.present == right.present) return {};
+    (adds ? out.shift : out.scale) = left.present ? left : right;
+    return ins.inputs[left.present ? 1 : 0];
+  };
+  for (value_id v = end; v;) {
     const auto& ins = body[v.instruction];
     if (!(ins.results[0].type == dtype::f32)) return std::nullopt;
     if (ins.kind == instruction_kind::parameter) {
-      out.data = parameter_of(v);
+      out.data = parameter_index(body, v.instruction);
       if (is_constant(out.data)) return std::nullopt;
       return out;
     }
     if (ins.kind != instruction_kind::op) return std::nullopt;
-    if (!out.scale.present && !out.shift.present && ins.op.template is<op::relu>()) {
-      clamp(0.0F, std::nullopt);
-      v = ins.inputs[0];
-      continue;
-    }
-    if (!out.scale.present && !out.shift.present && ins.op.template is<op::clip>()) {
-      const auto low = uniform(ins.inputs[1]), high = uniform(ins.inputs[2]);
-      if (!low || !high || !(*low <= *high)) return std::nullopt;
-      clamp(low, high);
-      v = ins.inputs[0];
-      continue;
-    }
-    const bool lower = ins.op.template is<op::max>(), upper = ins.op.template is<op::min>();
-    if (!out.scale.present && !out.shift.present && (lower || upper)) {
-      const auto left = uniform(ins.inputs[0]), right = uniform(ins.inputs[1]);
-      if (left.has_value() == right.has_value()) return std::nullopt;
-      const std::optional<float> bound = left ? left : right;
-      clamp(lower ? bound : std::nullopt, upper ? bound : std::nullopt);
-      v = ins.inputs[left ? 1 : 0];
-      continue;
-    }
-    const bool adds = ins.op.template is<op::add>(), scales = ins.op.template is<op::mul>();
-    if (!(adds && !out.shift.present && !out.scale.present) && !(scales && !out.scale.present)) return std::nullopt;
-    const auto left = constant_of(ins.inputs[0]), right = constant_of(ins.inputs[1]);
-    if (left.present == right.present) return std::nullopt;
-    (adds ? out.shift : out.scale) = left.present ? left : right;
-    v = ins.inputs[left.present ? 1 : 0];
+    const bool affine_began = out.scale.present || out.shift.present;
+    const value_id bounded = affine_began ? value_id{} : behind_bounds(ins);
+    v = bounded ? bounded : behind_affine(ins);
   }
+  return std::nullopt;
 }
 
 }  // namespace kiln

@@ -19,7 +19,7 @@ struct contraction_parts {
 };
 
 /// The parts of an instruction; empty where it is something else. `is_constant(k)`, where it is given, says whether
-/// input k is a constant that differs along dim 1 at most: instructions with a prologue are empty without.
+/// input k is a constant of f32 that `lies_by_channel`: instructions with a prologue are empty without.
 std::optional<contraction_parts> split_contraction(const program& whole,
                                                    const basic_instruction<operation>& instruction,
                                                    const std::function<bool(std::size_t)>& is_constant = {});

@@ -29,7 +29,7 @@ std::optional<value_id> other_operand(const basic_instruction<operation>& ins, s
 
 namespace {
 
-// Takes one more instruction behind the chain into the form.
+// Takes one more instruction behind the chain into the form. NaN is no bound: it makes NaN of everything.
 bool extend(affine_form& form, const module_graph& tail, const basic_instruction<operation>& ins,
             std::span<const std::size_t> parameter) {
   const auto lower = [&](float x) { form.low = std::max(form.low, x), form.clamps = true; };
@@ -38,14 +38,14 @@ bool extend(affine_form& form, const module_graph& tail, const basic_instruction
     lower(0);
   } else if (ins.op.is<op::clip>() && ins.inputs[0].instruction == form.last) {
     const auto low = constant_of(tail, ins.inputs[1]), high = constant_of(tail, ins.inputs[2]);
-    if (!low || !high) return false;
+    if (!low || !high || std::isnan(*low) || std::isnan(*high)) return false;
     lower(*low), upper(*high);
   } else if (ins.op.is<op::add>() || ins.op.is<op::max>() || ins.op.is<op::min>()) {
     const auto other = other_operand(ins, form.last);
     if (!other) return false;
     const auto constant = constant_of(tail, *other);
     if (ins.op.is<op::max>() || ins.op.is<op::min>()) {
-      if (!constant) return false;
+      if (!constant || std::isnan(*constant)) return false;
       ins.op.is<op::max>() ? lower(*constant) : upper(*constant);
     } else if (form.clamps) {
       return false;

@@ -341,11 +341,7 @@ image_role role_of_convolution(const op::convolution& conv, const shape& x, cons
 
 static std::optional<product_body> split_convolution(const kernel_request& r) {
   return split_product(r.whole, r.instruction, [&](std::size_t k) {
-    const layout& l = r.constant_layouts[k];
-    bool by_channel = r.constants[k] && r.inputs[k].type == dtype::f32 && l.offset.is_constant() && l.lens.size() > 1;
-    for (std::size_t d = 0; d < l.lens.size() && by_channel; ++d)
-      by_channel = d == 1 ? l.strides[d].is_constant() : l.strides[d] == dimension(0) || l.lens[d] == dimension(1);
-    return by_channel;
+    return r.constants[k] && r.inputs[k].type == dtype::f32 && lies_by_channel(r.constant_layouts[k]);
   });
 }
 
