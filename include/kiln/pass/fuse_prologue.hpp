@@ -5,22 +5,18 @@ namespace kiln {
 
 namespace detail {
 
-/// Whether a value is one literal of f32, repeated along every dim of `lens` but dim 1.
+/// How a value shows a literal of f32 through views that need no copy; empty for other values.
 template <class Module>
-constexpr bool is_channel_constant(const Module& m, value_id v, const dims& lens) {
-  if (is_kind(m, v.instruction, op_kind::view)) {
-    if (!m.producer(v).op.template is<op::multibroadcast>()) return false;
-    v = m.producer(v).inputs[0];
-  }
+constexpr std::optional<layout> layout_in_literal(const Module& m, value_id v) {
   const auto& i = m.producer(v);
-  if (i.kind != instruction_kind::literal || i.results[0].type != dtype::f32 || !i.results[0].is_constant())
-    return false;
-  const dims& own = i.results[0].lens;
-  for (std::size_t k = 0; k < own.size(); ++k) {
-    const std::size_t d = lens.size() - own.size() + k;
-    if (!(own[k] == dimension(1)) && !(d == 1 && own[k] == lens[1])) return false;
-  }
-  return true;
+  if (i.kind == instruction_kind::literal && i.results[0].type == dtype::f32 && !i.constant.has_symbols())
+    return layout::standard(i.results[0].lens);
+  if (!is_kind(m, v.instruction, op_kind::view)) return std::nullopt;
+  const auto viewed = layout_in_literal(m, i.inputs[0]);
+  if (!viewed) return std::nullopt;
+  const auto mapped = i.op.map(*viewed);
+  if (!mapped) return std::nullopt;
+  return *mapped;
 }
 
 /// Makes one instruction of a pointwise one and the contraction that reads it: the body of both, over the inputs of
@@ -40,7 +36,11 @@ class prologue_fuser {
     body_.outputs = {};
     move_in(second, between, made);
     body_.output_names.push_back(text("r0"));
-    body_.name = module_[second].op.template is<op::fused>() ? body_of(second).name : text(module_[second].op.name());
+    // no conditional expression: g++ 12 does not evaluate one of two texts in constant evaluation
+    if (module_[second].op.template is<op::fused>())
+      body_.name = body_of(second).name;
+    else
+      body_.name = text(module_[second].op.name());
     module_[second].op = operation(op::fused{fusion::contraction, program_.add_module(std::move(body_))});
     module_[second].inputs = std::move(inputs_);
   }
@@ -90,35 +90,43 @@ class prologue_fuser {
   small_vector<value_id> inputs_, parameters_;
 };
 
-/// The input of a pointwise convolution, bare or fused, which reads every pixel of it once; empty for others.
+/// The image that a convolution reads where it reads every pixel of it once and its channels are known; empty for
+/// others.
+template <class Module>
+constexpr value_id image_of_pointwise_convolution(const Module& m, std::uint32_t i) {
+  const auto* conv = m[i].op.template get_if<op::convolution>();
+  if (!conv || conv->group != 1) return {};
+  const dims& w = m.shape_of(m[i].inputs[1]).lens;
+  if (!w[1].is_constant()) return {};
+  for (std::size_t d = 2; d < w.size(); ++d)
+    if (!(w[d] == dimension(1))) return {};
+  for (const auto s : conv->stride)
+    if (s != 1) return {};
+  for (const auto s : conv->pads)
+    if (s != 0) return {};
+  return m[i].inputs[0];
+}
+
+/// The image that a pointwise convolution, bare or fused, reads; empty where the instruction is something else or reads
+/// that elsewhere too, as a gate or a residual sum behind the convolution does.
 template <class Program, class Module>
 constexpr value_id read_by_pointwise_convolution(const Program& p, const Module& m, std::uint32_t i) {
-  const auto input = [](const Module& in, std::uint32_t k) -> value_id {
-    const auto* conv = in[k].op.template get_if<op::convolution>();
-    if (!conv || conv->group != 1) return {};
-    const dims& w = in.shape_of(in[k].inputs[1]).lens;
-    for (std::size_t d = 2; d < w.size(); ++d)
-      if (!(w[d] == dimension(1))) return {};
-    for (const auto s : conv->stride)
-      if (s != 1) return {};
-    for (const auto s : conv->pads)
-      if (s != 0) return {};
-    return in[k].inputs[0];
-  };
   if (m[i].kind != instruction_kind::op) return {};
   const auto* fused = m[i].op.template get_if<op::fused>();
-  if (!fused) return input(m, i);
+  if (!fused) return image_of_pointwise_convolution(m, i);
   if (fused->kind != fusion::contraction) return {};
   const Module& body = p.module(fused->body);
-  std::size_t parameter = 0;
-  for (std::uint32_t k = 0; k < body.size(); ++k) {
+  value_id image;
+  for (std::uint32_t k = 0; k < body.size() && !image; ++k) {
     if (!is_kind(body, k, op_kind::contraction)) continue;
-    const value_id x = input(body, k);
-    if (!x || body[x.instruction].kind != instruction_kind::parameter) return {};
-    for (std::uint32_t j = 0; j < x.instruction; ++j) parameter += body[j].kind == instruction_kind::parameter;
-    return m[i].inputs[parameter];
+    image = image_of_pointwise_convolution(body, k);
+    if (!image || body[image.instruction].kind != instruction_kind::parameter) return {};
   }
-  return {};
+  // equal operands of an instruction are one parameter of its body
+  std::size_t reads = 0;
+  for (std::uint32_t k = 0; k < body.size(); ++k)
+    for (const value_id v : body[k].inputs) reads += v == image;
+  return reads == 1 ? m[i].inputs[parameter_index(body, image.instruction)] : value_id{};
 }
 
 /// Whether a pointwise instruction has the form of a channel prologue.
@@ -126,13 +134,14 @@ template <class Program, class Module>
 constexpr bool is_channel_prologue(const Program& p, const Module& m, std::uint32_t i) {
   const auto& ins = m[i];
   if (ins.kind != instruction_kind::op || ins.results.size() != 1 || ins.results[0].lens.size() < 3) return false;
-  const auto constant = [&](std::size_t k) { return is_channel_constant(m, ins.inputs[k], ins.results[0].lens); };
   const auto* fused = ins.op.template get_if<op::fused>();
-  if (!fused && !ins.op.template is<op::relu>()) return false;
-  if (fused && fused->kind != fusion::pointwise) return false;
-  if (!fused) return ins.results[0].type == dtype::f32;
+  if (!fused) return ins.op.template is<op::relu>() && ins.results[0].type == dtype::f32;
+  if (fused->kind != fusion::pointwise) return false;
   const Module& body = p.module(fused->body);
-  const auto form = find_channel_prologue(body, body.outputs[0], constant);
+  const auto form = find_channel_prologue(body, body.outputs[0], [&](std::size_t k) {
+    const auto at = layout_in_literal(m, ins.inputs[k]);
+    return at && lies_by_channel(*at);
+  });
   return form && m.shape_of(ins.inputs[form->data]) == ins.results[0];
 }
 
