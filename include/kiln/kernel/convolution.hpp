@@ -93,15 +93,15 @@ void pack_conv_weights(thread_pool& pool, const conv_problem& p, conv_method met
 template <class T>
 class convolution {
  public:
-  /// `changed`: runs have a prologue, which the method applies itself or finds applied in a copy of the input.
+  /// `has_prologue`: runs have one, which the method applies itself or finds applied in a copy of the input.
   convolution(const conv_problem& problem, unsigned workers, conv_method method, image_layout in = {},
-              image_layout out = {}, bool changed = false)
+              image_layout out = {}, bool has_prologue = false)
       : problem_(problem),
         method_(method),
         workers_(workers),
-        changes_inside_(changed && method == conv_method::images && in.channels_last && problem.pointwise() &&
+        changes_inside_(has_prologue && method == conv_method::images && in.channels_last && problem.pointwise() &&
                         problem.groups == 1),
-        changes_before_(changed && !changes_inside_),
+        changes_before_(has_prologue && !changes_inside_),
         given_step_(in.step),
         in_{in.channels_last, changes_before_ ? problem.in_channels : in.step},
         out_(out),
@@ -211,10 +211,15 @@ class convolution {
   void apply(thread_pool& pool, const channel_prologue<T>& prologue, const T* from, T* to) const {
     const std::int64_t channels = problem_.in_channels, pixels = problem_.input_pixels();
     if (channels == 0) return;
-    if (!in_.channels_last)
-      return pool.parallel_for(problem_.batch * channels, [&](std::int64_t plane, unsigned) {
-        prologue.of_plane(from + plane * pixels, to + plane * pixels, plane % channels, pixels);
+    if (!in_.channels_last) {
+      // in pieces, so that few large planes keep all workers busy
+      constexpr std::int64_t piece = 16384;
+      const std::int64_t pieces = ceil_div(pixels, piece);
+      return pool.parallel_for(problem_.batch * channels * pieces, [&](std::int64_t task, unsigned) {
+        const std::int64_t plane = task / pieces, first = task % pieces * piece, at = plane * pixels + first;
+        prologue.of_plane(from + at, to + at, plane % channels, std::min(piece, pixels - first));
       });
+    }
     const std::int64_t all = problem_.batch * pixels, each = std::max<std::int64_t>(1, 4096 / channels);
     pool.parallel_for(ceil_div(all, each), [&](std::int64_t task, unsigned) {
       for (std::int64_t i = task * each; i < std::min(all, (task + 1) * each); ++i)

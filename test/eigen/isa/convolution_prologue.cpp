@@ -76,6 +76,7 @@ TEST(convolution_prologue, changes_the_input_for_every_method_and_layout) {
       plane(2, 70, 130, 1, 15, 11, 1),  // several, and several panels
       plane(1, 1100, 33, 1, 9, 11, 1),  // blocks of the depth
       plane(3, 1, 5, 1, 4, 5, 1),       // one channel
+      plane(1, 1, 2, 1, 130, 260, 1),   // several pieces of a plane
       plane(1, 24, 36, 4, 6, 6, 1),     // groups
       plane(2, 0, 5, 1, 3, 4, 1),       // no channel
   };
@@ -84,8 +85,11 @@ TEST(convolution_prologue, changes_the_input_for_every_method_and_layout) {
     for (const conv_problem& p : problems)
       for (const bool in_last : {false, true})
         for (const bool out_last : {false, true})
-          for (const conv_method method : {conv_method::images, conv_method::pixels})
+          for (const conv_method method : {conv_method::images, conv_method::pixels, conv_method::channels,
+                                           conv_method::planes, conv_method::rows})
             for (const unsigned parts : {7U, 0U, 1U, 2U}) {
+              if (method == conv_method::planes && p.group_inputs() != 1) break;
+              if (method == conv_method::rows && !row_convolution<float>::serves(p)) break;
               if (parts != 7 && &p != problems) break;
               check_prologue<float>(pool, p, method, in_last, out_last, parts);
               if (::testing::Test::HasFatalFailure()) return;

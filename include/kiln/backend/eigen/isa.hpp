@@ -77,8 +77,10 @@ struct isa_table {
   std::int64_t (*conv_weight_floats)(const kernels::conv_problem& p, kernels::conv_method method) = nullptr;
   void (*pack_conv_weights)(thread_pool& pool, const kernels::conv_problem& p, kernels::conv_method method, float* to,
                             const float* from) = nullptr;
+  /// With `has_prologue`, each run of the plan needs one.
   conv_plan* (*plan_conv)(const kernels::conv_problem& p, unsigned workers, kernels::conv_method method,
-                          const kernels::image_layout& in, const kernels::image_layout& out, bool changed) = nullptr;
+                          const kernels::image_layout& in, const kernels::image_layout& out,
+                          bool has_prologue) = nullptr;
 
   /// Copies images from one layout to the other; planes of one image follow one another.
   void (*convert_images)(thread_pool& pool, std::int64_t batch, std::int64_t channels, std::int64_t pixels,

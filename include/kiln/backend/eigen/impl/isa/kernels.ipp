@@ -71,8 +71,8 @@ void run_gemm_unpacked(thread_pool& pool, const gemm_problem<float>& p, float* s
 class planned final : public conv_plan {
  public:
   planned(const conv_problem& p, unsigned workers, conv_method method, const image_layout& in, const image_layout& out,
-          bool changed)
-      : run_(p, workers, method, in, out, changed), channels_(p.out_channels), last_(out.channels_last) {}
+          bool has_prologue)
+      : run_(p, workers, method, in, out, has_prologue), channels_(p.out_channels), last_(out.channels_last) {}
   std::int64_t scratch_floats() const override { return run_.scratch_size(); }
   void run(thread_pool& pool, const float* x, const float* w, float* y, float* scratch, const conv_tail& tail,
            const channel_prologue<float>* prologue) const override {
@@ -97,8 +97,8 @@ class planned final : public conv_plan {
 };
 
 conv_plan* plan_conv(const conv_problem& p, unsigned workers, conv_method method, const image_layout& in,
-                     const image_layout& out, bool changed) {
-  return new planned(p, workers, method, in, out, changed);
+                     const image_layout& out, bool has_prologue) {
+  return new planned(p, workers, method, in, out, has_prologue);
 }
 
 void convert_images(thread_pool& pool, std::int64_t batch, std::int64_t channels, std::int64_t pixels,
