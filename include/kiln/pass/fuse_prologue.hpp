@@ -27,7 +27,8 @@ class prologue_fuser {
   using module_type = typename Program::module_type;
   using operation = typename Program::operation_type;
 
-  constexpr prologue_fuser(Program& p, module_type& m) : program_(p), module_(m) {}
+  constexpr prologue_fuser(Program& p, module_type& m, shared_bodies<Program>& bodies)
+      : program_(p), module_(m), bodies_(bodies) {}
 
   constexpr void fuse(std::uint32_t first, std::uint32_t second) {
     const value_id between{first, 0};
@@ -41,7 +42,7 @@ class prologue_fuser {
       body_.name = body_of(second).name;
     else
       body_.name = text(module_[second].op.name());
-    module_[second].op = operation(op::fused{fusion::contraction, program_.add_module(std::move(body_))});
+    module_[second].op = operation(op::fused{fusion::contraction, bodies_.add(std::move(body_))});
     module_[second].inputs = std::move(inputs_);
   }
 
@@ -64,7 +65,8 @@ class prologue_fuser {
     small_vector<value_id> of;
     if (!module_[i].op.template is<op::fused>()) {
       for (value_id v : module_[i].inputs) of.push_back(outer(v));
-      body_.outputs.push_back(body_.add_with_shapes(module_[i].op, std::move(of), module_[i].results));
+      body_.outputs.push_back(
+          body_.add_with_shapes(module_[i].op, std::move(of), module_[i].results, module_[i].name.view()));
       return;
     }
     const module_type& inner = body_of(i);
@@ -78,7 +80,7 @@ class prologue_fuser {
       } else {
         small_vector<value_id> in;
         for (value_id v : ins.inputs) in.push_back(of[v.instruction]);
-        of.push_back(body_.add_with_shapes(ins.op, std::move(in), ins.results));
+        of.push_back(body_.add_with_shapes(ins.op, std::move(in), ins.results, ins.name.view()));
       }
     }
     body_.outputs.push_back(of[inner.outputs[0].instruction]);
@@ -86,6 +88,7 @@ class prologue_fuser {
 
   Program& program_;
   module_type& module_;
+  shared_bodies<Program>& bodies_;
   module_type body_;
   small_vector<value_id> inputs_, parameters_;
 };
@@ -107,13 +110,17 @@ constexpr value_id image_of_pointwise_convolution(const Module& m, std::uint32_t
   return m[i].inputs[0];
 }
 
-/// The image that a pointwise convolution, bare or fused, reads; empty where the instruction is something else or reads
-/// that elsewhere too, as a gate or a residual sum behind the convolution does.
+/// What an instruction reads as the image of a pointwise convolution, and how often it reads that.
+struct image_read {
+  value_id image;  ///< empty: it is no such convolution, bare or fused
+  std::size_t times = 1;
+};
+
 template <class Program, class Module>
-constexpr value_id read_by_pointwise_convolution(const Program& p, const Module& m, std::uint32_t i) {
+constexpr image_read read_by_pointwise_convolution(const Program& p, const Module& m, std::uint32_t i) {
   if (m[i].kind != instruction_kind::op) return {};
   const auto* fused = m[i].op.template get_if<op::fused>();
-  if (!fused) return image_of_pointwise_convolution(m, i);
+  if (!fused) return {image_of_pointwise_convolution(m, i)};
   if (fused->kind != fusion::contraction) return {};
   const Module& body = p.module(fused->body);
   value_id image;
@@ -122,18 +129,23 @@ constexpr value_id read_by_pointwise_convolution(const Program& p, const Module&
     image = image_of_pointwise_convolution(body, k);
     if (!image || body[image.instruction].kind != instruction_kind::parameter) return {};
   }
-  // equal operands of an instruction are one parameter of its body
-  std::size_t reads = 0;
+  if (!image) return {};
+  // equal operands of an instruction are one parameter of its body: a gate or a residual sum reads the image again
+  std::size_t times = 0;
   for (std::uint32_t k = 0; k < body.size(); ++k)
-    for (const value_id v : body[k].inputs) reads += v == image;
-  return reads == 1 ? m[i].inputs[parameter_index(body, image.instruction)] : value_id{};
+    for (const value_id v : body[k].inputs) times += v == image;
+  return {m[i].inputs[parameter_index(body, image.instruction)], times};
 }
 
 /// Whether a pointwise instruction has the form of a channel prologue.
 template <class Program, class Module>
 constexpr bool is_channel_prologue(const Program& p, const Module& m, std::uint32_t i) {
   const auto& ins = m[i];
-  if (ins.kind != instruction_kind::op || ins.results.size() != 1 || ins.results[0].lens.size() < 3) return false;
+  if (ins.kind != instruction_kind::op || ins.results.size() != 1) return false;
+  // Volumes never have their channels last, where kernels apply a prologue; elsewhere it takes a copy of the image, no
+  // less than its own step does.
+  const std::size_t rank = ins.results[0].lens.size();
+  if (rank < 3 || rank > 4) return false;
   const auto* fused = ins.op.template get_if<op::fused>();
   if (!fused) return ins.op.template is<op::relu>() && ins.results[0].type == dtype::f32;
   if (fused->kind != fusion::pointwise) return false;
@@ -153,12 +165,17 @@ constexpr bool is_channel_prologue(const Program& p, const Module& m, std::uint3
 template <class Program>
 constexpr pass_note fuse_prologue(Program& p) {
   pass_note note("fuse_prologue");
+  shared_bodies<Program> bodies(p);
   for_each_unfused(p, [&](auto& m) {
     const user_lists users(m);
     for (std::uint32_t i = 0; i < m.size(); ++i) {
-      const value_id x = detail::read_by_pointwise_convolution(p, m, i);
-      if (!x || users[x.instruction].size() != 1 || !detail::is_channel_prologue(p, m, x.instruction)) continue;
-      detail::prologue_fuser<Program>(p, m).fuse(x.instruction, i);
+      const auto [image, times] = detail::read_by_pointwise_convolution(p, m, i);
+      if (!image || !detail::is_channel_prologue(p, m, image.instruction)) continue;
+      if (times != 1 || users[image.instruction].size() != 1) {
+        note.remark(text("what changes channels in front of a 1x1 convolution and is read elsewhere too stays a step"));
+        continue;
+      }
+      detail::prologue_fuser<Program>(p, m, bodies).fuse(image.instruction, i);
       note.count("prologue");
     }
     m.compact();

@@ -1,6 +1,7 @@
 #pragma once
 #include "kiln/graph/literal_values.hpp"
 #include "kiln/pass/fusion_group.hpp"
+#include "kiln/pass/shared_bodies.hpp"
 
 namespace kiln {
 
@@ -37,7 +38,7 @@ class group_fuser {
   using operation = typename Program::operation_type;
 
   constexpr group_fuser(Program& p, module_type& m, const fusion_groups<module_type>& groups)
-      : program_(p), module_(m), groups_(groups) {
+      : module_(m), groups_(groups), bodies_(p) {
     inner_.resize(groups.size());
     replaced_.resize(groups.size());
   }
@@ -68,7 +69,7 @@ class group_fuser {
     for (const operand& o : outer_)
       if (!o.literal) inputs.push_back(as_rows(o.from, o.lens));
     const text label = module_[members[members.size() - 1]].name;
-    const module_ref ref = shared_body();
+    const module_ref ref = bodies_.add(std::move(body_));
     const value_id made =
         module_.add_with_shapes(operation(op::fused{kind, ref}), std::move(inputs), std::move(results), label.view());
     for (std::uint32_t k = 0; k < makers.size(); ++k) {
@@ -89,10 +90,6 @@ class group_fuser {
   }
 
  private:
-  struct known_body {
-    std::uint64_t hash = 0;
-    module_ref at;
-  };
   struct operand {
     value_id from, inner;
     dims lens;             // extents inside the body
@@ -168,33 +165,6 @@ class group_fuser {
     }
   }
 
-  // Groups of equal form (the layers of a model) share one body.
-  constexpr module_ref shared_body() {
-    const std::uint64_t h = hash_module(body_);
-    for (const known_body& k : bodies_)
-      if (k.hash == h && equal_modules(program_.module(k.at), body_)) return k.at;
-    bodies_.push_back({h, program_.add_module(std::move(body_))});
-    return bodies_.back().at;
-  }
-  static constexpr std::uint64_t hash_module(const module_type& m) {
-    std::uint64_t h = m.size();
-    for (std::uint32_t i = 0; i < m.size(); ++i) {
-      if (m[i].kind == instruction_kind::op) detail::mix(h, m[i].op.hash());
-      for (value_id v : m[i].inputs) detail::mix(h, v.instruction);
-      detail::mix_value(h, m[i].results[0].lens);
-    }
-    return h;
-  }
-  static constexpr bool equal_modules(const module_type& a, const module_type& b) {
-    if (a.size() != b.size() || !(a.outputs == b.outputs)) return false;
-    for (std::uint32_t i = 0; i < a.size(); ++i) {
-      if (a[i].kind != b[i].kind || !(a[i].inputs == b[i].inputs) || !(a[i].results == b[i].results)) return false;
-      if (a[i].kind == instruction_kind::op && !(a[i].op == b[i].op)) return false;
-      if (a[i].kind == instruction_kind::literal && !identical(a[i].constant, b[i].constant)) return false;
-    }
-    return true;
-  }
-
   constexpr void name_body(const small_vector<std::uint32_t>& members) {
     constexpr std::size_t shown = 5;
     std::size_t count = 0;
@@ -207,14 +177,13 @@ class group_fuser {
     if (count > shown) body_.name.append(std::string_view("_and_")).append(static_cast<std::int64_t>(count - shown));
   }
 
-  Program& program_;
   module_type& module_;
   const fusion_groups<module_type>& groups_;
   module_type body_;
   row_space space_;
   std::int64_t parameters_ = 0;
   small_vector<operand> outer_;
-  small_vector<known_body> bodies_;
+  shared_bodies<Program> bodies_;
   small_vector<value_id> inner_, replaced_;  // by instruction: the value in the body, and what replaces it outside
   small_vector<std::uint8_t> needed_;        // by member
 };
