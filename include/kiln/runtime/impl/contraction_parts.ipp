@@ -41,21 +41,23 @@ std::optional<contraction_parts> split_contraction(const program& whole, const b
       if (before[i] && body[i].kind == instruction_kind::op)
         for (value_id from : body[i].inputs) before[from.instruction] = true;
   }
+  const auto read_behind = [&](std::uint32_t i) {
+    for (std::uint32_t u = 0; u < body.size(); ++u)
+      for (value_id v : body[u].inputs)
+        if (v.instruction == i && u != product && !(before[u] && body[u].kind == instruction_kind::op)) return true;
+    return false;
+  };
   module_graph& tail = out.tail;
   std::vector<value_id> of(body.size());
   of[product] = tail.add_parameter("product", body[product].results[0]);
   for (std::uint32_t i = 0; i < body.size(); ++i) {
     if (i == product || (before[i] && body[i].kind == instruction_kind::op)) continue;
+    if (body[i].kind != instruction_kind::op && !read_behind(i)) continue;
     if (body[i].kind == instruction_kind::literal) {
       of[i] = tail.add_literal(body[i].constant);
       continue;
     }
     if (body[i].kind == instruction_kind::parameter) {
-      bool read = false;
-      for (std::uint32_t u = 0; u < body.size(); ++u)
-        for (value_id v : body[u].inputs)
-          read = read || (u != product && v.instruction == i && !(before[u] && body[u].kind == instruction_kind::op));
-      if (!read) continue;
       of[i] = tail.add_parameter(body[i].name, body[i].results[0]);
       out.extra.push_back(index[i]);
       continue;
