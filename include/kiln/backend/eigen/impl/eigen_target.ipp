@@ -82,6 +82,7 @@ image_role eigen_target::role(const program& whole, const basic_instruction<oper
 
 std::unique_ptr<kernel> eigen_target::make_kernel(const kernel_request& request) const {
   using lower = std::unique_ptr<kernel> (*)(const kernel_request&);
+  // Means of whole images are rows too, which `lower_rows` folds without regard to where channels lie: windows first.
   constexpr lower families[] = {eigen::lower_window,      eigen::lower_rows,       eigen::lower_dot,
                                 eigen::lower_convolution, eigen::lower_integers,   eigen::lower_attention,
                                 eigen::lower_gather,      eigen::lower_recurrent,  eigen::lower_deconvolution,
