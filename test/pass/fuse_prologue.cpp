@@ -64,6 +64,21 @@ const auto unknown_channels = [](graph_builder& b) {
   b.output(b.input("x", dtype::f32, {1, c, 3, 3}).relu().conv(b.input("w", dtype::f32, {2, c, 1, 1})));
 };
 
+// volumes never have their channels last
+constexpr auto volume = [](graph_builder& b) {
+  b.output(b.input("x", dtype::f32, {1, 2, 2, 3, 3}).relu().conv(b.weight("w", dtype::f32, {2, 2, 1, 1, 1})));
+};
+static_assert(prologues(after(volume, fuse)) == 0);
+
+// layers of equal form share what they do
+constexpr auto two_layers = [](graph_builder& b) {
+  const node x = image(b);
+  b.output(conv1x1(b, x.relu()));
+  b.output(b.input("y", dtype::f32, {1, 2, 3, 3}).relu().conv(b.weight("v", dtype::f32, {2, 2, 1, 1})));
+};
+static_assert(prologues(after(two_layers, fuse)) == 2);
+static_assert(after(two_layers, fuse).modules() == 3);  // the main one, a ReLU's and a layer's
+
 constexpr auto wide_kernel = [](graph_builder& b) {
   b.output(image(b).relu().conv(b.weight("w", dtype::f32, {2, 2, 3, 3})));
 };
@@ -78,6 +93,17 @@ TEST(fuse_prologue, leaves_channels_that_only_the_run_knows) {
   EXPECT_EQ(prologues(after(unknown_channels, fuse)), 0u);
 }
 
+TEST(fuse_prologue, says_what_it_leaves) {
+  const auto remarks = [](auto build) {
+    graph p = made_by(build);
+    fuse_contraction(p);
+    fuse_pointwise(p);
+    return fuse_prologue(p).remarks.size();
+  };
+  EXPECT_EQ(remarks(gate), 1u);
+  EXPECT_EQ(remarks(norm_relu), 0u);
+}
+
 TEST(fuse_prologue, keeps_the_meaning) {
   const auto check = [](auto build) {
     const graph p = after(build, fuse);
@@ -89,6 +115,8 @@ TEST(fuse_prologue, keeps_the_meaning) {
   check(bare_relu);
   check(residual);
   check(gate);
+  check(volume);
+  check(two_layers);
   check(wide_kernel);
 }
 
