@@ -172,7 +172,7 @@ constexpr pass_note fuse_prologue(Program& p) {
       const auto [image, times] = detail::read_by_pointwise_convolution(p, m, i);
       if (!image || !detail::is_channel_prologue(p, m, image.instruction)) continue;
       if (times != 1 || users[image.instruction].size() != 1) {
-        note.remark(text("what changes channels in front of a 1x1 convolution and is read elsewhere too stays a step"));
+        note.remark(text("what changes channels in front of a 1x1 convolution stays a step where others read it too"));
         continue;
       }
       detail::prologue_fuser<Program>(p, m, bodies).fuse(image.instruction, i);
