@@ -49,7 +49,8 @@ void peak_fma(benchmark::State& state) {
   p.batch = 8;
   p.a_batch = m * k;
   p.c_batch = m * n;
-  for (auto _ : state) isa().gemm(pool, p, {});
+  p.matrix_unit = false;
+  for (auto _ : state) isa().gemm(pool, p, nullptr, {});
   rate(state, "GFLOP/s", 2.0 * m * n * k * 8);
 }
 BENCHMARK(peak_fma)->Arg(1)->Arg(2)->UseRealTime();
@@ -88,7 +89,8 @@ void gemm_packed(benchmark::State& state) {
   isa().pack_b(pool, packed.data(), b.data(), n, 1, k, n);
   gemm_problem<float> p{.m = m, .n = n, .k = k, .a = a.data(), .a_row = k, .b = packed.data(), .c = c.data()};
   p.c_row = n;
-  for (auto _ : state) isa().gemm(pool, p, {});
+  floats scratch(isa().gemm_scratch_floats(m, n, k, pool.size()));
+  for (auto _ : state) isa().gemm(pool, p, scratch.data(), {});
   rate(state, "GFLOP/s", 2.0 * static_cast<double>(m * n * k));
   rate(state, "GB/s", static_cast<double>(packed.bytes()));
 }

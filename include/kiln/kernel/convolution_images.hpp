@@ -66,7 +66,10 @@ class image_convolution {
   }
 
   /// Elements of scratch for each worker.
-  std::int64_t scratch_size() const { return copied_ ? header + strip_size(strip_rows_) : 0; }
+  std::int64_t scratch_size() const {
+    if (plain_ && p_.groups == 1) return matrix_unit_scratch_size<T>(p_.batch * p_.input_pixels(), outputs_, depth_);
+    return copied_ ? header + strip_size(strip_rows_) : 0;
+  }
 
   /// `epilogue(row0, rows, col0, cols, c, c_row)` is called once for each finished tile: rows are pixels, counted
   /// through the batch, columns output channels.
@@ -75,7 +78,7 @@ class image_convolution {
            std::ptrdiff_t out_step, T* scratch, Epilogue&& epilogue) const {
     if (plain_) {
       const gemm_problem<T> g = product(input, in_step, weights, output, out_step);
-      return p_.groups == 1 ? gemm(pool, g, epilogue) : multiply_groups(pool, g, epilogue);
+      return p_.groups == 1 ? gemm(pool, g, scratch, epilogue) : multiply_groups(pool, g, epilogue);
     }
     const std::int64_t each = round_up(scratch_size(), native_lanes<T>);
     for (unsigned w = 0; w < pool.size() && copied_; ++w) mark_strip(scratch + w * each, -1);

@@ -23,7 +23,7 @@ class pixel_convolution {
   }
 
   /// Elements of scratch for each worker.
-  std::int64_t scratch_size() const { return gemm_scratch_size<T>(p_.depth(), 1); }
+  std::int64_t scratch_size() const { return gemm_unpacked_scratch_size<T>(rows_, p_.output_pixels(), p_.depth(), 1); }
 
   template <class Epilogue>
   void run(thread_pool& pool, const T* input, const T* weights, T* output, T* scratch, Epilogue&& epilogue) const {
@@ -43,8 +43,13 @@ class pixel_convolution {
     g.batch = p_.batch * g.a_period;
     const of_channels<std::remove_reference_t<Epilogue>> finish{epilogue, p_.out_channels};
     if (p_.pointwise()) return gemm_unpacked(pool, g, scratch, finish);
+    const gathered_right right{this, &g, scratch};
+    if constexpr (std::is_same_v<T, float>)
+      if (gains_from_matrix_unit(g))
+        return multiply_on_matrix_unit(pool, g, plain_left<T>{&g}, right,
+                                       scratch + packed_panels_size<T>(g.k, pool.size()), g.m, finish);
     const gemm_split<T> split(g, false, pool.size(), 192, g.m);
-    multiply(pool, g, depth_block<T>(g.k), split, plain_left<T>{&g}, gathered_right{this, &g, scratch}, finish);
+    multiply(pool, g, depth_block<T>(g.k), split, plain_left<T>{&g}, right, finish);
   }
 
  private:

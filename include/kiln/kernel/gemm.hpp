@@ -2,35 +2,9 @@
 
 #include <numeric>
 
-#include "kiln/kernel/gemm_panel.hpp"
+#include "kiln/kernel/gemm_matrix_unit.hpp"
 
 namespace kiln::kernels {
-
-/// C[m, n] = A[m, k] * B[k, n] for each of `batch` matrices; strides count elements. C's columns are contiguous.
-template <class T>
-struct gemm_problem {
-  std::int64_t m = 0, n = 0, k = 0;
-  const T* a = nullptr;
-  std::ptrdiff_t a_row = 0, a_col = 1;
-  const T* b = nullptr;  // packed by pack_b for `gemm`; of strides b_row, b_col for `gemm_unpacked`
-  std::ptrdiff_t b_row = 0, b_col = 1;
-  T* c = nullptr;
-  std::ptrdiff_t c_row = 0;
-  std::int64_t batch = 1;
-  std::ptrdiff_t a_batch = 0, b_batch = 0, c_batch = 0;
-  std::int64_t a_period = 0;   // when not 0, A starts again after so many matrices
-  std::int64_t b_repeats = 1;  // matrices in a row that one B serves; 1 for `gemm`
-  /// Where C begins in each of `a_period` matrices, if they lie unevenly; `c_batch` is then from period to period.
-  const std::ptrdiff_t* c_at = nullptr;
-  std::int64_t task_rows = 128;  // of `gemm`: rows of one matrix that a task takes at most
-  std::int64_t b_of(std::int64_t matrix) const { return b_repeats == 1 ? matrix : quotient(matrix, b_repeats); }
-};
-
-/// The epilogue that leaves the sums as they are.
-struct no_epilogue {
-  template <class T>
-  void operator()(std::int64_t, std::int64_t, std::int64_t, std::int64_t, T*, std::ptrdiff_t) const {}
-};
 
 /// How a product is cut into tasks: each is one panel of columns and one chunk of rows of one matrix. At most
 /// `most_rows` rows make a chunk, and at least `least_rows` where fewer chunks would leave workers idle (half of them
@@ -84,81 +58,6 @@ struct gemm_split {
   std::int64_t n_, vectors_, wider_ = 0;
 };
 
-template <class T>
-gemm_problem<T> fold_batch(gemm_problem<T> p) {
-  if (p.batch > 1 && p.a_period == 0 && p.b_batch == 0 && p.a_batch == p.m * p.a_row && p.c_batch == p.m * p.c_row) {
-    p.m *= p.batch;
-    p.batch = 1;
-  }
-  return p;
-}
-
-/// Where one block of a panel of the right operand stands, and the step from row to row. Where `source` is not null,
-/// the first tile of rows packs it from there.
-template <class T>
-struct panel_block {
-  const T* at;
-  std::ptrdiff_t step;
-  const T* source = nullptr;
-  std::ptrdiff_t source_step = 0;
-};
-
-/// A right operand packed by `pack_b`.
-template <class T>
-struct packed_right {
-  const T* b;
-  std::ptrdiff_t batch_stride;
-  std::int64_t k;
-  static constexpr bool packed = true;
-
-  panel_block<T> block(std::int64_t matrix, std::int64_t col, std::int64_t cols, std::int64_t row, std::int64_t,
-                       unsigned) const {
-    const std::int64_t width = round_up(cols, native_lanes<T>);
-    return {b + matrix * batch_stride + col * k + row * width, width};
-  }
-  /// The memory that a block will be read from.
-  coming_block<T> peek(std::int64_t matrix, std::int64_t col, std::int64_t cols, std::int64_t row,
-                       std::int64_t depth) const {
-    const panel_block<T> at = block(matrix, col, cols, row, depth, 0);
-    return {at.at, at.step, depth, at.step};
-  }
-};
-
-/// Where the rows of the left operand stand for one block of its columns, and the step from row to row.
-template <class T>
-struct left_block {
-  const T* at;
-  std::ptrdiff_t step;
-};
-
-/// A left operand that is read where it lies.
-template <class T>
-struct plain_left {
-  const gemm_problem<T>* p;
-
-  left_block<T> block(std::int64_t matrix, std::int64_t row0, std::int64_t, std::int64_t col, std::int64_t,
-                      unsigned) const {
-    return {p->a + matrix * p->a_batch + row0 * p->a_row + col * p->a_col, p->a_row};
-  }
-};
-
-/// What follows the tiles of one block of one panel: the epilogue, behind the last block.
-template <class T, class Epilogue>
-struct panel_finish {
-  Epilogue& epilogue;
-  bool last;
-  std::int64_t row0, col0, cols;
-  T* c;
-  std::ptrdiff_t c_row;
-
-  void operator()(std::int64_t first, int count) const {
-    if (last) epilogue(row0 + first, std::int64_t{count}, col0, cols, c + first * c_row, c_row);
-  }
-  bool in_registers(std::int64_t first, std::int64_t count, tile_finish<T>& to) const {
-    return last && finishes_in_registers(epilogue, row0 + first, count, col0, cols, to);
-  }
-};
-
 /// The loop that all products share. The panel that the worker probably meets next is fetched while one is multiplied;
 /// a worker's first one comes in short blocks.
 template <class T, class Left, class Right, class Epilogue>
@@ -175,8 +74,8 @@ void multiply(thread_pool& pool, const gemm_problem<T>& p, std::int64_t depth_mo
     const auto [matrix, panel, chunk] = split.at(task);
     const std::int64_t col0 = split.col(panel), cols = split.cols(panel), row0 = chunk * split.chunk_rows;
     const std::int64_t rows = std::min(split.chunk_rows, p.m - row0);
-    const std::int64_t period = p.a_period != 0 ? quotient(matrix, p.a_period) : 0, of = matrix - period * p.a_period;
-    T* const c = p.c + (p.c_at ? period * p.c_batch + p.c_at[of] : matrix * p.c_batch) + row0 * p.c_row + col0;
+    const auto place = p.place(matrix);
+    T* const c = place.c + row0 * p.c_row + col0;
     const bool cold = Right::packed && fetches && visits.first(worker) && depth_blocks::grows<T>(rows);
     depth_blocks blocks(p.k, depth_most, cold);
     bool last;
@@ -196,7 +95,7 @@ void multiply(thread_pool& pool, const gemm_problem<T>& p, std::int64_t depth_mo
       coming.far = far;  // for the last panel, too: equal columns have equal sums
       panel_finish<T, std::remove_reference_t<Epilogue>> finish{epilogue, last,   matrix * p.m + row0, col0, cols,
                                                                 c,        p.c_row};
-      const auto [left, left_row] = lefts.block(of, row0, rows, k, depth, worker);
+      const auto [left, left_row] = lefts.block(place.of, row0, rows, k, depth, worker);
       std::int64_t done = 0;
       if (b.source) {
         const auto pack = [&]<int Vectors>() {
@@ -218,23 +117,39 @@ void multiply(thread_pool& pool, const gemm_problem<T>& p, std::int64_t depth_mo
   });
 }
 
+/// Elements of scratch that `gemm` uses for products of up to `m` rows, those of the whole batch.
+template <class T>
+std::int64_t gemm_scratch_size(std::int64_t m, std::int64_t n, std::int64_t k, unsigned workers) {
+  return matrix_unit_scratch_size<T>(m, n, k) * workers;
+}
+
 /// Multiplies with a right operand that `pack_b` packed. `epilogue(row0, rows, col0, cols, c, c_row)` is called once
 /// for each finished tile of C while it is in the first-level cache, from any worker; rows count through the batch
-/// (batch * m + row). K == 0 gives zeros, then the epilogue. Allocates nothing.
+/// (batch * m + row). K == 0 gives zeros, then the epilogue. `scratch`, aligned to 64 bytes, holds
+/// `gemm_scratch_size<T>(batch * m, n, k, pool.size())` elements. Allocates nothing.
 template <class T, class Epilogue = no_epilogue>
-void gemm(thread_pool& pool, const gemm_problem<T>& problem, Epilogue&& epilogue = {}) {
+void gemm(thread_pool& pool, const gemm_problem<T>& problem, T* scratch, Epilogue&& epilogue = {}) {
   const gemm_problem<T> p = fold_batch(problem);
   if (p.m <= 0 || p.n <= 0 || p.batch <= 0) return;
+  if constexpr (std::is_same_v<T, float>)
+    if (gains_from_matrix_unit(p))
+      return multiply_on_matrix_unit(pool, p, plain_left<T>{&p}, packed_right<T>{p.b, p.b_batch, p.k}, scratch, p.m,
+                                     epilogue);
   // A panel that is read once gains nothing from staying in the cache.
   const std::int64_t block = p.m <= register_tile<T>::rows ? std::max<std::int64_t>(p.k, 1) : depth_block<T>(p.k);
   const gemm_split<T> split(p, true, pool.size(), 48, p.task_rows);
   multiply(pool, p, block, split, plain_left<T>{&p}, packed_right<T>{p.b, p.b_batch, p.k}, epilogue);
 }
 
-/// Elements of scratch that `gemm_unpacked` uses.
+/// Elements that the panels of a right operand take which the workers pack.
 template <class T>
-std::int64_t gemm_scratch_size(std::int64_t k, unsigned workers) {
+std::int64_t packed_panels_size(std::int64_t k, unsigned workers) {
   return depth_block<T>(k) * register_tile<T>::width * workers;
+}
+/// Elements of scratch that `gemm_unpacked` uses for products of up to `m` rows, those of the whole batch.
+template <class T>
+std::int64_t gemm_unpacked_scratch_size(std::int64_t m, std::int64_t n, std::int64_t k, unsigned workers) {
+  return packed_panels_size<T>(k, workers) + matrix_unit_scratch_size<T>(m, n, k) * workers;
 }
 
 /// A right operand of any strides, whose blocks are packed into the worker's scratch when their turn comes, or read in
@@ -270,7 +185,7 @@ struct unpacked_right {
 };
 
 /// Multiplies with a right operand of any strides (`b_row`, `b_col`); `scratch` holds
-/// `gemm_scratch_size<T>(k, pool.size())` elements, aligned to 64 bytes. Else like `gemm`.
+/// `gemm_unpacked_scratch_size<T>(batch * m, n, k, pool.size())` elements, aligned to 64 bytes. Else like `gemm`.
 template <class T, class Epilogue = no_epilogue>
 void gemm_unpacked(thread_pool& pool, const gemm_problem<T>& problem, T* scratch, Epilogue&& epilogue = {}) {
   const gemm_problem<T> p = fold_batch(problem);
@@ -281,6 +196,13 @@ void gemm_unpacked(thread_pool& pool, const gemm_problem<T>& problem, T* scratch
   constexpr std::ptrdiff_t way = 4096 / sizeof(T);
   const bool whole_lines = p.b_row % native_lanes<T> == 0;  // a vector across two lines is read twice
   const bool short_columns = p.k <= 96 && p.b_col == 1 && whole_lines && p.k * std::gcd(p.b_row, way) <= 4 * way;
+  if constexpr (std::is_same_v<T, float>)
+    if (gains_from_matrix_unit(p)) {
+      // rows are split from where they lie
+      const unpacked_right<T> right{&p, scratch, block * register_tile<T>::width, false, true};
+      return multiply_on_matrix_unit(pool, p, plain_left<T>{&p}, right,
+                                     scratch + packed_panels_size<T>(p.k, pool.size()), p.m, epilogue);
+    }
   const gemm_split<T> split(p, false, pool.size(), 96, p.m);
   const unpacked_right<T> right{&p, scratch, block * register_tile<T>::width, few_rows, short_columns};
   multiply(pool, p, block, split, plain_left<T>{&p}, right, epilogue);

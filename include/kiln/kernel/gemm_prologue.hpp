@@ -55,7 +55,7 @@ class changed_left {
 inline constexpr std::int64_t least_changed_rows = 48;
 template <class T>
 std::int64_t most_changed_rows(const gemm_problem<T>& p) {
-  constexpr std::int64_t bytes = 192 * 1024;
+  const std::int64_t bytes = (gains_from_matrix_unit(p) ? 512 : 192) * 1024;
   const std::int64_t fitting = bytes / static_cast<std::int64_t>(sizeof(T)) / std::max<std::int64_t>(1, p.k);
   return std::clamp(fitting, least_changed_rows, std::max(least_changed_rows, p.task_rows));
 }
@@ -69,10 +69,15 @@ gemm_split<T> changed_split(const gemm_problem<T>& p, unsigned workers) {
   return split;
 }
 
+/// Elements that the changed rows of a worker take.
+template <class T>
+std::int64_t changed_rows_size(const gemm_problem<T>& p) {
+  return round_up(changed_left<T>::scratch_size(std::min(p.m, most_changed_rows(p)), p.k), native_lanes<T>);
+}
 /// Elements of scratch, aligned to 64 bytes, that `gemm_changed` uses for each worker.
 template <class T>
 std::int64_t gemm_changed_scratch_size(const gemm_problem<T>& p) {
-  return changed_left<T>::scratch_size(std::min(p.m, most_changed_rows(p)), p.k);
+  return changed_rows_size(p) + matrix_unit_scratch_size<T>(p.m, p.n, p.k);
 }
 
 /// As `gemm` for one matrix with contiguous rows of A, which first pass through a prologue whose channels are A's
@@ -81,9 +86,13 @@ template <class T, class Epilogue = no_epilogue>
 void gemm_changed(thread_pool& pool, const gemm_problem<T>& p, const channel_prologue<T>& prologue, T* scratch,
                   Epilogue&& epilogue = {}) {
   if (p.m <= 0 || p.n <= 0) return;
-  const gemm_split<T> split = changed_split(p, pool.size());
-  const changed_left<T> left(p, prologue, scratch, gemm_changed_scratch_size(p), pool.size());
-  multiply(pool, p, depth_block<T>(p.k), split, left, packed_right<T>{p.b, 0, p.k}, epilogue);
+  const changed_left<T> left(p, prologue, scratch, changed_rows_size(p), pool.size());
+  const packed_right<T> right{p.b, 0, p.k};
+  if constexpr (std::is_same_v<T, float>)
+    if (gains_from_matrix_unit(p))
+      return multiply_on_matrix_unit(pool, p, left, right, scratch + changed_rows_size(p) * pool.size(),
+                                     most_changed_rows(p), epilogue);
+  multiply(pool, p, depth_block<T>(p.k), changed_split(p, pool.size()), left, right, epilogue);
 }
 
 }  // namespace kiln::kernels

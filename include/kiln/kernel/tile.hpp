@@ -64,6 +64,14 @@ struct tile_finish {
   bool clamps = false;
   T low = 0, high = 0;
 
+  /// That of the columns from `col` on.
+  KILN_FN tile_finish behind(std::int64_t col) const {
+    tile_finish f = *this;
+    for (const T*& bias : f.col_bias)
+      if (bias) bias += col;
+    if (f.addend) f.addend += col;
+    return f;
+  }
   /// That of the tile `rows` rows below.
   KILN_FN void advance(std::int64_t rows) {
     if (row_bias) row_bias += rows;

@@ -48,6 +48,13 @@ TYPED_TEST(convolution_test, images_wider_than_a_panel) {
   check<TypeParam>(plane(3, 20, 70, 1, 31, 33, 1));
 }
 
+// Products that a matrix unit takes where there is one.
+TYPED_TEST(convolution_test, large_products) {
+  check<TypeParam>(plane(1, 130, 150, 1, 19, 17, 1));
+  check<TypeParam>(plane(2, 140, 260, 2, 12, 12, 1));
+  check<TypeParam>(plane(1, 64, 130, 1, 24, 25, 3, 2, 1));
+}
+
 TYPED_TEST(convolution_test, groups) {
   for (std::int64_t groups : {2, 4}) {
     check<TypeParam>(plane(2, 8, 12, groups, 7, 9, 3, 1, 1));

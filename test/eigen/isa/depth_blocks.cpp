@@ -70,7 +70,8 @@ TYPED_TEST(depth_blocks_test, panels_in_growing_and_in_whole_blocks_have_equal_s
       pack_b(pool, packed.data(), b.data(), n, 1, k, n);
       gemm_problem<T> p{.m = m, .n = n, .k = k};
       p.a = a.data(), p.a_row = k, p.b = packed.data(), p.c = c.data(), p.c_row = n;
-      gemm(pool, p);
+      p.matrix_unit = false;
+      gemm(pool, p, static_cast<T*>(nullptr));
       for (std::size_t i = 0; i < c.size(); ++i) ASSERT_EQ(c[i], c[i / n * n + i % width]) << i;
       for (std::int64_t r = 0; r < m; ++r)
         for (std::int64_t j = 0; j < width; ++j) {
@@ -95,14 +96,14 @@ TYPED_TEST(depth_blocks_test, few_rows_of_large_products) {
         const auto a = random_values<T>(m * k, 1), b = random_values<T>(k * n, 2);
         std::vector<T> packed(static_cast<std::size_t>(packed_b_size<T>(k, n))),
             expected(static_cast<std::size_t>(m * n)), c(expected),
-            scratch(static_cast<std::size_t>(gemm_scratch_size<T>(k, two.size())));
+            scratch(static_cast<std::size_t>(gemm_unpacked_scratch_size<T>(m, n, k, two.size())));
         pack_b(two, packed.data(), b.data(), n, 1, k, n);
         gemm_problem<T> p{.m = m, .n = n, .k = k};
         p.a = a.data(), p.a_row = k, p.c_row = n;
         p.b = b.data(), p.b_row = n, p.c = expected.data();
         gemm_unpacked(two, p, scratch.data());
         p.b = packed.data(), p.c = c.data();
-        gemm(two, p);
+        gemm(two, p, scratch.data());
         for (std::size_t i = 0; i < c.size(); ++i)
           ASSERT_NEAR(c[i], expected[i], (std::is_same_v<T, float> ? 1e-6 : 1e-14) * static_cast<double>(k)) << i;
       }

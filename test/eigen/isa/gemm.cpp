@@ -65,9 +65,10 @@ void check(kiln::thread_pool& pool, std::int64_t m, std::int64_t n, std::int64_t
       pack_b(pool, packed.data() + i * each, b.data() + i * true_b_batch, p.b_row, p.b_col, k, n);
     p.b = packed.data();
     p.b_batch = shared_b ? 0 : each;
-    gemm(pool, p, epilogue);
+    std::vector<T> scratch(static_cast<std::size_t>(gemm_scratch_size<T>(batch * m, n, k, pool.size())), T(9));
+    gemm(pool, p, scratch.data(), epilogue);
   } else {
-    std::vector<T> scratch(static_cast<std::size_t>(gemm_scratch_size<T>(k, pool.size())), T(9));
+    std::vector<T> scratch(static_cast<std::size_t>(gemm_unpacked_scratch_size<T>(batch * m, n, k, pool.size())), T(9));
     gemm_unpacked(pool, p, scratch.data(), epilogue);
   }
   for (std::size_t i = static_cast<std::size_t>(batch * m * c_row); i < c.size(); ++i)
@@ -149,7 +150,7 @@ TYPED_TEST(gemm_test, equal_columns_have_equal_sums) {
         pack_b(pool, packed.data(), b.data(), n, 1, k, n);
         gemm_problem<TypeParam> p{.m = m, .n = n, .k = k};
         p.a = a.data(), p.a_row = k, p.a_col = 1, p.b = packed.data(), p.c = c.data(), p.c_row = n;
-        gemm(pool, p);
+        gemm(pool, p, static_cast<TypeParam*>(nullptr));
         for (std::size_t i = 0; i < c.size(); ++i)
           ASSERT_EQ(c[i], c[i / static_cast<std::size_t>(n) * static_cast<std::size_t>(n)]) << i;
       }

@@ -45,7 +45,7 @@ class conv_plan {
 };
 
 /// The version of the kernels in what is kept of their times: one more whenever a kernel's time changes.
-inline constexpr int kernel_version = 8;
+inline constexpr int kernel_version = 9;
 
 /// The kernels of one instruction-set level, as a library exports them. No type whose layout depends on the level
 /// crosses this boundary.
@@ -64,8 +64,12 @@ struct isa_table {
   std::int64_t (*packed_b_floats)(std::int64_t k, std::int64_t n) = nullptr;
   void (*pack_b)(thread_pool& pool, float* to, const void* from, std::ptrdiff_t row, std::ptrdiff_t col, std::int64_t k,
                  std::int64_t n) = nullptr;
-  void (*gemm)(thread_pool& pool, const kernels::gemm_problem<float>& p, const gemm_tail& tail) = nullptr;
-  std::int64_t (*gemm_scratch_floats)(std::int64_t k, unsigned workers) = nullptr;
+  /// Of both products' scratch: `m` counts the rows of the whole batch.
+  std::int64_t (*gemm_scratch_floats)(std::int64_t m, std::int64_t n, std::int64_t k, unsigned workers) = nullptr;
+  void (*gemm)(thread_pool& pool, const kernels::gemm_problem<float>& p, float* scratch,
+               const gemm_tail& tail) = nullptr;
+  std::int64_t (*gemm_unpacked_scratch_floats)(std::int64_t m, std::int64_t n, std::int64_t k,
+                                               unsigned workers) = nullptr;
   void (*gemm_unpacked)(thread_pool& pool, const kernels::gemm_problem<float>& p, float* scratch,
                         const gemm_tail& tail) = nullptr;
 

@@ -34,8 +34,9 @@ class deconvolution_kernel final : public kernel {
   std::size_t scratch_bytes(std::span<const tensor> in, std::span<const tensor> out, unsigned threads) const override {
     const sizes s(attributes_, in[0], in[1], out[0]);
     const std::int64_t products = kernels::round_up(s.columns * s.band * s.in[2], 16);
-    return static_cast<std::size_t>(products + kiln_eigen_isa()->gemm_scratch_floats(s.channels, threads)) *
-           sizeof(float);
+    const std::int64_t more =
+        kiln_eigen_isa()->gemm_unpacked_scratch_floats(s.columns, s.band * s.in[2], s.channels, threads);
+    return static_cast<std::size_t>(products + more) * sizeof(float);
   }
   void run(const launch& l) const override {
     const sizes s(attributes_, l.in[0], l.in[1], l.out[0]);

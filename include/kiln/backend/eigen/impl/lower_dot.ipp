@@ -35,9 +35,10 @@ class dot_kernel final : public kernel {
 
   std::size_t scratch_bytes(std::span<const tensor> in, std::span<const tensor> out, unsigned threads) const override {
     const isa_table& isa = *kiln_eigen_isa();
-    std::size_t n = 0;
-    if (!packed_) n = static_cast<std::size_t>(isa.gemm_scratch_floats(in[body_.operands[0]].lens.back(), threads)) * 4;
     const tensor product = product_place(out[0], nullptr);
+    const std::int64_t cols = product.lens.back(), rows = product.elements() / std::max<std::int64_t>(1, cols);
+    const auto floats = packed_ ? isa.gemm_scratch_floats : isa.gemm_unpacked_scratch_floats;
+    auto n = static_cast<std::size_t>(floats(rows, cols, in[body_.operands[0]].lens.back(), threads)) * sizeof(float);
     if (body_.tail && !epilogue(body_, in, out[0], 1).fits())
       n = std::max(n, tail_scratch_bytes(body_, in, product, out[0], threads));
     return product_bytes(out[0]) + n;
@@ -84,7 +85,8 @@ class dot_kernel final : public kernel {
       p.a = a.as<const float>();
       p.b = reinterpret_cast<const float*>(packed_.data());
       p.c = c.as<float>();
-      return isa.gemm(*l.pool, p, {nullptr, nullptr, simple ? &affine : nullptr});
+      auto* const scratch = reinterpret_cast<float*>(l.scratch.data() + product_bytes(l.out[0]));
+      return isa.gemm(*l.pool, p, scratch, {nullptr, nullptr, simple ? &affine : nullptr});
     }
     ints outer(std::span<const std::int64_t>(c.lens.data(), split)), at(split, 0);
     const std::span<std::byte> scratch = l.scratch.subspan(product_bytes(l.out[0]));
@@ -117,7 +119,7 @@ class dot_kernel final : public kernel {
       p.c = c.as<float>() + oc;
       if (packed_) {
         p.b = reinterpret_cast<const float*>(packed_.data());
-        isa.gemm(*l.pool, p, follow);
+        isa.gemm(*l.pool, p, reinterpret_cast<float*>(scratch.data()), follow);
       } else {
         p.b = b.as<const float>() + ob;
         isa.gemm_unpacked(*l.pool, p, reinterpret_cast<float*>(scratch.data()), follow);

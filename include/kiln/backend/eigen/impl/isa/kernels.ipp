@@ -60,8 +60,8 @@ void with_tail(const gemm_tail& tail, Run&& run) {
     run(no_epilogue{});
 }
 
-void run_gemm(thread_pool& pool, const gemm_problem<float>& p, const gemm_tail& tail) {
-  with_tail(tail, [&](auto&& epilogue) { gemm(pool, p, epilogue); });
+void run_gemm(thread_pool& pool, const gemm_problem<float>& p, float* scratch, const gemm_tail& tail) {
+  with_tail(tail, [&](auto&& epilogue) { gemm(pool, p, scratch, epilogue); });
 }
 
 void run_gemm_unpacked(thread_pool& pool, const gemm_problem<float>& p, float* scratch, const gemm_tail& tail) {
@@ -132,8 +132,9 @@ constexpr isa_table table{
                            std::int64_t n) { convert_tiles(in, out, n, [](float x) { return half_bits(x); }); },
     .packed_b_floats = packed_b_size<float>,
     .pack_b = pack_b<float>,
-    .gemm = run_gemm,
     .gemm_scratch_floats = gemm_scratch_size<float>,
+    .gemm = run_gemm,
+    .gemm_unpacked_scratch_floats = gemm_unpacked_scratch_size<float>,
     .gemm_unpacked = run_gemm_unpacked,
     .gains_from_channels_last = gains_from_channels_last<float>,
     .choose_conv_method = choose_conv_method<float>,

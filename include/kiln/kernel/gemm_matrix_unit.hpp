@@ -1,0 +1,282 @@
+#pragma once
+
+#include "kiln/kernel/gemm_operands.hpp"
+#include "kiln/kernel/split_product.hpp"
+
+namespace kiln::kernels {
+
+/// How a product is cut into tasks on a matrix unit: a chunk of rows of one matrix and a few panels of columns, whose
+/// blocks of the depth are split and multiplied one after the other. Depths are cut so that the split rows of two tiles
+/// stay in the first-level cache, chunks and groups so that neither operand is split often, and that the worker's parts
+/// stay in its second-level cache.
+struct split_schedule {
+  static constexpr std::int64_t panel = 4 * matrix_unit::cols, most_rows = 256, most_steps = 5, most_panels = 8;
+  std::int64_t chunks, chunk_rows, panels, group_panels, groups, blocks, block_steps;
+
+  /// Of at most `rows_at_once` rows in a chunk.
+  split_schedule(std::int64_t m, std::int64_t n, std::int64_t k, std::int64_t batch, unsigned workers,
+                 std::int64_t rows_at_once)
+      : panels(ceil_div(n, panel)) {
+    const std::int64_t steps = depth_tiles(k);
+    blocks = ceil_div(steps, most_steps);
+    block_steps = ceil_div(steps, blocks);
+    blocks = ceil_div(steps, block_steps);
+    chunks = ceil_div(m, std::min(rows_at_once, most_rows));
+    groups = ceil_div(panels, most_panels);
+    // Few tasks are so many that all workers have equally much, cut where that splits least anew.
+    const auto uneven = [&] {
+      const std::int64_t tasks = batch * chunks * groups, many = static_cast<std::int64_t>(workers);
+      return tasks < 8 * many && tasks % many != 0;
+    };
+    while (uneven() && ceil_div(m, chunks + 1) >= 128) ++chunks;
+    while (uneven() && ceil_div(panels, groups + 1) >= 2) ++groups;
+    while (uneven() && ceil_div(m, chunks + 1) >= 48) ++chunks;
+    while (uneven() && groups < panels) ++groups;
+    chunk_rows = round_up(ceil_div(m, chunks), matrix_unit::rows);
+    chunks = ceil_div(m, chunk_rows);
+    group_panels = ceil_div(panels, groups);
+    groups = ceil_div(panels, group_panels);
+  }
+};
+
+/// What a worker splits and sums in; each part takes whole cache lines.
+struct split_scratch {
+  static constexpr std::int64_t depth = split_schedule::most_steps * matrix_unit::depth;
+  static constexpr std::int64_t pair = 2 * matrix_unit::rows;
+  /// Pairs of tiles of rows: one more than a chunk has, for the first one of the next block.
+  static constexpr std::int64_t pairs = split_schedule::most_rows / pair + 1;
+  std::uint16_t left[pairs][pair * depth * float_parts];
+  std::uint16_t right[2][split_schedule::panel * depth * float_parts];
+  float panel[depth * pair];
+  float sums[pair * pair];
+};
+static_assert(sizeof(split_scratch) % 64 == 0);
+
+/// Whether a matrix unit can take products of such sizes: smaller ones don't earn back what splitting costs.
+template <class T>
+bool matrix_unit_serves(std::int64_t m, std::int64_t n, std::int64_t k) {
+  constexpr std::int64_t least = 32;
+  return std::is_same_v<T, float> && m >= least && n >= least && k >= least && matrix_unit::available();
+}
+
+/// Whether a product gains from the matrix unit. Times are ns of one core that has one: an element of either operand is
+/// split in 0.2, and one of the result takes 0.15 longer than beside a product in vectors.
+template <class T>
+bool gains_from_matrix_unit(const gemm_problem<T>& p) {
+  constexpr double split = 0.2, finish = 0.15, tile_rate = 420, vector_rate = 195;  // GFLOP/s
+  if (!p.matrix_unit || p.a_col != 1 || !matrix_unit_serves<T>(p.m, p.n, p.k)) return false;
+  const auto real = [](std::int64_t x) { return static_cast<double>(x); };
+  const double m = real(p.m), n = real(p.n), k = real(p.k);
+  const double tiles = 2 * real(round_up(p.m, matrix_unit::rows)) * real(round_up(p.n, matrix_unit::cols)) *
+                       real(round_up(p.k, matrix_unit::depth)) / tile_rate;
+  const double splits = split * k *
+                        (m * real(ceil_div(p.n, split_schedule::most_panels * split_schedule::panel)) +
+                         n * real(ceil_div(p.m, split_schedule::most_rows)));
+  return 1.1 * (tiles + splits + finish * m * n) < 2 * m * n * k / vector_rate;
+}
+
+/// Elements of scratch, aligned to 64 bytes, for each worker of a product that the matrix unit may take: 0 where it
+/// can't.
+template <class T>
+std::int64_t matrix_unit_scratch_size(std::int64_t m, std::int64_t n, std::int64_t k) {
+  return matrix_unit_serves<T>(m, n, k) ? static_cast<std::int64_t>(sizeof(split_scratch) / sizeof(T)) : 0;
+}
+
+/// Adds `rows` x `cols` sums, in rows of 32, to C where `accumulate` says so, finishes them where `finish`
+/// is not null, and stores them.
+inline void store_sums(const float* sums, std::int64_t rows, std::int64_t cols, float* c, std::ptrdiff_t c_row,
+                       bool accumulate, const tile_finish<float>* finish) {
+  using V = native_vec<float>;
+  constexpr int lanes = native_lanes<float>;
+  for (std::int64_t col = 0; col < cols; col += lanes) {
+    const int n = static_cast<int>(std::min<std::int64_t>(lanes, cols - col));
+    tile_finish<float> of_column;
+    if (finish) of_column = finish->behind(col);
+    const auto run = [&]<int Rows>(std::int64_t row) __attribute__((always_inline)) {
+      V sum[Rows][1];
+      float* const at = c + row * c_row + col;
+#pragma GCC unroll 4
+      for (int r = 0; r < Rows; ++r) {
+        sum[r][0] = load<V>(sums + (row + r) * split_scratch::pair + col);
+        if (accumulate) sum[r][0] += load_n<V>(at + r * c_row, n);
+      }
+      if (finish) {
+        finish_sums<float, Rows, 1>(sum, of_column, n);
+        of_column.advance(Rows);
+      }
+#pragma GCC unroll 4
+      for (int r = 0; r < Rows; ++r) {
+        if (n == lanes)
+          store(at + r * c_row, sum[r][0]);
+        else
+          store_n(at + r * c_row, sum[r][0], n);
+      }
+    };
+    std::int64_t row = 0;
+    for (; row + 4 <= rows; row += 4) run.template operator()<4>(row);
+    for (; row < rows; ++row) run.template operator()<1>(row);
+  }
+}
+
+/// A task on the matrix unit: some rows of one matrix and some panels of columns. The products run over blocks of the
+/// depth, panels, and pairs of tiles of columns and rows; meanwhile the next pair of rows that was not split yet, and
+/// the next panel, are split.
+template <class Left, class Right, class Epilogue>
+class split_task {
+ public:
+  struct range {
+    std::int64_t begin, end;
+    std::int64_t size() const { return end - begin; }
+  };
+  split_task(const gemm_problem<float>& p, const split_schedule& cut, const Left& left, const Right& right,
+             split_scratch& own, Epilogue& epilogue, std::int64_t matrix, range rows, range cols, unsigned worker)
+      : p_(p),
+        cut_(cut),
+        lefts_(left),
+        rights_(right),
+        own_(own),
+        epilogue_(epilogue),
+        matrix_(matrix),
+        place_(p.place(matrix)),
+        rows_(rows),
+        cols_(cols),
+        pairs_(ceil_div(rows.size(), split_scratch::pair)),
+        worker_(worker) {}
+
+  void run() {
+    const matrix_unit_session session;
+    begin_rows(0, 0);
+    begin_panel(0, cols_.begin);
+    rows_split_.finish();
+    for (std::int64_t block = 0; block < cut_.blocks; ++block)
+      for (std::int64_t col = cols_.begin; col < cols_.end; col += panel) run_panel(block, col);
+  }
+
+ private:
+  static constexpr std::int64_t panel = split_schedule::panel, pair = split_scratch::pair;
+
+  std::int64_t first(std::int64_t block) const { return block * cut_.block_steps * matrix_unit::depth; }
+  std::int64_t depth(std::int64_t block) const { return std::min(first(block + 1), p_.k) - first(block); }
+  std::int64_t width(std::int64_t col) const { return std::min(panel, p_.n - col); }
+  std::int64_t slot(std::int64_t block, std::int64_t i) const { return (block * pairs_ + i) % (pairs_ + 1); }
+
+  // Pair i of rows is split next.
+  void begin_rows(std::int64_t block, std::int64_t i) {
+    if (i == 0) next_left_ = lefts_.block(place_.of, rows_.begin, rows_.size(), first(block), depth(block), worker_);
+    rows_split_ =
+        tile_splitter::of_rows(next_left_.at + i * pair * next_left_.step, next_left_.step,
+                               std::min(pair, rows_.size() - i * pair), depth(block), own_.left[slot(block, i)]);
+  }
+  // The panel is split next.
+  void begin_panel(std::int64_t block, std::int64_t col) {
+    const panel_block<float> from = panel_at(block, col);
+    panel_split_ = tile_splitter::of_columns(from.at, from.step, depth(block), width(col), own_.right[1 - side_]);
+  }
+  panel_block<float> panel_at(std::int64_t block, std::int64_t col) {
+    const panel_block<float> at = rights_.block(matrix_, col, width(col), first(block), depth(block), worker_);
+    return at.source ? panel_block<float>{at.source, at.source_step} : at;
+  }
+
+  void run_panel(std::int64_t block, std::int64_t col) {
+    const std::int64_t steps = depth_tiles(depth(block)), cols = width(col);
+    const bool first_panel = col == cols_.begin, last_panel = col + panel >= cols_.end;
+    const bool last = block + 1 == cut_.blocks;
+    panel_split_.finish();
+    const bool right_finite = panel_split_.all_finite();
+    side_ = 1 - side_;
+    if (first_panel) left_ = next_left_;
+    if (!last_panel)
+      begin_panel(block, col + panel);
+    else if (!last)
+      begin_panel(block + 1, cols_.begin);
+    else
+      panel_split_ = {};
+    // One pair of tiles of columns stays in the first-level cache while it meets all rows.
+    const std::int64_t quarters = panel_split_.quarters_left(), halves = ceil_div(cols, pair);
+    for (std::int64_t x = 0; x < halves; ++x)
+      for (std::int64_t i = 0; i < pairs_; ++i) {
+        if (first_panel && x == 0) {
+          rows_split_.finish();
+          finite_[i] = rows_split_.all_finite();
+        }
+        if (first_panel && x == 0 && i + 1 < pairs_)
+          begin_rows(block, i + 1);
+        else if (last_panel && x + 1 == halves && i + 1 == pairs_ && !last)
+          begin_rows(block + 1, 0);
+        const std::int64_t to_come = (halves - x) * pairs_ - 1 - i;
+        split_meanwhile meanwhile(rows_split_, panel_split_, quarters * to_come / (halves * pairs_),
+                                  turns_of_step * steps);
+        multiply_pair(block, col, x * pair, i, right_finite && finite_[i], meanwhile);
+      }
+  }
+
+  // `x` counts columns of the panel.
+  void multiply_pair(std::int64_t block, std::int64_t panel_col, std::int64_t x, std::int64_t i, bool finite,
+                     split_meanwhile& meanwhile) {
+    const std::int64_t row = i * pair, rows = std::min(pair, rows_.size() - row);
+    const std::int64_t col = panel_col + x, cols = std::min(pair, width(panel_col) - x);
+    const std::int64_t steps = depth_tiles(depth(block));
+    const bool last = block + 1 == cut_.blocks, accumulate = block != 0;
+    float* const c = place_.c + (rows_.begin + row) * p_.c_row + col;
+    const panel_finish<float, Epilogue> finish{epilogue_, last,    matrix_ * p_.m + rows_.begin + row, col, cols,
+                                               c,         p_.c_row};
+    if (!finite) return multiply_unsplit(block, panel_col, x, row, rows, cols, c, finish);
+    // Sums of a block that is not the last one stay with C where whole tiles do.
+    const bool in_place = !last && rows % matrix_unit::rows == 0 && cols % matrix_unit::cols == 0;
+    multiply_split(ceil_div(rows, matrix_unit::rows), ceil_div(cols, matrix_unit::cols), own_.left[slot(block, i)],
+                   own_.right[side_] + x / matrix_unit::cols * steps * split_tile_size, steps, in_place ? c : own_.sums,
+                   in_place ? p_.c_row : pair, in_place && accumulate, meanwhile);
+    if (in_place) return;
+    tile_finish<float> inside;
+    const bool finished = last && finish.in_registers(0, rows, inside);
+    store_sums(own_.sums, rows, cols, c, p_.c_row, accumulate, finished ? &inside : nullptr);
+    if (last && !finished) finish(0, static_cast<int>(rows));
+  }
+
+  // Infinities have no parts to sum.
+  template <class Finish>
+  void multiply_unsplit(std::int64_t block, std::int64_t panel_col, std::int64_t x, std::int64_t row, std::int64_t rows,
+                        std::int64_t cols, float* c, const Finish& finish) {
+    panel_split_.finish();  // it may come from where this panel comes again
+    const panel_block<float> right = panel_at(block, panel_col);
+    const std::int64_t whole = round_up(cols, native_lanes<float>);
+    pack_panel(own_.panel, whole, right.at + x, right.step, 1, depth(block), cols);
+    multiply_panel(depth(block), left_.at + row * left_.step, left_.step, rows, linear_step{1}, own_.panel, whole, c,
+                   p_.c_row, static_cast<int>(cols), block != 0, {}, finish);
+  }
+
+  const gemm_problem<float>& p_;
+  const split_schedule& cut_;
+  const Left& lefts_;
+  const Right& rights_;
+  split_scratch& own_;
+  Epilogue& epilogue_;
+  std::int64_t matrix_;
+  gemm_problem<float>::matrix_place place_;
+  range rows_, cols_;
+  std::int64_t pairs_;
+  unsigned worker_;
+  int side_ = 0;  // of the split panel that is multiplied
+  left_block<float> left_{}, next_left_{};
+  tile_splitter rows_split_, panel_split_;
+  bool finite_[split_scratch::pairs] = {};
+};
+
+/// As `multiply`, on the matrix unit, with chunks of at most `most_rows` rows; `scratch` holds a `split_scratch` for
+/// each worker. Blocks with values that aren't finite are left to the vector unit.
+template <class Left, class Right, class Epilogue>
+void multiply_on_matrix_unit(thread_pool& pool, const gemm_problem<float>& p, const Left& left, const Right& right,
+                             float* scratch, std::int64_t most_rows, Epilogue&& epilogue) {
+  constexpr std::int64_t width = split_schedule::panel;
+  const split_schedule cut(p.m, p.n, p.k, p.batch, pool.size(), most_rows);
+  pool.parallel_for(p.batch * cut.chunks * cut.groups, [&](std::int64_t task, unsigned worker) {
+    const std::int64_t chunks = quotient(task, cut.groups), group = task - chunks * cut.groups;
+    const std::int64_t matrix = quotient(chunks, cut.chunks), chunk = chunks - matrix * cut.chunks;
+    const std::int64_t row = chunk * cut.chunk_rows, col = group * cut.group_panels * width;
+    split_task(p, cut, left, right, reinterpret_cast<split_scratch*>(scratch)[worker], epilogue, matrix,
+               {row, std::min(p.m, row + cut.chunk_rows)}, {col, std::min(p.n, col + cut.group_panels * width)}, worker)
+        .run();
+  });
+}
+
+}  // namespace kiln::kernels

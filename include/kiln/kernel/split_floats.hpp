@@ -1,0 +1,174 @@
+#pragma once
+
+#include <algorithm>
+
+#include "kiln/kernel/gemm_pack.hpp"
+#include "kiln/kernel/matrix_unit.hpp"
+
+namespace kiln::kernels {
+
+// Floats as sums of three bf16, for products on a matrix unit: the first part is the nearest one, the second what is
+// left, cut off, and the third the rest, which fits: 24 bits are 3 * 8. Of the nine products of two such sums the three
+// least, below 2^-24 of the whole, are left out (Henry, Tang and Heinecke, "Leveraging the bfloat16 Artificial
+// Intelligence Datatype For Higher-Precision Computations", 2019).
+//
+// The 32 steps of a tile's depth are paired as (j, j + 16), in both operands.
+
+/// Parts of a float.
+inline constexpr int float_parts = 3;
+/// bf16 of one tile's three parts, one behind the other.
+inline constexpr std::int64_t split_tile_size = float_parts * matrix_unit::tile_values;
+
+/// Splits floats, and notes whether all were finite: an infinite one has no such parts.
+class float_splitter {
+  using F = native_vec<float>;
+  using U = native_vec<std::uint32_t>;
+
+ public:
+  /// Row `row` of the three parts of a tile at `to`: pairs of `low` and `high`.
+  KILN_FN void pairs(F low, F high, std::uint16_t* to, std::int64_t row) {
+    constexpr std::int64_t width = 2 * matrix_unit::cols;
+    const U lows = bits(low) + 0x8000U, highs = bits(high) + 0x8000U;
+    store_pairs(to + row * width, lows, highs);
+    const F low_rest = low - floats(lows & upper_bits), high_rest = high - floats(highs & upper_bits);
+    store_pairs(to + matrix_unit::tile_values + row * width, bits(low_rest), bits(high_rest));
+    const F low_last = low_rest - floats(bits(low_rest) & upper_bits);
+    const F high_last = high_rest - floats(bits(high_rest) & upper_bits);
+    store_pairs(to + 2 * matrix_unit::tile_values + row * width, bits(low_last), bits(high_last));
+    // infinity less itself, and NaN, stay NaN
+    lows_ += low_last;
+    highs_ += high_last;
+  }
+  bool all_finite() const {
+    alignas(64) float sum[native_lanes<float>];
+    store(sum, lows_ + highs_);
+    return std::none_of(std::begin(sum), std::end(sum), [](float x) { return x != x; });
+  }
+
+ private:
+  static constexpr std::uint32_t upper_bits = 0xffff0000U;
+  KILN_FN static U bits(F x) { return (U)x; }
+  KILN_FN static F floats(U x) { return (F)x; }
+  // The upper halves.
+  KILN_FN static void store_pairs(std::uint16_t* to, U low, U high) {
+    const U both = (low >> 16) | (high & upper_bits);
+    __builtin_memcpy(to, &both, sizeof both);
+  }
+
+  F lows_{}, highs_{};
+};
+
+/// Tiles of `count` steps.
+constexpr std::int64_t depth_tiles(std::int64_t count) { return ceil_div(count, matrix_unit::depth); }
+
+/// Splits a block of an operand a quarter of a tile at a time, as other work leaves room for it: the quarters of four
+/// rows of a tile and of those beside it are one line.
+class tile_splitter {
+  using F = native_vec<float>;
+  static constexpr std::int64_t side = matrix_unit::rows, two = matrix_unit::depth, quarter_rows = side / 4;
+
+ public:
+  tile_splitter() = default;
+  /// `count` rows, `step` apart, of `depth` contiguous floats, into tiles of 16 rows, each of all depths, one behind
+  /// the other; missing rows and steps are zeros.
+  static tile_splitter of_rows(const float* from, std::ptrdiff_t step, std::int64_t count, std::int64_t depth,
+                               std::uint16_t* to) {
+    tile_splitter s;
+    s.high_ = side;
+    s.set_way(from, step, to, {side, count, side * step, depth_tiles(depth) * split_tile_size},
+              {two, depth, two, split_tile_size});
+    return s;
+  }
+  /// `depth` rows, `step` apart, of `cols` contiguous floats, into tiles of 16 columns, each of all depths, one behind
+  /// the other; missing columns and steps are zeros.
+  static tile_splitter of_columns(const float* from, std::ptrdiff_t step, std::int64_t depth, std::int64_t cols,
+                                  std::uint16_t* to) {
+    tile_splitter s;
+    s.high_ = side * step;
+    s.columns_ = true;
+    s.set_way(from, step, to, {two, depth, two * step, split_tile_size},
+              {side, cols, side, depth_tiles(depth) * split_tile_size});
+    return s;
+  }
+
+  std::int64_t quarters_left() const { return left_; }
+  /// One of the quarters left, and what is left of its line where that isn't whole.
+  [[gnu::noinline]] void quarter() {
+    const float *low = low_, *high = low + high_;
+    const std::ptrdiff_t step = row_step_;
+    std::uint16_t* const to = to_;
+    float_splitter split = split_;  // in registers
+#pragma GCC unroll 4
+    for (std::int64_t r = 0; r < quarter_rows; ++r, low += step, high += step)
+      split.pairs(load<F>(low), load<F>(high), to, r);
+    split_ = split;
+    low_ += inner_.from, to_ += inner_.to;
+    --left_;
+    if (--whole_left_ == 0) end_line();
+  }
+  void finish() {
+    while (left_ > 0) quarter();
+  }
+  /// Whether all floats so far were finite.
+  bool all_finite() const { return split_.all_finite(); }
+
+ private:
+  // Tiles one way: of `unit` elements each of `count`, and the steps from one to the next.
+  struct way {
+    std::int64_t unit = 1, count = 0;
+    std::ptrdiff_t from = 0, to = 0;
+    std::int64_t tiles() const { return ceil_div(count, unit); }
+    int in_tile(std::int64_t i, std::int64_t behind) const {
+      return static_cast<int>(std::clamp<std::int64_t>(count - i * unit - behind, 0, side));
+    }
+  };
+
+  void set_way(const float* from, std::ptrdiff_t row_step, std::uint16_t* to, const way& outer, const way& inner) {
+    from_ = from, row_step_ = row_step, first_ = to;
+    outer_ = outer, inner_ = inner;
+    left_ = 4 * outer_.tiles() * inner_.tiles();
+    begin_line();
+  }
+
+  // Goes to the first quarter of the line; lines without one that is whole are split at once.
+  [[gnu::noinline]] void begin_line() {
+    for (; left_ > 0; ++line_) {
+      const std::int64_t o = line_ / 4, row = line_ % 4 * quarter_rows;
+      low_ = from_ + o * outer_.from + row * row_step_;
+      to_ = first_ + o * outer_.to + row * 2 * side;
+      whole_left_ = (o + 1) * outer_.unit <= outer_.count ? inner_.count / inner_.unit : 0;
+      if (whole_left_ > 0) return;
+      split_ragged(0);
+    }
+  }
+  void end_line() {
+    split_ragged(inner_.count / inner_.unit);
+    ++line_;
+    begin_line();
+  }
+  // The quarters from i on, which miss rows or columns.
+  void split_ragged(std::int64_t i) {
+    const std::int64_t o = line_ / 4, row = line_ % 4 * quarter_rows;
+    const int low_rows = outer_.in_tile(o, 0), high_rows = columns_ ? outer_.in_tile(o, side) : low_rows;
+    for (; i < inner_.tiles(); ++i, --left_) {
+      const int low = inner_.in_tile(i, 0), high = columns_ ? low : inner_.in_tile(i, side);
+      const float* const tile = from_ + o * outer_.from + i * inner_.from;
+      std::uint16_t* const to = first_ + o * outer_.to + i * inner_.to;
+      for (std::int64_t r = row; r < row + quarter_rows; ++r) {
+        const float* const at = tile + r * row_step_;
+        split_.pairs(r < low_rows ? load_n<F>(at, low) : F{},
+                     r < high_rows && high > 0 ? load_n<F>(at + high_, high) : F{}, to, r);
+      }
+    }
+  }
+
+  const float *from_ = nullptr, *low_ = nullptr;
+  std::uint16_t *first_ = nullptr, *to_ = nullptr;
+  std::ptrdiff_t row_step_ = 0, high_ = 0;  // to the next row of a tile, and to the other of a pair
+  std::int64_t left_ = 0, whole_left_ = 0, line_ = 0;
+  bool columns_ = false;
+  way outer_, inner_;
+  float_splitter split_;
+};
+
+}  // namespace kiln::kernels
