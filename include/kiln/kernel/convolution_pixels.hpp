@@ -44,10 +44,8 @@ class pixel_convolution {
     const of_channels<std::remove_reference_t<Epilogue>> finish{epilogue, p_.out_channels};
     if (p_.pointwise()) return gemm_unpacked(pool, g, scratch, finish);
     const gathered_right right{this, &g, scratch};
-    if constexpr (std::is_same_v<T, float>)
-      if (gains_from_matrix_unit(g))
-        return multiply_on_matrix_unit(pool, g, plain_left<T>{&g}, right,
-                                       scratch + packed_panels_size<T>(g.k, pool.size()), g.m, finish);
+    T* const more = scratch + packed_panels_size<T>(g.k, pool.size());
+    if (multiplied_on_matrix_unit(pool, g, plain_left<T>{&g}, right, more, g.m, finish)) return;
     const gemm_split<T> split(g, false, pool.size(), 192, g.m);
     multiply(pool, g, depth_block<T>(g.k), split, plain_left<T>{&g}, right, finish);
   }

@@ -131,14 +131,12 @@ template <class T, class Epilogue = no_epilogue>
 void gemm(thread_pool& pool, const gemm_problem<T>& problem, T* scratch, Epilogue&& epilogue = {}) {
   const gemm_problem<T> p = fold_batch(problem);
   if (p.m <= 0 || p.n <= 0 || p.batch <= 0) return;
-  if constexpr (std::is_same_v<T, float>)
-    if (gains_from_matrix_unit(p))
-      return multiply_on_matrix_unit(pool, p, plain_left<T>{&p}, packed_right<T>{p.b, p.b_batch, p.k}, scratch, p.m,
-                                     epilogue);
+  const packed_right<T> right{p.b, p.b_batch, p.k};
+  if (multiplied_on_matrix_unit(pool, p, plain_left<T>{&p}, right, scratch, p.m, epilogue)) return;
   // A panel that is read once gains nothing from staying in the cache.
   const std::int64_t block = p.m <= register_tile<T>::rows ? std::max<std::int64_t>(p.k, 1) : depth_block<T>(p.k);
   const gemm_split<T> split(p, true, pool.size(), 48, p.task_rows);
-  multiply(pool, p, block, split, plain_left<T>{&p}, packed_right<T>{p.b, p.b_batch, p.k}, epilogue);
+  multiply(pool, p, block, split, plain_left<T>{&p}, right, epilogue);
 }
 
 /// Elements that the panels of a right operand take which the workers pack.
@@ -196,13 +194,10 @@ void gemm_unpacked(thread_pool& pool, const gemm_problem<T>& problem, T* scratch
   constexpr std::ptrdiff_t way = 4096 / sizeof(T);
   const bool whole_lines = p.b_row % native_lanes<T> == 0;  // a vector across two lines is read twice
   const bool short_columns = p.k <= 96 && p.b_col == 1 && whole_lines && p.k * std::gcd(p.b_row, way) <= 4 * way;
-  if constexpr (std::is_same_v<T, float>)
-    if (gains_from_matrix_unit(p)) {
-      // rows are split from where they lie
-      const unpacked_right<T> right{&p, scratch, block * register_tile<T>::width, false, true};
-      return multiply_on_matrix_unit(pool, p, plain_left<T>{&p}, right,
-                                     scratch + packed_panels_size<T>(p.k, pool.size()), p.m, epilogue);
-    }
+  // rows are split from where they lie
+  const unpacked_right<T> in_place{&p, scratch, block * register_tile<T>::width, false, p.b_col == 1};
+  T* const more = scratch + packed_panels_size<T>(p.k, pool.size());
+  if (multiplied_on_matrix_unit(pool, p, plain_left<T>{&p}, in_place, more, p.m, epilogue)) return;
   const gemm_split<T> split(p, false, pool.size(), 96, p.m);
   const unpacked_right<T> right{&p, scratch, block * register_tile<T>::width, few_rows, short_columns};
   multiply(pool, p, block, split, plain_left<T>{&p}, right, epilogue);

@@ -10,7 +10,7 @@ namespace kiln::kernels {
 /// stay in the first-level cache, chunks and groups so that neither operand is split often, and that the worker's parts
 /// stay in its second-level cache.
 struct split_schedule {
-  static constexpr std::int64_t panel = 4 * matrix_unit::cols, most_rows = 256, most_steps = 5, most_panels = 8;
+  static constexpr std::int64_t panel = 4 * matrix_unit::cols, most_rows = 256, most_steps = 5, most_panels = 16;
   std::int64_t chunks, chunk_rows, panels, group_panels, groups, blocks, block_steps;
 
   /// Of at most `rows_at_once` rows in a chunk.
@@ -32,7 +32,7 @@ struct split_schedule {
     while (uneven() && ceil_div(panels, groups + 1) >= 2) ++groups;
     while (uneven() && ceil_div(m, chunks + 1) >= 48) ++chunks;
     while (uneven() && groups < panels) ++groups;
-    chunk_rows = round_up(ceil_div(m, chunks), matrix_unit::rows);
+    chunk_rows = std::min(round_up(ceil_div(m, chunks), matrix_unit::rows), std::min(rows_at_once, most_rows));
     chunks = ceil_div(m, chunk_rows);
     group_panels = ceil_div(panels, groups);
     groups = ceil_div(panels, group_panels);
@@ -82,12 +82,13 @@ std::int64_t matrix_unit_scratch_size(std::int64_t m, std::int64_t n, std::int64
   return matrix_unit_serves<T>(m, n, k) ? static_cast<std::int64_t>(sizeof(split_scratch) / sizeof(T)) : 0;
 }
 
-/// Adds `rows` x `cols` sums, in rows of 32, to C where `accumulate` says so, finishes them where `finish`
-/// is not null, and stores them.
-inline void store_sums(const float* sums, std::int64_t rows, std::int64_t cols, float* c, std::ptrdiff_t c_row,
+/// Adds `rows` x `cols` sums, in rows of 32, to C where `accumulate` says so, finishes them where `finish` is not null,
+/// and stores them. Whether all were finite.
+inline bool store_sums(const float* sums, std::int64_t rows, std::int64_t cols, float* c, std::ptrdiff_t c_row,
                        bool accumulate, const tile_finish<float>* finish) {
   using V = native_vec<float>;
   constexpr int lanes = native_lanes<float>;
+  V check{};  // a sum that is not finite, times zero, is NaN
   for (std::int64_t col = 0; col < cols; col += lanes) {
     const int n = static_cast<int>(std::min<std::int64_t>(lanes, cols - col));
     tile_finish<float> of_column;
@@ -100,6 +101,8 @@ inline void store_sums(const float* sums, std::int64_t rows, std::int64_t cols, 
         sum[r][0] = load<V>(sums + (row + r) * split_scratch::pair + col);
         if (accumulate) sum[r][0] += load_n<V>(at + r * c_row, n);
       }
+#pragma GCC unroll 4
+      for (int r = 0; r < Rows; ++r) check = multiply_add(sum[r][0], V{}, check);
       if (finish) {
         finish_sums<float, Rows, 1>(sum, of_column, n);
         of_column.advance(Rows);
@@ -116,6 +119,9 @@ inline void store_sums(const float* sums, std::int64_t rows, std::int64_t cols, 
     for (; row + 4 <= rows; row += 4) run.template operator()<4>(row);
     for (; row < rows; ++row) run.template operator()<1>(row);
   }
+  float lane[native_lanes<float>];
+  store(lane, check);
+  return std::none_of(std::begin(lane), std::end(lane), [](float x) { return x != x; });
 }
 
 /// A task on the matrix unit: some rows of one matrix and some panels of columns. The products run over blocks of the
@@ -162,17 +168,20 @@ class split_task {
 
   // Pair i of rows is split next.
   void begin_rows(std::int64_t block, std::int64_t i) {
-    if (i == 0) next_left_ = lefts_.block(place_.of, rows_.begin, rows_.size(), first(block), depth(block), worker_);
+    if (i == 0) left_ = left_at(block);
     rows_split_ =
-        tile_splitter::of_rows(next_left_.at + i * pair * next_left_.step, next_left_.step,
-                               std::min(pair, rows_.size() - i * pair), depth(block), own_.left[slot(block, i)]);
+        tile_splitter::of_rows(left_.at + i * pair * left_.step, left_.step, std::min(pair, rows_.size() - i * pair),
+                               depth(block), own_.left[slot(block, i)]);
+  }
+  left_block<float> left_at(std::int64_t block) const {
+    return lefts_.block(place_.of, rows_.begin, rows_.size(), first(block), depth(block), worker_);
   }
   // The panel is split next.
   void begin_panel(std::int64_t block, std::int64_t col) {
     const panel_block<float> from = panel_at(block, col);
     panel_split_ = tile_splitter::of_columns(from.at, from.step, depth(block), width(col), own_.right[1 - side_]);
   }
-  panel_block<float> panel_at(std::int64_t block, std::int64_t col) {
+  panel_block<float> panel_at(std::int64_t block, std::int64_t col) const {
     const panel_block<float> at = rights_.block(matrix_, col, width(col), first(block), depth(block), worker_);
     return at.source ? panel_block<float>{at.source, at.source_step} : at;
   }
@@ -182,36 +191,33 @@ class split_task {
     const bool first_panel = col == cols_.begin, last_panel = col + panel >= cols_.end;
     const bool last = block + 1 == cut_.blocks;
     panel_split_.finish();
-    const bool right_finite = panel_split_.all_finite();
     side_ = 1 - side_;
-    if (first_panel) left_ = next_left_;
     if (!last_panel)
       begin_panel(block, col + panel);
     else if (!last)
       begin_panel(block + 1, cols_.begin);
     else
       panel_split_ = {};
-    // One pair of tiles of columns stays in the first-level cache while it meets all rows.
-    const std::int64_t quarters = panel_split_.quarters_left(), halves = ceil_div(cols, pair);
-    for (std::int64_t x = 0; x < halves; ++x)
-      for (std::int64_t i = 0; i < pairs_; ++i) {
-        if (first_panel && x == 0) {
-          rows_split_.finish();
-          finite_[i] = rows_split_.all_finite();
-        }
-        if (first_panel && x == 0 && i + 1 < pairs_)
-          begin_rows(block, i + 1);
-        else if (last_panel && x + 1 == halves && i + 1 == pairs_ && !last)
-          begin_rows(block + 1, 0);
-        const std::int64_t to_come = (halves - x) * pairs_ - 1 - i;
-        split_meanwhile meanwhile(rows_split_, panel_split_, quarters * to_come / (halves * pairs_),
-                                  turns_of_step * steps);
-        multiply_pair(block, col, x * pair, i, right_finite && finite_[i], meanwhile);
+    const std::int64_t quarters = panel_split_.quarters_left(), halves = ceil_div(cols, pair), parts = halves * pairs_;
+    for (std::int64_t part = 0; part < parts; ++part) {
+      // One pair of tiles of columns stays in the first-level cache while it meets all rows, but for the first panel,
+      // where the products of all columns leave more room for the splitting of rows.
+      const std::int64_t i = first_panel ? quotient(part, halves) : part % pairs_;
+      const std::int64_t x = first_panel ? part - i * halves : quotient(part, pairs_);
+      if (first_panel && x == 0) {
+        rows_split_.finish();
+        if (i + 1 < pairs_) begin_rows(block, i + 1);
       }
+      if (last_panel && part + 1 == parts && !last) begin_rows(block + 1, 0);
+      const std::int64_t rows_to_come = first_panel ? halves - 1 - x : 0;
+      split_meanwhile meanwhile(rows_split_, rows_split_.quarters_left() * rows_to_come / (rows_to_come + 1),
+                                panel_split_, quarters * (parts - 1 - part) / parts, turns_of_step * steps);
+      multiply_pair(block, col, x * pair, i, meanwhile);
+    }
   }
 
   // `x` counts columns of the panel.
-  void multiply_pair(std::int64_t block, std::int64_t panel_col, std::int64_t x, std::int64_t i, bool finite,
+  void multiply_pair(std::int64_t block, std::int64_t panel_col, std::int64_t x, std::int64_t i,
                      split_meanwhile& meanwhile) {
     const std::int64_t row = i * pair, rows = std::min(pair, rows_.size() - row);
     const std::int64_t col = panel_col + x, cols = std::min(pair, width(panel_col) - x);
@@ -220,7 +226,6 @@ class split_task {
     float* const c = place_.c + (rows_.begin + row) * p_.c_row + col;
     const panel_finish<float, Epilogue> finish{epilogue_, last,    matrix_ * p_.m + rows_.begin + row, col, cols,
                                                c,         p_.c_row};
-    if (!finite) return multiply_unsplit(block, panel_col, x, row, rows, cols, c, finish);
     // Sums of a block that is not the last one stay with C where whole tiles do.
     const bool in_place = !last && rows % matrix_unit::rows == 0 && cols % matrix_unit::cols == 0;
     multiply_split(ceil_div(rows, matrix_unit::rows), ceil_div(cols, matrix_unit::cols), own_.left[slot(block, i)],
@@ -229,20 +234,30 @@ class split_task {
     if (in_place) return;
     tile_finish<float> inside;
     const bool finished = last && finish.in_registers(0, rows, inside);
-    store_sums(own_.sums, rows, cols, c, p_.c_row, accumulate, finished ? &inside : nullptr);
-    if (last && !finished) finish(0, static_cast<int>(rows));
+    const bool finite = store_sums(own_.sums, rows, cols, c, p_.c_row, accumulate, finished ? &inside : nullptr);
+    if (!last) return;
+    if (!finite)
+      multiply_in_vectors(panel_col, x, row, rows, cols, c, finish);
+    else if (!finished)
+      finish(0, static_cast<int>(rows));
   }
 
-  // Infinities have no parts to sum.
+  // From the beginning, as it would be done elsewhere: infinities have no parts to sum, and of a sum that exceeds all
+  // floats parts may do so both ways.
   template <class Finish>
-  void multiply_unsplit(std::int64_t block, std::int64_t panel_col, std::int64_t x, std::int64_t row, std::int64_t rows,
-                        std::int64_t cols, float* c, const Finish& finish) {
-    panel_split_.finish();  // it may come from where this panel comes again
-    const panel_block<float> right = panel_at(block, panel_col);
+  void multiply_in_vectors(std::int64_t panel_col, std::int64_t x, std::int64_t row, std::int64_t rows,
+                           std::int64_t cols, float* c, const Finish& finish) {
+    panel_split_.finish();  // it may come from where these panels come again
     const std::int64_t whole = round_up(cols, native_lanes<float>);
-    pack_panel(own_.panel, whole, right.at + x, right.step, 1, depth(block), cols);
-    multiply_panel(depth(block), left_.at + row * left_.step, left_.step, rows, linear_step{1}, own_.panel, whole, c,
-                   p_.c_row, static_cast<int>(cols), block != 0, {}, finish);
+    for (std::int64_t block = 0; block < cut_.blocks; ++block) {
+      const left_block<float> left = left_at(block);
+      const panel_block<float> right = panel_at(block, panel_col);
+      pack_panel(own_.panel, whole, right.at + x, right.step, 1, depth(block), cols);
+      const panel_finish<float, Epilogue> at_end{
+          finish.epilogue, block + 1 == cut_.blocks, finish.row0, finish.col0, cols, c, p_.c_row};
+      multiply_panel(depth(block), left.at + row * left.step, left.step, rows, linear_step{1}, own_.panel, whole, c,
+                     p_.c_row, static_cast<int>(cols), block != 0, {}, at_end);
+    }
   }
 
   const gemm_problem<float>& p_;
@@ -257,13 +272,13 @@ class split_task {
   std::int64_t pairs_;
   unsigned worker_;
   int side_ = 0;  // of the split panel that is multiplied
-  left_block<float> left_{}, next_left_{};
+  left_block<float> left_{};
   tile_splitter rows_split_, panel_split_;
-  bool finite_[split_scratch::pairs] = {};
 };
 
-/// As `multiply`, on the matrix unit, with chunks of at most `most_rows` rows; `scratch` holds a `split_scratch` for
-/// each worker. Blocks with values that aren't finite are left to the vector unit.
+/// As `multiply`, on the matrix unit, with chunks of at most `most_rows` rows; k > 0. `scratch` holds a `split_scratch`
+/// for each worker. Where sums aren't finite, they and those beside them are made in vectors again. The operands and
+/// the epilogue, which are called in between, must leave the unit's tiles alone.
 template <class Left, class Right, class Epilogue>
 void multiply_on_matrix_unit(thread_pool& pool, const gemm_problem<float>& p, const Left& left, const Right& right,
                              float* scratch, std::int64_t most_rows, Epilogue&& epilogue) {
@@ -277,6 +292,18 @@ void multiply_on_matrix_unit(thread_pool& pool, const gemm_problem<float>& p, co
                {row, std::min(p.m, row + cut.chunk_rows)}, {col, std::min(p.n, col + cut.group_panels * width)}, worker)
         .run();
   });
+}
+
+/// Multiplies on the matrix unit if that gains: whether it did.
+template <class T, class Left, class Right, class Epilogue>
+bool multiplied_on_matrix_unit(thread_pool& pool, const gemm_problem<T>& p, const Left& left, const Right& right,
+                               T* scratch, std::int64_t most_rows, Epilogue&& epilogue) {
+  if constexpr (std::is_same_v<T, float>) {
+    if (!gains_from_matrix_unit(p)) return false;
+    multiply_on_matrix_unit(pool, p, left, right, scratch, most_rows, epilogue);
+    return true;
+  }
+  return false;
 }
 
 }  // namespace kiln::kernels

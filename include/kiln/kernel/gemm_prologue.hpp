@@ -88,10 +88,8 @@ void gemm_changed(thread_pool& pool, const gemm_problem<T>& p, const channel_pro
   if (p.m <= 0 || p.n <= 0) return;
   const changed_left<T> left(p, prologue, scratch, changed_rows_size(p), pool.size());
   const packed_right<T> right{p.b, 0, p.k};
-  if constexpr (std::is_same_v<T, float>)
-    if (gains_from_matrix_unit(p))
-      return multiply_on_matrix_unit(pool, p, left, right, scratch + changed_rows_size(p) * pool.size(),
-                                     most_changed_rows(p), epilogue);
+  T* const more = scratch + changed_rows_size(p) * pool.size();
+  if (multiplied_on_matrix_unit(pool, p, left, right, more, most_changed_rows(p), epilogue)) return;
   multiply(pool, p, depth_block<T>(p.k), changed_split(p, pool.size()), left, right, epilogue);
 }
 

@@ -1,96 +1,38 @@
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 
 #include "kiln/kernel/vector.hpp"
-
-#if defined(__x86_64__) && defined(__linux__)
-#include <cpuid.h>
-#include <sys/syscall.h>
-#include <unistd.h>
-#endif
+#include KILN_MATRIX_UNIT_HEADER
 
 namespace kiln::kernels {
 
 /// The processor's matrix unit, where it has one (Intel AMX): it adds to 16 x 16 sums the products of 16 rows of 32
 /// bf16 with 16 columns of as many, in fp32, denormals read as zero (Intel 64 and IA-32 Architectures Optimization
-/// Reference Manual, chapter 20).
+/// Reference Manual, chapter 20). `matrix_unit_session`, `tile_load`, `tile_multiply` and their like are its
+/// instructions.
 struct matrix_unit {
   static constexpr std::int64_t rows = 16, cols = 16, depth = 32;
   static constexpr std::int64_t tile_values = rows * depth;  // bf16 of one operand's tile
 
-  /// Whether this code may use one: the level has wide vectors to feed it, the processor has it, and the operating
-  /// system lets this process keep its registers. Asked once.
+  /// Whether this code may use one: the level has wide vectors to feed it, the processor has it, nobody forbade it, and
+  /// the operating system lets this process keep its registers. That is asked once, when it first matters, and holds
+  /// for the whole process: stacks for signals (`sigaltstack`) must then have room for the registers, 8 KiB more.
   static bool available() {
-    static const bool is = native_bytes == 64 && asked();
+    if (forbidden().load(std::memory_order_relaxed)) return false;
+    static const bool is = ask_for_matrix_unit();
     return is;
   }
+  /// From now on there is none.
+  static void forbid() { forbidden() = true; }
 
  private:
-  static bool asked() {
-#if defined(__x86_64__) && defined(__linux__)
-    unsigned a = 0, b = 0, c = 0, d = 0;
-    constexpr unsigned bf16 = 1U << 22, tile = 1U << 24;
-    if (!__get_cpuid_count(7, 0, &a, &b, &c, &d) || (d & bf16) == 0 || (d & tile) == 0) return false;
-    constexpr long request_permission = 0x1023, tile_data = 18;  // of Linux's arch_prctl
-    return syscall(SYS_arch_prctl, request_permission, tile_data) == 0;
-#else
-    return false;
-#endif
+  static std::atomic<bool>& forbidden() {
+    static std::atomic<bool> is = false;
+    return is;
   }
 };
-
-#if defined(__x86_64__)
-
-/// While one lives, the calling thread's eight tile registers are of 16 rows of 64 bytes.
-class matrix_unit_session {
- public:
-  matrix_unit_session() {
-    struct alignas(64) {
-      std::uint8_t palette = 1, start_row = 0, reserved[14] = {};
-      std::uint16_t row_bytes[16] = {64, 64, 64, 64, 64, 64, 64, 64};
-      std::uint8_t rows[16] = {16, 16, 16, 16, 16, 16, 16, 16};
-    } shapes;
-    static_assert(sizeof shapes == 64);
-    asm volatile("ldtilecfg %0" ::"m"(shapes));
-  }
-  ~matrix_unit_session() { asm volatile("tilerelease"); }
-  matrix_unit_session(const matrix_unit_session&) = delete;
-  matrix_unit_session& operator=(const matrix_unit_session&) = delete;
-};
-
-template <int Tile>
-KILN_FN void tile_zero() {
-  asm volatile("tilezero %%tmm%c0" ::"i"(Tile));
-}
-/// `step` bytes lie between the rows.
-template <int Tile>
-KILN_FN void tile_load(const void* at, std::ptrdiff_t step) {
-  asm volatile("tileloadd (%0,%1,1), %%tmm%c2" ::"r"(at), "r"(step), "i"(Tile) : "memory");
-}
-template <int Tile>
-KILN_FN void tile_store(void* at, std::ptrdiff_t step) {
-  asm volatile("tilestored %%tmm%c2, (%0,%1,1)" ::"r"(at), "r"(step), "i"(Tile) : "memory");
-}
-/// Sums += left * right; a row of the right operand holds the pairs of its columns.
-template <int Sums, int Left, int Right>
-KILN_FN void tile_multiply() {
-  asm volatile("tdpbf16ps %%tmm%c2, %%tmm%c1, %%tmm%c0" ::"i"(Sums), "i"(Left), "i"(Right));
-}
-
-#else
-
-struct matrix_unit_session {};
-template <int Tile>
-KILN_FN void tile_zero() {}
-template <int Tile>
-KILN_FN void tile_load(const void*, std::ptrdiff_t) {}
-template <int Tile>
-KILN_FN void tile_store(void*, std::ptrdiff_t) {}
-template <int Sums, int Left, int Right>
-KILN_FN void tile_multiply() {}
-
-#endif
 
 }  // namespace kiln::kernels

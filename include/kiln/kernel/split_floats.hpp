@@ -9,8 +9,10 @@ namespace kiln::kernels {
 
 // Floats as sums of three bf16, for products on a matrix unit: the first part is the nearest one, the second what is
 // left, cut off, and the third the rest, which fits: 24 bits are 3 * 8. Of the nine products of two such sums the three
-// least, below 2^-24 of the whole, are left out (Henry, Tang and Heinecke, "Leveraging the bfloat16 Artificial
-// Intelligence Datatype For Higher-Precision Computations", 2019).
+// least are left out: the larger two of them are each below 2^-24 of the whole (Henry, Tang and Heinecke, "Leveraging
+// the bfloat16 Artificial Intelligence Datatype For Higher-Precision Computations", 2019). Parts, and products of
+// parts, below 2^-126 are zero: floats below 2^-110, and products below 2^-102, have fewer bits. Infinities, floats
+// that round to one, and NaN have a part that is NaN.
 //
 // The 32 steps of a tile's depth are paired as (j, j + 16), in both operands.
 
@@ -19,44 +21,22 @@ inline constexpr int float_parts = 3;
 /// bf16 of one tile's three parts, one behind the other.
 inline constexpr std::int64_t split_tile_size = float_parts * matrix_unit::tile_values;
 
-/// Splits floats, and notes whether all were finite: an infinite one has no such parts.
-class float_splitter {
+/// Splits two vectors into pairs (low, high): row `row` of the three parts of a tile at `to`.
+KILN_FN void split_pairs(native_vec<float> low, native_vec<float> high, std::uint16_t* to, std::int64_t row) {
   using F = native_vec<float>;
   using U = native_vec<std::uint32_t>;
-
- public:
-  /// Row `row` of the three parts of a tile at `to`: pairs of `low` and `high`.
-  KILN_FN void pairs(F low, F high, std::uint16_t* to, std::int64_t row) {
-    constexpr std::int64_t width = 2 * matrix_unit::cols;
-    const U lows = bits(low) + 0x8000U, highs = bits(high) + 0x8000U;
-    store_pairs(to + row * width, lows, highs);
-    const F low_rest = low - floats(lows & upper_bits), high_rest = high - floats(highs & upper_bits);
-    store_pairs(to + matrix_unit::tile_values + row * width, bits(low_rest), bits(high_rest));
-    const F low_last = low_rest - floats(bits(low_rest) & upper_bits);
-    const F high_last = high_rest - floats(bits(high_rest) & upper_bits);
-    store_pairs(to + 2 * matrix_unit::tile_values + row * width, bits(low_last), bits(high_last));
-    // infinity less itself, and NaN, stay NaN
-    lows_ += low_last;
-    highs_ += high_last;
-  }
-  bool all_finite() const {
-    alignas(64) float sum[native_lanes<float>];
-    store(sum, lows_ + highs_);
-    return std::none_of(std::begin(sum), std::end(sum), [](float x) { return x != x; });
-  }
-
- private:
-  static constexpr std::uint32_t upper_bits = 0xffff0000U;
-  KILN_FN static U bits(F x) { return (U)x; }
-  KILN_FN static F floats(U x) { return (F)x; }
-  // The upper halves.
-  KILN_FN static void store_pairs(std::uint16_t* to, U low, U high) {
-    const U both = (low >> 16) | (high & upper_bits);
-    __builtin_memcpy(to, &both, sizeof both);
-  }
-
-  F lows_{}, highs_{};
-};
+  constexpr std::uint32_t upper_bits = 0xffff0000U;
+  const auto store_upper = [&](int part, U l, U h) __attribute__((always_inline)) {
+    const U both = (l >> 16) | (h & upper_bits);
+    __builtin_memcpy(to + part * matrix_unit::tile_values + row * 2 * matrix_unit::cols, &both, sizeof both);
+  };
+  const U lows = (U)low + 0x8000U, highs = (U)high + 0x8000U;
+  store_upper(0, lows, highs);
+  low -= (F)(lows & upper_bits), high -= (F)(highs & upper_bits);
+  store_upper(1, (U)low, (U)high);
+  low -= (F)((U)low & upper_bits), high -= (F)((U)high & upper_bits);
+  store_upper(2, (U)low, (U)high);
+}
 
 /// Tiles of `count` steps.
 constexpr std::int64_t depth_tiles(std::int64_t count) { return ceil_div(count, matrix_unit::depth); }
@@ -97,11 +77,9 @@ class tile_splitter {
     const float *low = low_, *high = low + high_;
     const std::ptrdiff_t step = row_step_;
     std::uint16_t* const to = to_;
-    float_splitter split = split_;  // in registers
 #pragma GCC unroll 4
     for (std::int64_t r = 0; r < quarter_rows; ++r, low += step, high += step)
-      split.pairs(load<F>(low), load<F>(high), to, r);
-    split_ = split;
+      split_pairs(load<F>(low), load<F>(high), to, r);
     low_ += inner_.from, to_ += inner_.to;
     --left_;
     if (--whole_left_ == 0) end_line();
@@ -109,8 +87,6 @@ class tile_splitter {
   void finish() {
     while (left_ > 0) quarter();
   }
-  /// Whether all floats so far were finite.
-  bool all_finite() const { return split_.all_finite(); }
 
  private:
   // Tiles one way: of `unit` elements each of `count`, and the steps from one to the next.
@@ -156,8 +132,8 @@ class tile_splitter {
       std::uint16_t* const to = first_ + o * outer_.to + i * inner_.to;
       for (std::int64_t r = row; r < row + quarter_rows; ++r) {
         const float* const at = tile + r * row_step_;
-        split_.pairs(r < low_rows ? load_n<F>(at, low) : F{},
-                     r < high_rows && high > 0 ? load_n<F>(at + high_, high) : F{}, to, r);
+        split_pairs(r < low_rows ? load_n<F>(at, low) : F{},
+                    r < high_rows && high > 0 ? load_n<F>(at + high_, high) : F{}, to, r);
       }
     }
   }
@@ -168,7 +144,6 @@ class tile_splitter {
   std::int64_t left_ = 0, whole_left_ = 0, line_ = 0;
   bool columns_ = false;
   way outer_, inner_;
-  float_splitter split_;
 };
 
 }  // namespace kiln::kernels

@@ -8,13 +8,17 @@ namespace kiln::kernels {
 /// tile at a time, so that they are done when the products are.
 class split_meanwhile {
  public:
-  /// `a` is done, and `b` up to `b_left` quarters, behind `turns` turns.
-  split_meanwhile(tile_splitter& a, tile_splitter& b, std::int64_t b_left, std::int64_t turns)
-      : a_(a), b_(b), turns_(turns), due_(a.quarters_left() + std::max<std::int64_t>(0, b.quarters_left() - b_left)) {}
+  /// Of `a` and `b` so many quarters are left behind `turns` turns.
+  split_meanwhile(tile_splitter& a, std::int64_t a_left, tile_splitter& b, std::int64_t b_left, std::int64_t turns)
+      : a_(a),
+        b_(b),
+        a_left_(a_left),
+        turns_(turns),
+        due_(a.quarters_left() - a_left + std::max<std::int64_t>(0, b.quarters_left() - b_left)) {}
 
   KILN_FN void turn() {
     for (share_ += due_; share_ >= turns_; share_ -= turns_)
-      if (a_.quarters_left() > 0)
+      if (a_.quarters_left() > a_left_)
         a_.quarter();
       else if (b_.quarters_left() > 0)
         b_.quarter();
@@ -22,7 +26,7 @@ class split_meanwhile {
 
  private:
   tile_splitter &a_, &b_;
-  std::int64_t turns_, due_, share_ = 0;
+  std::int64_t a_left_, turns_, due_, share_ = 0;
 };
 
 /// Turns of the splitting for each step of the depth.

@@ -5,7 +5,6 @@
 
 #include <array>
 #include <atomic>
-#include <bit>
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -18,103 +17,14 @@ namespace {
 
 using namespace kiln::kernels;
 using kiln::testing::random_values;
-
-float part(std::uint16_t bits) { return std::bit_cast<float>(static_cast<std::uint32_t>(bits) << 16); }
-
-// Element (row, k) of split rows, or (col, k) of split columns, whose depth has so many tiles; the parts' sum is exact.
-float joined_row(const std::vector<std::uint16_t>& split, std::int64_t row, std::int64_t k, std::int64_t tiles) {
-  const std::int64_t tile = (row / 16 * tiles + k / 32) * split_tile_size;
-  float sum = 0;
-  for (std::int64_t p = float_parts - 1; p >= 0; --p)
-    sum += part(split[static_cast<std::size_t>(tile + p * 512 + row % 16 * 32 + k % 16 * 2 + k % 32 / 16)]);
-  return sum;
-}
-float joined_column(const std::vector<std::uint16_t>& split, std::int64_t col, std::int64_t k, std::int64_t tiles) {
-  const std::int64_t tile = (col / 16 * tiles + k / 32) * split_tile_size;
-  float sum = 0;
-  for (std::int64_t p = float_parts - 1; p >= 0; --p)
-    sum += part(split[static_cast<std::size_t>(tile + p * 512 + k % 16 * 32 + col % 16 * 2 + k % 32 / 16)]);
-  return sum;
-}
+using kiln::testing::values_of_all_sizes;
 
 class matrix_unit_test : public testing::Test {
- protected:
-  void SetUp() override {
-    if (kiln::native_bytes != 64) GTEST_SKIP() << "this level's vectors don't feed a matrix unit";
-  }
-};
-// Those that run products.
-class matrix_products_test : public matrix_unit_test {
  protected:
   void SetUp() override {
     if (!matrix_unit::available()) GTEST_SKIP() << "no matrix unit";
   }
 };
-
-// Values of all sizes whose least part is still a normal number, and some whose bits carry when they are rounded.
-std::vector<float> wide_values(std::int64_t count, unsigned seed) {
-  std::vector<float> x = random_values<float>(count, seed);
-  const std::vector<float> more = random_values<float>(count, seed + 1);
-  for (std::size_t i = 0; i < x.size(); ++i) x[i] = std::ldexp(x[i], static_cast<int>(80 * more[i]));
-  for (std::size_t i = 0; i + 4 < x.size(); i += 11)
-    x[i] = 0x1.fffffep3F, x[i + 1] = -0x1.fe8p-20F, x[i + 2] = 0, x[i + 3] = 0x1.017ffep10F;
-  return x;
-}
-
-TEST_F(matrix_unit_test, parts_sum_to_the_float) {
-  for (std::int64_t rows : {1, 4, 15, 16, 17, 32, 37})
-    for (std::int64_t depth : {1, 15, 16, 17, 31, 32, 33, 64, 75}) {
-      SCOPED_TRACE(testing::Message() << rows << " rows of " << depth);
-      const std::int64_t step = depth + 3, tiles = depth_tiles(depth), all = (rows + 15) / 16 * 16;
-      const auto x = wide_values(rows * step, 3);
-      std::vector<std::uint16_t> to(static_cast<std::size_t>(all / 16 * tiles * split_tile_size), 0x4040);
-      tile_splitter s = tile_splitter::of_rows(x.data(), step, rows, depth, to.data());
-      ASSERT_EQ(s.quarters_left() > 0, rows >= 16 && depth >= 32);  // the others are no whole tiles
-      s.finish();
-      ASSERT_TRUE(s.all_finite());
-      for (std::int64_t r = 0; r < all; ++r)
-        for (std::int64_t k = 0; k < tiles * 32; ++k)
-          ASSERT_EQ(joined_row(to, r, k, tiles),
-                    r < rows && k < depth ? x[static_cast<std::size_t>(r * step + k)] : 0.F)
-              << r << ' ' << k;
-    }
-}
-
-TEST_F(matrix_unit_test, columns_are_split_alike) {
-  for (std::int64_t cols : {1, 15, 16, 17, 32, 50, 64})
-    for (std::int64_t depth : {1, 4, 16, 17, 20, 31, 32, 33, 64, 75}) {
-      SCOPED_TRACE(testing::Message() << cols << " columns of " << depth);
-      const std::int64_t step = cols + 5, tiles = depth_tiles(depth), all = (cols + 15) / 16 * 16;
-      const auto x = wide_values(depth * step, 4);
-      std::vector<std::uint16_t> to(static_cast<std::size_t>(all / 16 * tiles * split_tile_size), 0x4040);
-      tile_splitter s = tile_splitter::of_columns(x.data(), step, depth, cols, to.data());
-      s.finish();
-      ASSERT_TRUE(s.all_finite());
-      for (std::int64_t c = 0; c < all; ++c)
-        for (std::int64_t k = 0; k < tiles * 32; ++k)
-          ASSERT_EQ(joined_column(to, c, k, tiles),
-                    c < cols && k < depth ? x[static_cast<std::size_t>(k * step + c)] : 0.F)
-              << c << ' ' << k;
-    }
-}
-
-TEST_F(matrix_unit_test, what_has_no_parts_is_noticed) {
-  constexpr float infinity = std::numeric_limits<float>::infinity();
-  const float all_ones = std::bit_cast<float>(0x7fffffffU);  // a NaN that rounding turns into zero
-  for (const float x : {infinity, -infinity, std::numeric_limits<float>::quiet_NaN(), all_ones, -all_ones,
-                        std::numeric_limits<float>::max()})
-    for (std::int64_t at : {0, 15, 16, 31, 32, 40, 17 * 41, 32 * 41 - 1}) {
-      std::vector<float> values(33 * 41, 1.F);
-      values[static_cast<std::size_t>(at)] = x;
-      std::vector<std::uint16_t> to(6 * split_tile_size);
-      tile_splitter rows = tile_splitter::of_rows(values.data(), 41, 33, 41, to.data());
-      rows.finish();
-      EXPECT_FALSE(rows.all_finite()) << x << " at " << at;
-      tile_splitter columns = tile_splitter::of_columns(values.data(), 41, 33, 41, to.data());
-      columns.finish();
-      EXPECT_FALSE(columns.all_finite()) << x << " at " << at;
-    }
-}
 
 struct product {
   std::int64_t m, n, k, batch = 1;
@@ -183,7 +93,7 @@ struct product {
   }
 };
 
-TEST_F(matrix_products_test, every_tail) {
+TEST_F(matrix_unit_test, every_tail) {
   kiln::thread_pool pool(3);
   for (const bool packed : {true, false})
     for (std::int64_t m : {1, 15, 16, 17, 32, 33, 48, 70})
@@ -196,7 +106,7 @@ TEST_F(matrix_products_test, every_tail) {
         }
 }
 
-TEST_F(matrix_products_test, chunks_groups_and_batches) {
+TEST_F(matrix_unit_test, chunks_groups_and_batches) {
   kiln::thread_pool one(1), pool(3);
   for (const bool packed : {true, false})
     for (kiln::thread_pool* of : {&one, &pool}) {
@@ -209,14 +119,14 @@ TEST_F(matrix_products_test, chunks_groups_and_batches) {
 }
 
 // Sums don't depend on how rows and columns are shared.
-TEST_F(matrix_products_test, workers_change_no_bit) {
+TEST_F(matrix_unit_test, workers_change_no_bit) {
   kiln::thread_pool one(1), three(3);
   product x(200, 300, 400), y = x;
   x.run(one, true), y.run(three, true, 64);
   EXPECT_EQ(std::memcmp(x.c.data(), y.c.data(), x.c.size() * sizeof(float)), 0);
 }
 
-TEST_F(matrix_products_test, integers_are_exact) {
+TEST_F(matrix_unit_test, integers_are_exact) {
   kiln::thread_pool pool(2);
   product x(64, 96, 100);
   for (float& v : x.a) v = std::round(300 * v);
@@ -226,10 +136,10 @@ TEST_F(matrix_products_test, integers_are_exact) {
     for (std::int64_t j = 0; j < x.n; ++j) ASSERT_EQ(x.at(0, r, j), x.sum(0, r, j).first) << r << ' ' << j;
 }
 
-TEST_F(matrix_products_test, values_of_all_sizes) {
+TEST_F(matrix_unit_test, values_of_all_sizes) {
   kiln::thread_pool pool(2);
   product x(64, 96, 200);
-  const auto a = wide_values(x.m * x.a_row(), 5), b = wide_values(x.k * x.b_row(), 7);
+  const auto a = values_of_all_sizes(x.m * x.a_row(), 5), b = values_of_all_sizes(x.k * x.b_row(), 7);
   for (std::size_t i = 0; i < x.a.size(); ++i) x.a[i] = std::ldexp(a[i], -30);
   for (std::size_t i = 0; i < x.b.size(); ++i) x.b[i] = std::ldexp(b[i], -10);
   x.run(pool, false);
@@ -237,7 +147,7 @@ TEST_F(matrix_products_test, values_of_all_sizes) {
 }
 
 // Sums that meet an infinity or a NaN are what they are elsewhere; the others are right.
-TEST_F(matrix_products_test, values_that_are_not_finite) {
+TEST_F(matrix_unit_test, values_that_are_not_finite) {
   constexpr float infinity = std::numeric_limits<float>::infinity();
   kiln::thread_pool pool(2);
   for (const bool packed : {true, false})
@@ -263,10 +173,54 @@ TEST_F(matrix_products_test, values_that_are_not_finite) {
       }
 }
 
-TEST_F(matrix_products_test, epilogues_meet_each_sum_once) {
+// Finite values whose sums exceed all floats: parts do so both ways.
+TEST_F(matrix_unit_test, sums_that_exceed_all_floats) {
+  kiln::thread_pool pool(2);
+  for (const std::int64_t k : {40, 400}) {
+    product x(70, 80, k);
+    for (std::size_t i = 0; i < x.a.size(); ++i)
+      x.a[i] = 1e25F * (2 + x.a[i]) * (i / static_cast<std::size_t>(x.a_row()) == 20);
+    for (float& v : x.b) v = 1e25F * (2 + v);
+    x.run(pool, true);
+    for (std::int64_t r = 0; r < x.m; ++r)
+      for (std::int64_t j = 0; j < x.n; ++j)
+        ASSERT_EQ(x.at(0, r, j), r == 20 ? std::numeric_limits<float>::infinity() : 0.F) << r << ' ' << j;
+  }
+}
+
+// As callers have it: what gains is right, of right operands that lie any way.
+TEST_F(matrix_unit_test, products_of_operands_that_are_not_packed) {
+  kiln::thread_pool pool(2);
+  for (const std::int64_t batch : {1, 2})
+    for (const bool transposed : {false, true}) {
+      product x(192, 250, 256, batch);
+      x.p = {.m = x.m, .n = x.n, .k = x.k, .a = x.a.data(), .a_row = x.a_row()};
+      std::vector<float> turned(static_cast<std::size_t>(batch * x.n * x.k));
+      x.p.b = x.b.data(), x.p.b_row = x.b_row(), x.p.b_batch = x.k * x.b_row();
+      if (transposed) {
+        for (std::int64_t i = 0; i < batch * x.k; ++i)
+          for (std::int64_t j = 0; j < x.n; ++j)
+            turned[static_cast<std::size_t>((i / x.k * x.n + j) * x.k + i % x.k)] =
+                x.b[static_cast<std::size_t>(i * x.b_row() + j)];
+        x.p.b = turned.data(), x.p.b_row = 1, x.p.b_col = x.k, x.p.b_batch = x.n * x.k;
+      }
+      x.p.c = x.c.data(), x.p.c_row = x.c_row(), x.p.batch = batch;
+      x.p.a_batch = x.m * x.a_row(), x.p.c_batch = x.m * x.c_row();
+      ASSERT_TRUE(gains_from_matrix_unit(x.p));
+      const auto size = static_cast<std::size_t>(gemm_unpacked_scratch_size<float>(batch * x.m, x.n, x.k, pool.size()));
+      std::vector<float> scratch(size + 16, 5.F);
+      gemm_unpacked(pool, x.p, scratch.data());
+      x.check();
+      for (std::size_t i = size; i < scratch.size(); ++i) ASSERT_EQ(scratch[i], 5.F) << "written behind the scratch";
+    }
+}
+
+TEST_F(matrix_unit_test, epilogues_meet_each_sum_once) {
   kiln::thread_pool pool(2);
   for (const std::int64_t k : {40, 400}) {
     product x(150, 170, k);
+    const bool overflows = k == 400;  // what is made again in vectors
+    if (overflows) x.a[static_cast<std::size_t>(70 * x.a_row())] = std::numeric_limits<float>::infinity();
     std::vector<std::atomic<int>> visits(static_cast<std::size_t>(x.m * x.n));
     x.run(pool, true, 1 << 20,
           [&](std::int64_t row0, std::int64_t rows, std::int64_t col0, std::int64_t cols, float* at,
@@ -279,12 +233,19 @@ TEST_F(matrix_products_test, epilogues_meet_each_sum_once) {
           });
     for (const std::atomic<int>& v : visits) ASSERT_EQ(v.load(), 1);
     for (float& v : x.a) v = -v;
-    x.check();
+    for (std::int64_t r = 0; r < x.m; ++r)
+      for (std::int64_t j = 0; j < x.n; ++j) {
+        const auto [expected, absolute] = x.sum(0, r, j);
+        if (overflows && r == 70)
+          ASSERT_EQ(x.at(0, r, j), expected) << j;
+        else
+          ASSERT_NEAR(x.at(0, r, j), expected, 0x1p-22 * absolute) << r << ' ' << j;
+      }
   }
 }
 
 // What ends in registers elsewhere: biases, an addend, bounds.
-TEST_F(matrix_products_test, affine_tails) {
+TEST_F(matrix_unit_test, affine_tails) {
   kiln::thread_pool pool(2);
   for (const bool of_rows : {true, false}) {
     product x(100, 90, 170);
@@ -304,29 +265,36 @@ TEST_F(matrix_products_test, affine_tails) {
   }
 }
 
-TEST_F(matrix_products_test, prologues) {
+// The rows of a chunk that the prologue changed fit their scratch, also where depths leave room for odd numbers of
+// them.
+TEST_F(matrix_unit_test, prologues) {
   kiln::thread_pool pool(2);
-  product x(200, 128, 320);
-  const auto scale = random_values<float>(x.k, 5), shift = random_values<float>(x.k, 6);
-  channel_prologue<float> prologue;
-  prologue.scale = scale.data(), prologue.shift = shift.data();
-  prologue.clamps = true, prologue.low = 0;
-  std::vector<float> panels(static_cast<std::size_t>(packed_b_size<float>(x.k, x.n)));
-  pack_b(pool, panels.data(), x.b.data(), x.b_row(), 1, x.k, x.n);
-  x.p = {.m = x.m, .n = x.n, .k = x.k, .a = x.a.data(), .a_row = x.a_row()};
-  x.p.b = panels.data(), x.p.c = x.c.data(), x.p.c_row = x.c_row();
-  ASSERT_TRUE(gains_from_matrix_unit(x.p));
-  std::vector<float> scratch(static_cast<std::size_t>(gemm_changed_scratch_size(x.p) * pool.size()));
-  gemm_changed(pool, x.p, prologue, scratch.data());
-  for (std::int64_t i = 0; i < x.m; ++i)
-    for (std::int64_t c = 0; c < x.k; ++c) {
-      float& v = x.a[static_cast<std::size_t>(i * x.a_row() + c)];
-      v = std::max(0.F, v * scale[static_cast<std::size_t>(c)] + shift[static_cast<std::size_t>(c)]);
-    }
-  x.check();
+  for (const auto& [m, k] : {std::array{200, 320}, {238, 1100}, {392, 1792}, {104, 2500}}) {
+    SCOPED_TRACE(testing::Message() << m << " rows of " << k);
+    product x(m, 128, k);
+    const auto scale = random_values<float>(x.k, 5), shift = random_values<float>(x.k, 6);
+    channel_prologue<float> prologue;
+    prologue.scale = scale.data(), prologue.shift = shift.data();
+    prologue.clamps = true, prologue.low = 0;
+    std::vector<float> panels(static_cast<std::size_t>(packed_b_size<float>(x.k, x.n)));
+    pack_b(pool, panels.data(), x.b.data(), x.b_row(), 1, x.k, x.n);
+    x.p = {.m = x.m, .n = x.n, .k = x.k, .a = x.a.data(), .a_row = x.a_row()};
+    x.p.b = panels.data(), x.p.c = x.c.data(), x.p.c_row = x.c_row();
+    ASSERT_TRUE(gains_from_matrix_unit(x.p));
+    const auto size = static_cast<std::size_t>(gemm_changed_scratch_size(x.p) * pool.size());
+    std::vector<float> scratch(size + 16, 5.F);
+    gemm_changed(pool, x.p, prologue, scratch.data());
+    for (std::int64_t i = 0; i < x.m; ++i)
+      for (std::int64_t c = 0; c < x.k; ++c) {
+        float& v = x.a[static_cast<std::size_t>(i * x.a_row() + c)];
+        v = std::max(0.F, v * scale[static_cast<std::size_t>(c)] + shift[static_cast<std::size_t>(c)]);
+      }
+    x.check();
+    for (std::size_t i = size; i < scratch.size(); ++i) ASSERT_EQ(scratch[i], 5.F) << "written behind the scratch";
+  }
 }
 
-TEST_F(matrix_products_test, small_or_strided_products_stay_in_vectors) {
+TEST_F(matrix_unit_test, small_or_strided_products_stay_in_vectors) {
   gemm_problem<float> p{.m = 256, .n = 256, .k = 256};
   EXPECT_TRUE(gains_from_matrix_unit(p));
   EXPECT_GT(gemm_scratch_size<float>(p.m, p.n, p.k, 2), 0);
@@ -338,6 +306,15 @@ TEST_F(matrix_products_test, small_or_strided_products_stay_in_vectors) {
     EXPECT_FALSE(gains_from_matrix_unit(gemm_problem<float>{.m = m, .n = n, .k = k}));
     EXPECT_EQ(gemm_scratch_size<float>(m, n, k, 2), 0);
   }
+}
+
+// The last one: it holds for the whole process.
+TEST_F(matrix_unit_test, that_is_forbidden_takes_nothing) {
+  const gemm_problem<float> p{.m = 256, .n = 256, .k = 256};
+  ASSERT_TRUE(gains_from_matrix_unit(p));
+  matrix_unit::forbid();
+  EXPECT_FALSE(gains_from_matrix_unit(p));
+  EXPECT_EQ(gemm_scratch_size<float>(p.m, p.n, p.k, 2), 0);
 }
 
 }  // namespace

@@ -8,6 +8,10 @@ class eigen_target final : public rewriting_target {
  public:
   /// An `unsupported` error where the kernel library that the loader found is of another build of kiln.
   eigen_target();
+  /// Keeps all kernels of this process off the processor's matrix unit (AMX) from now on. Large products of floats run
+  /// there, and the first program that has some asks the operating system for the unit's registers, for the whole
+  /// process: stacks for signals (`sigaltstack`) must then have room for them, 8 KiB more.
+  static void forbid_matrix_unit();
   std::string_view name() const override { return "eigen"; }
   target_passes passes() const override;
   bool flushes_denormals() const override { return true; }

@@ -61,6 +61,9 @@ struct isa_table {
   void (*halves_to_floats)(const std::uint16_t* in, float* out, std::int64_t n) = nullptr;
   void (*floats_to_halves)(const float* in, std::uint16_t* out, std::int64_t n) = nullptr;
 
+  /// See `eigen_target::forbid_matrix_unit`.
+  void (*forbid_matrix_unit)() = nullptr;
+
   std::int64_t (*packed_b_floats)(std::int64_t k, std::int64_t n) = nullptr;
   void (*pack_b)(thread_pool& pool, float* to, const void* from, std::ptrdiff_t row, std::ptrdiff_t col, std::int64_t k,
                  std::int64_t n) = nullptr;

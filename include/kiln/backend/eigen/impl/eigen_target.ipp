@@ -35,6 +35,8 @@ void eigen::check_isa(const isa_table& table) {
 
 eigen_target::eigen_target() { eigen::check_isa(*eigen::kiln_eigen_isa()); }
 
+void eigen_target::forbid_matrix_unit() { eigen::kiln_eigen_isa()->forbid_matrix_unit(); }
+
 std::string eigen_target::machine(unsigned threads) const {
   static const std::string model = processor_model();
   return "eigen " + model + ", vectors of " + std::to_string(eigen::kiln_eigen_isa()->vector_bytes) + " bytes, " +

@@ -155,7 +155,12 @@ std::vector<std::int64_t> task_rows_worth_timing(const product_body& body, const
   std::vector<std::int64_t> out = {gemm_problem<float>().task_rows};
   const shape& result = r.instruction.results[0];
   if (!r.tuning || !r.constants[body.operands[1]] || !result.is_constant() || result.rank() < 2) return out;
-  const std::int64_t rows = product(to_ints(result.lens)) / std::max<std::int64_t>(1, result.lens.back().value());
+  const std::int64_t cols = result.lens.back().value();
+  const std::int64_t rows = product(to_ints(result.lens)) / std::max<std::int64_t>(1, cols);
+  // The matrix unit, where it takes the product, cuts it by itself.
+  const shape& right = r.inputs[body.operands[1]];
+  const std::int64_t depth = right.lens[right.rank() - 2].value();
+  if (kiln_eigen_isa()->gemm_scratch_floats(rows, cols, depth, 1) != 0) return out;
   for (std::int64_t n : {64, 256, 512})
     if (n < 2 * rows && rows > 64) out.push_back(n);
   return out;
