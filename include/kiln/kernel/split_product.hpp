@@ -29,7 +29,8 @@ class split_meanwhile {
   std::int64_t a_left_, turns_, due_, share_ = 0;
 };
 
-/// Turns of the splitting for each step of the depth.
+/// Turns of the splitting for each step of the depth, where tiles are two each way; elsewhere there are fewer, and what
+/// is left is split behind them.
 inline constexpr std::int64_t turns_of_step = 10;
 
 /// Sums of Rows x Cols tiles, which stay in the unit, and the products of the parts of split floats that go into them.
@@ -59,29 +60,24 @@ class split_tiles {
       for_tiles<Rows>([&]<int R>() {
         for_tiles<Cols>([&]<int C>() { product<R, C>(); });
         left.template operator()<R>(part);
-        if (R == 0 || Rows == 1) meanwhile.turn();
+        meanwhile.turn();
       });
     };
     const auto then_right = [&](int part) {
       for_tiles<Cols>([&]<int C>() {
         for_tiles<Rows>([&]<int R>() { product<R, C>(); });
         right.template operator()<C>(part);
-        if (C == 0 || Cols == 1) meanwhile.turn();
+        meanwhile.turn();
       });
     };
     for_tiles<Rows>([&]<int R>() { left.template operator()<R>(2); });
     for_tiles<Cols>([&]<int C>() { right.template operator()<C>(0); });
     for (std::int64_t i = 1;; ++i) {
       then_left(1);
-      meanwhile.turn();
       then_left(0);
-      meanwhile.turn();
       then_right(2);
-      meanwhile.turn();
       then_right(1);
-      meanwhile.turn();
       then_left(1);
-      meanwhile.turn();
       if (i == steps) break;
       b += split_tile_size;
       then_right(0);
