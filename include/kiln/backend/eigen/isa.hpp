@@ -63,6 +63,7 @@ struct isa_table {
 
   /// See `eigen_target::forbid_matrix_unit`.
   void (*forbid_matrix_unit)() = nullptr;
+  bool (*gains_from_matrix_unit)(const kernels::gemm_problem<float>& p) = nullptr;
 
   std::int64_t (*packed_b_floats)(std::int64_t k, std::int64_t n) = nullptr;
   void (*pack_b)(thread_pool& pool, float* to, const void* from, std::ptrdiff_t row, std::ptrdiff_t col, std::int64_t k,

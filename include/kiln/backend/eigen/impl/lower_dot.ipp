@@ -159,8 +159,8 @@ std::vector<std::int64_t> task_rows_worth_timing(const product_body& body, const
   const std::int64_t rows = product(to_ints(result.lens)) / std::max<std::int64_t>(1, cols);
   // The matrix unit, where it takes the product, cuts it by itself.
   const shape& right = r.inputs[body.operands[1]];
-  const std::int64_t depth = right.lens[right.rank() - 2].value();
-  if (kiln_eigen_isa()->gemm_scratch_floats(rows, cols, depth, 1) != 0) return out;
+  const gemm_problem<float> whole{.m = rows, .n = cols, .k = right.lens[right.rank() - 2].value()};
+  if (kiln_eigen_isa()->gains_from_matrix_unit(whole)) return out;
   for (std::int64_t n : {64, 256, 512})
     if (n < 2 * rows && rows > 64) out.push_back(n);
   return out;
