@@ -17,20 +17,36 @@ using kiln::testing::values_of_all_sizes;
 
 float part(std::uint16_t bits) { return std::bit_cast<float>(static_cast<std::uint32_t>(bits) << 16); }
 
-// Element (row, k) of split rows, or (col, k) of split columns, whose depth has so many tiles; the parts' sum is exact.
-float joined_row(const std::vector<std::uint16_t>& split, std::int64_t row, std::int64_t k, std::int64_t tiles) {
-  const std::int64_t tile = (row / 16 * tiles + k / 32) * split_tile_size;
+enum class side { rows, columns };
+
+// Element k of row or column `line` of a block whose depth has so many tiles; the parts' sum is exact.
+float joined(side of, const std::vector<std::uint16_t>& split, std::int64_t line, std::int64_t k, std::int64_t tiles) {
+  const std::int64_t tile = (line / 16 * tiles + k / 32) * split_tile_size;
+  const std::int64_t row = of == side::rows ? line % 16 : k % 16, pair = of == side::rows ? k % 16 : line % 16;
   float sum = 0;
   for (std::int64_t p = float_parts - 1; p >= 0; --p)
-    sum += part(split[static_cast<std::size_t>(tile + p * 512 + row % 16 * 32 + k % 16 * 2 + k % 32 / 16)]);
+    sum += part(split[static_cast<std::size_t>(tile + p * 512 + row * 32 + pair * 2 + k % 32 / 16)]);
   return sum;
 }
-float joined_column(const std::vector<std::uint16_t>& split, std::int64_t col, std::int64_t k, std::int64_t tiles) {
-  const std::int64_t tile = (col / 16 * tiles + k / 32) * split_tile_size;
-  float sum = 0;
-  for (std::int64_t p = float_parts - 1; p >= 0; --p)
-    sum += part(split[static_cast<std::size_t>(tile + p * 512 + k % 16 * 32 + col % 16 * 2 + k % 32 / 16)]);
-  return sum;
+
+// `lines` rows or columns of a block whose memory has gaps.
+void check(side of, std::int64_t lines, std::int64_t depth) {
+  SCOPED_TRACE(testing::Message() << lines << (of == side::rows ? " rows of " : " columns of ") << depth);
+  const bool rows = of == side::rows;
+  const std::int64_t step = (rows ? depth : lines) + 3, tiles = depth_tiles(depth), all = (lines + 15) / 16 * 16;
+  const auto x = values_of_all_sizes((rows ? lines : depth) * step, 3);
+  std::vector<std::uint16_t> to(static_cast<std::size_t>(all / 16 * tiles * split_tile_size), 0x4040);
+  tile_splitter s = rows ? tile_splitter::of_rows(x.data(), step, lines, depth, to.data())
+                         : tile_splitter::of_columns(x.data(), step, depth, lines, to.data());
+  ASSERT_EQ(s.quarters_left() > 0, lines >= 16 && depth >= 32);  // the others are no whole tiles
+  s.finish();
+  for (std::int64_t line = 0; line < all; ++line)
+    for (std::int64_t k = 0; k < tiles * 32; ++k) {
+      const bool inside = line < lines && k < depth;
+      ASSERT_EQ(joined(of, to, line, k, tiles),
+                inside ? x[static_cast<std::size_t>(rows ? line * step + k : k * step + line)] : 0.F)
+          << line << ' ' << k;
+    }
 }
 
 class split_floats_test : public testing::Test {
@@ -39,39 +55,15 @@ class split_floats_test : public testing::Test {
     if (kiln::native_bytes != 64) GTEST_SKIP() << "this level's vectors don't feed a matrix unit";
   }
 };
+
 TEST_F(split_floats_test, parts_sum_to_the_float) {
   for (std::int64_t rows : {1, 4, 15, 16, 17, 32, 37})
-    for (std::int64_t depth : {1, 15, 16, 17, 31, 32, 33, 64, 75}) {
-      SCOPED_TRACE(testing::Message() << rows << " rows of " << depth);
-      const std::int64_t step = depth + 3, tiles = depth_tiles(depth), all = (rows + 15) / 16 * 16;
-      const auto x = values_of_all_sizes(rows * step, 3);
-      std::vector<std::uint16_t> to(static_cast<std::size_t>(all / 16 * tiles * split_tile_size), 0x4040);
-      tile_splitter s = tile_splitter::of_rows(x.data(), step, rows, depth, to.data());
-      ASSERT_EQ(s.quarters_left() > 0, rows >= 16 && depth >= 32);  // the others are no whole tiles
-      s.finish();
-      for (std::int64_t r = 0; r < all; ++r)
-        for (std::int64_t k = 0; k < tiles * 32; ++k)
-          ASSERT_EQ(joined_row(to, r, k, tiles),
-                    r < rows && k < depth ? x[static_cast<std::size_t>(r * step + k)] : 0.F)
-              << r << ' ' << k;
-    }
+    for (std::int64_t depth : {1, 15, 16, 17, 31, 32, 33, 64, 75}) check(side::rows, rows, depth);
 }
 
 TEST_F(split_floats_test, columns_are_split_alike) {
   for (std::int64_t cols : {1, 15, 16, 17, 32, 50, 64})
-    for (std::int64_t depth : {1, 4, 16, 17, 20, 31, 32, 33, 64, 75}) {
-      SCOPED_TRACE(testing::Message() << cols << " columns of " << depth);
-      const std::int64_t step = cols + 5, tiles = depth_tiles(depth), all = (cols + 15) / 16 * 16;
-      const auto x = values_of_all_sizes(depth * step, 4);
-      std::vector<std::uint16_t> to(static_cast<std::size_t>(all / 16 * tiles * split_tile_size), 0x4040);
-      tile_splitter s = tile_splitter::of_columns(x.data(), step, depth, cols, to.data());
-      s.finish();
-      for (std::int64_t c = 0; c < all; ++c)
-        for (std::int64_t k = 0; k < tiles * 32; ++k)
-          ASSERT_EQ(joined_column(to, c, k, tiles),
-                    c < cols && k < depth ? x[static_cast<std::size_t>(k * step + c)] : 0.F)
-              << c << ' ' << k;
-    }
+    for (std::int64_t depth : {1, 4, 16, 17, 20, 31, 32, 33, 64, 75}) check(side::columns, cols, depth);
 }
 
 TEST_F(split_floats_test, what_has_no_parts_has_one_that_is_nan) {
@@ -84,9 +76,9 @@ TEST_F(split_floats_test, what_has_no_parts_has_one_that_is_nan) {
       values[static_cast<std::size_t>(at)] = x;
       std::vector<std::uint16_t> to(6 * split_tile_size);
       tile_splitter::of_rows(values.data(), 41, 33, 41, to.data()).finish();
-      EXPECT_TRUE(std::isnan(joined_row(to, at / 41, at % 41, 2))) << x << " at " << at;
+      EXPECT_TRUE(std::isnan(joined(side::rows, to, at / 41, at % 41, 2))) << x << " at " << at;
       tile_splitter::of_columns(values.data(), 41, 33, 41, to.data()).finish();
-      EXPECT_TRUE(std::isnan(joined_column(to, at % 41, at / 41, 2))) << x << " at " << at;
+      EXPECT_TRUE(std::isnan(joined(side::columns, to, at % 41, at / 41, 2))) << x << " at " << at;
     }
 }
 
