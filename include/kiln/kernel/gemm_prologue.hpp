@@ -51,8 +51,11 @@ class changed_left {
   T* scratch_;
 };
 
-/// Rows of a task of `gemm_changed`.
+/// Fewer rows than these, eight register tiles, would not pay for a task of `gemm_changed`: it takes so many even where
+/// they exceed the cache.
 inline constexpr std::int64_t least_changed_rows = 48;
+/// The most rows that a task of `gemm_changed` takes: those whose changed columns stay in the second-level cache beside
+/// the panels that they meet. The matrix unit earns its splitting of the panels back with more of them.
 template <class T>
 std::int64_t most_changed_rows(const gemm_problem<T>& p) {
   const std::int64_t bytes = (gains_from_matrix_unit(p) ? 512 : 192) * 1024;

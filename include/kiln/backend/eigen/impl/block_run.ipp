@@ -21,7 +21,7 @@ std::size_t block_bytes() { return static_cast<std::size_t>(kiln_eigen_isa()->bl
 
 std::size_t row_buffer_bytes(std::int64_t row, std::int64_t strip) {
   const auto elements = static_cast<std::size_t>(row) * static_cast<std::size_t>(std::max<std::int64_t>(1, strip));
-  return aligned(elements * sizeof(float)) + block_bytes();
+  return padded_bytes(elements * sizeof(float)) + block_bytes();
 }
 
 bool is_aligned(const std::byte* at) { return reinterpret_cast<std::uintptr_t>(at) % 64 == 0; }
@@ -51,7 +51,8 @@ std::int64_t block_program::batch_for(std::int64_t row) const {
 
 std::size_t block_program::scratch_bytes(std::int64_t row, std::int64_t strip) const {
   const std::size_t block = block_bytes(), rows = row_buffer_bytes(row, strip);
-  return 2 * aligned(places_ * sizeof(std::byte*)) + aligned((parameters_ + results_) * sizeof(std::int64_t)) +
+  return 2 * padded_bytes(places_ * sizeof(std::byte*)) +
+         padded_bytes((parameters_ + results_) * sizeof(std::int64_t)) +
          (1 + slots_ + scalar_places_.size() + parameters_ + results_) * block + row_buffers_.size() * rows + 64;
 }
 
@@ -62,10 +63,10 @@ block_cursor::block_cursor(const block_program& p, std::byte* scratch, std::int6
     scratch += bytes;
     return at;
   };
-  frame_.at = reinterpret_cast<std::byte**>(carve(aligned(p.places_ * sizeof(std::byte*))));
-  home_ = reinterpret_cast<std::byte**>(carve(aligned(p.places_ * sizeof(std::byte*))));
+  frame_.at = reinterpret_cast<std::byte**>(carve(padded_bytes(p.places_ * sizeof(std::byte*))));
+  home_ = reinterpret_cast<std::byte**>(carve(padded_bytes(p.places_ * sizeof(std::byte*))));
   const std::size_t streams = p.parameters_ + p.results_;
-  ahead_ = reinterpret_cast<std::int64_t*>(carve(aligned(streams * sizeof(std::int64_t))));
+  ahead_ = reinterpret_cast<std::int64_t*>(carve(padded_bytes(streams * sizeof(std::int64_t))));
   std::fill_n(ahead_, streams, no_fetch);
   frame_.spare = reinterpret_cast<float*>(carve(block_));
   frame_.varied = strip != 0;

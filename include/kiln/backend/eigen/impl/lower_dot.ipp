@@ -80,16 +80,16 @@ class dot_kernel final : public kernel {
     }
     // rows of a loop over batches are counted anew, which an affine tail can't follow
     const bool simple = split == 0 && body_.bind(l.in, l.out[0], 1, affine);
+    const std::span<std::byte> scratch = l.scratch.subspan(product_bytes(l.out[0]));
+    auto* const floats = reinterpret_cast<float*>(scratch.data());
     if (packed_ && split == 0 && !body_.rest && (simple || !body_.tail)) {
       // small products take no longer than the general case below takes to begin
       p.a = a.as<const float>();
       p.b = reinterpret_cast<const float*>(packed_.data());
       p.c = c.as<float>();
-      auto* const scratch = reinterpret_cast<float*>(l.scratch.data() + product_bytes(l.out[0]));
-      return isa.gemm(*l.pool, p, scratch, {nullptr, nullptr, simple ? &affine : nullptr});
+      return isa.gemm(*l.pool, p, floats, {nullptr, nullptr, simple ? &affine : nullptr});
     }
     ints outer(std::span<const std::int64_t>(c.lens.data(), split)), at(split, 0);
-    const std::span<std::byte> scratch = l.scratch.subspan(product_bytes(l.out[0]));
     std::optional<epilogue> tail;
     if (!simple) tail.emplace(body_, l.in, l.out[0], 1);
     offset_tail shifted{simple ? nullptr : &*tail, 0};
@@ -119,10 +119,10 @@ class dot_kernel final : public kernel {
       p.c = c.as<float>() + oc;
       if (packed_) {
         p.b = reinterpret_cast<const float*>(packed_.data());
-        isa.gemm(*l.pool, p, reinterpret_cast<float*>(scratch.data()), follow);
+        isa.gemm(*l.pool, p, floats, follow);
       } else {
         p.b = b.as<const float>() + ob;
-        isa.gemm_unpacked(*l.pool, p, reinterpret_cast<float*>(scratch.data()), follow);
+        isa.gemm_unpacked(*l.pool, p, floats, follow);
       }
       shifted.row += p.batch * p.m;
     } while (next_index(at, outer));

@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "kiln/backend/eigen/block_program.hpp"
+#include "kiln/core/large_page.hpp"
 
 namespace kiln::eigen {
 namespace {
@@ -201,16 +202,15 @@ void tile_program::place_slots() {
 }
 
 std::size_t tile_program::scratch_bytes(std::int64_t row) const {
-  const auto aligned = [](std::size_t n) { return (n + 127) / 64 * 64; };
-  const std::size_t streams = aligned((parameters_.size() + results_.size()) * sizeof(stream));
-  if (blocks_) return streams + aligned(sizeof(block_cursor)) + blocks_->scratch_bytes(row, 0);
-  std::size_t n = streams + 2 * aligned(values_.size() * sizeof(std::byte*)) +
-                  (slots_ + 1) * aligned(static_cast<std::size_t>(std::min(tile, row)) * width_);
+  const std::size_t streams = padded_bytes((parameters_.size() + results_.size()) * sizeof(stream));
+  if (blocks_) return streams + padded_bytes(sizeof(block_cursor)) + blocks_->scratch_bytes(row, 0);
+  std::size_t n = streams + 2 * padded_bytes(values_.size() * sizeof(std::byte*)) +
+                  (slots_ + 1) * padded_bytes(static_cast<std::size_t>(std::min(tile, row)) * width_);
   for (const value& v : values_) {
     if (v.scalar)
       n += 64;
     else if (v.kept)
-      n += aligned(static_cast<std::size_t>(row) * width_);
+      n += padded_bytes(static_cast<std::size_t>(row) * width_);
   }
   return n;
 }

@@ -3,11 +3,10 @@
 #include <cstring>
 
 #include "kiln/backend/eigen/isa.hpp"
+#include "kiln/core/large_page.hpp"
 #include "kiln/op/table.hpp"
 
 namespace kiln::eigen {
-
-inline std::size_t aligned(std::size_t n) { return (n + 127) / 64 * 64; }
 
 inline std::size_t width_of(dtype t) {
   return visit_compute(t, []<class T>(type_tag<T>) { return sizeof(T); });

@@ -29,7 +29,7 @@ void repeat(dtype t, const std::byte* from, std::byte* to, std::int64_t n) {
 tile_program::cursor::cursor(const tile_program& p, std::byte* scratch, std::int64_t row) : program_(p), row_(row) {
   const auto carve = [&](std::size_t bytes) {
     std::byte* at = scratch;
-    scratch += aligned(bytes);
+    scratch += padded_bytes(bytes);
     return at;
   };
   const std::size_t streams = p.parameters_.size() + p.results_.size(), values = p.values_.size();
@@ -42,7 +42,7 @@ tile_program::cursor::cursor(const tile_program& p, std::byte* scratch, std::int
   }
   home_ = reinterpret_cast<std::byte**>(carve(values * sizeof(std::byte*)));
   at_ = reinterpret_cast<std::byte**>(carve(values * sizeof(std::byte*)));
-  const std::size_t tile_bytes = aligned(static_cast<std::size_t>(std::min(tile, row)) * p.width_);
+  const std::size_t tile_bytes = padded_bytes(static_cast<std::size_t>(std::min(tile, row)) * p.width_);
   std::byte* tiles = scratch;
   scratch += (p.slots_ + 1) * tile_bytes;
   spare_ = tiles + p.slots_ * tile_bytes;
