@@ -2,9 +2,8 @@
 #include <limits>
 
 #include "kiln/core/math.hpp"
-#include "kiln/kernel/attention_problem.hpp"
-#include "kiln/kernel/gemm.hpp"
-#include "kiln/kernel/sum_rows.hpp"
+#include "kiln/kernel/attention_products.hpp"
+#include "kiln/runtime/thread_pool.hpp"
 
 namespace kiln::kernels {
 
@@ -14,30 +13,31 @@ inline constexpr std::int64_t attention_rows = 512;
 /// One worker's part of an attention: a block of queries of one head against all keys, a block of keys at a time, with
 /// a running softmax (Milakov and Gimelshein, "Online normalizer calculation for softmax", 2018). A group of queries
 /// goes through all steps of a block of keys before the next does, so that its scores never leave the first-level
-/// cache.
+/// cache. `Products` is one of `attention_products.hpp`.
+template <class Products>
 class attention_block {
   using V = vec<float, native_lanes<float>>;
   static constexpr int lanes = native_lanes<float>;
-  static constexpr int group = 2 * register_tile<float>::rows;
-  static constexpr std::int64_t panel = register_tile<float>::width;
+  static constexpr int group = Products::group, buffers = Products::ahead ? 2 : 1;
 
  public:
   static std::int64_t scratch_size(const attention_problem& p, std::int64_t rows) {
-    const std::int64_t width = round_up(p.value_depth, lanes);
-    return round_up((group + p.depth + width) * p.keys_at_once + rows * (width + 2), 16);
+    return own_size(p, rows) + Products::scratch_size(p);
   }
 
-  attention_block(const attention_problem& p, std::int64_t rows, float* scratch) : p_(p) {
-    scores_ = scratch;
-    packed_keys_ = scores_ + group * p.keys_at_once;
-    packed_values_ = packed_keys_ + p.depth * p.keys_at_once;
-    sum_row_ = round_up(p.value_depth, lanes);
-    sums_ = packed_values_ + sum_row_ * p.keys_at_once;
-    greatest_ = sums_ + rows * sum_row_;
-    total_ = greatest_ + rows;
-  }
+  /// `scratch` is aligned to 64 bytes.
+  attention_block(const attention_problem& p, std::int64_t rows, float* scratch)
+      : p_(p),
+        products_(p, scratch + own_size(p, rows)),
+        keys_at_once_(Products::keys_at_once(p)),
+        sum_row_(round_up(p.value_depth, lanes)),
+        scores_(scratch),
+        sums_(scores_ + buffers * group * keys_at_once_),
+        greatest_(sums_ + round_up(rows, group) * sum_row_),
+        total_(greatest_ + rows) {}
 
-  void run(std::int64_t b, std::int64_t h, std::int64_t row0, std::int64_t rows) {
+  /// Whether the result is right, which not all products promise.
+  bool run(std::int64_t b, std::int64_t h, std::int64_t row0, std::int64_t rows) {
     const std::int64_t g = h / (p_.heads / p_.kv_heads);
     const float* q = p_.q.at + b * p_.q.batch + h * p_.q.head + row0 * p_.q.row;
     const float* k = p_.k.at + b * p_.k.batch + g * p_.k.head;
@@ -50,82 +50,47 @@ class attention_block {
     };
     const std::int64_t all = seen(rows);
     std::int64_t j = 0;
+    bool right = true;
     do {
-      const std::int64_t keys = std::min(p_.keys_at_once, all - j);
+      const std::int64_t keys = std::min(keys_at_once_, all - j);
       const bool last = j + keys == all;
-      pack(k + j * p_.k.row, v + j * p_.v.row, keys, rows);
+      products_.take(k + j * p_.k.row, v + j * p_.v.row, keys, rows);
+      const auto visible = [&](std::int64_t first) { return std::min(keys, seen(std::min(rows, first + group)) - j); };
+      const auto accumulate = [&](std::int64_t first) {
+        const std::int64_t count = std::min<std::int64_t>(group, rows - first);
+        float* const sums = sums_ + first * sum_row_;
+        if (visible(first) > 0)
+          products_.accumulate(scores(first), count, v + j * p_.v.row, visible(first), sums, sum_row_, j != 0);
+        else if (j == 0)
+          std::fill_n(sums, count * sum_row_, 0.0F);
+        if (!last) return;
+        right = right && products_.right(sums, count, sum_row_);
+        for (std::int64_t r = first; r < first + count; ++r) finish(r, out + r * p_.out_row);
+      };
       for (std::int64_t first = 0; first < rows; first += group) {
         const std::int64_t count = std::min<std::int64_t>(group, rows - first);
-        const std::int64_t visible = std::min(keys, seen(first + count) - j);
-        if (visible > 0) {
-          score(q + first * p_.q.row, count, k + j * p_.k.row, visible);
-          soften(b, h, row0, first, count, j, visible);
-          accumulate(first, count, v + j * p_.v.row, visible, j != 0);
-        } else if (j == 0) {
-          std::fill_n(sums_ + first * sum_row_, count * sum_row_, 0.0F);
+        if (visible(first) > 0)
+          products_.score(scores(first), q + first * p_.q.row, count, k + j * p_.k.row, visible(first));
+        if (Products::ahead && first > 0) accumulate(first - group);
+        if (visible(first) > 0) {
+          soften(b, h, row0, first, count, j, visible(first));
+          products_.weigh(scores(first), count, visible(first));
         }
-        for (std::int64_t r = first; last && r < first + count; ++r) finish(r, out + r * p_.out_row);
+        if (!Products::ahead || first + group >= rows) accumulate(first);
       }
       j += keys;
     } while (j < all);
+    return right;
   }
 
  private:
-  // Brings a block of keys and values into panels. Few queries read them where they lie, save values of columns that
-  // fill no vector.
-  void pack(const float* k, const float* v, std::int64_t keys, std::int64_t rows) {
-    keys_ = keys;
-    packs_keys_ = rows > 4;
-    packs_values_ = rows >= 64;
-    for (std::int64_t col = 0; packs_keys_ && col < keys; col += panel) {
-      const std::int64_t cols = std::min(panel, keys - col);
-      pack_panel(packed_keys_ + col * p_.depth, round_up(cols, lanes), k + col * p_.k.row, std::ptrdiff_t{1}, p_.k.row,
-                 p_.depth, cols);
-    }
-    for (std::int64_t col = 0; col < p_.value_depth; col += panel) {
-      const std::int64_t cols = std::min(panel, p_.value_depth - col), width = round_up(cols, lanes);
-      if (packs_values_ || cols != width)
-        pack_panel(packed_values_ + col * keys, width, v + col, p_.v.row, std::ptrdiff_t{1}, keys, cols);
-    }
+  static std::int64_t own_size(const attention_problem& p, std::int64_t rows) {
+    return round_up(
+        buffers * group * Products::keys_at_once(p) + round_up(rows, group) * round_up(p.value_depth, lanes) + 2 * rows,
+        16);
   }
-
-  // scores[rows, keys] = q * k^T
-  void score(const float* q, std::int64_t rows, const float* k, std::int64_t keys) {
-    if (!packs_keys_) {
-      for (std::int64_t r = 0; r < rows; ++r)
-        for (std::int64_t j = 0; j < keys; j += lanes)
-          store(scores_ + r * p_.keys_at_once + j, inner(q + r * p_.q.row, k + j * p_.k.row, keys - j));
-      return;
-    }
-    for (std::int64_t col = 0; col < keys; col += panel) {
-      const std::int64_t cols = std::min(panel, keys - col);
-      // the panel may be wider than the keys that these rows see
-      const std::int64_t width = round_up(std::min(panel, keys_ - col), lanes);
-      multiply_panel<float>(p_.depth, q, p_.q.row, rows, linear_step{1}, packed_keys_ + col * p_.depth, width,
-                            scores_ + col, p_.keys_at_once, static_cast<int>(cols), false, {},
-                            [](std::int64_t, int) {});
-    }
-  }
-
-  // The inner products of a query with one key a lane; beyond `keys` they are anything.
-  V inner(const float* q, const float* k, std::int64_t keys) const {
-    const float* key[lanes];
-    V sum[lanes] = {};
-    for (int i = 0; i < lanes; ++i) key[i] = k + std::min<std::int64_t>(i, keys - 1) * p_.k.row;
-    std::int64_t c = 0;
-    for (; c + lanes <= p_.depth; c += lanes) {
-      const V part = load<V>(q + c);
-#pragma GCC unroll 16
-      for (int i = 0; i < lanes; ++i) sum[i] = multiply_add(part, load<V>(key[i] + c), sum[i]);
-    }
-    if (c < p_.depth) {
-      const int rest = static_cast<int>(p_.depth - c);
-      const V part = load_n<V>(q + c, rest);
-#pragma GCC unroll 16
-      for (int i = 0; i < lanes; ++i) sum[i] = multiply_add(part, load_n<V>(key[i] + c, rest), sum[i]);
-    }
-    return sum_rows<lanes>(sum);
-  }
+  // Of the group that begins there.
+  float* scores(std::int64_t first) const { return scores_ + first / group % buffers * group * keys_at_once_; }
 
   // Scales and masks the scores of rows [first, first + rows), raises their running maximums and turns the scores into
   // weights. All rows take the first step before one takes the second, so that none waits for what its own left.
@@ -136,7 +101,7 @@ class attention_block {
     const bool masked = p_.add_mask || p_.keep_mask || !(p_.scale > 0);
     float most[group];
     for (std::int64_t r = 0; r < rows; ++r) {
-      float* s = scores_ + r * p_.keys_at_once;
+      float* s = scores(first) + r * keys_at_once_;
       const std::int64_t query = row0 + first + r;
       const std::ptrdiff_t mask = b * p_.mask_batch + h * p_.mask_head + query * p_.mask_row + j * p_.mask_col;
       std::int64_t visible = keys;
@@ -152,7 +117,7 @@ class attention_block {
     }
     const V scale = broadcast<V>(masked ? 1.0F : p_.scale);
     for (std::int64_t r = 0; r < rows; ++r) {
-      float* s = scores_ + r * p_.keys_at_once;
+      float* s = scores(first) + r * keys_at_once_;
       float &greatest = greatest_[first + r], &total = total_[first + r];
       const float above = max(greatest, masked ? most[r] : most[r] * p_.scale);
       // while nothing is visible there is nothing to subtract: exp(-inf - 0) = 0
@@ -195,18 +160,6 @@ class attention_block {
       if (!p_.keep_mask[mask + i * p_.mask_col]) s[i] = never;
   }
 
-  // sums[first .. first + rows, value_depth] (+)= weights * v
-  void accumulate(std::int64_t first, std::int64_t rows, const float* v, std::int64_t keys, bool adds) {
-    for (std::int64_t col = 0; col < p_.value_depth; col += panel) {
-      const std::int64_t cols = std::min(panel, p_.value_depth - col), width = round_up(cols, lanes);
-      const bool packed = packs_values_ || cols != width;
-      multiply_panel<float>(keys, scores_, p_.keys_at_once, rows, linear_step{1},
-                            packed ? packed_values_ + col * keys_ : v + col, packed ? width : p_.v.row,
-                            sums_ + first * sum_row_ + col, sum_row_, static_cast<int>(cols), adds, {},
-                            [](std::int64_t, int) {});
-    }
-  }
-
   void finish(std::int64_t r, float* out) const {
     const float factor = total_[r] > 0 ? 1 / total_[r] : total_[r];  // a row that sees nothing is zero; NaN stays
     const V scale = broadcast<V>(factor);
@@ -216,9 +169,9 @@ class attention_block {
   }
 
   const attention_problem& p_;
-  float *scores_, *packed_keys_, *packed_values_, *sums_, *greatest_, *total_;
-  std::int64_t sum_row_ = 0, keys_ = 0;
-  bool packs_keys_ = false, packs_values_ = false;
+  Products products_;
+  std::int64_t keys_at_once_, sum_row_;
+  float *scores_, *sums_, *greatest_, *total_;
 };
 
 /// Queries of a task: a head's, unless there are few heads to share.
@@ -230,19 +183,31 @@ inline std::int64_t attention_task_rows(const attention_problem& p, unsigned wor
   return ceil_div(std::max<std::int64_t>(1, p.queries), std::max<std::int64_t>(1, blocks));
 }
 
+/// Floats of scratch for each worker.
+inline std::int64_t attention_task_scratch(const attention_problem& p, std::int64_t rows) {
+  const std::int64_t in_vectors = attention_block<attention_in_vectors>::scratch_size(p, rows);
+  if (!attention_on_matrix_unit::serves(p, rows)) return in_vectors;
+  return std::max(in_vectors, attention_block<attention_on_matrix_unit>::scratch_size(p, rows));
+}
 /// Floats of scratch for `workers` workers.
 inline std::int64_t attention_scratch_size(const attention_problem& p, unsigned workers) {
-  return attention_block::scratch_size(p, attention_task_rows(p, workers)) * workers;
+  return attention_task_scratch(p, attention_task_rows(p, workers)) * workers;
 }
 
-/// Runs an attention; tasks are blocks of queries of one head.
+/// Runs an attention; tasks are blocks of queries of one head. `scratch` is aligned to 64 bytes.
 inline void attention(thread_pool& pool, const attention_problem& p, float* scratch) {
   const std::int64_t most = attention_task_rows(p, pool.size()), blocks = ceil_div(p.queries, most);
-  const std::int64_t each = attention_block::scratch_size(p, most);
+  const std::int64_t each = attention_task_scratch(p, most);
+  const bool on_matrix_unit = attention_on_matrix_unit::serves(p, most);
   pool.parallel_for(p.batch * p.heads * blocks, [&](std::int64_t task, unsigned worker) {
-    const std::int64_t row0 = task % blocks * most, head = task / blocks;
-    attention_block block(p, most, scratch + static_cast<std::int64_t>(worker) * each);
-    block.run(head / p.heads, head % p.heads, row0, std::min(most, p.queries - row0));
+    const std::int64_t row0 = task % blocks * most, head = task / blocks, rows = std::min(most, p.queries - row0);
+    float* const own = scratch + static_cast<std::int64_t>(worker) * each;
+    const auto run = [&]<class Products>(std::in_place_type_t<Products>) {
+      attention_block<Products> block(p, most, own);
+      return block.run(head / p.heads, head % p.heads, row0, rows);
+    };
+    if (on_matrix_unit && run(std::in_place_type<attention_on_matrix_unit>)) return;
+    run(std::in_place_type<attention_in_vectors>);
   });
 }
 

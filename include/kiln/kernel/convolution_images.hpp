@@ -3,6 +3,7 @@
 #include "kiln/kernel/convolution_problem.hpp"
 #include "kiln/kernel/gemm_prologue.hpp"
 #include "kiln/kernel/image_layout.hpp"
+#include "kiln/kernel/window_left.hpp"
 
 namespace kiln::kernels {
 
@@ -11,8 +12,9 @@ using no_image_epilogue = no_epilogue;
 
 /// Two-dimensional convolution from and to images whose channels are last: a product of pixels with packed weights
 /// [taps
-/// * channels, outputs], whose left rows are windows read where they lie. A task is a strip of output rows and some
-/// panels of output channels; where the kernel reaches outside, the strip's input rows are copied with their padding.
+/// * channels, outputs], whose left rows are windows read where they lie, or copied for a matrix unit where that gains.
+/// A task is a strip of output rows and some panels of output channels; where the kernel reaches outside, the strip's
+/// input rows are copied with their padding.
 template <class T>
 class image_convolution {
  public:
@@ -67,8 +69,11 @@ class image_convolution {
 
   /// Elements of scratch for each worker.
   std::int64_t scratch_size() const {
-    if (plain_ && p_.groups == 1) return matrix_unit_scratch_size<T>(p_.batch * p_.input_pixels(), outputs_, depth_);
-    return copied_ ? header + strip_size(strip_rows_) : 0;
+    const std::int64_t split =
+        p_.groups == 1 ? matrix_unit_scratch_size<T>(p_.batch * height_ * width_, outputs_, depth_) : 0;
+    if (plain_) return split;
+    const std::int64_t strip = copied_ ? header + strip_size(strip_rows_) : 0;
+    return split == 0 ? strip : std::max(strip, split + window_left<T>::scratch_size(window_rows, window_cols));
   }
 
   /// `epilogue(row0, rows, col0, cols, c, c_row)` is called once for each finished tile: rows are pixels, counted
@@ -80,6 +85,7 @@ class image_convolution {
       const gemm_problem<T> g = product(input, in_step, weights, output, out_step);
       return p_.groups == 1 ? gemm(pool, g, scratch, epilogue) : multiply_groups(pool, g, epilogue);
     }
+    if (windows_on_matrix_unit(pool, input, in_step, weights, output, out_step, scratch, epilogue)) return;
     const std::int64_t each = round_up(scratch_size(), native_lanes<T>);
     for (unsigned w = 0; w < pool.size() && copied_; ++w) mark_strip(scratch + w * each, -1);
     worker_visits visits;
@@ -121,14 +127,27 @@ class image_convolution {
 
  private:
   static constexpr std::int64_t header = 64 / sizeof(T);
-  // The product that a pointwise convolution is.
+  static constexpr std::int64_t window_rows = split_schedule::most_rows, window_cols = split_scratch::depth;
+  // The product that a convolution in one group is; `input` is its left operand if it is pointwise.
   gemm_problem<T> product(const T* input, std::ptrdiff_t in_step, const T* weights, T* output,
                           std::ptrdiff_t out_step) const {
-    gemm_problem<T> g{.m = p_.batch * p_.input_pixels(), .n = outputs_, .k = depth_, .a = input, .a_row = in_step};
+    gemm_problem<T> g{.m = p_.batch * height_ * width_, .n = outputs_, .k = depth_, .a = input, .a_row = in_step};
     g.b = weights;
     g.c = output;
     g.c_row = out_step;
     return g;
+  }
+  // Whether the windows were multiplied there, since that gains.
+  template <class Epilogue>
+  bool windows_on_matrix_unit(thread_pool& pool, const T* input, std::ptrdiff_t in_step, const T* weights, T* output,
+                              std::ptrdiff_t out_step, T* scratch, Epilogue&& epilogue) const {
+    if (p_.groups != 1) return false;
+    gemm_problem<T> g = product(input, in_step, weights, output, out_step);
+    g.fetch = window_left<T>::fetch;
+    const std::int64_t split = matrix_unit_scratch_size<T>(g.m, g.n, g.k) * pool.size();
+    const window_left<T> left(p_, input, in_step, window_rows, window_cols, scratch + split);
+    return multiplied_on_matrix_unit(pool, g, left, packed_right<T>{weights, 0, depth_}, scratch, window_rows,
+                                     epilogue);
   }
   struct strip_source {
     const T* at;

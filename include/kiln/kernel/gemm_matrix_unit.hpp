@@ -5,37 +5,59 @@
 
 namespace kiln::kernels {
 
+/// ns that one core with a matrix unit takes for a product of such sizes, or a part of one, whose operands are split
+/// `left_times` and `right_times`: an element is split in 0.2, and one of the result takes 0.15 longer than beside a
+/// product in vectors. `fetch`: what an element of the left operand takes before it is split.
+constexpr double matrix_unit_time(std::int64_t m, std::int64_t n, std::int64_t k, double left_times, double right_times,
+                                  double fetch) {
+  constexpr double split = 0.2, finish = 0.15, tile_rate = 420;  // GFLOP/s
+  const auto real = [](std::int64_t x) { return static_cast<double>(x); };
+  const double tiles = 2 * real(round_up(m, matrix_unit::rows)) * real(round_up(n, matrix_unit::cols)) *
+                       real(round_up(k, matrix_unit::depth)) / tile_rate;
+  return tiles + real(k) * ((split + fetch) * left_times * real(m) + split * right_times * real(n)) +
+         finish * real(m) * real(n);
+}
+
 /// How a product is cut into tasks on a matrix unit: a chunk of rows of one matrix and a few panels of columns, whose
 /// blocks of the depth are split and multiplied one after the other. Depths are cut so that the split rows of two tiles
-/// stay in the first-level cache, chunks and groups so that neither operand is split often, and that the worker's parts
-/// stay in its second-level cache.
+/// stay in the first-level cache, chunks and groups so that the last worker ends early: neither operand is split often,
+/// and all have equally much. The worker's parts stay in its second-level cache.
 struct split_schedule {
   static constexpr std::int64_t panel = 4 * matrix_unit::cols, most_rows = 256, most_steps = 5, most_panels = 16;
-  std::int64_t chunks, chunk_rows, panels, group_panels, groups, blocks, block_steps;
+  static constexpr std::int64_t least_rows = 48;
+  std::int64_t chunks = 0, chunk_rows = 0, panels, group_panels = 0, groups = 0, blocks, block_steps;
 
   /// Of at most `rows_at_once` rows in a chunk.
   split_schedule(std::int64_t m, std::int64_t n, std::int64_t k, std::int64_t batch, unsigned workers,
-                 std::int64_t rows_at_once)
+                 std::int64_t rows_at_once, double fetch = 0)
       : panels(ceil_div(n, panel)) {
     const std::int64_t steps = depth_tiles(k);
     blocks = ceil_div(steps, most_steps);
     block_steps = ceil_div(steps, blocks);
     blocks = ceil_div(steps, block_steps);
-    chunks = ceil_div(m, std::min(rows_at_once, most_rows));
-    groups = ceil_div(panels, most_panels);
-    // Few tasks are so many that all workers have equally much, cut where that splits least anew.
-    const auto uneven = [&] {
-      const std::int64_t tasks = batch * chunks * groups, many = static_cast<std::int64_t>(workers);
-      return tasks < 8 * many && tasks % many != 0;
-    };
-    while (uneven() && ceil_div(m, chunks + 1) >= 128) ++chunks;
-    while (uneven() && ceil_div(panels, groups + 1) >= 2) ++groups;
-    while (uneven() && ceil_div(m, chunks + 1) >= 48) ++chunks;
-    while (uneven() && groups < panels) ++groups;
-    chunk_rows = std::min(round_up(ceil_div(m, chunks), matrix_unit::rows), std::min(rows_at_once, most_rows));
-    chunks = ceil_div(m, chunk_rows);
-    group_panels = ceil_div(panels, groups);
-    groups = ceil_div(panels, group_panels);
+    const std::int64_t rows_at_most = std::min(rows_at_once, most_rows), many = workers, few = 8 * many;
+    const std::int64_t least_chunks = ceil_div(m, rows_at_most), least_groups = ceil_div(panels, most_panels);
+    double shortest = std::numeric_limits<double>::infinity();
+    for (std::int64_t c = least_chunks; c == least_chunks || c * least_rows <= m; ++c) {
+      const std::int64_t rows = std::min(round_up(ceil_div(m, c), matrix_unit::rows), rows_at_most);
+      const std::int64_t of_rows = ceil_div(m, rows);
+      for (std::int64_t g = least_groups; g <= panels; ++g) {
+        const std::int64_t each = ceil_div(panels, g), of_cols = ceil_div(panels, each),
+                           tasks = batch * of_rows * of_cols;
+        // Many tasks even themselves out; of few, one of the longest ends last.
+        const double all = static_cast<double>(batch) *
+                           matrix_unit_time(m, n, k, static_cast<double>(of_cols), static_cast<double>(of_rows), fetch);
+        const double one = matrix_unit_time(std::min(m, rows), std::min(n, each * panel), k, 1, 1, fetch);
+        const double time = std::max(all / static_cast<double>(many),
+                                     tasks < few ? static_cast<double>(ceil_div(tasks, many)) * one : 0);
+        if (time < shortest) {
+          shortest = time;
+          chunks = of_rows, chunk_rows = rows, groups = of_cols, group_panels = each;
+        }
+        if (tasks >= few) break;
+      }
+      if (batch * of_rows * least_groups >= few) break;
+    }
   }
 };
 
@@ -59,20 +81,16 @@ bool matrix_unit_serves(std::int64_t m, std::int64_t n, std::int64_t k) {
   return std::is_same_v<T, float> && m >= least && n >= least && k >= least && matrix_unit::available();
 }
 
-/// Whether a product gains from the matrix unit. Times are ns of one core that has one: an element of either operand is
-/// split in 0.2, and one of the result takes 0.15 longer than beside a product in vectors.
+/// Whether a product gains from the matrix unit.
 template <class T>
 bool gains_from_matrix_unit(const gemm_problem<T>& p) {
-  constexpr double split = 0.2, finish = 0.15, tile_rate = 420, vector_rate = 195;  // GFLOP/s
+  constexpr double vector_rate = 195;  // GFLOP/s
   if (!p.matrix_unit || p.a_col != 1 || !matrix_unit_serves<T>(p.m, p.n, p.k)) return false;
+  const auto times = [](std::int64_t of, std::int64_t most) { return static_cast<double>(ceil_div(of, most)); };
+  const double here = matrix_unit_time(p.m, p.n, p.k, times(p.n, split_schedule::most_panels * split_schedule::panel),
+                                       times(p.m, split_schedule::most_rows), p.fetch);
   const auto real = [](std::int64_t x) { return static_cast<double>(x); };
-  const double m = real(p.m), n = real(p.n), k = real(p.k);
-  const double tiles = 2 * real(round_up(p.m, matrix_unit::rows)) * real(round_up(p.n, matrix_unit::cols)) *
-                       real(round_up(p.k, matrix_unit::depth)) / tile_rate;
-  const double splits = split * k *
-                        (m * real(ceil_div(p.n, split_schedule::most_panels * split_schedule::panel)) +
-                         n * real(ceil_div(p.m, split_schedule::most_rows)));
-  return 1.1 * (tiles + splits + finish * m * n) < 2 * m * n * k / vector_rate;
+  return 1.1 * here < 2 * real(p.m) * real(p.n) * real(p.k) / vector_rate;
 }
 
 /// Elements of scratch, aligned to 64 bytes, for each worker of a product that the matrix unit may take: 0 where it
@@ -229,8 +247,8 @@ class split_task {
     // Sums of a block that is not the last one stay with C where whole tiles do.
     const bool in_place = !last && rows % matrix_unit::rows == 0 && cols % matrix_unit::cols == 0;
     multiply_split(ceil_div(rows, matrix_unit::rows), ceil_div(cols, matrix_unit::cols), own_.left[slot(block, i)],
-                   own_.right[side_] + x / matrix_unit::cols * steps * split_tile_size, steps, in_place ? c : own_.sums,
-                   in_place ? p_.c_row : pair, in_place && accumulate, meanwhile);
+                   own_.right[side_] + x / matrix_unit::cols * steps * split_tile_size, steps, steps * split_tile_size,
+                   in_place ? c : own_.sums, in_place ? p_.c_row : pair, in_place && accumulate, meanwhile);
     if (in_place) return;
     tile_finish<float> inside;
     const bool finished = last && finish.in_registers(0, rows, inside);
@@ -283,7 +301,7 @@ template <class Left, class Right, class Epilogue>
 void multiply_on_matrix_unit(thread_pool& pool, const gemm_problem<float>& p, const Left& left, const Right& right,
                              float* scratch, std::int64_t most_rows, Epilogue&& epilogue) {
   constexpr std::int64_t width = split_schedule::panel;
-  const split_schedule cut(p.m, p.n, p.k, p.batch, pool.size(), most_rows);
+  const split_schedule cut(p.m, p.n, p.k, p.batch, pool.size(), most_rows, p.fetch);
   pool.parallel_for(p.batch * cut.chunks * cut.groups, [&](std::int64_t task, unsigned worker) {
     const std::int64_t chunks = quotient(task, cut.groups), group = task - chunks * cut.groups;
     const std::int64_t matrix = quotient(chunks, cut.chunks), chunk = chunks - matrix * cut.chunks;

@@ -22,6 +22,7 @@ struct gemm_problem {
   const std::ptrdiff_t* c_at = nullptr;
   std::int64_t task_rows = 128;  // of `gemm`: rows of one matrix that a task takes at most
   bool matrix_unit = true;       // it may be used
+  double fetch = 0;              // ns of one core that an element of A takes there before it is split
   std::int64_t b_of(std::int64_t matrix) const { return b_repeats == 1 ? matrix : quotient(matrix, b_repeats); }
 
   struct matrix_place {

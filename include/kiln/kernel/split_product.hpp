@@ -40,10 +40,12 @@ class split_tiles {
   static constexpr int left0 = 4, right0 = 6;
 
  public:
-  /// `a` and `b` are the first parts of the first tiles, whose `steps` steps lie one behind the other.
-  [[gnu::noinline]] static void multiply(const std::uint16_t* a, const std::uint16_t* b, std::int64_t steps, float* c,
-                                         std::ptrdiff_t c_row, bool accumulate, split_meanwhile& meanwhile) {
-    const std::ptrdiff_t next = steps * split_tile_size;
+  /// `a` and `b` are the first parts of the first tiles, whose `steps` steps lie one behind the other; B's next tile of
+  /// columns is `b_next` away.
+  [[gnu::noinline]] static void multiply(const std::uint16_t* a, const std::uint16_t* b, std::int64_t steps,
+                                         std::ptrdiff_t b_next, float* c, std::ptrdiff_t c_row, bool accumulate,
+                                         split_meanwhile& meanwhile) {
+    const std::ptrdiff_t a_next = steps * split_tile_size;
     for_tiles<Rows * Cols>([&]<int I>() {
       if (accumulate)
         tile_load<I>(sums(c, c_row, I), c_row * 4);
@@ -51,10 +53,10 @@ class split_tiles {
         tile_zero<I>();
     });
     const auto left = [&]<int R>(int part) {
-      tile_load<left0 + R>(a + R * next + part * matrix_unit::tile_values, row_bytes);
+      tile_load<left0 + R>(a + R * a_next + part * matrix_unit::tile_values, row_bytes);
     };
     const auto right = [&]<int C>(int part) {
-      tile_load<right0 + C>(b + C * next + part * matrix_unit::tile_values, row_bytes);
+      tile_load<right0 + C>(b + C * b_next + part * matrix_unit::tile_values, row_bytes);
     };
     const auto then_left = [&](int part) {
       for_tiles<Rows>([&]<int R>() {
@@ -109,14 +111,14 @@ class split_tiles {
 
 /// A block of one or two tiles each way.
 inline void multiply_split(std::int64_t rows, std::int64_t cols, const std::uint16_t* a, const std::uint16_t* b,
-                           std::int64_t steps, float* c, std::ptrdiff_t c_row, bool accumulate,
+                           std::int64_t steps, std::ptrdiff_t b_next, float* c, std::ptrdiff_t c_row, bool accumulate,
                            split_meanwhile& meanwhile) {
   if (rows == 2)
-    cols == 2 ? split_tiles<2, 2>::multiply(a, b, steps, c, c_row, accumulate, meanwhile)
-              : split_tiles<2, 1>::multiply(a, b, steps, c, c_row, accumulate, meanwhile);
+    cols == 2 ? split_tiles<2, 2>::multiply(a, b, steps, b_next, c, c_row, accumulate, meanwhile)
+              : split_tiles<2, 1>::multiply(a, b, steps, b_next, c, c_row, accumulate, meanwhile);
   else
-    cols == 2 ? split_tiles<1, 2>::multiply(a, b, steps, c, c_row, accumulate, meanwhile)
-              : split_tiles<1, 1>::multiply(a, b, steps, c, c_row, accumulate, meanwhile);
+    cols == 2 ? split_tiles<1, 2>::multiply(a, b, steps, b_next, c, c_row, accumulate, meanwhile)
+              : split_tiles<1, 1>::multiply(a, b, steps, b_next, c, c_row, accumulate, meanwhile);
 }
 
 }  // namespace kiln::kernels

@@ -52,7 +52,9 @@ TYPED_TEST(convolution_test, images_wider_than_a_panel) {
 TYPED_TEST(convolution_test, large_products) {
   check<TypeParam>(plane(1, 130, 150, 1, 19, 17, 1));
   check<TypeParam>(plane(2, 140, 260, 2, 12, 12, 1));
-  check<TypeParam>(plane(1, 64, 130, 1, 24, 25, 3, 2, 1));
+  check<TypeParam>(plane(2, 70, 260, 1, 23, 22, 3, 2, 1));
+  check<TypeParam>(plane(1, 130, 200, 1, 33, 31, 1, 2));
+  check<TypeParam>(plane(2, 20, 200, 1, 30, 13, 5, 1, 2, 2));
 }
 
 TYPED_TEST(convolution_test, groups) {
