@@ -156,7 +156,8 @@ TEST_F(attention_on_a_matrix_unit, values_that_are_not_finite) {
     for (const float value : {infinity, -infinity, std::nanf(""), 3e38F}) {
       SCOPED_TRACE(testing::Message() << value << " in operand " << where);
       attention_case x(1, 1, 100, 300, 40, 50);
-      if (value == 3e38F)
+      const bool overflows = value == 3e38F;
+      if (overflows)
         for (float& f : x.q) f *= 1e3F;
       (where == 0 ? x.q : where == 1 ? x.k : x.v)[1000] = value;
       x.run<attention_in_vectors>(pool);
@@ -170,7 +171,7 @@ TEST_F(attention_on_a_matrix_unit, values_that_are_not_finite) {
         else if (std::abs(expected[i]) > 1e30F)
           ASSERT_NEAR(x.out[i] / expected[i], 1, 1e-5) << i;
         else
-          ASSERT_NEAR(x.out[i], expected[i], 4e-6) << i;
+          ASSERT_NEAR(x.out[i], expected[i], overflows ? 1e-3 : 2e-6) << i;  // errors are relative to the scores
     }
 }
 
