@@ -3,6 +3,9 @@
 
 #include <gmock/gmock.h>
 
+#include <cstdlib>
+
+#include "kiln/backend/eigen/eigen_target.hpp"
 #include "kiln/core/error.hpp"
 
 namespace kiln::eigen {
@@ -20,6 +23,18 @@ TEST(isa_layout, a_library_of_another_build_is_refused) {
     EXPECT_EQ(e.code(), errc::unsupported);
     EXPECT_THAT(e.what(), ::testing::HasSubstr("libkiln_eigen.so.1"));
   }
+}
+
+// Kept timings hold where they were taken.
+TEST(machine, tells_whether_the_matrix_unit_may_be_used) {
+  testing::FLAGS_gtest_death_test_style = "threadsafe";  // it is forbidden to a whole process
+  const bool has = kiln_eigen_isa()->matrix_unit_available();
+  EXPECT_EQ(eigen_target().machine(2).find("matrix unit") != std::string::npos, has);
+  const auto forbid = [] {
+    eigen_target::forbid_matrix_unit();
+    std::_Exit(eigen_target().machine(2).find("matrix unit") == std::string::npos ? 0 : 1);
+  };
+  EXPECT_EXIT(forbid(), testing::ExitedWithCode(0), "");
 }
 
 }  // namespace

@@ -26,7 +26,10 @@ spend() {
 while read -r limit source flags; do
   case $limit in '' | '#'*) continue ;; esac
   least=
-  before=$(spend "$probe")
+  before=$(spend "$probe") || {
+    echo "the standard headers do not compile: $before"
+    exit 1
+  }
   for _ in 1 2 3 4 5; do
     # shellcheck disable=SC2086
     spent=$(spend -I include $flags "$source") || {

@@ -36,7 +36,7 @@ class attention_block {
         greatest_(sums_ + round_up(rows, group) * sum_row_),
         total_(greatest_ + rows) {}
 
-  /// Whether the result is right, which not all products promise.
+  /// Whether the result is right: products that aren't exact met nothing but finite values.
   bool run(std::int64_t b, std::int64_t h, std::int64_t row0, std::int64_t rows) {
     const std::int64_t g = h / (p_.heads / p_.kv_heads);
     const float* q = p_.q.at + b * p_.q.batch + h * p_.q.head + row0 * p_.q.row;
@@ -50,7 +50,7 @@ class attention_block {
     };
     const std::int64_t all = seen(rows);
     std::int64_t j = 0;
-    bool right = true;
+    finite_ = true;
     do {
       const std::int64_t keys = std::min(keys_at_once_, all - j);
       const bool last = j + keys == all;
@@ -64,7 +64,7 @@ class attention_block {
         else if (j == 0)
           std::fill_n(sums, count * sum_row_, 0.0F);
         if (!last) return;
-        right = right && products_.right(sums, count, sum_row_);
+        check(sums, count * sum_row_);
         for (std::int64_t r = first; r < first + count; ++r) finish(r, out + r * p_.out_row);
       };
       for (std::int64_t first = 0; first < rows; first += group) {
@@ -80,7 +80,7 @@ class attention_block {
       }
       j += keys;
     } while (j < all);
-    return right;
+    return finite_;
   }
 
  private:
@@ -90,7 +90,16 @@ class attention_block {
         16);
   }
   // Of the group that begins there.
-  float* scores(std::int64_t first) const { return scores_ + first / group % buffers * group * keys_at_once_; }
+  float* scores(std::int64_t first) const { return scores_ + (first / group % buffers) * group * keys_at_once_; }
+
+  // Infinities have no parts, and parts of what is finite may exceed all floats: scores and sums show it.
+  void check(const float* at, std::int64_t count) {
+    if (Products::exact) return;
+    V sum[2] = {};  // what is not finite, times zero, is NaN
+    for (std::int64_t i = 0; i < count; i += lanes)
+      sum[i / lanes & 1] = multiply_add(load<V>(at + i), V{}, sum[i / lanes & 1]);
+    finite_ = finite_ && reduce_add(sum[0] + sum[1]) == 0;
+  }
 
   // Scales and masks the scores of rows [first, first + rows), raises their running maximums and turns the scores into
   // weights. All rows take the first step before one takes the second, so that none waits for what its own left.
@@ -106,6 +115,7 @@ class attention_block {
       const std::ptrdiff_t mask = b * p_.mask_batch + h * p_.mask_head + query * p_.mask_row + j * p_.mask_col;
       std::int64_t visible = keys;
       if (p_.causal) visible = std::clamp<std::int64_t>(query + p_.keys - p_.queries - j + 1, 0, keys);
+      check(s, keys);
       if (masked) add_mask(s, mask, keys);
       for (std::int64_t i = visible; i < round_up(keys, 2 * lanes); ++i) s[i] = never;
       V top[2] = {broadcast<V>(never), broadcast<V>(never)};
@@ -172,11 +182,13 @@ class attention_block {
   Products products_;
   std::int64_t keys_at_once_, sum_row_;
   float *scores_, *sums_, *greatest_, *total_;
+  bool finite_ = true;
 };
 
 /// Queries of a task: a head's, unless there are few heads to share.
 inline std::int64_t attention_task_rows(const attention_problem& p, unsigned workers) {
-  constexpr std::int64_t least = 48;  // each task packs the keys for itself
+  // Each task brings the keys into panels for itself.
+  const std::int64_t least = attention_on_matrix_unit::serves(p) ? attention_on_matrix_unit::least_rows : 48;
   const std::int64_t heads = std::max<std::int64_t>(1, p.batch * p.heads);
   const std::int64_t wanted = workers == 1 ? 1 : ceil_div(4 * static_cast<std::int64_t>(workers), heads);
   const std::int64_t blocks = std::max(ceil_div(p.queries, attention_rows), std::min(p.queries / least, wanted));
@@ -186,7 +198,7 @@ inline std::int64_t attention_task_rows(const attention_problem& p, unsigned wor
 /// Floats of scratch for each worker.
 inline std::int64_t attention_task_scratch(const attention_problem& p, std::int64_t rows) {
   const std::int64_t in_vectors = attention_block<attention_in_vectors>::scratch_size(p, rows);
-  if (!attention_on_matrix_unit::serves(p, rows)) return in_vectors;
+  if (!attention_on_matrix_unit::serves(p)) return in_vectors;
   return std::max(in_vectors, attention_block<attention_on_matrix_unit>::scratch_size(p, rows));
 }
 /// Floats of scratch for `workers` workers.
@@ -198,7 +210,7 @@ inline std::int64_t attention_scratch_size(const attention_problem& p, unsigned 
 inline void attention(thread_pool& pool, const attention_problem& p, float* scratch) {
   const std::int64_t most = attention_task_rows(p, pool.size()), blocks = ceil_div(p.queries, most);
   const std::int64_t each = attention_task_scratch(p, most);
-  const bool on_matrix_unit = attention_on_matrix_unit::serves(p, most);
+  const bool on_matrix_unit = attention_on_matrix_unit::serves(p);
   pool.parallel_for(p.batch * p.heads * blocks, [&](std::int64_t task, unsigned worker) {
     const std::int64_t row0 = task % blocks * most, head = task / blocks, rows = std::min(most, p.queries - row0);
     float* const own = scratch + static_cast<std::int64_t>(worker) * each;

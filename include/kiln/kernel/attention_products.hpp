@@ -8,9 +8,11 @@
 namespace kiln::kernels {
 
 // How the two products of an attention are made, a block of keys and values at a time: `take` brings the block into
-// panels; `score` writes the products of up to `group` queries with the keys, in rows of `keys_at_once`; `accumulate`
-// adds those of their weights with the values to `sums`, whose rows are `sum_row` apart. There is room for `group`
-// rows.
+// panels; `score` writes the products of up to `group` queries with the keys, in rows of `keys_at_once`; `weigh` says
+// that these scores have become weights, which stay where they are until `accumulate` adds their products with the
+// values to `sums`, whose rows are `sum_row` apart. There is room for `group` rows. Where products go `ahead`, a
+// group's weights meet the values behind the scores of the next group: two groups have scores then. `exact`: results
+// are right also where scores or sums are not finite.
 
 /// In vectors.
 class attention_in_vectors {
@@ -20,7 +22,7 @@ class attention_in_vectors {
 
  public:
   static constexpr int group = 2 * register_tile<float>::rows;
-  static constexpr bool ahead = false;
+  static constexpr bool ahead = false, exact = true;
   static std::int64_t keys_at_once(const attention_problem& p) { return p.keys_at_once; }
   static std::int64_t scratch_size(const attention_problem& p) {
     return round_up((p.depth + round_up(p.value_depth, lanes)) * p.keys_at_once, 16);
@@ -73,7 +75,6 @@ class attention_in_vectors {
                             sum_row, static_cast<int>(cols), adds, {}, [](std::int64_t, int) {});
     }
   }
-  static constexpr bool right(const float*, std::int64_t, std::int64_t) { return true; }
 
  private:
   // The inner products of a query with one key a lane; beyond `keys` they are anything.
@@ -109,11 +110,13 @@ class attention_on_matrix_unit {
 
  public:
   static constexpr int group = 2 * matrix_unit::rows;
-  static constexpr bool ahead = true;
-  /// Whether so many queries at a time gain from it: keys and values are split for them.
-  static bool serves(const attention_problem& p, std::int64_t rows) {
-    constexpr std::int64_t least_depth = matrix_unit::depth, least_rows = 64;
-    return rows >= least_rows && p.keys >= panel && p.depth >= least_depth && p.value_depth >= least_depth &&
+  static constexpr bool ahead = true, exact = false;
+  /// Queries of a task: keys and values are split for them.
+  static constexpr std::int64_t least_rows = 64;
+  /// Whether the processor has one, which goes before all else here, and an attention gains from it.
+  static bool serves(const attention_problem& p) {
+    constexpr std::int64_t least_depth = matrix_unit::depth;
+    return p.queries >= least_rows && p.keys >= panel && p.depth >= least_depth && p.value_depth >= least_depth &&
            matrix_unit::available();
   }
   /// So many that the group's scores stay in the first-level cache.
@@ -159,13 +162,6 @@ class attention_on_matrix_unit {
       multiply(rows, std::min(pair, p_.value_depth - col), split_ + at_.weights,
                split_ + at_.values + col / matrix_unit::cols * all * split_tile_size, steps, all, sums + col, sum_row,
                adds, nothing);
-  }
-  /// Whether rows of sums are finite: else operands, or products, are not, and must meet in vectors.
-  bool right(const float* sums, std::int64_t rows, std::int64_t sum_row) const {
-    V check[2] = {};  // what is not finite, times zero, is NaN
-    for (std::int64_t i = 0; i < rows * sum_row; i += native_lanes<float>)
-      check[i / native_lanes<float> & 1] = multiply_add(load<V>(sums + i), V{}, check[i / native_lanes<float> & 1]);
-    return reduce_add(check[0] + check[1]) == 0;
   }
 
  private:

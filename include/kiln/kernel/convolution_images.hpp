@@ -11,10 +11,9 @@ namespace kiln::kernels {
 using no_image_epilogue = no_epilogue;
 
 /// Two-dimensional convolution from and to images whose channels are last: a product of pixels with packed weights
-/// [taps
-/// * channels, outputs], whose left rows are windows read where they lie, or copied for a matrix unit where that gains.
-/// A task is a strip of output rows and some panels of output channels; where the kernel reaches outside, the strip's
-/// input rows are copied with their padding.
+/// [taps * channels, outputs]. In vectors its left rows are windows read where they lie: a task is a strip of output
+/// rows and some panels of output channels, and where the kernel reaches outside, the strip's input rows are copied
+/// with their padding. Where a matrix unit gains, it takes copies of the windows.
 template <class T>
 class image_convolution {
  public:
@@ -73,7 +72,8 @@ class image_convolution {
         p_.groups == 1 ? matrix_unit_scratch_size<T>(p_.batch * height_ * width_, outputs_, depth_) : 0;
     if (plain_) return split;
     const std::int64_t strip = copied_ ? header + strip_size(strip_rows_) : 0;
-    return split == 0 ? strip : std::max(strip, split + window_left<T>::scratch_size(window_rows, window_cols));
+    if (p_.groups != 1 || !gains_from_matrix_unit(windows(nullptr, 0, nullptr, nullptr, 0))) return strip;
+    return std::max(strip, split + window_left<T>::scratch_size(window_rows, window_cols));
   }
 
   /// `epilogue(row0, rows, col0, cols, c, c_row)` is called once for each finished tile: rows are pixels, counted
@@ -137,13 +137,19 @@ class image_convolution {
     g.c_row = out_step;
     return g;
   }
+  // The product of the windows that a matrix unit takes.
+  gemm_problem<T> windows(const T* input, std::ptrdiff_t in_step, const T* weights, T* output,
+                          std::ptrdiff_t out_step) const {
+    gemm_problem<T> g = product(input, in_step, weights, output, out_step);
+    g.fetch = window_left<T>::fetch;
+    return g;
+  }
   // Whether the windows were multiplied there, since that gains.
   template <class Epilogue>
   bool windows_on_matrix_unit(thread_pool& pool, const T* input, std::ptrdiff_t in_step, const T* weights, T* output,
                               std::ptrdiff_t out_step, T* scratch, Epilogue&& epilogue) const {
     if (p_.groups != 1) return false;
-    gemm_problem<T> g = product(input, in_step, weights, output, out_step);
-    g.fetch = window_left<T>::fetch;
+    const gemm_problem<T> g = windows(input, in_step, weights, output, out_step);
     const std::int64_t split = matrix_unit_scratch_size<T>(g.m, g.n, g.k) * pool.size();
     const window_left<T> left(p_, input, in_step, window_rows, window_cols, scratch + split);
     return multiplied_on_matrix_unit(pool, g, left, packed_right<T>{weights, 0, depth_}, scratch, window_rows,

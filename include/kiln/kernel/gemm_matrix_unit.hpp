@@ -37,6 +37,9 @@ struct split_schedule {
     blocks = ceil_div(steps, block_steps);
     const std::int64_t rows_at_most = std::min(rows_at_once, most_rows), many = workers, few = 8 * many;
     const std::int64_t least_chunks = ceil_div(m, rows_at_most), least_groups = ceil_div(panels, most_panels);
+    const double even =
+        static_cast<double>(batch) / static_cast<double>(many) *
+        matrix_unit_time(m, n, k, static_cast<double>(least_groups), static_cast<double>(least_chunks), fetch);
     double shortest = std::numeric_limits<double>::infinity();
     for (std::int64_t c = least_chunks; c == least_chunks || c * least_rows <= m; ++c) {
       const std::int64_t rows = std::min(round_up(ceil_div(m, c), matrix_unit::rows), rows_at_most);
@@ -53,6 +56,7 @@ struct split_schedule {
         if (time < shortest) {
           shortest = time;
           chunks = of_rows, chunk_rows = rows, groups = of_cols, group_panels = each;
+          if (shortest <= 1.02 * even) return;  // no other cut gains
         }
         if (tasks >= few) break;
       }
@@ -244,15 +248,20 @@ class split_task {
     float* const c = place_.c + (rows_.begin + row) * p_.c_row + col;
     const panel_finish<float, Epilogue> finish{epilogue_, last,    matrix_ * p_.m + rows_.begin + row, col, cols,
                                                c,         p_.c_row};
-    // Sums of a block that is not the last one stay with C where whole tiles do.
+    // Sums of a block that is not the last one stay with C where whole tiles do; others go on the same way, so that
+    // they do not depend on how rows are cut into chunks.
     const bool in_place = !last && rows % matrix_unit::rows == 0 && cols % matrix_unit::cols == 0;
+    const bool goes_on = !last && accumulate;
+    for (std::int64_t r = 0; goes_on && !in_place && r < rows; ++r)
+      std::copy_n(c + r * p_.c_row, cols, own_.sums + r * pair);
     multiply_split(ceil_div(rows, matrix_unit::rows), ceil_div(cols, matrix_unit::cols), own_.left[slot(block, i)],
                    own_.right[side_] + x / matrix_unit::cols * steps * split_tile_size, steps, steps * split_tile_size,
-                   in_place ? c : own_.sums, in_place ? p_.c_row : pair, in_place && accumulate, meanwhile);
+                   in_place ? c : own_.sums, in_place ? p_.c_row : pair, goes_on, meanwhile);
     if (in_place) return;
     tile_finish<float> inside;
     const bool finished = last && finish.in_registers(0, rows, inside);
-    const bool finite = store_sums(own_.sums, rows, cols, c, p_.c_row, accumulate, finished ? &inside : nullptr);
+    const bool finite =
+        store_sums(own_.sums, rows, cols, c, p_.c_row, accumulate && last, finished ? &inside : nullptr);
     if (!last) return;
     if (!finite)
       multiply_in_vectors(panel_col, x, row, rows, cols, c, finish);

@@ -34,6 +34,7 @@ class window_left {
     return most_rows * row_step(most_cols);
   }
 
+  /// The rows of the task's block before are overwritten.
   left_block<T> block(std::int64_t, std::int64_t row0, std::int64_t rows, std::int64_t col, std::int64_t cols,
                       unsigned worker) const {
     T* const local = scratch_ + worker * each_;

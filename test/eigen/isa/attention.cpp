@@ -140,12 +140,14 @@ class attention_on_a_matrix_unit : public testing::Test {
 TEST_F(attention_on_a_matrix_unit, takes_products_of_some_size) {
   kiln::thread_pool pool(1);
   attention_case x(1, 1, 100, 300, 64, 64);
-  EXPECT_TRUE(attention_on_matrix_unit::serves(x.p, 64));
-  EXPECT_FALSE(attention_on_matrix_unit::serves(x.p, 63));
+  EXPECT_TRUE(attention_on_matrix_unit::serves(x.p));
   EXPECT_TRUE(x.run<attention_on_matrix_unit>(pool));
   x.check();
-  x.p.depth = 31;
-  EXPECT_FALSE(attention_on_matrix_unit::serves(x.p, 64));
+  const auto serves = [&](std::int64_t queries, std::int64_t keys, std::int64_t depth, std::int64_t width) {
+    return attention_on_matrix_unit::serves(attention_case(1, 1, queries, keys, depth, width).p);
+  };
+  EXPECT_TRUE(serves(64, 64, 32, 32));
+  EXPECT_FALSE(serves(63, 64, 32, 32) || serves(64, 63, 32, 32) || serves(64, 64, 31, 32) || serves(64, 64, 32, 31));
 }
 
 // Where operands, scores or sums are not finite, results are those of vectors.
@@ -173,6 +175,38 @@ TEST_F(attention_on_a_matrix_unit, values_that_are_not_finite) {
         else
           ASSERT_NEAR(x.out[i], expected[i], overflows ? 1e-3 : 2e-6) << i;  // errors are relative to the scores
     }
+}
+
+// Scores that are finite, while the products of their operands' first parts, rounded up, are not.
+TEST_F(attention_on_a_matrix_unit, scores_whose_parts_overflow) {
+  kiln::thread_pool pool(1);
+  attention_case x(1, 1, 64, 64, 32, 32);
+  std::fill(x.q.begin(), x.q.end(), 0.F), std::fill(x.k.begin(), x.k.end(), 0.F);
+  x.p.scale = 2e-38F;
+  for (std::int64_t i = 0; i < 64; ++i) {
+    x.q[static_cast<std::size_t>(i * x.p.q.row)] = 1.8414e19F;
+    x.k[static_cast<std::size_t>(i * x.p.k.row)] = -1.8414e19F;
+  }
+  x.run<attention_in_vectors>(pool);
+  const std::vector<float> expected = x.out;
+  EXPECT_FALSE(x.run<attention_on_matrix_unit>(pool));
+  x.run(pool);
+  EXPECT_EQ(x.out, expected);
+}
+
+// Which way products go depends on sizes alone.
+TEST(attention_kernel, workers_change_no_bit) {
+  for (const std::int64_t queries : {100, 512, 700}) {
+    attention_case one(1, 1, queries, 300, 64, 64);
+    kiln::thread_pool alone(1);
+    one.run(alone);
+    for (const unsigned threads : {2U, 3U, 8U}) {
+      kiln::thread_pool pool(threads);
+      attention_case x = one;
+      x.run(pool);
+      EXPECT_EQ(x.out, one.out) << queries << " queries by " << threads;
+    }
+  }
 }
 
 }  // namespace

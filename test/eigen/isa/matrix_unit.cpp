@@ -124,6 +124,11 @@ TEST_F(matrix_unit_test, workers_change_no_bit) {
   product x(200, 300, 400), y = x;
   x.run(one, true), y.run(three, true, 64);
   EXPECT_EQ(std::memcmp(x.c.data(), y.c.data(), x.c.size() * sizeof(float)), 0);
+  // a tile that shares its pair with a ragged one, or does not
+  product ragged(145, 300, 512), same = ragged;
+  kiln::thread_pool two(2);
+  ragged.run(one, true), same.run(two, true, 80);
+  EXPECT_EQ(std::memcmp(ragged.c.data(), same.c.data(), same.c.size() * sizeof(float)), 0);
 }
 
 TEST_F(matrix_unit_test, integers_are_exact) {

@@ -63,6 +63,7 @@ struct isa_table {
 
   /// See `eigen_target::forbid_matrix_unit`.
   void (*forbid_matrix_unit)() = nullptr;
+  bool (*matrix_unit_available)() = nullptr;
   bool (*gains_from_matrix_unit)(const kernels::gemm_problem<float>& p) = nullptr;
 
   std::int64_t (*packed_b_floats)(std::int64_t k, std::int64_t n) = nullptr;

@@ -39,8 +39,10 @@ void eigen_target::forbid_matrix_unit() { eigen::kiln_eigen_isa()->forbid_matrix
 
 std::string eigen_target::machine(unsigned threads) const {
   static const std::string model = processor_model();
-  return "eigen " + model + ", vectors of " + std::to_string(eigen::kiln_eigen_isa()->vector_bytes) + " bytes, " +
-         std::to_string(threads) + " threads, kernels " + std::to_string(eigen::kernel_version);
+  const eigen::isa_table& isa = *eigen::kiln_eigen_isa();
+  return "eigen " + model + ", vectors of " + std::to_string(isa.vector_bytes) + " bytes, " +
+         (isa.matrix_unit_available() ? "its matrix unit, " : "") + std::to_string(threads) + " threads, kernels " +
+         std::to_string(eigen::kernel_version);
 }
 
 target_passes eigen_target::passes() const {

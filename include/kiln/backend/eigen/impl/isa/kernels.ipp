@@ -131,6 +131,7 @@ constexpr isa_table table{
     .floats_to_halves = [](const float* in, std::uint16_t* out,
                            std::int64_t n) { convert_tiles(in, out, n, [](float x) { return half_bits(x); }); },
     .forbid_matrix_unit = matrix_unit::forbid,
+    .matrix_unit_available = matrix_unit::available,
     .gains_from_matrix_unit = gains_from_matrix_unit<float>,
     .packed_b_floats = packed_b_size<float>,
     .pack_b = pack_b<float>,
