@@ -182,7 +182,7 @@ class attention_block {
   Products products_;
   std::int64_t keys_at_once_, sum_row_;
   float *scores_, *sums_, *greatest_, *total_;
-  bool finite_ = true;
+  bool finite_ = true;  // of what `check` has seen in a run
 };
 
 /// Queries of a task: a head's, unless there are few heads to share.

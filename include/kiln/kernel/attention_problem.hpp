@@ -24,7 +24,7 @@ struct attention_problem {
   /// Query i sees keys j <= i + keys - queries.
   bool causal = false;
   /// Keys scored at a time, a multiple of 64: they and their values stay in the second-level cache, the scores of a few
-  /// queries in the first-level one.
+  /// queries in the first-level one. The matrix unit takes at most 256.
   std::int64_t keys_at_once = 512;
 };
 
