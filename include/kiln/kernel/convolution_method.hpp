@@ -41,13 +41,14 @@ constexpr bool writes_either_layout(conv_method m) {
 constexpr bool writes_planes_apart(conv_method m) { return m == conv_method::pixels || m == conv_method::planes; }
 
 /// Estimated work of a convolution, in products of one element, where input and output lie as told; infinite where the
-/// method does not serve. It depends on the sizes only. The weights of each term were fitted to measurements at
-/// AVX-512; bytes of weights count because each block of pixels streams them from a cache that is shared.
+/// method does not serve. It depends on the sizes and on `byte_cost` only. The weights of each term were fitted to
+/// measurements at AVX-512 of Intel's servers; bytes of weights count because each block of pixels streams them from a
+/// cache that is shared. `byte_cost` is how many products such a byte takes as long as, beside those servers'.
 template <class T>
 class conv_cost {
  public:
-  constexpr conv_cost(const conv_problem& p, bool in_last, bool out_last)
-      : p_(p), in_last_(in_last), out_last_(out_last) {
+  constexpr conv_cost(const conv_problem& p, bool in_last, bool out_last, double byte_cost = 1)
+      : p_(p), in_last_(in_last), out_last_(out_last), byte_cost_(byte_cost) {
     const std::int64_t outputs = std::max<std::int64_t>(1, p.group_outputs());
     pixels_ = std::max<double>(1, static_cast<double>(p.batch * p.output_pixels()));
     depth_ = static_cast<double>(std::max<std::int64_t>(1, p.depth()));
@@ -159,19 +160,20 @@ class conv_cost {
     // The bytes of up to 512 KiB count half: much of them comes while the first points are multiplied.
     const bool few_bytes = groups * points * inputs * outputs * static_cast<double>(sizeof(T)) <= 512 * 1024;
     const double work = tiles * points * (uneven * inputs * outputs + (small ? 18 : 8) * (inputs + outputs)) +
-                        (few_bytes ? 3 : 6) * more_bytes * std::clamp(tiles / 24, 1.0, 2.0);
+                        byte_cost_ * (few_bytes ? 3 : 6) * more_bytes * std::clamp(tiles / 24, 1.0, 2.0);
     return (small && tiles >= 24 ? 0.85 : 1) * groups * work + conversion_;
   }
 
   conv_problem p_;
   bool in_last_, out_last_;
-  double pixels_, depth_, direct_, useful_, inputs_, results_, conversion_;
+  double byte_cost_, pixels_, depth_, direct_, useful_, inputs_, results_, conversion_;
 };
 
 /// The method with the least estimated work for an input and an output that lie as told.
 template <class T>
-constexpr conv_method choose_conv_method(const conv_problem& p, bool in_last = false, bool out_last = false) {
-  const conv_cost<T> cost(p, in_last, out_last);
+constexpr conv_method choose_conv_method(const conv_problem& p, bool in_last = false, bool out_last = false,
+                                         double byte_cost = 1) {
+  const conv_cost<T> cost(p, in_last, out_last, byte_cost);
   if (!in_last && !out_last && cost.of(conv_method::planes) < std::numeric_limits<double>::infinity())
     return conv_method::planes;
   if ((in_last || out_last) && cost.of(conv_method::depthwise) < std::numeric_limits<double>::infinity())
@@ -186,9 +188,11 @@ constexpr conv_method choose_conv_method(const conv_problem& p, bool in_last = f
 
 /// Whether a convolution of images whose channels are last is estimated to take less work than one of planes.
 template <class T>
-constexpr bool gains_from_channels_last(const conv_problem& p) {
-  return conv_cost<T>(p, true, true).of(choose_conv_method<T>(p, true, true)) <
-         conv_cost<T>(p, false, false).of(choose_conv_method<T>(p, false, false));
+constexpr bool gains_from_channels_last(const conv_problem& p, double byte_cost = 1) {
+  const auto least = [&](bool last) {
+    return conv_cost<T>(p, last, last, byte_cost).of(choose_conv_method<T>(p, last, last, byte_cost));
+  };
+  return least(true) < least(false);
 }
 
 }  // namespace kiln::kernels

@@ -38,6 +38,14 @@ KILN_FN native_vec<T> load_masked_or(const T* from, unsigned mask, native_vec<T>
     return (native_vec<T>)_mm512_mask_loadu_pd(other, static_cast<unsigned char>(mask), from);
 }
 
+/// `x`, in a register from here on: otherwise the compiler reads a value that several instructions take from memory in
+/// each of them, and most of these reads cross a cache line.
+template <class V>
+KILN_FN V in_register(V x) {
+  asm("" : "+v"(x));
+  return x;
+}
+
 /// Planes of a 3x3 convolution with one input channel, stride 1 or 2, read where they lie, planned for their sizes.
 template <class T>
 class plane_3x3 {
@@ -90,7 +98,7 @@ class plane_3x3 {
     };
     if constexpr (Stride == 1) {
 #pragma GCC unroll 3
-      for (int i = 0; i < 3; ++i) tap[i] = at(row + i, i);
+      for (int i = 0; i < 3; ++i) tap[i] = in_register(at(row + i, i));
     } else {
       const V low = at(row + 1, 1), high = at(row + 1 + n, 2);
       tap[1] = every_second_lane(low, high);
@@ -154,10 +162,13 @@ class plane_3x3 {
       const std::int64_t iy = y * Stride - pad_top_ + i;
       row[i] = iy < 0 || iy >= height_ ? zeros : in + iy * width_ - pad_left_;
     }
+    V own[9];
+#pragma GCC unroll 9
+    for (int i = 0; i < 9; ++i) own[i] = in_register(w[i]);
     std::int64_t x = 0;
-    for (; x < inner_; x += n) block<Stride, Rows, false>(row, w, x, out, finish, addend);
-    for (; x < inner_end_; x += n) block<Stride, Rows, true>(row, w, x, out, finish, addend);
-    for (; x < out_width_; x += n) block<Stride, Rows, false>(row, w, x, out, finish, addend);
+    for (; x < inner_; x += n) block<Stride, Rows, false>(row, own, x, out, finish, addend);
+    for (; x < inner_end_; x += n) block<Stride, Rows, true>(row, own, x, out, finish, addend);
+    for (; x < out_width_; x += n) block<Stride, Rows, false>(row, own, x, out, finish, addend);
   }
 
   template <int Stride>

@@ -224,6 +224,19 @@ TEST(convolution, methods_by_size) {
   EXPECT_EQ(chosen(32, 32, 32, 56, 3, true), conv_method::depthwise);
 }
 
+TEST(convolution, cheap_bytes_favour_minimal_filtering) {
+  const auto chosen = [](std::int64_t channels, std::int64_t extent, double byte_cost) {
+    return choose_conv_method<float>(plane(1, channels, channels, 1, extent, extent, 3, 1, 1), true, true, byte_cost);
+  };
+  EXPECT_EQ(chosen(512, 7, 0.4), conv_method::winograd2);
+  EXPECT_EQ(chosen(256, 14, 0.4), conv_method::winograd4);
+  EXPECT_EQ(chosen(512, 3, 0.4), conv_method::images);
+  if (kiln::native_bytes == 64) {
+    EXPECT_EQ(chosen(512, 7, 1), conv_method::images);
+    EXPECT_EQ(chosen(256, 14, 1), conv_method::winograd2);
+  }
+}
+
 static_assert(filtered_row_convolution<float>::serves(plane(1, 3, 8, 1, 20, 20, 5)));  // at compile time, too
 
 TEST(convolution, filtering_along_rows_by_size) {

@@ -52,9 +52,8 @@ KILN_FN constexpr T expm1_polynomial(T r) {
 template <class T>
 KILN_FN constexpr T exp_polynomial(T r) {
   if constexpr (is_f32<T>) {
-    const T q = polynomial(r, 0.500000009629002301, 0.166665177118883376, 0.0416662022301293375, 0.00836902482913322971,
-                           0.00139507295396029196);
-    return mad(r * r, q, r) + splat<T>(1);
+    return polynomial(r, 1.0, 1.0, 0.500000009629002301, 0.166665177118883376, 0.0416662022301293375,
+                      0.00836902482913322971, 0.00139507295396029196);
   } else {
     return expm1_polynomial(r) + splat<T>(1);
   }

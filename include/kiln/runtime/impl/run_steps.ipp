@@ -1,8 +1,7 @@
-#include <unistd.h>
-
 #include <algorithm>
 #include <chrono>
 
+#include "kiln/runtime/cache_size.hpp"
 #include "kiln/runtime/impl/executable_state.hpp"
 #include "kiln/runtime/run_options.hpp"
 #include "kiln/runtime/thread_pool.hpp"
@@ -15,8 +14,8 @@ using clock = std::chrono::steady_clock;
 // Bytes of results from which stores past the caches gain: within the last cache, lines that are asked for early and
 // written there took a quarter less time; half of it, because operands lie there too.
 std::size_t most_cached() {
-  static const long cache = sysconf(_SC_LEVEL3_CACHE_SIZE);
-  return static_cast<std::size_t>(cache > 0 ? cache : 1L << 25) / 2;
+  static const std::size_t half = last_cache_bytes() / 2;
+  return half;
 }
 
 bool exceeds_cache(std::span<const tensor> out) {
