@@ -37,6 +37,13 @@ row_run find_affine(const level_steps& l) {
       l);
 }
 
+// An activation by itself: between its vectors a block of steps would store and load all of them.
+template <class Stored>
+row_run find_activation(const level_steps& l) {
+  return find_among<row_loop<loaded, computed<op::gelu>, Stored>, row_loop<loaded, computed<op::sigmoid>, Stored>,
+                    row_loop<loaded, computed<op::tanh>, Stored>, row_loop<loaded, computed<op::exp>, Stored>>(l);
+}
+
 // What ends softmax and the norms.
 template <class Stored>
 row_run find_storing(const level_steps& l) {
@@ -62,9 +69,10 @@ row_run find_folding(const level_steps& l) {
 
 row_run find_row_loop(const block_step* program, const block_advance* moves, std::size_t count) {
   const level_steps l{program, moves, count};
-  for (const auto find : {find_affine<stored>, find_affine<streamed>, find_storing<stored>, find_storing<streamed>,
-                          find_folding<folded<op::reduce_max>>, find_folding<folded<op::reduce_sum>>,
-                          find_folding<folded<op::reduce_mean>>})
+  for (const auto find :
+       {find_affine<stored>, find_affine<streamed>, find_activation<stored>, find_activation<streamed>,
+        find_storing<stored>, find_storing<streamed>, find_folding<folded<op::reduce_max>>,
+        find_folding<folded<op::reduce_sum>>, find_folding<folded<op::reduce_mean>>})
     if (const row_run f = find(l)) return f;
   using centred = computed_by<op::sub>;
   return find_among<row_loop<loaded, folded<op::reduce_min>>,
