@@ -4,7 +4,9 @@
 
 #include <cmath>
 #include <cstring>
+#include <limits>
 
+#include "kiln/backend/eigen/block_program.hpp"
 #include "kiln/backend/eigen/rows.hpp"
 #include "kiln/op/ops.hpp"
 #include "kiln/runtime/thread_pool.hpp"
@@ -248,6 +250,47 @@ TEST(Blocks, StoresPastTheCachesWriteTheSame) {
       }
       EXPECT_EQ(std::memcmp(near.data(), past.data(), static_cast<std::size_t>(in.elements()) * 4), 0) << n;
     }
+}
+
+// An activation by itself: one loop, of groups of vectors and their rest, with stores of either kind.
+template <class Op>
+void expect_one_loop(const Op& activation, std::int64_t n) {
+  SCOPED_TRACE(std::string(operation(activation).name()) + " of " + std::to_string(n));
+  const float inf = std::numeric_limits<float>::infinity();
+  const float special[] = {inf, -inf, NAN, 0.0F, -0.0F, 3e38F, -3e38F, 1e-30F, 1e-39F, -1e-39F, 88.8F, -104.0F};
+  thread_pool pool(2);
+  module_graph body;
+  const shape full{dtype::f32, {8, n}};
+  body.outputs.push_back(body.add_with_shapes(activation, {body.add_parameter("x", full)}, {full}));
+  const eigen::tile_program compiled(body);
+  ASSERT_NE(compiled.blocks(), nullptr);
+  EXPECT_TRUE(compiled.blocks()->compiled());
+  const std::vector<argument> in{argument(full)};
+  argument near(full), past(full);
+  const auto x = argument(in[0]).as<float>();
+  for (std::size_t i = 0; i < x.size(); ++i)
+    x[i] = i % 19 == 3 ? special[i / 19 % std::size(special)] : static_cast<float>(i % 977) / 80 - 6;
+  const auto kernel = eigen::make_rows_kernel(body, "rows");
+  for (argument* out : {&near, &past}) {
+    const tensor from{argument(in[0]).data(), dtype::f32, {8, n}, {n, 1}}, to{out->data(), dtype::f32, {8, n}, {n, 1}};
+    buffer scratch = buffer::allocate(kernel->scratch_bytes({&from, 1}, {&to, 1}, pool.size()) + 64);
+    launch l{{&from, 1}, {&to, 1}, {scratch.data(), scratch.size()}, &pool};
+    l.unread = out == &past;
+    kernel->run(l);
+  }
+  EXPECT_EQ(std::memcmp(near.data(), past.data(), x.size_bytes()), 0);
+  const auto make = [&](builder& b) { b.output(b.add(activation, b.input("x", dtype::f32, {8, n}))); };
+  expect_close(near, reference_run(make, in)[0], {2e-6, 1e-6});  // 1 + erf cancels
+}
+
+TEST(Blocks, ActivationsByThemselves) {
+  for (const std::int64_t n : {100, 128, 1024 + 16}) {
+    expect_one_loop(op::gelu{}, n);
+    expect_one_loop(op::gelu{.tanh_approximation = true}, n);
+    expect_one_loop(op::sigmoid{}, n);
+    expect_one_loop(op::tanh{}, n);
+    expect_one_loop(op::exp{}, n);
+  }
 }
 
 }  // namespace

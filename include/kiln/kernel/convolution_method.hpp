@@ -41,9 +41,9 @@ constexpr bool writes_either_layout(conv_method m) {
 constexpr bool writes_planes_apart(conv_method m) { return m == conv_method::pixels || m == conv_method::planes; }
 
 /// Estimated work of a convolution, in products of one element, where input and output lie as told; infinite where the
-/// method does not serve. It depends on the sizes and on `byte_cost` only. The weights of each term were fitted to
+/// method does not serve. It depends on the problem and on `byte_cost` only. The weights of each term were fitted to
 /// measurements at AVX-512 of Intel's servers; bytes of weights count because each block of pixels streams them from a
-/// cache that is shared. `byte_cost` is how many products such a byte takes as long as, beside those servers'.
+/// cache that is shared. `byte_cost`: how long such a byte takes beside a product, 1 being those servers' ratio.
 template <class T>
 class conv_cost {
  public:
@@ -144,11 +144,6 @@ class conv_cost {
     const auto groups = static_cast<double>(p_.groups);
     const auto inputs = static_cast<double>(round_up(p_.group_inputs(), native_lanes<T>));
     const auto outputs = static_cast<double>(round_up(p_.group_outputs(), native_lanes<T>));
-    if (p_.near_weights) {
-      // Reading weights takes as long as three tiles' products with them.
-      const double work = std::max(tiles, 3.0) * inputs * outputs + 12 * tiles * (inputs + outputs);
-      return groups * points * work + conversion_;
-    }
     // Kernels of 5x5 and groups have few channels, and their direct methods take longer than their products.
     const bool small = Taps == 5 || p_.groups > 1;
     // Transforms cost as much as some channels; each block of about 24 tiles reads what the weights take beyond
@@ -161,7 +156,11 @@ class conv_cost {
     const bool few_bytes = groups * points * inputs * outputs * static_cast<double>(sizeof(T)) <= 512 * 1024;
     const double work = tiles * points * (uneven * inputs * outputs + (small ? 18 : 8) * (inputs + outputs)) +
                         byte_cost_ * (few_bytes ? 3 : 6) * more_bytes * std::clamp(tiles / 24, 1.0, 2.0);
-    return (small && tiles >= 24 ? 0.85 : 1) * groups * work + conversion_;
+    const double far = (small && tiles >= 24 ? 0.85 : 1) * groups * work + conversion_;
+    if (!p_.near_weights) return far;
+    // Reading weights takes as long as three tiles' products with them.
+    const double near_work = std::max(tiles, 3.0) * inputs * outputs + 12 * tiles * (inputs + outputs);
+    return std::min(far, groups * points * near_work + conversion_);
   }
 
   conv_problem p_;

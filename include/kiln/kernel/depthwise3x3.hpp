@@ -38,11 +38,13 @@ KILN_FN native_vec<T> load_masked_or(const T* from, unsigned mask, native_vec<T>
     return (native_vec<T>)_mm512_mask_loadu_pd(other, static_cast<unsigned char>(mask), from);
 }
 
-/// `x`, in a register from here on: otherwise the compiler reads a value that several instructions take from memory in
-/// each of them, and most of these reads cross a cache line.
+/// `x`, as a value whose origin the compiler does not know: else it reads an element that several products take from
+/// memory again in each of them, and most such reads of taps cross a cache line.
 template <class V>
 KILN_FN V in_register(V x) {
+#if KILN_HAS_MXCSR
   asm("" : "+v"(x));
+#endif
   return x;
 }
 

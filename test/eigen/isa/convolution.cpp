@@ -264,6 +264,18 @@ TEST(convolution, filtering_along_rows_by_size) {
   }
 }
 
+TEST(convolution, near_weights_never_cost_more) {
+  for (const double byte_cost : {0.4, 1.0})
+    for (const std::int64_t channels : {16, 24, 64, 128, 512})
+      for (const std::int64_t extent : {1, 3, 6, 7, 14, 28})
+        for (const conv_method method : {conv_method::winograd2, conv_method::winograd4, conv_method::images}) {
+          conv_problem p = plane(1, channels, channels, 1, extent, extent, 3, 1, 1);
+          const double far = conv_cost<float>(p, true, true, byte_cost).of(method);
+          p.near_weights = true;
+          EXPECT_LE(conv_cost<float>(p, true, true, byte_cost).of(method), far) << channels << " at " << extent;
+        }
+}
+
 TEST(convolution, near_weights_favour_minimal_filtering) {
   const auto chosen = [](std::int64_t in, std::int64_t out, std::int64_t extent, std::int64_t kernel, bool near) {
     conv_problem p = plane(1, in, out, 1, extent, extent, kernel, 1, kernel / 2);

@@ -2,27 +2,45 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <fstream>
 
 namespace kiln {
+namespace {
 
-std::size_t last_cache_bytes(const std::filesystem::path& folder) {
-  std::size_t bytes = 0;
-  int last = 0;
+// "0-3,8,10-11" counts 7 processors.
+unsigned count_processors(std::istream& list) {
+  unsigned count = 0, first = 0, last = 0;
+  for (char next = ','; next == ',' && list >> first;) {
+    last = first;
+    if (list.get(next) && next == '-' && list >> last) list.get(next);
+    count += last >= first ? last - first + 1 : 0;
+    if (!list) break;
+  }
+  return std::max(count, 1U);
+}
+
+}  // namespace
+
+shared_cache last_cache(const std::filesystem::path& folder) {
+  shared_cache found;
+  int last = 1;
   for (int index = 0;; ++index) {
     const std::filesystem::path cache = folder / ("index" + std::to_string(index));
-    std::ifstream level_file(cache / "level"), size_file(cache / "size");
+    std::ifstream level_file(cache / "level"), size_file(cache / "size"), list(cache / "shared_cpu_list");
     int level = 0;
-    std::size_t size = 0;
-    if (!(level_file >> level) || !(size_file >> size)) break;
+    if (!(level_file >> level)) break;
     if (level <= last) continue;
     last = level;
+    std::size_t size = 0;
+    size_file >> size;
     const int unit = size_file.peek();
-    bytes = size << (unit == 'K' ? 10 : unit == 'M' ? 20 : 0);
+    found = {size << (unit == 'K' ? 10 : unit == 'M' ? 20 : 0), count_processors(list)};
   }
-  if (bytes != 0) return bytes;
+  if (found.bytes != 0) return found;
+  constexpr std::size_t usual = std::size_t{1} << 25;
   const long told = sysconf(_SC_LEVEL3_CACHE_SIZE);
-  return told > 0 ? static_cast<std::size_t>(told) : std::size_t{1} << 25;
+  return {told > 0 ? std::min(static_cast<std::size_t>(told), usual) : usual, 1};
 }
 
 }  // namespace kiln

@@ -29,7 +29,8 @@ struct executable::state {
   };
   std::vector<symbol_source> symbols;
   bool flushes_denormals = false;
-  std::uint64_t id = 0;  // of this executable among all: an address may come back
+  std::size_t most_cached = 0;  // bytes of a step's results from which stores past the caches gain
+  std::uint64_t id = 0;         // of this executable among all: an address may come back
   // of a target with a device
   bool for_device = false, reports_faults = false, recordable = false;
   std::shared_ptr<const device> where;  // null: it is not here

@@ -1,7 +1,6 @@
 #include <algorithm>
 #include <chrono>
 
-#include "kiln/runtime/cache_size.hpp"
 #include "kiln/runtime/impl/executable_state.hpp"
 #include "kiln/runtime/run_options.hpp"
 #include "kiln/runtime/thread_pool.hpp"
@@ -11,17 +10,10 @@ namespace {
 
 using clock = std::chrono::steady_clock;
 
-// Bytes of results from which stores past the caches gain: within the last cache, lines that are asked for early and
-// written there took a quarter less time; half of it, because operands lie there too.
-std::size_t most_cached() {
-  static const std::size_t half = last_cache_bytes() / 2;
-  return half;
-}
-
-bool exceeds_cache(std::span<const tensor> out) {
+std::size_t bytes_of(std::span<const tensor> out) {
   std::size_t bytes = 0;
   for (const tensor& t : out) bytes += static_cast<std::size_t>(t.elements()) * size_of(t.type);
-  return bytes >= most_cached();
+  return bytes;
 }
 
 }  // namespace
@@ -54,7 +46,8 @@ void executable::state::run_step(const workspace::state& w, std::uint32_t i, std
   const std::span<const tensor> all(w.tensors.data() + st.first_operand, st.inputs + st.outputs);
   const std::span<const tensor> out = all.subspan(st.inputs);
   try {
-    st.run->run({all.first(st.inputs), out, scratch, pool.get(), &w.values, st.last_touch && exceeds_cache(out)});
+    st.run->run(
+        {all.first(st.inputs), out, scratch, pool.get(), &w.values, st.last_touch && bytes_of(out) >= most_cached});
   } catch (error& e) {
     e.at_instruction(report.steps[i].instruction);
     throw;
