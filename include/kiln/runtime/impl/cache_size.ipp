@@ -10,12 +10,11 @@ namespace {
 
 // "0-3,8,10-11" counts 7 processors.
 unsigned count_processors(std::istream& list) {
-  unsigned count = 0, first = 0, last = 0;
-  for (char next = ','; next == ',' && list >> first;) {
-    last = first;
-    if (list.get(next) && next == '-' && list >> last) list.get(next);
+  unsigned count = 0;
+  for (unsigned first = 0; list >> first; list.ignore()) {
+    unsigned last = first;
+    if (list.peek() == '-') list.ignore() >> last;
     count += last >= first ? last - first + 1 : 0;
-    if (!list) break;
   }
   return std::max(count, 1U);
 }

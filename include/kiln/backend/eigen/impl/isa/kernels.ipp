@@ -46,7 +46,7 @@ const block_machine* blocks() {
   return &machine;
 }
 
-// See `conv_cost`. AMD's cores up to Zen 4 do 16 products a cycle, half of what Intel's servers do, and their
+// See `conv_cost`. AMD's cores up to Zen 4 do at most 16 products a cycle, half of what Intel's servers do, and their
 // third-level cache gives two of them 2.5 times the bytes a second: 110 products and 150 bytes a ns were measured, on
 // Intel's 190 and 60. The quotients' ratio would be 0.23; 0.4 gave the shorter times of whole networks, whose weights
 // come from memory.
