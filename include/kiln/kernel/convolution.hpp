@@ -37,6 +37,9 @@ struct epilogue_of_pixels {
 /// Calls `f` with the class that computes a convolution by output tiles of 2x2 as its template argument.
 template <class T, class F>
 auto with_filtering_of_2x2(const conv_problem& p, F&& f) {
+  if (p.stride[1] == 2)
+    return p.kernel[1] == 3 ? f.template operator()<winograd_convolution<T, 2, 3, 2>>()
+                            : f.template operator()<winograd_convolution<T, 2, 5, 2>>();
   return p.kernel[1] == 3 ? f.template operator()<winograd_convolution<T, 2>>()
                           : f.template operator()<winograd_convolution<T, 2, 5>>();
 }
@@ -166,7 +169,8 @@ class convolution {
  private:
   using body = std::variant<channel_convolution<T>, pixel_convolution<T>, plane_convolution<T>, row_convolution<T>,
                             filtered_row_convolution<T>, image_convolution<T>, winograd_convolution<T, 2>,
-                            winograd_convolution<T, 2, 5>, winograd_convolution<T, 4>, depthwise_convolution<T>>;
+                            winograd_convolution<T, 2, 5>, winograd_convolution<T, 2, 3, 2>,
+                            winograd_convolution<T, 2, 5, 2>, winograd_convolution<T, 4>, depthwise_convolution<T>>;
 
   static body plan(const conv_problem& p, unsigned workers, conv_method method, const image_layout& in,
                    const image_layout& out) {
@@ -258,12 +262,13 @@ class convolution {
   template <class Epilogue>
   void run_filtering(thread_pool& pool, const T* input, const T* weights, T* output, T* scratch,
                      Epilogue&& epilogue) const {
-    if (const auto* b = std::get_if<winograd_convolution<T, 2>>(&body_))
-      b->run(pool, input, weights, output, scratch, epilogue);
-    else if (const auto* c = std::get_if<winograd_convolution<T, 2, 5>>(&body_))
-      c->run(pool, input, weights, output, scratch, epilogue);
-    else if (const auto* d = std::get_if<winograd_convolution<T, 4>>(&body_))
-      d->run(pool, input, weights, output, scratch, epilogue);
+    const auto run_by = [&]<class Filtering>() {
+      std::get<Filtering>(body_).run(pool, input, weights, output, scratch, epilogue);
+    };
+    if (method_ == conv_method::winograd4)
+      run_by.template operator()<winograd_convolution<T, 4>>();
+    else
+      with_filtering_of_2x2<T>(problem_, run_by);
   }
 
   template <class Epilogue>

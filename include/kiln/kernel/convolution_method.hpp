@@ -18,7 +18,8 @@ namespace kiln::kernels {
 /// - rows: vectors run over the pixels of an output row, which reads a padded strip of the input.
 /// - filtered_rows: minimal filtering along rows alone, with output tiles of 1x4 (up to 5 taps of each column phase).
 /// - images: vectors run over output channels, the left operand over input channels.
-/// - winograd2, winograd4: minimal filtering with output tiles of 2x2 (kernels of 3x3 and 5x5) or 4x4 (3x3).
+/// - winograd2, winograd4: minimal filtering with output tiles of 2x2 (kernels of 3x3 and 5x5, at stride 2 too) or 4x4
+///   (3x3).
 /// - depthwise: vectors run over channels.
 enum class conv_method : std::uint8_t {
   channels,
@@ -40,15 +41,21 @@ constexpr bool writes_either_layout(conv_method m) {
 /// Whether a method writes planes that lie apart (`image_layout::planes`).
 constexpr bool writes_planes_apart(conv_method m) { return m == conv_method::pixels || m == conv_method::planes; }
 
+/// What the costs of a convolution's methods depend on beside the problem.
+struct conv_machine {
+  double byte_cost = 1;  ///< how long a byte of a shared cache takes beside a product, 1 being that of Intel's servers
+  bool matrix_unit = false;  ///< products of windows, of 32 and more each way, are made on one
+};
+
 /// Estimated work of a convolution, in products of one element, where input and output lie as told; infinite where the
-/// method does not serve. It depends on the problem and on `byte_cost` only. The weights of each term were fitted to
+/// method does not serve. It depends on the problem and the machine only. The weights of each term were fitted to
 /// measurements at AVX-512 of Intel's servers; bytes of weights count because each block of pixels streams them from a
-/// cache that is shared. `byte_cost`: how long such a byte takes beside a product, 1 being those servers' ratio.
+/// cache that is shared.
 template <class T>
 class conv_cost {
  public:
-  constexpr conv_cost(const conv_problem& p, bool in_last, bool out_last, double byte_cost = 1)
-      : p_(p), in_last_(in_last), out_last_(out_last), byte_cost_(byte_cost) {
+  constexpr conv_cost(const conv_problem& p, bool in_last, bool out_last, const conv_machine& machine = {})
+      : p_(p), in_last_(in_last), out_last_(out_last), machine_(machine) {
     const std::int64_t outputs = std::max<std::int64_t>(1, p.group_outputs());
     pixels_ = std::max<double>(1, static_cast<double>(p.batch * p.output_pixels()));
     depth_ = static_cast<double>(std::max<std::int64_t>(1, p.depth()));
@@ -98,7 +105,7 @@ class conv_cost {
                    ? direct_ + 4 * pixels_ * depth_ * (p_.padded() ? 1.0 : 0.0) / 9 + conversion_
                    : never;
       case conv_method::winograd2:
-        return std::min(winograd<2, 3>(), winograd<2, 5>());
+        return std::min({winograd<2, 3>(), winograd<2, 5>(), winograd<2, 3, 2>(), winograd<2, 5, 2>()});
       case conv_method::winograd4:
         return winograd<4, 3>();
       case conv_method::depthwise:
@@ -134,13 +141,18 @@ class conv_cost {
     return static_cast<double>(rows * cols) * panel * tile + 20 * inputs * row;
   }
 
-  template <int Outputs, int Taps>
+  template <int Outputs, int Taps, int Stride = 1>
   constexpr double winograd() const {
-    if (!winograd_convolution<T, Outputs, Taps>::serves(p_) || p_.group_inputs() < 8)
+    using terms = tile_terms<winograd_transform<Outputs, Taps, Stride>>;
+    if (!winograd_convolution<T, Outputs, Taps, Stride>::serves(p_) || p_.group_inputs() < 8)
       return std::numeric_limits<double>::infinity();
+    // In vectors half or three quarters of the products take longer than all of them on a matrix unit.
+    constexpr double least = 32;
+    const bool on_unit = machine_.matrix_unit && pixels_ >= least && depth_ >= least && p_.group_outputs() >= least;
+    if (Stride > 1 && on_unit && p_.groups == 1) return std::numeric_limits<double>::infinity();
     const double tiles =
         static_cast<double>(p_.batch * ceil_div(p_.output(1), Outputs) * ceil_div(p_.output(2), Outputs));
-    constexpr double points = (Outputs + Taps - 1) * (Outputs + Taps - 1);
+    constexpr double points = terms::all;  // of which those at stride 2 are several terms
     const auto groups = static_cast<double>(p_.groups);
     const auto inputs = static_cast<double>(round_up(p_.group_inputs(), native_lanes<T>));
     const auto outputs = static_cast<double>(round_up(p_.group_outputs(), native_lanes<T>));
@@ -155,7 +167,7 @@ class conv_cost {
     // The bytes of up to 512 KiB count half: much of them comes while the first points are multiplied.
     const bool few_bytes = groups * points * inputs * outputs * static_cast<double>(sizeof(T)) <= 512 * 1024;
     const double work = tiles * points * (uneven * inputs * outputs + (small ? 18 : 8) * (inputs + outputs)) +
-                        byte_cost_ * (few_bytes ? 3 : 6) * more_bytes * std::clamp(tiles / 24, 1.0, 2.0);
+                        machine_.byte_cost * (few_bytes ? 3 : 6) * more_bytes * std::clamp(tiles / 24, 1.0, 2.0);
     const double far = (small && tiles >= 24 ? 0.85 : 1) * groups * work + conversion_;
     if (!p_.near_weights) return far;
     // Reading weights takes as long as three tiles' products with them.
@@ -165,14 +177,15 @@ class conv_cost {
 
   conv_problem p_;
   bool in_last_, out_last_;
-  double byte_cost_, pixels_, depth_, direct_, useful_, inputs_, results_, conversion_;
+  conv_machine machine_;
+  double pixels_, depth_, direct_, useful_, inputs_, results_, conversion_;
 };
 
 /// The method with the least estimated work for an input and an output that lie as told.
 template <class T>
 constexpr conv_method choose_conv_method(const conv_problem& p, bool in_last = false, bool out_last = false,
-                                         double byte_cost = 1) {
-  const conv_cost<T> cost(p, in_last, out_last, byte_cost);
+                                         const conv_machine& machine = {}) {
+  const conv_cost<T> cost(p, in_last, out_last, machine);
   if (!in_last && !out_last && cost.of(conv_method::planes) < std::numeric_limits<double>::infinity())
     return conv_method::planes;
   if ((in_last || out_last) && cost.of(conv_method::depthwise) < std::numeric_limits<double>::infinity())
@@ -187,9 +200,9 @@ constexpr conv_method choose_conv_method(const conv_problem& p, bool in_last = f
 
 /// Whether a convolution of images whose channels are last is estimated to take less work than one of planes.
 template <class T>
-constexpr bool gains_from_channels_last(const conv_problem& p, double byte_cost = 1) {
+constexpr bool gains_from_channels_last(const conv_problem& p, const conv_machine& machine = {}) {
   const auto least = [&](bool last) {
-    return conv_cost<T>(p, last, last, byte_cost).of(choose_conv_method<T>(p, last, last, byte_cost));
+    return conv_cost<T>(p, last, last, machine).of(choose_conv_method<T>(p, last, last, machine));
   };
   return least(true) < least(false);
 }

@@ -4,24 +4,27 @@
 
 namespace kiln::kernels {
 
-/// Convolution by square kernels at stride 1 by minimal filtering F(Outputs x Outputs, Taps x Taps) (Lavin and Gray,
-/// 2016): input tiles are transformed, multiplied by transformed weights as (Outputs + Taps - 1)^2 products, and the
-/// sums transformed back; groups one after the other. A block of tiles stays with one worker from end to end, in
-/// its second-level cache unless channels are many; where there are too few blocks, or their weights would be read from
+/// Convolution by square kernels by minimal filtering F(Outputs x Outputs, Taps x Taps) (Lavin and Gray, 2016): input
+/// tiles are transformed, multiplied by transformed weights as (Outputs + Taps - 1)^2 products at stride 1, and the
+/// sums transformed back; groups one after the other. A block of tiles stays with one worker from end to end, in its
+/// second-level cache unless channels are many; where there are too few blocks, or their weights would be read from
 /// memory too often, all tiles are transformed first, and workers share the output channels.
-template <class T, int Outputs, int Taps = 3>
+///
+/// At stride 2 a product adds up several terms, each of all input channels: its left operand has them side by side, and
+/// its weights one below the other.
+template <class T, int Outputs, int Taps = 3, int Stride = 1>
 class winograd_convolution {
-  using transform = winograd_transform<Outputs, Taps>;
+  using transform = winograd_transform<Outputs, Taps, Stride>;
+  using terms = tile_terms<transform>;
   using V = native_vec<T>;
   static constexpr int lanes = native_lanes<T>;
-  static constexpr int side = transform::inputs;
-  static constexpr std::int64_t points = side * side;
+  static constexpr int side = terms::side;
   static constexpr std::int64_t panel = register_tile<T>::width;
 
  public:
   static constexpr bool serves(const conv_problem& p) {
     return p.input[0] == 1 && p.kernel == conv_problem::extents{1, Taps, Taps} &&
-           p.stride == conv_problem::extents{1, 1, 1} && p.dilation == conv_problem::extents{1, 1, 1} &&
+           p.stride == conv_problem::extents{1, Stride, Stride} && p.dilation == conv_problem::extents{1, 1, 1} &&
            p.pad_begin[0] == 0 && p.pad_end[0] == 0;
   }
 
@@ -36,7 +39,8 @@ class winograd_convolution {
     constexpr std::int64_t block_bytes = 640 * 1024;
     constexpr std::int64_t least = 4 * register_tile<T>::rows, most = 10 * register_tile<T>::rows;
     const auto many = static_cast<std::int64_t>(workers);
-    const std::int64_t tile_bytes = points * static_cast<std::int64_t>(sizeof(T)) * (inputs_ + panel);
+    const std::int64_t tile_bytes =
+        static_cast<std::int64_t>(sizeof(T)) * (terms::all * inputs_ + terms::products * panel);
     const std::int64_t fitting = std::clamp(block_bytes / tile_bytes, least, most);
     // Few blocks are as many for each worker, and rather larger than smaller: each reads all weights.
     std::int64_t blocks = ceil_div(grid_.tiles, fitting);
@@ -60,7 +64,7 @@ class winograd_convolution {
 
   static std::int64_t weights_size(const conv_problem& p) { return p.groups * group_size(p); }
   /// Transforms weights [outputs, inputs / groups, Taps, Taps] into panels of each group's output channels, each of
-  /// side x side matrices [inputs, panel]. Input channels are padded with zeros to whole vectors.
+  /// matrices [inputs, panel], one for each term. Input channels are padded with zeros to whole vectors.
   static void pack_weights(thread_pool& pool, const conv_problem& p, T* to, const T* weights) {
     const std::int64_t inputs = p.group_inputs(), outputs = p.group_outputs(), depth = round_up(inputs, lanes);
     constexpr std::int64_t some = 16, taps = Taps * Taps;  // input channels at a time
@@ -75,7 +79,7 @@ class winograd_convolution {
       if (count > 0)
         transpose_block(weights + ((group * outputs + first) * inputs + c0) * taps, inputs * taps, turned, lanes,
                         std::min<std::int64_t>(lanes, outputs - first), count * taps);
-      T* const at = to + group * group_size(p) + points * col * depth + first - col;
+      T* const at = to + group * group_size(p) + terms::all * col * depth + first - col;
       for (std::int64_t c = 0; c < std::min(some, depth - c0); ++c) {
         const T* const w = turned + c * taps * lanes;
         V half[side][Taps];
@@ -85,7 +89,7 @@ class winograd_convolution {
           for (int i = 0; i < side; ++i) half[i][x] = weighed(i, column);
         }
         for (int i = 0; i < side; ++i)
-          for (int j = 0; j < side; ++j) store(at + ((i * side + j) * depth + c0 + c) * width, weighed(j, half[i]));
+          for (int j = 0; j < side; ++j) store(at + (place_of(i, j) * depth + c0 + c) * width, weighed(j, half[i]));
       }
     });
   }
@@ -107,8 +111,11 @@ class winograd_convolution {
  private:
   // Elements that the weights of a group take.
   static std::int64_t group_size(const conv_problem& p) {
-    return points * packed_b_size<T>(round_up(p.group_inputs(), lanes), p.group_outputs());
+    return terms::all * packed_b_size<T>(round_up(p.group_inputs(), lanes), p.group_outputs());
   }
+
+  // Where a term of a tile stands.
+  static constexpr std::int64_t place_of(int i, int j) { return terms::place[static_cast<std::size_t>(i * side + j)]; }
 
   // Row i of the transform of some weights.
   KILN_FN static V weighed(int i, const V (&w)[Taps]) {
@@ -128,7 +135,7 @@ class winograd_convolution {
     if (!alone_) {
       // All tiles first, a few at a time, or some channels of a row of them, which planes transpose together.
       const auto to = [&](std::int64_t tile) {
-        return scratch + tile / block_ * block_size() + tile % block_ * inputs_;
+        return scratch + tile / block_ * block_size() + tile % block_ * tile_step();
       };
       const std::int64_t few = planes_ ? grid_.cols : 2,
                          some = planes_ ? 2 * lanes : std::max<std::int64_t>(1, inputs_);
@@ -136,7 +143,7 @@ class winograd_convolution {
       pool.parallel_for(ceil_div(grid_.tiles, few) * parts, [&](std::int64_t task, unsigned worker) {
         const std::int64_t first = task / parts * few, channel = task % parts * some;
         grid_.for_rows(first, std::min(few, grid_.tiles - first), [&](std::int64_t tile, std::int64_t count) {
-          input_.run(input, tile, count, channel, std::min(p_.group_inputs(), channel + some), to, point_step(),
+          input_.run(input, tile, count, channel, std::min(p_.group_inputs(), channel + some), to, term_step(),
                      images(worker));
         });
       });
@@ -152,8 +159,8 @@ class winograd_convolution {
         const std::int64_t first = block * block_;
         grid_.for_rows(first, std::min(block_, grid_.tiles - first), [&](std::int64_t tile, std::int64_t count) {
           input_.run(
-              input, tile, count, 0, p_.group_inputs(), [&](std::int64_t i) { return local + (i - first) * inputs_; },
-              point_step(), turned);
+              input, tile, count, 0, p_.group_inputs(),
+              [&](std::int64_t i) { return local + (i - first) * tile_step(); }, term_step(), turned);
         });
         left = local;
       }
@@ -164,11 +171,16 @@ class winograd_convolution {
     });
   }
 
-  std::int64_t block_size() const { return points * block_ * inputs_; }
+  // Terms lie apart, or beside each other where a product adds up several: rows of a power of two would then meet in
+  // few sets of the cache.
+  std::ptrdiff_t tile_step() const { return terms::one_each ? inputs_ : terms::all * inputs_ + lanes; }
+  std::ptrdiff_t term_step() const { return terms::one_each ? block_ * inputs_ : inputs_; }
+  std::int64_t block_size() const { return terms::one_each ? terms::all * term_step() : block_ * tile_step(); }
   std::int64_t shared_size() const { return alone_ ? 0 : blocks_ * block_size(); }
   std::int64_t image_size() const { return std::max(input_.scratch_size(), output_.scratch_size()); }
-  std::int64_t own_size() const { return image_size() + points * block_ * panel + (alone_ ? block_size() : 0); }
-  std::ptrdiff_t point_step() const { return block_ * inputs_; }
+  std::int64_t own_size() const {
+    return image_size() + terms::products * block_ * panel + (alone_ ? block_size() : 0);
+  }
 
   template <class Epilogue>
   void run_panel(const T* left, const T* weights, std::int64_t col, T* sums, std::int64_t block, T* output,
@@ -176,7 +188,7 @@ class winograd_convolution {
     const std::int64_t first = block * block_, count = std::min(block_, grid_.tiles - first);
     const std::int64_t width = panel_width<T>(col, outputs_);
     const std::int64_t cols = std::min(panel, outputs_ - col);
-    multiply_points(left, weights + points * col * inputs_, weights, count, static_cast<int>(width), sums);
+    multiply_points(left, weights + terms::all * col * inputs_, weights, count, static_cast<int>(width), sums);
     grid_.for_rows(first, count, [&](std::int64_t tile, std::int64_t run) {
       output_.run(sums + (tile - first) * panel, block_ * panel, panel, tile, run, channel0 + col, cols, output,
                   scratch, epilogue);
@@ -189,37 +201,44 @@ class winograd_convolution {
     const T* const end = weights + group_size(p_);
     const T* row[2 * register_tile<T>::rows];
     const auto place_rows = [&](const T* at, int rows) {
-      for (int r = 0; r < rows; ++r) row[r] = at + r * inputs_;
+      for (int r = 0; r < rows; ++r) row[r] = at + r * tile_step();
     };
-    if (count <= streamed_rows) {
-      for (std::int64_t e = 0; e < points; ++e, b += inputs_ * width) {
-        place_rows(left + e * point_step(), static_cast<int>(count));
-        run_stream_tile<T>(static_cast<int>(count), vectors, inputs_, row, linear_step{1}, b, width,
-                           sums + e * block_ * panel, panel, width, false, !p_.near_weights);
+    // calls `body(point, its left operand, its depth)`; `b` goes on behind it
+    const auto for_points = [&](auto&& body) {
+      for (std::int64_t e = 0; e < terms::products; ++e) {
+        const auto at = static_cast<std::size_t>(e);
+        const std::int64_t depth = (terms::first[at + 1] - terms::first[at]) * inputs_;
+        body(e, left + terms::first[at] * term_step(), depth);
+        b += depth * width;
       }
-      return;
-    }
+    };
+    if (count <= streamed_rows)
+      return for_points([&](std::int64_t e, const T* at, std::int64_t depth) {
+        place_rows(at, static_cast<int>(count));
+        run_stream_tile<T>(static_cast<int>(count), vectors, depth, row, linear_step{1}, b, width,
+                           sums + e * block_ * panel, panel, width, false, !p_.near_weights);
+      });
     const even_blocks cut(count, register_tile<T>::rows_of(vectors));
     const std::ptrdiff_t step = ceil_div(width * static_cast<std::int64_t>(sizeof(T)), cut.blocks);
     const bool dense = step > 64;
     const tile_function<T, linear_step> tile[] = {
         find_tile<T, linear_step>(cut.least, vectors, dense),
         find_tile<T, linear_step>(cut.least + (cut.larger != 0), vectors, dense)};
-    for (std::int64_t e = 0; e < points; ++e, b += inputs_ * width) {
-      const T* const next = b + inputs_ * width < end ? b + inputs_ * width : weights;
+    for_points([&](std::int64_t e, const T* at, std::int64_t depth) {
+      const T* const next = b + depth * width < end ? b + depth * width : weights;
       fetch_ahead fetch{reinterpret_cast<const char*>(next), step};
       cut.each([&](std::int64_t first, int rows) {
-        place_rows(left + e * point_step() + first * inputs_, rows);
-        tile[rows - cut.least](inputs_, row, linear_step{1}, b, width, sums + (e * block_ + first) * panel, panel,
-                               width, false, fetch, nullptr);
-        fetch.at += inputs_ * step;
+        place_rows(at + first * tile_step(), rows);
+        tile[rows - cut.least](depth, row, linear_step{1}, b, width, sums + (e * block_ + first) * panel, panel, width,
+                               false, fetch, nullptr);
+        fetch.at += depth * step;
       });
-    }
+    });
   }
 
   conv_problem p_;
   tile_grid<Outputs> grid_;
-  winograd_input<T, Outputs, Taps> input_;
+  winograd_input<T, Outputs, Taps, Stride> input_;
   winograd_output<T, transform> output_;
   bool planes_;                    // the input lies by planes
   std::int64_t outputs_, inputs_;  // channels of a group; inputs are padded to whole vectors

@@ -4,6 +4,7 @@
 #include "kiln/kernel/gemm.hpp"
 #include "kiln/kernel/image_layout.hpp"
 #include "kiln/kernel/winograd_transform_5.hpp"
+#include "kiln/kernel/winograd_transform_strided.hpp"
 
 namespace kiln::kernels {
 
@@ -60,11 +61,12 @@ struct plane_rows {
 
 /// Transforms tiles of images of either layout. Vectors run over channels: some channels of the rows of planes that a
 /// row of tiles reads are transposed into scratch that stays in the cache.
-template <class T, int Outputs, int Taps>
+template <class T, int Outputs, int Taps, int Stride>
 class winograd_input {
-  using transform = winograd_transform<Outputs, Taps>;
+  using transform = winograd_transform<Outputs, Taps, Stride>;
+  using terms = tile_terms<transform>;
   using V = native_vec<T>;
-  static constexpr int lanes = native_lanes<T>, side = transform::inputs;
+  static constexpr int lanes = native_lanes<T>, side = transform::inputs, step = Outputs * Stride;
 
  public:
   winograd_input(const conv_problem& p, const image_layout& layout) : p_(p), layout_(layout), grid_(p) {}
@@ -72,30 +74,30 @@ class winograd_input {
   /// Elements of scratch for each worker.
   std::int64_t scratch_size() const { return layout_.channels_last ? 0 : side * p_.input[2] * lanes; }
 
-  /// Transforms channels [begin, end), a multiple of a vector's from 0, of `count` tiles of one row. Element (point i,
-  /// tile, channel) goes to `to(tile)[i * point_step + channel]`; channels behind the last one are zero up to a vector.
+  /// Transforms channels [begin, end), a multiple of a vector's from 0, of `count` tiles of one row. Element (term i,
+  /// tile, channel) goes to `to(tile)[i * term_step + channel]`; channels behind the last one are zero up to a vector.
   template <class To>
   void run(const T* input, std::int64_t first, std::int64_t count, std::int64_t begin, std::int64_t end, To&& to,
-           std::ptrdiff_t point_step, T* scratch) const {
+           std::ptrdiff_t term_step, T* scratch) const {
     const auto at = grid_.at(first);
-    const std::int64_t y0 = at.y - p_.pad_begin[1], x0 = at.x - p_.pad_begin[2];
+    const std::int64_t y0 = at.y * Stride - p_.pad_begin[1], x0 = at.x * Stride - p_.pad_begin[2];
     if (layout_.channels_last) {
-      const std::ptrdiff_t step = layout_.step;
-      const window all{input + at.image * p_.input_pixels() * step + begin,
-                       p_.input[2] * step,
-                       step,
+      const std::ptrdiff_t pixel = layout_.step;
+      const window all{input + at.image * p_.input_pixels() * pixel + begin,
+                       p_.input[2] * pixel,
+                       pixel,
                        0,
                        0,
                        p_.input[1],
                        p_.input[2]};
       for (std::int64_t i = 0; i < count; ++i)
-        transform_tile(all, y0, x0 + i * Outputs, end - begin, to(first + i) + begin, point_step);
+        transform_tile(all, y0, x0 + i * step, end - begin, to(first + i) + begin, term_step);
       return;
     }
     const std::int64_t top = std::clamp<std::int64_t>(y0, 0, p_.input[1]);
     const std::int64_t left = std::clamp<std::int64_t>(x0, 0, p_.input[2]);
     const std::int64_t height = std::clamp(y0 + side, top, p_.input[1]) - top;
-    const std::int64_t width = std::clamp(x0 + (count - 1) * Outputs + side, left, p_.input[2]) - left;
+    const std::int64_t width = std::clamp(x0 + (count - 1) * step + side, left, p_.input[2]) - left;
     const window turned{scratch, width * lanes, lanes, top, left, height, width};
     const std::int64_t plane = p_.input_pixels();
     const bool whole = width == p_.input[2];  // rows that follow one another are one
@@ -109,7 +111,7 @@ class winograd_input {
           from + lanes * plane, plane, p_.input[2], std::min<std::int64_t>(lanes, end - c - lanes), runs, length};
       for (std::int64_t i = 0; i < count; ++i) {
         if (next.channels > 0) next.template fetch<0>(i, count);
-        transform_tile(turned, y0, x0 + i * Outputs, channels, to(first + i) + c, point_step);
+        transform_tile(turned, y0, x0 + i * step, channels, to(first + i) + c, term_step);
       }
     }
   }
@@ -123,7 +125,7 @@ class winograd_input {
   };
 
   static void transform_tile(const window& from, std::int64_t y0, std::int64_t x0, std::int64_t channels, T* to,
-                             std::ptrdiff_t point_step) {
+                             std::ptrdiff_t term_step) {
     // rows [top, bottom) and columns [left, right) of the tile are inside
     const auto within = [](std::int64_t at) { return std::clamp<std::int64_t>(at, 0, side); };
     const std::int64_t top = within(from.y - y0), bottom = within(from.y + from.height - y0);
@@ -134,7 +136,7 @@ class winograd_input {
       transform_vector(
           [&](int i, int j)
               __attribute__((always_inline)) { return load<V>(corner + i * from.row + j * from.pixel + c); },
-          to + c, point_step);
+          to + c, term_step);
     for (std::int64_t c = whole; c < channels; c += lanes) {
       const int count = static_cast<int>(std::min<std::int64_t>(lanes, channels - c));
       transform_vector(
@@ -143,29 +145,36 @@ class winograd_input {
                        ? load_n<V>(corner + i * from.row + j * from.pixel + c, count)
                        : V{};
           },
-          to + c, point_step);
+          to + c, term_step);
     }
   }
 
   // One vector of channels of a tile, whose elements `get(row, column)` reads.
   template <class Get>
-  KILN_FN static void transform_vector(Get&& get, T* out, std::ptrdiff_t point_step) {
+  KILN_FN static void transform_vector(Get&& get, T* out, std::ptrdiff_t term_step) {
     V half[side][side];
-#pragma GCC unroll 6
+#pragma GCC unroll 7
     for (int j = 0; j < side; ++j) {
       V d[side], t[side];
-#pragma GCC unroll 6
+#pragma GCC unroll 7
       for (int i = 0; i < side; ++i) d[i] = get(i, j);
       transform::input(d, t);
-#pragma GCC unroll 6
+#pragma GCC unroll 7
       for (int i = 0; i < side; ++i) half[i][j] = t[i];
     }
-#pragma GCC unroll 6
+#pragma GCC unroll 7
     for (int i = 0; i < side; ++i) {
       V t[side];
       transform::input(half[i], t);
-#pragma GCC unroll 6
-      for (int j = 0; j < side; ++j, out += point_step) store(out, t[j]);
+#pragma GCC unroll 7
+      for (int j = 0; j < side; ++j) {
+        if constexpr (terms::one_each) {
+          store(out, t[j]);
+          out += term_step;
+        } else {
+          store(out + terms::place[static_cast<std::size_t>(i * side + j)] * term_step, t[j]);
+        }
+      }
     }
   }
 
@@ -180,6 +189,7 @@ template <class T, class Down, class Along = Down>
 class winograd_output {
   using V = native_vec<T>;
   static constexpr int lanes = native_lanes<T>, tile_height = Down::outputs, tile_width = Along::outputs;
+  static constexpr int down = tile_terms<Down>::points, across = tile_terms<Along>::points;
 
  public:
   winograd_output(const conv_problem& p, const image_layout& layout) : p_(p), layout_(layout), grid_(p) {}
@@ -249,12 +259,12 @@ class winograd_output {
     for (std::int64_t c = 0; c < channels; c += lanes) {
       const int count = static_cast<int>(std::min<std::int64_t>(lanes, channels - c));
       const auto read = [&](const T* from) { return count == lanes ? load<V>(from) : load_n<V>(from, count); };
-      V half[tile_height][Along::inputs];
+      V half[tile_height][across];
 #pragma GCC unroll 8
-      for (int j = 0; j < Along::inputs; ++j) {
-        V m[Down::inputs], y[tile_height];
+      for (int j = 0; j < across; ++j) {
+        V m[down], y[tile_height];
 #pragma GCC unroll 6
-        for (int i = 0; i < Down::inputs; ++i) m[i] = load<V>(sums + c + (i * Along::inputs + j) * point_step);
+        for (int i = 0; i < down; ++i) m[i] = load<V>(sums + c + (i * across + j) * point_step);
         Down::output(m, y);
 #pragma GCC unroll 4
         for (int i = 0; i < tile_height; ++i) half[i][j] = y[i];

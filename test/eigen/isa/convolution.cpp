@@ -17,7 +17,9 @@ void check(const conv_problem& p) {
     if (in_last == out_last && row_convolution<T>::serves(p)) with(conv_method::rows);
     if (!in_last && filtered_row_convolution<T>::serves(p)) with(conv_method::filtered_rows);
     if (image_convolution<T>::serves(p)) with(conv_method::images);
-    if (winograd_convolution<T, 2>::serves(p) || winograd_convolution<T, 2, 5>::serves(p)) with(conv_method::winograd2);
+    if (winograd_convolution<T, 2>::serves(p) || winograd_convolution<T, 2, 5>::serves(p) ||
+        winograd_convolution<T, 2, 3, 2>::serves(p) || winograd_convolution<T, 2, 5, 2>::serves(p))
+      with(conv_method::winograd2);
     if (winograd_convolution<T, 4>::serves(p)) with(conv_method::winograd4);
     if (in_last && depthwise_convolution<T>::serves(p)) with(conv_method::depthwise);
   });
@@ -171,9 +173,12 @@ TYPED_TEST(convolution_test, filtered_images_of_few_tiles) {
   for (std::int64_t extent = 1; extent <= 9; ++extent)
     for (const std::int64_t kernel : {3, 5})
       for (const std::int64_t pad : {0, 1, 2}) {
-        conv_problem p = plane(1 + extent % 3, in, out, 1, extent, 10 - extent, kernel, 1, pad);
-        p.near_weights = pad != 1;
-        check<TypeParam>(p);
+        for (const std::int64_t stride : {1, 2}) {
+          conv_problem p =
+              plane(1 + extent % 3, in, out, 1, stride * extent, stride * (10 - extent), kernel, stride, pad);
+          p.near_weights = pad != 1;
+          check<TypeParam>(p);
+        }
         in = in % 70 + 11, out = out % 70 + 13;
       }
 }
@@ -181,12 +186,15 @@ TYPED_TEST(convolution_test, filtered_images_of_few_tiles) {
 TYPED_TEST(convolution_test, filtered_groups) {
   check<TypeParam>(plane(2, 36, 140, 2, 13, 12, 3, 1, 1));
   check<TypeParam>(plane(1, 60, 57, 3, 11, 13, 5, 1, 2));
+  check<TypeParam>(plane(2, 36, 140, 2, 25, 24, 3, 2, 1));
+  check<TypeParam>(plane(1, 60, 57, 3, 21, 27, 5, 2, 2));
 }
 
 TEST(convolution, workers_share_weights_that_each_block_would_read_again) {
   kiln::thread_pool pool(2);
   // the second has too few tiles; the first is shared where vectors are of 64 bytes
-  for (const conv_problem& p : {plane(1, 36, 448, 1, 14, 14, 3, 1, 1), plane(1, 36, 140, 1, 7, 7, 3, 1, 1)}) {
+  for (const conv_problem& p : {plane(1, 36, 448, 1, 14, 14, 3, 1, 1), plane(1, 36, 140, 1, 7, 7, 3, 1, 1),
+                                plane(1, 36, 448, 1, 28, 28, 3, 2, 1), plane(1, 36, 140, 1, 14, 14, 5, 2, 2)}) {
     const auto in = random_values<float>(p.batch * p.in_channels * p.input_pixels(), 1);
     const auto w = random_values<float>(p.out_channels * p.depth(), 2);
     const auto expected = naive(p, in, w);
@@ -226,7 +234,7 @@ TEST(convolution, methods_by_size) {
 
 TEST(convolution, cheap_bytes_favour_minimal_filtering) {
   const auto chosen = [](std::int64_t channels, std::int64_t extent, double byte_cost) {
-    return choose_conv_method<float>(plane(1, channels, channels, 1, extent, extent, 3, 1, 1), true, true, byte_cost);
+    return choose_conv_method<float>(plane(1, channels, channels, 1, extent, extent, 3, 1, 1), true, true, {byte_cost});
   };
   EXPECT_EQ(chosen(512, 7, 0.4), conv_method::winograd2);
   EXPECT_EQ(chosen(256, 14, 0.4), conv_method::winograd4);
@@ -234,6 +242,23 @@ TEST(convolution, cheap_bytes_favour_minimal_filtering) {
   if (kiln::native_bytes == 64) {
     EXPECT_EQ(chosen(512, 7, 1), conv_method::images);
     EXPECT_EQ(chosen(256, 14, 1), conv_method::winograd2);
+  }
+}
+
+TEST(convolution, strided_filtering_by_size) {
+  const auto chosen = [](std::int64_t in, std::int64_t out, std::int64_t extent, std::int64_t kernel,
+                         std::int64_t stride, const conv_machine& machine) {
+    return choose_conv_method<float>(plane(1, in, out, 1, extent, extent, kernel, stride, kernel / 2), true, true,
+                                     machine);
+  };
+  for (const double byte_cost : {0.4, 1.0}) {
+    EXPECT_EQ(chosen(128, 128, 56, 3, 2, {byte_cost}), conv_method::winograd2);
+    EXPECT_EQ(chosen(96, 256, 55, 5, 2, {byte_cost}), conv_method::winograd2);
+    EXPECT_EQ(chosen(128, 128, 56, 3, 2, {byte_cost, true}), conv_method::images);
+    EXPECT_EQ(chosen(128, 16, 56, 5, 2, {byte_cost, true}), conv_method::winograd2);  // too few outputs for the unit
+    EXPECT_EQ(chosen(64, 64, 56, 3, 1, {byte_cost, true}), conv_method::winograd4);
+    EXPECT_EQ(chosen(512, 512, 7, 3, 2, {byte_cost}), conv_method::images);  // few pixels would read many weights
+    EXPECT_EQ(chosen(64, 64, 56, 3, 3, {byte_cost}), conv_method::images);
   }
 }
 
@@ -270,9 +295,9 @@ TEST(convolution, near_weights_never_cost_more) {
       for (const std::int64_t extent : {1, 3, 6, 7, 14, 28})
         for (const conv_method method : {conv_method::winograd2, conv_method::winograd4, conv_method::images}) {
           conv_problem p = plane(1, channels, channels, 1, extent, extent, 3, 1, 1);
-          const double far = conv_cost<float>(p, true, true, byte_cost).of(method);
+          const double far = conv_cost<float>(p, true, true, {byte_cost}).of(method);
           p.near_weights = true;
-          EXPECT_LE(conv_cost<float>(p, true, true, byte_cost).of(method), far) << channels << " at " << extent;
+          EXPECT_LE(conv_cost<float>(p, true, true, {byte_cost}).of(method), far) << channels << " at " << extent;
         }
 }
 

@@ -45,7 +45,7 @@ class conv_plan {
 };
 
 /// The version of the kernels in what is kept of their times: one more whenever a kernel's time changes.
-inline constexpr int kernel_version = 11;
+inline constexpr int kernel_version = 12;
 
 /// The kernels of one instruction-set level, as a library exports them. No type whose layout depends on the level
 /// crosses this boundary.

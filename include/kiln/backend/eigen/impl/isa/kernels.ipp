@@ -46,17 +46,18 @@ const block_machine* blocks() {
   return &machine;
 }
 
-// See `conv_cost`. AMD's cores up to Zen 4 do at most 16 products a cycle, half of what Intel's servers do, and their
+// AMD's cores up to Zen 4 do at most 16 products a cycle, half of what Intel's servers do, and their
 // third-level cache gives two of them 2.5 times the bytes a second: 110 products and 150 bytes a ns were measured, on
 // Intel's 190 and 60. The quotients' ratio would be 0.23; 0.4 gave the shorter times of whole networks, whose weights
 // come from memory.
-double byte_cost() {
+conv_machine this_machine() {
 #if KILN_HAS_MXCSR
   static const bool amd = __builtin_cpu_is("amdfam17h") || __builtin_cpu_is("amdfam19h");
-  return amd ? 0.4 : 1;
+  const double byte_cost = amd ? 0.4 : 1;
 #else
-  return 1;
+  constexpr double byte_cost = 1;
 #endif
+  return {byte_cost, matrix_unit::available()};
 }
 
 template <class Run>
@@ -152,11 +153,12 @@ constexpr isa_table table{
     .gemm = run_gemm,
     .gemm_unpacked_scratch_floats = gemm_unpacked_scratch_size<float>,
     .gemm_unpacked = run_gemm_unpacked,
-    .gains_from_channels_last = [](const conv_problem& p) { return gains_from_channels_last<float>(p, byte_cost()); },
+    .gains_from_channels_last =
+        [](const conv_problem& p) { return gains_from_channels_last<float>(p, this_machine()); },
     .choose_conv_method = [](const conv_problem& p, bool in_last,
-                             bool out_last) { return choose_conv_method<float>(p, in_last, out_last, byte_cost()); },
+                             bool out_last) { return choose_conv_method<float>(p, in_last, out_last, this_machine()); },
     .conv_cost = [](const conv_problem& p, conv_method method, bool in_last,
-                    bool out_last) { return conv_cost<float>(p, in_last, out_last, byte_cost()).of(method); },
+                    bool out_last) { return conv_cost<float>(p, in_last, out_last, this_machine()).of(method); },
     .conv_weight_floats = conv_weights_size<float>,
     .pack_conv_weights = pack_conv_weights<float>,
     .plan_conv = plan_conv,
