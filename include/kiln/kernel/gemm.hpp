@@ -123,6 +123,9 @@ std::int64_t gemm_scratch_size(std::int64_t m, std::int64_t n, std::int64_t k, u
   return matrix_unit_scratch_size<T>(m, n, k) * workers;
 }
 
+/// Steps up to which a product of few rows and one panel isn't worth a division of its depth.
+inline constexpr std::int64_t few_steps = 256;
+
 /// Multiplies with a right operand that `pack_b` packed. `epilogue(row0, rows, col0, cols, c, c_row)` is called once
 /// for each finished tile of C while it is in the first-level cache, from any worker; rows count through the batch
 /// (batch * m + row). K == 0 gives zeros, then the epilogue. `scratch`, aligned to 64 bytes, holds
@@ -132,6 +135,14 @@ void gemm(thread_pool& pool, const gemm_problem<T>& problem, T* scratch, Epilogu
   const gemm_problem<T> p = fold_batch(problem);
   if (p.m <= 0 || p.n <= 0 || p.batch <= 0) return;
   const packed_right<T> right{p.b, p.b_batch, p.k};
+  // One that a single tile makes takes less time than its tasks' plan would.
+  if (p.batch == 1 && p.m <= streamed_rows && p.n <= register_tile<T>::width && p.k <= few_steps) {
+    return pool.parallel_for(1, [&](std::int64_t, unsigned) {
+      const panel_finish<T, std::remove_reference_t<Epilogue>> finish{epilogue, true, 0, 0, p.n, p.c, p.c_row};
+      multiply_panel(p.k, p.a, p.a_row, p.m, linear_step{p.a_col}, p.b, round_up(p.n, native_lanes<T>), p.c, p.c_row,
+                     static_cast<int>(p.n), false, coming_block<T>{}, finish);
+    });
+  }
   if (multiplied_on_matrix_unit(pool, p, plain_left<T>{&p}, right, scratch, p.m, epilogue)) return;
   // A panel that is read once gains nothing from staying in the cache.
   const std::int64_t block = p.m <= register_tile<T>::rows ? std::max<std::int64_t>(p.k, 1) : depth_block<T>(p.k);
