@@ -58,6 +58,17 @@ struct gemm_split {
   std::int64_t n_, vectors_, wider_ = 0;
 };
 
+/// Bytes of a right operand.
+template <class T>
+std::int64_t right_bytes(const gemm_problem<T>& p) {
+  return p.k * p.n * static_cast<std::int64_t>(sizeof(T));
+}
+/// Whether few rows stream a right operand from beyond a core's own caches.
+template <class T>
+bool comes_from_far(const gemm_problem<T>& p) {
+  return right_bytes(p) > 1024 * 1024;
+}
+
 /// The loop that all products share. The panel that the worker probably meets next is fetched while one is multiplied;
 /// a worker's first one comes in short blocks.
 template <class T, class Left, class Right, class Epilogue>
@@ -65,10 +76,9 @@ void multiply(thread_pool& pool, const gemm_problem<T>& p, std::int64_t depth_mo
               const Left& lefts, const Right& right, Epilogue&& epilogue) {
   const std::int64_t tasks = p.batch * split.panels * split.chunks;
   // The caches bring a small right operand in by themselves. In a network those of up to 1 MiB are seldom in the
-  // second-level cache when their turn comes: fetching them saved 12 %. `far` is how few rows stream a larger one.
-  constexpr std::int64_t small_bytes = 128 * 1024, near_bytes = 1024 * 1024;
-  const std::int64_t right_bytes = p.k * p.n * static_cast<std::int64_t>(sizeof(T));
-  const bool fetches = right_bytes >= small_bytes, far = right_bytes > near_bytes;
+  // second-level cache when their turn comes: fetching them saved 12 %.
+  constexpr std::int64_t small_bytes = 128 * 1024;
+  const bool fetches = right_bytes(p) >= small_bytes, far = comes_from_far(p);
   worker_visits visits;
   pool.parallel_for(tasks, [&](std::int64_t task, unsigned worker) {
     const auto [matrix, panel, chunk] = split.at(task);
@@ -123,9 +133,6 @@ std::int64_t gemm_scratch_size(std::int64_t m, std::int64_t n, std::int64_t k, u
   return matrix_unit_scratch_size<T>(m, n, k) * workers;
 }
 
-/// Steps up to which a product of few rows and one panel isn't worth a division of its depth.
-inline constexpr std::int64_t few_steps = 256;
-
 /// Multiplies with a right operand that `pack_b` packed. `epilogue(row0, rows, col0, cols, c, c_row)` is called once
 /// for each finished tile of C while it is in the first-level cache, from any worker; rows count through the batch
 /// (batch * m + row). K == 0 gives zeros, then the epilogue. `scratch`, aligned to 64 bytes, holds
@@ -135,14 +142,14 @@ void gemm(thread_pool& pool, const gemm_problem<T>& problem, T* scratch, Epilogu
   const gemm_problem<T> p = fold_batch(problem);
   if (p.m <= 0 || p.n <= 0 || p.batch <= 0) return;
   const packed_right<T> right{p.b, p.b_batch, p.k};
-  // One that a single tile makes takes less time than its tasks' plan would.
-  if (p.batch == 1 && p.m <= streamed_rows && p.n <= register_tile<T>::width && p.k <= few_steps) {
+  // What a single tile makes takes less time than a plan of tasks would.
+  if (p.batch == 1 && p.m <= streamed_rows && p.n <= register_tile<T>::width)
     return pool.parallel_for(1, [&](std::int64_t, unsigned) {
       const panel_finish<T, std::remove_reference_t<Epilogue>> finish{epilogue, true, 0, 0, p.n, p.c, p.c_row};
-      multiply_panel(p.k, p.a, p.a_row, p.m, linear_step{p.a_col}, p.b, round_up(p.n, native_lanes<T>), p.c, p.c_row,
-                     static_cast<int>(p.n), false, coming_block<T>{}, finish);
+      multiply_few_rows(p.k, p.a, p.a_row, static_cast<int>(p.m), linear_step{p.a_col}, p.b,
+                        round_up(p.n, native_lanes<T>), p.c, p.c_row, static_cast<int>(p.n), false, comes_from_far(p),
+                        finish);
     });
-  }
   if (multiplied_on_matrix_unit(pool, p, plain_left<T>{&p}, right, scratch, p.m, epilogue)) return;
   // A panel that is read once gains nothing from staying in the cache.
   const std::int64_t block = p.m <= register_tile<T>::rows ? std::max<std::int64_t>(p.k, 1) : depth_block<T>(p.k);

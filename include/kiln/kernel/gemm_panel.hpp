@@ -61,6 +61,19 @@ class block_shares {
   std::int64_t each_ = 0, last_ = 0, place_ = 0;
 };
 
+/// Multiplies 1 to `streamed_rows` rows with one panel block of `depth` rows, which comes from `far` or not;
+/// `finish(0, rows)` follows.
+template <class T, class Step, class Finish>
+void multiply_few_rows(std::int64_t depth, const T* a, std::ptrdiff_t a_row, int rows, Step step, const T* b,
+                       std::ptrdiff_t b_step, T* c, std::ptrdiff_t c_row, int cols, bool accumulate, bool far,
+                       Finish&& finish) {
+  const T* row[streamed_rows] = {};
+  for (int r = 0; r < rows; ++r) row[r] = a + r * a_row;
+  const int vectors = static_cast<int>(ceil_div(cols, native_lanes<T>));
+  run_stream_tile<T, Step>(rows, vectors, depth, row, step, b, b_step, c, c_row, cols, accumulate, far);
+  finish(0, rows);
+}
+
 /// Multiplies `rows` rows with one panel block of `depth` rows; `finish(row, count)` follows each tile, or its member
 /// `in_registers(row, count, tile_finish&)` says what becomes of the sums before they are stored. Meanwhile `next`
 /// comes into the second-level cache, or the following rows of A where there is no such block.
@@ -70,13 +83,9 @@ void multiply_panel(std::int64_t depth, const T* a, std::ptrdiff_t a_row, std::i
                     const coming_block<T>& next, Finish&& finish) {
   const int vectors = static_cast<int>(ceil_div(cols, native_lanes<T>));
   const int most = register_tile<T>::rows_of(vectors);
-  if (rows <= streamed_rows) {
-    const T* row[streamed_rows] = {};
-    for (std::int64_t r = 0; r < rows; ++r) row[r] = a + r * a_row;
-    run_stream_tile<T, Step>(static_cast<int>(rows), vectors, depth, row, step, b, b_step, c, c_row, cols, accumulate,
-                             next.far);
-    return finish(0, static_cast<int>(rows));
-  }
+  if (rows <= streamed_rows)
+    return multiply_few_rows(depth, a, a_row, static_cast<int>(rows), step, b, b_step, c, c_row, cols, accumulate,
+                             next.far, finish);
   block_shares<T> shares(next, ceil_div(rows, most), depth);
   tile_finish<T> inside;
   const bool alike = finishes_in_registers(finish, std::int64_t{0}, rows, inside);  // asked once for all tiles

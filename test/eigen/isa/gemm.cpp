@@ -105,6 +105,15 @@ TYPED_TEST(gemm_test, every_tail) {
         check<TypeParam>(pool, m, n, 5 + m, 1, form);
 }
 
+TYPED_TEST(gemm_test, products_of_one_tile) {
+  kiln::thread_pool pool(2);
+  for (const std::int64_t k : {0, 1, 255, 4099})
+    for (const std::int64_t m : {1, 4, 5})
+      for (const std::int64_t n : {3, 64, 65})
+        for (const bool transposed : {false, true})
+          check<TypeParam>(pool, m, n, k, 1, right_operand::packed, {transposed, false, 1});
+}
+
 TYPED_TEST(gemm_test, strided_operands) {
   kiln::thread_pool pool(2);
   for (const right_operand form : {right_operand::packed, right_operand::unpacked})
