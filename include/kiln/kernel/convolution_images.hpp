@@ -125,6 +125,12 @@ class image_convolution {
     gemm_changed(pool, product(input, in_step, weights, output, out_step), prologue, scratch, epilogue);
   }
 
+  /// How many times as quickly as vectors a matrix unit multiplies the windows; 1 where they are left to vectors.
+  static constexpr double matrix_unit_gain(const conv_problem& p) {
+    if (p.groups != 1 || p.pointwise()) return 1;
+    return kernels::matrix_unit_gain<T>(p.batch * p.output_pixels(), p.out_channels, p.depth(), window_left<T>::fetch);
+  }
+
  private:
   static constexpr std::int64_t header = 64 / sizeof(T);
   static constexpr std::int64_t window_rows = split_schedule::most_rows, window_cols = split_scratch::depth;

@@ -44,7 +44,7 @@ constexpr bool writes_planes_apart(conv_method m) { return m == conv_method::pix
 /// What the costs of a convolution's methods depend on beside the problem.
 struct conv_machine {
   double byte_cost = 1;  ///< how long a byte of a shared cache takes beside a product, 1 being that of Intel's servers
-  bool matrix_unit = false;  ///< products of windows, of 32 and more each way, are made on one
+  bool matrix_unit = false;  ///< there is one, which multiplies windows
 };
 
 /// Estimated work of a convolution, in products of one element, where input and output lie as told; infinite where the
@@ -146,13 +146,9 @@ class conv_cost {
     using terms = tile_terms<winograd_transform<Outputs, Taps, Stride>>;
     if (!winograd_convolution<T, Outputs, Taps, Stride>::serves(p_) || p_.group_inputs() < 8)
       return std::numeric_limits<double>::infinity();
-    // In vectors half or three quarters of the products take longer than all of them on a matrix unit.
-    constexpr double least = 32;
-    const bool on_unit = machine_.matrix_unit && pixels_ >= least && depth_ >= least && p_.group_outputs() >= least;
-    if (Stride > 1 && on_unit && p_.groups == 1) return std::numeric_limits<double>::infinity();
     const double tiles =
         static_cast<double>(p_.batch * ceil_div(p_.output(1), Outputs) * ceil_div(p_.output(2), Outputs));
-    constexpr double points = terms::all;  // of which those at stride 2 are several terms
+    constexpr double all = terms::all, products = terms::products;
     const auto groups = static_cast<double>(p_.groups);
     const auto inputs = static_cast<double>(round_up(p_.group_inputs(), native_lanes<T>));
     const auto outputs = static_cast<double>(round_up(p_.group_outputs(), native_lanes<T>));
@@ -160,19 +156,23 @@ class conv_cost {
     const bool small = Taps == 5 || p_.groups > 1;
     // Transforms cost as much as some channels; each block of about 24 tiles reads what the weights take beyond
     // untransformed ones from a cache that is shared.
-    const double more_bytes = (points - Taps * Taps) * inputs * outputs * static_cast<double>(sizeof(T));
+    const double more_bytes = (all - Taps * Taps) * inputs * outputs * static_cast<double>(sizeof(T));
     // Few tiles are shared by panels of output channels, which are seldom as many as serve all workers alike.
     const std::int64_t panels = ceil_div(p_.group_outputs(), register_tile<T>::width);
     const double uneven = tiles < 24 && panels > 1 ? 1 + 0.5 / static_cast<double>(panels) : 1;
     // The bytes of up to 512 KiB count half: much of them comes while the first points are multiplied.
-    const bool few_bytes = groups * points * inputs * outputs * static_cast<double>(sizeof(T)) <= 512 * 1024;
-    const double work = tiles * points * (uneven * inputs * outputs + (small ? 18 : 8) * (inputs + outputs)) +
+    const bool few_bytes = groups * all * inputs * outputs * static_cast<double>(sizeof(T)) <= 512 * 1024;
+    const double transformed = all * inputs + products * outputs;
+    const double work = tiles * (uneven * all * inputs * outputs + (small ? 18 : 8) * transformed) +
                         machine_.byte_cost * (few_bytes ? 3 : 6) * more_bytes * std::clamp(tiles / 24, 1.0, 2.0);
-    const double far = (small && tiles >= 24 ? 0.85 : 1) * groups * work + conversion_;
-    if (!p_.near_weights) return far;
+    const double far = (small && tiles >= 24 ? 0.85 : 1) * groups * work;
     // Reading weights takes as long as three tiles' products with them.
-    const double near_work = std::max(tiles, 3.0) * inputs * outputs + 12 * tiles * (inputs + outputs);
-    return std::min(far, groups * points * near_work + conversion_);
+    const double near_work = std::max(tiles, 3.0) * all * inputs * outputs + 12 * tiles * transformed;
+    const double least = p_.near_weights ? std::min(far, groups * near_work) : far;
+    // At stride 1 so many products are saved that those in vectors were measured beside a matrix unit's. At stride 2
+    // half or a quarter are, and the estimate counts the products that such a unit makes meanwhile.
+    const bool beside_unit = Stride > 1 && machine_.matrix_unit;
+    return least * (beside_unit ? image_convolution<T>::matrix_unit_gain(p_) : 1) + conversion_;
   }
 
   conv_problem p_;

@@ -224,8 +224,10 @@ class winograd_convolution {
     const tile_function<T, linear_step> tile[] = {
         find_tile<T, linear_step>(cut.least, vectors, dense),
         find_tile<T, linear_step>(cut.least + (cut.larger != 0), vectors, dense)};
+    // What is asked for lies as far ahead as the deepest product goes, so that others' weights are asked for once, too.
+    const std::int64_t ahead = terms::most_of_product * inputs_ * width;
     for_points([&](std::int64_t e, const T* at, std::int64_t depth) {
-      const T* const next = b + depth * width < end ? b + depth * width : weights;
+      const T* const next = b + ahead < end ? b + ahead : weights;
       fetch_ahead fetch{reinterpret_cast<const char*>(next), step};
       cut.each([&](std::int64_t first, int rows) {
         place_rows(at + first * tile_step(), rows);
@@ -239,7 +241,7 @@ class winograd_convolution {
   conv_problem p_;
   tile_grid<Outputs> grid_;
   winograd_input<T, Outputs, Taps, Stride> input_;
-  winograd_output<T, transform> output_;
+  winograd_output<T, typename terms::back> output_;
   bool planes_;                    // the input lies by planes
   std::int64_t outputs_, inputs_;  // channels of a group; inputs are padded to whole vectors
   bool alone_ = true;              // a worker transforms the block that it multiplies

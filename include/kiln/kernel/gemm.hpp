@@ -141,15 +141,15 @@ template <class T, class Epilogue = no_epilogue>
 void gemm(thread_pool& pool, const gemm_problem<T>& problem, T* scratch, Epilogue&& epilogue = {}) {
   const gemm_problem<T> p = fold_batch(problem);
   if (p.m <= 0 || p.n <= 0 || p.batch <= 0) return;
-  const packed_right<T> right{p.b, p.b_batch, p.k};
   // What a single tile makes takes less time than a plan of tasks would.
   if (p.batch == 1 && p.m <= streamed_rows && p.n <= register_tile<T>::width)
     return pool.parallel_for(1, [&](std::int64_t, unsigned) {
-      const panel_finish<T, std::remove_reference_t<Epilogue>> finish{epilogue, true, 0, 0, p.n, p.c, p.c_row};
+      panel_finish<T, std::remove_reference_t<Epilogue>> finish{epilogue, true, 0, 0, p.n, p.c, p.c_row};
       multiply_few_rows(p.k, p.a, p.a_row, static_cast<int>(p.m), linear_step{p.a_col}, p.b,
                         round_up(p.n, native_lanes<T>), p.c, p.c_row, static_cast<int>(p.n), false, comes_from_far(p),
                         finish);
     });
+  const packed_right<T> right{p.b, p.b_batch, p.k};
   if (multiplied_on_matrix_unit(pool, p, plain_left<T>{&p}, right, scratch, p.m, epilogue)) return;
   // A panel that is read once gains nothing from staying in the cache.
   const std::int64_t block = p.m <= register_tile<T>::rows ? std::max<std::int64_t>(p.k, 1) : depth_block<T>(p.k);

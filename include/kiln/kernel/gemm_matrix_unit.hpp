@@ -80,21 +80,35 @@ static_assert(sizeof(split_scratch) % 64 == 0);
 
 /// Whether a matrix unit can take products of such sizes: smaller ones don't earn back what splitting costs.
 template <class T>
-bool matrix_unit_serves(std::int64_t m, std::int64_t n, std::int64_t k) {
+constexpr bool fits_matrix_unit(std::int64_t m, std::int64_t n, std::int64_t k) {
   constexpr std::int64_t least = 32;
-  return std::is_same_v<T, float> && m >= least && n >= least && k >= least && matrix_unit::available();
+  return std::is_same_v<T, float> && m >= least && n >= least && k >= least;
+}
+/// Whether there is one, too.
+template <class T>
+bool matrix_unit_serves(std::int64_t m, std::int64_t n, std::int64_t k) {
+  return fits_matrix_unit<T>(m, n, k) && matrix_unit::available();
+}
+
+/// How many times as quickly as vectors a matrix unit makes a product of such sizes; 1 where it is left to vectors.
+/// `fetch` as in `matrix_unit_time`.
+template <class T>
+constexpr double matrix_unit_gain(std::int64_t m, std::int64_t n, std::int64_t k, double fetch) {
+  constexpr double vector_rate = 195;  // GFLOP/s
+  if (!fits_matrix_unit<T>(m, n, k)) return 1;
+  const auto times = [](std::int64_t of, std::int64_t most) { return static_cast<double>(ceil_div(of, most)); };
+  const double on_unit = matrix_unit_time(m, n, k, times(n, split_schedule::most_panels * split_schedule::panel),
+                                          times(m, split_schedule::most_rows), fetch);
+  const auto real = [](std::int64_t x) { return static_cast<double>(x); };
+  const double in_vectors = 2 * real(m) * real(n) * real(k) / vector_rate;
+  return 1.1 * on_unit < in_vectors ? in_vectors / on_unit : 1;
 }
 
 /// Whether a product gains from the matrix unit.
 template <class T>
 bool gains_from_matrix_unit(const gemm_problem<T>& p) {
-  constexpr double vector_rate = 195;  // GFLOP/s
-  if (!p.matrix_unit || p.a_col != 1 || !matrix_unit_serves<T>(p.m, p.n, p.k)) return false;
-  const auto times = [](std::int64_t of, std::int64_t most) { return static_cast<double>(ceil_div(of, most)); };
-  const double here = matrix_unit_time(p.m, p.n, p.k, times(p.n, split_schedule::most_panels * split_schedule::panel),
-                                       times(p.m, split_schedule::most_rows), p.fetch);
-  const auto real = [](std::int64_t x) { return static_cast<double>(x); };
-  return 1.1 * here < 2 * real(p.m) * real(p.n) * real(p.k) / vector_rate;
+  return p.matrix_unit && p.a_col == 1 && matrix_unit_serves<T>(p.m, p.n, p.k) &&
+         matrix_unit_gain<T>(p.m, p.n, p.k, p.fetch) > 1;
 }
 
 /// Elements of scratch, aligned to 64 bytes, for each worker of a product that the matrix unit may take: 0 where it

@@ -3,8 +3,7 @@
 #include "kiln/kernel/convolution_problem.hpp"
 #include "kiln/kernel/gemm.hpp"
 #include "kiln/kernel/image_layout.hpp"
-#include "kiln/kernel/winograd_transform_5.hpp"
-#include "kiln/kernel/winograd_transform_strided.hpp"
+#include "kiln/kernel/winograd_terms.hpp"
 
 namespace kiln::kernels {
 
@@ -168,7 +167,7 @@ class winograd_input {
       transform::input(half[i], t);
 #pragma GCC unroll 7
       for (int j = 0; j < side; ++j) {
-        if constexpr (terms::one_each) {
+        if constexpr (terms::one_each) {  // one addition each, rather than a multiple of the step
           store(out, t[j]);
           out += term_step;
         } else {

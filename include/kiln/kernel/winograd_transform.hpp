@@ -8,8 +8,8 @@ namespace kiln::kernels {
 
 /// The transforms of the minimal filtering algorithm F(Outputs, Taps) in one dimension, for output tiles of 2 or 4
 /// elements (Lavin and Gray, "Fast Algorithms for Convolutional Neural Networks", 2016), with interpolation points
-/// 0, 1, -1 and infinity, and 2 and -2 for 6 inputs. A tile of `inputs` becomes as many terms, one for each point's
-/// product; at strides above 1 `point_of_term` says whose product adds a term.
+/// 0, 1, -1 and infinity, and 2 and -2 for 6 inputs, at stride 1. A tile of `inputs` becomes as many terms, one for
+/// each point's product; at strides above 1 `point_of_term` says whose product adds a term.
 template <int Outputs, int Taps = 3, int Stride = 1>
 struct winograd_transform;
 
@@ -66,48 +66,6 @@ struct winograd_transform<4> {
                                                                  {1.0 / 24, 1.0 / 12, 1.0 / 6},
                                                                  {1.0 / 24, -1.0 / 12, 1.0 / 6},
                                                                  {0, 0, 1}}};
-};
-
-/// The terms of one direction of a tile.
-template <class Transform>
-struct line_terms {
-  static constexpr int side = Transform::inputs;
-  static constexpr bool one_each = !requires { Transform::point_of_term; };  ///< each point has one
-
-  static constexpr int point_of(int term) {
-    if constexpr (one_each)
-      return term;
-    else
-      return Transform::point_of_term[static_cast<std::size_t>(term)];
-  }
-};
-
-/// The terms of a tile that is transformed in both directions, in the order of the products that add them up.
-template <class Transform>
-struct tile_terms : line_terms<Transform> {
-  using line_terms<Transform>::side, line_terms<Transform>::point_of;
-  static constexpr int all = side * side;
-  static constexpr int points = point_of(side - 1) + 1;  ///< of one direction
-  static constexpr int products = points * points;
-
-  /// The first term of each product, and behind the last one how many there are.
-  static constexpr std::array<int, products + 1> first = [] {
-    std::array<int, products + 1> out{};
-    for (int i = 0; i < side; ++i)
-      for (int j = 0; j < side; ++j)
-        for (int p = point_of(i) * points + point_of(j); p < products; ++p) ++out[static_cast<std::size_t>(p + 1)];
-    return out;
-  }();
-  /// Where the term (i, j) stands, by rows of `side`.
-  static constexpr std::array<int, all> place = [] {
-    std::array<int, all> out{};
-    auto next = first;
-    for (int i = 0; i < side; ++i)
-      for (int j = 0; j < side; ++j)
-        out[static_cast<std::size_t>(i * side + j)] =
-            next[static_cast<std::size_t>(point_of(i) * points + point_of(j))]++;
-    return out;
-  }();
 };
 
 }  // namespace kiln::kernels

@@ -47,10 +47,7 @@ struct winograd_transform<2, 5, 2> {
     t[5] = d[2] - d[6];
     t[6] = d[3] - d[5];
   }
-  template <class V>
-  KILN_FN static void output(const V (&m)[4], V (&y)[2]) {
-    winograd_transform<2>::output(m, y);
-  }
+  using back = winograd_transform<2>;  ///< of the products
   static constexpr std::array<std::array<double, 5>, 7> weights{{{1, 0, 0, 0, 0},
                                                                  {0, 1, 0, 0, 0},
                                                                  {.5, 0, .5, 0, .5},

@@ -158,6 +158,12 @@ TYPED_TEST(convolution_test, padding_beyond_a_tile) {
   p.kernel = {1, 5, 5};
   p.pad_begin = {0, 0, 13}, p.pad_end = {0, 9, 1};
   check<TypeParam>(p);
+  p.stride = {1, 2, 2};
+  check<TypeParam>(p);
+  p.kernel = {1, 3, 3};
+  check<TypeParam>(p);
+  p.pad_begin = {0, 0, 0}, p.pad_end = {0, 1, 1};
+  check<TypeParam>(p);
 }
 
 TYPED_TEST(convolution_test, tiles_in_blocks_that_workers_share_or_keep) {
@@ -166,6 +172,8 @@ TYPED_TEST(convolution_test, tiles_in_blocks_that_workers_share_or_keep) {
   check<TypeParam>(plane(2, 16, 16, 1, 33, 33, 3, 1, 0));
   check<TypeParam>(plane(1, 20, 70, 1, 23, 30, 5, 1, 2));
   check<TypeParam>(plane(3, 17, 130, 1, 6, 5, 5, 1, 3));
+  check<TypeParam>(plane(1, 20, 70, 1, 46, 59, 3, 2, 1));
+  check<TypeParam>(plane(3, 17, 130, 1, 12, 10, 5, 2, 2));
 }
 
 TYPED_TEST(convolution_test, filtered_images_of_few_tiles) {
@@ -191,10 +199,12 @@ TYPED_TEST(convolution_test, filtered_groups) {
 }
 
 TEST(convolution, workers_share_weights_that_each_block_would_read_again) {
-  kiln::thread_pool pool(2);
-  // the second has too few tiles; the first is shared where vectors are of 64 bytes
+  // the first and third are shared where vectors are of 64 bytes, the second and fourth have too few tiles, and those
+  // of the last two are several blocks
+  kiln::thread_pool pool(4);
   for (const conv_problem& p : {plane(1, 36, 448, 1, 14, 14, 3, 1, 1), plane(1, 36, 140, 1, 7, 7, 3, 1, 1),
-                                plane(1, 36, 448, 1, 28, 28, 3, 2, 1), plane(1, 36, 140, 1, 14, 14, 5, 2, 2)}) {
+                                plane(1, 36, 448, 1, 28, 28, 3, 2, 1), plane(1, 36, 140, 1, 14, 14, 5, 2, 2),
+                                plane(3, 20, 260, 1, 10, 10, 3, 1, 1), plane(3, 20, 260, 1, 19, 20, 5, 2, 2)}) {
     const auto in = random_values<float>(p.batch * p.in_channels * p.input_pixels(), 1);
     const auto w = random_values<float>(p.out_channels * p.depth(), 2);
     const auto expected = naive(p, in, w);
@@ -254,8 +264,12 @@ TEST(convolution, strided_filtering_by_size) {
   for (const double byte_cost : {0.4, 1.0}) {
     EXPECT_EQ(chosen(128, 128, 56, 3, 2, {byte_cost}), conv_method::winograd2);
     EXPECT_EQ(chosen(96, 256, 55, 5, 2, {byte_cost}), conv_method::winograd2);
-    EXPECT_EQ(chosen(128, 128, 56, 3, 2, {byte_cost, true}), conv_method::images);
+    EXPECT_EQ(chosen(256, 256, 56, 3, 2, {byte_cost}), conv_method::winograd2);
+    EXPECT_EQ(chosen(256, 256, 56, 3, 2, {byte_cost, true}), conv_method::images);
     EXPECT_EQ(chosen(128, 16, 56, 5, 2, {byte_cost, true}), conv_method::winograd2);  // too few outputs for the unit
+    EXPECT_EQ(chosen(64, 64, 56, 5, 2, {byte_cost, true}), conv_method::winograd2);   // splitting takes too long there
+    const conv_problem groups = plane(1, 256, 256, 2, 56, 56, 3, 2, 1);               // it multiplies no groups
+    EXPECT_EQ(choose_conv_method<float>(groups, true, true, {byte_cost, true}), conv_method::winograd2);
     EXPECT_EQ(chosen(64, 64, 56, 3, 1, {byte_cost, true}), conv_method::winograd4);
     EXPECT_EQ(chosen(512, 512, 7, 3, 2, {byte_cost}), conv_method::images);  // few pixels would read many weights
     EXPECT_EQ(chosen(64, 64, 56, 3, 3, {byte_cost}), conv_method::images);

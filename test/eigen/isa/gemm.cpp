@@ -107,11 +107,14 @@ TYPED_TEST(gemm_test, every_tail) {
 
 TYPED_TEST(gemm_test, products_of_one_tile) {
   kiln::thread_pool pool(2);
-  for (const std::int64_t k : {0, 1, 255, 4099})
+  constexpr std::int64_t width = register_tile<TypeParam>::width;
+  constexpr std::int64_t far = 1024 * 1024 / static_cast<std::int64_t>(sizeof(TypeParam)) / width + 3;
+  for (const std::int64_t k : {std::int64_t{0}, std::int64_t{1}, std::int64_t{255}, far})
     for (const std::int64_t m : {1, 4, 5})
-      for (const std::int64_t n : {3, 64, 65})
+      for (const std::int64_t n : {std::int64_t{3}, width, width + 1})
         for (const bool transposed : {false, true})
           check<TypeParam>(pool, m, n, k, 1, right_operand::packed, {transposed, false, 1});
+  for (const bool shared_b : {false, true}) check<TypeParam>(pool, 1, width, 9, 3, right_operand::packed, {}, shared_b);
 }
 
 TYPED_TEST(gemm_test, strided_operands) {

@@ -1,0 +1,70 @@
+#pragma once
+
+#include <algorithm>
+
+#include "kiln/kernel/winograd_transform_5.hpp"
+#include "kiln/kernel/winograd_transform_strided.hpp"
+
+namespace kiln::kernels {
+
+/// The terms of one direction of a tile. (A base, since a class can't call its own functions in the initialisers of its
+/// constants.)
+template <class Transform>
+struct line_terms {
+  static constexpr int side = Transform::inputs;
+  static constexpr bool one_each = !requires { Transform::point_of_term; };  ///< each point has one
+
+  static constexpr int point_of(int term) {
+    if constexpr (one_each)
+      return term;
+    else
+      return Transform::point_of_term[static_cast<std::size_t>(term)];
+  }
+};
+
+/// The transform of products back to outputs: its own, or that of another which it shares.
+template <class Transform>
+struct transform_back {
+  using type = Transform;
+};
+template <class Transform>
+requires requires { typename Transform::back; }
+struct transform_back<Transform> {
+  using type = typename Transform::back;
+};
+
+/// The terms of a tile that is transformed in both directions, in the order of the products that add them up.
+template <class Transform>
+struct tile_terms : line_terms<Transform> {
+  using line_terms<Transform>::side, line_terms<Transform>::point_of;
+  using back = typename transform_back<Transform>::type;
+  static constexpr int all = side * side;
+  static constexpr int points = point_of(side - 1) + 1;  ///< of one direction
+  static constexpr int products = points * points;
+
+  /// The first term of each product, and behind the last one how many there are.
+  static constexpr std::array<int, products + 1> first = [] {
+    std::array<int, products + 1> out{};
+    for (int i = 0; i < side; ++i)
+      for (int j = 0; j < side; ++j)
+        for (int p = point_of(i) * points + point_of(j); p < products; ++p) ++out[static_cast<std::size_t>(p + 1)];
+    return out;
+  }();
+  static constexpr int most_of_product = [] {
+    int most = 0;
+    for (std::size_t p = 0; p < products; ++p) most = std::max(most, first[p + 1] - first[p]);
+    return most;
+  }();
+  /// Where the term (i, j) stands, by rows of `side`.
+  static constexpr std::array<int, all> place = [] {
+    std::array<int, all> out{};
+    auto next = first;
+    for (int i = 0; i < side; ++i)
+      for (int j = 0; j < side; ++j)
+        out[static_cast<std::size_t>(i * side + j)] =
+            next[static_cast<std::size_t>(point_of(i) * points + point_of(j))]++;
+    return out;
+  }();
+};
+
+}  // namespace kiln::kernels
