@@ -34,16 +34,6 @@ struct epilogue_of_pixels {
   }
 };
 
-/// Calls `f` with the class that computes a convolution by output tiles of 2x2 as its template argument.
-template <class T, class F>
-auto with_filtering_of_2x2(const conv_problem& p, F&& f) {
-  if (p.stride[1] == 2)
-    return p.kernel[1] == 3 ? f.template operator()<winograd_convolution<T, 2, 3, 2>>()
-                            : f.template operator()<winograd_convolution<T, 2, 5, 2>>();
-  return p.kernel[1] == 3 ? f.template operator()<winograd_convolution<T, 2>>()
-                          : f.template operator()<winograd_convolution<T, 2, 5>>();
-}
-
 /// Whether a method reads weights that `pack_conv_weights` wrote, or the original ones.
 constexpr bool conv_packs_weights(conv_method method) {
   return method != conv_method::pixels && method != conv_method::planes && method != conv_method::rows;

@@ -105,9 +105,9 @@ class conv_cost {
                    ? direct_ + 4 * pixels_ * depth_ * (p_.padded() ? 1.0 : 0.0) / 9 + conversion_
                    : never;
       case conv_method::winograd2:
-        return std::min({winograd<2, 3>(), winograd<2, 5>(), winograd<2, 3, 2>(), winograd<2, 5, 2>()});
+        return with_filtering_of_2x2<T>(p_, [&]<class Filtering>() { return filtering<Filtering>(); });
       case conv_method::winograd4:
-        return winograd<4, 3>();
+        return filtering<winograd_convolution<T, 4>>();
       case conv_method::depthwise:
         return depthwise_convolution<T>::serves(p_) ? 4 * useful_ + conversion_ : never;
     }
@@ -141,22 +141,22 @@ class conv_cost {
     return static_cast<double>(rows * cols) * panel * tile + 20 * inputs * row;
   }
 
-  template <int Outputs, int Taps, int Stride = 1>
-  constexpr double winograd() const {
-    using terms = tile_terms<winograd_transform<Outputs, Taps, Stride>>;
-    if (!winograd_convolution<T, Outputs, Taps, Stride>::serves(p_) || p_.group_inputs() < 8)
-      return std::numeric_limits<double>::infinity();
-    const double tiles =
-        static_cast<double>(p_.batch * ceil_div(p_.output(1), Outputs) * ceil_div(p_.output(2), Outputs));
+  template <class Filtering>
+  constexpr double filtering() const {
+    using terms = typename Filtering::terms;
+    constexpr int taps = Filtering::kernel_side * Filtering::kernel_side;
+    if (!Filtering::serves(p_) || p_.group_inputs() < 8) return std::numeric_limits<double>::infinity();
+    const double tiles = static_cast<double>(p_.batch * ceil_div(p_.output(1), Filtering::tile_side) *
+                                             ceil_div(p_.output(2), Filtering::tile_side));
     constexpr double all = terms::all, products = terms::products;
     const auto groups = static_cast<double>(p_.groups);
     const auto inputs = static_cast<double>(round_up(p_.group_inputs(), native_lanes<T>));
     const auto outputs = static_cast<double>(round_up(p_.group_outputs(), native_lanes<T>));
     // Kernels of 5x5 and groups have few channels, and their direct methods take longer than their products.
-    const bool small = Taps == 5 || p_.groups > 1;
+    const bool small = Filtering::kernel_side == 5 || p_.groups > 1;
     // Transforms cost as much as some channels; each block of about 24 tiles reads what the weights take beyond
     // untransformed ones from a cache that is shared.
-    const double more_bytes = (all - Taps * Taps) * inputs * outputs * static_cast<double>(sizeof(T));
+    const double more_bytes = (all - taps) * inputs * outputs * static_cast<double>(sizeof(T));
     // Few tiles are shared by panels of output channels, which are seldom as many as serve all workers alike.
     const std::int64_t panels = ceil_div(p_.group_outputs(), register_tile<T>::width);
     const double uneven = tiles < 24 && panels > 1 ? 1 + 0.5 / static_cast<double>(panels) : 1;
@@ -169,9 +169,8 @@ class conv_cost {
     // Reading weights takes as long as three tiles' products with them.
     const double near_work = std::max(tiles, 3.0) * all * inputs * outputs + 12 * tiles * transformed;
     const double least = p_.near_weights ? std::min(far, groups * near_work) : far;
-    // At stride 1 so many products are saved that those in vectors were measured beside a matrix unit's. At stride 2
-    // half or a quarter are, and the estimate counts the products that such a unit makes meanwhile.
-    const bool beside_unit = Stride > 1 && machine_.matrix_unit;
+    // Where filtering saves least, at stride 2, the estimate counts the products that a matrix unit makes meanwhile.
+    const bool beside_unit = Filtering::stride > 1 && machine_.matrix_unit;
     return least * (beside_unit ? image_convolution<T>::matrix_unit_gain(p_) : 1) + conversion_;
   }
 

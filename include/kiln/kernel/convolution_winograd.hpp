@@ -15,13 +15,15 @@ namespace kiln::kernels {
 template <class T, int Outputs, int Taps = 3, int Stride = 1>
 class winograd_convolution {
   using transform = winograd_transform<Outputs, Taps, Stride>;
-  using terms = tile_terms<transform>;
   using V = native_vec<T>;
   static constexpr int lanes = native_lanes<T>;
-  static constexpr int side = terms::side;
+  static constexpr int side = transform::inputs;
   static constexpr std::int64_t panel = register_tile<T>::width;
 
  public:
+  static constexpr int tile_side = Outputs, kernel_side = Taps, stride = Stride;
+  using terms = tile_terms<transform>;
+
   static constexpr bool serves(const conv_problem& p) {
     return p.input[0] == 1 && p.kernel == conv_problem::extents{1, Taps, Taps} &&
            p.stride == conv_problem::extents{1, Stride, Stride} && p.dilation == conv_problem::extents{1, 1, 1} &&
@@ -89,7 +91,8 @@ class winograd_convolution {
           for (int i = 0; i < side; ++i) half[i][x] = weighed(i, column);
         }
         for (int i = 0; i < side; ++i)
-          for (int j = 0; j < side; ++j) store(at + (place_of(i, j) * depth + c0 + c) * width, weighed(j, half[i]));
+          for (int j = 0; j < side; ++j)
+            store(at + (terms::place_of(i, j) * depth + c0 + c) * width, weighed(j, half[i]));
       }
     });
   }
@@ -113,9 +116,6 @@ class winograd_convolution {
   static std::int64_t group_size(const conv_problem& p) {
     return terms::all * packed_b_size<T>(round_up(p.group_inputs(), lanes), p.group_outputs());
   }
-
-  // Where a term of a tile stands.
-  static constexpr std::int64_t place_of(int i, int j) { return terms::place[static_cast<std::size_t>(i * side + j)]; }
 
   // Row i of the transform of some weights.
   KILN_FN static V weighed(int i, const V (&w)[Taps]) {
@@ -247,5 +247,15 @@ class winograd_convolution {
   bool alone_ = true;              // a worker transforms the block that it multiplies
   std::int64_t block_ = 1, blocks_ = 1, cuts_ = 1, panels_per_task_ = 1;
 };
+
+/// Calls `f` with the class that computes a convolution by output tiles of 2x2 as its template argument.
+template <class T, class F>
+constexpr auto with_filtering_of_2x2(const conv_problem& p, F&& f) {
+  if (p.stride[1] == 2)
+    return p.kernel[1] == 3 ? f.template operator()<winograd_convolution<T, 2, 3, 2>>()
+                            : f.template operator()<winograd_convolution<T, 2, 5, 2>>();
+  return p.kernel[1] == 3 ? f.template operator()<winograd_convolution<T, 2>>()
+                          : f.template operator()<winograd_convolution<T, 2, 5>>();
+}
 
 }  // namespace kiln::kernels

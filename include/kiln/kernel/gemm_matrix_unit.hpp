@@ -107,8 +107,7 @@ constexpr double matrix_unit_gain(std::int64_t m, std::int64_t n, std::int64_t k
 /// Whether a product gains from the matrix unit.
 template <class T>
 bool gains_from_matrix_unit(const gemm_problem<T>& p) {
-  return p.matrix_unit && p.a_col == 1 && matrix_unit_serves<T>(p.m, p.n, p.k) &&
-         matrix_unit_gain<T>(p.m, p.n, p.k, p.fetch) > 1;
+  return p.matrix_unit && p.a_col == 1 && matrix_unit::available() && matrix_unit_gain<T>(p.m, p.n, p.k, p.fetch) > 1;
 }
 
 /// Elements of scratch, aligned to 64 bytes, for each worker of a product that the matrix unit may take: 0 where it

@@ -81,11 +81,11 @@ template <class T, class Step, class Finish>
 void multiply_panel(std::int64_t depth, const T* a, std::ptrdiff_t a_row, std::int64_t rows, Step step, const T* b,
                     std::ptrdiff_t b_step, T* c, std::ptrdiff_t c_row, int cols, bool accumulate,
                     const coming_block<T>& next, Finish&& finish) {
-  const int vectors = static_cast<int>(ceil_div(cols, native_lanes<T>));
-  const int most = register_tile<T>::rows_of(vectors);
   if (rows <= streamed_rows)
     return multiply_few_rows(depth, a, a_row, static_cast<int>(rows), step, b, b_step, c, c_row, cols, accumulate,
                              next.far, finish);
+  const int vectors = static_cast<int>(ceil_div(cols, native_lanes<T>));
+  const int most = register_tile<T>::rows_of(vectors);
   block_shares<T> shares(next, ceil_div(rows, most), depth);
   tile_finish<T> inside;
   const bool alike = finishes_in_registers(finish, std::int64_t{0}, rows, inside);  // asked once for all tiles

@@ -171,7 +171,7 @@ class winograd_input {
           store(out, t[j]);
           out += term_step;
         } else {
-          store(out + terms::place[static_cast<std::size_t>(i * side + j)] * term_step, t[j]);
+          store(out + terms::place_of(i, j) * term_step, t[j]);
         }
       }
     }

@@ -55,8 +55,11 @@ struct tile_terms : line_terms<Transform> {
     for (std::size_t p = 0; p < products; ++p) most = std::max(most, first[p + 1] - first[p]);
     return most;
   }();
-  /// Where the term (i, j) stands, by rows of `side`.
-  static constexpr std::array<int, all> place = [] {
+  /// Where the term (i, j) stands.
+  static constexpr int place_of(int i, int j) { return places[static_cast<std::size_t>(i * side + j)]; }
+
+ private:
+  static constexpr std::array<int, all> places = [] {
     std::array<int, all> out{};
     auto next = first;
     for (int i = 0; i < side; ++i)

@@ -48,10 +48,9 @@ const block_machine* blocks() {
 
 conv_machine this_machine() {
   // AMD's cores up to Zen 4 do at most 16 products a cycle, half of what Intel's servers do, and their third-level
-  // cache gives two of them 2.5 times the bytes a second: 110 products and 150 bytes a ns were measured, on Intel's 190
-  // and
-  // 60. The quotients' ratio would be 0.23; 0.4 gave the shorter times of whole networks, whose weights come from
-  // memory.
+  // cache gives two of them 2.5 times the bytes a second: 110 products and 150 bytes a ns were measured, on Intel's
+  // 190 and 60. The quotients' ratio would be 0.23; 0.4 gave the shorter times of whole networks, whose weights come
+  // from memory.
 #if KILN_HAS_MXCSR
   static const bool amd = __builtin_cpu_is("amdfam17h") || __builtin_cpu_is("amdfam19h");
   const double byte_cost = amd ? 0.4 : 1;
