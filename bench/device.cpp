@@ -85,7 +85,7 @@ const std::vector<bench_case>& cases() {
       {"layer_norm",
        [](builder& b) {
          const auto x = b.input("x", t, {65536, 4096});
-         b.output(x.normalise({-1}) * b.input("scale", t, {4096}) + b.input("bias", t, {4096}));
+         b.output(x.normalize({-1}) * b.input("scale", t, {4096}) + b.input("bias", t, {4096}));
        }},
       {"bias_gelu_residual",
        [](builder& b) {

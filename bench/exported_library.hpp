@@ -7,7 +7,7 @@
 #include <stdexcept>
 #include <string>
 
-#include "kiln/fixed/cpp_export.hpp"
+#include "kiln/cpp_export/cpp_export.hpp"
 #include "kiln/pass/pipeline.hpp"
 
 namespace kiln::bench {
@@ -16,7 +16,7 @@ namespace kiln::bench {
 class exported_library {
  public:
   explicit exported_library(program p) {
-    optimise(p);
+    optimize(p);
     const cpp_project project = to_cpp(p, {.name = "exported"});
     std::string pattern = (std::filesystem::temp_directory_path() / "kiln_bench_XXXXXX").string();
     const std::filesystem::path folder = mkdtemp(pattern.data());

@@ -122,7 +122,7 @@ void conv(benchmark::State& state) {
   rate(state, "GFLOP/s", 2.0 * static_cast<double>(p.out_channels * p.output_pixels() * p.depth()));
 }
 void conv_cases(benchmark::internal::Benchmark* b) {
-  b->ArgNames({"threads", "in", "out", "extent", "kernel", "stride", "groups", "channels_last"});
+  b->ArgNames({"threads", "in", "out", "extent", "kernel", "stride", "groups", "nhwc"});
   for (std::int64_t last : {0, 1}) {
     b->Args({2, 64, 64, 56, 3, 1, 1, last})->Args({2, 256, 256, 14, 3, 1, 1, last});
     b->Args({2, 512, 512, 7, 3, 1, 1, last})->Args({2, 256, 64, 56, 1, 1, 1, last});
@@ -170,12 +170,12 @@ void pooling(benchmark::State& state) {
   floats x(channels * extent * extent), y(channels * p.output[1] * p.output[2]);
   p.x = x.data();
   p.y = y.data();
-  const pooled_images images{1, channels, channels, channels};
-  for (auto _ : state) state.range(6) != 0 ? isa().pool_images(pool, p, images) : isa().pool(pool, p);
+  const nhwc_pooling images{1, channels, channels, channels};
+  for (auto _ : state) state.range(6) != 0 ? isa().pool_nhwc(pool, p, images) : isa().pool(pool, p);
   rate(state, "GB/s", static_cast<double>(x.bytes() + y.bytes()));
 }
 void pooling_cases(benchmark::internal::Benchmark* b) {
-  b->ArgNames({"threads", "channels", "extent", "window", "stride", "average", "channels_last"});
+  b->ArgNames({"threads", "channels", "extent", "window", "stride", "average", "nhwc"});
   for (std::int64_t last : {0, 1})
     for (std::int64_t average : {0, 1}) {
       b->Args({2, 64, 56, 3, 2, average, last})->Args({2, 256, 28, 3, 1, average, last});

@@ -62,7 +62,7 @@ inline void resnet50(builder& b, dtype t, std::int64_t batch) {
 inline void bert_base(builder& b, dtype t, std::int64_t batch, std::int64_t tokens) {
   constexpr std::int64_t width = 768, heads = 12, depth = width / heads, inner = 3072;
   weights w(b, t, 12);
-  const auto norm = [&](value x) { return x.normalise({-1}, 1e-12) * w({width}, 3) + w({width}, 100); };
+  const auto norm = [&](value x) { return x.normalize({-1}, 1e-12) * w({width}, 3) + w({width}, 100); };
   const auto dense = [&](value x, std::int64_t from, std::int64_t to) {
     return x.dot(w({from, to}, static_cast<double>(from))) + w({to}, 100);
   };

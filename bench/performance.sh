@@ -41,7 +41,7 @@ Machine: $processor, $(getconf _NPROCESSORS_ONLN) processors; load average befor
 Figures taken while other programs ran (a load average above 0.3) say little about milliseconds and not much about ratios.
 
 What the machine gave in the same run (\`bench_kernels\` prints each kernel beside it): products of operands in the first-level
-cache, and plain reads of so many MiB by all threads. Neighbours of a shared machine show here first.
+cache, and plain reads of so many MiB by all threads. Neighbors of a shared machine show here first.
 
 | ceiling | before | after |
 |---|---|---|

@@ -23,10 +23,10 @@
 #include "compile/nets.hpp"
 #include "exported_library.hpp"
 #include "kiln/backend/eigen/eigen_target.hpp"
-#include "kiln/fixed/static_program.hpp"
 #include "kiln/onnx/export.hpp"
 #include "kiln/onnx/import.hpp"
 #include "kiln/runtime/executable.hpp"
+#include "kiln/static_program/static_program.hpp"
 
 namespace {
 
@@ -248,8 +248,7 @@ bool race_perceptron(const std::string& library, int rounds) {
 }
 
 // A network with seeded weights, each product keeping its input's magnitude.
-template <auto Net>
-bool race_network(const std::string& title, const std::string& library, int rounds) {
+template <auto Net> bool race_network(const std::string& title, const std::string& library, int rounds) {
   using network = static_program<Net>;
   std::mt19937 engine(1);
   std::uniform_real_distribution<float> value(-1, 1);

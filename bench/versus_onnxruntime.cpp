@@ -58,8 +58,7 @@ struct timing {
   double median, best;
 };
 
-template <class Run>
-timing time_ms(double budget, Run&& run) {
+template <class Run> timing time_ms(double budget, Run&& run) {
   std::this_thread::sleep_for(std::chrono::milliseconds(5));
   run();
   std::vector<double> times;

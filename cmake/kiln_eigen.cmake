@@ -18,6 +18,7 @@ set_target_properties(kiln_eigen PROPERTIES OUTPUT_NAME kiln_eigen_target)
 set(folder ${PROJECT_SOURCE_DIR}/include/kiln/backend/eigen/impl)
 file(GLOB_RECURSE isa_bodies CONFIGURE_DEPENDS RELATIVE ${folder} ${folder}/isa/*.ipp)
 kiln_units_of(isa_units backend/eigen "" "${isa_bodies}")
+kiln_numbered_units(isa_units backend/eigen/impl/isa/tiles_definition.hpp kiln::eigen::tile_unit 4)
 if(NOT isa_units)
   set(isa_units ${PROJECT_BINARY_DIR}/units/isa_empty.cpp)
   file(CONFIGURE OUTPUT ${isa_units} CONTENT "#include <kiln/version.hpp>\n" @ONLY)
@@ -28,6 +29,10 @@ endif()
 set_source_files_properties(
   ${PROJECT_BINARY_DIR}/units/backend_eigen_isa_loops.cpp PROPERTIES COMPILE_OPTIONS
   "$<$<AND:$<CXX_COMPILER_ID:GNU>,$<STREQUAL:$<TARGET_PROPERTY:NAME>,kiln_eigen_v4>>:-fschedule-insns;-fsched-pressure>")
+
+# Complex products of finite numbers, without the branches that mend those of infinities.
+set_source_files_properties(${PROJECT_BINARY_DIR}/units/backend_eigen_isa_fourier.cpp
+                            PROPERTIES COMPILE_OPTIONS "$<$<CXX_COMPILER_ID:GNU>:-fcx-limited-range>")
 
 set(base)
 foreach(level IN LISTS levels)

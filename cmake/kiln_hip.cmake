@@ -4,9 +4,10 @@
 kiln_generate_units(hip_units backend/hip)
 
 set(root ${PROJECT_SOURCE_DIR}/include)
-file(GLOB headers CONFIGURE_DEPENDS RELATIVE ${root} ${root}/kiln/core/math/*.hpp ${root}/kiln/backend/hip/kernels/*.hpp)
+file(GLOB headers CONFIGURE_DEPENDS RELATIVE ${root} ${root}/kiln/core/math/*.hpp
+     ${root}/kiln/backend/hip/kernels/*/*.hpp)
 list(PREPEND headers kiln/config.hpp kiln/core/math.hpp kiln/core/narrow.hpp
-                     kiln/op/sequence/activation.hpp)
+                     kiln/op/linear/fourier_sum.hpp kiln/op/sequence/activation.hpp)
 set(entries)
 set(own)
 foreach(header IN LISTS headers)
@@ -16,7 +17,7 @@ foreach(header IN LISTS headers)
 endforeach()
 # What core and op headers include, where compilers of kernels have no standard library.
 foreach(header IN ITEMS bit cstdint string_view)
-  string(APPEND entries "  {\"${header}\", \"#include \\\"kiln/backend/hip/kernels/standard.hpp\\\"\\n\"},\n")
+  string(APPEND entries "  {\"${header}\", \"#include \\\"kiln/backend/hip/kernels/platform/standard.hpp\\\"\\n\"},\n")
 endforeach()
 set(unit ${PROJECT_BINARY_DIR}/units/hip_embedded_headers.cpp)
 file(CONFIGURE OUTPUT ${unit} @ONLY CONTENT "#include <kiln/backend/hip/compile.hpp>

@@ -37,6 +37,19 @@ function(kiln_units_of variable part prefix bodies)
   set(${variable} "${units}" PARENT_SCOPE)
 endfunction()
 
+# kiln_numbered_units(<variable> <header> <template> <count>): appends units that instantiate <template><0>, <1>, ...,
+# whose members <header> defines: what is one template would take one compiler too long.
+function(kiln_numbered_units variable header template count)
+  get_filename_component(name ${header} NAME_WE)
+  math(EXPR last "${count} - 1")
+  foreach(number RANGE ${last})
+    set(unit ${PROJECT_BINARY_DIR}/units/${name}_${number}.cpp)
+    file(CONFIGURE OUTPUT ${unit} CONTENT "#include <kiln/${header}>\ntemplate struct ${template}<${number}>;\n" @ONLY)
+    list(APPEND ${variable} ${unit})
+  endforeach()
+  set(${variable} "${${variable}}" PARENT_SCOPE)
+endfunction()
+
 # kiln_add_library(<name> <unit>...): the static library kiln_<name>, alias kiln::<name>.
 function(kiln_add_library name)
   set(units ${ARGN})
@@ -68,7 +81,7 @@ endfunction()
 
 # kiln_embed(<variable> <folder>/<name>.hpp): the same for a header of kiln, for code that writes it into generated source.
 function(kiln_embed variable header)
-  kiln_embed_file(units ${PROJECT_SOURCE_DIR}/include/kiln/${header} kiln::fixed)
+  kiln_embed_file(units ${PROJECT_SOURCE_DIR}/include/kiln/${header} kiln::aot)
   set(${variable} ${${variable}} ${units} PARENT_SCOPE)
 endfunction()
 

@@ -1,4 +1,4 @@
-// A user's own op, written in the user's own code: it runs in constant evaluation, fuses with its neighbours, runs on
+// A user's own op, written in the user's own code: it runs in constant evaluation, fuses with its neighbors, runs on
 // every target and in a static program, prints, imports from ONNX and exports to C++, with no change to kiln.
 #include <fmt/format.h>
 
@@ -6,12 +6,12 @@
 
 #include "kiln/backend/eigen/eigen_target.hpp"
 #include "kiln/backend/reference/reference_target.hpp"
-#include "kiln/fixed/cpp_export.hpp"
-#include "kiln/fixed/static_program.hpp"
+#include "kiln/cpp_export/cpp_export.hpp"
 #include "kiln/graph/print.hpp"
 #include "kiln/onnx/import.hpp"
-#include "kiln/onnx/row.hpp"
+#include "kiln/onnx/op_importer.hpp"
 #include "kiln/runtime/executable.hpp"
+#include "kiln/static_program/static_program.hpp"
 
 // [op]
 namespace my {
@@ -19,10 +19,7 @@ namespace my {
 /// x * sigmoid(beta * x): Ramachandran, Zoph and Le's swish (2017).
 struct swish {
   float beta = 1;
-  template <class T>
-  constexpr T operator()(T x) const {
-    return x * kiln::sigmoid(kiln::splat<T>(beta) * x);
-  }
+  template <class T> constexpr T operator()(T x) const { return x * kiln::sigmoid(kiln::splat<T>(beta) * x); }
 };
 
 }  // namespace my
@@ -47,7 +44,7 @@ kiln::program built() {
 // The same network from a file, in which the op stands under a domain of its own.
 kiln::program imported() {
   kiln::onnx::import_options options;
-  options.rows.push_back(kiln::onnx::row_of<my::swish>("my.domain", "Swish"));
+  options.op_importers.push_back(kiln::onnx::op_importer_of<my::swish>("my.domain", "Swish"));
   return kiln::onnx::read_model("examples/models/swish.onnx", options).graph;
 }
 // [/use]
@@ -56,9 +53,9 @@ kiln::program imported() {
 
 int main() {
   const kiln::executable compiled = kiln::compile(built(), kiln::eigen_target());
-  fmt::print("{}", kiln::print(compiled.optimised()).view());
+  fmt::print("{}", kiln::print(compiled.optimized()).view());
   for (const kiln::step_info& step : compiled.report().steps) fmt::print("step: {}\n", step.kernel);
-  for (const auto& file : kiln::to_cpp(compiled.optimised(), {.name = "swish"}).files)
+  for (const auto& file : kiln::to_cpp(compiled.optimized(), {.name = "swish"}).files)
     fmt::print("as C++: {}, {} bytes\n", file.name, file.text.size());
 
   std::vector<float> x(4 * 64), scale(64);

@@ -1,4 +1,4 @@
-// A user's own pass: a rewrite is a value, and the same one optimises a program at run time and inside the compiler.
+// A user's own pass: a rewrite is a value, and the same one optimizes a program at run time and inside the compiler.
 #include <fmt/format.h>
 
 #include "kiln/backend/eigen/eigen_target.hpp"
@@ -20,16 +20,14 @@ constexpr kiln::rewrite magnitude{
 
 // [pass]
 // A pass edits a program and says what it did.
-template <class Program>
-constexpr kiln::pass_note use_magnitude(Program& p) {
+template <class Program> constexpr kiln::pass_note use_magnitude(Program& p) {
   kiln::pass_note note("use_magnitude");
   note.count(kiln::apply_rewrites(p.main(), magnitude));
   return note;
 }
 // [/pass]
 
-template <class Builder>
-constexpr auto make_network(Builder& b) {
+template <class Builder> constexpr auto make_network(Builder& b) {
   const auto x = b.input("x", kiln::dtype::f32, {8});
   b.output((x * x).sqrt() + x, "y");
   return b.finish();
@@ -57,7 +55,7 @@ int main() {
   std::uint32_t applied = 0;
   for (const kiln::pass_note& note : compiled.report().passes)
     if (note.pass == "use_magnitude") applied += note.counts.total();
-  fmt::print("{}applied {} time(s)\n", kiln::print(compiled.optimised()).view(), applied);
+  fmt::print("{}applied {} time(s)\n", kiln::print(compiled.optimized()).view(), applied);
 
   const std::vector<float> x = {-3, -1, -0.5f, 0, 0.25f, 1, 2, 4};
   const kiln::argument y = compiled.run({{"x", kiln::argument::of<float>({8}, x)}})[0];

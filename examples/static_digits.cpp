@@ -5,7 +5,7 @@
 #include <cstdio>
 #include <span>
 
-#include "kiln/fixed/static_program.hpp"
+#include "kiln/static_program/static_program.hpp"
 
 namespace {
 
@@ -39,8 +39,7 @@ std::array<float, scans * pixels> images;
 std::array<std::int64_t, scans> labels;
 
 // The end of a file, as elements: a tensor file of ONNX ends with its data.
-template <class T>
-bool read_tail(const char* path, std::span<T> to) {
+template <class T> bool read_tail(const char* path, std::span<T> to) {
   std::FILE* const file = std::fopen(path, "rb");
   const bool whole = file && std::fseek(file, -static_cast<long>(to.size_bytes()), SEEK_END) == 0 &&
                      std::fread(to.data(), sizeof(T), to.size(), file) == to.size();

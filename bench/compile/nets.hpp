@@ -43,8 +43,7 @@ constexpr Value convolve(Builder& b, names& name, Value x, std::int64_t from, st
   return x.conv(w, {.stride = {stride, stride}, .pads = {pad, pad, pad, pad}}).add_along(1, bias);
 }
 
-template <class Builder, class Value>
-constexpr Value residual_stem(Builder& b, names& name, Value x) {
+template <class Builder, class Value> constexpr Value residual_stem(Builder& b, names& name, Value x) {
   x = convolve(b, name, x, 3, 64, 7, 2).relu();
   return x.pool({.lengths = {3, 3}, .stride = {2, 2}, .pads = {1, 1, 1, 1}});
 }
@@ -133,7 +132,7 @@ inline constexpr auto transformer = [](auto& b) {
     return x + b.weight(name(), dtype::f32, {to});
   };
   const auto norm = [&](auto x) {
-    x = x.normalise({-1}) * b.weight(name(), dtype::f32, {width});
+    x = x.normalize({-1}) * b.weight(name(), dtype::f32, {width});
     return x + b.weight(name(), dtype::f32, {width});
   };
   const auto by_head = [&](auto x) { return x.reshape({1, tokens, heads, depth}).transpose({0, 2, 1, 3}); };

@@ -1,5 +1,5 @@
 #include "bench/compile/nets.hpp"
-#include "kiln/fixed/static_program.hpp"
+#include "kiln/static_program/static_program.hpp"
 
 using program = kiln::static_program<nets::transformer>;
 

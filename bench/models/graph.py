@@ -108,7 +108,7 @@ class Graph:
     def silu(self, x):
         return self.op("Mul", x, self.op("Sigmoid", x))
 
-    # -- quantisation
+    # -- quantization
     def qdq(self, x, scale, zero=128, dtype=np.uint8):
         s, z = self.const(scale), self.const(zero, dtype)
         return self.op("DequantizeLinear", self.op("QuantizeLinear", x, s, z), s, z)
@@ -142,7 +142,7 @@ class Graph:
         return m
 
     def infer(self):
-        """Types the outputs by inferring shapes, without serialising the weights."""
+        """Types the outputs by inferring shapes, without serializing the weights."""
         m = shape_inference.infer_shapes(self.proto(with_weights=False), strict_mode=True)
         info = {}
         for v in list(m.graph.value_info) + list(m.graph.input) + list(m.graph.output):

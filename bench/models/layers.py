@@ -188,3 +188,21 @@ def tiny_mlp(g, small):
     for i in range(8):
         x = g.op("Relu", g.linear(x, f"l{i}", 16, 16, 1.4))
     return x
+
+
+@micro
+def matmul_f64_512(g, small):
+    n = 16 if small else 512
+    return g.op("MatMul", g.input("x", [n, n], np.float64), g.input("w", [n, n], np.float64))
+
+
+@micro
+def matmul_i32_256(g, small):
+    n = 16 if small else 256
+    return g.op("MatMul", g.input("x", [n, n], np.int32), g.input("w", [n, n], np.int32))
+
+
+@micro
+def dft_16_4096(g, small):
+    """Whole spectra of real signals."""
+    return g.op("DFT", g.input("x", [2, 32, 1] if small else [16, 4096, 1]), axis=1)

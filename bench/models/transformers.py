@@ -45,7 +45,7 @@ def bert_graph(g, small, how="float"):
     x = g.op("Add", g.op("Gather", g.weight("word", (vocab, dim), 1), ids), g.op("Gather", g.weight("type", (2, dim), 0.1), types))
     x = g.op("Add", x, g.op("Gather", g.weight("pos", (512, dim), 0.5), g.const([list(range(seq))], np.int64)))
     x = g.norm(x, "emb.ln", dim)
-    unit = 10 / 255  # ten standard deviations of a normalised activation
+    unit = 10 / 255  # ten standard deviations of a normalized activation
     for i in range(layers):
         n = f"l{i}"
         q = heads_split(g, linear(x, n + ".q", dim, dim, unit), 1, seq, heads, d)

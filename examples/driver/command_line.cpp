@@ -168,7 +168,7 @@ void add_verbs(CLI::App& app, commands& c) {
   CLI::App& show_verb = *app.add_subcommand("show", "Print a model's graph before and after, its plan and report");
   add_inputs(show_verb, c.show);
   add_model_options(show_verb, c.show);
-  show_verb.add_option("--svg", c.show.svg, "draw the optimised graph into this file")->type_name("FILE");
+  show_verb.add_option("--svg", c.show.svg, "draw the optimized graph into this file")->type_name("FILE");
   show_verb.callback([&c] { c.verb = [&c] { return show(c.show); }; });
 
   CLI::App& verify_verb =

@@ -27,8 +27,7 @@ bool close(double x, double y, double limit) {
   return std::fabs(x - y) <= limit;
 }
 
-template <class T, class Equal>
-difference scan(const argument& computed, const argument& expected, Equal equal) {
+template <class T, class Equal> difference scan(const argument& computed, const argument& expected, Equal equal) {
   const small_vector<T> x = computed.to<T>(), y = expected.to<T>();
   difference d;
   d.elements = static_cast<std::int64_t>(y.size());
@@ -117,7 +116,7 @@ difference compare_floor(const argument& computed, const argument& expected, con
       // Sums round by a few units in the last place of the greatest terms, so elements that cancel to almost nothing
       // differ between any two orders of summation; a gap of four such units says nothing.
       const double unit = want.type == dtype::f64 ? 0x1p-52 : 0x1p-23;
-      // two neighbours in bf16: where a sum is rounded decides which one it is
+      // two neighbors in bf16: where a sum is rounded decides which one it is
       if (want.type == dtype::bf16) rtol = std::fmax(rtol, 0x1p-6);
       double greatest = 0;
       for (double y : expected.to<double>())

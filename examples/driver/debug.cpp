@@ -85,7 +85,7 @@ void log_passes(pass_options& options) {
 
 void log_executable(const executable& exe) {
   const int level = debug_level();
-  if (level >= 1) fmt::print(stderr, "kiln: optimised program\n{}", graph_text(exe.optimised()));
+  if (level >= 1) fmt::print(stderr, "kiln: optimized program\n{}", graph_text(exe.optimized()));
   if (level >= 3) fmt::print(stderr, "kiln: plan\n{}", plan_text(exe.report()));
   if (level >= 4) {
     fmt::print(stderr, "kiln: source\n");

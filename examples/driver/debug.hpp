@@ -13,7 +13,7 @@ int debug_level();
 void log_program(std::string_view when, const program& p);
 /// Level 2: lets the pipeline tell what each pass changed.
 void log_passes(pass_options& options);
-/// Level 1: the optimised program; level 3: the plan; level 4: what each step's kernel computes, as source; level 5:
+/// Level 1: the optimized program; level 3: the plan; level 4: what each step's kernel computes, as source; level 5:
 /// how long compiling took.
 void log_executable(const executable& exe);
 /// Level 5: adds the time of each step to the run's options.

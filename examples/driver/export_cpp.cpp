@@ -4,7 +4,7 @@
 #include <filesystem>
 
 #include "files.hpp"
-#include "kiln/fixed/cpp_export.hpp"
+#include "kiln/cpp_export/cpp_export.hpp"
 #include "model.hpp"
 #include "progress.hpp"
 #include "report.hpp"
@@ -45,7 +45,7 @@ int export_cpp(const model_options& c, const std::string& folder, std::string na
   if (!symbols.empty()) p = import_model(fixed).graph;
   {
     const busy_line busy(fmt::format("writing {}", c.model));
-    optimise(p, compile_options_of(c).passes);
+    optimize(p, compile_options_of(c).passes);
   }
   cpp_options options;
   options.name = name.empty() ? name_of(c.model) : std::move(name);

@@ -98,7 +98,7 @@ named_arguments read_inputs(const model_options& o) {
     if (path.ends_with(".npy"))
       a = read_npy(path, onnx::to_dtype(declaration(name).type));
     else if (path.ends_with(".pb"))
-      a = onnx::read_value(path, holder_of(declaration(name))).value;
+      a = onnx::read_value(path, container_of(declaration(name))).value;
     else
       raise(errc::invalid_argument, fmt::format("--input {}={}: an input file ends in .pb or .npy", name, path));
     if (!out.emplace(name, std::move(a)).second)

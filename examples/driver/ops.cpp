@@ -14,8 +14,7 @@ struct row {
   std::string attributes;  ///< with their defaults, as programs print them
 };
 
-template <class... Ops>
-std::vector<row> rows(type_list<Ops...>) {
+template <class... Ops> std::vector<row> rows(type_list<Ops...>) {
   const auto one = []<class Op>(type_tag<Op>) {
     text attributes;
     print_fields(Op{}, attributes);

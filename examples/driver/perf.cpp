@@ -96,7 +96,7 @@ int perf(const perf_command& c) {
     most = measure_ceilings(compile_for_target(c), c);
   }
 
-  const statistics s = summarise(times);
+  const statistics s = summarize(times);
   if (c.json) {
     json out = {
         {"model", c.model},     {"target", c.target}, {"threads", exe.pool().size()}, {"median_ms", s.median},

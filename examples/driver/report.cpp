@@ -63,7 +63,7 @@ std::string report_text(const compile_report& r) {
     between = ", ";
   }
   out += '\n';
-  return out + fmt::format("passes {:.1f} ms, plan and packing {:.1f} ms\n", r.optimise_ms, r.plan_ms);
+  return out + fmt::format("passes {:.1f} ms, plan and packing {:.1f} ms\n", r.optimize_ms, r.plan_ms);
 }
 
 json packed_json(const compile_report& r) { return packed_by_kernel(r); }

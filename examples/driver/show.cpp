@@ -16,7 +16,7 @@ int show(const show_command& c) {
   };
   const executable exe = load_model(c, read_inputs(c), make).exe;
   const compile_report& r = exe.report();
-  if (!c.svg.empty()) write_file(c.svg, to_svg(exe.optimised()));
+  if (!c.svg.empty()) write_file(c.svg, to_svg(exe.optimized()));
   if (c.json) {
     print_json({{"model", c.model},
                 {"target", c.target},
@@ -29,13 +29,13 @@ int show(const show_command& c) {
                 {"constant_bytes", r.constant_bytes},
                 {"packed_bytes", r.packed_bytes},
                 {"packed", packed_json(r)},
-                {"optimise_ms", r.optimise_ms},
+                {"optimize_ms", r.optimize_ms},
                 {"plan_ms", r.plan_ms},
                 {"before", before},
-                {"after", graph_text(exe.optimised())}});
+                {"after", graph_text(exe.optimized())}});
     return 0;
   }
-  fmt::print("== imported\n{}\n== optimised\n{}\n", before, graph_text(exe.optimised()));
+  fmt::print("== imported\n{}\n== optimized\n{}\n", before, graph_text(exe.optimized()));
   fmt::print("== plan for {}\n{}\n== report\n{}", c.target, plan_text(r), report_text(r));
   return 0;
 }

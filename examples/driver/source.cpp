@@ -31,10 +31,11 @@ std::optional<std::string> source_of(const operation& op, std::span<const scalar
                                      const std::vector<std::string>& names, type_list<Ops...>) {
   std::optional<std::string> out;
   const auto one = [&]<class Op>(type_tag<Op>) {
-    if constexpr (kind_of<Op>() == op_kind::pointwise)
-      if constexpr (constexpr std::size_t n = pointwise_arity<Op>; n != 0)
-        if (const Op* found = op.get_if<Op>(); found && kinds.size() == n)
-          out = traced(*found, kinds, names, std::make_index_sequence<n>());
+    if constexpr (kind_of<Op>() == op_kind::pointwise) {
+      constexpr auto n = static_cast<std::size_t>(detail::call_arity<Op>());
+      if (const Op* found = op.get_if<Op>(); found && kinds.size() == n)
+        out = traced(*found, kinds, names, std::make_index_sequence<n>());
+    }
   };
   (one(type_tag<Ops>{}), ...);
   return out;
@@ -66,7 +67,7 @@ std::string line_of(const module_graph& m, std::uint32_t i) {
 
 std::string step_source(const executable& exe, const step_info& step) {
   if (step.index < 0) return {};
-  const program& p = exe.optimised();
+  const program& p = exe.optimized();
   const module_graph& main = p.main();
   const auto& ins = main[static_cast<std::uint32_t>(step.index)];
   if (!ins.op.is<op::fused>()) return "    " + line_of(main, static_cast<std::uint32_t>(step.index)) + "\n";

@@ -9,7 +9,7 @@
 
 namespace kiln::driver {
 
-statistics summarise(std::vector<double> values) {
+statistics summarize(std::vector<double> values) {
   if (values.empty()) return {};
   std::sort(values.begin(), values.end());
   const std::size_t n = values.size(), rank = static_cast<std::size_t>(std::ceil(0.95 * static_cast<double>(n)));

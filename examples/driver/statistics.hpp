@@ -21,7 +21,7 @@ struct statistics {
 };
 
 /// The median is the mean of the two middle values for an even count; p95 is the nearest rank. Zeros for none.
-statistics summarise(std::vector<double> values);
+statistics summarize(std::vector<double> values);
 
 /// The most memory this process has held, in bytes.
 std::size_t peak_resident_bytes();

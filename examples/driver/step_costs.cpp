@@ -28,7 +28,7 @@ std::vector<step_cost> measure_steps(const executable& exe, workspace& w, const 
   repeat(budget_ms, least_runs, [&] { exe.run(w, in.arguments, outputs, options); });
   std::vector<step_cost> out;
   for (std::size_t i = 0; i < steps.size(); ++i)
-    out.push_back({summarise(std::move(times[i])).median, amount(steps[i].flops, in.symbols),
+    out.push_back({summarize(std::move(times[i])).median, amount(steps[i].flops, in.symbols),
                    amount(steps[i].bytes, in.symbols)});
   return out;
 }

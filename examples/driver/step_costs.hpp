@@ -7,8 +7,7 @@ namespace kiln::driver {
 inline constexpr std::size_t least_runs = 5;
 
 /// Repeats until both the time and the number of runs are reached; milliseconds of each run.
-template <class F>
-std::vector<double> repeat(double budget_ms, std::size_t least, F&& once) {
+template <class F> std::vector<double> repeat(double budget_ms, std::size_t least, F&& once) {
   std::vector<double> times;
   const stopwatch all;
   while (times.size() < least || all.ms() < budget_ms) {

@@ -37,7 +37,7 @@ named_arguments read_set(const data_set& set, const std::vector<onnx::value_info
   }
   named_arguments out;
   for (std::size_t k = 0; k < inputs.size(); ++k)
-    out.emplace(inputs[k].name, read_as(set.inputs[k], holder_of(inputs[k]), onnx::to_dtype(inputs[k].type)));
+    out.emplace(inputs[k].name, read_as(set.inputs[k], container_of(inputs[k]), onnx::to_dtype(inputs[k].type)));
   return out;
 }
 
@@ -114,7 +114,7 @@ std::string check(const test_case& c, const test_command& command) {
       wrong += fmt::format("{}: {} expected outputs, but the model gives {}\n", set.name, set.outputs.size(),
                            outputs.size());
     for (std::size_t k = 0; k < std::min(outputs.size(), set.outputs.size()); ++k) {
-      // an output of open rank is the tensor that the run gave
+      // an output of unknown rank is the tensor that the run gave
       const dtype type = ports[k].type.type == dtype::optional ? outputs[k].get_shape().type : ports[k].type.type;
       const argument expected = read_as(set.outputs[k], type, type);
       if (const difference d = compare(outputs[k], expected, command.allowed))

@@ -5,7 +5,6 @@
 #include "compare.hpp"
 #include "debug.hpp"
 #include "json.hpp"
-#include "kiln/runtime/rewriting_target.hpp"
 #include "kiln/runtime/run_options.hpp"
 #include "model.hpp"
 #include "progress.hpp"
@@ -34,8 +33,7 @@ std::vector<shape> shapes_of(const std::vector<argument>& all) {
 }
 
 // Calls `see(step, results)` for each step that is no copy of the plan's own.
-template <class F>
-void run_seeing(const executable& exe, const std::vector<argument>& inputs, F see) {
+template <class F> void run_seeing(const executable& exe, const std::vector<argument>& inputs, F see) {
   std::vector<argument> outputs = exe.make_outputs(shapes_of(inputs));
   workspace w = exe.make_workspace();
   run_options options;
@@ -45,17 +43,17 @@ void run_seeing(const executable& exe, const std::vector<argument>& inputs, F se
   exe.run(w, inputs, outputs, options);
 }
 
-// The first step of the optimised program whose results the target computes otherwise than the reference does.
-std::optional<std::string> find_step(const program& optimised, const std::vector<argument>& inputs,
+// The first step of the optimized program whose results the target computes otherwise than the reference does.
+std::optional<std::string> find_step(const program& optimized, const std::vector<argument>& inputs,
                                      const verify_command& c) {
   std::vector<std::vector<argument>> expected;
-  run_seeing(compile_as_is(optimised, "reference", c), inputs, [&](const step_info&, std::span<const tensor> results) {
+  run_seeing(compile_as_is(optimized, "reference", c), inputs, [&](const step_info&, std::span<const tensor> results) {
     auto& kept = expected.emplace_back();
     for (const tensor& t : results) kept.push_back(view_of(t).copy());
   });
   std::optional<std::string> found;
   std::size_t at = 0;
-  run_seeing(compile_as_is(optimised, c.target, c), inputs, [&](const step_info& s, std::span<const tensor> results) {
+  run_seeing(compile_as_is(optimized, c.target, c), inputs, [&](const step_info& s, std::span<const tensor> results) {
     if (found || at == expected.size()) return;
     const auto& kept = expected[at++];
     for (std::size_t k = 0; k < std::min(kept.size(), results.size()) && !found; ++k)
@@ -86,7 +84,7 @@ std::optional<std::string> find_pass(const program& imported, const std::vector<
                      &seen};
   const std::unique_ptr<target> where = make_target(c.target, c.tune);
   program p = imported;
-  optimise(p, passes, passes_of(*where));
+  optimize(p, passes, where->passes());
   return seen.found;
 }
 
@@ -102,10 +100,10 @@ int verify(const verify_command& c) {
   });
   const executable& reference = ready.model.exe;
   const std::vector<argument>& arguments = ready.in.arguments;
-  program optimised = imported;
+  program optimized = imported;
   compile_options options = compile_options_of(c);
   if (!where->fuses()) options.passes.fuse = false;
-  optimise(optimised, options.passes, passes_of(*where));
+  optimize(optimized, options.passes, where->passes());
 
   json listed = json::array();
   std::vector<argument> expected;
@@ -113,7 +111,7 @@ int verify(const verify_command& c) {
   std::string lines;
   {
     const busy_line busy(fmt::format("running {} and the reference", c.target));
-    const executable tested = compile_as_is(optimised, c.target, c);
+    const executable tested = compile_as_is(optimized, c.target, c);
     log_executable(tested);
     expected = reference.run(arguments);
     const std::vector<argument> computed = tested.run(arguments);
@@ -129,7 +127,7 @@ int verify(const verify_command& c) {
   std::optional<std::string> first;
   if (!equal) {
     const busy_line busy("looking for the first difference");
-    first = find_step(optimised, arguments, c);
+    first = find_step(optimized, arguments, c);
     if (!first) first = find_pass(imported, arguments, expected, c);
     if (!first) first = "no single step or pass: small differences add up";
   }

@@ -93,11 +93,11 @@
 #define KILN_SIMD_HEADER "kiln/core/simd/portable.hpp"
 #endif
 
-/// The header with the instructions of the processor's matrix unit (included by kernel/matrix_unit.hpp).
+/// The header with the instructions of the processor's matrix unit (included by kernel/amx/matrix_unit.hpp).
 #if KILN_NATIVE_BYTES == 64 && defined(__linux__)
-#define KILN_MATRIX_UNIT_HEADER "kiln/kernel/matrix_unit_amx.hpp"
+#define KILN_MATRIX_UNIT_HEADER "kiln/kernel/amx/matrix_unit_amx.hpp"
 #else
-#define KILN_MATRIX_UNIT_HEADER "kiln/kernel/matrix_unit_none.hpp"
+#define KILN_MATRIX_UNIT_HEADER "kiln/kernel/amx/matrix_unit_none.hpp"
 #endif
 
 // Vectors wider than the instruction set's registers are passed between inlined functions only, so the ABI that this

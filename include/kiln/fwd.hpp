@@ -12,10 +12,8 @@ class literal;
 class argument;
 
 class operation;
-template <class Operation>
-class basic_module;
-template <class Operation>
-class basic_program;
+template <class Operation> class basic_module;
+template <class Operation> class basic_program;
 using module_graph = basic_module<operation>;
 using program = basic_program<operation>;
 struct pass_note;

@@ -5,7 +5,7 @@
 // expect: "s" ... "dtype that static programs hold" ... "expected numbers or bool" ... "found string"
 // expect: "dot" ... "dtype that products run in" ... "expected f32, f64 or an integer" ... "found f16"
 // expect: "sum_of_all" ... "a computation takes any evaluation" ... "expected compute(auto& e)"
-#include "kiln/fixed/static_program.hpp"
+#include "kiln/static_program/static_program.hpp"
 
 // What a static program asks of a whole net: the error names what breaks the rule.
 using kiln::dtype;
@@ -25,15 +25,13 @@ constexpr auto halves = [](auto& b) {
 };
 struct sum_of_all {
   constexpr kiln::result<kiln::shape> compute_shape(std::span<const kiln::shape> in) const { return in[0]; }
-  template <class T>
-  constexpr void compute(kiln::evaluation& e) const {
+  template <class T> constexpr void compute(kiln::evaluation& e) const {
     for (std::int64_t k = 0; k < e.out<T>().size(); ++k) e.out<T>()[k] = e.in<T>(0)[k];
   }
 };
 constexpr auto own_evaluation = [](auto& b) { b.output(b.input("x", dtype::f32, {4}) | sum_of_all{}); };
 
-template <auto Net>
-using program = kiln::static_program<Net>;
+template <auto Net> using program = kiln::static_program<Net>;
 int main() {
   static program<without_output> a;
   static program<equal_names> b;

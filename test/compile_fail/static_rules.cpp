@@ -9,7 +9,7 @@
 // expect: "transpose" ... "a permutation names each axis once" ... "found 0"
 // expect: "reshape" ... "a reshape keeps the number of" ... "expected [4, 4]" ... "found [3, 5]"
 // expect: "gather" ... "indices are integers" ... "expected an integer dtype" ... "found f32"
-#include "kiln/fixed/static_program.hpp"
+#include "kiln/static_program/static_program.hpp"
 
 // Dims that disagree, dtypes that an op does not have, attributes that make no sense: the error names the op, the rule,
 // what was expected and what was found.
@@ -35,8 +35,7 @@ constexpr auto indices = [](auto& b) {
   b.output(b.input("x", dtype::f32, {4, 4}).gather(b.input("i", dtype::f32, {2})));
 };
 
-template <auto Net>
-using program = kiln::static_program<Net>;
+template <auto Net> using program = kiln::static_program<Net>;
 int main() {
   static program<inner> a;
   static program<channels> b;

@@ -4,7 +4,7 @@
 // expect: "static_program" ... "one array has all weights" ... "expected floats: 10"
 // expect: "static_program" ... "a span for each weight" ... "expected 2" ... "found 1"
 // expect: "v" ... "expected elements: 2"
-#include "kiln/fixed/static_program.hpp"
+#include "kiln/static_program/static_program.hpp"
 
 // A name that no weight has, weights that are missing, and weights of another size.
 using kiln::dtype;

@@ -89,7 +89,7 @@ TEST_F(constant_memory_test, rooms_are_used_again) {
   EXPECT_EQ(memory_.allocate(99000).data(), at_a);
   EXPECT_GT(memory_.allocate(150000).data(), c.data()) << "too large for the room";
   b = buffer();
-  EXPECT_EQ(memory_.allocate(190000).data(), at_a) << "neighbours are one room";
+  EXPECT_EQ(memory_.allocate(190000).data(), at_a) << "neighbors are one room";
   a = memory_.allocate(100000);
   EXPECT_EQ(memory_.allocate(100000).data(), at_b);
   expect_filled(c, 3);

@@ -11,8 +11,7 @@ constexpr std::int64_t most = std::numeric_limits<std::int64_t>::max();
 const dimension n = dimension::symbol("n"), m = dimension::symbol("m");
 
 // The code of the error that the call raises.
-template <class F>
-errc code_of(const F& f) {
+template <class F> errc code_of(const F& f) {
   try {
     f();
   } catch (const error& e) {

@@ -23,8 +23,7 @@ constexpr bool near(double got, double want, double relative) {
 constexpr bool negative(double x) { return (kiln::bits(x) >> 63) != 0; }
 
 // Every function in constant evaluation, both types.
-template <class T>
-constexpr bool constant_values(double e) {
+template <class T> constexpr bool constant_values(double e) {
   const T x = T(0.625);  // exact in both types
   return near(kiln::exp(x), 1.86824595743222241, e) && near(kiln::exp2(x), 1.54221082540794082, e) &&
          near(kiln::expm1(x), 0.868245957432222407, e) && near(kiln::log(x), -0.470003629245735554, e) &&
@@ -72,14 +71,12 @@ constexpr float floats[] = {0.0f,  -0.0f,   1.0f,  -1.0f,  2.0f, -2.5f, 1e-45f,
                             88.9f, -104.0f, 3e38f, -3e38f, inf,  -inf,  nan};
 constexpr double doubles[] = {0.0,   1.0,  -1.0, 1e-320,      709.9,        -745.0,
                               1e300, -big, big,  double{inf}, double{-inf}, double{nan}};
-template <class F, class T, std::size_t N>
-constexpr bool defined_for(F f, const T (&xs)[N]) {
+template <class F, class T, std::size_t N> constexpr bool defined_for(F f, const T (&xs)[N]) {
   bool any = false;
   for (const T x : xs) any |= f(x) == f(x);
   return any;
 }
-template <class F, class T, std::size_t N>
-constexpr bool defined_for_pairs(F f, const T (&xs)[N], T y) {
+template <class F, class T, std::size_t N> constexpr bool defined_for_pairs(F f, const T (&xs)[N], T y) {
   bool any = false;
   for (const T x : xs) any |= f(x, y) == f(x, y) || f(y, x) == f(y, x);
   return any || y != y;

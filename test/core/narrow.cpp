@@ -8,8 +8,7 @@ namespace kiln {
 namespace {
 
 // Every code of a format decodes to a number that encodes to that code, and rounding picks the nearest of them.
-template <class T>
-void expect_nearest(unsigned codes, float least_overflow) {
+template <class T> void expect_nearest(unsigned codes, float least_overflow) {
   for (unsigned c = 0; c < codes; ++c) {
     T x;
     x.bits = static_cast<std::uint8_t>(c);

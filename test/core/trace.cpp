@@ -13,63 +13,40 @@ using enum kiln::scalar_kind;
 
 struct leaky {
   float alpha;
-  template <class T>
-  constexpr T operator()(T x) const {
-    return kiln::select(x > splat<T>(0), x, splat<T>(alpha) * x);
-  }
+  template <class T> constexpr T operator()(T x) const { return kiln::select(x > splat<T>(0), x, splat<T>(alpha) * x); }
 };
 struct silu {
-  template <class T>
-  constexpr T operator()(T x) const {
+  template <class T> constexpr T operator()(T x) const {
     const T e = kiln::exp(-x);
     return x / (splat<T>(1) + e);
   }
 };
 struct twice {  // the same value spelled twice
-  template <class T>
-  constexpr T operator()(T x, T y) const {
-    return kiln::tanh(x * y) + kiln::tanh(x * y) * y;
-  }
+  template <class T> constexpr T operator()(T x, T y) const { return kiln::tanh(x * y) + kiln::tanh(x * y) * y; }
 };
 struct pick {
-  template <class C, class T>
-  constexpr T operator()(C condition, T a, T b) const {
+  template <class C, class T> constexpr T operator()(C condition, T a, T b) const {
     return kiln::select(condition, a, b);
   }
 };
 struct between {
-  template <class T>
-  constexpr auto operator()(T x, T low, T high) const {
+  template <class T> constexpr auto operator()(T x, T low, T high) const {
     return kiln::logical_and(x >= low, kiln::logical_not(x > high));
   }
 };
 struct floats_only {
   constexpr float operator()(float x) const { return x; }
 };
-struct many {
-  static constexpr int arity = 2;
-  template <class... T>
-  constexpr auto operator()(T... x) const {
-    return (x + ...);
-  }
-};
 struct six {
-  template <class T>
-  constexpr T operator()(T a, T b, T c, T d, T e, T f) const {
-    return a + b + c + d + e + f;
-  }
+  template <class T> constexpr T operator()(T a, T b, T c, T d, T e, T f) const { return a + b + c + d + e + f; }
 };
 struct nothing {};
 
 static_assert(kiln::recorder<expr> && !kiln::recorder<float>);
 static_assert(kiln::traceable<leaky, 1> && !kiln::traceable<leaky, 2> && !kiln::traceable<floats_only, 1>);
-static_assert(kiln::pointwise_arity<leaky> == 1 && kiln::pointwise_arity<twice> == 2 &&
-              kiln::pointwise_arity<pick> == 3);
-static_assert(kiln::pointwise_arity<six> == 6 && kiln::pointwise_arity<many> == 2);
-static_assert(kiln::pointwise_arity<floats_only> == 0 && kiln::pointwise_arity<nothing> == 0);
+static_assert(kiln::traceable<six, 6> && !kiln::traceable<nothing, 1>);
 
-template <class... Names>
-std::string text(const expr& e, Names... names) {
+template <class... Names> std::string text(const expr& e, Names... names) {
   return kiln::print_source(e, {names...}).str();
 }
 
@@ -143,6 +120,16 @@ TEST(trace, dialects) {
             "kiln::select((x > kiln::splat<T>(0.0f)), x, (kiln::splat<T>(0.5f) * x))");
   EXPECT_EQ(kiln::print_source(kiln::trace(twice{}, f32, f32), {"x", "y"}, kiln::generic_source).statements[0],
             "const auto t0 = kiln::tanh((x * y));");
+}
+
+TEST(trace, calls_are_reported_and_may_have_other_names) {
+  const expr x = expr::argument(0, f32), e = kiln::exp(x) * 2.0f;
+  const kiln::source_text plain = kiln::print_source(kiln::select(x < e, e, kiln::tanh(x)), {"x"});
+  EXPECT_EQ(plain.calls, (std::vector<std::string>{"exp", "*", "<", "tanh", "select"}));
+  constexpr kiln::spelling shorter[] = {{"exp", "quick_exp"}};
+  const kiln::source_text other = kiln::print_source(e, {"x"}, {.spelled = shorter, .outer_parentheses = false});
+  EXPECT_EQ(other.values[0], "quick_exp(x) * 2.0f");
+  EXPECT_EQ(other.calls, (std::vector<std::string>{"exp", "*"}));
 }
 
 TEST(trace, bits_change_the_kind) {

@@ -2,6 +2,10 @@
 add_test(NAME docs.code COMMAND bash ${PROJECT_SOURCE_DIR}/test/docs/check.sh)
 set_tests_properties(docs.code PROPERTIES LABELS docs)
 
+# The picture of the architecture is that of the tree.
+add_test(NAME docs.picture COMMAND bash ${PROJECT_SOURCE_DIR}/test/docs/picture.sh)
+set_tests_properties(docs.picture PROPERTIES LABELS docs)
+
 # The page of operators is what the program prints.
 if(TARGET kiln_program)
   add_test(NAME docs.onnx_operators COMMAND sh -c "$<TARGET_FILE:kiln_program> ops --onnx --markdown | diff - docs/onnx.md"

@@ -13,8 +13,7 @@ using testing::IsEmpty;
 
 constexpr float infinity = std::numeric_limits<float>::infinity();
 
-template <class T>
-argument vector_of(const std::vector<T>& values) {
+template <class T> argument vector_of(const std::vector<T>& values) {
   return argument::of<T>({static_cast<std::int64_t>(values.size())}, std::span<const T>(values));
 }
 

@@ -17,8 +17,7 @@ std::string npy(std::string header, std::string_view data, int version = 1) {
   return out + header + std::string(data);
 }
 
-template <class T>
-std::string bytes(std::initializer_list<T> values) {
+template <class T> std::string bytes(std::initializer_list<T> values) {
   return {reinterpret_cast<const char*>(values.begin()), values.size() * sizeof(T)};
 }
 

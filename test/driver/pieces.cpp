@@ -32,15 +32,15 @@ class folder : public testing::Test {
 };
 
 TEST(statistics, are_order_statistics) {
-  const statistics odd = summarise({3, 1, 2}), even = summarise({4, 1, 3, 2});
+  const statistics odd = summarize({3, 1, 2}), even = summarize({4, 1, 3, 2});
   EXPECT_EQ(odd.median, 2);
   EXPECT_EQ(odd.min, 1);
   EXPECT_EQ(odd.p95, 3);
   EXPECT_EQ(even.median, 2.5);
   std::vector<double> many;
   for (int i = 100; i > 0; --i) many.push_back(i);
-  EXPECT_EQ(summarise(many).p95, 95);
-  EXPECT_EQ(summarise({}).median, 0);
+  EXPECT_EQ(summarize(many).p95, 95);
+  EXPECT_EQ(summarize({}).median, 0);
 }
 
 TEST(isolate, returns_the_report) {

@@ -151,7 +151,7 @@ TEST_F(program, show_tells_graph_plan_and_picture) {
   EXPECT_LE(j.at("kernels"), 8);
   EXPECT_THAT(content(at("graph.svg")), AllOf(HasSubstr("<svg"), HasSubstr("</svg>")));
   EXPECT_THAT(kiln("show " + digits + "/model.onnx").out,
-              AllOf(HasSubstr("== imported"), HasSubstr("== optimised"), HasSubstr("== plan"), HasSubstr("== report")));
+              AllOf(HasSubstr("== imported"), HasSubstr("== optimized"), HasSubstr("== plan"), HasSubstr("== report")));
 }
 
 TEST_F(program, show_counts_a_decode_step) {

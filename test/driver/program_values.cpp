@@ -184,7 +184,7 @@ TEST_F(program, logs_only_where_asked) {
   const std::string command = "run " + digits + "/model.onnx --json";
   EXPECT_THAT(kiln(command).error, IsEmpty());
   // by level, what it adds: graph, what each pass changed, plan, the kernels' source, timings
-  const std::vector<std::vector<std::string>> added = {{"kiln: imported program", "kiln: optimised program"},
+  const std::vector<std::vector<std::string>> added = {{"kiln: imported program", "kiln: optimized program"},
                                                        {"kiln: pass fuse_contraction"},
                                                        {"kiln: plan\n"},
                                                        {"kiln: source\n", "is operand"},

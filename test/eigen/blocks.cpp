@@ -15,8 +15,7 @@
 namespace kiln::testing {
 namespace {
 
-template <class Make>
-void expect_like_reference(Make make, tolerance within, double low = -2, double high = 2) {
+template <class Make> void expect_like_reference(Make make, tolerance within, double low = -2, double high = 2) {
   const auto in = random_inputs(make, 7, low, high);
   const auto expected = reference_run(make, in);
   const executable e = compile_eigen(make, {});
@@ -133,8 +132,8 @@ TEST(Blocks, RowsSideBySideWithRowValuesAndRepeats) {
     expect_like_reference(
         [&](builder& b) {
           const value x = b.input("x", dtype::f32, {2, 19, inner}), g = b.input("g", dtype::f32, {19, 1});
-          const value centred = x - x.reduce_mean({1}), variance = (centred * centred).reduce_mean({1});
-          b.output(centred / (variance + 1e-3F).sqrt() * g);
+          const value centered = x - x.reduce_mean({1}), variance = (centered * centered).reduce_mean({1});
+          b.output(centered / (variance + 1e-3F).sqrt() * g);
           b.output(variance);
         },
         {1e-4, 1e-5});
@@ -168,8 +167,8 @@ TEST(Blocks, NormsOfRowsOfAnyLength) {
         [&](builder& b) {
           const value x = b.input("x", dtype::f32, {70, n}), y = b.input("y", dtype::f32, {70, n}),
                       scale = b.input("scale", dtype::f32, {n}), bias = b.input("bias", dtype::f32, {n});
-          const value sum = x + y, centred = sum - sum.reduce_mean({1});
-          b.output(centred * ((centred * centred).reduce_mean({1}) + 1e-3F).rsqrt() * scale + bias);
+          const value sum = x + y, centered = sum - sum.reduce_mean({1});
+          b.output(centered * ((centered * centered).reduce_mean({1}) + 1e-3F).rsqrt() * scale + bias);
           b.output(x * ((x * x).reduce_mean({1}) + 1e-3F).rsqrt() * scale);
           b.output(y.reduce_max({1}));
           b.output(y.reduce_min({1}));
@@ -241,13 +240,13 @@ argument stored_either_way(const module_graph& body, const argument& in, thread_
 
 TEST(Blocks, StoresPastTheCachesWriteTheSame) {
   thread_pool pool(2);
-  for (const bool normalises : {false, true})
+  for (const bool normalizes : {false, true})
     for (const std::int64_t n : {100, 128, 1024 + 16}) {
       module_graph body;
       const shape full{dtype::f32, {64, n}}, row{dtype::f32, {64, 1}};
       const value_id x = body.add_parameter("x", full);
       value_id y = x;
-      if (normalises) {
+      if (normalizes) {
         const value_id top = body.add_with_shapes(op::reduce_max{.axes = {1}}, {x}, {row});
         const value_id all = body.add_with_shapes(op::multibroadcast{full.lens}, {top}, {full});
         y = body.add_with_shapes(op::mul{}, {x, all}, {full});
@@ -263,8 +262,7 @@ TEST(Blocks, StoresPastTheCachesWriteTheSame) {
 }
 
 // An activation by itself: one loop, of groups of vectors and their rest, with stores of either kind.
-template <class Op>
-void expect_one_loop(const Op& activation, std::int64_t n) {
+template <class Op> void expect_one_loop(const Op& activation, std::int64_t n) {
   SCOPED_TRACE(std::string(operation(activation).name()) + " of " + std::to_string(n));
   const float inf = std::numeric_limits<float>::infinity();
   const float special[] = {inf, -inf, NAN, 0.0F, -0.0F, 3e38F, -3e38F, 1e-30F, 1e-39F, -1e-39F, 88.8F, -104.0F};

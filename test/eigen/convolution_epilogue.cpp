@@ -138,7 +138,7 @@ TEST(convolution_epilogue, several_constant_biases) {
   }
 }
 
-// Operands that step along the pixels in ways the kernel's tiles can't follow: the tail runs behind the product.
+// Operands that step along the pixels in ways the kernel's tiles can't follow: the epilogue runs after the product.
 TEST(convolution_epilogue, operands_of_any_strides) {
   expect_same(
       [](builder& b) {

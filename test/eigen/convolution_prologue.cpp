@@ -49,14 +49,14 @@ const image images[] = {{"channels fill vectors", {1, 64, 14, 14}, 128},
                         {"more outputs than pixels", {1, 32, 5, 5}, 300},
                         {"one pixel", {3, 20, 1, 1}, 33},
                         {"signals", {2, 24, 50}, 20},
-                        {"channels last", {1, 64, 14, 14}, 128, true},
-                        {"channels last, many pixels", {2, 48, 40, 37}, 96, true},
-                        {"channels last, many channels", {1, 700, 7, 7}, 64, true},
-                        {"channels last, part of a vector", {2, 37, 9, 7}, 33, true}};
+                        {"NHWC", {1, 64, 14, 14}, 128, true},
+                        {"NHWC, many pixels", {2, 48, 40, 37}, 96, true},
+                        {"NHWC, many channels", {1, 700, 7, 7}, 64, true},
+                        {"NHWC, part of a vector", {2, 37, 9, 7}, 33, true}};
 
 // Channels lie last behind a convolution that gains from that. Its result is read by another step too: else what
 // follows were its epilogue.
-value channels_last(builder& b, const value& x) {
+value nhwc(builder& b, const value& x) {
   const value y = conv1x1(b, x, x.get_shape().lens[1].value());
   b.output(y.reduce_mean({2, 3}));
   return y;
@@ -67,11 +67,11 @@ void expect_prologue(const std::function<value(builder&, const value&)>& change)
     SCOPED_TRACE(i.name);
     const auto make = [&](builder& b) {
       const value x = b.input("x", dtype::f32, i.x);
-      b.output(conv1x1(b, change(b, i.last ? channels_last(b, x) : x), i.out));
+      b.output(conv1x1(b, change(b, i.last ? nhwc(b, x) : x), i.out));
     };
     expect_prologues(make, 1);
     if (i.last)
-      EXPECT_EQ(prologues(make, "(images)"), 1u);
+      EXPECT_EQ(prologues(make, "(nhwc_gemm)"), 1u);
     else
       EXPECT_EQ(compile_eigen(make).report().steps.size(), 1u);
     if (::testing::Test::HasFailure()) return;
@@ -141,10 +141,10 @@ TEST(convolution_prologue, an_epilogue_that_reads_the_result_of_the_prologue) {
   };
   for (const auto& [name, form] : forms)
     for (const bool last : {false, true}) {
-      SCOPED_TRACE(::testing::Message() << name << " channels last: " << last);
+      SCOPED_TRACE(::testing::Message() << name << " NHWC: " << last);
       expect_prologues(
           [&](builder& b) {
-            const value in = b.input("x", dtype::f32, {32, 32, 1, 1}), x = last ? channels_last(b, in) : in;
+            const value in = b.input("x", dtype::f32, {32, 32, 1, 1}), x = last ? nhwc(b, in) : in;
             b.output(form(b, (x * by_channel(b, x, 1)).relu()));
           },
           0);
@@ -165,11 +165,11 @@ TEST(convolution_prologue, a_part_of_an_image) {
                                 {.axes = {2}, .starts = {1}, .ends = {8}},
                                 {.axes = {3}, .starts = {0}, .ends = {5}}})
     for (const bool last : {false, true}) {
-      SCOPED_TRACE(::testing::Message() << "axis " << part.axes[0] << " channels last: " << last);
+      SCOPED_TRACE(::testing::Message() << "axis " << part.axes[0] << " NHWC: " << last);
       expect_prologues(
           [&](builder& b) {
             const value x = b.input("x", dtype::f32, {3, 24, 9, 7});
-            const value y = (last ? channels_last(b, x) : x).slice(part);
+            const value y = (last ? nhwc(b, x) : x).slice(part);
             b.output(conv1x1(b, (y * by_channel(b, y, 1) + by_channel(b, y, 2)).relu(), 40));
           },
           1);
@@ -182,7 +182,7 @@ TEST(convolution_prologue, inputs_that_are_no_numbers) {
     for (const bool bounded : {false, true}) {
       SCOPED_TRACE(::testing::Message() << i.name << " bounds on both sides: " << bounded);
       const auto make = [&](builder& b) {
-        const value in = b.input("x", dtype::f32, i.x), x = i.last ? channels_last(b, in) : in;
+        const value in = b.input("x", dtype::f32, i.x), x = i.last ? nhwc(b, in) : in;
         const value y = (x * by_channel(b, x, 1) + by_channel(b, x, 2)).relu();
         b.output(conv1x1(b, bounded ? y.min(b.scalar(dtype::f32, 0.5)) : y, i.out));
       };
@@ -202,7 +202,7 @@ TEST(convolution_prologue, several_threads) {
   for (const image& i : images) {
     SCOPED_TRACE(i.name);
     const auto make = [&](builder& b) {
-      const value in = b.input("x", dtype::f32, i.x), x = i.last ? channels_last(b, in) : in;
+      const value in = b.input("x", dtype::f32, i.x), x = i.last ? nhwc(b, in) : in;
       b.output(conv1x1(b, (x * by_channel(b, x, 1) + by_channel(b, x, 2)).relu(), i.out));
     };
     const auto inputs = random_inputs(make);
@@ -211,7 +211,7 @@ TEST(convolution_prologue, several_threads) {
   }
 }
 
-TEST(convolution_prologue, in_a_network_whose_images_have_their_channels_last) {
+TEST(convolution_prologue, in_a_network_whose_images_have_their_nhwc) {
   const auto make = [](builder& b) {
     value x = b.input("x", dtype::f32, {1, 3, 24, 24})
                   .conv(weights(b, {32, 3, 3, 3}, 5), {.stride = {2, 2}, .pads = {1, 1, 1, 1}});

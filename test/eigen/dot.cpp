@@ -120,7 +120,7 @@ TEST(dot, a_product_and_its_epilogue_are_one_kernel) {
       "dot+epilogue (packed)");
 }
 
-// More than the stack of a tile holds: the tail runs behind the product.
+// More than the stack of a tile holds: the epilogue runs after the product.
 TEST(dot, a_long_epilogue_runs_on_its_own) {
   const auto make = [](builder& b) {
     value y = b.input("x", dtype::f32, {5, 16}).dot(weights(b, {16, 200}));
@@ -181,6 +181,17 @@ TEST(dot, large_products_are_cut_into_blocks_and_tasks) {
         b.output(x.transpose({1, 0}).dot(x));
       },
       {1e-4, 1e-4});
+}
+
+TEST(dot, an_epilogue_that_adds_the_product_to_itself) {
+  for (const bool later : {false, true})
+    expect_same(
+        [&](builder& b) {
+          const value product = b.input("x", dtype::f32, {5, 7}).dot(b.input("w", dtype::f32, {7, 9}));
+          const value sum = product + b.input("bias", dtype::f32, {5, 9});
+          b.output(later ? sum.relu() + product : product + sum);
+        },
+        close);
 }
 
 }  // namespace

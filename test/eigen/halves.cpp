@@ -43,8 +43,8 @@ TEST(halves, attention_and_norms_have_kernels) {
     };
     const value scores = heads(1).dot(heads(2).transpose({0, 1, 3, 2})) * .25f;
     const value y = scores.softmax().dot(heads(3)).transpose({0, 2, 1, 3}).reshape({2, 7, 16}) + x;
-    const value centred = y - y.reduce_mean({2});
-    b.output(centred * ((centred * centred).reduce_mean({2}) + 1e-3f).rsqrt());
+    const value centered = y - y.reduce_mean({2});
+    b.output(centered * ((centered * centered).reduce_mean({2}) + 1e-3f).rsqrt());
   };
   expect_same(make, tolerance{1e-2, 1e-2});
   expect_no_reference(make);

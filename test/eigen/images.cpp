@@ -1,5 +1,4 @@
-// Networks of convolutions, whose images the plan keeps with their channels last: the results are those of the
-// reference, and nothing is copied on the way.
+// Networks of convolutions, whose results the plan keeps in NHWC: they equal the reference, and nothing is copied.
 #include <gmock/gmock.h>
 
 #include "runtime/compare.hpp"
@@ -65,22 +64,22 @@ TEST(images, means_of_whole_images) {
     }
 }
 
-// What reduces whole images or their channels reads either layout, so the convolution before it needs no turning.
-TEST(images, a_reduction_reads_channels_last) {
-  const auto last = [](const auto& reader) {
+// What reduces whole images or their channels reads either layout, so the convolution before it is NHWC.
+TEST(images, a_reduction_reads_nhwc) {
+  const auto remarks = [](const auto& reader) {
     const auto make = [&](builder& b) {
       b.output(reader(layer(b, layer(b, b.input("x", dtype::f32, {1, 64, 13, 13}), 64, 3), 200, 1)));
     };
     expect_same(make, close);
     return compile_eigen(make).report().remarks;
   };
-  const auto both = ::testing::Contains("2 results lie with their channels last");
-  EXPECT_THAT(last([](const value& x) { return x.reduce_mean({2, 3}); }), both);
-  EXPECT_THAT(last([](const value& x) { return x.reduce_mean({1}); }), both);
+  const auto both = ::testing::Contains("2 results are NHWC");
+  EXPECT_THAT(remarks([](const value& x) { return x.reduce_mean({2, 3}); }), both);
+  EXPECT_THAT(remarks([](const value& x) { return x.reduce_mean({1}); }), both);
   for (const ints& axes : {ints{2}, ints{3}, ints{1, 3}, ints{1, 2, 3}})
-    EXPECT_THAT(last([&](const value& x) { return x.reduce_mean(axes); }), ::testing::Not(both))
+    EXPECT_THAT(remarks([&](const value& x) { return x.reduce_mean(axes); }), ::testing::Not(both))
         << axes.size() << " axes from " << axes[0];
-  EXPECT_THAT(last([](const value& x) { return x.softmax(1); }), ::testing::Not(both));
+  EXPECT_THAT(remarks([](const value& x) { return x.softmax(1); }), ::testing::Not(both));
 }
 
 TEST(images, values_that_others_read_too) {
@@ -97,7 +96,7 @@ TEST(images, values_that_others_read_too) {
       close);
 }
 
-TEST(images, tails_that_are_more_than_sums) {
+TEST(images, epilogues_that_are_more_than_sums) {
   expect_same(
       [](builder& b) {
         const value x = layer(b, b.input("x", dtype::f32, {2, 6, 13, 14}), 24, 3);
@@ -110,7 +109,7 @@ TEST(images, tails_that_are_more_than_sums) {
 }
 
 // Sums and clamps that end in something else: bias, second bias, constant, residual, each followed by a gate.
-TEST(images, sums_before_other_tails) {
+TEST(images, sums_before_other_epilogues) {
   for (const bool network : {false, true})
     expect_same(
         [network](builder& b) {
@@ -130,7 +129,7 @@ TEST(images, sums_before_other_tails) {
         close);
 }
 
-TEST(images, sums_before_other_tails_of_products) {
+TEST(images, sums_before_other_epilogues_of_products) {
   for (const std::int64_t rows : {1, 5, 70})
     expect_same(
         [rows](builder& b) {
@@ -144,7 +143,7 @@ TEST(images, sums_before_other_tails_of_products) {
         close);
 }
 
-// Channels that all pixels share, or all images: a broadcast's strides of 0 are no layout of images.
+// Channels that all pixels share, or all images: a broadcast's strides of 0 are no NHWC.
 TEST(images, broadcast_over_pixels_or_images) {
   for (const auto& [from, to] :
        {std::pair(dims{1, 8, 1, 1}, dims{1, 8, 6, 6}), std::pair(dims{1, 8, 1, 1}, dims{3, 8, 1, 1}),
@@ -176,7 +175,7 @@ TEST(images, channels_shuffled_between_groups) {
       close);
 }
 
-// Groups of few channels work on planes, the layers around them do not, and what is pooled between them turns.
+// Groups of few channels work in NCHW, the layers around them in NHWC; pooling between them changes the layout.
 TEST(images, pooling_between_layouts) {
   for (const auto mode : {op::pooling_mode::max, op::pooling_mode::average})
     for (const std::int64_t size : {31, 40}) {
@@ -188,15 +187,15 @@ TEST(images, pooling_between_layouts) {
         b.output(layer(b, layer(b, x, 64, 1), 9, 3));
       };
       expect_same(make, close);
-      std::size_t of_planes = 0;
+      std::size_t in_nchw = 0;
       const executable e = compile_eigen(make);
-      for (const step_info& s : e.report().steps) of_planes += s.kernel.find("(pixels)") != std::string::npos;
-      EXPECT_EQ(of_planes, 2U);
+      for (const step_info& s : e.report().steps) in_nchw += s.kernel.find("(im2col)") != std::string::npos;
+      EXPECT_EQ(in_nchw, 2U);
       EXPECT_EQ(copies(e), 0U);
     }
 }
 
-TEST(images, normalised_responses) {
+TEST(images, normalized_responses) {
   for (const std::int64_t size : {1, 4, 5, 40, 300}) {
     SCOPED_TRACE(size);
     const auto make = [size](builder& b) {
@@ -224,8 +223,8 @@ TEST(images, factors_of_large_weights) {
 }
 
 // A layer whose weights stay near is filtered; behind a product with many more constants they would come from far.
-TEST(images, filtering_hangs_on_all_that_a_program_reads) {
-  // which of the two layers turns depends on the width of vectors
+TEST(images, the_choice_of_winograd_depends_on_all_that_a_program_reads) {
+  // which of the two layers changes its method depends on the width of vectors
   const auto make = [](std::int64_t columns) {
     return [columns](builder& b) {
       const auto network = [&](const char* name, std::int64_t extent, std::int64_t in) {

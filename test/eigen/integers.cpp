@@ -1,4 +1,4 @@
-// Products of 8-bit integers on the Eigen target: exact sums, zero points, padding, quantised networks.
+// Products of 8-bit integers on the Eigen target: exact sums, zero points, padding, quantized networks.
 #include <gmock/gmock.h>
 
 #include "kiln/op/quant/integer_convolution.hpp"
@@ -14,7 +14,7 @@ value weights(builder& b, dtype t, const dims& lens, double low, double high, un
   return b.constant(random_argument({t, lens}, seed, low, high).to_literal());
 }
 // Bytes less a zero point, as MatMulInteger is imported.
-value centred(builder& b, value x, std::optional<std::int64_t> zero) {
+value centered(builder& b, value x, std::optional<std::int64_t> zero) {
   const value wide = x.convert(dtype::i32);
   return zero ? wide - b.scalar(dtype::i32, *zero) : wide;
 }
@@ -42,15 +42,15 @@ TEST(integers, dot_of_every_sign_size_and_zero_point) {
           SCOPED_TRACE(::testing::Message() << to_string(t) << ' ' << m << ' ' << k << ' ' << n);
           const auto make = [&](builder& b) {
             const value x = b.input("x", t, {m, k});
-            b.output(centred(b, x, {}).dot(weights(b, dtype::i8, {k, n}, -128, 127).convert(dtype::i32)));
-            b.output(centred(b, x, 100).dot(centred(b, weights(b, dtype::u8, {k, n}, 0, 255), 128)));
+            b.output(centered(b, x, {}).dot(weights(b, dtype::i8, {k, n}, -128, 127).convert(dtype::i32)));
+            b.output(centered(b, x, 100).dot(centered(b, weights(b, dtype::u8, {k, n}, 0, 255), 128)));
           };
           expect_same(make, bytes_for(make, false), exact);
           if (::testing::Test::HasFatalFailure()) return;
         }
   expect_kernel(
       [](builder& b) {
-        b.output(centred(b, b.input("x", dtype::u8, {8, 16}), 3).dot(weights(b, dtype::i32, {16, 24}, -128, 127)));
+        b.output(centered(b, b.input("x", dtype::u8, {8, 16}), 3).dot(weights(b, dtype::i32, {16, 24}, -128, 127)));
       },
       "integer dot");
 }
@@ -60,7 +60,7 @@ TEST(integers, extreme_values_do_not_saturate) {
   for (const dtype t : {dtype::u8, dtype::i8}) {
     const auto make = [&](builder& b) {
       const value w = b.constant(literal::of<std::int64_t>({dtype::i8, {64, 3}}, std::vector<std::int64_t>(192, -128)));
-      b.output(centred(b, b.input("x", t, {5, 64}), {}).dot(w.convert(dtype::i32)));
+      b.output(centered(b, b.input("x", t, {5, 64}), {}).dot(w.convert(dtype::i32)));
     };
     expect_same(make, bytes_for(make, true), exact);
   }
@@ -68,7 +68,7 @@ TEST(integers, extreme_values_do_not_saturate) {
 
 TEST(integers, weights_that_are_no_bytes_stay_products_of_integers) {
   const auto make = [](builder& b) {
-    b.output(centred(b, b.input("x", dtype::u8, {3, 6}), 1).dot(weights(b, dtype::i32, {6, 4}, -300, 300)));
+    b.output(centered(b, b.input("x", dtype::u8, {3, 6}), 1).dot(weights(b, dtype::i32, {6, 4}, -300, 300)));
   };
   expect_same(make, bytes_for(make, false), exact);
 }
@@ -90,7 +90,7 @@ TEST(integers, convolutions_pad_with_the_zero_point) {
       for (const dtype t : {dtype::u8, dtype::i8}) {
         SCOPED_TRACE(::testing::Message() << zero << ' ' << kernel << ' ' << to_string(t));
         const auto make = [&](builder& b) {
-          const value x = centred(b, b.input("x", t, {2, 6, 9, 8}), zero);
+          const value x = centered(b, b.input("x", t, {2, 6, 9, 8}), zero);
           const op::convolution around{.stride = {2, 1}, .pads = {kernel / 2, kernel / 2, 1, 0}};
           b.output(x.conv(weights(b, dtype::i8, {20, 6, kernel, kernel}, -128, 127).convert(dtype::i32), around));
           b.output(x.conv(weights(b, dtype::i8, {5, 6, kernel, kernel}, -128, 127).convert(dtype::i32)));
@@ -132,7 +132,7 @@ TEST(integers, the_reference_pads_as_the_kernel_does) {
 }
 
 // QuantizeLinear and DequantizeLinear as they are imported.
-value quantised(builder& b, value x, float scale, float zero) {
+value quantized(builder& b, value x, float scale, float zero) {
   const value y = (x / scale | op::round{}) + zero;
   return b.add(op::clip{}, y, b.scalar(dtype::f32, 0.F), b.scalar(dtype::f32, 255.F)).convert(dtype::u8);
 }
@@ -140,18 +140,18 @@ value real(builder& b, value q, float scale, std::int64_t zero) {
   return (q.convert(dtype::i32) - b.scalar(dtype::i32, zero)).convert(dtype::f32) * scale;
 }
 
-TEST(integers, quantised_layers_multiply_bytes) {
+TEST(integers, quantized_layers_multiply_bytes) {
   for (const std::int64_t zero : {0, 128}) {
     const auto make = [&](builder& b) {
       const auto z = static_cast<float>(zero);
-      value x = real(b, quantised(b, b.input("x", dtype::f32, {1, 8, 10, 10}), .02F, z), .02F, zero);
+      value x = real(b, quantized(b, b.input("x", dtype::f32, {1, 8, 10, 10}), .02F, z), .02F, zero);
       const value scales = b.constant(random_argument({dtype::f32, {16}}, 4, .001, .002).to_literal());
       const value w = weights(b, dtype::i8, {16, 8, 3, 3}, -128, 127).convert(dtype::f32);
       value y = x.conv(w * scales.reshape({16, 1, 1, 1}), {.pads = {1, 1, 1, 1}}).relu();
-      y = real(b, quantised(b, y, .05F, 0), .05F, 0);
+      y = real(b, quantized(b, y, .05F, 0), .05F, 0);
       const value w2 = weights(b, dtype::i8, {16, 16, 1, 1}, -128, 127, 5).convert(dtype::f32);
       y = (y.conv(w2 * b.scalar(dtype::f32, .003F)) + y).relu();
-      const value q = quantised(b, y, .1F, 3);
+      const value q = quantized(b, y, .1F, 3);
       b.output(q);
       b.output(real(b, q, .1F, 3)
                    .reshape({1, 1600})
@@ -171,7 +171,7 @@ TEST(integers, quantised_layers_multiply_bytes) {
 }
 
 // Sums that 32 bits don't hold stay sums of floats.
-TEST(integers, quantised_layers_too_deep_for_integers_stay_floats) {
+TEST(integers, quantized_layers_too_deep_for_integers_stay_floats) {
   const auto make = [](builder& b) {
     const value x = b.input("x", dtype::u8, {1, 68000});
     const std::vector<std::int64_t> least(68000 * 16, -128);
@@ -186,8 +186,8 @@ TEST(integers, quantised_layers_too_deep_for_integers_stay_floats) {
 TEST(integers, bytes_that_become_floats_again_stay_floats) {
   const auto make = [](builder& b) {
     const value x = b.input("x", dtype::f32, {4, 9});
-    b.output(real(b, quantised(b, x, .01F, 128), .01F, 128));
-    const value q = quantised(b, x * 2.F, .01F, 7);
+    b.output(real(b, quantized(b, x, .01F, 128), .01F, 128));
+    const value q = quantized(b, x * 2.F, .01F, 7);
     b.output(q);
     b.output(real(b, q, .01F, 7));
   };

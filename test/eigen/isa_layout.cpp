@@ -25,6 +25,43 @@ TEST(isa_layout, a_library_of_another_build_is_refused) {
   }
 }
 
+struct small {
+  int at;
+};
+struct large {
+  long at, more;
+};
+template <class Table> constexpr std::uint64_t layout_of() {
+  layout_hash hash;
+  hash.add_fields<Table>();
+  return hash.value();
+}
+struct table {
+  void (*run)(const small& in, float* out);
+};
+struct other_result {
+  double (*run)(const small& in, float* out);
+};
+struct other_operand {
+  void (*run)(const large& in, float* out);
+};
+struct more_operands {
+  void (*run)(const small& in, float* out, bool last);
+};
+struct by_value {
+  void (*run)(const small& in, float out);
+};
+struct longer {
+  void (*run)(const small& in, float* out);
+  void (*stop)();
+};
+static_assert(layout_of<table>() == layout_of<table>());
+static_assert(layout_of<table>() != layout_of<other_result>());
+static_assert(layout_of<table>() != layout_of<other_operand>(), "what an operand refers to counts");
+static_assert(layout_of<table>() != layout_of<more_operands>());
+static_assert(layout_of<table>() != layout_of<by_value>());
+static_assert(layout_of<table>() != layout_of<longer>());
+
 // Kept timings hold where they were taken.
 TEST(machine, tells_whether_the_matrix_unit_may_be_used) {
   testing::FLAGS_gtest_death_test_style = "threadsafe";  // it is forbidden to a whole process

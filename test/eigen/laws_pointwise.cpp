@@ -24,19 +24,14 @@ tolerance tolerance_of(dtype t) {
 value operand(builder& b, std::size_t k, dtype t, std::int64_t n) {
   const std::string name = "x" + std::to_string(k);
   switch (k % 4) {
-    case 0:
-      return b.input(name, t, {n, 3}).transpose({1, 0});
-    case 1:
-      return b.input(name, t, {3, 1}).broadcast_to({3, n});
-    case 2:
-      return b.input(name, t, {n}).broadcast_to({3, n});
-    default:
-      return b.input(name, t, {3, n});
+    case 0: return b.input(name, t, {n, 3}).transpose({1, 0});
+    case 1: return b.input(name, t, {3, 1}).broadcast_to({3, n});
+    case 2: return b.input(name, t, {n}).broadcast_to({3, n});
+    default: return b.input(name, t, {3, n});
   }
 }
 
-template <class Op>
-void check_op() {
+template <class Op> void check_op() {
   constexpr op_info info = info_of<Op>();
   if constexpr (info.kind == op_kind::pointwise && !std::is_same_v<Op, op::convert>) {
     SCOPED_TRACE(std::string(info.name));
@@ -71,14 +66,12 @@ void check_op() {
   }
 }
 
-template <std::size_t First, std::size_t... I>
-void check_ops(std::index_sequence<I...>) {
+template <std::size_t First, std::size_t... I> void check_ops(std::index_sequence<I...>) {
   (check_op<default_registry::at<First + I>>(), ...);
 }
 
 // In parts, so that failures stand apart and tests run side by side.
-template <std::size_t First>
-void check_part() {
+template <std::size_t First> void check_part() {
   constexpr std::size_t size = default_registry::size, each = 20;
   if constexpr (First < size) check_ops<First>(std::make_index_sequence<(size - First < each ? size - First : each)>{});
 }

@@ -18,8 +18,7 @@ tolerance tolerance_of(dtype t) {
   return {0, 0};
 }
 
-template <class Op>
-void check_op() {
+template <class Op> void check_op() {
   constexpr op_info info = info_of<Op>();
   if constexpr (info.kind == op_kind::reduction) {
     SCOPED_TRACE(std::string(info.name));
@@ -56,10 +55,7 @@ void check_op() {
   }
 }
 
-template <std::size_t... I>
-void check_ops(std::index_sequence<I...>) {
-  (check_op<default_registry::at<I>>(), ...);
-}
+template <std::size_t... I> void check_ops(std::index_sequence<I...>) { (check_op<default_registry::at<I>>(), ...); }
 
 TEST(laws, reductions) { check_ops(std::make_index_sequence<default_registry::size>{}); }
 
@@ -74,8 +70,8 @@ TEST(laws, row_bodies_at_every_length) {
                     bias = b.input("bias", dtype::f32, {exact});
         b.output(x.softmax());
         b.output(x.log_softmax());
-        b.output(x.normalise({-1}) * scale + bias);
-        b.output(x.rms_normalise() * scale);
+        b.output(x.normalize({-1}) * scale + bias);
+        b.output(x.rms_normalize() * scale);
       };
       expect_same(make, {2e-5, 1e-5});
       if (::testing::Test::HasFatalFailure()) return;
@@ -87,8 +83,8 @@ TEST(laws, row_bodies_are_one_kernel) {
   const std::function<value(value)> bodies[] = {
       [](value x) { return x.softmax(); },
       [](value x) { return x.log_softmax(); },
-      [](value x) { return x.normalise({-1}); },
-      [](value x) { return x.rms_normalise(); },
+      [](value x) { return x.normalize({-1}); },
+      [](value x) { return x.rms_normalize(); },
       [](value x) { return x.softmax() * 2.0f + x; },
   };
   for (const auto& body : bodies) {
@@ -104,7 +100,7 @@ TEST(laws, bodies_over_inner_outer_and_split_axes) {
       const value x = b.input("x", dtype::f32, {5, 7, 13}), bias = b.input("bias", dtype::f32, {7, 1});
       const value e = (x - x.reduce_max(axes)).exp();
       b.output(e / e.reduce_sum(axes));
-      b.output(((x + bias).normalise(axes) * bias).tanh());
+      b.output(((x + bias).normalize(axes) * bias).tanh());
       b.output((x * x).reduce_mean(axes).sqrt());
       b.output(x.transpose({2, 0, 1}).reduce_sum(axes));
     };
@@ -133,7 +129,7 @@ TEST(laws, bodies_of_short_floats_and_integers) {
     const auto make = [&](builder& b) {
       const value x = b.input("x", t, {3, 70});
       b.output(x.softmax());
-      b.output(x.convert(dtype::f32).rms_normalise().convert(t));
+      b.output(x.convert(dtype::f32).rms_normalize().convert(t));
     };
     expect_same(make, tolerance_of(t == dtype::f64 ? dtype::f32 : t));  // the second result passes through f32
   }

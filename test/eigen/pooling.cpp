@@ -1,4 +1,4 @@
-// Pooling and local response normalisation through the Eigen target.
+// Pooling and local response normalization through the Eigen target.
 #include <gmock/gmock.h>
 
 #include "runtime/compare.hpp"
@@ -36,8 +36,7 @@ const struct {
 };
 
 // Calls `same(lens, op)` for every case, mode and way to count.
-template <class Same>
-void each_case(Same&& same) {
+template <class Same> void each_case(Same&& same) {
   std::size_t at = 0;
   for (const auto& [x, attributes] : cases) {
     for (const mode m : {mode::max, mode::average, mode::lp})
@@ -68,16 +67,16 @@ TEST(pooling, equals_the_reference) {
   });
 }
 
-TEST(pooling, of_channels_that_lie_last_equals_the_reference) {
+TEST(pooling, of_nhwc_equals_the_reference) {
   for (const std::int64_t channels : {3, 16, 37, 64, 150})
     each_case([&](const dims& lens, const op::pooling& op) {
       if (op.mode == mode::lp || lens[0].value() > 2) return;
       SCOPED_TRACE(channels);
       const auto make = [&](builder& b) {
-        dims last{lens[0]};
-        for (std::size_t d = 2; d < lens.size(); ++d) last.push_back(lens[d]);
-        last.push_back(channels);
-        b.output(channels_first(b.input("x", dtype::f32, last), last.size()).pool(op));
+        dims nhwc{lens[0]};
+        for (std::size_t d = 2; d < lens.size(); ++d) nhwc.push_back(lens[d]);
+        nhwc.push_back(channels);
+        b.output(channels_first(b.input("x", dtype::f32, nhwc), nhwc.size()).pool(op));
       };
       expect_same(make, {1e-6, 1e-6});
       for (const step_info& s : compile_eigen(make).report().steps) EXPECT_FALSE(s.copy);
@@ -87,32 +86,32 @@ TEST(pooling, of_channels_that_lie_last_equals_the_reference) {
 // Means of equal elements whose sums are exact are those elements, whatever a window counts: 1 / n times n is not 1 for
 // n = 41, 47, 55, nor a third of a third times 9.
 TEST(pooling, means_round_as_quotients) {
-  const auto check = [](const op::pooling& op, const dims& lens, bool last) {
+  const auto check = [](const op::pooling& op, const dims& lens, bool nhwc) {
     argument x(shape{dtype::f32, lens});
     std::fill(x.as<float>().begin(), x.as<float>().end(), 1.0F);
     const auto make = [&](builder& b) {
       const value in = b.input("x", dtype::f32, lens);
-      b.output((last ? channels_first(in, lens.size()) : in).pool(op));
+      b.output((nhwc ? channels_first(in, lens.size()) : in).pool(op));
     };
     for (const float mean : compile_eigen(make).run(std::vector<argument>{x}).at(0).to<float>()) ASSERT_EQ(mean, 1.0F);
   };
-  for (const bool last : {false, true})
+  for (const bool nhwc : {false, true})
     for (std::int64_t count = 1; count <= 128; ++count) {
-      SCOPED_TRACE(::testing::Message() << last << ' ' << count);
-      const dims line = last ? dims{1, 150, 20} : dims{1, 20, 150};
-      check({.mode = mode::average, .lengths = {count}}, line, last);
-      check({.mode = mode::average, .lengths = {count}, .pads = {count / 2, count / 2}}, line, last);
+      SCOPED_TRACE(::testing::Message() << nhwc << ' ' << count);
+      const dims line = nhwc ? dims{1, 150, 20} : dims{1, 20, 150};
+      check({.mode = mode::average, .lengths = {count}}, line, nhwc);
+      check({.mode = mode::average, .lengths = {count}, .pads = {count / 2, count / 2}}, line, nhwc);
     }
-  for (const bool last : {false, true})
+  for (const bool nhwc : {false, true})
     for (const std::int64_t length : {2, 3, 5, 7})
       for (const std::int64_t stride : {1, 2})
         for (const std::int64_t pad : {0, 1}) {
-          SCOPED_TRACE(::testing::Message() << last << ' ' << length << ' ' << stride << ' ' << pad);
+          SCOPED_TRACE(::testing::Message() << nhwc << ' ' << length << ' ' << stride << ' ' << pad);
           const op::pooling op{.mode = mode::average,
                                .lengths = {length, length},
                                .stride = {stride, stride},
                                .pads = {pad, pad, pad, pad}};
-          check(op, last ? dims{1, 19, 40, 85} : dims{1, 85, 19, 40}, last);
+          check(op, nhwc ? dims{1, 19, 40, 85} : dims{1, 85, 19, 40}, nhwc);
         }
 }
 
@@ -135,7 +134,7 @@ TEST(pooling, special_values_pass_as_in_the_reference) {
   }
 }
 
-TEST(pooling, special_values_of_channels_that_lie_last) {
+TEST(pooling, special_values_in_nhwc) {
   const float inf = std::numeric_limits<float>::infinity();
   argument x = random_argument({dtype::f32, {1, 6, 5, 70}}, 3);
   const auto values = x.as<float>();

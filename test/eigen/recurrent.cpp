@@ -4,7 +4,7 @@
 
 #include <gmock/gmock.h>
 
-#include "kiln/kernel/step_team.hpp"
+#include "kiln/kernel/rnn/step_team.hpp"
 #include "runtime/compare.hpp"
 
 namespace kiln::testing {

@@ -25,8 +25,8 @@ value shuffled(const value& x, std::int64_t parts) {
   return x.reshape(split).transpose(axes).reshape(lens);
 }
 
-// A 1x1 convolution in groups; of nine channels each, which leave a part of every kind of vector idle, it works on
-// planes.
+// A 1x1 convolution in groups; of nine channels each, which leave a part of every kind of vector idle, it works in
+// NCHW.
 value grouped(builder& b, const value& x, std::int64_t out, std::int64_t groups) {
   dims lens{out, x.get_shape().lens[1].value() / groups};
   for (std::size_t d = 2; d < x.get_shape().rank(); ++d) lens.push_back(1);
@@ -55,10 +55,10 @@ void expect_uncopied(const std::function<void(builder&)>& make) {
 }
 
 // As `expect_uncopied`, unless the first step's vectors run over channels, which short ones do where they fill them.
-void expect_uncopied_planes(const std::function<void(builder&)>& make) {
+void expect_uncopied_nchw(const std::function<void(builder&)>& make) {
   expect_same(make, close);
   const auto steps = kernels(compile_eigen(make));
-  if (steps.front() != "convolution+epilogue (channels)") {
+  if (steps.front() != "convolution+epilogue (direct_channels)") {
     EXPECT_THAT(steps, Not(Contains("copy")));
   }
 }
@@ -69,7 +69,7 @@ TEST(shuffles, a_grouped_convolution_writes_its_channels_shuffled) {
     for (const std::int64_t batch : {1, 3})
       for (const std::int64_t height : {4, 9, 28}) {
         SCOPED_TRACE(std::to_string(groups) + " groups, " + std::to_string(parts) + " runs, " + std::to_string(height));
-        expect_uncopied_planes([&, groups = groups, parts = parts](builder& b) {
+        expect_uncopied_nchw([&, groups = groups, parts = parts](builder& b) {
           const std::int64_t channels = 18 * groups;
           const value x = b.input("x", dtype::f32, {batch, channels, height, height == 28 ? 30 : 8});
           value y = shuffled(biased(b, grouped(b, x, channels, groups)).relu(), parts);
@@ -92,10 +92,10 @@ TEST(shuffles, runs_of_few_channels_are_copied) {
 }
 
 TEST(shuffles, epilogues_of_every_kind) {
-  const auto check = [](const std::function<value(builder&, const value&)>& tail, std::int64_t batch) {
+  const auto check = [](const std::function<value(builder&, const value&)>& epilogue, std::int64_t batch) {
     expect_uncopied([&](builder& b) {
       const value x = b.input("x", dtype::f32, {batch, 24, 9, 8});
-      b.output(depthwise(b, shuffled(tail(b, grouped(b, x, 36, 4)), 4)));
+      b.output(depthwise(b, shuffled(epilogue(b, grouped(b, x, 36, 4)), 4)));
     });
   };
   for (const std::int64_t batch : {1, 2}) {
@@ -103,7 +103,7 @@ TEST(shuffles, epilogues_of_every_kind) {
     check([&](builder& b, const value& y) { return y + b.input("more", dtype::f32, {batch, 36, 9, 8}); }, batch);
     check([](builder&, const value& y) { return y * y.sigmoid(); }, batch);
     check([](builder& b, const value& y) { return biased(b, y).relu().tanh(); }, batch);
-    // an operand whose columns are not evenly apart runs behind the product
+    // with an operand whose columns are not evenly spaced the epilogue runs after the product
     check([](builder& b, const value& y) { return y * b.input("row", dtype::f32, {1, 36, 1, 8}); }, batch);
     check([&](builder& b, const value& y) { return y * b.input("rows", dtype::f32, {batch, 1, 9, 1}); }, batch);
   }
@@ -149,8 +149,8 @@ TEST(shuffles, a_batch_that_only_the_run_knows) {
   }
 }
 
-// Channels that lie last are interleaved by one copy.
-TEST(shuffles, of_channels_that_lie_last) {
+// In NHWC the channels are interleaved by one copy.
+TEST(shuffles, in_nhwc) {
   for (const std::int64_t runs : {2, 3, 4, 8}) {
     const auto make = [runs](builder& b) {
       const value x = b.input("x", dtype::f32, {2, 9, 7, 8});
@@ -180,8 +180,8 @@ TEST(shuffles, units_of_two_branches) {
         close);
 }
 
-// Branches of images as planes, with a batch: pooling and convolutions write into their concatenation.
-TEST(shuffles, branches_of_planes_write_into_their_concatenation) {
+// Branches in NCHW, with a batch: pooling and convolutions write into their concatenation.
+TEST(shuffles, branches_in_nchw_write_into_their_concatenation) {
   for (const std::int64_t batch : {1, 3})
     for (const auto mode : {op::pooling_mode::max, op::pooling_mode::average})
       expect_uncopied([&](builder& b) {
@@ -192,8 +192,8 @@ TEST(shuffles, branches_of_planes_write_into_their_concatenation) {
       });
 }
 
-// The same from images whose channels lie last: what is pooled is converted where it belongs.
-TEST(shuffles, pooled_channels_that_lie_last_are_written_into_a_concatenation_of_planes) {
+// The same from an image in NHWC: pooling transposes its result into the concatenation.
+TEST(shuffles, pooling_from_nhwc_writes_into_a_concatenation_in_nchw) {
   for (const std::int64_t batch : {1, 3})
     expect_uncopied([&](builder& b) {
       const value x = b.input("x", dtype::f32, {batch, 14, 16, 36}).transpose({0, 3, 1, 2});

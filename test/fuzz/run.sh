@@ -1,5 +1,5 @@
 #!/bin/sh
-# Fuzzes the ONNX importer under address and undefined-behaviour sanitizers: bash test/fuzz/run.sh [seconds] [model folders]
+# Fuzzes the ONNX importer under address and undefined-behavior sanitizers: bash test/fuzz/run.sh [seconds] [model folders]
 # The corpus is every small model of ONNX's backend tests; what fails is left in build/fuzz/found.
 set -eu
 cd "$(dirname "$0")/../.."

@@ -8,8 +8,7 @@
 namespace kiln {
 namespace {
 
-template <class Builder>
-constexpr text mlp() {
+template <class Builder> constexpr text mlp() {
   Builder b;
   auto x = b.input("x", dtype::f32, {4, 8});
   auto y = (x.dot(b.weight("w", dtype::f32, {8, 2})) + b.weight("b", dtype::f32, {2})).relu();
@@ -51,7 +50,7 @@ TEST(builder, dot_broadcasts_leading_dims) {
 TEST(builder, layers_have_the_shapes_of_their_input) {
   builder b;
   auto x = b.input("x", dtype::f32, {2, 3, 4});
-  for (value v : {x.softmax(), x.softmax(1), x.log_softmax(), x.normalise({-1}), x.rms_normalise(), x.silu()})
+  for (value v : {x.softmax(), x.softmax(1), x.log_softmax(), x.normalize({-1}), x.rms_normalize(), x.silu()})
     EXPECT_EQ(v.get_shape(), x.get_shape());
   auto c = b.input("c", dtype::f32, {3});
   EXPECT_EQ(x.batch_norm(c, c, c, c).get_shape(), x.get_shape());

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <functional>
 
+#include "kiln/op/linear/dft.hpp"
 #include "onnx/evaluate.hpp"
 
 namespace kiln {
@@ -74,12 +75,10 @@ void expect_slopes(const function& f, const std::vector<point>& at) {
   }
 }
 
-template <class Op>
-function one(const Op& o) {
+template <class Op> function one(const Op& o) {
   return [o](builder&, const values& x) { return x[0] | o; };
 }
-template <class Op>
-function two(const Op& o) {
+template <class Op> function two(const Op& o) {
   return [o](builder& b, const values& x) { return b.add(o, x[0], x[1]); };
 }
 
@@ -153,7 +152,7 @@ TEST(gradient, of_reductions) {
   expect_slopes(one(op::reduce_prod{{0}}), {{{3}, 0, 0.5}});  // with a zero
   const auto softmax = [](builder&, const values& x) { return x[0].softmax(1); };
   expect_slopes(softmax, at);
-  const auto norm = [](builder&, const values& x) { return x[0].normalise({-1}) * x[1]; };
+  const auto norm = [](builder&, const values& x) { return x[0].normalize({-1}) * x[1]; };
   expect_slopes(norm, {{{2, 3}}, {{3}}});
 }
 
@@ -225,6 +224,15 @@ TEST(gradient, of_products_and_convolutions) {
   expect_slopes(two(op::convolution{{}, {}, {1, 1}, 3}), {{{1, 3, 4}}, {{3, 1, 3}}});
   expect_slopes(two(op::deconvolution{{2, 1}, {}, {1, 0}, {1, 0, 0, 0}, 1}), {{{1, 2, 3, 2}}, {{2, 3, 2, 2}}});
   expect_slopes(two(op::deconvolution{{2}, {}, {}, {}, 2}), {{{2, 4, 3}}, {{4, 1, 3}}});
+}
+
+TEST(gradient, of_fourier_transforms) {
+  for (const std::int64_t length : {0, 3, 8})
+    for (const bool inverse : {false, true}) {
+      expect_slopes(one(op::dft{1, inverse, false, length}), {{{2, 5, 2, 2}}});
+      expect_slopes(one(op::dft{-2, inverse, false, length}), {{{5, 1}}});
+      expect_slopes(one(op::dft{-2, inverse, true, length}), {{{2, 4, inverse ? 2 : 1}}});
+    }
 }
 
 TEST(gradient, of_pooling) {

@@ -10,8 +10,7 @@ namespace kiln {
 namespace {
 
 /// Whether the pattern matches the main module's first output.
-template <class Build, class Pattern>
-constexpr bool matches(Build build, const Pattern& pattern) {
+template <class Build, class Pattern> constexpr bool matches(Build build, const Pattern& pattern) {
   static_builder<> b;
   build(b);
   auto p = b.finish();

@@ -7,8 +7,7 @@
 namespace kiln {
 namespace {
 
-template <class Builder>
-constexpr auto every_kind() {
+template <class Builder> constexpr auto every_kind() {
   Builder b;
   auto x = b.input("x", dtype::f32, {1, 2, 3, 3});
   auto w = b.weight("w", dtype::f32, {4, 2, 3, 3});

@@ -39,8 +39,7 @@ constexpr dtype kinds[] = {dtype::f32, dtype::i64, dtype::u8, dtype::boolean};
 constexpr dtype some_dtypes[] = {dtype::f32, dtype::f64, dtype::f16, dtype::bf16,
                                  dtype::i64, dtype::i8,  dtype::u32, dtype::boolean};
 
-template <class Op>
-void add_pointwise(builder& b, value x, value condition) {
+template <class Op> void add_pointwise(builder& b, value x, value condition) {
   constexpr op_info info = info_of<Op>();
   if constexpr (info.kind == op_kind::pointwise) {
     if (!info.types.contains(x.get_shape().type)) return;
@@ -50,15 +49,13 @@ void add_pointwise(builder& b, value x, value condition) {
   }
 }
 
-template <class Op>
-void add_reduction(builder& b, value x, const ints& axes) {
+template <class Op> void add_reduction(builder& b, value x, const ints& axes) {
   constexpr op_info info = info_of<Op>();
   if constexpr (info.kind == op_kind::reduction)
     if (info.types.contains(x.get_shape().type)) b.output(b.add(Op{.axes = axes}, x));
 }
 
-template <class F, std::size_t... I>
-void each_op(F&& f, std::index_sequence<I...>) {
+template <class F, std::size_t... I> void each_op(F&& f, std::index_sequence<I...>) {
   (f.template operator()<default_registry::at<I>>(), ...);
 }
 constexpr auto all_ops = std::make_index_sequence<default_registry::size>{};
@@ -123,7 +120,7 @@ TEST_P(hip_compiles, bodies_of_rows) {
     compiled([&, rows = rows, length = length](builder& b) {
       const value x = b.input("x", dtype::f16, {rows, length});
       b.output(x.softmax());
-      b.output(x.normalise({-1}) * b.input("scale", dtype::f16, {length}));
+      b.output(x.normalize({-1}) * b.input("scale", dtype::f16, {length}));
       b.output(b.add(op::reduce_max{.axes = {0}}, x) + b.add(op::reduce_sum{.axes = {0}}, x));
       b.output(b.add(op::reduce_sum{.axes = {0, 1}}, x));
       b.output(x.softmax(0));

@@ -16,7 +16,7 @@ class asking_target final : public target {
  public:
   explicit asking_target(const hip_options& options) : asked_(options) {}
   std::string_view name() const override { return "asking"; }
-  image_role role(const program& whole, const basic_instruction<operation>& instruction) const override {
+  lower::layout_role role(const program& whole, const basic_instruction<operation>& instruction) const override {
     return asked_.role(whole, instruction);
   }
   std::unique_ptr<kernel> make_kernel(const kernel_request& r) const override {
@@ -152,7 +152,7 @@ TEST_F(hip_coverage, numbers_of_every_dtype) {
       b.output(b.input("volume", t, {1, 2, 5, 5, 5}).conv(b.input("volume_filters", t, {4, 2, 3, 3, 3}), {}));
       if (!is_float(t)) return;
       b.output(x.softmax());
-      b.output(x.normalise({-1}));
+      b.output(x.normalize({-1}));
       b.output(b.add(op::deconvolution{.stride = {2, 2}}, image, b.input("back", t, {8, 4, 3, 3})));
       b.output(b.add(op::deconvolution{}, b.input("row_back", t, {1, 2, 9}), b.input("row_taps", t, {2, 4, 3})));
       b.output(b.add(op::deconvolution{}, b.input("volume_back", t, {1, 2, 3, 3, 3}),
@@ -170,8 +170,7 @@ TEST_F(hip_coverage, numbers_of_every_dtype) {
 // An op that only its reference computes: what the other tests look for is seen.
 struct every_other {
   constexpr result<shape> compute_shape(std::span<const shape> in) const { return in[0]; }
-  template <class T>
-  constexpr void compute(Evaluation auto& e) const {
+  template <class T> constexpr void compute(Evaluation auto& e) const {
     const auto in = e.template in<T>(0);
     const auto out = e.template out<T>();
     for (std::int64_t k = 0, n = in.size(); k < n; ++k) out[k] = k % 2 == 0 ? in[k] : T(0);

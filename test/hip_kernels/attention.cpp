@@ -3,13 +3,13 @@
 #include <cmath>
 
 #include "emulated_device.hpp"
-#include "kiln/backend/hip/kernels/atom_fma.hpp"
-#include "kiln/backend/hip/kernels/atom_wmma.hpp"
-#include "kiln/backend/hip/kernels/attention_mma.hpp"
-#include "kiln/backend/hip/kernels/attention_plain.hpp"
-#include "kiln/backend/hip/kernels/attention_staged.hpp"
+#include "kiln/backend/hip/kernels/atom/atom_fma.hpp"
+#include "kiln/backend/hip/kernels/atom/atom_wmma.hpp"
+#include "kiln/backend/hip/kernels/attention/attention_mma.hpp"
+#include "kiln/backend/hip/kernels/attention/attention_plain.hpp"
+#include "kiln/backend/hip/kernels/attention/attention_staged.hpp"
 
-using namespace kiln::device;
+using namespace kiln::gpu;
 
 namespace {
 
@@ -18,8 +18,7 @@ struct sizes {
 };
 
 /// What attention reads and should give, heads and rows interleaved as projections leave them.
-template <class T>
-struct problem {
+template <class T> struct problem {
   sizes z;
   std::vector<T> q, k, v, out, mask;
   std::vector<unsigned char> keep;
@@ -34,12 +33,10 @@ struct problem {
     // a query that sees nothing
     for (int j = 0; j < z.keys; ++j) keep[static_cast<std::size_t>(j)] = 0;
   }
-  template <class E>
-  static attention_operand<E> rows(E* base, int heads, int rows, int depth) {
+  template <class E> static attention_operand<E> rows(E* base, int heads, int rows, int depth) {
     return {base, static_cast<i64>(heads) * rows * depth, depth, static_cast<i64>(heads) * depth};
   }
-  template <mask_kind Mask, bool Causal>
-  void check(double bound) const {
+  template <mask_kind Mask, bool Causal> void check(double bound) const {
     const int group = z.heads / z.kv_heads;
     const auto at = [](const std::vector<T>& x, int heads, int rows, int depth, int b, int h, int i, int d) {
       return static_cast<double>(widen(x[static_cast<std::size_t>(((b * rows + i) * heads + h) * depth + d)]));
@@ -77,8 +74,7 @@ struct problem {
     return {z.heads,  group, z.queries, z.keys, z.depth, z.value_depth, (group * z.queries + rows - 1) / rows,
             z.splits, 0.5f,  nullptr,   nullptr};
   }
-  template <mask_kind Mask>
-  tail_operand device_mask() const {
+  template <mask_kind Mask> epilogue_operand device_mask() const {
     const void* base = Mask == mask_kind::keeps ? static_cast<const void*>(keep.data()) : mask.data();
     return {base, {static_cast<i64>(z.queries) * z.keys, 0, z.keys, 1}};
   }
@@ -86,31 +82,32 @@ struct problem {
 
 template <class T, class Tile, mask_kind Mask, bool Causal>
 void check_mma(const sizes& z, double bound = kiln::elementary::same<T, f16> ? 2e-3 : 1.5e-2) {
-  using memory = attention_memory<T, Tile>;
+  constexpr attention_memory memory{Tile::warps * Tile::atoms_m * 16, Tile::keys, Tile::depth, Tile::value_depth,
+                                    sizeof(T)};
   problem<T> p(z);
-  attention_sizes s = p.device_sizes(memory::rows);
-  std::vector<float> partial(
-      static_cast<std::size_t>(z.batch * z.kv_heads * s.tiles * z.splits * memory::rows * (Tile::value_depth + 2)));
+  attention_sizes s = p.device_sizes(memory.rows);
+  std::vector<float> partial(static_cast<std::size_t>(z.batch * z.kv_heads * s.tiles * z.splits *
+                                                      split_floats(memory.rows, Tile::value_depth)));
   std::vector<int> arrivals(static_cast<std::size_t>(z.batch * z.kv_heads * s.tiles));
   s.partial = partial.data(), s.arrivals = arrivals.data();
   for (int again = 0; again < (z.splits > 1 ? 2 : 1); ++again)
-    run_grid(s.tiles * z.splits, z.batch * z.kv_heads, Tile::warps * 32, memory::bytes, [&](char* shared) {
-      attention_in_registers<T, Tile, Mask, Causal>(
-          p.rows(static_cast<const T*>(p.q.data()), z.heads, z.queries, z.depth),
-          p.rows(static_cast<const T*>(p.k.data()), z.kv_heads, z.keys, z.depth),
-          p.rows(static_cast<const T*>(p.v.data()), z.kv_heads, z.keys, z.value_depth),
-          p.rows(p.out.data(), z.heads, z.queries, z.value_depth), p.template device_mask<Mask>(), s, shared);
-    });
+    run_grid(s.tiles * z.splits, z.batch * z.kv_heads, Tile::warps * 32, memory.bytes_in_registers(),
+             [&](char* shared) {
+               attention_in_registers<T, Tile, Mask, Causal>(
+                   p.rows(static_cast<const T*>(p.q.data()), z.heads, z.queries, z.depth),
+                   p.rows(static_cast<const T*>(p.k.data()), z.kv_heads, z.keys, z.depth),
+                   p.rows(static_cast<const T*>(p.v.data()), z.kv_heads, z.keys, z.value_depth),
+                   p.rows(p.out.data(), z.heads, z.queries, z.value_depth), p.template device_mask<Mask>(), s, shared);
+             });
   p.template check<Mask, Causal>(bound);
 }
 
-template <class Atom, class Tile, mask_kind Mask, bool Causal>
-void check_staged(const sizes& z, double bound) {
+template <class Atom, class Tile, mask_kind Mask, bool Causal> void check_staged(const sizes& z, double bound) {
   using T = typename Atom::element;
-  using memory = staged_memory<Atom, Tile>;
+  constexpr attention_memory memory = staged_warp<Atom, Tile>::memory;
   problem<T> p(z);
-  const attention_sizes s = p.device_sizes(memory::rows);
-  run_grid(s.tiles, z.batch * z.kv_heads, Tile::warps * warp_lanes, memory::bytes, [&](char* shared) {
+  const attention_sizes s = p.device_sizes(memory.rows);
+  run_grid(s.tiles, z.batch * z.kv_heads, Tile::warps * warp_lanes, memory.bytes_staged(), [&](char* shared) {
     attention_staged<Atom, Tile, Mask, Causal>(
         p.rows(static_cast<const T*>(p.q.data()), z.heads, z.queries, z.depth),
         p.rows(static_cast<const T*>(p.k.data()), z.kv_heads, z.keys, z.depth),
@@ -129,8 +126,7 @@ TEST(device_attention, any_atom_serves) {
                                                                                             2e-3);
 }
 
-template <mask_kind Mask, bool Causal, int Each>
-void check_plain(const sizes& z) {
+template <mask_kind Mask, bool Causal, int Each> void check_plain(const sizes& z) {
   problem<float> p(z);
   attention_sizes s = p.device_sizes(1);
   run_grid(z.batch * z.heads * z.queries, 1, 256, 0, [&](char*) {

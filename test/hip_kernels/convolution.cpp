@@ -2,22 +2,21 @@
 #include <gtest/gtest.h>
 
 #include "emulated_device.hpp"
-#include "kiln/backend/hip/kernels/atom_fma.hpp"
-#include "kiln/backend/hip/kernels/depthwise.hpp"
-#include "kiln/backend/hip/kernels/image_operand.hpp"
-#include "kiln/backend/hip/kernels/product.hpp"
+#include "kiln/backend/hip/kernels/atom/atom_fma.hpp"
+#include "kiln/backend/hip/kernels/conv/depthwise.hpp"
+#include "kiln/backend/hip/kernels/conv/image_operand.hpp"
+#include "kiln/backend/hip/kernels/gemm/gemm.hpp"
 
 namespace kiln::testing {
 namespace {
 
-using namespace kiln::device;
+using namespace kiln::gpu;
 
 struct stores {
   static constexpr int width = 1;
   static constexpr bool along_rows = false;
   result_place<float, true> place;
-  template <class S, int V>
-  void finish(S (&v)[V], const position& p, int count) const {
+  template <class S, int V> void apply(S (&v)[V], const position& p, int count) const {
     write_run<along_rows>(place, v, p, count);
   }
 };
@@ -29,9 +28,8 @@ struct sizes {
 };
 constexpr int planes = 2, rows = 3, cols = 2;  // of the kernel
 
-// Images with their channels last, weights [filters, taps, channels].
-template <bool Backwards, int StridePlanes, int StrideRows, int StrideCols>
-void check(const sizes& z) {
+// Images in NHWC, weights [filters, taps, channels].
+template <bool Backwards, int StridePlanes, int StrideRows, int StrideCols> void check(const sizes& z) {
   constexpr int channels = 3, taps = planes * rows * cols;
   const int in = z.in[0] * z.in[1] * z.in[2], pixels = z.out[0] * z.out[1] * z.out[2];
   const auto x = random_values<float>(static_cast<std::size_t>(z.batch * in * channels), 1),
@@ -48,14 +46,14 @@ void check(const sizes& z) {
   a.stride_planes = StridePlanes, a.stride_rows = StrideRows, a.stride_cols = StrideCols;
   a.dilation_planes = z.dilation[0], a.dilation_rows = z.dilation[1], a.dilation_cols = z.dilation[2];
   a.pad_planes = z.pad[0], a.pad_rows = z.pad[1], a.pad_cols = z.pad[2];
-  const B b{w.data(), {0, 0}, taps * channels, 1};
-  const stores result{{y.data(), {i64{z.filters} * pixels, 0, 1, pixels}, pixels}};
+  const B b{{w.data(), {0, 0}, taps * channels, 1}};
+  const stores result{{{y.data(), {i64{z.filters} * pixels, 0, 1, pixels}, pixels}}};
   using tile = block_tile<32, 32, 32, 2, 1, 2>;
   using atom = atom_fma<float>;
   const int tiles_m = (z.batch * pixels + 31) / 32, tiles_n = (z.filters + 31) / 32;
-  const product_sizes s{z.batch * pixels, z.filters, taps * channels, tiles_m, tiles_n, 1, 1, nullptr, nullptr};
-  run_grid(tiles_m * tiles_n, 1, 64, product_memory<atom, tile, A, B>::bytes,
-           [&](char* shared) { product<atom, tile>(a, b, result, s, shared); });
+  const gemm_sizes s{z.batch * pixels, z.filters, taps * channels, tiles_m, tiles_n, 1, 1, nullptr, nullptr};
+  run_grid(tiles_m * tiles_n, 1, 64, memory_of_gemm<atom, tile, A, B>.bytes(),
+           [&](char* shared) { gemm<atom, tile>(a, b, result, s, shared); });
 
   // the same by its definition: a window forwards gathers, one backwards scatters
   std::vector<double> expected(y.size(), 0);
@@ -119,7 +117,7 @@ void check_depthwise(int channels, int height, int width, int out_rows, int out_
   s.stride_rows = 2, s.dilation_rows = 1, s.pad_rows = pad, s.pad_cols = pad;
   s.work = i64{batch} * channels / Channels * out_rows * ((out_cols + Outputs - 1) / Outputs);
   const int pixels = out_rows * out_cols;
-  const stores result{{y.data(), {i64{channels} * pixels, 0, last ? channels : 1, last ? 1 : pixels}, pixels}};
+  const stores result{{{y.data(), {i64{channels} * pixels, 0, last ? channels : 1, last ? 1 : pixels}, pixels}}};
   using tile = depthwise_tile<Channels, Outputs, rows, cols, Stride, Dilation>;
   for (i64 at = 0; at < s.work; ++at) depthwise<tile>(x.data(), w.data(), result, s, at);
   for (int n = 0; n < batch; ++n)

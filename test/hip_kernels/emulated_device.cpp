@@ -5,7 +5,7 @@
 #include <memory>
 #include <stdexcept>
 
-namespace kiln::device {
+namespace kiln::gpu {
 
 emulated_lane now;
 
@@ -97,4 +97,4 @@ void run_grid(int blocks_x, int blocks_y, int threads, std::size_t shared_bytes,
     }
 }
 
-}  // namespace kiln::device
+}  // namespace kiln::gpu

@@ -7,7 +7,7 @@
 namespace kiln::testing {
 
 /// A program's random inputs and what the ops' own computations make of them, all of them f32. `change` sees the inputs
-/// first. (Kernels' headers and the runtime's can't be read by one test: both have a name `kiln::device`.)
+/// first.
 struct reference_values {
   std::vector<std::vector<float>> in;
   std::vector<std::vector<double>> out;

@@ -1,28 +1,27 @@
 // Kernels of recurrences and of ops that stand alone, run lane by lane beside the ops' own computations.
-#include "kiln/backend/hip/kernels/sequence.hpp"
+#include "kiln/backend/hip/kernels/sequence/sequence.hpp"
 
 #include <gtest/gtest.h>
 
 #include "emulated_device.hpp"
-#include "kiln/backend/hip/kernels/matrix.hpp"
-#include "kiln/backend/hip/kernels/narrow.hpp"
-#include "kiln/backend/hip/kernels/random.hpp"
-#include "kiln/backend/hip/kernels/regions.hpp"
+#include "kiln/backend/hip/kernels/index/random.hpp"
+#include "kiln/backend/hip/kernels/index/roi_align.hpp"
+#include "kiln/backend/hip/kernels/platform/narrow.hpp"
+#include "kiln/backend/hip/kernels/reduce/determinant.hpp"
+#include "kiln/backend/hip/kernels/sequence/fourier.hpp"
 #include "kiln/op/more.hpp"
 #include "reference.hpp"
 
 namespace kiln::testing {
 namespace {
 
-using namespace kiln::device;
+using namespace kiln::gpu;
 
 // A launch of one thread an element, or of a block a row.
-template <class F>
-void each_element(i64 work, F&& f) {
+template <class F> void each_element(i64 work, F&& f) {
   for (i64 at = 0; at < work; ++at) f(at);
 }
-template <int Lanes, class F>
-void each_row(i64 rows, F&& f) {
+template <int Lanes, class F> void each_row(i64 rows, F&& f) {
   run_grid(static_cast<int>(rows), 1, Lanes, 0, [&](char*) { f(block_x(), thread_index()); });
 }
 
@@ -33,10 +32,7 @@ void expect_values(const std::vector<float>& found, const std::vector<double>& e
 
 constexpr i64 steps = 5, batch = 3, hidden = 40;
 
-std::int64_t bits(double v) { return std::bit_cast<std::int64_t>(v); }
-
-template <class Cell>
-void check_cell(const op::recurrent& r, bool two) {
+template <class Cell> void check_cell(const op::recurrent& r, bool two) {
   const i64 all = r.gates() * hidden, units = batch * hidden;
   const bool remembers = r.cell == op::cell_kind::lstm;
   const auto make = [&](builder& b) {
@@ -53,10 +49,10 @@ void check_cell(const op::recurrent& r, bool two) {
   };
   const auto [given, expected] = reference_of(make);
   std::vector<float> y(static_cast<std::size_t>(steps * units), 77), last(static_cast<std::size_t>(units), 77),
-      cells = last, room(static_cast<std::size_t>(5 * units), 77);
+      cells = last, room(static_cast<std::size_t>(cell_states * units), 77);
   const i64 lengths[] = {5, 0, 3};
-  i64 n[11] = {steps, batch, hidden, 0, bits(r.clip)};
-  for (std::size_t f = 0; f < r.alpha.size(); ++f) n[5 + f] = bits(r.alpha[f]), n[8 + f] = bits(r.beta[f]);
+  recurrent_sizes n{steps, batch, hidden, 0, r.clip, {}, {}};
+  for (std::size_t f = 0; f < r.alpha.size(); ++f) n.alpha[f] = r.alpha[f], n.beta[f] = r.beta[f];
   const cell_step<Cell, float, i64> step{y.data(),
                                          last.data(),
                                          remembers ? cells.data() : nullptr,
@@ -70,8 +66,8 @@ void check_cell(const op::recurrent& r, bool two) {
                                          remembers ? given[5].data() : nullptr,
                                          n};
   each_element(units, [&](i64 at) { step.begin(at); });
-  for (n[3] = 0; n[3] < steps; ++n[3]) {
-    constexpr i64 blocks = batch * ((hidden + 31) / 32);
+  for (; n.step < steps; ++n.step) {
+    constexpr i64 blocks = batch * ((hidden + cell_units - 1) / cell_units);
     if (two) each_row<256>(blocks, [&](i64 row, int lane) { step.template advance<true>(row, lane); });
     each_row<256>(blocks, [&](i64 row, int lane) { step.template advance<false>(row, lane); });
   }
@@ -110,8 +106,7 @@ TEST(device_sequences, long_short_term_memory) {
   check_cell<cell<2, sigmoid, tanh_, cell_function::softsign, true, false, true>>(r, false);
 }
 
-template <bool Corrects>
-void check_linear_attention() {
+template <bool Corrects> void check_linear_attention() {
   const auto make = [](builder& b) {
     small_vector<value> in;
     int n = 0;
@@ -126,10 +121,10 @@ void check_linear_attention() {
   const auto& in = r.in;
   const auto& expected = r.out;
   std::vector<float> y(2 * 3 * 4 * 5), last(2 * 2 * 4 * 5), state(last.size());
-  const i64 n[] = {3, 4, 2, 4, 5};
+  const linear_attention_sizes n{3, 4, 2, 4, 5, .5};
   each_element(2 * 2 * 5, [&](i64 at) {
     linear_attention<Corrects>(y.data(), last.data(), state.data(), in[0].data(), in[1].data(), in[2].data(),
-                               in[3].data(), in[4].data(), in[5].data(), n, .5, at);
+                               in[3].data(), in[4].data(), in[5].data(), n, at);
   });
   expect_values(y, expected[0], 1e-5);
   expect_values(last, expected[1], 1e-5);
@@ -155,20 +150,59 @@ TEST(device_matrices, determinants) {
   }
 }
 
+TEST(device_matrices, inverses) {
+  for (const std::int64_t n : {1, 2, 7}) {
+    const auto make = [n](builder& b) { b.output(b.add(op::inverse{}, b.input("x", dtype::f32, {3, n, n}))); };
+    const auto [in, expected] = reference_of(make, [n](auto& given) {
+      const auto at = [&](std::int64_t k) -> float& { return given[0][static_cast<std::size_t>(n * n + k)]; };
+      for (std::int64_t k = 0; k < n; ++k) at(k) = 0;  // a singular one among others, and one with a zero to exchange
+      given[0][0] = n == 1 ? 2.f : 0.f;
+    });
+    const float* x = in[0].data();
+    std::vector<float> out(static_cast<std::size_t>(3 * n * n)), left(out.size()), work(2 * out.size());
+    each_row<256>(3, [&](i64 row, int lane) { inverted<256>(out.data(), left.data(), work.data(), x, n, row, lane); });
+    for (std::size_t k = 0; k < out.size(); ++k) {
+      const bool singular = k / static_cast<std::size_t>(n * n) == 1;
+      EXPECT_EQ(std::isnan(out[k]), singular) << n << ' ' << k;
+      if (singular) continue;
+      EXPECT_NEAR(out[k], expected[0][k], 1e-4 * (1 + std::fabs(expected[0][k])));
+    }
+  }
+}
+
+template <bool Inverse> void check_fourier(bool one_sided, i64 own, i64 n, i64 parts) {
+  const op::dft o{.axis = 1, .inverse = Inverse, .one_sided = one_sided, .length = n};
+  const auto make = [&](builder& b) { b.output(b.add(o, b.input("x", dtype::f32, {2, own, 3, parts}))); };
+  const auto [in, expected] = reference_of(make);
+  const i64 made = one_sided && !Inverse ? n / 2 + 1 : n, given = o.signal_of(own, n, parts == 2).given;
+  const i64 out_parts = one_sided && Inverse ? 1 : 2;
+  std::vector<float> out(static_cast<std::size_t>(2 * made * 3 * out_parts));
+  const fourier_sizes numbers{own, made, 3, parts, out_parts, n, given, one_sided && Inverse};
+  const float* x = in[0].data();
+  each_element(2 * made * 3, [&](i64 at) { fourier<Inverse>(out.data(), x, numbers, at); });
+  expect_values(out, expected[0], 1e-5);
+}
+TEST(device_fourier, transforms) {
+  check_fourier<false>(false, 6, 6, 2);
+  check_fourier<false>(true, 6, 8, 1);
+  check_fourier<true>(false, 6, 5, 2);
+  check_fourier<true>(true, 6, 10, 2);
+  check_fourier<true>(true, 6, 9, 1);
+}
+
 TEST(device_random, numbers_are_those_of_the_op) {
   for (const std::int64_t count : {1, 311, 1000}) {
     const auto make = [count](builder& b) {
       b.output(b.add(op::random_uniform{.lens = {count}, .low = -2, .high = 3, .seed = 77}));
     };
     std::vector<float> out(static_cast<std::size_t>(count));
-    const i64 n[] = {count, 77};
-    each_row<256>(1, [&](i64, int lane) { random_uniform<256>(out.data(), n, -2., 3., lane); });
+    const random_sizes n{count, 77, -2, 3};
+    each_row<256>(1, [&](i64, int lane) { random_uniform<256>(out.data(), n, lane); });
     expect_values(out, reference_of(make).out[0], 0);
   }
 }
 
-template <bool HalfPixel, bool Greatest>
-void check_regions(std::int64_t samples) {
+template <bool HalfPixel, bool Greatest> void check_regions(std::int64_t samples) {
   op::roi_align r;
   r.height = 2, r.width = 3, r.samples = samples, r.scale = .7f, r.half_pixel = HalfPixel, r.greatest = Greatest;
   const auto make = [&](builder& b) {
@@ -180,11 +214,11 @@ void check_regions(std::int64_t samples) {
       reference_of(make, [](auto& given) { given[1] = {1, 1, 6, 5, 0, 2, 30, 7, 4, 4, 4, 4, -3, -2, 3, 9}; });
   const float *x = in[0].data(), *rois = in[1].data();
   std::vector<float> out(4 * 2 * 2 * 3);
-  const i64 n[] = {2, 2, 8, 9, 2, 3, samples}, batches[] = {0, 1, 1, -1};
+  const roi_sizes n{2, 2, 8, 9, 2, 3, samples, double{.7f}};
+  const i64 batches[] = {0, 1, 1, -1};
   int faults = 0;
-  each_element(4 * 2 * 2 * 3, [&](i64 at) {
-    roi_align<HalfPixel, Greatest>(out.data(), x, rois, batches, n, double{.7f}, at, &faults);
-  });
+  each_element(4 * 2 * 2 * 3,
+               [&](i64 at) { roi_align<HalfPixel, Greatest>(out.data(), x, rois, batches, n, at, &faults); });
   EXPECT_EQ(faults, 0);
   expect_values(out, expected[0], 1e-6);
 }
@@ -195,8 +229,7 @@ TEST(device_regions, bins) {
 }
 
 // Every code is read as core reads it, and what is stored is what core makes of the number.
-template <class T>
-void check_short() {
+template <class T> void check_short() {
   using V = decltype(value_of(T{}));
   for (unsigned code = 0; code < 256; ++code) {
     T x;

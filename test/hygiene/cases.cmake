@@ -11,6 +11,8 @@ endfunction()
 
 kiln_hygiene_case(format 120 ${here}/format.sh)
 kiln_hygiene_case(layers 60 ${here}/layers.sh)
+kiln_hygiene_case(words 60 ${here}/words.sh)
+kiln_hygiene_case(tidy 300 ${here}/tidy.sh)
 kiln_hygiene_case(reach 60 ${here}/reach.sh ${CMAKE_CXX_COMPILER})
 kiln_hygiene_case(lone_headers 1200 ${here}/lone_headers.sh ${CMAKE_CXX_COMPILER} ${PROJECT_BINARY_DIR}/lone_headers/own)
 kiln_hygiene_case(lone_headers_clang 1200 ${here}/lone_headers.sh clang++-16 ${PROJECT_BINARY_DIR}/lone_headers/clang)

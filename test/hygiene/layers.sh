@@ -14,12 +14,14 @@ find kiln -name '*.hpp' -o -name '*.ipp' -o -name '*.h' | sort | xargs awk '
     if (unit == "backend") unit = part[2] "/" part[3]
     if (path !~ /^kiln\/[^\/]*\//) unit = "root"
     if (path == "kiln/kiln.hpp") unit = "umbrella"
+    if (path == "kiln/eigen.hpp") unit = "eigen.hpp"
     return height[part[2] == "backend" ? "backend" : unit]
   }
   BEGIN {
     height["root"] = 0; height["core"] = 1; height["meta"] = 2; height["op"] = 3; height["graph"] = 4
-    height["pass"] = 5; height["runtime"] = 6; height["kernel"] = 7; height["fixed"] = height["onnx"] = height["backend"] = 8
-    height["umbrella"] = 9
+    height["pass"] = 5; height["lower"] = 6; height["runtime"] = 7; height["kernel"] = 8
+    height["static_program"] = height["onnx"] = height["backend"] = 9
+    height["eigen.hpp"] = 2; height["cpp_export"] = 10; height["umbrella"] = 11
   }
   FNR == 1 {
     own_height = place(FILENAME); own = unit; files++
@@ -41,7 +43,8 @@ find kiln -name '*.hpp' -o -name '*.ipp' -o -name '*.h' | sort | xargs awk '
     }
     if (name ~ /^boost\// && own != "meta") fault("Boost belongs in meta")
     if (name ~ /^google\/protobuf|\.pb\.h$/ && FILENAME !~ /^kiln\/onnx\/impl\//) fault("protobuf belongs in onnx/impl")
-    if (name ~ /^(Eigen|unsupported)\// && FILENAME !~ /^kiln\/backend\/eigen\/impl\//) fault("Eigen belongs in backend/eigen/impl")
+    if (name ~ /^(Eigen|unsupported)\// && FILENAME !~ /^kiln\/(backend\/eigen\/impl\/|eigen\.hpp$)/) fault("Eigen belongs in backend/eigen/impl and eigen.hpp")
+    if (name == "kiln/eigen.hpp") fault("eigen.hpp is for users who have Eigen")
     if (name ~ /^(hip|cuda|nvrtc)/ && own != "backend/hip") fault("HIP belongs in backend/hip")
   }
   END { print files " files, " bad + 0 " faults"; exit bad > 0 }'

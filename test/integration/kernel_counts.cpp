@@ -52,13 +52,13 @@ TEST(kernel_counts, norms_are_one_kernel) {
   });
   expect_one_kernel([](builder& b) {
     const auto x = b.input("x", dtype::f32, {4, 7, 64});
-    const auto centred = x - x.reduce_mean({-1});
-    b.output(centred / ((centred * centred).reduce_mean({-1}) + 1e-5f).sqrt() * b.input("scale", dtype::f32, {64}) +
+    const auto centered = x - x.reduce_mean({-1});
+    b.output(centered / ((centered * centered).reduce_mean({-1}) + 1e-5f).sqrt() * b.input("scale", dtype::f32, {64}) +
              b.input("bias", dtype::f32, {64}));
   });
   expect_one_kernel([](builder& b) {  // over the channels of an image
-    const auto x = b.input("x", dtype::f32, {2, 24, 9, 7}), centred = x - x.reduce_mean({1});
-    b.output(centred / ((centred * centred).reduce_mean({1}) + 1e-5f).sqrt());
+    const auto x = b.input("x", dtype::f32, {2, 24, 9, 7}), centered = x - x.reduce_mean({1});
+    b.output(centered / ((centered * centered).reduce_mean({1}) + 1e-5f).sqrt());
   });
 }
 

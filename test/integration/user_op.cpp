@@ -9,7 +9,7 @@
 #include "kiln/graph/builder.hpp"
 #include "kiln/graph/print.hpp"
 #include "kiln/onnx/import.hpp"
-#include "kiln/onnx/row.hpp"
+#include "kiln/onnx/op_importer.hpp"
 #include "kiln/pass/passes.hpp"
 #include "kiln/runtime/executable.hpp"
 #include "onnx/model_writer.hpp"
@@ -19,10 +19,7 @@ namespace my {
 // Ramachandran, Zoph and Le's swish, with its own parameter.
 struct swish {
   float beta = 1;
-  template <class T>
-  constexpr T operator()(T x) const {
-    return x * kiln::sigmoid(kiln::splat<T>(beta) * x);
-  }
+  template <class T> constexpr T operator()(T x) const { return x * kiln::sigmoid(kiln::splat<T>(beta) * x); }
 };
 
 }  // namespace my
@@ -66,7 +63,7 @@ TEST(user_op, runs_on_the_reference_target) {
   expect_formula(compile(run_time_net(), reference_target()).run(inputs())[0]);
 }
 
-TEST(user_op, fuses_with_its_neighbours_on_the_cpu) {
+TEST(user_op, fuses_with_its_neighbors_on_the_cpu) {
   const executable e = compile(run_time_net(), eigen_target());
   ASSERT_EQ(e.report().steps.size(), 1u);
   EXPECT_FALSE(e.report().steps[0].fallback);
@@ -74,13 +71,13 @@ TEST(user_op, fuses_with_its_neighbours_on_the_cpu) {
   expect_formula(e.run(inputs())[0]);
 }
 
-TEST(user_op, is_optimised_alike_inside_the_compiler) {
+TEST(user_op, is_optimized_alike_inside_the_compiler) {
   using registry = default_registry::extend<my::swish>;
   constexpr auto printed = [] {
     static_builder<registry> b;
     net(b);
     auto p = b.finish();
-    optimise_graph(p);
+    optimize_graph(p);
     const text t = print(p);
     inline_string<1000> out;
     out.append(t.view());
@@ -88,7 +85,7 @@ TEST(user_op, is_optimised_alike_inside_the_compiler) {
   }();
   static_assert(printed.view().find("my::swish") != std::string_view::npos);
   program p = run_time_net();
-  optimise(p);
+  optimize(p);
   EXPECT_EQ(printed.view(), print(p).view());
 }
 
@@ -102,7 +99,7 @@ TEST(user_op, imports_from_onnx_under_the_users_domain) {
   const message m = model(graph(parts), {opset(17), opset(1, "my.domain")});
   EXPECT_THROW((void)onnx::parse_model(m.bytes()), error);
   onnx::import_options options;
-  options.rows.push_back(onnx::row_of<my::swish>("my.domain", "Swish"));
+  options.op_importers.push_back(onnx::op_importer_of<my::swish>("my.domain", "Swish"));
   expect_formula(compile(onnx::parse_model(m.bytes(), ".", options).graph, eigen_target()).run(inputs())[0]);
 }
 

@@ -18,8 +18,7 @@ inline std::int64_t anonymous_bytes() {
 }
 
 /// The most of it that `f` takes at any time, beyond what there was before.
-template <class F>
-std::int64_t anonymous_peak(F&& f) {
+template <class F> std::int64_t anonymous_peak(F&& f) {
   const std::int64_t before = anonymous_bytes();
   std::atomic<bool> done = false;
   std::int64_t peak = before;

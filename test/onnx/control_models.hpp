@@ -40,8 +40,8 @@ inline std::vector<dynamic_model> loop_models() {
   // each iteration adds a dim
   const message taller = graph({{pass_on(), node("Unsqueeze", {"h", "first"}, {"u"}), node("Neg", {"u"}, {"next"})},
                                 {},
-                                {open("i", 7, 0), open("go", 9, 0), of_any_rank("h")},
-                                {open("again", 9, 0), of_any_rank("next")}},
+                                {of_any_extents("i", 7, 0), of_any_extents("go", 9, 0), of_any_rank("h")},
+                                {of_any_extents("again", 9, 0), of_any_rank("next")}},
                                "body");
   for (const std::int64_t n : {0, 1, 3})
     out.push_back({"taller_" + std::to_string(n),

@@ -19,8 +19,8 @@ struct dynamic_model {
 inline void PrintTo(const dynamic_model& m, std::ostream* out) { *out << m.name; }
 
 inline message truth_tensor(std::string_view name, bool v) { return tensor<std::int8_t>(name, 9, {}, {v}); }
-/// A declared output or body parameter of float, i64 or bool whose extents are left open.
-inline message open(std::string_view name, int type, int rank) {
+/// A declared output or body parameter of float, i64 or bool of any extents.
+inline message of_any_extents(std::string_view name, int type, int rank) {
   return value_info(name, type, std::vector<dim>(static_cast<std::size_t>(rank), dim(-1)));
 }
 /// A declaration that says nothing of the rank.
@@ -36,7 +36,7 @@ struct declared {
 inline std::vector<message> declare(const std::vector<declared>& all) {
   std::vector<message> out;
   for (const declared& d : all)
-    out.push_back(d.extents.empty() ? open(d.name, d.type, d.rank) : value_info(d.name, d.type, d.extents));
+    out.push_back(d.extents.empty() ? of_any_extents(d.name, d.type, d.rank) : value_info(d.name, d.type, d.extents));
   return out;
 }
 inline message body_of(const std::vector<message>& nodes, const std::vector<declared>& in,

@@ -19,8 +19,7 @@ inline void PrintTo(const op_program& p, std::ostream* out) { *out << p.name; }
 
 namespace detail {
 
-template <class Op>
-void add_simple(std::vector<op_program>& all) {
+template <class Op> void add_simple(std::vector<op_program>& all) {
   static constexpr op_info info = info_of<Op>();
   if constexpr (info.kind == op_kind::pointwise || info.kind == op_kind::reduction)
     for (std::size_t k = 0; k < dtype_count; ++k) {
@@ -128,6 +127,13 @@ inline std::vector<op_program> every_op_program() {
   // beside the registry
   add("bit_cast", "", [=](builder& b) { return x(b, {3, 5}) | op::bit_cast{dtype::i32}; });
   add("det", "", [=](builder& b) { return x(b, {2, 3, 3}) | op::det{}; });
+  add("inverse", "", [=](builder& b) { return x(b, {2, 3, 3}) | op::inverse{}; });
+  for (const bool inverse : {false, true}) {
+    add("dft", inverse ? "_back" : "", [=](builder& b) { return x(b, {2, 5, 3, 2}) | op::dft{1, inverse}; });
+    add("dft", inverse ? "_half_back" : "_half", [=](builder& b) {
+      return x(b, {2, 3, 6, inverse ? 2 : 1}) | op::dft{.inverse = inverse, .one_sided = true, .length = 8};
+    });
+  }
   for (const bool corrects : {false, true})
     all.push_back({"linear_attention", corrects ? "linear_attention_delta" : "linear_attention", [=](builder& b) {
                      const value k = x(b, {2, 3, 2, 4}, "k"), v = x(b, {2, 3, 2, 5}, "v");

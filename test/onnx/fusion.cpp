@@ -17,9 +17,9 @@ namespace {
 namespace fs = std::filesystem;
 const fs::path models = fs::path(KILN_SOURCE_DIR) / "examples/models";
 
-program optimised(const std::string& model) {
+program optimized(const std::string& model) {
   program p = onnx::read_model((models / model / "model.onnx").string()).graph;
-  optimise(p, {.verify = true});
+  optimize(p, {.verify = true});
   return p;
 }
 
@@ -80,7 +80,7 @@ std::map<std::string, int> kernels(const program& p) {
 }
 
 TEST(fusion_of_models, digits) {
-  const program p = optimised("digits");
+  const program p = optimized("digits");
   EXPECT_LE(kernel_count(p), 8u);
   auto steps = kernels(p);
   EXPECT_EQ(steps["contraction"], 5);  // every convolution and product with its bias and activation
@@ -90,7 +90,7 @@ TEST(fusion_of_models, digits) {
 }
 
 TEST(fusion_of_models, scripture) {
-  const program p = optimised("scripture");
+  const program p = optimized("scripture");
   EXPECT_LE(kernel_count(p), 110u);
   auto steps = kernels(p);
   EXPECT_EQ(steps["attention"], 6);

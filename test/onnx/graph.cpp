@@ -4,7 +4,7 @@
 #include <fstream>
 
 #include "kiln/onnx/import.hpp"
-#include "kiln/onnx/row.hpp"
+#include "kiln/onnx/op_importer.hpp"
 #include "onnx/evaluate.hpp"
 #include "onnx/model_writer.hpp"
 
@@ -89,9 +89,9 @@ TEST(import_graph, a_default_can_be_overridden) {
                               {y_out}}));
   onnx::import_options options;
   options.overrides = {"w"};
-  const program open = import(m, options);
-  EXPECT_EQ(open.main().parameters().size(), 2u);
-  EXPECT_EQ(run(open, {values({2}, {1, 2}), values({2}, {5, 6})}), (small_vector<float>{6, 8}));
+  const program p = import(m, options);
+  EXPECT_EQ(p.main().parameters().size(), 2u);
+  EXPECT_EQ(run(p, {values({2}, {1, 2}), values({2}, {5, 6})}), (small_vector<float>{6, 8}));
   options = {};
   options.shapes = {{"w", {3}}};
   const program longer = import(m, options);
@@ -286,14 +286,14 @@ TEST(import_graph, a_given_value_resolves_shapes) {
                               {},
                               {value_info("x", 1, {2, 1}), value_info("shape", 7, {2})},
                               {y_out}}));
-  const program open = import(m);
-  EXPECT_FALSE(open.main().shape_of(open.main().outputs[0]).is_constant());
+  const program p = import(m);
+  EXPECT_FALSE(p.main().shape_of(p.main().outputs[0]).is_constant());
   onnx::import_options options;
   const std::int64_t lens[] = {2, 3};
   options.values = {{"shape", literal::of<std::int64_t>({dtype::i64, {2}}, lens)}};
-  const program p = import(m, options);
-  EXPECT_EQ(p.main().parameters().size(), 2u);
-  EXPECT_EQ(p.main().shape_of(p.main().outputs[0]).lens, (dims{2, 3}));
+  const program known = import(m, options);
+  EXPECT_EQ(known.main().parameters().size(), 2u);
+  EXPECT_EQ(known.main().shape_of(known.main().outputs[0]).lens, (dims{2, 3}));
 }
 
 class external_data : public testing::Test {
@@ -349,10 +349,7 @@ TEST_F(external_data, faults_name_the_tensor_and_the_file) {
 /// A user's op with an attribute of its own.
 struct tripled_plus {
   float bias = 1;
-  template <class T>
-  constexpr T operator()(T x) const {
-    return x * splat<T>(3) + splat<T>(bias);
-  }
+  template <class T> constexpr T operator()(T x) const { return x * splat<T>(3) + splat<T>(bias); }
 };
 
 TEST(import_graph, a_users_op_imports_by_one_row) {
@@ -363,7 +360,7 @@ TEST(import_graph, a_users_op_imports_by_one_row) {
                    {y_out}}),
             {opset(17), opset(1, "my.domain")});
   onnx::import_options options;
-  options.rows.push_back(onnx::row_of<tripled_plus>("my.domain", "Tripled"));
+  options.op_importers.push_back(onnx::op_importer_of<tripled_plus>("my.domain", "Tripled"));
   EXPECT_EQ(run(import(m, options), {values({2}, {1, -4})}), (small_vector<float>{5, 0}));
   EXPECT_TRUE(has(refusal(m), "my.domain.Tripled"));
 }

@@ -59,7 +59,7 @@ std::optional<argument> decoded_by_library(const file& f, const char* pixel_form
   const argument& name = *name##_or
 
 // Three pixels by two; the same in all formats.
-const file colours = {255, 0, 0, 0, 255, 0, 0, 0, 255, 10, 20, 30, 200, 100, 50, 255, 255, 255};
+const file colors = {255, 0, 0, 0, 255, 0, 0, 0, 255, 10, 20, 30, 200, 100, 50, 255, 255, 255};
 
 file bitmap(int bits, int height, std::uint32_t packing, const file& behind, const file& data) {
   file f = bytes_of("BM");
@@ -73,9 +73,9 @@ file bitmap(int bits, int height, std::uint32_t packing, const file& behind, con
 
 TEST(import_images, bitmaps_begin_with_their_last_row) {
   const file rows = {30, 20, 10, 50, 100, 200, 255, 255, 255, 0, 0, 0, 0, 0, 255, 0, 255, 0, 255, 0, 0, 0, 0, 0};
-  EXPECT_EQ(bytes_of(decoded(bitmap(24, 2, 0, {}, rows))), colours);
+  EXPECT_EQ(bytes_of(decoded(bitmap(24, 2, 0, {}, rows))), colors);
   const file from_top = {0, 0, 255, 0, 255, 0, 255, 0, 0, 0, 0, 0, 30, 20, 10, 50, 100, 200, 255, 255, 255, 0, 0, 0};
-  EXPECT_EQ(bytes_of(decoded(bitmap(24, -2, 0, {}, from_top))), colours);
+  EXPECT_EQ(bytes_of(decoded(bitmap(24, -2, 0, {}, from_top))), colors);
 }
 
 TEST(import_images, bitmaps_have_palettes_masks_and_runs) {
@@ -89,7 +89,7 @@ TEST(import_images, bitmaps_have_palettes_masks_and_runs) {
   EXPECT_EQ(bytes_of(decoded(bitmap(4, 1, 0, of_16, {0x01, 0x20, 0, 0}))), wanted);
   EXPECT_THAT(bytes_of(decoded(bitmap(1, 1, 0, {1, 2, 3, 0, 4, 5, 6, 0}, {0x40, 0, 0, 0}))),
               ElementsAre(3, 2, 1, 6, 5, 4, 3, 2, 1));
-  // five bits a colour, and as masks say
+  // five bits a color, and as masks say
   EXPECT_THAT(bytes_of(decoded(bitmap(16, 1, 0, {}, {0x00, 0x7c, 0xe0, 0x03, 0x10, 0x00, 0, 0}))),
               ElementsAre(255, 0, 0, 0, 255, 0, 0, 0, 131));
   file masks = {0xff, 0, 0, 0, 0, 0xff, 0, 0, 0, 0, 0xff, 0};
@@ -104,12 +104,12 @@ TEST(import_images, bitmaps_have_palettes_masks_and_runs) {
 TEST(import_images, portable_maps_are_text_or_packed) {
   EXPECT_EQ(bytes_of(decoded(bytes_of("P3\n# made by hand\n3 2 255 255 0 0 0 255 0 0 0 255\n10 20 30 200 100 50 "
                                       "255 255 255\n"))),
-            colours);
+            colors);
   file packed = bytes_of("P6 3 2\n255\n");
-  append(packed, colours);
+  append(packed, colors);
   const argument image = decoded(packed);
   EXPECT_EQ(lens_of(image), (std::vector<std::int64_t>{2, 3, 3}));
-  EXPECT_EQ(bytes_of(image), colours);
+  EXPECT_EQ(bytes_of(image), colors);
   EXPECT_THAT(bytes_of(decoded(bytes_of("P2 2 1 7 0 3"))), ElementsAre(0, 0, 0, 109, 109, 109));
   EXPECT_THAT(bytes_of(decoded(bytes_of("P1 2 1 10"), "Grayscale")), ElementsAre(0, 255));
   EXPECT_THAT(bytes_of(decoded(bytes_of("P4 2 1 \x40"), "Grayscale")), ElementsAre(255, 0));
@@ -119,9 +119,9 @@ TEST(import_images, portable_maps_are_text_or_packed) {
 TEST(import_images, pixels_are_given_in_the_order_asked_for) {
   const file f = bytes_of("P3 2 1 255 1 2 3 255 255 255");
   EXPECT_THAT(bytes_of(decoded(f, "BGR")), ElementsAre(3, 2, 1, 255, 255, 255));
-  const argument grey = decoded(bytes_of("P3 3 1 255 255 0 0 0 255 0 0 0 255"), "Grayscale");
-  EXPECT_EQ(lens_of(grey), (std::vector<std::int64_t>{1, 3, 1}));
-  EXPECT_THAT(bytes_of(grey), ElementsAre(76, 150, 29));
+  const argument gray = decoded(bytes_of("P3 3 1 255 255 0 0 0 255 0 0 0 255"), "Grayscale");
+  EXPECT_EQ(lens_of(gray), (std::vector<std::int64_t>{1, 3, 1}));
+  EXPECT_THAT(bytes_of(gray), ElementsAre(76, 150, 29));
 }
 
 // A PNG of rows that are not compressed.
@@ -159,9 +159,9 @@ file png(std::uint32_t width, std::uint32_t height, int bits, int kind, const fi
   return f;
 }
 
-TEST(import_images, png_gives_colours_alone) {
+TEST(import_images, png_gives_colors_alone) {
   KILN_DECODED(image, png(3, 2, 8, 2, from_hex("00ff000000ff000000ff000a141ec86432ffffff")));
-  EXPECT_EQ(bytes_of(image), colours);
+  EXPECT_EQ(bytes_of(image), colors);
   EXPECT_THAT(bytes_of(decoded(png(2, 1, 8, 6, {0, 1, 2, 3, 0, 4, 5, 6, 128}))), ElementsAre(1, 2, 3, 4, 5, 6));
   EXPECT_THAT(bytes_of(decoded(png(2, 1, 1, 3, {0, 0x40}, {1, 2, 3, 4, 5, 6}, {0, 128}))),
               ElementsAre(1, 2, 3, 4, 5, 6));
@@ -208,23 +208,23 @@ file tiff(std::uint32_t width, std::uint32_t height, const file& samples, std::o
 }
 
 TEST(import_images, tiff_of_one_strip) {
-  KILN_DECODED(image, tiff(3, 2, colours));
-  EXPECT_EQ(bytes_of(image), colours);
+  KILN_DECODED(image, tiff(3, 2, colors));
+  EXPECT_EQ(bytes_of(image), colors);
 }
 
-TEST(import_images, tiff_leaves_colours_under_transparency_alone) {
+TEST(import_images, tiff_leaves_colors_under_transparency_alone) {
   for (const std::uint32_t kind : {0u, 1u, 2u}) {
     KILN_DECODED(image, tiff(2, 1, {200, 100, 50, 128, 20, 10, 5, 0}, kind));
     EXPECT_THAT(bytes_of(image), ElementsAre(200, 100, 50, 20, 10, 5)) << kind;
   }
 }
 
-TEST(import_images, webp_leaves_colours_under_transparency_alone) {
+TEST(import_images, webp_leaves_colors_under_transparency_alone) {
   KILN_DECODED(image,
                from_hex("524946464a000000574542505650384c3e0000002f024000102f40906db341dcebfe32d32093b669dffad7336b2393"
                         "b6693df49e7f972393b6a1ba7b4de03435e074124bb6f62f211020432c6911d1ff8805"));
   EXPECT_EQ(lens_of(image), (std::vector<std::int64_t>{2, 3, 3}));
-  EXPECT_EQ(bytes_of(image), colours);
+  EXPECT_EQ(bytes_of(image), colors);
 }
 
 TEST(import_images, jpeg_2000_is_a_file_or_a_stream) {
@@ -237,17 +237,17 @@ TEST(import_images, jpeg_2000_is_a_file_or_a_stream) {
                         "647200000002000000030003070700000000000f636f6c720100000000001000000000"
                         "6a703263" +
                         stream));
-  EXPECT_EQ(bytes_of(image), colours);
-  EXPECT_EQ(bytes_of(decoded(from_hex(stream))), colours);
+  EXPECT_EQ(bytes_of(image), colors);
+  EXPECT_EQ(bytes_of(decoded(from_hex(stream))), colors);
 }
 
-TEST(import_images, jpeg_may_hold_grey_or_inks) {
+TEST(import_images, jpeg_may_hold_gray_or_inks) {
   std::string tables = "ffdb004300";
   for (int i = 0; i < 64; ++i) tables += "01";
-  KILN_DECODED(grey, from_hex("ffd8ffe000104a46494600010100000100010000" + tables +
+  KILN_DECODED(gray, from_hex("ffd8ffe000104a46494600010100000100010000" + tables +
                               "ffc0000b080001000201011100ffc40014000100000000000000000000000000000009ffc400141001"
                               "00000000000000000000000000000000ffda0008010100003f0019dfffd9"));
-  EXPECT_THAT(bytes_of(grey), ElementsAre(77, 77, 77, 77, 77, 77));
+  EXPECT_THAT(bytes_of(gray), ElementsAre(77, 77, 77, 77, 77, 77));
   EXPECT_THAT(
       bytes_of(decoded(from_hex("ffd8ffee000e41646f626500640000000000" + tables +
                                 "ffc000140800010002044311004d11005911004b1100ffc4001600010101000000000000000000000000"

@@ -9,7 +9,7 @@ namespace {
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-message learned_node(std::string_view op, const strings& in, const strings& out, const std::vector<message>& attrs) {
+message ml_node(std::string_view op, const strings& in, const strings& out, const std::vector<message>& attrs) {
   return node(op, in, out, attrs, "", "ai.onnx.ml");
 }
 message map_info(std::string_view name, int key, int element) {
@@ -25,8 +25,8 @@ TEST(import_maps, zip_map_pairs_scores_with_labels) {
   for (const bool named : {false, true}) {
     const auto keys = named ? strings_attr("classlabels_strings", {"dog", "cat"})
                             : attr("classlabels_int64s", std::vector<std::int64_t>{7, 3});
-    const auto m = model_of(
-        {{learned_node("ZipMap", {"x"}, {"z"}, {keys})}, {}, {value_info("x", 1, {"n", 2})}, {value_info("z")}});
+    const auto m =
+        model_of({{ml_node("ZipMap", {"x"}, {"z"}, {keys})}, {}, {value_info("x", 1, {"n", 2})}, {value_info("z")}});
     const auto made = run_on_targets(m, {reals({2, 2}, {1, 2, 3, 4})});
     const auto& items = items_of(made[0]);
     ASSERT_EQ(items.size(), 2u);
@@ -43,7 +43,7 @@ TEST(import_maps, zip_map_pairs_scores_with_labels) {
 // ONNX Runtime's Identity takes no sequence of maps; nor does it take a domain that the model does not import.
 TEST(import_maps, are_written_under_the_names_of_outputs) {
   const auto keys = attr("classlabels_int64s", std::vector<std::int64_t>{7, 3});
-  const message zip = learned_node("ZipMap", {"x"}, {"z"}, {keys});
+  const message zip = ml_node("ZipMap", {"x"}, {"z"}, {keys});
   const auto written = [](const graph_parts& parts) {
     return onnx::export_model(onnx::parse_model(model_of(parts).bytes()).graph);
   };
@@ -62,7 +62,7 @@ TEST(import_maps, are_written_under_the_names_of_outputs) {
 
 TEST(import_maps, a_row_of_a_vocabulary_takes_what_a_map_has) {
   const auto m = model_of(
-      {{learned_node("DictVectorizer", {"d"}, {"y"}, {attr("int64_vocabulary", std::vector<std::int64_t>{5, 2, 9})})},
+      {{ml_node("DictVectorizer", {"d"}, {"y"}, {attr("int64_vocabulary", std::vector<std::int64_t>{5, 2, 9})})},
        {},
        {map_info("d", 7, 1)},
        {value_info("y")}});
@@ -77,7 +77,7 @@ TEST(import_maps, a_row_of_a_vocabulary_takes_what_a_map_has) {
 TEST(import_maps, cast_map_packs_values_or_places_them_by_key) {
   const auto cast = [&](const std::vector<message>& attributes, int element) {
     return model_of(
-        {{learned_node("CastMap", {"d"}, {"y"}, attributes)}, {}, {map_info("d", 7, element)}, {value_info("y")}});
+        {{ml_node("CastMap", {"d"}, {"y"}, attributes)}, {}, {map_info("d", 7, element)}, {value_info("y")}});
   };
   const argument words = numbered({3, 1}, {text("30"), text("1.5")});
   EXPECT_THAT(floats_of(run_on_targets(cast({}, 8), {words})[0]), ElementsAre(1.5f, 30));

@@ -4,7 +4,7 @@
 #include "kiln/onnx/export.hpp"
 #include "onnx/one_operator.hpp"
 
-// Casts and linear quantisation to and from numbers of at most eight bits, by the tables of ONNX's specification.
+// Casts and linear quantization to and from numbers of at most eight bits, by the tables of ONNX's specification.
 namespace kiln::test {
 namespace {
 
@@ -54,7 +54,7 @@ TEST(narrow_cast, scales_round_by_the_mode) {
 }
 
 // Three inputs: x, a scale, and a zero point that states the type.
-std::vector<float> quantise(int type, const std::vector<float>& x, std::vector<message> more = {},
+std::vector<float> quantize(int type, const std::vector<float>& x, std::vector<message> more = {},
                             std::int64_t version = 25) {
   more.push_back(attr("output_dtype", type));
   return compute({.op = "QuantizeLinear", .version = version, .attributes = more},
@@ -62,18 +62,18 @@ std::vector<float> quantise(int type, const std::vector<float>& x, std::vector<m
       .values;
 }
 
-TEST(narrow_quantise, rounds_to_even_and_saturates) {
-  EXPECT_EQ(quantise(i4, {5, 7, 100, -100}), (std::vector<float>{2, 4, 7, -8}));
-  EXPECT_EQ(quantise(u4, {5, 100, -1}), (std::vector<float>{2, 15, 0}));
-  EXPECT_EQ(quantise(i2, {2, 100, -100}), (std::vector<float>{1, 1, -2}));
-  EXPECT_EQ(quantise(u2, {2, 100, -100}), (std::vector<float>{1, 3, 0}));
-  EXPECT_EQ(quantise(e4m3fn, {3, 5000}), (std::vector<float>{1.5f, 448}));
-  EXPECT_TRUE(std::isnan(quantise(e4m3fn, {5000}, {attr("saturate", 0)})[0]));
-  EXPECT_EQ(quantise(e2m1, {3, 5000}), (std::vector<float>{1.5f, 6}));
-  EXPECT_THROW(quantise(f32, {1}), error);
+TEST(narrow_quantize, rounds_to_even_and_saturates) {
+  EXPECT_EQ(quantize(i4, {5, 7, 100, -100}), (std::vector<float>{2, 4, 7, -8}));
+  EXPECT_EQ(quantize(u4, {5, 100, -1}), (std::vector<float>{2, 15, 0}));
+  EXPECT_EQ(quantize(i2, {2, 100, -100}), (std::vector<float>{1, 1, -2}));
+  EXPECT_EQ(quantize(u2, {2, 100, -100}), (std::vector<float>{1, 3, 0}));
+  EXPECT_EQ(quantize(e4m3fn, {3, 5000}), (std::vector<float>{1.5f, 448}));
+  EXPECT_TRUE(std::isnan(quantize(e4m3fn, {5000}, {attr("saturate", 0)})[0]));
+  EXPECT_EQ(quantize(e2m1, {3, 5000}), (std::vector<float>{1.5f, 6}));
+  EXPECT_THROW(quantize(f32, {1}), error);
 }
 
-TEST(narrow_quantise, the_division_is_as_precise_as_the_scale_or_the_node_says) {
+TEST(narrow_quantize, the_division_is_as_precise_as_the_scale_or_the_node_says) {
   const auto ratio = [](std::vector<message> more, std::int64_t version) {
     more.push_back(attr("output_dtype", 5));  // i16
     // 1234.5 / 0.7 is 1763.57 in f32, and in f16 numbers near are one apart
@@ -88,7 +88,7 @@ TEST(narrow_quantise, the_division_is_as_precise_as_the_scale_or_the_node_says) 
   EXPECT_NE(ratio({}, 25), ratio({}, 21));
 }
 
-TEST(narrow_dequantise, reads_blocks_of_packed_numbers) {
+TEST(narrow_dequantize, reads_blocks_of_packed_numbers) {
   graph_parts parts;
   parts.initializers = {tensor<std::uint8_t>("x", i4, {2, 4}, {0x21, 0x43, 0xfe, 0xdc}),
                         floats("scale", {2, 2}, {1, 10, 100, 1000}),
@@ -104,7 +104,7 @@ TEST(narrow_dequantise, reads_blocks_of_packed_numbers) {
   EXPECT_EQ(run(), (small_vector<float>{1, 2, 6, 8, -8, -4, -32, -24}));
 }
 
-TEST(narrow_dequantise, gathers_rows_of_blocks) {
+TEST(narrow_dequantize, gathers_rows_of_blocks) {
   graph_parts parts;
   parts.initializers = {tensor<std::uint8_t>("data", i4, {2, 4}, {0x21, 0x43, 0xfe, 0xdc}),
                         integers("rows", {2}, {1, 0}), floats("scale", {2, 2}, {1, 10, 100, 1000}),

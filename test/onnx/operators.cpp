@@ -161,7 +161,7 @@ TEST(operators, norms_have_their_own_axes) {
               {{1, 2}, {3, 4}});
 }
 
-TEST(operators, narrow_floats_are_normalised_in_f32) {
+TEST(operators, narrow_floats_are_normalized_in_f32) {
   // in f16 the squares of 300 would be infinite
   const operator_call call{"LayerNormalization", 17, {}, "", 1, 10};
   expect_near(compute(call, {{{2}, {-300, 300}}, {{2}, {1, 1}}}), {{2}, {-1, 1}}, 1e-3f);

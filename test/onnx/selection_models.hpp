@@ -42,12 +42,12 @@ inline std::vector<dynamic_model> selection_models() {
     }
   const auto boxes = reals({1, 4, 4}, {0, 0, 1, 1, 0, 0.1f, 1, 1.1f, 0, 10, 1, 11, 0, 10.1f, 1, 11.1f}),
              scores = reals({1, 2, 4}, {.9f, .75f, .6f, .95f, .5f, .3f, .8f, .1f});
-  for (const std::int64_t centred : {0, 1})
+  for (const std::int64_t centered : {0, 1})
     for (const bool least : {false, true}) {
       strings in{"b", "s", "most", "overlap"};
       if (least) in.push_back("score");
-      out.push_back({"boxes_" + std::to_string(centred) + std::to_string(least),
-                     network({node("NonMaxSuppression", in, {"y"}, {attr("center_point_box", centred)}),
+      out.push_back({"boxes_" + std::to_string(centered) + std::to_string(least),
+                     network({node("NonMaxSuppression", in, {"y"}, {attr("center_point_box", centered)}),
                               node("Slice", {"y", "from", "to", "axis"}, {"z"})},
                              {{"b", 1, 3}, {"s", 1, 3}}, {{"y", 7, 2}, {"z", 7, 2}},
                              {integers("most", {1}, {3}), floats("overlap", {1}, {.5f}), floats("score", {1}, {.4f}),
@@ -65,8 +65,8 @@ inline std::vector<dynamic_model> list_models() {
       graph({{pass_on(), node("Unsqueeze", {"i", "axis"}, {"end"}), node("Slice", {"x", "axis", "end"}, {"part"}),
               node("SequenceInsert", {"s", "part"}, {"next"})},
              {},
-             {open("i", 7, 0), open("go", 9, 0), list("s")},
-             {open("again", 9, 0), list("next")}});
+             {of_any_extents("i", 7, 0), of_any_extents("go", 9, 0), list("s")},
+             {of_any_extents("again", 9, 0), list("next")}});
   for (const std::int64_t n : {1, 3})
     out.push_back({"list_in_a_loop_" + std::to_string(n),
                    network({node("SequenceEmpty", {}, {"none"}), node("SequenceInsert", {"none", "x"}, {"begin"}),
@@ -87,7 +87,7 @@ inline std::vector<dynamic_model> list_models() {
   const message has = graph({{node("OptionalHasElement", {"o"}, {"has"}), node("OptionalGetElement", {"o"}, {"y"})},
                              {},
                              {holder_info("o", 9, 1, {dim(-1)})},
-                             {open("has", 9, 0), open("y", 1, 1)}});
+                             {of_any_extents("has", 9, 0), of_any_extents("y", 1, 1)}});
   out.push_back({"optional_input", model(has, {opset(18)}), {{"o", optional_argument(x)}}, false});
   return out;
 }

@@ -31,7 +31,7 @@ strings run_text(const std::string& op, std::int64_t version, const std::vector<
   return strings_of(run_texts(op, version, inputs, attributes)[0]);
 }
 
-TEST(import_strings, normaliser_drops_stop_words_and_changes_case) {
+TEST(import_strings, normalizer_drops_stop_words_and_changes_case) {
   const argument days = texts({4}, {"monday", "Tuesday", "MONDAY", "été"});
   const auto run = [&](const char* action, int sensitive) {
     return run_text("StringNormalizer", 10, {days},
@@ -43,7 +43,7 @@ TEST(import_strings, normaliser_drops_stop_words_and_changes_case) {
   EXPECT_THAT(run("LOWER", 0), ElementsAre("tuesday", "été"));
 }
 
-TEST(import_strings, normaliser_leaves_one_empty_string_of_nothing) {
+TEST(import_strings, normalizer_leaves_one_empty_string_of_nothing) {
   const auto out = run_texts("StringNormalizer", 10, {texts({1, 2}, {"a", "a"})}, {strings_attr("stopwords", {"a"})});
   EXPECT_EQ(lens_of(out[0]), (std::vector<std::int64_t>{1, 1}));
   EXPECT_THAT(strings_of(out[0]), ElementsAre(""));

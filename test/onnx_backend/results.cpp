@@ -9,8 +9,8 @@
 #include "kiln/backend/eigen/eigen_target.hpp"
 #include "kiln/backend/hip/compile.hpp"
 #include "kiln/backend/hip/hip_target.hpp"
-#include "kiln/onnx/impl/importer.hpp"
-#include "kiln/onnx/impl/read_model.hpp"
+#include "kiln/onnx/impl/file/read_model.hpp"
+#include "kiln/onnx/impl/import/importer.hpp"
 #include "kiln/onnx/tensor.hpp"
 #include "kiln/runtime/executable.hpp"
 #include "onnx_backend/uncovered.hpp"
@@ -250,8 +250,8 @@ std::map<operator_name, operator_results> all_results(const target* gpu) {
       }
     }
   }
-  for (const auto& table : {peer::attention_cases(), peer::quantised_cases(), peer::layer_cases(),
-                            peer::learned_cases(), peer::uncovered_cases()})
+  for (const auto& table : {peer::attention_cases(), peer::quantized_cases(), peer::layer_cases(), peer::ml_cases(),
+                            peer::uncovered_cases()})
     for (const peer::one_node& n : table) {
       std::map<std::string, argument> given;
       const message m = peer::model_of(n, given);

@@ -1,6 +1,6 @@
 #pragma once
-#include "peer/learned_cases.hpp"
 #include "peer/microsoft_cases.hpp"
+#include "peer/ml_cases.hpp"
 
 /// Models of one node for operators that neither ONNX's cases nor the comparisons with ONNX Runtime have.
 namespace kiln::peer {
@@ -36,20 +36,20 @@ inline std::vector<one_node> uncovered_cases() {
       {"swish", "Swish", "", 24, {row}, {}},
       {"category_mapper",
        "CategoryMapper",
-       learned,
+       ai_onnx_ml,
        20,
        {{i64, {4}, 0, 3}},
        {attr_texts("cats_strings", {"a", "b"}), attr("cats_int64s", lens{1, 2})},
        {8}},
-      {"feature_vectorizer", "FeatureVectorizer", learned, 20, {row, row}, {attr("inputdimensions", lens{6, 6})}},
-      {"one_hot_encoder", "OneHotEncoder", learned, 20, {{i64, {4}, 0, 3}}, {attr("cats_int64s", lens{1, 2})}},
-      {"binarizer", "Binarizer", learned, 20, {row}, {}},
-      {"zip_map", "ZipMap", learned, 20, {row}, {attr("classlabels_int64s", lens{0, 1, 2, 3, 4, 5})}, {0}},
+      {"feature_vectorizer", "FeatureVectorizer", ai_onnx_ml, 20, {row, row}, {attr("inputdimensions", lens{6, 6})}},
+      {"one_hot_encoder", "OneHotEncoder", ai_onnx_ml, 20, {{i64, {4}, 0, 3}}, {attr("cats_int64s", lens{1, 2})}},
+      {"binarizer", "Binarizer", ai_onnx_ml, 20, {row}, {}},
+      {"zip_map", "ZipMap", ai_onnx_ml, 20, {row}, {attr("classlabels_int64s", lens{0, 1, 2, 3, 4, 5})}, {0}},
       {"bias_add", "BiasAdd", microsoft, 20, {{f32, {2, 3, 8}}, channels, {f32, {2, 3, 8}}}, {}},
       {"bias_softmax", "BiasSoftmax", microsoft, 20, {row, row}, {attr("axis", 1), attr("is_inner_broadcast", 0)}},
       {"bias_split_gelu", "BiasSplitGelu", microsoft, 20, {{f32, {2, 3, 8}}, channels}, {}},
-      {"quantise", "QuantizeLinear", microsoft, 20, {row, scale, zero}, {}, {u8}},
-      {"dequantise", "DequantizeLinear", microsoft, 20, {q, scale, zero}, {}},
+      {"quantize", "QuantizeLinear", microsoft, 20, {row, scale, zero}, {}, {u8}},
+      {"dequantize", "DequantizeLinear", microsoft, 20, {q, scale, zero}, {}},
       {"gather_blocks",
        "GatherBlockQuantized",
        microsoft,

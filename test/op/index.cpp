@@ -87,7 +87,7 @@ static_assert(fails(gather_nd{-1}, errc::shape_mismatch, "batch_dims is less tha
                     shape{I, {1}}));
 static_assert(fails(gather_nd{1}, errc::shape_mismatch, "batch dims agree", shape{F, {2, 3}}, shape{I, {3, 1}}));
 static_assert(fails(gather_nd{1}, errc::shape_mismatch,
-                    "an index tuple is no longer than the data's dims behind the batch", shape{F, {2, 3}},
+                    "an index tuple is no longer than the data's dims after the batch", shape{F, {2, 3}},
                     shape{I, {2, 2}}));
 static_assert(fails(gather_nd{}, errc::limit, "the result has no more dims than a tensor may have",
                     shape{F, {1, 1, 1, 1, 1, 1}}, shape{I, {1, 1, 1, 1, 1}}));

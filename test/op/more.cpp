@@ -1,6 +1,8 @@
 #include "kiln/op/more.hpp"
 
 #include <cmath>
+#include <complex>
+#include <numbers>
 
 #include "oracle.hpp"
 
@@ -8,12 +10,11 @@
 namespace kiln::test {
 namespace {
 
-using namespace kiln::op;  // NOLINT: seven ops
+using namespace kiln::op;  // NOLINT: some ops
 constexpr auto F = dtype::f32, I = dtype::i64;
 
 // Both ways to run, where literals have names.
-template <class Op, class... L>
-void expect_run(const literal& expected, const Op& op, const L&... in) {
+template <class Op, class... L> void expect_run(const literal& expected, const Op& op, const L&... in) {
   EXPECT_TRUE(run(op, in...) == expected);
   EXPECT_TRUE(run_bytes_all(op, in...)[0] == expected);
 }
@@ -51,6 +52,56 @@ TEST(det, eliminates_with_pivots) {
   KILN_EXPECT_RUN(f32({}, -2), det{}, f32({2, 2}, 4, 3, 2, 1));
   KILN_EXPECT_RUN(f32({2}, -6, 0), det{}, f32({2, 2, 2}, 0, 2, 3, 1, 1, 2, 2, 4));
   KILN_EXPECT_RUN(f32({}, 1), det{}, f32({0, 0}));
+}
+
+// inverse
+
+static_assert(rule(inverse{}, shape{F, {5, 3, 3}}).value()[0] == shape{F, {5, 3, 3}});
+static_assert(fails(inverse{}, errc::shape_mismatch, "the operand holds square matrices", shape{F, {2, 3}}));
+static_assert(fails(inverse{}, errc::unsupported, "dtype of the operand", shape{I, {2, 2}}));
+TEST(inverse, eliminates_with_pivots) {
+  KILN_EXPECT_RUN(f32({2, 2, 2}, 0, .5, 1, 0, -2, 1.5, 1, -.5), inverse{}, f32({2, 2, 2}, 0, 1, 2, 0, 1, 3, 2, 4));
+  KILN_EXPECT_RUN(f32({0, 0}), inverse{}, f32({0, 0}));
+}
+TEST(inverse, of_a_singular_matrix_is_not_a_number) {
+  const literal l = run_bytes_all(inverse{}, f32({2, 2, 2}, 1, 2, 2, 4, 4, 0, 0, 2))[0];
+  for (std::size_t k = 0; k < 4; ++k) EXPECT_TRUE(std::isnan(l.at<float>(k))) << k;
+  EXPECT_EQ(l.at<float>(4), .25f);
+}
+
+// dft
+
+static_assert(shape_from(dft{}, shape{F, {3, 8, 1}}) == shape{F, {3, 8, 2}});
+static_assert(shape_from(dft{.axis = 0}, shape{F, {3, 8, 2}}) == shape{F, {3, 8, 2}});
+static_assert(shape_from(dft{.one_sided = true, .length = 6}, shape{F, {3, 8, 1}}) == shape{F, {3, 4, 2}});
+static_assert(shape_from(dft{.inverse = true, .one_sided = true}, shape{F, {3, 5, 2}}) == shape{F, {3, 8, 1}});
+static_assert(fails(dft{.axis = -1}, errc::shape_mismatch, "the last dim holds the parts of a number",
+                    shape{F, {8, 2}}));
+static_assert(fails(dft{}, errc::shape_mismatch, "the last extent is 1 (real) or 2 (complex)", shape{F, {8, 3}}));
+static_assert(fails(dft{.one_sided = true}, errc::shape_mismatch, "a one-sided spectrum is that of a real signal",
+                    shape{F, {8, 2}}));
+TEST(dft, of_four_numbers) {
+  KILN_EXPECT_RUN(f32({4, 2}, 10, 0, -2, 2, -2, 0, -2, -2), (dft{}), f32({4, 1}, 1, 2, 3, 4));
+  KILN_EXPECT_RUN(f32({3, 2}, 10, 0, -2, 2, -2, 0), (dft{.one_sided = true}), f32({4, 1}, 1, 2, 3, 4));
+  KILN_EXPECT_RUN(f32({4, 1}, 1, 2, 3, 4), (dft{.inverse = true, .one_sided = true}), f32({3, 2}, 10, 0, -2, 2, -2, 0));
+  KILN_EXPECT_RUN(f32({2, 2}, 4, 6, -2, -2), (dft{.length = 2}), f32({3, 2}, 1, 2, 3, 4, 9, 9));
+  KILN_EXPECT_RUN(f32({1, 2, 2}, 2, 3, -1, -1), (dft{.axis = 1, .inverse = true}), f32({1, 2, 2}, 1, 2, 3, 4));
+}
+// Against the sum as it is written, with libm's functions.
+TEST(dft, of_any_length) {
+  for (const std::int64_t n : {1, 2, 3, 17, 50}) {
+    small_vector<double> x;
+    for (std::int64_t k = 0; k < 2 * n; ++k) x.push_back(std::sin(static_cast<double>(k * k + 1)));
+    const literal found = run_bytes(dft{}, literal::of<double>({dtype::f64, {n, 2}}, x));
+    for (std::int64_t k = 0; k < n; ++k) {
+      std::complex<double> sum;
+      for (std::int64_t j = 0; j < n; ++j)
+        sum += std::complex<double>(x[static_cast<std::size_t>(2 * j)], x[static_cast<std::size_t>(2 * j + 1)]) *
+               std::polar(1.0, -2 * std::numbers::pi * static_cast<double>(j * k % n) / static_cast<double>(n));
+      EXPECT_NEAR(found.at<double>(static_cast<std::size_t>(2 * k)), sum.real(), 1e-13);
+      EXPECT_NEAR(found.at<double>(static_cast<std::size_t>(2 * k + 1)), sum.imag(), 1e-13);
+    }
+  }
 }
 
 // random_uniform

@@ -80,8 +80,7 @@ inline literal converted(const literal& l, dtype t) {
 }
 
 /// Every result from bytes to bytes.
-template <class Op, class... L>
-std::vector<literal> run_bytes_all(const Op& op, const L&... in) {
+template <class Op, class... L> std::vector<literal> run_bytes_all(const Op& op, const L&... in) {
   std::vector<argument> operands{argument(in)...}, filled;
   std::vector<shape> types;
   std::vector<evaluation::operand> inputs, outputs;
@@ -102,8 +101,7 @@ std::vector<literal> run_bytes_all(const Op& op, const L&... in) {
 
 /// Runs the op from bytes in every dtype of the set; the values must be those of the f64 run. Only the first
 /// `converted` operands take the dtype.
-template <class Op, class... L>
-void expect_same_in(dtype_set types, std::size_t typed, const Op& op, const L&... in) {
+template <class Op, class... L> void expect_same_in(dtype_set types, std::size_t typed, const Op& op, const L&... in) {
   const auto expected = run_bytes_all(op, in...)[0].template to<double>();
   for (std::size_t k = 0; k < dtype_count; ++k) {
     const auto t = static_cast<dtype>(k);
@@ -118,8 +116,7 @@ void expect_same_in(dtype_set types, std::size_t typed, const Op& op, const L&..
 }
 
 /// The code of the error that a run raises.
-template <class F>
-errc raised_by(F&& f) {
+template <class F> errc raised_by(F&& f) {
   try {
     f();
   } catch (const error& e) {

@@ -38,22 +38,14 @@ static_assert(fails(op::where{}, errc::shape_mismatch, "dtype of a condition", f
 
 // --- exact values, in constant evaluation ---------------------------------------------------------------------------
 
-template <class Op, class... A>
-constexpr float on(const Op& op, A... x) {
-  return op(static_cast<float>(x)...);
-}
-template <class Op, class... A>
-constexpr std::int64_t on_int(const Op& op, A... x) {
+template <class Op, class... A> constexpr float on(const Op& op, A... x) { return op(static_cast<float>(x)...); }
+template <class Op, class... A> constexpr std::int64_t on_int(const Op& op, A... x) {
   return op(static_cast<std::int64_t>(x)...);
 }
-template <class Op, class... A>
-constexpr std::uint64_t on_unsigned(const Op& op, A... x) {
+template <class Op, class... A> constexpr std::uint64_t on_unsigned(const Op& op, A... x) {
   return op(static_cast<std::uint64_t>(x)...);
 }
-template <class Op, class... A>
-constexpr bool holds(const Op& op, A... x) {
-  return op(static_cast<float>(x)...);
-}
+template <class Op, class... A> constexpr bool holds(const Op& op, A... x) { return op(static_cast<float>(x)...); }
 
 static_assert(on(op::abs{}, -2.5) == 2.5f && on_int(op::abs{}, -7) == 7 && on_unsigned(op::abs{}, 7) == 7);
 static_assert(on_int(op::abs{}, i64_least) == i64_least);

@@ -17,8 +17,7 @@ struct interval {
   double low = -3, high = 3;
 };
 // Where the op's float computation is defined in the mathematical sense: a constant expression must stay there.
-template <class Op>
-constexpr interval domain() {
+template <class Op> constexpr interval domain() {
   constexpr std::string_view name = type_name<Op>();
   if (name == "acos" || name == "asin" || name == "atanh") return {-0.9, 0.9};
   if (name == "acosh") return {1.1, 9};
@@ -29,8 +28,7 @@ constexpr interval domain() {
 
 constexpr int samples = 16;
 
-template <class Op, class T>
-constexpr std::array<T, samples> seeds() {
+template <class Op, class T> constexpr std::array<T, samples> seeds() {
   std::array<T, samples> out{};
   constexpr std::int64_t integers[samples] = {3, -7, 0, 1, 100, -1, 2, 64, -100, 5, -2, 12, 255, 63, 8, -3};
   constexpr interval d = domain<Op>();
@@ -46,27 +44,21 @@ constexpr std::array<T, samples> seeds() {
   return out;
 }
 
-template <class Op>
-inline constexpr auto arity = static_cast<std::size_t>(detail::call_arity<Op>());
-template <class Op>
-inline constexpr auto conditions = static_cast<std::size_t>(detail::condition_args_of<Op>());
+template <class Op> inline constexpr auto arity = static_cast<std::size_t>(detail::call_arity<Op>());
+template <class Op> inline constexpr auto conditions = static_cast<std::size_t>(detail::condition_args_of<Op>());
 
 template <class Op, class T, std::size_t... C, std::size_t... I>
 constexpr auto call_once(std::index_sequence<C...>, std::index_sequence<I...>) {
   return Op{}((static_cast<void>(C), true)..., (static_cast<void>(I), T{1})...);
 }
-template <class Op>
-using condition_indices = std::make_index_sequence<conditions<Op>>;
-template <class Op>
-using value_indices = std::make_index_sequence<arity<Op> - conditions<Op>>;
-template <class Op, class T>
-using result_of = decltype(call_once<Op, T>(condition_indices<Op>{}, value_indices<Op>{}));
+template <class Op> using condition_indices = std::make_index_sequence<conditions<Op>>;
+template <class Op> using value_indices = std::make_index_sequence<arity<Op> - conditions<Op>>;
+template <class Op, class T> using result_of = decltype(call_once<Op, T>(condition_indices<Op>{}, value_indices<Op>{}));
 
 // Value k of argument j: every argument walks the seeds at its own pace.
 constexpr std::size_t pick(std::size_t k, std::size_t j) { return (k * (2 * j + 1) + 5 * j) % samples; }
 
-template <class Op, class T>
-constexpr auto table(const std::array<T, samples>& x) {
+template <class Op, class T> constexpr auto table(const std::array<T, samples>& x) {
   std::array<result_of<Op, T>, samples> out{};
   for (std::size_t k = 0; k < samples; ++k)
     out[k] = [&]<std::size_t... C, std::size_t... I>(std::index_sequence<C...>, std::index_sequence<I...>) {
@@ -105,15 +97,13 @@ void expect_tile_gives(const op_table& op, const void* attributes, const std::ar
       << op.name << " of " << to_string(dtype_of<T>) << ": constant evaluation and run time differ";
 }
 
-template <class Op, class T>
-void constant_evaluation_equals_run_time() {
+template <class Op, class T> void constant_evaluation_equals_run_time() {
   static constexpr auto expected = table<Op, T>(seeds<Op, T>());
   const Op op{};
   expect_tile_gives<T>(*detail::find_built_in(type_name<Op>()), &op, seeds<Op, T>(), expected.data(), sizeof(expected));
 }
 
-template <class Op, class T>
-void lanes_equal_scalars() {
+template <class Op, class T> void lanes_equal_scalars() {
   using V = native_vec<T>;
   const auto x = seeds<Op, T>();
   static constexpr auto scalars = table<Op, T>(seeds<Op, T>());
@@ -179,8 +169,7 @@ void expect_arguments_in(std::string_view op, const source_text& source, std::si
 }
 
 // Traced with the kind of every dtype that the op accepts: no kinds are mixed, and the text names every argument.
-template <class Op>
-void traces() {
+template <class Op> void traces() {
   static_assert(traceable<Op, arity<Op>>);
   constexpr dtype_set types = detail::types_of<Op>();
   const std::pair<dtype, scalar_kind> kinds[] = {{dtype::f32, scalar_kind::f32},
@@ -198,8 +187,7 @@ void traces() {
   }
 }
 
-template <class Op>
-void obeys_every_law() {
+template <class Op> void obeys_every_law() {
   constexpr dtype_set types = detail::types_of<Op>();
   if constexpr (types.contains(dtype::f32)) constant_evaluation_equals_run_time<Op, float>();
   if constexpr (types.contains(dtype::f64)) constant_evaluation_equals_run_time<Op, double>();

@@ -190,7 +190,7 @@ TEST(reduce, constant_evaluation_equals_run_time) {
   EXPECT_EQ(compiled(op::reduce_max{{0}}, lit(b, {0})), lit(b, {1}, false));
 }
 
-// What a vectorised reduction keeps in registers.
+// What a vectorized reduction keeps in registers.
 TEST(reduce, lanes_fold_like_scalars) {
   using V = native_vec<float>;
   V x{}, y{};
@@ -205,7 +205,7 @@ TEST(reduce, lanes_fold_like_scalars) {
           return v;
       };
       const auto folded = [&]<class T>(T a, T c) {
-        T acc = op.combine(op.combine(op.template identity<T>(), prepared(a)), prepared(c));
+        T acc = op.combine(op.combine(identity_of<T>(op), prepared(a)), prepared(c));
         if constexpr (requires { op.finish(acc, acc); }) acc = op.finish(acc, splat<T>(2));
         return acc;
       };

@@ -8,8 +8,7 @@
 namespace kiln::test {
 
 /// A literal from its row-major values: lit(dtype::f32, {2, 2}, 1, 2, 3, 4.5). Without a value: an empty tensor.
-template <class... V>
-constexpr literal lit(dtype t, const dims& lens, V... values) {
+template <class... V> constexpr literal lit(dtype t, const dims& lens, V... values) {
   if constexpr (sizeof...(V) == 0) {
     return literal::of<float>(shape{t, lens}, {});
   } else {
@@ -18,18 +17,11 @@ constexpr literal lit(dtype t, const dims& lens, V... values) {
   }
 }
 /// f32 values.
-template <class... V>
-constexpr literal f32(const dims& lens, V... values) {
-  return lit(dtype::f32, lens, values...);
-}
+template <class... V> constexpr literal f32(const dims& lens, V... values) { return lit(dtype::f32, lens, values...); }
 /// i64 values.
-template <class... V>
-constexpr literal i64(const dims& lens, V... values) {
-  return lit(dtype::i64, lens, values...);
-}
+template <class... V> constexpr literal i64(const dims& lens, V... values) { return lit(dtype::i64, lens, values...); }
 /// Symbolic shape arithmetic: a vector of dimensions.
-template <class... V>
-literal symbols(V... values) {
+template <class... V> literal symbols(V... values) {
   small_vector<dimension> list;
   (list.push_back(values), ...);
   const dims lens{list.size()};  // before the list is moved from
@@ -37,27 +29,23 @@ literal symbols(V... values) {
 }
 
 /// The shape rule on shapes given one by one.
-template <class Op, class... S>
-constexpr result<shapes> rule(const Op& op, const S&... in) {
+template <class Op, class... S> constexpr result<shapes> rule(const Op& op, const S&... in) {
   small_vector<shape> list;
   (list.push_back(in), ...);
   return shape_of(op, std::span<const shape>(list.data(), list.size()));
 }
 /// The only result's shape.
-template <class Op, class... S>
-constexpr shape shape_from(const Op& op, const S&... in) {
+template <class Op, class... S> constexpr shape shape_from(const Op& op, const S&... in) {
   return rule(op, in...).value()[0];
 }
 /// Whether the shape rule fails with this code and rule text.
-template <class Op, class... S>
-constexpr bool fails(const Op& op, errc code, std::string_view text, const S&... in) {
+template <class Op, class... S> constexpr bool fails(const Op& op, errc code, std::string_view text, const S&... in) {
   const auto out = rule(op, in...);
   return !out && out.why().code == code && out.why().rule.view() == text;
 }
 
 /// Every result of the reference computation over literals; symbolic where an operand is.
-template <class Op, class... L>
-constexpr small_vector<literal> run_all(const Op& op, const L&... in) {
+template <class Op, class... L> constexpr small_vector<literal> run_all(const Op& op, const L&... in) {
   small_vector<literal> operands;
   (operands.push_back(in), ...);
   small_vector<shape> types;
@@ -75,14 +63,10 @@ constexpr small_vector<literal> run_all(const Op& op, const L&... in) {
   return e.literals();
 }
 /// The first result.
-template <class Op, class... L>
-constexpr literal run(const Op& op, const L&... in) {
-  return run_all(op, in...)[0];
-}
+template <class Op, class... L> constexpr literal run(const Op& op, const L&... in) { return run_all(op, in...)[0]; }
 
 /// The first result of the run-time path: operands and results are bytes.
-template <class Op, class... L>
-literal run_bytes(const Op& op, const L&... in) {
+template <class Op, class... L> literal run_bytes(const Op& op, const L&... in) {
   small_vector<argument> operands;
   (operands.push_back(argument(in)), ...);
   small_vector<shape> types;
@@ -126,8 +110,7 @@ inline literal run_table(const op_table& op, const void* attributes, const small
   e.finish();
   return filled[0].to_literal();
 }
-template <class Op, class... L>
-literal compiled(const Op& op, const L&... in) {
+template <class Op, class... L> literal compiled(const Op& op, const L&... in) {
   small_vector<literal> operands;
   (operands.push_back(in), ...);
   return run_table(*detail::find_built_in(type_name<Op>()), &op, operands);

@@ -13,10 +13,7 @@ constexpr shape f(dims lens) { return {dtype::f32, lens}; }
 constexpr auto least = std::numeric_limits<std::int64_t>::min();
 constexpr auto most = std::numeric_limits<std::int64_t>::max();
 
-template <class Op>
-constexpr layout mapped(const Op& op, const layout& in) {
-  return op.map(in).value();
-}
+template <class Op> constexpr layout mapped(const Op& op, const layout& in) { return op.map(in).value(); }
 constexpr layout row(dims lens) { return layout::standard(lens); }
 
 // --- transpose ------------------------------------------------------------------------------------------------------

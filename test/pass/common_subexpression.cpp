@@ -98,10 +98,7 @@ TEST(common_subexpression, every_result_of_a_repeated_op_is_redirected) {
 // An op without memory of what it gave: a random number is another one each time.
 struct impure {
   static constexpr bool pure = false;
-  template <class T>
-  constexpr T operator()(T x) const {
-    return x;
-  }
+  template <class T> constexpr T operator()(T x) const { return x; }
 };
 
 TEST(common_subexpression, impure_ops_are_left_alone) {

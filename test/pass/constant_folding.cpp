@@ -7,8 +7,7 @@ namespace {
 
 constexpr auto run = [](auto& p) { return constant_folding(p); };
 
-template <class B>
-constexpr auto vector_of(B& b, const dims& lens) {
+template <class B> constexpr auto vector_of(B& b, const dims& lens) {
   float values[64]{};
   const auto n = static_cast<std::size_t>(product(lens).value());
   for (std::size_t i = 0; i < n; ++i) values[i] = static_cast<float>(i + 1);

@@ -59,8 +59,7 @@ inline literal random_literal(const shape& s, dice& d) {
                                       : static_cast<double>(d.below(7)) - (is_signed_integer(s.type) * 3));
   return literal::of<double>(s, values);
 }
-template <class Program>
-small_vector<literal> random_inputs(const Program& p, std::uint64_t seed) {
+template <class Program> small_vector<literal> random_inputs(const Program& p, std::uint64_t seed) {
   dice d{seed};
   small_vector<literal> out;
   for (value_id v : p.main().parameters()) out.push_back(random_literal(p.main().shape_of(v), d));
@@ -94,15 +93,13 @@ template <class Program>
 }
 
 /// The program that `build(builder)` builds.
-template <class Builder, class Build>
-constexpr auto built(Build build) {
+template <class Builder, class Build> constexpr auto built(Build build) {
   Builder b;
   build(b);
   return b.finish();
 }
 /// The program after the passes, as text; only its instructions.
-template <class Builder, class Build, class... Pass>
-constexpr text printed(Build build, Pass... passes) {
+template <class Builder, class Build, class... Pass> constexpr text printed(Build build, Pass... passes) {
   auto p = built<Builder>(build);
   (static_cast<void>(passes(p)), ...);
   verify(p);
@@ -110,8 +107,7 @@ constexpr text printed(Build build, Pass... passes) {
 }
 
 /// The laws of a list of passes: the graph stays sound, the results stay the same, a second run changes nothing.
-template <class Build, class... Pass>
-void expect_laws(Build build, Pass... passes) {
+template <class Build, class... Pass> void expect_laws(Build build, Pass... passes) {
   const auto before = built<builder>(build);
   auto after = built<builder>(build);
   (static_cast<void>(passes(after)), ...);

@@ -14,8 +14,7 @@ constexpr auto prepare = [](auto& p) {
   return constant_folding(p);
 };
 
-template <class B>
-constexpr auto numbers(B& b, const dims& lens, float first, float step) {
+template <class B> constexpr auto numbers(B& b, const dims& lens, float first, float step) {
   float values[128]{};
   const auto n = static_cast<std::size_t>(product(lens).value());
   for (std::size_t i = 0; i < n; ++i) values[i] = first + step * static_cast<float>(i);
@@ -23,16 +22,14 @@ constexpr auto numbers(B& b, const dims& lens, float first, float step) {
 }
 
 /// How many ops of a name a program has.
-template <class Program>
-std::size_t count(const Program& p, std::string_view name) {
+template <class Program> std::size_t count(const Program& p, std::string_view name) {
   std::size_t n = 0;
   for (std::uint32_t i = 0; i < p.main().size(); ++i)
     n += p.main()[i].kind == instruction_kind::op && p.main()[i].op.name() == name;
   return n;
 }
 /// Runs the passes, checks the results, and gives the program back.
-template <class Build>
-program folded(Build build, double tolerance = 2e-6) {
+template <class Build> program folded(Build build, double tolerance = 2e-6) {
   const auto before = built<builder>(build);
   auto p = before;
   prepare(p);
@@ -43,7 +40,7 @@ program folded(Build build, double tolerance = 2e-6) {
   return p;
 }
 
-TEST(fold_batch_norm, a_normalised_convolution_is_left_with_a_bias) {
+TEST(fold_batch_norm, a_normalized_convolution_is_left_with_a_bias) {
   constexpr auto build = [](auto& b) {
     auto x = b.input("x", dtype::f32, {1, 2, 2, 2});
     auto y = x.conv(numbers(b, {2, 2, 1, 1}, 1, 1));
@@ -131,7 +128,7 @@ TEST(fold_batch_norm, open_weights_are_remarked_on) {
   const pass_note note = fold_batch_norm(p);
   EXPECT_FALSE(note.changed());
   ASSERT_EQ(note.remarks.size(), 1u);
-  EXPECT_EQ(note.remarks[0].str(), "1 products behind a contraction stay: its weights are bound after these passes");
+  EXPECT_EQ(note.remarks[0].str(), "1 products after a contraction stay: its weights are bound after these passes");
 }
 
 TEST(fold_batch_norm, integers_and_overflowing_halves_stay) {

@@ -64,7 +64,7 @@ const auto unknown_channels = [](graph_builder& b) {
   b.output(b.input("x", dtype::f32, {1, c, 3, 3}).relu().conv(b.input("w", dtype::f32, {2, c, 1, 1})));
 };
 
-// volumes never have their channels last
+// volumes never have their NHWC
 constexpr auto volume = [](graph_builder& b) {
   b.output(b.input("x", dtype::f32, {1, 2, 2, 3, 3}).relu().conv(b.weight("w", dtype::f32, {2, 2, 1, 1, 1})));
 };

@@ -29,36 +29,23 @@ node step(graph_builder& b, draw& next, const std::vector<node>& values) {
   const dims full{4, 8};
   const node x = any(), y = any();
   switch (next(14)) {
-    case 0:
-      return x + y;
-    case 1:
-      return x - y;
-    case 2:
-      return (x * y) * 0.5f;
-    case 3:
-      return x.relu();
-    case 4:
-      return x.sigmoid() * 0.5f + y;
-    case 5:
-      return x - x.reduce_mean({1});
-    case 6:
-      return (x - x.reduce_max({1})).exp();
-    case 7:
-      return x + y.reduce_mean({0});
-    case 8:
-      return x * y.reduce_mean({1}).squeeze({1}).sigmoid().unsqueeze({1});
-    case 9:
-      return x.softmax();
+    case 0: return x + y;
+    case 1: return x - y;
+    case 2: return (x * y) * 0.5f;
+    case 3: return x.relu();
+    case 4: return x.sigmoid() * 0.5f + y;
+    case 5: return x - x.reduce_mean({1});
+    case 6: return (x - x.reduce_max({1})).exp();
+    case 7: return x + y.reduce_mean({0});
+    case 8: return x * y.reduce_mean({1}).squeeze({1}).sigmoid().unsqueeze({1});
+    case 9: return x.softmax();
     case 10:
       return (x.dot(b.weight(text(std::string("w") + std::to_string(b.module().size())).view(), dtype::f32, {8, 8})) *
               0.25f)
           .sigmoid();
-    case 11:
-      return b.add(op::cumsum{.axis = 1}, x) * 0.125f;
-    case 12:
-      return x.reshape({8, 4}).transpose({1, 0}).sigmoid() + y;
-    default:
-      return (x < y).where(x, y * 0.5f) + x.reduce_sum({1}).broadcast_to(full) * 0.1f;
+    case 11: return b.add(op::cumsum{.axis = 1}, x) * 0.125f;
+    case 12: return x.reshape({8, 4}).transpose({1, 0}).sigmoid() + y;
+    default: return (x < y).where(x, y * 0.5f) + x.reduce_sum({1}).broadcast_to(full) * 0.1f;
   }
 }
 

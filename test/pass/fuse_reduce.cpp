@@ -35,7 +35,7 @@ static_assert(print(after(softmax, fuse)).view() == softmax_text);
 constexpr auto log_softmax = [](graph_builder& b) { b.output(b.input("x", dtype::f32, {2, 3, 8}).log_softmax()); };
 static_assert(kernel_count(after(log_softmax, fuse)) == 1);
 
-// exporters' layer norm behind a residual sum that is read again: one kernel, two results
+// exporters' layer norm after a residual sum that is read again: one kernel, two results
 constexpr auto layer_norm = [](graph_builder& b) {
   const node s = b.input("x", dtype::f32, {2, 3, 16}) + b.input("y", dtype::f32, {2, 3, 16});
   const node d = s - s.reduce_mean({-1});
@@ -56,11 +56,13 @@ constexpr auto dropped_dims = [](graph_builder& b) {
 };
 static_assert(kernel_count(after(dropped_dims, fuse)) == 1);
 
+// [rms_norm]
 constexpr auto rms_norm = [](graph_builder& b) {
   const node x = b.input("x", dtype::f32, {1, 3, 16}), w = b.input("w", dtype::f32, {16});
   b.output(x * (b.scalar(dtype::f32, 1.0f) / ((x * x).reduce_mean({-1}) + 1e-6f).sqrt()) * w);
 };
 static_assert(kernel_count(after(rms_norm, fuse)) == 1);
+// [/rms_norm]
 
 // means of rows that are subtracted from columns are no repetition along the row
 constexpr auto turned = [](graph_builder& b) {
@@ -103,10 +105,10 @@ constexpr auto two_axes = [](graph_builder& b) {
 };
 static_assert(find_faults(after(two_axes, fuse_all)).empty());
 
-// a product between two normalisations: one kernel before it, one behind
+// a product between two normalizations: one kernel before it, one after
 constexpr auto around = [](graph_builder& b) {
   const node x = b.input("x", dtype::f32, {4, 4}).relu();
-  const node n = x.rms_normalise();
+  const node n = x.rms_normalize();
   b.output((n.dot(b.input("w", dtype::f32, {4, 4})) + x).softmax());
 };
 static_assert(kernel_count(after(around, fuse_all)) == 3);

@@ -22,15 +22,13 @@ using graph_builder = static_builder<few_ops>;
 using node = graph_builder::value;
 
 /// The program that `build(builder)` describes.
-template <class Build>
-constexpr graph made_by(Build build) {
+template <class Build> constexpr graph made_by(Build build) {
   graph_builder b;
   build(b);
   return b.finish();
 }
 /// The same after passes.
-template <class Build, class... Passes>
-constexpr graph after(Build build, Passes... passes) {
+template <class Build, class... Passes> constexpr graph after(Build build, Passes... passes) {
   graph p = made_by(build);
   (passes(p), ...);
   return p;
@@ -75,8 +73,7 @@ std::vector<literal> evaluate_module(const Program& p, module_ref at, const std:
 }
 
 /// Inputs for every parameter: floats in [-1, 1), bools by the same draw.
-template <class Program>
-std::vector<literal> random_inputs(const Program& p, std::uint32_t seed = 1) {
+template <class Program> std::vector<literal> random_inputs(const Program& p, std::uint32_t seed = 1) {
   std::vector<literal> out;
   for (value_id v : p.main().parameters()) {
     const shape& s = p.main().shape_of(v);
@@ -93,8 +90,7 @@ std::vector<literal> random_inputs(const Program& p, std::uint32_t seed = 1) {
 
 /// The greatest difference between the outputs of two programs on the same random inputs; infinite where they do not
 /// match in number or shape, or one is not a number.
-template <class Program>
-double difference(const Program& a, const Program& b) {
+template <class Program> double difference(const Program& a, const Program& b) {
   const auto inputs = random_inputs(a);
   const auto x = evaluate_module(a, {0}, inputs), y = evaluate_module(b, {0}, inputs);
   if (x.size() != y.size()) return INFINITY;

@@ -53,7 +53,7 @@ TEST(move_pooling, what_does_not_commute_or_gain_stays) {
     auto x = b.input("x", dtype::f32, {1, 4, 6, 6});
     auto w = b.weight("w", dtype::f32, {8, 4, 1, 1});
     b.output(x.conv(w).pool({.lengths = {2, 2}, .stride = {2, 2}}));         // greatest
-    b.output(x.conv(b.weight("k", dtype::f32, {8, 4, 3, 3})).pool(halved));  // neighbours
+    b.output(x.conv(b.weight("k", dtype::f32, {8, 4, 3, 3})).pool(halved));  // neighbors
     b.output(x.conv(w, {.stride = {2, 2}}).pool({.mode = op::pooling_mode::average, .lengths = {3, 3}}));
     b.output(x.conv(w, {.pads = {1, 1, 1, 1}}).pool(halved));
     b.output(x.conv(w).pool({.mode = op::pooling_mode::average, .lengths = {2, 2}}));  // 25 of 36

@@ -12,8 +12,7 @@ namespace kiln::test {
 namespace {
 
 // A small convolutional classifier: every stage of the pipeline has something to do.
-template <class Builder>
-constexpr auto classifier() {
+template <class Builder> constexpr auto classifier() {
   Builder b;
   const auto x = b.input("image", dtype::f32, {1, 1, 6, 6});
   const auto w = b.weight("w", dtype::f32, {2, 1, 3, 3}), bias = b.weight("bias", dtype::f32, {2});
@@ -24,26 +23,25 @@ constexpr auto classifier() {
   return b.finish();
 }
 
-template <class Program>
-constexpr Program optimised(Program p, const pass_options& options = {}) {
-  optimise_graph(p, options);
+template <class Program> constexpr Program optimized(Program p, const pass_options& options = {}) {
+  optimize_graph(p, options);
   return p;
 }
 
 using whole_registry = static_graph<>;
-constexpr std::string_view optimised_text = R"(main:
+constexpr std::string_view optimized_text = R"(main:
   %0 = image : f32[1, 1, 6, 6]
   %1 = @w : f32[2, 1, 3, 3]
   %2 = @bias : f32[2]
   %3 = @v : f32[72, 4]
 )";
-static_assert(kernel_count(optimised(classifier<static_builder<>>())) == 3);
-static_assert(print(optimised(classifier<static_builder<>>())).view().substr(0, optimised_text.size()) ==
-              optimised_text);
+static_assert(kernel_count(optimized(classifier<static_builder<>>())) == 3);
+static_assert(print(optimized(classifier<static_builder<>>())).view().substr(0, optimized_text.size()) ==
+              optimized_text);
 
 // the text that the compiler found, as data
 constexpr auto compiled_text = [] {
-  const text t = print(optimised(classifier<static_builder<>>()));
+  const text t = print(optimized(classifier<static_builder<>>()));
   std::array<char, 4096> out{};
   for (std::size_t i = 0; i < t.size(); ++i) out[i] = t.view()[i];
   return out;
@@ -51,14 +49,14 @@ constexpr auto compiled_text = [] {
 
 TEST(pipeline, prints_the_same_in_the_compiler_and_at_run_time) {
   program p = classifier<builder>();
-  optimise(p);
+  optimize(p);
   EXPECT_EQ(print(p).view(), std::string_view(compiled_text.data()));
 }
 
 TEST(pipeline, keeps_the_meaning) {
   const program before = classifier<builder>();
   program p = before;
-  optimise(p, {.verify = true});
+  optimize(p, {.verify = true});
   EXPECT_LE(difference(before, p), 1e-6) << print(p).view();
 }
 
@@ -72,17 +70,17 @@ std::size_t fused_steps(const program& p) {
 TEST(pipeline, options_choose_its_parts) {
   program unfused = classifier<builder>(), untouched = unfused;
   const text before = print(untouched);
-  optimise(unfused, {.fuse = false});
+  optimize(unfused, {.fuse = false});
   EXPECT_EQ(fused_steps(unfused), 0u);
   EXPECT_LT(unfused.main().size(), untouched.main().size());
-  const compile_notes notes = optimise(untouched, {.simplify = false, .fuse = false});
+  const compile_notes notes = optimize(untouched, {.simplify = false, .fuse = false});
   EXPECT_TRUE(notes.empty());
   EXPECT_EQ(print(untouched).view(), before.view());
 }
 
 TEST(pipeline, notes_name_every_pass_once_in_order) {
   program p = classifier<builder>();
-  const compile_notes notes = optimise(p);
+  const compile_notes notes = optimize(p);
   ASSERT_EQ(notes.size(), std::size(simplifying_passes<program>) + std::size(fusing_passes<program>));
   std::size_t at = 0;
   for (const auto& pass : simplifying_passes<program>) EXPECT_EQ(notes[at++].pass, pass.name);
@@ -103,7 +101,7 @@ TEST(pipeline, runs_passes_of_the_caller_before_fusion) {
   program p = classifier<builder>();
   pass_options options;
   options.extra.push_back({"leak", leak});
-  const compile_notes notes = optimise(p, options);
+  const compile_notes notes = optimize(p, options);
   EXPECT_EQ(notes[std::size(simplifying_passes<program>)].pass, "leak");
   EXPECT_EQ(notes[std::size(simplifying_passes<program>)].counts.total(), 1u);
   EXPECT_NE(print(p).str().find("leaky_relu"), std::string::npos);
@@ -119,8 +117,8 @@ TEST(pipeline, shows_the_program_behind_every_pass) {
                         *static_cast<std::string*>(context) += std::string(note.pass) + ' ';
                       },
                       &seen};
-  optimise(p, options);
-  EXPECT_TRUE(seen.starts_with("normalise remove_identity constant_folding ")) << seen;
+  optimize(p, options);
+  EXPECT_TRUE(seen.starts_with("normalize remove_identity constant_folding ")) << seen;
   EXPECT_TRUE(seen.ends_with(" fuse_contraction fuse_reduce fuse_pointwise ")) << seen;
 }
 
@@ -134,7 +132,7 @@ TEST(pipeline, the_verifier_names_a_broken_instruction) {
   pass_options options;
   options.verify = true;
   options.extra.push_back({"break_graph", break_graph});
-  EXPECT_THROW(optimise(p, options), error);
+  EXPECT_THROW(optimize(p, options), error);
 }
 
 }  // namespace

@@ -5,7 +5,7 @@
 #include "kiln/pass/dead_code.hpp"
 #include "kiln/pass/fold_batch_norm.hpp"
 #include "kiln/pass/move_pooling.hpp"
-#include "kiln/pass/normalise.hpp"
+#include "kiln/pass/normalize.hpp"
 #include "kiln/pass/remove_identity.hpp"
 #include "kiln/pass/simplify_algebra.hpp"
 #include "kiln/pass/simplify_views.hpp"
@@ -59,50 +59,34 @@ class random_program {
     const bool real = is_float(x.type());
     const auto rank = static_cast<std::int64_t>(x.rank());
     switch (d_.below(24)) {
-      case 0:
-        return keep(-x);
-      case 1:
-        return keep(real ? x.relu() : x.abs());
-      case 2:
-        return keep(real ? tame(x).exp() : x * x);
-      case 3:
-        return keep(real ? (x * x + 0.5f).sqrt() : x);
-      case 4:
-        return keep(d_.below(2) ? x + constant_for(x) : constant_for(x) + x);
-      case 5:
-        return keep(d_.below(2) ? x - constant_for(x) : constant_for(x) - x);
-      case 6:
-        return keep(d_.below(2) ? x * constant_for(x) : constant_for(x) * x);
-      case 7:
-        return keep(x / b_.scalar(x.type(), d_.below(2) ? 3 : 4));
-      case 8:
-        return keep(real ? x / (tame(x).exp().reduce_sum({}) + 1.0f).sqrt() : x);
+      case 0: return keep(-x);
+      case 1: return keep(real ? x.relu() : x.abs());
+      case 2: return keep(real ? tame(x).exp() : x * x);
+      case 3: return keep(real ? (x * x + 0.5f).sqrt() : x);
+      case 4: return keep(d_.below(2) ? x + constant_for(x) : constant_for(x) + x);
+      case 5: return keep(d_.below(2) ? x - constant_for(x) : constant_for(x) - x);
+      case 6: return keep(d_.below(2) ? x * constant_for(x) : constant_for(x) * x);
+      case 7: return keep(x / b_.scalar(x.type(), d_.below(2) ? 3 : 4));
+      case 8: return keep(real ? x / (tame(x).exp().reduce_sum({}) + 1.0f).sqrt() : x);
       case 9: {
         const value y = pick();
         if (y.type() != x.type() || !broadcast(x.get_shape().lens, y.get_shape().lens)) return;
         constexpr int most = 4;
         switch (d_.below(most)) {
-          case 0:
-            return keep(x + y);
-          case 1:
-            return keep(x - y);
-          case 2:
-            return keep(tame(x) * tame(y));
-          default:
-            return keep(x.max(y));
+          case 0: return keep(x + y);
+          case 1: return keep(x - y);
+          case 2: return keep(tame(x) * tame(y));
+          default: return keep(x.max(y));
         }
       }
-      case 10:
-        return keep(real ? tame(x).pow(b_.scalar(x.type(), 1 + d_.below(3))) : x);
-      case 11:
-        return keep(x.convert(d_.below(2) ? dtype::f32 : dtype::i64).convert(x.type()));
+      case 10: return keep(real ? tame(x).pow(b_.scalar(x.type(), 1 + d_.below(3))) : x);
+      case 11: return keep(x.convert(d_.below(2) ? dtype::f32 : dtype::i64).convert(x.type()));
       case 12: {
         ints p;
         for (std::int64_t i = 0; i < rank; ++i) p.insert(static_cast<std::size_t>(d_.below(i + 1)), i);
         return keep(x.transpose(p));
       }
-      case 13:
-        return keep(x.reshape({x.get_shape().elements()}));
+      case 13: return keep(x.reshape({x.get_shape().elements()}));
       case 14: {
         dims to;
         for (dimension e : x.get_shape().lens) {
@@ -111,10 +95,8 @@ class random_program {
         }
         return to.size() <= 5 ? keep(x.reshape(to)) : void();
       }
-      case 15:
-        return keep(x.unsqueeze({d_.below(rank + 1)}));
-      case 16:
-        return keep(x.squeeze({}));
+      case 15: return keep(x.unsqueeze({d_.below(rank + 1)}));
+      case 16: return keep(x.squeeze({}));
       case 17: {
         if (rank == 0) return;
         const std::int64_t axis = d_.below(rank), n = x.dim(axis).value();
@@ -128,8 +110,7 @@ class random_program {
         if (d_.below(2)) to.insert(0, 1 + d_.below(2));
         return keep(x.broadcast_to(to));
       }
-      case 19:
-        return rank ? keep(x.reduce_sum({d_.below(rank) - (d_.below(2) ? rank : 0)})) : void();
+      case 19: return rank ? keep(x.reduce_sum({d_.below(rank) - (d_.below(2) ? rank : 0)})) : void();
       case 20: {
         if (!real || rank < 2) return;
         const dimension k = x.dim(-1);
@@ -148,10 +129,8 @@ class random_program {
         y = y.conv(b_.constant(random_literal({x.type(), {2, c, 1}}, d_)), {.pads = {1, 0}});
         return keep(y * y.make_along(1, b_.constant(random_literal({x.type(), {2}}, d_))) + constant_for(y));
       }
-      case 22:
-        return keep(real ? x * 0.5f * ((x * 0.70710678f).erf() + 1.0f) : x);
-      default:
-        return rank ? keep(x.concat(x, d_.below(rank))) : void();
+      case 22: return keep(real ? x * 0.5f * ((x * 0.70710678f).erf() + 1.0f) : x);
+      default: return rank ? keep(x.concat(x, d_.below(rank))) : void();
     }
   }
 
@@ -166,7 +145,7 @@ struct named {
   double tolerance;
 };
 constexpr named passes[] = {
-    {"normalise", [](program& p) { return normalise(p); }, 0},
+    {"normalize", [](program& p) { return normalize(p); }, 0},
     {"dead_code", [](program& p) { return dead_code(p); }, 0},
     {"common_subexpression", [](program& p) { return common_subexpression(p); }, 0},
     {"remove_identity", [](program& p) { return remove_identity(p); }, 0},

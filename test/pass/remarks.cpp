@@ -18,7 +18,7 @@ std::vector<std::string> remarks_on(const std::function<void(builder&)>& make) {
   make(b);
   program p = b.finish();
   std::vector<std::string> out;
-  for (const pass_note& n : optimise_graph(p))
+  for (const pass_note& n : optimize_graph(p))
     for (const text& t : n.remarks) out.push_back(t.str());
   return out;
 }

@@ -17,8 +17,7 @@ std::size_t behind_concatenations(const program& p) {
   return n;
 }
 
-template <class Build>
-void expect_left(const Build& build, std::size_t left) {
+template <class Build> void expect_left(const Build& build, std::size_t left) {
   auto p = built<builder>(build);
   run(p);
   EXPECT_TRUE(same_results(built<builder>(build), p, 0)) << print(p).view();

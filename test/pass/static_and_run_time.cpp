@@ -4,7 +4,7 @@
 #include "kiln/pass/constant_folding.hpp"
 #include "kiln/pass/dead_code.hpp"
 #include "kiln/pass/fold_batch_norm.hpp"
-#include "kiln/pass/normalise.hpp"
+#include "kiln/pass/normalize.hpp"
 #include "kiln/pass/remove_identity.hpp"
 #include "kiln/pass/simplify_algebra.hpp"
 #include "kiln/pass/simplify_views.hpp"
@@ -35,7 +35,7 @@ constexpr auto classifier = [](auto& b) {
 
 constexpr auto to_rest = [](auto& p) {
   for (bool changed = true; changed;) {
-    changed = normalise(p).changed();
+    changed = normalize(p).changed();
     changed |= remove_identity(p).changed();
     changed |= constant_folding(p).changed();
     changed |= common_subexpression(p).changed();
@@ -47,7 +47,7 @@ constexpr auto to_rest = [](auto& p) {
 };
 
 // An array outlives constant evaluation, the text it is copied from does not.
-constexpr auto optimised_while_compiling = [] {
+constexpr auto optimized_while_compiling = [] {
   std::array<char, 8192> out{};
   const text t = printed<static_builder<>>(classifier, to_rest);
   for (std::size_t i = 0; i < t.size(); ++i) out[i] = t.view()[i];
@@ -55,7 +55,7 @@ constexpr auto optimised_while_compiling = [] {
 }();
 
 TEST(static_and_run_time, the_same_passes_give_the_same_program) {
-  EXPECT_EQ(printed<builder>(classifier, to_rest).str(), std::string(optimised_while_compiling.data()));
+  EXPECT_EQ(printed<builder>(classifier, to_rest).str(), std::string(optimized_while_compiling.data()));
 }
 
 TEST(static_and_run_time, the_passes_keep_the_classifier) {

@@ -13,14 +13,12 @@ constexpr auto run = [](auto& p) { return widen_floats(p); };
   EXPECT_FALSE(second_run_changes(build));                                     \
   EXPECT_TRUE(same_results(built<builder>(build), widened(build), 4e-3))
 
-template <class Build>
-auto widened(Build build) {
+template <class Build> auto widened(Build build) {
   auto p = built<builder>(build);
   run(p);
   return p;
 }
-template <class Build>
-bool second_run_changes(Build build) {
+template <class Build> bool second_run_changes(Build build) {
   auto p = widened(build);
   return run(p).changed();
 }

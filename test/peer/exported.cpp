@@ -29,7 +29,7 @@ std::vector<network> programs() {
       {"norms",
        [](builder& b) {
          const auto x = b.input("x", dtype::f32, {3, 5, 16});
-         b.output(x.normalise({-1}).gelu() + x.rms_normalise(), "y");
+         b.output(x.normalize({-1}).gelu() + x.rms_normalize(), "y");
          b.output(x.reduce_max({1}).silu(), "z");
        }},
       {"attention",
@@ -118,10 +118,7 @@ TEST(exported_ops, give_the_same_in_onnx_runtime) {
 }
 
 struct of_its_own {
-  template <class T>
-  constexpr T operator()(T x) const {
-    return x + x;
-  }
+  template <class T> constexpr T operator()(T x) const { return x + x; }
 };
 
 TEST(exporting, names_what_onnx_lacks) {

@@ -94,7 +94,7 @@ inline std::vector<one_node> attention_cases() {
   };
 }
 
-inline std::vector<one_node> quantised_cases() {
+inline std::vector<one_node> quantized_cases() {
   const operand q{u8, {2, 4, 9, 7}, 0, 255}, scale{f32, {}, .01, .05}, zero{u8, {}, 0, 0, {120}};
   const operand row{u8, {3, 16}, 0, 255}, matrix{i8, {16, 5}, -128, 127};
   const auto pads = std::vector<message>{attr("kernel_shape", lens{3, 3}), attr("strides", lens{2, 2}),
@@ -130,7 +130,7 @@ inline std::vector<one_node> quantised_cases() {
        20,
        {row, matrix, scale, {f32, {5}, .01, .05}, zero, {i8, {5}, -4, 4}, {f32, {5}}},
        {}},
-      {"dynamic_quantise_matmul",
+      {"dynamic_quantize_matmul",
        "DynamicQuantizeMatMul",
        microsoft,
        20,
@@ -153,7 +153,7 @@ inline std::vector<one_node> quantised_cases() {
        {f32},
        2e-2},
   };
-  // a step of the quantised result is 1
+  // a step of the quantized result is 1
   for (one_node& n : all)
     if (n.outputs[0] == u8) n.tolerance = 1.01 / 255;
   return all;
@@ -239,6 +239,9 @@ inline std::vector<one_node> layer_cases() {
        {f32, f32}},
       {"dft_length", "DFT", "", 17, {{f32, {2, 12, 1}}, {i64, {}, 0, 0, {8}}}, {attr("onesided", 1)}},
       {"dft_inverse", "DFT", "", 17, {{f32, {3, 15, 2}}}, {attr("inverse", 1)}},
+      {"dft_prime", "DFT", "", 17, {{f32, {2, 97, 1}}}, {attr("axis", 1)}},
+      {"dft_axis", "DFT", "", 17, {{f32, {20, 6, 2}}}, {attr("axis", 0)}},
+      {"inverse", "Inverse", "com.microsoft", 1, {{f32, {2, 3, 3}}}, {}},
       {"stft_window",
        "STFT",
        "",

@@ -41,7 +41,7 @@ struct one_node {
 };
 inline void PrintTo(const one_node& n, std::ostream* out) { *out << n.name; }
 
-inline const std::string microsoft = "com.microsoft", learned = "ai.onnx.ml";
+inline const std::string microsoft = "com.microsoft", ai_onnx_ml = "ai.onnx.ml";
 
 /// The model of the node; `given` gets values for its inputs.
 inline message model_of(const one_node& n, std::map<std::string, argument>& given) {
@@ -71,7 +71,7 @@ inline message model_of(const one_node& n, std::map<std::string, argument>& give
   }
   parts.nodes.push_back(test::node(n.op, names, results, n.attributes, "", n.domain));
   std::vector<message> opsets = {test::opset(n.version)};
-  if (!n.domain.empty()) opsets.push_back(test::opset(n.domain == learned ? 3 : 1, n.domain));
+  if (!n.domain.empty()) opsets.push_back(test::opset(n.domain == ai_onnx_ml ? 3 : 1, n.domain));
   return test::model(test::graph(parts), opsets);
 }
 

@@ -63,16 +63,14 @@ class api {
     table_ = reinterpret_cast<base (*)()>(dlsym(handle, "OrtGetApiBase"))()->table(17);
     if (!table_) throw std::runtime_error(path + " is older than ONNX Runtime 1.17");
   }
-  template <class... Args>
-  void call(slot s, Args... args) const {
+  template <class... Args> void call(slot s, Args... args) const {
     void* status = reinterpret_cast<void* (*)(Args...)>(table_[static_cast<std::size_t>(s)])(args...);
     if (status)
       throw std::runtime_error(
           reinterpret_cast<const char* (*)(void*)>(table_[static_cast<std::size_t>(slot::error_message)])(status));
   }
   /// A call whose last argument receives the answer.
-  template <class T = void*, class... Args>
-  T get(slot s, Args... args) const {
+  template <class T = void*, class... Args> T get(slot s, Args... args) const {
     T out{};
     call(s, args..., &out);
     return out;
@@ -82,7 +80,7 @@ class api {
   void** table_;
 };
 
-/// A model in ONNX Runtime on the CPU with every optimisation on; it lives until the program ends.
+/// A model in ONNX Runtime on the CPU with every optimization on; it lives until the program ends.
 class session {
  public:
   session(const std::string& path, std::span<const std::byte> model, int threads = 2)

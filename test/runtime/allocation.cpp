@@ -42,8 +42,7 @@ OUT_OF_LINE void operator delete[](void* p, std::size_t, std::align_val_t) noexc
 namespace kiln::testing {
 namespace {
 
-template <class F>
-std::size_t allocations_in(F&& f) {
+template <class F> std::size_t allocations_in(F&& f) {
   const std::size_t before = allocations;
   f();
   return allocations - before;
@@ -228,7 +227,7 @@ TEST(allocation, convolutions_pooling_and_attention_allocate_nothing) {
     b.output(y);
     const value q = b.input("q", dtype::f32, {1, 2, 70, 8}), k = b.input("k", dtype::f32, {1, 2, 70, 8});
     b.output(q.attention(k, k, {.scale = 0.5f, .causal = true}));
-    b.output(x.reduce_mean({2, 3}).normalise({1}));
+    b.output(x.reduce_mean({2, 3}).normalize({1}));
   };
   const executable e = compile_eigen(make);
   const auto in = random_inputs(make);

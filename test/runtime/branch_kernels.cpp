@@ -26,7 +26,9 @@ class uncut_kernel final : public kernel {
   }
   stride_support input_strides(std::size_t i) const override { return of_->input_strides(i); }
   stride_support output_strides(std::size_t k) const override { return of_->output_strides(k); }
-  bool places_planes(std::size_t k, dimension each) const override { return of_->places_planes(k, each); }
+  bool writes_strided_channels(std::size_t k, dimension run) const override {
+    return of_->writes_strided_channels(k, run);
+  }
   bool packed_input(std::size_t i) const override { return of_->packed_input(i); }
   std::size_t packed_bytes() const override { return of_->packed_bytes(); }
 
@@ -35,13 +37,13 @@ class uncut_kernel final : public kernel {
   estimates* found_;
 };
 
-class uncut_target final : public rewriting_target {
+class uncut_target final : public target {
  public:
   explicit uncut_target(estimates* found) : found_(found) {}
   std::string_view name() const override { return eigen_.name(); }
   target_passes passes() const override { return eigen_.passes(); }
   bool flushes_denormals() const override { return true; }
-  image_role role(const program& whole, const basic_instruction<operation>& instruction) const override {
+  lower::layout_role role(const program& whole, const basic_instruction<operation>& instruction) const override {
     return eigen_.role(whole, instruction);
   }
   std::unique_ptr<kernel> make_kernel(const kernel_request& r) const override {

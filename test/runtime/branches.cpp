@@ -104,7 +104,7 @@ TEST(branches, a_run_stops_between_the_steps_of_a_branch) {
   run_options o;
   o.cancel = &stop;
   workspace w;
-  EXPECT_EQ(error_of([&] { e.run(w, in, out, o); }).first, errc::cancelled);
+  EXPECT_EQ(error_of([&] { e.run(w, in, out, o); }).first, errc::canceled);
   for (const auto& [op, launch] : to.launches) EXPECT_NE(op, "tanh");
 }
 

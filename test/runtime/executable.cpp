@@ -13,8 +13,7 @@ struct running_total {
   constexpr kiln::result<kiln::shape> compute_shape(std::span<const kiln::shape> in) const {
     return kiln::shape{in[0].type, in[0].lens};
   }
-  template <class T>
-  constexpr void compute(kiln::Evaluation auto& e) const {
+  template <class T> constexpr void compute(kiln::Evaluation auto& e) const {
     const auto x = e.template in<T>(0);
     const auto y = e.template out<T>();
     T sum = 0;
@@ -25,8 +24,7 @@ struct running_total {
 struct throws_on_negative {
   static constexpr auto types = kiln::dtypes::floats;
   constexpr kiln::result<kiln::shape> compute_shape(std::span<const kiln::shape> in) const { return in[0]; }
-  template <class T>
-  constexpr void compute(kiln::evaluation& e) const {
+  template <class T> constexpr void compute(kiln::evaluation& e) const {
     const auto x = e.in<T>(0);
     const auto y = e.out<T>();
     for (std::int64_t i = 0; i < y.size(); ++i) {
@@ -225,7 +223,7 @@ TEST(executable, a_run_stops_between_steps) {
   };
   workspace w = e.make_workspace();
   const auto [code, message] = error_of([&] { e.run(w, in, out, o); });
-  EXPECT_EQ(code, errc::cancelled);
+  EXPECT_EQ(code, errc::canceled);
   EXPECT_THAT(message, HasSubstr("step 2"));
   EXPECT_EQ(steps, 2u);
   stop = false;

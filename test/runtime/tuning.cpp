@@ -36,8 +36,7 @@ void image_network(builder& b) {
   b.output(x.conv(w, {.pads = {1, 1, 1, 1}}).relu(), "y");
 }
 
-template <class Make>
-executable compiled(Make make, std::shared_ptr<tuner> tuning) {
+template <class Make> executable compiled(Make make, std::shared_ptr<tuner> tuning) {
   builder b;
   make(b);
   compile_options o = plain_options();
@@ -91,7 +90,8 @@ TEST(tuner, what_is_far_behind_is_dropped) {
 
 TEST(tuning, another_kernel_than_estimated_gives_the_same_values) {
   const executable plain = compiled(image_network, nullptr);
-  for (const char* method : {"channels", "pixels", "rows", "winograd 1x4", "images", "winograd 2x2", "winograd 4x4"}) {
+  for (const char* method :
+       {"direct_channels", "im2col", "direct_rows", "winograd 1x4", "nhwc_gemm", "winograd 2x2", "winograd 4x4"}) {
     made_up_times times{{{method, 0.1}, {"program tuned", 0.5}}, {}};
     const executable tuned = compiled(image_network, std::make_shared<tuner>(times.options()));
     if (times.timed[method] == 0) continue;
@@ -102,7 +102,7 @@ TEST(tuning, another_kernel_than_estimated_gives_the_same_values) {
 
 TEST(tuning, estimates_stand_where_the_whole_is_not_shorter) {
   const std::string estimated = kernels_of(compiled(image_network, nullptr));
-  const char* const other = estimated.find("images") == estimated.npos ? "images" : "winograd 4x4";
+  const char* const other = estimated.find("nhwc_gemm") == estimated.npos ? "nhwc_gemm" : "winograd 4x4";
   made_up_times times{{{other, 0.1}}, {}};
   const executable tuned = compiled(image_network, std::make_shared<tuner>(times.options()));
   ASSERT_GT(times.timed[other], 0);
@@ -115,7 +115,7 @@ TEST(tuning, choices_are_kept_and_not_timed_again) {
   const std::filesystem::path file =
       std::filesystem::temp_directory_path() / ("kiln_tuning." + std::to_string(::getpid()) + ".tsv");
   const std::string estimated = kernels_of(compiled(image_network, nullptr));
-  const char* const other = estimated.find("images") == estimated.npos ? "images" : "winograd 4x4";
+  const char* const other = estimated.find("nhwc_gemm") == estimated.npos ? "nhwc_gemm" : "winograd 4x4";
   made_up_times times{{{other, 0.1}, {"program tuned", 0.5}}, {}}, later;
   const std::string first = kernels_of(compiled(image_network, std::make_shared<tuner>(times.options(file))));
   const std::string second = kernels_of(compiled(image_network, std::make_shared<tuner>(later.options(file))));
@@ -144,7 +144,7 @@ TEST(tuning, a_layer_beside_many_constants_is_another_problem) {
   EXPECT_GT(times.timed["winograd 4x4"], 0);
 }
 
-TEST(tuning, images_by_planes_are_a_candidate_for_the_whole) {
+TEST(tuning, nchw_alone_is_a_candidate_for_the_whole) {
   const auto network = [](builder& b) {
     value x = b.input("x", dtype::f32, {1, 32, 12, 12});
     for (unsigned k = 0; k < 3; ++k)
@@ -152,12 +152,12 @@ TEST(tuning, images_by_planes_are_a_candidate_for_the_whole) {
               .relu();
     b.output(x, "y");
   };
-  const auto last = ::testing::Contains(HasSubstr("channels last"));
+  const auto nhwc = ::testing::Contains(HasSubstr("NHWC"));
   const executable plain = compiled(network, nullptr);
-  ASSERT_THAT(plain.report().remarks, last);
-  made_up_times times{{{"program tuned, images by planes", 0.5}}, {}};
+  ASSERT_THAT(plain.report().remarks, nhwc);
+  made_up_times times{{{"program tuned, NCHW only", 0.5}}, {}};
   const executable tuned = compiled(network, std::make_shared<tuner>(times.options()));
-  EXPECT_THAT(tuned.report().remarks, ::testing::Not(last));
+  EXPECT_THAT(tuned.report().remarks, ::testing::Not(nhwc));
   expect_close(result_of(tuned), result_of(plain), {1e-3, 1e-3});
 }
 

@@ -9,7 +9,7 @@ namespace kiln {
 class argument {
  public:
   argument() = default;
-  /// Owns uninitialised row-major data.
+  /// Owns uninitialized row-major data.
   explicit argument(const shape& s);
   /// Borrows the caller's memory for as long as the argument lives.
   argument(const shape& s, void* data) : shape_(s), data_(static_cast<std::byte*>(data)) {}
@@ -18,8 +18,7 @@ class argument {
   explicit argument(const literal& l);
 
   /// Row-major values of a storage type.
-  template <class T>
-  static argument of(const dims& lens, std::span<const T> values) {
+  template <class T> static argument of(const dims& lens, std::span<const T> values) {
     argument a(shape{dtype_of<T>, lens});
     if (product(lens).value() != static_cast<std::int64_t>(values.size()))
       raise(fault::of(errc::shape_mismatch, "as many values as the extents ask for", product(lens), values.size()));
@@ -34,19 +33,16 @@ class argument {
   std::int64_t elements() const { return shape_.elements().value(); }
 
   /// The elements as a storage type that matches the dtype; a wrong one is an `invalid_argument` error.
-  template <class T>
-  std::span<T> as() {
+  template <class T> std::span<T> as() {
     check(dtype_of<T>);
     return {reinterpret_cast<T*>(data_), static_cast<std::size_t>(elements())};
   }
-  template <class T>
-  std::span<const T> as() const {
+  template <class T> std::span<const T> as() const {
     check(dtype_of<T>);
     return {reinterpret_cast<const T*>(data_), static_cast<std::size_t>(elements())};
   }
   /// Row-major copy of the elements converted to T, whatever the dtype and strides.
-  template <class T>
-  small_vector<T> to() const {
+  template <class T> small_vector<T> to() const {
     const argument dense = contiguous();
     small_vector<T> out(static_cast<std::size_t>(elements()));
     decode(shape_.type, dense.data(), out.data(), elements());

@@ -9,6 +9,22 @@
 namespace kiln {
 
 namespace detail {
+
+/// The member for elements of T of a struct that has one for each compute type: f32, f64, i64, u64, boolean, dims.
+template <class T> constexpr auto& member_of_type(auto& of) {
+  if constexpr (std::is_same_v<T, float>)
+    return of.f32;
+  else if constexpr (std::is_same_v<T, double>)
+    return of.f64;
+  else if constexpr (std::is_same_v<T, std::int64_t>)
+    return of.i64;
+  else if constexpr (std::is_same_v<T, std::uint64_t>)
+    return of.u64;
+  else if constexpr (std::is_same_v<T, bool>)
+    return of.boolean;
+  else
+    return of.dims;
+}
 // One reference-counted block. At run time it is bytes; during constant evaluation, where bytes cannot be read as
 // values, it is an array of the dtype's compute type. Symbolic shape arithmetic is an array of dimensions in both.
 struct buffer_block {
@@ -25,21 +41,7 @@ struct buffer_block {
   small_vector<bool> boolean;
   small_vector<dimension> dims;
 
-  template <class T>
-  constexpr auto& values() {
-    if constexpr (std::is_same_v<T, float>)
-      return f32;
-    else if constexpr (std::is_same_v<T, double>)
-      return f64;
-    else if constexpr (std::is_same_v<T, std::int64_t>)
-      return i64;
-    else if constexpr (std::is_same_v<T, std::uint64_t>)
-      return u64;
-    else if constexpr (std::is_same_v<T, bool>)
-      return boolean;
-    else
-      return dims;
-  }
+  template <class T> constexpr auto& values() { return member_of_type<T>(*this); }
 };
 // Aligned storage from the heap; throws std::bad_alloc.
 buffer_block* allocate_block(std::size_t bytes);
@@ -69,21 +71,19 @@ class buffer {
   }
   constexpr ~buffer() { release(); }
 
-  /// Uninitialised bytes.
+  /// Uninitialized bytes.
   static buffer allocate(std::size_t bytes) { return buffer(detail::allocate_block(bytes)); }
   /// Memory somebody else owns (a mapped file, say); `release(owner)` is called when the last copy goes.
   static buffer borrow(const std::byte* bytes, std::size_t size, void* owner = nullptr,
                        void (*release)(void* owner) = nullptr);
 
   /// An array of values (constant evaluation, or dimensions at any time).
-  template <class T>
-  static constexpr buffer of_values(small_vector<T> values) {
+  template <class T> static constexpr buffer of_values(small_vector<T> values) {
     auto* block = new detail::buffer_block;
     block->values<T>() = std::move(values);
     return buffer(block);
   }
-  template <class T>
-  constexpr const small_vector<T>* values() const {
+  template <class T> constexpr const small_vector<T>* values() const {
     return block_ && !block_->values<T>().empty() ? &block_->values<T>() : nullptr;
   }
 

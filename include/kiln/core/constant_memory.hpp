@@ -6,7 +6,7 @@
 
 namespace kiln {
 
-/// Where the packed constants of one plan lie: buffers one behind the other in regions of 2 MiB pages. A buffer of a
+/// Memory for the packed constants of one plan: adjacent buffers in regions of 2 MiB pages. A buffer of a
 /// megabyte or two by itself would get pages of 4 KiB, and a product that streams it walks through the page table for
 /// each of them. The first MiB is of the heap, since a small program is not worth a page. A region lives as long as any
 /// of its buffers, and what one gives back serves the next one. Members may be called from several threads at once.
@@ -17,7 +17,7 @@ class constant_memory {
   constant_memory(const constant_memory&) = delete;
   constant_memory& operator=(const constant_memory&) = delete;
 
-  /// Uninitialised bytes, aligned to 64. Throws as `buffer::allocate`.
+  /// Uninitialized bytes, aligned to 64. Throws as `buffer::allocate`.
   buffer allocate(std::size_t bytes);
 
  private:

@@ -36,7 +36,7 @@ class dimension {
     if (value_ < least_constant) value_ = least_constant;
   }
 
-  /// A named symbol whose value lies in [min, max]. The same name and bounds give the same symbol.
+  /// A named symbol with a value in [min, max]. The same name and bounds give the same symbol.
   static dimension symbol(std::string_view name, std::int64_t min = 0,
                           std::int64_t max = std::numeric_limits<std::int64_t>::max() >> 16);
 
@@ -107,21 +107,12 @@ class dimension {
     std::int64_t out = 0;
     bool overflows = false;  // in statements of its own: arguments are evaluated in any order
     switch (op) {
-      case '+':
-        overflows = __builtin_add_overflow(x, y, &out);
-        return fitting(overflows, out);
-      case '-':
-        overflows = __builtin_sub_overflow(x, y, &out);
-        return fitting(overflows, out);
-      case '*':
-        overflows = __builtin_mul_overflow(x, y, &out);
-        return fitting(overflows, out);
-      case 'm':
-        return x < y ? x : y;
-      case 'M':
-        return x < y ? y : x;
-      default:
-        break;
+      case '+': overflows = __builtin_add_overflow(x, y, &out); return fitting(overflows, out);
+      case '-': overflows = __builtin_sub_overflow(x, y, &out); return fitting(overflows, out);
+      case '*': overflows = __builtin_mul_overflow(x, y, &out); return fitting(overflows, out);
+      case 'm': return x < y ? x : y;
+      case 'M': return x < y ? y : x;
+      default: break;
     }
     if (y == 0) raise(fault::of(errc::invalid_argument, "a dimension's divisor is not zero"));
     const std::int64_t quotient = x / y - ((x % y != 0) && ((x < 0) != (y < 0)));

@@ -10,7 +10,7 @@
 
 namespace kiln {
 
-/// Element type of a tensor. The order is part of the saved format: append only. Behind `boolean` stand the narrow
+/// Element type of a tensor. The order is part of the saved format: append only. After `boolean` come the narrow
 /// numbers of at most eight bits, one to a byte in memory, which are moved, stored and converted only; then handles to
 /// objects (see object.hpp), which ops move, or are made for.
 enum class dtype : std::uint8_t {
@@ -87,10 +87,7 @@ constexpr int bits_of(dtype t) {
   return 8 * static_cast<int>(size_of(t));
 }
 
-template <std::size_t N>
-constexpr void put_text(inline_string<N>& out, dtype t) {
-  out.append(to_string(t));
-}
+template <std::size_t N> constexpr void put_text(inline_string<N>& out, dtype t) { out.append(to_string(t)); }
 
 /// A set of dtypes as a bit mask: what an op accepts. `dims` marks ops whose computation also runs over symbolic
 /// dimensions (shape arithmetic folds through the op's own text).
@@ -156,64 +153,40 @@ inline constexpr dtype dtype_of = [] {
   }
 }();
 
-template <class T>
-struct type_tag {
-  using type = T;
-};
+template <class T> struct type_tag { using type = T; };
 
 namespace detail {
 
 // The storage types that compute in C (see visit_compute).
-template <class C, class F>
-constexpr decltype(auto) visit_storage_in(dtype t, F&& f) {
+template <class C, class F> constexpr decltype(auto) visit_storage_in(dtype t, F&& f) {
   if constexpr (std::is_same_v<C, float>) {
     switch (t) {
-      case dtype::f16:
-        return f(type_tag<half>{});
-      case dtype::bf16:
-        return f(type_tag<bfloat16>{});
-      case dtype::f8e4m3fn:
-        return f(type_tag<float8_e4m3fn>{});
-      case dtype::f8e4m3fnuz:
-        return f(type_tag<float8_e4m3fnuz>{});
-      case dtype::f8e5m2:
-        return f(type_tag<float8_e5m2>{});
-      case dtype::f8e5m2fnuz:
-        return f(type_tag<float8_e5m2fnuz>{});
-      case dtype::f8e8m0:
-        return f(type_tag<float8_e8m0>{});
-      case dtype::f4e2m1:
-        return f(type_tag<float4_e2m1>{});
-      default:
-        return f(type_tag<float>{});
+      case dtype::f16: return f(type_tag<half>{});
+      case dtype::bf16: return f(type_tag<bfloat16>{});
+      case dtype::f8e4m3fn: return f(type_tag<float8_e4m3fn>{});
+      case dtype::f8e4m3fnuz: return f(type_tag<float8_e4m3fnuz>{});
+      case dtype::f8e5m2: return f(type_tag<float8_e5m2>{});
+      case dtype::f8e5m2fnuz: return f(type_tag<float8_e5m2fnuz>{});
+      case dtype::f8e8m0: return f(type_tag<float8_e8m0>{});
+      case dtype::f4e2m1: return f(type_tag<float4_e2m1>{});
+      default: return f(type_tag<float>{});
     }
   } else if constexpr (std::is_same_v<C, std::int64_t>) {
     switch (t) {
-      case dtype::i8:
-        return f(type_tag<std::int8_t>{});
-      case dtype::i16:
-        return f(type_tag<std::int16_t>{});
-      case dtype::i32:
-        return f(type_tag<std::int32_t>{});
-      case dtype::i4:
-        return f(type_tag<int4>{});
-      case dtype::i2:
-        return f(type_tag<int2>{});
-      default:
-        return f(type_tag<std::int64_t>{});
+      case dtype::i8: return f(type_tag<std::int8_t>{});
+      case dtype::i16: return f(type_tag<std::int16_t>{});
+      case dtype::i32: return f(type_tag<std::int32_t>{});
+      case dtype::i4: return f(type_tag<int4>{});
+      case dtype::i2: return f(type_tag<int2>{});
+      default: return f(type_tag<std::int64_t>{});
     }
   } else if constexpr (std::is_same_v<C, std::uint64_t>) {
     switch (t) {
-      case dtype::u8:
-        return f(type_tag<std::uint8_t>{});
-      case dtype::u16:
-        return f(type_tag<std::uint16_t>{});
-      case dtype::u32:
-        return f(type_tag<std::uint32_t>{});
-      case dtype::u4:
-        return f(type_tag<uint4>{});
-      case dtype::u2:
-        return f(type_tag<uint2>{});
+      case dtype::u8: return f(type_tag<std::uint8_t>{});
+      case dtype::u16: return f(type_tag<std::uint16_t>{});
+      case dtype::u32: return f(type_tag<std::uint32_t>{});
+      case dtype::u4: return f(type_tag<uint4>{});
+      case dtype::u2: return f(type_tag<uint2>{});
       default:  // handles of objects move as bits
         return f(type_tag<std::uint64_t>{});
     }
@@ -226,8 +199,7 @@ constexpr decltype(auto) visit_storage_in(dtype t, F&& f) {
 
 /// Computations run in five types only: floats below 32 bits compute in float, integers in 64 bits, and the result is
 /// rounded or wrapped when it is stored. Keeps instantiations few; two's complement makes the wrap exact.
-template <class F>
-constexpr decltype(auto) visit_compute(dtype t, F&& f) {
+template <class F> constexpr decltype(auto) visit_compute(dtype t, F&& f) {
   if (t == dtype::f64) return f(type_tag<double>{});
   if (is_float(t)) return f(type_tag<float>{});
   if (is_signed_integer(t)) return f(type_tag<std::int64_t>{});
@@ -236,8 +208,7 @@ constexpr decltype(auto) visit_compute(dtype t, F&& f) {
 }
 
 /// Calls `f(type_tag<T>{})` with the storage type T of `t`.
-template <class F>
-constexpr decltype(auto) visit_storage(dtype t, F&& f) {
+template <class F> constexpr decltype(auto) visit_storage(dtype t, F&& f) {
   if (t == dtype::f64) return f(type_tag<double>{});
   if (is_float(t)) return detail::visit_storage_in<float>(t, f);
   if (is_signed_integer(t)) return detail::visit_storage_in<std::int64_t>(t, f);
@@ -246,35 +217,18 @@ constexpr decltype(auto) visit_storage(dtype t, F&& f) {
 }
 
 /// Whether values of compute type T serve dtype `t` without a change of representation class.
-template <class T>
-constexpr bool computes(dtype t) {
+template <class T> constexpr bool computes(dtype t) {
   return visit_compute(t, []<class U>(type_tag<U>) { return std::is_same_v<T, U>; });
 }
 
 namespace detail {
 /// The type a storage type computes in, where that is another one: float, or 64 bits.
-template <class T>
-struct widened_storage {};
-template <>
-struct widened_storage<half> {
-  using type = float;
-};
-template <>
-struct widened_storage<bfloat16> {
-  using type = float;
-};
-template <narrow_format F>
-struct widened_storage<small_float<F>> {
-  using type = float;
-};
-template <>
-struct widened_storage<float8_e8m0> {
-  using type = float;
-};
-template <int Bits, class Wide>
-struct widened_storage<small_integer<Bits, Wide>> {
-  using type = Wide;
-};
+template <class T> struct widened_storage {};
+template <> struct widened_storage<half> { using type = float; };
+template <> struct widened_storage<bfloat16> { using type = float; };
+template <narrow_format F> struct widened_storage<small_float<F>> { using type = float; };
+template <> struct widened_storage<float8_e8m0> { using type = float; };
+template <int Bits, class Wide> struct widened_storage<small_integer<Bits, Wide>> { using type = Wide; };
 template <class T>
 concept widening = requires {
   typename widened_storage<T>::type;
@@ -284,8 +238,7 @@ concept widening = requires {
 /// Converts between element types as ONNX Cast does: floats truncate toward zero into integers (out of range values are
 /// clamped, NaN gives 0: C++ leaves both undefined), anything nonzero is true, integers wrap. Integers below eight bits
 /// are made of the 64-bit integer a float gives, and wrap too.
-template <class To, class From>
-constexpr To convert_value(From v) {
+template <class To, class From> constexpr To convert_value(From v) {
   if constexpr (std::is_same_v<To, From>) {
     return v;
   } else if constexpr (detail::widening<From>) {

@@ -19,7 +19,7 @@ enum class errc : std::uint8_t {
   malformed,         ///< input data that breaks its own format
   io,                ///< the operating system refused a read or write
   limit,             ///< a stated size or nesting limit is exceeded
-  cancelled,         ///< the caller asked a run to stop
+  canceled,          ///< the caller asked a run to stop
   internal,          ///< kiln broke its own invariant
 };
 
@@ -27,7 +27,7 @@ enum class errc : std::uint8_t {
 constexpr std::string_view to_string(errc code) {
   constexpr std::string_view names[] = {"invalid argument", "shape mismatch", "unsupported",
                                         "not found",        "malformed",      "i/o error",
-                                        "limit exceeded",   "cancelled",      "internal error"};
+                                        "limit exceeded",   "canceled",       "internal error"};
   return names[static_cast<unsigned>(code)];
 }
 
@@ -55,8 +55,7 @@ struct fault {
   }
 
  private:
-  template <class V>
-  static constexpr void put(inline_string<95>& out, const V& value) {
+  template <class V> static constexpr void put(inline_string<95>& out, const V& value) {
     if constexpr (std::is_convertible_v<const V&, std::string_view>)
       out.append(std::string_view(value));
     else if constexpr (std::is_integral_v<V>)
@@ -99,8 +98,7 @@ class error : public std::exception {
 [[noreturn]] void raise(errc code, std::string message);
 
 /// Either a value or the fault that prevented it.
-template <class T>
-class [[nodiscard]] result {
+template <class T> class [[nodiscard]] result {
  public:
   constexpr result(T value) : value_(std::move(value)), ok_(true) {}
   constexpr result(const fault& f) : fault_(f) {}

@@ -38,8 +38,7 @@ class expr {
   static expr constant(double value, scalar_kind kind);
   static expr constant(std::int64_t value, scalar_kind kind);
   /// The call of kiln's function `name`.
-  template <class... E>
-  static expr call(std::string_view name, const E&... operands) {
+  template <class... E> static expr call(std::string_view name, const E&... operands) {
     const expr list[] = {operands...};
     return apply(name, list);
   }
@@ -74,8 +73,7 @@ class expr {
 
  private:
   explicit expr(node n);
-  template <class S>
-  static expr constant(S value) {
+  template <class S> static expr constant(S value) {
     if constexpr (std::is_same_v<S, bool>)
       return constant(std::int64_t{value}, scalar_kind::boolean);
     else if constexpr (std::is_floating_point_v<S>)
@@ -94,8 +92,7 @@ expr as_kind(const expr& e, scalar_kind kind);
 
 namespace detail {
 
-template <class Op, std::size_t... I>
-constexpr bool takes_exprs(std::index_sequence<I...>) {
+template <class Op, std::size_t... I> constexpr bool takes_exprs(std::index_sequence<I...>) {
   return requires(const Op& op, const expr& x) {
     { op((static_cast<void>(I), x)...) } -> std::convertible_to<expr>;
   };
@@ -106,26 +103,5 @@ constexpr bool takes_exprs(std::index_sequence<I...>) {
 /// An op whose `operator()` takes N values of any type T, so that instantiating it with `expr` yields its source.
 template <class Op, std::size_t N>
 concept traceable = detail::takes_exprs<Op>(std::make_index_sequence<N>());
-
-/// Number of arguments of `operator()`, 1 to 6: the op's own `arity` member, else the first that takes; 0 if none does.
-template <class Op>
-inline constexpr std::size_t pointwise_arity = [] {
-  if constexpr (requires { std::size_t(Op::arity); })
-    return std::size_t(Op::arity);
-  else if constexpr (traceable<Op, 1>)
-    return std::size_t(1);
-  else if constexpr (traceable<Op, 2>)
-    return std::size_t(2);
-  else if constexpr (traceable<Op, 3>)
-    return std::size_t(3);
-  else if constexpr (traceable<Op, 4>)
-    return std::size_t(4);
-  else if constexpr (traceable<Op, 5>)
-    return std::size_t(5);
-  else if constexpr (traceable<Op, 6>)
-    return std::size_t(6);
-  else
-    return std::size_t(0);
-}();
 
 }  // namespace kiln

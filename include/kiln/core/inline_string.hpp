@@ -1,14 +1,20 @@
 #pragma once
 #include <cstddef>
 #include <cstdint>
+#include <initializer_list>
 #include <string_view>
 
 namespace kiln {
 
+/// The name of an enumerator, given all of them in order.
+template <class Enum>
+constexpr std::string_view enumerator_name(Enum e, std::initializer_list<std::string_view> names) {
+  return names.begin()[static_cast<unsigned>(e)];
+}
+
 /// Text of at most N characters stored in place (longer text is cut and ends in "..."): messages built during constant
 /// evaluation, names and string attributes.
-template <std::size_t N>
-struct inline_string {
+template <std::size_t N> struct inline_string {
   char text[N + 1]{};
   std::size_t count = 0;
 

@@ -9,8 +9,7 @@ namespace kiln {
 
 /// A sequence of at most N trivially copyable values stored in place: op attributes and dims use it, so that an op
 /// needs no heap and a graph stays a literal type. Exceeding N is a `limit` fault.
-template <class T, std::size_t N>
-struct inline_vector {
+template <class T, std::size_t N> struct inline_vector {
   T items[N]{};
   std::size_t count = 0;
 
@@ -22,8 +21,7 @@ struct inline_vector {
   constexpr explicit inline_vector(std::size_t n, const T& value) {
     for (std::size_t i = 0; i < n; ++i) push_back(value);
   }
-  template <class It>
-  constexpr void assign(It first, It last) {
+  template <class It> constexpr void assign(It first, It last) {
     count = 0;
     for (; first != last; ++first) push_back(T(*first));
   }

@@ -3,8 +3,8 @@
 
 namespace kiln {
 
-/// Where the elements of a value lie in a buffer: extents, strides (in elements, 0 for a broadcast dim, negative for a
-/// reversed one) and the offset of element 0. A view op maps one layout to another without touching data.
+/// Where the elements of a value are stored in a buffer: extents, strides (in elements, 0 for a broadcast dim, negative
+/// for a reversed one) and the offset of element 0. A view op maps one layout to another without touching data.
 struct layout {
   dims lens;
   dims strides;

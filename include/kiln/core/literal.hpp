@@ -9,8 +9,7 @@
 namespace kiln {
 
 /// Reads elements of dtype `t` from row-major bytes into compute type T (see visit_compute).
-template <class T>
-void decode(dtype t, const std::byte* from, T* to, std::int64_t count) {
+template <class T> void decode(dtype t, const std::byte* from, T* to, std::int64_t count) {
   visit_storage(t, [&]<class S>(type_tag<S>) {
     for (std::int64_t i = 0; i < count; ++i) {
       S v;
@@ -20,8 +19,7 @@ void decode(dtype t, const std::byte* from, T* to, std::int64_t count) {
   });
 }
 /// Writes values of compute type T as dtype `t`, rounding or wrapping.
-template <class T>
-void encode(dtype t, const T* from, std::byte* to, std::int64_t count) {
+template <class T> void encode(dtype t, const T* from, std::byte* to, std::int64_t count) {
   visit_storage(t, [&]<class S>(type_tag<S>) {
     for (std::int64_t i = 0; i < count; ++i) {
       const S v = convert_value<S>(from[i]);
@@ -40,12 +38,6 @@ extern template void encode(dtype, const std::int64_t*, std::byte*, std::int64_t
 extern template void encode(dtype, const std::uint64_t*, std::byte*, std::int64_t);
 extern template void encode(dtype, const bool*, std::byte*, std::int64_t);
 
-/// Rounds a compute value to what dtype `t` can hold: the constexpr counterpart of encode followed by decode.
-template <class T>
-constexpr T round_to(dtype t, T value) {
-  return visit_storage(t, [&]<class S>(type_tag<S>) { return convert_value<T>(convert_value<S>(value)); });
-}
-
 /// A constant of a graph: a row-major tensor whose data is shared, never changed, at any address: an `argument` is what
 /// reads it by type. An integer literal may hold symbolic dimensions instead of numbers, until the symbols are bound.
 class literal {
@@ -54,8 +46,7 @@ class literal {
   constexpr literal(shape s, buffer data) : shape_(s.with(s.lens)), data_(std::move(data)) {}
 
   /// A literal of compute-type values, rounded to `s.type`; `values` are in row-major order.
-  template <class T>
-  static constexpr literal of(const shape& s, std::span<const T> values) {
+  template <class T> static constexpr literal of(const shape& s, std::span<const T> values) {
     if (std::is_constant_evaluated()) {
       return visit_compute(s.type, [&]<class C>(type_tag<C>) {
         small_vector<C> stored;
@@ -69,8 +60,7 @@ class literal {
     }
     return of_runtime(s, values);
   }
-  template <class T>
-  static constexpr literal scalar(dtype t, T value) {
+  template <class T> static constexpr literal scalar(dtype t, T value) {
     return of<T>(shape{t, {}}, std::span<const T>(&value, 1));
   }
   /// Shape arithmetic with symbols: `values` fill an i64 tensor of extents `lens`.
@@ -92,8 +82,7 @@ class literal {
   const std::byte* bytes() const { return data_.data(); }
 
   /// Every element converted to T, row-major; symbolic literals convert to `dimension` only.
-  template <class T>
-  constexpr small_vector<T> to() const {
+  template <class T> constexpr small_vector<T> to() const {
     const auto n = static_cast<std::size_t>(elements());
     small_vector<T> out;
     if (const auto* d = data_.values<dimension>()) {
@@ -125,10 +114,7 @@ class literal {
     }
   }
   /// The only element's value.
-  template <class T>
-  constexpr T at(std::size_t i) const {
-    return to<T>()[i];
-  }
+  template <class T> constexpr T at(std::size_t i) const { return to<T>()[i]; }
 
   /// The same data under other extents with as many elements.
   constexpr literal reshaped(const dims& lens) const { return literal({shape_.type, lens}, data_); }
@@ -146,16 +132,12 @@ class literal {
   }
 
  private:
-  template <class T>
-  static literal of_runtime(const shape& s, std::span<const T> values) {
+  template <class T> static literal of_runtime(const shape& s, std::span<const T> values) {
     buffer data = buffer::allocate(values.size() * size_of(s.type));
     encode(s.type, values.data(), data.data(), static_cast<std::int64_t>(values.size()));
     return literal(s, std::move(data));
   }
-  template <class T>
-  void decode_into(T* out) const {
-    decode(shape_.type, data_.data(), out, elements());
-  }
+  template <class T> void decode_into(T* out) const { decode(shape_.type, data_.data(), out, elements()); }
   static bool equal_bytes(const literal& a, const literal& b) {
     const auto n = static_cast<std::size_t>(a.elements()) * size_of(a.shape_.type);
     return n == 0 || std::memcmp(a.bytes(), b.bytes(), n) == 0;

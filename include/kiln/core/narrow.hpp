@@ -6,7 +6,7 @@ namespace kiln {
 
 namespace detail {
 
-/// A float of at most eight bits: its fields, its greatest code without the sign, and what stands beyond.
+/// A float of at most eight bits: its fields, its greatest code without the sign, and what the codes beyond mean.
 struct narrow_format {
   int mantissa = 3, bias = 7, sign_at = 7;  ///< width of the mantissa, exponent bias, bit of the sign
   unsigned greatest = 0x7e;
@@ -58,8 +58,7 @@ constexpr std::uint8_t narrow_bits(const narrow_format& f, float value) {
 }  // namespace detail
 
 /// A float of at most eight bits as storage, one to a byte; arithmetic happens in float.
-template <detail::narrow_format Format>
-struct small_float {
+template <detail::narrow_format Format> struct small_float {
   std::uint8_t bits = 0;
   constexpr small_float() = default;
   constexpr explicit small_float(float value) : bits(detail::narrow_bits(Format, value)) {}
@@ -101,8 +100,7 @@ struct float8_e8m0 {
 };
 
 /// An integer of two or four bits as storage, one to a byte; values wrap, arithmetic happens in 64 bits.
-template <int Bits, class Wide>
-struct small_integer {
+template <int Bits, class Wide> struct small_integer {
   std::uint8_t bits = 0;
   constexpr small_integer() = default;
   constexpr explicit small_integer(Wide value)

@@ -71,7 +71,7 @@ argument sequence_argument(std::vector<argument> items);
 /// An optional that holds a value, or an empty one.
 argument optional_argument(argument value);
 argument empty_optional();
-/// A map as a rank 0 tensor of one element. A value for each key, keys of i64 or strings; a key that stands twice is an
+/// A map as a rank 0 tensor of one element. A value for each key, keys of i64 or strings; a key that occurs twice is an
 /// `invalid_argument` error.
 argument map_argument(const argument& keys, std::vector<argument> values);
 /// A tensor of c64 or c128.

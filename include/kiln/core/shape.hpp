@@ -5,8 +5,7 @@
 namespace kiln {
 
 /// Row-major strides (in elements) of the extents.
-template <class Dims>
-constexpr Dims row_major(const Dims& lens) {
+template <class Dims> constexpr Dims row_major(const Dims& lens) {
   Dims strides = lens;
   auto step = typename Dims::value_type(1);
   for (std::size_t i = lens.size(); i-- > 0;) {
@@ -48,7 +47,7 @@ constexpr void put_text(inline_string<95>& out, const shape& s) {
 /// The shape as text: "f32[1, 3, 224, 224]".
 std::string to_string(const shape& s);
 
-/// Normalises an axis: negative counts from the end; outside [-rank, rank) is a fault value of -1.
+/// Normalizes an axis: negative counts from the end; outside [-rank, rank) is a fault value of -1.
 constexpr std::int64_t normal_axis(std::int64_t axis, std::size_t rank) {
   const auto n = static_cast<std::int64_t>(rank);
   return axis < -n || axis >= n ? -1 : axis < 0 ? axis + n : axis;

@@ -8,8 +8,7 @@ namespace kiln {
 
 /// A growable sequence usable in constant evaluation (clang 16 cannot constant-evaluate libstdc++ 12's std::vector(n)).
 /// Elements need a default constructor.
-template <class T>
-class small_vector {
+template <class T> class small_vector {
  public:
   using value_type = T;
 
@@ -79,7 +78,7 @@ class small_vector {
     return items_[count_++];
   }
   constexpr void pop_back() { items_[--count_] = T{}; }
-  // items behind the last one are T{} at any time
+  // items after the last one are T{} at any time
   constexpr void resize(std::size_t n) {
     if (n > capacity_) reserve(n > 2 * capacity_ ? n : 2 * capacity_);
     while (count_ > n) pop_back();

@@ -15,8 +15,7 @@ namespace kiln {
 class text {
  private:
   // before its callers: clang instantiates a template for constant evaluation only where its body has been seen
-  template <class F>
-  constexpr text& append_shortest(F value, int most_digits) {
+  template <class F> constexpr text& append_shortest(F value, int most_digits) {
     if (value != value) return append(std::string_view("nan"));
     if (std::bit_cast<std::conditional_t<sizeof(F) == 4, std::int32_t, std::int64_t>>(value) < 0) {
       append('-');

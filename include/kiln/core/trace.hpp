@@ -1,8 +1,10 @@
 #pragma once
 #include <atomic>
+#include <span>
 #include <string>
 #include <vector>
 
+#include "kiln/core/dtype.hpp"
 #include "kiln/core/expr.hpp"
 
 namespace kiln {
@@ -32,16 +34,21 @@ struct expr::node {
         operands(other.operands) {}
 };
 
-/// How traced source is written.
-struct dialect {
-  std::string_view prefix = "kiln::";  ///< before kiln's functions and `scalar::i64`
-  bool generic =
-      false;  ///< text for any T, vectors included: select(…) calls, `splat<T>(…)` constants, auto temporaries
-  std::string_view temporary = "t";  ///< names of temporaries: t0, t1, …
+/// What a dialect calls one of kiln's functions.
+struct spelling {
+  std::string_view function, text;
 };
 
-/// Plain C++ and HIP over scalars, with kiln's freestanding headers for the functions.
-inline constexpr dialect scalar_source{};
+/// How traced source is written; by default as C++ or HIP over scalars, with kiln's freestanding headers for functions.
+struct dialect {
+  std::string_view prefix = "kiln::";  ///< before kiln's functions and `scalar::i64`
+  /// Text for any T, vectors included: select(…) calls, `splat<T>(…)` constants, auto temporaries.
+  bool generic = false;
+  std::string_view temporary = "t";     ///< names of temporaries: t0, t1, …
+  bool deduced = false;                 ///< temporaries are `auto`, as in generic text
+  std::span<const spelling> spelled{};  ///< functions that have another name, which no prefix precedes
+  bool outer_parentheses = true;        ///< around a result that is an operator's
+};
 
 /// C++ over a type `T`, scalar or vector.
 inline constexpr dialect generic_source{.generic = true};
@@ -50,6 +57,8 @@ inline constexpr dialect generic_source{.generic = true};
 struct source_text {
   std::vector<std::string> statements;
   std::vector<std::string> values;
+  std::vector<std::string>
+      calls;  ///< each once: the operators and functions of kiln that the text contains, by their own names
 
   /// The statements and `return value;`, or the bare value when there are no statements.
   std::string str() const;
@@ -60,6 +69,9 @@ source_text print_source(std::span<const expr> results, std::span<const std::str
 
 /// One result as source over arguments named `names`.
 source_text print_source(const expr& result, const std::vector<std::string>& names, const dialect& how = {});
+
+/// The kind of the values that a dtype is computed in (see visit_compute).
+scalar_kind kind_of_values(dtype t);
 
 /// The C++ type of a kind: float, double, int, unsigned, <prefix>scalar::i64, <prefix>scalar::u64, bool.
 std::string type_name(scalar_kind kind, const dialect& how = {});

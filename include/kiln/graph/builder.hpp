@@ -5,8 +5,7 @@
 
 namespace kiln {
 
-template <class Program>
-class basic_builder;
+template <class Program> class basic_builder;
 
 namespace detail {
 /// Where an op asks for equal extents of its operands, and which of two are greater only a run knows, takes them as
@@ -16,8 +15,7 @@ void settle_extents(program::module_type& m, const operation& op, small_vector<v
 
 /// A value under construction: a handle into its builder with one method an op (see fluent.hpp), and `x | op` for any
 /// op of one input.
-template <class Program>
-class basic_value : public fluent<basic_value<Program>> {
+template <class Program> class basic_value : public fluent<basic_value<Program>> {
  public:
   using builder_type = basic_builder<Program>;
   constexpr basic_value() = default;
@@ -37,8 +35,7 @@ class basic_value : public fluent<basic_value<Program>> {
   /// Another result of the instruction that makes this value.
   constexpr basic_value result(std::uint32_t k) const { return {owner_, {id_.instruction, k}}; }
 
-  template <op_struct Op>
-  friend constexpr basic_value operator|(basic_value x, const Op& op) {
+  template <op_struct Op> friend constexpr basic_value operator|(basic_value x, const Op& op) {
     return x.owner_->add(op, x);
   }
 
@@ -50,8 +47,7 @@ class basic_value : public fluent<basic_value<Program>> {
 /// Builds a program op by op. Operands of a pointwise op are broadcast to common dims as numpy does; extents that an op
 /// wants equal, and that only a run can compare, are taken as equal; a broken shape rule throws `error` at run time and
 /// is kept for the compiler's message in constant evaluation.
-template <class Program>
-class basic_builder {
+template <class Program> class basic_builder {
  public:
   using value = basic_value<Program>;
   using operation = typename Program::operation_type;
@@ -72,27 +68,21 @@ class basic_builder {
     return wrap(v);
   }
   constexpr value constant(literal l) { return wrap(module().add_literal(std::move(l))); }
-  template <class T>
-  constexpr value scalar(dtype type, T v) {
-    return constant(literal::scalar(type, v));
-  }
+  template <class T> constexpr value scalar(dtype type, T v) { return constant(literal::scalar(type, v)); }
   /// A constant tensor of row-major values, one for each element: another number of them is a `shape_mismatch`.
-  template <class T>
-  constexpr value constant(dtype type, const dims& lens, std::span<const T> values) {
+  template <class T> constexpr value constant(dtype type, const dims& lens, std::span<const T> values) {
     if (!std::is_constant_evaluated() && !(product(lens) == dimension(values.size())))
       raise(fault::of(errc::shape_mismatch, "a constant has a value for each element", product(lens), values.size()));
     return constant(literal::of(shape{type, lens}, values));
   }
 
   /// Appends an op. With `fold_constants`, an op over small constants becomes its value at once.
-  template <op_struct Op, class... Values>
-  constexpr value add(const Op& op, const Values&... inputs) {
+  template <op_struct Op, class... Values> constexpr value add(const Op& op, const Values&... inputs) {
     small_vector<value_id> ids;
     (ids.push_back(inputs.id()), ...);
     return add_operation(operation(op), std::move(ids));
   }
-  template <op_struct Op>
-  constexpr value add(const Op& op, const small_vector<value>& inputs) {
+  template <op_struct Op> constexpr value add(const Op& op, const small_vector<value>& inputs) {
     small_vector<value_id> ids;
     for (const value& v : inputs) ids.push_back(v.id());
     return add_operation(operation(op), std::move(ids));
@@ -197,7 +187,6 @@ using builder = basic_builder<program>;
 using value = basic_value<program>;
 extern template class basic_builder<program>;  // compiled once, in graph/impl
 /// Builder of static programs, over a registry.
-template <class Registry = default_registry>
-using static_builder = basic_builder<static_graph<Registry>>;
+template <class Registry = default_registry> using static_builder = basic_builder<static_graph<Registry>>;
 
 }  // namespace kiln

@@ -6,7 +6,7 @@
 namespace kiln::detail {
 
 /// Appends what has to stand before `root`, then `root`: `before(i, k)` is the k-th instruction that i needs, `none`
-/// behind the last. `seen` marks what was met; of a cycle, what was met first stands last.
+/// after the last. `seen` marks what was met; of a cycle, what was met first comes last.
 template <class Before>
 constexpr void append_depth_first(std::uint32_t root, small_vector<std::uint8_t>& seen,
                                   small_vector<std::uint32_t>& out, Before&& before) {

@@ -5,11 +5,9 @@ namespace kiln {
 
 /// The methods of a value, one an op: `x.conv(w, {.stride = {2, 2}}).relu()`. Composite layers (softmax, norms) are
 /// built from the IR's few ops, so that fusion sees through them.
-template <class Value>
-class fluent {
+template <class Value> class fluent {
   constexpr Value self() const { return static_cast<const Value&>(*this); }
-  template <class Op, class... Values>
-  constexpr Value make(const Op& op, const Values&... more) const {
+  template <class Op, class... Values> constexpr Value make(const Op& op, const Values&... more) const {
     return self().owner().add(op, self(), more...);
   }
 
@@ -117,12 +115,12 @@ class fluent {
     return shifted - shifted.exp().reduce_sum({axis}).log();
   }
   /// Zero mean and unit variance along the axes; scale and bias are the caller's.
-  constexpr Value normalise(const ints& axes, double epsilon = 1e-5) const {
-    const Value centred = self() - reduce_mean(axes);
-    return centred * ((centred * centred).reduce_mean(axes) + epsilon).rsqrt();
+  constexpr Value normalize(const ints& axes, double epsilon = 1e-5) const {
+    const Value centered = self() - reduce_mean(axes);
+    return centered * ((centered * centered).reduce_mean(axes) + epsilon).rsqrt();
   }
   /// x / sqrt(mean(x^2) + epsilon) along the last axis.
-  constexpr Value rms_normalise(double epsilon = 1e-5) const {
+  constexpr Value rms_normalize(double epsilon = 1e-5) const {
     const Value x = self();
     return x * ((x * x).reduce_mean({-1}) + epsilon).rsqrt();
   }

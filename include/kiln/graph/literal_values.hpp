@@ -6,8 +6,7 @@ namespace kiln {
 
 /// Calls `f(value)` for the first `limit` elements of a literal in row-major order, as the dtype's compute type (or
 /// `dimension` for a symbolic literal): the same calls in constant evaluation and at run time.
-template <class F>
-constexpr void visit_elements(const literal& l, std::int64_t limit, F&& f) {
+template <class F> constexpr void visit_elements(const literal& l, std::int64_t limit, F&& f) {
   const std::int64_t n = l.elements() < limit ? l.elements() : limit;
   if (n == 0) return;
   if (const auto* held = l.data().values<dimension>()) {
@@ -41,8 +40,7 @@ constexpr std::uint64_t hash_literal(const literal& l, std::int64_t limit) {
 }
 
 namespace detail {
-template <class T>
-constexpr bool same_bits(const T& a, const T& b) {
+template <class T> constexpr bool same_bits(const T& a, const T& b) {
   if constexpr (std::is_same_v<T, float>)
     return std::bit_cast<std::uint32_t>(a) == std::bit_cast<std::uint32_t>(b);
   else if constexpr (std::is_same_v<T, double>)

@@ -18,10 +18,8 @@ struct captures {
 namespace match {
 
 /// Any value, remembered as number I.
-template <std::size_t I>
-struct capture {
-  template <class R>
-  constexpr bool match(const R&, value_id v, captures& c) const {
+template <std::size_t I> struct capture {
+  template <class R> constexpr bool match(const R&, value_id v, captures& c) const {
     if (c.values[I]) return c.values[I] == v;
     c.values[I] = v;
     return true;
@@ -29,10 +27,8 @@ struct capture {
 };
 
 /// A constant, remembered as number I.
-template <std::size_t I>
-struct constant {
-  template <class R>
-  constexpr bool match(const R& r, value_id v, captures& c) const {
+template <std::size_t I> struct constant {
+  template <class R> constexpr bool match(const R& r, value_id v, captures& c) const {
     return r.constant(v) && capture<I>{}.match(r, v, c);
   }
 };
@@ -40,8 +36,7 @@ struct constant {
 /// A constant whose elements all equal `value`, seen through broadcasts.
 struct all_equal {
   double value;
-  template <class R>
-  constexpr bool match(const R& r, value_id v, captures&) const {
+  template <class R> constexpr bool match(const R& r, value_id v, captures&) const {
     while (r.is_kind(v, op_kind::view)) v = r.input(v, 0);
     const literal* l = r.constant(v);
     if (!l || l->has_symbols() || !l->get_shape().is_constant() || l->elements() == 0 || l->elements() > 4096)
@@ -54,15 +49,10 @@ struct all_equal {
 
 /// The result of an Op whose inputs match. With a commutative op of two inputs both orders are tried. No input
 /// patterns: any inputs.
-template <class Op, class... Inputs>
-struct op_pattern {
+template <class Op, class... Inputs> struct op_pattern {
   std::tuple<Inputs...> inputs;
-  template <class Operation>
-  static constexpr bool begins(const op_info* op) {
-    return Operation::template is<Op>(op);
-  }
-  template <class R>
-  constexpr bool match(const R& r, value_id v, captures& c) const {
+  template <class Operation> static constexpr bool begins(const op_info* op) { return Operation::template is<Op>(op); }
+  template <class R> constexpr bool match(const R& r, value_id v, captures& c) const {
     if (v.result != 0 || !r.template get_if<Op>(v)) return false;
     if constexpr (sizeof...(Inputs) == 0) {
       return true;
@@ -87,65 +77,49 @@ struct op_pattern {
   }
 };
 
-template <class Op, class... Inputs>
-constexpr op_pattern<Op, Inputs...> op(Inputs... inputs) {
-  return {{inputs...}};
-}
+template <class Op, class... Inputs> constexpr op_pattern<Op, Inputs...> op(Inputs... inputs) { return {{inputs...}}; }
 
 /// The pattern, if nothing else reads the value.
-template <class Pattern>
-struct single_use {
+template <class Pattern> struct single_use {
   Pattern pattern;
-  template <class R>
-  constexpr bool match(const R& r, value_id v, captures& c) const {
+  template <class R> constexpr bool match(const R& r, value_id v, captures& c) const {
     return r.single_use(v) && pattern.match(r, v, c);
   }
 };
-template <class P>
-single_use(P) -> single_use<P>;
+template <class P> single_use(P) -> single_use<P>;
 
 /// The pattern, and the value remembered as number I.
-template <std::size_t I, class Pattern>
-struct named {
+template <std::size_t I, class Pattern> struct named {
   Pattern pattern;
-  template <class R>
-  constexpr bool match(const R& r, value_id v, captures& c) const {
+  template <class R> constexpr bool match(const R& r, value_id v, captures& c) const {
     return pattern.match(r, v, c) && capture<I>{}.match(r, v, c);
   }
 };
-template <std::size_t I, class P>
-constexpr named<I, P> as(P pattern) {
-  return {pattern};
-}
+template <std::size_t I, class P> constexpr named<I, P> as(P pattern) { return {pattern}; }
 
-/// The pattern directly or behind views and converts that keep the elements' order and dims (identity, contiguous).
-template <class A, class B>
-struct either {
+/// What the first pattern matches, or else what the second does.
+template <class A, class B> struct either {
   A a;
   B b;
-  template <class R>
-  constexpr bool match(const R& r, value_id v, captures& c) const {
+  template <class R> constexpr bool match(const R& r, value_id v, captures& c) const {
     const captures before = c;
     if (a.match(r, v, c)) return true;
     c = before;
     return b.match(r, v, c);
   }
 };
-template <class A, class B>
-either(A, B) -> either<A, B>;
+template <class A, class B> either(A, B) -> either<A, B>;
 
 }  // namespace match
 
 /// A rewrite as a value: where `pattern` matches, `replace(rewriter, captures, value)` gives the new value, or an empty
 /// one to decline (its guard failed).
-template <class Pattern, class Replace>
-struct rewrite {
+template <class Pattern, class Replace> struct rewrite {
   std::string_view name;
   Pattern pattern;
   Replace replace;
 
-  template <class R>
-  constexpr bool apply(R& r, value_id v) const {
+  template <class R> constexpr bool apply(R& r, value_id v) const {
     captures c;
     if (!pattern.match(r, v, c)) return false;
     const value_id by = replace(r, c, v);
@@ -154,12 +128,10 @@ struct rewrite {
     return true;
   }
 };
-template <class P, class F>
-rewrite(std::string_view, P, F) -> rewrite<P, F>;
+template <class P, class F> rewrite(std::string_view, P, F) -> rewrite<P, F>;
 
 namespace detail {
-template <class Operation, class Rewrite>
-constexpr bool may_apply(const op_info* op) {
+template <class Operation, class Rewrite> constexpr bool may_apply(const op_info* op) {
   using pattern = decltype(Rewrite::pattern);
   if constexpr (requires { pattern::template begins<Operation>(op); })
     return pattern::template begins<Operation>(op);

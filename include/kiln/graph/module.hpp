@@ -16,12 +16,10 @@ struct value_id {
 
 enum class instruction_kind : std::uint8_t { parameter, literal, op };
 
-template <class Operation>
-class basic_module;
+template <class Operation> class basic_module;
 
 /// One step of a module: a parameter, a constant, or an op over earlier values.
-template <class Operation>
-struct basic_instruction {
+template <class Operation> struct basic_instruction {
   instruction_kind kind = instruction_kind::op;
   bool is_weight = false;  ///< a parameter that is bound when the program is compiled
   Operation op;            ///< kind op
@@ -40,8 +38,7 @@ small_vector<small_vector<std::uint32_t>> binders_read(const basic_module<operat
 
 /// A straight-line SSA graph in contiguous storage. Instructions are only ever appended; a rewrite redirects the users
 /// of a value to another one, and `compact` drops what no output needs and renumbers in execution order.
-template <class Operation>
-class basic_module {
+template <class Operation> class basic_module {
  public:
   using operation_type = Operation;
   using instruction = basic_instruction<Operation>;
@@ -206,8 +203,7 @@ class basic_module {
 };
 
 /// Modules that belong together: the first is run; others are bodies of control and fused ops.
-template <class Operation>
-class basic_program {
+template <class Operation> class basic_program {
  public:
   using operation_type = Operation;
   using module_type = basic_module<Operation>;
@@ -234,7 +230,6 @@ using module_graph = basic_module<operation>;
 extern template class basic_module<operation>;
 extern template class basic_program<operation>;
 /// The program type in constant evaluation, over a registry.
-template <class Registry = default_registry>
-using static_graph = basic_program<static_operation<Registry>>;
+template <class Registry = default_registry> using static_graph = basic_program<static_operation<Registry>>;
 
 }  // namespace kiln

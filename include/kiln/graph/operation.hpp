@@ -7,13 +7,11 @@
 namespace kiln {
 
 namespace detail {
-template <class Op>
-inline constexpr op_table user_table = make_table<Op>();
+template <class Op> inline constexpr op_table user_table = make_table<Op>();
 }  // namespace detail
 
 /// The table that serves Op at run time. A user's op gets its own, generated where it is first used.
-template <class Op>
-const op_table& table_of() {
+template <class Op> const op_table& table_of() {
   if constexpr (default_registry::contains<Op>)
     return detail::built_in_table(default_registry::index_of<Op>);
   else
@@ -24,8 +22,7 @@ const op_table& table_of() {
 class operation {
  public:
   operation() = default;
-  template <op_struct Op>
-  operation(const Op& op) : table_(&table_of<Op>()) {
+  template <op_struct Op> operation(const Op& op) : table_(&table_of<Op>()) {
     ::new (static_cast<void*>(bytes_)) Op(op);
   }
 
@@ -37,19 +34,14 @@ class operation {
   op_kind kind() const { return table_->kind; }
 
   /// Whether an operation whose `info` is that is an Op.
-  template <class Op>
-  static bool is(const op_info* info) {
+  template <class Op> static bool is(const op_info* info) {
     if constexpr (default_registry::contains<Op>)
       return info == &table_of<Op>();
     else
       return info && info->name == type_name<Op>();  // several libraries may each hold a copy of the table
   }
-  template <class Op>
-  bool is() const {
-    return is<Op>(table_);
-  }
-  template <class Op>
-  const Op* get_if() const {
+  template <class Op> bool is() const { return is<Op>(table_); }
+  template <class Op> const Op* get_if() const {
     return is<Op>() ? std::launder(reinterpret_cast<const Op*>(bytes_)) : nullptr;
   }
 
@@ -66,7 +58,7 @@ class operation {
     if (table_->bodies) table_->bodies(bytes_, out);
   }
   /// Writes the attributes out in their normal form, for inputs of these shapes and a first result of that.
-  void normalise(std::span<const shape> in, const shape& out) { table_->normalise(bytes_, in, out); }
+  void normalize(std::span<const shape> in, const shape& out) { table_->normalize(bytes_, in, out); }
   void print(text& out) const { table_->print(bytes_, out); }
   std::uint64_t hash() const { return table_->hash(bytes_) ^ (reinterpret_cast<std::uintptr_t>(table_) * 0x9e3779b9u); }
   void substitute(const bindings& values) { table_->substitute(bytes_, values); }
@@ -82,10 +74,9 @@ class operation {
 
 namespace detail {
 
-template <class Op>
-inline constexpr op_info info_for = info_of<Op>();
+template <class Op> inline constexpr op_info info_for = info_of<Op>();
 
-// An op behind virtual functions, which constant evaluation calls as well as any other: only the ops that a program
+// An op through virtual functions, which constant evaluation calls as well as any other: only the ops that a program
 // really holds are instantiated. (Measured with a registry of 105 ops: std::variant and std::visit were two thirds of a
 // static program's compile time.)
 struct static_op_base {
@@ -101,15 +92,14 @@ struct static_op_base {
   constexpr virtual const ints* axes() const = 0;
   constexpr virtual const module_ref* body() const = 0;
   constexpr virtual void evaluate(evaluation& e, bool symbolic) const = 0;
-  constexpr virtual void normalise(std::span<const shape> in, const shape& out) = 0;
+  constexpr virtual void normalize(std::span<const shape> in, const shape& out) = 0;
   constexpr virtual void print(text& out) const = 0;
   constexpr virtual void save(words& out) const = 0;
   constexpr virtual std::uint64_t hash() const = 0;
   constexpr virtual bool equal(const static_op_base& other) const = 0;
 };
 
-template <class Registry, class Op>
-struct static_op final : static_op_base {
+template <class Registry, class Op> struct static_op final : static_op_base {
   Op op;
   constexpr explicit static_op(const Op& o) : op(o) {}
   // g++ 12 defines an implicit or defaulted one too late for constant evaluation
@@ -153,8 +143,8 @@ struct static_op final : static_op_base {
     else
       kiln::evaluate(op, e, symbolic);
   }
-  constexpr void normalise([[maybe_unused]] std::span<const shape> in, [[maybe_unused]] const shape& out) override {
-    if constexpr (!control<Op>) op = normalised(op, in, out);
+  constexpr void normalize([[maybe_unused]] std::span<const shape> in, [[maybe_unused]] const shape& out) override {
+    if constexpr (!control<Op>) op = normalized(op, in, out);
   }
   constexpr void print(text& out) const override { print_fields(op, out); }
   constexpr void save(words& out) const override { put_words(out, op); }
@@ -167,21 +157,17 @@ struct static_op final : static_op_base {
 }  // namespace detail
 
 /// Never defined: the compiler's first error names it, with the op and the registry that does not hold it.
-template <class Op, class Registry>
-struct this_op_is_not_in_the_registry_extend_it;
+template <class Op, class Registry> struct this_op_is_not_in_the_registry_extend_it;
 /// Never defined either: a static program has no place for such an op; compile the net for a target.
-template <class Op>
-struct the_shapes_of_this_op_depend_on_data_that_only_a_run_has;
+template <class Op> struct the_shapes_of_this_op_depend_on_data_that_only_a_run_has;
 
 /// An op with its attributes during constant evaluation: any op of a registry, with the same face as `operation`, so
 /// that a pass is one template over both.
-template <class Registry>
-class static_operation {
+template <class Registry> class static_operation {
  public:
   using registry_type = Registry;
   constexpr static_operation() = default;
-  template <op_struct Op>
-  constexpr static_operation(const Op& op) : op_(made(op)), info_(&detail::info_for<Op>) {}
+  template <op_struct Op> constexpr static_operation(const Op& op) : op_(made(op)), info_(&detail::info_for<Op>) {}
   constexpr static_operation(const static_operation& other)
       : op_(other.op_ ? other.op_->clone() : nullptr), info_(other.info_) {}
   constexpr static_operation(static_operation&& other) noexcept : op_(other.op_), info_(other.info_) {
@@ -210,16 +196,9 @@ class static_operation {
   constexpr std::size_t index() const { return op_->index(); }
   constexpr std::string_view name() const { return info().name; }
   constexpr op_kind kind() const { return info().kind; }
-  template <class Op>
-  static constexpr bool is(const op_info* info) {
-    return info == &detail::info_for<Op>;
-  }
-  template <class Op>
-  constexpr bool is() const {
-    return info_ == &detail::info_for<Op>;
-  }
-  template <class Op>
-  constexpr const Op* get_if() const {
+  template <class Op> static constexpr bool is(const op_info* info) { return info == &detail::info_for<Op>; }
+  template <class Op> constexpr bool is() const { return info_ == &detail::info_for<Op>; }
+  template <class Op> constexpr const Op* get_if() const {
     return is<Op>() ? &static_cast<const detail::static_op<Registry, Op>*>(op_)->op : nullptr;
   }
 
@@ -229,7 +208,7 @@ class static_operation {
   constexpr const ints& axes() const { return *op_->axes(); }
   constexpr const module_ref& body() const { return *op_->body(); }
   constexpr void evaluate(evaluation& e, bool symbolic = false) const { op_->evaluate(e, symbolic); }
-  constexpr void normalise(std::span<const shape> in, const shape& out) { op_->normalise(in, out); }
+  constexpr void normalize(std::span<const shape> in, const shape& out) { op_->normalize(in, out); }
   constexpr void print(text& out) const { op_->print(out); }
   /// Appends the attributes as words (see op/words.hpp).
   constexpr void save(words& out) const { op_->save(out); }
@@ -240,8 +219,7 @@ class static_operation {
   }
 
  private:
-  template <class Op>
-  static constexpr detail::static_op_base* made(const Op& op) {
+  template <class Op> static constexpr detail::static_op_base* made(const Op& op) {
     if constexpr (kind_of<Op>() == op_kind::dynamic) {
       static_assert(sizeof(the_shapes_of_this_op_depend_on_data_that_only_a_run_has<Op>) != 0);
       return nullptr;

@@ -5,7 +5,7 @@
 
 namespace kiln {
 
-/// The program in Graphviz's language: one cluster a module, nodes coloured by the op's kind. `dot -Tsvg` draws it.
+/// The program in Graphviz's language: one cluster a module, nodes colored by the op's kind. `dot -Tsvg` draws it.
 std::string to_graphviz(const program& p);
 
 /// A drawing of the main module as a self-contained SVG file: layers from inputs (top) to outputs (bottom), laid out in

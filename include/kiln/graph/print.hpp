@@ -12,10 +12,7 @@ constexpr void print_shape(const shape& s, text& out) {
 }
 
 constexpr void print_number(std::uint64_t v, text& out) { out.append_unsigned(v); }
-template <class T>
-constexpr void print_number(const T& v, text& out) {
-  put_value(out, v);
-}
+template <class T> constexpr void print_number(const T& v, text& out) { put_value(out, v); }
 
 constexpr void print_value(value_id v, text& out) {
   out.append('%').append(static_cast<std::int64_t>(v.instruction));
@@ -72,8 +69,7 @@ constexpr void print_instruction(const basic_instruction<Operation>& i, std::uin
   out.append('\n');
 }
 
-template <class Module>
-constexpr void print_module(const Module& m, text& out) {
+template <class Module> constexpr void print_module(const Module& m, text& out) {
   for (std::uint32_t i = 0; i < m.size(); ++i) print_instruction(m[i], i, out);
   for (std::size_t k = 0; k < m.outputs.size(); ++k) {
     out.append(std::string_view("  return "));
@@ -84,8 +80,7 @@ constexpr void print_module(const Module& m, text& out) {
   }
 }
 
-template <class Program>
-constexpr text print_program(const Program& p) {
+template <class Program> constexpr text print_program(const Program& p) {
   text out;
   for (std::uint32_t k = 0; k < p.modules(); ++k) {
     const auto& m = p.module({k});
@@ -102,10 +97,7 @@ constexpr text print_program(const Program& p) {
 
 /// A program as text, one instruction a line: `%3 = add(%1, %2) : f32[1, 8]`, weights as `@name`, constants of up to 8
 /// elements by value and others by hash. The same characters in constant evaluation and at run time.
-template <class Program>
-constexpr text print(const Program& p) {
-  return detail::print_program(p);
-}
+template <class Program> constexpr text print(const Program& p) { return detail::print_program(p); }
 /// The same, compiled once.
 text print(const program& p);
 

@@ -6,8 +6,7 @@ namespace kiln {
 
 /// Edits a module: appends instructions and redirects users, keeping the user lists that rewrites ask for. Reading
 /// through the rewriter sees the graph after every redirect; the destructor leaves the module compacted.
-template <class Module>
-class rewriter {
+template <class Module> class rewriter {
  public:
   using instruction = typename Module::instruction;
   using operation = typename Module::operation_type;
@@ -37,8 +36,7 @@ class rewriter {
     return i.kind == instruction_kind::literal ? &i.constant : nullptr;
   }
   /// The op that makes a value, if it is an Op.
-  template <class Op>
-  constexpr const Op* get_if(value_id v) const {
+  template <class Op> constexpr const Op* get_if(value_id v) const {
     const instruction& i = producer(v);
     return i.kind == instruction_kind::op ? i.op.template get_if<Op>() : nullptr;
   }
@@ -60,6 +58,20 @@ class rewriter {
     return registered(module_.add_with_shapes(op, std::move(inputs), std::move(results), label));
   }
   constexpr value_id add_literal(literal l) { return registered(module_.add_literal(std::move(l))); }
+  /// A constant computed from others takes the name of the greatest of them, seen through views.
+  constexpr value_id add_literal(literal l, const small_vector<value_id>& sources) {
+    const instruction* named = nullptr;
+    for (value_id v : sources) {
+      while (is_kind(v, op_kind::view)) v = input(v, 0);
+      const instruction& i = producer(v);
+      if (i.kind != instruction_kind::literal || i.name.empty()) continue;
+      if (!named || i.constant.data().size() > named->constant.data().size()) named = &i;
+    }
+    text name = named ? named->name : text();
+    const value_id made = add_literal(std::move(l));
+    module_[made.instruction].name = std::move(name);
+    return made;
+  }
 
   /// Redirects every user of `from` (and the outputs) to `to`.
   constexpr void replace(value_id from, value_id to) {

@@ -52,8 +52,7 @@ class user_lists {
 
   constexpr user_lists() = default;
   /// The users of every instruction of a module.
-  template <class Module>
-  constexpr explicit user_lists(const Module& m) {
+  template <class Module> constexpr explicit user_lists(const Module& m) {
     lists_.resize(m.size());
     entries_.reserve(2 * m.size());
     for (std::uint32_t i = 0; i < m.size(); ++i)
@@ -79,8 +78,7 @@ class user_lists {
     --l.count;
   }
   /// Moves the entries for which `move(user)` holds from one list to the end of another.
-  template <class Move>
-  constexpr void move_if(std::uint32_t from, std::uint32_t to, Move&& move) {
+  template <class Move> constexpr void move_if(std::uint32_t from, std::uint32_t to, Move&& move) {
     std::uint32_t at = lists_[from].first;
     lists_[from] = {};
     while (at != none) {

@@ -13,8 +13,7 @@ struct graph_fault {
 
 namespace detail {
 
-template <class Program>
-class verifier {
+template <class Program> class verifier {
  public:
   using module_type = typename Program::module_type;
   using instruction = typename module_type::instruction;
@@ -172,15 +171,13 @@ class verifier {
 
 /// Every broken invariant of a program: values defined before use and in range, results that agree with each op's shape
 /// rule, constants with data, bodies that fit their calls, parameters with names of their own.
-template <class Program>
-constexpr small_vector<graph_fault> find_faults(const Program& p) {
+template <class Program> constexpr small_vector<graph_fault> find_faults(const Program& p) {
   return detail::verifier<Program>(p).run();
 }
 small_vector<graph_fault> find_faults(const program& p);
 
 /// Throws `error` with the first fault, naming op and instruction.
-template <class Program>
-constexpr void verify(const Program& p) {
+template <class Program> constexpr void verify(const Program& p) {
   const auto faults = find_faults(p);
   if (faults.empty()) return;
   if (std::is_constant_evaluated()) raise(faults[0].why);

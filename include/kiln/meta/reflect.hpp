@@ -12,15 +12,13 @@ namespace kiln {
 namespace detail {
 // Converts to any field's type; only ever named.
 struct any_field {
-  template <class T>
-  constexpr operator T() const noexcept;
+  template <class T> constexpr operator T() const noexcept;
 };
 template <class T, std::size_t... I>
 concept takes_fields = requires {
   T{(static_cast<void>(I), any_field{})...};
 };
-template <class T, std::size_t... I>
-constexpr std::size_t count_fields(std::index_sequence<I...>) {
+template <class T, std::size_t... I> constexpr std::size_t count_fields(std::index_sequence<I...>) {
   if constexpr (takes_fields<T, I..., sizeof...(I)>)
     return count_fields<T>(std::index_sequence<I..., sizeof...(I)>{});
   else
@@ -35,8 +33,7 @@ template <class T>
 inline constexpr std::size_t field_count = std::is_empty_v<T> ? 0 : detail::count_fields<T>(std::index_sequence<>{});
 
 /// The I-th field of an aggregate.
-template <std::size_t I, class T>
-constexpr auto& get_field(T& object) noexcept {
+template <std::size_t I, class T> constexpr auto& get_field(T& object) noexcept {
   namespace pfr = boost::pfr::detail;
   auto fields = pfr::tie_as_tuple(object, pfr::size_t_<field_count<std::remove_const_t<T>>>{});
   return pfr::sequence_tuple::get<I>(fields);
@@ -44,26 +41,14 @@ constexpr auto& get_field(T& object) noexcept {
 
 namespace detail {
 // An object that is only named, never defined: a pointer to its member carries the member's name into a template.
-template <class T>
-struct field_probe {
-  T value;
-};
-template <class T>
-extern const field_probe<T> probe_object;
+template <class T> struct field_probe { T value; };
+template <class T> extern const field_probe<T> probe_object;
 
-template <class Pointer>
-struct pointer_holder {
-  Pointer pointer;
-};
-template <class P>
-pointer_holder(P) -> pointer_holder<P>;
+template <class Pointer> struct pointer_holder { Pointer pointer; };
+template <class P> pointer_holder(P) -> pointer_holder<P>;
 
-template <class T, auto Pointer>
-constexpr std::string_view pretty_field() {
-  return __PRETTY_FUNCTION__;
-}
-template <class T, std::size_t I>
-constexpr std::string_view field_text() {
+template <class T, auto Pointer> constexpr std::string_view pretty_field() { return __PRETTY_FUNCTION__; }
+template <class T, std::size_t I> constexpr std::string_view field_text() {
 #if KILN_CLANG
 #pragma clang diagnostic push
 #pragma clang diagnostic ignored "-Wundefined-var-template"
@@ -80,13 +65,11 @@ constexpr std::string_view field_text() {
 }  // namespace detail
 
 /// Name of the I-th field as written in the struct.
-template <class T, std::size_t I>
-inline constexpr std::string_view field_name = detail::field_text<T, I>();
+template <class T, std::size_t I> inline constexpr std::string_view field_name = detail::field_text<T, I>();
 
 /// Calls `f(name, value)` for each field in order; `value` is a reference into `object`. Usable in constant evaluation
 /// (Boost.PFR's own for_each_field is not).
-template <class T, class F>
-constexpr void for_each_field(T& object, F&& f) {
+template <class T, class F> constexpr void for_each_field(T& object, F&& f) {
   using Plain = std::remove_const_t<T>;
   if constexpr (field_count<Plain> != 0) [&]<std::size_t... I>(std::index_sequence<I...>) {
       (f(field_name<Plain, I>, get_field<I>(object)), ...);
@@ -95,8 +78,7 @@ constexpr void for_each_field(T& object, F&& f) {
 }
 
 /// Equality field by field.
-template <class T>
-constexpr bool equal_fields(const T& a, const T& b) {
+template <class T> constexpr bool equal_fields(const T& a, const T& b) {
   if constexpr (field_count<T> == 0) {
     return true;
   } else {

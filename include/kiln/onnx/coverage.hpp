@@ -5,12 +5,12 @@
 
 namespace kiln::onnx {
 
-/// An operator the importer knows, from its own table of rows.
+/// An operator that the importer knows.
 struct importable_operator {
   std::string_view domain;  ///< "ai.onnx" for the default one
   std::string_view op_type;
   std::vector<std::int64_t> since;  ///< versions at which its import changes, ascending
-  std::int64_t ended = 0;           ///< the version that has it no more; 0: none
+  std::int64_t ended = 0;           ///< the version without it; 0: none
   std::vector<std::string_view> notes;
 };
 

@@ -1,4 +1,5 @@
 #pragma once
+#include <iterator>
 #include <optional>
 #include <string_view>
 
@@ -37,7 +38,7 @@ enum class element : int {
   i2 = 26,
 };
 
-/// The element type's name as ONNX spells it in lower case: "float16", "int64"; "element type 99" has no name.
+/// The element type's name as ONNX spells it in lower case: "float16", "int64".
 constexpr std::string_view to_string(element e) {
   constexpr std::string_view names[] = {
       "undefined", "float",      "uint8",      "int8",         "uint16",         "int16",      "int32",
@@ -45,70 +46,20 @@ constexpr std::string_view to_string(element e) {
       "complex64", "complex128", "bfloat16",   "float8e4m3fn", "float8e4m3fnuz", "float8e5m2", "float8e5m2fnuz",
       "uint4",     "int4",       "float4e2m1", "float8e8m0",   "uint2",          "int2"};
   const auto i = static_cast<unsigned>(e);
-  return i < sizeof(names) / sizeof(names[0]) ? names[i] : "an unknown element type";
+  return i < std::size(names) ? names[i] : "an unknown element type";
 }
 
 /// kiln's dtype for an element type; none for `undefined` and numbers that are no type.
 constexpr std::optional<dtype> to_dtype(element e) {
-  switch (e) {
-    case element::f32:
-      return dtype::f32;
-    case element::u8:
-      return dtype::u8;
-    case element::i8:
-      return dtype::i8;
-    case element::u16:
-      return dtype::u16;
-    case element::i16:
-      return dtype::i16;
-    case element::i32:
-      return dtype::i32;
-    case element::i64:
-      return dtype::i64;
-    case element::boolean:
-      return dtype::boolean;
-    case element::f16:
-      return dtype::f16;
-    case element::f64:
-      return dtype::f64;
-    case element::u32:
-      return dtype::u32;
-    case element::u64:
-      return dtype::u64;
-    case element::bf16:
-      return dtype::bf16;
-    case element::f8e4m3fn:
-      return dtype::f8e4m3fn;
-    case element::f8e4m3fnuz:
-      return dtype::f8e4m3fnuz;
-    case element::f8e5m2:
-      return dtype::f8e5m2;
-    case element::f8e5m2fnuz:
-      return dtype::f8e5m2fnuz;
-    case element::f8e8m0:
-      return dtype::f8e8m0;
-    case element::f4e2m1:
-      return dtype::f4e2m1;
-    case element::i4:
-      return dtype::i4;
-    case element::u4:
-      return dtype::u4;
-    case element::i2:
-      return dtype::i2;
-    case element::u2:
-      return dtype::u2;
-    case element::string:
-      return dtype::string;
-    case element::complex64:
-      return dtype::c64;
-    case element::complex128:
-      return dtype::c128;
-    default:
-      return std::nullopt;
-  }
+  using enum dtype;
+  constexpr dtype types[] = {f32,    u8,         i8,  u16, i16,    i32,    i64,  string,   boolean,
+                             f16,    f64,        u32, u64, c64,    c128,   bf16, f8e4m3fn, f8e4m3fnuz,
+                             f8e5m2, f8e5m2fnuz, u4,  i4,  f4e2m1, f8e8m0, u2,   i2};
+  const auto i = static_cast<unsigned>(e) - 1;
+  return i < std::size(types) ? std::optional(types[i]) : std::nullopt;
 }
 
-/// The element type that holds a dtype.
+/// The element type of a dtype; `undefined` if ONNX has none.
 constexpr element to_element(dtype t) {
   for (int e = 1; e <= static_cast<int>(element::i2); ++e)
     if (to_dtype(static_cast<element>(e)) == t) return static_cast<element>(e);

@@ -10,8 +10,8 @@
 
 namespace kiln::onnx {
 
-/// A tensor of a model file. `fault` says why there is no value (an element type kiln does not hold, say): the importer
-/// raises it where the tensor is used.
+/// A tensor of a model file. `fault` says why it has no value (kiln has no such element type, say); the importer
+/// reports that where the tensor is used.
 struct tensor {
   std::string name;
   element type = element::undefined;
@@ -78,8 +78,8 @@ struct value_info {
   std::vector<declared_dim> dims;
 };
 
-/// The dtype of the value that stands for a declared input, f32 for every tensor.
-constexpr dtype holder_of(const value_info& v) {
+/// The dtype of a sequence, optional or map as a value of a program; f32 for every tensor.
+constexpr dtype container_of(const value_info& v) {
   return v.kind == value_kind::sequence   ? dtype::sequence
          : v.kind == value_kind::optional ? dtype::optional
          : v.kind == value_kind::map      ? dtype::map
@@ -106,23 +106,27 @@ struct function {
   opsets versions;
 };
 
-class call;
+class node_context;
 struct variable;
 using variables = small_vector<variable>;
 
-/// How one version of an operator joins the graph: returns one variable an output (trailing ones may be left out).
-using import_function = variables (*)(call&);
+/// Adds a node to the program: returns one variable for each output (trailing ones may be left out).
+using import_function = variables (*)(node_context&);
 
-/// Serves an operator from version `since` of its domain's operator set until the next row of the same operator. A null
-/// function ends the operator. See row.hpp.
-struct row {
+/// Imports an operator from version `since` of its domain's operator set on, until the next op importer of the same
+/// operator. A null function says that the operator ends with this version. See op_importer.hpp.
+struct op_importer {
   std::string_view domain, op_type;
   std::int64_t since = 1;
   import_function function = nullptr;
   std::string_view note = {};  ///< what a user should know of this import, for the page of operators
+
+  constexpr bool serves(std::string_view in, std::string_view type, std::int64_t version) const {
+    return domain == in && op_type == type && since <= version;
+  }
 };
 
-/// A model file in kiln's words, so that nothing behind the reader sees protobuf.
+/// A model file in kiln's words; only the reader of files sees protobuf.
 struct model {
   std::int64_t ir_version = 0;
   opsets versions;

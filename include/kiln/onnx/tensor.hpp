@@ -11,15 +11,15 @@ struct named_argument {
   argument value;
 };
 
-/// Reads a file that holds one TensorProto (`input_0.pb`). Errors: `not_found`, `io`, `malformed`, `unsupported`.
+/// Reads a file with one TensorProto (`input_0.pb`). Errors: `not_found`, `io`, `malformed`, `unsupported`.
 named_argument read_tensor(const std::string& path);
 
-/// Reads a file that holds one value of dtype sequence (SequenceProto), optional (OptionalProto), map (MapProto) or,
+/// Reads a file with one value of dtype sequence (SequenceProto), optional (OptionalProto), map (MapProto) or,
 /// for any other dtype, a tensor. Errors as `read_tensor`.
 named_argument read_value(const std::string& path, dtype kind);
 
 /// Writes a TensorProto file, or for dtype sequence, optional and map a SequenceProto, OptionalProto or MapProto file;
-/// an existing file is replaced only by a whole one. Errors: `io`, `limit` beyond 2 GiB.
+/// one that exists is replaced by the whole new one. Errors: `io`, `limit` beyond 2 GiB.
 void write_tensor(const std::string& path, const argument& value, const std::string& name = {});
 
 }  // namespace kiln::onnx

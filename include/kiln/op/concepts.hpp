@@ -23,8 +23,7 @@ concept op_struct = std::is_aggregate_v<Op> && std::is_trivially_copyable_v<Op> 
 namespace detail {
 
 // Defaults for what an op may leave unsaid.
-template <class Op>
-constexpr dtype_set types_of() {
+template <class Op> constexpr dtype_set types_of() {
   if constexpr (requires { Op::types; })
     return Op::types;
   else if constexpr (requires(const Op& op, const layout& in) { op.map(in); })
@@ -33,8 +32,7 @@ constexpr dtype_set types_of() {
     return dtypes::floats;
 }
 /// How many leading inputs of a pointwise op are conditions (bool) beside its values.
-template <class Op>
-constexpr int condition_args_of() {
+template <class Op> constexpr int condition_args_of() {
   if constexpr (requires { Op::condition_args; })
     return Op::condition_args;
   else
@@ -49,19 +47,14 @@ using probe_type = std::conditional_t<
         (types_of<Op>().mask & dtypes::signed_integers.mask) != 0, std::int64_t,
         std::conditional_t<(types_of<Op>().mask & dtypes::unsigned_integers.mask) != 0, std::uint64_t, bool>>>;
 
-template <class T, std::size_t>
-struct repeat_type {
-  using type = T;
-};
-template <class T, std::size_t I>
-using repeat = typename repeat_type<T, I>::type;
+template <class T, std::size_t> struct repeat_type { using type = T; };
+template <class T, std::size_t I> using repeat = typename repeat_type<T, I>::type;
 
 template <class Op, class T, std::size_t... I, std::size_t... C>
 constexpr bool callable(std::index_sequence<C...>, std::index_sequence<I...>) {
   return std::is_invocable_v<const Op&, repeat<bool, C>..., repeat<T, I>...>;
 }
-template <class Op, class T, std::size_t N>
-constexpr bool callable_with() {
+template <class Op, class T, std::size_t N> constexpr bool callable_with() {
   constexpr std::size_t conditions = static_cast<std::size_t>(condition_args_of<Op>());
   if constexpr (N < conditions)
     return false;
@@ -70,8 +63,7 @@ constexpr bool callable_with() {
 }
 
 /// Number of arguments of `operator()`, 0 when there is none.
-template <class Op>
-constexpr int call_arity() {
+template <class Op> constexpr int call_arity() {
   using T = probe_type<Op>;
   if constexpr (callable_with<Op, T, 1>())
     return 1;
@@ -97,12 +89,20 @@ template <class Op>
 concept pointwise = op_struct<Op> && detail::call_arity<Op>()
 > 0;
 
+/// What a reduction starts from: the op's `identity<T>()`, or that of its `combine`, where this is an object.
+template <class T, class Op> constexpr T identity_of(const Op& op) {
+  if constexpr (requires { op.template identity<T>(); })
+    return op.template identity<T>();
+  else
+    return op.combine.template identity<T>();
+}
+
 /// Folds the elements along `axes` (extents of 1 remain): `identity<T>()`, `combine(acc, x)`, optionally `prepare(x)`
 /// before and `finish(acc, n)` after, n being the number of elements folded.
 template <class Op>
 concept reduction = op_struct<Op> && requires(const Op& op, detail::probe_type<Op> x) {
   op.axes;
-  { op.template identity<detail::probe_type<Op>>() } -> std::same_as<detail::probe_type<Op>>;
+  { identity_of<detail::probe_type<Op>>(op) } -> std::same_as<detail::probe_type<Op>>;
   { op.combine(x, x) } -> std::same_as<detail::probe_type<Op>>;
 };
 
@@ -156,14 +156,11 @@ concept control = op_struct<Op> && requires(const Op& op) {
 enum class op_kind : std::uint8_t { pointwise, reduction, view, contraction, generic, control, dynamic };
 
 constexpr std::string_view to_string(op_kind k) {
-  constexpr std::string_view names[] = {"pointwise", "reduction", "view",   "contraction",
-                                        "generic",   "control",   "dynamic"};
-  return names[static_cast<unsigned>(k)];
+  return enumerator_name(k, {"pointwise", "reduction", "view", "contraction", "generic", "control", "dynamic"});
 }
 
 /// What an op is, by the first concept it models.
-template <class Op>
-constexpr op_kind kind_of() {
+template <class Op> constexpr op_kind kind_of() {
   if constexpr (control<Op>)
     return op_kind::control;
   else if constexpr (producing<Op> || calling<Op>)

@@ -54,7 +54,7 @@ struct linear_access {
   inline_vector<guard, max_rank> guards{};
 };
 
-constexpr linear_access linearise(const access& a, const ints& lens,
+constexpr linear_access linearize(const access& a, const ints& lens,
                                   const inline_vector<std::int64_t, max_iteration_rank>& extents) {
   linear_access out;
   out.step.resize(extents.size());
@@ -92,16 +92,15 @@ constexpr void clip(const linear_access& a, const inline_vector<std::int64_t, ma
 
 /// The reference computation every contraction shares. Float sums are kept in double and rounded once; `outside` is
 /// what the left operand holds beyond its extents.
-template <class T>
-constexpr void evaluate_contraction(const contraction& c, evaluation& e, T outside = T(0)) {
+template <class T> constexpr void evaluate_contraction(const contraction& c, evaluation& e, T outside = T(0)) {
   using Sum = std::conditional_t<std::is_same_v<T, float>, double, T>;
   const auto lhs = e.in<T>(0), rhs = e.in<T>(1);
   const auto out = e.out<T>();
   inline_vector<std::int64_t, max_iteration_rank> extents, at;
   for (dimension d : c.extents) extents.push_back(d.value());
   at.resize(extents.size());
-  const auto l = detail::linearise(c.lhs, lhs.lens, extents), r = detail::linearise(c.rhs, rhs.lens, extents),
-             o = detail::linearise(c.out, out.lens, extents);
+  const auto l = detail::linearize(c.lhs, lhs.lens, extents), r = detail::linearize(c.rhs, rhs.lens, extents),
+             o = detail::linearize(c.out, out.lens, extents);
   const std::size_t outer = extents.size() - c.reduced, inner = extents.size() - 1;
   for (std::int64_t i = 0; i < out.size(); ++i) out[i] = T(0);
   for (std::size_t d = 0; d < extents.size(); ++d)

@@ -8,8 +8,7 @@ namespace kiln {
 
 namespace detail {
 
-template <class Op>
-constexpr bool result_is_bool() {
+template <class Op> constexpr bool result_is_bool() {
   using T = probe_type<Op>;
   constexpr auto n = static_cast<std::size_t>(call_arity<Op>()), c = static_cast<std::size_t>(condition_args_of<Op>());
   return []<std::size_t... C, std::size_t... I>(std::index_sequence<C...>, std::index_sequence<I...>) {
@@ -19,8 +18,7 @@ constexpr bool result_is_bool() {
 }
 
 /// The input whose dtype selects the compute type: the first value of a pointwise op, input 0 otherwise.
-template <class Op>
-constexpr int typed_input() {
+template <class Op> constexpr int typed_input() {
   if constexpr (requires { Op::typed_input; })
     return Op::typed_input;
   else
@@ -31,8 +29,7 @@ constexpr fault wrong_count(std::int64_t expected, std::size_t found) {
   return fault::of(errc::invalid_argument, "number of inputs", expected, found);
 }
 
-template <class Op>
-constexpr result<shapes> pointwise_shape(const Op& op, std::span<const shape> in) {
+template <class Op> constexpr result<shapes> pointwise_shape(const Op& op, std::span<const shape> in) {
   constexpr auto n = static_cast<std::size_t>(call_arity<Op>()),
                  conditions = static_cast<std::size_t>(condition_args_of<Op>());
   if (in.size() != n) return wrong_count(n, in.size());
@@ -73,8 +70,7 @@ constexpr result<inline_vector<bool, max_rank>> reduced_dims(const ints& axes, s
 
 namespace detail {
 
-template <class Op>
-constexpr result<shapes> reduction_shape(const Op& op, std::span<const shape> in) {
+template <class Op> constexpr result<shapes> reduction_shape(const Op& op, std::span<const shape> in) {
   if (in.size() != 1) return wrong_count(1, in.size());
   if (!types_of<Op>().contains(in[0].type))
     return fault::of(errc::unsupported, "dtype of the operand", "one that the op computes in", in[0].type);
@@ -89,8 +85,7 @@ constexpr result<shapes> reduction_shape(const Op& op, std::span<const shape> in
 }  // namespace detail
 
 /// The shape rule of an op: shapes of its results, or the fault.
-template <class Op>
-constexpr result<shapes> shape_of(const Op& op, std::span<const shape> in) {
+template <class Op> constexpr result<shapes> shape_of(const Op& op, std::span<const shape> in) {
   constexpr op_kind kind = kind_of<Op>();
   if constexpr (kind == op_kind::pointwise) {
     return detail::pointwise_shape(op, in);
@@ -130,8 +125,7 @@ constexpr void evaluate_pointwise(const Op& op, evaluation& e, std::index_sequen
 
 /// The value of an integer dtype nearest to x: a greatest element over nothing is that dtype's least value, though the
 /// computation runs in 64 bits. Other dtypes keep x.
-template <class T>
-constexpr T nearest_in(dtype t, T x) {
+template <class T> constexpr T nearest_in(dtype t, T x) {
   if constexpr (std::is_integral_v<T> && !std::is_same_v<T, bool>)
     return visit_storage(t, [&]<class S>(type_tag<S>) {
       if constexpr (std::is_integral_v<S> && std::is_signed_v<S> == std::is_signed_v<T>)
@@ -145,8 +139,7 @@ constexpr T nearest_in(dtype t, T x) {
     return x;
 }
 
-template <class Op, class T>
-constexpr void evaluate_reduction(const Op& op, evaluation& e) {
+template <class Op, class T> constexpr void evaluate_reduction(const Op& op, evaluation& e) {
   using Sum = std::conditional_t<std::is_same_v<T, float>, double, T>;
   const auto in = e.in<T>(0);
   const auto out = e.out<T>();
@@ -163,7 +156,7 @@ constexpr void evaluate_reduction(const Op& op, evaluation& e) {
   for (std::int64_t k = 0; k < out.size(); ++k) {
     std::int64_t base = 0;
     for (std::size_t d = 0; d < at.size(); ++d) base += at[d] * kept_step[d];
-    Sum acc = op.template identity<Sum>();
+    Sum acc = identity_of<Sum>(op);
     ints inner(folded.size(), 0);
     for (std::int64_t i = 0; i < n; ++i) {
       std::int64_t o = base;
@@ -180,8 +173,7 @@ constexpr void evaluate_reduction(const Op& op, evaluation& e) {
   }
 }
 
-template <class Op, class T>
-constexpr void evaluate_view(const Op& op, evaluation& e) {
+template <class Op, class T> constexpr void evaluate_view(const Op& op, evaluation& e) {
   const auto in = e.in<T>(0);
   const auto out = e.out<T>();
   const layout l = op.map(layout::standard(e.in_shape(0).lens)).value();
@@ -196,8 +188,7 @@ constexpr void evaluate_view(const Op& op, evaluation& e) {
   }
 }
 
-template <class Op, class T>
-constexpr void evaluate_as(const Op& op, evaluation& e) {
+template <class Op, class T> constexpr void evaluate_as(const Op& op, evaluation& e) {
   constexpr op_kind kind = kind_of<Op>();
   if constexpr (kind == op_kind::pointwise) {
     constexpr auto n = static_cast<std::size_t>(call_arity<Op>()),
@@ -222,15 +213,13 @@ constexpr void evaluate_as(const Op& op, evaluation& e) {
 }  // namespace detail
 
 /// Whether the op's reference computation runs over symbolic dimensions.
-template <class Op>
-constexpr bool folds_dimensions() {
+template <class Op> constexpr bool folds_dimensions() {
   return detail::types_of<Op>().dims() || kind_of<Op>() == op_kind::view;
 }
 
 /// Runs the op's reference computation. The compute type follows the typed input's dtype (the result's when there is no
 /// input); `symbolic` computes over dimensions instead.
-template <class Op>
-constexpr void evaluate(const Op& op, evaluation& e, bool symbolic = false) {
+template <class Op> constexpr void evaluate(const Op& op, evaluation& e, bool symbolic = false) {
   if constexpr (kind_of<Op>() == op_kind::control) {
     raise(fault::of(errc::internal, "a control op is evaluated by its caller"));
   } else {

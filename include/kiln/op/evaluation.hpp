@@ -6,8 +6,7 @@ namespace kiln {
 
 /// A row-major tensor of compute type T inside a reference computation. A static program's extents are constants that
 /// it refers to.
-template <class T, class Lens = ints>
-struct dense {
+template <class T, class Lens = ints> struct dense {
   T* data = nullptr;
   Lens lens;
 
@@ -98,8 +97,7 @@ class evaluation {
   [[noreturn]] void fail(const fault& f) const { raise(f); }
 
   /// Input i converted to T, row-major.
-  template <class T>
-  constexpr dense<const T> in(std::size_t i) {
+  template <class T> constexpr dense<const T> in(std::size_t i) {
     const operand& o = inputs_[i];
     const ints lens = to_ints(o.type.lens);
     if (o.bytes) {
@@ -117,9 +115,8 @@ class evaluation {
     return {values, lens};
   }
 
-  /// Output k as T, uninitialised at run time; converted to its dtype by finish().
-  template <class T>
-  constexpr dense<T> out(std::size_t k = 0) {
+  /// Output k as T, uninitialized at run time; converted to its dtype by finish().
+  template <class T> constexpr dense<T> out(std::size_t k = 0) {
     const operand& o = outputs_[k];
     const ints lens = to_ints(o.type.lens);
     if (o.bytes && stored_as<T>(o.type.type)) return {reinterpret_cast<T*>(o.bytes), lens};
@@ -127,7 +124,7 @@ class evaluation {
     pending_.push_back({});
     pending& p = pending_.back();
     p.result = k;
-    p.template slot<T>() = values;
+    detail::member_of_type<T>(p) = values;
     return {values, lens};
   }
 
@@ -135,8 +132,7 @@ class evaluation {
   void finish();
   /// The outputs as literals (constant evaluation, and folding at run time). A template, so that including this header
   /// does not instantiate every conversion.
-  template <class Literal = literal>
-  constexpr small_vector<Literal> literals() {
+  template <class Literal = literal> constexpr small_vector<Literal> literals() {
     small_vector<Literal> out(outputs_.size());
     for (pending& p : pending_) {
       const shape& s = outputs_[p.result].type;
@@ -162,43 +158,25 @@ class evaluation {
     std::uint64_t* u64 = nullptr;
     bool* boolean = nullptr;
     dimension* dims = nullptr;
-    template <class T>
-    constexpr T*& slot() {
-      if constexpr (std::is_same_v<T, float>)
-        return f32;
-      else if constexpr (std::is_same_v<T, double>)
-        return f64;
-      else if constexpr (std::is_same_v<T, std::int64_t>)
-        return i64;
-      else if constexpr (std::is_same_v<T, std::uint64_t>)
-        return u64;
-      else if constexpr (std::is_same_v<T, bool>)
-        return boolean;
-      else
-        return dims;
-    }
   };
-  template <class T>
-  static constexpr bool stored_as(dtype t) {
+  template <class T> static constexpr bool stored_as(dtype t) {
     if constexpr (std::is_same_v<T, dimension>)
       return false;
     else
       return dtype_of<T> == t;
   }
-  template <class T>
-  T* carve(std::int64_t n) {
+  template <class T> T* carve(std::int64_t n) {
     const std::size_t bytes = (static_cast<std::size_t>(n) * sizeof(T) + 63) / 64 * 64;
     if (!scratch_.data || scratch_.size - scratch_.used < bytes) return nullptr;
     T* p = reinterpret_cast<T*>(scratch_.data + scratch_.used);
     scratch_.used += bytes;
     return p;
   }
-  template <class T>
-  constexpr T* memory(std::int64_t n) {
+  template <class T> constexpr T* memory(std::int64_t n) {
     if constexpr (!std::is_same_v<T, dimension>)
       if (!std::is_constant_evaluated())
         if (T* p = carve<T>(n)) return p;
-    auto& list = pools_.template get<T>();
+    auto& list = detail::member_of_type<T>(pools_);
     return list.push_back(small_vector<T>(static_cast<std::size_t>(n > 0 ? n : 1))).data();
   }
   struct pools {
@@ -208,21 +186,6 @@ class evaluation {
     small_vector<small_vector<std::uint64_t>> u64;
     small_vector<small_vector<bool>> boolean;
     small_vector<small_vector<dimension>> dims;
-    template <class T>
-    constexpr auto& get() {
-      if constexpr (std::is_same_v<T, float>)
-        return f32;
-      else if constexpr (std::is_same_v<T, double>)
-        return f64;
-      else if constexpr (std::is_same_v<T, std::int64_t>)
-        return i64;
-      else if constexpr (std::is_same_v<T, std::uint64_t>)
-        return u64;
-      else if constexpr (std::is_same_v<T, bool>)
-        return boolean;
-      else
-        return dims;
-    }
   };
   std::span<const operand> inputs_, outputs_;
   inline_vector<pending, 16> pending_;

@@ -13,10 +13,8 @@ struct module_ref {
 
 namespace detail {
 
-template <class T>
-inline constexpr bool is_list = false;
-template <class T, std::size_t N>
-inline constexpr bool is_list<inline_vector<T, N>> = true;
+template <class T> inline constexpr bool is_list = false;
+template <class T, std::size_t N> inline constexpr bool is_list<inline_vector<T, N>> = true;
 
 constexpr void put_dimension(text& out, dimension d) {
   if (d.is_constant())
@@ -25,8 +23,7 @@ constexpr void put_dimension(text& out, dimension d) {
     out.append(std::string_view(to_string(d)));
 }
 
-template <class T>
-constexpr void put_value(text& out, const T& v) {
+template <class T> constexpr void put_value(text& out, const T& v) {
   if constexpr (std::is_same_v<T, bool>) {
     out.append(std::string_view(v ? "true" : "false"));
   } else if constexpr (std::is_same_v<T, dimension>) {
@@ -67,8 +64,7 @@ constexpr void mix(std::uint64_t& h, std::uint64_t v) {
   h ^= h >> 29;
 }
 
-template <class T>
-constexpr void mix_value(std::uint64_t& h, const T& v) {
+template <class T> constexpr void mix_value(std::uint64_t& h, const T& v) {
   if constexpr (std::is_same_v<T, dimension>) {
     mix(h, static_cast<std::uint64_t>(v.raw()));
   } else if constexpr (std::is_same_v<T, module_ref>) {
@@ -91,8 +87,7 @@ constexpr void mix_value(std::uint64_t& h, const T& v) {
   }
 }
 
-template <class T>
-void substitute_value(T& v, const bindings& values) {
+template <class T> void substitute_value(T& v, const bindings& values) {
   if constexpr (std::is_same_v<T, dimension>) {
     v = values.substitute(v);
   } else if constexpr (std::is_same_v<T, layout>) {
@@ -105,8 +100,7 @@ void substitute_value(T& v, const bindings& values) {
   }
 }
 
-template <class T>
-void collect_value(const T& v, small_vector<dimension>& out) {
+template <class T> void collect_value(const T& v, small_vector<dimension>& out) {
   if constexpr (std::is_same_v<T, dimension>) {
     collect_symbols(v, out);
   } else if constexpr (std::is_same_v<T, layout>) {
@@ -122,8 +116,7 @@ void collect_value(const T& v, small_vector<dimension>& out) {
 }  // namespace detail
 
 /// Writes the attributes as `{name = value, …}`; nothing for an op without any.
-template <class Op>
-constexpr void print_fields(const Op& op, text& out) {
+template <class Op> constexpr void print_fields(const Op& op, text& out) {
   if constexpr (field_count<Op> != 0) {
     bool first = true;
     out.append('{');
@@ -137,28 +130,24 @@ constexpr void print_fields(const Op& op, text& out) {
   }
 }
 
-template <class Op>
-constexpr std::uint64_t hash_fields(const Op& op) {
+template <class Op> constexpr std::uint64_t hash_fields(const Op& op) {
   std::uint64_t h = 0x8445d61a4e774912u;
   for_each_field(op, [&](std::string_view, const auto& v) { detail::mix_value(h, v); });
   return h;
 }
 
 /// Replaces bound symbols in every dimension attribute.
-template <class Op>
-void substitute_fields(Op& op, const bindings& values) {
+template <class Op> void substitute_fields(Op& op, const bindings& values) {
   for_each_field(op, [&](std::string_view, auto& v) { detail::substitute_value(v, values); });
 }
 
 /// Appends every symbol that the attributes mention.
-template <class Op>
-void collect_field_symbols(const Op& op, small_vector<dimension>& out) {
+template <class Op> void collect_field_symbols(const Op& op, small_vector<dimension>& out) {
   for_each_field(op, [&](std::string_view, const auto& v) { detail::collect_value(v, out); });
 }
 
 /// Appends every module that the attributes name.
-template <class Op>
-void collect_bodies(const Op& op, small_vector<module_ref>& out) {
+template <class Op> void collect_bodies(const Op& op, small_vector<module_ref>& out) {
   for_each_field(op, [&]<class T>(std::string_view, const T& v) {
     if constexpr (std::is_same_v<T, module_ref>) out.push_back(v);
   });

@@ -3,7 +3,7 @@
 #include "kiln/op/control/fused.hpp"
 #include "kiln/op/derive.hpp"
 #include "kiln/op/fields.hpp"
-#include "kiln/op/normalise.hpp"
+#include "kiln/op/normalize.hpp"
 
 namespace kiln {
 
@@ -20,8 +20,7 @@ struct op_info {
   bool pure = true;           ///< equal inputs give equal results (a random op is not)
 };
 
-template <class Op>
-constexpr op_info info_of() {
+template <class Op> constexpr op_info info_of() {
   op_info i;
   i.name = type_name<Op>();
   i.kind = kind_of<Op>();
@@ -44,7 +43,7 @@ constexpr op_info info_of() {
 /// two sums, and with the whole sum and its number of elements.
 enum class trace_part : std::uint8_t { compute, prepare, combine, finish };
 
-/// The waist between an op's struct and everything at run time: attributes are bytes, behaviour is this table. One is
+/// The waist between an op's struct and everything at run time: attributes are bytes, behavior is this table. One is
 /// generated for every op, the library's and a user's alike, so passes and targets never know the difference.
 struct op_table : op_info {
   std::size_t bytes = 0;
@@ -63,7 +62,7 @@ struct op_table : op_info {
   void (*finish)(const void* op, dtype t, void* acc, std::int64_t n) = nullptr;
   /// What a part computes from these values, conditions first, as an expression; pointwise ops and reductions.
   expr (*trace)(const void* op, trace_part part, std::span<const expr> in) = nullptr;
-  void (*normalise)(void* op, std::span<const shape> in, const shape& out) = nullptr;
+  void (*normalize)(void* op, std::span<const shape> in, const shape& out) = nullptr;
   void (*print)(const void* op, text& out) = nullptr;
   std::uint64_t (*hash)(const void* op) = nullptr;
   bool (*equal)(const void* a, const void* b) = nullptr;
@@ -79,8 +78,7 @@ struct op_table : op_info {
 namespace detail {
 
 // Calls f with a compute type of `t` that Op serves.
-template <class Op, class F>
-void visit_served(dtype t, F&& f) {
+template <class Op, class F> void visit_served(dtype t, F&& f) {
   visit_compute(t, [&]<class T>(type_tag<T> tag) {
     constexpr dtype_set types = types_of<Op>();
     constexpr bool served = std::is_same_v<T, double>          ? types.contains(dtype::f64)
@@ -110,8 +108,7 @@ template <class Op, std::size_t... I>
 expr trace_pointwise(const Op& op, std::span<const expr> in, std::index_sequence<I...>) {
   return expr(op(in[I]...));
 }
-template <class Op>
-expr trace_reduction(const Op& op, trace_part part, std::span<const expr> in) {
+template <class Op> expr trace_reduction(const Op& op, trace_part part, std::span<const expr> in) {
   if (part == trace_part::combine) return op.combine(in[0], in[1]);
   if constexpr (requires { op.prepare(in[0]); })
     if (part == trace_part::prepare) return op.prepare(in[0]);
@@ -125,16 +122,12 @@ concept finishes = requires(const Op& op, T x) {
   op.finish(x, x);
 };
 
-template <class Op>
-const Op& as(const void* op) {
-  return *static_cast<const Op*>(op);
-}
+template <class Op> const Op& as(const void* op) { return *static_cast<const Op*>(op); }
 
 }  // namespace detail
 
 /// Generates an op's table.
-template <class Op>
-constexpr op_table make_table() {
+template <class Op> constexpr op_table make_table() {
   using detail::as;
   constexpr op_kind kind = kind_of<Op>();
   op_table t;
@@ -168,8 +161,7 @@ constexpr op_table make_table() {
   if constexpr (kind == op_kind::reduction) {
     t.axes = [](const void* op) { return &as<Op>(op).axes; };
     t.start = [](const void* op, dtype type, void* acc) {
-      detail::visit_served<Op>(
-          type, [&]<class T>(type_tag<T>) { *static_cast<T*>(acc) = as<Op>(op).template identity<T>(); });
+      detail::visit_served<Op>(type, [&]<class T>(type_tag<T>) { *static_cast<T*>(acc) = identity_of<T>(as<Op>(op)); });
     };
     t.fold = [](const void* op, dtype type, const void* in, std::int64_t n, void* acc) {
       detail::visit_served<Op>(type, [&]<class T>(type_tag<T>) {
@@ -203,8 +195,8 @@ constexpr op_table make_table() {
     };
   if constexpr (kind == op_kind::control) t.body = [](const void* op) { return &as<Op>(op).body; };
   if constexpr (kind != op_kind::control)
-    t.normalise = [](void* op, std::span<const shape> in, const shape& out) {
-      *static_cast<Op*>(op) = normalised(as<Op>(op), in, out);
+    t.normalize = [](void* op, std::span<const shape> in, const shape& out) {
+      *static_cast<Op*>(op) = normalized(as<Op>(op), in, out);
     };
   if constexpr (agreeing<Op>) t.agree = [](const void* op, extent_agreement& extents) { as<Op>(op).agree(extents); };
   t.print = [](const void* op, text& out) { print_fields(as<Op>(op), out); };

@@ -6,19 +6,16 @@
 
 namespace kiln {
 
-/// Attributes and plans as a run of 64-bit words: what is left of a program when constant evaluation is over, since
+/// Attributes and plans as a run of 64-bit words: what remains of a program after constant evaluation, since
 /// neither pointers to the heap nor padding may outlive it. A type always takes the same number of words.
 using words = small_vector<std::int64_t>;
 
 namespace detail {
 
-template <class T>
-inline constexpr bool is_inline_string = false;
-template <std::size_t N>
-inline constexpr bool is_inline_string<inline_string<N>> = true;
+template <class T> inline constexpr bool is_inline_string = false;
+template <std::size_t N> inline constexpr bool is_inline_string<inline_string<N>> = true;
 
-template <class T, class F>
-constexpr void visit_fields(T& object, F&& f) {
+template <class T, class F> constexpr void visit_fields(T& object, F&& f) {
   [&]<std::size_t... I>(std::index_sequence<I...>) { (f(get_field<I>(object)), ...); }
   (std::make_index_sequence<field_count<std::remove_const_t<T>>>{});
 }
@@ -26,8 +23,7 @@ constexpr void visit_fields(T& object, F&& f) {
 }  // namespace detail
 
 /// Appends a value.
-template <class T>
-constexpr void put_words(words& out, const T& v) {
+template <class T> constexpr void put_words(words& out, const T& v) {
   if constexpr (std::is_same_v<T, dimension>) {
     out.push_back(v.raw());
   } else if constexpr (detail::is_list<T>) {
@@ -47,9 +43,8 @@ constexpr void put_words(words& out, const T& v) {
   }
 }
 
-/// Reads a value and moves `from` behind it.
-template <class T>
-constexpr void take_words(const std::int64_t*& from, T& v) {
+/// Reads a value and advances `from` past it.
+template <class T> constexpr void take_words(const std::int64_t*& from, T& v) {
   if constexpr (std::is_same_v<T, dimension>) {
     v = dimension::from_raw(*from++);
   } else if constexpr (detail::is_list<T>) {
@@ -69,9 +64,8 @@ constexpr void take_words(const std::int64_t*& from, T& v) {
   }
 }
 
-/// The value that stands at `from`.
-template <class T>
-constexpr T from_words(const std::int64_t* from) {
+/// The value at `from`.
+template <class T> constexpr T from_words(const std::int64_t* from) {
   T v{};
   take_words(from, v);
   return v;

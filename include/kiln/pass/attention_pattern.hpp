@@ -3,10 +3,9 @@
 
 namespace kiln::detail {
 
-/// The layout of a value behind a chain of views, over the buffer of `source`; none where the chain does not start
+/// The layout of a value through a chain of views, over the buffer of `source`; none where the chain does not start
 /// there or asks for a copy.
-template <class Rewriter>
-constexpr std::optional<layout> layout_over(const Rewriter& r, value_id v, value_id source) {
+template <class Rewriter> constexpr std::optional<layout> layout_over(const Rewriter& r, value_id v, value_id source) {
   if (v == source) return layout::standard(r.shape_of(v).lens);
   if (!r.is_kind(v, op_kind::view)) return std::nullopt;
   const auto in = layout_over(r, r.input(v, 0), source);
@@ -18,8 +17,7 @@ constexpr std::optional<layout> layout_over(const Rewriter& r, value_id v, value
 
 /// The value before a view that only gives its extents other names: repeated to extents, each of which is its own or
 /// can only turn out so, or expected to have them.
-template <class Rewriter>
-constexpr value_id renamed_from(const Rewriter& r, value_id v) {
+template <class Rewriter> constexpr value_id renamed_from(const Rewriter& r, value_id v) {
   if (!r.template get_if<op::expect_dims>(v)) {
     if (!r.template get_if<op::multibroadcast>(v)) return v;
     const dims &from = r.shape_of(r.input(v, 0)).lens, &to = r.shape_of(v).lens;
@@ -32,8 +30,7 @@ constexpr value_id renamed_from(const Rewriter& r, value_id v) {
 
 /// Finds softmax(scores) v, where scores is a matrix product that is scaled by constants, summed with masks, or
 /// replaced by a very negative constant where a condition hides a key. Everything inside is read inside only.
-template <class Rewriter>
-class attention_pattern {
+template <class Rewriter> class attention_pattern {
  public:
   /// A step from the scaled scores outwards: a summed mask, or keys hidden by a condition.
   struct mask_term {
@@ -66,7 +63,7 @@ class attention_pattern {
   }
 
  private:
-  // p = e / sum(e), or e times the reciprocal, which may be taken before or behind the repetition
+  // p = e / sum(e), or e times the reciprocal, which may be taken before or after the repetition
   constexpr bool softmax_quotient(value_id p, value_id& e) const {
     if (r_.template get_if<op::div>(p)) {
       e = r_.input(p, 0);
@@ -81,8 +78,7 @@ class attention_pattern {
   }
 
   /// Whether v is Op(of) along the last axis, repeated over the dims of `of` (or its reciprocal).
-  template <class Op>
-  constexpr bool spread_reduction(value_id v, value_id of, bool inverted = false) const {
+  template <class Op> constexpr bool spread_reduction(value_id v, value_id of, bool inverted = false) const {
     value_id at = v;
     const auto step = [&] {
       const bool one = r_.single_use(at);
@@ -96,9 +92,9 @@ class attention_pattern {
         if (!step()) return false;
       } else if (inverted && !inverse && r_.template get_if<op::recip>(at)) {
         inverse = true;
-        const value_id behind = at;
+        const value_id repeated = at;
         if (!step()) return false;
-        if (!repeats_rows(v, behind, r_.shape_of(of).lens, true)) return false;
+        if (!repeats_rows(v, repeated, r_.shape_of(of).lens, true)) return false;
         v = at;
       } else {
         break;

@@ -30,8 +30,7 @@ constexpr bool lies_by_channel(const layout& l) {
 }
 
 /// Which of a body's parameters an instruction is, or would be.
-template <class Module>
-constexpr std::size_t parameter_index(const Module& body, std::uint32_t instruction) {
+template <class Module> constexpr std::size_t parameter_index(const Module& body, std::uint32_t instruction) {
   std::size_t k = 0;
   for (std::uint32_t i = 0; i < instruction; ++i) k += body[i].kind == instruction_kind::parameter;
   return k;
@@ -49,7 +48,7 @@ constexpr std::optional<channel_prologue_form> find_channel_prologue(const Modul
     return c->template to<float>()[0];
   };
   // The op's operand that is not a bound, where the op is bounds.
-  const auto behind_bounds = [&](const auto& ins) -> value_id {
+  const auto input_of_bounds = [&](const auto& ins) -> value_id {
     // NaN is no bound: it makes NaN of everything
     const auto bound = [&](std::size_t k) {
       const auto x = uniform(ins.inputs[k]);
@@ -77,7 +76,7 @@ constexpr std::optional<channel_prologue_form> find_channel_prologue(const Modul
     return ins.inputs[data];
   };
   // The op's operand that is not constant, where the op is the addend or, before that, the factor.
-  const auto behind_affine = [&](const auto& ins) -> value_id {
+  const auto input_of_affine = [&](const auto& ins) -> value_id {
     const bool adds = ins.op.template is<op::add>();
     if (out.scale.present || (adds ? out.shift.present : !ins.op.template is<op::mul>())) return {};
     const auto constant_of = [&](value_id v) -> channel_prologue_form::constant {
@@ -101,8 +100,8 @@ constexpr std::optional<channel_prologue_form> find_channel_prologue(const Modul
     }
     if (ins.kind != instruction_kind::op) return std::nullopt;
     const bool affine_began = out.scale.present || out.shift.present;
-    const value_id bounded = affine_began ? value_id{} : behind_bounds(ins);
-    v = bounded ? bounded : behind_affine(ins);
+    const value_id bounded = affine_began ? value_id{} : input_of_bounds(ins);
+    v = bounded ? bounded : input_of_affine(ins);
   }
   return std::nullopt;
 }

@@ -11,8 +11,7 @@ namespace detail {
 /// they are small enough to compare.
 inline constexpr std::int64_t hashed_elements = 16, compared_elements = 4096;
 
-template <class Module>
-class value_numbering {
+template <class Module> class value_numbering {
  public:
   using instruction = typename Module::instruction;
 
@@ -86,8 +85,7 @@ class value_numbering {
 }  // namespace detail
 
 /// Computes equal pure ops over equal inputs, and equal constants, once. One pass in execution order over a hash table.
-template <class Program>
-constexpr pass_note common_subexpression(Program& p) {
+template <class Program> constexpr pass_note common_subexpression(Program& p) {
   pass_note note("common_subexpression");
   for_each_module(p, [&](auto& m) {
     detail::value_numbering<std::remove_cvref_t<decltype(m)>> numbering(m);

@@ -15,12 +15,11 @@ struct folding_limits {
 
 namespace detail {
 
-template <class Module>
-class constant_folder {
+template <class Module> class constant_folder {
  public:
   using instruction = typename Module::instruction;
 
-  constexpr constant_folder(Module& m, const folding_limits& limits, pass_note& note)
+  constexpr constant_folder(Module& m, pass_note& note, const folding_limits& limits)
       : r_(m), limits_(limits), note_(note) {}
 
   constexpr void run() {
@@ -92,27 +91,27 @@ class constant_folder {
   constexpr void fold_view(std::uint32_t i) {
     const shape out = r_[i].results[0];
     if (!out.is_constant()) return;
-    const constant_view c = constant_behind(r_, {i, 0});
+    const constant_view c = viewed_constant(r_, {i, 0});
     if (!c) {
-      // the view needs a copy of what is behind it
+      // the view needs a copy of what it reads
       const value_id v = r_[i].inputs[0];
-      const constant_view inner = constant_behind(r_, v);
+      const constant_view inner = viewed_constant(r_, v);
       if (!inner || !affordable(i, bytes_of(r_.shape_of(v)), bytes_of(inner.from->get_shape()))) return;
       const auto l = laid_out(*inner.from, inner.at);
       const auto l_at = r_[i].op.map(layout::standard(l.get_shape().lens));
-      if (l_at) put(i, r_.add_literal(laid_out(l, *l_at)));
+      if (l_at) put(i, r_.add_literal(laid_out(l, *l_at), r_[i].inputs));
       return;
     }
     if (only_views_read(i)) return;
     const std::int64_t from = bytes_of(c.from->get_shape());
     if (bytes_of(out) > from && (!needs_elements(i) || !affordable(i, bytes_of(out), from))) return;
-    put(i, r_.add_literal(laid_out(*c.from, c.at)));
+    put(i, r_.add_literal(laid_out(*c.from, c.at), r_[i].inputs));
   }
 
   constexpr void fold_elements(std::uint32_t i) {
     std::int64_t from = 0;
     for (value_id v : r_[i].inputs) {
-      const constant_view c = constant_behind(r_, v);
+      const constant_view c = viewed_constant(r_, v);
       if (!c) return;
       from += bytes_of(c.from->get_shape());
     }
@@ -121,11 +120,11 @@ class constant_folder {
     const auto operands = r_[i].inputs;
     value_id by = fold_pointwise(r_, op, operands, std::numeric_limits<std::int64_t>::max() >> 8);
     if (!by) return;
-    const constant_view c = constant_behind(r_, by);
+    const constant_view c = viewed_constant(r_, by);
     if (!affordable(i, bytes_of(c.from->get_shape()), from)) return;
     const shape full(t, r_[i].results[0].lens);
     if (!r_.constant(by) && full.is_constant() && needs_elements(i) && affordable(i, bytes_of(full), from))
-      by = r_.add_literal(laid_out(*c.from, c.at));
+      by = r_.add_literal(laid_out(*c.from, c.at), operands);
     put(i, by);
   }
 
@@ -139,7 +138,7 @@ class constant_folder {
     }
     small_vector<constant_view> views;
     for (value_id v : r_[i].inputs) {
-      views.push_back(constant_behind(r_, v));
+      views.push_back(viewed_constant(r_, v));
       if (!views.back() || !is_constant(views.back().at.lens)) return;
       from += bytes_of(views.back().from->get_shape());
     }
@@ -153,7 +152,8 @@ class constant_folder {
     auto literals = fold(r_[i].op, std::span<const literal* const>(pointers.data(), pointers.size()), r_[i].results);
     if (literals.empty()) return;
     note_.count(r_[i].op.name());
-    for (std::uint32_t k = 0; k < literals.size(); ++k) r_.replace({i, k}, r_.add_literal(std::move(literals[k])));
+    for (std::uint32_t k = 0; k < literals.size(); ++k)
+      r_.replace({i, k}, r_.add_literal(std::move(literals[k]), r_[i].inputs));
   }
 
   // A filled tensor is a broadcast scalar, whatever its extents.
@@ -193,14 +193,8 @@ class constant_folder {
 /// Computes every pure op whose operands are constants through its own reference computation, ops without operands
 /// included. A broadcast constant stays small: pointwise ops are computed where their operands vary, and a broadcast is
 /// written out only for the ops that read elements in place.
-template <class Program>
-constexpr pass_note constant_folding(Program& p, const folding_limits& limits = {}) {
-  pass_note note("constant_folding");
-  for_each_module(p, [&](auto& m) {
-    detail::constant_folder<std::remove_cvref_t<decltype(m)>> folder(m, limits, note);
-    folder.run();
-  });
-  return note;
+template <class Program> constexpr pass_note constant_folding(Program& p, const folding_limits& limits = {}) {
+  return run_on_modules<detail::constant_folder>("constant_folding", p, limits);
 }
 
 }  // namespace kiln

@@ -5,16 +5,15 @@
 
 namespace kiln {
 
-/// A constant seen through views: where its elements lie in a literal. Empty when the value is no such thing.
+/// A constant seen through views: the layout of its elements in a literal. Empty when the value is no such thing.
 struct constant_view {
   const literal* from = nullptr;
   layout at;
   constexpr explicit operator bool() const { return from != nullptr; }
 };
 
-/// The constant behind a value, through any chain of views that needs no copy.
-template <class R>
-constexpr constant_view constant_behind(const R& r, value_id v) {
+/// The constant that a value views, through any chain of views that needs no copy.
+template <class R> constexpr constant_view viewed_constant(const R& r, value_id v) {
   inline_vector<std::uint32_t, 16> views;
   while (r.is_kind(v, op_kind::view)) {
     if (views.size() == views.capacity()) return {};
@@ -33,16 +32,14 @@ constexpr constant_view constant_behind(const R& r, value_id v) {
 }
 
 /// The one value of all elements of a constant, seen through views: scalars broadcast to an operand's dims.
-template <class R>
-constexpr std::optional<double> uniform_value(const R& r, value_id v) {
+template <class R> constexpr std::optional<double> uniform_value(const R& r, value_id v) {
   while (r.is_kind(v, op_kind::view)) v = r.input(v, 0);
   const literal* l = r.constant(v);
   return l ? uniform_value(*l) : std::nullopt;
 }
 
 /// A scalar of the value's dtype broadcast to its dims.
-template <class R>
-constexpr value_id scalar_like(R& r, value_id v, double x) {
+template <class R> constexpr value_id scalar_like(R& r, value_id v, double x) {
   const shape s = r.shape_of(v);
   const value_id scalar = r.add_literal(literal::scalar(s.type, x));
   return s.rank() == 0 ? scalar : r.add(op::multibroadcast{s.lens}, {scalar});
@@ -61,15 +58,14 @@ literal fold_laid_out(const operation& op, std::span<const literal* const> from,
 // Whether no element of a literal of f32 is infinite or NaN; at run time.
 bool finite_floats(const literal& l);
 
-template <class T>
-constexpr void walk_layout(const layout& at, T&& take) {
+template <class T> constexpr void walk_layout(const layout& at, T&& take) {
   const ints lens = to_ints(at.lens), strides = to_ints(at.strides);
   ints index(lens.size(), 0);
   const std::int64_t n = product(lens), base = at.offset.value();
   for (std::int64_t k = 0; k < n; ++k) {
     std::int64_t o = base;
     for (std::size_t d = 0; d < index.size(); ++d) o += index[d] * strides[d];
-    take(k, o);
+    take(o);
     next_index(index, lens);
   }
 }
@@ -96,20 +92,15 @@ constexpr bool folds_by_parts(const dims& core, const small_vector<constant_view
 constexpr literal laid_out(const literal& l, const layout& at) {
   const shape s(l.get_shape().type, at.lens);
   if (at.is_standard() && product(at.lens) == product(l.get_shape().lens)) return l.reshaped(at.lens);
-  if (const auto* held = l.data().values<dimension>()) {
-    small_vector<dimension> values;
-    detail::walk_layout(at,
-                        [&](std::int64_t, std::int64_t o) { values.push_back((*held)[static_cast<std::size_t>(o)]); });
-    return literal::of_dimensions(at.lens, std::move(values), s.type);
-  }
-  if (!std::is_constant_evaluated()) return detail::laid_out_bytes(l, at);
-  return visit_compute(s.type, [&]<class T>(type_tag<T>) {
+  const auto selected = [&]<class T>(const small_vector<T>* held) {  // null where there are no elements
     small_vector<T> values;
-    const auto* held = l.data().values<T>();
-    detail::walk_layout(at,
-                        [&](std::int64_t, std::int64_t o) { values.push_back((*held)[static_cast<std::size_t>(o)]); });
-    return literal::of<T>(s, values);
-  });
+    detail::walk_layout(at, [&](std::int64_t o) { values.push_back((*held)[static_cast<std::size_t>(o)]); });
+    return values;
+  };
+  if (const auto* held = l.data().values<dimension>()) return literal::of_dimensions(at.lens, selected(held), s.type);
+  if (!std::is_constant_evaluated()) return detail::laid_out_bytes(l, at);
+  return visit_compute(
+      s.type, [&]<class T>(type_tag<T>) { return literal::of<T>(s, selected(l.data().template values<T>())); });
 }
 
 /// The dims of a constant operand that vary, others 1: what has to be computed of a broadcast.
@@ -134,7 +125,7 @@ constexpr value_id fold_pointwise(R& r, const typename R::operation& op, const s
   if (!op.info().pure || operands.empty()) return {};
   small_vector<constant_view> views;
   for (value_id v : operands) {
-    views.push_back(constant_behind(r, v));
+    views.push_back(viewed_constant(r, v));
     if (!views.back()) return {};
   }
   const dims full = r.shape_of(operands[0]).lens;
@@ -145,6 +136,10 @@ constexpr value_id fold_pointwise(R& r, const typename R::operation& op, const s
     if (!any) core[d] = 1;
   }
   if (!is_constant(core) || product(core).value() > most_elements) return {};
+  const auto broadcast = [&](const literal& made) {
+    if (core == full) return r.add_literal(made, operands);
+    return r.add(op::multibroadcast{full}, {r.add_literal(made.reshaped(without_leading_ones(core)), operands)});
+  };
   small_vector<literal> values;
   small_vector<const literal*> pointers;
   shapes in;
@@ -158,9 +153,7 @@ constexpr value_id fold_pointwise(R& r, const typename R::operation& op, const s
       }
       const auto out = op.shape_rule(in);
       if (!out) return {};
-      const literal made = detail::fold_laid_out(op, pointers, at, (*out)[0]);
-      if (core == full) return r.add_literal(made);
-      return r.add(op::multibroadcast{full}, {r.add_literal(made.reshaped(without_leading_ones(core)))});
+      return broadcast(detail::fold_laid_out(op, pointers, at, (*out)[0]));
     }
   for (constant_view& c : views) {
     c.at.lens = core;
@@ -173,9 +166,7 @@ constexpr value_id fold_pointwise(R& r, const typename R::operation& op, const s
   const auto out = op.shape_rule(in);
   if (!out) return {};
   const auto made = fold(op, std::span<const literal* const>(pointers.data(), pointers.size()), *out);
-  if (made.empty()) return {};
-  if (core == full) return r.add_literal(made[0]);
-  return r.add(op::multibroadcast{full}, {r.add_literal(made[0].reshaped(without_leading_ones(core)))});
+  return made.empty() ? value_id{} : broadcast(made[0]);
 }
 
 }  // namespace kiln

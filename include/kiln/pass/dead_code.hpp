@@ -10,8 +10,7 @@ void release_unread(program& p);
 }  // namespace detail
 
 /// Drops instructions that no output needs and renumbers the others in execution order; parameters stay.
-template <class Program>
-constexpr pass_note dead_code(Program& p) {
+template <class Program> constexpr pass_note dead_code(Program& p) {
   pass_note note("dead_code");
   if constexpr (std::is_same_v<Program, program>) detail::release_unread(p);
   for_each_module(p, [&](auto& m) {

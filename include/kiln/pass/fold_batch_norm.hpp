@@ -8,28 +8,19 @@ namespace kiln {
 
 namespace detail {
 
-/// Brings constant factors that stand before or behind a contraction into its constant operand. Which dim of the
+/// Brings constant factors before or after a contraction into its constant operand. Which dim of the
 /// weights a factor belongs to is read from the contraction's own index maps, so that any contraction takes part.
-template <class R>
-class factor_folder {
+template <class R> class factor_folder {
  public:
   constexpr factor_folder(R& r, value_id v) : r_(r), v_(v) {}
 
-  /// The contraction with weights * factor (or weights / factor), or nothing. `out`: the factor stands behind it.
-  template <class Op>
-  constexpr value_id behind(value_id factor) {
+  /// The contraction with weights * factor (or weights / factor), or nothing. `out`: the factor comes after it.
+  template <class Op> constexpr value_id after(value_id factor) {
     return rebuilt<Op>(factor, contraction_(), &contraction::out, {});
   }
   /// The same for a factor before operand `side`; `data` replaces that operand.
-  template <class Op>
-  constexpr value_id before(std::size_t side, value_id factor, value_id data) {
+  template <class Op> constexpr value_id before(std::size_t side, value_id factor, value_id data) {
     return rebuilt<Op>(factor, contraction_(), side == 0 ? &contraction::lhs : &contraction::rhs, data, side);
-  }
-  /// Whether one operand is a constant, and which.
-  constexpr bool has_constant(std::size_t& side) const {
-    for (side = 2; side-- > 0;)
-      if (weights_of(side)) return true;
-    return false;
   }
 
  private:
@@ -38,7 +29,7 @@ class factor_folder {
     for (value_id v : r_.producer(v_).inputs) in.push_back(r_.shape_of(v));
     return r_.producer(v_).op.maps(in);
   }
-  // The literal operand, also behind a broadcast over leading dims.
+  // The literal operand, also through a broadcast over leading dims.
   constexpr value_id weights_of(std::size_t side) const {
     value_id w = r_.input(v_, side);
     if (r_.template get_if<op::multibroadcast>(w)) w = r_.input(w, 0);
@@ -72,7 +63,7 @@ class factor_folder {
   // Each dim along which the factor varies must be a dim of the weights, at the same index of the iteration.
   template <class Op>
   constexpr value_id scaled_weights(value_id w, value_id factor, const access& weights, const access& value) {
-    const constant_view f = constant_behind(r_, factor);
+    const constant_view f = viewed_constant(r_, factor);
     if (!f || f.from->has_symbols()) return {};
     const dims lens = r_.shape_of(w).lens;
     const std::size_t missing = weights.size() - lens.size();  // dims that a broadcast adds in front
@@ -107,25 +98,24 @@ class factor_folder {
 };
 
 // f(contraction, factor) or f(contraction + addend, factor), f being mul or div.
-template <class Op, class R>
-constexpr value_id fold_factor_behind(R& r, value_id v) {
+template <class Op, class R> constexpr value_id fold_factor_after(R& r, value_id v) {
   if (!is_float(r.shape_of(v).type)) return {};
   for (std::size_t side = 0; side < 2; ++side) {
     if (side == 1 && std::is_same_v<Op, op::div>) return {};
     const value_id x = r.input(v, side), factor = r.input(v, 1 - side);
-    if (!r.single_use(x) || !constant_behind(r, factor)) continue;
+    if (!r.single_use(x) || !viewed_constant(r, factor)) continue;
     if (r.is_kind(x, op_kind::contraction)) {
-      if (const value_id out = factor_folder<R>(r, x).template behind<Op>(factor)) return out;
+      if (const value_id out = factor_folder<R>(r, x).template after<Op>(factor)) return out;
     } else if (r.template get_if<op::add>(x)) {
       for (std::size_t k = 0; k < 2; ++k) {
         const value_id y = r.input(x, k), addend = r.input(x, 1 - k);
         if (!r.is_kind(y, op_kind::contraction) || !r.single_use(y)) continue;
-        const constant_view a = constant_behind(r, addend), f = constant_behind(r, factor);
+        const constant_view a = viewed_constant(r, addend), f = viewed_constant(r, factor);
         if (!a || a.from->has_symbols()) continue;
         const std::int64_t most = a.from->elements() > f.from->elements() ? a.from->elements() : f.from->elements();
         const value_id moved = fold_pointwise(r, Op{}, {addend, factor}, most);
         if (!moved) continue;
-        if (const value_id out = factor_folder<R>(r, y).template behind<Op>(factor))
+        if (const value_id out = factor_folder<R>(r, y).template after<Op>(factor))
           return r.add(op::add{}, {out, moved});
       }
     }
@@ -135,15 +125,14 @@ constexpr value_id fold_factor_behind(R& r, value_id v) {
 
 // contraction(x * factor, w): a factor that varies along a summed dim of x belongs to that dim of the weights. Padding
 // does no harm, for a product keeps its zeros.
-template <class R>
-constexpr value_id fold_factor_before(R& r, value_id v) {
+template <class R> constexpr value_id fold_factor_before(R& r, value_id v) {
   if (!is_float(r.shape_of(v).type)) return {};
   for (std::size_t side = 0; side < 2; ++side) {
     const value_id x = r.input(v, side);
     if (!r.template get_if<op::mul>(x) || !r.single_use(x)) continue;
     for (std::size_t k = 0; k < 2; ++k) {
       const value_id factor = r.input(x, k), data = r.input(x, 1 - k);
-      if (!constant_behind(r, factor) || constant_behind(r, data)) continue;
+      if (!viewed_constant(r, factor) || viewed_constant(r, data)) continue;
       if (const value_id out = factor_folder<R>(r, v).template before<op::mul>(side, factor, data)) return out;
     }
   }
@@ -152,22 +141,20 @@ constexpr value_id fold_factor_before(R& r, value_id v) {
 
 }  // namespace detail
 
-/// Folds constant factors around a dot or convolution into its constant weights: what is left of a batch normalisation
-/// behind a convolution is the addition of a bias (Ioffe and Szegedy, 2015). Weights that are parameters stay as they
+/// Folds constant factors around a dot or convolution into its constant weights: what is left of a batch normalization
+/// after a convolution is the addition of a bias (Ioffe and Szegedy, 2015). Weights that are parameters stay as they
 /// are, and a remark says so.
-template <class Program>
-constexpr pass_note fold_batch_norm(Program& p) {
+template <class Program> constexpr pass_note fold_batch_norm(Program& p) {
   pass_note note("fold_batch_norm");
   for_each_module(p, [&](auto& m) {
-    const auto contraction_root = match::of_kind<op_kind::contraction>{};
     note.count(apply_rewrites(
         m,
-        rewrite_each<op::mul>("factor_behind",
-                              [](auto& r, value_id v) { return detail::fold_factor_behind<op::mul>(r, v); }),
-        rewrite_each<op::div>("divisor_behind",
-                              [](auto& r, value_id v) { return detail::fold_factor_behind<op::div>(r, v); }),
-        rewrite{"factor_before", contraction_root,
-                [](auto& r, const captures&, value_id v) { return detail::fold_factor_before(r, v); }}));
+        rewrite_each<op::mul>("factor_after",
+                              [](auto& r, value_id v) { return detail::fold_factor_after<op::mul>(r, v); }),
+        rewrite_each<op::div>("divisor_after",
+                              [](auto& r, value_id v) { return detail::fold_factor_after<op::div>(r, v); }),
+        rewrite_kind<op_kind::contraction>("factor_before",
+                                           [](auto& r, value_id v) { return detail::fold_factor_before(r, v); })));
     std::uint32_t open = 0;
     for (std::uint32_t i = 0; i < m.size(); ++i) {
       if (m[i].kind != instruction_kind::op || !m[i].op.template is<op::mul>()) continue;
@@ -181,7 +168,7 @@ constexpr pass_note fold_batch_norm(Program& p) {
     text t;
     t.append(static_cast<std::int64_t>(open));
     note.remark(std::move(
-        t.append(std::string_view(" products behind a contraction stay: its weights are bound after these passes"))));
+        t.append(std::string_view(" products after a contraction stay: its weights are bound after these passes"))));
   });
   return note;
 }

@@ -6,8 +6,7 @@ namespace kiln {
 namespace detail {
 
 /// Builds `op::attention` from a matched pattern.
-template <class Rewriter>
-class attention_builder {
+template <class Rewriter> class attention_builder {
  public:
   constexpr attention_builder(Rewriter& r, const attention_pattern<Rewriter>& found)
       : r_(r), found_(found), rank_(r.shape_of(found.scores).rank()) {}
@@ -166,27 +165,18 @@ class attention_builder {
 /// kernel that keeps no scores. Keys and values that are repeated for groups of query heads (Ainslie et al. 2023) are
 /// read once, masks keep the dims they had before they were repeated, and a condition becomes a mask of zeros and the
 /// constant that hid the scores.
-template <class Program>
-constexpr pass_note fuse_attention(Program& p) {
+template <class Program> constexpr pass_note fuse_attention(Program& p) {
   pass_note note("fuse_attention");
-  for_each_unfused(p, [&](auto& m) {
-    using rewriter_type = rewriter<typename Program::module_type>;
-    rewriter_type r(m);
-    const std::uint32_t count = r.size();
-    for (std::uint32_t i = 0; i < count; ++i) {
-      if (r.users(i).empty()) continue;
-      detail::attention_pattern<rewriter_type> found(r);
-      if (!found.match({i, 0})) continue;
-      const value_id by = detail::attention_builder<rewriter_type>(r, found).build();
-      if (!by) {
-        note.remark(text("softmax between two matrix products does not have attention's shapes"));
-        continue;
-      }
-      if (!found.masks.empty())
-        note.remark(text("attention: a row whose scores are all -inf gives zeros, where softmax gives NaN"));
-      r.replace({i, 0}, by);
-      note.count("attention");
-    }
+  rewrite_unfused(p, [&](auto& r, std::uint32_t i) {
+    using rewriter_type = std::remove_cvref_t<decltype(r)>;
+    detail::attention_pattern<rewriter_type> found(r);
+    if (!found.match({i, 0})) return;
+    const value_id by = detail::attention_builder<rewriter_type>(r, found).build();
+    if (!by) return note.remark(text("softmax between two matrix products does not have attention's shapes"));
+    if (!found.masks.empty())
+      note.remark(text("attention: a row whose scores are all -inf gives zeros, where softmax gives NaN"));
+    r.replace({i, 0}, by);
+    note.count("attention");
   });
   return note;
 }

@@ -5,7 +5,7 @@ namespace kiln {
 
 namespace detail {
 
-/// The pointwise instructions behind a contraction that may run as its epilogue, in execution order: those over the
+/// The pointwise instructions after a contraction that may run as its epilogue, in execution order: those over the
 /// result's dims whose other operands do not depend on it, up to the last one after which a single value is read by
 /// others, so that the fused kernel writes one result.
 template <class Module>
@@ -16,7 +16,7 @@ constexpr small_vector<std::uint32_t> find_epilogue(const Module& m, const fusio
   const auto uses = [&](std::uint32_t i) { return static_cast<std::uint32_t>(groups.users(i).size()); };
   open.push_back(uses(root));
   std::uint32_t waiting = 0;           // users that were not reached yet
-  small_vector<std::uint8_t> depends;  // on the contraction, from the instruction behind it on
+  small_vector<std::uint8_t> depends;  // on the contraction, from the instruction after it on
   const auto count_waiting = [&](std::uint32_t i) {
     for (std::uint32_t u : groups.users(i)) waiting += u != groups.output_user;
   };
@@ -60,11 +60,10 @@ constexpr small_vector<std::uint32_t> find_epilogue(const Module& m, const fusio
 
 }  // namespace detail
 
-/// Gives every contraction the pointwise instructions behind it as an epilogue: bias, activation, residual sum, product
+/// Gives every contraction the pointwise instructions after it as an epilogue: bias, activation, residual sum, product
 /// with another value. Where two contractions meet in one instruction, the later one takes it. A contraction without
 /// such users stays as it is.
-template <class Program>
-constexpr pass_note fuse_contraction(Program& p) {
+template <class Program> constexpr pass_note fuse_contraction(Program& p) {
   pass_note note("fuse_contraction");
   for_each_unfused(p, [&](auto& m) {
     fusion_groups<typename Program::module_type> groups(m);

@@ -6,8 +6,7 @@ namespace kiln {
 namespace detail {
 
 // Groups over equal dims that read one value run together, though none reads the other: rotary embeddings are two such.
-template <class Module>
-constexpr std::uint32_t merge_siblings(const Module& m, fusion_groups<Module>& groups) {
+template <class Module> constexpr std::uint32_t merge_siblings(const Module& m, fusion_groups<Module>& groups) {
   constexpr std::uint32_t tried = 4;  // groups each new one is compared with
   std::uint32_t merged = 0;
   for (std::uint32_t source = 0; source < groups.size(); ++source) {
@@ -38,8 +37,7 @@ constexpr std::uint32_t merge_siblings(const Module& m, fusion_groups<Module>& g
 /// Collects pointwise instructions over equal dims into groups, each one kernel: along the values they pass on, then
 /// across groups that read a common value. A lone pointwise instruction is a group too, so that targets meet one form.
 /// Views stay outside; a constant that is repeated over the dims moves into the body as one element.
-template <class Program>
-constexpr pass_note fuse_pointwise(Program& p) {
+template <class Program> constexpr pass_note fuse_pointwise(Program& p) {
   pass_note note("fuse_pointwise");
   for_each_unfused(p, [&](auto& m) {
     fusion_groups<typename Program::module_type> groups(m);

@@ -6,8 +6,7 @@ namespace kiln {
 namespace detail {
 
 /// How a value shows a literal of f32 through views that need no copy; empty for other values.
-template <class Module>
-constexpr std::optional<layout> layout_in_literal(const Module& m, value_id v) {
+template <class Module> constexpr std::optional<layout> layout_in_literal(const Module& m, value_id v) {
   const auto& i = m.producer(v);
   if (i.kind == instruction_kind::literal && i.results[0].type == dtype::f32 && !i.constant.has_symbols())
     return layout::standard(i.results[0].lens);
@@ -21,8 +20,7 @@ constexpr std::optional<layout> layout_in_literal(const Module& m, value_id v) {
 
 /// Makes one instruction of a pointwise one and the contraction that reads it: the body of both, over the inputs of
 /// both.
-template <class Program>
-class prologue_fuser {
+template <class Program> class prologue_fuser {
  public:
   using module_type = typename Program::module_type;
   using operation = typename Program::operation_type;
@@ -95,8 +93,7 @@ class prologue_fuser {
 
 /// The image that a convolution reads where it reads every pixel of it once and its channels are known; empty for
 /// others.
-template <class Module>
-constexpr value_id image_of_pointwise_convolution(const Module& m, std::uint32_t i) {
+template <class Module> constexpr value_id image_of_pointwise_convolution(const Module& m, std::uint32_t i) {
   const auto* conv = m[i].op.template get_if<op::convolution>();
   if (!conv || conv->group != 1) return {};
   const dims& w = m.shape_of(m[i].inputs[1]).lens;
@@ -142,7 +139,7 @@ template <class Program, class Module>
 constexpr bool is_channel_prologue(const Program& p, const Module& m, std::uint32_t i) {
   const auto& ins = m[i];
   if (ins.kind != instruction_kind::op || ins.results.size() != 1) return false;
-  // Volumes never have their channels last, where kernels apply a prologue; elsewhere it takes a copy of the image, no
+  // Volumes never have their NHWC, where kernels apply a prologue; elsewhere it takes a copy of the image, no
   // less than its own step does.
   const std::size_t rank = ins.results[0].lens.size();
   if (rank < 3 || rank > 4) return false;
@@ -160,10 +157,9 @@ constexpr bool is_channel_prologue(const Program& p, const Module& m, std::uint3
 }  // namespace detail
 
 /// Gives pointwise convolutions what scales, shifts and clamps the channels of their input as a prologue, where nothing
-/// else reads that: batch norm and ReLU in front of a 1x1 layer, as in networks whose layers begin with them. For
-/// targets whose kernels apply it while they read; it runs behind the fusion passes.
-template <class Program>
-constexpr pass_note fuse_prologue(Program& p) {
+/// else reads that: batch norm and ReLU before a 1x1 layer, as in networks whose layers begin with them. For
+/// targets whose kernels apply it while they read; it runs after the fusion passes.
+template <class Program> constexpr pass_note fuse_prologue(Program& p) {
   pass_note note("fuse_prologue");
   shared_bodies<Program> bodies(p);
   for_each_unfused(p, [&](auto& m) {
@@ -172,7 +168,7 @@ constexpr pass_note fuse_prologue(Program& p) {
       const auto [image, times] = detail::read_by_pointwise_convolution(p, m, i);
       if (!image || !detail::is_channel_prologue(p, m, image.instruction)) continue;
       if (times != 1 || users[image.instruction].size() != 1) {
-        note.remark(text("what changes channels in front of a 1x1 convolution stays a step where others read it too"));
+        note.remark(text("what changes channels before a 1x1 convolution stays a step where others read it too"));
         continue;
       }
       detail::prologue_fuser<Program>(p, m, bodies).fuse(image.instruction, i);

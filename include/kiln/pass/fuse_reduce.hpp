@@ -6,8 +6,7 @@ namespace kiln {
 namespace detail {
 
 /// The extents of a reduction's input and result.
-template <class Module>
-constexpr row_space rows_of(const Module& m, std::uint32_t i) {
+template <class Module> constexpr row_space rows_of(const Module& m, std::uint32_t i) {
   row_space s;
   s.full = m.shape_of(m[i].inputs[0]).lens;
   s.reduced = reduced_dims(m[i].op.axes(), s.full.size()).value();
@@ -21,8 +20,7 @@ constexpr row_space rows_of(const Module& m, std::uint32_t i) {
 
 /// Whether a view stands for rows under another name (reduced extents kept or dropped), or repeats them over the full
 /// extents.
-template <class Instruction>
-constexpr bool views_rows(const Instruction& view, const dims& from, const row_space& s) {
+template <class Instruction> constexpr bool views_rows(const Instruction& view, const dims& from, const row_space& s) {
   if (!s.is_row(from)) return false;
   const auto out = view.op.map(layout::standard(from));
   if (!out) return false;
@@ -36,9 +34,8 @@ constexpr bool views_rows(const Instruction& view, const dims& from, const row_s
   return true;
 }
 
-/// Grows the group of one reduction over its neighbours.
-template <class Module>
-class row_group {
+/// Grows the group of one reduction over its neighbors.
+template <class Module> class row_group {
  public:
   constexpr row_group(const Module& m, fusion_groups<Module>& groups, std::uint32_t root)
       : m_(m), groups_(groups), root_(root), space_(rows_of(m, root)) {}
@@ -53,7 +50,7 @@ class row_group {
       for (value_id v : m_[i].inputs)
         if (joins_before(v.instruction) && groups_.merge(root_, v.instruction)) work.push_back(v.instruction);
       for (std::uint32_t u : groups_.users(i))
-        if (u != groups_.output_user && joins_behind(u) && groups_.merge(root_, u)) work.push_back(u);
+        if (u != groups_.output_user && joins_after(u) && groups_.merge(root_, u)) work.push_back(u);
     }
   }
 
@@ -72,20 +69,19 @@ class row_group {
     const dims& lens = m_[i].results[0].lens;
     return lens == space_.full || space_.is_row(lens);
   }
-  constexpr bool joins_behind(std::uint32_t i) const {
+  // [joins]
+  // Whether a reader of the group becomes part of it.
+  constexpr bool joins_after(std::uint32_t i) const {
     if (!free(i)) return false;
     const dims& lens = m_[i].results[0].lens;
     switch (m_[i].op.kind()) {
-      case op_kind::pointwise:
-        return space_.is_row(lens) || lens == space_.full;
-      case op_kind::reduction:
-        return rows_of(m_, i) == space_;
-      case op_kind::view:
-        return views_rows(m_[i], m_.shape_of(m_[i].inputs[0]).lens, space_);
-      default:
-        return false;
+      case op_kind::pointwise: return space_.is_row(lens) || lens == space_.full;
+      case op_kind::reduction: return rows_of(m_, i) == space_;
+      case op_kind::view: return views_rows(m_[i], m_.shape_of(m_[i].inputs[0]).lens, space_);
+      default: return false;
     }
   }
+  // [/joins]
 
   const Module& m_;
   fusion_groups<Module>& groups_;
@@ -96,10 +92,9 @@ class row_group {
 }  // namespace detail
 
 /// Collects reductions over the same axes of the same dims, the repetition of their results, and the pointwise
-/// instructions before and behind them into one kernel that runs row by row: softmax, layer and RMS normalisation as
+/// instructions before and after them into one kernel that runs row by row: softmax, layer and RMS normalization as
 /// exporters decompose them, over whichever axes.
-template <class Program>
-constexpr pass_note fuse_reduce(Program& p) {
+template <class Program> constexpr pass_note fuse_reduce(Program& p) {
   pass_note note("fuse_reduce");
   for_each_unfused(p, [&](auto& m) {
     using module_type = typename Program::module_type;

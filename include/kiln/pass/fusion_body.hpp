@@ -18,8 +18,7 @@ struct row_space {
 };
 
 /// The constant of one element that a value repeats, seen through views; empty if it is none.
-template <class Module>
-constexpr std::optional<literal> repeated_constant(const Module& m, value_id v) {
+template <class Module> constexpr std::optional<literal> repeated_constant(const Module& m, value_id v) {
   while (is_kind(m, v.instruction, op_kind::view)) v = m.producer(v).inputs[0];
   const auto& i = m.producer(v);
   if (i.kind != instruction_kind::literal || !i.results[0].is_constant() || i.constant.has_symbols())
@@ -30,9 +29,8 @@ constexpr std::optional<literal> repeated_constant(const Module& m, value_id v) 
 }
 
 /// Turns groups into fused instructions: moves their members into bodies, appends one `fused` each, and redirects the
-/// users at the end. Views of a group that are read outside stay behind, reading the fused result.
-template <class Program>
-class group_fuser {
+/// users at the end. Views of a group that are read outside stay, reading the fused result.
+template <class Program> class group_fuser {
  public:
   using module_type = typename Program::module_type;
   using operation = typename Program::operation_type;
@@ -151,7 +149,7 @@ class group_fuser {
     return made;
   }
 
-  // A member's value is a result where something outside reads it, directly or through a view that stays behind.
+  // A member's value is a result where something outside reads it, directly or through a view that stays.
   constexpr void mark_results(const small_vector<std::uint32_t>& members) {
     for (std::size_t k = members.size(); k-- > 0;) {
       const std::uint32_t i = members[k];
@@ -190,8 +188,7 @@ class group_fuser {
 
 /// Launches of one run: instructions of the main module except views that need no copy. A view whose operand's strides
 /// do not allow it counts: it is a reorder.
-template <class Program>
-constexpr std::uint32_t kernel_count(const Program& p) {
+template <class Program> constexpr std::uint32_t kernel_count(const Program& p) {
   const auto& m = p.main();
   std::uint32_t count = 0;
   small_vector<layout> layouts(m.size());

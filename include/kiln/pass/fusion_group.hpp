@@ -11,8 +11,7 @@ inline constexpr std::uint32_t max_group_members = 96;
 /// path leaves it and comes back), so contracting the groups leaves no cycle: a topological order of the contracted
 /// graph is kept up to date, and a merge searches and reorders only the window between its two groups (Pearce and Kelly
 /// 2006, "A dynamic topological sort algorithm for directed acyclic graphs").
-template <class Module>
-class fusion_groups {
+template <class Module> class fusion_groups {
  public:
   static constexpr std::uint32_t output_user = user_lists::output_user;
 
@@ -133,8 +132,7 @@ class fusion_groups {
 
 /// Calls `f(module)` for every module that is not the body of a fused op. The module is taken out of the program
 /// meanwhile, so that `f` may add modules.
-template <class Program, class F>
-constexpr void for_each_unfused(Program& p, F&& f) {
+template <class Program, class F> constexpr void for_each_unfused(Program& p, F&& f) {
   small_vector<std::uint8_t> body(p.modules(), 0);
   for (std::uint32_t k = 0; k < p.modules(); ++k)
     for (std::uint32_t i = 0; i < p.module({k}).size(); ++i) {
@@ -150,9 +148,18 @@ constexpr void for_each_unfused(Program& p, F&& f) {
   }
 }
 
+/// Calls `f(rewriter, i)` for each instruction that has readers and that such a module has before the first call.
+template <class Program, class F> constexpr void rewrite_unfused(Program& p, F&& f) {
+  for_each_unfused(p, [&](auto& m) {
+    rewriter<typename Program::module_type> r(m);
+    const std::uint32_t count = r.size();
+    for (std::uint32_t i = 0; i < count; ++i)
+      if (!r.users(i).empty()) f(r, i);
+  });
+}
+
 /// Whether an instruction is an op of this kind.
-template <class Module>
-constexpr bool is_kind(const Module& m, std::uint32_t i, op_kind kind) {
+template <class Module> constexpr bool is_kind(const Module& m, std::uint32_t i, op_kind kind) {
   return m[i].kind == instruction_kind::op && m[i].op.kind() == kind;
 }
 

@@ -1,7 +1,7 @@
 #pragma once
 #include "kiln/pass/constants.hpp"
 
-/// Recognises the ways exporters spell the Gaussian error linear unit (Hendrycks and Gimpel, 2016).
+/// Recognizes the ways exporters spell the Gaussian error linear unit (Hendrycks and Gimpel, 2016).
 namespace kiln::detail {
 
 // c[0] + c[1] x + c[2] x^2 + c[3] x^3, or not a polynomial of x.
@@ -25,8 +25,7 @@ constexpr cubic product(const cubic& a, const cubic& b) {
 }
 
 // The value as a polynomial of x: sums, products, whole powers and quotients by constants of x and constants.
-template <class R>
-constexpr cubic polynomial(const R& r, value_id v, value_id x, int depth = 8) {
+template <class R> constexpr cubic polynomial(const R& r, value_id v, value_id x, int depth = 8) {
   cubic out;
   if (v == x) {
     out.c[1] = 1;
@@ -80,8 +79,7 @@ constexpr bool is_cubic(const cubic& p, double c1, double c3, dtype t) {
 }
 
 // Which gelu the factor `1 + f(u(x))` belongs to: 0 for none, 1 for erf, 2 for tanh.
-template <class R>
-constexpr int gelu_factor(const R& r, value_id v, value_id x) {
+template <class R> constexpr int gelu_factor(const R& r, value_id v, value_id x) {
   if (!r.template get_if<op::add>(v)) return 0;
   for (std::size_t side = 0; side < 2; ++side) {
     const auto one = uniform_value(r, r.input(v, side));
@@ -95,15 +93,13 @@ constexpr int gelu_factor(const R& r, value_id v, value_id x) {
   return 0;
 }
 
-template <class R>
-constexpr bool is_half(const R& r, value_id v) {
+template <class R> constexpr bool is_half(const R& r, value_id v) {
   const auto c = uniform_value(r, v);
   return c && *c == 0.5;
 }
 
 // 0.5, x and the factor multiplied in any order and association.
-template <class R>
-constexpr value_id spelled_gelu(R& r, value_id v) {
+template <class R> constexpr value_id spelled_gelu(R& r, value_id v) {
   if (!is_float(r.shape_of(v).type)) return {};
   for (std::size_t side = 0; side < 2; ++side) {
     const value_id inner = r.input(v, side), other = r.input(v, 1 - side);

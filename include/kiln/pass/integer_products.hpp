@@ -8,8 +8,7 @@ namespace kiln {
 namespace detail {
 
 /// Finds products whose operands are 8-bit integers, and writes them as products of bytes.
-template <class Module>
-class integer_product_finder {
+template <class Module> class integer_product_finder {
  public:
   constexpr integer_product_finder(Module& m, pass_note& note) : r_(m), note_(note) {}
 
@@ -55,12 +54,12 @@ class integer_product_finder {
   static constexpr bool is_byte(dtype t) { return t == dtype::u8 || t == dtype::i8; }
 
   // Bytes, perhaps without their zero point, computed in `t`.
-  constexpr std::optional<left> centred(value_id v) const {
+  constexpr std::optional<left> centered(value_id v) const {
     if (r_.template get_if<op::convert>(v)) {
       const value_id from = r_.input(v, 0);
       if (is_byte(r_.shape_of(from).type)) return left{from, {}, {}};
       // exact, whether the difference was taken in integers or in floats
-      return r_.shape_of(from).type == dtype::i32 ? centred(from) : std::nullopt;
+      return r_.shape_of(from).type == dtype::i32 ? centered(from) : std::nullopt;
     }
     if (!r_.template get_if<op::sub>(v)) return std::nullopt;
     const value_id from = r_.input(v, 0), zero = repeated(r_.input(v, 1));
@@ -77,7 +76,7 @@ class integer_product_finder {
   }
   constexpr std::optional<left> real(value_id v) const {
     if (!r_.template get_if<op::mul>(v)) return std::nullopt;
-    auto x = centred(r_.input(v, 0));
+    auto x = centered(r_.input(v, 0));
     const value_id scale = repeated(r_.input(v, 1));
     if (!x || !scale) return std::nullopt;
     x->scale = scale;
@@ -97,7 +96,7 @@ class integer_product_finder {
     if (!whole) values = {};
     return values;
   }
-  // The layout behind the views between `v` and `end`.
+  // The layout of the views between `v` and `end`.
   constexpr std::optional<layout> through_views(value_id v, value_id end, layout at) const {
     inline_vector<std::uint32_t, 16> views;
     for (; !(v == end); v = r_.input(v, 0)) {
@@ -111,7 +110,7 @@ class integer_product_finder {
     }
     return at;
   }
-  // A constant right operand whose columns lie along dim `column`: whole numbers, or those times scales.
+  // A constant right operand whose columns are along dim `column`: whole numbers, or those times scales.
   constexpr std::optional<right> weights(value_id v, std::size_t column, bool scaled) {
     value_id inner = v;
     while (r_.is_kind(inner, op_kind::view)) inner = r_.input(inner, 0);
@@ -120,7 +119,7 @@ class integer_product_finder {
     if (scaled) {
       if (!r_.template get_if<op::mul>(inner)) return std::nullopt;
       numbers = r_.input(inner, 0);
-      const constant_view s = constant_behind(r_, r_.input(inner, 1));
+      const constant_view s = viewed_constant(r_, r_.input(inner, 1));
       if (!s || s.from->get_shape().type != dtype::f32) return std::nullopt;
       const auto at = through_views(v, inner, s.at);
       if (!at || !is_constant(at->lens)) return std::nullopt;
@@ -130,7 +129,7 @@ class integer_product_finder {
       if (!varies(columns, 0)) columns = {{dimension(1)}, {dimension(0)}, at->offset};
       out.scale = laid_out(*s.from, columns);
     }
-    constant_view c = constant_behind(r_, numbers);
+    constant_view c = viewed_constant(r_, numbers);
     double zero = 0;
     if (!c) {  // not folded yet: stored numbers, perhaps less their zero points
       const auto stored = [&](value_id x) { return r_.template get_if<op::convert>(x) ? r_.input(x, 0) : x; };
@@ -141,7 +140,7 @@ class integer_product_finder {
         zero = *z;
         numbers = r_.input(numbers, 0);
       }
-      c = constant_behind(r_, stored(numbers));
+      c = viewed_constant(r_, stored(numbers));
     }
     if (!c || c.from->has_symbols()) return std::nullopt;
     auto at = through_views(v, inner, c.at);
@@ -178,8 +177,8 @@ class integer_product_finder {
     return r_.add(op::broadcast{static_cast<std::int64_t>(column), lens}, {columns});
   }
 
-  // The i32 product of centred bytes: the product of the bytes, less the zero point times the sums of the right
-  // operand's columns, or of those parts of them that lie inside the image.
+  // The i32 product of centered bytes: the product of the bytes, less the zero point times the sums of the right
+  // operand's columns, or of those parts of them that are inside the image.
   constexpr value_id product_of(value_id v, const left& a, const right& b) {
     const auto* conv = r_.template get_if<op::convolution>(v);
     const op::convolution attributes = conv ? *conv : op::convolution{};
@@ -191,7 +190,7 @@ class integer_product_finder {
                                                                     attributes.pads, outside.value_or(0)},
                                             {a.stored, b.stored}, name.view())
                                    : r_.add(op::integer_dot{}, {a.stored, b.stored}, name.view());
-    if (is_centred(a)) return out;
+    if (is_centered(a)) return out;
     const dims lens = r_.shape_of(out).lens;
     value_id zero = r_.shape_of(a.zero).type == dtype::i32 ? a.zero : r_.add(op::convert{dtype::i32}, {a.zero});
     if (r_.shape_of(zero).rank() != 0) zero = r_.add(op::reshape{dims{}}, {zero});
@@ -226,8 +225,8 @@ class integer_product_finder {
       if (p != 0) return true;
     return false;
   }
-  constexpr bool is_centred(const left& a) const { return !a.zero || uniform_value(r_, a.zero) == 0.0; }
-  // The sums of a right operand's columns; of a filter whose window may lie half outside, those over its channels.
+  constexpr bool is_centered(const left& a) const { return !a.zero || uniform_value(r_, a.zero) == 0.0; }
+  // The sums of a right operand's columns; of a filter whose window may be partly outside, those over its channels.
   static constexpr literal sums_of(const right& b, bool convolves, bool padded) {
     dims lens;
     std::size_t column = b.lens.size() - 1, each = 1;
@@ -262,7 +261,7 @@ class integer_product_finder {
     value_id inner = v;
     small_vector<typename rewriter<Module>::operation> views;
     for (; r_.is_kind(inner, op_kind::view); inner = r_.input(inner, 0)) views.push_back(r_.producer(inner).op);
-    auto a = scaled ? real(inner) : centred(inner);
+    auto a = scaled ? real(inner) : centered(inner);
     for (std::size_t k = views.size(); a && k-- > 0;) a->stored = r_.add(views[k], {a->stored});
     return a;
   }
@@ -282,7 +281,7 @@ class integer_product_finder {
     value_id scale = r_.shape_of(a->scale).rank() == 0 ? a->scale : r_.add(op::reshape{dims{}}, {a->scale});
     scale = r_.add(op::multibroadcast{r_.shape_of(columns).lens}, {scale});
     put(v, r_.add(op::mul{}, {sum, along_columns(sum, r_.add(op::mul{}, {scale, columns}), convolves)}));
-    note_.remark(text("products of quantised floats are exact sums of integers, scaled once behind the sum"));
+    note_.remark(text("products of quantized floats are exact sums of integers, scaled once after the sum"));
   }
   // A whole number between two that `t` holds: rounded, perhaps shifted, then clipped.
   constexpr bool is_whole_within(value_id v, dtype t) const {
@@ -317,7 +316,7 @@ class integer_product_finder {
     if (!is_byte(t) || !converts(x, t) || !r_.single_use(x)) return;
     x = r_.input(x, 0);
     if (r_.shape_of(x).type != dtype::f32 || !is_whole_within(x, t)) return;
-    note_.remark(text("bytes between quantising and dequantising stay floats: NaN stays NaN there"));
+    note_.remark(text("bytes between quantizing and dequantizing stay floats: NaN stays NaN there"));
     note_.count("rounded");
     r_.replace(v, zero == 0 ? x : r_.add(op::sub{}, {x, scalar_like(r_, x, zero)}));
   }
@@ -334,17 +333,11 @@ class integer_product_finder {
 
 /// Writes matrix products and convolutions (of one group) of 8-bit integers and constant 8-bit weights as
 /// `integer_dot` and `integer_convolution`: those computed in i32 (MatMulInteger, QLinearConv), and those of
-/// dequantised floats, whose scales and zero points are one number on the left and one for each column on the right:
-/// the scales move behind the product, where an epilogue takes them. Sums are exact; a float result is rounded twice at
+/// dequantized floats, whose scales and zero points are one number on the left and one for each column on the right:
+/// the scales move after the product, where an epilogue takes them. Sums are exact; a float result is rounded twice at
 /// most, where the program as written rounds every product.
-template <class Program>
-constexpr pass_note integer_products(Program& p) {
-  pass_note note("integer_products");
-  for_each_module(p, [&](auto& m) {
-    detail::integer_product_finder<std::remove_cvref_t<decltype(m)>> finder(m, note);
-    finder.run();
-  });
-  return note;
+template <class Program> constexpr pass_note integer_products(Program& p) {
+  return run_on_modules<detail::integer_product_finder>("integer_products", p);
 }
 
 }  // namespace kiln

@@ -34,8 +34,7 @@ constexpr literal side_by_side(const small_vector<literal>& parts) {
 }
 
 /// Products of one left operand with constant matrices, of which the results are only viewed.
-template <class Rewriter>
-class product_merger {
+template <class Rewriter> class product_merger {
  public:
   constexpr explicit product_merger(Rewriter& r) : r_(r) {}
 
@@ -146,16 +145,11 @@ class product_merger {
 /// Joins products of one value with several constant matrices into a product with all of them side by side: the query,
 /// key and value projections of attention read their input once. Only where views alone read the results (an epilogue
 /// would be worth more), which then are parts of wider rows; constant biases join likewise.
-template <class Program>
-constexpr pass_note merge_products(Program& p) {
+template <class Program> constexpr pass_note merge_products(Program& p) {
   pass_note note("merge_products");
-  for_each_unfused(p, [&](auto& m) {
-    using rewriter_type = rewriter<typename Program::module_type>;
-    rewriter_type r(m);
-    detail::product_merger<rewriter_type> merger(r);
-    const std::uint32_t count = r.size();
-    for (std::uint32_t i = 0; i < count; ++i)
-      if (r.users(i).size() > 1) note.count("product", merger.join_readers(i));
+  rewrite_unfused(p, [&](auto& r, std::uint32_t i) {
+    if (r.users(i).size() > 1)
+      note.count("product", detail::product_merger<std::remove_cvref_t<decltype(r)>>(r).join_readers(i));
   });
   return note;
 }

@@ -31,8 +31,7 @@ constexpr bool leaves_half(const op::pooling& p, const shape& from, const shape&
   return after.value() <= before.value();
 }
 
-template <class R>
-constexpr value_id pooling_before_convolution(R& r, value_id v, pass_note& note) {
+template <class R> constexpr value_id pooling_before_convolution(R& r, value_id v, pass_note& note) {
   const auto* pooled = r.template get_if<op::pooling>(v);
   const value_id y = r.input(v, 0);
   const auto* conv = r.template get_if<op::convolution>(y);
@@ -53,8 +52,7 @@ constexpr value_id pooling_before_convolution(R& r, value_id v, pass_note& note)
 
 /// Moves average pooling before a 1x1 convolution where it leaves at most half of the positions: both are linear, and
 /// the convolution then computes that many fewer (the transitions of DenseNet; Huang et al., 2017).
-template <class Program>
-constexpr pass_note move_pooling(Program& p) {
+template <class Program> constexpr pass_note move_pooling(Program& p) {
   pass_note note("move_pooling");
   for_each_module(p, [&](auto& m) {
     note.count(apply_rewrites(m, rewrite_each<op::pooling>("pooling_before_convolution", [&](auto& r, value_id v) {

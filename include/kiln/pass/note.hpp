@@ -33,9 +33,16 @@ struct pass_note {
 };
 
 /// Calls `f(module)` for the main module and every body.
-template <class Program, class F>
-constexpr void for_each_module(Program& p, F&& f) {
+template <class Program, class F> constexpr void for_each_module(Program& p, F&& f) {
   for (std::uint32_t k = 0; k < p.modules(); ++k) f(p.module({k}));
+}
+
+/// A pass that runs a `Worker<Module>(module, note, more...)` on the main module and every body.
+template <template <class> class Worker, class Program, class... More>
+constexpr pass_note run_on_modules(std::string_view name, Program& p, const More&... more) {
+  pass_note note(name);
+  for_each_module(p, [&](auto& m) { Worker<std::remove_cvref_t<decltype(m)>>(m, note, more...).run(); });
+  return note;
 }
 
 }  // namespace kiln

@@ -10,7 +10,7 @@
 #include "kiln/pass/fuse_reduce.hpp"
 #include "kiln/pass/merge_products.hpp"
 #include "kiln/pass/move_pooling.hpp"
-#include "kiln/pass/normalise.hpp"
+#include "kiln/pass/normalize.hpp"
 #include "kiln/pass/pipeline.hpp"
 #include "kiln/pass/remove_identity.hpp"
 #include "kiln/pass/simplify_algebra.hpp"
@@ -23,7 +23,7 @@ namespace kiln {
 /// The pipeline's first part: rewrites that keep the ops' own granularity, repeated until nothing changes.
 template <class Program>
 inline constexpr named_pass<Program> simplifying_passes[] = {
-    {"normalise", [](Program& p) { return normalise(p); }},
+    {"normalize", [](Program& p) { return normalize(p); }},
     {"remove_identity", [](Program& p) { return remove_identity(p); }},
     {"constant_folding", [](Program& p) { return constant_folding(p); }},
     {"common_subexpression", [](Program& p) { return common_subexpression(p); }},
@@ -69,12 +69,9 @@ constexpr void collect(compile_notes& notes, std::size_t from, pass_note&& note)
 }  // namespace detail
 
 /// The lists of one run.
-template <class Program>
-struct pass_lists {
-  std::span<const named_pass<Program>> simplify, extra, fuse;
-};
+template <class Program> struct pass_lists { std::span<const named_pass<Program>> simplify, extra, fuse; };
 
-/// Runs lists of passes. `observe(note, program)` is called behind every pass.
+/// Runs lists of passes. `observe(note, program)` is called after every pass.
 template <class Program, class Observe>
 constexpr compile_notes run_passes(Program& p, const pass_lists<Program>& lists, bool check, Observe&& observe) {
   constexpr int most_rounds = 8;
@@ -89,7 +86,7 @@ constexpr compile_notes run_passes(Program& p, const pass_lists<Program>& lists,
   };
   // C++ leaves open which operand of an expression is built first: the result must not show it.
   if (!lists.simplify.empty()) for_each_module(p, [](auto& m) { m.renumber(); });
-  // Round and round, until no pass has changed anything since it was its turn.
+  // To a fixpoint: until no pass has changed anything since it ran last.
   const std::size_t count = lists.simplify.size();
   for (std::size_t k = 0, unchanged = 0; unchanged < count && k < count * most_rounds; ++k)
     unchanged = run_one(lists.simplify[k % count], 0) ? 0 : unchanged + 1;
@@ -102,7 +99,7 @@ constexpr compile_notes run_passes(Program& p, const pass_lists<Program>& lists,
 
 /// Runs the pipeline on a program of any registry, in constant evaluation or at run time.
 template <class Program>
-constexpr compile_notes optimise_graph(Program& p, const pass_options& options = {},
+constexpr compile_notes optimize_graph(Program& p, const pass_options& options = {},
                                        std::span<const named_pass<Program>> extra = {}) {
   pass_lists<Program> lists;
   if (options.simplify) lists.simplify = simplifying_passes<Program>;

@@ -7,8 +7,7 @@ namespace kiln {
 
 namespace detail {
 
-template <class Op>
-constexpr auto fold_of_one_element(pass_note& note) {
+template <class Op> constexpr auto fold_of_one_element(pass_note& note) {
   return rewrite_each<Op>("reduce_of_one", [&note](auto& r, value_id v) {
     const value_id x = r.input(v, 0);
     if (!(r.shape_of(x).lens == r.shape_of(v).lens)) return value_id{};
@@ -22,20 +21,19 @@ constexpr auto fold_of_one_element(pass_note& note) {
 
 /// Removes ops that give their operand back: identity, a conversion to the dtype it has, copies, views whose layout is
 /// the operand's own, reductions over extents of 1, a concatenation of one, padding by nothing.
-template <class Program>
-constexpr pass_note remove_identity(Program& p) {
+template <class Program> constexpr pass_note remove_identity(Program& p) {
   pass_note note("remove_identity");
   for_each_module(p, [&](auto& m) {
     note.count(apply_rewrites(
         m,
-        rewrite{"view", match::of_kind<op_kind::view>{},
-                [](auto& r, const captures&, value_id v) {
-                  const value_id x = r.input(v, 0);
-                  const dims lens = r.shape_of(x).lens;
-                  if (!(r.shape_of(v).lens == lens)) return value_id{};
-                  const auto at = r.producer(v).op.map(layout::standard(lens));
-                  return at && at->is_standard() ? x : value_id{};
-                }},
+        rewrite_kind<op_kind::view>("view",
+                                    [](auto& r, value_id v) {
+                                      const value_id x = r.input(v, 0);
+                                      const dims lens = r.shape_of(x).lens;
+                                      if (!(r.shape_of(v).lens == lens)) return value_id{};
+                                      const auto at = r.producer(v).op.map(layout::standard(lens));
+                                      return at && at->is_standard() ? x : value_id{};
+                                    }),
         rewrite_each<op::identity>("identity", [](auto& r, value_id v) { return r.input(v, 0); }),
         rewrite_each<op::contiguous>("contiguous", [](auto& r, value_id v) { return r.input(v, 0); }),
         rewrite_each<op::convert>("convert",

@@ -5,8 +5,7 @@
 namespace kiln {
 
 /// Bodies that a pass adds to a program: instructions of equal form (the layers of a model) share one.
-template <class Program>
-class shared_bodies {
+template <class Program> class shared_bodies {
  public:
   using module_type = typename Program::module_type;
 

@@ -8,20 +8,17 @@ namespace kiln {
 
 namespace detail {
 
-template <class R>
-constexpr bool is_uniform(const R& r, value_id v, double x) {
+template <class R> constexpr bool is_uniform(const R& r, value_id v, double x) {
   const auto c = uniform_value(r, v);
   return c && *c == x;
 }
 // The operand beside a constant of that value, in either order.
-template <class R>
-constexpr value_id beside(const R& r, value_id v, double x) {
+template <class R> constexpr value_id beside(const R& r, value_id v, double x) {
   if (is_uniform(r, r.input(v, 1), x)) return r.input(v, 0);
   return is_uniform(r, r.input(v, 0), x) ? r.input(v, 1) : value_id{};
 }
-template <class R>
-constexpr bool is_foldable(const R& r, value_id v) {
-  const constant_view c = constant_behind(r, v);
+template <class R> constexpr bool is_foldable(const R& r, value_id v) {
+  const constant_view c = viewed_constant(r, v);
   return c && !c.from->has_symbols();
 }
 
@@ -54,37 +51,29 @@ constexpr bool holds_all(dtype to, dtype from) {
   return digits_of(to) >= digits_of(from);
 }
 
-// Merging constants changes rounding only as long as the merged one is an ordinary number.
-template <class R>
-constexpr bool is_tame(const R& r, value_id v, double least, double most, bool zeros = false) {
-  bool tame = true;
-  const constant_view c = constant_behind(r, v);
+// Calls `f` with the magnitude of each element of a constant.
+template <class R, class F> constexpr void for_each_magnitude(const R& r, value_id v, F&& f) {
+  const constant_view c = viewed_constant(r, v);
   visit_elements(*c.from, c.from->elements(), [&](const auto& x) {
-    if constexpr (!std::is_same_v<std::remove_cvref_t<decltype(x)>, dimension>) {
-      const double a = static_cast<double>(x) < 0 ? -static_cast<double>(x) : static_cast<double>(x);
-      tame = tame && (a == 0 ? zeros || least == 0 : a >= least) && a <= most;
-    }
+    if constexpr (!std::is_same_v<std::remove_cvref_t<decltype(x)>, dimension>)
+      f(static_cast<double>(x) < 0 ? -static_cast<double>(x) : static_cast<double>(x));
   });
-  return tame;
 }
 
-// The greatest magnitude among a constant's elements.
-template <class R>
-constexpr double greatest_magnitude(const R& r, value_id v) {
+// Merging constants changes rounding only as long as the merged one is an ordinary number.
+template <class R> constexpr bool is_tame(const R& r, value_id v, double least, double most, bool zeros = false) {
+  bool tame = true;
+  for_each_magnitude(r, v, [&](double a) { tame = tame && (a == 0 ? zeros || least == 0 : a >= least) && a <= most; });
+  return tame;
+}
+template <class R> constexpr double greatest_magnitude(const R& r, value_id v) {
   double greatest = 0;
-  const constant_view c = constant_behind(r, v);
-  visit_elements(*c.from, c.from->elements(), [&](const auto& x) {
-    if constexpr (!std::is_same_v<std::remove_cvref_t<decltype(x)>, dimension>) {
-      const double a = static_cast<double>(x) < 0 ? -static_cast<double>(x) : static_cast<double>(x);
-      greatest = a > greatest ? a : greatest;
-    }
-  });
+  for_each_magnitude(r, v, [&](double a) { greatest = a > greatest ? a : greatest; });
   return greatest;
 }
 
 // op(op(x, c1), c2) as op(x, c), for an associative op.
-template <class Op, class R>
-constexpr value_id merge_constants(R& r, value_id v, pass_note& note) {
+template <class Op, class R> constexpr value_id merge_constants(R& r, value_id v, pass_note& note) {
   for (std::size_t side = 0; side < 2; ++side) {
     const value_id c2 = r.input(v, side), inner = r.input(v, 1 - side);
     if (!r.template get_if<Op>(inner) || !is_foldable(r, c2)) continue;
@@ -97,7 +86,7 @@ constexpr value_id merge_constants(R& r, value_id v, pass_note& note) {
       if (floats && !(product ? is_tame(r, c1, 0x1p-40, 0x1p40) && is_tame(r, c2, 0x1p-40, 0x1p40)
                               : is_tame(r, c1, 0, 0x1p16) && is_tame(r, c2, 0, 0x1p16)))
         return {};
-      const auto elements = [&](value_id c) { return constant_behind(r, c).from->elements(); };
+      const auto elements = [&](value_id c) { return viewed_constant(r, c).from->elements(); };
       const std::int64_t most = elements(c1) > elements(c2) ? elements(c1) : elements(c2);
       const value_id c = fold_pointwise(r, Op{}, {c1, c2}, most);
       if (!c || (floats && product && !is_tame(r, c, 0x1p-14, 0x1p15))) return {};
@@ -117,9 +106,8 @@ constexpr value_id merge_constants(R& r, value_id v, pass_note& note) {
   return {};
 }
 
-// (x * c + a) * b as x * (c * b) + a * b: what stands behind a normalisation is a part of it.
-template <class R>
-constexpr value_id merge_scales(R& r, value_id v, pass_note& note) {
+// (x * c + a) * b as x * (c * b) + a * b: what follows a normalization becomes a part of it.
+template <class R> constexpr value_id merge_scales(R& r, value_id v, pass_note& note) {
   if (!is_float(r.shape_of(v).type)) return {};
   for (std::size_t side = 0; side < 2; ++side) {
     const value_id b = r.input(v, side), sum = r.input(v, 1 - side);
@@ -132,7 +120,7 @@ constexpr value_id merge_scales(R& r, value_id v, pass_note& note) {
         if (!is_foldable(r, c) || is_foldable(r, x)) continue;
         if (!is_tame(r, c, 0x1p-40, 0x1p40, true) || !is_tame(r, b, 0x1p-40, 0x1p40, true) || !is_tame(r, a, 0, 0x1p16))
           return {};
-        const auto elements = [&](value_id of) { return constant_behind(r, of).from->elements(); };
+        const auto elements = [&](value_id of) { return viewed_constant(r, of).from->elements(); };
         const auto product = [&](value_id other) {
           return fold_pointwise(r, op::mul{}, {other, b}, std::max(elements(other), elements(b)));
         };
@@ -149,14 +137,10 @@ constexpr value_id merge_scales(R& r, value_id v, pass_note& note) {
   return {};
 }
 
-template <class Op, class R>
-constexpr value_id unary(R& r, value_id x) {
-  return r.add(Op{}, {x});
-}
+template <class Op, class R> constexpr value_id unary(R& r, value_id x) { return r.add(Op{}, {x}); }
 
 // a / sqrt(b), also where the root is broadcast: the division is done once for each root.
-template <class R>
-constexpr value_id divide_by_root(R& r, value_id v) {
+template <class R> constexpr value_id divide_by_root(R& r, value_id v) {
   if (!is_float(r.shape_of(v).type)) return {};
   const value_id a = r.input(v, 0), below = r.input(v, 1);
   const bool one = is_uniform(r, a, 1);
@@ -169,8 +153,7 @@ constexpr value_id divide_by_root(R& r, value_id v) {
   return one ? inverse : r.add(op::mul{}, {a, inverse});
 }
 
-template <class R>
-constexpr value_id simple_power(R& r, value_id v, pass_note& note) {
+template <class R> constexpr value_id simple_power(R& r, value_id v, pass_note& note) {
   const auto e = uniform_value(r, r.input(v, 1));
   const value_id x = r.input(v, 0);
   if (!e) return {};
@@ -185,17 +168,15 @@ constexpr value_id simple_power(R& r, value_id v, pass_note& note) {
   return {};
 }
 
-template <class Inner, class Op>
-constexpr auto undone(std::string_view name) {
+template <class Inner, class Op> constexpr auto undone(std::string_view name) {
   return rewrite_each<Op>(name, [](auto& r, value_id v) {
     const value_id x = r.input(v, 0);
     return r.template get_if<Inner>(x) ? r.input(x, 0) : value_id{};
   });
 }
 
-// Idioms are recognised before anything is rearranged.
-template <class Module>
-constexpr rewrite_counts recognise_idioms(Module& m, pass_note& note) {
+// Idioms are recognized before anything is rearranged.
+template <class Module> constexpr rewrite_counts recognize_idioms(Module& m, pass_note& note) {
   return apply_rewrites(m, rewrite_each<op::mul>("gelu", [](auto& r, value_id v) { return spelled_gelu(r, v); }),
                         rewrite_each<op::div>("divide_by_root",
                                               [&](auto& r, value_id v) {
@@ -212,8 +193,7 @@ constexpr rewrite_counts recognise_idioms(Module& m, pass_note& note) {
                         }));
 }
 
-template <class Module>
-constexpr rewrite_counts simplify_sums(Module& m, pass_note& note) {
+template <class Module> constexpr rewrite_counts simplify_sums(Module& m, pass_note& note) {
   return apply_rewrites(
       m,
       rewrite_each<op::add>("add_zero",
@@ -244,7 +224,7 @@ constexpr rewrite_counts simplify_sums(Module& m, pass_note& note) {
                               const dtype t = r.shape_of(v).type;
                               if (is_unsigned_integer(t) || !is_foldable(r, c)) return value_id{};
                               const value_id minus =
-                                  fold_pointwise(r, op::neg{}, {c}, constant_behind(r, c).from->elements());
+                                  fold_pointwise(r, op::neg{}, {c}, viewed_constant(r, c).from->elements());
                               return minus ? r.add(op::add{}, {x, minus}) : value_id{};
                             }),
       rewrite_each<op::sub>(
@@ -266,8 +246,7 @@ constexpr rewrite_counts simplify_sums(Module& m, pass_note& note) {
                             [&](auto& r, value_id v) { return merge_constants<op::add>(r, v, note); }));
 }
 
-template <class Module>
-constexpr rewrite_counts simplify_products(Module& m, pass_note& note) {
+template <class Module> constexpr rewrite_counts simplify_products(Module& m, pass_note& note) {
   return apply_rewrites(
       m, rewrite_each<op::mul>("mul_one", [](auto& r, value_id v) { return beside(r, v, 1); }),
       rewrite_each<op::mul>("mul_minus_one",
@@ -299,8 +278,7 @@ constexpr rewrite_counts simplify_products(Module& m, pass_note& note) {
       rewrite_each<op::mul>("merge_scales", [&](auto& r, value_id v) { return merge_scales(r, v, note); }));
 }
 
-template <class Module>
-constexpr rewrite_counts simplify_rest(Module& m) {
+template <class Module> constexpr rewrite_counts simplify_others(Module& m) {
   return apply_rewrites(
       m, undone<op::neg, op::neg>("neg_of_neg"), undone<op::logical_not, op::logical_not>("not_of_not"),
       rewrite_each<op::abs>("abs_of_neg",
@@ -341,15 +319,14 @@ constexpr rewrite_counts simplify_rest(Module& m) {
 /// integer overflow behave as before, infinities too but for pow(-inf, 0.5), which becomes sqrt(-inf); the sign of a
 /// zero may change. A product by zero is left alone unless it is an integer's. A division by a constant becomes a
 /// product only where that is exact; a division by a square root becomes a product with its reciprocal (one rounding).
-/// What differs for floats stands in the note's remarks.
-template <class Program>
-constexpr pass_note simplify_algebra(Program& p) {
+/// The note's remarks say what differs for floats.
+template <class Program> constexpr pass_note simplify_algebra(Program& p) {
   pass_note note("simplify_algebra");
   for_each_module(p, [&](auto& m) {
-    note.count(detail::recognise_idioms(m, note));
+    note.count(detail::recognize_idioms(m, note));
     note.count(detail::simplify_sums(m, note));
     note.count(detail::simplify_products(m, note));
-    note.count(detail::simplify_rest(m));
+    note.count(detail::simplify_others(m));
   });
   return note;
 }

@@ -9,8 +9,7 @@ namespace kiln {
 namespace detail {
 
 // Whether a view stands for a comparison that the run makes.
-template <class R>
-constexpr bool compares(const R& r, value_id v) {
+template <class R> constexpr bool compares(const R& r, value_id v) {
   const auto* expected = r.template get_if<op::expect_dims>(v);
   return expected && !(expected->to == r.shape_of(r.input(v, 0)).lens);
 }
@@ -56,9 +55,77 @@ constexpr dims with_leading_ones(const dims& lens, std::size_t rank) {
   return out;
 }
 
+// Two views that cancel.
+constexpr auto cancel_views = [](auto& r, value_id v) -> value_id {
+  const value_id x = r.input(v, 0);
+  if (!r.is_kind(x, op_kind::view) || compares(r, v) || compares(r, x)) return {};
+  const value_id root = r.input(x, 0);
+  const dims lens = r.shape_of(root).lens;
+  if (!(r.shape_of(v).lens == lens)) return {};
+  const auto inner = r.producer(x).op.map(layout::standard(lens));
+  if (!inner) return {};
+  const auto whole = r.producer(v).op.map(*inner);
+  return whole && whole->is_standard() ? root : value_id{};
+};
+
+// Any view that keeps the elements' order as a reshape.
+constexpr auto as_reshape = [](auto& r, value_id v) -> value_id {
+  if (r.template get_if<op::reshape>(v) || compares(r, v)) return {};
+  const value_id x = r.input(v, 0);
+  const auto at = r.producer(v).op.map(layout::standard(r.shape_of(x).lens));
+  if (!at || !at->is_standard() || !(product(at->lens) == product(r.shape_of(x).lens))) return {};
+  return at->lens == r.shape_of(x).lens ? x : r.add(op::reshape{at->lens}, {x});
+};
+
+constexpr auto merge_reshapes = [](auto& r, value_id v) -> value_id {
+  const value_id x = r.input(v, 0);
+  if (!r.template get_if<op::reshape>(x)) return {};
+  const dims to = r.shape_of(v).lens;
+  const value_id root = r.input(x, 0);
+  return r.shape_of(root).lens == to ? root : r.add(op::reshape{to}, {root});
+};
+
+// reshape(multibroadcast(x)) of one element is a broadcast.
+constexpr auto reshape_of_scalar = [](auto& r, value_id v) -> value_id {
+  const value_id x = r.input(v, 0);
+  if (!r.template get_if<op::multibroadcast>(x)) return {};
+  value_id one = r.input(x, 0);
+  if (!(product(r.shape_of(one).lens) == dimension(1))) return {};
+  if (r.shape_of(one).rank() != 0) one = r.add(op::reshape{}, {one});
+  return r.add(op::multibroadcast{r.shape_of(v).lens}, {one});
+};
+
+constexpr auto as_multibroadcast = [](auto& r, value_id v) -> value_id {
+  value_id x = r.input(v, 0);
+  const op::broadcast b = *r.template get_if<op::broadcast>(v);
+  const std::size_t rank = b.to.size();
+  const auto first = static_cast<std::size_t>(b.axis < 0 ? b.axis + static_cast<std::int64_t>(rank) : b.axis);
+  dims lens = r.shape_of(x).lens;
+  while (first + lens.size() < rank) lens.push_back(1);
+  if (!(r.shape_of(x).lens == lens)) x = r.add(op::reshape{lens}, {x});
+  return r.add(op::multibroadcast{b.to}, {x});
+};
+
+// A broadcast of a broadcast, or of a reshape that adds or keeps leading extents of 1, which a broadcast adds itself.
+constexpr auto merge_broadcasts = [](auto& r, value_id v) -> value_id {
+  const value_id x = r.input(v, 0);
+  if (!r.template get_if<op::multibroadcast>(x)) return {};
+  return r.add(op::multibroadcast{r.shape_of(v).lens}, {r.input(x, 0)});
+};
+constexpr auto broadcast_of_leading_ones = [](auto& r, value_id v) -> value_id {
+  const value_id x = r.input(v, 0);
+  if (!r.template get_if<op::reshape>(x)) return {};
+  const value_id root = r.input(x, 0);
+  const dims own = r.shape_of(root).lens, lens = r.shape_of(x).lens;
+  if (own.size() < lens.size() && with_leading_ones(own, lens.size()) == lens)
+    return r.add(op::multibroadcast{r.shape_of(v).lens}, {root});
+  const dims fewer = without_leading_ones(lens);
+  if (fewer.size() == lens.size()) return {};
+  return r.add(op::multibroadcast{r.shape_of(v).lens}, {r.add(op::reshape{fewer}, {root})});
+};
+
 // slice(slice(x)) as one slice; negative steps are left alone.
-template <class R>
-constexpr value_id merge_slices(R& r, value_id v) {
+constexpr auto merge_slices = [](auto& r, value_id v) -> value_id {
   const value_id inner = r.input(v, 0);
   const auto* first = r.template get_if<op::slice>(inner);
   if (!first) return {};
@@ -77,11 +144,10 @@ constexpr value_id merge_slices(R& r, value_id v) {
   const op::slice merged = slice_of(ranges, lens);
   const value_id out = merged.axes.empty() ? x : r.add(merged, {x});
   return r.shape_of(out).lens == r.shape_of(v).lens ? out : value_id{};
-}
+};
 
-// A broadcast behind slice or transpose: the view is taken of the operand, which is smaller, and may meet others there.
-template <class R>
-constexpr value_id slice_before_broadcast(R& r, value_id v) {
+// A slice or transpose of a broadcast: the view is taken of the operand, which is smaller, and may meet others there.
+constexpr auto slice_before_broadcast = [](auto& r, value_id v) -> value_id {
   const value_id wide = r.input(v, 0);
   if (!r.template get_if<op::multibroadcast>(wide)) return {};
   const op::slice s = *r.template get_if<op::slice>(v);
@@ -100,9 +166,8 @@ constexpr value_id slice_before_broadcast(R& r, value_id v) {
     x = r.add(narrow, {x});
   }
   return r.add(op::multibroadcast{r.shape_of(v).lens}, {x});
-}
-template <class R>
-constexpr value_id transpose_before_broadcast(R& r, value_id v) {
+};
+constexpr auto transpose_before_broadcast = [](auto& r, value_id v) -> value_id {
   const value_id wide = r.input(v, 0);
   if (!r.template get_if<op::multibroadcast>(wide)) return {};
   const op::transpose t = *r.template get_if<op::transpose>(v);
@@ -110,11 +175,10 @@ constexpr value_id transpose_before_broadcast(R& r, value_id v) {
   const dims own = with_leading_ones(r.shape_of(x).lens, r.shape_of(wide).rank());
   if (!(r.shape_of(x).lens == own)) x = r.add(op::reshape{own}, {x});
   return r.add(op::multibroadcast{r.shape_of(v).lens}, {r.add(t, {x})});
-}
+};
 
 // transpose(transpose(x)) as one.
-template <class R>
-constexpr value_id merge_transposes(R& r, value_id v) {
+constexpr auto merge_transposes = [](auto& r, value_id v) -> value_id {
   const value_id inner = r.input(v, 0);
   const auto* first = r.template get_if<op::transpose>(inner);
   if (!first) return {};
@@ -132,19 +196,18 @@ constexpr value_id merge_transposes(R& r, value_id v) {
   }
   const value_id x = r.input(inner, 0);
   return same_order ? x : r.add(merged, {x});
-}
+};
 
 // view(f(view(x), c…)) where f is a group of pointwise ops that nothing else reads: f commutes with views, so when the
 // two views cancel, or are both reshapes, f is computed at x.
-template <class R>
-class pointwise_between_views {
+template <class R> class pointwise_between_views {
  public:
   constexpr pointwise_between_views(R& r, value_id v) : r_(r), v_(v) {}
 
   constexpr value_id moved() {
     const value_id f = r_.input(v_, 0);
     if (!r_.is_kind(f, op_kind::pointwise) || !r_.single_use(f)) return {};
-    turns_ = r_.template get_if<op::transpose>(v_) != nullptr;
+    transposes_ = r_.template get_if<op::transpose>(v_) != nullptr;
     if (!collect(f) || !inner_ || !only_used_inside(f)) return {};
     const value_id x = r_.input(inner_, 0);
     lens_ = r_.shape_of(x).lens;
@@ -169,7 +232,7 @@ class pointwise_between_views {
   static constexpr std::size_t most_ops = 16;
 
   constexpr bool is_constant_operand(value_id o) const {
-    return uniform_value(r_, o) || (turns_ && constant_behind(r_, o));
+    return uniform_value(r_, o) || (transposes_ && viewed_constant(r_, o));
   }
   // The group's ops, operands first.
   constexpr bool collect(value_id o) {
@@ -203,8 +266,8 @@ class pointwise_between_views {
     for (std::size_t k = 0; k < made_.size(); ++k)
       if (group_[k] == o.instruction) return made_[k];
     if (!uniform_value(r_, o)) {
-      const auto turn = r_.producer(v_).op;
-      return r_.add(turn, {o});
+      const auto transpose = r_.producer(v_).op;
+      return r_.add(transpose, {o});
     }
     while (r_.is_kind(o, op_kind::view)) o = r_.input(o, 0);
     const value_id scalar = r_.add_literal(laid_out(*r_.constant(o), {}));
@@ -213,7 +276,7 @@ class pointwise_between_views {
 
   R& r_;
   value_id v_, inner_;
-  bool turns_ = false;
+  bool transposes_ = false;
   dims lens_;
   small_vector<std::uint32_t> group_;
   small_vector<value_id> made_;
@@ -222,98 +285,26 @@ class pointwise_between_views {
 }  // namespace detail
 
 /// Chains of views become one view, or fewer: squeeze, unsqueeze, flatten and every view that only renames extents are
-/// a reshape; broadcasts stand last and are a multibroadcast; equal kinds merge; two views with a pointwise op of one
+/// a reshape; broadcasts come last and are a multibroadcast; equal kinds merge; two views with a pointwise op of one
 /// tensor between them cancel. Views move no data, so a chain is shortened even where its middle has other users.
-template <class Program>
-constexpr pass_note simplify_views(Program& p) {
+template <class Program> constexpr pass_note simplify_views(Program& p) {
   pass_note note("simplify_views");
-  const auto any_view = match::of_kind<op_kind::view>{};
   for_each_module(p, [&](auto& m) {
-    note.count(apply_rewrites(
-        m,
-        rewrite{"cancel", any_view,
-                [](auto& r, const captures&, value_id v) {
-                  const value_id x = r.input(v, 0);
-                  if (!r.is_kind(x, op_kind::view) || detail::compares(r, v) || detail::compares(r, x))
-                    return value_id{};
-                  const value_id root = r.input(x, 0);
-                  const dims lens = r.shape_of(root).lens;
-                  if (!(r.shape_of(v).lens == lens)) return value_id{};
-                  const auto inner = r.producer(x).op.map(layout::standard(lens));
-                  if (!inner) return value_id{};
-                  const auto whole = r.producer(v).op.map(*inner);
-                  return whole && whole->is_standard() ? root : value_id{};
-                }},
-        rewrite{"reshape", any_view,
-                [](auto& r, const captures&, value_id v) {
-                  const value_id x = r.input(v, 0);
-                  if (r.template get_if<op::reshape>(v)) return value_id{};
-                  const auto at = r.producer(v).op.map(layout::standard(r.shape_of(x).lens));
-                  if (detail::compares(r, v)) return value_id{};
-                  if (!at || !at->is_standard() || !(product(at->lens) == product(r.shape_of(x).lens)))
-                    return value_id{};
-                  return at->lens == r.shape_of(x).lens ? x : r.add(op::reshape{at->lens}, {x});
-                }},
-        rewrite_each<op::reshape>("reshape_of_reshape",
-                                  [](auto& r, value_id v) {
-                                    const value_id x = r.input(v, 0);
-                                    if (!r.template get_if<op::reshape>(x)) return value_id{};
-                                    const dims to = r.shape_of(v).lens;
-                                    const value_id root = r.input(x, 0);
-                                    return r.shape_of(root).lens == to ? root : r.add(op::reshape{to}, {root});
-                                  }),
-        rewrite_each<op::reshape>("reshape_of_scalar",
-                                  [](auto& r, value_id v) {
-                                    const value_id x = r.input(v, 0);
-                                    if (!r.template get_if<op::multibroadcast>(x)) return value_id{};
-                                    value_id one = r.input(x, 0);
-                                    if (!(product(r.shape_of(one).lens) == dimension(1))) return value_id{};
-                                    if (r.shape_of(one).rank() != 0) one = r.add(op::reshape{}, {one});
-                                    return r.add(op::multibroadcast{r.shape_of(v).lens}, {one});
-                                  }),
-        rewrite_each<op::broadcast>("broadcast",
-                                    [](auto& r, value_id v) {
-                                      value_id x = r.input(v, 0);
-                                      const op::broadcast b = *r.template get_if<op::broadcast>(v);
-                                      const std::size_t rank = b.to.size(),
-                                                        first = static_cast<std::size_t>(
-                                                            b.axis < 0 ? b.axis + static_cast<std::int64_t>(rank)
-                                                                       : b.axis);
-                                      dims lens = r.shape_of(x).lens;
-                                      while (first + lens.size() < rank) lens.push_back(1);
-                                      if (!(r.shape_of(x).lens == lens)) x = r.add(op::reshape{lens}, {x});
-                                      return r.add(op::multibroadcast{b.to}, {x});
-                                    }),
-        rewrite_each<op::multibroadcast>("broadcast_of_broadcast",
-                                         [](auto& r, value_id v) {
-                                           const value_id x = r.input(v, 0);
-                                           if (!r.template get_if<op::multibroadcast>(x)) return value_id{};
-                                           return r.add(op::multibroadcast{r.shape_of(v).lens}, {r.input(x, 0)});
-                                         }),
-        rewrite_each<op::multibroadcast>(
-            "broadcast_of_leading_ones",
-            [](auto& r, value_id v) {
-              const value_id x = r.input(v, 0);
-              if (!r.template get_if<op::reshape>(x)) return value_id{};
-              const value_id root = r.input(x, 0);
-              const dims own = r.shape_of(root).lens, lens = r.shape_of(x).lens;
-              if (own.size() < lens.size() && detail::with_leading_ones(own, lens.size()) == lens)
-                return r.add(op::multibroadcast{r.shape_of(v).lens}, {root});
-              const dims fewer = without_leading_ones(lens);
-              if (fewer.size() == lens.size()) return value_id{};
-              return r.add(op::multibroadcast{r.shape_of(v).lens}, {r.add(op::reshape{fewer}, {root})});
-            }),
-        rewrite_each<op::transpose>("transpose_of_transpose",
-                                    [](auto& r, value_id v) { return detail::merge_transposes(r, v); }),
-        rewrite_each<op::transpose>("transpose_of_broadcast",
-                                    [](auto& r, value_id v) { return detail::transpose_before_broadcast(r, v); }),
-        rewrite_each<op::slice>("slice_of_slice", [](auto& r, value_id v) { return detail::merge_slices(r, v); }),
-        rewrite_each<op::slice>("slice_of_broadcast",
-                                [](auto& r, value_id v) { return detail::slice_before_broadcast(r, v); }),
-        rewrite{"through_pointwise", any_view, [](auto& r, const captures&, value_id v) {
-                  using R = std::remove_reference_t<decltype(r)>;
-                  return detail::pointwise_between_views<R>(r, v).moved();
-                }}));
+    note.count(
+        apply_rewrites(m, rewrite_kind<op_kind::view>("cancel", detail::cancel_views),
+                       rewrite_kind<op_kind::view>("reshape", detail::as_reshape),
+                       rewrite_each<op::reshape>("reshape_of_reshape", detail::merge_reshapes),
+                       rewrite_each<op::reshape>("reshape_of_scalar", detail::reshape_of_scalar),
+                       rewrite_each<op::broadcast>("broadcast", detail::as_multibroadcast),
+                       rewrite_each<op::multibroadcast>("broadcast_of_broadcast", detail::merge_broadcasts),
+                       rewrite_each<op::multibroadcast>("broadcast_of_leading_ones", detail::broadcast_of_leading_ones),
+                       rewrite_each<op::transpose>("transpose_of_transpose", detail::merge_transposes),
+                       rewrite_each<op::transpose>("transpose_of_broadcast", detail::transpose_before_broadcast),
+                       rewrite_each<op::slice>("slice_of_slice", detail::merge_slices),
+                       rewrite_each<op::slice>("slice_of_broadcast", detail::slice_before_broadcast),
+                       rewrite_kind<op_kind::view>("through_pointwise", [](auto& r, value_id v) {
+                         return detail::pointwise_between_views<std::remove_reference_t<decltype(r)>>(r, v).moved();
+                       })));
   });
   return note;
 }

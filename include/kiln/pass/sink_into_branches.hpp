@@ -19,8 +19,7 @@ constexpr bool pools_only_inside(const op::pooling& p) {
 }
 
 // Whether relu leaves a value as it is.
-template <class R>
-constexpr bool never_negative(const R& r, value_id v) {
+template <class R> constexpr bool never_negative(const R& r, value_id v) {
   for (;;) {
     if (r.template get_if<op::relu>(v) || r.template get_if<op::sigmoid>(v)) return true;
     const auto* pooled = r.template get_if<op::pooling>(v);
@@ -29,9 +28,8 @@ constexpr bool never_negative(const R& r, value_id v) {
   }
 }
 
-// Whether a value that is read once is a contraction's or that of pointwise instructions behind one.
-template <class R>
-constexpr bool ends_contraction(const R& r, value_id v, int most_steps = 8) {
+// Whether a value that is read once is a contraction's or that of pointwise instructions after one.
+template <class R> constexpr bool ends_contraction(const R& r, value_id v, int most_steps = 8) {
   if (!r.single_use(v) || v.result != 0) return false;
   if (r.is_kind(v, op_kind::contraction)) return true;
   if (most_steps == 0 || !r.is_kind(v, op_kind::pointwise)) return false;
@@ -40,8 +38,7 @@ constexpr bool ends_contraction(const R& r, value_id v, int most_steps = 8) {
   return false;
 }
 
-template <class R>
-constexpr value_id pointwise_into_branches(R& r, value_id v) {
+template <class R> constexpr value_id pointwise_into_branches(R& r, value_id v) {
   if (r.producer(v).inputs.size() != 1) return {};
   const value_id joined = r.input(v, 0);
   if (!r.template get_if<op::concat>(joined) || !r.single_use(joined)) return {};
@@ -63,13 +60,12 @@ constexpr value_id pointwise_into_branches(R& r, value_id v) {
 
 /// Moves a pointwise instruction that alone reads a concatenation into its branches, where each can take it as a
 /// contraction's epilogue or, of relu, is never negative: the joined value is then read and written once less.
-template <class Program>
-constexpr pass_note sink_into_branches(Program& p) {
+template <class Program> constexpr pass_note sink_into_branches(Program& p) {
   pass_note note("sink_into_branches");
   for_each_unfused(p, [&](auto& m) {
-    const auto call = [](auto& r, const captures&, value_id v) { return detail::pointwise_into_branches(r, v); };
-    const match::of_kind<op_kind::pointwise> pattern;
-    note.count(apply_rewrites(m, rewrite<match::of_kind<op_kind::pointwise>, decltype(call)>{"sink", pattern, call}));
+    note.count(apply_rewrites(m, rewrite_kind<op_kind::pointwise>("sink", [](auto& r, value_id v) {
+                                return detail::pointwise_into_branches(r, v);
+                              })));
   });
   return note;
 }

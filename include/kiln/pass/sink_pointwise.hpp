@@ -6,8 +6,7 @@ namespace kiln {
 namespace detail {
 
 /// Whether an instruction costs next to nothing an element: it reads no floating-point operand.
-template <class Rewriter>
-constexpr bool cheap(const Rewriter& r, value_id v) {
+template <class Rewriter> constexpr bool cheap(const Rewriter& r, value_id v) {
   if (!r.is_kind(v, op_kind::pointwise)) return false;
   for (value_id in : r.producer(v).inputs)
     if (is_float(r.shape_of(in).type)) return false;
@@ -16,8 +15,7 @@ constexpr bool cheap(const Rewriter& r, value_id v) {
 
 // Where `v` is a chain of views of a cheap instruction, and both are read in one place only: the instruction over views
 // of its operands. The new views go on the list.
-template <class Rewriter>
-constexpr bool sink(Rewriter& r, value_id v, small_vector<std::uint32_t>& work) {
+template <class Rewriter> constexpr bool sink(Rewriter& r, value_id v, small_vector<std::uint32_t>& work) {
   if (!r.is_kind(v, op_kind::view) || r.users(v.instruction).empty()) return false;
   for (std::uint32_t u : r.users(v.instruction))
     if (u == Rewriter::output_user || r[u].op.kind() != op_kind::pointwise) return false;
@@ -43,11 +41,10 @@ constexpr bool sink(Rewriter& r, value_id v, small_vector<std::uint32_t>& work) 
 
 }  // namespace detail
 
-/// Moves cheap pointwise instructions (integers and conditions: masks, positions) behind the views that repeat or
+/// Sinks cheap pointwise instructions (integers and conditions: masks, positions) below the views that repeat or
 /// rearrange their results, where pointwise instructions read those: both then run in one kernel, and repeating the
 /// cheap part costs less than a kernel of its own.
-template <class Program>
-constexpr pass_note sink_pointwise(Program& p) {
+template <class Program> constexpr pass_note sink_pointwise(Program& p) {
   pass_note note("sink_pointwise");
   for_each_unfused(p, [&](auto& m) {
     rewriter<typename Program::module_type> r(m);

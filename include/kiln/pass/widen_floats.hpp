@@ -9,8 +9,7 @@ namespace detail {
 constexpr bool is_half_float(dtype t) { return t == dtype::f16 || t == dtype::bf16; }
 
 /// Rewrites a module's arithmetic over 16-bit floats into f32.
-template <class Module>
-class float_widener {
+template <class Module> class float_widener {
  public:
   constexpr float_widener(Module& m, pass_note& note) : r_(m), note_(note) {}
 
@@ -118,14 +117,8 @@ class float_widener {
 /// itself converts, where a condition or an integer is taken from them, and where they leave; so results have at most
 /// the rounding errors of the program as written, and what overflows 16 bits between two ops does not. Ops that only
 /// move elements follow their operands.
-template <class Program>
-constexpr pass_note widen_floats(Program& p) {
-  pass_note note("widen_floats");
-  for_each_module(p, [&](auto& m) {
-    detail::float_widener<std::remove_cvref_t<decltype(m)>> widener(m, note);
-    widener.run();
-  });
-  return note;
+template <class Program> constexpr pass_note widen_floats(Program& p) {
+  return run_on_modules<detail::float_widener>("widen_floats", p);
 }
 
 }  // namespace kiln

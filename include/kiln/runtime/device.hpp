@@ -28,9 +28,9 @@ class device_queue {
   virtual void fill(void* to, int value, std::size_t bytes) = 0;
   /// Returns when all work is done.
   virtual void wait() = 0;
-  /// Marks a point in time behind the work so far.
+  /// Marks a point in time after the work so far.
   virtual void mark() = 0;
-  /// Seconds between neighbouring marks, which are then forgotten. Waits.
+  /// Seconds between neighboring marks, which are then forgotten. Waits.
   virtual std::vector<double> seconds_between_marks() = 0;
   /// Until `end_recording`, work is noted instead of done. False where the platform can't.
   virtual bool begin_recording() = 0;

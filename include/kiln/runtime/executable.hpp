@@ -11,7 +11,7 @@ namespace kiln {
 
 class tuner;
 
-/// An output that is an input with more behind it along one axis, as a key-value cache is, and stays in that input's
+/// An output that is an input with more after it along one axis, as a key-value cache is, and stays in that input's
 /// memory: the output is a `concat` that begins with the input. In a run both show the same memory, in which the axis
 /// has room up to a capacity: `leading_part` makes such arguments.
 struct output_alias {
@@ -32,8 +32,8 @@ struct compile_options {
   /// What the program's maker took for granted (`onnx::imported::remarks`): the report's remarks begin with it.
   std::vector<std::string> remarks;
   /// Chooses kernels by timing them while the program is compiled, or as its cache says (tuner.hpp); null: estimates
-  /// choose. Only kernels of constant sizes are timed, and of programs with other choices than estimated the whole is
-  /// timed beside the estimated one: the shorter one is what is returned.
+  /// choose. Only kernels of constant sizes are timed. A program with other choices than the estimated ones is then
+  /// timed against the estimated program, and the faster one is returned.
   std::shared_ptr<tuner> tuning;
   pass_options passes;
 };
@@ -50,7 +50,7 @@ struct step_info {
   std::string instruction;  ///< the instruction it came from (source node's name where known)
   bool fallback = false;    ///< the op's reference computation
   bool copy = false;        ///< a layout copy the plan inserted
-  std::int64_t index = -1;  ///< of the instruction in the optimised program's main module; -1 for a copy
+  std::int64_t index = -1;  ///< of the instruction in the optimized program's main module; -1 for a copy
   std::vector<shape> inputs, outputs;
   dimension flops;  ///< multiplications and additions of contractions; 0 elsewhere
   dimension bytes;  ///< operands read plus results written once
@@ -68,13 +68,14 @@ struct compile_report {
   std::vector<std::string> remarks;  ///< what is not exactly as the program says, and why more was not done
   std::size_t constant_bytes = 0;    ///< constants held as they are
   std::size_t packed_bytes = 0;      ///< constants held in a kernel's own form
-  double optimise_ms = 0, plan_ms = 0;
+  double optimize_ms = 0, plan_ms = 0;
 };
 
 class executable;
 namespace detail {
-struct executable_access;
-}
+struct compiled_program;
+struct run_memory;
+}  // namespace detail
 
 /// The memory of one run: bound to sizes, reused as long as they fit. One thread at a time.
 class workspace {
@@ -90,11 +91,10 @@ class workspace {
 
  private:
   friend class executable;
-  struct state;
-  std::unique_ptr<state> state_;
+  std::unique_ptr<detail::run_memory> memory_;
 };
 
-struct run_options;  // run_options.hpp: cancelling, profiling, observing
+struct run_options;  // run_options.hpp: canceling, profiling, observing
 
 /// A program compiled for a target: immutable, shared by any number of threads, each with its own workspace.
 class executable {
@@ -106,8 +106,8 @@ class executable {
   std::span<const port> inputs() const;
   std::span<const port> outputs() const;
   const compile_report& report() const;
-  /// The optimised program the plan was made from.
-  const program& optimised() const;
+  /// The optimized program the plan was made from.
+  const program& optimized() const;
 
   /// An empty workspace; the first run sizes it.
   workspace make_workspace() const { return workspace(); }
@@ -127,7 +127,7 @@ class executable {
            const run_options& options) const;
   /// Runs and returns fresh outputs; those that grow in place show their inputs' memory.
   std::vector<argument> run(std::span<const argument> inputs) const;
-  /// Runs with inputs by name. A missing, unknown or repeated name is an `invalid_argument` error.
+  /// Runs with inputs by name. A missing input is an `invalid_argument` error, an unknown name `not_found`.
   std::vector<argument> run(const std::map<std::string, argument>& inputs) const;
   /// The index of a named input; `not_found` error otherwise.
   std::size_t input_index(std::string_view name) const;
@@ -135,17 +135,15 @@ class executable {
 
  private:
   friend executable compile(program p, const target& t, const compile_options& options);
-  friend struct detail::executable_access;
-  struct state;
-  explicit executable(std::unique_ptr<state> s);
-  std::unique_ptr<state> state_;
+  explicit executable(std::unique_ptr<const detail::compiled_program> p);
+  std::unique_ptr<const detail::compiled_program> program_;
 };
 
 /// The part of `memory` before these extents, without a copy: what is filled of a cache with its capacity. Borrows the
 /// memory; extents beyond it are a `shape_mismatch` error.
 argument leading_part(const argument& memory, const dims& lens);
 
-/// Optimises the program, plans its memory and makes its kernels. Throws `error`.
+/// Optimizes the program, plans its memory and makes its kernels. Throws `error`.
 executable compile(program p, const target& t, const compile_options& options = {});
 
 }  // namespace kiln

@@ -7,11 +7,14 @@ namespace kiln {
 /// target has no kernel.
 std::unique_ptr<kernel> make_fallback_kernel(const operation& op);
 
+/// An op's results for whole arguments, through its own shape rule and computation.
+small_vector<argument> evaluate_op(const operation& op, std::span<const argument> in);
+
 /// Runs a fused body instruction by instruction through the ops' reference computations.
 std::unique_ptr<kernel> make_body_kernel(const module_graph& body);
 
 /// Runs a kernel of the host in a program for a device: operands are copied to the host's memory, results back.
-std::unique_ptr<kernel> make_host_step(std::unique_ptr<kernel> of_host);
+std::unique_ptr<kernel> make_kernel_on_host(std::unique_ptr<kernel> of_host);
 
 /// Copies operand 0 to result 0, both of any strides.
 std::unique_ptr<kernel> make_copy_kernel();

@@ -7,7 +7,7 @@
 // Files that outlive a program: compiled kernels, and which were the best of several.
 namespace kiln {
 
-/// Two independent 64-bit hashes (FNV-1a, and one with multiplication by the golden ratio's odd neighbour).
+/// Two independent 64-bit hashes (FNV-1a, and one with multiplication by the golden ratio's odd neighbor).
 class digest {
  public:
   void add(std::string_view text) {

@@ -4,7 +4,8 @@
 #include <vector>
 
 #include "kiln/core/constant_memory.hpp"
-#include "kiln/graph/module.hpp"
+#include "kiln/lower/strides.hpp"
+#include "kiln/pass/pipeline.hpp"
 #include "kiln/runtime/tensor.hpp"
 
 namespace kiln {
@@ -26,23 +27,7 @@ struct launch {
   std::int32_t* faults = nullptr;     ///< there: a number in the device's memory; see `kernel::reports_faults`
 };
 
-/// Which layouts a kernel reads or writes at one operand.
-enum class stride_support : std::uint8_t {
-  dense,   ///< row-major without gaps
-  images,  ///< that, or channels last: of [batch, channels, spatial...] the channels are contiguous and pixels evenly
-           ///< apart
-  apart,   ///< that, or row-major images anywhere (a part of a concatenation of several)
-  rows,    ///< any outer strides, the last dim contiguous
-  any,     ///< any strides, 0 and negative ones included
-};
-
-/// What an instruction makes of images whose channels are last.
-enum class image_role : std::uint8_t {
-  none,     ///< reads and writes planes
-  follows,  ///< its result lies as its inputs do
-  turns,    ///< reads either layout and writes the one that its readers want
-  gains,    ///< reads and writes them with less work
-};
+using lower::stride_support;
 
 /// A step of an executable: compiled once, run by many threads at once, so everything that changes is in the launch.
 class kernel {
@@ -65,9 +50,9 @@ class kernel {
   virtual stride_support input_strides(std::size_t /*i*/) const { return stride_support::dense; }
   /// Layouts result k may be given (a part of a concatenation, a transposed buffer).
   virtual stride_support output_strides(std::size_t /*k*/) const { return stride_support::dense; }
-  /// Whether result k, images, may be given with its planes anywhere, each row-major, and with its channels as two
-  /// dims, runs of `each` channels: a shuffle of the channels is then written where it belongs.
-  virtual bool places_planes(std::size_t /*k*/, dimension /*each*/) const { return false; }
+  /// Whether result k, of [batch, channels, spatial...], may have any strides of its batch and channels, and its
+  /// channels as two dims, the inner one of `run` channels: then a channel shuffle of it needs no copy.
+  virtual bool writes_strided_channels(std::size_t /*k*/, dimension /*run*/) const { return false; }
   /// Whether the kernel kept its own form of a constant operand and the plan need not hold the original.
   virtual bool packed_input(std::size_t /*i*/) const { return false; }
   /// Bytes of packed constants that the kernel holds.
@@ -79,7 +64,7 @@ class kernel {
   /// copies around them.
   virtual bool on_device() const { return false; }
   /// Whether a run may meet data it can't compute: it then writes a number other than 0 to `launch::faults`, and the
-  /// run raises `fault_text` behind its last step.
+  /// run raises `fault_text` after its last step.
   virtual bool reports_faults() const { return false; }
   virtual std::string fault_text() const { return {}; }
   /// Whether the op's reference computation runs because the target has no kernel for it.
@@ -94,11 +79,11 @@ struct kernel_request {
   std::vector<const literal*> constants;  ///< per input: the constant it is or views, or null
   std::vector<layout> constant_layouts;   ///< per input: how it views that constant
   std::vector<shape> inputs;              ///< shapes of the inputs (dims may be symbolic)
-  std::vector<bool> channels_last = {};   ///< per input: whether it will lie with its channels last
-  bool result_channels_last = false;
+  std::vector<bool> nhwc = {};            ///< per input: whether it will be NHWC
+  bool result_nhwc = false;
   thread_pool* pool = nullptr;        ///< for packing in parallel
   tuning_session* tuning = nullptr;   ///< where kernels are chosen by timing them: see `make_best`
-  bool near_constants = false;        ///< the program's stay in the second-level cache from run to run
+  bool near_constants = false;        ///< the program's constants stay in the L2 cache from run to run
   constant_memory* memory = nullptr;  ///< for packed constants
 
   /// Memory for a packed constant.
@@ -112,16 +97,18 @@ class target {
   virtual std::string_view name() const = 0;
   /// Whether the target wants the fusion passes.
   virtual bool fuses() const { return true; }
+  /// Passes that write programs in the forms that its kernels have; none by default.
+  virtual target_passes passes() const { return {}; }
   /// Whether runs treat denormal floats as zero (the compile report then says so).
   virtual bool flushes_denormals() const { return false; }
-  /// What an instruction that will have one result of rank 3 or more makes of images whose channels are last.
-  virtual image_role role(const program& /*whole*/, const basic_instruction<operation>& /*instruction*/) const {
-    return image_role::none;
+  /// What an instruction with one result of rank 3 or more wants of its layout.
+  virtual lower::layout_role role(const program& /*whole*/, const basic_instruction<operation>& /*instruction*/) const {
+    return lower::layout_role::none;
   }
   /// A kernel for the instruction, or null: then its reference computation runs.
   virtual std::unique_ptr<kernel> make_kernel(const kernel_request& request) const = 0;
-  /// What times of its kernels hang on: the processor, the threads that run them, and the kernels' version. Empty where
-  /// there is nothing to choose.
+  /// The machine's part of the tuning cache's key: the processor, the number of threads, the kernels' version. Empty
+  /// if there is nothing to choose.
   virtual std::string machine(unsigned /*threads*/) const { return {}; }
   /// A kernel that copies operand 0 to result 0, both of any strides.
   virtual std::unique_ptr<kernel> make_copy() const;

@@ -8,7 +8,7 @@ namespace kiln {
 
 /// How one run goes.
 struct run_options {
-  /// Set from another thread to stop between two steps: the run throws `error` with code cancelled.
+  /// Set from another thread to stop between two steps: the run throws `error` with code canceled.
   const std::atomic<bool>* cancel = nullptr;
   /// Called after each step with its index and seconds. No steps then run side by side.
   std::function<void(std::size_t, double)> profile;

@@ -22,10 +22,13 @@ struct tensor {
     }
     return true;
   }
-  template <class T>
-  T* as() const {
-    return reinterpret_cast<T*>(data);
-  }
+  template <class T> T* as() const { return reinterpret_cast<T*>(data); }
 };
+
+/// The elements of an argument where they are. Kernels only read their inputs.
+inline tensor tensor_of(const argument& a) {
+  const shape& s = a.get_shape();
+  return {const_cast<std::byte*>(a.data()), s.type, to_ints(s.lens), to_ints(s.element_strides())};
+}
 
 }  // namespace kiln

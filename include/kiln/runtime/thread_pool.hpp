@@ -25,8 +25,7 @@ class thread_pool {
   /// that run at once within one job have the same `worker`, so it may index scratch. Denormals are flushed meanwhile.
   /// A call within a task runs inline with its id, those that `parallel_branches` shares aside, and so does, with id 0,
   /// one made while another thread's job runs. The first exception stops the rest and is rethrown here.
-  template <class F>
-  void parallel_for(std::int64_t tasks, F&& body) {
+  template <class F> void parallel_for(std::int64_t tasks, F&& body) {
     using Body = std::remove_reference_t<F>;
     run_(
         *this, tasks, [](void* f, std::int64_t task, unsigned worker) { (*static_cast<Body*>(f))(task, worker); },
@@ -35,8 +34,7 @@ class thread_pool {
 
   /// The same for a few tasks that call `parallel_for` themselves: what such a call has not begun is shared with
   /// threads that found no task left, so that long and short tasks end together.
-  template <class F>
-  void parallel_branches(std::int64_t tasks, F&& body) {
+  template <class F> void parallel_branches(std::int64_t tasks, F&& body) {
     using Body = std::remove_reference_t<F>;
     run(
         tasks, [](void* f, std::int64_t task, unsigned worker) { (*static_cast<Body*>(f))(task, worker); },

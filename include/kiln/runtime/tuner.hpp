@@ -33,7 +33,7 @@ class tuner {
   explicit tuner(tuning_options options = {});
   const tuning_options& options() const { return options_; }
   tuning_cache& cache() { return cache_; }
-  /// Times candidates by turns, the first one against each other: the index of the best, which is not the first only
+  /// Times candidates alternately, the first one against each other: the index of the best, which is not the first only
   /// where it was the shorter one by `margin` in the median of the rounds, and in most of them. `before` is called
   /// ahead of each run that the clock times.
   std::size_t best_of(std::span<const std::string> names, std::span<const std::function<void()>> runs, double margin,

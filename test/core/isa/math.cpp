@@ -15,8 +15,7 @@
 
 namespace {
 
-template <class T>
-double ulps(T got, long double want) {
+template <class T> double ulps(T got, long double want) {
   using limits = std::numeric_limits<T>;
   if (std::isnan(want) || std::isnan(got)) return std::isnan(want) && std::isnan(got) ? 0 : 1e9;
   const T nearest = static_cast<T>(want);
@@ -40,8 +39,7 @@ class random_bits {
   std::uint64_t state_ = 88172645463325252u;
 };
 
-template <class T>
-std::vector<T> special_values() {
+template <class T> std::vector<T> special_values() {
   using limits = std::numeric_limits<T>;
   std::vector<T> all;
   for (const T x : {T(0),
@@ -69,8 +67,7 @@ std::vector<T> special_values() {
 }
 
 // Every 4099th float of all, or doubles by bits and over the magnitudes that matter, and the special values.
-template <class T>
-std::vector<T> samples() {
+template <class T> std::vector<T> samples() {
   std::vector<T> all = special_values<T>();
   if constexpr (sizeof(T) == 4) {
     for (std::uint64_t b = 0; b < (std::uint64_t{1} << 32); b += 4099)
@@ -89,13 +86,9 @@ std::vector<T> samples() {
   return all;
 }
 
-template <class T>
-bool same_bits(T a, T b) {
-  return (a != a && b != b) || kiln::bits(a) == kiln::bits(b);
-}
+template <class T> bool same_bits(T a, T b) { return (a != a && b != b) || kiln::bits(a) == kiln::bits(b); }
 
-template <class T, class F, class Oracle>
-void check_type(const char* name, F f, Oracle oracle, double bound) {
+template <class T, class F, class Oracle> void check_type(const char* name, F f, Oracle oracle, double bound) {
   static const std::vector<T> xs = samples<T>();
   using V = kiln::native_vec<T>;
   double worst = 0;
@@ -209,8 +202,7 @@ TEST(math, sign_of_zero_is_kept) {
   EXPECT_TRUE(std::signbit(kiln::ceil(-0.5f)) && std::signbit(kiln::round(-0.25)) && std::signbit(kiln::trunc(-0.9f)));
 }
 
-template <class T, class F, class Oracle>
-void check_pairs(const char* name, F f, Oracle oracle, double bound) {
+template <class T, class F, class Oracle> void check_pairs(const char* name, F f, Oracle oracle, double bound) {
   using V = kiln::native_vec<T>;
   constexpr std::size_t step = kiln::lanes<V>;
   std::vector<T> xs, ys;

@@ -1,10 +1,10 @@
 #pragma once
-#include "kiln/runtime/rewriting_target.hpp"
+#include "kiln/runtime/kernel.hpp"
 
 namespace kiln {
 
 /// The CPU: kernels compiled for several instruction-set levels, of which the dynamic loader picks one.
-class eigen_target final : public rewriting_target {
+class eigen_target final : public target {
  public:
   /// An `unsupported` error where the kernel library that the loader found is of another build of kiln.
   eigen_target();
@@ -16,7 +16,7 @@ class eigen_target final : public rewriting_target {
   target_passes passes() const override;
   bool flushes_denormals() const override { return true; }
   std::string machine(unsigned threads) const override;
-  image_role role(const program& whole, const basic_instruction<operation>& instruction) const override;
+  lower::layout_role role(const program& whole, const basic_instruction<operation>& instruction) const override;
   std::unique_ptr<kernel> make_kernel(const kernel_request& request) const override;
 };
 

@@ -1,13 +1,13 @@
 #pragma once
-#include "kiln/kernel/convolution_problem.hpp"
-#include "kiln/kernel/integer_problem.hpp"
+#include "kiln/kernel/conv/problem.hpp"
+#include "kiln/kernel/int8/problem.hpp"
 #include "kiln/runtime/kernel.hpp"
 
 namespace kiln::eigen {
 
-/// What follows the finished sums of a part of an integer product: rows [row0, row0 + rows), `row` elements apart. They
-/// come as floats that `call` takes, or go to `sums` as they are.
-struct integer_tail {
+/// The epilogue of an integer product, called with the sums of a part of it: rows [row0, row0 + rows), `row` elements
+/// apart. They come as floats that `call` takes, or go to `sums` as they are.
+struct integer_epilogue {
   void (*call)(void* self, std::int64_t row0, std::int64_t rows, std::int64_t col0, std::int64_t cols, float* c,
                std::ptrdiff_t row) = nullptr;
   void* self = nullptr;
@@ -26,7 +26,7 @@ struct integer_table {
                std::int64_t k, std::int64_t n) = nullptr;
   std::int64_t (*scratch_size)(unsigned workers) = nullptr;  ///< in 32-bit elements
   void (*multiply)(thread_pool& pool, const kernels::integer_problem& p, std::int32_t* scratch,
-                   const integer_tail& tail) = nullptr;
+                   const integer_epilogue& epilogue) = nullptr;
   void (*gather_windows)(thread_pool& pool, const kernels::conv_problem& p, const kernels::byte_image& x, std::byte* to,
                          std::ptrdiff_t row) = nullptr;
 };
@@ -34,7 +34,7 @@ struct integer_table {
 /// The table of the level that the dynamic loader picked, for this processor.
 extern "C" const integer_table* kiln_eigen_integers();
 
-/// Products of bytes with constant weights, and what follows them; null for others.
+/// Products of bytes with constant weights and their epilogue; null for others.
 std::unique_ptr<kernel> lower_integers(const kernel_request& r);
 
 }  // namespace kiln::eigen

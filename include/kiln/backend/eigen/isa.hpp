@@ -2,13 +2,13 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "kiln/kernel/affine_tail.hpp"
-#include "kiln/kernel/attention_problem.hpp"
-#include "kiln/kernel/block.hpp"
-#include "kiln/kernel/channel_prologue.hpp"
-#include "kiln/kernel/convolution_method.hpp"
-#include "kiln/kernel/gemm.hpp"
-#include "kiln/kernel/pooling_problem.hpp"
+#include "kiln/kernel/attention/problem.hpp"
+#include "kiln/kernel/conv/method.hpp"
+#include "kiln/kernel/gemm/affine_epilogue.hpp"
+#include "kiln/kernel/gemm/channel_prologue.hpp"
+#include "kiln/kernel/gemm/gemm.hpp"
+#include "kiln/kernel/pointwise/block.hpp"
+#include "kiln/kernel/pool/problem.hpp"
 
 namespace kiln::eigen {
 
@@ -17,21 +17,21 @@ using tile_function = void (*)(const void* op, const void* const* in, void* out,
 /// acc = combine(acc, prepare(in[i])) over n contiguous floats.
 using fold_function = void (*)(const void* op, const float* in, std::int64_t n, float* acc);
 
-/// What follows a finished tile of a product: rows [row0, row0 + rows) count through the batch. `affine`, where it is
-/// set, comes first.
-struct gemm_tail {
+/// The epilogue of a product, called for each tile: rows [row0, row0 + rows) count through the batch. `affine`, where
+/// it is set, comes first.
+struct gemm_epilogue {
   void (*call)(void* self, std::int64_t row0, std::int64_t rows, std::int64_t col0, std::int64_t cols, float* c,
                std::ptrdiff_t c_row) = nullptr;
   void* self = nullptr;
-  const kernels::affine_tail<float>* affine = nullptr;
+  const kernels::affine_epilogue<float>* affine = nullptr;
 };
-/// What follows a finished tile of a convolution: see `kernels::convolution::run`. Rows of `affine` are channels of all
-/// images, or pixels of all images where the output's channels are last.
-struct conv_tail {
+/// The epilogue of a convolution, called for each tile: see `kernels::convolution::run`. Rows of `affine` are channels
+/// of all images, or pixels of all images where the output's layout is NHWC.
+struct conv_epilogue {
   void (*call)(void* self, std::int64_t image, std::int64_t channel0, std::int64_t channels, std::int64_t pixel0,
                std::int64_t pixels, float* c, std::ptrdiff_t c_row) = nullptr;
   void* self = nullptr;
-  const kernels::affine_tail<float>* affine = nullptr;
+  const kernels::affine_epilogue<float>* affine = nullptr;
 };
 
 /// A convolution planned for its sizes.
@@ -40,12 +40,12 @@ class conv_plan {
   virtual ~conv_plan() = default;
   virtual std::int64_t scratch_floats() const = 0;
   /// `prologue` is null unless one was planned for.
-  virtual void run(thread_pool& pool, const float* x, const float* w, float* y, float* scratch, const conv_tail& tail,
-                   const kernels::channel_prologue<float>* prologue) const = 0;
+  virtual void run(thread_pool& pool, const float* x, const float* w, float* y, float* scratch,
+                   const conv_epilogue& epilogue, const kernels::channel_prologue<float>* prologue) const = 0;
 };
 
-/// The version of the kernels in what is kept of their times: one more whenever a kernel's time changes.
-inline constexpr int kernel_version = 12;
+/// The version of the kernels in the tuning cache: raise it whenever a kernel's time or name changes.
+inline constexpr int kernel_version = 13;
 
 /// The kernels of one instruction-set level, as a library exports them. No type whose layout depends on the level
 /// crosses this boundary.
@@ -72,17 +72,17 @@ struct isa_table {
   /// Of both products' scratch: `m` counts the rows of the whole batch.
   std::int64_t (*gemm_scratch_floats)(std::int64_t m, std::int64_t n, std::int64_t k, unsigned workers) = nullptr;
   void (*gemm)(thread_pool& pool, const kernels::gemm_problem<float>& p, float* scratch,
-               const gemm_tail& tail) = nullptr;
+               const gemm_epilogue& epilogue) = nullptr;
   std::int64_t (*gemm_unpacked_scratch_floats)(std::int64_t m, std::int64_t n, std::int64_t k,
                                                unsigned workers) = nullptr;
   void (*gemm_unpacked)(thread_pool& pool, const kernels::gemm_problem<float>& p, float* scratch,
-                        const gemm_tail& tail) = nullptr;
+                        const gemm_epilogue& epilogue) = nullptr;
 
-  bool (*gains_from_channels_last)(const kernels::conv_problem& p) = nullptr;
-  kernels::conv_method (*choose_conv_method)(const kernels::conv_problem& p, bool in_last, bool out_last) = nullptr;
+  bool (*gains_from_nhwc)(const kernels::conv_problem& p) = nullptr;
+  kernels::conv_method (*choose_conv_method)(const kernels::conv_problem& p, bool in_nhwc, bool out_nhwc) = nullptr;
   /// Estimated work; infinite where the method does not serve.
-  double (*conv_cost)(const kernels::conv_problem& p, kernels::conv_method method, bool in_last,
-                      bool out_last) = nullptr;
+  double (*conv_cost)(const kernels::conv_problem& p, kernels::conv_method method, bool in_nhwc,
+                      bool out_nhwc) = nullptr;
   std::int64_t (*conv_weight_floats)(const kernels::conv_problem& p, kernels::conv_method method) = nullptr;
   void (*pack_conv_weights)(thread_pool& pool, const kernels::conv_problem& p, kernels::conv_method method, float* to,
                             const float* from) = nullptr;
@@ -91,7 +91,7 @@ struct isa_table {
                           const kernels::image_layout& in, const kernels::image_layout& out,
                           bool has_prologue) = nullptr;
 
-  /// Copies images from one layout to the other; planes of one image follow one another.
+  /// Copies images to the other layout. Each image in NCHW is dense.
   void (*convert_images)(thread_pool& pool, std::int64_t batch, std::int64_t channels, std::int64_t pixels,
                          const float* from, const kernels::image_layout& from_layout, float* to,
                          const kernels::image_layout& to_layout) = nullptr;
@@ -99,8 +99,8 @@ struct isa_table {
   std::int64_t (*attention_scratch_floats)(const kernels::attention_problem& p, unsigned workers) = nullptr;
   void (*attention)(thread_pool& pool, const kernels::attention_problem& p, float* scratch) = nullptr;
   void (*pool)(thread_pool& pool, const kernels::pooling_problem& p) = nullptr;
-  void (*pool_images)(thread_pool& pool, const kernels::pooling_problem& p,
-                      const kernels::pooled_images& images) = nullptr;
+  void (*pool_nhwc)(thread_pool& pool, const kernels::pooling_problem& p,
+                    const kernels::nhwc_pooling& images) = nullptr;
   void (*lrn)(thread_pool& pool, const kernels::lrn_problem& p) = nullptr;
 };
 

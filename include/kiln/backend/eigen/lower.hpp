@@ -9,11 +9,11 @@ namespace kiln::eigen {
 std::unique_ptr<kernel> lower_dot(const kernel_request& r);
 /// Convolutions of floats with their epilogue.
 std::unique_ptr<kernel> lower_convolution(const kernel_request& r);
-/// What a convolution of images `x` with weights `w` makes of channels that are last.
-image_role role_of_convolution(const op::convolution& conv, const shape& x, const shape& w);
+/// What a convolution of images `x` with weights `w` wants of its layout.
+lower::layout_role role_of_convolution(const op::convolution& conv, const shape& x, const shape& w);
 /// Attention over floats.
 std::unique_ptr<kernel> lower_attention(const kernel_request& r);
-/// Pooling and local response normalisation of floats.
+/// Pooling and local response normalization of floats.
 std::unique_ptr<kernel> lower_window(const kernel_request& r);
 /// Row gathers of any dtype.
 std::unique_ptr<kernel> lower_gather(const kernel_request& r);

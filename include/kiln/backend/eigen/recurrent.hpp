@@ -1,5 +1,5 @@
 #pragma once
-#include "kiln/kernel/recurrent_problem.hpp"
+#include "kiln/kernel/rnn/problem.hpp"
 #include "kiln/runtime/kernel.hpp"
 
 namespace kiln::eigen {

@@ -4,8 +4,7 @@
 namespace kiln::eigen {
 
 /// Up to N trivial values, of which only those in use are ever touched.
-template <class T, std::size_t N>
-class stack_list {
+template <class T, std::size_t N> class stack_list {
  public:
   void push_back(const T& value) {
     if (count_ == N) raise(fault::of(errc::limit, "operands of one kernel", N, N + 1));

@@ -11,14 +11,11 @@ class block_program;
 class block_cursor;
 
 /// A fused body compiled to calls over tiles of contiguous elements. One form serves every body: pointwise groups,
-/// row reductions (softmax, norms) and the epilogues of products.
-///
-/// Work is split in rows. A reduction body's row is what it folds; its values are full (one element for each of the
-/// row's) or scalars. Levels order the passes over a row: a fold of level-L values gives a scalar of level L + 1, and
-/// full values that later levels read again stay in a row buffer. A body without reductions has one level.
+/// row reductions (softmax, norms) and the epilogues of products. `lower/row_body.hpp` defines rows and levels; full
+/// results are written by the last level, and kept values stay in row buffers.
 class tile_program {
  public:
-  /// Elements of a tile: a body's live tiles together stay in the first-level cache.
+  /// Elements of a tile: a body's live tiles together stay in L1.
   static constexpr std::int64_t tile = 512;
 
   /// Compiles the body; parameters and results keep their order.
@@ -35,12 +32,11 @@ class tile_program {
   std::size_t results() const { return results_.size(); }
   bool reduces() const { return reduces_; }
   int levels() const { return levels_; }
-  /// Whether result k is one element a row.
-  bool scalar_result(std::size_t k) const { return values_[results_[k]].scalar; }
-  bool scalar_parameter(std::size_t k) const { return values_[parameters_[k]].scalar; }
-  /// The axes that are folded (of the full dims), empty without reductions.
-  const std::vector<bool>& folded() const { return folded_; }
-  std::size_t full_rank() const { return folded_.size(); }
+  /// Whether result or parameter k has an element for each of the row's, else one per row.
+  bool full_result(std::size_t k) const { return values_[results_[k]].full; }
+  bool full_parameter(std::size_t k) const { return values_[parameters_[k]].full; }
+  /// By axis of the full dims: whether it is folded.
+  const inline_vector<bool, max_rank>& folded() const { return folded_; }
   /// The program as threaded code over register blocks, or null where it has no such form.
   const block_program* blocks() const { return blocks_.get(); }
 
@@ -57,12 +53,12 @@ class tile_program {
     stream& parameter(std::size_t k) { return streams_[k]; }
     stream& result(std::size_t k) { return streams_[program_.parameters_.size() + k]; }
 
-    /// Begins a row: folds start anew, scalar parameters are read.
+    /// Begins a row: folds start anew, parameters of one element per row are read.
     void begin_row();
     /// Runs level `level` over the `n` elements of a segment whose first is element `at` of the row.
     void run(int level, std::int64_t at, std::int64_t n);
-    /// Ends level `level` of a row of `row` elements: folds are finished and the next level's scalars computed; after
-    /// the last level, scalar results are written.
+    /// Ends level `level` of a row of `row` elements: folds are finished and what the next level reads of one element
+    /// per row is computed; after the last level, results of one element per row are written.
     void end_level(int level, std::int64_t row);
     /// As of `block_cursor`.
     void fetch_ahead(std::size_t stream, std::int64_t bytes);
@@ -74,11 +70,11 @@ class tile_program {
     friend class tile_program;
     void load(std::uint32_t value, std::int64_t from, std::int64_t n);
     void store_result(std::size_t k, std::int64_t from, std::int64_t n);
-    void call_scalars(int level);
+    void call_per_row(int level);
 
     const tile_program& program_;
     stream* streams_;
-    std::byte** home_;  // by value: its tile, row buffer or scalar
+    std::byte** home_;  // by value: its tile, row buffer or single element
     std::byte** at_;    // by value: where the current tile's elements are
     std::byte* spare_;  // a tile for results that are converted
     std::int64_t row_;
@@ -92,9 +88,9 @@ class tile_program {
   struct value {
     source from = source::computed;
     dtype type = dtype::f32;
-    bool scalar = false;  // one element a row
+    bool full = true;  // an element for each of the row's, else one per row
     int level = 0;
-    bool kept = false;         // full, and read at a later level: has a row buffer
+    bool kept = false;         // has a row buffer
     std::uint32_t index = 0;   // of the parameter
     std::int32_t result = -1;  // the first result it is
     std::uint32_t slot = 0;    // of its tile
@@ -110,19 +106,29 @@ class tile_program {
     inline_vector<std::uint32_t, 6> in;
     std::uint32_t out = 0;
     int level = 0;
-    bool scalar = false;
+    bool per_row = false;  // once a row, on values of one element per row
+  };
+  // A tile that repeats a value of one element per row, where level `level` reads it.
+  struct repetition {
+    std::uint32_t value = 0;
+    int level = 0;
+    std::uint32_t tile = 0;
   };
 
   void compile(const module_graph& body);
-  void place_slots();
+  std::uint32_t add_value(value v);
+  std::uint32_t add_fold(const operation& op, std::uint32_t in, value made);
+  std::uint32_t add_pointwise(const operation& op, std::span<const std::uint32_t> in, value made);
+  std::uint32_t full_operand(std::uint32_t v, int level);
+  void find_slots();
   void run_call(const call& c, const cursor& k, std::int64_t n) const;
-  std::uint32_t full_operand(std::uint32_t v, std::vector<std::int64_t>& repeats);
 
   std::vector<value> values_;
   std::vector<call> calls_;
   std::vector<std::uint32_t> parameters_, results_;
+  std::vector<repetition> repetitions_;
   std::vector<std::vector<std::uint32_t>> loads_;  // by level: full parameters it reads
-  std::vector<bool> folded_;
+  inline_vector<bool, max_rank> folded_;
   bool reduces_ = false;
   int levels_ = 1;
   std::uint32_t slots_ = 0;

@@ -23,14 +23,14 @@ struct architecture {
   int multiprocessors = 64;
   std::size_t shared_bytes = 48 * 1024;  ///< of fast memory that a block may use
   matrix_unit matrices = matrix_unit::none;
-  bool chains = false;  ///< a kernel can be put in place while the one before it ends
+  bool chains = false;  ///< a kernel's blocks can start while the one before it ends
 
   /// By name; an `unsupported` error for a name that is neither gfx… nor sm_….
   static architecture named(std::string_view name);
   static architecture of(platform on, const device_facts& facts);
-  /// Bytes of shared memory for each of `blocks` that need `bytes`. Where kernels are chained, blocks put in place
-  /// early would crowd on the multiprocessors that are free by then; memory they don't use keeps apart those that can
-  /// run apart. Blocks of a `cluster` have fewer places, since a cluster lies in one group of multiprocessors.
+  /// Bytes of shared memory for each of `blocks` that need `bytes`. Where kernels are chained, blocks that
+  /// start early would crowd on the multiprocessors that are free by then; memory they don't use spreads them. Blocks
+  /// of a `cluster` have fewer multiprocessors to choose from, since a cluster runs in one group of them.
   std::size_t shared_bytes_apart(std::size_t bytes, std::int64_t blocks, int cluster = 1) const;
 };
 

@@ -9,11 +9,11 @@
 namespace kiln::hip {
 
 /// One kernel as text. It may include kiln's freestanding headers by their usual names (core/math.hpp and
-/// backend/hip/kernels/*.hpp: they are embedded), and defines `extern "C" __global__ void <entry>(…)`.
+/// backend/hip/kernels/: they are embedded), and defines `extern "C" __global__ void <entry>(…)`.
 struct source {
   std::string entry;
   std::string text;
-  std::vector<std::string> options = {};  ///< beside the ones every kernel gets: -DNAME=VALUE, say
+  bool own_instructions = false;  ///< some exist on this architecture alone, not on later ones (sm_90a)
   bool short_results = false;  ///< what is computed in float is stored in 16 bits: quotients and roots may err by 2 ulp
 };
 

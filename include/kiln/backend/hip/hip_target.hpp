@@ -22,13 +22,13 @@ class hip_target final : public target {
  public:
   explicit hip_target(const hip_options& options = {});
   std::string_view name() const override { return "hip"; }
-  image_role role(const program& whole, const basic_instruction<operation>& instruction) const override;
+  lower::layout_role role(const program& whole, const basic_instruction<operation>& instruction) const override;
   std::unique_ptr<kernel> make_kernel(const kernel_request& request) const override;
   std::unique_ptr<kernel> make_copy() const override;
   bool has_device() const override { return true; }
   std::shared_ptr<const device> get_device() const override { return device_; }
 
-  /// Uninitialised memory of the device for a value of constant shape.
+  /// Uninitialized memory of the device for a value of constant shape.
   argument allocate(const shape& s) const;
   /// Copies to the device and from it; both wait.
   argument to_device(const argument& a) const;

@@ -29,12 +29,10 @@ class gpu_kernel : public kernel {
 
 /// What a kernel built, by a key of the sizes it was built for; of very many sizes, half are forgotten. All
 /// members may be called from several threads at once.
-template <class Built>
-class by_sizes {
+template <class Built> class by_sizes {
  public:
   /// The one for this key, made by `make` where there is none.
-  template <class Make>
-  std::shared_ptr<const Built> get(const std::string& key, Make&& make) const {
+  template <class Make> std::shared_ptr<const Built> get(const std::string& key, Make&& make) const {
     {
       const std::lock_guard guard(lock_);
       if (const auto at = known_.find(key); at != known_.end()) return at->second;

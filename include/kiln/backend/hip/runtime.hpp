@@ -47,8 +47,8 @@ struct runtime_calls {
   int (*hipModuleLaunchKernel)(void* function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x,
                                unsigned block_y, unsigned block_z, unsigned shared_bytes, void* stream,
                                void** arguments, void** extra) = nullptr;
-  /// Like hipModuleLaunchKernel, but the kernel may be put in place while the one before it ends; it waits for that one
-  /// itself (begin_kernel in kernels/). Null where the platform can't.
+  /// Like hipModuleLaunchKernel, but the kernel's blocks may start while the one before it ends; it waits for that one
+  /// itself (begin_kernel in kernels/platform/). Null where the platform can't.
   int (*launch_chained)(void* function, const unsigned (&grid)[3], const unsigned (&block)[3], unsigned shared_bytes,
                         void* stream, void** arguments) = nullptr;
   /// Whether an address is memory of a device.

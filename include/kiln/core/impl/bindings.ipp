@@ -12,16 +12,10 @@ std::int64_t apply(char op, std::int64_t x, std::int64_t y) {
   std::int64_t out = 0;
   bool fits = true;
   switch (op) {
-    case '+':
-      fits = !__builtin_add_overflow(x, y, &out);
-      break;
-    case '*':
-      fits = !__builtin_mul_overflow(x, y, &out);
-      break;
-    case 'm':
-      return std::min(x, y);
-    case 'M':
-      return std::max(x, y);
+    case '+': fits = !__builtin_add_overflow(x, y, &out); break;
+    case '*': fits = !__builtin_mul_overflow(x, y, &out); break;
+    case 'm': return std::min(x, y);
+    case 'M': return std::max(x, y);
     default: {
       if (y == 0) raise(errc::invalid_argument, "a dimension's divisor is not zero");
       if (y == -1) {

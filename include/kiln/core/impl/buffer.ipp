@@ -7,12 +7,12 @@
 
 #include "kiln/core/buffer.hpp"
 #include "kiln/core/error.hpp"
-#include "kiln/core/large_page.hpp"
+#include "kiln/core/huge_page.hpp"
 
 namespace kiln {
 namespace {
 
-constexpr std::align_val_t line{64}, huge_page{large_page};
+constexpr std::align_val_t line_aligned{64}, page_aligned{huge_page};
 
 // Of the machine: more is never to be had, even where the system promises it.
 std::size_t physical_memory() {
@@ -24,10 +24,7 @@ std::size_t physical_memory() {
   return bytes;
 }
 
-template <const std::align_val_t& Alignment>
-void free_aligned(void* p) {
-  ::operator delete(p, Alignment);
-}
+template <const std::align_val_t& Alignment> void free_aligned(void* p) { ::operator delete(p, Alignment); }
 
 }  // namespace
 
@@ -40,8 +37,8 @@ buffer_block* allocate_block(std::size_t bytes) {
   auto* block = new buffer_block;
   const std::size_t padded = padded_bytes(bytes);
   // Weights and arenas in 4 KiB pages cost a product a page walk for each row it reads.
-  const bool huge = padded >= large_page / 2;
-  void* data = ::operator new(padded, huge ? huge_page : line, std::nothrow);
+  const bool huge = padded >= huge_page / 2;
+  void* data = ::operator new(padded, huge ? page_aligned : line_aligned, std::nothrow);
   if (!data) {
     delete block;
     throw std::bad_alloc();
@@ -50,7 +47,7 @@ buffer_block* allocate_block(std::size_t bytes) {
   block->bytes = static_cast<std::byte*>(data);
   block->size = bytes;
   block->owner = data;
-  block->release = huge ? free_aligned<huge_page> : free_aligned<line>;
+  block->release = huge ? free_aligned<page_aligned> : free_aligned<line_aligned>;
   return block;
 }
 

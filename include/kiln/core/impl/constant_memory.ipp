@@ -8,13 +8,13 @@
 
 #include "kiln/config.hpp"
 #include "kiln/core/constant_memory.hpp"
-#include "kiln/core/large_page.hpp"
+#include "kiln/core/huge_page.hpp"
 
 namespace kiln {
 namespace {
 
-std::byte* page_at(std::byte* at) { return at - reinterpret_cast<std::uintptr_t>(at) % large_page; }
-std::byte* page_from(std::byte* at) { return page_at(at + large_page - 1); }
+std::byte* page_at(std::byte* at) { return at - reinterpret_cast<std::uintptr_t>(at) % huge_page; }
+std::byte* page_from(std::byte* at) { return page_at(at + huge_page - 1); }
 
 }  // namespace
 
@@ -23,12 +23,12 @@ std::byte* page_from(std::byte* at) { return page_at(at + large_page - 1); }
 // time.
 class constant_memory::region {
  public:
-  static constexpr std::size_t least = 4 * large_page, most = 14 * large_page;
+  static constexpr std::size_t least = 4 * huge_page, most = 14 * huge_page;
 
   // Null where the system gives no memory.
   static std::shared_ptr<region> make(std::size_t bytes) {
     auto made = std::make_shared<region>();
-    made->begin_ = static_cast<std::byte*>(::operator new (bytes, std::align_val_t{large_page}, std::nothrow));
+    made->begin_ = static_cast<std::byte*>(::operator new (bytes, std::align_val_t{huge_page}, std::nothrow));
     if (!made->begin_) return nullptr;
     ::madvise(made->begin_, bytes, MADV_HUGEPAGE);  // a wish: refusal changes nothing but speed
     made->free_.emplace(made->begin_, bytes);
@@ -37,7 +37,7 @@ class constant_memory::region {
   region() = default;
   region(const region&) = delete;
   region& operator=(const region&) = delete;
-  ~region() { ::operator delete (begin_, std::align_val_t{large_page}); }
+  ~region() { ::operator delete (begin_, std::align_val_t{huge_page}); }
 
   // From the first room that is large enough; null where there is none.
   std::byte* take(std::size_t size) {
@@ -51,13 +51,13 @@ class constant_memory::region {
     if (node.mapped() != 0) free_.insert(std::move(node));
     return at;
   }
-  // The system gets the large pages that are free as a whole; smaller ones would break up their neighbours'.
+  // The system gets the large pages that are free as a whole; smaller ones would break up their neighbors'.
   void give_back(std::byte* at, std::size_t size) {
     const std::lock_guard lock(mutex_);
     auto room = free_.emplace(at, size).first;
-    if (const auto behind = std::next(room); behind != free_.end() && at + size == behind->first) {
-      room->second += behind->second;
-      free_.erase(behind);
+    if (const auto next = std::next(room); next != free_.end() && at + size == next->first) {
+      room->second += next->second;
+      free_.erase(next);
     }
     if (room != free_.begin())
       if (const auto before = std::prev(room); before->first + before->second == at) {
@@ -90,14 +90,14 @@ buffer constant_memory::allocate(std::size_t bytes) {
   };
   const std::lock_guard lock(mutex_);
   // A buffer of its own is what a sanitizer of addresses watches.
-  if (KILN_SANITIZES_ADDRESSES || bytes > region::most / 2 || (asked_ += bytes) <= large_page / 2)
+  if (KILN_SANITIZES_ADDRESSES || bytes > region::most / 2 || (asked_ += bytes) <= huge_page / 2)
     return buffer::allocate(bytes);
   auto own = std::make_unique<part>();
   own->size = padded_bytes(bytes);
   if (last_) own->at = last_->take(own->size);
   if (!own->at) {
     const std::size_t wanted = std::clamp(std::max(asked_, 2 * own->size), region::least, region::most);
-    last_ = region::make(whole_large_pages(wanted));
+    last_ = region::make(whole_huge_pages(wanted));
     if (!last_) return buffer::allocate(bytes);
     own->at = last_->take(own->size);
   }

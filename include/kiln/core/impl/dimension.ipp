@@ -67,12 +67,9 @@ range bounds(const table& t, const atom& a) {
       return {x.min >= 0 ? x.min / high : clamp(-((-static_cast<__int128>(x.min) + low - 1) / low)),
               x.max >= 0 ? x.max / low : x.max / high};
     }
-    case '%':
-      return {0, std::max<std::int64_t>(0, y.max - 1)};
-    case 'm':
-      return {std::min(x.min, y.min), std::min(x.max, y.max)};
-    default:
-      return {std::max(x.min, y.min), std::max(x.max, y.max)};
+    case '%': return {0, std::max<std::int64_t>(0, y.max - 1)};
+    case 'm': return {std::min(x.min, y.min), std::min(x.max, y.max)};
+    default: return {std::max(x.min, y.min), std::max(x.max, y.max)};
   }
 }
 
@@ -261,20 +258,13 @@ namespace detail {
 dimension combine_dimensions(char op, dimension a, dimension b) {
   if (a.is_constant() && b.is_constant()) {
     switch (op) {
-      case '/':
-        return a / b;
-      case '%':
-        return a % b;
-      case 'm':
-        return smaller(a, b);
-      case 'M':
-        return larger(a, b);
-      case '*':
-        return a * b;
-      case '-':
-        return a - b;
-      default:
-        return a + b;
+      case '/': return a / b;
+      case '%': return a % b;
+      case 'm': return smaller(a, b);
+      case 'M': return larger(a, b);
+      case '*': return a * b;
+      case '-': return a - b;
+      default: return a + b;
     }
   }
   switch (op) {
@@ -287,8 +277,7 @@ dimension combine_dimensions(char op, dimension a, dimension b) {
       }
       return intern(canonical(std::move(p)));
     }
-    case '*':
-      return intern(multiply(get(a), get(b)));
+    case '*': return intern(multiply(get(a), get(b)));
     case '/':
       if (b == dimension(0)) raise(fault::of(errc::invalid_argument, "a dimension's divisor is not zero"));
       return quotient(a, b);
@@ -296,8 +285,7 @@ dimension combine_dimensions(char op, dimension a, dimension b) {
       const dimension rest = a - quotient(a, b) * b;
       return rest.is_constant() ? rest : of_atom({'%', "", 0, 0, a, b});
     }
-    default:
-      break;
+    default: break;
   }
   if (const auto ordered = at_most(a, b)) return *ordered == (op == 'm') ? a : b;
   if (const auto ordered = at_most(b, a); ordered && *ordered) return op == 'm' ? b : a;

@@ -47,8 +47,7 @@ atom get_atom(atom_id id);
 dimension of_atom(const atom& a);
 
 // The expression with `leaf(atom, symbol)` in place of each symbol.
-template <class Leaf>
-dimension rebuild(dimension d, const Leaf& leaf) {
+template <class Leaf> dimension rebuild(dimension d, const Leaf& leaf) {
   if (d.is_constant()) return d;
   dimension sum = 0;
   for (const term& t : get(d)) {

@@ -7,8 +7,7 @@ namespace kiln {
 
 namespace {
 
-template <class T>
-const T& downcast(const object& o) {
+template <class T> const T& downcast(const object& o) {
   return static_cast<const T&>(o);  // equal dtypes hold objects of one class
 }
 

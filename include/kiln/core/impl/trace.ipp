@@ -1,5 +1,6 @@
 #include "kiln/core/trace.hpp"
 
+#include <algorithm>
 #include <bit>
 #include <charconv>
 #include <cmath>
@@ -107,6 +108,13 @@ expr as_kind(const expr& e, scalar_kind kind) {
   return expr::apply(n.name, operands);
 }
 
+scalar_kind kind_of_values(dtype t) {
+  if (t == dtype::f64) return scalar_kind::f64;
+  if (is_float(t)) return scalar_kind::f32;
+  if (is_signed_integer(t)) return scalar_kind::i64;
+  return is_unsigned_integer(t) ? scalar_kind::u64 : scalar_kind::boolean;
+}
+
 std::string type_name(scalar_kind kind, const dialect& how) {
   if (kind == scalar_kind::i64 || kind == scalar_kind::u64) return std::string(how.prefix) + "scalar::" + word(kind);
   return word(kind);
@@ -114,8 +122,7 @@ std::string type_name(scalar_kind kind, const dialect& how) {
 
 namespace {
 
-template <class F>
-std::string shortest(F value) {
+template <class F> std::string shortest(F value) {
   char buffer[40];
   const auto end = std::to_chars(buffer, buffer + sizeof buffer, value).ptr;
   std::string text(buffer, end);
@@ -179,7 +186,7 @@ class printer {
   }
   void use(int i) { ++entries_[static_cast<std::size_t>(i)].uses; }
 
-  std::string text(int i, source_text& out) {
+  std::string text(int i, source_text& out, bool outermost = false) {
     entry& e = entries_[static_cast<std::size_t>(i)];
     if (!e.name.empty()) return e.name;
     const expr::node& n = *e.node;
@@ -187,11 +194,12 @@ class printer {
     if (n.is == what::constant) return constant_value(n);
     std::vector<std::string> operands;
     for (const int operand : e.operands) operands.push_back(text(operand, out));
-    std::string value = call_text(n, operands);
-    if (e.uses < 2) return value;
+    if (std::find(out.calls.begin(), out.calls.end(), n.name) == out.calls.end()) out.calls.push_back(n.name);
+    if (e.uses < 2) return call_text(n, operands, outermost && !how_.outer_parentheses);
+    const std::string value = call_text(n, operands, false);
     e.name = std::string(how_.temporary) + std::to_string(temporaries_++);
-    out.statements.push_back("const " + (how_.generic ? std::string("auto") : type_name(n.kind, how_)) + " " + e.name +
-                             " = " + value + ";");
+    out.statements.push_back("const " + (how_.generic || how_.deduced ? std::string("auto") : type_name(n.kind, how_)) +
+                             " " + e.name + " = " + value + ";");
     return e.name;
   }
 
@@ -213,12 +221,14 @@ class printer {
     if (!how_.generic || n.kind == scalar_kind::boolean) return plain;
     return std::string(how_.prefix) + "splat<T>(" + plain + ")";
   }
-  std::string call_text(const expr::node& n, const std::vector<std::string>& operands) const {
+  std::string call_text(const expr::node& n, const std::vector<std::string>& operands, bool bare) const {
+    const auto enclosed = [&](std::string text) { return bare ? text : "(" + text + ")"; };
     if (is_operator(n.name))
-      return operands.size() == 1 ? "(" + n.name + operands[0] + ")"
-                                  : "(" + operands[0] + " " + n.name + " " + operands[1] + ")";
-    if (n.name == "select" && !how_.generic) return "(" + operands[0] + " ? " + operands[1] + " : " + operands[2] + ")";
+      return enclosed(operands.size() == 1 ? n.name + operands[0] : operands[0] + " " + n.name + " " + operands[1]);
+    if (n.name == "select" && !how_.generic) return enclosed(operands[0] + " ? " + operands[1] + " : " + operands[2]);
     std::string call = std::string(how_.prefix) + n.name;
+    for (const spelling& s : how_.spelled)
+      if (s.function == n.name) call = s.text;
     if (n.name == "from_bits") call += how_.generic ? "<T>" : "<" + type_name(n.kind, how_) + ">";
     call += "(";
     for (std::size_t i = 0; i < operands.size(); ++i) call += (i ? ", " : "") + operands[i];
@@ -249,7 +259,7 @@ source_text print_source(std::span<const expr> results, std::span<const std::str
   for (const auto& result : results) numbers.push_back(p.number(as_kind(result, scalar_kind::f32)));
   for (const int i : numbers) p.use(i);
   source_text out;
-  for (const int i : numbers) out.values.push_back(p.text(i, out));
+  for (const int i : numbers) out.values.push_back(p.text(i, out, true));
   return out;
 }
 

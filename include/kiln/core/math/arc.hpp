@@ -6,8 +6,7 @@ namespace kiln {
 namespace elementary {
 
 /// atan(y / x) for y, x >= 0, infinities and zeros included.
-template <class T>
-KILN_FN constexpr T atan_of_ratio(T y, T x) {
+template <class T> KILN_FN constexpr T atan_of_ratio(T y, T x) {
   const T inf = infinity<T>(), zero = splat<T>(0), one = splat<T>(1), quarter = splat<T>(0.25);
   const T limit = splat<T>(is_f32<T> ? 0x1p120 : 0x1p1000);
   const auto huge = logical_or(y > limit, x > limit), diagonal = logical_and(y == inf, x == inf);
@@ -32,8 +31,7 @@ KILN_FN constexpr T atan_of_ratio(T y, T x) {
 }
 
 /// asin(s) = s + s z p for z = s^2 <= 1/4.
-template <class T>
-KILN_FN constexpr T asin_polynomial(T s, T z) {
+template <class T> KILN_FN constexpr T asin_polynomial(T s, T z) {
   T p{};
   if constexpr (is_f32<T>)
     p = polynomial(z, 0.166666598720592908, 0.0750051091390097951, 0.0445157205255301313, 0.0318176107957834301,
@@ -49,8 +47,7 @@ KILN_FN constexpr T asin_polynomial(T s, T z) {
 }  // namespace elementary
 
 /// Inverse tangent: error below 2 ulp; within [-pi/2, pi/2].
-template <class T>
-KILN_FN constexpr T atan(T x) {
+template <class T> KILN_FN constexpr T atan(T x) {
   if constexpr (recorder<T>)
     return T::call("atan", x);
   else if constexpr (narrow_float<T>)
@@ -63,8 +60,7 @@ KILN_FN constexpr T atan(T x) {
 }
 
 /// Angle of the point (x, y), within [-pi, pi]: error below 2 ulp; zeros and infinities as in C.
-template <class T>
-KILN_FN constexpr T atan2(T y, T x) {
+template <class T> KILN_FN constexpr T atan2(T y, T x) {
   if constexpr (recorder<T>)
     return T::call("atan2", y, x);
   else if constexpr (narrow_float<T>)
@@ -81,8 +77,7 @@ KILN_FN constexpr T atan2(T y, T x) {
 }
 
 /// Inverse sine: error below 2.5 ulp; NaN outside [-1, 1].
-template <class T>
-KILN_FN constexpr T asin(T x) {
+template <class T> KILN_FN constexpr T asin(T x) {
   if constexpr (recorder<T>)
     return T::call("asin", x);
   else if constexpr (narrow_float<T>)
@@ -101,8 +96,7 @@ KILN_FN constexpr T asin(T x) {
 }
 
 /// Inverse cosine: error below 2 ulp; NaN outside [-1, 1].
-template <class T>
-KILN_FN constexpr T acos(T x) {
+template <class T> KILN_FN constexpr T acos(T x) {
   if constexpr (recorder<T>)
     return T::call("acos", x);
   else if constexpr (narrow_float<T>)

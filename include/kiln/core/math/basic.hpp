@@ -5,8 +5,7 @@
 namespace kiln {
 
 /// True in the lanes where `x` is not a number.
-template <class T>
-KILN_FN constexpr mask_t<T> isnan(T x) {
+template <class T> KILN_FN constexpr mask_t<T> isnan(T x) {
   if constexpr (recorder<T>)
     return T::call("isnan", x);
   else if constexpr (narrow_float<T>)
@@ -17,8 +16,7 @@ KILN_FN constexpr mask_t<T> isnan(T x) {
 
 /// |x|: exact; the sign bit of a float is cleared, also of a NaN; the most negative integer is its own magnitude, as in
 /// two's complement.
-template <class T>
-KILN_FN constexpr T abs(T x) {
+template <class T> KILN_FN constexpr T abs(T x) {
   if constexpr (recorder<T>) {
     return T::call("abs", x);
   } else if constexpr (narrow_float<T>) {
@@ -33,8 +31,7 @@ KILN_FN constexpr T abs(T x) {
 }
 
 /// Magnitude of `x` with the sign of `s`: exact.
-template <class T>
-KILN_FN constexpr T copysign(T x, T s) {
+template <class T> KILN_FN constexpr T copysign(T x, T s) {
   if constexpr (recorder<T>)
     return T::call("copysign", x, s);
   else
@@ -43,8 +40,7 @@ KILN_FN constexpr T copysign(T x, T s) {
 
 /// The lesser of two; NaN if either is NaN, as in ONNX Min and numpy.minimum. A class may bring `smaller(a, b)` instead
 /// of `<`.
-template <class T>
-KILN_FN constexpr T min(T a, T b) {
+template <class T> KILN_FN constexpr T min(T a, T b) {
   if constexpr (recorder<T>)
     return T::call("min", a, b);
   else if constexpr (floating<T>)
@@ -59,8 +55,7 @@ KILN_FN constexpr T min(T a, T b) {
 
 /// The greater of two; NaN if either is NaN, as in ONNX Max and numpy.maximum. A class may bring `larger(a, b)` instead
 /// of `<`.
-template <class T>
-KILN_FN constexpr T max(T a, T b) {
+template <class T> KILN_FN constexpr T max(T a, T b) {
   if constexpr (recorder<T>)
     return T::call("max", a, b);
   else if constexpr (floating<T>)
@@ -74,8 +69,7 @@ KILN_FN constexpr T max(T a, T b) {
 }
 
 /// -1, 0 or 1 by the sign of `x`; keeps NaN and the sign of zero.
-template <class T>
-KILN_FN constexpr T sign(T x) {
+template <class T> KILN_FN constexpr T sign(T x) {
   if constexpr (recorder<T>)
     return T::call("sign", x);
   else if constexpr (narrow_float<T>)
@@ -87,8 +81,7 @@ KILN_FN constexpr T sign(T x) {
 }
 
 /// True in the lanes where `x` is an infinity of either sign.
-template <class T>
-KILN_FN constexpr mask_t<T> isinf(T x) {
+template <class T> KILN_FN constexpr mask_t<T> isinf(T x) {
   if constexpr (recorder<T>)
     return T::call("isinf", x);
   else if constexpr (narrow_float<T>)
@@ -98,8 +91,7 @@ KILN_FN constexpr mask_t<T> isinf(T x) {
 }
 
 /// Nearest integer, ties to even: exact; keeps the sign of zero, infinities and NaN.
-template <class T>
-KILN_FN constexpr T round(T x) {
+template <class T> KILN_FN constexpr T round(T x) {
   if constexpr (recorder<T>) {
     return T::call("round", x);
   } else if constexpr (narrow_float<T>) {
@@ -115,8 +107,7 @@ KILN_FN constexpr T round(T x) {
 }
 
 /// Greatest integer not above `x`: exact; keeps the sign of zero, infinities and NaN.
-template <class T>
-KILN_FN constexpr T floor(T x) {
+template <class T> KILN_FN constexpr T floor(T x) {
   if constexpr (recorder<T>)
     return T::call("floor", x);
   else if constexpr (narrow_float<T>)
@@ -131,8 +122,7 @@ KILN_FN constexpr T floor(T x) {
 }
 
 /// Least integer not below `x`: exact; keeps the sign of zero (-0.5 gives -0), infinities and NaN.
-template <class T>
-KILN_FN constexpr T ceil(T x) {
+template <class T> KILN_FN constexpr T ceil(T x) {
   if constexpr (recorder<T>)
     return T::call("ceil", x);
   else if constexpr (narrow_float<T>)
@@ -147,8 +137,7 @@ KILN_FN constexpr T ceil(T x) {
 }
 
 /// `x` without its fraction (towards zero): exact; keeps the sign of zero, infinities and NaN.
-template <class T>
-KILN_FN constexpr T trunc(T x) {
+template <class T> KILN_FN constexpr T trunc(T x) {
   if constexpr (recorder<T>)
     return T::call("trunc", x);
   else if constexpr (narrow_float<T>)

@@ -5,8 +5,7 @@ namespace kiln {
 
 /// Error function: error below 6 ulp (4e-7) for float, 2 ulp for double; never beyond 1, which it reaches. A float
 /// takes one rational function (own minimax fit, 7e-9) and one division.
-template <class T>
-KILN_FN constexpr T erf(T x) {
+template <class T> KILN_FN constexpr T erf(T x) {
   if constexpr (recorder<T>)
     return T::call("erf", x);
   else if constexpr (narrow_float<T>)

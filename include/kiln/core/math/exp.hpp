@@ -6,8 +6,7 @@ namespace kiln {
 namespace elementary {
 
 /// y * 2^n rounded once, for t = n + shifter, y near 1 and n within two of the exponent's range.
-template <class T>
-KILN_FN constexpr T scale_by_power(T y, T t) {
+template <class T> KILN_FN constexpr T scale_by_power(T y, T t) {
   if constexpr (is_vec<T>) {
     if constexpr (native_ops<T>::has_scale) return native_ops<T>::scale(y, t - splat<T>(shifter<T>));
   }
@@ -19,13 +18,9 @@ KILN_FN constexpr T scale_by_power(T y, T t) {
 }
 
 /// x = n ln 2 + r: gives r and t = n + shifter.
-template <class T>
-struct reduced {
-  T r, t;
-};
+template <class T> struct reduced { T r, t; };
 
-template <class T>
-KILN_FN constexpr reduced<T> reduce_by_ln2(T x) {
+template <class T> KILN_FN constexpr reduced<T> reduce_by_ln2(T x) {
   const T t = mad(x, splat<T>(1.4426950408889634), splat<T>(shifter<T>)), n = t - splat<T>(shifter<T>);
   // The upper part of ln 2 has so few bits that its product with n is exact.
   const T r = mad(n, splat<T>(is_f32<T> ? -0.693145751953125 : -6.93147180369123816490e-01), x);
@@ -33,8 +28,7 @@ KILN_FN constexpr reduced<T> reduce_by_ln2(T x) {
 }
 
 /// e^r - 1 for |r| <= ln 2 / 2.
-template <class T>
-KILN_FN constexpr T expm1_polynomial(T r) {
+template <class T> KILN_FN constexpr T expm1_polynomial(T r) {
   if constexpr (is_f32<T>) {
     const T q = polynomial(r, 0.500000004693711862, 0.166666668192392466, 0.0416663522992867367, 0.00833327250227536381,
                            0.00139412061596841757, 0.000199144904334711481);
@@ -49,8 +43,7 @@ KILN_FN constexpr T expm1_polynomial(T r) {
 }
 
 /// e^r for |r| <= ln 2 / 2.
-template <class T>
-KILN_FN constexpr T exp_polynomial(T r) {
+template <class T> KILN_FN constexpr T exp_polynomial(T r) {
   if constexpr (is_f32<T>) {
     return polynomial(r, 1.0, 1.0, 0.500000009629002301, 0.166665177118883376, 0.0416662022301293375,
                       0.00836902482913322971, 0.00139507295396029196);
@@ -60,14 +53,12 @@ KILN_FN constexpr T exp_polynomial(T r) {
 }
 
 /// x kept within [low, high], NaN kept.
-template <class T>
-KILN_FN constexpr T within(T x, double low, double high) {
+template <class T> KILN_FN constexpr T within(T x, double low, double high) {
   return greater(splat<T>(low), lesser(splat<T>(high), x));
 }
 
 /// 2^(x + rest) for x within two of the exponent's range.
-template <class T>
-KILN_FN constexpr T exp2_of_parts(T x, T rest) {
+template <class T> KILN_FN constexpr T exp2_of_parts(T x, T rest) {
   const T t = x + splat<T>(shifter<T>), r = (x - (t - splat<T>(shifter<T>))) + rest;
   T q{};
   if constexpr (is_f32<T>)
@@ -83,8 +74,7 @@ KILN_FN constexpr T exp2_of_parts(T x, T rest) {
 }  // namespace elementary
 
 /// e^x, also denormal: error below 1 ulp for float (1.2 without fused products), 1.1 for double; overflows to infinity.
-template <class T>
-KILN_FN constexpr T exp(T x) {
+template <class T> KILN_FN constexpr T exp(T x) {
   if constexpr (recorder<T>)
     return T::call("exp", x);
   else if constexpr (narrow_float<T>)
@@ -99,8 +89,7 @@ KILN_FN constexpr T exp(T x) {
 }
 
 /// 2^x: error below 1.2 ulp over the whole range, exact for integers; denormal results included.
-template <class T>
-KILN_FN constexpr T exp2(T x) {
+template <class T> KILN_FN constexpr T exp2(T x) {
   if constexpr (recorder<T>)
     return T::call("exp2", x);
   else if constexpr (narrow_float<T>)
@@ -114,8 +103,7 @@ KILN_FN constexpr T exp2(T x) {
 }
 
 /// e^x - 1: error below 2 ulp, also near zero.
-template <class T>
-KILN_FN constexpr T expm1(T x) {
+template <class T> KILN_FN constexpr T expm1(T x) {
   if constexpr (recorder<T>)
     return T::call("expm1", x);
   else if constexpr (narrow_float<T>)
@@ -134,8 +122,7 @@ KILN_FN constexpr T expm1(T x) {
 }
 
 /// 1 / (1 + e^-x): error below 3 ulp, also where the result is tiny.
-template <class T>
-KILN_FN constexpr T sigmoid(T x) {
+template <class T> KILN_FN constexpr T sigmoid(T x) {
   if constexpr (recorder<T>)
     return T::call("sigmoid", x);
   else if constexpr (narrow_float<T>)

@@ -6,8 +6,7 @@ namespace kiln {
 
 /// Hyperbolic tangent: error below 6 ulp (4e-7) for float, 3 ulp for double; never beyond 1, which it reaches. A
 /// float takes one rational function (own minimax fit, 2.3e-9) and one division.
-template <class T>
-KILN_FN constexpr T tanh(T x) {
+template <class T> KILN_FN constexpr T tanh(T x) {
   if constexpr (recorder<T>)
     return T::call("tanh", x);
   else if constexpr (narrow_float<T>)
@@ -31,8 +30,7 @@ KILN_FN constexpr T tanh(T x) {
 }
 
 /// Hyperbolic sine: error below 3 ulp.
-template <class T>
-KILN_FN constexpr T sinh(T x) {
+template <class T> KILN_FN constexpr T sinh(T x) {
   if constexpr (recorder<T>)
     return T::call("sinh", x);
   else if constexpr (narrow_float<T>)
@@ -48,8 +46,7 @@ KILN_FN constexpr T sinh(T x) {
 }
 
 /// Hyperbolic cosine: error below 3.5 ulp.
-template <class T>
-KILN_FN constexpr T cosh(T x) {
+template <class T> KILN_FN constexpr T cosh(T x) {
   if constexpr (recorder<T>)
     return T::call("cosh", x);
   else if constexpr (narrow_float<T>)
@@ -63,8 +60,7 @@ KILN_FN constexpr T cosh(T x) {
 }
 
 /// Inverse hyperbolic tangent: error below 2.5 ulp; infinite at 1 and -1, NaN beyond.
-template <class T>
-KILN_FN constexpr T atanh(T x) {
+template <class T> KILN_FN constexpr T atanh(T x) {
   if constexpr (recorder<T>)
     return T::call("atanh", x);
   else if constexpr (narrow_float<T>)
@@ -81,8 +77,7 @@ KILN_FN constexpr T atanh(T x) {
 }
 
 /// Inverse hyperbolic sine: error below 2.5 ulp.
-template <class T>
-KILN_FN constexpr T asinh(T x) {
+template <class T> KILN_FN constexpr T asinh(T x) {
   if constexpr (recorder<T>)
     return T::call("asinh", x);
   else if constexpr (narrow_float<T>)
@@ -99,8 +94,7 @@ KILN_FN constexpr T asinh(T x) {
 }
 
 /// Inverse hyperbolic cosine: error below 2.5 ulp; NaN below 1.
-template <class T>
-KILN_FN constexpr T acosh(T x) {
+template <class T> KILN_FN constexpr T acosh(T x) {
   if constexpr (recorder<T>)
     return T::call("acosh", x);
   else if constexpr (narrow_float<T>)

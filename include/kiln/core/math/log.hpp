@@ -6,13 +6,9 @@ namespace kiln {
 namespace elementary {
 
 /// x = 2^e (1 + f) with 1 + f in [sqrt 1/2, sqrt 2), for x > 0, denormals included.
-template <class T>
-struct logarithm_parts {
-  T e, f;
-};
+template <class T> struct logarithm_parts { T e, f; };
 
-template <class T>
-KILN_FN constexpr logarithm_parts<T> split_logarithm(T x) {
+template <class T> KILN_FN constexpr logarithm_parts<T> split_logarithm(T x) {
   using U = element_t<bits_t<T>>;
   constexpr U root_half = bits(element_t<T>(0.7071067811865476)), one = bits(element_t<T>(1));
   constexpr element_t<T> lift = is_f32<T> ? 0x1p24 : 0x1p54;
@@ -24,8 +20,7 @@ KILN_FN constexpr logarithm_parts<T> split_logarithm(T x) {
 }
 
 /// ln(1 + f) as f + low, for f of split_logarithm.
-template <class T>
-KILN_FN constexpr T logarithm_tail(T f) {
+template <class T> KILN_FN constexpr T logarithm_tail(T f) {
   if constexpr (is_f32<T>) {
     const T p = polynomial(f, 0.333333167388859114, -0.250008103580766218, 0.200022853582742832, -0.166245549848059335,
                            0.141812116234562019, -0.131287661512455595, 0.128815223280231235, -0.0785942841614302);
@@ -42,16 +37,14 @@ KILN_FN constexpr T logarithm_tail(T f) {
 }
 
 /// `y` where x is positive and finite, else the logarithm's special values.
-template <class T>
-KILN_FN constexpr T logarithm_specials(T x, T y) {
+template <class T> KILN_FN constexpr T logarithm_specials(T x, T y) {
   const T finite = select(x < infinity<T>(), y, x);
   return select(x > splat<T>(0), finite,
                 select(x == splat<T>(0), -infinity<T>(), select(x < splat<T>(0), quiet_nan<T>(), x)));
 }
 
 /// e ln 2 + (f + tail + extra).
-template <class T>
-KILN_FN constexpr T join_logarithm(T e, T f, T tail) {
+template <class T> KILN_FN constexpr T join_logarithm(T e, T f, T tail) {
   const T low = mad(e, splat<T>(is_f32<T> ? 1.42860682030941723212e-6 : 1.90821492927058770002e-10), tail);
   return mad(e, splat<T>(is_f32<T> ? 0.693145751953125 : 6.93147180369123816490e-01), f + low);
 }
@@ -59,8 +52,7 @@ KILN_FN constexpr T join_logarithm(T e, T f, T tail) {
 }  // namespace elementary
 
 /// Natural logarithm: error below 1 ulp; -infinity at 0, NaN below.
-template <class T>
-KILN_FN constexpr T log(T x) {
+template <class T> KILN_FN constexpr T log(T x) {
   if constexpr (recorder<T>)
     return T::call("log", x);
   else if constexpr (narrow_float<T>)
@@ -76,8 +68,7 @@ KILN_FN constexpr T log(T x) {
 }
 
 /// ln(1 + x): error below 1.1 ulp, also near zero; -infinity at -1, NaN below.
-template <class T>
-KILN_FN constexpr T log1p(T x) {
+template <class T> KILN_FN constexpr T log1p(T x) {
   if constexpr (recorder<T>)
     return T::call("log1p", x);
   else if constexpr (narrow_float<T>)
@@ -96,8 +87,7 @@ KILN_FN constexpr T log1p(T x) {
 }
 
 /// Base-2 logarithm: error below 2 ulp, exact for powers of two; -infinity at 0, NaN below.
-template <class T>
-KILN_FN constexpr T log2(T x) {
+template <class T> KILN_FN constexpr T log2(T x) {
   if constexpr (recorder<T>)
     return T::call("log2", x);
   else if constexpr (narrow_float<T>)
@@ -115,8 +105,7 @@ KILN_FN constexpr T log2(T x) {
 }
 
 /// Base-10 logarithm: error below 2 ulp; -infinity at 0, NaN below.
-template <class T>
-KILN_FN constexpr T log10(T x) {
+template <class T> KILN_FN constexpr T log10(T x) {
   if constexpr (recorder<T>)
     return T::call("log10", x);
   else if constexpr (narrow_float<T>)

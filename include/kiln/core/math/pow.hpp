@@ -7,8 +7,7 @@ namespace kiln {
 namespace elementary {
 
 /// log2 of a positive finite `a` in two parts, to about 1.5 times T's precision.
-template <class T>
-KILN_FN constexpr two_parts<T> log2_in_two_parts(T a) {
+template <class T> KILN_FN constexpr two_parts<T> log2_in_two_parts(T a) {
   const auto [e, f] = split_logarithm(a);
   // s = f / (2 + f) in two parts; ln(1 + f) = 2 s + 2/3 s^3 + s^5 p(s^2)
   const auto below = two_sum(splat<T>(2), f);
@@ -39,8 +38,7 @@ KILN_FN constexpr two_parts<T> log2_in_two_parts(T a) {
 }
 
 /// x to the power of an integer by squaring, modulo 2^bits; negative powers truncate towards zero.
-template <class T>
-KILN_FN constexpr T integer_power(T x, T y) {
+template <class T> KILN_FN constexpr T integer_power(T x, T y) {
   using E = element_t<T>;
   using U = rebind_t<T, decltype(bits_t<E>(0) + 0u)>;  // no promotion to int on the way
   U base = convert<U>(x), result = splat<U>(1), left = convert<U>(y);
@@ -63,8 +61,7 @@ KILN_FN constexpr T integer_power(T x, T y) {
 
 /// x to the power y, with C's special values; error below 1.5 ulp, double below 2 ulp. Integers: modulo 2^bits,
 /// negative powers truncated towards zero.
-template <class T>
-KILN_FN constexpr T pow(T x, T y) {
+template <class T> KILN_FN constexpr T pow(T x, T y) {
   if constexpr (recorder<T>)
     return T::call("pow", x, y);
   else if constexpr (narrow_float<T>)

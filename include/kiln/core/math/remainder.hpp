@@ -6,8 +6,7 @@ namespace kiln {
 namespace elementary {
 
 /// Exponent of a positive finite `x` as T, denormals included.
-template <class T>
-KILN_FN constexpr T exponent_of(T x) {
+template <class T> KILN_FN constexpr T exponent_of(T x) {
   constexpr element_t<T> lift = is_f32<T> ? 0x1p24 : 0x1p54;
   const auto tiny = x < splat<T>(from_bits<element_t<T>>(element_t<bits_t<T>>(1) << mantissa_bits<T>));
   const T biased =
@@ -16,14 +15,12 @@ KILN_FN constexpr T exponent_of(T x) {
 }
 
 /// 2^n for an integer n within the exponents of normal numbers.
-template <class T>
-KILN_FN constexpr T power_of_two(T n) {
+template <class T> KILN_FN constexpr T power_of_two(T n) {
   return from_bits<T>((bits(n + splat<T>(shifter<T> + exponent_bias<T>)) - bits(shifter<T>)) << mantissa_bits<T>);
 }
 
 /// a modulo b for finite a >= 0, b > 0: long division by as many quotient bits at a time as are exact.
-template <class T>
-KILN_FN constexpr T long_division(T a, T b) {
+template <class T> KILN_FN constexpr T long_division(T a, T b) {
   T r = a;
   const T zero = splat<T>(0), digits = splat<T>(mantissa_bits<T> - 1), exponent_of_b = exponent_of(b);
   for (auto active = r >= b; any(active); active = r >= b) {
@@ -44,8 +41,7 @@ KILN_FN constexpr T long_division(T a, T b) {
 
 /// Remainder of the division that truncates: sign of `a`, exact (C's fmod; ONNX Mod with fmod=1). Integers: `b` must
 /// not be 0.
-template <class T>
-KILN_FN constexpr T fmod(T a, T b) {
+template <class T> KILN_FN constexpr T fmod(T a, T b) {
   if constexpr (recorder<T>)
     return T::call("fmod", a, b);
   else if constexpr (narrow_float<T>)
@@ -64,8 +60,7 @@ KILN_FN constexpr T fmod(T a, T b) {
 }
 
 /// Remainder of the division that floors: sign of `b`, as Python's and ONNX Mod's. Integers: `b` must not be 0.
-template <class T>
-KILN_FN constexpr T mod(T a, T b) {
+template <class T> KILN_FN constexpr T mod(T a, T b) {
   if constexpr (recorder<T>)
     return T::call("mod", a, b);
   else if constexpr (narrow_float<T>)

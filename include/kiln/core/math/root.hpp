@@ -6,8 +6,7 @@ namespace kiln {
 namespace elementary {
 
 /// a * b, also in constant evaluation, where C++ allows no overflow.
-template <class T>
-KILN_FN constexpr T times(T a, T b) {
+template <class T> KILN_FN constexpr T times(T a, T b) {
   if constexpr (!is_vec<T>) {
     constexpr T greatest = from_bits<T>(exponent_mask<T> - 1);
     if (__builtin_is_constant_evaluated() && abs(b) > T(1) && abs(a) < infinity<T>() && abs(a) > greatest / abs(b))
@@ -16,21 +15,16 @@ KILN_FN constexpr T times(T a, T b) {
   return a * b;
 }
 
-template <class T>
-struct two_parts {
-  T high, low;
-};
+template <class T> struct two_parts { T high, low; };
 
 /// high + low == a + b exactly (Knuth 1969).
-template <class T>
-KILN_FN constexpr two_parts<T> two_sum(T a, T b) {
+template <class T> KILN_FN constexpr two_parts<T> two_sum(T a, T b) {
   const T high = a + b, t = high - a;
   return {high, (a - (high - t)) + (b - t)};
 }
 
 /// high + low == a * b exactly while nothing overflows or underflows (Dekker 1971), without fused multiply-add.
-template <class T>
-KILN_FN constexpr two_parts<T> two_product_split(T a, T b) {
+template <class T> KILN_FN constexpr two_parts<T> two_product_split(T a, T b) {
   using U = element_t<bits_t<T>>;
   // Rounding, not cutting, leaves a lower part of so few bits that the product of two is exact.
   constexpr U tie = U(1) << (mantissa_bits<T> / 2), upper = ~(2 * tie - 1);
@@ -41,8 +35,7 @@ KILN_FN constexpr two_parts<T> two_product_split(T a, T b) {
 }
 
 /// a + b rounded to odd: an inexact sum gets an odd last bit, so that a later rounding is not a second one.
-template <class T>
-KILN_SLOW constexpr T add_to_odd(T a, T b) {
+template <class T> KILN_SLOW constexpr T add_to_odd(T a, T b) {
   const auto sum = two_sum(a, b);
   const auto pattern = bits(sum.high);
   if (sum.low == T(0) || (pattern & 1)) return sum.high;
@@ -50,8 +43,7 @@ KILN_SLOW constexpr T add_to_odd(T a, T b) {
 }
 
 /// fma for constant evaluation: exact for float; for double while no intermediate underflows (Boldo, Melquiond 2008).
-template <class T>
-KILN_SLOW constexpr T software_fma(T a, T b, T c) {
+template <class T> KILN_SLOW constexpr T software_fma(T a, T b, T c) {
   const T inf = infinity<T>(), towards = copysign(T(1), a) * copysign(inf, b);
   if (a != a || b != b || c != c) return quiet_nan<T>();
   if (abs(a) == inf || abs(b) == inf) return a == 0 || b == 0 || c == -towards ? quiet_nan<T>() : towards;
@@ -74,8 +66,7 @@ KILN_SLOW constexpr T software_fma(T a, T b, T c) {
 
 /// Square root for constant evaluation, correctly rounded: Newton's iteration, then the exact residual decides the last
 /// bit.
-template <class T>
-KILN_SLOW constexpr T software_sqrt(T x) {
+template <class T> KILN_SLOW constexpr T software_sqrt(T x) {
   if constexpr (is_f32<T>) {
     return static_cast<float>(software_sqrt(static_cast<double>(x)));
   } else {
@@ -96,8 +87,7 @@ KILN_SLOW constexpr T software_sqrt(T x) {
 
 /// a * b + c rounded once. One instruction where `has_fma`, else a slow library call. In constant evaluation a double
 /// result below 1e-290 may be off in its last bit.
-template <class T>
-KILN_FN constexpr T fma(T a, T b, T c) {
+template <class T> KILN_FN constexpr T fma(T a, T b, T c) {
   if constexpr (recorder<T>) {
     return T::call("fma", a, b, c);
   } else if constexpr (is_vec<T>) {
@@ -114,8 +104,7 @@ KILN_FN constexpr T fma(T a, T b, T c) {
 namespace elementary {
 
 /// a * b + c, fused where `has_fma`: what the polynomials are made of.
-template <class T>
-KILN_FN constexpr T mad(T a, T b, T c) {
+template <class T> KILN_FN constexpr T mad(T a, T b, T c) {
   if constexpr (has_fma)
     return fma(a, b, c);
   else
@@ -123,8 +112,7 @@ KILN_FN constexpr T mad(T a, T b, T c) {
 }
 
 /// c0 + c1 x + c2 x^2 + …
-template <class T, class... C>
-KILN_FN constexpr T polynomial(T x, double c0, C... c) {
+template <class T, class... C> KILN_FN constexpr T polynomial(T x, double c0, C... c) {
   if constexpr (sizeof...(C) == 0)
     return splat<T>(c0);
   else
@@ -132,8 +120,7 @@ KILN_FN constexpr T polynomial(T x, double c0, C... c) {
 }
 
 /// high + low == a * b exactly while nothing overflows or underflows.
-template <class T>
-KILN_FN constexpr two_parts<T> two_product(T a, T b) {
+template <class T> KILN_FN constexpr two_parts<T> two_product(T a, T b) {
   if constexpr (has_fma) {
     const T high = a * b;
     return {high, fma(a, b, -high)};
@@ -145,8 +132,7 @@ KILN_FN constexpr two_parts<T> two_product(T a, T b) {
 }  // namespace elementary
 
 /// Square root, correctly rounded; NaN below zero, -0 stays.
-template <class T>
-KILN_FN constexpr T sqrt(T x) {
+template <class T> KILN_FN constexpr T sqrt(T x) {
   if constexpr (recorder<T>) {
     return T::call("sqrt", x);
   } else if constexpr (narrow_float<T>) {
@@ -163,8 +149,7 @@ KILN_FN constexpr T sqrt(T x) {
 }
 
 /// 1 / x, correctly rounded.
-template <class T>
-KILN_FN constexpr T recip(T x) {
+template <class T> KILN_FN constexpr T recip(T x) {
   if constexpr (recorder<T>)
     return T::call("recip", x);
   else if constexpr (narrow_float<T>)
@@ -179,8 +164,7 @@ KILN_FN constexpr T recip(T x) {
 }
 
 /// 1 / sqrt(x): error below 1.5 ulp.
-template <class T>
-KILN_FN constexpr T rsqrt(T x) {
+template <class T> KILN_FN constexpr T rsqrt(T x) {
   if constexpr (recorder<T>)
     return T::call("rsqrt", x);
   else if constexpr (narrow_float<T>)

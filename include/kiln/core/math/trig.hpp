@@ -1,13 +1,12 @@
 #pragma once
-#include "kiln/core/math/huge_turns.hpp"
+#include "kiln/core/math/payne_hanek.hpp"
 
 namespace kiln {
 
 namespace elementary {
 
 /// x as quarter turns and a rest.
-template <class T>
-KILN_FN constexpr quarter_turns<T> reduce_by_quarter_turns(T x) {
+template <class T> KILN_FN constexpr quarter_turns<T> reduce_by_quarter_turns(T x) {
   using U = element_t<bits_t<T>>;
   if constexpr (!is_vec<T>)
     if (__builtin_is_constant_evaluated() && !(abs(x) <= T(cody_waite_limit<T>))) return reduce_huge(x);
@@ -45,8 +44,7 @@ KILN_FN constexpr quarter_turns<T> reduce_by_quarter_turns(T x) {
 }
 
 /// sin r for |r| <= pi/4; keeps the sign of zero.
-template <class T>
-KILN_FN constexpr T sine_polynomial(T r) {
+template <class T> KILN_FN constexpr T sine_polynomial(T r) {
   const T z = r * r;
   if constexpr (is_f32<T>)
     return copysign(mad(r * z,
@@ -64,8 +62,7 @@ KILN_FN constexpr T sine_polynomial(T r) {
 }
 
 /// cos r for |r| <= pi/4.
-template <class T>
-KILN_FN constexpr T cosine_polynomial(T r) {
+template <class T> KILN_FN constexpr T cosine_polynomial(T r) {
   const T z = r * r, half_square = splat<T>(0.5) * z, head = splat<T>(1) - half_square;
   T p{};
   if constexpr (is_f32<T>)
@@ -77,8 +74,7 @@ KILN_FN constexpr T cosine_polynomial(T r) {
 }
 
 /// sin of (q pi/2 + r).
-template <class T>
-KILN_FN constexpr T sine_of_turns(T r, bits_t<T> q) {
+template <class T> KILN_FN constexpr T sine_of_turns(T r, bits_t<T> q) {
   using U = element_t<bits_t<T>>;
   const T y = select((q & U(1)) != U(0), cosine_polynomial(r), sine_polynomial(r));
   return from_bits<T>(bits(y) ^ ((q & U(2)) << (sizeof(U) * 8 - 2)));
@@ -87,8 +83,7 @@ KILN_FN constexpr T sine_of_turns(T r, bits_t<T> q) {
 }  // namespace elementary
 
 /// Sine of radians: error below 2.5 ulp for every finite argument.
-template <class T>
-KILN_FN constexpr T sin(T x) {
+template <class T> KILN_FN constexpr T sin(T x) {
   if constexpr (recorder<T>)
     return T::call("sin", x);
   else if constexpr (narrow_float<T>)
@@ -103,8 +98,7 @@ KILN_FN constexpr T sin(T x) {
 }
 
 /// Cosine of radians: error below 2.5 ulp for every finite argument.
-template <class T>
-KILN_FN constexpr T cos(T x) {
+template <class T> KILN_FN constexpr T cos(T x) {
   if constexpr (recorder<T>)
     return T::call("cos", x);
   else if constexpr (narrow_float<T>)
@@ -119,8 +113,7 @@ KILN_FN constexpr T cos(T x) {
 }
 
 /// Tangent of radians: error below 4 ulp for every finite argument.
-template <class T>
-KILN_FN constexpr T tan(T x) {
+template <class T> KILN_FN constexpr T tan(T x) {
   if constexpr (recorder<T>)
     return T::call("tan", x);
   else if constexpr (narrow_float<T>)

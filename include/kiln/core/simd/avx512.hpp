@@ -80,8 +80,7 @@ requires(sizeof(V) == 64) struct native_ops<V> : generic_ops<V> {
 };
 
 /// Sixteen IEEE halves and floats.
-template <>
-struct half_ops<vec<float, 16>> {
+template <> struct half_ops<vec<float, 16>> {
   static KILN_FN vec<float, 16> widen(vec<std::uint16_t, 16> h) {
     return (vec<float, 16>)_mm512_maskz_cvtph_ps(0xffff, (__m256i)h);
   }

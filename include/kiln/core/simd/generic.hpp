@@ -6,8 +6,7 @@
 namespace kiln::elementary {
 
 /// Operations on a vector wider than a register (by halves) or without an instruction (by lanes).
-template <class V>
-struct generic_ops {
+template <class V> struct generic_ops {
   static constexpr bool splits = sizeof(V) > 16;
   static constexpr int half_lanes = lanes<V> / 2;
   using E = element_t<V>;
@@ -16,7 +15,8 @@ struct generic_ops {
   static KILN_FN V fma(V a, V b, V c) {
     if constexpr (splits) {
       using ops = native_ops<half>;
-      return join(ops::fma(lower(a), lower(b), lower(c)), ops::fma(upper(a), upper(b), upper(c)));
+      return join(ops::fma(lower_half(a), lower_half(b), lower_half(c)),
+                  ops::fma(upper_half(a), upper_half(b), upper_half(c)));
     } else {
       V v{};
       for (int i = 0; i < lanes<V>; ++i) {
@@ -31,7 +31,7 @@ struct generic_ops {
 
   static KILN_FN V sqrt(V x) {
     if constexpr (splits) {
-      return join(native_ops<half>::sqrt(lower(x)), native_ops<half>::sqrt(upper(x)));
+      return join(native_ops<half>::sqrt(lower_half(x)), native_ops<half>::sqrt(upper_half(x)));
     } else {
       V v{};
       for (int i = 0; i < lanes<V>; ++i) {
@@ -52,7 +52,7 @@ struct generic_ops {
 
   static KILN_FN bool any(V mask) {
     if constexpr (splits) {
-      return native_ops<half>::any(lower(mask) | upper(mask));
+      return native_ops<half>::any(lower_half(mask) | upper_half(mask));
     } else if constexpr (sizeof(V) == 16) {
       const auto words = (vec<std::uint64_t, 2>)mask;
       return (words[0] | words[1]) != 0;
@@ -65,8 +65,8 @@ struct generic_ops {
 
   static KILN_FN void stream(E* p, V v) {
     if constexpr (splits) {
-      native_ops<half>::stream(p, lower(v));
-      native_ops<half>::stream(p + half_lanes, upper(v));
+      native_ops<half>::stream(p, lower_half(v));
+      native_ops<half>::stream(p + half_lanes, upper_half(v));
     } else {
       store(p, v);
     }
@@ -86,8 +86,8 @@ struct generic_ops {
 
   static KILN_FN void store_n(E* p, V v, int n) {
     if constexpr (splits) {
-      native_ops<half>::store_n(p, lower(v), n < half_lanes ? n : half_lanes);
-      if (n > half_lanes) native_ops<half>::store_n(p + half_lanes, upper(v), n - half_lanes);
+      native_ops<half>::store_n(p, lower_half(v), n < half_lanes ? n : half_lanes);
+      if (n > half_lanes) native_ops<half>::store_n(p + half_lanes, upper_half(v), n - half_lanes);
     } else {
       for (int i = 0; i < lanes<V>; ++i)
         if (i < n) p[i] = v[i];
@@ -95,20 +95,18 @@ struct generic_ops {
   }
 };
 
-/// What the instruction set of this translation unit offers; the specialisations hide what they do better.
-template <class V>
-struct native_ops : generic_ops<V> {};
+/// What the instruction set of this translation unit offers; the specializations hide what they do better.
+template <class V> struct native_ops : generic_ops<V> {};
 
 /// Float vectors from IEEE half bits and back: exact, and rounded to nearest even (NaN becomes quiet).
-template <class F>
-struct half_ops {
+template <class F> struct half_ops {
   using U = bits_t<F>;
   using H = rebind_t<F, std::uint16_t>;
 
   static KILN_FN F widen(H h) {
     if constexpr (lanes < F >> 8) {
       using ops = half_ops<vec<float, lanes<F> / 2>>;
-      return join(ops::widen(lower(h)), ops::widen(upper(h)));
+      return join(ops::widen(lower_half(h)), ops::widen(upper_half(h)));
     } else {
       const U x = convert<U>(h), sign = (x & 0x8000u) << 16, magnitude = x & 0x7fffu;
       const F normal = from_bits<F>((magnitude << 13) + (112u << 23));
@@ -123,7 +121,7 @@ struct half_ops {
   static KILN_FN H narrow(F f) {
     if constexpr (lanes < F >> 8) {
       using ops = half_ops<vec<float, lanes<F> / 2>>;
-      return join(ops::narrow(lower(f)), ops::narrow(upper(f)));
+      return join(ops::narrow(lower_half(f)), ops::narrow(upper_half(f)));
     } else {
       const U x = bits(f), sign = (x >> 16) & 0x8000u, magnitude = x & 0x7fffffffu;
       const U normal = (magnitude - (112u << 23) + 0xfffu + ((magnitude >> 13) & 1u)) >> 13;

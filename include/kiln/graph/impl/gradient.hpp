@@ -20,10 +20,7 @@ class backward_step {
   const dims& in_lens(std::size_t i) const { return in(i).get_shape().lens; }
   /// Whether operand i holds floats; nothing else has a slope.
   bool takes(std::size_t i) const { return is_float(in(i).type()); }
-  template <class Op>
-  const Op& as() const {
-    return *op.get_if<Op>();
-  }
+  template <class Op> const Op& as() const { return *op.get_if<Op>(); }
   value number(double x) const { return build.scalar(slope.type(), x); }
   value zeros_like(std::size_t i) const;
   /// Says what operand i's slope is; one with more dims than the operand, or repeated ones, is summed over those.

@@ -15,7 +15,7 @@ void concat(backward_step& s) {
   }
 }
 
-// The picked slices are added where they came from, with the axis in front.
+// The picked slices are added where they came from, with the axis first.
 void gather(backward_step& s) {
   const auto axis = static_cast<std::size_t>(normal_axis(s.as<op::gather>().axis, s.in(0).rank()));
   const value indices = s.in(1);
@@ -44,8 +44,7 @@ void gather_nd(backward_step& s) {
 }
 
 // An update that replaces takes the element's slope.
-template <class Scatter, class Gather>
-void scatter(backward_step& s, const Scatter& o, const Gather& read) {
+template <class Scatter, class Gather> void scatter(backward_step& s, const Scatter& o, const Gather& read) {
   if (o.reduction != op::scatter_mode::none && o.reduction != op::scatter_mode::add)
     raise(errc::unsupported, "op '" + std::string(s.op.name()) + "' has no derivative with reduction '" +
                                  std::string(to_string(o.reduction)) + "'");

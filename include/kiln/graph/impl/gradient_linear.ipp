@@ -1,4 +1,7 @@
+#include <vector>
+
 #include "kiln/graph/impl/gradient.hpp"
+#include "kiln/op/linear/dft.hpp"
 
 // Sums of products: an operand's slope is the same kind of sum over the result's slope and the other operand.
 namespace kiln::detail {
@@ -62,17 +65,17 @@ value weight_slope(value wide, value narrow, const op::convolution& o, const dim
 
 void convolution(backward_step& s) {
   const shape in[] = {s.in(0).get_shape(), s.in(1).get_shape()};
-  const op::convolution o = s.as<op::convolution>().normalised(in);
+  const op::convolution o = s.as<op::convolution>().normalized(in);
   op::deconvolution back{o.stride, o.dilation, {}, o.pads, o.group};
   for (std::size_t d = 0; d + 2 < in[0].rank(); ++d) {
-    // elements behind the last window have no slope
+    // elements after the last window have no slope
     const std::size_t at = d + 2, axes = in[0].rank() - 2;
     const dimension reached = (s.slope.get_shape().lens[at] - 1) * o.stride[d] + (in[1].lens[at] - 1) * o.dilation[d] +
                               1 - o.pads[d] - o.pads[axes + d];
-    const dimension behind = in[0].lens[at] - reached;
-    if (!behind.is_constant())
+    const dimension unread = in[0].lens[at] - reached;
+    if (!unread.is_constant())
       raise(errc::unsupported, "op 'convolution' over symbolic extents with strides has no derivative");
-    back.output_padding.push_back(behind.value());
+    back.output_padding.push_back(unread.value());
   }
   s.give(0, s.build.add(back, s.slope, s.in(1)));
   s.give(1, weight_slope(s.in(0), s.slope, o, in[1].lens));
@@ -80,15 +83,52 @@ void convolution(backward_step& s) {
 
 void deconvolution(backward_step& s) {
   const shape in[] = {s.in(0).get_shape(), s.in(1).get_shape()};
-  const op::deconvolution o = s.as<op::deconvolution>().normalised(in);
+  const op::deconvolution o = s.as<op::deconvolution>().normalized(in);
   const op::convolution back{o.stride, o.dilation, o.pads, o.group};
   s.give(0, cropped(s.slope.conv(s.in(1), back), in[0].lens));
   s.give(1, weight_slope(s.slope, s.in(0), back, in[1].lens));
 }
 
+// A constant of the extents' rank whose `values` vary along one axis.
+value along_axis(backward_step& s, std::size_t axis, std::span<const double> values) {
+  dims lens(s.slope.rank(), dimension(1));
+  lens[axis] = static_cast<std::int64_t>(values.size());
+  return s.build.constant(literal::of<double>({dtype::f64, lens}, values)).convert(s.slope.type());
+}
+
+// A transform's matrix is symmetric: its adjoint is the same transform between two conjugations. What a one-sided
+// inverse takes as one number and its conjugate counts twice.
+void dft(backward_step& s) {
+  const auto& o = s.as<op::dft>();
+  const dims& lens = s.in_lens(0);
+  const auto axis = static_cast<std::size_t>(normal_axis(o.axis, lens.size()));
+  const dimension n = o.length_of(lens[axis]);
+  const bool half = o.one_sided && o.inverse;
+  const double signs[] = {1, -1};
+  const value conjugates = along_axis(s, lens.size() - 1, signs);
+  const value slope = s.slope.dim(-1) == dimension(2) ? s.slope * conjugates : s.slope;
+  value x = (slope | op::dft{static_cast<std::int64_t>(axis), o.inverse, false, n}) * conjugates;
+  const dimension taken = half ? n / 2 + 1 : n;
+  op::pad fit;
+  fit.pads.resize(2 * lens.size(), dimension(0));
+  fit.pads[lens.size() + axis] = taken - n;
+  if (half) {
+    if (!n.is_constant())
+      raise(errc::unsupported, "op 'dft' of a spectrum's half and a symbolic length has no derivative");
+    std::vector<double> counts(static_cast<std::size_t>(taken.value()), 2.0);
+    counts[0] = 1;
+    if (n.value() % 2 == 0) counts.back() = 1;
+    x = (x | fit) * along_axis(s, axis, counts);
+  }
+  fit.pads[lens.size() + axis] = lens[axis] - taken;
+  x = x | fit;
+  s.give(0, lens.back() == dimension(2) ? x : x.slice({{-1}, {0}, {1}, {}}));
+}
+
 constexpr gradient_rule rules[] = {
     {"convolution", convolution},
     {"deconvolution", deconvolution},
+    {"dft", dft},
     {"dot", dot},
 };
 

@@ -8,10 +8,7 @@ namespace {
 // Of one operand: its derivative from x, the result y, and a way to write numbers.
 using derivative = value (*)(const backward_step& s, value x, value y);
 
-template <derivative Of>
-void unary(backward_step& s) {
-  s.give(0, s.slope * Of(s, s.in(0), s.out()));
-}
+template <derivative Of> void unary(backward_step& s) { s.give(0, s.slope * Of(s, s.in(0), s.out())); }
 void flat(backward_step&) {}  // constant but for jumps
 
 value pick(value condition, value a, value b) { return condition.where(a, b); }

@@ -24,14 +24,14 @@ void l2(backward_step& s) {
   s.give(0, s.in(0) * repeated(s, s.out().equal(none).where(none, s.slope / s.out())));
 }
 void sum_square(backward_step& s) { s.give(0, s.in(0) * spread(s) * 2.0); }
-// The product of the others: of those before and those behind, so that an element may be zero.
+// The product of the others: of those before and those after, so that an element may be zero.
 void prod(backward_step& s) {
   const ints& axes = s.op.axes();
   if (axes.size() != 1) raise(errc::unsupported, "op 'reduce_prod' over several axes has no derivative");
   const std::int64_t axis = normal_axis(axes[0], s.in(0).rank());
   const value before = s.build.add(op::cumprod{axis, true, false}, s.in(0)),
-              behind = s.build.add(op::cumprod{axis, true, true}, s.in(0));
-  s.give(0, spread(s) * before * behind);
+              after = s.build.add(op::cumprod{axis, true, true}, s.in(0));
+  s.give(0, spread(s) * before * after);
 }
 
 constexpr gradient_rule rules[] = {

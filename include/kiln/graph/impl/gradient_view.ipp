@@ -29,17 +29,17 @@ void broadcast(backward_step& s) {
   s.give(0, (axes.empty() ? s.slope : s.slope.reduce_sum(axes)).reshape(s.in_lens(0)));
 }
 
-// Zeros before and behind along one axis; negative numbers crop.
-value padded(value x, std::size_t axis, dimension before, dimension behind) {
-  if (before == dimension(0) && behind == dimension(0)) return x;
+// Zeros before and after along one axis; negative numbers crop.
+value padded(value x, std::size_t axis, dimension before, dimension after) {
+  if (before == dimension(0) && after == dimension(0)) return x;
   op::pad around;
   around.pads = decltype(around.pads)(2 * x.rank(), dimension(0));
   around.pads[axis] = before;
-  around.pads[x.rank() + axis] = behind;
+  around.pads[x.rank() + axis] = after;
   return x.owner().add(around, x);
 }
 
-// x's elements `step` apart, zeros between and behind them.
+// x's elements `step` apart, zeros between and after them.
 value stretched(value x, std::size_t axis, std::int64_t step) {
   if (step == 1) return x;
   dims lens = x.get_shape().lens;
@@ -61,7 +61,7 @@ constexpr gradient_rule rules[] = {
 value unsliced(value slope, const op::slice& o, const dims& lens) {
   for (std::size_t i = 0; i < o.starts.size(); ++i) {
     const auto at = o.axes.empty() ? i : static_cast<std::size_t>(normal_axis(o.axes[i], lens.size()));
-    // where the first element of this axis lies: the offset in a layout in which no other axis counts
+    // where the first element of this axis is: the offset in a layout in which no other axis counts
     op::slice one{{static_cast<std::int64_t>(at)}, {o.starts[i]}, {o.ends[i]}, {o.steps.empty() ? 1 : o.steps[i]}};
     layout alone{lens, dims(lens.size(), dimension(0)), 0};
     alone.strides[at] = 1;

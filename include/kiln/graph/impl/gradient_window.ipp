@@ -40,7 +40,7 @@ class windows {
   value counts(builder& b, dtype t) const {
     const value ones = b.add(op::fill{in_, 1, t});
     value inside = padded(ones, 0);
-    if (pooling_.count_include_pad) {  // but not what lies behind the stated padding
+    if (pooling_.count_include_pad) {  // but not what is after the stated padding
       auto rest = around_;
       for (std::size_t k = 0; k < rest.size(); ++k) rest[k] = rest[k] - stated_[k];
       inside = around(around(ones, stated_, 1), rest, 0);
@@ -77,7 +77,7 @@ class windows {
 
 void pooling(backward_step& s) {
   const shape in[] = {s.in(0).get_shape()};
-  const op::pooling o = s.as<op::pooling>().normalised(in);
+  const op::pooling o = s.as<op::pooling>().normalized(in);
   std::int64_t elements = 1;
   for (const std::int64_t n : o.lengths) elements = elements > most_elements ? elements : elements * n;
   if (o.mode == op::pooling_mode::lp || elements > most_elements)

@@ -7,13 +7,10 @@ namespace kiln {
 enum class fusion : std::uint8_t {
   pointwise,    ///< elementwise ops over one index space
   reduce,       ///< pointwise and reductions over one row (softmax, norms)
-  contraction,  ///< a dot or convolution and the pointwise ops behind it
+  contraction,  ///< a dot or convolution and the pointwise ops after it
 };
 
-constexpr std::string_view to_string(fusion f) {
-  constexpr std::string_view names[] = {"pointwise", "reduce", "contraction"};
-  return names[static_cast<unsigned>(f)];
-}
+constexpr std::string_view to_string(fusion f) { return enumerator_name(f, {"pointwise", "reduce", "contraction"}); }
 
 namespace op {
 

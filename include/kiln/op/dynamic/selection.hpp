@@ -60,10 +60,10 @@ struct unique {
 };
 
 /// Boxes that overlap no better one, for each batch and class (ONNX NonMaxSuppression). Operands: boxes f32[batches, n,
-/// 4] by corners or, `centred`, by centre and size; scores f32[batches, classes, n]; the most boxes of a class (i64);
+/// 4] by corners or, `centered`, by center and size; scores f32[batches, classes, n]; the most boxes of a class (i64);
 /// greatest overlap, intersection over union; and least score (both f32). The result holds batch, class and box.
 struct non_max_suppression {
-  bool centred = false, has_least_score = false;
+  bool centered = false, has_least_score = false;
   dimension count = 0;
 
   result<shape> compute_shape(std::span<const shape> in) const {

@@ -18,14 +18,11 @@ constexpr std::optional<fault> strings_fault(std::span<const shape> in, std::siz
 namespace kiln::op {
 
 enum class letter_case : std::uint8_t { as_is, lower, upper };
-constexpr std::string_view to_string(letter_case c) {
-  constexpr std::string_view names[] = {"as_is", "lower", "upper"};
-  return names[static_cast<unsigned>(c)];
-}
+constexpr std::string_view to_string(letter_case c) { return enumerator_name(c, {"as_is", "lower", "upper"}); }
 
 /// The strings of [n] or [1, n] that are not stop words (operand 1), in another case (ONNX StringNormalizer); where all
 /// are, one empty string.
-struct normalise_strings {
+struct normalize_strings {
   letter_case to = letter_case::as_is;
   bool case_matters = false;  ///< to what counts as a stop word
   dimension count = 0;
@@ -39,7 +36,7 @@ struct normalise_strings {
   small_vector<argument> produce(std::span<const argument> in) const;
 };
 
-/// Strings of both operands behind each other, elements paired as numpy broadcasts (ONNX StringConcat).
+/// Concatenates the strings of both operands, elements paired as numpy broadcasts (ONNX StringConcat).
 struct concat_strings {
   result<shape> compute_shape(std::span<const shape> in) const {
     if (const auto f = detail::strings_fault(in, 2)) return *f;

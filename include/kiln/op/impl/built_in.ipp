@@ -1,16 +1,20 @@
+#include <array>
+
 #include "kiln/op/impl/table_slice.hpp"
 
 namespace kiln::detail {
 
 namespace {
 
+// As many as CMakeLists.txt generates units of.
 constexpr std::size_t slices = 10;
-static_assert(default_registry::size <= slices * ops_in_slice, "add tables_<n>.ipp and count it here");
+static_assert(default_registry::size <= slices * ops_in_slice, "raise the number of op_table_slice units in CMake");
 
 const op_table* slice(std::size_t i) {
-  static const op_table* const all[slices] = {
-      built_in_slice<0>(), built_in_slice<1>(), built_in_slice<2>(), built_in_slice<3>(), built_in_slice<4>(),
-      built_in_slice<5>(), built_in_slice<6>(), built_in_slice<7>(), built_in_slice<8>(), built_in_slice<9>()};
+  static const auto all = []<std::size_t... I>(std::index_sequence<I...>) {
+    return std::array{op_table_slice<I>::tables()...};
+  }
+  (std::make_index_sequence<slices>{});
   return all[i];
 }
 

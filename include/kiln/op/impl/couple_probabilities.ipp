@@ -9,7 +9,7 @@ namespace kiln::op {
 
 namespace {
 
-// r[i * k + j]: how probable class i is against j. Minimises the sum of (r_ji p_i - r_ij p_j)^2 over p that add up
+// r[i * k + j]: how probable class i is against j. Minimizes the sum of (r_ji p_i - r_ij p_j)^2 over p that add up
 // to 1.
 std::vector<double> coupled(const std::vector<double>& r, std::size_t k) {
   std::vector<double> q(k * k, 0), p(k, 1.0 / static_cast<double>(k)), qp(k);

@@ -24,8 +24,7 @@ argument row_of(dtype type, const std::vector<const argument*>& values) {
   return is_object(type) ? retained(out.get_shape(), out.data()) : out;
 }
 
-template <class Keys>
-std::vector<const argument*> found(const map_object& m, const Keys& held, const Keys& wanted) {
+template <class Keys> std::vector<const argument*> found(const map_object& m, const Keys& held, const Keys& wanted) {
   std::vector<const argument*> out;
   for (const auto& k : wanted) {
     const auto at = std::lower_bound(held.begin(), held.end(), k);

@@ -10,7 +10,7 @@ inline small_vector<argument> one(argument a) {
   return out;
 }
 
-/// Elements before an axis, at it, and behind it.
+/// Elements before an axis, at it, and after it.
 struct around {
   std::int64_t outer = 1, extent = 1, inner = 1;
   around(const dims& lens, std::size_t axis) {

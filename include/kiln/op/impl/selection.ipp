@@ -37,8 +37,7 @@ argument flattened(const argument& x) {
   return argument(dense.to_literal().reshaped({dense.elements()}));
 }
 
-template <class List>
-struct order_of_slices {
+template <class List> struct order_of_slices {
   const List& values;
   around a;
   // -1, 0 or 1, by the first element that differs
@@ -60,8 +59,7 @@ struct groups {
   std::vector<std::int64_t> first, inverse, counts;
 };
 
-template <class List>
-groups group(const List& values, const around& a, bool ascending) {
+template <class List> groups group(const List& values, const around& a, bool ascending) {
   const order_of_slices<List> compare{values, a};
   std::vector<std::int64_t> order(static_cast<std::size_t>(a.extent));
   std::iota(order.begin(), order.end(), 0);
@@ -93,10 +91,10 @@ struct box {
   float area() const { return (high[0] - low[0]) * (high[1] - low[1]); }
 };
 
-box box_of(const float* p, bool centred) {
+box box_of(const float* p, bool centered) {
   box b;
   for (int d = 0; d < 2; ++d) {
-    const float x = centred ? p[1 - d] - p[3 - d] / 2 : p[d], y = centred ? p[1 - d] + p[3 - d] / 2 : p[d + 2];
+    const float x = centered ? p[1 - d] - p[3 - d] / 2 : p[d], y = centered ? p[1 - d] + p[3 - d] / 2 : p[d + 2];
     b.low[d] = std::min(x, y);
     b.high[d] = std::max(x, y);
   }
@@ -181,7 +179,7 @@ small_vector<argument> non_max_suppression::produce(std::span<const argument> in
       std::vector<box> kept;
       for (const std::int64_t k : order) {
         if (static_cast<std::int64_t>(kept.size()) >= most) break;
-        const box next = box_of(corners.data() + (b * n + k) * 4, centred);
+        const box next = box_of(corners.data() + (b * n + k) * 4, centered);
         if (std::any_of(kept.begin(), kept.end(), [&](const box& o) { return overlap(o, next) > most_overlap; }))
           continue;
         kept.push_back(next);

@@ -59,8 +59,7 @@ std::string in_case(const std::string& s, letter_case to) {
 }
 
 // Calls f(k, positions in the operands) for each element of the broadcast result.
-template <std::size_t N, class F>
-void for_broadcast(const dims& lens, const dims (&operands)[N], F&& f) {
+template <std::size_t N, class F> void for_broadcast(const dims& lens, const dims (&operands)[N], F&& f) {
   const ints to = to_ints(lens);
   ints at(to.size(), 0);
   const std::int64_t n = product(to);
@@ -106,8 +105,7 @@ strings pieces_of(const std::string& s, const std::string& delimiter, std::int64
 }
 
 // Decimals as Python writes them: plain between 1e-4 and 1e16, with a point.
-template <class T>
-std::string number_text(T x) {
+template <class T> std::string number_text(T x) {
   if (x != x) return "NaN";
   if (x - x != T(0)) return x > 0 ? "INF" : "-INF";
   char digits[64];
@@ -121,8 +119,7 @@ std::string number_text(T x) {
 }
 
 // The number of fewest decimals that is stored as x is.
-template <class T>
-T shortest_in(dtype t, T x) {
+template <class T> T shortest_in(dtype t, T x) {
   char text[32];
   for (int digits = 0; digits < 9; ++digits) {
     const auto end = std::to_chars(text, text + sizeof text, x, std::chars_format::scientific, digits);
@@ -169,8 +166,7 @@ void check_size(const std::string& pattern) {
 }
 
 // An integer may be written as a decimal, "100.5" or "1e3": it is truncated as a number's conversion is.
-template <class T>
-T number_of(const std::string& text) {
+template <class T> T number_of(const std::string& text) {
   const std::size_t from = text.find_first_not_of(" \t\r\n"), last = text.find_last_not_of(" \t\r\n");
   if (from == std::string::npos) not_a_number(text);
   std::string_view s(text.data() + from, last + 1 - from);
@@ -189,7 +185,7 @@ T number_of(const std::string& text) {
 
 }  // namespace
 
-small_vector<argument> normalise_strings::produce(std::span<const argument> in) const {
+small_vector<argument> normalize_strings::produce(std::span<const argument> in) const {
   const strings words = strings_of(in[0]), stop = strings_of(in[1]);
   const auto key = [&](const std::string& s) { return case_matters ? s : in_case(s, letter_case::lower); };
   strings keys, kept;

@@ -13,8 +13,7 @@ struct arg_max {
   constexpr result<shape> compute_shape(std::span<const shape> in) const {
     return detail::arg_extreme_shape(in, axis, types);
   }
-  template <class T>
-  constexpr void compute(Evaluation auto& e) const {
+  template <class T> constexpr void compute(Evaluation auto& e) const {
     detail::arg_extreme<T>(e, axis, select_last_index, [](T x, T y) { return x > y; });
   }
 };

@@ -19,8 +19,7 @@ struct bit_cast {
     return shape{to, in[0].lens};
   }
 
-  template <class T>
-  constexpr void compute(Evaluation auto& e) const {
+  template <class T> constexpr void compute(Evaluation auto& e) const {
     const auto in = e.template in<T>(0);
     visit_compute(to, [&]<class R>(type_tag<R>) {
       const auto out = e.template out<R>();
@@ -35,11 +34,9 @@ struct bit_cast {
   }
 
  private:
-  template <class Stored, class Computed>
-  static constexpr bool computes_in = computes<Computed>(dtype_of<Stored>);
+  template <class Stored, class Computed> static constexpr bool computes_in = computes<Computed>(dtype_of<Stored>);
   // a bool has one bit that means anything
-  template <class To, class From>
-  static constexpr To reinterpreted(From v) {
+  template <class To, class From> static constexpr To reinterpreted(From v) {
     if constexpr (std::is_same_v<To, bool>)
       return std::bit_cast<std::uint8_t>(v) != 0;
     else

@@ -43,6 +43,39 @@ constexpr std::optional<fault> axis_fault(std::span<const shape> in, std::int64_
   return std::nullopt;
 }
 
+/// The faults of an op whose second operand holds indices along an axis of the first.
+constexpr std::optional<fault> indexed_fault(std::span<const shape> in, std::size_t operands, std::int64_t axis) {
+  if (in.size() != operands) return wrong_operand_count(static_cast<std::int64_t>(operands), in.size());
+  if (normal_axis(axis, in[0].rank()) < 0) return wrong_axis(in[0].rank(), axis);
+  if (!is_integer(in[1].type)) return wrong_index_type(in[1].type);
+  return std::nullopt;
+}
+/// Further faults of one whose indices have the data's rank, an index for each element.
+constexpr std::optional<fault> elementwise_index_fault(const shape& data, const shape& indices, std::int64_t axis) {
+  if (indices.rank() != data.rank())
+    return fault::of(errc::shape_mismatch, "indices have the data's rank", data.rank(), indices.rank());
+  for (std::size_t d = 0; d < data.rank(); ++d) {
+    const auto fits = at_most(indices.lens[d], data.lens[d]);
+    if (static_cast<std::int64_t>(d) != normal_axis(axis, data.rank()) && fits && !*fits)
+      return fault::of(errc::shape_mismatch, "indices reach no further than the data beside the axis", data.lens,
+                       indices.lens);
+  }
+  return std::nullopt;
+}
+
+/// Operands and result of an op that picks elements of its first operand by the indices of its second.
+template <class Data, class Indices, class Out> struct indexed_tensors {
+  Data data;
+  Indices indices;
+  Out out;
+};
+template <class T> constexpr auto gather_operands(Evaluation auto& e) {
+  const auto data = e.template in<T>(0);
+  const auto indices = e.template in<std::int64_t>(1);
+  const auto out = e.template out<T>();
+  return indexed_tensors<decltype(data), decltype(indices), decltype(out)>{data, indices, out};
+}
+
 /// Extents gathered piece by piece; more than max_rank of them is a `limit` fault.
 struct collected_dims {
   inline_vector<dimension, 2 * max_rank + 1> lens{};

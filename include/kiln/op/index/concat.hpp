@@ -34,8 +34,7 @@ struct concat {
     return out;
   }
 
-  template <class T>
-  constexpr void compute(Evaluation auto& e) const {
+  template <class T> constexpr void compute(Evaluation auto& e) const {
     const auto out = e.template out<T>();
     const auto whole = detail::split_at(out.lens, axis);
     std::int64_t begin = 0;

@@ -12,8 +12,7 @@ struct contiguous {
     return shape{in[0].type, in[0].lens};
   }
 
-  template <class T>
-  constexpr void compute(Evaluation auto& e) const {
+  template <class T> constexpr void compute(Evaluation auto& e) const {
     const auto in = e.template in<T>(0);
     const auto out = e.template out<T>();
     for (std::int64_t k = 0, n = out.size(); k < n; ++k) out[k] = in[k];

@@ -1,6 +1,5 @@
 #pragma once
-#include "kiln/op/arithmetic.hpp"
-#include "kiln/op/index/common.hpp"
+#include "kiln/op/index/running.hpp"
 
 namespace kiln::op {
 
@@ -17,22 +16,8 @@ struct cumprod {
     return shape{in[0].type, in[0].lens};
   }
 
-  template <class T>
-  constexpr void compute(Evaluation auto& e) const {
-    using Product = std::conditional_t<std::is_same_v<T, float>, double, T>;
-    const auto in = e.template in<T>(0);
-    const auto out = e.template out<T>();
-    const auto s = detail::split_at(in.lens, axis);
-    for (std::int64_t o = 0; o < s.outer; ++o)
-      for (std::int64_t i = 0; i < s.inner; ++i) {
-        Product all = Product(1);
-        for (std::int64_t k = 0; k < s.extent; ++k) {
-          const std::int64_t at = (o * s.extent + (reverse ? s.extent - 1 - k : k)) * s.inner + i;
-          const Product next = detail::wrapping_mul(all, static_cast<Product>(in[at]));
-          out[at] = static_cast<T>(exclusive ? all : next);
-          all = next;
-        }
-      }
+  template <class T> constexpr void compute(Evaluation auto& e) const {
+    detail::running<T>(e, axis, exclusive, reverse, 1, [](auto x, auto y) { return detail::wrapping_mul(x, y); });
   }
 };
 

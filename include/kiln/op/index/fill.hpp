@@ -16,8 +16,7 @@ struct fill {
     return shape{type, lens};
   }
 
-  template <class T>
-  constexpr void compute(Evaluation auto& e) const {
+  template <class T> constexpr void compute(Evaluation auto& e) const {
     const auto out = e.template out<T>();
     const T v = convert_value<T>(value);
     for (std::int64_t k = 0, n = out.size(); k < n; ++k) out[k] = v;

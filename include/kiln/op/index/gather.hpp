@@ -10,12 +10,9 @@ struct gather {
   static constexpr auto types = dtypes::movable | dtypes::dims;
 
   constexpr result<shape> compute_shape(std::span<const shape> in) const {
-    if (in.size() != 2) return detail::wrong_operand_count(2, in.size());
+    if (const auto f = detail::indexed_fault(in, 2, axis)) return *f;
     const shape &data = in[0], &indices = in[1];
-    const std::int64_t a = normal_axis(axis, data.rank());
-    if (a < 0) return detail::wrong_axis(data.rank(), axis);
-    if (!is_integer(indices.type)) return detail::wrong_index_type(indices.type);
-    const auto at = static_cast<std::size_t>(a);
+    const auto at = static_cast<std::size_t>(normal_axis(axis, data.rank()));
     detail::collected_dims out;
     out.add(data.lens, 0, at);
     out.add(indices.lens, 0, indices.rank());
@@ -23,11 +20,8 @@ struct gather {
     return out.as(data.type);
   }
 
-  template <class T>
-  constexpr void compute(Evaluation auto& e) const {
-    const auto data = e.template in<T>(0);
-    const auto indices = e.template in<std::int64_t>(1);
-    const auto out = e.template out<T>();
+  template <class T> constexpr void compute(Evaluation auto& e) const {
+    const auto [data, indices, out] = detail::gather_operands<T>(e);
     const auto s = detail::split_at(data.lens, axis);
     const std::int64_t n = indices.size();
     for (std::int64_t o = 0; o < s.outer; ++o)

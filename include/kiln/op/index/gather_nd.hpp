@@ -4,7 +4,7 @@
 namespace kiln::op {
 
 /// Slices of data picked by index tuples (ONNX GatherND): the indices' last dim holds a tuple over the data's dims
-/// behind `batch_dims` leading dims that both share. Negative indices count from the end; one outside its extent is an
+/// after `batch_dims` leading dims that both share. Negative indices count from the end; one outside its extent is an
 /// error of the run.
 struct gather_nd {
   std::int64_t batch_dims = 0;
@@ -31,7 +31,7 @@ struct gather_nd {
     const dimension tuple = indices.lens.back();
     if (!tuple.is_constant()) return fault::of(errc::unsupported, "length of an index tuple", "a constant", tuple);
     if (tuple.value() < 0 || tuple.value() > static_cast<std::int64_t>(data.rank() - batch))
-      return fault::of(errc::shape_mismatch, "an index tuple is no longer than the data's dims behind the batch",
+      return fault::of(errc::shape_mismatch, "an index tuple is no longer than the data's dims after the batch",
                        data.rank() - batch, tuple);
     detail::collected_dims out;
     out.add(indices.lens, 0, indices.rank() - 1);
@@ -39,11 +39,8 @@ struct gather_nd {
     return out.as(data.type);
   }
 
-  template <class T>
-  constexpr void compute(Evaluation auto& e) const {
-    const auto data = e.template in<T>(0);
-    const auto indices = e.template in<std::int64_t>(1);
-    const auto out = e.template out<T>();
+  template <class T> constexpr void compute(Evaluation auto& e) const {
+    const auto [data, indices, out] = detail::gather_operands<T>(e);
     const auto batch = static_cast<std::size_t>(batch_dims), tuple = static_cast<std::size_t>(indices.lens.back());
     const std::int64_t batches = detail::count(data.lens, 0, batch),
                        rows = detail::count(indices.lens, batch, indices.rank() - 1),

@@ -18,8 +18,7 @@ struct iota {
     return shape{type, lens};
   }
 
-  template <class T>
-  constexpr void compute(Evaluation auto& e) const {
+  template <class T> constexpr void compute(Evaluation auto& e) const {
     const auto out = e.template out<T>();
     const auto s = detail::split_at(out.lens, axis);
     for (std::int64_t k = 0, n = out.size(); k < n; ++k) out[k] = static_cast<T>(k / s.inner % s.extent);

@@ -33,8 +33,7 @@ struct one_hot {
     return out.as(values.type);
   }
 
-  template <class T>
-  constexpr void compute(Evaluation auto& e) const {
+  template <class T> constexpr void compute(Evaluation auto& e) const {
     const auto indices = e.template in<std::int64_t>(0);
     const auto values = e.template in<T>(1);
     const auto out = e.template out<T>();

@@ -6,10 +6,7 @@ namespace kiln::op {
 /// Where the elements around a padded tensor come from.
 enum class pad_mode : std::uint8_t { constant, reflect, edge, wrap };
 
-constexpr std::string_view to_string(pad_mode m) {
-  constexpr std::string_view names[] = {"constant", "reflect", "edge", "wrap"};
-  return names[static_cast<unsigned>(m)];
-}
+constexpr std::string_view to_string(pad_mode m) { return enumerator_name(m, {"constant", "reflect", "edge", "wrap"}); }
 
 /// Adds elements around a tensor (ONNX Pad). `pads` holds a begin for each dim, then an end for each dim; a negative
 /// one crops, before anything is added. The optional second operand is the constant: one element, zero if absent.
@@ -44,8 +41,7 @@ struct pad {
     return out;
   }
 
-  template <class T>
-  constexpr void compute(Evaluation auto& e) const {
+  template <class T> constexpr void compute(Evaluation auto& e) const {
     const auto data = e.template in<T>(0);
     const auto out = e.template out<T>();
     T value = T(0);

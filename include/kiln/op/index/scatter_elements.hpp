@@ -16,33 +16,18 @@ struct scatter_elements {
     for (std::size_t d = 0; d < extents.rank(1); ++d) extents.agree(2, d, 1, d);
   }
   constexpr result<shape> compute_shape(std::span<const shape> in) const {
-    if (in.size() != 3) return detail::wrong_operand_count(3, in.size());
+    if (const auto f = detail::indexed_fault(in, 3, axis)) return *f;
     const shape &data = in[0], &indices = in[1], &updates = in[2];
-    const std::int64_t a = normal_axis(axis, data.rank());
-    if (a < 0) return detail::wrong_axis(data.rank(), axis);
-    if (!is_integer(indices.type)) return detail::wrong_index_type(indices.type);
-    if (is_object(data.type) && reduction != scatter_mode::none)
-      return fault::of(errc::shape_mismatch, "dtype that elements are combined in", "a number", data.type);
-    if (updates.type != data.type)
-      return fault::of(errc::shape_mismatch, "updates have the data's dtype", data.type, updates.type);
-    if (indices.rank() != data.rank())
-      return fault::of(errc::shape_mismatch, "indices have the data's rank", data.rank(), indices.rank());
+    if (const auto f = detail::update_fault(data, updates, reduction)) return *f;
+    if (const auto f = detail::elementwise_index_fault(data, indices, axis)) return *f;
     if (!(indices.lens == updates.lens))
       return fault::of(errc::shape_mismatch, "updates and indices have equal dims", indices.lens, updates.lens);
-    for (std::size_t d = 0; d < data.rank(); ++d) {
-      const auto fits = at_most(indices.lens[d], data.lens[d]);
-      if (static_cast<std::int64_t>(d) != a && fits && !*fits)
-        return fault::of(errc::shape_mismatch, "indices reach no further than the data beside the axis", data.lens,
-                         indices.lens);
-    }
     return shape{data.type, data.lens};
   }
 
-  template <class T>
-  constexpr void compute(Evaluation auto& e) const {
-    const auto data = e.template in<T>(0), updates = e.template in<T>(2);
-    const auto indices = e.template in<std::int64_t>(1);
-    const auto out = e.template out<T>();
+  template <class T> constexpr void compute(Evaluation auto& e) const {
+    const auto [data, indices, out] = detail::gather_operands<T>(e);
+    const auto updates = e.template in<T>(2);
     for (std::int64_t i = 0, n = data.size(); i < n; ++i) out[i] = data[i];
     const auto a = static_cast<std::size_t>(normal_axis(axis, data.rank()));
     ints at = first_index(indices.lens);

@@ -24,10 +24,7 @@ struct scatter_nd {
     if (in.size() != 3) return detail::wrong_operand_count(3, in.size());
     const shape &data = in[0], &indices = in[1], &updates = in[2];
     if (!is_integer(indices.type)) return detail::wrong_index_type(indices.type);
-    if (is_object(data.type) && reduction != scatter_mode::none)
-      return fault::of(errc::shape_mismatch, "dtype that elements are combined in", "a number", data.type);
-    if (updates.type != data.type)
-      return fault::of(errc::shape_mismatch, "updates have the data's dtype", data.type, updates.type);
+    if (const auto f = detail::update_fault(data, updates, reduction)) return *f;
     if (data.rank() < 1 || indices.rank() < 1)
       return fault::of(errc::shape_mismatch, "data and indices have at least one dim", data.lens, indices.lens);
     const dimension tuple = indices.lens.back();
@@ -44,11 +41,9 @@ struct scatter_nd {
     return shape{data.type, data.lens};
   }
 
-  template <class T>
-  constexpr void compute(Evaluation auto& e) const {
-    const auto data = e.template in<T>(0), updates = e.template in<T>(2);
-    const auto indices = e.template in<std::int64_t>(1);
-    const auto out = e.template out<T>();
+  template <class T> constexpr void compute(Evaluation auto& e) const {
+    const auto [data, indices, out] = detail::gather_operands<T>(e);
+    const auto updates = e.template in<T>(2);
     for (std::int64_t i = 0, n = data.size(); i < n; ++i) out[i] = data[i];
     const auto tuple = static_cast<std::size_t>(indices.lens.back());
     const std::int64_t rows = detail::count(indices.lens, 0, indices.rank() - 1),

@@ -27,8 +27,7 @@ struct topk {
     return out;
   }
 
-  template <class T>
-  constexpr void compute(Evaluation auto& e) const {
+  template <class T> constexpr void compute(Evaluation auto& e) const {
     const auto in = e.template in<T>(0);
     const auto values = e.template out<T>(0);
     const auto indices = e.template out<std::int64_t>(1);
@@ -45,8 +44,7 @@ struct topk {
   }
 
  private:
-  template <class T>
-  constexpr bool before(T x, std::int64_t x_index, T y, std::int64_t y_index) const {
+  template <class T> constexpr bool before(T x, std::int64_t x_index, T y, std::int64_t y_index) const {
     const bool x_nan = x != x, y_nan = y != y;
     const bool greater = x_nan ? !y_nan : x > y, less = y_nan ? !x_nan : x < y;
     if (greater || less) return greater == largest;

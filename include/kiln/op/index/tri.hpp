@@ -17,8 +17,7 @@ struct tri {
     return shape{in[0].type, in[0].lens};
   }
 
-  template <class T>
-  constexpr void compute(Evaluation auto& e) const {
+  template <class T> constexpr void compute(Evaluation auto& e) const {
     const auto in = e.template in<T>(0);
     const auto out = e.template out<T>();
     const std::int64_t rows = in.lens[in.rank() - 2], columns = in.lens[in.rank() - 1];

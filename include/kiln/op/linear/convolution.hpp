@@ -13,7 +13,7 @@ struct convolution {
   std::int64_t group = 1;
   static constexpr auto types = dtypes::numbers;
 
-  constexpr convolution normalised(std::span<const shape> in) const { return detail::with_window(*this, in); }
+  constexpr convolution normalized(std::span<const shape> in) const { return detail::with_window(*this, in); }
   void agree(extent_agreement& extents) const {
     if (extents.operands() != 2 || extents.rank(0) < 3 || extents.rank(1) != extents.rank(0)) return;
     if (group == 1)
@@ -22,11 +22,8 @@ struct convolution {
       extents.want(0, 1, extents.extent(1, 1) * group);
   }
   constexpr result<contraction> maps(std::span<const shape> in) const {
-    if (in.size() != 2) return fault::of(errc::invalid_argument, "number of inputs", 2, in.size());
+    if (const auto f = detail::image_and_weight_fault(in, types)) return *f;
     const shape &x = in[0], &w = in[1];
-    if (x.type != w.type) return fault::of(errc::shape_mismatch, "operands have one dtype", x.type, w.type);
-    if (!types.contains(x.type))
-      return fault::of(errc::unsupported, "dtype of the operands", "one that the op computes in", x.type);
     const auto window = detail::resolve_window(x.rank(), stride, dilation, pads);
     if (!window) return window.why();
     if (w.rank() != x.rank())

@@ -6,23 +6,20 @@ namespace kiln::op {
 
 /// Transposed convolution (ONNX ConvTranspose without bias) of x[n, c, spatial...] and w[c, m / group, kernel...] over
 /// one to three spatial dims: every input element adds its scaled kernel to result[n, m, out...], where
-/// out = stride * (in - 1) + (kernel - 1) * dilation + 1 + output_padding - pads. Begins stand before ends in `pads`.
+/// out = stride * (in - 1) + (kernel - 1) * dilation + 1 + output_padding - pads. Begins come before ends in `pads`.
 struct deconvolution {
   spatial stride{}, dilation{}, output_padding{};
   ints pads{};
   std::int64_t group = 1;
   static constexpr auto types = dtypes::floats;
 
-  constexpr deconvolution normalised(std::span<const shape> in) const { return detail::with_window(*this, in); }
+  constexpr deconvolution normalized(std::span<const shape> in) const { return detail::with_window(*this, in); }
   void agree(extent_agreement& extents) const {
     if (extents.operands() == 2 && extents.rank(0) > 2 && extents.rank(1) == extents.rank(0)) extents.agree(0, 1, 1, 0);
   }
   constexpr result<shape> compute_shape(std::span<const shape> in) const {
-    if (in.size() != 2) return fault::of(errc::invalid_argument, "number of inputs", 2, in.size());
+    if (const auto f = detail::image_and_weight_fault(in, types)) return *f;
     const shape &x = in[0], &w = in[1];
-    if (x.type != w.type) return fault::of(errc::shape_mismatch, "operands have one dtype", x.type, w.type);
-    if (!types.contains(x.type))
-      return fault::of(errc::unsupported, "dtype of the operands", "one that the op computes in", x.type);
     const auto window = detail::resolve_window(x.rank(), stride, dilation, pads);
     if (!window) return window.why();
     const std::size_t axes = x.rank() - 2;
@@ -49,8 +46,7 @@ struct deconvolution {
     return out;
   }
 
-  template <class T>
-  constexpr void compute(Evaluation auto& e) const {
+  template <class T> constexpr void compute(Evaluation auto& e) const {
     const auto x = e.template in<T>(0), w = e.template in<T>(1);
     const auto y = e.template out<T>();
     const std::size_t axes = x.rank() - 2;

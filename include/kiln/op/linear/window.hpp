@@ -20,6 +20,16 @@ constexpr std::optional<fault> spatial_fault(std::string_view rule, const spatia
   return std::nullopt;
 }
 
+/// What is wrong with the operands x and weights of a convolution, besides their dims.
+constexpr std::optional<fault> image_and_weight_fault(std::span<const shape> in, dtype_set types) {
+  if (in.size() != 2) return fault::of(errc::invalid_argument, "number of inputs", 2, in.size());
+  if (in[0].type != in[1].type)
+    return fault::of(errc::shape_mismatch, "operands have one dtype", in[0].type, in[1].type);
+  if (!types.contains(in[0].type))
+    return fault::of(errc::unsupported, "dtype of the operands", "one that the op computes in", in[0].type);
+  return std::nullopt;
+}
+
 /// Resolves the attributes against an input of `rank` dims.
 constexpr result<window> resolve_window(std::size_t rank, const spatial& stride, const spatial& dilation,
                                         const ints& pads) {
@@ -42,8 +52,7 @@ constexpr result<window> resolve_window(std::size_t rank, const spatial& stride,
 }
 
 /// The op with stride, dilation and pads written out.
-template <class Op>
-constexpr Op with_window(Op op, std::span<const shape> in) {
+template <class Op> constexpr Op with_window(Op op, std::span<const shape> in) {
   const auto w = resolve_window(in.empty() ? 0 : in[0].rank(), op.stride, op.dilation, op.pads);
   if (!w) return op;
   op.stride = w->stride;
@@ -67,7 +76,7 @@ constexpr std::optional<fault> window_fault(dimension in, dimension length, cons
   return std::nullopt;
 }
 
-/// Windows that lie inside the padded extent.
+/// Windows inside the padded extent.
 constexpr dimension window_count(dimension in, dimension length, const window& w, std::size_t d) {
   return (in + (w.begin[d] + w.end[d]) - window_reach(length, w.dilation[d])) / w.stride[d] + 1;
 }

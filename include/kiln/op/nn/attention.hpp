@@ -60,8 +60,7 @@ struct attention {
     return shape{q.type, {q.lens[0], q.lens[1], q.lens[2], v.lens[3]}};
   }
 
-  template <class T>
-  constexpr void compute(Evaluation auto& e) const {
+  template <class T> constexpr void compute(Evaluation auto& e) const {
     if (!e.has(3))
       return rows<T>(e, [](std::int64_t, std::int64_t, std::int64_t, std::int64_t, double s) { return s; });
     const auto index = [lens = to_ints(e.in_shape(3).lens)](std::int64_t b, std::int64_t h, std::int64_t i,
@@ -88,8 +87,7 @@ struct attention {
   static constexpr double hidden = -std::numeric_limits<double>::infinity();
 
   // Scores are computed again where they are needed, so that no row of them has to be kept.
-  template <class T, class Masked>
-  constexpr void rows(Evaluation auto& e, Masked masked) const {
+  template <class T, class Masked> constexpr void rows(Evaluation auto& e, Masked masked) const {
     const auto q = e.template in<T>(0), k = e.template in<T>(1), v = e.template in<T>(2);
     const auto out = e.template out<T>();
     const std::int64_t heads = q.lens[1], kv_heads = k.lens[1], sq = q.lens[2], sk = k.lens[2], depth = q.lens[3],

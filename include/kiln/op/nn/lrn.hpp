@@ -4,7 +4,7 @@
 
 namespace kiln::op {
 
-/// Local response normalisation of x[n, c, ...] across channels (ONNX LRN; Krizhevsky et al. 2012):
+/// Local response normalization of x[n, c, ...] across channels (ONNX LRN; Krizhevsky et al. 2012):
 /// x / (bias + alpha / size * sum of squares over `size` channels around)^beta.
 struct lrn {
   std::int64_t size = 1;
@@ -22,8 +22,7 @@ struct lrn {
     return shape{in[0].type, in[0].lens};
   }
 
-  template <class T>
-  constexpr void compute(Evaluation auto& e) const {
+  template <class T> constexpr void compute(Evaluation auto& e) const {
     const auto x = e.template in<T>(0);
     const auto y = e.template out<T>();
     const std::int64_t channels = x.lens[1], before = (size - 1) / 2, after = size - 1 - before;

@@ -7,10 +7,7 @@ namespace kiln::op {
 
 enum class pooling_mode : std::uint8_t { max, average, lp };
 
-constexpr std::string_view to_string(pooling_mode m) {
-  constexpr std::string_view names[] = {"max", "average", "lp"};
-  return names[static_cast<unsigned>(m)];
-}
+constexpr std::string_view to_string(pooling_mode m) { return enumerator_name(m, {"max", "average", "lp"}); }
 
 /// Folds windows of x[n, c, spatial...] over one to three spatial dims (ONNX MaxPool, AveragePool, LpPool): the
 /// greatest element, the mean, or (sum of |x|^lp_order)^(1 / lp_order). `pads` holds all begins, then all ends; padding
@@ -25,7 +22,7 @@ struct pooling {
   std::int64_t lp_order = 2;
   static constexpr auto types = dtypes::numbers;
 
-  constexpr pooling normalised(std::span<const shape> in) const { return detail::with_window(*this, in); }
+  constexpr pooling normalized(std::span<const shape> in) const { return detail::with_window(*this, in); }
   constexpr result<shape> compute_shape(std::span<const shape> in) const {
     if (in.size() != 1) return fault::of(errc::invalid_argument, "number of inputs", 1, in.size());
     const shape& x = in[0];
@@ -56,8 +53,7 @@ struct pooling {
     return out;
   }
 
-  template <class T>
-  constexpr void compute(Evaluation auto& e) const {
+  template <class T> constexpr void compute(Evaluation auto& e) const {
     const auto x = e.template in<T>(0);
     const auto y = e.template out<T>();
     const detail::window w = detail::resolve_window(x.rank(), stride, dilation, pads).value();
@@ -93,19 +89,16 @@ struct pooling {
   }
 
  private:
-  template <class T>
-  using sum_type = std::conditional_t<std::is_same_v<T, float>, double, T>;
+  template <class T> using sum_type = std::conditional_t<std::is_same_v<T, float>, double, T>;
 
-  template <class T>
-  constexpr sum_type<T> start_value(dtype t) const {
+  template <class T> constexpr sum_type<T> start_value(dtype t) const {
     if (mode != pooling_mode::max) return 0;
     if constexpr (std::is_floating_point_v<T>)
       return -std::numeric_limits<sum_type<T>>::infinity();
     else
       return is_signed_integer(t) ? static_cast<T>(std::int64_t{-1} << (8 * size_of(t) - 1)) : T(0);
   }
-  template <class T>
-  constexpr sum_type<T> fold(sum_type<T> acc, T value) const {
+  template <class T> constexpr sum_type<T> fold(sum_type<T> acc, T value) const {
     const auto v = static_cast<sum_type<T>>(value);
     if (mode == pooling_mode::max) return v > acc || v != v ? v : acc;
     if (mode == pooling_mode::average) return acc + v;
@@ -114,8 +107,7 @@ struct pooling {
     for (std::int64_t i = 1; i < lp_order; ++i) power *= magnitude;
     return acc + power;
   }
-  template <class T>
-  constexpr T finish(sum_type<T> acc, std::int64_t count) const {
+  template <class T> constexpr T finish(sum_type<T> acc, std::int64_t count) const {
     if constexpr (std::is_floating_point_v<T>) {
       if (mode == pooling_mode::average) return count ? static_cast<T>(acc / static_cast<double>(count)) : T(0);
       if (mode == pooling_mode::lp) {

@@ -35,8 +35,7 @@ struct roi_align {
     return shape{in[0].type, {in[1].lens[0], in[0].lens[1], height, width}};
   }
 
-  template <class T>
-  constexpr void compute(Evaluation auto& e) const {
+  template <class T> constexpr void compute(Evaluation auto& e) const {
     const auto x = e.template in<T>(0), rois = e.template in<T>(1);
     const auto batches = e.template in<std::int64_t>(2);
     const auto out = e.template out<T>();
@@ -75,7 +74,7 @@ struct roi_align {
     const double n = kiln::ceil(covered);
     return n >= 1 ? (n < static_cast<double>(4 * extent + 4) ? static_cast<std::int64_t>(n) : 4 * extent + 4) : 0;
   }
-  static constexpr between neighbours(const axis& a, std::int64_t bin, std::int64_t k) {
+  static constexpr between neighbors(const axis& a, std::int64_t bin, std::int64_t k) {
     double at =
         a.start + (static_cast<double>(bin) + (static_cast<double>(k) + .5) / static_cast<double>(a.samples)) * a.bin;
     if (!(at >= -1 && at <= static_cast<double>(a.extent))) return {0, 0, 0, false};
@@ -90,7 +89,7 @@ struct roi_align {
     bool any = false;
     for (std::int64_t a = 0; a < rows.samples; ++a)
       for (std::int64_t b = 0; b < columns.samples; ++b) {
-        const between y = neighbours(rows, i, a), x = neighbours(columns, j, b);
+        const between y = neighbors(rows, i, a), x = neighbors(columns, j, b);
         if (!y.inside || !x.inside) {
           best = any && best > 0 ? best : 0;
           any = true;

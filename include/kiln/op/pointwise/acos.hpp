@@ -6,10 +6,7 @@ namespace kiln::op {
 
 /// Inverse cosine in radians (ONNX Acos).
 struct acos {
-  template <class T>
-  constexpr T operator()(T x) const {
-    return kiln::acos(x);
-  }
+  template <class T> constexpr T operator()(T x) const { return kiln::acos(x); }
 };
 
 }  // namespace kiln::op

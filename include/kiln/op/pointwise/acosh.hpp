@@ -6,10 +6,7 @@ namespace kiln::op {
 
 /// Inverse hyperbolic cosine (ONNX Acosh).
 struct acosh {
-  template <class T>
-  constexpr T operator()(T x) const {
-    return kiln::acosh(x);
-  }
+  template <class T> constexpr T operator()(T x) const { return kiln::acosh(x); }
 };
 
 }  // namespace kiln::op

@@ -1,6 +1,5 @@
 #pragma once
 #include "kiln/op/arithmetic.hpp"
-#include "kiln/op/concepts.hpp"
 
 namespace kiln::op {
 
@@ -8,10 +7,7 @@ namespace kiln::op {
 struct add {
   static constexpr auto types = dtypes::numbers | dtypes::dims;
   static constexpr bool commutative = true;
-  template <class T>
-  constexpr T operator()(T x, T y) const {
-    return detail::wrapping_add(x, y);
-  }
+  template <class T> constexpr T operator()(T x, T y) const { return detail::wrapping_add(x, y); }
 };
 
 }  // namespace kiln::op

@@ -6,10 +6,7 @@ namespace kiln::op {
 
 /// Inverse sine in radians (ONNX Asin).
 struct asin {
-  template <class T>
-  constexpr T operator()(T x) const {
-    return kiln::asin(x);
-  }
+  template <class T> constexpr T operator()(T x) const { return kiln::asin(x); }
 };
 
 }  // namespace kiln::op

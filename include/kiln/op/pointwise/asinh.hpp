@@ -6,10 +6,7 @@ namespace kiln::op {
 
 /// Inverse hyperbolic sine (ONNX Asinh).
 struct asinh {
-  template <class T>
-  constexpr T operator()(T x) const {
-    return kiln::asinh(x);
-  }
+  template <class T> constexpr T operator()(T x) const { return kiln::asinh(x); }
 };
 
 }  // namespace kiln::op

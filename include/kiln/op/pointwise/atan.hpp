@@ -6,10 +6,7 @@ namespace kiln::op {
 
 /// Inverse tangent in radians (ONNX Atan).
 struct atan {
-  template <class T>
-  constexpr T operator()(T x) const {
-    return kiln::atan(x);
-  }
+  template <class T> constexpr T operator()(T x) const { return kiln::atan(x); }
 };
 
 }  // namespace kiln::op

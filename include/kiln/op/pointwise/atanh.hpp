@@ -6,10 +6,7 @@ namespace kiln::op {
 
 /// Inverse hyperbolic tangent (ONNX Atanh).
 struct atanh {
-  template <class T>
-  constexpr T operator()(T x) const {
-    return kiln::atanh(x);
-  }
+  template <class T> constexpr T operator()(T x) const { return kiln::atanh(x); }
 };
 
 }  // namespace kiln::op

@@ -7,10 +7,7 @@ namespace kiln::op {
 struct bitwise_or {
   static constexpr auto types = dtypes::integers;
   static constexpr bool commutative = true;
-  template <class T>
-  constexpr T operator()(T x, T y) const {
-    return x | y;
-  }
+  template <class T> constexpr T operator()(T x, T y) const { return x | y; }
 };
 
 }  // namespace kiln::op

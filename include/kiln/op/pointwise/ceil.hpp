@@ -6,10 +6,7 @@ namespace kiln::op {
 
 /// Least integer not below x (ONNX Ceil).
 struct ceil {
-  template <class T>
-  constexpr T operator()(T x) const {
-    return kiln::ceil(x);
-  }
+  template <class T> constexpr T operator()(T x) const { return kiln::ceil(x); }
 };
 
 }  // namespace kiln::op

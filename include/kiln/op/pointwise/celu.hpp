@@ -7,8 +7,7 @@ namespace kiln::op {
 /// x where positive, alpha (e^(x / alpha) - 1) elsewhere (ONNX Celu).
 struct celu {
   float alpha = 1;
-  template <class T>
-  constexpr T operator()(T x) const {
+  template <class T> constexpr T operator()(T x) const {
     return kiln::select(x > splat<T>(0), x, splat<T>(alpha) * kiln::expm1(x / splat<T>(alpha)));
   }
 };

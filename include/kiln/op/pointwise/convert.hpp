@@ -8,10 +8,7 @@ struct convert {
   dtype to = dtype::f32;
   static constexpr auto types = dtypes::convertible | dtypes::dims;
   constexpr dtype result_type(dtype) const { return to; }
-  template <class T>
-  constexpr T operator()(T x) const {
-    return x;
-  }
+  template <class T> constexpr T operator()(T x) const { return x; }
 };
 
 }  // namespace kiln::op

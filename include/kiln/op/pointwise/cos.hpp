@@ -6,10 +6,7 @@ namespace kiln::op {
 
 /// Cosine of radians (ONNX Cos).
 struct cos {
-  template <class T>
-  constexpr T operator()(T x) const {
-    return kiln::cos(x);
-  }
+  template <class T> constexpr T operator()(T x) const { return kiln::cos(x); }
 };
 
 }  // namespace kiln::op

@@ -6,10 +6,7 @@ namespace kiln::op {
 
 /// Hyperbolic cosine (ONNX Cosh).
 struct cosh {
-  template <class T>
-  constexpr T operator()(T x) const {
-    return kiln::cosh(x);
-  }
+  template <class T> constexpr T operator()(T x) const { return kiln::cosh(x); }
 };
 
 }  // namespace kiln::op

@@ -1,6 +1,5 @@
 #pragma once
 #include "kiln/op/arithmetic.hpp"
-#include "kiln/op/concepts.hpp"
 
 namespace kiln::op {
 
@@ -8,10 +7,7 @@ namespace kiln::op {
 /// dimensions, which are not negative, round down.
 struct div {
   static constexpr auto types = dtypes::numbers | dtypes::dims;
-  template <class T>
-  constexpr T operator()(T x, T y) const {
-    return detail::quotient(x, y);
-  }
+  template <class T> constexpr T operator()(T x, T y) const { return detail::quotient(x, y); }
 };
 
 }  // namespace kiln::op

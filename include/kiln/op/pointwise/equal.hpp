@@ -1,6 +1,5 @@
 #pragma once
 #include "kiln/op/arithmetic.hpp"
-#include "kiln/op/concepts.hpp"
 
 namespace kiln::op {
 
@@ -8,8 +7,7 @@ namespace kiln::op {
 struct equal {
   static constexpr auto types = dtypes::all | dtypes::dims;
   static constexpr bool commutative = true;
-  template <class T>
-  constexpr auto operator()(T x, T y) const {
+  template <class T> constexpr auto operator()(T x, T y) const {
     if constexpr (std::is_same_v<T, dimension>)
       return detail::decided(same(x, y));
     else

@@ -6,10 +6,7 @@ namespace kiln::op {
 
 /// Gauss error function (ONNX Erf).
 struct erf {
-  template <class T>
-  constexpr T operator()(T x) const {
-    return kiln::erf(x);
-  }
+  template <class T> constexpr T operator()(T x) const { return kiln::erf(x); }
 };
 
 }  // namespace kiln::op

@@ -6,10 +6,7 @@ namespace kiln::op {
 
 /// e^x (ONNX Exp).
 struct exp {
-  template <class T>
-  constexpr T operator()(T x) const {
-    return kiln::exp(x);
-  }
+  template <class T> constexpr T operator()(T x) const { return kiln::exp(x); }
 };
 
 }  // namespace kiln::op

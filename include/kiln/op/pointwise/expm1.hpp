@@ -6,10 +6,7 @@ namespace kiln::op {
 
 /// e^x - 1, accurate near zero.
 struct expm1 {
-  template <class T>
-  constexpr T operator()(T x) const {
-    return kiln::expm1(x);
-  }
+  template <class T> constexpr T operator()(T x) const { return kiln::expm1(x); }
 };
 
 }  // namespace kiln::op

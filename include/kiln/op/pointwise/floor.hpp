@@ -6,10 +6,7 @@ namespace kiln::op {
 
 /// Greatest integer not above x (ONNX Floor).
 struct floor {
-  template <class T>
-  constexpr T operator()(T x) const {
-    return kiln::floor(x);
-  }
+  template <class T> constexpr T operator()(T x) const { return kiln::floor(x); }
 };
 
 }  // namespace kiln::op

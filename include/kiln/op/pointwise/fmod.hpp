@@ -1,6 +1,5 @@
 #pragma once
 #include "kiln/op/arithmetic.hpp"
-#include "kiln/op/concepts.hpp"
 
 namespace kiln::op {
 
@@ -8,10 +7,7 @@ namespace kiln::op {
 /// is itself.
 struct fmod {
   static constexpr auto types = dtypes::numbers;
-  template <class T>
-  constexpr T operator()(T x, T y) const {
-    return detail::remainder(x, y);
-  }
+  template <class T> constexpr T operator()(T x, T y) const { return detail::remainder(x, y); }
 };
 
 }  // namespace kiln::op

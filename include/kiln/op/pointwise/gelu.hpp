@@ -7,8 +7,7 @@ namespace kiln::op {
 /// x times the normal distribution function of x, or its tanh approximation (ONNX Gelu).
 struct gelu {
   bool tanh_approximation = false;
-  template <class T>
-  constexpr T operator()(T x) const {
+  template <class T> constexpr T operator()(T x) const {
     const T half = splat<T>(0.5) * x;
     if (tanh_approximation) {
       const T cubic = x + splat<T>(0.044715) * x * x * x;

@@ -1,19 +1,12 @@
 #pragma once
 #include "kiln/op/arithmetic.hpp"
-#include "kiln/op/concepts.hpp"
 
 namespace kiln::op {
 
 /// Whether x is above y; false beside NaN (ONNX Greater).
 struct greater {
   static constexpr auto types = dtypes::numbers | dtypes::dims;
-  template <class T>
-  constexpr auto operator()(T x, T y) const {
-    if constexpr (std::is_same_v<T, dimension>)
-      return detail::decided(at_most(y + T(1), x));
-    else
-      return x > y;
-  }
+  template <class T> constexpr auto operator()(T x, T y) const { return detail::below(y, x); }
 };
 
 }  // namespace kiln::op

@@ -8,8 +8,7 @@ namespace kiln::op {
 struct hard_sigmoid {
   float alpha = 0.2f;
   float beta = 0.5f;
-  template <class T>
-  constexpr T operator()(T x) const {
+  template <class T> constexpr T operator()(T x) const {
     return kiln::min(kiln::max(splat<T>(alpha) * x + splat<T>(beta), splat<T>(0)), splat<T>(1));
   }
 };

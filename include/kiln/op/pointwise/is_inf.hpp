@@ -8,8 +8,7 @@ namespace kiln::op {
 struct is_inf {
   bool detect_negative = true;
   bool detect_positive = true;
-  template <class T>
-  constexpr mask_t<T> operator()(T x) const {
+  template <class T> constexpr mask_t<T> operator()(T x) const {
     const auto infinite = kiln::isinf(x);
     if (detect_negative && detect_positive) return infinite;
     if (detect_positive) return kiln::logical_and(infinite, x > splat<T>(0));

@@ -1,19 +1,12 @@
 #pragma once
 #include "kiln/op/arithmetic.hpp"
-#include "kiln/op/concepts.hpp"
 
 namespace kiln::op {
 
 /// Whether x is at most y; false beside NaN (ONNX LessOrEqual).
 struct less_or_equal {
   static constexpr auto types = dtypes::numbers | dtypes::dims;
-  template <class T>
-  constexpr auto operator()(T x, T y) const {
-    if constexpr (std::is_same_v<T, dimension>)
-      return detail::decided(at_most(x, y));
-    else
-      return x <= y;
-  }
+  template <class T> constexpr auto operator()(T x, T y) const { return detail::not_above(x, y); }
 };
 
 }  // namespace kiln::op

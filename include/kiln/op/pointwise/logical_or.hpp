@@ -8,10 +8,7 @@ namespace kiln::op {
 struct logical_or {
   static constexpr auto types = dtypes::boolean;
   static constexpr bool commutative = true;
-  template <class T>
-  constexpr T operator()(T x, T y) const {
-    return kiln::logical_or(x, y);
-  }
+  template <class T> constexpr T operator()(T x, T y) const { return kiln::logical_or(x, y); }
 };
 
 }  // namespace kiln::op

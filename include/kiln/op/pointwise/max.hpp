@@ -8,10 +8,7 @@ namespace kiln::op {
 struct max {
   static constexpr auto types = dtypes::numbers | dtypes::dims;
   static constexpr bool commutative = true;
-  template <class T>
-  constexpr T operator()(T x, T y) const {
-    return kiln::max(x, y);
-  }
+  template <class T> constexpr T operator()(T x, T y) const { return kiln::max(x, y); }
 };
 
 }  // namespace kiln::op

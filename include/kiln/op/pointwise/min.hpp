@@ -8,10 +8,7 @@ namespace kiln::op {
 struct min {
   static constexpr auto types = dtypes::numbers | dtypes::dims;
   static constexpr bool commutative = true;
-  template <class T>
-  constexpr T operator()(T x, T y) const {
-    return kiln::min(x, y);
-  }
+  template <class T> constexpr T operator()(T x, T y) const { return kiln::min(x, y); }
 };
 
 }  // namespace kiln::op

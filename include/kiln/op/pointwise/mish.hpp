@@ -6,8 +6,7 @@ namespace kiln::op {
 
 /// x tanh(ln(1 + e^x)) (ONNX Mish).
 struct mish {
-  template <class T>
-  constexpr T operator()(T x) const {
+  template <class T> constexpr T operator()(T x) const {
     return x * kiln::tanh(kiln::max(x, splat<T>(0)) + kiln::log1p(kiln::exp(-kiln::abs(x))));
   }
 };

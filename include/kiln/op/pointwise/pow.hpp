@@ -8,10 +8,7 @@ namespace kiln::op {
 /// reciprocal truncated toward zero.
 struct pow {
   static constexpr auto types = dtypes::numbers;
-  template <class T>
-  constexpr T operator()(T x, T y) const {
-    return kiln::pow(x, y);
-  }
+  template <class T> constexpr T operator()(T x, T y) const { return kiln::pow(x, y); }
 };
 
 }  // namespace kiln::op

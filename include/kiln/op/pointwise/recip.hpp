@@ -6,10 +6,7 @@ namespace kiln::op {
 
 /// 1 / x (ONNX Reciprocal).
 struct recip {
-  template <class T>
-  constexpr T operator()(T x) const {
-    return kiln::recip(x);
-  }
+  template <class T> constexpr T operator()(T x) const { return kiln::recip(x); }
 };
 
 }  // namespace kiln::op

@@ -6,10 +6,7 @@ namespace kiln::op {
 
 /// Nearest integer, ties to even (ONNX Round).
 struct round {
-  template <class T>
-  constexpr T operator()(T x) const {
-    return kiln::round(x);
-  }
+  template <class T> constexpr T operator()(T x) const { return kiln::round(x); }
 };
 
 }  // namespace kiln::op

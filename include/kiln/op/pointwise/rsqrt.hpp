@@ -6,10 +6,7 @@ namespace kiln::op {
 
 /// 1 / sqrt(x).
 struct rsqrt {
-  template <class T>
-  constexpr T operator()(T x) const {
-    return kiln::rsqrt(x);
-  }
+  template <class T> constexpr T operator()(T x) const { return kiln::rsqrt(x); }
 };
 
 }  // namespace kiln::op

@@ -8,8 +8,7 @@ namespace kiln::op {
 struct selu {
   float alpha = 1.67326319217681884765625f;
   float gamma = 1.05070102214813232421875f;
-  template <class T>
-  constexpr T operator()(T x) const {
+  template <class T> constexpr T operator()(T x) const {
     return splat<T>(gamma) * kiln::select(x > splat<T>(0), x, splat<T>(alpha) * kiln::expm1(x));
   }
 };

@@ -1,6 +1,5 @@
 #pragma once
 #include "kiln/op/arithmetic.hpp"
-#include "kiln/op/concepts.hpp"
 
 namespace kiln::op {
 
@@ -8,10 +7,7 @@ namespace kiln::op {
 /// RIGHT).
 struct shift_right {
   static constexpr auto types = dtypes::integers;
-  template <class T>
-  constexpr T operator()(T x, T count) const {
-    return detail::shifted_right(x, count);
-  }
+  template <class T> constexpr T operator()(T x, T count) const { return detail::shifted_right(x, count); }
 };
 
 }  // namespace kiln::op

@@ -8,8 +8,7 @@ namespace kiln::op {
 struct shrink {
   float lambd = 0.5f;
   float bias = 0;
-  template <class T>
-  constexpr T operator()(T x) const {
+  template <class T> constexpr T operator()(T x) const {
     const T limit = splat<T>(lambd), shift = splat<T>(bias);
     return kiln::select(x > limit, x - shift, kiln::select(x < -limit, x + shift, splat<T>(0)));
   }

@@ -6,10 +6,7 @@ namespace kiln::op {
 
 /// Sine of radians (ONNX Sin).
 struct sin {
-  template <class T>
-  constexpr T operator()(T x) const {
-    return kiln::sin(x);
-  }
+  template <class T> constexpr T operator()(T x) const { return kiln::sin(x); }
 };
 
 }  // namespace kiln::op

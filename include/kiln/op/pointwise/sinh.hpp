@@ -6,10 +6,7 @@ namespace kiln::op {
 
 /// Hyperbolic sine (ONNX Sinh).
 struct sinh {
-  template <class T>
-  constexpr T operator()(T x) const {
-    return kiln::sinh(x);
-  }
+  template <class T> constexpr T operator()(T x) const { return kiln::sinh(x); }
 };
 
 }  // namespace kiln::op

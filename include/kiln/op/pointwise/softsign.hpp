@@ -6,10 +6,7 @@ namespace kiln::op {
 
 /// x / (1 + |x|) (ONNX Softsign).
 struct softsign {
-  template <class T>
-  constexpr T operator()(T x) const {
-    return x / (splat<T>(1) + kiln::abs(x));
-  }
+  template <class T> constexpr T operator()(T x) const { return x / (splat<T>(1) + kiln::abs(x)); }
 };
 
 }  // namespace kiln::op

@@ -6,10 +6,7 @@ namespace kiln::op {
 
 /// Square root, NaN below zero (ONNX Sqrt).
 struct sqrt {
-  template <class T>
-  constexpr T operator()(T x) const {
-    return kiln::sqrt(x);
-  }
+  template <class T> constexpr T operator()(T x) const { return kiln::sqrt(x); }
 };
 
 }  // namespace kiln::op

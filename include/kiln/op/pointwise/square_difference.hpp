@@ -1,6 +1,5 @@
 #pragma once
 #include "kiln/op/arithmetic.hpp"
-#include "kiln/op/concepts.hpp"
 
 namespace kiln::op {
 
@@ -8,8 +7,7 @@ namespace kiln::op {
 struct square_difference {
   static constexpr auto types = dtypes::numbers | dtypes::dims;
   static constexpr bool commutative = true;
-  template <class T>
-  constexpr T operator()(T x, T y) const {
+  template <class T> constexpr T operator()(T x, T y) const {
     const T d = detail::wrapping_sub(x, y);
     return detail::wrapping_mul(d, d);
   }

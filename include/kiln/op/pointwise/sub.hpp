@@ -1,16 +1,12 @@
 #pragma once
 #include "kiln/op/arithmetic.hpp"
-#include "kiln/op/concepts.hpp"
 
 namespace kiln::op {
 
 /// Difference of two elements; integers wrap (ONNX Sub).
 struct sub {
   static constexpr auto types = dtypes::numbers | dtypes::dims;
-  template <class T>
-  constexpr T operator()(T x, T y) const {
-    return detail::wrapping_sub(x, y);
-  }
+  template <class T> constexpr T operator()(T x, T y) const { return detail::wrapping_sub(x, y); }
 };
 
 }  // namespace kiln::op

@@ -6,10 +6,7 @@ namespace kiln::op {
 
 /// Tangent of radians (ONNX Tan).
 struct tan {
-  template <class T>
-  constexpr T operator()(T x) const {
-    return kiln::tan(x);
-  }
+  template <class T> constexpr T operator()(T x) const { return kiln::tan(x); }
 };
 
 }  // namespace kiln::op

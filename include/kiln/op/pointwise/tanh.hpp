@@ -6,10 +6,7 @@ namespace kiln::op {
 
 /// Hyperbolic tangent (ONNX Tanh).
 struct tanh {
-  template <class T>
-  constexpr T operator()(T x) const {
-    return kiln::tanh(x);
-  }
+  template <class T> constexpr T operator()(T x) const { return kiln::tanh(x); }
 };
 
 }  // namespace kiln::op

@@ -8,8 +8,7 @@ namespace kiln::op {
 struct where {
   static constexpr auto types = dtypes::convertible | dtypes::dims;
   static constexpr int condition_args = 1;
-  template <class C, class T>
-  constexpr T operator()(C condition, T x, T y) const {
+  template <class C, class T> constexpr T operator()(C condition, T x, T y) const {
     return kiln::select(condition, x, y);
   }
 };

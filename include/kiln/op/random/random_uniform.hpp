@@ -19,8 +19,7 @@ struct random_uniform {
     return shape{type, lens};
   }
 
-  template <class T>
-  constexpr void compute(Evaluation auto& e) const {
+  template <class T> constexpr void compute(Evaluation auto& e) const {
     const auto out = e.template out<T>();
     twister source(seed);
     for (std::int64_t k = 0, n = out.size(); k < n; ++k) {

@@ -8,14 +8,8 @@ namespace kiln::op {
 struct reduce_all {
   ints axes{};
   static constexpr auto types = dtypes::boolean;
-  template <class T>
-  constexpr T identity() const {
-    return kiln::logical_not(T{});
-  }
-  template <class T>
-  constexpr T combine(T acc, T x) const {
-    return kiln::logical_and(acc, x);
-  }
+  template <class T> constexpr T identity() const { return kiln::logical_not(T{}); }
+  template <class T> constexpr T combine(T acc, T x) const { return kiln::logical_and(acc, x); }
 };
 
 }  // namespace kiln::op

@@ -1,6 +1,5 @@
 #pragma once
 #include "kiln/op/arithmetic.hpp"
-#include "kiln/op/concepts.hpp"
 
 namespace kiln::op {
 
@@ -8,18 +7,8 @@ namespace kiln::op {
 struct reduce_l1 {
   ints axes{};
   static constexpr auto types = dtypes::numbers;
-  template <class T>
-  constexpr T identity() const {
-    return splat<T>(0);
-  }
-  template <class T>
-  constexpr T prepare(T x) const {
-    return kiln::abs(x);
-  }
-  template <class T>
-  constexpr T combine(T acc, T x) const {
-    return detail::wrapping_add(acc, x);
-  }
+  static constexpr detail::wrapping_sum combine{};
+  template <class T> constexpr T prepare(T x) const { return kiln::abs(x); }
 };
 
 }  // namespace kiln::op

@@ -1,6 +1,5 @@
 #pragma once
 #include "kiln/op/arithmetic.hpp"
-#include "kiln/op/concepts.hpp"
 
 namespace kiln::op {
 
@@ -8,20 +7,9 @@ namespace kiln::op {
 struct reduce_l2 {
   ints axes{};
   static constexpr auto types = dtypes::numbers;
-  template <class T>
-  constexpr T identity() const {
-    return splat<T>(0);
-  }
-  template <class T>
-  constexpr T prepare(T x) const {
-    return detail::wrapping_mul(x, x);
-  }
-  template <class T>
-  constexpr T combine(T acc, T x) const {
-    return detail::wrapping_add(acc, x);
-  }
-  template <class T>
-  constexpr T finish(T acc, T) const {
+  static constexpr detail::wrapping_sum combine{};
+  template <class T> constexpr T prepare(T x) const { return detail::wrapping_mul(x, x); }
+  template <class T> constexpr T finish(T acc, T) const {
     if constexpr (integral<T>)
       return kiln::convert<T>(kiln::sqrt(kiln::convert<rebind_t<T, double>>(acc)));
     else

@@ -1,6 +1,5 @@
 #pragma once
 #include "kiln/op/arithmetic.hpp"
-#include "kiln/op/concepts.hpp"
 
 namespace kiln::op {
 
@@ -9,18 +8,8 @@ namespace kiln::op {
 struct reduce_mean {
   ints axes{};
   static constexpr auto types = dtypes::numbers;
-  template <class T>
-  constexpr T identity() const {
-    return splat<T>(0);
-  }
-  template <class T>
-  constexpr T combine(T acc, T x) const {
-    return detail::wrapping_add(acc, x);
-  }
-  template <class T>
-  constexpr T finish(T acc, T count) const {
-    return detail::quotient(acc, count);
-  }
+  static constexpr detail::wrapping_sum combine{};
+  template <class T> constexpr T finish(T acc, T count) const { return detail::quotient(acc, count); }
 };
 
 }  // namespace kiln::op

@@ -1,6 +1,5 @@
 #pragma once
 #include "kiln/op/arithmetic.hpp"
-#include "kiln/op/concepts.hpp"
 
 namespace kiln::op {
 
@@ -9,14 +8,8 @@ namespace kiln::op {
 struct reduce_min {
   ints axes{};
   static constexpr auto types = dtypes::all;
-  template <class T>
-  constexpr T identity() const {
-    return detail::highest_of<T>();
-  }
-  template <class T>
-  constexpr T combine(T acc, T x) const {
-    return kiln::min(acc, x);
-  }
+  template <class T> constexpr T identity() const { return detail::highest_of<T>(); }
+  template <class T> constexpr T combine(T acc, T x) const { return kiln::min(acc, x); }
 };
 
 }  // namespace kiln::op

@@ -1,6 +1,5 @@
 #pragma once
 #include "kiln/op/arithmetic.hpp"
-#include "kiln/op/concepts.hpp"
 
 namespace kiln::op {
 
@@ -8,14 +7,8 @@ namespace kiln::op {
 struct reduce_prod {
   ints axes{};
   static constexpr auto types = dtypes::numbers | dtypes::dims;
-  template <class T>
-  constexpr T identity() const {
-    return splat<T>(1);
-  }
-  template <class T>
-  constexpr T combine(T acc, T x) const {
-    return detail::wrapping_mul(acc, x);
-  }
+  template <class T> constexpr T identity() const { return splat<T>(1); }
+  template <class T> constexpr T combine(T acc, T x) const { return detail::wrapping_mul(acc, x); }
 };
 
 }  // namespace kiln::op

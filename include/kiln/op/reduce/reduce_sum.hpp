@@ -1,6 +1,5 @@
 #pragma once
 #include "kiln/op/arithmetic.hpp"
-#include "kiln/op/concepts.hpp"
 
 namespace kiln::op {
 
@@ -8,14 +7,7 @@ namespace kiln::op {
 struct reduce_sum {
   ints axes{};
   static constexpr auto types = dtypes::numbers | dtypes::dims;
-  template <class T>
-  constexpr T identity() const {
-    return splat<T>(0);
-  }
-  template <class T>
-  constexpr T combine(T acc, T x) const {
-    return detail::wrapping_add(acc, x);
-  }
+  static constexpr detail::wrapping_sum combine{};
 };
 
 }  // namespace kiln::op

@@ -50,8 +50,7 @@ struct linear_attention {
     return shapes{shape{q.type, {batch, steps, q.lens[2], width}}, shape{q.type, {batch, heads, depth, width}}};
   }
 
-  template <class T>
-  constexpr void compute(Evaluation auto& e) const {
+  template <class T> constexpr void compute(Evaluation auto& e) const {
     const auto q = e.template in<T>(0), k = e.template in<T>(1), v = e.template in<T>(2), first = e.template in<T>(3),
                decay = e.template in<T>(4), beta = e.template in<T>(5);
     const auto y = e.template out<T>(0), state = e.template out<T>(1);

@@ -10,15 +10,12 @@ namespace kiln::op {
 /// short-term memory (Hochreiter and Schmidhuber 1997).
 enum class cell_kind : std::uint8_t { plain, gru, lstm };
 
-constexpr std::string_view to_string(cell_kind k) {
-  constexpr std::string_view names[] = {"plain", "gru", "lstm"};
-  return names[static_cast<unsigned>(k)];
-}
+constexpr std::string_view to_string(cell_kind k) { return enumerator_name(k, {"plain", "gru", "lstm"}); }
 
 /// One direction of a recurrent layer, whose input product is already made: gates[seq, batch, g * hidden] of the inputs
 /// (with their bias), recurrence[hidden, g * hidden], its bias[g * hidden], the first hidden state[batch, hidden],
 /// lengths[batch] (i64), and for lstm the first cell state[batch, hidden] and peepholes[3 * hidden]. g is 1, 3 (update,
-/// reset, new) or 4 (input, output, forget, cell). Results: y[seq, batch, hidden], zero behind a sequence's end; the
+/// reset, new) or 4 (input, output, forget, cell). Results: y[seq, batch, hidden], zero after a sequence's end; the
 /// last hidden state; lstm's last cell state; and room for one step's gates.
 struct recurrent {
   cell_kind cell = cell_kind::plain;
@@ -71,8 +68,7 @@ struct recurrent {
     return out;
   }
 
-  template <class T>
-  constexpr void compute(Evaluation auto& e) const {
+  template <class T> constexpr void compute(Evaluation auto& e) const {
     const auto x = e.template in<T>(0), first = e.template in<T>(3);
     const auto lengths = e.template in<std::int64_t>(4);
     const auto y = e.template out<T>(0), h = e.template out<T>(1);
@@ -99,8 +95,7 @@ struct recurrent {
   }
 
  private:
-  template <class T>
-  struct step {
+  template <class T> struct step {
     const T *recurrence, *bias, *peepholes;
     T* gate;
     std::int64_t hidden, all;
@@ -114,14 +109,12 @@ struct recurrent {
       }
     }
   };
-  template <class T>
-  constexpr T call(std::size_t f, T x) const {
+  template <class T> constexpr T call(std::size_t f, T x) const {
     const T bound = static_cast<T>(clip);
     return detail::applied(functions[f], alpha[f], beta[f], x > bound ? bound : x < -bound ? -bound : x);
   }
 
-  template <class T>
-  constexpr void advance(const step<T>& s, const T* x, T* h, T* c) const {
+  template <class T> constexpr void advance(const step<T>& s, const T* x, T* h, T* c) const {
     const std::int64_t n = s.hidden;
     if (cell == cell_kind::gru) return advance_gru(s, x, h);
     for (std::int64_t j = 0; j < s.all; ++j) s.gate[j] = x[j] + s.bias[j];
@@ -139,8 +132,7 @@ struct recurrent {
   }
 
   // update and reset gates first: the new state's product waits for the reset
-  template <class T>
-  constexpr void advance_gru(const step<T>& s, const T* x, T* h) const {
+  template <class T> constexpr void advance_gru(const step<T>& s, const T* x, T* h) const {
     const std::int64_t n = s.hidden;
     for (std::int64_t j = 0; j < 2 * n; ++j) s.gate[j] = x[j] + s.bias[j];
     s.multiply(h, 0, 2 * n);

@@ -3,7 +3,7 @@
 
 namespace kiln::op {
 
-/// A matrix: dims before `axis` become its rows, the others its columns (ONNX Flatten). axis lies in [-rank, rank].
+/// A matrix: dims before `axis` become its rows, the others its columns (ONNX Flatten). axis is in [-rank, rank].
 struct flatten {
   std::int64_t axis = 1;
 

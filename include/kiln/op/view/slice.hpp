@@ -35,7 +35,7 @@ struct slice {
   }
   /// Axes from the front and ascending, steps written out; positions that are known are clamped to the extent, and axes
   /// taken whole are left out.
-  constexpr slice normalised(std::span<const shape> in) const {
+  constexpr slice normalized(std::span<const shape> in) const {
     slice n;
     if (in.empty()) return *this;
     for (std::size_t d = 0; d < in[0].rank(); ++d)
@@ -46,7 +46,7 @@ struct slice {
         const std::int64_t step = steps.empty() ? 1 : steps[i];
         dimension start = starts[i], end = ends[i];
         if (step > 0) {
-          // an expression stands for itself: written out it would grow with every normalisation
+          // an expression stands for itself: written out it would grow with every normalization
           const dimension from = position(start, extent, 0, extent), to = position(end, extent, 0, extent);
           if (from.is_constant() || from == extent) start = from;
           if (to.is_constant() || to == extent) end = to;

@@ -26,7 +26,7 @@ struct transpose {
     }
     return out;
   }
-  constexpr transpose normalised(std::span<const shape> in) const {
+  constexpr transpose normalized(std::span<const shape> in) const {
     const std::size_t rank = in.empty() ? 0 : in[0].rank();
     transpose t;
     for (std::size_t i = 0; i < rank; ++i)

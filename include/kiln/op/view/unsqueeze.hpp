@@ -3,7 +3,7 @@
 
 namespace kiln::op {
 
-/// Inserts extents of 1 so that they stand at `axes` of the result (ONNX Unsqueeze).
+/// Inserts extents of 1 at `axes` of the result (ONNX Unsqueeze).
 struct unsqueeze {
   ints axes{};
   static constexpr bool axes_of_result = true;

@@ -5,7 +5,7 @@
 
 #include "kiln/core/simd.hpp"
 #include "kiln/pass/constants.hpp"
-#include "kiln/pass/parts.hpp"
+#include "kiln/pass/lent_threads.hpp"
 
 namespace kiln::detail {
 namespace {
@@ -48,7 +48,7 @@ template <std::size_t Bytes>
 void copy_turned(const std::byte* from, std::int64_t step, std::int64_t rows, std::int64_t count, std::byte* to,
                  std::int64_t to_row) {
   constexpr auto each = static_cast<std::int64_t>(Bytes);
-  constexpr std::int64_t block = 8;  // a block's lines of both sides stay in the first-level cache
+  constexpr std::int64_t block = 8;  // a block's lines of both sides stay in L1
   for (std::int64_t i0 = 0; i0 < count; i0 += block)
     for (std::int64_t r0 = 0; r0 < rows; r0 += block)
       for (std::int64_t r = r0; r < std::min(rows, r0 + block); ++r)
@@ -56,8 +56,7 @@ void copy_turned(const std::byte* from, std::int64_t step, std::int64_t rows, st
           std::memcpy(to + (r * to_row + i) * each, from + (r + i * step) * each, Bytes);
 }
 
-template <std::size_t Bytes>
-void copy_elements(const layout& at, const std::byte* from, std::byte* to) {
+template <std::size_t Bytes> void copy_elements(const layout& at, const std::byte* from, std::byte* to) {
   constexpr auto each = static_cast<std::int64_t>(Bytes);
   constexpr std::int64_t much = 1 << 20;
   const layout l = joined(at);
@@ -127,11 +126,11 @@ literal fold_laid_out(const operation& op, std::span<const literal* const> from,
                       const shape& result) {
   constexpr std::int64_t most = 8192;  // elements of a part: operands and result stay in the cache
   const dims lens = result.lens;
-  std::size_t split = lens.size();  // parts take a range of this dim and all of those behind it
-  std::int64_t behind = 1;
-  while (split > 0 && behind * lens[split - 1].value() <= most) behind *= lens[--split].value();
+  std::size_t split = lens.size();  // parts take a range of this dim and all of those after it
+  std::int64_t inner = 1;
+  while (split > 0 && inner * lens[split - 1].value() <= most) inner *= lens[--split].value();
   const std::int64_t extent = split > 0 ? lens[split - 1].value() : 1;
-  const std::int64_t rows = std::clamp<std::int64_t>(most / std::max<std::int64_t>(behind, 1), 1, extent);
+  const std::int64_t rows = std::clamp<std::int64_t>(most / std::max<std::int64_t>(inner, 1), 1, extent);
   ints outer;
   for (std::size_t d = 0; d + 1 < split; ++d) outer.push_back(lens[d].value());
   buffer made = buffer::allocate(static_cast<std::size_t>(result.bytes().value()));
@@ -143,8 +142,8 @@ literal fold_laid_out(const operation& op, std::span<const literal* const> from,
     small_vector<buffer> copies;
     small_vector<evaluation::operand> in(from.size()), out(1);
     for (std::size_t k = 0; k < from.size(); ++k)
-      copies.push_back(buffer::allocate(static_cast<std::size_t>(rows * behind) * size_of(from[k]->get_shape().type)));
-    buffer decoded = buffer::allocate((from.size() + 1) * static_cast<std::size_t>(rows * behind + 16) * 8);
+      copies.push_back(buffer::allocate(static_cast<std::size_t>(rows * inner) * size_of(from[k]->get_shape().type)));
+    buffer decoded = buffer::allocate((from.size() + 1) * static_cast<std::size_t>(rows * inner + 16) * 8);
     for (std::int64_t piece = all * task / tasks; piece < all * (task + 1) / tasks; ++piece) {
       const std::int64_t row = piece % ranges * rows;
       ints index(outer.size(), 0);
@@ -168,7 +167,7 @@ literal fold_laid_out(const operation& op, std::span<const literal* const> from,
         }
       }
       out[0].type = shape(result.type, {product(part)});
-      out[0].bytes = made.data() + (piece / ranges * extent + row) * behind * static_cast<std::int64_t>(each_result);
+      out[0].bytes = made.data() + (piece / ranges * extent + row) * inner * static_cast<std::int64_t>(each_result);
       evaluation e(in, out, {decoded.data(), decoded.size()});
       op.evaluate(e, false);
       e.finish();

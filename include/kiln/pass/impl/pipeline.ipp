@@ -1,12 +1,9 @@
 #include "kiln/config.hpp"
-#include "kiln/pass/impl/pass_parts.hpp"
-#include "kiln/pass/target_passes.hpp"
+#include "kiln/pass/impl/pass_lists.hpp"
 
 namespace kiln {
 
-compile_notes optimise(program& p, const pass_options& options) { return optimise(p, options, target_passes()); }
-
-compile_notes optimise(program& p, const pass_options& options, const target_passes& own) {
+compile_notes optimize(program& p, const pass_options& options, const target_passes& own) {
   small_vector<named_pass<program>> simplify;
   if (options.simplify)
     for (const auto& list : {own.forms, detail::program_simplifying_passes()})

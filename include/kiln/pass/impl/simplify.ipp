@@ -1,4 +1,4 @@
-#include "kiln/pass/impl/pass_parts.hpp"
+#include "kiln/pass/impl/pass_lists.hpp"
 
 namespace kiln::detail {
 

@@ -4,6 +4,8 @@
 #include <cmath>
 #include <cstring>
 
+#include "kiln/lower/contraction.hpp"
+
 namespace kiln::eigen {
 namespace {
 
@@ -25,25 +27,21 @@ std::optional<value_id> other_operand(const basic_instruction<operation>& ins, s
   return ins.inputs[left ? 1 : 0];
 }
 
-}  // namespace
-
-namespace {
-
-// Takes one more instruction behind the chain into the form. NaN is no bound: it makes NaN of everything.
-bool extend(affine_form& form, const module_graph& tail, const basic_instruction<operation>& ins,
+// Takes one more instruction after the chain into the form. NaN is no bound: it makes NaN of everything.
+bool extend(affine_form& form, const module_graph& epilogue, const basic_instruction<operation>& ins,
             std::span<const std::size_t> parameter) {
   const auto lower = [&](float x) { form.low = std::max(form.low, x), form.clamps = true; };
   const auto upper = [&](float x) { form.high = std::min(form.high, x), form.clamps = true; };
   if (ins.op.is<op::relu>()) {
     lower(0);
   } else if (ins.op.is<op::clip>() && ins.inputs[0].instruction == form.last) {
-    const auto low = constant_of(tail, ins.inputs[1]), high = constant_of(tail, ins.inputs[2]);
+    const auto low = constant_of(epilogue, ins.inputs[1]), high = constant_of(epilogue, ins.inputs[2]);
     if (!low || !high || std::isnan(*low) || std::isnan(*high)) return false;
     lower(*low), upper(*high);
   } else if (ins.op.is<op::add>() || ins.op.is<op::max>() || ins.op.is<op::min>()) {
     const auto other = other_operand(ins, form.last);
     if (!other) return false;
-    const auto constant = constant_of(tail, *other);
+    const auto constant = constant_of(epilogue, *other);
     if (ins.op.is<op::max>() || ins.op.is<op::min>()) {
       if (!constant || std::isnan(*constant)) return false;
       ins.op.is<op::max>() ? lower(*constant) : upper(*constant);
@@ -54,7 +52,7 @@ bool extend(affine_form& form, const module_graph& tail, const basic_instruction
       const float sum = form.offset + *constant, greater = std::max(std::fabs(form.offset), std::fabs(*constant));
       if (!(greater <= 0x1p16F) || (greater >= 0x1p10F && std::fabs(sum) < greater / 2)) return false;
       form.offset = sum;
-    } else if (tail[other->instruction].kind == instruction_kind::parameter) {
+    } else if (parameter[other->instruction] != 0) {  // an input; parameter 0 is the product itself
       form.addends.push_back(parameter[other->instruction] - 1);
     } else {
       return false;
@@ -67,14 +65,14 @@ bool extend(affine_form& form, const module_graph& tail, const basic_instruction
 
 }  // namespace
 
-std::optional<affine_form> find_affine(const module_graph& tail) {
+std::optional<affine_form> find_affine(const module_graph& epilogue) {
   affine_form form;
-  std::vector<std::size_t> parameter(tail.size(), 0);
-  std::vector<bool> inside(tail.size(), false);  // of the rest
+  std::vector<std::size_t> parameter(epilogue.size(), 0);
+  std::vector<bool> inside(epilogue.size(), false);  // of the activation
   std::size_t parameters = 0;
-  bool rest = false;
-  for (std::uint32_t i = 0; i < tail.size(); ++i) {
-    const auto& ins = tail[i];
+  bool activation = false;
+  for (std::uint32_t i = 0; i < epilogue.size(); ++i) {
+    const auto& ins = epilogue[i];
     if (ins.kind == instruction_kind::parameter) {
       if (ins.results[0].type != dtype::f32) return std::nullopt;
       if (parameters == 0) form.last = i;
@@ -85,41 +83,32 @@ std::optional<affine_form> find_affine(const module_graph& tail) {
     affine_form longer = form;
     const bool reads =
         std::any_of(ins.inputs.begin(), ins.inputs.end(), [&](value_id v) { return v.instruction == form.last; });
-    if (!rest && reads && extend(longer, tail, ins, parameter)) {
+    if (!activation && reads && extend(longer, epilogue, ins, parameter)) {
       form = longer;
       form.last = i;
       continue;
     }
-    rest = true;
+    activation = true;
     inside[i] = true;
     for (value_id v : ins.inputs)
-      if (v.instruction != form.last && !inside[v.instruction] && !constant_of(tail, v)) return std::nullopt;
+      if (v.instruction != form.last && !inside[v.instruction] && !constant_of(epilogue, v)) return std::nullopt;
   }
-  if (tail.outputs.size() != 1 || !(inside[tail.outputs[0].instruction] || tail.outputs[0].instruction == form.last))
+  if (epilogue.outputs.size() != 1 ||
+      !(inside[epilogue.outputs[0].instruction] || epilogue.outputs[0].instruction == form.last))
     return std::nullopt;
   return form;
 }
 
-module_graph rest_of(const module_graph& tail, const affine_form& form) {
-  module_graph rest;
-  std::vector<value_id> of(tail.size());
-  of[form.last] = rest.add_parameter("sum", tail[form.last].results[0]);
-  for (std::uint32_t i = 0; i < tail.size(); ++i) {
-    const auto& ins = tail[i];
-    if (ins.kind == instruction_kind::literal) of[i] = rest.add_literal(ins.constant);
-    if (ins.kind != instruction_kind::op) continue;
-    const bool constant = ins.op.kind() == op_kind::view && constant_of(tail, {i, 0});
-    if (!constant && i <= form.last) continue;
-    small_vector<value_id> inputs;
-    for (value_id v : ins.inputs) inputs.push_back(of[v.instruction]);
-    of[i] = rest.add_with_shapes(ins.op, inputs, ins.results);
-  }
-  rest.outputs.push_back(of[tail.outputs[0].instruction]);
-  return rest;
+module_graph activation_of(const module_graph& epilogue, const affine_form& form) {
+  return lower::module_after(epilogue, form.last, [&](std::uint32_t i) {
+    const auto& ins = epilogue[i];
+    if (ins.kind != instruction_kind::op) return ins.kind == instruction_kind::literal;
+    return i > form.last || (ins.op.kind() == op_kind::view && constant_of(epilogue, {i, 0}));
+  });
 }
 
 bool bind_affine(const affine_form& form, std::span<const tensor* const> addends, const tensor& out, std::size_t inner,
-                 bool channels_last, kernels::affine_tail<float>& to) {
+                 bool nhwc, kernels::affine_epilogue<float>& to) {
   const std::size_t rank = out.rank();
   to.offset = form.offset;
   to.clamps = form.clamps;
@@ -137,7 +126,7 @@ bool bind_affine(const affine_form& form, std::span<const tensor* const> addends
     } part[2];
     for (std::size_t k = rank; k-- > 0;) {
       auto& p = part[k + inner >= rank ? 1 : 0];
-      const std::size_t d = !channels_last || k == 0 ? k : k + 1 < rank ? k + 1 : 1;
+      const std::size_t d = !nhwc || k == 0 ? k : k + 1 < rank ? k + 1 : 1;
       if (out.lens[d] == 1) continue;
       const std::int64_t step = t.lens[d] == 1 ? 0 : t.strides[d];
       if (p.lens == 1)
@@ -171,23 +160,13 @@ bool bind_affine(const affine_form& form, std::span<const tensor* const> addends
 }
 
 kernels::image_layout image_layout_of(const tensor& t) {
-  const std::size_t rank = t.rank();
-  if (rank < 3) return {};
-  std::optional<std::int64_t> step;  // from pixel to pixel
-  std::int64_t next = 0;             // what the next dim's step then is
-  bool even = true;
-  for (std::size_t d = rank; d-- > 0;) {
-    if (d == 1 || t.lens[d] == 1) continue;
-    if (!step) step = next = t.strides[d];
-    even = even && t.strides[d] == next;
-    next *= t.lens[d];
-  }
-  if (!step) step = t.lens[1];                                              // a single pixel
-  const bool contiguous = t.lens[1] == 1 ? !t.dense() : t.strides[1] == 1;  // one channel lies both ways
-  return even && contiguous && *step >= t.lens[1] ? kernels::image_layout{true, *step} : kernels::image_layout{};
+  if (t.rank() < 3) return {};
+  const auto pixel = lower::nhwc_pixel_stride(t.lens, t.strides);
+  const bool contiguous = t.lens[1] == 1 ? !t.dense() : t.strides[1] == 1;  // one channel is both NCHW and NHWC
+  return pixel && contiguous ? kernels::image_layout{true, *pixel} : kernels::image_layout{};
 }
 
-tensor with_channels_last(const tensor& t) {
+tensor nhwc_view(const tensor& t) {
   tensor out = t;
   for (std::size_t d = 1; d + 1 < t.rank(); ++d) out.lens[d] = t.lens[d + 1], out.strides[d] = t.strides[d + 1];
   out.lens.back() = t.lens[1];

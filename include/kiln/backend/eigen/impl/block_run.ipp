@@ -26,7 +26,7 @@ std::size_t row_buffer_bytes(std::int64_t row, std::int64_t strip) {
 
 bool is_aligned(const std::byte* at) { return reinterpret_cast<std::uintptr_t>(at) % 64 == 0; }
 
-float scalar_value(dtype t, const std::byte* at) {
+float element_value(dtype t, const std::byte* at) {
   if (t == dtype::boolean) return from_bits<float>(*reinterpret_cast<const bool*>(at) ? 0xffff'ffffU : 0U);
   return visit_storage(t, [&]<class S>(type_tag<S>) { return convert_value<float>(*reinterpret_cast<const S*>(at)); });
 }
@@ -42,8 +42,8 @@ std::int64_t block_program::strip_for(std::int64_t row) const {
 std::int64_t block_program::row_stride(std::int64_t row) { return (row + 15) / 16 * 16; }
 
 std::int64_t block_program::batch_for(std::int64_t row) const {
-  // Bytes of rows that stay in the first-level cache with what they become, what they are scaled by and what comes
-  // next: with twice as many, norms of long rows took 1.4 times as long.
+  // Bytes of rows that stay in L1 together with their results, their factors and the next rows: with twice as many,
+  // norms of long rows took 1.4 times as long.
   constexpr std::int64_t cached = 1 << 13;
   return std::clamp<std::int64_t>(cached / (row * static_cast<std::int64_t>(sizeof(float))), 1,
                                   kiln_eigen_isa()->blocks()->lanes[1]);
@@ -53,7 +53,7 @@ std::size_t block_program::scratch_bytes(std::int64_t row, std::int64_t strip) c
   const std::size_t block = block_bytes(), rows = row_buffer_bytes(row, strip);
   return 2 * padded_bytes(places_ * sizeof(std::byte*)) +
          padded_bytes((parameters_ + results_) * sizeof(std::int64_t)) +
-         (1 + slots_ + scalar_places_.size() + parameters_ + results_) * block + row_buffers_.size() * rows + 64;
+         (1 + slots_ + per_row_places_.size() + parameters_ + results_) * block + row_buffers_.size() * rows + 64;
 }
 
 block_cursor::block_cursor(const block_program& p, std::byte* scratch, std::int64_t row, std::int64_t strip)
@@ -73,7 +73,7 @@ block_cursor::block_cursor(const block_program& p, std::byte* scratch, std::int6
   std::byte* const slots = carve(p.slots_ * block_);
   for (std::size_t k = 0; k < p.slot_places_.size(); ++k)
     frame_.at[k] = p.slot_places_[k] ? slots + (p.slot_places_[k] - 1U) * block_ : slots;
-  for (std::uint16_t place : p.scalar_places_) frame_.at[place] = carve(block_);
+  for (std::uint16_t place : p.per_row_places_) frame_.at[place] = carve(block_);
   const auto* const constants = reinterpret_cast<const float*>(p.constants_.data());
   for (const auto& [place, at] : p.constant_places_)  // steps only read them
     frame_.at[place] = reinterpret_cast<std::byte*>(const_cast<float*>(constants + at));
@@ -87,22 +87,22 @@ void block_cursor::start_folds() {
     for (const auto& f : level.folds) f.steps->start(f.op.data(), reinterpret_cast<float*>(frame_.at[f.place]));
 }
 
-void block_cursor::run_scalars(int level, std::int64_t rows) {
+void block_cursor::run_per_row(int level, std::int64_t rows) {
   const std::size_t w = rows > machine_.lanes[0] ? 1 : 0;
-  const auto& code = p_.levels_[static_cast<std::size_t>(level)].scalars[w];
+  const auto& code = p_.levels_[static_cast<std::size_t>(level)].per_row[w];
   if (!code.empty()) machine_.run[w](code.data(), frame_, {});
 }
 
 void block_cursor::begin_row(const tile_program::stream* streams) {
-  for (const auto& s : p_.scalar_parameters_)
-    machine_.fill(reinterpret_cast<float*>(frame_.at[s.place]), scalar_value(s.type, streams[s.index].at));
+  for (const auto& s : p_.per_row_parameters_)
+    machine_.fill(reinterpret_cast<float*>(frame_.at[s.place]), element_value(s.type, streams[s.index].at));
   start_folds();
   wide_ran_ = false;
-  run_scalars(0, 1);
+  run_per_row(0, 1);
 }
 
-// One block of `count` elements that starts at element `from` of the streams, through staging blocks. Kept rows are
-// where their places say.
+// One block of `count` elements that starts at element `from` of the streams, through staging blocks. Row buffers
+// are where their places say.
 void block_cursor::staged(const tile_program::stream* streams, const block_program::level& l, block_width w,
                           std::int64_t from, std::int64_t count, const std::int64_t* offsets) {
   const auto address = [&](std::size_t stream, dtype t) {
@@ -278,9 +278,9 @@ void block_cursor::end_level(const tile_program::stream* streams, int level, std
       machine_.fill(block, block[0]);
     }
   }
-  run_scalars(level + 1, 1);
+  run_per_row(level + 1, 1);
   if (static_cast<std::size_t>(level) + 2 != p_.levels_.size()) return;
-  for (const auto& s : p_.scalar_results_)
+  for (const auto& s : p_.per_row_results_)
     scatter(s.type, frame_.at[s.place], streams[p_.parameters_ + s.index].at, 1, 1);
 }
 
@@ -327,13 +327,13 @@ void block_cursor::set_lanes(const block_program::port& s, const std::byte* from
                              std::int64_t count) {
   auto* const lanes = reinterpret_cast<float*>(frame_.at[s.place]);
   machine_.fill(lanes, 0);
-  for (std::int64_t i = 0; i < count; ++i) lanes[i] = scalar_value(s.type, from + i * step);
+  for (std::int64_t i = 0; i < count; ++i) lanes[i] = element_value(s.type, from + i * step);
 }
 
 void block_cursor::batch(const tile_program::stream* streams, const std::int64_t* rows, std::int64_t count,
                          std::int64_t row, bool past_cache) {
-  for (const auto& s : p_.scalar_parameters_) set_lanes(s, streams[s.index].at, rows[s.index], count);
-  run_scalars(0, count);
+  for (const auto& s : p_.per_row_parameters_) set_lanes(s, streams[s.index].at, rows[s.index], count);
+  run_per_row(0, count);
   for (std::size_t level = 0; level + 1 < p_.levels_.size(); ++level) {
     const block_program::level& l = p_.levels_[level];
     block_advance moves[most_streams];
@@ -352,9 +352,9 @@ void block_cursor::batch(const tile_program::stream* streams, const std::int64_t
     }
     kernels::block_rows over{row, count, moves, moved};
     run_loop(streams, static_cast<int>(level), aligned_stores, over);
-    run_scalars(static_cast<int>(level) + 1, count);
+    run_per_row(static_cast<int>(level) + 1, count);
   }
-  for (const auto& s : p_.scalar_results_) {
+  for (const auto& s : p_.per_row_results_) {
     const std::size_t stream = p_.parameters_ + s.index;
     scatter(s.type, frame_.at[s.place], streams[stream].at, rows[stream] / static_cast<std::int64_t>(size_of(s.type)),
             count);
@@ -363,10 +363,10 @@ void block_cursor::batch(const tile_program::stream* streams, const std::int64_t
 
 void block_cursor::strip(const tile_program::stream* streams, std::int64_t count, const row_loops& loops) {
   const auto floats = [&](std::uint16_t place) { return reinterpret_cast<float*>(frame_.at[place]); };
-  for (const auto& s : p_.scalar_parameters_)
+  for (const auto& s : p_.per_row_parameters_)
     set_lanes(s, streams[s.index].at, streams[s.index].step * static_cast<std::int64_t>(size_of(s.type)), count);
   start_folds();
-  run_scalars(0, count);
+  run_per_row(0, count);
   const std::int64_t row = loops.row();
   for (std::size_t level = 0; level + 1 < p_.levels_.size(); ++level) {
     const block_program::level& l = p_.levels_[level];
@@ -376,9 +376,9 @@ void block_cursor::strip(const tile_program::stream* streams, std::int64_t count
         f.steps->finish(f.op.data(), floats(f.place), count, row);
       else  // what nothing gives depends on the dtype
         for (std::int64_t i = 0; i < count; ++i) f.op.table().finish(f.op.data(), f.type, floats(f.place) + i, 0);
-    run_scalars(static_cast<int>(level) + 1, count);
+    run_per_row(static_cast<int>(level) + 1, count);
   }
-  for (const auto& s : p_.scalar_results_) {
+  for (const auto& s : p_.per_row_results_) {
     const auto& to = streams[p_.parameters_ + s.index];
     scatter(s.type, frame_.at[s.place], to.at, to.step, count);
   }

@@ -4,10 +4,12 @@
 
 #include "kiln/backend/eigen/integers.hpp"
 #include "kiln/backend/eigen/isa_layout.hpp"
+#include "kiln/backend/eigen/linear_algebra.hpp"
 #include "kiln/backend/eigen/lower.hpp"
 #include "kiln/backend/eigen/lower_generic.hpp"
 #include "kiln/backend/eigen/recurrent.hpp"
-#include "kiln/kernel/pooling_problem.hpp"
+#include "kiln/kernel/pool/problem.hpp"
+#include "kiln/lower/contraction.hpp"
 #include "kiln/pass/fuse_prologue.hpp"
 #include "kiln/pass/integer_products.hpp"
 #include "kiln/pass/widen_floats.hpp"
@@ -56,41 +58,30 @@ target_passes eigen_target::passes() const {
   return {forms, fuse};
 }
 
-image_role eigen_target::role(const program& whole, const basic_instruction<operation>& instruction) const {
-  const std::size_t rank = instruction.results[0].rank();
-  const dtype type = instruction.results[0].type;
-  if (rank > 4 || (type != dtype::f32 && type != dtype::u8 && type != dtype::i8)) return image_role::none;
-  const operation* op = &instruction.op;
-  const auto of = [](const module_graph& m, const basic_instruction<operation>& i) {
-    return eigen::role_of_convolution(*i.op.get_if<op::convolution>(), m.shape_of(i.inputs[0]),
-                                      m.shape_of(i.inputs[1]));
-  };
-  if (const auto* fused = op->get_if<op::fused>()) {
-    if (fused->kind == fusion::pointwise) return image_role::follows;
-    if (fused->kind != fusion::contraction) return image_role::none;
-    const module_graph& body = whole.module(fused->body);
-    for (std::uint32_t i = 0; i < body.size(); ++i) {
-      if (body[i].kind != instruction_kind::op || body[i].op.kind() != op_kind::contraction) continue;
-      op = &body[i].op;
-      if (op->is<op::convolution>()) return of(body, body[i]);
-      if (op->is<op::integer_convolution>()) return image_role::gains;
-    }
+lower::layout_role eigen_target::role(const program& whole, const basic_instruction<operation>& instruction) const {
+  using lower::layout_role;
+  const shape& made = instruction.results[0];
+  if (made.rank() > 4 || (made.type != dtype::f32 && made.type != dtype::u8 && made.type != dtype::i8))
+    return layout_role::none;
+  if (const auto contraction = lower::contraction_of(whole, instruction)) {
+    if (const auto* conv = contraction.get_if<op::convolution>())
+      return eigen::role_of_convolution(*conv, contraction.operand(0), contraction.operand(1));
+    return contraction.get_if<op::integer_convolution>() ? layout_role::prefers_nhwc : layout_role::none;
   }
-  if (op->is<op::convolution>()) return of(whole.main(), instruction);
-  if (op->is<op::integer_convolution>()) return image_role::gains;
-  if (type != dtype::f32) return op->kind() == op_kind::pointwise ? image_role::follows : image_role::none;
-  const auto* pooling = op->get_if<op::pooling>();
-  if (pooling && pooling->mode != op::pooling_mode::lp) return image_role::turns;
-  return op->is<op::lrn>() || op->kind() == op_kind::pointwise ? image_role::follows : image_role::none;
+  const auto* pooling = instruction.op.get_if<op::pooling>();
+  if (made.type == dtype::f32 && pooling && pooling->mode != op::pooling_mode::lp) return layout_role::adapts;
+  if (made.type == dtype::f32 && instruction.op.is<op::lrn>()) return layout_role::propagates;
+  return lower::pointwise_role(instruction);
 }
 
 std::unique_ptr<kernel> eigen_target::make_kernel(const kernel_request& request) const {
   using lower = std::unique_ptr<kernel> (*)(const kernel_request&);
-  // Means of whole images are rows too, which `lower_rows` folds without regard to where channels lie: windows first.
-  constexpr lower families[] = {eigen::lower_window,      eigen::lower_rows,       eigen::lower_dot,
-                                eigen::lower_convolution, eigen::lower_integers,   eigen::lower_attention,
-                                eigen::lower_gather,      eigen::lower_recurrent,  eigen::lower_deconvolution,
-                                eigen::lower_placement,   eigen::lower_arg_extreme};
+  // Means of whole images are rows, too, but `lower_window` reads NHWC in order: it comes first.
+  constexpr lower families[] = {eigen::lower_window,      eigen::lower_rows,        eigen::lower_dot,
+                                eigen::lower_convolution, eigen::lower_integers,    eigen::lower_attention,
+                                eigen::lower_gather,      eigen::lower_recurrent,   eigen::lower_deconvolution,
+                                eigen::lower_placement,   eigen::lower_arg_extreme, eigen::lower_product,
+                                eigen::lower_squares,     eigen::lower_fourier};
   for (lower family : families)
     if (auto made = family(request)) return made;
   return nullptr;

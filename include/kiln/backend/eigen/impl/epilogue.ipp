@@ -9,49 +9,49 @@
 namespace kiln::eigen {
 
 namespace {
-constexpr std::size_t rest_stack_bytes = 24 * 1024;
+constexpr std::size_t activation_stack_bytes = 24 * 1024;
 }
 
-std::optional<product_body> split_product(const program& whole, const basic_instruction<operation>& ins,
-                                          const std::function<bool(std::size_t)>& is_constant) {
-  std::optional<contraction_parts> parts = split_contraction(whole, ins, is_constant);
-  if (!parts) return std::nullopt;
-  product_body out;
-  out.product = parts->product;
-  std::copy(parts->operands, parts->operands + 2, out.operands);
-  out.prologue = parts->prologue;
-  out.extra = std::move(parts->extra);
-  const module_graph& tail = parts->tail;
-  if (parts->tailed) {
-    out.tail = std::make_unique<tile_program>(tail);
-    out.affine = find_affine(tail);
-    if (out.affine && out.affine->last != tail.outputs[0].instruction) {
-      out.rest = std::make_unique<tile_program>(rest_of(tail, *out.affine));
-      if (out.rest->scratch_bytes(product_body::rest_elements) > rest_stack_bytes) out.affine.reset();
-    }
+std::optional<fused_contraction> read_contraction(const kernel_request& request,
+                                                  const std::function<bool(std::size_t)>& is_constant) {
+  std::optional<channel_prologue_form> prologue;
+  const auto body = lower::split_contraction(request.whole, request.instruction,
+                                             [&](const module_graph& m, value_id end) -> std::optional<std::size_t> {
+                                               if (is_constant) prologue = find_channel_prologue(m, end, is_constant);
+                                               return prologue ? std::optional(prologue->data) : std::nullopt;
+                                             });
+  if (!body) return std::nullopt;
+  fused_contraction out{body->op, {body->operands[0], body->operands[1]}, prologue, body->epilogue_inputs};
+  if (!body->has_epilogue()) return out;
+  out.epilogue = std::make_unique<tile_program>(body->epilogue);
+  out.affine = find_affine(body->epilogue);
+  if (out.affine && out.affine->last != body->epilogue.outputs[0].instruction) {
+    out.activation = std::make_unique<tile_program>(activation_of(body->epilogue, *out.affine));
+    if (out.activation->scratch_bytes(fused_contraction::activation_elements) > activation_stack_bytes)
+      out.affine.reset();
   }
   return out;
 }
 
-bool product_body::bind(std::span<const tensor> inputs, const tensor& out, std::size_t inner,
-                        kernels::affine_tail<float>& to, bool channels_last) const {
+bool fused_contraction::bind(std::span<const tensor> inputs, const tensor& out, std::size_t inner,
+                             kernels::affine_epilogue<float>& to, bool nhwc) const {
   constexpr std::size_t most = 4;  // as many as the form that kernels know has
   if (!affine || out.type != dtype::f32 || affine->addends.size() > most) return false;
   const tensor* addends[most];
   std::size_t count = 0;
-  for (std::size_t i : affine->addends) addends[count++] = &inputs[extra[i]];
-  if (bias.empty()) return bind_affine(*affine, {addends, count}, out, inner, channels_last, to);
+  for (std::size_t i : affine->addends) addends[count++] = &inputs[epilogue_inputs[i]];
+  if (bias.empty()) return bind_affine(*affine, {addends, count}, out, inner, nhwc, to);
   tensor sum = *addends[0];
   sum.data = reinterpret_cast<std::byte*>(const_cast<float*>(bias.data()));
   addends[0] = &sum;
-  return bind_affine(*affine, {addends, count}, out, inner, channels_last, to);
+  return bind_affine(*affine, {addends, count}, out, inner, nhwc, to);
 }
 
-void product_body::sum_biases(const kernel_request& request, std::size_t dim) {
+void fused_contraction::sum_biases(const kernel_request& request, std::size_t dim) {
   if (!affine) return;
   small_vector<std::size_t> biases, others;
   for (std::size_t a : affine->addends) {
-    const std::size_t i = extra[a];
+    const std::size_t i = epilogue_inputs[a];
     const dims& lens = request.inputs[i].lens;
     bool repeats = request.constants[i] && request.inputs[i].type == dtype::f32 && dim < lens.size() &&
                    lens[dim].is_constant() && request.constant_layouts[i].offset.is_constant();
@@ -61,10 +61,10 @@ void product_body::sum_biases(const kernel_request& request, std::size_t dim) {
     (repeats ? biases : others).push_back(a);
   }
   if (biases.size() < 2) return;
-  std::vector<float> sum(static_cast<std::size_t>(request.inputs[extra[biases[0]]].lens[dim].value()), 0.0F),
+  std::vector<float> sum(static_cast<std::size_t>(request.inputs[epilogue_inputs[biases[0]]].lens[dim].value()), 0.0F),
       greatest = sum;
   for (std::size_t a : biases) {
-    const std::size_t i = extra[a];
+    const std::size_t i = epilogue_inputs[a];
     const argument aligned(*request.constants[i]);
     const float* const at = aligned.as<float>().data() + request.constant_layouts[i].offset.value();
     for (std::size_t k = 0; k < sum.size(); ++k) {
@@ -81,19 +81,19 @@ void product_body::sum_biases(const kernel_request& request, std::size_t dim) {
   for (std::size_t a : others) affine->addends.push_back(a);
 }
 
-void product_body::apply_rest(std::int64_t rows, std::int64_t cols, float* c, std::ptrdiff_t c_row) const {
-  alignas(64) std::byte scratch[rest_stack_bytes];
-  alignas(64) float together[rest_elements];
-  tile_program::cursor cursor(*rest, scratch, rest_elements);
+void fused_contraction::apply_activation(std::int64_t rows, std::int64_t cols, float* c, std::ptrdiff_t c_row) const {
+  alignas(64) std::byte scratch[activation_stack_bytes];
+  alignas(64) float together[activation_elements];
+  tile_program::cursor cursor(*activation, scratch, activation_elements);
   const auto run = [&](float* at, std::int64_t count) {
     cursor.parameter(0) = cursor.result(0) = {reinterpret_cast<std::byte*>(at), 1};
     cursor.run(0, 0, count);
   };
-  const std::int64_t each = rest_elements / std::max<std::int64_t>(cols, 1);
+  const std::int64_t each = activation_elements / std::max<std::int64_t>(cols, 1);
   if (each < 2) {
     for (std::int64_t r = 0; r < rows; ++r)
-      for (std::int64_t from = 0; from < cols; from += rest_elements)
-        run(c + r * c_row + from, std::min(rest_elements, cols - from));
+      for (std::int64_t from = 0; from < cols; from += activation_elements)
+        run(c + r * c_row + from, std::min(activation_elements, cols - from));
     return;
   }
   for (std::int64_t first = 0; first < rows; first += each) {
@@ -104,51 +104,48 @@ void product_body::apply_rest(std::int64_t rows, std::int64_t cols, float* c, st
   }
 }
 
-epilogue::epilogue(const product_body& body, std::span<const tensor> inputs, const tensor& out, std::size_t inner)
-    : tail_(body.tail.get()) {
+std::optional<operand_rows> operand_rows::of(const tensor& t, const tensor& out, std::size_t inner) {
   const std::size_t rank = out.rank(), outer = rank - inner;
-  for (std::size_t d = 0; d < outer; ++d) row_lens_.push_back(out.lens[d]);
-  if (!tail_) return;
-  fits_ = out.type == dtype::f32 && tail_->scratch_bytes(most_columns) <= stack_bytes;
-  for (std::size_t i : body.extra) {
-    const tensor& t = inputs[i];
-    operand o;
-    o.data = t.data;
-    o.width = static_cast<std::int64_t>(size_of(t.type));
-    const auto step_of = [&](std::size_t d) { return t.lens[d] == 1 ? 0 : t.strides[d]; };
-    for (std::size_t d = 0; d < outer; ++d) o.steps.push_back(step_of(d));
-    // the columns' dims join into one when each step is the next one's times its extent
-    std::int64_t step = 0, joined = 1;
-    for (std::size_t d = rank; d-- > outer;) {
-      if (out.lens[d] == 1) continue;
-      if (joined == 1)
-        step = step_of(d);
-      else if (step_of(d) != step * joined)
-        fits_ = false;
-      joined *= out.lens[d];
-    }
-    o.step = step;
-    operands_.push_back(o);
+  operand_rows o;
+  o.data = t.data;
+  o.width = static_cast<std::int64_t>(size_of(t.type));
+  const auto step_of = [&](std::size_t d) { return t.lens[d] == 1 ? 0 : t.strides[d]; };
+  for (std::size_t d = 0; d < outer; ++d) o.steps.push_back(step_of(d));
+  // the columns' dims join into one when each step is the next one's times its extent
+  std::int64_t joined = 1;
+  for (std::size_t d = rank; d-- > outer; joined *= out.lens[d]) {
+    if (out.lens[d] == 1) continue;
+    if (joined == 1)
+      o.step = step_of(d);
+    else if (step_of(d) != o.step * joined)
+      return std::nullopt;
+  }
+  return o;
+}
+
+tiled_epilogue::tiled_epilogue(const fused_contraction& body, std::span<const tensor> inputs, const tensor& out,
+                               std::size_t inner)
+    : epilogue_(body.epilogue.get()) {
+  for (std::size_t d = 0; d < out.rank() - inner; ++d) row_lens_.push_back(out.lens[d]);
+  if (!epilogue_) return;
+  fits_ = out.type == dtype::f32 && epilogue_->scratch_bytes(most_columns) <= stack_bytes;
+  for (std::size_t i : body.epilogue_inputs) {
+    const auto o = operand_rows::of(inputs[i], out, inner);
+    fits_ = fits_ && o;
+    if (fits_) operands_.push_back(*o);
   }
 }
 
-void epilogue::apply(std::int64_t row0, std::int64_t rows, std::int64_t col0, std::int64_t cols, float* c,
-                     std::ptrdiff_t c_row) const {
+void tiled_epilogue::apply(std::int64_t row0, std::int64_t rows, std::int64_t col0, std::int64_t cols, float* c,
+                           std::ptrdiff_t c_row) const {
   alignas(64) std::byte scratch[stack_bytes];
-  tile_program::cursor cursor(*tail_, scratch, std::min(most_columns, cols));
-  for (std::int64_t r = 0; r < rows; ++r) {
-    ints at = row_lens_;
-    std::int64_t rest = row0 + r;
-    for (std::size_t d = at.size(); d-- > 0;) {
-      at[d] = rest % row_lens_[d];
-      rest /= row_lens_[d];
-    }
-    for (std::size_t k = 0; k < operands_.size(); ++k) {
-      const operand& o = operands_[k];
-      std::int64_t offset = col0 * o.step;
-      for (std::size_t d = 0; d < at.size(); ++d) offset += at[d] * o.steps[d];
-      cursor.parameter(k + 1) = {o.data + offset * o.width, o.step};
-    }
+  tile_program::cursor cursor(*epilogue_, scratch, std::min(most_columns, cols));
+  ints at = row_lens_;
+  std::int64_t rest = row0;
+  for (std::size_t d = at.size(); d-- > 0; rest /= row_lens_[d]) at[d] = rest % row_lens_[d];
+  for (std::int64_t r = 0; r < rows; ++r, next_index(at, row_lens_)) {
+    for (std::size_t k = 0; k < operands_.size(); ++k)
+      cursor.parameter(k + 1) = {operands_[k].at(at, col0), operands_[k].step};
     for (std::int64_t from = 0; from < cols; from += most_columns) {
       const std::int64_t count = std::min(most_columns, cols - from);
       auto* at_c = reinterpret_cast<std::byte*>(c + r * c_row + from);
@@ -162,35 +159,30 @@ void epilogue::apply(std::int64_t row0, std::int64_t rows, std::int64_t col0, st
 }
 
 namespace {
-inline_vector<tensor, 40> tail_operands(const product_body& body, std::span<const tensor> inputs,
-                                        const tensor& product) {
+inline_vector<tensor, 40> epilogue_operands(const fused_contraction& body, std::span<const tensor> inputs,
+                                            const tensor& product) {
   inline_vector<tensor, 40> in;
   in.push_back(product);
-  for (std::size_t i : body.extra) in.push_back(inputs[i]);
+  for (std::size_t i : body.epilogue_inputs) in.push_back(inputs[i]);
   return in;
 }
 }  // namespace
 
-void run_tail(const product_body& body, std::span<const tensor> inputs, const tensor& product, const tensor& out,
-              std::span<std::byte> scratch, thread_pool& pool) {
-  const auto in = tail_operands(body, inputs, product);
-  run_rows(*body.tail, {in, std::span(&out, 1), scratch, &pool, nullptr});
+void run_epilogue(const fused_contraction& body, std::span<const tensor> inputs, const tensor& product,
+                  const tensor& out, std::span<std::byte> scratch, thread_pool& pool) {
+  const auto in = epilogue_operands(body, inputs, product);
+  run_rows(*body.epilogue, {in, std::span(&out, 1), scratch, &pool, nullptr});
 }
 
-std::size_t tail_scratch_bytes(const product_body& body, std::span<const tensor> inputs, const tensor& product,
-                               const tensor& out, unsigned threads) {
-  return rows_scratch_bytes(*body.tail, tail_operands(body, inputs, product), std::span(&out, 1), threads);
+std::size_t epilogue_scratch_bytes(const fused_contraction& body, std::span<const tensor> inputs, const tensor& product,
+                                   const tensor& out, unsigned threads) {
+  return rows_scratch_bytes(*body.epilogue, epilogue_operands(body, inputs, product), std::span(&out, 1), threads);
 }
 
 tensor product_place(const tensor& out, std::byte* scratch) {
   if (out.type == dtype::f32) return out;
   tensor t{scratch, dtype::f32, out.lens, row_major(out.lens)};
-  if (out.rank() < 3 || !image_layout_of(out).channels_last) return t;
-  const std::int64_t channels = out.lens[1];
-  std::int64_t step = channels;
-  for (std::size_t d = out.rank(); d-- > 2; step *= out.lens[d]) t.strides[d] = step;
-  t.strides[1] = 1;
-  t.strides[0] = step;
+  if (image_layout_of(out).nhwc) t.strides = lower::nhwc_strides(t.lens);
   return t;
 }
 

@@ -7,7 +7,7 @@
 namespace kiln::eigen {
 namespace {
 
-// Keeps the best so far of a block of neighbours that differ in what is behind the axis; a row of which there is only
+// Keeps the best so far of a block of neighbors that differ in what is after the axis; a row of which there is only
 // one is cut into as many stretches, whose bests are compared at the end.
 class arg_extreme_kernel final : public kernel {
  public:
@@ -43,17 +43,13 @@ class arg_extreme_kernel final : public kernel {
   static constexpr std::int64_t lanes = 64;
 
   // Whether x, which comes later, is chosen before b: see detail::arg_extreme.
-  template <bool Least>
-  bool chosen(float x, float b) const {
+  template <bool Least> bool chosen(float x, float b) const {
     const bool x_nan = x != x, b_nan = b != b;
     if (x == b || (x_nan && b_nan)) return last_;
     return !b_nan && (x_nan || (Least ? x < b : x > b));
   }
   // The same without branches, for loops that are to become vectors.
-  template <bool Least>
-  static bool better(float x, float b) {
-    return (b == b) & !(Least ? x >= b : x <= b);
-  }
+  template <bool Least> static bool better(float x, float b) { return (b == b) & !(Least ? x >= b : x <= b); }
 
   template <bool Least>
   void across(const float* from, std::int64_t extent, std::int64_t step, std::int64_t n, std::int64_t* to) const {
@@ -79,8 +75,7 @@ class arg_extreme_kernel final : public kernel {
     std::copy_n(place, n, to);
   }
 
-  template <bool Least>
-  std::int64_t along(const float* from, std::int64_t extent) const {
+  template <bool Least> std::int64_t along(const float* from, std::int64_t extent) const {
     constexpr std::int64_t stretches = 16;
     if (last_ || extent < 4 * stretches) {
       std::int64_t at = 0;

@@ -14,33 +14,33 @@ namespace {
 
 using kernels::conv_problem;
 
-struct image_tail {
-  const epilogue* tail;
+struct channels_epilogue {
+  const tiled_epilogue* epilogue;
   std::int64_t channels;
 };
 
 void apply_to_channels(void* self, std::int64_t image, std::int64_t channel0, std::int64_t channels,
                        std::int64_t pixel0, std::int64_t pixels, float* c, std::ptrdiff_t c_row) {
-  const auto* s = static_cast<const image_tail*>(self);
-  s->tail->apply(image * s->channels + channel0, channels, pixel0, pixels, c, c_row);
+  const auto* s = static_cast<const channels_epilogue*>(self);
+  s->epilogue->apply(image * s->channels + channel0, channels, pixel0, pixels, c, c_row);
 }
 
 void apply_to_pixels(void* self, std::int64_t, std::int64_t channel0, std::int64_t channels, std::int64_t pixel0,
                      std::int64_t pixels, float* c, std::ptrdiff_t c_row) {
-  static_cast<const image_tail*>(self)->tail->apply(pixel0, pixels, channel0, channels, c, c_row);
+  static_cast<const channels_epilogue*>(self)->epilogue->apply(pixel0, pixels, channel0, channels, c, c_row);
 }
 
-void rest_of_channels(void* self, std::int64_t, std::int64_t, std::int64_t channels, std::int64_t, std::int64_t pixels,
-                      float* c, std::ptrdiff_t c_row) {
-  static_cast<const product_body*>(self)->apply_rest(channels, pixels, c, c_row);
+void activate_channels(void* self, std::int64_t, std::int64_t, std::int64_t channels, std::int64_t, std::int64_t pixels,
+                       float* c, std::ptrdiff_t c_row) {
+  static_cast<const fused_contraction*>(self)->apply_activation(channels, pixels, c, c_row);
 }
 
-void rest_of_pixels(void* self, std::int64_t, std::int64_t, std::int64_t channels, std::int64_t, std::int64_t pixels,
-                    float* c, std::ptrdiff_t c_row) {
-  static_cast<const product_body*>(self)->apply_rest(pixels, channels, c, c_row);
+void activate_pixels(void* self, std::int64_t, std::int64_t, std::int64_t channels, std::int64_t, std::int64_t pixels,
+                     float* c, std::ptrdiff_t c_row) {
+  static_cast<const fused_contraction*>(self)->apply_activation(pixels, channels, c, c_row);
 }
 
-// The sizes of an image: they only steer the choice of method, so unknown ones are taken as 1 image of 32.
+// Extents of an image for the choice of method alone: unknown ones are taken as a batch of 1 and as 32.
 ints sizes(const shape& s) {
   ints x;
   for (dimension d : s.lens) x.push_back(d.is_constant() ? d.raw() : x.size() < 1 ? 1 : 32);
@@ -69,15 +69,16 @@ conv_problem problem_of(const op::convolution& conv, const ints& x, const ints& 
   return p;
 }
 
-constexpr std::string_view method_names[] = {"channels", "pixels",       "planes",       "rows",     "winograd 1x4",
-                                             "images",   "winograd 2x2", "winograd 4x4", "depthwise"};
+constexpr std::string_view method_names[] = {"direct_channels", "im2col",       "depthwise_nchw",
+                                             "direct_rows",     "winograd 1x4", "nhwc_gemm",
+                                             "winograd 2x2",    "winograd 4x4", "depthwise_nhwc"};
 
 class convolution_kernel final : public kernel {
  public:
-  /// With a method other than that of the least estimate.
-  convolution_kernel(product_body body, const kernel_request& r, std::optional<kernels::conv_method> method)
+  /// Without a method, the one with the least estimated work.
+  convolution_kernel(fused_contraction body, const kernel_request& r, std::optional<kernels::conv_method> method)
       : body_(std::move(body)) {
-    attributes_ = *body_.product.get_if<op::convolution>();
+    attributes_ = *body_.op.get_if<op::convolution>();
     near_weights_ = r.near_constants;
     body_.sum_biases(r, 1);
     if (body_.prologue) bind_prologue(r);
@@ -87,34 +88,36 @@ class convolution_kernel final : public kernel {
     if (!weights || !r.constant_layouts[w].is_standard() || !weights->get_shape().is_constant()) return;
     const conv_problem p = problem(sizes(r.inputs[body_.operands[0]]), to_ints(r.inputs[w].lens));
     const isa_table& isa = *kiln_eigen_isa();
-    method_ = method ? *method : isa.choose_conv_method(p, r.channels_last[body_.operands[0]], r.result_channels_last);
+    method_ = method ? *method : isa.choose_conv_method(p, r.nhwc[body_.operands[0]], r.result_nhwc);
     packed_ = r.allocate(static_cast<std::size_t>(isa.conv_weight_floats(p, method_)) * sizeof(float));
     const argument aligned(*weights);
     isa.pack_conv_weights(*r.pool, p, method_, reinterpret_cast<float*>(packed_.data()), aligned.as<float>().data());
   }
 
   std::string name() const override {
-    return std::string(body_.prologue ? "prologue+" : "") + "convolution" + std::string(body_.tail ? "+epilogue" : "") +
-           " (" + std::string(method_names[static_cast<unsigned>(method_)]) + ")";
+    return std::string(body_.prologue ? "prologue+" : "") + "convolution" +
+           std::string(body_.epilogue ? "+epilogue" : "") + " (" +
+           std::string(method_names[static_cast<unsigned>(method_)]) + ")";
   }
   bool packed_input(std::size_t i) const override {
     return (packed_ && i == body_.operands[1]) || (in_prologue(i) && !in_epilogue(i));
   }
   std::size_t packed_bytes() const override { return packed_.size(); }
   stride_support input_strides(std::size_t i) const override {
-    return i == body_.operands[0]             ? stride_support::images
+    return i == body_.operands[0]             ? stride_support::nchw_or_nhwc
            : i == body_.operands[1]           ? stride_support::dense
            : in_epilogue(i) || in_prologue(i) ? stride_support::any
                                               : stride_support::dense;
   }
   stride_support output_strides(std::size_t) const override {
-    return kernels::writes_planes_apart(method_) ? stride_support::apart : stride_support::images;
+    return kernels::writes_strided_channels(method_) ? stride_support::strided_nchw_or_nhwc
+                                                     : stride_support::nchw_or_nhwc;
   }
-  bool places_planes(std::size_t, dimension each) const override {
-    if (method_ != kernels::conv_method::pixels) return kernels::writes_planes_apart(method_);
-    // Each product is what a run shares with a group: ones of few rows would gather the same pixels again and again.
-    if (!each.is_constant() || !group_outputs_.is_constant()) return false;
-    const std::int64_t rows = std::gcd(each.value(), group_outputs_.value());
+  bool writes_strided_channels(std::size_t, dimension run) const override {
+    if (method_ != kernels::conv_method::im2col) return kernels::writes_strided_channels(method_);
+    // Each GEMM makes the channels that a run and a group share: one of few rows would repeat im2col for little work.
+    if (!run.is_constant() || !group_outputs_.is_constant()) return false;
+    const std::int64_t rows = std::gcd(run.value(), group_outputs_.value());
     return rows == group_outputs_.value() || rows > kernels::streamed_rows;
   }
 
@@ -127,8 +130,8 @@ class convolution_kernel final : public kernel {
     if (!packed_) n += weight_bytes(in) + 64;
     const tensor whole = seen(channels_joined(out[0], rank), to);
     std::optional<inline_vector<tensor, 40>> room;
-    if (body_.tail && !epilogue(body_, seen(in, to), whole, to.channels_last ? 1 : rank - 2).fits())
-      n = std::max(n, tail_scratch_bytes(body_, channels_split(in, out[0], room), y, out[0], threads));
+    if (body_.epilogue && !tiled_epilogue(body_, seen(in, to), whole, to.nhwc ? 1 : rank - 2).fits())
+      n = std::max(n, epilogue_scratch_bytes(body_, channels_split(in, out[0], room), y, out[0], threads));
     return product_bytes(out[0]) + n;
   }
 
@@ -138,10 +141,10 @@ class convolution_kernel final : public kernel {
     const tensor &x = in[body_.operands[0]], &w = in[body_.operands[1]];
     if (out[0].elements() == 0) return 0;
     const conv_problem p = problem(x.lens, w.lens);
-    const bool last = kernels::reads_channels_last(method_);  // a single pixel lies both ways
-    const bool in_last = p.input_pixels() == 1 ? last : image_layout_of(x).channels_last,
-               out_last = p.output_pixels() == 1 ? last : result_layout(out[0], x.rank()).channels_last;
-    const double products = isa.conv_cost(p, method_, in_last, out_last);
+    const bool nhwc = kernels::reads_nhwc(method_);  // a single pixel is both
+    const bool nhwc_in = p.input_pixels() == 1 ? nhwc : image_layout_of(x).nhwc,
+               nhwc_out = p.output_pixels() == 1 ? nhwc : result_layout(out[0], x.rank()).nhwc;
+    const double products = isa.conv_cost(p, method_, nhwc_in, nhwc_out);
     return std::isfinite(products) ? products / (products_a_second * threads) : 0;
   }
 
@@ -154,8 +157,8 @@ class convolution_kernel final : public kernel {
     const tensor& y = other ? *other : l.out[0];
     const kernels::image_layout to = result_layout(y, x.rank());
     const auto plan = plan_for(l.in, to, l.pool->size());
-    const std::span<std::byte> behind = l.scratch.subspan(product_bytes(l.out[0]));
-    std::byte* scratch = behind.data();
+    const std::span<std::byte> work = l.scratch.subspan(product_bytes(l.out[0]));
+    std::byte* scratch = work.data();
     const float* weights = reinterpret_cast<const float*>(packed_.data());
     if (!packed_) {
       auto* packed = reinterpret_cast<float*>(scratch);
@@ -163,35 +166,34 @@ class convolution_kernel final : public kernel {
       weights = packed;
       scratch += (weight_bytes(l.in) + 63) / 64 * 64;
     }
-    kernels::affine_tail<float> affine;
-    conv_tail follow;
-    std::optional<epilogue> tail;
+    kernels::affine_epilogue<float> affine;
+    conv_epilogue epilogue;
+    std::optional<tiled_epilogue> tiled;
     if (l.out[0].rank() != x.rank()) joined = channels_joined(l.out[0], x.rank());
     const tensor& whole = joined ? *joined : l.out[0];
-    image_tail self{nullptr, whole.lens[1]};
-    const bool last = to.channels_last;
-    const std::size_t columns = last ? 1 : x.rank() - 2;
-    if (body_.tail && body_.bind(l.in, whole, columns, affine, last)) {
-      follow.affine = &affine;
-      follow.self = const_cast<product_body*>(&body_);
-      if (body_.rest) follow.call = last ? rest_of_pixels : rest_of_channels;
-    } else if (body_.tail) {
-      if (last)
-        tail.emplace(body_, seen(l.in, to), seen(whole, to), columns);
+    channels_epilogue self{nullptr, whole.lens[1]};
+    const std::size_t columns = to.nhwc ? 1 : x.rank() - 2;
+    if (body_.epilogue && body_.bind(l.in, whole, columns, affine, to.nhwc)) {
+      epilogue.affine = &affine;
+      epilogue.self = const_cast<fused_contraction*>(&body_);
+      if (body_.activation) epilogue.call = to.nhwc ? activate_pixels : activate_channels;
+    } else if (body_.epilogue) {
+      if (to.nhwc)
+        tiled.emplace(body_, seen(l.in, to), seen(whole, to), columns);
       else
-        tail.emplace(body_, l.in, whole, columns);
-      self.tail = &*tail;
-      if (tail->fits()) follow = {last ? apply_to_pixels : apply_to_channels, &self};
+        tiled.emplace(body_, l.in, whole, columns);
+      self.epilogue = &*tiled;
+      if (tiled->fits()) epilogue = {to.nhwc ? apply_to_pixels : apply_to_channels, &self};
     }
-    plan->run(*l.pool, x.as<const float>(), weights, y.as<float>(), reinterpret_cast<float*>(scratch), follow,
+    plan->run(*l.pool, x.as<const float>(), weights, y.as<float>(), reinterpret_cast<float*>(scratch), epilogue,
               body_.prologue ? &prologue_ : nullptr);
     std::optional<inline_vector<tensor, 40>> room;
-    if (tail && !tail->fits()) run_tail(body_, channels_split(l.in, l.out[0], room), y, l.out[0], behind, *l.pool);
+    if (tiled && !tiled->fits()) run_epilogue(body_, channels_split(l.in, l.out[0], room), y, l.out[0], work, *l.pool);
   }
 
  private:
   bool in_epilogue(std::size_t input) const {
-    return std::find(body_.extra.begin(), body_.extra.end(), input) != body_.extra.end();
+    return std::find(body_.epilogue_inputs.begin(), body_.epilogue_inputs.end(), input) != body_.epilogue_inputs.end();
   }
   // Whether an input is a constant that the kernel keeps as its prologue.
   bool in_prologue(std::size_t input) const {
@@ -219,10 +221,9 @@ class convolution_kernel final : public kernel {
 
   conv_problem problem(const ints& x, const ints& w) const { return problem_of(attributes_, x, w, near_weights_); }
 
-  // Operands of the epilogue as it sees them: rows are channels and columns pixels, or the reverse where the result's
-  // channels are last.
+  // Operands as the epilogue reads them: rows are channels and columns pixels, or the reverse where the result is NHWC.
   static tensor seen(const tensor& t, const kernels::image_layout& to) {
-    return t.rank() > 2 && to.channels_last ? with_channels_last(t) : t;
+    return t.rank() > 2 && to.nhwc ? nhwc_view(t) : t;
   }
   static inline_vector<tensor, 40> seen(std::span<const tensor> in, const kernels::image_layout& to) {
     inline_vector<tensor, 40> out;
@@ -230,20 +231,20 @@ class convolution_kernel final : public kernel {
     return out;
   }
 
-  // The plan may give the result one more dim than images of `rank` dims have: the channels are then two.
+  // A result whose channels are two dims (`writes_strided_channels`) has one more than `rank`; here they are one.
   static tensor channels_joined(const tensor& y, std::size_t rank) {
     if (y.rank() == rank) return y;
     tensor out{y.data, y.type, {y.lens[0], y.lens[1] * y.lens[2]}, {y.strides[0], y.strides[2]}};
     for (std::size_t d = 3; d < y.rank(); ++d) out.lens.push_back(y.lens[d]), out.strides.push_back(y.strides[d]);
     return out;
   }
-  // The operands, of which those that such a result's epilogue reads have their channels as it has.
+  // The operands for such a result: those that its epilogue reads have their channels as two dims, too.
   std::span<const tensor> channels_split(std::span<const tensor> in, const tensor& y,
                                          std::optional<inline_vector<tensor, 40>>& room) const {
     const std::size_t rank = in[body_.operands[0]].rank();
     if (y.rank() == rank) return in;
     room.emplace(in);
-    for (const std::size_t i : body_.extra) {
+    for (const std::size_t i : body_.epilogue_inputs) {
       const tensor& t = in[i];
       if (t.rank() != rank) continue;
       const std::int64_t parts = t.lens[1] == 1 ? 1 : y.lens[1], each = t.lens[1] / parts;
@@ -257,9 +258,9 @@ class convolution_kernel final : public kernel {
   kernels::image_layout result_layout(const tensor& y, std::size_t rank) const {
     const bool split = y.rank() != rank;
     const kernels::image_layout plain = split ? kernels::image_layout{} : image_layout_of(y);
-    if (!kernels::writes_planes_apart(method_) || plain.channels_last || y.dense()) return plain;
-    if (!split) return {.planes = kernels::plane_steps{y.lens[1], y.strides[0], 0, y.strides[1]}};
-    return {.planes = kernels::plane_steps{y.lens[2], y.strides[0], y.strides[1], y.strides[2]}};
+    if (!kernels::writes_strided_channels(method_) || plain.nhwc || y.dense()) return plain;
+    if (!split) return {.nchw = kernels::nchw_strides{y.lens[1], y.strides[0], 0, y.strides[1]}};
+    return {.nchw = kernels::nchw_strides{y.lens[2], y.strides[0], y.strides[1], y.strides[2]}};
   }
 
   std::size_t weight_bytes(std::span<const tensor> in) const {
@@ -267,7 +268,7 @@ class convolution_kernel final : public kernel {
     return static_cast<std::size_t>(kiln_eigen_isa()->conv_weight_floats(p, method_)) * sizeof(float);
   }
 
-  // Plans are made once for each set of sizes and the last few are kept: a run whose sizes were seen lately allocates
+  // Plans are made once for each set of extents and the last few are kept: a run with extents of late allocates
   // nothing.
   std::shared_ptr<const conv_plan> plan_for(std::span<const tensor> in, const kernels::image_layout& to,
                                             unsigned workers) const {
@@ -290,11 +291,11 @@ class convolution_kernel final : public kernel {
     unsigned workers;
     std::shared_ptr<const conv_plan> plan;
   };
-  product_body body_;
+  fused_contraction body_;
   op::convolution attributes_;
   dimension group_outputs_;
   bool near_weights_ = false;
-  kernels::conv_method method_ = kernels::conv_method::pixels;
+  kernels::conv_method method_ = kernels::conv_method::im2col;
   buffer packed_;
   std::vector<float> scale_, shift_;
   kernels::channel_prologue<float> prologue_;
@@ -302,17 +303,15 @@ class convolution_kernel final : public kernel {
   mutable std::deque<entry> plans_;
 };
 
-// The method of the least estimate and then those that take at most a few times its work.
-std::vector<kernels::conv_method> methods_worth_timing(const product_body& body, const kernel_request& r) {
+// The method with the least estimated work, then those with at most a few times that.
+std::vector<kernels::conv_method> methods_worth_timing(const fused_contraction& body, const kernel_request& r) {
   constexpr double most_work = 4;
   const std::size_t x = body.operands[0], w = body.operands[1];
-  const auto* conv = body.product.get_if<op::convolution>();
+  const auto* conv = body.op.get_if<op::convolution>();
   const conv_problem p = problem_of(*conv, sizes(r.inputs[x]), to_ints(r.inputs[w].lens), r.near_constants);
   const isa_table& isa = *kiln_eigen_isa();
-  const auto cost = [&](kernels::conv_method m) {
-    return isa.conv_cost(p, m, r.channels_last[x], r.result_channels_last);
-  };
-  std::vector<kernels::conv_method> out = {isa.choose_conv_method(p, r.channels_last[x], r.result_channels_last)};
+  const auto cost = [&](kernels::conv_method m) { return isa.conv_cost(p, m, r.nhwc[x], r.result_nhwc); };
+  std::vector<kernels::conv_method> out = {isa.choose_conv_method(p, r.nhwc[x], r.result_nhwc)};
   for (std::size_t k = 0; k < std::size(method_names); ++k)
     if (const auto m = static_cast<kernels::conv_method>(k); m != out[0] && cost(m) <= most_work * cost(out[0]))
       out.push_back(m);
@@ -321,33 +320,34 @@ std::vector<kernels::conv_method> methods_worth_timing(const product_body& body,
 
 }  // namespace
 
-// Whether a first layer, whose few channels are planes, takes less work where its result is planes too: its outputs
-// then leave no part of a vector idle.
-static bool prefers_planes(const conv_problem& p) {
+// Whether a first layer, which reads few channels in NCHW, takes less work where its result is NCHW, too: where the
+// channels of its result would leave a part of a vector idle.
+static bool writes_nchw_for_less(const conv_problem& p) {
   const isa_table& isa = *kiln_eigen_isa();
   const std::int64_t lanes = isa.vector_bytes / static_cast<std::int64_t>(sizeof(float));
-  const auto least = [&](bool last) { return isa.conv_cost(p, isa.choose_conv_method(p, false, last), false, last); };
+  const auto least = [&](bool nhwc) { return isa.conv_cost(p, isa.choose_conv_method(p, false, nhwc), false, nhwc); };
   return p.in_channels < 8 && p.out_channels % lanes != 0 && least(false) < least(true);
 }
 
-image_role role_of_convolution(const op::convolution& conv, const shape& x, const shape& w) {
-  if (!w.is_constant()) return image_role::gains;
+lower::layout_role role_of_convolution(const op::convolution& conv, const shape& x, const shape& w) {
+  using lower::layout_role;
+  if (!w.is_constant()) return layout_role::prefers_nhwc;
   const conv_problem p = problem_of(conv, sizes(x), to_ints(w.lens), false);
-  if (conv.group == 1) return prefers_planes(p) ? image_role::turns : image_role::gains;
-  // its own work is alike in both layouts
-  if (p.group_inputs() == 1 && p.group_outputs() == 1) return image_role::follows;
-  return kiln_eigen_isa()->gains_from_channels_last(p) ? image_role::gains : image_role::none;
+  if (conv.group == 1) return writes_nchw_for_less(p) ? layout_role::adapts : layout_role::prefers_nhwc;
+  // a depthwise convolution takes as much work in either layout
+  if (p.group_inputs() == 1 && p.group_outputs() == 1) return layout_role::propagates;
+  return kiln_eigen_isa()->gains_from_nhwc(p) ? layout_role::prefers_nhwc : layout_role::none;
 }
 
-static std::optional<product_body> split_convolution(const kernel_request& r) {
-  return split_product(r.whole, r.instruction, [&](std::size_t k) {
+static std::optional<fused_contraction> read_convolution(const kernel_request& r) {
+  return read_contraction(r, [&](std::size_t k) {
     return r.constants[k] && r.inputs[k].type == dtype::f32 && lies_by_channel(r.constant_layouts[k]);
   });
 }
 
 std::unique_ptr<kernel> lower_convolution(const kernel_request& r) {
-  auto body = split_convolution(r);
-  if (!body || !body->product.is<op::convolution>()) return nullptr;
+  auto body = read_convolution(r);
+  if (!body || !body->op.is<op::convolution>()) return nullptr;
   for (std::size_t k : body->operands)
     if (r.inputs[k].type != dtype::f32) return nullptr;
   if (r.instruction.results.size() != 1) return nullptr;
@@ -357,7 +357,7 @@ std::unique_ptr<kernel> lower_convolution(const kernel_request& r) {
   kernel_candidates all;
   for (kernels::conv_method m : methods) all.names.emplace_back(method_names[static_cast<unsigned>(m)]);
   all.make = [&](std::size_t k) {
-    return std::make_unique<convolution_kernel>(split_convolution(r).value(), r, methods[k]);
+    return std::make_unique<convolution_kernel>(read_convolution(r).value(), r, methods[k]);
   };
   return make_best(r, all);
 }

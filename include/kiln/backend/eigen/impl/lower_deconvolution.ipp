@@ -8,8 +8,9 @@
 namespace kiln::eigen {
 namespace {
 
-// A product makes of some rows of input elements what each adds to the elements that its taps reach; these are added
-// one filter a task. Rows come in bands, so that a band's products stay in the caches.
+// GEMM and col2im: a GEMM of the weights and a band of input rows gives what each input element adds to each tap of
+// each filter, and each filter's task adds these to the result (col2im). A band is small enough for its columns to stay
+// in the caches.
 class deconvolution_kernel final : public kernel {
  public:
   deconvolution_kernel(const op::deconvolution& attributes, const kernel_request& r) : attributes_(attributes) {
@@ -22,7 +23,7 @@ class deconvolution_kernel final : public kernel {
     if (all == 0) return;
     packed_ = r.allocate(static_cast<std::size_t>(all) * sizeof(float));
     auto* const to = reinterpret_cast<float*>(packed_.data());
-    const std::int64_t columns = all / lens[0].value();  // of one group: filters and their taps
+    const std::int64_t columns = all / lens[0].value();  // of a group: its filters' taps
     r.pool->parallel_for(attributes_.group * columns, [&](std::int64_t task, unsigned) {
       const std::int64_t g = task / columns, column = task % columns;
       for (std::int64_t c = 0; c < channels; ++c) to[task * channels + c] = from[(g * channels + c) * columns + column];
@@ -33,10 +34,10 @@ class deconvolution_kernel final : public kernel {
   std::size_t packed_bytes() const override { return packed_.size(); }
   std::size_t scratch_bytes(std::span<const tensor> in, std::span<const tensor> out, unsigned threads) const override {
     const sizes s(attributes_, in[0], in[1], out[0]);
-    const std::int64_t products = kernels::round_up(s.columns * s.band * s.in[2], 16);
-    const std::int64_t more =
+    const std::int64_t columns = kernels::round_up(s.columns * s.band * s.in[2], 16);
+    const std::int64_t gemm =
         kiln_eigen_isa()->gemm_unpacked_scratch_floats(s.columns, s.band * s.in[2], s.channels, threads);
-    return static_cast<std::size_t>(products + more) * sizeof(float);
+    return static_cast<std::size_t>(columns + gemm) * sizeof(float);
   }
   void run(const launch& l) const override {
     const sizes s(attributes_, l.in[0], l.in[1], l.out[0]);
@@ -44,8 +45,8 @@ class deconvolution_kernel final : public kernel {
     std::fill_n(y, l.out[0].elements(), 0.0F);
     const std::int64_t rows = s.in[0] * s.in[1], pixels = rows * s.in[2];
     if (pixels == 0 || l.out[0].elements() == 0 || s.channels == 0) return;
-    auto* const sums = reinterpret_cast<float*>(l.scratch.data());
-    auto* const scratch = sums + kernels::round_up(s.columns * s.band * s.in[2], 16);
+    auto* const columns = reinterpret_cast<float*>(l.scratch.data());
+    auto* const scratch = columns + kernels::round_up(s.columns * s.band * s.in[2], 16);
     for (std::int64_t entry = 0; entry < s.batch * attributes_.group; ++entry)
       for (std::int64_t row = 0; row < rows; row += s.band) {
         const std::int64_t group = entry % attributes_.group, count = std::min(s.band, rows - row);
@@ -60,11 +61,11 @@ class deconvolution_kernel final : public kernel {
         }
         p.b = l.in[0].as<const float>() + entry * s.channels * pixels + row * s.in[2];
         p.b_row = pixels;
-        p.c = sums, p.c_row = p.n;
+        p.c = columns, p.c_row = p.n;
         kiln_eigen_isa()->gemm_unpacked(*l.pool, p, scratch, {});
         l.pool->parallel_for(s.filters, [&](std::int64_t filter, unsigned) {
-          add_taps(s, sums + filter * s.taps() * p.n, p.n, row, count,
-                   y + (entry * s.filters + filter) * s.out[0] * s.out[1] * s.out[2]);
+          col2im(s, columns + filter * s.taps() * p.n, p.n, row, count,
+                 y + (entry * s.filters + filter) * s.out[0] * s.out[1] * s.out[2]);
         });
       }
   }
@@ -91,26 +92,27 @@ class deconvolution_kernel final : public kernel {
                                       std::max<std::int64_t>(1, in[0] * in[1]));
     }
     std::int64_t taps() const { return kernel[0] * kernel[1] * kernel[2]; }
-    // Where a tap of an element lies along a dim.
-    std::int64_t place(int dim, std::int64_t element, std::int64_t tap) const {
+    // The output index along a dim that a tap of an input element adds to.
+    std::int64_t reached(int dim, std::int64_t element, std::int64_t tap) const {
       return element * stride[dim] + tap * dilation[dim] - begin[dim];
     }
   };
 
-  // Adds the products of one filter's taps, `step` elements apart, for `count` rows of elements from `row` on.
-  static void add_taps(const sizes& s, const float* sums, std::int64_t step, std::int64_t row, std::int64_t count,
-                       float* y) {
+  // Adds one filter's columns to its result `y`: a column for each tap, `step` elements apart, of `count` input rows
+  // from `row` on.
+  static void col2im(const sizes& s, const float* column, std::int64_t step, std::int64_t row, std::int64_t count,
+                     float* y) {
     for (std::int64_t i = 0; i < s.kernel[0]; ++i)
       for (std::int64_t j = 0; j < s.kernel[1]; ++j)
-        for (std::int64_t k = 0; k < s.kernel[2]; ++k, sums += step) {
-          const std::int64_t stride = s.stride[2], shift = s.place(2, 0, k);
+        for (std::int64_t k = 0; k < s.kernel[2]; ++k, column += step) {
+          const std::int64_t stride = s.stride[2], shift = s.reached(2, 0, k);
           const std::int64_t first = shift < 0 ? kernels::ceil_div(-shift, stride) : 0;
           const std::int64_t last =
               shift < s.out[2] ? std::min(s.in[2], kernels::ceil_div(s.out[2] - shift, stride)) : 0;
           for (std::int64_t r = 0; r < count; ++r) {
-            const std::int64_t a = s.place(0, (row + r) / s.in[1], i), b = s.place(1, (row + r) % s.in[1], j);
+            const std::int64_t a = s.reached(0, (row + r) / s.in[1], i), b = s.reached(1, (row + r) % s.in[1], j);
             if (a < 0 || a >= s.out[0] || b < 0 || b >= s.out[1]) continue;
-            const float* const from = sums + r * s.in[2];
+            const float* const from = column + r * s.in[2];
             float* const to = y + (a * s.out[1] + b) * s.out[2];
             for (std::int64_t x = first; x < last; ++x) to[x * stride + shift] += from[x];
           }

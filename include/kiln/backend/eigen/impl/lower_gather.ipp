@@ -40,21 +40,16 @@ class gather_kernel final : public kernel {
         }
       });
     };
-    // single elements are moved without a call
-    const auto move = [&]<std::size_t Size>() {
+    // single elements are copied without a call
+    const auto copy_elements = [&]<std::size_t Size>() {
       copy_all([](std::byte* to, const std::byte* from) { std::memcpy(to, from, Size); });
     };
     switch (bytes) {
-      case 1:
-        return move.operator()<1>();
-      case 2:
-        return move.operator()<2>();
-      case 4:
-        return move.operator()<4>();
-      case 8:
-        return move.operator()<8>();
-      default:
-        return copy_all([bytes](std::byte* to, const std::byte* from) { std::memcpy(to, from, bytes); });
+      case 1: return copy_elements.operator()<1>();
+      case 2: return copy_elements.operator()<2>();
+      case 4: return copy_elements.operator()<4>();
+      case 8: return copy_elements.operator()<8>();
+      default: return copy_all([bytes](std::byte* to, const std::byte* from) { std::memcpy(to, from, bytes); });
     }
   }
 

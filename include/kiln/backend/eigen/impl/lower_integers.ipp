@@ -3,7 +3,7 @@
 
 #include "kiln/backend/eigen/affine.hpp"
 #include "kiln/backend/eigen/eigen_target.hpp"
-#include "kiln/backend/eigen/impl/integer_tail.hpp"
+#include "kiln/backend/eigen/impl/integer_epilogue.hpp"
 #include "kiln/backend/eigen/integers.hpp"
 #include "kiln/backend/eigen/rows.hpp"
 #include "kiln/op/quant/integer_convolution.hpp"
@@ -12,44 +12,44 @@
 namespace kiln::eigen {
 namespace {
 
-using namespace integer_tails;
+using namespace integer_epilogues;
 
 std::size_t aligned(std::size_t bytes) { return (bytes + 63) / 64 * 64; }
 
 class integer_kernel final : public kernel {
  public:
-  integer_kernel(contraction_parts parts, const kernel_request& r) : parts_(std::move(parts)) {
-    if (const auto* conv = parts_.product.get_if<op::integer_convolution>()) {
+  integer_kernel(lower::contraction_body<module_graph> body, const kernel_request& r) : body_(std::move(body)) {
+    if (const auto* conv = body_.op.get_if<op::integer_convolution>()) {
       conv_ = op::convolution{.stride = conv->stride, .dilation = conv->dilation, .pads = conv->pads};
       outside_ = static_cast<std::int32_t>(conv->outside);
     }
-    is_signed_ = r.inputs[parts_.operands[0]].type == dtype::i8;
-    if (parts_.tailed) form_ = find_form(parts_);
+    is_signed_ = r.inputs[body_.operands[0]].type == dtype::i8;
+    if (body_.has_epilogue()) form_ = find_form(body_);
     pack(r);
     if (form_)
       for (const integer_addend& a : form_->addends) take(a, r);
     if (form_) return;
-    if (!parts_.tailed) {
-      const value_id sum = parts_.tail.add_parameter("product", r.instruction.results[0]);
-      parts_.tail.outputs.push_back(parts_.tail.add(op::identity{}, {sum}));
+    if (!body_.has_epilogue()) {
+      const value_id sum = body_.epilogue.add_parameter("product", r.instruction.results[0]);
+      body_.epilogue.outputs.push_back(body_.epilogue.add(op::identity{}, {sum}));
     }
-    whole_ = std::make_unique<tile_program>(parts_.tail);
+    whole_ = std::make_unique<tile_program>(body_.epilogue);
   }
 
   std::string name() const override {
-    return std::string(conv_ ? "integer convolution" : "integer dot") + (parts_.tailed ? "+epilogue" : "") +
+    return std::string(conv_ ? "integer convolution" : "integer dot") + (body_.has_epilogue() ? "+epilogue" : "") +
            (kiln_eigen_integers()->reads_bytes ? " (bytes)" : " (words)");
   }
   bool packed_input(std::size_t i) const override {
-    return i == parts_.operands[1] || std::find(taken_.begin(), taken_.end(), i) != taken_.end();
+    return i == body_.operands[1] || std::find(taken_.begin(), taken_.end(), i) != taken_.end();
   }
   std::size_t packed_bytes() const override { return packed_.size() + less_.size(); }
   stride_support input_strides(std::size_t i) const override {
-    if (i == parts_.operands[0]) return conv_ ? stride_support::images : stride_support::dense;
-    return i == parts_.operands[1] ? stride_support::dense : stride_support::any;
+    if (i == body_.operands[0]) return conv_ ? stride_support::nchw_or_nhwc : stride_support::dense;
+    return i == body_.operands[1] ? stride_support::dense : stride_support::any;
   }
   stride_support output_strides(std::size_t) const override {
-    return conv_ ? stride_support::images : stride_support::rows;
+    return conv_ ? stride_support::nchw_or_nhwc : stride_support::rows;
   }
 
   std::size_t scratch_bytes(std::span<const tensor> in, std::span<const tensor> out, unsigned threads) const override {
@@ -68,12 +68,12 @@ class integer_kernel final : public kernel {
     kernels::integer_problem p;
     p.m = at.rows, p.n = columns_, p.k = depth_;
     p.b = reinterpret_cast<const std::int32_t*>(packed_.data());
-    const tensor& x = l.in[parts_.operands[0]];
+    const tensor& x = l.in[body_.operands[0]];
     p.a = x.data, p.a_row = at.row;
     if (at.gathers) {
       p.a = scratch + at.left;
       tensor image = x;
-      if (at.turns) image = turned(*l.pool, x, scratch + at.turned);
+      if (at.transposes) image = to_nhwc(*l.pool, x, scratch + at.nhwc);
       isa.gather_windows(*l.pool, at.problem, at.image(image, conv_.has_value(), outside_), scratch + at.left, at.row);
     }
     p.shift = shift_.data();
@@ -93,12 +93,12 @@ class integer_kernel final : public kernel {
     }
     inline_vector<tensor, 40> in;
     for (const tensor& t : l.in) in.push_back(seen(t, out));
-    const float_tail tail(*form_, in, seen(made, out));
+    const float_epilogue epilogue(*form_, in, seen(made, out));
     isa.multiply(
         *l.pool, p, sums,
         {[](void* self, std::int64_t row0, std::int64_t rows, std::int64_t col0, std::int64_t cols, float* c,
-            std::ptrdiff_t row) { static_cast<const float_tail*>(self)->apply(row0, rows, col0, cols, c, row); },
-         const_cast<float_tail*>(&tail)});
+            std::ptrdiff_t row) { static_cast<const float_epilogue*>(self)->apply(row0, rows, col0, cols, c, row); },
+         const_cast<float_epilogue*>(&epilogue)});
     if (!at.apart) return;
     launch copy = l;
     copy.in = std::span(&made, 1);
@@ -108,26 +108,19 @@ class integer_kernel final : public kernel {
 
  private:
   // The channels are the last dim of what a convolution sees, whatever its layout: columns.
-  tensor seen(const tensor& t, const tensor& out) const {
-    return conv_ && t.rank() == out.rank() ? with_channels_last(t) : t;
-  }
+  tensor seen(const tensor& t, const tensor& out) const { return conv_ && t.rank() == out.rank() ? nhwc_view(t) : t; }
   inline_vector<tensor, 40> whole_operands(std::span<const tensor> in, const tensor& product) const {
     inline_vector<tensor, 40> operands;
     operands.push_back(product);
-    for (const std::size_t i : parts_.extra) operands.push_back(in[i]);
+    for (const std::size_t i : body_.epilogue_inputs) operands.push_back(in[i]);
     return operands;
   }
 
-  // A copy of an image whose pixels hold their channels one behind another.
-  static tensor turned(thread_pool& pool, const tensor& x, std::byte* to) {
-    tensor out = x;
-    out.data = to;
+  // A copy in NHWC.
+  static tensor to_nhwc(thread_pool& pool, const tensor& x, std::byte* to) {
+    const tensor out{to, x.type, x.lens, lower::nhwc_strides(x.lens)};
     const std::size_t rank = x.rank();
     const std::int64_t channels = x.lens[1], width = x.lens[rank - 1];
-    std::int64_t step = channels;
-    for (std::size_t d = rank; d-- > 2; step *= x.lens[d]) out.strides[d] = step;
-    out.strides[1] = 1;
-    out.strides[0] = step;
     ints lines{x.lens[0]};
     for (std::size_t d = 2; d + 1 < rank; ++d) lines.push_back(x.lens[d]);
     pool.parallel_for(product(lines), [&](std::int64_t line, unsigned) {
@@ -147,24 +140,24 @@ class integer_kernel final : public kernel {
     std::int64_t rows = 0;
     std::ptrdiff_t row = 0;  // bytes of a row of the left operand
     kernels::conv_problem problem;
-    tensor made;           // where the product's result, or its sums, are written
-    bool gathers = false;  // the left operand is written out
-    bool turns = false;    // an image of planes becomes one of pixels first: a window then is runs of bytes
-    bool apart = false;    // the result is made in scratch memory
-    std::size_t left = 0, turned = 0, corrections = 0, product = 0, bytes = 0;
+    tensor made;              // where the product's result, or its sums, are written
+    bool gathers = false;     // the left operand is written out
+    bool transposes = false;  // the image is copied to NHWC first, where a window is runs of bytes
+    bool apart = false;       // the result is made in scratch memory
+    std::size_t left = 0, nhwc = 0, corrections = 0, product = 0, bytes = 0;
 
     places(const integer_kernel& k, std::span<const tensor> in, const tensor& out, unsigned threads) : made(out) {
       const integer_table& isa = *kiln_eigen_integers();
-      const tensor &x = in[k.parts_.operands[0]], &w = in[k.parts_.operands[1]];
+      const tensor &x = in[k.body_.operands[0]], &w = in[k.body_.operands[1]];
       rows = out.elements() / std::max<std::int64_t>(1, k.columns_);
       problem.in_channels = k.depth_;
-      bool plain = true;  // rows lie as the left operand wants them
+      bool plain = true;  // the left operand's rows are read where they are
       row = k.depth_;
       if (k.conv_) {
         describe(*k.conv_, x, w);
-        const kernels::image_layout lies = image_layout_of(x);
-        plain = problem.pointwise() && lies.channels_last;
-        row = lies.step;
+        const kernels::image_layout from = image_layout_of(x);
+        plain = problem.pointwise() && from.nhwc;
+        row = from.step;
       } else {
         problem.input[2] = rows;
       }
@@ -177,20 +170,14 @@ class integer_kernel final : public kernel {
       };
       take(static_cast<std::size_t>(isa.scratch_size(threads)) * 4);
       if (gathers) left = take(static_cast<std::size_t>(rows * row));
-      turns = gathers && k.conv_ && x.lens[1] > 1 && x.strides[1] != 1;
-      if (turns) turned = take(static_cast<std::size_t>(x.elements()));
+      transposes = gathers && k.conv_ && x.lens[1] > 1 && x.strides[1] != 1;
+      if (transposes) nhwc = take(static_cast<std::size_t>(x.elements()));
       if (!k.open_.empty())
         corrections = take(static_cast<std::size_t>(rows + 1) * static_cast<std::size_t>(k.columns_ + 64) * 4);
-      apart = k.whole_ || !float_tail::fits(*k.form_, k.seen(out, out));
+      apart = k.whole_ || !float_epilogue::fits(*k.form_, k.seen(out, out));
       if (!apart) return;
       made.type = k.whole_ ? dtype::i32 : out.type;
-      made.strides = row_major(out.lens);
-      if (k.conv_) {
-        std::int64_t step = k.columns_;
-        for (std::size_t d = out.rank(); d-- > 2; step *= out.lens[d]) made.strides[d] = step;
-        made.strides[1] = 1;
-        made.strides[0] = step;
-      }
+      made.strides = k.conv_ ? lower::nhwc_strides(out.lens) : row_major(out.lens);
       product = take(static_cast<std::size_t>(out.elements()) * size_of(made.type));
     }
     kernels::byte_image image(const tensor& x, bool convolves, std::int32_t outside) const {
@@ -230,13 +217,13 @@ class integer_kernel final : public kernel {
 
   void pack(const kernel_request& r) {
     const integer_table& isa = *kiln_eigen_integers();
-    const std::size_t w = parts_.operands[1];
+    const std::size_t w = body_.operands[1];
     const layout& at = r.constant_layouts[w];
     const auto* from = reinterpret_cast<const std::int8_t*>(r.constants[w]->bytes());
     const ints lens = to_ints(at.lens), strides = to_ints(at.strides);
     std::vector<std::int8_t> turned;
     std::ptrdiff_t row = 0, col = 0;
-    if (conv_) {  // the channels of a tap are neighbours
+    if (conv_) {  // the channels of a tap are neighbors
       columns_ = lens[0];
       std::int64_t taps = 1;
       for (std::size_t d = 2; d < lens.size(); ++d) taps *= lens[d];
@@ -270,8 +257,7 @@ class integer_kernel final : public kernel {
   }
 
   // Whether an addend differs along another dim than the columns.
-  template <class Lens, class Strides>
-  bool has_other_dims(const Lens& lens, const Strides& strides) const {
+  template <class Lens, class Strides> bool has_other_dims(const Lens& lens, const Strides& strides) const {
     bool others = false;
     for (std::size_t d = 0; d < lens.size(); ++d)
       others = others || (d != column_dim(lens.size()) && lens[d] != 1 && strides[d] != 0);
@@ -351,10 +337,10 @@ class integer_kernel final : public kernel {
     p.less_rows = at.rows;
   }
 
-  contraction_parts parts_;
+  lower::contraction_body<module_graph> body_;
   std::optional<op::convolution> conv_;
   std::optional<integer_form> form_;
-  std::unique_ptr<tile_program> whole_;  // the tail over whole sums, where it has no such form
+  std::unique_ptr<tile_program> whole_;  // the epilogue over whole sums, where it has no such form
   std::unique_ptr<kernel> copy_ = eigen_target().make_copy();
   std::int64_t depth_ = 0, columns_ = 0;
   bool is_signed_ = false;
@@ -368,15 +354,15 @@ class integer_kernel final : public kernel {
 }  // namespace
 
 std::unique_ptr<kernel> lower_integers(const kernel_request& r) {
-  auto parts = split_contraction(r.whole, r.instruction);
-  if (!parts || !(parts->product.is<op::integer_dot>() || parts->product.is<op::integer_convolution>())) return nullptr;
-  const std::size_t w = parts->operands[1];
+  auto body = lower::split_contraction(r.whole, r.instruction);
+  if (!body || !(body->op.is<op::integer_dot>() || body->op.is<op::integer_convolution>())) return nullptr;
+  const std::size_t w = body->operands[1];
   if (r.instruction.results.size() != 1 || !r.constants[w] || !is_constant(r.constant_layouts[w].lens)) return nullptr;
   const layout& at = r.constant_layouts[w];
-  if (parts->product.is<op::integer_convolution>() && !at.is_standard()) return nullptr;
-  for (std::size_t d = 0; d + 2 < at.lens.size() && parts->product.is<op::integer_dot>(); ++d)
+  if (body->op.is<op::integer_convolution>() && !at.is_standard()) return nullptr;
+  for (std::size_t d = 0; d + 2 < at.lens.size() && body->op.is<op::integer_dot>(); ++d)
     if (!(at.strides[d] == dimension(0)) && !(at.lens[d] == dimension(1))) return nullptr;
-  return std::make_unique<integer_kernel>(std::move(*parts), r);
+  return std::make_unique<integer_kernel>(std::move(*body), r);
 }
 
 }  // namespace kiln::eigen

@@ -3,24 +3,24 @@
 #include "kiln/backend/eigen/lower_generic.hpp"
 #include "kiln/runtime/thread_pool.hpp"
 
-// Ops that copy parts of rows, whatever the elements are: rows by rows, with what is between them filled.
+// Ops that copy parts of rows, of any dtype, and fill the rest: pad and triangles.
 namespace kiln::eigen {
 namespace {
 
-// Copies `value` of `bytes` bytes into n places.
+// Writes `value`, of `bytes` bytes, n times.
 void fill_elements(std::byte* to, const std::byte* value, std::size_t bytes, std::int64_t n) {
   if (n <= 0) return;
   std::memcpy(to, value, bytes);
   const std::size_t all = bytes * static_cast<std::size_t>(n);
-  for (std::size_t made = bytes; made < all;) {
-    const std::size_t more = std::min(made, all - made);
-    std::memcpy(to + made, to, more);
-    made += more;
+  for (std::size_t filled = bytes; filled < all;) {
+    const std::size_t more = std::min(filled, all - filled);
+    std::memcpy(to + filled, to, more);
+    filled += more;
   }
 }
 
-// Rows of one task.
-std::int64_t rows_at_once(std::size_t row_bytes) {
+// Rows of a task: about 64 KiB.
+std::int64_t rows_of_task(std::size_t row_bytes) {
   return std::max<std::int64_t>(1, 65536 / static_cast<std::int64_t>(row_bytes + 64));
 }
 
@@ -47,9 +47,9 @@ class pad_kernel final : public kernel {
     const std::int64_t width = y.lens[inner], rows = y.elements() / width;
     const std::int64_t before = std::clamp<std::int64_t>(pads_[inner], 0, width),
                        cropped = std::max<std::int64_t>(-pads_[inner], 0);
-    const std::int64_t some = rows_at_once(static_cast<std::size_t>(width) * bytes);
-    l.pool->parallel_for((rows + some - 1) / some, [&](std::int64_t task, unsigned) {
-      for (std::int64_t row = task * some; row < std::min(rows, (task + 1) * some); ++row) {
+    const std::int64_t each = rows_of_task(static_cast<std::size_t>(width) * bytes);
+    l.pool->parallel_for((rows + each - 1) / each, [&](std::int64_t task, unsigned) {
+      for (std::int64_t row = task * each; row < std::min(rows, (task + 1) * each); ++row) {
         std::byte* const to = y.data + static_cast<std::size_t>(row * width) * bytes;
         std::int64_t from = 0, rest = row;
         bool inside = kept[inner] > 0;
@@ -72,7 +72,7 @@ class pad_kernel final : public kernel {
   }
 
  private:
-  // Elements [first, last) of a row that lie outside of what is copied to `before`.
+  // Fills elements [first, last) of a row, whose elements from `before` on are the `kept` copied ones.
   void border(std::byte* to, const std::byte* from, const std::byte* value, std::size_t bytes, std::int64_t first,
               std::int64_t last, std::int64_t before, std::int64_t kept) const {
     if (attributes_.mode == op::pad_mode::constant)
@@ -94,10 +94,10 @@ class tri_kernel final : public kernel {
     if (y.elements() == 0) return;
     const std::int64_t m = y.lens[y.rank() - 2], n = y.lens[y.rank() - 1], rows = y.elements() / n;
     const std::size_t bytes = size_of(y.type);
-    const std::int64_t some = rows_at_once(static_cast<std::size_t>(n) * bytes);
-    l.pool->parallel_for((rows + some - 1) / some, [&](std::int64_t task, unsigned) {
-      for (std::int64_t row = task * some; row < std::min(rows, (task + 1) * some); ++row) {
-        // columns before `cut` are those below the diagonal, without it where the upper triangle is kept
+    const std::int64_t each = rows_of_task(static_cast<std::size_t>(n) * bytes);
+    l.pool->parallel_for((rows + each - 1) / each, [&](std::int64_t task, unsigned) {
+      for (std::int64_t row = task * each; row < std::min(rows, (task + 1) * each); ++row) {
+        // columns before `cut` are below the diagonal; the diagonal is among them where the lower triangle is kept
         const std::int64_t i = row % m, bound = std::clamp<std::int64_t>(attributes_.k, -m - 1, n + 1);
         const std::int64_t cut = std::clamp<std::int64_t>(i + bound + !attributes_.upper, 0, n);
         const auto head = static_cast<std::size_t>(cut) * bytes, all = static_cast<std::size_t>(n) * bytes;
@@ -122,7 +122,7 @@ class tri_kernel final : public kernel {
 
 std::unique_ptr<kernel> lower_placement(const kernel_request& r) {
   const dtype type = r.inputs.empty() ? dtype::f32 : r.inputs[0].type;
-  if (!dtypes::numbers.contains(type) && type != dtype::boolean) return nullptr;  // whose zeros are zero bytes
+  if (!dtypes::numbers.contains(type) && type != dtype::boolean) return nullptr;  // zero is zero bytes in all of these
   if (const auto* const tri = r.instruction.op.get_if<op::tri>()) return std::make_unique<tri_kernel>(*tri);
   const auto* const pad = r.instruction.op.get_if<op::pad>();
   if (!pad || r.inputs[0].rank() == 0) return nullptr;

@@ -4,7 +4,7 @@
 namespace kiln::eigen {
 namespace {
 
-// "softmax"-like bodies are named by their last few ops: enough to recognise a kernel in a report.
+// "softmax"-like bodies are named by their last few ops: enough to recognize a kernel in a report.
 std::string describe(const module_graph& body, std::string_view kind) {
   std::string ops;
   std::size_t count = 0;

@@ -5,37 +5,38 @@
 namespace kiln::eigen {
 namespace {
 
-// The result, smaller than the image as a rule, is converted where it does not lie as the image does.
+// Where a kernel that writes the layout it reads puts its result. A result of the other layout is transposed after it:
+// as a rule it is smaller than what was read.
 class window_result {
  public:
   window_result(const tensor& x, const tensor& y, std::span<std::byte> scratch)
-      : y_(y), from_(image_layout_of(x)), to_(image_layout_of(y)), made_(to_), at_(y.as<float>()) {
-    if (!to_.channels_last && !y.dense())
-      to_.planes = made_.planes = kernels::plane_steps{y.lens[1], y.strides[0], 0, y.strides[1]};
-    if (!converts()) return;
+      : y_(y), from_(image_layout_of(x)), to_(image_layout_of(y)), written_(to_), at_(y.as<float>()) {
+    if (!to_.nhwc && !y.dense())
+      to_.nchw = written_.nchw = kernels::nchw_strides{y.lens[1], y.strides[0], 0, y.strides[1]};
+    if (!transposes()) return;
     at_ = reinterpret_cast<float*>(scratch.data());
-    made_ = {from_.channels_last, x.lens[1]};
+    written_ = {from_.nhwc, x.lens[1]};
   }
   static std::size_t scratch_bytes(const tensor& x, const tensor& y) {
-    return window_result(x, y, {}).converts() ? static_cast<std::size_t>(y.elements()) * sizeof(float) : 0;
+    return window_result(x, y, {}).transposes() ? static_cast<std::size_t>(y.elements()) * sizeof(float) : 0;
   }
 
   const kernels::image_layout& from() const { return from_; }
-  /// Where and how the kernel writes it.
+  /// Where the kernel writes, and in which layout.
   float* at() const { return at_; }
-  const kernels::image_layout& made() const { return made_; }
-  void finish(thread_pool& pool) const {
-    if (!converts()) return;
+  const kernels::image_layout& written() const { return written_; }
+  void transpose(thread_pool& pool) const {
+    if (!transposes()) return;
     std::int64_t pixels = 1;
     for (std::size_t d = 2; d < y_.rank(); ++d) pixels *= y_.lens[d];
-    kiln_eigen_isa()->convert_images(pool, y_.lens[0], y_.lens[1], pixels, at_, made_, y_.as<float>(), to_);
+    kiln_eigen_isa()->convert_images(pool, y_.lens[0], y_.lens[1], pixels, at_, written_, y_.as<float>(), to_);
   }
 
  private:
-  bool converts() const { return from_.channels_last != to_.channels_last; }
+  bool transposes() const { return from_.nhwc != to_.nhwc; }
 
   const tensor& y_;
-  kernels::image_layout from_, to_, made_;
+  kernels::image_layout from_, to_, written_;
   float* at_;
 };
 
@@ -43,8 +44,8 @@ class pooling_kernel final : public kernel {
  public:
   explicit pooling_kernel(const op::pooling& attributes) : attributes_(attributes) {}
   std::string name() const override { return std::string(to_string(attributes_.mode)) + " pooling"; }
-  stride_support input_strides(std::size_t) const override { return stride_support::images; }
-  stride_support output_strides(std::size_t) const override { return stride_support::apart; }
+  stride_support input_strides(std::size_t) const override { return stride_support::nchw_or_nhwc; }
+  stride_support output_strides(std::size_t) const override { return stride_support::strided_nchw_or_nhwc; }
   std::size_t scratch_bytes(std::span<const tensor> in, std::span<const tensor> out, unsigned) const override {
     return window_result::scratch_bytes(in[0], out[0]);
   }
@@ -56,7 +57,7 @@ class pooling_kernel final : public kernel {
     p.x = x.as<const float>();
     p.y = result.at();
     p.planes = x.lens[0] * x.lens[1];
-    if (result.made().planes) p.image_planes = x.lens[1], p.y_image = result.made().planes->image;
+    if (result.written().nchw) p.image_planes = x.lens[1], p.y_image = result.written().nchw->image;
     p.average = attributes_.mode == op::pooling_mode::average;
     p.count_padding = attributes_.count_include_pad;
     const std::size_t axes = x.rank() - 2;
@@ -72,23 +73,23 @@ class pooling_kernel final : public kernel {
         p.pad_end[to] = attributes_.pads[axes + d];
       }
     }
-    if (result.from().channels_last)
-      kiln_eigen_isa()->pool_images(*l.pool, p, {x.lens[0], x.lens[1], result.from().step, result.made().step});
+    if (result.from().nhwc)
+      kiln_eigen_isa()->pool_nhwc(*l.pool, p, {x.lens[0], x.lens[1], result.from().step, result.written().step});
     else
       kiln_eigen_isa()->pool(*l.pool, p);
-    result.finish(*l.pool);
+    result.transpose(*l.pool);
   }
 
  private:
   op::pooling attributes_;
 };
 
-// Means of whole images whose channels are last, as one window: vectors run over channels, and each pixel's are read in
-// one go, in half the time of a reduction whose rows lie side by side.
+// Means of whole images in NHWC, as pooling with one window: vectors run over channels and memory is read in order, in
+// half the time of a reduction of interleaved rows.
 class image_mean_kernel final : public kernel {
  public:
   std::string name() const override { return "mean of images"; }
-  stride_support input_strides(std::size_t) const override { return stride_support::images; }
+  stride_support input_strides(std::size_t) const override { return stride_support::nchw_or_nhwc; }
   void run(const launch& l) const override {
     const tensor &x = l.in[0], &y = l.out[0];
     if (y.elements() == 0) return;
@@ -99,17 +100,17 @@ class image_mean_kernel final : public kernel {
     p.average = true;
     for (std::size_t d = 2; d < x.rank(); ++d) p.input[d + 3 - x.rank()] = p.window[d + 3 - x.rank()] = x.lens[d];
     const kernels::image_layout from = image_layout_of(x);
-    if (from.channels_last)
-      kiln_eigen_isa()->pool_images(*l.pool, p, {x.lens[0], x.lens[1], from.step, x.lens[1]});
+    if (from.nhwc)
+      kiln_eigen_isa()->pool_nhwc(*l.pool, p, {x.lens[0], x.lens[1], from.step, x.lens[1]});
     else
       kiln_eigen_isa()->pool(*l.pool, p);
   }
 
-  // Whether it serves: fewer channels would leave workers idle, and images of symbolic extents may be empty.
+  // Fewer channels would leave workers idle, and images of symbolic extents may be empty.
   static bool serves(const kernel_request& r, const op::reduce_mean& mean) {
     constexpr std::int64_t least = 256;
     const shape& x = r.inputs[0];
-    if (!r.channels_last[0] || x.rank() < 3 || x.rank() > 5 || mean.axes.size() != x.rank() - 2) return false;
+    if (!r.nhwc[0] || x.rank() < 3 || x.rank() > 5 || mean.axes.size() != x.rank() - 2) return false;
     for (std::size_t d = 2; d < x.rank(); ++d)
       if (!x.lens[d].is_constant() || x.lens[d].value() < 1 || mean.axes[d - 2] != static_cast<std::int64_t>(d))
         return false;
@@ -119,7 +120,7 @@ class image_mean_kernel final : public kernel {
 
 class lrn_kernel final : public kernel {
  public:
-  lrn_kernel(const op::lrn& attributes, bool channels_last) : attributes_(attributes), last_(channels_last) {}
+  lrn_kernel(const op::lrn& attributes, bool nhwc) : attributes_(attributes), nhwc_(nhwc) {}
   std::string name() const override { return "lrn"; }
   stride_support input_strides(std::size_t) const override { return support(); }
   stride_support output_strides(std::size_t) const override { return support(); }
@@ -140,21 +141,21 @@ class lrn_kernel final : public kernel {
     p.alpha = static_cast<float>(attributes_.alpha);
     p.beta = static_cast<float>(attributes_.beta);
     p.bias = static_cast<float>(attributes_.bias);
-    if (result.from().channels_last) p.x_step = result.from().step, p.y_step = result.made().step;
+    if (result.from().nhwc) p.x_step = result.from().step, p.y_step = result.written().step;
     kiln_eigen_isa()->lrn(*l.pool, p);
-    result.finish(*l.pool);
+    result.transpose(*l.pool);
   }
 
  private:
-  stride_support support() const { return last_ ? stride_support::images : stride_support::dense; }
+  stride_support support() const { return nhwc_ ? stride_support::nchw_or_nhwc : stride_support::dense; }
 
   op::lrn attributes_;
-  bool last_;  // the result is wanted with its channels last
+  bool nhwc_;  // whether the result is to be NHWC
 };
 
 }  // namespace
 
-// The mean that an instruction is, bare or by itself in a group.
+// The mean that an instruction computes, alone or as all of a fused body.
 static const op::reduce_mean* reduced_mean(const kernel_request& r) {
   const auto* fused = r.instruction.op.get_if<op::fused>();
   if (!fused) return r.instruction.op.get_if<op::reduce_mean>();
@@ -170,8 +171,7 @@ std::unique_ptr<kernel> lower_window(const kernel_request& r) {
   }
   if (const auto* mean = reduced_mean(r); mean && image_mean_kernel::serves(r, *mean))
     return std::make_unique<image_mean_kernel>();
-  if (const auto* lrn = r.instruction.op.get_if<op::lrn>())
-    return std::make_unique<lrn_kernel>(*lrn, r.result_channels_last);
+  if (const auto* lrn = r.instruction.op.get_if<op::lrn>()) return std::make_unique<lrn_kernel>(*lrn, r.result_nhwc);
   return nullptr;
 }
 

@@ -12,7 +12,7 @@ namespace {
 constexpr std::int64_t grain = 16384;
 constexpr std::size_t strip_streams_bytes = row_loops::most_operands * sizeof(tile_program::stream);
 
-// Joins neighbouring dims that are contiguous for every operand, innermost first.
+// Joins neighboring dims that are contiguous for every operand, innermost first.
 template <class Get>
 void join(ints& extents, stack_list<row_loops::steps, row_loops::most_operands>& operands, Get get) {
   for (std::size_t d = extents.size(); d-- > 0;)
@@ -46,8 +46,8 @@ void order_by_result(row_loops& l) {
 
 row_loops loops_of(const tile_program& p, std::span<const tensor> in, std::span<const tensor> out) {
   row_loops l;
-  const std::vector<bool>& folded = p.folded();
-  const std::size_t rank = folded.empty() ? out[0].rank() : folded.size();
+  const std::size_t rank = p.reduces() ? p.folded().size() : out[0].rank();
+  const auto is_folded = [&](std::size_t d) { return p.reduces() && p.folded()[d]; };
   ints full(rank, 1);
   const auto widen = [&](const tensor& t) {
     for (std::size_t d = 0; d < rank; ++d) full[d] = t.lens[d] == 1 ? full[d] : t.lens[d];
@@ -56,31 +56,31 @@ row_loops loops_of(const tile_program& p, std::span<const tensor> in, std::span<
   for (const tensor& t : out) widen(t);
   for (const tensor& t : in)  // an empty tensor anywhere makes everything empty
     for (std::size_t d = 0; d < rank; ++d) full[d] = t.lens[d] == 0 ? 0 : full[d];
-  for (std::size_t d = 0; d < rank; ++d) (!folded.empty() && folded[d] ? l.folded : l.kept).push_back(full[d]);
+  for (std::size_t d = 0; d < rank; ++d) (is_folded(d) ? l.folded : l.kept).push_back(full[d]);
   const auto add = [&](const tensor& t) {
     row_loops::steps s;
     for (std::size_t d = 0; d < rank; ++d) {
       const std::int64_t step = t.lens[d] == 1 && full[d] != 1 ? 0 : t.strides[d];
-      (!folded.empty() && folded[d] ? s.folded : s.kept).push_back(step);
+      (is_folded(d) ? s.folded : s.kept).push_back(step);
     }
     l.operand.push_back(s);
   };
   for (const tensor& t : in) add(t);
   for (const tensor& t : out) add(t);
-  if (folded.empty()) order_by_result(l);
+  if (!p.reduces()) order_by_result(l);
   join(l.kept, l.operand, [](row_loops::steps& s) -> ints& { return s.kept; });
   join(l.folded, l.operand, [](row_loops::steps& s) -> ints& { return s.folded; });
-  if (folded.empty()) {  // a row is the innermost dim
-    if (l.kept.empty()) {
-      l.kept.push_back(1);
-      for (auto& o : l.operand) o.kept.push_back(1);
-    }
-    l.folded = {l.kept.back()};
-    l.kept.pop_back();
-    for (auto& o : l.operand) {
-      o.folded = {o.kept.back()};
-      o.kept.pop_back();
-    }
+  if (!l.folded.empty()) return l;
+  if (p.reduces() || l.kept.empty()) {  // rows of one element
+    l.folded.push_back(1);
+    for (auto& o : l.operand) o.folded.push_back(1);
+    return l;
+  }
+  l.folded.push_back(l.kept.back());  // without reductions a row is the innermost dim
+  l.kept.pop_back();
+  for (auto& o : l.operand) {
+    o.folded.push_back(o.kept.back());
+    o.kept.pop_back();
   }
   return l;
 }
@@ -98,7 +98,7 @@ std::int64_t outer_offset(const row_loops& loops, std::size_t operand, std::int6
   return offset;
 }
 
-// A worker's walk over consecutive rows.
+// A worker's loop over consecutive rows.
 class row_walk {
  public:
   row_walk(const tile_program& p, const launch& l, const row_loops& loops, std::byte* scratch)
@@ -141,8 +141,8 @@ class row_walk {
     std::byte* row;
   };
 
-  // Memory works while a row is computed: where rows are short, on those some way behind it, else on what lies shortly
-  // behind in the same row. Hardware does this within a page alone, and not for what is written.
+  // Prefetches while a row is computed: where rows are short, some rows ahead, else a short distance ahead in the same
+  // row. Hardware prefetches within a page alone, and never for stores.
   void fetch_ahead(bool past_cache) {
     constexpr std::int64_t distance = 4096, longest_row = 1 << 16, cached = 1 << 18;
     const bool rows = p_.reduces() && loops_.folded.size() == 1;
@@ -211,14 +211,15 @@ class row_walk {
   std::int64_t row_, segments_;
 };
 
-// Rows lie side by side where what they fold is not contiguous but they are: then each lane of a block is a row.
-bool side_by_side(const tile_program& p, const row_loops& loops) {
+// Rows are adjacent where the folded dims are not contiguous and the innermost kept one is: then each lane of a block
+// is a row.
+bool adjacent_rows(const tile_program& p, const row_loops& loops) {
   if (!p.blocks() || !p.reduces() || loops.kept.empty() || loops.folded.empty() || loops.kept.back() < 4) return false;
   bool apart = false;
   for (std::size_t k = 0; k < loops.operand.size(); ++k) {
     const auto& o = loops.operand[k];
     if (o.kept.back() != 0 && o.kept.back() != 1) return false;
-    apart = apart || (k < p.parameters() && !p.scalar_parameter(k) && o.kept.back() == 1 && o.folded.back() != 1);
+    apart = apart || (k < p.parameters() && p.full_parameter(k) && o.kept.back() == 1 && o.folded.back() != 1);
     if (k >= p.parameters() && o.kept.back() != 1) return false;
   }
   return apart && loops.folded.back() != 1;
@@ -250,15 +251,15 @@ void run_strips(const tile_program& p, const launch& l, const row_loops& loops) 
 }
 
 // Rows are contiguous and their levels compiled loops: then a level runs over several rows before the next one. Without
-// folds that gains where many rows are short, for a call costs as much as hundreds of elements.
+// folds that pays where many rows are short, since a call costs as much as hundreds of elements.
 bool level_by_level(const tile_program& p, const row_loops& loops) {
   if (!p.blocks() || !p.blocks()->compiled() || loops.folded.size() != 1 || loops.row() == 0) return false;
   constexpr std::int64_t few = 4, many = 16;
   if (!p.reduces() && (loops.kept.empty() || loops.kept.back() < many || p.blocks()->batch_for(loops.row()) < few))
     return false;
   for (std::size_t k = 0; k < loops.operand.size(); ++k) {
-    const bool scalar = k < p.parameters() ? p.scalar_parameter(k) : p.scalar_result(k - p.parameters());
-    if (!scalar && loops.row() != 1 && loops.operand[k].folded[0] != 1) return false;
+    const bool full = k < p.parameters() ? p.full_parameter(k) : p.full_result(k - p.parameters());
+    if (full && loops.row() != 1 && loops.operand[k].folded[0] != 1) return false;
   }
   return true;
 }
@@ -288,7 +289,7 @@ void run_batches(const tile_program& p, const launch& l, const row_loops& loops)
       rows[k] = kept.empty() ? 0 : kept.back() * width;
       std::byte* const at = t.data + first * rows[k] + outer_offset(loops, k, task / tasks) * width;
       new (streams + k) tile_program::stream{at, 1};
-      // Memory works on the next rows while these are computed, and on their results before these are.
+      // The next rows are prefetched while these are computed, and the lines of results before they are written.
       constexpr std::int64_t cached = 1 << 20;
       if (rows[k] == row * width && rows[k] * loops.rows() > cached && !(l.unread && k >= l.in.size()))
         cursor.fetch_ahead(k, k < l.in.size() || !p.reduces() ? batch * rows[k] : 0);
@@ -328,7 +329,7 @@ void run_rows(const tile_program& p, const launch& l) {
   const row_loops loops = loops_of(p, l.in, l.out);
   const std::int64_t rows = loops.rows(), row = loops.row();
   if (rows == 0 || (row == 0 && !p.reduces())) return;
-  if (side_by_side(p, loops)) return run_strips(p, l, loops);
+  if (adjacent_rows(p, loops)) return run_strips(p, l, loops);
   if (level_by_level(p, loops)) return run_batches(p, l, loops);
   const std::size_t each = p.scratch_bytes(row);
   const bool cut = !p.reduces();  // without folds a long row is cut as well
@@ -350,7 +351,7 @@ void run_rows(const tile_program& p, const launch& l) {
 std::size_t rows_scratch_bytes(const tile_program& p, std::span<const tensor> in, std::span<const tensor> out,
                                unsigned threads) {
   const row_loops loops = loops_of(p, in, out);
-  if (side_by_side(p, loops))
+  if (adjacent_rows(p, loops))
     return threads * (p.blocks()->scratch_bytes(loops.row(), p.blocks()->strip_for(loops.row())) + strip_streams_bytes);
   if (level_by_level(p, loops)) return threads * batch_scratch_bytes(*p.blocks(), loops.row());
   return threads * p.scratch_bytes(loops.row());

@@ -1,7 +1,8 @@
 #include <algorithm>
 
 #include "kiln/backend/eigen/block_program.hpp"
-#include "kiln/core/large_page.hpp"
+#include "kiln/core/huge_page.hpp"
+#include "kiln/lower/row_body.hpp"
 
 namespace kiln::eigen {
 namespace {
@@ -12,171 +13,132 @@ dtype compute_dtype(dtype t) {
 
 std::size_t width_of(dtype t) { return size_of(compute_dtype(t)); }
 
-bool has_reduction(const module_graph& body) {
-  for (std::uint32_t i = 0; i < body.size(); ++i)
-    if (body[i].kind == instruction_kind::op && body[i].op.kind() == op_kind::reduction) return true;
-  return false;
-}
-
 }  // namespace
 
 tile_program::tile_program(const module_graph& body) {
   compile(body);
-  place_slots();
+  find_slots();
   blocks_ = block_program::make(*this);
 }
 
 tile_program::~tile_program() = default;
 
-// A full call reads a scalar through a tile of repeats.
-std::uint32_t tile_program::full_operand(std::uint32_t v, std::vector<std::int64_t>& repeats) {
-  if (!values_[v].scalar) return v;
-  repeats.resize(values_.size(), -1);
-  if (repeats[v] >= 0) return static_cast<std::uint32_t>(repeats[v]);
+std::uint32_t tile_program::add_value(value v) {
+  values_.push_back(std::move(v));
+  return static_cast<std::uint32_t>(values_.size() - 1);
+}
+
+// A full call reads a value of one element per row through a tile that repeats it.
+std::uint32_t tile_program::full_operand(std::uint32_t v, int level) {
+  if (values_[v].full) return v;
+  const bool constant = values_[v].from == source::constant;
+  for (const repetition& r : repetitions_)
+    if (r.value == v && (constant || r.level == level)) return r.tile;
   value tile;
   tile.type = values_[v].type;
-  tile.level = values_[v].level;
-  const auto id = static_cast<std::uint32_t>(values_.size());
-  if (values_[v].from == source::constant) {
+  tile.level = level;
+  if (constant) {
     tile.from = source::constant;
     tile.constant = values_[v].constant;
-    values_.push_back(std::move(tile));
-  } else {
-    // a repeat is made at every level that reads it, so it is never kept
-    values_.push_back(std::move(tile));
-    call c;
-    c.kind = call::what::repeat;
-    c.in.push_back(v);
-    c.out = id;
-    c.compute = c.natural = compute_dtype(values_[v].type);
-    c.level = values_[v].level;
-    calls_.push_back(std::move(c));
   }
-  repeats[v] = id;
+  const std::uint32_t id = add_value(std::move(tile));
+  repetitions_.push_back({v, level, id});
+  if (constant) return id;
+  call c;
+  c.kind = call::what::repeat;
+  c.in.push_back(v);
+  c.out = id;
+  c.compute = c.natural = compute_dtype(values_[v].type);
+  c.level = level;
+  calls_.push_back(std::move(c));
   return id;
 }
 
-void tile_program::compile(const module_graph& body) {
-  const isa_table& isa = *kiln_eigen_isa();
-  const bool reduces = reduces_ = has_reduction(body);
-  dims reduced;
-  for (std::uint32_t i = 0; reduces && i < body.size(); ++i) {
-    if (body[i].kind != instruction_kind::op || body[i].op.kind() != op_kind::reduction) continue;
-    const dims& full = body.shape_of(body[i].inputs[0]).lens;
-    const auto on = reduced_dims(body[i].op.axes(), full.size()).value();
-    if (!folded_.empty() && !std::equal(folded_.begin(), folded_.end(), on.begin(), on.end()))
-      raise(errc::internal, "the reductions of a fused body fold the same axes");
-    folded_.assign(on.begin(), on.end());
-    reduced = body[i].results[0].lens;
-    if (full == reduced) reduced = {};  // rows of one element: everything may count as full
-  }
-  const auto is_scalar = [&](const shape& s) { return reduces && !reduced.empty() && s.lens == reduced; };
+std::uint32_t tile_program::add_fold(const operation& op, std::uint32_t in, value made) {
+  call c;
+  c.op = op;
+  c.kind = call::what::fold;
+  c.level = made.level - 1;
+  c.in.push_back(full_operand(in, c.level));
+  c.compute = c.natural = compute_dtype(values_[in].type);
+  if (c.compute == dtype::f32 && op.table().index < default_registry::size)
+    c.float_fold = kiln_eigen_isa()->fold(op.table().index);
+  c.out = add_value(std::move(made));
+  calls_.push_back(std::move(c));
+  return calls_.back().out;
+}
 
+// [pointwise]
+std::uint32_t tile_program::add_pointwise(const operation& op, std::span<const std::uint32_t> in, value made) {
+  call c;
+  c.op = op;
+  c.level = made.level;
+  c.per_row = !made.full;
+  for (std::uint32_t v : in) c.in.push_back(made.full ? full_operand(v, c.level) : v);
+  c.compute = compute_dtype(values_[c.in[static_cast<std::size_t>(op.info().conditions)]].type);
+  c.natural = op.info().returns_bool ? dtype::boolean : c.compute;
+  if (c.compute == dtype::f32 && op.table().index < default_registry::size)
+    c.float_tile = kiln_eigen_isa()->tile(op.table().index);
+  c.out = add_value(std::move(made));
+  calls_.push_back(std::move(c));
+  return calls_.back().out;
+}
+
+// [/pointwise]
+
+void tile_program::compile(const module_graph& body) {
+  const auto rows = lower::find_row_body(body, lower::row_results::at_last_level);
+  if (!rows) raise(errc::internal, "a fused body holds pointwise ops, broadcasts and reductions over one set of axes");
+  reduces_ = rows->reduces;
+  folded_ = rows->folded;
+  levels_ = rows->levels;
   std::vector<std::uint32_t> of(body.size());
-  std::vector<std::int64_t> repeats;
   for (std::uint32_t i = 0; i < body.size(); ++i) {
-    const auto& ins = body[i];
+    const auto& row = rows->values[i];
     value v;
-    v.type = ins.results[0].type;
-    const auto id = [&] { return static_cast<std::uint32_t>(values_.size()); };
-    if (ins.kind == instruction_kind::parameter) {
-      v.from = source::parameter;
-      v.scalar = is_scalar(ins.results[0]);
-      v.index = static_cast<std::uint32_t>(parameters_.size());
-      parameters_.push_back(of[i] = id());
-      values_.push_back(std::move(v));
-      continue;
+    v.type = body[i].results[0].type;
+    v.full = row.full;
+    v.level = row.level;
+    v.kept = row.kept;
+    v.index = row.index;
+    std::vector<std::uint32_t> in;
+    for (std::uint32_t k : row.in) in.push_back(of[k]);
+    switch (row.op) {
+      case lower::row_op::parameter:
+        v.from = source::parameter;
+        parameters_.push_back(of[i] = add_value(std::move(v)));
+        break;
+      case lower::row_op::literal:
+        v.from = source::constant;
+        v.constant = argument(body[i].constant).to_literal();
+        of[i] = add_value(std::move(v));
+        break;
+      case lower::row_op::view: of[i] = of[row.source]; break;
+      case lower::row_op::pointwise: of[i] = add_pointwise(body[i].op, in, std::move(v)); break;
+      case lower::row_op::reduction: of[i] = add_fold(body[i].op, in[0], std::move(v));
     }
-    if (ins.kind == instruction_kind::literal) {
-      if (ins.constant.elements() != 1) raise(errc::internal, "a constant inside a fused body has one element");
-      v.from = source::constant;
-      v.scalar = true;
-      v.constant = argument(ins.constant).to_literal();
-      of[i] = id();
-      values_.push_back(std::move(v));
-      continue;
-    }
-    if (ins.op.kind() == op_kind::view) {  // repeats a scalar, or renames dims
-      of[i] = of[ins.inputs[0].instruction];
-      continue;
-    }
-    call c;
-    c.op = ins.op;
-    if (ins.op.kind() == op_kind::reduction) {
-      const std::uint32_t in = full_operand(of[ins.inputs[0].instruction], repeats);
-      c.kind = call::what::fold;
-      c.in.push_back(in);
-      c.compute = c.natural = compute_dtype(values_[in].type);
-      c.level = values_[in].level;
-      if (c.compute == dtype::f32 && ins.op.table().index < default_registry::size)
-        c.float_fold = isa.fold(ins.op.table().index);
-      v.scalar = true;
-      v.level = c.level + 1;
-    } else if (ins.op.kind() == op_kind::pointwise) {
-      bool scalar = reduces;  // without rows nothing is one element a row
-      for (value_id in : ins.inputs) scalar = scalar && values_[of[in.instruction]].scalar;
-      for (value_id in : ins.inputs) {
-        const std::uint32_t operand = of[in.instruction];
-        c.in.push_back(scalar ? operand : full_operand(operand, repeats));
-        c.level = std::max(c.level, values_[operand].level);
-      }
-      const auto typed = static_cast<std::size_t>(ins.op.info().conditions);
-      c.compute = compute_dtype(values_[c.in[typed]].type);
-      c.natural = ins.op.info().returns_bool ? dtype::boolean : c.compute;
-      if (c.compute == dtype::f32 && ins.op.table().index < default_registry::size)
-        c.float_tile = isa.tile(ins.op.table().index);
-      c.scalar = scalar;
-      v.scalar = scalar;
-      v.level = c.level;
-    } else {
-      raise(errc::internal,
-            "a fused body holds pointwise ops, reductions and broadcasts; found " + std::string(ins.op.name()));
-    }
-    c.out = of[i] = id();
-    values_.push_back(std::move(v));
-    calls_.push_back(std::move(c));
   }
-  for (value_id out : body.outputs) {
-    std::uint32_t v = of[out.instruction];
-    // a scalar that is asked for as a full value is repeated
-    if (values_[v].scalar && !(reduces && (reduced.empty() || is_scalar(body.shape_of(out)))))
-      v = full_operand(v, repeats);
+  for (const auto& r : rows->results) {
+    const std::uint32_t v = r.full ? full_operand(of[r.value], r.level) : of[r.value];
     if (values_[v].from == source::computed && values_[v].result < 0)
       values_[v].result = static_cast<std::int32_t>(results_.size());
     results_.push_back(v);
   }
+  loads_.resize(static_cast<std::size_t>(levels_));
+  for (int level = 0; level < levels_; ++level) {
+    const auto needed = rows->needed(level, true);
+    for (std::uint32_t i : rows->parameters)
+      if (needed[i] && rows->values[i].full) loads_[static_cast<std::size_t>(level)].push_back(of[i]);
+  }
 }
 
-void tile_program::place_slots() {
-  levels_ = 1;
-  for (const call& c : calls_)
-    if (!c.scalar && c.kind != call::what::repeat) levels_ = std::max(levels_, c.level + 1);
-  for (std::uint32_t v : results_)
-    if (!values_[v].scalar) levels_ = std::max(levels_, values_[v].level + 1);
-
-  // a repeat moves to the level that reads it; read at several, it is filled at the first and its tile stays
-  loads_.resize(static_cast<std::size_t>(levels_));
+void tile_program::find_slots() {
   std::vector<std::size_t> last(values_.size(), 0);
   for (std::size_t k = 0; k < calls_.size(); ++k)
-    for (std::uint32_t in : calls_[k].in) {
-      value& v = values_[in];
-      last[in] = k;
-      const int level = calls_[k].level;
-      if (calls_[k].scalar || v.scalar) continue;
-      if (v.from == source::computed && level > v.level) v.kept = true;
-      auto& loads = loads_[static_cast<std::size_t>(level)];
-      if (v.from == source::parameter && std::find(loads.begin(), loads.end(), in) == loads.end()) loads.push_back(in);
-    }
-  for (std::uint32_t v : results_) {
-    last[v] = calls_.size();
-    auto& loads = loads_.back();
-    if (values_[v].from == source::parameter && std::find(loads.begin(), loads.end(), v) == loads.end())
-      loads.push_back(v);
-    if (values_[v].from == source::computed && values_[v].level + 1 < levels_ && !values_[v].scalar)
-      values_[v].kept = true;
-  }
+    for (std::uint32_t in : calls_[k].in) last[in] = k;
+  for (std::uint32_t v : results_) last[v] = calls_.size();
   for (const value& v : values_) width_ = std::max(width_, width_of(v.type));
-  // tiles are reused once their last reader has run; calls of one level run in this order
+  // tiles are reused after their last reader; calls of one level run in this order
   std::vector<std::uint32_t> free;
   const auto take = [&] {
     if (free.empty()) return slots_++;
@@ -185,14 +147,14 @@ void tile_program::place_slots() {
     return s;
   };
   for (std::uint32_t v = 0; v < values_.size(); ++v)
-    if (values_[v].from != source::computed && !values_[v].scalar) values_[v].slot = slots_++;
+    if (values_[v].from != source::computed && values_[v].full) values_[v].slot = slots_++;
   for (std::size_t k = 0; k < calls_.size(); ++k) {
     value& out = values_[calls_[k].out];
-    if (!out.scalar && !out.kept) out.slot = take();
+    if (out.full && !out.kept) out.slot = take();
     for (std::uint32_t in : calls_[k].in) {
       value& v = values_[in];
       // levels interleave in `calls_`, so only a reader of the same level may pass a tile on
-      if (v.from == source::computed && !v.scalar && !v.kept && last[in] == k && levels_ == 1 && in != calls_[k].out) {
+      if (v.from == source::computed && v.full && !v.kept && last[in] == k && levels_ == 1 && in != calls_[k].out) {
         bool listed = false;
         for (std::uint32_t s : free) listed = listed || s == v.slot;
         if (!listed) free.push_back(v.slot);
@@ -207,7 +169,7 @@ std::size_t tile_program::scratch_bytes(std::int64_t row) const {
   std::size_t n = streams + 2 * padded_bytes(values_.size() * sizeof(std::byte*)) +
                   (slots_ + 1) * padded_bytes(static_cast<std::size_t>(std::min(tile, row)) * width_);
   for (const value& v : values_) {
-    if (v.scalar)
+    if (!v.full)
       n += 64;
     else if (v.kept)
       n += padded_bytes(static_cast<std::size_t>(row) * width_);

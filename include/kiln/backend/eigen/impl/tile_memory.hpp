@@ -3,7 +3,7 @@
 #include <cstring>
 
 #include "kiln/backend/eigen/isa.hpp"
-#include "kiln/core/large_page.hpp"
+#include "kiln/core/huge_page.hpp"
 #include "kiln/op/table.hpp"
 
 namespace kiln::eigen {

@@ -48,7 +48,7 @@ tile_program::cursor::cursor(const tile_program& p, std::byte* scratch, std::int
   spare_ = tiles + p.slots_ * tile_bytes;
   for (std::size_t v = 0; v < values; ++v) {
     const value& what = p.values_[v];
-    if (what.scalar)
+    if (!what.full)
       home_[v] = scratch, scratch += 64;
     else if (what.kept)
       home_[v] = carve(static_cast<std::size_t>(row) * p.width_);
@@ -57,8 +57,7 @@ tile_program::cursor::cursor(const tile_program& p, std::byte* scratch, std::int
     at_[v] = home_[v];
     if (what.from != source::constant) continue;
     const literal& l = what.constant;
-    gather(l.get_shape().type, l.bytes(), 0, home_[v],
-           what.scalar ? 1 : std::min(tile, std::max<std::int64_t>(row, 1)));
+    gather(l.get_shape().type, l.bytes(), 0, home_[v], !what.full ? 1 : std::min(tile, std::max<std::int64_t>(row, 1)));
   }
 }
 
@@ -77,15 +76,13 @@ void tile_program::cursor::fetch_rows(bool yes) {
 void tile_program::run_call(const call& c, const cursor& k, std::int64_t n) const {
   const value& out = values_[c.out];
   switch (c.kind) {
-    case call::what::repeat:
-      return repeat(c.compute, k.at_[c.in[0]], k.at_[c.out], n);
+    case call::what::repeat: return repeat(c.compute, k.at_[c.in[0]], k.at_[c.out], n);
     case call::what::fold:
       if (c.float_fold)
         return c.float_fold(c.op.data(), reinterpret_cast<const float*>(k.at_[c.in[0]]), n,
                             reinterpret_cast<float*>(k.at_[c.out]));
       return c.op.table().fold(c.op.data(), c.compute, k.at_[c.in[0]], n, k.at_[c.out]);
-    case call::what::tile:
-      break;
+    case call::what::tile: break;
   }
   const void* in[6];
   for (std::size_t i = 0; i < c.in.size(); ++i) in[i] = k.at_[c.in[i]];
@@ -98,9 +95,9 @@ void tile_program::run_call(const call& c, const cursor& k, std::int64_t n) cons
   if (!stored) convert_tile(c.natural, to, out.type, k.at_[c.out], n);
 }
 
-void tile_program::cursor::call_scalars(int level) {
+void tile_program::cursor::call_per_row(int level) {
   for (const call& c : program_.calls_)
-    if (c.scalar && c.level == level) program_.run_call(c, *this, 1);
+    if (c.per_row && c.level == level) program_.run_call(c, *this, 1);
 }
 
 void tile_program::cursor::begin_row() {
@@ -108,11 +105,11 @@ void tile_program::cursor::begin_row() {
   if (!program_.reduces_) return;
   for (std::uint32_t v : program_.parameters_) {
     const value& what = program_.values_[v];
-    if (what.scalar) gather(what.type, streams_[what.index].at, 0, home_[v], 1);
+    if (!what.full) gather(what.type, streams_[what.index].at, 0, home_[v], 1);
   }
   for (const call& c : program_.calls_)
     if (c.kind == call::what::fold) c.op.table().start(c.op.data(), c.compute, home_[c.out]);
-  call_scalars(0);
+  call_per_row(0);
 }
 
 void tile_program::cursor::load(std::uint32_t v, std::int64_t from, std::int64_t n) {
@@ -143,17 +140,17 @@ void tile_program::cursor::run(int level, std::int64_t at, std::int64_t n) {
     for (std::uint32_t v : program_.loads_[static_cast<std::size_t>(level)]) load(v, from, count);
     for (std::size_t v = 0; v < program_.values_.size(); ++v) {
       const value& what = program_.values_[v];
-      if (what.scalar || what.from != source::computed) continue;
+      if (!what.full || what.from != source::computed) continue;
       if (what.kept) at_[v] = home_[v] + static_cast<std::size_t>(at + from) * width_of(what.type);
       if (what.result < 0) continue;
       const stream& s = result(static_cast<std::size_t>(what.result));
       if (s.step == 1 && native(what.type)) at_[v] = s.at + from * static_cast<std::ptrdiff_t>(size_of(what.type));
     }
     for (const call& c : program_.calls_)
-      if (c.level == level && !c.scalar) program_.run_call(c, *this, count);
+      if (c.level == level && !c.per_row) program_.run_call(c, *this, count);
     if (last)
       for (std::size_t k = 0; k < program_.results_.size(); ++k)
-        if (!program_.values_[program_.results_[k]].scalar) store_result(k, from, count);
+        if (program_.values_[program_.results_[k]].full) store_result(k, from, count);
   }
 }
 
@@ -168,10 +165,10 @@ void tile_program::cursor::end_level(int level, std::int64_t row) {
         std::memcpy(home_[c.out], spare_, width_of(t));
       }
     }
-  call_scalars(level + 1);
+  call_per_row(level + 1);
   if (level + 1 != program_.levels_) return;
   for (std::size_t k = 0; k < program_.results_.size(); ++k)
-    if (program_.values_[program_.results_[k]].scalar) store_result(k, 0, 1);
+    if (!program_.values_[program_.results_[k]].full) store_result(k, 0, 1);
 }
 
 }  // namespace kiln::eigen

@@ -1,6 +1,7 @@
 #include "kiln/backend/hip/hip_target.hpp"
 
 #include "kiln/backend/hip/lower.hpp"
+#include "kiln/lower/contraction.hpp"
 
 namespace kiln {
 
@@ -28,19 +29,14 @@ hip_target::hip_target(const hip_options& options) {
 }
 
 // Matrix units read channels in long runs, so convolutions gain where groups have many.
-image_role hip_target::role(const program& whole, const basic_instruction<operation>& instruction) const {
-  const std::size_t rank = instruction.results[0].rank();
-  if (rank > 4 || !is_float(instruction.results[0].type)) return image_role::none;
-  const operation* op = &instruction.op;
-  if (const auto* fused = op->get_if<op::fused>()) {
-    if (fused->kind == fusion::pointwise) return image_role::follows;
-    if (fused->kind != fusion::contraction) return image_role::none;
-    const module_graph& body = whole.module(fused->body);
-    for (std::uint32_t i = 0; i < body.size(); ++i)
-      if (body[i].kind == instruction_kind::op && body[i].op.kind() == op_kind::contraction) op = &body[i].op;
-  }
-  if (op->is<op::convolution>() || op->is<op::deconvolution>()) return image_role::gains;
-  return op->kind() == op_kind::pointwise ? image_role::follows : image_role::none;
+lower::layout_role hip_target::role(const program& whole, const basic_instruction<operation>& instruction) const {
+  using lower::layout_role;
+  const shape& made = instruction.results[0];
+  if (made.rank() > 4 || !is_float(made.type)) return layout_role::none;
+  if (instruction.op.is<op::deconvolution>()) return layout_role::prefers_nhwc;
+  if (const auto contraction = lower::contraction_of(whole, instruction))
+    return contraction.get_if<op::convolution>() ? layout_role::prefers_nhwc : layout_role::none;
+  return lower::pointwise_role(instruction);
 }
 
 std::unique_ptr<kernel> hip_target::make_kernel(const kernel_request& request) const {

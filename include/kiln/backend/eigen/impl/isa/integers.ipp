@@ -1,6 +1,6 @@
 #include "kiln/backend/eigen/integers.hpp"
-#include "kiln/kernel/integer_gemm.hpp"
-#include "kiln/kernel/integer_windows.hpp"
+#include "kiln/kernel/int8/gemm.hpp"
+#include "kiln/kernel/int8/im2col.hpp"
 
 namespace kiln::eigen {
 namespace {
@@ -12,14 +12,14 @@ using float_lanes = native_vec<float>;
 constexpr int lanes = native_lanes<float>;
 
 template <class Machine>
-void multiply(thread_pool& pool, const integer_problem& p, std::int32_t* scratch, const integer_tail& tail) {
+void multiply(thread_pool& pool, const integer_problem& p, std::int32_t* scratch, const integer_epilogue& epilogue) {
   integer_gemm<Machine>(
       pool, p, scratch,
       [&](std::int64_t row0, std::int64_t rows, std::int64_t col0, std::int64_t cols, std::int32_t* sums,
           std::ptrdiff_t sums_row) {
-        if (!tail.call) {
+        if (!epilogue.call) {
           shifted_sums(p, row0, rows, col0, cols, sums, sums_row, [&](std::int64_t r, std::int64_t j, int_vec sum) {
-            store_n(tail.sums + (row0 + r) * tail.sums_row + col0 + j, sum,
+            store_n(epilogue.sums + (row0 + r) * epilogue.sums_row + col0 + j, sum,
                     static_cast<int>(std::min<std::int64_t>(lanes, cols - j)));
           });
           return;
@@ -28,7 +28,7 @@ void multiply(thread_pool& pool, const integer_problem& p, std::int32_t* scratch
         shifted_sums(p, row0, rows, col0, cols, sums, sums_row, [&](std::int64_t r, std::int64_t j, int_vec sum) {
           store(floats + r * sums_row + j, convert<float_lanes>(sum));
         });
-        tail.call(tail.self, row0, rows, col0, cols, floats, sums_row);
+        epilogue.call(epilogue.self, row0, rows, col0, cols, floats, sums_row);
       });
 }
 

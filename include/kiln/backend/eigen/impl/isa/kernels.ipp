@@ -1,40 +1,44 @@
 #include "kiln/backend/eigen/impl/isa/tiles.hpp"
 #include "kiln/backend/eigen/isa_layout.hpp"
-#include "kiln/kernel/attention.hpp"
-#include "kiln/kernel/block_moves.hpp"
-#include "kiln/kernel/convolution.hpp"
-#include "kiln/kernel/lrn.hpp"
-#include "kiln/kernel/pooling.hpp"
-#include "kiln/kernel/pooling_images.hpp"
+#include "kiln/kernel/attention/attention.hpp"
+#include "kiln/kernel/conv/convolution.hpp"
+#include "kiln/kernel/norm/lrn.hpp"
+#include "kiln/kernel/pointwise/block_moves.hpp"
+#include "kiln/kernel/pool/nhwc.hpp"
+#include "kiln/kernel/pool/pooling.hpp"
 
 namespace kiln::eigen {
 namespace {
 
 using namespace kernels;
 
+// As many as kiln_eigen.cmake generates.
 constexpr std::size_t units = 4;
 static_assert(pointwise_ops::size + reduce_ops::size <= units * tiles_in_unit,
-              "pointwise and reduction ops come first in the registry; add tiles_<n>.ipp and count it here");
+              "pointwise and reduction ops come first in the registry; raise the number of tile units in CMake");
+
+// What a unit's function gives for op number `op`; none for ops past the last unit.
+template <class Of> auto in_unit(std::size_t op, Of of) -> decltype(of.template operator()<0>(op)) {
+  decltype(of.template operator()<0>(op)) found = nullptr;
+  [&]<std::size_t... U>(std::index_sequence<U...>) {
+    ((op / tiles_in_unit == U ? void(found = of.template operator()<U>(op % tiles_in_unit)) : void()), ...);
+  }
+  (std::make_index_sequence<units>{});
+  return found;
+}
 
 tile_function tile(std::size_t op) {
-  constexpr tile_function (*of[units])(std::size_t) = {unit_tile<0>, unit_tile<1>, unit_tile<2>, unit_tile<3>};
-  return op < units * tiles_in_unit ? of[op / tiles_in_unit](op % tiles_in_unit) : nullptr;
+  return in_unit(op, []<std::size_t U>(std::size_t k) { return tile_unit<U>::tile(k); });
 }
 fold_function fold(std::size_t op) {
-  constexpr fold_function (*of[units])(std::size_t) = {unit_fold<0>, unit_fold<1>, unit_fold<2>, unit_fold<3>};
-  return op < units * tiles_in_unit ? of[op / tiles_in_unit](op % tiles_in_unit) : nullptr;
+  return in_unit(op, []<std::size_t U>(std::size_t k) { return tile_unit<U>::fold(k); });
 }
-
 const pointwise_steps* block_steps(std::size_t op) {
-  constexpr const pointwise_steps* (*of[units])(std::size_t) = {unit_block_steps<0>, unit_block_steps<1>,
-                                                                unit_block_steps<2>, unit_block_steps<3>};
-  const auto* steps = op < units * tiles_in_unit ? of[op / tiles_in_unit](op % tiles_in_unit) : nullptr;
+  const auto* steps = in_unit(op, []<std::size_t U>(std::size_t k) { return tile_unit<U>::block_steps(k); });
   return steps && steps->of[0][0] ? steps : nullptr;
 }
 const fold_steps* block_folds(std::size_t op) {
-  constexpr const fold_steps* (*of[units])(std::size_t) = {unit_block_folds<0>, unit_block_folds<1>,
-                                                           unit_block_folds<2>, unit_block_folds<3>};
-  const auto* steps = op < units * tiles_in_unit ? of[op / tiles_in_unit](op % tiles_in_unit) : nullptr;
+  const auto* steps = in_unit(op, []<std::size_t U>(std::size_t k) { return tile_unit<U>::block_folds(k); });
   return steps && steps->of[0] ? steps : nullptr;
 }
 const block_machine* blocks() {
@@ -60,46 +64,47 @@ conv_machine this_machine() {
   return {byte_cost, matrix_unit::available()};
 }
 
-template <class Run>
-void with_tail(const gemm_tail& tail, Run&& run) {
-  if (tail.affine && !tail.call)
-    run(*tail.affine);
-  else if (tail.call)
+template <class Run> void with_epilogue(const gemm_epilogue& epilogue, Run&& run) {
+  if (epilogue.affine && !epilogue.call)
+    run(*epilogue.affine);
+  else if (epilogue.call)
     run([&](std::int64_t row0, std::int64_t rows, std::int64_t col0, std::int64_t cols, float* c,
             std::ptrdiff_t c_row) {
-      if (tail.affine) (*tail.affine)(row0, rows, col0, cols, c, c_row);
-      tail.call(tail.self, row0, rows, col0, cols, c, c_row);
+      if (epilogue.affine) (*epilogue.affine)(row0, rows, col0, cols, c, c_row);
+      epilogue.call(epilogue.self, row0, rows, col0, cols, c, c_row);
     });
   else
     run(no_epilogue{});
 }
 
-void run_gemm(thread_pool& pool, const gemm_problem<float>& p, float* scratch, const gemm_tail& tail) {
-  with_tail(tail, [&](auto&& epilogue) { gemm(pool, p, scratch, epilogue); });
+void run_gemm(thread_pool& pool, const gemm_problem<float>& p, float* scratch, const gemm_epilogue& epilogue) {
+  with_epilogue(epilogue, [&](auto&& apply) { gemm(pool, p, scratch, apply); });
 }
 
-void run_gemm_unpacked(thread_pool& pool, const gemm_problem<float>& p, float* scratch, const gemm_tail& tail) {
-  with_tail(tail, [&](auto&& epilogue) { gemm_unpacked(pool, p, scratch, epilogue); });
+void run_gemm_unpacked(thread_pool& pool, const gemm_problem<float>& p, float* scratch, const gemm_epilogue& epilogue) {
+  with_epilogue(epilogue, [&](auto&& apply) { gemm_unpacked(pool, p, scratch, apply); });
 }
 
 class planned final : public conv_plan {
  public:
   planned(const conv_problem& p, unsigned workers, conv_method method, const image_layout& in, const image_layout& out,
           bool has_prologue)
-      : run_(p, workers, method, in, out, has_prologue), channels_(p.out_channels), last_(out.channels_last) {}
+      : run_(p, workers, method, in, out, has_prologue), channels_(p.out_channels), last_(out.nhwc) {}
   std::int64_t scratch_floats() const override { return run_.scratch_size(); }
-  void run(thread_pool& pool, const float* x, const float* w, float* y, float* scratch, const conv_tail& tail,
+  void run(thread_pool& pool, const float* x, const float* w, float* y, float* scratch, const conv_epilogue& epilogue,
            const channel_prologue<float>* prologue) const override {
-    if (!tail.call && !tail.affine) return run_.run(pool, x, w, y, scratch, no_conv_epilogue{}, prologue);
-    if (!tail.call)
-      return run_.run(pool, x, w, y, scratch, affine_images<float>{*tail.affine, channels_, last_}, prologue);
+    if (!epilogue.call && !epilogue.affine) return run_.run(pool, x, w, y, scratch, no_conv_epilogue{}, prologue);
+    if (!epilogue.call)
+      return run_.run(pool, x, w, y, scratch, affine_conv_epilogue<float>{*epilogue.affine, channels_, last_},
+                      prologue);
     run_.run(
         pool, x, w, y, scratch,
         [&](std::int64_t image, std::int64_t channel0, std::int64_t channels, std::int64_t pixel0, std::int64_t pixels,
             float* c, std::ptrdiff_t c_row) {
-          if (tail.affine)
-            affine_images<float>{*tail.affine, channels_, last_}(image, channel0, channels, pixel0, pixels, c, c_row);
-          tail.call(tail.self, image, channel0, channels, pixel0, pixels, c, c_row);
+          if (epilogue.affine)
+            affine_conv_epilogue<float>{*epilogue.affine, channels_, last_}(image, channel0, channels, pixel0, pixels,
+                                                                            c, c_row);
+          epilogue.call(epilogue.self, image, channel0, channels, pixel0, pixels, c, c_row);
         },
         prologue);
   }
@@ -118,15 +123,14 @@ conv_plan* plan_conv(const conv_problem& p, unsigned workers, conv_method method
 void convert_images(thread_pool& pool, std::int64_t batch, std::int64_t channels, std::int64_t pixels,
                     const float* from, const image_layout& from_layout, float* to, const image_layout& to_layout) {
   const image_conversion<float> images(batch, channels, pixels);
-  if (to_layout.channels_last)
-    images.to_channels_last(pool, from, to, to_layout.step);
+  if (to_layout.nhwc)
+    images.to_nhwc(pool, from, to, to_layout.step);
   else
-    images.to_planes(pool, from, from_layout.step, to, to_layout.planes ? to_layout.planes->image : 0,
-                     [](std::int64_t, std::int64_t, std::int64_t) {});
+    images.to_nchw(pool, from, from_layout.step, to, to_layout.nchw ? to_layout.nchw->image : 0,
+                   [](std::int64_t, std::int64_t, std::int64_t) {});
 }
 
-template <class To, class From, class Load>
-void convert_tiles(const From* in, To* out, std::int64_t n, Load each) {
+template <class To, class From, class Load> void convert_tiles(const From* in, To* out, std::int64_t n, Load each) {
   for (std::int64_t i = 0; i < n; ++i) out[i] = each(in[i]);
 }
 
@@ -153,20 +157,19 @@ constexpr isa_table table{
     .gemm = run_gemm,
     .gemm_unpacked_scratch_floats = gemm_unpacked_scratch_size<float>,
     .gemm_unpacked = run_gemm_unpacked,
-    .gains_from_channels_last =
-        [](const conv_problem& p) { return gains_from_channels_last<float>(p, this_machine()); },
-    .choose_conv_method = [](const conv_problem& p, bool in_last,
-                             bool out_last) { return choose_conv_method<float>(p, in_last, out_last, this_machine()); },
-    .conv_cost = [](const conv_problem& p, conv_method method, bool in_last,
-                    bool out_last) { return conv_cost<float>(p, in_last, out_last, this_machine()).of(method); },
+    .gains_from_nhwc = [](const conv_problem& p) { return gains_from_nhwc<float>(p, this_machine()); },
+    .choose_conv_method = [](const conv_problem& p, bool in_nhwc,
+                             bool out_nhwc) { return choose_conv_method<float>(p, in_nhwc, out_nhwc, this_machine()); },
+    .conv_cost = [](const conv_problem& p, conv_method method, bool in_nhwc,
+                    bool out_nhwc) { return conv_cost<float>(p, in_nhwc, out_nhwc, this_machine()).of(method); },
     .conv_weight_floats = conv_weights_size<float>,
     .pack_conv_weights = pack_conv_weights<float>,
     .plan_conv = plan_conv,
     .convert_images = convert_images,
     .attention_scratch_floats = attention_scratch_size,
     .attention = attention,
-    .pool = pool_planes,
-    .pool_images = pool_images,
+    .pool = pool_nchw,
+    .pool_nhwc = pool_nhwc,
     .lrn = local_response_norm,
 };
 

@@ -1,12 +1,12 @@
 #include "kiln/backend/eigen/impl/isa/tiles.hpp"
-#include "kiln/kernel/row_loop.hpp"
+#include "kiln/kernel/pointwise/row_loop.hpp"
 #include "kiln/op/ops.hpp"
 
 namespace kiln::eigen {
 namespace {
 
 using namespace kernels;
-using namespace kernels::stage;
+using namespace kernels::loop_steps;
 
 // The wide steps of a level, and which places follow the rows.
 struct level_steps {
@@ -15,16 +15,14 @@ struct level_steps {
   std::size_t count;
 };
 
-template <class... Loop>
-row_run find_among(const level_steps& l) {
+template <class... Loop> row_run find_among(const level_steps& l) {
   row_run found = nullptr;
   static_cast<void>(((Loop::stands_for(l.program, l.moves, l.count) && (found = Loop::run)) || ...));
   return found;
 }
 
-// A normalisation with an activation behind it, and its parts: factors and addends of each channel, or of all.
-template <class Stored>
-row_run find_affine(const level_steps& l) {
+// A normalization, then an activation, or parts of that: factors and addends per channel, or one for all.
+template <class Stored> row_run find_affine(const level_steps& l) {
   using scaled = computed<op::mul>;
   using shifted = computed<op::add>;
   using all_scaled = computed_by<op::mul>;
@@ -37,17 +35,15 @@ row_run find_affine(const level_steps& l) {
       l);
 }
 
-// An activation by itself. A step of many instructions loops over a block that lies in memory, which took a fifth of
+// An activation by itself. A step of many instructions otherwise loops over a block in memory, which took a fifth of
 // GELU's time; exp's step holds more vectors than its constants leave registers for.
-template <class Stored>
-row_run find_activation(const level_steps& l) {
+template <class Stored> row_run find_activation(const level_steps& l) {
   return find_among<row_loop<loaded, computed<op::gelu>, Stored>, row_loop<loaded, computed<op::sigmoid>, Stored>,
                     row_loop<loaded, computed<op::tanh>, Stored>, row_loop<loaded, computed<op::exp>, Stored>>(l);
 }
 
-// What ends softmax and the norms.
-template <class Stored>
-row_run find_storing(const level_steps& l) {
+// The last levels of softmax and the norms.
+template <class Stored> row_run find_storing(const level_steps& l) {
   using scaled = computed_by<op::mul>;
   return find_among<row_loop<loaded, divided, Stored>, row_loop<loaded, computed_by<op::sub>, Stored>,
                     row_loop<loaded, scaled, Stored>, row_loop<loaded, computed<op::mul>, Stored>,
@@ -58,9 +54,8 @@ row_run find_storing(const level_steps& l) {
                     row_loop<loaded, divided, computed<op::mul>, computed<op::add>, Stored>>(l);
 }
 
-// A reduction of what is loaded, or of what is computed first and kept for later levels.
-template <class Fold>
-row_run find_folding(const level_steps& l) {
+// A reduction of parameters, or of values that are computed first and kept for later levels.
+template <class Fold> row_run find_folding(const level_steps& l) {
   return find_among<row_loop<loaded, Fold>, row_loop<loaded, computed_by<op::mul>, stored, Fold>,
                     row_loop<loaded, computed<op::add>, stored, Fold>,
                     row_loop<loaded, computed<op::add>, computed<op::add>, stored, Fold>>(l);
@@ -75,15 +70,15 @@ row_run find_row_loop(const block_step* program, const block_advance* moves, std
         find_storing<stored>, find_storing<streamed>, find_folding<folded<op::reduce_max>>,
         find_folding<folded<op::reduce_sum>>, find_folding<folded<op::reduce_mean>>})
     if (const row_run f = find(l)) return f;
-  using centred = computed_by<op::sub>;
+  using centered = computed_by<op::sub>;
   return find_among<row_loop<loaded, folded<op::reduce_min>>,
                     row_loop<loaded, computed_by<op::mul>, computed<op::add>, stored, folded<op::reduce_max>>,
                     row_loop<loaded, divided, computed<op::add>, stored, folded<op::reduce_max>>,
-                    row_loop<loaded, centred, computed<op::exp>, stored, folded<op::reduce_sum>>,
-                    row_loop<loaded, centred, stored, computed<op::exp>, folded<op::reduce_sum>>,
+                    row_loop<loaded, centered, computed<op::exp>, stored, folded<op::reduce_sum>>,
+                    row_loop<loaded, centered, stored, computed<op::exp>, folded<op::reduce_sum>>,
                     row_loop<loaded, computed<op::mul>, folded<op::reduce_mean>>,
                     row_loop<loaded, computed<op::mul>, folded<op::reduce_sum>>,
-                    row_loop<loaded, centred, stored, computed<op::mul>, folded<op::reduce_mean>>>(l);
+                    row_loop<loaded, centered, stored, computed<op::mul>, folded<op::reduce_mean>>>(l);
 }
 
 }  // namespace kiln::eigen

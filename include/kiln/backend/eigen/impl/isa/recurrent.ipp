@@ -1,4 +1,4 @@
-#include "kiln/kernel/recurrent.hpp"
+#include "kiln/kernel/rnn/recurrent.hpp"
 
 #include "kiln/backend/eigen/recurrent.hpp"
 

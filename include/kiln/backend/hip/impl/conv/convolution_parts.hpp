@@ -1,0 +1,101 @@
+#pragma once
+#include <functional>
+
+#include "kiln/backend/hip/lower.hpp"
+
+namespace kiln::hip {
+
+/// Weights of a convolution, [filters, channels, taps...], or of a transposed one, [channels, filters of a group,
+/// taps...], as the product reads them: [groups, filters of a group, taps..., channels of a group], as a view of what
+/// is there.
+struct filters_view {
+  ints lens, strides;
+  filters_view(const ints& from, const ints& steps, std::int64_t groups, bool backwards) {
+    const std::int64_t filters = backwards ? from[1] : from[0] / groups,
+                       channels = backwards ? from[0] / groups : from[1];
+    lens = {groups, filters}, strides = {(backwards ? channels : filters) * steps[0], steps[backwards ? 1 : 0]};
+    for (std::size_t d = 2; d < from.size(); ++d) lens.push_back(from[d]), strides.push_back(steps[d]);
+    lens.push_back(channels), strides.push_back(steps[backwards ? 0 : 1]);
+  }
+  /// Of filters that read a channel each, [channels, 1, taps...]: [taps..., channels].
+  filters_view(const ints& from, const ints& steps) {
+    for (std::size_t d = 2; d < from.size(); ++d) lens.push_back(from[d]), strides.push_back(steps[d]);
+    lens.push_back(from[0]), strides.push_back(steps[0]);
+  }
+};
+
+/// What convolutions of both kinds say.
+struct convolution_attributes {
+  detail::window window;
+  std::int64_t group = 1;
+  bool backwards = false;  ///< a transposed one
+  convolution_attributes(const operation& op, std::size_t rank) {
+    const auto take = [&](const auto& o) {
+      window = *detail::resolve_window(rank, o.stride, o.dilation, o.pads);
+      group = o.group;
+    };
+    backwards = op.is<op::deconvolution>();
+    if (backwards)
+      take(*op.get_if<op::deconvolution>());
+    else
+      take(*op.get_if<op::convolution>());
+  }
+};
+
+/// The phases of a transposed convolution of two spatial dims: positions of the result that are a stride apart read the
+/// same taps, every stride-th, and form a convolution of their own. Nothing is multiplied that a stride skips.
+struct phases {
+  std::int64_t rows = 1, cols = 1;  ///< strides
+  phases() = default;
+  /// None where taps or places don't divide evenly.
+  phases(const convolution_attributes& a, const shape& weights, const shape& result);
+  explicit operator bool() const { return rows * cols > 1; }
+  /// The view of the weights that has the taps of each phase together.
+  filters_view order(const ints& lens, const ints& strides, std::int64_t groups) const;
+};
+
+/// A convolution's weights in another order: copied once where they are constant, in each run where they are not.
+class ordered_filters {
+ public:
+  /// `order(lens, strides)` gives the view that is to be dense.
+  using view_of = std::function<filters_view(const ints& lens, const ints& strides)>;
+  ordered_filters() = default;
+  ordered_filters(const kernel_request& r, std::size_t operand, view_of order, const context_pointer& where);
+  /// The operand need not be kept.
+  bool keeps_constant() const { return constant_; }
+  std::size_t constant_bytes() const { return bytes_; }
+  explicit operator bool() const { return order_ != nullptr; }
+  void prepare(const tensor& weights) const;
+  /// Bytes of a run's scratch, a multiple of what addresses are aligned to.
+  std::size_t scratch_bytes(const tensor& weights) const;
+  /// The address of the ordered weights; the queue copies them to the scratch first where they are no constant.
+  const void* give(device_queue& queue, const tensor& weights, std::span<std::byte> scratch) const;
+
+ private:
+  tensor viewed(const tensor& weights) const;
+  view_of order_;
+  bool constant_ = false;
+  std::size_t bytes_ = 0;
+  buffer packed_;
+  std::unique_ptr<kernel> copy_;
+};
+
+/// Steps of a tensor of images; fewer spatial dims are columns, then rows.
+struct image_steps {
+  std::int64_t image, channel, plane, row, col, planes, rows, cols;
+  explicit image_steps(const tensor& t) {
+    const std::size_t rank = t.rank(), last = rank - 1;
+    const auto step = [&](std::size_t d) { return t.lens[d] == 1 ? 0 : t.strides[d]; };
+    image = step(0), channel = step(1), col = step(last), cols = t.lens[last];
+    row = rank > 3 ? step(last - 1) : 0, rows = rank > 3 ? t.lens[last - 1] : 1;
+    plane = rank > 4 ? step(2) : 0, planes = rank > 4 ? t.lens[2] : 1;
+  }
+  bool even() const {
+    return (rows == 1 || cols == 1 || row == col * cols) &&
+           (planes == 1 || rows * cols == 1 || plane == (cols == 1 ? row : col) * rows * cols);
+  }
+  std::int64_t pixel() const { return cols != 1 ? col : rows != 1 ? row : plane; }
+  std::int64_t pixels() const { return planes * rows * cols; }
+};
+
+}  // namespace kiln::hip

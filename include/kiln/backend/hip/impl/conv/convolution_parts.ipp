@@ -1,0 +1,99 @@
+#include "kiln/backend/hip/impl/conv/convolution_parts.hpp"
+
+#include <cstring>
+
+namespace kiln::hip {
+namespace {
+
+std::vector<std::byte> dense_bytes(const literal& weights, std::int64_t offset, const filters_view& view) {
+  const std::size_t width = size_of(weights.get_shape().type);
+  std::vector<std::byte> out(static_cast<std::size_t>(product(view.lens)) * width);
+  const auto* from = reinterpret_cast<const std::byte*>(weights.bytes());
+  ints at(view.lens.size(), 0);
+  for (std::byte* to = out.data(); to != out.data() + out.size(); to += width) {
+    std::memcpy(to, from + offset * static_cast<std::int64_t>(width), width);
+    for (std::size_t d = at.size(); d-- > 0;) {
+      offset += view.strides[d];
+      if (++at[d] < view.lens[d]) break;
+      offset -= view.strides[d] * at[d];
+      at[d] = 0;
+    }
+  }
+  return out;
+}
+
+}  // namespace
+
+phases::phases(const convolution_attributes& a, const shape& weights, const shape& result) {
+  constexpr std::size_t rank = 4;
+  if (!a.backwards || weights.rank() != rank || !weights.is_constant()) return;
+  for (std::size_t d = 2; d < rank; ++d) {
+    const std::int64_t stride = a.window.stride[d - 2];
+    if (a.window.dilation[d - 2] != 1 || weights.lens[d].value() % stride != 0) return;
+    if (!result.lens[d].is_constant() || result.lens[d].value() % stride != 0) return;
+  }
+  rows = a.window.stride[0], cols = a.window.stride[1];
+}
+
+filters_view phases::order(const ints& lens, const ints& strides, std::int64_t groups) const {
+  filters_view v(lens, strides, groups, true);  // groups, filters, rows, columns, channels
+  const std::int64_t row = v.strides[2], col = v.strides[3], channel = v.strides[4];
+  const std::int64_t taps_down = v.lens[2] / rows, taps_across = v.lens[3] / cols, channels = v.lens[4];
+  v.lens = {v.lens[0], v.lens[1], rows, cols, taps_down, taps_across, channels};
+  v.strides = {v.strides[0], v.strides[1], row, col, rows * row, cols * col, channel};
+  return v;
+}
+
+ordered_filters::ordered_filters(const kernel_request& r, std::size_t operand, view_of order,
+                                 const context_pointer& where)
+    : order_(std::move(order)), constant_(r.constants[operand] && r.inputs[operand].is_constant()) {
+  if (!constant_) {
+    copy_ = make_copy(where);
+    return;
+  }
+  const layout& l = r.constant_layouts[operand];
+  ints lens, steps;
+  for (std::size_t d = 0; d < l.lens.size(); ++d)
+    lens.push_back(l.lens[d].value()), steps.push_back(l.strides[d].value());
+  const std::vector<std::byte> bytes = dense_bytes(*r.constants[operand], l.offset.value(), order_(lens, steps));
+  bytes_ = bytes.size();
+  if (!where->calls() || bytes.empty()) return;
+  const auto device = make_device(*where->calls(), where->index());
+  const auto queue = device->make_queue();
+  queue->enter();
+  packed_ = device->allocate(bytes.size());
+  queue->copy(packed_.data(), bytes.data(), bytes.size());
+  queue->wait();
+}
+
+tensor ordered_filters::viewed(const tensor& weights) const {
+  tensor w = weights;
+  const filters_view view = order_(w.lens, w.strides);
+  w.lens = view.lens, w.strides = view.strides;
+  return w;
+}
+
+void ordered_filters::prepare(const tensor& weights) const {
+  if (!copy_) return;
+  tensor from = viewed(weights), to = from;
+  to.strides = row_major(to.lens);
+  copy_->prepare({&from, 1}, {&to, 1});
+}
+
+std::size_t ordered_filters::scratch_bytes(const tensor& weights) const {
+  if (!copy_) return 0;
+  constexpr std::size_t aligned = 256;
+  return (static_cast<std::size_t>(weights.elements()) * size_of(weights.type) + aligned - 1) / aligned * aligned;
+}
+
+const void* ordered_filters::give(device_queue& queue, const tensor& weights, std::span<std::byte> scratch) const {
+  if (!copy_) return order_ ? packed_.data() : weights.data;
+  tensor from = viewed(weights), to = from;
+  to.data = scratch.data(), to.strides = row_major(to.lens);
+  launch one{{&from, 1}, {&to, 1}, {}};
+  one.queue = &queue;
+  copy_->run(one);
+  return to.data;
+}
+
+}  // namespace kiln::hip

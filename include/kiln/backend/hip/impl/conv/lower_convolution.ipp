@@ -1,0 +1,260 @@
+#include <algorithm>
+
+#include "kiln/backend/hip/impl/conv/convolution_parts.hpp"
+#include "kiln/backend/hip/impl/gemm/gemm_plan.hpp"
+#include "kiln/backend/hip/impl/gemm/separate_epilogue.hpp"
+#include "kiln/backend/hip/lower.hpp"
+
+namespace kiln::hip {
+namespace {
+
+// The number of a list along the dim that is `back` dims before the columns, `none` where there is no such dim.
+template <class List>
+std::int64_t from_last(const List& list, std::size_t back, std::int64_t none, std::size_t before = 0) {
+  return list.size() > before + back ? list[list.size() - 1 - back] : none;
+}
+
+// Taps of a kernel, of one phase where there are several.
+struct kernel_extents {
+  std::int64_t cols, rows, planes;
+  kernel_extents(const ints& weights, const phases& p)
+      : cols(from_last(weights, 0, 1, 2) / p.cols),
+        rows(from_last(weights, 1, 1, 2) / p.rows),
+        planes(from_last(weights, 2, 1, 2)) {}
+  std::int64_t taps() const { return cols * rows * planes; }
+};
+
+class convolution_kernel final : public gpu_kernel {
+ public:
+  convolution_kernel(fused_contraction from, const kernel_request& r, const context_pointer& where)
+      : gpu_kernel(where, std::string(from.body.op.name()) + (from.epilogue ? "+epilogue" : "")),
+        body_(std::move(from.body)),
+        epilogue_(std::move(from.epilogue)),
+        attributes_(body_.op, r.inputs[body_.operands[0]].rank()) {
+    const std::size_t w = body_.operands[1];
+    const shape& weights = r.inputs[w];
+    constant_ = r.constants[w] != nullptr;
+    bool one_tap = true;
+    for (std::size_t d = 2; d < weights.rank(); ++d) one_tap = one_tap && weights.lens[d] == dimension(1);
+    // a copy each run would cost more than reading a convolution's weights as they are
+    if (!attributes_.backwards && (one_tap || !constant_)) return;
+    phases_ = phases(attributes_, weights, r.instruction.results[0]);
+    const auto order = [groups = attributes_.group, back = attributes_.backwards, apart = phases_](
+                           const ints& lens, const ints& strides) {
+      return apart ? apart.order(lens, strides, groups) : filters_view(lens, strides, groups, back);
+    };
+    filters_ = ordered_filters(r, w, order, where_);
+  }
+
+  bool packed_input(std::size_t i) const override { return filters_.keeps_constant() && i == body_.operands[1]; }
+  std::size_t packed_bytes() const override { return filters_.constant_bytes(); }
+  stride_support input_strides(std::size_t i) const override {
+    return i == body_.operands[1] ? stride_support::dense : stride_support::any;
+  }
+  stride_support output_strides(std::size_t) const override { return stride_support::nchw_or_nhwc; }
+  void prepare(std::span<const tensor> in, std::span<const tensor> out) const override {
+    built_for(in, out);
+    filters_.prepare(in[body_.operands[1]]);
+  }
+  std::size_t scratch_bytes(std::span<const tensor> in, std::span<const tensor> out, unsigned) const override {
+    return built_for(in, out)->scratch_bytes + filters_.scratch_bytes(in[body_.operands[1]]);
+  }
+
+  void run(const launch& l) const override {
+    if (l.out[0].elements() == 0) return;
+    const auto made = built_for(l.in, l.out);
+    const tensor& w = l.in[body_.operands[1]];
+    const void* weights = filters_.give(*l.queue, w, l.scratch);
+    const std::span<std::byte> scratch = l.scratch.subspan(filters_.scratch_bytes(w));
+    std::vector<const void*> extra;
+    for (std::size_t i : body_.epilogue_inputs) extra.push_back(l.in[i].data);
+    for (const part& one : made->products)
+      run_gemm(one.plan, *one.run, *l.queue, scratch, l.in[body_.operands[0]].data + one.image,
+               static_cast<const std::byte*>(weights) + one.weights, l.out[0].data + one.result,
+               made->epilogue ? std::span<const void* const>() : std::span<const void* const>(extra));
+    if (made->epilogue) made->epilogue.run(*l.queue, l.out[0].data, extra);
+  }
+
+ private:
+  // One product, and where its operands begin, in bytes.
+  struct part {
+    gemm_plan plan;
+    std::shared_ptr<const function> run;
+    std::int64_t image = 0, weights = 0, result = 0;
+  };
+  struct built {
+    std::vector<part> products;
+    std::size_t scratch_bytes = 0;
+    separate_epilogue epilogue;  ///< where it does not fit the product's positions
+  };
+
+  std::shared_ptr<const built> built_for(std::span<const tensor> in, std::span<const tensor> out) const {
+    return built_.get(key_of(in, out), [&] {
+      built made;
+      if (out[0].elements() == 0) return made;
+      bool fits = true;
+      for (std::size_t i : body_.epilogue_inputs) fits = fits && image_steps(in[i]).even();
+      const bool apart = epilogue_ && !fits;
+      if (phases_)
+        add_phases(made, in, out[0]);
+      else
+        add(made, problem(in, out[0], fits), epilogue_ && fits ? &*epilogue_ : nullptr);
+      if (apart) made.epilogue = separate_epilogue(*epilogue_, body_, in, out, where());
+      return made;
+    });
+  }
+
+  part& add(built& to, const gemm_problem& p, const row_program* epilogue) const {
+    part& one = to.products.emplace_back();
+    one.plan = plan_gemm(p, epilogue, where());
+    one.run = where().build(one.plan.what);
+    one.plan.what.text.clear();
+    to.scratch_bytes = std::max(to.scratch_bytes, one.plan.scratch_bytes);
+    return one;
+  }
+
+  // Each phase is a GEMM over all images, or over one where the lines of several images are not evenly spaced.
+  void add_phases(built& to, std::span<const tensor> in, const tensor& out) const {
+    const tensor& x = in[body_.operands[0]];
+    const image_steps from(x), at(out);
+    const bool together = out.lens[0] == 1 || at.image == at.rows * at.row;
+    const std::int64_t bytes = static_cast<std::int64_t>(size_of(x.type));
+    tensor some = out;
+    if (!together) some.lens[0] = 1;
+    const gemm_problem whole = problem(in, some, false);
+    auto image = std::get<image_argument>(whole.a.value);
+    image.out_rows = static_cast<int>(at.rows / phases_.rows),
+    image.out_cols = static_cast<int>(at.cols / phases_.cols);
+    image.out_pixels = image.out_rows * image.out_cols;
+    const auto& begin = attributes_.window.begin;
+    for (std::int64_t n = 0; n < (together ? 1 : out.lens[0]); ++n)
+      for (std::int64_t row = 0; row < phases_.rows; ++row)
+        for (std::int64_t col = 0; col < phases_.cols; ++col) {
+          const std::int64_t down = row + begin[0], across = col + begin[1];
+          image.pad_rows = static_cast<int>(down / phases_.rows),
+          image.pad_cols = static_cast<int>(across / phases_.cols);
+          gemm_problem p = whole;
+          p.a.value = image;
+          p.rows = some.lens[0] * image.out_pixels, p.pixels = image.out_cols;
+          p.steps[0][0] = phases_.rows * at.row, p.steps[0][2] = phases_.cols * at.col;
+          part& one = add(to, p, nullptr);
+          one.image = n * from.image * bytes;
+          one.weights = (down % phases_.rows * phases_.cols + across % phases_.cols) * p.depth * bytes;
+          one.result = (n * at.image + row * at.row + col * at.col) * bytes;
+        }
+  }
+
+  gemm_problem problem(std::span<const tensor> in, const tensor& out, bool with_epilogue) const {
+    const tensor &x = in[body_.operands[0]], &w = in[body_.operands[1]];
+    const std::size_t axes = x.rank() - 2;
+    const image_steps from(x), to(out);
+    const detail::window& window = attributes_.window;
+    const bool backwards = attributes_.backwards;
+    const std::int64_t groups = attributes_.group, channels = backwards ? w.lens[0] / groups : w.lens[1],
+                       filters = backwards ? w.lens[1] : w.lens[0] / groups, pixels = to.pixels();
+    const kernel_extents kernel(w.lens, phases_);
+    bool same_pixels = !backwards && kernel.taps() == 1 && from.even();
+    for (std::size_t d = 0; d < axes; ++d)
+      same_pixels = same_pixels && window.stride[d] == 1 && window.begin[d] == 0 && window.end[d] == 0;
+
+    gemm_problem p;
+    p.type = x.type, p.constant_b = constant_;
+    p.cols = filters, p.depth = channels * kernel.taps(), p.batch1 = groups, p.channels = channels;
+    const auto put = [&](const tensor& t) {
+      const image_steps s(t);
+      p.steps.push_back({s.image, s.channel * filters, s.pixel(), s.channel});
+      p.types.push_back(t.type);
+      p.aligned.push_back(alignment_of(t.data));
+    };
+    put(out);
+    if (p.steps[0][3] == 0) p.steps[0][3] = 1;
+    if (with_epilogue)
+      for (std::size_t i : body_.epilogue_inputs) put(in[i]);
+
+    if (same_pixels)
+      read_pixels(p, x, pixels);
+    else
+      read_windows(p, x, out, kernel);
+    const std::int64_t filter = p.depth * phases_.rows * phases_.cols;
+    p.b = {matrix_argument{nullptr, {0, filters * filter}, filter, 1}, true,
+           vector_of(size_of(x.type), filters_ ? 16 : alignment_of(w.data), {filter, p.depth})};
+    return p;
+  }
+
+  // A window of one pixel: the image is a matrix of pixels and channels.
+  static void read_pixels(gemm_problem& p, const tensor& x, std::int64_t pixels) {
+    const image_steps from(x);
+    const std::int64_t group = p.channels * from.channel;
+    const bool deep = from.channel == 1 || p.channels == 1;
+    int vector = 1;
+    if (from.channel == 1)
+      vector = vector_of(size_of(x.type), alignment_of(x.data), {from.image, from.pixel(), p.channels});
+    else if (from.pixel() == 1 && !deep)
+      vector = vector_of(size_of(x.type), alignment_of(x.data), {from.image, from.channel, group});
+    p.a = {matrix_argument{nullptr, {from.image, group}, from.pixel(), from.channel}, deep, vector};
+    // images that follow one another evenly are rows of one product
+    p.batch0 = x.lens[0], p.rows = pixels;
+    bool joined = p.batch0 > 1 && p.batch1 == 1 && from.image == pixels * from.pixel();
+    for (const auto& s : p.steps) joined = joined && s[0] == pixels * s[2];
+    if (joined) p.rows *= p.batch0, p.batch0 = 1;
+  }
+
+  // Any window: rows are the windows of all images, im2col that is not stored.
+  void read_windows(gemm_problem& p, const tensor& x, const tensor& out, const kernel_extents& kernel) const {
+    const image_steps from(x), to(out);
+    const bool deep = from.channel == 1 || p.channels == 1, channels_first = bool(filters_) || kernel.taps() == 1;
+    p.pixels = to.pixels(), p.images = out.lens[0], p.rows = p.images * p.pixels;
+    const auto count = [](std::int64_t n) { return static_cast<int>(n); };
+    image_argument image{};
+    image.image_step = from.image, image.group_step = p.channels * from.channel, image.channel_step = from.channel;
+    image.plane_step = from.plane, image.row_step = from.row, image.col_step = from.col;
+    image.planes = count(from.planes), image.height = count(from.rows), image.width = count(from.cols);
+    image.out_rows = count(to.rows), image.out_cols = count(to.cols), image.out_pixels = count(p.pixels);
+    int* const numbers[3][3] = {{&image.stride_cols, &image.dilation_cols, &image.pad_cols},
+                                {&image.stride_rows, &image.dilation_rows, &image.pad_rows},
+                                {&image.stride_planes, &image.dilation_planes, &image.pad_planes}};
+    const detail::window& window = attributes_.window;
+    for (std::size_t back = 0; back < 3; ++back) {
+      *numbers[back][0] = count(from_last(window.stride, back, 1));
+      *numbers[back][1] = count(from_last(window.dilation, back, 1));
+      *numbers[back][2] = count(from_last(window.begin, back, 0));
+    }
+    const int vector =
+        from.channel == 1 && channels_first
+            ? vector_of(size_of(x.type), alignment_of(x.data), {from.image, from.plane, from.row, from.col, p.channels})
+            : 1;
+    std::string arguments = channels_first ? "true" : "false";
+    for (const std::int64_t n : {std::int64_t{vector}, p.channels, kernel.rows, kernel.cols})
+      arguments += ", " + std::to_string(n);
+    const bool volume = x.rank() > 4;
+    if (attributes_.backwards || volume) {
+      arguments += ", image_places<" + std::to_string(volume ? kernel.planes : 0) +
+                   (attributes_.backwards ? ", true" : ", false");
+      for (const std::int64_t stride :
+           {std::int64_t{image.stride_planes}, image.stride_rows / phases_.rows, image.stride_cols / phases_.cols})
+        arguments += ", " + std::to_string(stride);
+      arguments += ">";
+    }
+    p.a = {image, deep, vector, arguments};
+  }
+
+  lower::contraction_body<module_graph> body_;
+  std::optional<row_program> epilogue_;
+  convolution_attributes attributes_;
+  phases phases_;
+  ordered_filters filters_;
+  bool constant_ = false;
+  by_sizes<built> built_;
+};
+
+}  // namespace
+
+std::unique_ptr<kernel> lower_convolution(const kernel_request& r, const context_pointer& where) {
+  auto from = read_contraction(r);
+  if (!from) return nullptr;
+  if (!from->body.op.is<op::convolution>() && !from->body.op.is<op::deconvolution>()) return nullptr;
+  if (!r.inputs[from->body.operands[1]].is_constant()) return nullptr;
+  return std::make_unique<convolution_kernel>(std::move(*from), r, where);
+}
+
+}  // namespace kiln::hip

@@ -1,0 +1,106 @@
+#pragma once
+#include <array>
+#include <variant>
+
+#include "kiln/backend/hip/context.hpp"
+#include "kiln/backend/hip/impl/rows/row_program.hpp"
+#include "kiln/backend/hip/kernels/conv/arguments.hpp"
+#include "kiln/backend/hip/kernels/gemm/arguments.hpp"
+#include "kiln/lower/contraction.hpp"
+
+namespace kiln::hip {
+
+using gpu::epilogue_operand;
+using gpu::gemm_sizes;
+using matrix_argument = gpu::matrix_argument<void>;
+using image_argument = gpu::image_argument<void>;
+using result_argument = gpu::result_argument<void>;
+
+/// One factor of a GEMM as its kernel is passed it; the address comes with each run.
+struct gemm_factor {
+  std::variant<matrix_argument, image_argument> value;
+  bool depth_contiguous = true;
+  int vector = 1;                 ///< elements that one copy moves
+  std::string image_arguments{};  ///< further template arguments of an image_operand
+  bool is_matrix() const { return value.index() == 0; }
+  /// The factor's type in the kernel's text.
+  std::string text(dtype type) const;
+};
+
+/// A GEMM as blocks see it.
+struct gemm_problem {
+  dtype type = dtype::f32;
+  std::int64_t rows = 1, cols = 1, depth = 1;
+  std::int64_t batch0 = 1, batch1 = 1;
+  gemm_factor a, b;
+  bool constant_b = false;    ///< the right factor does not depend on earlier kernels
+  std::int64_t channels = 0;  ///< of a group of an image that is a factor
+  std::int64_t pixels = 0;    ///< of an image, where rows count the pixels of all images; else 0
+  std::int64_t images = 0;    ///< that are a factor
+  /// Steps along the batch indices, rows and columns: of the result, then of the epilogue's operands.
+  std::vector<std::array<std::int64_t, 4>> steps;
+  std::vector<dtype> types;          ///< the same: their dtypes
+  std::vector<std::size_t> aligned;  ///< the same: bytes to which their addresses are aligned, at most 16
+};
+
+/// How blocks divide a GEMM. See kernels/gemm/gemm.hpp.
+struct gemm_tile {
+  std::string_view atom;
+  int rows, cols, depth, warps_m, warps_n, stages, splits = 1;
+  bool cluster = false;  ///< the blocks that share a tile sum through each other's shared memory
+};
+
+/// A GEMM's kernel: its source, how it is launched, and what it is passed beside addresses.
+struct gemm_plan {
+  source what;
+  extent3 grid, block;
+  std::size_t shared_bytes = 0, scratch_bytes = 0, partial_bytes = 0;
+  gemm_factor a, b;
+  std::vector<std::byte> result;
+  gemm_sizes sizes{};
+};
+
+/// Tiles with their estimated times, from the products and bytes of a step and the blocks that run together; the least
+/// first.
+std::vector<gemm_tile> tiles_for(const gemm_problem& p, const architecture& where);
+
+/// The kernel of a GEMM and of `epilogue`, a pointwise body whose parameter 0 is the product; null where nothing
+/// follows.
+gemm_plan plan_gemm(const gemm_problem& p, const row_program* epilogue, const gemm_tile& tile,
+                    const architecture& where);
+/// The same with the tile of the least estimate or, where the context tunes, of the least time: the first few are timed
+/// on the device, and the cache keeps which it was.
+gemm_plan plan_gemm(const gemm_problem& p, const row_program* epilogue, const context& where);
+
+/// Gives a planned GEMM to a queue. `extra` are the addresses of the epilogue's operands.
+void run_gemm(const gemm_plan& plan, const function& f, device_queue& queue, std::span<std::byte> scratch,
+              const void* a, const void* b, void* result, std::span<const void* const> extra);
+
+/// Elements that one store of a GEMM's result moves, along its rows or its columns; at most 8.
+int epilogue_width(const gemm_problem& p, bool along_rows);
+/// Writes the struct `epilogue` (kernels/gemm/epilogue.hpp): reads the epilogue's operands in runs, computes, and
+/// writes.
+void write_epilogue(kernel_text& t, const gemm_problem& p, const row_program* epilogue, bool along_rows, int width);
+/// That struct's value but for its addresses, which `put_addresses` writes: of the result, and of the epilogue's
+/// operands.
+std::vector<std::byte> epilogue_value(const gemm_problem& p);
+void put_addresses(std::vector<std::byte>& epilogue, const void* result, std::span<const void* const> extra);
+
+/// The largest count of elements of `bytes` each, up to 16 bytes, that divides every step and keeps to the alignment.
+int vector_of(std::size_t bytes, std::size_t aligned, std::initializer_list<std::int64_t> steps);
+std::size_t alignment_of(const void* address);
+
+/// The matrix instruction that multiplies a dtype: the name of its header in kernels/atom/ and of its template.
+std::string_view atom_for(dtype type, const architecture& where);
+/// Rows of its tile.
+int atom_rows(std::string_view atom, const architecture& where);
+/// A contraction with its epilogue as a pointwise body, where it has one.
+struct fused_contraction {
+  lower::contraction_body<module_graph> body;
+  std::optional<row_program> epilogue{};
+};
+/// The contraction or transposed convolution of an instruction; empty where kernels don't compute its dtype or
+/// epilogue.
+std::optional<fused_contraction> read_contraction(const kernel_request& r);
+
+}  // namespace kiln::hip

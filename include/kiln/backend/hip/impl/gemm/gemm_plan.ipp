@@ -1,0 +1,315 @@
+#include "kiln/backend/hip/impl/gemm/gemm_plan.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+#include "kiln/backend/hip/impl/rows/row_text.hpp"
+
+namespace kiln::hip {
+namespace {
+
+bool contiguous(const gemm_problem& p, std::size_t k, std::size_t along, int width) {
+  const auto& step = p.steps[k];
+  if (step[along] != 1) return false;
+  for (std::size_t d = 0; d < 4; ++d)
+    if (d != along && step[d] % width != 0) return false;
+  return p.aligned[k] >= std::min<std::size_t>(16, static_cast<std::size_t>(width) * size_of(p.types[k]));
+}
+
+// Bytes of the type that a dtype is summed in.
+int sum_bytes(dtype t) { return t == dtype::f16 || t == dtype::bf16 ? 4 : static_cast<int>(size_of(t)); }
+
+std::size_t shared_bytes_of(const gemm_problem& p, const gemm_tile& t, const architecture& where) {
+  if (t.atom == "wgmma") return gpu::wgmma_tile::shared_bytes;
+  const gpu::gemm_memory memory{t.rows,
+                                t.cols,
+                                t.depth,
+                                t.warps_m,
+                                t.warps_n,
+                                t.stages,
+                                p.a.depth_contiguous,
+                                p.b.depth_contiguous,
+                                static_cast<int>(size_of(p.type)),
+                                sum_bytes(p.type),
+                                atom_rows(t.atom, where),
+                                t.cluster};
+  return static_cast<std::size_t>(memory.bytes());
+}
+
+void* address_of(gemm_factor& f, const void* base) {
+  return std::visit([&](auto& v) -> void* { return v.base = base, &v; }, f.value);
+}
+
+}  // namespace
+
+std::string gemm_factor::text(dtype type) const {
+  return std::string(is_matrix() ? "matrix_operand<" : "image_operand<") + std::string(stored_name(type)) +
+         (depth_contiguous ? ", true, " : ", false, ") + (is_matrix() ? std::to_string(vector) : image_arguments) + ">";
+}
+
+std::string_view atom_for(dtype type, const architecture& where) {
+  const bool narrow = type == dtype::f16 || type == dtype::bf16;
+  switch (where.matrices) {
+    case matrix_unit::mma:
+    case matrix_unit::wgmma: return narrow ? "atom_mma" : "atom_fma";
+    case matrix_unit::mfma:  // gfx908 multiplies bf16 of half the depth
+      if (type == dtype::bf16 && where.name == "gfx908") break;
+      return narrow || type == dtype::f32 ? "atom_mfma" : "atom_fma";
+    case matrix_unit::wmma:  // gfx12's lanes hold other elements than gfx11's
+      return narrow && where.name.starts_with("gfx11") ? "atom_wmma" : "atom_fma";
+    case matrix_unit::none: break;
+  }
+  return "atom_fma";
+}
+int atom_rows(std::string_view atom, const architecture& where) { return atom == "atom_fma" ? where.lanes / 4 : 16; }
+
+int epilogue_width(const gemm_problem& p, bool along_rows) {
+  int width = static_cast<int>(16 / size_of(p.types[0]));
+  while (width > 1 && (!contiguous(p, 0, along_rows ? 2 : 3, width) || (along_rows && p.pixels % width != 0)))
+    width /= 2;
+  // narrow tiles of the vector unit have eight rows
+  return std::min(width, 8);
+}
+
+void write_epilogue(kernel_text& t, const gemm_problem& p, const row_program* epilogue, bool along_rows, int width) {
+  const std::size_t along = along_rows ? 2 : 3;
+  const std::string_view out = stored_name(p.types[0]);
+  t.open("struct epilogue");
+  t.line("static constexpr int width = ", width, ";");
+  t.line("static constexpr bool along_rows = ", along_rows ? "true" : "false", ";");
+  t.line("result_place<", out, ", ", p.pixels ? "true" : "false", "> place;");
+  for (std::size_t k = 1; k < p.steps.size(); ++k) t.line("epilogue_operand x", k, ";");
+  t.line("template <class S, int V>");
+  t.open("KILN_FN void apply(S (&sums)[V], const position& p, int count) const");
+  for (std::size_t k = 1; k < p.steps.size(); ++k) {
+    const std::string_view type = stored_name(p.types[k]);
+    const std::string_view kind = p.steps[k][along] == 0           ? "same"
+                                  : contiguous(p, k, along, width) ? "contiguous"
+                                                                   : "strided";
+    t.line(type, " r", k, "[V];");
+    t.line("read_run<", type, ", run_kind::", kind, ", along_rows>(r", k, ", x", k, ", p, count);");
+  }
+  t.line(out, " y[V];");
+  t.line("KILN_UNROLL");
+  t.open("for (int j = 0; j < V; ++j)");
+  if (!epilogue) {
+    t.line("y[j] = stored<", out, ">(value_of(sums[j]));");
+  } else {
+    for (std::uint32_t k = 0; k < epilogue->values.size(); ++k) {
+      const auto& v = epilogue->values[k];
+      if (v.op == lower::row_op::parameter)
+        t.line("const ", value_name(epilogue->type(k)), " v", k, " = value_of(",
+               v.index == 0 ? "sums" : cat("r", v.index), "[j]);");
+      else
+        write_value(t, *epilogue, k);
+    }
+    t.line("y[j] = stored<", out, ">(v", epilogue->results[0].value, ");");
+  }
+  t.close();
+  t.line("write_run<along_rows>(place, y, p, count);");
+  t.close();
+  t.close("};");
+  // the value that epilogue_value makes
+  t.line("static_assert(sizeof(epilogue) == ",
+         sizeof(result_argument) + (p.steps.size() - 1) * sizeof(epilogue_operand), ");");
+}
+
+std::vector<std::byte> epilogue_value(const gemm_problem& p) {
+  result_argument place{nullptr, {}, static_cast<int>(p.pixels)};
+  std::copy(p.steps[0].begin(), p.steps[0].end(), place.step);
+  std::vector<std::byte> out;
+  const auto put = [&](const auto& value) {
+    const auto* at = reinterpret_cast<const std::byte*>(&value);
+    out.insert(out.end(), at, at + sizeof value);
+  };
+  put(place);
+  for (std::size_t k = 1; k < p.steps.size(); ++k) {
+    epilogue_operand x{nullptr, {}};
+    std::copy(p.steps[k].begin(), p.steps[k].end(), x.step);
+    put(x);
+  }
+  return out;
+}
+
+void put_addresses(std::vector<std::byte>& epilogue, const void* result, std::span<const void* const> extra) {
+  std::memcpy(epilogue.data(), &result, sizeof result);
+  for (std::size_t k = 0; k < extra.size(); ++k)
+    std::memcpy(epilogue.data() + sizeof(result_argument) + k * sizeof(epilogue_operand), &extra[k], sizeof extra[k]);
+}
+
+int vector_of(std::size_t bytes, std::size_t aligned, std::initializer_list<std::int64_t> steps) {
+  int width = static_cast<int>(16 / bytes);
+  const auto fits = [&](int w) {
+    if (aligned % (static_cast<std::size_t>(w) * bytes) != 0) return false;
+    for (std::int64_t s : steps)
+      if (s % w != 0) return false;
+    return true;
+  };
+  while (width > 1 && !fits(width)) width /= 2;
+  // copies to shared memory move at least four bytes
+  return width * bytes < 4 ? 1 : width;
+}
+
+std::size_t alignment_of(const void* address) {
+  const auto at = reinterpret_cast<std::uintptr_t>(address);
+  return at % 16 == 0 ? 16 : at & (~at + 1);
+}
+
+std::optional<fused_contraction> read_contraction(const kernel_request& r) {
+  auto body = lower::split_contraction(r.whole, r.instruction);
+  if (!body && r.instruction.op.is<op::deconvolution>()) body.emplace().op = r.instruction.op;
+  if (!body || r.instruction.results.size() != 1 || r.inputs[body->operands[0]].type >= dtype::boolean)
+    return std::nullopt;
+  fused_contraction out{std::move(*body)};
+  if (!out.body.has_epilogue()) return out;
+  out.epilogue = row_program::make(out.body.epilogue);
+  if (!out.epilogue || out.epilogue->reduces || out.epilogue->values[out.epilogue->parameters[0]].index != 0)
+    return std::nullopt;
+  return out;
+}
+
+std::vector<gemm_tile> tiles_for(const gemm_problem& p, const architecture& where) {
+  const std::string_view atom = atom_for(p.type, where);
+  const int bytes = static_cast<int>(size_of(p.type));
+  std::vector<gemm_tile> candidates;
+  if (atom == "atom_fma" && bytes == 8) {
+    candidates = {{atom, 32, 32, 16, 2, 2, 2}};
+  } else if (atom == "atom_fma") {
+    candidates = {{atom, 64, 64, 32, 2, 2, 2}, {atom, 32, 32, 32, 2, 2, 2}, {atom, 128, 64, 32, 4, 2, 2}};
+  } else if (where.on == platform::nvidia) {
+    candidates = {{atom, 128, 128, 32, 2, 2, 4}, {atom, 128, 64, 32, 2, 2, 4}, {atom, 64, 128, 32, 2, 2, 4},
+                  {atom, 64, 64, 64, 2, 2, 4},   {atom, 64, 32, 64, 2, 2, 4},  {atom, 32, 64, 64, 2, 2, 4},
+                  {atom, 32, 32, 64, 2, 2, 4},   {atom, 64, 64, 64, 4, 2, 4},  {atom, 128, 64, 64, 4, 2, 4}};
+  } else {
+    candidates = {{atom, 128, 128, 32, 2, 2, 2},
+                  {atom, 64, 64, 32, 2, 2, 2},
+                  {atom, 32, 64, 32, 2, 2, 2},
+                  {atom, 32, 32, 32, 2, 2, 2}};
+  }
+  const bool clusters = atom == "atom_mma" && where.matrices == matrix_unit::wgmma;
+  if (clusters && p.a.vector == 8 && p.b.vector == 8) {
+    using t = gpu::wgmma_tile;
+    candidates.push_back({"wgmma", t::rows, t::cols, t::depth, t::warps_m, t::warps_n, t::stages});
+  }
+  std::vector<std::pair<double, gemm_tile>> timed;
+  const double processors = std::max(where.multiprocessors, 1);
+  for (gemm_tile t : candidates) {
+    const int warps = t.warps_m * t.warps_n;
+    const double tiles =
+        static_cast<double>((p.rows + t.rows - 1) / t.rows * ((p.cols + t.cols - 1) / t.cols) * p.batch0 * p.batch1);
+    const double steps = static_cast<double>((p.depth + t.depth - 1) / t.depth);
+    // cycles of a step: products at the unit's rate, bytes from the cache, and the latency of a lone block. The numbers
+    // are fitted to times of 700 kernels on an H200
+    const double rate = t.atom == "wgmma" ? 1800 : atom == "atom_fma" ? 100 : 420;
+    const double work = std::max(static_cast<double>(t.rows) * t.cols * t.depth / rate,
+                                 static_cast<double>(t.rows + t.cols) * t.depth * bytes / 36);
+    const double copied = static_cast<double>(t.rows) * t.depth / (warps * where.lanes), area = double(t.rows) * t.cols;
+    // elements of less than four bytes pass through registers one by one; those of images need their positions computed
+    const double alone =
+        p.a.vector * bytes < 4 ? 900 + 30 * copied : 295 + area * t.depth / warps / 200 + (p.pixels ? 18 * copied : 0);
+    for (int splits : {1, 2, 3, 4, 6, 8, 12, 16}) {
+      t.splits = splits;
+      t.cluster = clusters && t.atom != "wgmma" && splits > 1;
+      if (t.cluster && splits != 2 && splits != 4 && splits != 8) continue;
+      if (shared_bytes_of(p, t, where) > where.shared_bytes) continue;
+      if (splits > 1 && (steps < (t.cluster ? 2 : 4) * splits || tiles * splits > 4 * processors)) continue;
+      const double places = t.cluster ? processors - 4 * splits : processors;
+      const double share = std::ceil(tiles * splits / places), each = std::ceil(steps / splits);
+      const double join = splits == 1 ? 0 : t.cluster ? 800 + 570 * splits : 3000 + splits * area / 12;
+      const double time = std::max(share * each * work, each * alone) + 2700 * std::ceil(share / 4) +
+                          (t.cluster ? area / splits : area) / warps * 1.6 * std::min(share, 4.0) + join;
+      timed.emplace_back(time, t);
+    }
+  }
+  std::stable_sort(timed.begin(), timed.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+  std::vector<gemm_tile> out;
+  for (const auto& [time, tile] : timed) out.push_back(tile);
+  return out;
+}
+
+gemm_plan plan_gemm(const gemm_problem& p, const row_program* epilogue, const gemm_tile& tile,
+                    const architecture& where) {
+  const bool along_rows = p.steps[0][3] != 1 && p.steps[0][2] == 1;
+  const int width = epilogue_width(p, along_rows);
+  const int threads = tile.warps_m * tile.warps_n * where.lanes;
+  kernel_text t(epilogue);
+  if (!p.a.is_matrix()) t.line("#include \"kiln/backend/hip/kernels/conv/image_operand.hpp\"");
+  const bool wgmma = tile.atom == "wgmma";
+  t.line("#include \"kiln/backend/hip/kernels/gemm/",
+         wgmma          ? "gemm_wgmma"
+         : tile.cluster ? "gemm_cluster"
+                        : "gemm",
+         ".hpp\"");
+  t.line("#include \"kiln/backend/hip/kernels/atom/", tile.atom, ".hpp\"");
+  write_epilogue(t, p, epilogue, along_rows, width);
+  if (!wgmma) {
+    const auto word = [](bool b) { return b ? "true" : "false"; };
+    const auto whole = [&](const gemm_factor& f, std::int64_t lines, int of) {
+      return f.is_matrix() && lines % of == 0 && p.depth % tile.depth == 0;
+    };
+    t.line("using atom = ", tile.atom, "<", stored_name(p.type), ">;");
+    t.line("using tile = block_tile<", tile.rows, ", ", tile.cols, ", ", tile.depth, ", ", tile.warps_m, ", ",
+           tile.warps_n, ", ", tile.stages, ", known_factors<", word(whole(p.a, p.rows, tile.rows)), ", ",
+           word(whole(p.b, p.cols, tile.cols)), ", ", word(p.constant_b), ">>;");
+  }
+  t.line("using factor_a = ", p.a.text(p.type), ";");
+  t.line("using factor_b = ", p.b.text(p.type), ";");
+  const std::string cluster = tile.cluster ? cat("__cluster_dims__(1, ", tile.splits) + ", 1) " : "";
+  t.open_kernel({threads, 1, true}, cluster, "gemm_kernel(factor_a a, factor_b b, epilogue result, gemm_sizes s)");
+  t.line("extern __shared__ __attribute__((aligned(128))) char shared[];");
+  if (wgmma)
+    t.line("gemm_on_wgmma<", stored_name(p.type), ">(a, b, result, s, shared);");
+  else if (tile.cluster)
+    t.line("gemm_in_cluster<atom, tile, ", tile.splits, ">(a, b, result, s, shared);");
+  else
+    t.line("gemm<atom, tile>(a, b, result, s, shared);");
+  t.close();
+
+  gemm_plan plan;
+  plan.what = t.whole("gemm_kernel");
+  if (wgmma) plan.what.own_instructions = true;
+  const auto tiles_m = static_cast<int>((p.rows + tile.rows - 1) / tile.rows);
+  const auto tiles_n = static_cast<int>((p.cols + tile.cols - 1) / tile.cols);
+  const std::int64_t entries = p.batch0 * p.batch1;
+  plan.block = {static_cast<unsigned>(threads)};
+  plan.grid = {static_cast<unsigned>(tiles_m) * static_cast<unsigned>(tiles_n),
+               static_cast<unsigned>(entries * tile.splits)};
+  plan.shared_bytes = where.shared_bytes_apart(shared_bytes_of(p, tile, where), std::int64_t{plan.grid.x} * plan.grid.y,
+                                               tile.cluster ? tile.splits : 1);
+  if (tile.splits > 1 && !tile.cluster) {
+    const std::size_t tiles = static_cast<std::size_t>(tiles_m) * static_cast<std::size_t>(tiles_n * entries);
+    plan.partial_bytes = tiles * static_cast<std::size_t>(tile.splits * tile.rows * tile.cols) *
+                         static_cast<std::size_t>(sum_bytes(p.type));
+    plan.scratch_bytes = plan.partial_bytes + tiles * sizeof(int);
+  }
+  plan.sizes = {static_cast<int>(p.rows),
+                static_cast<int>(p.cols),
+                static_cast<int>(p.depth),
+                tiles_m,
+                tiles_n,
+                static_cast<int>(p.batch1),
+                tile.splits,
+                nullptr,
+                nullptr};
+  plan.a = p.a, plan.b = p.b;
+  plan.result = epilogue_value(p);
+  return plan;
+}
+
+void run_gemm(const gemm_plan& plan, const function& f, device_queue& queue, std::span<std::byte> scratch,
+              const void* a, const void* b, void* result, std::span<const void* const> extra) {
+  gemm_factor fa = plan.a, fb = plan.b;
+  std::vector<std::byte> to = plan.result;
+  gemm_sizes sizes = plan.sizes;
+  put_addresses(to, result, extra);
+  if (plan.scratch_bytes != 0) {
+    sizes.partial = scratch.data();
+    sizes.arrivals = reinterpret_cast<int*>(scratch.data() + plan.partial_bytes);
+    queue.fill(sizes.arrivals, 0, plan.scratch_bytes - plan.partial_bytes);
+  }
+  void* values[] = {address_of(fa, a), address_of(fb, b), to.data(), &sizes, nullptr};
+  f.give(queue, plan.grid, plan.block, plan.shared_bytes, values);
+}
+
+}  // namespace kiln::hip

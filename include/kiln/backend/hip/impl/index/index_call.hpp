@@ -1,0 +1,99 @@
+#pragma once
+#include <cstring>
+
+#include "kiln/backend/hip/impl/rows/row_program.hpp"
+#include "kiln/backend/hip/kernels/index/arguments.hpp"
+#include "kiln/backend/hip/kernels/reduce/arguments.hpp"
+#include "kiln/backend/hip/lower.hpp"
+#include "kiln/meta/type_name.hpp"
+
+namespace kiln::hip {
+
+/// The numbers of a call: a struct of kernels/ that host and device share, as bytes. None by default.
+struct call_numbers {
+  std::string type;
+  std::vector<std::byte> value;
+  call_numbers() = default;
+  template <class T> call_numbers(const T& numbers) : type(type_name<T>()), value(sizeof numbers) {
+    std::memcpy(value.data(), &numbers, sizeof numbers);
+  }
+};
+
+/// One launch of a kernel whose threads each call one device function.
+struct index_call {
+  std::string entry;               ///< the kernel's name
+  std::string header;              ///< of kernels/, where the function is
+  std::vector<std::string> types;  ///< of the operands as the kernel sees them: inputs, results, scratch
+  std::string call;                ///< over p0, p1, ..., n (the numbers), at or row and lane, and faults
+  call_numbers numbers;
+  std::int64_t work = 0;  ///< threads, or rows
+  int lanes = 0;          ///< threads that work a row; 0: each thread works one element
+};
+
+/// A tensor around one axis: [outer, extent, inner].
+struct axis_extents {
+  std::int64_t outer = 1, extent = 1, inner = 1;
+  axis_extents(const ints& lens, std::int64_t axis) {
+    const std::int64_t a = normal_axis(axis, lens.size());
+    for (std::size_t d = 0; d < lens.size(); ++d) {
+      const auto at = static_cast<std::int64_t>(d);
+      (at < a ? outer : at == a ? extent : inner) *= lens[d];
+    }
+  }
+  gpu::axis_sizes sizes(std::int64_t count = 1) const { return {extent, inner, count}; }
+};
+
+/// Builds such calls and launches them, one after the other.
+class index_kernel : public gpu_kernel {
+ public:
+  using gpu_kernel::gpu_kernel;
+  void prepare(std::span<const tensor> in, std::span<const tensor> out) const override {
+    for (const index_call& c : calls(in, out, nullptr)) function_of(c);
+  }
+  bool reports_faults() const override { return checks_; }
+  std::string fault_text() const override { return name_ + ": an index lies within the extent"; }
+  void run(const launch& l) const override;
+
+ protected:
+  virtual std::vector<index_call> calls(std::span<const tensor> in, std::span<const tensor> out,
+                                        const bindings* symbols) const = 0;
+  bool checks_ = false;
+
+ private:
+  std::shared_ptr<const function> function_of(const index_call& c) const;
+  by_sizes<std::shared_ptr<const function>> built_;
+};
+
+/// The calls of one op for certain operands; the op's attributes are bound to the run's symbols.
+using calls_of = std::vector<index_call> (*)(const operation& op, std::span<const tensor> in,
+                                             std::span<const tensor> out);
+/// Bytes that such calls need beside their operands.
+using room_of = std::size_t (*)(std::span<const tensor> in, std::span<const tensor> out);
+
+/// An op of kiln's that has such calls.
+struct index_family {
+  bool (*is)(const operation& op);
+  calls_of make;
+  bool checks = false;    ///< indices are checked
+  bool computes = false;  ///< values are computed with, not only moved
+  room_of room = nullptr;
+};
+template <class Op> bool is_op(const operation& op) { return op.is<Op>(); }
+
+/// The kernel of an op of a family; with `clears` its room is zero when it begins.
+std::unique_ptr<kernel> make_index_kernel(const context_pointer& where, const operation& op, const index_family& family,
+                                          bool clears = false);
+
+/// A type of 1, 2, 4, 8 or 16 bytes in kernels that move words.
+std::string_view word_name(std::size_t bytes);
+
+/// A type of as many bytes, and how many elements `each` of that size fill one: what moves data, whatever it means.
+struct mover {
+  std::string type;
+  std::int64_t elements = 1;
+  mover(dtype t, std::int64_t contiguous, std::span<const tensor> operands);
+};
+
+/// The name of a dtype's elements in kernels.
+inline std::string name_of(dtype t) { return std::string(stored_name(t)); }
+}  // namespace kiln::hip

@@ -1,0 +1,279 @@
+#include "kiln/backend/hip/impl/index/index_call.hpp"
+#include "kiln/op/more.hpp"
+
+namespace kiln::hip {
+namespace {
+
+constexpr auto most_dims = static_cast<std::size_t>(gpu::index_dims);
+
+std::size_t checked_rank(std::size_t rank) {
+  if (rank > most_dims) raise(fault::of(errc::limit, "dims of an index op on the device", most_dims, rank));
+  return rank;
+}
+
+std::int64_t known(dimension d) { return d.is_constant() ? d.value() : 0; }
+
+std::vector<index_call> gather_calls(const operation& op, std::span<const tensor> in, std::span<const tensor> out) {
+  const axis_extents s(in[0].lens, op.get_if<op::gather>()->axis);
+  const tensor moved[] = {in[0], out[0]};
+  const mover m(in[0].type, s.inner, moved);
+  return {{"gather",
+           "index/index.hpp",
+           {m.type, name_of(in[1].type), m.type},
+           "gather(p2, p0, p1, n, at, faults)",
+           gpu::gather_sizes{s.inner / m.elements, in[1].elements(), s.extent},
+           out[0].elements() / m.elements}};
+}
+
+gpu::element_sizes element_numbers(const ints& data, const ints& indices, std::int64_t axis) {
+  const auto a = static_cast<std::size_t>(normal_axis(axis, data.size()));
+  const ints steps = row_major(data);
+  gpu::element_sizes n{static_cast<std::int64_t>(checked_rank(data.size())), data[a], steps[a], {}};
+  for (std::size_t d = 0; d < data.size(); ++d) n.dims[d] = {indices[d], d == a ? 0 : steps[d]};
+  return n;
+}
+
+gpu::tuple_sizes tuple_numbers(std::int64_t slice, std::int64_t rows, const ints& data, std::size_t batch,
+                               std::size_t length) {
+  gpu::tuple_sizes n{slice, rows, static_cast<std::int64_t>(checked_rank(length)), {}};
+  for (std::size_t d = 0; d < length; ++d) n.extents[d] = data[batch + d];
+  return n;
+}
+
+std::vector<index_call> gather_elements_calls(const operation& op, std::span<const tensor> in,
+                                              std::span<const tensor> out) {
+  const mover m(in[0].type, 1, {});
+  return {{"gather_elements",
+           "index/index.hpp",
+           {m.type, name_of(in[1].type), m.type},
+           "gather_elements(p2, p0, p1, n, at, faults)",
+           element_numbers(in[0].lens, in[1].lens, op.get_if<op::gather_elements>()->axis),
+           out[0].elements()}};
+}
+
+std::vector<index_call> gather_nd_calls(const operation& op, std::span<const tensor> in, std::span<const tensor> out) {
+  const ints &data = in[0].lens, &indices = in[1].lens;
+  const auto batch = static_cast<std::size_t>(op.get_if<op::gather_nd>()->batch_dims),
+             tuple = static_cast<std::size_t>(indices.back());
+  std::int64_t slice = 1, rows = 1;
+  for (std::size_t d = batch + tuple; d < data.size(); ++d) slice *= data[d];
+  for (std::size_t d = batch; d + 1 < indices.size(); ++d) rows *= indices[d];
+  const tensor moved[] = {in[0], out[0]};
+  const mover m(in[0].type, slice, moved);
+  return {{"gather_nd",
+           "index/index.hpp",
+           {m.type, name_of(in[1].type), m.type},
+           "gather_nd(p2, p0, p1, n, at, faults)",
+           tuple_numbers(slice / m.elements, rows, data, batch, tuple),
+           out[0].elements() / m.elements}};
+}
+
+// A copy of the data, then the updates; with mode 0 in two rounds.
+std::vector<index_call> scatter_calls(std::span<const tensor> in, std::span<const tensor> out, op::scatter_mode mode,
+                                      const std::string& function, const call_numbers& n) {
+  const tensor moved[] = {in[0], out[0]};
+  const mover m(in[0].type, in[0].elements(), moved);
+  std::vector<index_call> calls;
+  calls.push_back({"copy_data",
+                   "index/index.hpp",
+                   {m.type, name_of(in[1].type), m.type, m.type},
+                   "p3[at] = p0[at]",
+                   {},
+                   out[0].elements() / m.elements});
+  const std::string type = mode == op::scatter_mode::none ? mover(in[0].type, 1, {}).type : name_of(in[0].type);
+  for (int round = mode == op::scatter_mode::none ? 1 : 0; round >= 0; --round)
+    calls.push_back({function,
+                     "index/index.hpp",
+                     {type, name_of(in[1].type), type, type, "int"},
+                     function + "<" + std::to_string(static_cast<int>(mode)) + ">(p3, p4, p1, p2, n, at, faults, " +
+                         (round == 1 ? "true)" : "false)"),
+                     n,
+                     in[2].elements()});
+  return calls;
+}
+
+std::vector<index_call> scatter_elements_calls(const operation& op, std::span<const tensor> in,
+                                               std::span<const tensor> out) {
+  const auto* s = op.get_if<op::scatter_elements>();
+  return scatter_calls(in, out, s->reduction, "scatter_elements", element_numbers(in[0].lens, in[1].lens, s->axis));
+}
+
+std::vector<index_call> scatter_nd_calls(const operation& op, std::span<const tensor> in, std::span<const tensor> out) {
+  const ints& data = in[0].lens;
+  const auto tuple = static_cast<std::size_t>(in[1].lens.back());
+  std::int64_t slice = 1;
+  for (std::size_t d = tuple; d < data.size(); ++d) slice *= data[d];
+  return scatter_calls(in, out, op.get_if<op::scatter_nd>()->reduction, "scatter_nd",
+                       tuple_numbers(slice, 1, data, 0, tuple));
+}
+
+std::vector<index_call> pad_calls(const operation& op, std::span<const tensor> in, std::span<const tensor> out) {
+  const auto* p = op.get_if<op::pad>();
+  const std::size_t rank = in[0].rank();
+  gpu::pad_sizes n{static_cast<std::int64_t>(p->mode), static_cast<std::int64_t>(checked_rank(rank)), {}};
+  for (std::size_t d = 0; d < rank; ++d) {
+    const std::int64_t begin = known(p->pads[d]), end = known(p->pads[rank + d]), cropped = begin < 0 ? -begin : 0;
+    n.dims[d] = {out[0].lens[d], in[0].lens[d], cropped, in[0].lens[d] - cropped + (end < 0 ? end : 0),
+                 begin > 0 ? begin : 0};
+  }
+  const std::string type = mover(in[0].type, 1, {}).type;
+  if (in.size() == 1)
+    return {
+        {"pad", "index/index.hpp", {type, type}, "pad<" + type + ">(p1, p0, nullptr, n, at)", n, out[0].elements()}};
+  return {{"pad", "index/index.hpp", {type, type, type}, "pad<" + type + ">(p2, p0, p1, n, at)", n, out[0].elements()}};
+}
+
+std::vector<index_call> one_hot_calls(const operation& op, std::span<const tensor> in, std::span<const tensor> out) {
+  const axis_extents s(out[0].lens, op.get_if<op::one_hot>()->axis);
+  const std::string type = mover(in[1].type, 1, {}).type;
+  return {{"one_hot",
+           "index/index.hpp",
+           {name_of(in[0].type), type, type},
+           "one_hot(p2, p0, p1, n, at)",
+           s.sizes(),
+           out[0].elements()}};
+}
+
+std::vector<index_call> tri_calls(const operation& op, std::span<const tensor> in, std::span<const tensor> out) {
+  const auto* t = op.get_if<op::tri>();
+  const std::string type = mover(in[0].type, 1, {}).type;
+  const std::size_t rank = in[0].rank();
+  return {{"tri",
+           "index/index.hpp",
+           {type, type},
+           "tri(p1, p0, n, at)",
+           gpu::tri_sizes{in[0].lens[rank - 2], in[0].lens[rank - 1], t->k, t->upper},
+           out[0].elements()}};
+}
+
+std::vector<index_call> iota_calls(const operation& op, std::span<const tensor>, std::span<const tensor> out) {
+  const axis_extents s(out[0].lens, op.get_if<op::iota>()->axis);
+  return {{"iota", "index/index.hpp", {name_of(out[0].type)}, "iota(p0, n, at)", s.sizes(), out[0].elements()}};
+}
+
+std::vector<index_call> fill_calls(const operation& op, std::span<const tensor>, std::span<const tensor> out) {
+  // the element's bytes, as the host makes them
+  std::int64_t bits = 0;
+  const double value = op.get_if<op::fill>()->value;
+  encode(out[0].type, &value, reinterpret_cast<std::byte*>(&bits), 1);
+  const std::string type = mover(out[0].type, 1, {}).type;
+  return {{"fill",
+           "index/index.hpp",
+           {type},
+           "p0[at] = static_cast<" + type + ">(n.bits)",
+           gpu::fill_value{bits},
+           out[0].elements()}};
+}
+
+std::vector<index_call> copy_calls(const operation&, std::span<const tensor> in, std::span<const tensor> out) {
+  const tensor moved[] = {in[0], out[0]};
+  const mover m(in[0].type, in[0].elements(), moved);
+  return {{"copy_data", "index/index.hpp", {m.type, m.type}, "p1[at] = p0[at]", {}, out[0].elements() / m.elements}};
+}
+
+// The same bytes; a bool is what is not 0.
+std::vector<index_call> bit_cast_calls(const operation& op, std::span<const tensor> in, std::span<const tensor> out) {
+  if (out[0].type != dtype::boolean || in[0].type == dtype::boolean) return copy_calls(op, in, out);
+  return {{"bit_cast", "index/index.hpp", {"unsigned char", "bool"}, "p1[at] = p0[at] != 0", {}, out[0].elements()}};
+}
+
+std::vector<index_call> extreme_calls(const tensor& in, std::int64_t axis, bool greatest, bool last) {
+  const axis_extents s(in.lens, axis);
+  const int lanes = s.inner == 1 && s.extent >= 128 ? 256 : 1;
+  return {{"arg_extreme",
+           "reduce/axis.hpp",
+           {name_of(in.type), "i64"},
+           std::string("arg_extreme<") + (greatest ? "true" : "false") + ", " + (last ? "true" : "false") + ", " +
+               std::to_string(lanes) + ">(p1, p0, n.extent, n.inner, row, lane)",
+           s.sizes(),
+           s.outer * s.inner,
+           lanes}};
+}
+std::vector<index_call> arg_max_calls(const operation& op, std::span<const tensor> in, std::span<const tensor>) {
+  const auto* a = op.get_if<op::arg_max>();
+  return extreme_calls(in[0], a->axis, true, a->select_last_index);
+}
+std::vector<index_call> arg_min_calls(const operation& op, std::span<const tensor> in, std::span<const tensor>) {
+  const auto* a = op.get_if<op::arg_min>();
+  return extreme_calls(in[0], a->axis, false, a->select_last_index);
+}
+
+template <class Op, bool Product>
+std::vector<index_call> running_calls(const operation& op, std::span<const tensor> in, std::span<const tensor>) {
+  const auto* a = op.get_if<Op>();
+  const axis_extents s(in[0].lens, a->axis);
+  const int lanes = s.inner == 1 && s.extent >= 64 ? 256 : 1;
+  const auto word = [](bool b) { return std::string(b ? "true, " : "false, "); };
+  return {{"running",
+           "reduce/axis.hpp",
+           {name_of(in[0].type), name_of(in[0].type)},
+           "running<" + word(Product) + word(a->exclusive) + word(a->reverse) + std::to_string(lanes) +
+               ">(p1, p0, n.extent, n.inner, row, lane)",
+           s.sizes(),
+           s.extent == 0 ? 0 : s.outer * s.inner,
+           lanes}};
+}
+
+std::vector<index_call> topk_calls(const operation& op, std::span<const tensor> in, std::span<const tensor> out) {
+  const auto* t = op.get_if<op::topk>();
+  const axis_extents s(in[0].lens, t->axis), best(out[0].lens, t->axis);
+  return {{"topk",
+           "reduce/axis.hpp",
+           {name_of(in[0].type), name_of(in[0].type), "i64"},
+           std::string("topk<") + (t->largest ? "true" : "false") +
+               ", 256>(p1, p2, p0, n.extent, n.inner, n.count, row, lane)",
+           s.sizes(best.extent),
+           best.extent == 0 ? 0 : s.outer * s.inner,
+           256}};
+}
+
+// A note for each element of which update wrote it.
+std::size_t room_for_notes(std::span<const tensor>, std::span<const tensor> out) {
+  return static_cast<std::size_t>(out[0].elements()) * sizeof(std::int32_t);
+}
+
+constexpr index_family families[] = {
+    {is_op<op::gather>, gather_calls, true},
+    {is_op<op::gather_elements>, gather_elements_calls, true},
+    {is_op<op::gather_nd>, gather_nd_calls, true},
+    {is_op<op::scatter_elements>, scatter_elements_calls, true},
+    {is_op<op::scatter_nd>, scatter_nd_calls, true},
+    {is_op<op::pad>, pad_calls},
+    {is_op<op::one_hot>, one_hot_calls},
+    {is_op<op::tri>, tri_calls},
+    {is_op<op::iota>, iota_calls, false, true},
+    {is_op<op::fill>, fill_calls},
+    {is_op<op::contiguous>, copy_calls},
+    {is_op<op::bit_cast>, bit_cast_calls},
+    {is_op<op::arg_max>, arg_max_calls, false, true},
+    {is_op<op::arg_min>, arg_min_calls, false, true},
+    {is_op<op::cumsum>, running_calls<op::cumsum, false>, false, true},
+    {is_op<op::cumprod>, running_calls<op::cumprod, true>, false, true},
+    {is_op<op::topk>, topk_calls, false, true},
+};
+
+op::scatter_mode mode_of(const operation& op) {
+  if (const auto* s = op.get_if<op::scatter_elements>()) return s->reduction;
+  if (const auto* s = op.get_if<op::scatter_nd>()) return s->reduction;
+  return op::scatter_mode::add;
+}
+
+}  // namespace
+
+std::unique_ptr<kernel> lower_index(const kernel_request& r, const context_pointer& where) {
+  const operation& op = r.instruction.op;
+  for (const shape& s : r.inputs)
+    if (is_object(s.type)) return nullptr;  // handles that the host owns
+  for (index_family f : families) {
+    if (!f.is(op)) continue;
+    const bool scatters = f.make == scatter_elements_calls || f.make == scatter_nd_calls;
+    const bool notes = scatters && mode_of(op) == op::scatter_mode::none;
+    const dtype type = r.inputs.empty() ? r.instruction.results[0].type : r.inputs[0].type;
+    if ((f.computes || (scatters && !notes)) && type > dtype::boolean) return nullptr;
+    if (notes) f.room = room_for_notes;
+    return make_index_kernel(where, op, f, notes);
+  }
+  return nullptr;
+}
+
+}  // namespace kiln::hip

@@ -1,0 +1,322 @@
+#include <algorithm>
+
+#include "kiln/backend/hip/impl/rows/reduce_geometry.hpp"
+#include "kiln/backend/hip/impl/rows/row_text.hpp"
+
+namespace kiln::hip {
+namespace {
+
+using lower::row_op;
+
+// Writes a kernel that runs the levels of rows: `lanes` threads a row, each taking runs of `width` elements.
+class reduce_writer : reduce_geometry {
+ public:
+  reduce_writer(const row_program& p, std::span<const tensor> in, std::span<const tensor> out, bool dynamic,
+                const architecture& where)
+      : reduce_geometry(p, in, out, dynamic, where), number_(dynamic) {}
+
+  row_kernel_plan plan() {
+    row_kernel_plan made;
+    made.what = splits_ > 1 ? write_parts() : write_whole();
+    made.passes_numbers = number_.passed();
+    made.block = {static_cast<unsigned>(threads_)};
+    made.grid = {static_cast<unsigned>((rows_ + rows_a_block_ - 1) / rows_a_block_), static_cast<unsigned>(splits_)};
+    if (rows_ == 0) made.grid.x = 0;
+    made.numbers = number_.values();
+    if (splits_ == 1) return made;
+    made.partial_bytes = static_cast<std::size_t>(rows_ * splits_ * sums_) * 8;
+    made.second = write_join();
+    made.numbers = number_.values();
+    made.second_grid = {static_cast<unsigned>((rows_ + block_threads - 1) / block_threads)};
+    return made;
+  }
+
+ private:
+  // ---- text
+  void begin(std::string_view entry, std::string_view more) {
+    t_ = kernel_text(&p_);
+    std::string list =
+        parameter_list(in_, out_, false) + std::string(more) + (number_.passed() ? ", const passed_numbers z" : "");
+    t_.open_kernel(static_cast<int>(threads_), entry, "(", list, ")");
+    t_.line("using index = ", index_type(rows_nest_, row_nest_), ";");
+  }
+
+  void write_row_start(const std::string& row) {
+    write_positions(t_, number_, rows_nest_, row, "r", 1);
+    for (std::size_t k = 0; k < in_.size() + out_.size(); ++k)
+      t_.line(k < in_.size() ? "const " : "", stored_name(operand(k).type), "* const base", k, " = ",
+              k < in_.size() ? cat("in", k) : cat("out", k - in_.size()), " + (",
+              offset_text(number_, rows_nest_, k, "r", 1), ");");
+    for (std::uint32_t k = 0; k < p_.values.size(); ++k)
+      if (p_.values[k].op == row_op::literal)
+        write_value(t_, p_, k);
+      else if (p_.values[k].op == row_op::parameter && !p_.values[k].full)
+        t_.line("const ", value_name(p_.type(k)), " v", k, " = value_of(base", p_.values[k].index, "[0]);");
+    write_row_values(0);
+  }
+
+  // Values of one element per row that are known before `level`.
+  void write_row_values(int level) {
+    for (std::uint32_t k = 0; k < p_.values.size(); ++k) {
+      const auto& v = p_.values[k];
+      if (v.full || v.level != level) continue;
+      if (v.op == row_op::reduction)
+        write_finish(k);
+      else if (v.op == row_op::pointwise)
+        write_value(t_, p_, k);
+    }
+  }
+
+  std::string combined(std::uint32_t k, const std::string& a, const std::string& b, std::string_view mark) {
+    return t_.expression(p_.op(k), trace_part::combine, p_.type(k), {a, b}, 0, cat(mark, k, "_"));
+  }
+
+  void write_finish(std::uint32_t k) {
+    const dtype type = p_.type(k);
+    std::string value = length_ == 0 ? print_source(start_of(p_.op(k), type, true), {}).str()
+                                     : t_.expression(p_.op(k), trace_part::finish, type,
+                                                     {cat("sum", k), cat(value_name(type), "(", number_(length_), ")")},
+                                                     0, cat("f", k, "_"));
+    if (length_ == 0 || narrowing_of(type) == narrowing::stored)
+      value = cat("rounded<", stored_name(type), ">(", value, ")");
+    t_.line("const ", value_name(type), " v", k, " = ", value, ";");
+  }
+
+  // Declares a fold's sum and its combination as a function of two sums.
+  void write_sum(std::uint32_t k) {
+    const std::string_view type = value_name(p_.type(k));
+    t_.line(type, " sum", k, " = ", print_source(start_of(p_.op(k), p_.type(k)), {}).str(), ";");
+    t_.open("const auto combine", k, " = [](", type, " a, ", type, " b)");
+    const std::string value = combined(k, "a", "b", "y");
+    t_.line("return ", value, ";");
+    t_.close("};");
+  }
+
+  // A computed value that stays in registers for a later level.
+  bool kept(std::uint32_t k) const { return resident_ && p_.values[k].kept; }
+
+  void write_offsets(std::string_view at) { write_positions(t_, number_, row_nest_, std::string(at), "p", width_); }
+  std::string element(std::size_t k) { return offset_text(number_, row_nest_, k, "p", width_); }
+
+  using values_list = row_program::list<bool>;
+
+  void write_load(std::uint32_t value, const std::string& to) {
+    const std::size_t k = p_.values[value].index;
+    const std::string_view type = stored_name(in_[k].type);
+    if (!row_nest_.extent.empty() && row_nest_.step[k].back() == 0) {
+      t_.line("KILN_UNROLL");
+      t_.line("for (int j = 0; j < ", width_, "; ++j) ", to, ".at[j] = base", k, "[", element(k), "];");
+    } else {
+      t_.line(to, " = *reinterpret_cast<const pack<", type, ", ", width_, ">*>(base", k, " + ", element(k), ");");
+    }
+  }
+
+  // Opens the loop over this thread's runs of a row from `first` to `end`; a resident row has its runs in registers.
+  void open_runs(const std::string& first, const std::string& end) {
+    if (resident_) {
+      t_.line("KILN_UNROLL");
+      t_.open("for (int c = 0; c < ", each_, "; ++c)");
+      t_.line("const index at = c * ", lanes_, " + lane;");
+      if (each_ * lanes_ * width_ != length_) t_.line("if (at >= ", number_(length_ / width_), ") break;");
+    } else {
+      t_.open("for (index at = ", first, "; at < ", end, "; at += ", lanes_, ")");
+    }
+    write_offsets("at");
+  }
+
+  // Reads of a resident row come first: many are under way at a time.
+  void write_resident_loads(const values_list& need, const std::string& first, const std::string& end) {
+    std::vector<std::uint32_t> reads;
+    for (std::uint32_t k = 0; k < p_.values.size(); ++k)
+      if (need[k] && p_.is_full_parameter(k) && !loaded_[k]) reads.push_back(k);
+    if (reads.empty()) return;
+    open_runs(first, end);
+    for (std::uint32_t k : reads) {
+      write_load(k, cat("x", k, "[c]"));
+      loaded_[k] = true;
+    }
+    t_.close();
+  }
+
+  // [element]
+  // The values of element j of a run.
+  void write_element(int level, const values_list& need) {
+    for (std::uint32_t k = 0; k < p_.values.size(); ++k) {
+      const auto& v = p_.values[k];
+      if (!need[k] || !v.full) continue;
+      if (v.op == row_op::parameter) {
+        t_.line("const ", value_name(p_.type(k)), " v", k, " = value_of(x", k, resident_ ? "[c].at[j]);" : ".at[j]);");
+      } else if (kept(k) && v.level < level) {
+        t_.line("const ", value_name(p_.type(k)), " v", k, " = k", k, "[c][j];");
+      } else {
+        write_value(t_, p_, k);
+        if (kept(k) && v.level == level) t_.line("k", k, "[c][j] = v", k, ";");
+      }
+    }
+    for (std::uint32_t k = 0; k < p_.values.size(); ++k) {
+      if (!p_.folds_in(k, level)) continue;
+      const std::string x =
+          t_.expression(p_.op(k), trace_part::prepare, p_.type(k), {cat("v", p_.values[k].in[0])}, 0, cat("x", k, "_"));
+      t_.line("sum", k, " = combine", k, "(sum", k, ", ", x, ");");
+    }
+    for (std::size_t r = 0; r < p_.results.size(); ++r)
+      if (p_.writes_in(r, level))
+        t_.line("y", r, ".at[j] = stored<", stored_name(out_[r].type), ">(v", p_.results[r].value, ");");
+  }
+
+  // [/element]
+
+  // One level over this thread's runs: sums, kept values and full results.
+  void write_level(int level, const std::string& first, const std::string& end) {
+    bool any = false;
+    for (std::uint32_t k = 0; k < p_.values.size(); ++k) {
+      if (!p_.folds_in(k, level)) continue;
+      write_sum(k);
+      any = true;
+    }
+    for (std::size_t r = 0; r < p_.results.size(); ++r) any = any || p_.writes_in(r, level);
+    if (!any || length_ == 0) return;
+    const values_list need = p_.needed(level, resident_);
+    if (resident_) write_resident_loads(need, first, end);
+    open_runs(first, end);
+    if (!resident_)
+      for (std::uint32_t k = 0; k < p_.values.size(); ++k)
+        if (need[k] && p_.is_full_parameter(k)) {
+          t_.line("pack<", stored_name(p_.type(k)), ", ", width_, "> x", k, ";");
+          write_load(k, cat("x", k));
+        }
+    for (std::size_t r = 0; r < p_.results.size(); ++r)
+      if (p_.writes_in(r, level)) t_.line("pack<", stored_name(out_[r].type), ", ", width_, "> y", r, ";");
+    t_.line("KILN_UNROLL");
+    t_.open("for (int j = 0; j < ", width_, "; ++j)");
+    write_element(level, need);
+    t_.close();
+    for (std::size_t r = 0; r < p_.results.size(); ++r) {
+      if (!p_.writes_in(r, level)) continue;
+      const std::size_t k = in_.size() + r;
+      t_.line("if (real) *reinterpret_cast<pack<", stored_name(out_[r].type), ", ", width_, ">*>(base", k, " + ",
+              element(k), ") = y", r, ";");
+    }
+    t_.close();
+    if (lanes_ > 1) join_sums(level);
+  }
+
+  // Joins the sums of a row's threads.
+  void join_sums(int level) {
+    for (std::uint32_t k = 0; k < p_.values.size(); ++k) {
+      if (!p_.folds_in(k, level)) continue;
+      t_.line("__shared__ ", value_name(p_.type(k)), " shared", k, "[", columns_ ? threads_ : threads_ / 32 + 1, "];");
+      if (columns_)
+        t_.line("sum", k, " = join_columns<", lanes_, ", ", across_, ">(sum", k, ", shared", k, ", combine", k, ");");
+      else
+        t_.line("sum", k, " = join_lanes<", lanes_, ">(sum", k, ", shared", k, ", combine", k, ");");
+    }
+  }
+
+  void write_threads() {
+    if (columns_)
+      t_.line("const int lane = int(threadIdx.x) / ", across_, ", mine = int(threadIdx.x) % ", across_, ";");
+    else
+      t_.line("const int lane = int(threadIdx.x) % ", lanes_, ", mine = int(threadIdx.x) / ", lanes_, ";");
+    t_.line("const index wanted = index(blockIdx.x) * ", rows_a_block_, " + mine, rows = ", number_(rows_), ";");
+    // threads past the last row compute it again, since all of a block join their sums
+    t_.line("const bool real = wanted < rows;");
+    t_.line("const index row = real ? wanted : rows - 1;");
+  }
+
+  source write_whole() {
+    begin("rows", "");
+    write_threads();
+    write_row_start("row");
+    if (resident_) {
+      for (std::uint32_t k = 0; k < p_.values.size(); ++k)
+        if (p_.is_full_parameter(k))
+          t_.line("pack<", stored_name(p_.type(k)), ", ", width_, "> x", k, "[", each_, "];");
+        else if (kept(k))
+          t_.line(value_name(p_.type(k)), " k", k, "[", each_, "][", width_, "];");
+    }
+    for (int level = 0; level < p_.levels; ++level) {
+      write_level(level, "lane", number_(length_ / width_));
+      write_row_values(level + 1);
+    }
+    write_row_results("real && lane == 0");
+    t_.close();
+    return t_.whole("rows");
+  }
+
+  void write_row_results(std::string_view when) {
+    bool any = false;
+    for (const auto& r : p_.results) any = any || !r.full;
+    if (!any) return;
+    t_.open("if (", when, ")");
+    for (std::size_t r = 0; r < p_.results.size(); ++r)
+      if (!p_.results[r].full)
+        t_.line("*base", in_.size() + r, " = stored<", stored_name(out_[r].type), ">(v", p_.results[r].value, ");");
+    t_.close();
+  }
+
+  // A part of each row; its sums go to `partial`.
+  source write_parts() {
+    begin("parts", ", u64* partial");
+    write_threads();
+    write_row_start("row");
+    t_.line("const index runs = ", number_(length_ / width_), ", part = (runs + ", splits_ - 1, ") / ", splits_, ";");
+    t_.line("const index begin = index(blockIdx.y) * part, end = begin + part < runs ? begin + part : runs;");
+    write_level(0, "begin + lane", "end");
+    t_.open("if (real && lane == 0)");
+    int s = 0;
+    for (std::uint32_t k = 0; k < p_.values.size(); ++k)
+      if (p_.folds_in(k, 0)) {
+        const bool single = kind_of_values(p_.type(k)) == scalar_kind::f32;
+        t_.line("partial[(i64(row) * ", splits_, " + blockIdx.y) * ", sums_, " + ", s++, "] = ",
+                single                         ? cat("u64(__builtin_bit_cast(unsigned, sum", k, "))")
+                : p_.type(k) == dtype::boolean ? cat("u64(sum", k, ")")
+                                               : cat("__builtin_bit_cast(u64, sum", k, ")"),
+                ";");
+      }
+    t_.close();
+    t_.close();
+    return t_.whole("parts");
+  }
+
+  // One thread a row: joins the parts of a row, then computes what reads the sums.
+  source write_join() {
+    const std::int64_t threads = threads_;
+    threads_ = block_threads;
+    begin("join", ", const u64* partial");
+    threads_ = threads;
+    t_.line("const index row = index(blockIdx.x) * ", block_threads, " + index(threadIdx.x), rows = ", number_(rows_),
+            ";");
+    t_.line("if (row >= rows) return;");
+    write_row_start("row");
+    int s = 0;
+    for (std::uint32_t k = 0; k < p_.values.size(); ++k) {
+      if (!p_.folds_in(k, 0)) continue;
+      write_sum(k);
+      const std::string read = cat("partial[(i64(row) * ", splits_, " + n) * ", sums_, " + ", s++, "]");
+      const bool single = kind_of_values(p_.type(k)) == scalar_kind::f32;
+      const std::string value = single ? "__builtin_bit_cast(float, unsigned(" + read + "))"
+                                : p_.type(k) == dtype::boolean
+                                    ? "bool(" + read + ")"
+                                    : cat("__builtin_bit_cast(", value_name(p_.type(k)), ", ", read, ")");
+      t_.line("for (int n = 0; n < ", splits_, "; ++n) sum", k, " = combine", k, "(sum", k, ", ", value, ");");
+    }
+    write_row_values(1);
+    write_row_results("true");
+    t_.close();
+    return t_.whole("join");
+  }
+
+  numbers number_;
+  kernel_text t_;
+  std::vector<bool> loaded_ = std::vector<bool>(p_.values.size());  // parameters of a resident row that were read
+};
+
+}  // namespace
+
+row_kernel_plan plan_reduce(const row_program& p, std::span<const tensor> in, std::span<const tensor> out, bool dynamic,
+                            const architecture& where) {
+  return reduce_writer(p, in, out, dynamic, where).plan();
+}
+
+}  // namespace kiln::hip

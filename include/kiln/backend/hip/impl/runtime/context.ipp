@@ -1,0 +1,81 @@
+#include "kiln/backend/hip/context.hpp"
+
+#include "kiln/core/error.hpp"
+
+namespace kiln::hip {
+
+namespace {
+device_facts facts_of(const runtime_calls& calls, int index) {
+  device_facts out;
+  calls.describe(index, out);
+  return out;
+}
+}  // namespace
+
+function::function(const context& owner, std::string entry, std::string code)
+    : calls_(owner.calls()),
+      index_(owner.index()),
+      chained_(owner.arch().chains && calls_ && calls_->launch_chained),
+      few_blocks_(static_cast<std::uint64_t>(owner.arch().multiprocessors)),
+      entry_(std::move(entry)),
+      code_(std::move(code)) {}
+
+function::~function() {
+  if (module_ && calls_->hipSetDevice(index_) == 0) calls_->hipModuleUnload(module_);
+}
+
+void function::load() const {
+  if (!calls_)
+    raise(errc::unsupported, "a kernel runs where its device is: " + entry_ + " was compiled for an absent one");
+  check(*calls_, calls_->hipSetDevice(index_), "hipSetDevice");
+  check(*calls_, calls_->hipModuleLoadData(&module_, code_.data()), "hipModuleLoadData");
+  check(*calls_, calls_->hipModuleGetFunction(&handle_, module_, entry_.c_str()), "hipModuleGetFunction");
+}
+
+void function::give(device_queue& queue, extent3 grid, extent3 block, std::size_t shared_bytes, void** values) const {
+  std::call_once(once_, [&] { load(); });
+  constexpr int most_dynamic_shared_bytes = 8;
+  constexpr std::size_t always_there = 48 * 1024;
+  if (shared_bytes > always_there)
+    check(*calls_, calls_->hipFuncSetAttribute(handle_, most_dynamic_shared_bytes, static_cast<int>(shared_bytes)),
+          "hipFuncSetAttribute");
+  // kernels that are to overlap need one division of a multiprocessor's memory into cache and shared memory, since it
+  // is changed only where nothing runs; what streams through many blocks wants the cache
+  constexpr int preferred_shared_percent = 9;
+  const std::uint64_t blocks = std::uint64_t{grid.x} * grid.y * grid.z;
+  if (chained_ && (shared_bytes != 0 || blocks <= few_blocks_) && !divided_.exchange(true))
+    check(*calls_, calls_->hipFuncSetAttribute(handle_, preferred_shared_percent, 100), "hipFuncSetAttribute");
+  const unsigned bytes = static_cast<unsigned>(shared_bytes);
+  const int code = chained_ ? calls_->launch_chained(handle_, {grid.x, grid.y, grid.z}, {block.x, block.y, block.z},
+                                                     bytes, queue.stream(), values)
+                            : calls_->hipModuleLaunchKernel(handle_, grid.x, grid.y, grid.z, block.x, block.y, block.z,
+                                                            bytes, queue.stream(), values, nullptr);
+  if (code != 0) check(*calls_, code, ("hipModuleLaunchKernel of " + entry_).c_str());
+}
+
+context::context(const runtime_calls& calls, int index, std::string cache, std::shared_ptr<tuning_cache> tuned)
+    : arch_(architecture::of(calls.on, facts_of(calls, index))),
+      calls_(&calls),
+      index_(index),
+      cache_(std::move(cache)),
+      tuned_(std::move(tuned)) {}
+
+context::context(architecture where, std::string cache) : arch_(std::move(where)), cache_(std::move(cache)) {}
+
+std::shared_ptr<const function> context::build(const source& what) const {
+  const std::string key =
+      what.entry + (what.short_results ? "\nshort" : "") + (what.own_instructions ? "\nown\n" : "\n") + what.text;
+  {
+    const std::lock_guard guard(lock_);
+    if (auto known = made_.find(key); known != made_.end())
+      if (auto there = known->second.lock()) return there;
+  }
+  auto made = std::make_shared<const function>(*this, what.entry, compile(what, arch_, cache_));
+  const std::lock_guard guard(lock_);
+  std::weak_ptr<const function>& place = made_[key];
+  if (auto there = place.lock()) return there;
+  place = made;
+  return made;
+}
+
+}  // namespace kiln::hip

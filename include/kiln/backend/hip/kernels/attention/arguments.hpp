@@ -1,0 +1,64 @@
+#pragma once
+#include "kiln/backend/hip/kernels/gemm/arguments.hpp"
+
+// What kernels of attention are passed and how their blocks divide shared memory; host and device include this header
+// (see gemm/arguments.hpp).
+
+namespace kiln::gpu {
+
+/// Attention in tiles with a running softmax (Milakov and Gimelshein 2018; Dao et al. 2022): out[b, h, i] = sum over j
+/// of softmax_j(scale * q[b, h, i] . k[b, g, j] + mask[b, h, i, j]) v[b, g, j] with g = h / group. Steps count elements
+/// along batch, head and row; the last dim is contiguous. The heads of a group are rows of one matrix, so that a key is
+/// read once for all of them (Ainslie et al. 2023).
+struct attention_sizes {
+  int heads, group, queries, keys, depth, value_depth;
+  int tiles;   ///< of rows, for one group
+  int splits;  ///< blocks that share a tile, each a range of the keys
+  float scale;
+  float* partial;  ///< splits > 1: `split_floats` per tile and split
+  int* arrivals;   ///< splits > 1: one counter a tile, zero before and after
+};
+
+template <class T> struct attention_operand {
+  T* base;
+  i64 batch, head, row;
+};
+
+static_assert(sizeof(attention_operand<void>) == 32 && sizeof(attention_sizes) == 56);
+
+/// What a split leaves of a row: its sums, their base and their total.
+constexpr int split_row(int value_depth) { return value_depth + 2; }
+constexpr int split_floats(int rows, int value_depth) { return rows * split_row(value_depth); }
+
+/// The shared memory of a block: `rows` of queries, `keys` of a step, elements of `size` bytes. Steps and stages count
+/// elements, offsets bytes.
+struct attention_memory {
+  int rows, keys, depth, value_depth, size;
+
+  constexpr int step_k() const { return depth + tile_pad(size); }
+  constexpr int step_v() const { return value_depth + tile_pad(size); }
+  /// Queries first, results at last.
+  constexpr int staged_row() const { return step_k() > step_v() ? step_k() : step_v(); }
+
+  // attention_in_registers: queries, then two stages of keys and values
+  constexpr int stage() const { return keys * (step_k() + step_v()); }
+  constexpr int bytes_in_registers() const { return (rows * staged_row() + 2 * stage()) * size; }
+
+  // attention_on_wgmma: stages of keys and values in blocks of lines of 64 elements, then queries. Two of three stages
+  // are being filled while one is multiplied.
+  static constexpr int wgmma_stages = 3;
+  constexpr int wgmma_stage() const { return keys * (depth + value_depth); }
+  constexpr int bytes_on_wgmma() const { return (wgmma_stages * wgmma_stage() + rows * staged_row()) * size; }
+
+  // attention_staged: queries, keys, values, weights, scores, and three floats a row
+  constexpr int step_p() const { return keys + tile_pad(size); }
+  constexpr int step_s() const { return staging_step(keys); }
+  constexpr int keys_at() const { return rows * step_k() * size; }
+  constexpr int values_at() const { return keys_at() + keys * step_k() * size; }
+  constexpr int weights_at() const { return values_at() + keys * step_v() * size; }
+  constexpr int scores_at() const { return weights_at() + rows * step_p() * size; }
+  constexpr int row_values_at() const { return scores_at() + rows * step_s() * 4; }
+  constexpr int bytes_staged() const { return row_values_at() + rows * 3 * 4; }
+};
+
+}  // namespace kiln::gpu

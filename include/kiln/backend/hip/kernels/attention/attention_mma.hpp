@@ -1,0 +1,112 @@
+#pragma once
+#include "kiln/backend/hip/kernels/attention/split_keys.hpp"
+
+namespace kiln::gpu {
+
+/// scores += queries * keys^T for a warp's rows.
+template <class T, class Tile>
+KILN_FN void multiply_keys(typename atom_mma<T>::accumulator (&scores)[Tile::atoms_m][Tile::keys / 16],
+                           const typename atom_mma<T>::factor_a (&queries)[Tile::atoms_m][Tile::depth / 16],
+                           const T* tile_k, int step_k) {
+  using atom = atom_mma<T>;
+  KILN_UNROLL
+  for (int d = 0; d < Tile::depth / 16; ++d) KILN_UNROLL
+  for (int n = 0; n < Tile::keys / 16; ++n) {
+    typename atom::factor_b fk;
+    atom::template load_b<true>(fk, tile_k + n * 16 * step_k + d * 16, step_k);
+    KILN_UNROLL
+    for (int m = 0; m < Tile::atoms_m; ++m) atom::multiply(scores[m][n], queries[m][d], fk);
+  }
+}
+
+/// sums += weights * values; of few keys with what the weights' rounding drops, too.
+template <class T, class Tile>
+KILN_FN void multiply_values(typename atom_mma<T>::accumulator (&sums)[Tile::atoms_m][Tile::value_depth / 16],
+                             const typename atom_mma<T>::accumulator (&weights)[Tile::atoms_m][Tile::keys / 16],
+                             const T* tile_v, int step_v) {
+  using atom = atom_mma<T>;
+  KILN_UNROLL
+  for (int n = 0; n < Tile::keys / 16; ++n) {
+    typename atom::factor_a fp[Tile::atoms_m], dropped[Tile::atoms_m];
+    KILN_UNROLL
+    for (int m = 0; m < Tile::atoms_m; ++m) {
+      atom::as_factor(fp[m], weights[m][n]);
+      if constexpr (Tile::few) atom::as_dropped(dropped[m], weights[m][n], fp[m]);
+    }
+    KILN_UNROLL
+    for (int d = 0; d < Tile::value_depth / 16; ++d) {
+      typename atom::factor_b fv;
+      atom::template load_b<false>(fv, tile_v + n * 16 * step_v + d * 16, step_v);
+      KILN_UNROLL
+      for (int m = 0; m < Tile::atoms_m; ++m) {
+        atom::multiply(sums[m][d], fp[m], fv);
+        if constexpr (Tile::few) atom::multiply(sums[m][d], dropped[m], fv);
+      }
+    }
+  }
+}
+
+/// Attention of which a warp keeps scores and sums in registers: mma.sync sums in the lanes where it multiplies.
+/// block_x counts tiles times splits, block_y batch entries times key heads.
+template <class T, class Tile, mask_kind Mask, bool Causal>
+KILN_FN void attention_in_registers(const attention_operand<const T>& q, const attention_operand<const T>& k,
+                                    const attention_operand<const T>& v, const attention_operand<T>& out,
+                                    const epilogue_operand& mask, const attention_sizes& s, char* shared) {
+  using atom = atom_mma<T>;
+  constexpr int threads = Tile::warps * 32, atoms_m = Tile::atoms_m, rows = Tile::warps * atoms_m * 16;
+  constexpr int depth_atoms = Tile::depth / 16, value_atoms = Tile::value_depth / 16;
+  constexpr attention_memory memory{rows, Tile::keys, Tile::depth, Tile::value_depth, sizeof(T)};
+  constexpr int step_k = memory.step_k(), step_v = memory.step_v(), staged_row = memory.staged_row();
+  constexpr int stage = memory.stage();
+  const int split = block_x() % s.splits, tile = s.tiles - 1 - block_x() / s.splits;  // causal: the longest first
+  const attention_block<T, Tile, rows, threads> block(q, k, v, s, tile);
+  const int warp_row = thread_index() / 32 * atoms_m * 16;
+  const key_range range = block.template seen_keys<Causal>(split);
+  T* tile_q = reinterpret_cast<T*>(shared);
+  const auto stage_k = [&](int i) { return tile_q + rows * staged_row + i % 2 * stage; };
+  const auto stage_v = [&](int i) { return stage_k(i) + Tile::keys * step_k; };
+  const auto copy_keys = [&](int i) {
+    block.copy_keys(stage_k(i), stage_v(i), range.begin + i * Tile::keys, range.end);
+  };
+
+  block.copy_queries(tile_q);
+  const int steps = (range.end - range.begin + Tile::keys - 1) / Tile::keys;
+  if (steps > 0) copy_keys(0);
+  copy_commit();
+
+  softmax_rows<T, atoms_m> softmax(s, block.kv_head, block.row0 + warp_row, block.all_rows);
+  typename atom::accumulator sums[atoms_m][value_atoms] = {};
+  typename atom::factor_a fq[atoms_m][depth_atoms];
+  for (int i = 0; i < steps; ++i) {
+    copy_wait<0>();
+    sync_block();
+    if (i == 0) {
+      KILN_UNROLL
+      for (int m = 0; m < atoms_m; ++m) KILN_UNROLL
+      for (int d = 0; d < depth_atoms; ++d)
+        atom::template load_a<true>(fq[m][d], tile_q + (warp_row + m * 16) * step_k + d * 16, step_k);
+    }
+    if (i + 1 < steps) copy_keys(i + 1);
+    copy_commit();
+    typename atom::accumulator scores[atoms_m][Tile::keys / 16] = {};
+    multiply_keys<T, Tile>(scores, fq, stage_k(i), step_k);
+    float shrink[2 * atoms_m];
+    softmax.template weigh<Mask, Causal>(scores, shrink, s, mask, block.batch, range.begin + i * Tile::keys, range.end);
+    softmax.scale(sums, shrink);
+    multiply_values<T, Tile>(sums, scores, stage_v(i), step_v);
+  }
+  softmax.join_totals();
+  copy_wait<0>();
+  sync_block();
+  if (s.splits > 1) {
+    const split_sums<T, Tile, rows, threads> splits{block, s, tile};
+    splits.leave(softmax, sums, split, warp_row);
+    if (splits.is_last(shared)) splits.join(out, shared);
+    return;
+  }
+  // a warp's own rows of the queries' tile stage its results
+  softmax.template store<Tile::value_depth, Tile::vector, staged_row>(
+      out, s, block.batch, block.kv_head, block.row0 + warp_row, block.all_rows, sums, tile_q + warp_row * staged_row);
+}
+
+}  // namespace kiln::gpu

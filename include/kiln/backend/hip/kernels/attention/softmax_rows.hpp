@@ -1,0 +1,137 @@
+#pragma once
+#include "kiln/backend/hip/kernels/atom/atom_mma.hpp"
+#include "kiln/backend/hip/kernels/attention/attention.hpp"
+
+namespace kiln::gpu {
+
+/// The rows of a warp in a running softmax, with scores where atom_mma sums them: slot 2 m + h of a lane is row
+/// lane / 4 + 8 h of atom m.
+template <class T, int AtomsM> struct softmax_rows {
+  using scores_of_atom = typename atom_mma<T>::accumulator;
+  static constexpr int count = 2 * AtomsM;
+  int query[count], head[count];
+  float top[count], total[count];  // the greatest score in the base of exp2, and what the weights sum to
+
+  /// `first` is the warp's first row in its group.
+  KILN_FN softmax_rows(const attention_sizes& s, int kv_head, int first, int all_rows) {
+    KILN_UNROLL
+    for (int r = 0; r < count; ++r) {
+      const int row = first + r / 2 * 16 + r % 2 * 8 + lane_index() / 4;
+      const attention_row at = row_of(s, kv_head, row < all_rows ? row : all_rows - 1);
+      query[r] = at.query, head[r] = at.head;
+      top[r] = hidden_score, total[r] = 0;
+    }
+  }
+
+  /// Scores of the keys from `j0` on, of which those before `end` exist, become weights; what was summed with earlier
+  /// ones is to be multiplied by `shrink`.
+  template <mask_kind Mask, bool Causal, int KeyAtoms>
+  KILN_FN void weigh(scores_of_atom (&scores)[AtomsM][KeyAtoms], float (&shrink)[count], const attention_sizes& s,
+                     const epilogue_operand& mask, int batch, int j0, int end) {
+    const int last = j0 + KeyAtoms * 16 - 1, ahead = s.keys - s.queries;
+    bool whole = Mask == mask_kind::none && last < end && s.scale > 0;
+    KILN_UNROLL
+    for (int r = 0; r < count; ++r) whole = whole && (!Causal || last <= query[r] + ahead);
+    float factor = 1;
+    if (whole) {
+      factor = s.scale * log2_e;
+    } else {
+      KILN_UNROLL
+      for (int m = 0; m < AtomsM; ++m) KILN_UNROLL
+      for (int n = 0; n < KeyAtoms; ++n) KILN_UNROLL
+      for (int e = 0; e < 8; ++e) {
+        const int j = j0 + n * 16 + atom_mma<T>::c_at(lane_index(), e).depth, r = 2 * m + e / 2 % 2;
+        const bool seen = j < end && (!Causal || j <= query[r] + ahead);
+        scores[m][n].at[e] = seen ? masked_score<T, Mask>(scores[m][n].at[e], s, mask,
+                                                          batch * mask.step[0] + head[r] * mask.step[1] +
+                                                              query[r] * mask.step[2] + j * mask.step[3])
+                                  : hidden_score;
+      }
+    }
+    KILN_UNROLL
+    for (int r = 0; r < count; ++r) {
+      float high = hidden_score;
+      KILN_UNROLL
+      for (int n = 0; n < KeyAtoms; ++n) KILN_UNROLL
+      for (int e = 0; e < 4; ++e) high = greater_or_nan(score(scores, r, n, e), high);
+      high *= factor;
+      for (int x = 1; x < 4; x *= 2) high = greater_or_nan(shuffle_xor(high, x), high);
+      // sums are rescaled only where a score is far above the base: weights up to 2^8 lose nothing
+      // (FlashAttention-4, Zadouri et al. 2026)
+      constexpr float far = 8;
+      if (!(high <= top[r] + far)) {
+        high = greater_or_nan(top[r], high);
+        shrink[r] = exp2_device(top[r] - high);
+        top[r] = high;
+      } else {
+        shrink[r] = 1;
+      }
+      const float base = top[r] == hidden_score ? 0 : top[r];
+      float sum = 0;
+      KILN_UNROLL
+      for (int n = 0; n < KeyAtoms; ++n) KILN_UNROLL
+      for (int e = 0; e < 4; ++e) {
+        float& x = score(scores, r, n, e);
+        x = exp2_device(KILN_LIBM(fmaf)(x, factor, -base));
+        sum += x;
+      }
+      total[r] = total[r] * shrink[r] + sum;
+    }
+  }
+
+  /// Element e of slot r in atom n: of scores, or of sums.
+  template <int Atoms> static KILN_FN float& score(scores_of_atom (&of)[AtomsM][Atoms], int r, int n, int e) {
+    return of[r / 2][n].at[e / 2 * 4 + r % 2 * 2 + e % 2];
+  }
+
+  /// Multiplies what was summed by `shrink`.
+  template <int Atoms> static KILN_FN void scale(scores_of_atom (&sums)[AtomsM][Atoms], const float (&shrink)[count]) {
+    KILN_UNROLL
+    for (int r = 0; r < count; ++r) KILN_UNROLL
+    for (int n = 0; n < Atoms; ++n) KILN_UNROLL
+    for (int e = 0; e < 4; ++e) score(sums, r, n, e) *= shrink[r];
+  }
+
+  /// Totals of whole rows, when all keys were seen.
+  KILN_FN void join_totals() {
+    KILN_UNROLL
+    for (int r = 0; r < count; ++r) {
+      total[r] += shuffle_xor(total[r], 1);
+      total[r] += shuffle_xor(total[r], 2);
+    }
+  }
+
+  /// Writes a warp's rows of the result, `first` the first of them: through `staged`, rows of `Step` elements in shared
+  /// memory, so that they leave in long runs.
+  template <int Depth, int Vector, int Step, int Atoms>
+  KILN_FN void store(const attention_operand<T>& out, const attention_sizes& s, int batch, int kv_head, int first,
+                     int all_rows, scores_of_atom (&sums)[AtomsM][Atoms], T* staged) const {
+    const int lane = lane_index();
+    KILN_UNROLL
+    for (int r = 0; r < count; ++r) {
+      const float by = total[r] == 0 ? 0 : 1 / total[r];
+      T* to = staged + (r / 2 * 16 + r % 2 * 8 + lane / 4) * Step;
+      KILN_UNROLL
+      for (int n = 0; n < Atoms; ++n) KILN_UNROLL
+      for (int e = 0; e < 4; e += 2)
+        *reinterpret_cast<u32*>(to + n * 16 + e / 2 * 8 + lane % 4 * 2) =
+            two_narrow<T>(score(sums, r, n, e) * by, score(sums, r, n, e + 1) * by);
+    }
+    sync_warp();
+    constexpr int line = Depth / Vector;
+    for (int c = lane; c < AtomsM * 16 * line; c += 32) {
+      const int r = c / line, d = c % line * Vector, row = first + r;
+      if (row >= all_rows || d >= s.value_depth) continue;
+      const attention_row at = row_of(s, kv_head, row);
+      T* to = out.base + batch * out.batch + at.head * out.head + at.query * out.row + d;
+      if (d + Vector <= s.value_depth) {
+        using run = pack<T, Vector>;
+        *reinterpret_cast<run*>(to) = *reinterpret_cast<const run*>(staged + r * Step + d);
+      } else {
+        for (int e = 0; d + e < s.value_depth; ++e) to[e] = staged[r * Step + d + e];
+      }
+    }
+  }
+};
+
+}  // namespace kiln::gpu

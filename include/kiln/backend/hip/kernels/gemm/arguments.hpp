@@ -1,0 +1,88 @@
+#pragma once
+#include "kiln/backend/hip/kernels/platform/storage_types.hpp"
+
+// What the kernel of a GEMM is passed and how a block of it divides shared memory. Host and device include this header:
+// the host fills these structs, with T = void where only the kernel's text knows the type, and the device reads them.
+
+namespace kiln::gpu {
+
+/// A factor of a GEMM as a matrix in device memory: row i (a row of the left factor, a column of the right one) at
+/// depth k of batch entry (b0, b1) is base[b0 * batch[0] + b1 * batch[1] + i * row_step + k * depth_step].
+template <class T> struct matrix_argument {
+  const T* base;
+  i64 batch[2];
+  i64 row_step, depth_step;
+};
+
+/// A tensor over the positions of a GEMM's result, with a step (of elements) along each of the four; 0 repeats.
+struct epilogue_operand {
+  const void* base;
+  i64 step[4];
+};
+
+/// The result of a GEMM: a step along each of the four dims of a position. `pixels` is 0, or the pixels of an image
+/// where rows count the pixels of all images of a batch.
+template <class T> struct result_argument {
+  T* base;
+  i64 step[4];
+  int pixels;
+};
+
+/// Sizes of a GEMM and of its division among blocks.
+struct gemm_sizes {
+  int rows, cols, depth;
+  int tiles_m, tiles_n;
+  int inner_batch;  ///< extent of the second batch index
+  int splits;       ///< blocks that share one tile, each a range of the depth
+  void* partial;    ///< splits > 1: their sums, splits * tiles * threads * sums of a thread
+  int* arrivals;    ///< splits > 1: one counter a tile, zero before and after
+};
+
+// The host's and the device's compilers pad alike.
+static_assert(sizeof(matrix_argument<void>) == 40 && sizeof(epilogue_operand) == 40 &&
+              sizeof(result_argument<void>) == 48);
+static_assert(sizeof(gemm_sizes) == 48);
+
+/// Elements by which a row of a tile in shared memory is longer than it needs: 16 bytes, so that eight rows a tile's
+/// depth apart start in different banks.
+constexpr int tile_pad(int element_bytes) { return 16 / element_bytes; }
+/// Elements from row to row of such a tile, or from depth to depth where rows are contiguous.
+constexpr int tile_step(bool depth_contiguous, int rows, int depth, int element_bytes) {
+  return (depth_contiguous ? depth : rows) + tile_pad(element_bytes);
+}
+constexpr int tile_elements(bool depth_contiguous, int rows, int depth, int element_bytes) {
+  return (depth_contiguous ? rows : depth) * tile_step(depth_contiguous, rows, depth, element_bytes);
+}
+/// Elements from row to row where sums are staged on their way to the result.
+constexpr int staging_step(int cols) { return cols + 4; }
+
+/// The shared memory of a block: the tiles of some pipeline stages, and later the sums on their way to the result.
+struct gemm_memory {
+  int rows, cols, depth, warps_m, warps_n, stages;  ///< of the block's tile
+  bool a_depth_contiguous, b_depth_contiguous;
+  int element_bytes, sum_bytes, atom_rows;
+  bool cluster;  ///< the whole tile's sums are staged, for the other blocks of a cluster
+
+  constexpr int stage_bytes() const {
+    return (tile_elements(a_depth_contiguous, rows, depth, element_bytes) +
+            tile_elements(b_depth_contiguous, cols, depth, element_bytes)) *
+           element_bytes;
+  }
+  constexpr int staging_bytes() const {
+    return sum_bytes *
+           (cluster ? rows * staging_step(cols) : warps_m * warps_n * atom_rows * staging_step(cols / warps_n));
+  }
+  constexpr int bytes() const {
+    const int copies = stage_bytes() * stages, staging = staging_bytes();
+    return copies > staging ? copies : staging;
+  }
+};
+
+/// The one tile of `gemm_on_wgmma`: two groups of four warps each sum 64 rows over depths of 64. Of four stages, two
+/// are being filled while one is multiplied and the fourth still may be.
+struct wgmma_tile {
+  static constexpr int rows = 128, cols = 256, depth = 64, warps_m = 8, warps_n = 1, stages = 4;
+  static constexpr int shared_bytes = stages * (rows + cols) * depth * 2;
+};
+
+}  // namespace kiln::gpu

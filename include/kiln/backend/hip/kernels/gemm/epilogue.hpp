@@ -1,0 +1,150 @@
+#pragma once
+#include "kiln/backend/hip/kernels/atom/atom.hpp"
+#include "kiln/backend/hip/kernels/gemm/arguments.hpp"
+
+namespace kiln::gpu {
+
+/// The position of a value in a result: batch entry, row and column.
+struct position {
+  int b0, b1, row, col;
+};
+
+/// The result of a GEMM. With `Pixels`, rows count the pixels of all images of a batch: the first batch index of a
+/// position is then the image.
+template <class T, bool Pixels> struct result_place : result_argument<T> {
+  KILN_FN position at(int b0, int b1, int row, int col) const {
+    if constexpr (Pixels) return {row / this->pixels, b1, row % this->pixels, col};
+    return {b0, b1, row, col};
+  }
+};
+
+KILN_FN i64 offset_of(const i64 (&step)[4], const position& p) {
+  return p.b0 * step[0] + p.b1 * step[1] + p.row * step[2] + p.col * step[3];
+}
+
+/// How a run of an epilogue's operand is read: one value for all, neighbors in one load, or one by one.
+enum class run_kind { same, contiguous, strided };
+
+/// Reads `V` values of an operand from position `p` on, along the rows or the columns; those past `count` repeat the
+/// first.
+template <class T, run_kind Kind, bool AlongRows, int V>
+KILN_FN void read_run(T (&to)[V], const epilogue_operand& x, const position& p, int count) {
+  const T* from = static_cast<const T*>(x.base) + offset_of(x.step, p);
+  if constexpr (Kind == run_kind::same) {
+    const T one = *from;
+    KILN_UNROLL
+    for (int i = 0; i < V; ++i) to[i] = one;
+    return;
+  }
+  if constexpr (Kind == run_kind::contiguous) {
+    if (count == V) {
+      using run = pack<T, V>;
+      const run r = *reinterpret_cast<const run*>(from);
+      KILN_UNROLL
+      for (int i = 0; i < V; ++i) to[i] = r.at[i];
+      return;
+    }
+  }
+  const i64 step = x.step[AlongRows ? 2 : 3];
+  KILN_UNROLL
+  for (int i = 0; i < V; ++i) to[i] = from[i < count ? i * step : 0];
+}
+
+/// Writes `count` of `V` results.
+template <bool AlongRows, class Place, class T, int V>
+KILN_FN void write_run(const Place& place, const T (&from)[V], const position& p, int count) {
+  T* to = place.base + offset_of(place.step, p);
+  if (count == V && V > 1) {
+    using run = pack<T, V>;
+    run r;
+    KILN_UNROLL
+    for (int i = 0; i < V; ++i) r.at[i] = from[i];
+    *reinterpret_cast<run*>(to) = r;
+    return;
+  }
+  const i64 step = place.step[AlongRows ? 2 : 3];
+  KILN_UNROLL
+  for (int i = 0; i < V; ++i)
+    if (i < count) to[i * step] = from[i];
+}
+
+/// A warp's staging for one row of atoms: its sums leave the lanes' registers and come back as runs of neighbors.
+template <class Atom, class Tile> struct epilogue_layout {
+  static constexpr int cols = Tile::cols / Tile::warps_n;
+  static constexpr int step = staging_step(cols);
+  static constexpr int elements = Atom::m * step;
+};
+
+/// Writes a warp's sums through `result`, which has `place`, `width` (elements that one store moves), `along_rows` (the
+/// direction in which they are neighbors) and `apply(values, position, count)`: sums in, results out.
+template <class Atom, class Tile, class Result, int AtomsM, int AtomsN>
+KILN_FN void apply_epilogue(const typename Atom::accumulator (&sums)[AtomsM][AtomsN], typename Atom::sum* staging,
+                            const Result& result, int b0, int b1, int row0, int col0, int rows, int cols) {
+  using layout = epilogue_layout<Atom, Tile>;
+  using S = typename Atom::sum;
+  constexpr int V = Result::width;
+  constexpr bool along_rows = Result::along_rows;
+  constexpr int lines = along_rows ? layout::cols : Atom::m, runs = (along_rows ? Atom::m : layout::cols) / V;
+  const int lane = lane_index();
+  KILN_UNROLL
+  for (int m = 0; m < AtomsM; ++m) {
+    sync_warp();
+    KILN_UNROLL
+    for (int n = 0; n < AtomsN; ++n) KILN_UNROLL
+    for (int i = 0; i < Atom::c_count; ++i) {
+      const place p = Atom::c_at(lane, i);
+      staging[p.row * layout::step + n * Atom::n + p.depth] = sums[m][n].at[i];
+    }
+    sync_warp();
+    KILN_NO_UNROLL
+    for (int c = lane; c < lines * runs; c += warp_lanes) {
+      const int line = c / runs, start = c % runs * V;
+      const int r = along_rows ? start : line, q = along_rows ? line : start;
+      const int row = row0 + m * Atom::m + r, col = col0 + q;
+      const int left = along_rows ? rows - row : cols - col;
+      if (row >= rows || col >= cols) continue;
+      S values[V];
+      KILN_UNROLL
+      for (int i = 0; i < V; ++i)
+        values[i] = staging[(along_rows ? r + i : r) * layout::step + (along_rows ? q : q + i)];
+      result.apply(values, result.place.at(b0, b1, row, col), left < V ? left : V);
+    }
+  }
+}
+
+/// Leaves a block's sums for the one that comes last at its tile; true in that one, whose sums are then those of all.
+template <class Atom, int AtomsM, int AtomsN, int Threads, class Sizes>
+KILN_FN bool join_splits(typename Atom::accumulator (&sums)[AtomsM][AtomsN], const Sizes& s, int split, int entry,
+                         int* flag) {
+  using S = typename Atom::sum;
+  constexpr int each = AtomsM * AtomsN * Atom::c_count;
+  const int tiles = s.tiles_m * s.tiles_n, tile = entry * tiles + block_x();
+  S* mine = static_cast<S*>(s.partial) + static_cast<i64>(tile) * s.splits * Threads * each + thread_index();
+  S* own = mine + static_cast<i64>(split) * Threads * each;
+  KILN_UNROLL
+  for (int m = 0; m < AtomsM; ++m) KILN_UNROLL
+  for (int n = 0; n < AtomsN; ++n) KILN_UNROLL
+  for (int i = 0; i < Atom::c_count; ++i) own[((m * AtomsN + n) * Atom::c_count + i) * Threads] = sums[m][n].at[i];
+  fence_device();
+  sync_block();
+  if (thread_index() == 0) *flag = atomic_add(s.arrivals + tile, 1) == s.splits - 1;
+  sync_block();
+  if (!*flag) return false;
+  fence_device();
+  if (thread_index() == 0) s.arrivals[tile] = 0;
+  KILN_UNROLL
+  for (int m = 0; m < AtomsM; ++m) KILN_UNROLL
+  for (int n = 0; n < AtomsN; ++n) KILN_UNROLL
+  for (int i = 0; i < Atom::c_count; ++i) sums[m][n].at[i] = 0;
+  for (int k = 0; k < s.splits; ++k) {
+    const S* other = mine + static_cast<i64>(k) * Threads * each;
+    KILN_UNROLL
+    for (int m = 0; m < AtomsM; ++m) KILN_UNROLL
+    for (int n = 0; n < AtomsN; ++n) KILN_UNROLL
+    for (int i = 0; i < Atom::c_count; ++i) sums[m][n].at[i] += other[((m * AtomsN + n) * Atom::c_count + i) * Threads];
+  }
+  sync_block();
+  return true;
+}
+
+}  // namespace kiln::gpu

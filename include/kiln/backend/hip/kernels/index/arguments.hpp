@@ -1,0 +1,70 @@
+#pragma once
+#include "kiln/backend/hip/kernels/platform/storage_types.hpp"
+
+// Numbers that kernels of index ops and copies are passed; host and device include this header (see
+// gemm/arguments.hpp).
+
+namespace kiln::gpu {
+
+/// Dims that such a kernel takes at most.
+inline constexpr int index_dims = 24;
+
+/// A copy between two layouts: extents and both layouts' steps, outermost first.
+struct copy_sizes {
+  static constexpr int dims = 8;
+  i64 total;
+  i64 lens[dims], from[dims], to[dims];
+};
+
+struct gather_sizes {
+  i64 inner;  ///< elements after the axis
+  i64 indices, extent;
+};
+
+/// Gathering and scattering by elements: of each dim its extent in the indices and its step in the data. The axis's
+/// step is `axis_step`, and 0 among the others.
+struct element_sizes {
+  struct dim {
+    i64 extent, step;
+  };
+  i64 rank, axis_extent, axis_step;
+  dim dims[index_dims];
+};
+
+/// Gathering and scattering by tuples of indices.
+struct tuple_sizes {
+  i64 slice;                ///< elements that a tuple names
+  i64 rows;                 ///< tuples of a batch entry
+  i64 length;               ///< of a tuple
+  i64 extents[index_dims];  ///< of the dims that a tuple indexes
+};
+
+/// `mode`: 0 constant, 1 reflect, 2 edge, 3 wrap.
+struct pad_sizes {
+  struct dim {
+    i64 out, in, cropped, kept, added;  ///< extents, then elements cropped before, kept, and added before
+  };
+  i64 mode, rank;
+  dim dims[index_dims];
+};
+
+struct tri_sizes {
+  i64 rows, cols, k, upper;
+};
+
+struct fill_value {
+  i64 bits;
+};
+
+struct random_sizes {
+  i64 count, seed;
+  double low, high;
+};
+
+struct roi_sizes {
+  i64 batch, channels, rows, cols;  ///< of the images
+  i64 tall, wide, samples;          ///< bins of a region, samples of a bin
+  double scale;
+};
+
+}  // namespace kiln::gpu

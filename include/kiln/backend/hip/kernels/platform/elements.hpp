@@ -1,0 +1,166 @@
+#pragma once
+#include "kiln/backend/hip/kernels/platform/platform.hpp"
+#include "kiln/core/math/basic.hpp"
+
+// How generated kernels read and write elements: storage types in memory, one of five types (float, double, i64, u64,
+// bool) in between.
+
+#if KILN_NVIDIA
+// NVRTC declares the functions over floats alone, and an integer would fit two of them.
+inline __device__ double sqrt(long long x) { return sqrt(static_cast<double>(x)); }
+inline __device__ double sqrt(unsigned long long x) { return sqrt(static_cast<double>(x)); }
+inline __device__ double sqrt(long x) { return sqrt(static_cast<double>(x)); }
+inline __device__ double sqrt(unsigned long x) { return sqrt(static_cast<double>(x)); }
+#endif
+
+namespace kiln::gpu {
+
+template <class T> inline constexpr bool is_bool = elementary::same<T, bool>;
+template <class T> inline constexpr bool is_signed = !(T(-1) > T(0));
+template <class T> inline constexpr bool is_real = elementary::same<T, float> || elementary::same<T, double>;
+
+/// For a number of at most eight bits (narrow.hpp): what its class converts to, and the type it is computed in.
+template <class T> struct short_number;
+template <class T>
+concept is_short = requires {
+  typename short_number<T>::computed;
+};
+
+/// An element as the type that computations on its dtype run in.
+template <class T> KILN_FN auto value_of(T x) {
+  if constexpr (elementary::same<T, f16> || elementary::same<T, bf16>)
+    return widen(x);
+  else if constexpr (is_short<T>)
+    return static_cast<typename short_number<T>::computed>(static_cast<typename short_number<T>::given>(x));
+  else if constexpr (is_real<T> || is_bool<T>)
+    return x;
+  else if constexpr (is_signed<T>)
+    return static_cast<i64>(x);
+  else
+    return static_cast<u64>(x);
+}
+
+/// A value as an element, converted as ONNX Cast does: floats truncate toward zero and are clamped, NaN gives 0,
+/// anything nonzero is true, integers wrap, those of less than eight bits from the 64 that a float gives.
+template <class To, class From> KILN_FN To stored(From v) {
+  if constexpr (elementary::same<To, From>) {
+    return v;
+  } else if constexpr (is_bool<To>) {
+    return v != From(0);
+  } else if constexpr (elementary::same<To, f16> || elementary::same<To, bf16>) {
+    return narrow<To>(static_cast<float>(v));
+  } else if constexpr (is_short<To>) {
+    return To(stored<typename short_number<To>::computed>(v));
+  } else if constexpr (is_real<From> && !is_real<To>) {
+    constexpr int width = sizeof(To) * 8;
+    constexpr From top = static_cast<From>(u64(1) << (width - 1)) * (is_signed<To> ? 1 : 2);
+    if (v != v) return To(0);
+    if (v >= top) return static_cast<To>(~u64(0) >> (64 - width + is_signed<To>));
+    if constexpr (is_signed<To>) {
+      if (v < -top) return static_cast<To>(u64(1) << (width - 1));
+    } else {
+      if (v <= From(-1)) return static_cast<To>(stored<i64>(v));
+    }
+    return static_cast<To>(v);
+  } else {
+    return static_cast<To>(v);
+  }
+}
+
+/// What storing a value as `To` and reading it again gives.
+template <class To, class From> KILN_FN auto rounded(From v) { return value_of(stored<To>(v)); }
+
+/// e^x to 2^-17 of it, for results of 16 bits.
+KILN_FN float short_exp(float x) { return exp2_device(x * 1.44269504f); }
+/// 1 / (1 + e^-x), likewise.
+KILN_FN float short_sigmoid(float x) { return 1.0f / (1.0f + exp2_device(x * -1.44269504f)); }
+/// erf x to 2e-7 absolutely and 1e-5 relatively: by Abramowitz and Stegun (1964), 7.1.26, and by its series near 0.
+KILN_FN float short_erf(float x) {
+  const float a = x < 0.0f ? -x : x, t = 1.0f / (1.0f + 0.3275911f * a), s = a * a;
+  const float p =
+      t * (0.254829592f + t * (-0.284496736f + t * (1.421413741f + t * (-1.453152027f + t * 1.061405429f))));
+  const float far = 1.0f - p * exp2_device(s * -1.44269504f);
+  const float near =
+      a * (1.12837917f + s * (-0.376126389f + s * (0.112837917f + s * (-0.0268661706f + s * 0.00522397762f))));
+  const float y = a < 0.5f ? near : far;
+  return x < 0.0f ? -y : x != x ? x : y;
+}
+
+/// Any value of another lane.
+template <class T> KILN_FN T lane_value(T x, int mask) {
+  if constexpr (sizeof(T) == 8) {
+    u64 bits = __builtin_bit_cast(u64, x);
+    const float low = shuffle_xor(bits_as_float(static_cast<u32>(bits)), mask);
+    const float high = shuffle_xor(bits_as_float(static_cast<u32>(bits >> 32)), mask);
+    bits = u64(__builtin_bit_cast(u32, low)) | u64(__builtin_bit_cast(u32, high)) << 32;
+    return __builtin_bit_cast(T, bits);
+  } else if constexpr (elementary::same<T, float>) {
+    return shuffle_xor(x, mask);
+  } else {
+    const float moved = shuffle_xor(bits_as_float(static_cast<u32>(x)), mask);
+    return static_cast<T>(__builtin_bit_cast(u32, moved));
+  }
+}
+
+/// The sums of `Lanes` neighboring threads together, in every one of them. `Lanes` is a power of two; beyond 32,
+/// `shared` has room for a value of every 32 threads of the block, and all its threads call.
+template <int Lanes, class T, class Combine> KILN_FN T join_lanes(T sum, T* shared, Combine combine) {
+  constexpr int in_warp = Lanes < 32 ? Lanes : 32;
+  KILN_UNROLL
+  for (int m = in_warp / 2; m > 0; m /= 2) sum = combine(sum, lane_value(sum, m));
+  if constexpr (Lanes > 32) {
+    constexpr int parts = Lanes / 32;
+    const int part = thread_index() / 32;
+    sync_block();
+    if (thread_index() % 32 == 0) shared[part] = sum;
+    sync_block();
+    const int first = part / parts * parts;
+    sum = shared[first];
+    KILN_UNROLL
+    for (int i = 1; i < parts; ++i) sum = combine(sum, shared[first + i]);
+  }
+  return sum;
+}
+
+/// The same for threads of a stride of `Width`: thread i works row i % Width.
+template <int Lanes, int Width, class T, class Combine> KILN_FN T join_columns(T sum, T* shared, Combine combine) {
+  if constexpr (Lanes > 1) {
+    sync_block();
+    shared[thread_index()] = sum;
+    sync_block();
+    const int row = thread_index() % Width;
+    sum = shared[row];
+    KILN_UNROLL
+    for (int i = 1; i < Lanes; ++i) sum = combine(sum, shared[i * Width + row]);
+  }
+  return sum;
+}
+
+}  // namespace kiln::gpu
+
+namespace kiln::gpu {
+
+#if KILN_NVIDIA
+/// Writes `to` where `*at` is `expected`; what was there before.
+KILN_FN u32 exchange_if(u32* at, u32 expected, u32 to) { return atomicCAS(at, expected, to); }
+KILN_FN u64 exchange_if(u64* at, u64 expected, u64 to) {
+  return atomicCAS(reinterpret_cast<unsigned long long*>(at), static_cast<unsigned long long>(expected),
+                   static_cast<unsigned long long>(to));
+}
+/// The greater of `*at` and `to` stays there.
+KILN_FN void raise_number(int* at, int to) { atomicMax(at, to); }
+#else
+template <class W> KILN_FN W exchange_if(W* at, W expected, W to) {
+  __atomic_compare_exchange_n(at, &expected, to, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
+  return expected;
+}
+KILN_FN void raise_number(int* at, int to) {
+  for (int seen = *at; seen < to;) {
+    const int before = exchange_if(at, seen, to);
+    if (before == seen) return;
+    seen = before;
+  }
+}
+#endif
+
+}  // namespace kiln::gpu

@@ -1,0 +1,154 @@
+#pragma once
+#include "kiln/backend/hip/kernels/platform/storage_types.hpp"
+
+// Tile kernels' instructions on NVIDIA's platform (PTX ISA), from sm_80 on. Included by platform.hpp.
+
+// Other compilers don't have these instructions.
+#if KILN_NVIDIA
+namespace kiln::gpu {
+
+/// Where kernels are chained (from sm_90 on), lets the next one's blocks start as soon as all of this one's run.
+KILN_FN void let_next_begin() {
+#if KILN_CHAINED
+  asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
+#endif
+}
+/// Waits for the results of the kernel before, beside whose last blocks this one started. Before it a kernel reads
+/// constants only.
+KILN_FN void await_last() {
+#if KILN_CHAINED
+  asm volatile("griddepcontrol.wait;" ::: "memory");
+#endif
+}
+KILN_FN int thread_index() { return static_cast<int>(threadIdx.x); }
+KILN_FN int lane_index() { return static_cast<int>(threadIdx.x & 31u); }
+KILN_FN int block_x() { return static_cast<int>(blockIdx.x); }
+KILN_FN int block_y() { return static_cast<int>(blockIdx.y); }
+KILN_FN void sync_block() { __syncthreads(); }
+KILN_FN void sync_warp() { __syncwarp(); }
+KILN_FN void fence_device() { __threadfence(); }
+KILN_FN int atomic_add(int* at, int by) { return atomicAdd(at, by); }
+KILN_FN float shuffle_xor(float x, int mask) { return __shfl_xor_sync(0xffffffffu, x, mask); }
+
+KILN_FN float bits_as_float(u32 x) { return __uint_as_float(x); }
+KILN_FN float float_of_half(u16 bits) {
+  float to;
+  asm("cvt.f32.f16 %0, %1;" : "=f"(to) : "h"(bits));
+  return to;
+}
+KILN_FN u16 half_of_float(float x) {
+  u16 to;
+  asm("cvt.rn.f16.f32 %0, %1;" : "=h"(to) : "f"(x));
+  return to;
+}
+KILN_FN u16 bfloat_of_float(float x) {
+  u16 to;
+  asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(to) : "f"(x));
+  return to;
+}
+/// Two floats as two elements in one register, the first one low.
+template <class T> KILN_FN u32 two_narrow(float low, float high) {
+  u32 to;
+  if constexpr (elementary::same<T, f16>)
+    asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(to) : "f"(high), "f"(low));
+  else
+    asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(to) : "f"(high), "f"(low));
+  return to;
+}
+/// The greater of two numbers; NaN where one is.
+KILN_FN float greater_or_nan(float a, float b) {
+  float to;
+  asm("max.NaN.f32 %0, %1, %2;" : "=f"(to) : "f"(a), "f"(b));
+  return to;
+}
+/// Whether the condition holds in any lane of a warp.
+KILN_FN bool any_lane(bool holds) { return __any_sync(0xffffffffu, holds); }
+/// 2^x to 2 ulp, 0 at minus infinity.
+KILN_FN float exp2_device(float x) {
+  float to;
+  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(to) : "f"(x));
+  return to;
+}
+
+/// Four 8 by 8 matrices of 2-byte elements from shared memory; lane i names row i % 8 of matrix i / 8.
+template <bool Transposed> KILN_FN void load_matrices(u32 (&to)[4], const void* row) {
+  const u32 at = static_cast<u32>(__cvta_generic_to_shared(row));
+  if constexpr (Transposed)
+    asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
+                 : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3])
+                 : "r"(at)
+                 : "memory");
+  else
+    asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
+                 : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3])
+                 : "r"(at)
+                 : "memory");
+}
+/// c[16, 8] += a[16, 16] b[16, 8] in a warp's registers.
+template <class T> KILN_FN void multiply_mma(float* c, const u32* a, const u32* b) {
+  if constexpr (elementary::same<T, f16>)
+    asm("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, "
+        "%3};"
+        : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
+        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
+  else
+    asm("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, "
+        "%2, %3};"
+        : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
+        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
+}
+
+KILN_FN u32 shared_address(const void* at) { return static_cast<u32>(__cvta_generic_to_shared(at)); }
+
+/// Waits for all threads of a cluster's blocks; after it all see what they wrote to shared memory.
+KILN_FN void sync_cluster() {
+  asm volatile("barrier.cluster.arrive.release.aligned;\nbarrier.cluster.wait.acquire.aligned;" ::: "memory");
+}
+/// An address of this block's shared memory in that of block `rank` of the cluster.
+KILN_FN u32 shared_of_block(const void* at, int rank) {
+  u32 to;
+  asm("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(to) : "r"(shared_address(at)), "r"(rank));
+  return to;
+}
+/// Reads floats `Step` apart there; of neighbors, four begin at a multiple of 16 bytes.
+template <int Step, int Count> KILN_FN void read_block(float (&to)[Count], u32 at) {
+  if constexpr (Step == 1 && Count % 4 == 0) {
+    KILN_UNROLL
+    for (int i = 0; i < Count; i += 4)
+      asm volatile("ld.shared::cluster.v4.f32 {%0, %1, %2, %3}, [%4];"
+                   : "=f"(to[i]), "=f"(to[i + 1]), "=f"(to[i + 2]), "=f"(to[i + 3])
+                   : "r"(at + i * 4)
+                   : "memory");
+  } else {
+    KILN_UNROLL
+    for (int i = 0; i < Count; ++i)
+      asm volatile("ld.shared::cluster.f32 %0, [%1];" : "=f"(to[i]) : "r"(at + i * Step * 4) : "memory");
+  }
+}
+
+/// Starts a copy of `Bytes` (4, 8 or 16) to shared memory; those past the first `valid` become zero.
+template <int Bytes> KILN_FN void copy_async(void* to, const void* from, int valid) {
+  const u32 at = shared_address(to);
+  if constexpr (Bytes == 16)
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(at), "l"(from), "r"(valid) : "memory");
+  else
+    asm volatile("cp.async.ca.shared.global [%0], [%1], %2, %3;" ::"r"(at), "l"(from), "n"(Bytes), "r"(valid)
+                 : "memory");
+}
+/// The same of bytes that all exist.
+template <int Bytes> KILN_FN void copy_async(void* to, const void* from) {
+  const u32 at = shared_address(to);
+  if constexpr (Bytes == 16)
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(at), "l"(from) : "memory");
+  else
+    asm volatile("cp.async.ca.shared.global [%0], [%1], %2;" ::"r"(at), "l"(from), "n"(Bytes) : "memory");
+}
+/// Prefetches a line of 128 bytes to L2.
+KILN_FN void prefetch(const void* line) { asm volatile("prefetch.global.L2 [%0];" ::"l"(line)); }
+/// Closes the group of copies started since the last one.
+KILN_FN void copy_commit() { asm volatile("cp.async.commit_group;" ::: "memory"); }
+/// Waits until at most `Pending` groups of this thread's copies are under way.
+template <int Pending> KILN_FN void copy_wait() { asm volatile("cp.async.wait_group %0;" ::"n"(Pending) : "memory"); }
+
+}  // namespace kiln::gpu
+#endif

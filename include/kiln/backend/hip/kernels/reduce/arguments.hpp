@@ -1,0 +1,28 @@
+#pragma once
+#include "kiln/backend/hip/kernels/platform/storage_types.hpp"
+
+// Numbers that kernels along an axis and over windows are passed; host and device include this header (see
+// gemm/arguments.hpp).
+
+namespace kiln::gpu {
+
+/// A tensor around one axis: [outer, extent, inner]; `count` results of an axis where there are several.
+struct axis_sizes {
+  i64 extent, inner, count;
+};
+
+struct pool_sizes {
+  struct dim {
+    i64 in, out, window, stride, dilation, before, after;  ///< extents first, paddings last
+  };
+  dim dims[3];
+  i64 counts_padding, power;
+  i64 least;  ///< value of the dtype
+};
+
+struct lrn_sizes {
+  i64 channels, inner, before, after;  ///< elements after a channel; channels of a window before and after
+  double alpha, beta, bias;
+};
+
+}  // namespace kiln::gpu

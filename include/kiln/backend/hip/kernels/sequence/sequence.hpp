@@ -1,0 +1,159 @@
+#pragma once
+#include "kiln/backend/hip/kernels/platform/elements.hpp"
+#include "kiln/backend/hip/kernels/sequence/arguments.hpp"
+#include "kiln/op/sequence/activation.hpp"
+
+// Recurrences over a sequence: one launch a step, or one thread a column of a state. See op/sequence.
+
+namespace kiln::gpu {
+
+/// How a cell is stepped: op::recurrent's attributes. `kind` 0 is a plain cell, 1 a gated unit, 2 long short-term
+/// memory.
+template <int Kind, op::cell_function F0, op::cell_function F1, op::cell_function F2, bool Reverse, bool LinearReset,
+          bool Coupled>
+struct cell {
+  static constexpr int kind = Kind, gates = Kind == 0 ? 1 : Kind == 1 ? 3 : 4;
+  static constexpr op::cell_function functions[] = {F0, F1, F2};
+  static constexpr bool reverse = Reverse, linear_reset = LinearReset, coupled = Coupled;
+};
+
+/// Where a cell works; `room` holds `cell_states` values for each unit of each batch entry.
+template <class Cell, class T, class I> struct cell_step {
+  using V = decltype(value_of(T{}));
+  static constexpr int across = cell_units, parts = cell_threads;
+  T *y, *last, *last_cell;
+  V* room;
+  const T *x, *recurrence, *bias, *first;
+  const I* lengths;
+  const T *first_cell, *peepholes;
+  const recurrent_sizes& n;
+
+  KILN_FN i64 units() const { return n.batch * n.hidden; }
+  KILN_FN V* state(i64 step) const { return room + step % 2 * units(); }
+  KILN_FN V* cells() const { return room + 2 * units(); }
+  KILN_FN V* updates() const { return room + 3 * units(); }
+  KILN_FN V* resets() const { return room + 4 * units(); }
+
+  template <int F> KILN_FN V call(V v) const {
+    const V bound = static_cast<V>(n.clip);
+    const V held = v > bound ? bound : v < -bound ? -bound : v;
+    return kiln::detail::applied(Cell::functions[F], static_cast<float>(n.alpha[F]), static_cast<float>(n.beta[F]),
+                                 held);
+  }
+  /// What comes before the first step, one element a thread.
+  KILN_FN void begin(i64 at) const {
+    state(0)[at] = value_of(first[at]);
+    last[at] = first[at];
+    if constexpr (Cell::kind == 2) {
+      cells()[at] = value_of(first_cell[at]);
+      last_cell[at] = first_cell[at];
+    }
+  }
+  /// Adds the products of a state with a unit's columns of gates `First`, `First` + 1, …, in every part of the block.
+  template <int First, int Count> KILN_FN void add_products(V (&sums)[Count], const V* with, i64 unit, int part) const {
+    const i64 hidden = n.hidden;
+    const T* column = recurrence + First * hidden + unit;
+    V own[Count] = {};
+    for (i64 k = part; k < hidden; k += parts) {
+      const V s = with[k];
+      KILN_UNROLL
+      for (int g = 0; g < Count; ++g) own[g] += s * value_of(column[(k * Cell::gates + g) * hidden]);
+    }
+    KILN_SHARED V shared[parts * across];
+    KILN_UNROLL
+    for (int g = 0; g < Count; ++g)
+      sums[g] += join_columns<parts, across>(own[g], shared, [](V a, V b) { return a + b; });
+  }
+  /// A block's `across` units of one batch entry, by `parts` threads each, `lane` counting all of them. A gated unit
+  /// whose reset comes before the product takes two launches a step: with `Gates` it works the gates alone, without it
+  /// the rest.
+  template <bool Gates> KILN_FN void advance(i64 row, int lane) const {
+    constexpr bool two = Cell::kind == 1 && !Cell::linear_reset;
+    const i64 steps = n.steps, batch = n.batch, hidden = n.hidden, step = n.step,
+              blocks = (hidden + across - 1) / across;
+    const i64 b = row / blocks, wanted = (row - b * blocks) * across + lane % across;
+    const i64 j = wanted < hidden ? wanted : hidden - 1, at = b * hidden + j;
+    const int part = lane / across;
+    const bool writes = part == 0 && wanted < hidden;
+    i64 own = static_cast<i64>(lengths[b]);
+    own = own < 0 ? 0 : own < steps ? own : steps;
+    const V *before = state(step) + b * hidden, mine = before[j];
+    if (step >= own) {
+      if (writes && !Gates) y[(step * batch + b) * hidden + j] = stored<T>(V(0)), state(step + 1)[at] = mine;
+      return;
+    }
+    const i64 place = (Cell::reverse ? own - 1 - step : step) * batch + b;
+    const T* in = x + place * (Cell::gates * hidden) + j;
+    const auto given = [&](int gate) { return value_of(in[gate * hidden]); };
+    const auto offset = [&](int gate) { return value_of(bias[gate * hidden + j]); };
+    V made;
+    if constexpr (Cell::kind == 0) {
+      V sums[1] = {given(0) + offset(0)};
+      add_products<0>(sums, before, j, part);
+      made = call<0>(sums[0]);
+    } else if constexpr (Cell::kind == 2) {
+      V sums[4];
+      for (int g = 0; g < 4; ++g) sums[g] = given(g) + offset(g);
+      add_products<0>(sums, before, j, part);
+      const V old = cells()[at];
+      const auto peep = [&](int g) { return value_of(peepholes[g * hidden + j]); };
+      const V enters = call<0>(sums[0] + peep(0) * old);
+      const V stays = Cell::coupled ? V(1) - enters : call<0>(sums[2] + peep(2) * old);
+      const V now = stays * old + enters * call<1>(sums[3]);
+      made = call<0>(sums[1] + peep(1) * now) * call<2>(now);
+      sync_block();
+      if (writes) cells()[at] = now, last_cell[at] = stored<T>(now);
+    } else if constexpr (two && Gates) {
+      V sums[2] = {given(0) + offset(0), given(1) + offset(1)};
+      add_products<0>(sums, before, j, part);
+      if (writes) updates()[at] = call<0>(sums[0]), resets()[at] = call<0>(sums[1]) * mine;
+      return;
+    } else {
+      V keep, fresh;
+      if constexpr (two) {
+        V sums[1] = {offset(2)};
+        add_products<2>(sums, resets() + b * hidden, j, part);
+        keep = updates()[at], fresh = sums[0];
+      } else {
+        V sums[3] = {given(0) + offset(0), given(1) + offset(1), offset(2)};
+        add_products<0>(sums, before, j, part);
+        keep = call<0>(sums[0]), fresh = sums[2] * call<0>(sums[1]);
+      }
+      made = (V(1) - keep) * call<1>(fresh + given(2)) + keep * mine;
+    }
+    if (!writes) return;
+    state(step + 1)[at] = made;
+    y[place * hidden + j] = last[at] = stored<T>(made);
+  }
+};
+
+/// One column of one head's state through all steps; op::linear_attention. `state` has room for every head's.
+template <bool Corrects, class T, class V>
+KILN_FN void linear_attention(T* y, T* last, V* state, const T* q, const T* k, const T* v, const T* first,
+                              const T* decay, const T* beta, const linear_attention_sizes& n, i64 at) {
+  const i64 steps = n.steps, heads = n.heads, own = n.own_heads, depth = n.depth, width = n.width, each = heads / own;
+  const i64 entry = at / width, w = at - entry * width, b = entry / own, h = entry - b * own;
+  const i64 base = entry * depth * width + w;
+  V* const s = state + base;
+  for (i64 d = 0; d < depth; ++d) s[d * width] = value_of(first[base + d * width]);
+  for (i64 t = 0; t < steps; ++t) {
+    const i64 place = (b * steps + t) * own + h;
+    V held = V(0);
+    for (i64 d = 0; d < depth; ++d) {
+      s[d * width] *= value_of(decay[place * depth + d]);
+      if constexpr (Corrects) held += s[d * width] * value_of(k[place * depth + d]);
+    }
+    V write = value_of(v[place * width + w]);
+    if constexpr (Corrects) write = value_of(beta[place]) * (write - held);
+    for (i64 d = 0; d < depth; ++d) s[d * width] += value_of(k[place * depth + d]) * write;
+    for (i64 r = 0; r < each; ++r) {
+      const i64 row = (b * steps + t) * heads + h * each + r;
+      V sum = V(0);
+      for (i64 d = 0; d < depth; ++d) sum += value_of(q[row * depth + d]) * s[d * width];
+      y[row * width + w] = stored<T>(static_cast<V>(n.scale) * sum);
+    }
+  }
+  for (i64 d = 0; d < depth; ++d) last[base + d * width] = stored<T>(s[d * width]);
+}
+
+}  // namespace kiln::gpu

@@ -1,0 +1,42 @@
+#pragma once
+#include "kiln/graph/impl/picture/label.hpp"
+
+namespace kiln::picture {
+
+/// A box of a drawing, or, without lines, a bend of an edge that crosses the layer. Units are pixels.
+struct box {
+  std::vector<std::string> lines;
+  const char* color = "#ffffff";
+  std::size_t layer = 0;
+  double x = 0, width = 8, height = 0;  ///< x: center
+  std::vector<std::size_t> above, below;
+  std::vector<std::size_t> far_below;  ///< readers more than `longest_edge` layers away, which no line joins
+};
+
+inline constexpr double margin = 16, gap_x = 18, gap_y = 34, line_height = 15;
+/// Layers that a drawn edge spans at most: more would hide the shape of deep networks under lines.
+inline constexpr std::size_t longest_edge = 6;
+
+/// A module drawn in layers (Sugiyama, Tagawa and Toda, "Methods for visual understanding of hierarchical system
+/// structures", 1981): edges join adjacent layers only, layers are ordered for few crossings, boxes move towards the
+/// middle of their neighbors.
+class layered_drawing {
+ public:
+  explicit layered_drawing(const program& p);
+
+  const std::vector<box>& boxes() const { return boxes_; }
+  const std::vector<std::vector<std::size_t>>& layers() const { return layers_; }
+
+ private:
+  std::size_t add_box(std::vector<std::string> lines, const char* color, std::size_t layer);
+  void join(std::size_t from, std::size_t to);
+  void add_boxes(const program& p);
+  void add_bends();
+  void order_layers();
+  void place_boxes();
+
+  std::vector<box> boxes_;
+  std::vector<std::vector<std::size_t>> layers_;
+};
+
+}  // namespace kiln::picture

@@ -1,0 +1,111 @@
+#pragma once
+
+#include "kiln/kernel/conv/image_layout.hpp"
+#include "kiln/kernel/conv/problem.hpp"
+
+namespace kiln::kernels {
+
+/// Two-dimensional depthwise NHWC convolution with one output channel per group: vectors run over channels, and a few
+/// adjacent pixels share each load of the weights.
+template <class T> class depthwise_nhwc_convolution {
+  using V = native_vec<T>;
+  static constexpr int lanes = native_lanes<T>;
+  static constexpr int most_pixels = native_bytes == 64 ? 8 : 4;
+
+ public:
+  static constexpr bool serves(const conv_problem& p) {
+    return p.group_inputs() == 1 && p.group_outputs() == 1 && p.input[0] == 1 && p.kernel[0] == 1 &&
+           p.pad_begin[0] == 0 && p.pad_end[0] == 0;
+  }
+
+  explicit depthwise_nhwc_convolution(const conv_problem& problem)
+      : p_(problem),
+        height_(std::max<std::int64_t>(1, problem.output(1))),
+        width_(std::max<std::int64_t>(1, problem.output(2))),
+        channels_(round_up(p_.out_channels, lanes)) {
+    // Columns [inner_, inner_end_) read inside the input at every tap.
+    inner_ = std::clamp<std::int64_t>(ceil_div(p_.pad_begin[2], p_.stride[2]), 0, width_);
+    const std::int64_t room = p_.input[2] + p_.pad_begin[2] - p_.span(2);
+    inner_end_ = room < 0 ? inner_ : std::clamp(room / p_.stride[2] + 1, inner_, width_);
+  }
+
+  static std::int64_t weights_size(const conv_problem& p) { return p.taps() * round_up(p.out_channels, lanes); }
+  /// Writes weights [channels, 1, kh, kw] as [kh, kw, channels], channels padded with zeros to whole vectors.
+  static void pack_weights(const conv_problem& p, T* to, const T* weights) {
+    const std::int64_t channels = round_up(p.out_channels, lanes), taps = p.taps();
+    fill_zero(to, taps * channels);
+    for (std::int64_t c = 0; c < p.out_channels; ++c)
+      for (std::int64_t t = 0; t < taps; ++t) to[t * channels + c] = weights[c * taps + t];
+  }
+
+  /// As `nhwc_gemm_convolution::run`, without scratch; an epilogue's tile is one row of pixels.
+  template <class Epilogue>
+  void run(thread_pool& pool, const T* input, std::ptrdiff_t in_step, const T* weights, T* output,
+           std::ptrdiff_t out_step, Epilogue&& epilogue) const {
+    const std::int64_t rows = p_.batch * height_;
+    const std::int64_t work = std::max<std::int64_t>(1, width_ * channels_ * p_.taps());
+    const std::int64_t each = std::clamp<std::int64_t>(65536 / work, 1, std::max<std::int64_t>(1, height_ / 8));
+    pool.parallel_for(ceil_div(rows, each), [&](std::int64_t task, unsigned) {
+      for (std::int64_t row = task * each; row < std::min(rows, (task + 1) * each); ++row) {
+        T* const out = output + row * width_ * out_step;
+        run_row(input + row / height_ * p_.input_pixels() * in_step, in_step, weights, row % height_, out, out_step);
+        epilogue(row * width_, width_, std::int64_t{0}, p_.out_channels, out, out_step);
+      }
+    });
+  }
+
+ private:
+  void run_row(const T* image, std::ptrdiff_t in_step, const T* weights, std::int64_t y, T* out,
+               std::ptrdiff_t out_step) const {
+    const std::int64_t y0 = y * p_.stride[1] - p_.pad_begin[1], step = p_.dilation[1];
+    const std::int64_t first = y0 >= 0 ? 0 : ceil_div(-y0, step);
+    const std::int64_t last = std::min(p_.kernel[1], y0 >= p_.input[1] ? 0 : ceil_div(p_.input[1] - y0, step));
+    for (std::int64_t c = 0; c < p_.out_channels; c += lanes) {
+      const int count = static_cast<int>(std::min<std::int64_t>(lanes, p_.out_channels - c));
+      const auto taps = [&]<int Pixels, bool Whole>(std::int64_t x) {
+        V sum[Pixels];
+#pragma GCC unroll 8
+        for (int i = 0; i < Pixels; ++i) sum[i] = V{};
+        const std::int64_t x0 = x * p_.stride[2] - p_.pad_begin[2];
+        for (std::int64_t ky = first; ky < last; ++ky) {
+          const T* const row = image + (y0 + ky * step) * p_.input[2] * in_step + c;
+          const T* w = weights + ky * p_.kernel[2] * channels_ + c;
+          for (std::int64_t kx = 0; kx < p_.kernel[2]; ++kx, w += channels_) {
+            const std::int64_t ix = x0 + kx * p_.dilation[2];
+            if (Pixels == 1 && (ix < 0 || ix >= p_.input[2])) continue;
+            const V weight = load<V>(w);
+#pragma GCC unroll 8
+            for (int i = 0; i < Pixels; ++i) {
+              const T* const at = row + (ix + i * p_.stride[2]) * in_step;
+              sum[i] = multiply_add(Whole ? load<V>(at) : load_n<V>(at, count), weight, sum[i]);
+            }
+          }
+        }
+#pragma GCC unroll 8
+        for (int i = 0; i < Pixels; ++i) {
+          T* const to = out + (x + i) * out_step + c;
+          if (Whole)
+            store(to, sum[i]);
+          else
+            store_n(to, sum[i], count);
+        }
+      };
+      const auto columns = [&]<bool Whole>() {
+        std::int64_t x = 0;
+        for (; x < inner_; ++x) taps.template operator()<1, Whole>(x);
+        for (; x + most_pixels <= inner_end_; x += most_pixels) taps.template operator()<most_pixels, Whole>(x);
+        for (; x + 2 <= inner_end_; x += 2) taps.template operator()<2, Whole>(x);
+        for (; x < width_; ++x) taps.template operator()<1, Whole>(x);
+      };
+      if (count == lanes)
+        columns.template operator()<true>();
+      else
+        columns.template operator()<false>();
+    }
+  }
+
+  conv_problem p_;
+  std::int64_t height_, width_, channels_, inner_ = 0, inner_end_ = 0;
+};
+
+}  // namespace kiln::kernels

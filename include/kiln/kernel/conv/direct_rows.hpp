@@ -1,0 +1,110 @@
+#pragma once
+
+#include "kiln/kernel/conv/column_phases.hpp"
+#include "kiln/kernel/gemm/gemm.hpp"
+
+namespace kiln::kernels {
+
+/// The left operand's element k is at `row + k`, row k of the right operand at `b + offset[k]`.
+struct right_table_step {
+  const std::int32_t* offset;
+  std::ptrdiff_t operator()(std::ptrdiff_t k) const { return k; }
+  std::ptrdiff_t right(std::ptrdiff_t k) const { return offset[k]; }
+};
+
+/// Two-dimensional NCHW convolution with vectors over the pixels of an output row: the unpacked weights, broadcast,
+/// multiply rows of a padded strip of the input, stored as `column_phases`. Nothing is gathered per tap or transposed,
+/// and where the input has few channels, all that a row of outputs reads stays in L1.
+template <class T> class direct_rows_convolution {
+ public:
+  static constexpr bool serves(const conv_problem& p) {
+    return p.input[0] == 1 && p.kernel[0] == 1 && p.pad_begin[0] == 0 && p.pad_end[0] == 0;
+  }
+
+  direct_rows_convolution(const conv_problem& problem, unsigned workers)
+      : p_(problem),
+        height_(std::max<std::int64_t>(1, problem.output(1))),
+        width_(std::max<std::int64_t>(1, problem.output(2))),
+        inputs_(problem.group_inputs()),
+        outputs_(problem.group_outputs()),
+        depth_(problem.depth()),
+        layout_(problem) {
+    constexpr std::int64_t strip_elements = 192 * 1024 / static_cast<std::int64_t>(sizeof(T));
+    const std::int64_t images = std::max<std::int64_t>(1, p_.batch * p_.groups);
+    const std::int64_t strips = workers == 1 ? 1 : ceil_div(6 * static_cast<std::int64_t>(workers), images);
+    strip_rows_ = ceil_div(height_, std::min(strips, height_));
+    while (strip_rows_ > 1 && strip_size(strip_rows_) > strip_elements) strip_rows_ = (strip_rows_ + 1) / 2;
+    strips_ = ceil_div(height_, strip_rows_);
+    plane_ = layout_.rows_in(strip_rows_) * layout_.row();
+    offsets_ = layout_.offsets(inputs_, plane_);
+  }
+
+  /// Elements of scratch for each worker.
+  std::int64_t scratch_size() const { return strip_size(strip_rows_); }
+
+  template <class Epilogue>
+  void run(thread_pool& pool, const T* input, const T* weights, T* output, T* scratch, Epilogue&& epilogue) const {
+    const std::int64_t each = round_up(scratch_size(), native_lanes<T>);
+    pool.parallel_for(p_.batch * p_.groups * strips_, [&](std::int64_t task, unsigned worker) {
+      T* const strip = scratch + worker * each;
+      const std::int64_t group = task / strips_, y0 = task % strips_ * strip_rows_;  // counted through the batch
+      const std::int64_t rows = std::min(strip_rows_, height_ - y0);
+      const T* const from = input + group * inputs_ * p_.input_pixels();
+      for (std::int64_t c = 0; c < inputs_; ++c)
+        layout_.copy(strip + c * plane_, from + c * p_.input_pixels(), y0, rows);
+      const std::int64_t image = group / p_.groups, channel0 = (group - image * p_.groups) * outputs_;
+      for (std::int64_t y = 0; y < rows; ++y)
+        run_row(strip + y * p_.stride[1] * layout_.row(), weights + channel0 * depth_, output, image, channel0, y0 + y,
+                epilogue);
+    });
+  }
+
+ private:
+  std::int64_t strip_size(std::int64_t rows) const { return inputs_ * layout_.rows_in(rows) * layout_.row(); }
+
+  // The epilogue as the tiles of a panel of pixels call it: rows are channels.
+  template <class Epilogue> struct row_epilogue {
+    Epilogue& epilogue;
+    bool last;
+    std::int64_t image, channel0, pixel0, pixels;
+    T* c;
+    std::ptrdiff_t c_row;
+
+    void operator()(std::int64_t first, int count) const {
+      if (last) epilogue(image, channel0 + first, std::int64_t{count}, pixel0, pixels, c + first * c_row, c_row);
+    }
+    bool in_registers(std::int64_t first, std::int64_t count, tile_epilogue<T>& to) const {
+      return last && applies_in_registers(epilogue, image, channel0 + first, count, pixel0, pixels, to);
+    }
+  };
+
+  template <class Epilogue>
+  void run_row(const T* strip, const T* weights, T* output, std::int64_t image, std::int64_t channel0, std::int64_t y,
+               Epilogue&& epilogue) const {
+    const std::int64_t vectors = ceil_div(width_, native_lanes<T>), pixels = height_ * width_;
+    const std::int64_t block = depth_block<T>(depth_);
+    for (std::int64_t v = 0, left = ceil_div(vectors, register_tile<T>::vectors); left > 0; --left) {
+      const std::int64_t take = ceil_div(vectors - v, left), x = v * native_lanes<T>;
+      const std::int64_t cols = std::min(take * native_lanes<T>, width_ - x);
+      T* const out = output + (image * p_.out_channels + channel0) * pixels + y * width_ + x;
+      std::int64_t k = 0;
+      do {
+        const std::int64_t depth = std::min(block, depth_ - k);
+        const row_epilogue<std::remove_reference_t<Epilogue>> of_panel{
+            epilogue, k + depth >= depth_, image, channel0, y * width_ + x, cols, out, pixels};
+        multiply_panel<T>(depth, weights + k, depth_, outputs_, right_table_step{offsets_.data() + k}, strip + x, 0,
+                          out, pixels, static_cast<int>(cols), k != 0, coming_block<T>{}, of_panel);
+        k += depth;
+      } while (k < depth_);
+      v += take;
+    }
+  }
+
+  conv_problem p_;
+  std::int64_t height_, width_, inputs_, outputs_, depth_;
+  column_phases<T> layout_;
+  std::int64_t strip_rows_ = 1, strips_ = 1, plane_ = 0;
+  std::vector<std::int32_t> offsets_;
+};
+
+}  // namespace kiln::kernels

@@ -1,0 +1,130 @@
+#pragma once
+
+#include "kiln/kernel/gemm/pack.hpp"
+
+namespace kiln::kernels {
+
+/// How 8-bit integers are multiplied: each 32-bit lane of an operand holds `depth` adjacent depth steps, and one step
+/// adds their products to the lane's sum without saturation. `offset` is added to signed left elements; the column sums
+/// of the right operand compensate for it.
+template <class Left, class Right, int Offset> struct integer_machine {
+  using left = Left;
+  using right = Right;
+  static constexpr int depth = 4 / sizeof(Left), offset = Offset;
+};
+
+/// Four bytes per lane, unsigned times signed: one AVX-512 VNNI instruction, which compilers accept in assembly at any
+/// target level; the caller checks that the processor has it.
+struct four_bytes : integer_machine<std::uint8_t, std::int8_t, 128> {
+  template <is_vec V> KILN_FN static V add_products(V sum, V a, V b) {
+#if KILN_HAS_MXCSR
+    asm("vpdpbusd %2, %1, %0" : "+v"(sum) : "v"(a), "v"(b));
+#endif
+    return sum;
+  }
+};
+
+/// Two 16-bit numbers per lane, both signed: pmaddwd, which every level has. Its sums of two products are exact.
+struct two_words : integer_machine<std::int16_t, std::int16_t, 0> {
+  template <is_vec V> KILN_FN static V add_products(V sum, V a, V b) {
+#if KILN_HAS_MXCSR
+    V products = a;
+    if constexpr (sizeof(V) == 16)
+      asm("pmaddwd %1, %0" : "+x"(products) : "x"(b));
+    else
+      asm("vpmaddwd %2, %1, %0" : "=v"(products) : "v"(a), "v"(b));
+    return sum + products;
+#else
+    return sum + (a << 16 >> 16) * (b << 16 >> 16) + (a >> 16) * (b >> 16);
+#endif
+  }
+};
+
+/// Lanes that k steps of the depth take.
+template <class Machine> constexpr std::int64_t integer_words(std::int64_t k) { return ceil_div(k, Machine::depth); }
+
+/// Elements that a packed right operand of k rows and n columns takes: the sums of its columns, then its panels.
+template <class Machine> std::int64_t packed_integers_size(std::int64_t k, std::int64_t n) {
+  return (integer_words<Machine>(k) + 1) * round_up(n, native_lanes<std::int32_t>);
+}
+
+/// Packs B[k, n] of any strides: column sums, then panels of one register tile's width, in each of which a row of lanes
+/// holds `depth` rows of B. Missing columns and rows are zero.
+template <class Machine>
+void pack_integers(thread_pool& pool, std::int32_t* to, const std::int8_t* from, std::ptrdiff_t row, std::ptrdiff_t col,
+                   std::int64_t k, std::int64_t n) {
+  constexpr std::int64_t full = register_tile<std::int32_t>::width;
+  constexpr int depth = Machine::depth;
+  const std::int64_t columns = round_up(n, native_lanes<std::int32_t>), words = integer_words<Machine>(k);
+  pool.parallel_for(ceil_div(n, full), [&](std::int64_t task, unsigned) {
+    const std::int64_t first = task * full, width = panel_width<std::int32_t>(first, n);
+    const std::int64_t cols = std::min(full, n - first);
+    std::int32_t* const sums = to + first;
+    std::fill_n(sums, width, 0);
+    std::int32_t* const panel = to + columns + first * words;
+    for (std::int64_t w = 0; w < words; ++w)
+      for (std::int64_t j = 0; j < width; ++j) {
+        typename Machine::right lane[depth] = {};
+        for (int d = 0; d < depth && j < cols && w * depth + d < k; ++d) {
+          lane[d] = from[(w * depth + d) * row + (first + j) * col];
+          sums[j] += lane[d];
+        }
+        __builtin_memcpy(panel + w * width + j, lane, sizeof lane);
+      }
+  });
+}
+
+/// One register tile: C[r][j] = sum over the lanes of row r and column j. Whole vectors are stored.
+template <class Machine, int Rows, int Vectors>
+[[gnu::noinline]] void integer_tile(std::int64_t words, const std::byte* const* row, const std::int32_t* b,
+                                    std::ptrdiff_t b_step, std::int32_t* c, std::ptrdiff_t c_row) {
+  using V = native_vec<std::int32_t>;
+  constexpr int lanes = native_lanes<std::int32_t>;
+  const std::byte* a[Rows];
+  V sum[Rows][Vectors];
+#pragma GCC unroll 16
+  for (int r = 0; r < Rows; ++r) {
+    a[r] = row[r];
+#pragma GCC unroll 8
+    for (int v = 0; v < Vectors; ++v) sum[r][v] = V{};
+  }
+  for (std::int64_t w = 0; w < words; ++w) {
+    V right[Vectors];
+#pragma GCC unroll 8
+    for (int v = 0; v < Vectors; ++v) right[v] = load<V>(b + v * lanes);
+    b += b_step;
+#pragma GCC unroll 16
+    for (int r = 0; r < Rows; ++r) {
+      std::int32_t lane;
+      __builtin_memcpy(&lane, a[r] + w * 4, 4);
+      const V left = broadcast<V>(lane);
+#pragma GCC unroll 8
+      for (int v = 0; v < Vectors; ++v) sum[r][v] = Machine::add_products(sum[r][v], left, right[v]);
+    }
+  }
+#pragma GCC unroll 16
+  for (int r = 0; r < Rows; ++r)
+#pragma GCC unroll 8
+    for (int v = 0; v < Vectors; ++v) store(c + r * c_row + v * lanes, sum[r][v]);
+}
+
+using integer_tile_function = void (*)(std::int64_t, const std::byte* const*, const std::int32_t*, std::ptrdiff_t,
+                                       std::int32_t*, std::ptrdiff_t);
+
+template <class Machine, int Vectors, int... Row> constexpr auto integer_tiles_of(std::integer_sequence<int, Row...>) {
+  return std::array<integer_tile_function, sizeof...(Row)>{integer_tile<Machine, Row + 1, Vectors>...};
+}
+
+/// The tile function for a row count in [1, register_tile::rows] and a vector count in [1, register_tile::vectors].
+template <class Machine> integer_tile_function find_integer_tile(int rows, int vectors) {
+  using tile = register_tile<std::int32_t>;
+  constexpr auto counts = std::make_integer_sequence<int, tile::rows>{};
+  const auto at = static_cast<std::size_t>(rows - 1);
+  if constexpr (tile::vectors == 4) {
+    if (vectors == 4) return integer_tiles_of<Machine, 4>(counts)[at];
+    if (vectors == 3) return integer_tiles_of<Machine, 3>(counts)[at];
+  }
+  return vectors == 2 ? integer_tiles_of<Machine, 2>(counts)[at] : integer_tiles_of<Machine, 1>(counts)[at];
+}
+
+}  // namespace kiln::kernels

@@ -1,0 +1,250 @@
+#pragma once
+#include <limits>
+#include <tuple>
+
+#include "kiln/kernel/pointwise/block_moves.hpp"
+
+namespace kiln::kernels {
+
+/// What a compiled loop holds of an operand that follows the rows.
+struct row_operand {
+  float* first;
+  std::ptrdiff_t row = 0;  // floats from one row to the next
+
+  row_operand(std::uint16_t place, const block_frame& frame, const block_rows& over)
+      : first(reinterpret_cast<float*>(frame.at[place])) {
+    for (std::size_t k = 0; k < over.move_count; ++k)
+      if (over.moves[k].place == place) row = over.moves[k].bytes / static_cast<std::int64_t>(sizeof(float));
+  }
+  KILN_FN float* at(std::int64_t r) const { return first + r * row; }
+};
+
+/// How much of a row a loop works on at a time: some vectors, or the first `rest` lanes of one.
+template <std::size_t Vectors, bool Partial> struct row_part {
+  static constexpr std::ptrdiff_t width = native_lanes<float>;
+  float_vec x[Vectors];  ///< the value that passes from step to step
+  std::ptrdiff_t from;   ///< element of the row
+  int rest;
+
+  KILN_FN float_vec read(const float* row, std::ptrdiff_t v) const {
+    if constexpr (Partial)
+      return load_n<float_vec>(row + from, rest);
+    else
+      return load<float_vec>(row + from + v * width);
+  }
+  KILN_FN void write(float* row, std::ptrdiff_t v, float_vec y) const {
+    if constexpr (Partial)
+      store_n(row + from, y, rest);
+    else
+      store(row + from + v * width, y);
+  }
+  /// Calls one(v) for each vector, v being a constant so that vectors stay in registers.
+  template <class Each> KILN_FN static void each(Each&& one) {
+    [&]<std::size_t... V>(std::index_sequence<V...>) __attribute__((always_inline)) {
+      (one(std::integral_constant<std::size_t, V>{}), ...);
+    }
+    (std::make_index_sequence<Vectors>{});
+  }
+};
+
+/// The steps of a compiled loop. Each does to part of a row what the wide step function `step()` does to a block, where
+/// its operand, if it has one, follows the rows or not as `follows` says. `begin` gives what a step holds while a row
+/// runs.
+namespace loop_steps {
+
+inline constexpr std::size_t group = 4;  ///< vectors that a loop works on at a time
+using code = block_code<block_width::wide>;
+using moves = block_moves<block_width::wide>;
+
+template <class Function> auto step_of(Function* f) { return reinterpret_cast<void (*)()>(f); }
+
+struct loaded {
+  static auto step() { return step_of(moves::load_step<block_form::f32>); }
+  static std::uint16_t operand(const block_step& s) { return s.in[0]; }
+  static constexpr bool has_operand = true, follows = true;
+  row_operand in;
+  loaded(const block_step& s, const block_frame& frame, const block_rows& over) : in(operand(s), frame, over) {}
+  KILN_FN const float* begin(std::int64_t r) const { return in.at(r); }
+  template <class Part> KILN_FN void run(Part& p, const float* row) const {
+    p.each([&](auto v) __attribute__((always_inline)) { p.x[v] = p.read(row, v); });
+  }
+  KILN_FN void end(std::int64_t, const float*) const {}
+};
+
+struct stored {
+  static auto step() { return step_of(moves::store_step<block_form::f32>); }
+  static std::uint16_t operand(const block_step& s) { return s.out; }
+  static constexpr bool has_operand = true, follows = true;
+  row_operand out;
+  stored(const block_step& s, const block_frame& frame, const block_rows& over) : out(operand(s), frame, over) {}
+  KILN_FN float* begin(std::int64_t r) const { return out.at(r); }
+  template <class Part> KILN_FN void run(Part& p, float* row) const {
+    p.each([&](auto v) __attribute__((always_inline)) { p.write(row, v, p.x[v]); });
+  }
+  KILN_FN void end(std::int64_t, float*) const {}
+};
+
+struct streamed : stored {
+  static auto step() { return step_of(moves::stream_step); }
+  using stored::stored;
+  template <std::size_t Vectors, bool Partial> KILN_FN void run(row_part<Vectors, Partial>& p, float* row) const {
+    if constexpr (Partial)
+      stored::run(p, row);
+    else
+      p.each([&](auto v) __attribute__((always_inline)) { stream(row + p.from + v * p.width, p.x[v]); });
+  }
+};
+
+/// A pointwise op of the passed value, and of an operand that follows the rows where it takes two arguments.
+template <class Op> struct computed {
+  static auto step() { return step_of(code::pointwise<Op, 0>); }
+  static std::uint16_t operand(const block_step& s) { return s.in[0]; }
+  static constexpr bool has_operand = code::arity<Op> == 2, follows = true;
+  Op op;
+  row_operand other;
+  computed(const block_step& s, const block_frame& frame, const block_rows& over)
+      : op(*static_cast<const Op*>(s.op)), other(operand(s), frame, over) {}
+  KILN_FN const float* begin(std::int64_t r) const { return other.at(r); }
+  template <class Part> KILN_FN void run(Part& p, const float* row) const {
+    p.each([&](auto v) __attribute__((always_inline)) {
+      if constexpr (has_operand)
+        p.x[v] = op(p.x[v], p.read(row, v));
+      else
+        p.x[v] = op(p.x[v]);
+    });
+  }
+  KILN_FN void end(std::int64_t, const float*) const {}
+};
+
+/// A pointwise op of the passed value and of one element per row, or a constant.
+template <class Op> struct computed_by {
+  static auto step() { return step_of(code::pointwise<Op, 0>); }
+  static std::uint16_t operand(const block_step& s) { return s.in[0]; }
+  static constexpr bool has_operand = true, follows = false;
+  Op op;
+  const float* values;
+  computed_by(const block_step& s, const block_frame& frame, const block_rows&)
+      : op(*static_cast<const Op*>(s.op)), values(code::place(&frame, s.in[0])) {}
+  KILN_FN float_vec begin(std::int64_t r) const { return broadcast<float_vec>(values[r]); }
+  template <class Part> KILN_FN void run(Part& p, float_vec by) const {
+    p.each([&](auto v) __attribute__((always_inline)) { p.x[v] = op(p.x[v], by); });
+  }
+  KILN_FN void end(std::int64_t, float_vec) const {}
+};
+
+/// The quotient by one element per row, or by a constant.
+struct divided {
+  static auto step() { return step_of(moves::divide_step); }
+  static std::uint16_t operand(const block_step& s) { return s.in[0]; }
+  static constexpr bool has_operand = true, follows = false;
+  struct divisor {
+    float_vec by, inverse;
+    bool multiplies;
+  };
+  const float* values;
+  divided(const block_step& s, const block_frame& frame, const block_rows&) : values(code::place(&frame, s.in[0])) {}
+  KILN_FN divisor begin(std::int64_t r) const {
+    const auto by = broadcast<float_vec>(values[r]);
+    return {by, broadcast<float_vec>(1.0F) / by, moves::has_inverse(values[r])};
+  }
+  template <class Part> KILN_FN void run(Part& p, const divisor& d) const {
+    if (d.multiplies) [[likely]]
+      p.each([&](auto v) __attribute__((always_inline)) { p.x[v] = p.x[v] * d.inverse; });
+    else
+      p.each([&](auto v) __attribute__((always_inline)) { p.x[v] = p.x[v] / d.by; });
+  }
+  KILN_FN void end(std::int64_t, const divisor&) const {}
+};
+
+/// A reduction, whose partial results stay in registers.
+template <class Op> struct folded {
+  static auto step() { return step_of(code::fold<Op>); }
+  static std::uint16_t operand(const block_step& s) { return s.out; }
+  static constexpr bool has_operand = true, follows = false;
+  struct partial {
+    float_vec of[group];
+  };
+  Op op;
+  float* to;
+  std::int64_t elements, rows;
+  folded(const block_step& s, const block_frame& frame, const block_rows& over)
+      : op(*static_cast<const Op*>(s.op)), to(code::place(&frame, s.out)), elements(over.elements), rows(over.rows) {}
+  KILN_FN float_vec identity() const { return broadcast<float_vec>(identity_of<float>(op)); }
+  KILN_FN partial begin(std::int64_t) const { return {identity(), identity(), identity(), identity()}; }
+  template <std::size_t Vectors, bool Partial> KILN_FN void run(row_part<Vectors, Partial>& p, partial& sum) const {
+    p.each([&](auto v) __attribute__((always_inline)) {
+      float_vec x = code::prepared(op, p.x[v]);
+      if constexpr (Partial) x = select(lanes_below(p.rest), x, identity());
+      sum.of[v] = op.combine(sum.of[v], x);
+    });
+  }
+  KILN_FN void end(std::int64_t r, const partial& sum) const {
+    const float_vec all = op.combine(op.combine(sum.of[0], sum.of[1]), op.combine(sum.of[2], sum.of[3]));
+    if (rows == 0) return store(to, op.combine(load<float_vec>(to), all));
+    float total = elementary::reduce(all, [&](auto a, auto b) { return decltype(a)(op.combine(a, b)); });
+    if constexpr (requires { op.finish(total, total); }) total = op.finish(total, static_cast<float>(elements));
+    to[r] = total;
+  }
+};
+
+}  // namespace loop_steps
+
+/// The steps of a level compiled as one loop over rows: without calls from step to step and with partial results in
+/// registers, since for rows in a cache both took longer than the arithmetic.
+template <class... Step> struct row_loop {
+  static bool stands_for(const block_step* program, const block_advance* moves, std::size_t count) {
+    std::size_t at = 0;
+    const auto stands = [&]<class S>(const S*) {
+      const block_step& s = program[at++];
+      if constexpr (!S::has_operand) return s.call == S::step();
+      bool follows = false;
+      for (std::size_t k = 0; k < count; ++k) follows = follows || moves[k].place == S::operand(s);
+      return s.call == S::step() && follows == S::follows;
+    };
+    return (stands(static_cast<const Step*>(nullptr)) && ...) &&
+           program[at].call == loop_steps::step_of(loop_steps::moves::end_step);
+  }
+
+  static void run(const block_step* program, block_frame& frame, const block_rows& over) {
+    run_steps(program, frame, over, std::index_sequence_for<Step...>{});
+  }
+
+ private:
+  template <std::size_t... S>
+  KILN_FN static void run_steps(const block_step* program, block_frame& frame, const block_rows& over,
+                                std::index_sequence<S...>) {
+    constexpr std::ptrdiff_t width = native_lanes<float>, together = loop_steps::group * width, stretch = 4 * together;
+    const std::tuple<Step...> steps(Step(program[S], frame, over)...);
+    const std::int64_t n = over.elements;
+    // Prefetches cover some groups at a time, or some short rows: one for each group took as many instructions as the
+    // norms themselves.
+    const std::int64_t at_once = n >= together && n < stretch ? stretch / n : 1;
+    std::int64_t due =
+        over.fetch_count != 0 ? 0 : std::numeric_limits<std::int64_t>::max();  // the row that prefetches next
+    for (std::int64_t r = 0; r == 0 || r < over.rows; ++r) {
+      std::tuple held(std::get<S>(steps).begin(r)...);
+      const auto part = [&]<std::size_t Vectors, bool Partial>(std::ptrdiff_t from, int rest)
+          __attribute__((always_inline)) {
+        row_part<Vectors, Partial> p;
+        p.from = from;
+        p.rest = rest;
+        (std::get<S>(steps).run(p, std::get<S>(held)), ...);
+      };
+      std::int64_t from = 0;
+      for (; from + together <= n; from += together) {
+        if (from % stretch == 0 && r >= due) {
+          const std::int64_t elements = at_once * (n - from < stretch ? n - from : stretch);
+          fetch(over.fetches, over.fetch_count, (elements + width - 1) / width);
+          if (at_once > 1) due = r + at_once;
+        }
+        part.template operator()<loop_steps::group, false>(from, 0);
+      }
+      for (; from + width <= n; from += width) part.template operator()<1, false>(from, 0);
+      if (from < n) part.template operator()<1, true>(from, static_cast<int>(n - from));
+      (std::get<S>(steps).end(r, std::get<S>(held)), ...);
+    }
+    leave_wide_registers();
+  }
+};
+
+}  // namespace kiln::kernels

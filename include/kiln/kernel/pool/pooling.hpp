@@ -1,0 +1,163 @@
+#pragma once
+#include <algorithm>
+
+#include "kiln/kernel/conv/problem.hpp"
+#include "kiln/kernel/pool/narrow.hpp"
+
+namespace kiln::kernels {
+
+/// NCHW pooling of one plane: the rows of a window are combined into one line, whose elements are then combined.
+template <bool Average> class pooled_plane {
+  using V = native_vec<float>;
+  using fold = pooling_fold<Average>;
+  static constexpr int lanes = native_lanes<float>;
+  static constexpr std::int64_t line_size = 2048;
+
+ public:
+  pooled_plane(const pooling_problem& p, std::int64_t plane)
+      : p_(p),
+        x_(p.plane_of_x(plane)),
+        y_(p.plane_of_y(plane)),
+        span_((p.window[2] - 1) * p.dilation[2] + 1),
+        most_((line_size - span_) / p.stride[2] + 1) {
+    // The windows of columns [inner_, inner_end_) are entirely inside.
+    inner_ = std::clamp<std::int64_t>(ceil_div(p.pad_begin[2], p.stride[2]), 0, p.output[2]);
+    const std::int64_t room = p.input[2] + p.pad_begin[2] - span_;
+    inner_end_ = room < 0 ? inner_ : std::clamp(room / p.stride[2] + 1, inner_, p.output[2]);
+  }
+
+  void run() const {
+    for (std::int64_t d = 0; d < p_.output[0]; ++d)
+      for (std::int64_t h = 0; h < p_.output[1]; ++h) {
+        float* const out = y_ + (d * p_.output[1] + h) * p_.output[2];
+        const pool_window wd = window(0, d), wh = window(1, h);
+        if (span_ > line_size)
+          for (std::int64_t w = 0; w < p_.output[2]; ++w) out[w] = element(wd, wh, w);
+        else
+          for (std::int64_t w = 0; w < p_.output[2]; w += most_)
+            row(wd, wh, w, std::min(most_, p_.output[2] - w), out + w);
+      }
+  }
+
+ private:
+  pool_window window(std::size_t axis, std::int64_t at) const { return {p_, axis, at}; }
+  float finished(float sum, const pool_window& d, const pool_window& h, std::int64_t w) const {
+    if constexpr (!Average) return sum;
+    const pool_window c = window(2, w);
+    return sum / pool_divisor(d.counted() * h.counted() * c.counted());
+  }
+
+  float element(const pool_window& wd, const pool_window& wh, std::int64_t w) const {
+    const pool_window ww = window(2, w);
+    float sum = fold::neutral;
+    for (std::int64_t a = wd.first; a < wd.last; a += wd.step)
+      for (std::int64_t b = wh.first; b < wh.last; b += wh.step)
+        for (std::int64_t c = ww.first; c < ww.last; c += ww.step)
+          sum = fold::combine(sum, x_[(a * p_.input[1] + b) * p_.input[2] + c]);
+    return finished(sum, wd, wh, w);
+  }
+
+  // Outputs [w0, w0 + count) of a row; element i of the line is of input column w0 * stride - padding + i.
+  void row(const pool_window& wd, const pool_window& wh, std::int64_t w0, std::int64_t count, float* out) const {
+    alignas(64) float line[line_size + 2 * lanes];
+    const std::int64_t stride = p_.stride[2], first = w0 * stride - p_.pad_begin[2];
+    const std::int64_t length = (count - 1) * stride + span_;
+    const std::int64_t begin = std::clamp<std::int64_t>(-first, 0, length);
+    const std::int64_t end = std::clamp(p_.input[2] - first, begin, length);
+    for (std::int64_t i = 0; i < begin; i += lanes) store(line + i, broadcast<V>(fold::neutral));
+    for (std::int64_t i = begin; i < end; i += lanes) {
+      const int n = static_cast<int>(std::min<std::int64_t>(lanes, end - i));
+      V sum = broadcast<V>(fold::neutral);
+      for (std::int64_t a = wd.first; a < wd.last; a += wd.step)
+        for (std::int64_t b = wh.first; b < wh.last; b += wh.step)
+          sum = fold::combine(sum, load_n<V>(x_ + (a * p_.input[1] + b) * p_.input[2] + first + i, n));
+      store(line + i, sum);
+    }
+    for (std::int64_t i = end; i < length; i += lanes) store(line + i, broadcast<V>(fold::neutral));
+    along(line, count, out);
+    if constexpr (Average) {
+      const std::int64_t last = w0 + count, low = std::clamp(inner_, w0, last),
+                         high = std::clamp(inner_end_, low, last);
+      const V divisor = broadcast<V>(pool_divisor(p_.window[2] * wd.counted() * wh.counted()));
+      for (std::int64_t w = w0; w < low; ++w) out[w - w0] = finished(out[w - w0], wd, wh, w);
+      for (std::int64_t w = low; w < high; w += lanes) {
+        const int some = static_cast<int>(std::min<std::int64_t>(lanes, high - w));
+        store_n(out + w - w0, load_n<V>(out + w - w0, some) / divisor, some);
+      }
+      for (std::int64_t w = high; w < last; ++w) out[w - w0] = finished(out[w - w0], wd, wh, w);
+    }
+  }
+
+  void along(const float* line, std::int64_t count, float* out) const {
+    const std::int64_t stride = p_.stride[2], step = p_.dilation[2];
+    std::int64_t w = 0;
+    for (; stride <= 2 && w < count; w += lanes) {
+      V sum = broadcast<V>(fold::neutral);
+      const int n = static_cast<int>(std::min<std::int64_t>(lanes, count - w));
+      for (std::int64_t c = 0; c < p_.window[2]; ++c) {
+        const float* const at = line + w * stride + c * step;
+        // the line has room for whole vectors after its end
+        sum = fold::combine(sum, stride == 1 ? load<V>(at) : every_second_lane(load<V>(at), load<V>(at + lanes)));
+      }
+      store_n(out + w, sum, n);
+    }
+    for (; w < count; ++w) {
+      float sum = fold::neutral;
+      for (std::int64_t c = 0; c < p_.window[2]; ++c) sum = fold::combine(sum, line[w * stride + c * step]);
+      out[w] = sum;
+    }
+  }
+
+  const pooling_problem& p_;
+  const float* x_;
+  float* y_;
+  std::int64_t span_, most_;  // elements that a window spans along a row; outputs that a line serves
+  std::int64_t inner_ = 0, inner_end_ = 0;
+};
+
+/// Mean or greatest element of whole planes.
+inline float reduce_plane(const float* x, std::int64_t n, bool average) {
+  using V = vec<float, native_lanes<float>>;
+  constexpr int lanes = native_lanes<float>;
+  V acc = broadcast<V>(average ? 0.0F : -std::numeric_limits<float>::infinity());
+  std::int64_t i = 0;
+  for (; i + lanes <= n; i += lanes) acc = average ? acc + load<V>(x + i) : max(acc, load<V>(x + i));
+  float result = average ? reduce_add(acc) : acc[0];
+  if (!average)
+    for (int k = 1; k < lanes; ++k) result = max(result, static_cast<float>(acc[k]));
+  for (; i < n; ++i) result = average ? result + x[i] : max(result, x[i]);
+  return average ? result / static_cast<float>(n) : result;
+}
+
+/// Calls `each(plane)` for every plane; a task is a few planes.
+template <class Each> void for_each_plane(thread_pool& pool, const pooling_problem& p, Each&& each) {
+  const std::int64_t in = p.input[0] * p.input[1] * p.input[2];
+  const std::int64_t planes = std::max<std::int64_t>(1, 16384 / std::max<std::int64_t>(1, in));
+  pool.parallel_for((p.planes + planes - 1) / planes, [&](std::int64_t task, unsigned) {
+    for (std::int64_t i = task * planes; i < std::min(p.planes, (task + 1) * planes); ++i) each(i);
+  });
+}
+
+/// Pools every plane by the kernel that serves its window.
+template <bool Average> void pool_windows(thread_pool& pool, const pooling_problem& p) {
+  if constexpr (has_masked_loads) {
+    if (narrow_pooling<Average>::serves(p)) {
+      const narrow_pooling<Average> narrow(p);
+      return for_each_plane(pool, p, [&](std::int64_t i) { narrow.run(i); });
+    }
+  }
+  for_each_plane(pool, p, [&](std::int64_t i) { pooled_plane<Average>(p, i).run(); });
+}
+
+/// Pools every plane of an NCHW tensor.
+inline void pool_nchw(thread_pool& pool, const pooling_problem& p) {
+  const std::int64_t in = p.input[0] * p.input[1] * p.input[2];
+  const bool whole = p.output == pooling_problem::extents{1, 1, 1} && p.window == p.input &&
+                     p.pad_begin == pooling_problem::extents{} && p.pad_end == pooling_problem::extents{};
+  if (whole)
+    return for_each_plane(pool, p,
+                          [&](std::int64_t i) { *p.plane_of_y(i) = reduce_plane(p.plane_of_x(i), in, p.average); });
+  p.average ? pool_windows<true>(pool, p) : pool_windows<false>(pool, p);
+}
+
+}  // namespace kiln::kernels

@@ -1,0 +1,326 @@
+#include "kiln/onnx/impl/export/exporter.hpp"
+
+#include <algorithm>
+
+#include "kiln/core/impl/dimension_table.hpp"
+#include "kiln/core/object.hpp"
+#include "kiln/onnx/element.hpp"
+#include "kiln/onnx/impl/file/files.hpp"
+#include "kiln/onnx/impl/file/value_message.hpp"
+#include "kiln/op/dynamic/sequence.hpp"
+#include "kiln/op/index/bit_cast.hpp"
+
+namespace kiln::onnx {
+
+namespace {
+
+constexpr std::int64_t operator_set = 20, format_version = 9, ml_version = 3;
+// An operator set, and the IR version of its ONNX release.
+struct release {
+  std::int64_t operators, format;
+};
+// The first that has an element type.
+constexpr release release_of(dtype t) {
+  if (t == dtype::i4 || t == dtype::u4) return {21, 10};
+  if (t == dtype::f4e2m1) return {23, 11};
+  if (t == dtype::f8e8m0) return {24, 12};
+  if (t == dtype::i2 || t == dtype::u2) return {25, 13};
+  return {operator_set, format_version};
+}
+constexpr std::size_t most_bytes = (std::size_t{1} << 31) - (std::size_t{1} << 20);
+
+const op_exporter* find_export(std::string_view op) {
+  for (const auto table : {export_same(), export_pointwise(), export_reductions(), export_index(), export_layers(),
+                           export_dynamic(), export_recurrence()})
+    for (const op_exporter& x : table)
+      if (x.op == op) return &x;
+  return nullptr;
+}
+
+}  // namespace
+
+using attribute_proto = onnx_proto::AttributeProto;
+
+attribute_proto& exporter::node_writer::add(std::string_view name, attribute_proto::AttributeType type) {
+  auto& a = *node_.add_attribute();
+  a.set_name(std::string(name));
+  a.set_type(type);
+  return a;
+}
+exporter::node_writer& exporter::node_writer::set(std::string_view name, std::int64_t v) {
+  add(name, attribute_proto::INT).set_i(v);
+  return *this;
+}
+exporter::node_writer& exporter::node_writer::set(std::string_view name, float v) {
+  add(name, attribute_proto::FLOAT).set_f(v);
+  return *this;
+}
+exporter::node_writer& exporter::node_writer::set(std::string_view name, std::string_view v) {
+  add(name, attribute_proto::STRING).set_s(std::string(v));
+  return *this;
+}
+exporter::node_writer& exporter::node_writer::set(std::string_view name, std::span<const std::int64_t> v) {
+  add(name, attribute_proto::INTS).mutable_ints()->Add(v.begin(), v.end());
+  return *this;
+}
+exporter::node_writer& exporter::node_writer::set(std::string_view name, std::span<const float> v) {
+  add(name, attribute_proto::FLOATS).mutable_floats()->Add(v.begin(), v.end());
+  return *this;
+}
+exporter::node_writer& exporter::node_writer::set(std::string_view name, const names& v) {
+  add(name, attribute_proto::STRINGS).mutable_strings()->Add(v.begin(), v.end());
+  return *this;
+}
+exporter::node_writer& exporter::node_writer::set(std::string_view name, const literal& v) {
+  set_tensor(*add(name, attribute_proto::TENSOR).mutable_t(), argument(v));
+  return *this;
+}
+exporter::node_writer& exporter::node_writer::set_type(std::string_view name, content_type v) {
+  onnx_proto::TypeProto* type = add(name, attribute_proto::TYPE_PROTO).mutable_tp();
+  if (v.in_sequence) type = type->mutable_sequence_type()->mutable_elem_type();
+  type->mutable_tensor_type()->set_elem_type(static_cast<int>(to_element(v.type)));
+  return *this;
+}
+onnx_proto::GraphProto& exporter::node_writer::set_graph(std::string_view name) {
+  return *add(name, attribute_proto::GRAPH).mutable_g();
+}
+
+exporter::node_writer& exporter::node_writer::of_domain(std::string_view domain) {
+  node_.set_domain(std::string(domain));
+  auto& imports = *owner_.model_.mutable_opset_import();
+  if (std::none_of(imports.begin(), imports.end(), [&](const auto& i) { return i.domain() == domain; })) {
+    auto& own = *owner_.model_.add_opset_import();
+    own.set_domain(std::string(domain));
+    own.set_version(domain == "ai.onnx.ml" ? ml_version : 1);  // com.microsoft has one version
+  }
+  return *this;
+}
+
+std::string exporter::fresh(std::string_view what) {
+  return prefix_ + std::string(what) + "_" + std::to_string(count_++);
+}
+
+exporter::node_writer exporter::write(std::string_view op, const names& in, const names& out) {
+  auto& node = *graph_->add_node();
+  node.set_op_type(std::string(op));
+  for (const std::string& i : in) node.add_input(i);
+  for (const std::string& o : out) node.add_output(o);
+  return node_writer(*this, node);
+}
+std::string exporter::make(std::string_view op, const names& in) {
+  std::string out = fresh(op);
+  write(op, in, {out});
+  return out;
+}
+
+std::string exporter::constant(const literal& l) {
+  if (l.has_symbols()) {
+    const auto values = l.to<dimension>();
+    const std::string all = reshaped(dimensions({values.data(), values.size()}), l.get_shape().lens);
+    return l.get_shape().type == dtype::i64 ? all : cast(all, l.get_shape().type);
+  }
+  bytes_ += static_cast<std::size_t>(l.elements()) * size_of(l.get_shape().type);
+  if (bytes_ > most_bytes) raise(errc::limit, "an ONNX message ends at 2 GiB; the program's constants take more");
+  auto& tensor = *graph_->add_initializer();
+  set_tensor(tensor, argument(l));
+  tensor.set_name(fresh("constant"));
+  return tensor.name();
+}
+std::string exporter::integers(std::span<const std::int64_t> v) {
+  return constant(literal::of<std::int64_t>(shape{dtype::i64, {static_cast<std::int64_t>(v.size())}}, v));
+}
+
+// i64[1] of one dimension. A symbol is read from the shape of a value that has it as an extent, or from elements that
+// bind it.
+std::string exporter::dimension_name(dimension d) {
+  namespace ex = kiln::detail::expressions;
+  if (const auto known = dims_.find(d.raw()); known != dims_.end()) return known->second;
+  const auto joined = [&](const std::string& a, std::string_view op, const std::string& b) {
+    return a.empty() ? b : make(op, {a, b});
+  };
+  std::string name;
+  if (d.is_constant()) {
+    const std::int64_t one[] = {d.value()};
+    name = integers(one);
+  } else if (is_symbol(d)) {
+    name = symbol_value(d);
+  } else {
+    for (const ex::term& t : ex::get(d)) {
+      std::string product;
+      if (t.coefficient != 1 || t.factors.empty()) product = dimension_name(t.coefficient);
+      for (const ex::atom_id f : t.factors) {
+        const ex::atom a = ex::get_atom(f);
+        std::string factor;
+        if (a.op == 's') {
+          factor = dimension_name(ex::of_atom(a));
+        } else {
+          const std::string_view op = a.op == '/' ? "Div" : a.op == '%' ? "Mod" : a.op == 'm' ? "Min" : "Max";
+          factor = make(op, {dimension_name(a.lhs), dimension_name(a.rhs)});
+        }
+        product = joined(product, "Mul", factor);
+      }
+      name = joined(name, "Add", product);
+    }
+  }
+  dims_named_.push_back(d.raw());
+  return dims_[d.raw()] = name;
+}
+std::string exporter::dimensions(std::span<const dimension> v) {
+  bool known = true;
+  std::vector<std::int64_t> numbers;
+  for (const dimension d : v) {
+    known = known && d.is_constant();
+    numbers.push_back(d.is_constant() ? d.value() : 0);
+  }
+  if (known) return integers(numbers);
+  names parts;
+  for (const dimension d : v) parts.push_back(dimension_name(d));
+  if (parts.size() == 1) return parts[0];
+  std::string out = fresh("shape");
+  write("Concat", parts, {out}).set("axis", std::int64_t{0});
+  return out;
+}
+std::string exporter::cast(const std::string& x, dtype to) {
+  std::string out = fresh("cast");
+  write("Cast", {x}, {out}).set("to", static_cast<std::int64_t>(to_element(to)));
+  return out;
+}
+std::string exporter::reshaped(const std::string& x, const dims& to) {
+  std::string out = fresh("reshaped");
+  write("Reshape", {x, dimensions({to.data(), to.size()})}, {out}).set("allowzero", std::int64_t{1});
+  return out;
+}
+std::string exporter::expanded(const std::string& x, const dims& to) {
+  return make("Expand", {x, dimensions({to.data(), to.size()})});
+}
+
+void exporter::write_instruction(const exported& e) {
+  const op_exporter* found = find_export(e.op.name());
+  const std::string name(e.op.name());
+  if (!found) {
+    missing_.emplace(name, "no ONNX operator in version " + std::to_string(operator_set));
+    return;
+  }
+  try {
+    found->write(*this, e);
+  } catch (const error& why) {
+    if (why.code() != errc::unsupported) throw;
+    missing_.emplace(name, why.what());
+  }
+}
+
+void exporter::write_module(const module_graph& m, std::map<std::uint64_t, std::string>& held,
+                            const std::string& prefix) {
+  prefix_ = prefix;
+  for (const std::uint32_t at : m.order()) {
+    const auto& i = m[at];
+    if (i.kind == instruction_kind::parameter) continue;
+    if (i.kind == instruction_kind::literal) {
+      const dtype type = i.results[0].type;
+      const bool is_container = type == dtype::sequence || type == dtype::optional;
+      held[value_key({at, 0})] =
+          is_container ? object_constant(argument(i.constant), content_of(m, {at, 0})) : constant(i.constant);
+      continue;
+    }
+    exported e{i.op, {}, {}, i.results, {}, &m, at};
+    for (const value_id v : i.inputs) {
+      e.in.push_back(held.at(value_key(v)));
+      e.types.push_back(m.shape_of(v));
+    }
+    for (std::uint32_t k = 0; k < i.results.size(); ++k) {
+      const auto wanted = &m == &program_.main() ? named_.find(value_key({at, k})) : named_.end();
+      e.out.push_back(wanted == named_.end() ? fresh(i.op.name()) : wanted->second);
+    }
+    if (const auto* fused = i.op.get_if<op::fused>()) {
+      const module_graph& body = program_.module(fused->body);
+      std::map<std::uint64_t, std::string> inner;
+      const auto parameters = body.parameters();
+      for (std::size_t k = 0; k < parameters.size(); ++k) inner[value_key(parameters[k])] = e.in[k];
+      write_module(body, inner, prefix);
+      for (std::size_t k = 0; k < body.outputs.size(); ++k) e.out[k] = inner.at(value_key(body.outputs[k]));
+    } else {
+      write_instruction(e);
+    }
+    for (std::uint32_t k = 0; k < e.out.size(); ++k) {
+      held[value_key({at, k})] = e.out[k];
+      learn_extents(e.out[k], i.results[k]);
+    }
+  }
+}
+
+onnx_proto::ModelProto exporter::run() {
+  const module_graph& m = program_.main();
+  model_.set_producer_name("kiln");
+  release needed{operator_set, format_version};
+  for (std::uint32_t r = 0; r < program_.modules(); ++r) {
+    const module_graph& part = program_.module({r});
+    for (std::uint32_t i = 0; i < part.size(); ++i) {
+      if (part[i].op.is<op::bit_cast>()) needed = {26, 13};
+      for (const shape& s : part[i].results)
+        if (release_of(s.type).operators > needed.operators) needed = release_of(s.type);
+    }
+  }
+  model_.set_ir_version(needed.format);
+  model_.add_opset_import()->set_version(needed.operators);
+  graph_ = model_.mutable_graph();
+  graph_->set_name(std::string(std::string_view(m.name)));
+  std::map<std::uint64_t, std::string> held;
+  std::string prefix = "kiln_";
+  const auto taken = [&](std::string_view name) { return name.starts_with(prefix); };
+  for (const value_id p : m.parameters())
+    while (taken(m.producer(p).name)) prefix += "_";
+  for (const text& name : m.output_names)
+    while (taken(name)) prefix += "_";
+  prefix_ = prefix;
+  for (const value_id p : m.parameters()) {
+    const std::string name(std::string_view(m.producer(p).name));
+    const shape& s = m.shape_of(p);
+    declare(*graph_->add_input(), name, s, is_object(s.type) ? content_of(m, p) : content_type());
+    held[value_key(p)] = name;
+    learn_extents(name, s);
+  }
+  // Identity does not take sequences of maps: a result that is an output has the output's name, once
+  for (std::size_t k = 0; k < m.outputs.size(); ++k)
+    if (const auto& made = m.producer(m.outputs[k]); made.kind == instruction_kind::op && !made.op.is<op::fused>())
+      named_.try_emplace(value_key(m.outputs[k]), std::string_view(m.output_names[k]));
+  write_module(m, held, prefix);
+  if (!missing_.empty()) {
+    std::string all = std::to_string(missing_.size()) + " kinds of op cannot be written as ONNX:";
+    for (const auto& [op, why] : missing_) all += "\n  " + op + ": " + why;
+    raise(errc::unsupported, all);
+  }
+  for (std::size_t k = 0; k < m.outputs.size(); ++k) {
+    const std::string name(std::string_view(m.output_names[k]));
+    const std::string& from = held.at(value_key(m.outputs[k]));
+    if (from != name) write("Identity", {from}, {name});
+    const shape& s = m.shape_of(m.outputs[k]);
+    const content_type held = is_object(s.type) ? content_of(m, m.outputs[k]) : content_type();
+    onnx_proto::ValueInfoProto& to = *graph_->add_output();
+    const auto& made = m.producer(m.outputs[k]);
+    if (const auto* get = made.op.get_if<op::optional_get>(); get && get->type == dtype::optional) {
+      to.set_name(name);  // of unknown rank
+      to.mutable_type()->mutable_tensor_type()->set_elem_type(static_cast<int>(to_element(held.type)));
+    } else {
+      declare(to, name, s, held);
+    }
+  }
+  return std::move(model_);
+}
+
+std::string export_model(const program& p, const export_options& options) {
+  onnx_proto::ModelProto model = exporter(p).run();
+  for (const auto& [key, value] : options.metadata) {
+    auto& entry = *model.add_metadata_props();
+    entry.set_key(key);
+    entry.set_value(value);
+  }
+  std::string bytes;
+  if (!model.SerializeToString(&bytes)) raise(errc::limit, "the model does not fit into one ONNX message");
+  return bytes;
+}
+
+void write_model(const std::string& path, const program& p, const export_options& options) {
+  write_file(path, export_model(p, options));
+}
+
+}  // namespace kiln::onnx

@@ -1,0 +1,52 @@
+#include "kiln/onnx/import.hpp"
+
+#include <filesystem>
+
+#include "kiln/onnx/impl/file/files.hpp"
+#include "kiln/onnx/impl/file/read_model.hpp"
+#include "kiln/onnx/impl/import/importer.hpp"
+
+namespace kiln::onnx {
+
+namespace {
+
+std::vector<std::string> remarks_on(const model& m) {
+  std::vector<std::string> out;
+  for (const auto& [domain, version] : m.versions)
+    if (domain.empty() && version > newest_opset)
+      out.push_back("the model asks for operator set " + std::to_string(version) + " of ai.onnx, the newest known is " +
+                    std::to_string(newest_opset) + ": its operators are read as of that one");
+  return out;
+}
+
+imported import_bytes(std::span<const std::byte> bytes, const std::string& directory, const import_options& options,
+                      const std::string& path, const buffer* file = nullptr) {
+  std::error_code none;
+  const auto real = std::filesystem::canonical(path, none);
+  model m = read_messages(bytes, directory, options, real.parent_path().string(), file);
+  imported out;
+  out.graph = importer(m, options, path).run();
+  out.ir_version = m.ir_version;
+  out.remarks = remarks_on(m);
+  out.versions = std::move(m.versions);
+  out.producer = std::move(m.producer);
+  out.metadata = std::move(m.metadata);
+  return out;
+}
+
+}  // namespace
+
+imported read_model(const std::string& path, const import_options& options) try {
+  const buffer file = map_file(path);
+  const std::size_t slash = path.rfind('/');
+  return import_bytes({file.data(), file.size()}, slash == std::string::npos ? "." : path.substr(0, slash + 1), options,
+                      path, &file);
+} catch (error& e) {
+  throw e.at_source(path);
+}
+
+imported parse_model(std::span<const std::byte> bytes, const std::string& directory, const import_options& options) {
+  return import_bytes(bytes, directory, options, "");
+}
+
+}  // namespace kiln::onnx

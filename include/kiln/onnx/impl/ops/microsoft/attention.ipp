@@ -1,0 +1,253 @@
+#include <algorithm>
+
+#include "kiln/onnx/impl/ops/attention.hpp"
+
+// ONNX Runtime's attention operators (com.microsoft).
+namespace kiln::onnx {
+
+namespace {
+
+value flag_mask(node_context& c, value m) { return m.convert(dtype::i64) > c.build.scalar(dtype::i64, 0); }
+
+// Padding: numbers of keys [batch], ends and then starts of the keys [2 * batch], or flags [batch, keys], [batch,
+// queries, keys] or of rank 4. A flag of 0 adds mask_filter_value to the scores.
+void read_padding(node_context& c, attention_inputs& a, std::size_t input) {
+  if (!c.has(input)) return;
+  const value m = c.in(input);
+  constexpr float hides = -1000;  // the exponential of such a score is 0
+  const float filter = c.real("mask_filter_value", -10000.0f);
+  if (m.rank() == 1) {
+    const dimension batch = a.q.dim(0);
+    const bool only_ends = m.dim(0) == batch;
+    if (only_ends && filter <= hides) {
+      a.key_lengths = m.convert(dtype::i64);
+      return;
+    }
+    if (!only_ends && !(m.dim(0) == batch * 2)) c.unsupported("a mask of " + kiln::to_string(m.dim(0)) + " numbers");
+    const auto part = [&](dimension from) {
+      return m.slice({{0}, {from}, {from + batch}, {}}).convert(dtype::i64).unsqueeze({1});
+    };
+    const value key = indices_along(c, 2, 1, a.k.dim(2));
+    a.mask = key < part(0);
+    if (!only_ends) a.mask = both(a.mask, not_less(key, part(batch)));
+  } else {
+    a.mask = flag_mask(c, m);
+  }
+  const dtype t = a.q.type();
+  const float low = std::max(filter, t == dtype::f16 ? -65504.0f : -3e38f);
+  a.mask = a.mask.where(c.build.scalar(t, 0.0f), c.build.scalar(t, low));
+  if (a.mask.rank() == 2) a.mask = a.mask.unsqueeze({1, 2});
+  if (a.mask.rank() == 3) a.mask = a.mask.unsqueeze({1});
+}
+// An addend to the scores.
+void read_bias(node_context& c, attention_inputs& a, std::size_t input) {
+  if (!c.has(input)) return;
+  a.mask = a.mask ? a.mask + c.in(input) : c.in(input);
+}
+// A single query sees all keys, even without a past.
+bool unidirectional(const node_context& c, const attention_inputs& a) {
+  return c.flag("unidirectional") && !(a.q.dim(2) == dimension(1));
+}
+
+variables import_attention(node_context& c) {
+  const std::int64_t heads = c.integer("num_heads", 0);
+  value x = c.in(0).dot(c.in(1));
+  if (c.has(2)) x = x + c.in(2);
+  const auto sizes = c.integers("qkv_hidden_sizes");
+  if (!sizes.empty() && sizes.size() != 3) c.malformed("qkv_hidden_sizes has three numbers");
+  if (c.flag("do_rotary")) c.unsupported("rotates inside the attention");
+  dimension from = 0;
+  const auto part = [&](std::size_t k) {
+    const dimension n = sizes.empty() ? x.dim(2) / 3 : dimension(sizes[k]);
+    const value own = x.slice({{2}, {from}, {from + n}, {}});
+    from += n;
+    return split_heads(c, own, heads);
+  };
+  attention_inputs a;
+  a.q = part(0);
+  a.k = part(1);
+  a.v = part(2);
+  if (c.has(4)) {
+    a.offset = c.in(4).dim(3);
+    a.k = element_at(c.in(4), 0, 0).concat(a.k, 2);
+    a.v = element_at(c.in(4), 0, 1).concat(a.v, 2);
+  }
+  read_padding(c, a, 3);
+  read_bias(c, a, 5);
+  a.causal = unidirectional(c, a);
+  a.scale = attention_scale(c, a.q);
+  variables out{join_heads(attend(c, a).y)};
+  if (c.wants(1)) out.push_back(a.k.unsqueeze({0}).concat(a.v.unsqueeze({0}), 0));
+  return out;
+}
+
+// Inputs: query, key, value, bias, padding, addend to the scores, past key, past value.
+variables import_multi_head(node_context& c) {
+  const std::int64_t heads = c.integer("num_heads", 0);
+  attention_inputs a;
+  const auto packed = [&](value x, std::int64_t k) {  // [batch, sequence, heads, parts, depth]
+    return element_at(x, 3, k).transpose({0, 2, 1, 3});
+  };
+  const value bias = c.optional_in(3);
+  dimension bias_from = 0;
+  const auto biased = [&](value x) {
+    if (!bias) return x;
+    const dimension n = x.dim(2);
+    const value own = bias.slice({{0}, {bias_from}, {bias_from + n}, {}});
+    bias_from += n;
+    return x + own;
+  };
+  if (c.in(0).rank() == 5) {
+    if (bias) c.unsupported("a bias beside a packed input");
+    a.q = packed(c.in(0), 0);
+    a.k = packed(c.in(0), 1);
+    a.v = packed(c.in(0), 2);
+  } else {
+    if (!c.has(1)) c.malformed("the key is missing");
+    a.q = split_heads(c, biased(c.in(0)), heads);
+    if (c.in(1).rank() == 5) {
+      a.k = packed(c.in(1), 0);
+      a.v = packed(c.in(1), 1);
+    } else if (c.in(1).rank() == 4) {
+      a.k = c.in(1);
+      a.v = c.in(2);
+    } else {
+      a.k = split_heads(c, biased(c.in(1)), heads);
+      a.v = split_heads(c, biased(c.in(2)), heads);
+    }
+  }
+  append_past(c, a, 6);
+  read_padding(c, a, 4);
+  read_bias(c, a, 5);
+  a.causal = unidirectional(c, a);
+  a.scale = attention_scale(c, a.q);
+  a.keeps_scores = c.wants(3);
+  const attention_result r = attend(c, a);
+  variables out{join_heads(r.y), a.k, a.v};
+  if (c.wants(3)) out.push_back(r.scores);
+  return out;
+}
+
+value rotated(node_context& c, value x, value positions, value cos, value sin) {
+  const value at = positions.rank() == 1 ? positions.unsqueeze({0}) : positions;
+  const auto angles = [&](value table) {
+    const value read = table.gather(at, 0);
+    return read.broadcast_to({x.dim(0), read.dim(1), read.dim(2)});
+  };
+  const dimension pairs = cos.dim(1);
+  if (!pairs.is_constant()) c.unsupported("angles of " + kiln::to_string(pairs) + " pairs");
+  return rotate_pairs(c, x, angles(cos), angles(sin), c.flag("interleaved") || c.flag("rotary_interleaved"),
+                      2 * pairs.value());
+}
+
+// Inputs: x, position ids [batch, sequence] or the first one, cos and sin by position.
+variables import_rotary(node_context& c) {
+  const bool flat = c.in(0).rank() == 3;
+  const value cos = c.in(2), sin = c.in(3);
+  std::int64_t heads = c.integer("num_heads", 0);
+  if (flat && heads == 0) {
+    const dimension n = c.in(0).dim(2) / (cos.dim(1) * 2);
+    if (!n.is_constant()) c.unsupported("a number of heads of " + kiln::to_string(n));
+    heads = n.value();
+  }
+  const value x = flat ? split_heads(c, c.in(0), heads) : c.in(0);
+  value at = c.in(1).convert(dtype::i64);
+  if (at.get_shape().elements() == dimension(1)) at = indices_along(c, 2, 1, x.dim(2)) + at.reshape({1, 1});
+  const value y = rotated(c, x, at, cos, sin);
+  return {flat ? join_heads(y) : y};
+}
+
+// Which of the past and new keys are the keys of GroupQueryAttention: key k of a batch is number `from[batch, k, 1]` of
+// them, and the first new one has position `first[batch]`. Without these the new keys follow the past ones.
+struct key_order {
+  value first, from, is_used;  ///< is_used[batch, 1, keys, 1]: whether the key is not after the new ones
+  dimension count;
+};
+
+// The past has the keys so far, or is a buffer for all that will come. In a buffer, and where batches have different
+// numbers of keys, the new keys go to the end of each batch's own.
+key_order order_of_keys(node_context& c, dimension batch, dimension now) {
+  const dimension kept = c.in(3).dim(2), all = kept + now;
+  const dimension total = c.has(6) ? c.dimensions_of(c.in(6).reshape({1}), "the total sequence length", 0)[0] : all;
+  const bool known = kept.is_constant() && now.is_constant() && total.is_constant();
+  const bool grows = !known || total == all;
+  // if the extents are symbolic, a run with a longer buffer is an error
+  if (!c.has(5) || (grows && batch == dimension(1))) return {{}, {}, {}, total};
+  const auto number = [&](dimension d) { return dimensions_value(c.build, {}, {d}); };
+  const value first =
+      (c.in(5).convert(dtype::i64).reshape({batch}) + 1 - number(now)).max(c.build.scalar(dtype::i64, 0));
+  const dimension count = grows ? all : std::max(kept.value(), total.value());
+  const value key = indices_along(c, 2, 1, count), age = key - first.reshape({batch, 1});
+  const value is_new = both(age > c.build.scalar(dtype::i64, -1), age < number(now));
+  const value from = is_new.where(age + number(kept), key).min(number(all - 1));
+  return {first, from.unsqueeze({2}), (age < number(now)).unsqueeze({1, 3}), grows ? total : count};
+}
+value ordered_keys(node_context& c, value past, value now, const key_order& at) {
+  value all = past.concat(now, 2);
+  if (at.from) {
+    all = c.build.add(op::gather_nd{1}, all.transpose({0, 2, 1, 3}), at.from).transpose({0, 2, 1, 3});
+    all = at.is_used.where(all, c.build.scalar(all.type(), 0.0f));
+  }
+  return at.count == all.dim(2) ? all : all.reshape({all.dim(0), all.dim(1), at.count, all.dim(3)});
+}
+
+// Inputs: query (or all three packed), key, value, past key, past value, lengths - 1, total length, cos, sin,
+// position ids, addend to the scores, sinks.
+variables import_group_query(node_context& c) {
+  const std::int64_t heads = c.integer("num_heads", 0), own = c.integer("kv_num_heads", 0);
+  if (heads < 1 || own < 1) c.malformed("num_heads and kv_num_heads are positive");
+  attention_inputs a;
+  if (c.has(11))
+    a.sinks = c.in(11);
+  else if (c.flag("smooth_softmax"))
+    a.sinks = c.build.scalar(dtype::f32, 0.0f);
+  if (c.has(1)) {
+    a.q = split_heads(c, c.in(0), heads);
+    a.k = split_heads(c, c.in(1), own);
+    a.v = split_heads(c, c.in(2), own);
+  } else {
+    const value all = split_heads(c, c.in(0), heads + 2 * own);
+    const auto part = [&](std::int64_t from, std::int64_t n) { return all.slice({{1}, {from}, {from + n}, {}}); };
+    a.q = part(0, heads);
+    a.k = part(heads, own);
+    a.v = part(heads + own, own);
+  }
+  if (c.has(3) != c.has(4)) c.malformed("past key and past value come together");
+  key_order order;
+  if (c.has(3)) {
+    a.offset = c.in(3).dim(2);
+    order = order_of_keys(c, a.q.dim(0), a.q.dim(2));
+    a.batch_offset = order.first;
+  }
+  if (c.flag("do_rotary")) {
+    const value from = order.first ? order.first.reshape({a.q.dim(0), 1}) : dimensions_value(c.build, {}, {a.offset});
+    const value at = c.has(9) ? c.in(9).convert(dtype::i64) : indices_along(c, 2, 1, a.q.dim(2)) + from;
+    a.q = rotated(c, a.q, at, c.in(7), c.in(8));
+    a.k = rotated(c, a.k, at, c.in(7), c.in(8));
+  }
+  if (c.has(3)) {
+    a.k = ordered_keys(c, c.in(3), a.k, order);
+    a.v = ordered_keys(c, c.in(4), a.v, order);
+  }
+  read_bias(c, a, 10);
+  a.causal = true;
+  // the window includes the query's own key
+  if (const std::int64_t window = c.integer("local_window_size", -1); window > 0) a.left_window = window - 1;
+  a.scale = attention_scale(c, a.q);
+  a.softcap = c.real("softcap", 0);
+  return {join_heads(attend(c, a).y), a.k, a.v};
+}
+
+}  // namespace
+
+std::span<const op_importer> microsoft_attention_importers() {
+  static constexpr op_importer table[] = {
+      {microsoft, "Attention", 1, import_attention},
+      {microsoft, "GroupQueryAttention", 1, import_group_query},
+      {microsoft, "MultiHeadAttention", 1, import_multi_head},
+      {microsoft, "RotaryEmbedding", 1, import_rotary},
+  };
+  return table;
+}
+
+}  // namespace kiln::onnx

@@ -1,0 +1,82 @@
+#include "kiln/onnx/impl/ops/common.hpp"
+#include "kiln/op/linear/inverse.hpp"
+
+// Other layers of com.microsoft.
+namespace kiln::onnx {
+
+namespace {
+
+value to_nchw(value x) { return x.transpose({0, 3, 1, 2}); }
+value to_nhwc(value x) { return x.transpose({0, 2, 3, 1}); }
+
+// Inputs: x, scale, offset; SkipGroupNorm also has a skip connection and a bias, and their sum is an output.
+template <bool Skips> variables import_group_norm(node_context& c) {
+  const bool last = c.flag("channels_last", true);
+  if (c.in(0).rank() != 4) c.malformed("the input has rank 4");
+  const std::int64_t groups = c.integer("groups", 0);
+  if (groups < 1) c.malformed("groups is positive");
+  value sum = c.in(0);
+  if constexpr (Skips) {
+    const value skip = c.in(3);
+    sum = sum + (skip.rank() == 2 ? skip.unsqueeze(last ? ints{1, 2} : ints{2, 3}) : skip);
+    if (c.has(4)) sum = last ? sum + c.in(4) : sum.add_along(1, c.in(4));
+  }
+  const value x = last ? to_nchw(sum) : sum;
+  value y = group_normalized(widened(x), groups, c.real("epsilon", 1e-5f));
+  y = y * y.make_along(1, widened(c.in(1))) + y.make_along(1, widened(c.in(2)));
+  if (c.flag("activation")) y = y.silu();
+  y = y.convert(x.type());
+  variables out{last ? to_nhwc(y) : y};
+  if constexpr (Skips) out.push_back(sum);
+  return out;
+}
+
+variables import_nhwc_conv(node_context& c) {
+  const node_context plain = c.with_inputs({variable(to_nchw(c.in(0))), c.inputs[1]});
+  const value y = plain.in(0).conv(plain.in(1), read_convolution(plain));
+  return {to_nhwc(c.has(2) ? y.add_along(1, c.in(2)) : y)};
+}
+
+// Inputs: word ids, segment ids, word, position and segment tables, scale, offset, mask, position ids.
+variables import_embed_layer_norm(node_context& c) {
+  const value ids = c.in(0);
+  if (ids.rank() != 2) c.malformed("word ids are [batch, sequence]");
+  const value at = c.has(8) ? c.in(8).convert(dtype::i64) : indices_along(c, 2, 1, ids.dim(1));
+  value sum = c.in(2).gather(ids, 0) + c.in(3).gather(at, 0);
+  if (c.has(1) && c.has(4)) sum = sum + c.in(4).gather(c.in(1), 0);
+  const value y = widened(sum).normalize({-1}, c.real("epsilon", 1e-12f)).convert(sum.type()) * c.in(5) + c.in(6);
+  const value length = c.has(7) ? c.in(7).convert(dtype::i64).reduce_sum({1}).squeeze({1}).convert(dtype::i32)
+                                : c.build.add(op::fill{{ids.dim(0)}, 0, dtype::i32});
+  return {y, length, sum};
+}
+
+variables import_bias_add(node_context& c) { return {c.in(0) + c.in(1) + c.in(2)}; }
+variables import_bias_softmax(node_context& c) {
+  const value x = c.in(0), shifted = x + c.in(1);
+  return {shifted.softmax(axis_within(c, c.integer("axis", 1), x.rank()))};
+}
+variables import_bias_split_gelu(node_context& c) {
+  const value x = c.in(0) + c.in(1);
+  const dimension half = x.dim(2) / 2;
+  return {x.slice({{2}, {0}, {half}, {}}) * x.slice({{2}, {half}, {x.dim(2)}, {}}).gelu()};
+}
+
+variables import_inverse(node_context& c) { return {c.in(0) | op::inverse{}}; }
+
+}  // namespace
+
+std::span<const op_importer> microsoft_layer_importers() {
+  static constexpr op_importer table[] = {
+      {microsoft, "BiasAdd", 1, import_bias_add},
+      {microsoft, "BiasSoftmax", 1, import_bias_softmax},
+      {microsoft, "BiasSplitGelu", 1, import_bias_split_gelu},
+      {microsoft, "EmbedLayerNormalization", 1, import_embed_layer_norm},
+      {microsoft, "GroupNorm", 1, import_group_norm<false>},
+      {microsoft, "Inverse", 1, import_inverse},
+      {microsoft, "NhwcConv", 1, import_nhwc_conv},
+      {microsoft, "SkipGroupNorm", 1, import_group_norm<true>},
+  };
+  return table;
+}
+
+}  // namespace kiln::onnx

@@ -1,0 +1,160 @@
+#include "kiln/onnx/impl/ops/quantize.hpp"
+
+// Quantized operators of com.microsoft.
+namespace kiln::onnx {
+
+namespace {
+
+value scalar_or_vector(value x) { return x.rank() == 1 && x.dim(0) == dimension(1) ? x.reshape({}) : x; }
+// (stored - zero) * scale of inputs i, i + 1 and i + 2.
+value real_input(node_context& c, std::size_t i) {
+  const value wide = c.in(i).convert(dtype::i32);
+  const value centered = c.has(i + 2) ? wide - scalar_or_vector(c.in(i + 2)).convert(dtype::i32) : wide;
+  return centered.convert(dtype::f32) * scalar_or_vector(c.in(i + 1)).convert(dtype::f32);
+}
+// Quantized by the scale that is input i and the zero point that is input i + 1.
+value stored(node_context& c, value y, std::size_t i, dtype t) {
+  const value zero = c.has(i + 1) ? scalar_or_vector(c.in(i + 1)) : value();
+  return quantized(c, y / scalar_or_vector(c.in(i)), zero, zero ? zero.type() : t);
+}
+
+template <class Op> variables import_qlinear_binary(node_context& c) {
+  return {stored(c, c.build.add(Op{}, real_input(c, 0), real_input(c, 3)), 6, c.in(0).type())};
+}
+variables import_qlinear_leaky_relu(node_context& c) {
+  return {stored(c, real_input(c, 0).leaky_relu({c.real("alpha", .01f)}), 3, c.in(0).type())};
+}
+variables import_qlinear_sigmoid(node_context& c) { return {stored(c, real_input(c, 0).sigmoid(), 3, c.in(0).type())}; }
+
+variables import_qlinear_concat(node_context& c) {
+  if (c.size() < 5 || (c.size() - 2) % 3 != 0) c.malformed("inputs are a scale, a zero point, and three for each part");
+  small_vector<value> parts;
+  for (std::size_t i = 2; i < c.size(); i += 3) parts.push_back(real_input(c, i));
+  const std::int64_t axis = axis_within(c, c.integer("axis", 0), parts[0].rank());
+  return {stored(c, parts.size() == 1 ? parts[0] : c.build.add(op::concat{axis}, parts), 0, c.in(2).type())};
+}
+
+ints channels_to(std::size_t rank, bool last) {
+  ints order{0};
+  if (!last) order.push_back(static_cast<std::int64_t>(rank) - 1);
+  for (std::size_t d = last ? 2 : 1; d + (last ? 0 : 1) < rank; ++d) order.push_back(static_cast<std::int64_t>(d));
+  if (last) order.push_back(1);
+  return order;
+}
+template <class Pool> variables pooled(node_context& c, Pool pool) {
+  const bool last = c.flag("channels_last");
+  value x = real_input(c, 0);
+  if (last) x = x.transpose(channels_to(x.rank(), false));
+  value y = pool(x);
+  if (last) y = y.transpose(channels_to(y.rank(), true));
+  return {stored(c, y, 3, c.in(0).type())};
+}
+variables import_qlinear_average_pool(node_context& c) {
+  return pooled(c, [&](value x) {
+    node_context at = c.with_inputs({variable(x)});
+    return average_pool(at)[0].tensor;
+  });
+}
+variables import_qlinear_global_average_pool(node_context& c) {
+  return pooled(c, [&](value x) { return x.reduce_mean(axes_from(2, x.rank())); });
+}
+
+value with_bias(node_context& c, value y, std::size_t i) { return c.has(i) ? y + c.in(i) : y; }
+
+// Inputs: a, b, scale of a, scale of b, zero of a, zero of b, bias.
+variables import_matmul_integer_to_float(node_context& c) {
+  const value sum =
+      matmul(centered_matrix(c.in(0), c.optional_in(4), true), centered_matrix(c.in(1), c.optional_in(5), false));
+  return {with_bias(c, sum.convert(dtype::f32) * (scalar_or_vector(c.in(2)) * scalar_or_vector(c.in(3))), 6)};
+}
+// Inputs: a, b, scale of b, zero of b, bias.
+variables import_dynamic_quantize_matmul(node_context& c) {
+  const quantized_tensor a = quantized_by_range(c, c.in(0));
+  const value sum = matmul(centered_matrix(a.y, a.zero, true), centered_matrix(c.in(1), c.optional_in(3), false));
+  return {with_bias(c, sum.convert(dtype::f32) * (a.scale * scalar_or_vector(c.in(2))), 4)};
+}
+
+// The fields of `bits` bits in the bytes along the last dim, the lowest first, as i32.
+value unpacked(node_context& c, value packed, std::int64_t bits) {
+  if (bits == 8) return packed.convert(dtype::i32);
+  if (bits != 4 && bits != 2) c.unsupported(std::to_string(bits) + " bits a weight");
+  const value wide = packed.convert(dtype::u32).unsqueeze({-1});
+  const std::int64_t each = 8 / bits;
+  const value shift = (indices_along(c, 1, 0, each) * bits).convert(dtype::u32);
+  const value fields = c.build.add(op::bitwise_and{}, c.build.add(op::shift_right{}, wide, shift),
+                                   c.build.scalar(dtype::u32, (1u << bits) - 1));
+  dims lens = packed.get_shape().lens;
+  lens.back() = lens.back() * each;
+  return fields.reshape(lens).convert(dtype::i32);
+}
+
+// A times the transpose of weights[N, K] that are stored in blocks, each with a scale and a zero point.
+variables import_matmul_n_bits(node_context& c) {
+  const std::int64_t depth = c.integer("K", 0), columns = c.integer("N", 0), bits = c.integer("bits", 4),
+                     block = c.integer("block_size", 0);
+  if (depth < 1 || columns < 1 || block < 1) c.malformed("K, N and block_size are positive");
+  const std::int64_t blocks = (depth + block - 1) / block;
+  const value fields = unpacked(c, c.in(1).reshape({columns, blocks, block * bits / 8}), bits);
+  // g_idx says which block's scale and zero point each weight of a row has; by default they are in order
+  const bool ordered = !c.has(4) || c.in(4).get_shape().elements() == dimension(0);
+  const dtype t = c.in(2).type();
+  const auto whole = [&](value x) { return x.reshape({columns, blocks * block}).slice({{1}, {0}, {depth}, {}}); };
+  const auto of_blocks = [&](value x) {  // [columns, blocks]
+    return ordered ? x.unsqueeze({2}) : x.gather(c.in(4).reshape({depth}), 1);
+  };
+  const value own = fields.convert(t), scale = of_blocks(c.in(2).reshape({columns, blocks}));
+  value centered = ordered ? own : whole(own);
+  if (c.has(3) && is_float(c.in(3).type())) {
+    centered = centered - of_blocks(c.in(3).reshape({columns, blocks}));
+  } else if (c.has(3)) {
+    const std::int64_t bytes = (blocks * bits + 7) / 8;
+    const value zeros = unpacked(c, c.in(3).reshape({columns, bytes}), bits);
+    centered = centered - of_blocks(zeros.slice({{1}, {0}, {blocks}, {}}).convert(t));
+  } else {
+    centered = centered - static_cast<float>(1 << (bits - 1));
+  }
+  const value weights = ordered ? whole(centered * scale) : centered * scale;
+  return {with_bias(c, c.in(0).dot(weights.convert(c.in(0).type()).transpose({1, 0})), 5)};
+}
+
+// Rows gathered from block-quantized data, dequantized.
+variables import_gather_block_quantized(node_context& c) {
+  const std::int64_t bits = c.integer("bits", 4), block = c.integer("block_size", 128);
+  const bool packed = c.in(0).type() == dtype::u8;
+  if (block < 1) c.malformed("block_size is positive");
+  const std::size_t rank = c.in(0).rank();
+  const std::int64_t from = axis_within(c, c.integer("gather_axis", 0), rank),
+                     along = axis_within(c, c.integer("quantize_axis", 1), rank);
+  const auto fields = [&](value x) {
+    return packed && x.type() == dtype::u8 ? unpacked(c, x, bits) : x.convert(dtype::i32);
+  };
+  const value data = fields(c.in(0)), scale = c.in(2);
+  const auto repeated = [&](value x) { return repeat_blocks(x, along, block, data.dim(along)); };
+  value centered = data.convert(scale.type());
+  if (c.has(3))
+    centered = centered - repeated(fields(c.in(3)).slice({{along}, {0}, {scale.dim(along)}, {}}).convert(scale.type()));
+  else if (packed)
+    centered = centered - static_cast<float>(1 << (bits - 1));
+  return {(centered * repeated(scale)).gather(c.in(1), from)};
+}
+
+}  // namespace
+
+std::span<const op_importer> microsoft_quantize_importers() {
+  static constexpr op_importer table[] = {
+      {microsoft, "DynamicQuantizeMatMul", 1, import_dynamic_quantize_matmul},
+      {microsoft, "GatherBlockQuantized", 1, import_gather_block_quantized},
+      {microsoft, "MatMulIntegerToFloat", 1, import_matmul_integer_to_float},
+      {microsoft, "MatMulNBits", 1, import_matmul_n_bits, "2, 4 and 8 bits"},
+      {microsoft, "QLinearAdd", 1, import_qlinear_binary<op::add>},
+      {microsoft, "QLinearAveragePool", 1, import_qlinear_average_pool},
+      {microsoft, "QLinearConcat", 1, import_qlinear_concat},
+      {microsoft, "QLinearGlobalAveragePool", 1, import_qlinear_global_average_pool},
+      {microsoft, "QLinearLeakyRelu", 1, import_qlinear_leaky_relu},
+      {microsoft, "QLinearMul", 1, import_qlinear_binary<op::mul>},
+      {microsoft, "QLinearSigmoid", 1, import_qlinear_sigmoid},
+  };
+  return table;
+}
+
+}  // namespace kiln::onnx

@@ -1,0 +1,183 @@
+#include "kiln/onnx/impl/ops/cast.hpp"
+#include "kiln/onnx/impl/ops/quantize.hpp"
+
+// Linear quantization: real = (stored - zero) * scale.
+namespace kiln::onnx {
+
+namespace {
+
+// A scale or zero point that broadcasts with x: one number, a vector along the axis, or a number for each block.
+value aligned(const node_context& c, value x, value p) {
+  if (p.rank() == 0) return p;
+  if (p.rank() == 1 && p.dim(0) == dimension(1)) return p.reshape({});
+  const std::int64_t axis = axis_within(c, c.integer("axis", 1), x.rank());
+  if (p.rank() == 1 && x.rank() >= 1 && c.integer("block_size", 0) == 0) return x.make_along(axis, p);
+  const std::int64_t block = c.integer("block_size", 0);
+  if (block < 1 || p.rank() != x.rank()) c.malformed("a scale is a number, a vector or has the input's rank");
+  return repeat_blocks(p, axis, block, x.dim(axis));
+}
+
+struct bounds {
+  float low, high;
+};
+bounds bounds_of(const node_context& c, dtype t) {
+  switch (t) {
+    case dtype::i8:
+    case dtype::u8:
+    case dtype::i16:
+    case dtype::u16:
+    case dtype::i4:
+    case dtype::u4:
+    case dtype::i2:
+    case dtype::u2: {
+      const auto count = static_cast<float>(1 << bits_of(t));
+      return is_signed_integer(t) ? bounds{-count / 2, count / 2 - 1} : bounds{0, count - 1};
+    }
+    default: c.unsupported("quantizes to " + std::string(kiln::to_string(t)));
+  }
+}
+}  // namespace
+
+value repeat_blocks(value x, std::int64_t axis, std::int64_t block, dimension extent) {
+  dims apart = x.get_shape().lens, together = apart;
+  apart.insert(static_cast<std::size_t>(axis) + 1, block);
+  together[static_cast<std::size_t>(axis)] *= block;
+  return x.unsqueeze({axis + 1}).broadcast_to(apart).reshape(together).slice({{axis}, {0}, {extent}, {}});
+}
+
+value quantized(const node_context& c, value ratio, value zero, dtype t) {
+  if (is_float(t) && is_narrow(t)) {  // the conversion rounds; only 4-bit floats have a zero point other than 0
+    const value y = ratio.convert(dtype::f32);
+    const value shifted = zero ? y + zero.convert(dtype::f32) : y;
+    return (t == dtype::f4e2m1 || c.flag("saturate", true) ? saturated(shifted, t) : shifted).convert(t);
+  }
+  const auto [low, high] = bounds_of(c, t);
+  value y = (ratio | op::round{}).convert(dtype::f32);
+  if (zero) y = y + zero.convert(dtype::f32);
+  return c.build.add(op::clip{}, y, c.build.scalar(dtype::f32, low), c.build.scalar(dtype::f32, high)).convert(t);
+}
+
+namespace {
+
+// The type in which x is divided by its scale: the node's, or since version 23 the scale's.
+dtype dividing_type(const node_context& c, dtype x, dtype scale) {
+  if (const std::int64_t stated = c.integer("precision", 0)) return known_type(c, stated, "divides in");
+  if (x == dtype::i32) return dtype::f64;
+  const bool computes = is_float(scale) && !is_narrow(scale);
+  return c.source.domain.empty() && c.version >= 23 && computes ? scale : dtype::f32;
+}
+variables import_quantize(node_context& c) {
+  const value x = c.in(0);
+  dtype t = c.has(2) ? c.in(2).type() : dtype::u8;
+  if (const std::int64_t wanted = c.integer("output_dtype", 0)) {
+    const dtype stated = known_type(c, wanted, "quantizes to");
+    if (c.has(2) && stated != t)
+      c.malformed("output_dtype is " + std::string(kiln::to_string(stated)) + ", but the zero point is " +
+                  std::string(kiln::to_string(t)));
+    t = stated;
+  }
+  const value scale = aligned(c, x, c.in(1)), zero = c.has(2) ? aligned(c, x, c.in(2)) : value();
+  const dtype divided = dividing_type(c, x.type(), scale.type());
+  return {quantized(c, x.convert(divided) / scale.convert(divided), zero, t)};
+}
+
+value centered(const node_context& c, value x, std::size_t zero) {
+  const dtype t = is_float(x.type()) ? dtype::f32 : dtype::i32;
+  const value wide = x.convert(t);
+  return c.has(zero) ? wide - aligned(c, x, c.in(zero)).convert(t) : wide;
+}
+variables import_dequantize(node_context& c) {
+  const value x = c.in(0), scale = aligned(c, x, c.in(1));
+  const std::int64_t stated = c.integer("output_dtype", 0);
+  const dtype t = stated ? known_type(c, stated, "gives") : scale.type();
+  if (is_narrow(t)) c.malformed("output_dtype is missing, and the scale's type is none of the output's");
+  return {(centered(c, x, 2).convert(dtype::f32) * scale.convert(dtype::f32)).convert(t)};
+}
+
+}  // namespace
+
+quantized_tensor quantized_by_range(node_context& c, value x) {
+  const value zero = c.build.scalar(dtype::f32, 0.0f);
+  const ints all = axes_from(0, x.rank());
+  const auto scalar = [&](value v) { return all.empty() ? v : v.squeeze(all); };
+  // the range always includes zero
+  const value high = scalar(x.reduce_max(all)).max(zero), low = scalar(x.reduce_min(all)).min(zero);
+  const value range = (high - low) / 255.0f;
+  const value scale = range.equal(zero).where(c.build.scalar(dtype::f32, 1.0f), range);  // any, for zeros
+  const value zero_point = quantized(c, -low / scale, {}, dtype::u8);
+  return {quantized(c, x / scale, zero_point, dtype::u8), scale, zero_point};
+}
+
+value centered_matrix(value x, value zero, bool rows) {
+  const value wide = x.convert(dtype::i32);
+  if (!zero) return wide;
+  value z = zero.convert(dtype::i32);
+  if (rows && z.rank() == 1 && x.rank() > 1 && !(z.dim(0) == dimension(1))) z = z.unsqueeze({1});
+  return wide - z;
+}
+
+namespace {
+
+variables import_dynamic_quantize(node_context& c) {
+  const quantized_tensor q = quantized_by_range(c, c.in(0));
+  return {q.y, q.scale, q.zero};
+}
+
+variables import_matmul_integer(node_context& c) {
+  return {matmul(centered_matrix(c.in(0), c.optional_in(2), true), centered_matrix(c.in(1), c.optional_in(3), false))};
+}
+// a, its scale and zero; b, its scale and zero; the result's scale and zero
+variables import_qlinear_matmul(node_context& c) {
+  const value sum = matmul(centered_matrix(c.in(0), c.in(2), true), centered_matrix(c.in(3), c.in(5), false));
+  const auto scale_of = [&](std::size_t i, bool rows) {
+    const value s = c.in(i).convert(dtype::f32);
+    return rows && s.rank() == 1 && !(s.dim(0) == dimension(1)) ? s.unsqueeze({1}) : s;
+  };
+  const value ratio = sum.convert(dtype::f32) * (scale_of(1, true) * scale_of(4, false) / scale_of(6, true));
+  return {quantized(c, ratio, c.in(7), c.in(7).type())};
+}
+
+// Convolution of centered integers, so that padding with the zero point is padding with 0. Each filter may have a zero
+// point.
+value convolve_centered(node_context& c, value x, value x_zero, value w, value w_zero) {
+  x = x.convert(dtype::i32);
+  w = w.convert(dtype::i32);
+  if (x_zero) x = x - x_zero.convert(dtype::i32).reshape({});
+  if (w_zero)
+    w = w - (w_zero.rank() == 1 && !(w_zero.dim(0) == dimension(1)) ? w.make_along(0, w_zero.convert(dtype::i32))
+                                                                    : w_zero.convert(dtype::i32).reshape({}));
+  const node_context plain = c.with_inputs({variable(x), variable(w)});
+  return x.conv(w, read_convolution(plain));
+}
+variables import_conv_integer(node_context& c) {
+  return {convolve_centered(c, c.in(0), c.optional_in(2), c.in(1), c.optional_in(3))};
+}
+// x, its scale and zero; w, its scale and zero; the result's scale and zero; bias in the accumulator's scale
+variables import_qlinear_conv(node_context& c) {
+  value sum = convolve_centered(c, c.in(0), c.in(2), c.in(3), c.in(5));
+  if (c.has(8)) sum = sum.add_along(1, c.in(8));
+  const value factor = c.in(1).reshape({}) * c.in(4) / c.in(6).reshape({});
+  const bool channels = factor.rank() == 1 && !(factor.dim(0) == dimension(1));
+  const value real = sum.convert(dtype::f32);
+  return {quantized(c, real * (channels ? real.make_along(1, factor) : factor.reshape({})), c.in(7).reshape({}),
+                    c.in(7).type())};
+}
+
+}  // namespace
+
+std::span<const op_importer> quantize_importers() {
+  static constexpr op_importer table[] = {
+      {"", "ConvInteger", 10, import_conv_integer},
+      {"", "DequantizeLinear", 10, import_dequantize},
+      {"", "DynamicQuantizeLinear", 11, import_dynamic_quantize},
+      {"", "MatMulInteger", 10, import_matmul_integer},
+      {"", "QLinearConv", 10, import_qlinear_conv},
+      {"", "QLinearMatMul", 10, import_qlinear_matmul},
+      {"", "QuantizeLinear", 10, import_quantize},
+      {microsoft, "DequantizeLinear", 1, import_dequantize},
+      {microsoft, "QuantizeLinear", 1, import_quantize},
+  };
+  return table;
+}
+
+}  // namespace kiln::onnx

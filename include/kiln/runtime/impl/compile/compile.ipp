@@ -1,0 +1,117 @@
+#include <chrono>
+
+#include "kiln/pass/lent_threads.hpp"
+#include "kiln/runtime/impl/compile/free_constants.hpp"
+#include "kiln/runtime/impl/run/planned_program.hpp"
+#include "kiln/runtime/impl/segment/segments.hpp"
+#include "kiln/runtime/thread_pool.hpp"
+
+namespace kiln {
+namespace {
+
+using clock = std::chrono::steady_clock;
+
+double milliseconds_since(clock::time_point start) {
+  return std::chrono::duration<double, std::milli>(clock::now() - start).count();
+}
+
+// Replaces weight parameters by their values.
+void bind_weights(program& p, const std::map<std::string, argument>& weights) {
+  module_graph& m = p.main();
+  for (const auto& [name, value] : weights) {
+    const value_id v = m.find_parameter(name);
+    if (!v || !m[v.instruction].is_weight)
+      raise(errc::not_found,
+            "weights are parameters of the program that were declared as weights: found '" + name + "'");
+    const shape& expected = m.shape_of(v);
+    if (!(value.get_shape().type == expected.type && value.get_shape().lens == expected.lens)) {
+      error e(fault::of(errc::shape_mismatch, "type of the weight's value", expected, value.get_shape()));
+      throw e.at_instruction(name);
+    }
+    m[v.instruction].kind = instruction_kind::literal;
+    m[v.instruction].is_weight = false;
+    m[v.instruction].constant = value.to_literal();
+  }
+  for (value_id v : m.parameters())
+    if (m[v.instruction].is_weight)
+      raise(errc::not_found, "every weight has a value: none for '" + m[v.instruction].name.str() + "'");
+}
+
+// The plan holds what it reads.
+void release_literals(program& p) {
+  for (std::uint32_t i = 0; i < p.main().size(); ++i)
+    if (p.main()[i].kind == instruction_kind::literal) detail::free_constant(p.main()[i]);
+}
+
+}  // namespace
+
+void detail::make_steps(compiled_program& p, const target& t, const compile_options& options,
+                        const plan_choices& choices) {
+  p.ports.take_outputs(p.optimized);
+  if (has_segments(p.optimized)) {
+    if (!options.aliases.empty())
+      raise(errc::unsupported,
+            "output '" + options.aliases[0].output + "' can't grow in place: only a run knows sizes of this program");
+    p.runs = make_segmented_program(p, t, choices.near_constants);
+    return;
+  }
+  plan made = make_plan(p.optimized, t, options, choices, *p.pool, p.report.remarks);
+  p.report.steps = std::move(made.infos);
+  p.report.constant_bytes = made.constant_bytes;
+  p.runs = t.has_device() ? make_device_program(std::move(made), p, t) : make_host_program(std::move(made), p);
+}
+
+std::unique_ptr<const detail::compiled_program> detail::compile_part(program p, const target& t,
+                                                                     std::shared_ptr<thread_pool> pool,
+                                                                     bool near_constants) {
+  auto made = std::make_unique<compiled_program>();
+  made->pool = std::move(pool);
+  made->flushes_denormals = t.flushes_denormals();
+  made->ports.take_inputs(p);
+  made->optimized = std::move(p);
+  make_steps(*made, t, {}, {.near_constants = near_constants});
+  release_literals(made->optimized);
+  return made;
+}
+
+executable compile(program p, const target& t, const compile_options& options) {
+  auto s = std::make_unique<detail::compiled_program>();
+  s->pool = options.pool      ? options.pool
+            : options.threads ? std::make_shared<thread_pool>(options.threads)
+                              : default_pool();
+  bind_weights(p, options.weights);
+  s->ports.take_inputs(p);
+  s->report.target = t.name();
+  s->report.remarks = options.remarks;
+  s->flushes_denormals = t.flushes_denormals();
+  if (s->flushes_denormals) s->report.remarks.push_back("denormal floats read and round to zero");
+  clock::time_point start = clock::now();
+  pass_options passes = options.passes;
+  if (!t.fuses()) passes.fuse = false;
+  // Workers of a pool flush denormals.
+  std::optional<detail::lent_threads> lent;
+  if (s->flushes_denormals)
+    lent.emplace([pool = s->pool](std::int64_t parts, const std::function<void(std::int64_t)>& f) {
+      pool->parallel_for(parts, [&](std::int64_t part, unsigned) { f(part); });
+    });
+  for (pass_note& n : optimize(p, passes, t.passes())) {
+    for (const text& remark : n.remarks)
+      s->report.remarks.push_back(std::string(n.pass) + ": " + std::string(remark.view()));
+    s->report.passes.push_back(std::move(n));
+  }
+  lent.reset();
+  s->report.optimize_ms = milliseconds_since(start);
+
+  start = clock::now();
+  s->optimized = std::move(p);
+  if (options.tuning)
+    detail::make_tuned_steps(s, t, options);
+  else
+    detail::make_steps(*s, t, options, {.near_constants = detail::constants_stay_near(s->optimized)});
+  for (const step_info& i : s->report.steps) s->report.packed_bytes += i.packed_bytes;
+  release_literals(s->optimized);
+  s->report.plan_ms = milliseconds_since(start);
+  return executable(std::move(s));
+}
+
+}  // namespace kiln

@@ -1,0 +1,17 @@
+#include "kiln/lower/contraction.hpp"
+#include "kiln/runtime/impl/plan/plan.hpp"
+
+namespace kiln::detail {
+
+dimension flops(const program& whole, const module_graph& graph, const basic_instruction<operation>& ins) {
+  const auto found = lower::contraction_of(whole, graph, ins);
+  if (!found) return 0;
+  const shape in[] = {found.operand(0), found.operand(1)};
+  const auto maps = found.instruction->op.maps(in);
+  if (!maps) return 0;
+  dimension n = 2;
+  for (dimension d : maps->extents) n *= d;
+  return n;
+}
+
+}  // namespace kiln::detail

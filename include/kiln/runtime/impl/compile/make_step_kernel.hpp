@@ -1,0 +1,52 @@
+#pragma once
+#include "kiln/lower/layout_plan.hpp"
+#include "kiln/lower/views.hpp"
+#include "kiln/runtime/fallback_kernel.hpp"
+#include "kiln/runtime/impl/plan/plan.hpp"
+
+namespace kiln::detail {
+
+/// The layouts of a program's results by the target's roles; NCHW alone where NHWC is not allowed.
+inline lower::layout_plan<program> plan_layouts(const program& p, const target& t, bool allow_nhwc) {
+  if (!allow_nhwc) return lower::layout_plan(p);
+  return {p, [&](const auto& instruction) { return t.role(p, instruction); }};
+}
+
+/// The constant that a value is, or shows through views that need no copy; `where` becomes its layout.
+inline const literal* constant_of(const module_graph& graph, value_id v, layout& where) {
+  const auto& ins = graph.producer(v);
+  if (ins.kind == instruction_kind::literal) {
+    where = layout::standard(ins.results[0].lens);
+    return ins.constant.has_symbols() ? nullptr : &ins.constant;
+  }
+  if (!lower::is_view(ins)) return nullptr;
+  const literal* constant = constant_of(graph, ins.inputs[0], where);
+  if (!constant) return nullptr;
+  const auto mapped = ins.op.map(where);
+  if (!mapped) return nullptr;
+  where = *mapped;
+  return constant;
+}
+
+/// The kernel of an instruction that computes: the target's, or the reference computation.
+inline std::unique_ptr<kernel> make_step_kernel(const program& p, std::uint32_t i, const target& t,
+                                                const lower::layout_plan<program>& layouts, thread_pool& pool,
+                                                const plan_choices& choices, constant_memory& memory) {
+  const module_graph& graph = p.main();
+  const auto& ins = graph[i];
+  kernel_request request{
+      p, graph, ins, {}, {}, {}, {}, layouts.nhwc({i, 0}), &pool, choices.tuning, choices.near_constants, &memory};
+  for (value_id v : ins.inputs) {
+    layout where;
+    request.constants.push_back(constant_of(graph, v, where));
+    request.constant_layouts.push_back(where);
+    request.inputs.push_back(graph.shape_of(v));
+    request.nhwc.push_back(layouts.nhwc(v));
+  }
+  std::unique_ptr<kernel> made = t.make_kernel(request);
+  if (!made && ins.op.is<op::fused>()) made = make_body_kernel(p.module(ins.op.body()));
+  if (!made) made = make_fallback_kernel(ins.op);
+  return t.has_device() && !made->on_device() ? make_kernel_on_host(std::move(made)) : std::move(made);
+}
+
+}  // namespace kiln::detail

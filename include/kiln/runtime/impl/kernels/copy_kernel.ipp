@@ -1,0 +1,222 @@
+#include <algorithm>
+#include <limits>
+
+#include "kiln/runtime/fallback_kernel.hpp"
+#include "kiln/runtime/thread_pool.hpp"
+
+namespace kiln {
+namespace {
+
+struct walk {
+  ints lens, from, to;
+};
+
+// Drops extents of 1 and joins neighbors that are contiguous in both layouts; the destination's smallest stride ends
+// up innermost, because scattered writes cost more than scattered reads.
+walk simplify(const tensor& from, const tensor& to) {
+  walk w;
+  for (std::size_t d = 0; d < to.lens.size(); ++d) {
+    if (to.lens[d] == 1) continue;
+    w.lens.push_back(to.lens[d]);
+    w.from.push_back(from.strides[d]);
+    w.to.push_back(to.strides[d]);
+  }
+  for (std::size_t i = 1; i < w.lens.size(); ++i)  // insertion sort by destination stride, outermost first
+    for (std::size_t j = i; j > 0 && std::abs(w.to[j - 1]) < std::abs(w.to[j]); --j) {
+      std::swap(w.lens[j - 1], w.lens[j]);
+      std::swap(w.from[j - 1], w.from[j]);
+      std::swap(w.to[j - 1], w.to[j]);
+    }
+  for (std::size_t d = w.lens.size(); d-- > 1;)
+    if (w.from[d - 1] == w.from[d] * w.lens[d] && w.to[d - 1] == w.to[d] * w.lens[d]) {
+      w.lens[d - 1] *= w.lens[d];
+      w.from[d - 1] = w.from[d];
+      w.to[d - 1] = w.to[d];
+      w.lens.erase(d), w.from.erase(d), w.to.erase(d);
+    }
+  return w;
+}
+
+// Rows that jump from place to place: the lines of later ones are prefetched meanwhile, which hardware doesn't do.
+template <class T>
+void copy_rows(const T* from, std::int64_t from_outer, T* to, std::int64_t to_outer, std::int64_t rows,
+               std::int64_t cols) {
+  constexpr std::int64_t ahead = 4096, line = 64;
+  const std::int64_t bytes = cols * static_cast<std::int64_t>(sizeof(T));
+  const std::int64_t distance = (ahead + bytes - 1) / bytes;
+  const bool asks = bytes <= ahead && rows > 2 * distance && (from_outer != cols || to_outer != cols);
+  for (std::int64_t r = 0; r < rows; ++r) {
+    if (asks && r + distance < rows) {
+      const auto* const in = reinterpret_cast<const std::byte*>(from + (r + distance) * from_outer);
+      const auto* const out = reinterpret_cast<const std::byte*>(to + (r + distance) * to_outer);
+      for (std::int64_t b = 0; b < bytes; b += line) __builtin_prefetch(in + b), __builtin_prefetch(out + b);
+    }
+    std::memcpy(to + r * to_outer, from + r * from_outer, static_cast<std::size_t>(bytes));
+  }
+}
+
+template <class T>
+void copy_block(const T* from, std::int64_t from_outer, std::int64_t from_inner, T* to, std::int64_t to_outer,
+                std::int64_t to_inner, std::int64_t rows, std::int64_t cols) {
+  if (from_inner == 1 && to_inner == 1) return copy_rows(from, from_outer, to, to_outer, rows, cols);
+  if (from_inner == 0 && to_inner == 1) {
+    for (std::int64_t r = 0; r < rows; ++r) std::fill_n(to + r * to_outer, cols, from[r * from_outer]);
+    return;
+  }
+  constexpr std::int64_t block = 16;  // a block's lines of both sides stay in L1
+  for (std::int64_t r0 = 0; r0 < rows; r0 += block)
+    for (std::int64_t c0 = 0; c0 < cols; c0 += block)
+      for (std::int64_t r = r0; r < std::min(rows, r0 + block); ++r)
+        for (std::int64_t c = c0; c < std::min(cols, c0 + block); ++c)
+          to[r * to_outer + c * to_inner] = from[r * from_outer + c * from_inner];
+}
+
+// out[k * step + r] = in[r * run + k] for r < Runs: runs of elements are interleaved, four of each at a time.
+template <int Runs>
+void interleave(const std::uint32_t* in, std::int64_t run, std::uint32_t* out, std::int64_t step, std::int64_t each) {
+  using V = std::uint32_t __attribute__((vector_size(16)));
+  const auto load = [](const std::uint32_t* from) {
+    V v;
+    std::memcpy(&v, from, sizeof v);
+    return v;
+  };
+  const auto store = [](std::uint32_t* to, V v) { std::memcpy(to, &v, sizeof v); };
+  std::int64_t k = 0;
+  for (; k + 4 <= each; k += 4) {
+    const V a = load(in + k), b = load(in + run + k);
+    const V low = __builtin_shufflevector(a, b, 0, 4, 1, 5), high = __builtin_shufflevector(a, b, 2, 6, 3, 7);
+    std::uint32_t* const to = out + k * step;
+    if constexpr (Runs == 2) {
+      store(to, low), store(to + 4, high);
+    } else {
+      const V c = load(in + 2 * run + k), d = load(in + 3 * run + k);
+      const V low2 = __builtin_shufflevector(c, d, 0, 4, 1, 5), high2 = __builtin_shufflevector(c, d, 2, 6, 3, 7);
+      store(to, __builtin_shufflevector(low, low2, 0, 1, 4, 5));
+      store(to + step, __builtin_shufflevector(low, low2, 2, 3, 6, 7));
+      store(to + 2 * step, __builtin_shufflevector(high, high2, 0, 1, 4, 5));
+      store(to + 3 * step, __builtin_shufflevector(high, high2, 2, 3, 6, 7));
+    }
+  }
+  for (; k < each; ++k)
+    for (std::int64_t r = 0; r < Runs; ++r) out[k * step + r] = in[r * run + k];
+}
+
+// A small transposition repeated over contiguous results (a channel shuffle): runs are interleaved where they are two
+// or a multiple of four, else where each element comes from is looked up.
+template <class T> bool copy_repeated(const walk& w, const tensor& from, const tensor& to, thread_pool* pool) {
+  constexpr std::int64_t most = 4096, grain = 16384;
+  if (w.lens.size() != 3 || w.to[2] != 1 || w.to[1] != w.lens[2]) return false;
+  const std::int64_t each = w.lens[1] * w.lens[2], times = w.lens[0];
+  if (each > most || times < 8 || w.from[0] < 0 || w.from[1] < 0 || w.from[2] <= 1) return false;
+  if ((w.lens[1] - 1) * w.from[1] + (w.lens[2] - 1) * w.from[2] > std::numeric_limits<std::int32_t>::max())
+    return false;
+  std::int32_t source[most];
+  for (std::int64_t i = 0; i < each; ++i)
+    source[i] = static_cast<std::int32_t>(i / w.lens[2] * w.from[1] + i % w.lens[2] * w.from[2]);
+  const auto body = [&](std::int64_t first, std::int64_t last) {
+    for (std::int64_t r = first; r < last; ++r) {
+      const T* const in = from.as<const T>() + r * w.from[0];
+      T* const out = to.as<T>() + r * w.to[0];
+      if constexpr (sizeof(T) == sizeof(std::uint32_t)) {
+        const std::int64_t runs = w.lens[2], run = w.from[2];
+        if (w.from[1] == 1 && runs == 2) {
+          interleave<2>(in, run, out, runs, w.lens[1]);
+          continue;
+        }
+        if (w.from[1] == 1 && runs % 4 == 0) {
+          for (std::int64_t s = 0; s < runs; s += 4) interleave<4>(in + s * run, run, out + s, runs, w.lens[1]);
+          continue;
+        }
+      }
+      std::int64_t i = 0;
+      for (; i + 4 <= each; i += 4) {
+        const T a = in[source[i]], b = in[source[i + 1]], c = in[source[i + 2]], d = in[source[i + 3]];
+        out[i] = a, out[i + 1] = b, out[i + 2] = c, out[i + 3] = d;
+      }
+      for (; i < each; ++i) out[i] = in[source[i]];
+    }
+  };
+  const std::int64_t a_task = std::max<std::int64_t>(1, grain / each), tasks = (times + a_task - 1) / a_task;
+  if (pool && tasks > 1)
+    pool->parallel_for(tasks, [&](std::int64_t t, unsigned) { body(t * a_task, std::min(times, (t + 1) * a_task)); });
+  else
+    body(0, times);
+  return true;
+}
+
+template <class T> void copy_typed(const tensor& from, const tensor& to, thread_pool* pool) {
+  walk w = simplify(from, to);
+  if (copy_repeated<T>(w, from, to, pool)) return;
+  while (w.lens.size() < 2) {
+    w.lens.insert(0, 1);
+    w.from.insert(0, 0);
+    w.to.insert(0, 0);
+  }
+  const std::size_t rank = w.lens.size();
+  // the two innermost loops are one block; of the others (and the block's rows) come tasks
+  std::size_t row_dim = rank - 2;
+  if (w.from[rank - 1] != 1)  // a transposition: pair the destination's inner dim with the source's
+    for (std::size_t d = 0; d + 1 < rank; ++d)
+      if (w.from[d] == 1) row_dim = d;
+  std::swap(w.lens[row_dim], w.lens[rank - 2]);
+  std::swap(w.from[row_dim], w.from[rank - 2]);
+  std::swap(w.to[row_dim], w.to[rank - 2]);
+  std::int64_t outer = 1;
+  for (std::size_t d = 0; d + 2 < rank; ++d) outer *= w.lens[d];
+  const std::int64_t rows = w.lens[rank - 2], cols = w.lens[rank - 1];
+  constexpr std::int64_t grain = 16384;  // elements a task should at least move
+  const std::int64_t rows_a_task =
+      std::clamp<std::int64_t>((grain + cols - 1) / std::max<std::int64_t>(cols, 1), 1, rows);
+  const std::int64_t chunks = (rows + rows_a_task - 1) / rows_a_task;
+  const std::int64_t outer_a_task =
+      chunks > 1 ? 1 : std::max<std::int64_t>(1, grain / std::max<std::int64_t>(rows * cols, 1));
+  const std::int64_t outer_tasks = (outer + outer_a_task - 1) / outer_a_task;
+  const auto body = [&](std::int64_t task, unsigned) {
+    const std::int64_t chunk = task % chunks;
+    for (std::int64_t o = task / chunks * outer_a_task; o < std::min(outer, (task / chunks + 1) * outer_a_task); ++o) {
+      const T* src = from.as<const T>();
+      T* dst = to.as<T>();
+      std::int64_t rest = o;
+      for (std::size_t d = rank - 2; d-- > 0;) {
+        const std::int64_t i = rest % w.lens[d];
+        rest /= w.lens[d];
+        src += i * w.from[d];
+        dst += i * w.to[d];
+      }
+      const std::int64_t r0 = chunk * rows_a_task, r1 = std::min(rows, r0 + rows_a_task);
+      copy_block(src + r0 * w.from[rank - 2], w.from[rank - 2], w.from[rank - 1], dst + r0 * w.to[rank - 2],
+                 w.to[rank - 2], w.to[rank - 1], r1 - r0, cols);
+    }
+  };
+  const std::int64_t tasks = outer_tasks * chunks;
+  if (pool && tasks > 1)
+    pool->parallel_for(tasks, body);
+  else
+    for (std::int64_t t = 0; t < tasks; ++t) body(t, 0);
+}
+
+class copy_kernel final : public kernel {
+ public:
+  std::string name() const override { return "copy"; }
+  stride_support input_strides(std::size_t) const override { return stride_support::any; }
+  stride_support output_strides(std::size_t) const override { return stride_support::any; }
+  void run(const launch& l) const override { copy_tensor(l.in[0], l.out[0], l.pool); }
+};
+
+}  // namespace
+
+void copy_tensor(const tensor& from, const tensor& to, thread_pool* pool) {
+  if (to.elements() == 0) return;
+  switch (size_of(to.type)) {
+    case 1: return copy_typed<std::uint8_t>(from, to, pool);
+    case 2: return copy_typed<std::uint16_t>(from, to, pool);
+    case 4: return copy_typed<std::uint32_t>(from, to, pool);
+    default: return copy_typed<std::uint64_t>(from, to, pool);
+  }
+}
+
+std::unique_ptr<kernel> target::make_copy() const { return make_copy_kernel(); }
+
+std::unique_ptr<kernel> make_copy_kernel() { return std::make_unique<copy_kernel>(); }
+
+}  // namespace kiln

@@ -1,0 +1,52 @@
+#pragma once
+#include "kiln/runtime/impl/run/ports.hpp"
+#include "kiln/runtime/impl/run/run_memory.hpp"
+
+namespace kiln::detail {
+
+// The way of a run:
+//
+//   executable::run -> compiled_program::run -> host_program::run, device_program::run or segmented_program::run
+//                                            -> kernel::run of each step
+//
+// `planned_program`, the base of the first two, binds the workspace to the sizes of the inputs on the way, where they
+// are others than in the run before; a segmented program runs the compiled programs of its segments.
+
+/// How a compiled program runs; constant, shared by threads.
+class runner {
+ public:
+  virtual ~runner() = default;
+  virtual void run(run_memory& w, std::span<const argument> inputs, std::span<argument> outputs,
+                   const run_options& options) const = 0;
+  /// Sizes the memory for these inputs, as far as they tell sizes.
+  virtual void bind(run_memory& w, std::span<const shape> inputs) const = 0;
+  virtual std::vector<shape> output_shapes(std::span<const shape> inputs) const = 0;
+  /// The plan of the whole program; null where it has segments.
+  virtual const plan* whole_plan() const { return nullptr; }
+};
+
+/// What `compile` makes of a program: the state of an `executable`, or a body or segment of another program.
+struct compiled_program {
+  program optimized;
+  compile_report report;
+  signature ports;
+  std::shared_ptr<thread_pool> pool;
+  bool flushes_denormals = false;
+  std::unique_ptr<const runner> runs;
+
+  /// `outer`: symbols whose values the caller knows.
+  void run(run_memory& w, std::span<const argument> inputs, std::span<argument> outputs, const run_options& options,
+           const symbol_values& outer = {}) const;
+};
+
+/// Plans a program that passes have seen, and makes its kernels.
+void make_steps(compiled_program& p, const target& t, const compile_options& options, const plan_choices& choices);
+
+/// The same as measurements or the tuning's cache say; takes the place of `p`.
+void make_tuned_steps(std::unique_ptr<compiled_program>& p, const target& t, const compile_options& options);
+
+/// Compiles a part of a program that passes have seen.
+std::unique_ptr<const compiled_program> compile_part(program p, const target& t, std::shared_ptr<thread_pool> pool,
+                                                     bool near_constants);
+
+}  // namespace kiln::detail

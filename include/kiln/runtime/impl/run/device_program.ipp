@@ -1,0 +1,257 @@
+#include <algorithm>
+
+#include "kiln/runtime/impl/run/device_mirror.hpp"
+#include "kiln/runtime/impl/run/planned_program.hpp"
+#include "kiln/runtime/run_options.hpp"
+#include "kiln/runtime/thread_pool.hpp"
+
+// Runs of programs for a target with a device: what the caller has in the host's memory is copied at the edges, steps
+// are given to a queue, and the same run again is replayed as a whole.
+namespace kiln::detail {
+namespace {
+
+std::size_t bytes_of(const argument& a) { return static_cast<std::size_t>(a.elements()) * size_of(a.get_shape().type); }
+
+class device_program final : public planned_program {
+ public:
+  device_program(plan p, compiled_program& of, const target& t)
+      : planned_program(std::move(p), of, t.get_device()), copy_(t.make_copy()) {
+    for (const step& s : plan_.steps) {
+      recordable_ = recordable_ && s.run->on_device();
+      reports_faults_ = reports_faults_ || s.run->reports_faults();
+    }
+    run_memory w;
+    if (bind_known_sizes(w, of.optimized)) prepare_kernels(w);
+    if (where_) upload_constants();
+  }
+
+  void run(run_memory& w, std::span<const argument> inputs, std::span<argument> outputs,
+           const run_options& options) const override {
+    if (!where_)
+      raise(errc::unsupported, "an executable runs where its device is: this was compiled for an absent one");
+    begin_run(w, inputs, outputs);
+    std::unique_ptr<device_queue> users;
+    if (options.stream) users = where_->make_queue(options.stream);
+    device_queue& queue = users ? *users : *w.on_device.queue;
+    queue.enter();
+    place_edges(w, inputs, outputs);
+    for (std::size_t k = 0; k < w.tensors.size(); ++k) {
+      const operand& o = plan_.operands[k];
+      w.tensors[k].data = w.bases[o.buffer] + w.sizes[o.offset] * static_cast<std::int64_t>(size_of(o.type));
+    }
+    upload_inputs(w, queue, inputs, outputs);
+    if (reports_faults_) queue.fill(w.on_device.faults.data(), 0, sizeof(std::int32_t));
+    replay_or_run_steps(w, queue, options);
+    download_outputs(w, queue, outputs);
+    if (options.stream) return;
+    std::int32_t found = 0;
+    if (reports_faults_) queue.copy(&found, w.on_device.faults.data(), sizeof found);
+    queue.wait();
+    if (options.profile) {
+      const std::vector<double> seconds = queue.seconds_between_marks();
+      for (std::size_t i = 0; i < seconds.size(); ++i) options.profile(i, seconds[i]);
+    }
+    if (found == 0) return;
+    for (const step& s : plan_.steps)
+      if (s.run->reports_faults()) raise(errc::invalid_argument, s.run->fault_text());
+  }
+
+ private:
+  void prepare_kernels(const run_memory& w) const override {
+    pool_.parallel_for(static_cast<std::int64_t>(plan_.steps.size()), [&](std::int64_t i, unsigned) {
+      const step& s = plan_.steps[static_cast<std::size_t>(i)];
+      try {
+        s.run->prepare(inputs_of(w, s), outputs_of(w, s));
+      } catch (error& e) {
+        throw e.at_instruction(infos_[static_cast<std::size_t>(i)].instruction);
+      }
+    });
+  }
+
+  // One piece of the device's memory holds all constants for good; the host's copies go.
+  void upload_constants() {
+    constant_offsets_.assign(plan_.buffers.size(), 0);
+    std::size_t bytes = 0;
+    for (std::size_t s = 0; s < plan_.buffers.size(); ++s)
+      if (plan_.buffers[s].kind == lower::memory::constant) {
+        constant_offsets_[s] = bytes;
+        bytes += aligned(static_cast<std::size_t>(plan_.buffers[s].constant.get_shape().bytes().value()));
+      }
+    if (bytes == 0) return;
+    const std::unique_ptr<device_queue> queue = where_->make_queue();
+    queue->enter();
+    constants_ = where_->allocate(bytes);
+    for (std::size_t s = 0; s < plan_.buffers.size(); ++s) {
+      planned_buffer& b = plan_.buffers[s];
+      if (b.kind != lower::memory::constant) continue;
+      if (const auto n = static_cast<std::size_t>(b.constant.get_shape().bytes().value()))
+        queue->copy(constants_.data() + constant_offsets_[s], b.constant.bytes(), n);
+    }
+    queue->wait();
+    for (planned_buffer& b : plan_.buffers) b.constant = literal();
+  }
+
+  void bind_constants(run_memory& w) const override {
+    if (!where_) return;
+    device_queue& queue = *(w.on_device.queue ? w.on_device.queue : w.on_device.queue = where_->make_queue());
+    queue.enter();
+    std::vector<std::vector<std::byte>> encoded;
+    for (std::size_t s = 0; s < plan_.buffers.size(); ++s) {
+      const planned_buffer& b = plan_.buffers[s];
+      if (b.kind == lower::memory::constant)
+        w.bases[s] = const_cast<std::byte*>(constants_.data()) + constant_offsets_[s];
+      if (b.values.empty()) continue;
+      auto& bytes = encoded.emplace_back(b.values.size() * size_of(b.type));
+      for (std::size_t n = 0; n < b.values.size(); ++n)
+        encode(b.type, &w.sizes[b.values[n]], bytes.data() + n * size_of(b.type), 1);
+      queue.copy(w.bases[s], bytes.data(), bytes.size());
+    }
+    if (reports_faults_ && !w.on_device.faults) w.on_device.faults = where_->allocate(sizeof(std::int32_t));
+    queue.wait();
+  }
+
+  // Room on the device for a buffer of the caller's: none where the caller has it there already.
+  std::size_t edge_bytes(std::size_t s, std::span<const argument> inputs, std::span<argument> outputs) const {
+    const planned_buffer& b = plan_.buffers[s];
+    if (b.kind == lower::memory::input) {
+      const argument& a = inputs[b.index];
+      return where_->owns(a.data()) && copied_bytes(b.index, a) == 0 ? 0 : aligned(bytes_of(a));
+    }
+    if (b.kind != lower::memory::output || where_->owns(outputs[b.index].data())) return 0;
+    const growing_output* g = grows(b.index);
+    if (!g) return aligned(bytes_of(outputs[b.index]));
+    const shape& from = inputs[g->input].get_shape();
+    std::size_t n = size_of(from.type) * static_cast<std::size_t>(capacity(*g, from));
+    for (std::size_t d = 0; d < from.rank(); ++d)
+      if (d != g->axis) n *= static_cast<std::size_t>(from.lens[d].raw());
+    return aligned(n);
+  }
+
+  void place_edges(run_memory& w, std::span<const argument> inputs, std::span<argument> outputs) const {
+    std::size_t bytes = 0;
+    std::vector<std::size_t> room(plan_.buffers.size());
+    for (std::size_t s = 0; s < plan_.buffers.size(); ++s) bytes += room[s] = edge_bytes(s, inputs, outputs);
+    w.grow(w.on_device.edges, bytes);
+    std::byte* at = w.on_device.edges.data();
+    for (std::size_t s = 0; s < plan_.buffers.size(); ++s) {
+      const planned_buffer& b = plan_.buffers[s];
+      if (b.kind == lower::memory::input)
+        w.bases[s] = room[s] ? at : const_cast<std::byte*>(inputs[b.index].data());  // kernels only read it
+      else if (b.kind == lower::memory::output)
+        w.bases[s] = room[s] ? at : outputs[b.index].data();
+      at += room[s];
+    }
+  }
+
+  void upload_inputs(run_memory& w, device_queue& queue, std::span<const argument> inputs,
+                     std::span<argument> outputs) const {
+    for (std::size_t s = 0; s < plan_.buffers.size(); ++s) {
+      const planned_buffer& b = plan_.buffers[s];
+      if (b.kind == lower::memory::output) {
+        const growing_output* g = grows(b.index);
+        if (g && w.bases[s] != outputs[b.index].data())
+          queue.copy(w.bases[s], inputs[g->input].data(), edge_bytes(s, inputs, outputs));
+      }
+      if (b.kind != lower::memory::input) continue;
+      const argument& a = inputs[b.index];
+      if (a.data() == w.bases[s] || bytes_of(a) == 0) continue;
+      if (copied_bytes(b.index, a) == 0) {
+        queue.copy(w.bases[s], a.data(), bytes_of(a));
+        continue;
+      }
+      if (where_->owns(a.data())) {
+        const tensor from = tensor_of(a), to{w.bases[s], from.type, from.lens, row_major(from.lens)};
+        launch l{{&from, 1}, {&to, 1}, {}, &pool_};
+        l.queue = &queue;
+        copy_->run(l);
+      } else {
+        const argument dense = a.contiguous();
+        queue.copy(w.bases[s], dense.data(), bytes_of(a));
+        queue.wait();
+      }
+    }
+  }
+
+  void download_outputs(const run_memory& w, device_queue& queue, std::span<argument> given) const {
+    for (std::size_t s = 0; s < plan_.buffers.size(); ++s) {
+      const planned_buffer& b = plan_.buffers[s];
+      if (b.kind != lower::memory::output || w.bases[s] == given[b.index].data()) continue;
+      argument& a = given[b.index];
+      std::size_t n = bytes_of(a);
+      if (grows(b.index)) {  // its gaps hold what was uploaded
+        const shape& t = a.get_shape();
+        const dims strides = t.element_strides();
+        n = size_of(t.type);
+        for (std::size_t d = 0; d < t.rank(); ++d)
+          n += size_of(t.type) * static_cast<std::size_t>(strides[d].raw() * (t.lens[d].raw() - 1));
+      }
+      if (n != 0 && a.elements() != 0) queue.copy(a.data(), w.bases[s], n);
+    }
+  }
+
+  // The second run in a row with the same memory is recorded, those after it replay the recording.
+  void replay_or_run_steps(run_memory& w, device_queue& queue, const run_options& options) const {
+    device_memory& d = w.on_device;
+    const bool plain = recordable_ && !options.profile && !options.observe && !options.cancel;
+    d.current.clear();
+    for (std::size_t s = 0; s < plan_.buffers.size(); ++s)
+      if (plan_.buffers[s].kind == lower::memory::input || plan_.buffers[s].kind == lower::memory::output)
+        d.current.push_back(w.bases[s]);
+    if (plain && d.current == d.last && d.recorded != d.current && d.queue->begin_recording()) {
+      try {
+        run_steps(w, *d.queue, options);
+      } catch (...) {
+        d.queue->end_recording();
+        throw;
+      }
+      d.recording = d.queue->end_recording();
+      d.recorded = d.current;
+    }
+    if (plain && d.recording && d.recorded == d.current)
+      queue.replay(*d.recording);
+    else
+      run_steps(w, queue, options);
+    d.last = d.current;
+  }
+
+  void run_steps(run_memory& w, device_queue& queue, const run_options& options) const {
+    if (options.profile) queue.mark();
+    for (std::size_t i = 0; i < plan_.steps.size(); ++i) {
+      if (options.cancel && options.cancel->load(std::memory_order_relaxed))
+        raise(errc::canceled, "the run was stopped before step " + std::to_string(i));
+      const step& st = plan_.steps[i];
+      const launch l{inputs_of(w, st),
+                     outputs_of(w, st),
+                     {w.arena.data() + w.scratch_offset, w.scratch_bytes},
+                     &pool_,
+                     &w.values,
+                     false,
+                     &queue,
+                     reinterpret_cast<std::int32_t*>(w.on_device.faults.data())};
+      try {
+        st.run->run(l);
+        if (options.observe) {
+          const mirror seen(queue, l.out);
+          queue.wait();
+          options.observe(i, seen.tensors());
+        }
+      } catch (error& e) {
+        throw e.at_instruction(infos_[i].instruction);
+      }
+      if (options.profile) queue.mark();
+    }
+  }
+
+  const std::unique_ptr<kernel> copy_;
+  bool reports_faults_ = false, recordable_ = true;
+  buffer constants_;
+  std::vector<std::size_t> constant_offsets_;  // by buffer
+};
+
+}  // namespace
+
+std::unique_ptr<const runner> make_device_program(plan p, compiled_program& of, const target& t) {
+  return std::make_unique<device_program>(std::move(p), of, t);
+}
+
+}  // namespace kiln::detail

@@ -1,0 +1,178 @@
+#include <chrono>
+
+#include "kiln/core/object.hpp"
+#include "kiln/runtime/fallback_kernel.hpp"
+#include "kiln/runtime/impl/segment/segments.hpp"
+
+namespace kiln::detail {
+namespace {
+
+using clock = std::chrono::steady_clock;
+
+// One run; its slots are released when it ends.
+class segment_run {
+ public:
+  segment_run(const segmentation& cut, std::vector<run_memory>& inner, const run_options& options,
+              known_symbols symbols)
+      : cut_(cut), inner_(inner), options_(options), symbols_(std::move(symbols)) {
+    slots_.resize(cut.slots);
+    for (const auto& [at, value] : cut.constants) slots_[at] = value;
+  }
+
+  void put(std::uint32_t k, const argument& value) { slots_[k] = value; }
+  /// What a slot holds; numbers that mention symbols have the values of now.
+  argument value(std::uint32_t k) const {
+    const auto found = cut_.symbolic.find(k);
+    if (found == cut_.symbolic.end()) return slots_[k];
+    small_vector<dimension> numbers = found->second.to<dimension>();
+    for (dimension& d : numbers) d = symbols_.values.evaluate(d);
+    const shape& type = found->second.get_shape();
+    return argument(literal::of_dimensions(type.lens, std::move(numbers), type.type));
+  }
+
+  void run() {
+    for (const segment& s : cut_.segments) {
+      if (s.planned) run_planned(s);
+      for (const host_step& h : s.steps) run_step(h);
+    }
+  }
+
+ private:
+  // The memory of what comes next, in order.
+  std::span<run_memory> take(std::size_t n) {
+    while (inner_.size() < used_ + n) inner_.emplace_back();
+    used_ += n;
+    return std::span<run_memory>(inner_).subspan(used_ - n, n);
+  }
+
+  std::vector<argument> gather(const std::vector<std::uint32_t>& from) const {
+    std::vector<argument> out;
+    out.reserve(from.size());
+    for (const std::uint32_t k : from) out.push_back(value(k));
+    return out;
+  }
+
+  void run_planned(const segment& s) {
+    const std::vector<argument> in = gather(s.in);
+    std::vector<argument> out(s.out.size());
+    run_options shifted;
+    shifted.cancel = options_.cancel;
+    const std::size_t first = step_;
+    if (options_.profile) shifted.profile = [&](std::size_t i, double t) { options_.profile(first + i, t); };
+    if (options_.observe)
+      shifted.observe = [&](std::size_t i, std::span<const tensor> made) { options_.observe(first + i, made); };
+    s.planned->run(take(1)[0], in, out, shifted, symbols_.list);
+    step_ += s.planned->report.steps.size();
+    for (std::size_t k = 0; k < out.size(); ++k) slots_[s.out[k]] = std::move(out[k]);
+  }
+
+  void run_step(const host_step& s) {
+    if (options_.cancel && options_.cancel->load(std::memory_order_relaxed))
+      raise(errc::canceled, "the run was stopped before step " + std::to_string(step_));
+    const auto start = options_.profile ? clock::now() : clock::time_point();
+    try {
+      const std::vector<argument> in = gather(s.in);
+      auto made = run_host_step(s, in, symbols_, take(s.bodies.size()), options_);
+      for (std::size_t k = 0; k < made.size(); ++k) {
+        symbols_.match(s.results[k], made[k].get_shape(), "result " + std::to_string(k));
+        slots_[s.out[k]] = std::move(made[k]);
+      }
+      if (s.op.table().bind) {
+        const std::vector<argument> results = gather(s.out);
+        bindings bound = symbols_.values;
+        s.op.table().bind(s.op.data(), results, bound);
+        small_vector<dimension> named;
+        s.op.symbols(named);
+        for (const dimension d : named)
+          if (const auto v = bound.find(d)) symbols_.bind(d, *v);
+      }
+    } catch (error& e) {
+      e.at_instruction(s.name);
+      throw;
+    }
+    if (options_.profile) options_.profile(step_, std::chrono::duration<double>(clock::now() - start).count());
+    if (options_.observe) {
+      std::vector<tensor> seen;
+      for (const std::uint32_t k : s.out) seen.push_back(tensor_of(slots_[k]));
+      options_.observe(step_, seen);
+    }
+    ++step_;
+  }
+
+  const segmentation& cut_;
+  std::vector<run_memory>& inner_;
+  const run_options& options_;
+  known_symbols symbols_;
+  std::vector<argument> slots_;
+  std::size_t used_ = 0, step_ = 0;
+};
+
+class segmented_program final : public runner {
+ public:
+  segmented_program(segmentation cut, const compiled_program& of)
+      : cut_(std::move(cut)), ports_(of.ports), pool_(*of.pool) {}
+
+  void bind(run_memory&, std::span<const shape> inputs) const override { ports_.check(inputs); }
+
+  std::vector<shape> output_shapes(std::span<const shape> inputs) const override {
+    bindings values;
+    for (const signature::symbol_source& s : ports_.symbols) values.bind(s.symbol, inputs[s.input].lens[s.dim].raw());
+    std::vector<shape> open;
+    for (const port& p : ports_.outputs) {
+      open.push_back({p.type.type, {}});
+      for (const dimension d : p.type.lens) open.back().lens.push_back(values.substitute(d));
+    }
+    return open;
+  }
+
+  void run(run_memory& w, std::span<const argument> inputs, std::span<argument> outputs,
+           const run_options& options) const override {
+    ports_.check_count(inputs.size());
+    if (outputs.size() != ports_.outputs.size())
+      raise(fault::of(errc::invalid_argument, "number of outputs", ports_.outputs.size(), outputs.size()));
+    for (std::size_t i = 0; i < inputs.size(); ++i) ports_.check_type(i, inputs[i].get_shape());
+    ports_.check_data(inputs);
+    segment_run r(cut_, w.inner, options, symbols_of(w.outer, inputs));
+    for (std::size_t i = 0; i < inputs.size(); ++i) r.put(static_cast<std::uint32_t>(i), inputs[i]);
+    r.run();
+    for (std::size_t k = 0; k < outputs.size(); ++k) hand_out(r.value(cut_.outputs[k]), k, outputs[k]);
+  }
+
+ private:
+  known_symbols symbols_of(const symbol_values& outer, std::span<const argument> inputs) const {
+    known_symbols known(outer);
+    for (const signature::symbol_source& s : ports_.symbols)
+      known.bind(s.symbol, inputs[s.input].get_shape().lens[s.dim].raw());
+    for (std::size_t i = 0; i < inputs.size(); ++i)
+      known.match(ports_.inputs[i].type, {inputs[i].get_shape().type, inputs[i].get_shape().lens},
+                  "input '" + ports_.inputs[i].name + "'");
+    return known;
+  }
+
+  // What a run gives is the caller's to write: never a constant's memory, an input's or another output's.
+  void hand_out(const argument& value, std::size_t k, argument& to) const {
+    const shape made(value.get_shape().type, value.get_shape().lens);
+    if (is_object(made.type)) {
+      to = value.owned();
+      return;
+    }
+    if (is_unset(to)) to = argument(made);
+    const shape& given = to.get_shape();
+    if (given.type != made.type || !(given.lens == made.lens) || !given.standard())
+      raise(errc::shape_mismatch, "output '" + ports_.outputs[k].name + "': expected row-major " + to_string(made) +
+                                      ", found " + to_string(given));
+    copy_tensor(tensor_of(value), tensor_of(to), &pool_);
+  }
+
+  const segmentation cut_;
+  const signature& ports_;
+  thread_pool& pool_;
+};
+
+}  // namespace
+
+std::unique_ptr<const runner> make_segmented_program(compiled_program& p, const target& t, bool near_constants) {
+  return std::make_unique<segmented_program>(cut_program(p, t, near_constants), p);
+}
+
+}  // namespace kiln::detail

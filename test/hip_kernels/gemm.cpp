@@ -1,0 +1,120 @@
+#include "kiln/backend/hip/kernels/gemm/gemm.hpp"
+
+#include <gtest/gtest.h>
+
+#include "emulated_device.hpp"
+#include "kiln/backend/hip/kernels/atom/atom_fma.hpp"
+#include "kiln/backend/hip/kernels/atom/atom_mma.hpp"
+#include "kiln/backend/hip/kernels/atom/atom_wmma.hpp"
+
+using namespace kiln::gpu;
+
+namespace {
+
+// result = sums * 2 + bias of the column
+template <class T, int Width, bool AlongRows> struct doubled {
+  static constexpr int width = Width;
+  static constexpr bool along_rows = AlongRows;
+  result_place<T, false> place;
+  epilogue_operand bias;
+  template <class S, int V> void apply(S (&v)[V], const position& p, int count) const {
+    T b[V], out[V];
+    read_run<T, AlongRows ? run_kind::same : run_kind::strided, AlongRows>(b, bias, p, count);
+    for (int i = 0; i < V; ++i) out[i] = narrow<T>(v[i] * 2 + widen(b[i]));
+    write_run<AlongRows>(place, out, p, count);
+  }
+};
+
+struct sizes {
+  int batch0, batch1, m, n, k, splits;
+};
+
+// A and B are dense with the depth or the rows contiguous; their entries of the second batch index are shared by B.
+template <class Atom, class Tile, bool DepthA, bool DepthB, int Vector, bool AlongRows>
+void check(const sizes& z, int width_m = 0) {
+  using T = typename Atom::element;
+  using S = typename Atom::sum;
+  const int batch = z.batch0 * z.batch1;
+  const int pad_m = width_m ? width_m : z.m;
+  const auto a = random_values<T>(static_cast<std::size_t>(batch * pad_m * z.k), 1);
+  const auto b = random_values<T>(static_cast<std::size_t>(z.batch0 * z.n * z.k), 2);
+  const auto bias = random_values<T>(static_cast<std::size_t>(z.n), 3);
+  std::vector<T> c(static_cast<std::size_t>(batch * z.m * z.n), narrow<T>(S(77)));
+  constexpr int threads = Tile::warps_m * Tile::warps_n * warp_lanes;
+  const int tiles_m = (z.m + Tile::rows - 1) / Tile::rows, tiles_n = (z.n + Tile::cols - 1) / Tile::cols;
+  std::vector<S> partial(static_cast<std::size_t>(tiles_m * tiles_n * batch * z.splits * Tile::rows * Tile::cols));
+  std::vector<int> arrivals(static_cast<std::size_t>(tiles_m * tiles_n * batch));
+
+  using A = matrix_operand<T, DepthA, Vector>;
+  using B = matrix_operand<T, DepthB, Vector>;
+  const A fa{{a.data(), {z.batch1 * pad_m * z.k, pad_m * z.k}, DepthA ? z.k : 1, DepthA ? 1 : pad_m}};
+  const B fb{{b.data(), {z.n * z.k, 0}, DepthB ? z.k : 1, DepthB ? 1 : z.n}};
+  const doubled<T, Vector, AlongRows> result{
+      {{c.data(), {z.batch1 * z.m * z.n, z.m * z.n, AlongRows ? 1 : z.n, AlongRows ? z.m : 1}, 0}},
+      {bias.data(), {0, 0, 0, 1}}};
+  const gemm_sizes s{z.m, z.n, z.k, tiles_m, tiles_n, z.batch1, z.splits, partial.data(), arrivals.data()};
+  for (int again = 0; again < 2; ++again)
+    run_grid(tiles_m * tiles_n, batch * z.splits, threads, memory_of_gemm<Atom, Tile, A, B>.bytes(),
+             [&](char* shared) { gemm<Atom, Tile>(fa, fb, result, s, shared); });
+
+  for (int e = 0; e < batch; ++e)
+    for (int i = 0; i < z.m; ++i)
+      for (int j = 0; j < z.n; ++j) {
+        double sum = 0;
+        for (int k = 0; k < z.k; ++k)
+          sum += static_cast<double>(
+                     widen(a[static_cast<std::size_t>(e * pad_m * z.k + (DepthA ? i * z.k + k : k * pad_m + i))])) *
+                 static_cast<double>(widen(
+                     b[static_cast<std::size_t>(e / z.batch1 * z.n * z.k + (DepthB ? j * z.k + k : k * z.n + j))]));
+        const double expected = 2 * sum + static_cast<double>(widen(bias[static_cast<std::size_t>(j)]));
+        const double found = static_cast<double>(
+            widen(c[static_cast<std::size_t>(e * z.m * z.n + (AlongRows ? j * z.m + i : i * z.n + j))]));
+        ASSERT_NEAR(found, expected, 1e-2 * (1 + std::abs(expected))) << e << " " << i << " " << j;
+      }
+  for (int n : arrivals) ASSERT_EQ(n, 0);
+}
+
+using small = block_tile<32, 32, 32, 2, 1, 3>;
+
+TEST(device_gemm, whole_tiles_of_either_order) {
+  check<atom_mma<f16>, small, true, true, 8, false>({1, 1, 64, 64, 96, 1});
+  check<atom_mma<f16>, small, true, false, 8, false>({1, 1, 64, 64, 96, 1});
+  check<atom_mma<f16>, small, false, true, 8, true>({1, 1, 64, 64, 96, 1});
+  check<atom_mma<bf16>, small, false, false, 8, false>({1, 1, 64, 64, 96, 1});
+}
+
+TEST(device_gemm, ragged_sizes) {
+  check<atom_mma<f16>, small, true, true, 1, false>({1, 1, 37, 45, 51, 1});
+  check<atom_mma<f16>, small, false, false, 1, true>({1, 1, 37, 45, 51, 1});
+  check<atom_mma<f16>, small, true, false, 8, false>({1, 1, 33, 40, 8, 1});
+  check<atom_mma<f16>, small, true, true, 2, false>({1, 1, 1, 2, 2, 1});
+  check<atom_mma<f16>, small, false, true, 4, false>({1, 1, 35, 36, 20, 1}, 36);
+}
+
+TEST(device_gemm, batches_share_a_factor) { check<atom_mma<f16>, small, true, false, 8, false>({2, 3, 40, 40, 40, 1}); }
+
+TEST(device_gemm, split_depth) {
+  check<atom_mma<f16>, small, true, true, 8, false>({1, 2, 40, 40, 200, 3});
+  check<atom_fma<float>, small, true, false, 4, false>({2, 1, 20, 36, 100, 4});
+  // more blocks than steps of the depth
+  check<atom_mma<f16>, small, true, true, 8, false>({1, 1, 40, 40, 40, 4});
+}
+
+TEST(device_gemm, vector_units_serve_floats_and_integers) {
+  check<atom_fma<float>, small, true, true, 4, false>({1, 1, 40, 72, 44, 1});
+  check<atom_fma<float>, small, false, false, 1, false>({1, 1, 33, 35, 37, 1});
+  check<atom_fma<double>, small, true, false, 2, false>({1, 1, 34, 36, 38, 1});
+  check<atom_fma<f16>, small, false, true, 8, true>({1, 1, 40, 40, 40, 1});
+}
+
+TEST(device_gemm, lanes_of_gfx11) {
+  check<atom_wmma<f16>, small, true, false, 8, false>({1, 1, 40, 48, 40, 1});
+  check<atom_wmma<bf16>, small, false, true, 8, false>({1, 1, 40, 48, 40, 1});
+}
+
+TEST(device_gemm, many_tiles_are_counted_in_bands) {
+  using tiny = block_tile<16, 16, 16, 1, 1, 2>;
+  check<atom_mma<f16>, tiny, true, true, 8, false>({1, 1, 16 * 11, 56, 16, 1});
+}
+
+}  // namespace

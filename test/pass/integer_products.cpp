@@ -1,0 +1,120 @@
+#include "kiln/pass/integer_products.hpp"
+
+#include "kiln/pass/dead_code.hpp"
+#include "pass/evaluate.hpp"
+
+namespace kiln::test {
+namespace {
+
+constexpr auto run = [](auto& p) {
+  pass_note note = integer_products(p);
+  dead_code(p);
+  return note;
+};
+
+value bytes(builder& b, dtype t, const dims& lens, int first) {
+  std::vector<float> x;
+  for (std::int64_t i = 0; i < product(lens).value(); ++i) x.push_back(static_cast<float>((first + i * 37) % 100));
+  return b.constant<float>(t, lens, x);
+}
+
+bool has(const program& p, std::string_view op) { return print(p).view().find(op) != std::string_view::npos; }
+
+template <class Build> program rewritten(Build build) {
+  program p = built<builder>(build);
+  run(p);
+  verify(p);
+  return p;
+}
+
+// Written as a product of bytes with the same results.
+template <class Build> void expect_bytes(Build build, std::string_view op, double tolerance = 0) {
+  const program p = rewritten(build);
+  EXPECT_TRUE(has(p, op)) << print(p).view();
+  EXPECT_TRUE(same_results(built<builder>(build), p, tolerance)) << print(p).view();
+}
+template <class Build> void expect_unchanged(Build build) {
+  program p = built<builder>(build);
+  EXPECT_FALSE(integer_products(p).changed()) << print(p).view();
+}
+
+TEST(integer_products, products_in_i32) {
+  expect_bytes(
+      [](builder& b) {
+        const value x = b.input("x", dtype::u8, {2, 3}).convert(dtype::i32);
+        b.output(x.dot(bytes(b, dtype::i8, {3, 4}, 5).convert(dtype::i32)));
+      },
+      "integer_dot");
+}
+
+TEST(integer_products, a_zero_point_is_corrected_by_the_sums_of_columns) {
+  expect_bytes(
+      [](builder& b) {
+        const value zero = b.input("zero", dtype::u8, {}).convert(dtype::i32).broadcast_to({2, 3});
+        const value x = b.input("x", dtype::u8, {2, 3}).convert(dtype::i32) - zero;
+        b.output(x.dot(bytes(b, dtype::i8, {3, 4}, 5).convert(dtype::i32)));
+      },
+      "integer_dot");
+}
+
+TEST(integer_products, scales_of_dequantized_floats_follow_the_product) {
+  const auto build = [](builder& b) {
+    const value x = (b.input("x", dtype::u8, {2, 3}).convert(dtype::f32) - 3.0f) * 0.5f;
+    const value scales = b.constant<float>(dtype::f32, {4}, std::vector<float>{.25f, .5f, 1, 2});
+    b.output(x.dot(bytes(b, dtype::i8, {3, 4}, 7).convert(dtype::f32) * scales.broadcast_to({3, 4})));
+  };
+  expect_bytes(build, "integer_dot", 1e-6);
+  program p = built<builder>(build);
+  const pass_note note = integer_products(p);
+  EXPECT_EQ(note.counts.total(), 1u);
+  ASSERT_EQ(note.remarks.size(), 1u);
+  EXPECT_EQ(note.remarks[0].str(),
+            "products of quantized floats are exact sums of integers, scaled once after the sum");
+}
+
+TEST(integer_products, convolutions_correct_their_borders) {
+  const auto build = [](builder& b, const ints& pads, bool known) {
+    const dims image{1, 2, 4, 4};
+    const value stored = b.input("x", dtype::u8, image).convert(dtype::i32);
+    const value zero = known ? b.scalar(dtype::i32, 3) : b.input("zero", dtype::u8, {}).convert(dtype::i32);
+    const value x = stored - zero.broadcast_to(image);
+    b.output(x.conv(bytes(b, dtype::i8, {3, 2, 3, 3}, 11).convert(dtype::i32), {.pads = pads}));
+  };
+  expect_bytes([&](builder& b) { build(b, {0, 0, 0, 0}, false); }, "integer_convolution");
+  expect_bytes([&](builder& b) { build(b, {1, 1, 1, 1}, true); }, "integer_convolution");
+  expect_bytes([&](builder& b) { build(b, {1, 1, 1, 1}, false); }, "integer_convolution");
+}
+
+TEST(integer_products, what_is_no_product_of_bytes_stays) {
+  expect_unchanged([](builder& b) {  // weights that are no constant
+    const value x = b.input("x", dtype::u8, {2, 3}).convert(dtype::i32);
+    b.output(x.dot(b.input("w", dtype::i8, {3, 4}).convert(dtype::i32)));
+  });
+  expect_unchanged([](builder& b) {  // wider integers
+    const value x = b.input("x", dtype::i16, {2, 3}).convert(dtype::i32);
+    b.output(x.dot(bytes(b, dtype::i8, {3, 4}, 5).convert(dtype::i32)));
+  });
+  expect_unchanged([](builder& b) {  // weights beyond a byte
+    const value x = b.input("x", dtype::u8, {2, 3}).convert(dtype::i32);
+    b.output(x.dot(bytes(b, dtype::i32, {3, 4}, 5) * 1000));
+  });
+  expect_unchanged([](builder& b) {  // a sum that i32 may not hold
+    const value x = b.input("x", dtype::u8, {1, 70000}).convert(dtype::i32);
+    b.output(x.dot(bytes(b, dtype::i8, {70000, 1}, 5).convert(dtype::i32)));
+  });
+}
+
+TEST(integer_products, bytes_that_become_floats_again_stay_floats) {
+  const auto build = [](builder& b) {
+    const value x = b.input("x", dtype::f32, {8});
+    const value whole =
+        b.add(op::clip{}, b.add(op::round{}, x * 10.0f), b.scalar(dtype::f32, 0), b.scalar(dtype::f32, 255));
+    b.output(whole.convert(dtype::u8).convert(dtype::i32).convert(dtype::f32) * 0.1f);
+  };
+  const program p = rewritten(build);
+  EXPECT_FALSE(has(p, "u8")) << print(p).view();
+  EXPECT_TRUE(same_results(built<builder>(build), p, 0));
+}
+
+}  // namespace
+}  // namespace kiln::test
