@@ -24,7 +24,8 @@ struct compile_options {
   unsigned threads = 0;
   /// Chooses kernels by timing them while the program is compiled, or as the choices in `tuning_file` say; otherwise
   /// estimates choose. Only kernels of constant sizes are timed. A program with other choices than the estimated ones
-  /// is then timed against the estimated program, and the faster one is returned. Ignored when `tuning` is given.
+  /// is then timed against the estimated program, and the faster one is returned. Ignored when `tuning` is given; a
+  /// GPU's kernels are chosen by `hip_options::tune`.
   bool tune = false;
   /// Where `tune` keeps its choices; empty: `tuning_cache::default_file()`.
   std::string tuning_file;
