@@ -14,7 +14,13 @@ struct hip_options {
   std::string cache{};         ///< a folder for compiled kernels; empty: the user's cache folder
   bool keep = true;            ///< whether compiled kernels are kept there
   bool tune = false;           ///< choose kernels by timing candidates on the device; the folder keeps which they were
+  std::string tuning_file{};   ///< where they are kept instead; empty: in the folder
 };
+
+namespace hip {
+/// The file in which a target with `tune` keeps its choices; empty: nowhere.
+std::string tuning_file_of(const hip_options& options);
+}  // namespace hip
 
 /// A GPU, through HIP on AMD's or NVIDIA's platform. Making one without a device and without an architecture is an
 /// `unsupported` error that says what is missing.
