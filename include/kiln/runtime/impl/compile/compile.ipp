@@ -4,7 +4,9 @@
 #include "kiln/runtime/impl/compile/free_constants.hpp"
 #include "kiln/runtime/impl/run/planned_program.hpp"
 #include "kiln/runtime/impl/segment/segments.hpp"
+#include "kiln/runtime/options.hpp"
 #include "kiln/runtime/thread_pool.hpp"
+#include "kiln/runtime/tuner.hpp"
 
 namespace kiln {
 namespace {
@@ -105,12 +107,18 @@ std::unique_ptr<const compiled_program> compile_part(program p, const target& t,
 }  // namespace detail
 
 executable compile(program p, const target& t, const compile_options& options) {
+  bind_weights(p, options.weights);
+  return options.cache.empty() ? detail::compile_bound(std::move(p), t, options)
+                               : detail::compile_cached(std::move(p), t, options);
+}
+
+executable detail::compile_bound(program p, const target& t, const compile_options& options) {
   auto s = std::make_unique<detail::compiled_program>();
   s->pool = detail::pool_of(options);
-  bind_weights(p, options.weights);
   s->ports.take_inputs(p);
   s->report.target = t.name();
-  s->binary_format = t.binary_format();
+  s->binary_format = t.binary_format(), s->on_device = t.has_device();
+  for (const compile_option& o : compile_option_table()) s->options.emplace_back(o.name, o.get(options));
   s->report.remarks = options.remarks;
   s->flushes_denormals = t.flushes_denormals();
   if (s->flushes_denormals) s->report.remarks.push_back("denormal floats read and round to zero");
@@ -133,10 +141,14 @@ executable compile(program p, const target& t, const compile_options& options) {
 
   start = clock::now();
   s->optimized = std::move(p);
-  if (options.tuning)
-    detail::make_tuned_steps(s, t, options);
-  else
+  if (options.tuning) {
+    detail::make_tuned_steps(s, t, options, *options.tuning);
+  } else if (options.tune) {
+    tuner own(tuning_options_of(options));
+    detail::make_tuned_steps(s, t, options, own);
+  } else {
     detail::make_steps(*s, t, options, {.near_constants = detail::constants_stay_near(s->optimized)});
+  }
   s->report.plan_ms = milliseconds_since(start);
   return executable(std::move(s));
 }

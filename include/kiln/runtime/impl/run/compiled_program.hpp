@@ -38,7 +38,9 @@ struct compiled_program {
   std::unique_ptr<const runner> runs;
 
   // ---- what a saved program keeps beside these
-  std::string binary_format;  ///< of its target
+  std::string binary_format;                                 ///< of its target
+  bool on_device = false;                                    ///< of its target, too
+  std::vector<std::pair<std::string, std::string>> options;  ///< as text
   derived_data derived;
   bool near_constants = false, allow_nhwc = true;
   std::vector<output_alias> aliases;
@@ -58,7 +60,12 @@ struct compiled_program {
 void make_steps(compiled_program& p, const target& t, const compile_options& options, plan_choices choices);
 
 /// The same as measurements or the tuning's cache say; takes the place of `p`.
-void make_tuned_steps(std::unique_ptr<compiled_program>& p, const target& t, const compile_options& options);
+void make_tuned_steps(std::unique_ptr<compiled_program>& p, const target& t, const compile_options& options, tuner& by);
+
+/// Compiles a program whose weights are bound.
+executable compile_bound(program p, const target& t, const compile_options& options);
+/// The same through `compile_options::cache`.
+executable compile_cached(program p, const target& t, const compile_options& options);
 
 /// The pool that the options name, or one that they ask for.
 std::shared_ptr<thread_pool> pool_of(const compile_options& options);

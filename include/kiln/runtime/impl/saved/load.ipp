@@ -42,6 +42,11 @@ saved_program_info about(const saved_file& file) {
   info.outputs = take_ports(from);
   info.remarks.resize(from.take_count());
   for (std::string& r : info.remarks) r = from.take_text();
+  info.options.resize(from.take_count());
+  for (auto& [name, value] : info.options) {
+    name = from.take_text();
+    value = from.take_text();
+  }
   info.has_source = file.has(section::source);
   info.file_bytes = file.bytes();
   info.constant_bytes = file.get(section::data).size();
@@ -73,6 +78,7 @@ executable load_compiled(std::shared_ptr<const saved_file> file, saved_program_i
   p->pool = detail::pool_of(options);
   p->flushes_denormals = t.flushes_denormals();
   p->binary_format = std::move(info.format);
+  p->options = std::move(info.options);
   p->optimized = take_program(*file, section::program, how);
   p->ports.take_inputs(info.inputs);
 

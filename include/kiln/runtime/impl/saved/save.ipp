@@ -47,6 +47,12 @@ void add_about(saved_file_writer& file, const executable* exe, const program* so
   const std::vector<std::string>& remarks = exe ? exe->report().remarks : none;
   about.put_unsigned(remarks.size());
   for (const std::string& r : remarks) about.put_text(r);
+  about.put_unsigned(exe ? detail::saved_access::of(*exe).options.size() : 0);
+  if (exe)
+    for (const auto& [name, value] : detail::saved_access::of(*exe).options) {
+      about.put_text(name);
+      about.put_text(value);
+    }
   file.add_section(section::about, about.bytes());
 }
 
@@ -76,6 +82,9 @@ void add_compiled(saved_file_writer& file, const compiled_program& p) {
 void save_parts(const executable* exe, const program* source, const std::filesystem::path& to) {
   saved_file_writer file;
   const compiled_program* const compiled = exe ? &detail::saved_access::of(*exe) : nullptr;
+  if (compiled && compiled->on_device)
+    raise(errc::unsupported, "programs that are compiled for a CPU can be saved so far; found one for target '" +
+                                 compiled->report.target + "': save its source");
   add_about(file, exe, source, compiled ? compiled->binary_format : std::string_view());
   if (compiled) {
     // what a first run would check is checked before it is written again
