@@ -88,7 +88,7 @@ class executable;
 namespace detail {
 struct compiled_program;
 struct run_memory;
-struct saved_access;
+struct executable_access;
 }  // namespace detail
 
 /// The memory of one run: bound to sizes, reused as long as they fit. One thread at a time.
@@ -148,8 +148,7 @@ class executable {
   thread_pool& pool() const;
 
  private:
-  friend executable compile(program p, const target& t, const compile_options& options);
-  friend struct detail::saved_access;
+  friend struct detail::executable_access;
   explicit executable(std::unique_ptr<const detail::compiled_program> p);
   std::unique_ptr<const detail::compiled_program> program_;
 };
