@@ -3,7 +3,7 @@
 namespace kiln {
 namespace {
 
-constexpr std::uint64_t most_threads = 1024;
+constexpr std::uint64_t most_threads = 1024, most_cached_mib = 1 << 30;
 
 constexpr compile_option compile_rows[] = {
     make_option<&compile_options::threads>("threads", "threads that a run uses; 0: one for each processor",
@@ -11,6 +11,11 @@ constexpr compile_option compile_rows[] = {
     make_option<&compile_options::tune>("tune", "choose kernels by timing them on this machine; the choices are kept"),
     make_path_option<&compile_options::tuning_file>(
         "tuning_file", "file in which tune keeps its choices; empty: kiln/tuned.tsv in the user's cache folder"),
+    make_path_option<&compile_options::cache>(
+        "cache", "folder that keeps compiled programs and gives them back; empty: nothing is kept"),
+    make_option<&compile_options::cache_limit>(
+        "cache_limit", "MiB that the folder of compiled programs may hold; the least recently used go first",
+        most_cached_mib),
     make_option<&compile_options::passes, &pass_options::simplify>(
         "simplify", "rewrite the graph to fewer and cheaper instructions"),
     make_option<&compile_options::passes, &pass_options::fuse>("fuse", "group instructions into kernels"),

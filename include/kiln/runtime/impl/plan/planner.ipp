@@ -23,7 +23,7 @@ class planner {
         target_(t),
         pool_(pool),
         choices_(choices),
-        layouts_(plan_layouts(p, t, choices.allow_nhwc)),
+        layouts_(plan_layouts(p, t, choices)),
         values_(p, *this) {
     plan_.nhwc_results = layouts_.count_nhwc();
     if (plan_.nhwc_results != 0) remarks.push_back(std::to_string(plan_.nhwc_results) + " results are NHWC");
@@ -203,6 +203,7 @@ class planner {
       for (dimension d : *ins.constant.data().values<dimension>()) to.values.push_back(plan_.sizes.slot(d));
     } else {
       to.constant = target_.has_device() ? ins.constant : argument(ins.constant).to_literal();
+      if (choices_.held) choices_.held->emplace(ins.constant.bytes(), to.constant);
       plan_.constant_bytes += to.constant.data().size();
     }
   }

@@ -87,12 +87,12 @@ class part_of {
 
 class cutter {
  public:
-  cutter(compiled_program& p, const target& t, bool near_constants)
+  cutter(compiled_program& p, const target& t, const plan_choices& choices)
       : program_(p.optimized),
         graph_(program_.main()),
         target_(t),
         pool_(p.pool),
-        near_constants_(near_constants),
+        choices_(choices),
         report_(p.report) {}
 
   segmentation cut() {
@@ -135,10 +135,12 @@ class cutter {
     if (is_constant(v) && !held_[v.instruction]) {
       held_[v.instruction] = true;
       const literal& l = graph_.producer(v).constant;
-      if (l.has_symbols())
+      if (l.has_symbols()) {
         out_.symbolic.emplace(number(v), l);
-      else
+      } else {
         out_.constants.emplace_back(number(v), argument(l));
+        if (choices_.held) choices_.held->emplace(l.bytes(), out_.constants.back().second.to_literal());
+      }
     }
     return number(v);
   }
@@ -253,7 +255,7 @@ class cutter {
     }
     cut.part.main() = std::move(part);
     segment& s = out_.segments[k];
-    s.planned = compile_part(std::move(cut.part), target_, pool_, near_constants_);
+    s.planned = compile_part(std::move(cut.part), target_, pool_, choices_);
     s.in = std::move(in), s.out = std::move(out);
     const compile_report& part_report = s.planned->report;
     report_.steps.insert(report_.steps.end(), part_report.steps.begin(), part_report.steps.end());
@@ -284,7 +286,7 @@ class cutter {
       part_of body(program_);
       module_graph moved = body.moved(program_.module(r));
       body.part.main() = std::move(moved);
-      s.bodies.push_back(compile_part(std::move(body.part), target_, pool_, near_constants_));
+      s.bodies.push_back(compile_part(std::move(body.part), target_, pool_, choices_));
       report_.remarks.push_back(s.name + " runs a body of " + std::to_string(s.bodies.back()->report.steps.size()) +
                                 " kernels");
     }
@@ -296,7 +298,7 @@ class cutter {
   const module_graph& graph_;
   const target& target_;
   const std::shared_ptr<thread_pool>& pool_;
-  const bool near_constants_;
+  const plan_choices choices_;
   compile_report& report_;
   segmentation out_;
   std::vector<std::uint32_t> first_, segment_;
@@ -310,8 +312,8 @@ class cutter {
 
 }  // namespace
 
-segmentation cut_program(compiled_program& p, const target& t, bool near_constants) {
-  return cutter(p, t, near_constants).cut();
+segmentation cut_program(compiled_program& p, const target& t, const plan_choices& choices) {
+  return cutter(p, t, choices).cut();
 }
 
 }  // namespace kiln::detail
