@@ -24,10 +24,6 @@ std::string shape_text(const shape& s) {
   return text_of(s, [](const shape& of, text& t) { detail::print_shape(of, t); });
 }
 
-bool is_view(const module_graph::instruction& i) {
-  return i.kind == instruction_kind::op && i.op.kind() == op_kind::view;
-}
-
 // The literal or weight that a value shows through views; null for other values.
 const module_graph::instruction* constant_source(const module_graph& m, value_id v) {
   const auto* i = &m.producer(v);
