@@ -101,7 +101,7 @@ std::string body_title(const module_graph& body) {
     out += (out.empty() ? "" : " · ") + std::string(last) + (times > 1 ? " ×" + std::to_string(times) : "");
   };
   for (std::uint32_t k = 0; k < body.size(); ++k) {
-    if (body[k].kind != instruction_kind::op || body[k].op.kind() == op_kind::view) continue;
+    if (body[k].kind != instruction_kind::op || is_view(body[k])) continue;
     if (body[k].op.name() == last && times > 0) {
       ++times;
       continue;
