@@ -9,6 +9,7 @@
 #include <fstream>
 
 #include "kiln/core/object.hpp"
+#include "kiln/op/more.hpp"
 #include "kiln/runtime/compile_cache.hpp"
 #include "kiln/runtime/kept_files.hpp"
 #include "kiln/runtime/tuner.hpp"
@@ -68,12 +69,13 @@ class saved_program : public ::testing::Test {
 
 void network(builder& b) {
   const value x = b.input("x", dtype::f32, {2, 3, 17, 19});
-  const value first = x.conv(b.literal(weights({32, 3, 3, 3})), {.stride = {2, 2}, .pads = {1, 1, 1, 1}}).relu();
-  const value second = first.conv(b.literal(weights({32, 32, 3, 3}, dtype::f32, 8)), {.pads = {1, 1, 1, 1}}) + first;
+  const value first = x.conv(b.constant(weights({32, 3, 3, 3})), {.stride = {2, 2}, .pads = {1, 1, 1, 1}}).relu();
+  const value second = first.conv(b.constant(weights({32, 32, 3, 3}, dtype::f32, 8)), {.pads = {1, 1, 1, 1}}) + first;
   const value depthwise =
-      second.conv(b.literal(weights({32, 1, 3, 3}, dtype::f32, 9)), {.pads = {1, 1, 1, 1}, .group = 32});
+      second.conv(b.constant(weights({32, 1, 3, 3}, dtype::f32, 9)), {.pads = {1, 1, 1, 1}, .group = 32});
   const value flat = depthwise.relu().reduce_mean({2, 3}).reshape({2, 32});
-  b.output((flat.dot(b.literal(weights({32, 700}, dtype::f32, 10))) + b.literal(weights({700}))).softmax(1), "classes");
+  b.output((flat.dot(b.constant(weights({32, 700}, dtype::f32, 10))) + b.constant(weights({700}))).softmax(1),
+           "classes");
 }
 
 TEST_F(saved_program, a_network_computes_the_same_bits) { expect_same_again(network); }
@@ -83,11 +85,11 @@ TEST_F(saved_program, constants_of_many_sizes_and_types) {
       [](builder& b) {
         const value x = b.input("x", dtype::f32, {40, 300});
         // packed and, as another operand, not; larger and smaller than what graphs always keep
-        const value w = b.literal(weights({300, 300}));
+        const value w = b.constant(weights({300, 300}));
         b.output(x.dot(w) + x.dot(w + 1.0f) * 0.5f, "twice");
-        b.output(x.dot(b.literal(weights({300, 200}))).convert(dtype::f64), "wide");
-        b.output(b.literal(weights({50000}, dtype::f16)).convert(dtype::f32), "constant");
-        b.output(b.literal(weights({30000, 4})).gather(b.input("i", dtype::i64, {5}), 0), "rows");
+        b.output(x.dot(b.constant(weights({300, 200}))).convert(dtype::f64), "wide");
+        b.output(b.constant(weights({50000}, dtype::f16)).convert(dtype::f32), "constant");
+        b.output(b.constant(weights({30000, 4})).gather(b.input("i", dtype::i64, {5}), 0), "rows");
       },
       {random_argument({dtype::f32, {40, 300}}, 1),
        argument::of<std::int64_t>({5}, std::vector<std::int64_t>{0, 29999, 7, 8, 9})});
@@ -96,9 +98,9 @@ TEST_F(saved_program, constants_of_many_sizes_and_types) {
 TEST_F(saved_program, kernels_that_pack_in_other_ways) {
   expect_same_again([](builder& b) {
     const value x = b.input("x", dtype::f32, {1, 8, 9, 9});
-    b.output(x.deconv(b.literal(weights({8, 4, 3, 3})), {.stride = {2, 2}}), "larger");
+    b.output(b.add(op::deconvolution{.stride = {2, 2}}, x, b.constant(weights({8, 4, 3, 3}))), "larger");
     const value d = b.input("d", dtype::f64, {20, 30});
-    b.output(d.dot(b.literal(weights({30, 40}, dtype::f64))), "double");
+    b.output(d.dot(b.constant(weights({30, 40}, dtype::f64))), "double");
   });
 }
 
@@ -106,7 +108,7 @@ TEST_F(saved_program, sizes_that_only_a_run_knows) {
   const auto make = [](builder& b) {
     const dimension n = dimension::symbol("n", 1, 64);
     const value x = b.input("x", dtype::f32, {n, 300});
-    b.output(x.dot(b.literal(weights({300, 300}))).relu(), "y");
+    b.output(x.dot(b.constant(weights({300, 300}))).relu(), "y");
     b.output(x.reshape({n * 300}), "flat");
   };
   expect_same_again(make, {random_argument({dtype::f32, {5, 300}}, 1)});
@@ -150,7 +152,7 @@ TEST_F(saved_program, a_users_op_is_found_by_its_table) {
   const auto found = error_of([&] { load(file, eigen_target(), plain_options()); });
   EXPECT_EQ(found.first, errc::not_found);
   EXPECT_THAT(found.second, HasSubstr("doubled"));
-  const executable again = load(file, eigen_target(), plain_options(), {.ops = {&table_of<my::doubled>()}});
+  const executable again = load(file, eigen_target(), plain_options(), {{&table_of<my::doubled>()}, false});
   const float x[] = {1, 2, 3, 4};
   const argument in = argument::of<float>({4}, x);
   EXPECT_EQ(again.run({&in, 1})[0].as<float>()[3], 12);
@@ -265,7 +267,7 @@ TEST_F(saved_program, a_changed_byte_is_an_error_of_the_load_or_the_first_run) {
       EXPECT_NE(e.code(), errc::internal) << e.what();
       ++(loaded ? at_run : at_load);
     }
-    EXPECT_THROW(load(file, eigen_target(), plain_options(), {.check_constants = true}), error);
+    EXPECT_THROW(load(file, eigen_target(), plain_options(), {{}, true}), error);
   }
   EXPECT_GT(at_load, 100u);
   EXPECT_GT(at_run, 100u);
@@ -318,7 +320,7 @@ TEST_F(saved_program, the_cache_tells_other_programs_weights_and_options_apart) 
   const auto make = [](float bias) {
     return [bias](builder& b) {
       const value x = b.input("x", dtype::f32, {4, 300});
-      b.output(x.dot(b.literal(weights({300, 300}))) + bias, "y");
+      b.output(x.dot(b.constant(weights({300, 300}))) + bias, "y");
     };
   };
   compile_options options = cached(folder);
@@ -346,7 +348,7 @@ TEST_F(saved_program, a_damaged_entry_of_the_cache_is_compiled_again) {
 TEST_F(saved_program, the_cache_forgets_what_was_used_the_longest_ago) {
   const auto make = [](int size) {
     return [size](builder& b) {
-      b.output(b.input("x", dtype::f32, {size, 300}).dot(b.literal(weights({300, 600}))), "y" + std::to_string(size));
+      b.output(b.input("x", dtype::f32, {size, 300}).dot(b.constant(weights({300, 600}))), "y" + std::to_string(size));
     };
   };
   compile_options options = cached(folder);

@@ -75,7 +75,7 @@ program with_everything() {
   const value x = b.input("x", dtype::f32, {dimension::symbol("batch", 1, 8), 64});
   std::vector<float> weights(64 * 32);
   for (std::size_t i = 0; i < weights.size(); ++i) weights[i] = static_cast<float>(i);
-  const value w = b.literal(literal::of<float>({dtype::f32, {64, 32}}, weights));
+  const value w = b.constant(literal::of<float>({dtype::f32, {64, 32}}, weights));
   b.output((x.dot(w) + 1.0f).relu(), "positive");
   b.output(x.reduce_mean({1}), "mean");
   program p = b.finish();

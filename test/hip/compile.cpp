@@ -7,6 +7,7 @@
 #include "kiln/op/more.hpp"
 #include "kiln/op/ops.hpp"
 #include "kiln/runtime/executable.hpp"
+#include "pass/rotary_row.hpp"
 
 namespace kiln::testing {
 namespace {
@@ -126,6 +127,8 @@ TEST_P(hip_compiles, bodies_of_rows) {
       b.output(x.softmax(0));
     });
   }
+  for (const std::int64_t depth : {6, 128})
+    compiled([&](builder& b) { kiln::test::rms_norm_and_rotary(b, dtype::f16, depth); });
 }
 
 TEST_P(hip_compiles, symbolic_sizes_share_a_kernel) {

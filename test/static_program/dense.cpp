@@ -1,3 +1,4 @@
+#include "pass/rotary_row.hpp"
 #include "static_program/equal.hpp"
 
 namespace kiln::test {
@@ -46,6 +47,10 @@ constexpr auto norms = [](auto& b) {
   b.output(y.rms_normalize());
 };
 TEST(static_dense, layer_norm_with_residual_then_rms_norm) { expect_equal<norms>(6); }
+
+constexpr auto rotary = [](auto& b) { test::rms_norm_and_rotary(b); };
+TEST(static_dense, rms_norm_and_rotary_embedding) { expect_equal<rotary>(6); }
+static_assert(static_program<rotary>::kernels == 1);
 
 constexpr auto folds = [](auto& b) {
   auto x = b.input("x", dtype::f32, {2, 3, 5, 7});

@@ -38,6 +38,7 @@ class archive_reader {
   std::size_t take_count();
   /// A number below `end`.
   std::size_t take_index(std::size_t end, std::string_view of);
+  bool at_end() const { return rest_.empty(); }
   /// Bytes that are not read yet.
   std::size_t left() const { return rest_.size(); }
   [[noreturn]] void fail(std::string_view expected) const;

@@ -17,6 +17,7 @@
 #include "kiln/pass/simplify_views.hpp"
 #include "kiln/pass/sink_into_branches.hpp"
 #include "kiln/pass/sink_pointwise.hpp"
+#include "kiln/pass/split_rows.hpp"
 
 namespace kiln {
 
@@ -41,6 +42,7 @@ inline constexpr named_pass<Program> fusing_passes[] = {
     {"merge_products", [](Program& p) { return merge_products(p); }},
     {"sink_pointwise", [](Program& p) { return sink_pointwise(p); }},
     {"sink_into_branches", [](Program& p) { return sink_into_branches(p); }},
+    {"split_rows", [](Program& p) { return split_rows(p); }},
     {"simplify_views", [](Program& p) { return simplify_views(p); }},
     {"constant_folding", [](Program& p) { return constant_folding(p); }},
     {"common_subexpression", [](Program& p) { return common_subexpression(p); }},
