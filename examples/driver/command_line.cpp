@@ -8,6 +8,7 @@
 #include <memory>
 #include <sstream>
 
+#include "compile_flags.hpp"
 #include "kiln/version.hpp"
 #include "options.hpp"
 
@@ -91,17 +92,13 @@ CLI::Validator target_name() {
 
 void add_model_options(CLI::App& app, model_options& o) {
   app.add_option("--target", o.target, "where it runs")->check(target_name())->capture_default_str();
-  app.add_option("--threads", o.threads, "threads; 0: one for each processor")
-      ->check(CLI::Range(0, 1024))
-      ->capture_default_str();
   named_values(
       app, "--dim", o.dims, [](const std::string& text) { return extent("--dim", text); },
       "the size of a named dim, as of input.0 for an unnamed one (1 unless told); may be repeated", "NAME=N");
   named_values(
       app, "--shape", o.shapes, [](const std::string& text) { return extents("--shape", text); },
       "an input's extents; they agree with those that the model declares; may be repeated", "INPUT=1,3,224,224");
-  app.add_flag("--tune", o.tune,
-               "eigen, hip: choose kernels by timing them here; ~/.cache/kiln/tuned.tsv keeps which they were");
+  add_compile_flags(app, o.compiling);
   app.add_flag("--json", o.json, "print exactly one JSON object, also about an error");
 }
 
@@ -129,6 +126,7 @@ struct commands {
   model_options exported;
   std::string export_path, export_folder, export_name;
   bool ops_json = false, ops_of_onnx = false, ops_markdown = false;
+  bool options_json = false, options_markdown = false;
   std::function<int()> verb;
 };
 
@@ -160,9 +158,6 @@ void add_verbs(CLI::App& app, commands& c) {
       ->check(finite_amount())
       ->capture_default_str();
   perf_verb.add_flag("--per-kernel", c.perf.per_kernel, "list each step's time, GFLOP/s and GB/s");
-  named_values(perf_verb, "--alias", c.perf.aliases, as_it_is,
-               "an output that grows in the memory of an input, as a key-value cache does; may be repeated",
-               "PRESENT=PAST");
   perf_verb.callback([&c] { c.verb = [&c] { return perf(c.perf); }; });
 
   CLI::App& show_verb = *app.add_subcommand("show", "Print a model's graph before and after, its plan and report");
@@ -203,6 +198,15 @@ void add_verbs(CLI::App& app, commands& c) {
     c.verb = [&c] {
       if (!c.ops_of_onnx) return ops(c.ops_json);
       return ops_onnx(c.ops_markdown ? listing::markdown : c.ops_json ? listing::json : listing::text);
+    };
+  });
+
+  CLI::App& options_verb = *app.add_subcommand("options", "List the options of compilations and runs");
+  options_verb.add_flag("--json", c.options_json, "print exactly one JSON object");
+  options_verb.add_flag("--markdown", c.options_markdown, "print docs/options.md");
+  options_verb.callback([&c] {
+    c.verb = [&c] {
+      return options(c.options_markdown ? listing::markdown : c.options_json ? listing::json : listing::text);
     };
   });
 }

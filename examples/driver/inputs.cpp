@@ -7,6 +7,7 @@
 #include "kiln/core/object.hpp"
 #include "kiln/onnx/import.hpp"
 #include "kiln/onnx/tensor.hpp"
+#include "kiln/runtime/fallback_kernel.hpp"
 #include "npy.hpp"
 
 namespace kiln::driver {
@@ -157,10 +158,38 @@ prepared_inputs prepare_inputs(std::span<const port> inputs, const named_argumen
   return out;
 }
 
-std::vector<shape> prepared_inputs::shapes() const {
+namespace {
+std::vector<shape> shapes_of(std::span<const argument> all) {
   std::vector<shape> out;
-  for (const argument& a : arguments) out.push_back(a.get_shape());
+  for (const argument& a : all) out.push_back(a.get_shape());
   return out;
+}
+}  // namespace
+
+std::vector<shape> prepared_inputs::shapes() const { return shapes_of(arguments); }
+
+std::vector<argument> make_outputs(const executable& exe, std::vector<argument>& inputs, const model_options& o) {
+  std::vector<argument> outputs = exe.make_outputs(shapes_of(inputs));
+  for (const auto& [output, input] : o.compiling.aliases) {
+    const auto is_output = [&, &name = output](const port& p) { return p.name == name; };
+    const auto k = std::find_if(exe.outputs().begin(), exe.outputs().end(), is_output) - exe.outputs().begin();
+    argument& past = inputs[exe.input_index(input)];
+    const argument there = leading_part(outputs[static_cast<std::size_t>(k)], past.get_shape().lens);
+    const auto as_tensor = [](const argument& a) {
+      return tensor{const_cast<std::byte*>(a.data()), a.get_shape().type, to_ints(a.get_shape().lens),
+                    to_ints(a.get_shape().element_strides())};
+    };
+    copy_tensor(as_tensor(past), as_tensor(there), nullptr);
+    past = there;
+  }
+  return outputs;
+}
+
+std::vector<argument> run_once(const executable& exe, std::vector<argument> inputs, const model_options& o) {
+  std::vector<argument> outputs = make_outputs(exe, inputs, o);
+  workspace w = exe.make_workspace();
+  exe.run(w, inputs, outputs);
+  return outputs;
 }
 
 }  // namespace kiln::driver

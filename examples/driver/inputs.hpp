@@ -28,6 +28,11 @@ struct prepared_inputs {
 /// for shapes and types that do not fit.
 prepared_inputs prepare_inputs(std::span<const port> inputs, const named_arguments& given, const model_options& o);
 
+/// Memory for the outputs of a run. An input that an output grows in (--alias) moves to the beginning of that output's.
+std::vector<argument> make_outputs(const executable& exe, std::vector<argument>& inputs, const model_options& o);
+/// The outputs of one run.
+std::vector<argument> run_once(const executable& exe, std::vector<argument> inputs, const model_options& o);
+
 /// A filled tensor: floats uniform in [-1, 1) from the seed, integers and bools 1.
 argument filled(const shape& s, std::uint64_t seed);
 

@@ -30,13 +30,14 @@ bool is_known(const argument& value, known_values which) {
 }
 }  // namespace
 
-std::unique_ptr<target> make_target(const std::string& name, bool tune) {
-  if (tune && name == "reference")
+std::unique_ptr<target> make_target(const std::string& name, const compile_options& compiling) {
+  if (compiling.tune && name == "reference")
     raise(errc::invalid_argument, "--tune chooses kernels of the targets eigen and hip; found --target reference");
   if (name == "reference") return std::make_unique<reference_target>();
   if (name == "eigen") return std::make_unique<eigen_target>();
   hip_options options;
-  options.tune = tune;
+  options.tune = compiling.tune;
+  options.tuning_file = compiling.tuning_file;
   if (name == "hip") return std::make_unique<hip_target>(options);
   if (name.starts_with("hip:")) {
     const std::string which = name.substr(4);
@@ -77,12 +78,12 @@ onnx::imported import_model(const model_options& o, const named_arguments& known
 }
 
 compile_options compile_options_of(const model_options& o) {
-  compile_options out;
-  out.threads = o.threads;
+  compile_options out = o.compiling;
   log_passes(out.passes);
-  // the target hip has options of its own
-  if (o.tune && o.target == "eigen") {
-    tuning_options tuning;
+  if (o.target != "eigen") {
+    out.tune = false;  // the target hip does that by itself: see make_target
+  } else if (out.tune) {
+    tuning_options tuning = tuning_options_of(out);
     tuning.progress = [line = std::make_shared<progress_line>()](const tuning_progress& p) {
       line->show(progress_bar(p.done, p.all) + " tuning " + std::string(p.what));
     };
@@ -92,13 +93,13 @@ compile_options compile_options_of(const model_options& o) {
 }
 
 compiler compile_for_target(const model_options& o) {
-  return [where = std::shared_ptr<const target>(make_target(o.target, o.tune))](
+  return [where = std::shared_ptr<const target>(make_target(o.target, o.compiling))](
              program p, const compile_options& options) { return compile(std::move(p), *where, options); };
 }
 
 compiled_model load_model(const model_options& o, const named_arguments& given, const compiler& make) {
   std::optional<busy_line> busy;
-  if (!o.tune) busy.emplace(fmt::format("compiling {}", o.model));
+  if (!o.compiling.tune) busy.emplace(fmt::format("compiling {}", o.model));
   const auto load = [&](const named_arguments& known) -> compiled_model {
     const stopwatch whole;
     onnx::imported read = import_model(o, known);

@@ -17,14 +17,14 @@ struct compiled_model {
   bool built_for_values = false;  ///< right only for the inputs it was given
 };
 
-/// The target by name: "reference" or "eigen". Another name is an `invalid_argument` error.
-std::unique_ptr<target> make_target(const std::string& name, bool tune = false);
+/// The target that --target names. Another name is an `invalid_argument` error.
+std::unique_ptr<target> make_target(const std::string& name, const compile_options& options = {});
 
 /// Reads the model with --dim, --shape and the names of --input applied. With `known` tensors the program is built for
 /// their extents, and for the values of the small integer ones.
 onnx::imported import_model(const model_options& o, const named_arguments& known = {});
 
-/// Compile options from the command line, with the logging that KILN_DEBUG asks for.
+/// Compile options from the command line, with progress and the logging that KILN_DEBUG asks for.
 compile_options compile_options_of(const model_options& o);
 
 /// What makes an executable of an imported program. It may be called more than once: the last executable counts.

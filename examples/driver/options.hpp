@@ -4,19 +4,20 @@
 #include <utility>
 #include <vector>
 
+#include "kiln/runtime/executable.hpp"
+
 namespace kiln::driver {
 
 /// What every verb that compiles a model takes.
 struct model_options {
   std::string model;                                                      ///< path of an ONNX file
   std::string target = "eigen";                                           ///< reference, eigen, hip, …
-  unsigned threads = 0;                                                   ///< 0: one for each processor
   std::vector<std::pair<std::string, std::int64_t>> dims;                 ///< --dim NAME=N
   std::vector<std::pair<std::string, std::vector<std::int64_t>>> shapes;  ///< --shape INPUT=1,3,224,224
   std::vector<std::pair<std::string, std::string>> inputs;                ///< --input NAME=FILE
   std::uint64_t seed = 1;                                                 ///< of the random inputs
-  bool tune = false;                                                      ///< the target times candidates
   bool json = false;
+  compile_options compiling;  ///< compile_flags.hpp
 };
 
 /// When two numbers count as equal: |x - y| <= atol + rtol * |y|, y being the expected one; compare.hpp adds to it.
@@ -39,7 +40,6 @@ struct test_command : model_options {
 struct perf_command : model_options {
   double budget_ms = 1500;
   bool per_kernel = false;
-  std::vector<std::pair<std::string, std::string>> aliases;  ///< --alias PRESENT=PAST
 };
 
 struct show_command : model_options {
@@ -60,6 +60,7 @@ int ops(bool json);
 /// How a list is printed.
 enum class listing { text, json, markdown };
 int ops_onnx(listing how);
+int options(listing how);
 /// Writes the model, as imported, as ONNX.
 int export_onnx(const model_options& c, const std::string& path);
 int export_cpp(const model_options& c, const std::string& folder, std::string name);

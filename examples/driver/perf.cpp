@@ -4,7 +4,6 @@
 #include <cmath>
 
 #include "json.hpp"
-#include "kiln/runtime/fallback_kernel.hpp"
 #include "kiln/runtime/thread_pool.hpp"
 #include "model.hpp"
 #include "progress.hpp"
@@ -18,22 +17,6 @@ namespace {
 
 constexpr std::size_t warm_up_runs = 2;
 constexpr double warm_up_share = 0.15;  // of the budget, before it
-
-// Moves each input that an output grows in to the beginning of that output's memory.
-void place_aliases(const perf_command& c, const executable& exe, prepared_inputs& in, std::vector<argument>& outputs) {
-  for (const auto& [output, input] : c.aliases) {
-    const auto is_output = [&, &name = output](const port& p) { return p.name == name; };
-    const auto k = std::find_if(exe.outputs().begin(), exe.outputs().end(), is_output) - exe.outputs().begin();
-    argument& past = in.arguments[exe.input_index(input)];
-    const argument there = leading_part(outputs[static_cast<std::size_t>(k)], past.get_shape().lens);
-    const auto as_tensor = [](const argument& a) {
-      return tensor{const_cast<std::byte*>(a.data()), a.get_shape().type, to_ints(a.get_shape().lens),
-                    to_ints(a.get_shape().element_strides())};
-    };
-    copy_tensor(as_tensor(past), as_tensor(there), nullptr);
-    past = there;
-  }
-}
 
 json json_of(const std::vector<step_info>& steps, const std::vector<step_cost>& costs) {
   json out = json::array();
@@ -70,13 +53,9 @@ void print_steps(const std::vector<step_info>& steps, const std::vector<step_cos
 
 int perf(const perf_command& c) {
   const named_arguments given = read_inputs(c);
-  auto [model, in] = load_ready(c, given, [&, make = compile_for_target(c)](program p, compile_options options) {
-    for (const auto& [output, input] : c.aliases) options.aliases.push_back({output, input});
-    return make(std::move(p), options);
-  });
+  auto [model, in] = load_ready(c, given, compile_for_target(c));
   const executable& exe = model.exe;
-  std::vector<argument> outputs = exe.make_outputs(in.shapes());
-  place_aliases(c, exe, in, outputs);
+  std::vector<argument> outputs = make_outputs(exe, in.arguments, c);
   workspace w = exe.make_workspace();
 
   double first_ms = 0;

@@ -68,14 +68,14 @@ std::string summary(const argument& a) {
 
 int run(const run_command& c) {
   const named_arguments given = read_inputs(c);
-  const auto [model, in] = load_ready(c, given, compile_for_target(c));
+  auto [model, in] = load_ready(c, given, compile_for_target(c));
   const executable& exe = model.exe;
 
   std::vector<argument> outputs;
   double run_ms = 0;
   {
     const busy_line busy("running");
-    outputs = exe.make_outputs(in.shapes());
+    outputs = make_outputs(exe, in.arguments, c);
     workspace w = exe.make_workspace();
     run_options options;
     log_steps(exe, options);

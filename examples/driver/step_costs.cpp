@@ -41,7 +41,9 @@ ceilings measure_ceilings(const compiler& make, const model_options& o) {
   const auto cost_of = [&](const auto& build) {
     builder b;
     build(b);
-    const executable exe = make(b.finish(), compile_options_of(o));
+    compile_options options = compile_options_of(o);
+    options.aliases.clear();  // of the model
+    const executable exe = make(b.finish(), options);
     model_options plain_inputs;
     plain_inputs.seed = o.seed;
     const prepared_inputs in = prepare_inputs(exe.inputs(), {}, plain_inputs);

@@ -103,11 +103,11 @@ std::string check(const test_case& c, const test_command& command) {
     const std::span<const port> ports = model->exe.outputs();
     std::vector<argument> outputs;
     try {
-      outputs = model->exe.run(prepare_inputs(model->exe.inputs(), given, o).arguments);
+      outputs = run_once(model->exe, prepare_inputs(model->exe.inputs(), given, o).arguments, o);
     } catch (const error& e) {
       if (e.code() != errc::shape_mismatch) throw;
       const ready_model sized = load_ready(o, given, make);
-      outputs = sized.model.exe.run(sized.in.arguments);
+      outputs = run_once(sized.model.exe, sized.in.arguments, o);
     }
     if (!command.save.empty()) save(std::filesystem::path(command.save) / c.name / set.name, outputs, ports);
     if (set.outputs.size() != outputs.size())

@@ -5,6 +5,7 @@
 #include "compare.hpp"
 #include "debug.hpp"
 #include "json.hpp"
+#include "kiln/backend/reference/reference_target.hpp"
 #include "kiln/runtime/run_options.hpp"
 #include "model.hpp"
 #include "progress.hpp"
@@ -13,12 +14,21 @@ namespace kiln::driver {
 
 namespace {
 
-// What a program gives on a target with no further pass.
-executable compile_as_is(const program& p, const std::string& target, const verify_command& c) {
-  compile_options options;
-  options.threads = c.threads;
+// With no further pass.
+executable compile_as_is(const program& p, const target& t, compile_options options) {
+  options.passes = {};
   options.passes.simplify = options.passes.fuse = false;
-  return compile(p, *make_target(target), options);
+  return compile(p, t, options);
+}
+
+executable compile_tested(const program& p, const verify_command& c) {
+  return compile_as_is(p, *make_target(c.target, c.compiling), compile_options_of(c));
+}
+
+executable compile_reference(const program& p, const verify_command& c) {
+  compile_options options;
+  options.threads = c.compiling.threads;
+  return compile_as_is(p, reference_target(), options);
 }
 
 argument view_of(const tensor& t) {
@@ -26,15 +36,9 @@ argument view_of(const tensor& t) {
                   t.data);
 }
 
-std::vector<shape> shapes_of(const std::vector<argument>& all) {
-  std::vector<shape> out;
-  for (const argument& a : all) out.push_back(a.get_shape());
-  return out;
-}
-
 // Calls `see(step, results)` for each step that is no copy of the plan's own.
 template <class F> void run_seeing(const executable& exe, const std::vector<argument>& inputs, F see) {
-  std::vector<argument> outputs = exe.make_outputs(shapes_of(inputs));
+  std::vector<argument> outputs(exe.outputs().size());
   workspace w = exe.make_workspace();
   run_options options;
   options.observe = [&](std::size_t step, std::span<const tensor> results) {
@@ -47,13 +51,15 @@ template <class F> void run_seeing(const executable& exe, const std::vector<argu
 std::optional<std::string> find_step(const program& optimized, const std::vector<argument>& inputs,
                                      const verify_command& c) {
   std::vector<std::vector<argument>> expected;
-  run_seeing(compile_as_is(optimized, "reference", c), inputs, [&](const step_info&, std::span<const tensor> results) {
+  run_seeing(compile_reference(optimized, c), inputs, [&](const step_info&, std::span<const tensor> results) {
     auto& kept = expected.emplace_back();
     for (const tensor& t : results) kept.push_back(view_of(t).copy());
   });
   std::optional<std::string> found;
   std::size_t at = 0;
-  run_seeing(compile_as_is(optimized, c.target, c), inputs, [&](const step_info& s, std::span<const tensor> results) {
+  verify_command plain = c;
+  plain.compiling.aliases.clear();  // the reference has a step for a concatenation that needs none in place
+  run_seeing(compile_tested(optimized, plain), inputs, [&](const step_info& s, std::span<const tensor> results) {
     if (found || at == expected.size()) return;
     const auto& kept = expected[at++];
     for (std::size_t k = 0; k < std::min(kept.size(), results.size()) && !found; ++k)
@@ -72,17 +78,18 @@ std::optional<std::string> find_pass(const program& imported, const std::vector<
     const verify_command& command;
     std::optional<std::string> found;
   } seen{inputs, expected, c, {}};
-  pass_options passes;
+  pass_options passes = c.compiling.passes;
   passes.observer = {[](void* context_, const pass_note& note, const program& after) {
                        auto& s = *static_cast<context*>(context_);
                        if (s.found || !note.changed()) return;
-                       const auto outputs = compile_as_is(after, "reference", s.command).run(s.inputs);
+                       const auto outputs = compile_reference(after, s.command).run(s.inputs);
                        for (std::size_t k = 0; k < outputs.size() && !s.found; ++k)
                          if (const difference d = compare_by_value(outputs[k], s.expected[k], s.command.allowed))
                            s.found = fmt::format("pass {}: output {}: {}", note.pass, k, d.reason);
                      },
                      &seen};
-  const std::unique_ptr<target> where = make_target(c.target, c.tune);
+  const std::unique_ptr<target> where = make_target(c.target);
+  if (!where->fuses()) passes.fuse = false;
   program p = imported;
   optimize(p, passes, where->passes());
   return seen.found;
@@ -92,11 +99,11 @@ std::optional<std::string> find_pass(const program& imported, const std::vector<
 
 int verify(const verify_command& c) {
   const named_arguments given = read_inputs(c);
-  const std::unique_ptr<target> where = make_target(c.target, c.tune);
+  const std::unique_ptr<target> where = make_target(c.target, c.compiling);
   program imported;
   const ready_model ready = load_ready(c, given, [&](program p, const compile_options&) {
     imported = std::move(p);
-    return compile_as_is(imported, "reference", c);
+    return compile_reference(imported, c);
   });
   const executable& reference = ready.model.exe;
   const std::vector<argument>& arguments = ready.in.arguments;
@@ -110,11 +117,11 @@ int verify(const verify_command& c) {
   bool equal = true;
   std::string lines;
   {
+    const executable tested = compile_tested(optimized, c);
     const busy_line busy(fmt::format("running {} and the reference", c.target));
-    const executable tested = compile_as_is(optimized, c.target, c);
     log_executable(tested);
     expected = reference.run(arguments);
-    const std::vector<argument> computed = tested.run(arguments);
+    const std::vector<argument> computed = run_once(tested, arguments, c);
     for (std::size_t k = 0; k < expected.size(); ++k) {
       const difference d = compare_by_value(computed[k], expected[k], c.allowed);
       equal = equal && !d;
@@ -126,7 +133,8 @@ int verify(const verify_command& c) {
   }
   std::optional<std::string> first;
   if (!equal) {
-    const busy_line busy("looking for the first difference");
+    std::optional<busy_line> busy;
+    if (!c.compiling.tune) busy.emplace("looking for the first difference");
     first = find_step(optimized, arguments, c);
     if (!first) first = find_pass(imported, arguments, expected, c);
     if (!first) first = "no single step or pass: small differences add up";

@@ -11,4 +11,9 @@ if(TARGET kiln_program)
   add_test(NAME docs.onnx_operators COMMAND sh -c "$<TARGET_FILE:kiln_program> ops --onnx --markdown | diff - docs/onnx.md"
            WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
   set_tests_properties(docs.onnx_operators PROPERTIES LABELS docs)
+
+  # So is the page of options.
+  add_test(NAME docs.options COMMAND sh -c "$<TARGET_FILE:kiln_program> options --markdown | diff - docs/options.md"
+           WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
+  set_tests_properties(docs.options PROPERTIES LABELS docs)
 endif()

@@ -100,7 +100,7 @@ TEST_F(program, reads_prints_and_writes_narrow_types) {
       "model.onnx",
       model(graph({{node("Cast", {"x"}, {"y"}, {attr("to", 22)})}, {}, {value_info("x", 17, {3})}, {value_info("y")}}),
             {opset(21)}));
-  write("x.pb", tensor<std::uint8_t>("x", 17, {3}, {0x38, 0xc4, 0x4e}));  // 1, -3, 7
+  write("x.pb", test::tensor<std::uint8_t>("x", 17, {3}, {0x38, 0xc4, 0x4e}));  // 1, -3, 7
   for (const char* target : {"reference", "eigen"}) {
     const outcome o = kiln("run " + at("model.onnx") + " --input x=" + at("x.pb") + " --output-dir " + at("out") +
                            " --target " + target);

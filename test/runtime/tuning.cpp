@@ -126,6 +126,26 @@ TEST(tuning, choices_are_kept_and_not_timed_again) {
   std::filesystem::remove(file.string() + ".lock");
 }
 
+TEST(tuning, an_option_makes_a_tuner_of_its_own) {
+  const std::filesystem::path file =
+      std::filesystem::temp_directory_path() / ("kiln_tune_option." + std::to_string(::getpid()) + ".tsv");
+  compile_options o = plain_options();
+  o.tuning_file = file.string();
+  EXPECT_THAT(compile_eigen(image_network, o).report().remarks, ::testing::Each(::testing::Not(HasSubstr("tuning:"))));
+  EXPECT_FALSE(std::filesystem::exists(file)) << "only tune reads and writes it";
+  o.tune = true;
+  EXPECT_THAT(compile_eigen(image_network, o).report().remarks, ::testing::Contains(HasSubstr("tuning: program ")));
+  EXPECT_GT(std::filesystem::file_size(file), 0u);
+  // a tuner of the caller's is the one that is used
+  std::filesystem::remove(file);
+  made_up_times times;
+  o.tuning = std::make_shared<tuner>(times.options());
+  compile_eigen(image_network, o);
+  EXPECT_FALSE(times.timed.empty());
+  EXPECT_FALSE(std::filesystem::exists(file));
+  std::filesystem::remove(file.string() + ".lock");
+}
+
 TEST(tuning, a_layer_beside_many_constants_is_another_problem) {
   made_up_times times;
   const auto tuning = std::make_shared<tuner>(times.options());

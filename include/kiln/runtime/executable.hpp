@@ -18,24 +18,31 @@ struct output_alias {
   std::string output, input;
 };
 
-/// How a program is compiled.
+/// How a program is compiled. options.hpp names the fields that are plain values, for all who set them as text.
 struct compile_options {
   /// Threads of the pool made for this executable; 0: one for each processor. Ignored when `pool` is given.
   unsigned threads = 0;
-  /// A pool to share with other executables.
-  std::shared_ptr<thread_pool> pool;
-  /// Values for weight parameters, by name; every weight needs one.
-  std::map<std::string, argument> weights;
+  /// Chooses kernels by timing them while the program is compiled, or as the choices in `tuning_file` say; otherwise
+  /// estimates choose. Only kernels of constant sizes are timed. A program with other choices than the estimated ones
+  /// is then timed against the estimated program, and the faster one is returned. Ignored when `tuning` is given.
+  bool tune = false;
+  /// Where `tune` keeps its choices; empty: `tuning_cache::default_file()`.
+  std::string tuning_file;
   /// Outputs that grow in place. Names the program does not have are a `not_found` error, outputs that are no such
   /// concatenation an `unsupported` one.
   std::vector<output_alias> aliases;
+  pass_options passes;
+
+  // What has no text: objects of the caller.
+
+  /// A pool to share with other executables.
+  std::shared_ptr<thread_pool> pool;
+  /// A tuner (tuner.hpp) to share with other programs, as `tune` makes one for each.
+  std::shared_ptr<tuner> tuning;
+  /// Values for weight parameters, by name; every weight needs one.
+  std::map<std::string, argument> weights;
   /// What the program's maker took for granted (`onnx::imported::remarks`): the report's remarks begin with it.
   std::vector<std::string> remarks;
-  /// Chooses kernels by timing them while the program is compiled, or as its cache says (tuner.hpp); null: estimates
-  /// choose. Only kernels of constant sizes are timed. A program with other choices than the estimated ones is then
-  /// timed against the estimated program, and the faster one is returned.
-  std::shared_ptr<tuner> tuning;
-  pass_options passes;
 };
 
 /// A named input or output; dims may be symbolic.

@@ -10,6 +10,8 @@
 
 namespace kiln {
 
+struct compile_options;
+
 /// How far the tuning of a program is.
 struct tuning_progress {
   std::size_t done = 0, all = 0;  ///< instructions
@@ -26,6 +28,9 @@ struct tuning_options {
   /// own.
   std::function<double(std::string_view what, const std::function<void()>& run)> seconds;
 };
+
+/// What `compile_options::tune` and `tuning_file` ask for.
+tuning_options tuning_options_of(const compile_options& options);
 
 /// Chooses kernels by timing candidates while a program is compiled: the same options and cache for many programs.
 class tuner {

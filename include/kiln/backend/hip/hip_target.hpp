@@ -14,6 +14,7 @@ struct hip_options {
   std::string cache{};         ///< a folder for compiled kernels; empty: the user's cache folder
   bool keep = true;            ///< whether compiled kernels are kept there
   bool tune = false;           ///< choose kernels by timing candidates on the device; the folder keeps which they were
+  std::string tuning_file{};   ///< where they are kept instead; empty: in the folder
 };
 
 /// A GPU, through HIP on AMD's or NVIDIA's platform. Making one without a device and without an architecture is an

@@ -19,9 +19,10 @@ hip_target::hip_target(const hip_options& options) {
   const int count = hip::device_count(calls.on);
   if (options.device < 0 || options.device >= count)
     raise(fault::of(errc::not_found, "a device by its number", count - 1, options.device));
-  const auto file = !options.keep           ? std::filesystem::path()
-                    : options.cache.empty() ? tuning_cache::default_file()
-                                            : std::filesystem::path(options.cache) / tuning_cache::file_name;
+  const auto file = !options.tuning_file.empty() ? std::filesystem::path(options.tuning_file)
+                    : !options.keep              ? std::filesystem::path()
+                    : options.cache.empty()      ? tuning_cache::default_file()
+                                                 : std::filesystem::path(options.cache) / tuning_cache::file_name;
   context_ = std::make_shared<const hip::context>(calls, options.device, cache,
                                                   options.tune ? std::make_shared<tuning_cache>(file) : nullptr);
   if (const std::string why = hip::why_not_compiled(context_->arch()); !why.empty()) raise(errc::unsupported, why);

@@ -5,6 +5,7 @@
 #include "kiln/runtime/impl/run/planned_program.hpp"
 #include "kiln/runtime/impl/segment/segments.hpp"
 #include "kiln/runtime/thread_pool.hpp"
+#include "kiln/runtime/tuner.hpp"
 
 namespace kiln {
 namespace {
@@ -104,10 +105,14 @@ executable compile(program p, const target& t, const compile_options& options) {
 
   start = clock::now();
   s->optimized = std::move(p);
-  if (options.tuning)
-    detail::make_tuned_steps(s, t, options);
-  else
+  if (options.tuning) {
+    detail::make_tuned_steps(s, t, options, *options.tuning);
+  } else if (options.tune) {
+    tuner own(tuning_options_of(options));
+    detail::make_tuned_steps(s, t, options, own);
+  } else {
     detail::make_steps(*s, t, options, {.near_constants = detail::constants_stay_near(s->optimized)});
+  }
   for (const step_info& i : s->report.steps) s->report.packed_bytes += i.packed_bytes;
   release_literals(s->optimized);
   s->report.plan_ms = milliseconds_since(start);

@@ -43,7 +43,7 @@ struct compiled_program {
 void make_steps(compiled_program& p, const target& t, const compile_options& options, const plan_choices& choices);
 
 /// The same as measurements or the tuning's cache say; takes the place of `p`.
-void make_tuned_steps(std::unique_ptr<compiled_program>& p, const target& t, const compile_options& options);
+void make_tuned_steps(std::unique_ptr<compiled_program>& p, const target& t, const compile_options& options, tuner& by);
 
 /// Compiles a part of a program that passes have seen.
 std::unique_ptr<const compiled_program> compile_part(program p, const target& t, std::shared_ptr<thread_pool> pool,

@@ -49,7 +49,8 @@ class trial {
 
 }  // namespace
 
-void detail::make_tuned_steps(std::unique_ptr<compiled_program>& s, const target& t, const compile_options& options) {
+void detail::make_tuned_steps(std::unique_ptr<compiled_program>& s, const target& t, const compile_options& options,
+                              tuner& by) {
   const std::string machine = t.machine(s->pool->size());
   const bool near = constants_stay_near(s->optimized);
   if (machine.empty()) {
@@ -61,7 +62,6 @@ void detail::make_tuned_steps(std::unique_ptr<compiled_program>& s, const target
     std::unique_ptr<compiled_program> made;
     std::size_t changes, choices;
   };
-  tuner& by = *options.tuning;
   const auto build = [&](variant v) {
     tuning_session session(by, machine);
     auto made = std::make_unique<compiled_program>();

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 
+#include "kiln/runtime/executable.hpp"
 #include "kiln/runtime/impl/tune/tuning_data.hpp"
 #include "kiln/runtime/thread_pool.hpp"
 
@@ -43,6 +44,12 @@ bool sized(const kernel_request& r) {
 }
 
 }  // namespace
+
+tuning_options tuning_options_of(const compile_options& options) {
+  tuning_options out;
+  if (!options.tuning_file.empty()) out.file = options.tuning_file;
+  return out;
+}
 
 tuner::tuner(tuning_options options) : options_(std::move(options)), cache_(options_.file) {}
 
