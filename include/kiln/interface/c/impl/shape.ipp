@@ -77,7 +77,7 @@ kiln_status kiln_dim_text(kiln_dim dim, char** text) {
 kiln_status kiln_dim_symbol(const char* name, int64_t min, int64_t max, kiln_dim* dim) {
   return guarded([&] {
     kiln_dim& out = given(dim, "dim");
-    const std::string_view symbol = &given(name, "name");
+    const std::string_view symbol = not_null(name, "name");
     if (symbol.empty() || min < 0 || max < min)
       raise(errc::invalid_argument, "a symbol has a name and bounds with 0 <= min <= max: found '" +
                                         std::string(symbol) + "' in [" + std::to_string(min) + ", " +
