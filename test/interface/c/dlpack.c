@@ -24,8 +24,9 @@ static DLManagedTensor managed(void* data, uint8_t code, uint8_t bits) {
 }
 
 static void test_in_and_out(void) {
-  float data[6] = {0, 1, 2, 3, 4, 5};
-  DLManagedTensor m = managed((char*)data - 16, 2, 32), *out = NULL;
+  float room[10] = {0};
+  float* const data = room + 4;
+  DLManagedTensor m = managed(room, 2, 32), *out = NULL;
   m.dl_tensor.byte_offset = 16;
   m.dl_tensor.strides = columns_first;
   kiln_tensor* tensor = NULL;

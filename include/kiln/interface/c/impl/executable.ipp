@@ -24,7 +24,8 @@ kiln_status kiln_compile_options_set(kiln_compile_options* options, const char* 
 
 kiln_status kiln_compile_options_get(const kiln_compile_options* options, const char* name, char** value) {
   return guarded([&] {
-    given(value, "value") = new_string(get_option(given(options, "options").options, not_null(name, "name")));
+    char*& out = given(value, "value");
+    out = new_string(get_option(given(options, "options").options, not_null(name, "name")));
   });
 }
 

@@ -99,5 +99,8 @@ kiln_status kiln_program_output(const kiln_program* program, size_t index, const
 }
 
 kiln_status kiln_program_text(const kiln_program* program, char** text) {
-  return guarded([&] { given(text, "text") = new_string(print(given(program, "program").graph).view()); });
+  return guarded([&] {
+    char*& out = given(text, "text");
+    out = new_string(print(given(program, "program").graph).view());
+  });
 }

@@ -71,7 +71,10 @@ kiln_status kiln_dim_bounds(kiln_dim dim, int64_t* min, int64_t* max) {
 }
 
 kiln_status kiln_dim_text(kiln_dim dim, char** text) {
-  return guarded([&] { given(text, "text") = new_string(to_string(checked_dimension(dim))); });
+  return guarded([&] {
+    char*& out = given(text, "text");
+    out = new_string(to_string(checked_dimension(dim)));
+  });
 }
 
 kiln_status kiln_dim_symbol(const char* name, int64_t min, int64_t max, kiln_dim* dim) {
