@@ -103,7 +103,7 @@ void add_model_options(CLI::App& app, model_options& o) {
 }
 
 void add_inputs(CLI::App& app, model_options& o) {
-  app.add_option("model", o.model, "ONNX file")->required()->type_name("MODEL");
+  app.add_option("model", o.model, "ONNX file, or a program that kiln compile wrote")->required()->type_name("MODEL");
   named_values(app, "--input", o.inputs, as_it_is,
                "an input's value, .pb (TensorProto) or .npy; it replaces a default that the model has; the others are "
                "filled, floats uniform in [-1, 1), integers and bools 1; may be repeated",
@@ -123,6 +123,8 @@ struct commands {
   perf_command perf;
   show_command show;
   verify_command verify;
+  compile_command compile;
+  cache_command cache;
   model_options exported;
   std::string export_path, export_folder, export_name;
   bool ops_json = false, ops_of_onnx = false, ops_markdown = false;
@@ -130,7 +132,25 @@ struct commands {
   std::function<int()> verb;
 };
 
-void add_verbs(CLI::App& app, commands& c) {
+// Verbs about saved programs.
+void add_saving_verbs(CLI::App& app, commands& c) {
+  CLI::App& compile_verb = *app.add_subcommand("compile", "Compile a model into a file that the other verbs take");
+  add_inputs(compile_verb, c.compile);
+  add_model_options(compile_verb, c.compile);
+  compile_verb.add_option("-o,--output", c.compile.file, "the file to write: .kiln")->required()->type_name("FILE");
+  compile_verb.add_flag("--portable", c.compile.portable,
+                        "keep the source, too: where the compiled program does not run, a load compiles that");
+  compile_verb.callback([&c] { c.verb = [&c] { return compile(c.compile); }; });
+
+  CLI::App& cache_verb = *app.add_subcommand("cache", "List a folder of compiled programs (--cache of other verbs)");
+  cache_verb.add_option("folder", c.cache.folder, "the folder")->required()->type_name("DIR");
+  cache_verb.add_option("--limit", c.cache.limit_mib, "remove the least recently used beyond so many MiB")
+      ->check(CLI::Range(std::int64_t{0}, std::int64_t{1} << 30));
+  cache_verb.add_flag("--json", c.cache.json, "print exactly one JSON object");
+  cache_verb.callback([&c] { c.verb = [&c] { return cache(c.cache); }; });
+}
+
+void add_model_verbs(CLI::App& app, commands& c) {
   CLI::App& run_verb = *app.add_subcommand("run", "Run a model once and print its outputs");
   add_inputs(run_verb, c.run);
   add_model_options(run_verb, c.run);
@@ -188,7 +208,10 @@ void add_verbs(CLI::App& app, commands& c) {
                                      : export_cpp(c.exported, c.export_folder, c.export_name);
     };
   });
+}
 
+// Verbs that read no model.
+void add_lists(CLI::App& app, commands& c) {
   CLI::App& ops_verb = *app.add_subcommand("ops", "List the ops");
   ops_verb.add_flag("--json", c.ops_json, "print exactly one JSON object");
   CLI::Option* const of_onnx =
@@ -222,7 +245,9 @@ std::function<int()> read_command_line(int argc, const char* const* argv) {
       "graph, what each pass changed, plan, the kernels' source, timings.");
   app.failure_message(CLI::FailureMessage::simple);
   const auto c = std::make_shared<commands>();
-  add_verbs(app, *c);
+  add_model_verbs(app, *c);
+  add_saving_verbs(app, *c);
+  add_lists(app, *c);
   if (argc > 1 && argv[1][0] != '-' &&
       app.get_subcommands([&](CLI::App* verb) { return verb->get_name() == argv[1]; }).empty())
     throw usage_error(fmt::format("no verb '{}'; kiln --help lists them", argv[1]));

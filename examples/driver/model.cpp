@@ -7,6 +7,7 @@
 
 #include "debug.hpp"
 #include "kiln/interface/named_target.hpp"
+#include "kiln/runtime/saved_program.hpp"
 #include "kiln/runtime/tuner.hpp"
 #include "progress.hpp"
 #include "statistics.hpp"
@@ -46,7 +47,21 @@ onnx::imported import_knowing(const model_options& o, const named_arguments& kno
 }
 }  // namespace
 
+namespace {
+void refuse_sizes(const model_options& o) {
+  if (o.dims.empty() && o.shapes.empty()) return;
+  raise(errc::invalid_argument, fmt::format("--{} is for models: the sizes in {}, a saved program, are decided",
+                                            o.dims.empty() ? "shape" : "dim", o.model));
+}
+}  // namespace
+
 onnx::imported import_model(const model_options& o, const named_arguments& known) {
+  if (is_saved_program(o.model)) {
+    refuse_sizes(o);
+    onnx::imported out;
+    out.graph = load_program(o.model);
+    return out;
+  }
   try {
     return import_knowing(o, known, known_values::integers);
   } catch (const error& e) {
@@ -75,7 +90,20 @@ compiler compile_for_target(const model_options& o) {
              program p, const compile_options& options) { return compile(std::move(p), *where, options); };
 }
 
-compiled_model load_model(const model_options& o, const named_arguments& given, const compiler& make) {
+loader load_for_target(const model_options& o) {
+  return [where = std::shared_ptr<const target>(named_target(o.target, o.compiling))](
+             const std::string& file, const compile_options& options) { return load(file, *where, options); };
+}
+
+compiled_model load_model(const model_options& o, const named_arguments& given, const compiler& make,
+                          const loader& load_it) {
+  if (load_it && is_saved_program(o.model)) {
+    refuse_sizes(o);
+    const stopwatch whole;
+    executable exe = load_it(o.model, compile_options_of(o));
+    log_executable(exe);
+    return {std::move(exe), whole.ms(), whole.ms(), false};
+  }
   std::optional<busy_line> busy;
   if (!o.compiling.tune) busy.emplace(fmt::format("compiling {}", o.model));
   const auto load = [&](const named_arguments& known) -> compiled_model {
@@ -118,8 +146,9 @@ model_options with_sizes_of(const model_options& o, std::span<const port> inputs
 
 }  // namespace
 
-ready_model load_ready(const model_options& o, const named_arguments& given, const compiler& make) {
-  compiled_model model = load_model(o, given, make);
+ready_model load_ready(const model_options& o, const named_arguments& given, const compiler& make,
+                       const loader& load_it) {
+  compiled_model model = load_model(o, given, make, load_it);
   prepared_inputs in = prepare_inputs(model.exe.inputs(), given, o);
   try {
     model.exe.output_shapes(in.shapes());

@@ -17,8 +17,8 @@ struct compiled_model {
   bool built_for_values = false;  ///< right only for the inputs it was given
 };
 
-/// Reads the model with --dim, --shape and the names of --input applied. With `known` tensors the program is built for
-/// their extents, and for the values of the small integer ones.
+/// Reads the model, or the source in a saved program, with --dim, --shape and the names of --input applied. With
+/// `known` tensors the program is built for their extents, and for the values of the small integer ones.
 onnx::imported import_model(const model_options& o, const named_arguments& known = {});
 
 /// Compile options from the command line, with progress and the logging that KILN_DEBUG asks for.
@@ -29,9 +29,15 @@ using compiler = std::function<executable(program, const compile_options&)>;
 /// Compiles for the target that the options name.
 compiler compile_for_target(const model_options& o);
 
-/// Imports and compiles. A model that can't be built for any inputs, because its shapes hang on the values of some, is
-/// built for the given ones.
-compiled_model load_model(const model_options& o, const named_arguments& given, const compiler& make);
+/// What makes an executable of a file that `kiln compile` wrote.
+using loader = std::function<executable(const std::string& file, const compile_options&)>;
+/// Loads for the target that the options name.
+loader load_for_target(const model_options& o);
+
+/// Imports and compiles; a saved program is given to `load`, or without one its source is compiled. A model that can't
+/// be built for any inputs, because its shapes hang on the values of some, is built for the given ones.
+compiled_model load_model(const model_options& o, const named_arguments& given, const compiler& make,
+                          const loader& load = {});
 
 /// A compiled model and inputs that fit it.
 struct ready_model {
@@ -41,6 +47,7 @@ struct ready_model {
 
 /// `load_model` and `prepare_inputs`. Differently named dims count as different until they meet; where these inputs
 /// broke that (an extent of 1 that would have been broadcast), the model is built for their sizes alone.
-ready_model load_ready(const model_options& o, const named_arguments& given, const compiler& make);
+ready_model load_ready(const model_options& o, const named_arguments& given, const compiler& make,
+                       const loader& load = {});
 
 }  // namespace kiln::driver

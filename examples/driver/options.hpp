@@ -46,6 +46,17 @@ struct show_command : model_options {
   std::string svg;  ///< --svg FILE; empty: nothing is written
 };
 
+struct compile_command : model_options {
+  std::string file;       ///< -o FILE
+  bool portable = false;  ///< with the source
+};
+
+struct cache_command {
+  std::string folder;
+  std::int64_t limit_mib = -1;  ///< --limit; -1: nothing is removed
+  bool json = false;
+};
+
 struct verify_command : model_options {
   tolerance allowed;
 };
@@ -56,6 +67,8 @@ int test(const test_command& c);
 int perf(const perf_command& c);
 int show(const show_command& c);
 int verify(const verify_command& c);
+int compile(const compile_command& c);
+int cache(const cache_command& c);
 int ops(bool json);
 /// How a list is printed.
 enum class listing { text, json, markdown };

@@ -53,7 +53,7 @@ void print_steps(const std::vector<step_info>& steps, const std::vector<step_cos
 
 int perf(const perf_command& c) {
   const named_arguments given = read_inputs(c);
-  auto [model, in] = load_ready(c, given, compile_for_target(c));
+  auto [model, in] = load_ready(c, given, compile_for_target(c), load_for_target(c));
   const executable& exe = model.exe;
   std::vector<argument> outputs = make_outputs(exe, in.arguments, c);
   workspace w = exe.make_workspace();

@@ -68,7 +68,7 @@ std::string summary(const argument& a) {
 
 int run(const run_command& c) {
   const named_arguments given = read_inputs(c);
-  auto [model, in] = load_ready(c, given, compile_for_target(c));
+  auto [model, in] = load_ready(c, given, compile_for_target(c), load_for_target(c));
   const executable& exe = model.exe;
 
   std::vector<argument> outputs;

@@ -4,10 +4,25 @@
 #include "files.hpp"
 #include "kiln/graph/picture.hpp"
 #include "kiln/runtime/report.hpp"
+#include "kiln/runtime/saved_program.hpp"
 #include "model.hpp"
 #include "report.hpp"
 
 namespace kiln::driver {
+
+namespace {
+
+// What a saved program says of itself.
+std::string saved_text(const saved_program_info& info) {
+  std::string out =
+      fmt::format("kiln {}, {} bytes, {} of them constants\n", info.version, info.file_bytes, info.constant_bytes);
+  if (!info.target.empty()) out += fmt::format("compiled for {} ({})\n", info.target, info.format);
+  out += info.has_source ? "with its source: it can be compiled for another machine\n" : "without its source\n";
+  for (const auto& [name, value] : info.options) out += fmt::format("  {} = {}\n", name, value);
+  return out;
+}
+
+}  // namespace
 
 int show(const show_command& c) {
   std::string before;
@@ -15,7 +30,7 @@ int show(const show_command& c) {
     before = graph_text(p);
     return compile_it(std::move(p), options);
   };
-  const executable exe = load_model(c, read_inputs(c), make).exe;
+  const executable exe = load_model(c, read_inputs(c), make, load_for_target(c)).exe;
   const compile_report& r = exe.report();
   if (!c.svg.empty()) write_file(c.svg, to_svg(exe.optimized()));
   if (c.json) {
@@ -30,7 +45,9 @@ int show(const show_command& c) {
     print_json(out);
     return 0;
   }
-  fmt::print("== imported\n{}\n== optimized\n{}\n", before, graph_text(exe.optimized()));
+  if (before.empty()) fmt::print("== saved\n{}\n", saved_text(inspect(c.model)));
+  if (!before.empty()) fmt::print("== imported\n{}\n", before);
+  fmt::print("== optimized\n{}\n", graph_text(exe.optimized()));
   fmt::print("== plan for {}\n{}\n== report\n{}", c.target, plan_text(r), report_text(r));
   return 0;
 }

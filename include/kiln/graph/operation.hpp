@@ -26,14 +26,6 @@ class operation {
     ::new (static_cast<void*>(bytes_)) Op(op);
   }
 
-  /// An op whose table is made while the process runs (see custom_op.hpp).
-  template <op_struct Op> static operation with_table(const op_table& table, const Op& op) {
-    operation made;
-    made.table_ = &table;
-    ::new (static_cast<void*>(made.bytes_)) Op(op);
-    return made;
-  }
-
   explicit operator bool() const { return table_ != nullptr; }
   const op_info& info() const { return *table_; }
   const op_table& table() const { return *table_; }
@@ -68,6 +60,14 @@ class operation {
   /// Writes the attributes out in their normal form, for inputs of these shapes and a first result of that.
   void normalize(std::span<const shape> in, const shape& out) { table_->normalize(bytes_, in, out); }
   void print(text& out) const { table_->print(bytes_, out); }
+  void save(archive_writer& to) const { table_->save(bytes_, to); }
+  /// The op of a table with the attributes that `save` wrote.
+  static operation restored(const op_table& table, archive_reader& from) {
+    operation op;
+    op.table_ = &table;
+    table.restore(op.bytes_, from);
+    return op;
+  }
   std::uint64_t hash() const { return table_->hash(bytes_) ^ (reinterpret_cast<std::uintptr_t>(table_) * 0x9e3779b9u); }
   void substitute(const bindings& values) { table_->substitute(bytes_, values); }
   void symbols(small_vector<dimension>& out) const { table_->symbols(bytes_, out); }

@@ -13,6 +13,7 @@ enum class layout_role : std::uint8_t {
   adapts,        ///< reads either layout and writes the one that its readers want
   prefers_nhwc,  ///< takes less work in NHWC
 };
+inline constexpr int layout_roles = 4;
 
 /// The role of an instruction that computes element by element, alone or fused; none for others.
 template <class Instruction> constexpr layout_role pointwise_role(const Instruction& i) {

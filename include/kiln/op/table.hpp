@@ -4,6 +4,7 @@
 #include "kiln/op/derive.hpp"
 #include "kiln/op/fields.hpp"
 #include "kiln/op/normalize.hpp"
+#include "kiln/op/saved_fields.hpp"
 
 namespace kiln {
 
@@ -64,6 +65,8 @@ struct op_table : op_info {
   expr (*trace)(const void* op, trace_part part, std::span<const expr> in) = nullptr;
   void (*normalize)(void* op, std::span<const shape> in, const shape& out) = nullptr;
   void (*print)(const void* op, text& out) = nullptr;
+  void (*save)(const void* op, archive_writer& to) = nullptr;
+  void (*restore)(void* op, archive_reader& from) = nullptr;  ///< makes one in these bytes
   std::uint64_t (*hash)(const void* op) = nullptr;
   bool (*equal)(const void* a, const void* b) = nullptr;
   void (*substitute)(void* op, const bindings& values) = nullptr;
@@ -200,6 +203,8 @@ template <class Op> constexpr op_table make_table() {
     };
   if constexpr (agreeing<Op>) t.agree = [](const void* op, extent_agreement& extents) { as<Op>(op).agree(extents); };
   t.print = [](const void* op, text& out) { print_fields(as<Op>(op), out); };
+  t.save = [](const void* op, archive_writer& to) { detail::put_saved(to, as<Op>(op)); };
+  t.restore = [](void* op, archive_reader& from) { detail::take_saved(from, *::new (op) Op{}); };
   t.hash = [](const void* op) { return hash_fields(as<Op>(op)); };
   t.equal = [](const void* a, const void* b) { return equal_fields(as<Op>(a), as<Op>(b)); };
   t.substitute = [](void* op, const bindings& values) { substitute_fields(*static_cast<Op*>(op), values); };

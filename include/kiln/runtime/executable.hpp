@@ -24,10 +24,17 @@ struct compile_options {
   unsigned threads = 0;
   /// Chooses kernels by timing them while the program is compiled, or as the choices in `tuning_file` say; otherwise
   /// estimates choose. Only kernels of constant sizes are timed. A program with other choices than the estimated ones
-  /// is then timed against the estimated program, and the faster one is returned. Ignored when `tuning` is given.
+  /// is then timed against the estimated program, and the faster one is returned. Ignored when `tuning` is given; a
+  /// GPU's kernels are chosen by `hip_options::tune`.
   bool tune = false;
   /// Where `tune` keeps its choices; empty: `tuning_cache::default_file()`.
   std::string tuning_file;
+  /// A folder of compiled programs (saved_program.hpp): one that was compiled before from the same graph and weights,
+  /// for the same target and with the same options, is loaded from there; another is compiled and kept. Any number of
+  /// processes may share it. Empty: none.
+  std::string cache;
+  /// MiB that the folder may hold: what was used the longest ago goes first.
+  unsigned cache_limit = 10240;
   /// Outputs that grow in place. Names the program does not have are a `not_found` error, outputs that are no such
   /// concatenation an `unsupported` one.
   std::vector<output_alias> aliases;
@@ -82,6 +89,7 @@ class executable;
 namespace detail {
 struct compiled_program;
 struct run_memory;
+struct executable_access;
 }  // namespace detail
 
 /// The memory of one run: bound to sizes, reused as long as they fit. One thread at a time.
@@ -141,7 +149,7 @@ class executable {
   thread_pool& pool() const;
 
  private:
-  friend executable compile(program p, const target& t, const compile_options& options);
+  friend struct detail::executable_access;
   explicit executable(std::unique_ptr<const detail::compiled_program> p);
   std::unique_ptr<const detail::compiled_program> program_;
 };

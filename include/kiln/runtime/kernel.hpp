@@ -6,6 +6,7 @@
 #include "kiln/core/constant_memory.hpp"
 #include "kiln/lower/strides.hpp"
 #include "kiln/pass/pipeline.hpp"
+#include "kiln/runtime/derived_data.hpp"
 #include "kiln/runtime/tensor.hpp"
 
 namespace kiln {
@@ -85,9 +86,23 @@ struct kernel_request {
   tuning_session* tuning = nullptr;   ///< where kernels are chosen by timing them: see `make_best`
   bool near_constants = false;        ///< the program's constants stay in the L2 cache from run to run
   constant_memory* memory = nullptr;  ///< for packed constants
+  derived_data* derived = nullptr;    ///< what a saved program keeps
 
-  /// Memory for a packed constant.
-  buffer allocate(std::size_t bytes) const { return memory ? memory->allocate(bytes) : buffer::allocate(bytes); }
+  /// A constant in the kernel's own form: so many bytes, which `pack(to)` fills. Only there may a kernel read a
+  /// constant of more than 64 KiB that it says it has packed (`kernel::packed_input`): a program that is loaded has
+  /// its packed form alone.
+  template <class Pack> buffer packed(std::size_t bytes, Pack&& pack) const {
+    const auto make = [&] {
+      buffer made = memory ? memory->allocate(bytes) : buffer::allocate(bytes);
+      pack(made.data());
+      return made;
+    };
+    return derived ? derived->block(bytes, make) : make();
+  }
+  /// What the kernel chooses among fewer than `end` by estimates or measurements.
+  template <class Choose> std::int64_t decide(std::int64_t end, Choose&& choose) const {
+    return derived ? derived->decide(end, choose) : static_cast<std::int64_t>(choose());
+  }
 };
 
 /// Where programs run. A target turns instructions into kernels; the plan, memory and threads are common.
@@ -107,6 +122,9 @@ class target {
   }
   /// A kernel for the instruction, or null: then its reference computation runs.
   virtual std::unique_ptr<kernel> make_kernel(const kernel_request& request) const = 0;
+  /// What the packed constants and the code of its kernels depend on, beside the program: a saved program runs where
+  /// this is the same.
+  virtual std::string binary_format() const { return std::string(name()); }
   /// The machine's part of the tuning cache's key: the processor, the number of threads, the kernels' version. Empty
   /// if there is nothing to choose.
   virtual std::string machine(unsigned /*threads*/) const { return {}; }

@@ -81,7 +81,9 @@ TEST(c_interface, costs_at_most_a_fifth_of_a_microsecond) {
   EXPECT_EQ(out[0], out_c[0]);
   EXPECT_NE(out[0], 0);
   std::printf("a run of a tiny perceptron: %.3f us in C++, %.3f us in C\n", 1e6 * cpp, 1e6 * c);
-  if (measures) EXPECT_LE(c - cpp, 0.2e-6);
+  if (measures) {
+    EXPECT_LE(c - cpp, 0.2e-6);
+  }
 
   kiln_tensor_destroy(y);
   kiln_tensor_destroy(x);

@@ -15,6 +15,7 @@ class eigen_target final : public target {
   std::string_view name() const override { return "eigen"; }
   target_passes passes() const override;
   bool flushes_denormals() const override { return true; }
+  std::string binary_format() const override;
   std::string machine(unsigned threads) const override;
   lower::layout_role role(const program& whole, const basic_instruction<operation>& instruction) const override;
   std::unique_ptr<kernel> make_kernel(const kernel_request& request) const override;

@@ -67,11 +67,10 @@ buffer packed_constant(const kernel_request& r, std::size_t input, Size size, Pa
   for (std::size_t d = 0; d + 2 < rank; ++d)
     if (!(l.strides[d] == dimension(0)) && !(l.lens[d] == dimension(1))) return {};
   const std::int64_t k = l.lens[rank - 2].value(), n = l.lens[rank - 1].value();
-  buffer out = r.allocate(static_cast<std::size_t>(size(k, n)) * sizeof(T));
-  pack(*r.pool, reinterpret_cast<T*>(out.data()),
-       weights->bytes() + l.offset.value() * static_cast<std::int64_t>(sizeof(T)), l.strides[rank - 2].value(),
-       l.strides[rank - 1].value(), k, n);
-  return out;
+  return r.packed(static_cast<std::size_t>(size(k, n)) * sizeof(T), [&](std::byte* to) {
+    pack(*r.pool, reinterpret_cast<T*>(to), weights->bytes() + l.offset.value() * static_cast<std::int64_t>(sizeof(T)),
+         l.strides[rank - 2].value(), l.strides[rank - 1].value(), k, n);
+  });
 }
 
 }  // namespace kiln::eigen

@@ -39,6 +39,15 @@ eigen_target::eigen_target() { eigen::check_isa(*eigen::kiln_eigen_isa()); }
 
 void eigen_target::forbid_matrix_unit() { eigen::kiln_eigen_isa()->forbid_matrix_unit(); }
 
+std::string eigen_target::binary_format() const {
+  const eigen::isa_table& isa = *eigen::kiln_eigen_isa();
+  const eigen::integer_table& integers = *eigen::kiln_eigen_integers();
+  return "eigen, vectors of " + std::to_string(isa.vector_bytes) + " bytes" +
+         (isa.matrix_unit_available() ? ", matrix unit" : "") + ", integers of depth " +
+         std::to_string(integers.depth) + " and offset " + std::to_string(integers.signed_offset) + ", kernels " +
+         std::to_string(eigen::kernel_version);
+}
+
 std::string eigen_target::machine(unsigned threads) const {
   static const std::string model = processor_model();
   const eigen::isa_table& isa = *eigen::kiln_eigen_isa();

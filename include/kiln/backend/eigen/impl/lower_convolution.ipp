@@ -88,10 +88,14 @@ class convolution_kernel final : public kernel {
     if (!weights || !r.constant_layouts[w].is_standard() || !weights->get_shape().is_constant()) return;
     const conv_problem p = problem(sizes(r.inputs[body_.operands[0]]), to_ints(r.inputs[w].lens));
     const isa_table& isa = *kiln_eigen_isa();
-    method_ = method ? *method : isa.choose_conv_method(p, r.nhwc[body_.operands[0]], r.result_nhwc);
-    packed_ = r.allocate(static_cast<std::size_t>(isa.conv_weight_floats(p, method_)) * sizeof(float));
-    const argument aligned(*weights);
-    isa.pack_conv_weights(*r.pool, p, method_, reinterpret_cast<float*>(packed_.data()), aligned.as<float>().data());
+    method_ = static_cast<kernels::conv_method>(r.decide(std::size(method_names), [&] {
+      return method ? *method : isa.choose_conv_method(p, r.nhwc[body_.operands[0]], r.result_nhwc);
+    }));
+    packed_ =
+        r.packed(static_cast<std::size_t>(isa.conv_weight_floats(p, method_)) * sizeof(float), [&](std::byte* to) {
+          const argument aligned(*weights);
+          isa.pack_conv_weights(*r.pool, p, method_, reinterpret_cast<float*>(to), aligned.as<float>().data());
+        });
   }
 
   std::string name() const override {
@@ -205,16 +209,18 @@ class convolution_kernel final : public kernel {
   void bind_prologue(const kernel_request& r) {
     const channel_prologue_form& form = *body_.prologue;
     const auto channels = static_cast<std::size_t>(r.inputs[body_.operands[1]].lens[1].value());
-    const auto bind = [&](const channel_prologue_form::constant& c, std::vector<float>& to) -> const float* {
+    const auto bind = [&](const channel_prologue_form::constant& c, buffer& held) -> const float* {
       if (!c.present) return nullptr;
-      to.assign(channels, c.value);
-      if (!c.uniform) {
+      held = r.packed(channels * sizeof(float), [&](std::byte* memory) {
+        auto* const to = reinterpret_cast<float*>(memory);
+        std::fill_n(to, channels, c.value);
+        if (c.uniform) return;
         const argument aligned(*r.constants[c.at]);
         const layout& l = r.constant_layouts[c.at];
         for (std::size_t k = 0; k < channels; ++k)
           to[k] = aligned.as<float>().data()[l.offset.value() + static_cast<std::int64_t>(k) * l.strides[1].value()];
-      }
-      return to.data();
+      });
+      return reinterpret_cast<const float*>(held.data());
     };
     prologue_ = {bind(form.scale, scale_), bind(form.shift, shift_), form.clamps, form.low, form.high};
   }
@@ -297,7 +303,7 @@ class convolution_kernel final : public kernel {
   bool near_weights_ = false;
   kernels::conv_method method_ = kernels::conv_method::im2col;
   buffer packed_;
-  std::vector<float> scale_, shift_;
+  buffer scale_, shift_;
   kernels::channel_prologue<float> prologue_;
   mutable std::mutex mutex_;
   mutable std::deque<entry> plans_;

@@ -17,16 +17,18 @@ class deconvolution_kernel final : public kernel {
     const literal* const weights = r.constants[1];
     if (!weights || !r.constant_layouts[1].dense()) return;
     const dims& lens = r.inputs[1].lens;
-    const argument aligned(*weights);
-    const float* const from = aligned.as<float>().data() + r.constant_layouts[1].offset.value();
     const std::int64_t all = product(to_ints(lens)), channels = lens[0].value() / attributes_.group;
     if (all == 0) return;
-    packed_ = r.allocate(static_cast<std::size_t>(all) * sizeof(float));
-    auto* const to = reinterpret_cast<float*>(packed_.data());
-    const std::int64_t columns = all / lens[0].value();  // of a group: its filters' taps
-    r.pool->parallel_for(attributes_.group * columns, [&](std::int64_t task, unsigned) {
-      const std::int64_t g = task / columns, column = task % columns;
-      for (std::int64_t c = 0; c < channels; ++c) to[task * channels + c] = from[(g * channels + c) * columns + column];
+    packed_ = r.packed(static_cast<std::size_t>(all) * sizeof(float), [&](std::byte* memory) {
+      const argument aligned(*weights);
+      const float* const from = aligned.as<float>().data() + r.constant_layouts[1].offset.value();
+      auto* const to = reinterpret_cast<float*>(memory);
+      const std::int64_t columns = all / lens[0].value();  // of a group: its filters' taps
+      r.pool->parallel_for(attributes_.group * columns, [&](std::int64_t task, unsigned) {
+        const std::int64_t g = task / columns, column = task % columns;
+        for (std::int64_t c = 0; c < channels; ++c)
+          to[task * channels + c] = from[(g * channels + c) * columns + column];
+      });
     });
   }
   std::string name() const override { return std::string("deconvolution") + (packed_ ? " (packed)" : ""); }

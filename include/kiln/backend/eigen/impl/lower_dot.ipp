@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <limits>
 
 #include "kiln/backend/eigen/epilogue.hpp"
 #include "kiln/backend/eigen/lower.hpp"
@@ -15,7 +16,8 @@ class dot_kernel final : public kernel {
  public:
   /// `task_rows` as in `kernels::gemm_problem`.
   dot_kernel(fused_contraction body, const kernel_request& r, std::int64_t task_rows)
-      : body_(std::move(body)), task_rows_(task_rows) {
+      : body_(std::move(body)),
+        task_rows_(r.decide(std::numeric_limits<std::int64_t>::max(), [&] { return task_rows; })) {
     const isa_table& isa = *kiln_eigen_isa();
     packed_ = packed_constant<float>(r, body_.operands[1], isa.packed_b_floats, isa.pack_b);
   }

@@ -219,31 +219,29 @@ class integer_kernel final : public kernel {
     const integer_table& isa = *kiln_eigen_integers();
     const std::size_t w = body_.operands[1];
     const layout& at = r.constant_layouts[w];
-    const auto* from = reinterpret_cast<const std::int8_t*>(r.constants[w]->bytes());
     const ints lens = to_ints(at.lens), strides = to_ints(at.strides);
-    std::vector<std::int8_t> turned;
-    std::ptrdiff_t row = 0, col = 0;
-    if (conv_) {  // the channels of a tap are neighbors
+    std::int64_t taps = 1;
+    if (conv_) {
       columns_ = lens[0];
-      std::int64_t taps = 1;
       for (std::size_t d = 2; d < lens.size(); ++d) taps *= lens[d];
       depth_ = taps * lens[1];
-      turned.resize(static_cast<std::size_t>(columns_ * depth_));
+    } else {
+      depth_ = lens[lens.size() - 2], columns_ = lens[lens.size() - 1];
+    }
+    packed_ = r.packed(static_cast<std::size_t>(isa.packed_size(depth_, columns_)) * 4, [&](std::byte* memory) {
+      auto* const to = reinterpret_cast<std::int32_t*>(memory);
+      const auto* const from = reinterpret_cast<const std::int8_t*>(r.constants[w]->bytes());
+      if (!conv_)
+        return isa.pack(*r.pool, to, from + at.offset.value(), strides[lens.size() - 2], strides[lens.size() - 1],
+                        depth_, columns_);
+      std::vector<std::int8_t> turned(static_cast<std::size_t>(columns_ * depth_));  // channels of a tap are neighbors
       for (std::int64_t m = 0; m < columns_; ++m)
         for (std::int64_t c = 0; c < lens[1]; ++c)
           for (std::int64_t t = 0; t < taps; ++t)
             turned[static_cast<std::size_t>(m * depth_ + t * lens[1] + c)] = from[(m * lens[1] + c) * taps + t];
-      from = turned.data();
-      row = 1, col = depth_;
-    } else {
-      const std::size_t rank = lens.size();
-      depth_ = lens[rank - 2], columns_ = lens[rank - 1];
-      row = strides[rank - 2], col = strides[rank - 1];
-      from += at.offset.value();
-    }
-    packed_ = r.allocate(static_cast<std::size_t>(isa.packed_size(depth_, columns_)) * 4);
-    auto* const packed = reinterpret_cast<std::int32_t*>(packed_.data());
-    isa.pack(*r.pool, packed, from, row, col, depth_, columns_);
+      isa.pack(*r.pool, to, turned.data(), 1, depth_, depth_, columns_);
+    });
+    const auto* const packed = reinterpret_cast<const std::int32_t*>(packed_.data());
     shift_.assign(static_cast<std::size_t>(columns_) + 64, 0);
     if (is_signed_)
       for (std::int64_t n = 0; n < columns_; ++n) shift_[static_cast<std::size_t>(n)] = -isa.signed_offset * packed[n];
@@ -271,32 +269,46 @@ class integer_kernel final : public kernel {
     const layout& at = r.constant_layouts[a.input];
     if (!l || !is_constant(at.lens)) return open_.push_back(a);
     const ints lens = to_ints(at.lens), strides = to_ints(at.strides);
-    const argument aligned(*l);
-    const std::int32_t* const from = aligned.as<std::int32_t>().data() + at.offset.value();
     const auto step_of = [&](std::size_t d) { return lens[d] == 1 ? 0 : strides[d]; };
+    const auto column_bytes = static_cast<std::size_t>(columns_) * 4;
+    // calls f(values) with the constant's numbers from its first one on
+    const auto reading = [&](auto&& f) {
+      const argument aligned(*l);
+      f(aligned.as<std::int32_t>().data() + at.offset.value());
+    };
     if (!has_other_dims(lens, strides)) {
-      for (std::int64_t n = 0; n < columns_; ++n)
-        add_to(shift_[static_cast<std::size_t>(n)], a.sign, from[n * step_of(column_dim(lens.size()))]);
+      const buffer sums = r.packed(column_bytes, [&](std::byte* memory) {
+        auto* const to = reinterpret_cast<std::int32_t*>(memory);
+        std::copy_n(shift_.begin(), columns_, to);
+        reading([&](const std::int32_t* from) {
+          for (std::int64_t n = 0; n < columns_; ++n) add_to(to[n], a.sign, from[n * step_of(column_dim(lens.size()))]);
+        });
+      });
+      std::memcpy(shift_.data(), sums.data(), column_bytes);
       taken_.push_back(a.input);
       return;
     }
     if (!conv_ || step_of(0) != 0) return open_.push_back(a);
     ints pixels, index;
     for (std::size_t d = 2; d < lens.size(); ++d) pixels.push_back(lens[d]);
-    const std::size_t bytes = static_cast<std::size_t>(product(pixels) * columns_) * 4;
+    const std::size_t bytes = static_cast<std::size_t>(product(pixels)) * column_bytes;
     if (less_ && less_.size() != bytes) return open_.push_back(a);
     taken_.push_back(a.input);
-    if (!less_) {
-      less_ = buffer::allocate(bytes);
-      std::memset(less_.data(), 0, bytes);
-    }
-    index.resize(pixels.size(), 0);
-    auto* to = reinterpret_cast<std::int32_t*>(less_.data());
-    do {
-      std::int64_t offset = 0;
-      for (std::size_t d = 0; d < index.size(); ++d) offset += index[d] * step_of(d + 2);
-      for (std::int64_t n = 0; n < columns_; ++n) add_to(*to++, -a.sign, from[offset + n * step_of(1)]);
-    } while (next_index(index, pixels));
+    less_ = r.packed(bytes, [&, before = less_](std::byte* memory) {
+      if (before)
+        std::memcpy(memory, before.data(), bytes);
+      else
+        std::memset(memory, 0, bytes);
+      index.resize(pixels.size(), 0);
+      auto* to = reinterpret_cast<std::int32_t*>(memory);
+      reading([&](const std::int32_t* from) {
+        do {
+          std::int64_t offset = 0;
+          for (std::size_t d = 0; d < index.size(); ++d) offset += index[d] * step_of(d + 2);
+          for (std::int64_t n = 0; n < columns_; ++n) add_to(*to++, -a.sign, from[offset + n * step_of(1)]);
+        } while (next_index(index, pixels));
+      });
+    });
   }
 
   // Addends that only the run knows.

@@ -14,10 +14,11 @@ class recurrent_kernel final : public kernel {
     const layout& l = r.constant_layouts[recurrence];
     const std::int64_t hidden = l.lens[0].value();
     const recurrent_table& isa = *kiln_eigen_recurrent();
-    packed_ = r.allocate(static_cast<std::size_t>(isa.packed_floats(cell_, hidden)) * sizeof(float));
-    const argument aligned(*weights);
-    isa.pack(*r.pool, cell_, hidden, reinterpret_cast<float*>(packed_.data()),
-             aligned.as<float>().data() + l.offset.value(), l.strides[0].value(), l.strides[1].value());
+    packed_ = r.packed(static_cast<std::size_t>(isa.packed_floats(cell_, hidden)) * sizeof(float), [&](std::byte* to) {
+      const argument aligned(*weights);
+      isa.pack(*r.pool, cell_, hidden, reinterpret_cast<float*>(to), aligned.as<float>().data() + l.offset.value(),
+               l.strides[0].value(), l.strides[1].value());
+    });
   }
 
   std::string name() const override {

@@ -48,7 +48,7 @@ literal from_bytes(const shape& s, buffer data) {
 // Raw data that was stripped from a message: a part of the model's buffer, or a copy.
 buffer raw_bytes(std::span<const std::byte> stripped, const external_files& files) {
   if (files.model)
-    return part_of(*files.model, static_cast<std::size_t>(stripped.data() - files.model->data()), stripped.size());
+    return buffer_part(*files.model, static_cast<std::size_t>(stripped.data() - files.model->data()), stripped.size());
   buffer copy = buffer::allocate(stripped.size());
   std::memcpy(copy.data(), stripped.data(), stripped.size());
   return copy;
@@ -156,7 +156,7 @@ buffer external_bytes(const TensorProto& m, std::int64_t bytes, external_files& 
   if (offset > size || length > size - offset)
     malformed(m.name(), "external data [" + std::to_string(offset) + ", " + std::to_string(offset + length) +
                             ") is beyond the end of '" + location + "' at " + std::to_string(size));
-  return part_of(file, static_cast<std::size_t>(offset), static_cast<std::size_t>(length));
+  return buffer_part(file, static_cast<std::size_t>(offset), static_cast<std::size_t>(length));
 }
 
 }  // namespace

@@ -2,8 +2,10 @@
 
 #include "kiln/pass/lent_threads.hpp"
 #include "kiln/runtime/impl/compile/free_constants.hpp"
+#include "kiln/runtime/impl/run/executable_access.hpp"
 #include "kiln/runtime/impl/run/planned_program.hpp"
 #include "kiln/runtime/impl/segment/segments.hpp"
+#include "kiln/runtime/options.hpp"
 #include "kiln/runtime/thread_pool.hpp"
 #include "kiln/runtime/tuner.hpp"
 
@@ -38,22 +40,33 @@ void bind_weights(program& p, const std::map<std::string, argument>& weights) {
       raise(errc::not_found, "every weight has a value: none for '" + m[v.instruction].name.str() + "'");
 }
 
-// The plan holds what it reads.
-void release_literals(program& p) {
-  for (std::uint32_t i = 0; i < p.main().size(); ++i)
-    if (p.main()[i].kind == instruction_kind::literal) detail::free_constant(p.main()[i]);
-}
-
 }  // namespace
 
-void detail::make_steps(compiled_program& p, const target& t, const compile_options& options,
-                        const plan_choices& choices) {
+namespace detail {
+namespace {
+
+// Big constants stay where plans hold them, as they hold them; the others are packed, or nothing reads them.
+void release_constants(program& p, const held_constants& held) {
+  for (std::uint32_t k = 0; k < p.modules(); ++k)
+    for (std::uint32_t i = 0; i < p.module({k}).size(); ++i) {
+      auto& ins = p.module({k})[i];
+      if (ins.kind != instruction_kind::literal || ins.constant.has_symbols()) continue;
+      const auto at = held.find(ins.constant.bytes());
+      if (at != held.end() && at->second.data().size() >= ins.constant.data().size())
+        ins.constant = literal(ins.results[0], at->second.data());
+      else
+        free_constant(ins);
+    }
+}
+
+// How a program runs: by one plan, or by segments.
+void make_runner(compiled_program& p, const target& t, const compile_options& options, const plan_choices& choices) {
   p.ports.take_outputs(p.optimized);
   if (has_segments(p.optimized)) {
     if (!options.aliases.empty())
       raise(errc::unsupported,
             "output '" + options.aliases[0].output + "' can't grow in place: only a run knows sizes of this program");
-    p.runs = make_segmented_program(p, t, choices.near_constants);
+    p.runs = make_segmented_program(p, t, choices);
     return;
   }
   plan made = make_plan(p.optimized, t, options, choices, *p.pool, p.report.remarks);
@@ -62,27 +75,51 @@ void detail::make_steps(compiled_program& p, const target& t, const compile_opti
   p.runs = t.has_device() ? make_device_program(std::move(made), p, t) : make_host_program(std::move(made), p);
 }
 
-std::unique_ptr<const detail::compiled_program> detail::compile_part(program p, const target& t,
-                                                                     std::shared_ptr<thread_pool> pool,
-                                                                     bool near_constants) {
+}  // namespace
+
+void make_steps(compiled_program& p, const target& t, const compile_options& options, plan_choices choices) {
+  held_constants held;
+  choices.derived = &p.derived;
+  if (!t.has_device()) choices.held = &held;
+  p.near_constants = choices.near_constants, p.allow_nhwc = choices.allow_nhwc, p.aliases = options.aliases;
+  make_runner(p, t, options, choices);
+  release_constants(p.optimized, held);
+  for (const step_info& i : p.report.steps) p.report.packed_bytes += i.packed_bytes;
+}
+
+std::shared_ptr<thread_pool> pool_of(const compile_options& options) {
+  return options.pool      ? options.pool
+         : options.threads ? std::make_shared<thread_pool>(options.threads)
+                           : default_pool();
+}
+
+std::unique_ptr<const compiled_program> compile_part(program p, const target& t, std::shared_ptr<thread_pool> pool,
+                                                     const plan_choices& choices) {
   auto made = std::make_unique<compiled_program>();
   made->pool = std::move(pool);
   made->flushes_denormals = t.flushes_denormals();
   made->ports.take_inputs(p);
   made->optimized = std::move(p);
-  make_steps(*made, t, {}, {.near_constants = near_constants});
-  release_literals(made->optimized);
+  make_runner(*made, t, {}, choices);
+  release_constants(made->optimized, {});
   return made;
 }
 
+}  // namespace detail
+
 executable compile(program p, const target& t, const compile_options& options) {
-  auto s = std::make_unique<detail::compiled_program>();
-  s->pool = options.pool      ? options.pool
-            : options.threads ? std::make_shared<thread_pool>(options.threads)
-                              : default_pool();
   bind_weights(p, options.weights);
+  return options.cache.empty() ? detail::compile_bound(std::move(p), t, options)
+                               : detail::compile_cached(std::move(p), t, options);
+}
+
+executable detail::compile_bound(program p, const target& t, const compile_options& options) {
+  auto s = std::make_unique<detail::compiled_program>();
+  s->pool = detail::pool_of(options);
   s->ports.take_inputs(p);
   s->report.target = t.name();
+  s->binary_format = t.binary_format(), s->on_device = t.has_device();
+  for (const compile_option& o : compile_option_table()) s->options.emplace_back(o.name, o.get(options));
   s->report.remarks = options.remarks;
   s->flushes_denormals = t.flushes_denormals();
   if (s->flushes_denormals) s->report.remarks.push_back("denormal floats read and round to zero");
@@ -113,10 +150,8 @@ executable compile(program p, const target& t, const compile_options& options) {
   } else {
     detail::make_steps(*s, t, options, {.near_constants = detail::constants_stay_near(s->optimized)});
   }
-  for (const step_info& i : s->report.steps) s->report.packed_bytes += i.packed_bytes;
-  release_literals(s->optimized);
   s->report.plan_ms = milliseconds_since(start);
-  return executable(std::move(s));
+  return executable_access::make(std::move(s));
 }
 
 }  // namespace kiln

@@ -8,9 +8,13 @@
 namespace kiln::detail {
 
 /// The layouts of a program's results by the target's roles; NCHW alone where NHWC is not allowed.
-inline lower::layout_plan<program> plan_layouts(const program& p, const target& t, bool allow_nhwc) {
-  if (!allow_nhwc) return lower::layout_plan(p);
-  return {p, [&](const auto& instruction) { return t.role(p, instruction); }};
+inline lower::layout_plan<program> plan_layouts(const program& p, const target& t, const plan_choices& choices) {
+  if (!choices.allow_nhwc) return lower::layout_plan(p);
+  return {p, [&](const auto& instruction) {
+            const auto role = [&] { return t.role(p, instruction); };
+            if (!choices.derived) return role();
+            return static_cast<lower::layout_role>(choices.derived->decide(lower::layout_roles, role));
+          }};
 }
 
 /// The constant that a value is, or shows through views that need no copy; `where` becomes its layout.
@@ -20,7 +24,7 @@ inline const literal* constant_of(const module_graph& graph, value_id v, layout&
     where = layout::standard(ins.results[0].lens);
     return ins.constant.has_symbols() ? nullptr : &ins.constant;
   }
-  if (!lower::is_view(ins)) return nullptr;
+  if (!is_view(ins)) return nullptr;
   const literal* constant = constant_of(graph, ins.inputs[0], where);
   if (!constant) return nullptr;
   const auto mapped = ins.op.map(where);
@@ -36,7 +40,8 @@ inline std::unique_ptr<kernel> make_step_kernel(const program& p, std::uint32_t 
   const module_graph& graph = p.main();
   const auto& ins = graph[i];
   kernel_request request{
-      p, graph, ins, {}, {}, {}, {}, layouts.nhwc({i, 0}), &pool, choices.tuning, choices.near_constants, &memory};
+      p,       graph,          ins, {}, {}, {}, {}, layouts.nhwc({i, 0}), &pool, choices.tuning, choices.near_constants,
+      &memory, choices.derived};
   for (value_id v : ins.inputs) {
     layout where;
     request.constants.push_back(constant_of(graph, v, where));

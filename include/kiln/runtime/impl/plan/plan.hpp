@@ -1,4 +1,6 @@
 #pragma once
+#include <map>
+
 #include "kiln/lower/memory_plan.hpp"
 #include "kiln/runtime/executable.hpp"
 
@@ -96,11 +98,16 @@ struct plan {
 /// Multiplications and additions of the contractions in an instruction.
 dimension flops(const program& whole, const module_graph& graph, const basic_instruction<operation>& ins);
 
+/// The constants that plans read as they are, by the address of the data that the program has of them.
+using held_constants = std::map<const std::byte*, literal>;
+
 /// What a plan may choose beyond what the target's estimates say.
 struct plan_choices {
   tuning_session* tuning = nullptr;
   bool allow_nhwc = true;       ///< whether any result may be NHWC
   bool near_constants = false;  ///< of the program that this is, or a part of (`constants_stay_near`)
+  derived_data* derived = nullptr;
+  held_constants* held = nullptr;
 };
 
 /// Constants that kernels have packed, and nothing else reads, are freed from the program as the next kernel is made.

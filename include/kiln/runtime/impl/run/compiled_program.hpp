@@ -1,4 +1,7 @@
 #pragma once
+#include <functional>
+#include <mutex>
+
 #include "kiln/runtime/impl/run/ports.hpp"
 #include "kiln/runtime/impl/run/run_memory.hpp"
 
@@ -34,19 +37,41 @@ struct compiled_program {
   bool flushes_denormals = false;
   std::unique_ptr<const runner> runs;
 
+  // ---- what a saved program keeps beside these
+  std::string binary_format;                                 ///< of its target
+  bool on_device = false;                                    ///< of its target, too
+  std::vector<std::pair<std::string, std::string>> options;  ///< as text
+  derived_data derived;
+  bool near_constants = false, allow_nhwc = true;
+  std::vector<output_alias> aliases;
+  /// Of a loaded program: what its first run checks, which throws at each run until it holds.
+  struct first_run_check {
+    std::once_flag done;
+    std::function<void()> check;
+  };
+  std::unique_ptr<first_run_check> unchecked;
+
   /// `outer`: symbols whose values the caller knows.
   void run(run_memory& w, std::span<const argument> inputs, std::span<argument> outputs, const run_options& options,
            const symbol_values& outer = {}) const;
 };
 
 /// Plans a program that passes have seen, and makes its kernels.
-void make_steps(compiled_program& p, const target& t, const compile_options& options, const plan_choices& choices);
+void make_steps(compiled_program& p, const target& t, const compile_options& options, plan_choices choices);
 
 /// The same as measurements or the tuning's cache say; takes the place of `p`.
 void make_tuned_steps(std::unique_ptr<compiled_program>& p, const target& t, const compile_options& options, tuner& by);
 
-/// Compiles a part of a program that passes have seen.
+/// Compiles a program whose weights are bound.
+executable compile_bound(program p, const target& t, const compile_options& options);
+/// The same through `compile_options::cache`.
+executable compile_cached(program p, const target& t, const compile_options& options);
+
+/// The pool that the options name, or one that they ask for.
+std::shared_ptr<thread_pool> pool_of(const compile_options& options);
+
+/// Compiles a part of a program that passes have seen, with what was chosen for the whole.
 std::unique_ptr<const compiled_program> compile_part(program p, const target& t, std::shared_ptr<thread_pool> pool,
-                                                     bool near_constants);
+                                                     const plan_choices& choices);
 
 }  // namespace kiln::detail

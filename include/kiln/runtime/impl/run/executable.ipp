@@ -63,6 +63,7 @@ std::vector<argument> executable::run(const std::map<std::string, argument>& inp
 
 void detail::compiled_program::run(run_memory& w, std::span<const argument> inputs, std::span<argument> outputs,
                                    const run_options& options, const symbol_values& outer) const {
+  if (unchecked) std::call_once(unchecked->done, unchecked->check);
   const flush_denormals flush(flushes_denormals);
   if (w.outer != outer) {
     w.outer = outer;

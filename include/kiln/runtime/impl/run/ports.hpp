@@ -15,6 +15,7 @@ struct signature {
 
   /// The inputs before passes see the program, the outputs after them.
   void take_inputs(const program& p);
+  void take_inputs(std::vector<port> named);
   void take_outputs(const program& p);
 
   std::size_t input_index(std::string_view name) const;

@@ -5,11 +5,17 @@
 namespace kiln::detail {
 
 void signature::take_inputs(const program& p) {
-  for (value_id v : p.main().parameters()) {
-    inputs.push_back({p.main()[v.instruction].name.str(), p.main().shape_of(v)});
-    const dims& lens = inputs.back().type.lens;
+  std::vector<port> named;
+  for (value_id v : p.main().parameters()) named.push_back({p.main()[v.instruction].name.str(), p.main().shape_of(v)});
+  take_inputs(std::move(named));
+}
+
+void signature::take_inputs(std::vector<port> named) {
+  inputs = std::move(named);
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    const dims& lens = inputs[i].type.lens;
     for (std::size_t d = 0; d < lens.size(); ++d)
-      if (is_symbol(lens[d])) symbols.push_back({inputs.size() - 1, d, lens[d]});
+      if (is_symbol(lens[d])) symbols.push_back({i, d, lens[d]});
   }
 }
 

@@ -87,12 +87,12 @@ class part_of {
 
 class cutter {
  public:
-  cutter(compiled_program& p, const target& t, bool near_constants)
+  cutter(compiled_program& p, const target& t, const plan_choices& choices)
       : program_(p.optimized),
         graph_(program_.main()),
         target_(t),
         pool_(p.pool),
-        near_constants_(near_constants),
+        choices_(choices),
         report_(p.report) {}
 
   segmentation cut() {
@@ -135,10 +135,12 @@ class cutter {
     if (is_constant(v) && !held_[v.instruction]) {
       held_[v.instruction] = true;
       const literal& l = graph_.producer(v).constant;
-      if (l.has_symbols())
+      if (l.has_symbols()) {
         out_.symbolic.emplace(number(v), l);
-      else
+      } else {
         out_.constants.emplace_back(number(v), argument(l));
+        if (choices_.held) choices_.held->emplace(l.bytes(), out_.constants.back().second.to_literal());
+      }
     }
     return number(v);
   }
@@ -184,9 +186,7 @@ class cutter {
   }
 
   // A view is made anew where it is read, so that nothing is written out for it.
-  bool moves(value_id v) const {
-    return is_op(v.instruction) && !host_[v.instruction] && lower::is_view(graph_.producer(v));
-  }
+  bool moves(value_id v) const { return is_op(v.instruction) && !host_[v.instruction] && is_view(graph_.producer(v)); }
 
   void want(value_id v) {
     if (is_constant(v) || is_parameter(v) || host_[v.instruction]) return;
@@ -204,7 +204,7 @@ class cutter {
       for (const value_id v : graph_[i].inputs)
         if (host_[i])
           want(v);
-        else if (!lower::is_view(graph_[i]))
+        else if (!is_view(graph_[i]))
           want_from(want_from, v, k);
   }
   // A view that is handed on reads its source in its own segment, or hands on an earlier one's: from the last segment
@@ -253,7 +253,7 @@ class cutter {
     }
     cut.part.main() = std::move(part);
     segment& s = out_.segments[k];
-    s.planned = compile_part(std::move(cut.part), target_, pool_, near_constants_);
+    s.planned = compile_part(std::move(cut.part), target_, pool_, choices_);
     s.in = std::move(in), s.out = std::move(out);
     const compile_report& part_report = s.planned->report;
     report_.steps.insert(report_.steps.end(), part_report.steps.begin(), part_report.steps.end());
@@ -284,7 +284,7 @@ class cutter {
       part_of body(program_);
       module_graph moved = body.moved(program_.module(r));
       body.part.main() = std::move(moved);
-      s.bodies.push_back(compile_part(std::move(body.part), target_, pool_, near_constants_));
+      s.bodies.push_back(compile_part(std::move(body.part), target_, pool_, choices_));
       report_.remarks.push_back(s.name + " runs a body of " + std::to_string(s.bodies.back()->report.steps.size()) +
                                 " kernels");
     }
@@ -296,7 +296,7 @@ class cutter {
   const module_graph& graph_;
   const target& target_;
   const std::shared_ptr<thread_pool>& pool_;
-  const bool near_constants_;
+  const plan_choices choices_;
   compile_report& report_;
   segmentation out_;
   std::vector<std::uint32_t> first_, segment_;
@@ -310,8 +310,8 @@ class cutter {
 
 }  // namespace
 
-segmentation cut_program(compiled_program& p, const target& t, bool near_constants) {
-  return cutter(p, t, near_constants).cut();
+segmentation cut_program(compiled_program& p, const target& t, const plan_choices& choices) {
+  return cutter(p, t, choices).cut();
 }
 
 }  // namespace kiln::detail

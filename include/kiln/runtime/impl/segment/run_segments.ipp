@@ -171,8 +171,9 @@ class segmented_program final : public runner {
 
 }  // namespace
 
-std::unique_ptr<const runner> make_segmented_program(compiled_program& p, const target& t, bool near_constants) {
-  return std::make_unique<segmented_program>(cut_program(p, t, near_constants), p);
+std::unique_ptr<const runner> make_segmented_program(compiled_program& p, const target& t,
+                                                     const plan_choices& choices) {
+  return std::make_unique<segmented_program>(cut_program(p, t, choices), p);
 }
 
 }  // namespace kiln::detail

@@ -58,9 +58,9 @@ bool runs_on_host(const module_graph& m, std::uint32_t i);
 bool has_segments(const program& p);
 
 /// Cuts a program and compiles its segments; the report gets their steps.
-segmentation cut_program(compiled_program& p, const target& t, bool near_constants);
+segmentation cut_program(compiled_program& p, const target& t, const plan_choices& choices);
 
-std::unique_ptr<const runner> make_segmented_program(compiled_program& p, const target& t, bool near_constants);
+std::unique_ptr<const runner> make_segmented_program(compiled_program& p, const target& t, const plan_choices& choices);
 
 /// Runs one host step; `inner` has memory for each of its bodies.
 small_vector<argument> run_host_step(const host_step& step, std::span<const argument> in, const known_symbols& symbols,

@@ -66,7 +66,7 @@ void detail::make_tuned_steps(std::unique_ptr<compiled_program>& s, const target
     tuning_session session(by, machine);
     auto made = std::make_unique<compiled_program>();
     made->optimized = s->optimized, made->report = s->report, made->ports = s->ports, made->pool = s->pool;
-    made->flushes_denormals = s->flushes_denormals;
+    made->flushes_denormals = s->flushes_denormals, made->binary_format = s->binary_format;
     make_steps(*made, t, options, {v == variant::estimated ? nullptr : &session, v != variant::nchw, near});
     return candidate{v, std::move(made), session.changes(), session.choices()};
   };

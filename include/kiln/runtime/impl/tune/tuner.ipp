@@ -129,11 +129,23 @@ std::size_t tuning_session::measure(const kernel_request& r, const kernel_candid
   constexpr double margin = 0.04;  // of the time: less than that is as likely to be the neighbors' doing
   detail::tuning_data data(r);
   std::vector<std::function<void()>> runs;
-  for (std::size_t k = 0; k < candidates.names.size(); ++k) made.push_back(candidates.make(k));
+  // of what the candidates derive, only the chosen one's is kept
+  std::vector<derived_data> derived(candidates.names.size());
+  derived_data before_all;
+  if (r.derived) before_all = std::exchange(*r.derived, {});
+  for (std::size_t k = 0; k < candidates.names.size(); ++k) {
+    made.push_back(candidates.make(k));
+    if (r.derived) derived[k] = std::exchange(*r.derived, {});
+  }
   for (const auto& one : made) runs.push_back(data.launch_of(*one));
   // constants that stay near are where the run before has left them
   const std::function<void()> before = r.near_constants ? std::function<void()>() : [&] { data.cool(); };
-  return tuner_.best_of(candidates.names, runs, margin, before);
+  const std::size_t best = tuner_.best_of(candidates.names, runs, margin, before);
+  if (r.derived) {
+    *r.derived = std::move(before_all);
+    r.derived->append(std::move(derived[best]));
+  }
+  return best;
 }
 
 std::unique_ptr<kernel> make_best(const kernel_request& r, const kernel_candidates& candidates) {

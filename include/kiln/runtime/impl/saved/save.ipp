@@ -1,0 +1,110 @@
+#include "kiln/graph/program_archive.hpp"
+#include "kiln/runtime/impl/run/executable_access.hpp"
+#include "kiln/runtime/impl/saved/saved_file.hpp"
+#include "kiln/runtime/saved_program.hpp"
+#include "kiln/version.hpp"
+
+namespace kiln {
+namespace {
+
+using detail::compiled_program;
+using detail::saved_file_writer;
+using detail::section;
+
+void put_ports(archive_writer& to, const std::vector<port>& ports) {
+  to.put_unsigned(ports.size());
+  for (const port& p : ports) {
+    to.put_text(p.name);
+    to.put_unsigned(static_cast<unsigned>(p.type.type));
+    to.put_unsigned(p.type.lens.size());
+    for (const dimension d : p.type.lens) to.put_dimension(d);
+  }
+}
+
+std::vector<port> ports_of(const module_graph& m, bool inputs) {
+  std::vector<port> out;
+  const small_vector<value_id> values = inputs ? m.parameters() : m.outputs;
+  for (std::size_t k = 0; k < values.size(); ++k)
+    out.push_back({inputs ? m[values[k].instruction].name.str() : m.output_names[k].str(), m.shape_of(values[k])});
+  return out;
+}
+
+// What a file says of itself: read by `inspect`, and by a load before anything else.
+void add_about(saved_file_writer& file, const executable* exe, const program* source, std::string_view format) {
+  archive_writer about;
+  about.put_text(version_text);
+  about.put_text(exe ? exe->report().target : "");
+  about.put_text(format);
+  if (exe) {
+    const compiled_program& p = detail::executable_access::of(*exe);
+    put_ports(about, p.ports.inputs);
+    put_ports(about, p.ports.outputs);
+  } else {
+    put_ports(about, ports_of(source->main(), true));
+    put_ports(about, ports_of(source->main(), false));
+  }
+  const std::vector<std::string> none;
+  const std::vector<std::string>& remarks = exe ? exe->report().remarks : none;
+  about.put_unsigned(remarks.size());
+  for (const std::string& r : remarks) about.put_text(r);
+  about.put_unsigned(exe ? detail::executable_access::of(*exe).options.size() : 0);
+  if (exe)
+    for (const auto& [name, value] : detail::executable_access::of(*exe).options) {
+      about.put_text(name);
+      about.put_text(value);
+    }
+  file.add_section(section::about, about.bytes());
+}
+
+std::string archive_of(const program& p, saved_file_writer& file) {
+  archive_writer to;
+  save_program(to, p, [&](const buffer& b) { return file.add_block(b); });
+  return to.bytes();
+}
+
+void add_compiled(saved_file_writer& file, const compiled_program& p) {
+  file.add_section(section::program, archive_of(p.optimized, file));
+  archive_writer to;
+  to.put_unsigned(p.near_constants);
+  to.put_unsigned(p.allow_nhwc);
+  to.put_unsigned(p.aliases.size());
+  for (const output_alias& a : p.aliases) {
+    to.put_text(a.output);
+    to.put_text(a.input);
+  }
+  to.put_unsigned(p.derived.decisions().size());
+  for (const std::int64_t d : p.derived.decisions()) to.put_signed(d);
+  to.put_unsigned(p.derived.blocks().size());
+  for (const buffer& b : p.derived.blocks()) to.put_unsigned(file.add_block(b));
+  file.add_section(section::decisions, to.bytes());
+}
+
+void save_parts(const executable* exe, const program* source, const std::filesystem::path& to) {
+  saved_file_writer file;
+  const compiled_program* const compiled = exe ? &detail::executable_access::of(*exe) : nullptr;
+  if (compiled && compiled->on_device)
+    raise(errc::unsupported, "programs that are compiled for a CPU can be saved so far; found one for target '" +
+                                 compiled->report.target + "': save its source");
+  add_about(file, exe, source, compiled ? compiled->binary_format : std::string_view());
+  if (compiled) {
+    // what a first run would check is checked before it is written again
+    if (compiled->unchecked) std::call_once(compiled->unchecked->done, compiled->unchecked->check);
+    add_compiled(file, *compiled);
+  }
+  if (source) {
+    program whole = *source;
+    for (std::uint32_t k = 0; k < whole.modules(); ++k) whole.module({k}).compact();
+    file.add_section(section::source, archive_of(whole, file));
+  }
+  file.write(to);
+}
+
+}  // namespace
+
+void save(const executable& exe, const std::filesystem::path& file) { save_parts(&exe, nullptr, file); }
+void save(const executable& exe, const program& source, const std::filesystem::path& file) {
+  save_parts(&exe, &source, file);
+}
+void save(const program& source, const std::filesystem::path& file) { save_parts(nullptr, &source, file); }
+
+}  // namespace kiln

@@ -1,0 +1,70 @@
+#pragma once
+#include <filesystem>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "kiln/core/mapped_file.hpp"
+#include "kiln/runtime/thread_pool.hpp"
+
+// A saved program's file: a header with a table of sections, the sections, and the data of constants, each beginning at
+// a multiple of 64 bytes. Sections and header have checksums (XXH3, 64 bits), the data has one for each MiB.
+namespace kiln::detail {
+
+enum class section : std::uint32_t { about, program, decisions, source, blocks, checksums, data };
+inline constexpr std::size_t section_count = 7;
+std::string_view to_string(section s);
+
+/// Raise it when files of this version can't be read by the code before.
+inline constexpr std::uint32_t saved_format = 1;
+
+/// Whether a file's first bytes are a saved program's.
+bool begins_as_saved(const std::filesystem::path& file);
+
+/// Where a block of data lies, counted from the beginning of the data.
+struct block_place {
+  std::uint64_t offset = 0, bytes = 0;
+};
+
+/// Collects blocks of data and sections, and writes them.
+class saved_file_writer {
+ public:
+  /// The number of a block; one that shares its memory with an earlier one has that one's.
+  std::uint64_t add_block(const buffer& b);
+  void add_section(section s, std::string bytes) { sections_[static_cast<std::size_t>(s)] = std::move(bytes); }
+  /// Writes under another name and renames. Throws `error` (`io`).
+  void write(const std::filesystem::path& to);
+
+ private:
+  std::vector<buffer> blocks_;
+  std::string sections_[section_count];
+};
+
+/// A mapped file whose header and sections fit their checksums.
+class saved_file {
+ public:
+  /// Throws `error` that names the file: `not_found`, `io`, `malformed`; `unsupported` for another format.
+  explicit saved_file(const std::filesystem::path& path);
+
+  const std::string& name() const { return name_; }
+  std::size_t bytes() const { return whole_.size(); }
+  std::string_view get(section s) const { return sections_[static_cast<std::size_t>(s)]; }
+  bool has(section s) const { return !get(s).empty(); }
+  /// Block `number` as a part of the mapping. One that is not there, or is shorter, is a `malformed` error.
+  buffer block(std::uint64_t number, std::size_t least_bytes) const;
+  std::size_t blocks() const { return blocks_.size(); }
+  const block_place& place(std::size_t block) const { return blocks_[block]; }
+  /// Compares the data with its checksums; a difference is a `malformed` error.
+  void check_data(thread_pool& pool) const;
+  [[noreturn]] void damaged(std::string_view expected) const;
+
+ private:
+  std::string_view part(std::uint64_t offset, std::uint64_t bytes, std::string_view what) const;
+  std::string name_;
+  buffer whole_;
+  std::string_view sections_[section_count];
+  std::vector<block_place> blocks_;
+};
+
+}  // namespace kiln::detail

@@ -1,0 +1,382 @@
+// Compiled programs in files: what is loaded computes the same bits, packs nothing, and is refused where it doesn't
+// fit.
+#include "kiln/runtime/saved_program.hpp"
+
+#include <gmock/gmock.h>
+#include <unistd.h>
+
+#include <cstring>
+#include <fstream>
+
+#include "kiln/core/object.hpp"
+#include "kiln/runtime/compile_cache.hpp"
+#include "kiln/runtime/kept_files.hpp"
+#include "kiln/runtime/tuner.hpp"
+#include "runtime/compare.hpp"
+
+namespace my {
+
+struct doubled {
+  float by = 2;
+  template <class T> constexpr T operator()(T x) const { return x * static_cast<T>(by); }
+};
+
+}  // namespace my
+
+namespace kiln::testing {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+literal weights(dims lens, dtype t = dtype::f32, unsigned seed = 7) {
+  return random_argument(shape{t, lens}, seed, -1, 1).to_literal();
+}
+
+class saved_program : public ::testing::Test {
+ protected:
+  void SetUp() override { std::filesystem::create_directories(folder); }
+  void TearDown() override { std::filesystem::remove_all(folder); }
+  void write(const std::string& bytes) { std::ofstream(file, std::ios::binary) << bytes; }
+  std::string bytes() const { return read_file(file); }
+
+  // Saved and loaded, with the same results and steps.
+  void expect_same_again(const std::function<void(builder&)>& make, std::vector<argument> inputs,
+                         compile_options options = plain_options()) {
+    const executable exe = compile_eigen(make, options);
+    save(exe, file);
+    const executable again = load(file, eigen_target(), plain_options());
+    ASSERT_EQ(again.report().steps.size(), exe.report().steps.size());
+    for (std::size_t i = 0; i < exe.report().steps.size(); ++i) {
+      EXPECT_EQ(again.report().steps[i].kernel, exe.report().steps[i].kernel);
+      EXPECT_EQ(again.report().steps[i].packed_bytes, exe.report().steps[i].packed_bytes);
+    }
+    EXPECT_EQ(again.report().packed_bytes, exe.report().packed_bytes);
+    EXPECT_EQ(again.report().remarks, exe.report().remarks);
+    EXPECT_THAT(again.report().passes, IsEmpty());
+    const auto expected = exe.run(inputs), found = again.run(inputs);
+    ASSERT_EQ(found.size(), expected.size());
+    for (std::size_t k = 0; k < found.size(); ++k) EXPECT_TRUE(equal_values(found[k], expected[k])) << "output " << k;
+  }
+  void expect_same_again(const std::function<void(builder&)>& make) { expect_same_again(make, random_inputs(make)); }
+
+  std::filesystem::path folder =
+      std::filesystem::temp_directory_path() / ("kiln_saved_program." + std::to_string(::getpid()));
+  std::filesystem::path file = folder / "program.kiln";
+};
+
+void network(builder& b) {
+  const value x = b.input("x", dtype::f32, {2, 3, 17, 19});
+  const value first = x.conv(b.literal(weights({32, 3, 3, 3})), {.stride = {2, 2}, .pads = {1, 1, 1, 1}}).relu();
+  const value second = first.conv(b.literal(weights({32, 32, 3, 3}, dtype::f32, 8)), {.pads = {1, 1, 1, 1}}) + first;
+  const value depthwise =
+      second.conv(b.literal(weights({32, 1, 3, 3}, dtype::f32, 9)), {.pads = {1, 1, 1, 1}, .group = 32});
+  const value flat = depthwise.relu().reduce_mean({2, 3}).reshape({2, 32});
+  b.output((flat.dot(b.literal(weights({32, 700}, dtype::f32, 10))) + b.literal(weights({700}))).softmax(1), "classes");
+}
+
+TEST_F(saved_program, a_network_computes_the_same_bits) { expect_same_again(network); }
+
+TEST_F(saved_program, constants_of_many_sizes_and_types) {
+  expect_same_again(
+      [](builder& b) {
+        const value x = b.input("x", dtype::f32, {40, 300});
+        // packed and, as another operand, not; larger and smaller than what graphs always keep
+        const value w = b.literal(weights({300, 300}));
+        b.output(x.dot(w) + x.dot(w + 1.0f) * 0.5f, "twice");
+        b.output(x.dot(b.literal(weights({300, 200}))).convert(dtype::f64), "wide");
+        b.output(b.literal(weights({50000}, dtype::f16)).convert(dtype::f32), "constant");
+        b.output(b.literal(weights({30000, 4})).gather(b.input("i", dtype::i64, {5}), 0), "rows");
+      },
+      {random_argument({dtype::f32, {40, 300}}, 1),
+       argument::of<std::int64_t>({5}, std::vector<std::int64_t>{0, 29999, 7, 8, 9})});
+}
+
+TEST_F(saved_program, kernels_that_pack_in_other_ways) {
+  expect_same_again([](builder& b) {
+    const value x = b.input("x", dtype::f32, {1, 8, 9, 9});
+    b.output(x.deconv(b.literal(weights({8, 4, 3, 3})), {.stride = {2, 2}}), "larger");
+    const value d = b.input("d", dtype::f64, {20, 30});
+    b.output(d.dot(b.literal(weights({30, 40}, dtype::f64))), "double");
+  });
+}
+
+TEST_F(saved_program, sizes_that_only_a_run_knows) {
+  const auto make = [](builder& b) {
+    const dimension n = dimension::symbol("n", 1, 64);
+    const value x = b.input("x", dtype::f32, {n, 300});
+    b.output(x.dot(b.literal(weights({300, 300}))).relu(), "y");
+    b.output(x.reshape({n * 300}), "flat");
+  };
+  expect_same_again(make, {random_argument({dtype::f32, {5, 300}}, 1)});
+  const executable again = load(file, eigen_target(), plain_options());
+  EXPECT_EQ(again.inputs()[0].type.lens[0], dimension::symbol("n", 1, 64));
+  EXPECT_EQ(to_string(again.outputs()[1].type), "f32[300*n]");
+  const argument more = random_argument({dtype::f32, {64, 300}}, 2);
+  EXPECT_TRUE(equal_values(again.run({&more, 1})[0], compile_eigen(make).run({&more, 1})[0]));
+}
+
+TEST_F(saved_program, a_tuned_program_keeps_its_choices) {
+  compile_options options = plain_options();
+  tuning_options tuning;
+  tuning.file.clear();
+  // the last candidate always wins
+  double next = 1;
+  tuning.seconds = [&](std::string_view, const std::function<void()>&) { return next *= 0.5; };
+  options.tuning = std::make_shared<tuner>(tuning);
+  expect_same_again(network, random_inputs(network), options);
+}
+
+TEST_F(saved_program, outputs_that_grow_in_place) {
+  const auto make = [](builder& b) {
+    const dimension past = dimension::symbol("past", 0, 100);
+    b.output(b.input("past", dtype::f32, {past, 4}).concat(b.input("x", dtype::f32, {1, 4}), 0), "present");
+  };
+  compile_options options = plain_options();
+  options.aliases = {{"present", "past"}};
+  const executable exe = compile_eigen(make, options);
+  save(exe, file);
+  const executable again = load(file, eigen_target(), plain_options());
+  const argument memory = random_argument({dtype::f32, {8, 4}}, 3), x = random_argument({dtype::f32, {1, 4}}, 4);
+  const argument in[] = {leading_part(memory, {2, 4}), x};
+  const auto out = again.run(in);
+  EXPECT_EQ(out[0].data(), memory.data());
+}
+
+TEST_F(saved_program, a_users_op_is_found_by_its_table) {
+  const auto make = [](builder& b) { b.output(b.add(my::doubled{3}, {b.input("x", dtype::f32, {4})}), "y"); };
+  save(compile_eigen(make), file);
+  const auto found = error_of([&] { load(file, eigen_target(), plain_options()); });
+  EXPECT_EQ(found.first, errc::not_found);
+  EXPECT_THAT(found.second, HasSubstr("doubled"));
+  const executable again = load(file, eigen_target(), plain_options(), {.ops = {&table_of<my::doubled>()}});
+  const float x[] = {1, 2, 3, 4};
+  const argument in = argument::of<float>({4}, x);
+  EXPECT_EQ(again.run({&in, 1})[0].as<float>()[3], 12);
+}
+
+TEST_F(saved_program, two_loads_share_the_constants) {
+  save(compile_eigen(network), file);
+  const executable one = load(file, eigen_target(), plain_options());
+  save(one, folder / "again.kiln");  // what was loaded can be saved
+  EXPECT_EQ(read_file(folder / "again.kiln"), bytes());
+}
+
+TEST_F(saved_program, it_says_what_it_is) {
+  save(compile_eigen(network), file);
+  EXPECT_TRUE(is_saved_program(file));
+  const saved_program_info info = inspect(file);
+  EXPECT_EQ(info.target, "eigen");
+  EXPECT_EQ(info.format, eigen_target().binary_format());
+  EXPECT_FALSE(info.has_source);
+  EXPECT_EQ(info.inputs[0].name, "x");
+  EXPECT_EQ(info.outputs[0].name, "classes");
+  EXPECT_EQ(info.file_bytes, bytes().size());
+  EXPECT_NE(info.options.size(), 0u);
+  write("no program at all");
+  EXPECT_FALSE(is_saved_program(file));
+}
+
+TEST_F(saved_program, another_target_needs_the_source) {
+  builder b;
+  network(b);
+  const program source = b.finish();
+  const executable exe = compile(source, eigen_target(), plain_options());
+  save(exe, file);
+  const auto found = error_of([&] { load(file, reference_target(), plain_options()); });
+  EXPECT_EQ(found.first, errc::unsupported);
+  EXPECT_THAT(found.second, AllOf(HasSubstr("target: expected reference, found eigen"), HasSubstr(file.string())));
+  EXPECT_EQ(error_of([&] { load_program(file); }).first, errc::unsupported);
+  save(exe, source, file);
+  const executable again = load(file, reference_target(), plain_options());
+  EXPECT_EQ(again.report().target, "reference");
+  EXPECT_THAT(again.report().remarks, ::testing::Contains(HasSubstr("compiled anew from the source")));
+  EXPECT_THAT(load(file, eigen_target(), plain_options()).report().passes, IsEmpty());
+  const auto inputs = random_inputs(network);
+  expect_close(again.run(inputs)[0], exe.run(inputs)[0], {1e-4, 1e-5});
+}
+
+TEST_F(saved_program, a_source_alone_is_compiled) {
+  builder b;
+  network(b);
+  save(b.finish(), file);
+  EXPECT_EQ(inspect(file).target, "");
+  const auto inputs = random_inputs(network);
+  const executable again = load(file, eigen_target(), plain_options());
+  EXPECT_TRUE(equal_values(again.run(inputs)[0], compile_eigen(network).run(inputs)[0]));
+  EXPECT_EQ(compile(load_program(file), eigen_target(), plain_options()).run(inputs).size(), 1u);
+}
+
+// ---- damage
+
+TEST_F(saved_program, other_files_are_refused) {
+  EXPECT_EQ(error_of([&] { load(folder / "none.kiln", eigen_target()); }).first, errc::not_found);
+  EXPECT_EQ(error_of([&] { load(folder, eigen_target()); }).first, errc::io);
+  for (const char* text : {"", "kiln", "\x93kiln\r\n\x1a"}) {
+    write(text);
+    const auto found = error_of([&] { load(file, eigen_target()); });
+    EXPECT_EQ(found.first, errc::malformed);
+    EXPECT_THAT(found.second, HasSubstr(file.string()));
+  }
+}
+
+TEST_F(saved_program, a_file_of_another_format_says_how_to_make_one) {
+  save(compile_eigen(network), file);
+  std::string changed = bytes();
+  changed[8] = 77;
+  write(changed);
+  const auto found = error_of([&] { load(file, eigen_target()); });
+  EXPECT_EQ(found.first, errc::unsupported);
+  EXPECT_THAT(found.second, AllOf(HasSubstr("format 1"), HasSubstr("found 77"), HasSubstr("save the program again")));
+}
+
+TEST_F(saved_program, cut_files_are_errors) {
+  save(compile_eigen(network), file);
+  const std::string whole = bytes();
+  std::mt19937 random(3);
+  for (int i = 0; i < 200; ++i) {
+    write(whole.substr(0, random() % whole.size()));
+    EXPECT_EQ(error_of([&] { load(file, eigen_target(), plain_options()); }).first, errc::malformed);
+  }
+}
+
+TEST_F(saved_program, a_changed_byte_is_an_error_of_the_load_or_the_first_run) {
+  builder b;
+  network(b);
+  save(compile_eigen(network), b.finish(), file);
+  const std::string whole = bytes();
+  const auto inputs = random_inputs(network);
+  std::mt19937 random(5);
+  std::size_t at_load = 0, at_run = 0;
+  for (int i = 0; i < 400; ++i) {
+    // the sections as often as the data
+    const std::size_t at = i % 2 ? random() % whole.size() : random() % 8192;
+    std::string changed = whole;
+    changed[at] = static_cast<char>(changed[at] ^ (1 << random() % 8));
+    write(changed);
+    bool loaded = false;
+    try {
+      const executable exe = load(file, eigen_target(), plain_options());
+      loaded = true;
+      exe.run(inputs);
+      ADD_FAILURE() << "byte " << at << " of " << whole.size();
+    } catch (const error& e) {
+      EXPECT_NE(e.code(), errc::internal) << e.what();
+      ++(loaded ? at_run : at_load);
+    }
+    EXPECT_THROW(load(file, eigen_target(), plain_options(), {.check_constants = true}), error);
+  }
+  EXPECT_GT(at_load, 100u);
+  EXPECT_GT(at_run, 100u);
+}
+
+TEST_F(saved_program, a_run_of_damaged_constants_fails_each_time) {
+  save(compile_eigen(network), file);
+  std::string changed = bytes();
+  changed[changed.size() - 100] ^= 4;
+  write(changed);
+  const executable exe = load(file, eigen_target(), plain_options());
+  for (int i = 0; i < 2; ++i) {
+    const auto found = error_of([&] { exe.run(random_inputs(network)); });
+    EXPECT_EQ(found.first, errc::malformed);
+    EXPECT_THAT(found.second, AllOf(HasSubstr("damaged"), HasSubstr(file.string())));
+  }
+}
+
+TEST_F(saved_program, a_place_that_can_t_be_written_is_an_error_and_leaves_nothing) {
+  const executable exe = compile_eigen(network);
+  EXPECT_EQ(error_of([&] { save(exe, folder / "none" / "x.kiln"); }).first, errc::io);
+  std::filesystem::create_directories(file / "below");
+  EXPECT_EQ(error_of([&] { save(exe, file); }).first, errc::io);
+  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder), {}), 1);
+}
+
+// ---- the cache of compiled programs
+
+compile_options cached(const std::filesystem::path& folder) {
+  compile_options o = plain_options();
+  o.cache = folder;
+  return o;
+}
+bool was_compiled(const executable& exe) { return !exe.report().passes.empty(); }
+
+TEST_F(saved_program, the_cache_gives_back_what_was_compiled) {
+  const compile_options options = cached(folder);
+  const executable first = compile_eigen(network, options), second = compile_eigen(network, options);
+  EXPECT_TRUE(was_compiled(first));
+  EXPECT_FALSE(was_compiled(second));
+  const auto inputs = random_inputs(network);
+  EXPECT_TRUE(equal_values(second.run(inputs)[0], first.run(inputs)[0]));
+  const auto kept = cached_programs(folder);
+  ASSERT_EQ(kept.size(), 1u);
+  EXPECT_EQ(kept[0].target, "eigen");
+  EXPECT_THAT(kept[0].outputs, ::testing::ElementsAre("classes"));
+}
+
+TEST_F(saved_program, the_cache_tells_other_programs_weights_and_options_apart) {
+  const auto make = [](float bias) {
+    return [bias](builder& b) {
+      const value x = b.input("x", dtype::f32, {4, 300});
+      b.output(x.dot(b.literal(weights({300, 300}))) + bias, "y");
+    };
+  };
+  compile_options options = cached(folder);
+  EXPECT_TRUE(was_compiled(compile_eigen(make(1), options)));
+  EXPECT_TRUE(was_compiled(compile_eigen(make(2), options)));
+  options.passes.fuse = false;
+  EXPECT_TRUE(was_compiled(compile_eigen(make(1), options)));
+  options.passes.fuse = true;
+  EXPECT_FALSE(was_compiled(compile_eigen(make(1), options)));
+  EXPECT_EQ(cached_programs(folder).size(), 3u);
+}
+
+TEST_F(saved_program, a_damaged_entry_of_the_cache_is_compiled_again) {
+  const compile_options options = cached(folder);
+  compile_eigen(network, options);
+  file = cached_programs(folder)[0].file;
+  write(bytes().substr(0, 1000));
+  EXPECT_EQ(cached_programs(folder)[0].target, "");
+  const executable again = compile_eigen(network, options);
+  EXPECT_TRUE(was_compiled(again));
+  EXPECT_THAT(again.report().remarks, ::testing::Contains(HasSubstr("compiled again")));
+  EXPECT_FALSE(was_compiled(compile_eigen(network, options)));
+}
+
+TEST_F(saved_program, the_cache_forgets_what_was_used_the_longest_ago) {
+  const auto make = [](int size) {
+    return [size](builder& b) {
+      b.output(b.input("x", dtype::f32, {size, 300}).dot(b.literal(weights({300, 600}))), "y" + std::to_string(size));
+    };
+  };
+  compile_options options = cached(folder);
+  for (const int size : {4, 5, 6}) compile_eigen(make(size), options);
+  const auto before = cached_programs(folder);
+  ASSERT_EQ(before.size(), 3u);
+  const auto long_ago = std::filesystem::file_time_type::clock::now() - std::chrono::hours(5);
+  for (const cached_program& p : before)
+    if (p.outputs[0] != "y4") std::filesystem::last_write_time(p.file, long_ago);
+  EXPECT_EQ(shrink_cache(folder, before[0].bytes + 100), before[1].bytes + before[2].bytes);
+  ASSERT_EQ(cached_programs(folder).size(), 1u);
+  EXPECT_EQ(cached_programs(folder)[0].outputs[0], "y4");
+  options.cache_limit = 0;
+  compile_eigen(make(7), options);
+  EXPECT_THAT(cached_programs(folder), IsEmpty());
+}
+
+TEST_F(saved_program, many_threads_share_a_cache) {
+  const compile_options options = cached(folder);
+  std::vector<std::thread> all;
+  const auto inputs = random_inputs(network);
+  const auto expected = compile_eigen(network).run(inputs);
+  for (int i = 0; i < 4; ++i)
+    all.emplace_back([&] {
+      for (int k = 0; k < 5; ++k)
+        EXPECT_TRUE(equal_values(compile_eigen(network, options).run(inputs)[0], expected[0]));
+    });
+  for (std::thread& t : all) t.join();
+  EXPECT_EQ(cached_programs(folder).size(), 1u);
+}
+
+}  // namespace
+}  // namespace kiln::testing

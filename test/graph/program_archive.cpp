@@ -1,0 +1,172 @@
+// Programs as bytes and back: every op with its attributes, every form of constants, bodies, and what is refused.
+#include "kiln/graph/program_archive.hpp"
+
+#include <gmock/gmock.h>
+
+#include "kiln/core/object.hpp"
+#include "kiln/graph/builder.hpp"
+#include "kiln/graph/print.hpp"
+#include "kiln/pass/pipeline.hpp"
+
+namespace my {
+
+struct scaled {
+  float by = 1;
+  kiln::ints steps{};
+  template <class T> constexpr T operator()(T x) const { return x * static_cast<T>(by); }
+};
+
+}  // namespace my
+
+namespace kiln {
+namespace {
+
+// A program's bytes, and the constants beside them.
+struct archived {
+  std::string bytes;
+  std::vector<buffer> kept;
+
+  explicit archived(const program& p) {
+    archive_writer to;
+    save_program(to, p, [&](const buffer& b) {
+      kept.push_back(b);
+      return kept.size() - 1;
+    });
+    bytes = to.bytes();
+  }
+  program restored(std::span<const op_table* const> own = {}) const { return from(bytes, own); }
+  program from(std::string_view text, std::span<const op_table* const> own = {}) const {
+    archive_reader reader(text, "it");
+    return restore_program(
+        reader,
+        [&](std::uint64_t number, std::size_t least) {
+          if (number >= kept.size() || kept[number].size() < least) raise(errc::malformed, "no such constant");
+          return kept[number];
+        },
+        own);
+  }
+};
+
+template <class Op> void expect_same_again(const Op& op) {
+  archive_writer to;
+  const operation before(op);
+  before.save(to);
+  archive_reader from(to.bytes(), std::string(before.name()));
+  EXPECT_EQ(operation::restored(before.table(), from), before) << before.name();
+  EXPECT_TRUE(from.at_end()) << before.name();
+}
+
+TEST(program_archive, every_op_comes_back) {
+  [&]<std::size_t... I>(std::index_sequence<I...>) { (expect_same_again(default_registry::at<I>{}), ...); }
+  (std::make_index_sequence<default_registry::size>{});
+}
+
+TEST(program_archive, attributes_of_every_sort_come_back) {
+  expect_same_again(op::slice{{0, 2}, {dimension::symbol("n"), -1}, {dimension::symbol("n") + 3, 7}, {1, -2}});
+  expect_same_again(op::convolution{.stride = {2, 1}, .dilation = {1, 3}, .pads = {0, 1, 2, 3}, .group = 4});
+  expect_same_again(op::leaky_relu{0.3f});
+  expect_same_again(op::clip{-1, 6});
+  expect_same_again(op::convert{dtype::bf16});
+  expect_same_again(my::scaled{2.5f, {1, 2, 3}});
+}
+
+program with_everything() {
+  builder b;
+  const value x = b.input("x", dtype::f32, {dimension::symbol("batch", 1, 8), 64});
+  std::vector<float> weights(64 * 32);
+  for (std::size_t i = 0; i < weights.size(); ++i) weights[i] = static_cast<float>(i);
+  const value w = b.literal(literal::of<float>({dtype::f32, {64, 32}}, weights));
+  b.output((x.dot(w) + 1.0f).relu(), "positive");
+  b.output(x.reduce_mean({1}), "mean");
+  program p = b.finish();
+  optimize(p);
+  return p;
+}
+
+TEST(program_archive, a_program_prints_the_same_again) {
+  const program p = with_everything();
+  const archived a(p);
+  EXPECT_EQ(a.kept.size(), 1u);  // a scalar stands in the program itself
+  const program again = a.restored();
+  EXPECT_EQ(to_string(again), to_string(p));
+  EXPECT_EQ(archived(again).bytes, a.bytes);
+}
+
+TEST(program_archive, constants_of_every_form_come_back) {
+  program p;
+  module_graph& m = p.main();
+  const auto add = [&](literal l, std::string_view name) {
+    const value_id v = m.add_literal(std::move(l));
+    m.outputs.push_back(v);
+    m.output_names.push_back(text(name));
+  };
+  const float small[] = {1, 2, 3};
+  add(literal::of<float>({dtype::f32, {3}}, small), "in place");
+  add(literal::of<double>({dtype::f16, {100}}, std::vector<double>(100, 0.5)), "kept");
+  add(literal({dtype::f32, {1000}}, buffer()), "absent");
+  add(literal::of_dimensions({2}, {dimension::symbol("n"), 4}), "symbolic");
+  const std::string words[] = {"", "two", std::string("t\0w", 3)};
+  add(string_argument({3}, words).to_literal(), "strings");
+  const std::complex<double> z[] = {{1, -2}};
+  add(complex_argument(dtype::c64, {1}, z).to_literal(), "complex");
+  add(sequence_argument({argument::of<float>({3}, small), string_argument({1}, {words + 1, 1})}).to_literal(), "list");
+  add(optional_argument(argument::of<float>({3}, small)).to_literal(), "optional");
+  add(empty_optional().to_literal(), "nothing");
+  const std::int64_t keys[] = {3, 5};
+  add(map_argument(argument::of<std::int64_t>({2}, keys),
+                   {argument::of<float>({}, {small, 1}), argument::of<float>({}, {small + 1, 1})})
+          .to_literal(),
+      "map");
+  const archived a(p);
+  const program again = a.restored();
+  ASSERT_EQ(again.main().size(), m.size());
+  for (std::uint32_t i = 0; i < m.size(); ++i) {
+    SCOPED_TRACE(m.output_names[i].str());
+    const literal &before = m[i].constant, &after = again.main()[i].constant;
+    EXPECT_EQ(after.get_shape(), before.get_shape());
+    EXPECT_EQ(again.main().output_names[i], m.output_names[i]);
+    if (before.has_symbols())
+      EXPECT_EQ(after.to<dimension>()[0], before.to<dimension>()[0]);
+    else if (before.bytes())
+      EXPECT_TRUE(equal_values(argument(after), argument(before)));
+    else
+      EXPECT_EQ(after.bytes(), nullptr);
+  }
+}
+
+TEST(program_archive, a_users_op_needs_its_table) {
+  builder b;
+  b.output(b.add(my::scaled{3}, {b.input("x", dtype::f32, {4})}), "y");
+  const archived a(b.finish());
+  const op_table* const tables[] = {&table_of<my::scaled>()};
+  EXPECT_EQ(a.restored(tables).main()[1].op, operation(my::scaled{3}));
+  try {
+    a.restored();
+    FAIL();
+  } catch (const error& e) {
+    EXPECT_EQ(e.code(), errc::not_found);
+    EXPECT_THAT(e.what(), ::testing::HasSubstr("scaled"));
+  }
+}
+
+TEST(program_archive, cut_bytes_are_errors) {
+  const archived a(with_everything());
+  for (std::size_t n = 0; n < a.bytes.size(); ++n)
+    EXPECT_THROW(a.from(std::string_view(a.bytes).substr(0, n)), error) << n << " bytes";
+}
+
+TEST(program_archive, changed_bytes_are_errors_or_other_programs) {
+  const archived a(with_everything());
+  for (std::size_t at = 0; at < a.bytes.size(); ++at)
+    for (const char flip : {'\x01', '\x80', '\xff'}) {
+      std::string changed = a.bytes;
+      changed[at] = static_cast<char>(changed[at] ^ flip);
+      try {
+        a.from(changed);
+      } catch (const error&) {
+      }
+    }
+}
+
+}  // namespace
+}  // namespace kiln
