@@ -8,6 +8,7 @@
 #include "kiln/backend/reference/reference_target.hpp"
 #include "kiln/graph/builder.hpp"
 #include "kiln/graph/print.hpp"
+#include "kiln/graph/program_archive.hpp"
 #include "kiln/runtime/executable.hpp"
 
 namespace {
@@ -112,6 +113,27 @@ TEST(custom_op, prints_its_name_and_attributes) {
   b.output(b.add_operation(make_custom_operation("test::scale", all), {x.id()}), "y");
   EXPECT_THAT(print(b.finish()).str(),
               testing::HasSubstr("test::scale{axes = [1, 2], factors = [0.5], mode = [up]}(%0) : f32[2]"));
+}
+
+TEST(custom_op, stands_in_saved_programs_by_name_with_its_attributes) {
+  define_once();
+  builder b;
+  const auto x = b.input("x", dtype::f32, {2});
+  const custom_attributes all = {{"axes", std::vector<std::int64_t>{-1, 2}},
+                                 {"factors", std::vector<float>{0.5f}},
+                                 {"mode", std::vector<std::string>{"up", ""}}};
+  b.output(b.add_operation(make_custom_operation("test::scale", all), {x.id()}), "y");
+  const program p = b.finish();
+  archive_writer to;
+  save_program(to, p, [](const buffer&) { return std::uint64_t{0}; });
+  const auto read = [&](const std::vector<const op_table*>& ops) {
+    archive_reader from(to.bytes(), "bytes");
+    return restore_program(
+        from, [](std::uint64_t, std::size_t) { return buffer(); }, ops);
+  };
+  EXPECT_EQ(print(read(custom_op_tables())), print(p));
+  EXPECT_TRUE(read(custom_op_tables()).main()[1].op == p.main()[1].op);
+  EXPECT_THROW((void)read({}), error);
 }
 
 TEST(custom_op, is_defined_once_and_before_it_is_used) {

@@ -237,6 +237,19 @@ typedef enum kiln_format { KILN_TEXT = 0, KILN_JSON = 1 } kiln_format;
 /* What compilation did: passes, steps, remarks, bytes of constants. */
 KILN_API kiln_status kiln_executable_report(const kiln_executable* executable, kiln_format format, char** report);
 
+/* ---- Files of programs (docs/saved_programs.md) ---- */
+
+/* Writes a compiled program; with the program that it was compiled from, the file can be loaded on other machines,
+   which compile that anew. `source` may be NULL. A file that exists is replaced at once. */
+KILN_API kiln_status kiln_executable_save(const kiln_executable* executable, const kiln_program* source,
+                                          const char* path);
+/* Loads it for a target, without compiling it where it was compiled for this one. `options` may be NULL. */
+KILN_API kiln_status kiln_executable_load(const char* path, const char* target, const kiln_compile_options* options,
+                                          kiln_executable** executable);
+/* The same of a program that is not compiled. */
+KILN_API kiln_status kiln_program_save(const kiln_program* program, const char* path);
+KILN_API kiln_status kiln_program_load(const char* path, kiln_program** program);
+
 /* ---- Runs ---- */
 
 typedef struct kiln_run_options kiln_run_options;

@@ -50,6 +50,9 @@ struct kiln_workspace {
 
 namespace kiln::c {
 
+/// A handle of a program, with what its maker took for granted.
+kiln_program* new_program(program graph, std::vector<std::string> remarks);
+
 /// A type from the caller.
 dtype checked_type(kiln_dtype type);
 

@@ -8,16 +8,7 @@ using namespace kiln::c;
 
 namespace {
 
-kiln_program* program_of(onnx::imported read) {
-  auto made = std::make_unique<kiln_program>();
-  const module_graph& m = read.graph.main();
-  for (const value_id v : m.parameters()) made->inputs.push_back({m[v.instruction].name.str(), m.shape_of(v)});
-  for (std::size_t k = 0; k < m.outputs.size(); ++k)
-    made->outputs.push_back({m.output_names[k].str(), m.shape_of(m.outputs[k])});
-  made->graph = std::move(read.graph);
-  made->remarks = std::move(read.remarks);
-  return made.release();
-}
+kiln_program* program_of(onnx::imported read) { return new_program(std::move(read.graph), std::move(read.remarks)); }
 
 onnx::import_options options_of(const kiln_import_options* options) {
   onnx::import_options out = options ? options->options : onnx::import_options();
@@ -26,6 +17,17 @@ onnx::import_options options_of(const kiln_import_options* options) {
 }
 
 }  // namespace
+
+kiln_program* kiln::c::new_program(program graph, std::vector<std::string> remarks) {
+  auto made = std::make_unique<kiln_program>();
+  const module_graph& m = graph.main();
+  for (const value_id v : m.parameters()) made->inputs.push_back({m[v.instruction].name.str(), m.shape_of(v)});
+  for (std::size_t k = 0; k < m.outputs.size(); ++k)
+    made->outputs.push_back({m.output_names[k].str(), m.shape_of(m.outputs[k])});
+  made->graph = std::move(graph);
+  made->remarks = std::move(remarks);
+  return made.release();
+}
 
 kiln_status kiln_import_options_create(kiln_import_options** options) {
   return guarded([&] {
