@@ -17,11 +17,6 @@ using namespace kiln::c;
 
 namespace {
 
-struct callbacks {
-  kiln_op_callback shape, compute;
-  void* user;
-};
-
 void call_back(kiln_op_callback function, void* user, kiln_op_call& call) {
   const kiln_status status = function(user, &call);
   if (status == KILN_OK) return;

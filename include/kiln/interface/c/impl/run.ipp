@@ -38,20 +38,30 @@ void take_outputs(kiln_workspace& w, bool has_device, std::span<kiln_tensor*> ou
   }
 }
 
+// A tensor that the run made; one that grows in an input is where that input is.
+std::unique_ptr<kiln_tensor> made_output(argument value, std::span<const kiln_tensor* const> inputs) {
+  auto made = std::make_unique<kiln_tensor>();
+  for (const kiln_tensor* const in : inputs)
+    if (value && in->value.data() == value.data()) made->where = in->where;
+  made->value = std::move(value);
+  return made;
+}
+
 // Runs with the inputs that the workspace lists.
-void run(const kiln_executable& e, kiln_workspace& w, std::span<kiln_tensor*> outputs,
-         const kiln_run_options* options) {
+void run(const kiln_executable& e, kiln_workspace& w, std::span<const kiln_tensor* const> inputs,
+         std::span<kiln_tensor*> outputs, const kiln_run_options* options) {
   take_outputs(w, e.has_device, outputs);
   if (options)
     e.compiled.run(w.memory, w.inputs, w.outputs, options->options);
   else
     e.compiled.run(w.memory, w.inputs, w.outputs);
   std::vector<std::unique_ptr<kiln_tensor>> made;
-  for (std::size_t k = 0; k < outputs.size(); ++k)
+  for (std::size_t k = 0; k < outputs.size(); ++k) {
     if (!outputs[k])
-      made.push_back(std::make_unique<kiln_tensor>(kiln_tensor{std::move(w.outputs[k])}));
+      made.push_back(made_output(std::move(w.outputs[k]), inputs));
     else if (is_object(w.outputs[k].get_shape().type))
       outputs[k]->value = std::move(w.outputs[k]);
+  }
   auto next = made.begin();
   for (kiln_tensor*& t : outputs)
     if (!t) t = (next++)->release();
@@ -129,9 +139,9 @@ kiln_status kiln_run(const kiln_executable* executable, kiln_workspace* workspac
     const kiln_executable& e = given(executable, "executable");
     kiln_workspace& w = given(workspace, "workspace");
     const run_lists lists(w);
-    for (const kiln_tensor* const t : given_array(inputs, input_count, "inputs"))
-      w.inputs.push_back(checked(t, e.has_device, "an input"));
-    run(e, w, given_array(outputs, output_count, "outputs"), options);
+    const auto in = given_array(inputs, input_count, "inputs");
+    for (const kiln_tensor* const t : in) w.inputs.push_back(checked(t, e.has_device, "an input"));
+    run(e, w, in, given_array(outputs, output_count, "outputs"), options);
   });
 }
 
@@ -144,9 +154,10 @@ kiln_status kiln_run_named(const kiln_executable* executable, kiln_workspace* wo
     const run_lists lists(w);
     const auto given_names = given_array(names, input_count, "names");
     std::vector<named_input> named;
-    for (const kiln_tensor* const t : given_array(inputs, input_count, "inputs"))
+    const auto in = given_array(inputs, input_count, "inputs");
+    for (const kiln_tensor* const t : in)
       named.push_back({not_null(given_names[named.size()], "a name"), checked(t, e.has_device, "an input")});
     w.inputs = ordered_inputs(e.compiled, named);
-    run(e, w, given_array(outputs, output_count, "outputs"), options);
+    run(e, w, in, given_array(outputs, output_count, "outputs"), options);
   });
 }
