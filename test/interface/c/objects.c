@@ -1,4 +1,6 @@
 /* Tensors of strings, files of tensors. */
+#include "kiln/interface/c/kiln.h" /* first: it needs no other */
+
 #include "check.h"
 
 static void test_strings(void) {
