@@ -199,6 +199,24 @@ TEST_F(saved_program, another_target_needs_the_source) {
   expect_close(again.run(inputs)[0], exe.run(inputs)[0], {1e-4, 1e-5});
 }
 
+// [save]
+void save_and_load(const program& source, const target& t, const std::filesystem::path& file) {
+  const executable exe = compile(source, t);
+  save(exe, file);          // compiled
+  save(source, file);       // the graph with its weights
+  save(exe, source, file);  // both
+  const executable again = load(file, t);
+}
+// [/save]
+
+TEST_F(saved_program, the_last_save_counts) {
+  builder b;
+  network(b);
+  save_and_load(b.finish(), eigen_target(), file);
+  EXPECT_TRUE(inspect(file).has_source);
+  EXPECT_EQ(inspect(file).target, "eigen");
+}
+
 TEST_F(saved_program, a_source_alone_is_compiled) {
   builder b;
   network(b);
