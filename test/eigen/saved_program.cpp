@@ -133,17 +133,19 @@ TEST_F(saved_program, a_tuned_program_keeps_its_choices) {
 TEST_F(saved_program, outputs_that_grow_in_place) {
   const auto make = [](builder& b) {
     const dimension past = dimension::symbol("past", 0, 100);
-    b.output(b.input("past", dtype::f32, {past, 4}).concat(b.input("x", dtype::f32, {1, 4}), 0), "present");
+    const value before = b.input("past", dtype::f32, {2, past, 4});
+    b.output(before.concat(b.input("x", dtype::f32, {2, 1, 4}), 1), "present");
   };
   compile_options options = plain_options();
   options.aliases = {{"present", "past"}};
   const executable exe = compile_eigen(make, options);
   save(exe, file);
   const executable again = load(file, eigen_target(), plain_options());
-  const argument memory = random_argument({dtype::f32, {8, 4}}, 3), x = random_argument({dtype::f32, {1, 4}}, 4);
-  const argument in[] = {leading_part(memory, {2, 4}), x};
+  const argument memory = random_argument({dtype::f32, {2, 8, 4}}, 3), x = random_argument({dtype::f32, {2, 1, 4}}, 4);
+  const argument in[] = {leading_part(memory, {2, 3, 4}), x};
   const auto out = again.run(in);
   EXPECT_EQ(out[0].data(), memory.data());
+  EXPECT_TRUE(equal_values(leading_part(memory, {2, 4, 4}), out[0]));
 }
 
 TEST_F(saved_program, a_users_op_is_found_by_its_table) {
@@ -287,8 +289,8 @@ TEST_F(saved_program, a_changed_byte_is_an_error_of_the_load_or_the_first_run) {
     }
     EXPECT_THROW(load(file, eigen_target(), plain_options(), {{}, true}), error);
   }
-  EXPECT_GT(at_load, 100u);
-  EXPECT_GT(at_run, 100u);
+  EXPECT_GT(at_load, 50u);
+  EXPECT_GT(at_run, 50u);
 }
 
 TEST_F(saved_program, a_run_of_damaged_constants_fails_each_time) {
