@@ -1,6 +1,7 @@
 #pragma once
 #include "kiln/lower/layout_plan.hpp"
 #include "kiln/lower/views.hpp"
+#include "kiln/runtime/custom_kernel.hpp"
 #include "kiln/runtime/fallback_kernel.hpp"
 #include "kiln/runtime/impl/plan/plan.hpp"
 
@@ -50,6 +51,7 @@ inline std::unique_ptr<kernel> make_step_kernel(const program& p, std::uint32_t 
   }
   std::unique_ptr<kernel> made = t.make_kernel(request);
   if (!made && ins.op.is<op::fused>()) made = make_body_kernel(p.module(ins.op.body()));
+  if (!made) made = make_custom_kernel(ins.op);
   if (!made) made = make_fallback_kernel(ins.op);
   return t.has_device() && !made->on_device() ? make_kernel_on_host(std::move(made)) : std::move(made);
 }

@@ -1,6 +1,7 @@
 #include "kiln/runtime/executable.hpp"
 
 #include "kiln/runtime/impl/run/compiled_program.hpp"
+#include "kiln/runtime/named_inputs.hpp"
 #include "kiln/runtime/processor.hpp"
 #include "kiln/runtime/run_options.hpp"
 
@@ -55,13 +56,9 @@ std::vector<argument> executable::run(std::span<const argument> inputs) const {
 }
 
 std::vector<argument> executable::run(const std::map<std::string, argument>& inputs) const {
-  const std::vector<port>& ports = program_->ports.inputs;
-  std::vector<argument> ordered(ports.size());
-  for (const auto& [name, value] : inputs) ordered[input_index(name)] = value;
-  for (const port& p : ports)
-    if (!inputs.contains(p.name))
-      raise(errc::invalid_argument, "every input is given: none for '" + p.name + "' " + to_string(p.type));
-  return run(ordered);
+  std::vector<named_input> named;
+  for (const auto& [name, value] : inputs) named.push_back({name, value});
+  return run(ordered_inputs(*this, named));
 }
 
 void detail::compiled_program::run(run_memory& w, std::span<const argument> inputs, std::span<argument> outputs,

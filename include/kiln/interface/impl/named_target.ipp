@@ -1,0 +1,38 @@
+#include "kiln/interface/named_target.hpp"
+
+#include <charconv>
+#include <string>
+
+#include "kiln/backend/reference/reference_target.hpp"
+#if KILN_WITH_EIGEN
+#include "kiln/backend/eigen/eigen_target.hpp"
+#endif
+#if KILN_WITH_HIP
+#include "kiln/backend/hip/hip_target.hpp"
+#endif
+
+namespace kiln {
+
+std::unique_ptr<target> named_target(std::string_view name, [[maybe_unused]] bool tune) {
+  std::string known = "reference";
+  if (name == "reference") return std::make_unique<reference_target>();
+#if KILN_WITH_EIGEN
+  known = "eigen, " + known;
+  if (name == "eigen") return std::make_unique<eigen_target>();
+#endif
+#if KILN_WITH_HIP
+  known += ", hip, hip:DEVICE, hip:ARCHITECTURE";
+  hip_options options;
+  options.tune = tune;
+  if (name == "hip") return std::make_unique<hip_target>(options);
+  if (name.starts_with("hip:") && name.size() > 4) {
+    const std::string_view which = name.substr(4);
+    const auto [end, fault] = std::from_chars(which.data(), which.data() + which.size(), options.device);
+    if (fault != std::errc() || end != which.data() + which.size()) options.architecture = which;
+    return std::make_unique<hip_target>(options);
+  }
+#endif
+  raise(errc::not_found, "a target by its name: expected one of " + known + ", found '" + std::string(name) + "'");
+}
+
+}  // namespace kiln
