@@ -4,7 +4,7 @@
 //     bench_versus_onnxruntime [--rounds 7] [--budget-ms 200] [--tune] ([--threads 2] [--dim NAME=VALUE]...
 //     MODEL.onnx)...
 //
-// --threads goes for all models behind it and --dim for the next one, as in --threads 1 --dim batch=8 digits.onnx; a
+// --threads goes for all models after it and --dim for the next one, as in --threads 1 --dim batch=8 digits.onnx; a
 // dim that is not told is 1. With --tune kiln chooses kernels by timing them, and the load ratio says nothing.
 //
 // In each round both run for the budget, one after the other with a pause in which the other's workers go to sleep; a

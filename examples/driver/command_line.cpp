@@ -150,7 +150,7 @@ void add_saving_verbs(CLI::App& app, commands& c) {
   cache_verb.callback([&c] { c.verb = [&c] { return cache(c.cache); }; });
 }
 
-void add_verbs(CLI::App& app, commands& c) {
+void add_model_verbs(CLI::App& app, commands& c) {
   CLI::App& run_verb = *app.add_subcommand("run", "Run a model once and print its outputs");
   add_inputs(run_verb, c.run);
   add_model_options(run_verb, c.run);
@@ -208,7 +208,10 @@ void add_verbs(CLI::App& app, commands& c) {
                                      : export_cpp(c.exported, c.export_folder, c.export_name);
     };
   });
+}
 
+// Verbs that read no model.
+void add_lists(CLI::App& app, commands& c) {
   CLI::App& ops_verb = *app.add_subcommand("ops", "List the ops");
   ops_verb.add_flag("--json", c.ops_json, "print exactly one JSON object");
   CLI::Option* const of_onnx =
@@ -242,8 +245,9 @@ std::function<int()> read_command_line(int argc, const char* const* argv) {
       "graph, what each pass changed, plan, the kernels' source, timings.");
   app.failure_message(CLI::FailureMessage::simple);
   const auto c = std::make_shared<commands>();
-  add_verbs(app, *c);
+  add_model_verbs(app, *c);
   add_saving_verbs(app, *c);
+  add_lists(app, *c);
   if (argc > 1 && argv[1][0] != '-' &&
       app.get_subcommands([&](CLI::App* verb) { return verb->get_name() == argv[1]; }).empty())
     throw usage_error(fmt::format("no verb '{}'; kiln --help lists them", argv[1]));

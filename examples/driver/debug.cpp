@@ -6,6 +6,7 @@
 #include <map>
 #include <vector>
 
+#include "kiln/runtime/report.hpp"
 #include "kiln/runtime/run_options.hpp"
 #include "report.hpp"
 #include "source.hpp"

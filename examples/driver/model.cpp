@@ -3,13 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <optional>
 
 #include "debug.hpp"
-#include "kiln/backend/eigen/eigen_target.hpp"
-#include "kiln/backend/hip/hip_target.hpp"
-#include "kiln/backend/reference/reference_target.hpp"
+#include "kiln/interface/named_target.hpp"
 #include "kiln/runtime/saved_program.hpp"
 #include "kiln/runtime/tuner.hpp"
 #include "progress.hpp"
@@ -30,25 +27,6 @@ bool is_known(const argument& value, known_values which) {
   return which == known_values::reals && type.rank() <= 1 && value.elements() <= most_known_reals;
 }
 }  // namespace
-
-std::unique_ptr<target> make_target(const std::string& name, const compile_options& compiling) {
-  if (compiling.tune && name == "reference")
-    raise(errc::invalid_argument, "--tune chooses kernels of the targets eigen and hip; found --target reference");
-  if (name == "reference") return std::make_unique<reference_target>();
-  if (name == "eigen") return std::make_unique<eigen_target>();
-  hip_options options;
-  options.tune = compiling.tune;
-  options.tuning_file = compiling.tuning_file;
-  if (name == "hip") return std::make_unique<hip_target>(options);
-  if (name.starts_with("hip:")) {
-    const std::string which = name.substr(4);
-    const auto [end, fault] = std::from_chars(which.data(), which.data() + which.size(), options.device);
-    if (fault != std::errc() || end != which.data() + which.size()) options.architecture = which;
-    return std::make_unique<hip_target>(options);
-  }
-  raise(errc::invalid_argument,
-        fmt::format("no target '{}'; targets: reference, eigen, hip, hip:DEVICE, hip:ARCHITECTURE", name));
-}
 
 namespace {
 onnx::imported import_knowing(const model_options& o, const named_arguments& known, known_values which) {
@@ -96,7 +74,7 @@ compile_options compile_options_of(const model_options& o) {
   compile_options out = o.compiling;
   log_passes(out.passes);
   if (o.target != "eigen") {
-    out.tune = false;  // the target hip does that by itself: see make_target
+    out.tune = false;  // the target hip does that by itself: see named_target
   } else if (out.tune) {
     tuning_options tuning = tuning_options_of(out);
     tuning.progress = [line = std::make_shared<progress_line>()](const tuning_progress& p) {
@@ -108,12 +86,12 @@ compile_options compile_options_of(const model_options& o) {
 }
 
 compiler compile_for_target(const model_options& o) {
-  return [where = std::shared_ptr<const target>(make_target(o.target, o.compiling))](
+  return [where = std::shared_ptr<const target>(named_target(o.target, o.compiling))](
              program p, const compile_options& options) { return compile(std::move(p), *where, options); };
 }
 
 loader load_for_target(const model_options& o) {
-  return [where = std::shared_ptr<const target>(make_target(o.target, o.compiling))](
+  return [where = std::shared_ptr<const target>(named_target(o.target, o.compiling))](
              const std::string& file, const compile_options& options) { return load(file, *where, options); };
 }
 

@@ -17,9 +17,6 @@ struct compiled_model {
   bool built_for_values = false;  ///< right only for the inputs it was given
 };
 
-/// The target that --target names. Another name is an `invalid_argument` error.
-std::unique_ptr<target> make_target(const std::string& name, const compile_options& options = {});
-
 /// Reads the model, or the source in a saved program, with --dim, --shape and the names of --input applied. With
 /// `known` tensors the program is built for their extents, and for the values of the small integer ones.
 onnx::imported import_model(const model_options& o, const named_arguments& known = {});

@@ -13,7 +13,10 @@ namespace {
 template <class Options> json listed(std::span<const option_row<Options>> table) {
   json out = json::array();
   for (const auto& row : table) {
-    json entry = {{"name", row.name}, {"kind", to_string(row.kind)}, {"default", row.default_text()}};
+    json entry = {{"name", row.name},
+                  {"field", row.field.view()},
+                  {"kind", to_string(row.kind)},
+                  {"default", row.default_text()}};
     if (row.kind == option_kind::count) entry["most"] = row.most;
     if (row.kind == option_kind::choice) entry["choices"] = row.choices;
     entry["help"] = row.help;
@@ -30,9 +33,9 @@ template <class Options> void print_lines(std::span<const option_row<Options>> t
 std::string quoted(const std::string& text) { return text.empty() ? "empty" : "`" + text + "`"; }
 
 template <class Options> void print_table(std::span<const option_row<Options>> table) {
-  fmt::print("| name | value | unless told | what it does |\n|---|---|---|---|\n");
+  fmt::print("| name | field in C++ | value | unless told | what it does |\n|---|---|---|---|---|\n");
   for (const auto& row : table)
-    fmt::print("| `{}` | {}: {} | {} | {} |\n", row.name, to_string(row.kind), row.expected(),
+    fmt::print("| `{}` | `{}` | {} | {} | {} |\n", row.name, row.field.view(), row.expected(),
                quoted(row.default_text()), row.help);
 }
 

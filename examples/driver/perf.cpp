@@ -82,7 +82,7 @@ int perf(const perf_command& c) {
         {"min_ms", s.min},      {"p95_ms", s.p95},    {"load_ms", model.load_ms},     {"compile_ms", model.compile_ms},
         {"first_ms", first_ms}, {"peak_bytes", peak}, {"runs", times.size()},         {"workspace_bytes", w.bytes()}};
     out["packed_bytes"] = exe.report().packed_bytes;
-    out["packed"] = packed_json(exe.report());
+    out["packed"] = report_object(exe.report())["packed"];
     if (c.per_kernel) {
       out["steps"] = json_of(exe.report().steps, costs);
       out["ceilings"] = {{"gflops", most.gflops}, {"gb_s", most.gbytes}};
@@ -94,7 +94,7 @@ int perf(const perf_command& c) {
   fmt::print("median_ms {:.4f}\nmin_ms {:.4f}\np95_ms {:.4f}\n", s.median, s.min, s.p95);
   fmt::print("load_ms {:.2f}\ncompile_ms {:.2f}\nfirst_ms {:.3f}\npeak_bytes {}\n", model.load_ms, model.compile_ms,
              first_ms, peak);
-  fmt::print("packed_bytes {} {}\n", exe.report().packed_bytes, packed_json(exe.report()).dump());
+  fmt::print("packed_bytes {} {}\n", exe.report().packed_bytes, report_object(exe.report())["packed"].dump());
   fmt::print("runs {} on {} threads\n", times.size(), exe.pool().size());
   return 0;
 }

@@ -3,6 +3,7 @@
 #include "debug.hpp"
 #include "files.hpp"
 #include "kiln/graph/picture.hpp"
+#include "kiln/runtime/report.hpp"
 #include "kiln/runtime/saved_program.hpp"
 #include "model.hpp"
 #include "report.hpp"
@@ -33,21 +34,15 @@ int show(const show_command& c) {
   const compile_report& r = exe.report();
   if (!c.svg.empty()) write_file(c.svg, to_svg(exe.optimized()));
   if (c.json) {
-    print_json({{"model", c.model},
-                {"target", c.target},
-                {"inputs", json_of(exe.inputs())},
-                {"outputs", json_of(exe.outputs())},
-                {"kernels", r.steps.size()},
-                {"steps", plan_json(r)},
-                {"passes", passes_json(r)},
-                {"remarks", r.remarks},
-                {"constant_bytes", r.constant_bytes},
-                {"packed_bytes", r.packed_bytes},
-                {"packed", packed_json(r)},
-                {"optimize_ms", r.optimize_ms},
-                {"plan_ms", r.plan_ms},
-                {"before", before},
-                {"after", graph_text(exe.optimized())}});
+    json out = report_object(r);
+    out["model"] = c.model;
+    out["target"] = c.target;
+    out["inputs"] = json_of(exe.inputs());
+    out["outputs"] = json_of(exe.outputs());
+    out["kernels"] = r.steps.size();
+    out["before"] = before;
+    out["after"] = graph_text(exe.optimized());
+    print_json(out);
     return 0;
   }
   if (before.empty()) fmt::print("== saved\n{}\n", saved_text(inspect(c.model)));

@@ -10,6 +10,7 @@
 #include "files.hpp"
 #include "isolate.hpp"
 #include "json.hpp"
+#include "kiln/interface/named_target.hpp"
 #include "kiln/onnx/import.hpp"
 #include "kiln/onnx/tensor.hpp"
 #include "model.hpp"
@@ -149,7 +150,7 @@ std::string indented(std::string text) {
 
 int test(const test_command& c) {
   // a wrong name is one error, not one for each case; a GPU's runtime does not survive the fork of a case
-  if (!c.target.starts_with("hip")) make_target(c.target);
+  if (!c.target.starts_with("hip")) (void)named_target(c.target);
   const std::vector<test_case> cases = find_cases(c.folders);
   if (!c.save.empty()) {
     make_folder(c.save);

@@ -6,6 +6,7 @@
 #include "debug.hpp"
 #include "json.hpp"
 #include "kiln/backend/reference/reference_target.hpp"
+#include "kiln/interface/named_target.hpp"
 #include "kiln/runtime/run_options.hpp"
 #include "model.hpp"
 #include "progress.hpp"
@@ -22,7 +23,7 @@ executable compile_as_is(const program& p, const target& t, compile_options opti
 }
 
 executable compile_tested(const program& p, const verify_command& c) {
-  return compile_as_is(p, *make_target(c.target, c.compiling), compile_options_of(c));
+  return compile_as_is(p, *named_target(c.target, c.compiling), compile_options_of(c));
 }
 
 executable compile_reference(const program& p, const verify_command& c) {
@@ -88,7 +89,7 @@ std::optional<std::string> find_pass(const program& imported, const std::vector<
                            s.found = fmt::format("pass {}: output {}: {}", note.pass, k, d.reason);
                      },
                      &seen};
-  const std::unique_ptr<target> where = make_target(c.target);
+  const std::unique_ptr<target> where = named_target(c.target);
   if (!where->fuses()) passes.fuse = false;
   program p = imported;
   optimize(p, passes, where->passes());
@@ -99,7 +100,7 @@ std::optional<std::string> find_pass(const program& imported, const std::vector<
 
 int verify(const verify_command& c) {
   const named_arguments given = read_inputs(c);
-  const std::unique_ptr<target> where = make_target(c.target, c.compiling);
+  const std::unique_ptr<target> where = named_target(c.target, c.compiling);
   program imported;
   const ready_model ready = load_ready(c, given, [&](program p, const compile_options&) {
     imported = std::move(p);

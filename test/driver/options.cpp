@@ -41,6 +41,7 @@ TEST_F(option_flags, are_listed) {
     ASSERT_EQ(listed.size(), table.size());
     for (std::size_t i = 0; i < table.size(); ++i) {
       EXPECT_EQ(listed.at(i).at("name"), table[i].name);
+      EXPECT_EQ(listed.at(i).at("field"), table[i].field.view());
       EXPECT_EQ(listed.at(i).at("kind"), to_string(table[i].kind));
       EXPECT_EQ(listed.at(i).at("default"), table[i].default_text());
       EXPECT_EQ(listed.at(i).at("help"), table[i].help);

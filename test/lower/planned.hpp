@@ -40,7 +40,7 @@ template <class Program, bool Callers> class printed_plan {
 
   // ---- for the memory plan
   constexpr bool prefers_nhwc(value_id v) const {
-    while (lower::is_view(graph_.producer(v))) v = graph_.producer(v).inputs[0];
+    while (is_view(graph_.producer(v))) v = graph_.producer(v).inputs[0];
     return is<op::tanh>(v.instruction);
   }
   constexpr std::optional<layout> operand_of_nhwc_view(std::uint32_t i) const {

@@ -37,15 +37,15 @@ struct sample {
 };
 
 constexpr option_row<sample> sample_rows[] = {
-    option<&sample::on>("on", "a flag"),
-    option<&sample::bytes>("bytes", "a count"),
-    option<&sample::ratio>("ratio", "a number"),
-    option<&sample::title>("title", "a text"),
-    path_option<&sample::file>("file", "a path"),
-    option<&sample::renamed>("renamed", "pairs"),
-    option<&sample::place>("place", "an address"),
-    option<&sample::in, &inner::level>("level", "a count in a struct of its own", 9),
-    option<&sample::in, &inner::paint>("paint", "a choice"),
+    make_option<&sample::on>("on", "a flag"),
+    make_option<&sample::bytes>("bytes", "a count"),
+    make_option<&sample::ratio>("ratio", "a number"),
+    make_option<&sample::title>("title", "a text"),
+    make_path_option<&sample::file>("file", "a path"),
+    make_option<&sample::renamed>("renamed", "pairs"),
+    make_option<&sample::place>("place", "an address"),
+    make_option<&sample::in, &inner::level>("level", "a count in a struct of its own", 9),
+    make_option<&sample::in, &inner::paint>("paint", "a choice"),
 };
 constexpr std::span<const option_row<sample>> samples = sample_rows;
 static_assert(is_well_formed(samples));
@@ -53,12 +53,13 @@ static_assert(sample_rows[0].kind == option_kind::flag && sample_rows[1].kind ==
 static_assert(sample_rows[2].kind == option_kind::number && sample_rows[3].kind == option_kind::text);
 static_assert(sample_rows[4].kind == option_kind::path && sample_rows[5].kind == option_kind::pairs);
 static_assert(sample_rows[6].kind == option_kind::address && sample_rows[8].kind == option_kind::choice);
+static_assert(sample_rows[0].field.view() == "on" && sample_rows[8].field.view() == "in.paint");
 
 // Tables that is_well_formed refuses.
-constexpr option_row<sample> twice[] = {option<&sample::on>("on", "a"), option<&sample::bytes>("on", "b")};
-constexpr option_row<sample> spelled[] = {option<&sample::on>("On", "a")};
-constexpr option_row<sample> mute[] = {option<&sample::on>("on", "")};
-constexpr option_row<sample> two_lines[] = {option<&sample::on>("on", "a\nb")};
+constexpr option_row<sample> twice[] = {make_option<&sample::on>("on", "a"), make_option<&sample::bytes>("on", "b")};
+constexpr option_row<sample> spelled[] = {make_option<&sample::on>("On", "a")};
+constexpr option_row<sample> mute[] = {make_option<&sample::on>("on", "")};
+constexpr option_row<sample> two_lines[] = {make_option<&sample::on>("on", "a\nb")};
 static_assert(!is_well_formed<sample>(twice) && !is_well_formed<sample>(spelled));
 static_assert(!is_well_formed<sample>(mute) && !is_well_formed<sample>(two_lines));
 

@@ -43,23 +43,19 @@ constexpr float bfloat16_value(std::uint16_t bits) {
   return std::bit_cast<float>(static_cast<std::uint32_t>(bits) << 16);
 }
 
-/// IEEE binary16 as storage; arithmetic happens in float.
-struct half {
+/// A float of 16 bits as storage; arithmetic happens in float. `Bits` encodes the nearest one, `Value` decodes.
+template <std::uint16_t Bits(float), float Value(std::uint16_t)> struct float_of_16_bits {
   std::uint16_t bits = 0;
-  constexpr half() = default;
-  constexpr explicit half(float value) : bits(half_bits(value)) {}
-  constexpr explicit operator float() const { return half_value(bits); }
-  friend constexpr bool operator==(half a, half b) { return float(a) == float(b); }
+  constexpr float_of_16_bits() = default;
+  constexpr explicit float_of_16_bits(float value) : bits(Bits(value)) {}
+  constexpr explicit operator float() const { return Value(bits); }
+  friend constexpr bool operator==(float_of_16_bits a, float_of_16_bits b) { return float(a) == float(b); }
 };
 
-/// bfloat16 as storage; arithmetic happens in float.
-struct bfloat16 {
-  std::uint16_t bits = 0;
-  constexpr bfloat16() = default;
-  constexpr explicit bfloat16(float value) : bits(bfloat16_bits(value)) {}
-  constexpr explicit operator float() const { return bfloat16_value(bits); }
-  friend constexpr bool operator==(bfloat16 a, bfloat16 b) { return float(a) == float(b); }
-};
+/// IEEE binary16.
+using half = float_of_16_bits<half_bits, half_value>;
+/// Brain floating point: the upper half of a float.
+using bfloat16 = float_of_16_bits<bfloat16_bits, bfloat16_value>;
 
 static_assert(half(1.0f).bits == 0x3c00 && half(65504.0f).bits == 0x7bff && half(65520.0f).bits == 0x7c00);
 static_assert(half(0x1p-24f).bits == 1 && half(0x1p-25f).bits == 0 && float(half(0x1.8p-24f)) == 0x1p-23f);

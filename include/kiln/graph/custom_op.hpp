@@ -45,9 +45,12 @@ void define_custom_op(custom_op op);
 const custom_op* find_custom_op(std::string_view name);
 std::vector<const custom_op*> custom_ops();
 
+/// Their tables, for `load_options::ops`.
+std::vector<const op_table*> custom_op_tables();
+
 /// An operation of a defined op; a name that is none is a `not_found` error. Attributes are kept for the life of the
 /// process, equal ones once.
-operation make_custom_operation(std::string_view name, custom_attributes attributes = {});
+operation make_custom_operation(std::string_view name, const custom_attributes& attributes = {});
 
 /// What `make_custom_operation` made an operation of.
 struct custom_call {

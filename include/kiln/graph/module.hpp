@@ -29,6 +29,11 @@ template <class Operation> struct basic_instruction {
   text name;  ///< parameters always; else where the source gave one
 };
 
+/// Whether an instruction is a view of its operand.
+template <class Operation> constexpr bool is_view(const basic_instruction<Operation>& i) {
+  return i.kind == instruction_kind::op && i.op.kind() == op_kind::view;
+}
+
 namespace detail {
 /// Throws the fault with its places. Compiled, so that headers need no exceptions.
 [[noreturn]] void throw_fault(const fault& f, std::string_view op, std::string_view label);

@@ -26,14 +26,6 @@ class operation {
     ::new (static_cast<void*>(bytes_)) Op(op);
   }
 
-  /// An op whose table is made while the process runs (see custom_op.hpp).
-  template <op_struct Op> static operation with_table(const op_table& table, const Op& op) {
-    operation made;
-    made.table_ = &table;
-    ::new (static_cast<void*>(made.bytes_)) Op(op);
-    return made;
-  }
-
   explicit operator bool() const { return table_ != nullptr; }
   const op_info& info() const { return *table_; }
   const op_table& table() const { return *table_; }

@@ -2,13 +2,14 @@
 #include <memory>
 #include <string_view>
 
-#include "kiln/runtime/kernel.hpp"
+#include "kiln/runtime/executable.hpp"
 
 namespace kiln {
 
-/// A target by its name: "eigen", "reference", "hip", "hip:DEVICE" (a number) or "hip:ARCHITECTURE" ("gfx90a"). `tune`
-/// is `hip_options::tune`; the CPU's tuning is an option of compilation. Another name is a `not_found` error that lists
-/// the targets of this build; a GPU that is not there an `unsupported` one.
-std::unique_ptr<target> named_target(std::string_view name, bool tune = false);
+/// A target by its name: "eigen", "reference", "hip", "hip:DEVICE" (a number) or "hip:ARCHITECTURE" ("gfx90a"), for
+/// programs that are compiled with these options: a GPU reads `tune` and `tuning_file`. Another name is a `not_found`
+/// error that lists the targets of this build, a GPU that is not there an `unsupported` one, and a target that has
+/// nothing to tune with `tune` an `invalid_argument` one.
+std::unique_ptr<target> named_target(std::string_view name, const compile_options& compiling = {});
 
 }  // namespace kiln

@@ -9,8 +9,7 @@ namespace kiln::lower {
 /// instructions that gain from it than by others. docs/layout.md explains the rule.
 template <class Program> class layout_plan {
  public:
-  using module_type = typename Program::module_type;
-  using instruction = typename module_type::instruction;
+  using instruction = typename Program::module_type::instruction;
 
   /// NCHW everywhere.
   constexpr explicit layout_plan(const Program& p) : graph_(p.main()), nhwc_(graph_.size(), false) {}
@@ -144,7 +143,7 @@ template <class Program> class layout_plan {
     }
   }
 
-  const module_type& graph_;
+  const typename Program::module_type& graph_;
   small_vector<layout_role> roles_;
   small_vector<std::uint32_t> group_;  ///< towards the root of an instruction's group
   small_vector<double> gain_;          ///< of a group, at its root

@@ -4,10 +4,6 @@
 // What views and concatenations do to layouts.
 namespace kiln::lower {
 
-template <class Operation> constexpr bool is_view(const basic_instruction<Operation>& i) {
-  return i.kind == instruction_kind::op && i.op.kind() == op_kind::view;
-}
-
 template <class Operation> constexpr bool is_concat(const basic_instruction<Operation>& i) {
   return i.kind == instruction_kind::op && i.op.template is<op::concat>();
 }

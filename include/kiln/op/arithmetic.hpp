@@ -43,6 +43,9 @@ template <class T> constexpr T wrapping_mul(T x, T y) {
     return x * y;
 }
 
+/// x * x; integers wrap.
+template <class T> constexpr T squared(T x) { return wrapping_mul(x, x); }
+
 /// Bits of the integers that T computes or records; 0 for anything else. `negative` says whether they have a sign.
 struct integer_format {
   int bits = 0;

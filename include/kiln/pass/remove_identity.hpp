@@ -7,6 +7,14 @@ namespace kiln {
 
 namespace detail {
 
+constexpr auto fold_same_view = [](auto& r, value_id v) {
+  const value_id x = r.input(v, 0);
+  const dims lens = r.shape_of(x).lens;
+  if (!(r.shape_of(v).lens == lens)) return value_id{};
+  const auto at = r.producer(v).op.map(layout::standard(lens));
+  return at && at->is_standard() ? x : value_id{};
+};
+
 template <class Op> constexpr auto fold_of_one_element(pass_note& note) {
   return rewrite_each<Op>("reduce_of_one", [&note](auto& r, value_id v) {
     const value_id x = r.input(v, 0);
@@ -25,15 +33,7 @@ template <class Program> constexpr pass_note remove_identity(Program& p) {
   pass_note note("remove_identity");
   for_each_module(p, [&](auto& m) {
     note.count(apply_rewrites(
-        m,
-        rewrite_kind<op_kind::view>("view",
-                                    [](auto& r, value_id v) {
-                                      const value_id x = r.input(v, 0);
-                                      const dims lens = r.shape_of(x).lens;
-                                      if (!(r.shape_of(v).lens == lens)) return value_id{};
-                                      const auto at = r.producer(v).op.map(layout::standard(lens));
-                                      return at && at->is_standard() ? x : value_id{};
-                                    }),
+        m, rewrite_kind<op_kind::view>("view", detail::fold_same_view),
         rewrite_each<op::identity>("identity", [](auto& r, value_id v) { return r.input(v, 0); }),
         rewrite_each<op::contiguous>("contiguous", [](auto& r, value_id v) { return r.input(v, 0); }),
         rewrite_each<op::convert>("convert",

@@ -24,7 +24,8 @@ struct compile_options {
   unsigned threads = 0;
   /// Chooses kernels by timing them while the program is compiled, or as the choices in `tuning_file` say; otherwise
   /// estimates choose. Only kernels of constant sizes are timed. A program with other choices than the estimated ones
-  /// is then timed against the estimated program, and the faster one is returned. Ignored when `tuning` is given.
+  /// is then timed against the estimated program, and the faster one is returned. Ignored when `tuning` is given; a
+  /// GPU's kernels are chosen by `hip_options::tune`.
   bool tune = false;
   /// Where `tune` keeps its choices; empty: `tuning_cache::default_file()`.
   std::string tuning_file;
@@ -88,7 +89,7 @@ class executable;
 namespace detail {
 struct compiled_program;
 struct run_memory;
-struct saved_access;
+struct executable_access;
 }  // namespace detail
 
 /// The memory of one run: bound to sizes, reused as long as they fit. One thread at a time.
@@ -148,8 +149,7 @@ class executable {
   thread_pool& pool() const;
 
  private:
-  friend executable compile(program p, const target& t, const compile_options& options);
-  friend struct detail::saved_access;
+  friend struct detail::executable_access;
   explicit executable(std::unique_ptr<const detail::compiled_program> p);
   std::unique_ptr<const detail::compiled_program> program_;
 };

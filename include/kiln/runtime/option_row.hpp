@@ -8,6 +8,8 @@
 #include <utility>
 #include <vector>
 
+#include "kiln/core/inline_string.hpp"
+
 namespace kiln {
 
 /// What the value of an option is. As text:
@@ -27,8 +29,9 @@ std::string_view to_string(option_kind kind);
 
 /// What is known of an option without the struct that has it: what listings and doors need.
 struct option_info {
-  std::string_view name;  ///< in snake_case
-  std::string_view help;  ///< one line
+  std::string_view name;      ///< in snake_case
+  std::string_view help;      ///< one line
+  inline_string<63> field{};  ///< in C++: "passes.fuse"
   option_kind kind = option_kind::text;
   std::uint64_t most = 0;                       ///< the greatest value of a count
   std::span<const std::string_view> choices{};  ///< the words of a choice
@@ -42,7 +45,8 @@ using name_pair = std::pair<std::string, std::string>;
 /// Names as text of kind `pairs`.
 std::string to_option_text(std::span<const name_pair> pairs);
 
-/// A row of a table of options: reads and writes one field of `Options` as text. `option` and `path_option` make it.
+/// A row of a table of options: reads and writes one field of `Options` as text. `make_option` and `make_path_option`
+/// make it.
 template <class Options> struct option_row : option_info {
   std::string (*write)(const Options& from) = nullptr;
   bool (*read)(const option_info& info, Options& to, std::string_view text) = nullptr;
@@ -138,11 +142,25 @@ template <> struct option_value<void*> {
 template <class Pointer> struct member_of;
 template <class Object, class Field> struct member_of<Field Object::*> { using object = Object; };
 
+// The member's name as it is written.
+template <auto Member> constexpr std::string_view member_name() {
+  // g++: "… [with auto Member = &kiln::pass_options::fuse; std::string_view = …]"; clang: "… [Member = &kiln::…]"
+  constexpr std::string_view whole = __PRETTY_FUNCTION__;
+  constexpr std::size_t from = whole.find("Member = "), end = whole.find_first_of(";]", from);
+  constexpr std::size_t cut = whole.rfind(':', end) + 1;
+  return whole.substr(cut, end - cut);
+}
+
 // The field that pointers to members lead to, one inside the other.
 template <auto First, auto... Rest> struct option_field {
   using options = typename member_of<decltype(First)>::object;
   static constexpr auto& of(auto& o) { return ((o.*First).*....*Rest); }
   using type = std::remove_reference_t<decltype(of(std::declval<options&>()))>;
+  static constexpr inline_string<63> name() {
+    inline_string<63> out(member_name<First>());
+    (out.append(".").append(member_name<Rest>()), ...);
+    return out;
+  }
 };
 
 template <class Field>
@@ -151,7 +169,7 @@ constexpr option_row<typename Field::options> make_row(std::string_view name, st
   using options = typename Field::options;
   using value = option_value<typename Field::type>;
   option_row<options> row;
-  row.name = name, row.help = help, row.kind = kind;
+  row.name = name, row.help = help, row.field = Field::name(), row.kind = kind;
   if constexpr (std::is_unsigned_v<typename Field::type>)
     row.most = most < std::numeric_limits<typename Field::type>::max()
                    ? most
@@ -166,17 +184,17 @@ constexpr option_row<typename Field::options> make_row(std::string_view name, st
 
 }  // namespace detail
 
-/// The row of a field that pointers to members lead to: `option<&compile_options::passes, &pass_options::fuse>("fuse",
-/// "…")`. Its kind follows from the field's type; `most` is the greatest value of a count.
+/// The row of a field that pointers to members lead to: `make_option<&compile_options::passes,
+/// &pass_options::fuse>("fuse", "…")`. Its kind follows from the field's type; `most` is the greatest value of a count.
 template <auto... Members>
-constexpr auto option(std::string_view name, std::string_view help,
-                      std::uint64_t most = std::numeric_limits<std::uint64_t>::max()) {
+constexpr auto make_option(std::string_view name, std::string_view help,
+                           std::uint64_t most = std::numeric_limits<std::uint64_t>::max()) {
   using field = detail::option_field<Members...>;
   return detail::make_row<field>(name, help, most, detail::option_value<typename field::type>::kind);
 }
 
 /// The same for a string that is the path of a file or folder.
-template <auto... Members> constexpr auto path_option(std::string_view name, std::string_view help) {
+template <auto... Members> constexpr auto make_path_option(std::string_view name, std::string_view help) {
   using field = detail::option_field<Members...>;
   static_assert(std::is_same_v<typename field::type, std::string>, "the path of an option is a std::string");
   return detail::make_row<field>(name, help, 0, option_kind::path);

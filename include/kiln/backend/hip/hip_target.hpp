@@ -17,6 +17,11 @@ struct hip_options {
   std::string tuning_file{};   ///< where they are kept instead; empty: in the folder
 };
 
+namespace hip {
+/// The file in which a target with `tune` keeps its choices; empty: nowhere.
+std::string tuning_file_of(const hip_options& options);
+}  // namespace hip
+
 /// A GPU, through HIP on AMD's or NVIDIA's platform. Making one without a device and without an architecture is an
 /// `unsupported` error that says what is missing.
 class hip_target final : public target {

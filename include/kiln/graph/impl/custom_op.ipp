@@ -1,5 +1,6 @@
 #include "kiln/graph/custom_op.hpp"
 
+#include <bit>
 #include <deque>
 #include <mutex>
 #include <set>
@@ -100,6 +101,65 @@ void print_custom(const void* op, text& out) {
   out.append('}');
 }
 
+// In a file, and from `make_custom_operation` to an operation: the name, then the attributes.
+void put_call(archive_writer& to, std::string_view name, const custom_attributes& attributes) {
+  to.put_text(name);
+  to.put_unsigned(attributes.size());
+  for (const custom_attribute& a : attributes) {
+    to.put_text(a.name);
+    to.put_unsigned(a.values.index());
+    std::visit(
+        [&]<class T>(const std::vector<T>& values) {
+          to.put_unsigned(values.size());
+          for (const T& v : values) {
+            if constexpr (std::is_same_v<T, std::int64_t>)
+              to.put_signed(v);
+            else if constexpr (std::is_same_v<T, float>)
+              to.put_unsigned(std::bit_cast<std::uint32_t>(v));
+            else
+              to.put_text(v);
+          }
+        },
+        a.values);
+  }
+}
+
+template <class T> std::vector<T> take_values(archive_reader& from) {
+  std::vector<T> out(from.take_count());
+  for (T& v : out) {
+    if constexpr (std::is_same_v<T, std::int64_t>)
+      v = from.take_signed();
+    else if constexpr (std::is_same_v<T, float>)
+      v = std::bit_cast<float>(static_cast<std::uint32_t>(from.take_unsigned()));
+    else
+      v = from.take_text();
+  }
+  return out;
+}
+
+custom_attributes take_attributes(archive_reader& from) {
+  custom_attributes out(from.take_count());
+  for (custom_attribute& a : out) {
+    a.name = from.take_text();
+    switch (from.take_index(3, "kinds of attributes")) {
+      case 0: a.values = take_values<std::int64_t>(from); break;
+      case 1: a.values = take_values<float>(from); break;
+      default: a.values = take_values<std::string>(from); break;
+    }
+  }
+  return out;
+}
+
+void restore_custom(void* op, archive_reader& from) {
+  const std::string_view name = from.take_text();
+  custom_attributes attributes = take_attributes(from);
+  definitions& d = shared();
+  const std::lock_guard lock(d.mutex);
+  definition* const found = d.find(name);
+  if (!found) from.fail("a custom op that is defined");
+  ::new (op) custom_bytes{found, &*found->attributes.insert(std::move(attributes)).first};
+}
+
 op_table table_of(const definition& d) {
   op_table t;
   t.name = d.name;
@@ -110,6 +170,8 @@ op_table table_of(const definition& d) {
   t.evaluate = compute_custom;
   t.normalize = [](void*, std::span<const shape>, const shape&) {};
   t.print = print_custom;
+  t.save = [](const void* op, archive_writer& to) { put_call(to, bytes_of(op).of->name, *bytes_of(op).attributes); };
+  t.restore = restore_custom;
   t.hash = [](const void* op) { return std::uint64_t(std::hash<const void*>()(bytes_of(op).attributes)); };
   t.equal = [](const void* a, const void* b) { return bytes_of(a).attributes == bytes_of(b).attributes; };
   t.substitute = [](void*, const bindings&) {};
@@ -147,13 +209,26 @@ std::vector<const custom_op*> custom_ops() {
   return out;
 }
 
-operation make_custom_operation(std::string_view name, custom_attributes attributes) {
+std::vector<const op_table*> custom_op_tables() {
   definitions& d = shared();
   const std::lock_guard lock(d.mutex);
-  definition* found = d.find(name);
-  if (!found) raise(errc::not_found, "a custom op is defined before it is used: found '" + std::string(name) + "'");
-  const custom_bytes bytes{found, &*found->attributes.insert(std::move(attributes)).first};
-  return operation::with_table(found->table, bytes);
+  std::vector<const op_table*> out;
+  for (const definition& each : d.all) out.push_back(&each.table);
+  return out;
+}
+
+operation make_custom_operation(std::string_view name, const custom_attributes& attributes) {
+  definitions& d = shared();
+  const op_table* const table = [&] {
+    const std::lock_guard lock(d.mutex);
+    const definition* const found = d.find(name);
+    return found ? &found->table : nullptr;
+  }();
+  if (!table) raise(errc::not_found, "a custom op is defined before it is used: found '" + std::string(name) + "'");
+  archive_writer written;
+  put_call(written, name, attributes);
+  archive_reader from(written.bytes(), std::string(name));
+  return operation::restored(*table, from);
 }
 
 std::optional<custom_call> custom_call_of(const operation& op) {

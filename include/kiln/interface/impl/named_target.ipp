@@ -13,8 +13,10 @@
 
 namespace kiln {
 
-std::unique_ptr<target> named_target(std::string_view name, [[maybe_unused]] bool tune) {
+std::unique_ptr<target> named_target(std::string_view name, const compile_options& compiling) {
   std::string known = "reference";
+  if (name == "reference" && compiling.tune)
+    raise(errc::invalid_argument, "tuning chooses kernels of the targets eigen and hip: found target 'reference'");
   if (name == "reference") return std::make_unique<reference_target>();
 #if KILN_WITH_EIGEN
   known = "eigen, " + known;
@@ -23,7 +25,8 @@ std::unique_ptr<target> named_target(std::string_view name, [[maybe_unused]] boo
 #if KILN_WITH_HIP
   known += ", hip, hip:DEVICE, hip:ARCHITECTURE";
   hip_options options;
-  options.tune = tune;
+  options.tune = compiling.tune;
+  options.tuning_file = compiling.tuning_file;
   if (name == "hip") return std::make_unique<hip_target>(options);
   if (name.starts_with("hip:") && name.size() > 4) {
     const std::string_view which = name.substr(4);

@@ -64,7 +64,7 @@ template <class Products> class attention_block {
           std::fill_n(sums, count * sum_row_, 0.0F);
         if (!last) return;
         check(sums, count * sum_row_);
-        for (std::int64_t r = first; r < first + count; ++r) finish(r, out + r * p_.out_row);
+        for (std::int64_t r = first; r < first + count; ++r) normalize(r, out + r * p_.out_row);
       };
       for (std::int64_t first = 0; first < rows; first += group) {
         const std::int64_t count = std::min<std::int64_t>(group, rows - first);
@@ -169,7 +169,8 @@ template <class Products> class attention_block {
       if (!p_.keep_mask[mask + i * p_.mask_col]) s[i] = never;
   }
 
-  void finish(std::int64_t r, float* out) const {
+  // Writes row r of the result: its sums over their total.
+  void normalize(std::int64_t r, float* out) const {
     const float factor = total_[r] > 0 ? 1 / total_[r] : total_[r];  // a row without visible keys is zero; NaN stays
     const V scale = broadcast<V>(factor);
     for (std::int64_t c = 0; c < p_.value_depth; c += lanes)

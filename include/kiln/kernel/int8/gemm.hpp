@@ -6,7 +6,7 @@
 
 namespace kiln::kernels {
 
-/// Rows and columns of one task of an integer GEMM: its sums stay in L2 until they are finished.
+/// Rows and columns of one task of an integer GEMM: its sums stay in L2 until the epilogue has read them.
 inline constexpr std::int64_t integer_task_rows = 36, integer_task_cols = 256;
 
 /// Elements of scratch that `integer_gemm` uses.

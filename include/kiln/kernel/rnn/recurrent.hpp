@@ -202,7 +202,8 @@ template <class Cell, class Functions> class recurrence {
             const std::int64_t j = panel * Panels::units + block * lanes;
             if (j >= p_.hidden) break;
             const float* const own = sums + r * Panels::width + block * lanes;
-            finish<Panels, First>(places[r], own, j, static_cast<int>(std::min<std::int64_t>(lanes, p_.hidden - j)));
+            apply_cell<Panels, First>(places[r], own, j,
+                                      static_cast<int>(std::min<std::int64_t>(lanes, p_.hidden - j)));
           }
       });
     }
@@ -221,7 +222,7 @@ template <class Cell, class Functions> class recurrence {
 
   // Applies the cell to the sums of `n` units from `j` on; `sums` are the first gate's.
   template <class Panels, bool First>
-  KILN_FN void finish(const place& at, const float* sums, std::int64_t j, int n) const {
+  KILN_FN void apply_cell(const place& at, const float* sums, std::int64_t j, int n) const {
     const auto sum = [&](int gate) { return load<V>(sums + gate * Panels::units); };
     const auto given = [&](int gate) { return read(at.x + gate * p_.hidden + j, n); };
     const auto offset = [&](int gate) { return read(p_.bias + gate * p_.hidden + j, n); };

@@ -7,10 +7,7 @@ namespace kiln::op {
 struct square_difference {
   static constexpr auto types = dtypes::numbers | dtypes::dims;
   static constexpr bool commutative = true;
-  template <class T> constexpr T operator()(T x, T y) const {
-    const T d = detail::wrapping_sub(x, y);
-    return detail::wrapping_mul(d, d);
-  }
+  template <class T> constexpr T operator()(T x, T y) const { return detail::squared(detail::wrapping_sub(x, y)); }
 };
 
 }  // namespace kiln::op

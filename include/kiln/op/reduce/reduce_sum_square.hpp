@@ -8,7 +8,7 @@ struct reduce_sum_square {
   ints axes{};
   static constexpr auto types = dtypes::numbers;
   static constexpr detail::wrapping_sum combine{};
-  template <class T> constexpr T prepare(T x) const { return detail::wrapping_mul(x, x); }
+  template <class T> constexpr T prepare(T x) const { return detail::squared(x); }
 };
 
 }  // namespace kiln::op

@@ -1,24 +1,23 @@
 #pragma once
 #include "kiln/static_program/kernel/depthwise_nhwc.hpp"
 #include "kiln/static_program/plan/conv_nhwc.hpp"
-#include "kiln/static_program/step/body.hpp"
+#include "kiln/static_program/step/epilogue.hpp"
 
 namespace kiln::aot {
 
 /// A convolution with a result in NHWC, or a product of rows with a matrix, and the epilogue on vectors of the channels
 /// of a pixel, or columns of a row.
 template <class Step> struct image_step {
-  static constexpr lower::contraction_split split = split_of(Step::body);
-  static constexpr std::size_t product_node = split.contraction;
-  static constexpr auto extra = split.epilogue_inputs;
-  static constexpr bool convolves = std::is_same_v<typename node_op<Step, product_node>::type, op::convolution>;
+  using body = contraction_body<Step>;
+  static constexpr lower::contraction_split split = body::split;
+  static constexpr bool convolves = std::is_same_v<typename body::product_op::type, op::convolution>;
   static constexpr place image_of(std::size_t k) {
     return convolves ? Step::operand(k) : rows_as_image(Step::operand(k));
   }
   static constexpr place image = image_of(split.operands[0]);
   static constexpr kernels::window_extents windows = [] {
     if constexpr (convolves)
-      return plan_windows(node_op<Step, product_node>::op, image, Step::in[split.operands[1]], Step::out[0]);
+      return plan_windows(body::product_op::op, image, Step::in[split.operands[1]], Step::out[0]);
     else
       return plan_rows(Step::body, Step::in, Step::out[0]);
   }();
@@ -35,22 +34,17 @@ template <class Step> struct image_step {
   template <int N>
   static KILN_FN void apply_epilogue(const step_memory& m, std::int64_t n, std::int64_t y, std::int64_t x,
                                      std::int64_t channel, value sums) {
-    lanes::reg r[Step::nodes];
-    r[product_node].v = sums;
-    each<extra.size()>([&](auto k) {
-      constexpr std::size_t input = extra[k];
+    const value made = body::template apply_epilogue<lanes>(sums, [&](auto k) {
+      constexpr std::size_t input = body::extra[k];
       constexpr place from = image_of(input);
       constexpr std::int64_t step = from.lens[1] == 1 ? 0 : from.strides[1];
-      r[input].v = lanes::load<float, step, N>(buffer_of<Step, input>(m) + pixel_of<input>(n, y, x) + channel * step);
-    });
-    each<Step::nodes>([&](auto k) {
-      if constexpr (Step::body[k].op != node::parameter && k != product_node) compute_node<Step, k, lanes>(r);
+      return lanes::load<float, step, N>(buffer_of<Step, input>(m) + pixel_of<input>(n, y, x) + channel * step);
     });
     float* const to = buffer_of<Step, Step::inputs>(m) + pixel_of<Step::inputs>(n, y, x) + channel;
     // results that come next are asked for meanwhile, so that stores do not wait for their lines
     if constexpr (Step::what.kind == step_kind::windows)
       __builtin_prefetch(to + 8 * image_of(Step::inputs).strides[3], 1);
-    lanes::store<float, 1, N>(to, r[Step::result(0)].v);
+    lanes::store<float, 1, N>(to, made);
   }
 
   static KILN_FN void run(const step_memory& m) {

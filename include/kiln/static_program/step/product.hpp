@@ -1,17 +1,17 @@
 #pragma once
 #include "kiln/static_program/kernel/product.hpp"
 #include "kiln/static_program/step/axes.hpp"
+#include "kiln/static_program/step/epilogue.hpp"
 
 namespace kiln::aot {
 
-/// A contraction with its epilogue: loops over GEMMs whose tiles stay in registers while the
-/// epilogue is applied.
+/// A contraction with its epilogue: loops over GEMMs whose tiles stay in registers while the epilogue is applied.
 template <class Step> struct product_step {
   using net = typename Step::net;
-  static constexpr lower::contraction_split split = split_of(Step::body);
-  static constexpr auto extra = split.epilogue_inputs;
-  static constexpr std::size_t extras = extra.size(), operands = extras + 3;
-  static constexpr std::size_t product_node = split.contraction;
+  using body = contraction_body<Step>;
+  static constexpr lower::contraction_split split = body::split;
+  static constexpr auto extra = body::extra;
+  static constexpr std::size_t operands = extra.size() + 3;
   struct facts {
     bool swapped = false, along_sum = false;
     bool pack[2] = {}, padded[2] = {};
@@ -27,7 +27,7 @@ template <class Step> struct product_step {
     shapes in;
     for (std::size_t k : {split.operands[0], split.operands[1]})
       in.push_back({Step::in[k].type, to_dims(Step::in[k].lens)});
-    const auto c = node_op<Step, product_node>::op.maps(in).value();
+    const auto c = body::product_op::op.maps(in).value();
     small_vector<place> read;
     for (std::uint32_t k : extra) read.push_back(Step::in[k]);
     const auto lhs = padded_operand::of(c.lhs, Step::in[split.operands[0]], c),
@@ -56,7 +56,7 @@ template <class Step> struct product_step {
   static constexpr axes<operands> batch = plan.batch, rows = plan.rows, sum = plan.sum;
   static constexpr panel_shape panel = plan.panel;
   static constexpr std::int64_t m = plan.rows.elements(), n = plan.columns.elements(), k_count = plan.sum.elements();
-  static constexpr dtype type = Step::body[product_node].type;
+  static constexpr dtype type = Step::body[body::product_node].type;
   using element = stored_of<type>;
   using lanes = lanes_of<Step, plan.columns.size() != 0>;
   using value = typename lanes::template of<compute_of<type>>;
@@ -158,22 +158,13 @@ template <class Step> struct product_step {
   template <int N>
   static KILN_FN void apply_epilogue(const step_memory& mm, std::int64_t loop, std::int64_t row, std::int64_t column,
                                      value acc) {
-    typename lanes::reg r[Step::nodes];
-    r[product_node].template get<compute_of<type>>() = acc;
-    each<extras>([&](auto k) {
-      constexpr std::size_t input = extra[k];
+    const auto made = body::template apply_epilogue<lanes>(acc, [&](auto k) {
       constexpr std::int64_t step = plan.columns.last(k + 3);
-      r[input].template get<compute_of<Step::in[input].type>>() =
-          lanes::template load<stored_of<Step::in[input].type>, step, N>(operand_at<k + 3>(mm, loop) +
-                                                                         row * plan.rows.last(k + 3) + column * step);
+      return lanes::template load<stored_of<Step::in[extra[k]].type>, step, N>(
+          operand_at<k + 3>(mm, loop) + row * plan.rows.last(k + 3) + column * step);
     });
-    each<Step::nodes>([&](auto k) {
-      if constexpr (Step::body[k].op != node::parameter && k != product_node) compute_node<Step, k, lanes>(r);
-    });
-    constexpr std::size_t from = Step::result(0);
     lanes::template store<stored_of<Step::out[0].type>, 1, N>(
-        operand_at<2>(mm, loop) + row * plan.rows.last(2) + column,
-        r[from].template get<compute_of<Step::body[from].type>>());
+        operand_at<2>(mm, loop) + row * plan.rows.last(2) + column, made);
   }
 
   static KILN_FN value multiply(value a, value b, value c) {

@@ -1,34 +1,27 @@
 #pragma once
 #include "kiln/static_program/plan/winograd_nchw.hpp"
-#include "kiln/static_program/step/body.hpp"
+#include "kiln/static_program/step/epilogue.hpp"
 
 namespace kiln::aot {
 
 /// A convolution by Winograd, whose epilogue runs on vectors of filters. A result smaller than the convolution's is
 /// the maximum of 2x2 windows.
 template <class Step> struct winograd_nchw_step {
-  static constexpr lower::contraction_split split = split_of(Step::body);
-  static constexpr std::size_t product_node = split.contraction;
-  static constexpr auto extra = split.epilogue_inputs;
+  using body = contraction_body<Step>;
+  static constexpr lower::contraction_split split = body::split;
   static constexpr place image = Step::in[split.operands[0]], out = Step::out[0];
   static constexpr kernels::winograd_nchw_extents plan =
-      plan_winograd_nchw(node_op<Step, product_node>::op, image, Step::in[split.operands[1]], out);
+      plan_winograd_nchw(body::product_op::op, image, Step::in[split.operands[1]], out);
   using lanes = vector_lanes<float>;
   using value = lanes::value;
 
   static KILN_FN value apply_epilogue(const step_memory& m, std::int64_t filter, value sums) {
-    lanes::reg r[Step::nodes];
-    r[product_node].v = sums;
-    each<extra.size()>([&](auto k) {
-      constexpr std::size_t input = extra[k];
+    return body::template apply_epilogue<lanes>(sums, [&](auto k) {
+      constexpr std::size_t input = body::extra[k];
       constexpr place from = Step::in[input];
       constexpr std::int64_t step = from.lens.size() > 1 && from.lens[1] != 1 ? from.strides[1] : 0;
-      r[input].v = lanes::load<float, step, lanes::count>(buffer_of<Step, input>(m) + from.offset + filter * step);
+      return lanes::load<float, step, lanes::count>(buffer_of<Step, input>(m) + from.offset + filter * step);
     });
-    each<Step::nodes>([&](auto k) {
-      if constexpr (Step::body[k].op != node::parameter && k != product_node) compute_node<Step, k, lanes>(r);
-    });
-    return r[Step::result(0)].v;
   }
 
   static KILN_FN void run(const step_memory& m) {

@@ -12,7 +12,7 @@ namespace {
 // The float that a constant of one element holds, perhaps repeated by views.
 std::optional<float> constant_of(const module_graph& m, value_id v) {
   const auto& ins = m[v.instruction];
-  if (ins.kind == instruction_kind::op && ins.op.kind() == op_kind::view) return constant_of(m, ins.inputs[0]);
+  if (is_view(ins)) return constant_of(m, ins.inputs[0]);
   if (ins.kind != instruction_kind::literal || ins.results[0].type != dtype::f32 || ins.constant.elements() != 1)
     return std::nullopt;
   float x;

@@ -9,7 +9,7 @@ std::string describe(const module_graph& body, std::string_view kind) {
   std::string ops;
   std::size_t count = 0;
   for (std::uint32_t i = 0; i < body.size(); ++i) {
-    if (body[i].kind != instruction_kind::op || body[i].op.kind() == op_kind::view) continue;
+    if (body[i].kind != instruction_kind::op || is_view(body[i])) continue;
     if (++count > 6) continue;
     ops += (ops.empty() ? "" : "+") + std::string(body[i].op.name());
   }

@@ -5,6 +5,13 @@
 
 namespace kiln {
 
+std::string hip::tuning_file_of(const hip_options& options) {
+  if (!options.tuning_file.empty()) return options.tuning_file;
+  if (!options.keep) return {};
+  if (options.cache.empty()) return tuning_cache::default_file().string();
+  return (std::filesystem::path(options.cache) / tuning_cache::file_name).string();
+}
+
 hip_target::hip_target(const hip_options& options) {
   const std::string cache = !options.keep           ? std::string()
                             : options.cache.empty() ? hip::default_cache_folder()
@@ -19,12 +26,8 @@ hip_target::hip_target(const hip_options& options) {
   const int count = hip::device_count(calls.on);
   if (options.device < 0 || options.device >= count)
     raise(fault::of(errc::not_found, "a device by its number", count - 1, options.device));
-  const auto file = !options.tuning_file.empty() ? std::filesystem::path(options.tuning_file)
-                    : !options.keep              ? std::filesystem::path()
-                    : options.cache.empty()      ? tuning_cache::default_file()
-                                                 : std::filesystem::path(options.cache) / tuning_cache::file_name;
-  context_ = std::make_shared<const hip::context>(calls, options.device, cache,
-                                                  options.tune ? std::make_shared<tuning_cache>(file) : nullptr);
+  const auto tuned = options.tune ? std::make_shared<tuning_cache>(hip::tuning_file_of(options)) : nullptr;
+  context_ = std::make_shared<const hip::context>(calls, options.device, cache, tuned);
   if (const std::string why = hip::why_not_compiled(context_->arch()); !why.empty()) raise(errc::unsupported, why);
   device_ = hip::make_device(calls, options.device);
 }

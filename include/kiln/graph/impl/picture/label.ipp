@@ -24,10 +24,6 @@ std::string shape_text(const shape& s) {
   return text_of(s, [](const shape& of, text& t) { detail::print_shape(of, t); });
 }
 
-bool is_view(const module_graph::instruction& i) {
-  return i.kind == instruction_kind::op && i.op.kind() == op_kind::view;
-}
-
 // The literal or weight that a value shows through views; null for other values.
 const module_graph::instruction* constant_source(const module_graph& m, value_id v) {
   const auto* i = &m.producer(v);
@@ -105,7 +101,7 @@ std::string body_title(const module_graph& body) {
     out += (out.empty() ? "" : " · ") + std::string(last) + (times > 1 ? " ×" + std::to_string(times) : "");
   };
   for (std::uint32_t k = 0; k < body.size(); ++k) {
-    if (body[k].kind != instruction_kind::op || body[k].op.kind() == op_kind::view) continue;
+    if (body[k].kind != instruction_kind::op || is_view(body[k])) continue;
     if (body[k].op.name() == last && times > 0) {
       ++times;
       continue;

@@ -52,7 +52,7 @@ Argument& operand_with_data(const kiln_op_call& call, std::span<Argument> all, s
 }
 
 template <class Values> const Values& attribute_of(const kiln_op_call& call, const char* name) {
-  const std::string_view wanted = &given(name, "name");
+  const std::string_view wanted = not_null(name, "name");
   for (const custom_attribute& a : call.attributes)
     if (a.name == wanted) {
       if (const Values* values = std::get_if<Values>(&a.values)) return *values;
@@ -68,12 +68,12 @@ template <class Values> const Values& attribute_of(const kiln_op_call& call, con
 kiln_status kiln_op_define(const char* domain, const char* op_type, kiln_op_callback shape, kiln_op_callback compute,
                            void* user, uint32_t flags) {
   return guarded([&] {
-    if (!shape) refuse_null("shape");
-    if (!compute) refuse_null("compute");
+    not_null(shape, "shape");
+    not_null(compute, "compute");
     if (flags & ~KILN_OP_PURE) raise(fault::of(errc::invalid_argument, "flags of an op", "0 or KILN_OP_PURE", flags));
     custom_op op;
-    op.domain = &given(domain, "domain");
-    op.type = &given(op_type, "op_type");
+    op.domain = not_null(domain, "domain");
+    op.type = not_null(op_type, "op_type");
     op.pure = (flags & KILN_OP_PURE) != 0;
     op.shape_rule = [shape, user](const custom_attributes& attributes, std::span<const kiln::shape> in) {
       kiln_op_call call{attributes, {in.begin(), in.end()}, {}, {}, {}, false, {}};
@@ -164,7 +164,7 @@ kiln_status kiln_op_fail(kiln_op_call* call, kiln_status status, const char* mes
     if (status <= KILN_OK || status > KILN_INTERNAL)
       raise(errc::invalid_argument,
             "an op fails with a status other than KILN_OK: found " + std::to_string(static_cast<int>(status)));
-    of.message = &given(message, "message");
+    of.message = not_null(message, "message");
   });
   return kept == KILN_OK ? status : kept;
 }

@@ -9,7 +9,7 @@ namespace {
 template <class Managed> void receive(void* managed, kiln_tensor** tensor) {
   kiln_tensor*& out = given(tensor, "tensor");
   auto made = std::make_unique<kiln_tensor>();
-  dlpack::received r = dlpack::receive(static_cast<Managed*>(&given(static_cast<char*>(managed), "managed")));
+  dlpack::received r = dlpack::receive(static_cast<Managed*>(not_null(managed, "managed")));
   made->value = std::move(r.value);
   made->where = r.where;
   made->read_only = r.read_only;

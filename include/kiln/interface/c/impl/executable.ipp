@@ -18,12 +18,15 @@ kiln_status kiln_compile_options_create(kiln_compile_options** options) {
 void kiln_compile_options_destroy(kiln_compile_options* options) { delete options; }
 
 kiln_status kiln_compile_options_set(kiln_compile_options* options, const char* name, const char* value) {
-  return guarded([&] { set_option(given(options, "options").options, &given(name, "name"), &given(value, "value")); });
+  return guarded(
+      [&] { set_option(given(options, "options").options, not_null(name, "name"), not_null(value, "value")); });
 }
 
 kiln_status kiln_compile_options_get(const kiln_compile_options* options, const char* name, char** value) {
-  return guarded(
-      [&] { given(value, "value") = new_string(get_option(given(options, "options").options, &given(name, "name"))); });
+  return guarded([&] {
+    char*& out = given(value, "value");
+    out = new_string(get_option(given(options, "options").options, not_null(name, "name")));
+  });
 }
 
 kiln_status kiln_compile(const kiln_program* program, const char* target, const kiln_compile_options* options,
@@ -33,7 +36,7 @@ kiln_status kiln_compile(const kiln_program* program, const char* target, const 
     const kiln_program& p = given(program, "program");
     compile_options with = options ? options->options : compile_options();
     with.remarks = p.remarks;
-    const auto to = named_target(&given(target, "target"), with.tune);
+    const auto to = named_target(not_null(target, "target"), with);
     out = new kiln_executable{compile(p.graph, *to, with), to->has_device()};
   });
 }
@@ -62,12 +65,12 @@ kiln_status kiln_executable_output(const kiln_executable* executable, size_t ind
 
 kiln_status kiln_executable_input_index(const kiln_executable* executable, const char* name, size_t* index) {
   return guarded(
-      [&] { given(index, "index") = given(executable, "executable").compiled.input_index(&given(name, "name")); });
+      [&] { given(index, "index") = given(executable, "executable").compiled.input_index(not_null(name, "name")); });
 }
 
 kiln_status kiln_executable_output_index(const kiln_executable* executable, const char* name, size_t* index) {
   return guarded(
-      [&] { given(index, "index") = output_index(given(executable, "executable").compiled, &given(name, "name")); });
+      [&] { given(index, "index") = output_index(given(executable, "executable").compiled, not_null(name, "name")); });
 }
 
 kiln_status kiln_executable_report(const kiln_executable* executable, kiln_format format, char** report) {

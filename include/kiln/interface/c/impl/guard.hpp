@@ -1,4 +1,6 @@
 #pragma once
+#include <span>
+
 #include "kiln/core/error.hpp"
 #include "kiln/interface/c/kiln.h"
 
@@ -23,11 +25,14 @@ template <class Body> kiln_status guarded(Body&& body) noexcept {
 
 [[noreturn]] void refuse_null(const char* what);
 
-/// What a pointer from the caller points to; null is an `invalid_argument` error that names `what`.
-template <class T> T& given(T* pointer, const char* what) {
+/// A pointer from the caller; null is an `invalid_argument` error that names `what`.
+template <class T> T* not_null(T* pointer, const char* what) {
   if (!pointer) refuse_null(what);
-  return *pointer;
+  return pointer;
 }
+
+/// What it points to.
+template <class T> T& given(T* pointer, const char* what) { return *not_null(pointer, what); }
 
 /// An array from the caller as a span; null is such an error, unless there is nothing in it.
 template <class T> std::span<T> given_array(T* pointer, std::size_t count, const char* what) {

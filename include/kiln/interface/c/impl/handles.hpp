@@ -9,7 +9,7 @@
 #include "kiln/runtime/executable.hpp"
 #include "kiln/runtime/run_options.hpp"
 
-// What stands behind the handles of kiln.h.
+// What the handles of kiln.h point to.
 
 struct kiln_tensor {
   kiln::argument value;

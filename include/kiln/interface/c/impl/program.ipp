@@ -37,34 +37,35 @@ kiln_status kiln_import_options_create(kiln_import_options** options) {
 void kiln_import_options_destroy(kiln_import_options* options) { delete options; }
 
 kiln_status kiln_import_options_set_dim(kiln_import_options* options, const char* name, int64_t value) {
-  return guarded([&] { given(options, "options").options.dimensions.emplace_back(&given(name, "name"), value); });
+  return guarded([&] { given(options, "options").options.dimensions.emplace_back(not_null(name, "name"), value); });
 }
 
 kiln_status kiln_import_options_set_shape(kiln_import_options* options, const char* input, size_t rank,
                                           const int64_t* lens) {
-  return guarded(
-      [&] { given(options, "options").options.shapes.emplace_back(&given(input, "input"), checked_lens(rank, lens)); });
+  return guarded([&] {
+    given(options, "options").options.shapes.emplace_back(not_null(input, "input"), checked_lens(rank, lens));
+  });
 }
 
 kiln_status kiln_import_options_set_value(kiln_import_options* options, const char* input, const kiln_tensor* value) {
   return guarded([&] {
     const argument own = given(value, "value").value.copy();
-    given(options, "options").options.values.emplace_back(&given(input, "input"), own.to_literal());
+    given(options, "options").options.values.emplace_back(not_null(input, "input"), own.to_literal());
   });
 }
 
 kiln_status kiln_import_options_keep_input(kiln_import_options* options, const char* input) {
-  return guarded([&] { given(options, "options").options.overrides.emplace_back(&given(input, "input")); });
+  return guarded([&] { given(options, "options").options.overrides.emplace_back(not_null(input, "input")); });
 }
 
 kiln_status kiln_import_options_set_directory(kiln_import_options* options, const char* path) {
-  return guarded([&] { given(options, "options").directory = &given(path, "path"); });
+  return guarded([&] { given(options, "options").directory = not_null(path, "path"); });
 }
 
 kiln_status kiln_program_import(const char* path, const kiln_import_options* options, kiln_program** program) {
   return guarded([&] {
     kiln_program*& out = given(program, "program");
-    out = program_of(onnx::read_model(&given(path, "path"), options_of(options)));
+    out = program_of(onnx::read_model(not_null(path, "path"), options_of(options)));
   });
 }
 
@@ -98,5 +99,8 @@ kiln_status kiln_program_output(const kiln_program* program, size_t index, const
 }
 
 kiln_status kiln_program_text(const kiln_program* program, char** text) {
-  return guarded([&] { given(text, "text") = new_string(print(given(program, "program").graph).view()); });
+  return guarded([&] {
+    char*& out = given(text, "text");
+    out = new_string(print(given(program, "program").graph).view());
+  });
 }

@@ -70,7 +70,8 @@ kiln_status kiln_run_options_create(kiln_run_options** options) {
 void kiln_run_options_destroy(kiln_run_options* options) { delete options; }
 
 kiln_status kiln_run_options_set(kiln_run_options* options, const char* name, const char* value) {
-  return guarded([&] { set_option(given(options, "options").options, &given(name, "name"), &given(value, "value")); });
+  return guarded(
+      [&] { set_option(given(options, "options").options, not_null(name, "name"), not_null(value, "value")); });
 }
 
 kiln_status kiln_run_options_set_stream(kiln_run_options* options, void* stream) {
@@ -144,7 +145,7 @@ kiln_status kiln_run_named(const kiln_executable* executable, kiln_workspace* wo
     const auto given_names = given_array(names, input_count, "names");
     std::vector<named_input> named;
     for (const kiln_tensor* const t : given_array(inputs, input_count, "inputs"))
-      named.push_back({&given(given_names[named.size()], "a name"), checked(t, e.has_device, "an input")});
+      named.push_back({not_null(given_names[named.size()], "a name"), checked(t, e.has_device, "an input")});
     w.inputs = ordered_inputs(e.compiled, named);
     run(e, w, given_array(outputs, output_count, "outputs"), options);
   });

@@ -71,13 +71,16 @@ kiln_status kiln_dim_bounds(kiln_dim dim, int64_t* min, int64_t* max) {
 }
 
 kiln_status kiln_dim_text(kiln_dim dim, char** text) {
-  return guarded([&] { given(text, "text") = new_string(to_string(checked_dimension(dim))); });
+  return guarded([&] {
+    char*& out = given(text, "text");
+    out = new_string(to_string(checked_dimension(dim)));
+  });
 }
 
 kiln_status kiln_dim_symbol(const char* name, int64_t min, int64_t max, kiln_dim* dim) {
   return guarded([&] {
     kiln_dim& out = given(dim, "dim");
-    const std::string_view symbol = &given(name, "name");
+    const std::string_view symbol = not_null(name, "name");
     if (symbol.empty() || min < 0 || max < min)
       raise(errc::invalid_argument, "a symbol has a name and bounds with 0 <= min <= max: found '" +
                                         std::string(symbol) + "' in [" + std::to_string(min) + ", " +

@@ -57,7 +57,7 @@ kiln_status kiln_tensor_borrow(kiln_dtype type, size_t rank, const int64_t* lens
     const shape s = checked_shape(type, rank, lens, strides);
     if (is_object(s.type))
       raise(fault::of(errc::unsupported, "element type of borrowed memory", "a number or bool", s.type));
-    if (s.elements() != dimension(0)) given(data, "data");
+    if (s.elements() != dimension(0)) not_null(data, "data");
     if (reinterpret_cast<std::uintptr_t>(data) % size_of(s.type) != 0)
       raise(fault::of(errc::invalid_argument, "borrowed elements are aligned to their size", size_of(s.type),
                       reinterpret_cast<std::uintptr_t>(data) % size_of(s.type)));
@@ -86,7 +86,7 @@ kiln_status kiln_tensor_create_strings(size_t rank, const int64_t* lens, const c
     const auto count = static_cast<std::size_t>(s.elements().value());
     std::vector<std::string> strings;
     for (const char* const& text : given_array(texts, count, "texts"))
-      strings.emplace_back(&given(text, "a text"), lengths ? lengths[strings.size()] : std::strlen(text));
+      strings.emplace_back(not_null(text, "a text"), lengths ? lengths[strings.size()] : std::strlen(text));
     out = new kiln_tensor{string_argument(s.lens, strings)};
   });
 }
@@ -120,8 +120,7 @@ kiln_status kiln_tensor_copy_to(const kiln_tensor* tensor, void* to, size_t byte
     const auto wanted = static_cast<std::size_t>(s.bytes().value());
     if (bytes != wanted) raise(fault::of(errc::invalid_argument, "bytes of the tensor's elements", wanted, bytes));
     if (bytes == 0) return;
-    given(to, "to");
-    std::memcpy(to, from.value.contiguous().data(), bytes);
+    std::memcpy(not_null(to, "to"), from.value.contiguous().data(), bytes);
   });
 }
 
@@ -159,7 +158,7 @@ kiln_status kiln_tensor_item(const kiln_tensor* tensor, size_t index, kiln_tenso
 kiln_status kiln_tensor_read(const char* path, kiln_tensor** tensor) {
   return guarded([&] {
     kiln_tensor*& out = given(tensor, "tensor");
-    out = new kiln_tensor{onnx::read_tensor(&given(path, "path")).value};
+    out = new kiln_tensor{onnx::read_tensor(not_null(path, "path")).value};
   });
 }
 
@@ -167,6 +166,6 @@ kiln_status kiln_tensor_write(const kiln_tensor* tensor, const char* path) {
   return guarded([&] {
     const kiln_tensor& from = given(tensor, "tensor");
     check_on_host(from);
-    onnx::write_tensor(&given(path, "path"), from.value);
+    onnx::write_tensor(not_null(path, "path"), from.value);
   });
 }

@@ -26,8 +26,7 @@ variables import_custom(node_context& c) {
     operands.push_back(c.in(i).id());
   }
   const custom_op named{c.source.domain, c.source.op_type, true, {}, {}};
-  const value first =
-      c.build.add_operation(make_custom_operation(named.name(), std::move(attributes)), std::move(operands));
+  const value first = c.build.add_operation(make_custom_operation(named.name(), attributes), std::move(operands));
   variables out;
   const auto& made = c.build.module().producer(first.id());
   if (made.results.size() < c.source.outputs.size())

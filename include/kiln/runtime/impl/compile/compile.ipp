@@ -2,6 +2,7 @@
 
 #include "kiln/pass/lent_threads.hpp"
 #include "kiln/runtime/impl/compile/free_constants.hpp"
+#include "kiln/runtime/impl/run/executable_access.hpp"
 #include "kiln/runtime/impl/run/planned_program.hpp"
 #include "kiln/runtime/impl/segment/segments.hpp"
 #include "kiln/runtime/options.hpp"
@@ -150,7 +151,7 @@ executable detail::compile_bound(program p, const target& t, const compile_optio
     detail::make_steps(*s, t, options, {.near_constants = detail::constants_stay_near(s->optimized)});
   }
   s->report.plan_ms = milliseconds_since(start);
-  return executable(std::move(s));
+  return executable_access::make(std::move(s));
 }
 
 }  // namespace kiln

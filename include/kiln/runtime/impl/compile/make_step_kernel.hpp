@@ -24,7 +24,7 @@ inline const literal* constant_of(const module_graph& graph, value_id v, layout&
     where = layout::standard(ins.results[0].lens);
     return ins.constant.has_symbols() ? nullptr : &ins.constant;
   }
-  if (!lower::is_view(ins)) return nullptr;
+  if (!is_view(ins)) return nullptr;
   const literal* constant = constant_of(graph, ins.inputs[0], where);
   if (!constant) return nullptr;
   const auto mapped = ins.op.map(where);

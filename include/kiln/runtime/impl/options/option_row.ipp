@@ -37,6 +37,12 @@ std::size_t distance(std::string_view a, std::string_view b) {
   return row[b.size()];
 }
 
+// Part of the other, a name is as near as one wrong letter makes it.
+std::size_t farness(std::string_view name, std::string_view known) {
+  const bool part = !name.empty() && (name.find(known) != name.npos || known.find(name) != known.npos);
+  return part ? 1 : distance(name, known);
+}
+
 }  // namespace
 
 std::string_view to_string(option_kind kind) {
@@ -147,7 +153,7 @@ void refuse_value(const option_info& info, std::string_view text) {
 void refuse_name(std::span<const std::string_view> known, std::string_view name) {
   std::vector<std::string_view> near(known.begin(), known.end());
   std::stable_sort(near.begin(), near.end(),
-                   [&](std::string_view a, std::string_view b) { return distance(name, a) < distance(name, b); });
+                   [&](std::string_view a, std::string_view b) { return farness(name, a) < farness(name, b); });
   std::string message = "no option '";
   message.append(name).append("'");
   if (!near.empty()) message.append("; nearest '").append(near.front()).append("' of ").append(joined(known));

@@ -6,30 +6,29 @@ namespace {
 constexpr std::uint64_t most_threads = 1024, most_cached_mib = 1 << 30;
 
 constexpr compile_option compile_rows[] = {
-    option<&compile_options::threads>("threads", "threads that a run uses; 0: one for each processor", most_threads),
-    option<&compile_options::tune>("tune", "choose kernels by timing them on this machine; the choices are kept"),
-    path_option<&compile_options::tuning_file>(
+    make_option<&compile_options::threads>("threads", "threads that a run uses; 0: one for each processor",
+                                           most_threads),
+    make_option<&compile_options::tune>("tune", "choose kernels by timing them on this machine; the choices are kept"),
+    make_path_option<&compile_options::tuning_file>(
         "tuning_file", "file in which tune keeps its choices; empty: kiln/tuned.tsv in the user's cache folder"),
-    path_option<&compile_options::cache>(
+    make_path_option<&compile_options::cache>(
         "cache", "folder that keeps compiled programs and gives them back; empty: nothing is kept"),
-    option<&compile_options::cache_limit>(
+    make_option<&compile_options::cache_limit>(
         "cache_limit", "MiB that the folder of compiled programs may hold; the least recently used go first",
         most_cached_mib),
-    option<&compile_options::passes, &pass_options::simplify>("simplify",
-                                                              "rewrite the graph to fewer and cheaper instructions"),
-    option<&compile_options::passes, &pass_options::fuse>("fuse", "group instructions into kernels"),
-    option<&compile_options::passes, &pass_options::verify>("verify_passes",
-                                                            "check the graph's invariants after each pass"),
-    option<&compile_options::aliases>("alias",
-                                      "OUTPUT=INPUT: outputs that grow in the memory of an input, as a key-value cache "
-                                      "does"),
+    make_option<&compile_options::passes, &pass_options::simplify>(
+        "simplify", "rewrite the graph to fewer and cheaper instructions"),
+    make_option<&compile_options::passes, &pass_options::fuse>("fuse", "group instructions into kernels"),
+    make_option<&compile_options::passes, &pass_options::verify>("verify_passes",
+                                                                 "check the graph's invariants after each pass"),
+    make_option<&compile_options::aliases>(
+        "alias", "OUTPUT=INPUT: the output grows in the memory of the input, as a key-value cache does"),
 };
 static_assert(is_well_formed<compile_options>(compile_rows));
 
 constexpr run_option run_rows[] = {
-    option<&run_options::stream>("stream",
-                                 "stream of a GPU that the run's work is given to without waiting; 0: the run has one "
-                                 "of its own and waits"),
+    make_option<&run_options::stream>(
+        "stream", "a GPU's stream that is given the run's work without waiting; 0: the run has its own and waits"),
 };
 static_assert(is_well_formed<run_options>(run_rows));
 

@@ -96,7 +96,7 @@ class planner {
     kernels_.resize(graph_.size());
     for (std::uint32_t i = 0; i < graph_.size(); ++i) {
       const instruction& ins = graph_[i];
-      if (ins.kind != instruction_kind::op || lower::is_view(ins) || lower::is_concat(ins)) continue;
+      if (ins.kind != instruction_kind::op || is_view(ins) || lower::is_concat(ins)) continue;
       if (choices_.tuning) choices_.tuning->next(i, graph_.size(), label_of(ins, i));
       naming(ins, i, [&] { kernels_[i] = make_step_kernel(program_, i, target_, layouts_, pool_, choices_, memory_); });
       for (std::size_t k = 0; k < ins.inputs.size(); ++k)
@@ -161,17 +161,17 @@ class planner {
   }
   void leave_to_run(std::uint32_t i) {
     const instruction& ins = graph_[i];
-    if (lower::is_view(ins) && !values_.readers().unread(i))
+    if (is_view(ins) && !values_.readers().unread(i))
       check_extents(ins, graph_.shape_of(ins.inputs[0]), ins.name.view());
     if (ins.kind == instruction_kind::op && ins.op.is<op::fused>()) {
       const module_graph& body = program_.module(ins.op.body());
       for (std::uint32_t k = 0; k < body.size(); ++k)
-        if (lower::is_view(body[k]))
+        if (is_view(body[k]))
           check_extents(body[k], body.shape_of(body[k].inputs[0]), ins.name.view());
         else
           leave_rule(plan_, body, body[k], body[k].name.empty() ? label_of(ins, i) : std::string(body[k].name.view()));
     }
-    if (!lower::is_view(ins) && !lower::is_concat(ins)) leave_rule(plan_, graph_, ins, label_of(ins, i));
+    if (!is_view(ins) && !lower::is_concat(ins)) leave_rule(plan_, graph_, ins, label_of(ins, i));
   }
 
   // ---- the finished plan

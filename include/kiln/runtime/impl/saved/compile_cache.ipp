@@ -7,7 +7,7 @@
 #include <set>
 
 #include "kiln/graph/program_archive.hpp"
-#include "kiln/runtime/impl/saved/saved_access.hpp"
+#include "kiln/runtime/impl/run/executable_access.hpp"
 #include "kiln/runtime/options.hpp"
 #include "kiln/runtime/saved_program.hpp"
 #include "kiln/runtime/thread_pool.hpp"
@@ -133,7 +133,7 @@ executable detail::compile_cached(program p, const target& t, const compile_opti
     save(exe, file);
     shrink_cache(folder, std::size_t{options.cache_limit} << 20);
   } catch (const error& e) {
-    saved_access::remark(exe, std::string("the cache can't keep it: ") + e.what());
+    executable_access::remark(exe, std::string("the cache can't keep it: ") + e.what());
   }
   return exe;
 }

@@ -4,7 +4,7 @@
 
 #include "kiln/graph/program_archive.hpp"
 #include "kiln/graph/verify.hpp"
-#include "kiln/runtime/impl/saved/saved_access.hpp"
+#include "kiln/runtime/impl/run/executable_access.hpp"
 #include "kiln/runtime/impl/saved/saved_file.hpp"
 #include "kiln/runtime/saved_program.hpp"
 #include "kiln/version.hpp"
@@ -108,7 +108,7 @@ executable load_compiled(std::shared_ptr<const saved_file> file, saved_program_i
     p->unchecked->check = [file, pool = p->pool] { file->check_data(*pool); };
   }
   p->report.plan_ms = std::chrono::duration<double, std::milli>(clock::now() - start).count();
-  return detail::saved_access::make(std::move(p));
+  return detail::executable_access::make(std::move(p));
 }
 
 program take_source(const saved_file& file, const load_options& how, thread_pool& pool) {

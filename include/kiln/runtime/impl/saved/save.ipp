@@ -1,5 +1,5 @@
 #include "kiln/graph/program_archive.hpp"
-#include "kiln/runtime/impl/saved/saved_access.hpp"
+#include "kiln/runtime/impl/run/executable_access.hpp"
 #include "kiln/runtime/impl/saved/saved_file.hpp"
 #include "kiln/runtime/saved_program.hpp"
 #include "kiln/version.hpp"
@@ -36,7 +36,7 @@ void add_about(saved_file_writer& file, const executable* exe, const program* so
   about.put_text(exe ? exe->report().target : "");
   about.put_text(format);
   if (exe) {
-    const compiled_program& p = detail::saved_access::of(*exe);
+    const compiled_program& p = detail::executable_access::of(*exe);
     put_ports(about, p.ports.inputs);
     put_ports(about, p.ports.outputs);
   } else {
@@ -47,9 +47,9 @@ void add_about(saved_file_writer& file, const executable* exe, const program* so
   const std::vector<std::string>& remarks = exe ? exe->report().remarks : none;
   about.put_unsigned(remarks.size());
   for (const std::string& r : remarks) about.put_text(r);
-  about.put_unsigned(exe ? detail::saved_access::of(*exe).options.size() : 0);
+  about.put_unsigned(exe ? detail::executable_access::of(*exe).options.size() : 0);
   if (exe)
-    for (const auto& [name, value] : detail::saved_access::of(*exe).options) {
+    for (const auto& [name, value] : detail::executable_access::of(*exe).options) {
       about.put_text(name);
       about.put_text(value);
     }
@@ -81,7 +81,7 @@ void add_compiled(saved_file_writer& file, const compiled_program& p) {
 
 void save_parts(const executable* exe, const program* source, const std::filesystem::path& to) {
   saved_file_writer file;
-  const compiled_program* const compiled = exe ? &detail::saved_access::of(*exe) : nullptr;
+  const compiled_program* const compiled = exe ? &detail::executable_access::of(*exe) : nullptr;
   if (compiled && compiled->on_device)
     raise(errc::unsupported, "programs that are compiled for a CPU can be saved so far; found one for target '" +
                                  compiled->report.target + "': save its source");

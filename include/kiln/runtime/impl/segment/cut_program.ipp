@@ -186,9 +186,7 @@ class cutter {
   }
 
   // A view is made anew where it is read, so that nothing is written out for it.
-  bool moves(value_id v) const {
-    return is_op(v.instruction) && !host_[v.instruction] && lower::is_view(graph_.producer(v));
-  }
+  bool moves(value_id v) const { return is_op(v.instruction) && !host_[v.instruction] && is_view(graph_.producer(v)); }
 
   void want(value_id v) {
     if (is_constant(v) || is_parameter(v) || host_[v.instruction]) return;
@@ -206,7 +204,7 @@ class cutter {
       for (const value_id v : graph_[i].inputs)
         if (host_[i])
           want(v);
-        else if (!lower::is_view(graph_[i]))
+        else if (!is_view(graph_[i]))
           want_from(want_from, v, k);
   }
   // A view that is handed on reads its source in its own segment, or hands on an earlier one's: from the last segment

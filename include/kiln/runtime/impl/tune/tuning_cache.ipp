@@ -58,15 +58,16 @@ tuning_cache::tuning_cache(std::filesystem::path file) : file_(std::move(file)) 
 
 // What the file holds, false where it is something else.
 bool tuning_cache::read(entries& to) {
-  std::error_code absent;
-  const auto bytes = std::filesystem::file_size(file_, absent);
-  if (absent) {
-    // a folder, say, has a name but no size
-    if (!std::filesystem::exists(file_, absent)) return true;
+  // One look at the name: a second one could find a file that another writer has made meanwhile.
+  std::error_code unknown;
+  const std::filesystem::file_status there = std::filesystem::status(file_, unknown);
+  if (!std::filesystem::exists(there)) return true;
+  if (!std::filesystem::is_regular_file(there)) {
     remark_ = "tuning: " + file_.string() + " is no file: nothing is read from it or kept in it";
     return false;
   }
-  const std::string text = bytes > most_bytes ? std::string() : read_file(file_);
+  const std::uintmax_t bytes = std::filesystem::file_size(file_, unknown);
+  const std::string text = bytes > most_bytes ? std::string() : read_file(file_);  // none where its size is unknown
   if (bytes != 0 && !text.starts_with(title)) {
     remark_ = "tuning: " + file_.string() + " is not a file of tuned kernels (its first line would be '" +
               std::string(first_line.substr(0, first_line.size() - 1)) + "'): it is left as it is";

@@ -4,7 +4,7 @@
 namespace kiln::detail {
 
 /// The way from an executable to its parts and back.
-struct saved_access {
+struct executable_access {
   static const compiled_program& of(const executable& exe) { return *exe.program_; }
   /// Of an executable that nobody runs yet.
   static void remark(executable& exe, std::string text) {
