@@ -1,3 +1,4 @@
+#include "kiln/graph/custom_op.hpp"
 #include "kiln/graph/picture.hpp"
 #include "kiln/graph/print.hpp"
 #include "kiln/interface/python/impl/array.hpp"
