@@ -148,7 +148,13 @@ bool borrowed_array::read_buffer(py::handle object, std::optional<dtype> wanted)
 
 bool borrowed_array::read_dlpack(py::handle object) {
   if (!py::hasattr(object, "__dlpack__")) return false;
-  dlpack::received r = receive_from(object);
+  dlpack::received r;
+  try {
+    r = receive_from(object);
+  } catch (py::error_already_set& e) {
+    if (!e.matches(PyExc_BufferError)) throw;
+    return false;  // elements that DLPack has no word for
+  }
   value = std::move(r.value);
   where = r.where;
   read_only = r.read_only;

@@ -1,4 +1,6 @@
 #include <algorithm>
+#include <pybind11/complex.h>
+
 #include <complex>
 
 #include "kiln/core/object.hpp"

@@ -17,7 +17,7 @@ constexpr dtype_alias numpy_names[] = {
     {"int32", dtype::i32},          {"int64", dtype::i64},           {"uint8", dtype::u8},
     {"uint16", dtype::u16},         {"uint32", dtype::u32},          {"uint64", dtype::u64},
     {"bool_", dtype::boolean},      {"float8_e4m3fn", dtype::f8e4m3fn}, {"float8_e5m2", dtype::f8e5m2},
-    {"float8_e4m3fnuz", dtype::f8e4m3fnuz}, {"float8_e5m2fnuz", dtype::f8e5m2fnuz}, {"str", dtype::string},
+    {"float8_e4m3fnuz", dtype::f8e4m3fnuz}, {"float8_e5m2fnuz", dtype::f8e5m2fnuz},
     {"complex64", dtype::c64},      {"complex128", dtype::c128}};
 
 std::string name_of_type(py::handle object) {
@@ -36,6 +36,7 @@ dtype dtype_of_object(py::handle object) {
     if (to_string(static_cast<dtype>(i)) == name) return static_cast<dtype>(i);
   for (const dtype_alias& a : numpy_names)
     if (a.name == name) return a.type;
+  if (name.starts_with("str")) return dtype::string;  // numpy's texts of so many bits
   std::string known;
   for (std::size_t i = 0; i < all_dtypes; ++i)
     known.append(i ? ", " : "").append(to_string(static_cast<dtype>(i)));

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple, Union
@@ -132,8 +133,7 @@ def compile(
         model = model.finish()
     if not isinstance(model, Program):
         decided = dims or shapes or values or keep_inputs or weights
-        in_file = not isinstance(model, (bytes, bytearray, memoryview))
-        if in_file and not decided and _kiln._is_saved_program(model):
+        if isinstance(model, (str, os.PathLike)) and not decided and _kiln._is_saved_program(model):
             return _kiln._load(model, target, texts, False)
         model = read(model, dims=dims, shapes=shapes, values=values, keep_inputs=keep_inputs, directory=directory)
     elif dims or shapes or values or keep_inputs:
@@ -190,10 +190,10 @@ class _Progress:
         if not self.how:
             return None
         try:
-            from tqdm.auto import tqdm
+            tqdm = importlib.import_module("tqdm.auto")
         except ImportError:
             return None
-        self.bar = tqdm(desc="tuning", unit="kernel")
+        self.bar = tqdm.tqdm(desc="tuning", unit="kernel")
         return self.show
 
     def show(self, done: int, total: int, what: str) -> None:
