@@ -25,8 +25,9 @@ target_include_directories(kiln_python SYSTEM PRIVATE ${KILN_PYBIND11_INCLUDE_DI
 target_link_libraries(kiln_python PRIVATE kiln::interface kiln::onnx)
 set(KILN_PYTHON_FOLDER ${PROJECT_BINARY_DIR}/python)
 set_target_properties(kiln_python PROPERTIES OUTPUT_NAME _kiln CXX_VISIBILITY_PRESET hidden VISIBILITY_INLINES_HIDDEN ON
-                      LIBRARY_OUTPUT_DIRECTORY ${KILN_PYTHON_FOLDER}/kiln)
-target_link_options(kiln_python PRIVATE -Wl,--exclude-libs,ALL)
+                      LIBRARY_OUTPUT_DIRECTORY ${KILN_PYTHON_FOLDER}/kiln INSTALL_RPATH "$ORIGIN")
+# An RPATH serves the libraries that its libraries need too: all lie beside the module in a wheel.
+target_link_options(kiln_python PRIVATE -Wl,--exclude-libs,ALL -Wl,--disable-new-dtags)
 
 # The sources stand beside the module, as in an installation.
 set(from ${PROJECT_SOURCE_DIR}/include/kiln/interface/python/kiln)
@@ -39,3 +40,16 @@ foreach(source IN LISTS python_sources)
   list(APPEND python_copies ${copy})
 endforeach()
 add_custom_target(kiln_python_package ALL DEPENDS kiln_python ${python_copies})
+
+# What a wheel holds (cmake/python/kiln_build.py); an installation of kiln leaves it out.
+install(TARGETS kiln_python LIBRARY DESTINATION kiln COMPONENT python EXCLUDE_FROM_ALL)
+install(FILES ${python_copies} DESTINATION kiln COMPONENT python EXCLUDE_FROM_ALL)
+if(KILN_EIGEN)
+  install(FILES $<TARGET_FILE:${KILN_EIGEN_BASE_TARGET}> RENAME $<TARGET_SONAME_FILE_NAME:${KILN_EIGEN_BASE_TARGET}>
+          DESTINATION kiln COMPONENT python EXCLUDE_FROM_ALL)
+  foreach(target IN LISTS KILN_EIGEN_LEVEL_TARGETS)
+    string(REPLACE "kiln_eigen_" "" level ${target})
+    install(FILES $<TARGET_FILE:${target}> RENAME $<TARGET_SONAME_FILE_NAME:${target}>
+            DESTINATION kiln/glibc-hwcaps/x86-64-${level} COMPONENT python EXCLUDE_FROM_ALL)
+  endforeach()
+endif()

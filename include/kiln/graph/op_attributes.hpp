@@ -165,7 +165,9 @@ template <class Op> operation make_with(std::span<const named_attribute> attribu
 }  // namespace detail
 
 /// The row of an op, kiln's own or a user's.
-template <op_struct Op> op_row op_row_of() { return {&table_of<Op>(), detail::make_with<Op>, detail::attributes_of<Op>}; }
+template <op_struct Op> op_row op_row_of() {
+  return {&table_of<Op>(), detail::make_with<Op>, detail::attributes_of<Op>};
+}
 
 /// kiln's own ops that stand in a program by themselves, by name.
 std::span<const op_row> op_rows();

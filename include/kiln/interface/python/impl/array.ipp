@@ -7,9 +7,9 @@ struct letter_row {
   dtype type;
   char letter;
 };
-constexpr letter_row letters[] = {{dtype::f64, 'd'},  {dtype::f32, 'f'}, {dtype::f16, 'e'}, {dtype::i8, 'b'},
-                                  {dtype::i16, 'h'},  {dtype::i32, 'i'}, {dtype::i64, 'q'}, {dtype::u8, 'B'},
-                                  {dtype::u16, 'H'},  {dtype::u32, 'I'}, {dtype::u64, 'Q'}, {dtype::boolean, '?'}};
+constexpr letter_row letters[] = {{dtype::f64, 'd'}, {dtype::f32, 'f'}, {dtype::f16, 'e'}, {dtype::i8, 'b'},
+                                  {dtype::i16, 'h'}, {dtype::i32, 'i'}, {dtype::i64, 'q'}, {dtype::u8, 'B'},
+                                  {dtype::u16, 'H'}, {dtype::u32, 'I'}, {dtype::u64, 'Q'}, {dtype::boolean, '?'}};
 
 std::optional<dtype> integer_of(bool is_signed, std::size_t bytes) {
   switch (bytes) {
@@ -90,8 +90,7 @@ void borrowed_array::take(void* data, dtype type, std::size_t item, std::size_t 
   bool dense = true;
   Py_ssize_t step = static_cast<Py_ssize_t>(item);
   for (std::size_t i = 0; i < rank; ++i) s.lens.push_back(lens[i]);
-  for (std::size_t i = rank; strides && i-- > 0; step *= lens[i])
-    dense = dense && (lens[i] == 1 || strides[i] == step);
+  for (std::size_t i = rank; strides && i-- > 0; step *= lens[i]) dense = dense && (lens[i] == 1 || strides[i] == step);
   for (std::size_t i = 0; !dense && i < rank; ++i) {
     in_place = in_place && strides[i] % static_cast<Py_ssize_t>(item) == 0;
     s.strides.push_back(strides[i] / static_cast<Py_ssize_t>(item));
@@ -177,8 +176,8 @@ bool borrowed_array::read_interface(py::handle object, std::optional<dtype> want
     raise(fault::of(errc::malformed, "__array_interface__ has a stride for each dim", lens.size(), strides.size()));
   kept_ = py::reinterpret_borrow<py::object>(object);
   read_only = py::cast<bool>(data[1]);
-  take(reinterpret_cast<void*>(py::cast<std::uintptr_t>(data[0])), meant(*type, wanted), item, lens.size(),
-       lens.data(), strided ? strides.data() : nullptr);
+  take(reinterpret_cast<void*>(py::cast<std::uintptr_t>(data[0])), meant(*type, wanted), item, lens.size(), lens.data(),
+       strided ? strides.data() : nullptr);
   return true;
 }
 
@@ -195,7 +194,8 @@ void borrowed_array::read_writable(py::handle object, std::optional<dtype> wante
   if (!read_tensor(object) && !read_buffer(object, wanted) && !read_dlpack(object) && !read_interface(object, wanted))
     raise(errc::invalid_argument, "an output is given as a Tensor or an array: found " +
                                       py::cast<std::string>(py::str(py::type::handle_of(object))));
-  if (read_only) raise(errc::invalid_argument, "an output is given in memory that can be written: found a read-only array");
+  if (read_only)
+    raise(errc::invalid_argument, "an output is given in memory that can be written: found a read-only array");
   if (view_.obj && value.data() != view_.buf && value.elements() != 0)
     raise(errc::invalid_argument, "an output is given in aligned memory: found an array of unaligned elements");
 }

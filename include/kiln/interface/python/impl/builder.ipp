@@ -134,15 +134,14 @@ void bind_layers(methods& c) {
       },
       py::arg("axes"), py::arg("epsilon") = 1e-5, "Zero mean and unit variance along the axes.");
   c.def(
-      "rms_normalize",
-      [](const held_value& x, double epsilon) { return x.with(x.get().rms_normalize(epsilon)); },
+      "rms_normalize", [](const held_value& x, double epsilon) { return x.with(x.get().rms_normalize(epsilon)); },
       py::arg("epsilon") = 1e-5, "x / sqrt(mean(x^2) + epsilon) along the last axis.");
   c.def(
       "batch_norm",
       [](const held_value& x, const py::object& scale, const py::object& bias, const py::object& mean,
          const py::object& variance, double epsilon) {
-        return x.with(x.get().batch_norm(x.operand(scale), x.operand(bias), x.operand(mean), x.operand(variance),
-                                         epsilon));
+        return x.with(
+            x.get().batch_norm(x.operand(scale), x.operand(bias), x.operand(mean), x.operand(variance), epsilon));
       },
       py::arg("scale"), py::arg("bias"), py::arg("mean"), py::arg("variance"), py::arg("epsilon") = 1e-5,
       "(x - mean) / sqrt(variance + epsilon) * scale + bias along axis 1.");
@@ -156,9 +155,10 @@ void bind_layers(methods& c) {
 
 void bind_ops_with_attributes(methods& c) {
   const auto add = [&c](const char* method, const char* op) {
-    c.def(method, [op](const py::args& operands, const py::kwargs& attributes) {
-      return append_op(op, operands, attributes);
-    }, (std::string("The op ") + op + ": see kiln.ops." + op + ".").c_str());
+    c.def(
+        method,
+        [op](const py::args& operands, const py::kwargs& attributes) { return append_op(op, operands, attributes); },
+        (std::string("The op ") + op + ": see kiln.ops." + op + ".").c_str());
   };
   add("conv", "convolution");
   add("pool", "pooling");
@@ -194,7 +194,8 @@ void bind_builder(py::module_& m) {
   c.def_property_readonly(
       "dtype", [](const held_value& x) { return std::string(to_string(x.get().type())); }, "The elements' type.");
   c.def(
-      "result", [](const held_value& x, std::uint32_t k) {
+      "result",
+      [](const held_value& x, std::uint32_t k) {
         const auto& made_by = x.state->make.module().producer(x.get().id());
         if (k >= made_by.results.size())
           raise(fault::of(errc::invalid_argument, "index of an op's result", made_by.results.size(), k));
@@ -218,8 +219,7 @@ void bind_builder(py::module_& m) {
       [parameter](held_builder& self, const std::string& name, const py::object& type, const py::object& lens) {
         return parameter(self, self.state->make.input(name, dtype_of_object(type), dims_of_object(lens)));
       },
-      py::arg("name"), py::arg("dtype"), py::arg("shape"),
-      "An input. Extents are numbers, Dims or names of symbols.");
+      py::arg("name"), py::arg("dtype"), py::arg("shape"), "An input. Extents are numbers, Dims or names of symbols.");
   b.def(
       "weight",
       [parameter](held_builder& self, const std::string& name, const py::object& type, const py::object& lens) {

@@ -15,8 +15,8 @@ void read_input(const held_executable& e, call_state& s, std::size_t i, PyObject
   try {
     a.read(value, p.type.type);
     if (!e.has_device && !dlpack::is_host(a.where))
-      raise(fault::of(errc::invalid_argument, "this target's arrays are in the host's memory: DLPack device",
-                      "1 (CPU)", static_cast<int>(a.where.type)));
+      raise(fault::of(errc::invalid_argument, "this target's arrays are in the host's memory: DLPack device", "1 (CPU)",
+                      static_cast<int>(a.where.type)));
     if (const dtype found = a.value.get_shape().type; found != p.type.type)
       raise(fault::of(errc::invalid_argument, "dtype of an input", p.type.type, found));
   } catch (const error& found) {
@@ -94,9 +94,8 @@ void read_inputs(const held_executable& e, call_state& s, PyObject* positional, 
   const auto by_name = static_cast<std::size_t>(named ? PyDict_GET_SIZE(named) : 0);
   if (given + by_name != count) refuse_names(e, s, positional, named);
   for (std::size_t i = 0; i < count; ++i) {
-    PyObject* const value =
-        i < given ? PyTuple_GET_ITEM(positional, static_cast<Py_ssize_t>(i))
-                  : PyDict_GetItemWithError(named, e.keys[i].ptr());
+    PyObject* const value = i < given ? PyTuple_GET_ITEM(positional, static_cast<Py_ssize_t>(i))
+                                      : PyDict_GetItemWithError(named, e.keys[i].ptr());
     if (!value && PyErr_Occurred()) throw py::error_already_set();
     if (!value) refuse_names(e, s, positional, named);
     read_input(e, s, i, value);

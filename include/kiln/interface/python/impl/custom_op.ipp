@@ -51,9 +51,7 @@ custom_attribute custom_attribute_of(const std::string& name, const py::object& 
   return {name, py::cast<std::vector<float>>(all)};
 }
 
-py::tuple tuple_of(const shape& s) {
-  return py::make_tuple(std::string(to_string(s.type)), object_of_dims(s.lens));
-}
+py::tuple tuple_of(const shape& s) { return py::make_tuple(std::string(to_string(s.type)), object_of_dims(s.lens)); }
 
 shapes shapes_of_object(const py::object& all) {
   shapes out;
@@ -72,8 +70,8 @@ void copy_result(const py::handle& from, argument& to, const std::string& op) {
   a.read(from, wanted.type);
   const shape& found = a.value.get_shape();
   if (found.type != wanted.type || found.lens != wanted.lens)
-    throw error(fault::of(errc::shape_mismatch, "what the op's function returns is what its shape rule says", wanted,
-                          found))
+    throw error(
+        fault::of(errc::shape_mismatch, "what the op's function returns is what its shape rule says", wanted, found))
         .at_op(op);
   if (wanted.elements() == dimension(0)) return;
   std::memcpy(to.data(), a.value.contiguous().data(), static_cast<std::size_t>(wanted.bytes().value()));

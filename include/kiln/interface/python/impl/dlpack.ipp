@@ -42,15 +42,15 @@ dlpack::received receive_capsule(py::handle capsule) {
     return receive_named<dlpack::managed_tensor_versioned>(capsule, versioned_name, "used_dltensor_versioned");
   if (PyCapsule_IsValid(capsule.ptr(), plain_name))
     return receive_named<dlpack::managed_tensor>(capsule, plain_name, "used_dltensor");
-  raise(errc::invalid_argument, "a capsule of DLPack that nobody has taken yet: found " +
-                                    py::cast<std::string>(py::repr(capsule)));
+  raise(errc::invalid_argument,
+        "a capsule of DLPack that nobody has taken yet: found " + py::cast<std::string>(py::repr(capsule)));
 }
 
 dlpack::received receive_from(py::handle object) {
   if (PyCapsule_CheckExact(object.ptr())) return receive_capsule(object);
   if (!py::hasattr(object, "__dlpack__"))
-    raise(errc::invalid_argument, "an object with __dlpack__: found " +
-                                      py::cast<std::string>(py::str(py::type::handle_of(object))));
+    raise(errc::invalid_argument,
+          "an object with __dlpack__: found " + py::cast<std::string>(py::str(py::type::handle_of(object))));
   try {
     return receive_capsule(object.attr("__dlpack__")(py::arg("max_version") = py::make_tuple(1, 1)));
   } catch (py::error_already_set& e) {
@@ -62,8 +62,7 @@ dlpack::received receive_from(py::handle object) {
 py::object send_capsule(const held_tensor& t, const py::object& max_version, const py::object& dl_device,
                         const py::object& copy) {
   const auto device = py::make_tuple(static_cast<int>(t.where.type), t.where.id);
-  if (!dl_device.is_none() && !device.equal(dl_device))
-    throw py::buffer_error("a Tensor stays on its device");
+  if (!dl_device.is_none() && !device.equal(dl_device)) throw py::buffer_error("a Tensor stays on its device");
   const bool versioned = !max_version.is_none() && py::cast<int>(max_version[py::int_(0)]) >= 1;
   if (t.read_only && !versioned && (copy.is_none() || !py::cast<bool>(copy)))
     throw py::buffer_error("only DLPack 1.0 and later can say that memory is read-only; make a copy()");

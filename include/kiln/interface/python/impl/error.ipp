@@ -10,8 +10,9 @@ PyObject* error_type = nullptr;
 PyObject* argument_error_type = nullptr;
 
 const char* word_of(errc code) {
-  constexpr const char* words[] = {"invalid_argument", "shape_mismatch", "unsupported", "not_found", "malformed",
-                                   "io",               "limit",          "canceled",    "internal"};
+  constexpr const char* words[] = {
+      "invalid_argument", "shape_mismatch", "unsupported", "not_found", "malformed", "io", "limit",
+      "canceled",         "internal"};
   return words[static_cast<unsigned>(code)];
 }
 
@@ -68,12 +69,13 @@ void bind_error(py::module_& m) {
     m.attr(name) = type;
     return type.release().ptr();
   };
-  error_type = exception("Error",
-                         "What kiln raises. `code` is one of invalid_argument, shape_mismatch, unsupported, not_found, "
-                         "malformed, io, limit, canceled and internal; `message` says what is wrong without the places; "
-                         "`op`, `instruction` and `place` (an ONNX node, a file) say where; `expected` and `found` are "
-                         "the two sides of a broken rule. What is not known is empty.",
-                         py::handle(PyExc_Exception));
+  error_type =
+      exception("Error",
+                "What kiln raises. `code` is one of invalid_argument, shape_mismatch, unsupported, not_found, "
+                "malformed, io, limit, canceled and internal; `message` says what is wrong without the places; "
+                "`op`, `instruction` and `place` (an ONNX node, a file) say where; `expected` and `found` are "
+                "the two sides of a broken rule. What is not known is empty.",
+                py::handle(PyExc_Exception));
   argument_error_type = exception(
       "ArgumentError",
       "An Error whose cause is what the caller gave (invalid_argument, shape_mismatch, not_found, limit): also a "

@@ -126,8 +126,7 @@ py::list ports_of(std::span<const port> all) {
 
 void bind_class(py::module_& m) {
   py::class_<held_executable> c(
-      m, "Executable",
-      py::custom_type_setup([](PyHeapTypeObject* type) { type->ht_type.tp_call = call_executable; }),
+      m, "Executable", py::custom_type_setup([](PyHeapTypeObject* type) { type->ht_type.tp_call = call_executable; }),
       "A program compiled for a target. `exe(x=array)` runs it: inputs by name or by position, the only output as a "
       "Tensor or several as Results. Any number of threads may call one at once.");
   c.def_property_readonly("_inputs", [](const held_executable& e) { return ports_of(e.compiled.inputs()); });
@@ -144,7 +143,10 @@ void bind_class(py::module_& m) {
   c.def_property_readonly(
       "threads", [](const held_executable& e) { return e.compiled.pool().size(); }, "Threads of its pool.");
   c.def_property_readonly(
-      "optimized", [](const held_executable& e) { return held_program{e.compiled.optimized(), {}}; },
+      "optimized",
+      [](const held_executable& e) {
+        return held_program{e.compiled.optimized(), {}};
+      },
       "The optimized program that the plan was made from.");
   c.def(
       "svg", [](const held_executable& e) { return to_svg(e.compiled.optimized()); },

@@ -1,5 +1,5 @@
-#include <algorithm>
 #include <pybind11/complex.h>
+#include <algorithm>
 
 #include <complex>
 

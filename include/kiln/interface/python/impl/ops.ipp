@@ -9,7 +9,8 @@ attribute_value attribute_of_object(py::handle object) {
   if (py::isinstance<dimension>(object)) return {py::cast<dimension>(object)};
   if (py::isinstance<py::str>(object)) return {py::cast<std::string>(object)};
   if (PyFloat_Check(object.ptr())) return {py::cast<double>(object)};
-  if (PyIndex_Check(object.ptr())) return {py::cast<std::int64_t>(py::reinterpret_steal<py::object>(PyNumber_Index(object.ptr())))};
+  if (PyIndex_Check(object.ptr()))
+    return {py::cast<std::int64_t>(py::reinterpret_steal<py::object>(PyNumber_Index(object.ptr())))};
   if (PyList_Check(object.ptr()) || PyTuple_Check(object.ptr())) {
     std::vector<attribute_value> out;
     for (const py::handle item : object) out.push_back(attribute_of_object(item));

@@ -48,10 +48,8 @@ py::tuple port_tuple(std::string_view name, const shape& type) {
 
 void bind_program(py::module_& m) {
   py::class_<held_program> c(m, "Program", "A model that is not compiled: modules of instructions.");
-  c.def_property_readonly(
-      "_inputs", [](const held_program& p) { return ports_of(p.graph, false); });
-  c.def_property_readonly(
-      "_weights", [](const held_program& p) { return ports_of(p.graph, true); });
+  c.def_property_readonly("_inputs", [](const held_program& p) { return ports_of(p.graph, false); });
+  c.def_property_readonly("_weights", [](const held_program& p) { return ports_of(p.graph, true); });
   c.def_property_readonly("_outputs", [](const held_program& p) {
     py::list out;
     const module_graph& m = p.graph.main();
@@ -63,7 +61,8 @@ void bind_program(py::module_& m) {
       "remarks", [](const held_program& p) { return p.remarks; }, "What the importer took for granted.");
   c.def("__str__", [](const held_program& p) { return print(p.graph).str(); });
   c.def(
-      "svg", [](const held_program& p) { return to_svg(p.graph); }, "A drawing of the graph, as the text of an SVG file.");
+      "svg", [](const held_program& p) { return to_svg(p.graph); },
+      "A drawing of the graph, as the text of an SVG file.");
   c.def("_repr_svg_", [](const held_program& p) { return to_svg(p.graph); });
   c.def(
       "save",

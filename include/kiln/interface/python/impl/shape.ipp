@@ -11,14 +11,25 @@ struct dtype_alias {
   std::string_view name;
   dtype type;
 };
-constexpr dtype_alias numpy_names[] = {
-    {"float64", dtype::f64},        {"float32", dtype::f32},         {"float16", dtype::f16},
-    {"bfloat16", dtype::bf16},      {"int8", dtype::i8},             {"int16", dtype::i16},
-    {"int32", dtype::i32},          {"int64", dtype::i64},           {"uint8", dtype::u8},
-    {"uint16", dtype::u16},         {"uint32", dtype::u32},          {"uint64", dtype::u64},
-    {"bool_", dtype::boolean},      {"float8_e4m3fn", dtype::f8e4m3fn}, {"float8_e5m2", dtype::f8e5m2},
-    {"float8_e4m3fnuz", dtype::f8e4m3fnuz}, {"float8_e5m2fnuz", dtype::f8e5m2fnuz},
-    {"complex64", dtype::c64},      {"complex128", dtype::c128}};
+constexpr dtype_alias numpy_names[] = {{"float64", dtype::f64},
+                                       {"float32", dtype::f32},
+                                       {"float16", dtype::f16},
+                                       {"bfloat16", dtype::bf16},
+                                       {"int8", dtype::i8},
+                                       {"int16", dtype::i16},
+                                       {"int32", dtype::i32},
+                                       {"int64", dtype::i64},
+                                       {"uint8", dtype::u8},
+                                       {"uint16", dtype::u16},
+                                       {"uint32", dtype::u32},
+                                       {"uint64", dtype::u64},
+                                       {"bool_", dtype::boolean},
+                                       {"float8_e4m3fn", dtype::f8e4m3fn},
+                                       {"float8_e5m2", dtype::f8e5m2},
+                                       {"float8_e4m3fnuz", dtype::f8e4m3fnuz},
+                                       {"float8_e5m2fnuz", dtype::f8e5m2fnuz},
+                                       {"complex64", dtype::c64},
+                                       {"complex128", dtype::c128}};
 
 std::string name_of_type(py::handle object) {
   if (py::isinstance<py::str>(object)) return py::cast<std::string>(object);
@@ -38,8 +49,7 @@ dtype dtype_of_object(py::handle object) {
     if (a.name == name) return a.type;
   if (name.starts_with("str")) return dtype::string;  // numpy's texts of so many bits
   std::string known;
-  for (std::size_t i = 0; i < all_dtypes; ++i)
-    known.append(i ? ", " : "").append(to_string(static_cast<dtype>(i)));
+  for (std::size_t i = 0; i < all_dtypes; ++i) known.append(i ? ", " : "").append(to_string(static_cast<dtype>(i)));
   raise(errc::invalid_argument, "a dtype by its name: expected one of " + known + ", found '" + name + "'");
 }
 
@@ -49,8 +59,8 @@ dimension dimension_of_object(py::handle object) {
   const py::object number = py::reinterpret_steal<py::object>(PyNumber_Index(object.ptr()));
   if (!number) {
     PyErr_Clear();
-    raise(errc::invalid_argument, "an extent is an int, a Dim or a symbol's name: found " +
-                                      py::cast<std::string>(py::repr(object)));
+    raise(errc::invalid_argument,
+          "an extent is an int, a Dim or a symbol's name: found " + py::cast<std::string>(py::repr(object)));
   }
   const long long n = PyLong_AsLongLong(number.ptr());
   if (n == -1 && PyErr_Occurred()) throw py::error_already_set();

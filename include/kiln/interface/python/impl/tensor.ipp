@@ -72,8 +72,8 @@ py::dict interface_of(const held_tensor& t) {
   check_visible(t);
   const shape& s = t.value.get_shape();
   const auto item = static_cast<std::int64_t>(size_of(s.type));
-  const char kind = is_float(s.type) && letter_of(s.type) ? 'f'
-                    : s.type == dtype::boolean            ? 'b'
+  const char kind = is_float(s.type) && letter_of(s.type)            ? 'f'
+                    : s.type == dtype::boolean                       ? 'b'
                     : is_signed_integer(s.type) && letter_of(s.type) ? 'i'
                                                                      : 'u';
   py::dict out;
@@ -98,8 +98,7 @@ held_tensor tensor_of_object(const py::object& object, const py::object& type) {
   borrowed_array a;
   a.read(object, wanted);
   const dtype found = a.value.get_shape().type;
-  if (wanted && *wanted != found)
-    raise(fault::of(errc::invalid_argument, "dtype of the array", *wanted, found));
+  if (wanted && *wanted != found) raise(fault::of(errc::invalid_argument, "dtype of the array", *wanted, found));
   const dlpack::device where = a.where;
   const bool read_only = a.read_only;
   return {a.shared(), where, read_only};
@@ -108,7 +107,8 @@ held_tensor tensor_of_object(const py::object& object, const py::object& type) {
 std::string text_of(const held_tensor& t) {
   const shape& s = t.value.get_shape();
   std::string out = "kiln.Tensor(" + to_string(s);
-  if (dlpack::is_host(t.where) && t.value.elements() <= 64) out += ", " + py::cast<std::string>(py::repr(list_of_argument(t.value)));
+  if (dlpack::is_host(t.where) && t.value.elements() <= 64)
+    out += ", " + py::cast<std::string>(py::repr(list_of_argument(t.value)));
   return out + ")";
 }
 
@@ -156,7 +156,10 @@ void bind_tensor(py::module_& m) {
       },
       "The only element.");
   tensor.def(
-      "copy", [](const held_tensor& t) { return held_tensor{t.value.copy(), {}, false}; },
+      "copy",
+      [](const held_tensor& t) {
+        return held_tensor{t.value.copy(), {}, false};
+      },
       "A row-major Tensor with memory of its own.");
   tensor.def("__len__", [](const held_tensor& t) {
     const dims& lens = t.value.get_shape().lens;

@@ -49,7 +49,9 @@ std::string chrome_trace(const run_profile& profile, const compile_report& repor
     const step_info& s = report.steps.at(t.step);
     events.push_back({{"ph", "X"},
                       {"name", s.kernel},
-                      {"cat", s.copy ? "copy" : s.fallback ? "fallback" : "kernel"},
+                      {"cat", s.copy       ? "copy"
+                              : s.fallback ? "fallback"
+                                           : "kernel"},
                       {"ts", t.begin_ms * 1e3},
                       {"dur", t.ms * 1e3},
                       {"pid", 1},
