@@ -178,6 +178,8 @@ void add_model_verbs(CLI::App& app, commands& c) {
       ->check(finite_amount())
       ->capture_default_str();
   perf_verb.add_flag("--per-kernel", c.perf.per_kernel, "list each step's time, GFLOP/s and GB/s");
+  perf_verb.add_option("--trace", c.perf.trace, "write when the steps of some runs ran, for ui.perfetto.dev")
+      ->type_name("FILE");
   perf_verb.callback([&c] { c.verb = [&c] { return perf(c.perf); }; });
 
   CLI::App& show_verb = *app.add_subcommand("show", "Print a model's graph before and after, its plan and report");

@@ -40,6 +40,7 @@ struct test_command : model_options {
 struct perf_command : model_options {
   double budget_ms = 1500;
   bool per_kernel = false;
+  std::string trace;  ///< a file; empty: none
 };
 
 struct show_command : model_options {

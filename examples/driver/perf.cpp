@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <cmath>
 
+#include "files.hpp"
 #include "json.hpp"
+#include "kiln/runtime/profile.hpp"
 #include "kiln/runtime/thread_pool.hpp"
 #include "model.hpp"
 #include "progress.hpp"
@@ -16,6 +18,7 @@ namespace kiln::driver {
 namespace {
 
 constexpr std::size_t warm_up_runs = 2;
+constexpr std::size_t traced_runs = 5;
 constexpr double warm_up_share = 0.15;  // of the budget, before it
 
 json json_of(const std::vector<step_info>& steps, const std::vector<step_cost>& costs) {
@@ -74,6 +77,9 @@ int perf(const perf_command& c) {
     costs = measure_steps(exe, w, in, outputs, c.budget_ms);
     most = measure_ceilings(compile_for_target(c), c);
   }
+
+  if (!c.trace.empty())
+    write_file(c.trace, chrome_trace(profile_runs(exe, w, in.arguments, outputs, traced_runs), exe.report()));
 
   const statistics s = summarize(times);
   if (c.json) {

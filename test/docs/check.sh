@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Code in README.md and docs/ is code that is compiled: every ```cpp and ```c block stands behind a comment that names its origin,
-#   <!-- from examples/custom_op.cpp [op] -->     the lines between "// [op]" and "// [/op]"
+# Code in README.md and docs/ is code that is compiled: every ```cpp, ```c and ```python block stands behind a comment that names its origin,
+#   <!-- from examples/custom_op.cpp [op] -->     the lines between "// [op]" and "// [/op]" (Python: "# [op]")
 #   <!-- from include/kiln/op/view/flatten.hpp -->  the whole file
 # and equals it, and every link within the repository leads somewhere. With --fix the blocks are rewritten from their origins.
 set -euo pipefail
@@ -16,9 +16,9 @@ for page in README.md docs/*.md; do
     function region(file, name,   line, inside, n, i, lead, least, lines, out) {
       inside = name == ""
       while ((getline line < file) > 0) {
-        if (name != "" && index(line, "// [" name "]")) { inside = found = 1; continue }
-        if (name != "" && index(line, "// [/" name "]")) { inside = 0; continue }
-        if (inside && line !~ /^[ ]*\/\/ \[\/?[a-z_]+\]$/) lines[++n] = line
+        if (name != "" && line ~ "^ *(//|#) \\[" name "\\]$") { inside = found = 1; continue }
+        if (name != "" && line ~ "^ *(//|#) \\[/" name "\\]$") { inside = 0; continue }
+        if (inside && line !~ /^[ ]*(\/\/|#) \[\/?[a-z_]+\]$/) lines[++n] = line
       }
       close(file)
       if (n == 0) { fault("nothing in " file (name == "" ? "" : " between the marks of [" name "]")); return "" }
@@ -35,7 +35,7 @@ for page in README.md docs/*.md; do
       expecting = 1
       print; next
     }
-    /^```(cpp|c)$/ {
+    /^```(cpp|c|python)$/ {
       if (!expecting) fault("a code block without an origin")
       print
       code = ""

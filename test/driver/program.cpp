@@ -141,6 +141,20 @@ TEST_F(program, perf_prints_every_figure) {
   EXPECT_THAT(kiln("perf " + digits + "/model.onnx --budget-ms 1").out, HasSubstr("median_ms "));
 }
 
+TEST_F(program, perf_writes_a_trace) {
+  const outcome o = kiln("perf " + digits + "/model.onnx --budget-ms 1 --trace " + at("trace.json"));
+  ASSERT_EQ(o.status, 0) << o.error;
+  std::size_t steps = 0;
+  for (const json& event : json::parse(content(at("trace.json"))).at("traceEvents")) {
+    if (event.at("ph") != "X") continue;
+    ++steps;
+    EXPECT_GT(event.at("dur").get<double>(), 0);
+    EXPECT_FALSE(event.at("name").get<std::string>().empty());
+  }
+  EXPECT_GE(steps, 5u);
+  EXPECT_EQ(kiln("perf " + digits + "/model.onnx --budget-ms 1 --trace " + at("no/where.json")).status, 2);
+}
+
 TEST_F(program, show_tells_graph_plan_and_picture) {
   const outcome o = kiln("show " + digits + "/model.onnx --json --svg " + at("graph.svg"));
   ASSERT_EQ(o.status, 0) << o.error;

@@ -21,10 +21,12 @@ TEST(named_target, finds_targets) {
   EXPECT_EQ(named_target("eigen")->name(), "eigen");
   EXPECT_EQ(named_target("reference")->name(), "reference");
   EXPECT_EQ(named_target("hip:gfx90a")->name(), "hip");
+  EXPECT_EQ(named_target("cpu")->name(), "eigen");
+  EXPECT_EQ(named_target("ref")->name(), "reference");
 }
 
 TEST(named_target, refuses_other_names_and_lists_those_there_are) {
-  for (const char* name : {"", "cpu", "hip:", "Eigen"}) {
+  for (const char* name : {"", "tpu", "hip:", "Eigen"}) {
     const kiln::error e = refusal_of(name);
     EXPECT_EQ(e.code(), kiln::errc::not_found) << name;
     EXPECT_THAT(e.what(), testing::HasSubstr("expected one of eigen, reference, hip, hip:DEVICE, hip:ARCHITECTURE"));

@@ -14,6 +14,9 @@
 namespace kiln {
 
 std::unique_ptr<target> named_target(std::string_view name, const compile_options& compiling) {
+  if (name == "cpu") name = "eigen";
+  if (name == "gpu") name = "hip";
+  if (name == "ref") name = "reference";
   std::string known = "reference";
   if (name == "reference" && compiling.tune)
     raise(errc::invalid_argument, "tuning chooses kernels of the targets eigen and hip: found target 'reference'");

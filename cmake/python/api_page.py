@@ -1,0 +1,69 @@
+"""Prints docs/python_api.md from the docstrings of the package kiln."""
+
+import inspect
+
+import kiln
+
+
+def signature(name, thing):
+    try:
+        return name + str(inspect.signature(thing)).replace("'", "")
+    except (TypeError, ValueError):
+        return None
+
+
+def first_line_of(thing):
+    lines = (inspect.getdoc(thing) or "").splitlines()
+    return lines[0] if lines else ""
+
+
+def of_function(name, thing):
+    text = inspect.getdoc(thing) or ""
+    head = signature(name, thing)
+    if head is None:  # a compiled function begins with its signature
+        head, _, text = text.partition("\n")
+        head = head.replace("kiln._kiln.", "").replace(": handle", ": Any").replace(": object", ": Any")
+    return head, text.strip()
+
+
+def say(text):
+    print(" ".join(text.split()) if "\n\n" not in text else "\n\n".join(" ".join(p.split()) for p in text.split("\n\n")))
+
+
+print("# The Python package, name by name\n")
+print("Made from the docstrings by `cmake/python/api_page.py`; [python.md](python.md) is the place to begin.\n")
+print("## Functions\n")
+for name in kiln.__all__:
+    thing = getattr(kiln, name)
+    if inspect.isroutine(thing):
+        head, text = of_function(name, thing)
+        print(f"### `{head}`\n")
+        say(text)
+        print()
+print("## Classes\n")
+for name in kiln.__all__:
+    thing = getattr(kiln, name)
+    if not inspect.isclass(thing):
+        continue
+    print(f"### {name}\n")
+    say(inspect.getdoc(thing) or "")
+    print()
+    rows = []
+    for member, value in sorted(vars(thing).items()):
+        if member.startswith("_"):
+            continue
+        if isinstance(value, property):
+            rows.append((member, inspect.getdoc(value) or ""))
+        elif inspect.isroutine(value) or callable(value):
+            head, text = of_function(member, value)
+            rows.append((head.replace("(self: " + name + ", ", "(").replace("(self: " + name + ")", "()"), text))
+    for member, text in rows:
+        print(f"- `{member}`" + (": " + " ".join(text.split()) if text else ""))
+    if rows:
+        print()
+print("## Ops\n")
+print("Functions of `kiln.ops`: operands are Values, numbers or arrays; attributes go by keyword.\n")
+print("| op | kind | attributes |\n|---|---|---|")
+for name, kind, _, attributes in kiln._kiln._op_table():
+    said = ", ".join(f"`{a}`: {of}".replace("|", "\\|") for a, of, _ in attributes)
+    print(f"| `{name}` | {kind} | {said} |")

@@ -1,0 +1,93 @@
+#include "kiln/core/error.hpp"
+
+#include "kiln/interface/python/impl/bind.hpp"
+
+namespace kiln::python {
+namespace {
+
+// Borrowed: the module keeps them for the life of the process.
+PyObject* error_type = nullptr;
+PyObject* argument_error_type = nullptr;
+
+const char* word_of(errc code) {
+  constexpr const char* words[] = {
+      "invalid_argument", "shape_mismatch", "unsupported", "not_found", "malformed", "io", "limit",
+      "canceled",         "internal"};
+  return words[static_cast<unsigned>(code)];
+}
+
+void set_error(const error& e) {
+  const bool of_argument = e.code() == errc::invalid_argument || e.code() == errc::shape_mismatch ||
+                           e.code() == errc::not_found || e.code() == errc::limit;
+  const py::handle type = of_argument ? argument_error_type : error_type;
+  const auto text = [](const std::string& s) {
+    return py::reinterpret_steal<py::object>(
+        PyUnicode_DecodeUTF8(s.data(), static_cast<Py_ssize_t>(s.size()), "replace"));
+  };
+  py::object made = type(text(e.what()));
+  made.attr("code") = word_of(e.code());
+  made.attr("message") = text(e.message());
+  made.attr("op") = text(e.op());
+  made.attr("instruction") = text(e.instruction());
+  made.attr("place") = text(e.source());
+  made.attr("expected") = text(e.expected());
+  made.attr("found") = text(e.found());
+  PyErr_SetObject(type.ptr(), made.ptr());
+}
+
+}  // namespace
+
+void set_python_error() noexcept {
+  try {
+    try {
+      throw;
+    } catch (const error& e) {
+      set_error(e);
+    } catch (py::error_already_set& e) {
+      e.restore();
+    } catch (const py::builtin_exception& e) {
+      e.set_error();
+    } catch (const std::bad_alloc&) {
+      PyErr_NoMemory();
+    } catch (const std::exception& e) {
+      PyErr_SetString(PyExc_RuntimeError, e.what());
+    }
+  } catch (py::error_already_set& e) {  // while the error was made
+    e.restore();
+  } catch (...) {
+    PyErr_SetString(PyExc_RuntimeError, "an exception of unknown type");
+  }
+}
+
+void bind_error(py::module_& m) {
+  const auto exception = [&](const char* name, const char* doc, const py::handle& bases) {
+    const std::string full = std::string("kiln.") + name;
+    py::object type =
+        py::reinterpret_steal<py::object>(PyErr_NewExceptionWithDoc(full.c_str(), doc, bases.ptr(), nullptr));
+    for (const char* field : {"code", "message", "op", "instruction", "place", "expected", "found"})
+      type.attr(field) = "";
+    m.attr(name) = type;
+    return type.release().ptr();
+  };
+  error_type =
+      exception("Error",
+                "What kiln raises. `code` is one of invalid_argument, shape_mismatch, unsupported, not_found, "
+                "malformed, io, limit, canceled and internal; `message` says what is wrong without the places; "
+                "`op`, `instruction` and `place` (an ONNX node, a file) say where; `expected` and `found` are "
+                "the two sides of a broken rule. What is not known is empty.",
+                py::handle(PyExc_Exception));
+  argument_error_type = exception(
+      "ArgumentError",
+      "An Error whose cause is what the caller gave (invalid_argument, shape_mismatch, not_found, limit): also a "
+      "ValueError.",
+      py::make_tuple(py::handle(error_type), py::handle(PyExc_ValueError)));
+  py::register_exception_translator([](std::exception_ptr p) {
+    try {
+      if (p) std::rethrow_exception(p);
+    } catch (const error& e) {
+      set_error(e);
+    }
+  });
+}
+
+}  // namespace kiln::python

@@ -1,0 +1,209 @@
+"""kiln, a deep-learning compiler: models from ONNX or from a fluent builder, compiled for the CPU or a GPU."""
+
+from __future__ import annotations
+
+import importlib
+import os
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple, Union
+
+from . import _executable, _kiln, ops
+from ._custom import CustomOp, TensorType, custom_op
+from ._executable import Port, Report, Results
+from ._kiln import (
+    ArgumentError,
+    Builder,
+    Dim,
+    Error,
+    Executable,
+    Program,
+    Tensor,
+    Value,
+    __version__,
+    from_dlpack,
+    read_tensor,
+    symbol,
+    tensor,
+    write_tensor,
+)
+from ._profile import Profile, Step
+
+__all__ = [
+    "ArgumentError",
+    "Builder",
+    "CustomOp",
+    "Dim",
+    "Error",
+    "Executable",
+    "Option",
+    "Port",
+    "Profile",
+    "Program",
+    "Report",
+    "Results",
+    "SavedProgram",
+    "Step",
+    "Tensor",
+    "TensorType",
+    "Value",
+    "__version__",
+    "compile",
+    "custom_op",
+    "from_dlpack",
+    "inspect",
+    "load",
+    "ops",
+    "options",
+    "read",
+    "read_tensor",
+    "symbol",
+    "tensor",
+    "write_tensor",
+]
+
+Path = Union[str, "os.PathLike[str]"]
+Extents = Sequence[Union[int, str, Dim]]
+
+
+class SavedProgram(NamedTuple):
+    """What a file with a saved program says of itself."""
+
+    version: str
+    target: str
+    format: str
+    has_source: bool
+    inputs: tuple[Port, ...]
+    outputs: tuple[Port, ...]
+    options: dict[str, str]
+    remarks: list[str]
+    file_bytes: int
+    constant_bytes: int
+
+
+class Option(NamedTuple):
+    """An option of compilation, as `compile(..., name=value)` takes it."""
+
+    name: str
+    kind: str
+    default: str
+    help: str
+
+
+def read(
+    model: Path | bytes,
+    *,
+    dims: Mapping[str, int] | None = None,
+    shapes: Mapping[str, Extents] | None = None,
+    values: Mapping[str, Any] | None = None,
+    keep_inputs: Sequence[str] = (),
+    directory: Path = ".",
+) -> Program:
+    """A Program from an ONNX file, from its bytes, or from a file with a saved program.
+
+    `dims` gives named extents a number, `shapes` inputs their extents, `values` inputs a value that decides shapes;
+    `keep_inputs` names inputs with a default that stay inputs. `directory` holds the external data of bytes."""
+    how = (dict(dims or {}), dict(shapes or {}), dict(values or {}), list(keep_inputs))
+    if isinstance(model, (bytes, bytearray, memoryview)):
+        return _kiln._parse(model, os.fspath(directory), *how)
+    return _kiln._read(model, *how)
+
+
+def compile(
+    model: Path | bytes | Program | Builder,
+    target: str = "cpu",
+    *,
+    dims: Mapping[str, int] | None = None,
+    shapes: Mapping[str, Extents] | None = None,
+    values: Mapping[str, Any] | None = None,
+    keep_inputs: Sequence[str] = (),
+    directory: Path = ".",
+    weights: Mapping[str, Any] | None = None,
+    progress: bool | Callable[[int, int, str], None] = False,
+    **options: Any,
+) -> Executable:
+    """Compiles a model for a target: "cpu" ("eigen"), "gpu" ("hip", "hip:0", "hip:gfx90a") or "ref" ("reference").
+
+    `model` is an ONNX file or its bytes, a file with a saved program, a Program, or a Builder, which is finished. For
+    `dims`, `shapes`, `values`, `keep_inputs` and `directory` see read(). `weights` binds weights by name. `progress`
+    shows how far tuning is: True draws a bar where tqdm is installed, a function is called with the number of kernels
+    that are chosen, their number, and the name of the next. Every other keyword is an option of compilation, such as
+    `threads=4` or `tune=True`: see options()."""
+    texts = _texts_of(options)
+    if isinstance(model, Builder):
+        model = model.finish()
+    if not isinstance(model, Program):
+        decided = dims or shapes or values or keep_inputs or weights
+        if isinstance(model, (str, os.PathLike)) and not decided and _kiln._is_saved_program(model):
+            return _kiln._load(model, target, texts, False)
+        model = read(model, dims=dims, shapes=shapes, values=values, keep_inputs=keep_inputs, directory=directory)
+    elif dims or shapes or values or keep_inputs:
+        raise ArgumentError("dims, shapes, values and keep_inputs are for models: those of a Program are decided")
+    with _Progress(progress) as report:
+        return _kiln._compile(model, target, dict(weights or {}), texts, report)
+
+
+def load(path: Path, target: str = "cpu", *, check_constants: bool = False, **options: Any) -> Executable:
+    """An Executable from a file that Executable.save() or `kiln compile` wrote. Where it was compiled for another
+    machine, the source in it is compiled with `options`. `check_constants` compares checksums now, not at the first
+    run."""
+    return _kiln._load(path, target, _texts_of(options), check_constants)
+
+
+def inspect(path: Path) -> SavedProgram:
+    """What a file with a saved program says of itself."""
+    found = _kiln._inspect(path)
+    for side in ("inputs", "outputs"):
+        found[side] = tuple(Port(*p) for p in found[side])
+    return SavedProgram(**found)
+
+
+def options() -> tuple[Option, ...]:
+    """The options that compile() and load() take by keyword."""
+    return tuple(Option(*row) for row in _kiln._options())
+
+
+def _texts_of(options: Mapping[str, Any]) -> list[tuple[str, str]]:
+    out = []
+    for name, value in options.items():
+        if isinstance(value, bool):
+            text = "true" if value else "false"
+        elif isinstance(value, Mapping):
+            text = _kiln._option_text(list(value.items()))
+        elif isinstance(value, os.PathLike):
+            text = os.fspath(value)
+        else:
+            text = str(value)
+        out.append((name, text))
+    return out
+
+
+class _Progress:
+    """Calls of a function of the caller's, or a bar of tqdm."""
+
+    def __init__(self, how: bool | Callable[[int, int, str], None]) -> None:
+        self.how = how
+        self.bar: Any = None
+
+    def __enter__(self) -> Callable[[int, int, str], None] | None:
+        if not isinstance(self.how, bool):
+            return self.how
+        if not self.how:
+            return None
+        try:
+            tqdm = importlib.import_module("tqdm.auto")
+        except ImportError:
+            return None
+        self.bar = tqdm.tqdm(desc="tuning", unit="kernel")
+        return self.show
+
+    def show(self, done: int, total: int, what: str) -> None:
+        self.bar.total = total
+        self.bar.set_postfix_str(what, refresh=False)
+        self.bar.update(done - self.bar.n)
+
+    def __exit__(self, *_: object) -> None:
+        if self.bar is not None:
+            self.bar.close()
+
+
+_executable.complete()

@@ -1,0 +1,19 @@
+#!/usr/bin/env bash
+# wheel.sh PYTHON BUILD: a wheel of the build tree, installed into an environment of its own, imports and runs, and
+# loads nothing beside itself, Python and the system's libraries.
+set -euo pipefail
+python=$1 build=$2
+cd "$(dirname "${BASH_SOURCE[0]}")/../../.."
+unset PYTHONPATH
+"$python" -c "import build, venv" 2>/dev/null || { echo "SKIPPED: python3-build or python3-venv is missing" >&2; exit 77; }
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+"$python" -m build --wheel --no-isolation -C build-dir="$build" -o "$folder" . >"$folder/log" 2>&1 || { tail -20 "$folder/log" >&2; exit 1; }
+"$python" -m venv --system-site-packages "$folder/venv"
+"$folder/venv/bin/pip" install -q --no-index --no-deps "$folder"/kiln-*-manylinux_*.whl
+"$folder/venv/bin/python" examples/python/mlp.py
+module=$(echo "$folder"/venv/lib/python3*/site-packages/kiln/_kiln.*.so)
+if ldd "$module" | awk '/=> \//{print $1, $3}' | grep -v " $folder/" | grep -vE '^(libc|libm|libstdc\+\+|libgcc_s|libdl|libpthread|librt)\.so'; then
+  echo "the libraries above are not in the wheel" >&2
+  exit 1
+fi
