@@ -8,6 +8,7 @@
 #include "kiln/onnx/import.hpp"
 #include "kiln/onnx/tensor.hpp"
 #include "kiln/runtime/fallback_kernel.hpp"
+#include "kiln/runtime/saved_program.hpp"
 #include "npy.hpp"
 
 namespace kiln::driver {
@@ -85,11 +86,32 @@ std::string names_of(std::span<const port> ports) {
   return out.empty() ? "none" : out;
 }
 
+namespace {
+
+// What an input's file holds, which the model, or the saved program, says.
+struct declared_input {
+  std::string name;
+  std::optional<dtype> type;     // of a tensor's elements
+  dtype container = dtype::f32;  // what holds tensors: see onnx::read_value
+};
+
+std::vector<declared_input> declared_inputs(const std::string& model) {
+  std::vector<declared_input> out;
+  if (is_saved_program(model))
+    for (const port& p : inspect(model).inputs) out.push_back({p.name, p.type.type, p.type.type});
+  else
+    for (const onnx::value_info& v : onnx::model_inputs(model))
+      out.push_back({v.name, onnx::to_dtype(v.type), container_of(v)});
+  return out;
+}
+
+}  // namespace
+
 named_arguments read_inputs(const model_options& o) {
-  std::vector<onnx::value_info> declared;  // what a file holds is the model's to say
-  const auto declaration = [&](const std::string& name) -> onnx::value_info {
-    if (declared.empty()) declared = onnx::model_inputs(o.model);
-    for (const onnx::value_info& v : declared)
+  std::vector<declared_input> declared;
+  const auto declaration = [&](const std::string& name) -> declared_input {
+    if (declared.empty()) declared = declared_inputs(o.model);
+    for (const declared_input& v : declared)
       if (v.name == name) return v;
     return {};
   };
@@ -97,9 +119,9 @@ named_arguments read_inputs(const model_options& o) {
   for (const auto& [name, path] : o.inputs) {
     argument a;
     if (path.ends_with(".npy"))
-      a = read_npy(path, onnx::to_dtype(declaration(name).type));
+      a = read_npy(path, declaration(name).type);
     else if (path.ends_with(".pb"))
-      a = onnx::read_value(path, container_of(declaration(name))).value;
+      a = onnx::read_value(path, declaration(name).container).value;
     else
       raise(errc::invalid_argument, fmt::format("--input {}={}: an input file ends in .pb or .npy", name, path));
     if (!out.emplace(name, std::move(a)).second)

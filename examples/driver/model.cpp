@@ -48,16 +48,23 @@ onnx::imported import_knowing(const model_options& o, const named_arguments& kno
 }  // namespace
 
 namespace {
-void refuse_sizes(const model_options& o) {
-  if (o.dims.empty() && o.shapes.empty()) return;
-  raise(errc::invalid_argument, fmt::format("--{} is for models: the sizes in {}, a saved program, are decided",
-                                            o.dims.empty() ? "shape" : "dim", o.model));
+// Of a saved program, only symbols are still open.
+void check_sizes(const model_options& o) {
+  if (!o.shapes.empty())
+    raise(errc::invalid_argument,
+          fmt::format("--shape is for models: those of {}, a saved program, are decided", o.model));
+  small_vector<dimension> open;
+  for (const port& p : inspect(o.model).inputs)
+    for (const dimension d : p.type.lens) collect_symbols(d, open);
+  for (const auto& [name, size] : o.dims)
+    if (std::none_of(open.begin(), open.end(), [&](dimension d) { return symbol_name(d) == name; }))
+      raise(errc::not_found, fmt::format("--dim {}={}: {} has no such dim that is open", name, size, o.model));
 }
 }  // namespace
 
 onnx::imported import_model(const model_options& o, const named_arguments& known) {
   if (is_saved_program(o.model)) {
-    refuse_sizes(o);
+    check_sizes(o);
     onnx::imported out;
     out.graph = load_program(o.model);
     return out;
@@ -98,7 +105,7 @@ loader load_for_target(const model_options& o) {
 compiled_model load_model(const model_options& o, const named_arguments& given, const compiler& make,
                           const loader& load_it) {
   if (load_it && is_saved_program(o.model)) {
-    refuse_sizes(o);
+    check_sizes(o);
     const stopwatch whole;
     executable exe = load_it(o.model, compile_options_of(o));
     log_executable(exe);

@@ -49,6 +49,47 @@ TEST_F(program, names_what_is_wrong_with_a_model_or_input) {
   EXPECT_FALSE(fs::exists(at("out")) && !fs::is_empty(at("out")));
 }
 
+TEST_F(program, a_compiled_program_takes_the_place_of_a_model) {
+  const std::string model = digits + "/model.onnx", scans = digits + "/test_data_set_0/input_0.pb";
+  const outcome compiled = kiln("compile " + model + " -o " + at("digits.mxr"));
+  ASSERT_EQ(compiled.status, 0) << compiled.error;
+  EXPECT_THAT(compiled.out, AllOf(HasSubstr("digits.mxr"), HasSubstr("kernels for eigen")));
+  const std::string input = " --input image=" + scans;
+  const outcome direct = kiln("run " + model + input), loaded = kiln("run " + at("digits.mxr") + input);
+  ASSERT_EQ(loaded.status, 0) << loaded.error;
+  EXPECT_EQ(loaded.out, direct.out);
+  EXPECT_EQ(kiln("run " + at("digits.mxr") + " --dim batch=7").status, 0);
+  EXPECT_EQ(kiln("perf " + at("digits.mxr") + " --budget-ms 1").status, 0);
+  EXPECT_THAT(kiln("show " + at("digits.mxr")).out,
+              AllOf(HasSubstr("compiled for eigen"), HasSubstr("without its source")));
+  expect_refused("run " + at("digits.mxr") + " --shape image=1,1,8,8", "--shape is for models");
+  expect_refused("run " + at("digits.mxr") + " --dim bunch=2", "bunch");
+  expect_refused("run " + at("digits.mxr") + " --target reference", "expected reference, found eigen");
+  expect_refused("verify " + at("digits.mxr"), "with its source");
+  expect_refused("compile " + model, "--output is required");
+  expect_refused("compile " + model + " -o " + at("none/x.kiln"), "x.kiln");
+}
+
+TEST_F(program, a_portable_program_runs_on_another_target) {
+  const std::string model = digits + "/model.onnx";
+  ASSERT_EQ(kiln("compile " + model + " -o " + at("d.kiln") + " --portable").status, 0);
+  EXPECT_EQ(kiln("run " + at("d.kiln") + " --target reference").status, 0);
+  EXPECT_EQ(kiln("verify " + at("d.kiln")).status, 0);
+  EXPECT_THAT(kiln("show " + at("d.kiln") + " --target reference").out, HasSubstr("compiled anew from the source"));
+}
+
+TEST_F(program, a_cache_keeps_compiled_programs) {
+  const std::string model = digits + "/model.onnx", options = " --cache " + at("kept");
+  const outcome first = kiln("run " + model + options), second = kiln("run " + model + options);
+  EXPECT_EQ(first.status, 0) << first.error;
+  EXPECT_EQ(second.out, first.out);
+  const json listed = json::parse(kiln("cache " + at("kept") + " --json").out);
+  ASSERT_EQ(listed.at("programs").size(), 1u);
+  EXPECT_EQ(listed.at("programs").at(0).at("target"), "eigen");
+  EXPECT_GT(listed.at("bytes"), 1000);
+  EXPECT_EQ(json::parse(kiln("cache " + at("kept") + " --limit 0 --json").out).at("programs").size(), 0u);
+}
+
 TEST_F(program, run_writes_the_outputs) {
   const std::string set = digits + "/test_data_set_0";
   const outcome o = kiln("run " + digits + "/model.onnx --input image=" + set + "/input_0.pb --json --output-dir " +
