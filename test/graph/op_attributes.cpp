@@ -11,9 +11,11 @@ using testing::AllOf;
 using testing::HasSubstr;
 
 attribute_value list(std::initializer_list<std::int64_t> numbers) {
-  std::vector<attribute_value> out;
-  for (const std::int64_t n : numbers) out.push_back({n});
-  return {std::move(out)};
+  std::vector<attribute_value> out(numbers.size());
+  for (std::size_t i = 0; i < out.size(); ++i) out[i].is = numbers.begin()[i];
+  attribute_value all;
+  all.is = std::move(out);
+  return all;
 }
 
 errc code_of(std::string_view op, const named_attribute& attribute, std::string* what = nullptr) {
