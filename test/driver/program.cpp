@@ -186,7 +186,8 @@ TEST_F(program, perf_writes_a_trace) {
   const outcome o = kiln("perf " + digits + "/model.onnx --budget-ms 1 --trace " + at("trace.json"));
   ASSERT_EQ(o.status, 0) << o.error;
   std::size_t steps = 0;
-  for (const json& event : json::parse(content(at("trace.json"))).at("traceEvents")) {
+  const json trace = json::parse(content(at("trace.json")));
+  for (const json& event : trace.at("traceEvents")) {
     if (event.at("ph") != "X") continue;
     ++steps;
     EXPECT_GT(event.at("dur").get<double>(), 0);
