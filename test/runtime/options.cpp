@@ -160,8 +160,9 @@ TEST(options, an_unknown_name_is_told_the_nearest) {
 
 TEST(options, each_row_writes_its_own_field_and_reads_it_back) {
   const std::pair<const char*, const char*> values[] = {
-      {"threads", "5"},  {"tune", "true"},          {"tuning_file", "/tmp/tuned.tsv"}, {"simplify", "false"},
-      {"fuse", "false"}, {"verify_passes", "true"}, {"alias", "present=past,b=a"}};
+      {"threads", "5"},     {"tune", "true"},          {"tuning_file", "/tmp/tuned.tsv"}, {"simplify", "false"},
+      {"fuse", "false"},    {"verify_passes", "true"}, {"alias", "present=past,b=a"},     {"cache", "/tmp/kept"},
+      {"cache_limit", "64"}};
   ASSERT_EQ(std::size(values), compile_option_table().size()) << "a new row is tested here too";
   compile_options all;
   for (const auto& [name, value] : values) {
@@ -175,6 +176,8 @@ TEST(options, each_row_writes_its_own_field_and_reads_it_back) {
   EXPECT_EQ(all.threads, 5u);
   EXPECT_TRUE(all.tune && !all.passes.simplify && !all.passes.fuse && all.passes.verify);
   EXPECT_EQ(all.tuning_file, "/tmp/tuned.tsv");
+  EXPECT_EQ(all.cache, "/tmp/kept");
+  EXPECT_EQ(all.cache_limit, 64u);
   ASSERT_EQ(all.aliases.size(), 2u);
   EXPECT_EQ(all.aliases[0].output + " " + all.aliases[0].input, "present past");
   compile_options same;
