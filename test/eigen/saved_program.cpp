@@ -1,19 +1,11 @@
 // Compiled programs in files: what is loaded computes the same bits, packs nothing, and is refused where it doesn't
 // fit.
-#include "kiln/runtime/saved_program.hpp"
-
-#include <gmock/gmock.h>
-#include <unistd.h>
+#include "eigen/saved_program.hpp"
 
 #include <cstring>
-#include <fstream>
 
-#include "kiln/core/object.hpp"
 #include "kiln/op/more.hpp"
-#include "kiln/runtime/compile_cache.hpp"
-#include "kiln/runtime/kept_files.hpp"
 #include "kiln/runtime/tuner.hpp"
-#include "runtime/compare.hpp"
 
 namespace my {
 
@@ -31,52 +23,7 @@ using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-literal weights(dims lens, dtype t = dtype::f32, unsigned seed = 7) {
-  return random_argument(shape{t, lens}, seed, -1, 1).to_literal();
-}
-
-class saved_program : public ::testing::Test {
- protected:
-  void SetUp() override { std::filesystem::create_directories(folder); }
-  void TearDown() override { std::filesystem::remove_all(folder); }
-  void write(const std::string& bytes) { std::ofstream(file, std::ios::binary) << bytes; }
-  std::string bytes() const { return read_file(file); }
-
-  // Saved and loaded, with the same results and steps.
-  void expect_same_again(const std::function<void(builder&)>& make, std::vector<argument> inputs,
-                         compile_options options = plain_options()) {
-    const executable exe = compile_eigen(make, options);
-    save(exe, file);
-    const executable again = load(file, eigen_target(), plain_options());
-    ASSERT_EQ(again.report().steps.size(), exe.report().steps.size());
-    for (std::size_t i = 0; i < exe.report().steps.size(); ++i) {
-      EXPECT_EQ(again.report().steps[i].kernel, exe.report().steps[i].kernel);
-      EXPECT_EQ(again.report().steps[i].packed_bytes, exe.report().steps[i].packed_bytes);
-    }
-    EXPECT_EQ(again.report().packed_bytes, exe.report().packed_bytes);
-    EXPECT_EQ(again.report().remarks, exe.report().remarks);
-    EXPECT_THAT(again.report().passes, IsEmpty());
-    const auto expected = exe.run(inputs), found = again.run(inputs);
-    ASSERT_EQ(found.size(), expected.size());
-    for (std::size_t k = 0; k < found.size(); ++k) EXPECT_TRUE(equal_values(found[k], expected[k])) << "output " << k;
-  }
-  void expect_same_again(const std::function<void(builder&)>& make) { expect_same_again(make, random_inputs(make)); }
-
-  std::filesystem::path folder =
-      std::filesystem::temp_directory_path() / ("kiln_saved_program." + std::to_string(::getpid()));
-  std::filesystem::path file = folder / "program.kiln";
-};
-
-void network(builder& b) {
-  const value x = b.input("x", dtype::f32, {2, 3, 17, 19});
-  const value first = x.conv(b.constant(weights({32, 3, 3, 3})), {.stride = {2, 2}, .pads = {1, 1, 1, 1}}).relu();
-  const value second = first.conv(b.constant(weights({32, 32, 3, 3}, dtype::f32, 8)), {.pads = {1, 1, 1, 1}}) + first;
-  const value depthwise =
-      second.conv(b.constant(weights({32, 1, 3, 3}, dtype::f32, 9)), {.pads = {1, 1, 1, 1}, .group = 32});
-  const value flat = depthwise.relu().reduce_mean({2, 3}).reshape({2, 32});
-  b.output((flat.dot(b.constant(weights({32, 700}, dtype::f32, 10))) + b.constant(weights({700}))).softmax(1),
-           "classes");
-}
+using saved_program = saved_program_files;
 
 TEST_F(saved_program, a_network_computes_the_same_bits) { expect_same_again(network); }
 
@@ -312,92 +259,6 @@ TEST_F(saved_program, a_place_that_can_t_be_written_is_an_error_and_leaves_nothi
   std::filesystem::create_directories(file / "below");
   EXPECT_EQ(error_of([&] { save(exe, file); }).first, errc::io);
   EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder), {}), 1);
-}
-
-// ---- the cache of compiled programs
-
-compile_options cached(const std::filesystem::path& folder) {
-  compile_options o = plain_options();
-  o.cache = folder;
-  return o;
-}
-bool was_compiled(const executable& exe) { return !exe.report().passes.empty(); }
-
-TEST_F(saved_program, the_cache_gives_back_what_was_compiled) {
-  const compile_options options = cached(folder);
-  const executable first = compile_eigen(network, options), second = compile_eigen(network, options);
-  EXPECT_TRUE(was_compiled(first));
-  EXPECT_FALSE(was_compiled(second));
-  const auto inputs = random_inputs(network);
-  EXPECT_TRUE(equal_values(second.run(inputs)[0], first.run(inputs)[0]));
-  const auto kept = cached_programs(folder);
-  ASSERT_EQ(kept.size(), 1u);
-  EXPECT_EQ(kept[0].target, "eigen");
-  EXPECT_THAT(kept[0].outputs, ::testing::ElementsAre("classes"));
-}
-
-TEST_F(saved_program, the_cache_tells_other_programs_weights_and_options_apart) {
-  const auto make = [](float bias) {
-    return [bias](builder& b) {
-      const value x = b.input("x", dtype::f32, {4, 300});
-      b.output(x.dot(b.constant(weights({300, 300}))) + bias, "y");
-    };
-  };
-  compile_options options = cached(folder);
-  EXPECT_TRUE(was_compiled(compile_eigen(make(1), options)));
-  EXPECT_TRUE(was_compiled(compile_eigen(make(2), options)));
-  options.passes.fuse = false;
-  EXPECT_TRUE(was_compiled(compile_eigen(make(1), options)));
-  options.passes.fuse = true;
-  EXPECT_FALSE(was_compiled(compile_eigen(make(1), options)));
-  EXPECT_EQ(cached_programs(folder).size(), 3u);
-}
-
-TEST_F(saved_program, a_damaged_entry_of_the_cache_is_compiled_again) {
-  const compile_options options = cached(folder);
-  compile_eigen(network, options);
-  file = cached_programs(folder)[0].file;
-  write(bytes().substr(0, 1000));
-  EXPECT_EQ(cached_programs(folder)[0].target, "");
-  const executable again = compile_eigen(network, options);
-  EXPECT_TRUE(was_compiled(again));
-  EXPECT_THAT(again.report().remarks, ::testing::Contains(HasSubstr("compiled again")));
-  EXPECT_FALSE(was_compiled(compile_eigen(network, options)));
-}
-
-TEST_F(saved_program, the_cache_forgets_what_was_used_the_longest_ago) {
-  const auto make = [](int size) {
-    return [size](builder& b) {
-      b.output(b.input("x", dtype::f32, {size, 300}).dot(b.constant(weights({300, 600}))), "y" + std::to_string(size));
-    };
-  };
-  compile_options options = cached(folder);
-  for (const int size : {4, 5, 6}) compile_eigen(make(size), options);
-  const auto before = cached_programs(folder);
-  ASSERT_EQ(before.size(), 3u);
-  const auto long_ago = std::filesystem::file_time_type::clock::now() - std::chrono::hours(5);
-  for (const cached_program& p : before)
-    if (p.outputs[0] != "y4") std::filesystem::last_write_time(p.file, long_ago);
-  EXPECT_EQ(shrink_cache(folder, before[0].bytes + 100), before[1].bytes + before[2].bytes);
-  ASSERT_EQ(cached_programs(folder).size(), 1u);
-  EXPECT_EQ(cached_programs(folder)[0].outputs[0], "y4");
-  options.cache_limit = 0;
-  compile_eigen(make(7), options);
-  EXPECT_THAT(cached_programs(folder), IsEmpty());
-}
-
-TEST_F(saved_program, many_threads_share_a_cache) {
-  const compile_options options = cached(folder);
-  std::vector<std::thread> all;
-  const auto inputs = random_inputs(network);
-  const auto expected = compile_eigen(network).run(inputs);
-  for (int i = 0; i < 4; ++i)
-    all.emplace_back([&] {
-      for (int k = 0; k < 5; ++k)
-        EXPECT_TRUE(equal_values(compile_eigen(network, options).run(inputs)[0], expected[0]));
-    });
-  for (std::thread& t : all) t.join();
-  EXPECT_EQ(cached_programs(folder).size(), 1u);
 }
 
 }  // namespace

@@ -1,0 +1,100 @@
+// The folder of compiled programs: what is found in it, what is told apart, and what is forgotten.
+#include "kiln/runtime/compile_cache.hpp"
+
+#include <thread>
+
+#include "eigen/saved_program.hpp"
+
+namespace kiln::testing {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using compile_cache = saved_program_files;
+
+compile_options cached(const std::filesystem::path& folder) {
+  compile_options o = plain_options();
+  o.cache = folder;
+  return o;
+}
+bool was_compiled(const executable& exe) { return !exe.report().passes.empty(); }
+
+TEST_F(compile_cache, the_cache_gives_back_what_was_compiled) {
+  const compile_options options = cached(folder);
+  const executable first = compile_eigen(network, options), second = compile_eigen(network, options);
+  EXPECT_TRUE(was_compiled(first));
+  EXPECT_FALSE(was_compiled(second));
+  const auto inputs = random_inputs(network);
+  EXPECT_TRUE(equal_values(second.run(inputs)[0], first.run(inputs)[0]));
+  const auto kept = cached_programs(folder);
+  ASSERT_EQ(kept.size(), 1u);
+  EXPECT_EQ(kept[0].target, "eigen");
+  EXPECT_THAT(kept[0].outputs, ::testing::ElementsAre("classes"));
+}
+
+TEST_F(compile_cache, the_cache_tells_other_programs_weights_and_options_apart) {
+  const auto make = [](float bias) {
+    return [bias](builder& b) {
+      const value x = b.input("x", dtype::f32, {4, 300});
+      b.output(x.dot(b.constant(weights({300, 300}))) + bias, "y");
+    };
+  };
+  compile_options options = cached(folder);
+  EXPECT_TRUE(was_compiled(compile_eigen(make(1), options)));
+  EXPECT_TRUE(was_compiled(compile_eigen(make(2), options)));
+  options.passes.fuse = false;
+  EXPECT_TRUE(was_compiled(compile_eigen(make(1), options)));
+  options.passes.fuse = true;
+  EXPECT_FALSE(was_compiled(compile_eigen(make(1), options)));
+  EXPECT_EQ(cached_programs(folder).size(), 3u);
+}
+
+TEST_F(compile_cache, a_damaged_entry_of_the_cache_is_compiled_again) {
+  const compile_options options = cached(folder);
+  compile_eigen(network, options);
+  file = cached_programs(folder)[0].file;
+  write(bytes().substr(0, 1000));
+  EXPECT_EQ(cached_programs(folder)[0].target, "");
+  const executable again = compile_eigen(network, options);
+  EXPECT_TRUE(was_compiled(again));
+  EXPECT_THAT(again.report().remarks, ::testing::Contains(HasSubstr("compiled again")));
+  EXPECT_FALSE(was_compiled(compile_eigen(network, options)));
+}
+
+TEST_F(compile_cache, the_cache_forgets_what_was_used_the_longest_ago) {
+  const auto make = [](int size) {
+    return [size](builder& b) {
+      b.output(b.input("x", dtype::f32, {size, 300}).dot(b.constant(weights({300, 600}))), "y" + std::to_string(size));
+    };
+  };
+  compile_options options = cached(folder);
+  for (const int size : {4, 5, 6}) compile_eigen(make(size), options);
+  const auto before = cached_programs(folder);
+  ASSERT_EQ(before.size(), 3u);
+  const auto long_ago = std::filesystem::file_time_type::clock::now() - std::chrono::hours(5);
+  for (const cached_program& p : before)
+    if (p.outputs[0] != "y4") std::filesystem::last_write_time(p.file, long_ago);
+  EXPECT_EQ(shrink_cache(folder, before[0].bytes + 100), before[1].bytes + before[2].bytes);
+  ASSERT_EQ(cached_programs(folder).size(), 1u);
+  EXPECT_EQ(cached_programs(folder)[0].outputs[0], "y4");
+  options.cache_limit = 0;
+  compile_eigen(make(7), options);
+  EXPECT_THAT(cached_programs(folder), IsEmpty());
+}
+
+TEST_F(compile_cache, many_threads_share_a_cache) {
+  const compile_options options = cached(folder);
+  std::vector<std::thread> all;
+  const auto inputs = random_inputs(network);
+  const auto expected = compile_eigen(network).run(inputs);
+  for (int i = 0; i < 4; ++i)
+    all.emplace_back([&] {
+      for (int k = 0; k < 5; ++k)
+        EXPECT_TRUE(equal_values(compile_eigen(network, options).run(inputs)[0], expected[0]));
+    });
+  for (std::thread& t : all) t.join();
+  EXPECT_EQ(cached_programs(folder).size(), 1u);
+}
+
+}  // namespace
+}  // namespace kiln::testing
