@@ -6,7 +6,6 @@
 #include "kiln/graph/builder.hpp"
 #include "kiln/graph/print.hpp"
 #include "kiln/pass/passes.hpp"
-#include "pass/rotary_row.hpp"
 
 // One table of graphs, each optimized and printed by the compiler and at run time: the texts are equal.
 namespace kiln::test {
@@ -52,7 +51,6 @@ constexpr auto norms = [](auto& b) {
   b.output(x.normalize({-1}) * b.weight("scale", dtype::f32, {24}));
   b.output(x.softmax());
   b.output((x * x).reduce_mean({1}).sqrt());
-  test::rms_norm_and_rotary(b);
 };
 constexpr auto chains = [](auto& b) {
   auto x = b.input("x", dtype::f32, {2, 3, 4, 5});

@@ -41,6 +41,21 @@ constexpr auto renamed = [](graph_builder& b) {
 };
 static_assert(kernel_count(after(renamed, fuse)) == 1);
 
+// one row alone, whose mean is one element
+constexpr auto one_row = [](graph_builder& b) {
+  const node halves = b.input("x", dtype::f32, {1, 1, 8}).rms_normalize().reshape({1, 1, 2, 4});
+  b.output(halves + b.add(op::reverse{{2}}, halves));
+};
+static_assert(kernel_count(after(one_row, fuse)) == 1);
+
+// a sum over another axis of one row's extents is read as it is
+constexpr auto summed_before = [](graph_builder& b) {
+  const node halves =
+      b.add(op::reduce_sum{{0}}, b.input("x", dtype::f32, {3, 5, 8})).rms_normalize().reshape({1, 5, 2, 4});
+  b.output(halves + b.add(op::reverse{{2}}, halves));
+};
+static_assert(!after(summed_before, split).main().faulty);
+
 // what else reads the row still finds it
 constexpr auto read_elsewhere = [](graph_builder& b) {
   const node n = b.input("x", dtype::f32, {3, 8}).rms_normalize();
@@ -82,6 +97,8 @@ TEST(split_rows, keeps_the_meaning) {
   };
   check(rotary);
   check(renamed);
+  check(one_row);
+  check(summed_before);
   check(read_elsewhere);
   check(no_reduction);
   check(other_axis);

@@ -59,6 +59,11 @@ template <class R> class split_row {
       if (!(lens[d] == dimension(1))) return false;
     return true;
   }
+  // Of a value that is repeated over the rows: one element for each row, which the row itself may decide. With one row
+  // alone, it looks like a vector of one element.
+  constexpr bool repeats_row(value_id v) const {
+    return has_row_extents(v) && (!is_vector(v) || !r_.template get_if<op::multibroadcast>(v));
+  }
   constexpr bool folds_row(value_id v) const {
     const auto axes = reduced_dims(r_.producer(v).op.axes(), full_.size());
     if (!axes || !has_full_extents(r_.input(v, 0))) return false;
@@ -81,7 +86,7 @@ template <class R> class split_row {
     }
     if (r_.template get_if<op::multibroadcast>(v)) {
       const value_id from = r_.input(v, 0);
-      return is_vector(from) || (has_row_extents(from) && can_move(from));
+      return repeats_row(from) ? can_move(from) : is_vector(from);
     }
     return has_full_extents(v) || has_row_extents(v);
   }
@@ -103,7 +108,7 @@ template <class R> class split_row {
       for (value_id& in : inputs) in = moved(in, reversed);
       return r_.add(op, std::move(inputs), name.view());
     }
-    if (r_.is_kind(v, op_kind::reduction)) {
+    if (r_.is_kind(v, op_kind::reduction) && row) {
       const auto last = static_cast<std::int64_t>(target_.size());
       const value_id in = moved(r_.input(v, 0), false);
       return r_.add(with_axes(op, {last - 2, last - 1}), {in}, name.view());
@@ -112,7 +117,7 @@ template <class R> class split_row {
     dims lens = target_;
     if (row) lens[lens.size() - 2] = lens[lens.size() - 1] = 1;
     const value_id from = r_.input(v, 0);
-    return r_.add(op::multibroadcast{lens}, {is_vector(from) ? split_vector(from, reversed) : moved(from, reversed)});
+    return r_.add(op::multibroadcast{lens}, {repeats_row(from) ? moved(from, reversed) : split_vector(from, reversed)});
   }
 
   // A value of row or full extents.

@@ -74,6 +74,7 @@ std::string key_of(const program& p, const target& t, const compile_options& opt
       key.add(o.name);
       key.add(o.get(options));
     }
+  key.add(options.tuning ? "with a tuner" : "without");
   for (const std::string& r : options.remarks) key.add(r);
   key.add(p, pool);
   return key.str();
@@ -120,7 +121,7 @@ executable detail::compile_cached(program p, const target& t, const compile_opti
   std::error_code failed;
   if (std::filesystem::exists(file, failed)) {
     try {
-      executable exe = load(file, t, own, {own_ops(p)});
+      executable exe = load(file, t, own, {own_ops(p), true});  // an entry that is damaged is made anew, not run
       std::filesystem::last_write_time(file, std::filesystem::file_time_type::clock::now(), failed);
       return exe;
     } catch (const error& e) {

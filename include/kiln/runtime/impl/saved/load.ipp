@@ -71,6 +71,19 @@ std::string misfit(const saved_program_info& info, const target& t) {
   return {};
 }
 
+// Inputs are checked against what the file says of itself, and read as the program has them.
+void check_inputs(const saved_file& file, const std::vector<port>& inputs, const module_graph& m) {
+  const small_vector<value_id> parameters = m.parameters();
+  if (parameters.size() != inputs.size()) file.damaged("as many inputs as the program has");
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    const shape &named = inputs[i].type, &read = m.shape_of(parameters[i]);
+    bool fits = named.type == read.type && named.rank() == read.rank();
+    for (std::size_t d = 0; fits && d < read.rank(); ++d)
+      fits = !read.lens[d].is_constant() || read.lens[d] == named.lens[d];
+    if (!fits) file.damaged("input '" + inputs[i].name + "' to be " + to_string(read));
+  }
+}
+
 executable load_compiled(std::shared_ptr<const saved_file> file, saved_program_info info, const target& t,
                          const compile_options& options, const load_options& how) {
   const auto start = clock::now();
@@ -80,6 +93,7 @@ executable load_compiled(std::shared_ptr<const saved_file> file, saved_program_i
   p->binary_format = std::move(info.format);
   p->options = std::move(info.options);
   p->optimized = take_program(*file, section::program, how);
+  check_inputs(*file, info.inputs, p->optimized.main());
   p->ports.take_inputs(info.inputs);
 
   archive_reader from = reader_of(*file, section::decisions);

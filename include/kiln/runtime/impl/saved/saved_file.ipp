@@ -171,6 +171,7 @@ saved_file::saved_file(const std::filesystem::path& path) : name_(path.string())
     if (s + 1 < section_count && hash(sections_[s].data(), sections_[s].size()) != e.checksum)
       damaged("section '" + std::string(what) + "' to fit its checksum");
   }
+  if (header.table[section_count - 1].offset % block_alignment != 0) damaged("data that is aligned");
   archive_reader from(get(section::blocks), name_);
   blocks_.resize(from.take_count());
   for (block_place& b : blocks_) {
