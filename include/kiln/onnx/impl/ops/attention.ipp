@@ -146,13 +146,9 @@ value rotate_pairs(node_context& c, value x, value cos, value sin, bool interlea
     const value a = element_at(pairs, 4, 0), b = element_at(pairs, 4, 1);
     out = (a * co - b * si).unsqueeze({4}).concat((a * si + b * co).unsqueeze({4}), 4).reshape(lens);
   } else {
-    // x cos + (x with its halves exchanged) (-sin, sin): both are views of x, so that one kernel can do this and what
-    // comes before it (pass/split_rows.hpp)
-    const float signs[] = {-1, 1};
-    const value halves = head.reshape({lens[0], lens[1], lens[2], 2, half});
-    const value sign = c.build.constant(literal::of<float>({t, {2, 1}}, signs));
-    out =
-        (halves * co.unsqueeze({3}) + c.build.add(op::reverse{{3}}, {halves}) * si.unsqueeze({3}) * sign).reshape(lens);
+    // each half is a view of x, so that one kernel can do this and what comes before it (pass/split_rows.hpp)
+    const value a = head.slice({{3}, {0}, {half}, {}}), b = head.slice({{3}, {half}, {rotated}, {}});
+    out = (a * co - b * si).concat(a * si + b * co, 3);
   }
   return whole ? out : out.concat(x.slice({{3}, {rotated}, {depth}, {}}), 3);
 }
