@@ -10,6 +10,7 @@
 #include "kiln/backend/eigen/rows.hpp"
 #include "kiln/op/ops.hpp"
 #include "kiln/runtime/thread_pool.hpp"
+#include "pass/rotary_row.hpp"
 #include "runtime/compare.hpp"
 
 namespace kiln::testing {
@@ -288,6 +289,34 @@ TEST(Blocks, ActivationsByThemselves) {
     expect_one_loop(op::sigmoid{}, n);
     expect_one_loop(op::tanh{}, n);
     expect_one_loop(op::exp{}, n);
+  }
+}
+
+// A rotary embedding, and a norm before it, run level by level over several rows, whichever way they are spelled.
+TEST(Blocks, RotaryEmbeddingsAreCompiledLoops) {
+  const auto is_one_loop = [](auto make) {
+    const executable e = compile_eigen(make, {});
+    EXPECT_EQ(e.report().steps.size(), 1u);
+    const auto& m = e.optimized().main();
+    for (std::uint32_t i = 0; i < m.size(); ++i) {
+      const auto* fused = m[i].kind == instruction_kind::op ? m[i].op.template get_if<op::fused>() : nullptr;
+      if (!fused) continue;
+      const eigen::tile_program body(e.optimized().module(fused->body));
+      ASSERT_NE(body.blocks(), nullptr);
+      EXPECT_TRUE(body.blocks()->compiled());
+    }
+  };
+  is_one_loop([](builder& b) { kiln::test::rms_norm_and_rotary(b, dtype::f32, 128); });
+  is_one_loop([](builder& b) { kiln::test::rms_norm_and_rotate_half(b, dtype::f32, 128); });
+  for (const std::int64_t depth : {6, 64, 128, 136}) {
+    const auto make = [&](builder& b) {
+      const value x = b.input("x", dtype::f32, {2, 40, depth}), cos = b.input("cos", dtype::f32, {40, depth}),
+                  sin = b.input("sin", dtype::f32, {40, depth});
+      const auto half = [&](value of, int k) { return kiln::test::last_axis(of, k * depth / 2, (k + 1) * depth / 2); };
+      b.output(x * cos + (-half(x, 1)).concat(half(x, 0), 2) * sin);
+    };
+    is_one_loop(make);
+    expect_like_reference(make, {1e-6, 1e-6});
   }
 }
 

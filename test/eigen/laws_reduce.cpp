@@ -81,20 +81,26 @@ TEST(laws, row_bodies_at_every_length) {
 }
 
 TEST(laws, rotary_embeddings_join_the_norm_before_them) {
-  for (const dtype t : {dtype::f32, dtype::f16, dtype::bf16, dtype::f64})
-    for (const std::int64_t depth : {2, 6, 16, 64, 128, 250}) {
-      SCOPED_TRACE(std::string(to_string(t)) + ", depth " + std::to_string(depth));
-      const auto make = [&](builder& b) { kiln::test::rms_norm_and_rotary(b, t, depth); };
-      EXPECT_EQ(kernels_of(make), 1u);
-      const double digit = t == dtype::bf16 ? 0x1p-7 : t == dtype::f16 ? 0x1p-10 : 1e-5;
-      expect_same(make, {2 * digit, 2 * digit});
-      if (::testing::Test::HasFatalFailure()) return;
-    }
-  const dimension n = dimension::symbol("n", 1, 64);
-  const auto make = [&](builder& b) { kiln::test::rms_norm_and_rotary(b, dtype::f32, 128, n); };
-  EXPECT_EQ(kernels_of(make), 1u);
-  const auto sized = [](builder& b) { kiln::test::rms_norm_and_rotary(b, dtype::f32, 128, 7); };
-  expect_same(make, random_inputs(sized), {2e-5, 1e-5});
+  const auto check = [](auto rotary) {
+    for (const dtype t : {dtype::f32, dtype::f16, dtype::bf16, dtype::f64})
+      for (const std::int64_t depth : {4, 6, 16, 64, 128, 250, 256}) {
+        SCOPED_TRACE(std::string(to_string(t)) + ", depth " + std::to_string(depth));
+        const auto make = [&](builder& b) { rotary(b, t, depth, 3); };
+        EXPECT_EQ(kernels_of(make), 1u);
+        const double digit = t == dtype::bf16 ? 0x1p-7 : t == dtype::f16 ? 0x1p-10 : 1e-5;
+        expect_same(make, {3 * digit, 3 * digit});
+        if (::testing::Test::HasFatalFailure()) return;
+      }
+    const dimension n = dimension::symbol("n", 1, 64);
+    const auto make = [&](builder& b) { rotary(b, dtype::f32, 128, n); };
+    EXPECT_EQ(kernels_of(make), 1u);
+    const auto sized = [&](builder& b) { rotary(b, dtype::f32, 128, 7); };
+    expect_same(make, random_inputs(sized), {2e-5, 1e-5});
+  };
+  check([](builder& b, dtype t, std::int64_t depth, dimension n) { kiln::test::rms_norm_and_rotary(b, t, depth, n); });
+  check([](builder& b, dtype t, std::int64_t depth, dimension n) {
+    kiln::test::rms_norm_and_rotate_half(b, t, depth, n);
+  });
 }
 
 TEST(laws, row_bodies_are_one_kernel) {

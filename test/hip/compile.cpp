@@ -127,8 +127,10 @@ TEST_P(hip_compiles, bodies_of_rows) {
       b.output(x.softmax(0));
     });
   }
-  for (const std::int64_t depth : {6, 128})
-    compiled([&](builder& b) { kiln::test::rms_norm_and_rotary(b, dtype::f16, depth); });
+  for (const std::int64_t depth : {6, 128}) {
+    const executable e = compiled([&](builder& b) { kiln::test::rms_norm_and_rotary(b, dtype::f16, depth); });
+    EXPECT_EQ(e.report().steps.size(), 1u);
+  }
 }
 
 TEST_P(hip_compiles, symbolic_sizes_share_a_kernel) {

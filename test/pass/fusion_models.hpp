@@ -14,7 +14,7 @@ namespace kiln::test {
 
 using few_ops =
     registry<op::add, op::sub, op::mul, op::div, op::exp, op::sqrt, op::erf, op::relu, op::sigmoid, op::where, op::log,
-             op::less, op::max, op::recip, op::rsqrt, op::gelu, op::convert, op::reduce_max, op::reduce_mean,
+             op::less, op::max, op::recip, op::rsqrt, op::gelu, op::neg, op::convert, op::reduce_max, op::reduce_mean,
              op::reduce_sum, op::broadcast, op::multibroadcast, op::reshape, op::reverse, op::slice, op::squeeze,
              op::transpose, op::unsqueeze, op::dot, op::convolution, op::attention, op::concat, op::cumsum, op::fused>;
 using graph = static_graph<few_ops>;

@@ -52,6 +52,10 @@ constexpr auto rotary = [](auto& b) { test::rms_norm_and_rotary(b); };
 TEST(static_dense, rms_norm_and_rotary_embedding) { expect_equal<rotary>(6); }
 static_assert(static_program<rotary>::kernels == 1);
 
+constexpr auto rotate_half = [](auto& b) { test::rms_norm_and_rotate_half(b, dtype::f32, 12); };
+TEST(static_dense, rms_norm_and_rotary_embedding_in_another_spelling) { expect_equal<rotate_half>(6); }
+static_assert(static_program<rotate_half>::kernels == 1);
+
 constexpr auto folds = [](auto& b) {
   auto x = b.input("x", dtype::f32, {2, 3, 5, 7});
   b.output((x * 2.0).reduce_sum({1}).sqrt() + 1.0);

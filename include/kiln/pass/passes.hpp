@@ -8,6 +8,7 @@
 #include "kiln/pass/fuse_contraction.hpp"
 #include "kiln/pass/fuse_pointwise.hpp"
 #include "kiln/pass/fuse_reduce.hpp"
+#include "kiln/pass/halve_rotations.hpp"
 #include "kiln/pass/merge_products.hpp"
 #include "kiln/pass/move_pooling.hpp"
 #include "kiln/pass/normalize.hpp"
@@ -30,6 +31,7 @@ inline constexpr named_pass<Program> simplifying_passes[] = {
     {"common_subexpression", [](Program& p) { return common_subexpression(p); }},
     {"simplify_algebra", [](Program& p) { return simplify_algebra(p); }},
     {"simplify_views", [](Program& p) { return simplify_views(p); }},
+    {"halve_rotations", [](Program& p) { return halve_rotations(p); }},
     {"fold_batch_norm", [](Program& p) { return fold_batch_norm(p); }},
     {"move_pooling", [](Program& p) { return move_pooling(p); }},
     {"dead_code", [](Program& p) { return dead_code(p); }},

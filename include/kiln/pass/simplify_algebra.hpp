@@ -168,6 +168,21 @@ template <class R> constexpr value_id simple_power(R& r, value_id v, pass_note& 
   return {};
 }
 
+// x * -y as -(x * y), where a sum reads it: it becomes a difference.
+template <class R> constexpr value_id negated_product(R& r, value_id v) {
+  if (!r.single_use(v)) return {};
+  const value_id user{*r.users(v.instruction).begin(), 0};
+  if (user.instruction == R::output_user) return {};
+  if (!r.template get_if<op::add>(user) && !r.template get_if<op::sub>(user)) return {};
+  for (std::size_t side = 0; side < 2; ++side) {
+    const value_id n = r.input(v, side);
+    if (!r.template get_if<op::neg>(n)) continue;
+    const value_id x = r.input(n, 0), y = r.input(v, 1 - side);
+    return unary<op::neg>(r, side == 0 ? r.add(op::mul{}, {x, y}) : r.add(op::mul{}, {y, x}));
+  }
+  return {};
+}
+
 template <class Inner, class Op> constexpr auto undone(std::string_view name) {
   return rewrite_each<Op>(name, [](auto& r, value_id v) {
     const value_id x = r.input(v, 0);
@@ -254,6 +269,7 @@ template <class Module> constexpr rewrite_counts simplify_products(Module& m, pa
                               const value_id x = beside(r, v, -1);
                               return x ? unary<op::neg>(r, x) : value_id{};
                             }),
+      rewrite_each<op::mul>("mul_negated", [](auto& r, value_id v) { return negated_product(r, v); }),
       rewrite_each<op::mul>("mul_zero",
                             [](auto& r, value_id v) {
                               return is_integer(r.shape_of(v).type) && beside(r, v, 0) ? scalar_like(r, v, 0)

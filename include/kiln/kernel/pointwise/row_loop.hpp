@@ -132,6 +132,53 @@ template <class Op> struct computed_by {
   KILN_FN void end(std::int64_t, float_vec) const {}
 };
 
+/// The passed value is put aside, in a block that later steps read: `reloaded` and `computed_with`.
+struct held {
+  static auto step() { return step_of(moves::store_step<block_form::f32>); }
+  static std::uint16_t operand(const block_step& s) { return s.out; }
+  static constexpr bool has_operand = true, follows = false, holds = true;
+  float* block;
+  held(const block_step& s, const block_frame& frame, const block_rows&) : block(code::place(&frame, s.out)) {}
+  KILN_FN float* begin(std::int64_t) const { return block; }
+  template <class Part> KILN_FN void run(Part& p, float* to) const {
+    p.each([&](auto v) __attribute__((always_inline)) { store(to + v * Part::width, p.x[v]); });
+  }
+  KILN_FN void end(std::int64_t, float*) const {}
+};
+
+/// What was put aside.
+struct reloaded {
+  static auto step() { return step_of(moves::load_step<block_form::f32>); }
+  static std::uint16_t operand(const block_step& s) { return s.in[0]; }
+  static constexpr bool has_operand = true, follows = false, held_operand = true;
+  const float* block;
+  reloaded(const block_step& s, const block_frame& frame, const block_rows&) : block(code::place(&frame, s.in[0])) {}
+  KILN_FN const float* begin(std::int64_t) const { return block; }
+  template <class Part> KILN_FN void run(Part& p, const float* from) const {
+    p.each([&](auto v) __attribute__((always_inline)) { p.x[v] = load<float_vec>(from + v * Part::width); });
+  }
+  KILN_FN void end(std::int64_t, const float*) const {}
+};
+
+/// A pointwise op of the passed value, its argument number `At`, and of what was put aside.
+template <class Op, std::size_t At = 0> struct computed_with {
+  static auto step() { return step_of(code::pointwise<Op, At>); }
+  static std::uint16_t operand(const block_step& s) { return s.in[0]; }
+  static constexpr bool has_operand = true, follows = false, held_operand = true;
+  Op op;
+  const float* block;
+  computed_with(const block_step& s, const block_frame& frame, const block_rows&)
+      : op(*static_cast<const Op*>(s.op)), block(code::place(&frame, s.in[0])) {}
+  KILN_FN const float* begin(std::int64_t) const { return block; }
+  template <class Part> KILN_FN void run(Part& p, const float* from) const {
+    p.each([&](auto v) __attribute__((always_inline)) {
+      const auto y = load<float_vec>(from + v * Part::width);
+      p.x[v] = At == 0 ? op(p.x[v], y) : op(y, p.x[v]);
+    });
+  }
+  KILN_FN void end(std::int64_t, const float*) const {}
+};
+
 /// The quotient by one element per row, or by a constant.
 struct divided {
   static auto step() { return step_of(moves::divide_step); }
@@ -197,9 +244,10 @@ template <class... Step> struct row_loop {
     const auto stands = [&]<class S>(const S*) {
       const block_step& s = program[at++];
       if constexpr (!S::has_operand) return s.call == S::step();
-      bool follows = false;
+      bool follows = false, held = false;
       for (std::size_t k = 0; k < count; ++k) follows = follows || moves[k].place == S::operand(s);
-      return s.call == S::step() && follows == S::follows;
+      if constexpr (!S::follows) held = holds(program, at - 1, S::operand(s));
+      return s.call == S::step() && follows == S::follows && held == requires { S::held_operand; };
     };
     return (stands(static_cast<const Step*>(nullptr)) && ...) &&
            program[at].call == loop_steps::step_of(loop_steps::moves::end_step);
@@ -210,6 +258,17 @@ template <class... Step> struct row_loop {
   }
 
  private:
+  // Whether one of the first steps puts a value aside at a place.
+  static bool holds(const block_step* program, std::size_t count, std::uint16_t place) {
+    std::size_t at = 0;
+    const auto one = [&]<class S>(const S*) {
+      const std::size_t k = at++;
+      if constexpr (requires { S::holds; }) return k < count && S::operand(program[k]) == place;
+      return false;
+    };
+    return (one(static_cast<const Step*>(nullptr)) || ...);
+  }
+
   template <std::size_t... S>
   KILN_FN static void run_steps(const block_step* program, block_frame& frame, const block_rows& over,
                                 std::index_sequence<S...>) {

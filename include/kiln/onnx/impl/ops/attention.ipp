@@ -146,6 +146,7 @@ value rotate_pairs(node_context& c, value x, value cos, value sin, bool interlea
     const value a = element_at(pairs, 4, 0), b = element_at(pairs, 4, 1);
     out = (a * co - b * si).unsqueeze({4}).concat((a * si + b * co).unsqueeze({4}), 4).reshape(lens);
   } else {
+    // each half is a view of x, so that one kernel can do this and what comes before it (pass/split_rows.hpp)
     const value a = head.slice({{3}, {0}, {half}, {}}), b = head.slice({{3}, {half}, {rotated}, {}});
     out = (a * co - b * si).concat(a * si + b * co, 3);
   }

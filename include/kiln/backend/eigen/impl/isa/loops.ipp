@@ -54,6 +54,18 @@ template <class Stored> row_run find_storing(const level_steps& l) {
                     row_loop<loaded, divided, computed<op::mul>, computed<op::add>, Stored>>(l);
 }
 
+// A rotary embedding of a row's halves: what both products of a half give is put aside, and then both halves' own
+// values where a norm computes them first.
+template <class Stored> row_run find_rotation(const level_steps& l) {
+  using scaled = computed_by<op::mul>;
+  using product = computed<op::mul>;
+  return find_among<row_loop<loaded, product, held, loaded, product, computed_with<op::sub, 1>, Stored, loaded, product,
+                             held, loaded, product, computed_with<op::add>, Stored>,
+                    row_loop<loaded, scaled, product, held, product, held, loaded, scaled, product, held, product,
+                             computed_with<op::sub, 1>, Stored, reloaded, product, held, reloaded, product,
+                             computed_with<op::add>, Stored>>(l);
+}
+
 // A reduction of parameters, or of values that are computed first and kept for later levels.
 template <class Fold> row_run find_folding(const level_steps& l) {
   return find_among<row_loop<loaded, Fold>, row_loop<loaded, computed_by<op::mul>, stored, Fold>,
@@ -65,20 +77,22 @@ template <class Fold> row_run find_folding(const level_steps& l) {
 
 row_run find_row_loop(const block_step* program, const block_advance* moves, std::size_t count) {
   const level_steps l{program, moves, count};
-  for (const auto find :
-       {find_affine<stored>, find_affine<streamed>, find_activation<stored>, find_activation<streamed>,
-        find_storing<stored>, find_storing<streamed>, find_folding<folded<op::reduce_max>>,
-        find_folding<folded<op::reduce_sum>>, find_folding<folded<op::reduce_mean>>})
+  for (const auto find : {find_affine<stored>, find_affine<streamed>, find_activation<stored>,
+                          find_activation<streamed>, find_storing<stored>, find_storing<streamed>,
+                          find_rotation<stored>, find_rotation<streamed>, find_folding<folded<op::reduce_max>>,
+                          find_folding<folded<op::reduce_sum>>, find_folding<folded<op::reduce_mean>>})
     if (const row_run f = find(l)) return f;
   using centered = computed_by<op::sub>;
-  return find_among<row_loop<loaded, folded<op::reduce_min>>,
-                    row_loop<loaded, computed_by<op::mul>, computed<op::add>, stored, folded<op::reduce_max>>,
-                    row_loop<loaded, divided, computed<op::add>, stored, folded<op::reduce_max>>,
-                    row_loop<loaded, centered, computed<op::exp>, stored, folded<op::reduce_sum>>,
-                    row_loop<loaded, centered, stored, computed<op::exp>, folded<op::reduce_sum>>,
-                    row_loop<loaded, computed<op::mul>, folded<op::reduce_mean>>,
-                    row_loop<loaded, computed<op::mul>, folded<op::reduce_sum>>,
-                    row_loop<loaded, centered, stored, computed<op::mul>, folded<op::reduce_mean>>>(l);
+  return find_among<
+      row_loop<loaded, folded<op::reduce_min>>,
+      row_loop<loaded, computed_by<op::mul>, computed<op::add>, stored, folded<op::reduce_max>>,
+      row_loop<loaded, divided, computed<op::add>, stored, folded<op::reduce_max>>,
+      row_loop<loaded, centered, computed<op::exp>, stored, folded<op::reduce_sum>>,
+      row_loop<loaded, centered, stored, computed<op::exp>, folded<op::reduce_sum>>,
+      row_loop<loaded, computed<op::mul>, folded<op::reduce_mean>>,
+      row_loop<loaded, computed<op::mul>, folded<op::reduce_sum>>,
+      row_loop<loaded, computed<op::mul>, folded<op::reduce_mean>, loaded, computed<op::mul>, folded<op::reduce_mean>>,
+      row_loop<loaded, centered, stored, computed<op::mul>, folded<op::reduce_mean>>>(l);
 }
 
 }  // namespace kiln::eigen
