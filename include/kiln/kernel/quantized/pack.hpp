@@ -120,7 +120,10 @@ inline void pack_quantized(thread_pool& pool, std::byte* to, const quantized_for
   pool.parallel_for(ceil_div(f.n, tile::width), [&](std::int64_t task, unsigned) {
     const std::int64_t col = task * tile::width, width = panel_width<std::int32_t>(col, f.n);
     const std::int64_t cols = std::min<std::int64_t>(tile::width, f.n - col), before = col * f.blocks();
-    if (!whole) pack_numbers(data + col * words, width, f, s.data, col, cols);
+    std::uint32_t* const panel = data + col * words;
+    if (!whole) pack_numbers(panel, width, f, s.data, col, cols);
+    if (whole && s.data.sign_offset != 0)  // bytes: adding half their range turns the highest bit
+      for (std::int64_t i = 0; i < words * width; ++i) panel[i] ^= 0x80808080u;
     pack_scales(to + at.scales + before * size_of_scale(f.scales), width, f, s, col, cols);
     pack_zeros(to + at.zeros + before * size_of_zero(f.zeros), width, f, s, col, cols);
   });
