@@ -13,6 +13,7 @@
 #include "kiln/lower/contraction.hpp"
 #include "kiln/pass/fuse_prologue.hpp"
 #include "kiln/pass/fuse_stored_weights.hpp"
+#include "kiln/pass/gather_stored_numbers.hpp"
 #include "kiln/pass/integer_products.hpp"
 #include "kiln/pass/widen_floats.hpp"
 
@@ -63,6 +64,7 @@ std::string eigen_target::machine(unsigned threads) const {
 target_passes eigen_target::passes() const {
   static constexpr named_pass<program> forms[] = {
       {"integer_products", [](program& p) { return integer_products(p); }},
+      {"gather_stored_numbers", [](program& p) { return gather_stored_numbers(p); }},
       {"widen_floats", [](program& p) { return widen_floats(p); }},
   };
   static constexpr named_pass<program> fuse[] = {
