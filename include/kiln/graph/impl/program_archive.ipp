@@ -1,5 +1,7 @@
 #include "kiln/graph/program_archive.hpp"
 
+#include "kiln/graph/impl/unregistered_ops.hpp"
+
 #include "kiln/core/object.hpp"
 
 namespace kiln {
@@ -184,6 +186,7 @@ class program_reader {
     if (number == tables_.size()) {
       const std::string name(from_.take_text());
       const op_table* table = detail::find_built_in(name);
+      if (!table) table = detail::find_unregistered(name);
       for (const op_table* t : own_)
         if (!table && t->name == name) table = t;
       if (!table)
