@@ -163,6 +163,7 @@ tensor_range choose_range(const tensor_statistics& s, const calibration_options&
   out.whole = o.method == entropy ? least_entropy(h, o.quantized_bins) : of_percentile(h, o);
   // no more than was seen
   out.whole = {std::max(out.whole.low, seen.low), std::min(out.whole.high, seen.high)};
+  if (out.whole.low > out.whole.high) out.whole = seen;  // values within one bin, or far from 0 all of them
   if (o.method == entropy && o.mirrors()) out.whole = out.whole.mirrored();
   return out;
 }
