@@ -99,7 +99,7 @@ std::string decimal(double v) {
   return {room, std::to_chars(room, room + sizeof room, v).ptr};
 }
 
-std::string quoted(std::string_view text) { return std::string("'").append(text.substr(0, 80)).append("'"); }
+std::string in_quotes(std::string_view text) { return std::string("'").append(text.substr(0, 80)).append("'"); }
 
 double magnitude_of_text(std::string_view text) {
   double v = 0;

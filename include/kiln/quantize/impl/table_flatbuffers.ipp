@@ -66,7 +66,7 @@ ranges parse_flatbuffers(std::string_view bytes, const std::string& place) {
     const key_value& entry = *all->Get(i);
     const std::string name = entry.key()->str(), text = entry.value() ? entry.value()->str() : "";
     const double end = magnitude_of_text(text);
-    if (end < 0) bad_table(place, 0, "a finite decimal number for " + quoted(name), quoted(text));
+    if (end < 0) bad_table(place, 0, "a finite decimal number for " + in_quotes(name), in_quotes(text));
     add_range(out, name, {{-end, end}, {}, 1, {}}, place, 0);
   }
   return out;

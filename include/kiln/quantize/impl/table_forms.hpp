@@ -18,7 +18,7 @@ std::string decimal(double v);
 double magnitude_of_text(std::string_view text);
 
 /// The beginning of a text, for messages.
-std::string quoted(std::string_view text);
+std::string in_quotes(std::string_view text);
 
 std::string native_table(const ranges& r);
 std::string cache_table(const ranges& r);

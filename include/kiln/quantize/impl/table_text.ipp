@@ -44,16 +44,16 @@ ranges parse_native(std::string_view bytes, const std::string& place) {
   for_each_line(bytes, [&](std::size_t number, std::string_view line) {
     if (number == 1) return;
     const std::size_t colon = line.rfind(':');
-    if (colon == line.npos) bad_table(place, number, "'tensor: scale'", quoted(line));
+    if (colon == line.npos) bad_table(place, number, "'tensor: scale'", in_quotes(line));
     std::string_view digits = line.substr(colon + 1);
     digits.remove_prefix(std::min(digits.find_first_not_of(' '), digits.size()));
     std::uint32_t bits = 0;
     const auto [end, failed] = std::from_chars(digits.data(), digits.data() + digits.size(), bits, 16);
     if (digits.size() != 8 || failed != std::errc() || end != digits.data() + digits.size())
-      bad_table(place, number, "a scale as 8 hexadecimal digits", quoted(digits));
+      bad_table(place, number, "a scale as 8 hexadecimal digits", in_quotes(digits));
     const auto scale = std::bit_cast<float>(bits);
     if (!std::isfinite(scale) || scale < 0)
-      bad_table(place, number, "the bits of a finite float of 0 or more", quoted(digits));
+      bad_table(place, number, "the bits of a finite float of 0 or more", in_quotes(digits));
     const double end_of_range = codes * static_cast<double>(scale);
     add_range(out, std::string(line.substr(0, colon)), {{-end_of_range, end_of_range}, {}, 1, {}}, place, number);
   });
@@ -75,9 +75,10 @@ ranges parse_cache(std::string_view bytes, const std::string& place) {
   for_each_line(bytes, [&](std::size_t number, std::string_view line) {
     last = number;
     const std::size_t space = line.rfind(' ');
-    if (space == line.npos) bad_table(place, number, "'tensor value', or the first line of another form", quoted(line));
+    if (space == line.npos)
+      bad_table(place, number, "'tensor value', or the first line of another form", in_quotes(line));
     const double end = magnitude_of_text(line.substr(space + 1));
-    if (end < 0) bad_table(place, number, "a finite decimal number", quoted(line.substr(space + 1)));
+    if (end < 0) bad_table(place, number, "a finite decimal number", in_quotes(line.substr(space + 1)));
     add_range(out, std::string(line.substr(0, space)), {{-end, end}, {}, 1, {}}, place, number);
   });
   // the part of a number that is left of it is a number too
