@@ -23,7 +23,7 @@ struct weight_quantization {
 
 /// What insert_quantization does.
 struct quantization_plan {
-  small_vector<value_id> products;         ///< a dot or convolution each, over a value below and constant weights
+  small_vector<value_id> products{};       ///< a dot or convolution each, over a value below and constant weights
   small_vector<quantized_value> values{};  ///< results and parameters of f32, each at most once
   weight_quantization weights{};
 };

@@ -63,7 +63,8 @@ struct accuracy_report {
 std::string report_text(const accuracy_report& r);
 
 /// The report as one JSON object: samples, outputs, tensors, each with name, low, high, type, scale, zero_point,
-/// saturation, sqnr, cosine, added_noise, top1. Numbers that are not finite are the texts "inf" (of sqnr: no difference),
+/// saturation, sqnr, cosine, added_noise, top1. Numbers that are not finite are the texts "inf" (of sqnr: no
+/// difference),
 /// "-inf" and "nan".
 std::string report_json(const accuracy_report& r);
 

@@ -57,9 +57,9 @@ struct moments {
 /// What calibration says of a tensor.
 struct tensor_range {
   range whole;
-  std::vector<range> channels;  ///< along `axis`; empty: the tensor has one range
+  std::vector<range> channels{};  ///< along `axis`; empty: the tensor has one range
   std::int64_t axis = 1;
-  std::optional<moments> distribution;  ///< `calibration_method::distribution` alone
+  std::optional<moments> distribution{};  ///< `calibration_method::distribution` alone
   friend bool operator==(const tensor_range&, const tensor_range&) = default;
 };
 
