@@ -16,6 +16,16 @@ struct scaled {
   template <class T> constexpr T operator()(T x) const { return x * static_cast<T>(by); }
 };
 
+enum class side : std::uint8_t { left, right };
+constexpr std::string_view to_string(side s) { return kiln::enumerator_name(s, {"left", "right"}); }
+
+struct choosing {
+  side at = side::left;
+  bool both = false;
+  std::int8_t shift = 0;
+  template <class T> constexpr T operator()(T x) const { return x; }
+};
+
 }  // namespace my
 
 namespace kiln {
@@ -59,6 +69,36 @@ template <class Op> void expect_same_again(const Op& op) {
 TEST(program_archive, every_op_comes_back) {
   [&]<std::size_t... I>(std::index_sequence<I...>) { (expect_same_again(default_registry::at<I>{}), ...); }
   (std::make_index_sequence<default_registry::size>{});
+}
+
+// What restoring an op of these bytes says.
+template <class Op> std::string error_of_attributes(std::string_view bytes) {
+  archive_reader from(bytes, "op");
+  try {
+    operation::restored(table_of<Op>(), from);
+  } catch (const error& e) {
+    EXPECT_EQ(e.code(), errc::malformed);
+    return e.what();
+  }
+  return "no error";
+}
+
+TEST(program_archive, attributes_out_of_range_are_errors) {
+  using ::testing::HasSubstr;
+  const auto number = [](std::int64_t n) {
+    archive_writer to;
+    to.put_signed(n);
+    return to.bytes();
+  };
+  EXPECT_EQ(error_of_attributes<op::convert>(number(28)), "no error");
+  EXPECT_THAT(error_of_attributes<op::convert>(number(29)), HasSubstr("a choice"));
+  EXPECT_EQ(error_of_attributes<my::choosing>(number(1) + number(1) + number(-128)), "no error");
+  EXPECT_THAT(error_of_attributes<my::choosing>(number(2) + number(1) + number(0)), HasSubstr("a choice"));
+  EXPECT_THAT(error_of_attributes<my::choosing>(number(-1) + number(1) + number(0)), HasSubstr("a choice"));
+  EXPECT_THAT(error_of_attributes<my::choosing>(number(1) + number(2) + number(0)), HasSubstr("true or false"));
+  EXPECT_THAT(error_of_attributes<my::choosing>(number(1) + number(0) + number(128)), HasSubstr("attribute's type"));
+  EXPECT_THAT(error_of_attributes<my::scaled>("\xff\xff\xff\xff\x10"), HasSubstr("32 bits"));
+  EXPECT_THAT(error_of_attributes<my::scaled>(std::string("\x01\x09", 2)), HasSubstr("lengths of a list"));
 }
 
 TEST(program_archive, attributes_of_every_sort_come_back) {
