@@ -7,64 +7,110 @@
 namespace kiln::quantize {
 namespace {
 
-using counts = std::vector<double>;
-
-// Counts without zeros: those get `epsilon`, which the others give up. None where nothing is left to compare.
-bool smooth(counts& of) {
-  constexpr double epsilon = 1e-4;
-  const auto zeros = static_cast<double>(std::count(of.begin(), of.end(), 0.0));
-  const double others = static_cast<double>(of.size()) - zeros;
-  if (others == 0) return false;
-  const double given_up = epsilon * zeros / others;
-  if (given_up >= 1) return false;
-  for (double& c : of) c = c == 0 ? epsilon : c - given_up;
-  return true;
-}
-
-double divergence(const counts& p, const counts& q) {
-  double p_sum = 0, q_sum = 0, sum = 0;
-  for (const double v : p) p_sum += v;
-  for (const double v : q) q_sum += v;
-  for (std::size_t i = 0; i < p.size(); ++i) sum += p[i] / p_sum * std::log(p[i] / p_sum / (q[i] / q_sum));
-  return sum;
-}
-
-// The bins [begin, end) as `levels` codes would show them: each code's count, in whole numbers, in each of its bins.
-void quantize_bins(std::span<const std::uint64_t> bins, const counts& p, std::size_t levels, counts& q) {
-  q.assign(bins.size(), 0);
-  const std::size_t each = bins.size() / levels;
-  for (std::size_t level = 0; level < levels; ++level) {
-    const std::size_t begin = level * each, end = begin + each;
-    std::uint64_t sum = 0, filled = 0;
-    for (std::size_t i = begin; i < end; ++i) sum += bins[i], filled += p[i] != 0;
-    if (level + 1 == levels)
-      for (std::size_t i = end; i < bins.size(); ++i) sum += bins[i];
-    if (filled == 0) continue;
-    std::fill_n(q.begin() + static_cast<std::ptrdiff_t>(begin), each,
-                std::floor(static_cast<double>(sum) / static_cast<double>(filled)));
+// The Kullback-Leibler divergence of a histogram and its quantized form, for parts [begin, end) of its bins. P counts
+// what the part leaves out in its outermost bins. Q shows the part as `levels` codes: each code's count, in whole
+// numbers, in each of its bins that P fills. Where either is 0 it becomes `epsilon`, which its other bins give up.
+class divergence {
+ public:
+  divergence(std::span<const std::uint64_t> bins, std::size_t levels)
+      : bins_(bins), levels_(levels), before_(bins.size() + 1), filled_before_(bins.size() + 1) {
+    for (std::size_t i = 0; i < bins.size(); ++i) {
+      before_[i + 1] = before_[i] + static_cast<double>(bins[i]);
+      filled_before_[i + 1] = filled_before_[i] + (bins[i] != 0);
+      if (bins[i] != 0) filled_.push_back(i);
+    }
   }
-}
 
-// Candidates grow from the middle, a bin on each side at a time; what they leave out counts in their outermost bins.
+  /// Infinite where P or Q has nothing to give up.
+  double of(std::size_t begin, std::size_t end) {
+    constexpr double infinity = std::numeric_limits<double>::infinity();
+    begin_ = begin, end_ = end;
+    const std::size_t size = end - begin, each = size / levels_;
+    const auto p = smoothing(size, filled(begin, end));
+    if (!p) return infinity;
+    codes_.assign(levels_, 0);
+    std::size_t q_filled = 0;
+    double q_total = 0;
+    for (std::size_t level = 0; level < levels_; ++level) {
+      const std::size_t from = begin + level * each, to = from + each, in_p = filled(from, to);
+      const double sum = before_[level + 1 == levels_ ? end : to] - before_[from];
+      if (in_p == 0) continue;
+      codes_[level] = std::floor(sum / static_cast<double>(in_p));
+      if (codes_[level] != 0) q_filled += each;
+      q_total += codes_[level] * static_cast<double>(each);
+    }
+    const auto q = smoothing(size, q_filled);
+    if (!q) return infinity;
+    double sum = own_entropy(*p);
+    for (std::size_t level = 0; level <= levels_; ++level) {
+      const std::size_t from = begin + level * each, to = level == levels_ ? end : from + each;
+      const double code = level == levels_ ? 0 : codes_[level];
+      sum -= mass(from, to, *p) * std::log(code == 0 ? epsilon : code - *q);
+    }
+    return sum / before_.back() + std::log(q_total / before_.back());
+  }
+
+ private:
+  static constexpr double epsilon = 1e-4;
+
+  // What each filled bin gives up.
+  static std::optional<double> smoothing(std::size_t bins, std::size_t filled) {
+    if (filled == 0) return std::nullopt;
+    const double given_up = epsilon * static_cast<double>(bins - filled) / static_cast<double>(filled);
+    if (given_up >= 1) return std::nullopt;
+    return given_up;
+  }
+  double left_out_before() const { return before_[begin_]; }
+  double left_out_after() const { return before_.back() - before_[end_]; }
+  // Bins that P fills.
+  std::size_t filled(std::size_t from, std::size_t to) const {
+    if (from == to) return 0;
+    return filled_before_[to] - filled_before_[from] + (from == begin_ && bins_[from] == 0 && left_out_before() > 0) +
+           (to == end_ && bins_[to - 1] == 0 && left_out_after() > 0);
+  }
+  // P's sum over bins.
+  double mass(std::size_t from, std::size_t to, double given_up) const {
+    if (from == to) return 0;
+    const auto in_p = static_cast<double>(filled(from, to));
+    double counts = before_[to] - before_[from];
+    if (from == begin_) counts += left_out_before();
+    if (to == end_) counts += left_out_after();
+    return counts - given_up * in_p + epsilon * (static_cast<double>(to - from) - in_p);
+  }
+  // The sum of p log p.
+  double own_entropy(double given_up) const {
+    const auto term = [&](double count) { return (count - given_up) * std::log(count - given_up); };
+    const auto count_at = [&](std::size_t i) {
+      return static_cast<double>(bins_[i]) + (i == begin_ ? left_out_before() : 0) +
+             (i + 1 == end_ ? left_out_after() : 0);
+    };
+    double sum = static_cast<double>(end_ - begin_ - filled(begin_, end_)) * epsilon * std::log(epsilon);
+    const double first = count_at(begin_), last = count_at(end_ - 1);
+    if (first != 0) sum += term(first);
+    if (last != 0) sum += term(last);
+    const std::size_t inner_begin = filled_before_[begin_ + 1], inner_end = filled_before_[end_ - 1];
+    for (std::size_t k = inner_begin; k < inner_end; ++k) sum += term(static_cast<double>(bins_[filled_[k]]));
+    return sum;
+  }
+
+  std::span<const std::uint64_t> bins_;
+  std::size_t levels_, begin_ = 0, end_ = 0;
+  std::vector<double> before_, codes_;  // counts before each bin
+  std::vector<std::size_t> filled_before_, filled_;
+};
+
+// Candidates grow from the middle, a bin on each side at a time.
 range least_entropy(const histogram& h, std::size_t levels) {
-  const std::span<const std::uint64_t> bins = h.counts();
-  const std::size_t zero = bins.size() / 2;
-  std::vector<double> before(bins.size() + 1);
-  for (std::size_t i = 0; i < bins.size(); ++i) before[i + 1] = before[i] + static_cast<double>(bins[i]);
+  const std::size_t bins = h.counts().size(), zero = bins / 2;
+  divergence from(h.counts(), levels);
   double least = std::numeric_limits<double>::infinity();
   range best;
-  counts p, q;
-  for (std::size_t half = levels / 2; half <= zero; ++half) {
-    const std::size_t begin = zero - half, end = std::min(zero + half + 1, bins.size());
-    const range candidate{h.edge(begin), h.edge(end)};
-    if (half == levels / 2) best = candidate;
-    p.assign(bins.begin() + static_cast<std::ptrdiff_t>(begin), bins.begin() + static_cast<std::ptrdiff_t>(end));
-    p.front() += before[begin];
-    p.back() += before[bins.size()] - before[end];
-    quantize_bins(bins.subspan(begin, end - begin), p, levels, q);
-    if (!smooth(p) || !smooth(q)) continue;
-    const double d = divergence(p, q);
-    if (d < least) least = d, best = candidate;
+  const std::size_t narrowest = std::min(levels / 2, zero);
+  for (std::size_t half = narrowest; half <= zero; ++half) {
+    const std::size_t begin = zero - half, end = std::min(zero + half + 1, bins);
+    const double d = from.of(begin, end);
+    if (half != narrowest && !(d < least)) continue;
+    least = d, best = {h.edge(begin), h.edge(end)};
   }
   return best;
 }
