@@ -181,7 +181,7 @@ def options():
                 for channels in (0, 1):
                     yield {**base, "symmetric": symmetric, "moving_average": moving, "batch": batch,
                            "averaging_constant": constant, "per_channel": channels}
-        for bins, levels in ((128, 128), (512, 128), (2048, 128), (301, 101), (257, 256)):
+        for bins, levels in ((128, 128), (512, 128), (2048, 128), (301, 101), (257, 256))[: 2 if symmetric else 5]:
             yield {**base, "method": "entropy", "symmetric": symmetric, "bins": bins, "quantized_bins": levels}
         for bins in (100, 2048, 1001):
             for percent in (99.999, 99, 90, 50, 0):

@@ -43,13 +43,13 @@ class error_statistics {
 /// One tensor of a report.
 struct tensor_accuracy {
   std::string name;
-  range seen;                                       ///< of the reference's values
-  std::optional<tensor_quantization> quantization;  ///< where it is known
-  double saturation = 0;                            ///< share of the values beyond what the quantization covers
+  range seen;                                            ///< of the reference's values
+  std::optional<tensor_quantization> quantization = {};  ///< where it is known
+  double saturation = 0;                                 ///< share of the values beyond what the quantization covers
   double sqnr = 0, cosine = 0;
   /// |x - y|^2 / |x|^2, less the greatest such noise of the watched tensors it is computed from: what this layer adds.
   double added_noise = 0;
-  std::optional<double> top1;  ///< outputs that look like scores of classes alone
+  std::optional<double> top1 = {};  ///< outputs that look like scores of classes alone
 };
 
 /// Where a quantized program loses accuracy.

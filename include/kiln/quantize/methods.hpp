@@ -27,7 +27,7 @@ constexpr std::string_view to_string(calibration_method m) {
 struct calibration_options {
   calibration_method method = calibration_method::min_max;
   /// Ranges stand symmetrically around 0. Unset: `percentile` alone, which then counts magnitudes.
-  std::optional<bool> symmetric;
+  std::optional<bool> symmetric = {};
   /// `min_max`: the mean over a batch of samples, then a moving average over batches with this weight of the newest.
   bool moving_average = false;
   double averaging_constant = 0.01;
@@ -56,10 +56,10 @@ struct moments {
 
 /// What calibration says of a tensor.
 struct tensor_range {
-  range whole;
-  std::vector<range> channels{};  ///< along `axis`; empty: the tensor has one range
+  range whole = {};
+  std::vector<range> channels = {};  ///< along `axis`; empty: the tensor has one range
   std::int64_t axis = 1;
-  std::optional<moments> distribution{};  ///< `calibration_method::distribution` alone
+  std::optional<moments> distribution = {};  ///< `calibration_method::distribution` alone
   friend bool operator==(const tensor_range&, const tensor_range&) = default;
 };
 

@@ -10,10 +10,10 @@ namespace kiln::quantize {
 struct statistics_options {
   std::size_t bins = 0;  ///< of a histogram, before it grows; 0: none
   histogram::domain of = histogram::domain::values;
-  std::optional<std::int64_t> axis;  ///< ranges of the channels along this axis too
-  bool moving_average = false;       ///< of the batches' ranges, and the mean of the ranges within a batch
-  double averaging_constant = 0.01;  ///< weight of the newest batch
-  bool symmetric = false;            ///< ranges are mirrored at 0
+  std::optional<std::int64_t> axis = {};  ///< ranges of the channels along this axis too
+  bool moving_average = false;            ///< of the batches' ranges, and the mean of the ranges within a batch
+  double averaging_constant = 0.01;       ///< weight of the newest batch
+  bool symmetric = false;                 ///< ranges are mirrored at 0
 };
 
 /// The range of samples that arrive one by one: their extremes, or a moving average over batches of samples.
