@@ -32,15 +32,15 @@ quantized_program in_narrow_floats(program p, const precision_options& options) 
 precision precision_named(std::string_view name) {
   for (const precision p : {precision::as_written, precision::f16, precision::bf16, precision::int8})
     if (to_string(p) == name) return p;
-  raise(errc::invalid_argument,
-        "a precision is as_written, fp16, bf16 or int8: found '" + std::string(name) + "'");
+  raise(errc::invalid_argument, "a precision is as_written, fp16, bf16 or int8: found '" + std::string(name) + "'");
 }
 
 quantized_program with_precision(program p, const precision_options& options) {
   if (options.to == precision::as_written) return {std::move(p), pass_note("quantize")};
   if (options.to != precision::int8) return in_narrow_floats(std::move(p), options);
   if (options.known.empty())
-    raise(errc::invalid_argument, "int8 needs the ranges of values: calibrate the program, or give a calibration table");
+    raise(errc::invalid_argument,
+          "int8 needs the ranges of values: calibrate the program, or give a calibration table");
   return to_int8(prepared(std::move(p)), options.known, options.int8);
 }
 
