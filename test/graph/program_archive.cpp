@@ -6,6 +6,8 @@
 #include "kiln/core/object.hpp"
 #include "kiln/graph/builder.hpp"
 #include "kiln/graph/print.hpp"
+#include "kiln/op/more.hpp"
+#include "kiln/op/quant/integer_dot.hpp"
 #include "kiln/pass/pipeline.hpp"
 
 namespace my {
@@ -14,6 +16,16 @@ struct scaled {
   float by = 1;
   kiln::ints steps{};
   template <class T> constexpr T operator()(T x) const { return x * static_cast<T>(by); }
+};
+
+enum class side : std::uint8_t { left, right };
+constexpr std::string_view to_string(side s) { return kiln::enumerator_name(s, {"left", "right"}); }
+
+struct choosing {
+  side at = side::left;
+  bool both = false;
+  std::int8_t shift = 0;
+  template <class T> constexpr T operator()(T x) const { return x; }
 };
 
 }  // namespace my
@@ -59,6 +71,50 @@ template <class Op> void expect_same_again(const Op& op) {
 TEST(program_archive, every_op_comes_back) {
   [&]<std::size_t... I>(std::index_sequence<I...>) { (expect_same_again(default_registry::at<I>{}), ...); }
   (std::make_index_sequence<default_registry::size>{});
+}
+
+// Ops beside the registry are found by their names, too.
+TEST(program_archive, a_program_of_ops_in_no_registry_comes_back) {
+  builder b;
+  const value x = b.input("x", dtype::f32, {2, 4, 4});
+  const value stored = b.add(op::quantize_linear{dtype::i8}, x, b.scalar(dtype::f32, .5));
+  b.output(b.add(op::integer_dot{}, stored, stored));
+  b.output(x | op::det{});
+  const program p = b.finish();
+  archive_writer to;
+  save_program(to, p, [](const buffer&) { return std::uint64_t{0}; });
+  archive_reader from(to.bytes(), "program");
+  EXPECT_EQ(print(restore_program(from, [](std::uint64_t, std::size_t) { return buffer(); })).view(), print(p).view());
+}
+
+// What restoring an op of these bytes says.
+template <class Op> std::string error_of_attributes(std::string_view bytes) {
+  archive_reader from(bytes, "op");
+  try {
+    operation::restored(table_of<Op>(), from);
+  } catch (const error& e) {
+    EXPECT_EQ(e.code(), errc::malformed);
+    return e.what();
+  }
+  return "no error";
+}
+
+TEST(program_archive, attributes_out_of_range_are_errors) {
+  using ::testing::HasSubstr;
+  const auto number = [](std::int64_t n) {
+    archive_writer to;
+    to.put_signed(n);
+    return to.bytes();
+  };
+  EXPECT_EQ(error_of_attributes<op::convert>(number(28)), "no error");
+  EXPECT_THAT(error_of_attributes<op::convert>(number(29)), HasSubstr("a choice"));
+  EXPECT_EQ(error_of_attributes<my::choosing>(number(1) + number(1) + number(-128)), "no error");
+  EXPECT_THAT(error_of_attributes<my::choosing>(number(2) + number(1) + number(0)), HasSubstr("a choice"));
+  EXPECT_THAT(error_of_attributes<my::choosing>(number(-1) + number(1) + number(0)), HasSubstr("a choice"));
+  EXPECT_THAT(error_of_attributes<my::choosing>(number(1) + number(2) + number(0)), HasSubstr("true or false"));
+  EXPECT_THAT(error_of_attributes<my::choosing>(number(1) + number(0) + number(128)), HasSubstr("attribute's type"));
+  EXPECT_THAT(error_of_attributes<my::scaled>("\xff\xff\xff\xff\x10"), HasSubstr("32 bits"));
+  EXPECT_THAT(error_of_attributes<my::scaled>(std::string("\x01\x09", 2)), HasSubstr("lengths of a list"));
 }
 
 TEST(program_archive, attributes_of_every_sort_come_back) {

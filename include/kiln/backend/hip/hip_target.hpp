@@ -30,7 +30,7 @@ class hip_target final : public target {
   std::string_view name() const override { return "hip"; }
   lower::layout_role role(const program& whole, const basic_instruction<operation>& instruction) const override;
   std::unique_ptr<kernel> make_kernel(const kernel_request& request) const override;
-  std::unique_ptr<kernel> make_copy() const override;
+  std::unique_ptr<kernel> make_copy(const derived_data* derived) const override;
   bool has_device() const override { return true; }
   std::shared_ptr<const device> get_device() const override { return device_; }
 

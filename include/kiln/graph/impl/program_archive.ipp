@@ -1,6 +1,9 @@
 #include "kiln/graph/program_archive.hpp"
 
+#include <map>
+
 #include "kiln/core/object.hpp"
+#include "kiln/graph/impl/unregistered_ops.hpp"
 
 namespace kiln {
 namespace {
@@ -127,7 +130,7 @@ class program_reader {
 
   program take() {
     program p;
-    const std::size_t modules = from_.take_count();
+    const std::size_t modules = from_.take_count(3);
     if (modules == 0) from_.fail("a main module");
     p.main() = take_module();
     for (std::size_t k = 1; k < modules; ++k) p.add_module(take_module());
@@ -139,9 +142,9 @@ class program_reader {
   module_graph take_module() {
     module_graph m;
     m.name = text(from_.take_text());
-    const std::size_t instructions = from_.take_count();
+    const std::size_t instructions = from_.take_count(4);
     for (std::size_t i = 0; i < instructions; ++i) take_instruction(m);
-    const std::size_t outputs = from_.take_count();
+    const std::size_t outputs = from_.take_count(3);
     for (std::size_t k = 0; k < outputs; ++k) {
       m.outputs.push_back(take_value(m));
       m.output_names.push_back(text(from_.take_text()));
@@ -152,7 +155,7 @@ class program_reader {
     const std::size_t mark = from_.take_index(2 * instruction_kinds, "kinds of instructions");
     const auto kind = static_cast<instruction_kind>(mark % instruction_kinds);
     const std::string name(from_.take_text());
-    shapes results(from_.take_count());
+    shapes results(from_.take_count(2));
     for (shape& s : results) s = take_shape();
     if (results.empty()) from_.fail("a result of instruction '" + name + "'");
     if (kind == instruction_kind::parameter) {
@@ -163,7 +166,7 @@ class program_reader {
       m[v.instruction].name = text(name);
     } else {
       const operation op = take_op(name);
-      small_vector<value_id> inputs(from_.take_count());
+      small_vector<value_id> inputs(from_.take_count(2));
       for (value_id& v : inputs) v = take_value(m);
       m.add_with_shapes(op, std::move(inputs), std::move(results), name);
     }
@@ -184,6 +187,7 @@ class program_reader {
     if (number == tables_.size()) {
       const std::string name(from_.take_text());
       const op_table* table = detail::find_built_in(name);
+      if (!table) table = detail::find_unregistered(name);
       for (const op_table* t : own_)
         if (!table && t->name == name) table = t;
       if (!table)
@@ -262,7 +266,7 @@ class program_reader {
     return map_argument(keys, take_all());
   }
   std::vector<argument> take_all() {
-    std::vector<argument> items(from_.take_count());
+    std::vector<argument> items(from_.take_count(2));
     for (argument& item : items) item = take_argument();
     return items;
   }

@@ -52,7 +52,7 @@ std::unique_ptr<kernel> hip_target::make_kernel(const kernel_request& request) c
   return nullptr;
 }
 
-std::unique_ptr<kernel> hip_target::make_copy() const { return hip::make_copy(context_); }
+std::unique_ptr<kernel> hip_target::make_copy(const derived_data*) const { return hip::make_copy(context_); }
 
 argument hip_target::allocate(const shape& s) const {
   if (!device_) raise(errc::unsupported, "device memory where the device is: this target is for an absent one");

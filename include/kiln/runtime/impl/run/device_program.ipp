@@ -15,7 +15,7 @@ std::size_t bytes_of(const argument& a) { return static_cast<std::size_t>(a.elem
 class device_program final : public planned_program {
  public:
   device_program(plan p, compiled_program& of, const target& t)
-      : planned_program(std::move(p), of, t.get_device()), copy_(t.make_copy()) {
+      : planned_program(std::move(p), of, t.get_device()), copy_(t.make_copy(&of.derived)) {
     for (const step& s : plan_.steps) {
       recordable_ = recordable_ && s.run->on_device();
       reports_faults_ = reports_faults_ || s.run->reports_faults();

@@ -22,7 +22,7 @@ archive_reader reader_of(const saved_file& file, section s) {
 }
 
 std::vector<port> take_ports(archive_reader& from) {
-  std::vector<port> ports(from.take_count());
+  std::vector<port> ports(from.take_count(3));
   for (port& p : ports) {
     p.name = from.take_text();
     p.type.type = static_cast<dtype>(from.take_index(all_dtypes, "dtypes"));
@@ -42,7 +42,7 @@ saved_program_info about(const saved_file& file) {
   info.outputs = take_ports(from);
   info.remarks.resize(from.take_count());
   for (std::string& r : info.remarks) r = from.take_text();
-  info.options.resize(from.take_count());
+  info.options.resize(from.take_count(2));
   for (auto& [name, value] : info.options) {
     name = from.take_text();
     value = from.take_text();
@@ -101,7 +101,7 @@ executable load_compiled(std::shared_ptr<const saved_file> file, saved_program_i
   choices.near_constants = from.take_index(2, "states") == 1;
   choices.allow_nhwc = from.take_index(2, "states") == 1;
   compile_options planned;
-  planned.aliases.resize(from.take_count());
+  planned.aliases.resize(from.take_count(2));
   for (output_alias& a : planned.aliases) {
     a.output = from.take_text();
     a.input = from.take_text();
@@ -110,7 +110,7 @@ executable load_compiled(std::shared_ptr<const saved_file> file, saved_program_i
   for (std::int64_t& d : decisions) d = from.take_signed();
   std::vector<buffer> blocks(from.take_count());
   for (buffer& b : blocks) b = file->block(from.take_unsigned(), 0);
-  p->derived = derived_data(std::move(decisions), std::move(blocks));
+  p->derived = derived_data(decisions, blocks);
 
   detail::make_steps(*p, t, planned, choices);
   p->report.target = t.name();

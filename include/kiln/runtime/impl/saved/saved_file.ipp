@@ -173,7 +173,7 @@ saved_file::saved_file(const std::filesystem::path& path) : name_(path.string())
   }
   if (header.table[section_count - 1].offset % block_alignment != 0) damaged("data that is aligned");
   archive_reader from(get(section::blocks), name_);
-  blocks_.resize(from.take_count());
+  blocks_.resize(from.take_count(2));
   for (block_place& b : blocks_) {
     b = {from.take_unsigned(), from.take_unsigned()};
     if (b.offset % block_alignment != 0 || b.offset > get(section::data).size() ||
