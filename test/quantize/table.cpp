@@ -176,6 +176,10 @@ TEST(table, tables_that_are_cut_off) {
       const std::string_view part = std::string_view(whole).substr(0, size);
       try {
         const ranges r = parse_table(part, "cut");
+        if (f == table_form::flatbuffers) {  // only bytes that fill up were missing
+          EXPECT_EQ(r, parse_table(whole, "whole")) << size;
+          continue;
+        }
         EXPECT_TRUE(f == table_form::native || f == table_form::cache) << to_string(f) << size;
         EXPECT_TRUE(whole[size] == '\n' || whole[size - 1] == '\n') << to_string(f) << size;
         for (const auto& [name, of] : r) EXPECT_TRUE(example().contains(name)) << name;

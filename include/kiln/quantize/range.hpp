@@ -14,12 +14,12 @@ struct range {
   /// The greater magnitude of the two.
   constexpr double magnitude() const {
     const double a = low < 0 ? -low : low, b = high < 0 ? -high : high;
-    return a < b ? b : a;
+    return a > b ? a : b > 0 ? b : 0;
   }
   /// This range and 0.
   constexpr range with_zero() const { return {low < 0 ? low : 0, high > 0 ? high : 0}; }
   /// The smallest range around 0 that holds this one.
-  constexpr range mirrored() const { return {-magnitude(), magnitude()}; }
+  constexpr range mirrored() const { return {0 - magnitude(), magnitude()}; }
   /// Whether both ends are numbers in this order.
   constexpr bool is_finite() const { return low <= high && high - low <= 1.7976931348623157e308; }
   constexpr range joined(range other) const {
