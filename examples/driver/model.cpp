@@ -81,9 +81,7 @@ onnx::imported import_model(const model_options& o, const named_arguments& known
 compile_options compile_options_of(const model_options& o) {
   compile_options out = o.compiling;
   log_passes(out.passes);
-  if (o.target != "eigen") {
-    out.tune = false;  // the target hip does that by itself: see named_target
-  } else if (out.tune) {
+  if (out.tune) {
     tuning_options tuning = tuning_options_of(out);
     tuning.progress = [line = std::make_shared<progress_line>()](const tuning_progress& p) {
       line->show(progress_bar(p.done, p.all) + " tuning " + std::string(p.what));

@@ -3,9 +3,9 @@
 #include <fstream>
 
 #include "kiln/graph/program_archive.hpp"
-#include "kiln/graph/verify.hpp"
 #include "kiln/runtime/impl/run/executable_access.hpp"
 #include "kiln/runtime/impl/saved/saved_file.hpp"
+#include "kiln/runtime/kept_code.hpp"
 #include "kiln/runtime/saved_program.hpp"
 #include "kiln/version.hpp"
 
@@ -111,13 +111,21 @@ executable load_compiled(std::shared_ptr<const saved_file> file, saved_program_i
   std::vector<buffer> blocks(from.take_count());
   for (buffer& b : blocks) b = file->block(from.take_unsigned(), 0);
   p->derived = derived_data(decisions, blocks);
+  if (t.has_device()) {
+    for (std::size_t n = from.take_count(2); n != 0; --n) {
+      const std::string key(from.take_text());
+      const buffer code = file->block(from.take_unsigned(), 0);
+      p->derived.code()->keep(key, {reinterpret_cast<const char*>(code.data()), code.size()});
+    }
+  }
+  // what goes to a device is read now
+  const bool checks_now = how.check_constants || t.has_device();
+  if (checks_now) file->check_data(*p->pool);
 
   detail::make_steps(*p, t, planned, choices);
   p->report.target = t.name();
   p->report.remarks = std::move(info.remarks);
-  if (how.check_constants) {
-    file->check_data(*p->pool);
-  } else {
+  if (!checks_now) {
     p->unchecked = std::make_unique<compiled_program::first_run_check>();
     p->unchecked->check = [file, pool = p->pool] { file->check_data(*pool); };
   }
@@ -127,9 +135,7 @@ executable load_compiled(std::shared_ptr<const saved_file> file, saved_program_i
 
 program take_source(const saved_file& file, const load_options& how, thread_pool& pool) {
   file.check_data(pool);
-  program p = take_program(file, section::source, how);
-  verify(p);
-  return p;
+  return take_program(file, section::source, how);
 }
 
 }  // namespace
