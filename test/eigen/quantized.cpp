@@ -1,6 +1,6 @@
 // Products with constant weights that are stored in blocks, on the Eigen target.
-#include "kiln/op/quant/block_dequantize.hpp"
 #include "eigen/saved_program.hpp"
+#include "kiln/op/quant/block_dequantize.hpp"
 
 namespace kiln::testing {
 namespace {
@@ -29,9 +29,7 @@ value real_weights(builder& b, weights_form f, unsigned seed = 5) {
   return b.add(f.op, data, scale, numbers(b, dtype::u8, {f.columns, (blocks + each - 1) / each}, 0, 255, seed + 2));
 }
 std::function<void(builder&)> product_of(const weights_form& f, dims left = {3, 256}) {
-  return [=](builder& b) {
-    b.output(b.input("x", f.scale, left).dot(real_weights(b, f).transpose({1, 0})));
-  };
+  return [=](builder& b) { b.output(b.input("x", f.scale, left).dot(real_weights(b, f).transpose({1, 0}))); };
 }
 void expect_kernel(const std::function<void(builder&)>& make, std::string_view name, std::size_t steps = 1) {
   const executable e = compile_eigen(make);
@@ -120,7 +118,8 @@ TEST(quantized_weights, the_other_operand_is_rounded_where_that_is_permitted) {
       const auto make = product_of(f, {rows, 256});
       const auto in = random_inputs(make);
       const double size = bits == 8 ? 16 : 1;
-      expect_close(compile_eigen(make).run(in)[0], reference_run(make, in)[0], {rounded.relative, rounded.absolute * size});
+      expect_close(compile_eigen(make).run(in)[0], reference_run(make, in)[0],
+                   {rounded.relative, rounded.absolute * size});
     }
   }
 }
@@ -129,7 +128,8 @@ TEST(quantized_weights, equal_operands_of_a_product_and_other_readers) {
   // one matrix multiplied and gathered from, as an embedding that is the last layer, too
   const auto make = [](builder& b) {
     const value w = real_weights(b, {});
-    const value rows = w.gather(b.constant(literal::of<std::int64_t>({dtype::i64, {2}}, small_vector<std::int64_t>{7, 3})), 0);
+    const value rows =
+        w.gather(b.constant(literal::of<std::int64_t>({dtype::i64, {2}}, small_vector<std::int64_t>{7, 3})), 0);
     b.output(rows.dot(w.transpose({1, 0})));
   };
   expect_same(make, std::vector<argument>{}, exact);
@@ -144,6 +144,7 @@ TEST(quantized_weights, weights_of_a_run_are_computed) {
   std::vector<argument> in = random_inputs(make);
   in[0] = random_argument({dtype::u8, {80, 128}}, 4, 0, 255);
   expect_same(make, in, exact);
+  expect_kernel(make, "dot", 1);
 }
 
 TEST(quantized_weights, take_the_memory_that_they_are_stored_in) {

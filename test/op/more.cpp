@@ -72,9 +72,9 @@ TEST(block_dequantize, unpacks_fields_from_the_lowest) {
   const block_dequantize four{.bits = 4, .block = 4, .zero = 1};
   expect_run(f32({1, 6}, 0, 1, 2, 3, 70, 140), four, bytes, scale);
   expect_run(f32({1, 6}, -1, 0, 1, 2, 70, 140), block_dequantize{.bits = 4, .block = 4}, bytes, scale,
-                  lit(dtype::u8, {1, 1}, 0x12));
-  expect_run(f32({1, 5}, .5, 1.5, 2.5, 3.5, 60), block_dequantize{.bits = 4, .block = 4, .extent = 5}, bytes,
-                  scale, f32({1, 2}, .5, 2));
+             lit(dtype::u8, {1, 1}, 0x12));
+  expect_run(f32({1, 5}, .5, 1.5, 2.5, 3.5, 60), block_dequantize{.bits = 4, .block = 4, .extent = 5}, bytes, scale,
+             f32({1, 2}, .5, 2));
   KILN_EXPECT_RUN(f32({1, 4}, 3, 2, 1, 0), (block_dequantize{.bits = 2, .block = 4}), lit(dtype::u8, {1, 1}, 0x1b),
                   f32({1, 1}, 1));
 }
@@ -82,7 +82,7 @@ TEST(block_dequantize, blocks_lie_along_any_axis) {
   const literal data = lit(dtype::i8, {3, 2}, -1, 2, -3, 4, 5, -6), scale = f32({2, 2}, 1, 10, 100, 1000);
   expect_run(f32({3, 2}, -1, 20, -3, 40, 500, -6000), block_dequantize{.axis = 0, .block = 2}, data, scale);
   expect_run(f32({3, 2}, -2, 20, -4, 40, 700, -5000), block_dequantize{.axis = 0, .block = 2}, data, scale,
-                  lit(dtype::i8, {2, 2}, 1, 0, -2, -1));
+             lit(dtype::i8, {2, 2}, 1, 0, -2, -1));
 }
 
 // det

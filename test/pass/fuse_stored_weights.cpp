@@ -16,7 +16,8 @@ literal counted(dtype t, const dims& lens, std::int64_t modulus) {
   return literal::of<std::int64_t>({t, lens}, values);
 }
 value stored(builder& b, std::int64_t columns = 80) {
-  const value data = b.constant(counted(dtype::u8, {columns, 64}, 256)), scale = b.constant(counted(dtype::f32, {columns, 4}, 5));
+  const value data = b.constant(counted(dtype::u8, {columns, 64}, 256)),
+              scale = b.constant(counted(dtype::f32, {columns, 4}, 5));
   return b.add(op::block_dequantize{.bits = 4, .axis = 1, .zero = 8}, data, scale);
 }
 std::uint32_t count(const program& p, std::string_view op) {
@@ -78,7 +79,8 @@ TEST(fuse_stored_weights, constants_of_other_forms_are_written_out) {
     b.output(b.input("x", dtype::f32, {2, 3, 128}).dot(stored(b).transpose({1, 0}).reshape({2, 128, 40})));
   }));
   EXPECT_TRUE(written([&](builder& b) {
-    const value data = b.constant(counted(dtype::u8, {80, 64}, 256)), scale = b.constant(counted(dtype::f32, {80, 32}, 5));
+    const value data = b.constant(counted(dtype::u8, {80, 64}, 256)),
+                scale = b.constant(counted(dtype::f32, {80, 32}, 5));
     const value w = b.add(op::block_dequantize{.bits = 4, .axis = 1, .block = 4}, data, scale);
     b.output(b.input("x", dtype::f32, {3, 128}).dot(w.transpose({1, 0})));
   }));
@@ -86,7 +88,8 @@ TEST(fuse_stored_weights, constants_of_other_forms_are_written_out) {
 }
 
 TEST(gather_stored_numbers, rows_are_picked_before_they_are_dequantized) {
-  const auto expect = [](const op::block_dequantize& op, const small_vector<literal>& in, std::int64_t axis, bool moves) {
+  const auto expect = [](const op::block_dequantize& op, const small_vector<literal>& in, std::int64_t axis,
+                         bool moves) {
     program p = made([&](builder& b) {
       small_vector<value> operands;
       for (const literal& l : in) operands.push_back(b.constant(l));
@@ -130,9 +133,19 @@ TEST(expand_block_dequantize, arithmetic_gives_the_same) {
   };
   const literal bytes = counted(dtype::u8, {3, 10}, 256);
   expect({.bits = 4, .axis = 1, .block = 8, .zero = 8}, {bytes, counted(dtype::f32, {3, 3}, 5)});
-  expect({.bits = 4, .axis = 1, .block = 8, .extent = 17}, {bytes, counted(dtype::f16, {3, 3}, 5), counted(dtype::u8, {3, 2}, 256)});
+  expect({.bits = 4, .axis = 1, .block = 8, .extent = 17},
+         {bytes, counted(dtype::f16, {3, 3}, 5), counted(dtype::u8, {3, 2}, 256)});
   expect({.bits = 2, .axis = -1, .block = 16}, {bytes, counted(dtype::f64, {3, 3}, 5), counted(dtype::f32, {3, 3}, 4)});
-  expect({.axis = 0, .block = 2}, {counted(dtype::i4, {3, 10}, 8), counted(dtype::f32, {2, 10}, 5), counted(dtype::i4, {2, 10}, 8)});
+  expect({.axis = 0, .block = 2},
+         {counted(dtype::i4, {3, 10}, 8), counted(dtype::f32, {2, 10}, 5), counted(dtype::i4, {2, 10}, 8)});
+
+  program p = made([](builder& b) {
+    b.output(stored(b) + stored(b).gather(b.input("i", dtype::i64, {80}), 0));
+    b.output(b.add(op::block_dequantize{.bits = 4, .axis = 1}, b.input("q", dtype::u8, {80, 64}),
+                   b.constant(counted(dtype::f32, {80, 4}, 5)).convert(dtype::f16)));
+  });
+  EXPECT_TRUE(expand_block_dequantize(p, false).changed());
+  EXPECT_EQ(count(p, "block_dequantize"), 2u);
 }
 
 }  // namespace

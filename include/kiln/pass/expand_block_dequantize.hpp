@@ -12,13 +12,14 @@ namespace detail {
 /// Writes `block_dequantize` as ops of the default registry.
 template <class Module> class block_expander {
  public:
-  constexpr block_expander(Module& m, pass_note& note) : r_(m), note_(note) {}
+  constexpr block_expander(Module& m, pass_note& note, bool of_constants = true)
+      : r_(m), note_(note), of_constants_(of_constants) {}
 
   constexpr void run() {
     const std::uint32_t n = r_.size();
     for (std::uint32_t i = 0; i < n; ++i) {
       const auto* found = r_.template get_if<op::block_dequantize>({i, 0});
-      if (!found) continue;
+      if (!found || (!of_constants_ && all_constant(i))) continue;
       const op::block_dequantize stored = *found;
       const value_id by = real_numbers(stored, i);
       r_.replace({i, 0}, by);
@@ -27,6 +28,17 @@ template <class Module> class block_expander {
   }
 
  private:
+  // Whether folding computes all operands.
+  constexpr bool all_constant(std::uint32_t i) const {
+    for (const value_id v : r_[i].inputs) {
+      const auto& from = r_.producer(v);
+      if (from.kind == instruction_kind::literal) continue;
+      if (from.kind != instruction_kind::op || from.op.kind() >= op_kind::control || from.inputs.empty() ||
+          !all_constant(v.instruction))
+        return false;
+    }
+    return true;
+  }
   constexpr value_id real_numbers(const op::block_dequantize& stored, std::uint32_t i) {
     const small_vector<value_id> in = r_[i].inputs;
     const shape result = r_[i].results[0];
@@ -42,9 +54,7 @@ template <class Module> class block_expander {
     }
     return r_.add(op::mul{}, {x, of_blocks(in[1], axis, stored.block, result.lens)});
   }
-  constexpr value_id as(value_id x, dtype t) {
-    return r_.shape_of(x).type == t ? x : r_.add(op::convert{t}, {x});
-  }
+  constexpr value_id as(value_id x, dtype t) { return r_.shape_of(x).type == t ? x : r_.add(op::convert{t}, {x}); }
   // The first `lens` numbers of bytes that have fields of `bits` bits along the last dim, the lowest first.
   constexpr value_id fields(value_id bytes, std::int64_t bits, const dims& lens) {
     if (bits == 8) return cut(bytes, lens);
@@ -89,13 +99,15 @@ template <class Module> class block_expander {
 
   rewriter<Module> r_;
   pass_note& note_;
+  bool of_constants_;
 };
 
 }  // namespace detail
 
-/// Writes `block_dequantize` as arithmetic: for targets and formats that know nothing of numbers stored in blocks.
-template <class Program> constexpr pass_note expand_block_dequantize(Program& p) {
-  return run_on_modules<detail::block_expander>("expand_block_dequantize", p);
+/// Writes `block_dequantize` as arithmetic, for targets and formats that know nothing of numbers stored in blocks; or,
+/// not `of_constants`, where what it reads is of a run, for targets that read such constants alone as they are stored.
+template <class Program> constexpr pass_note expand_block_dequantize(Program& p, bool of_constants = true) {
+  return run_on_modules<detail::block_expander>("expand_block_dequantize", p, of_constants);
 }
 
 /// The program with `block_dequantize` written as arithmetic; empty where it has none.

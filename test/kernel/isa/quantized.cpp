@@ -36,7 +36,7 @@ class quantized_product {
       for (std::size_t i = 0; i < scales_.size(); ++i) scales_[i] = std::ldexp(float(i % 1000), i % 3 == 0 ? -24 : -12);
     for (std::int64_t i = 0; i < blocks * f_.n; ++i)
       zeros_.push_back(f_.zeros == zero_format::floats ? float(engine() % 64) / 4
-                                                        : float(engine() & ((1u << f_.bits) - 1)));
+                                                       : float(engine() & ((1u << f_.bits) - 1)));
     a_ = random_values<float>(c.m * f_.k, 5);
     for (std::int64_t k = 0; k < f_.block && k < f_.k; ++k) a_[static_cast<std::size_t>(k)] = 0;
   }
@@ -49,7 +49,8 @@ class quantized_product {
     from.scales = {scales.data(), 1, f_.blocks()};
     std::memcpy(scales.data(), scales_.data(), scales.size());
     store_zeros(from.zeros, zeros, from.data.sign_offset);
-    std::vector<std::byte, aligned_allocator<std::byte>> packed(static_cast<std::size_t>(quantized_places(f_).size)), scratch;
+    std::vector<std::byte, aligned_allocator<std::byte>> packed(static_cast<std::size_t>(quantized_places(f_).size)),
+        scratch;
     pack_quantized(pool, packed.data(), f_, from);
     std::vector<float> c(static_cast<std::size_t>(c_.m * f_.n), -77);
     quantized_problem p{f_, c_.m, a_.data(), f_.k, packed.data(), c.data(), f_.n, rounds};
@@ -59,8 +60,7 @@ class quantized_product {
                            std::ptrdiff_t row) {
       EXPECT_EQ(at, c.data() + row0 * f_.n + col0);
       for (std::int64_t r = 0; r < rows; ++r)
-        for (std::int64_t j = 0; j < cols; ++j)
-          ++done[static_cast<std::size_t>(at + r * row + j - c.data())];
+        for (std::int64_t j = 0; j < cols; ++j) ++done[static_cast<std::size_t>(at + r * row + j - c.data())];
     };
     const auto multiply = [&]<int Bits>() {
       fours ? quantized_gemm<byte_fours, Bits>(pool, p, scratch.data(), after)
@@ -89,7 +89,8 @@ class quantized_product {
         }
         const double zero_part = f_.zeros == zero_format::uniform ? 1 : 16;
         const double bound = 2e-6 * zero_part * magnitudes + 1e-6 + (rounds ? 1.001 * rounded : 0);
-        ASSERT_NEAR(c[static_cast<std::size_t>(r * f_.n + j)], sum, bound) << r << ' ' << j << (rounds ? " rounded" : "");
+        ASSERT_NEAR(c[static_cast<std::size_t>(r * f_.n + j)], sum, bound)
+            << r << ' ' << j << (rounds ? " rounded" : "");
       }
   }
 
@@ -114,8 +115,8 @@ class quantized_product {
     if (c_.stored == storage::packed_rows) {
       data.resize(static_cast<std::size_t>(f_.n * f_.depth() / each_));
       for (std::size_t i = 0; i < numbers_.size(); ++i)
-        data[i / static_cast<std::size_t>(each_)] |=
-            static_cast<std::byte>(numbers_[i] << (i % static_cast<std::size_t>(each_) * static_cast<std::size_t>(f_.bits)));
+        data[i / static_cast<std::size_t>(each_)] |= static_cast<std::byte>(
+            numbers_[i] << (i % static_cast<std::size_t>(each_) * static_cast<std::size_t>(f_.bits)));
       to = {data.data(), 1, f_.depth(), f_.bits};
       return;
     }

@@ -96,7 +96,8 @@ void check_bits(node_context& c, std::int64_t bits) {
 }
 
 // weights[N, K] of MatMulNBits whose inputs say which block's scale and zero point each weight of a row has.
-value regrouped_weights(node_context& c, std::int64_t bits, std::int64_t block, std::int64_t depth, std::int64_t columns) {
+value regrouped_weights(node_context& c, std::int64_t bits, std::int64_t block, std::int64_t depth,
+                        std::int64_t columns) {
   const std::int64_t blocks = (depth + block - 1) / block;
   const dtype t = c.in(2).type();
   const auto of_blocks = [&](value x) { return x.gather(c.in(4).reshape({depth}), 1); };
@@ -116,9 +117,11 @@ value regrouped_weights(node_context& c, std::int64_t bits, std::int64_t block, 
 
 // For each place of the depth the weight that belongs there, where blocks are to be adjacent: `groups` says which block
 // each weight is of. Empty where blocks have other sizes than adjacent ones would.
-std::optional<small_vector<std::int64_t>> places_by_block(const literal& groups, std::int64_t depth, std::int64_t block) {
+std::optional<small_vector<std::int64_t>> places_by_block(const literal& groups, std::int64_t depth,
+                                                          std::int64_t block) {
   if (groups.elements() != depth) return std::nullopt;
-  small_vector<std::int64_t> from(static_cast<std::size_t>(depth), 0), used((static_cast<std::size_t>(depth + block - 1)) / static_cast<std::size_t>(block), 0);
+  small_vector<std::int64_t> from(static_cast<std::size_t>(depth), 0),
+      used((static_cast<std::size_t>(depth + block - 1)) / static_cast<std::size_t>(block), 0);
   std::int64_t k = 0;
   for (const std::int64_t g : groups.to<std::int64_t>()) {
     if (g < 0 || g >= static_cast<std::int64_t>(used.size())) return std::nullopt;
@@ -140,7 +143,8 @@ literal reordered(const literal& data, const dims& lens, std::int64_t bits, cons
     for (std::size_t k = 0; k < from.size(); ++k) {
       const std::size_t at = k * static_cast<std::size_t>(bits), source = static_cast<std::size_t>(from[k] * bits);
       const unsigned field = static_cast<unsigned>(in[source / 8]) >> (source % 8) & mask;
-      to[at / 8] = static_cast<std::byte>((static_cast<unsigned>(to[at / 8]) & ~(mask << (at % 8))) | field << (at % 8));
+      to[at / 8] =
+          static_cast<std::byte>((static_cast<unsigned>(to[at / 8]) & ~(mask << (at % 8))) | field << (at % 8));
     }
   }
   return literal({dtype::u8, lens}, std::move(out));
