@@ -158,7 +158,7 @@ TEST(gather_block_quantized, reads_the_rows_that_it_needs) {
   const program p = onnx::parse_model(model(graph(parts), {opset(21), opset(1, microsoft)}).bytes()).graph;
   const argument rows(literal::of<std::int64_t>({dtype::i64, {2, 1}}, small_vector<std::int64_t>{63, -64}));
   const executable e = compile(p, eigen_target());
-  EXPECT_LT(e.report().constant_bytes, 64 * 32 + 64 * 2 * 4 + 256u);  // as they are stored, and some shifts
+  EXPECT_LT(e.report().constant_bytes, 64 * 64u);  // as they are stored: floats would be four times as many
   const auto y = e.run(std::vector<argument>{rows})[0];
   EXPECT_EQ(y.get_shape().lens, (dims{2, 1, 64}));
   const auto found = y.to<float>();
