@@ -54,6 +54,9 @@ struct dynamic_dimension {
   friend bool operator==(const dynamic_dimension&, const dynamic_dimension&) = default;
 };
 
+/// The range; one with min above max is an `invalid_argument` error.
+dynamic_dimension checked_range(dynamic_dimension d);
+
 /// Element type, extents and strides in elements; or ranges of extents; or the shapes in a tuple.
 class shape {
  public:
