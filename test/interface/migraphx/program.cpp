@@ -110,7 +110,7 @@ TEST(program, runs_one_of_two_modules) {
   EXPECT_TRUE(copy == p);
   for (const bool compiled : {false, true}) {
     if (compiled) p.compile(target("cpu"));
-    for (const program* q : {&p, static_cast<const program*>(&copy)}) {
+    for (const program* q : {&p, &copy}) {
       const argument in = floats({3}, {1, 2, 3});
       EXPECT_EQ(of(q->run({{"c", scalar(type_t::bool_type, 1)}, {"x", in}}).at(0)), numbers({3, 4, 5}));
       EXPECT_EQ(of(q->run({{"c", scalar(type_t::bool_type, 0)}, {"x", in}}).at(0)), numbers({1, 4, 9}));
@@ -251,13 +251,30 @@ TEST(program, computes_in_fewer_bits) {
   m.add_return({m.add_instruction(operation("add"), {x, m.add_literal(floats({3}, {1e5, 0, 0}))})});
   quantize_fp16(large);
   ASSERT_EQ(large.remarks().size(), 1u);
-  EXPECT_THAT(large.remarks()[0], HasSubstr("65504"));
+  EXPECT_THAT(large.remarks()[0], HasSubstr("stays in wide floats"));
   EXPECT_EQ(of(large.run({{"x", floats({3}, {1, 1, 1})}}).at(0)), numbers({100001, 1, 1}));
   large.compile(target("ref"));
   EXPECT_THAT(message([&] { quantize_bf16(large); }), HasSubstr("before it is compiled"));
   program p = line(three);
-  EXPECT_THAT(message([&] { quantize_int8(p, target("ref"), {}); }), HasSubstr("not in this version"));
+  EXPECT_THAT(message([&] { quantize_int8(p, target("ref"), {}); }), HasSubstr("calibration data"));
+  EXPECT_THAT(message([&] { quantize_int8(p, target("ref"), {{"add"}, {{}}}); }), HasSubstr("'add'"));
   EXPECT_THAT(message([&] { quantize_fp8(p, target("ref"), {}); }), HasSubstr("not in this version"));
+}
+
+TEST(program, computes_in_bytes_by_calibrated_ranges) {
+  program p;
+  module& m = p.main_module();
+  const auto x = m.add_parameter("x", shape(type_t::float_type, {2, 2}));
+  m.add_return({m.add_instruction(operation("dot"), {x, m.add_literal(floats({2, 2}, {1, .5, -.25, 1}))})});
+  const argument in = floats({2, 2}, {1, 2, -2, .5});
+  quantize_int8_options options;
+  EXPECT_NE(message([&] { quantize_int8(p, target("ref"), {{}, {{}}}); }), "");  // without the parameter
+  options.calibration = {{{"x", in}}};
+  quantize_int8(p, target("ref"), options);
+  EXPECT_THAT(p.text_of(), HasSubstr("int8_type"));
+  p.compile(target("cpu"));
+  EXPECT_THAT(of(p.run({{"x", in}}).at(0)), testing::Pointwise(testing::DoubleNear(.05), numbers({.5, 2.5, -2.125, -.5})));
+  EXPECT_THAT(message([&] { quantize_int8(p, target("ref"), options); }), HasSubstr("before it is compiled"));
 }
 
 TEST(program, has_ops_of_the_callers_own) {

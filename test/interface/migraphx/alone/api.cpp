@@ -124,8 +124,15 @@ void test_files(const char* path) {
   migraphx::program fresh = migraphx::parse_onnx("examples/models/digits/model.onnx");
   migraphx::quantize_int8_options int8;
   int8.add_op_name("dot");
-  CHECK(message([&] { migraphx::quantize_int8(fresh, migraphx::target("ref"), int8); }).find("int8") !=
+  CHECK(message([&] { migraphx::quantize_int8(fresh, migraphx::target("ref"), int8); }).find("calibration data") !=
         std::string::npos);
+  migraphx::program_parameters sample;
+  sample.add(shapes.names()[0], x);
+  int8.add_calibration_data(sample);
+  migraphx::quantize_int8(fresh, migraphx::target("ref"), int8);
+  fresh.compile(migraphx::target("cpu"));
+  const auto exact = q.eval(sample)[0].as_vector<float>(), near = fresh.eval(sample)[0].as_vector<float>();
+  for (std::size_t i = 0; i < exact.size(); ++i) CHECK(std::fabs(exact[i] - near[i]) < .2f);
 }
 
 struct square_op final : migraphx::experimental_custom_op_base {
