@@ -10,6 +10,7 @@
 #include "kiln/op/dynamic/branch.hpp"
 #include "kiln/op/dynamic/loop.hpp"
 #include "kiln/op/more.hpp"
+#include "kiln/op/quant/integer_dot.hpp"
 #include "kiln/pass/pipeline.hpp"
 
 namespace my {
@@ -73,6 +74,20 @@ template <class Op> void expect_same_again(const Op& op) {
 TEST(program_archive, every_op_comes_back) {
   [&]<std::size_t... I>(std::index_sequence<I...>) { (expect_same_again(default_registry::at<I>{}), ...); }
   (std::make_index_sequence<default_registry::size>{});
+}
+
+// Ops beside the registry are found by their names, too.
+TEST(program_archive, a_program_of_ops_in_no_registry_comes_back) {
+  builder b;
+  const value x = b.input("x", dtype::f32, {2, 4, 4});
+  const value stored = b.add(op::quantize_linear{dtype::i8}, x, b.scalar(dtype::f32, .5));
+  b.output(b.add(op::integer_dot{}, stored, stored));
+  b.output(x | op::det{});
+  const program p = b.finish();
+  archive_writer to;
+  save_program(to, p, [](const buffer&) { return std::uint64_t{0}; });
+  archive_reader from(to.bytes(), "program");
+  EXPECT_EQ(print(restore_program(from, [](std::uint64_t, std::size_t) { return buffer(); })).view(), print(p).view());
 }
 
 // What restoring an op of these bytes says.
