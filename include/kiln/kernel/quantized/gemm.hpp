@@ -2,8 +2,8 @@
 
 #include <bit>
 
-#include "kiln/kernel/gemm/gemm.hpp"
 #include "kiln/kernel/quantized/tile.hpp"
+#include "kiln/kernel/gemm/gemm.hpp"
 
 namespace kiln::kernels {
 
@@ -40,8 +40,8 @@ struct quantized_scratch {
   }
 };
 
-/// Rounds one row to bytes: in each block by its greatest magnitude, in the order of `byte_rows`. A block with a NaN
-/// has a scale of NaN.
+/// Rounds one row to bytes: in each block by its greatest magnitude, in the order of `byte_rows`. A block with a NaN has
+/// a scale of NaN.
 template <int Bits>
 void round_row(const quantized_form& f, const float* x, std::int8_t* to, float* scales, std::int32_t* sums) {
   constexpr int lanes = 16, fields = 8 / Bits;
@@ -166,9 +166,9 @@ void quantized_gemm(thread_pool& pool, const quantized_problem& p, std::byte* sc
         even_blocks(rows, register_tile<float>::rows_of(vectors)).each([&](std::int64_t first, int group) {
           const float* row[2 * register_tile<float>::rows];
           for (int r = 0; r < group; ++r) row[r] = left + (row0 + first + r) * left_row + b * f.block;
-          find_tile<float, linear_step>(group, vectors)(count * f.block, row, linear_step{1}, panel, w.width,
-                                                        c + first * p.c_row, p.c_row, static_cast<int>(cols), b != 0,
-                                                        fetch_ahead{reinterpret_cast<const char*>(panel), 0}, nullptr);
+          find_tile<float, linear_step>(group, vectors)(
+              count * f.block, row, linear_step{1}, panel, w.width, c + first * p.c_row, p.c_row,
+              static_cast<int>(cols), b != 0, fetch_ahead{reinterpret_cast<const char*>(panel), 0}, nullptr);
         });
       }
       epilogue(row0, rows, col0, cols, c, p.c_row);

@@ -92,8 +92,7 @@ void check_bits(node_context& c, std::int64_t bits) {
 }
 
 // weights[N, K] of MatMulNBits whose inputs say which block's scale and zero point each weight of a row has.
-value regrouped_weights(node_context& c, std::int64_t bits, std::int64_t block, std::int64_t depth,
-                        std::int64_t columns) {
+value regrouped_weights(node_context& c, std::int64_t bits, std::int64_t block, std::int64_t depth, std::int64_t columns) {
   const std::int64_t blocks = (depth + block - 1) / block;
   const dtype t = c.in(2).type();
   const auto of_blocks = [&](value x) { return x.gather(c.in(4).reshape({depth}), 1); };
