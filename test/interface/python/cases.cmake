@@ -46,6 +46,9 @@ if(TARGET kiln_python)
   kiln_python_test(wheel interface_python bash test/interface/python/wheel.sh ${Python3_EXECUTABLE} ${PROJECT_BINARY_DIR})
   set_tests_properties(python.wheel PROPERTIES RUN_SERIAL ON SKIP_RETURN_CODE 77)
 
+  kiln_python_test(sdist interface_python bash test/interface/python/sdist.sh ${Python3_EXECUTABLE})
+  set_tests_properties(python.sdist PROPERTIES SKIP_RETURN_CODE 77)
+
   # Generated files are what their scripts print.
   set(stub include/kiln/interface/python/kiln/ops.pyi)
   kiln_python_test(ops_stub docs sh -c "PYTHONPATH=${KILN_PYTHON_FOLDER} ${Python3_EXECUTABLE} cmake/python/ops_stub.py | diff - ${stub}")
