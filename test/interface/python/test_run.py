@@ -256,11 +256,17 @@ class RunTest(unittest.TestCase):
             times.append(time.perf_counter())
             return (times[1] - times[0]) / (times[2] - times[1])
 
-        # what the machine has to give, by a library that also runs without the lock; the best of some, as others work
-        possible = max(gain(lambda _: hashlib.sha256(text).digest()) for _ in range(5))
-        if possible < 1.5:
-            self.skipTest(f"four threads do {possible:.2f} times the work of one on this machine now")
-        self.assertGreater(max(gain(product) for _ in range(5)), 0.7 * possible)
+        # Against what the machine has to give just then, by a library that also runs without the lock.
+        gains = []
+        for _ in range(10):
+            possible = min(gain(lambda _: hashlib.sha256(text).digest()), 4, len(os.sched_getaffinity(0)))
+            if possible >= 1.5:
+                gains.append((gain(product) - 1) / (possible - 1))
+                if gains[-1] > 0.5:
+                    return
+        if len(gains) < 5:
+            self.skipTest("four threads do hardly more work than one on this machine now")
+        self.fail(f"shares of what the machine has to give: {gains}")
 
     def test_the_interpreter_runs_on(self):
         b = kiln.Builder()
