@@ -11,7 +11,7 @@ trap 'rm -rf "$folder"' EXIT
 tar -xzf "$folder"/kiln-*.tar.gz -C "$folder"
 source=$(echo "$folder"/kiln-*/)
 if git rev-parse --git-dir >/dev/null 2>&1; then
-  wanted=$(git ls-files CMakeLists.txt LICENSE README.md pyproject.toml cmake include)
+  wanted=$(git ls-files --cached --others --exclude-standard CMakeLists.txt LICENSE README.md pyproject.toml cmake include)
   found=$(cd "$source" && find . -type f ! -name PKG-INFO | sed 's|^\./||')
   diff <(sort <<<"$wanted") <(sort <<<"$found") || { echo "above: < what the distribution lacks, > what only it has" >&2; exit 1; }
 fi

@@ -1,7 +1,7 @@
 #include "kiln/graph/custom_op.hpp"
 
-#include "kiln/interface/python/impl/array.hpp"
 #include "kiln/interface/python/impl/value.hpp"
+#include "kiln/interface/python_arrays/array.hpp"
 #include "kiln/runtime/source_op.hpp"
 
 namespace kiln::python {
