@@ -53,6 +53,7 @@ imported read_model(const std::string& path, const import_options& options = {})
 /// The declared inputs of a model file, in order, without those that have a default (an initializer of the same name).
 /// Reads no weights. Errors: `not_found`, `io`, `malformed`, `limit`.
 std::vector<value_info> model_inputs(const std::string& path);
+std::vector<value_info> model_inputs(std::span<const std::byte> bytes);
 
 /// Imports a model from memory, with external data from `directory`. Errors as `read_model`.
 imported parse_model(std::span<const std::byte> bytes, const std::string& directory = ".",

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "kiln/core/edit_distance.hpp"
 #include "kiln/op/more.hpp"
 
 namespace kiln {
@@ -28,22 +29,6 @@ std::string text_of(const attribute_value& v) {
         }
       },
       v.is);
-}
-
-// Characters to change, add or drop to make one word of the other.
-std::size_t distance(std::string_view a, std::string_view b) {
-  std::vector<std::size_t> row(b.size() + 1);
-  for (std::size_t j = 0; j <= b.size(); ++j) row[j] = j;
-  for (std::size_t i = 1; i <= a.size(); ++i) {
-    std::size_t corner = row[0];
-    row[0] = i;
-    for (std::size_t j = 1; j <= b.size(); ++j) {
-      const std::size_t above = row[j];
-      row[j] = std::min({corner + (a[i - 1] != b[j - 1]), above + 1, row[j - 1] + 1});
-      corner = above;
-    }
-  }
-  return row[b.size()];
 }
 
 template <class... Ops> std::vector<op_row> rows_of(type_list<Ops...>) {
@@ -135,7 +120,7 @@ operation make_operation(std::string_view name, std::span<const named_attribute>
   std::size_t least = name.size() + 1;
   for (const op_row& row : op_rows()) {
     if (row.table->name == name) return row.make(attributes);
-    const std::size_t d = detail::distance(name, row.table->name);
+    const std::size_t d = edit_distance(name, row.table->name);
     if (d < least) least = d, nearest = row.table->name;
   }
   raise(errc::not_found, "an op by its name: found '" + std::string(name) + "'" +

@@ -30,9 +30,8 @@ value_info read_input(bytes_view bytes) {
 
 }  // namespace
 
-std::vector<value_info> model_inputs(const std::string& path) try {
+std::vector<value_info> model_inputs(std::span<const std::byte> file) {
   constexpr std::uint64_t graph_field = 7, initializer_field = 5, input_field = 11, tensor_name_field = 8;
-  const buffer file = map_file(path);
   if (file.size() > static_cast<std::size_t>(std::numeric_limits<int>::max()))
     raise(errc::limit, "a message ends at 2 GiB, this one has " + std::to_string(file.size()) + " bytes");
   std::vector<std::string> defaults;
@@ -50,6 +49,11 @@ std::vector<value_info> model_inputs(const std::string& path) try {
   std::erase_if(
       out, [&](const value_info& v) { return std::find(defaults.begin(), defaults.end(), v.name) != defaults.end(); });
   return out;
+}
+
+std::vector<value_info> model_inputs(const std::string& path) try {
+  const buffer file = map_file(path);
+  return model_inputs(std::span<const std::byte>(file.data(), file.size()));
 } catch (error& e) {
   throw e.at_source(path);
 }

@@ -4,6 +4,7 @@
 #include <charconv>
 #include <cmath>
 
+#include "kiln/core/edit_distance.hpp"
 #include "kiln/core/error.hpp"
 #include "kiln/core/inline_string.hpp"
 
@@ -22,25 +23,10 @@ std::string joined(std::span<const std::string_view> words) {
   return out;
 }
 
-// How many letters must be put in, taken out or replaced to make one word of the other (Levenshtein).
-std::size_t distance(std::string_view a, std::string_view b) {
-  std::vector<std::size_t> row(b.size() + 1);
-  for (std::size_t j = 0; j <= b.size(); ++j) row[j] = j;
-  for (std::size_t i = 1; i <= a.size(); ++i) {
-    std::size_t diagonal = std::exchange(row[0], i);
-    for (std::size_t j = 1; j <= b.size(); ++j) {
-      const std::size_t replaced = diagonal + (a[i - 1] != b[j - 1]);
-      diagonal = row[j];
-      row[j] = std::min({row[j] + 1, row[j - 1] + 1, replaced});
-    }
-  }
-  return row[b.size()];
-}
-
 // Part of the other, a name is as near as one wrong letter makes it.
 std::size_t farness(std::string_view name, std::string_view known) {
   const bool part = !name.empty() && (name.find(known) != name.npos || known.find(name) != known.npos);
-  return part ? 1 : distance(name, known);
+  return part ? 1 : edit_distance(name, known);
 }
 
 }  // namespace

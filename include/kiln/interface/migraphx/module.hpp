@@ -1,0 +1,110 @@
+#pragma once
+#include <list>
+#include <memory>
+#include <optional>
+
+#include "kiln/graph/builder.hpp"
+#include "kiln/interface/migraphx/argument.hpp"
+#include "kiln/interface/migraphx/operation.hpp"
+
+namespace kiln::migraphx {
+
+class module;
+
+/// One step of a module. Its address stands for it for as long as the module lives.
+struct instruction {
+  operation op;
+  std::vector<const instruction*> inputs;
+  std::vector<const module*> module_inputs;
+  shape type;
+  std::string label;  ///< a parameter's name
+  const module* owner = nullptr;
+  small_vector<value_id> values;       ///< in the owner's graph; several for a tuple
+  std::optional<argument> constant{};  ///< a literal's elements
+};
+using instruction_ref = const instruction*;
+
+/// The operators that a macro stands for, as MIGraphX's builders of composite operators.
+struct macro {
+  std::string name;
+  attributes options = attributes::object();
+};
+
+/// Instructions, each of which is also an instruction of a kiln module, or several: shapes are kiln's from the start.
+/// Instructions of a module around it may be read; the operator that runs the module hands them over.
+class module {
+ public:
+  explicit module(std::string name) : name_(std::move(name)) { build_.module().name = text(name_); }
+  module(const module&) = delete;
+  module& operator=(const module&) = delete;
+
+  const std::string& name() const { return name_; }
+  const std::list<instruction>& instructions() const { return instructions_; }
+
+  /// Adds at the end, or before an instruction; errors name the operator.
+  instruction_ref add_instruction(const operation& op, const std::vector<instruction_ref>& inputs,
+                                  const std::vector<module*>& modules = {});
+  instruction_ref insert_instruction(instruction_ref before, const operation& op,
+                                     const std::vector<instruction_ref>& inputs,
+                                     const std::vector<module*>& modules = {});
+  /// Adds what a macro stands for; the result is the last instructions' values.
+  std::vector<instruction_ref> add_macro(const macro& m, const std::vector<instruction_ref>& inputs,
+                                         const std::vector<module*>& modules = {});
+  std::vector<instruction_ref> insert_macro(instruction_ref before, const macro& m,
+                                            const std::vector<instruction_ref>& inputs,
+                                            const std::vector<module*>& modules = {});
+  /// A constant: a copy of the elements.
+  instruction_ref add_literal(const argument& value);
+  /// A name that is taken is an `invalid_argument` error.
+  instruction_ref add_parameter(const std::string& name, const shape& s);
+  instruction_ref add_return(const std::vector<instruction_ref>& results);
+  /// The same in place of the return that is there; `not_found` without one.
+  instruction_ref replace_return(const std::vector<instruction_ref>& results);
+  /// Memory that an operator of the caller's own writes.
+  instruction_ref add_allocation(const shape& s);
+
+  std::vector<std::string> parameter_names() const;
+  /// The shape of a parameter; `not_found` where there is none.
+  const shape& parameter_shape(std::string_view name) const;
+  /// Shapes of what the module returns: the last instruction where there is no return.
+  std::vector<shape> output_shapes() const;
+
+  /// The kiln program whose main module this is, with its outputs.
+  kiln::program graph() const;
+  /// One line for each instruction.
+  std::string text_of() const;
+  /// Drops what the results do not need, and orders the rest.
+  void sort();
+
+  /// Takes the place of an empty module's content: each instruction of the graph becomes one here.
+  void adopt(kiln::program graph);
+
+  /// What the graph reads of modules around it, in the order of its last parameters.
+  struct capture {
+    instruction_ref from;
+    std::uint32_t result = 0;
+    value_id parameter;
+  };
+  const std::vector<capture>& captures() const { return captures_; }
+  /// A result of an instruction as a value of this module's graph: a capture where it belongs to a module around.
+  value operand(instruction_ref i, std::uint32_t result = 0) const;
+  builder& build() const { return build_; }
+  /// Counts changes.
+  std::size_t version() const { return version_; }
+
+ private:
+  friend class program;
+  instruction& put(std::list<instruction>::iterator at, instruction made);
+  std::list<instruction>::iterator place_of(instruction_ref i);
+  std::vector<instruction_ref> results() const;
+  instruction_ref lower(std::list<instruction>::iterator at, const operation& op,
+                        const std::vector<instruction_ref>& inputs, const std::vector<module*>& modules);
+
+  std::string name_;
+  std::list<instruction> instructions_;
+  mutable builder build_;  // reading from a module around adds a parameter
+  mutable std::vector<capture> captures_;
+  std::size_t version_ = 0;
+};
+
+}  // namespace kiln::migraphx

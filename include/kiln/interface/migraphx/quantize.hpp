@@ -1,0 +1,23 @@
+#pragma once
+#include "kiln/interface/migraphx/program.hpp"
+
+namespace kiln::migraphx {
+
+/// Computes in f16, or in bf16, what these instructions compute in f32 or f64 ("all": every one), with conversions
+/// around them. A program that is compiled is an `invalid_argument` error. What is kept in f32 because a constant
+/// does not fit is named in the program's remarks.
+void quantize_fp16(program& p, const std::vector<std::string>& instruction_names = {"all"});
+void quantize_bf16(program& p, const std::vector<std::string>& instruction_names = {"all"});
+
+/// Calibrated quantization, which this version does not have: an `unsupported` error that says so.
+struct quantize_int8_options {
+  std::vector<std::string> op_names{"dot", "convolution"};
+  std::vector<parameter_map> calibration;
+};
+void quantize_int8(program& p, const target& to, const quantize_int8_options& options);
+struct quantize_fp8_options {
+  std::vector<parameter_map> calibration;
+};
+void quantize_fp8(program& p, const target& to, const quantize_fp8_options& options);
+
+}  // namespace kiln::migraphx
