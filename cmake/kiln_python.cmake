@@ -66,3 +66,17 @@ if(KILN_EIGEN)
             DESTINATION kiln/glibc-hwcaps/x86-64-${level} COMPONENT python EXCLUDE_FROM_ALL)
   endforeach()
 endif()
+
+# The package migraphx, kiln in role of MIGraphX's, in a folder of its own that users name in PYTHONPATH: it shadows
+# nothing by accident.
+if(TARGET kiln_migraphx)
+  set(KILN_PYTHON_MIGRAPHX_FOLDER ${PROJECT_BINARY_DIR}/python_migraphx)
+  kiln_generate_units(migraphx_units interface/migraphx/python)
+  kiln_python_module(kiln_python_migraphx _migraphx ${KILN_PYTHON_MIGRAPHX_FOLDER}/migraphx
+                     ${PROJECT_SOURCE_DIR}/include/kiln/interface/migraphx/python/migraphx ${migraphx_units})
+  target_link_libraries(kiln_python_migraphx PRIVATE kiln_migraphx)
+  set_target_properties(kiln_python_migraphx PROPERTIES INSTALL_RPATH "$ORIGIN/../../..")
+  set(to ${CMAKE_INSTALL_LIBDIR}/kiln/python_migraphx/migraphx)
+  install(TARGETS kiln_python_migraphx LIBRARY DESTINATION ${to})
+  install(FILES ${kiln_python_migraphx_sources} DESTINATION ${to})
+endif()
