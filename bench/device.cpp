@@ -208,7 +208,7 @@ class written_model {
           .string();
 };
 
-void time_case(const bench_case& c, const hip_target& target, bool steps, bool onnx) {
+void time_case(const bench_case& c, const hip_target& target, const compile_options& compiling, bool steps, bool onnx) {
   builder b;
   c.make(b);
   program net = b.finish();
@@ -217,7 +217,7 @@ void time_case(const bench_case& c, const hip_target& target, bool steps, bool o
   using clock = std::chrono::steady_clock;
   const auto milliseconds = [](clock::duration d) { return std::chrono::duration<double, std::milli>(d).count(); };
   const auto begun = clock::now();
-  const executable exe = compile(file ? file->read() : std::move(net), target);
+  const executable exe = compile(file ? file->read() : std::move(net), target, compiling);
   std::vector<argument> inputs, outputs;
   double bytes = 0;
   for (const port& p : exe.inputs()) {
@@ -256,21 +256,21 @@ void time_case(const bench_case& c, const hip_target& target, bool steps, bool o
 }  // namespace
 
 int main(int argc, char** argv) try {
-  hip_options options;
+  compile_options compiling;
   bool steps = false, onnx = false;
   int first = 1;
   for (; first < argc && argv[first][0] == '-'; ++first) {
     const std::string_view option = argv[first];
     if (option != "--steps" && option != "--tune" && option != "--onnx")
       throw std::invalid_argument("unknown option " + std::string(option));
-    (option == "--steps" ? steps : option == "--onnx" ? onnx : options.tune) = true;
+    (option == "--steps" ? steps : option == "--onnx" ? onnx : compiling.tune) = true;
   }
-  const hip_target target(options);
+  const hip_target target;
   for (const bench_case& c : cases()) {
     bool wanted = argc == first;
     for (int i = first; i < argc; ++i) wanted = wanted || c.name.starts_with(argv[i]);
     if (wanted) try {
-        time_case(c, target, steps, onnx);
+        time_case(c, target, compiling, steps, onnx);
       } catch (const std::exception& e) {
         fmt::print("kiln {:<20} failed: {:.2000}\n", c.name, e.what());
       }

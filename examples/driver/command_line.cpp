@@ -102,6 +102,18 @@ void add_model_options(CLI::App& app, model_options& o) {
   app.add_flag("--json", o.json, "print exactly one JSON object, also about an error");
 }
 
+// Verbs that compile a model for a run, not those that write it.
+void add_precision(CLI::App& app, model_options& o) {
+  CLI::Option_group& one = *app.add_option_group("precision");
+  for (const quantize::precision p : {quantize::precision::f16, quantize::precision::bf16, quantize::precision::int8})
+    one.add_flag_callback(
+        fmt::format("--{}", to_string(p)), [&o, p] { o.precision = p; },
+        p == quantize::precision::int8 ? "compute products in 8 bits, by the ranges of --table"
+                                       : "compute in floats of 16 bits");
+  one.require_option(0, 1);
+  app.add_option("--table", o.table, "a calibration table, as kiln quantize --save-table writes it")->type_name("FILE");
+}
+
 void add_inputs(CLI::App& app, model_options& o) {
   app.add_option("model", o.model, "ONNX file, or a program that kiln compile wrote")->required()->type_name("MODEL");
   named_values(app, "--input", o.inputs, as_it_is,
@@ -125,6 +137,7 @@ struct commands {
   verify_command verify;
   compile_command compile;
   cache_command cache;
+  quantize_command quantize;
   model_options exported;
   std::string export_path, export_folder, export_name;
   bool ops_json = false, ops_of_onnx = false, ops_markdown = false;
@@ -137,6 +150,7 @@ void add_saving_verbs(CLI::App& app, commands& c) {
   CLI::App& compile_verb = *app.add_subcommand("compile", "Compile a model into a file that the other verbs take");
   add_inputs(compile_verb, c.compile);
   add_model_options(compile_verb, c.compile);
+  add_precision(compile_verb, c.compile);
   compile_verb.add_option("-o,--output", c.compile.file, "the file to write: .kiln")->required()->type_name("FILE");
   compile_verb.add_flag("--portable", c.compile.portable,
                         "keep the source, too: where the compiled program does not run, a load compiles that");
@@ -150,10 +164,49 @@ void add_saving_verbs(CLI::App& app, commands& c) {
   cache_verb.callback([&c] { c.verb = [&c] { return cache(c.cache); }; });
 }
 
+void add_quantize_verb(CLI::App& app, commands& c) {
+  quantize_command& q = c.quantize;
+  CLI::App& verb = *app.add_subcommand("quantize", "Write a model in another precision as ONNX");
+  add_inputs(verb, q);
+  add_model_options(verb, q);
+  verb.add_option("--to", q.to, "the precision")->required()->check(CLI::IsMember({"fp16", "bf16", "int8"}));
+  verb.add_option("-o,--output", q.file, "the file to write: .onnx")->required()->type_name("FILE");
+  verb.add_option("--data", q.data,
+                  "samples to calibrate with: a folder with input_K.pb, NAME.npy or NAME.pb, or of "
+                  "such folders; may be repeated")
+      ->type_name("DIR")
+      ->expected(1)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
+      ->allow_extra_args(false);
+  verb.add_option("--table", q.table, "ranges to take instead of calibrating")->type_name("FILE");
+  verb.add_option("--save-table", q.save_table, "write the ranges")->type_name("FILE");
+  verb.add_option("--table-form", q.table_form, "of what --save-table writes")
+      ->check(CLI::IsMember({"native", "json", "plain_json", "flatbuffers", "cache"}))
+      ->capture_default_str();
+  verb.add_option("--method", q.method, "how a range is chosen from values")
+      ->check(CLI::IsMember({"min_max", "entropy", "percentile", "distribution"}))
+      ->capture_default_str();
+  verb.add_option("--percentile", q.calibration.percentile, "what --method percentile keeps")->capture_default_str();
+  verb.add_option("--bins", q.calibration.bins, "of histograms (128 of entropy, else 2048)");
+  verb.add_flag("--ignore-infinities", q.calibration.ignore_infinities, "leave out the infinities of masks");
+  verb.add_flag("--per-channel,!--no-per-channel", q.int8.weights.per_channel, "a scale for each channel of weights");
+  verb.add_flag("--symmetric-activations", q.int8.symmetric, "zero points stand in the middle of the codes");
+  verb.add_flag("--reduce-range", q.int8.reduced, "half the codes, for processors whose products of bytes saturate");
+  verb.add_option("--ops", q.ops, "quantize these ops alone, by kiln's names: A,B")->delimiter(',')->type_name("OPS");
+  verb.add_option("--exclude", q.int8.exclude, "a node that stays in floats; may be repeated")
+      ->type_name("NODE")
+      ->expected(1)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
+      ->allow_extra_args(false);
+  verb.add_flag("--report", q.report, "compare with the model on the same samples, worst layer first");
+  verb.callback([&c] { c.verb = [&c] { return quantize(c.quantize); }; });
+}
+
 void add_model_verbs(CLI::App& app, commands& c) {
   CLI::App& run_verb = *app.add_subcommand("run", "Run a model once and print its outputs");
   add_inputs(run_verb, c.run);
   add_model_options(run_verb, c.run);
+  add_precision(run_verb, c.run);
   run_verb.add_option("--output-dir", c.run.output_dir, "write output_K.pb into this folder, in output order")
       ->type_name("DIR");
   run_verb.callback([&c] { c.verb = [&c] { return run(c.run); }; });
@@ -174,6 +227,7 @@ void add_model_verbs(CLI::App& app, commands& c) {
   CLI::App& perf_verb = *app.add_subcommand("perf", "Time a model");
   add_inputs(perf_verb, c.perf);
   add_model_options(perf_verb, c.perf);
+  add_precision(perf_verb, c.perf);
   perf_verb.add_option("--budget-ms", c.perf.budget_ms, "time to spend on the timed runs, five of them at least")
       ->check(finite_amount())
       ->capture_default_str();
@@ -185,6 +239,7 @@ void add_model_verbs(CLI::App& app, commands& c) {
   CLI::App& show_verb = *app.add_subcommand("show", "Print a model's graph before and after, its plan and report");
   add_inputs(show_verb, c.show);
   add_model_options(show_verb, c.show);
+  add_precision(show_verb, c.show);
   show_verb.add_option("--svg", c.show.svg, "draw the optimized graph into this file")->type_name("FILE");
   show_verb.callback([&c] { c.verb = [&c] { return show(c.show); }; });
 
@@ -192,6 +247,7 @@ void add_model_verbs(CLI::App& app, commands& c) {
       *app.add_subcommand("verify", "Compare a target with the reference and name the first step that differs");
   add_inputs(verify_verb, c.verify);
   add_model_options(verify_verb, c.verify);
+  add_precision(verify_verb, c.verify);
   add_tolerance(verify_verb, c.verify.allowed);
   verify_verb.callback([&c] { c.verb = [&c] { return verify(c.verify); }; });
 
@@ -249,6 +305,7 @@ std::function<int()> read_command_line(int argc, const char* const* argv) {
   const auto c = std::make_shared<commands>();
   add_model_verbs(app, *c);
   add_saving_verbs(app, *c);
+  add_quantize_verb(app, *c);
   add_lists(app, *c);
   if (argc > 1 && argv[1][0] != '-' &&
       app.get_subcommands([&](CLI::App* verb) { return verb->get_name() == argv[1]; }).empty())

@@ -7,6 +7,7 @@
 
 #include "debug.hpp"
 #include "kiln/interface/named_target.hpp"
+#include "kiln/quantize/table.hpp"
 #include "kiln/runtime/saved_program.hpp"
 #include "kiln/runtime/tuner.hpp"
 #include "progress.hpp"
@@ -80,9 +81,7 @@ onnx::imported import_model(const model_options& o, const named_arguments& known
 compile_options compile_options_of(const model_options& o) {
   compile_options out = o.compiling;
   log_passes(out.passes);
-  if (o.target != "eigen") {
-    out.tune = false;  // the target hip does that by itself: see named_target
-  } else if (out.tune) {
+  if (out.tune) {
     tuning_options tuning = tuning_options_of(out);
     tuning.progress = [line = std::make_shared<progress_line>()](const tuning_progress& p) {
       line->show(progress_bar(p.done, p.all) + " tuning " + std::string(p.what));
@@ -102,10 +101,24 @@ loader load_for_target(const model_options& o) {
              const std::string& file, const compile_options& options) { return load(file, *where, options); };
 }
 
+namespace {
+// --fp16, --bf16, or --int8 with its table.
+void put_in_precision(const model_options& o, program& p, std::vector<std::string>& remarks) {
+  if (o.precision == quantize::precision::as_written) return;
+  quantize::precision_options how{.to = o.precision};
+  if (!o.table.empty()) how.known = quantize::read_table(o.table);
+  quantize::quantized_program made = quantize::with_precision(std::move(p), how);
+  p = std::move(made.graph);
+  for (const text& r : made.note.remarks) remarks.push_back(r.str());
+}
+}  // namespace
+
 compiled_model load_model(const model_options& o, const named_arguments& given, const compiler& make,
                           const loader& load_it) {
   if (load_it && is_saved_program(o.model)) {
     check_sizes(o);
+    if (o.precision != quantize::precision::as_written)
+      raise(errc::invalid_argument, fmt::format("--{} is for models: {} is compiled", to_string(o.precision), o.model));
     const stopwatch whole;
     executable exe = load_it(o.model, compile_options_of(o));
     log_executable(exe);
@@ -120,6 +133,7 @@ compiled_model load_model(const model_options& o, const named_arguments& given, 
     const stopwatch rest;
     compile_options options = compile_options_of(o);
     options.remarks = std::move(read.remarks);
+    put_in_precision(o, read.graph, options.remarks);
     if (!known.empty())
       options.remarks.push_back("the values of some inputs decide shapes: this is built for the given ones alone");
     executable exe = make(std::move(read.graph), options);

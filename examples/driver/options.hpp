@@ -4,6 +4,7 @@
 #include <utility>
 #include <vector>
 
+#include "kiln/quantize/precision.hpp"
 #include "kiln/runtime/executable.hpp"
 
 namespace kiln::driver {
@@ -17,7 +18,9 @@ struct model_options {
   std::vector<std::pair<std::string, std::string>> inputs;                ///< --input NAME=FILE
   std::uint64_t seed = 1;                                                 ///< of the random inputs
   bool json = false;
-  compile_options compiling;  ///< compile_flags.hpp
+  compile_options compiling;                                        ///< compile_flags.hpp
+  quantize::precision precision = quantize::precision::as_written;  ///< --fp16, --bf16, --int8
+  std::string table;                                                ///< --table FILE, of ranges
 };
 
 /// When two numbers count as equal: |x - y| <= atol + rtol * |y|, y being the expected one; compare.hpp adds to it.
@@ -58,6 +61,19 @@ struct cache_command {
   bool json = false;
 };
 
+struct quantize_command : model_options {
+  std::string to;                 ///< fp16, bf16 or int8
+  std::string file;               ///< -o FILE
+  std::vector<std::string> data;  ///< --data DIR
+  std::string save_table;         ///< --save-table FILE; empty: nothing is written
+  std::string table_form = "json";
+  bool report = false;
+  std::string method = "min_max";             ///< a calibration method
+  quantize::calibration_options calibration;  ///< its other options
+  quantize::int8_options int8;
+  std::vector<std::string> ops;  ///< fp16 and bf16 alone
+};
+
 struct verify_command : model_options {
   tolerance allowed;
 };
@@ -70,6 +86,7 @@ int show(const show_command& c);
 int verify(const verify_command& c);
 int compile(const compile_command& c);
 int cache(const cache_command& c);
+int quantize(const quantize_command& c);
 int ops(bool json);
 /// How a list is printed.
 enum class listing { text, json, markdown };

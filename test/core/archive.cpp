@@ -66,8 +66,16 @@ TEST(archive, bytes_that_hold_no_value_are_an_error_that_names_them) {
               HasSubstr("at most 4"));
   EXPECT_THAT(error_of("\x03", [](archive_reader& r) { r.take_index(3, "sorts"); }), HasSubstr("one of 3 sorts"));
   EXPECT_THAT(error_of("\x02", [](archive_reader& r) { r.take_dimension(); }), HasSubstr("before this one"));
-  EXPECT_THAT(error_of(std::string_view("\x01\x01\x02\x01q", 5), [](archive_reader& r) { r.take_dimension(); }),
+  EXPECT_THAT(error_of(std::string_view("\x01\x01\x02\x01q\0\0", 7), [](archive_reader& r) { r.take_dimension(); }),
               HasSubstr("an operation"));
+}
+
+TEST(archive, counts_stay_in_proportion_to_the_bytes) {
+  const auto eight_of = [](std::string_view bytes) {
+    return error_of(bytes, [](archive_reader& r) { r.take_count(8); });
+  };
+  EXPECT_EQ(eight_of("\x02" + std::string(16, 'x')), "no error");
+  EXPECT_THAT(eight_of("\x03" + std::string(16, 'x')), ::testing::HasSubstr("at most 2"));
 }
 
 TEST(archive, deep_expressions_end_in_an_error) {

@@ -1,9 +1,20 @@
 // The folder of compiled programs: what is found in it, what is told apart, and what is forgotten.
 #include "kiln/runtime/compile_cache.hpp"
 
+#include <cstring>
 #include <thread>
 
 #include "eigen/saved_program.hpp"
+#include "kiln/graph/custom_op.hpp"
+#include "kiln/runtime/impl/saved/code_identity.hpp"
+
+namespace my {
+
+struct tripled {
+  template <class T> constexpr T operator()(T x) const { return x + x + x; }
+};
+
+}  // namespace my
 
 namespace kiln::testing {
 namespace {
@@ -80,6 +91,50 @@ TEST_F(compile_cache, the_cache_forgets_what_was_used_the_longest_ago) {
   options.cache_limit = 0;
   compile_eigen(make(7), options);
   EXPECT_THAT(cached_programs(folder), IsEmpty());
+}
+
+TEST_F(compile_cache, old_drafts_of_killed_processes_are_removed) {
+  const compile_options options = cached(folder);
+  const std::filesystem::path left = folder / "of_a_killed_process.kiln.7.1.part",
+                              written = folder / "now.kiln.8.1.part";
+  for (const auto& draft : {left, written}) std::ofstream(draft) << "half a program";
+  std::filesystem::last_write_time(left, std::filesystem::file_time_type::clock::now() - std::chrono::hours(2));
+  compile_eigen(network, options);
+  EXPECT_FALSE(std::filesystem::exists(left));
+  EXPECT_TRUE(std::filesystem::exists(written));
+}
+
+TEST_F(compile_cache, a_users_op_is_told_apart_by_the_build_of_its_code) {
+  const auto make = [](builder& b) { b.output(b.add(my::tripled{}, {b.input("x", dtype::f32, {4})}), "y"); };
+  EXPECT_NE(detail::build_id_of(reinterpret_cast<const void*>(table_of<my::tripled>().save)), "");
+  EXPECT_EQ(detail::build_id_of(nullptr), "");
+  const compile_options options = cached(folder);
+  EXPECT_TRUE(was_compiled(compile_eigen(make, options)));
+  EXPECT_FALSE(was_compiled(compile_eigen(make, options)));
+}
+
+TEST_F(compile_cache, a_custom_op_needs_a_version) {
+  const auto define = [](const char* type, const char* version) {
+    custom_op op;
+    op.domain = "compile_cache", op.type = type, op.version = version;
+    op.shape_rule = [](const custom_attributes&, std::span<const shape> in) { return shapes{in[0]}; };
+    op.compute = [](const custom_attributes&, std::span<const argument> in, std::span<argument> out) {
+      std::memcpy(out[0].data(), in[0].data(), static_cast<std::size_t>(in[0].get_shape().bytes().value()));
+    };
+    define_custom_op(std::move(op));
+    return [type](builder& b) {
+      const value x = b.input("x", dtype::f32, {4});
+      b.output(b.add_operation(make_custom_operation(std::string("compile_cache::") + type), {x.id()}));
+    };
+  };
+  const compile_options options = cached(folder);
+  const auto open = define("open", ""), versioned = define("versioned", "1");
+  compile_eigen(open, options);
+  const executable again = compile_eigen(open, options);
+  EXPECT_TRUE(was_compiled(again));
+  EXPECT_THAT(again.report().remarks, ::testing::Contains(HasSubstr("neither a version nor a build id")));
+  EXPECT_TRUE(was_compiled(compile_eigen(versioned, options)));
+  EXPECT_FALSE(was_compiled(compile_eigen(versioned, options)));
 }
 
 TEST_F(compile_cache, many_threads_share_a_cache) {

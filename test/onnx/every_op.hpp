@@ -142,6 +142,18 @@ inline std::vector<op_program> every_op_program() {
                      b.output(y, "y");
                      b.output(y.result(1), "state");
                    }});
+  for (const dtype t : {dtype::u8, dtype::i8, dtype::i16, dtype::u4}) {
+    const std::string suffix = "_" + std::string(to_string(t));
+    add("quantize_linear", suffix, [=](builder& b) {
+      return b.add(op::quantize_linear{t, 1}, x(b, {2, 3, 4}), b.scalar(dtype::f32, .25));
+    });
+    add("dequantize_linear", suffix, [=](builder& b) {
+      const value scale = b.constant<float>(dtype::f32, {3}, std::vector<float>{.5F, 1, 2}),
+                  zero = b.constant<int>(t, {3}, std::vector<int>{0, 1, 2});
+      return b.add(op::dequantize_linear{1}, b.add(op::quantize_linear{t, 1}, x(b, {2, 3, 4}), scale, zero), scale,
+                   zero);
+    });
+  }
   add("roi_align", "", [=](builder& b) {
     op::roi_align o;
     o.height = 2, o.width = 3;

@@ -54,6 +54,18 @@ constexpr auto placements = [](auto& b) {
 };
 TEST(static_generic, placements) { expect_steps<placements>(3); }
 
+constexpr float scales[] = {.5F, 1, 2};
+constexpr std::int64_t zeros[] = {0, 1, 2};
+constexpr auto integers = [](auto& b) {
+  auto x = b.input("x", dtype::f32, {2, 3, 4}), one = b.scalar(dtype::f32, .25);
+  auto scale = b.template constant<float>(dtype::f32, {3}, scales);
+  auto zero = b.template constant<std::int64_t>(dtype::u8, {3}, zeros);
+  auto stored = b.add(quantize_linear{dtype::u8, 1}, x, scale, zero);
+  b.output(b.add(dequantize_linear{1}, stored, scale, zero));
+  b.output(b.add(dequantize_linear{}, b.add(quantize_linear{dtype::i16}, x, one), one));
+};
+TEST(static_generic, integers) { expect_steps<integers>(4); }
+
 constexpr std::int64_t batches[] = {1, 0, -1};
 constexpr auto windows = [](auto& b) {
   auto x = b.input("x", dtype::f32, {2, 4, 5, 6});

@@ -1,10 +1,8 @@
 #pragma once
 #include <bit>
 #include <cstdint>
-#include <map>
 #include <string>
 #include <string_view>
-#include <vector>
 
 #include "kiln/core/dimension.hpp"
 
@@ -22,7 +20,8 @@ class archive_writer {
 
  private:
   std::string bytes_;
-  std::map<std::int64_t, std::uint64_t> known_;  // numbers of the expressions that stand in `bytes_`
+  std::uint64_t known_count_ = 0;     // expressions that stand in `bytes_`
+  small_vector<std::int64_t> known_;  // by the number of the expression in the process: 1 + its number there, or 0
 };
 
 /// Reads what an `archive_writer` wrote. Bytes that end early or hold no such value are a `malformed` error that names
@@ -34,8 +33,9 @@ class archive_reader {
   std::int64_t take_signed();
   std::string_view take_text();
   dimension take_dimension();
-  /// A number of elements, each of at least one byte: never more than there are bytes.
-  std::size_t take_count();
+  /// A number of elements, each of at least so many bytes: never more than what is left holds, so that memory for them
+  /// stays in proportion to the file.
+  std::size_t take_count(std::size_t least_bytes = 1);
   /// A number below `end`.
   std::size_t take_index(std::size_t end, std::string_view of);
   bool at_end() const { return rest_.empty(); }
@@ -48,7 +48,7 @@ class archive_reader {
   dimension take_dimension(int depth);
   std::string_view rest_;
   std::string what_;
-  std::vector<dimension> known_;
+  small_vector<dimension> known_;
 };
 
 }  // namespace kiln

@@ -6,10 +6,10 @@
 
 namespace kiln {
 
-/// The name of an enumerator, given all of them in order.
+/// The name of an enumerator, given all of them in order; empty for a number that is none.
 template <class Enum>
 constexpr std::string_view enumerator_name(Enum e, std::initializer_list<std::string_view> names) {
-  return names.begin()[static_cast<unsigned>(e)];
+  return static_cast<unsigned>(e) < names.size() ? names.begin()[static_cast<unsigned>(e)] : std::string_view();
 }
 
 /// Text of at most N characters stored in place (longer text is cut and ends in "..."): messages built during constant

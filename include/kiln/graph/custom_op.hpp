@@ -32,6 +32,9 @@ struct custom_op {
   /// Computes row-major results from row-major operands. Called by several threads at once.
   std::function<void(const custom_attributes& attributes, std::span<const argument> in, std::span<argument> out)>
       compute;
+  /// Of what it computes: another one wherever that changes. Programs with an op that has none are not kept in a
+  /// compile cache, which could not tell that the op has changed.
+  std::string version = {};
 
   /// What programs call it: "domain::type".
   std::string name() const { return domain.empty() ? type : domain + "::" + type; }

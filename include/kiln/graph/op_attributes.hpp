@@ -44,9 +44,9 @@ namespace detail {
 
 template <class Enum, std::uint8_t N>
 concept enumerator = requires {
-  typename std::bool_constant<!to_string(static_cast<Enum>(N)).empty()>;
+  typename std::enable_if_t<!to_string(static_cast<Enum>(N)).empty()>;
 };
-// The words of an enumeration: those for which `to_string` is a constant.
+// The words of an enumeration: those for which `to_string` is a constant, and not empty.
 template <class Enum, std::uint8_t N = 0> void append_words(std::vector<std::string_view>& out) {
   if constexpr (enumerator<Enum, N>) {
     out.push_back(to_string(static_cast<Enum>(N)));

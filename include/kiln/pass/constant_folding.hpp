@@ -142,7 +142,7 @@ template <class Module> class constant_folder {
       if (!views.back() || !is_constant(views.back().at.lens)) return;
       from += bytes_of(views.back().from->get_shape());
     }
-    if (!affordable(i, made, from) || !few_products(i)) return;
+    if (stays_stored(i, made, from) || !affordable(i, made, from) || !few_products(i)) return;
     for (const constant_view& c : views) {
       if (!affordable(i, bytes_of({c.from->get_shape().type, c.at.lens}), from)) return;
       values.push_back(laid_out(*c.from, c.at));
@@ -154,6 +154,19 @@ template <class Module> class constant_folder {
     note_.count(r_[i].op.name());
     for (std::uint32_t k = 0; k < literals.size(); ++k)
       r_.replace({i, k}, r_.add_literal(std::move(literals[k]), r_[i].inputs));
+  }
+
+  // Floats that a generic op reads of stored integers take less memory as those, and kernels read them as they are.
+  constexpr bool stays_stored(std::uint32_t i, std::int64_t bytes, std::int64_t from_bytes) {
+    constexpr std::int64_t small = 4096;
+    const auto& ins = r_[i];
+    if (ins.op.kind() != op_kind::generic || ins.inputs.empty() || from_bytes < small || bytes <= from_bytes)
+      return false;
+    if (!is_integer(r_.shape_of(ins.inputs[0]).type) || !is_float(ins.results[0].type)) return false;
+    text t;
+    t.append(std::string_view("kept ")).append(ins.op.name());
+    note_.remark(std::move(t.append(std::string_view(" of constants: they stay as small as they are stored"))));
+    return true;
   }
 
   // A filled tensor is a broadcast scalar, whatever its extents.

@@ -19,6 +19,7 @@ struct cached_program {
 std::vector<cached_program> cached_programs(const std::filesystem::path& folder);
 
 /// Removes what was used the longest ago until the rest is at most so many bytes. Returns the number of bytes removed.
+/// What killed processes left half written goes, too, an hour after it was written.
 std::size_t shrink_cache(const std::filesystem::path& folder, std::size_t most_bytes);
 
 }  // namespace kiln

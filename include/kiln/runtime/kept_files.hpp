@@ -3,6 +3,7 @@
 #include <filesystem>
 #include <string>
 #include <string_view>
+#include <system_error>
 
 // Files that outlive a program: compiled kernels, and which were the best of several.
 namespace kiln {
@@ -35,8 +36,29 @@ class digest {
 /// A file's bytes; none where it can't be read.
 std::string read_file(const std::filesystem::path& path);
 
-/// Writes under another name first: a reader never sees half a file. Failing to keep it costs only time.
-/// Whether the file is there now.
+/// A file under another name, which takes its own when it is whole: no reader sees a part of it. One that is not
+/// finished is removed.
+class draft_file {
+ public:
+  explicit draft_file(std::filesystem::path to);
+  ~draft_file();
+  draft_file(const draft_file&) = delete;
+  draft_file& operator=(const draft_file&) = delete;
+  void put(const void* bytes, std::size_t n);
+  /// Why the file is not there now; nothing where it is. `durable`: its bytes and its name have then reached the disk,
+  /// and a power failure leaves the whole file or the one before it.
+  std::error_code finish(bool durable);
+
+ private:
+  std::filesystem::path to_, draft_;
+  int descriptor_ = -1;
+  std::error_code failed_;
+};
+
+/// Removes the drafts in a folder that nobody has written to for an hour: their processes were killed.
+void remove_old_drafts(const std::filesystem::path& folder);
+
+/// Writes by a draft. Failing to keep it costs only time. Whether the file is there now.
 bool keep_file(const std::filesystem::path& path, const std::string& bytes);
 
 /// kiln's folder in the user's cache; empty where the environment names no home.

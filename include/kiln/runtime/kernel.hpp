@@ -128,8 +128,8 @@ class target {
   /// The machine's part of the tuning cache's key: the processor, the number of threads, the kernels' version. Empty
   /// if there is nothing to choose.
   virtual std::string machine(unsigned /*threads*/) const { return {}; }
-  /// A kernel that copies operand 0 to result 0, both of any strides.
-  virtual std::unique_ptr<kernel> make_copy() const;
+  /// A kernel that copies operand 0 to result 0, both of any strides; `derived` of the program that it is for.
+  virtual std::unique_ptr<kernel> make_copy(const derived_data* derived) const;
   /// Whether its kernels work in the memory of a device.
   virtual bool has_device() const { return false; }
   /// The device; null where there is none, or none here (an executable for an absent device compiles, but a run is an

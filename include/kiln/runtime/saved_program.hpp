@@ -9,8 +9,8 @@
 namespace kiln {
 
 /// Writes a compiled program. Constants are aligned to be mapped: processes that load the file share them. A file that
-/// exists is replaced at once, so that no reader sees a part of it. Throws `error`: `io` where the file can't be
-/// written.
+/// exists is replaced at once, so that no reader sees a part of it, and the new one is on the disk when this returns
+/// (fsync). Throws `error`: `io` where the file can't be written.
 void save(const executable& exe, const std::filesystem::path& file);
 /// The same, and `source`, from which it was compiled: a load on another machine compiles that instead.
 void save(const executable& exe, const program& source, const std::filesystem::path& file);

@@ -37,6 +37,9 @@ struct fused_contraction {
 std::optional<fused_contraction> read_contraction(const kernel_request& request,
                                                   const std::function<bool(std::size_t)>& is_constant = {});
 
+/// A contraction without a prologue, its epilogue compiled.
+fused_contraction compiled_contraction(const lower::contraction_body<module_graph>& body);
+
 /// An operand beside the rows and columns of a result.
 struct operand_rows {
   std::byte* data = nullptr;

@@ -30,6 +30,12 @@ std::span<const embedded_header> embedded_headers();
 /// `internal` one has the compiler's log.
 std::string compile(const source& what, const architecture& where, const std::string& cache);
 
+/// The hash of all that decides a kernel's code but the compiler's version.
+std::string code_key(const source& what, const architecture& where);
+
+/// What code for an architecture depends on beside its source: the compiler and its version, kiln's headers.
+std::string code_format(const architecture& where);
+
 /// Why `compile` could not serve the architecture on this machine; empty where it can.
 std::string why_not_compiled(const architecture& where);
 

@@ -1,11 +1,13 @@
 #pragma once
 #include <atomic>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
 
 #include "kiln/backend/hip/compile.hpp"
 #include "kiln/runtime/device.hpp"
+#include "kiln/runtime/kept_code.hpp"
 #include "kiln/runtime/tuning_cache.hpp"
 
 namespace kiln::hip {
@@ -22,8 +24,8 @@ class function {
   ~function();
   function(const function&) = delete;
   function& operator=(const function&) = delete;
-  /// Bytes of machine code.
-  std::size_t bytes() const { return code_.size(); }
+  /// Machine code.
+  const std::string& code() const { return code_; }
   /// Gives the kernel to a queue; `values` are the kernel's parameters in order, of exactly its parameters' types.
   template <class... Values>
   void launch(device_queue& queue, extent3 grid, extent3 block, std::size_t shared_bytes,
@@ -48,29 +50,41 @@ class function {
 };
 
 /// What a target and its kernels share: the architecture, the device where it is here, and the kernels made so far.
-class context {
+class context : public std::enable_shared_from_this<context> {
  public:
   /// Device `index` of a platform that has one here.
-  context(const runtime_calls& calls, int index, std::string cache, std::shared_ptr<tuning_cache> tuned = {});
+  context(const runtime_calls& calls, int index, std::string cache);
   /// An absent device: kernels compile, nothing runs.
   context(architecture where, std::string cache);
+
+  /// The same for one program: with the code that it keeps, and choices by timing where `tuned` is not null.
+  std::shared_ptr<const context> for_program(std::shared_ptr<kept_code> kept,
+                                             std::shared_ptr<tuning_cache> tuned) const;
 
   const architecture& arch() const { return arch_; }
   const runtime_calls* calls() const { return calls_; }
   int index() const { return index_; }
-  /// Where kernels are chosen by timing candidates on the device: which they were. Else null.
-  tuning_cache* tuned() const { return tuned_.get(); }
+  /// Whether kernels are chosen by timing candidates on the device.
+  bool tunes() const { return tuned_ && calls_; }
+  /// Which candidate the program, or the tuning's cache, has for a problem; and keeps it in both.
+  std::optional<std::string> choice(std::string_view problem) const;
+  void keep_choice(std::string_view problem, std::string_view candidate) const;
   /// The folder of what is kept between programs; empty: nothing is.
   const std::string& cache() const { return cache_; }
-  /// The kernel of a source: compiled, or found in the cache. Equal sources give one function.
+  /// The kernel of a source: of the program's code, compiled, or found in the cache. Equal sources give one function.
   std::shared_ptr<const function> build(const source& what) const;
 
  private:
+  context(std::shared_ptr<const context> whole, std::shared_ptr<kept_code> kept, std::shared_ptr<tuning_cache> tuned);
+  std::shared_ptr<const function> shared(const source& what, const std::string& key,
+                                         const std::function<std::string()>& code) const;
   architecture arch_;
   const runtime_calls* calls_ = nullptr;
   int index_ = 0;
   std::string cache_;
   std::shared_ptr<tuning_cache> tuned_;
+  std::shared_ptr<kept_code> kept_;       // of a program
+  std::shared_ptr<const context> whole_;  // that all programs share
   mutable std::mutex lock_;
   mutable std::map<std::string, std::weak_ptr<const function>> made_;
 };

@@ -13,14 +13,7 @@ struct hip_options {
   std::string architecture{};  ///< "gfx90a", "sm_90", …: compile for an absent device; empty: for the device
   std::string cache{};         ///< a folder for compiled kernels; empty: the user's cache folder
   bool keep = true;            ///< whether compiled kernels are kept there
-  bool tune = false;           ///< choose kernels by timing candidates on the device; the folder keeps which they were
-  std::string tuning_file{};   ///< where they are kept instead; empty: in the folder
 };
-
-namespace hip {
-/// The file in which a target with `tune` keeps its choices; empty: nowhere.
-std::string tuning_file_of(const hip_options& options);
-}  // namespace hip
 
 /// A GPU, through HIP on AMD's or NVIDIA's platform. Making one without a device and without an architecture is an
 /// `unsupported` error that says what is missing.
@@ -30,7 +23,8 @@ class hip_target final : public target {
   std::string_view name() const override { return "hip"; }
   lower::layout_role role(const program& whole, const basic_instruction<operation>& instruction) const override;
   std::unique_ptr<kernel> make_kernel(const kernel_request& request) const override;
-  std::unique_ptr<kernel> make_copy() const override;
+  std::unique_ptr<kernel> make_copy(const derived_data* derived) const override;
+  std::string binary_format() const override;
   bool has_device() const override { return true; }
   std::shared_ptr<const device> get_device() const override { return device_; }
 
@@ -41,6 +35,7 @@ class hip_target final : public target {
   argument to_host(const argument& a) const;
 
  private:
+  std::shared_ptr<const hip::context> context_of(const kernel_request& request) const;
   std::shared_ptr<const hip::context> context_;
   std::shared_ptr<const device> device_;
 };

@@ -33,7 +33,9 @@ void archive_writer::put_dimension(dimension d) {
     put_unsigned(constant_mark);
     return put_signed(d.raw());
   }
-  if (const auto at = known_.find(d.raw()); at != known_.end()) return put_unsigned(first_known + at->second);
+  const auto id = static_cast<std::size_t>(d.raw() - dimension::first_expression);
+  if (id < known_.size() && known_[id] != 0)
+    return put_unsigned(first_known + static_cast<std::uint64_t>(known_[id]) - 1);
   put_unsigned(expression_mark);
   const auto terms = detail::expressions::get(d);
   put_unsigned(terms.size());
@@ -53,7 +55,8 @@ void archive_writer::put_dimension(dimension d) {
       }
     }
   }
-  known_.emplace(d.raw(), known_.size());  // after those it is made of
+  if (id >= known_.size()) known_.resize(id + 1);
+  known_[id] = static_cast<std::int64_t>(++known_count_);  // after those it is made of
 }
 
 void archive_reader::fail(std::string_view expected) const {
@@ -78,10 +81,11 @@ std::int64_t archive_reader::take_signed() {
   return static_cast<std::int64_t>(v >> 1) ^ -static_cast<std::int64_t>(v & 1);
 }
 
-std::size_t archive_reader::take_count() {
+std::size_t archive_reader::take_count(std::size_t least_bytes) {
   const std::uint64_t n = take_unsigned();
-  if (n > rest_.size())
-    fail("at most " + std::to_string(rest_.size()) + " elements in what is left of it, found " + std::to_string(n));
+  if (n > rest_.size() / least_bytes)
+    fail("at most " + std::to_string(rest_.size() / least_bytes) + " elements in what is left of it, found " +
+         std::to_string(n));
   return static_cast<std::size_t>(n);
 }
 
@@ -116,12 +120,12 @@ dimension archive_reader::take_expression(int depth) {
   constexpr int most_depth = 200;
   if (depth == most_depth) fail("expressions of at most " + std::to_string(most_depth) + " levels");
   dimension sum = 0;
-  const std::size_t terms = take_count();
+  const std::size_t terms = take_count(2);
   for (std::size_t i = 0; i < terms; ++i) {
     const std::int64_t coefficient = take_signed();
     if (coefficient < dimension::least_constant) fail("a coefficient, found " + std::to_string(coefficient));
     dimension product = coefficient;
-    const std::size_t factors = take_count();
+    const std::size_t factors = take_count(3);
     for (std::size_t k = 0; k < factors; ++k) {
       const std::uint64_t op = take_unsigned();
       if (op == 's') {

@@ -255,7 +255,9 @@ dimension of_atom(const atom& a) {
 
 namespace detail {
 
-dimension combine_dimensions(char op, dimension a, dimension b) {
+namespace {
+
+dimension combine_anew(char op, dimension a, dimension b) {
   if (a.is_constant() && b.is_constant()) {
     switch (op) {
       case '/': return a / b;
@@ -291,6 +293,34 @@ dimension combine_dimensions(char op, dimension a, dimension b) {
   if (const auto ordered = at_most(b, a); ordered && *ordered) return op == 'm' ? b : a;
   if (b.raw() < a.raw()) std::swap(a, b);
   return of_atom({op, "", 0, 0, a, b});
+}
+
+// Combinations of this thread: a plan asks for the same strides and extents again and again.
+struct combination {
+  std::int64_t a = 0, b = 0;
+  char op = 0;
+  dimension result;
+};
+combination& place_of(char op, dimension a, dimension b) {
+  constexpr std::size_t places = 512;
+  static thread_local combination known[places];
+  const std::uint64_t mixed = (static_cast<std::uint64_t>(a.raw()) * 31 + static_cast<std::uint64_t>(b.raw())) * 31 +
+                              static_cast<unsigned char>(op);
+  return known[(mixed * 0x9e3779b97f4a7c15u) >> 55];
+}
+
+}  // namespace
+
+dimension combine_dimensions(char op, dimension a, dimension b) {
+  const dimension zero = 0, one = 1;
+  if (b == zero && (op == '+' || op == '-')) return a;
+  if (a == zero && op == '+') return b;
+  if (b == one && (op == '*' || op == '/')) return a;
+  if (a == one && op == '*') return b;
+  combination& known = place_of(op, a, b);
+  if (known.op != op || known.a != a.raw() || known.b != b.raw())
+    known = {a.raw(), b.raw(), op, combine_anew(op, a, b)};
+  return known.result;
 }
 
 std::int64_t least(dimension d) { return bounds(d).min; }

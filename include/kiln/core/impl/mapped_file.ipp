@@ -5,9 +5,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <memory>
+#include <mutex>
 #include <system_error>
+#include <vector>
 
 #include "kiln/core/error.hpp"
 
@@ -23,6 +26,34 @@ namespace {
 struct mapping {
   void* address;
   std::size_t size;
+};
+
+// The mappings that are open: what may be given back without losing a byte.
+class open_mappings {
+ public:
+  void add(const mapping& m) {
+    const std::scoped_lock lock(mutex_);
+    all_.push_back(m);
+  }
+  void remove(const mapping& m) {
+    const std::scoped_lock lock(mutex_);
+    std::erase_if(all_, [&](const mapping& other) { return other.address == m.address; });
+  }
+  bool contain(const std::byte* from, std::size_t size) const {
+    const std::scoped_lock lock(mutex_);
+    return std::any_of(all_.begin(), all_.end(), [&](const mapping& m) {
+      const auto* const begin = static_cast<const std::byte*>(m.address);
+      return from >= begin && from + size <= begin + m.size;
+    });
+  }
+  static open_mappings& get() {
+    static auto* const all = new open_mappings;  // outlives every buffer
+    return *all;
+  }
+
+ private:
+  mutable std::mutex mutex_;
+  std::vector<mapping> all_;
 };
 
 struct descriptor {
@@ -48,10 +79,20 @@ buffer map_file(const std::string& path) {
   if (size == 0) return buffer::allocate(0);
   void* address = ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, file.number, 0);
   if (address == MAP_FAILED) fail(path, errno);
+  open_mappings::get().add({address, size});
   return buffer::borrow(static_cast<const std::byte*>(address), size, new mapping{address, size}, [](void* owner) {
     const std::unique_ptr<mapping> m(static_cast<mapping*>(owner));
+    open_mappings::get().remove(*m);
     ::munmap(m->address, m->size);
   });
+}
+
+void forget_pages(const buffer& bytes) {
+  const std::size_t page = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
+  const auto begin = reinterpret_cast<std::uintptr_t>(bytes.data()), end = begin + bytes.size();
+  const std::uintptr_t first = (begin + page - 1) / page * page, last = end / page * page;
+  if (first >= last || !open_mappings::get().contain(bytes.data(), bytes.size())) return;
+  ::madvise(reinterpret_cast<void*>(first), last - first, MADV_DONTNEED);  // a wish
 }
 
 buffer buffer_part(const buffer& whole, std::size_t offset, std::size_t size) {

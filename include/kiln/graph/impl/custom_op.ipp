@@ -138,7 +138,7 @@ template <class T> std::vector<T> take_values(archive_reader& from) {
 }
 
 custom_attributes take_attributes(archive_reader& from) {
-  custom_attributes out(from.take_count());
+  custom_attributes out(from.take_count(3));
   for (custom_attribute& a : out) {
     a.name = from.take_text();
     switch (from.take_index(3, "kinds of attributes")) {

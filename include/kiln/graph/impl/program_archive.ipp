@@ -1,6 +1,12 @@
 #include "kiln/graph/program_archive.hpp"
 
+#include <map>
+#include <set>
+
 #include "kiln/core/object.hpp"
+#include "kiln/graph/impl/check_calls.hpp"
+#include "kiln/graph/impl/own_ops.hpp"
+#include "kiln/graph/verify.hpp"
 
 namespace kiln {
 namespace {
@@ -127,11 +133,15 @@ class program_reader {
 
   program take() {
     program p;
-    const std::size_t modules = from_.take_count();
+    const std::size_t modules = from_.take_count(3);
     if (modules == 0) from_.fail("a main module");
     p.main() = take_module();
     for (std::size_t k = 1; k < modules; ++k) p.add_module(take_module());
-    for (std::uint32_t k = 0; k < p.modules(); ++k) check_bodies(p, k);
+    detail::check_calls(p, from_);
+    if (const auto faults = detail::verifier<program>(p, true).run(); !faults.empty())
+      from_.fail("instruction " + std::to_string(faults[0].instruction) + " of module " +
+                 std::to_string(faults[0].module) + ", " + faults[0].op.str() +
+                 ", to fit its operands: " + error(faults[0].why).what());
     return p;
   }
 
@@ -139,20 +149,27 @@ class program_reader {
   module_graph take_module() {
     module_graph m;
     m.name = text(from_.take_text());
-    const std::size_t instructions = from_.take_count();
+    const std::size_t instructions = from_.take_count(4);
     for (std::size_t i = 0; i < instructions; ++i) take_instruction(m);
-    const std::size_t outputs = from_.take_count();
+    check_names(m);
+    const std::size_t outputs = from_.take_count(3);
     for (std::size_t k = 0; k < outputs; ++k) {
       m.outputs.push_back(take_value(m));
       m.output_names.push_back(text(from_.take_text()));
     }
     return m;
   }
+  void check_names(const module_graph& m) {
+    std::set<std::string_view> names;
+    for (std::uint32_t i = 0; i < m.size(); ++i)
+      if (m[i].kind == instruction_kind::parameter && !names.insert(m[i].name.view()).second)
+        from_.fail("parameters of different names, found '" + m[i].name.str() + "' twice");
+  }
   void take_instruction(module_graph& m) {
     const std::size_t mark = from_.take_index(2 * instruction_kinds, "kinds of instructions");
     const auto kind = static_cast<instruction_kind>(mark % instruction_kinds);
     const std::string name(from_.take_text());
-    shapes results(from_.take_count());
+    shapes results(from_.take_count(2));
     for (shape& s : results) s = take_shape();
     if (results.empty()) from_.fail("a result of instruction '" + name + "'");
     if (kind == instruction_kind::parameter) {
@@ -163,7 +180,7 @@ class program_reader {
       m[v.instruction].name = text(name);
     } else {
       const operation op = take_op(name);
-      small_vector<value_id> inputs(from_.take_count());
+      small_vector<value_id> inputs(from_.take_count(2));
       for (value_id& v : inputs) v = take_value(m);
       m.add_with_shapes(op, std::move(inputs), std::move(results), name);
     }
@@ -183,7 +200,7 @@ class program_reader {
     const std::size_t number = from_.take_index(tables_.size() + 1, "ops");
     if (number == tables_.size()) {
       const std::string name(from_.take_text());
-      const op_table* table = detail::find_built_in(name);
+      const op_table* table = detail::find_own_op(name);
       for (const op_table* t : own_)
         if (!table && t->name == name) table = t;
       if (!table)
@@ -262,21 +279,9 @@ class program_reader {
     return map_argument(keys, take_all());
   }
   std::vector<argument> take_all() {
-    std::vector<argument> items(from_.take_count());
+    std::vector<argument> items(from_.take_count(2));
     for (argument& item : items) item = take_argument();
     return items;
-  }
-
-  void check_bodies(const program& p, std::uint32_t k) {
-    const module_graph& m = p.module({k});
-    for (std::uint32_t i = 0; i < m.size(); ++i) {
-      if (m[i].kind != instruction_kind::op) continue;
-      small_vector<module_ref> called;
-      m[i].op.bodies(called);
-      if (m[i].op.kind() == op_kind::control) called.push_back(m[i].op.body());
-      for (const module_ref r : called)
-        if (r.index == 0 || r.index >= p.modules()) from_.fail("a body of instruction " + std::to_string(i));
-    }
   }
 
   struct nesting {

@@ -28,8 +28,6 @@ std::unique_ptr<target> named_target(std::string_view name, const compile_option
 #if KILN_WITH_HIP
   known += ", hip, hip:DEVICE, hip:ARCHITECTURE";
   hip_options options;
-  options.tune = compiling.tune;
-  options.tuning_file = compiling.tuning_file;
   if (name == "hip") return std::make_unique<hip_target>(options);
   if (name.starts_with("hip:") && name.size() > 4) {
     const std::string_view which = name.substr(4);

@@ -76,7 +76,8 @@ class module {
   /// Drops what the results do not need, and orders the rest.
   void sort();
 
-  /// Takes the place of an empty module's content: each instruction of the graph becomes one here.
+  /// The graph in place of what the module holds: each of its instructions becomes one here. Those that were are no
+  /// operands any more.
   void adopt(kiln::program graph);
 
   /// What the graph reads of modules around it, in the order of its last parameters.
@@ -101,7 +102,7 @@ class module {
                         const std::vector<instruction_ref>& inputs, const std::vector<module*>& modules);
 
   std::string name_;
-  std::list<instruction> instructions_;
+  std::list<instruction> instructions_, former_;
   mutable builder build_;  // reading from a module around adds a parameter
   mutable std::vector<capture> captures_;
   std::size_t version_ = 0;

@@ -106,6 +106,9 @@ class program {
   void set_compiled(std::shared_ptr<const compiled> c);
   /// The main module as kiln's program.
   kiln::program graph() const { return main_module().graph(); }
+  /// Another graph in place of the main module's, with remarks on how it came about. Instructions that were handed out
+  /// stay valid as such, but nothing may be added to them.
+  void replace(kiln::program graph, const std::vector<std::string>& remarks);
   const std::vector<std::string>& remarks() const { return remarks_; }
 
  private:

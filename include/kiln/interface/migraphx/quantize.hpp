@@ -9,12 +9,16 @@ namespace kiln::migraphx {
 void quantize_fp16(program& p, const std::vector<std::string>& instruction_names = {"all"});
 void quantize_bf16(program& p, const std::vector<std::string>& instruction_names = {"all"});
 
-/// Calibrated quantization, which this version does not have: an `unsupported` error that says so.
+/// Products of bytes in place of products of floats, with scales from the greatest magnitudes that samples of the
+/// parameters show on the target. No samples, a sample without a parameter, and another op than "dot" and
+/// "convolution" are `invalid_argument` errors.
 struct quantize_int8_options {
-  std::vector<std::string> op_names{"dot", "convolution"};
+  std::vector<std::string> op_names;  ///< none: both
   std::vector<parameter_map> calibration;
 };
 void quantize_int8(program& p, const target& to, const quantize_int8_options& options);
+
+/// Static quantization to 8-bit floats, which this version does not have: an `unsupported` error that says so.
 struct quantize_fp8_options {
   std::vector<parameter_map> calibration;
 };

@@ -1,6 +1,7 @@
 #pragma once
 #include <cstddef>
 #include <cstdint>
+#include <initializer_list>
 #include <set>
 #include <string>
 #include <string_view>
@@ -54,6 +55,9 @@ struct dynamic_dimension {
   friend bool operator==(const dynamic_dimension&, const dynamic_dimension&) = default;
 };
 
+/// The range; one with min above max is an `invalid_argument` error.
+dynamic_dimension checked_range(dynamic_dimension d);
+
 /// Element type, extents and strides in elements; or ranges of extents; or the shapes in a tuple.
 class shape {
  public:
@@ -63,6 +67,7 @@ class shape {
   explicit shape(type_t type);
   /// Row-major extents.
   shape(type_t type, std::vector<std::size_t> lens);
+  shape(type_t type, std::initializer_list<std::size_t> lens) : shape(type, std::vector<std::size_t>(lens)) {}
   /// Another number of strides than of extents is an `invalid_argument` error.
   shape(type_t type, std::vector<std::size_t> lens, std::vector<std::size_t> strides);
   /// A range with min above max is an `invalid_argument` error.

@@ -21,10 +21,8 @@ enum class cell_function : std::uint8_t {
 };
 
 constexpr std::string_view to_string(cell_function f) {
-  constexpr std::string_view names[] = {"affine",   "elu",         "hard_sigmoid",    "leaky_relu",
-                                        "relu",     "scaled_tanh", "sigmoid",         "softplus",
-                                        "softsign", "tanh",        "thresholded_relu"};
-  return names[static_cast<unsigned>(f)];
+  return enumerator_name(f, {"affine", "elu", "hard_sigmoid", "leaky_relu", "relu", "scaled_tanh", "sigmoid",
+                             "softplus", "softsign", "tanh", "thresholded_relu"});
 }
 
 }  // namespace kiln::op

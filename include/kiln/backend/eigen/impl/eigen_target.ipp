@@ -2,6 +2,7 @@
 
 #include <fstream>
 
+#include "kiln/backend/eigen/quantized.hpp"
 #include "kiln/backend/eigen/integers.hpp"
 #include "kiln/backend/eigen/isa_layout.hpp"
 #include "kiln/backend/eigen/linear_algebra.hpp"
@@ -11,6 +12,7 @@
 #include "kiln/kernel/pool/problem.hpp"
 #include "kiln/lower/contraction.hpp"
 #include "kiln/pass/fuse_prologue.hpp"
+#include "kiln/pass/fuse_stored_weights.hpp"
 #include "kiln/pass/integer_products.hpp"
 #include "kiln/pass/widen_floats.hpp"
 
@@ -42,9 +44,11 @@ void eigen_target::forbid_matrix_unit() { eigen::kiln_eigen_isa()->forbid_matrix
 std::string eigen_target::binary_format() const {
   const eigen::isa_table& isa = *eigen::kiln_eigen_isa();
   const eigen::integer_table& integers = *eigen::kiln_eigen_integers();
+  const int byte_bits = eigen::kiln_eigen_quantized()->byte_bits;
   return "eigen, vectors of " + std::to_string(isa.vector_bytes) + " bytes" +
          (isa.matrix_unit_available() ? ", matrix unit" : "") + ", integers of depth " +
-         std::to_string(integers.depth) + " and offset " + std::to_string(integers.signed_offset) + ", kernels " +
+         std::to_string(integers.depth) + " and offset " + std::to_string(integers.signed_offset) + ", blocks of up to " +
+         std::to_string(byte_bits) + " bits by bytes, kernels " +
          std::to_string(eigen::kernel_version);
 }
 
@@ -63,6 +67,7 @@ target_passes eigen_target::passes() const {
   };
   static constexpr named_pass<program> fuse[] = {
       {"fuse_prologue", [](program& p) { return fuse_prologue(p); }},
+      {"fuse_stored_weights", [](program& p) { return fuse_stored_weights(p); }},
   };
   return {forms, fuse};
 }
@@ -87,10 +92,10 @@ std::unique_ptr<kernel> eigen_target::make_kernel(const kernel_request& request)
   using lower = std::unique_ptr<kernel> (*)(const kernel_request&);
   // Means of whole images are rows, too, but `lower_window` reads NHWC in order: it comes first.
   constexpr lower families[] = {eigen::lower_window,      eigen::lower_rows,        eigen::lower_dot,
-                                eigen::lower_convolution, eigen::lower_integers,    eigen::lower_attention,
-                                eigen::lower_gather,      eigen::lower_recurrent,   eigen::lower_deconvolution,
-                                eigen::lower_placement,   eigen::lower_arg_extreme, eigen::lower_product,
-                                eigen::lower_squares,     eigen::lower_fourier};
+                                eigen::lower_convolution, eigen::lower_integers,    eigen::lower_quantized,
+                                eigen::lower_attention,   eigen::lower_gather,      eigen::lower_recurrent,
+                                eigen::lower_deconvolution, eigen::lower_placement, eigen::lower_arg_extreme,
+                                eigen::lower_product,     eigen::lower_squares,     eigen::lower_fourier};
   for (lower family : families)
     if (auto made = family(request)) return made;
   return nullptr;

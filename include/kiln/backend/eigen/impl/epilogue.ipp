@@ -21,12 +21,18 @@ std::optional<fused_contraction> read_contraction(const kernel_request& request,
                                                return prologue ? std::optional(prologue->data) : std::nullopt;
                                              });
   if (!body) return std::nullopt;
-  fused_contraction out{body->op, {body->operands[0], body->operands[1]}, prologue, body->epilogue_inputs};
-  if (!body->has_epilogue()) return out;
-  out.epilogue = std::make_unique<tile_program>(body->epilogue);
-  out.affine = find_affine(body->epilogue);
-  if (out.affine && out.affine->last != body->epilogue.outputs[0].instruction) {
-    out.activation = std::make_unique<tile_program>(activation_of(body->epilogue, *out.affine));
+  fused_contraction out = compiled_contraction(*body);
+  out.prologue = prologue;
+  return out;
+}
+
+fused_contraction compiled_contraction(const lower::contraction_body<module_graph>& body) {
+  fused_contraction out{body.op, {body.operands[0], body.operands[1]}, {}, body.epilogue_inputs};
+  if (!body.has_epilogue()) return out;
+  out.epilogue = std::make_unique<tile_program>(body.epilogue);
+  out.affine = find_affine(body.epilogue);
+  if (out.affine && out.affine->last != body.epilogue.outputs[0].instruction) {
+    out.activation = std::make_unique<tile_program>(activation_of(body.epilogue, *out.affine));
     if (out.activation->scratch_bytes(fused_contraction::activation_elements) > activation_stack_bytes)
       out.affine.reset();
   }

@@ -353,7 +353,7 @@ class integer_kernel final : public kernel {
   std::optional<op::convolution> conv_;
   std::optional<integer_form> form_;
   std::unique_ptr<tile_program> whole_;  // the epilogue over whole sums, where it has no such form
-  std::unique_ptr<kernel> copy_ = eigen_target().make_copy();
+  std::unique_ptr<kernel> copy_ = eigen_target().make_copy(nullptr);
   std::int64_t depth_ = 0, columns_ = 0;
   bool is_signed_ = false;
   std::int32_t outside_ = 0;

@@ -2,15 +2,9 @@
 
 #include "kiln/backend/hip/lower.hpp"
 #include "kiln/lower/contraction.hpp"
+#include "kiln/runtime/tuner.hpp"
 
 namespace kiln {
-
-std::string hip::tuning_file_of(const hip_options& options) {
-  if (!options.tuning_file.empty()) return options.tuning_file;
-  if (!options.keep) return {};
-  if (options.cache.empty()) return tuning_cache::default_file().string();
-  return (std::filesystem::path(options.cache) / tuning_cache::file_name).string();
-}
 
 hip_target::hip_target(const hip_options& options) {
   const std::string cache = !options.keep           ? std::string()
@@ -26,8 +20,7 @@ hip_target::hip_target(const hip_options& options) {
   const int count = hip::device_count(calls.on);
   if (options.device < 0 || options.device >= count)
     raise(fault::of(errc::not_found, "a device by its number", count - 1, options.device));
-  const auto tuned = options.tune ? std::make_shared<tuning_cache>(hip::tuning_file_of(options)) : nullptr;
-  context_ = std::make_shared<const hip::context>(calls, options.device, cache, tuned);
+  context_ = std::make_shared<const hip::context>(calls, options.device, cache);
   if (const std::string why = hip::why_not_compiled(context_->arch()); !why.empty()) raise(errc::unsupported, why);
   device_ = hip::make_device(calls, options.device);
 }
@@ -43,16 +36,29 @@ lower::layout_role hip_target::role(const program& whole, const basic_instructio
   return lower::pointwise_role(instruction);
 }
 
+std::string hip_target::binary_format() const { return "hip " + hip::code_format(context_->arch()); }
+
+// Code and choices stand with the program that they are for.
+std::shared_ptr<const hip::context> hip_target::context_of(const kernel_request& request) const {
+  if (!request.derived) return context_;
+  std::shared_ptr<tuning_cache> tuned;
+  if (request.tuning) tuned = std::make_shared<tuning_cache>(request.tuning->by().cache().file());
+  return context_->for_program(request.derived->code(), std::move(tuned));
+}
+
 std::unique_ptr<kernel> hip_target::make_kernel(const kernel_request& request) const {
   using lower = std::unique_ptr<kernel> (*)(const kernel_request&, const hip::context_pointer&);
   constexpr lower families[] = {hip::lower_rows,      hip::lower_dot,    hip::lower_depthwise, hip::lower_convolution,
                                 hip::lower_attention, hip::lower_window, hip::lower_index,     hip::lower_sequence};
+  const hip::context_pointer where = context_of(request);
   for (lower family : families)
-    if (auto made = family(request, context_)) return made;
+    if (auto made = family(request, where)) return made;
   return nullptr;
 }
 
-std::unique_ptr<kernel> hip_target::make_copy() const { return hip::make_copy(context_); }
+std::unique_ptr<kernel> hip_target::make_copy(const derived_data* derived) const {
+  return hip::make_copy(derived ? context_->for_program(derived->code(), nullptr) : context_);
+}
 
 argument hip_target::allocate(const shape& s) const {
   if (!device_) raise(errc::unsupported, "device memory where the device is: this target is for an absent one");

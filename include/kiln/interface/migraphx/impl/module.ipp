@@ -260,6 +260,9 @@ operation operation_of(const kiln::operation& op) {
 }  // namespace
 
 void module::adopt(kiln::program graph) {
+  for (instruction& i : instructions_) i.values = {};
+  former_.splice(former_.end(), instructions_);
+  captures_.clear();
   graph.main().name = text(name_);
   build_.get_program() = std::move(graph);
   const module_graph& m = build_.module();

@@ -47,9 +47,7 @@ class input_dims {
 
  private:
   static dimension extent(const dynamic_dimension& d, const onnx::value_info& input, std::size_t axis) {
-    if (d.min > d.max)
-      raise(fault::of(errc::invalid_argument, "the least extent of a range is not above the greatest", d.max, d.min));
-    if (d.is_fixed()) return static_cast<std::int64_t>(d.min);
+    if (checked_range(d).is_fixed()) return static_cast<std::int64_t>(d.min);
     const std::string own = input.name + "." + std::to_string(axis);
     const bool named = axis < input.dims.size() && !input.dims[axis].name.empty();
     constexpr auto most = static_cast<std::size_t>(std::numeric_limits<std::int64_t>::max() >> 16);

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "kiln/graph/print.hpp"
+#include "kiln/interface/migraphx/custom_op.hpp"
 #include "kiln/interface/named_target.hpp"
 #include "kiln/runtime/device.hpp"
 #include "kiln/runtime/run_options.hpp"
@@ -73,6 +74,11 @@ std::shared_ptr<const program::compiled> compile_for(const std::string& name, co
   const auto to = named_target(name, with);
   if (to->has_device() && !to->get_device())
     raise(errc::unsupported, "target '" + name + "' has a device here: found none");
+  if (to->has_device())
+    for (const std::string& op : offloaded_custom_ops(graph))
+      raise(errc::unsupported, "custom op '" + op +
+                                   "' works in the memory of a GPU, which kiln does not give it: it "
+                                   "runs where runs_on_offload_target() is false");
   auto made = std::make_shared<program::compiled>(kiln::compile(graph, *to, with), to->get_device());
   made->target_name = name;
   made->options = options;
@@ -189,6 +195,11 @@ std::vector<shape> program::output_shapes() const {
 
 bool program::is_compiled() const { return compiled_ != nullptr; }
 void program::set_compiled(std::shared_ptr<const compiled> c) { compiled_ = std::move(c); }
+
+void program::replace(kiln::program graph, const std::vector<std::string>& remarks) {
+  main_module().adopt(std::move(graph));
+  remarks_.insert(remarks_.end(), remarks.begin(), remarks.end());
+}
 
 void program::compile(const target& to, const compile_options& options) {
   if (compiled_)

@@ -89,6 +89,12 @@ type_t type_of_dtype(dtype t) {
   raise(fault::of(errc::unsupported, "element type that MIGraphX has a name for", "a number or bool", t));
 }
 
+dynamic_dimension checked_range(dynamic_dimension d) {
+  if (d.min > d.max)
+    raise(fault::of(errc::invalid_argument, "the least extent of a range is not above the greatest", d.max, d.min));
+  return d;
+}
+
 shape::shape(type_t type) : type_(type), lens_{1}, strides_{0} {}
 
 shape::shape(type_t type, std::vector<std::size_t> lens)
@@ -101,9 +107,7 @@ shape::shape(type_t type, std::vector<std::size_t> lens, std::vector<std::size_t
 }
 
 shape::shape(type_t type, std::vector<dynamic_dimension> dims) : type_(type), dims_(std::move(dims)) {
-  for (const dynamic_dimension& d : dims_)
-    if (d.min > d.max)
-      raise(fault::of(errc::invalid_argument, "the least extent of a range is not above the greatest", d.max, d.min));
+  for (const dynamic_dimension& d : dims_) (void)checked_range(d);
   if (dims_.empty()) *this = shape(type);
 }
 

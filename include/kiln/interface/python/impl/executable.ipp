@@ -48,7 +48,7 @@ std::unique_ptr<held_executable> compile_program(const held_program& p, const st
     options.weights[py::cast<std::string>(name)] = a.shared();
   }
   const auto to = named_target(target, options);
-  if (!progress.is_none() && options.tune && !to->has_device()) {
+  if (!progress.is_none() && options.tune) {
     tuning_options tuning = tuning_options_of(options);
     tuning.progress = progress_of(progress);
     options.tuning = std::make_shared<tuner>(std::move(tuning));

@@ -9,6 +9,7 @@
 #include "kiln/onnx/impl/file/value_message.hpp"
 #include "kiln/op/dynamic/sequence.hpp"
 #include "kiln/op/index/bit_cast.hpp"
+#include "kiln/op/quant/dequantize_linear.hpp"
 
 namespace kiln::onnx {
 
@@ -26,6 +27,12 @@ constexpr release release_of(dtype t) {
   if (t == dtype::f8e8m0) return {24, 12};
   if (t == dtype::i2 || t == dtype::u2) return {25, 13};
   return {operator_set, format_version};
+}
+// Quantization to and from 16 bits came with ai.onnx 21.
+bool quantizes_words(const module_graph& m, const module_graph::instruction& i) {
+  if (i.kind != instruction_kind::op) return false;
+  if (i.op.is<op::quantize_linear>()) return size_of(i.results[0].type) == 2;
+  return i.op.is<op::dequantize_linear>() && size_of(m.shape_of(i.inputs[0]).type) == 2;
 }
 constexpr std::size_t most_bytes = (std::size_t{1} << 31) - (std::size_t{1} << 20);
 
@@ -256,6 +263,7 @@ onnx_proto::ModelProto exporter::run() {
     const module_graph& part = program_.module({r});
     for (std::uint32_t i = 0; i < part.size(); ++i) {
       if (part[i].op.is<op::bit_cast>()) needed = {26, 13};
+      if (quantizes_words(part, part[i]) && needed.operators < 21) needed = {21, 10};
       for (const shape& s : part[i].results)
         if (release_of(s.type).operators > needed.operators) needed = release_of(s.type);
     }

@@ -3,6 +3,7 @@
 
 #include "kiln/onnx/impl/export/exporter.hpp"
 #include "kiln/op/more.hpp"
+#include "kiln/op/quant/dequantize_linear.hpp"
 
 // Products, windows, attention and recurrent layers.
 namespace kiln::onnx {
@@ -212,6 +213,22 @@ void write_roi_align(exporter& x, const exported& e) {
       .set("coordinate_transformation_mode", std::string_view(o.half_pixel ? "half_pixel" : "output_half_pixel"));
 }
 
+void write_quantize(exporter& x, const exported& e) {
+  const auto& o = e.as<op::quantize_linear>();
+  names in = e.in;
+  if (in.size() == 2 && o.type != dtype::u8) {  // the zero point says the type
+    const dims lens = e.types[1].lens;
+    const literal zero = literal::scalar(o.type, std::int64_t{0});
+    in.push_back(lens.empty() ? x.constant(zero) : x.expanded(x.constant(zero), lens));
+  }
+  auto n = x.write("QuantizeLinear", in, e.out);
+  if (!e.types[1].lens.empty()) n.set("axis", o.axis);
+}
+void write_dequantize(exporter& x, const exported& e) {
+  auto n = x.write("DequantizeLinear", e.in, e.out);
+  if (!e.types[1].lens.empty()) n.set("axis", e.as<op::dequantize_linear>().axis);
+}
+
 }  // namespace
 
 std::span<const op_exporter> export_layers() {
@@ -220,11 +237,13 @@ std::span<const op_exporter> export_layers() {
       {"convolution", write_convolution},
       {"deconvolution", write_deconvolution},
       {"det", write_det},
+      {"dequantize_linear", write_dequantize},
       {"dft", write_dft},
       {"dot", write_same<"MatMul">},
       {"inverse", write_inverse},
       {"lrn", write_lrn},
       {"pooling", write_pooling},
+      {"quantize_linear", write_quantize},
       {"random_uniform", write_random_uniform},
       {"recurrent", write_recurrent},
       {"roi_align", write_roi_align},

@@ -1,5 +1,6 @@
 #include "kiln/onnx/impl/ops/cast.hpp"
 #include "kiln/onnx/impl/ops/quantize.hpp"
+#include "kiln/op/quant/block_dequantize.hpp"
 
 // Linear quantization: real = (stored - zero) * scale.
 namespace kiln::onnx {
@@ -86,9 +87,23 @@ value centered(const node_context& c, value x, std::size_t zero) {
   const value wide = x.convert(t);
   return c.has(zero) ? wide - aligned(c, x, c.in(zero)).convert(t) : wide;
 }
+// Whether input 0 is of small integers in blocks, with a scale each.
+bool is_blocked(const node_context& c) {
+  const value x = c.in(0), scale = c.in(1);
+  if (c.integer("block_size", 0) < 1 || scale.rank() != x.rank() || x.rank() == 0) return false;
+  if (!is_integer(x.type()) || size_of(x.type()) != 1 || !is_float(scale.type()) || is_narrow(scale.type()))
+    return false;
+  const auto axis = static_cast<std::size_t>(axis_within(c, c.integer("axis", 1), x.rank()));
+  return x.dim(axis).is_constant() && (!c.has(2) || c.in(2).type() == x.type());
+}
 variables import_dequantize(node_context& c) {
-  const value x = c.in(0), scale = aligned(c, x, c.in(1));
   const std::int64_t stated = c.integer("output_dtype", 0);
+  if (is_blocked(c)) {
+    const op::block_dequantize stored{.axis = c.integer("axis", 1), .block = c.integer("block_size", 0)};
+    const value real = c.has(2) ? c.build.add(stored, c.in(0), c.in(1), c.in(2)) : c.build.add(stored, c.in(0), c.in(1));
+    return {stated ? real.convert(known_type(c, stated, "gives")) : real};
+  }
+  const value x = c.in(0), scale = aligned(c, x, c.in(1));
   const dtype t = stated ? known_type(c, stated, "gives") : scale.type();
   if (is_narrow(t)) c.malformed("output_dtype is missing, and the scale's type is none of the output's");
   return {(centered(c, x, 2).convert(dtype::f32) * scale.convert(dtype::f32)).convert(t)};

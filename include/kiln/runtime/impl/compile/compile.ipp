@@ -46,16 +46,21 @@ namespace detail {
 namespace {
 
 // Big constants stay where plans hold them, as they hold them; the others are packed, or nothing reads them.
-void release_constants(program& p, const held_constants& held) {
+void release_constants(compiled_program& of, const held_constants& held) {
+  program& p = of.optimized;
   for (std::uint32_t k = 0; k < p.modules(); ++k)
     for (std::uint32_t i = 0; i < p.module({k}).size(); ++i) {
       auto& ins = p.module({k})[i];
       if (ins.kind != instruction_kind::literal || ins.constant.has_symbols()) continue;
       const auto at = held.find(ins.constant.bytes());
-      if (at != held.end() && at->second.data().size() >= ins.constant.data().size())
+      const bool there = at != held.end() && at->second.data().size() >= ins.constant.data().size();
+      if (there && !of.on_device) {
         ins.constant = literal(ins.results[0], at->second.data());
-      else
-        free_constant(ins);
+        continue;
+      }
+      if (there && ins.constant.data().size() > most_kept_bytes)
+        of.device_constants.push_back({k, i, at->second.data()});
+      free_constant(ins);
     }
 }
 
@@ -72,7 +77,8 @@ void make_runner(compiled_program& p, const target& t, const compile_options& op
   plan made = make_plan(p.optimized, t, options, choices, *p.pool, p.report.remarks);
   p.report.steps = std::move(made.infos);
   p.report.constant_bytes = made.constant_bytes;
-  p.runs = t.has_device() ? make_device_program(std::move(made), p, t) : make_host_program(std::move(made), p);
+  p.runs =
+      t.has_device() ? make_device_program(std::move(made), p, t, choices.held) : make_host_program(std::move(made), p);
 }
 
 }  // namespace
@@ -80,10 +86,11 @@ void make_runner(compiled_program& p, const target& t, const compile_options& op
 void make_steps(compiled_program& p, const target& t, const compile_options& options, plan_choices choices) {
   held_constants held;
   choices.derived = &p.derived;
-  if (!t.has_device()) choices.held = &held;
+  choices.held = &held;
+  p.on_device = t.has_device(), p.where = t.get_device();
   p.near_constants = choices.near_constants, p.allow_nhwc = choices.allow_nhwc, p.aliases = options.aliases;
   make_runner(p, t, options, choices);
-  release_constants(p.optimized, held);
+  release_constants(p, held);
   for (const step_info& i : p.report.steps) p.report.packed_bytes += i.packed_bytes;
 }
 
@@ -101,7 +108,8 @@ std::unique_ptr<const compiled_program> compile_part(program p, const target& t,
   made->ports.take_inputs(p);
   made->optimized = std::move(p);
   make_runner(*made, t, {}, choices);
-  release_constants(made->optimized, {});
+  made->on_device = t.has_device();
+  release_constants(*made, {});
   return made;
 }
 
@@ -118,7 +126,7 @@ executable detail::compile_bound(program p, const target& t, const compile_optio
   s->pool = detail::pool_of(options);
   s->ports.take_inputs(p);
   s->report.target = t.name();
-  s->binary_format = t.binary_format(), s->on_device = t.has_device();
+  s->binary_format = t.binary_format();
   for (const compile_option& o : compile_option_table()) s->options.emplace_back(o.name, o.get(options));
   s->report.remarks = options.remarks;
   s->flushes_denormals = t.flushes_denormals();

@@ -3,10 +3,12 @@
 
 namespace kiln::detail {
 
-/// Frees the data of a constant of more than 64 KiB: in the graph, which stays for reports, it has a shape alone.
+/// Constants of up to so many bytes stay in the graph of an executable.
+inline constexpr std::size_t most_kept_bytes = 65536;
+
+/// Frees the data of a larger constant: in the graph, which stays for reports, it has a shape alone.
 inline void free_constant(basic_instruction<operation>& ins) {
-  constexpr std::size_t kept = 65536;
-  if (ins.constant.data().size() > kept) ins.constant = literal(ins.results[0], buffer());
+  if (ins.constant.data().size() > most_kept_bytes) ins.constant = literal(ins.results[0], buffer());
 }
 
 /// Whether all constants of a program, those of its bodies too, are so few bytes that they stay in a core's L2 from run

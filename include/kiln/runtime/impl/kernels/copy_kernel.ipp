@@ -215,7 +215,7 @@ void copy_tensor(const tensor& from, const tensor& to, thread_pool* pool) {
   }
 }
 
-std::unique_ptr<kernel> target::make_copy() const { return make_copy_kernel(); }
+std::unique_ptr<kernel> target::make_copy(const derived_data*) const { return make_copy_kernel(); }
 
 std::unique_ptr<kernel> make_copy_kernel() { return std::make_unique<copy_kernel>(); }
 

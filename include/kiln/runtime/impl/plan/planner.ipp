@@ -82,7 +82,7 @@ class planner {
   void make_copy(const placement& from, const placement& to, const shape& type, std::string_view why) {
     step_info info;
     info.copy = true, info.instruction = why;
-    add_step(target_.make_copy(), {{from, type}}, {{to, type}}, std::move(info));
+    add_step(target_.make_copy(choices_.derived), {{from, type}}, {{to, type}}, std::move(info));
   }
 
  private:

@@ -1,4 +1,5 @@
 #pragma once
+#include <filesystem>
 #include <functional>
 #include <mutex>
 
@@ -40,8 +41,16 @@ struct compiled_program {
   // ---- what a saved program keeps beside these
   std::string binary_format;                                 ///< of its target
   bool on_device = false;                                    ///< of its target, too
+  std::shared_ptr<const device> where;                       ///< of its target; null where there is none here
   std::vector<std::pair<std::string, std::string>> options;  ///< as text
   derived_data derived;
+  /// Constants that steps on a device read, of more bytes than the graph keeps: in its memory, or in the host's where
+  /// the device is absent.
+  struct device_constant {
+    std::uint32_t module = 0, instruction = 0;
+    buffer data;
+  };
+  std::vector<device_constant> device_constants;
   bool near_constants = false, allow_nhwc = true;
   std::vector<output_alias> aliases;
   /// Of a loaded program: what its first run checks, which throws at each run until it holds.
@@ -66,6 +75,9 @@ void make_tuned_steps(std::unique_ptr<compiled_program>& p, const target& t, con
 executable compile_bound(program p, const target& t, const compile_options& options);
 /// The same through `compile_options::cache`.
 executable compile_cached(program p, const target& t, const compile_options& options);
+
+/// `save` for the cache: without waiting for the disk.
+void save_in_cache(const executable& exe, const std::filesystem::path& file);
 
 /// The pool that the options name, or one that they ask for.
 std::shared_ptr<thread_pool> pool_of(const compile_options& options);

@@ -1,5 +1,8 @@
 #include <algorithm>
+#include <map>
 
+#include "kiln/core/mapped_file.hpp"
+#include "kiln/runtime/impl/compile/free_constants.hpp"
 #include "kiln/runtime/impl/run/device_mirror.hpp"
 #include "kiln/runtime/impl/run/planned_program.hpp"
 #include "kiln/runtime/run_options.hpp"
@@ -14,15 +17,15 @@ std::size_t bytes_of(const argument& a) { return static_cast<std::size_t>(a.elem
 
 class device_program final : public planned_program {
  public:
-  device_program(plan p, compiled_program& of, const target& t)
-      : planned_program(std::move(p), of, t.get_device()), copy_(t.make_copy()) {
+  device_program(plan p, compiled_program& of, const target& t, held_constants* held)
+      : planned_program(std::move(p), of, t.get_device()), copy_(t.make_copy(&of.derived)) {
     for (const step& s : plan_.steps) {
       recordable_ = recordable_ && s.run->on_device();
       reports_faults_ = reports_faults_ || s.run->reports_faults();
     }
     run_memory w;
     if (bind_known_sizes(w, of.optimized)) prepare_kernels(w);
-    if (where_) upload_constants();
+    if (where_) upload_constants(held);
   }
 
   void run(run_memory& w, std::span<const argument> inputs, std::span<argument> outputs,
@@ -69,7 +72,7 @@ class device_program final : public planned_program {
   }
 
   // One piece of the device's memory holds all constants for good; the host's copies go.
-  void upload_constants() {
+  void upload_constants(held_constants* held) {
     constant_offsets_.assign(plan_.buffers.size(), 0);
     std::size_t bytes = 0;
     for (std::size_t s = 0; s < plan_.buffers.size(); ++s)
@@ -88,6 +91,14 @@ class device_program final : public planned_program {
         queue->copy(constants_.data() + constant_offsets_[s], b.constant.bytes(), n);
     }
     queue->wait();
+    std::map<const void*, std::size_t> uploaded;
+    for (std::size_t s = 0; s < plan_.buffers.size(); ++s)
+      if (plan_.buffers[s].constant.data().size() > most_kept_bytes)
+        uploaded[plan_.buffers[s].constant.bytes()] = constant_offsets_[s];
+    if (held)
+      for (auto& [address, constant] : *held)
+        if (const auto at = uploaded.find(constant.bytes()); at != uploaded.end())
+          constant = literal(constant.get_shape(), buffer_part(constants_, at->second, constant.data().size()));
     for (planned_buffer& b : plan_.buffers) b.constant = literal();
   }
 
@@ -250,8 +261,8 @@ class device_program final : public planned_program {
 
 }  // namespace
 
-std::unique_ptr<const runner> make_device_program(plan p, compiled_program& of, const target& t) {
-  return std::make_unique<device_program>(std::move(p), of, t);
+std::unique_ptr<const runner> make_device_program(plan p, compiled_program& of, const target& t, held_constants* held) {
+  return std::make_unique<device_program>(std::move(p), of, t, held);
 }
 
 }  // namespace kiln::detail

@@ -63,7 +63,8 @@ void place_arena(const plan& p, run_memory& w, unsigned threads);
 /// A program whose kernels work in the host's memory.
 std::unique_ptr<const runner> make_host_program(plan p, compiled_program& of);
 
-/// A program whose kernels work in the memory of the target's device.
-std::unique_ptr<const runner> make_device_program(plan p, compiled_program& of, const target& t);
+/// A program whose kernels work in the memory of the target's device. Of `held`, constants of more bytes than graphs
+/// keep are then those in that memory.
+std::unique_ptr<const runner> make_device_program(plan p, compiled_program& of, const target& t, held_constants* held);
 
 }  // namespace kiln::detail

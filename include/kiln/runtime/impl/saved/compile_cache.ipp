@@ -4,10 +4,14 @@
 #include <xxhash.h>
 
 #include <algorithm>
-#include <set>
+#include <optional>
 
+#include "kiln/graph/custom_op.hpp"
+#include "kiln/graph/impl/own_ops.hpp"
 #include "kiln/graph/program_archive.hpp"
 #include "kiln/runtime/impl/run/executable_access.hpp"
+#include "kiln/runtime/impl/saved/code_identity.hpp"
+#include "kiln/runtime/kept_files.hpp"
 #include "kiln/runtime/options.hpp"
 #include "kiln/runtime/saved_program.hpp"
 #include "kiln/runtime/thread_pool.hpp"
@@ -63,7 +67,34 @@ class cache_key {
   }();
 };
 
-std::string key_of(const program& p, const target& t, const compile_options& options, thread_pool& pool) {
+// Tables of the ops that are not the library's.
+struct own_ops {
+  std::vector<const op_table*> tables;
+  std::string code;       // of all: what tells the code of their functions from any other
+  std::string_view open;  // the name of one whose code can't be told
+
+  explicit own_ops(const program& p) {
+    for (std::uint32_t k = 0; k < p.modules(); ++k)
+      for (std::uint32_t i = 0; i < p.module({k}).size(); ++i) {
+        const auto& ins = p.module({k})[i];
+        if (ins.kind == instruction_kind::op && !detail::find_own_op(ins.op.name())) add(ins.op);
+      }
+  }
+
+ private:
+  void add(const operation& op) {
+    const op_table& table = op.table();
+    if (std::find(tables.begin(), tables.end(), &table) != tables.end()) return;
+    tables.push_back(&table);
+    const std::optional<custom_call> made = custom_call_of(op);
+    const std::string id = made ? made->op->version : detail::build_id_of(reinterpret_cast<const void*>(table.save));
+    if (id.empty()) open = table.name;
+    code.append(table.name).append("\0", 1).append(id).append("\0", 1);
+  }
+};
+
+std::string key_of(const program& p, const own_ops& ops, const target& t, const compile_options& options,
+                   thread_pool& pool) {
   cache_key key;
   key.add(version_text);
   key.add(t.name());
@@ -76,20 +107,9 @@ std::string key_of(const program& p, const target& t, const compile_options& opt
     }
   key.add(options.tuning ? "with a tuner" : "without");
   for (const std::string& r : options.remarks) key.add(r);
+  key.add(ops.code);
   key.add(p, pool);
   return key.str();
-}
-
-// Tables of the ops that are not the library's.
-std::vector<const op_table*> own_ops(const program& p) {
-  std::set<const op_table*> found;
-  for (std::uint32_t k = 0; k < p.modules(); ++k)
-    for (std::uint32_t i = 0; i < p.module({k}).size(); ++i) {
-      const auto& ins = p.module({k})[i];
-      if (ins.kind == instruction_kind::op && ins.op.table().index >= default_registry::size)
-        found.insert(&ins.op.table());
-    }
-  return {found.begin(), found.end()};
 }
 
 std::vector<std::pair<std::filesystem::file_time_type, std::filesystem::path>> files_by_age(
@@ -112,16 +132,18 @@ executable detail::compile_cached(program p, const target& t, const compile_opti
   own.pool = pool_of(options);
   own.cache.clear();
   own.weights.clear();
-  if (t.has_device()) {
-    own.remarks.push_back("the cache keeps programs of the CPU alone: this one was compiled");
+  const own_ops ops(p);
+  if (!ops.open.empty()) {
+    own.remarks.push_back("the cache keeps no program with op '" + std::string(ops.open) +
+                          "', which has neither a version nor a build id: this one was compiled");
     return compile_bound(std::move(p), t, own);
   }
   const std::filesystem::path folder = options.cache;
-  const std::filesystem::path file = folder / (key_of(p, t, options, *own.pool) + std::string(extension));
+  const std::filesystem::path file = folder / (key_of(p, ops, t, options, *own.pool) + std::string(extension));
   std::error_code failed;
   if (std::filesystem::exists(file, failed)) {
     try {
-      executable exe = load(file, t, own, {own_ops(p), true});  // an entry that is damaged is made anew, not run
+      executable exe = load(file, t, own, {ops.tables, true});  // an entry that is damaged is made anew, not run
       std::filesystem::last_write_time(file, std::filesystem::file_time_type::clock::now(), failed);
       return exe;
     } catch (const error& e) {
@@ -131,7 +153,7 @@ executable detail::compile_cached(program p, const target& t, const compile_opti
   executable exe = compile_bound(std::move(p), t, own);
   std::filesystem::create_directories(folder, failed);
   try {
-    save(exe, file);
+    detail::save_in_cache(exe, file);
     shrink_cache(folder, std::size_t{options.cache_limit} << 20);
   } catch (const error& e) {
     executable_access::remark(exe, std::string("the cache can't keep it: ") + e.what());
@@ -160,6 +182,7 @@ std::vector<cached_program> cached_programs(const std::filesystem::path& folder)
 }
 
 std::size_t shrink_cache(const std::filesystem::path& folder, std::size_t most_bytes) {
+  remove_old_drafts(folder);
   std::size_t kept = 0, removed = 0;
   for (const auto& [used, file] : files_by_age(folder)) {
     std::error_code failed;

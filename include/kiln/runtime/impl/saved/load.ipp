@@ -3,9 +3,9 @@
 #include <fstream>
 
 #include "kiln/graph/program_archive.hpp"
-#include "kiln/graph/verify.hpp"
 #include "kiln/runtime/impl/run/executable_access.hpp"
 #include "kiln/runtime/impl/saved/saved_file.hpp"
+#include "kiln/runtime/kept_code.hpp"
 #include "kiln/runtime/saved_program.hpp"
 #include "kiln/version.hpp"
 
@@ -22,7 +22,7 @@ archive_reader reader_of(const saved_file& file, section s) {
 }
 
 std::vector<port> take_ports(archive_reader& from) {
-  std::vector<port> ports(from.take_count());
+  std::vector<port> ports(from.take_count(3));
   for (port& p : ports) {
     p.name = from.take_text();
     p.type.type = static_cast<dtype>(from.take_index(all_dtypes, "dtypes"));
@@ -42,7 +42,7 @@ saved_program_info about(const saved_file& file) {
   info.outputs = take_ports(from);
   info.remarks.resize(from.take_count());
   for (std::string& r : info.remarks) r = from.take_text();
-  info.options.resize(from.take_count());
+  info.options.resize(from.take_count(2));
   for (auto& [name, value] : info.options) {
     name = from.take_text();
     value = from.take_text();
@@ -101,7 +101,7 @@ executable load_compiled(std::shared_ptr<const saved_file> file, saved_program_i
   choices.near_constants = from.take_index(2, "states") == 1;
   choices.allow_nhwc = from.take_index(2, "states") == 1;
   compile_options planned;
-  planned.aliases.resize(from.take_count());
+  planned.aliases.resize(from.take_count(2));
   for (output_alias& a : planned.aliases) {
     a.output = from.take_text();
     a.input = from.take_text();
@@ -110,14 +110,22 @@ executable load_compiled(std::shared_ptr<const saved_file> file, saved_program_i
   for (std::int64_t& d : decisions) d = from.take_signed();
   std::vector<buffer> blocks(from.take_count());
   for (buffer& b : blocks) b = file->block(from.take_unsigned(), 0);
-  p->derived = derived_data(std::move(decisions), std::move(blocks));
+  p->derived = derived_data(decisions, blocks);
+  if (t.has_device()) {
+    for (std::size_t n = from.take_count(2); n != 0; --n) {
+      const std::string key(from.take_text());
+      const buffer code = file->block(from.take_unsigned(), 0);
+      p->derived.code()->keep(key, {reinterpret_cast<const char*>(code.data()), code.size()});
+    }
+  }
+  // what goes to a device is read now
+  const bool checks_now = how.check_constants || t.has_device();
+  if (checks_now) file->check_data(*p->pool);
 
   detail::make_steps(*p, t, planned, choices);
   p->report.target = t.name();
   p->report.remarks = std::move(info.remarks);
-  if (how.check_constants) {
-    file->check_data(*p->pool);
-  } else {
+  if (!checks_now) {
     p->unchecked = std::make_unique<compiled_program::first_run_check>();
     p->unchecked->check = [file, pool = p->pool] { file->check_data(*pool); };
   }
@@ -127,9 +135,7 @@ executable load_compiled(std::shared_ptr<const saved_file> file, saved_program_i
 
 program take_source(const saved_file& file, const load_options& how, thread_pool& pool) {
   file.check_data(pool);
-  program p = take_program(file, section::source, how);
-  verify(p);
-  return p;
+  return take_program(file, section::source, how);
 }
 
 }  // namespace

@@ -1,6 +1,10 @@
+#include <cstring>
+
 #include "kiln/graph/program_archive.hpp"
+#include "kiln/runtime/device.hpp"
 #include "kiln/runtime/impl/run/executable_access.hpp"
 #include "kiln/runtime/impl/saved/saved_file.hpp"
+#include "kiln/runtime/kept_code.hpp"
 #include "kiln/runtime/saved_program.hpp"
 #include "kiln/version.hpp"
 
@@ -62,8 +66,38 @@ std::string archive_of(const program& p, saved_file_writer& file) {
   return to.bytes();
 }
 
+// Copies from a device what lies there.
+class host_copies {
+ public:
+  explicit host_copies(const compiled_program& p) : where_(p.where.get()) {
+    if (where_) queue_ = where_->make_queue(), queue_->enter();
+  }
+  buffer of(const buffer& b) const {
+    if (!where_ || b.size() == 0 || !where_->owns(b.data())) return b;
+    buffer copy = buffer::allocate(b.size());
+    queue_->copy(copy.data(), b.data(), b.size());
+    queue_->wait();
+    return copy;
+  }
+
+ private:
+  const device* where_;
+  std::unique_ptr<device_queue> queue_;
+};
+
+// The graph with the constants that steps on the device read.
+program with_device_constants(const compiled_program& p, const host_copies& copies) {
+  program whole = p.optimized;
+  for (const auto& c : p.device_constants) {
+    auto& ins = whole.module({c.module})[c.instruction];
+    ins.constant = literal(ins.results[0], copies.of(c.data));
+  }
+  return whole;
+}
+
 void add_compiled(saved_file_writer& file, const compiled_program& p) {
-  file.add_section(section::program, archive_of(p.optimized, file));
+  const host_copies copies(p);
+  file.add_section(section::program, archive_of(with_device_constants(p, copies), file));
   archive_writer to;
   to.put_unsigned(p.near_constants);
   to.put_unsigned(p.allow_nhwc);
@@ -75,16 +109,23 @@ void add_compiled(saved_file_writer& file, const compiled_program& p) {
   to.put_unsigned(p.derived.decisions().size());
   for (const std::int64_t d : p.derived.decisions()) to.put_signed(d);
   to.put_unsigned(p.derived.blocks().size());
-  for (const buffer& b : p.derived.blocks()) to.put_unsigned(file.add_block(b));
+  for (const buffer& b : p.derived.blocks()) to.put_unsigned(file.add_block(copies.of(b)));
+  if (p.on_device) {
+    const auto code = p.derived.code()->entries();
+    to.put_unsigned(code.size());
+    for (const auto& [key, bytes] : code) {
+      buffer block = buffer::allocate(bytes.size());
+      std::memcpy(block.data(), bytes.data(), bytes.size());
+      to.put_text(key);
+      to.put_unsigned(file.add_block(block));
+    }
+  }
   file.add_section(section::decisions, to.bytes());
 }
 
-void save_parts(const executable* exe, const program* source, const std::filesystem::path& to) {
+void save_parts(const executable* exe, const program* source, const std::filesystem::path& to, bool durable = true) {
   saved_file_writer file;
   const compiled_program* const compiled = exe ? &detail::executable_access::of(*exe) : nullptr;
-  if (compiled && compiled->on_device)
-    raise(errc::unsupported, "programs that are compiled for a CPU can be saved so far; found one for target '" +
-                                 compiled->report.target + "': save its source");
   add_about(file, exe, source, compiled ? compiled->binary_format : std::string_view());
   if (compiled) {
     // what a first run would check is checked before it is written again
@@ -96,10 +137,15 @@ void save_parts(const executable* exe, const program* source, const std::filesys
     for (std::uint32_t k = 0; k < whole.modules(); ++k) whole.module({k}).compact();
     file.add_section(section::source, archive_of(whole, file));
   }
-  file.write(to);
+  file.write(to, durable);
 }
 
 }  // namespace
+
+// An entry that a power failure damages is compiled again.
+void detail::save_in_cache(const executable& exe, const std::filesystem::path& file) {
+  save_parts(&exe, nullptr, file, false);
+}
 
 void save(const executable& exe, const std::filesystem::path& file) { save_parts(&exe, nullptr, file); }
 void save(const executable& exe, const program& source, const std::filesystem::path& file) {

@@ -33,8 +33,8 @@ class saved_file_writer {
   /// The number of a block; one that shares its memory with an earlier one has that one's.
   std::uint64_t add_block(const buffer& b);
   void add_section(section s, std::string bytes) { sections_[static_cast<std::size_t>(s)] = std::move(bytes); }
-  /// Writes under another name and renames. Throws `error` (`io`).
-  void write(const std::filesystem::path& to);
+  /// Writes by a draft (`draft_file`), durably or not. Throws `error` (`io`).
+  void write(const std::filesystem::path& to, bool durable);
 
  private:
   std::vector<buffer> blocks_;

@@ -1,7 +1,6 @@
 #include "kiln/runtime/impl/saved/saved_file.hpp"
 
 #define XXH_INLINE_ALL
-#include <unistd.h>
 #include <xxhash.h>
 
 #include <atomic>
@@ -10,6 +9,7 @@
 #include <fstream>
 
 #include "kiln/core/archive.hpp"
+#include "kiln/runtime/kept_files.hpp"
 
 namespace kiln::detail {
 namespace {
@@ -90,7 +90,7 @@ std::uint64_t saved_file_writer::add_block(const buffer& b) {
   return blocks_.size() - 1;
 }
 
-void saved_file_writer::write(const std::filesystem::path& to) {
+void saved_file_writer::write(const std::filesystem::path& to, bool durable) {
   archive_writer places;
   chunk_checksums sums;
   std::uint64_t data_bytes = 0;
@@ -122,33 +122,19 @@ void saved_file_writer::write(const std::filesystem::path& to) {
   header.file_bytes = data_at + data_bytes;
   header.checksum = hash(header);
 
-  static std::atomic<unsigned> count{0};
-  const std::filesystem::path draft =
-      to.string() + "." + std::to_string(::getpid()) + "." + std::to_string(++count) + ".part";
-  std::ofstream out(draft, std::ios::binary | std::ios::trunc);
-  const auto put = [&](const void* bytes, std::size_t n) {
-    out.write(static_cast<const char*>(bytes), static_cast<std::streamsize>(n));
-  };
-  put(&header, sizeof header);
-  for (const std::string& s : sections_) put(s.data(), s.size());
+  draft_file out(to);
+  out.put(&header, sizeof header);
+  for (const std::string& s : sections_) out.put(s.data(), s.size());
   std::uint64_t written = 0;
   for (const buffer& b : blocks_) {
     static constexpr char zeros[block_alignment] = {};
     const std::uint64_t block_at = aligned(written, block_alignment);
-    put(zeros, block_at - written);
-    put(b.data(), b.size());
+    out.put(zeros, block_at - written);
+    out.put(b.data(), b.size());
     written = block_at + b.size();
   }
-  out.close();
-  std::error_code failed;
-  if (out.good())
-    std::filesystem::rename(draft, to, failed);
-  else
-    failed = std::make_error_code(std::errc::io_error);
-  if (!failed) return;
-  std::error_code ignored;
-  std::filesystem::remove(draft, ignored);
-  throw error(errc::io, "a saved program can't be written: " + failed.message()).at_source(to.string());
+  if (const std::error_code failed = out.finish(durable))
+    throw error(errc::io, "a saved program can't be written: " + failed.message()).at_source(to.string());
 }
 
 saved_file::saved_file(const std::filesystem::path& path) : name_(path.string()), whole_(map_file(path.string())) {
@@ -173,7 +159,7 @@ saved_file::saved_file(const std::filesystem::path& path) : name_(path.string())
   }
   if (header.table[section_count - 1].offset % block_alignment != 0) damaged("data that is aligned");
   archive_reader from(get(section::blocks), name_);
-  blocks_.resize(from.take_count());
+  blocks_.resize(from.take_count(2));
   for (block_place& b : blocks_) {
     b = {from.take_unsigned(), from.take_unsigned()};
     if (b.offset % block_alignment != 0 || b.offset > get(section::data).size() ||

@@ -53,6 +53,10 @@ void detail::make_tuned_steps(std::unique_ptr<compiled_program>& s, const target
                               tuner& by) {
   const std::string machine = t.machine(s->pool->size());
   const bool near = constants_stay_near(s->optimized);
+  if (t.has_device()) {  // whose kernels time candidates by themselves
+    tuning_session session(by, std::string(t.name()));
+    return make_steps(*s, t, options, {&session, true, near});
+  }
   if (machine.empty()) {
     s->report.remarks.push_back("tuning: the target " + std::string(t.name()) + " has no kernels to choose from here");
     return make_steps(*s, t, options, {.near_constants = near});

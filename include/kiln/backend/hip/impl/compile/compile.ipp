@@ -102,17 +102,28 @@ std::string default_cache_folder() {
   return folder.empty() ? std::string() : (folder / "hip").string();
 }
 
-std::string compile(const source& what, const architecture& where, const std::string& cache) {
-  if (const std::string why = why_not_compiled(where); !why.empty()) raise(errc::unsupported, why);
-  const compiler_calls& calls = *find_compiler(where.on);
-  const std::vector<std::string> options = options_of(what, where);
+std::string code_key(const source& what, const architecture& where) {
   digest d;
   d.add(what.entry);
   d.add(what.text);
-  for (const std::string& one : options) d.add(one);
+  for (const std::string& one : options_of(what, where)) d.add(one);
   d.add(digest_of_headers());
-  d.add(where.on == platform::amd ? "hiprtc" : "nvrtc");
-  d.add(std::to_string(calls.major) + "." + std::to_string(calls.minor));
+  return d.str();
+}
+
+std::string code_format(const architecture& where) {
+  const compiler_calls* calls = find_compiler(where.on);
+  const std::string version = calls ? std::to_string(calls->major) + "." + std::to_string(calls->minor) : "none";
+  return where.name + ", " + (where.on == platform::amd ? "hiprtc " : "NVRTC ") + version + ", headers " +
+         digest_of_headers();
+}
+
+std::string compile(const source& what, const architecture& where, const std::string& cache) {
+  if (const std::string why = why_not_compiled(where); !why.empty()) raise(errc::unsupported, why);
+  const compiler_calls& calls = *find_compiler(where.on);
+  digest d;
+  d.add(code_key(what, where));
+  d.add(code_format(where));
   const std::filesystem::path file = cache.empty() ? std::filesystem::path() : std::filesystem::path(cache) / d.str();
   if (!cache.empty())
     if (std::string kept = read_file(file); !kept.empty()) return kept;
@@ -120,7 +131,7 @@ std::string compile(const source& what, const architecture& where, const std::st
   static std::mutex one_at_a_time;
   std::unique_lock<std::mutex> guard(one_at_a_time, std::defer_lock);
   if (calls.on == platform::amd && calls.major < 6) guard.lock();
-  std::string code = compile_now(calls, what, options);
+  std::string code = compile_now(calls, what, options_of(what, where));
   if (!cache.empty()) keep_file(file, code);
   return code;
 }

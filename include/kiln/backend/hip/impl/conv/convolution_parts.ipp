@@ -5,9 +5,21 @@
 namespace kiln::hip {
 namespace {
 
-std::vector<std::byte> dense_bytes(const literal& weights, std::int64_t offset, const filters_view& view) {
+// The same bytes in the device's memory; in the host's where the device is absent.
+buffer on_device(const buffer& bytes, const context& where) {
+  if (!where.calls() || bytes.size() == 0) return bytes;
+  const auto device = make_device(*where.calls(), where.index());
+  const auto queue = device->make_queue();
+  queue->enter();
+  buffer there = device->allocate(bytes.size());
+  queue->copy(there.data(), bytes.data(), bytes.size());
+  queue->wait();
+  return there;
+}
+
+buffer dense_bytes(const literal& weights, std::int64_t offset, const filters_view& view) {
   const std::size_t width = size_of(weights.get_shape().type);
-  std::vector<std::byte> out(static_cast<std::size_t>(product(view.lens)) * width);
+  buffer out = buffer::allocate(static_cast<std::size_t>(product(view.lens)) * width);
   const auto* from = reinterpret_cast<const std::byte*>(weights.bytes());
   ints at(view.lens.size(), 0);
   for (std::byte* to = out.data(); to != out.data() + out.size(); to += width) {
@@ -55,15 +67,11 @@ ordered_filters::ordered_filters(const kernel_request& r, std::size_t operand, v
   ints lens, steps;
   for (std::size_t d = 0; d < l.lens.size(); ++d)
     lens.push_back(l.lens[d].value()), steps.push_back(l.strides[d].value());
-  const std::vector<std::byte> bytes = dense_bytes(*r.constants[operand], l.offset.value(), order_(lens, steps));
-  bytes_ = bytes.size();
-  if (!where->calls() || bytes.empty()) return;
-  const auto device = make_device(*where->calls(), where->index());
-  const auto queue = device->make_queue();
-  queue->enter();
-  packed_ = device->allocate(bytes.size());
-  queue->copy(packed_.data(), bytes.data(), bytes.size());
-  queue->wait();
+  const filters_view view = order_(lens, steps);
+  bytes_ = static_cast<std::size_t>(product(view.lens)) * size_of(r.inputs[operand].type);
+  const auto pack = [&] { return on_device(dense_bytes(*r.constants[operand], l.offset.value(), view), *where); };
+  packed_ = r.derived ? r.derived->block(bytes_, pack) : pack();
+  if (r.derived && r.derived->replays()) packed_ = on_device(packed_, *where);
 }
 
 tensor ordered_filters::viewed(const tensor& weights) const {

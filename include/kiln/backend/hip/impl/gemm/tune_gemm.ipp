@@ -125,7 +125,6 @@ double seconds_of(const gemm_plan& plan, const function& f, device_queue& queue,
 gemm_plan plan_gemm(const gemm_problem& p, const row_program* epilogue, const context& where) {
   const std::vector<gemm_tile> tiles = tiles_for(p, where.arch());
   gemm_plan first = plan_gemm(p, epilogue, tiles.front(), where.arch());
-  if (!where.tuned() || !where.calls()) return first;
   digest problem;
   problem.add(first.what.text);
   const auto add = [&](const void* at, std::size_t n) { problem.add({static_cast<const char*>(at), n}); };
@@ -133,9 +132,10 @@ gemm_plan plan_gemm(const gemm_problem& p, const row_program* epilogue, const co
   add(first.result.data(), first.result.size()), add(&first.sizes, sizeof first.sizes);
   const std::string key = "hip " + where.arch().name + " " + std::to_string(where.arch().multiprocessors) +
                           ", kernels " + std::string(version) + ", product " + problem.str();
-  if (const auto kept = where.tuned()->find(key))
+  if (const auto kept = where.choice(key))
     for (const gemm_tile& t : tiles)
       if (describe(t) == *kept) return plan_gemm(p, epilogue, t, where.arch());
+  if (!where.tunes()) return first;
 
   const std::shared_ptr<const device> on = make_device(*where.calls(), where.index());
   std::vector<std::pair<gemm_plan, std::shared_ptr<const function>>> made;
@@ -162,7 +162,7 @@ gemm_plan plan_gemm(const gemm_problem& p, const row_program* epilogue, const co
         seconds_of(plan, *made[k].second, *queue, *operands, {const_cast<std::byte*>(scratch.data()), scratch.size()});
     if (k == 0 || seconds < least * (best == 0 ? worth_changing : 1.0)) least = seconds, best = k;
   }
-  where.tuned()->keep(key, describe(tiles[best]));
+  where.keep_choice(key, describe(tiles[best]));
   return std::move(made[best].first);
 }
 

@@ -53,24 +53,59 @@ void function::give(device_queue& queue, extent3 grid, extent3 block, std::size_
   if (code != 0) check(*calls_, code, ("hipModuleLaunchKernel of " + entry_).c_str());
 }
 
-context::context(const runtime_calls& calls, int index, std::string cache, std::shared_ptr<tuning_cache> tuned)
+context::context(const runtime_calls& calls, int index, std::string cache)
     : arch_(architecture::of(calls.on, facts_of(calls, index))),
       calls_(&calls),
       index_(index),
-      cache_(std::move(cache)),
-      tuned_(std::move(tuned)) {}
+      cache_(std::move(cache)) {}
 
 context::context(architecture where, std::string cache) : arch_(std::move(where)), cache_(std::move(cache)) {}
 
+context::context(std::shared_ptr<const context> whole, std::shared_ptr<kept_code> kept,
+                 std::shared_ptr<tuning_cache> tuned)
+    : arch_(whole->arch_),
+      calls_(whole->calls_),
+      index_(whole->index_),
+      cache_(whole->cache_),
+      tuned_(std::move(tuned)),
+      kept_(std::move(kept)),
+      whole_(std::move(whole)) {}
+
+std::shared_ptr<const context> context::for_program(std::shared_ptr<kept_code> kept,
+                                                    std::shared_ptr<tuning_cache> tuned) const {
+  return std::shared_ptr<const context>(new context(shared_from_this(), std::move(kept), std::move(tuned)));
+}
+
+std::optional<std::string> context::choice(std::string_view problem) const {
+  if (kept_)
+    if (auto kept = kept_->find(problem)) return kept;
+  std::optional<std::string> known = tunes() ? tuned_->find(problem) : std::nullopt;
+  if (known && kept_) kept_->keep(problem, *known);
+  return known;
+}
+
+void context::keep_choice(std::string_view problem, std::string_view candidate) const {
+  tuned_->keep(problem, candidate);
+  if (kept_) kept_->keep(problem, candidate);
+}
+
 std::shared_ptr<const function> context::build(const source& what) const {
-  const std::string key =
-      what.entry + (what.short_results ? "\nshort" : "") + (what.own_instructions ? "\nown\n" : "\n") + what.text;
+  const std::string key = code_key(what, arch_);
+  if (!whole_) return shared(what, key, [&] { return compile(what, arch_, cache_); });
+  const std::optional<std::string> kept = kept_->find(key);
+  auto made = whole_->shared(what, key, [&] { return kept ? *kept : compile(what, arch_, cache_); });
+  if (!kept) kept_->keep(key, made->code());
+  return made;
+}
+
+std::shared_ptr<const function> context::shared(const source& what, const std::string& key,
+                                                const std::function<std::string()>& code) const {
   {
     const std::lock_guard guard(lock_);
     if (auto known = made_.find(key); known != made_.end())
       if (auto there = known->second.lock()) return there;
   }
-  auto made = std::make_shared<const function>(*this, what.entry, compile(what, arch_, cache_));
+  auto made = std::make_shared<const function>(*this, what.entry, code());
   const std::lock_guard guard(lock_);
   std::weak_ptr<const function>& place = made_[key];
   if (auto there = place.lock()) return there;

@@ -1,4 +1,5 @@
 #include "kiln/onnx/impl/ops/quantize.hpp"
+#include "kiln/op/quant/block_dequantize.hpp"
 
 // Quantized operators of com.microsoft.
 namespace kiln::onnx {
@@ -77,9 +78,8 @@ variables import_dynamic_quantize_matmul(node_context& c) {
 // The fields of `bits` bits in the bytes along the last dim, the lowest first, as i32.
 value unpacked(node_context& c, value packed, std::int64_t bits) {
   if (bits == 8) return packed.convert(dtype::i32);
-  if (bits != 4 && bits != 2) c.unsupported(std::to_string(bits) + " bits a weight");
   const value wide = packed.convert(dtype::u32).unsqueeze({-1});
-  const std::int64_t each = 8 / bits;
+  const std::int64_t each = fields_per_byte(bits);
   const value shift = (indices_along(c, 1, 0, each) * bits).convert(dtype::u32);
   const value fields = c.build.add(op::bitwise_and{}, c.build.add(op::shift_right{}, wide, shift),
                                    c.build.scalar(dtype::u32, (1u << bits) - 1));
@@ -87,55 +87,74 @@ value unpacked(node_context& c, value packed, std::int64_t bits) {
   lens.back() = lens.back() * each;
   return fields.reshape(lens).convert(dtype::i32);
 }
+void check_bits(node_context& c, std::int64_t bits) {
+  if (bits != 2 && bits != 4 && bits != 8) c.unsupported(std::to_string(bits) + " bits a weight");
+}
+
+// weights[N, K] of MatMulNBits whose inputs say which block's scale and zero point each weight of a row has.
+value regrouped_weights(node_context& c, std::int64_t bits, std::int64_t block, std::int64_t depth, std::int64_t columns) {
+  const std::int64_t blocks = (depth + block - 1) / block;
+  const dtype t = c.in(2).type();
+  const auto of_blocks = [&](value x) { return x.gather(c.in(4).reshape({depth}), 1); };
+  value centered = unpacked(c, c.in(1).reshape({columns, blocks * block * bits / 8}), bits)
+                       .slice({{1}, {0}, {depth}, {}})
+                       .convert(t);
+  if (c.has(3) && is_float(c.in(3).type())) {
+    centered = centered - of_blocks(c.in(3).reshape({columns, blocks}));
+  } else if (c.has(3)) {
+    const value zeros = unpacked(c, c.in(3).reshape({columns, (blocks * bits + 7) / 8}), bits);
+    centered = centered - of_blocks(zeros.slice({{1}, {0}, {blocks}, {}}).convert(t));
+  } else {
+    centered = centered - static_cast<float>(1 << (bits - 1));
+  }
+  return centered * of_blocks(c.in(2).reshape({columns, blocks}));
+}
 
 // A times the transpose of weights[N, K] that are stored in blocks, each with a scale and a zero point.
 variables import_matmul_n_bits(node_context& c) {
   const std::int64_t depth = c.integer("K", 0), columns = c.integer("N", 0), bits = c.integer("bits", 4),
                      block = c.integer("block_size", 0);
-  if (depth < 1 || columns < 1 || block < 1) c.malformed("K, N and block_size are positive");
-  const std::int64_t blocks = (depth + block - 1) / block;
-  const value fields = unpacked(c, c.in(1).reshape({columns, blocks, block * bits / 8}), bits);
-  // g_idx says which block's scale and zero point each weight of a row has; by default they are in order
-  const bool ordered = !c.has(4) || c.in(4).get_shape().elements() == dimension(0);
-  const dtype t = c.in(2).type();
-  const auto whole = [&](value x) { return x.reshape({columns, blocks * block}).slice({{1}, {0}, {depth}, {}}); };
-  const auto of_blocks = [&](value x) {  // [columns, blocks]
-    return ordered ? x.unsqueeze({2}) : x.gather(c.in(4).reshape({depth}), 1);
+  check_bits(c, bits);
+  if (depth < 1 || columns < 1 || block < 1 || block * bits % 8 != 0)
+    c.malformed("K, N and block_size are positive, and a block is whole bytes");
+  const auto product = [&](value weights) {
+    return with_bias(c, c.in(0).dot(weights.convert(c.in(0).type()).transpose({1, 0})), 5);
   };
-  const value own = fields.convert(t), scale = of_blocks(c.in(2).reshape({columns, blocks}));
-  value centered = ordered ? own : whole(own);
-  if (c.has(3) && is_float(c.in(3).type())) {
-    centered = centered - of_blocks(c.in(3).reshape({columns, blocks}));
-  } else if (c.has(3)) {
-    const std::int64_t bytes = (blocks * bits + 7) / 8;
-    const value zeros = unpacked(c, c.in(3).reshape({columns, bytes}), bits);
-    centered = centered - of_blocks(zeros.slice({{1}, {0}, {blocks}, {}}).convert(t));
-  } else {
-    centered = centered - static_cast<float>(1 << (bits - 1));
+  if (c.has(4) && !(c.in(4).get_shape().elements() == dimension(0)))
+    return {product(regrouped_weights(c, bits, block, depth, columns))};
+  const std::int64_t blocks = (depth + block - 1) / block;
+  op::block_dequantize stored{.bits = bits, .axis = 1, .block = block};
+  if (blocks * block != depth) stored.extent = depth;
+  stored.bytes_suffice = c.integer("accuracy_level", 0) == 4;
+  const value data = c.in(1).reshape({columns, blocks * block * bits / 8}), scale = c.in(2).reshape({columns, blocks});
+  if (!c.has(3)) {
+    stored.zero = 1 << (bits - 1);
+    return {product(c.build.add(stored, data, scale))};
   }
-  const value weights = ordered ? whole(centered * scale) : centered * scale;
-  return {with_bias(c, c.in(0).dot(weights.convert(c.in(0).type()).transpose({1, 0})), 5)};
+  const std::int64_t zeros = is_float(c.in(3).type()) ? blocks : (blocks * bits + 7) / 8;
+  return {product(c.build.add(stored, data, scale, c.in(3).reshape({columns, zeros})))};
 }
 
 // Rows gathered from block-quantized data, dequantized.
 variables import_gather_block_quantized(node_context& c) {
-  const std::int64_t bits = c.integer("bits", 4), block = c.integer("block_size", 128);
   const bool packed = c.in(0).type() == dtype::u8;
+  const std::int64_t bits = packed ? c.integer("bits", 4) : 8, block = c.integer("block_size", 128);
+  check_bits(c, bits);
   if (block < 1) c.malformed("block_size is positive");
-  const std::size_t rank = c.in(0).rank();
-  const std::int64_t from = axis_within(c, c.integer("gather_axis", 0), rank),
-                     along = axis_within(c, c.integer("quantize_axis", 1), rank);
-  const auto fields = [&](value x) {
-    return packed && x.type() == dtype::u8 ? unpacked(c, x, bits) : x.convert(dtype::i32);
-  };
-  const value data = fields(c.in(0)), scale = c.in(2);
-  const auto repeated = [&](value x) { return repeat_blocks(x, along, block, data.dim(along)); };
-  value centered = data.convert(scale.type());
-  if (c.has(3))
-    centered = centered - repeated(fields(c.in(3)).slice({{along}, {0}, {scale.dim(along)}, {}}).convert(scale.type()));
-  else if (packed)
-    centered = centered - static_cast<float>(1 << (bits - 1));
-  return {(centered * repeated(scale)).gather(c.in(1), from)};
+  const auto rank = static_cast<std::int64_t>(c.in(0).rank());
+  const std::int64_t from = axis_within(c, c.integer("gather_axis", 0), c.in(0).rank()),
+                     along = axis_within(c, c.integer("quantize_axis", 1), c.in(0).rank());
+  op::block_dequantize stored{.bits = bits, .axis = along, .block = block};
+  if (packed) stored.zero = 1 << (bits - 1);
+  small_vector<value> operands{c.in(0), c.in(2)};
+  if (c.has(3)) operands.push_back(c.in(3));
+  // where an index picks whole blocks and whole bytes of every operand, what it picks is dequantized
+  const bool picks_stored = from != along && (bits == 8 || from != rank - 1);
+  if (!picks_stored) return {c.build.add(stored, operands).gather(c.in(1), from)};
+  const auto indexed = static_cast<std::int64_t>(c.in(1).rank());
+  stored.axis = along < from ? along : along + indexed - 1;
+  for (value& v : operands) v = v.gather(c.in(1), from);
+  return {c.build.add(stored, operands)};
 }
 
 }  // namespace

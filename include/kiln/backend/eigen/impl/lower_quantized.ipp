@@ -1,0 +1,192 @@
+#include <algorithm>
+
+#include "kiln/backend/eigen/quantized.hpp"
+#include "kiln/backend/eigen/epilogue.hpp"
+#include "kiln/core/mapped_file.hpp"
+#include "kiln/pass/stored_weights.hpp"
+#include "kiln/runtime/thread_pool.hpp"
+
+namespace kiln::eigen {
+namespace {
+
+using namespace kernels;
+
+// A fused body of a product whose weights are stored in blocks.
+struct quantized_body {
+  stored_weights weights;
+  lower::contraction_body<module_graph> body;  // operand 1: the data
+  std::size_t operands[3] = {};                // inputs of the instruction: data, scales, zero points
+};
+
+std::optional<quantized_body> find_quantized_body(const kernel_request& r) {
+  const auto* fused = r.instruction.op.get_if<op::fused>();
+  if (!fused || fused->kind != fusion::contraction || r.instruction.results.size() != 1) return std::nullopt;
+  const module_graph& m = r.whole.module(fused->body);
+  const std::uint32_t at = lower::only_contraction(m);
+  if (at == m.size() || !m[at].op.is<op::dot>()) return std::nullopt;
+  const value_id left = m[at].inputs[0];
+  auto weights = find_stored_weights(m, m[at].inputs[1]);
+  if (!weights || m[left.instruction].kind != instruction_kind::parameter || m.shape_of(left).type != dtype::f32)
+    return std::nullopt;
+  const auto of_weights = [&](std::uint32_t i) {
+    return std::find(weights->instructions.begin(), weights->instructions.end(), i) != weights->instructions.end();
+  };
+  quantized_body out;
+  out.body.op = m[at].op;
+  small_vector<bool> read(m.size(), false);
+  for (std::uint32_t i = 0; i < m.size(); ++i)
+    if (i != at && !of_weights(i))
+      for (const value_id v : m[i].inputs) read[v.instruction] = true;
+  for (const std::uint32_t i : weights->instructions)
+    if (read[i]) return std::nullopt;
+  std::size_t parameters = 0;
+  for (std::uint32_t i = 0; i < m.size(); ++i) {
+    if (m[i].kind != instruction_kind::parameter) continue;
+    if (i == left.instruction) out.body.operands[0] = parameters;
+    for (std::size_t k = 0; k < weights->operands.size(); ++k)
+      if (i == weights->operands[k].instruction) out.operands[k] = parameters;
+    if (read[i]) out.body.epilogue_inputs.push_back(static_cast<std::uint32_t>(parameters));
+    ++parameters;
+  }
+  out.body.operands[1] = out.operands[0];
+  for (std::size_t k = 0; k < weights->operands.size(); ++k)
+    if (!r.constants[out.operands[k]]) return std::nullopt;
+  if (m.outputs[0].instruction != at)
+    out.body.epilogue = lower::module_after(m, at, [&](std::uint32_t i) {
+      return !of_weights(i) && (m[i].kind != instruction_kind::parameter || read[i]);
+    });
+  out.weights = std::move(*weights);
+  return out;
+}
+
+class quantized_kernel final : public kernel {
+ public:
+  quantized_kernel(const quantized_body& b, const kernel_request& r)
+      : body_(compiled_contraction(b.body)), operands_(std::span(b.operands, b.weights.operands.size())) {
+    const op::block_dequantize& op = b.weights.op;
+    const dtype data = r.inputs[operands_[0]].type;
+    form_.k = b.weights.depth, form_.n = b.weights.columns, form_.block = op.block;
+    form_.bits = static_cast<int>(stored_bits(op, data));
+    const int sign_offset = is_signed_integer(data) ? 1 << (form_.bits - 1) : 0;
+    form_.zero = static_cast<float>(op.zero + sign_offset);
+    if (operands_.size() > 2)
+      form_.zeros = is_float(r.inputs[operands_[2]].type) ? zero_format::floats : zero_format::bytes;
+    const quantized_table& isa = *kiln_eigen_quantized();
+    rounds_ = op.bytes_suffice && form_.bits <= isa.byte_bits && form_.block % 16 == 0;
+    quantized_source from;
+    from.scale_type = scale_type_of(r.inputs[operands_[1]].type);
+    if (form_.zeros == zero_format::floats) from.float_zeros = scale_type_of(r.inputs[operands_[2]].type);
+    const literal& scales = *r.constants[operands_[1]];
+    form_.scales = static_cast<scale_format>(r.decide(3, [&] {
+      if (from.scale_type != scale_format::f32) return from.scale_type;
+      return isa.are_halves(scales.bytes(), scales.elements()) ? scale_format::f16 : scale_format::f32;
+    }));
+    packed_ = r.packed(static_cast<std::size_t>(isa.packed_size(form_)), [&](std::byte* to) {
+      from.data = part(r, 0, b.weights.depth_last, static_cast<int>(op.bits), sign_offset);
+      from.scales = part(r, 1, b.weights.depth_last, 8, 0);
+      if (form_.zeros != zero_format::uniform)
+        from.zeros = part(r, 2, b.weights.depth_last,
+                          form_.zeros == zero_format::bytes ? static_cast<int>(op.bits) : 8, sign_offset);
+      isa.pack(*r.pool, to, form_, from);
+      for (const std::size_t i : operands_) forget_pages(r.constants[i]->data());
+    });
+  }
+
+  std::string name() const override {
+    return "dot of " + std::to_string(form_.bits) + "-bit blocks" + (body_.epilogue ? "+epilogue" : "") +
+           (rounds_ ? " (bytes)" : " (floats)");
+  }
+  bool packed_input(std::size_t i) const override {
+    return std::find(operands_.begin(), operands_.end(), i) != operands_.end();
+  }
+  std::size_t packed_bytes() const override { return packed_.size(); }
+  stride_support input_strides(std::size_t i) const override {
+    return i == body_.operands[0] ? stride_support::dense : stride_support::any;
+  }
+
+  std::size_t scratch_bytes(std::span<const tensor> in, std::span<const tensor> out, unsigned threads) const override {
+    const tensor product = product_place(out[0], nullptr);
+    auto n = static_cast<std::size_t>(kiln_eigen_quantized()->scratch_size(problem(in, product), threads));
+    if (body_.epilogue && !tiled_epilogue(body_, in, out[0], 1).fits())
+      n = std::max(n, epilogue_scratch_bytes(body_, in, product, out[0], threads));
+    return product_bytes(out[0]) + n;
+  }
+
+  void run(const launch& l) const override {
+    if (l.out[0].elements() == 0) return;
+    const tensor product = product_place(l.out[0], l.scratch.data());
+    const std::span<std::byte> scratch = l.scratch.subspan(product_bytes(l.out[0]));
+    std::optional<tiled_epilogue> tiled;
+    if (body_.epilogue) tiled.emplace(body_, l.in, l.out[0], 1);
+    gemm_epilogue epilogue;
+    if (tiled && tiled->fits()) {
+      epilogue.self = &*tiled;
+      epilogue.call = [](void* self, std::int64_t row0, std::int64_t rows, std::int64_t col0, std::int64_t cols,
+                         float* c, std::ptrdiff_t c_row) {
+        static_cast<const tiled_epilogue*>(self)->apply(row0, rows, col0, cols, c, c_row);
+      };
+    }
+    kiln_eigen_quantized()->multiply(*l.pool, problem(l.in, product), scratch.data(), epilogue);
+    if (tiled && !tiled->fits()) run_epilogue(body_, l.in, product, l.out[0], scratch, *l.pool);
+  }
+
+ private:
+  static scale_format scale_type_of(dtype t) {
+    return t == dtype::f16 ? scale_format::f16 : t == dtype::bf16 ? scale_format::bf16 : scale_format::f32;
+  }
+  quantized_problem problem(std::span<const tensor> in, const tensor& product) const {
+    quantized_problem p;
+    p.form = form_;
+    p.m = product.elements() / std::max<std::int64_t>(1, form_.n);
+    const tensor& a = in[body_.operands[0]];
+    p.a = a.as<const float>();
+    p.a_row = form_.k;
+    p.b = packed_.data();
+    p.c = product.as<float>();
+    p.c_row = form_.n;
+    p.rounds = rounds_;
+    return p;
+  }
+  // A constant operand's place. Steps count the fields of `bits` bits, where a byte has several.
+  quantized_source::part part(const kernel_request& r, std::size_t k, bool depth_last, int bits, int sign_offset) const {
+    const std::size_t i = operands_[k];
+    const layout& at = r.constant_layouts[i];
+    const std::int64_t fields = fields_per_byte(bits);
+    const auto element = static_cast<std::ptrdiff_t>(size_of(r.inputs[i].type));
+    const std::ptrdiff_t row = at.strides[0].value() * fields, column = at.strides[1].value();
+    quantized_source::part out;
+    out.at = r.constants[i]->bytes() + at.offset.value() * element;
+    out.k_step = depth_last ? column : row;
+    out.n_step = depth_last ? row : column;
+    out.bits = bits;
+    out.sign_offset = sign_offset;
+    return out;
+  }
+
+  fused_contraction body_;
+  small_vector<std::size_t> operands_;
+  quantized_form form_;
+  bool rounds_ = false;
+  buffer packed_;
+};
+
+// Whether an operand of 2 dims lies so that fields of a byte are adjacent.
+bool lies_in_rows(const kernel_request& r, std::size_t i) {
+  const layout& at = r.constant_layouts[i];
+  return at.lens.size() == 2 && is_constant(at.lens) && at.strides[0].is_constant() &&
+         (at.strides[1] == dimension(1) || at.lens[1] == dimension(1));
+}
+
+}  // namespace
+
+std::unique_ptr<kernel> lower_quantized(const kernel_request& r) {
+  const auto body = find_quantized_body(r);
+  if (!body) return nullptr;
+  for (std::size_t k = 0; k < body->weights.operands.size(); ++k) {
+    const dtype t = r.inputs[body->operands[k]].type;
+    if (!lies_in_rows(r, body->operands[k]) || (k > 0 && t == dtype::f64)) return nullptr;
+  }
+  return std::make_unique<quantized_kernel>(*body, r);
+}
+
+}  // namespace kiln::eigen

@@ -1,0 +1,208 @@
+#pragma once
+
+#include <bit>
+
+#include "kiln/kernel/quantized/tile.hpp"
+#include "kiln/kernel/gemm/gemm.hpp"
+
+namespace kiln::kernels {
+
+/// Rows of the left operand from which on it is cheaper to write weights out as floats, a panel at a time.
+inline constexpr std::int64_t dequantized_rows = 12;
+/// Elements of the depth of which a worker writes out a panel: it stays in L2.
+inline constexpr std::int64_t dequantized_depth = 512;
+/// Rows of one task.
+inline constexpr std::int64_t quantized_task_rows = 256;
+
+/// Where the left operand's rows, and the workers' panels, are in scratch memory, in bytes.
+struct quantized_scratch {
+  std::int64_t rows = 0, row = 0, sums = 0, scales = 0, panels = 0, panel = 0, size = 0;
+  bool copies = false, sums_up = false, dequantizes = false;
+
+  quantized_scratch(const quantized_problem& p, unsigned workers) {
+    const quantized_form& f = p.form;
+    dequantizes = !p.rounds && p.m >= dequantized_rows;
+    copies = p.rounds || f.k != f.depth();
+    sums_up = p.rounds || (f.zeros != zero_format::uniform && !dequantizes);
+    row = copies ? round_up(f.depth() * (p.rounds ? 1 : 4), 64) : p.a_row * 4;
+    if (copies) size += p.m * row;
+    scales = size;
+    if (p.rounds) size += round_up(p.m * f.blocks() * 4, 64);
+    sums = size;
+    if (sums_up) size += round_up(p.m * f.blocks() * 4, 64);
+    panels = size;
+    if (dequantizes) panel = block_rows(f) * register_tile<float>::width * 4;
+    size += panel * workers;
+  }
+  /// Elements of the depth, whole blocks, that a panel holds.
+  static std::int64_t block_rows(const quantized_form& f) {
+    return std::max<std::int64_t>(1, dequantized_depth / f.block) * f.block;
+  }
+};
+
+/// Rounds one row to bytes: in each block by its greatest magnitude, in the order of `byte_rows`. A block with a NaN has
+/// a scale of NaN.
+template <int Bits>
+void round_row(const quantized_form& f, const float* x, std::int8_t* to, float* scales, std::int32_t* sums) {
+  constexpr int lanes = 16, fields = 8 / Bits;
+  using F = vec<float, lanes>;
+  using I = vec<std::int32_t, lanes>;
+  using B = vec<std::int8_t, lanes>;
+  constexpr std::int64_t group = std::max(lanes, 4 * fields);
+  static_assert(group == lanes);
+  const auto at = [&](std::int64_t k) __attribute__((always_inline)) {
+    if (k + lanes <= f.k) return load<F>(x + k);
+    F v{};
+    if (k < f.k) std::memcpy(&v, x + k, static_cast<std::size_t>(f.k - k) * 4);
+    return v;
+  };
+  for (std::int64_t b = 0; b < f.blocks(); ++b) {
+    const std::int64_t first = b * f.block, last = first + f.block;
+    I greatest{};  // magnitudes compare as their bits do, and NaN is above all
+    for (std::int64_t k = first; k < last; k += lanes) {
+      const I magnitude = (I)at(k) & 0x7fffffff;
+      greatest = magnitude > greatest ? magnitude : greatest;
+    }
+    std::int32_t most = 0;
+    for (int i = 0; i < lanes; ++i) most = std::max(most, greatest[i]);
+    const auto magnitude = std::bit_cast<float>(most);
+    scales[b] = magnitude / 127;
+    // a number below has no inverse; a block of such is zero
+    const float inverse = magnitude <= 1e-36F ? 0.0F : 127 / magnitude;
+    I sum{};
+    for (std::int64_t k = first; k < last; k += lanes) {
+      constexpr float round_to_integer = 0x1.8p23F;
+      const I q = (I)(at(k) * inverse + round_to_integer) << 24 >> 24;
+      sum += q;
+      const B bytes = convert<B>(q);
+      B ordered;
+      if constexpr (Bits == 8)
+        ordered = bytes;
+      else if constexpr (Bits == 4)
+        ordered = __builtin_shufflevector(bytes, bytes, 0, 2, 4, 6, 1, 3, 5, 7, 8, 10, 12, 14, 9, 11, 13, 15);
+      else
+        ordered = __builtin_shufflevector(bytes, bytes, 0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
+      store(to + k, ordered);
+    }
+    std::int32_t all = 0;
+    for (int i = 0; i < lanes; ++i) all += sum[i];
+    sums[b] = all;
+  }
+}
+
+/// Copies one row to whole blocks, and sums up its blocks.
+inline void copy_row(const quantized_form& f, const float* x, float* to, float* sums) {
+  if (to) {
+    std::copy_n(x, f.k, to);
+    std::fill(to + f.k, to + f.depth(), 0.0F);
+  }
+  for (std::int64_t b = 0; b < f.blocks() && sums; ++b) {
+    double sum = 0;
+    for (std::int64_t k = b * f.block; k < std::min(f.k, (b + 1) * f.block); ++k) sum += static_cast<double>(x[k]);
+    sums[b] = static_cast<float>(sum);
+  }
+}
+
+/// How a product is cut: tasks are `vectors` vectors of columns of a panel and some rows.
+struct quantized_tasks {
+  std::int64_t row_chunks, chunk_rows, vectors, columns, count;
+
+  quantized_tasks(const quantized_problem& p, unsigned workers, bool whole_panels) {
+    constexpr std::int64_t lanes = native_lanes<float>, most = register_tile<float>::vectors;
+    const std::int64_t wanted = workers == 1 ? 1 : 3 * static_cast<std::int64_t>(workers);
+    const std::int64_t panels = ceil_div(p.form.n, register_tile<float>::width);
+    row_chunks = ceil_div(p.m, quantized_task_rows);
+    if (panels * row_chunks < wanted && p.m > 64) row_chunks = std::min(ceil_div(wanted, panels), ceil_div(p.m, 32));
+    chunk_rows = ceil_div(p.m, row_chunks);
+    vectors = most;
+    while (!whole_panels && vectors > 1 && ceil_div(p.form.n, vectors * lanes) * row_chunks < wanted) vectors /= 2;
+    columns = ceil_div(p.form.n, vectors * lanes);
+    count = columns * row_chunks;
+  }
+};
+
+/// C[m, n] = A[m, k] * B[k, n]. `epilogue(row0, rows, col0, cols, c, c_row)` is called once for each part of C that is
+/// done. `Machine`: how bytes are multiplied where the problem rounds.
+template <class Machine, int Bits, class Epilogue>
+void quantized_gemm(thread_pool& pool, const quantized_problem& p, std::byte* scratch, Epilogue&& epilogue) {
+  if (p.m <= 0 || p.form.n <= 0) return;
+  const quantized_form& f = p.form;
+  constexpr std::int64_t lanes = native_lanes<float>;
+  const quantized_scratch at(p, pool.size());
+  auto* const scales = reinterpret_cast<float*>(scratch + at.scales);
+  auto* const byte_sums = reinterpret_cast<std::int32_t*>(scratch + at.sums);
+  auto* const sums = at.sums_up ? reinterpret_cast<float*>(scratch + at.sums) : nullptr;
+  const auto prepare = [&](std::int64_t r, unsigned) {
+    const float* const x = p.a + r * p.a_row;
+    std::byte* const to = scratch + r * at.row;
+    if (p.rounds)
+      round_row<Bits>(f, x, reinterpret_cast<std::int8_t*>(to), scales + r * f.blocks(), byte_sums + r * f.blocks());
+    else
+      copy_row(f, x, at.copies ? reinterpret_cast<float*>(to) : nullptr, sums ? sums + r * f.blocks() : nullptr);
+  };
+  if (at.copies || at.sums_up) {
+    if (p.m == 1)
+      prepare(0, 0);
+    else
+      pool.parallel_for(p.m, prepare);
+  }
+  const auto* const left = at.copies ? reinterpret_cast<const float*>(scratch) : p.a;
+  const std::ptrdiff_t left_row = at.row / 4;
+  const quantized_tasks tasks(p, pool.size(), at.dequantizes);
+  pool.parallel_for(tasks.count, [&](std::int64_t task, unsigned worker) {
+    const std::int64_t row0 = task / tasks.columns * tasks.chunk_rows, rows = std::min(tasks.chunk_rows, p.m - row0);
+    if (rows <= 0) return;
+    const std::int64_t col0 = task % tasks.columns * tasks.vectors * lanes;
+    const std::int64_t cols = std::min(tasks.vectors * lanes, f.n - col0);
+    float* const c = p.c + row0 * p.c_row + col0;
+    if (at.dequantizes) {
+      auto* const panel = reinterpret_cast<float*>(scratch + at.panels + worker * at.panel);
+      const quantized_columns w(f, p.b, col0);
+      const std::int64_t each = quantized_scratch::block_rows(f) / f.block;
+      for (std::int64_t b = 0; b < w.blocks; b += each) {
+        const std::int64_t count = std::min(each, w.blocks - b);
+        dequantize_panel<Bits>(w, b, count, panel);
+        const int vectors = static_cast<int>(w.width / lanes);
+        even_blocks(rows, register_tile<float>::rows_of(vectors)).each([&](std::int64_t first, int group) {
+          const float* row[2 * register_tile<float>::rows];
+          for (int r = 0; r < group; ++r) row[r] = left + (row0 + first + r) * left_row + b * f.block;
+          find_tile<float, linear_step>(group, vectors)(
+              count * f.block, row, linear_step{1}, panel, w.width, c + first * p.c_row, p.c_row,
+              static_cast<int>(cols), b != 0, fetch_ahead{reinterpret_cast<const char*>(panel), 0}, nullptr);
+        });
+      }
+      epilogue(row0, rows, col0, cols, c, p.c_row);
+      return;
+    }
+    const auto tiles = [&](std::int64_t first, int group) {
+      const std::int64_t most = quantized_tile_vectors(group);
+      for (std::int64_t j = 0; j < cols;) {
+        const std::int64_t rest = ceil_div(cols - j, lanes);
+        const auto vectors = static_cast<int>(rest >= most ? most : rest >= 2 ? 2 : 1);
+        const quantized_columns w(f, p.b, col0 + j);
+        const std::int64_t r = row0 + first;
+        const int stored = static_cast<int>(std::min<std::int64_t>(vectors * lanes, cols - j));
+        float* const to = c + first * p.c_row + j;
+        if (p.rounds) {
+          if constexpr (Bits <= Machine::most_bits) {
+            const byte_rows x{reinterpret_cast<const std::int8_t*>(scratch + r * at.row), at.row,
+                              scales + r * f.blocks(), byte_sums + r * f.blocks(), f.blocks()};
+            with_quantized_tile<byte_tile_rows>(group, vectors, [&]<int Rows, int Vectors>() {
+              byte_tile<Machine, Bits, Rows, Vectors>(w, x, to, p.c_row, stored);
+            });
+          }
+        } else {
+          const float_rows x{left + r * left_row, left_row, sums ? sums + r * f.blocks() : nullptr, f.blocks()};
+          with_quantized_tile<float_tile_rows>(group, vectors, [&]<int Rows, int Vectors>() {
+            float_tile<Bits, Rows, Vectors>(w, x, to, p.c_row, stored);
+          });
+        }
+        j += vectors * lanes;
+      }
+      epilogue(row0 + first, group, col0, cols, c + first * p.c_row, p.c_row);
+    };
+    even_blocks(rows, p.rounds ? byte_tile_rows : float_tile_rows).each(tiles);
+  });
+}
+
+}  // namespace kiln::kernels

@@ -1,0 +1,56 @@
+#pragma once
+#include <cstddef>
+#include <cstdint>
+
+namespace kiln::kernels {
+
+/// How the scales of packed weights are stored: as 16-bit floats where these are exact.
+enum class scale_format : std::uint8_t { f32, f16, bf16 };
+/// How their zero points are: one number for all, or one for each block.
+enum class zero_format : std::uint8_t { uniform, bytes, floats };
+
+constexpr std::int64_t size_of_scale(scale_format s) { return s == scale_format::f32 ? 4 : 2; }
+constexpr std::int64_t size_of_zero(zero_format z) {
+  return z == zero_format::floats ? 4 : z == zero_format::bytes ? 1 : 0;
+}
+
+/// The form of weights B[k, n] that are unsigned numbers of few bits in blocks of the depth: (number - zero) * scale.
+struct quantized_form {
+  std::int64_t k = 0, n = 0, block = 0;  ///< a block is whole 32-bit words
+  int bits = 4;                          ///< 2, 4 or 8
+  scale_format scales = scale_format::f32;
+  zero_format zeros = zero_format::uniform;
+  float zero = 0;  ///< of all blocks, where they are uniform
+
+  constexpr std::int64_t blocks() const { return (k + block - 1) / block; }
+  constexpr std::int64_t words() const { return block * bits / 32; }  ///< of a block
+  constexpr std::int64_t depth() const { return blocks() * block; }   ///< k rounded up to whole blocks
+};
+
+/// Such weights before they are packed. Element (k, n) of each part is `k_step` k + `n_step` n elements from its start;
+/// of scales and zero points, k counts blocks.
+struct quantized_source {
+  struct part {
+    const std::byte* at = nullptr;
+    std::ptrdiff_t k_step = 0, n_step = 0;
+    int bits = 8;        ///< data and integer zero points: below 8, fields of a byte, the lowest first
+    int sign_offset = 0;  ///< what makes signed ones unsigned
+  };
+  part data, scales, zeros;
+  scale_format scale_type = scale_format::f32;
+  scale_format float_zeros = scale_format::f32;  ///< of zero points that are floats
+};
+
+/// C[m, n] = A[m, k] * B[k, n] with packed weights.
+struct quantized_problem {
+  quantized_form form;
+  std::int64_t m = 0;
+  const float* a = nullptr;  ///< rows of adjacent elements
+  std::ptrdiff_t a_row = 0;
+  const std::byte* b = nullptr;
+  float* c = nullptr;
+  std::ptrdiff_t c_row = 0;
+  bool rounds = false;  ///< A is rounded to 8 bits for each block
+};
+
+}  // namespace kiln::kernels

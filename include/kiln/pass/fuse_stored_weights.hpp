@@ -1,0 +1,65 @@
+#pragma once
+#include "kiln/pass/fuse_prologue.hpp"
+#include "kiln/pass/stored_weights.hpp"
+
+namespace kiln {
+
+namespace detail {
+
+/// The matrix product that an instruction of `m` is or has in its fused body, and its right operand in `m`; empty where
+/// there is none.
+template <class Program, class Module>
+constexpr value_id right_operand_of_dot(const Program& p, const Module& m, std::uint32_t i) {
+  if (m[i].kind != instruction_kind::op || m[i].results.size() != 1) return {};
+  const auto* fused = m[i].op.template get_if<op::fused>();
+  if (!fused) return m[i].op.template is<op::dot>() ? m[i].inputs[1] : value_id{};
+  if (fused->kind != fusion::contraction) return {};
+  const Module& body = p.module(fused->body);
+  value_id found;
+  for (std::uint32_t k = 0; k < body.size(); ++k) {
+    if (!is_kind(body, k, op_kind::contraction)) continue;
+    if (found || !body[k].op.template is<op::dot>()) return {};
+    found = body[k].inputs[1];
+    const value_id left = body[k].inputs[0];
+    if (body[left.instruction].kind != instruction_kind::parameter || left == found) return {};
+  }
+  if (!found || body[found.instruction].kind != instruction_kind::parameter) return {};
+  for (std::uint32_t k = 0, reads = 0; k < body.size(); ++k)
+    for (const value_id v : body[k].inputs)
+      if (v == found && ++reads > 1) return {};
+  return m[i].inputs[parameter_index(body, found.instruction)];
+}
+
+/// Whether a value is a constant, seen through views.
+template <class Module> constexpr bool is_viewed_constant(const Module& m, value_id v) {
+  while (is_kind(m, v.instruction, op_kind::view)) v = m.producer(v).inputs[0];
+  return m.producer(v).kind == instruction_kind::literal;
+}
+
+}  // namespace detail
+
+/// Moves the dequantization of constant weights that are stored in blocks into the matrix product that reads them, bare
+/// or with its epilogue: the weights stay as they are stored, and the product's kernel reads them so. For targets with
+/// such a kernel; it runs after the fusion passes.
+template <class Program> constexpr pass_note fuse_stored_weights(Program& p) {
+  pass_note note("fuse_stored_weights");
+  shared_bodies<Program> bodies(p);
+  for_each_unfused(p, [&](auto& m) {
+    for (std::uint32_t i = 0; i < m.size(); ++i) {
+      const value_id right = detail::right_operand_of_dot(p, m, i);
+      if (!right) continue;
+      const auto weights = find_stored_weights(m, right);
+      if (!weights) continue;
+      bool constant = true;
+      for (const value_id v : weights->operands) constant = constant && detail::is_viewed_constant(m, v);
+      if (!constant) continue;
+      for (const std::uint32_t from : weights->instructions)
+        detail::prologue_fuser<Program>(p, m, bodies).fuse(from, i);
+      note.count("product");
+    }
+    m.compact();
+  });
+  return note;
+}
+
+}  // namespace kiln

@@ -1,0 +1,183 @@
+#pragma once
+#include "kiln/op/quant/dequantize_linear.hpp"
+#include "kiln/pass/constants.hpp"
+#include "kiln/pass/note.hpp"
+
+namespace kiln {
+
+/// A value of the main module, and the integers that stand for it: real = (stored - zero) * scale.
+struct quantized_value {
+  value_id value;
+  dtype type = dtype::u8;
+  float scale = 1;
+  std::int64_t zero = 0;
+};
+
+/// How constant weights are quantized: symmetric, the greatest magnitude being the type's greatest value (127 for i8,
+/// 64 if it is reduced).
+struct weight_quantization {
+  dtype type = dtype::i8;
+  bool per_channel = true;  ///< a scale for each output channel, else one for the tensor
+  bool reduced = false;     ///< one bit less, for processors whose products of bytes saturate
+};
+
+/// What insert_quantization does.
+struct quantization_plan {
+  small_vector<value_id> products{};       ///< a dot or convolution each, over a value below and constant weights
+  small_vector<quantized_value> values{};  ///< results and parameters of f32, each at most once
+  weight_quantization weights{};
+};
+
+/// The products of the main module that integers can compute: a dot or convolution of an f32 value that is no constant
+/// and constant weights.
+template <class Module> constexpr small_vector<value_id> quantizable_products(Module& m) {
+  small_vector<value_id> out;
+  const rewriter<Module> r(m);
+  for (std::uint32_t i = 0; i < r.size(); ++i) {
+    const value_id v{i, 0};
+    if (!r.template get_if<op::dot>(v) && !r.template get_if<op::convolution>(v)) continue;
+    if (r.shape_of(v).type != dtype::f32 || viewed_constant(r, r.input(v, 0))) continue;
+    if (const constant_view w = viewed_constant(r, r.input(v, 1)); w && !w.from->has_symbols()) out.push_back(v);
+  }
+  return out;
+}
+
+/// The value whose integers a product of a module (or rewriter) reads: its left operand, seen through views.
+template <class Graph> constexpr value_id quantized_operand(const Graph& m, value_id product) {
+  value_id v = m.producer(product).inputs[0];
+  while (is_view(m.producer(v))) v = m.producer(v).inputs[0];
+  return v;
+}
+
+namespace detail {
+
+template <class Module> class quantization_writer {
+ public:
+  constexpr quantization_writer(Module& m, const quantization_plan& plan, pass_note& note)
+      : r_(m), plan_(plan), note_(note) {}
+
+  constexpr void run() {
+    const std::uint32_t count = r_.size();
+    for (const value_id v : plan_.products) {
+      const value_id weights = is_planned(v) ? quantized_weights(v) : value_id{};
+      if (!weights) continue;
+      // operands change in place: the plan goes on naming values by their instructions
+      r_.module()[v.instruction].inputs[1] = weights;
+      note_.count(r_.producer(v).op.name());
+    }
+    for (const quantized_value& q : plan_.values) quantize(q, count);
+  }
+
+ private:
+  constexpr bool is_planned(value_id product) const {
+    const value_id x = quantized_operand(r_, product);
+    for (const quantized_value& q : plan_.values)
+      if (q.value == x) return true;
+    return false;
+  }
+
+  // Every op that reads the value gets the one that its integers stand for, so that no float copy of it need be kept;
+  // outputs of the program stay as they are.
+  constexpr void quantize(const quantized_value& q, std::uint32_t readers) {
+    const text name = r_.producer(q.value).name;
+    const value_id scale = r_.add_literal(literal::scalar(dtype::f32, q.scale)),
+                   zero = r_.add_literal(literal::scalar(q.type, q.zero)),
+                   stored = r_.add(op::quantize_linear{q.type, 0}, {q.value, scale, zero}, name.view()),
+                   real = r_.add(op::dequantize_linear{0}, {stored, scale, zero}, name.view());
+    for (std::uint32_t i = 0; i < readers; ++i)
+      for (value_id& v : r_.module()[i].inputs)
+        if (v == q.value) v = real;
+    note_.count("values");
+  }
+
+  // What the integers of a product's weights stand for, or empty.
+  constexpr value_id quantized_weights(value_id product) {
+    const value_id w = r_.input(product, 1);
+    const constant_view c = viewed_constant(r_, w);
+    if (!c || c.from->has_symbols() || c.from->get_shape().type != dtype::f32) return {};
+    const bool convolves = r_.template get_if<op::convolution>(product) != nullptr;
+    layout core = c.at;  // without the leading dims that only repeat it
+    while (!convolves && core.lens.size() > 2 && !varies(core, 0)) {
+      core.lens.erase(0);
+      core.strides.erase(0);
+    }
+    const literal whole = laid_out(*c.from, core);
+    const std::int64_t axis = convolves ? 0 : static_cast<std::int64_t>(core.lens.size()) - 1;
+    const channel_scales scales(whole, axis, plan_.weights);
+    if (!scales.finite) {
+      text t("weights of '");
+      note_.remark(std::move(t.append(r_.producer(product).name.view())
+                                 .append(std::string_view("' are not all finite, so that its product stays in f32"))));
+      return {};
+    }
+    const value_id stored = r_.add_literal(scales.integers(whole), {origin(w)}),
+                   scale = r_.add_literal(scales.scales());
+    const value_id real = r_.add(op::dequantize_linear{axis}, {stored, scale}, r_.producer(stored).name.view());
+    const dims lens = r_.shape_of(w).lens;
+    return core.lens == lens ? real : r_.add(op::multibroadcast{lens}, {real});
+  }
+  constexpr value_id origin(value_id v) const {
+    while (r_.is_kind(v, op_kind::view)) v = r_.input(v, 0);
+    return v;
+  }
+
+  // The greatest magnitude of each channel is the type's greatest value; a channel of zeros has the scale 1.
+  struct channel_scales {
+    axis_split split;
+    weight_quantization how;
+    bool finite = true;
+    float most = 0;  // the greatest integer
+    small_vector<float> scale;
+
+    constexpr channel_scales(const literal& l, std::int64_t axis, const weight_quantization& as) : how(as) {
+      split = split_at(to_ints(l.get_shape().lens), axis);
+      if (!how.per_channel) split = {1, 1, l.elements()};
+      const std::int64_t high = bounds_of_integer(how.type).high;
+      most = static_cast<float>(how.reduced ? (high + 1) / 2 : high);
+      scale.resize(static_cast<std::size_t>(split.extent), 0);
+      std::int64_t k = 0;
+      visit_elements(l, l.elements(), [&](const auto& value) {
+        if constexpr (std::is_same_v<std::remove_cvref_t<decltype(value)>, float>) {
+          const float a = value < 0 ? -value : value;
+          float& s = scale[channel(k++)];
+          finite = finite && a - a == 0;
+          if (a > s) s = a;
+        }
+      });
+      for (float& s : scale) s = s / most == 0 ? 1 : s / most;
+    }
+    constexpr std::size_t channel(std::int64_t k) const {
+      return static_cast<std::size_t>(k / split.inner % split.extent);
+    }
+    constexpr literal integers(const literal& l) const {
+      small_vector<float> values = l.template to<float>();
+      std::int64_t k = 0;
+      for (float& x : values) {
+        const float y = kiln::round(x / scale[channel(k++)]);
+        x = y < -most ? -most : y > most ? most : y;  // a scale that is no normal number divides inexactly
+      }
+      return literal::of<float>(shape{how.type, l.get_shape().lens}, values);
+    }
+    constexpr literal scales() const {
+      if (scale.size() == 1 && !how.per_channel) return literal::scalar(dtype::f32, scale[0]);
+      return literal::of<float>(shape{dtype::f32, {dimension(scale.size())}}, scale);
+    }
+  };
+
+  rewriter<Module> r_;
+  const quantization_plan& plan_;
+  pass_note& note_;
+};
+
+}  // namespace detail
+
+/// Puts quantize_linear and dequantize_linear around the values of a plan and writes the weights of its products as
+/// integers: static quantization as ONNX files have it. Weights with infinities or NaN, and products whose left operand
+/// is not in the plan, stay as they are.
+template <class Program> constexpr pass_note insert_quantization(Program& p, const quantization_plan& plan) {
+  pass_note note("insert_quantization");
+  detail::quantization_writer(p.main(), plan, note).run();
+  return note;
+}
+
+}  // namespace kiln

@@ -1,0 +1,62 @@
+#pragma once
+#include "kiln/graph/module.hpp"
+#include "kiln/op/linear/dot.hpp"
+#include "kiln/op/quant/block_dequantize.hpp"
+
+namespace kiln {
+
+/// The right operand of a matrix product as numbers stored in blocks along its depth, seen through views.
+struct stored_weights {
+  op::block_dequantize op;
+  small_vector<value_id> operands;           ///< data, scales and perhaps zero points
+  small_vector<std::uint32_t> instructions;  ///< the views, from the product on, and then the op
+  std::int64_t depth = 0, columns = 0;
+  bool depth_last = false;  ///< whether the depth is the last dim of the numbers, else the first of two
+};
+
+/// Bits of one number of such weights.
+constexpr std::int64_t stored_bits(const op::block_dequantize& op, dtype data) {
+  return op.bits == 8 ? bits_of(data) : op.bits;
+}
+
+/// What `rhs` is if it is one such matrix of f32, the same for the whole batch, whose blocks are whole 32-bit words.
+template <class Module> constexpr std::optional<stored_weights> find_stored_weights(const Module& m, value_id rhs) {
+  stored_weights out;
+  const shape& matrix = m.shape_of(rhs);
+  const std::size_t rank = matrix.rank();
+  if (rank < 2 || matrix.type != dtype::f32) return std::nullopt;
+  value_id v = rhs;
+  for (; is_kind(m, v.instruction, op_kind::view); v = m.producer(v).inputs[0]) {
+    if (out.instructions.size() == 16) return std::nullopt;
+    out.instructions.push_back(v.instruction);
+  }
+  const auto& made = m.producer(v);
+  const auto* stored =
+      made.kind == instruction_kind::op ? made.op.template get_if<op::block_dequantize>() : nullptr;
+  const shape& numbers = m.shape_of(v);
+  if (!stored || numbers.rank() != 2 || !numbers.is_constant()) return std::nullopt;
+  layout at = layout::standard(numbers.lens);
+  for (std::size_t k = out.instructions.size(); k-- > 0;) {
+    const auto next = m[out.instructions[k]].op.map(at);
+    if (!next) return std::nullopt;
+    at = *next;
+  }
+  for (std::size_t d = 0; d + 2 < rank; ++d)
+    if (!(at.lens[d] == dimension(1)) && !(at.strides[d] == dimension(0))) return std::nullopt;
+  const auto is = [&](std::size_t d, std::size_t of) {
+    return at.lens[rank - 2 + d] == numbers.lens[of] &&
+           (at.lens[rank - 2 + d] == dimension(1) ||
+            at.strides[rank - 2 + d] == (of == 1 ? dimension(1) : numbers.lens[1]));
+  };
+  const auto axis = static_cast<std::size_t>(normal_axis(stored->axis, 2));
+  if (!(at.offset == dimension(0)) || !is(0, axis) || !is(1, 1 - axis)) return std::nullopt;
+  out.op = *stored;
+  for (const value_id i : made.inputs) out.operands.push_back(i);
+  out.instructions.push_back(v.instruction);
+  out.depth_last = axis == 1;
+  out.depth = numbers.lens[axis].value(), out.columns = numbers.lens[1 - axis].value();
+  if (stored->block * stored_bits(*stored, m.shape_of(out.operands[0]).type) % 32 != 0) return std::nullopt;
+  return out;
+}
+
+}  // namespace kiln

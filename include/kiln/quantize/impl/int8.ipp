@@ -1,0 +1,100 @@
+#include "kiln/quantize/int8.hpp"
+
+#include <algorithm>
+
+namespace kiln::quantize {
+namespace {
+
+bool named(const std::vector<std::string>& list, std::string_view name) {
+  return std::find(list.begin(), list.end(), name) != list.end();
+}
+
+// Names of instructions that the program does not have are mistakes of the caller's.
+void check_names(const module_graph& m, const int8_options& options) {
+  for (const std::string& op : options.ops)
+    if (op != "dot" && op != "convolution")
+      raise(errc::invalid_argument, "ops to quantize to integers are dot and convolution: found '" + op + "'");
+  for (const std::string& name : options.exclude) {
+    bool known = false;
+    for (std::uint32_t i = 0; i < m.size() && !known; ++i) known = m[i].name.view() == name;
+    if (!known) raise(errc::not_found, "no instruction '" + name + "' to exclude from quantization");
+  }
+  if (options.activations != dtype::u8 && options.activations != dtype::i8)
+    raise(fault::of(errc::invalid_argument, "activations are quantized to a type", "u8 or i8", options.activations));
+  if (options.weights.type != dtype::i8)
+    raise(fault::of(errc::invalid_argument, "weights are quantized to a type", dtype::i8, options.weights.type));
+}
+
+small_vector<value_id> chosen_products(program& p, const int8_options& options) {
+  check_names(p.main(), options);
+  small_vector<value_id> out;
+  for (const value_id v : quantizable_products(p.main())) {
+    const auto& i = p.main().producer(v);
+    if (named(options.ops, i.op.name()) && !named(options.exclude, i.name.view())) out.push_back(v);
+  }
+  return out;
+}
+
+std::vector<watched_value> operands_of(const program& p, const small_vector<value_id>& products) {
+  std::vector<watched_value> all = float_values(p), out;
+  for (watched_value& w : all) {
+    const bool read = std::any_of(products.begin(), products.end(),
+                                  [&](value_id v) { return quantized_operand(p.main(), v) == w.value; });
+    if (read) out.push_back(std::move(w));
+  }
+  return out;
+}
+
+std::string label_of(const module_graph& m, value_id v) {
+  const auto& i = m.producer(v);
+  return i.name.empty() ? "%" + std::to_string(v.instruction) : i.name.str();
+}
+
+}  // namespace
+
+program prepared(program p) {
+  optimize(p, {.fuse = false});
+  return p;
+}
+
+std::vector<watched_value> values_to_quantize(const program& p, const int8_options& options) {
+  program copy = p;  // looking for products compacts a program: a prepared one is compact, so that its values stay
+  return operands_of(p, chosen_products(copy, options));
+}
+
+quantized_program to_int8(program p, const ranges& ranges, const int8_options& options) {
+  quantization_plan plan;
+  plan.weights = options.weights;
+  plan.weights.reduced = options.reduced;
+  const small_vector<value_id> products = chosen_products(p, options);
+  const bool symmetric = options.symmetric || options.activations == dtype::i8;
+  std::vector<value_id> known;
+  for (const watched_value& w : operands_of(p, products)) {
+    const auto at = ranges.find(w.name);
+    if (at == ranges.end()) continue;
+    const auto as = parameters_for(at->second.whole, {options.activations, symmetric, options.reduced});
+    if (!as) throw error(as.why()).at_instruction(w.name);
+    plan.values.push_back({w.value, options.activations, as->scale, as->zero_point});
+    known.push_back(w.value);
+  }
+  quantized_program out;
+  for (const value_id v : products) {
+    if (std::find(known.begin(), known.end(), quantized_operand(p.main(), v)) != known.end()) {
+      plan.products.push_back(v);
+    } else {
+      out.note.remark(text("'" + label_of(p.main(), v) + "' stays in floats: its operand '" +
+                           label_of(p.main(), quantized_operand(p.main(), v)) + "' has no range"));
+    }
+  }
+  if (plan.products.empty())
+    raise(errc::invalid_argument, "ranges for a value that a dot or convolution with constant weights reads: found " +
+                                      std::to_string(ranges.size()) + " of other names, and " +
+                                      std::to_string(products.size()) + " such products");
+  pass_note done = insert_quantization(p, plan);
+  out.note.count(done.counts);
+  for (text& remark : done.remarks) out.note.remark(std::move(remark));
+  out.graph = std::move(p);
+  return out;
+}
+
+}  // namespace kiln::quantize

@@ -1,0 +1,111 @@
+#include "kiln/quantize/table.hpp"
+
+#include <array>
+#include <fstream>
+#include <iterator>
+
+#include "kiln/quantize/impl/table_forms.hpp"
+#include "kiln/runtime/kept_files.hpp"
+
+namespace kiln::quantize {
+namespace {
+
+constexpr std::array<std::string_view, 5> form_names = {"native", "json", "plain_json", "flatbuffers", "cache"};
+
+void check_ranges(const ranges& r) {
+  for (const auto& [name, range_of] : r) {
+    bool finite = range_of.whole.is_finite();
+    for (const range& c : range_of.channels) finite = finite && c.is_finite();
+    if (!finite)
+      raise(errc::invalid_argument, "ranges of a calibration table are finite: that of '" + name + "' is not");
+  }
+}
+
+}  // namespace
+
+std::string_view to_string(table_form f) { return form_names[static_cast<unsigned>(f)]; }
+
+table_form table_form_named(std::string_view name) {
+  std::string known;
+  for (std::size_t i = 0; i < form_names.size(); ++i) {
+    if (form_names[i] == name) return static_cast<table_form>(i);
+    known.append(known.empty() ? "" : ", ").append(form_names[i]);
+  }
+  raise(errc::invalid_argument,
+        "form of a calibration table: expected one of " + known + ", found '" + std::string(name) + "'");
+}
+
+std::string table_bytes(const ranges& r, table_form form) {
+  check_ranges(r);
+  switch (form) {
+    case table_form::native: return detail::native_table(r);
+    case table_form::json: return detail::json_table(r, false);
+    case table_form::plain_json: return detail::json_table(r, true);
+    case table_form::flatbuffers: return detail::flatbuffers_table(r);
+    default: return detail::cache_table(r);
+  }
+}
+
+void write_table(const std::filesystem::path& path, const ranges& r, table_form form) {
+  if (!keep_file(path, table_bytes(r, form)))
+    raise(errc::io, "a calibration table is written: can't write '" + path.string() + "'");
+}
+
+// A flatbuffer begins with the offset of its root, whose upper bytes are zeros, as no text has them.
+ranges parse_table(std::string_view bytes, const std::string& place) {
+  const std::size_t begin = bytes.find_first_not_of(" \t\r\n");
+  if (begin == bytes.npos) detail::bad_table(place, 0, "a calibration table", "an empty file");
+  const std::string_view first_line = bytes.substr(0, bytes.find('\n'));
+  ranges out;
+  if (bytes.substr(0, 8).find('\0') != bytes.npos)
+    out = detail::parse_flatbuffers(bytes, place);
+  else if (bytes[begin] == '{')
+    out = detail::parse_json(bytes, place);
+  else if (first_line.find("TRT-") != bytes.npos || first_line.find("MGX-") != bytes.npos)
+    out = detail::parse_native(bytes, place);
+  else
+    out = detail::parse_cache(bytes, place);
+  if (out.empty()) detail::bad_table(place, 0, "one tensor or more", "none");
+  return out;
+}
+
+ranges read_table(const std::filesystem::path& path) {
+  const std::string place = path.string();
+  std::error_code failed;
+  if (!std::filesystem::exists(path, failed))
+    raise(errc::not_found, "a calibration table exists: found no file '" + place + "'");
+  std::ifstream in(path, std::ios::binary);
+  if (!in || !std::filesystem::is_regular_file(path, failed))
+    raise(errc::io, "a calibration table can be read: '" + place + "' can't");
+  const std::string bytes{std::istreambuf_iterator<char>(in), {}};
+  if (in.bad()) raise(errc::io, "a calibration table can be read: '" + place + "' can't");
+  return parse_table(bytes, place);
+}
+
+namespace detail {
+
+void bad_table(const std::string& place, std::size_t line, const std::string& expected, const std::string& found) {
+  error e(errc::malformed, "calibration table: expected " + expected + ", found " + found);
+  throw e.at_source(line == 0 ? place : place + ":" + std::to_string(line));
+}
+
+void add_range(ranges& to, const std::string& name, tensor_range r, const std::string& place, std::size_t line) {
+  if (name.empty()) bad_table(place, line, "the name of a tensor", "none");
+  if (!to.emplace(name, std::move(r)).second) bad_table(place, line, "each tensor once", "'" + name + "' again");
+}
+
+std::string decimal(double v) {
+  char room[40];
+  return {room, std::to_chars(room, room + sizeof room, v).ptr};
+}
+
+std::string in_quotes(std::string_view text) { return std::string("'").append(text.substr(0, 80)).append("'"); }
+
+double magnitude_of_text(std::string_view text) {
+  double v = 0;
+  const auto [end, failed] = std::from_chars(text.data(), text.data() + text.size(), v);
+  return failed != std::errc() || end != text.data() + text.size() || !std::isfinite(v) ? -1 : std::fabs(v);
+}
+
+}  // namespace detail
+}  // namespace kiln::quantize

@@ -1,0 +1,40 @@
+#pragma once
+#include "kiln/pass/insert_quantization.hpp"
+#include "kiln/quantize/calibration.hpp"
+
+// Static quantization to integers of eight bits: products read bytes whose scales were calibrated.
+namespace kiln::quantize {
+
+/// What is quantized, and how.
+struct int8_options {
+  /// u8 or i8; i8 is always symmetric.
+  dtype activations = dtype::u8;
+  /// The zero point of activations is the middle of the codes.
+  bool symmetric = false;
+  /// Half the codes, for processors whose products of bytes saturate.
+  bool reduced = false;
+  weight_quantization weights{};
+  /// The ops that are quantized: "dot", "convolution".
+  std::vector<std::string> ops{"dot", "convolution"};
+  /// Instructions (source nodes) that stay in floats. A name that is none is a `not_found` error.
+  std::vector<std::string> exclude{};
+};
+
+/// The program as its products are quantized: batch norm, constants and shapes are folded, so that ranges are those of
+/// the values that remain.
+program prepared(program p);
+
+/// The values of a prepared program whose ranges static quantization needs, in order, each once.
+std::vector<watched_value> values_to_quantize(const program& p, const int8_options& options = {});
+
+/// A quantized program, with what was done and what was not, and why.
+struct quantized_program {
+  program graph;
+  pass_note note{"quantize"};
+};
+
+/// Quantizes a prepared program: each product of `values_to_quantize` whose value has a range reads integers; the
+/// others stay in floats, and a remark names them. No product with a range is an `invalid_argument` error.
+quantized_program to_int8(program p, const ranges& ranges, const int8_options& options = {});
+
+}  // namespace kiln::quantize

@@ -1,0 +1,36 @@
+#pragma once
+#include "kiln/quantize/int8.hpp"
+
+// One call for each precision that a program may be computed in.
+namespace kiln::quantize {
+
+/// What a program computes in.
+enum class precision : std::uint8_t {
+  as_written,
+  f16,   ///< floats of 16 bits (IEEE 754 binary16)
+  bf16,  ///< floats of 16 bits with the exponent of f32
+  int8,  ///< products of integers of eight bits, by calibrated ranges
+};
+constexpr std::string_view to_string(precision p) {
+  constexpr std::string_view names[] = {"as_written", "fp16", "bf16", "int8"};
+  return names[static_cast<unsigned>(p)];
+}
+/// The precision of that name; others are an `invalid_argument` error that lists them.
+precision precision_named(std::string_view name);
+
+/// How `with_precision` goes about it.
+struct precision_options {
+  precision to = precision::as_written;
+  /// `int8` needs them, of the prepared program's values. With `f16`, a value beyond 65504 stays in f32, and a remark
+  /// names it.
+  ranges known{};
+  int8_options int8{};
+  /// `f16` and `bf16`: the ops that it concerns, by name; none: all of them.
+  std::vector<std::string> ops{};
+};
+
+/// The program in another precision: inputs and outputs keep their types. `int8` without ranges is an
+/// `invalid_argument` error.
+quantized_program with_precision(program p, const precision_options& options);
+
+}  // namespace kiln::quantize

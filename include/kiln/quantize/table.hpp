@@ -1,0 +1,40 @@
+#pragma once
+#include <filesystem>
+#include <string>
+#include <string_view>
+
+#include "kiln/quantize/calibration.hpp"
+
+// Calibration tables: the ranges of a program's tensors as files.
+namespace kiln::quantize {
+
+/// The forms of a table. All but the JSON ones keep a tensor's greatest magnitude alone: read again, its range is
+/// symmetric.
+enum class table_form : std::uint8_t {
+  native,       ///< TensorRT's and MIGraphX's text: a header, then "tensor: bits of the scale", scale = magnitude / 127
+  json,         ///< ONNX Runtime's calibration.json: lowest, highest, and mean and deviation where they are known
+  plain_json,   ///< an object of tensor names, each with its magnitude
+  flatbuffers,  ///< ONNX Runtime's calibration.flatbuffers: keys, and magnitudes as decimal text
+  cache,        ///< ONNX Runtime's calibration.cache: lines "tensor magnitude"
+};
+
+/// The form's name: "native", "json", "plain_json", "flatbuffers", "cache".
+std::string_view to_string(table_form f);
+/// The form of that name; others are an `invalid_argument` error that lists them.
+table_form table_form_named(std::string_view name);
+
+/// The ranges as the bytes of a table. Names that a form can't hold (a line break, or a space at an end) and ranges
+/// that are not finite are an `invalid_argument` error.
+std::string table_bytes(const ranges& r, table_form form);
+
+/// Writes a table; a reader sees the old file or the whole new one. Errors: those of `table_bytes`; `io`.
+void write_table(const std::filesystem::path& path, const ranges& r, table_form form);
+
+/// Reads the bytes of a table in any form, which the content tells. `place` is what errors name. A table that is empty,
+/// cut off or otherwise not as its form says is a `malformed` error with the line, what was expected and found.
+ranges parse_table(std::string_view bytes, const std::string& place);
+
+/// Reads a table file. A file that does not exist is a `not_found` error, one that can't be read `io`.
+ranges read_table(const std::filesystem::path& path);
+
+}  // namespace kiln::quantize

@@ -1,0 +1,27 @@
+# MIGraphX's interface as its users have it: programs in C11 and C++14, the list of exported symbols, valgrind.
+if(NOT TARGET kiln_migraphx_c)
+  return()
+endif()
+set(migraphx_tests ${CMAKE_CURRENT_LIST_DIR})
+enable_language(C)
+
+function(kiln_migraphx_case name)
+  add_test(NAME interface_migraphx.${name} COMMAND ${ARGN} WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
+  set_tests_properties(interface_migraphx.${name} PROPERTIES LABELS interface_migraphx TIMEOUT 300 SKIP_RETURN_CODE 77)
+endfunction()
+
+set(saved ${PROJECT_BINARY_DIR}/test/migraphx)
+foreach(source IN ITEMS digits.c statuses.c alone/api.cpp)
+  get_filename_component(name ${source} NAME_WE)
+  add_executable(test_migraphx_${name} ${migraphx_tests}/${source})
+  set_target_properties(test_migraphx_${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/test
+                        C_STANDARD 11 C_EXTENSIONS OFF CXX_STANDARD 14 CXX_STANDARD_REQUIRED ON CXX_EXTENSIONS OFF)
+  target_compile_options(test_migraphx_${name} PRIVATE -Wall -Wextra -Werror)
+  target_link_libraries(test_migraphx_${name} PRIVATE kiln::migraphx_c m Threads::Threads)
+  kiln_migraphx_case(${name} $<TARGET_FILE:test_migraphx_${name}> ${saved}_${name}.mxr)
+endforeach()
+if(NOT CMAKE_CXX_FLAGS MATCHES "-fsanitize")
+  kiln_migraphx_case(valgrind bash ${migraphx_tests}/../c/valgrind.sh $<TARGET_FILE:test_migraphx_statuses>)
+  set_tests_properties(interface_migraphx.valgrind PROPERTIES TIMEOUT 900)
+endif()
+kiln_migraphx_case(symbols bash ${migraphx_tests}/symbols.sh $<TARGET_FILE:kiln_migraphx_c>)

@@ -1,0 +1,178 @@
+#include "kiln/pass/dead_code.hpp"
+#include "kiln/pass/expand_quantization.hpp"
+#include "kiln/pass/insert_quantization.hpp"
+#include "kiln/pass/integer_products.hpp"
+#include "pass/evaluate.hpp"
+
+namespace kiln::test {
+namespace {
+
+literal floats(const dims& lens, const std::vector<float>& x) { return literal::of<float>({dtype::f32, lens}, x); }
+
+std::size_t count(const program& p, std::string_view op) {
+  std::size_t n = 0;
+  const module_graph& m = p.main();
+  for (const std::uint32_t i : m.order()) n += m[i].kind == instruction_kind::op && m[i].op.name() == op;
+  return n;
+}
+
+small_vector<float> only_result(const program& p, const literal& x) { return evaluate(p, {x})[0].to<float>(); }
+
+TEST(quantize_linear, rounds_half_to_even_shifts_and_saturates) {
+  builder b;
+  const value x = b.input("x", dtype::f32, {8});
+  b.output(b.add(op::quantize_linear{dtype::u8}, x, b.scalar(dtype::f32, .5), b.scalar(dtype::u8, 10)));
+  b.output(b.add(op::quantize_linear{dtype::i8}, x, b.scalar(dtype::f32, .5)));
+  const program p = b.finish();
+  const auto out = evaluate(p, {floats({8}, {0, .25F, .75F, -.25F, -6, 1000, -1000, 1.3F})});
+  EXPECT_EQ(out[0].to<float>(), (small_vector<float>{10, 10, 12, 10, 0, 255, 0, 13}));
+  EXPECT_EQ(out[1].to<float>(), (small_vector<float>{0, 0, 2, 0, -12, 127, -128, 3}));
+}
+
+TEST(quantize_linear, scales_along_an_axis) {
+  builder b;
+  const value x = b.input("x", dtype::f32, {2, 3}),
+              scale = b.constant<float>(dtype::f32, {3}, std::vector<float>{1, 2, 4}),
+              zero = b.constant<int>(dtype::i8, {3}, std::vector<int>{0, 1, -1});
+  const value stored = b.add(op::quantize_linear{dtype::i8, -1}, x, scale, zero);
+  b.output(stored);
+  b.output(b.add(op::dequantize_linear{1}, stored, scale, zero));
+  const auto out = evaluate(b.finish(), {floats({2, 3}, {3, 3, 3, -8, -8, -9})});
+  EXPECT_EQ(out[0].to<float>(), (small_vector<float>{3, 3, 0, -8, -3, -3}));
+  EXPECT_EQ(out[1].to<float>(), (small_vector<float>{3, 4, 4, -8, -8, -8}));
+}
+
+TEST(quantize_linear, faults_say_what_is_wrong) {
+  const auto fault_of = [](const auto& op, std::vector<shape> in) {
+    const auto made = op.compute_shape(in);
+    return made ? std::string() : error(made.why()).what();
+  };
+  const shape x{dtype::f32, {2, 3}}, number{dtype::f32, {}}, two{dtype::f32, {2}};
+  EXPECT_EQ(fault_of(op::quantize_linear{}, {x, number}), "");
+  EXPECT_NE(fault_of(op::quantize_linear{dtype::u8, 1}, {x, two}).find("a scale for each index"), std::string::npos);
+  EXPECT_NE(fault_of(op::quantize_linear{dtype::u8, 2}, {x, two}).find("axis"), std::string::npos);
+  EXPECT_NE(fault_of(op::quantize_linear{dtype::f16}, {x, number}).find("16 bits"), std::string::npos);
+  EXPECT_NE(fault_of(op::quantize_linear{dtype::u8}, {x, number, {dtype::i8, {}}}).find("zero point"),
+            std::string::npos);
+  EXPECT_NE(fault_of(op::quantize_linear{dtype::u8}, {x, number, {dtype::u8, {1}}}).find("zero points"),
+            std::string::npos);
+  EXPECT_NE(fault_of(op::dequantize_linear{}, {x, number}).find("dequantized"), std::string::npos);
+  EXPECT_NE(fault_of(op::dequantize_linear{}, {{dtype::u8, {2}}, {dtype::f16, {}}}).find("scales"), std::string::npos);
+}
+
+// The pointwise ops give what the op's own computation gives, for each type, with and without zero points.
+TEST(expand_quantization, keeps_every_value) {
+  dice d{11};
+  for (const dtype t : {dtype::u8, dtype::i8, dtype::u16, dtype::i16, dtype::u4, dtype::i4})
+    for (const bool vector : {false, true})
+      for (const bool shifted : {false, true}) {
+        const auto build = [&](builder& b) {
+          const value x = b.input("x", dtype::f32, {4, 3});
+          const value scale =
+              vector ? b.constant<float>(dtype::f32, {3}, std::vector<float>{.01F, .3F, 7}) : b.scalar(dtype::f32, .1);
+          const value zero = vector ? b.constant<int>(t, {3}, std::vector<int>{0, 1, 3}) : b.scalar(t, 3);
+          const value stored =
+              shifted ? b.add(op::quantize_linear{t, 1}, x, scale, zero) : b.add(op::quantize_linear{t, 1}, x, scale);
+          b.output(stored);
+          b.output(shifted ? b.add(op::dequantize_linear{1}, stored, scale, zero)
+                           : b.add(op::dequantize_linear{1}, stored, scale));
+        };
+        program expanded = built<builder>(build);
+        EXPECT_EQ(expand_quantization(expanded).counts.total(), 2u);
+        verify(expanded);
+        EXPECT_EQ(count(expanded, "quantize_linear") + count(expanded, "dequantize_linear"), 0u);
+        const literal x = random_literal({dtype::f32, {4, 3}}, d);
+        const auto a = evaluate(built<builder>(build), {x}), b = evaluate(expanded, {x});
+        for (std::size_t k = 0; k < a.size(); ++k) EXPECT_TRUE(identical(a[k], b[k])) << to_string(t);
+      }
+}
+
+// A network of a convolution, its bias and relu, and a product.
+void small_network(builder& b) {
+  dice d{5};
+  const auto weights = [&](const dims& lens) { return b.constant(random_literal({dtype::f32, lens}, d)); };
+  const value x = b.input("x", dtype::f32, {1, 3, 6, 6});
+  value y = x.conv(weights({4, 3, 3, 3}), {.pads = {1, 1, 1, 1}}).add_along(1, weights({4})).relu();
+  b.output(y.reshape({1, 144}).dot(weights({144, 5})) + weights({5}));
+}
+
+quantization_plan plan_of(program& p, float range) {
+  quantization_plan plan{.products = quantizable_products(p.main())};
+  for (const value_id v : plan.products) {
+    const value_id x = quantized_operand(p.main(), v);
+    plan.values.push_back({x, dtype::u8, range / 127.5F, 128});
+    range *= 12;
+  }
+  return plan;
+}
+
+TEST(insert_quantization, products_read_integers_and_stay_near) {
+  const program before = built<builder>(small_network);
+  program p = before;
+  const quantization_plan plan = plan_of(p, 2);
+  ASSERT_EQ(plan.products.size(), 2u);
+  const pass_note note = insert_quantization(p, plan);
+  EXPECT_EQ(note.counts.total(), 4u);
+  verify(p);
+  EXPECT_EQ(count(p, "quantize_linear"), 2u);
+  EXPECT_EQ(count(p, "dequantize_linear"), 4u);
+  dice d{7};
+  const literal x = random_literal({dtype::f32, {1, 3, 6, 6}}, d);
+  const auto exact = only_result(before, x), near = only_result(p, x);
+  float most = 0, error = 0;
+  for (std::size_t k = 0; k < exact.size(); ++k) {
+    most = std::max(most, std::abs(exact[k]));
+    error = std::max(error, std::abs(exact[k] - near[k]));
+  }
+  EXPECT_LT(error, .02F * most);
+  EXPECT_GT(error, 0);
+  expand_quantization(p);
+  integer_products(p);
+  dead_code(p);
+  EXPECT_EQ(count(p, "integer_dot"), 1u);
+  EXPECT_EQ(count(p, "integer_convolution"), 1u);
+  const auto integers = only_result(p, x);
+  for (std::size_t k = 0; k < near.size(); ++k) EXPECT_NEAR(near[k], integers[k], 1e-4F * most);
+}
+
+TEST(insert_quantization, a_channel_has_the_scale_of_its_greatest_weight) {
+  const auto scales = [](bool per_channel, bool reduced) {
+    program p = built<builder>([](builder& b) {
+      const value x = b.input("x", dtype::f32, {1, 2});
+      b.output(x.dot(b.constant<float>(dtype::f32, {2, 3}, std::vector<float>{1, -127, 0, -.5F, 2, 0})));
+    });
+    const value_id x = p.main().parameters()[0];
+    insert_quantization(
+        p,
+        {quantizable_products(p.main()), {{x, dtype::u8, .1F, 3}}, {.per_channel = per_channel, .reduced = reduced}});
+    const module_graph& m = p.main();
+    std::vector<small_vector<float>> out;
+    for (const std::uint32_t i : m.order())
+      if (m[i].kind == instruction_kind::op && m[i].op.is<op::dequantize_linear>() && m[i].inputs.size() == 2)
+        for (const value_id v : m[i].inputs) out.push_back(m.producer(v).constant.to<float>());
+    return out;
+  };
+  using lists = std::vector<small_vector<float>>;
+  EXPECT_EQ(scales(true, false), (lists{{127, -127, 0, -64, 2, 0}, {1.0F / 127, 1, 1}}));
+  EXPECT_EQ(scales(false, false), (lists{{1, -127, 0, 0, 2, 0}, {1}}));
+  EXPECT_EQ(scales(true, true), (lists{{64, -64, 0, -32, 1, 0}, {1.0F / 64, 127.0F / 64, 1}}));
+}
+
+TEST(insert_quantization, outputs_and_infinite_weights_stay) {
+  program p = built<builder>([](builder& b) {
+    const value x = b.input("x", dtype::f32, {1, 2}).relu();
+    const float inf = std::numeric_limits<float>::infinity();
+    b.output(x.dot(b.constant<float>(dtype::f32, {2, 1}, std::vector<float>{1, inf})));
+    b.output(x);
+  });
+  const value_id x = p.main().outputs[1];
+  const pass_note note = insert_quantization(p, {quantizable_products(p.main()), {{x, dtype::u8, .5F, 0}}});
+  ASSERT_EQ(note.remarks.size(), 1u);
+  EXPECT_NE(note.remarks[0].view().find("not all finite"), std::string_view::npos);
+  EXPECT_EQ(count(p, "dequantize_linear"), 1u);
+  const auto out = evaluate(p, {floats({1, 2}, {.6F, -1})});
+  EXPECT_EQ(out[1].to<float>(), (small_vector<float>{.6F, 0}));
+}
+
+}  // namespace
+}  // namespace kiln::test

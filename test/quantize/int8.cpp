@@ -1,0 +1,98 @@
+#include "kiln/quantize/int8.hpp"
+
+#include <gtest/gtest.h>
+
+#include "kiln/backend/eigen/eigen_target.hpp"
+#include "kiln/graph/builder.hpp"
+#include "kiln/graph/print.hpp"
+#include "kiln/onnx/import.hpp"
+#include "kiln/onnx/tensor.hpp"
+#include "pass/evaluate.hpp"
+
+namespace kiln::test {
+namespace {
+
+using namespace quantize;
+
+program small_network() {
+  builder b;
+  dice d{3};
+  const auto weights = [&](const dims& lens) { return b.constant(random_literal({dtype::f32, lens}, d)); };
+  const value x = b.input("x", dtype::f32, {1, 3, 6, 6});
+  b.label = text("first");
+  const value y = x.conv(weights({4, 3, 3, 3})).relu();
+  b.label = text("second");
+  b.output(y.reshape({1, 64}).dot(weights({64, 5})), "y");
+  return b.finish();
+}
+
+std::string message_of(const std::function<void()>& f) {
+  try {
+    f();
+  } catch (const error& e) {
+    return e.what();
+  }
+  return {};
+}
+
+TEST(int8, ranges_are_wanted_of_what_products_read) {
+  const program p = prepared(small_network());
+  std::vector<std::string> names;
+  for (const watched_value& w : values_to_quantize(p)) names.push_back(w.name);
+  EXPECT_EQ(names, (std::vector<std::string>{"x", "first"})) << print(p).view();
+  EXPECT_EQ(values_to_quantize(p, {.ops = {"dot"}}).size(), 1u);
+  EXPECT_EQ(values_to_quantize(p, {.exclude = {"second"}}).size(), 1u);
+}
+
+TEST(int8, mistakes_are_named) {
+  const program p = prepared(small_network());
+  EXPECT_NE(message_of([&] { values_to_quantize(p, {.ops = {"add"}}); }).find("'add'"), std::string::npos);
+  EXPECT_NE(message_of([&] { values_to_quantize(p, {.exclude = {"third"}}); }).find("'third'"), std::string::npos);
+  EXPECT_NE(message_of([&] { values_to_quantize(p, {.activations = dtype::u16}); }).find("u16"), std::string::npos);
+  EXPECT_NE(message_of([&] {
+              to_int8(p, {{"other", {.whole = {-1, 1}}}});
+            }).find("2 such products"),
+            std::string::npos);
+}
+
+TEST(int8, products_without_a_range_stay_and_are_named) {
+  const auto made = to_int8(prepared(small_network()), {{"x", {.whole = {-2, 2}}}});
+  ASSERT_EQ(made.note.remarks.size(), 1u);
+  EXPECT_EQ(made.note.remarks[0].view(), "'second' stays in floats: its operand 'first' has no range");
+}
+
+// digits, calibrated on its own scans: as many right answers as in f32.
+TEST(int8, digits_loses_no_answer) {
+  const std::string folder = std::string(KILN_SOURCE_DIR) + "/examples/models/digits/";
+  const program p = prepared(onnx::read_model(folder + "model.onnx").graph);
+  const argument scans = onnx::read_tensor(folder + "test_data_set_0/input_0.pb").value,
+                 training = onnx::read_tensor(folder + "calibration.pb").value;
+  const argument right = onnx::read_tensor(folder + "labels.pb").value;
+  const std::string input(p.main().producer(p.main().parameters()[0]).name.view());
+  const auto data = [&, given = false]() mutable -> std::optional<sample> {
+    if (std::exchange(given, true)) return std::nullopt;
+    return sample{{input, training}};
+  };
+  const ranges found = calibrate(p, values_to_quantize(p), eigen_target(), data);
+  for (const bool symmetric : {false, true}) {
+    const auto made = to_int8(p, found, {.symmetric = symmetric});
+    const executable exe = compile(made.graph, eigen_target());
+    bool bytes = false;
+    for (const step_info& s : exe.report().steps) bytes = bytes || s.kernel.find("integer") != std::string::npos;
+    EXPECT_TRUE(bytes);
+    const argument in[] = {scans};
+    const auto out = exe.run(in);
+    const auto scores = out[0].to_literal().to<float>();
+    const auto labels = right.to_literal().to<std::int64_t>();
+    const std::size_t classes = scores.size() / labels.size();
+    std::size_t wrong = 0;
+    for (std::size_t k = 0; k < labels.size(); ++k) {
+      const auto* row = scores.data() + k * classes;
+      wrong += std::max_element(row, row + classes) - row != labels[k];
+    }
+    EXPECT_EQ(wrong, 0u);
+  }
+}
+
+}  // namespace
+}  // namespace kiln::test
