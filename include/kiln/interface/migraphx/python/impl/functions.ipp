@@ -1,3 +1,4 @@
+#include "kiln/interface/migraphx/autocast.hpp"
 #include "kiln/interface/migraphx/onnx.hpp"
 #include "kiln/interface/migraphx/python/impl/bind.hpp"
 #include "kiln/interface/migraphx/quantize.hpp"
@@ -167,6 +168,9 @@ void bind_quantization(py::module_& m) {
       },
       py::arg("prog"), py::arg("t"), py::arg("calibration") = py::list(),
       "Computes in 8-bit floats, by the ranges of calibration runs.");
+  m.def(
+      "autocast_fp8", [](held_program& p) { change(p, autocast_fp8); }, py::arg("prog"),
+      "Parameters and results in 8-bit floats become floats, converted within the program.");
 }
 
 }  // namespace
