@@ -3,6 +3,7 @@ ModelProtos and for single nodes; files and bytes are read without it."""
 
 from __future__ import annotations
 
+import importlib
 import os
 from collections.abc import Sequence
 from typing import Any
@@ -67,19 +68,23 @@ def run_model(model: Any, inputs: Any, device: str | None = None, **kwargs: Any)
 run = run_model
 
 
-def run_node(node: Any, inputs: Sequence[Any], device: str | None = None, outputs_info: Any = None, **kwargs: Any) -> list[Any]:
+def run_node(
+    node: Any, inputs: Sequence[Any], device: str | None = None, outputs_info: Any = None, **kwargs: Any
+) -> list[Any]:
     """Runs one NodeProto on numpy arrays. The version of the operator set is the keyword `opset_version`, or the newest
     that the package onnx knows."""
     import numpy
-    import onnx
-    from onnx import TensorProto, helper, mapping
+
+    onnx: Any = importlib.import_module("onnx")
+    helper: Any = importlib.import_module("onnx.helper")
+    types: Any = importlib.import_module("onnx.mapping").NP_TYPE_TO_TENSOR_TYPE
 
     def typed(name: str, array: Any) -> Any:
-        return helper.make_tensor_value_info(name, mapping.NP_TYPE_TO_TENSOR_TYPE[array.dtype], array.shape)
+        return helper.make_tensor_value_info(name, types[array.dtype], array.shape)
 
     arrays = [numpy.asarray(x) for x in inputs]
     given = [name for name in node.input if name]
-    results = [helper.make_tensor_value_info(name, TensorProto.UNDEFINED, None) for name in node.output if name]
+    results = [helper.make_tensor_value_info(name, onnx.TensorProto.UNDEFINED, None) for name in node.output if name]
     graph = helper.make_graph([node], "node", [typed(n, a) for n, a in zip(given, arrays)], results)
     version = kwargs.pop("opset_version", onnx.defs.onnx_opset_version())
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid(node.domain, version)])
