@@ -25,7 +25,7 @@ if [ "${1:-}" = --one ]; then
   eigen=
   [ "$header" != kiln/eigen.hpp ] || eigen=$(pkg-config --cflags eigen3 | sed 's/-I/-isystem /g')
   # shellcheck disable=SC2086
-  if errors=$("$compiler" -std=c++20 -fsyntax-only -Wall -Wextra -Werror -ffp-contract=off $level $eigen -I include -MMD -MF "$stamp.d" \
+  if errors=$("$compiler" -std=c++20 -fsyntax-only -Wall -Wextra -Werror -ffp-contract=off $level $eigen -I include -I include/kiln/interface/migraphx/include -MMD -MF "$stamp.d" \
     -x c++ - <<<"#include <$header>" 2>&1); then
     mv "$stamp.begun" "$stamp.ok"
     awk -v a="$begun" -v b="$EPOCHREALTIME" -v header="$header" 'BEGIN { printf "ok %6.2f %s\n", b - a, header }'

@@ -273,7 +273,8 @@ TEST(program, computes_in_bytes_by_calibrated_ranges) {
   quantize_int8(p, target("ref"), options);
   EXPECT_THAT(p.text_of(), HasSubstr("int8_type"));
   p.compile(target("cpu"));
-  EXPECT_THAT(of(p.run({{"x", in}}).at(0)), testing::Pointwise(testing::DoubleNear(.05), numbers({.5, 2.5, -2.125, -.5})));
+  EXPECT_THAT(of(p.run({{"x", in}}).at(0)),
+              testing::Pointwise(testing::DoubleNear(.05), numbers({.5, 2.5, -2.125, -.5})));
   EXPECT_THAT(message([&] { quantize_int8(p, target("ref"), options); }), HasSubstr("before it is compiled"));
 }
 

@@ -30,7 +30,8 @@ void context::finish() const {
 }
 void* context::queue() const { return queue_ ? queue_->stream() : nullptr; }
 
-// What running leaves behind: workspaces that wait for the next run, and what a program that is not compiled runs as.
+// What runs keep for the next ones: workspaces that wait for the next run, and what a program that is not compiled runs
+// as.
 struct program::memory {
   std::mutex mutex;
   std::vector<workspace> workspaces;

@@ -62,8 +62,9 @@ void quantize_int8(program& p, const target& to, const quantize_int8_options& op
 }
 
 void quantize_fp8(program&, const target&, const quantize_fp8_options&) {
-  raise(errc::unsupported, "static quantization to fp8 is not in this version: a model that is quantized already "
-                           "(QuantizeLinear, DequantizeLinear) runs as it is");
+  raise(errc::unsupported,
+        "static quantization to fp8 is not in this version: a model that is quantized already "
+        "(QuantizeLinear, DequantizeLinear) runs as it is");
 }
 
 }  // namespace kiln::migraphx
