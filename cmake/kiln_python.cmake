@@ -18,32 +18,45 @@ if(NOT Python3_FOUND OR NOT KILN_PYBIND11_INCLUDE_DIR)
   return()
 endif()
 
-kiln_generate_units(python_units interface/python)
-Python3_add_library(kiln_python MODULE WITH_SOABI ${python_units})
-kiln_own(kiln_python)
-target_include_directories(kiln_python SYSTEM PRIVATE ${KILN_PYBIND11_INCLUDE_DIR})
-target_link_libraries(kiln_python PRIVATE kiln::interface kiln::onnx)
-set(KILN_PYTHON_FOLDER ${PROJECT_BINARY_DIR}/python)
-set_target_properties(kiln_python PROPERTIES OUTPUT_NAME _kiln CXX_VISIBILITY_PRESET hidden VISIBILITY_INLINES_HIDDEN ON
-                      LIBRARY_OUTPUT_DIRECTORY ${KILN_PYTHON_FOLDER}/kiln INSTALL_RPATH "$ORIGIN")
-# An RPATH serves the libraries that its libraries need too: all lie beside the module in a wheel.
-target_link_options(kiln_python PRIVATE -Wl,--exclude-libs,ALL -Wl,--disable-new-dtags)
+# How all modules read and show arrays.
+kiln_generate_units(array_units interface/python_arrays)
+add_library(kiln_python_arrays OBJECT ${array_units})
+kiln_own(kiln_python_arrays)
+set_target_properties(kiln_python_arrays PROPERTIES CXX_VISIBILITY_PRESET hidden VISIBILITY_INLINES_HIDDEN ON)
+target_include_directories(kiln_python_arrays SYSTEM PUBLIC ${KILN_PYBIND11_INCLUDE_DIR} ${Python3_INCLUDE_DIRS})
+target_link_libraries(kiln_python_arrays PRIVATE kiln::runtime)
 
-# The sources stand beside the module, as in an installation.
-set(from ${PROJECT_SOURCE_DIR}/include/kiln/interface/python/kiln)
-file(GLOB python_sources CONFIGURE_DEPENDS RELATIVE ${from} ${from}/*.py ${from}/*.pyi ${from}/py.typed)
-set(python_copies)
-foreach(source IN LISTS python_sources)
-  set(copy ${KILN_PYTHON_FOLDER}/kiln/${source})
-  add_custom_command(OUTPUT ${copy} COMMAND ${CMAKE_COMMAND} -E copy ${from}/${source} ${copy} DEPENDS ${from}/${source}
-                     VERBATIM)
-  list(APPEND python_copies ${copy})
-endforeach()
-add_custom_target(kiln_python_package ALL DEPENDS kiln_python ${python_copies})
+# kiln_python_module(<target> <name> <folder> <package> <unit>...): the compiled module <name>, built into <folder>, and
+# the target <target>_package, which also puts the package's sources there: they stand beside the module, as in an
+# installation. The variable <target>_sources lists them there.
+function(kiln_python_module target name folder package)
+  Python3_add_library(${target} MODULE WITH_SOABI ${ARGN})
+  kiln_own(${target})
+  target_link_libraries(${target} PRIVATE kiln_python_arrays kiln::interface kiln::onnx)
+  set_target_properties(${target} PROPERTIES OUTPUT_NAME ${name} CXX_VISIBILITY_PRESET hidden
+                        VISIBILITY_INLINES_HIDDEN ON LIBRARY_OUTPUT_DIRECTORY ${folder} INSTALL_RPATH "$ORIGIN")
+  # An RPATH serves the libraries that its libraries need too: all lie beside the module in a wheel.
+  target_link_options(${target} PRIVATE -Wl,--exclude-libs,ALL -Wl,--disable-new-dtags)
+  file(GLOB_RECURSE sources CONFIGURE_DEPENDS RELATIVE ${package} ${package}/*.py ${package}/*.pyi ${package}/py.typed)
+  set(copies)
+  foreach(source IN LISTS sources)
+    set(copy ${folder}/${source})
+    add_custom_command(OUTPUT ${copy} COMMAND ${CMAKE_COMMAND} -E copy ${package}/${source} ${copy}
+                       DEPENDS ${package}/${source} VERBATIM)
+    list(APPEND copies ${copy})
+  endforeach()
+  add_custom_target(${target}_package ALL DEPENDS ${target} ${copies})
+  set(${target}_sources "${copies}" PARENT_SCOPE)
+endfunction()
+
+set(KILN_PYTHON_FOLDER ${PROJECT_BINARY_DIR}/python)
+kiln_generate_units(python_units interface/python)
+kiln_python_module(kiln_python _kiln ${KILN_PYTHON_FOLDER}/kiln ${PROJECT_SOURCE_DIR}/include/kiln/interface/python/kiln
+                   ${python_units})
 
 # What a wheel holds (cmake/python/kiln_build.py); an installation of kiln leaves it out.
 install(TARGETS kiln_python LIBRARY DESTINATION kiln COMPONENT python EXCLUDE_FROM_ALL)
-install(FILES ${python_copies} DESTINATION kiln COMPONENT python EXCLUDE_FROM_ALL)
+install(FILES ${kiln_python_sources} DESTINATION kiln COMPONENT python EXCLUDE_FROM_ALL)
 if(KILN_EIGEN)
   install(FILES $<TARGET_FILE:${KILN_EIGEN_BASE_TARGET}> RENAME $<TARGET_SONAME_FILE_NAME:${KILN_EIGEN_BASE_TARGET}>
           DESTINATION kiln COMPONENT python EXCLUDE_FROM_ALL)
@@ -52,4 +65,18 @@ if(KILN_EIGEN)
     install(FILES $<TARGET_FILE:${target}> RENAME $<TARGET_SONAME_FILE_NAME:${target}>
             DESTINATION kiln/glibc-hwcaps/x86-64-${level} COMPONENT python EXCLUDE_FROM_ALL)
   endforeach()
+endif()
+
+# The package migraphx, kiln in role of MIGraphX's, in a folder of its own that users name in PYTHONPATH: it shadows
+# nothing by accident.
+if(TARGET kiln_migraphx)
+  set(KILN_PYTHON_MIGRAPHX_FOLDER ${PROJECT_BINARY_DIR}/python_migraphx)
+  kiln_generate_units(migraphx_units interface/migraphx/python)
+  kiln_python_module(kiln_python_migraphx _migraphx ${KILN_PYTHON_MIGRAPHX_FOLDER}/migraphx
+                     ${PROJECT_SOURCE_DIR}/include/kiln/interface/migraphx/python/migraphx ${migraphx_units})
+  target_link_libraries(kiln_python_migraphx PRIVATE kiln_migraphx)
+  set_target_properties(kiln_python_migraphx PROPERTIES INSTALL_RPATH "$ORIGIN/../../..")
+  set(to ${CMAKE_INSTALL_LIBDIR}/kiln/python_migraphx/migraphx)
+  install(TARGETS kiln_python_migraphx LIBRARY DESTINATION ${to})
+  install(FILES ${kiln_python_migraphx_sources} DESTINATION ${to})
 endif()

@@ -1,13 +1,14 @@
 """Prints docs/python_api.md from the docstrings of the package kiln."""
 
 import inspect
+import re
 
 import kiln
 
 
 def signature(name, thing):
     try:
-        return name + str(inspect.signature(thing)).replace("'", "")
+        return name + re.sub(r"(: |-> )'([^']*)'", r"\1\2", str(inspect.signature(thing)))  # annotations are texts
     except (TypeError, ValueError):
         return None
 

@@ -1,4 +1,4 @@
-"""An op that is a Python function: it joins a program of the builder's and imports from ONNX."""
+"""Ops of one's own: a Python function, which joins a program of the builder's and imports from ONNX, and C++ text."""
 
 from typing import Any
 
@@ -26,3 +26,15 @@ scale = (np.arange(64) % 7).astype(np.float32)
 expected = (rows + 1) / (1 + np.exp(-2 * (rows + 1))) * scale
 for exe in (built, imported):
     assert np.abs(exe(x=rows, scale=scale) - expected).max() < 1e-4
+
+# [source]
+leaky = kiln.custom_op(
+    "my.domain::Leaky",
+    source="return x > 0 ? x : slope * x;",
+    attributes={"slope": 0.01},
+)
+b = kiln.Builder()
+b.output(leaky(b.input("x", "f32", ["n"]), slope=0.25), "y")
+exe = kiln.compile(b)
+# [/source]
+assert exe([-4, 4]).tolist() == [-1, 4]

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Includes under include/kiln point only downwards, heavy dependencies stay where they belong, questions about the
 # compiler and the machine are asked in config.hpp (elsewhere its KILN_ answers alone decide; headers in C, .h, stand
-# alone), and files stay short. Interfaces, the folders of interface/, are above everything and do not know each other.
+# alone), and files stay short. Interfaces, the folders of interface/, are above everything and do not know each other;
+# Python's share interface/python_arrays.
 # An optional argument names another include folder to check.
 set -euo pipefail
 cd "${1:-$(dirname "${BASH_SOURCE[0]}")/../../include}"
@@ -13,8 +14,9 @@ find kiln -name '*.hpp' -o -name '*.ipp' -o -name '*.h' | sort | xargs awk '
     split(path, part, "/")
     unit = part[2]
     if (unit == "backend") unit = part[2] "/" part[3]
-    door = part[2] == "interface" && part[3] != "impl" && part[4] != ""
-    if (door) unit = part[2] "/" part[3]
+    shared = part[2] == "interface" && part[3] == "python_arrays"
+    door = part[2] == "interface" && part[3] != "impl" && part[4] != "" && !shared
+    if (door || shared) unit = part[2] "/" part[3]
     if (path !~ /^kiln\/[^\/]*\//) unit = "root"
     if (path == "kiln/kiln.hpp") unit = "umbrella"
     if (path == "kiln/eigen.hpp") unit = "eigen.hpp"
@@ -25,7 +27,7 @@ find kiln -name '*.hpp' -o -name '*.ipp' -o -name '*.h' | sort | xargs awk '
     height["pass"] = 5; height["lower"] = 6; height["runtime"] = 7; height["kernel"] = 8
     height["static_program"] = height["onnx"] = height["quantize"] = height["backend"] = 9
     height["eigen.hpp"] = 2; height["cpp_export"] = 10; height["umbrella"] = 11
-    height["interface"] = 12; height["door"] = 13
+    height["interface"] = 12; height["interface/python_arrays"] = 13; height["door"] = 14
   }
   FNR == 1 {
     own_height = place(FILENAME); own = unit; files++

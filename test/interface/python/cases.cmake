@@ -7,13 +7,18 @@ if(TARGET kiln_python)
   endfunction()
 
   execute_process(COMMAND ${Python3_EXECUTABLE} -c "import numpy" RESULT_VARIABLE numpy_missing ERROR_QUIET)
+  execute_process(COMMAND ${Python3_EXECUTABLE} -c "import torch" RESULT_VARIABLE torch_missing ERROR_QUIET)
+  if(torch_missing)
+    message(WARNING "SKIPPED: ${Python3_EXECUTABLE} has no torch (Debian: python3-torch): tensors of PyTorch are not tested")
+  endif()
   execute_process(COMMAND ${Python3_EXECUTABLE} -c "import mypy" RESULT_VARIABLE mypy_missing ERROR_QUIET)
   if(numpy_missing)
     message(WARNING "SKIPPED: ${Python3_EXECUTABLE} has no numpy: the Python package is not tested")
   else()
-    foreach(name IN ITEMS tensor run stubs)
+    foreach(name IN ITEMS tensor run source_op stubs torch)
       kiln_python_test(${name} interface_python ${python} test/interface/python/test_${name}.py)
     endforeach()
+    set_tests_properties(python.torch PROPERTIES SKIP_RETURN_CODE 77)
     set_tests_properties(python.run PROPERTIES RUN_SERIAL ON)  # times threads
     file(GLOB examples CONFIGURE_DEPENDS RELATIVE ${PROJECT_SOURCE_DIR}/examples/python
          ${PROJECT_SOURCE_DIR}/examples/python/*.py)
@@ -40,6 +45,9 @@ if(TARGET kiln_python)
   # The build tree is built in while the test runs.
   kiln_python_test(wheel interface_python bash test/interface/python/wheel.sh ${Python3_EXECUTABLE} ${PROJECT_BINARY_DIR})
   set_tests_properties(python.wheel PROPERTIES RUN_SERIAL ON SKIP_RETURN_CODE 77)
+
+  kiln_python_test(sdist interface_python bash test/interface/python/sdist.sh ${Python3_EXECUTABLE})
+  set_tests_properties(python.sdist PROPERTIES SKIP_RETURN_CODE 77)
 
   # Generated files are what their scripts print.
   set(stub include/kiln/interface/python/kiln/ops.pyi)

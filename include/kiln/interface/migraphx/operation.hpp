@@ -23,6 +23,8 @@ class operation {
   /// compute an `unsupported` one; an attribute that the operator does not have, or of another kind, an
   /// `invalid_argument` one.
   explicit operation(std::string name, const attributes& given = attributes::object());
+  /// An operator of that row; attributes as above.
+  static operation of_row(const operator_row& row, const attributes& given);
   /// What stands in a module besides operators: "@param", "@literal", "@return", or an op of kiln's own.
   static operation builtin(std::string name, attributes values = attributes::object());
 
@@ -35,6 +37,7 @@ class operation {
   }
 
  private:
+  void take(const attributes& given);
   std::string name_;
   attributes values_ = attributes::object();
   const operator_row* row_ = nullptr;

@@ -126,6 +126,18 @@ operation::operation(std::string name, const attributes& given) : name_(std::mov
         raise(errc::unsupported, "operator '" + name_ + "' is not covered: " + std::string(u.reason));
     raise(errc::not_found, "no operator is called '" + name_ + "'; the nearest is '" + nearest_operator(name_) + "'");
   }
+  take(given);
+}
+
+operation operation::of_row(const operator_row& row, const attributes& given) {
+  operation out;
+  out.name_ = row.name;
+  out.row_ = &row;
+  out.take(given);
+  return out;
+}
+
+void operation::take(const attributes& given) {
   values_ = default_attributes(*row_);
   for (const auto& [attribute, v] : given.items()) {
     if (!values_.contains(attribute)) {

@@ -1,5 +1,5 @@
-#include "kiln/interface/python/impl/array.hpp"
 #include "kiln/interface/python/impl/value.hpp"
+#include "kiln/interface/python_arrays/array.hpp"
 
 namespace kiln::python {
 namespace {

@@ -1,7 +1,8 @@
 #include "kiln/graph/custom_op.hpp"
 
-#include "kiln/interface/python/impl/array.hpp"
 #include "kiln/interface/python/impl/value.hpp"
+#include "kiln/interface/python_arrays/array.hpp"
+#include "kiln/runtime/source_op.hpp"
 
 namespace kiln::python {
 namespace {
@@ -106,17 +107,61 @@ void define(const std::string& domain, const std::string& type, const py::functi
   define_custom_op(std::move(op));
 }
 
+custom_attributes attributes_of(const py::dict& all) {
+  custom_attributes out;
+  for (const auto& [key, value] : all)
+    out.push_back(custom_attribute_of(py::cast<std::string>(key), py::reinterpret_borrow<py::object>(value)));
+  return out;
+}
+
+void define_source(const std::string& domain, const std::string& type, const std::string& source,
+                   std::vector<std::string> operands, const py::dict& attributes, const py::list& types,
+                   const std::string& compiler) {
+  source_op op{domain, type, source, std::move(operands), attributes_of(attributes), {}};
+  for (const py::handle t : types) op.types.mask |= 1u << static_cast<unsigned>(dtype_of_object(t));
+  const py::gil_scoped_release released;
+  define_source_op(op, {compiler, {}});
+}
+
+// What a defined op computes of arrays.
+py::list compute_on(const std::string& name, const py::list& arrays, const py::dict& given) {
+  const custom_op* const op = find_custom_op(name);
+  if (!op) raise(errc::not_found, "a custom op is defined before it is used: found '" + name + "'");
+  const custom_attributes attributes = attributes_of(given);
+  std::vector<argument> in, out;
+  std::vector<shape> types;
+  std::vector<borrowed_array> held(arrays.size());
+  for (std::size_t i = 0; i < arrays.size(); ++i) {
+    held[i].read(arrays[i], i && PyNumber_Check(arrays[i].ptr()) && !py::hasattr(arrays[i], "shape")
+                                ? std::optional(types[0].type)
+                                : std::nullopt);
+    in.push_back(held[i].value.contiguous());
+    types.push_back(in.back().get_shape());
+  }
+  {
+    const py::gil_scoped_release released;
+    try {
+      for (const shape& s : op->shape_rule(attributes, types)) out.emplace_back(s);
+      op->compute(attributes, in, out);
+    } catch (error& e) {
+      throw e.at_op(name);
+    }
+  }
+  py::list results;
+  for (argument& a : out) results.append(held_tensor{std::move(a), {}, false});
+  return results;
+}
+
 }  // namespace
 
 void bind_custom_op(py::module_& m) {
   m.def("_define_op", define, "Defines a custom op by two functions of lists and a dict.");
+  m.def("_define_source_op", define_source, "Defines a custom op by C++ text.");
+  m.def("_compute_custom_op", compute_on, "What a custom op computes of arrays.");
   m.def(
       "_custom_op",
       [](const std::string& name, const py::args& operands, const py::kwargs& attributes) {
-        custom_attributes given;
-        for (const auto& [key, value] : attributes)
-          given.push_back(custom_attribute_of(py::cast<std::string>(key), py::reinterpret_borrow<py::object>(value)));
-        return append_operation(make_custom_operation(name, given), operands);
+        return append_operation(make_custom_operation(name, attributes_of(attributes)), operands);
       },
       "Appends a custom op.");
 }

@@ -16,7 +16,9 @@ const char* word_of(errc code) {
   return words[static_cast<unsigned>(code)];
 }
 
-void set_error(const error& e) {
+}  // namespace
+
+void set_python_error_of(const error& e) {
   const bool of_argument = e.code() == errc::invalid_argument || e.code() == errc::shape_mismatch ||
                            e.code() == errc::not_found || e.code() == errc::limit;
   const py::handle type = of_argument ? argument_error_type : error_type;
@@ -33,30 +35,6 @@ void set_error(const error& e) {
   made.attr("expected") = text(e.expected());
   made.attr("found") = text(e.found());
   PyErr_SetObject(type.ptr(), made.ptr());
-}
-
-}  // namespace
-
-void set_python_error() noexcept {
-  try {
-    try {
-      throw;
-    } catch (const error& e) {
-      set_error(e);
-    } catch (py::error_already_set& e) {
-      e.restore();
-    } catch (const py::builtin_exception& e) {
-      e.set_error();
-    } catch (const std::bad_alloc&) {
-      PyErr_NoMemory();
-    } catch (const std::exception& e) {
-      PyErr_SetString(PyExc_RuntimeError, e.what());
-    }
-  } catch (py::error_already_set& e) {  // while the error was made
-    e.restore();
-  } catch (...) {
-    PyErr_SetString(PyExc_RuntimeError, "an exception of unknown type");
-  }
 }
 
 void bind_error(py::module_& m) {
@@ -85,7 +63,7 @@ void bind_error(py::module_& m) {
     try {
       if (p) std::rethrow_exception(p);
     } catch (const error& e) {
-      set_error(e);
+      set_python_error_of(e);
     }
   });
 }

@@ -1,5 +1,6 @@
 #pragma once
-#include "kiln/interface/python/impl/array.hpp"
+#include "kiln/interface/python/impl/bind.hpp"
+#include "kiln/interface/python_arrays/array.hpp"
 #include "kiln/runtime/executable.hpp"
 
 namespace kiln::python {

@@ -5,54 +5,6 @@
 #include "kiln/interface/python/impl/bind.hpp"
 
 namespace kiln::python {
-namespace {
-
-struct dtype_alias {
-  std::string_view name;
-  dtype type;
-};
-constexpr dtype_alias numpy_names[] = {{"float64", dtype::f64},
-                                       {"float32", dtype::f32},
-                                       {"float16", dtype::f16},
-                                       {"bfloat16", dtype::bf16},
-                                       {"int8", dtype::i8},
-                                       {"int16", dtype::i16},
-                                       {"int32", dtype::i32},
-                                       {"int64", dtype::i64},
-                                       {"uint8", dtype::u8},
-                                       {"uint16", dtype::u16},
-                                       {"uint32", dtype::u32},
-                                       {"uint64", dtype::u64},
-                                       {"bool_", dtype::boolean},
-                                       {"float8_e4m3fn", dtype::f8e4m3fn},
-                                       {"float8_e5m2", dtype::f8e5m2},
-                                       {"float8_e4m3fnuz", dtype::f8e4m3fnuz},
-                                       {"float8_e5m2fnuz", dtype::f8e5m2fnuz},
-                                       {"complex64", dtype::c64},
-                                       {"complex128", dtype::c128}};
-
-std::string name_of_type(py::handle object) {
-  if (py::isinstance<py::str>(object)) return py::cast<std::string>(object);
-  for (const char* attribute : {"name", "__name__"})  // numpy.dtype has the first, a type the second
-    if (py::hasattr(object, attribute) && py::isinstance<py::str>(object.attr(attribute)))
-      return py::cast<std::string>(object.attr(attribute));
-  return py::cast<std::string>(py::repr(object));
-}
-
-}  // namespace
-
-dtype dtype_of_object(py::handle object) {
-  const std::string name = name_of_type(object);
-  for (std::size_t i = 0; i < all_dtypes; ++i)
-    if (to_string(static_cast<dtype>(i)) == name) return static_cast<dtype>(i);
-  for (const dtype_alias& a : numpy_names)
-    if (a.name == name) return a.type;
-  if (name.starts_with("str")) return dtype::string;  // numpy's texts of so many bits
-  std::string known;
-  for (std::size_t i = 0; i < all_dtypes; ++i) known.append(i ? ", " : "").append(to_string(static_cast<dtype>(i)));
-  raise(errc::invalid_argument, "a dtype by its name: expected one of " + known + ", found '" + name + "'");
-}
-
 dimension dimension_of_object(py::handle object) {
   if (py::isinstance<dimension>(object)) return py::cast<dimension>(object);
   if (py::isinstance<py::str>(object)) return dimension::symbol(py::cast<std::string>(object));
@@ -85,14 +37,6 @@ py::tuple object_of_dims(const dims& lens) {
   py::tuple out(lens.size());
   for (std::size_t i = 0; i < lens.size(); ++i) out[i] = object_of_dimension(lens[i]);
   return out;
-}
-
-std::string path_of_object(py::handle object) {
-  const py::object path = py::reinterpret_steal<py::object>(PyOS_FSPath(object.ptr()));
-  if (!path) throw py::error_already_set();
-  PyObject* bytes = nullptr;
-  if (!PyUnicode_FSConverter(path.ptr(), &bytes)) throw py::error_already_set();
-  return py::cast<std::string>(py::reinterpret_steal<py::bytes>(bytes));
 }
 
 void bind_shape(py::module_& m) {

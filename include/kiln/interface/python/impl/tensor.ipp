@@ -1,93 +1,9 @@
-#include "kiln/interface/python/impl/array.hpp"
+#include "kiln/interface/python/impl/bind.hpp"
+#include "kiln/interface/python_arrays/array.hpp"
 #include "kiln/onnx/tensor.hpp"
 
 namespace kiln::python {
 namespace {
-
-// What Python sees of a Tensor's memory while a buffer of it is held.
-struct exported {
-  std::vector<Py_ssize_t> lens, strides;
-  char format[2];
-};
-
-// The type as numpy sees it: what it has no word for is unsigned integers of that size.
-char visible_letter(dtype type) {
-  if (const char letter = letter_of(type)) return letter;
-  return size_of(type) == 1 ? 'B' : 'H';
-}
-
-void check_visible(const held_tensor& t) {
-  if (is_object(t.value.get_shape().type))
-    throw py::buffer_error("elements of a Tensor of " + std::string(to_string(t.value.get_shape().type)) +
-                           " have no memory that others can read; use tolist()");
-  if (!dlpack::is_host(t.where)) throw py::buffer_error("a Tensor in a device's memory; use DLPack");
-}
-
-std::byte* data_of(const held_tensor& t) {
-  alignas(16) static std::byte nothing[16];
-  auto* const data = const_cast<std::byte*>(t.value.data());
-  return data ? data : nothing;
-}
-
-int get_buffer(PyObject* self, Py_buffer* view, int flags) noexcept {
-  view->obj = nullptr;
-  try {
-    const auto& t = py::cast<const held_tensor&>(py::handle(self));
-    check_visible(t);
-    const shape& s = t.value.get_shape();
-    if ((flags & PyBUF_WRITABLE) == PyBUF_WRITABLE && t.read_only)
-      throw py::buffer_error("the Tensor's memory is read-only");
-    if ((flags & PyBUF_STRIDES) != PyBUF_STRIDES && !s.standard())
-      throw py::buffer_error("the Tensor is not contiguous");
-    auto out = std::make_unique<exported>();
-    const auto item = static_cast<Py_ssize_t>(size_of(s.type));
-    const dims steps = s.element_strides();
-    for (std::size_t i = 0; i < s.rank(); ++i) {
-      out->lens.push_back(s.lens[i].value());
-      out->strides.push_back(steps[i].value() * item);
-    }
-    out->format[0] = visible_letter(s.type);
-    out->format[1] = '\0';
-    view->buf = data_of(t);
-    view->len = s.bytes().value();
-    view->readonly = t.read_only;
-    view->itemsize = item;
-    view->format = (flags & PyBUF_FORMAT) == PyBUF_FORMAT ? out->format : nullptr;
-    view->ndim = static_cast<int>(s.rank());
-    view->shape = (flags & PyBUF_ND) == PyBUF_ND ? out->lens.data() : nullptr;
-    view->strides = (flags & PyBUF_STRIDES) == PyBUF_STRIDES ? out->strides.data() : nullptr;
-    view->suboffsets = nullptr;
-    view->internal = out.release();
-    view->obj = py::handle(self).inc_ref().ptr();
-    return 0;
-  } catch (...) {
-    set_python_error();
-    return -1;
-  }
-}
-
-void release_buffer(PyObject*, Py_buffer* view) noexcept { delete static_cast<exported*>(view->internal); }
-
-py::dict interface_of(const held_tensor& t) {
-  check_visible(t);
-  const shape& s = t.value.get_shape();
-  const auto item = static_cast<std::int64_t>(size_of(s.type));
-  const char kind = is_float(s.type) && letter_of(s.type)            ? 'f'
-                    : s.type == dtype::boolean                       ? 'b'
-                    : is_signed_integer(s.type) && letter_of(s.type) ? 'i'
-                                                                     : 'u';
-  py::dict out;
-  out["version"] = 3;
-  out["shape"] = object_of_dims(s.lens);
-  out["typestr"] = std::string(item == 1 ? "|" : "<") + kind + std::to_string(item);
-  out["data"] = py::make_tuple(reinterpret_cast<std::uintptr_t>(data_of(t)), t.read_only);
-  if (!s.standard()) {
-    py::tuple strides(s.rank());
-    for (std::size_t i = 0; i < s.rank(); ++i) strides[i] = s.strides[i].value() * item;
-    out["strides"] = strides;
-  }
-  return out;
-}
 
 std::optional<dtype> wanted_of(const py::object& type) {
   return type.is_none() ? std::nullopt : std::optional(dtype_of_object(type));
@@ -114,12 +30,14 @@ std::string text_of(const held_tensor& t) {
 
 }  // namespace
 
+std::optional<held_tensor> own_array(py::handle object) {
+  if (!py::isinstance<held_tensor>(object)) return std::nullopt;
+  return py::cast<const held_tensor&>(object);
+}
+py::object object_of_array(held_tensor t) { return py::cast(std::move(t)); }
+
 void bind_tensor(py::module_& m) {
-  py::class_<held_tensor> tensor(m, "Tensor", py::custom_type_setup([](PyHeapTypeObject* type) {
-                                   type->ht_type.tp_as_buffer = &type->as_buffer;
-                                   type->as_buffer.bf_getbuffer = get_buffer;
-                                   type->as_buffer.bf_releasebuffer = release_buffer;
-                                 }),
+  py::class_<held_tensor> tensor(m, "Tensor", array_slots(),
                                  "Numbers, or other elements, with a shape and a dtype, in memory that others read "
                                  "without a copy: numpy.asarray(t), numpy.from_dlpack(t), torch.from_dlpack(t). Where "
                                  "Python has no such dtype (bf16, float8), numpy sees unsigned integers of its size.");
@@ -138,7 +56,6 @@ void bind_tensor(py::module_& m) {
       "read_only", [](const held_tensor& t) { return t.read_only; }, "Whether the memory is not to be written.");
   tensor.def_property_readonly(
       "nbytes", [](const held_tensor& t) { return t.value.get_shape().bytes().value(); }, "Bytes of all elements.");
-  tensor.def_property_readonly("__array_interface__", interface_of);
   tensor.def(
       "numpy", [](const py::object& self) { return py::module_::import("numpy").attr("asarray")(self); },
       "A numpy array over the same memory.");
@@ -167,16 +84,7 @@ void bind_tensor(py::module_& m) {
     return lens[0].value();
   });
   tensor.def("__repr__", text_of);
-  tensor.def(
-      "__dlpack__",
-      [](const held_tensor& t, const py::object&, const py::object& max_version, const py::object& dl_device,
-         const py::object& copy) { return send_capsule(t, max_version, dl_device, copy); },
-      py::kw_only(), py::arg("stream") = py::none(), py::arg("max_version") = py::none(),
-      py::arg("dl_device") = py::none(), py::arg("copy") = py::none(), "A capsule of DLPack over the same memory.");
-  tensor.def(
-      "__dlpack_device__",
-      [](const held_tensor& t) { return py::make_tuple(static_cast<int>(t.where.type), t.where.id); },
-      "DLPack's kind and number of the device.");
+  bind_array_protocols(tensor);
   m.def("tensor", tensor_of_object, py::arg("data"), py::arg("dtype") = py::none(),
         "A Tensor over the memory of an array, where it has the buffer protocol, DLPack or __array_interface__; or of "
         "numbers, bools or strings in nested lists. `dtype` says what lists are read as, and \"bf16\" or a float8 what "

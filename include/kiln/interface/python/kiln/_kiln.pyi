@@ -206,6 +206,16 @@ def _custom_op(name: str, *operands: _Operand, **attributes: Any) -> Value: ...
 def _define_op(
     domain: str, type: str, shape_rule: Callable[..., Any], compute: Callable[..., Any], pure: bool
 ) -> None: ...
+def _define_source_op(
+    domain: str,
+    type: str,
+    source: str,
+    operands: Sequence[str],
+    attributes: _Named,
+    dtypes: list[Any],
+    compiler: str,
+) -> None: ...
+def _compute_custom_op(name: str, arrays: list[Any], attributes: _Named) -> list[Tensor]: ...
 def _read(path: _Path, sizes: _Sizes, shapes: _Named, values: _Named, keep: list[str]) -> Program: ...
 def _parse(
     model: Any, directory: str, sizes: _Sizes, shapes: _Named, values: _Named, keep: list[str]

@@ -1,7 +1,5 @@
 #pragma once
-#include <optional>
-
-#include "kiln/interface/python/impl/bind.hpp"
+#include "kiln/interface/python_arrays/bind.hpp"
 
 namespace kiln::python {
 
@@ -25,9 +23,10 @@ class borrowed_array {
   dlpack::device where;
   bool read_only = false;
 
-  /// Reads a Tensor, what has the buffer protocol, DLPack or __array_interface__, or numbers and nested lists.
-  /// `wanted`: the dtype that lists are read as, and that unsigned integers of its size are taken for where Python has
-  /// no such type (bf16, float8). Elements that kiln can't read where they are (unaligned ones) are copied.
+  /// Reads an object of the module's own class, what has the buffer protocol, DLPack or __array_interface__, or numbers
+  /// and nested lists. `wanted`: the dtype that lists are read as, and that unsigned integers of its size are taken for
+  /// where Python has no such type (bf16, float8). Elements that kiln can't read where they are (unaligned ones) are
+  /// copied.
   void read(py::handle object, std::optional<dtype> wanted);
   /// Memory to be written: only what can be written where it is.
   void read_writable(py::handle object, std::optional<dtype> wanted);
@@ -61,11 +60,17 @@ py::object list_of_argument(const argument& a);
 /// The type of elements in buffers and in __array_interface__: the letter of the module struct; 0: there is none.
 char letter_of(dtype type);
 
+/// The buffer protocol, for the constructor of the module's own class. What Python has no word for (bf16, float8) shows
+/// as unsigned integers of that size.
+py::custom_type_setup array_slots();
+/// Gives that class `__array_interface__`, `__dlpack__` and `__dlpack_device__`.
+void bind_array_protocols(py::handle type);
+
 /// Reads a capsule of DLPack, which is then used up.
 dlpack::received receive_capsule(py::handle capsule);
 /// Asks an object for its capsule, or takes one.
 dlpack::received receive_from(py::handle object);
-/// What `__dlpack__` of a Tensor gives.
+/// What `__dlpack__` of an array gives.
 py::object send_capsule(const held_tensor& t, const py::object& max_version, const py::object& dl_device,
                         const py::object& copy);
 

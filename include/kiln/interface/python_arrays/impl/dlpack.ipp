@@ -1,6 +1,6 @@
 #include "kiln/runtime/dlpack.hpp"
 
-#include "kiln/interface/python/impl/array.hpp"
+#include "kiln/interface/python_arrays/array.hpp"
 
 namespace kiln::python {
 namespace {
@@ -62,7 +62,7 @@ dlpack::received receive_from(py::handle object) {
 py::object send_capsule(const held_tensor& t, const py::object& max_version, const py::object& dl_device,
                         const py::object& copy) {
   const auto device = py::make_tuple(static_cast<int>(t.where.type), t.where.id);
-  if (!dl_device.is_none() && !device.equal(dl_device)) throw py::buffer_error("a Tensor stays on its device");
+  if (!dl_device.is_none() && !device.equal(dl_device)) throw py::buffer_error("an array stays on its device");
   const bool versioned = !max_version.is_none() && py::cast<int>(max_version[py::int_(0)]) >= 1;
   if (t.read_only && !versioned && (copy.is_none() || !py::cast<bool>(copy)))
     throw py::buffer_error("only DLPack 1.0 and later can say that memory is read-only; make a copy()");

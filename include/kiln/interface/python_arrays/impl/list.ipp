@@ -4,7 +4,7 @@
 #include <complex>
 
 #include "kiln/core/object.hpp"
-#include "kiln/interface/python/impl/array.hpp"
+#include "kiln/interface/python_arrays/array.hpp"
 
 namespace kiln::python {
 namespace {
@@ -117,7 +117,7 @@ py::object nested(const std::vector<py::object>& items, const dims& lens, std::s
 
 // Sequences are lists, optionals a value or None, maps dicts; of rank 0.
 py::object object_of_rank_0(const argument& a) {
-  const auto of = [](const argument& item) { return py::cast(held_tensor{item.owned(), {}, false}); };
+  const auto of = [](const argument& item) { return object_of_array({item.owned(), {}, false}); };
   switch (a.get_shape().type) {
     case dtype::sequence: {
       py::list out;

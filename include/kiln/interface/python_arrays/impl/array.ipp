@@ -1,4 +1,4 @@
-#include "kiln/interface/python/impl/array.hpp"
+#include "kiln/interface/python_arrays/array.hpp"
 
 namespace kiln::python {
 namespace {
@@ -118,11 +118,11 @@ void borrowed_array::take(void* data, dtype type, std::size_t item, std::size_t 
 }
 
 bool borrowed_array::read_tensor(py::handle object) {
-  if (!py::isinstance<held_tensor>(object)) return false;
-  const auto& t = py::cast<const held_tensor&>(object);
-  value = t.value;
-  where = t.where;
-  read_only = t.read_only;
+  std::optional<held_tensor> t = own_array(object);
+  if (!t) return false;
+  value = std::move(t->value);
+  where = t->where;
+  read_only = t->read_only;
   return true;
 }
 

@@ -1,0 +1,180 @@
+#include "kiln/interface/migraphx/argument.hpp"
+
+#include <algorithm>
+
+#include "kiln/interface/migraphx/python/impl/bind.hpp"
+
+namespace kiln::migraphx::python {
+namespace {
+
+using kiln::python::borrowed_array;
+
+// MIGraphX's strides count forwards.
+bool runs_backwards(const kiln::shape& s) {
+  return std::any_of(s.strides.begin(), s.strides.end(), [](dimension d) { return d.value() < 0; });
+}
+
+bool in_host(const held_argument& a) { return !a.on_gpu && dlpack::is_host(a.where); }
+
+py::list flat_list(const held_argument& a) {
+  if (a.value.get_shape().type() == type_t::tuple_type)
+    raise(errc::invalid_argument, "elements of one tensor: found a tuple");
+  if (!in_host(a)) raise(errc::invalid_argument, "elements in the host's memory: use from_gpu()");
+  kiln::argument dense = a.value.value().contiguous();
+  const kiln::shape flat(dense.get_shape().type, {dense.elements()});
+  return kiln::python::list_of_argument(kiln::argument(flat, dense.data()));
+}
+
+std::string text_of(const held_argument& a) {
+  if (!in_host(a) || a.value.get_shape().type() == type_t::tuple_type)
+    return "migraphx.argument(" + to_string(a.value.get_shape()) + ")";
+  constexpr std::size_t most = 1000;
+  const py::list all = flat_list(a);
+  std::string out;
+  for (std::size_t i = 0; i < std::min(all.size(), most); ++i)
+    out += (i ? ", " : "{") + py::cast<std::string>(py::str(all[i]));
+  return all.empty() ? "{}" : out + (all.size() > most ? ", ...}" : "}");
+}
+
+held_argument create_argument(const shape& s, const py::iterable& values) {
+  const py::list given(values);
+  if (given.size() != s.elements())
+    raise(fault::of(errc::invalid_argument, "as many values as the shape has elements", s.elements(), given.size()));
+  const dtype type = dtype_of_type(s.type());
+  const bool whole = is_signed_integer(type) || is_unsigned_integer(type);
+  const bool exact =
+      whole && std::all_of(given.begin(), given.end(), [](py::handle v) { return PyIndex_Check(v.ptr()); });
+  argument out(s);
+  if (exact) {
+    const kiln::argument read = kiln::python::argument_of_list(given, type);
+    for (std::size_t i = 0; i < s.elements(); ++i)
+      std::memcpy(out.data() + s.index(i) * size_of(type), read.data() + i * size_of(type), size_of(type));
+    return {std::move(out)};
+  }
+  for (std::size_t i = 0; i < s.elements(); ++i) {
+    const auto v = py::cast<double>(given[i]);
+    encode(type, &v, reinterpret_cast<std::byte*>(out.data()) + s.index(i) * size_of(type), 1);
+  }
+  return {std::move(out)};
+}
+
+}  // namespace
+
+held_argument argument_of_object(py::handle object, std::optional<dtype> wanted) {
+  if (py::isinstance<held_argument>(object)) return py::cast<held_argument>(object);
+  borrowed_array a;
+  a.read(object, wanted);
+  if (is_object(a.value.get_shape().type) || is_complex(a.value.get_shape().type))
+    raise(
+        fault::of(errc::invalid_argument, "element type of an argument", "a number or bool", a.value.get_shape().type));
+  const dlpack::device where = a.where;
+  const bool read_only = a.read_only;
+  if (runs_backwards(a.value.get_shape())) return {argument(a.value.copy()), {}, false};
+  return {argument(a.shared()), where, read_only};
+}
+
+kiln::python::held_tensor array_of_argument(const held_argument& a) {
+  if (a.value.get_shape().type() == type_t::tuple_type) throw py::buffer_error("a tuple of arguments is no array");
+  if (a.on_gpu) throw py::buffer_error("an argument in the GPU's memory: use from_gpu()");
+  const kiln::argument& v = a.value.value();
+  if (v.get_shape().rank() != 0) return {v, a.where, a.read_only};
+  // one element: a share in its owner
+  const auto release = [](void* held) { delete static_cast<kiln::argument*>(held); };
+  auto* const data = const_cast<std::byte*>(v.data());
+  const std::size_t bytes = size_of(v.get_shape().type);
+  return {kiln::argument({v.get_shape().type, {1}}, buffer::borrow(data, bytes, new kiln::argument(v), release), data),
+          a.where, a.read_only};
+}
+
+py::list objects_of_results(std::vector<argument> results, const parameter_map& parameters) {
+  py::list out;
+  for (argument& r : results) {
+    const char* const data = r.data();
+    for (const auto& [name, p] : parameters) {
+      if (!data || !p.data() || data < p.data() || data >= p.data() + p.get_shape().bytes()) continue;
+      const auto release = [](void* held) { delete static_cast<argument*>(held); };
+      auto* const bytes = reinterpret_cast<std::byte*>(r.data());
+      r = argument(r.get_shape(),
+                   kiln::argument(r.value().get_shape(),
+                                  buffer::borrow(bytes, r.get_shape().bytes(), new argument(p), release), bytes));
+      break;
+    }
+    out.append(held_argument{std::move(r)});
+  }
+  return out;
+}
+
+void bind_argument(py::module_& m) {
+  py::class_<held_argument> c(m, "argument", kiln::python::array_slots(),
+                              "Elements with a shape, in memory that others read without a copy: numpy.array(a), "
+                              "numpy.from_dlpack(a), memoryview(a). bf16 and fp8 show as uint16 and uint8.");
+  c.def(py::init([](const py::object& data) {
+          if (py::isinstance<shape>(data)) return held_argument{argument(py::cast<const shape&>(data))};
+          return argument_of_object(data);
+        }),
+        py::arg("data"), "An argument over the memory of an array, which it keeps; or of zeros in a shape.");
+  c.def("get_shape", [](const held_argument& a) { return a.value.get_shape(); });
+  c.def("data_ptr", [](const held_argument& a) { return reinterpret_cast<std::uintptr_t>(a.value.data()); });
+  c.def("tolist", flat_list, "The elements, in row-major order.");
+  c.def_static(
+      "save",
+      [](const held_argument& a, const py::object& file) {
+        save_argument(a.value, kiln::python::path_of_object(file));
+      },
+      py::arg("arg"), py::arg("filename"));
+  c.def_static(
+      "load", [](const py::object& file) { return held_argument{load_argument(kiln::python::path_of_object(file))}; },
+      py::arg("filename"));
+  c.def(
+      "__eq__",
+      [](const held_argument& a, const held_argument& b) {
+        return in_host(a) && in_host(b) ? a.value == b.value : a.value.data() == b.value.data();
+      },
+      py::is_operator());
+  c.def("__repr__", text_of);
+  c.def(
+      "__array__",
+      [](const py::object& self, const py::object& dtype, const py::object& copy) {
+        const py::object numpy = py::module_::import("numpy");
+        const py::object seen = numpy.attr("asarray")(py::memoryview(self));
+        const bool copies = !copy.is_none() && py::cast<bool>(copy);
+        if (dtype.is_none()) return copies ? seen.attr("copy")() : seen;
+        return py::object(seen.attr("astype")(dtype, py::arg("copy") = copies));
+      },
+      py::arg("dtype") = py::none(), py::arg("copy") = py::none());
+  kiln::python::bind_array_protocols(c);
+  m.def(
+      "from_dlpack",
+      [](const py::object& object) {
+        dlpack::received r = kiln::python::receive_from(object);
+        return held_argument{argument(std::move(r.value)), r.where, r.read_only};
+      },
+      py::arg("object"), "An argument over the memory of an object with __dlpack__, or of a capsule.");
+  m.def("create_argument", create_argument, py::arg("s"), py::arg("values"), "Values, in row-major order, in a shape.");
+  m.def(
+      "generate_argument", [](const shape& s, std::size_t seed) { return held_argument{generate_argument(s, seed)}; },
+      py::arg("s"), py::arg("seed") = 0, "Numbers that follow from the seed alone.");
+  m.def(
+      "fill_argument", [](const shape& s, double value) { return held_argument{fill_argument(s, value)}; },
+      py::arg("s"), py::arg("value"), "The value in every element.");
+  m.def(
+      "argument_from_pointer",
+      [](const shape& s, std::uintptr_t address) {
+        return held_argument{argument(s, reinterpret_cast<void*>(address))};
+      },
+      py::arg("shape"), py::arg("address"), "An argument over memory that the caller keeps.");
+}
+
+}  // namespace kiln::migraphx::python
+
+namespace kiln::python {
+
+std::optional<held_tensor> own_array(py::handle object) {
+  if (!py::isinstance<migraphx::python::held_argument>(object)) return std::nullopt;
+  return migraphx::python::array_of_argument(py::cast<const migraphx::python::held_argument&>(object));
+}
+py::object object_of_array(held_tensor t) {
+  return py::cast(migraphx::python::held_argument{migraphx::argument(std::move(t.value)), t.where, t.read_only});
+}
+
+}  // namespace kiln::python
