@@ -1,6 +1,7 @@
 #pragma once
 #include "kiln/pass/constants.hpp"
 #include "kiln/pass/note.hpp"
+#include "kiln/pass/recompute.hpp"
 
 namespace kiln {
 
@@ -87,26 +88,14 @@ template <class Module> class float_narrower {
     return to;
   }
   constexpr void narrow(std::uint32_t i) {
-    const auto op = r_[i].op;
-    const text name = r_[i].name;
-    const shapes before = r_[i].results;
     small_vector<value_id> inputs = r_[i].inputs;
     shapes in;
     for (value_id& v : inputs) {
       v = narrow_value(v);
       in.push_back(r_.shape_of(v));
     }
-    const value_id made = r_.add_with_shapes(op, std::move(inputs), *op.shape_rule(in), name.view());
-    for (std::uint32_t k = 0; k < before.size(); ++k) {
-      value_id by{made.instruction, k};
-      if (!(r_.shape_of(by).type == before[k].type)) {
-        by = r_.add(op::convert{before[k].type}, {by});
-        widened_.resize(by.instruction + 1, 0);
-        widened_[by.instruction] = 1;
-      }
-      r_.replace({i, k}, by);
-    }
-    note_.count(op.name());
+    note_.count(r_[i].op.name());
+    recompute(r_, i, std::move(inputs), *r_[i].op.shape_rule(in), widened_);
   }
 
   struct pair {

@@ -1,6 +1,7 @@
 #pragma once
 #include "kiln/graph/matcher.hpp"
 #include "kiln/pass/note.hpp"
+#include "kiln/pass/recompute.hpp"
 
 namespace kiln {
 
@@ -80,24 +81,12 @@ template <class Module> class float_widener {
     return to;
   }
   constexpr void widen(std::uint32_t i) {
-    const auto op = r_[i].op;
-    const text name = r_[i].name;
     shapes results = r_[i].results;
     small_vector<value_id> inputs = r_[i].inputs;
     for (value_id& v : inputs) v = wide(v);
     for (shape& s : results) s = wide_shape(s);
-    const value_id made = r_.add_with_shapes(op, std::move(inputs), results, name.view());
-    for (std::uint32_t k = 0; k < results.size(); ++k) {
-      value_id by{made.instruction, k};
-      const dtype t = r_[i].results[k].type;
-      if (is_half_float(t)) {
-        by = r_.add(op::convert{t}, {by});
-        narrowed_.resize(by.instruction + 1, 0);
-        narrowed_[by.instruction] = 1;
-      }
-      r_.replace({i, k}, by);
-    }
-    note_.count(op.name());
+    note_.count(r_[i].op.name());
+    recompute(r_, i, std::move(inputs), results, narrowed_);
   }
 
   struct pair {
