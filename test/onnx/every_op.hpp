@@ -48,8 +48,8 @@ inline value whole(builder& b, const dims& lens, const std::vector<std::int64_t>
 inline std::vector<op_program> every_op_program() {
   std::vector<op_program> all;
   [&]<class... Ops>(type_list<Ops...>) { (detail::add_simple<Ops>(all), ...); }(default_registry::types{});
-  const auto add = [&](const char* op, const char* variant, std::function<value(builder&)> make) {
-    all.push_back({op, std::string(op) + variant, [make = std::move(make)](builder& b) { b.output(make(b), "y"); }});
+  const auto add = [&](const char* op, const std::string& variant, std::function<value(builder&)> make) {
+    all.push_back({op, op + variant, [make = std::move(make)](builder& b) { b.output(make(b), "y"); }});
   };
   const auto x = [](builder& b, const dims& lens, const char* name = "x") { return b.input(name, dtype::f32, lens); };
   using detail::whole;

@@ -134,7 +134,7 @@ template <auto Net> void mark(std::array<bool, every_op::size>& seen) {
 TEST(static_generic, every_op_has_a_step) {
   std::array<bool, every_op::size> seen{};
   mark<along_axes>(seen), mark<selections>(seen), mark<placements>(seen), mark<windows>(seen), mark<recurrences>(seen);
-  mark<random_numbers>(seen), mark<transforms>(seen);
+  mark<random_numbers>(seen), mark<transforms>(seen), mark<integers>(seen);
   for (const std::string_view elsewhere : {"concat", "contiguous", "fill", "iota", "gather", "pooling"})
     seen[every_op::find(elsewhere)] = true;
   for (std::size_t k = 0; k < every_op::size; ++k)
