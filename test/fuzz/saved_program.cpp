@@ -1,8 +1,8 @@
 // fuzz_saved_program CASES SEED FILE...: damages saved programs (compiled for the CPU, with their source or without)
 // and loads and runs them. Truncated files and changed bits are an error, or the same results where nothing reads the
 // bits. For most cases checksums are made to fit again, so that what is behind them is reached: there any error of
-// kiln's will do, and any result. Exits with 1 at the first case that ends otherwise; the case's file is left beside
-// the program.
+// kiln's will do, and any result. Exits with 1 at the first case that ends otherwise; the case's file is left in the
+// folder of temporary files.
 #define XXH_INLINE_ALL
 #include <fmt/format.h>
 #include <unistd.h>
@@ -152,7 +152,9 @@ struct outcome {
 
 class fuzzer {
  public:
-  explicit fuzzer(std::span<char* const> files) : file_("fuzz_saved_program." + std::to_string(::getpid()) + ".kiln") {
+  explicit fuzzer(std::span<char* const> files)
+      : file_((std::filesystem::temp_directory_path() / ("fuzz_saved_program." + std::to_string(::getpid()) + ".kiln"))
+                  .string()) {
     options_.pool = std::make_shared<thread_pool>(1);
     for (const char* name : files) {
       seeds_.push_back(read_file(name));

@@ -12,6 +12,8 @@ if [ $# -eq 0 ]; then
   cd - >/dev/null
   set -- "$root/$1" "$root/$2" "$3"
 fi
+# thousands of files, each read once: not for a disk
+[ -w /dev/shm ] && export TMPDIR=/dev/shm
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 "$1" compile "$root/examples/models/digits/model.onnx" -o "$folder/native.kiln" >/dev/null

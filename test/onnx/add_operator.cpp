@@ -24,10 +24,10 @@ TEST(add_operator, adds_what_the_importer_would) {
   alpha.kind = attribute_kind::real;
   alpha.real = .5f;
   n.attributes.push_back(alpha);
-  b.output(add_operator(b, n, 16, {x}).front());
+  b.output(add_operator(b, n, 16, {x})[0]);
   // symbols are named after the label
   b.label = text("found");
-  const value places = add_operator(b, named("NonZero"), 13, {x}).front();
+  const value places = add_operator(b, named("NonZero"), 13, {x})[0];
   EXPECT_TRUE(to_string(places.dim(1)).starts_with("found."));
   b.output(places);
   const executable exe = compile(b.finish(), reference_target());

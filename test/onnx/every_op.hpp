@@ -126,6 +126,12 @@ inline std::vector<op_program> every_op_program() {
   add("tri", "", [=](builder& b) { return x(b, {4, 6}) | op::tri{false, 1}; });
   // beside the registry
   add("bit_cast", "", [=](builder& b) { return x(b, {3, 5}) | op::bit_cast{dtype::i32}; });
+  for (const std::int64_t bits : {4, 8})
+    add("block_dequantize", bits == 4 ? "_packed" : "", [=](builder& b) {
+      const value data = b.constant(literal::of<std::int64_t>(
+          {dtype::u8, {2, 4}}, small_vector<std::int64_t>{1, 35, 69, 103, 137, 171, 205, 255}));
+      return b.add(op::block_dequantize{.bits = bits, .block = bits == 4 ? 4 : 2, .zero = 3}, data, x(b, {2, 2}));
+    });
   add("det", "", [=](builder& b) { return x(b, {2, 3, 3}) | op::det{}; });
   add("inverse", "", [=](builder& b) { return x(b, {2, 3, 3}) | op::inverse{}; });
   for (const bool inverse : {false, true}) {

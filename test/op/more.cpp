@@ -44,6 +44,47 @@ TEST(bit_cast, keeps_bits) {
   KILN_EXPECT_RUN(lit(dtype::u16, {1}, 0x3c00), op::bit_cast{dtype::u16}, lit(dtype::f16, {1}, 1));
 }
 
+// block_dequantize
+
+constexpr shape B{dtype::u8, {2, 3}};  // bytes
+static_assert(shape_from(block_dequantize{.bits = 4, .block = 4}, B, shape{F, {2, 2}}) == shape{F, {2, 6}});
+static_assert(shape_from(block_dequantize{.bits = 4, .block = 4, .extent = 5}, B, shape{F, {2, 2}},
+                         shape{dtype::u8, {2, 1}}) == shape{F, {2, 5}});
+static_assert(fails(block_dequantize{.bits = 3}, errc::unsupported, "bits of a field", B, shape{F, {2, 1}}));
+static_assert(fails(block_dequantize{.axis = 2}, errc::shape_mismatch, "the axis of the blocks lies within the rank", B,
+                    shape{F, {2, 1}}));
+static_assert(fails(block_dequantize{.block = 0}, errc::invalid_argument, "elements of a block", B, shape{F, {2, 1}}));
+static_assert(fails(block_dequantize{.bits = 4}, errc::unsupported, "dtype of the data", shape{dtype::i8, {2, 3}},
+                    shape{F, {2, 1}}));
+static_assert(fails(block_dequantize{}, errc::unsupported, "dtype of the data", shape{dtype::i16, {2, 3}},
+                    shape{F, {2, 1}}));
+static_assert(fails(block_dequantize{}, errc::unsupported, "dtype of the scales", B, shape{I, {2, 1}}));
+static_assert(fails(block_dequantize{.block = 2}, errc::shape_mismatch, "extents of the scales: one for each block", B,
+                    shape{F, {2, 1}}));
+static_assert(fails(block_dequantize{.bits = 4, .extent = 7}, errc::shape_mismatch,
+                    "the extent lies within the data's fields", B, shape{F, {2, 1}}));
+static_assert(fails(block_dequantize{}, errc::unsupported, "dtype of the zero points", B, shape{F, {2, 1}},
+                    shape{dtype::i8, {2, 1}}));
+static_assert(fails(block_dequantize{.bits = 4, .block = 2}, errc::shape_mismatch, "extents of the zero points", B,
+                    shape{F, {2, 3}}, shape{dtype::u8, {2, 3}}));
+TEST(block_dequantize, unpacks_fields_from_the_lowest) {
+  const literal bytes = lit(dtype::u8, {1, 3}, 0x21, 0x43, 0xf8), scale = f32({1, 2}, 1, 10);
+  const block_dequantize four{.bits = 4, .block = 4, .zero = 1};
+  expect_run(f32({1, 6}, 0, 1, 2, 3, 70, 140), four, bytes, scale);
+  expect_run(f32({1, 6}, -1, 0, 1, 2, 70, 140), block_dequantize{.bits = 4, .block = 4}, bytes, scale,
+             lit(dtype::u8, {1, 1}, 0x12));
+  expect_run(f32({1, 5}, .5, 1.5, 2.5, 3.5, 60), block_dequantize{.bits = 4, .block = 4, .extent = 5}, bytes, scale,
+             f32({1, 2}, .5, 2));
+  KILN_EXPECT_RUN(f32({1, 4}, 3, 2, 1, 0), (block_dequantize{.bits = 2, .block = 4}), lit(dtype::u8, {1, 1}, 0x1b),
+                  f32({1, 1}, 1));
+}
+TEST(block_dequantize, blocks_lie_along_any_axis) {
+  const literal data = lit(dtype::i8, {3, 2}, -1, 2, -3, 4, 5, -6), scale = f32({2, 2}, 1, 10, 100, 1000);
+  expect_run(f32({3, 2}, -1, 20, -3, 40, 500, -6000), block_dequantize{.axis = 0, .block = 2}, data, scale);
+  expect_run(f32({3, 2}, -2, 20, -4, 40, 700, -5000), block_dequantize{.axis = 0, .block = 2}, data, scale,
+             lit(dtype::i8, {2, 2}, 1, 0, -2, -1));
+}
+
 // det
 
 static_assert(shape_from(det{}, shape{F, {5, 3, 3}}) == shape{F, {5}});

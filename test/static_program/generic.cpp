@@ -50,6 +50,10 @@ constexpr auto placements = [](auto& b) {
   b.output(x.transpose({0, 2, 1}) | contiguous{});
   b.output((x | tri{}).concat(x, 2));  // written where the concatenation has it
   b.output(x | bit_cast{.to = dtype::i32});
+  b.output(b.add(block_dequantize{.bits = 4, .block = 4, .zero = 8}, b.input("bytes", dtype::u8, {3, 4}),
+                 b.input("scales", dtype::f32, {3, 2})));
+  b.output(b.add(block_dequantize{.axis = 0, .block = 2}, b.input("small", dtype::i8, {3, 4}),
+                 b.input("steps", dtype::f16, {2, 4}), b.input("zeros", dtype::f32, {2, 4})));
   b.output(b.input("d", dtype::f64, {3, 4, 4}) | det{});
 };
 TEST(static_generic, placements) { expect_steps<placements>(3); }

@@ -1,4 +1,5 @@
 #pragma once
+#include "kiln/pass/constants.hpp"
 #include "kiln/pass/fuse_prologue.hpp"
 #include "kiln/pass/stored_weights.hpp"
 
@@ -36,6 +37,27 @@ template <class Module> constexpr bool is_viewed_constant(const Module& m, value
   return m.producer(v).kind == instruction_kind::literal;
 }
 
+/// Computes what constants that are stored in blocks mean.
+template <class Module> constexpr std::uint32_t write_out_stored_constants(Module& m) {
+  rewriter<Module> r(m);
+  std::uint32_t count = 0;
+  const std::uint32_t n = r.size();
+  for (std::uint32_t i = 0; i < n; ++i) {
+    if (!r.template get_if<op::block_dequantize>({i, 0}) || r.users(i).empty()) continue;
+    small_vector<literal> values;
+    for (const value_id v : r[i].inputs)
+      if (const constant_view c = viewed_constant(r, v)) values.push_back(laid_out(*c.from, c.at));
+    if (values.size() != r[i].inputs.size()) continue;
+    small_vector<const literal*> pointers;
+    for (const literal& l : values) pointers.push_back(&l);
+    auto made = fold(r[i].op, std::span<const literal* const>(pointers.data(), pointers.size()), r[i].results);
+    if (made.empty()) continue;
+    r.replace({i, 0}, r.add_literal(std::move(made[0]), r[i].inputs));
+    ++count;
+  }
+  return count;
+}
+
 }  // namespace detail
 
 /// Moves the dequantization of constant weights that are stored in blocks into the matrix product that reads them, bare
@@ -58,6 +80,7 @@ template <class Program> constexpr pass_note fuse_stored_weights(Program& p) {
       note.count("product");
     }
     m.compact();
+    for (std::uint32_t k = detail::write_out_stored_constants(m); k > 0; --k) note.count("constant");
   });
   return note;
 }

@@ -31,8 +31,7 @@ template <class Module> constexpr std::optional<stored_weights> find_stored_weig
     out.instructions.push_back(v.instruction);
   }
   const auto& made = m.producer(v);
-  const auto* stored =
-      made.kind == instruction_kind::op ? made.op.template get_if<op::block_dequantize>() : nullptr;
+  const auto* stored = made.kind == instruction_kind::op ? made.op.template get_if<op::block_dequantize>() : nullptr;
   const shape& numbers = m.shape_of(v);
   if (!stored || numbers.rank() != 2 || !numbers.is_constant()) return std::nullopt;
   layout at = layout::standard(numbers.lens);

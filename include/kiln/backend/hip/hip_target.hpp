@@ -21,6 +21,7 @@ class hip_target final : public target {
  public:
   explicit hip_target(const hip_options& options = {});
   std::string_view name() const override { return "hip"; }
+  target_passes passes() const override;
   lower::layout_role role(const program& whole, const basic_instruction<operation>& instruction) const override;
   std::unique_ptr<kernel> make_kernel(const kernel_request& request) const override;
   std::unique_ptr<kernel> make_copy(const derived_data* derived) const override;

@@ -2,6 +2,7 @@
 
 #include "kiln/cpp_export/impl/exporter.hpp"
 #include "kiln/cpp_export/impl/names.hpp"
+#include "kiln/pass/expand_block_dequantize.hpp"
 #include "kiln/pass/pipeline.hpp"
 
 namespace kiln {
@@ -183,7 +184,9 @@ bool is_program_name(std::string_view name) {
 }
 
 cpp_project to_cpp(const program& optimized, const cpp_options& options) {
-  return aot::cpp_exporter(optimized, options).write();
+  std::optional<program> plain = without_block_dequantize(optimized);
+  if (plain) optimize(*plain, {.fuse = false});
+  return aot::cpp_exporter(plain ? *plain : optimized, options).write();
 }
 
 }  // namespace kiln

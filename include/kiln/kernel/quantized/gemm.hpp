@@ -3,7 +3,6 @@
 #include <bit>
 
 #include "kiln/kernel/quantized/tile.hpp"
-#include "kiln/kernel/gemm/gemm.hpp"
 
 namespace kiln::kernels {
 
@@ -40,8 +39,8 @@ struct quantized_scratch {
   }
 };
 
-/// Rounds one row to bytes: in each block by its greatest magnitude, in the order of `byte_rows`. A block with a NaN has
-/// a scale of NaN.
+/// Rounds one row to bytes: in each block by its greatest magnitude, in the order of `byte_rows`. A block with a NaN
+/// has a scale of NaN.
 template <int Bits>
 void round_row(const quantized_form& f, const float* x, std::int8_t* to, float* scales, std::int32_t* sums) {
   constexpr int lanes = 16, fields = 8 / Bits;
@@ -121,87 +120,121 @@ struct quantized_tasks {
   }
 };
 
+/// A product, its operands in scratch memory as the tiles read them.
+template <class Machine, int Bits> class quantized_product {
+ public:
+  quantized_product(thread_pool& pool, const quantized_problem& p, std::byte* scratch)
+      : p_(p), f_(p.form), at_(p, pool.size()), scratch_(scratch) {
+    scales_ = reinterpret_cast<float*>(scratch + at_.scales);
+    byte_sums_ = reinterpret_cast<std::int32_t*>(scratch + at_.sums);
+    if (at_.sums_up) sums_ = reinterpret_cast<float*>(scratch + at_.sums);
+    left_ = at_.copies ? reinterpret_cast<const float*>(scratch) : p.a;
+    if (!at_.copies && !at_.sums_up) return;
+    if (p.m == 1)
+      prepare(0);
+    else
+      pool.parallel_for(p.m, [&](std::int64_t r, unsigned) { prepare(r); });
+  }
+
+  bool dequantizes() const { return at_.dequantizes; }
+
+  /// Rows [row0, row0 + rows) of the columns of one panel, whose numbers are written out in the worker's memory.
+  void multiply_panel(std::int64_t row0, std::int64_t rows, std::int64_t col0, std::int64_t cols,
+                      unsigned worker) const {
+    auto* const panel = reinterpret_cast<float*>(scratch_ + at_.panels + worker * at_.panel);
+    const quantized_columns w(f_, p_.b, col0);
+    const std::int64_t each = quantized_scratch::block_rows(f_) / f_.block;
+    const int vectors = static_cast<int>(w.width / lanes);
+    for (std::int64_t b = 0; b < w.blocks; b += each) {
+      const std::int64_t count = std::min(each, w.blocks - b);
+      dequantize_panel<Bits>(w, b, count, panel);
+      even_blocks(rows, register_tile<float>::rows_of(vectors)).each([&](std::int64_t first, int group) {
+        const float* row[2 * register_tile<float>::rows];
+        for (int r = 0; r < group; ++r) row[r] = left_ + (row0 + first + r) * left_row() + b * f_.block;
+        find_tile<float, linear_step>(group, vectors)(
+            count * f_.block, row, linear_step{1}, panel, w.width, p_.c + (row0 + first) * p_.c_row + col0, p_.c_row,
+            static_cast<int>(cols), b != 0, fetch_ahead{reinterpret_cast<const char*>(panel), 0}, nullptr);
+      });
+    }
+  }
+  /// `group` rows from `row`, as many as a tile has at most, of columns that a vector begins at.
+  void multiply_rows(std::int64_t row, int group, std::int64_t col0, std::int64_t cols) const {
+    const std::int64_t most = quantized_tile_vectors(group);
+    for (std::int64_t j = 0; j < cols;) {
+      const std::int64_t rest = ceil_div(cols - j, lanes);
+      const auto vectors = static_cast<int>(rest >= most ? most : rest >= 2 ? 2 : 1);
+      const quantized_columns w(f_, p_.b, col0 + j);
+      const int stored = static_cast<int>(std::min<std::int64_t>(vectors * lanes, cols - j));
+      float* const c = p_.c + row * p_.c_row + col0 + j;
+      if (p_.rounds)
+        multiply_bytes(w, row, group, vectors, c, stored);
+      else
+        multiply_floats(w, row, group, vectors, c, stored);
+      j += vectors * lanes;
+    }
+  }
+
+ private:
+  static constexpr std::int64_t lanes = native_lanes<float>;
+
+  std::ptrdiff_t left_row() const { return at_.row / 4; }
+  void prepare(std::int64_t r) const {
+    const float* const x = p_.a + r * p_.a_row;
+    std::byte* const to = scratch_ + r * at_.row;
+    const std::int64_t block = r * f_.blocks();
+    if (p_.rounds)
+      round_row<Bits>(f_, x, reinterpret_cast<std::int8_t*>(to), scales_ + block, byte_sums_ + block);
+    else
+      copy_row(f_, x, at_.copies ? reinterpret_cast<float*>(to) : nullptr, sums_ ? sums_ + block : nullptr);
+  }
+  void multiply_bytes(const quantized_columns& w, std::int64_t row, int group, int vectors, float* c,
+                      int stored) const {
+    if constexpr (Bits <= Machine::most_bits) {
+      const std::int64_t block = row * f_.blocks();
+      const byte_rows x{reinterpret_cast<const std::int8_t*>(scratch_ + row * at_.row), at_.row, scales_ + block,
+                        byte_sums_ + block, f_.blocks()};
+      with_quantized_tile<byte_tile_rows>(group, vectors, [&]<int Rows, int Vectors>() {
+        byte_tile<Machine, Bits, Rows, Vectors>(w, x, c, p_.c_row, stored);
+      });
+    }
+  }
+  void multiply_floats(const quantized_columns& w, std::int64_t row, int group, int vectors, float* c,
+                       int stored) const {
+    const float_rows x{left_ + row * left_row(), left_row(), sums_ ? sums_ + row * f_.blocks() : nullptr, f_.blocks()};
+    with_quantized_tile<float_tile_rows>(
+        group, vectors, [&]<int Rows, int Vectors>() { float_tile<Bits, Rows, Vectors>(w, x, c, p_.c_row, stored); });
+  }
+
+  const quantized_problem& p_;
+  const quantized_form& f_;
+  quantized_scratch at_;
+  std::byte* scratch_;
+  float *scales_ = nullptr, *sums_ = nullptr;
+  std::int32_t* byte_sums_ = nullptr;
+  const float* left_ = nullptr;
+};
+
 /// C[m, n] = A[m, k] * B[k, n]. `epilogue(row0, rows, col0, cols, c, c_row)` is called once for each part of C that is
 /// done. `Machine`: how bytes are multiplied where the problem rounds.
 template <class Machine, int Bits, class Epilogue>
 void quantized_gemm(thread_pool& pool, const quantized_problem& p, std::byte* scratch, Epilogue&& epilogue) {
   if (p.m <= 0 || p.form.n <= 0) return;
-  const quantized_form& f = p.form;
-  constexpr std::int64_t lanes = native_lanes<float>;
-  const quantized_scratch at(p, pool.size());
-  auto* const scales = reinterpret_cast<float*>(scratch + at.scales);
-  auto* const byte_sums = reinterpret_cast<std::int32_t*>(scratch + at.sums);
-  auto* const sums = at.sums_up ? reinterpret_cast<float*>(scratch + at.sums) : nullptr;
-  const auto prepare = [&](std::int64_t r, unsigned) {
-    const float* const x = p.a + r * p.a_row;
-    std::byte* const to = scratch + r * at.row;
-    if (p.rounds)
-      round_row<Bits>(f, x, reinterpret_cast<std::int8_t*>(to), scales + r * f.blocks(), byte_sums + r * f.blocks());
-    else
-      copy_row(f, x, at.copies ? reinterpret_cast<float*>(to) : nullptr, sums ? sums + r * f.blocks() : nullptr);
-  };
-  if (at.copies || at.sums_up) {
-    if (p.m == 1)
-      prepare(0, 0);
-    else
-      pool.parallel_for(p.m, prepare);
-  }
-  const auto* const left = at.copies ? reinterpret_cast<const float*>(scratch) : p.a;
-  const std::ptrdiff_t left_row = at.row / 4;
-  const quantized_tasks tasks(p, pool.size(), at.dequantizes);
+  const quantized_product<Machine, Bits> product(pool, p, scratch);
+  const quantized_tasks tasks(p, pool.size(), product.dequantizes());
   pool.parallel_for(tasks.count, [&](std::int64_t task, unsigned worker) {
     const std::int64_t row0 = task / tasks.columns * tasks.chunk_rows, rows = std::min(tasks.chunk_rows, p.m - row0);
     if (rows <= 0) return;
-    const std::int64_t col0 = task % tasks.columns * tasks.vectors * lanes;
-    const std::int64_t cols = std::min(tasks.vectors * lanes, f.n - col0);
+    const std::int64_t col0 = task % tasks.columns * tasks.vectors * native_lanes<float>;
+    const std::int64_t cols = std::min<std::int64_t>(tasks.vectors * native_lanes<float>, p.form.n - col0);
     float* const c = p.c + row0 * p.c_row + col0;
-    if (at.dequantizes) {
-      auto* const panel = reinterpret_cast<float*>(scratch + at.panels + worker * at.panel);
-      const quantized_columns w(f, p.b, col0);
-      const std::int64_t each = quantized_scratch::block_rows(f) / f.block;
-      for (std::int64_t b = 0; b < w.blocks; b += each) {
-        const std::int64_t count = std::min(each, w.blocks - b);
-        dequantize_panel<Bits>(w, b, count, panel);
-        const int vectors = static_cast<int>(w.width / lanes);
-        even_blocks(rows, register_tile<float>::rows_of(vectors)).each([&](std::int64_t first, int group) {
-          const float* row[2 * register_tile<float>::rows];
-          for (int r = 0; r < group; ++r) row[r] = left + (row0 + first + r) * left_row + b * f.block;
-          find_tile<float, linear_step>(group, vectors)(
-              count * f.block, row, linear_step{1}, panel, w.width, c + first * p.c_row, p.c_row,
-              static_cast<int>(cols), b != 0, fetch_ahead{reinterpret_cast<const char*>(panel), 0}, nullptr);
-        });
-      }
-      epilogue(row0, rows, col0, cols, c, p.c_row);
-      return;
+    if (product.dequantizes()) {
+      product.multiply_panel(row0, rows, col0, cols, worker);
+      return epilogue(row0, rows, col0, cols, c, p.c_row);
     }
-    const auto tiles = [&](std::int64_t first, int group) {
-      const std::int64_t most = quantized_tile_vectors(group);
-      for (std::int64_t j = 0; j < cols;) {
-        const std::int64_t rest = ceil_div(cols - j, lanes);
-        const auto vectors = static_cast<int>(rest >= most ? most : rest >= 2 ? 2 : 1);
-        const quantized_columns w(f, p.b, col0 + j);
-        const std::int64_t r = row0 + first;
-        const int stored = static_cast<int>(std::min<std::int64_t>(vectors * lanes, cols - j));
-        float* const to = c + first * p.c_row + j;
-        if (p.rounds) {
-          if constexpr (Bits <= Machine::most_bits) {
-            const byte_rows x{reinterpret_cast<const std::int8_t*>(scratch + r * at.row), at.row,
-                              scales + r * f.blocks(), byte_sums + r * f.blocks(), f.blocks()};
-            with_quantized_tile<byte_tile_rows>(group, vectors, [&]<int Rows, int Vectors>() {
-              byte_tile<Machine, Bits, Rows, Vectors>(w, x, to, p.c_row, stored);
-            });
-          }
-        } else {
-          const float_rows x{left + r * left_row, left_row, sums ? sums + r * f.blocks() : nullptr, f.blocks()};
-          with_quantized_tile<float_tile_rows>(group, vectors, [&]<int Rows, int Vectors>() {
-            float_tile<Bits, Rows, Vectors>(w, x, to, p.c_row, stored);
-          });
-        }
-        j += vectors * lanes;
-      }
+    even_blocks(rows, p.rounds ? byte_tile_rows : float_tile_rows).each([&](std::int64_t first, int group) {
+      product.multiply_rows(row0 + first, group, col0, cols);
       epilogue(row0 + first, group, col0, cols, c + first * p.c_row, p.c_row);
-    };
-    even_blocks(rows, p.rounds ? byte_tile_rows : float_tile_rows).each(tiles);
+    });
   });
 }
 

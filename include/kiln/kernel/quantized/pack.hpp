@@ -1,13 +1,13 @@
 #pragma once
 
-#include "kiln/kernel/quantized/problem.hpp"
 #include "kiln/kernel/gemm/pack.hpp"
+#include "kiln/kernel/quantized/problem.hpp"
 
 namespace kiln::kernels {
 
 // Packed weights are three regions: words of data, scales, zero points. Each is panels of one register tile's columns,
-// the last one of as many whole vectors as it needs; a row of a panel has one word, scale or zero point for each column.
-// A word holds adjacent numbers of the depth, the first in its lowest bits.
+// the last one of as many whole vectors as it needs; a row of a panel has one word, scale or zero point for each
+// column. A word holds adjacent numbers of the depth, the first in its lowest bits.
 
 /// Where the regions of packed weights begin, in bytes.
 struct quantized_places {
@@ -61,21 +61,20 @@ inline bool are_halves(const std::byte* from, std::int64_t n) {
 }
 
 // The numbers of one panel, one by one.
-inline void pack_numbers(std::uint32_t* to, std::int64_t width, const quantized_form& f, const quantized_source::part& from,
-                         std::int64_t col, std::int64_t cols) {
+inline void pack_numbers(std::uint32_t* to, std::int64_t width, const quantized_form& f,
+                         const quantized_source::part& from, std::int64_t col, std::int64_t cols) {
   const std::int64_t words = f.blocks() * f.words(), each = 32 / f.bits;
   for (std::int64_t w = 0; w < words; ++w)
     for (std::int64_t j = 0; j < width; ++j) {
       std::uint32_t word = 0;
       for (std::int64_t p = 0; p < each && j < cols && w * each + p < f.k; ++p)
-        word |= stored_field(from, (w * each + p) * from.k_step + (col + j) * from.n_step, f.bits)
-                << (p * f.bits);
+        word |= stored_field(from, (w * each + p) * from.k_step + (col + j) * from.n_step, f.bits) << (p * f.bits);
       to[w * width + j] = word;
     }
 }
 
-inline void pack_scales(std::byte* to, std::int64_t width, const quantized_form& f, const quantized_source& s, std::int64_t col,
-                        std::int64_t cols) {
+inline void pack_scales(std::byte* to, std::int64_t width, const quantized_form& f, const quantized_source& s,
+                        std::int64_t col, std::int64_t cols) {
   using V = native_vec<float>;
   constexpr int lanes = native_lanes<float>;
   for (std::int64_t b = 0; b < f.blocks(); ++b)
@@ -93,8 +92,8 @@ inline void pack_scales(std::byte* to, std::int64_t width, const quantized_form&
     }
 }
 
-inline void pack_zeros(std::byte* to, std::int64_t width, const quantized_form& f, const quantized_source& s, std::int64_t col,
-                       std::int64_t cols) {
+inline void pack_zeros(std::byte* to, std::int64_t width, const quantized_form& f, const quantized_source& s,
+                       std::int64_t col, std::int64_t cols) {
   if (f.zeros == zero_format::uniform) return;
   for (std::int64_t b = 0; b < f.blocks(); ++b)
     for (std::int64_t j = 0; j < width; ++j) {
@@ -120,7 +119,10 @@ inline void pack_quantized(thread_pool& pool, std::byte* to, const quantized_for
   pool.parallel_for(ceil_div(f.n, tile::width), [&](std::int64_t task, unsigned) {
     const std::int64_t col = task * tile::width, width = panel_width<std::int32_t>(col, f.n);
     const std::int64_t cols = std::min<std::int64_t>(tile::width, f.n - col), before = col * f.blocks();
-    if (!whole) pack_numbers(data + col * words, width, f, s.data, col, cols);
+    std::uint32_t* const panel = data + col * words;
+    if (!whole) pack_numbers(panel, width, f, s.data, col, cols);
+    if (whole && s.data.sign_offset != 0)  // bytes: adding half their range turns the highest bit
+      for (std::int64_t i = 0; i < words * width; ++i) panel[i] ^= 0x80808080u;
     pack_scales(to + at.scales + before * size_of_scale(f.scales), width, f, s, col, cols);
     pack_zeros(to + at.zeros + before * size_of_zero(f.zeros), width, f, s, col, cols);
   });

@@ -33,7 +33,7 @@ struct quantized_source {
   struct part {
     const std::byte* at = nullptr;
     std::ptrdiff_t k_step = 0, n_step = 0;
-    int bits = 8;        ///< data and integer zero points: below 8, fields of a byte, the lowest first
+    int bits = 8;         ///< data and integer zero points: below 8, fields of a byte, the lowest first
     int sign_offset = 0;  ///< what makes signed ones unsigned
   };
   part data, scales, zeros;

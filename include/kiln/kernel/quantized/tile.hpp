@@ -2,8 +2,8 @@
 
 #include <array>
 
-#include "kiln/kernel/quantized/pack.hpp"
 #include "kiln/kernel/int8/tile.hpp"
+#include "kiln/kernel/quantized/pack.hpp"
 
 namespace kiln::kernels {
 
@@ -51,8 +51,8 @@ inline constexpr std::ptrdiff_t quantized_ahead = 2048;
 struct byte_rows {
   const std::int8_t* at = nullptr;  ///< for each word the bytes that meet its lowest fields, then the next ones
   std::ptrdiff_t row = 0;
-  const float* scale = nullptr;         ///< of each block
-  const std::int32_t* sum = nullptr;    ///< of each block's bytes
+  const float* scale = nullptr;       ///< of each block
+  const std::int32_t* sum = nullptr;  ///< of each block's bytes
   std::ptrdiff_t block_row = 0;
 };
 
@@ -81,7 +81,7 @@ struct byte_fours : four_bytes {
 /// exactly within a block.
 template <class Machine, int Bits, int Rows, int Vectors>
 [[gnu::noinline]] void byte_tile(const quantized_columns& w, const byte_rows& x, float* c, std::ptrdiff_t c_row,
-                                       int cols) {
+                                 int cols) {
   using I = native_vec<std::int32_t>;
   using U = native_vec<std::uint32_t>;
   using F = native_vec<float>;
@@ -187,7 +187,7 @@ template <int Bits> float number_center(const quantized_columns& w) {
 /// As `byte_tile`, in floats.
 template <int Bits, int Rows, int Vectors>
 [[gnu::noinline]] void float_tile(const quantized_columns& w, const float_rows& x, float* c, std::ptrdiff_t c_row,
-                                        int cols) {
+                                  int cols) {
   using U = native_vec<std::uint32_t>;
   using F = native_vec<float>;
   constexpr int lanes = native_lanes<float>, each = 32 / Bits;

@@ -9,13 +9,14 @@ constexpr std::int64_t fields_per_byte(std::int64_t bits) { return 8 / bits; }
 namespace op {
 
 /// Numbers that are stored as small integers in blocks: (data - zero point) * scale, where each block of `block`
-/// elements along `axis` has a scale and a zero point. Operands are data, scales and, where there are some, zero points.
+/// elements along `axis` has a scale and a zero point. Operands are data, scales and, where there are some, zero
+/// points.
 ///
 /// Data is of integers of up to 8 bits, an element each; or, with `bits` of 2 or 4, of u8 with 8 / bits unsigned fields
-/// in each byte along the last dim, the lowest bits first. `extent` is the result's extent there, where the last byte or
-/// block has more room; 0: all fields count. Scales have the result's extents, but one for each block along `axis`. Zero
-/// points are floats with the scales' extents; or of the data's type, and packed where the data is, each row in whole
-/// bytes; `zero` stands for absent ones. The result has the scales' type.
+/// in each byte along the last dim, the lowest bits first. `extent` is the result's extent there, where the last byte
+/// or block has more room; 0: all fields count. Scales have the result's extents, but one for each block along `axis`.
+/// Zero points are floats with the scales' extents; or of the data's type, and packed where the data is, each row in
+/// whole bytes; `zero` stands for absent ones. The result has the scales' type.
 ///
 /// Products with constant weights of this form read them as they are stored; no pass writes them out. `bytes_suffice`
 /// permits such a product to round its other operand to 8 bits, symmetrically by the greatest magnitude of each block.
@@ -26,12 +27,14 @@ struct block_dequantize {
   static constexpr int typed_input = 1;
 
   constexpr result<shape> compute_shape(std::span<const shape> in) const {
-    if (in.size() < 2 || in.size() > 3) return fault::of(errc::invalid_argument, "number of inputs", "2 or 3", in.size());
+    if (in.size() < 2 || in.size() > 3)
+      return fault::of(errc::invalid_argument, "number of inputs", "2 or 3", in.size());
     const shape &data = in[0], &scale = in[1];
     if (bits != 8 && bits != 4 && bits != 2) return fault::of(errc::unsupported, "bits of a field", "2, 4 or 8", bits);
     if (block < 1) return fault::of(errc::invalid_argument, "elements of a block", "1 or more", block);
     if (bits == 8 ? !is_integer(data.type) || size_of(data.type) != 1 : data.type != dtype::u8)
-      return fault::of(errc::unsupported, "dtype of the data", bits == 8 ? "an integer of up to 8 bits" : "u8", data.type);
+      return fault::of(errc::unsupported, "dtype of the data", bits == 8 ? "an integer of up to 8 bits" : "u8",
+                       data.type);
     if (!types.contains(scale.type)) return fault::of(errc::unsupported, "dtype of the scales", "a float", scale.type);
     const std::size_t rank = data.rank();
     const std::int64_t along = rank == 0 ? -1 : normal_axis(axis, rank);
@@ -71,11 +74,13 @@ struct block_dequantize {
       });
     }
     const auto zeros = e.template in<T>(2);
-    fill<T>(e, [&](std::int64_t row, std::int64_t column) { return zeros[row * zeros.lens[zeros.rank() - 1] + column]; });
+    fill<T>(e,
+            [&](std::int64_t row, std::int64_t column) { return zeros[row * zeros.lens[zeros.rank() - 1] + column]; });
   }
 
  private:
-  // `zero_of(row, column)` is the zero point of the block whose scale is there; rows are those of all dims but the last.
+  // `zero_of(row, column)` is the zero point of the block whose scale is there; rows are those of all dims but the
+  // last.
   template <class T, class ZeroOf> constexpr void fill(Evaluation auto& e, ZeroOf&& zero_of) const {
     const auto data = e.template in<float>(0);  // exact: integers of 8 bits
     const auto scale = e.template in<T>(1);

@@ -2,17 +2,19 @@
 
 #include <fstream>
 
-#include "kiln/backend/eigen/quantized.hpp"
 #include "kiln/backend/eigen/integers.hpp"
 #include "kiln/backend/eigen/isa_layout.hpp"
 #include "kiln/backend/eigen/linear_algebra.hpp"
 #include "kiln/backend/eigen/lower.hpp"
 #include "kiln/backend/eigen/lower_generic.hpp"
+#include "kiln/backend/eigen/quantized.hpp"
 #include "kiln/backend/eigen/recurrent.hpp"
 #include "kiln/kernel/pool/problem.hpp"
 #include "kiln/lower/contraction.hpp"
+#include "kiln/pass/expand_block_dequantize.hpp"
 #include "kiln/pass/fuse_prologue.hpp"
 #include "kiln/pass/fuse_stored_weights.hpp"
+#include "kiln/pass/gather_stored_numbers.hpp"
 #include "kiln/pass/integer_products.hpp"
 #include "kiln/pass/widen_floats.hpp"
 
@@ -47,8 +49,8 @@ std::string eigen_target::binary_format() const {
   const int byte_bits = eigen::kiln_eigen_quantized()->byte_bits;
   return "eigen, vectors of " + std::to_string(isa.vector_bytes) + " bytes" +
          (isa.matrix_unit_available() ? ", matrix unit" : "") + ", integers of depth " +
-         std::to_string(integers.depth) + " and offset " + std::to_string(integers.signed_offset) + ", blocks of up to " +
-         std::to_string(byte_bits) + " bits by bytes, kernels " +
+         std::to_string(integers.depth) + " and offset " + std::to_string(integers.signed_offset) +
+         ", blocks of up to " + std::to_string(byte_bits) + " bits by bytes, kernels " +
          std::to_string(eigen::kernel_version);
 }
 
@@ -63,6 +65,8 @@ std::string eigen_target::machine(unsigned threads) const {
 target_passes eigen_target::passes() const {
   static constexpr named_pass<program> forms[] = {
       {"integer_products", [](program& p) { return integer_products(p); }},
+      {"gather_stored_numbers", [](program& p) { return gather_stored_numbers(p); }},
+      {"expand_block_dequantize", [](program& p) { return expand_block_dequantize(p, false); }},
       {"widen_floats", [](program& p) { return widen_floats(p); }},
   };
   static constexpr named_pass<program> fuse[] = {
@@ -91,11 +95,11 @@ lower::layout_role eigen_target::role(const program& whole, const basic_instruct
 std::unique_ptr<kernel> eigen_target::make_kernel(const kernel_request& request) const {
   using lower = std::unique_ptr<kernel> (*)(const kernel_request&);
   // Means of whole images are rows, too, but `lower_window` reads NHWC in order: it comes first.
-  constexpr lower families[] = {eigen::lower_window,      eigen::lower_rows,        eigen::lower_dot,
-                                eigen::lower_convolution, eigen::lower_integers,    eigen::lower_quantized,
-                                eigen::lower_attention,   eigen::lower_gather,      eigen::lower_recurrent,
+  constexpr lower families[] = {eigen::lower_window,        eigen::lower_rows,      eigen::lower_dot,
+                                eigen::lower_convolution,   eigen::lower_integers,  eigen::lower_quantized,
+                                eigen::lower_attention,     eigen::lower_gather,    eigen::lower_recurrent,
                                 eigen::lower_deconvolution, eigen::lower_placement, eigen::lower_arg_extreme,
-                                eigen::lower_product,     eigen::lower_squares,     eigen::lower_fourier};
+                                eigen::lower_product,       eigen::lower_squares,   eigen::lower_fourier};
   for (lower family : families)
     if (auto made = family(request)) return made;
   return nullptr;

@@ -1,7 +1,7 @@
 #include <algorithm>
 
-#include "kiln/backend/eigen/quantized.hpp"
 #include "kiln/backend/eigen/epilogue.hpp"
+#include "kiln/backend/eigen/quantized.hpp"
 #include "kiln/core/mapped_file.hpp"
 #include "kiln/pass/stored_weights.hpp"
 #include "kiln/runtime/thread_pool.hpp"
@@ -85,8 +85,8 @@ class quantized_kernel final : public kernel {
       from.data = part(r, 0, b.weights.depth_last, static_cast<int>(op.bits), sign_offset);
       from.scales = part(r, 1, b.weights.depth_last, 8, 0);
       if (form_.zeros != zero_format::uniform)
-        from.zeros = part(r, 2, b.weights.depth_last,
-                          form_.zeros == zero_format::bytes ? static_cast<int>(op.bits) : 8, sign_offset);
+        from.zeros = part(r, 2, b.weights.depth_last, form_.zeros == zero_format::bytes ? static_cast<int>(op.bits) : 8,
+                          sign_offset);
       isa.pack(*r.pool, to, form_, from);
       for (const std::size_t i : operands_) forget_pages(r.constants[i]->data());
     });
@@ -148,7 +148,8 @@ class quantized_kernel final : public kernel {
     return p;
   }
   // A constant operand's place. Steps count the fields of `bits` bits, where a byte has several.
-  quantized_source::part part(const kernel_request& r, std::size_t k, bool depth_last, int bits, int sign_offset) const {
+  quantized_source::part part(const kernel_request& r, std::size_t k, bool depth_last, int bits,
+                              int sign_offset) const {
     const std::size_t i = operands_[k];
     const layout& at = r.constant_layouts[i];
     const std::int64_t fields = fields_per_byte(bits);

@@ -2,6 +2,7 @@
 
 #include "kiln/backend/hip/lower.hpp"
 #include "kiln/lower/contraction.hpp"
+#include "kiln/pass/expand_block_dequantize.hpp"
 #include "kiln/runtime/tuner.hpp"
 
 namespace kiln {
@@ -26,6 +27,13 @@ hip_target::hip_target(const hip_options& options) {
 }
 
 // Matrix units read channels in long runs, so convolutions gain where groups have many.
+target_passes hip_target::passes() const {
+  static constexpr named_pass<program> forms[] = {
+      {"expand_block_dequantize", [](program& p) { return expand_block_dequantize(p); }},
+  };
+  return {forms, {}};
+}
+
 lower::layout_role hip_target::role(const program& whole, const basic_instruction<operation>& instruction) const {
   using lower::layout_role;
   const shape& made = instruction.results[0];

@@ -10,6 +10,7 @@
 #include "kiln/op/dynamic/sequence.hpp"
 #include "kiln/op/index/bit_cast.hpp"
 #include "kiln/op/quant/dequantize_linear.hpp"
+#include "kiln/pass/expand_block_dequantize.hpp"
 
 namespace kiln::onnx {
 
@@ -316,7 +317,8 @@ onnx_proto::ModelProto exporter::run() {
 }
 
 std::string export_model(const program& p, const export_options& options) {
-  onnx_proto::ModelProto model = exporter(p).run();
+  const std::optional<program> plain = without_block_dequantize(p);
+  onnx_proto::ModelProto model = exporter(plain ? *plain : p).run();
   for (const auto& [key, value] : options.metadata) {
     auto& entry = *model.add_metadata_props();
     entry.set_key(key);

@@ -100,7 +100,8 @@ variables import_dequantize(node_context& c) {
   const std::int64_t stated = c.integer("output_dtype", 0);
   if (is_blocked(c)) {
     const op::block_dequantize stored{.axis = c.integer("axis", 1), .block = c.integer("block_size", 0)};
-    const value real = c.has(2) ? c.build.add(stored, c.in(0), c.in(1), c.in(2)) : c.build.add(stored, c.in(0), c.in(1));
+    const value real =
+        c.has(2) ? c.build.add(stored, c.in(0), c.in(1), c.in(2)) : c.build.add(stored, c.in(0), c.in(1));
     return {stated ? real.convert(known_type(c, stated, "gives")) : real};
   }
   const value x = c.in(0), scale = aligned(c, x, c.in(1));

@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "kiln/graph/operation.hpp"
+#include "kiln/runtime/derived_data.hpp"
 #include "kiln/runtime/impl/plan/plan.hpp"
 
 namespace kiln::detail {
@@ -42,13 +43,15 @@ inline bool rule_is_open(const operation& op, const std::vector<shape>& operands
   return false;
 }
 
-/// Leaves to the run what the shape rule of a kernel's op cannot decide yet.
-inline void leave_rule(plan& p, const module_graph& graph, const basic_instruction<operation>& ins, std::string where) {
+/// Leaves to the run what the shape rule of a kernel's op cannot decide yet. A saved program has what was found of it.
+inline void leave_rule(plan& p, const module_graph& graph, const basic_instruction<operation>& ins,
+                       derived_data* derived, std::string where) {
   if (ins.kind != instruction_kind::op) return;
   if (ins.op.kind() != op_kind::generic && ins.op.kind() != op_kind::contraction) return;
   std::vector<shape> in;
   for (const value_id v : ins.inputs) in.push_back(graph.shape_of(v));
-  if (!rule_is_open(ins.op, in)) return;
+  const auto open = [&] { return rule_is_open(ins.op, in); };
+  if (!(derived ? derived->decide(2, open) != 0 : open())) return;
   open_rule r{ins.op, {}, std::move(where)};
   for (const shape& s : in) {
     r.operands.push_back({s.type, {}});

@@ -169,9 +169,10 @@ class planner {
         if (is_view(body[k]))
           check_extents(body[k], body.shape_of(body[k].inputs[0]), ins.name.view());
         else
-          leave_rule(plan_, body, body[k], body[k].name.empty() ? label_of(ins, i) : std::string(body[k].name.view()));
+          leave_rule(plan_, body, body[k], choices_.derived,
+                     body[k].name.empty() ? label_of(ins, i) : std::string(body[k].name.view()));
     }
-    if (!is_view(ins) && !lower::is_concat(ins)) leave_rule(plan_, graph_, ins, label_of(ins, i));
+    if (!is_view(ins) && !lower::is_concat(ins)) leave_rule(plan_, graph_, ins, choices_.derived, label_of(ins, i));
   }
 
   // ---- the finished plan

@@ -1,3 +1,7 @@
+#include <algorithm>
+#include <cstring>
+#include <optional>
+
 #include "kiln/onnx/impl/ops/quantize.hpp"
 #include "kiln/op/quant/block_dequantize.hpp"
 
@@ -92,7 +96,8 @@ void check_bits(node_context& c, std::int64_t bits) {
 }
 
 // weights[N, K] of MatMulNBits whose inputs say which block's scale and zero point each weight of a row has.
-value regrouped_weights(node_context& c, std::int64_t bits, std::int64_t block, std::int64_t depth, std::int64_t columns) {
+value regrouped_weights(node_context& c, std::int64_t bits, std::int64_t block, std::int64_t depth,
+                        std::int64_t columns) {
   const std::int64_t blocks = (depth + block - 1) / block;
   const dtype t = c.in(2).type();
   const auto of_blocks = [&](value x) { return x.gather(c.in(4).reshape({depth}), 1); };
@@ -110,6 +115,41 @@ value regrouped_weights(node_context& c, std::int64_t bits, std::int64_t block, 
   return centered * of_blocks(c.in(2).reshape({columns, blocks}));
 }
 
+// For each place of the depth the weight that belongs there, where blocks are to be adjacent: `groups` says which block
+// each weight is of. Empty where blocks have other sizes than adjacent ones would.
+std::optional<small_vector<std::int64_t>> places_by_block(const literal& groups, std::int64_t depth,
+                                                          std::int64_t block) {
+  if (groups.elements() != depth) return std::nullopt;
+  small_vector<std::int64_t> from(static_cast<std::size_t>(depth), 0),
+      used((static_cast<std::size_t>(depth + block - 1)) / static_cast<std::size_t>(block), 0);
+  std::int64_t k = 0;
+  for (const std::int64_t g : groups.to<std::int64_t>()) {
+    if (g < 0 || g >= static_cast<std::int64_t>(used.size())) return std::nullopt;
+    const std::int64_t inside = used[static_cast<std::size_t>(g)]++, at = g * block + inside;
+    if (inside == block || at >= depth) return std::nullopt;
+    from[static_cast<std::size_t>(at)] = k++;
+  }
+  return from;
+}
+// Rows of `fields` fields each with their first ones in another order.
+literal reordered(const literal& data, const dims& lens, std::int64_t bits, const small_vector<std::int64_t>& from) {
+  const std::int64_t rows = lens[0].value(), row_bytes = lens[1].value();
+  buffer out = buffer::allocate(static_cast<std::size_t>(rows * row_bytes));
+  std::memcpy(out.data(), data.bytes(), out.size());
+  const unsigned mask = (1u << bits) - 1;
+  for (std::int64_t r = 0; r < rows; ++r) {
+    const std::byte* const in = data.bytes() + r * row_bytes;
+    std::byte* const to = out.data() + r * row_bytes;
+    for (std::size_t k = 0; k < from.size(); ++k) {
+      const std::size_t at = k * static_cast<std::size_t>(bits), source = static_cast<std::size_t>(from[k] * bits);
+      const unsigned field = static_cast<unsigned>(in[source / 8]) >> (source % 8) & mask;
+      to[at / 8] =
+          static_cast<std::byte>((static_cast<unsigned>(to[at / 8]) & ~(mask << (at % 8))) | field << (at % 8));
+    }
+  }
+  return literal({dtype::u8, lens}, std::move(out));
+}
+
 // A times the transpose of weights[N, K] that are stored in blocks, each with a scale and a zero point.
 variables import_matmul_n_bits(node_context& c) {
   const std::int64_t depth = c.integer("K", 0), columns = c.integer("N", 0), bits = c.integer("bits", 4),
@@ -117,16 +157,28 @@ variables import_matmul_n_bits(node_context& c) {
   check_bits(c, bits);
   if (depth < 1 || columns < 1 || block < 1 || block * bits % 8 != 0)
     c.malformed("K, N and block_size are positive, and a block is whole bytes");
-  const auto product = [&](value weights) {
-    return with_bias(c, c.in(0).dot(weights.convert(c.in(0).type()).transpose({1, 0})), 5);
-  };
-  if (c.has(4) && !(c.in(4).get_shape().elements() == dimension(0)))
-    return {product(regrouped_weights(c, bits, block, depth, columns))};
   const std::int64_t blocks = (depth + block - 1) / block;
+  const dims packed{columns, blocks * block * bits / 8};
+  value left = c.in(0), data;
+  const auto product = [&](value weights) {
+    return with_bias(c, matmul(left, weights.convert(left.type()).transpose({1, 0})), 5);
+  };
+  if (c.has(4) && !(c.in(4).get_shape().elements() == dimension(0))) {
+    const literal *const groups = c.constant(4), *const numbers = c.constant(1);
+    const bool known = groups && numbers && numbers->get_shape().type == dtype::u8 &&
+                       numbers->elements() == kiln::product(packed).value();
+    const auto from = known ? places_by_block(*groups, depth, block) : std::nullopt;
+    if (!from) return {product(regrouped_weights(c, bits, block, depth, columns))};
+    if (!std::is_sorted(from->begin(), from->end())) {
+      data = c.build.constant(reordered(*numbers, packed, bits, *from));
+      left = left.gather(c.build.constant(literal::of<std::int64_t>({dtype::i64, {depth}}, *from)), -1);
+    }
+  }
   op::block_dequantize stored{.bits = bits, .axis = 1, .block = block};
   if (blocks * block != depth) stored.extent = depth;
   stored.bytes_suffice = c.integer("accuracy_level", 0) == 4;
-  const value data = c.in(1).reshape({columns, blocks * block * bits / 8}), scale = c.in(2).reshape({columns, blocks});
+  if (!data) data = c.in(1).reshape(packed);
+  const value scale = c.in(2).reshape({columns, blocks});
   if (!c.has(3)) {
     stored.zero = 1 << (bits - 1);
     return {product(c.build.add(stored, data, scale))};

@@ -1,0 +1,73 @@
+#include "driver/program.hpp"
+#include "kiln/onnx/import.hpp"
+
+// kiln quantize, and verbs that compile in another precision.
+namespace kiln::driver {
+namespace {
+
+const std::string network = digits + "/model.onnx";
+
+class quantize_program : public program {
+ protected:
+  quantize_program() {
+    fs::create_directories(at("data/one"));
+    fs::copy_file(digits + "/calibration.pb", at("data/one/image.pb"));
+  }
+};
+
+TEST_F(quantize_program, int8_is_written_as_onnx_and_runs) {
+  const outcome o = kiln("quantize " + network + " --to int8 --data " + at("data") + " -o " + at("q.onnx") +
+                         " --save-table " + at("t.json") + " --report --json");
+  ASSERT_EQ(o.status, 0) << o.error;
+  const json said = json::parse(o.out);
+  EXPECT_GE(said.at("quantized").at("convolution"), 2);
+  EXPECT_GE(said.at("quantized").at("dot"), 1);
+  EXPECT_GT(said.at("accuracy").at("outputs").at(0).at("sqnr"), 20);
+  EXPECT_EQ(said.at("accuracy").at("outputs").at(0).at("top1"), 1);
+  const std::string bytes = content(at("q.onnx"));
+  EXPECT_THAT(bytes, AllOf(HasSubstr("QuantizeLinear"), HasSubstr("DequantizeLinear")));
+  EXPECT_EQ(kiln("verify " + at("q.onnx") + " --dim batch=3 --rtol 1e-2 --atol 1e-2").status, 0);
+
+  // the table drives a run of its own: the same bits
+  ASSERT_EQ(kiln("run " + at("q.onnx") + " --dim batch=2 --output-dir " + at("a")).status, 0);
+  ASSERT_EQ(
+      kiln("run " + network + " --int8 --table " + at("t.json") + " --dim batch=2 --output-dir " + at("b")).status, 0);
+  EXPECT_EQ(content(at("a/output_0.pb")), content(at("b/output_0.pb")));
+  const json show = json::parse(kiln("show " + network + " --int8 --table " + at("t.json") + " --json").out);
+  EXPECT_THAT(show.dump(), HasSubstr("integer_convolution"));
+}
+
+TEST_F(quantize_program, sixteen_bits_are_near) {
+  for (const std::string to : {"fp16", "bf16"}) {
+    ASSERT_EQ(kiln("quantize " + network + " --to " + to + " -o " + at(to + ".onnx")).status, 0);
+    ASSERT_EQ(kiln("run " + network + " --dim batch=2 --output-dir " + at("a")).status, 0);
+    ASSERT_EQ(kiln("run " + at(to + ".onnx") + " --dim batch=2 --output-dir " + at("b")).status, 0);
+    ASSERT_EQ(kiln("run " + network + " --" + to + " --dim batch=2 --output-dir " + at("c")).status, 0);
+    const auto floats = [&](const std::string& folder) {
+      return onnx::read_tensor(at(folder + "/output_0.pb")).value.to_literal().to<float>();
+    };
+    const auto a = floats("a"), b = floats("b"), c = floats("c");
+    for (std::size_t k = 0; k < a.size(); ++k) {
+      EXPECT_NEAR(a[k], b[k], 2e-2) << to;
+      EXPECT_NEAR(b[k], c[k], 2e-2) << to;
+    }
+  }
+}
+
+TEST_F(quantize_program, mistakes_name_what_is_missing) {
+  const std::string start = "quantize " + network + " --to int8 -o " + at("q.onnx");
+  expect_refused(start, "int8 needs the ranges");
+  expect_refused(start + " --data " + at("none"), "no folder of samples");
+  fs::create_directories(at("empty"));
+  expect_refused(start + " --data " + at("empty"), "no sample in");
+  expect_refused(start + " --data " + at("data") + " --exclude nobody", "no instruction 'nobody'");
+  expect_refused(start + " --data " + at("data") + " --ops softmax", "found 'softmax'");
+  write("bad.json", "{");
+  expect_refused(start + " --table " + at("bad.json"), "bad.json");
+  expect_refused("quantize " + network + " --to int3 -o x.onnx", "int3");
+  expect_refused("run " + network + " --fp16 --bf16", "--fp16");
+  EXPECT_FALSE(fs::exists(at("q.onnx")));
+}
+
+}  // namespace
+}  // namespace kiln::driver

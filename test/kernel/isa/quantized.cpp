@@ -1,0 +1,220 @@
+// Products with weights that are stored in blocks, in every form, against sums in f64.
+#include <gtest/gtest.h>
+
+#include "kernel/isa/random_values.hpp"
+#include "kiln/kernel/quantized/gemm.hpp"
+
+namespace kiln::kernels {
+namespace {
+
+using testing::random_values;
+
+enum class storage { packed_rows, bytes_by_column, signed_bytes_by_row };
+
+struct quantized_case {
+  quantized_form form;
+  storage stored = storage::packed_rows;
+  std::int64_t m = 1;
+};
+void PrintTo(const quantized_case& c, std::ostream* out) {
+  *out << c.form.bits << " bits, " << c.m << 'x' << c.form.k << 'x' << c.form.n << ", blocks of " << c.form.block
+       << ", scales " << int(c.form.scales) << ", zeros " << int(c.form.zeros) << ", stored " << int(c.stored);
+}
+
+class quantized_product {
+ public:
+  explicit quantized_product(const quantized_case& c) : c_(c), f_(c.form), each_(8 / f_.bits) {
+    std::mt19937 engine(static_cast<unsigned>(f_.k * 31 + f_.n * 7 + c.m));
+    const std::int64_t columns = c.stored == storage::packed_rows ? f_.depth() : f_.k;
+    numbers_.resize(static_cast<std::size_t>(columns * f_.n));
+    for (auto& x : numbers_) x = engine() & ((1u << f_.bits) - 1);
+    const std::int64_t blocks = f_.blocks();
+    scales_ = random_values<float>(blocks * f_.n, 3);
+    if (f_.scales == scale_format::bf16)
+      for (float& x : scales_) x = std::ldexp(std::trunc(x * 128), -9);
+    if (f_.scales == scale_format::f16)  // of some halves, subnormal ones too
+      for (std::size_t i = 0; i < scales_.size(); ++i) scales_[i] = std::ldexp(float(i % 1000), i % 3 == 0 ? -24 : -12);
+    for (std::int64_t i = 0; i < blocks * f_.n; ++i)
+      zeros_.push_back(f_.zeros == zero_format::floats ? float(engine() % 64) / 4
+                                                       : float(engine() & ((1u << f_.bits) - 1)));
+    a_ = random_values<float>(c.m * f_.k, 5);
+    for (std::int64_t k = 0; k < f_.block && k < f_.k; ++k) a_[static_cast<std::size_t>(k)] = 0;
+  }
+
+  std::vector<float> computed(bool rounds, bool fours) const {
+    thread_pool pool(3);
+    quantized_source from;
+    std::vector<std::byte> data, scales(scales_.size() * 4), zeros;
+    store_numbers(from.data, data);
+    from.scales = {scales.data(), 1, f_.blocks()};
+    std::memcpy(scales.data(), scales_.data(), scales.size());
+    store_zeros(from.zeros, zeros, from.data.sign_offset);
+    std::vector<std::byte, aligned_allocator<std::byte>> packed(static_cast<std::size_t>(quantized_places(f_).size)),
+        scratch;
+    pack_quantized(pool, packed.data(), f_, from);
+    std::vector<float> c(static_cast<std::size_t>(c_.m * f_.n), -77);
+    quantized_problem p{f_, c_.m, a_.data(), f_.k, packed.data(), c.data(), f_.n, rounds};
+    scratch.resize(static_cast<std::size_t>(quantized_scratch(p, pool.size()).size));
+    std::vector<int> done(c.size(), 0);
+    const auto after = [&](std::int64_t row0, std::int64_t rows, std::int64_t col0, std::int64_t cols, float* at,
+                           std::ptrdiff_t row) {
+      EXPECT_EQ(at, c.data() + row0 * f_.n + col0);
+      for (std::int64_t r = 0; r < rows; ++r)
+        for (std::int64_t j = 0; j < cols; ++j) ++done[static_cast<std::size_t>(at + r * row + j - c.data())];
+    };
+    const auto multiply = [&]<int Bits>() {
+      fours ? quantized_gemm<byte_fours, Bits>(pool, p, scratch.data(), after)
+            : quantized_gemm<byte_pairs, Bits>(pool, p, scratch.data(), after);
+    };
+    f_.bits == 2 ? multiply.operator()<2>() : f_.bits == 4 ? multiply.operator()<4>() : multiply.operator()<8>();
+    EXPECT_EQ(done, std::vector<int>(c.size(), 1));
+    return c;
+  }
+
+  // Against f64: what f32 sums may differ by, and what rounding each block by its greatest magnitude may.
+  void expect_near(const std::vector<float>& c, bool rounds) const {
+    for (std::int64_t r = 0; r < c_.m; ++r)
+      for (std::int64_t j = 0; j < f_.n; ++j) {
+        double sum = 0, magnitudes = 0, rounded = 0;
+        for (std::int64_t b = 0; b < f_.blocks(); ++b) {
+          double greatest = 0, weights = 0;
+          for (std::int64_t k = b * f_.block; k < std::min(f_.k, (b + 1) * f_.block); ++k) {
+            const double x = a_[static_cast<std::size_t>(r * f_.k + k)], w = weight(k, j);
+            sum += x * w;
+            magnitudes += std::abs(x * w);
+            greatest = std::max(greatest, std::abs(x));
+            weights += std::abs(w);
+          }
+          rounded += greatest / 254 * weights;
+        }
+        const double zero_part = f_.zeros == zero_format::uniform ? 1 : 16;
+        const double bound = 2e-6 * zero_part * magnitudes + 1e-6 + (rounds ? 1.001 * rounded : 0);
+        ASSERT_NEAR(c[static_cast<std::size_t>(r * f_.n + j)], sum, bound)
+            << r << ' ' << j << (rounds ? " rounded" : "");
+      }
+  }
+
+ private:
+  template <class T> struct aligned_allocator {
+    using value_type = T;
+    T* allocate(std::size_t n) { return static_cast<T*>(::operator new(n, std::align_val_t(64))); }
+    void deallocate(T* p, std::size_t) { ::operator delete(p, std::align_val_t(64)); }
+    friend bool operator==(aligned_allocator, aligned_allocator) { return true; }
+  };
+
+  std::uint32_t number(std::int64_t k, std::int64_t j) const {
+    const std::int64_t row = c_.stored == storage::packed_rows ? f_.depth() : f_.k;
+    return numbers_[static_cast<std::size_t>(j * row + k)];
+  }
+  double weight(std::int64_t k, std::int64_t j) const {
+    const auto block = static_cast<std::size_t>(j * f_.blocks() + k / f_.block);
+    const float zero = f_.zeros == zero_format::uniform ? f_.zero : zeros_[block];
+    return (static_cast<double>(number(k, j)) - zero) * scales_[block];
+  }
+  void store_numbers(quantized_source::part& to, std::vector<std::byte>& data) const {
+    if (c_.stored == storage::packed_rows) {
+      data.resize(static_cast<std::size_t>(f_.n * f_.depth() / each_));
+      for (std::size_t i = 0; i < numbers_.size(); ++i)
+        data[i / static_cast<std::size_t>(each_)] |= static_cast<std::byte>(
+            numbers_[i] << (i % static_cast<std::size_t>(each_) * static_cast<std::size_t>(f_.bits)));
+      to = {data.data(), 1, f_.depth(), f_.bits};
+      return;
+    }
+    const bool by_column = c_.stored == storage::bytes_by_column;
+    to = {nullptr, by_column ? f_.n : 1, by_column ? 1 : f_.k, 8, by_column ? 0 : 1 << (f_.bits - 1)};
+    data.resize(static_cast<std::size_t>(f_.n * f_.k));
+    for (std::int64_t k = 0; k < f_.k; ++k)
+      for (std::int64_t j = 0; j < f_.n; ++j)
+        data[static_cast<std::size_t>(k * to.k_step + j * to.n_step)] =
+            static_cast<std::byte>(number(k, j) - static_cast<std::uint32_t>(to.sign_offset));
+    to.at = data.data();
+  }
+  void store_zeros(quantized_source::part& to, std::vector<std::byte>& zeros, int sign_offset) const {
+    if (f_.zeros == zero_format::floats) {
+      zeros.resize(zeros_.size() * 4);
+      std::memcpy(zeros.data(), zeros_.data(), zeros.size());
+      to = {zeros.data(), 1, f_.blocks()};
+    } else if (sign_offset != 0) {
+      for (float z : zeros_) zeros.push_back(static_cast<std::byte>(static_cast<int>(z) - sign_offset));
+      to = {zeros.data(), 1, f_.blocks(), 8, sign_offset};
+    } else {
+      const std::int64_t row = round_up(f_.blocks(), each_);
+      zeros.resize(static_cast<std::size_t>(row * f_.n / each_));
+      for (std::int64_t j = 0; j < f_.n; ++j)
+        for (std::int64_t b = 0; b < f_.blocks(); ++b) {
+          const std::int64_t at = j * row + b;
+          zeros[static_cast<std::size_t>(at / each_)] |= static_cast<std::byte>(
+              static_cast<unsigned>(zeros_[static_cast<std::size_t>(j * f_.blocks() + b)]) << (at % each_ * f_.bits));
+        }
+      to = {zeros.data(), 1, row, f_.bits};
+    }
+  }
+
+  quantized_case c_;
+  quantized_form f_;
+  std::int64_t each_;
+  std::vector<std::uint32_t> numbers_;
+  std::vector<float> scales_, zeros_, a_;
+};
+
+void expect_products(const quantized_case& c) {
+  SCOPED_TRACE(::testing::PrintToString(c));
+  const quantized_product p(c);
+  p.expect_near(p.computed(false, false), false);
+  if (::testing::Test::HasFatalFailure() || native_bytes < 32) return;
+  if (c.form.bits <= byte_pairs::most_bits) p.expect_near(p.computed(true, false), true);
+  if (native_bytes == 64 && __builtin_cpu_supports("avx512vnni")) p.expect_near(p.computed(true, true), true);
+}
+
+TEST(quantized_of_a_level, every_format_block_and_zero_point) {
+  for (const int bits : {2, 4, 8})
+    for (const std::int64_t block : {16, 32, 128})
+      for (const auto zeros : {zero_format::uniform, zero_format::bytes, zero_format::floats})
+        for (const auto scales : {scale_format::f32, scale_format::f16, scale_format::bf16})
+          for (const auto stored : {storage::packed_rows, storage::bytes_by_column, storage::signed_bytes_by_row}) {
+            quantized_case c;
+            c.form = {.k = 3 * block, .n = 21, .block = block, .bits = bits, .scales = scales, .zeros = zeros};
+            c.form.zero = static_cast<float>(1 << (bits - 1));
+            c.stored = stored;
+            expect_products(c);
+            if (::testing::Test::HasFatalFailure()) return;
+          }
+}
+
+TEST(quantized_of_a_level, every_number_of_rows_and_columns) {
+  for (const std::int64_t m : {1, 2, 3, 5, 7, 11, 12, 29})
+    for (const std::int64_t n : {1, 16, 33, 64, 130})
+      for (const std::int64_t k : {64, 79, 1100})
+        for (const auto zeros : {zero_format::uniform, zero_format::bytes}) {
+          quantized_case c;
+          c.form = {.k = k, .n = n, .block = 32, .bits = 4, .zeros = zeros, .zero = 8};
+          c.m = m;
+          expect_products(c);
+          if (::testing::Test::HasFatalFailure()) return;
+        }
+}
+
+TEST(quantized_of_a_level, many_rows_are_several_tasks) {
+  quantized_case c;
+  c.form = {.k = 64, .n = 40, .block = 64, .bits = 4, .zero = 8};
+  c.m = 300;
+  expect_products(c);
+}
+
+TEST(quantized_of_a_level, a_block_that_is_not_finite_gives_no_number) {
+  if (native_bytes < 32) GTEST_SKIP() << "this level multiplies no bytes";
+  const quantized_form f{.k = 32, .n = 1, .block = 16, .bits = 4};
+  for (const float bad : {std::numeric_limits<float>::quiet_NaN(), std::numeric_limits<float>::infinity()}) {
+    std::vector<float> x(32, 1.0F), scales(2);
+    x[20] = bad;
+    std::vector<std::int8_t> bytes(32);
+    std::vector<std::int32_t> sums(2);
+    round_row<4>(f, x.data(), bytes.data(), scales.data(), sums.data());
+    EXPECT_EQ(scales[0], 1.0F / 127);
+    EXPECT_EQ(sums[0], 16 * 127);
+    EXPECT_FALSE(std::isfinite(scales[1]));
+  }
+}
+
+}  // namespace
+}  // namespace kiln::kernels
