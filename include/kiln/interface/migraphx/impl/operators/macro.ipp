@@ -19,7 +19,7 @@ value_list add_gemm(lowering& c) {
 }
 value_list add_batchnorm(lowering& c) {
   c.expect(5);
-  return c.onnx("BatchNormalization", 9, all_operands(c), c.op.values());
+  return {c.in(0).batch_norm(c.in(1), c.in(2), c.in(3), c.in(4), c.real("epsilon"))};
 }
 value_list add_einsum(lowering& c) { return c.onnx("Einsum", 12, all_operands(c), c.op.values()); }
 value_list add_celu(lowering& c) {

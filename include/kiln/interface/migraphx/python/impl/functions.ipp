@@ -21,7 +21,9 @@ template <class F> auto without_lock(F&& f) {
 
 std::string bytes_of(const py::object& data) {
   if (py::isinstance<py::str>(data) || PyBytes_Check(data.ptr())) return py::cast<std::string>(data);
-  return py::cast<std::string>(py::bytes(data));
+  PyObject* const bytes = PyBytes_FromObject(data.ptr());
+  if (!bytes) throw py::error_already_set();
+  return py::cast<std::string>(py::reinterpret_steal<py::bytes>(bytes));
 }
 std::span<const std::byte> span_of(const std::string& bytes) { return std::as_bytes(std::span(bytes)); }
 
