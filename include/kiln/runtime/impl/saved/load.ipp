@@ -122,7 +122,12 @@ executable load_compiled(std::shared_ptr<const saved_file> file, saved_program_i
   const bool checks_now = how.check_constants || t.has_device();
   if (checks_now) file->check_data(*p->pool);
 
-  detail::make_steps(*p, t, planned, choices);
+  try {
+    detail::make_steps(*p, t, planned, choices);
+  } catch (const error& e) {  // what compilation never makes
+    if (e.code() != errc::internal) throw;
+    file->damaged(std::string("a program that fits its kernels: ") + e.what());
+  }
   p->report.target = t.name();
   p->report.remarks = std::move(info.remarks);
   if (!checks_now) {
