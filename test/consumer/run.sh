@@ -3,6 +3,7 @@
 # kiln's own build tree.
 set -euo pipefail
 kind=$1 build=$2
+targets=(consumer)
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 work=$build/consumer/$kind
 mkdir -p "$work"
@@ -26,9 +27,11 @@ case $kind in
   add_subdirectory)
     project=add_subdirectory
     options=(-DKILN_SOURCE="$root" -DKILN_ISA_LEVELS=x86-64-v2)
+    # one small library stands for all: their units are generated and compiled in the same way
+    targets=(consumer kiln_quantize)
     ;;
 esac
 
 cmake -G Ninja -S "$root/test/consumer/$project" -B "$work/build" "${options[@]}" >"$work.log" || { cat "$work.log"; exit 1; }
-cmake --build "$work/build"
+cmake --build "$work/build" --target "${targets[@]}"
 "$work/build/consumer"

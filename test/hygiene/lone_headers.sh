@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# lone_headers.sh COMPILER STAMPS: every public header compiles alone. STAMPS is a folder that remembers, so that a
-# header is compiled again only after something it includes has changed.
+# lone_headers.sh COMPILER STAMPS [FOLDER...]: every public header (of these folders of kiln, and those beside them)
+# compiles alone. STAMPS is a folder that remembers, so that a header is compiled again only after something it includes
+# has changed.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 
@@ -36,9 +37,15 @@ if [ "${1:-}" = --one ]; then
 fi
 
 compiler=$1 stamps=$2
+shift 2
+folders=(kiln)
+if [ $# != 0 ]; then
+  folders=("${@/#/kiln/}")
+  for header in include/kiln/*.hpp; do folders+=("kiln/${header##*/}"); done
+fi
 command -v "$compiler" >/dev/null || { echo "SKIPPED: $compiler is missing"; exit 77; }
 mkdir -p "$stamps"
-report=$(cd include && find kiln \( -name '*.hpp' -o -name '*.h' \) -not -path '*/impl/*' | sort |
+report=$(cd include && find "${folders[@]}" \( -name '*.hpp' -o -name '*.h' \) -not -path '*/impl/*' | sort |
   xargs -P 2 -n 1 bash ../test/hygiene/lone_headers.sh --one "$compiler" "$stamps")
 sort -k 3 <<<"$report" | grep -v '^FAILED\|error' || true
 failed=$(grep -c '^FAILED' <<<"$report" || true)
