@@ -25,7 +25,7 @@ constexpr std::string_view to_string(cell_function f) {
   constexpr std::string_view names[] = {"affine",   "elu",         "hard_sigmoid",    "leaky_relu",
                                         "relu",     "scaled_tanh", "sigmoid",         "softplus",
                                         "softsign", "tanh",        "thresholded_relu"};
-  return static_cast<unsigned>(f) < 11 ? names[static_cast<unsigned>(f)] : std::string_view();
+  return static_cast<unsigned>(f) < 11 ? names[static_cast<unsigned>(f)] : std::string_view("");
 }
 
 }  // namespace kiln::op
