@@ -19,6 +19,7 @@ class asking_target final : public target {
   lower::layout_role role(const program& whole, const basic_instruction<operation>& instruction) const override {
     return asked_.role(whole, instruction);
   }
+  target_passes passes() const override { return asked_.passes(); }
   std::unique_ptr<kernel> make_kernel(const kernel_request& r) const override {
     ++asked;
     if (asked_.make_kernel(r)) return nullptr;

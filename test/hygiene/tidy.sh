@@ -11,4 +11,4 @@ trap 'rm -f "$unit"' EXIT
 (cd include && find kiln -name '*.hpp' | grep -vE '/impl/|/kernels/|core/simd/|kernel/amx/|kiln/eigen.hpp') | sort |
   sed 's/.*/#include "&"/' >"$unit"
 echo "$(wc -l <"$unit") headers"
-$tool --quiet --config-file=.clang-tidy "$unit" -- -std=c++20 -I include -Wno-psabi 2>/dev/null
+$tool --quiet --config-file=.clang-tidy "$unit" -- -std=c++20 -I include -I include/kiln/interface/migraphx/include -Wno-psabi 2>/dev/null

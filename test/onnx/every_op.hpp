@@ -150,9 +150,11 @@ inline std::vector<op_program> every_op_program() {
                    }});
   for (const dtype t : {dtype::u8, dtype::i8, dtype::i16, dtype::u4}) {
     const std::string suffix = "_" + std::string(to_string(t));
-    add("quantize_linear", suffix, [=](builder& b) {
-      return b.add(op::quantize_linear{t, 1}, x(b, {2, 3, 4}), b.scalar(dtype::f32, .25));
-    });
+    // ONNX Runtime's outputs of four bits are packed
+    if (bits_of(t) != 4)
+      add("quantize_linear", suffix, [=](builder& b) {
+        return b.add(op::quantize_linear{t, 1}, x(b, {2, 3, 4}), b.scalar(dtype::f32, .25));
+      });
     add("dequantize_linear", suffix, [=](builder& b) {
       const value scale = b.constant<float>(dtype::f32, {3}, std::vector<float>{.5F, 1, 2}),
                   zero = b.constant<int>(t, {3}, std::vector<int>{0, 1, 2});

@@ -65,6 +65,7 @@ class asking_target final : public target {
  public:
   explicit asking_target(const target& asked) : asked_(asked) {}
   std::string_view name() const override { return asked_.name(); }
+  target_passes passes() const override { return asked_.passes(); }
   std::unique_ptr<kernel> make_kernel(const kernel_request& request) const override {
     refused += !asked_.make_kernel(request);
     return nullptr;

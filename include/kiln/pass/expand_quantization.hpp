@@ -8,6 +8,14 @@ namespace kiln {
 
 namespace detail {
 
+template <class Module> constexpr bool has_quantization(const Module& m) {
+  bool any = false;
+  for (std::uint32_t i = 0; i < m.size() && !any; ++i)
+    any = m[i].kind == instruction_kind::op &&
+          (m[i].op.template is<op::quantize_linear>() || m[i].op.template is<op::dequantize_linear>());
+  return any;
+}
+
 // A scale or zero point as an operand of the dims of `like`.
 template <class R> constexpr value_id spread_scale(R& r, value_id v, value_id like, std::int64_t axis) {
   const dims lens = r.shape_of(like).lens;
@@ -49,11 +57,7 @@ template <class R> constexpr value_id expand_dequantize(R& r, value_id v) {
 template <class Program> constexpr pass_note expand_quantization(Program& p) {
   pass_note note("expand_quantization");
   for_each_module(p, [&](auto& m) {
-    bool any = false;
-    for (std::uint32_t i = 0; i < m.size() && !any; ++i)
-      any = m[i].kind == instruction_kind::op &&
-            (m[i].op.template is<op::quantize_linear>() || m[i].op.template is<op::dequantize_linear>());
-    if (!any) return;
+    if (!detail::has_quantization(m)) return;
     note.count(apply_rewrites(m,
                               rewrite_each<op::quantize_linear>(
                                   "quantize_linear", [](auto& r, value_id v) { return detail::expand_quantize(r, v); }),

@@ -46,9 +46,10 @@ class open_mappings {
       return from >= begin && from + size <= begin + m.size;
     });
   }
-  static open_mappings& get() {
-    static auto* const all = new open_mappings;  // outlives every buffer
-    return *all;
+  /// Each mapping shares it, so that it outlives the last one, and a library that is unloaded leaves nothing.
+  static const std::shared_ptr<open_mappings>& get() {
+    static const auto all = std::make_shared<open_mappings>();
+    return all;
   }
 
  private:
@@ -79,11 +80,16 @@ buffer map_file(const std::string& path) {
   if (size == 0) return buffer::allocate(0);
   void* address = ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, file.number, 0);
   if (address == MAP_FAILED) fail(path, errno);
-  open_mappings::get().add({address, size});
-  return buffer::borrow(static_cast<const std::byte*>(address), size, new mapping{address, size}, [](void* owner) {
-    const std::unique_ptr<mapping> m(static_cast<mapping*>(owner));
-    open_mappings::get().remove(*m);
-    ::munmap(m->address, m->size);
+  struct owner {
+    mapping of;
+    std::shared_ptr<open_mappings> among;
+  };
+  const std::shared_ptr<open_mappings>& all = open_mappings::get();
+  all->add({address, size});
+  return buffer::borrow(static_cast<const std::byte*>(address), size, new owner{{address, size}, all}, [](void* held) {
+    const std::unique_ptr<owner> o(static_cast<owner*>(held));
+    o->among->remove(o->of);
+    ::munmap(o->of.address, o->of.size);
   });
 }
 
@@ -91,7 +97,7 @@ void forget_pages(const buffer& bytes) {
   const std::size_t page = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
   const auto begin = reinterpret_cast<std::uintptr_t>(bytes.data()), end = begin + bytes.size();
   const std::uintptr_t first = (begin + page - 1) / page * page, last = end / page * page;
-  if (first >= last || !open_mappings::get().contain(bytes.data(), bytes.size())) return;
+  if (first >= last || !open_mappings::get()->contain(bytes.data(), bytes.size())) return;
   ::madvise(reinterpret_cast<void*>(first), last - first, MADV_DONTNEED);  // a wish
 }
 

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <bit>
+
 #include "kiln/kernel/gemm/pack.hpp"
 #include "kiln/kernel/quantized/problem.hpp"
 
@@ -55,7 +57,8 @@ inline bool are_halves(const std::byte* from, std::int64_t n) {
     store_half(half, load<V>(wide));
     float back[lanes];
     store(back, load_half<V>(half));
-    if (std::memcmp(back, wide, sizeof wide) != 0) return false;
+    for (int l = 0; l < lanes; ++l)
+      if (std::bit_cast<std::uint32_t>(back[l]) != std::bit_cast<std::uint32_t>(wide[l])) return false;
   }
   return true;
 }

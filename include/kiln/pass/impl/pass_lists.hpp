@@ -6,7 +6,7 @@ namespace kiln::detail {
 
 std::span<const named_pass<program>> program_simplifying_passes();
 std::span<const named_pass<program>> program_fusing_passes();
-/// Before all others: only programs of run time hold the ops that it writes out.
-const named_pass<program>& program_expansion();
+/// Before all others in programs that hold the ops it writes out, which are of run time alone; else null.
+const named_pass<program>* program_expansion(const program& p);
 
 }  // namespace kiln::detail

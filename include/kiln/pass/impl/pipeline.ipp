@@ -6,7 +6,7 @@ namespace kiln {
 compile_notes optimize(program& p, const pass_options& options, const target_passes& own) {
   small_vector<named_pass<program>> simplify;
   if (options.simplify) {
-    simplify.push_back(detail::program_expansion());
+    if (const auto* const expansion = detail::program_expansion(p)) simplify.push_back(*expansion);
     for (const auto& list : {own.forms, detail::program_simplifying_passes()})
       for (const named_pass<program>& step : list) simplify.push_back(step);
   }

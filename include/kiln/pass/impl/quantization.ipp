@@ -3,9 +3,11 @@
 
 namespace kiln::detail {
 
-const named_pass<program>& program_expansion() {
+const named_pass<program>* program_expansion(const program& p) {
   static constexpr named_pass<program> pass{"expand_quantization", [](program& p) { return expand_quantization(p); }};
-  return pass;
+  for (std::uint32_t k = 0; k < p.modules(); ++k)
+    if (has_quantization(p.module({k}))) return &pass;
+  return nullptr;
 }
 
 }  // namespace kiln::detail
