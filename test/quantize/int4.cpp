@@ -87,6 +87,68 @@ TEST(int4, excluded_instructions_keep_their_matrices) {
   EXPECT_THAT(message_of([&] { to_int4(p, {.exclude = {"first", "head"}}); }), HasSubstr("found none"));
 }
 
+// Inputs that go with each other, as those of trained networks do.
+std::vector<sample> correlated_samples() {
+  dice d{9};
+  std::vector<sample> out;
+  for (int k = 0; k < 8; ++k) {
+    const auto hidden = random_literal({dtype::f32, {32, 6}}, d).to<float>();
+    dice same{4};
+    const auto mix = random_literal({dtype::f32, {6, 64}}, same).to<float>();
+    const auto noise = random_literal({dtype::f32, {32, 64}}, d).to<float>();
+    std::vector<float> x(32 * 64);
+    for (std::size_t r = 0; r < 32; ++r)
+      for (std::size_t j = 0; j < 64; ++j) {
+        float sum = .1f * noise[r * 64 + j];
+        for (std::size_t i = 0; i < 6; ++i) sum += hidden[r * 6 + i] * mix[i * 64 + j];
+        x[r * 64 + j] = sum;
+      }
+    out.push_back({{"x", argument(literal::of<float>({dtype::f32, {32, 64}}, std::span<const float>(x)))}});
+  }
+  return out;
+}
+calibration_data all_of(const std::vector<sample>& samples, std::size_t count) {
+  return [&samples, k = std::size_t{0}, count]() mutable -> std::optional<sample> {
+    return k < count ? std::optional(samples[k++]) : std::nullopt;
+  };
+}
+
+TEST(int4, gptq_makes_up_for_errors_by_what_the_samples_show) {
+  builder b;
+  dice d{3};
+  const auto weights = [&](const dims& lens) { return b.constant(random_literal({dtype::f32, lens}, d)); };
+  const value x = b.input("x", dtype::f32, {dimension::symbol("n", 1, 64), 64});
+  b.output(x.dot(weights({64, 48})).relu().dot(weights({48, 32})), "y");
+  const program p = prepared(b.finish());
+  const std::vector<sample> samples = correlated_samples();
+  const eigen_target t;
+  const auto run = [&](const program& q) {  // on a sample that was set aside
+    const auto y = compile(q, t).run(samples[7])[0].to<float>();
+    return std::vector<float>(y.begin(), y.end());
+  };
+  const std::vector<float> exact = run(p);
+  for (const bool symmetric : {true, false}) {
+    const block_format f{4, 32, symmetric};
+    const double rounded = loss(exact, run(to_int4(p, {.format = f}).graph));
+    const int4_options by_samples{.format = f, .method = weight_method::gptq};
+    EXPECT_LT(loss(exact, run(to_int4(p, by_samples, all_of(samples, 7), t).graph)), .6 * rounded) << symmetric;
+    EXPECT_THAT(message_of([&] { to_int4(p, by_samples); }), HasSubstr("gptq needs samples"));
+    EXPECT_THAT(message_of([&] { to_int4(p, by_samples, all_of(samples, 0), t); }), HasSubstr("found none"));
+  }
+}
+
+TEST(int4, inputs_that_say_nothing_are_an_error) {
+  thread_pool pool(1);
+  const std::vector<float> w(64, 1.0f);
+  input_products none(32), other(16);
+  none.add(std::vector<float>(64, 0.0f), pool);
+  other.add(std::vector<float>(64, 1.0f), pool);
+  EXPECT_THAT(message_of([&] { gptq_blocks(w, 2, {}, none, .01, pool); }), HasSubstr("not all 0"));
+  EXPECT_THAT(message_of([&] { gptq_blocks(w, 2, {}, other, .01, pool); }), HasSubstr("depth"));
+  EXPECT_THAT(message_of([&] { gptq_blocks(w, 4, {4, 16, true}, other, 0, pool); }), HasSubstr("damping"));
+  EXPECT_THAT(message_of([&] { none.add(std::vector<float>(33), pool); }), HasSubstr("rows of its depth"));
+}
+
 TEST(int4, a_matrix_with_infinity_stays) {
   builder b;
   const value x = b.input("x", dtype::f32, {2, 32});

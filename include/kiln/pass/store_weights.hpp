@@ -44,7 +44,7 @@ template <class Module, class Store> class weight_storer {
     for (const value_id v : readers_) {
       const std::size_t at = r_.template get_if<op::gather>(v) ? 0 : 1;
       // operands change in place: the list goes on naming instructions
-      if (const value_id by = stored(r_.input(v, at), at == 1)) {
+      if (const value_id by = stored(v, r_.input(v, at), at == 1)) {
         r_.module()[v.instruction].inputs[at] = by;
         note_.count(r_.producer(v).op.name());
       }
@@ -53,7 +53,7 @@ template <class Module, class Store> class weight_storer {
 
  private:
   // The constant's numbers in blocks along the depth of a product, its second to last dim, or along rows.
-  constexpr value_id stored(value_id w, bool of_product) {
+  constexpr value_id stored(value_id reader, value_id w, bool of_product) {
     for (const auto& [from, by] : done_)
       if (from == w) return by;
     const constant_view c = viewed_constant(r_, w);
@@ -66,7 +66,7 @@ template <class Module, class Store> class weight_storer {
       std::swap(core.lens[0], core.lens[1]);
       std::swap(core.strides[0], core.strides[1]);
     }
-    const stored_matrix m = store_(laid_out(*c.from, core));
+    const stored_matrix m = store_(reader, laid_out(*c.from, core));
     if (m.operands.empty()) return {};
     value_id source = w;
     while (r_.is_kind(source, op_kind::view)) source = r_.input(source, 0);
@@ -90,8 +90,8 @@ template <class Module, class Store> class weight_storer {
 
 }  // namespace detail
 
-/// Stores the constant matrices that instructions of `readers_of_matrices` read in blocks. `store` makes the form of a
-/// matrix [rows, depth], a literal of f32; one without operands leaves the matrix as it is.
+/// Stores the constant matrices that instructions of `readers_of_matrices` read in blocks. `store(reader, matrix)`
+/// makes the form of a matrix [rows, depth], a literal of f32; one without operands leaves the matrix as it is.
 template <class Program, class Store>
 constexpr pass_note store_weights(Program& p, const small_vector<value_id>& readers, Store&& store) {
   pass_note note("store_weights");

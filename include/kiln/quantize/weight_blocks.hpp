@@ -13,10 +13,11 @@ namespace kiln::quantize {
 enum class weight_method : std::uint8_t {
   rtn,      ///< the block's range, each weight rounded to the nearest code
   k_quant,  ///< of several ranges the one with the least weighed squared error (llama.cpp's k-quants)
+  gptq,     ///< weights one after another, by samples of what they are multiplied with (quantize/gptq.hpp)
   hqq,      ///< zero points, which are floats, that minimize a robust error (Badri and Shaji, HQQ, 2023)
 };
 constexpr std::string_view to_string(weight_method m) {
-  constexpr std::string_view names[] = {"rtn", "k_quant", "hqq"};
+  constexpr std::string_view names[] = {"rtn", "k_quant", "gptq", "hqq"};
   return names[static_cast<unsigned>(m)];
 }
 /// The method of that name; others are an `invalid_argument` error that lists them.
@@ -45,7 +46,7 @@ struct block_weights {
 };
 
 /// Writes weights [rows, depth], all finite, in blocks; rows are shared out among the pool's threads. Errors:
-/// `invalid_argument` for a form that is none, or weights that are not finite.
+/// `invalid_argument` for a form that is none, weights that are not finite, or `gptq`.
 block_weights in_blocks(std::span<const float> weights, std::int64_t rows, const block_format& format,
                         weight_method method, thread_pool& pool);
 

@@ -4,56 +4,10 @@
 #include <cmath>
 #include <string>
 
-#include "kiln/core/error.hpp"
+#include "kiln/quantize/impl/block_scale.hpp"
 
 namespace kiln::quantize {
 namespace {
-
-using block = std::span<const float>;
-
-// A block's scale and zero point, and the codes' bounds.
-struct block_scale {
-  float scale = 0, zero = 0;
-};
-
-class code_range {
- public:
-  explicit code_range(const block_format& f)
-      : most_(static_cast<float>((1 << f.bits) - 1)), middle_(static_cast<float>(1 << (f.bits - 1))) {}
-  float most() const { return most_; }
-  float middle() const { return middle_; }
-  float code(float x, const block_scale& s) const {
-    const float inverse = s.scale == 0 ? 0.0f : 1 / s.scale;
-    return std::clamp(std::round(x * inverse + s.zero), 0.0f, most_);
-  }
-
- private:
-  float most_, middle_;
-};
-
-struct extremes {
-  float low = 0, high = 0;
-};
-extremes extremes_of(block w) {
-  const auto [low, high] = std::minmax_element(w.begin(), w.end());
-  return {*low, *high};
-}
-
-// The greatest magnitude is a code that is farthest from the middle: it gets the lowest one, which is one farther away
-// than the highest.
-block_scale symmetric_range(block w, const code_range& codes) {
-  const auto [low, high] = extremes_of(w);
-  const float most = std::abs(high) > std::abs(low) ? high : low;
-  return {-most / codes.middle(), codes.middle()};
-}
-// From the lowest to the highest weight, 0 included, which is a code.
-block_scale whole_range(block w, const code_range& codes) {
-  auto [low, high] = extremes_of(w);
-  low = std::min(low, 0.0f);
-  high = std::max(high, 0.0f);
-  const float scale = (high - low) / codes.most();
-  return {scale, scale == 0 ? 0.0f : std::round(std::clamp(-low / scale, 0.0f, codes.most()))};
-}
 
 // Large weights count more, as they do in what a network computes.
 float importance(float x, float typical) { return typical + std::abs(x); }
@@ -132,40 +86,6 @@ block_scale robust_zero(block w, const code_range& codes) {
   return best;
 }
 
-void put_field(std::vector<std::uint8_t>& to, std::size_t byte, std::int64_t k, std::int64_t bits, float code) {
-  to[byte + static_cast<std::size_t>(k * bits / 8)] |=
-      static_cast<std::uint8_t>(static_cast<unsigned>(code) << (k * bits % 8));
-}
-unsigned field_of(const std::vector<std::uint8_t>& from, std::size_t byte, std::int64_t k, std::int64_t bits) {
-  return from[byte + static_cast<std::size_t>(k * bits / 8)] >> (k * bits % 8) & ((1u << bits) - 1);
-}
-
-std::size_t row_bytes(const block_weights& w) {
-  return static_cast<std::size_t>(w.blocks() * w.format.block * w.format.bits / 8);
-}
-std::size_t zero_bytes(const block_weights& w) {
-  return static_cast<std::size_t>((w.blocks() * w.format.bits + 7) / 8);
-}
-
-void write_row(block_weights& to, std::int64_t row, std::span<const float> weights, weight_method method) {
-  const code_range codes(to.format);
-  const auto r = static_cast<std::size_t>(row), blocks = static_cast<std::size_t>(to.blocks());
-  for (std::size_t b = 0; b < blocks; ++b) {
-    const auto from = b * static_cast<std::size_t>(to.format.block);
-    const block w = weights.subspan(from, std::min(weights.size() - from, static_cast<std::size_t>(to.format.block)));
-    const block_scale s = method == weight_method::hqq       ? robust_zero(w, codes)
-                          : method == weight_method::k_quant ? searched_range(w, codes, to.format.symmetric)
-                          : to.format.symmetric              ? symmetric_range(w, codes)
-                                                             : whole_range(w, codes);
-    to.scales[r * blocks + b] = s.scale;
-    if (!to.real_zeros.empty()) to.real_zeros[r * blocks + b] = s.zero;
-    if (!to.zeros.empty())
-      put_field(to.zeros, r * zero_bytes(to), static_cast<std::int64_t>(b), to.format.bits, s.zero);
-    for (std::size_t k = 0; k < w.size(); ++k)
-      put_field(to.data, r * row_bytes(to), static_cast<std::int64_t>(from + k), to.format.bits, codes.code(w[k], s));
-  }
-}
-
 void check(const block_format& f) {
   if (f.bits != 2 && f.bits != 4 && f.bits != 8)
     raise(fault::of(errc::invalid_argument, "bits of a weight", "2, 4 or 8", f.bits));
@@ -173,12 +93,50 @@ void check(const block_format& f) {
     raise(fault::of(errc::invalid_argument, "weights of a block", "a power of two from 16 to 65536", f.block));
 }
 
+void write_row(block_weights& to, std::int64_t row, std::span<const float> weights, weight_method method) {
+  const code_range codes(to.format);
+  for (std::size_t b = 0; b < static_cast<std::size_t>(to.blocks()); ++b) {
+    const auto from = b * static_cast<std::size_t>(to.format.block);
+    const block w = weights.subspan(from, std::min(weights.size() - from, static_cast<std::size_t>(to.format.block)));
+    const block_scale s = method == weight_method::hqq       ? robust_zero(w, codes)
+                          : method == weight_method::k_quant ? searched_range(w, codes, to.format.symmetric)
+                          : to.format.symmetric              ? symmetric_range(w, codes)
+                                                             : whole_range(w, codes);
+    put_scale(to, row, static_cast<std::int64_t>(b), s);
+    for (std::size_t k = 0; k < w.size(); ++k)
+      put_code(to, row, static_cast<std::int64_t>(from + k), codes.code(w[k], s));
+  }
+}
+
 }  // namespace
 
+block_weights empty_blocks(std::span<const float> weights, std::int64_t rows, const block_format& format,
+                           bool real_zeros) {
+  check(format);
+  const auto count = static_cast<std::int64_t>(weights.size());
+  if (rows < 1 || count == 0 || count % rows != 0)
+    raise(fault::of(errc::invalid_argument, "rows of the weights", "a divisor of their number", rows));
+  if (!std::all_of(weights.begin(), weights.end(), [](float x) { return std::isfinite(x); }))
+    raise(errc::invalid_argument, "weights in blocks are finite: found infinity or NaN");
+  block_weights out;
+  out.rows = rows;
+  out.depth = count / rows;
+  out.format = format;
+  if (real_zeros) out.format.symmetric = false;
+  const auto blocks = static_cast<std::size_t>(rows * out.blocks());
+  out.data.resize(static_cast<std::size_t>(rows) * row_bytes(out));
+  out.scales.resize(blocks);
+  if (real_zeros)
+    out.real_zeros.resize(blocks);
+  else if (!format.symmetric)
+    out.zeros.resize(static_cast<std::size_t>(rows) * zero_bytes(out));
+  return out;
+}
+
 weight_method weight_method_named(std::string_view name) {
-  for (const weight_method m : {weight_method::rtn, weight_method::k_quant, weight_method::hqq})
+  for (const weight_method m : {weight_method::rtn, weight_method::k_quant, weight_method::gptq, weight_method::hqq})
     if (to_string(m) == name) return m;
-  raise(errc::invalid_argument, "a method for weights is rtn, k_quant or hqq: found '" + std::string(name) + "'");
+  raise(errc::invalid_argument, "a method for weights is rtn, k_quant, gptq or hqq: found '" + std::string(name) + "'");
 }
 
 std::vector<float> block_weights::row(std::int64_t r) const {
@@ -198,24 +156,9 @@ std::vector<float> block_weights::row(std::int64_t r) const {
 
 block_weights in_blocks(std::span<const float> weights, std::int64_t rows, const block_format& format,
                         weight_method method, thread_pool& pool) {
-  check(format);
-  const auto count = static_cast<std::int64_t>(weights.size());
-  if (rows < 1 || count == 0 || count % rows != 0)
-    raise(fault::of(errc::invalid_argument, "rows of the weights", "a divisor of their number", rows));
-  block_weights out;
-  out.rows = rows;
-  out.depth = count / rows;
-  out.format = format;
-  if (method == weight_method::hqq) out.format.symmetric = false;
-  if (!std::all_of(weights.begin(), weights.end(), [](float x) { return std::isfinite(x); }))
-    raise(errc::invalid_argument, "weights in blocks are finite: found infinity or NaN");
-  const auto blocks = static_cast<std::size_t>(rows * out.blocks());
-  out.data.resize(static_cast<std::size_t>(rows) * row_bytes(out));
-  out.scales.resize(blocks);
-  if (method == weight_method::hqq)
-    out.real_zeros.resize(blocks);
-  else if (!format.symmetric)
-    out.zeros.resize(static_cast<std::size_t>(rows) * zero_bytes(out));
+  if (method == weight_method::gptq)
+    raise(errc::invalid_argument, "gptq needs samples of what the weights are multiplied with: use gptq_blocks");
+  block_weights out = empty_blocks(weights, rows, format, method == weight_method::hqq);
   const auto depth = static_cast<std::size_t>(out.depth);
   pool.parallel_for(rows, [&](std::int64_t r, unsigned) {
     write_row(out, r, weights.subspan(static_cast<std::size_t>(r) * depth, depth), method);
