@@ -11,6 +11,8 @@ enum class precision : std::uint8_t {
   bf16,  ///< floats of 16 bits with the exponent of f32
   int8,  ///< products of integers of eight bits, by calibrated ranges
 };
+/// All of them, in order.
+constexpr precision precisions[] = {precision::as_written, precision::f16, precision::bf16, precision::int8};
 constexpr std::string_view to_string(precision p) {
   constexpr std::string_view names[] = {"as_written", "fp16", "bf16", "int8"};
   return names[static_cast<unsigned>(p)];
@@ -21,12 +23,14 @@ precision precision_named(std::string_view name);
 /// How `with_precision` goes about it.
 struct precision_options {
   precision to = precision::as_written;
-  /// `int8` needs them, of the prepared program's values. With `f16`, a value beyond 65504 stays in f32, and a remark
-  /// names it.
+  /// `int8` needs them, of the prepared program's values. With `f16`, ops that compute or read a value beyond 65504
+  /// stay in f32 or f64, and a remark names the value.
   ranges known{};
   int8_options int8{};
   /// `f16` and `bf16`: the ops that it concerns, by name; none: all of them.
   std::vector<std::string> ops{};
+  /// The program is `prepared` already, and not prepared again: a second time might merge values that have ranges.
+  bool is_prepared = false;
 };
 
 /// The program in another precision: inputs and outputs keep their types. `int8` without ranges is an

@@ -1,0 +1,82 @@
+#include "kiln/quantize/precision.hpp"
+
+#include <gmock/gmock.h>
+
+#include "kiln/backend/eigen/eigen_target.hpp"
+#include "kiln/graph/builder.hpp"
+#include "kiln/graph/print.hpp"
+#include "pass/evaluate.hpp"
+
+namespace kiln::quantize {
+namespace {
+
+using ::testing::HasSubstr;
+
+// A normalization whose squares are beyond what f16 holds, all of one node.
+program squares() {
+  builder b;
+  const value x = b.input("x", dtype::f32, {2, 4});
+  b.label = text("norm");
+  const value mean = (x * x).reduce_mean({-1}).broadcast_to({2, 4});
+  const value y = x / mean.sqrt();
+  b.label = text("scaled");
+  b.output(y * 3.0f, "y");
+  return b.finish();
+}
+
+const argument large = argument::of<float>({2, 4}, std::vector<float>{1000, -2000, 300, 4000, 1, 2, -3, 4});
+
+calibration_data once() {
+  return [given = false]() mutable -> std::optional<sample> {
+    if (std::exchange(given, true)) return std::nullopt;
+    return sample{{"x", large}};
+  };
+}
+
+std::vector<float> run(const program& p) {
+  const argument in[] = {large};
+  const auto out = compile(p, eigen_target()).run(in)[0].to_literal().to<float>();
+  return {out.begin(), out.end()};
+}
+
+TEST(precision, halves_read_no_value_beyond_their_range) {
+  const program p = prepared(squares());
+  precision_options how{.to = precision::f16, .is_prepared = true};
+  const auto exact = run(p), lost = run(with_precision(p, how).graph);
+  how.known = calibrate(p, float_values(p), eigen_target(), once());
+  const quantized_program made = with_precision(p, how);
+  const auto near = run(made.graph);
+  for (std::size_t k = 0; k < exact.size(); ++k) EXPECT_NEAR(near[k], exact[k], 5e-3 * std::abs(exact[k]) + 1e-3) << k;
+  EXPECT_GT(std::abs(lost[0] - exact[0]), 0.1);  // without ranges the squares become infinite
+  ASSERT_GE(made.note.remarks.size(), 1u);
+  EXPECT_THAT(made.note.remarks[0].str(), HasSubstr("'norm#0' stays in f32"));
+  EXPECT_GE(made.note.counts.total(), 1u);  // the rest does not
+}
+
+TEST(precision, an_input_beyond_the_range_is_read_in_f32) {
+  builder b;
+  b.output(b.input("x", dtype::f32, {2, 4}) * 0.001f, "y");
+  const program p = b.finish();
+  const argument in[] = {argument::of<float>({2, 4}, std::vector<float>(8, 100000))};
+  const auto value_of = [&](const ranges& known) {
+    const auto made = with_precision(p, {.to = precision::f16, .known = known});
+    return compile(made.graph, eigen_target()).run(in)[0].to_literal().to<float>()[0];
+  };
+  EXPECT_TRUE(std::isinf(value_of({})));
+  EXPECT_FLOAT_EQ(value_of({{"x", {.whole = {0, 100000}}}}), 100);
+}
+
+TEST(precision, names_go_round) {
+  for (const precision p : precisions) EXPECT_EQ(precision_named(to_string(p)), p);
+  for (const calibration_method m : calibration_methods) EXPECT_EQ(method_named(to_string(m)), m);
+  try {
+    method_named("median");
+    ADD_FAILURE();
+  } catch (const error& e) {
+    EXPECT_THAT(e.what(), HasSubstr("calibration method: expected one of min_max, entropy, percentile, distribution, "
+                                    "found 'median'"));
+  }
+}
+
+}  // namespace
+}  // namespace kiln::quantize
