@@ -87,6 +87,19 @@ TEST(expand_quantization, keeps_every_value) {
       }
 }
 
+// An i32 less its zero point needs more bits than i32 has.
+TEST(expand_quantization, i32_less_a_zero_point_does_not_overflow) {
+  const auto build = [](builder& b) {
+    const value x = b.input("x", dtype::i32, {2});
+    b.output(b.add(op::dequantize_linear{0}, x, b.scalar(dtype::f32, 1), b.scalar(dtype::i32, -2000000000)));
+  };
+  program p = built<builder>(build);
+  expand_quantization(p);
+  const literal x = literal::of<std::int64_t>({dtype::i32, {2}}, std::vector<std::int64_t>{2000000000, -2000000000});
+  EXPECT_EQ(only_result(p, x), (small_vector<float>{4e9F, 0}));
+  EXPECT_EQ(only_result(built<builder>(build), x), (small_vector<float>{4e9F, 0}));
+}
+
 // A network of a convolution, its bias and relu, and a product.
 void small_network(builder& b) {
   dice d{5};
@@ -133,6 +146,68 @@ TEST(insert_quantization, products_read_integers_and_stay_near) {
   EXPECT_EQ(count(p, "integer_convolution"), 1u);
   const auto integers = only_result(p, x);
   for (std::size_t k = 0; k < near.size(); ++k) EXPECT_NEAR(near[k], integers[k], 1e-4F * most);
+}
+
+// Bytes that a program dequantizes itself are not quantized again; the weights of their products are.
+TEST(insert_quantization, what_is_dequantized_already_stays) {
+  for (const bool expanded : {false, true})
+    for (const bool shifted : {false, true}) {
+      program p = built<builder>([&](builder& b) {
+        dice d{5};
+        const value x = b.input("x", dtype::u8, {2, 8}), scale = b.scalar(dtype::f32, .5);
+        const value real = shifted ? b.add(op::dequantize_linear{0}, x, scale, b.scalar(dtype::u8, 3))
+                                   : b.add(op::dequantize_linear{0}, x, scale);
+        b.output(real.reshape({4, 4}).dot(b.constant(random_literal({dtype::f32, {4, 2}}, d))));
+      });
+      if (expanded) expand_quantization(p);
+      const auto products = quantizable_products(p.main());
+      ASSERT_EQ(products.size(), 1u);
+      const auto bytes = dequantized_bytes(p.main(), quantized_operand(p.main(), products[0]));
+      ASSERT_TRUE(bytes) << print(p).view();
+      EXPECT_EQ(bytes->scale, .5F);
+      EXPECT_EQ(bytes->zero, shifted ? 3 : 0);
+      insert_quantization(p, {products, {}});
+      EXPECT_EQ(count(p, "quantize_linear"), 0u);
+      expand_quantization(p);
+      integer_products(p);
+      dead_code(p);
+      EXPECT_EQ(count(p, "integer_dot"), 1u) << print(p).view();
+    }
+}
+
+TEST(insert_quantization, only_bytes_with_one_scale_and_zero_point_are_dequantized) {
+  const auto bytes_of = [](const auto& build) {
+    const program p = built<builder>([&](builder& b) { b.output(build(b)); });
+    return dequantized_bytes(p.main(), p.main().outputs[0]);
+  };
+  const auto wide = [](builder& b) { return b.input("x", dtype::u8, {2}).convert(dtype::i32); };
+  const auto simplified = bytes_of([&](builder& b) { return (wide(b) + -128).convert(dtype::f32); });
+  ASSERT_TRUE(simplified);
+  EXPECT_EQ(simplified->scale, 1);
+  EXPECT_EQ(simplified->zero, 128);
+  EXPECT_FALSE(bytes_of([&](builder& b) { return (wide(b) + 5).convert(dtype::f32); }));
+  EXPECT_FALSE(bytes_of([&](builder& b) { return wide(b).convert(dtype::f32) - .5f; }));
+  EXPECT_FALSE(bytes_of([&](builder& b) { return wide(b).convert(dtype::f32) * -1.0f; }));
+  EXPECT_FALSE(bytes_of([&](builder& b) { return wide(b).convert(dtype::f32) * b.input("y", dtype::f32, {2}); }));
+  EXPECT_FALSE(bytes_of([](builder& b) { return b.input("x", dtype::f32, {2}) * 2.0f; }));
+  EXPECT_FALSE(bytes_of([](builder& b) { return b.input("x", dtype::i16, {2}).convert(dtype::f32) * 2.0f; }));
+}
+
+TEST(insert_quantization, one_of_several_instructions_of_a_name_keeps_the_name_to_the_last) {
+  program p = built<builder>([](builder& b) {
+    dice d{5};
+    b.label = text("node");
+    const value x = b.input("x", dtype::f32, {2, 4}).tanh();
+    const value y = x.dot(b.constant(random_literal({dtype::f32, {4, 2}}, d)));
+    b.output(y.relu());
+  });
+  const auto products = quantizable_products(p.main());
+  insert_quantization(p, {products, {{quantized_operand(p.main(), products[0]), dtype::u8, .1F, 3}}});
+  const module_graph& m = p.main();
+  for (const std::uint32_t i : m.order())
+    if (m[i].kind == instruction_kind::op && m[i].op.is<op::quantize_linear>()) {
+      EXPECT_TRUE(m[i].name.empty()) << print(p).view();
+    }
 }
 
 TEST(insert_quantization, a_channel_has_the_scale_of_its_greatest_weight) {

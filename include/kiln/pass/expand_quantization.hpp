@@ -44,8 +44,9 @@ template <class R> constexpr value_id expand_dequantize(R& r, value_id v) {
   const small_vector<value_id> in = r.producer(v).inputs;
   value_id x = in[0];
   if (in.size() == 3) {
-    x = converted(r, x, dtype::i32);
-    x = r.add(op::sub{}, {x, spread_scale(r, converted(r, in[2], dtype::i32), x, axis)});
+    const dtype wide = r.shape_of(x).type == dtype::i32 ? dtype::i64 : dtype::i32;  // holds any difference
+    x = converted(r, x, wide);
+    x = r.add(op::sub{}, {x, spread_scale(r, converted(r, in[2], wide), x, axis)});
   }
   return r.add(op::mul{}, {converted(r, x, dtype::f32), spread_scale(r, in[1], in[0], axis)});
 }
