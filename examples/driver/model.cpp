@@ -102,6 +102,12 @@ loader load_for_target(const model_options& o) {
 }
 
 namespace {
+// A table has a use.
+void check_table(const model_options& o) {
+  if (!o.table.empty() && o.precision != quantize::precision::int8 && o.precision != quantize::precision::f16)
+    raise(errc::invalid_argument, "--table is of ranges: they are for --int8 and --fp16");
+}
+
 // --fp16, --bf16, or --int8 with its table.
 void put_in_precision(const model_options& o, program& p, std::vector<std::string>& remarks) {
   if (o.precision == quantize::precision::as_written) return;
@@ -115,6 +121,7 @@ void put_in_precision(const model_options& o, program& p, std::vector<std::strin
 
 compiled_model load_model(const model_options& o, const named_arguments& given, const compiler& make,
                           const loader& load_it) {
+  check_table(o);
   if (load_it && is_saved_program(o.model)) {
     check_sizes(o);
     if (o.precision != quantize::precision::as_written)

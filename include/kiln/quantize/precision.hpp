@@ -13,6 +13,8 @@ enum class precision : std::uint8_t {
 };
 /// All of them, in order.
 constexpr precision precisions[] = {precision::as_written, precision::f16, precision::bf16, precision::int8};
+/// Those that a program may be put in.
+constexpr precision narrow_precisions[] = {precision::f16, precision::bf16, precision::int8};
 constexpr std::string_view to_string(precision p) {
   constexpr std::string_view names[] = {"as_written", "fp16", "bf16", "int8"};
   return names[static_cast<unsigned>(p)];

@@ -37,10 +37,10 @@ precision precision_named(std::string_view name) { return detail::named(name, pr
 quantized_program with_precision(program p, const precision_options& options) {
   if (options.to == precision::as_written) return {std::move(p), pass_note("quantize")};
   if (options.to != precision::int8) return in_narrow_floats(std::move(p), options);
-  if (options.known.empty())
+  if (!options.is_prepared) p = prepared(std::move(p));
+  if (options.known.empty() && !values_to_quantize(p, options.int8).empty())
     raise(errc::invalid_argument,
           "int8 needs the ranges of values: calibrate the program, or give a calibration table");
-  if (!options.is_prepared) p = prepared(std::move(p));
   return to_int8(std::move(p), options.known, options.int8);
 }
 
