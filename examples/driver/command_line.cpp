@@ -134,8 +134,9 @@ void add_precision(CLI::App& app, model_options& o) {
   for (const quantize::precision p : quantize::narrow_precisions)
     one.add_flag_callback(
         fmt::format("--{}", to_string(p)), [&o, p] { o.precision = p; },
-        p == quantize::precision::int8 ? "compute products in 8 bits, by the ranges of --table"
-                                       : "compute in floats of 16 bits");
+        p == quantize::precision::int8           ? "compute products in 8 bits, by the ranges of --table"
+        : p == quantize::precision::dynamic_int8 ? "compute matrix products in 8 bits, by the ranges of each run"
+                                                 : "compute in floats of 16 bits");
   one.require_option(0, 1);
   app.add_option("--table", o.table,
                  "a calibration table for --int8 or --fp16, as kiln quantize --save-table writes it")
@@ -226,21 +227,24 @@ void add_quantize_verb(CLI::App& app, commands& c) {
   named_choice(verb, "--to", q.precision, all, "the precision")->required()->default_str("");
   verb.add_option("-o,--output", q.file, "the file to write: .onnx")->required()->type_name("FILE");
   add_calibration(verb, q);
-  const std::vector<CLI::Option*> of_int8{
+  CLI::Option* const symmetric =
+      verb.add_flag("--symmetric-activations", q.int8.symmetric, "zero points stand in the middle of the codes");
+  const std::vector<CLI::Option*> of_integers{
+      symmetric,
       verb.add_flag("--per-channel,!--no-per-channel", q.int8.weights.per_channel,
                     "a scale for each channel of weights, as is the default, or one for all"),
-      verb.add_flag("--symmetric-activations", q.int8.symmetric, "zero points stand in the middle of the codes"),
       verb.add_flag("--reduce-range", q.int8.reduced,
                     "half the codes, for processors whose products of bytes saturate"),
       add_list(verb, "--exclude", q.int8.exclude, "a dot or convolution that stays in floats, by its node's name",
                "NODE")};
   verb.add_option("--ops", q.ops, "these ops alone, by kiln's names: A,B")->delimiter(',')->type_name("OPS");
   verb.add_flag("--report", q.report, "compare with the model on the same samples, worst layer first");
-  verb.callback([&c, of_int8] {
-    for (const CLI::Option* o : of_int8)
-      if (o->count() != 0 && c.quantize.precision != quantize::precision::int8)
-        throw CLI::ValidationError(o->get_name(),
-                                   fmt::format("means nothing to --to {}", to_string(c.quantize.precision)));
+  verb.callback([&c, of_integers, symmetric] {
+    const quantize::precision to = c.quantize.precision;
+    const bool dynamic = to == quantize::precision::dynamic_int8;
+    for (const CLI::Option* o : of_integers)
+      if (o->count() != 0 && to != quantize::precision::int8 && !(dynamic && o != symmetric))
+        throw CLI::ValidationError(o->get_name(), fmt::format("means nothing to --to {}", to_string(to)));
     c.verb = [&c] { return quantize(c.quantize); };
   });
 }

@@ -104,11 +104,11 @@ loader load_for_target(const model_options& o) {
 namespace {
 // A table has a use.
 void check_table(const model_options& o) {
-  if (!o.table.empty() && o.precision != quantize::precision::int8 && o.precision != quantize::precision::f16)
+  if (!o.table.empty() && !quantize::takes_ranges(o.precision))
     raise(errc::invalid_argument, "--table is of ranges: they are for --int8 and --fp16");
 }
 
-// --fp16, --bf16, or --int8 with its table.
+// --fp16, --bf16, --int8 with its table, or --dynamic-int8.
 void put_in_precision(const model_options& o, program& p, std::vector<std::string>& remarks) {
   if (o.precision == quantize::precision::as_written) return;
   quantize::precision_options how{.to = o.precision};

@@ -25,7 +25,7 @@ std::vector<port> inputs_of(const program& p) {
 // What is given has a use, and what a use needs is given, before anything long is done.
 void check_wishes(const quantize_command& c) {
   const std::string_view to = to_string(c.precision);
-  const bool takes_ranges = c.precision == quantize::precision::int8 || c.precision == quantize::precision::f16;
+  const bool takes_ranges = quantize::takes_ranges(c.precision);
   const bool samples = !c.data.empty() || !c.inputs.empty();
   for (const auto& [option, value] : {std::pair("--table", &c.table), std::pair("--save-table", &c.save_table)})
     if (!takes_ranges && !value->empty())
@@ -38,9 +38,9 @@ void check_wishes(const quantize_command& c) {
                                                 : "--data has no use: the ranges are those of --table");
 }
 
-// Ops of fp16 and bf16 are any of the program's.
+// Ops of fp16 and bf16 are any of the program's; those of integers the library checks.
 void check_ops(const quantize_command& c, const program& p) {
-  if (c.precision == quantize::precision::int8) return;
+  if (c.precision != quantize::precision::f16 && c.precision != quantize::precision::bf16) return;
   for (const std::string& name : c.ops) {
     bool known = false;
     for (std::uint32_t k = 0; k < p.modules(); ++k)
@@ -57,7 +57,7 @@ quantize::ranges ranges_of(const quantize_command& c, const program& prepared, c
                            const target& where) {
   if (!c.table.empty()) return quantize::read_table(c.table);
   const bool halves = c.precision == quantize::precision::f16;
-  if ((c.data.empty() && c.inputs.empty()) || (!halves && c.precision != quantize::precision::int8)) return {};
+  if ((c.data.empty() && c.inputs.empty()) || !quantize::takes_ranges(c.precision)) return {};
   const auto watched = halves ? quantize::float_values(prepared) : quantize::values_to_quantize(prepared, int8);
   if (watched.empty()) return {};
   const auto line = std::make_shared<progress_line>();

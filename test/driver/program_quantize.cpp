@@ -133,5 +133,25 @@ TEST_F(quantize_program, a_quantized_model_is_quantized_once) {
   for (std::size_t k = 0; k < a.size(); ++k) EXPECT_NEAR(a[k], b[k], 1e-4);
 }
 
+TEST_F(quantize_program, dynamic_integers_need_no_samples) {
+  const outcome o = kiln("quantize " + network + " --to dynamic-int8 -o " + at("q.onnx") + " --json");
+  ASSERT_EQ(o.status, 0) << o.error;
+  EXPECT_EQ(json::parse(o.out).at("to"), "dynamic-int8");
+  EXPECT_EQ(json::parse(o.out).at("quantized").at("dot"), 2);
+  EXPECT_THAT(content(at("q.onnx")), AllOf(HasSubstr("DynamicQuantizeLinear"), HasSubstr("MatMulInteger")));
+  ASSERT_EQ(kiln("run " + at("q.onnx") + " --dim batch=2 --output-dir " + at("a")).status, 0);
+  ASSERT_EQ(kiln("run " + network + " --dynamic-int8 --dim batch=2 --output-dir " + at("b")).status, 0);
+  EXPECT_EQ(content(at("a/output_0.pb")), content(at("b/output_0.pb")));
+  const json show = json::parse(kiln("show " + network + " --dynamic-int8 --json").out);
+  EXPECT_THAT(show.dump(), HasSubstr("integer_dot"));
+  EXPECT_EQ(kiln("compile " + network + " --dynamic-int8 --portable -o " + at("m.kiln")).status, 0);
+  EXPECT_EQ(kiln("run " + at("m.kiln") + " --dim batch=2").status, 0);
+  const std::string start = "quantize " + network + " --to dynamic-int8 -o " + at("r.onnx");
+  EXPECT_EQ(kiln(start + " --no-per-channel --report --data " + at("data")).status, 0);
+  expect_refused(start + " --data " + at("data"), "--data has no use");
+  expect_refused(start + " --symmetric-activations", "means nothing");
+  expect_refused(start + " --ops convolution", "found none");
+}
+
 }  // namespace
 }  // namespace kiln::driver

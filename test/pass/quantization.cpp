@@ -249,5 +249,88 @@ TEST(insert_quantization, outputs_and_infinite_weights_stay) {
   EXPECT_EQ(out[1].to<float>(), (small_vector<float>{.6F, 0}));
 }
 
+TEST(dynamic_quantize_linear, expands_to_the_same) {
+  for (const dims& lens : {dims{2, 3}, dims{5}, dims{}}) {
+    const auto build = [&](builder& b) {
+      const value y = b.add(op::dynamic_quantize_linear{}, b.input("x", dtype::f32, lens));
+      for (std::size_t k = 0; k < 3; ++k) b.output(y.result(k));
+    };
+    program p = built<builder>(build);
+    EXPECT_EQ(expand_quantization(p).counts.entries[0].name, "dynamic_quantize_linear");
+    verify(p);
+    EXPECT_EQ(count(p, "dynamic_quantize_linear") + count(p, "quantize_linear"), 0u);
+    dice d{5};
+    const literal zeros = literal::of<float>({dtype::f32, lens}, std::vector<float>(6, 0)),
+                  any = random_literal({dtype::f32, lens}, d);
+    for (const literal& x : {zeros, any}) {
+      const auto a = evaluate(built<builder>(build), {x}), b = evaluate(p, {x});
+      for (std::size_t k = 0; k < 3; ++k) EXPECT_TRUE(identical(a[k], b[k])) << k;
+    }
+  }
+  // the standard's example: from -3 to 2.5
+  builder b;
+  const value y = b.add(op::dynamic_quantize_linear{}, b.input("x", dtype::f32, {6}));
+  for (std::size_t k = 0; k < 3; ++k) b.output(y.result(k));
+  const auto out = evaluate(b.finish(), {floats({6}, {0, 2, -3, -2.5F, 1.34F, .5F})});
+  EXPECT_EQ(out[0].to<float>(), (small_vector<float>{153, 255, 0, 26, 221, 179}));
+  EXPECT_FLOAT_EQ(out[1].to<float>()[0], .0196078438F);
+  EXPECT_EQ(out[2].to<float>()[0], 153);
+}
+
+TEST(centered_dot, expands_to_the_same) {
+  const auto build = [&](builder& b) {
+    b.output(b.add(op::centered_dot{}, b.input("a", dtype::u8, {2, 3, 4}), b.input("b", dtype::i8, {2, 4, 5}),
+                   b.input("zero", dtype::u8, {})));
+  };
+  program p = built<builder>(build);
+  expand_quantization(p);
+  EXPECT_EQ(count(p, "dot"), 1u);
+  const auto in = random_inputs(p, 3);
+  EXPECT_TRUE(identical(evaluate(built<builder>(build), in)[0], evaluate(p, in)[0]));
+  const shape a{dtype::u8, {2, 3}}, b{dtype::i8, {3, 4}};
+  const auto fault_of = [](std::vector<shape> in) {
+    const auto made = op::centered_dot{}.compute_shape(in);
+    return made ? std::string() : error(made.why()).what();
+  };
+  EXPECT_EQ(fault_of({a, b, {dtype::u8, {}}}), "");
+  EXPECT_NE(fault_of({a, b}).find("number of inputs"), std::string::npos);
+  EXPECT_NE(fault_of({a, b, {dtype::i8, {}}}).find("zero point"), std::string::npos);
+  EXPECT_NE(fault_of({a, b, {dtype::u8, {2}}}).find("zero point"), std::string::npos);
+  EXPECT_NE(fault_of({a, a, {dtype::u8, {}}}).find("right operand"), std::string::npos);
+}
+
+// Two products of one value share its bytes; one has weights that a batch repeats.
+TEST(insert_dynamic_quantization, products_read_bytes_of_the_run) {
+  for (const bool per_channel : {true, false}) {
+    const auto build = [](builder& b) {
+      dice d{5};
+      const auto weights = [&](const dims& lens) { return b.constant(random_literal({dtype::f32, lens}, d)); };
+      const value x = b.input("x", dtype::f32, {3, 4, 8});
+      b.output(x.dot(weights({8, 5}).broadcast_to({3, 8, 5})).relu());
+      b.output(x.dot(weights({3, 8, 2})));
+    };
+    const program before = built<builder>(build);
+    program p = before;
+    const pass_note note =
+        insert_dynamic_quantization(p, {quantizable_products(p.main()), {}, {.per_channel = per_channel}});
+    EXPECT_EQ(note.counts.total(), 3u);
+    verify(p);
+    EXPECT_EQ(count(p, "dynamic_quantize_linear"), 1u);
+    EXPECT_EQ(count(p, "centered_dot"), 2u);
+    const auto in = random_inputs(p, 3);
+    const auto exact = evaluate(before, in), near = evaluate(p, in);
+    for (std::size_t k = 0; k < exact.size(); ++k) {
+      EXPECT_TRUE(close(near[k], exact[k], .02)) << k;
+      EXPECT_FALSE(identical(near[k], exact[k]));
+    }
+    expand_quantization(p);
+    integer_products(p);
+    dead_code(p);
+    EXPECT_EQ(count(p, "integer_dot"), 1u);  // of the other, each matrix of the batch has weights of its own
+    const auto integers = evaluate(p, in);
+    for (std::size_t k = 0; k < near.size(); ++k) EXPECT_TRUE(close(integers[k], near[k], 1e-5)) << k;
+  }
+}
+
 }  // namespace
 }  // namespace kiln::test

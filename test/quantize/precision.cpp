@@ -66,6 +66,54 @@ TEST(precision, an_input_beyond_the_range_is_read_in_f32) {
   EXPECT_FLOAT_EQ(value_of({{"x", {.whole = {0, 100000}}}}), 100);
 }
 
+// Needs no ranges: each run has its own.
+TEST(precision, dynamic_integers_follow_the_run) {
+  builder b;
+  test::dice d{3};
+  const auto weights = [&](const dims& lens) { return b.constant(test::random_literal({dtype::f32, lens}, d)); };
+  const value x = b.input("x", dtype::f32, {dimension::symbol("n", 1, 100), 16});
+  b.label = text("first");
+  const value y = x.dot(weights({16, 32})).relu();
+  b.label = text("second");
+  b.output(y.dot(weights({32, 8})), "y");
+  const program p = b.finish();
+  const quantized_program made = with_precision(p, {.to = precision::dynamic_int8});
+  const executable exact = compile(p, eigen_target()), exe = compile(made.graph, eigen_target());
+  std::size_t products = 0;
+  for (const step_info& s : exe.report().steps) products += s.kernel.find("integer dot") != std::string::npos;
+  EXPECT_EQ(products, 2u);
+  for (const double size : {1e-3, 1.0, 1e4}) {
+    test::dice values{5};
+    small_vector<double> numbers;
+    for (int k = 0; k < 5 * 16; ++k) numbers.push_back(size * values.real());
+    const argument in[] = {argument(literal::of<double>({dtype::f32, {5, 16}}, numbers))};
+    const auto a = exact.run(in)[0].to_literal().to<double>(), c = exe.run(in)[0].to_literal().to<double>();
+    double most = 0;
+    for (const double v : a) most = std::max(most, std::abs(v));
+    for (std::size_t k = 0; k < a.size(); ++k) EXPECT_NEAR(a[k], c[k], .02 * most) << size;
+  }
+  precision_options one{.to = precision::dynamic_int8};
+  one.int8.exclude = {"first"};
+  EXPECT_EQ(with_precision(p, one).note.counts.total(), 2u);
+  one.int8.exclude = {"first", "second"};
+  EXPECT_THROW(with_precision(p, one), error);
+}
+
+TEST(precision, convolutions_need_ranges) {
+  builder b;
+  b.label = text("conv");
+  const value x = b.input("x", dtype::f32, {1, 1, 3, 3});
+  const auto ones = [&](const dims& lens) {
+    return b.constant(literal::of<float>({dtype::f32, lens}, std::vector<float>(9, .5F)));
+  };
+  const value y = x.conv(ones({1, 1, 3, 3}));
+  b.label = text("dot");
+  b.output(y.reshape({1, 1}).broadcast_to({1, 9}).dot(ones({9, 1})));
+  const quantized_program made = with_precision(b.finish(), {.to = precision::dynamic_int8});
+  ASSERT_EQ(made.note.remarks.size(), 1u);
+  EXPECT_THAT(made.note.remarks[0].str(), HasSubstr("'conv' stays in floats"));
+}
+
 TEST(precision, names_go_round) {
   for (const precision p : precisions) EXPECT_EQ(precision_named(to_string(p)), p);
   for (const calibration_method m : calibration_methods) EXPECT_EQ(method_named(to_string(m)), m);

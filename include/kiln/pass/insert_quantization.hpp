@@ -1,5 +1,7 @@
 #pragma once
+#include "kiln/op/quant/centered_dot.hpp"
 #include "kiln/op/quant/dequantize_linear.hpp"
+#include "kiln/op/quant/dynamic_quantize_linear.hpp"
 #include "kiln/op/quant/range.hpp"
 #include "kiln/pass/constants.hpp"
 #include "kiln/pass/note.hpp"
@@ -125,7 +127,34 @@ template <class Module> class quantization_writer {
     for (const value_id v : plan_.products) restore(quantized_operand(r_, v), count);
   }
 
+  /// Each dot of the plan reads its left operand as bytes whose scale a run finds.
+  constexpr void run_dynamic() {
+    for (const value_id v : plan_.products) {
+      const auto w = integers_of_weights(v);
+      if (!w) continue;
+      const text name = r_.producer(v).name;
+      const value_id x = bytes_of(r_.input(v, 0)), weights = repeated(w->stored, r_.shape_of(r_.input(v, 1)).lens),
+                     sum = r_.add(op::centered_dot{}, {x, weights, {x.instruction, 2}}, name.view()),
+                     real = r_.add(op::convert{dtype::f32}, {sum}, name.view());
+      const dims columns = r_.shape_of(w->scale).lens, lens = r_.shape_of(v).lens;
+      const value_id scale = r_.add(op::mul{}, {repeated({x.instruction, 1}, columns), w->scale});
+      const value_id spread = columns.empty()
+                                  ? repeated(scale, lens)
+                                  : r_.add(op::broadcast{static_cast<std::int64_t>(lens.size()) - 1, lens}, {scale});
+      note_.count(r_.producer(v).op.name());
+      r_.replace(v, r_.add(op::mul{}, {real, spread}, name.view()));
+    }
+  }
+
  private:
+  // Once for all products that read a value.
+  constexpr value_id bytes_of(value_id x) {
+    for (const bytes_made& made : made_)
+      if (made.of == x) return made.bytes;
+    note_.count("values");
+    made_.push_back({x, r_.add(op::dynamic_quantize_linear{}, {x})});
+    return made_.back().bytes;
+  }
   constexpr bool is_planned(value_id product) const {
     const value_id x = quantized_operand(r_, product);
     if (dequantized_bytes(r_, x)) return true;
@@ -169,13 +198,18 @@ template <class Module> class quantization_writer {
     return name;
   }
 
-  // What the integers of a product's weights stand for, or empty.
-  constexpr value_id quantized_weights(value_id product) {
+  // Weights as integers: their own dims (without leading ones that only repeat them), and a scale for each index of
+  // `axis`, or one.
+  struct integer_weights {
+    value_id stored, scale;
+    std::int64_t axis = 0;
+  };
+  constexpr std::optional<integer_weights> integers_of_weights(value_id product) {
     const value_id w = r_.input(product, 1);
     const constant_view c = viewed_constant(r_, w);
-    if (!c || c.from->has_symbols() || c.from->get_shape().type != dtype::f32) return {};
+    if (!c || c.from->has_symbols() || c.from->get_shape().type != dtype::f32) return std::nullopt;
     const bool convolves = r_.template get_if<op::convolution>(product) != nullptr;
-    layout core = c.at;  // without the leading dims that only repeat it
+    layout core = c.at;
     while (!convolves && core.lens.size() > 2 && !varies(core, 0)) {
       core.lens.erase(0);
       core.strides.erase(0);
@@ -187,13 +221,22 @@ template <class Module> class quantization_writer {
       text t("weights of '");
       note_.remark(std::move(t.append(r_.producer(product).name.view())
                                  .append(std::string_view("' are not all finite, so that its product stays in f32"))));
-      return {};
+      return std::nullopt;
     }
-    const value_id stored = r_.add_literal(scales.integers(whole), {origin(w)}),
-                   scale = r_.add_literal(scales.scales());
-    const value_id real = r_.add(op::dequantize_linear{axis}, {stored, scale}, r_.producer(stored).name.view());
-    const dims lens = r_.shape_of(w).lens;
-    return core.lens == lens ? real : r_.add(op::multibroadcast{lens}, {real});
+    const value_id stored = r_.add_literal(scales.integers(whole), {origin(w)});
+    return integer_weights{stored, r_.add_literal(scales.scales()), axis};
+  }
+  // A value with the dims of another that only repeats it.
+  constexpr value_id repeated(value_id v, const dims& lens) {
+    return r_.shape_of(v).lens == lens ? v : r_.add(op::multibroadcast{lens}, {v});
+  }
+  // What the integers of a product's weights stand for, or empty.
+  constexpr value_id quantized_weights(value_id product) {
+    const auto w = integers_of_weights(product);
+    if (!w) return {};
+    const text name = r_.producer(w->stored).name;
+    return repeated(r_.add(op::dequantize_linear{w->axis}, {w->stored, w->scale}, name.view()),
+                    r_.shape_of(r_.input(product, 1)).lens);
   }
   constexpr value_id origin(value_id v) const {
     while (r_.is_kind(v, op_kind::view)) v = r_.input(v, 0);
@@ -244,9 +287,13 @@ template <class Module> class quantization_writer {
     }
   };
 
+  struct bytes_made {
+    value_id of, bytes;
+  };
   rewriter<Module> r_;
   const quantization_plan& plan_;
   pass_note& note_;
+  small_vector<bytes_made> made_;  // by run_dynamic
 };
 
 }  // namespace detail
@@ -257,6 +304,15 @@ template <class Module> class quantization_writer {
 template <class Program> constexpr pass_note insert_quantization(Program& p, const quantization_plan& plan) {
   pass_note note("insert_quantization");
   detail::quantization_writer(p.main(), plan, note).run();
+  return note;
+}
+
+/// Writes the dots of a plan, over any f32 values and constant weights, as products of bytes whose scales and zero
+/// points a run finds, one for each value: dynamic quantization as ONNX files have it (DynamicQuantizeLinear,
+/// MatMulInteger). Weights with infinities or NaN stay as they are.
+template <class Program> constexpr pass_note insert_dynamic_quantization(Program& p, const quantization_plan& plan) {
+  pass_note note("insert_dynamic_quantization");
+  detail::quantization_writer(p.main(), plan, note).run_dynamic();
   return note;
 }
 

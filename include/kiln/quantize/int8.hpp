@@ -43,4 +43,9 @@ struct quantized_program {
 /// others stay in floats, and a remark names them. No product with a range is an `invalid_argument` error.
 quantized_program to_int8(program p, const ranges& ranges, const int8_options& options = {});
 
+/// Dynamic quantization of a prepared program: each dot of a value and constant weights multiplies bytes, the value's
+/// by the range that a run finds in it. Needs no ranges. Convolutions stay in floats. Of the options, those about
+/// weights and `reduced`, `exclude` and `ops` count. No such dot is an `invalid_argument` error.
+quantized_program to_dynamic_int8(program p, const int8_options& options = {});
+
 }  // namespace kiln::quantize

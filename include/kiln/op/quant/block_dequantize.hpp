@@ -19,8 +19,8 @@ namespace op {
 /// whole bytes; `zero` stands for absent ones. The result has the scales' type.
 ///
 /// Products with constant weights of this form read them as they are stored, where the target has a kernel for it; else
-/// the pass expand_block_dequantize writes them as arithmetic. `bytes_suffice` permits such a product to round its other
-/// operand to 8 bits, symmetrically by the greatest magnitude of each block.
+/// the pass expand_block_dequantize writes them as arithmetic. `bytes_suffice` permits such a product to round its
+/// other operand to 8 bits, symmetrically by the greatest magnitude of each block.
 struct block_dequantize {
   std::int64_t bits = 8, axis = -1, block = 32, extent = 0, zero = 0;
   bool bytes_suffice = false;

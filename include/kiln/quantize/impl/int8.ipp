@@ -136,4 +136,29 @@ quantized_program to_int8(program p, const ranges& ranges, const int8_options& o
   return out;
 }
 
+quantized_program to_dynamic_int8(program p, const int8_options& options) {
+  quantization_plan plan;
+  plan.weights = options.weights;
+  plan.weights.reduced = options.reduced;
+  quantized_program out;
+  for (const value_id v : chosen_products(p, options)) {
+    const auto stays = [&](std::string_view why) {
+      out.note.remark(text("'" + label_of(p.main(), v) + "' stays in floats: ").append(why));
+    };
+    if (!p.main().producer(v).op.is<op::dot>())
+      stays("convolutions are quantized by ranges alone");
+    else if (dequantized_bytes(p.main(), quantized_operand(p.main(), v)))
+      stays("its operand is of bytes already");
+    else
+      plan.products.push_back(v);
+  }
+  if (plan.products.empty())
+    raise(errc::invalid_argument, "dynamic quantization needs a dot of a value and constant weights: found none");
+  pass_note done = insert_dynamic_quantization(p, plan);
+  out.note.count(done.counts);
+  for (text& remark : done.remarks) out.note.remark(std::move(remark));
+  out.graph = std::move(p);
+  return out;
+}
+
 }  // namespace kiln::quantize

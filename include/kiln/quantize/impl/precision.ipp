@@ -7,7 +7,6 @@ namespace kiln::quantize {
 namespace {
 
 quantized_program in_narrow_floats(program p, const precision_options& options) {
-  if (!options.is_prepared) p = prepared(std::move(p));
   narrow_float_options how{.to = options.to == precision::f16 ? dtype::f16 : dtype::bf16};
   for (const std::string& op : options.ops) how.ops.push_back(text(op));
   quantized_program out;
@@ -36,8 +35,9 @@ precision precision_named(std::string_view name) { return detail::named(name, pr
 
 quantized_program with_precision(program p, const precision_options& options) {
   if (options.to == precision::as_written) return {std::move(p), pass_note("quantize")};
-  if (options.to != precision::int8) return in_narrow_floats(std::move(p), options);
   if (!options.is_prepared) p = prepared(std::move(p));
+  if (options.to == precision::dynamic_int8) return to_dynamic_int8(std::move(p), options.int8);
+  if (options.to != precision::int8) return in_narrow_floats(std::move(p), options);
   if (options.known.empty() && !values_to_quantize(p, options.int8).empty())
     raise(errc::invalid_argument,
           "int8 needs the ranges of values: calibrate the program, or give a calibration table");
