@@ -119,6 +119,18 @@ TEST_F(quantize_program, an_error_names_the_folder_of_its_sample) {
   expect_refused(start + " --data " + at("data"), at("data/two"));
 }
 
+// A cache shows that calibration and comparison compile with the options that were given.
+TEST_F(quantize_program, options_of_compilation_reach_every_run) {
+  const auto cached = [&] { return std::distance(fs::directory_iterator(at("cache")), fs::directory_iterator()); };
+  const std::string start =
+      "quantize " + network + " --to int8 --data " + at("data") + " --cache " + at("cache") + " -o " + at("q.onnx");
+  ASSERT_EQ(kiln(start).status, 0);
+  const auto calibrated = cached();
+  EXPECT_GE(calibrated, 1);
+  ASSERT_EQ(kiln(start + " --report").status, 0);
+  EXPECT_GE(cached(), calibrated + 2);
+}
+
 // Its scales and weights again, and no second rounding.
 TEST_F(quantize_program, a_quantized_model_is_quantized_once) {
   ASSERT_EQ(kiln("quantize " + network + " --to int8 --data " + at("data") + " -o " + at("q.onnx")).status, 0);

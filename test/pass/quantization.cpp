@@ -187,6 +187,9 @@ TEST(insert_quantization, only_bytes_with_one_scale_and_zero_point_are_dequantiz
   EXPECT_EQ(simplified->zero, 128);
   EXPECT_FALSE(bytes_of([&](builder& b) { return (wide(b) + 5).convert(dtype::f32); }));
   EXPECT_FALSE(bytes_of([&](builder& b) { return wide(b).convert(dtype::f32) - .5f; }));
+  EXPECT_FALSE(bytes_of([&](builder& b) {  // wraps below 0
+    return (b.input("x", dtype::u8, {2}).convert(dtype::u16) - b.scalar(dtype::u16, 3)).convert(dtype::f32);
+  }));
   EXPECT_FALSE(bytes_of([&](builder& b) { return wide(b).convert(dtype::f32) * -1.0f; }));
   EXPECT_FALSE(bytes_of([&](builder& b) { return wide(b).convert(dtype::f32) * b.input("y", dtype::f32, {2}); }));
   EXPECT_FALSE(bytes_of([](builder& b) { return b.input("x", dtype::f32, {2}) * 2.0f; }));

@@ -5,6 +5,7 @@
 #include "kiln/backend/eigen/eigen_target.hpp"
 #include "kiln/graph/builder.hpp"
 #include "kiln/graph/print.hpp"
+#include "kiln/quantize/accuracy.hpp"
 #include "pass/evaluate.hpp"
 
 namespace kiln::quantize {
@@ -66,6 +67,21 @@ TEST(precision, an_input_beyond_the_range_is_read_in_f32) {
   EXPECT_FLOAT_EQ(value_of({{"x", {.whole = {0, 100000}}}}), 100);
 }
 
+TEST(precision, a_prepared_program_is_not_prepared_again) {
+  builder b;
+  b.output(b.input("x", dtype::f32, {2, 4}).neg().neg(), "y");
+  const program p = b.finish();
+  const auto negations = [&](bool is_prepared) {
+    const program made = with_precision(p, {.to = precision::bf16, .is_prepared = is_prepared}).graph;
+    std::size_t n = 0;
+    for (std::uint32_t i = 0; i < made.main().size(); ++i)
+      n += made.main()[i].kind == instruction_kind::op && made.main()[i].op.is<op::neg>();
+    return n;
+  };
+  EXPECT_EQ(negations(true), 2u);
+  EXPECT_EQ(negations(false), 0u);
+}
+
 // Needs no ranges: each run has its own.
 TEST(precision, dynamic_integers_follow_the_run) {
   builder b;
@@ -97,6 +113,24 @@ TEST(precision, dynamic_integers_follow_the_run) {
   EXPECT_EQ(with_precision(p, one).note.counts.total(), 2u);
   one.int8.exclude = {"first", "second"};
   EXPECT_THROW(with_precision(p, one), error);
+}
+
+// A node that became a dot and an addition: each is compared with its own.
+TEST(precision, dynamic_products_keep_the_names_of_values) {
+  builder b;
+  test::dice d{3};
+  const value x = b.input("x", dtype::f32, {2, 4});
+  b.label = text("gemm");
+  b.output(x.dot(b.constant(test::random_literal({dtype::f32, {4, 4}}, d))) + x, "y");
+  const program p = prepared(b.finish()),
+                q = with_precision(p, {.to = precision::dynamic_int8, .is_prepared = true}).graph;
+  const auto report = compare_accuracy({p, q, float_values(p), float_values(q)}, eigen_target(), once());
+  bool found = false;
+  for (const tensor_accuracy& t : report.tensors) {
+    EXPECT_GT(t.sqnr, 20) << t.name;
+    found = found || t.name == "gemm#0";
+  }
+  EXPECT_TRUE(found);
 }
 
 TEST(precision, convolutions_need_ranges) {

@@ -93,7 +93,8 @@ template <class Graph> constexpr std::optional<quantized_value> dequantized_byte
     for (int steps = 0; steps < 3 && size_of(m.shape_of(x).type) != 1; ++steps) {
       i = op_of(x);
       const bool adds = i && i->op.template is<op::add>(), subtracts = i && i->op.template is<op::sub>();
-      if (adds || subtracts ? !take(i->inputs[1], zero, adds ? -1 : 1) : !(i && i->op.template is<op::convert>()))
+      if (adds || subtracts ? is_unsigned_integer(m.shape_of(x).type) || !take(i->inputs[1], zero, adds ? -1 : 1)
+                            : !(i && i->op.template is<op::convert>()))
         return std::nullopt;
       x = i->inputs[0];
     }
@@ -134,8 +135,8 @@ template <class Module> class quantization_writer {
       if (!w) continue;
       const text name = r_.producer(v).name;
       const value_id x = bytes_of(r_.input(v, 0)), weights = repeated(w->stored, r_.shape_of(r_.input(v, 1)).lens),
-                     sum = r_.add(op::centered_dot{}, {x, weights, {x.instruction, 2}}, name.view()),
-                     real = r_.add(op::convert{dtype::f32}, {sum}, name.view());
+                     sum = r_.add(op::centered_dot{}, {x, weights, {x.instruction, 2}}),
+                     real = r_.add(op::convert{dtype::f32}, {sum});
       const dims columns = r_.shape_of(w->scale).lens, lens = r_.shape_of(v).lens;
       const value_id scale = r_.add(op::mul{}, {repeated({x.instruction, 1}, columns), w->scale});
       const value_id spread = columns.empty()
