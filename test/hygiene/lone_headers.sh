@@ -23,11 +23,15 @@ if [ "${1:-}" = --one ]; then
     *) level= ;;
   esac
   begun=$EPOCHREALTIME
-  eigen=
-  [ "$header" != kiln/eigen.hpp ] || eigen=$(pkg-config --cflags eigen3 | sed 's/-I/-isystem /g')
+  package=
+  case $header in
+    kiln/eigen.hpp) package=eigen3 ;;
+    */python*) package=python3 ;;
+  esac
+  [ -z "$package" ] || package="$(pkg-config --cflags "$package" | sed 's/-I/-isystem /g') -fvisibility=hidden"
   # shellcheck disable=SC2086
-  if errors=$("$compiler" -std=c++20 -fsyntax-only -Wall -Wextra -Werror -ffp-contract=off $level $eigen -I include -I include/kiln/interface/migraphx/include -MMD -MF "$stamp.d" \
-    -x c++ - <<<"#include <$header>" 2>&1); then
+  if errors=$("$compiler" -std=c++20 -fsyntax-only -Wall -Wextra -Werror -ffp-contract=off $level $package -I include \
+    -I include/kiln/interface/migraphx/include -MMD -MF "$stamp.d" -x c++ - <<<"#include <$header>" 2>&1); then
     mv "$stamp.begun" "$stamp.ok"
     awk -v a="$begun" -v b="$EPOCHREALTIME" -v header="$header" 'BEGIN { printf "ok %6.2f %s\n", b - a, header }'
   else

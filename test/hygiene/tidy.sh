@@ -11,4 +11,6 @@ trap 'rm -f "$unit"' EXIT
 (cd include && find kiln -name '*.hpp' | grep -vE '/impl/|/kernels/|core/simd/|kernel/amx/|kiln/eigen.hpp') | sort |
   sed 's/.*/#include "&"/' >"$unit"
 echo "$(wc -l <"$unit") headers"
-$tool --quiet --config-file=.clang-tidy "$unit" -- -std=c++20 -I include -I include/kiln/interface/migraphx/include -Wno-psabi 2>/dev/null
+# shellcheck disable=SC2046
+$tool --quiet --config-file=.clang-tidy "$unit" -- -std=c++20 -I include -I include/kiln/interface/migraphx/include \
+  $(pkg-config --cflags python3 | sed 's/-I/-isystem /g') -Wno-psabi 2>/dev/null

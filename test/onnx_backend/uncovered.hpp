@@ -55,7 +55,7 @@ inline std::vector<one_node> uncovered_cases() {
        microsoft,
        20,
        {{u8, {6, 16}, 0, 255}, {i64, {3}, 0, 5}, {f32, {6, 2}, .01, .1}},
-       {attr("bits", 4), attr("block_size", 16), attr("gather_axis", 0), attr("quantize_axis", 1)}},
+       {attr("bits", 8), attr("block_size", 8), attr("gather_axis", 0), attr("quantize_axis", 1)}},
       {"gelu", "Gelu", microsoft, 20, {row}, {}},
       {"grid_sample", "GridSample", microsoft, 20, {x, {f32, {2, 4, 4, 2}}}, {}},
       {"group_norm", "GroupNorm", microsoft, 20, {nhwc, channels, channels}, groups},

@@ -212,10 +212,14 @@ template <class Module> class integer_product_finder {
     if (!(r_.shape_of(less).lens == lens)) less = r_.add(op::multibroadcast{lens}, {less});
     return r_.add(op::sub{}, {out, less});
   }
+  // A zero point that is known, perhaps a constant whose conversion is not folded yet.
+  constexpr std::optional<double> known_zero(const left& a) const {
+    if (!a.zero) return 0.0;
+    return uniform_value(r_, r_.template get_if<op::convert>(a.zero) ? r_.input(a.zero, 0) : a.zero);
+  }
   // The byte that stands for 0, where it is known.
   constexpr std::optional<std::int64_t> padding_of(const left& a) const {
-    if (!a.zero) return 0;
-    const auto zero = uniform_value(r_, a.zero);
+    const auto zero = known_zero(a);
     const bool is_signed = r_.shape_of(a.stored).type == dtype::i8;
     if (!zero || *zero < (is_signed ? -128 : 0) || *zero > (is_signed ? 127 : 255)) return std::nullopt;
     return static_cast<std::int64_t>(*zero);
@@ -225,7 +229,7 @@ template <class Module> class integer_product_finder {
       if (p != 0) return true;
     return false;
   }
-  constexpr bool is_centered(const left& a) const { return !a.zero || uniform_value(r_, a.zero) == 0.0; }
+  constexpr bool is_centered(const left& a) const { return known_zero(a) == 0.0; }
   // The sums of a right operand's columns; of a filter whose window may be partly outside, those over its channels.
   static constexpr literal sums_of(const right& b, bool convolves, bool padded) {
     dims lens;
