@@ -100,6 +100,16 @@ TEST(changes, modules_print_what_they_read_around_themselves) {
   EXPECT_THAT(made.p.text_of(), HasSubstr("then:@0 = add(main:@1, main:@1) ->"));
 }
 
+TEST(changes, a_module_is_complete_before_an_operator_is_given_it) {
+  choice made;
+  EXPECT_EQ(made.when(made.p, true), numbers({2, 4, 6}));
+  made.then.replace_return({made.x});
+  const program copy = made.p.clone();
+  for (const program* q : {static_cast<const program*>(&made.p), &copy})
+    EXPECT_THAT(message([&] { made.when(*q, true); }), HasSubstr("'then' is complete before 'if' is given it"));
+  EXPECT_THAT(message([&] { made.p.compile(target("ref")); }), HasSubstr("changed since"));
+}
+
 TEST(changes, a_rebuilt_program_with_bodies_is_copied) {
   choice made;
   quantize_fp16(made.p);

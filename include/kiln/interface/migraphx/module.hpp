@@ -22,6 +22,8 @@ struct instruction {
   small_vector<value_id> values;       ///< in the owner's graph; several for a tuple
   std::optional<argument> constant{};  ///< a literal's elements
   bool stale = false;                  ///< of the graph that another one took the place of
+  /// Versions of `module_inputs` when they were added: the graph has them as they were.
+  std::vector<std::size_t> module_versions{};
 };
 using instruction_ref = const instruction*;
 
@@ -74,7 +76,8 @@ class module {
   /// Shapes of what the module returns: the last instruction where there is no return.
   std::vector<shape> output_shapes() const;
 
-  /// The kiln program whose main module this is, with its outputs.
+  /// The kiln program whose main module this is, with its outputs. A module that was changed after an operator was
+  /// given it is an `invalid_argument` error.
   kiln::program graph() const;
   /// One line for each instruction.
   std::string text_of() const;

@@ -105,6 +105,7 @@ instruction_ref module::lower(std::list<instruction>::iterator at, const operati
   made.op = op;
   made.inputs = inputs;
   made.module_inputs.assign(modules.begin(), modules.end());
+  for (const module* m : modules) made.module_versions.push_back(m->version_);
   if (c.result_type)
     made.type = *c.result_type;
   else if (op.row() && op.row()->is_tuple && made.values.size() == 1)
@@ -221,6 +222,11 @@ std::vector<shape> module::output_shapes() const {
 }
 
 kiln::program module::graph() const {
+  for (const instruction& i : instructions_)
+    for (std::size_t k = 0; k < i.module_versions.size(); ++k)
+      if (i.module_inputs[k]->version_ != i.module_versions[k])
+        raise(errc::invalid_argument, "module '" + i.module_inputs[k]->name_ + "' is complete before '" + i.op.name() +
+                                          "' is given it: found one that was changed since");
   kiln::program out = build_.get_program();
   module_graph& m = out.main();
   m.outputs = {};
