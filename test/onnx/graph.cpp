@@ -270,6 +270,19 @@ TEST(import_graph, a_given_shape_agrees_with_what_the_model_declares) {
   EXPECT_EQ(p.main().shape_of(p.main().parameters()[0]).lens, (dims{4, 3}));
 }
 
+TEST(import_graph, a_given_shape_may_replace_what_the_model_declares) {
+  const auto m = model(graph(
+      {{node("Add", {"x", "z"}, {"y"})}, {}, {value_info("x", 1, {"n", 3}), value_info("z", 1, {"n", 3})}, {y_out}}));
+  onnx::import_options options;
+  options.shapes_replace_declared = true;
+  options.shapes = {{"x", {2, 4, 5}}, {"z", {1, 5}}};
+  const program p = import(m, options);
+  EXPECT_EQ(p.main().shape_of(p.main().parameters()[1]).lens, (dims{1, 5}));
+  EXPECT_EQ(p.main().shape_of(p.main().outputs[0]).lens, (dims{2, 4, 5}));
+  options.shapes = {{"x", {2, -1}}};
+  EXPECT_THROW(import(m, options), error);
+}
+
 TEST(import_graph, a_newer_operator_set_is_remarked_on) {
   const auto of = [](std::int64_t version) {
     const auto m = model(graph({{node("Relu", {"x"}, {"y"})}, {}, {x_in}, {y_out}}), {opset(version)});

@@ -16,6 +16,8 @@ struct import_options {
   std::vector<std::pair<std::string, std::int64_t>> dimensions;
   /// Extents of inputs. They must agree with declared numbers, and a named dim has the same extent everywhere.
   std::vector<std::pair<std::string, dims>> shapes;
+  /// `shapes` replace what the model declares of these inputs, of any rank, instead of agreeing with it.
+  bool shapes_replace_declared = false;
   /// Inputs whose value is known: shape arithmetic then resolves with it. The program keeps the input, and is only
   /// right for this value.
   std::vector<std::pair<std::string, literal>> values;

@@ -281,7 +281,7 @@ TEST(operators, of_recurrence) {
   // two steps of one number: h1 = tanh(x1), h2 = tanh(x2 + h1)
   const argument x = floats({2, 1, 1}, {1, 2}), one = floats({1, 1, 1}, {1});
   const double h1 = std::tanh(1), h2 = std::tanh(2 + h1);
-  expect(result("rnn", "{hidden_size: 1, actv_funcs: [tanh], direction: forward}", {{x}, {one}, {one}}), {2, 1, 1, 1},
+  expect(result("rnn", "{hidden_size: 1, actv_func: [tanh], direction: forward}", {{x}, {one}, {one}}), {2, 1, 1, 1},
          {h1, h2});
   program p;
   module& m = p.main_module();
@@ -289,7 +289,7 @@ TEST(operators, of_recurrence) {
   const auto none = m.add_instruction(operation("undefined"), {});
   const auto hs = m.add_instruction(
       operation("lstm",
-                parse_attributes("{hidden_size: 1, actv_funcs: [{name: sigmoid}, {name: tanh}, tanh], clip: 0}")),
+                parse_attributes("{hidden_size: 1, actv_func: [{name: sigmoid}, {name: tanh}, tanh], clip: 0}")),
       {in, w, w, none});
   m.add_return({m.add_instruction(operation("rnn_last_hs_output"), {hs}),
                 m.add_instruction(operation("rnn_last_cell_output"), {hs})});

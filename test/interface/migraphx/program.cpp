@@ -8,6 +8,7 @@
 #include "kiln/interface/migraphx/quantize.hpp"
 #include "kiln/interface/migraphx/save.hpp"
 #include "kiln/interface/migraphx/tensorflow.hpp"
+#include "onnx/model_writer.hpp"
 
 namespace kiln::migraphx {
 
@@ -120,6 +121,30 @@ TEST(program, runs_one_of_two_modules) {
   EXPECT_THAT(message([&] { p.create_module("then"); }), HasSubstr("'then'"));
 }
 
+TEST(program, has_modules_that_give_what_stands_around_them) {
+  for (const bool compiled : {false, true}) {
+    program p;
+    module &m = p.main_module(), &add = p.create_module("then"), &other = p.create_module("else");
+    const auto c = m.add_parameter("c", shape(type_t::bool_type)), x = m.add_parameter("x", three);
+    const auto y = m.add_literal(floats({3}, {4, 5, 6}));
+    add.add_return({y, x});
+    other.add_return({x, y});
+    const auto made = m.add_instruction(operation("if"), {c}, {&add, &other});
+    m.add_return({m.add_instruction(operation("get_tuple_elem", {{"index", 0}}), {made}),
+                  m.add_instruction(operation("get_tuple_elem", {{"index", 1}}), {made})});
+    program again = load_buffer(save_buffer(p));
+    for (program* q : {&p, &again}) {
+      if (compiled) q->compile(target("cpu"));
+      const argument in = floats({3}, {1, 2, 3});
+      for (const int truth : {1, 0}) {
+        const auto out = q->run({{"c", scalar(type_t::bool_type, truth)}, {"x", in}});
+        EXPECT_EQ(of(out.at(truth ? 0 : 1)), numbers({4, 5, 6}));
+        EXPECT_EQ(of(out.at(truth ? 1 : 0)), numbers({1, 2, 3}));
+      }
+    }
+  }
+}
+
 TEST(program, runs_a_module_again_and_again) {
   program p;
   module &m = p.main_module(), &body = p.create_module("body");
@@ -187,6 +212,9 @@ TEST(program, is_read_from_a_model) {
   const argument x = generate_argument(shape(type_t::float_type, {3, 1, 8, 8}), 1);
   const argument out = p.run({{name, x}}).at(0);
   EXPECT_EQ(out.get_shape().lens(), (std::vector<std::size_t>{3, 10}));
+  onnx_options mostly;
+  mostly.default_dyn_dim_value = {1, 8, {2, 4}};
+  EXPECT_EQ(parse_onnx(digits, mostly).parameter_shapes().at(name).dyn_dims()[0], mostly.default_dyn_dim_value);
   onnx_options stated, both;
   stated.map_input_dims[name] = {2, 1, 8, 8};
   EXPECT_EQ(parse_onnx(digits, stated).parameter_shapes().at(name).lens()[0], 2u);
@@ -209,6 +237,20 @@ TEST(program, is_read_from_a_model) {
   const program q = parse_onnx(digits);
   for (const instruction& i : q.main_module().instructions()) names.push_back(i.op.name());
   EXPECT_THAT(names, testing::IsSupersetOf({"@param", "@literal", "@return", "convolution", "dot"}));
+}
+
+TEST(program, of_a_model_has_the_extents_that_it_is_given) {
+  namespace t = kiln::test;
+  const t::message m =
+      t::model(t::graph({{t::node("Neg", {"x"}, {"y"})}, {}, {t::value_info("x", 1, {1, 3})}, {t::value_info("y")}}));
+  onnx_options other;  // whatever the model declares
+  other.map_input_dims["x"] = {2, 5, 7};
+  program p = parse_onnx_buffer(m.bytes(), other);
+  EXPECT_EQ(p.parameter_shapes().at("x").lens(), other.map_input_dims["x"]);
+  p.compile(target("cpu"));
+  const argument out = p.run({{"x", fill_argument(shape(type_t::float_type, {2, 5, 7}), 1)}}).at(0);
+  EXPECT_EQ(out.get_shape().lens(), other.map_input_dims["x"]);
+  EXPECT_EQ(of(out), numbers(70, -1));
 }
 
 TEST(program, is_saved_and_loaded) {
@@ -258,11 +300,15 @@ TEST(program, computes_in_fewer_bits) {
   m.add_return({m.add_instruction(operation("add"), {x, m.add_literal(floats({3}, {1e5, 0, 0}))})});
   quantize_fp16(large);
   ASSERT_EQ(large.remarks().size(), 1u);
-  EXPECT_THAT(large.remarks()[0], HasSubstr("stays in wide floats"));
+  EXPECT_THAT(large.remarks()[0], HasSubstr("stays in f32"));
   EXPECT_EQ(of(large.run({{"x", floats({3}, {1, 1, 1})}}).at(0)), numbers({100001, 1, 1}));
   large.compile(target("ref"));
   EXPECT_THAT(message([&] { quantize_bf16(large); }), HasSubstr("before it is compiled"));
   program p = line(three);
+  EXPECT_THAT(message([&] {
+                quantize_int8(p, target("ref"), {{}, {{{"x", floats({3}, {1, 2, 3})}}}});
+              }),
+              HasSubstr("of floats with constant weights"));
   EXPECT_THAT(message([&] { quantize_int8(p, target("ref"), {}); }), HasSubstr("calibration data"));
   EXPECT_THAT(message([&] { quantize_int8(p, target("ref"), {{"add"}, {{}}}); }), HasSubstr("'add'"));
   EXPECT_THAT(message([&] { quantize_fp8(p, target("ref"), {}); }), HasSubstr("not in this version"));

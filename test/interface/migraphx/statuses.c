@@ -14,7 +14,7 @@ static void test_null(void) {
   FAILS(migraphx_shape_create(NULL, migraphx_shape_float_type, lengths, 2), bad_param, "new handle");
   FAILS(migraphx_shape_create(&shape, migraphx_shape_float_type, NULL, 2), bad_param, "lengths is given");
   FAILS(migraphx_shape_lengths(&list, &n, NULL), bad_param, "shape is given");
-  FAILS(migraphx_shape_destroy(NULL), bad_param, "handle");
+  OK(migraphx_shape_destroy(NULL));
   FAILS(migraphx_shape_equal(&truth, NULL, NULL), bad_param, "is given");
   FAILS(migraphx_argument_create(NULL, NULL, NULL), bad_param, "new handle");
   FAILS(migraphx_argument_buffer(&text, NULL), bad_param, "argument is given");
@@ -235,7 +235,7 @@ static void test_programs(void) {
   OK(migraphx_quantize_int8_options_add_op_name(int8, "dot"));
   OK(migraphx_program_parameters_create(&data));
   OK(migraphx_quantize_int8_options_add_calibration_data(int8, data));
-  FAILS(migraphx_quantize_int8(program, target, int8), bad_param, "calibration");
+  FAILS(migraphx_quantize_int8(program, target, int8), bad_param, "constant weights");
   OK(migraphx_quantize_fp8_options_create(&fp8));
   OK(migraphx_quantize_fp8_options_add_calibration_data(fp8, data));
   FAILS(migraphx_quantize_fp8(program, target, fp8), unknown_error, "not in this version");

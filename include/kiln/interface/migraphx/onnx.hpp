@@ -7,7 +7,8 @@
 namespace kiln::migraphx {
 
 /// How a model is read, as in MIGraphX: extents that a model leaves open are `default_dyn_dim_value`, or where it is
-/// not 0 `default_dim_value`, unless a map says otherwise of an input or of a dimension's name.
+/// not 0 `default_dim_value`, unless a map says otherwise of an input or of a dimension's name. What a map says of an
+/// input holds whatever the model declares.
 struct onnx_options {
   std::size_t default_dim_value = 0;
   dynamic_dimension default_dyn_dim_value{1, 1, {}};

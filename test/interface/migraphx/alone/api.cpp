@@ -85,7 +85,7 @@ void test_ranges() {
   CHECK(shapes.size() == 1);
   const char* const name = shapes.names().front();
   CHECK(shapes[name].dynamic());
-  CHECK(shapes[name].dyn_dims()[0] == migraphx::dynamic_dimension(1, 4));
+  CHECK(shapes[name].dyn_dims()[0] == migraphx::dynamic_dimension(1, 4, {2, 4}));
   p.compile(migraphx::target("cpu"));
   std::vector<std::thread> threads;
   for (std::size_t n = 1; n <= 4; ++n)

@@ -52,6 +52,16 @@ class ModuleTest(unittest.TestCase):
             params["cond"] = migraphx.fill_argument(cond_shape, cond)
             self.assertEqual(run(p, params), params[expected])
 
+    def test_one_element_has_rank_0_or_1(self):
+        p = migraphx.program()
+        m = p.get_main_module()
+        m.add_return([m.add_instruction(migraphx.op("neg"), [m.add_parameter("x", migraphx.shape(lens=[1]))])])
+        p.compile(migraphx.get_target("cpu"))
+        for x in (np.array(2, "float32"), np.float32(2), np.array([2], "float32")):
+            self.assertEqual(p.run({"x": x})[0].tolist(), [-2.0])
+        with self.assertRaisesRegex(ValueError, "'x'"):
+            p.run({"x": np.zeros((1, 1), "float32")})
+
     def test_instructions(self):
         p = migraphx.program()
         m = p.get_main_module()

@@ -227,17 +227,19 @@ kiln::program module::graph() const {
       if (i.module_inputs[k]->version_ != i.module_versions[k])
         raise(errc::invalid_argument, "module '" + i.module_inputs[k]->name_ + "' is complete before '" + i.op.name() +
                                           "' is given it: found one that was changed since");
+  small_vector<value_id> outputs;  // before the copy: a constant from around becomes one of this graph
+  for (const instruction_ref i : results())
+    for (std::uint32_t k = 0; k < i->values.size(); ++k) outputs.push_back(operand(i, k).id());
   kiln::program out = build_.get_program();
   module_graph& m = out.main();
   m.outputs = {};
   std::vector<text> names;
   for (const text& t : m.output_names) names.push_back(t);
   m.output_names = {};
-  for (const instruction_ref i : results())
-    for (std::uint32_t k = 0; k < i->values.size(); ++k) {
-      m.outputs.push_back(operand(i, k).id());
-      m.output_names.push_back(text("output_" + std::to_string(m.outputs.size() - 1)));
-    }
+  for (const value_id v : outputs) {
+    m.outputs.push_back(v);
+    m.output_names.push_back(text("output_" + std::to_string(m.outputs.size() - 1)));
+  }
   if (names.size() == m.outputs.size())
     for (std::size_t k = 0; k < names.size(); ++k) m.output_names[k] = names[k];
   return out;

@@ -33,8 +33,27 @@ class input_dims {
   }
   dims of(const onnx::value_info& input) const {
     dims out;
+    for (const known_extent& e : extents_of(input)) out.push_back(e.own);
+    return out;
+  }
+  // The same as ranges, with what they will mostly be.
+  std::vector<dynamic_dimension> ranges_of(const onnx::value_info& input) const {
+    std::vector<dynamic_dimension> out;
+    for (known_extent& e : extents_of(input)) out.push_back(std::move(e.range));
+    return out;
+  }
+
+ private:
+  struct known_extent {
+    dimension own;
+    dynamic_dimension range;
+  };
+  static known_extent fixed(std::size_t n) { return {static_cast<std::int64_t>(n), {n, n, {}}}; }
+
+  std::vector<known_extent> extents_of(const onnx::value_info& input) const {
+    std::vector<known_extent> out;
     if (const auto own = options_.map_input_dims.find(input.name); own != options_.map_input_dims.end()) {
-      for (const std::size_t n : own->second) out.push_back(static_cast<std::int64_t>(n));
+      for (const std::size_t n : own->second) out.push_back(fixed(n));
       return out;
     }
     const auto own = options_.map_dyn_input_dims.find(input.name);
@@ -43,46 +62,46 @@ class input_dims {
       if (own != options_.map_dyn_input_dims.end())
         out.push_back(extent(own->second[axis], input, axis));
       else if (input.dims[axis].name.empty() && input.dims[axis].value >= 0)
-        out.push_back(input.dims[axis].value);
+        out.push_back(fixed(static_cast<std::size_t>(input.dims[axis].value)));
       else
         out.push_back(open_extent(input, axis));
     }
     return out;
   }
-
- private:
-  static dimension extent(const dynamic_dimension& d, const onnx::value_info& input, std::size_t axis) {
-    if (checked_range(d).is_fixed()) return static_cast<std::int64_t>(d.min);
+  static known_extent extent(const dynamic_dimension& d, const onnx::value_info& input, std::size_t axis) {
+    if (checked_range(d).is_fixed()) return fixed(d.min);
     const std::string own = input.name + "." + std::to_string(axis);
     const bool named = axis < input.dims.size() && !input.dims[axis].name.empty();
     constexpr auto most = static_cast<std::size_t>(std::numeric_limits<std::int64_t>::max() >> 16);
-    return dimension::symbol(named ? input.dims[axis].name : own, static_cast<std::int64_t>(d.min),
-                             static_cast<std::int64_t>(std::min(d.max, most)));
+    return {dimension::symbol(named ? input.dims[axis].name : own, static_cast<std::int64_t>(d.min),
+                              static_cast<std::int64_t>(std::min(d.max, most))),
+            d};
   }
-  dimension open_extent(const onnx::value_info& input, std::size_t axis) const {
+  known_extent open_extent(const onnx::value_info& input, std::size_t axis) const {
     const std::string& name = input.dims[axis].name;
     if (const auto given = options_.dim_params.find(name); given != options_.dim_params.end())
       return extent(given->second, input, axis);
     if (const auto given = known_.find(name); given != known_.end()) return given->second;
-    if (options_.default_dim_value != 0) return static_cast<std::int64_t>(options_.default_dim_value);
+    if (options_.default_dim_value != 0) return fixed(options_.default_dim_value);
     return extent(options_.default_dyn_dim_value, input, axis);
   }
   // A name means one extent: what one input is given holds for the others.
   void learn(const onnx::value_info& input) {
     const bool given = options_.map_input_dims.contains(input.name) || options_.map_dyn_input_dims.contains(input.name);
     if (!given) return;
-    const dims own = of(input);
+    const std::vector<known_extent> own = extents_of(input);
     for (std::size_t axis = 0; axis < std::min(own.size(), input.dims.size()); ++axis)
       if (!input.dims[axis].name.empty()) known_.emplace(input.dims[axis].name, own[axis]);
   }
 
   const onnx_options& options_;
-  std::map<std::string, dimension> known_;
+  std::map<std::string, known_extent> known_;
 };
 
 onnx::import_options import_options_of(const std::vector<onnx::value_info>& inputs, const onnx_options& options) {
   check_defaults(options);
   onnx::import_options out;
+  out.shapes_replace_declared = true;
   out.op_importers = onnx::custom_op_importers();
   const input_dims known(inputs, options);
   for (const onnx::value_info& input : inputs)
@@ -99,21 +118,29 @@ onnx::import_options import_options_of(const std::vector<onnx::value_info>& inpu
   return out;
 }
 
-program finished(onnx::imported read) { return program(std::move(read.graph), std::move(read.remarks)); }
+program finished(onnx::imported read, const std::vector<onnx::value_info>& inputs, const onnx_options& options) {
+  program out(std::move(read.graph), std::move(read.remarks));
+  const input_dims known(inputs, options);
+  for (const onnx::value_info& input : inputs)
+    if (known.concerns(input)) out.main_module().set_optimals(input.name, known.ranges_of(input));
+  return out;
+}
 
 }  // namespace
 
 program parse_onnx(const std::string& file, const onnx_options& options) {
-  const onnx::import_options how = import_options_of(onnx::model_inputs(file), options);
-  if (options.external_data_path.empty()) return finished(onnx::read_model(file, how));
+  const std::vector<onnx::value_info> inputs = onnx::model_inputs(file);
+  const onnx::import_options how = import_options_of(inputs, options);
+  if (options.external_data_path.empty()) return finished(onnx::read_model(file, how), inputs, options);
   const buffer bytes = map_file(file);
-  return finished(onnx::parse_model({bytes.data(), bytes.size()}, options.external_data_path, how));
+  return finished(onnx::parse_model({bytes.data(), bytes.size()}, options.external_data_path, how), inputs, options);
 }
 
 program parse_onnx_buffer(std::span<const std::byte> model, const onnx_options& options) {
-  const onnx::import_options how = import_options_of(onnx::model_inputs(model), options);
+  const std::vector<onnx::value_info> inputs = onnx::model_inputs(model);
+  const onnx::import_options how = import_options_of(inputs, options);
   const std::string folder = options.external_data_path.empty() ? "." : options.external_data_path;
-  return finished(onnx::parse_model(model, folder, how));
+  return finished(onnx::parse_model(model, folder, how), inputs, options);
 }
 
 const std::vector<std::string>& onnx_operators() {

@@ -94,7 +94,7 @@ const argument& parameter(const parameter_map& all, const std::string& name) {
   return found->second;
 }
 
-// An argument as the executable's port takes it: one element is rank 0 where the port is.
+// An argument as the executable's port takes it: one element has the port's rank, 0 or 1.
 kiln::argument taken(const argument& a, const port& as, bool on_device) {
   if (a.get_shape().type() == type_t::tuple_type)
     raise(errc::invalid_argument, "parameter '" + as.name + "' is a tensor: found a tuple");
@@ -107,6 +107,8 @@ kiln::argument taken(const argument& a, const port& as, bool on_device) {
     raise(errc::invalid_argument, "parameter '" + as.name + "' has elements: found no memory");
   if (as.type.rank() == 0 && s.rank() == 1 && s.lens[0] == dimension(1))
     return kiln::argument({s.type, {}}, reinterpret_cast<std::byte*>(a.data()));
+  if (as.type.rank() == 1 && s.rank() == 0 && as.type.lens[0].min() <= 1 && as.type.lens[0].max() >= 1)
+    return kiln::argument({s.type, {1}}, reinterpret_cast<std::byte*>(a.data()));
   if (s.rank() != as.type.rank())
     raise(errc::invalid_argument,
           "parameter '" + as.name + "' is " + to_string(from_kiln(as.type)) + ": found " + to_string(a.get_shape()));

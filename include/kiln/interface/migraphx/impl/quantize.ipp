@@ -56,7 +56,12 @@ void quantize_int8(program& p, const target& to, const quantize_int8_options& op
   kiln::program graph = quantize::prepared(p.graph());
   quantize::calibration_options statistics;
   statistics.symmetric = true;
-  quantize::calibrator ranges(graph, quantize::values_to_quantize(graph, how), *named_target(to.name()), statistics);
+  const auto watched = quantize::values_to_quantize(graph, how);
+  if (watched.empty())
+    raise(errc::invalid_argument,
+          "quantization to int8 has a dot or convolution of floats with constant weights: found none, as after "
+          "quantize_fp16() or quantize_bf16(), which come after it");
+  quantize::calibrator ranges(graph, watched, *named_target(to.name()), statistics);
   for (const parameter_map& sample : options.calibration) ranges.add(sample_of(sample));
   take(p, quantize::to_int8(std::move(graph), ranges.finish(), how));
 }

@@ -61,22 +61,23 @@ void input_shapes::collect(const value_info& input, const dims& shape) {
   const auto refuse = [&](const std::string& why) {
     raise(errc::shape_mismatch, "the shape given for input '" + input.name + "' contradicts the model: " + why);
   };
-  if (input.has_rank && shape.size() != input.dims.size())
+  const bool replaces = options_.shapes_replace_declared;
+  if (input.has_rank && shape.size() != input.dims.size() && !replaces)
     refuse("expected rank " + std::to_string(input.dims.size()) + ", found " + std::to_string(shape.size()));
-  for (std::size_t axis = 0; axis < input.dims.size(); ++axis) {
+  for (std::size_t axis = 0; axis < std::min(shape.size(), input.dims.size()); ++axis) {
     if (!shape[axis].is_constant()) continue;
     const std::int64_t found = shape[axis].value();
     const declared_dim& declared = input.dims[axis];
     const std::string where = "axis " + std::to_string(axis);
     if (found < 0) refuse(where + " cannot be " + std::to_string(found));
     if (is_number(declared)) {
-      if (found != declared.value)
+      if (found != declared.value && !replaces)
         refuse(where + ": expected " + std::to_string(declared.value) + ", found " + std::to_string(found));
       continue;
     }
     const std::string name = dim_name(input, axis);
     const auto [known, fresh] = extents_.try_emplace(name, given_extent{found, "input '" + input.name + "'"});
-    if (!fresh && known->second.value != found)
+    if (!fresh && known->second.value != found && !replaces)
       refuse(where + " is dim '" + name + "': expected " + std::to_string(known->second.value) + " as given by " +
              known->second.by + ", found " + std::to_string(found));
   }

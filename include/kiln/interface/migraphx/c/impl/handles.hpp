@@ -96,7 +96,7 @@ template <class Opaque, class Make> migraphx_status made(Opaque** out, Make&& ma
   });
 }
 template <class Opaque> migraphx_status destroyed(Opaque* handle) noexcept {
-  return guarded([&] { delete &object(handle, "the handle to destroy"); });
+  return guarded([&] { delete (handle ? &object(handle, "the handle to destroy") : nullptr); });
 }
 template <class Opaque> migraphx_status assigned(Opaque* to, const Opaque* from) noexcept {
   return guarded([&] { object(to, "output") = object(from, "input"); });

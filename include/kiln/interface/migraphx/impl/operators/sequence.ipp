@@ -12,7 +12,7 @@ attributes onnx_layer(const lowering& c) {
                  {"direction", directions[c.word("direction", {"forward", "reverse", "bidirectional"})]}};
   if (c.real("clip") > 0) out["clip"] = c.real("clip");
   std::vector<std::string> functions;
-  for (const attributes& f : c.op.values().at("actv_funcs"))
+  for (const attributes& f : c.op.values().at("actv_func"))
     functions.push_back(f.is_object() ? f.value("name", "") : f.get<std::string>());
   for (std::string& f : functions) std::erase(f, '_');
   if (!functions.empty()) out["activations"] = functions;
@@ -100,9 +100,9 @@ value_list add_shift_output(lowering& c) {
 
 operator_table sequence_operators() {
   static constexpr operator_row table[] = {
-      {"gru", "hidden_size: 1, actv_funcs: [], direction: forward, clip: 0.0, linear_before_reset: 0", add_gru},
-      {"lstm", "hidden_size: 1, actv_funcs: [], direction: forward, clip: 0.0, input_forget: 0", add_lstm},
-      {"rnn", "hidden_size: 1, actv_funcs: [], direction: forward, clip: 0.0", add_rnn},
+      {"gru", "hidden_size: 1, actv_func: [], direction: forward, clip: 0.0, linear_before_reset: 0", add_gru},
+      {"lstm", "hidden_size: 1, actv_func: [], direction: forward, clip: 0.0, input_forget: 0", add_lstm},
+      {"rnn", "hidden_size: 1, actv_func: [], direction: forward, clip: 0.0", add_rnn},
       {"rnn_last_cell_output", "", add_last<2>},
       {"rnn_last_hs_output", "", add_last<1>},
       {"rnn_var_sl_last_output", "direction: forward", add_last<1>},
