@@ -26,6 +26,20 @@ set_target_properties(kiln_python_arrays PROPERTIES CXX_VISIBILITY_PRESET hidden
 target_include_directories(kiln_python_arrays SYSTEM PUBLIC ${KILN_PYBIND11_INCLUDE_DIR} ${Python3_INCLUDE_DIRS})
 target_link_libraries(kiln_python_arrays PRIVATE kiln::runtime)
 
+# kiln_python_sources(<variable> <folder> <package>): the variable lists the package's sources in <folder>; who depends on
+# them has them copied there.
+function(kiln_python_sources variable folder package)
+  file(GLOB_RECURSE sources CONFIGURE_DEPENDS RELATIVE ${package} ${package}/*.py ${package}/*.pyi ${package}/py.typed)
+  set(copies)
+  foreach(source IN LISTS sources)
+    set(copy ${folder}/${source})
+    add_custom_command(OUTPUT ${copy} COMMAND ${CMAKE_COMMAND} -E copy ${package}/${source} ${copy}
+                       DEPENDS ${package}/${source} VERBATIM)
+    list(APPEND copies ${copy})
+  endforeach()
+  set(${variable} "${copies}" PARENT_SCOPE)
+endfunction()
+
 # kiln_python_module(<target> <name> <folder> <package> <unit>...): the compiled module <name>, built into <folder>, and
 # the target <target>_package, which also puts the package's sources there: they stand beside the module, as in an
 # installation. The variable <target>_sources lists them there.
@@ -37,14 +51,7 @@ function(kiln_python_module target name folder package)
                         VISIBILITY_INLINES_HIDDEN ON LIBRARY_OUTPUT_DIRECTORY ${folder} INSTALL_RPATH "$ORIGIN")
   # An RPATH serves the libraries that its libraries need too: all lie beside the module in a wheel.
   target_link_options(${target} PRIVATE -Wl,--exclude-libs,ALL -Wl,--disable-new-dtags)
-  file(GLOB_RECURSE sources CONFIGURE_DEPENDS RELATIVE ${package} ${package}/*.py ${package}/*.pyi ${package}/py.typed)
-  set(copies)
-  foreach(source IN LISTS sources)
-    set(copy ${folder}/${source})
-    add_custom_command(OUTPUT ${copy} COMMAND ${CMAKE_COMMAND} -E copy ${package}/${source} ${copy}
-                       DEPENDS ${package}/${source} VERBATIM)
-    list(APPEND copies ${copy})
-  endforeach()
+  kiln_python_sources(copies ${folder} ${package})
   add_custom_target(${target}_package ALL DEPENDS ${target} ${copies})
   set(${target}_sources "${copies}" PARENT_SCOPE)
 endfunction()
@@ -79,4 +86,10 @@ if(TARGET kiln_migraphx)
   set(to ${CMAKE_INSTALL_LIBDIR}/kiln/python_migraphx/migraphx)
   install(TARGETS kiln_python_migraphx LIBRARY DESTINATION ${to} COMPONENT python_migraphx)
   install(FILES ${kiln_python_migraphx_sources} DESTINATION ${to} COMPONENT python_migraphx)
+  kiln_python_sources(sources ${KILN_PYTHON_MIGRAPHX_FOLDER}/onnx_migraphx
+                      ${PROJECT_SOURCE_DIR}/include/kiln/interface/migraphx/python/onnx_migraphx)
+  add_custom_target(kiln_python_onnx_migraphx ALL DEPENDS ${sources})
+  add_dependencies(kiln_python_migraphx_package kiln_python_onnx_migraphx)
+  install(FILES ${sources} DESTINATION ${CMAKE_INSTALL_LIBDIR}/kiln/python_migraphx/onnx_migraphx
+          COMPONENT python_migraphx)
 endif()

@@ -16,7 +16,7 @@ if(TARGET kiln_python_migraphx)
   execute_process(COMMAND ${Python3_EXECUTABLE} -c "import mypy" RESULT_VARIABLE mypy_missing ERROR_QUIET)
   if(NOT mypy_missing)  # said by test/interface/python
     add_test(NAME migraphx.types COMMAND ${CMAKE_COMMAND} -E env MYPYPATH=${KILN_PYTHON_MIGRAPHX_FOLDER} ${Python3_EXECUTABLE} -m mypy
-             --strict --cache-dir ${PROJECT_BINARY_DIR}/mypy_cache_migraphx -p migraphx WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
+             --strict --cache-dir ${PROJECT_BINARY_DIR}/mypy_cache_migraphx -p migraphx -p onnx_migraphx WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
     set_tests_properties(migraphx.types PROPERTIES LABELS interface_migraphx TIMEOUT 300)
   endif()
 endif()

@@ -61,6 +61,21 @@ class BackendTest(unittest.TestCase):
             with unittest.mock.patch.dict(sys.modules, modules):
                 self.assertEqual(backend._element_type(np.dtype(np.float32)), 1)
 
+    def test_as_a_class(self):
+        import onnx_migraphx.backend as named
+
+        c = named.MIGraphXBackend
+        c.set_device("REF")
+        rep = c.prepare(MODEL)
+        c.set_device("CPU")
+        self.assertIsInstance(rep, named.MIGraphXBackendRep)
+        self.assertIn("'ref'", repr(rep.program))
+        self.assertEqual(named.get_device(), ("CPU", "GPU"))
+        self.assertTrue(c.supports_device("CPU") and c.is_compatible(MODEL))
+        x = np.zeros((1, 1, 8, 8), np.float32)
+        np.testing.assert_allclose(c.run_model(MODEL, [x])[0], named.run(MODEL, [x])[0])
+        np.testing.assert_allclose(rep.run([x])[0], named.prepare(MODEL).run([x])[0], rtol=1e-4, atol=1e-4)
+
     def test_nodes(self):
         try:
             from onnx import helper

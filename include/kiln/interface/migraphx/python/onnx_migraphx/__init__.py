@@ -1,0 +1,1 @@
+"""kiln in role of onnx_migraphx: ONNX's backend interface as a class, over migraphx.backend."""
