@@ -113,5 +113,22 @@ TEST(quantized_operators, vectors_multiply_as_numpy_has_it) {
   EXPECT_EQ(product(v, columns), (outcome{{2}, {14, 32}}));
 }
 
+// ONNX Runtime declares it, but has no kernel for it.
+TEST(qlinear_reduce_mean, the_mean_is_quantized_anew) {
+  const auto mean = [](std::int64_t keeps) {
+    return compute({"QLinearReduceMean",
+                    1,
+                    {attr("axes", std::vector<std::int64_t>{1}), attr("keepdims", keeps)},
+                    "com.microsoft",
+                    1,
+                    2},
+                   {{{2, 2}, {10, 20, 3, 250}}},
+                   {floats("number0", {}, {.5f}), bytes(1, {}, {2}), floats("number2", {}, {.25f}), bytes(3, {}, {1})});
+  };
+  // ((10 + 20) / 2 - 2) * 2 + 1, and one that saturates
+  EXPECT_EQ(mean(1), (outcome{{2, 1}, {27, 250}}));
+  EXPECT_EQ(mean(0), (outcome{{2}, {27, 250}}));
+}
+
 }  // namespace
 }  // namespace kiln::test

@@ -8,6 +8,7 @@ TEST_P(one_node_models, equal_to_onnx_runtime) { expect_alike(GetParam()); }
 
 INSTANTIATE_TEST_SUITE_P(attention, one_node_models, ::testing::ValuesIn(attention_cases()), name_of);
 INSTANTIATE_TEST_SUITE_P(quantized, one_node_models, ::testing::ValuesIn(quantized_cases()), name_of);
+INSTANTIATE_TEST_SUITE_P(experts, one_node_models, ::testing::ValuesIn(expert_cases()), name_of);
 INSTANTIATE_TEST_SUITE_P(layers, one_node_models, ::testing::ValuesIn(layer_cases()), name_of);
 
 }  // namespace

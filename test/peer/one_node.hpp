@@ -9,7 +9,7 @@ namespace kiln::peer {
 using test::attr;
 using test::message;
 using lens = std::vector<std::int64_t>;
-constexpr int f32 = 1, u8 = 2, i8 = 3, i32 = 6, i64 = 7;
+constexpr int f32 = 1, u8 = 2, i8 = 3, i32 = 6, i64 = 7, boolean = 9;
 
 inline message attr_floats(std::string_view name, const std::vector<float>& v) {
   message m = test::attribute(name, 6);

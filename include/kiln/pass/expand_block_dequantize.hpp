@@ -12,14 +12,18 @@ namespace detail {
 /// Writes `block_dequantize` as ops of the default registry.
 template <class Module> class block_expander {
  public:
-  constexpr block_expander(Module& m, pass_note& note, bool of_constants = true)
-      : r_(m), note_(note), of_constants_(of_constants) {}
+  using kept_instructions = small_vector<std::uint32_t> (*)(const Module&);
+
+  constexpr block_expander(Module& m, pass_note& note, bool of_constants = true, kept_instructions kept = nullptr)
+      : r_(m), note_(note), of_constants_(of_constants) {
+    if (kept) kept_ = kept(m);
+  }
 
   constexpr void run() {
     const std::uint32_t n = r_.size();
     for (std::uint32_t i = 0; i < n; ++i) {
       const auto* found = r_.template get_if<op::block_dequantize>({i, 0});
-      if (!found || (!of_constants_ && all_constant(i))) continue;
+      if (!found || (!of_constants_ && all_constant(i)) || is_kept(i)) continue;
       const op::block_dequantize stored = *found;
       const value_id by = real_numbers(stored, i);
       r_.replace({i, 0}, by);
@@ -28,6 +32,11 @@ template <class Module> class block_expander {
   }
 
  private:
+  constexpr bool is_kept(std::uint32_t i) const {
+    for (const std::uint32_t k : kept_)
+      if (k == i) return true;
+    return false;
+  }
   // Whether folding computes all operands.
   constexpr bool all_constant(std::uint32_t i) const {
     for (const value_id v : r_[i].inputs) {
@@ -100,6 +109,7 @@ template <class Module> class block_expander {
   rewriter<Module> r_;
   pass_note& note_;
   bool of_constants_;
+  small_vector<std::uint32_t> kept_;
 };
 
 }  // namespace detail
@@ -110,7 +120,9 @@ template <class Program> constexpr pass_note expand_block_dequantize(Program& p,
   return run_on_modules<detail::block_expander>("expand_block_dequantize", p, of_constants);
 }
 
-/// The program with `block_dequantize` written as arithmetic; empty where it has none.
-std::optional<program> without_block_dequantize(const program& p);
+/// The program with `block_dequantize` written as arithmetic, but for the instructions of a module that `kept` lists;
+/// empty where it has none.
+std::optional<program> without_block_dequantize(const program& p,
+                                                small_vector<std::uint32_t> (*kept)(const module_graph&) = nullptr);
 
 }  // namespace kiln

@@ -2,6 +2,7 @@
 #include "kiln/graph/module.hpp"
 #include "kiln/op/linear/dot.hpp"
 #include "kiln/op/quant/block_dequantize.hpp"
+#include "kiln/pass/fusion_group.hpp"
 
 namespace kiln {
 

@@ -4,7 +4,8 @@
 
 namespace kiln {
 
-std::optional<program> without_block_dequantize(const program& p) {
+std::optional<program> without_block_dequantize(const program& p,
+                                                small_vector<std::uint32_t> (*kept)(const module_graph&)) {
   bool found = false;
   for (std::uint32_t k = 0; k < p.modules(); ++k)
     for (std::uint32_t i = 0; i < p.module({k}).size(); ++i) {
@@ -13,7 +14,7 @@ std::optional<program> without_block_dequantize(const program& p) {
     }
   if (!found) return std::nullopt;
   program out = p;
-  expand_block_dequantize(out);
+  run_on_modules<detail::block_expander>("expand_block_dequantize", out, true, kept);
   return out;
 }
 

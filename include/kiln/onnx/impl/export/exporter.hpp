@@ -111,6 +111,8 @@ class exporter {
  private:
   void write_module(const module_graph& m, std::map<std::uint64_t, std::string>& held, const std::string& prefix);
   void write_instruction(const exported& e);
+  /// Writes a product with, or a gather of, weights in blocks: what instruction `numbers` stands for.
+  void write_stored(const exported& e, std::uint32_t numbers);
   void declare(onnx_proto::ValueInfoProto& to, const std::string& name, const shape& s, content_type held) const;
   /// Writes a body as a graph attribute. The first parameters are its `inputs`, the others are values outside.
   void write_body(onnx_proto::GraphProto& to, module_ref body, std::span<const content_type> inputs,
@@ -133,6 +135,7 @@ class exporter {
   std::map<std::int64_t, source> sources_;
   std::map<std::uint64_t, std::string> named_;  // values of the main module that are outputs, by value_key
   std::map<std::string, std::string> missing_;
+  std::map<std::pair<const module_graph*, std::uint32_t>, names> stored_;  // operands of weights in blocks
   std::size_t count_ = 0, bytes_ = 0;
   std::string prefix_;
 };

@@ -1,4 +1,5 @@
 #include "kiln/onnx/impl/export/exporter.hpp"
+#include "kiln/onnx/impl/export/stored_weights.hpp"
 
 #include <algorithm>
 
@@ -220,8 +221,11 @@ void exporter::write_instruction(const exported& e) {
 void exporter::write_module(const module_graph& m, std::map<std::uint64_t, std::string>& held,
                             const std::string& prefix) {
   prefix_ = prefix;
+  const stored_readers stored(m);
   for (const std::uint32_t at : m.order()) {
     const auto& i = m[at];
+    if (stored.skips(at)) continue;
+    const std::uint32_t* const numbers = stored.of_reader(at);
     if (i.kind == instruction_kind::parameter) continue;
     if (i.kind == instruction_kind::literal) {
       const dtype type = i.results[0].type;
@@ -232,7 +236,7 @@ void exporter::write_module(const module_graph& m, std::map<std::uint64_t, std::
     }
     exported e{i.op, {}, {}, i.results, {}, &m, at};
     for (const value_id v : i.inputs) {
-      e.in.push_back(held.at(value_key(v)));
+      e.in.push_back(numbers && stored.skips(v.instruction) ? "" : held.at(value_key(v)));
       e.types.push_back(m.shape_of(v));
     }
     for (std::uint32_t k = 0; k < i.results.size(); ++k) {
@@ -246,6 +250,8 @@ void exporter::write_module(const module_graph& m, std::map<std::uint64_t, std::
       for (std::size_t k = 0; k < parameters.size(); ++k) inner[value_key(parameters[k])] = e.in[k];
       write_module(body, inner, prefix);
       for (std::size_t k = 0; k < body.outputs.size(); ++k) e.out[k] = inner.at(value_key(body.outputs[k]));
+    } else if (numbers) {
+      write_stored(e, *numbers);
     } else {
       write_instruction(e);
     }
@@ -317,7 +323,7 @@ onnx_proto::ModelProto exporter::run() {
 }
 
 std::string export_model(const program& p, const export_options& options) {
-  const std::optional<program> plain = without_block_dequantize(p);
+  const std::optional<program> plain = without_block_dequantize(p, written_in_blocks);
   onnx_proto::ModelProto model = exporter(plain ? *plain : p).run();
   for (const auto& [key, value] : options.metadata) {
     auto& entry = *model.add_metadata_props();

@@ -47,6 +47,7 @@ op_importer_table tree_importers();
 op_importer_table map_importers();
 op_importer_table microsoft_layer_importers();
 op_importer_table microsoft_attention_importers();
+op_importer_table microsoft_expert_importers();
 op_importer_table microsoft_quantize_importers();
 op_importer_table attention_importers();
 op_importer_table recurrent_importers();

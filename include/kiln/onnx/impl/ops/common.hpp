@@ -82,6 +82,18 @@ inline value both(value a, value b) { return a ? b.owner().add(op::logical_and{}
 inline value either(value a, value b) { return a.owner().add(op::logical_or{}, a, b); }
 inline value not_less(value a, value b) { return a.owner().add(op::greater_or_equal{}, a, b); }
 inline value not_greater(value a, value b) { return a.owner().add(op::less_or_equal{}, a, b); }
+/// x[batch, ..., channels] as [batch, channels, ...], and back.
+inline value channels_first(value x) {
+  ints order{0, static_cast<std::int64_t>(x.rank()) - 1};
+  for (std::size_t d = 1; d + 1 < x.rank(); ++d) order.push_back(static_cast<std::int64_t>(d));
+  return x.transpose(order);
+}
+inline value channels_last(value x) {
+  ints order{0};
+  for (std::size_t d = 2; d < x.rank(); ++d) order.push_back(static_cast<std::int64_t>(d));
+  order.push_back(1);
+  return x.transpose(order);
+}
 /// x * sigmoid(alpha * x).
 inline value swish(value x, float alpha) { return alpha == 1 ? x.silu() : x * (x * alpha).sigmoid(); }
 /// x[batch, channels, ...] normalized over each group of channels.

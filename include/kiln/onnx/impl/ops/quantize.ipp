@@ -124,6 +124,16 @@ quantized_tensor quantized_by_range(node_context& c, value x) {
   return {quantized(c, x / scale, zero_point, dtype::u8), scale, zero_point};
 }
 
+value dequantized_input(node_context& c, std::size_t stored, std::size_t scale, std::size_t zero) {
+  const value wide = c.in(stored).convert(dtype::i32);
+  const value centered = c.has(zero) ? wide - scalar_or_vector(c.in(zero)).convert(dtype::i32) : wide;
+  return centered.convert(dtype::f32) * scalar_or_vector(c.in(scale)).convert(dtype::f32);
+}
+value quantized_output(node_context& c, value y, std::size_t i, dtype t) {
+  const value zero = c.has(i + 1) ? scalar_or_vector(c.in(i + 1)) : value();
+  return quantized(c, y / scalar_or_vector(c.in(i)), zero, zero ? zero.type() : t);
+}
+
 value centered_matrix(value x, value zero, bool rows) {
   const value wide = x.convert(dtype::i32);
   if (!zero) return wide;
@@ -169,7 +179,7 @@ variables import_conv_integer(node_context& c) {
   return {convolve_centered(c, c.in(0), c.optional_in(2), c.in(1), c.optional_in(3))};
 }
 // x, its scale and zero; w, its scale and zero; the result's scale and zero; bias in the accumulator's scale
-variables import_qlinear_conv(node_context& c) {
+variables qlinear_conv(node_context& c) {
   value sum = convolve_centered(c, c.in(0), c.in(2), c.in(3), c.in(5));
   if (c.has(8)) sum = sum.add_along(1, c.in(8));
   const value factor = c.in(1).reshape({}) * c.in(4) / c.in(6).reshape({});
@@ -177,6 +187,14 @@ variables import_qlinear_conv(node_context& c) {
   const value real = sum.convert(dtype::f32);
   return {quantized(c, real * (channels ? real.make_along(1, factor) : factor.reshape({})), c.in(7).reshape({}),
                     c.in(7).type())};
+}
+
+variables import_qlinear_conv(node_context& c) {
+  if (!c.flag("channels_last")) return qlinear_conv(c);
+  variables inputs = c.inputs;
+  inputs[0] = variable(channels_first(c.in(0)));
+  node_context plain = c.with_inputs(std::move(inputs));
+  return {channels_last(qlinear_conv(plain)[0].tensor)};
 }
 
 }  // namespace
@@ -191,6 +209,7 @@ std::span<const op_importer> quantize_importers() {
       {"", "QLinearMatMul", 10, import_qlinear_matmul},
       {"", "QuantizeLinear", 10, import_quantize},
       {microsoft, "DequantizeLinear", 1, import_dequantize},
+      {microsoft, "QLinearConv", 1, import_qlinear_conv},
       {microsoft, "QuantizeLinear", 1, import_quantize},
   };
   return table;

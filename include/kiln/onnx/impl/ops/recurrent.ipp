@@ -1,7 +1,8 @@
 #include <algorithm>
 #include <array>
+#include <functional>
 
-#include "kiln/onnx/impl/ops/common.hpp"
+#include "kiln/onnx/impl/ops/quantize.hpp"
 #include "kiln/op/sequence/recurrent.hpp"
 
 // Recurrent layers: one matrix product with the inputs for all steps, then the recurrence.
@@ -78,7 +79,10 @@ std::vector<op::recurrent> read_cells(const node_context& c, cell_kind kind, std
 
 value zeros(node_context& c, const dims& lens, dtype t) { return c.build.add(op::fill{lens, 0, t}); }
 
-variables recurrent_layer(node_context& c, cell_kind kind) {
+// The product of all steps' inputs x[steps * batch, features] with the weights of a direction, input 1 transposed.
+using input_product = std::function<value(value x, std::size_t direction)>;
+
+variables recurrent_layer(node_context& c, cell_kind kind, const input_product& quantized = {}) {
   const auto direction = c.choice("direction", {"forward", "reverse", "bidirectional"});
   const std::size_t directions = direction == "bidirectional" ? 2 : 1;
   const bool batch_first = c.flag("layout");
@@ -100,7 +104,7 @@ variables recurrent_layer(node_context& c, cell_kind kind) {
   std::vector<op::recurrent> cells = read_cells(c, kind, directions);
   for (std::size_t d = 0; d < directions; ++d) {
     cells[d].reverse = d == 1 || direction == "reverse";
-    value gates = flat.dot(part(c.in(1), d).transpose({1, 0}));
+    value gates = quantized ? quantized(flat, d) : flat.dot(part(c.in(1), d).transpose({1, 0}));
     value bias = zeros(c, {all}, x.type());
     if (c.has(3)) {
       const value both = part(c.in(3), d);
@@ -130,6 +134,28 @@ variables recurrent_layer(node_context& c, cell_kind kind) {
 
 template <cell_kind Kind> variables import_recurrent(node_context& c) { return recurrent_layer(c, Kind); }
 
+// An LSTM of 8-bit weights [directions, features, gates], with scales and zero points as inputs 8 to 11: one for each
+// direction, or for each of its gates. The steps' inputs are quantized by their range, the recurrence is of floats.
+variables import_dynamic_quantize_lstm(node_context& c) {
+  if (c.in(1).rank() != 3 || c.in(2).rank() != 3) c.malformed("W and R have rank 3");
+  const auto of = [&](std::size_t i, std::size_t d) { return element_at(c.in(i), 0, static_cast<std::int64_t>(d)); };
+  const auto real = [&](std::size_t i, std::size_t scale) {  // [directions, gates, features]
+    const auto spread = [&](value v) { return v.rank() == 1 ? v.unsqueeze({1, 2}) : v.unsqueeze({1}); };
+    const value centered = c.in(i).convert(dtype::i32) - spread(c.in(scale + 1)).convert(dtype::i32);
+    return (centered.convert(dtype::f32) * spread(c.in(scale))).transpose({0, 2, 1});
+  };
+  variables inputs = c.inputs;
+  inputs.resize(8);
+  inputs[1] = variable(real(1, 8));
+  inputs[2] = variable(real(2, 10));
+  node_context plain = c.with_inputs(std::move(inputs));
+  return recurrent_layer(plain, cell_kind::lstm, [&](value x, std::size_t d) {
+    const quantized_tensor q = quantized_by_range(c, x);
+    const value sum = centered_matrix(q.y, q.zero, true).dot(centered_matrix(of(1, d), of(9, d), false));
+    return sum.convert(dtype::f32) * (q.scale * of(8, d));
+  });
+}
+
 }  // namespace
 
 std::span<const op_importer> recurrent_importers() {
@@ -137,6 +163,7 @@ std::span<const op_importer> recurrent_importers() {
       {"", "GRU", 1, import_recurrent<cell_kind::gru>},
       {"", "LSTM", 1, import_recurrent<cell_kind::lstm>},
       {"", "RNN", 1, import_recurrent<cell_kind::plain>},
+      {microsoft, "DynamicQuantizeLSTM", 1, import_dynamic_quantize_lstm},
   };
   return table;
 }

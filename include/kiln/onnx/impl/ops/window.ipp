@@ -142,6 +142,12 @@ variables import_max_pool(node_context& c) {
     out.push_back(argmax_positions(c, c.in(0), out[0].tensor.get_shape().lens, p, c.flag("storage_order")));
   return out;
 }
+variables import_nhwc_max_pool(node_context& c) {
+  node_context plain = c.with_inputs({variable(channels_first(c.in(0)))});
+  op::pooling p;
+  p.mode = op::pooling_mode::max;
+  return {channels_last(pool(plain, p)[0].tensor)};
+}
 variables import_lp_pool(node_context& c) {
   op::pooling p;
   p.mode = op::pooling_mode::lp;
@@ -197,6 +203,7 @@ std::span<const op_importer> window_importers() {
       {"", "LRN", 1, import_lrn},
       {"", "LpPool", 1, import_lp_pool, "up to three spatial dims"},
       {"", "MaxPool", 1, import_max_pool, "up to three spatial dims"},
+      {microsoft, "NhwcMaxPool", 1, import_nhwc_max_pool, "up to three spatial dims"},
   };
   return table;
 }

@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "kiln/onnx/impl/ops/attention.hpp"
+#include "kiln/onnx/impl/ops/quantize.hpp"
 
 // ONNX Runtime's attention operators (com.microsoft).
 namespace kiln::onnx {
@@ -49,10 +50,13 @@ bool unidirectional(const node_context& c, const attention_inputs& a) {
   return c.flag("unidirectional") && !(a.q.dim(2) == dimension(1));
 }
 
-variables import_attention(node_context& c) {
+// Where the inputs of an attention are that projects its own queries, keys and values.
+struct projected_inputs {
+  std::size_t padding, past, bias;
+};
+// Of queries, keys and values beside each other: x[batch, sequence, all of their features].
+variables projected_attention(node_context& c, value x, const projected_inputs& at) {
   const std::int64_t heads = c.integer("num_heads", 0);
-  value x = c.in(0).dot(c.in(1));
-  if (c.has(2)) x = x + c.in(2);
   const auto sizes = c.integers("qkv_hidden_sizes");
   if (!sizes.empty() && sizes.size() != 3) c.malformed("qkv_hidden_sizes has three numbers");
   if (c.flag("do_rotary")) c.unsupported("rotates inside the attention");
@@ -67,18 +71,32 @@ variables import_attention(node_context& c) {
   a.q = part(0);
   a.k = part(1);
   a.v = part(2);
-  if (c.has(4)) {
-    a.offset = c.in(4).dim(3);
-    a.k = element_at(c.in(4), 0, 0).concat(a.k, 2);
-    a.v = element_at(c.in(4), 0, 1).concat(a.v, 2);
+  if (c.has(at.past)) {
+    const value past = c.in(at.past);
+    a.offset = past.dim(3);
+    a.k = element_at(past, 0, 0).concat(a.k, 2);
+    a.v = element_at(past, 0, 1).concat(a.v, 2);
   }
-  read_padding(c, a, 3);
-  read_bias(c, a, 5);
+  read_padding(c, a, at.padding);
+  read_bias(c, a, at.bias);
   a.causal = unidirectional(c, a);
   a.scale = attention_scale(c, a.q);
   variables out{join_heads(attend(c, a).y)};
   if (c.wants(1)) out.push_back(a.k.unsqueeze({0}).concat(a.v.unsqueeze({0}), 0));
   return out;
+}
+variables import_attention(node_context& c) {
+  const value x = c.in(0).dot(c.in(1));
+  return projected_attention(c, c.has(2) ? x + c.in(2) : x, {.padding = 3, .past = 4, .bias = 5});
+}
+// Inputs: x, weights, bias, scale of x, scale of the weights, padding, zero of x, zero of the weights, past.
+variables import_quantized_attention(node_context& c) {
+  const value sum =
+      matmul(centered_matrix(c.in(0), c.optional_in(6), true), centered_matrix(c.in(1), c.optional_in(7), false));
+  const dtype t = c.in(2).type();
+  const value scale = scalar_or_vector(c.in(3)).convert(dtype::f32) * scalar_or_vector(c.in(4)).convert(dtype::f32);
+  const value x = (sum.convert(dtype::f32) * scale).convert(t) + c.in(2);
+  return projected_attention(c, x, {.padding = 5, .past = 8, .bias = c.size()});
 }
 
 // Inputs: query, key, value, bias, padding, addend to the scores, past key, past value.
@@ -245,6 +263,7 @@ std::span<const op_importer> microsoft_attention_importers() {
       {microsoft, "Attention", 1, import_attention},
       {microsoft, "GroupQueryAttention", 1, import_group_query},
       {microsoft, "MultiHeadAttention", 1, import_multi_head},
+      {microsoft, "QAttention", 1, import_quantized_attention},
       {microsoft, "RotaryEmbedding", 1, import_rotary},
   };
   return table;

@@ -1,13 +1,10 @@
-#include "kiln/onnx/impl/ops/common.hpp"
+#include "kiln/onnx/impl/ops/quantize.hpp"
 #include "kiln/op/linear/inverse.hpp"
 
 // Other layers of com.microsoft.
 namespace kiln::onnx {
 
 namespace {
-
-value to_nchw(value x) { return x.transpose({0, 3, 1, 2}); }
-value to_nhwc(value x) { return x.transpose({0, 2, 3, 1}); }
 
 // Inputs: x, scale, offset; SkipGroupNorm also has a skip connection and a bias, and their sum is an output.
 template <bool Skips> variables import_group_norm(node_context& c) {
@@ -21,33 +18,52 @@ template <bool Skips> variables import_group_norm(node_context& c) {
     sum = sum + (skip.rank() == 2 ? skip.unsqueeze(last ? ints{1, 2} : ints{2, 3}) : skip);
     if (c.has(4)) sum = last ? sum + c.in(4) : sum.add_along(1, c.in(4));
   }
-  const value x = last ? to_nchw(sum) : sum;
+  const value x = last ? channels_first(sum) : sum;
   value y = group_normalized(widened(x), groups, c.real("epsilon", 1e-5f));
   y = y * y.make_along(1, widened(c.in(1))) + y.make_along(1, widened(c.in(2)));
   if (c.flag("activation")) y = y.silu();
   y = y.convert(x.type());
-  variables out{last ? to_nhwc(y) : y};
+  variables out{last ? channels_last(y) : y};
   if constexpr (Skips) out.push_back(sum);
   return out;
 }
 
 variables import_nhwc_conv(node_context& c) {
-  const node_context plain = c.with_inputs({variable(to_nchw(c.in(0))), c.inputs[1]});
+  const node_context plain = c.with_inputs({variable(channels_first(c.in(0))), c.inputs[1]});
   const value y = plain.in(0).conv(plain.in(1), read_convolution(plain));
-  return {to_nhwc(c.has(2) ? y.add_along(1, c.in(2)) : y)};
+  return {channels_last(c.has(2) ? y.add_along(1, c.in(2)) : y)};
 }
 
-// Inputs: word ids, segment ids, word, position and segment tables, scale, offset, mask, position ids.
-variables import_embed_layer_norm(node_context& c) {
+// Inputs: word ids, segment ids, word, position and segment tables, scale, offset, mask; `at` are positions.
+// `rows(i, ids)` are rows of the table that is input i, and `numbers(i)` is input i, as floats.
+template <class Rows, class Numbers>
+variables embedded(node_context& c, value at, const Rows& rows, const Numbers& numbers) {
   const value ids = c.in(0);
   if (ids.rank() != 2) c.malformed("word ids are [batch, sequence]");
-  const value at = c.has(8) ? c.in(8).convert(dtype::i64) : indices_along(c, 2, 1, ids.dim(1));
-  value sum = c.in(2).gather(ids, 0) + c.in(3).gather(at, 0);
-  if (c.has(1) && c.has(4)) sum = sum + c.in(4).gather(c.in(1), 0);
-  const value y = widened(sum).normalize({-1}, c.real("epsilon", 1e-12f)).convert(sum.type()) * c.in(5) + c.in(6);
+  value sum = rows(2, ids) + rows(3, at ? at.convert(dtype::i64) : indices_along(c, 2, 1, ids.dim(1)));
+  if (c.has(1) && c.has(4)) sum = sum + rows(4, c.in(1));
+  const value y = widened(sum).normalize({-1}, c.real("epsilon", 1e-12f)).convert(sum.type()) * numbers(5) + numbers(6);
   const value length = c.has(7) ? c.in(7).convert(dtype::i64).reduce_sum({1}).squeeze({1}).convert(dtype::i32)
                                 : c.build.add(op::fill{{ids.dim(0)}, 0, dtype::i32});
   return {y, length, sum};
+}
+variables import_embed_layer_norm(node_context& c) {
+  return embedded(
+      c, c.optional_in(8), [&](std::size_t i, value ids) { return c.in(i).gather(ids, 0); },
+      [&](std::size_t i) { return c.in(i); });
+}
+// Tables, scale and offset are 8-bit integers, whose scales and zero points are inputs 8 and up, 13 and up.
+variables import_quantized_embed_layer_norm(node_context& c) {
+  constexpr std::size_t scales = 8, zeros = 13, first = 2;
+  const auto real = [&](std::size_t i, value stored) {
+    variables inputs = c.inputs;
+    inputs[i] = variable(stored);
+    node_context own = c.with_inputs(std::move(inputs));
+    return dequantized_input(own, i, scales + i - first, zeros + i - first);
+  };
+  return embedded(
+      c, {}, [&](std::size_t i, value ids) { return real(i, c.in(i).gather(ids, 0)); },
+      [&](std::size_t i) { return real(i, c.in(i)); });
 }
 
 variables import_bias_add(node_context& c) { return {c.in(0) + c.in(1) + c.in(2)}; }
@@ -74,6 +90,7 @@ std::span<const op_importer> microsoft_layer_importers() {
       {microsoft, "GroupNorm", 1, import_group_norm<false>},
       {microsoft, "Inverse", 1, import_inverse},
       {microsoft, "NhwcConv", 1, import_nhwc_conv},
+      {microsoft, "QEmbedLayerNormalization", 1, import_quantized_embed_layer_norm},
       {microsoft, "SkipGroupNorm", 1, import_group_norm<true>},
   };
   return table;

@@ -10,18 +10,9 @@ namespace kiln::onnx {
 
 namespace {
 
-value scalar_or_vector(value x) { return x.rank() == 1 && x.dim(0) == dimension(1) ? x.reshape({}) : x; }
 // (stored - zero) * scale of inputs i, i + 1 and i + 2.
-value real_input(node_context& c, std::size_t i) {
-  const value wide = c.in(i).convert(dtype::i32);
-  const value centered = c.has(i + 2) ? wide - scalar_or_vector(c.in(i + 2)).convert(dtype::i32) : wide;
-  return centered.convert(dtype::f32) * scalar_or_vector(c.in(i + 1)).convert(dtype::f32);
-}
-// Quantized by the scale that is input i and the zero point that is input i + 1.
-value stored(node_context& c, value y, std::size_t i, dtype t) {
-  const value zero = c.has(i + 1) ? scalar_or_vector(c.in(i + 1)) : value();
-  return quantized(c, y / scalar_or_vector(c.in(i)), zero, zero ? zero.type() : t);
-}
+value real_input(node_context& c, std::size_t i) { return dequantized_input(c, i, i + 1, i + 2); }
+value stored(node_context& c, value y, std::size_t i, dtype t) { return quantized_output(c, y, i, t); }
 
 template <class Op> variables import_qlinear_binary(node_context& c) {
   return {stored(c, c.build.add(Op{}, real_input(c, 0), real_input(c, 3)), 6, c.in(0).type())};
@@ -31,6 +22,25 @@ variables import_qlinear_leaky_relu(node_context& c) {
 }
 variables import_qlinear_sigmoid(node_context& c) { return {stored(c, real_input(c, 0).sigmoid(), 3, c.in(0).type())}; }
 
+// Inputs: the condition; x and y, each with scale and zero; the result's scale and zero.
+variables import_qlinear_where(node_context& c) {
+  return {stored(c, c.in(0).where(real_input(c, 1), real_input(c, 4)), 7, c.in(1).type())};
+}
+variables import_qlinear_softmax(node_context& c) {
+  const value x = real_input(c, 0);
+  const std::int64_t axis = axis_within(c, c.integer("axis", -1), x.rank());
+  // as Softmax before operator set 13, which takes all dims from the axis on
+  const bool flat = c.integer("opset", 13) < 13;
+  const value y = flat ? x.flatten(axis).softmax(1).reshape(x.get_shape().lens) : x.softmax(axis);
+  return {stored(c, y, 3, c.in(0).type())};
+}
+variables import_qlinear_reduce_mean(node_context& c) {
+  const value x = real_input(c, 0);
+  const ints axes = axes_attribute(c, x.rank());
+  const value mean = x.reduce_mean(axes);
+  return {stored(c, c.flag("keepdims", true) ? mean : mean.squeeze(axes), 3, c.in(0).type())};
+}
+
 variables import_qlinear_concat(node_context& c) {
   if (c.size() < 5 || (c.size() - 2) % 3 != 0) c.malformed("inputs are a scale, a zero point, and three for each part");
   small_vector<value> parts;
@@ -39,19 +49,12 @@ variables import_qlinear_concat(node_context& c) {
   return {stored(c, parts.size() == 1 ? parts[0] : c.build.add(op::concat{axis}, parts), 0, c.in(2).type())};
 }
 
-ints channels_to(std::size_t rank, bool last) {
-  ints order{0};
-  if (!last) order.push_back(static_cast<std::int64_t>(rank) - 1);
-  for (std::size_t d = last ? 2 : 1; d + (last ? 0 : 1) < rank; ++d) order.push_back(static_cast<std::int64_t>(d));
-  if (last) order.push_back(1);
-  return order;
-}
 template <class Pool> variables pooled(node_context& c, Pool pool) {
   const bool last = c.flag("channels_last");
   value x = real_input(c, 0);
-  if (last) x = x.transpose(channels_to(x.rank(), false));
+  if (last) x = channels_first(x);
   value y = pool(x);
-  if (last) y = y.transpose(channels_to(y.rank(), true));
+  if (last) y = channels_last(y);
   return {stored(c, y, 3, c.in(0).type())};
 }
 variables import_qlinear_average_pool(node_context& c) {
@@ -77,6 +80,21 @@ variables import_dynamic_quantize_matmul(node_context& c) {
   const quantized_tensor a = quantized_by_range(c, c.in(0));
   const value sum = matmul(centered_matrix(a.y, a.zero, true), centered_matrix(c.in(1), c.optional_in(3), false));
   return {with_bias(c, sum.convert(dtype::f32) * (a.scale * scalar_or_vector(c.in(2))), 4)};
+}
+
+// Inputs: a, its scale and zero; b, its scale and zero; addend in the accumulator's scale; the result's scale and zero,
+// without which the result is of floats.
+variables import_qgemm(node_context& c) {
+  const auto transposed = [&](std::size_t i, std::string_view flag) {
+    return c.flag(flag) ? c.in(i).transpose({1, 0}) : c.in(i);
+  };
+  if (c.in(0).rank() != 2 || c.in(3).rank() != 2) c.malformed("A and B have rank 2");
+  value sum = centered_matrix(transposed(0, "transA"), scalar_or_vector(c.in(2)), true)
+                  .dot(centered_matrix(transposed(3, "transB"), scalar_or_vector(c.in(5)), false));
+  if (c.has(6)) sum = sum + c.in(6);
+  const value scale = scalar_or_vector(c.in(1)) * scalar_or_vector(c.in(4)) * c.real("alpha", 1);
+  const value y = sum.convert(dtype::f32) * scale;
+  return {c.has(7) ? stored(c, y, 7, c.in(0).type()) : y};
 }
 
 // The fields of `bits` bits in the bytes along the last dim, the lowest first, as i32.
@@ -187,6 +205,48 @@ variables import_matmul_n_bits(node_context& c) {
   return {product(c.build.add(stored, data, scale, c.in(3).reshape({columns, zeros})))};
 }
 
+// The numbers that bitsandbytes' 4-bit codes stand for (Dettmers et al. 2023): sign, two bits of exponent and one of
+// mantissa; or quantiles of the normal distribution.
+constexpr float fp4_numbers[] = {0,     5.208333333e-03f,  .66666667f,  1,  .33333333f,  .5f,  .16666667f,  .25f,
+                                 -0.0f, -5.208333333e-03f, -.66666667f, -1, -.33333333f, -.5f, -.16666667f, -.25f};
+constexpr float nf4_numbers[] = {-1,
+                                 -.6961928009986877f,
+                                 -.5250730514526367f,
+                                 -.39491748809814453f,
+                                 -.28444138169288635f,
+                                 -.18477343022823334f,
+                                 -.09105003625154495f,
+                                 0,
+                                 .07958029955625534f,
+                                 .16093020141124725f,
+                                 .24611230194568634f,
+                                 .33791524171829224f,
+                                 .44070982933044434f,
+                                 .5626170039176941f,
+                                 .7229568362236023f,
+                                 1};
+
+// A times the transpose of weights[N, K], codes of 4 bits each with the first one high, and the greatest magnitude of
+// each block of the flat weights.
+variables import_matmul_bnb4(node_context& c) {
+  const std::int64_t depth = c.integer("K", 0), columns = c.integer("N", 0), block = c.integer("block_size", 0);
+  if (depth < 1 || columns < 1 || block < 1) c.malformed("K, N and block_size are positive");
+  const std::int64_t kind = c.integer("quant_type", 0), all = depth * columns;
+  if (kind != 0 && kind != 1) c.malformed("quant_type is 0 for FP4 or 1 for NF4, found " + std::to_string(kind));
+  if (!c.flag("transB", true)) c.unsupported("transB = 0, which training alone reads");
+  const value bytes = c.in(1).reshape({(all + 1) / 2}).convert(dtype::u32).unsqueeze({1});
+  const value shift = c.build.constant(literal::of<std::int64_t>({dtype::u32, {2}}, small_vector<std::int64_t>{4, 0}));
+  const value codes =
+      c.build.add(op::bitwise_and{}, c.build.add(op::shift_right{}, bytes, shift), c.build.scalar(dtype::u32, 15u));
+  const value numbers =
+      c.build.constant(dtype::f32, {16}, std::span<const float>(kind == 0 ? fp4_numbers : nf4_numbers));
+  const value flat =
+      numbers.gather(codes.reshape({(all + 1) / 2 * 2}).convert(dtype::i64), 0).slice({{0}, {0}, {all}, {}});
+  const value most = repeat_blocks(c.in(2).reshape({(all + block - 1) / block}).convert(dtype::f32), 0, block, all);
+  const value weights = (flat * most).reshape({columns, depth}).convert(c.in(0).type());
+  return {matmul(c.in(0), weights.transpose({1, 0}))};
+}
+
 // Rows gathered from block-quantized data, dequantized.
 variables import_gather_block_quantized(node_context& c) {
   const bool packed = c.in(0).type() == dtype::u8;
@@ -215,15 +275,20 @@ std::span<const op_importer> microsoft_quantize_importers() {
   static constexpr op_importer table[] = {
       {microsoft, "DynamicQuantizeMatMul", 1, import_dynamic_quantize_matmul},
       {microsoft, "GatherBlockQuantized", 1, import_gather_block_quantized},
+      {microsoft, "MatMulBnb4", 1, import_matmul_bnb4},
       {microsoft, "MatMulIntegerToFloat", 1, import_matmul_integer_to_float},
       {microsoft, "MatMulNBits", 1, import_matmul_n_bits, "2, 4 and 8 bits"},
+      {microsoft, "QGemm", 1, import_qgemm},
       {microsoft, "QLinearAdd", 1, import_qlinear_binary<op::add>},
       {microsoft, "QLinearAveragePool", 1, import_qlinear_average_pool},
       {microsoft, "QLinearConcat", 1, import_qlinear_concat},
       {microsoft, "QLinearGlobalAveragePool", 1, import_qlinear_global_average_pool},
       {microsoft, "QLinearLeakyRelu", 1, import_qlinear_leaky_relu},
       {microsoft, "QLinearMul", 1, import_qlinear_binary<op::mul>},
+      {microsoft, "QLinearReduceMean", 1, import_qlinear_reduce_mean},
       {microsoft, "QLinearSigmoid", 1, import_qlinear_sigmoid},
+      {microsoft, "QLinearSoftmax", 1, import_qlinear_softmax},
+      {microsoft, "QLinearWhere", 1, import_qlinear_where},
   };
   return table;
 }

@@ -1,0 +1,31 @@
+#pragma once
+#include <map>
+#include <vector>
+
+#include "kiln/graph/module.hpp"
+
+namespace kiln::onnx {
+
+/// What a module reads of weights that are stored in blocks and that operators of com.microsoft read alike: products
+/// become MatMulNBits, gathered rows GatherBlockQuantized.
+class stored_readers {
+ public:
+  explicit stored_readers(const module_graph& m);
+
+  /// The `block_dequantize` whose numbers an instruction reads, or null.
+  const std::uint32_t* of_reader(std::uint32_t reader) const {
+    const auto at = readers_.find(reader);
+    return at == readers_.end() ? nullptr : &at->second;
+  }
+  /// Whether only such readers read the instruction: no node is written for it.
+  bool skips(std::uint32_t i) const { return skipped_[i]; }
+
+ private:
+  std::map<std::uint32_t, std::uint32_t> readers_;
+  std::vector<bool> skipped_;
+};
+
+/// The `block_dequantize` instructions that only such readers read.
+small_vector<std::uint32_t> written_in_blocks(const module_graph& m);
+
+}  // namespace kiln::onnx

@@ -1,0 +1,132 @@
+#include "kiln/quantize/int4.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+#include "kiln/pass/store_weights.hpp"
+
+namespace kiln::quantize {
+namespace {
+
+bool named(const std::vector<std::string>& list, std::string_view name) {
+  return std::find(list.begin(), list.end(), name) != list.end();
+}
+
+small_vector<value_id> chosen_readers(program& p, const int4_options& options) {
+  for (const std::string& op : options.ops)
+    if (op != "dot" && op != "gather")
+      raise(errc::invalid_argument, "ops whose matrices are stored in blocks are dot and gather: found '" + op + "'");
+  small_vector<value_id> out;
+  std::vector<std::string> known;
+  for (const value_id v : readers_of_matrices(p.main())) {
+    const auto& i = p.main().producer(v);
+    known.push_back(i.name.str());
+    if (named(options.ops, i.op.name()) && !named(options.exclude, i.name.view())) out.push_back(v);
+  }
+  for (const std::string& name : options.exclude)
+    if (!named(known, name))
+      raise(errc::not_found, "no instruction '" + name + "' reads a matrix that could be stored in blocks");
+  return out;
+}
+
+literal bytes_literal(const dims& lens, const std::vector<std::uint8_t>& bytes) {
+  buffer data = buffer::allocate(bytes.size());
+  std::copy(bytes.begin(), bytes.end(), reinterpret_cast<std::uint8_t*>(data.data()));
+  return literal({dtype::u8, lens}, std::move(data));
+}
+
+stored_matrix stored(const block_weights& w, bool bytes_suffice) {
+  const block_format& f = w.format;
+  const std::int64_t blocks = w.blocks();
+  stored_matrix m;
+  m.op = {.bits = f.bits, .axis = 1, .block = f.block, .bytes_suffice = bytes_suffice};
+  if (blocks * f.block != w.depth) m.op.extent = w.depth;
+  m.operands.push_back(bytes_literal({w.rows, blocks * f.block * f.bits / 8}, w.data));
+  const auto reals = [&](const std::vector<float>& v) {
+    return literal::of<float>({dtype::f32, {w.rows, blocks}}, std::span<const float>(v));
+  };
+  m.operands.push_back(reals(w.scales));
+  if (!w.real_zeros.empty())
+    m.operands.push_back(reals(w.real_zeros));
+  else if (!w.zeros.empty())
+    m.operands.push_back(bytes_literal({w.rows, (blocks * f.bits + 7) / 8}, w.zeros));
+  else
+    m.op.zero = 1 << (f.bits - 1);
+  return m;
+}
+
+using measured_inputs = std::map<value_id, input_products, decltype([](value_id a, value_id b) {
+                                   return std::pair(a.instruction, a.result) < std::pair(b.instruction, b.result);
+                                 })>;
+
+// What the products among the readers multiply their matrices with, by all samples.
+measured_inputs measure(const program& p, const small_vector<value_id>& readers, const calibration_data& data,
+                        const target& t, thread_pool& pool) {
+  measured_inputs out;
+  std::vector<watched_value> watched;
+  for (const value_id v : readers) {
+    const value_id x = p.main().producer(v).inputs[0];
+    const shape& s = p.main().shape_of(x);
+    if (p.main().producer(v).op.name() != "dot" || out.contains(x)) continue;
+    out.emplace(x, input_products(s.lens[s.rank() - 1].value()));
+    watched.push_back({"%" + std::to_string(x.instruction) + "." + std::to_string(x.result), x});
+  }
+  watched_program run(p, watched, t);
+  while (const std::optional<sample> s = data()) {
+    const auto values = run.run(*s);
+    for (std::size_t k = 0; k < values.size(); ++k) {
+      const auto rows = values[k].to<float>();
+      out.at(watched[k].value).add({rows.data(), rows.size()}, pool);
+    }
+  }
+  if (run.samples() == 0) raise(errc::invalid_argument, "gptq needs samples: found none");
+  return out;
+}
+
+quantized_program stored_program(program p, const int4_options& options, const small_vector<value_id>& readers,
+                                 const measured_inputs& inputs, thread_pool& pool) {
+  quantized_program out;
+  pass_note done = store_weights(p, readers, [&](value_id reader, const literal& matrix) {
+    const auto values = matrix.to<float>();
+    if (!std::all_of(values.begin(), values.end(), [](float x) { return std::isfinite(x); })) {
+      out.note.remark(text("a matrix of " + kiln::to_string(matrix.get_shape()) + " is not finite, and stays in f32"));
+      return stored_matrix{};
+    }
+    const std::int64_t rows = matrix.get_shape().lens[0].value();
+    const std::span<const float> weights(values.data(), values.size());
+    const auto known = inputs.find(p.main().producer(reader).inputs[0]);
+    if (known != inputs.end() && p.main().producer(reader).op.name() == "dot")
+      return stored(gptq_blocks(weights, rows, options.format, known->second, options.damping, pool),
+                    options.bytes_suffice);
+    const weight_method method = options.method == weight_method::gptq ? weight_method::rtn : options.method;
+    return stored(in_blocks(weights, rows, options.format, method, pool), options.bytes_suffice);
+  });
+  if (done.counts.total() == 0)
+    raise(errc::invalid_argument,
+          "a constant matrix of f32 that a dot or gather reads: found none that could be stored in blocks");
+  out.note.count(done.counts);
+  for (text& remark : done.remarks) out.note.remark(std::move(remark));
+  out.graph = std::move(p);
+  return out;
+}
+
+}  // namespace
+
+quantized_program to_int4(program p, const int4_options& options) {
+  if (options.method == weight_method::gptq)
+    raise(errc::invalid_argument, "gptq needs samples of the program's inputs");
+  thread_pool pool(options.threads);
+  const small_vector<value_id> readers = chosen_readers(p, options);
+  return stored_program(std::move(p), options, readers, {}, pool);
+}
+
+quantized_program to_int4(program p, const int4_options& options, const calibration_data& data, const target& t) {
+  thread_pool pool(options.threads);
+  const small_vector<value_id> readers = chosen_readers(p, options);
+  const measured_inputs inputs =
+      options.method == weight_method::gptq ? measure(p, readers, data, t, pool) : measured_inputs{};
+  return stored_program(std::move(p), options, readers, inputs, pool);
+}
+
+}  // namespace kiln::quantize

@@ -1,0 +1,208 @@
+#include "kiln/quantize/int4.hpp"
+
+#include <gmock/gmock.h>
+
+#include <cmath>
+
+#include "kiln/backend/eigen/eigen_target.hpp"
+#include "kiln/graph/builder.hpp"
+#include "kiln/onnx/export.hpp"
+#include "kiln/onnx/import.hpp"
+#include "kiln/op/quant/block_dequantize.hpp"
+#include "pass/evaluate.hpp"
+
+namespace kiln::test {
+namespace {
+
+using namespace quantize;
+using ::testing::HasSubstr;
+
+// Embeddings, a product, and one whose matrix is written transposed.
+program small_network() {
+  builder b;
+  dice d{3};
+  const auto weights = [&](const dims& lens) { return b.constant(random_literal({dtype::f32, lens}, d)); };
+  const value ids = b.input("ids", dtype::i64, {2, 3});
+  b.label = text("embed");
+  const value x = weights({40, 64}).gather(ids, 0);
+  b.label = text("first");
+  const value h = x.reshape({6, 64}).dot(weights({64, 48})).relu();
+  b.label = text("head");
+  b.output(h.dot(weights({40, 48}).transpose({1, 0})), "y");
+  return b.finish();
+}
+std::vector<argument> ids() {
+  return {argument(literal::of<std::int64_t>({dtype::i64, {2, 3}}, small_vector<std::int64_t>{0, 39, 7, 7, 21, 3}))};
+}
+std::vector<float> result_of(const program& p) {
+  const auto y = compile(p, eigen_target()).run(ids())[0].to<float>();
+  return {y.begin(), y.end()};
+}
+double loss(const std::vector<float>& exact, const std::vector<float>& found) {
+  double signal = 0, noise = 0;
+  for (std::size_t i = 0; i < exact.size(); ++i) {
+    signal += exact[i] * exact[i];
+    noise += (exact[i] - found[i]) * (exact[i] - found[i]);
+  }
+  return noise / signal;
+}
+program imported(const std::string& bytes) {
+  return onnx::parse_model(std::as_bytes(std::span(bytes.data(), bytes.size()))).graph;
+}
+std::string message_of(const std::function<void()>& f) {
+  try {
+    f();
+  } catch (const error& e) {
+    return e.what();
+  }
+  return {};
+}
+
+TEST(int4, matrices_are_stored_and_what_they_compute_is_near) {
+  const program p = prepared(small_network());
+  const std::vector<float> exact = result_of(p);
+  const double four = loss(exact, result_of(to_int4(p).graph));
+  EXPECT_LT(four, 2e-2);
+  EXPECT_LT(loss(exact, result_of(to_int4(p, {.format = {8, 32, true}}).graph)), 1e-2 * four);
+  EXPECT_LT(loss(exact, result_of(to_int4(p, {.method = weight_method::k_quant}).graph)), four);
+  EXPECT_LT(loss(exact, result_of(to_int4(p, {.format = {4, 16, false}}).graph)),
+            loss(exact, result_of(to_int4(p, {.format = {4, 64, false}}).graph)));
+}
+
+TEST(int4, embeddings_are_stored_where_they_are_asked_for) {
+  const program p = prepared(small_network());
+  EXPECT_EQ(to_int4(p).note.counts.total(), 2u);
+  const quantized_program all = to_int4(p, {.ops = {"dot", "gather"}});
+  EXPECT_EQ(all.note.counts.total(), 3u);
+  EXPECT_LT(loss(result_of(p), result_of(all.graph)), 3e-2);
+  EXPECT_LT(compile(all.graph, eigen_target()).report().constant_bytes,
+            compile(p, eigen_target()).report().constant_bytes);
+}
+
+TEST(int4, excluded_instructions_keep_their_matrices) {
+  const program p = prepared(small_network());
+  EXPECT_EQ(to_int4(p, {.exclude = {"head"}}).note.counts.total(), 1u);
+  EXPECT_THAT(message_of([&] { to_int4(p, {.exclude = {"heed"}}); }), HasSubstr("'heed'"));
+  EXPECT_THAT(message_of([&] { to_int4(p, {.ops = {"convolution"}}); }), HasSubstr("'convolution'"));
+  EXPECT_THAT(message_of([&] { to_int4(p, {.exclude = {"first", "head"}}); }), HasSubstr("found none"));
+}
+
+// Inputs that go with each other, as those of trained networks do.
+std::vector<sample> correlated_samples() {
+  dice d{9};
+  std::vector<sample> out;
+  for (int k = 0; k < 8; ++k) {
+    const auto hidden = random_literal({dtype::f32, {32, 6}}, d).to<float>();
+    dice same{4};
+    const auto mix = random_literal({dtype::f32, {6, 64}}, same).to<float>();
+    const auto noise = random_literal({dtype::f32, {32, 64}}, d).to<float>();
+    std::vector<float> x(32 * 64);
+    for (std::size_t r = 0; r < 32; ++r)
+      for (std::size_t j = 0; j < 64; ++j) {
+        float sum = .1f * noise[r * 64 + j];
+        for (std::size_t i = 0; i < 6; ++i) sum += hidden[r * 6 + i] * mix[i * 64 + j];
+        x[r * 64 + j] = sum;
+      }
+    out.push_back({{"x", argument(literal::of<float>({dtype::f32, {32, 64}}, std::span<const float>(x)))}});
+  }
+  return out;
+}
+calibration_data all_of(const std::vector<sample>& samples, std::size_t count) {
+  return [&samples, k = std::size_t{0}, count]() mutable -> std::optional<sample> {
+    return k < count ? std::optional(samples[k++]) : std::nullopt;
+  };
+}
+
+TEST(int4, gptq_makes_up_for_errors_by_what_the_samples_show) {
+  builder b;
+  dice d{3};
+  const auto weights = [&](const dims& lens) { return b.constant(random_literal({dtype::f32, lens}, d)); };
+  const value x = b.input("x", dtype::f32, {dimension::symbol("n", 1, 64), 64});
+  b.output(x.dot(weights({64, 48})).relu().dot(weights({48, 32})), "y");
+  const program p = prepared(b.finish());
+  const std::vector<sample> samples = correlated_samples();
+  const eigen_target t;
+  const auto run = [&](const program& q) {  // on a sample that was set aside
+    const auto y = compile(q, t).run(samples[7])[0].to<float>();
+    return std::vector<float>(y.begin(), y.end());
+  };
+  const std::vector<float> exact = run(p);
+  for (const bool symmetric : {true, false}) {
+    const block_format f{4, 32, symmetric};
+    const double rounded = loss(exact, run(to_int4(p, {.format = f}).graph));
+    const int4_options by_samples{.format = f, .method = weight_method::gptq};
+    EXPECT_LT(loss(exact, run(to_int4(p, by_samples, all_of(samples, 7), t).graph)), .6 * rounded) << symmetric;
+    EXPECT_THAT(message_of([&] { to_int4(p, by_samples); }), HasSubstr("gptq needs samples"));
+    EXPECT_THAT(message_of([&] { to_int4(p, by_samples, all_of(samples, 0), t); }), HasSubstr("found none"));
+  }
+}
+
+TEST(int4, inputs_that_say_nothing_are_an_error) {
+  thread_pool pool(1);
+  const std::vector<float> w(64, 1.0f);
+  input_products none(32), other(16);
+  none.add(std::vector<float>(64, 0.0f), pool);
+  other.add(std::vector<float>(64, 1.0f), pool);
+  EXPECT_THAT(message_of([&] { gptq_blocks(w, 2, {}, none, .01, pool); }), HasSubstr("not all 0"));
+  EXPECT_THAT(message_of([&] { gptq_blocks(w, 2, {}, other, .01, pool); }), HasSubstr("depth"));
+  EXPECT_THAT(message_of([&] { gptq_blocks(w, 4, {4, 16, true}, other, 0, pool); }), HasSubstr("damping"));
+  EXPECT_THAT(message_of([&] { none.add(std::vector<float>(33), pool); }), HasSubstr("rows of its depth"));
+}
+
+TEST(int4, a_matrix_with_infinity_stays) {
+  builder b;
+  const value x = b.input("x", dtype::f32, {2, 32});
+  std::vector<float> w(32 * 32, 1.0f), v(32 * 32, .5f);
+  w[5] = INFINITY;
+  const auto constant = [&](const std::vector<float>& values) {
+    return b.constant(dtype::f32, {32, 32}, std::span<const float>(values));
+  };
+  b.output(x.dot(constant(w)) + x.dot(constant(v)), "y");
+  const quantized_program q = to_int4(prepared(b.finish()));
+  EXPECT_EQ(q.note.counts.total(), 1u);
+  ASSERT_EQ(q.note.remarks.size(), 1u);
+  EXPECT_THAT(q.note.remarks[0].str(), HasSubstr("not finite"));
+}
+
+TEST(int4, files_have_onnx_runtimes_operators) {
+  const program p = prepared(small_network());
+  for (const weight_method m : {weight_method::rtn, weight_method::hqq})
+    for (const bool symmetric : {true, false}) {
+      // a depth of 48 is no multiple of 32
+      const quantized_program q = to_int4(p, {.format = {4, 32, symmetric}, .method = m, .bytes_suffice = true});
+      const std::string bytes = onnx::export_model(q.graph);
+      EXPECT_THAT(bytes, HasSubstr("MatMulNBits"));
+      EXPECT_THAT(bytes, HasSubstr("accuracy_level"));
+      EXPECT_EQ(result_of(imported(bytes)), result_of(q.graph));
+    }
+  const quantized_program rows = to_int4(p, {.ops = {"gather"}});
+  const std::string bytes = onnx::export_model(rows.graph);
+  EXPECT_THAT(bytes, HasSubstr("GatherBlockQuantized"));
+  EXPECT_EQ(result_of(imported(bytes)), result_of(rows.graph));
+}
+
+TEST(int4, what_onnx_runtime_has_no_operator_for_is_written_out) {
+  builder b;
+  dice d{3};
+  const value x = b.input("x", dtype::f32, {2, 64});
+  std::vector<std::int64_t> codes(32 * 64, 0);
+  for (std::size_t i = 0; i < codes.size(); ++i) codes[i] = static_cast<std::int64_t>(i * 7 % 200) - 100;
+  const value data = b.constant(literal::of<std::int64_t>({dtype::i8, {32, 64}}, codes));
+  const value w =
+      b.add(op::block_dequantize{.axis = 1, .block = 32}, data, b.constant(random_literal({dtype::f32, {32, 2}}, d)));
+  b.output(x.dot(w.transpose({1, 0})), "y");
+  b.output(w, "w");  // a reader beside the product
+  const program p = b.finish();
+  const std::string bytes = onnx::export_model(p);
+  EXPECT_THAT(bytes, ::testing::Not(HasSubstr("MatMulNBits")));
+  const argument in(random_literal({dtype::f32, {2, 64}}, d));
+  const auto run = [&](const program& q) { return compile(q, eigen_target()).run(std::vector<argument>{in}); };
+  const auto exact = run(p), again = run(imported(bytes));
+  for (std::size_t k = 0; k < 2; ++k) {
+    const auto a = exact[k].to<float>(), c = again[k].to<float>();
+    for (std::size_t i = 0; i < a.size(); ++i) EXPECT_NEAR(a[i], c[i], 1e-3f * (1 + std::abs(a[i])));
+  }
+}
+
+}  // namespace
+}  // namespace kiln::test
