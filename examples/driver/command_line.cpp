@@ -90,6 +90,32 @@ CLI::Validator target_name() {
           "reference|eigen|hip[:DEVICE|:ARCHITECTURE]"};
 }
 
+// A word that is another option, and no value of one that it stands behind.
+CLI::Validator no_option() {
+  return {[](std::string& text) -> std::string {
+            return text.starts_with('-') ? "'" + text + "' is an option: the value before it is missing" : "";
+          },
+          ""};
+}
+
+// An option that is one of some named values.
+template <class Named, std::size_t N>
+CLI::Option* named_choice(CLI::App& app, const std::string& option, Named& into, const Named (&all)[N],
+                          const std::string& help) {
+  std::vector<std::string> names;
+  for (const Named n : all) names.emplace_back(to_string(n));
+  return app
+      .add_option_function<std::string>(
+          option,
+          [&into, &all](const std::string& name) {
+            for (const Named n : all)
+              if (to_string(n) == name) into = n;
+          },
+          help)
+      ->check(CLI::IsMember(names))
+      ->default_str(std::string(to_string(into)));
+}
+
 void add_model_options(CLI::App& app, model_options& o) {
   app.add_option("--target", o.target, "where it runs")->check(target_name())->capture_default_str();
   named_values(
@@ -105,13 +131,17 @@ void add_model_options(CLI::App& app, model_options& o) {
 // Verbs that compile a model for a run, not those that write it.
 void add_precision(CLI::App& app, model_options& o) {
   CLI::Option_group& one = *app.add_option_group("precision");
-  for (const quantize::precision p : {quantize::precision::f16, quantize::precision::bf16, quantize::precision::int8})
+  for (const quantize::precision p : quantize::narrow_precisions)
     one.add_flag_callback(
         fmt::format("--{}", to_string(p)), [&o, p] { o.precision = p; },
-        p == quantize::precision::int8 ? "compute products in 8 bits, by the ranges of --table"
-                                       : "compute in floats of 16 bits");
+        p == quantize::precision::int8           ? "compute products in 8 bits, by the ranges of --table"
+        : p == quantize::precision::dynamic_int8 ? "compute matrix products in 8 bits, by the ranges of each run"
+                                                 : "compute in floats of 16 bits");
   one.require_option(0, 1);
-  app.add_option("--table", o.table, "a calibration table, as kiln quantize --save-table writes it")->type_name("FILE");
+  app.add_option("--table", o.table,
+                 "a calibration table for --int8 or --fp16, as kiln quantize --save-table writes it")
+      ->type_name("FILE")
+      ->check(no_option());
 }
 
 void add_inputs(CLI::App& app, model_options& o) {
@@ -164,42 +194,59 @@ void add_saving_verbs(CLI::App& app, commands& c) {
   cache_verb.callback([&c] { c.verb = [&c] { return cache(c.cache); }; });
 }
 
+// Names or folders, one behind each mention of the option.
+CLI::Option* add_list(CLI::App& app, const std::string& option, std::vector<std::string>& into, const std::string& help,
+                      const std::string& form) {
+  return app.add_option(option, into, help + "; may be repeated")
+      ->type_name(form)
+      ->expected(1)
+      ->check(no_option())
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
+      ->allow_extra_args(false);
+}
+
+void add_calibration(CLI::App& verb, quantize_command& q) {
+  add_list(verb, "--data", q.data,
+           "samples to calibrate with: a folder with input_K.pb, NAME.npy or NAME.pb, or of such folders", "DIR");
+  verb.add_option("--table", q.table, "ranges to take instead of calibrating")->type_name("FILE")->check(no_option());
+  verb.add_option("--save-table", q.save_table, "write the ranges")->type_name("FILE")->check(no_option());
+  named_choice(verb, "--table-form", q.table_form, quantize::table_forms, "of what --save-table writes");
+  named_choice(verb, "--method", q.calibration.method, quantize::calibration_methods,
+               "how a range is chosen from values");
+  verb.add_option("--percentile", q.calibration.percentile, "what --method percentile keeps")->capture_default_str();
+  verb.add_option("--bins", q.calibration.bins, "of histograms (128 of entropy, else 2048)");
+  verb.add_flag("--ignore-infinities", q.calibration.ignore_infinities, "leave out the infinities of masks");
+}
+
 void add_quantize_verb(CLI::App& app, commands& c) {
   quantize_command& q = c.quantize;
   CLI::App& verb = *app.add_subcommand("quantize", "Write a model in another precision as ONNX");
   add_inputs(verb, q);
   add_model_options(verb, q);
-  verb.add_option("--to", q.to, "the precision")->required()->check(CLI::IsMember({"fp16", "bf16", "int8"}));
+  static constexpr auto& all = quantize::narrow_precisions;
+  named_choice(verb, "--to", q.precision, all, "the precision")->required()->default_str("");
   verb.add_option("-o,--output", q.file, "the file to write: .onnx")->required()->type_name("FILE");
-  verb.add_option("--data", q.data,
-                  "samples to calibrate with: a folder with input_K.pb, NAME.npy or NAME.pb, or of "
-                  "such folders; may be repeated")
-      ->type_name("DIR")
-      ->expected(1)
-      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
-      ->allow_extra_args(false);
-  verb.add_option("--table", q.table, "ranges to take instead of calibrating")->type_name("FILE");
-  verb.add_option("--save-table", q.save_table, "write the ranges")->type_name("FILE");
-  verb.add_option("--table-form", q.table_form, "of what --save-table writes")
-      ->check(CLI::IsMember({"native", "json", "plain_json", "flatbuffers", "cache"}))
-      ->capture_default_str();
-  verb.add_option("--method", q.method, "how a range is chosen from values")
-      ->check(CLI::IsMember({"min_max", "entropy", "percentile", "distribution"}))
-      ->capture_default_str();
-  verb.add_option("--percentile", q.calibration.percentile, "what --method percentile keeps")->capture_default_str();
-  verb.add_option("--bins", q.calibration.bins, "of histograms (128 of entropy, else 2048)");
-  verb.add_flag("--ignore-infinities", q.calibration.ignore_infinities, "leave out the infinities of masks");
-  verb.add_flag("--per-channel,!--no-per-channel", q.int8.weights.per_channel, "a scale for each channel of weights");
-  verb.add_flag("--symmetric-activations", q.int8.symmetric, "zero points stand in the middle of the codes");
-  verb.add_flag("--reduce-range", q.int8.reduced, "half the codes, for processors whose products of bytes saturate");
-  verb.add_option("--ops", q.ops, "quantize these ops alone, by kiln's names: A,B")->delimiter(',')->type_name("OPS");
-  verb.add_option("--exclude", q.int8.exclude, "a node that stays in floats; may be repeated")
-      ->type_name("NODE")
-      ->expected(1)
-      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
-      ->allow_extra_args(false);
+  add_calibration(verb, q);
+  CLI::Option* const symmetric =
+      verb.add_flag("--symmetric-activations", q.int8.symmetric, "zero points stand in the middle of the codes");
+  const std::vector<CLI::Option*> of_integers{
+      symmetric,
+      verb.add_flag("--per-channel,!--no-per-channel", q.int8.weights.per_channel,
+                    "a scale for each channel of weights, as is the default, or one for all"),
+      verb.add_flag("--reduce-range", q.int8.reduced,
+                    "half the codes, for processors whose products of bytes saturate"),
+      add_list(verb, "--exclude", q.int8.exclude, "a dot or convolution that stays in floats, by its node's name",
+               "NODE")};
+  verb.add_option("--ops", q.ops, "these ops alone, by kiln's names: A,B")->delimiter(',')->type_name("OPS");
   verb.add_flag("--report", q.report, "compare with the model on the same samples, worst layer first");
-  verb.callback([&c] { c.verb = [&c] { return quantize(c.quantize); }; });
+  verb.callback([&c, of_integers, symmetric] {
+    const quantize::precision to = c.quantize.precision;
+    const bool dynamic = to == quantize::precision::dynamic_int8;
+    for (const CLI::Option* o : of_integers)
+      if (o->count() != 0 && to != quantize::precision::int8 && !(dynamic && o != symmetric))
+        throw CLI::ValidationError(o->get_name(), fmt::format("means nothing to --to {}", to_string(to)));
+    c.verb = [&c] { return quantize(c.quantize); };
+  });
 }
 
 void add_model_verbs(CLI::App& app, commands& c) {

@@ -102,7 +102,13 @@ loader load_for_target(const model_options& o) {
 }
 
 namespace {
-// --fp16, --bf16, or --int8 with its table.
+// A table has a use.
+void check_table(const model_options& o) {
+  if (!o.table.empty() && !quantize::takes_ranges(o.precision))
+    raise(errc::invalid_argument, "--table is of ranges: they are for --int8 and --fp16");
+}
+
+// --fp16, --bf16, --int8 with its table, or --dynamic-int8.
 void put_in_precision(const model_options& o, program& p, std::vector<std::string>& remarks) {
   if (o.precision == quantize::precision::as_written) return;
   quantize::precision_options how{.to = o.precision};
@@ -115,6 +121,7 @@ void put_in_precision(const model_options& o, program& p, std::vector<std::strin
 
 compiled_model load_model(const model_options& o, const named_arguments& given, const compiler& make,
                           const loader& load_it) {
+  check_table(o);
   if (load_it && is_saved_program(o.model)) {
     check_sizes(o);
     if (o.precision != quantize::precision::as_written)

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "kiln/quantize/precision.hpp"
+#include "kiln/quantize/table.hpp"
 #include "kiln/runtime/executable.hpp"
 
 namespace kiln::driver {
@@ -61,17 +62,16 @@ struct cache_command {
   bool json = false;
 };
 
+/// `precision` is what --to says.
 struct quantize_command : model_options {
-  std::string to;                 ///< fp16, bf16 or int8
   std::string file;               ///< -o FILE
   std::vector<std::string> data;  ///< --data DIR
   std::string save_table;         ///< --save-table FILE; empty: nothing is written
-  std::string table_form = "json";
+  quantize::table_form table_form = quantize::table_form::json;
   bool report = false;
-  std::string method = "min_max";             ///< a calibration method
-  quantize::calibration_options calibration;  ///< its other options
+  quantize::calibration_options calibration;
   quantize::int8_options int8;
-  std::vector<std::string> ops;  ///< fp16 and bf16 alone
+  std::vector<std::string> ops;  ///< --ops; none: all that the precision concerns
 };
 
 struct verify_command : model_options {

@@ -22,21 +22,49 @@ std::vector<port> inputs_of(const program& p) {
   return out;
 }
 
+// What is given has a use, and what a use needs is given, before anything long is done.
+void check_wishes(const quantize_command& c) {
+  const std::string_view to = to_string(c.precision);
+  const bool takes_ranges = quantize::takes_ranges(c.precision);
+  const bool samples = !c.data.empty() || !c.inputs.empty();
+  for (const auto& [option, value] : {std::pair("--table", &c.table), std::pair("--save-table", &c.save_table)})
+    if (!takes_ranges && !value->empty())
+      raise(errc::invalid_argument, fmt::format("{} is of ranges: --to {} needs none", option, to));
+  if (!c.save_table.empty() && c.table.empty() && !samples)
+    raise(errc::invalid_argument, "--save-table writes ranges: give samples with --data, or ranges with --table");
+  if (c.report && !samples) raise(errc::invalid_argument, "--report compares on samples: give them with --data");
+  if (!c.data.empty() && !c.report && (!takes_ranges || !c.table.empty()))
+    raise(errc::invalid_argument, !takes_ranges ? fmt::format("--data has no use: --to {} needs no ranges", to)
+                                                : "--data has no use: the ranges are those of --table");
+}
+
+// Ops of fp16 and bf16 are any of the program's; those of integers the library checks.
+void check_ops(const quantize_command& c, const program& p) {
+  if (c.precision != quantize::precision::f16 && c.precision != quantize::precision::bf16) return;
+  for (const std::string& name : c.ops) {
+    bool known = false;
+    for (std::uint32_t k = 0; k < p.modules(); ++k)
+      for (std::uint32_t i = 0; i < p.module({k}).size(); ++i) {
+        const auto& ins = p.module({k})[i];
+        known = known || (ins.kind == instruction_kind::op && ins.op.name() == name);
+      }
+    if (!known) raise(errc::not_found, fmt::format("--ops {}: {} has no such op", name, c.model));
+  }
+}
+
 // The ranges that were asked for: of a table, or of samples.
 quantize::ranges ranges_of(const quantize_command& c, const program& prepared, const quantize::int8_options& int8,
                            const target& where) {
   if (!c.table.empty()) return quantize::read_table(c.table);
-  if (c.data.empty() && c.inputs.empty()) return {};
-  quantize::calibration_options how = c.calibration;
-  for (const auto m : {quantize::calibration_method::min_max, quantize::calibration_method::entropy,
-                       quantize::calibration_method::percentile, quantize::calibration_method::distribution})
-    if (to_string(m) == c.method) how.method = m;
-  const bool halves = quantize::precision_named(c.to) == quantize::precision::f16;
+  const bool halves = c.precision == quantize::precision::f16;
+  if ((c.data.empty() && c.inputs.empty()) || !quantize::takes_ranges(c.precision)) return {};
+  const auto watched = halves ? quantize::float_values(prepared) : quantize::values_to_quantize(prepared, int8);
+  if (watched.empty()) return {};
   const auto line = std::make_shared<progress_line>();
-  return quantize::calibrate(prepared,
-                             halves ? quantize::float_values(prepared) : quantize::values_to_quantize(prepared, int8),
-                             where, samples_of(c, c.data, inputs_of(prepared)), how, {}, 0,
-                             [line](std::size_t n) { line->show(fmt::format("calibrating: {} samples", n)); });
+  return with_samples(samples_of(c, c.data, inputs_of(prepared)), [&](const quantize::calibration_data& data) {
+    return quantize::calibrate(prepared, watched, where, data, c.calibration, compile_options_of(c), 0,
+                               [line](std::size_t n) { line->show(fmt::format("calibrating: {} samples", n)); });
+  });
 }
 
 json counts_of(const pass_note& note) {
@@ -48,41 +76,44 @@ json counts_of(const pass_note& note) {
 }  // namespace
 
 int quantize(const quantize_command& c) {
+  check_wishes(c);
   onnx::imported model = import_model(c);
   const std::shared_ptr<const target> where(named_target(c.target, c.compiling));
-  const program prepared = quantize::prepared(std::move(model.graph));
+  const program prepared = quantize::prepared(model.graph);
+  check_ops(c, prepared);
   quantize::int8_options int8 = c.int8;
+  int8.exclude = quantize::prepared_names(model.graph, prepared, int8.exclude);
   if (!c.ops.empty()) int8.ops = c.ops;
-  quantize::precision_options how{.to = quantize::precision_named(c.to), .known = {}, .int8 = int8, .ops = c.ops};
+  quantize::precision_options how{.to = c.precision, .int8 = int8, .ops = c.ops, .is_prepared = true};
   how.known = ranges_of(c, prepared, int8, *where);
-  if (!c.save_table.empty()) quantize::write_table(c.save_table, how.known, quantize::table_form_named(c.table_form));
+  if (!c.save_table.empty()) quantize::write_table(c.save_table, how.known, c.table_form, c.calibration.method);
   const quantize::quantized_program made = quantize::with_precision(prepared, how);
   {
     const busy_line busy(fmt::format("writing {}", c.file));
     onnx::write_model(c.file, made.graph, {std::move(model.metadata)});
   }
   std::optional<quantize::accuracy_report> report;
-  if (c.report) {
-    // only names say which values of the two programs are the same
-    const auto watched = [](const program& p) {
-      std::vector<quantize::watched_value> all = quantize::float_values(p);
-      std::erase_if(all, [](const quantize::watched_value& w) { return w.name.starts_with('%'); });
-      return all;
-    };
-    report = quantize::compare_accuracy({prepared, made.graph, watched(prepared), watched(made.graph)}, *where,
-                                        samples_of(c, c.data, inputs_of(prepared)));
-  }
+  if (c.report)
+    report = with_samples(samples_of(c, c.data, inputs_of(prepared)), [&](const quantize::calibration_data& data) {
+      return quantize::compare_accuracy(
+          {prepared, made.graph, quantize::float_values(prepared), quantize::float_values(made.graph)}, *where, data,
+          compile_options_of(c));
+    });
   const auto bytes = std::filesystem::file_size(c.file);
   if (c.json) {
     json remarks = json::array();
     for (const text& r : made.note.remarks) remarks.push_back(r.str());
-    json out{{"model", c.model}, {"file", c.file}, {"bytes", bytes}, {"to", c.to}, {"quantized", counts_of(made.note)}};
+    json out{{"model", c.model},
+             {"file", c.file},
+             {"bytes", bytes},
+             {"to", to_string(c.precision)},
+             {"quantized", counts_of(made.note)}};
     out["remarks"] = remarks;
     if (report) out["accuracy"] = json::parse(quantize::report_json(*report));
     print_json(out);
     return 0;
   }
-  fmt::print("{}: {} bytes, {}\n", c.file, bytes, c.to);
+  fmt::print("{}: {} bytes, {}\n", c.file, bytes, to_string(c.precision));
   for (const auto& e : made.note.counts.entries) fmt::print("  {:>6} {}\n", e.count, e.name);
   for (const text& r : made.note.remarks) fmt::print("  {}\n", r.view());
   if (report) fmt::print("{}", quantize::report_text(*report));

@@ -35,7 +35,9 @@ bool in_order(const fs::path& a, const fs::path& b) {
 }
 
 std::vector<fs::path> sample_folders(const std::string& name, std::span<const port> inputs) {
-  if (!fs::is_directory(name)) raise(errc::not_found, fmt::format("no folder of samples {}", name));
+  if (!fs::exists(name)) raise(errc::not_found, fmt::format("no folder of samples {}", name));
+  if (!fs::is_directory(name))
+    raise(errc::invalid_argument, fmt::format("--data takes folders of samples: {} is a file", name));
   if (is_sample(name, inputs)) return {name};
   std::vector<fs::path> out;
   for (const fs::directory_entry& e : fs::directory_iterator(name))
@@ -52,8 +54,8 @@ quantize::sample read_sample(const fs::path& folder, std::span<const port> input
   for (std::size_t k = 0; k < inputs.size(); ++k) {
     const fs::path file = file_of(folder, inputs[k].name, k);
     if (file.empty())
-      raise(errc::not_found, fmt::format("sample {} has no input '{}': expected {}.npy, {}.pb or input_{}.pb",
-                                         folder.string(), inputs[k].name, inputs[k].name, inputs[k].name, k));
+      raise(errc::not_found, fmt::format("it has no input '{}': expected {}.npy, {}.pb or input_{}.pb", inputs[k].name,
+                                         inputs[k].name, inputs[k].name, k));
     out[inputs[k].name] = file.extension() == ".npy" ? read_npy(file.string(), inputs[k].type.type)
                                                      : onnx::read_value(file.string(), inputs[k].type.type).value;
   }
@@ -62,19 +64,26 @@ quantize::sample read_sample(const fs::path& folder, std::span<const port> input
 
 }  // namespace
 
-quantize::calibration_data samples_of(const model_options& o, const std::vector<std::string>& folders,
-                                      std::span<const port> inputs) {
+sample_source samples_of(const model_options& o, const std::vector<std::string>& folders,
+                         std::span<const port> inputs) {
   std::vector<fs::path> all;
   for (const std::string& name : folders)
     for (fs::path& folder : sample_folders(name, inputs)) all.push_back(std::move(folder));
   std::vector<port> own(inputs.begin(), inputs.end());
   named_arguments given = read_inputs(o);
-  return [all = std::move(all), own = std::move(own), given = std::move(given),
-          next = std::size_t{0}]() mutable -> std::optional<quantize::sample> {
-    if (next < all.size()) return read_sample(all[next++], own);
+  const auto place = std::make_shared<std::string>();
+  const auto next = [all = std::move(all), own = std::move(own), given = std::move(given), place,
+                     at = std::size_t{0}]() mutable -> std::optional<quantize::sample> {
+    place->clear();
+    if (at < all.size()) {
+      *place = all[at].string();
+      return read_sample(all[at++], own);
+    }
     if (given.empty()) return std::nullopt;
+    *place = "--input";
     return std::exchange(given, {});
   };
+  return {next, place};
 }
 
 }  // namespace kiln::driver

@@ -60,13 +60,109 @@ TEST_F(quantize_program, mistakes_name_what_is_missing) {
   expect_refused(start + " --data " + at("none"), "no folder of samples");
   fs::create_directories(at("empty"));
   expect_refused(start + " --data " + at("empty"), "no sample in");
-  expect_refused(start + " --data " + at("data") + " --exclude nobody", "no instruction 'nobody'");
+  expect_refused(start + " --data " + at("data") + " --exclude nobody", "no dot or convolution 'nobody'");
+  expect_refused(start + " --data " + at("data") + " --exclude /net/net.2/Relu", "no dot or convolution");
+  expect_refused(start + " --data " + at("data/one/image.pb"), "image.pb is a file");
+  expect_refused("quantize " + network + " --to int8 --data -o " + at("q.onnx"), "'-o' is an option");
   expect_refused(start + " --data " + at("data") + " --ops softmax", "found 'softmax'");
   write("bad.json", "{");
   expect_refused(start + " --table " + at("bad.json"), "bad.json");
   expect_refused("quantize " + network + " --to int3 -o x.onnx", "int3");
   expect_refused("run " + network + " --fp16 --bf16", "--fp16");
   EXPECT_FALSE(fs::exists(at("q.onnx")));
+}
+
+// What would be ignored is refused.
+TEST_F(quantize_program, what_has_no_use_is_named) {
+  const std::string out = " -o " + at("q.onnx"), data = " --data " + at("data");
+  const std::string int8 = "quantize " + network + " --to int8" + out,
+                    halves = "quantize " + network + " --to fp16" + out,
+                    bf16 = "quantize " + network + " --to bf16" + out;
+  ASSERT_EQ(kiln(int8 + data + " --save-table " + at("t.json")).status, 0);
+  const std::string table = " --table " + at("t.json");
+  fs::remove(at("q.onnx"));
+  expect_refused(int8 + data + table, "--data has no use: the ranges are those of --table");
+  expect_refused(bf16 + data, "--data has no use");
+  expect_refused(bf16 + table, "--table is of ranges");
+  expect_refused(bf16 + data + " --report --save-table " + at("u.json"), "--save-table is of ranges");
+  expect_refused(halves + " --save-table " + at("u.json"), "give samples with --data");
+  expect_refused(int8 + table + " --report", "give them with --data");
+  expect_refused(halves + " --exclude /net/net.0/Conv", "means nothing to --to fp16");
+  expect_refused(bf16 + " --no-per-channel", "means nothing to --to bf16");
+  expect_refused(halves + " --ops softmax", "--ops softmax: " + network + " has no such op");
+  EXPECT_FALSE(fs::exists(at("q.onnx")));
+  EXPECT_FALSE(fs::exists(at("u.json")));
+
+  expect_refused("run " + network + table, "--table is of ranges");
+  expect_refused("run " + network + " --bf16" + table, "--table is of ranges");
+  ASSERT_EQ(kiln("compile " + network + " -o " + at("m.kiln")).status, 0);
+  expect_refused("run " + at("m.kiln") + table, "--table is of ranges");
+  EXPECT_EQ(kiln(int8 + data + table + " --report").status, 0);
+  EXPECT_EQ(kiln(halves + " --ops dot,convolution").status, 0);
+  EXPECT_EQ(kiln("run " + network + " --fp16" + table + " --dim batch=1").status, 0);
+}
+
+TEST_F(quantize_program, folded_convolutions_are_excluded_by_their_own_names) {
+  const outcome o = kiln("quantize " + network + " --to int8 --data " + at("data") + " -o " + at("q.onnx") +
+                         " --exclude /net/net.0/Conv --exclude /net/net.3/Conv --json");
+  ASSERT_EQ(o.status, 0) << o.error;
+  EXPECT_EQ(json::parse(o.out).at("quantized").at("convolution"), 1);
+}
+
+TEST_F(quantize_program, an_error_names_the_folder_of_its_sample) {
+  fs::create_directories(at("data/two"));
+  fs::copy_file(digits + "/labels.pb", at("data/two/image.pb"));
+  const std::string start = "quantize " + network + " --to int8 -o " + at("q.onnx");
+  expect_refused(start + " --data " + at("data"), "sample " + at("data/two") + ": ");
+  fs::remove(at("data/two/image.pb"));
+  write("data/two/input_0.pb", "");
+  expect_refused(start + " --data " + at("data"), at("data/two"));
+}
+
+// A cache shows that calibration and comparison compile with the options that were given.
+TEST_F(quantize_program, options_of_compilation_reach_every_run) {
+  const auto cached = [&] { return std::distance(fs::directory_iterator(at("cache")), fs::directory_iterator()); };
+  const std::string start =
+      "quantize " + network + " --to int8 --data " + at("data") + " --cache " + at("cache") + " -o " + at("q.onnx");
+  ASSERT_EQ(kiln(start).status, 0);
+  const auto calibrated = cached();
+  EXPECT_GE(calibrated, 1);
+  ASSERT_EQ(kiln(start + " --report").status, 0);
+  EXPECT_GE(cached(), calibrated + 2);
+}
+
+// Its scales and weights again, and no second rounding.
+TEST_F(quantize_program, a_quantized_model_is_quantized_once) {
+  ASSERT_EQ(kiln("quantize " + network + " --to int8 --data " + at("data") + " -o " + at("q.onnx")).status, 0);
+  const outcome o =
+      kiln("quantize " + at("q.onnx") + " --to int8 --data " + at("data") + " -o " + at("r.onnx") + " --json");
+  ASSERT_EQ(o.status, 0) << o.error;
+  EXPECT_FALSE(json::parse(o.out).at("quantized").contains("values")) << o.out;
+  ASSERT_EQ(kiln("run " + at("q.onnx") + " --dim batch=2 --output-dir " + at("a")).status, 0);
+  ASSERT_EQ(kiln("run " + at("r.onnx") + " --dim batch=2 --output-dir " + at("b")).status, 0);
+  const auto a = onnx::read_tensor(at("a/output_0.pb")).value.to_literal().to<float>(),
+             b = onnx::read_tensor(at("b/output_0.pb")).value.to_literal().to<float>();
+  for (std::size_t k = 0; k < a.size(); ++k) EXPECT_NEAR(a[k], b[k], 1e-4);
+}
+
+TEST_F(quantize_program, dynamic_integers_need_no_samples) {
+  const outcome o = kiln("quantize " + network + " --to dynamic-int8 -o " + at("q.onnx") + " --json");
+  ASSERT_EQ(o.status, 0) << o.error;
+  EXPECT_EQ(json::parse(o.out).at("to"), "dynamic-int8");
+  EXPECT_EQ(json::parse(o.out).at("quantized").at("dot"), 2);
+  EXPECT_THAT(content(at("q.onnx")), AllOf(HasSubstr("DynamicQuantizeLinear"), HasSubstr("MatMulInteger")));
+  ASSERT_EQ(kiln("run " + at("q.onnx") + " --dim batch=2 --output-dir " + at("a")).status, 0);
+  ASSERT_EQ(kiln("run " + network + " --dynamic-int8 --dim batch=2 --output-dir " + at("b")).status, 0);
+  EXPECT_EQ(content(at("a/output_0.pb")), content(at("b/output_0.pb")));
+  const json show = json::parse(kiln("show " + network + " --dynamic-int8 --json").out);
+  EXPECT_THAT(show.dump(), HasSubstr("integer_dot"));
+  EXPECT_EQ(kiln("compile " + network + " --dynamic-int8 --portable -o " + at("m.kiln")).status, 0);
+  EXPECT_EQ(kiln("run " + at("m.kiln") + " --dim batch=2").status, 0);
+  const std::string start = "quantize " + network + " --to dynamic-int8 -o " + at("r.onnx");
+  EXPECT_EQ(kiln(start + " --no-per-channel --report --data " + at("data")).status, 0);
+  expect_refused(start + " --data " + at("data"), "--data has no use");
+  expect_refused(start + " --symmetric-activations", "means nothing");
+  expect_refused(start + " --ops convolution", "found none");
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include "eigen/saved_program.hpp"
 #include "kiln/graph/custom_op.hpp"
 #include "kiln/runtime/impl/saved/code_identity.hpp"
+#include "kiln/runtime/source_op.hpp"
 
 namespace my {
 
@@ -135,6 +136,28 @@ TEST_F(compile_cache, a_custom_op_needs_a_version) {
   EXPECT_THAT(again.report().remarks, ::testing::Contains(HasSubstr("neither a version nor a build id")));
   EXPECT_TRUE(was_compiled(compile_eigen(versioned, options)));
   EXPECT_FALSE(was_compiled(compile_eigen(versioned, options)));
+}
+
+TEST_F(compile_cache, an_op_from_source_has_a_version_of_its_own) {
+  const auto define = [&](const std::string& domain, float slope, const char* version = "") {
+    source_op op;
+    op.domain = domain, op.type = "leaky", op.version = version;
+    op.source = "return x > 0 ? x : slope * x;";
+    op.attributes = {{"slope", std::vector<float>{slope}}};
+    define_source_op(op, {"", folder / "code"});
+    return find_custom_op(domain + "::leaky")->version;
+  };
+  const std::string first = define("source.a", 0.25f);
+  EXPECT_NE(first, "");
+  EXPECT_EQ(define("source.b", 0.25f), first);
+  EXPECT_NE(define("source.c", 0.5f), first);  // the same text, another default
+  EXPECT_EQ(define("source.d", 0.5f, "7"), "7");
+  const auto make = [](builder& b) {
+    b.output(b.add_operation(make_custom_operation("source.a::leaky"), {b.input("x", dtype::f32, {4}).id()}));
+  };
+  const compile_options options = cached(folder);
+  EXPECT_TRUE(was_compiled(compile_eigen(make, options)));
+  EXPECT_FALSE(was_compiled(compile_eigen(make, options)));
 }
 
 TEST_F(compile_cache, many_threads_share_a_cache) {

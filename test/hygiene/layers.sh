@@ -50,7 +50,8 @@ find kiln -name '*.hpp' -o -name '*.ipp' -o -name '*.h' | sort | xargs awk '
     if (name ~ /^boost\// && own != "meta") fault("Boost belongs in meta")
     if (name ~ /^google\/protobuf|\.pb\.h$/ && FILENAME !~ /^kiln\/onnx\/impl\//) fault("protobuf belongs in onnx/impl")
     if (name ~ /^flatbuffers/ && FILENAME !~ /^kiln\/quantize\/impl\//) fault("flatbuffers belongs in quantize/impl")
-    if (name ~ /^(Eigen|unsupported)\// && FILENAME !~ /^kiln\/(backend\/eigen\/impl\/|eigen\.hpp$)/) fault("Eigen belongs in backend/eigen/impl and eigen.hpp")
+    if (name ~ /^(Eigen|unsupported)\// && FILENAME !~ /^kiln\/(backend\/eigen\/impl\/|quantize\/impl\/|eigen\.hpp$)/)
+      fault("Eigen belongs in backend/eigen/impl, quantize/impl and eigen.hpp")
     if (name == "kiln/eigen.hpp") fault("eigen.hpp is for users who have Eigen")
     if (name ~ /^(hip|cuda|nvrtc)/ && own != "backend/hip") fault("HIP belongs in backend/hip")
   }

@@ -25,6 +25,12 @@ TEST(named_target, finds_targets) {
   EXPECT_EQ(named_target("ref")->name(), "reference");
 }
 
+TEST(named_target, has_names_of_migraphx) {
+  for (const char* name : {"cpu", "ref"}) EXPECT_EQ(kiln::migraphx_target_name(named_target(name)->name()), name);
+  EXPECT_EQ(kiln::migraphx_target_name("hip"), "gpu");
+  EXPECT_EQ(kiln::migraphx_target_name("another"), "another");
+}
+
 TEST(named_target, refuses_other_names_and_lists_those_there_are) {
   for (const char* name : {"", "tpu", "hip:", "Eigen"}) {
     const kiln::error e = refusal_of(name);

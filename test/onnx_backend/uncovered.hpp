@@ -1,6 +1,7 @@
 #pragma once
 #include "peer/microsoft_cases.hpp"
 #include "peer/ml_cases.hpp"
+#include "peer/quantized_cases.hpp"
 
 /// Models of one node for operators that neither ONNX's cases nor the comparisons with ONNX Runtime have.
 namespace kiln::peer {
@@ -57,6 +58,13 @@ inline std::vector<one_node> uncovered_cases() {
        {{u8, {6, 16}, 0, 255}, {i64, {3}, 0, 5}, {f32, {6, 2}, .01, .1}},
        {attr("bits", 8), attr("block_size", 8), attr("gather_axis", 0), attr("quantize_axis", 1)}},
       {"gelu", "Gelu", microsoft, 20, {row}, {}},
+      {"qlinear_reduce_mean",
+       "QLinearReduceMean",
+       microsoft,
+       20,
+       {q, scale, zero, scale, zero},
+       {attr("axes", lens{1}), attr("keepdims", 1)},
+       {u8}},
       {"grid_sample", "GridSample", microsoft, 20, {x, {f32, {2, 4, 4, 2}}}, {}},
       {"group_norm", "GroupNorm", microsoft, 20, {nhwc, channels, channels}, groups},
       {"skip_group_norm", "SkipGroupNorm", microsoft, 20, {nhwc, channels, channels, nhwc}, groups},

@@ -54,6 +54,11 @@ static_assert(fails(block_dequantize{.bits = 3}, errc::unsupported, "bits of a f
 static_assert(fails(block_dequantize{.axis = 2}, errc::shape_mismatch, "the axis of the blocks lies within the rank", B,
                     shape{F, {2, 1}}));
 static_assert(fails(block_dequantize{.block = 0}, errc::invalid_argument, "elements of a block", B, shape{F, {2, 1}}));
+static_assert(fails(block_dequantize{.block = (1 << 20) + 1}, errc::invalid_argument, "elements of a block", B,
+                    shape{F, {2, 1}}));
+static_assert(fails(block_dequantize{.block = 0x7fff'ffff'ffff'ffff}, errc::invalid_argument, "elements of a block", B,
+                    shape{F, {2, 1}}));
+static_assert(shape_from(block_dequantize{.block = 1 << 20}, B, shape{F, {2, 1}}).type == F);
 static_assert(fails(block_dequantize{.bits = 4}, errc::unsupported, "dtype of the data", shape{dtype::i8, {2, 3}},
                     shape{F, {2, 1}}));
 static_assert(fails(block_dequantize{}, errc::unsupported, "dtype of the data", shape{dtype::i16, {2, 3}},

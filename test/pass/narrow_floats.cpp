@@ -1,6 +1,7 @@
 #include "kiln/pass/narrow_floats.hpp"
 
 #include "kiln/core/half.hpp"
+#include "kiln/op/dynamic/branch.hpp"
 #include "pass/evaluate.hpp"
 
 namespace kiln::test {
@@ -9,13 +10,13 @@ namespace {
 small_vector<float> values_of(const program& p, const std::vector<float>& x) {
   return evaluate(p, {literal::of<float>({dtype::f32, {static_cast<std::int64_t>(x.size())}}, x)})[0].to<float>();
 }
-std::size_t in_type(const program& p, dtype t) {
+std::size_t in_type(const module_graph& m, dtype t) {
   std::size_t n = 0;
-  const module_graph& m = p.main();
   for (const std::uint32_t i : m.order())
     n += m[i].kind == instruction_kind::op && !m[i].op.is<op::convert>() && m[i].results[0].type == t;
   return n;
 }
+std::size_t in_type(const program& p, dtype t) { return in_type(p.main(), t); }
 program narrowed(program p, const narrow_float_options& options, std::vector<std::string>* remarks = nullptr) {
   const pass_note note = narrow_floats(p, options);
   verify(p);
@@ -53,13 +54,54 @@ TEST(narrow_floats, only_the_ops_that_are_named) {
   EXPECT_GE(in_type(q, dtype::f32), 1u);
 }
 
-TEST(narrow_floats, instructions_that_shall_stay_do) {
-  program p = sum_and_product();
-  narrow_float_options options;
-  const module_graph& m = p.main();
+value_id first(const module_graph& m, std::string_view op) {
   for (std::uint32_t i = 0; i < m.size(); ++i)
-    if (m[i].kind == instruction_kind::op && m[i].op.is<op::add>()) options.in_wide.push_back(i);
-  EXPECT_EQ(values_of(narrowed(p, options), {1, 2})[0], static_cast<float>(half(float(half(1.0001F)) * 3)));
+    if (m[i].kind == instruction_kind::op && m[i].op.name() == op) return {i, 0};
+  return {};
+}
+
+TEST(narrow_floats, what_computes_or_reads_a_value_beyond_the_range_stays) {
+  const auto build = [](builder& b) {
+    const value x = b.input("x", dtype::f32, {4});
+    b.output(((x * 1000.0f).reshape({2, 2}) * .001f).neg() * 3.0f);
+  };
+  program p = built<builder>(build);
+  const value_id large = first(p.main(), "mul"), shown = first(p.main(), "reshape");
+  for (const value_id beyond : {large, shown}) {
+    const program q = narrowed(p, {.beyond = {beyond}});
+    EXPECT_EQ(in_type(q, dtype::f16), 3u) << print(q).view();  // neg, and 3 times that
+    EXPECT_EQ(values_of(q, {100, 0, -70, 1}), (small_vector<float>{-300, 0, 210, -3}));
+  }
+  EXPECT_TRUE(std::isinf(values_of(narrowed(p, {}), {100, 0, 0, 0})[0]));
+}
+
+TEST(narrow_floats, what_reads_a_parameter_beyond_the_range_stays) {
+  const program p = built<builder>([](builder& b) { b.output(b.input("x", dtype::f32, {2}) * .001f + 1.0f); });
+  const program q = narrowed(p, {.beyond = {p.main().parameters()[0]}});
+  EXPECT_EQ(values_of(q, {100000, 2000}), (small_vector<float>{101, 3}));
+  EXPECT_GE(in_type(q, dtype::f16), 1u);
+}
+
+TEST(narrow_floats, bodies_of_what_reads_a_value_beyond_the_range_stay) {
+  const auto narrow_in_bodies = [](bool beyond) {
+    program p;
+    const auto body = [&](float by) {
+      return p.add_module(built<builder>([&](builder& b) { b.output(b.input("x", dtype::f32, {2}) * by); }).main());
+    };
+    const module_ref yes = body(.001F), no = body(.002F);
+    module_graph& m = p.main();
+    const value_id condition = m.add_parameter("condition", {dtype::boolean, {}}),
+                   x = m.add_parameter("x", {dtype::f32, {2}});
+    const value_id y = m.add_with_shapes(op::branch{yes, no, 1}, {condition, x, x}, {{dtype::f32, {2}}});
+    m.outputs.push_back(y);
+    m.output_names.push_back(text("y"));
+    narrow_float_options options;
+    if (beyond) options.beyond.push_back(x);
+    narrow_floats(p, options);
+    return in_type(p.module(yes), dtype::f16) + in_type(p.module(no), dtype::f16);
+  };
+  EXPECT_EQ(narrow_in_bodies(true), 0u);
+  EXPECT_GE(narrow_in_bodies(false), 2u);
 }
 
 TEST(narrow_floats, a_constant_beyond_the_range_keeps_its_reader_and_is_named) {
@@ -73,7 +115,7 @@ TEST(narrow_floats, a_constant_beyond_the_range_keeps_its_reader_and_is_named) {
   std::vector<std::string> remarks;
   const program p = narrowed(built<builder>(build), {}, &remarks);
   ASSERT_EQ(remarks.size(), 1u);
-  EXPECT_NE(remarks[0].find("'mask' stays in wide floats"), std::string::npos);
+  EXPECT_NE(remarks[0].find("'mask' stays in f32: it reads a constant beyond the greatest f16"), std::string::npos);
   EXPECT_EQ(values_of(p, {.5F, 0})[0], -50000.0F + 16);  // f16 has steps of 32 there
   remarks.clear();
   narrowed(built<builder>(build), {.to = dtype::bf16}, &remarks);

@@ -87,6 +87,19 @@ TEST(expand_quantization, keeps_every_value) {
       }
 }
 
+// An i32 less its zero point needs more bits than i32 has.
+TEST(expand_quantization, i32_less_a_zero_point_does_not_overflow) {
+  const auto build = [](builder& b) {
+    const value x = b.input("x", dtype::i32, {2});
+    b.output(b.add(op::dequantize_linear{0}, x, b.scalar(dtype::f32, 1), b.scalar(dtype::i32, -2000000000)));
+  };
+  program p = built<builder>(build);
+  expand_quantization(p);
+  const literal x = literal::of<std::int64_t>({dtype::i32, {2}}, std::vector<std::int64_t>{2000000000, -2000000000});
+  EXPECT_EQ(only_result(p, x), (small_vector<float>{4e9F, 0}));
+  EXPECT_EQ(only_result(built<builder>(build), x), (small_vector<float>{4e9F, 0}));
+}
+
 // A network of a convolution, its bias and relu, and a product.
 void small_network(builder& b) {
   dice d{5};
@@ -135,6 +148,71 @@ TEST(insert_quantization, products_read_integers_and_stay_near) {
   for (std::size_t k = 0; k < near.size(); ++k) EXPECT_NEAR(near[k], integers[k], 1e-4F * most);
 }
 
+// Bytes that a program dequantizes itself are not quantized again; the weights of their products are.
+TEST(insert_quantization, what_is_dequantized_already_stays) {
+  for (const bool expanded : {false, true})
+    for (const bool shifted : {false, true}) {
+      program p = built<builder>([&](builder& b) {
+        dice d{5};
+        const value x = b.input("x", dtype::u8, {2, 8}), scale = b.scalar(dtype::f32, .5);
+        const value real = shifted ? b.add(op::dequantize_linear{0}, x, scale, b.scalar(dtype::u8, 3))
+                                   : b.add(op::dequantize_linear{0}, x, scale);
+        b.output(real.reshape({4, 4}).dot(b.constant(random_literal({dtype::f32, {4, 2}}, d))));
+      });
+      if (expanded) expand_quantization(p);
+      const auto products = quantizable_products(p.main());
+      ASSERT_EQ(products.size(), 1u);
+      const auto bytes = dequantized_bytes(p.main(), quantized_operand(p.main(), products[0]));
+      ASSERT_TRUE(bytes) << print(p).view();
+      EXPECT_EQ(bytes->scale, .5F);
+      EXPECT_EQ(bytes->zero, shifted ? 3 : 0);
+      insert_quantization(p, {products, {}});
+      EXPECT_EQ(count(p, "quantize_linear"), 0u);
+      expand_quantization(p);
+      integer_products(p);
+      dead_code(p);
+      EXPECT_EQ(count(p, "integer_dot"), 1u) << print(p).view();
+    }
+}
+
+TEST(insert_quantization, only_bytes_with_one_scale_and_zero_point_are_dequantized) {
+  const auto bytes_of = [](const auto& build) {
+    const program p = built<builder>([&](builder& b) { b.output(build(b)); });
+    return dequantized_bytes(p.main(), p.main().outputs[0]);
+  };
+  const auto wide = [](builder& b) { return b.input("x", dtype::u8, {2}).convert(dtype::i32); };
+  const auto simplified = bytes_of([&](builder& b) { return (wide(b) + -128).convert(dtype::f32); });
+  ASSERT_TRUE(simplified);
+  EXPECT_EQ(simplified->scale, 1);
+  EXPECT_EQ(simplified->zero, 128);
+  EXPECT_FALSE(bytes_of([&](builder& b) { return (wide(b) + 5).convert(dtype::f32); }));
+  EXPECT_FALSE(bytes_of([&](builder& b) { return wide(b).convert(dtype::f32) - .5f; }));
+  EXPECT_FALSE(bytes_of([&](builder& b) {  // wraps below 0
+    return (b.input("x", dtype::u8, {2}).convert(dtype::u16) - b.scalar(dtype::u16, 3)).convert(dtype::f32);
+  }));
+  EXPECT_FALSE(bytes_of([&](builder& b) { return wide(b).convert(dtype::f32) * -1.0f; }));
+  EXPECT_FALSE(bytes_of([&](builder& b) { return wide(b).convert(dtype::f32) * b.input("y", dtype::f32, {2}); }));
+  EXPECT_FALSE(bytes_of([](builder& b) { return b.input("x", dtype::f32, {2}) * 2.0f; }));
+  EXPECT_FALSE(bytes_of([](builder& b) { return b.input("x", dtype::i16, {2}).convert(dtype::f32) * 2.0f; }));
+}
+
+TEST(insert_quantization, one_of_several_instructions_of_a_name_keeps_the_name_to_the_last) {
+  program p = built<builder>([](builder& b) {
+    dice d{5};
+    b.label = text("node");
+    const value x = b.input("x", dtype::f32, {2, 4}).tanh();
+    const value y = x.dot(b.constant(random_literal({dtype::f32, {4, 2}}, d)));
+    b.output(y.relu());
+  });
+  const auto products = quantizable_products(p.main());
+  insert_quantization(p, {products, {{quantized_operand(p.main(), products[0]), dtype::u8, .1F, 3}}});
+  const module_graph& m = p.main();
+  for (const std::uint32_t i : m.order())
+    if (m[i].kind == instruction_kind::op && m[i].op.is<op::quantize_linear>()) {
+      EXPECT_TRUE(m[i].name.empty()) << print(p).view();
+    }
+}
+
 TEST(insert_quantization, a_channel_has_the_scale_of_its_greatest_weight) {
   const auto scales = [](bool per_channel, bool reduced) {
     program p = built<builder>([](builder& b) {
@@ -172,6 +250,89 @@ TEST(insert_quantization, outputs_and_infinite_weights_stay) {
   EXPECT_EQ(count(p, "dequantize_linear"), 1u);
   const auto out = evaluate(p, {floats({1, 2}, {.6F, -1})});
   EXPECT_EQ(out[1].to<float>(), (small_vector<float>{.6F, 0}));
+}
+
+TEST(dynamic_quantize_linear, expands_to_the_same) {
+  for (const dims& lens : {dims{2, 3}, dims{5}, dims{}}) {
+    const auto build = [&](builder& b) {
+      const value y = b.add(op::dynamic_quantize_linear{}, b.input("x", dtype::f32, lens));
+      for (std::size_t k = 0; k < 3; ++k) b.output(y.result(k));
+    };
+    program p = built<builder>(build);
+    EXPECT_EQ(expand_quantization(p).counts.entries[0].name, "dynamic_quantize_linear");
+    verify(p);
+    EXPECT_EQ(count(p, "dynamic_quantize_linear") + count(p, "quantize_linear"), 0u);
+    dice d{5};
+    const literal zeros = literal::of<float>({dtype::f32, lens}, std::vector<float>(6, 0)),
+                  any = random_literal({dtype::f32, lens}, d);
+    for (const literal& x : {zeros, any}) {
+      const auto a = evaluate(built<builder>(build), {x}), b = evaluate(p, {x});
+      for (std::size_t k = 0; k < 3; ++k) EXPECT_TRUE(identical(a[k], b[k])) << k;
+    }
+  }
+  // the standard's example: from -3 to 2.5
+  builder b;
+  const value y = b.add(op::dynamic_quantize_linear{}, b.input("x", dtype::f32, {6}));
+  for (std::size_t k = 0; k < 3; ++k) b.output(y.result(k));
+  const auto out = evaluate(b.finish(), {floats({6}, {0, 2, -3, -2.5F, 1.34F, .5F})});
+  EXPECT_EQ(out[0].to<float>(), (small_vector<float>{153, 255, 0, 26, 221, 179}));
+  EXPECT_FLOAT_EQ(out[1].to<float>()[0], .0196078438F);
+  EXPECT_EQ(out[2].to<float>()[0], 153);
+}
+
+TEST(centered_dot, expands_to_the_same) {
+  const auto build = [&](builder& b) {
+    b.output(b.add(op::centered_dot{}, b.input("a", dtype::u8, {2, 3, 4}), b.input("b", dtype::i8, {2, 4, 5}),
+                   b.input("zero", dtype::u8, {})));
+  };
+  program p = built<builder>(build);
+  expand_quantization(p);
+  EXPECT_EQ(count(p, "dot"), 1u);
+  const auto in = random_inputs(p, 3);
+  EXPECT_TRUE(identical(evaluate(built<builder>(build), in)[0], evaluate(p, in)[0]));
+  const shape a{dtype::u8, {2, 3}}, b{dtype::i8, {3, 4}};
+  const auto fault_of = [](std::vector<shape> in) {
+    const auto made = op::centered_dot{}.compute_shape(in);
+    return made ? std::string() : error(made.why()).what();
+  };
+  EXPECT_EQ(fault_of({a, b, {dtype::u8, {}}}), "");
+  EXPECT_NE(fault_of({a, b}).find("number of inputs"), std::string::npos);
+  EXPECT_NE(fault_of({a, b, {dtype::i8, {}}}).find("zero point"), std::string::npos);
+  EXPECT_NE(fault_of({a, b, {dtype::u8, {2}}}).find("zero point"), std::string::npos);
+  EXPECT_NE(fault_of({a, a, {dtype::u8, {}}}).find("right operand"), std::string::npos);
+}
+
+// Two products of one value share its bytes; one has weights that a batch repeats.
+TEST(insert_dynamic_quantization, products_read_bytes_of_the_run) {
+  for (const bool per_channel : {true, false}) {
+    const auto build = [](builder& b) {
+      dice d{5};
+      const auto weights = [&](const dims& lens) { return b.constant(random_literal({dtype::f32, lens}, d)); };
+      const value x = b.input("x", dtype::f32, {3, 4, 8});
+      b.output(x.dot(weights({8, 5}).broadcast_to({3, 8, 5})).relu());
+      b.output(x.dot(weights({3, 8, 2})));
+    };
+    const program before = built<builder>(build);
+    program p = before;
+    const pass_note note =
+        insert_dynamic_quantization(p, {quantizable_products(p.main()), {}, {.per_channel = per_channel}});
+    EXPECT_EQ(note.counts.total(), 3u);
+    verify(p);
+    EXPECT_EQ(count(p, "dynamic_quantize_linear"), 1u);
+    EXPECT_EQ(count(p, "centered_dot"), 2u);
+    const auto in = random_inputs(p, 3);
+    const auto exact = evaluate(before, in), near = evaluate(p, in);
+    for (std::size_t k = 0; k < exact.size(); ++k) {
+      EXPECT_TRUE(close(near[k], exact[k], .02)) << k;
+      EXPECT_FALSE(identical(near[k], exact[k]));
+    }
+    expand_quantization(p);
+    integer_products(p);
+    dead_code(p);
+    EXPECT_EQ(count(p, "integer_dot"), 1u);  // of the other, each matrix of the batch has weights of its own
+    const auto integers = evaluate(p, in);
+    for (std::size_t k = 0; k < near.size(); ++k) EXPECT_TRUE(close(integers[k], near[k], 1e-5)) << k;
+  }
 }
 
 }  // namespace

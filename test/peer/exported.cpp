@@ -1,6 +1,8 @@
 #include "kiln/onnx/export.hpp"
 #include "kiln/op/dynamic/couple_probabilities.hpp"
 #include "kiln/op/more.hpp"
+#include "kiln/op/quant/centered_dot.hpp"
+#include "kiln/op/quant/dynamic_quantize_linear.hpp"
 #include "onnx/every_op.hpp"
 #include "onnx/model_writer.hpp"
 #include "peer/compare.hpp"
@@ -43,6 +45,17 @@ std::vector<network> programs() {
          const auto steps = b.add(op::iota{{n * 2}, 0, dtype::f32});
          b.output(x.reshape({n * 2, 3}) * steps.unsqueeze({1}), "y");
          b.output(x.slice({{0}, {n / 2}, {n}, {}}).reduce_sum({0}), "z");
+       }},
+      {"dynamic_quantization",
+       [n](builder& b) {
+         const auto x = b.input("x", dtype::f32, {n, 6});
+         const auto bytes = b.add(op::dynamic_quantize_linear{}, x);
+         const auto w =
+             b.constant<int>(dtype::i8, {6, 2}, std::vector<int>{1, -2, 127, -127, 5, 6, 7, -8, 9, 0, 11, -12});
+         b.output(bytes, "bytes");
+         b.output(bytes.result(1), "scale");
+         b.output(bytes.result(2), "zero");
+         b.output(b.add(op::centered_dot{}, bytes, w, bytes.result(2)), "sums");
        }},
       {"indices",
        [](builder& b) {

@@ -1,4 +1,5 @@
 #include "peer/microsoft_cases.hpp"
+#include "peer/quantized_cases.hpp"
 
 namespace kiln::peer {
 namespace {

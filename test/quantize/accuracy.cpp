@@ -130,6 +130,22 @@ TEST(accuracy, a_program_beside_itself_differs_nowhere) {
   EXPECT_EQ(r.outputs[0].added_noise, 0);
 }
 
+// Numbers of values mean something in their own program alone.
+TEST(accuracy, unnamed_values_are_not_compared) {
+  const auto build = [](bool longer) {
+    builder b;
+    value x = b.input("x", dtype::f32, {dimension::symbol("rows", 1, 1000), 16});
+    if (longer) x = (x + 1.0f).reduce_sum({1}).broadcast_to(x.get_shape().lens) * 0.0f + x;
+    b.output((x * 2.0f).tanh().neg(), "y");
+    return b.finish();
+  };
+  const program p = build(false), q = build(true);
+  const accuracy_report r =
+      compare_accuracy({p, q, float_values(p), float_values(q)}, reference_target(), some_data(2));
+  for (const tensor_accuracy& t : r.tensors) EXPECT_FALSE(is_unnamed(t.name)) << t.name;
+  EXPECT_EQ(r.outputs.size(), 1u);
+}
+
 TEST(accuracy, questions_without_an_answer) {
   const program p = layers(-1);
   EXPECT_THROW(compare_accuracy({p, p, {}, {}}, reference_target(), some_data(0)), error);

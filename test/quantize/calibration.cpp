@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 
+#include <array>
 #include <limits>
 
 #include "kiln/onnx/import.hpp"
@@ -102,6 +103,31 @@ TEST(calibration, every_float_that_depends_on_an_input) {
     EXPECT_TRUE(once.insert(w.name).second) << w.name;
     EXPECT_NE(p.main().producer(w.value).kind, instruction_kind::literal) << w.name;
   }
+}
+
+// A node that became several instructions: the last one has its name, the others numbers behind it, in whatever sizes.
+TEST(calibration, values_of_one_node_are_numbered) {
+  const auto names_in = [](const dims& lens) {
+    builder b;
+    const value x = b.input("x", dtype::f32, lens);
+    b.label = text("other");
+    const value y = x.relu();
+    b.label = text("norm");
+    const value z = (x * x).reduce_mean({-1}) + b.constant<float>(dtype::f32, {1}, std::vector<float>{1});
+    b.output(y - z, "y");
+    const program p = b.finish();
+    std::vector<std::string> out;
+    for (const watched_value& w : float_values(p)) {
+      out.push_back(w.name);
+      EXPECT_TRUE(is_unnamed(w.name) || values_named(p, std::array{w.name})[0].value == w.value) << w.name;
+    }
+    return out;
+  };
+  const auto names = names_in({2, 3});
+  EXPECT_THAT(names, ::testing::IsSupersetOf({"x", "other", "norm#0", "norm#1", "y"}));
+  for (const std::string& name : names) EXPECT_FALSE(is_unnamed(name)) << name;
+  EXPECT_FALSE(is_unnamed("%") || is_unnamed("5") || is_unnamed("%a"));
+  EXPECT_TRUE(is_unnamed("%17") && is_unnamed("%17.1"));
 }
 
 TEST(calibration, digits_in_any_batch_size) {

@@ -55,13 +55,58 @@ TEST(int8, mistakes_are_named) {
             std::string::npos);
 }
 
+TEST(int8, what_is_no_product_is_not_excluded) {
+  builder b;
+  const value x = b.input("x", dtype::f32, {1, 2});
+  b.label = text("activation");
+  const value y = x.relu();
+  b.label = text("product");
+  b.output(y.dot(b.constant<float>(dtype::f32, {2, 1}, std::vector<float>{1, 2})));
+  const program p = prepared(b.finish());
+  EXPECT_TRUE(values_to_quantize(p, {.exclude = {"product"}}).empty());
+  EXPECT_NE(message_of([&] { values_to_quantize(p, {.exclude = {"activation"}}); }).find("no dot or convolution"),
+            std::string::npos);
+}
+
+// Batch norm is folded into the convolution before it, which has another name then.
+TEST(int8, folded_products_are_found_by_their_own_names) {
+  const program source = onnx::read_model(std::string(KILN_SOURCE_DIR) + "/examples/models/digits/model.onnx").graph;
+  const program p = prepared(source);
+  const std::vector<std::string> asked{"/net/net.0/Conv", "/net/net.3/Conv", "nobody"};
+  const auto names = prepared_names(source, p, asked);
+  EXPECT_EQ(names[2], "nobody");
+  EXPECT_NE(names[0], names[1]);
+  EXPECT_EQ(values_to_quantize(p, {.exclude = {names[0], names[1]}}).size() + 2, values_to_quantize(p).size());
+}
+
 TEST(int8, products_without_a_range_stay_and_are_named) {
   const auto made = to_int8(prepared(small_network()), {{"x", {.whole = {-2, 2}}}});
   ASSERT_EQ(made.note.remarks.size(), 1u);
   EXPECT_EQ(made.note.remarks[0].view(), "'second' stays in floats: its operand 'first' has no range");
 }
 
-// digits, calibrated on its own scans: as many right answers as in f32.
+TEST(int8, quantized_again_is_quantized_once) {
+  const program p = prepared(small_network());
+  const ranges found{{"x", {.whole = {-2, 2}}}, {"first", {.whole = {0, 9}}}};
+  const program once = prepared(to_int8(p, found).graph);
+  EXPECT_TRUE(values_to_quantize(once).empty()) << print(once).view();
+  const program twice = to_int8(once, {}).graph;
+  std::size_t quantizing = 0;
+  const module_graph& m = twice.main();
+  for (const std::uint32_t i : m.order()) quantizing += m[i].kind == instruction_kind::op && m[i].op.is<op::round>();
+  EXPECT_EQ(quantizing, 2u) << print(twice).view();
+  std::size_t products = 0;
+  const executable exe = compile(twice, eigen_target());
+  for (const step_info& s : exe.report().steps) products += s.kernel.find("integer") != std::string::npos;
+  EXPECT_EQ(products, 2u);
+  for (const auto& x : test::random_inputs(p, 3)) {
+    const argument in[] = {argument(x)};
+    const auto a = compile(once, eigen_target()).run(in), b = compile(twice, eigen_target()).run(in);
+    EXPECT_TRUE(test::close(a[0].to_literal(), b[0].to_literal(), 1e-6));
+  }
+}
+
+// digits, calibrated with scans that are not among those it is tested with: every answer is right.
 TEST(int8, digits_loses_no_answer) {
   const std::string folder = std::string(KILN_SOURCE_DIR) + "/examples/models/digits/";
   const program p = prepared(onnx::read_model(folder + "model.onnx").graph);

@@ -1,5 +1,5 @@
 // Scales and zero points are those of ONNX Runtime's quantization tool: its conventions, type by type.
-#include "kiln/quantize/range.hpp"
+#include "kiln/op/quant/range.hpp"
 
 #include <gmock/gmock.h>
 
@@ -77,6 +77,13 @@ TEST(range, faults_say_what_is_wrong) {
   const auto wrong = parameters_for({0, std::nan("")}, {dtype::i8});
   EXPECT_EQ(wrong.why().code, errc::invalid_argument);
   EXPECT_EQ(codes_of({dtype::f32}).why().found.view(), "f32");
+}
+
+TEST(range, a_scale_is_a_float) {
+  EXPECT_TRUE(parameters_for({0, 3e38}, {dtype::u8}));
+  const auto made = parameters_for({0, 1e300}, {dtype::u8});
+  ASSERT_FALSE(made);
+  EXPECT_NE(std::string(error(made.why()).what()).find("a number of f32"), std::string::npos);
 }
 
 }  // namespace

@@ -14,8 +14,7 @@ using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-const table_form all_forms[] = {table_form::native, table_form::json, table_form::plain_json, table_form::flatbuffers,
-                                table_form::cache};
+constexpr auto& all_forms = table_forms;
 
 ranges example() {
   ranges r;
@@ -157,15 +156,54 @@ TEST(table, malformed_tables_name_place_line_expected_and_found) {
   refused("\x89PNG\r\n", "my.table:1", "another form");
   refused("{\"a\": [1, 2],\n\"b\": [1,", "my.table:2", "the end of the file");
   refused("{\"a\": [1, 2],\n\"b\" 1}", "my.table:2", "byte");
-  refused("{\"a\": \"x\"}", "of 'a'", "\"x\"");
-  refused("{\"a\": [1, 2, 3]}", "of 'a'", "[1,2,3]");
-  refused("{\"a\": [2, 1]}", "of 'a'", "[2,1]");
+  refused("{\"a\": \"x\"}", "of 'a'", "found a string");
+  refused("{\"a\": [1, 2, 3]}", "of 'a'", "found an array");
+  refused("{\"a\": [2, 1]}", "lowest value of 'a'", "2 and 1");
+  refused("{\"a\": 1e308}", "of 'a' whose difference is finite", "-1e+308 and 1e+308");
+  refused("a 1e308\n", "calibration table: expected ends of 'a' whose difference is finite", "1e+308");
   refused("{\"a\": 1, \"a\": 2}", "each tensor once", "'a' again");
-  refused("{\"a\": {\"lowest\": 1}}", "of 'a'", "lowest");
-  refused("{\"a\": {\"lowest\": [0, 1], \"highest\": [2]}}", "of 'a'", "highest");
+  refused("{\"a\": {\"lowest\": 1}}", "of 'a'", "found an object");
+  refused("{\"a\": {\"lowest\": [0, 1], \"highest\": [2]}}", "of 'a'", "found an object");
+  refused("{\"a\": {\"lowest\": 0, \"highest\": 2, \"axis\": 1.5}}", "axis of 'a'", "1.5");
+  refused("{\"a\": {\"lowest\": 0, \"highest\": 2, \"axis\": 65}}", "axis of 'a'", "65");
+  refused("{\"a\": {\"lowest\": 0, \"highest\": 2, \"avg\": 0, \"std\": -1}}", "std not below 0", "0 and -1");
   refused("{\"a\": 1e999}", "finite", "1e999");
   refused("{\"CLS\": \"TensorsData\"}", "TensorsData", "none");
   refused("{}", "one tensor or more", "none");
+}
+
+// No text is so deep that reading it, or saying what is wrong with it, needs more stack than there is.
+TEST(table, depth_is_bounded) {
+  for (const std::size_t deep : {9ul, 2000000ul})
+    for (const bool closed : {false, true}) {
+      std::string bytes = "{\"a\": " + std::string(deep, '[');
+      if (closed) bytes += std::string(deep, ']') + "}";
+      EXPECT_THAT(message_of([&] { parse_table(bytes, "deep"); }), HasSubstr("8 deep at most"));
+    }
+  EXPECT_THAT(message_of([] { parse_table("{\"a\": [[[[[[[]]]]]]]}", "t"); }), HasSubstr("found an array"));
+}
+
+TEST(table, json_says_axis_and_method) {
+  ranges r;
+  r["x"] = {{-2, 3}, {{-1, 3}, {-2, 0.1}}, 3, {}};
+  const std::string bytes = table_bytes(r, table_form::json, calibration_method::entropy);
+  EXPECT_THAT(bytes, HasSubstr("CalibrationMethod.Entropy"));
+  EXPECT_EQ(parse_table(bytes, "t"), r);
+  EXPECT_THAT(table_bytes(r, table_form::json), HasSubstr("CalibrationMethod.MinMax"));
+}
+
+// "%3" is another value in another program.
+TEST(table, unnamed_values_are_left_out) {
+  ranges r;
+  r["%3"].whole = r["%3.1"].whole = r["x"].whole = r["%x"].whole = {0, 1};
+  for (const table_form f : all_forms) {
+    const ranges back = parse_table(table_bytes(r, f), "t");
+    EXPECT_EQ(back.size(), 2u) << to_string(f);
+    EXPECT_TRUE(back.contains("x") && back.contains("%x")) << to_string(f);
+  }
+  r.erase("x"), r.erase("%x");
+  EXPECT_THAT(message_of([&] { table_bytes(r, table_form::json); }, errc::invalid_argument),
+              HasSubstr("found none, and 2 of unnamed ones"));
 }
 
 // A table that is cut off anywhere is an error, or, at the end of a line, has the lines before it.

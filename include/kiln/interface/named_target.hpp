@@ -12,4 +12,7 @@ namespace kiln {
 /// that is not there an `unsupported` one, and a target that has nothing to tune with `tune` an `invalid_argument` one.
 std::unique_ptr<target> named_target(std::string_view name, const compile_options& compiling = {});
 
+/// MIGraphX's name of a target by kiln's own, which stays as it is where MIGraphX has none.
+std::string_view migraphx_target_name(std::string_view own);
+
 }  // namespace kiln

@@ -1,6 +1,8 @@
 #pragma once
 #include "kiln/graph/matcher.hpp"
+#include "kiln/op/quant/centered_dot.hpp"
 #include "kiln/op/quant/dequantize_linear.hpp"
+#include "kiln/op/quant/dynamic_quantize_linear.hpp"
 #include "kiln/pass/note.hpp"
 #include "kiln/pass/patterns.hpp"
 
@@ -9,10 +11,12 @@ namespace kiln {
 namespace detail {
 
 template <class Module> constexpr bool has_quantization(const Module& m) {
+  const auto is_one = [](const auto& o) {
+    return o.template is<op::quantize_linear>() || o.template is<op::dequantize_linear>() ||
+           o.template is<op::dynamic_quantize_linear>() || o.template is<op::centered_dot>();
+  };
   bool any = false;
-  for (std::uint32_t i = 0; i < m.size() && !any; ++i)
-    any = m[i].kind == instruction_kind::op &&
-          (m[i].op.template is<op::quantize_linear>() || m[i].op.template is<op::dequantize_linear>());
+  for (std::uint32_t i = 0; i < m.size() && !any; ++i) any = m[i].kind == instruction_kind::op && is_one(m[i].op);
   return any;
 }
 
@@ -44,26 +48,51 @@ template <class R> constexpr value_id expand_dequantize(R& r, value_id v) {
   const small_vector<value_id> in = r.producer(v).inputs;
   value_id x = in[0];
   if (in.size() == 3) {
-    x = converted(r, x, dtype::i32);
-    x = r.add(op::sub{}, {x, spread_scale(r, converted(r, in[2], dtype::i32), x, axis)});
+    const dtype wide = r.shape_of(x).type == dtype::i32 ? dtype::i64 : dtype::i32;  // holds any difference
+    x = converted(r, x, wide);
+    x = r.add(op::sub{}, {x, spread_scale(r, converted(r, in[2], wide), x, axis)});
   }
   return r.add(op::mul{}, {converted(r, x, dtype::f32), spread_scale(r, in[1], in[0], axis)});
+}
+template <class R> constexpr value_id expand_dynamic_quantize(R& r, value_id v) {
+  const value_id x = r.input(v, 0), nothing = r.add_literal(literal::scalar(dtype::f32, 0.0));
+  const auto number = [&](value_id y) { return r.shape_of(y).rank() == 0 ? y : r.add(op::reshape{dims{}}, {y}); };
+  const value_id high = r.add(op::max{}, {number(r.add(op::reduce_max{}, {x})), nothing}),
+                 low = r.add(op::min{}, {number(r.add(op::reduce_min{}, {x})), nothing}),
+                 codes = r.add_literal(literal::scalar(dtype::f32, 255.0)),
+                 range = r.add(op::div{}, {r.add(op::sub{}, {high, low}), codes}),
+                 one = r.add_literal(literal::scalar(dtype::f32, 1.0)),
+                 scale = r.add(op::where{}, {r.add(op::equal{}, {range, nothing}), one, range}),
+                 zero = r.add(op::quantize_linear{dtype::u8}, {r.add(op::neg{}, {low}), scale}),
+                 numbers = r.add(op::quantize_linear{dtype::u8}, {x, scale, zero});
+  r.replace({v.instruction, 1}, scale);
+  r.replace({v.instruction, 2}, zero);
+  return r.users(v.instruction).empty() ? value_id{} : numbers;
+}
+template <class R> constexpr value_id expand_centered_dot(R& r, value_id v) {
+  const small_vector<value_id> in = r.producer(v).inputs;
+  const value_id wide = converted(r, in[0], dtype::i32),
+                 zero = spread_scale(r, converted(r, in[2], dtype::i32), in[0], 0);
+  return r.add(op::dot{}, {r.add(op::sub{}, {wide, zero}), converted(r, in[1], dtype::i32)});
 }
 
 }  // namespace detail
 
-/// Writes quantize_linear and dequantize_linear as pointwise ops, which fuse with their neighbors and which targets
-/// recognize around products (pass/integer_products.hpp).
+/// Writes quantize_linear, dequantize_linear, dynamic_quantize_linear and centered_dot as reductions, pointwise ops and
+/// products, which fuse with their neighbors and which targets recognize (pass/integer_products.hpp).
 template <class Program> constexpr pass_note expand_quantization(Program& p) {
   pass_note note("expand_quantization");
   for_each_module(p, [&](auto& m) {
     if (!detail::has_quantization(m)) return;
-    note.count(apply_rewrites(m,
-                              rewrite_each<op::quantize_linear>(
-                                  "quantize_linear", [](auto& r, value_id v) { return detail::expand_quantize(r, v); }),
-                              rewrite_each<op::dequantize_linear>("dequantize_linear", [](auto& r, value_id v) {
-                                return detail::expand_dequantize(r, v);
-                              })));
+    const auto dynamic = rewrite_each<op::dynamic_quantize_linear>(
+        "dynamic_quantize_linear", [](auto& r, value_id v) { return detail::expand_dynamic_quantize(r, v); });
+    const auto product = rewrite_each<op::centered_dot>(
+        "centered_dot", [](auto& r, value_id v) { return detail::expand_centered_dot(r, v); });
+    const auto quantize = rewrite_each<op::quantize_linear>(
+        "quantize_linear", [](auto& r, value_id v) { return detail::expand_quantize(r, v); });
+    const auto dequantize = rewrite_each<op::dequantize_linear>(
+        "dequantize_linear", [](auto& r, value_id v) { return detail::expand_dequantize(r, v); });
+    note.count(apply_rewrites(m, dynamic, product, quantize, dequantize));
   });
   return note;
 }

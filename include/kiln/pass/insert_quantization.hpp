@@ -1,5 +1,8 @@
 #pragma once
+#include "kiln/op/quant/centered_dot.hpp"
 #include "kiln/op/quant/dequantize_linear.hpp"
+#include "kiln/op/quant/dynamic_quantize_linear.hpp"
+#include "kiln/op/quant/range.hpp"
 #include "kiln/pass/constants.hpp"
 #include "kiln/pass/note.hpp"
 
@@ -13,17 +16,17 @@ struct quantized_value {
   std::int64_t zero = 0;
 };
 
-/// How constant weights are quantized: symmetric, the greatest magnitude being the type's greatest value (127 for i8,
-/// 64 if it is reduced).
+/// How constant weights are quantized: by the range of their greatest magnitude, symmetric.
 struct weight_quantization {
   dtype type = dtype::i8;
   bool per_channel = true;  ///< a scale for each output channel, else one for the tensor
-  bool reduced = false;     ///< one bit less, for processors whose products of bytes saturate
+  bool reduced = false;     ///< half the codes, for processors whose products of bytes saturate
 };
 
 /// What insert_quantization does.
 struct quantization_plan {
-  small_vector<value_id> products{};       ///< a dot or convolution each, over a value below and constant weights
+  small_vector<value_id> products{};       ///< a dot or convolution each, of constant weights and a value below, or one
+                                           ///< that is dequantized already
   small_vector<quantized_value> values{};  ///< results and parameters of f32, each at most once
   weight_quantization weights{};
 };
@@ -51,6 +54,62 @@ template <class Graph> constexpr value_id quantized_operand(const Graph& m, valu
 
 namespace detail {
 
+// The one value of all elements of a constant of a module (or rewriter), seen through views and conversions of bytes.
+template <class Graph> constexpr std::optional<double> constant_number(const Graph& m, value_id v) {
+  const auto widens = [&](value_id x) {
+    const auto& i = m.producer(x);
+    return i.kind == instruction_kind::op && i.op.template is<op::convert>() &&
+           is_quantized_type(m.shape_of(i.inputs[0]).type) && !is_narrow(m.shape_of(x).type);
+  };
+  while (is_view(m.producer(v)) || widens(v)) v = m.producer(v).inputs[0];
+  if (m.producer(v).kind != instruction_kind::literal) return std::nullopt;
+  return uniform_value(m.producer(v).constant);
+}
+
+}  // namespace detail
+
+/// The bytes that an f32 value of a module (or rewriter) is computed of, as dequantization has it: `value` is the
+/// bytes, and scale and zero point are constants. Simplification may have moved the scale elsewhere: it is 1 then.
+template <class Graph> constexpr std::optional<quantized_value> dequantized_bytes(const Graph& m, value_id v) {
+  const auto op_of = [&](value_id x) { return m.producer(x).kind == instruction_kind::op ? &m.producer(x) : nullptr; };
+  double scale = 1, zero = 0;
+  const auto take = [&](value_id x, double& into, double by) {
+    const auto c = detail::constant_number(m, x);
+    if (c) into += by * *c;
+    return c.has_value();
+  };
+  if (m.shape_of(v).type != dtype::f32 || !op_of(v)) return std::nullopt;
+  value_id x = v;
+  if (const auto* i = op_of(v); i->op.template is<op::dequantize_linear>()) {
+    if (!take(i->inputs[1], scale = 0, 1) || (i->inputs.size() == 3 && !take(i->inputs[2], zero, 1)))
+      return std::nullopt;
+    x = i->inputs[0];
+  } else {
+    if (i->op.template is<op::mul>()) {
+      if (!take(i->inputs[1], scale = 0, 1)) return std::nullopt;
+      x = i->inputs[0];
+    }
+    // to integers, less the zero point, to floats, in the one order or the other
+    for (int steps = 0; steps < 3 && size_of(m.shape_of(x).type) != 1; ++steps) {
+      i = op_of(x);
+      const bool adds = i && i->op.template is<op::add>(), subtracts = i && i->op.template is<op::sub>();
+      if (adds || subtracts ? is_unsigned_integer(m.shape_of(x).type) || !take(i->inputs[1], zero, adds ? -1 : 1)
+                            : !(i && i->op.template is<op::convert>()))
+        return std::nullopt;
+      x = i->inputs[0];
+    }
+  }
+  const dtype t = m.shape_of(x).type;
+  if ((t != dtype::u8 && t != dtype::i8) || !(scale > 0)) return std::nullopt;
+  const auto [low, high] = detail::bounds_of_integer(t);
+  if (!(zero >= static_cast<double>(low) && zero <= static_cast<double>(high))) return std::nullopt;
+  const auto whole = static_cast<std::int64_t>(zero);
+  if (static_cast<double>(whole) != zero) return std::nullopt;
+  return quantized_value{x, t, static_cast<float>(scale), whole};
+}
+
+namespace detail {
+
 template <class Module> class quantization_writer {
  public:
   constexpr quantization_writer(Module& m, const quantization_plan& plan, pass_note& note)
@@ -66,37 +125,92 @@ template <class Module> class quantization_writer {
       note_.count(r_.producer(v).op.name());
     }
     for (const quantized_value& q : plan_.values) quantize(q, count);
+    for (const value_id v : plan_.products) restore(quantized_operand(r_, v), count);
+  }
+
+  /// Each dot of the plan reads its left operand as bytes whose scale a run finds.
+  constexpr void run_dynamic() {
+    for (const value_id v : plan_.products) {
+      const auto w = integers_of_weights(v);
+      if (!w) continue;
+      const text name = r_.producer(v).name;
+      const value_id x = bytes_of(r_.input(v, 0)), weights = repeated(w->stored, r_.shape_of(r_.input(v, 1)).lens),
+                     sum = r_.add(op::centered_dot{}, {x, weights, {x.instruction, 2}}),
+                     real = r_.add(op::convert{dtype::f32}, {sum});
+      const dims columns = r_.shape_of(w->scale).lens, lens = r_.shape_of(v).lens;
+      const value_id scale = r_.add(op::mul{}, {repeated({x.instruction, 1}, columns), w->scale});
+      const value_id spread = columns.empty()
+                                  ? repeated(scale, lens)
+                                  : r_.add(op::broadcast{static_cast<std::int64_t>(lens.size()) - 1, lens}, {scale});
+      note_.count(r_.producer(v).op.name());
+      r_.replace(v, r_.add(op::mul{}, {real, spread}, name.view()));
+    }
   }
 
  private:
+  // Once for all products that read a value.
+  constexpr value_id bytes_of(value_id x) {
+    for (const bytes_made& made : made_)
+      if (made.of == x) return made.bytes;
+    note_.count("values");
+    made_.push_back({x, r_.add(op::dynamic_quantize_linear{}, {x})});
+    return made_.back().bytes;
+  }
   constexpr bool is_planned(value_id product) const {
     const value_id x = quantized_operand(r_, product);
+    if (dequantized_bytes(r_, x)) return true;
     for (const quantized_value& q : plan_.values)
       if (q.value == x) return true;
     return false;
   }
 
+  // Arithmetic on bytes becomes the op again that it came of.
+  constexpr void restore(value_id v, std::uint32_t readers) {
+    const auto bytes = dequantized_bytes(r_, v);
+    if (!bytes || r_.template get_if<op::dequantize_linear>(v)) return;
+    const value_id scale = r_.add_literal(literal::scalar(dtype::f32, bytes->scale)),
+                   zero = r_.add_literal(literal::scalar(bytes->type, bytes->zero));
+    const text name = name_of(v, readers);
+    redirect(v, r_.add(op::dequantize_linear{0}, {bytes->value, scale, zero}, name.view()), readers);
+  }
+  constexpr void redirect(value_id from, value_id to, std::uint32_t readers) {
+    for (std::uint32_t i = 0; i < readers; ++i)
+      for (value_id& v : r_.module()[i].inputs)
+        if (v == from) v = to;
+  }
+
   // Every op that reads the value gets the one that its integers stand for, so that no float copy of it need be kept;
   // outputs of the program stay as they are.
   constexpr void quantize(const quantized_value& q, std::uint32_t readers) {
-    const text name = r_.producer(q.value).name;
+    const text name = name_of(q.value, readers);
     const value_id scale = r_.add_literal(literal::scalar(dtype::f32, q.scale)),
                    zero = r_.add_literal(literal::scalar(q.type, q.zero)),
                    stored = r_.add(op::quantize_linear{q.type, 0}, {q.value, scale, zero}, name.view()),
                    real = r_.add(op::dequantize_linear{0}, {stored, scale, zero}, name.view());
-    for (std::uint32_t i = 0; i < readers; ++i)
-      for (value_id& v : r_.module()[i].inputs)
-        if (v == q.value) v = real;
+    redirect(q.value, real, readers);
     note_.count("values");
   }
 
-  // What the integers of a product's weights stand for, or empty.
-  constexpr value_id quantized_weights(value_id product) {
+  // The last of several instructions of one name is what the name means.
+  constexpr text name_of(value_id v, std::uint32_t count) const {
+    const text& name = r_.producer(v).name;
+    for (std::uint32_t i = v.instruction + 1; i < count; ++i)
+      if (r_[i].kind == instruction_kind::op && r_[i].name == name.view()) return {};
+    return name;
+  }
+
+  // Weights as integers: their own dims (without leading ones that only repeat them), and a scale for each index of
+  // `axis`, or one.
+  struct integer_weights {
+    value_id stored, scale;
+    std::int64_t axis = 0;
+  };
+  constexpr std::optional<integer_weights> integers_of_weights(value_id product) {
     const value_id w = r_.input(product, 1);
     const constant_view c = viewed_constant(r_, w);
-    if (!c || c.from->has_symbols() || c.from->get_shape().type != dtype::f32) return {};
+    if (!c || c.from->has_symbols() || c.from->get_shape().type != dtype::f32) return std::nullopt;
     const bool convolves = r_.template get_if<op::convolution>(product) != nullptr;
-    layout core = c.at;  // without the leading dims that only repeat it
+    layout core = c.at;
     while (!convolves && core.lens.size() > 2 && !varies(core, 0)) {
       core.lens.erase(0);
       core.strides.erase(0);
@@ -108,20 +222,29 @@ template <class Module> class quantization_writer {
       text t("weights of '");
       note_.remark(std::move(t.append(r_.producer(product).name.view())
                                  .append(std::string_view("' are not all finite, so that its product stays in f32"))));
-      return {};
+      return std::nullopt;
     }
-    const value_id stored = r_.add_literal(scales.integers(whole), {origin(w)}),
-                   scale = r_.add_literal(scales.scales());
-    const value_id real = r_.add(op::dequantize_linear{axis}, {stored, scale}, r_.producer(stored).name.view());
-    const dims lens = r_.shape_of(w).lens;
-    return core.lens == lens ? real : r_.add(op::multibroadcast{lens}, {real});
+    const value_id stored = r_.add_literal(scales.integers(whole), {origin(w)});
+    return integer_weights{stored, r_.add_literal(scales.scales()), axis};
+  }
+  // A value with the dims of another that only repeats it.
+  constexpr value_id repeated(value_id v, const dims& lens) {
+    return r_.shape_of(v).lens == lens ? v : r_.add(op::multibroadcast{lens}, {v});
+  }
+  // What the integers of a product's weights stand for, or empty.
+  constexpr value_id quantized_weights(value_id product) {
+    const auto w = integers_of_weights(product);
+    if (!w) return {};
+    const text name = r_.producer(w->stored).name;
+    return repeated(r_.add(op::dequantize_linear{w->axis}, {w->stored, w->scale}, name.view()),
+                    r_.shape_of(r_.input(product, 1)).lens);
   }
   constexpr value_id origin(value_id v) const {
     while (r_.is_kind(v, op_kind::view)) v = r_.input(v, 0);
     return v;
   }
 
-  // The greatest magnitude of each channel is the type's greatest value; a channel of zeros has the scale 1.
+  // A scale for each channel, from its greatest magnitude.
   struct channel_scales {
     axis_split split;
     weight_quantization how;
@@ -132,8 +255,8 @@ template <class Module> class quantization_writer {
     constexpr channel_scales(const literal& l, std::int64_t axis, const weight_quantization& as) : how(as) {
       split = split_at(to_ints(l.get_shape().lens), axis);
       if (!how.per_channel) split = {1, 1, l.elements()};
-      const std::int64_t high = bounds_of_integer(how.type).high;
-      most = static_cast<float>(how.reduced ? (high + 1) / 2 : high);
+      const quantize::scheme codes{how.type, true, how.reduced};
+      most = static_cast<float>(quantize::codes_of(codes)->high);
       scale.resize(static_cast<std::size_t>(split.extent), 0);
       std::int64_t k = 0;
       visit_elements(l, l.elements(), [&](const auto& value) {
@@ -144,7 +267,8 @@ template <class Module> class quantization_writer {
           if (a > s) s = a;
         }
       });
-      for (float& s : scale) s = s / most == 0 ? 1 : s / most;
+      if (!finite) return;
+      for (float& s : scale) s = quantize::parameters_for(quantize::range{s, s}, codes)->scale;
     }
     constexpr std::size_t channel(std::int64_t k) const {
       return static_cast<std::size_t>(k / split.inner % split.extent);
@@ -164,19 +288,32 @@ template <class Module> class quantization_writer {
     }
   };
 
+  struct bytes_made {
+    value_id of, bytes;
+  };
   rewriter<Module> r_;
   const quantization_plan& plan_;
   pass_note& note_;
+  small_vector<bytes_made> made_;  // by run_dynamic
 };
 
 }  // namespace detail
 
 /// Puts quantize_linear and dequantize_linear around the values of a plan and writes the weights of its products as
 /// integers: static quantization as ONNX files have it. Weights with infinities or NaN, and products whose left operand
-/// is not in the plan, stay as they are.
+/// is neither in the plan nor dequantized already, stay as they are.
 template <class Program> constexpr pass_note insert_quantization(Program& p, const quantization_plan& plan) {
   pass_note note("insert_quantization");
   detail::quantization_writer(p.main(), plan, note).run();
+  return note;
+}
+
+/// Writes the dots of a plan, over any f32 values and constant weights, as products of bytes whose scales and zero
+/// points a run finds, one for each value: dynamic quantization as ONNX files have it (DynamicQuantizeLinear,
+/// MatMulInteger). Weights with infinities or NaN stay as they are.
+template <class Program> constexpr pass_note insert_dynamic_quantization(Program& p, const quantization_plan& plan) {
+  pass_note note("insert_dynamic_quantization");
+  detail::quantization_writer(p.main(), plan, note).run_dynamic();
   return note;
 }
 

@@ -64,15 +64,14 @@ std::string report_text(const accuracy_report& r);
 
 /// The report as one JSON object: samples, outputs, tensors, each with name, low, high, type, scale, zero_point,
 /// saturation, sqnr, cosine, added_noise, top1. Numbers that are not finite are the texts "inf" (of sqnr: no
-/// difference),
-/// "-inf" and "nan".
+/// difference), "-inf" and "nan".
 std::string report_json(const accuracy_report& r);
 
 /// A program and the quantized one made of it.
 struct accuracy_question {
   const program& reference;
   const program& quantized;
-  /// Values of both, paired by name: those that only one of them has are left out.
+  /// Values of both, paired by name: those that only one of them has are left out, and so are unnamed ones.
   std::vector<watched_value> in_reference, in_quantized;
   /// How tensors are quantized, by name; may lack any.
   std::map<std::string, tensor_quantization> quantizations = {};

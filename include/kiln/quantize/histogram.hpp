@@ -4,7 +4,7 @@
 #include <span>
 #include <vector>
 
-#include "kiln/quantize/range.hpp"
+#include "kiln/op/quant/range.hpp"
 
 namespace kiln::quantize {
 

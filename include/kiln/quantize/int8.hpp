@@ -16,7 +16,7 @@ struct int8_options {
   weight_quantization weights{};
   /// The ops that are quantized: "dot", "convolution".
   std::vector<std::string> ops{"dot", "convolution"};
-  /// Instructions (source nodes) that stay in floats. A name that is none is a `not_found` error.
+  /// Products (source nodes) that stay in floats. A name that no product has is a `not_found` error.
   std::vector<std::string> exclude{};
 };
 
@@ -24,7 +24,13 @@ struct int8_options {
 /// the values that remain.
 program prepared(program p);
 
-/// The values of a prepared program whose ranges static quantization needs, in order, each once.
+/// What the products of a source program, before `prepared`, are named in the prepared one: one into which the nodes
+/// after it were folded, as batch norm is, has the name of one of those. Names of no such product stay as they are.
+std::vector<std::string> prepared_names(const program& source, const program& prepared,
+                                        std::span<const std::string> names);
+
+/// The values of a prepared program whose ranges static quantization needs, in order, each once. What is dequantized
+/// from bytes already needs none.
 std::vector<watched_value> values_to_quantize(const program& p, const int8_options& options = {});
 
 /// A quantized program, with what was done and what was not, and why.
@@ -36,5 +42,10 @@ struct quantized_program {
 /// Quantizes a prepared program: each product of `values_to_quantize` whose value has a range reads integers; the
 /// others stay in floats, and a remark names them. No product with a range is an `invalid_argument` error.
 quantized_program to_int8(program p, const ranges& ranges, const int8_options& options = {});
+
+/// Dynamic quantization of a prepared program: each dot of a value and constant weights multiplies bytes, the value's
+/// by the range that a run finds in it. Needs no ranges. Convolutions stay in floats. Of the options, those about
+/// weights and `reduced`, `exclude` and `ops` count. No such dot is an `invalid_argument` error.
+quantized_program to_dynamic_int8(program p, const int8_options& options = {});
 
 }  // namespace kiln::quantize

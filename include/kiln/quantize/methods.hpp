@@ -18,10 +18,16 @@ enum class calibration_method : std::uint8_t {
 /// distribution.
 enum class float8_scenario : std::uint8_t { same, p3 };
 
+/// All of them, in order.
+constexpr calibration_method calibration_methods[] = {calibration_method::min_max, calibration_method::entropy,
+                                                      calibration_method::percentile, calibration_method::distribution};
 constexpr std::string_view to_string(calibration_method m) {
   constexpr std::string_view names[] = {"min_max", "entropy", "percentile", "distribution"};
   return names[static_cast<unsigned>(m)];
 }
+
+/// The method of that name; others are an `invalid_argument` error that lists them.
+calibration_method method_named(std::string_view name);
 
 /// How ranges are chosen. Fields that a method does not mention are not its own.
 struct calibration_options {

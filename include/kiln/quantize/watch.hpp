@@ -4,6 +4,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "kiln/runtime/executable.hpp"
@@ -18,12 +19,17 @@ struct watched_value {
 };
 
 /// The values of these names: an input, an output, else the last instruction so named (the result of a source node that
-/// became several instructions). A name that is none is a `not_found` error.
+/// became several instructions; NAME#0 is its first other float, NAME#1 the next). A name that is none is a `not_found`
+/// error.
 std::vector<watched_value> values_named(const program& p, std::span<const std::string> names);
 
 /// Every float that depends on an input of the program, inputs and outputs included, in order. A value is named as
-/// `values_named` finds it; those without such a name are "%" and their number.
+/// `values_named` finds it; those without such a name are "%" and their number, which another program's values have
+/// too.
 std::vector<watched_value> float_values(const program& p);
+
+/// Whether a name is "%" and a number: it means a value in its own program alone, so that no table keeps it.
+bool is_unnamed(std::string_view name);
 
 /// One sample: every input of the program by its name.
 using sample = std::map<std::string, argument>;

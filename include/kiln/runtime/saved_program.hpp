@@ -17,6 +17,24 @@ void save(const executable& exe, const program& source, const std::filesystem::p
 /// Writes a program that is not compiled.
 void save(const program& source, const std::filesystem::path& file);
 
+/// What a file holds: a compiled program, a source, or both.
+struct saved_parts {
+  const executable* compiled = nullptr;
+  const program* source = nullptr;
+  /// Texts of the caller's by name, which `inspect` gives back.
+  std::vector<std::pair<std::string, std::string>> notes = {};
+};
+/// Writes these. Neither of the two is an `invalid_argument` error.
+void save(const saved_parts& parts, const std::filesystem::path& file);
+/// The bytes that such a file holds.
+std::vector<std::byte> save_to_bytes(const saved_parts& parts);
+
+/// A file's bytes in memory, and what errors call them. A program that is loaded shares them.
+struct saved_bytes {
+  buffer bytes;
+  std::string name = "the saved program in memory";
+};
+
 /// How a file is loaded.
 struct load_options {
   /// Tables of the user's own ops that the program may hold: `&table_of<my_op>()`.
@@ -33,8 +51,12 @@ struct load_options {
 executable load(const std::filesystem::path& file, const target& t, const compile_options& options = {},
                 const load_options& how = {});
 
+executable load(const saved_bytes& from, const target& t, const compile_options& options = {},
+                const load_options& how = {});
+
 /// The source that a file holds; a file with a compiled program alone is an `unsupported` error.
 program load_program(const std::filesystem::path& file, const load_options& how = {});
+program load_program(const saved_bytes& from, const load_options& how = {});
 
 /// What a file says of itself.
 struct saved_program_info {
@@ -44,11 +66,14 @@ struct saved_program_info {
   std::vector<port> inputs, outputs;
   std::vector<std::pair<std::string, std::string>> options;  ///< what it was compiled with, as text
   std::vector<std::string> remarks;                          ///< of the compile report
+  std::vector<std::pair<std::string, std::string>> notes;    ///< `saved_parts::notes`
   std::size_t file_bytes = 0, constant_bytes = 0;
 };
 saved_program_info inspect(const std::filesystem::path& file);
+saved_program_info inspect(const saved_bytes& from);
 
-/// Whether a file begins as a saved program does.
+/// Whether a file, or bytes, begin as a saved program does.
 bool is_saved_program(const std::filesystem::path& file);
+bool is_saved_program(std::span<const std::byte> bytes);
 
 }  // namespace kiln

@@ -18,6 +18,8 @@ struct source_op {
   custom_attributes attributes;
   /// Element types that the op is for; f16 and bf16 are computed in float.
   dtype_set types = dtypes::floats;
+  /// `custom_op::version`; empty: a digest of all this and of how the text is compiled.
+  std::string version = {};
 };
 
 /// How the text is compiled.

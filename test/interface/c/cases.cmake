@@ -11,6 +11,7 @@ endfunction()
 
 set(arguments_of_objects ${PROJECT_BINARY_DIR}/test/written.pb)
 set(arguments_of_saved ${PROJECT_BINARY_DIR}/test/saved_from_c.kiln)
+set(arguments_of_custom_op ${PROJECT_BINARY_DIR}/test/cache_of_c)
 set(arguments_of_reload $<TARGET_FILE:kiln_c>)
 foreach(name IN ITEMS digits statuses custom_op dlpack objects saved threads reload)
   add_executable(test_c_${name} ${here}/${name}.c)

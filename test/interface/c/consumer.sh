@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# consumer.sh BUILD: a program in C is built over an installation that has moved, by pkg-config and by find_package.
+# consumer.sh BUILD: a program in C is built over an installation that has moved, by pkg-config and by find_package; by
+# find_package alone also one over MIGraphX's interface, where it is installed.
 set -euo pipefail
 build=$1
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
@@ -26,3 +27,8 @@ cmake -G Ninja -S "$here/find_package_project" -B "$work/build" -DCMAKE_PREFIX_P
   { cat "$work/log"; exit 1; }
 cmake --build "$work/build" >"$work/log" || { cat "$work/log"; exit 1; }
 "$work/build/consumer"
+if [ -n "$(find "$work/moved" -name libmigraphx_c.so.3)" ]; then
+  "$work/build/consumer_migraphx" "$work/saved.mxr"
+else
+  echo "MIGraphX's interface is not installed: it is not tried"
+fi

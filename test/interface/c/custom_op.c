@@ -131,7 +131,38 @@ static void test_silent_failure(void) {
   kiln_program_destroy(program);
 }
 
-int main(void) {
+/* Whether the compile report of a model of this op says that the cache keeps no such program. */
+static int is_open(char first_letter, const char* cache) {
+  unsigned char model[sizeof silent_model];
+  kiln_program* program = NULL;
+  kiln_executable* executable = NULL;
+  kiln_compile_options* options = NULL;
+  char* report = NULL;
+  memcpy(model, silent_model, sizeof model);
+  model[14] = (unsigned char)first_letter; /* of the op's type */
+  OK(kiln_program_import_memory(model, sizeof model, NULL, &program));
+  OK(kiln_compile_options_create(&options));
+  OK(kiln_compile_options_set(options, "cache", cache));
+  if (!program) return -1;
+  OK(kiln_compile(program, "eigen", options, &executable));
+  OK(kiln_executable_report(executable, KILN_TEXT, &report));
+  const int open = report && strstr(report, "neither a version nor a build id") != NULL;
+  kiln_string_destroy(report);
+  kiln_executable_destroy(executable);
+  kiln_compile_options_destroy(options);
+  kiln_program_destroy(program);
+  return open;
+}
+
+static void test_versions(const char* cache) {
+  OK(kiln_op_define_versioned("other.domain", "Vilent", "1", swish_shape, silent_failure, &shape_calls, 0));
+  OK(kiln_op_define_versioned("other.domain", "Wilent", NULL, swish_shape, silent_failure, &shape_calls, 0));
+  CHECK(is_open('S', cache) == 1);
+  CHECK(is_open('V', cache) == 0);
+  CHECK(is_open('W', cache) == 1);
+}
+
+int main(int argc, char** argv) {
   OK(kiln_op_define("my.domain", "Swish", curious, curious, NULL, KILN_OP_PURE));
   kiln_program* const program = import_model("examples/models/swish.onnx");
   CHECK(shape_calls > 0 && computations == 0);
@@ -140,5 +171,7 @@ int main(void) {
   CHECK(computations == 2);
   kiln_program_destroy(program);
   test_silent_failure();
+  CHECK(argc == 2);
+  if (argc == 2) test_versions(argv[1]);
   return finish();
 }

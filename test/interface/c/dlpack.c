@@ -107,7 +107,7 @@ static void test_refused(void) {
   kiln_tensor* tensor = NULL;
   const int before = deleted;
   DLManagedTensor m = managed(data, 5, 64);
-  REFUSED(KILN_UNSUPPORTED, "found code 5, 64 bits, 1 lanes", kiln_tensor_from_dlpack(&m, &tensor));
+  REFUSED(KILN_UNSUPPORTED, "found code 5 (complex), 64 bits, 1 lanes", kiln_tensor_from_dlpack(&m, &tensor));
   m = managed(data, 2, 32);
   m.dl_tensor.dtype.lanes = 4;
   REFUSED(KILN_UNSUPPORTED, "4 lanes", kiln_tensor_from_dlpack(&m, &tensor));

@@ -47,7 +47,7 @@ TEST(program, compiles_in_place_and_only_once) {
   EXPECT_EQ(p.output_shapes(), std::vector<shape>{three});
   EXPECT_EQ(p.parameter_shapes().at("x"), three);
   EXPECT_THAT(message([&] { p.compile(target("ref")); }), HasSubstr("compiled once"));
-  EXPECT_THAT(message([] { target("tpu"); }), HasSubstr("tpu"));
+  EXPECT_THAT(message([] { target("tpu"); }), HasSubstr("a target is ref, cpu or gpu: found 'tpu'"));
   q.compile(target("ref"), {false, true, true});
   EXPECT_EQ(of(q.run({{"x", floats({3}, {1, 2, 3})}}).at(0)), numbers({3, 5, 7}));
 }
@@ -155,7 +155,7 @@ TEST(program, modules_are_edited) {
   EXPECT_THAT(p.text_of(), HasSubstr("main:@1 = abs(main:@0) -> float_type, {3}, {1}"));
   EXPECT_THAT(message([&] { m.add_parameter("x", three); }), HasSubstr("second 'x'"));
   EXPECT_THAT(message([&] { m.add_instruction(operation("neg"), {nullptr}); }), HasSubstr("operand"));
-  EXPECT_THAT(message([] { program().run({}); }), HasSubstr("'main' has instructions"));
+  EXPECT_THAT(message([] { program().run({}); }), HasSubstr("'main' has instructions: found none"));
 }
 
 TEST(program, tells_of_each_step) {
@@ -193,6 +193,13 @@ TEST(program, is_read_from_a_model) {
   both = stated;
   both.map_dyn_input_dims[name] = {{1, 2, {}}, {1, 1, {}}, {8, 8, {}}, {8, 8, {}}};
   EXPECT_THAT(message([&] { parse_onnx(digits, both); }), HasSubstr("not both"));
+  onnx_options misspelled, mistaken, defaults = four;
+  misspelled.map_input_dims["imagse"] = {1};
+  mistaken.map_dyn_input_dims["imagse"] = {{1, 2, {}}};
+  for (const onnx_options& o : {misspelled, mistaken})
+    EXPECT_THAT(message([&] { parse_onnx(digits, o); }), HasSubstr("no input 'imagse': its inputs are '" + name + "'"));
+  defaults.default_dyn_dim_value = {1, 2, {}};
+  EXPECT_THAT(message([&] { parse_onnx(digits, defaults); }), HasSubstr("found both"));
   EXPECT_THAT(message([] { parse_onnx("/no/such.onnx"); }), HasSubstr("/no/such.onnx"));
   EXPECT_THAT(message([] { parse_onnx_buffer(std::as_bytes(std::span("none"))); }), HasSubstr("ONNX"));
   EXPECT_THAT(onnx_operators(), testing::Contains("Conv"));

@@ -1,3 +1,6 @@
+#include <filesystem>
+#include <fstream>
+
 #include "interface/migraphx/help.hpp"
 
 namespace kiln::migraphx {
@@ -52,6 +55,17 @@ TEST(shape, refuses_what_is_no_shape) {
   EXPECT_THAT(message([] { (void)checked_type(19); }), HasSubstr("0 to 18"));
   EXPECT_THAT(message([] { (void)dtype_of_type(type_t::fp4x2_type); }), HasSubstr("fp4x2_type"));
   EXPECT_THAT(message([] { argument(shape(type_t::float_type, lens(9, 1))); }), HasSubstr("rank"));
+  constexpr std::size_t half = std::size_t{1} << 32, whole = ~std::size_t{0};
+  for (const auto& [extents, strides] : std::vector<std::pair<lens, lens>>{{{half, half}, {half, 1}},
+                                                                           {{half, half}, {0, 0}},
+                                                                           {{3}, {whole / 2 + 1}},
+                                                                           {{2, 2}, {whole / 2 + 1, whole / 2}},
+                                                                           {{2}, {whole}},
+                                                                           {{2}, {whole / 4 + 1}}})
+    EXPECT_THAT(message([&] { shape(type_t::float_type, extents, strides); }), HasSubstr("64 bits"));
+  EXPECT_THAT(message([] { shape(type_t::double_type, {std::size_t{1} << 61}); }), HasSubstr("64 bits"));
+  const shape large(type_t::float_type, {std::size_t{1} << 61});
+  EXPECT_THAT(message([&] { (void)shape::tuple({large, large}).bytes(); }), HasSubstr("64 bits"));
   for (std::size_t t = 2; t < type_count; ++t) {
     const auto type = static_cast<type_t>(t);
     EXPECT_EQ(type_of_dtype(dtype_of_type(type)), type);
@@ -69,6 +83,41 @@ TEST(argument, is_equal_by_its_elements) {
   const argument pair = argument::tuple({floats({1}, {1}), integers({1}, {2})});
   EXPECT_EQ(pair, argument::tuple({floats({1}, {1}), integers({1}, {2})}));
   EXPECT_EQ(pair.get_shape().parts().size(), 2u);
+}
+
+TEST(argument, has_memory_for_ranges_of_extents) {
+  const shape s(type_t::float_type, std::vector<dynamic_dimension>{{1, 4, {}}, {3, 3, {}}});
+  const argument a(s), b(s);
+  EXPECT_EQ(a.value().elements(), 12);
+  EXPECT_TRUE(a == b);
+  a.data()[47] = 1;
+  EXPECT_FALSE(a == b);
+  constexpr std::size_t many = std::size_t{1} << 40;
+  EXPECT_THAT(message([] {
+                argument(shape(type_t::float_type, std::vector<dynamic_dimension>{{1, many, {}}, {1, many, {}}}));
+              }),
+              HasSubstr("greatest extents"));
+}
+
+TEST(argument, borrows_memory_that_is_there) {
+  EXPECT_THAT(message([] { argument(shape(type_t::float_type, {2}), nullptr); }), HasSubstr("the address 0"));
+  EXPECT_EQ(argument(shape(type_t::float_type, {0, 2}), nullptr).get_shape().elements(), 0u);
+}
+
+TEST(argument, is_read_from_files_of_arguments_alone) {
+  const std::string file = KILN_BINARY_DIR "/test/migraphx_argument.msgpack";
+  const argument inner = argument::tuple({floats({1}, {1}), integers({2}, {2, 3})});
+  save_argument(argument::tuple({inner, inner}), file);
+  EXPECT_TRUE(load_argument(file) == argument::tuple({inner, inner}));
+  for (const std::string& bytes : {std::string(1 << 20, '\x91'), std::string(1 << 20, '\x81'), std::string("\x93\x01"),
+                                   std::string("\x81\xa1x\x01"), std::string()}) {
+    std::ofstream(file, std::ios::binary) << bytes;
+    EXPECT_THAT(message([&] { load_argument(file); }), HasSubstr("holds an argument in MessagePack")) << bytes.size();
+  }
+  std::ofstream(file, std::ios::binary) << std::string(100, '\x91');
+  EXPECT_THAT(message([&] { load_argument(file); }), HasSubstr("at most 32 values within another"));
+  std::filesystem::remove(file);
+  EXPECT_THAT(message([&] { load_argument(file); }), HasSubstr(file));
 }
 
 TEST(attributes, are_read_from_text) {

@@ -313,6 +313,23 @@ class CustomOpTest(unittest.TestCase):
         self.assertEqual(out["shape"].tolist(), [3, 2])
         self.assertEqual(scaled(np.ones(1), by=2).tolist(), [2])
 
+    def test_the_cache_keeps_programs_of_ops_with_a_version(self):
+        ops = {
+            "none": kiln.custom_op("test.domain::unversioned")(lambda x: x + 1),
+            "own": kiln.custom_op("test.domain::versioned", version="1")(lambda x: x + 1),
+            "text": kiln.custom_op("test.domain::from_text", source="return x + 1;"),
+            "text of a version": kiln.custom_op("test.domain::from_text_2", source="return x + 1;", version="2"),
+        }
+        with tempfile.TemporaryDirectory() as folder:
+            for name, op in ops.items():
+                for again in (False, True):
+                    b = kiln.Builder()
+                    b.output(op(b.input("x", "f32", [3])), "y")
+                    exe = kiln.compile(b, cache=folder)
+                    self.assertEqual("neither a version" in str(exe.report), name == "none")
+                    self.assertEqual(exe.report["passes"] == [], again and name != "none", name)
+                    self.assertEqual(exe(x=[1, 2, 3]).tolist(), [2, 3, 4])
+
     def test_faults_of_python_code(self):
         @kiln.custom_op("test.domain::broken")
         def broken(x):

@@ -13,6 +13,8 @@
 #include "kiln/op/dynamic/sequence.hpp"
 #include "kiln/op/dynamic/strings.hpp"
 #include "kiln/op/more.hpp"
+#include "kiln/op/quant/centered_dot.hpp"
+#include "kiln/op/quant/dynamic_quantize_linear.hpp"
 #include "kiln/op/quant/integer_convolution.hpp"
 #include "kiln/op/quant/integer_dot.hpp"
 
@@ -21,12 +23,13 @@ namespace {
 
 // Of importers and passes, beside `more_ops`.
 using made_ops =
-    type_list<op::bind_dims, op::branch, op::compress, op::concat_strings, op::couple_probabilities, op::equal_strings,
-              op::integer_convolution, op::integer_dot, op::join_sequence, op::loop, op::make_optional,
-              op::make_sequence, op::map_row, op::map_values, op::match_strings, op::non_max_suppression, op::nonzero,
-              op::normalize_strings, op::optional_get, op::optional_has, op::optional_rank, op::print_numbers,
-              op::read_numbers, op::select_objects, op::sequence_at, op::sequence_erase, op::sequence_insert,
-              op::sequence_length, op::split_sequence, op::split_strings, op::unique, op::zip_maps>;
+    type_list<op::bind_dims, op::branch, op::centered_dot, op::compress, op::concat_strings, op::couple_probabilities,
+              op::dynamic_quantize_linear, op::equal_strings, op::integer_convolution, op::integer_dot,
+              op::join_sequence, op::loop, op::make_optional, op::make_sequence, op::map_row, op::map_values,
+              op::match_strings, op::non_max_suppression, op::nonzero, op::normalize_strings, op::optional_get,
+              op::optional_has, op::optional_rank, op::print_numbers, op::read_numbers, op::select_objects,
+              op::sequence_at, op::sequence_erase, op::sequence_insert, op::sequence_length, op::split_sequence,
+              op::split_strings, op::unique, op::zip_maps>;
 
 template <class... Ops> std::array<const op_table*, sizeof...(Ops)> tables_of(type_list<Ops...>) {
   return {&table_of<Ops>()...};

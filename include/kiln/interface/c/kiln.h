@@ -304,6 +304,11 @@ typedef kiln_status (*kiln_op_callback)(void* user, kiln_op_call* call);
    memory whatever the target. A second definition of a name is KILN_BAD_PARAM. */
 KILN_API kiln_status kiln_op_define(const char* domain, const char* op_type, kiln_op_callback shape,
                                     kiln_op_callback compute, void* user, uint32_t flags);
+/* The same with a version of what `compute` computes, another one wherever that changes: programs with an op whose
+   version is NULL or empty, as kiln_op_define leaves it, are not kept in a cache of compiled programs. */
+KILN_API kiln_status kiln_op_define_versioned(const char* domain, const char* op_type, const char* version,
+                                              kiln_op_callback shape, kiln_op_callback compute, void* user,
+                                              uint32_t flags);
 /* A flag: equal inputs and attributes give equal outputs, so instructions may be merged and computed beforehand. */
 #define KILN_OP_PURE 1u
 

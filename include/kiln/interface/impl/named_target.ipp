@@ -13,10 +13,25 @@
 
 namespace kiln {
 
+namespace {
+
+constexpr std::pair<std::string_view, std::string_view> migraphx_names[] = {
+    {"cpu", "eigen"}, {"gpu", "hip"}, {"ref", "reference"}};
+
+}  // namespace
+
+std::string_view migraphx_target_name(std::string_view own) {
+  for (const auto& [name, known] : migraphx_names)
+    if (known == own) return name;
+  return own;
+}
+
 std::unique_ptr<target> named_target(std::string_view name, const compile_options& compiling) {
-  if (name == "cpu") name = "eigen";
-  if (name == "gpu") name = "hip";
-  if (name == "ref") name = "reference";
+  for (const auto& [alias, own] : migraphx_names)
+    if (alias == name) {
+      name = own;
+      break;
+    }
   std::string known = "reference";
   if (name == "reference" && compiling.tune)
     raise(errc::invalid_argument, "tuning chooses kernels of the targets eigen and hip: found target 'reference'");

@@ -22,7 +22,8 @@ struct onnx_options {
   std::string external_data_path;
 };
 
-/// Errors are those of `onnx::read_model`; a range beside an extent for one input is `invalid_argument`.
+/// Errors are those of `onnx::read_model`. A range beside an extent for one input, and both defaults, are
+/// `invalid_argument`; extents of an input that the model does not have are `not_found`.
 program parse_onnx(const std::string& file, const onnx_options& options = {});
 program parse_onnx_buffer(std::span<const std::byte> model, const onnx_options& options = {});
 /// Names of the operators that the importer knows, sorted.

@@ -77,7 +77,8 @@ class program {
   std::vector<shape> output_shapes() const;
 
   bool is_compiled() const;
-  /// Makes this a compiled program. A second time, and for a GPU that is not there, this is an error.
+  /// Makes this a compiled program. A second time, and for a GPU that is not there, this is an error. What is changed
+  /// afterwards is no part of it: a run or a save is then an `invalid_argument` error.
   void compile(const target& to, const compile_options& options = {});
   /// Runs with arguments by name; more than the program takes are left out. A program that is not compiled runs on the
   /// reference. Any number of threads may run one program.
@@ -101,23 +102,31 @@ class program {
     std::string target_name;
     compile_options options;
     std::vector<std::string> result_names;  ///< parameters that take the results; none where they are made
+    /// How it was compiled, and for which target by MIGraphX's name; result names follow from that.
+    void settle(std::string target, compile_options how);
   };
   const std::shared_ptr<const compiled>& get_compiled() const { return compiled_; }
   void set_compiled(std::shared_ptr<const compiled> c);
+  /// A program that was changed after it was compiled is an `invalid_argument` error.
+  void check_unchanged() const;
   /// The main module as kiln's program.
   kiln::program graph() const { return main_module().graph(); }
   /// Another graph in place of the main module's, with remarks on how it came about. Instructions that were handed out
-  /// stay valid as such, but nothing may be added to them.
+  /// are stale then: they are still there, but none may read them.
   void replace(kiln::program graph, const std::vector<std::string>& remarks);
   const std::vector<std::string>& remarks() const { return remarks_; }
+  void set_remarks(std::vector<std::string> remarks) { remarks_ = std::move(remarks); }
+  /// Counts changes of all modules.
+  std::size_t version() const;
 
  private:
   struct memory;
   std::shared_ptr<const compiled> ready() const;
-  std::vector<argument> run_with(const parameter_map& parameters, const run_options& options, bool traced) const;
+  std::vector<argument> run_with(const parameter_map& parameters, const run_options& options) const;
   std::vector<std::unique_ptr<module>> modules_;
   std::vector<std::string> remarks_;
   std::shared_ptr<const compiled> compiled_;
+  std::size_t compiled_version_ = 0;
   std::unique_ptr<memory> memory_;
 };
 

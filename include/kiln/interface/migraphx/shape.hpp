@@ -65,7 +65,7 @@ class shape {
   shape() = default;
   /// One element: extents {1}, strides {0}.
   explicit shape(type_t type);
-  /// Row-major extents.
+  /// Row-major extents. More elements or bytes than 64 bits count are a `limit` error, with strides too.
   shape(type_t type, std::vector<std::size_t> lens);
   shape(type_t type, std::initializer_list<std::size_t> lens) : shape(type, std::vector<std::size_t>(lens)) {}
   /// Another number of strides than of extents is an `invalid_argument` error.

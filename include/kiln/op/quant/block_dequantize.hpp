@@ -18,20 +18,23 @@ namespace op {
 /// Zero points are floats with the scales' extents; or of the data's type, and packed where the data is, each row in
 /// whole bytes; `zero` stands for absent ones. The result has the scales' type.
 ///
-/// Products with constant weights of this form read them as they are stored; no pass writes them out. `bytes_suffice`
-/// permits such a product to round its other operand to 8 bits, symmetrically by the greatest magnitude of each block.
+/// Products with constant weights of this form read them as they are stored, where the target has a kernel for it; else
+/// the pass expand_block_dequantize writes them as arithmetic. `bytes_suffice` permits such a product to round its
+/// other operand to 8 bits, symmetrically by the greatest magnitude of each block.
 struct block_dequantize {
   std::int64_t bits = 8, axis = -1, block = 32, extent = 0, zero = 0;
   bool bytes_suffice = false;
   static constexpr auto types = dtypes::floats;
   static constexpr int typed_input = 1;
+  static constexpr std::int64_t most_block = std::int64_t{1} << 20;
 
   constexpr result<shape> compute_shape(std::span<const shape> in) const {
     if (in.size() < 2 || in.size() > 3)
       return fault::of(errc::invalid_argument, "number of inputs", "2 or 3", in.size());
     const shape &data = in[0], &scale = in[1];
     if (bits != 8 && bits != 4 && bits != 2) return fault::of(errc::unsupported, "bits of a field", "2, 4 or 8", bits);
-    if (block < 1) return fault::of(errc::invalid_argument, "elements of a block", "1 or more", block);
+    if (block < 1 || block > most_block)
+      return fault::of(errc::invalid_argument, "elements of a block", "1 to 1048576", block);
     if (bits == 8 ? !is_integer(data.type) || size_of(data.type) != 1 : data.type != dtype::u8)
       return fault::of(errc::unsupported, "dtype of the data", bits == 8 ? "an integer of up to 8 bits" : "u8",
                        data.type);

@@ -27,6 +27,7 @@ void add_pairs(std::vector<pair>& to, const accuracy_question& q, bool outputs) 
   const std::vector<watched_value> x = outputs ? outputs_of(q.reference) : q.in_reference;
   const std::vector<watched_value> y = outputs ? outputs_of(q.quantized) : q.in_quantized;
   for (const watched_value& v : x) {
+    if (!outputs && is_unnamed(v.name)) continue;
     const auto same = std::find_if(y.begin(), y.end(), [&](const watched_value& w) { return w.name == v.name; });
     if (same == y.end()) continue;
     if (!is_float(q.reference.main().shape_of(v.value).type) ||

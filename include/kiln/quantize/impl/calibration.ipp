@@ -10,7 +10,7 @@ calibration_options checked(calibration_options o) {
   return o;
 }
 
-std::vector<watched_value> checked_floats(const program& p, std::vector<watched_value> watched) {
+void check_floats(const program& p, const std::vector<watched_value>& watched) {
   if (watched.empty()) raise(errc::invalid_argument, "a calibration watches values: expected one or more, found none");
   const module_graph& m = p.main();
   for (const watched_value& w : watched) {
@@ -21,7 +21,6 @@ std::vector<watched_value> checked_floats(const program& p, std::vector<watched_
       throw e.at_instruction(w.name);
     }
   }
-  return watched;
 }
 
 }  // namespace
@@ -29,7 +28,10 @@ std::vector<watched_value> checked_floats(const program& p, std::vector<watched_
 calibrator::calibrator(program p, std::vector<watched_value> watched, const target& t, calibration_options options,
                        compile_options compiling)
     : options_(checked(std::move(options))),
-      program_(std::move(p), checked_floats(p, std::move(watched)), t, std::move(compiling)),
+      program_([&] {
+        check_floats(p, watched);
+        return watched_program(std::move(p), std::move(watched), t, std::move(compiling));
+      }()),
       statistics_(program_.watched().size(), tensor_statistics(statistics_for(options_))) {}
 
 void calibrator::add(const sample& inputs) {

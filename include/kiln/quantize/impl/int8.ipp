@@ -9,15 +9,17 @@ bool named(const std::vector<std::string>& list, std::string_view name) {
   return std::find(list.begin(), list.end(), name) != list.end();
 }
 
-// Names of instructions that the program does not have are mistakes of the caller's.
-void check_names(const module_graph& m, const int8_options& options) {
+// Names that no product has are mistakes of the caller's.
+void check_names(const module_graph& m, const small_vector<value_id>& products, const int8_options& options) {
   for (const std::string& op : options.ops)
     if (op != "dot" && op != "convolution")
       raise(errc::invalid_argument, "ops to quantize to integers are dot and convolution: found '" + op + "'");
   for (const std::string& name : options.exclude) {
-    bool known = false;
-    for (std::uint32_t i = 0; i < m.size() && !known; ++i) known = m[i].name.view() == name;
-    if (!known) raise(errc::not_found, "no instruction '" + name + "' to exclude from quantization");
+    const bool known =
+        std::any_of(products.begin(), products.end(), [&](value_id v) { return m.producer(v).name.view() == name; });
+    if (!known)
+      raise(errc::not_found,
+            "no dot or convolution '" + name + "' with constant weights, to be excluded from quantization");
   }
   if (options.activations != dtype::u8 && options.activations != dtype::i8)
     raise(fault::of(errc::invalid_argument, "activations are quantized to a type", "u8 or i8", options.activations));
@@ -26,9 +28,10 @@ void check_names(const module_graph& m, const int8_options& options) {
 }
 
 small_vector<value_id> chosen_products(program& p, const int8_options& options) {
-  check_names(p.main(), options);
+  const small_vector<value_id> all = quantizable_products(p.main());
+  check_names(p.main(), all, options);
   small_vector<value_id> out;
-  for (const value_id v : quantizable_products(p.main())) {
+  for (const value_id v : all) {
     const auto& i = p.main().producer(v);
     if (named(options.ops, i.op.name()) && !named(options.exclude, i.name.view())) out.push_back(v);
   }
@@ -40,7 +43,7 @@ std::vector<watched_value> operands_of(const program& p, const small_vector<valu
   for (watched_value& w : all) {
     const bool read = std::any_of(products.begin(), products.end(),
                                   [&](value_id v) { return quantized_operand(p.main(), v) == w.value; });
-    if (read) out.push_back(std::move(w));
+    if (read && !dequantized_bytes(p.main(), w.value)) out.push_back(std::move(w));
   }
   return out;
 }
@@ -55,6 +58,41 @@ std::string label_of(const module_graph& m, value_id v) {
 program prepared(program p) {
   optimize(p, {.fuse = false});
   return p;
+}
+
+std::vector<std::string> prepared_names(const program& source, const program& prepared,
+                                        std::span<const std::string> names) {
+  const module_graph &from = source.main(), &to = prepared.main();
+  const auto is_product = [](const module_graph& m, std::uint32_t i) {
+    return m[i].kind == instruction_kind::op && m[i].op.kind() == op_kind::contraction;
+  };
+  const auto is_known = [&](std::string_view name) {
+    for (std::uint32_t i = 0; i < to.size(); ++i)
+      if (is_product(to, i) && to[i].name.view() == name) return true;
+    return false;
+  };
+  // the one op that reads an instruction, else itself
+  const auto reader_of = [&](std::uint32_t read) {
+    std::uint32_t found = read, readers = 0;
+    for (std::uint32_t i = 0; i < from.size(); ++i)
+      for (const value_id v : from[i].inputs)
+        if (v.instruction == read) found = i, ++readers;
+    return readers == 1 ? found : read;
+  };
+  std::vector<std::string> out(names.begin(), names.end());
+  for (std::string& name : out) {
+    if (is_known(name)) continue;
+    std::uint32_t at = 0;
+    while (at < from.size() && !(is_product(from, at) && from[at].name.view() == name)) ++at;
+    constexpr int most = 8;  // ops that are folded into a product
+    for (int steps = 0; at < from.size() && steps < most; ++steps) {
+      at = reader_of(at);
+      if (!is_known(from[at].name.view())) continue;
+      name = from[at].name.str();
+      break;
+    }
+  }
+  return out;
 }
 
 std::vector<watched_value> values_to_quantize(const program& p, const int8_options& options) {
@@ -79,11 +117,12 @@ quantized_program to_int8(program p, const ranges& ranges, const int8_options& o
   }
   quantized_program out;
   for (const value_id v : products) {
-    if (std::find(known.begin(), known.end(), quantized_operand(p.main(), v)) != known.end()) {
+    const value_id operand = quantized_operand(p.main(), v);
+    if (dequantized_bytes(p.main(), operand) || std::find(known.begin(), known.end(), operand) != known.end()) {
       plan.products.push_back(v);
     } else {
       out.note.remark(text("'" + label_of(p.main(), v) + "' stays in floats: its operand '" +
-                           label_of(p.main(), quantized_operand(p.main(), v)) + "' has no range"));
+                           label_of(p.main(), operand) + "' has no range"));
     }
   }
   if (plan.products.empty())
@@ -91,6 +130,31 @@ quantized_program to_int8(program p, const ranges& ranges, const int8_options& o
                                       std::to_string(ranges.size()) + " of other names, and " +
                                       std::to_string(products.size()) + " such products");
   pass_note done = insert_quantization(p, plan);
+  out.note.count(done.counts);
+  for (text& remark : done.remarks) out.note.remark(std::move(remark));
+  out.graph = std::move(p);
+  return out;
+}
+
+quantized_program to_dynamic_int8(program p, const int8_options& options) {
+  quantization_plan plan;
+  plan.weights = options.weights;
+  plan.weights.reduced = options.reduced;
+  quantized_program out;
+  for (const value_id v : chosen_products(p, options)) {
+    const auto stays = [&](std::string_view why) {
+      out.note.remark(text("'" + label_of(p.main(), v) + "' stays in floats: ").append(why));
+    };
+    if (!p.main().producer(v).op.is<op::dot>())
+      stays("convolutions are quantized by ranges alone");
+    else if (dequantized_bytes(p.main(), quantized_operand(p.main(), v)))
+      stays("its operand is of bytes already");
+    else
+      plan.products.push_back(v);
+  }
+  if (plan.products.empty())
+    raise(errc::invalid_argument, "dynamic quantization needs a dot of a value and constant weights: found none");
+  pass_note done = insert_dynamic_quantization(p, plan);
   out.note.count(done.counts);
   for (text& remark : done.remarks) out.note.remark(std::move(remark));
   out.graph = std::move(p);

@@ -4,6 +4,8 @@
 #include <cmath>
 #include <limits>
 
+#include "kiln/quantize/impl/named.hpp"
+
 namespace kiln::quantize {
 namespace {
 
@@ -153,6 +155,10 @@ void expect(bool holds, std::string_view rule, const std::string& expected, cons
 }
 
 }  // namespace
+
+calibration_method method_named(std::string_view name) {
+  return detail::named(name, calibration_methods, "calibration method");
+}
 
 void check(const calibration_options& o) {
   using enum calibration_method;

@@ -1,24 +1,26 @@
 #include "kiln/quantize/precision.hpp"
 
 #include "kiln/pass/narrow_floats.hpp"
+#include "kiln/quantize/impl/named.hpp"
 
 namespace kiln::quantize {
 namespace {
 
-constexpr double greatest_half = 65504;
-
 quantized_program in_narrow_floats(program p, const precision_options& options) {
-  optimize(p, {.fuse = false});
   narrow_float_options how{.to = options.to == precision::f16 ? dtype::f16 : dtype::bf16};
   for (const std::string& op : options.ops) how.ops.push_back(text(op));
   quantized_program out;
   if (options.to == precision::f16)
     for (const watched_value& w : float_values(p)) {
       const auto at = options.known.find(w.name);
-      if (at == options.known.end() || !(at->second.whole.magnitude() > greatest_half)) continue;
-      how.in_wide.push_back(w.value.instruction);
-      out.note.remark(text("'" + w.name + "' stays in wide floats: its values reach " +
-                           std::to_string(at->second.whole.magnitude())));
+      if (at == options.known.end() || !(at->second.whole.magnitude() > greatest_narrow(how.to))) continue;
+      how.beyond.push_back(w.value);
+      out.note.remark(text("'")
+                          .append(w.name)
+                          .append(std::string_view("' stays in "))
+                          .append(to_string(p.main().shape_of(w.value).type))
+                          .append(std::string_view(", and so does what reads it: its values reach "))
+                          .append(at->second.whole.magnitude()));
     }
   pass_note done = narrow_floats(p, how);
   out.note.count(done.counts);
@@ -29,19 +31,17 @@ quantized_program in_narrow_floats(program p, const precision_options& options) 
 
 }  // namespace
 
-precision precision_named(std::string_view name) {
-  for (const precision p : {precision::as_written, precision::f16, precision::bf16, precision::int8})
-    if (to_string(p) == name) return p;
-  raise(errc::invalid_argument, "a precision is as_written, fp16, bf16 or int8: found '" + std::string(name) + "'");
-}
+precision precision_named(std::string_view name) { return detail::named(name, precisions, "precision"); }
 
 quantized_program with_precision(program p, const precision_options& options) {
   if (options.to == precision::as_written) return {std::move(p), pass_note("quantize")};
+  if (!options.is_prepared) p = prepared(std::move(p));
+  if (options.to == precision::dynamic_int8) return to_dynamic_int8(std::move(p), options.int8);
   if (options.to != precision::int8) return in_narrow_floats(std::move(p), options);
-  if (options.known.empty())
+  if (options.known.empty() && !values_to_quantize(p, options.int8).empty())
     raise(errc::invalid_argument,
           "int8 needs the ranges of values: calibrate the program, or give a calibration table");
-  return to_int8(prepared(std::move(p)), options.known, options.int8);
+  return to_int8(std::move(p), options.known, options.int8);
 }
 
 }  // namespace kiln::quantize

@@ -4,6 +4,7 @@
 #include <fstream>
 #include <iterator>
 
+#include "kiln/quantize/impl/named.hpp"
 #include "kiln/quantize/impl/table_forms.hpp"
 #include "kiln/runtime/kept_files.hpp"
 
@@ -12,13 +13,20 @@ namespace {
 
 constexpr std::array<std::string_view, 5> form_names = {"native", "json", "plain_json", "flatbuffers", "cache"};
 
-void check_ranges(const ranges& r) {
+// What a table keeps: ranges of values that have names.
+ranges checked(const ranges& r) {
+  ranges out;
   for (const auto& [name, range_of] : r) {
     bool finite = range_of.whole.is_finite();
     for (const range& c : range_of.channels) finite = finite && c.is_finite();
     if (!finite)
       raise(errc::invalid_argument, "ranges of a calibration table are finite: that of '" + name + "' is not");
+    if (!is_unnamed(name)) out.emplace(name, range_of);
   }
+  if (out.empty())
+    raise(errc::invalid_argument, "a calibration table has ranges of named values: found none, and " +
+                                      std::to_string(r.size()) + " of unnamed ones");
+  return out;
 }
 
 }  // namespace
@@ -26,28 +34,22 @@ void check_ranges(const ranges& r) {
 std::string_view to_string(table_form f) { return form_names[static_cast<unsigned>(f)]; }
 
 table_form table_form_named(std::string_view name) {
-  std::string known;
-  for (std::size_t i = 0; i < form_names.size(); ++i) {
-    if (form_names[i] == name) return static_cast<table_form>(i);
-    known.append(known.empty() ? "" : ", ").append(form_names[i]);
-  }
-  raise(errc::invalid_argument,
-        "form of a calibration table: expected one of " + known + ", found '" + std::string(name) + "'");
+  return detail::named(name, table_forms, "form of a calibration table");
 }
 
-std::string table_bytes(const ranges& r, table_form form) {
-  check_ranges(r);
+std::string table_bytes(const ranges& all, table_form form, calibration_method by) {
+  const ranges r = checked(all);
   switch (form) {
     case table_form::native: return detail::native_table(r);
-    case table_form::json: return detail::json_table(r, false);
-    case table_form::plain_json: return detail::json_table(r, true);
+    case table_form::json: return detail::json_table(r, false, by);
+    case table_form::plain_json: return detail::json_table(r, true, by);
     case table_form::flatbuffers: return detail::flatbuffers_table(r);
     default: return detail::cache_table(r);
   }
 }
 
-void write_table(const std::filesystem::path& path, const ranges& r, table_form form) {
-  if (!keep_file(path, table_bytes(r, form)))
+void write_table(const std::filesystem::path& path, const ranges& r, table_form form, calibration_method by) {
+  if (!keep_file(path, table_bytes(r, form, by)))
     raise(errc::io, "a calibration table is written: can't write '" + path.string() + "'");
 }
 
@@ -89,8 +91,17 @@ void bad_table(const std::string& place, std::size_t line, const std::string& ex
   throw e.at_source(line == 0 ? place : place + ":" + std::to_string(line));
 }
 
+void check_range(const std::string& name, range r, const std::string& place, std::size_t line) {
+  if (r.is_finite()) return;
+  bad_table(place, line,
+            r.low <= r.high ? "ends of '" + name + "' whose difference is finite"
+                            : "a lowest value of '" + name + "' not above the highest",
+            decimal(r.low) + " and " + decimal(r.high));
+}
+
 void add_range(ranges& to, const std::string& name, tensor_range r, const std::string& place, std::size_t line) {
   if (name.empty()) bad_table(place, line, "the name of a tensor", "none");
+  check_range(name, r.whole, place, line);
   if (!to.emplace(name, std::move(r)).second) bad_table(place, line, "each tensor once", "'" + name + "' again");
 }
 

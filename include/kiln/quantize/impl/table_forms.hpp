@@ -10,6 +10,9 @@ namespace kiln::quantize::detail {
 [[noreturn]] void bad_table(const std::string& place, std::size_t line, const std::string& expected,
                             const std::string& found);
 
+/// Refuses ends that are out of order, or whose difference is no finite number.
+void check_range(const std::string& name, range r, const std::string& place, std::size_t line);
+
 /// Adds a tensor with a symmetric range, or any range, unless the table has one of that name.
 void add_range(ranges& to, const std::string& name, tensor_range r, const std::string& place, std::size_t line);
 
@@ -22,7 +25,7 @@ std::string in_quotes(std::string_view text);
 
 std::string native_table(const ranges& r);
 std::string cache_table(const ranges& r);
-std::string json_table(const ranges& r, bool plain);
+std::string json_table(const ranges& r, bool plain, calibration_method by);
 std::string flatbuffers_table(const ranges& r);
 ranges parse_native(std::string_view bytes, const std::string& place);
 ranges parse_cache(std::string_view bytes, const std::string& place);

@@ -27,6 +27,7 @@ ordered_json tensor_data(const tensor_range& r) {
     out["avg"] = array_of(r.distribution->mean);
     out["std"] = array_of(r.distribution->deviation);
   }
+  if (!r.channels.empty()) out["axis"] = r.axis;
   out["CLS"] = "TensorData";
   return out;
 }
@@ -42,6 +43,12 @@ std::vector<double> numbers_of(const json& value) {
     out.push_back(v.get<double>());
   }
   return out;
+}
+
+// What a value is; its text may be long, and deep.
+std::string kind_of(const json& value) {
+  if (value.is_number()) return decimal(value.get<double>());
+  return std::string(value.is_array() || value.is_object() ? "an " : "a ").append(value.type_name());
 }
 
 class reader {
@@ -74,22 +81,30 @@ class reader {
       if (value.contains("avg") && value.contains("std")) out.distribution = distribution(name, value);
     }
     if (low.empty() || low.size() != high.size())
-      bad_table(place_, 0, "a number, [lowest, highest], or an object with both, of '" + name + "'",
-                value.dump().substr(0, 80));
+      bad_table(place_, 0, "a number, [lowest, highest], or an object with both, of '" + name + "'", kind_of(value));
     for (std::size_t i = 0; i < low.size(); ++i) {
       const range channel{low[i], high[i]};
-      if (!channel.is_finite())
-        bad_table(place_, 0, "a lowest value not above the highest one of '" + name + "'", value.dump().substr(0, 80));
+      check_range(name, channel, place_, 0);
       out.whole = i == 0 ? channel : out.whole.joined(channel);
       if (low.size() > 1 || is_list(value)) out.channels.push_back(channel);
     }
+    if (value.is_object() && value.contains("axis")) out.axis = axis(name, value["axis"]);
+    return out;
+  }
+
+  std::int64_t axis(const std::string& name, const json& value) const {
+    constexpr std::int64_t most = 64;  // no tensor has as many dims
+    if (!value.is_number_integer()) bad_table(place_, 0, "an integer axis of '" + name + "'", kind_of(value));
+    const auto out = value.get<std::int64_t>();
+    if (out < -most || out > most) bad_table(place_, 0, "an axis of '" + name + "' within a rank", std::to_string(out));
     return out;
   }
 
   moments distribution(const std::string& name, const json& value) const {
     const std::vector<double> mean = numbers_of(value["avg"]), deviation = numbers_of(value["std"]);
     if (mean.size() != 1 || deviation.size() != 1 || deviation[0] < 0)
-      bad_table(place_, 0, "numbers avg and std of '" + name + "'", value.dump().substr(0, 80));
+      bad_table(place_, 0, "numbers avg and std of '" + name + "', std not below 0",
+                kind_of(value["avg"]) + " and " + kind_of(value["std"]));
     return {mean[0], deviation[0]};
   }
 
@@ -101,6 +116,8 @@ class reader {
   const std::string& place_;
 };
 
+constexpr int most_depth = 8;  // ONNX Runtime's tables have 5
+
 std::size_t line_of(std::string_view bytes, std::size_t at) {
   return 1 + static_cast<std::size_t>(std::count(
                  bytes.begin(), bytes.begin() + static_cast<std::ptrdiff_t>(std::min(at, bytes.size())), '\n'));
@@ -108,11 +125,13 @@ std::size_t line_of(std::string_view bytes, std::size_t at) {
 
 }  // namespace
 
-std::string json_table(const ranges& r, bool plain) {
+std::string json_table(const ranges& r, bool plain, calibration_method by) {
   ordered_json tensors = ordered_json::object();
   for (const auto& [name, of] : r) tensors[name] = plain ? ordered_json(of.whole.magnitude()) : tensor_data(of);
   if (plain) return tensors.dump(1) + "\n";
-  const ordered_json method = {{"CLS", "CalibrationMethod"}, {"value", "CalibrationMethod.MinMax"}};
+  constexpr std::string_view names[] = {"MinMax", "Entropy", "Percentile", "Distribution"};
+  const std::string name = std::string("CalibrationMethod.").append(names[static_cast<unsigned>(by)]);
+  const ordered_json method = {{"CLS", "CalibrationMethod"}, {"value", name}};
   return ordered_json{{"CLS", "TensorsData"}, {"data", tensors}, {"calibration_method", method}}.dump() + "\n";
 }
 
@@ -120,7 +139,16 @@ ranges parse_json(std::string_view bytes, const std::string& place) {
   json root;
   std::string again;                        // a name that stands there twice
   std::vector<std::set<std::string>> open;  // the keys of objects that have not ended
+  int depth = 0;
+  const auto deeper = [&] {
+    // a reader's work is recursive
+    if (++depth > most_depth)
+      bad_table(place, 0, "lists and objects within each other, " + std::to_string(most_depth) + " deep at most",
+                "more");
+  };
   const json::parser_callback_t watch = [&](int, json::parse_event_t event, json& parsed) {
+    if (event == json::parse_event_t::object_start || event == json::parse_event_t::array_start) deeper();
+    if (event == json::parse_event_t::object_end || event == json::parse_event_t::array_end) --depth;
     if (event == json::parse_event_t::object_start) open.emplace_back();
     if (event == json::parse_event_t::object_end) open.pop_back();
     if (event == json::parse_event_t::key) {

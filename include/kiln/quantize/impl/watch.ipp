@@ -7,15 +7,50 @@
 namespace kiln::quantize {
 namespace {
 
-// Where each name leads, in the order in which names win: outputs last, so that they hide instructions.
-std::map<std::string, value_id, std::less<>> names_of(const module_graph& m) {
-  std::map<std::string, value_id, std::less<>> out;
-  for (std::uint32_t i = 0; i < m.size(); ++i)
-    if (m[i].kind == instruction_kind::op && !m[i].name.view().empty()) out[m[i].name.str()] = {i, 0};
-  for (std::size_t k = 0; k < m.outputs.size(); ++k) out[m.output_names[k].str()] = m.outputs[k];
-  for (const value_id v : m.parameters()) out[m.producer(v).name.str()] = v;
+// By instruction: whether it depends on an input.
+std::vector<bool> variable_of(const module_graph& m, const small_vector<std::uint32_t>& order) {
+  std::vector<bool> out(m.size(), false);
+  for (const std::uint32_t i : order) {
+    out[i] = m[i].kind == instruction_kind::parameter && !m[i].is_weight;
+    for (const value_id v : m[i].inputs) out[i] = out[i] || out[v.instruction];
+  }
   return out;
 }
+
+// Where each name leads, and how each value is named.
+struct value_names {
+  std::map<std::string, value_id, std::less<>> values;
+  std::map<std::pair<std::uint32_t, std::uint32_t>, std::string> names;
+
+  // In the order in which names win: outputs last, so that they hide instructions.
+  explicit value_names(const module_graph& m) {
+    for (std::uint32_t i = 0; i < m.size(); ++i)
+      if (m[i].kind == instruction_kind::op && !m[i].name.view().empty()) values[m[i].name.str()] = {i, 0};
+    for (std::size_t k = 0; k < m.outputs.size(); ++k) values[m.output_names[k].str()] = m.outputs[k];
+    for (const value_id v : m.parameters()) values[m.producer(v).name.str()] = v;
+    for (const auto& [name, v] : values) names[{v.instruction, v.result}] = name;
+    number_others(m);
+  }
+
+ private:
+  // The values of a source node that became several instructions, but for its last one: NAME#0, NAME#1 and so on.
+  void number_others(const module_graph& m) {
+    const auto order = m.order();
+    const std::vector<bool> variable = variable_of(m, order);
+    std::map<std::string, std::size_t, std::less<>> next;
+    for (const std::uint32_t i : order) {
+      if (m[i].kind != instruction_kind::op || !variable[i] || m[i].name.view().empty()) continue;
+      for (std::uint32_t k = 0; k < m[i].results.size(); ++k) {
+        if (!is_float(m[i].results[k].type) || names.contains({i, k})) continue;
+        std::size_t& number = next[m[i].name.str()];
+        std::string name;
+        do name = m[i].name.str() + "#" + std::to_string(number++);
+        while (!values.emplace(name, value_id{i, k}).second);
+        names[{i, k}] = std::move(name);
+      }
+    }
+  }
+};
 
 program with_outputs(program p, std::span<const watched_value> watched) {
   module_graph& m = p.main();
@@ -37,11 +72,11 @@ program with_outputs(program p, std::span<const watched_value> watched) {
 }  // namespace
 
 std::vector<watched_value> values_named(const program& p, std::span<const std::string> names) {
-  const auto known = names_of(p.main());
+  const value_names known(p.main());
   std::vector<watched_value> out;
   for (const std::string& name : names) {
-    const auto at = known.find(name);
-    if (at == known.end())
+    const auto at = known.values.find(name);
+    if (at == known.values.end())
       raise(errc::not_found, "a value to watch is an input, an output or a named instruction: found '" + name + "'");
     out.push_back({name, at->second});
   }
@@ -50,23 +85,25 @@ std::vector<watched_value> values_named(const program& p, std::span<const std::s
 
 std::vector<watched_value> float_values(const program& p) {
   const module_graph& m = p.main();
-  std::map<std::pair<std::uint32_t, std::uint32_t>, std::string> names;
-  for (const auto& [name, value] : names_of(m)) names[{value.instruction, value.result}] = name;
+  const value_names known(m);
+  const auto order = m.order();
+  const std::vector<bool> variable = variable_of(m, order);
   std::vector<watched_value> out;
-  std::vector<bool> variable(m.size(), false);
-  for (const std::uint32_t i : m.order()) {
-    variable[i] = m[i].kind == instruction_kind::parameter && !m[i].is_weight;
-    for (const value_id v : m[i].inputs) variable[i] = variable[i] || variable[v.instruction];
+  for (const std::uint32_t i : order) {
     if (!variable[i]) continue;
     for (std::uint32_t k = 0; k < m[i].results.size(); ++k) {
       if (!is_float(m[i].results[k].type)) continue;
-      const auto at = names.find({i, k});
-      std::string name = at != names.end() ? at->second : std::string("%").append(std::to_string(i));
-      if (at == names.end() && k != 0) name.append(".").append(std::to_string(k));
+      const auto at = known.names.find({i, k});
+      std::string name = at != known.names.end() ? at->second : std::string("%").append(std::to_string(i));
+      if (at == known.names.end() && k != 0) name.append(".").append(std::to_string(k));
       out.push_back({std::move(name), {i, k}});
     }
   }
   return out;
+}
+
+bool is_unnamed(std::string_view name) {
+  return name.size() > 1 && name[0] == '%' && name.find_first_not_of("0123456789.", 1) == name.npos;
 }
 
 watched_program::watched_program(program p, std::vector<watched_value> watched, const target& t,

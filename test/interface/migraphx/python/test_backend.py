@@ -1,7 +1,10 @@
 """ONNX's backend interface, with and without the package onnx."""
 
 import pathlib
+import sys
+import types
 import unittest
+import unittest.mock
 
 import migraphx
 import migraphx.backend as backend
@@ -37,6 +40,26 @@ class BackendTest(unittest.TestCase):
         self.assertIn("'ref'", repr(backend.prepare(MODEL).program))
         backend.set_device("CPU")
         self.assertIn("'cpu'", repr(backend.prepare(MODEL).program))
+
+    def test_programs_of_the_caller_stay_as_they_are(self):
+        p = migraphx.parse_onnx(MODEL)
+        (name, s), = p.get_parameter_shapes().items()
+        x = np.asarray(migraphx.generate_argument(s))
+        np.testing.assert_allclose(backend.prepare(p).run(x)[0], p.run({name: x})[0], rtol=1e-4, atol=1e-4)
+        self.assertFalse(p.is_compiled())
+
+    def test_element_types_with_any_onnx(self):
+        newer = types.ModuleType("onnx.helper")
+        newer.np_dtype_to_tensor_dtype = {np.dtype(np.float32): 1}.__getitem__
+        older = types.ModuleType("onnx.mapping")
+        older.NP_TYPE_TO_TENSOR_TYPE = {np.dtype(np.float32): 1}
+        package = types.ModuleType("onnx")
+        for modules in (
+            {"onnx": package, "onnx.helper": newer, "onnx.mapping": None},
+            {"onnx": package, "onnx.helper": types.ModuleType("onnx.helper"), "onnx.mapping": older},
+        ):
+            with unittest.mock.patch.dict(sys.modules, modules):
+                self.assertEqual(backend._element_type(np.dtype(np.float32)), 1)
 
     def test_nodes(self):
         try:

@@ -1,6 +1,7 @@
 """Programs made operator by operator, as scripts for MIGraphX make them."""
 
 import array
+import concurrent.futures
 import contextlib
 import io
 import math
@@ -96,6 +97,30 @@ class ModuleTest(unittest.TestCase):
         self.assertEqual(m.add_instruction(to, [x]).shape().type_string(), "int64_type")
         with self.assertRaisesRegex(ValueError, "object"):
             migraphx.op("softmax", axis=object())
+        own = []
+        own.append(own)
+        deep = {}
+        deep["deep"] = deep
+        for values, text in (
+            ({"axes": own}, "'axes' of 'reduce_mean': values within another: expected 32, found more"),
+            ({"axes": deep}, "'axes' of 'reduce_mean': values within another"),
+            ({"axes": [2**64]}, "'axes' of 'reduce_mean': whole numbers have 64 bits: found 18446744073709551616"),
+            ({"axes": [-(2**63) - 1]}, "64 bits: found -9223372036854775809"),
+            ({"axes": {1: 2}}, "'axes' of 'reduce_mean': names are words: found 1"),
+            ({"axes": "\udc00"}, "'axes' of 'reduce_mean': words are Unicode"),
+            ({"axes": [1, 1j]}, "'axes' of 'reduce_mean': expected a bool, number, word.*found 1j"),
+        ):
+            with self.assertRaisesRegex(ValueError, text):
+                migraphx.op("reduce_mean", **values)
+        with self.assertRaisesRegex(ValueError, "'dims' of 'tile'"):
+            migraphx.macro("tile", dims=own)
+        for op in (
+            migraphx.op("reduce_mean", axes=["a"]),
+            migraphx.op("allocate", shape={"type": "float_type", "lens": [1, "a"]}),
+            migraphx.op("allocate", shape={"type": "float_type", "lens": [-1]}),
+        ):
+            with self.assertRaisesRegex(ValueError, "whole numbers.*found ('a'|\"a\"|-1)"):
+                m.add_instruction(op, [x] if op.name() == "reduce_mean" else [])
         with self.assertRaisesRegex(ValueError, "no attribute 'axi'"):
             migraphx.op("softmax", axi=1)
         with self.assertRaisesRegex(ValueError, "nearest is 'softmax'"):
@@ -157,6 +182,36 @@ class ModuleTest(unittest.TestCase):
         x = migraphx.program().get_main_module().add_parameter("x", F)
         with self.assertRaisesRegex(ValueError, "another program"):
             m.add_instruction(migraphx.op("relu"), [x])
+
+    def test_returns(self):
+        p = migraphx.program()
+        m = p.get_main_module()
+        x = m.add_parameter("x", F)
+        m.replace_return([x])
+        y = m.add_instruction(migraphx.op("neg"), [x])
+        with self.assertRaisesRegex(ValueError, "'main' has one return"):
+            m.add_return([y])
+        m.replace_return([y])
+        self.assertEqual([i.name() for i in m], ["@param", "neg", "@return"])
+        migraphx.quantize_fp16(p)
+        with self.assertRaisesRegex(ValueError, "is stale"):
+            m.replace_return([y])
+
+    def test_changes_from_many_threads(self):
+        p = migraphx.program()
+        m = p.get_main_module()
+        x = m.add_parameter("x", F)
+        one = np.ones((3, 3), np.float32)
+
+        def work(_):
+            for _ in range(20):
+                m.add_instruction(migraphx.op("add"), [x, m.add_literal(one)])
+                self.assertIn("main:@0", repr(m))
+                self.assertEqual(p.run({"x": one})[0].get_shape(), F)
+
+        with concurrent.futures.ThreadPoolExecutor(4) as pool:
+            list(pool.map(work, range(4)))
+        self.assertEqual(len(list(m)), 1 + 4 * 20 * 2)
 
     def test_to_py(self):
         p = migraphx.program()

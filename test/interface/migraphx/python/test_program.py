@@ -56,7 +56,7 @@ class ProgramTest(unittest.TestCase):
         with self.assertRaises(RuntimeError):
             migraphx.parse_tf("nowhere.pb")
         self.assertIn("Conv", migraphx.get_onnx_operators())
-        with self.assertRaisesRegex(ValueError, "tpu"):
+        with self.assertRaisesRegex(ValueError, "a target is ref, cpu or gpu: found 'tpu'"):
             migraphx.get_target("tpu")
 
     def test_dynamic_shapes(self):
@@ -70,6 +70,11 @@ class ProgramTest(unittest.TestCase):
                 self.assertEqual(p.run({name: scans(count)[1]})[0].get_shape().lens(), [count, 10])
             with self.assertRaisesRegex(ValueError, f"'{name}'"):
                 p.run({name: scans(9)[1]})
+        for keyword in ("map_input_dims", "map_dyn_input_dims"):
+            with self.assertRaisesRegex(ValueError, f"no input 'no such': its inputs are '{name}'"):
+                migraphx.parse_onnx(MODEL, **{keyword: {"no such": [range_of(1, 8)] if "dyn" in keyword else [1]}})
+        with self.assertRaisesRegex(ValueError, "found both"):
+            migraphx.parse_onnx(MODEL, default_dim_value=2, default_dyn_dim_value=range_of(1, 8))
         fixed = migraphx.parse_onnx(MODEL, map_input_dims={name: list(scans(2)[1].shape)})
         self.assertEqual(fixed.get_parameter_shapes()[name].lens()[0], 2)
 
@@ -81,6 +86,7 @@ class ProgramTest(unittest.TestCase):
             ({name: x.astype(np.float64)}, f"'{name}'.*float_type.*double_type"),
             ({name: x[0]}, f"'{name}'.*{x.shape[-1]}"),
             ({name: object()}, f"'{name}'"),
+            ({name: [1j]}, f"'{name}': .*found"),
         ):
             with self.assertRaisesRegex(ValueError, text) as caught:
                 p.run(params)
@@ -109,8 +115,20 @@ class ProgramTest(unittest.TestCase):
             np.testing.assert_array_equal(migraphx.load(filename=file).run({name: x})[0], expected)
         with self.assertRaises(RuntimeError):
             migraphx.save_buffer(p, "json")
-        with self.assertRaises(RuntimeError):
+        with self.assertRaisesRegex(RuntimeError, "the buffer"):
             migraphx.load_buffer(b"nothing")
+        ranges = migraphx.parse_onnx(MODEL, map_dyn_input_dims={name: [range_of(1, 8, {2, 4})] + [range_of(n, n) for n in x.shape[1:]]})
+        shapes = migraphx.load_buffer(migraphx.save_buffer(ranges)).get_parameter_shapes()
+        self.assertEqual(shapes, ranges.get_parameter_shapes())
+
+    def test_a_compiled_program_is_not_changed(self):
+        name, x = scans(1)
+        p = compiled("ref")
+        m = p.get_main_module()
+        m.replace_return([next(iter(m))])
+        for call in (lambda: p.run({name: x}), lambda: migraphx.save_buffer(p)):
+            with self.assertRaisesRegex(ValueError, "changed after it was compiled"):
+                call()
 
     def test_clone(self):
         p = migraphx.parse_onnx(MODEL)
@@ -133,6 +151,11 @@ class ProgramTest(unittest.TestCase):
             np.testing.assert_allclose(np.asarray(p.run({name: x})[0]), expected, atol=close)
         cpu = migraphx.get_target("cpu")
         p = migraphx.parse_onnx(MODEL, default_dim_value=4)
+        for quantize in (migraphx.quantize_fp16, migraphx.quantize_bf16):
+            with self.assertRaisesRegex(ValueError, "found the word 'dot' alone"):
+                quantize(p, "dot")
+        with self.assertRaisesRegex(ValueError, "found the word 'dot' alone"):
+            migraphx.quantize_int8(p, cpu, [{name: x}], "dot")
         with self.assertRaises(RuntimeError):
             migraphx.quantize_int8(p, cpu)
         migraphx.quantize_int8(p, cpu, calibration=[{name: x}], ins_names={"dot", "convolution"})

@@ -54,6 +54,15 @@ class ShapeTest(unittest.TestCase):
         self.assertEqual(s.dyn_dims()[0].optimals, {2, 4})
         with self.assertRaises(ValueError):
             s.lens()
+        a = migraphx.argument(s)
+        self.assertEqual(repr(a), f"migraphx.argument({s!r})")
+        with self.assertRaisesRegex(ValueError, "constant extents"):
+            a.tolist()
+
+    def test_sizes_beyond_64_bits(self):
+        for lens, strides in (([2**40] * 2, [1, 1]), ([2], [2**63 - 1]), ([2**40] * 2, [0, 0])):
+            with self.assertRaisesRegex(ValueError, "64 bits"):
+                shape(type="float", lens=lens, strides=strides)
 
 
 class ArgumentTest(unittest.TestCase):
@@ -123,6 +132,41 @@ class ArgumentTest(unittest.TestCase):
         x[0, 0] = 5
         self.assertEqual((b.tolist(), b.data_ptr()), ([5, 1, 1, 1], x.ctypes.data))
         self.assertIn("5", repr(b))
+
+    def test_values_fit_the_type(self):
+        def make(name, *values):
+            return migraphx.create_argument(shape(type=name, lens=[len(values)]), values).tolist()
+
+        self.assertEqual(make("int8", -128, 127.9, -1.5, True, np.int64(3), np.float32(2)), [-128, 127, -1, 1, 3, 2])
+        self.assertEqual(make("uint64", 2**64 - 1, 2.0**63), [2**64 - 1, 2**63])
+        self.assertEqual(make("bool", 2, 0.0, True, False), [True, False, True, False])
+        self.assertEqual(make("float", 1, 2.5, np.float64(3)), [1, 2.5, 3])
+        for name, values, text in (
+            ("int8", [1, 300], "value 1 of int8_type: expected a number from -128 to 127, found 300"),
+            ("int8", [300.0], "value 0 of int8_type: expected a number from -128 to 127, found 300.0"),
+            ("uint8", [1.0, -1], "value 1 of uint8_type: expected a number from 0 to 255, found -1"),
+            ("int64", [2**63], f"to {2**63 - 1}, found {2**63}"),
+            ("int64", [float("nan")], "expected a whole number, found nan"),
+            ("int32", [1j], "expected a whole number, found 1j"),
+            ("float", [1j], "expected a real number, found 1j"),
+            ("float", ["1"], "expected a real number, found '1'"),
+            ("float", [10**400], "expected a real number, found 1000"),
+            ("bool", ["no"], "expected a bool or number, found 'no'"),
+        ):
+            with self.assertRaisesRegex(ValueError, text):
+                make(name, *values)
+
+    def test_complex_arrays(self):
+        for made in (np.array([1j]), np.array([1j], np.complex64), [1j]):
+            with self.assertRaisesRegex(ValueError, "real number.*(complex|c128)"):
+                migraphx.argument(made)
+        with self.assertRaisesRegex(ValueError, "complex"):
+            migraphx.program().get_main_module().add_literal(np.array([1j]))
+
+    def test_address_0(self):
+        with self.assertRaisesRegex(ValueError, "the address 0"):
+            migraphx.argument_from_pointer(shape(lens=[2]), 0)
+        self.assertEqual(migraphx.argument_from_pointer(shape(lens=[0]), 0).tolist(), [])
 
     def test_files(self):
         with tempfile.TemporaryDirectory() as folder:

@@ -62,6 +62,11 @@ template <class Values> const Values& attribute_of(const kiln_op_call& call, con
 
 kiln_status kiln_op_define(const char* domain, const char* op_type, kiln_op_callback shape, kiln_op_callback compute,
                            void* user, uint32_t flags) {
+  return kiln_op_define_versioned(domain, op_type, nullptr, shape, compute, user, flags);
+}
+
+kiln_status kiln_op_define_versioned(const char* domain, const char* op_type, const char* version,
+                                     kiln_op_callback shape, kiln_op_callback compute, void* user, uint32_t flags) {
   return guarded([&] {
     not_null(shape, "shape");
     not_null(compute, "compute");
@@ -69,6 +74,7 @@ kiln_status kiln_op_define(const char* domain, const char* op_type, kiln_op_call
     custom_op op;
     op.domain = not_null(domain, "domain");
     op.type = not_null(op_type, "op_type");
+    op.version = version ? version : "";
     op.pure = (flags & KILN_OP_PURE) != 0;
     op.shape_rule = [shape, user](const custom_attributes& attributes, std::span<const kiln::shape> in) {
       kiln_op_call call{attributes, {in.begin(), in.end()}, {}, {}, {}, false, {}};

@@ -4,6 +4,9 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <random>
+#include <span>
+
+#include "kiln/core/mapped_file.hpp"
 
 namespace kiln::migraphx {
 
@@ -26,6 +29,7 @@ template <class F> argument filled(const shape& s, F&& next) {
 
 bool equal_bytes(const argument& a, const argument& b) {
   const shape &s = a.get_shape(), &r = b.get_shape();
+  if (s.dynamic()) return std::memcmp(a.data(), b.data(), s.bytes()) == 0;
   const std::size_t n = s.type_size();
   for (std::size_t i = 0; i < s.elements(); ++i)
     if (std::memcmp(a.data() + s.index(i) * n, b.data() + r.index(i) * n, n) != 0) return false;
@@ -57,6 +61,37 @@ nlohmann::json data_value(const argument& a) {
   for (const argument& part : a.parts()) out.push_back(data_value(part));
   return out;
 }
+
+// Refuses what is nested deeper than arguments are: the parser and what follows it descend by recursion.
+struct nesting_check : nlohmann::json_sax<nlohmann::json> {
+  static constexpr std::size_t most = 32;
+  std::size_t depth = 0;
+  std::string why;
+
+  bool enter() {
+    if (++depth <= most) return true;
+    why = "expected at most " + std::to_string(most) + " values within another, found more";
+    return false;
+  }
+  bool leave() { return --depth, true; }
+  bool null() override { return true; }
+  bool boolean(bool) override { return true; }
+  bool number_integer(number_integer_t) override { return true; }
+  bool number_unsigned(number_unsigned_t) override { return true; }
+  bool number_float(number_float_t, const string_t&) override { return true; }
+  bool string(string_t&) override { return true; }
+  bool binary(binary_t&) override { return true; }
+  bool key(string_t&) override { return true; }
+  bool start_object(std::size_t) override { return enter(); }
+  bool start_array(std::size_t) override { return enter(); }
+  bool end_object() override { return leave(); }
+  bool end_array() override { return leave(); }
+  bool parse_error(std::size_t, const std::string&, const nlohmann::json::exception& e) override {
+    why = e.what();
+    return false;
+  }
+};
+
 argument read_data(const shape& s, const nlohmann::json& v) {
   if (s.type() == type_t::tuple_type) {
     std::vector<argument> parts;
@@ -77,16 +112,20 @@ argument::argument(const shape& s) : shape_(s) {
     for (const shape& part : s.parts()) parts_.emplace_back(part);
     return;
   }
+  if (s.dynamic() && s.bytes() == static_cast<std::size_t>(-1))
+    raise(errc::limit, "memory is there for the greatest extents of a shape: found " + to_string(s));
   buffer memory = buffer::allocate(std::max<std::size_t>(s.bytes(), 1));
   std::memset(memory.data(), 0, memory.size());
   std::byte* const bytes = memory.data();
-  const kiln::shape own = s.dynamic() ? kiln::shape{dtype_of_type(s.type()), {static_cast<std::int64_t>(s.bytes())}}
-                                      : to_kiln(s, "argument");
+  const auto elements = static_cast<std::int64_t>(s.dynamic() ? s.bytes() / s.type_size() : 0);
+  const kiln::shape own = s.dynamic() ? kiln::shape{dtype_of_type(s.type()), {elements}} : to_kiln(s, "argument");
   value_ = kiln::argument(own, std::move(memory), bytes);
 }
 
 argument::argument(const shape& s, void* data) : shape_(s) {
   if (s.dynamic()) raise(errc::invalid_argument, "an argument's shape has numbers as extents: found " + to_string(s));
+  if (!data && s.bytes() != 0)
+    raise(errc::invalid_argument, "an argument borrows memory: found the address 0 for " + to_string(s));
   if (s.type() != type_t::tuple_type) value_ = kiln::argument(to_kiln(s, "argument"), data);
 }
 
@@ -131,10 +170,13 @@ void save_argument(const argument& a, const std::filesystem::path& file) {
 }
 
 argument load_argument(const std::filesystem::path& file) {
-  std::ifstream from(file, std::ios::binary);
-  if (!from) raise(errc::io, "the file is read: " + file.string());
+  const buffer mapped = map_file(file.string());
+  const std::span bytes(reinterpret_cast<const std::uint8_t*>(mapped.data()), mapped.size());
   try {
-    const auto v = nlohmann::json::from_msgpack(from);
+    nesting_check nesting;
+    if (!nlohmann::json::sax_parse(bytes.begin(), bytes.end(), &nesting, nlohmann::json::input_format_t::msgpack))
+      raise(errc::malformed, file.string() + " holds an argument in MessagePack: " + nesting.why);
+    const auto v = nlohmann::json::from_msgpack(bytes.begin(), bytes.end());
     return read_data(read_shape(v.at("shape")), v.at("data"));
   } catch (const nlohmann::json::exception& e) {
     raise(errc::malformed, file.string() + " holds an argument in MessagePack: " + e.what());

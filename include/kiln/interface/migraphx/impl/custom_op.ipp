@@ -27,15 +27,22 @@ std::vector<shape> shapes_of(std::span<const kiln::shape> in) {
   return out;
 }
 
-// Ranges of extents in a custom op's result are symbols of its operands where the ranges are equal.
+// The operands' extent that a range in a custom op's result means: an equal range on the same axis, of the first
+// operand that has one there, or else the first equal range; the range itself where there is none.
+dimension extent_like(dimension range, std::size_t axis, std::span<const kiln::shape> in) {
+  const auto equal = [&](dimension e) { return !e.is_constant() && e.min() == range.min() && e.max() == range.max(); };
+  for (const kiln::shape& operand : in)
+    if (axis < operand.rank() && equal(operand.lens[axis])) return operand.lens[axis];
+  for (const kiln::shape& operand : in)
+    for (const dimension e : operand.lens)
+      if (equal(e)) return e;
+  return range;
+}
+
 kiln::shape result_shape(const shape& s, std::span<const kiln::shape> in, const std::string& name) {
   kiln::shape out = to_kiln(s, name);
-  for (std::size_t d = 0; s.dynamic() && d < out.rank(); ++d)
-    for (const kiln::shape& operand : in)
-      for (const dimension e : operand.lens)
-        if (!out.lens[d].is_constant() && !e.is_constant() && e.min() == out.lens[d].min() &&
-            e.max() == out.lens[d].max())
-          out.lens[d] = e;
+  for (std::size_t d = 0; d < out.rank(); ++d)
+    if (!out.lens[d].is_constant()) out.lens[d] = extent_like(out.lens[d], d, in);
   out.strides = {};
   return out;
 }

@@ -37,14 +37,30 @@ instruction& module::put(std::list<instruction>::iterator at, instruction made) 
   return *instructions_.insert(at, std::move(made));
 }
 
+void module::check_fresh(instruction_ref i) const {
+  if (!i) raise(errc::invalid_argument, "an operand or result is an instruction: found none");
+  if (i->stale)
+    raise(errc::invalid_argument, "instruction '" + i->op.name() + "' is stale: module '" + i->owner->name_ +
+                                      "' was rebuilt after it was handed out, and has new instructions");
+  if (is_main_ && i->owner != this)
+    raise(errc::invalid_argument, "the main module reads its own instructions alone: found '" + i->op.name() +
+                                      "' of module '" + i->owner->name_ + "'");
+}
+
+std::list<instruction>::iterator module::place_of_return() {
+  return std::find_if(instructions_.begin(), instructions_.end(),
+                      [](const instruction& i) { return i.op.name() == "@return"; });
+}
+
 std::list<instruction>::iterator module::place_of(instruction_ref i) {
+  check_fresh(i);
   for (auto at = instructions_.begin(); at != instructions_.end(); ++at)
     if (&*at == i) return at;
   raise(errc::invalid_argument, "an instruction belongs to the module that it is inserted into: '" + name_ + "'");
 }
 
 value module::operand(instruction_ref i, std::uint32_t result) const {
-  if (!i) raise(errc::invalid_argument, "an operand is an instruction");
+  check_fresh(i);
   if (result >= i->values.size())
     raise(fault::of(errc::invalid_argument, "an operand has such a result", i->values.size(), result));
   if (i->owner == this) return build_.wrap(i->values[result]);
@@ -70,7 +86,7 @@ instruction_ref module::lower(std::list<instruction>::iterator at, const operati
   std::vector<shape> types;
   std::vector<const operation*> makers;
   for (const instruction_ref i : inputs) {
-    if (!i) raise(errc::invalid_argument, "an operand is an instruction");
+    check_fresh(i);
     value_list all;
     for (std::uint32_t k = 0; k < i->values.size(); ++k) {
       value v = operand(i, k);
@@ -89,6 +105,7 @@ instruction_ref module::lower(std::list<instruction>::iterator at, const operati
   made.op = op;
   made.inputs = inputs;
   made.module_inputs.assign(modules.begin(), modules.end());
+  for (const module* m : modules) made.module_versions.push_back(m->version_);
   if (c.result_type)
     made.type = *c.result_type;
   else if (op.row() && op.row()->is_tuple && made.values.size() == 1)
@@ -100,6 +117,10 @@ instruction_ref module::lower(std::list<instruction>::iterator at, const operati
   return &put(at, std::move(made));
 } catch (error& e) {
   throw e.at_op(op.name());
+} catch (const nlohmann::json::exception& e) {  // within a list or an object
+  throw error(errc::invalid_argument, "attributes of the kinds that the operator has: found " +
+                                          attributes(op.values()).dump() + " (" + e.what() + ")")
+      .at_op(op.name());
 }
 
 instruction_ref module::add_instruction(const operation& op, const std::vector<instruction_ref>& inputs,
@@ -138,28 +159,34 @@ instruction_ref module::add_parameter(const std::string& name, const shape& s) {
   return &put(instructions_.end(), std::move(made));
 }
 
-instruction_ref module::add_return(const std::vector<instruction_ref>& results) {
+instruction module::return_of(const std::vector<instruction_ref>& results) const {
   instruction made;
   made.op = operation::builtin("@return");
   made.inputs = results;
   std::vector<shape> types;
   for (const instruction_ref i : results) {
-    if (!i) raise(errc::invalid_argument, "a result is an instruction");
+    check_fresh(i);
     for (std::uint32_t k = 0; k < i->values.size(); ++k) (void)operand(i, k);
     types.push_back(i->type);
   }
   made.type = shape::tuple(std::move(types));
-  return &put(instructions_.end(), std::move(made));
+  return made;
+}
+
+instruction_ref module::add_return(const std::vector<instruction_ref>& results) {
+  if (place_of_return() != instructions_.end())
+    raise(errc::invalid_argument, "module '" + name_ + "' has one return: replace_return() changes it");
+  return &put(instructions_.end(), return_of(results));
 }
 
 instruction_ref module::replace_return(const std::vector<instruction_ref>& results) {
-  const auto last = std::find_if(instructions_.begin(), instructions_.end(),
-                                 [](const instruction& i) { return i.op.name() == "@return"; });
-  if (last == instructions_.end()) raise(errc::not_found, "module '" + name_ + "' has a return to replace");
-  const instruction_ref made = add_return(results);
-  last->inputs = made->inputs;
-  last->type = made->type;
-  instructions_.pop_back();
+  const auto last = place_of_return();
+  if (last == instructions_.end()) return add_return(results);
+  instruction made = return_of(results);
+  last->inputs = std::move(made.inputs);
+  last->type = std::move(made.type);
+  instructions_.splice(instructions_.end(), instructions_, last);
+  ++version_;
   return &*last;
 }
 
@@ -171,7 +198,7 @@ instruction_ref module::add_allocation(const shape& s) {
 std::vector<instruction_ref> module::results() const {
   for (const instruction& i : instructions_)
     if (i.op.name() == "@return") return i.inputs;
-  if (instructions_.empty()) raise(errc::invalid_argument, "module '" + name_ + "' has instructions");
+  if (instructions_.empty()) raise(errc::invalid_argument, "module '" + name_ + "' has instructions: found none");
   return {&instructions_.back()};
 }
 
@@ -195,6 +222,11 @@ std::vector<shape> module::output_shapes() const {
 }
 
 kiln::program module::graph() const {
+  for (const instruction& i : instructions_)
+    for (std::size_t k = 0; k < i.module_versions.size(); ++k)
+      if (i.module_inputs[k]->version_ != i.module_versions[k])
+        raise(errc::invalid_argument, "module '" + i.module_inputs[k]->name_ + "' is complete before '" + i.op.name() +
+                                          "' is given it: found one that was changed since");
   kiln::program out = build_.get_program();
   module_graph& m = out.main();
   m.outputs = {};
@@ -213,15 +245,20 @@ kiln::program module::graph() const {
 
 std::string module::text_of() const {
   std::map<instruction_ref, std::string> names;
+  std::set<const module*> known;
+  const auto name_all_of = [&](const module& m) {
+    if (!known.insert(&m).second) return;
+    std::size_t k = 0;
+    for (const instruction& i : m.instructions_) names[&i] = m.name_ + ":@" + std::to_string(k++);
+  };
+  name_all_of(*this);
   std::string out;
   for (const instruction& i : instructions_) {
-    const std::string own = name_ + ":@" + std::to_string(names.size());
-    names[&i] = own;
-    out += own + " = " + (i.op.name() == "@param" ? "@param:" + i.label : to_string(i.op));
+    out += names.at(&i) + " = " + (i.op.name() == "@param" ? "@param:" + i.label : to_string(i.op));
     std::string list;
     for (const instruction_ref in : i.inputs) {
-      const auto at = names.find(in);
-      list += (list.empty() ? "" : ", ") + (at != names.end() ? at->second : "(of " + in->owner->name() + ")");
+      if (!in->stale) name_all_of(*in->owner);
+      list += (list.empty() ? "" : ", ") + (in->stale ? in->owner->name_ + ":(stale)" : names.at(in));
     }
     for (const module* m : i.module_inputs) list += (list.empty() ? "[" : ", [") + m->name() + "]";
     if (!list.empty()) out += "(" + list + ")";
@@ -260,7 +297,12 @@ operation operation_of(const kiln::operation& op) {
 }  // namespace
 
 void module::adopt(kiln::program graph) {
-  for (instruction& i : instructions_) i.values = {};
+  std::map<std::string, shape> parameters;
+  for (instruction& i : instructions_) {
+    if (i.op.name() == "@param") parameters[i.label] = i.type;
+    i.values = {};
+    i.stale = true;
+  }
   former_.splice(former_.end(), instructions_);
   captures_.clear();
   graph.main().name = text(name_);
@@ -298,6 +340,18 @@ void module::adopt(kiln::program graph) {
     results.push_back(&put(instructions_.end(), std::move(part)));
   }
   add_return(results);
+  for (const auto& [name, s] : parameters)
+    if (s.dynamic()) set_optimals(name, s.dyn_dims());
+}
+
+void module::set_optimals(std::string_view parameter, const std::vector<dynamic_dimension>& from) {
+  for (instruction& i : instructions_) {
+    if (i.op.name() != "@param" || i.label != parameter || !i.type.dynamic()) continue;
+    std::vector<dynamic_dimension> own = i.type.dyn_dims();
+    for (std::size_t d = 0; d < std::min(own.size(), from.size()); ++d)
+      if (own[d].min == from[d].min && own[d].max == from[d].max) own[d].optimals = from[d].optimals;
+    i.type = shape(i.type.type(), std::move(own));
+  }
 }
 
 }  // namespace kiln::migraphx

@@ -11,6 +11,11 @@ namespace kiln::migraphx {
 
 namespace {
 
+void check_defaults(const onnx_options& options) {
+  if (options.default_dim_value != 0 && options.default_dyn_dim_value != dynamic_dimension{1, 1, {}})
+    raise(errc::invalid_argument, "open extents are default_dim_value or default_dyn_dim_value: found both");
+}
+
 // Extents of a model's inputs as MIGraphX settles them.
 class input_dims {
  public:
@@ -76,21 +81,21 @@ class input_dims {
 };
 
 onnx::import_options import_options_of(const std::vector<onnx::value_info>& inputs, const onnx_options& options) {
+  check_defaults(options);
   onnx::import_options out;
   out.op_importers = onnx::custom_op_importers();
   const input_dims known(inputs, options);
   for (const onnx::value_info& input : inputs)
     if (known.concerns(input)) out.shapes.emplace_back(input.name, known.of(input));
-  const auto is_input = [&](const std::string& name) {
-    return std::any_of(inputs.begin(), inputs.end(), [&](const onnx::value_info& i) { return i.name == name; });
+  // an input with a default is one where its extents are given; the importer refuses a name that is no input
+  const auto add_other = [&](const std::string& name) {
+    if (std::any_of(inputs.begin(), inputs.end(), [&](const onnx::value_info& i) { return i.name == name; })) return;
+    onnx::value_info other;
+    other.name = name;
+    out.shapes.emplace_back(name, known.of(other));
   };
-  // an input with a default is one where its extents are given
-  for (const auto& [name, lens] : options.map_input_dims) {
-    if (is_input(name)) continue;
-    dims own;
-    for (const std::size_t n : lens) own.push_back(static_cast<std::int64_t>(n));
-    out.shapes.emplace_back(name, own);
-  }
+  for (const auto& [name, lens] : options.map_input_dims) add_other(name);
+  for (const auto& [name, ranges] : options.map_dyn_input_dims) add_other(name);
   return out;
 }
 

@@ -30,6 +30,15 @@ constexpr uncovered_operator not_covered[] = {
     {"unpack_fp4", "two 4-bit floats in a byte are no element type of kiln's"},
 };
 
+// The rows of every table.
+template <class F> void for_each_operator(F&& f) {
+  for (const operator_table table :
+       {pointwise_operators(), activation_operators(), view_operators(), reduce_operators(), linear_operators(),
+        window_operators(), index_operators(), selection_operators(), scatter_operators(), quant_operators(),
+        sequence_operators(), control_operators(), memory_operators(), sample_operators()})
+    for (const operator_row& row : table) f(row);
+}
+
 std::string nearest_operator(std::string_view name) {
   std::string_view best;
   for (const std::string_view known : covered_operators())
@@ -80,11 +89,7 @@ std::string kind_of(const attributes& like) {
 const operator_row* find_operator(std::string_view name) {
   static const auto rows = [] {
     std::map<std::string_view, const operator_row*> out;
-    for (const operator_table table :
-         {pointwise_operators(), activation_operators(), view_operators(), reduce_operators(), linear_operators(),
-          window_operators(), index_operators(), selection_operators(), scatter_operators(), quant_operators(),
-          sequence_operators(), control_operators(), memory_operators(), sample_operators()})
-      for (const operator_row& row : table) out.emplace(row.name, &row);
+    for_each_operator([&](const operator_row& row) { out.emplace(row.name, &row); });
     return out;
   }();
   const auto found = rows.find(name);
@@ -93,11 +98,7 @@ const operator_row* find_operator(std::string_view name) {
 
 std::vector<std::string_view> covered_operators() {
   std::vector<std::string_view> out;
-  for (const operator_table table :
-       {pointwise_operators(), activation_operators(), view_operators(), reduce_operators(), linear_operators(),
-        window_operators(), index_operators(), selection_operators(), scatter_operators(), quant_operators(),
-        sequence_operators(), control_operators(), memory_operators(), sample_operators()})
-    for (const operator_row& row : table) out.push_back(row.name);
+  for_each_operator([&](const operator_row& row) { out.push_back(row.name); });
   std::sort(out.begin(), out.end());
   return out;
 }

@@ -15,6 +15,9 @@ target::target(std::string name) : name_(std::move(name)) {
   try {
     (void)named_target(name_);
   } catch (const error& e) {
+    if (e.code() == errc::not_found)
+      raise(errc::not_found, "a target is ref, cpu or gpu: found '" + name_ +
+                                 "', which is no name of kiln's own either (" + e.message() + ")");
     if (e.code() != errc::unsupported) throw;  // a GPU that is not there is refused where a program is compiled for it
   }
 }
@@ -81,11 +84,7 @@ std::shared_ptr<const program::compiled> compile_for(const std::string& name, co
                                    "' works in the memory of a GPU, which kiln does not give it: it "
                                    "runs where runs_on_offload_target() is false");
   auto made = std::make_shared<program::compiled>(kiln::compile(graph, *to, with), to->get_device());
-  made->target_name = name;
-  made->options = options;
-  if (made->on && !options.offload_copy)
-    for (std::size_t k = 0; k < made->exe.outputs().size(); ++k)
-      made->result_names.push_back(std::string(result_name) + std::to_string(k));
+  made->settle(name, options);
   return made;
 }
 
@@ -127,7 +126,16 @@ argument shown(const tensor& t) {
 
 }  // namespace
 
-program::program() : memory_(std::make_unique<memory>()) { modules_.push_back(std::make_unique<module>("main")); }
+void program::compiled::settle(std::string target, compile_options how) {
+  target_name = std::move(target);
+  options = how;
+  result_names.clear();
+  if (on && !options.offload_copy)
+    for (std::size_t k = 0; k < exe.outputs().size(); ++k)
+      result_names.push_back(std::string(result_name) + std::to_string(k));
+}
+
+program::program() : memory_(std::make_unique<memory>()) { modules_.push_back(std::make_unique<module>("main", true)); }
 program::program(kiln::program graph, std::vector<std::string> remarks) : program() {
   remarks_ = std::move(remarks);
   main_module().adopt(std::move(graph));
@@ -141,10 +149,11 @@ program program::clone() const {
   out.modules_.clear();
   out.remarks_ = remarks_;
   out.compiled_ = compiled_;
+  out.compiled_version_ = compiled_version_;
   std::map<instruction_ref, instruction_ref> copies;
   std::map<const module*, module*> others;
   for (const auto& m : modules_) {
-    out.modules_.push_back(std::make_unique<module>(m->name()));
+    out.modules_.push_back(std::make_unique<module>(m->name(), m->is_main_));
     others[m.get()] = out.modules_.back().get();
   }
   for (const auto& m : modules_) {
@@ -152,14 +161,28 @@ program program::clone() const {
     to.build_.get_program() = m->build_.get_program();
     to.captures_ = m->captures_;
     for (const instruction& i : m->instructions_) copies[&i] = &to.put(to.instructions_.end(), i);
-  }
-  for (const auto& m : out.modules_) {
-    for (instruction& i : m->instructions_) {
-      for (instruction_ref& in : i.inputs) in = copies.at(in);
-      for (const module*& called : i.module_inputs)
-        if (const auto at = others.find(called); at != others.end()) called = at->second;
+    to.former_ = m->former_;  // modules beside a rebuilt one still mention them
+    auto former = to.former_.begin();
+    for (const instruction& i : m->former_) {
+      former->owner = &to;
+      copies[&i] = &*former++;
     }
-    for (module::capture& c : m->captures_) c.from = copies.at(c.from);
+    to.version_ = m->version_;
+  }
+  const auto copy_of = [&](instruction_ref i) {
+    const auto at = copies.find(i);
+    if (at == copies.end())
+      raise(errc::invalid_argument, "a program's instructions read its own modules: found one that reads another's");
+    return at->second;
+  };
+  for (const auto& m : out.modules_) {
+    for (std::list<instruction>* const all : {&m->instructions_, &m->former_})
+      for (instruction& i : *all) {
+        for (instruction_ref& in : i.inputs) in = copy_of(in);
+        for (const module*& called : i.module_inputs)
+          if (const auto at = others.find(called); at != others.end()) called = at->second;
+      }
+    for (module::capture& c : m->captures_) c.from = copy_of(c.from);
   }
   return out;
 }
@@ -195,7 +218,23 @@ std::vector<shape> program::output_shapes() const {
 }
 
 bool program::is_compiled() const { return compiled_ != nullptr; }
-void program::set_compiled(std::shared_ptr<const compiled> c) { compiled_ = std::move(c); }
+void program::set_compiled(std::shared_ptr<const compiled> c) {
+  compiled_ = std::move(c);
+  compiled_version_ = version();
+}
+
+std::size_t program::version() const {
+  std::size_t out = modules_.size();
+  for (const auto& m : modules_) out += m->version();
+  return out;
+}
+
+void program::check_unchanged() const {
+  if (compiled_ && compiled_version_ != version())
+    raise(errc::invalid_argument,
+          "a compiled program stays as it is: this one was changed after it was compiled for target '" +
+              compiled_->target_name + "'; change it before, or a clone that was made before");
+}
 
 void program::replace(kiln::program graph, const std::vector<std::string>& remarks) {
   main_module().adopt(std::move(graph));
@@ -206,25 +245,22 @@ void program::compile(const target& to, const compile_options& options) {
   if (compiled_)
     raise(errc::invalid_argument,
           "a program is compiled once: this one is for target '" + compiled_->target_name + "'");
-  if (!main_module().captures().empty())
-    raise(errc::invalid_argument, "the main module reads its own instructions alone");
-  compiled_ = compile_for(to.name(), graph(), options, remarks_);
+  set_compiled(compile_for(to.name(), graph(), options, remarks_));
 }
 
 std::shared_ptr<const program::compiled> program::ready() const {
+  check_unchanged();
   if (compiled_) return compiled_;
-  const std::size_t version = main_module().version();
   const std::lock_guard lock(memory_->mutex);
-  if (!memory_->reference || memory_->reference_version != version) {
+  if (!memory_->reference || memory_->reference_version != version()) {
     memory_->workspaces.clear();
     memory_->reference = compile_for("ref", graph(), {}, remarks_);
-    memory_->reference_version = version;
+    memory_->reference_version = version();
   }
   return memory_->reference;
 }
 
-std::vector<argument> program::run_with(const parameter_map& parameters, const run_options& options,
-                                        bool traced) const {
+std::vector<argument> program::run_with(const parameter_map& parameters, const run_options& options) const {
   const auto c = ready();
   const bool on_device = c->on && !c->options.offload_copy;
   std::vector<kiln::argument> inputs, outputs;
@@ -235,19 +271,18 @@ std::vector<argument> program::run_with(const parameter_map& parameters, const r
                                               : taken(parameter(parameters, c->result_names[k]), p, true));
   }
   lent_workspace mine(*memory_);
-  (void)traced;
   c->exe.run(mine.get(), inputs, outputs, options);
   std::vector<argument> out;
   for (kiln::argument& a : outputs) out.emplace_back(std::move(a));
   return out;
 }
 
-std::vector<argument> program::run(const parameter_map& parameters) const { return run_with(parameters, {}, false); }
+std::vector<argument> program::run(const parameter_map& parameters) const { return run_with(parameters, {}); }
 
 std::vector<argument> program::run_async(const parameter_map& parameters, void* stream, std::string_view) const {
   run_options options;
   if (ready()->on) options.stream = stream;
-  return run_with(parameters, options, false);
+  return run_with(parameters, options);
 }
 
 std::vector<argument> program::run_trace(const parameter_map& parameters, const trace_callback& tell) const {
@@ -260,7 +295,7 @@ std::vector<argument> program::run_trace(const parameter_map& parameters, const 
       info.result = shown(results[0]);
     tell(info);
   };
-  return run_with(parameters, options, true);
+  return run_with(parameters, options);
 }
 
 context& program::get_context() const {

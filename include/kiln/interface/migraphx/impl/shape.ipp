@@ -1,8 +1,6 @@
 #include "kiln/interface/migraphx/shape.hpp"
 
 #include <algorithm>
-#include <functional>
-#include <numeric>
 
 #include "kiln/core/error.hpp"
 
@@ -38,13 +36,24 @@ constexpr type_row types[type_count] = {
 };
 constexpr std::size_t types_without_dtype = 2;
 
+[[noreturn]] void refuse_size() { raise(errc::limit, "the elements and bytes of a shape are counted in 64 bits"); }
+std::size_t product(std::size_t a, std::size_t b) {
+  std::size_t out = 0;
+  if (__builtin_mul_overflow(a, b, &out)) refuse_size();
+  return out;
+}
+std::size_t sum(std::size_t a, std::size_t b) {
+  std::size_t out = 0;
+  if (__builtin_add_overflow(a, b, &out)) refuse_size();
+  return out;
+}
+
 std::vector<std::size_t> row_major_strides(const std::vector<std::size_t>& lens) {
   std::vector<std::size_t> out(lens.size());
   std::size_t step = 1;
   for (std::size_t i = lens.size(); i-- > 0;) {
     out[i] = step;
-    if (__builtin_mul_overflow(step, std::max<std::size_t>(lens[i], 1), &step))
-      raise(errc::limit, "the elements of a shape fit into 64 bits");
+    step = product(step, std::max<std::size_t>(lens[i], 1));
   }
   return out;
 }
@@ -98,12 +107,15 @@ dynamic_dimension checked_range(dynamic_dimension d) {
 shape::shape(type_t type) : type_(type), lens_{1}, strides_{0} {}
 
 shape::shape(type_t type, std::vector<std::size_t> lens)
-    : type_(type), lens_(std::move(lens)), strides_(row_major_strides(lens_)) {}
+    : type_(type), lens_(std::move(lens)), strides_(row_major_strides(lens_)) {
+  (void)bytes();
+}
 
 shape::shape(type_t type, std::vector<std::size_t> lens, std::vector<std::size_t> strides)
     : type_(type), lens_(std::move(lens)), strides_(std::move(strides)) {
   if (lens_.size() != strides_.size())
     raise(fault::of(errc::invalid_argument, "a shape has a stride for each extent", lens_.size(), strides_.size()));
+  (void)elements(), (void)bytes();
 }
 
 shape::shape(type_t type, std::vector<dynamic_dimension> dims) : type_(type), dims_(std::move(dims)) {
@@ -160,7 +172,9 @@ std::vector<dynamic_dimension> shape::dyn_dims() const {
 std::size_t shape::elements() const {
   require_static("elements are asked");
   if (lens_.empty()) return 0;
-  return std::accumulate(lens_.begin(), lens_.end(), std::size_t{1}, std::multiplies<>());
+  std::size_t out = 1;
+  for (const std::size_t n : lens_) out = product(out, n);
+  return out;
 }
 
 std::size_t shape::element_space() const {
@@ -168,9 +182,9 @@ std::size_t shape::element_space() const {
   std::size_t last = 0;
   for (std::size_t i = 0; i < lens_.size(); ++i) {
     if (lens_[i] == 0) return 0;
-    last += (lens_[i] - 1) * strides_[i];
+    last = sum(last, product(lens_[i] - 1, strides_[i]));
   }
-  return last + 1;
+  return sum(last, 1);
 }
 
 std::size_t shape::type_size() const {
@@ -179,14 +193,14 @@ std::size_t shape::type_size() const {
 
 std::size_t shape::bytes() const {
   std::size_t out = 0;
-  for (const shape& s : parts_) out += s.bytes();
+  for (const shape& s : parts_) out = sum(out, s.bytes());
   if (dynamic()) {  // of the greatest extents
     out = type_size();
     for (const dynamic_dimension& d : dims_)
       if (__builtin_mul_overflow(out, d.max, &out)) return static_cast<std::size_t>(-1);
     return out;
   }
-  return out + element_space() * type_size();
+  return sum(out, product(element_space(), type_size()));
 }
 
 bool shape::packed() const { return parts_.empty() && !dynamic() && elements() == element_space(); }

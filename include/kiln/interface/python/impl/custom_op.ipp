@@ -79,11 +79,12 @@ void copy_result(const py::handle& from, argument& to, const std::string& op) {
 }
 
 void define(const std::string& domain, const std::string& type, const py::function& shape_rule,
-            const py::function& compute, bool pure) {
+            const py::function& compute, bool pure, const std::string& version) {
   custom_op op;
   op.domain = domain;
   op.type = type;
   op.pure = pure;
+  op.version = version;
   const std::string name = op.name();
   op.shape_rule = [name, f = kept_function(shape_rule)](const custom_attributes& attributes,
                                                         std::span<const shape> in) {
@@ -116,8 +117,8 @@ custom_attributes attributes_of(const py::dict& all) {
 
 void define_source(const std::string& domain, const std::string& type, const std::string& source,
                    std::vector<std::string> operands, const py::dict& attributes, const py::list& types,
-                   const std::string& compiler) {
-  source_op op{domain, type, source, std::move(operands), attributes_of(attributes), {}};
+                   const std::string& compiler, const std::string& version) {
+  source_op op{domain, type, source, std::move(operands), attributes_of(attributes), {}, version};
   for (const py::handle t : types) op.types.mask |= 1u << static_cast<unsigned>(dtype_of_object(t));
   const py::gil_scoped_release released;
   define_source_op(op, {compiler, {}});

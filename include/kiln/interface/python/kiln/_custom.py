@@ -37,7 +37,7 @@ class CustomOp:
 
 @overload
 def custom_op(
-    name: str, *, shape: Callable[..., Any] | None = None, pure: bool = True
+    name: str, *, shape: Callable[..., Any] | None = None, pure: bool = True, version: str = ""
 ) -> Callable[[Callable[..., Any]], CustomOp]: ...
 @overload
 def custom_op(
@@ -48,6 +48,7 @@ def custom_op(
     attributes: Mapping[str, float] | None = None,
     dtypes: Sequence[Any] = FLOATS,
     compiler: str = "",
+    version: str = "",
 ) -> CustomOp: ...
 def custom_op(
     name: str,
@@ -59,11 +60,14 @@ def custom_op(
     attributes: Mapping[str, float] | None = None,
     dtypes: Sequence[Any] = FLOATS,
     compiler: str = "",
+    version: str = "",
 ) -> CustomOp | Callable[[Callable[..., Any]], CustomOp]:
     """Makes an op, for the life of the process, of a function of numpy arrays: `@kiln.custom_op("my.domain::Swish")`,
     or of C++ text: `custom_op("my.domain::Leaky", source="return x > 0 ? x : slope * x;", attributes={"slope": 0.01})`.
 
     ONNX models that are read later may hold it under that domain and type. It runs on the CPU for every target.
+    `version` says what it computes, another one wherever that changes: programs with an op that has none are not kept
+    in a cache of compiled programs. Text has one by itself.
 
     Of a function, the keywords are the op's attributes: numbers, text, or lists of these (a list of one is its
     element). `shape` tells results from operands: it is called with a TensorType for each and the attributes, and gives
@@ -79,7 +83,7 @@ def custom_op(
     if source is not None:
         if shape is not None or not pure:
             raise _kiln.ArgumentError("shape and pure are said of a function: an op from source is pointwise")
-        return _of_source(name, source, operands, dict(attributes or {}), dtypes, compiler)
+        return _of_source(name, source, operands, dict(attributes or {}), dtypes, compiler, version)
 
     def define(compute: Callable[..., Any]) -> CustomOp:
         def rule(given: Sequence[tuple[str, tuple[Any, ...]]], values: dict[str, Any]) -> list[Any]:
@@ -94,19 +98,25 @@ def custom_op(
             return list(made) if isinstance(made, (list, tuple)) else [made]
 
         domain, _, kind = name.rpartition("::")
-        _kiln._define_op(domain, kind, rule, run, pure)
+        _kiln._define_op(domain, kind, rule, run, pure, version)
         return CustomOp(name, compute)
 
     return define
 
 
 def _of_source(
-    name: str, source: str, operands: Sequence[str], attributes: dict[str, Any], dtypes: Sequence[Any], compiler: str
+    name: str,
+    source: str,
+    operands: Sequence[str],
+    attributes: dict[str, Any],
+    dtypes: Sequence[Any],
+    compiler: str,
+    version: str,
 ) -> CustomOp:
     def compute(*arrays: Any, **values: Any) -> _kiln.Tensor:
         return _kiln._compute_custom_op(name, list(arrays), values)[0]
 
     domain, _, kind = name.rpartition("::")
-    _kiln._define_source_op(domain, kind, source, operands, attributes, list(dtypes), compiler)
+    _kiln._define_source_op(domain, kind, source, operands, attributes, list(dtypes), compiler, version)
     compute.__doc__ = source
     return CustomOp(name, compute)

@@ -3,7 +3,9 @@
 
 #include "kiln/onnx/impl/export/exporter.hpp"
 #include "kiln/op/more.hpp"
+#include "kiln/op/quant/centered_dot.hpp"
 #include "kiln/op/quant/dequantize_linear.hpp"
+#include "kiln/op/quant/dynamic_quantize_linear.hpp"
 
 // Products, windows, attention and recurrent layers.
 namespace kiln::onnx {
@@ -234,12 +236,14 @@ void write_dequantize(exporter& x, const exported& e) {
 std::span<const op_exporter> export_layers() {
   static constexpr op_exporter table[] = {
       {"attention", write_attention},
+      {"centered_dot", write_same<"MatMulInteger">},
       {"convolution", write_convolution},
       {"deconvolution", write_deconvolution},
       {"det", write_det},
       {"dequantize_linear", write_dequantize},
       {"dft", write_dft},
       {"dot", write_same<"MatMul">},
+      {"dynamic_quantize_linear", write_same<"DynamicQuantizeLinear">},
       {"inverse", write_inverse},
       {"lrn", write_lrn},
       {"pooling", write_pooling},

@@ -18,6 +18,12 @@ std::string dim_name(const value_info& input, std::size_t axis) {
   return d.name.empty() ? input.name + "." + std::to_string(axis) : d.name;
 }
 
+std::string names_of(const std::vector<value_info>& inputs) {
+  std::string out;
+  for (const value_info& v : inputs) out += (out.empty() ? "'" : ", '") + v.name + "'";
+  return out.empty() ? "none" : out;
+}
+
 bool is_number(const declared_dim& d) { return d.name.empty() && d.value >= 0; }
 
 }  // namespace
@@ -35,7 +41,7 @@ input_shapes::input_shapes(const graph& main, const import_options& options) : o
 void input_shapes::check_names(const graph& main) const {
   const auto check_input = [&](const std::string& name) {
     if (std::none_of(main.inputs.begin(), main.inputs.end(), [&](const value_info& v) { return v.name == name; }))
-      raise(errc::not_found, "the model has no input '" + name + "'");
+      raise(errc::not_found, "the model has no input '" + name + "': its inputs are " + names_of(main.inputs));
   };
   const auto is_declared = [&](const std::string& name) {
     for (const value_info& v : main.inputs)

@@ -83,7 +83,7 @@ variables import_quantize(node_context& c) {
 }
 
 value centered(const node_context& c, value x, std::size_t zero) {
-  const dtype t = is_float(x.type()) ? dtype::f32 : dtype::i32;
+  const dtype t = is_float(x.type()) ? dtype::f32 : x.type() == dtype::i32 ? dtype::i64 : dtype::i32;
   const value wide = x.convert(t);
   return c.has(zero) ? wide - aligned(c, x, c.in(zero)).convert(t) : wide;
 }

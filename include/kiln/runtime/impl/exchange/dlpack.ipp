@@ -34,8 +34,12 @@ constexpr type_row type_rows[] = {{dtype::f64, {type_code::real, 64}},
                                   {dtype::u2, {type_code::unsigned_integer, 2}}};
 
 std::string text_of(const data_type& t) {
-  return "code " + std::to_string(static_cast<int>(t.code)) + ", " + std::to_string(t.bits) + " bits, " +
-         std::to_string(t.lanes) + " lanes";
+  const int code = static_cast<int>(t.code);
+  return "code " + std::to_string(code) +
+         (code == 5   ? " (complex), "
+          : code == 3 ? " (opaque), "
+                      : ", ") +
+         std::to_string(t.bits) + " bits, " + std::to_string(t.lanes) + " lanes";
 }
 
 dtype dtype_of_tensor(const tensor& t, bool padded) {

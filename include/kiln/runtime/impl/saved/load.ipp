@@ -32,6 +32,15 @@ std::vector<port> take_ports(archive_reader& from) {
   return ports;
 }
 
+std::vector<std::pair<std::string, std::string>> take_texts(archive_reader& from) {
+  std::vector<std::pair<std::string, std::string>> by_name(from.take_count(2));
+  for (auto& [name, value] : by_name) {
+    name = from.take_text();
+    value = from.take_text();
+  }
+  return by_name;
+}
+
 saved_program_info about(const saved_file& file) {
   archive_reader from = reader_of(file, section::about);
   saved_program_info info;
@@ -42,11 +51,8 @@ saved_program_info about(const saved_file& file) {
   info.outputs = take_ports(from);
   info.remarks.resize(from.take_count());
   for (std::string& r : info.remarks) r = from.take_text();
-  info.options.resize(from.take_count(2));
-  for (auto& [name, value] : info.options) {
-    name = from.take_text();
-    value = from.take_text();
-  }
+  info.options = take_texts(from);
+  if (!from.at_end()) info.notes = take_texts(from);  // files of before have none
   info.has_source = file.has(section::source);
   info.file_bytes = file.bytes();
   info.constant_bytes = file.get(section::data).size();
@@ -143,11 +149,8 @@ program take_source(const saved_file& file, const load_options& how, thread_pool
   return take_program(file, section::source, how);
 }
 
-}  // namespace
-
-executable load(const std::filesystem::path& path, const target& t, const compile_options& options,
-                const load_options& how) {
-  auto file = std::make_shared<const saved_file>(path);
+executable load_from(std::shared_ptr<const saved_file> file, const target& t, const compile_options& options,
+                     const load_options& how) {
   saved_program_info info = about(*file);
   const std::string why = misfit(info, t);
   if (why.empty()) return load_compiled(std::move(file), std::move(info), t, options, how);
@@ -160,15 +163,40 @@ executable load(const std::filesystem::path& path, const target& t, const compil
   return compile(take_source(*file, how, *anew.pool), t, anew);
 }
 
-program load_program(const std::filesystem::path& path, const load_options& how) {
-  const saved_file file(path);
+program source_in(const saved_file& file, const load_options& how) {
   if (!file.has(section::source))
     raise(errc::unsupported, file.name() + ": expected a saved program with its source, found a compiled one alone");
   return take_source(file, how, *default_pool());
 }
 
+// Constants are read where they lie, which has to be aligned for that.
+saved_file file_in(const saved_bytes& from) {
+  if (reinterpret_cast<std::uintptr_t>(from.bytes.data()) % detail::block_alignment == 0)
+    return {from.name, from.bytes};
+  buffer own = buffer::allocate(from.bytes.size());
+  std::memcpy(own.data(), from.bytes.data(), own.size());
+  return {from.name, std::move(own)};
+}
+
+}  // namespace
+
+executable load(const std::filesystem::path& path, const target& t, const compile_options& options,
+                const load_options& how) {
+  return load_from(std::make_shared<const saved_file>(path), t, options, how);
+}
+executable load(const saved_bytes& from, const target& t, const compile_options& options, const load_options& how) {
+  return load_from(std::make_shared<const saved_file>(file_in(from)), t, options, how);
+}
+
+program load_program(const std::filesystem::path& path, const load_options& how) {
+  return source_in(saved_file(path), how);
+}
+program load_program(const saved_bytes& from, const load_options& how) { return source_in(file_in(from), how); }
+
 saved_program_info inspect(const std::filesystem::path& path) { return about(saved_file(path)); }
+saved_program_info inspect(const saved_bytes& from) { return about(file_in(from)); }
 
 bool is_saved_program(const std::filesystem::path& path) { return detail::begins_as_saved(path); }
+bool is_saved_program(std::span<const std::byte> bytes) { return detail::begins_as_saved(bytes); }
 
 }  // namespace kiln

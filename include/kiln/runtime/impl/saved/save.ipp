@@ -33,8 +33,17 @@ std::vector<port> ports_of(const module_graph& m, bool inputs) {
   return out;
 }
 
+void put_texts(archive_writer& to, const std::vector<std::pair<std::string, std::string>>& by_name) {
+  to.put_unsigned(by_name.size());
+  for (const auto& [name, value] : by_name) {
+    to.put_text(name);
+    to.put_text(value);
+  }
+}
+
 // What a file says of itself: read by `inspect`, and by a load before anything else.
-void add_about(saved_file_writer& file, const executable* exe, const program* source, std::string_view format) {
+void add_about(saved_file_writer& file, const saved_parts& parts, std::string_view format) {
+  const executable* const exe = parts.compiled;
   archive_writer about;
   about.put_text(version_text);
   about.put_text(exe ? exe->report().target : "");
@@ -44,19 +53,18 @@ void add_about(saved_file_writer& file, const executable* exe, const program* so
     put_ports(about, p.ports.inputs);
     put_ports(about, p.ports.outputs);
   } else {
-    put_ports(about, ports_of(source->main(), true));
-    put_ports(about, ports_of(source->main(), false));
+    put_ports(about, ports_of(parts.source->main(), true));
+    put_ports(about, ports_of(parts.source->main(), false));
   }
   const std::vector<std::string> none;
   const std::vector<std::string>& remarks = exe ? exe->report().remarks : none;
   about.put_unsigned(remarks.size());
   for (const std::string& r : remarks) about.put_text(r);
-  about.put_unsigned(exe ? detail::executable_access::of(*exe).options.size() : 0);
   if (exe)
-    for (const auto& [name, value] : detail::executable_access::of(*exe).options) {
-      about.put_text(name);
-      about.put_text(value);
-    }
+    put_texts(about, detail::executable_access::of(*exe).options);
+  else
+    put_texts(about, {});
+  put_texts(about, parts.notes);
   file.add_section(section::about, about.bytes());
 }
 
@@ -123,34 +131,38 @@ void add_compiled(saved_file_writer& file, const compiled_program& p) {
   file.add_section(section::decisions, to.bytes());
 }
 
-void save_parts(const executable* exe, const program* source, const std::filesystem::path& to, bool durable = true) {
+saved_file_writer file_of(const saved_parts& parts) {
+  if (!parts.compiled && !parts.source)
+    raise(errc::invalid_argument, "a compiled program or a source is saved: found neither");
   saved_file_writer file;
-  const compiled_program* const compiled = exe ? &detail::executable_access::of(*exe) : nullptr;
-  add_about(file, exe, source, compiled ? compiled->binary_format : std::string_view());
+  const compiled_program* const compiled = parts.compiled ? &detail::executable_access::of(*parts.compiled) : nullptr;
+  add_about(file, parts, compiled ? compiled->binary_format : std::string_view());
   if (compiled) {
     // what a first run would check is checked before it is written again
     if (compiled->unchecked) std::call_once(compiled->unchecked->done, compiled->unchecked->check);
     add_compiled(file, *compiled);
   }
-  if (source) {
-    program whole = *source;
+  if (parts.source) {
+    program whole = *parts.source;
     for (std::uint32_t k = 0; k < whole.modules(); ++k) whole.module({k}).compact();
     file.add_section(section::source, archive_of(whole, file));
   }
-  file.write(to, durable);
+  return file;
 }
 
 }  // namespace
 
 // An entry that a power failure damages is compiled again.
 void detail::save_in_cache(const executable& exe, const std::filesystem::path& file) {
-  save_parts(&exe, nullptr, file, false);
+  file_of({&exe}).write(file, false);
 }
 
-void save(const executable& exe, const std::filesystem::path& file) { save_parts(&exe, nullptr, file); }
+void save(const saved_parts& parts, const std::filesystem::path& file) { file_of(parts).write(file, true); }
+void save(const executable& exe, const std::filesystem::path& file) { save(saved_parts{&exe}, file); }
 void save(const executable& exe, const program& source, const std::filesystem::path& file) {
-  save_parts(&exe, &source, file);
+  save(saved_parts{&exe, &source}, file);
 }
-void save(const program& source, const std::filesystem::path& file) { save_parts(nullptr, &source, file); }
+void save(const program& source, const std::filesystem::path& file) { save(saved_parts{nullptr, &source}, file); }
+std::vector<std::byte> save_to_bytes(const saved_parts& parts) { return file_of(parts).bytes(); }
 
 }  // namespace kiln

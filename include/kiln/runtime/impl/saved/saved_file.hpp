@@ -1,5 +1,6 @@
 #pragma once
 #include <filesystem>
+#include <functional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -19,8 +20,12 @@ std::string_view to_string(section s);
 /// Raise it when files of this version can't be read by the code before.
 inline constexpr std::uint32_t saved_format = 1;
 
+/// Blocks of data lie at multiples of it.
+inline constexpr std::size_t block_alignment = 64;
+
 /// Whether a file's first bytes are a saved program's.
 bool begins_as_saved(const std::filesystem::path& file);
+bool begins_as_saved(std::span<const std::byte> bytes);
 
 /// Where a block of data lies, counted from the beginning of the data.
 struct block_place {
@@ -35,17 +40,23 @@ class saved_file_writer {
   void add_section(section s, std::string bytes) { sections_[static_cast<std::size_t>(s)] = std::move(bytes); }
   /// Writes by a draft (`draft_file`), durably or not. Throws `error` (`io`).
   void write(const std::filesystem::path& to, bool durable);
+  /// What `write` writes.
+  std::vector<std::byte> bytes();
 
  private:
+  using sink = std::function<void(const void* bytes, std::size_t n)>;
+  std::string close();
+  void put_to(const std::string& header, const sink& put) const;
   std::vector<buffer> blocks_;
   std::string sections_[section_count];
 };
 
-/// A mapped file whose header and sections fit their checksums.
+/// A file, mapped or in memory, whose header and sections fit their checksums.
 class saved_file {
  public:
   /// Throws `error` that names the file: `not_found`, `io`, `malformed`; `unsupported` for another format.
-  explicit saved_file(const std::filesystem::path& path);
+  explicit saved_file(const std::filesystem::path& path) : saved_file(path.string(), map_file(path.string())) {}
+  saved_file(std::string name, buffer whole);
 
   const std::string& name() const { return name_; }
   std::size_t bytes() const { return whole_.size(); }

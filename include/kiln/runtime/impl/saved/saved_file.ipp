@@ -17,7 +17,7 @@ namespace {
 static_assert(std::endian::native == std::endian::little, "a saved program's numbers are little-endian");
 
 constexpr char magic[8] = {'\x93', 'k', 'i', 'l', 'n', '\r', '\n', '\x1a'};
-constexpr std::size_t block_alignment = 64, chunk = 1 << 20;
+constexpr std::size_t chunk = 1 << 20;
 
 struct section_entry {
   std::uint64_t offset = 0, bytes = 0, checksum = 0;  // the data's: 0
@@ -83,6 +83,10 @@ bool begins_as_saved(const std::filesystem::path& file) {
   return in.read(first, sizeof first) && std::memcmp(first, magic, sizeof magic) == 0;
 }
 
+bool begins_as_saved(std::span<const std::byte> bytes) {
+  return bytes.size() >= sizeof magic && std::memcmp(bytes.data(), magic, sizeof magic) == 0;
+}
+
 std::uint64_t saved_file_writer::add_block(const buffer& b) {
   for (std::size_t i = 0; i < blocks_.size(); ++i)
     if (blocks_[i].data() == b.data() && blocks_[i].size() == b.size()) return i;
@@ -90,7 +94,8 @@ std::uint64_t saved_file_writer::add_block(const buffer& b) {
   return blocks_.size() - 1;
 }
 
-void saved_file_writer::write(const std::filesystem::path& to, bool durable) {
+// Adds the sections that tell of the others; the header.
+std::string saved_file_writer::close() {
   archive_writer places;
   chunk_checksums sums;
   std::uint64_t data_bytes = 0;
@@ -121,23 +126,44 @@ void saved_file_writer::write(const std::filesystem::path& to, bool durable) {
   header.table[section_count - 1] = {data_at, data_bytes, 0};
   header.file_bytes = data_at + data_bytes;
   header.checksum = hash(header);
+  return {reinterpret_cast<const char*>(&header), sizeof header};
+}
 
-  draft_file out(to);
-  out.put(&header, sizeof header);
-  for (const std::string& s : sections_) out.put(s.data(), s.size());
+void saved_file_writer::put_to(const std::string& header, const sink& put) const {
+  put(header.data(), header.size());
+  for (const std::string& s : sections_) put(s.data(), s.size());
   std::uint64_t written = 0;
   for (const buffer& b : blocks_) {
     static constexpr char zeros[block_alignment] = {};
     const std::uint64_t block_at = aligned(written, block_alignment);
-    out.put(zeros, block_at - written);
-    out.put(b.data(), b.size());
+    put(zeros, block_at - written);
+    put(b.data(), b.size());
     written = block_at + b.size();
   }
+}
+
+void saved_file_writer::write(const std::filesystem::path& to, bool durable) {
+  const std::string header = close();
+  draft_file out(to);
+  put_to(header, [&](const void* bytes, std::size_t n) { out.put(bytes, n); });
   if (const std::error_code failed = out.finish(durable))
     throw error(errc::io, "a saved program can't be written: " + failed.message()).at_source(to.string());
 }
 
-saved_file::saved_file(const std::filesystem::path& path) : name_(path.string()), whole_(map_file(path.string())) {
+std::vector<std::byte> saved_file_writer::bytes() {
+  const std::string header = close();
+  file_header about;
+  std::memcpy(&about, header.data(), sizeof about);
+  std::vector<std::byte> out;
+  out.reserve(about.file_bytes);
+  put_to(header, [&](const void* bytes, std::size_t n) {
+    const auto* const from = static_cast<const std::byte*>(bytes);
+    out.insert(out.end(), from, from + n);
+  });
+  return out;
+}
+
+saved_file::saved_file(std::string name, buffer whole) : name_(std::move(name)), whole_(std::move(whole)) {
   file_header header;
   if (whole_.size() < sizeof magic || std::memcmp(whole_.data(), magic, sizeof magic) != 0)
     raise(errc::malformed, name_ + ": expected a saved program of kiln, found other bytes at its beginning");

@@ -114,14 +114,14 @@ bool sealed(std::string_view kept) {
          seal_of(kept.substr(0, kept.size() - seal_bytes)) == kept.substr(kept.size() - seal_bytes);
 }
 
-std::string name_of(const std::string& source, const std::vector<std::string>& command) {
+std::string digest_of(const std::string& source, const std::vector<std::string>& command) {
   digest d;
   d.add(source);
   for (const std::string& word : command) d.add(word);
   for (const char* flag : flags) d.add(flag);
   std::error_code unknown;
   d.add(std::to_string(fs::last_write_time(command[0], unknown).time_since_epoch().count()));
-  return d.str() + ".so";
+  return d.str();
 }
 
 void* opened(const fs::path& object) {
@@ -151,9 +151,13 @@ std::vector<std::string> compiler_command(const std::string& given) {
   raise(errc::not_found, "an op's source needs a C++ compiler: $CXX names none, and PATH has no g++, clang++ or c++");
 }
 
+std::string code_digest(const std::string& source, const std::string& compiler) {
+  return digest_of(source, compiler_command(compiler));
+}
+
 void* load_compiled(const std::string& source, const std::string& compiler, const fs::path& folder) {
   const std::vector<std::string> command = compiler_command(compiler);
-  const fs::path kept = folder / name_of(source, command);
+  const fs::path kept = folder / (digest_of(source, command) + ".so");
   if (!folder.empty() && sealed(read_file(kept))) return opened(kept);
   std::string object = compiled(source, command);
   object += seal_of(object);

@@ -3,6 +3,7 @@
 #include <dlfcn.h>
 
 #include <algorithm>
+#include <bit>
 #include <cctype>
 #include <memory>
 #include <sstream>
@@ -91,6 +92,23 @@ std::string text_of(const source_op& op) {
     out << ");\n}\n";
   }
   return out.str();
+}
+
+// What tells the op from any other: attributes' defaults are no part of the text.
+std::string version_of(const source_op& op, const std::string& compiler) {
+  digest d;
+  d.add(detail::code_digest(text_of(op), compiler));
+  d.add(std::to_string(op.types.mask));
+  for (const custom_attribute& a : op.attributes)
+    std::visit(
+        [&]<class T>(const std::vector<T>& value) {
+          if constexpr (std::is_same_v<T, float>)
+            d.add(std::to_string(std::bit_cast<std::uint32_t>(value.at(0))));
+          else if constexpr (std::is_same_v<T, std::int64_t>)
+            d.add(std::to_string(value.at(0)));
+        },
+        a.values);
+  return d.str();
 }
 
 // An operand with the result's extents, row-major.
@@ -226,6 +244,7 @@ void define_source_op(const source_op& op, const source_op_options& how) {
     check(op);
     if (find_custom_op(name)) raise(errc::invalid_argument, "a custom op is defined once: found '" + name + "' again");
     const auto code = std::make_shared<const compiled_source>(op, how);
+    made.version = op.version.empty() ? version_of(op, how.compiler) : op.version;
     made.shape_rule = [code](const custom_attributes& attributes, std::span<const shape> in) {
       return code->shape_rule(attributes, in);
     };

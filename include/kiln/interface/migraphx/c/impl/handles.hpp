@@ -111,6 +111,10 @@ template <class Opaque, class List> const Opaque* element(const List& all, std::
   return handle_of<const Opaque>(&all[i]);
 }
 
+inline std::vector<std::size_t> list_from(const std::size_t* values, std::size_t count, const char* what) {
+  const auto all = given_array(values, count, what);
+  return {all.begin(), all.end()};
+}
 inline std::string text_from(const char* text, const char* what) { return not_null(text, what); }
 inline type_t type_from(migraphx_shape_datatype_t type) { return checked_type(static_cast<std::int64_t>(type)); }
 

@@ -5,10 +5,6 @@ using namespace kiln::migraphx::c;
 
 namespace {
 
-std::vector<std::size_t> dims_from(const std::size_t* dims, std::size_t size) {
-  const auto all = given_array(dims, size, "dims");
-  return {all.begin(), all.end()};
-}
 std::span<const std::byte> bytes_from(const void* data, std::size_t size) {
   return given_array(static_cast<const std::byte*>(data), size, "data");
 }
@@ -24,8 +20,9 @@ migraphx_status migraphx_onnx_options_create(migraphx_onnx_options_t* out) {
 }
 migraphx_status migraphx_onnx_options_set_input_parameter_shape(migraphx_onnx_options_t options, const char* name,
                                                                 size_t* dims, size_t dims_size) {
-  return guarded(
-      [&] { object(options, "onnx_options").map_input_dims[text_from(name, "name")] = dims_from(dims, dims_size); });
+  return guarded([&] {
+    object(options, "onnx_options").map_input_dims[text_from(name, "name")] = list_from(dims, dims_size, "dims");
+  });
 }
 migraphx_status migraphx_onnx_options_set_dyn_input_parameter_shape(migraphx_onnx_options_t options, const char* name,
                                                                     migraphx_dynamic_dimensions_t dims) {
@@ -111,8 +108,9 @@ migraphx_status migraphx_tf_options_set_nhwc(migraphx_tf_options_t options, bool
 }
 migraphx_status migraphx_tf_options_set_input_parameter_shape(migraphx_tf_options_t options, const char* name,
                                                               size_t* dims, size_t dims_size) {
-  return guarded(
-      [&] { object(options, "tf_options").map_input_dims[text_from(name, "name")] = dims_from(dims, dims_size); });
+  return guarded([&] {
+    object(options, "tf_options").map_input_dims[text_from(name, "name")] = list_from(dims, dims_size, "dims");
+  });
 }
 migraphx_status migraphx_tf_options_set_default_dim_value(migraphx_tf_options_t options, size_t value) {
   return guarded([&] { object(options, "tf_options").default_dim_value = static_cast<unsigned>(value); });

@@ -9,11 +9,6 @@ static_assert(migraphx_shape_bool_type == static_cast<int>(type_t::bool_type) &&
 
 namespace {
 
-std::vector<std::size_t> list_from(const std::size_t* values, std::size_t count, const char* what) {
-  const auto given_values = given_array(values, count, what);
-  return {given_values.begin(), given_values.end()};
-}
-
 void put_list(const std::vector<std::size_t>& list, const std::size_t** out, std::size_t* size) {
   given(out, "the place of the list") = list.data();
   given(size, "the place of its size") = list.size();

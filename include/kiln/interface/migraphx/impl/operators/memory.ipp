@@ -11,7 +11,13 @@ shape shape_attribute(const lowering& c) {
     raise(errc::invalid_argument, "attribute 'shape' has type and lens: found " + given.dump());
   const attributes t = given.value("type", attributes("float_type"));
   const type_t type = t.is_string() ? type_named(t.get<std::string>()) : checked_type(t.get<std::int64_t>());
-  return {type, given.at("lens").get<std::vector<std::size_t>>()};
+  std::vector<std::size_t> lens;
+  for (const attributes& n : given.at("lens")) {
+    if (!n.is_number_integer() || n.get<std::int64_t>() < 0)
+      raise(errc::invalid_argument, "the lens of attribute 'shape' are whole numbers from 0: found " + n.dump());
+    lens.push_back(n.get<std::size_t>());
+  }
+  return {type, std::move(lens)};
 }
 
 value_list add_allocate(lowering& c) {

@@ -20,13 +20,15 @@ py::list flat_list(const held_argument& a) {
   if (a.value.get_shape().type() == type_t::tuple_type)
     raise(errc::invalid_argument, "elements of one tensor: found a tuple");
   if (!in_host(a)) raise(errc::invalid_argument, "elements in the host's memory: use from_gpu()");
+  if (a.value.get_shape().dynamic())
+    raise(errc::invalid_argument, "elements of constant extents: found " + to_string(a.value.get_shape()));
   kiln::argument dense = a.value.value().contiguous();
   const kiln::shape flat(dense.get_shape().type, {dense.elements()});
   return kiln::python::list_of_argument(kiln::argument(flat, dense.data()));
 }
 
 std::string text_of(const held_argument& a) {
-  if (!in_host(a) || a.value.get_shape().type() == type_t::tuple_type)
+  if (!in_host(a) || a.value.get_shape().type() == type_t::tuple_type || a.value.get_shape().dynamic())
     return "migraphx.argument(" + to_string(a.value.get_shape()) + ")";
   constexpr std::size_t most = 1000;
   const py::list all = flat_list(a);
@@ -36,25 +38,61 @@ std::string text_of(const held_argument& a) {
   return all.empty() ? "{}" : out + (all.size() > most ? ", ...}" : "}");
 }
 
+[[noreturn]] void refuse_value(type_t type, std::size_t i, py::handle found, const std::string& expected) {
+  raise(errc::invalid_argument, "value " + std::to_string(i) + " of " + std::string(to_string(type)) + ": expected " +
+                                    expected + ", found " + py::cast<std::string>(py::repr(found)));
+}
+
+// Python's number for an element of whole numbers; fractions are cut off, as MIGraphX does.
+py::object whole_number(py::handle v) {
+  PyObject* out = PyIndex_Check(v.ptr()) ? PyNumber_Index(v.ptr()) : nullptr;
+  if (!out && !PyErr_Occurred()) {
+    const py::object real = py::reinterpret_steal<py::object>(PyNumber_Float(v.ptr()));
+    out = real ? PyNumber_Long(real.ptr()) : nullptr;  // not of infinities, nor of what is no number
+  }
+  if (!out) PyErr_Clear();
+  return py::reinterpret_steal<py::object>(out);
+}
+
+kiln::argument elements_of_list(const py::list& given, type_t type) {
+  const dtype own = dtype_of_type(type);
+  py::list items;
+  for (std::size_t i = 0; i < given.size(); ++i) {
+    const bool is_text = py::isinstance<py::str>(given[i]) || py::isinstance<py::bytes>(given[i]);
+    if (own == dtype::boolean) {
+      const int truth = is_text ? -1 : PyObject_IsTrue(given[i].ptr());
+      if (truth < 0) PyErr_Clear(), refuse_value(type, i, given[i], "a bool or number");
+      items.append(py::bool_(truth == 1));
+      continue;
+    }
+    py::object item = is_text         ? py::object()
+                      : is_float(own) ? py::reinterpret_steal<py::object>(PyNumber_Float(given[i].ptr()))
+                                      : whole_number(given[i]);
+    PyErr_Clear();
+    if (!item) refuse_value(type, i, given[i], is_float(own) ? "a real number" : "a whole number");
+    if (!is_float(own)) {
+      const int bits = static_cast<int>(8 * size_of(own)), positive = bits - (is_signed_integer(own) ? 1 : 0);
+      const py::int_ end = py::int_(1) << py::int_(positive);
+      const py::object least = is_signed_integer(own) ? py::object(-end) : py::object(py::int_(0));
+      if (item < least || item >= end)
+        refuse_value(type, i, given[i],
+                     "a number from " + py::cast<std::string>(py::str(least)) + " to " +
+                         py::cast<std::string>(py::str(end - py::int_(1))));
+    }
+    items.append(item);
+  }
+  return kiln::python::argument_of_list(items, own);
+}
+
 held_argument create_argument(const shape& s, const py::iterable& values) {
   const py::list given(values);
   if (given.size() != s.elements())
     raise(fault::of(errc::invalid_argument, "as many values as the shape has elements", s.elements(), given.size()));
-  const dtype type = dtype_of_type(s.type());
-  const bool whole = is_signed_integer(type) || is_unsigned_integer(type);
-  const bool exact =
-      whole && std::all_of(given.begin(), given.end(), [](py::handle v) { return PyIndex_Check(v.ptr()); });
+  const kiln::argument read = elements_of_list(given, s.type());
   argument out(s);
-  if (exact) {
-    const kiln::argument read = kiln::python::argument_of_list(given, type);
-    for (std::size_t i = 0; i < s.elements(); ++i)
-      std::memcpy(out.data() + s.index(i) * size_of(type), read.data() + i * size_of(type), size_of(type));
-    return {std::move(out)};
-  }
-  for (std::size_t i = 0; i < s.elements(); ++i) {
-    const auto v = py::cast<double>(given[i]);
-    encode(type, &v, reinterpret_cast<std::byte*>(out.data()) + s.index(i) * size_of(type), 1);
-  }
+  const std::size_t size = s.type_size();
+  for (std::size_t i = 0; i < s.elements(); ++i)
+    std::memcpy(out.data() + s.index(i) * size, read.data() + i * size, size);
   return {std::move(out)};
 }
 
@@ -63,10 +101,15 @@ held_argument create_argument(const shape& s, const py::iterable& values) {
 held_argument argument_of_object(py::handle object, std::optional<dtype> wanted) {
   if (py::isinstance<held_argument>(object)) return py::cast<held_argument>(object);
   borrowed_array a;
-  a.read(object, wanted);
+  try {
+    a.read(object, wanted);
+  } catch (const error& e) {
+    if (e.code() != errc::unsupported) throw;
+    raise(errc::invalid_argument, "elements of an argument are real numbers or bools: " + e.message());
+  }
   if (is_object(a.value.get_shape().type) || is_complex(a.value.get_shape().type))
-    raise(
-        fault::of(errc::invalid_argument, "element type of an argument", "a number or bool", a.value.get_shape().type));
+    raise(fault::of(errc::invalid_argument, "element type of an argument", "a real number or bool",
+                    a.value.get_shape().type));
   const dlpack::device where = a.where;
   const bool read_only = a.read_only;
   if (runs_backwards(a.value.get_shape())) return {argument(a.value.copy()), {}, false};

@@ -98,19 +98,13 @@ void bind_files(py::module_& m) {
       "save",
       [](held_program& p, const py::object& filename, const std::string& format) {
         const std::string file = kiln::python::path_of_object(filename);
-        without_lock([&] {
-          const std::shared_lock lock(p.use);
-          save(p.graph, file, {format});
-        });
+        reading(p, [&] { save(p.graph, file, {format}); });
       },
       py::arg("p"), py::arg("filename"), py::arg("format") = "msgpack", "Writes a program, compiled or not.");
   m.def(
       "save_buffer",
       [](held_program& p, const std::string& format) {
-        const auto bytes = without_lock([&] {
-          const std::shared_lock lock(p.use);
-          return save_buffer(p.graph, {format});
-        });
+        const auto bytes = reading(p, [&] { return save_buffer(p.graph, {format}); });
         return py::bytes(reinterpret_cast<const char*>(bytes.data()), bytes.size());
       },
       py::arg("p"), py::arg("format") = "msgpack", "The bytes that save() writes.");
@@ -123,22 +117,19 @@ void bind_files(py::module_& m) {
       py::arg("b"), py::arg("format") = "msgpack", "A program from bytes of save_buffer().");
 }
 
-std::vector<parameter_map> calibration_of(const program& p, const py::iterable& maps) {
+std::vector<parameter_map> calibration_of(const held_program& p, const py::iterable& maps) {
   std::vector<parameter_map> out;
   for (const py::handle each : maps) out.push_back(parameters_of_dict(p, py::cast<py::dict>(each)));
   return out;
 }
 
 std::vector<std::string> names_of(const py::iterable& names) {
+  if (py::isinstance<py::str>(names))  // whose items are its letters
+    raise(errc::invalid_argument,
+          "names of operators are a list or set of words: found the word '" + py::cast<std::string>(names) + "' alone");
   std::vector<std::string> out;
   for (const py::handle name : names) out.push_back(py::cast<std::string>(name));
   return out;
-}
-
-template <class F> void change(held_program& p, F&& f) {
-  const py::gil_scoped_release released;
-  const std::unique_lock lock(p.use);
-  f(p.graph);
 }
 
 void bind_quantization(py::module_& m) {
@@ -147,7 +138,7 @@ void bind_quantization(py::module_& m) {
         name,
         [f](held_program& p, const py::iterable& ins_names) {
           const std::vector<std::string> names = names_of(ins_names);
-          change(p, [&](program& graph) { f(graph, names); });
+          changing(p, [&] { f(p.graph, names); });
         },
         py::arg("prog"), py::arg("ins_names") = std::vector<std::string>{"all"}, doc);
   };
@@ -156,8 +147,8 @@ void bind_quantization(py::module_& m) {
   m.def(
       "quantize_int8",
       [](held_program& p, const target& t, const py::iterable& calibration, const py::iterable& ins_names) {
-        const quantize_int8_options options{names_of(ins_names), calibration_of(p.graph, calibration)};
-        change(p, [&](program& graph) { quantize_int8(graph, t, options); });
+        const quantize_int8_options options{names_of(ins_names), calibration_of(p, calibration)};
+        changing(p, [&] { quantize_int8(p.graph, t, options); });
       },
       py::arg("prog"), py::arg("t"), py::arg("calibration") = py::list(),
       py::arg("ins_names") = std::set<std::string>{"dot", "convolution"},
@@ -165,13 +156,13 @@ void bind_quantization(py::module_& m) {
   m.def(
       "quantize_fp8",
       [](held_program& p, const target& t, const py::iterable& calibration) {
-        const quantize_fp8_options options{calibration_of(p.graph, calibration)};
-        change(p, [&](program& graph) { quantize_fp8(graph, t, options); });
+        const quantize_fp8_options options{calibration_of(p, calibration)};
+        changing(p, [&] { quantize_fp8(p.graph, t, options); });
       },
       py::arg("prog"), py::arg("t"), py::arg("calibration") = py::list(),
       "Computes in 8-bit floats, by the ranges of calibration runs.");
   m.def(
-      "autocast_fp8", [](held_program& p) { change(p, autocast_fp8); }, py::arg("prog"),
+      "autocast_fp8", [](held_program& p) { changing(p, [&] { autocast_fp8(p.graph); }); }, py::arg("prog"),
       "Parameters and results in 8-bit floats become floats, converted within the program.");
 }
 

@@ -35,20 +35,30 @@ instruction_list held(const program_handle& own, const std::vector<instruction_r
 }
 
 instruction_list users_of(const held_instruction& i) {
-  instruction_list out;
-  for (const auto& each : i.of->graph.modules())
-    for (const instruction& other : each->instructions())
-      if (std::find(other.inputs.begin(), other.inputs.end(), i.is) != other.inputs.end())
-        out.push_back({i.of, &other});
-  return out;
+  return reading(*i.of, [&] {
+    instruction_list out;
+    for (const auto& each : i.of->graph.modules())
+      for (const instruction& other : each->instructions())
+        if (std::find(other.inputs.begin(), other.inputs.end(), i.is) != other.inputs.end())
+          out.push_back({i.of, &other});
+    return out;
+  });
+}
+
+// A new instruction of a module, or several.
+template <class F> held_instruction added(const held_module& to, F&& f) {
+  return {to.of, changing(*to.of, [&] { return f(*to.is); })};
+}
+template <class F> instruction_list all_added(const held_module& to, F&& f) {
+  return held(to.of, changing(*to.of, [&] { return f(*to.is); }));
 }
 
 void bind_instruction(py::module_& m) {
   py::class_<held_instruction> c(m, "instruction_ref", "One step of a module.");
-  c.def("shape", [](const held_instruction& i) { return i.is->type; });
+  c.def("shape", [](const held_instruction& i) { return reading(*i.of, [&] { return i.is->type; }); });
   c.def("op", [](const held_instruction& i) { return i.is->op; });
   c.def("name", [](const held_instruction& i) { return i.is->op.name(); });
-  c.def("inputs", [](const held_instruction& i) { return held(i.of, i.is->inputs); });
+  c.def("inputs", [](const held_instruction& i) { return held(i.of, reading(*i.of, [&] { return i.is->inputs; })); });
   c.def("outputs", users_of, "The instructions that read this one.");
   c.def(
       "get_literal",
@@ -76,48 +86,58 @@ void bind_module(py::module_& m) {
   bind_instruction(m);
   py::class_<held_module> c(m, "module", "Instructions, the last of which is what the module returns.");
   c.def("name", [](const held_module& self) { return self.is->name(); });
-  c.def("print", [](const held_module& self) { py::print(self.is->text_of()); });
-  c.def("__repr__", [](const held_module& self) { return self.is->text_of(); });
+  const auto text_of = [](const held_module& self) { return reading(*self.of, [&] { return self.is->text_of(); }); };
+  c.def("print", [text_of](const held_module& self) { py::print(text_of(self)); });
+  c.def("__repr__", text_of);
   c.def("__iter__", [](const held_module& self) {
-    py::list all;
-    for (const instruction& i : self.is->instructions()) all.append(held_instruction{self.of, &i});
-    return py::iter(all);
+    const auto all = reading(*self.of, [&] {
+      std::vector<instruction_ref> refs;
+      for (const instruction& i : self.is->instructions()) refs.push_back(&i);
+      return refs;
+    });
+    return py::iter(py::cast(held(self.of, all)));
   });
   c.def(
       "add_instruction",
       [](const held_module& self, const operation& op, const instruction_list& args, const module_list& mod_args) {
-        return held_instruction{self.of,
-                                self.is->add_instruction(op, refs_of(self.of, args), modules_of(self.of, mod_args))};
+        const auto inputs = refs_of(self.of, args);
+        const auto modules = modules_of(self.of, mod_args);
+        return added(self, [&](module& m) { return m.add_instruction(op, inputs, modules); });
       },
       py::arg("op"), py::arg("args"), py::arg("mod_args") = module_list());
   c.def(
       "add_literal",
       [](const held_module& self, const py::object& data) {
-        return held_instruction{self.of, self.is->add_literal(argument_of_object(data).value)};
+        const held_argument value = argument_of_object(data);
+        return added(self, [&](module& m) { return m.add_literal(value.value); });
       },
       py::arg("data"), "A constant: a copy of an array.");
   c.def(
       "add_parameter",
       [](const held_module& self, const std::string& name, const shape& s) {
-        return held_instruction{self.of, self.is->add_parameter(name, s)};
+        return added(self, [&](module& m) { return m.add_parameter(name, s); });
       },
       py::arg("name"), py::arg("shape"));
   c.def(
       "add_return",
       [](const held_module& self, const instruction_list& args) {
-        return held_instruction{self.of, self.is->add_return(refs_of(self.of, args))};
+        const auto results = refs_of(self.of, args);
+        return added(self, [&](module& m) { return m.add_return(results); });
       },
       py::arg("args"));
   c.def(
       "replace_return",
       [](const held_module& self, const instruction_list& args) {
-        return held_instruction{self.of, self.is->replace_return(refs_of(self.of, args))};
+        const auto results = refs_of(self.of, args);
+        return added(self, [&](module& m) { return m.replace_return(results); });
       },
       py::arg("args"));
   c.def(
       "add_macro",
       [](const held_module& self, const macro& of, const instruction_list& args, const module_list& mod_args) {
-        return held(self.of, self.is->add_macro(of, refs_of(self.of, args), modules_of(self.of, mod_args)));
+        const auto inputs = refs_of(self.of, args);
+        const auto modules = modules_of(self.of, mod_args);
+        return all_added(self, [&](module& m) { return m.add_macro(of, inputs, modules); });
       },
       py::arg("macro"), py::arg("args"), py::arg("mod_args") = module_list());
   c.def(
@@ -125,7 +145,9 @@ void bind_module(py::module_& m) {
       [](const held_module& self, const held_instruction& ins, const macro& of, const instruction_list& args,
          const module_list& mod_args) {
         check_same(self.of, ins.of);
-        return held(self.of, self.is->insert_macro(ins.is, of, refs_of(self.of, args), modules_of(self.of, mod_args)));
+        const auto inputs = refs_of(self.of, args);
+        const auto modules = modules_of(self.of, mod_args);
+        return all_added(self, [&](module& m) { return m.insert_macro(ins.is, of, inputs, modules); });
       },
       py::arg("ins"), py::arg("macro"), py::arg("args"), py::arg("mod_args") = module_list());
 }

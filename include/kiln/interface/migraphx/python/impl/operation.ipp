@@ -9,15 +9,55 @@ namespace {
 enum class pooling_mode { average, max, lpnorm };
 enum class rnn_direction { forward, reverse, bidirectional };
 
-attributes list_of(py::handle items) {
+constexpr std::size_t most_nested = 32;  // as in text
+
+attributes value_of(py::handle object, std::size_t depth);
+
+std::string text_of(py::handle word) {
+  Py_ssize_t size = 0;
+  const char* const text = PyUnicode_AsUTF8AndSize(word.ptr(), &size);
+  if (text) return {text, static_cast<std::size_t>(size)};
+  PyErr_Clear();  // lone surrogates
+  raise(errc::invalid_argument, "words are Unicode: found " + py::cast<std::string>(py::repr(word)));
+}
+
+attributes list_of(py::handle items, std::size_t depth) {
   attributes out = attributes::array();
-  for (const py::handle item : py::iter(items)) out.push_back(attributes_of_object(item));
+  for (const py::handle item : py::iter(items)) out.push_back(value_of(item, depth + 1));
   return out;
 }
 
-attributes dict_of(const py::dict& items) {
+attributes dict_of(const py::dict& items, std::size_t depth) {
   attributes out = attributes::object();
-  for (const auto& [key, value] : items) out[py::cast<std::string>(key)] = attributes_of_object(value);
+  for (const auto& [key, value] : items) {
+    if (!py::isinstance<py::str>(key))
+      raise(errc::invalid_argument, "names are words: found " + py::cast<std::string>(py::repr(key)));
+    out[text_of(key)] = value_of(value, depth + 1);
+  }
+  return out;
+}
+
+attributes integer_of(const py::object& number) {
+  int overflow = 0;
+  const long long value = PyLong_AsLongLongAndOverflow(number.ptr(), &overflow);
+  if (overflow == 0) return static_cast<std::int64_t>(value);
+  const unsigned long long large = overflow > 0 ? PyLong_AsUnsignedLongLong(number.ptr()) : 0;
+  if (overflow > 0 && !PyErr_Occurred()) return static_cast<std::uint64_t>(large);
+  PyErr_Clear();
+  raise(errc::invalid_argument, "whole numbers have 64 bits: found " + py::cast<std::string>(py::repr(number)));
+}
+
+// Attributes of an operator or options of a macro; errors name which.
+attributes attributes_of_keywords(const std::string& of, const py::kwargs& values) {
+  attributes out = attributes::object();
+  for (const auto& [key, value] : values) {
+    const std::string name = py::cast<std::string>(key);
+    try {
+      out[name] = value_of(value, 0);
+    } catch (const error& e) {
+      raise_of("attribute '" + name + "' of '" + of + "'", e);
+    }
+  }
   return out;
 }
 
@@ -31,30 +71,32 @@ attributes shape_of(const shape& s) {
   return {{"type", std::string(to_string(s.type()))}, {"lens", s.lens()}, {"strides", s.strides()}};
 }
 
-}  // namespace
-
-attributes attributes_of_object(py::handle object) {
+attributes value_of(py::handle object, std::size_t depth) {
+  if (depth > most_nested)
+    raise(fault::of(errc::limit, "values within another", most_nested, "more, or a list within itself"));
   PyObject* const o = object.ptr();
   if (o == Py_None) return nullptr;
   if (PyBool_Check(o)) return o == Py_True;
-  if (py::isinstance<py::str>(object)) return py::cast<std::string>(object);
-  if (py::isinstance<py::dict>(object)) return dict_of(py::reinterpret_borrow<py::dict>(object));
+  if (py::isinstance<py::str>(object)) return text_of(object);
+  if (py::isinstance<py::dict>(object)) return dict_of(py::reinterpret_borrow<py::dict>(object), depth);
   if (py::isinstance<shape>(object)) return shape_of(py::cast<const shape&>(object));
   if (py::isinstance<dynamic_dimension>(object)) {
     const auto& d = py::cast<const dynamic_dimension&>(object);
     return {{"min", d.min}, {"max", d.max}, {"optimals", d.optimals}};
   }
-  if (PyList_Check(o) || PyTuple_Check(o) || PyAnySet_Check(o)) return list_of(object);
+  if (PyList_Check(o) || PyTuple_Check(o) || PyAnySet_Check(o)) return list_of(object, depth);
   if (PyIndex_Check(o)) {  // also numpy's integers, and members of enums
     const py::object number = py::reinterpret_steal<py::object>(PyNumber_Index(o));
-    if (number) return py::cast<std::int64_t>(number);
+    if (number) return integer_of(number);
     PyErr_Clear();  // an array that is no single integer
   }
   if (PyFloat_Check(o)) return PyFloat_AS_DOUBLE(o);
-  if (py::hasattr(object, "tolist")) return attributes_of_object(object.attr("tolist")());  // numpy's scalars, arrays
-  raise(errc::invalid_argument, "an attribute is a bool, number, word, shape or a list or dict of these: found " +
+  if (py::hasattr(object, "tolist")) return value_of(object.attr("tolist")(), depth + 1);  // numpy's scalars, arrays
+  raise(errc::invalid_argument, "expected a bool, number, word, shape or a list or dict of these, found " +
                                     py::cast<std::string>(py::repr(object)));
 }
+
+}  // namespace
 
 py::object object_of_attributes(const attributes& value) {
   if (value.is_boolean()) return py::bool_(value.get<bool>());
@@ -83,9 +125,10 @@ void bind_operation(py::module_& m) {
       .value("forward", rnn_direction::forward)
       .value("reverse", rnn_direction::reverse)
       .value("bidirectional", rnn_direction::bidirectional);
-  c.def(
-      py::init([](std::string name, const py::kwargs& values) { return operation(std::move(name), dict_of(values)); }),
-      py::arg("name"));
+  c.def(py::init([](const std::string& name, const py::kwargs& values) {
+          return operation(name, attributes_of_keywords(name, values));
+        }),
+        py::arg("name"));
   c.def("name", &operation::name);
   c.def(
       "values", [](const operation& op) { return object_of_attributes(op.values()); },
@@ -94,8 +137,8 @@ void bind_operation(py::module_& m) {
   c.def("__repr__", [](const operation& op) { return to_string(op); });
 
   py::class_<macro> k(m, "macro", "The operators that a composite one stands for, by its name, with options.");
-  k.def(py::init([](std::string name, const py::kwargs& values) {
-          return macro{std::move(name), dict_of(values)};
+  k.def(py::init([](const std::string& name, const py::kwargs& values) {
+          return macro{name, attributes_of_keywords(name, values)};
         }),
         py::arg("name"));
   k.def("name", [](const macro& of) { return of.name; });

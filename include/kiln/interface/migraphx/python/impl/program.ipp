@@ -6,21 +6,19 @@
 namespace kiln::migraphx::python {
 namespace {
 
-// What a parameter's elements are; nothing where the program has none of that name.
-std::optional<dtype> parameter_type(const program& p, const std::string& name) {
-  for (const instruction& i : p.main_module().instructions())
-    if (i.label == name && i.op.name() == "@param") return dtype_of_type(i.type.type());
-  return std::nullopt;
+// What the parameters' elements are.
+std::map<std::string, dtype> parameter_types(const held_program& p) {
+  return reading(p, [&] {
+    std::map<std::string, dtype> out;
+    for (const instruction& i : p.graph.main_module().instructions())
+      if (i.op.name() == "@param") out[i.label] = dtype_of_type(i.type.type());
+    return out;
+  });
 }
 
 template <class Run> py::list run_program(held_program& p, const py::dict& given, Run&& run) {
-  const parameter_map parameters = parameters_of_dict(p.graph, given);
-  std::vector<argument> results;
-  {
-    const py::gil_scoped_release released;
-    const std::shared_lock lock(p.use);
-    results = run(parameters);
-  }
+  const parameter_map parameters = parameters_of_dict(p, given);
+  std::vector<argument> results = reading(p, [&] { return run(parameters); });
   return objects_of_results(std::move(results), parameters);
 }
 
@@ -28,9 +26,7 @@ void bind_running(py::class_<held_program, program_handle>& c) {
   c.def(
       "compile",
       [](held_program& p, const target& t, bool offload_copy, bool fast_math, bool exhaustive_tune) {
-        const py::gil_scoped_release released;
-        const std::unique_lock lock(p.use);
-        p.graph.compile(t, {offload_copy, fast_math, exhaustive_tune});
+        changing(p, [&] { p.graph.compile(t, {offload_copy, fast_math, exhaustive_tune}); });
       },
       py::arg("t"), py::arg("offload_copy") = true, py::arg("fast_math") = true, py::arg("exhaustive_tune") = false);
   c.def(
@@ -55,16 +51,21 @@ void bind_running(py::class_<held_program, program_handle>& c) {
 
 }  // namespace
 
-parameter_map parameters_of_dict(const program& p, const py::dict& given) {
+parameter_map parameters_of_dict(const held_program& p, const py::dict& given) {
   parameter_map out;
+  std::optional<std::map<std::string, dtype>> types;
+  const auto type_of = [&](const std::string& name) -> std::optional<dtype> {
+    if (!types) types = parameter_types(p);
+    const auto known = types->find(name);
+    return known == types->end() ? std::nullopt : std::optional(known->second);
+  };
   for (const auto& [key, value] : given) {
     const auto name = py::cast<std::string>(key);
     try {
-      out.emplace(name, py::isinstance<held_argument>(value)
-                            ? py::cast<const held_argument&>(value).value
-                            : argument_of_object(value, parameter_type(p, name)).value);
+      out.emplace(name, py::isinstance<held_argument>(value) ? py::cast<const held_argument&>(value).value
+                                                             : argument_of_object(value, type_of(name)).value);
     } catch (const error& e) {
-      raise(e.code(), "parameter '" + name + "': " + e.message());
+      raise_of("parameter '" + name + "'", e);
     }
   }
   return out;
@@ -77,40 +78,50 @@ void bind_program(py::module_& m) {
 
   py::class_<held_program, program_handle> c(m, "program", "Modules, the main one of which runs.");
   c.def(py::init<>());
-  c.def("clone", [](held_program& p) {
-    const std::shared_lock lock(p.use);
-    return std::make_shared<held_program>(p.graph.clone());
+  c.def("clone", [](const held_program& p) {
+    return std::make_shared<held_program>(reading(p, [&] { return p.graph.clone(); }));
   });
-  c.def("get_parameter_names", [](const held_program& p) { return p.graph.parameter_names(); });
+  c.def("get_parameter_names",
+        [](const held_program& p) { return reading(p, [&] { return p.graph.parameter_names(); }); });
   c.def("get_parameter_shapes", [](const held_program& p) {
     py::dict out;  // in the order of the parameters
-    const auto shapes = p.graph.parameter_shapes();
-    for (const std::string& name : p.graph.parameter_names()) out[name.c_str()] = shapes.at(name);
+    const auto [names, shapes] =
+        reading(p, [&] { return std::pair(p.graph.parameter_names(), p.graph.parameter_shapes()); });
+    for (const std::string& name : names) out[name.c_str()] = shapes.at(name);
     return out;
   });
-  c.def("get_output_shapes", [](const held_program& p) { return p.graph.output_shapes(); });
-  c.def("is_compiled", [](const held_program& p) { return p.graph.is_compiled(); });
+  c.def("get_output_shapes", [](const held_program& p) { return reading(p, [&] { return p.graph.output_shapes(); }); });
+  c.def("is_compiled", [](const held_program& p) { return reading(p, [&] { return p.graph.is_compiled(); }); });
   c.def("get_main_module", [](const program_handle& p) { return held_module{p, &p->graph.main_module()}; });
   c.def(
       "create_module",
       [](const program_handle& p, const std::string& name) {
-        return held_module{p, &p->graph.create_module(name)};
+        return held_module{p, changing(*p, [&] { return &p->graph.create_module(name); })};
       },
       py::arg("name"));
   c.def("_modules", [](const program_handle& p) {
-    std::vector<held_module> out;
-    for (const auto& each : p->graph.modules()) out.push_back({p, each.get()});
-    return out;
+    return reading(*p, [&] {
+      std::vector<held_module> out;
+      for (const auto& each : p->graph.modules()) out.push_back({p, each.get()});
+      return out;
+    });
   });
   bind_running(c);
   c.def(
       "to_py", [](const py::object& self) { return py::module_::import("migraphx._to_py").attr("text_of")(self); },
       "Python code that makes an equal program `p`.");
-  c.def("sort", [](held_program& p) { p.graph.sort(); });
-  c.def("print", [](const held_program& p) { py::print(p.graph.text_of()); });
+  c.def("sort", [](held_program& p) { changing(p, [&] { p.graph.sort(); }); });
+  const auto text_of = [](const held_program& p) { return reading(p, [&] { return p.graph.text_of(); }); };
+  c.def("print", [text_of](const held_program& p) { py::print(text_of(p)); });
   c.def(
-      "__eq__", [](const held_program& a, const held_program& b) { return a.graph == b.graph; }, py::is_operator());
-  c.def("__repr__", [](const held_program& p) { return p.graph.text_of(); });
+      "__eq__",
+      [](const held_program& a, const held_program& b) {
+        if (&a == &b) return true;
+        const program own = reading(b, [&] { return b.graph.clone(); });  // one lock at a time
+        return reading(a, [&] { return a.graph == own; });
+      },
+      py::is_operator());
+  c.def("__repr__", text_of);
 }
 
 }  // namespace kiln::migraphx::python

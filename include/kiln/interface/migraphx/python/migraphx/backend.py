@@ -55,6 +55,8 @@ def prepare(model: Any, device: str | None = None, **kwargs: Any) -> BackendRep:
             model = _migraphx.parse_onnx_buffer(model, **kwargs)
         else:
             model = _migraphx.parse_onnx_buffer(model.SerializeToString(), **kwargs)
+    elif not model.is_compiled():
+        model = model.clone()  # the caller's own stays as it is
     if not model.is_compiled():
         model.compile(_migraphx.get_target(_TARGETS[_checked(device or _device)]))
     return BackendRep(model)
@@ -77,10 +79,9 @@ def run_node(
 
     onnx: Any = importlib.import_module("onnx")
     helper: Any = importlib.import_module("onnx.helper")
-    types: Any = importlib.import_module("onnx.mapping").NP_TYPE_TO_TENSOR_TYPE
 
     def typed(name: str, array: Any) -> Any:
-        return helper.make_tensor_value_info(name, types[array.dtype], array.shape)
+        return helper.make_tensor_value_info(name, _element_type(array.dtype), array.shape)
 
     arrays = [numpy.asarray(x) for x in inputs]
     given = [name for name in node.input if name]
@@ -108,6 +109,14 @@ class BackendRep:
                 raise _migraphx.Error(f"inputs of the model: expected {len(names)} ({', '.join(names)}), found {len(listed)}")
             inputs = dict(zip(names, listed))
         return [numpy.array(out) for out in self.program.run(inputs)]
+
+
+def _element_type(dtype: Any) -> int:
+    helper: Any = importlib.import_module("onnx.helper")
+    if hasattr(helper, "np_dtype_to_tensor_dtype"):
+        return int(helper.np_dtype_to_tensor_dtype(dtype))
+    mapping: Any = importlib.import_module("onnx.mapping")  # before onnx 1.13; newer ones have it no more
+    return int(mapping.NP_TYPE_TO_TENSOR_TYPE[dtype])
 
 
 def _checked(device: str) -> str:

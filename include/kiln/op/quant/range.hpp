@@ -104,8 +104,9 @@ template <class Float8> constexpr double float8_deviation() {
   return square_root(squares / count);
 }
 
-constexpr parameters scaled(double scale, std::int64_t zero_point) {
-  constexpr double least_normal = 1.17549435082228751e-38;  // of a float
+constexpr result<parameters> scaled(double scale, std::int64_t zero_point) {
+  constexpr double least_normal = 1.17549435082228751e-38, greatest = 3.4028234663852886e38;  // of a float
+  if (scale > greatest) return fault::of(errc::invalid_argument, "the scale of a range is a number of f32");
   return scale < least_normal ? parameters{} : parameters{static_cast<float>(scale), zero_point};
 }
 
