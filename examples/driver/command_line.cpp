@@ -133,8 +133,9 @@ void add_precision(CLI::App& app, model_options& o) {
   CLI::Option_group& one = *app.add_option_group("precision");
   for (const quantize::precision p : quantize::narrow_precisions)
     one.add_flag_callback(
-        fmt::format("--{}", to_string(p)), [&o, p] { o.precision = p; },
+        precision_flag(p), [&o, p] { o.precision = p; },
         p == quantize::precision::int8           ? "compute products in 8 bits, by the ranges of --table"
+        : p == quantize::precision::int4         ? "keep weights of products in 4 bits, in blocks of 32"
         : p == quantize::precision::dynamic_int8 ? "compute matrix products in 8 bits, by the ranges of each run"
                                                  : "compute in floats of 16 bits");
   one.require_option(0, 1);
@@ -218,6 +219,18 @@ void add_calibration(CLI::App& verb, quantize_command& q) {
   verb.add_flag("--ignore-infinities", q.calibration.ignore_infinities, "leave out the infinities of masks");
 }
 
+std::vector<CLI::Option*> add_weight_blocks(CLI::App& verb, quantize::int4_options& o) {
+  return {verb.add_option("--block-size", o.format.block, "weights of a block of int4, a power of two")
+              ->capture_default_str(),
+          verb.add_option("--bits", o.format.bits, "bits of a weight of int4: 2, 4 or 8")->capture_default_str(),
+          verb.add_flag(
+              "--asymmetric", [&o](std::int64_t) { o.format.symmetric = false; }, "blocks of int4 have zero points"),
+          named_choice(verb, "--weight-method", o.method, quantize::weight_methods,
+                       "how weights of int4 are rounded; gptq needs --data"),
+          verb.add_flag("--accuracy-level-4", o.bytes_suffice,
+                        "products with weights of int4 may round their other operand to 8 bits")};
+}
+
 void add_quantize_verb(CLI::App& app, commands& c) {
   quantize_command& q = c.quantize;
   CLI::App& verb = *app.add_subcommand("quantize", "Write a model in another precision as ONNX");
@@ -234,17 +247,24 @@ void add_quantize_verb(CLI::App& app, commands& c) {
       verb.add_flag("--per-channel,!--no-per-channel", q.int8.weights.per_channel,
                     "a scale for each channel of weights, as is the default, or one for all"),
       verb.add_flag("--reduce-range", q.int8.reduced,
-                    "half the codes, for processors whose products of bytes saturate"),
-      add_list(verb, "--exclude", q.int8.exclude, "a dot or convolution that stays in floats, by its node's name",
-               "NODE")};
+                    "half the codes, for processors whose products of bytes saturate")};
+  const std::vector<CLI::Option*> of_blocks = add_weight_blocks(verb, q.int4);
+  CLI::Option* const exclude = add_list(verb, "--exclude", q.int8.exclude,
+                                        "a dot or convolution that stays in floats, by its node's name", "NODE");
   verb.add_option("--ops", q.ops, "these ops alone, by kiln's names: A,B")->delimiter(',')->type_name("OPS");
   verb.add_flag("--report", q.report, "compare with the model on the same samples, worst layer first");
-  verb.callback([&c, of_integers, symmetric] {
+  verb.callback([&c, of_integers, of_blocks, exclude, symmetric] {
     const quantize::precision to = c.quantize.precision;
-    const bool dynamic = to == quantize::precision::dynamic_int8;
-    for (const CLI::Option* o : of_integers)
-      if (o->count() != 0 && to != quantize::precision::int8 && !(dynamic && o != symmetric))
+    const bool dynamic = to == quantize::precision::dynamic_int8, blocks = to == quantize::precision::int4;
+    const auto refuse = [&](const CLI::Option* o) {
+      if (o->count() != 0)
         throw CLI::ValidationError(o->get_name(), fmt::format("means nothing to --to {}", to_string(to)));
+    };
+    for (const CLI::Option* o : of_integers)
+      if (to != quantize::precision::int8 && !(dynamic && o != symmetric)) refuse(o);
+    for (const CLI::Option* o : of_blocks)
+      if (!blocks) refuse(o);
+    if (to != quantize::precision::int8 && !dynamic && !blocks) refuse(exclude);
     c.verb = [&c] { return quantize(c.quantize); };
   });
 }

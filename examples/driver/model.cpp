@@ -125,7 +125,8 @@ compiled_model load_model(const model_options& o, const named_arguments& given, 
   if (load_it && is_saved_program(o.model)) {
     check_sizes(o);
     if (o.precision != quantize::precision::as_written)
-      raise(errc::invalid_argument, fmt::format("--{} is for models: {} is compiled", to_string(o.precision), o.model));
+      raise(errc::invalid_argument,
+            fmt::format("{} is for models: {} is compiled", precision_flag(o.precision), o.model));
     const stopwatch whole;
     executable exe = load_it(o.model, compile_options_of(o));
     log_executable(exe);

@@ -11,6 +11,11 @@
 namespace kiln::driver {
 
 /// What every verb that compiles a model takes.
+/// The flag of verbs that compile for a run in a precision.
+inline std::string precision_flag(quantize::precision p) {
+  return p == quantize::precision::int4 ? "--int4-weights" : "--" + std::string(to_string(p));
+}
+
 struct model_options {
   std::string model;                                                      ///< path of an ONNX file
   std::string target = "eigen";                                           ///< reference, eigen, hip, …
@@ -20,7 +25,7 @@ struct model_options {
   std::uint64_t seed = 1;                                                 ///< of the random inputs
   bool json = false;
   compile_options compiling;                                        ///< compile_flags.hpp
-  quantize::precision precision = quantize::precision::as_written;  ///< --fp16, --bf16, --int8
+  quantize::precision precision = quantize::precision::as_written;  ///< --fp16, --bf16, --int8, ...
   std::string table;                                                ///< --table FILE, of ranges
 };
 
@@ -71,6 +76,7 @@ struct quantize_command : model_options {
   bool report = false;
   quantize::calibration_options calibration;
   quantize::int8_options int8;
+  quantize::int4_options int4;
   std::vector<std::string> ops;  ///< --ops; none: all that the precision concerns
 };
 

@@ -33,7 +33,10 @@ void check_wishes(const quantize_command& c) {
   if (!c.save_table.empty() && c.table.empty() && !samples)
     raise(errc::invalid_argument, "--save-table writes ranges: give samples with --data, or ranges with --table");
   if (c.report && !samples) raise(errc::invalid_argument, "--report compares on samples: give them with --data");
-  if (!c.data.empty() && !c.report && (!takes_ranges || !c.table.empty()))
+  const bool by_samples = c.precision == quantize::precision::int4 && c.int4.method == quantize::weight_method::gptq;
+  if (by_samples && !samples)
+    raise(errc::invalid_argument, "--weight-method gptq needs samples: give them with --data");
+  if (!c.data.empty() && !c.report && !by_samples && (!takes_ranges || !c.table.empty()))
     raise(errc::invalid_argument, !takes_ranges ? fmt::format("--data has no use: --to {} needs no ranges", to)
                                                 : "--data has no use: the ranges are those of --table");
 }
@@ -67,6 +70,15 @@ quantize::ranges ranges_of(const quantize_command& c, const program& prepared, c
   });
 }
 
+// Weights in blocks, by samples if the method needs them.
+quantize::quantized_program in_blocks(const quantize_command& c, const program& prepared,
+                                      const quantize::int4_options& int4, const target& where) {
+  if (int4.method != quantize::weight_method::gptq) return quantize::to_int4(prepared, int4);
+  return with_samples(samples_of(c, c.data, inputs_of(prepared)), [&](const quantize::calibration_data& data) {
+    return quantize::to_int4(prepared, int4, data, where);
+  });
+}
+
 json counts_of(const pass_note& note) {
   json out = json::object();
   for (const auto& e : note.counts.entries) out[std::string(e.name)] = e.count;
@@ -87,7 +99,13 @@ int quantize(const quantize_command& c) {
   quantize::precision_options how{.to = c.precision, .int8 = int8, .ops = c.ops, .is_prepared = true};
   how.known = ranges_of(c, prepared, int8, *where);
   if (!c.save_table.empty()) quantize::write_table(c.save_table, how.known, c.table_form, c.calibration.method);
-  const quantize::quantized_program made = quantize::with_precision(prepared, how);
+  quantize::int4_options int4 = c.int4;
+  int4.exclude = int8.exclude;
+  if (!c.ops.empty()) int4.ops = c.ops;
+  int4.threads = c.compiling.threads;
+  const bool blocks = c.precision == quantize::precision::int4;
+  const quantize::quantized_program made =
+      blocks ? in_blocks(c, prepared, int4, *where) : quantize::with_precision(prepared, how);
   {
     const busy_line busy(fmt::format("writing {}", c.file));
     onnx::write_model(c.file, made.graph, {std::move(model.metadata)});

@@ -165,5 +165,31 @@ TEST_F(quantize_program, dynamic_integers_need_no_samples) {
   expect_refused(start + " --ops convolution", "found none");
 }
 
+TEST_F(quantize_program, weights_of_four_bits_are_written_as_onnx_and_run) {
+  const std::string start = "quantize " + network + " --to int4";
+  const outcome o = kiln(start + " -o " + at("q.onnx") + " --json");
+  ASSERT_EQ(o.status, 0) << o.error;
+  EXPECT_EQ(json::parse(o.out).at("quantized").at("dot"), 2);
+  EXPECT_THAT(content(at("q.onnx")), HasSubstr("MatMulNBits"));
+  ASSERT_EQ(kiln("run " + at("q.onnx") + " --dim batch=2 --output-dir " + at("a")).status, 0);
+  ASSERT_EQ(kiln("run " + network + " --int4-weights --dim batch=2 --output-dir " + at("b")).status, 0);
+  EXPECT_EQ(content(at("a/output_0.pb")), content(at("b/output_0.pb")));
+
+  const outcome all = kiln(start +
+                           " --weight-method gptq --block-size 64 --asymmetric --bits 8 --accuracy-level-4 --report "
+                           "--json --data " +
+                           at("data") + " -o " + at("g.onnx"));
+  ASSERT_EQ(all.status, 0) << all.error;
+  EXPECT_GT(json::parse(all.out).at("accuracy").at("outputs").at(0).at("sqnr"), 30);
+  EXPECT_EQ(kiln("verify " + at("g.onnx") + " --dim batch=3 --rtol 5e-2 --atol 2e-2").status, 0);
+
+  expect_refused(start + " -o " + at("r.onnx") + " --weight-method gptq", "needs samples");
+  expect_refused(start + " -o " + at("r.onnx") + " --block-size 20", "power of two");
+  expect_refused(start + " -o " + at("r.onnx") + " --bits 3", "2, 4 or 8");
+  expect_refused(start + " -o " + at("r.onnx") + " --exclude none", "'none'");
+  expect_refused(start + " -o " + at("r.onnx") + " --reduce-range", "means nothing");
+  expect_refused("quantize " + network + " --to fp16 --block-size 32 -o " + at("r.onnx"), "means nothing");
+}
+
 }  // namespace
 }  // namespace kiln::driver

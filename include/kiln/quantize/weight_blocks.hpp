@@ -20,6 +20,9 @@ constexpr std::string_view to_string(weight_method m) {
   constexpr std::string_view names[] = {"rtn", "k_quant", "gptq", "hqq"};
   return names[static_cast<unsigned>(m)];
 }
+/// All of them, in order.
+constexpr weight_method weight_methods[] = {weight_method::rtn, weight_method::k_quant, weight_method::gptq,
+                                            weight_method::hqq};
 /// The method of that name; others are an `invalid_argument` error that lists them.
 weight_method weight_method_named(std::string_view name);
 

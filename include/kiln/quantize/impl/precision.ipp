@@ -37,6 +37,7 @@ quantized_program with_precision(program p, const precision_options& options) {
   if (options.to == precision::as_written) return {std::move(p), pass_note("quantize")};
   if (!options.is_prepared) p = prepared(std::move(p));
   if (options.to == precision::dynamic_int8) return to_dynamic_int8(std::move(p), options.int8);
+  if (options.to == precision::int4) return to_int4(std::move(p), options.int4);
   if (options.to != precision::int8) return in_narrow_floats(std::move(p), options);
   if (options.known.empty() && !values_to_quantize(p, options.int8).empty())
     raise(errc::invalid_argument,

@@ -2,9 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
-#include <string>
 
 #include "kiln/quantize/impl/block_scale.hpp"
+#include "kiln/quantize/impl/named.hpp"
 
 namespace kiln::quantize {
 namespace {
@@ -134,9 +134,7 @@ block_weights empty_blocks(std::span<const float> weights, std::int64_t rows, co
 }
 
 weight_method weight_method_named(std::string_view name) {
-  for (const weight_method m : {weight_method::rtn, weight_method::k_quant, weight_method::gptq, weight_method::hqq})
-    if (to_string(m) == name) return m;
-  raise(errc::invalid_argument, "a method for weights is rtn, k_quant, gptq or hqq: found '" + std::string(name) + "'");
+  return detail::named(name, weight_methods, "method for weights");
 }
 
 std::vector<float> block_weights::row(std::int64_t r) const {
