@@ -258,7 +258,7 @@ TEST(program, computes_in_fewer_bits) {
   m.add_return({m.add_instruction(operation("add"), {x, m.add_literal(floats({3}, {1e5, 0, 0}))})});
   quantize_fp16(large);
   ASSERT_EQ(large.remarks().size(), 1u);
-  EXPECT_THAT(large.remarks()[0], HasSubstr("stays in wide floats"));
+  EXPECT_THAT(large.remarks()[0], HasSubstr("stays in f32"));
   EXPECT_EQ(of(large.run({{"x", floats({3}, {1, 1, 1})}}).at(0)), numbers({100001, 1, 1}));
   large.compile(target("ref"));
   EXPECT_THAT(message([&] { quantize_bf16(large); }), HasSubstr("before it is compiled"));
