@@ -46,7 +46,7 @@ endfunction()
 function(kiln_python_module target name folder package)
   Python3_add_library(${target} MODULE WITH_SOABI ${ARGN})
   kiln_own(${target})
-  target_link_libraries(${target} PRIVATE kiln_python_arrays kiln::interface kiln::onnx)
+  target_link_libraries(${target} PRIVATE kiln_python_arrays kiln::interface kiln::onnx kiln::quantize)
   set_target_properties(${target} PROPERTIES OUTPUT_NAME ${name} CXX_VISIBILITY_PRESET hidden
                         VISIBILITY_INLINES_HIDDEN ON LIBRARY_OUTPUT_DIRECTORY ${folder} INSTALL_RPATH "$ORIGIN")
   # An RPATH serves the libraries that its libraries need too: all lie beside the module in a wheel.

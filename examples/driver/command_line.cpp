@@ -247,7 +247,8 @@ void add_quantize_verb(CLI::App& app, commands& c) {
       verb.add_flag("--per-channel,!--no-per-channel", q.int8.weights.per_channel,
                     "a scale for each channel of weights, as is the default, or one for all"),
       verb.add_flag("--reduce-range", q.int8.reduced,
-                    "half the codes, for processors whose products of bytes saturate")};
+                    "half the codes, for processors whose products of bytes saturate"),
+      verb.add_option("--min-sqnr", q.min_sqnr, "decibels that outputs keep: what costs more stays in floats")};
   const std::vector<CLI::Option*> of_blocks = add_weight_blocks(verb, q.int4);
   CLI::Option* const exclude = add_list(verb, "--exclude", q.int8.exclude,
                                         "a dot or convolution that stays in floats, by its node's name", "NODE");

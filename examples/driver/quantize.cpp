@@ -5,7 +5,7 @@
 #include "json.hpp"
 #include "kiln/interface/named_target.hpp"
 #include "kiln/onnx/export.hpp"
-#include "kiln/quantize/accuracy.hpp"
+#include "kiln/quantize/mixed.hpp"
 #include "kiln/quantize/precision.hpp"
 #include "kiln/quantize/table.hpp"
 #include "model.hpp"
@@ -32,11 +32,12 @@ void check_wishes(const quantize_command& c) {
       raise(errc::invalid_argument, fmt::format("{} is of ranges: --to {} needs none", option, to));
   if (!c.save_table.empty() && c.table.empty() && !samples)
     raise(errc::invalid_argument, "--save-table writes ranges: give samples with --data, or ranges with --table");
+  if (c.min_sqnr && !samples) raise(errc::invalid_argument, "--min-sqnr compares on samples: give them with --data");
   if (c.report && !samples) raise(errc::invalid_argument, "--report compares on samples: give them with --data");
   const bool by_samples = c.precision == quantize::precision::int4 && c.int4.method == quantize::weight_method::gptq;
   if (by_samples && !samples)
     raise(errc::invalid_argument, "--weight-method gptq needs samples: give them with --data");
-  if (!c.data.empty() && !c.report && !by_samples && (!takes_ranges || !c.table.empty()))
+  if (!c.data.empty() && !c.report && !c.min_sqnr && !by_samples && (!takes_ranges || !c.table.empty()))
     raise(errc::invalid_argument, !takes_ranges ? fmt::format("--data has no use: --to {} needs no ranges", to)
                                                 : "--data has no use: the ranges are those of --table");
 }
@@ -79,6 +80,13 @@ quantize::quantized_program in_blocks(const quantize_command& c, const program& 
   });
 }
 
+// int8 but for the products without which outputs are not near enough.
+quantize::mixed_program near_enough(const quantize_command& c, const program& prepared,
+                                    const quantize::precision_options& how, const target& where) {
+  const quantize::repeated_data data = [&] { return samples_of(c, c.data, inputs_of(prepared)).next; };
+  return quantize::to_int8_within(prepared, *c.min_sqnr, how.known, how.int8, data, where, compile_options_of(c));
+}
+
 json counts_of(const pass_note& note) {
   json out = json::object();
   for (const auto& e : note.counts.entries) out[std::string(e.name)] = e.count;
@@ -104,8 +112,11 @@ int quantize(const quantize_command& c) {
   if (!c.ops.empty()) int4.ops = c.ops;
   int4.threads = c.compiling.threads;
   const bool blocks = c.precision == quantize::precision::int4;
-  const quantize::quantized_program made =
-      blocks ? in_blocks(c, prepared, int4, *where) : quantize::with_precision(prepared, how);
+  std::optional<quantize::mixed_program> mixed;
+  if (c.min_sqnr) mixed = near_enough(c, prepared, how, *where);
+  const quantize::quantized_program made = mixed    ? std::move(mixed->made)
+                                           : blocks ? in_blocks(c, prepared, int4, *where)
+                                                    : quantize::with_precision(prepared, how);
   {
     const busy_line busy(fmt::format("writing {}", c.file));
     onnx::write_model(c.file, made.graph, {std::move(model.metadata)});

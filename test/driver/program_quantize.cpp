@@ -165,6 +165,24 @@ TEST_F(quantize_program, dynamic_integers_need_no_samples) {
   expect_refused(start + " --ops convolution", "found none");
 }
 
+TEST_F(quantize_program, what_costs_too_much_accuracy_stays_in_floats) {
+  const std::string start = "quantize " + network + " --to int8 -o " + at("q.onnx");
+  const auto dots_and_convolutions = [&](const std::string& more) {
+    const outcome o = kiln(start + more + " --json --report --data " + at("data"));
+    EXPECT_EQ(o.status, 0) << o.error;
+    const json said = json::parse(o.out);
+    return std::pair(said.at("quantized"), said.at("accuracy").at("outputs").at(0).at("sqnr"));
+  };
+  const auto all = dots_and_convolutions(" --min-sqnr 0");
+  EXPECT_EQ(all.first.at("dot").get<int>() + all.first.at("convolution").get<int>(), 5);
+  const double wanted = all.second.get<double>() + 3;
+  const auto some = dots_and_convolutions(" --min-sqnr " + std::to_string(wanted));
+  EXPECT_LT(some.first.value("dot", 0) + some.first.value("convolution", 0), 5);
+  EXPECT_TRUE(some.second == "inf" || some.second.get<double>() >= wanted);
+  expect_refused(start + " --min-sqnr 30 --table " + at("none"), "--min-sqnr compares on samples");
+  expect_refused("quantize " + network + " --to fp16 --min-sqnr 30 -o " + at("q.onnx"), "means nothing");
+}
+
 TEST_F(quantize_program, weights_of_four_bits_are_written_as_onnx_and_run) {
   const std::string start = "quantize " + network + " --to int4";
   const outcome o = kiln(start + " -o " + at("q.onnx") + " --json");

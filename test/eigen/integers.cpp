@@ -170,6 +170,91 @@ TEST(integers, quantized_layers_multiply_bytes) {
   }
 }
 
+// A convolution of bytes, exact in i32, scaled by column.
+value scaled_sums(builder& b, value x, std::int64_t zero, const dims& filter, const op::convolution& conv,
+                  unsigned seed) {
+  const dims columns{filter[0], 1, 1};
+  const value w = weights(b, dtype::i8, filter, -128, 127, seed).convert(dtype::i32);
+  const value scale = b.constant(random_argument({dtype::f32, columns}, seed + 1, .0005, .001).to_literal());
+  const value bias = b.constant(random_argument({dtype::f32, columns}, seed + 2, -1, 1).to_literal());
+  return centered(b, x, zero).conv(w, conv).convert(dtype::f32) * scale + bias;
+}
+// A block of a quantized residual network, whose every op is exact in floats.
+void residual_block(builder& b, value x) {
+  const value y = quantized(b, scaled_sums(b, x, 3, {24, 12, 3, 3}, {.pads = {1, 1, 1, 1}}, 5).relu(), .05F, 0);
+  const value left = real(b, quantized(b, scaled_sums(b, y, 0, {40, 24, 1, 1}, {}, 8), .07F, 128), .07F, 128);
+  const value right = real(b, quantized(b, scaled_sums(b, x, 3, {40, 12, 1, 1}, {}, 14), .09F, 120), .09F, 120);
+  const value sum = quantized(b, (left + right).relu(), .06F, 0);
+  const value again =
+      real(b, quantized(b, scaled_sums(b, sum, 0, {40, 40, 3, 3}, {.pads = {1, 1, 1, 1}}, 17), .08F, 99), .08F, 99);
+  const value z = quantized(b, (again + real(b, sum, .06F, 0)).relu(), .11F, 0);
+  b.output(z);
+  b.output(real(b, quantized(b, scaled_sums(b, z, 0, {7, 40, 2, 2}, {.stride = {2, 2}}, 11), .2F, 5), .2F, 5));
+}
+
+TEST(integers, residual_layers_read_and_write_bytes) {
+  const auto make = [](builder& b) { residual_block(b, b.input("x", dtype::u8, {2, 12, 9, 10})); };
+  expect_same(make, bytes_for(make, false), exact);
+  const executable e = compile_eigen(make);
+  int layers = 0;
+  for (const step_info& s : e.report().steps) {
+    EXPECT_FALSE(s.fallback) << s.kernel;
+    EXPECT_EQ(s.kernel.find("+epilogue"), s.kernel.npos) << s.kernel;  // all epilogues stay in registers
+    EXPECT_EQ(s.kernel.find("pointwise"), s.kernel.npos) << s.kernel;  // residuals are bytes
+    layers += s.kernel.starts_with("integer convolution");
+  }
+  EXPECT_EQ(layers, 5);
+}
+
+TEST(integers, residual_layers_of_a_symbolic_batch) {
+  const dimension n = dimension::symbol("n"), h = dimension::symbol("h");
+  const auto make = [&](builder& b) { residual_block(b, b.input("x", dtype::u8, {n, 12, h, 10})); };
+  const executable e = compile_eigen(make);
+  for (const std::int64_t batch : {1, 3})
+    for (const std::int64_t height : {6, 9}) {
+      const auto fixed = [&](builder& b) { residual_block(b, b.input("x", dtype::u8, {batch, 12, height, 10})); };
+      const std::vector<argument> in = bytes_for(fixed, false), expected = reference_run(fixed, in), found = e.run(in);
+      for (std::size_t k = 0; k < found.size(); ++k) expect_close(found[k], expected[k], exact);
+    }
+}
+
+// An epilogue of more values than a worker's stack holds runs over the whole sums.
+TEST(integers, long_epilogues_run_apart) {
+  const auto make = [](builder& b) {
+    const value x = b.input("x", dtype::u8, {2, 8, 5, 6});
+    const value sum = centered(b, x, 3).conv(weights(b, dtype::i8, {20, 8, 1, 1}, -128, 127).convert(dtype::i32));
+    std::vector<value> parts;
+    for (int k = 0; k < 48; ++k) parts.push_back((sum.convert(dtype::f32) + static_cast<float>(k)).relu());
+    value total = parts[0];
+    for (std::size_t k = parts.size(); k-- > 1;) total = total * .5F + parts[k];
+    b.output(total.convert(dtype::f64));
+  };
+  expect_same(make, bytes_for(make, false), exact);
+}
+
+// Scales so great that sums or quotients may leave the floats' range, and addends that broadcast, are left to the ops.
+TEST(integers, epilogues_of_other_forms_stay_ops) {
+  for (const float scale : {1.F, 1e32F}) {
+    const auto make = [&](builder& b) {
+      const value x = b.input("x", dtype::u8, {1, 8, 5, 6}), more = b.input("more", dtype::u8, {1, 20, 1, 6});
+      const value sum = centered(b, x, 3).conv(weights(b, dtype::i8, {20, 8, 1, 1}, -128, 127).convert(dtype::i32));
+      b.output(quantized(b, sum.convert(dtype::f32) * scale, .05F * scale, 3));
+      b.output(quantized(b, sum.convert(dtype::f32) * .01F + real(b, more, .1F, 4), .05F, 3));
+    };
+    expect_same(make, bytes_for(make, false), exact);
+  }
+}
+
+TEST(integers, means_of_images_become_bytes) {
+  const auto make = [](builder& b) {
+    const value x = b.input("x", dtype::u8, {1, 16, 6, 7});
+    const value y = scaled_sums(b, x, 3, {320, 16, 1, 1}, {}, 5).relu();
+    b.output(quantized(b, y.reduce_mean({2, 3}), .05F, 0));
+  };
+  expect_same(make, bytes_for(make, false), tolerance{0, 1});
+  expect_kernel(make, "mean of images+epilogue");
+}
+
 // Sums that 32 bits don't hold stay sums of floats.
 TEST(integers, quantized_layers_too_deep_for_integers_stay_floats) {
   const auto make = [](builder& b) {

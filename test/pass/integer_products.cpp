@@ -1,6 +1,7 @@
 #include "kiln/pass/integer_products.hpp"
 
 #include "kiln/pass/dead_code.hpp"
+#include "kiln/pass/fuse_contraction.hpp"
 #include "pass/evaluate.hpp"
 
 namespace kiln::test {
@@ -114,6 +115,41 @@ TEST(integer_products, bytes_that_become_floats_again_stay_floats) {
   const program p = rewritten(build);
   EXPECT_FALSE(has(p, "u8")) << print(p).view();
   EXPECT_TRUE(same_results(built<builder>(build), p, 0));
+}
+
+// Of two convolutions whose rounded results are summed, the later one takes the sum and the other's bytes; between a
+// convolution and another op, rounded floats stay floats.
+TEST(integer_products, branches_that_meet_in_a_sum_are_bytes) {
+  const auto rounded = [](builder& b, value v) {
+    const value q =
+        b.add(op::clip{}, (v / .5F | op::round{}) + 128.F, b.scalar(dtype::f32, 0.F), b.scalar(dtype::f32, 255.F));
+    return (q.convert(dtype::u8).convert(dtype::i32) - b.scalar(dtype::i32, std::int64_t{128})).convert(dtype::f32) *
+           .5F;
+  };
+  const auto branch = [&](builder& b, value x, int first) {
+    const value w = bytes(b, dtype::i8, {4, 3, 1, 1}, first).convert(dtype::i32);
+    return rounded(b, x.convert(dtype::i32).conv(w).convert(dtype::f32) * .01F);
+  };
+  program p = built<builder>([&](builder& b) {
+    const value x = b.input("x", dtype::u8, {1, 3, 2, 2});
+    b.output(branch(b, x, 5) + branch(b, x, 11));
+    b.output(branch(b, x, 7) * b.input("y", dtype::f32, {1, 4, 2, 2}));
+  });
+  const pass_note note = run(p);
+  EXPECT_EQ(note.counts.entries[1].name, "rounded");
+  EXPECT_EQ(note.counts.entries[1].count, 1U);
+  fuse_contraction(p);
+  verify(p);
+  int read_bytes = 0, made_bytes = 0;
+  for (std::uint32_t i = 0; i < p.main().size(); ++i) {
+    const auto& ins = p.main()[i];
+    if (ins.kind != instruction_kind::op || !ins.op.is<op::fused>()) continue;
+    made_bytes += ins.results[0].type == dtype::u8;
+    for (const value_id v : ins.inputs)
+      read_bytes += p.main().shape_of(v).type == dtype::u8 && p.main().producer(v).op.is<op::fused>();
+  }
+  EXPECT_EQ(made_bytes, 1);
+  EXPECT_EQ(read_bytes, 1);
 }
 
 }  // namespace

@@ -58,19 +58,49 @@ constexpr small_vector<std::uint32_t> find_epilogue(const Module& m, const fusio
   return chain;
 }
 
+/// The pointwise instructions by which `v`, read by nothing else, is made of bytes alone: what widens them, shifts and
+/// scales them by one number each. Empty where it is not so made.
+template <class Module>
+constexpr small_vector<std::uint32_t> find_widening(const Module& m, const fusion_groups<Module>& groups, value_id v) {
+  constexpr std::size_t most = 4;
+  const dims& lens = m.shape_of(v).lens;
+  small_vector<std::uint32_t> found;
+  const auto is_byte = [&](value_id x) {
+    const dtype t = m.shape_of(x).type;
+    return t == dtype::u8 || t == dtype::i8;
+  };
+  while (!is_byte(v)) {
+    const std::uint32_t i = v.instruction;
+    const auto& in = m[i].inputs;
+    const bool pointwise = is_kind(m, i, op_kind::pointwise) && m[i].results[0].lens == lens;
+    if (!pointwise || groups.users(i).size() != 1 || groups.members(i) != 1 || found.size() == most) return {};
+    if (in.size() > 2 || (in.size() == 2 && !repeated_constant(m, in[1]))) return {};
+    found.push_back(i);
+    v = in[0];
+  }
+  return found;
+}
+
 }  // namespace detail
 
 /// Gives every contraction the pointwise instructions after it as an epilogue: bias, activation, residual sum, product
 /// with another value. Where two contractions meet in one instruction, the later one takes it. A contraction without
-/// such users stays as it is.
+/// such users stays as it is. Where the contraction multiplies bytes, its epilogue also reads the others' bytes rather
+/// than floats that were made of them.
 template <class Program> constexpr pass_note fuse_contraction(Program& p) {
   pass_note note("fuse_contraction");
   for_each_unfused(p, [&](auto& m) {
     fusion_groups<typename Program::module_type> groups(m);
     for (std::uint32_t i = groups.size(); i-- > 0;) {
       if (!is_kind(m, i, op_kind::contraction)) continue;
-      for (std::uint32_t k : detail::find_epilogue(m, groups, i))
+      const dtype left = m.shape_of(m[i].inputs[0]).type;
+      const bool of_bytes = left == dtype::u8 || left == dtype::i8;
+      for (std::uint32_t k : detail::find_epilogue(m, groups, i)) {
         if (!groups.merge(i, k)) break;
+        for (value_id v : m[k].inputs)
+          if (of_bytes && !groups.together(v.instruction, i))
+            for (std::uint32_t w : detail::find_widening(m, groups, v)) groups.merge(w, i);
+      }
     }
     group_fuser<Program> fuser(p, m, groups);
     for (const auto& members : groups.lists())

@@ -78,15 +78,18 @@ template <class Graph> constexpr std::optional<quantized_value> dequantized_byte
     if (c) into += by * *c;
     return c.has_value();
   };
+  const auto scales = [&](value_id x) {
+    scale = 0;
+    return take(x, scale, 1);
+  };
   if (m.shape_of(v).type != dtype::f32 || !op_of(v)) return std::nullopt;
   value_id x = v;
   if (const auto* i = op_of(v); i->op.template is<op::dequantize_linear>()) {
-    if (!take(i->inputs[1], scale = 0, 1) || (i->inputs.size() == 3 && !take(i->inputs[2], zero, 1)))
-      return std::nullopt;
+    if (!scales(i->inputs[1]) || (i->inputs.size() == 3 && !take(i->inputs[2], zero, 1))) return std::nullopt;
     x = i->inputs[0];
   } else {
     if (i->op.template is<op::mul>()) {
-      if (!take(i->inputs[1], scale = 0, 1)) return std::nullopt;
+      if (!scales(i->inputs[1])) return std::nullopt;
       x = i->inputs[0];
     }
     // to integers, less the zero point, to floats, in the one order or the other

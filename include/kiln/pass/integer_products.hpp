@@ -319,10 +319,43 @@ template <class Module> class integer_product_finder {
     const dtype t = r_.shape_of(x).type;
     if (!is_byte(t) || !converts(x, t) || !r_.single_use(x)) return;
     x = r_.input(x, 0);
-    if (r_.shape_of(x).type != dtype::f32 || !is_whole_within(x, t)) return;
+    if (r_.shape_of(x).type != dtype::f32 || !is_whole_within(x, t) || crosses_layers(v, x)) return;
     note_.remark(text("bytes between quantizing and dequantizing stay floats: NaN stays NaN there"));
     note_.count("rounded");
     r_.replace(v, zero == 0 ? x : r_.add(op::sub{}, {x, scalar_like(r_, x, zero)}));
+  }
+  // Whether the floats `v`, perhaps scaled, are summed with another branch, and the bytes that they are stand for exact
+  // sums `x` with constants: then no NaN is among them, and one of the two branches passes through memory, as bytes.
+  constexpr bool crosses_layers(value_id v, value_id x) const {
+    const auto only_user = [&](std::uint32_t i) {
+      const auto users = r_.users(i);
+      return users.size() == 1 && *users.begin() != user_lists::output_user ? *users.begin() : r_.size();
+    };
+    std::uint32_t user = only_user(v.instruction);
+    if (user != r_.size() && r_[user].op.template is<op::mul>()) user = only_user(user);
+    if (user == r_.size() || !r_[user].op.template is<op::add>()) return false;
+    for (const value_id in : r_[user].inputs)
+      if (is_of_constants(in)) return false;
+    while (r_.is_kind(x, op_kind::pointwise)) {
+      value_id varying;
+      for (std::size_t k = 0; k < r_.producer(x).inputs.size(); ++k) {
+        const value_id in = r_.input(x, k);
+        if (is_of_constants(in)) continue;
+        if (varying) return false;
+        varying = in;
+      }
+      if (!varying) return false;
+      x = varying;
+    }
+    return r_.template get_if<op::integer_convolution>(x) != nullptr;
+  }
+  // Whether folding makes a constant of a value, as far as `depth` ops tell.
+  constexpr bool is_of_constants(value_id v, int depth = 8) const {
+    if (r_.producer(v).kind == instruction_kind::literal) return true;
+    if (depth == 0 || !(r_.is_kind(v, op_kind::pointwise) || r_.is_kind(v, op_kind::view))) return false;
+    for (std::size_t k = 0; k < r_.producer(v).inputs.size(); ++k)
+      if (!is_of_constants(r_.input(v, k), depth - 1)) return false;
+    return true;
   }
   constexpr void put(value_id v, value_id by) {
     note_.count(r_.producer(v).op.name());

@@ -1,6 +1,6 @@
 #pragma once
 #include "kiln/kernel/conv/problem.hpp"
-#include "kiln/kernel/int8/problem.hpp"
+#include "kiln/kernel/int8/requantize.hpp"
 #include "kiln/runtime/kernel.hpp"
 
 namespace kiln::eigen {
@@ -15,20 +15,42 @@ struct integer_epilogue {
   std::ptrdiff_t sums_row = 0;
 };
 
-/// Products of 8-bit integers in one instruction-set level, by the machine (integer_tile.hpp) that this processor has.
+/// How a row of the left operand is read: so many runs of `each` elements, `words` words of 4 bytes each.
+struct integer_windows {
+  std::int64_t each = 0, count = 1, words = 0;
+};
+
+/// Where floats go whose channels are planes: NCHW, `pixels` adjacent floats to a channel; null where they don't.
+struct float_planes {
+  float* at = nullptr;
+  std::ptrdiff_t image = 0, channel = 0;
+  std::int64_t pixels = 1;
+};
+
+/// Products of 8-bit integers in one instruction-set level, by the machine (kernel/int8/tile.hpp) that this processor
+/// has.
 struct integer_table {
   std::int32_t signed_offset = 0;  ///< what the left operand's signed numbers have added
   bool reads_bytes = false;        ///< whether unsigned bytes are a left operand as they lie
-  std::int32_t depth = 1;          ///< depth steps of a lane of 4 bytes
+  std::int32_t depth = 1;          ///< depth steps of a word
 
   std::int64_t (*packed_size)(std::int64_t k, std::int64_t n) = nullptr;  ///< in 32-bit elements; column sums first
   void (*pack)(thread_pool& pool, std::int32_t* to, const std::int8_t* from, std::ptrdiff_t row, std::ptrdiff_t col,
                std::int64_t k, std::int64_t n) = nullptr;
-  std::int64_t (*scratch_size)(unsigned workers) = nullptr;  ///< in 32-bit elements
+  std::int64_t (*scratch_size)(unsigned workers) = nullptr;  ///< of products, in 32-bit elements
+
+  integer_windows (*windows)(const kernels::conv_problem& p) = nullptr;
+  std::int64_t (*image_size)(const kernels::conv_problem& p) = nullptr;  ///< of a padded copy, in bytes
+  /// Writes the places of the windows of an image to `to` and its runs to `runs`: in the padded copy that it writes to
+  /// `copy`, or in the image itself where that is null.
+  void (*place)(thread_pool& pool, const kernels::conv_problem& p, const kernels::byte_image& x, std::byte* copy,
+                std::ptrdiff_t* runs, kernels::integer_problem& to) = nullptr;
+
   void (*multiply)(thread_pool& pool, const kernels::integer_problem& p, std::int32_t* scratch,
                    const integer_epilogue& epilogue) = nullptr;
-  void (*gather_windows)(thread_pool& pool, const kernels::conv_problem& p, const kernels::byte_image& x, std::byte* to,
-                         std::ptrdiff_t row) = nullptr;
+  /// Only with sums to which numbers for the columns are all that is added.
+  void (*requantize)(thread_pool& pool, const kernels::integer_problem& p, std::int32_t* scratch,
+                     const kernels::requantization& how, const float_planes& planes) = nullptr;
 };
 
 /// The table of the level that the dynamic loader picked, for this processor.

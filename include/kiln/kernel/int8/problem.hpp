@@ -4,11 +4,27 @@
 
 namespace kiln::kernels {
 
+/// Where the rows of a left operand begin: row r is pixel r of images that lie in one memory, counted through all of
+/// them; steps in bytes. The rows of a matrix are the pixels of one line.
+struct integer_rows {
+  const std::byte* at = nullptr;
+  std::int64_t extent[3] = {1, 1, 1};  ///< pixels of an image: planes, lines, columns
+  std::ptrdiff_t step[3] = {};
+  std::ptrdiff_t image = 0;
+};
+
+/// The runs of adjacent bytes that make a row: run i begins `at[i]` bytes from the row's place and is `words` words of
+/// 4 bytes, whose last bytes may be any where the right operand is 0.
+struct integer_runs {
+  const std::ptrdiff_t* at = nullptr;
+  std::int64_t count = 1, words = 0;
+};
+
 /// A GEMM of 8-bit integers, operands in the form of a machine (int8/tile.hpp).
 struct integer_problem {
-  std::int64_t m = 0, n = 0, k = 0;
-  const std::byte* a = nullptr;  ///< rows of whole lanes; elements after k are unspecified
-  std::ptrdiff_t a_row = 0;      ///< bytes
+  std::int64_t m = 0, n = 0;
+  integer_rows rows;
+  integer_runs runs;
   const std::int32_t* b = nullptr;
   const std::int32_t* shift = nullptr;  ///< added to each column's sums, as many as whole vectors; or null
   const std::int32_t* less = nullptr;   ///< subtracted from the sums of row `row % less_rows`, or null

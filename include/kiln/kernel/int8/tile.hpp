@@ -1,6 +1,7 @@
 #pragma once
 
 #include "kiln/kernel/gemm/pack.hpp"
+#include "kiln/kernel/int8/problem.hpp"
 
 namespace kiln::kernels {
 
@@ -13,16 +14,20 @@ template <class Left, class Right, int Offset> struct integer_machine {
   static constexpr int depth = 4 / sizeof(Left), offset = Offset;
 };
 
-/// Four bytes per lane, unsigned times signed: one AVX-512 VNNI instruction, which compilers accept in assembly at any
-/// target level; the caller checks that the processor has it.
-struct four_bytes : integer_machine<std::uint8_t, std::int8_t, 128> {
+/// Four bytes per lane, unsigned times signed: one instruction of AVX-512 VNNI, or of AVX-VNNI in its own encoding,
+/// which compilers accept in assembly at any target level; the caller checks that the processor has it.
+template <bool Avx> struct four_bytes_by : integer_machine<std::uint8_t, std::int8_t, 128> {
   template <is_vec V> KILN_FN static V add_products(V sum, V a, V b) {
 #if KILN_HAS_MXCSR
-    asm("vpdpbusd %2, %1, %0" : "+v"(sum) : "v"(a), "v"(b));
+    if constexpr (Avx)
+      asm("%{vex%} vpdpbusd %2, %1, %0" : "+x"(sum) : "x"(a), "x"(b));
+    else
+      asm("vpdpbusd %2, %1, %0" : "+v"(sum) : "v"(a), "v"(b));
 #endif
     return sum;
   }
 };
+using four_bytes = four_bytes_by<false>;
 
 /// Two 16-bit numbers per lane, both signed: pmaddwd, which every level has. Its sums of two products are exact.
 struct two_words : integer_machine<std::int16_t, std::int16_t, 0> {
@@ -74,57 +79,64 @@ void pack_integers(thread_pool& pool, std::int32_t* to, const std::int8_t* from,
   });
 }
 
-/// One register tile: C[r][j] = sum over the lanes of row r and column j. Whole vectors are stored.
-template <class Machine, int Rows, int Vectors>
-[[gnu::noinline]] void integer_tile(std::int64_t words, const std::byte* const* row, const std::int32_t* b,
-                                    std::ptrdiff_t b_step, std::int32_t* c, std::ptrdiff_t c_row) {
+/// One register tile: the sums over the words of the rows at `row` and one panel, which begin as `shift` or 0, go to
+/// `finish.take<Rows, Vectors>(sums, row0, col0, cols)` in registers.
+template <class Machine, int Rows, int Vectors, class Finish>
+[[gnu::noinline]] void integer_tile(const integer_runs& runs, const std::byte* const* row, const std::int32_t* b,
+                                    std::ptrdiff_t b_step, const std::int32_t* shift, const Finish& finish,
+                                    std::int64_t row0, std::int64_t col0, int cols) {
   using V = native_vec<std::int32_t>;
   constexpr int lanes = native_lanes<std::int32_t>;
-  const std::byte* a[Rows];
   V sum[Rows][Vectors];
-#pragma GCC unroll 16
-  for (int r = 0; r < Rows; ++r) {
-    a[r] = row[r];
 #pragma GCC unroll 8
-    for (int v = 0; v < Vectors; ++v) sum[r][v] = V{};
+  for (int v = 0; v < Vectors; ++v) {
+    const V first = shift ? load<V>(shift + v * lanes) : V{};
+#pragma GCC unroll 16
+    for (int r = 0; r < Rows; ++r) sum[r][v] = first;
   }
-  for (std::int64_t w = 0; w < words; ++w) {
-    V right[Vectors];
-#pragma GCC unroll 8
-    for (int v = 0; v < Vectors; ++v) right[v] = load<V>(b + v * lanes);
-    b += b_step;
+  for (std::int64_t run = 0; run < runs.count; ++run) {
+    const std::byte* a[Rows];
 #pragma GCC unroll 16
-    for (int r = 0; r < Rows; ++r) {
-      std::int32_t lane;
-      __builtin_memcpy(&lane, a[r] + w * 4, 4);
-      const V left = broadcast<V>(lane);
+    for (int r = 0; r < Rows; ++r) a[r] = row[r] + runs.at[run];
+    for (std::int64_t w = 0; w < runs.words; ++w) {
+      V right[Vectors];
 #pragma GCC unroll 8
-      for (int v = 0; v < Vectors; ++v) sum[r][v] = Machine::add_products(sum[r][v], left, right[v]);
+      for (int v = 0; v < Vectors; ++v) right[v] = load<V>(b + v * lanes);
+      b += b_step;
+#pragma GCC unroll 16
+      for (int r = 0; r < Rows; ++r) {
+        std::int32_t lane;
+        __builtin_memcpy(&lane, a[r] + w * 4, 4);
+        const V left = broadcast<V>(lane);
+#pragma GCC unroll 8
+        for (int v = 0; v < Vectors; ++v) sum[r][v] = Machine::add_products(sum[r][v], left, right[v]);
+      }
     }
   }
-#pragma GCC unroll 16
-  for (int r = 0; r < Rows; ++r)
-#pragma GCC unroll 8
-    for (int v = 0; v < Vectors; ++v) store(c + r * c_row + v * lanes, sum[r][v]);
+  finish.template take<Rows, Vectors>(sum, row0, col0, cols);
 }
 
-using integer_tile_function = void (*)(std::int64_t, const std::byte* const*, const std::int32_t*, std::ptrdiff_t,
-                                       std::int32_t*, std::ptrdiff_t);
+template <class Finish>
+using integer_tile_function = void (*)(const integer_runs&, const std::byte* const*, const std::int32_t*,
+                                       std::ptrdiff_t, const std::int32_t*, const Finish&, std::int64_t, std::int64_t,
+                                       int);
 
-template <class Machine, int Vectors, int... Row> constexpr auto integer_tiles_of(std::integer_sequence<int, Row...>) {
-  return std::array<integer_tile_function, sizeof...(Row)>{integer_tile<Machine, Row + 1, Vectors>...};
+template <class Machine, class Finish, int Vectors, int... Row>
+constexpr auto integer_tiles_of(std::integer_sequence<int, Row...>) {
+  return std::array<integer_tile_function<Finish>, sizeof...(Row)>{integer_tile<Machine, Row + 1, Vectors, Finish>...};
 }
 
 /// The tile function for a row count in [1, register_tile::rows] and a vector count in [1, register_tile::vectors].
-template <class Machine> integer_tile_function find_integer_tile(int rows, int vectors) {
+template <class Machine, class Finish> integer_tile_function<Finish> find_integer_tile(int rows, int vectors) {
   using tile = register_tile<std::int32_t>;
   constexpr auto counts = std::make_integer_sequence<int, tile::rows>{};
   const auto at = static_cast<std::size_t>(rows - 1);
   if constexpr (tile::vectors == 4) {
-    if (vectors == 4) return integer_tiles_of<Machine, 4>(counts)[at];
-    if (vectors == 3) return integer_tiles_of<Machine, 3>(counts)[at];
+    if (vectors == 4) return integer_tiles_of<Machine, Finish, 4>(counts)[at];
+    if (vectors == 3) return integer_tiles_of<Machine, Finish, 3>(counts)[at];
   }
-  return vectors == 2 ? integer_tiles_of<Machine, 2>(counts)[at] : integer_tiles_of<Machine, 1>(counts)[at];
+  return vectors == 2 ? integer_tiles_of<Machine, Finish, 2>(counts)[at]
+                      : integer_tiles_of<Machine, Finish, 1>(counts)[at];
 }
 
 }  // namespace kiln::kernels

@@ -21,6 +21,8 @@ struct integer_form {
   std::vector<integer_addend> addends;
   std::vector<std::size_t> operands;     // inputs of the instruction: parameters 1, 2, … of `floats`
   std::unique_ptr<tile_program> floats;  // null where the result is the converted sum
+  std::int64_t columns = 0;              // over which `floats` run together
+  std::uint32_t converted = 0;           // the instruction of the epilogue that makes floats of the sums
 };
 
 // The only instruction that reads `v`; none where several do, or an output.
@@ -36,6 +38,10 @@ inline std::optional<std::uint32_t> only_user(const module_graph& m, std::uint32
     }
   return user;
 }
+
+// Columns that floats run over together at most, and the memory that they may take then: a worker's stack holds it.
+inline constexpr std::int64_t most_columns = 256;
+inline constexpr std::size_t stack_bytes = 32 * 1024;
 
 inline std::optional<integer_form> find_form(const lower::contraction_body<module_graph>& body) {
   const module_graph& epilogue = body.epilogue;
@@ -63,7 +69,7 @@ inline std::optional<integer_form> find_form(const lower::contraction_body<modul
   taken[whole] = true;
   if (!user || !epilogue[*user].op.is<op::convert>() || epilogue[*user].results[0].type != dtype::f32)
     return std::nullopt;
-  const std::uint32_t first = *user;
+  const std::uint32_t first = form.converted = *user;
   taken[first] = true;
   const std::uint32_t last = epilogue.outputs[0].instruction;
   if (last == first) return form;
@@ -72,15 +78,15 @@ inline std::optional<integer_form> find_form(const lower::contraction_body<modul
     if (!taken[i] && input[i] != none) form.operands.push_back(input[i]);
   form.floats =
       std::make_unique<tile_program>(lower::module_after(epilogue, first, [&](std::uint32_t i) { return !taken[i]; }));
+  constexpr std::int64_t least_columns = 16;
+  for (form.columns = most_columns; form.floats->scratch_bytes(form.columns) > stack_bytes; form.columns /= 2)
+    if (form.columns == least_columns) return std::nullopt;
   return form;
 }
 
 struct beside : operand_rows {
   bool repeats = false;  // every row is the same, and no single value
 };
-
-inline constexpr std::int64_t most_columns = 256;
-inline constexpr std::size_t stack_bytes = 32 * 1024;
 
 // Runs a form's floats over parts of a product and stores what they give.
 class float_epilogue {
@@ -92,16 +98,13 @@ class float_epilogue {
     target_ = beside{operand_rows::of(out, out, 1).value()};
     joined_rows_ = rows_together(out.lens[rank - 1]);
   }
-  static bool fits(const integer_form& form, const tensor& out) {
-    return out.rank() >= 1 && out.strides.back() == 1 &&
-           (!form.floats || form.floats->scratch_bytes(most_columns) <= stack_bytes);
-  }
+  static bool fits(const tensor& out) { return out.rank() >= 1 && out.strides.back() == 1; }
 
   void apply(std::int64_t row0, std::int64_t rows, std::int64_t col0, std::int64_t cols, float* c,
              std::ptrdiff_t c_row) const {
     alignas(64) std::byte scratch[stack_bytes];
     std::optional<tile_program::cursor> cursor;
-    if (form_.floats) cursor.emplace(*form_.floats, scratch, most_columns);
+    if (form_.floats) cursor.emplace(*form_.floats, scratch, form_.columns);
     ints at = row_lens_;
     std::int64_t rest = row0;
     for (std::size_t d = at.size(); d-- > 0; rest /= row_lens_[d]) at[d] = rest % row_lens_[d];
@@ -110,8 +113,9 @@ class float_epilogue {
       return apply_joined(*cursor, repeated, at, rows, c);
     }
     for (std::int64_t r = 0; r < rows; ++r, next_index(at, row_lens_)) {
-      for (std::int64_t from = 0; from < cols; from += most_columns) {
-        const std::int64_t count = std::min(most_columns, cols - from);
+      const std::int64_t each = cursor ? form_.columns : cols;
+      for (std::int64_t from = 0; from < cols; from += each) {
+        const std::int64_t count = std::min(each, cols - from);
         std::byte* const values = reinterpret_cast<std::byte*>(c + r * c_row + from);
         std::byte* const to = target_.at(at, col0 + from);
         if (!cursor) {
@@ -147,7 +151,7 @@ class float_epilogue {
       b.repeats = b.step != 0;
       if (b.repeats && (b.width > 4 || b.step != 1 || ++repeated > most_repeated)) return 1;
     }
-    return columns > 0 && follows(target_) ? most_columns / columns : 1;
+    return columns > 0 && follows(target_) ? form_.columns / columns : 1;
   }
   void apply_joined(tile_program::cursor& cursor, std::byte (*repeated)[most_columns * sizeof(float)], const ints& at,
                     std::int64_t rows, float* c) const {

@@ -1,10 +1,6 @@
-#include <algorithm>
-#include <cstring>
-
-#include "kiln/backend/eigen/affine.hpp"
 #include "kiln/backend/eigen/eigen_target.hpp"
-#include "kiln/backend/eigen/impl/integer_epilogue.hpp"
-#include "kiln/backend/eigen/integers.hpp"
+#include "kiln/backend/eigen/impl/integer_addends.hpp"
+#include "kiln/backend/eigen/impl/requantization_form.hpp"
 #include "kiln/backend/eigen/rows.hpp"
 #include "kiln/op/quant/integer_convolution.hpp"
 #include "kiln/runtime/thread_pool.hpp"
@@ -27,7 +23,11 @@ class integer_kernel final : public kernel {
     if (body_.has_epilogue()) form_ = find_form(body_);
     pack(r);
     if (form_)
-      for (const integer_addend& a : form_->addends) take(a, r);
+      for (const integer_addend& a : form_->addends) addends_.take(a, r);
+    if (form_ && addends_.by_columns()) {
+      const std::size_t rank = r.instruction.results[0].rank();
+      requantization_ = requantization_finder(body_, r, conv_ ? 1 : rank - 1, columns_).find(form_->converted);
+    }
     if (form_) return;
     if (!body_.has_epilogue()) {
       const value_id sum = body_.epilogue.add_parameter("product", r.instruction.results[0]);
@@ -37,13 +37,15 @@ class integer_kernel final : public kernel {
   }
 
   std::string name() const override {
-    return std::string(conv_ ? "integer convolution" : "integer dot") + (body_.has_epilogue() ? "+epilogue" : "") +
+    return std::string(conv_ ? "integer convolution" : "integer dot") +
+           (!body_.has_epilogue()                              ? ""
+            : !requantization_                                 ? "+epilogue"
+            : requantization_->how.result_kind == kind::floats ? "+rescale"
+                                                               : "+requantize") +
            (kiln_eigen_integers()->reads_bytes ? " (bytes)" : " (words)");
   }
-  bool packed_input(std::size_t i) const override {
-    return i == body_.operands[1] || std::find(taken_.begin(), taken_.end(), i) != taken_.end();
-  }
-  std::size_t packed_bytes() const override { return packed_.size() + less_.size(); }
+  bool packed_input(std::size_t i) const override { return i == body_.operands[1] || addends_.took(i); }
+  std::size_t packed_bytes() const override { return packed_.size() + addends_.kept_bytes(); }
   stride_support input_strides(std::size_t i) const override {
     if (i == body_.operands[0]) return conv_ ? stride_support::nchw_or_nhwc : stride_support::dense;
     return i == body_.operands[1] ? stride_support::dense : stride_support::any;
@@ -63,42 +65,26 @@ class integer_kernel final : public kernel {
     const integer_table& isa = *kiln_eigen_integers();
     const tensor& out = l.out[0];
     if (out.elements() == 0) return;
-    places at(*this, l.in, out, l.pool->size());
+    const places at(*this, l.in, out, l.pool->size());
     std::byte* const scratch = l.scratch.data();
-    kernels::integer_problem p;
-    p.m = at.rows, p.n = columns_, p.k = depth_;
-    p.b = reinterpret_cast<const std::int32_t*>(packed_.data());
-    const tensor& x = l.in[body_.operands[0]];
-    p.a = x.data, p.a_row = at.row;
-    if (at.gathers) {
-      p.a = scratch + at.left;
-      tensor image = x;
-      if (at.transposes) image = to_nhwc(*l.pool, x, scratch + at.nhwc);
-      isa.gather_windows(*l.pool, at.problem, at.image(image, conv_.has_value(), outside_), scratch + at.left, at.row);
-    }
-    p.shift = shift_.data();
-    if (less_) {
-      p.less = reinterpret_cast<const std::int32_t*>(less_.data());
-      p.less_row = columns_;
-      p.less_rows = static_cast<std::int64_t>(less_.size()) / 4 / columns_;
-    }
-    if (!open_.empty()) add_open(p, l.in, out, at, reinterpret_cast<std::int32_t*>(scratch + at.corrections));
     auto* const sums = reinterpret_cast<std::int32_t*>(scratch);
+    kernels::integer_problem p;
+    p.m = at.rows, p.n = columns_;
+    p.b = reinterpret_cast<const std::int32_t*>(packed_.data());
+    isa.place(*l.pool, at.problem, at.image(l.in[body_.operands[0]], conv_.has_value(), outside_),
+              at.copies ? scratch + at.copy : nullptr, reinterpret_cast<std::ptrdiff_t*>(scratch + at.runs), p);
+    addends_.describe(p, l.in, seen(out, out).lens, reinterpret_cast<std::int32_t*>(scratch + at.corrections),
+                      [&](const tensor& t) { return seen(t, out); });
     tensor made = at.made;
     if (at.apart) made.data = scratch + at.product;
-    if (whole_) {
+    if (at.requantizes) {
+      isa.requantize(*l.pool, p, sums, requantized(l.in, out, made), at.planes);
+    } else if (whole_) {
       isa.multiply(*l.pool, p, sums, {nullptr, nullptr, made.as<std::int32_t>(), columns_});
-      run_rows(*whole_, {whole_operands(l.in, made), l.out, l.scratch.subspan(at.bytes), l.pool, nullptr});
-      return;
+      return run_rows(*whole_, {whole_operands(l.in, made), l.out, l.scratch.subspan(at.bytes), l.pool, nullptr});
+    } else {
+      multiply_with_epilogue(l, p, sums, out, made);
     }
-    inline_vector<tensor, 40> in;
-    for (const tensor& t : l.in) in.push_back(seen(t, out));
-    const float_epilogue epilogue(*form_, in, seen(made, out));
-    isa.multiply(
-        *l.pool, p, sums,
-        {[](void* self, std::int64_t row0, std::int64_t rows, std::int64_t col0, std::int64_t cols, float* c,
-            std::ptrdiff_t row) { static_cast<const float_epilogue*>(self)->apply(row0, rows, col0, cols, c, row); },
-         const_cast<float_epilogue*>(&epilogue)});
     if (!at.apart) return;
     launch copy = l;
     copy.in = std::span(&made, 1);
@@ -107,6 +93,8 @@ class integer_kernel final : public kernel {
   }
 
  private:
+  using kind = kernels::requantization::kind;
+
   // The channels are the last dim of what a convolution sees, whatever its layout: columns.
   tensor seen(const tensor& t, const tensor& out) const { return conv_ && t.rank() == out.rank() ? nhwc_view(t) : t; }
   inline_vector<tensor, 40> whole_operands(std::span<const tensor> in, const tensor& product) const {
@@ -115,70 +103,99 @@ class integer_kernel final : public kernel {
     for (const std::size_t i : body_.epilogue_inputs) operands.push_back(in[i]);
     return operands;
   }
+  void multiply_with_epilogue(const launch& l, const kernels::integer_problem& p, std::int32_t* sums, const tensor& out,
+                              const tensor& made) const {
+    inline_vector<tensor, 40> in;
+    for (const tensor& t : l.in) in.push_back(seen(t, out));
+    const float_epilogue epilogue(*form_, in, seen(made, out));
+    kiln_eigen_integers()->multiply(
+        *l.pool, p, sums,
+        {[](void* self, std::int64_t row0, std::int64_t rows, std::int64_t col0, std::int64_t cols, float* c,
+            std::ptrdiff_t row) { static_cast<const float_epilogue*>(self)->apply(row0, rows, col0, cols, c, row); },
+         const_cast<float_epilogue*>(&epilogue)});
+  }
 
-  // A copy in NHWC.
-  static tensor to_nhwc(thread_pool& pool, const tensor& x, std::byte* to) {
-    const tensor out{to, x.type, x.lens, lower::nhwc_strides(x.lens)};
-    const std::size_t rank = x.rank();
-    const std::int64_t channels = x.lens[1], width = x.lens[rank - 1];
-    ints lines{x.lens[0]};
-    for (std::size_t d = 2; d + 1 < rank; ++d) lines.push_back(x.lens[d]);
-    pool.parallel_for(product(lines), [&](std::int64_t line, unsigned) {
-      std::int64_t rest = line, from = 0;
-      for (std::size_t d = rank - 1; d-- > 2; rest /= x.lens[d]) from += rest % x.lens[d] * x.strides[d];
-      const std::byte* const in = x.data + from + rest * x.strides[0];
-      std::byte* const pixels = to + line * width * channels;
-      for (std::int64_t c = 0; c < channels; ++c)
-        for (std::int64_t i = 0; i < width; ++i)
-          pixels[i * channels + c] = in[c * x.strides[1] + i * x.strides[rank - 1]];
-    });
-    return out;
+  // Elements between adjacent rows of columns, where they are evenly spaced.
+  static std::optional<std::ptrdiff_t> row_step(const tensor& t) {
+    std::optional<std::ptrdiff_t> step;
+    std::ptrdiff_t expected = 0;
+    if (t.lens.back() != 1 && t.strides.back() != 1) return std::nullopt;
+    for (std::size_t d = t.rank() - 1; d-- > 0;) {
+      if (t.lens[d] == 1) continue;
+      if (!step) step = expected = t.strides[d];
+      if (t.strides[d] != expected) return std::nullopt;
+      expected *= t.lens[d];
+    }
+    return step.value_or(t.lens.back());
+  }
+  // Whether the addend of the form lies as rows of the result.
+  bool binds_addend(std::span<const tensor> in, const tensor& out) const {
+    if (requantization_->addend == none) return true;
+    const tensor& t = in[requantization_->addend];
+    return t.lens == out.lens && row_step(seen(t, out));
+  }
+  kernels::requantization requantized(std::span<const tensor> in, const tensor& out, const tensor& made) const {
+    kernels::requantization how = requantization_->how;
+    how.scale = requantization_->scale.data();
+    if (!requantization_->bias.empty()) how.bias = requantization_->bias.data();
+    if (requantization_->addend != none) {
+      const tensor& t = in[requantization_->addend];
+      how.addend = t.data;
+      how.addend_row = *row_step(seen(t, out));
+    }
+    how.result = made.data;
+    how.result_row = row_step(seen(made, out)).value_or(0);
+    return how;
   }
 
   // What a run needs beside its operands, by its sizes: the workers' sums come first in the scratch memory.
   struct places {
     std::int64_t rows = 0;
-    std::ptrdiff_t row = 0;  // bytes of a row of the left operand
     kernels::conv_problem problem;
-    tensor made;              // where the product's result, or its sums, are written
-    bool gathers = false;     // the left operand is written out
-    bool transposes = false;  // the image is copied to NHWC first, where a window is runs of bytes
-    bool apart = false;       // the result is made in scratch memory
-    std::size_t left = 0, nhwc = 0, corrections = 0, product = 0, bytes = 0;
+    tensor made;               // where the product's result, or its sums, are written
+    bool copies = false;       // the left operand is written out
+    bool requantizes = false;  // the epilogue is applied in registers
+    bool apart = false;        // the result is made in scratch memory
+    float_planes planes{};
+    std::size_t copy = 0, runs = 0, corrections = 0, product = 0, bytes = 0;
 
     places(const integer_kernel& k, std::span<const tensor> in, const tensor& out, unsigned threads) : made(out) {
       const integer_table& isa = *kiln_eigen_integers();
-      const tensor &x = in[k.body_.operands[0]], &w = in[k.body_.operands[1]];
+      const tensor& x = in[k.body_.operands[0]];
       rows = out.elements() / std::max<std::int64_t>(1, k.columns_);
-      problem.in_channels = k.depth_;
-      bool plain = true;  // the left operand's rows are read where they are
-      row = k.depth_;
       if (k.conv_) {
-        describe(*k.conv_, x, w);
-        const kernels::image_layout from = image_layout_of(x);
-        plain = problem.pointwise() && from.nhwc;
-        row = from.step;
+        problem = k.problem_;
+        problem.batch = x.lens[0];
+        for (std::size_t d = 2; d < x.rank(); ++d) problem.input[d + 3 - x.rank()] = x.lens[d];
       } else {
-        problem.input[2] = rows;
+        problem.in_channels = x.lens.back();
+        problem.input[1] = rows;
       }
-      gathers = !(plain && isa.reads_bytes && x.type == dtype::u8 && k.depth_ % isa.depth == 0);
-      if (gathers) row = (k.depth_ + isa.depth - 1) / isa.depth * 4;
-      const auto take = [&](std::size_t n) {
+      const auto take = [&](std::int64_t n) {
         const std::size_t at = bytes;
-        bytes += aligned(n);
+        bytes += aligned(static_cast<std::size_t>(n));
         return at;
       };
-      take(static_cast<std::size_t>(isa.scratch_size(threads)) * 4);
-      if (gathers) left = take(static_cast<std::size_t>(rows * row));
-      transposes = gathers && k.conv_ && x.lens[1] > 1 && x.strides[1] != 1;
-      if (transposes) nhwc = take(static_cast<std::size_t>(x.elements()));
-      if (!k.open_.empty())
-        corrections = take(static_cast<std::size_t>(rows + 1) * static_cast<std::size_t>(k.columns_ + 64) * 4);
-      apart = k.whole_ || !float_epilogue::fits(*k.form_, k.seen(out, out));
+      take(isa.scratch_size(threads) * 4);
+      copies = !reads_in_place(image(x, k.conv_.has_value(), k.outside_));
+      runs = take(isa.windows(problem).count * static_cast<std::int64_t>(sizeof(std::ptrdiff_t)));
+      if (copies) copy = take(isa.image_size(problem));
+      corrections = take(k.addends_.open_numbers(rows) * 4);
+      requantizes = k.requantization_ && k.binds_addend(in, out);
+      if (requantizes) {
+        const bool in_rows = row_step(k.seen(out, out)).has_value();
+        if (!in_rows && out.type == dtype::f32 && out.dense()) {
+          const std::int64_t pixels = problem.output_pixels();
+          planes = {out.as<float>(), out.lens[1] * pixels, pixels, pixels};
+        }
+        apart = !in_rows && !planes.channel;
+      } else {
+        apart = k.whole_ || !float_epilogue::fits(k.seen(out, out));
+      }
       if (!apart) return;
       made.type = k.whole_ ? dtype::i32 : out.type;
       made.strides = k.conv_ ? lower::nhwc_strides(out.lens) : row_major(out.lens);
-      product = take(static_cast<std::size_t>(out.elements()) * size_of(made.type));
+      product = take(out.elements() * static_cast<std::int64_t>(size_of(made.type)));
     }
     kernels::byte_image image(const tensor& x, bool convolves, std::int32_t outside) const {
       kernels::byte_image i;
@@ -187,7 +204,7 @@ class integer_kernel final : public kernel {
       i.is_signed = x.type == dtype::i8;
       if (!convolves) {
         i.channel = 1;
-        i.axis[2] = problem.in_channels;
+        i.axis[1] = i.axis[2] = problem.in_channels;
         return i;
       }
       i.batch = x.strides[0];
@@ -197,170 +214,86 @@ class integer_kernel final : public kernel {
     }
 
    private:
-    void describe(const op::convolution& conv, const tensor& x, const tensor& w) {
-      problem.batch = x.lens[0];
-      problem.in_channels = x.lens[1];
-      problem.out_channels = w.lens[0];
-      const std::size_t axes = x.rank() - 2;
-      for (std::size_t d = 0; d < axes; ++d) {
-        const std::size_t to = 3 - axes + d;
-        problem.input[to] = x.lens[d + 2];
-        problem.kernel[to] = w.lens[d + 2];
-        if (!conv.stride.empty()) problem.stride[to] = conv.stride[d];
-        if (!conv.dilation.empty()) problem.dilation[to] = conv.dilation[d];
-        if (conv.pads.empty()) continue;
-        problem.pad_begin[to] = conv.pads[d];
-        problem.pad_end[to] = conv.pads[axes + d];
-      }
+    // Whether windows are runs of whole words of the image as it lies.
+    bool reads_in_place(const kernels::byte_image& x) const {
+      const integer_table& isa = *kiln_eigen_integers();
+      const integer_windows w = isa.windows(problem);
+      const bool adjacent = w.each == problem.in_channels || x.axis[2] == problem.in_channels;
+      return isa.reads_bytes && !x.is_signed && x.channel == 1 && adjacent && !problem.padded() &&
+             w.each % isa.depth == 0;
     }
   };
+
+  // What the kernel knows of its convolution.
+  void describe(const ints& weights) {
+    problem_.in_channels = weights[1];
+    problem_.out_channels = weights[0];
+    const std::size_t axes = weights.size() - 2;
+    for (std::size_t d = 0; d < axes; ++d) {
+      const std::size_t to = 3 - axes + d;
+      problem_.kernel[to] = weights[d + 2];
+      if (!conv_->stride.empty()) problem_.stride[to] = conv_->stride[d];
+      if (!conv_->dilation.empty()) problem_.dilation[to] = conv_->dilation[d];
+      if (conv_->pads.empty()) continue;
+      problem_.pad_begin[to] = conv_->pads[d];
+      problem_.pad_end[to] = conv_->pads[axes + d];
+    }
+  }
+  // Weights [outputs, inputs, kernel...] as columns over the windows' words: channels of a tap are neighbors.
+  static std::vector<std::int8_t> along_windows(const std::int8_t* from, const kernels::conv_problem& p,
+                                                const integer_windows& w, std::int64_t depth) {
+    const std::int64_t taps = p.taps(), inputs = p.in_channels, of_run = w.each / inputs;
+    const std::int64_t run_depth = w.words * kiln_eigen_integers()->depth;
+    std::vector<std::int8_t> turned(static_cast<std::size_t>(p.out_channels * depth), 0);
+    for (std::int64_t m = 0; m < p.out_channels; ++m)
+      for (std::int64_t t = 0; t < taps; ++t)
+        for (std::int64_t c = 0; c < inputs; ++c)
+          turned[static_cast<std::size_t>(m * depth + t / of_run * run_depth + t % of_run * inputs + c)] =
+              from[(m * inputs + c) * taps + t];
+    return turned;
+  }
 
   void pack(const kernel_request& r) {
     const integer_table& isa = *kiln_eigen_integers();
     const std::size_t w = body_.operands[1];
     const layout& at = r.constant_layouts[w];
     const ints lens = to_ints(at.lens), strides = to_ints(at.strides);
-    std::int64_t taps = 1;
+    integer_windows windows;
+    std::int64_t depth = lens[lens.size() - 2];
+    columns_ = lens.back();
     if (conv_) {
+      describe(lens);
       columns_ = lens[0];
-      for (std::size_t d = 2; d < lens.size(); ++d) taps *= lens[d];
-      depth_ = taps * lens[1];
-    } else {
-      depth_ = lens[lens.size() - 2], columns_ = lens[lens.size() - 1];
+      windows = isa.windows(problem_);
+      depth = windows.count * windows.words * isa.depth;
     }
-    packed_ = r.packed(static_cast<std::size_t>(isa.packed_size(depth_, columns_)) * 4, [&](std::byte* memory) {
+    packed_ = r.packed(static_cast<std::size_t>(isa.packed_size(depth, columns_)) * 4, [&](std::byte* memory) {
       auto* const to = reinterpret_cast<std::int32_t*>(memory);
       const auto* const from = reinterpret_cast<const std::int8_t*>(r.constants[w]->bytes());
       if (!conv_)
         return isa.pack(*r.pool, to, from + at.offset.value(), strides[lens.size() - 2], strides[lens.size() - 1],
-                        depth_, columns_);
-      std::vector<std::int8_t> turned(static_cast<std::size_t>(columns_ * depth_));  // channels of a tap are neighbors
-      for (std::int64_t m = 0; m < columns_; ++m)
-        for (std::int64_t c = 0; c < lens[1]; ++c)
-          for (std::int64_t t = 0; t < taps; ++t)
-            turned[static_cast<std::size_t>(m * depth_ + t * lens[1] + c)] = from[(m * lens[1] + c) * taps + t];
-      isa.pack(*r.pool, to, turned.data(), 1, depth_, depth_, columns_);
+                        depth, columns_);
+      isa.pack(*r.pool, to, along_windows(from, problem_, windows, depth).data(), 1, depth, depth, columns_);
     });
     const auto* const packed = reinterpret_cast<const std::int32_t*>(packed_.data());
-    shift_.assign(static_cast<std::size_t>(columns_) + 64, 0);
+    std::vector<std::int32_t> shift(static_cast<std::size_t>(columns_), 0);
     if (is_signed_)
-      for (std::int64_t n = 0; n < columns_; ++n) shift_[static_cast<std::size_t>(n)] = -isa.signed_offset * packed[n];
-  }
-  std::size_t column_dim(std::size_t rank) const { return conv_ ? 1 : rank - 1; }
-
-  // 32-bit sums wrap.
-  static void add_to(std::int32_t& sum, std::int32_t sign, std::int32_t x) {
-    const auto more = static_cast<std::uint32_t>(x);
-    sum = static_cast<std::int32_t>(static_cast<std::uint32_t>(sum) + (sign < 0 ? 0 - more : more));
-  }
-
-  // Whether an addend differs along another dim than the columns.
-  template <class Lens, class Strides> bool has_other_dims(const Lens& lens, const Strides& strides) const {
-    bool others = false;
-    for (std::size_t d = 0; d < lens.size(); ++d)
-      others = others || (d != column_dim(lens.size()) && lens[d] != 1 && strides[d] != 0);
-    return others;
-  }
-
-  // A constant addend with one number for each column, or, in a convolution, for each pixel of an image and column,
-  // joins what the kernel keeps; others stay open until the run.
-  void take(const integer_addend& a, const kernel_request& r) {
-    const literal* const l = r.constants[a.input];
-    const layout& at = r.constant_layouts[a.input];
-    if (!l || !is_constant(at.lens)) return open_.push_back(a);
-    const ints lens = to_ints(at.lens), strides = to_ints(at.strides);
-    const auto step_of = [&](std::size_t d) { return lens[d] == 1 ? 0 : strides[d]; };
-    const auto column_bytes = static_cast<std::size_t>(columns_) * 4;
-    // calls f(values) with the constant's numbers from its first one on
-    const auto reading = [&](auto&& f) {
-      const argument aligned(*l);
-      f(aligned.as<std::int32_t>().data() + at.offset.value());
-    };
-    if (!has_other_dims(lens, strides)) {
-      const buffer sums = r.packed(column_bytes, [&](std::byte* memory) {
-        auto* const to = reinterpret_cast<std::int32_t*>(memory);
-        std::copy_n(shift_.begin(), columns_, to);
-        reading([&](const std::int32_t* from) {
-          for (std::int64_t n = 0; n < columns_; ++n) add_to(to[n], a.sign, from[n * step_of(column_dim(lens.size()))]);
-        });
-      });
-      std::memcpy(shift_.data(), sums.data(), column_bytes);
-      taken_.push_back(a.input);
-      return;
-    }
-    if (!conv_ || step_of(0) != 0) return open_.push_back(a);
-    ints pixels, index;
-    for (std::size_t d = 2; d < lens.size(); ++d) pixels.push_back(lens[d]);
-    const std::size_t bytes = static_cast<std::size_t>(product(pixels)) * column_bytes;
-    if (less_ && less_.size() != bytes) return open_.push_back(a);
-    taken_.push_back(a.input);
-    less_ = r.packed(bytes, [&, before = less_](std::byte* memory) {
-      if (before)
-        std::memcpy(memory, before.data(), bytes);
-      else
-        std::memset(memory, 0, bytes);
-      index.resize(pixels.size(), 0);
-      auto* to = reinterpret_cast<std::int32_t*>(memory);
-      reading([&](const std::int32_t* from) {
-        do {
-          std::int64_t offset = 0;
-          for (std::size_t d = 0; d < index.size(); ++d) offset += index[d] * step_of(d + 2);
-          for (std::int64_t n = 0; n < columns_; ++n) add_to(*to++, -a.sign, from[offset + n * step_of(1)]);
-        } while (next_index(index, pixels));
-      });
-    });
-  }
-
-  // Addends that only the run knows.
-  void add_open(kernels::integer_problem& p, std::span<const tensor> in, const tensor& out, const places& at,
-                std::int32_t* to) const {
-    bool by_row = false;
-    for (const integer_addend& a : open_) by_row = by_row || has_other_dims(in[a.input].lens, in[a.input].strides);
-    if (!by_row) {
-      std::copy(shift_.begin(), shift_.end(), to);
-      for (const integer_addend& a : open_) {
-        const tensor& t = in[a.input];
-        const std::size_t column = column_dim(t.rank());
-        const std::int64_t step = t.lens[column] == 1 ? 0 : t.strides[column];
-        for (std::int64_t n = 0; n < columns_; ++n) add_to(to[n], a.sign, t.as<const std::int32_t>()[n * step]);
-      }
-      p.shift = to;
-      return;
-    }
-    for (std::int64_t r = 0; r < at.rows; ++r)
-      if (p.less)
-        std::copy_n(p.less + r % p.less_rows * p.less_row, columns_, to + r * columns_);
-      else
-        std::fill_n(to + r * columns_, columns_, 0);
-    for (const integer_addend& a : open_) {
-      const tensor rows = seen(in[a.input], out);
-      const auto* const from = rows.as<const std::int32_t>();
-      ints index(rows.rank(), 0), lens;
-      for (std::size_t d = 0; d < out.rank(); ++d) lens.push_back(seen(out, out).lens[d]);
-      std::int32_t* next = to;
-      do {
-        std::int64_t offset = 0;
-        for (std::size_t d = 0; d < index.size(); ++d) offset += rows.lens[d] == 1 ? 0 : index[d] * rows.strides[d];
-        add_to(*next++, -a.sign, from[offset]);
-      } while (next_index(index, lens));
-    }
-    p.less = to;
-    p.less_row = columns_;
-    p.less_rows = at.rows;
+      for (std::int64_t n = 0; n < columns_; ++n) shift[static_cast<std::size_t>(n)] = -isa.signed_offset * packed[n];
+    addends_.begin(std::move(shift), conv_.has_value());
   }
 
   lower::contraction_body<module_graph> body_;
   std::optional<op::convolution> conv_;
+  kernels::conv_problem problem_;  // of the convolution; batch and extents are the run's
   std::optional<integer_form> form_;
+  std::optional<requantization_form> requantization_;
   std::unique_ptr<tile_program> whole_;  // the epilogue over whole sums, where it has no such form
   std::unique_ptr<kernel> copy_ = eigen_target().make_copy(nullptr);
-  std::int64_t depth_ = 0, columns_ = 0;
+  std::int64_t columns_ = 0;
   bool is_signed_ = false;
   std::int32_t outside_ = 0;
-  buffer packed_, less_;
-  std::vector<std::int32_t> shift_;
-  std::vector<integer_addend> open_;  // what the run adds
-  std::vector<std::size_t> taken_;    // inputs that are part of shift_ and less_
+  buffer packed_;
+  integer_addends addends_;
 };
 
 }  // namespace

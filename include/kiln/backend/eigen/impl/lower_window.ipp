@@ -1,5 +1,7 @@
 #include "kiln/backend/eigen/affine.hpp"
 #include "kiln/backend/eigen/lower.hpp"
+#include "kiln/backend/eigen/rows.hpp"
+#include "kiln/lower/contraction.hpp"
 #include "kiln/runtime/thread_pool.hpp"
 
 namespace kiln::eigen {
@@ -85,13 +87,20 @@ class pooling_kernel final : public kernel {
 };
 
 // Means of whole images in NHWC, as pooling with one window: vectors run over channels and memory is read in order, in
-// half the time of a reduction of interleaved rows.
+// half the time of a reduction of interleaved rows. What is computed of the means runs after it.
 class image_mean_kernel final : public kernel {
  public:
-  std::string name() const override { return "mean of images"; }
+  explicit image_mean_kernel(std::unique_ptr<tile_program> after) : after_(std::move(after)) {}
+  std::string name() const override { return after_ ? "mean of images+epilogue" : "mean of images"; }
   stride_support input_strides(std::size_t) const override { return stride_support::nchw_or_nhwc; }
+  std::size_t scratch_bytes(std::span<const tensor>, std::span<const tensor> out, unsigned threads) const override {
+    if (!after_) return 0;
+    const tensor means = means_of(out[0], nullptr);
+    return means_bytes(out[0]) + rows_scratch_bytes(*after_, std::span(&means, 1), out, threads);
+  }
   void run(const launch& l) const override {
-    const tensor &x = l.in[0], &y = l.out[0];
+    const tensor& x = l.in[0];
+    const tensor y = after_ ? means_of(l.out[0], l.scratch.data()) : l.out[0];
     if (y.elements() == 0) return;
     kernels::pooling_problem p;
     p.x = x.as<const float>();
@@ -104,6 +113,11 @@ class image_mean_kernel final : public kernel {
       kiln_eigen_isa()->pool_nhwc(*l.pool, p, {x.lens[0], x.lens[1], from.step, x.lens[1]});
     else
       kiln_eigen_isa()->pool(*l.pool, p);
+    if (!after_) return;
+    launch rest = l;
+    rest.in = std::span(&y, 1);
+    rest.scratch = l.scratch.subspan(means_bytes(l.out[0]));
+    run_rows(*after_, rest);
   }
 
   // Fewer channels would leave workers idle, and images of symbolic extents may be empty.
@@ -116,6 +130,16 @@ class image_mean_kernel final : public kernel {
         return false;
     return x.lens[1].is_constant() && x.lens[1].value() >= least;
   }
+
+ private:
+  static tensor means_of(const tensor& out, std::byte* memory) {
+    return {memory, dtype::f32, out.lens, row_major(out.lens)};
+  }
+  static std::size_t means_bytes(const tensor& out) {
+    return (static_cast<std::size_t>(out.elements()) * sizeof(float) + 63) / 64 * 64;
+  }
+
+  std::unique_ptr<tile_program> after_;
 };
 
 class lrn_kernel final : public kernel {
@@ -155,12 +179,27 @@ class lrn_kernel final : public kernel {
 
 }  // namespace
 
-// The mean that an instruction computes, alone or as all of a fused body.
-static const op::reduce_mean* reduced_mean(const kernel_request& r) {
+// Means of images and what a fused body computes of them alone; null for others.
+static std::unique_ptr<kernel> lower_image_mean(const kernel_request& r) {
   const auto* fused = r.instruction.op.get_if<op::fused>();
-  if (!fused) return r.instruction.op.get_if<op::reduce_mean>();
+  if (!fused) {
+    const auto* mean = r.instruction.op.get_if<op::reduce_mean>();
+    return mean && image_mean_kernel::serves(r, *mean) ? std::make_unique<image_mean_kernel>(nullptr) : nullptr;
+  }
   const module_graph& body = r.whole.module(fused->body);
-  return body.size() == 2 && body[1].kind == instruction_kind::op ? body[1].op.get_if<op::reduce_mean>() : nullptr;
+  if (r.inputs.size() != 1 || body.outputs.size() != 1) return nullptr;
+  const auto* mean =
+      body.size() > 1 && body[1].kind == instruction_kind::op ? body[1].op.get_if<op::reduce_mean>() : nullptr;
+  if (!mean || !image_mean_kernel::serves(r, *mean)) return nullptr;
+  for (std::uint32_t i = 2; i < body.size(); ++i) {
+    const bool is_op = body[i].kind == instruction_kind::op;
+    if (is_op && body[i].op.kind() != op_kind::pointwise && body[i].op.kind() != op_kind::view) return nullptr;
+    for (const value_id v : body[i].inputs)
+      if (v.instruction == 0) return nullptr;
+  }
+  if (body.outputs[0].instruction == 1) return std::make_unique<image_mean_kernel>(nullptr);
+  return std::make_unique<image_mean_kernel>(
+      std::make_unique<tile_program>(lower::module_after(body, 1, [](std::uint32_t i) { return i > 1; })));
 }
 
 std::unique_ptr<kernel> lower_window(const kernel_request& r) {
@@ -169,8 +208,7 @@ std::unique_ptr<kernel> lower_window(const kernel_request& r) {
     if (pool->mode == op::pooling_mode::lp || r.inputs[0].rank() < 3 || r.inputs[0].rank() > 5) return nullptr;
     return std::make_unique<pooling_kernel>(*pool);
   }
-  if (const auto* mean = reduced_mean(r); mean && image_mean_kernel::serves(r, *mean))
-    return std::make_unique<image_mean_kernel>();
+  if (auto mean = lower_image_mean(r)) return mean;
   if (const auto* lrn = r.instruction.op.get_if<op::lrn>()) return std::make_unique<lrn_kernel>(*lrn, r.result_nhwc);
   return nullptr;
 }

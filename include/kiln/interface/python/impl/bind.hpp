@@ -23,6 +23,7 @@ void bind_ops(py::module_& m);
 void bind_custom_op(py::module_& m);
 void bind_program(py::module_& m);
 void bind_executable(py::module_& m);
+void bind_quantize(py::module_& m);
 
 /// Extents from numbers, `Dim`s and names of symbols.
 dims dims_of_object(py::handle object);

@@ -14,4 +14,5 @@ PYBIND11_MODULE(_kiln, m) {
   bind_custom_op(m);
   bind_program(m);
   bind_executable(m);
+  bind_quantize(m);
 }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, Union
 
 from . import _executable, _kiln, ops
@@ -17,6 +17,7 @@ from ._kiln import (
     Error,
     Executable,
     Program,
+    Ranges,
     Tensor,
     Value,
     __version__,
@@ -39,6 +40,7 @@ __all__ = [
     "Port",
     "Profile",
     "Program",
+    "Ranges",
     "Report",
     "Results",
     "SavedProgram",
@@ -47,6 +49,7 @@ __all__ = [
     "TensorType",
     "Value",
     "__version__",
+    "calibrate",
     "compile",
     "custom_op",
     "from_dlpack",
@@ -54,6 +57,7 @@ __all__ = [
     "load",
     "ops",
     "options",
+    "quantize",
     "read",
     "read_tensor",
     "symbol",
@@ -118,28 +122,79 @@ def compile(
     keep_inputs: Sequence[str] = (),
     directory: Path = ".",
     weights: Mapping[str, Any] | None = None,
+    precision: str | None = None,
+    ranges: Ranges | Path | None = None,
     progress: bool | Callable[[int, int, str], None] = False,
     **options: Any,
 ) -> Executable:
     """Compiles a model for a target: "cpu" ("eigen"), "gpu" ("hip", "hip:0", "hip:gfx90a") or "ref" ("reference").
 
     `model` is an ONNX file or its bytes, a file with a saved program, a Program, or a Builder, which is finished. For
-    `dims`, `shapes`, `values`, `keep_inputs` and `directory` see read(). `weights` binds weights by name. `progress`
-    shows how far tuning is: True draws a bar where tqdm is installed, a function is called with the number of kernels
+    `dims`, `shapes`, `values`, `keep_inputs` and `directory` see read(). `weights` binds weights by name.
+    `precision` and `ranges` are those of quantize(). `progress` shows how far tuning is: True draws a bar where tqdm is installed, a function is called with the number of kernels
     that are chosen, their number, and the name of the next. Every other keyword is an option of compilation, such as
     `threads=4` or `tune=True`: see options()."""
     texts = _texts_of(options)
     if isinstance(model, Builder):
         model = model.finish()
     if not isinstance(model, Program):
-        decided = dims or shapes or values or keep_inputs or weights
+        decided = dims or shapes or values or keep_inputs or weights or precision
         if isinstance(model, (str, os.PathLike)) and not decided and _kiln._is_saved_program(model):
             return _kiln._load(model, target, texts, False)
         model = read(model, dims=dims, shapes=shapes, values=values, keep_inputs=keep_inputs, directory=directory)
     elif dims or shapes or values or keep_inputs:
         raise ArgumentError("dims, shapes, values and keep_inputs are for models: those of a Program are decided")
+    if precision is not None or ranges is not None:
+        if precision is None:
+            raise ArgumentError("ranges are of a precision: name it, such as precision=\"int8\"")
+        model = quantize(model, precision, ranges=ranges)
     with _Progress(progress) as report:
         return _kiln._compile(model, target, dict(weights or {}), texts, report)
+
+
+def calibrate(
+    model: Path | bytes | Program,
+    samples: Iterable[Mapping[str, Any]],
+    *,
+    precision: str = "int8",
+    target: str = "cpu",
+    progress: Callable[[int], None] | None = None,
+    **options: Any,
+) -> Ranges:
+    """The ranges of the values that a precision asks for, from samples: dicts of arrays by input, of which one is held
+    at a time. `precision` is "int8" or "fp16".
+
+    Options: `method` is "min_max", "entropy", "percentile" or "distribution"; `percentile` is what the third keeps,
+    `bins` the number of a histogram's; `ignore_infinities` leaves out those of masks. `progress` is called with the
+    number of samples so far."""
+    program = model if isinstance(model, Program) else read(model)
+    return _kiln._calibrate(program, precision, samples, target, options, progress)
+
+
+def quantize(
+    model: Path | bytes | Program,
+    precision: str,
+    *,
+    ranges: Ranges | Path | None = None,
+    samples: Iterable[Mapping[str, Any]] | None = None,
+    target: str = "cpu",
+    **options: Any,
+) -> Program:
+    """A Program in another precision: "fp16", "bf16", "int8", "dynamic-int8" or "int4". "int8" needs ranges, of
+    calibrate() or a calibration table, or samples to calibrate with; `weight_method="gptq"` of "int4" needs samples.
+    Inputs and outputs keep their types. Program.write_onnx() writes what it gives for ONNX Runtime.
+
+    Options: `ops` names the ops that it concerns; `exclude` nodes that stay as they are (not of 16-bit floats). Of
+    "int8" and "dynamic-int8": `per_channel=True`, `reduce_range=False`; of "int8": `symmetric=False`. Of "int4":
+    `bits=4`, `block_size=32`, `symmetric=True`, `weight_method="rtn"` ("k_quant", "hqq", "gptq"), `accuracy_level=0`."""
+    program = model if isinstance(model, Program) else read(model)
+    if samples is not None and precision in ("int8", "fp16"):
+        if ranges is not None:
+            raise ArgumentError("samples have no use beside ranges")
+        ranges, samples = calibrate(program, samples, precision=precision, target=target), None
+    if ranges is not None and not isinstance(ranges, Ranges):
+        ranges = Ranges.read(ranges)
+    return _kiln._quantize(program, precision, ranges, samples, target, options)
 
 
 def load(path: Path, target: str = "cpu", *, check_constants: bool = False, **options: Any) -> Executable:

@@ -89,6 +89,11 @@ def _html(exe: Any) -> str:
     return f"<p><code>{html.escape(repr(exe))}</code><br>{html.escape(about)}</p>{exe.svg()}"
 
 
+def _write_onnx(program: Any, path: Any) -> None:
+    """Writes the program as an ONNX model."""
+    _kiln._write_onnx(program, path)
+
+
 def _ports(attribute: str, doc: str) -> property:
     def get(self: Any) -> tuple[Port, ...]:
         return tuple(Port(*p) for p in getattr(self, attribute))
@@ -102,6 +107,7 @@ def complete() -> None:
         setattr(each, "inputs", _ports("_inputs", "The inputs, in order."))
         setattr(each, "outputs", _ports("_outputs", "The outputs, in order."))
     setattr(_kiln.Program, "weights", _ports("_weights", "The weights that compile() binds."))
+    setattr(_kiln.Program, "write_onnx", _write_onnx)
     for function in (_results, _run, _output_shapes, _profile):
         name = function.__name__ if function is _results else function.__name__[1:]
         setattr(_kiln.Executable, name, function)

@@ -1,6 +1,7 @@
 #include "kiln/backend/eigen/integers.hpp"
 #include "kiln/kernel/int8/gemm.hpp"
-#include "kiln/kernel/int8/im2col.hpp"
+#include "kiln/kernel/int8/image.hpp"
+#include "kiln/kernel/simd/transpose.hpp"
 
 namespace kiln::eigen {
 namespace {
@@ -13,23 +14,68 @@ constexpr int lanes = native_lanes<float>;
 
 template <class Machine>
 void multiply(thread_pool& pool, const integer_problem& p, std::int32_t* scratch, const integer_epilogue& epilogue) {
+  integer_gemm_by_sums<Machine>(pool, p, scratch,
+                                [&](std::int64_t row0, std::int64_t rows, std::int64_t col0, std::int64_t cols,
+                                    std::int32_t* sums, std::ptrdiff_t sums_row) {
+                                  auto* const floats = reinterpret_cast<float*>(sums);
+                                  for (std::int64_t r = 0; r < rows; ++r)
+                                    for (std::int64_t j = 0; j < cols; j += lanes) {
+                                      const auto sum = load<int_vec>(sums + r * sums_row + j);
+                                      if (epilogue.call)
+                                        store(floats + r * sums_row + j, convert<float_lanes>(sum));
+                                      else
+                                        store_n(epilogue.sums + (row0 + r) * epilogue.sums_row + col0 + j, sum,
+                                                static_cast<int>(std::min<std::int64_t>(lanes, cols - j)));
+                                    }
+                                  if (epilogue.call)
+                                    epilogue.call(epilogue.self, row0, rows, col0, cols, floats, sums_row);
+                                });
+}
+
+template <class Machine>
+void requantize(thread_pool& pool, const integer_problem& p, std::int32_t* scratch, const requantization& how,
+                const float_planes& planes) {
+  const auto nothing = [](auto&&...) {};
+  if (!planes.at)
+    return integer_gemm<Machine>(
+        pool, p, [&](std::int64_t, std::int64_t, unsigned) { return how; }, nothing);
+  // pixels of a task become rows of planes
+  constexpr std::int64_t row = integer_task_cols + native_lanes<float>;
   integer_gemm<Machine>(
-      pool, p, scratch,
-      [&](std::int64_t row0, std::int64_t rows, std::int64_t col0, std::int64_t cols, std::int32_t* sums,
-          std::ptrdiff_t sums_row) {
-        if (!epilogue.call) {
-          shifted_sums(p, row0, rows, col0, cols, sums, sums_row, [&](std::int64_t r, std::int64_t j, int_vec sum) {
-            store_n(epilogue.sums + (row0 + r) * epilogue.sums_row + col0 + j, sum,
-                    static_cast<int>(std::min<std::int64_t>(lanes, cols - j)));
-          });
-          return;
+      pool, p,
+      [&](std::int64_t row0, std::int64_t col0, unsigned worker) {
+        requantization task = how;
+        auto* const own = reinterpret_cast<float*>(scratch + worker * integer_task_rows * row);
+        task.result = reinterpret_cast<std::byte*>(own - row0 * row - col0);
+        task.result_row = row;
+        return task;
+      },
+      [&](const requantization& task, std::int64_t row0, std::int64_t rows, std::int64_t col0, std::int64_t cols) {
+        const auto* const from = reinterpret_cast<const float*>(task.result) + col0;
+        for (std::int64_t at = row0; at < row0 + rows;) {
+          const std::int64_t image = at / planes.pixels, pixel = at % planes.pixels;
+          const std::int64_t count = std::min(planes.pixels - pixel, row0 + rows - at);
+          transpose_block(from + at * row, row, planes.at + image * planes.image + col0 * planes.channel + pixel,
+                          planes.channel, count, cols);
+          at += count;
         }
-        auto* const floats = reinterpret_cast<float*>(sums);
-        shifted_sums(p, row0, rows, col0, cols, sums, sums_row, [&](std::int64_t r, std::int64_t j, int_vec sum) {
-          store(floats + r * sums_row + j, convert<float_lanes>(sum));
-        });
-        epilogue.call(epilogue.self, row0, rows, col0, cols, floats, sums_row);
       });
+}
+
+template <class Machine> integer_windows windows(const conv_problem& p) {
+  const window_runs<Machine> w(p);
+  return {w.each, w.count, w.words()};
+}
+
+template <class Machine>
+void place(thread_pool& pool, const conv_problem& p, const byte_image& x, std::byte* copy, std::ptrdiff_t* runs,
+           integer_problem& to) {
+  if (copy) {
+    const padded_image<Machine> image(p);
+    image.write(pool, x, copy);
+    return find_windows<Machine>(p, copy, {image.step(0), image.step(1), image.step(2)}, image.image(), runs, to);
+  }
+  find_windows<Machine>(p, x.at, x.axis, x.batch, runs, to);
 }
 
 template <class Machine>
@@ -40,8 +86,11 @@ constexpr integer_table table_of{
     .packed_size = packed_integers_size<Machine>,
     .pack = pack_integers<Machine>,
     .scratch_size = integer_gemm_scratch,
+    .windows = windows<Machine>,
+    .image_size = [](const conv_problem& p) { return padded_image<Machine>(p).size(); },
+    .place = place<Machine>,
     .multiply = multiply<Machine>,
-    .gather_windows = gather_windows<Machine>,
+    .requantize = requantize<Machine>,
 };
 
 }  // namespace
@@ -49,6 +98,10 @@ constexpr integer_table table_of{
 extern "C" [[gnu::visibility("default")]] const integer_table* kiln_eigen_integers() {
   if constexpr (native_bytes == 64)
     if (__builtin_cpu_supports("avx512vnni")) return &table_of<four_bytes>;
+  if constexpr (native_bytes == 32) {
+    if (__builtin_cpu_supports("avx512vnni") && __builtin_cpu_supports("avx512vl")) return &table_of<four_bytes>;
+    if (__builtin_cpu_supports("avxvnni")) return &table_of<four_bytes_by<true>>;
+  }
   return &table_of<two_words>;
 }
 

@@ -1,0 +1,249 @@
+#pragma once
+#include <cmath>
+
+#include "kiln/backend/eigen/impl/integer_epilogue.hpp"
+#include "kiln/kernel/int8/requantize.hpp"
+#include "kiln/pass/fusion_body.hpp"
+
+/// The form of an integer product's epilogue that kernels apply in registers, for one unit.
+namespace kiln::eigen::integer_epilogues {
+
+// An epilogue as `kernels::requantization` computes it, bit by bit as the ops would.
+struct requantization_form {
+  kernels::requantization how;
+  std::vector<float> scale, bias;  // of the columns and those of a last vector; `bias` may be empty
+  std::size_t addend = none;       // which input of the instruction
+};
+
+// Finds the form: follows the floats from the converted sums to the result.
+class requantization_finder {
+ public:
+  requantization_finder(const lower::contraction_body<module_graph>& body, const kernel_request& r,
+                        std::size_t column_dim, std::int64_t columns)
+      : m_(body.epilogue), r_(r), column_dim_(column_dim), columns_(columns), input_(m_.size(), none) {
+    std::size_t parameters = 0;
+    for (std::uint32_t i = 0; i < m_.size(); ++i)
+      if (m_[i].kind == instruction_kind::parameter && parameters++ > 0)
+        input_[i] = body.epilogue_inputs[parameters - 2];
+  }
+
+  std::optional<requantization_form> find(std::uint32_t converted) {
+    at_ = converted;
+    form_.scale.assign(static_cast<std::size_t>(columns_) + 64, 1.F);
+    read_affine();
+    if (!in_bounds()) return std::nullopt;
+    bool ended = false;
+    if (const auto first = read_rounding()) {
+      if (first->bytes)
+        ended = end_in_bytes(*first);
+      else if (form_.how.rounds = reads_floats_again(*first), form_.how.first = first->to; !form_.how.rounds)
+        return std::nullopt;
+    }
+    if (!ended && next<op::add>()) {
+      if (!read_addend()) return std::nullopt;
+    }
+    if (!ended && form_.how.addend_kind != kind::floats) {
+      const auto last = read_rounding();
+      if (last && last->bytes) {
+        ended = end_in_bytes(*last);
+      } else if (last && reads_floats_again(*last)) {
+        form_.how.rounds_floats = true;
+        form_.how.last = last->to;
+      }
+    }
+    if (!ended && !form_.how.rounds_floats && next<op::relu>()) step(), form_.how.rectifies = true;
+    if (!is_last() || (!ended && m_.shape_of({at_, 0}).type != dtype::f32)) return std::nullopt;
+    return std::move(form_);
+  }
+
+ private:
+  using kind = kernels::requantization::kind;
+  struct rounding {
+    kernels::byte_rounding to;
+    double zero = 0;
+    bool bytes = false;  // it ends as bytes, not as floats
+    dtype type = dtype::u8;
+  };
+  static constexpr float greatest = 0x1p60F, least = 0x1p-60F;
+
+  bool is_last() const { return m_.outputs[0].instruction == at_; }
+  // The only reader of the current value, where it is such an op.
+  template <class Op> std::optional<std::uint32_t> next() const {
+    const auto user = only_user(m_, at_);
+    return user && m_[*user].op.is<Op>() ? user : std::nullopt;
+  }
+  void step() { at_ = *only_user(m_, at_); }
+  // The other operand of a binary op over the current value; none where order matters and the current one is second.
+  std::optional<value_id> other(std::uint32_t user, bool ordered = false) const {
+    const auto& in = m_[user].inputs;
+    if (in[0].instruction == at_) return in[1];
+    return ordered ? std::nullopt : std::optional(in[0]);
+  }
+  std::optional<double> number(value_id v) const {
+    const auto l = repeated_constant(m_, v);
+    return l ? uniform_value(*l) : std::nullopt;
+  }
+  // The only number by which the current value is divided (multiplied, …).
+  template <class Op> std::optional<double> operand(bool ordered = false) const {
+    const auto user = next<Op>();
+    const auto v = user ? other(*user, ordered) : std::nullopt;
+    return v ? number(*v) : std::nullopt;
+  }
+  static bool is_whole(double x) { return std::floor(x) == x && std::abs(x) <= 511; }
+
+  // Numbers for the columns, from a constant or a number.
+  std::vector<float> of_columns(value_id v) const {
+    std::vector<float> out(static_cast<std::size_t>(columns_) + 64, 0.F);
+    if (const auto x = number(v)) {
+      std::fill_n(out.begin(), columns_, static_cast<float>(*x));
+      return out;
+    }
+    const std::size_t input = input_[v.instruction];
+    if (input == none || !r_.constants[input] || m_.shape_of(v).type != dtype::f32) return {};
+    const layout& at = r_.constant_layouts[input];
+    for (std::size_t d = 0; d < at.lens.size(); ++d)
+      if (d != column_dim_ && !(at.lens[d] == dimension(1)) && !(at.strides[d] == dimension(0))) return {};
+    const bool repeats = at.lens[column_dim_] == dimension(1);
+    if (!repeats && !(at.lens[column_dim_] == dimension(columns_))) return {};
+    const dimension step = at.strides[column_dim_];
+    if (!repeats && !step.is_constant()) return {};
+    const std::int64_t each = repeats ? 0 : step.value();
+    const argument aligned(*r_.constants[input]);
+    const float* const from = aligned.as<float>().data() + at.offset.value();
+    for (std::int64_t n = 0; n < columns_; ++n) out[static_cast<std::size_t>(n)] = from[n * each];
+    return out;
+  }
+  void read_affine() {
+    if (const auto user = next<op::mul>()) {
+      std::vector<float> scale = of_columns(*other(*user));
+      if (scale.empty()) return;
+      form_.scale = std::move(scale);
+      step();
+    }
+    if (const auto user = next<op::add>()) {
+      form_.bias = of_columns(*other(*user));
+      if (!form_.bias.empty()) step();
+    }
+  }
+  // Whether no product or quotient leaves the range in which divisions are exact.
+  bool in_bounds() const {
+    float most = 0;
+    for (const float s : form_.scale) most = std::max(most, std::isfinite(s) ? std::abs(s) : greatest);
+    most *= 0x1p31F;
+    for (const float b : form_.bias) most = std::max(most, std::isfinite(b) ? std::abs(b) : greatest);
+    return most < greatest;
+  }
+
+  // relu? div, round, add?, clip, then bytes or the whole numbers less their zero point.
+  std::optional<rounding> read_rounding() {
+    const std::uint32_t begin = at_;
+    auto found = rounding_from_here();
+    if (!found) at_ = begin;
+    return found;
+  }
+  std::optional<rounding> rounding_from_here() {
+    rounding out;
+    const bool rectified = next<op::relu>().has_value();
+    if (rectified) step();
+    const auto scale = operand<op::div>(true);
+    if (!scale || !(*scale > least && *scale < greatest)) return std::nullopt;
+    out.to.scale = static_cast<float>(*scale);
+    out.to.inverse = 1 / out.to.scale;
+    step();
+    if (!next<op::round>()) return std::nullopt;
+    step();
+    if (const auto zero = operand<op::add>()) out.zero = *zero, step();
+    const auto clip = next<op::clip>();
+    if (!clip || m_[*clip].inputs[0].instruction != at_) return std::nullopt;
+    const auto low = number(m_[*clip].inputs[1]), high = number(m_[*clip].inputs[2]);
+    if (!low || !high || !is_whole(*low) || !is_whole(*high) || !is_whole(out.zero) || *low > *high)
+      return std::nullopt;
+    step();
+    out.to.low = static_cast<float>(std::max(*low - out.zero, rectified ? 0. : -511.));
+    out.to.high = static_cast<float>(*high - out.zero);
+    if (out.to.low > out.to.high || !out.to.rounds_as_division()) return std::nullopt;
+    if (const auto user = next<op::convert>()) {
+      out.type = m_.shape_of({*user, 0}).type;
+      const bool is_signed = out.type == dtype::i8;
+      if (!is_signed && out.type != dtype::u8) return std::nullopt;
+      if (*low < (is_signed ? -128 : 0) || *high > (is_signed ? 127 : 255)) return std::nullopt;
+      step();
+      out.bytes = is_last();
+    }
+    return out;
+  }
+  // (stored - zero) * scale again, from whole numbers or from the bytes that they became.
+  bool reads_floats_again(const rounding& r) {
+    double zero = 0;
+    const auto read_zero = [&] {
+      if (const auto less = operand<op::sub>(true))
+        zero += *less, step();
+      else if (const auto more = operand<op::add>(); more && r.zero != 0)
+        zero -= *more, step();
+    };
+    for (int k = 0; k < 2 && m_.shape_of({at_, 0}).type != dtype::f32; ++k) {
+      if (!next<op::convert>()) return false;
+      step();
+      const dtype wide = m_.shape_of({at_, 0}).type;
+      if (wide != dtype::i32 && wide != dtype::f32) return false;
+      if (wide == dtype::i32) read_zero();
+    }
+    if (m_.shape_of({at_, 0}).type != dtype::f32) return false;
+    if (zero == 0) read_zero();
+    const auto scale = operand<op::mul>();
+    if (zero != r.zero || !scale || static_cast<float>(*scale) != r.to.scale) return false;
+    step();
+    return true;
+  }
+  bool end_in_bytes(const rounding& r) {
+    form_.how.last = r.to;
+    form_.how.zero = static_cast<std::int32_t>(r.zero);
+    form_.how.result_kind = r.type == dtype::i8 ? kind::signed_bytes : kind::unsigned_bytes;
+    return true;
+  }
+
+  // A tensor beside the sums: floats, or bytes less their zero point times their scale.
+  bool read_addend() {
+    const std::uint32_t user = *next<op::add>();
+    value_id v = *other(user);
+    if (v.instruction == at_) return false;
+    kernels::requantization& how = form_.how;
+    how.addend_kind = kind::floats;
+    if (m_[v.instruction].op.is<op::mul>()) {
+      const auto& in = m_[v.instruction].inputs;
+      const auto scale = number(in[1]);
+      if (!scale || std::abs(*scale) > greatest) return false;
+      how.addend_scale = static_cast<float>(*scale);
+      double zero = 0;
+      for (v = in[0]; input_[v.instruction] == none; v = m_[v.instruction].inputs[0]) {
+        const auto& i = m_[v.instruction];
+        if (i.op.is<op::convert>()) continue;
+        const bool subtracts = i.op.is<op::sub>();
+        const auto x = subtracts || i.op.is<op::add>() ? number(i.inputs[1]) : std::nullopt;
+        if (!x) return false;
+        zero += subtracts ? *x : -*x;
+      }
+      if (!is_whole(zero)) return false;
+      how.addend_zero = static_cast<std::int32_t>(zero);
+      const dtype t = m_.shape_of(v).type;
+      if (t != dtype::u8 && t != dtype::i8) return false;
+      how.addend_kind = t == dtype::u8 ? kind::unsigned_bytes : kind::signed_bytes;
+    } else if (m_.shape_of(v).type != dtype::f32) {
+      return false;
+    }
+    form_.addend = input_[v.instruction];
+    if (form_.addend == none) return false;
+    step();
+    return true;
+  }
+
+  const module_graph& m_;
+  const kernel_request& r_;
+  std::size_t column_dim_;
+  std::int64_t columns_;
+  std::vector<std::size_t> input_;  // by instruction: the input of the whole that a parameter is
+  std::uint32_t at_ = 0;
+  requantization_form form_;
+};
+
+}  // namespace kiln::eigen::integer_epilogues

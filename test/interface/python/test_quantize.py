@@ -1,0 +1,95 @@
+"""Programs in other precisions."""
+
+import os
+import tempfile
+import unittest
+
+import kiln
+import numpy as np
+
+DIGITS = "examples/models/digits/"
+
+
+class QuantizeTest(unittest.TestCase):
+    def setUp(self):
+        scans = np.asarray(kiln.read_tensor(DIGITS + "calibration.pb"))
+        self.samples = [{"image": scans[k : k + 16]} for k in range(0, len(scans), 16)]
+        self.exact = np.asarray(kiln.compile(DIGITS + "model.onnx")(scans))
+        self.scans = scans
+
+    def refuses(self, text, call, *args, **named):
+        with self.assertRaisesRegex(kiln.Error, text):
+            call(*args, **named)
+
+    def near(self, program, atol):
+        found = np.asarray(kiln.compile(program)(self.scans))
+        np.testing.assert_allclose(found, self.exact, atol=atol)
+        self.assertTrue((found.argmax(1) == self.exact.argmax(1)).all())
+        return found
+
+    def test_int8(self):
+        counted = []
+        ranges = kiln.calibrate(DIGITS + "model.onnx", iter(self.samples), progress=counted.append)
+        self.assertEqual(counted, list(range(1, len(self.samples) + 1)))
+        self.assertEqual(ranges["image"], (0.0, float(self.scans.max())))
+        self.assertEqual(len(ranges), len(list(ranges)))
+        self.assertIn("image", ranges)
+        self.assertRaises(KeyError, lambda: ranges["imago"])
+        q = kiln.quantize(DIGITS + "model.onnx", "int8", ranges=ranges)
+        found = self.near(q, 0.05)
+        with tempfile.TemporaryDirectory() as folder:
+            table, model = os.path.join(folder, "t.json"), os.path.join(folder, "q.onnx")
+            ranges.save(table)
+            by_table = kiln.compile(DIGITS + "model.onnx", precision="int8", ranges=table)
+            np.testing.assert_array_equal(by_table(self.scans), found)
+            for form in ("native", "plain_json", "flatbuffers", "cache"):
+                ranges.save(table, form)
+                self.assertEqual(kiln.Ranges.read(table).keys(), ranges.keys())
+            self.refuses("calibration table", ranges.save, table, "yaml")
+            q.write_onnx(model)
+            np.testing.assert_array_equal(kiln.compile(model)(self.scans), found)
+        by_samples = kiln.quantize(DIGITS + "model.onnx", "int8", samples=self.samples)
+        np.testing.assert_array_equal(kiln.compile(by_samples)(self.scans), found)
+
+    def test_methods(self):
+        least = kiln.calibrate(DIGITS + "model.onnx", self.samples)
+        for method in ("entropy", "percentile"):
+            found = kiln.calibrate(DIGITS + "model.onnx", self.samples, method=method)
+            self.assertEqual(found.keys(), least.keys())
+            self.assertTrue(any(found[name] != least[name] for name in found))
+        self.refuses("calibration method", kiln.calibrate, DIGITS + "model.onnx", self.samples, method="Guess")
+        self.refuses("no option 'bin'", kiln.calibrate, DIGITS + "model.onnx", self.samples, bin=3)
+        self.refuses("bins", kiln.calibrate, DIGITS + "model.onnx", self.samples, bins="many")
+
+    def test_other_precisions(self):
+        for precision, atol in (("fp16", 5e-3), ("bf16", 0.05), ("dynamic-int8", 0.05)):
+            self.near(kiln.quantize(DIGITS + "model.onnx", precision), atol)
+        for method in ("rtn", "k_quant", "hqq"):
+            self.near(kiln.quantize(DIGITS + "model.onnx", "int4", weight_method=method, symmetric=False), 0.3)
+        q = kiln.quantize(DIGITS + "model.onnx", "int4", weight_method="gptq", bits=8, samples=self.samples)
+        self.near(q, 0.02)
+        found = np.asarray(kiln.compile(DIGITS + "model.onnx", precision="fp16")(self.scans))
+        np.testing.assert_allclose(found, self.exact, atol=5e-3)
+
+    def test_mistakes(self):
+        model = DIGITS + "model.onnx"
+        self.refuses("int8 needs the ranges", kiln.quantize, model, "int8")
+        self.refuses("precision: expected one of", kiln.quantize, model, "int7")
+        self.refuses("has no option 'blocksize'", kiln.quantize, model, "int4", blocksize=32)
+        self.refuses("power of two", kiln.quantize, model, "int4", block_size=20)
+        self.refuses("gptq needs samples", kiln.quantize, model, "int4", weight_method="gptq")
+        self.refuses("needs none", kiln.calibrate, model, self.samples, precision="bf16")
+        self.refuses("a sample is a dict", kiln.calibrate, model, [[1, 2]])
+        self.refuses("image", kiln.calibrate, model, [{}])
+        self.refuses("of a precision", kiln.compile, model, ranges="t.json")
+
+        def broken():
+            yield self.samples[0]
+            raise RuntimeError("no more scans")
+
+        with self.assertRaisesRegex(RuntimeError, "no more scans"):
+            kiln.calibrate(model, broken())
+
+
+if __name__ == "__main__":
+    unittest.main()
