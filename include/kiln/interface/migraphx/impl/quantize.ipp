@@ -57,10 +57,13 @@ void quantize_int8(program& p, const target& to, const quantize_int8_options& op
   quantize::calibration_options statistics;
   statistics.symmetric = true;
   const auto watched = quantize::values_to_quantize(graph, how);
-  if (watched.empty())
-    raise(errc::invalid_argument,
-          "quantization to int8 has a dot or convolution of floats with constant weights: found none, as after "
-          "quantize_fp16() or quantize_bf16(), which come after it");
+  if (watched.empty()) {
+    quantize::quantized_program same{p.graph(), pass_note("quantize")};
+    same.note.remark(
+        text("int8 is of dots and convolutions of f32 with constant weights: found none, as after "
+             "quantize_fp16() or quantize_bf16(), so that the program stays as it is"));
+    return take(p, std::move(same));
+  }
   quantize::calibrator ranges(graph, watched, *named_target(to.name()), statistics);
   for (const parameter_map& sample : options.calibration) ranges.add(sample_of(sample));
   take(p, quantize::to_int8(std::move(graph), ranges.finish(), how));
