@@ -181,6 +181,43 @@ TEST(int4, files_have_onnx_runtimes_operators) {
   EXPECT_EQ(result_of(imported(bytes)), result_of(rows.graph));
 }
 
+TEST(int4, matrices_without_elements_stay) {
+  builder b;
+  dice d{3};
+  const value none = b.input("none", dtype::f32, {2, 0}), x = b.input("x", dtype::f32, {2, 32});
+  b.output(none.dot(b.constant(dtype::f32, {0, 4}, std::span<const float>())), "y");
+  b.output(x.dot(b.constant(random_literal({dtype::f32, {32, 4}}, d))), "z");
+  EXPECT_EQ(to_int4(prepared(b.finish())).note.counts.total(), 1u);
+}
+
+TEST(int4, a_matrix_is_stored_for_products_and_gathers_each_in_its_way) {
+  builder b;
+  dice d{3};
+  const value w = b.constant(random_literal({dtype::f32, {64, 64}}, d));
+  const value rows = w.gather(b.input("ids", dtype::i64, {2, 3}), 0).reshape({6, 64});
+  b.output(rows.dot(w).relu().dot(w), "y");
+  const program p = prepared(b.finish());
+  const quantized_program q = to_int4(p, {.ops = {"gather", "dot"}});
+  EXPECT_EQ(q.note.counts.total(), 3u);
+  EXPECT_LT(loss(result_of(p), result_of(q.graph)), 4e-2);
+  const std::string bytes = onnx::export_model(q.graph);
+  EXPECT_THAT(bytes, testing::AllOf(HasSubstr("MatMulNBits"), HasSubstr("GatherBlockQuantized")));
+  EXPECT_EQ(result_of(imported(bytes)), result_of(q.graph));
+}
+
+TEST(int4, weights_that_are_outputs_too_are_written_once) {
+  const quantized_program q = to_int4(prepared(small_network()));
+  program p = q.graph;
+  const module_graph& m = p.main();
+  for (std::uint32_t i = 0; i < m.size(); ++i)
+    if (m[i].kind == instruction_kind::op && m[i].op.name() == "block_dequantize") {
+      p.main().outputs.push_back(m[i].inputs[1]);  // the scales
+      p.main().output_names.push_back(text("scales"));
+      break;
+    }
+  EXPECT_EQ(result_of(imported(onnx::export_model(p))), result_of(q.graph));
+}
+
 TEST(int4, what_onnx_runtime_has_no_operator_for_is_written_out) {
   builder b;
   dice d{3};

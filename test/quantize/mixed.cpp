@@ -68,6 +68,17 @@ TEST(mixed, the_worst_product_stays_in_floats) {
   EXPECT_EQ(near.made.note.counts.total() + 2, all.made.note.counts.total());  // a product and its value less
 }
 
+TEST(mixed, products_of_other_ops_are_no_candidates) {
+  const program p = prepared(network());
+  const eigen_target t;
+  data_set data;
+  const ranges known = calibrate(p, values_to_quantize(p), t, data.all()());
+  int8_options convolutions;
+  convolutions.ops = {"convolution"};
+  EXPECT_THROW(to_int8_within(p, 30, known, convolutions, data.all(), t), error);
+  EXPECT_THROW(to_int8_within(p, NAN, known, {}, data.all(), t), error);
+}
+
 TEST(mixed, at_worst_the_program_stays_as_it_is) {
   const program p = prepared(network());
   const eigen_target t;

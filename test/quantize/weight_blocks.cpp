@@ -156,6 +156,9 @@ TEST(weight_blocks, mistakes_are_named) {
   EXPECT_THROW(in_blocks(w, 1, {4, 48, true}, weight_method::rtn, pool), error);
   EXPECT_THROW(in_blocks(w, 5, {4, 32, true}, weight_method::rtn, pool), error);
   EXPECT_THROW(in_blocks(std::vector<float>{1, NAN}, 1, {4, 16, true}, weight_method::rtn, pool), error);
+  EXPECT_THROW(in_blocks(std::vector<float>{3e38f, -3e38f}, 1, {4, 16, false}, weight_method::rtn, pool), error);
+  for (const float y : in_blocks(std::vector<float>(16, 1e-40f), 1, {4, 16, false}, weight_method::rtn, pool).row(0))
+    EXPECT_LT(std::abs(y), 1e-38f);
   EXPECT_EQ(weight_method_named("hqq"), weight_method::hqq);
   EXPECT_THROW(weight_method_named("gguf"), error);
 }

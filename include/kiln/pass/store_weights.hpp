@@ -26,6 +26,7 @@ template <class Module> constexpr small_vector<value_id> readers_of_matrices(Mod
     const constant_view c = viewed_constant(r, w);
     if (!c || c.from->has_symbols() || r.shape_of(w).type != dtype::f32) continue;
     const std::size_t rank = c.at.lens.size();
+    if (product(c.at.lens) == dimension(0)) continue;
     bool is_matrix = gather ? rank == 2 && normal_axis(gather->axis, rank) == 0 : rank >= 2;
     for (std::size_t d = 0; d + 2 < rank; ++d) is_matrix = is_matrix && !varies(c.at, d);
     if (is_matrix && (gather || !viewed_constant(r, r.input(v, 0)))) out.push_back(v);
@@ -54,8 +55,8 @@ template <class Module, class Store> class weight_storer {
  private:
   // The constant's numbers in blocks along the depth of a product, its second to last dim, or along rows.
   constexpr value_id stored(value_id reader, value_id w, bool of_product) {
-    for (const auto& [from, by] : done_)
-      if (from == w) return by;
+    for (const done& d : done_)
+      if (d.from == w && d.of_product == of_product) return d.by;
     const constant_view c = viewed_constant(r_, w);
     layout core = c.at;
     while (core.lens.size() > 2) {
@@ -77,7 +78,7 @@ template <class Module, class Store> class weight_storer {
     if (of_product) y = r_.add(op::transpose{{1, 0}}, {y});
     const dims lens = r_.shape_of(w).lens;
     if (!(r_.shape_of(y).lens == lens)) y = r_.add(op::multibroadcast{lens}, {y});
-    done_.push_back({w, y});
+    done_.push_back({w, of_product, y});
     return y;
   }
 
@@ -85,7 +86,13 @@ template <class Module, class Store> class weight_storer {
   const small_vector<value_id>& readers_;
   Store& store_;
   pass_note& note_;
-  small_vector<std::pair<value_id, value_id>> done_;
+  // A product's blocks go the other way than a gather's.
+  struct done {
+    value_id from;
+    bool of_product = false;
+    value_id by;
+  };
+  small_vector<done> done_;
 };
 
 }  // namespace detail

@@ -12,6 +12,8 @@ class input_products {
   void add(std::span<const float> rows, thread_pool& pool);
   std::int64_t depth() const { return depth_; }
   std::int64_t rows() const { return rows_; }
+  /// Whether no row had anything but zeros.
+  bool is_zero() const;
   double at(std::int64_t i, std::int64_t j) const { return sums_[static_cast<std::size_t>(i * depth_ + j)]; }
 
  private:

@@ -81,6 +81,9 @@ class QuantizeTest(unittest.TestCase):
         self.refuses("needs none", kiln.calibrate, model, self.samples, precision="bf16")
         self.refuses("a sample is a dict", kiln.calibrate, model, [[1, 2]])
         self.refuses("image", kiln.calibrate, model, [{}])
+        self.refuses("samples have no use", kiln.quantize, model, "bf16", samples=self.samples)
+        self.refuses("accuracy_level", kiln.quantize, model, "int4", accuracy_level=7)
+        self.refuses("inputs of a sample have names", kiln.calibrate, model, [{1: self.scans}])
         self.refuses("of a precision", kiln.compile, model, ranges="t.json")
 
         def broken():

@@ -15,14 +15,14 @@ struct block_scale {
   float scale = 0, zero = 0;
 };
 
-class code_range {
+class block_codes {
  public:
-  explicit code_range(const block_format& f)
+  explicit block_codes(const block_format& f)
       : most_(static_cast<float>((1 << f.bits) - 1)), middle_(static_cast<float>(1 << (f.bits - 1))) {}
   float most() const { return most_; }
   float middle() const { return middle_; }
   float code(float x, const block_scale& s) const {
-    const float inverse = s.scale == 0 ? 0.0f : 1 / s.scale;
+    const float inverse = std::isnormal(s.scale) ? 1 / s.scale : 0.0f;
     return std::clamp(std::round(x * inverse + s.zero), 0.0f, most_);
   }
 
@@ -40,13 +40,13 @@ inline extremes extremes_of(block w) {
 
 // The greatest magnitude is a code that is farthest from the middle: it gets the lowest one, which is one farther away
 // than the highest.
-inline block_scale symmetric_range(block w, const code_range& codes) {
+inline block_scale symmetric_range(block w, const block_codes& codes) {
   const auto [low, high] = extremes_of(w);
   const float most = std::abs(high) > std::abs(low) ? high : low;
   return {-most / codes.middle(), codes.middle()};
 }
 // From the lowest to the highest weight, 0 included, which is a code.
-inline block_scale whole_range(block w, const code_range& codes) {
+inline block_scale whole_range(block w, const block_codes& codes) {
   auto [low, high] = extremes_of(w);
   low = std::min(low, 0.0f);
   high = std::max(high, 0.0f);
@@ -61,6 +61,9 @@ inline void put_field(std::vector<std::uint8_t>& to, std::size_t byte, std::int6
 inline unsigned field_of(const std::vector<std::uint8_t>& from, std::size_t byte, std::int64_t k, std::int64_t bits) {
   return from[byte + static_cast<std::size_t>(k * bits / 8)] >> (k * bits % 8) & ((1u << bits) - 1);
 }
+
+// Whether the range of a block that has the weight is a float.
+inline bool can_be_stored(float x) { return std::isfinite(2 * x); }
 
 inline std::size_t row_bytes(const block_weights& w) {
   return static_cast<std::size_t>(w.blocks() * w.format.block * w.format.bits / 8);

@@ -32,9 +32,15 @@ matrix inverse_factor(const input_products& inputs, double damping) {
 
 }  // namespace
 
+bool input_products::is_zero() const {
+  for (std::int64_t i = 0; i < depth_; ++i)
+    if (at(i, i) != 0) return false;
+  return true;
+}
+
 void input_products::add(std::span<const float> rows, thread_pool& pool) {
   const auto depth = static_cast<std::size_t>(depth_);
-  if (rows.size() % depth != 0)
+  if (depth == 0 || rows.size() % depth != 0)
     raise(fault::of(errc::shape_mismatch, "elements of a product's inputs", "rows of its depth", rows.size()));
   const std::size_t count = rows.size() / depth;
   rows_ += static_cast<std::int64_t>(count);
@@ -56,7 +62,7 @@ block_weights gptq_blocks(std::span<const float> weights, std::int64_t rows, con
     raise(fault::of(errc::shape_mismatch, "depth of a product's inputs", out.depth, inputs.depth()));
   if (!(damping > 0)) raise(errc::invalid_argument, "damping is positive: found " + std::to_string(damping));
   const matrix factor = inverse_factor(inputs, damping);
-  const code_range codes(format);
+  const block_codes codes(format);
   constexpr std::int64_t rows_at_once = 8;  // each row of the factor is read once for so many
   const auto depth = static_cast<std::size_t>(out.depth);
   pool.parallel_for((rows + rows_at_once - 1) / rows_at_once, [&](std::int64_t task, unsigned) {

@@ -5,6 +5,7 @@
 #include <map>
 
 #include "kiln/pass/store_weights.hpp"
+#include "kiln/quantize/impl/block_scale.hpp"
 
 namespace kiln::quantize {
 namespace {
@@ -89,22 +90,31 @@ quantized_program stored_program(program p, const int4_options& options, const s
   quantized_program out;
   pass_note done = store_weights(p, readers, [&](value_id reader, const literal& matrix) {
     const auto values = matrix.to<float>();
-    if (!std::all_of(values.begin(), values.end(), [](float x) { return std::isfinite(x); })) {
-      out.note.remark(text("a matrix of " + kiln::to_string(matrix.get_shape()) + " is not finite, and stays in f32"));
+    const std::string name = p.main().producer(reader).name.str();
+    if (!std::all_of(values.begin(), values.end(), can_be_stored)) {
+      out.note.remark(text("the matrix of '" + name + "' is not finite, or its range is not, and stays in f32"));
       return stored_matrix{};
     }
     const std::int64_t rows = matrix.get_shape().lens[0].value();
     const std::span<const float> weights(values.data(), values.size());
     const auto known = inputs.find(p.main().producer(reader).inputs[0]);
-    if (known != inputs.end() && p.main().producer(reader).op.name() == "dot")
-      return stored(gptq_blocks(weights, rows, options.format, known->second, options.damping, pool),
-                    options.bytes_suffice);
+    if (known != inputs.end() && p.main().producer(reader).op.name() == "dot") {
+      if (!known->second.is_zero()) try {
+          return stored(gptq_blocks(weights, rows, options.format, known->second, options.damping, pool),
+                        options.bytes_suffice);
+        } catch (error& e) {
+          throw e.at_instruction(name);
+        }
+      out.note.remark(text("the matrix of '" + name + "' is rounded: samples show nothing that it is multiplied with"));
+    }
     const weight_method method = options.method == weight_method::gptq ? weight_method::rtn : options.method;
     return stored(in_blocks(weights, rows, options.format, method, pool), options.bytes_suffice);
   });
-  if (done.counts.total() == 0)
-    raise(errc::invalid_argument,
-          "a constant matrix of f32 that a dot or gather reads: found none that could be stored in blocks");
+  if (done.counts.total() == 0) {
+    std::string why = "a constant matrix of f32 that a dot or gather reads: found none that could be stored in blocks";
+    for (const text& r : out.note.remarks) why += "; " + r.str();
+    raise(errc::invalid_argument, why);
+  }
   out.note.count(done.counts);
   for (text& remark : done.remarks) out.note.remark(std::move(remark));
   out.graph = std::move(p);

@@ -25,7 +25,11 @@ std::vector<std::string> worst_first(const program& p, const accuracy_report& r,
   const module_graph& m = p.main();
   program copy = p;
   std::vector<std::string> known, out;
-  for (const value_id v : quantizable_products(copy.main())) known.push_back(copy.main().producer(v).name.str());
+  for (const value_id v : quantizable_products(copy.main())) {
+    const auto& i = copy.main().producer(v);
+    if (std::find(options.ops.begin(), options.ops.end(), i.op.name()) != options.ops.end())
+      known.push_back(i.name.str());
+  }
   const std::vector<watched_value> values = float_values(p);
   const auto add = [&](const std::string& tensor) {
     for (const watched_value& w : values) {
@@ -57,6 +61,7 @@ double least_of(const accuracy_report& r) {
 mixed_program to_int8_within(const program& p, double least, const ranges& known, const int8_options& options,
                              const repeated_data& data, const target& t, const compile_options& compiling,
                              const calibration_progress& progress) {
+  if (least != least) raise(errc::invalid_argument, "the least SQNR is a number of decibels: found NaN");
   int8_options how = options;
   mixed_program out;
   for (std::size_t more = 1;; more *= 2) {

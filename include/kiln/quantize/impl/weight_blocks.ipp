@@ -12,7 +12,7 @@ namespace {
 // Large weights count more, as they do in what a network computes.
 float importance(float x, float typical) { return typical + std::abs(x); }
 
-double weighed_error(block w, const block_scale& s, const code_range& codes, float typical) {
+double weighed_error(block w, const block_scale& s, const block_codes& codes, float typical) {
   double error = 0;
   for (const float x : w) {
     const double apart = static_cast<double>((codes.code(x, s) - s.zero) * s.scale) - x;
@@ -22,7 +22,7 @@ double weighed_error(block w, const block_scale& s, const code_range& codes, flo
 }
 
 // The scale with the least weighed squared error for the codes that another scale gives.
-float fitted_scale(block w, const block_scale& s, const code_range& codes, float typical) {
+float fitted_scale(block w, const block_scale& s, const block_codes& codes, float typical) {
   double along = 0, square = 0;
   for (const float x : w) {
     const double q = codes.code(x, s) - s.zero, weight = importance(x, typical);
@@ -33,7 +33,7 @@ float fitted_scale(block w, const block_scale& s, const code_range& codes, float
 }
 
 // Of ranges somewhat narrower and wider than the weights' own, each fitted to its codes, the best.
-block_scale searched_range(block w, const code_range& codes, bool symmetric) {
+block_scale searched_range(block w, const block_codes& codes, bool symmetric) {
   constexpr int steps = 20;
   double square = 0;
   for (const float x : w) square += static_cast<double>(x) * x;
@@ -59,7 +59,7 @@ block_scale searched_range(block w, const code_range& codes, bool symmetric) {
 }
 
 // Alternates between codes and the zero point: what is far from its code counts little (a norm of .7).
-block_scale robust_zero(block w, const code_range& codes) {
+block_scale robust_zero(block w, const block_codes& codes) {
   constexpr int most_steps = 20;
   constexpr float norm = .7f, growth = 1.01f;
   const auto [low, high] = extremes_of(w);
@@ -94,7 +94,7 @@ void check(const block_format& f) {
 }
 
 void write_row(block_weights& to, std::int64_t row, std::span<const float> weights, weight_method method) {
-  const code_range codes(to.format);
+  const block_codes codes(to.format);
   for (std::size_t b = 0; b < static_cast<std::size_t>(to.blocks()); ++b) {
     const auto from = b * static_cast<std::size_t>(to.format.block);
     const block w = weights.subspan(from, std::min(weights.size() - from, static_cast<std::size_t>(to.format.block)));
@@ -116,8 +116,9 @@ block_weights empty_blocks(std::span<const float> weights, std::int64_t rows, co
   const auto count = static_cast<std::int64_t>(weights.size());
   if (rows < 1 || count == 0 || count % rows != 0)
     raise(fault::of(errc::invalid_argument, "rows of the weights", "a divisor of their number", rows));
-  if (!std::all_of(weights.begin(), weights.end(), [](float x) { return std::isfinite(x); }))
-    raise(errc::invalid_argument, "weights in blocks are finite: found infinity or NaN");
+  if (!std::all_of(weights.begin(), weights.end(), can_be_stored))
+    raise(errc::invalid_argument,
+          "weights in blocks are finite and at most half the greatest float: found others, infinity or NaN");
   block_weights out;
   out.rows = rows;
   out.depth = count / rows;

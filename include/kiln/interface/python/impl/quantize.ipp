@@ -38,6 +38,9 @@ quantize::calibration_data samples_of(const py::object& samples, const program& 
                                         std::string(py::str(py::type::handle_of(item).attr("__name__"))));
     quantize::sample out;
     for (const auto& [key, data] : item.cast<py::dict>()) {
+      if (!py::isinstance<py::str>(key))
+        raise(errc::invalid_argument, "inputs of a sample have names: found " +
+                                          std::string(py::str(py::type::handle_of(key).attr("__name__"))));
       const auto name = py::cast<std::string>(key);
       const value_id at = p.main().find_parameter(name);
       borrowed_array a;
@@ -100,7 +103,10 @@ quantize::precision_options precision_of(const std::string& name, const py::dict
     out.int4.method = quantize::weight_method_named(method);
     std::int64_t level = 0;
     given.take("accuracy_level", level);
+    if (level < 0 || level > 4)
+      raise(errc::invalid_argument, "accuracy_level is 0 to 4: found " + std::to_string(level));
     out.int4.bytes_suffice = level == 4;
+    given.take("damping", out.int4.damping);
     out.int4.exclude = exclude;
     if (!out.ops.empty()) out.int4.ops = out.ops;
   } else if (!halves) {
@@ -123,6 +129,7 @@ held_ranges calibrate_program(const held_program& p, const std::string& to, cons
   const program prepared = quantize::prepared(p.graph);
   const auto watched =
       wanted == precision::int8 ? quantize::values_to_quantize(prepared) : quantize::float_values(prepared);
+  if (watched.empty()) return {{}, how.method};
   const auto target = named_target(where, {});
   const quantize::calibration_data data = samples_of(samples, prepared);
   const auto told = shared_object(progress);
@@ -143,8 +150,11 @@ held_program quantize_program(const held_program& p, const std::string& to, cons
   if (ranges) how.known = ranges->all;
   how.is_prepared = true;
   const program prepared = quantize::prepared(p.graph);
-  how.int8.exclude = quantize::prepared_names(p.graph, prepared, how.int8.exclude);
+  for (std::vector<std::string>* names : {&how.int8.exclude, &how.int4.exclude})
+    *names = quantize::prepared_names(p.graph, prepared, *names);
   const bool by_samples = how.to == precision::int4 && how.int4.method == quantize::weight_method::gptq;
+  if (!by_samples && !samples.is_none())
+    raise(errc::invalid_argument, "samples have no use: int8, fp16 and gptq of int4 take some");
   const auto target = named_target(where, {});
   const quantize::calibration_data data =
       by_samples && !samples.is_none() ? samples_of(samples, prepared) : quantize::calibration_data{};

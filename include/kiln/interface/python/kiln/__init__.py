@@ -131,14 +131,14 @@ def compile(
 
     `model` is an ONNX file or its bytes, a file with a saved program, a Program, or a Builder, which is finished. For
     `dims`, `shapes`, `values`, `keep_inputs` and `directory` see read(). `weights` binds weights by name.
-    `precision` and `ranges` are those of quantize(). `progress` shows how far tuning is: True draws a bar where tqdm is installed, a function is called with the number of kernels
-    that are chosen, their number, and the name of the next. Every other keyword is an option of compilation, such as
-    `threads=4` or `tune=True`: see options()."""
+    `precision` and `ranges` are those of quantize(). `progress` shows how far tuning is: True draws a bar where tqdm is
+    installed, a function is called with the number of kernels that are chosen, their number, and the name of the next.
+    Every other keyword is an option of compilation, such as `threads=4` or `tune=True`: see options()."""
     texts = _texts_of(options)
     if isinstance(model, Builder):
         model = model.finish()
     if not isinstance(model, Program):
-        decided = dims or shapes or values or keep_inputs or weights or precision
+        decided = dims or shapes or values or keep_inputs or weights or precision is not None or ranges is not None
         if isinstance(model, (str, os.PathLike)) and not decided and _kiln._is_saved_program(model):
             return _kiln._load(model, target, texts, False)
         model = read(model, dims=dims, shapes=shapes, values=values, keep_inputs=keep_inputs, directory=directory)
@@ -186,7 +186,8 @@ def quantize(
 
     Options: `ops` names the ops that it concerns; `exclude` nodes that stay as they are (not of 16-bit floats). Of
     "int8" and "dynamic-int8": `per_channel=True`, `reduce_range=False`; of "int8": `symmetric=False`. Of "int4":
-    `bits=4`, `block_size=32`, `symmetric=True`, `weight_method="rtn"` ("k_quant", "hqq", "gptq"), `accuracy_level=0`."""
+    `bits=4`, `block_size=32`, `symmetric=True`, `weight_method="rtn"` ("k_quant", "hqq", "gptq"), `damping=0.01` of
+    the last, `accuracy_level=0`."""
     program = model if isinstance(model, Program) else read(model)
     if samples is not None and precision in ("int8", "fp16"):
         if ranges is not None:

@@ -3,6 +3,7 @@
 #include <map>
 #include <string>
 #include <string_view>
+#include <tuple>
 #include <vector>
 
 #include "kiln/onnx/export.hpp"
@@ -135,7 +136,8 @@ class exporter {
   std::map<std::int64_t, source> sources_;
   std::map<std::uint64_t, std::string> named_;  // values of the main module that are outputs, by value_key
   std::map<std::string, std::string> missing_;
-  std::map<std::pair<const module_graph*, std::uint32_t>, names> stored_;  // operands of weights in blocks
+  // operands of weights in blocks, as products or gathers read them
+  std::map<std::tuple<const module_graph*, std::uint32_t, bool>, names> stored_;
   std::size_t count_ = 0, bytes_ = 0;
   std::string prefix_;
 };

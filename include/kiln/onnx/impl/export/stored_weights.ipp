@@ -76,6 +76,10 @@ stored_readers::stored_readers(const module_graph& m) : skipped_(m.size(), false
     if (!leads[i]) continue;
     bool only = true;
     for (const std::uint32_t u : users[i]) {
+      if (u == user_lists::output_user) {
+        only = false;
+        break;
+      }
       const bool reads_matrix =
           found.contains(u) && m[u].inputs[op_of<op::dot>(m, u) ? 1 : 0].instruction == i &&
           std::count_if(m[u].inputs.begin(), m[u].inputs.end(), [&](value_id v) { return v.instruction == i; }) == 1;
@@ -103,7 +107,7 @@ void exporter::write_stored(const exported& e, std::uint32_t numbers) {
   const shape& result = m[numbers].results[0];
   const std::int64_t columns = result.lens[0].value(), depth = result.lens[1].value(),
                      blocks = (depth + o.block - 1) / o.block;
-  auto& named = stored_[{&m, numbers}];
+  auto& named = stored_[{&m, numbers, is_product}];
   if (named.empty()) {
     for (std::size_t k = 0; k < in.size(); ++k) {
       const literal& l = *literal_of(m, in[k]);

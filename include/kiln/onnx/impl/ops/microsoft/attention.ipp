@@ -58,7 +58,11 @@ struct projected_inputs {
 variables projected_attention(node_context& c, value x, const projected_inputs& at) {
   const std::int64_t heads = c.integer("num_heads", 0);
   const auto sizes = c.integers("qkv_hidden_sizes");
-  if (!sizes.empty() && sizes.size() != 3) c.malformed("qkv_hidden_sizes has three numbers");
+  if (!sizes.empty()) {
+    if (sizes.size() != 3) c.malformed("qkv_hidden_sizes has three numbers");
+    if (sizes[0] < 1 || sizes[1] < 1 || sizes[2] < 1 || !(x.dim(2) == dimension(sizes[0] + sizes[1] + sizes[2])))
+      c.malformed("qkv_hidden_sizes are positive and add up to the weights' columns, " + kiln::to_string(x.dim(2)));
+  }
   if (c.flag("do_rotary")) c.unsupported("rotates inside the attention");
   dimension from = 0;
   const auto part = [&](std::size_t k) {

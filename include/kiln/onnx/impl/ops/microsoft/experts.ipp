@@ -94,7 +94,7 @@ template <class Weights>
 variables mixture(node_context& c, const layer_inputs (&layers)[3], value mixing, const Weights& weights_of) {
   const dims lens = c.in(0).get_shape().lens;
   if (lens.size() != 2 && lens.size() != 3) c.malformed("the input has rank 2 or 3");
-  const value x = c.in(0).reshape({product(lens) / lens.back(), lens.back()});
+  const value x = c.in(0).reshape({lens.size() == 3 ? lens[0] * lens[1] : lens[0], lens.back()});
   const dimension count = c.in(layers[0].weights).dim(0);
   if (!count.is_constant()) c.unsupported(kiln::to_string(count) + " experts");
   const gating g = read_gating(c);

@@ -231,7 +231,9 @@ constexpr float nf4_numbers[] = {-1,
 variables import_matmul_bnb4(node_context& c) {
   const std::int64_t depth = c.integer("K", 0), columns = c.integer("N", 0), block = c.integer("block_size", 0);
   if (depth < 1 || columns < 1 || block < 1) c.malformed("K, N and block_size are positive");
-  const std::int64_t kind = c.integer("quant_type", 0), all = depth * columns;
+  std::int64_t all = 0;
+  if (__builtin_mul_overflow(depth, columns, &all)) c.malformed("K times N is no number of weights");
+  const std::int64_t kind = c.integer("quant_type", 0);
   if (kind != 0 && kind != 1) c.malformed("quant_type is 0 for FP4 or 1 for NF4, found " + std::to_string(kind));
   if (!c.flag("transB", true)) c.unsupported("transB = 0, which training alone reads");
   const value bytes = c.in(1).reshape({(all + 1) / 2}).convert(dtype::u32).unsqueeze({1});
