@@ -8,10 +8,13 @@
 #include "kiln/onnx/import.hpp"
 #include "kiln/onnx/tensor.hpp"
 #include "kiln/op/dynamic/selection.hpp"
+#include "quantize/message_of.hpp"
 #include "runtime/compare.hpp"
 
 namespace kiln::quantize {
 namespace {
+
+using test::message_of;
 
 using kiln::testing::random_argument;
 using ::testing::AllOf;
@@ -45,16 +48,6 @@ calibration_data data_of(std::vector<sample> samples) {
 }
 
 std::vector<std::string> names(std::initializer_list<const char*> all) { return {all.begin(), all.end()}; }
-
-std::string message_of(const std::function<void()>& f, errc code) {
-  try {
-    f();
-  } catch (const error& e) {
-    EXPECT_EQ(e.code(), code) << e.what();
-    return e.what();
-  }
-  return "no error";
-}
 
 TEST(calibration, ranges_by_name_of_inputs_outputs_and_the_middle) {
   const program p = small_program();

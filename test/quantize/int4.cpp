@@ -10,6 +10,7 @@
 #include "kiln/onnx/import.hpp"
 #include "kiln/op/quant/block_dequantize.hpp"
 #include "pass/evaluate.hpp"
+#include "quantize/message_of.hpp"
 
 namespace kiln::test {
 namespace {
@@ -49,15 +50,6 @@ double loss(const std::vector<float>& exact, const std::vector<float>& found) {
 program imported(const std::string& bytes) {
   return onnx::parse_model(std::as_bytes(std::span(bytes.data(), bytes.size()))).graph;
 }
-std::string message_of(const std::function<void()>& f) {
-  try {
-    f();
-  } catch (const error& e) {
-    return e.what();
-  }
-  return {};
-}
-
 TEST(int4, matrices_are_stored_and_what_they_compute_is_near) {
   const program p = prepared(small_network());
   const std::vector<float> exact = result_of(p);

@@ -8,6 +8,7 @@
 #include "kiln/onnx/import.hpp"
 #include "kiln/onnx/tensor.hpp"
 #include "pass/evaluate.hpp"
+#include "quantize/message_of.hpp"
 
 namespace kiln::test {
 namespace {
@@ -24,15 +25,6 @@ program small_network() {
   b.label = text("second");
   b.output(y.reshape({1, 64}).dot(weights({64, 5})), "y");
   return b.finish();
-}
-
-std::string message_of(const std::function<void()>& f) {
-  try {
-    f();
-  } catch (const error& e) {
-    return e.what();
-  }
-  return {};
 }
 
 TEST(int8, ranges_are_wanted_of_what_products_read) {

@@ -3,7 +3,7 @@
 #include "kiln/op/quant/dequantize_linear.hpp"
 #include "kiln/op/quant/dynamic_quantize_linear.hpp"
 #include "kiln/op/quant/range.hpp"
-#include "kiln/pass/constants.hpp"
+#include "kiln/pass/constant_matrix.hpp"
 #include "kiln/pass/note.hpp"
 
 namespace kiln {
@@ -137,13 +137,13 @@ template <class Module> class quantization_writer {
       const auto w = integers_of_weights(v);
       if (!w) continue;
       const text name = r_.producer(v).name;
-      const value_id x = bytes_of(r_.input(v, 0)), weights = repeated(w->stored, r_.shape_of(r_.input(v, 1)).lens),
+      const value_id x = bytes_of(r_.input(v, 0)), weights = repeated(r_, w->stored, r_.shape_of(r_.input(v, 1)).lens),
                      sum = r_.add(op::centered_dot{}, {x, weights, {x.instruction, 2}}),
                      real = r_.add(op::convert{dtype::f32}, {sum});
       const dims columns = r_.shape_of(w->scale).lens, lens = r_.shape_of(v).lens;
-      const value_id scale = r_.add(op::mul{}, {repeated({x.instruction, 1}, columns), w->scale});
+      const value_id scale = r_.add(op::mul{}, {repeated(r_, value_id{x.instruction, 1}, columns), w->scale});
       const value_id spread = columns.empty()
-                                  ? repeated(scale, lens)
+                                  ? repeated(r_, scale, lens)
                                   : r_.add(op::broadcast{static_cast<std::int64_t>(lens.size()) - 1, lens}, {scale});
       note_.count(r_.producer(v).op.name());
       r_.replace(v, r_.add(op::mul{}, {real, spread}, name.view()));
@@ -213,11 +213,7 @@ template <class Module> class quantization_writer {
     const constant_view c = viewed_constant(r_, w);
     if (!c || c.from->has_symbols() || c.from->get_shape().type != dtype::f32) return std::nullopt;
     const bool convolves = r_.template get_if<op::convolution>(product) != nullptr;
-    layout core = c.at;
-    while (!convolves && core.lens.size() > 2 && !varies(core, 0)) {
-      core.lens.erase(0);
-      core.strides.erase(0);
-    }
+    const layout core = convolves ? c.at : without_repeats(c.at);
     const literal whole = laid_out(*c.from, core);
     const std::int64_t axis = convolves ? 0 : static_cast<std::int64_t>(core.lens.size()) - 1;
     const channel_scales scales(whole, axis, plan_.weights);
@@ -227,26 +223,17 @@ template <class Module> class quantization_writer {
                                  .append(std::string_view("' are not all finite, so that its product stays in f32"))));
       return std::nullopt;
     }
-    const value_id stored = r_.add_literal(scales.integers(whole), {origin(w)});
+    const value_id stored = r_.add_literal(scales.integers(whole), {origin_of(r_, w)});
     return integer_weights{stored, r_.add_literal(scales.scales()), axis};
-  }
-  // A value with the dims of another that only repeats it.
-  constexpr value_id repeated(value_id v, const dims& lens) {
-    return r_.shape_of(v).lens == lens ? v : r_.add(op::multibroadcast{lens}, {v});
   }
   // What the integers of a product's weights stand for, or empty.
   constexpr value_id quantized_weights(value_id product) {
     const auto w = integers_of_weights(product);
     if (!w) return {};
     const text name = r_.producer(w->stored).name;
-    return repeated(r_.add(op::dequantize_linear{w->axis}, {w->stored, w->scale}, name.view()),
+    return repeated(r_, r_.add(op::dequantize_linear{w->axis}, {w->stored, w->scale}, name.view()),
                     r_.shape_of(r_.input(product, 1)).lens);
   }
-  constexpr value_id origin(value_id v) const {
-    while (r_.is_kind(v, op_kind::view)) v = r_.input(v, 0);
-    return v;
-  }
-
   // A scale for each channel, from its greatest magnitude.
   struct channel_scales {
     axis_split split;

@@ -1,7 +1,7 @@
 #pragma once
 #include "kiln/op/index/gather.hpp"
 #include "kiln/op/quant/block_dequantize.hpp"
-#include "kiln/pass/constants.hpp"
+#include "kiln/pass/constant_matrix.hpp"
 #include "kiln/pass/note.hpp"
 
 namespace kiln {
@@ -58,26 +58,20 @@ template <class Module, class Store> class weight_storer {
     for (const done& d : done_)
       if (d.from == w && d.of_product == of_product) return d.by;
     const constant_view c = viewed_constant(r_, w);
-    layout core = c.at;
-    while (core.lens.size() > 2) {
-      core.lens.erase(0);
-      core.strides.erase(0);
-    }
+    layout core = without_repeats(c.at);
     if (of_product) {
       std::swap(core.lens[0], core.lens[1]);
       std::swap(core.strides[0], core.strides[1]);
     }
     const stored_matrix m = store_(reader, laid_out(*c.from, core));
     if (m.operands.empty()) return {};
-    value_id source = w;
-    while (r_.is_kind(source, op_kind::view)) source = r_.input(source, 0);
+    const value_id source = origin_of(r_, w);
     small_vector<value_id> operands;
     for (const literal& l : m.operands)
       operands.push_back(operands.empty() ? r_.add_literal(l, {source}) : r_.add_literal(l));
     value_id y = r_.add(m.op, std::move(operands), r_.producer(source).name.view());
     if (of_product) y = r_.add(op::transpose{{1, 0}}, {y});
-    const dims lens = r_.shape_of(w).lens;
-    if (!(r_.shape_of(y).lens == lens)) y = r_.add(op::multibroadcast{lens}, {y});
+    y = repeated(r_, y, r_.shape_of(w).lens);
     done_.push_back({w, of_product, y});
     return y;
   }

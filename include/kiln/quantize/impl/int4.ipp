@@ -6,13 +6,12 @@
 
 #include "kiln/pass/store_weights.hpp"
 #include "kiln/quantize/impl/block_scale.hpp"
+#include "kiln/quantize/impl/named.hpp"
 
 namespace kiln::quantize {
 namespace {
 
-bool named(const std::vector<std::string>& list, std::string_view name) {
-  return std::find(list.begin(), list.end(), name) != list.end();
-}
+using detail::is_listed;
 
 small_vector<value_id> chosen_readers(program& p, const int4_options& options) {
   for (const std::string& op : options.ops)
@@ -23,10 +22,10 @@ small_vector<value_id> chosen_readers(program& p, const int4_options& options) {
   for (const value_id v : readers_of_matrices(p.main())) {
     const auto& i = p.main().producer(v);
     known.push_back(i.name.str());
-    if (named(options.ops, i.op.name()) && !named(options.exclude, i.name.view())) out.push_back(v);
+    if (is_listed(options.ops, i.op.name()) && !is_listed(options.exclude, i.name.view())) out.push_back(v);
   }
   for (const std::string& name : options.exclude)
-    if (!named(known, name))
+    if (!is_listed(known, name))
       raise(errc::not_found, "no instruction '" + name + "' reads a matrix that could be stored in blocks");
   return out;
 }
@@ -85,28 +84,39 @@ measured_inputs measure(const program& p, const small_vector<value_id>& readers,
   return out;
 }
 
+// By gptq where samples show what the matrix of a dot is multiplied with; an error names the dot.
+std::optional<block_weights> by_samples(const program& p, value_id reader, std::span<const float> weights,
+                                        std::int64_t rows, const int4_options& options, const measured_inputs& inputs,
+                                        pass_note& note, thread_pool& pool) {
+  const auto& i = p.main().producer(reader);
+  const auto known = i.op.name() == "dot" ? inputs.find(i.inputs[0]) : inputs.end();
+  if (known == inputs.end()) return std::nullopt;
+  if (known->second.is_zero()) {
+    note.remark(
+        text("the matrix of '" + i.name.str() + "' is rounded: samples show nothing that it is multiplied with"));
+    return std::nullopt;
+  }
+  try {
+    return gptq_blocks(weights, rows, options.format, known->second, options.damping, pool);
+  } catch (error& e) {
+    throw e.at_instruction(i.name.str());
+  }
+}
+
 quantized_program stored_program(program p, const int4_options& options, const small_vector<value_id>& readers,
                                  const measured_inputs& inputs, thread_pool& pool) {
   quantized_program out;
   pass_note done = store_weights(p, readers, [&](value_id reader, const literal& matrix) {
     const auto values = matrix.to<float>();
-    const std::string name = p.main().producer(reader).name.str();
     if (!std::all_of(values.begin(), values.end(), can_be_stored)) {
+      const std::string name = p.main().producer(reader).name.str();
       out.note.remark(text("the matrix of '" + name + "' is not finite, or its range is not, and stays in f32"));
       return stored_matrix{};
     }
     const std::int64_t rows = matrix.get_shape().lens[0].value();
     const std::span<const float> weights(values.data(), values.size());
-    const auto known = inputs.find(p.main().producer(reader).inputs[0]);
-    if (known != inputs.end() && p.main().producer(reader).op.name() == "dot") {
-      if (!known->second.is_zero()) try {
-          return stored(gptq_blocks(weights, rows, options.format, known->second, options.damping, pool),
-                        options.bytes_suffice);
-        } catch (error& e) {
-          throw e.at_instruction(name);
-        }
-      out.note.remark(text("the matrix of '" + name + "' is rounded: samples show nothing that it is multiplied with"));
-    }
+    if (const auto found = by_samples(p, reader, weights, rows, options, inputs, out.note, pool))
+      return stored(*found, options.bytes_suffice);
     const weight_method method = options.method == weight_method::gptq ? weight_method::rtn : options.method;
     return stored(in_blocks(weights, rows, options.format, method, pool), options.bytes_suffice);
   });

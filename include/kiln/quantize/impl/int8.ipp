@@ -2,12 +2,12 @@
 
 #include <algorithm>
 
+#include "kiln/quantize/impl/named.hpp"
+
 namespace kiln::quantize {
 namespace {
 
-bool named(const std::vector<std::string>& list, std::string_view name) {
-  return std::find(list.begin(), list.end(), name) != list.end();
-}
+using detail::is_listed;
 
 // Names that no product has are mistakes of the caller's.
 void check_names(const module_graph& m, const small_vector<value_id>& products, const int8_options& options) {
@@ -33,7 +33,7 @@ small_vector<value_id> chosen_products(program& p, const int8_options& options) 
   small_vector<value_id> out;
   for (const value_id v : all) {
     const auto& i = p.main().producer(v);
-    if (named(options.ops, i.op.name()) && !named(options.exclude, i.name.view())) out.push_back(v);
+    if (is_listed(options.ops, i.op.name()) && !is_listed(options.exclude, i.name.view())) out.push_back(v);
   }
   return out;
 }

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "kiln/quantize/impl/named.hpp"
+
 namespace kiln::quantize {
 namespace {
 
@@ -27,8 +29,7 @@ std::vector<std::string> worst_first(const program& p, const accuracy_report& r,
   std::vector<std::string> known, out;
   for (const value_id v : quantizable_products(copy.main())) {
     const auto& i = copy.main().producer(v);
-    if (std::find(options.ops.begin(), options.ops.end(), i.op.name()) != options.ops.end())
-      known.push_back(i.name.str());
+    if (detail::is_listed(options.ops, i.op.name())) known.push_back(i.name.str());
   }
   const std::vector<watched_value> values = float_values(p);
   const auto add = [&](const std::string& tensor) {
@@ -38,10 +39,8 @@ std::vector<std::string> worst_first(const program& p, const accuracy_report& r,
       std::vector<std::string> before;
       add_products(m, w.value.instruction, seen, before);
       for (std::string& name : before) {
-        const auto has = [&](const std::vector<std::string>& list) {
-          return std::find(list.begin(), list.end(), name) != list.end();
-        };
-        if (has(known) && !has(out) && !has(options.exclude)) out.push_back(std::move(name));
+        const auto listed = [&](const std::vector<std::string>& list) { return detail::is_listed(list, name); };
+        if (listed(known) && !listed(out) && !listed(options.exclude)) out.push_back(std::move(name));
       }
     }
   };

@@ -1,4 +1,5 @@
 #pragma once
+#include <algorithm>
 #include <span>
 #include <string>
 #include <string_view>
@@ -16,6 +17,11 @@ template <class Named, std::size_t N> Named named(std::string_view name, const N
   }
   raise(errc::invalid_argument,
         std::string(what).append(": expected one of ").append(known).append(", found '").append(name).append("'"));
+}
+
+/// Whether a list has a name.
+inline bool is_listed(std::span<const std::string> list, std::string_view name) {
+  return std::find(list.begin(), list.end(), name) != list.end();
 }
 
 }  // namespace kiln::quantize::detail

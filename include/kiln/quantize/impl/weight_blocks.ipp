@@ -1,6 +1,7 @@
 #include "kiln/quantize/weight_blocks.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 
 #include "kiln/quantize/impl/block_scale.hpp"
@@ -89,7 +90,7 @@ block_scale robust_zero(block w, const block_codes& codes) {
 void check(const block_format& f) {
   if (f.bits != 2 && f.bits != 4 && f.bits != 8)
     raise(fault::of(errc::invalid_argument, "bits of a weight", "2, 4 or 8", f.bits));
-  if (f.block < 16 || f.block > 65536 || (f.block & (f.block - 1)) != 0)
+  if (f.block < 16 || f.block > 65536 || !std::has_single_bit(static_cast<std::uint64_t>(f.block)))
     raise(fault::of(errc::invalid_argument, "weights of a block", "a power of two from 16 to 65536", f.block));
 }
 

@@ -24,6 +24,8 @@ std::shared_ptr<py::object> shared_object(py::object o) {
           }};
 }
 
+std::string type_name(py::handle object) { return py::str(py::type::handle_of(object).attr("__name__")); }
+
 // Samples of an iterator: dicts of arrays by input, whose types lists of numbers take.
 quantize::calibration_data samples_of(const py::object& samples, const program& p) {
   return [next = shared_object(py::iter(samples)), &p]() -> std::optional<quantize::sample> {
@@ -34,13 +36,11 @@ quantize::calibration_data samples_of(const py::object& samples, const program& 
       return std::nullopt;
     }
     if (!py::isinstance<py::dict>(item))
-      raise(errc::invalid_argument, "a sample is a dict of arrays by input: found " +
-                                        std::string(py::str(py::type::handle_of(item).attr("__name__"))));
+      raise(errc::invalid_argument, "a sample is a dict of arrays by input: found " + type_name(item));
     quantize::sample out;
     for (const auto& [key, data] : item.cast<py::dict>()) {
       if (!py::isinstance<py::str>(key))
-        raise(errc::invalid_argument, "inputs of a sample have names: found " +
-                                          std::string(py::str(py::type::handle_of(key).attr("__name__"))));
+        raise(errc::invalid_argument, "inputs of a sample have names: found " + type_name(key));
       const auto name = py::cast<std::string>(key);
       const value_id at = p.main().find_parameter(name);
       borrowed_array a;

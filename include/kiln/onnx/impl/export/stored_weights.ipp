@@ -1,6 +1,7 @@
 #include "kiln/onnx/impl/export/stored_weights.hpp"
 
 #include <algorithm>
+#include <bit>
 
 #include "kiln/graph/user_lists.hpp"
 #include "kiln/onnx/impl/export/exporter.hpp"
@@ -30,7 +31,7 @@ bool has_operator(const module_graph& m, std::uint32_t i) {
   if (data.type != dtype::u8 || data.rank() != 2 || normal_axis(o.axis, 2) != 1 || result.type != dtype::f32)
     return false;
   const std::int64_t depth = result.lens[1].value(), blocks = (depth + o.block - 1) / o.block;
-  const bool is_power = o.block >= 16 && (o.block & (o.block - 1)) == 0;
+  const bool is_power = o.block >= 16 && std::has_single_bit(static_cast<std::uint64_t>(o.block));
   if (!is_power || !(data.lens[1] == dimension(blocks * o.block * o.bits / 8))) return false;
   return in.size() == 3 || o.zero == (1 << (o.bits - 1));
 }
