@@ -56,8 +56,12 @@ std::optional<attention_form> find_form(const kernel_request& r) {
 
 class attention_kernel final : public kernel {
  public:
-  attention_kernel(const attention_form& form, std::int64_t keys_at_once) : form_(form), keys_at_once_(keys_at_once) {}
-  std::string name() const override { return "attention"; }
+  /// `stored`: the type of keys and values.
+  attention_kernel(const attention_form& form, dtype stored, std::int64_t keys_at_once)
+      : form_(form), stored_(stored), keys_at_once_(keys_at_once) {}
+  std::string name() const override {
+    return stored_ == dtype::f32 ? "attention" : "attention over " + std::string(to_string(stored_));
+  }
   stride_support input_strides(std::size_t i) const override {
     const auto* const end = form_.operands + 3;
     return std::find(form_.operands, end, i) != end ? stride_support::rows : stride_support::any;
@@ -83,7 +87,7 @@ class attention_kernel final : public kernel {
       return kernels::attention_problem::operand{t.data, t.strides[0], t.strides[1], t.strides[2]};
     };
     p.q = operand(q), p.k = operand(k), p.v = operand(v);
-    p.stored = k.type;
+    p.stored = stored_;
     p.k_scale = scales(in, 0), p.v_scale = scales(in, 1);
     p.out = y.as<float>();
     p.out_batch = y.strides[0], p.out_head = y.strides[1], p.out_row = y.strides[2];
@@ -106,6 +110,7 @@ class attention_kernel final : public kernel {
     return {t.as<const float>(), t.lens[1] == 1 ? 0 : t.strides[1], t.lens[3] == 1 ? 0 : t.strides[3]};
   }
   attention_form form_;
+  dtype stored_;
   std::int64_t keys_at_once_;
 };
 
@@ -129,7 +134,7 @@ std::unique_ptr<kernel> lower_attention(const kernel_request& r) {
       if (n < 2 * input(1).lens[2].value() && input(1).lens[2].value() > 64) keys.push_back(n);
   kernel_candidates all;
   for (std::int64_t n : keys) all.names.push_back(std::to_string(n) + " keys at once");
-  all.make = [&](std::size_t k) { return std::make_unique<attention_kernel>(*form, keys[k]); };
+  all.make = [&](std::size_t k) { return std::make_unique<attention_kernel>(*form, input(1).type, keys[k]); };
   return make_best(r, all);
 }
 
