@@ -1,0 +1,210 @@
+#include "peer/plugin.hpp"
+
+#include <gmock/gmock.h>
+
+#include <atomic>
+#include <thread>
+
+#include "onnx/model_writer.hpp"
+#include "peer/compare.hpp"
+#include "runtime/compare.hpp"
+
+// kiln's execution provider in the stock ONNX Runtime, beside ONNX Runtime's own on the CPU.
+namespace kiln::peer {
+namespace {
+
+using test::attr;
+using test::message;
+using test::node;
+constexpr int f32 = 1, i64 = 7, boolean = 9, text = 8;
+
+const std::string kilns = "KilnExecutionProvider";
+const text_pairs nothing_else{{"session.disable_cpu_ep_fallback", "1"}};
+
+class plugin : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    if (!library()) GTEST_SKIP() << "ONNX Runtime is not in build/peer (cmake/peer.sh)";
+  }
+  // Both providers' outputs, and what the plugin was given.
+  static void compare(const message& model, const std::map<std::string, argument>& given, std::size_t nodes,
+                      std::size_t parts, const text_pairs& entries = {}) {
+    const session peer(*library(), model.bytes());
+    const plugin_host host;
+    const plugin_session own(host, model.bytes(), {}, entries);
+    expect_equal_outputs(own.run(given), peer.run(given), 1e-5);
+    EXPECT_EQ(own.assigned(kilns), (std::pair<std::size_t, std::size_t>{nodes, parts}));
+  }
+};
+
+// y = relu(x w + b) of any number of rows
+message dense() {
+  std::vector<float> w(12), b{.5f, -.25f, .125f, 0};
+  for (std::size_t i = 0; i < w.size(); ++i) w[i] = static_cast<float>(i) * .25f - 1;
+  return test::model(test::graph({{node("MatMul", {"x", "w"}, {"p"}), node("Add", {"p", "b"}, {"s"}),
+                                   node("Erf", {"s"}, {"e"}), node("Relu", {"e"}, {"y"})},
+                                  {test::floats("w", {3, 4}, w), test::floats("b", {4}, b)},
+                                  {test::value_info("x", f32, {"rows", 3})},
+                                  {test::value_info("y", f32, {"rows", 4})}}));
+}
+
+argument rows(std::int64_t n, unsigned seed = 3) { return testing::random_argument({dtype::f32, {n, 3}}, seed); }
+
+TEST_F(plugin, is_registered_again_and_offers_a_device) {
+  const plugin_host host;
+  EXPECT_EQ(host.devices().size(), 1u);
+  host.remove();
+  EXPECT_TRUE(host.devices().empty());
+  host.add();
+  EXPECT_EQ(host.devices().size(), 1u);
+}
+
+TEST_F(plugin, takes_migraphx_name_where_it_is_registered_under_it) {
+  const plugin_host host("MIGraphXExecutionProvider");
+  const plugin_session own(host, dense().bytes(), {}, nothing_else);
+  EXPECT_EQ(own.assigned("MIGraphXExecutionProvider").second, 1u);
+}
+
+TEST_F(plugin, runs_a_whole_model_of_any_extents) {
+  const message model = dense();
+  const session peer(*library(), model.bytes());
+  const plugin_host host;
+  const plugin_session own(host, model.bytes(), {}, nothing_else);
+  for (const std::int64_t n : {2, 3, 1, 0, 7}) {
+    SCOPED_TRACE(n);
+    const std::map<std::string, argument> given{{"x", rows(n)}};
+    expect_equal_outputs(own.run(given), peer.run(given), 1e-6);
+  }
+}
+
+TEST_F(plugin, splits_around_what_kiln_does_not_run) {
+  // strings do not cross, so that the nodes between them are left
+  const message model = test::model(test::graph(
+      {{node("Relu", {"x"}, {"a"}), node("Cast", {"a"}, {"t"}, {attr("to", text)}),
+        node("Cast", {"t"}, {"b"}, {attr("to", f32)}), node("Neg", {"b"}, {"c"}), node("Add", {"c", "a"}, {"y"})},
+       {},
+       {test::value_info("x", f32, {"rows", 3})},
+       {test::value_info("y", f32, {"rows", 3}), test::value_info("t", text, {"rows", 3})}}));
+  const plugin_host host;
+  const plugin_session own(host, model.bytes());
+  EXPECT_EQ(own.assigned(kilns), (std::pair<std::size_t, std::size_t>{3, 2}));
+}
+
+message branch(std::string_view op, std::string_view out) {
+  return test::graph({{node(op, {"h"}, {std::string(out)})}, {}, {}, {test::value_info(out, f32, {"rows", 3})}}, "b");
+}
+
+TEST_F(plugin, takes_branches_with_their_node) {
+  const message model =
+      test::model(test::graph({{node("Neg", {"x"}, {"h"}), node("If", {"c"}, {"y"},
+                                                                {test::graph_attr("then_branch", branch("Relu", "p")),
+                                                                 test::graph_attr("else_branch", branch("Exp", "q"))})},
+                               {},
+                               {test::value_info("x", f32, {"rows", 3}), test::value_info("c", boolean, {})},
+                               {test::value_info("y", f32, {"rows", 3})}}));
+  for (const bool c : {true, false}) {
+    argument which(shape{dtype::boolean, {}});
+    which.as<bool>()[0] = c;
+    compare(model, {{"x", rows(2)}, {"c", which}}, 2, 1, nothing_else);
+  }
+}
+
+TEST_F(plugin, outputs_that_only_a_run_can_size) {
+  const message model = test::model(test::graph({{node("Relu", {"x"}, {"r"}), node("NonZero", {"r"}, {"y"})},
+                                                 {},
+                                                 {test::value_info("x", f32, {"rows", 3})},
+                                                 {test::value_info("y", i64, {2, "found"})}}));
+  compare(model, {{"x", rows(4)}}, 2, 1, nothing_else);
+}
+
+TEST_F(plugin, an_output_bound_to_an_inputs_memory) {
+  const message model = test::model(test::graph({{node("CumSum", {"x", "axis"}, {"s"}), node("Add", {"s", "x"}, {"y"})},
+                                                 {test::integers("axis", {}, {0})},
+                                                 {test::value_info("x", f32, {"rows", 3})},
+                                                 {test::value_info("y", f32, {"rows", 3})}}));
+  const plugin_host host;
+  const plugin_session own(host, model.bytes(), {}, nothing_else);
+  const argument x = rows(5);
+  const std::vector<argument> expected = own.run({{"x", x}});
+  argument shared = x.copy();
+  const std::vector<argument> found = own.run({{"x", shared}}, {{"y", shared}});
+  expect_equal_outputs(found, expected, 0);
+  expect_equal_outputs({shared}, expected, 0);
+}
+
+TEST_F(plugin, threads_share_a_session) {
+  const message model = dense();
+  const plugin_host host;
+  const plugin_session own(host, model.bytes(), {}, nothing_else);
+  std::vector<std::vector<argument>> expected;
+  for (std::int64_t n = 1; n <= 7; ++n) expected.push_back(own.run({{"x", rows(n)}}));
+  std::atomic<int> wrong = 0;
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 8; ++t)
+    threads.emplace_back([&, t] {
+      for (int i = 0; i < 100; ++i) {
+        const std::int64_t n = 1 + (i + t) % 7;
+        const auto found = own.run({{"x", rows(n)}}).front().to<float>();
+        if (found != expected[static_cast<std::size_t>(n - 1)].front().to<float>()) ++wrong;
+      }
+    });
+  for (std::thread& t : threads) t.join();
+  EXPECT_EQ(wrong, 0);
+}
+
+TEST_F(plugin, digits_with_weights_that_onnx_runtime_gives_up) {
+  const std::string bytes = read_bytes(std::string(KILN_SOURCE_DIR) + "/examples/models/digits/model.onnx");
+  const auto model = std::as_bytes(std::span(bytes));
+  const session peer(*library(), model);
+  const plugin_host host;
+  const plugin_session own(host, model, {}, nothing_else);
+  const std::map<std::string, argument> given{
+      {own.inputs.front(), testing::random_argument({dtype::f32, {5, 1, 8, 8}}, 1)}};
+  expect_equal_outputs(own.run(given), peer.run(given), 1e-5);
+}
+
+TEST_F(plugin, fp16_computes_in_halves) {
+  const message model = dense();
+  const plugin_host host;
+  const plugin_session whole(host, model.bytes(), {}, nothing_else);
+  const plugin_session half(host, model.bytes(), {{"migraphx_fp16_enable", "1"}}, nothing_else);
+  const std::map<std::string, argument> given{{"x", rows(6)}};
+  const auto x = whole.run(given).front().to<float>(), y = half.run(given).front().to<float>();
+  EXPECT_NE(x, y);
+  for (std::size_t i = 0; i < x.size(); ++i) EXPECT_NEAR(x[i], y[i], 4e-3) << i;
+}
+
+TEST_F(plugin, a_cache_keeps_what_was_compiled) {
+  const message model = dense();
+  const std::string folder = ::testing::TempDir() + "plugin_cache";
+  std::filesystem::remove_all(folder);
+  const plugin_host host;
+  const std::map<std::string, argument> given{{"x", rows(6)}};
+  std::vector<float> first;
+  for (int round = 0; round < 2; ++round) {
+    const plugin_session own(host, model.bytes(), {{"migraphx_model_cache_dir", folder}}, nothing_else);
+    const auto found = own.run(given).front().to<float>();
+    if (round == 0) first.assign(found.begin(), found.end());
+    EXPECT_EQ(std::vector<float>(found.begin(), found.end()), first);
+    EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder), {}), 1);
+  }
+}
+
+TEST_F(plugin, options_that_are_none_are_errors_of_the_session) {
+  const plugin_host host;
+  const auto message_of = [&](const text_pairs& options) -> std::string {
+    try {
+      plugin_session(host, dense().bytes(), options);
+    } catch (const error& e) {
+      return e.what();
+    }
+    return {};
+  };
+  EXPECT_THAT(message_of({{"migraphx_fp61_enable", "1"}}), ::testing::HasSubstr("migraphx_fp16_enable"));
+  EXPECT_THAT(message_of({{"migraphx_fp16_enable", "yes"}}), ::testing::HasSubstr("true or false"));
+  EXPECT_THAT(message_of({{"migraphx_int8_enable", "1"}}), ::testing::HasSubstr("calibration_table"));
+  EXPECT_THAT(message_of({{"fp16_enable", "1"}, {"migraphx_fp16_enable", "0"}}), ::testing::HasSubstr("one value"));
+}
+
+}  // namespace
+}  // namespace kiln::peer
