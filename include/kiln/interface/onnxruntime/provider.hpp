@@ -19,8 +19,8 @@ class provider : public OrtEp {
   void claim(const OrtGraph* graph, OrtEpGraphSupportInfo* support);
   void compile_all(const OrtGraph** graphs, const OrtNode** fused, std::size_t count, OrtNodeComputeInfo** infos);
   OrtNodeComputeInfo* compile_one(const OrtGraph* graph, const OrtNode* fused);
-  // Whether kiln runs the whole of a node with bodies.
-  bool runs(const OrtNode* node, const onnx::opsets& versions) const;
+  // Whether parts of a node's bodies are claimed: not where kiln runs the node as a whole.
+  bool takes_parts_of_bodies(const OrtNode* node, const onnx::opsets& versions) const;
 
   const factory& factory_;
   const host& ort_;

@@ -85,16 +85,19 @@ provider::provider(const factory& made_by, const OrtSessionOptions* session, con
   };
 }
 
-bool provider::runs(const OrtNode* node, const onnx::opsets& versions) const {
+bool provider::takes_parts_of_bodies(const OrtNode* node, const onnx::opsets& versions) const {
   const graph_copy alone = read_lone_node(ort_, node, versions);
-  return onnx::partition_model(alone.model, alone.values).left.empty();
+  // ONNX Runtime infers the types of sequences anew, and then finds no operator set of the fused nodes in a body
+  for (const auto* list : {&alone.model.main.inputs, &alone.model.main.outputs})
+    for (const onnx::value_info& v : *list)
+      if (v.kind != onnx::value_kind::tensor) return false;
+  return !onnx::partition_model(alone.model, alone.values).left.empty();
 }
 
 void provider::claim(const OrtGraph* graph, OrtEpGraphSupportInfo* support) {
   const graph_copy g = read_graph(ort_, graph, tensor_memory::shared);
-  // a body is claimed with its node where kiln runs the whole of that
   if (const auto* const around = ort_.get<const OrtNode*>(api::parent_node, graph))
-    if (runs(around, g.model.versions)) return;
+    if (!takes_parts_of_bodies(around, g.model.versions)) return;
   onnx::partition_options how;
   how.least_nodes = options_.least_nodes;
   const onnx::model_partition made = onnx::partition_model(g.model, g.values, how);
