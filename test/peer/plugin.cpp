@@ -5,6 +5,8 @@
 #include <atomic>
 #include <thread>
 
+#include "kiln/quantize/int8.hpp"
+#include "kiln/quantize/table.hpp"
 #include "peer/compare.hpp"
 #include "peer/one_node.hpp"
 #include "runtime/compare.hpp"
@@ -214,6 +216,40 @@ TEST_F(plugin, fp16_computes_in_halves) {
   const auto x = whole.run(given).front().to<float>(), y = half.run(given).front().to<float>();
   EXPECT_NE(x, y);
   for (std::size_t i = 0; i < x.size(); ++i) EXPECT_NEAR(x[i], y[i], 4e-3) << i;
+}
+
+TEST_F(plugin, int8_computes_by_a_table) {
+  const message model = dense();
+  const std::string table = ::testing::TempDir() + "plugin_table.json";
+  const program network = quantize::prepared(onnx::parse_model(model.bytes()).graph);
+  bool given_one = false;
+  const auto ranges = quantize::calibrate(network, quantize::values_to_quantize(network), eigen_target(), [&] {
+    return std::exchange(given_one, true) ? std::optional<quantize::sample>() : quantize::sample{{"x", rows(64)}};
+  });
+  quantize::write_table(table, ranges, quantize::table_form::json);
+  const plugin_host host;
+  const plugin_session whole(host, model.bytes(), {}, nothing_else);
+  const plugin_session bytes(host, model.bytes(),
+                             {{"migraphx_int8_enable", "1"}, {"migraphx_int8_calibration_table_name", table}},
+                             nothing_else);
+  const std::map<std::string, argument> given{{"x", rows(6)}};
+  const auto x = whole.run(given).front().to<float>(), y = bytes.run(given).front().to<float>();
+  EXPECT_NE(x, y);
+  for (std::size_t i = 0; i < x.size(); ++i) EXPECT_NEAR(x[i], y[i], 3e-2) << i;
+}
+
+TEST_F(plugin, partitions_are_written_where_they_are_asked_for) {
+  const std::filesystem::path here = std::filesystem::current_path(), folder = ::testing::TempDir() + "plugin_dump";
+  std::filesystem::remove_all(folder);
+  std::filesystem::create_directories(folder);
+  std::filesystem::current_path(folder);
+  const plugin_host host;
+  { const plugin_session own(host, dense().bytes(), {{"dump_subgraphs", "1"}}, nothing_else); }
+  std::filesystem::current_path(here);
+  ASSERT_EQ(std::distance(std::filesystem::directory_iterator(folder), {}), 1);
+  EXPECT_EQ(
+      onnx::read_model(std::filesystem::directory_iterator(folder)->path().string()).graph.main().parameters().size(),
+      1u);
 }
 
 TEST_F(plugin, a_cache_keeps_what_was_compiled) {

@@ -45,9 +45,9 @@ std::string difference(const argument& found, const argument& expected) {
   if (found.get_shape().type != expected.get_shape().type || found.get_shape().lens != expected.get_shape().lens)
     return fmt::format("{} in place of {}", to_string(found.get_shape()), to_string(expected.get_shape()));
   const auto x = found.to<double>(), y = expected.to<double>();
-  // 16-bit floats may be one step apart
+  // 16-bit floats may be two steps apart
   const dtype type = found.get_shape().type;
-  const double step = type == dtype::bf16 ? 1.0 / 128 : 1e-3;
+  const double step = type == dtype::bf16 ? 1.0 / 64 : 1e-3;
   double greatest = 0;
   for (const double v : y)
     if (std::isfinite(v)) greatest = std::max(greatest, std::fabs(v));

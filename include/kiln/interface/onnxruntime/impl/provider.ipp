@@ -35,6 +35,15 @@ std::vector<std::string> names_of(const host& ort, const std::vector<const OrtVa
   return out;
 }
 
+// The target of the session's device.
+std::string target_name(const provider_options& o) {
+  if (o.target == "gpu" || o.target == "hip") return "hip:" + std::to_string(o.device_id);
+  if (o.device_id != 0)
+    raise(fault::of(errc::invalid_argument, "device_id of target " + o.target, "0",
+                    static_cast<std::int64_t>(o.device_id)));
+  return o.target;
+}
+
 // A partition in the precision that the session asks for; `said` gets what was done.
 program in_precision(program p, const provider_options& o, std::vector<std::string>& said) {
   const auto take = [&](quantize::quantized_program made) {
@@ -66,7 +75,7 @@ provider::provider(const factory& made_by, const OrtSessionOptions* session, con
   compiling_.pool = options_.threads ? std::make_shared<thread_pool>(options_.threads) : nullptr;
   compiling_.tune = options_.exhaustive_tune;
   compiling_.cache = options_.cache_dir;
-  target_ = named_target(options_.target, compiling_);
+  target_ = named_target(target_name(options_), compiling_);
   ort_version_supported = api_version;
   GetName = [](const OrtEp* e) { return static_cast<const provider*>(e)->factory_.name().c_str(); };
   GetCapability = [](OrtEp* e, const OrtGraph* graph, OrtEpGraphSupportInfo* support) -> OrtStatus* {
