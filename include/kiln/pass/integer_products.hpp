@@ -1,5 +1,6 @@
 #pragma once
 #include "kiln/op/quant/integer_convolution.hpp"
+#include "kiln/pass/attention_pattern.hpp"
 #include "kiln/pass/constants.hpp"
 #include "kiln/pass/note.hpp"
 
@@ -14,6 +15,7 @@ template <class Module> class integer_product_finder {
 
   constexpr void run() {
     const std::uint32_t n = r_.size();
+    find_attention(n);
     for (std::uint32_t i = 0; i < n; ++i) {
       if (r_[i].kind != instruction_kind::op || r_.users(i).empty()) continue;
       const auto* conv = r_[i].op.template get_if<op::convolution>();
@@ -269,16 +271,44 @@ template <class Module> class integer_product_finder {
     for (std::size_t k = views.size(); a && k-- > 0;) a->stored = r_.add(views[k], {a->stored});
     return a;
   }
+  // Products within attention over floats, which is one kernel that keeps no scores.
+  constexpr void find_attention(std::uint32_t n) {
+    for (std::uint32_t i = 0; i < n; ++i) {
+      if (r_[i].kind != instruction_kind::op || r_.users(i).empty() || !r_[i].op.template is<op::dot>()) continue;
+      attention_pattern<rewriter<Module>> found(r_);
+      if (!found.match({i, 0})) continue;
+      attention_.push_back(found.scores.instruction);
+      attention_.push_back(i);
+    }
+  }
+  // A product of bytes that both vary from run to run, their zero points known.
+  constexpr void rewrite_varying(value_id v, const std::optional<left>& a, bool scaled) {
+    if (!a || !r_.template get_if<op::dot>(v)) return;
+    for (const std::uint32_t i : attention_)
+      if (i == v.instruction) return;
+    constexpr std::int64_t most_depth = 33025;  // sums of more products, 255 times 255 at most, could leave i32
+    const auto b = left_of(r_.input(v, 1), scaled);
+    if (!b || r_.shape_of(a->stored).lens.back().max() > most_depth) return;
+    const auto a_zero = padding_of(*a), b_zero = padding_of(*b);
+    if (!a_zero || !b_zero) return;
+    const text name = r_.producer(v).name;
+    const value_id sum = r_.add(op::integer_dot{*a_zero, *b_zero}, {a->stored, b->stored}, name.view());
+    if (!scaled) return put(v, sum);
+    const auto number = [&](value_id s) { return r_.shape_of(s).rank() == 0 ? s : r_.add(op::reshape{dims{}}, {s}); };
+    const value_id scale = r_.add(op::mul{}, {number(a->scale), number(b->scale)});
+    const value_id floats = r_.add(op::convert{dtype::f32}, {sum});
+    put(v, r_.add(op::mul{}, {floats, r_.add(op::multibroadcast{r_.shape_of(floats).lens}, {scale})}));
+  }
   constexpr void rewrite_integers(value_id v) {
     const auto a = left_of(r_.input(v, 0), false);
     const auto b = a && serves(v, *a) ? weights(r_.input(v, 1), weight_column(v), false) : std::nullopt;
-    if (!b) return;
+    if (!b) return rewrite_varying(v, a, false);
     put(v, product_of(v, *a, *b));
   }
   constexpr void rewrite_real(value_id v) {
     const auto a = left_of(r_.input(v, 0), true);
     const auto b = a && serves(v, *a) ? weights(r_.input(v, 1), weight_column(v), true) : std::nullopt;
-    if (!b) return;
+    if (!b) return rewrite_varying(v, a, true);
     const bool convolves = r_.template get_if<op::convolution>(v) != nullptr;
     const value_id sum = r_.add(op::convert{dtype::f32}, {product_of(v, *a, *b)});
     const value_id columns = r_.add_literal(b->scale);
@@ -307,6 +337,13 @@ template <class Module> class integer_product_finder {
     };
     if (!converts(v, dtype::f32)) return;
     value_id x = r_.input(v, 0);
+    // a zero point of a run, which as a float is one with those that it is added to
+    if (const dtype t = r_.shape_of(x).type; is_byte(t) && r_.shape_of(x).elements() == dimension(1)) {
+      if (!converts(x, t)) return;
+      const value_id whole = r_.input(x, 0);
+      if (r_.shape_of(whole).type == dtype::f32 && is_whole_within(whole, t)) r_.replace(v, whole);
+      return;
+    }
     double zero = 0;
     if (r_.template get_if<op::sub>(x) && r_.single_use(x)) {
       const auto z = uniform_value(r_, r_.input(x, 1));
@@ -364,6 +401,7 @@ template <class Module> class integer_product_finder {
 
   rewriter<Module> r_;
   pass_note& note_;
+  small_vector<std::uint32_t> attention_;
 };
 
 }  // namespace detail
@@ -372,7 +410,8 @@ template <class Module> class integer_product_finder {
 /// `integer_dot` and `integer_convolution`: those computed in i32 (MatMulInteger, QLinearConv), and those of
 /// dequantized floats, whose scales and zero points are one number on the left and one for each column on the right:
 /// the scales move after the product, where an epilogue takes them. Sums are exact; a float result is rounded twice at
-/// most, where the program as written rounds every product.
+/// most, where the program as written rounds every product. Products of bytes that both vary become `integer_dot` too
+/// where their zero points are known, but for those of attention over floats.
 template <class Program> constexpr pass_note integer_products(Program& p) {
   return run_on_modules<detail::integer_product_finder>("integer_products", p);
 }

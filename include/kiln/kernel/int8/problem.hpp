@@ -32,6 +32,17 @@ struct integer_problem {
   std::int64_t less_rows = 1;
 };
 
+/// A batch of products (A[m, k] - a_zero) * (B[k, n] - b_zero) of bytes whose operands both differ from run to run.
+/// Strides in bytes.
+struct byte_matrices {
+  std::int64_t batch = 1, m = 0, n = 0, k = 0;
+  const std::byte* const* a = nullptr;  ///< by matrix of the batch
+  const std::byte* const* b = nullptr;
+  std::ptrdiff_t a_row = 0, a_col = 1, b_row = 0, b_col = 1;
+  bool a_signed = false, b_signed = false;
+  std::int32_t a_zero = 0, b_zero = 0;
+};
+
 /// The layout of an 8-bit image; strides in bytes.
 struct byte_image {
   const std::byte* at = nullptr;
