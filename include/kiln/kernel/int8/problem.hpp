@@ -18,6 +18,9 @@ struct integer_rows {
 struct integer_runs {
   const std::ptrdiff_t* at = nullptr;
   std::int64_t count = 1, words = 0;
+  /// Memory that a later tile reads: each word prefetches a line, `fetch_step` bytes after the previous one's; or null.
+  const std::byte* fetch = nullptr;
+  std::ptrdiff_t fetch_step = 0;
 };
 
 /// A GEMM of 8-bit integers, operands in the form of a machine (int8/tile.hpp).

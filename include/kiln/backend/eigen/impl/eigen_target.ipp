@@ -16,6 +16,7 @@
 #include "kiln/pass/fuse_stored_weights.hpp"
 #include "kiln/pass/gather_stored_numbers.hpp"
 #include "kiln/pass/integer_products.hpp"
+#include "kiln/pass/quantize_before_views.hpp"
 #include "kiln/pass/widen_floats.hpp"
 
 namespace kiln {
@@ -65,6 +66,7 @@ std::string eigen_target::machine(unsigned threads) const {
 target_passes eigen_target::passes() const {
   static constexpr named_pass<program> forms[] = {
       {"integer_products", [](program& p) { return integer_products(p); }},
+      {"quantize_before_views", [](program& p) { return quantize_before_views(p); }},
       {"gather_stored_numbers", [](program& p) { return gather_stored_numbers(p); }},
       {"expand_block_dequantize", [](program& p) { return expand_block_dequantize(p, false); }},
       {"widen_floats", [](program& p) { return widen_floats(p); }},

@@ -69,7 +69,7 @@ void requantize(thread_pool& pool, const integer_problem& p, std::int32_t* scrat
   const auto nothing = [](auto&&...) {};
   if (!planes.at)
     return integer_gemm<Machine>(
-        pool, p, [&](std::int64_t, std::int64_t, unsigned) { return how; }, nothing);
+        pool, p, [&](std::int64_t, std::int64_t, unsigned) { return how; }, nothing, integer_rows_at_once(p));
   // pixels of a task become rows of planes
   constexpr std::int64_t row = integer_task_cols + native_lanes<float>;
   integer_gemm<Machine>(
