@@ -28,6 +28,7 @@ template <is_vec V, class T> KILN_FN V widen_bytes(const vec<T, lanes<V>>& bytes
 struct byte_rounding {
   float scale = 1, inverse = 1;  ///< inverse: 1 / scale, rounded to nearest
   float low = 0, high = 0;       ///< whole numbers of at most 9 bits
+  float again = 1;               ///< what whole numbers are multiplied by where they become floats again
 
   /// x / scale, at most the last bit of the quotient apart: one Newton step from the product with the inverse (P.
   /// Markstein, "Computation of elementary functions on the IBM RISC System/6000 processor", 1990), where neither
@@ -64,8 +65,8 @@ struct byte_rounding {
   static constexpr float low_bits = 0x1.8p23F;
 };
 
-/// What becomes of the sums of an integer GEMM, in registers: y = sum * scale + bias; y = rounded(y) * its scale; y +=
-/// a second bias; y += an addend; y = the greater of y and 0; then the result is y, rounded(y) * its scale or the bytes
+/// What becomes of the sums of an integer GEMM, in registers: y = sum * scale + bias; y = rounded(y) * a scale; y +=
+/// a second bias; y += an addend; y = the greater of y and 0; then the result is y, rounded(y) * a scale or the bytes
 /// nearest to y. Each part but the scale is optional.
 struct requantization {
   enum class kind : std::uint8_t { none, unsigned_bytes, signed_bytes, floats };
@@ -137,7 +138,7 @@ struct requantization {
   KILN_FN static void round_floats(floats (&y)[Rows][Vectors], const byte_rounding& to) {
     each(
         y, [&to](floats v) __attribute__((always_inline)) {
-          return (to.rounded(v) - broadcast<floats>(byte_rounding::low_bits)) * broadcast<floats>(to.scale);
+          return (to.rounded(v) - broadcast<floats>(byte_rounding::low_bits)) * broadcast<floats>(to.again);
         });
   }
   // Whether vector v of a tile is whole.

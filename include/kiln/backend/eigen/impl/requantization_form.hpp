@@ -43,7 +43,7 @@ class requantization_finder {
     read_affine();
     if (!in_bounds()) return std::nullopt;
     bool ended = false;
-    if (const auto first = read_rounding()) {
+    if (auto first = read_rounding()) {
       if (first->bytes)
         ended = end_in_bytes(*first);
       else if (form_.how.rounds = reads_floats_again(*first), form_.how.first = first->to; !form_.how.rounds)
@@ -55,7 +55,7 @@ class requantization_finder {
       if (!read_addend()) return std::nullopt;
     }
     if (!ended && form_.how.addend_kind != kind::floats) {
-      const auto last = read_rounding();
+      auto last = read_rounding();
       if (last && last->bytes) {
         ended = end_in_bytes(*last);
       } else if (last && reads_floats_again(*last)) {
@@ -200,8 +200,8 @@ class requantization_finder {
     }
     return out;
   }
-  // (stored - zero) * scale again, from whole numbers or from the bytes that they became.
-  bool reads_floats_again(const rounding& r) {
+  // (stored - zero) * a scale, from whole numbers or from the bytes that they became.
+  bool reads_floats_again(rounding& r) {
     double zero = 0;
     const auto read_zero = [&] {
       if (const auto less = operand<op::sub>(true))
@@ -219,7 +219,8 @@ class requantization_finder {
     if (m_.shape_of({at_, 0}).type != dtype::f32) return false;
     if (zero == 0) read_zero();
     const auto scale = operand<op::mul>();
-    if (zero != r.zero || !scale || static_cast<float>(*scale) != r.to.scale) return false;
+    if (zero != r.zero || !scale || !(std::abs(*scale) < 0x1p50)) return false;
+    r.to.again = static_cast<float>(*scale);
     step();
     return true;
   }
