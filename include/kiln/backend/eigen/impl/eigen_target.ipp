@@ -11,8 +11,11 @@
 #include "kiln/backend/eigen/recurrent.hpp"
 #include "kiln/kernel/pool/problem.hpp"
 #include "kiln/lower/contraction.hpp"
+#include "kiln/pass/constant_folding.hpp"
 #include "kiln/pass/expand_block_dequantize.hpp"
+#include "kiln/pass/fold_batch_norm.hpp"
 #include "kiln/pass/fuse_prologue.hpp"
+#include "kiln/pass/fuse_stored_keys.hpp"
 #include "kiln/pass/fuse_stored_weights.hpp"
 #include "kiln/pass/gather_stored_numbers.hpp"
 #include "kiln/pass/integer_products.hpp"
@@ -72,10 +75,14 @@ target_passes eigen_target::passes() const {
       {"gather_stored_numbers", [](program& p) { return gather_stored_numbers(p); }},
       {"expand_block_dequantize", [](program& p) { return expand_block_dequantize(p, false); }},
       {"widen_floats", [](program& p) { return widen_floats(p); }},
+      // factors that conversions kept apart from the weights
+      {"constant_folding", [](program& p) { return constant_folding(p); }},
+      {"fold_batch_norm", [](program& p) { return fold_batch_norm(p); }},
   };
   static constexpr named_pass<program> fuse[] = {
       {"fuse_prologue", [](program& p) { return fuse_prologue(p); }},
       {"fuse_stored_weights", [](program& p) { return fuse_stored_weights(p); }},
+      {"fuse_stored_keys", [](program& p) { return fuse_stored_keys(p); }},
   };
   return {forms, fuse};
 }
