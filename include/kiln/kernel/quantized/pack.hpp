@@ -21,8 +21,19 @@ struct quantized_places {
   }
 };
 
+/// What a code of a narrow float means.
+template <class Narrow> KILN_FN float narrow_of(std::uint8_t code) {
+  Narrow v;
+  v.bits = code;
+  return static_cast<float>(v);
+}
+
 /// A float that is stored in one of the ways of scales.
 KILN_FN float stored_float(const std::byte* from, scale_format type, std::ptrdiff_t index) {
+  if (type >= scale_format::e8m0) {
+    const auto code = static_cast<std::uint8_t>(from[index]);
+    return type == scale_format::e8m0 ? narrow_of<float8_e8m0>(code) : narrow_of<float8_e4m3fn>(code);
+  }
   if (type == scale_format::f32) {
     float x;
     std::memcpy(&x, from + index * 4, 4);
@@ -72,6 +83,9 @@ inline void pack_scales(std::byte* to, std::int64_t width, const quantized_form&
         case scale_format::f32: std::memcpy(at, &v, sizeof v); break;
         case scale_format::f16: store_half(reinterpret_cast<std::uint16_t*>(at), v); break;
         case scale_format::bf16: store_bfloat16(reinterpret_cast<std::uint16_t*>(at), v); break;
+        default:  // as they are stored
+          for (std::int64_t i = 0; i < lanes; ++i)
+            at[i] = j + i < cols ? s.scales.at[b * s.scales.k_step + (col + j + i) * s.scales.n_step] : std::byte{};
       }
     }
 }

@@ -19,6 +19,8 @@
 #include "kiln/pass/fuse_stored_weights.hpp"
 #include "kiln/pass/gather_stored_numbers.hpp"
 #include "kiln/pass/integer_products.hpp"
+#include "kiln/pass/quantize_before_views.hpp"
+#include "kiln/pass/reduce_in_rows.hpp"
 #include "kiln/pass/widen_floats.hpp"
 
 namespace kiln {
@@ -68,6 +70,8 @@ std::string eigen_target::machine(unsigned threads) const {
 target_passes eigen_target::passes() const {
   static constexpr named_pass<program> forms[] = {
       {"integer_products", [](program& p) { return integer_products(p); }},
+      {"quantize_before_views", [](program& p) { return quantize_before_views(p); }},
+      {"reduce_in_rows", [](program& p) { return reduce_in_rows(p); }},
       {"gather_stored_numbers", [](program& p) { return gather_stored_numbers(p); }},
       {"expand_block_dequantize", [](program& p) { return expand_block_dequantize(p, false); }},
       {"widen_floats", [](program& p) { return widen_floats(p); }},
@@ -103,7 +107,7 @@ std::unique_ptr<kernel> eigen_target::make_kernel(const kernel_request& request)
   using lower = std::unique_ptr<kernel> (*)(const kernel_request&);
   // Means of whole images are rows, too, but `lower_window` reads NHWC in order: it comes first.
   constexpr lower families[] = {eigen::lower_window,        eigen::lower_rows,      eigen::lower_dot,
-                                eigen::lower_convolution,   eigen::lower_integers,  eigen::lower_quantized,
+                                eigen::lower_convolution,   eigen::lower_integers,  eigen::lower_byte_matrices, eigen::lower_quantized,
                                 eigen::lower_attention,     eigen::lower_gather,    eigen::lower_recurrent,
                                 eigen::lower_deconvolution, eigen::lower_placement, eigen::lower_arg_extreme,
                                 eigen::lower_product,       eigen::lower_squares,   eigen::lower_fourier};
