@@ -249,12 +249,17 @@ void add_quantize_verb(CLI::App& app, commands& c) {
       verb.add_flag("--reduce-range", q.int8.reduced,
                     "half the codes, for processors whose products of bytes saturate"),
       verb.add_option("--min-sqnr", q.min_sqnr, "decibels that outputs keep: what costs more stays in floats")};
+  CLI::Option* const convolutions =
+      verb.add_flag("--convolutions", q.int8.dynamic_convolutions, "dynamic-int8 quantizes convolutions, too");
   const std::vector<CLI::Option*> of_blocks = add_weight_blocks(verb, q.int4);
   CLI::Option* const exclude = add_list(verb, "--exclude", q.int8.exclude,
                                         "a dot or convolution that stays in floats, by its node's name", "NODE");
   verb.add_option("--ops", q.ops, "these ops alone, by kiln's names: A,B")->delimiter(',')->type_name("OPS");
+  CLI::Option* const form = named_choice(verb, "--format", q.form, onnx::file_forms,
+                                         "qdq: dequantization around floats; qoperator: operators on integers");
+  form->default_str("qdq, of int4 qoperator");
   verb.add_flag("--report", q.report, "compare with the model on the same samples, worst layer first");
-  verb.callback([&c, of_integers, of_blocks, exclude, symmetric] {
+  verb.callback([&c, of_integers, of_blocks, exclude, symmetric, form, convolutions] {
     const quantize::precision to = c.quantize.precision;
     const bool dynamic = to == quantize::precision::dynamic_int8, blocks = to == quantize::precision::int4;
     const auto refuse = [&](const CLI::Option* o) {
@@ -266,6 +271,8 @@ void add_quantize_verb(CLI::App& app, commands& c) {
     for (const CLI::Option* o : of_blocks)
       if (!blocks) refuse(o);
     if (to != quantize::precision::int8 && !dynamic && !blocks) refuse(exclude);
+    if (to != quantize::precision::int8 && !blocks) refuse(form);
+    if (!dynamic) refuse(convolutions);
     c.verb = [&c] { return quantize(c.quantize); };
   });
 }

@@ -104,6 +104,7 @@ int quantize(const quantize_command& c) {
   quantize::int8_options int8 = c.int8;
   int8.exclude = quantize::prepared_names(model.graph, prepared, int8.exclude);
   if (!c.ops.empty()) int8.ops = c.ops;
+  int8.results = c.form == onnx::quantized_form::qoperator;
   quantize::precision_options how{.to = c.precision, .int8 = int8, .ops = c.ops, .is_prepared = true};
   how.known = ranges_of(c, prepared, int8, *where);
   if (!c.save_table.empty()) quantize::write_table(c.save_table, how.known, c.table_form, c.calibration.method);
@@ -119,7 +120,7 @@ int quantize(const quantize_command& c) {
                                                     : quantize::with_precision(prepared, how);
   {
     const busy_line busy(fmt::format("writing {}", c.file));
-    onnx::write_model(c.file, made.graph, {std::move(model.metadata)});
+    onnx::write_model(c.file, made.graph, {std::move(model.metadata), c.form});
   }
   std::optional<quantize::accuracy_report> report;
   if (c.report)

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "kiln/pass/quantizable_results.hpp"
+#include "kiln/pass/quantize_biases.hpp"
 #include "kiln/quantize/impl/named.hpp"
 
 namespace kiln::quantize {
@@ -38,12 +40,22 @@ small_vector<value_id> chosen_products(program& p, const int8_options& options) 
   return out;
 }
 
-std::vector<watched_value> operands_of(const program& p, const small_vector<value_id>& products) {
+using quantizable = small_vector<quantizable_result>;
+
+quantizable results_of(program& p, const small_vector<value_id>& products, const int8_options& options) {
+  return options.results ? quantizable_results(p.main(), products) : quantizable();
+}
+
+// What needs a range: operands of products, and results that do not share another's scale.
+std::vector<watched_value> values_of(const program& p, const small_vector<value_id>& products,
+                                     const quantizable& results) {
   std::vector<watched_value> all = float_values(p), out;
   for (watched_value& w : all) {
+    const auto result = std::find_if(results.begin(), results.end(), [&](const auto& r) { return r.value == w.value; });
     const bool read = std::any_of(products.begin(), products.end(),
                                   [&](value_id v) { return quantized_operand(p.main(), v) == w.value; });
-    if (read && !dequantized_bytes(p.main(), w.value)) out.push_back(std::move(w));
+    const bool wanted = result != results.end() ? !result->like : read;
+    if (wanted && !dequantized_bytes(p.main(), w.value)) out.push_back(std::move(w));
   }
   return out;
 }
@@ -97,7 +109,8 @@ std::vector<std::string> prepared_names(const program& source, const program& pr
 
 std::vector<watched_value> values_to_quantize(const program& p, const int8_options& options) {
   program copy = p;  // looking for products compacts a program: a prepared one is compact, so that its values stay
-  return operands_of(p, chosen_products(copy, options));
+  const small_vector<value_id> products = chosen_products(copy, options);
+  return values_of(p, products, results_of(copy, products, options));
 }
 
 quantized_program to_int8(program p, const ranges& ranges, const int8_options& options) {
@@ -107,13 +120,24 @@ quantized_program to_int8(program p, const ranges& ranges, const int8_options& o
   const small_vector<value_id> products = chosen_products(p, options);
   const bool symmetric = options.symmetric || options.activations == dtype::i8;
   std::vector<value_id> known;
-  for (const watched_value& w : operands_of(p, products)) {
+  const quantizable results = results_of(p, products, options);
+  for (const watched_value& w : values_of(p, products, results)) {
     const auto at = ranges.find(w.name);
     if (at == ranges.end()) continue;
     const auto as = parameters_for(at->second.whole, {options.activations, symmetric, options.reduced});
     if (!as) throw error(as.why()).at_instruction(w.name);
     plan.values.push_back({w.value, options.activations, as->scale, as->zero_point});
     known.push_back(w.value);
+  }
+  for (const quantizable_result& r : results) {
+    const auto of = [&](value_id v) {
+      return std::find_if(plan.values.begin(), plan.values.end(), [&](const auto& q) { return q.value == v; });
+    };
+    if (!r.like || of(r.like) == plan.values.end()) continue;
+    quantized_value same = *of(r.like);
+    same.value = r.value;
+    plan.values.push_back(same);
+    known.push_back(r.value);
   }
   quantized_program out;
   for (const value_id v : products) {
@@ -131,6 +155,11 @@ quantized_program to_int8(program p, const ranges& ranges, const int8_options& o
                                       std::to_string(products.size()) + " such products");
   pass_note done = insert_quantization(p, plan);
   out.note.count(done.counts);
+  if (options.results) {
+    pass_note biases = quantize_biases(p);
+    done.count("biases", biases.counts.total());
+    for (text& remark : biases.remarks) done.remark(std::move(remark));
+  }
   for (text& remark : done.remarks) out.note.remark(std::move(remark));
   out.graph = std::move(p);
   return out;
@@ -145,15 +174,17 @@ quantized_program to_dynamic_int8(program p, const int8_options& options) {
     const auto stays = [&](std::string_view why) {
       out.note.remark(text("'" + label_of(p.main(), v) + "' stays in floats: ").append(why));
     };
-    if (!p.main().producer(v).op.is<op::dot>())
-      stays("convolutions are quantized by ranges alone");
+    if (!p.main().producer(v).op.is<op::dot>() && !options.dynamic_convolutions)
+      stays("convolutions are quantized by ranges, or where options ask for it");
     else if (dequantized_bytes(p.main(), quantized_operand(p.main(), v)))
       stays("its operand is of bytes already");
     else
       plan.products.push_back(v);
   }
   if (plan.products.empty())
-    raise(errc::invalid_argument, "dynamic quantization needs a dot of a value and constant weights: found none");
+    raise(errc::invalid_argument,
+          "dynamic quantization needs a dot of a value and constant weights, or a convolution where options ask for "
+          "it: found none");
   pass_note done = insert_dynamic_quantization(p, plan);
   out.note.count(done.counts);
   for (text& remark : done.remarks) out.note.remark(std::move(remark));

@@ -10,7 +10,8 @@ namespace kiln::onnx {
 /// become MatMulNBits, gathered rows GatherBlockQuantized.
 class stored_readers {
  public:
-  explicit stored_readers(const module_graph& m);
+  /// None where the operators are not `wanted`.
+  explicit stored_readers(const module_graph& m, bool wanted = true);
 
   /// The `block_dequantize` whose numbers an instruction reads, or null.
   const std::uint32_t* of_reader(std::uint32_t reader) const {
@@ -25,7 +26,11 @@ class stored_readers {
   std::vector<bool> skipped_;
 };
 
-/// The `block_dequantize` instructions that only such readers read.
+/// Whether an instruction is a `block_dequantize` that DequantizeLinear says.
+bool is_dequantized_in_blocks(const module_graph& m, std::uint32_t i);
+
+/// The `block_dequantize` instructions that need not be written as arithmetic: those which only such readers read, and
+/// what DequantizeLinear says.
 small_vector<std::uint32_t> written_in_blocks(const module_graph& m);
 
 }  // namespace kiln::onnx
