@@ -10,7 +10,8 @@ namespace detail {
 
 // Operands of the op that dequantizes v, where all of v has one scale, else nothing.
 template <class R> constexpr small_vector<value_id> bytes_of_one_scale(const R& r, value_id v) {
-  const bool has = r.template get_if<op::dequantize_linear>(v) && r.shape_of(r.input(v, 1)).rank() == 0;
+  const bool has = r.template get_if<op::dequantize_linear>(v) && r.shape_of(r.input(v, 1)).rank() == 0 &&
+                   is_integer(r.shape_of(r.input(v, 0)).type);
   return has ? r.producer(v).inputs : small_vector<value_id>{};
 }
 // The bytes that an op gives of them, dequantized.

@@ -51,6 +51,16 @@ struct integer_table {
   /// Only with sums to which numbers for the columns are all that is added.
   void (*requantize)(thread_pool& pool, const kernels::integer_problem& p, std::int32_t* scratch,
                      const kernels::requantization& how, const float_planes& planes) = nullptr;
+
+  /// Of products whose operands both vary, in 32-bit elements. Rows of their epilogue are counted through the batch.
+  std::int64_t (*matrices_scratch)(const kernels::byte_matrices& p, unsigned workers) = nullptr;
+  void (*multiply_matrices)(thread_pool& pool, const kernels::byte_matrices& p, std::int32_t* scratch,
+                            const integer_epilogue& epilogue) = nullptr;
+  /// The results and, where they are not null, the addends of each matrix of the batch take the places of those of
+  /// `how`.
+  void (*requantize_matrices)(thread_pool& pool, const kernels::byte_matrices& p, std::int32_t* scratch,
+                              const kernels::requantization& how, std::byte* const* results,
+                              const std::byte* const* addends) = nullptr;
 };
 
 /// The table of the level that the dynamic loader picked, for this processor.
@@ -58,5 +68,7 @@ extern "C" const integer_table* kiln_eigen_integers();
 
 /// Products of bytes with constant weights and their epilogue; null for others.
 std::unique_ptr<kernel> lower_integers(const kernel_request& r);
+/// Products of bytes whose operands both vary, and their epilogue.
+std::unique_ptr<kernel> lower_byte_matrices(const kernel_request& r);
 
 }  // namespace kiln::eigen

@@ -9,6 +9,16 @@ namespace kiln::kernels {
 /// Rows and columns of one task of an integer GEMM: what it writes stays in L2 until it has read that again.
 inline constexpr std::int64_t integer_task_rows = 56, integer_task_cols = 256;
 
+/// The most rows of a task that reads nothing again: its right operand comes through once for more of them. Rows of a
+/// matrix stay in L2 meanwhile; windows of an image overlap in another way.
+inline constexpr std::int64_t most_integer_rows = 256;
+inline std::int64_t integer_rows_at_once(const integer_problem& p) {
+  constexpr std::int64_t words = 96 * 1024;
+  return p.runs.count == 1
+             ? std::clamp(words / std::max<std::int64_t>(1, p.runs.words), integer_task_rows, most_integer_rows)
+             : integer_task_rows;
+}
+
 /// The addresses of rows [row0, row0 + count), by the places of the pixels that they are.
 inline void find_rows(const integer_rows& rows, std::int64_t row0, std::int64_t count, const std::byte** to) {
   std::int64_t at[3], rest = row0;
@@ -25,13 +35,14 @@ inline void find_rows(const integer_rows& rows, std::int64_t row0, std::int64_t 
 
 /// C[m, n] = A[m, k] * B[k, n] of 8-bit integers as `Machine` packs them, exact in 32 bits. A task is rows [row0, row0
 /// + rows) and columns [col0, col0 + cols): `finish_of(row0, col0, worker)` makes what takes its tiles from registers,
-/// and `done(finish, row0, rows, col0, cols)` ends it.
+/// and `done(finish, row0, rows, col0, cols)` ends it. While a panel is multiplied, the next one is prefetched.
 template <class Machine, class FinishOf, class Done>
-void integer_gemm(thread_pool& pool, const integer_problem& p, FinishOf&& finish_of, Done&& done) {
+void integer_gemm(thread_pool& pool, const integer_problem& p, FinishOf&& finish_of, Done&& done,
+                  std::int64_t most_rows = integer_task_rows) {
   using tile = register_tile<std::int32_t>;
   if (p.m <= 0 || p.n <= 0) return;
   const std::int64_t words = p.runs.count * p.runs.words, columns = round_up(p.n, native_lanes<std::int32_t>);
-  const std::int64_t chunks = ceil_div(p.m, integer_task_rows), chunk_rows = ceil_div(p.m, chunks);
+  const std::int64_t chunks = ceil_div(p.m, most_rows), chunk_rows = ceil_div(p.m, chunks);
   constexpr std::int64_t most_panels = integer_task_cols / tile::width;
   const std::int64_t panels = ceil_div(p.n, tile::width);
   const std::int64_t wanted = pool.size() == 1 ? 1 : ceil_div(4 * static_cast<std::int64_t>(pool.size()), chunks);
@@ -43,17 +54,25 @@ void integer_gemm(thread_pool& pool, const integer_problem& p, FinishOf&& finish
     if (rows <= 0) return;
     const std::int64_t col0 = task % column_tasks * block_panels * tile::width;
     const std::int64_t cols = std::min(block_panels * tile::width, p.n - col0);
-    const std::byte* row[integer_task_rows];
+    const std::byte* row[most_integer_rows];
     find_rows(p.rows, row0, rows, row);
     const auto finish = finish_of(row0, col0, worker);
     using Finish = std::remove_const_t<decltype(finish)>;
     for (std::int64_t col = col0; col < col0 + cols; col += tile::width) {
       const std::int64_t width = panel_width<std::int32_t>(col, p.n);
       const std::int32_t* const panel = p.b + columns + col * words;
-      even_blocks(rows, tile::rows).each([&](std::int64_t first, int count) {
+      const even_blocks blocks_of_rows(rows, tile::rows);
+      constexpr std::int64_t line = 64;
+      const std::int64_t steps = blocks_of_rows.blocks * words, lines = width * words * 4 / line;
+      integer_runs runs = p.runs;
+      runs.fetch = reinterpret_cast<const std::byte*>(panel + width * words);
+      runs.fetch_step = ceil_div(lines, std::max<std::int64_t>(1, steps)) * line;
+      if (lines < steps) runs.fetch_step = lines * line / steps;
+      blocks_of_rows.each([&](std::int64_t first, int count) {
         find_integer_tile<Machine, Finish>(count, static_cast<int>(width / native_lanes<std::int32_t>))(
-            p.runs, row + first, panel, width, p.shift ? p.shift + col : nullptr, finish, row0 + first, col,
+            runs, row + first, panel, width, p.shift ? p.shift + col : nullptr, finish, row0 + first, col,
             static_cast<int>(std::min<std::int64_t>(width, p.n - col)));
+        runs.fetch += words * runs.fetch_step;
       });
     }
     done(finish, row0, rows, col0, cols);

@@ -70,7 +70,7 @@ bool is_dequantized_in_blocks(const module_graph& m, std::uint32_t i) {
   if (!o) return false;
   const auto& in = m[i].inputs;
   const shape& data = m.shape_of(in[0]);
-  if (!is_integer(data.type) || is_narrow(m[i].results[0].type)) return false;
+  if (!is_integer(data.type) || o->floats || o->factor != 1 || is_narrow(m.shape_of(in[1]).type)) return false;
   if (in.size() > 2 && is_float(m.shape_of(in[2]).type)) return false;
   const bool is_plain = o->bits == 8 && o->extent == 0 && o->zero == 0;
   const bool is_known = data.type == dtype::u8 && literal_of(m, in[0]) && m.shape_of(in[0]).is_constant() &&

@@ -1,5 +1,6 @@
 #pragma once
 #include <map>
+#include <optional>
 #include <vector>
 
 #include "kiln/graph/module.hpp"
@@ -26,11 +27,14 @@ class stored_readers {
   std::vector<bool> skipped_;
 };
 
-/// Whether an instruction is a `block_dequantize` that DequantizeLinear says.
+/// The program with packed floats in blocks as elements, which DequantizeLinear reads; empty where it has none.
+std::optional<program> with_single_floats(const program& p);
+
+/// Whether an instruction is a `block_dequantize` of integers that DequantizeLinear says.
 bool is_dequantized_in_blocks(const module_graph& m, std::uint32_t i);
 
 /// The `block_dequantize` instructions that need not be written as arithmetic: those which only such readers read, and
-/// what DequantizeLinear says.
+/// what DequantizeLinear says, integers or constant floats, an element each.
 small_vector<std::uint32_t> written_in_blocks(const module_graph& m);
 
 }  // namespace kiln::onnx
