@@ -15,9 +15,11 @@ struct integer_epilogue {
   std::ptrdiff_t sums_row = 0;
 };
 
-/// How a row of the left operand is read: so many runs of `each` elements, `words` words of 4 bytes each.
+/// How a row of the left operand is read: so many runs of `each` elements, `words` words of 4 bytes each; or, for each
+/// channel alone, as many taps.
 struct integer_windows {
   std::int64_t each = 0, count = 1, words = 0;
+  bool by_channel = false;
 };
 
 /// Where floats go whose channels are planes: NCHW, `pixels` adjacent floats to a channel; null where they don't.
@@ -37,7 +39,12 @@ struct integer_table {
   std::int64_t (*packed_size)(std::int64_t k, std::int64_t n) = nullptr;  ///< in 32-bit elements; column sums first
   void (*pack)(thread_pool& pool, std::int32_t* to, const std::int8_t* from, std::ptrdiff_t row, std::ptrdiff_t col,
                std::int64_t k, std::int64_t n) = nullptr;
-  std::int64_t (*scratch_size)(unsigned workers) = nullptr;  ///< of products, in 32-bit elements
+  std::int64_t channel_block =
+      1;  ///< channels of an image that lies in place where each is convolved alone: a multiple
+  std::int64_t (*packed_channels_size)(std::int64_t taps, std::int64_t channels) = nullptr;  ///< sums of taps first
+  void (*pack_channels)(std::int32_t* to, const std::int8_t* from, std::int64_t taps, std::int64_t channels) = nullptr;
+  std::int64_t (*joined_groups)(const kernels::conv_problem& p) = nullptr;  ///< that are computed as one
+  std::int64_t (*scratch_size)(unsigned workers) = nullptr;                 ///< of products, in 32-bit elements
 
   integer_windows (*windows)(const kernels::conv_problem& p) = nullptr;
   std::int64_t (*image_size)(const kernels::conv_problem& p) = nullptr;  ///< of a padded copy, in bytes

@@ -90,14 +90,22 @@ void copy_planes(typename Machine::left* to, const std::byte* from, std::ptrdiff
       copy_left<Machine>(to + x * channels + c, from + c * channel + x, 1, 1, is_signed);
 }
 
-/// How the windows of a convolution in one group are runs of adjacent bytes. A row of taps is one run where its pixels
-/// are adjacent; channels of a pixel are. The depth of the packed right operand is that of the runs, whole words each.
+/// How the windows of a convolution are runs of adjacent bytes. A row of taps is one run where its pixels are adjacent
+/// and all channels are read; channels of a pixel are, those of a group. The depth of the packed right operand is that
+/// of the runs, whole words each. Where each channel is convolved alone, every tap is a run, with the last one repeated
+/// until they fill whole words.
 template <class Machine> struct window_runs {
   std::int64_t each, count;  ///< elements of a run, runs
 
   explicit constexpr window_runs(const conv_problem& p)
-      : each(p.in_channels * (joins(p) ? p.kernel[2] : 1)), count(joins(p) ? p.kernel[0] * p.kernel[1] : p.taps()) {}
-  static constexpr bool joins(const conv_problem& p) { return p.dilation[2] == 1; }
+      : each(p.group_inputs() * (joins(p) ? p.kernel[2] : 1)),
+        count(by_channel(p) ? round_up(p.taps(), Machine::depth)
+              : joins(p)    ? p.kernel[0] * p.kernel[1]
+                            : p.taps()) {}
+  static constexpr bool joins(const conv_problem& p) { return p.dilation[2] == 1 && p.groups == 1; }
+  static constexpr bool by_channel(const conv_problem& p) {
+    return p.groups > 1 && p.group_inputs() == 1 && p.group_outputs() == 1;
+  }
   constexpr std::int64_t words() const { return integer_words<Machine>(each); }
 };
 
@@ -160,11 +168,16 @@ void find_windows(const conv_problem& p, const std::byte* at, const std::ptrdiff
     to.rows.step[d] = p.stride[d] * step[d];
   }
   const window_runs<Machine> window(p);
+  to.groups = p.groups;
+  to.group = p.group_inputs() * static_cast<std::ptrdiff_t>(sizeof(typename Machine::left));
+  to.by_channel = window.by_channel(p);
   to.runs = {runs, window.count, window.words()};
+  std::ptrdiff_t* next = runs;
   for (std::int64_t z = 0; z < p.kernel[0]; ++z)
     for (std::int64_t y = 0; y < p.kernel[1]; ++y)
       for (std::int64_t x = 0; x < (window.joins(p) ? 1 : p.kernel[2]); ++x)
-        *runs++ = z * p.dilation[0] * step[0] + y * p.dilation[1] * step[1] + x * p.dilation[2] * step[2];
+        *next++ = z * p.dilation[0] * step[0] + y * p.dilation[1] * step[1] + x * p.dilation[2] * step[2];
+  for (; next != runs + window.count; ++next) *next = next[-1];
 }
 
 }  // namespace kiln::kernels

@@ -20,9 +20,13 @@ struct integer_runs {
   std::int64_t count = 1, words = 0;
 };
 
-/// A GEMM of 8-bit integers, operands in the form of a machine (int8/tile.hpp).
+/// A product of 8-bit integers, operands in the form of a machine (int8/tile.hpp): a GEMM of m rows and n columns; one
+/// for each of several groups of as many columns; or one for each channel, whose runs are its taps (int8/channels.hpp).
 struct integer_problem {
   std::int64_t m = 0, n = 0;
+  std::int64_t groups = 1;
+  std::ptrdiff_t group = 0;  ///< bytes from a group's left operand to the next one's
+  bool by_channel = false;
   integer_rows rows;
   integer_runs runs;
   const std::int32_t* b = nullptr;

@@ -16,7 +16,8 @@ class integer_kernel final : public kernel {
  public:
   integer_kernel(lower::contraction_body<module_graph> body, const kernel_request& r) : body_(std::move(body)) {
     if (const auto* conv = body_.op.get_if<op::integer_convolution>()) {
-      conv_ = op::convolution{.stride = conv->stride, .dilation = conv->dilation, .pads = conv->pads};
+      conv_ =
+          op::convolution{.stride = conv->stride, .dilation = conv->dilation, .pads = conv->pads, .group = conv->group};
       outside_ = static_cast<std::int32_t>(conv->outside);
     }
     is_signed_ = r.inputs[body_.operands[0]].type == dtype::i8;
@@ -218,15 +219,17 @@ class integer_kernel final : public kernel {
     bool reads_in_place(const kernels::byte_image& x) const {
       const integer_table& isa = *kiln_eigen_integers();
       const integer_windows w = isa.windows(problem);
+      if (!isa.reads_bytes || x.is_signed || x.channel != 1 || problem.padded()) return false;
+      if (w.by_channel) return problem.in_channels % isa.channel_block == 0;
       const bool adjacent = w.each == problem.in_channels || x.axis[2] == problem.in_channels;
-      return isa.reads_bytes && !x.is_signed && x.channel == 1 && adjacent && !problem.padded() &&
-             w.each % isa.depth == 0;
+      return adjacent && w.each % isa.depth == 0;
     }
   };
 
   // What the kernel knows of its convolution.
   void describe(const ints& weights) {
-    problem_.in_channels = weights[1];
+    problem_.groups = conv_->group;
+    problem_.in_channels = weights[1] * conv_->group;
     problem_.out_channels = weights[0];
     const std::size_t axes = weights.size() - 2;
     for (std::size_t d = 0; d < axes; ++d) {
@@ -239,47 +242,81 @@ class integer_kernel final : public kernel {
       problem_.pad_end[to] = conv_->pads[axes + d];
     }
   }
-  // Weights [outputs, inputs, kernel...] as columns over the windows' words: channels of a tap are neighbors.
+  // Weights [outputs, inputs of a group, kernel...] as columns over the windows' words: channels of a tap are
+  // neighbors.
   static std::vector<std::int8_t> along_windows(const std::int8_t* from, const kernels::conv_problem& p,
-                                                const integer_windows& w, std::int64_t depth) {
-    const std::int64_t taps = p.taps(), inputs = p.in_channels, of_run = w.each / inputs;
+                                                std::int64_t inputs, std::int64_t joined, const integer_windows& w,
+                                                std::int64_t depth) {
+    const std::int64_t taps = p.taps(), of_run = w.each / p.group_inputs(), filters = p.group_outputs() / joined;
     const std::int64_t run_depth = w.words * kiln_eigen_integers()->depth;
     std::vector<std::int8_t> turned(static_cast<std::size_t>(p.out_channels * depth), 0);
     for (std::int64_t m = 0; m < p.out_channels; ++m)
       for (std::int64_t t = 0; t < taps; ++t)
         for (std::int64_t c = 0; c < inputs; ++c)
-          turned[static_cast<std::size_t>(m * depth + t / of_run * run_depth + t % of_run * inputs + c)] =
-              from[(m * inputs + c) * taps + t];
+          turned[static_cast<std::size_t>(m * depth + t / of_run * run_depth + t % of_run * p.group_inputs() +
+                                          m / filters % joined * inputs + c)] = from[(m * inputs + c) * taps + t];
     return turned;
   }
 
   void pack(const kernel_request& r) {
     const integer_table& isa = *kiln_eigen_integers();
     const std::size_t w = body_.operands[1];
-    const layout& at = r.constant_layouts[w];
-    const ints lens = to_ints(at.lens), strides = to_ints(at.strides);
-    integer_windows windows;
-    std::int64_t depth = lens[lens.size() - 2];
-    columns_ = lens.back();
-    if (conv_) {
-      describe(lens);
-      columns_ = lens[0];
-      windows = isa.windows(problem_);
-      depth = windows.count * windows.words * isa.depth;
-    }
-    packed_ = r.packed(static_cast<std::size_t>(isa.packed_size(depth, columns_)) * 4, [&](std::byte* memory) {
-      auto* const to = reinterpret_cast<std::int32_t*>(memory);
-      const auto* const from = reinterpret_cast<const std::int8_t*>(r.constants[w]->bytes());
-      if (!conv_)
-        return isa.pack(*r.pool, to, from + at.offset.value(), strides[lens.size() - 2], strides[lens.size() - 1],
-                        depth, columns_);
-      isa.pack(*r.pool, to, along_windows(from, problem_, windows, depth).data(), 1, depth, depth, columns_);
-    });
-    const auto* const packed = reinterpret_cast<const std::int32_t*>(packed_.data());
+    const ints lens = to_ints(r.constant_layouts[w].lens);
+    columns_ = conv_ ? lens[0] : lens.back();
+    std::vector<std::int32_t> sums;  // of the columns
+    if (conv_)
+      sums = pack_filters(r, lens);
+    else
+      sums = pack_matrix(r, lens);
     std::vector<std::int32_t> shift(static_cast<std::size_t>(columns_), 0);
-    if (is_signed_)
-      for (std::int64_t n = 0; n < columns_; ++n) shift[static_cast<std::size_t>(n)] = -isa.signed_offset * packed[n];
+    for (std::size_t n = 0; is_signed_ && n < shift.size(); ++n) shift[n] = -isa.signed_offset * sums[n];
     addends_.begin(std::move(shift), conv_.has_value());
+  }
+  const std::int8_t* weights(const kernel_request& r) const {
+    const std::size_t w = body_.operands[1];
+    return reinterpret_cast<const std::int8_t*>(r.constants[w]->bytes()) + r.constant_layouts[w].offset.value();
+  }
+  std::vector<std::int32_t> pack_matrix(const kernel_request& r, const ints& lens) {
+    const integer_table& isa = *kiln_eigen_integers();
+    const ints strides = to_ints(r.constant_layouts[body_.operands[1]].strides);
+    const std::size_t row = lens.size() - 2, col = lens.size() - 1;
+    packed_ = r.packed(static_cast<std::size_t>(isa.packed_size(lens[row], columns_)) * 4, [&](std::byte* memory) {
+      isa.pack(*r.pool, reinterpret_cast<std::int32_t*>(memory), weights(r), strides[row], strides[col], lens[row],
+               columns_);
+    });
+    return sums_of(1, 0);
+  }
+  std::vector<std::int32_t> pack_filters(const kernel_request& r, const ints& lens) {
+    const integer_table& isa = *kiln_eigen_integers();
+    describe(lens);
+    if (isa.windows(problem_).by_channel) {
+      const std::int64_t taps = problem_.taps();
+      packed_ =
+          r.packed(static_cast<std::size_t>(isa.packed_channels_size(taps, columns_)) * 4, [&](std::byte* memory) {
+            isa.pack_channels(reinterpret_cast<std::int32_t*>(memory), weights(r), taps, columns_);
+          });
+      return sums_of(1, 0);
+    }
+    const std::int64_t joined = isa.joined_groups(problem_);
+    problem_.groups /= joined;
+    const integer_windows windows = isa.windows(problem_);
+    const std::int64_t depth = windows.count * windows.words * isa.depth, outputs = problem_.group_outputs();
+    const std::int64_t each = isa.packed_size(depth, outputs);
+    packed_ = r.packed(static_cast<std::size_t>(each * problem_.groups) * 4, [&](std::byte* memory) {
+      const auto turned = along_windows(weights(r), problem_, lens[1], joined, windows, depth);
+      for (std::int64_t g = 0; g < problem_.groups; ++g)
+        isa.pack(*r.pool, reinterpret_cast<std::int32_t*>(memory) + g * each, turned.data() + g * outputs * depth, 1,
+                 depth, depth, outputs);
+    });
+    return sums_of(problem_.groups, each);
+  }
+  // The sums of the weights' columns, with which the packed weights of each group begin.
+  std::vector<std::int32_t> sums_of(std::int64_t groups, std::int64_t group) const {
+    const auto* const packed = reinterpret_cast<const std::int32_t*>(packed_.data());
+    std::vector<std::int32_t> sums;
+    for (std::int64_t g = 0; g < groups; ++g)
+      sums.insert(sums.end(), packed + g * group, packed + g * group + columns_ / groups);
+    return sums;
   }
 
   lower::contraction_body<module_graph> body_;

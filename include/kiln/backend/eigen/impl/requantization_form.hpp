@@ -134,18 +134,35 @@ class requantization_finder {
     return most < greatest;
   }
 
-  // relu? div, round, add?, clip, then bytes or the whole numbers less their zero point.
+  // relu or clip?, div, round, add?, clip, then bytes or the whole numbers less their zero point.
   std::optional<rounding> read_rounding() {
     const std::uint32_t begin = at_;
     auto found = rounding_from_here();
     if (!found) at_ = begin;
     return found;
   }
+  // Numbers between which the floats are clipped before they are rounded. Division and rounding keep order: whole
+  // numbers are clipped instead.
+  struct float_bounds {
+    double low = -std::numeric_limits<double>::infinity(), high = std::numeric_limits<double>::infinity();
+  };
+  std::optional<float_bounds> read_bounds() {
+    float_bounds out;
+    if (next<op::relu>()) {
+      out.low = 0;
+      step();
+    } else if (const auto clip = next<op::clip>(); clip && m_[*clip].inputs[0].instruction == at_) {
+      const auto low = number(m_[*clip].inputs[1]), high = number(m_[*clip].inputs[2]);
+      if (!low || !high || !(*low <= *high)) return std::nullopt;
+      out = {*low, *high};
+      step();
+    }
+    return out;
+  }
   std::optional<rounding> rounding_from_here() {
     rounding out;
-    const bool rectified = next<op::relu>().has_value();
-    if (rectified) step();
-    const auto scale = operand<op::div>(true);
+    const auto bounds = read_bounds();
+    const auto scale = bounds ? operand<op::div>(true) : std::nullopt;
     if (!scale || !(*scale > least && *scale < greatest)) return std::nullopt;
     out.to.scale = static_cast<float>(*scale);
     out.to.inverse = 1 / out.to.scale;
@@ -159,8 +176,12 @@ class requantization_finder {
     if (!low || !high || !is_whole(*low) || !is_whole(*high) || !is_whole(out.zero) || *low > *high)
       return std::nullopt;
     step();
-    out.to.low = static_cast<float>(std::max(*low - out.zero, rectified ? 0. : -511.));
-    out.to.high = static_cast<float>(*high - out.zero);
+    // as the ops have it: bounds of floats, divided and rounded, then those of the whole numbers
+    const auto bounded = [&](double bound) {
+      const double whole = static_cast<double>(kiln::round(static_cast<float>(bound) / out.to.scale));
+      return static_cast<float>(std::clamp(whole, *low - out.zero, *high - out.zero));
+    };
+    out.to.low = bounded(bounds->low), out.to.high = bounded(bounds->high);
     if (out.to.low > out.to.high || !out.to.rounds_as_division()) return std::nullopt;
     if (const auto user = next<op::convert>()) {
       out.type = m_.shape_of({*user, 0}).type;
