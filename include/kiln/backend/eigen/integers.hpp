@@ -1,6 +1,7 @@
 #pragma once
 #include "kiln/kernel/conv/problem.hpp"
 #include "kiln/kernel/int8/requantize.hpp"
+#include "kiln/kernel/pool/byte_problem.hpp"
 #include "kiln/runtime/kernel.hpp"
 
 namespace kiln::eigen {
@@ -58,12 +59,20 @@ struct integer_table {
   /// Only with sums to which numbers for the columns are all that is added.
   void (*requantize)(thread_pool& pool, const kernels::integer_problem& p, std::int32_t* scratch,
                      const kernels::requantization& how, const float_planes& planes) = nullptr;
+  void (*max_pool)(thread_pool& pool, const kernels::pooling_problem& p, const kernels::byte_pooling& images,
+                   bool is_signed) = nullptr;
 };
 
 /// The table of the level that the dynamic loader picked, for this processor.
 extern "C" const integer_table* kiln_eigen_integers();
 
+/// The extents and windows of a pooling of `x`; where its elements are, and in which layout, is the caller's.
+kernels::pooling_problem pooling_problem_of(const op::pooling& attributes, const tensor& x, const tensor& y);
+
 /// Products of bytes with constant weights and their epilogue; null for others.
 std::unique_ptr<kernel> lower_integers(const kernel_request& r);
+
+/// The greatest bytes of windows; null for others.
+std::unique_ptr<kernel> lower_byte_pooling(const kernel_request& r);
 
 }  // namespace kiln::eigen

@@ -36,12 +36,15 @@ struct integer_problem {
   std::int64_t less_rows = 1;
 };
 
-/// The layout of an 8-bit image; strides in bytes.
+struct byte_quantization;
+
+/// The layout of an 8-bit image, or of one of floats that become bytes by `floats`; strides in bytes.
 struct byte_image {
   const std::byte* at = nullptr;
   std::ptrdiff_t batch = 0, channel = 0, axis[3] = {};
   bool is_signed = false;
   std::int32_t outside = 0;  ///< the value of padding
+  const byte_quantization* floats = nullptr;
 };
 
 }  // namespace kiln::kernels

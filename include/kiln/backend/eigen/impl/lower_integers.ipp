@@ -2,7 +2,8 @@
 #include "kiln/backend/eigen/impl/integer_addends.hpp"
 #include "kiln/backend/eigen/impl/requantization_form.hpp"
 #include "kiln/backend/eigen/rows.hpp"
-#include "kiln/op/quant/integer_convolution.hpp"
+#include "kiln/kernel/int8/quantize.hpp"
+#include "kiln/pass/fuse_quantization.hpp"
 #include "kiln/runtime/thread_pool.hpp"
 
 namespace kiln::eigen {
@@ -14,13 +15,22 @@ std::size_t aligned(std::size_t bytes) { return (bytes + 63) / 64 * 64; }
 
 class integer_kernel final : public kernel {
  public:
-  integer_kernel(lower::contraction_body<module_graph> body, const kernel_request& r) : body_(std::move(body)) {
+  integer_kernel(lower::contraction_body<module_graph> body, const std::optional<byte_prologue_form>& prologue,
+                 const kernel_request& r)
+      : body_(std::move(body)) {
     if (const auto* conv = body_.op.get_if<op::integer_convolution>()) {
       conv_ =
           op::convolution{.stride = conv->stride, .dilation = conv->dilation, .pads = conv->pads, .group = conv->group};
       outside_ = static_cast<std::int32_t>(conv->outside);
     }
-    is_signed_ = r.inputs[body_.operands[0]].type == dtype::i8;
+    is_signed_ = (prologue ? prologue->type : r.inputs[body_.operands[0]].type) == dtype::i8;
+    if (prologue) {
+      const byte_prologue_form& f = *prologue;
+      quantization_.emplace();
+      quantization_->to = byte_rounding_of(f.scale, f.least, f.most, f.low - f.zero, f.high - f.zero);
+      quantization_->zero = static_cast<std::int32_t>(f.zero);
+      quantization_->divides = !quantization_->to.rounds_as_division();
+    }
     if (body_.has_epilogue()) form_ = find_form(body_);
     pack(r);
     if (form_)
@@ -38,7 +48,7 @@ class integer_kernel final : public kernel {
   }
 
   std::string name() const override {
-    return std::string(conv_ ? "integer convolution" : "integer dot") +
+    return std::string(quantization_ ? "quantize+" : "") + (conv_ ? "integer convolution" : "integer dot") +
            (!body_.has_epilogue()                              ? ""
             : !requantization_                                 ? "+epilogue"
             : requantization_->how.result_kind == kind::floats ? "+rescale"
@@ -72,8 +82,8 @@ class integer_kernel final : public kernel {
     kernels::integer_problem p;
     p.m = at.rows, p.n = columns_;
     p.b = reinterpret_cast<const std::int32_t*>(packed_.data());
-    isa.place(*l.pool, at.problem, at.image(l.in[body_.operands[0]], conv_.has_value(), outside_),
-              at.copies ? scratch + at.copy : nullptr, reinterpret_cast<std::ptrdiff_t*>(scratch + at.runs), p);
+    isa.place(*l.pool, at.problem, at.image(*this, l.in[body_.operands[0]]), at.copies ? scratch + at.copy : nullptr,
+              reinterpret_cast<std::ptrdiff_t*>(scratch + at.runs), p);
     addends_.describe(p, l.in, seen(out, out).lens, reinterpret_cast<std::int32_t*>(scratch + at.corrections),
                       [&](const tensor& t) { return seen(t, out); });
     tensor made = at.made;
@@ -178,7 +188,7 @@ class integer_kernel final : public kernel {
         return at;
       };
       take(isa.scratch_size(threads) * 4);
-      copies = !reads_in_place(image(x, k.conv_.has_value(), k.outside_));
+      copies = !reads_in_place(image(k, x));
       runs = take(isa.windows(problem).count * static_cast<std::int64_t>(sizeof(std::ptrdiff_t)));
       if (copies) copy = take(isa.image_size(problem));
       corrections = take(k.addends_.open_numbers(rows) * 4);
@@ -198,19 +208,21 @@ class integer_kernel final : public kernel {
       made.strides = k.conv_ ? lower::nhwc_strides(out.lens) : row_major(out.lens);
       product = take(out.elements() * static_cast<std::int64_t>(size_of(made.type)));
     }
-    kernels::byte_image image(const tensor& x, bool convolves, std::int32_t outside) const {
+    kernels::byte_image image(const integer_kernel& k, const tensor& x) const {
+      const auto width = static_cast<std::ptrdiff_t>(size_of(x.type));
       kernels::byte_image i;
-      i.outside = outside;
+      i.outside = k.outside_;
       i.at = x.data;
-      i.is_signed = x.type == dtype::i8;
-      if (!convolves) {
+      i.is_signed = k.is_signed_;
+      if (k.quantization_) i.floats = &*k.quantization_;
+      if (!k.conv_) {
         i.channel = 1;
         i.axis[1] = i.axis[2] = problem.in_channels;
         return i;
       }
-      i.batch = x.strides[0];
-      i.channel = x.lens[1] == 1 ? 1 : x.strides[1];
-      for (std::size_t d = 2; d < x.rank(); ++d) i.axis[d + 3 - x.rank()] = x.strides[d];
+      i.batch = x.strides[0] * width;
+      i.channel = (x.lens[1] == 1 ? 1 : x.strides[1]) * width;
+      for (std::size_t d = 2; d < x.rank(); ++d) i.axis[d + 3 - x.rank()] = x.strides[d] * width;
       return i;
     }
 
@@ -219,7 +231,7 @@ class integer_kernel final : public kernel {
     bool reads_in_place(const kernels::byte_image& x) const {
       const integer_table& isa = *kiln_eigen_integers();
       const integer_windows w = isa.windows(problem);
-      if (!isa.reads_bytes || x.is_signed || x.channel != 1 || problem.padded()) return false;
+      if (x.floats || !isa.reads_bytes || x.is_signed || x.channel != 1 || problem.padded()) return false;
       if (w.by_channel) return problem.in_channels % isa.channel_block == 0;
       const bool adjacent = w.each == problem.in_channels || x.axis[2] == problem.in_channels;
       return adjacent && w.each % isa.depth == 0;
@@ -324,7 +336,8 @@ class integer_kernel final : public kernel {
   kernels::conv_problem problem_;  // of the convolution; batch and extents are the run's
   std::optional<integer_form> form_;
   std::optional<requantization_form> requantization_;
-  std::unique_ptr<tile_program> whole_;  // the epilogue over whole sums, where it has no such form
+  std::optional<kernels::byte_quantization> quantization_;  // of floats that are the left operand
+  std::unique_ptr<tile_program> whole_;                     // the epilogue over whole sums, where it has no such form
   std::unique_ptr<kernel> copy_ = eigen_target().make_copy(nullptr);
   std::int64_t columns_ = 0;
   bool is_signed_ = false;
@@ -336,7 +349,12 @@ class integer_kernel final : public kernel {
 }  // namespace
 
 std::unique_ptr<kernel> lower_integers(const kernel_request& r) {
-  auto body = lower::split_contraction(r.whole, r.instruction);
+  std::optional<byte_prologue_form> prologue;
+  auto body = lower::split_contraction(r.whole, r.instruction,
+                                       [&](const module_graph& m, value_id end) -> std::optional<std::size_t> {
+                                         prologue = find_byte_prologue(m, end);
+                                         return prologue ? std::optional(prologue->data) : std::nullopt;
+                                       });
   if (!body || !(body->op.is<op::integer_dot>() || body->op.is<op::integer_convolution>())) return nullptr;
   const std::size_t w = body->operands[1];
   if (r.instruction.results.size() != 1 || !r.constants[w] || !is_constant(r.constant_layouts[w].lens)) return nullptr;
@@ -344,7 +362,7 @@ std::unique_ptr<kernel> lower_integers(const kernel_request& r) {
   if (body->op.is<op::integer_convolution>() && !at.is_standard()) return nullptr;
   for (std::size_t d = 0; d + 2 < at.lens.size() && body->op.is<op::integer_dot>(); ++d)
     if (!(at.strides[d] == dimension(0)) && !(at.lens[d] == dimension(1))) return nullptr;
-  return std::make_unique<integer_kernel>(std::move(*body), r);
+  return std::make_unique<integer_kernel>(std::move(*body), prologue, r);
 }
 
 }  // namespace kiln::eigen

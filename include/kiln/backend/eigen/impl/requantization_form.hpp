@@ -15,6 +15,20 @@ struct requantization_form {
   std::size_t addend = none;       // which input of the instruction
 };
 
+// How floats between two numbers are divided and rounded, then clipped to whole numbers. Division and rounding keep
+// order: the floats' own bounds, divided and rounded as the ops do, become bounds of the whole numbers.
+inline kernels::byte_rounding byte_rounding_of(double scale, double least, double most, double low, double high) {
+  kernels::byte_rounding to;
+  to.scale = static_cast<float>(scale);
+  to.inverse = 1 / to.scale;
+  const auto bounded = [&](double bound) {
+    const double whole = static_cast<double>(kiln::round(static_cast<float>(bound) / to.scale));
+    return static_cast<float>(std::clamp(whole, low, high));
+  };
+  to.low = bounded(least), to.high = bounded(most);
+  return to;
+}
+
 // Finds the form: follows the floats from the converted sums to the result.
 class requantization_finder {
  public:
@@ -141,8 +155,7 @@ class requantization_finder {
     if (!found) at_ = begin;
     return found;
   }
-  // Numbers between which the floats are clipped before they are rounded. Division and rounding keep order: whole
-  // numbers are clipped instead.
+  // Numbers between which the floats are clipped before they are rounded.
   struct float_bounds {
     double low = -std::numeric_limits<double>::infinity(), high = std::numeric_limits<double>::infinity();
   };
@@ -164,8 +177,6 @@ class requantization_finder {
     const auto bounds = read_bounds();
     const auto scale = bounds ? operand<op::div>(true) : std::nullopt;
     if (!scale || !(*scale > least && *scale < greatest)) return std::nullopt;
-    out.to.scale = static_cast<float>(*scale);
-    out.to.inverse = 1 / out.to.scale;
     step();
     if (!next<op::round>()) return std::nullopt;
     step();
@@ -176,12 +187,7 @@ class requantization_finder {
     if (!low || !high || !is_whole(*low) || !is_whole(*high) || !is_whole(out.zero) || *low > *high)
       return std::nullopt;
     step();
-    // as the ops have it: bounds of floats, divided and rounded, then those of the whole numbers
-    const auto bounded = [&](double bound) {
-      const double whole = static_cast<double>(kiln::round(static_cast<float>(bound) / out.to.scale));
-      return static_cast<float>(std::clamp(whole, *low - out.zero, *high - out.zero));
-    };
-    out.to.low = bounded(bounds->low), out.to.high = bounded(bounds->high);
+    out.to = byte_rounding_of(*scale, bounds->low, bounds->high, *low - out.zero, *high - out.zero);
     if (out.to.low > out.to.high || !out.to.rounds_as_division()) return std::nullopt;
     if (const auto user = next<op::convert>()) {
       out.type = m_.shape_of({*user, 0}).type;

@@ -1,6 +1,7 @@
 #include "kiln/backend/eigen/integers.hpp"
 #include "kiln/kernel/int8/image.hpp"
 #include "kiln/kernel/int8/product.hpp"
+#include "kiln/kernel/pool/bytes.hpp"
 #include "kiln/kernel/simd/transpose.hpp"
 
 namespace kiln::eigen {
@@ -98,6 +99,10 @@ constexpr integer_table table_of{
     .place = place<Machine>,
     .multiply = multiply<Machine>,
     .requantize = requantize<Machine>,
+    .max_pool =
+        [](thread_pool& pool, const pooling_problem& p, const byte_pooling& images, bool is_signed) {
+          is_signed ? pool_bytes<std::int8_t>(pool, p, images) : pool_bytes<std::uint8_t>(pool, p, images);
+        },
 };
 
 }  // namespace
