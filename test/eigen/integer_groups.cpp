@@ -59,7 +59,10 @@ TEST(integer_groups, zero_points_of_a_run) {
 void inverted_bottleneck(builder& b, value x, std::int64_t kernel, std::int64_t stride) {
   const auto clipped = [&](value y, float scale, float zero) {
     const value low = b.scalar(dtype::f32, 0.F), high = b.scalar(dtype::f32, 6.F);
-    return quantized(b, b.add(op::clip{}, y, low, high), scale, zero);
+    // as exporters spell it, too
+    const value bounded = stride == 1 ? b.add(op::clip{}, y, low, high)
+                                      : b.add(op::min{}, y.relu(), b.add(op::multibroadcast{y.get_shape().lens}, high));
+    return quantized(b, bounded, scale, zero);
   };
   const value wide = clipped(scaled_sums(b, x, 3, {72, 12, 1, 1}, {}, 5), .03F, 20);
   const std::int64_t around = kernel / 2;

@@ -158,6 +158,42 @@ TEST(integers, residual_layers_read_and_write_bytes) {
   EXPECT_EQ(layers, 5);
 }
 
+TEST(integers, convolutions_quantize_the_floats_that_they_read) {
+  for (const std::int64_t groups : {1, 2, 12})
+    for (const float zero : {0.F, 7.F}) {
+      const auto make = [&](builder& b) {
+        const value x = quantized(b, b.input("x", dtype::f32, {2, 12, 9, 10}), .03F, zero);
+        b.output(scaled_sums(b, x, static_cast<std::int64_t>(zero), {24, 12 / groups, 3, 3},
+                             {.stride = {1, 2}, .pads = {1, 1, 1, 0}, .group = groups}, 5));
+      };
+      std::vector<argument> in = random_inputs(make, 3, -1, 9);
+      auto* const x = reinterpret_cast<float*>(in[0].data());
+      x[0] = std::numeric_limits<float>::infinity(), x[1] = -x[0], x[2] = std::nanf(""), x[3] = .045F, x[4] = -3e38F;
+      expect_same(make, in, exact);
+      const executable e = compile_eigen(make);
+      ASSERT_EQ(e.report().steps.size(), 1U);
+      EXPECT_THAT(e.report().steps[0].kernel, ::testing::StartsWith("quantize+integer convolution+rescale"));
+    }
+}
+
+TEST(integers, layers_are_pooled_and_joined_as_bytes) {
+  const auto make = [](builder& b) {
+    const value x = b.input("x", dtype::u8, {2, 12, 9, 10});
+    const auto layer = [&](std::int64_t filters, unsigned seed) {
+      return scaled_sums(b, x, 3, {filters, 12, 3, 3}, {.pads = {1, 1, 1, 1}}, seed).relu();
+    };
+    const op::pooling pool{.mode = op::pooling_mode::max, .lengths = {3, 3}, .stride = {2, 2}, .pads = {1, 1, 1, 1}};
+    const value joined = quantized(b, layer(24, 5).pool(pool).concat(layer(40, 8).pool(pool), 1), .05F, 9);
+    b.output(quantized(b, scaled_sums(b, joined, 9, {16, 64, 1, 1}, {}, 11), .1F, 100));
+  };
+  expect_same(make, bytes_for(make, false), exact);
+  const executable e = compile_eigen(make);
+  for (const step_info& s : e.report().steps) {
+    EXPECT_FALSE(s.fallback) << s.kernel;
+    for (const shape& y : s.outputs) EXPECT_EQ(y.type, dtype::u8) << s.kernel;
+  }
+}
+
 TEST(integers, residual_layers_of_a_symbolic_batch) {
   const dimension n = dimension::symbol("n"), h = dimension::symbol("h");
   const auto make = [&](builder& b) { residual_block(b, b.input("x", dtype::u8, {n, 12, h, 10})); };

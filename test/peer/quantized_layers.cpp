@@ -114,6 +114,15 @@ std::vector<layer> all_layers() {
       {"AveragePool", image, pool, {}, way::floats},
       {"GlobalAveragePool", image},
       {"InstanceNormalization", image, {}, {floats("c0", 6, .8F), floats("c1", 6, -.2F)}},
+      {"Where", {3, 4}, {}, {test::tensor<std::uint8_t>("c0", boolean, {4}, {1, 0, 0, 1})}, way::bytes, 2, false, 1},
+      {"TopK", {3, 40}, {}, {axes("c0", {5})}, way::floats, 1, false, 0, {u8, i64}},
+      {"Resize",
+       image,
+       {attr("mode", "nearest")},
+       {test::floats("c0", {0}, {}), test::floats("c1", {4}, {1, 1, 2, 2})},
+       way::moves,
+       1,
+       false},
       {"LayerNormalization", {3, 5, 40}, {attr("axis", -1)}, {floats("c0", 40, -1), floats("c1", 40, -.2F)}},
   };
   return all;

@@ -148,7 +148,7 @@ class requantization_finder {
     return most < greatest;
   }
 
-  // relu or clip?, div, round, add?, clip, then bytes or the whole numbers less their zero point.
+  // bounds, div, round, add?, clip, then bytes or the whole numbers less their zero point.
   std::optional<rounding> read_rounding() {
     const std::uint32_t begin = at_;
     auto found = rounding_from_here();
@@ -159,23 +159,29 @@ class requantization_finder {
   struct float_bounds {
     double low = -std::numeric_limits<double>::infinity(), high = std::numeric_limits<double>::infinity();
   };
-  std::optional<float_bounds> read_bounds() {
+  float_bounds read_bounds() {
     float_bounds out;
-    if (next<op::relu>()) {
-      out.low = 0;
-      step();
-    } else if (const auto clip = next<op::clip>(); clip && m_[*clip].inputs[0].instruction == at_) {
-      const auto low = number(m_[*clip].inputs[1]), high = number(m_[*clip].inputs[2]);
-      if (!low || !high || !(*low <= *high)) return std::nullopt;
-      out = {*low, *high};
+    while (const auto bounds = next_bounds()) {
+      out.low = std::clamp(out.low, bounds->low, bounds->high),
+      out.high = std::clamp(out.high, bounds->low, bounds->high);
       step();
     }
     return out;
   }
+  std::optional<float_bounds> next_bounds() const {
+    float_bounds out;
+    if (next<op::relu>()) return float_bounds{0, out.high};
+    if (const auto low = operand<op::max>(); low && *low == *low) return float_bounds{*low, out.high};
+    if (const auto high = operand<op::min>(); high && *high == *high) return float_bounds{out.low, *high};
+    const auto clip = next<op::clip>();
+    if (!clip || m_[*clip].inputs[0].instruction != at_) return std::nullopt;
+    const auto low = number(m_[*clip].inputs[1]), high = number(m_[*clip].inputs[2]);
+    return low && high && *low <= *high ? std::optional(float_bounds{*low, *high}) : std::nullopt;
+  }
   std::optional<rounding> rounding_from_here() {
     rounding out;
-    const auto bounds = read_bounds();
-    const auto scale = bounds ? operand<op::div>(true) : std::nullopt;
+    const float_bounds bounds = read_bounds();
+    const auto scale = operand<op::div>(true);
     if (!scale || !(*scale > least && *scale < greatest)) return std::nullopt;
     step();
     if (!next<op::round>()) return std::nullopt;
@@ -187,7 +193,7 @@ class requantization_finder {
     if (!low || !high || !is_whole(*low) || !is_whole(*high) || !is_whole(out.zero) || *low > *high)
       return std::nullopt;
     step();
-    out.to = byte_rounding_of(*scale, bounds->low, bounds->high, *low - out.zero, *high - out.zero);
+    out.to = byte_rounding_of(*scale, bounds.low, bounds.high, *low - out.zero, *high - out.zero);
     if (out.to.low > out.to.high || !out.to.rounds_as_division()) return std::nullopt;
     if (const auto user = next<op::convert>()) {
       out.type = m_.shape_of({*user, 0}).type;
