@@ -77,6 +77,47 @@ TEST(widen_floats, conditions_and_conversions_read_rounded_values) {
                       "  return whole = %5\n");
 }
 
+// As batch norm of a network of halves is imported: in f32, between conversions.
+TEST(widen_floats, passages_through_f32_do_not_round) {
+  constexpr auto build = [](auto& b) {
+    auto x = b.input("x", dtype::f16, {2, 2});
+    auto y = (x.dot(x).convert(dtype::f32) + b.input("shift", dtype::f32, {2, 2})).convert(dtype::f16);
+    b.output(y.relu().dot(x), "y");
+  };
+  KILN_EXPECT_PRINTED(build,
+                      "main:\n"
+                      "  %0 = x : f16[2, 2]\n"
+                      "  %1 = convert{to = f32}(%0) : f32[2, 2]\n"
+                      "  %2 = dot(%1, %1) : f32[2, 2]\n"
+                      "  %3 = shift : f32[2, 2]\n"
+                      "  %4 = add(%2, %3) : f32[2, 2]\n"
+                      "  %5 = relu(%4) : f32[2, 2]\n"
+                      "  %6 = dot(%5, %1) : f32[2, 2]\n"
+                      "  %7 = convert{to = f16}(%6) : f16[2, 2]\n"
+                      "  return y = %7\n");
+}
+
+TEST(widen_floats, conversions_that_the_program_returns_and_of_what_comes_in_round) {
+  constexpr auto build = [](auto& b) {
+    auto x = b.input("x", dtype::f16, {2, 2});
+    auto in = b.input("in", dtype::f32, {2, 2}).convert(dtype::f16).convert(dtype::f32);
+    b.output(x.dot(x).convert(dtype::f32), "y");
+    b.output(in, "z");
+  };
+  KILN_EXPECT_PRINTED(build,
+                      "main:\n"
+                      "  %0 = x : f16[2, 2]\n"
+                      "  %1 = in : f32[2, 2]\n"
+                      "  %2 = convert{to = f16}(%1) : f16[2, 2]\n"
+                      "  %3 = convert{to = f32}(%2) : f32[2, 2]\n"
+                      "  %4 = convert{to = f32}(%0) : f32[2, 2]\n"
+                      "  %5 = dot(%4, %4) : f32[2, 2]\n"
+                      "  %6 = convert{to = f16}(%5) : f16[2, 2]\n"
+                      "  %7 = convert{to = f32}(%6) : f32[2, 2]\n"
+                      "  return y = %7\n"
+                      "  return z = %3\n");
+}
+
 TEST(widen_floats, programs_without_products_keep_their_roundings) {
   constexpr auto build = [](auto& b) {
     auto x = b.input("x", dtype::f16, {2, 2});

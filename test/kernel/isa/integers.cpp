@@ -240,8 +240,9 @@ template <class Machine> void expect_requantized() {
           how.scale = scale.data();
           how.bias = n == 16 ? nullptr : bias.data();
           how.rounds = how.rounds_floats = rounds;
-          how.first = {.7F, 1 / .7F, -128, 127};
-          how.last = {1.3F, 1 / 1.3F, result == kind::signed_bytes ? -125.F : 0.F, 120};
+          how.first = {.7F, 1 / .7F, -128, 127, .4F};
+          how.last = {1.3F, 1 / 1.3F, result == kind::signed_bytes ? -125.F : 0.F, 120, 1.3F};
+          how.late_bias = rounds && n != 128 ? scale.data() : nullptr;
           how.zero = result == kind::signed_bytes ? -3 : 11;
           how.addend_kind = addend;
           how.addend_zero = 7, how.addend_scale = .31F;
@@ -257,13 +258,14 @@ template <class Machine> void expect_requantized() {
             const std::size_t j = i % static_cast<std::size_t>(n);
             float y = static_cast<float>(sums[i]) * scale[j];
             if (how.bias) y += bias[j];
-            if (rounds) y = rounded(y, how.first) * how.first.scale;
+            if (rounds) y = rounded(y, how.first) * .4F;
+            if (how.late_bias) y += scale[j];
             if (addend == kind::floats) y += more[i];
             if (addend == kind::unsigned_bytes || addend == kind::signed_bytes)
               y += static_cast<float>(number(bytes[i], addend == kind::signed_bytes) - 7) * .31F;
             if (how.rectifies) y = std::max(y, 0.F);
             if (result == kind::floats) {
-              if (rounds) y = rounded(y, how.last) * how.last.scale;
+              if (rounds) y = rounded(y, how.last) * 1.3F;
               ASSERT_EQ(floats[i], y) << i << " of " << n;
             } else {
               const auto stored = static_cast<std::int64_t>(rounded(y, how.last)) + how.zero;

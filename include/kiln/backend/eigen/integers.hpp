@@ -61,6 +61,16 @@ struct integer_table {
                      const kernels::requantization& how, const float_planes& planes) = nullptr;
   void (*max_pool)(thread_pool& pool, const kernels::pooling_problem& p, const kernels::byte_pooling& images,
                    bool is_signed) = nullptr;
+
+  /// Of products whose operands both vary, in 32-bit elements. Rows of their epilogue are counted through the batch.
+  std::int64_t (*matrices_scratch)(const kernels::byte_matrices& p, unsigned workers) = nullptr;
+  void (*multiply_matrices)(thread_pool& pool, const kernels::byte_matrices& p, std::int32_t* scratch,
+                            const integer_epilogue& epilogue) = nullptr;
+  /// The results and, where they are not null, the addends of each matrix of the batch take the places of those of
+  /// `how`.
+  void (*requantize_matrices)(thread_pool& pool, const kernels::byte_matrices& p, std::int32_t* scratch,
+                              const kernels::requantization& how, std::byte* const* results,
+                              const std::byte* const* addends) = nullptr;
 };
 
 /// The table of the level that the dynamic loader picked, for this processor.
@@ -71,6 +81,8 @@ kernels::pooling_problem pooling_problem_of(const op::pooling& attributes, const
 
 /// Products of bytes with constant weights and their epilogue; null for others.
 std::unique_ptr<kernel> lower_integers(const kernel_request& r);
+/// Products of bytes whose operands both vary, and their epilogue.
+std::unique_ptr<kernel> lower_byte_matrices(const kernel_request& r);
 
 /// The greatest bytes of windows; null for others.
 std::unique_ptr<kernel> lower_byte_pooling(const kernel_request& r);

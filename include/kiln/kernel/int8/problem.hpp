@@ -18,6 +18,9 @@ struct integer_rows {
 struct integer_runs {
   const std::ptrdiff_t* at = nullptr;
   std::int64_t count = 1, words = 0;
+  /// Memory that a later tile reads: each word prefetches a line, `fetch_step` bytes after the previous one's; or null.
+  const std::byte* fetch = nullptr;
+  std::ptrdiff_t fetch_step = 0;
 };
 
 /// A product of 8-bit integers, operands in the form of a machine (int8/tile.hpp): a GEMM of m rows and n columns; one
@@ -34,6 +37,17 @@ struct integer_problem {
   const std::int32_t* less = nullptr;   ///< subtracted from the sums of row `row % less_rows`, or null
   std::ptrdiff_t less_row = 0;          ///< its row stride
   std::int64_t less_rows = 1;
+};
+
+/// A batch of products (A[m, k] - a_zero) * (B[k, n] - b_zero) of bytes whose operands both differ from run to run.
+/// Strides in bytes.
+struct byte_matrices {
+  std::int64_t batch = 1, m = 0, n = 0, k = 0;
+  const std::byte* const* a = nullptr;  ///< by matrix of the batch
+  const std::byte* const* b = nullptr;
+  std::ptrdiff_t a_row = 0, a_col = 1, b_row = 0, b_col = 1;
+  bool a_signed = false, b_signed = false;
+  std::int32_t a_zero = 0, b_zero = 0;
 };
 
 struct byte_quantization;

@@ -9,10 +9,11 @@ namespace kiln::kernels {
 /// An integer product as its problem says: one GEMM, one for each group, or one for each channel. `finish_of` and
 /// `done` as `integer_gemm` has them.
 template <class Machine, class FinishOf, class Done>
-void integer_product(thread_pool& pool, const integer_problem& p, FinishOf&& finish_of, Done&& done) {
+void integer_product(thread_pool& pool, const integer_problem& p, FinishOf&& finish_of, Done&& done,
+                     std::int64_t most_rows = integer_task_rows) {
   if (p.by_channel) return integer_channels<Machine>(pool, p, finish_of, done);
   if (p.groups > 1) return integer_groups<Machine>(pool, p, finish_of, done);
-  integer_gemm<Machine>(pool, p, finish_of, done);
+  integer_gemm<Machine>(pool, p, finish_of, done, most_rows);
 }
 
 /// Takes a task's tiles to memory: the sums of row r and column c go to `sums + (r - row0) * row + c - col0`, whole

@@ -9,6 +9,16 @@ namespace kiln::kernels {
 /// Rows and columns of one task of an integer GEMM: what it writes stays in L2 until it has read that again.
 inline constexpr std::int64_t integer_task_rows = 56, integer_task_cols = 256;
 
+/// The most rows of a task that reads nothing again: its right operand comes through once for more of them. Rows of a
+/// matrix stay in L2 meanwhile; windows of an image overlap in another way.
+inline constexpr std::int64_t most_integer_rows = 256;
+inline std::int64_t integer_rows_at_once(const integer_problem& p) {
+  constexpr std::int64_t words = 96 * 1024;
+  return p.runs.count == 1
+             ? std::clamp(words / std::max<std::int64_t>(1, p.runs.words), integer_task_rows, most_integer_rows)
+             : integer_task_rows;
+}
+
 /// The addresses of rows [row0, row0 + count), by the places of the pixels that they are.
 inline void find_rows(const integer_rows& rows, std::int64_t row0, std::int64_t count, const std::byte** to) {
   std::int64_t at[3], rest = row0;
@@ -28,8 +38,9 @@ inline void find_rows(const integer_rows& rows, std::int64_t row0, std::int64_t 
 struct integer_tasks {
   std::int64_t chunks, chunk_rows, units, each, parts;
 
-  integer_tasks(std::int64_t m, std::int64_t all_units, std::int64_t most, std::int64_t workers)
-      : chunks(ceil_div(m, integer_task_rows)), chunk_rows(ceil_div(m, chunks)), units(all_units) {
+  integer_tasks(std::int64_t m, std::int64_t all_units, std::int64_t most, std::int64_t workers,
+                std::int64_t most_rows = integer_task_rows)
+      : chunks(ceil_div(m, most_rows)), chunk_rows(ceil_div(m, chunks)), units(all_units) {
     const std::int64_t wanted = workers == 1 ? 1 : ceil_div(4 * workers, chunks);
     each = ceil_div(units, std::clamp(wanted, ceil_div(units, most), units));
     parts = ceil_div(units, each);

@@ -89,7 +89,8 @@ class integer_kernel final : public kernel {
     tensor made = at.made;
     if (at.apart) made.data = scratch + at.product;
     if (at.requantizes) {
-      isa.requantize(*l.pool, p, sums, requantized(l.in, out, made), at.planes);
+      auto* const scales = reinterpret_cast<float*>(scratch + at.scales);
+      isa.requantize(*l.pool, p, sums, requantized(l.in, out, made, scales), at.planes);
     } else if (whole_) {
       isa.multiply(*l.pool, p, sums, {nullptr, nullptr, made.as<std::int32_t>(), columns_});
       return run_rows(*whole_, {whole_operands(l.in, made), l.out, l.scratch.subspan(at.bytes), l.pool, nullptr});
@@ -145,10 +146,24 @@ class integer_kernel final : public kernel {
     const tensor& t = in[requantization_->addend];
     return t.lens == out.lens && row_step(seen(t, out));
   }
-  kernels::requantization requantized(std::span<const tensor> in, const tensor& out, const tensor& made) const {
-    kernels::requantization how = requantization_->how;
-    how.scale = requantization_->scale.data();
-    if (!requantization_->bias.empty()) how.bias = requantization_->bias.data();
+  // Whether the scales of the form, if a run has them, are numbers for the columns.
+  bool binds_scale(std::span<const tensor> in) const {
+    if (requantization_->scale_input == none) return true;
+    const tensor& t = in[requantization_->scale_input];
+    for (std::size_t d = 0; d < t.rank(); ++d)
+      if (d != column_dim(t) && t.lens[d] != 1 && t.strides[d] != 0) return false;
+    return true;
+  }
+  std::size_t column_dim(const tensor& t) const { return conv_ ? 1 : t.rank() - 1; }
+  kernels::requantization requantized(std::span<const tensor> in, const tensor& out, const tensor& made,
+                                      float* scales) const {
+    const bool scales_vary = requantization_->scale_input != none;
+    if (scales_vary) {
+      const tensor& t = in[requantization_->scale_input];
+      const std::int64_t step = t.lens[column_dim(t)] == 1 ? 0 : t.strides[column_dim(t)];
+      for (std::int64_t n = 0; n < columns_; ++n) scales[n] = t.as<const float>()[n * step];
+    }
+    kernels::requantization how = requantization_->bound(scales_vary ? scales : nullptr);
     if (requantization_->addend != none) {
       const tensor& t = in[requantization_->addend];
       how.addend = t.data;
@@ -168,7 +183,7 @@ class integer_kernel final : public kernel {
     bool requantizes = false;  // the epilogue is applied in registers
     bool apart = false;        // the result is made in scratch memory
     float_planes planes{};
-    std::size_t copy = 0, runs = 0, corrections = 0, product = 0, bytes = 0;
+    std::size_t copy = 0, runs = 0, corrections = 0, scales = 0, product = 0, bytes = 0;
 
     places(const integer_kernel& k, std::span<const tensor> in, const tensor& out, unsigned threads) : made(out) {
       const integer_table& isa = *kiln_eigen_integers();
@@ -192,8 +207,9 @@ class integer_kernel final : public kernel {
       runs = take(isa.windows(problem).count * static_cast<std::int64_t>(sizeof(std::ptrdiff_t)));
       if (copies) copy = take(isa.image_size(problem));
       corrections = take(k.addends_.open_numbers(rows) * 4);
-      requantizes = k.requantization_ && k.binds_addend(in, out);
+      requantizes = k.requantization_ && k.addends_.by_columns(in) && k.binds_addend(in, out) && k.binds_scale(in);
       if (requantizes) {
+        if (k.requantization_->scale_input != none) scales = take((k.columns_ + 64) * 4);
         const bool in_rows = row_step(k.seen(out, out)).has_value();
         if (!in_rows && out.type == dtype::f32 && out.dense()) {
           const std::int64_t pixels = problem.output_pixels();
@@ -358,6 +374,8 @@ std::unique_ptr<kernel> lower_integers(const kernel_request& r) {
   if (!body || !(body->op.is<op::integer_dot>() || body->op.is<op::integer_convolution>())) return nullptr;
   const std::size_t w = body->operands[1];
   if (r.instruction.results.size() != 1 || !r.constants[w] || !is_constant(r.constant_layouts[w].lens)) return nullptr;
+  const auto* const product = body->op.get_if<op::integer_dot>();
+  if (product && (product->left_zero != 0 || product->right_zero != 0 || r.inputs[w].type != dtype::i8)) return nullptr;
   const layout& at = r.constant_layouts[w];
   if (body->op.is<op::integer_convolution>() && !at.is_standard()) return nullptr;
   for (std::size_t d = 0; d + 2 < at.lens.size() && body->op.is<op::integer_dot>(); ++d)
