@@ -173,11 +173,10 @@ class requantization_finder {
     rounding out;
     const bool rectified = next<op::relu>().has_value();
     if (rectified) step();
-    const auto scale = operand<op::div>(true);
-    if (!scale || !(*scale > least && *scale < greatest)) return std::nullopt;
-    out.to.scale = static_cast<float>(*scale);
+    const auto scale = read_divisor();
+    if (!(scale > least && scale < greatest)) return std::nullopt;
+    out.to.scale = static_cast<float>(scale);
     out.to.inverse = 1 / out.to.scale;
-    step();
     if (!next<op::round>()) return std::nullopt;
     step();
     if (const auto zero = operand<op::add>()) out.zero = *zero, step();
@@ -199,6 +198,15 @@ class requantization_finder {
       out.bytes = is_last();
     }
     return out;
+  }
+  // The number by which the value is divided; a power of two, as passes write that, multiplies or is gone.
+  double read_divisor() {
+    if (const auto by = operand<op::div>(true)) return step(), *by;
+    const auto factor = operand<op::mul>();
+    int exponent = 0;
+    if (!factor || std::frexp(*factor, &exponent) != .5) return 1;
+    step();
+    return 1 / *factor;
   }
   // (stored - zero) * a scale, from whole numbers or from the bytes that they became.
   bool reads_floats_again(rounding& r) {
