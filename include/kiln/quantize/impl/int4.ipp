@@ -4,37 +4,11 @@
 #include <cmath>
 #include <map>
 
-#include "kiln/pass/store_weights.hpp"
 #include "kiln/quantize/impl/block_scale.hpp"
-#include "kiln/quantize/impl/named.hpp"
+#include "kiln/quantize/impl/stored_program.hpp"
 
 namespace kiln::quantize {
 namespace {
-
-using detail::is_listed;
-
-small_vector<value_id> chosen_readers(program& p, const int4_options& options) {
-  for (const std::string& op : options.ops)
-    if (op != "dot" && op != "gather")
-      raise(errc::invalid_argument, "ops whose matrices are stored in blocks are dot and gather: found '" + op + "'");
-  small_vector<value_id> out;
-  std::vector<std::string> known;
-  for (const value_id v : readers_of_matrices(p.main())) {
-    const auto& i = p.main().producer(v);
-    known.push_back(i.name.str());
-    if (is_listed(options.ops, i.op.name()) && !is_listed(options.exclude, i.name.view())) out.push_back(v);
-  }
-  for (const std::string& name : options.exclude)
-    if (!is_listed(known, name))
-      raise(errc::not_found, "no instruction '" + name + "' reads a matrix that could be stored in blocks");
-  return out;
-}
-
-literal bytes_literal(const dims& lens, const std::vector<std::uint8_t>& bytes) {
-  buffer data = buffer::allocate(bytes.size());
-  std::copy(bytes.begin(), bytes.end(), reinterpret_cast<std::uint8_t*>(data.data()));
-  return literal({dtype::u8, lens}, std::move(data));
-}
 
 stored_matrix stored(const block_weights& w, bool bytes_suffice) {
   const block_format& f = w.format;
@@ -42,7 +16,7 @@ stored_matrix stored(const block_weights& w, bool bytes_suffice) {
   stored_matrix m;
   m.op = {.bits = f.bits, .axis = 1, .block = f.block, .bytes_suffice = bytes_suffice};
   if (blocks * f.block != w.depth) m.op.extent = w.depth;
-  m.operands.push_back(bytes_literal({w.rows, blocks * f.block * f.bits / 8}, w.data));
+  m.operands.push_back(detail::bytes_literal({dtype::u8, {w.rows, blocks * f.block * f.bits / 8}}, w.data));
   const auto reals = [&](const std::vector<float>& v) {
     return literal::of<float>({dtype::f32, {w.rows, blocks}}, std::span<const float>(v));
   };
@@ -50,7 +24,7 @@ stored_matrix stored(const block_weights& w, bool bytes_suffice) {
   if (!w.real_zeros.empty())
     m.operands.push_back(reals(w.real_zeros));
   else if (!w.zeros.empty())
-    m.operands.push_back(bytes_literal({w.rows, (blocks * f.bits + 7) / 8}, w.zeros));
+    m.operands.push_back(detail::bytes_literal({dtype::u8, {w.rows, (blocks * f.bits + 7) / 8}}, w.zeros));
   else
     m.op.zero = 1 << (f.bits - 1);
   return m;
@@ -103,32 +77,16 @@ std::optional<block_weights> by_samples(const program& p, value_id reader, std::
   }
 }
 
-quantized_program stored_program(program p, const int4_options& options, const small_vector<value_id>& readers,
-                                 const measured_inputs& inputs, thread_pool& pool) {
-  quantized_program out;
-  pass_note done = store_weights(p, readers, [&](value_id reader, const literal& matrix) {
-    const auto values = matrix.to<float>();
-    if (!std::all_of(values.begin(), values.end(), can_be_stored)) {
-      const std::string name = p.main().producer(reader).name.str();
-      out.note.remark(text("the matrix of '" + name + "' is not finite, or its range is not, and stays in f32"));
-      return stored_matrix{};
-    }
-    const std::int64_t rows = matrix.get_shape().lens[0].value();
-    const std::span<const float> weights(values.data(), values.size());
-    if (const auto found = by_samples(p, reader, weights, rows, options, inputs, out.note, pool))
-      return stored(*found, options.bytes_suffice);
-    const weight_method method = options.method == weight_method::gptq ? weight_method::rtn : options.method;
-    return stored(in_blocks(weights, rows, options.format, method, pool), options.bytes_suffice);
-  });
-  if (done.counts.total() == 0) {
-    std::string why = "a constant matrix of f32 that a dot or gather reads: found none that could be stored in blocks";
-    for (const text& r : out.note.remarks) why += "; " + r.str();
-    raise(errc::invalid_argument, why);
-  }
-  out.note.count(done.counts);
-  for (text& remark : done.remarks) out.note.remark(std::move(remark));
-  out.graph = std::move(p);
-  return out;
+quantized_program stored_in_blocks(program p, const int4_options& options, const small_vector<value_id>& readers,
+                                   const measured_inputs& inputs, thread_pool& pool) {
+  const program& source = p;
+  return detail::stored_program(
+      p, readers, [&](value_id reader, std::span<const float> weights, std::int64_t rows, pass_note& note) {
+        if (const auto found = by_samples(source, reader, weights, rows, options, inputs, note, pool))
+          return stored(*found, options.bytes_suffice);
+        const weight_method method = options.method == weight_method::gptq ? weight_method::rtn : options.method;
+        return stored(in_blocks(weights, rows, options.format, method, pool), options.bytes_suffice);
+      });
 }
 
 }  // namespace
@@ -137,16 +95,16 @@ quantized_program to_int4(program p, const int4_options& options) {
   if (options.method == weight_method::gptq)
     raise(errc::invalid_argument, "gptq needs samples of the program's inputs");
   thread_pool pool(options.threads);
-  const small_vector<value_id> readers = chosen_readers(p, options);
-  return stored_program(std::move(p), options, readers, {}, pool);
+  const small_vector<value_id> readers = detail::chosen_readers(p, options.ops, options.exclude);
+  return stored_in_blocks(std::move(p), options, readers, {}, pool);
 }
 
 quantized_program to_int4(program p, const int4_options& options, const calibration_data& data, const target& t) {
   thread_pool pool(options.threads);
-  const small_vector<value_id> readers = chosen_readers(p, options);
+  const small_vector<value_id> readers = detail::chosen_readers(p, options.ops, options.exclude);
   const measured_inputs inputs =
       options.method == weight_method::gptq ? measure(p, readers, data, t, pool) : measured_inputs{};
-  return stored_program(std::move(p), options, readers, inputs, pool);
+  return stored_in_blocks(std::move(p), options, readers, inputs, pool);
 }
 
 }  // namespace kiln::quantize

@@ -94,7 +94,17 @@ quantize::precision_options precision_of(const std::string& name, const py::dict
   given.take("ops", out.ops);
   const bool halves = out.to == precision::f16 || out.to == precision::bf16;
   if (!halves) given.take("exclude", exclude);
-  if (out.to == precision::int4) {
+  if (out.to == precision::fp8) {
+    std::string type(to_string(out.fp8.type));
+    given.take("type", type);
+    out.fp8.type = quantize::float8_named(type);
+    given.take("per_channel", out.fp8.per_channel);
+    out.fp8.exclude = exclude;
+    if (!out.ops.empty()) out.fp8.ops = out.ops;
+  } else if (quantize::info_of(out.to).blocks) {
+    out.float_blocks.exclude = exclude;
+    if (!out.ops.empty()) out.float_blocks.ops = out.ops;
+  } else if (out.to == precision::int4) {
     std::string method(to_string(out.int4.method));
     given.take("bits", out.int4.format.bits);
     given.take("block_size", out.int4.format.block);
@@ -125,10 +135,9 @@ held_ranges calibrate_program(const held_program& p, const std::string& to, cons
   const quantize::calibration_options how = calibration_of(options);
   const precision wanted = quantize::precision_named(to);
   if (!quantize::takes_ranges(wanted))
-    raise(errc::invalid_argument, "ranges serve int8 and fp16: " + to + " needs none");
+    raise(errc::invalid_argument, "ranges serve int8, fp8 and fp16: " + to + " needs none");
   const program prepared = quantize::prepared(p.graph);
-  const auto watched =
-      wanted == precision::int8 ? quantize::values_to_quantize(prepared) : quantize::float_values(prepared);
+  const auto watched = quantize::values_with_ranges(prepared, {.to = wanted});
   if (watched.empty()) return {{}, how.method};
   const auto target = named_target(where, {});
   const quantize::calibration_data data = samples_of(samples, prepared);
@@ -146,15 +155,16 @@ held_program quantize_program(const held_program& p, const std::string& to, cons
                               const py::object& samples, const std::string& where, const py::dict& options) {
   quantize::precision_options how = precision_of(to, options);
   if (ranges && !quantize::takes_ranges(how.to))
-    raise(errc::invalid_argument, "ranges serve int8 and fp16: " + to + " needs none");
+    raise(errc::invalid_argument, "ranges serve int8, fp8 and fp16: " + to + " needs none");
   if (ranges) how.known = ranges->all;
   how.is_prepared = true;
   const program prepared = quantize::prepared(p.graph);
-  for (std::vector<std::string>* names : {&how.int8.exclude, &how.int4.exclude})
+  for (std::vector<std::string>* names :
+       {&how.int8.exclude, &how.int4.exclude, &how.fp8.exclude, &how.float_blocks.exclude})
     *names = quantize::prepared_names(p.graph, prepared, *names);
   const bool by_samples = how.to == precision::int4 && how.int4.method == quantize::weight_method::gptq;
   if (!by_samples && !samples.is_none())
-    raise(errc::invalid_argument, "samples have no use: int8, fp16 and gptq of int4 take some");
+    raise(errc::invalid_argument, "samples have no use: int8, fp8, fp16 and gptq of int4 take some");
   const auto target = named_target(where, {});
   const quantize::calibration_data data =
       by_samples && !samples.is_none() ? samples_of(samples, prepared) : quantize::calibration_data{};

@@ -162,7 +162,7 @@ def calibrate(
     **options: Any,
 ) -> Ranges:
     """The ranges of the values that a precision asks for, from samples: dicts of arrays by input, of which one is held
-    at a time. `precision` is "int8" or "fp16".
+    at a time. `precision` is "int8", "fp8" or "fp16".
 
     Options: `method` is "min_max", "entropy", "percentile" or "distribution"; `percentile` is what the third keeps,
     `bins` the number of a histogram's; `ignore_infinities` leaves out those of masks. `progress` is called with the
@@ -180,16 +180,18 @@ def quantize(
     target: str = "cpu",
     **options: Any,
 ) -> Program:
-    """A Program in another precision: "fp16", "bf16", "int8", "dynamic-int8" or "int4". "int8" needs ranges, of
-    calibrate() or a calibration table, or samples to calibrate with; `weight_method="gptq"` of "int4" needs samples.
-    Inputs and outputs keep their types. Program.write_onnx() writes what it gives for ONNX Runtime.
+    """A Program in another precision: "fp16", "bf16", "fp8", "int8", "dynamic-int8", "int4", "mxfp4", "nvfp4" or
+    "mxfp8". "int8" and "fp8" need ranges, of calibrate() or a calibration table, or samples to calibrate with;
+    `weight_method="gptq"` of "int4" needs samples. Inputs and outputs keep their types. Program.write_onnx() writes what it
+    gives for ONNX Runtime.
 
     Options: `ops` names the ops that it concerns; `exclude` nodes that stay as they are (not of 16-bit floats). Of
     "int8" and "dynamic-int8": `per_channel=True`, `reduce_range=False`; of "int8": `symmetric=False`. Of "int4":
     `bits=4`, `block_size=32`, `symmetric=True`, `weight_method="rtn"` ("k_quant", "hqq", "gptq"), `damping=0.01` of
-    the last, `accuracy_level=0`."""
+    the last, `accuracy_level=0`. Of "fp8": `type="f8e4m3fn"` ("f8e5m2", "f8e4m3fnuz", "f8e5m2fnuz"),
+    `per_channel=True`."""
     program = model if isinstance(model, Program) else read(model)
-    if samples is not None and precision in ("int8", "fp16"):
+    if samples is not None and precision in ("int8", "fp8", "fp16"):
         if ranges is not None:
             raise ArgumentError("samples have no use beside ranges")
         ranges, samples = calibrate(program, samples, precision=precision, target=target), None
