@@ -112,6 +112,21 @@ TEST(move_quantization, what_layers_compute_is_quantized_before_it_is_moved) {
   EXPECT_TRUE(same_results(built<builder>(build), p, 0));
 }
 
+// Passes write a division by a power of two as a product; other factors are no scale.
+TEST(move_quantization, a_power_of_two_may_multiply) {
+  for (const auto& [factor, moves] : {std::pair(4.F, true), std::pair(.125F, true), std::pair(3.F, false)}) {
+    const auto build = [f = factor](builder& b) {
+      const value x = (b.input("x", dtype::f32, {2, 6}) + 1.F).transpose({1, 0});
+      const value y = (x * f | op::round{}) + 9.F;
+      b.output(b.add(op::clip{}, y, b.scalar(dtype::f32, 0.F), b.scalar(dtype::f32, 255.F)).convert(dtype::u8));
+    };
+    const program p = moved(build);
+    const value_id out = p.main().outputs[0];
+    EXPECT_EQ(p.main().producer(out).op.is<op::transpose>(), moves) << print(p).view();
+    EXPECT_TRUE(same_results(built<builder>(build), p, 0));
+  }
+}
+
 TEST(move_quantization, other_numbers_and_other_readers_stay) {
   const auto expect_unchanged = [](const auto& build) {
     program p = built<builder>(build);

@@ -31,6 +31,13 @@ template <class Module> class quantization_mover {
   static constexpr int most_depth = 8;
   static constexpr bool is_byte(dtype t) { return t == dtype::u8 || t == dtype::i8; }
 
+  static constexpr bool is_power_of_two(double x) {
+    if (!(x > 0x1p-200 && x < 0x1p200)) return false;
+    while (x > 1) x /= 2;
+    while (x < 1) x *= 2;
+    return x == 1;
+  }
+
   // clip(round(from / scale) + zero), to all numbers that a byte holds.
   struct quantization {
     value_id from;
@@ -59,7 +66,12 @@ template <class Module> class quantization_mover {
     }
     if (!r_.template get_if<op::round>(out.from)) return std::nullopt;
     step();
-    if (!r_.template get_if<op::div>(out.from) || !number(1, out.scale) || !(out.scale > 0)) return std::nullopt;
+    // a division by a power of two has become a product
+    const bool multiplies = r_.template get_if<op::mul>(out.from) != nullptr;
+    if (!(multiplies || r_.template get_if<op::div>(out.from)) || !number(1, out.scale) || !(out.scale > 0))
+      return std::nullopt;
+    if (multiplies) out.scale = 1 / out.scale;
+    if (multiplies && !is_power_of_two(out.scale)) return std::nullopt;
     step();
     return out;
   }

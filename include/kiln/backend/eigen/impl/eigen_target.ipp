@@ -21,7 +21,6 @@
 #include "kiln/pass/gather_stored_numbers.hpp"
 #include "kiln/pass/integer_products.hpp"
 #include "kiln/pass/move_quantization.hpp"
-#include "kiln/pass/quantize_before_views.hpp"
 #include "kiln/pass/reduce_in_rows.hpp"
 #include "kiln/pass/widen_floats.hpp"
 
@@ -73,7 +72,6 @@ target_passes eigen_target::passes() const {
   static constexpr named_pass<program> forms[] = {
       {"move_quantization", [](program& p) { return move_quantization(p); }},
       {"integer_products", [](program& p) { return integer_products(p); }},
-      {"quantize_before_views", [](program& p) { return quantize_before_views(p); }},
       {"reduce_in_rows", [](program& p) { return reduce_in_rows(p); }},
       {"gather_stored_numbers", [](program& p) { return gather_stored_numbers(p); }},
       {"expand_block_dequantize", [](program& p) { return expand_block_dequantize(p, false); }},

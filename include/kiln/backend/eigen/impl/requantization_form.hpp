@@ -209,9 +209,8 @@ class requantization_finder {
   std::optional<rounding> rounding_from_here() {
     rounding out;
     const float_bounds bounds = read_bounds();
-    const auto scale = operand<op::div>(true);
-    if (!scale || !(*scale > least && *scale < greatest)) return std::nullopt;
-    step();
+    const double scale = read_divisor();
+    if (!(scale > least && scale < greatest)) return std::nullopt;
     if (!next<op::round>()) return std::nullopt;
     step();
     if (const auto zero = operand<op::add>()) out.zero = *zero, step();
@@ -221,7 +220,7 @@ class requantization_finder {
     if (!low || !high || !is_whole(*low) || !is_whole(*high) || !is_whole(out.zero) || *low > *high)
       return std::nullopt;
     step();
-    out.to = byte_rounding_of(*scale, bounds.low, bounds.high, *low - out.zero, *high - out.zero);
+    out.to = byte_rounding_of(scale, bounds.low, bounds.high, *low - out.zero, *high - out.zero);
     if (out.to.low > out.to.high || !out.to.rounds_as_division()) return std::nullopt;
     if (const auto user = next<op::convert>()) {
       out.type = m_.shape_of({*user, 0}).type;
@@ -232,6 +231,15 @@ class requantization_finder {
       out.bytes = is_last();
     }
     return out;
+  }
+  // The number by which the value is divided; a power of two, as passes write that, multiplies or is gone.
+  double read_divisor() {
+    if (const auto by = operand<op::div>(true)) return step(), *by;
+    const auto factor = operand<op::mul>();
+    int exponent = 0;
+    if (!factor || std::frexp(*factor, &exponent) != .5) return 1;
+    step();
+    return 1 / *factor;
   }
   // (stored - zero) * a scale, from whole numbers or from the bytes that they became.
   bool reads_floats_again(rounding& r) {
