@@ -2,6 +2,7 @@
 
 #include <bit>
 
+#include "kiln/core/narrow.hpp"
 #include "kiln/kernel/gemm/pack.hpp"
 #include "kiln/kernel/quantized/problem.hpp"
 

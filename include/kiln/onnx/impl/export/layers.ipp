@@ -6,6 +6,7 @@
 #include "kiln/op/quant/centered_dot.hpp"
 #include "kiln/op/quant/dequantize_linear.hpp"
 #include "kiln/op/quant/dynamic_quantize_linear.hpp"
+#include "kiln/pass/fusion_group.hpp"
 
 // Products, windows, attention and recurrent layers.
 namespace kiln::onnx {
@@ -215,8 +216,36 @@ void write_roi_align(exporter& x, const exported& e) {
       .set("coordinate_transformation_mode", std::string_view(o.half_pixel ? "half_pixel" : "output_half_pixel"));
 }
 
+// What an instruction reads, seen through views, is the result of a pooling.
+bool reads_pooling(const module_graph& m, std::uint32_t at) {
+  value_id v = m[at].inputs[0];
+  while (is_kind(m, v.instruction, op_kind::view)) v = m.producer(v).inputs[0];
+  return m.producer(v).kind == instruction_kind::op && m.producer(v).op.is<op::pooling>();
+}
+// A pooling reads an instruction's result through views.
+bool is_pooled(const module_graph& m, std::uint32_t at) {
+  for (std::uint32_t i = 0; i < m.size(); ++i) {
+    if (m[i].kind != instruction_kind::op || !m[i].op.is<op::pooling>()) continue;
+    value_id v = m[i].inputs[0];
+    while (v.instruction != at && is_kind(m, v.instruction, op_kind::view)) v = m.producer(v).inputs[0];
+    if (v.instruction == at) return true;
+  }
+  return false;
+}
+// ONNX Runtime moves quantization to floats across MaxPool, which it then cannot compute: there it is spelled out.
+bool spells_floats(const exported& e, dtype stored, bool beside_pooling) {
+  return quantize::is_float8(stored) && e.types[1].lens.empty() && beside_pooling;
+}
+
 void write_quantize(exporter& x, const exported& e) {
   const auto& o = e.as<op::quantize_linear>();
+  if (spells_floats(e, o.type, reads_pooling(*e.home, e.at))) {
+    const auto most = static_cast<float>(quantize::greatest_float8(o.type));
+    const std::string ratio = x.make("Div", {e.in[0], e.in[1]}),
+                      kept = x.make("Clip", {ratio, x.scalar(dtype::f32, -most), x.scalar(dtype::f32, most)});
+    x.write("Cast", {kept}, e.out).set("to", static_cast<std::int64_t>(to_element(o.type)));
+    return;
+  }
   names in = e.in;
   if (in.size() == 2 && o.type != dtype::u8) {  // the zero point says the type
     const dims lens = e.types[1].lens;
@@ -227,6 +256,10 @@ void write_quantize(exporter& x, const exported& e) {
   if (!e.types[1].lens.empty()) n.set("axis", o.axis);
 }
 void write_dequantize(exporter& x, const exported& e) {
+  if (spells_floats(e, e.types[0].type, is_pooled(*e.home, e.at))) {
+    x.write("Mul", {x.cast(e.in[0], dtype::f32), e.in[1]}, e.out);
+    return;
+  }
   auto n = x.write("DequantizeLinear", e.in, e.out);
   if (!e.types[1].lens.empty()) n.set("axis", e.as<op::dequantize_linear>().axis);
 }
