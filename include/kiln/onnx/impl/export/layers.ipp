@@ -216,30 +216,32 @@ void write_roi_align(exporter& x, const exported& e) {
       .set("coordinate_transformation_mode", std::string_view(o.half_pixel ? "half_pixel" : "output_half_pixel"));
 }
 
-// What an instruction reads, seen through views, is the result of a pooling.
-bool reads_pooling(const module_graph& m, std::uint32_t at) {
-  value_id v = m[at].inputs[0];
-  while (is_kind(m, v.instruction, op_kind::view)) v = m.producer(v).inputs[0];
-  return m.producer(v).kind == instruction_kind::op && m.producer(v).op.is<op::pooling>();
+// What an instruction reads is made by an op that ONNX Runtime moves quantization across, or drops before it.
+bool reads_what_vanishes(const module_graph& m, std::uint32_t at) {
+  const auto& made = m.producer(m[at].inputs[0]);
+  if (made.kind != instruction_kind::op) return false;
+  return made.op.kind() == op_kind::view || made.op.is<op::pooling>() || made.op.is<op::relu>() ||
+         made.op.is<op::clip>();
 }
-// A pooling reads an instruction's result through views.
-bool is_pooled(const module_graph& m, std::uint32_t at) {
-  for (std::uint32_t i = 0; i < m.size(); ++i) {
-    if (m[i].kind != instruction_kind::op || !m[i].op.is<op::pooling>()) continue;
-    value_id v = m[i].inputs[0];
-    while (v.instruction != at && is_kind(m, v.instruction, op_kind::view)) v = m.producer(v).inputs[0];
-    if (v.instruction == at) return true;
-  }
-  return false;
+// Convolutions alone read an instruction's result, as it is.
+bool is_only_convolved(const module_graph& m, std::uint32_t at) {
+  for (const value_id v : m.outputs)
+    if (v.instruction == at) return false;
+  for (std::uint32_t i = 0; i < m.size(); ++i)
+    for (const value_id v : m[i].inputs)
+      if (v.instruction == at && !(m[i].kind == instruction_kind::op && m[i].op.is<op::convolution>())) return false;
+  return true;
 }
-// ONNX Runtime moves quantization to floats across MaxPool, which it then cannot compute: there it is spelled out.
-bool spells_floats(const exported& e, dtype stored, bool beside_pooling) {
-  return quantize::is_float8(stored) && e.types[1].lens.empty() && beside_pooling;
+// ONNX Runtime 1.30 treats quantization to floats as that to integers: it moves it across MaxPool and views, drops Relu
+// before it, and makes integer products of MatMul between two DequantizeLinear. It cannot compute that, or computes
+// something else: there quantization of values is spelled out.
+bool spells_floats(const exported& e, dtype stored) {
+  return quantize::is_float8(stored) && e.types[1].lens.empty() && !e.constant(0);
 }
 
 void write_quantize(exporter& x, const exported& e) {
   const auto& o = e.as<op::quantize_linear>();
-  if (spells_floats(e, o.type, reads_pooling(*e.home, e.at))) {
+  if (spells_floats(e, o.type) && reads_what_vanishes(*e.home, e.at)) {
     const auto most = static_cast<float>(quantize::greatest_float8(o.type));
     const std::string ratio = x.make("Div", {e.in[0], e.in[1]}),
                       kept = x.make("Clip", {ratio, x.scalar(dtype::f32, -most), x.scalar(dtype::f32, most)});
@@ -256,7 +258,7 @@ void write_quantize(exporter& x, const exported& e) {
   if (!e.types[1].lens.empty()) n.set("axis", o.axis);
 }
 void write_dequantize(exporter& x, const exported& e) {
-  if (spells_floats(e, e.types[0].type, is_pooled(*e.home, e.at))) {
+  if (spells_floats(e, e.types[0].type) && !is_only_convolved(*e.home, e.at)) {
     x.write("Mul", {x.cast(e.in[0], dtype::f32), e.in[1]}, e.out);
     return;
   }
