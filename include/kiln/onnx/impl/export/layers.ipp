@@ -6,6 +6,7 @@
 #include "kiln/op/quant/centered_dot.hpp"
 #include "kiln/op/quant/dequantize_linear.hpp"
 #include "kiln/op/quant/dynamic_quantize_linear.hpp"
+#include "kiln/pass/fusion_group.hpp"
 
 // Products, windows, attention and recurrent layers.
 namespace kiln::onnx {
@@ -181,8 +182,38 @@ void write_roi_align(exporter& x, const exported& e) {
       .set("coordinate_transformation_mode", std::string_view(o.half_pixel ? "half_pixel" : "output_half_pixel"));
 }
 
+// What an instruction reads is made by an op that ONNX Runtime moves quantization across, or drops before it.
+bool reads_what_vanishes(const module_graph& m, std::uint32_t at) {
+  const auto& made = m.producer(m[at].inputs[0]);
+  if (made.kind != instruction_kind::op) return false;
+  return made.op.kind() == op_kind::view || made.op.is<op::pooling>() || made.op.is<op::relu>() ||
+         made.op.is<op::clip>();
+}
+// Convolutions alone read an instruction's result, as it is.
+bool is_only_convolved(const module_graph& m, std::uint32_t at) {
+  for (const value_id v : m.outputs)
+    if (v.instruction == at) return false;
+  for (std::uint32_t i = 0; i < m.size(); ++i)
+    for (const value_id v : m[i].inputs)
+      if (v.instruction == at && !(m[i].kind == instruction_kind::op && m[i].op.is<op::convolution>())) return false;
+  return true;
+}
+// ONNX Runtime 1.30 treats quantization to floats as that to integers: it moves it across MaxPool and views, drops Relu
+// before it, and makes integer products of MatMul between two DequantizeLinear. It cannot compute that, or computes
+// something else: there quantization of values is spelled out.
+bool spells_floats(const exported& e, dtype stored) {
+  return quantize::is_float8(stored) && e.types[1].lens.empty() && !e.constant(0);
+}
+
 void write_quantize(exporter& x, const exported& e) {
   const auto& o = e.as<op::quantize_linear>();
+  if (spells_floats(e, o.type) && reads_what_vanishes(*e.home, e.at)) {
+    const auto most = static_cast<float>(quantize::greatest_float8(o.type));
+    const std::string ratio = x.make("Div", {e.in[0], e.in[1]}),
+                      kept = x.make("Clip", {ratio, x.scalar(dtype::f32, -most), x.scalar(dtype::f32, most)});
+    x.write("Cast", {kept}, e.out).set("to", static_cast<std::int64_t>(to_element(o.type)));
+    return;
+  }
   names in = e.in;
   if (in.size() == 2 && o.type != dtype::u8) {  // the zero point says the type
     const dims lens = e.types[1].lens;
@@ -193,6 +224,10 @@ void write_quantize(exporter& x, const exported& e) {
   if (!e.types[1].lens.empty()) n.set("axis", o.axis);
 }
 void write_dequantize(exporter& x, const exported& e) {
+  if (spells_floats(e, e.types[0].type) && !is_only_convolved(*e.home, e.at)) {
+    x.write("Mul", {x.cast(e.in[0], dtype::f32), e.in[1]}, e.out);
+    return;
+  }
   auto n = x.write("DequantizeLinear", e.in, e.out);
   if (!e.types[1].lens.empty()) n.set("axis", e.as<op::dequantize_linear>().axis);
 }
