@@ -79,7 +79,8 @@ void attention(builder& b, const attention_case& c) {
               v = quantized(b, heads("v", c.keys).transpose({0, 2, 1, 3}), 1 / 64.F, c.zero);
   value s = q.dot(k);
   if (c.rounds_scores) s = quantized(b, s, 1 / 16.F, 128);
-  s = s / 4.F + b.input("mask", dtype::f32, {c.batch, 1, 1, c.keys}).broadcast_to({c.batch, c.heads, c.queries, c.keys});
+  s = s / 4.F +
+      b.input("mask", dtype::f32, {c.batch, 1, 1, c.keys}).broadcast_to({c.batch, c.heads, c.queries, c.keys});
   value out = quantized(b, s.softmax(), 1 / 256.F, 0).dot(v);
   if (c.rounds_result) out = quantized(b, out, 1 / 128.F, c.zero);
   b.output(out.transpose({0, 2, 1, 3}).reshape({c.batch, c.queries, c.heads * c.depth}));
@@ -119,7 +120,8 @@ TEST(byte_matrices, attention_over_floats_stays_one_kernel) {
 TEST(byte_matrices, a_projection_ends_in_bytes) {
   const auto make = [](builder& b) {
     const value x = (b.input("x", dtype::u8, {1, 6, 16}).convert(dtype::i32) - b.scalar(dtype::i32, std::int64_t{9}))
-                        .convert(dtype::f32) * .125F;
+                        .convert(dtype::f32) *
+                    .125F;
     const auto projected = [&](unsigned seed, const ints& order) {
       const value w = b.constant(random_argument({dtype::i8, {16, 16}}, seed, -128, 127).to_literal());
       const value bias = b.constant(random_argument({dtype::f32, {16}}, seed, -1, 1).to_literal());
@@ -129,9 +131,10 @@ TEST(byte_matrices, a_projection_ends_in_bytes) {
     b.output(projected(1, {0, 2, 1, 3}).dot(projected(2, {0, 2, 3, 1})));
   };
   expect_same(make, bytes_for(make), exact);
-  EXPECT_THAT(kernels_of(make), ::testing::IsSupersetOf({::testing::StartsWith("integer dot+requantize"),
-                                                        ::testing::StartsWith("integer dot+requantize"),
-                                                        ::testing::StartsWith("integer dot of two operands+rescale")}));
+  EXPECT_THAT(kernels_of(make),
+              ::testing::IsSupersetOf({::testing::StartsWith("integer dot+requantize"),
+                                       ::testing::StartsWith("integer dot+requantize"),
+                                       ::testing::StartsWith("integer dot of two operands+rescale")}));
 }
 
 // A run's scales and zero points are numbers for the columns, which the product applies in registers.
@@ -140,11 +143,10 @@ TEST(byte_matrices, dynamic_quantization_rescales_in_registers) {
     const value x = b.input("x", dtype::f32, {2, 7, 12});
     const value q = b.add(op::dynamic_quantize_linear{}, x);
     const value w = b.constant(random_argument({dtype::i8, {12, 20}}, 5, -128, 127).to_literal());
-    const value sums = (q.result(0).convert(dtype::i32) -
-                        q.result(2).convert(dtype::i32).broadcast_to({2, 7, 12}))
+    const value sums = (q.result(0).convert(dtype::i32) - q.result(2).convert(dtype::i32).broadcast_to({2, 7, 12}))
                            .dot(w.convert(dtype::i32).broadcast_to({2, 12, 20}));
-    const value scales = q.result(1).broadcast_to({20}) *
-                         b.constant(random_argument({dtype::f32, {20}}, 6, .01, .02).to_literal());
+    const value scales =
+        q.result(1).broadcast_to({20}) * b.constant(random_argument({dtype::f32, {20}}, 6, .01, .02).to_literal());
     const value y = sums.convert(dtype::f32) * scales.broadcast_to({2, 7, 20}) +
                     b.constant(random_argument({dtype::f32, {20}}, 7).to_literal()).broadcast_to({2, 7, 20});
     b.output(y);

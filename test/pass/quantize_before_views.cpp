@@ -11,9 +11,7 @@ value bytes_of(builder& b, value x) {
   const value y = (x / .5F | op::round{}) + 128.F;
   return b.add(op::clip{}, y, b.scalar(dtype::f32, 0.F), b.scalar(dtype::f32, 255.F)).convert(dtype::u8);
 }
-value product_of(builder& b) {
-  return b.input("x", dtype::f32, {2, 3, 4}).dot(b.input("w", dtype::f32, {2, 4, 6}));
-}
+value product_of(builder& b) { return b.input("x", dtype::f32, {2, 3, 4}).dot(b.input("w", dtype::f32, {2, 4, 6})); }
 
 template <class Build> program rewritten(Build build, bool moves) {
   program p = built<builder>(build);
@@ -26,7 +24,10 @@ template <class Build> program rewritten(Build build, bool moves) {
 
 TEST(quantize_before_views, a_product_ends_in_bytes) {
   program p = rewritten(
-      [](builder& b) { b.output(bytes_of(b, product_of(b).reshape({2, 3, 2, 3}).transpose({0, 2, 1, 3}))); }, true);
+      [](builder& b) {
+        b.output(bytes_of(b, product_of(b).reshape({2, 3, 2, 3}).transpose({0, 2, 1, 3})));
+      },
+      true);
   fuse_contraction(p);
   for (std::uint32_t i = 0; i < p.main().size(); ++i)
     if (p.main()[i].kind == instruction_kind::op && p.main()[i].op.is<op::fused>()) {
@@ -46,7 +47,9 @@ TEST(quantize_before_views, what_would_be_more_work_stays) {
       },
       false);
   rewritten(  // more than a number beside the floats
-      [](builder& b) { b.output(bytes_of(b, product_of(b).transpose({0, 2, 1}) + b.input("b", dtype::f32, {2, 6, 3}))); },
+      [](builder& b) {
+        b.output(bytes_of(b, product_of(b).transpose({0, 2, 1}) + b.input("b", dtype::f32, {2, 6, 3})));
+      },
       false);
 }
 

@@ -59,7 +59,8 @@ std::size_t count(const program& p, std::string_view op) {
   return n;
 }
 
-// A number that is rounded to three bits of mantissa keeps about 31 dB, to two 25; here four of them follow one another.
+// A number that is rounded to three bits of mantissa keeps about 31 dB, to two 25; here four of them follow one
+// another.
 TEST(fp8, every_type_is_as_near_as_its_mantissa) {
   const program p = network();
   const ranges known = calibrate(p, values_to_quantize(p, fp8_options{}), eigen_target(), once());

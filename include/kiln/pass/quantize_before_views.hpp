@@ -57,8 +57,7 @@ template <class R> class quantized_view {
         in[k] = on;
         continue;
       }
-      const value_id number =
-          r_.add_literal(literal::scalar(r_.shape_of(in[k]).type, *uniform_value(r_, in[k])));
+      const value_id number = r_.add_literal(literal::scalar(r_.shape_of(in[k]).type, *uniform_value(r_, in[k])));
       in[k] = r_.add(op::multibroadcast{r_.shape_of(on).lens}, {number});
     }
     return r_.add(op, std::move(in), name.view());

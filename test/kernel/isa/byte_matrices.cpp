@@ -21,8 +21,12 @@ struct stored {
   bool is_signed;
 
   stored(std::int64_t batch, std::int64_t rows, std::int64_t cols, order o, bool of_signed, unsigned seed)
-      : row(o == order::columns ? 1 : o == order::rows ? cols + 3 : 2 * cols),
-        col(o == order::columns ? rows + 5 : o == order::rows ? 1 : 2),
+      : row(o == order::columns ? 1
+            : o == order::rows  ? cols + 3
+                                : 2 * cols),
+        col(o == order::columns ? rows + 5
+            : o == order::rows  ? 1
+                                : 2),
         is_signed(of_signed) {
     const std::int64_t each = (rows - 1) * row + (cols - 1) * col + 1;
     std::mt19937 engine(seed);
@@ -39,8 +43,8 @@ struct stored {
 template <class Machine>
 void expect_sums(thread_pool& pool, const sizes& s, const stored& a, const stored& b, std::int32_t a_zero,
                  std::int32_t b_zero) {
-  byte_matrices p{s.batch, s.m, s.n, s.k, a.at.data(), b.at.data(), a.row, a.col, b.row, b.col, a.is_signed,
-                  b.is_signed, a_zero, b_zero};
+  byte_matrices p{s.batch, s.m,   s.n,   s.k,         a.at.data(), b.at.data(), a.row,
+                  a.col,   b.row, b.col, a.is_signed, b.is_signed, a_zero,      b_zero};
   std::vector<std::int32_t> scratch(static_cast<std::size_t>(byte_matrices_scratch<Machine>(p, pool.size())), -1),
       made(static_cast<std::size_t>(s.batch * s.m * s.n), -1);
   multiply_byte_matrices<Machine>(
@@ -63,7 +67,7 @@ void expect_sums(thread_pool& pool, const sizes& s, const stored& a, const store
 
 template <class Machine> void expect_exact(bool present) {
   if (!present) GTEST_SKIP() << "this processor has no such instruction";
-  const sizes all[] = {{1, 1, 1, 1},   {2, 1, 65, 64}, {3, 5, 17, 7},     {12, 16, 33, 64},
+  const sizes all[] = {{1, 1, 1, 1},   {2, 1, 65, 64},  {3, 5, 17, 7},     {12, 16, 33, 64},
                        {1, 70, 3, 66}, {2, 61, 300, 9}, {1, 130, 70, 131}, {1, 8, 64, 1100}};
   for (const unsigned threads : {1U, 2U}) {
     thread_pool pool(threads);
@@ -77,8 +81,13 @@ template <class Machine> void expect_exact(bool present) {
                                               << int(left) << int(right) << ", signs " << signs);
             const stored a(s.batch, s.m, s.k, left, a_signed, ++seed), b(s.batch, s.k, s.n, right, b_signed, ++seed);
             const bool centered = seed % 3 == 0;  // as the machine has them
-            expect_sums<Machine>(pool, s, a, b, centered ? 0 : a_signed ? -128 : 255,
-                                 centered ? (b_signed ? 0 : 128) : b_signed ? 127 : 3);
+            expect_sums<Machine>(pool, s, a, b,
+                                 centered   ? 0
+                                 : a_signed ? -128
+                                            : 255,
+                                 centered   ? (b_signed ? 0 : 128)
+                                 : b_signed ? 127
+                                            : 3);
             if (::testing::Test::HasFatalFailure()) return;
           }
   }

@@ -14,9 +14,9 @@ inline constexpr std::int64_t integer_task_rows = 56, integer_task_cols = 256;
 inline constexpr std::int64_t most_integer_rows = 256;
 inline std::int64_t integer_rows_at_once(const integer_problem& p) {
   constexpr std::int64_t words = 96 * 1024;
-  return p.runs.count == 1 ? std::clamp(words / std::max<std::int64_t>(1, p.runs.words), integer_task_rows,
-                                        most_integer_rows)
-                           : integer_task_rows;
+  return p.runs.count == 1
+             ? std::clamp(words / std::max<std::int64_t>(1, p.runs.words), integer_task_rows, most_integer_rows)
+             : integer_task_rows;
 }
 
 /// The addresses of rows [row0, row0 + count), by the places of the pixels that they are.

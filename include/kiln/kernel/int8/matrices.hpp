@@ -18,8 +18,7 @@ template <class Finish> struct shifted_rows {
 #pragma GCC unroll 16
       for (int r = 0; r < Rows; ++r)
 #pragma GCC unroll 8
-        for (int v = 0; v < Vectors; ++v)
-          sum[r][v] += broadcast<native_vec<std::int32_t>>(shift[at_row - row0 + r]);
+        for (int v = 0; v < Vectors; ++v) sum[r][v] += broadcast<native_vec<std::int32_t>>(shift[at_row - row0 + r]);
     }
     then.template take<Rows, Vectors>(sum, at_row, at_col, cols);
   }
@@ -32,14 +31,16 @@ template <class Machine> struct byte_matrix_tasks {
 
   byte_matrix_tasks(const byte_matrices& p, unsigned workers) : words(integer_words<Machine>(p.k)) {
     constexpr std::int64_t packed_words = 64 * 1024;  // they stay in L2
-    const std::int64_t most = std::clamp(packed_words / std::max<std::int64_t>(1, words) / width * width, width,
-                                         integer_task_cols);
+    const std::int64_t most =
+        std::clamp(packed_words / std::max<std::int64_t>(1, words) / width * width, width, integer_task_cols);
     // few matrices: columns are shared out first, since each task packs its own
-    const std::int64_t wanted = workers == 1 ? 1 : ceil_div(2 * static_cast<std::int64_t>(workers), std::max<std::int64_t>(1, p.batch));
+    const std::int64_t wanted =
+        workers == 1 ? 1 : ceil_div(2 * static_cast<std::int64_t>(workers), std::max<std::int64_t>(1, p.batch));
     cols = std::clamp(round_up(ceil_div(p.n, wanted), width), width, most);
     column_tasks = ceil_div(p.n, cols);
     const std::int64_t chunks = ceil_div(p.m, integer_task_rows);
-    row_tasks = std::clamp<std::int64_t>(ceil_div(wanted, std::max<std::int64_t>(1, column_tasks)), 1, std::max<std::int64_t>(1, chunks));
+    row_tasks = std::clamp<std::int64_t>(ceil_div(wanted, std::max<std::int64_t>(1, column_tasks)), 1,
+                                         std::max<std::int64_t>(1, chunks));
     rows = ceil_div(p.m, row_tasks);
   }
   std::int64_t tasks(const byte_matrices& p) const { return p.batch * column_tasks * row_tasks; }
@@ -56,9 +57,9 @@ template <class Machine> std::int64_t byte_matrices_scratch(const byte_matrices&
   return byte_matrix_tasks<Machine>(p, workers).all() * workers;
 }
 
-/// Runs a batch of products of bytes, exact in 32 bits. `finish_of(matrix, row0, col0, sums)` makes what takes the tiles
-/// of a part from registers, perhaps to `sums`, and `done(finish, matrix, row0, rows, col0, cols)` ends it; rows and
-/// columns are counted within a matrix.
+/// Runs a batch of products of bytes, exact in 32 bits. `finish_of(matrix, row0, col0, sums)` makes what takes the
+/// tiles of a part from registers, perhaps to `sums`, and `done(finish, matrix, row0, rows, col0, cols)` ends it; rows
+/// and columns are counted within a matrix.
 template <class Machine, class FinishOf, class Done>
 void multiply_byte_matrices(thread_pool& pool, const byte_matrices& p, std::int32_t* scratch, FinishOf&& finish_of,
                             Done&& done) {
@@ -81,13 +82,14 @@ void multiply_byte_matrices(thread_pool& pool, const byte_matrices& p, std::int3
     std::int32_t* const sums = shift + 64;
     const std::int64_t matrix = task / (tasks.column_tasks * tasks.row_tasks), part = task / tasks.row_tasks;
     const std::int64_t col0 = part % tasks.column_tasks * tasks.cols, cols = std::min(tasks.cols, p.n - col0);
-    const std::int64_t first_row = task % tasks.row_tasks * tasks.rows, last_row = std::min(first_row + tasks.rows, p.m);
+    const std::int64_t first_row = task % tasks.row_tasks * tasks.rows,
+                       last_row = std::min(first_row + tasks.rows, p.m);
     if (first_row >= last_row) return;
     const auto width_at = [&](std::int64_t col) { return panel_width<std::int32_t>(col, cols); };
     const auto panel_at = [&](std::int64_t col) { return panels + col * words; };
     for (std::int64_t col = 0; col < cols; col += width) {
-      const bytes_of_panel from{p.b[matrix] + (col0 + col) * p.b_col, p.b_row, p.b_col, p.k,
-                                std::min(width, cols - col), p.b_signed};
+      const bytes_of_panel from{p.b[matrix] + (col0 + col) * p.b_col, p.b_row,   p.b_col, p.k,
+                                std::min(width, cols - col),          p.b_signed};
       pack_byte_panel<Machine>(panel_at(col), width_at(col), from);
       if (a_zero != 0) sum_panel_columns<Machine>(column_sums + col, panel_at(col), width_at(col), words, -a_zero);
     }

@@ -23,8 +23,8 @@ struct bytes_of_panel {
 
 /// Bytes as the right operands of one register: `flip` makes unsigned ones signed.
 template <class Machine>
-KILN_FN native_vec<std::int32_t> right_words(const vec<std::uint8_t, Machine::depth * native_lanes<std::int32_t>>& bytes,
-                                             std::uint8_t flip) {
+KILN_FN native_vec<std::int32_t> right_words(
+    const vec<std::uint8_t, Machine::depth * native_lanes<std::int32_t>>& bytes, std::uint8_t flip) {
   using stored = vec<std::int8_t, Machine::depth * native_lanes<std::int32_t>>;
   const auto flipped = (stored)(bytes ^ flip);
   if constexpr (sizeof(typename Machine::right) == 1)
@@ -73,9 +73,9 @@ template <class Machine> void pack_byte_panel(std::int32_t* to, std::int64_t wid
           if (k < from.k && cols > 0) std::memcpy(rest[d], row[d], static_cast<std::size_t>(cols));
           row[d] = rest[d];
         }
-        store(to + w * width + j, interleaved_words<Machine>(
-                                      [&](int d) __attribute__((always_inline)) { return load<row_bytes>(row[d]); },
-                                      flip));
+        store(to + w * width + j,
+              interleaved_words<Machine>(
+                  [&](int d) __attribute__((always_inline)) { return load<row_bytes>(row[d]); }, flip));
       }
     return;
   }

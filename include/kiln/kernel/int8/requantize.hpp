@@ -71,8 +71,8 @@ struct byte_rounding {
 struct requantization {
   enum class kind : std::uint8_t { none, unsigned_bytes, signed_bytes, floats };
 
-  const float* scale = nullptr;  ///< by column, as many as whole vectors
-  const float* bias = nullptr;   ///< likewise; or null
+  const float* scale = nullptr;      ///< by column, as many as whole vectors
+  const float* bias = nullptr;       ///< likewise; or null
   const float* late_bias = nullptr;  ///< the second bias, likewise
   bool rounds = false;
   byte_rounding first;

@@ -100,9 +100,8 @@ class integer_addends {
   std::size_t column_dim(std::size_t rank) const { return convolves_ ? 1 : rank - 1; }
 
   bool open_by_columns(std::span<const tensor> in) const {
-    return std::none_of(open_.begin(), open_.end(), [&](const integer_addend& a) {
-      return has_other_dims(in[a.input].lens, in[a.input].strides);
-    });
+    return std::none_of(open_.begin(), open_.end(),
+                        [&](const integer_addend& a) { return has_other_dims(in[a.input].lens, in[a.input].strides); });
   }
 
   // 32-bit sums wrap.

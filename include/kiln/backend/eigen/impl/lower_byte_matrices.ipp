@@ -77,8 +77,7 @@ class byte_matrices_kernel final : public kernel {
     }
     const tensor sums = whole_ ? sums_at(scratch + at.sums, out) : out;
     isa.multiply_matrices(*l.pool, p, own, {nullptr, nullptr, sums.as<std::int32_t>(), p.n});
-    if (whole_)
-      run_rows(*whole_, {whole_operands(l.in, sums), l.out, l.scratch.subspan(at.bytes), l.pool, nullptr});
+    if (whole_) run_rows(*whole_, {whole_operands(l.in, sums), l.out, l.scratch.subspan(at.bytes), l.pool, nullptr});
   }
 
  private:

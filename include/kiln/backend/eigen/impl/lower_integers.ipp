@@ -320,8 +320,7 @@ std::unique_ptr<kernel> lower_integers(const kernel_request& r) {
   const std::size_t w = body->operands[1];
   if (r.instruction.results.size() != 1 || !r.constants[w] || !is_constant(r.constant_layouts[w].lens)) return nullptr;
   const auto* const product = body->op.get_if<op::integer_dot>();
-  if (product && (product->left_zero != 0 || product->right_zero != 0 || r.inputs[w].type != dtype::i8))
-    return nullptr;
+  if (product && (product->left_zero != 0 || product->right_zero != 0 || r.inputs[w].type != dtype::i8)) return nullptr;
   const layout& at = r.constant_layouts[w];
   if (body->op.is<op::integer_convolution>() && !at.is_standard()) return nullptr;
   for (std::size_t d = 0; d + 2 < at.lens.size() && body->op.is<op::integer_dot>(); ++d)

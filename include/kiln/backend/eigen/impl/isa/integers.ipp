@@ -31,8 +31,7 @@ void hand_over(const integer_epilogue& epilogue, std::int64_t row0, std::int64_t
 
 template <class Machine>
 void multiply(thread_pool& pool, const integer_problem& p, std::int32_t* scratch, const integer_epilogue& epilogue) {
-  integer_gemm_by_sums<Machine>(
-      pool, p, scratch, [&](auto... part) { hand_over(epilogue, part...); });
+  integer_gemm_by_sums<Machine>(pool, p, scratch, [&](auto... part) { hand_over(epilogue, part...); });
 }
 
 template <class Machine>
@@ -44,9 +43,7 @@ void multiply_matrices(thread_pool& pool, const byte_matrices& p, std::int32_t* 
         return integer_sums{sums, std::min(integer_task_cols, round_up(p.n, lanes)), row0, col0};
       },
       [&](const auto& made, std::int64_t matrix, std::int64_t row0, std::int64_t rows, std::int64_t col0,
-          std::int64_t cols) {
-        hand_over(epilogue, matrix * p.m + row0, rows, col0, cols, made.sums, made.row);
-      });
+          std::int64_t cols) { hand_over(epilogue, matrix * p.m + row0, rows, col0, cols, made.sums, made.row); });
 }
 
 template <class Machine>
