@@ -18,6 +18,11 @@ template <class Build> auto widened(Build build) {
   run(p);
   return p;
 }
+template <class Build> constexpr auto widened_static(Build build) {
+  auto p = built<static_builder<>>(build);
+  run(p);
+  return p;
+}
 template <class Build> bool second_run_changes(Build build) {
   auto p = widened(build);
   return run(p).changed();
@@ -77,45 +82,36 @@ TEST(widen_floats, conditions_and_conversions_read_rounded_values) {
                       "  return whole = %5\n");
 }
 
+template <class Program> constexpr int conversions(const Program& p) {
+  int n = 0;
+  for (std::uint32_t i = 0; i < p.main().size(); ++i)
+    n += p.main()[i].kind == instruction_kind::op && p.main()[i].op.template is<op::convert>();
+  return n;
+}
+
 // As batch norm of a network of halves is imported: in f32, between conversions.
 TEST(widen_floats, passages_through_f32_do_not_round) {
   constexpr auto build = [](auto& b) {
     auto x = b.input("x", dtype::f16, {2, 2});
-    auto y = (x.dot(x).convert(dtype::f32) + b.input("shift", dtype::f32, {2, 2})).convert(dtype::f16);
-    b.output(y.relu().dot(x), "y");
+    auto shift = b.input("shift", dtype::f32, {2, 2});
+    b.output((x.dot(x).convert(dtype::f32) + shift).convert(dtype::f16).relu().dot(x), "y");
   };
-  KILN_EXPECT_PRINTED(build,
-                      "main:\n"
-                      "  %0 = x : f16[2, 2]\n"
-                      "  %1 = convert{to = f32}(%0) : f32[2, 2]\n"
-                      "  %2 = dot(%1, %1) : f32[2, 2]\n"
-                      "  %3 = shift : f32[2, 2]\n"
-                      "  %4 = add(%2, %3) : f32[2, 2]\n"
-                      "  %5 = relu(%4) : f32[2, 2]\n"
-                      "  %6 = dot(%5, %1) : f32[2, 2]\n"
-                      "  %7 = convert{to = f16}(%6) : f16[2, 2]\n"
-                      "  return y = %7\n");
+  static_assert(conversions(widened_static(build)) == 2);  // of x and of y
+  EXPECT_EQ(conversions(widened(build)), 2);
+  EXPECT_FALSE(second_run_changes(build));
+  EXPECT_TRUE(same_results(built<builder>(build), widened(build), 4e-3));
 }
 
-TEST(widen_floats, conversions_that_the_program_returns_and_of_what_comes_in_round) {
+TEST(widen_floats, what_comes_in_and_what_is_returned_rounds) {
   constexpr auto build = [](auto& b) {
     auto x = b.input("x", dtype::f16, {2, 2});
-    auto in = b.input("in", dtype::f32, {2, 2}).convert(dtype::f16).convert(dtype::f32);
+    auto in = b.input("in", dtype::f32, {2, 2});
+    b.output(in.convert(dtype::f16).convert(dtype::f32), "in_halves");
     b.output(x.dot(x).convert(dtype::f32), "y");
-    b.output(in, "z");
   };
-  KILN_EXPECT_PRINTED(build,
-                      "main:\n"
-                      "  %0 = x : f16[2, 2]\n"
-                      "  %1 = in : f32[2, 2]\n"
-                      "  %2 = convert{to = f16}(%1) : f16[2, 2]\n"
-                      "  %3 = convert{to = f32}(%2) : f32[2, 2]\n"
-                      "  %4 = convert{to = f32}(%0) : f32[2, 2]\n"
-                      "  %5 = dot(%4, %4) : f32[2, 2]\n"
-                      "  %6 = convert{to = f16}(%5) : f16[2, 2]\n"
-                      "  %7 = convert{to = f32}(%6) : f32[2, 2]\n"
-                      "  return y = %7\n"
-                      "  return z = %3\n");
+  EXPECT_EQ(conversions(widened(build)), 5);
+  EXPECT_FALSE(second_run_changes(build));
+  EXPECT_TRUE(same_results(built<builder>(build), widened(build), 4e-3));
 }
 
 TEST(widen_floats, programs_without_products_keep_their_roundings) {

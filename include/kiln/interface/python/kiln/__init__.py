@@ -181,8 +181,9 @@ def quantize(
     **options: Any,
 ) -> Program:
     """A Program in another precision: "fp16", "bf16", "fp8", "int8", "dynamic-int8", "int4", "mxfp4", "nvfp4" or
-    "mxfp8". "int8" and "fp8" need ranges, of calibrate() or a calibration table, or samples to calibrate with; `weight_method="gptq"` of "int4" needs samples.
-    Inputs and outputs keep their types. Program.write_onnx() writes what it gives for ONNX Runtime.
+    "mxfp8". "int8" and "fp8" need ranges, of calibrate() or a calibration table, or samples to calibrate with;
+    `weight_method="gptq"` of "int4" needs samples. Inputs and outputs keep their types. Program.write_onnx() writes what it
+    gives for ONNX Runtime.
 
     Options: `ops` names the ops that it concerns; `exclude` nodes that stay as they are (not of 16-bit floats). Of
     "int8" and "dynamic-int8": `per_channel=True`, `reduce_range=False`; of "int8": `symmetric=False`. Of "int4":
