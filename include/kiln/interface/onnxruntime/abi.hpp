@@ -165,6 +165,8 @@ inline constexpr slot<0, OrtStatus*(status_code, const char*)> create_status;
 inline constexpr slot<1, status_code(const OrtStatus*)> status_code_of;
 inline constexpr slot<2, const char*(const OrtStatus*)> status_message;
 inline constexpr slot<3, OrtStatus*(severity, const char*, OrtEnv**)> create_env;
+inline constexpr slot<7, OrtStatus*(const OrtEnv*, const char* path, const OrtSessionOptions*, OrtSession**)>
+    create_session;
 inline constexpr slot<8, OrtStatus*(const OrtEnv*, const void*, std::size_t, const OrtSessionOptions*, OrtSession**)>
     create_session_from_array;
 inline constexpr slot<9, OrtStatus*(OrtSession*, const OrtRunOptions*, const char* const* names,
