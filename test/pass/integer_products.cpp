@@ -86,6 +86,20 @@ TEST(integer_products, convolutions_correct_their_borders) {
   expect_bytes([&](builder& b) { build(b, {1, 1, 1, 1}, false); }, "integer_convolution");
 }
 
+TEST(integer_products, convolutions_in_groups_correct_their_borders) {
+  for (const bool known : {true, false})
+    for (const std::int64_t groups : {2, 4})
+      expect_bytes(
+          [&](builder& b) {
+            const dims image{2, 4, 4, 3};
+            const value zero = known ? b.scalar(dtype::i32, 3) : b.input("zero", dtype::u8, {}).convert(dtype::i32);
+            const value x = b.input("x", dtype::u8, image).convert(dtype::i32) - zero.broadcast_to(image);
+            b.output(x.conv(bytes(b, dtype::i8, {8, 4 / groups, 3, 3}, 11).convert(dtype::i32),
+                            {.pads = {1, 0, 1, 2}, .group = groups}));
+          },
+          "integer_convolution");
+}
+
 // Both operands are a run's: zero points that are known become attributes, behind views as well.
 TEST(integer_products, products_of_two_varying_operands) {
   expect_bytes(

@@ -19,8 +19,7 @@ template <class Module> class integer_product_finder {
     find_attention(n);
     for (std::uint32_t i = 0; i < n; ++i) {
       if (r_[i].kind != instruction_kind::op || r_.users(i).empty()) continue;
-      const auto* conv = r_[i].op.template get_if<op::convolution>();
-      if (!(conv && conv->group == 1) && !r_[i].op.template is<op::dot>()) continue;
+      if (!r_[i].op.template is<op::convolution>() && !r_[i].op.template is<op::dot>()) continue;
       const dtype t = r_[i].results[0].type;
       if (t == dtype::f32)
         rewrite_real({i, 0});
@@ -188,10 +187,11 @@ template <class Module> class integer_product_finder {
     const auto outside = padding_of(a);
     const bool padded = conv && is_padded(*conv) && !outside;
     const text name = r_.producer(v).name;
-    const value_id out = convolves ? r_.add(op::integer_convolution{attributes.stride, attributes.dilation,
-                                                                    attributes.pads, outside.value_or(0)},
-                                            {a.stored, b.stored}, name.view())
-                                   : r_.add(op::integer_dot{}, {a.stored, b.stored}, name.view());
+    const value_id out = convolves
+                             ? r_.add(op::integer_convolution{attributes.stride, attributes.dilation, attributes.pads,
+                                                              attributes.group, outside.value_or(0)},
+                                      {a.stored, b.stored}, name.view())
+                             : r_.add(op::integer_dot{}, {a.stored, b.stored}, name.view());
     if (is_centered(a)) return out;
     const dims lens = r_.shape_of(out).lens;
     value_id zero = r_.shape_of(a.zero).type == dtype::i32 ? a.zero : r_.add(op::convert{dtype::i32}, {a.zero});
@@ -208,7 +208,9 @@ template <class Module> class integer_product_finder {
     image[0] = image[1] = 1;
     const value_id inside =
         r_.add(op::multibroadcast{image}, {r_.add_literal(literal::scalar(dtype::i32, std::int64_t{1}))});
-    const value_id parts = r_.add(attributes, {inside, sums});
+    op::convolution over_sums = attributes;
+    over_sums.group = 1;  // the sums are over the channels of each group already
+    const value_id parts = r_.add(over_sums, {inside, sums});
     const value_id spread = r_.add(op::multibroadcast{r_.shape_of(parts).lens}, {zero});
     value_id less = r_.add(op::mul{}, {parts, spread});
     if (!(r_.shape_of(less).lens == lens)) less = r_.add(op::multibroadcast{lens}, {less});
@@ -329,7 +331,7 @@ template <class Module> class integer_product_finder {
 
 }  // namespace detail
 
-/// Writes matrix products and convolutions (of one group) of 8-bit integers and constant 8-bit weights as
+/// Writes matrix products and convolutions of 8-bit integers and constant 8-bit weights as
 /// `integer_dot` and `integer_convolution`: those computed in i32 (MatMulInteger, QLinearConv), and those of
 /// dequantized floats, whose scales and zero points are one number on the left and one for each column on the right:
 /// the scales move after the product, where an epilogue takes them. Sums are exact; a float result is rounded twice at

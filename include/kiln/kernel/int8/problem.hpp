@@ -23,9 +23,13 @@ struct integer_runs {
   std::ptrdiff_t fetch_step = 0;
 };
 
-/// A GEMM of 8-bit integers, operands in the form of a machine (int8/tile.hpp).
+/// A product of 8-bit integers, operands in the form of a machine (int8/tile.hpp): a GEMM of m rows and n columns; one
+/// for each of several groups of as many columns; or one for each channel, whose runs are its taps (int8/channels.hpp).
 struct integer_problem {
   std::int64_t m = 0, n = 0;
+  std::int64_t groups = 1;
+  std::ptrdiff_t group = 0;  ///< bytes from a group's left operand to the next one's
+  bool by_channel = false;
   integer_rows rows;
   integer_runs runs;
   const std::int32_t* b = nullptr;
@@ -46,12 +50,15 @@ struct byte_matrices {
   std::int32_t a_zero = 0, b_zero = 0;
 };
 
-/// The layout of an 8-bit image; strides in bytes.
+struct byte_quantization;
+
+/// The layout of an 8-bit image, or of one of floats that become bytes by `floats`; strides in bytes.
 struct byte_image {
   const std::byte* at = nullptr;
   std::ptrdiff_t batch = 0, channel = 0, axis[3] = {};
   bool is_signed = false;
   std::int32_t outside = 0;  ///< the value of padding
+  const byte_quantization* floats = nullptr;
 };
 
 }  // namespace kiln::kernels

@@ -57,8 +57,10 @@ struct byte_rounding {
     return true;
   }
   /// The whole number in the low mantissa bits: NaN stays NaN.
-  template <is_vec V> KILN_FN V rounded(V x) const {
-    x = elementary::greater(broadcast<V>(low), divide(x));
+  template <is_vec V> KILN_FN V rounded(V x) const { return bounded(divide(x)); }
+  /// Likewise of the quotient.
+  template <is_vec V> KILN_FN V bounded(V quotient) const {
+    V x = elementary::greater(broadcast<V>(low), quotient);
     x = elementary::lesser(broadcast<V>(high), x);
     return x + broadcast<V>(low_bits);
   }

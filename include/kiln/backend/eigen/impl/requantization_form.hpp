@@ -25,6 +25,20 @@ struct requantization_form {
   }
 };
 
+// How floats between two numbers are divided and rounded, then clipped to whole numbers. Division and rounding keep
+// order: the floats' own bounds, divided and rounded as the ops do, become bounds of the whole numbers.
+inline kernels::byte_rounding byte_rounding_of(double scale, double least, double most, double low, double high) {
+  kernels::byte_rounding to;
+  to.scale = static_cast<float>(scale);
+  to.inverse = 1 / to.scale;
+  const auto bounded = [&](double bound) {
+    const double whole = static_cast<double>(kiln::round(static_cast<float>(bound) / to.scale));
+    return static_cast<float>(std::clamp(whole, low, high));
+  };
+  to.low = bounded(least), to.high = bounded(most);
+  return to;
+}
+
 // Finds the form: follows the floats from the converted sums to the result.
 class requantization_finder {
  public:
@@ -162,22 +176,41 @@ class requantization_finder {
     return most < greatest;
   }
 
-  // relu? div, round, add?, clip, then bytes or the whole numbers less their zero point.
+  // bounds, div, round, add?, clip, then bytes or the whole numbers less their zero point.
   std::optional<rounding> read_rounding() {
     const std::uint32_t begin = at_;
     auto found = rounding_from_here();
     if (!found) at_ = begin;
     return found;
   }
+  // Numbers between which the floats are clipped before they are rounded.
+  struct float_bounds {
+    double low = -std::numeric_limits<double>::infinity(), high = std::numeric_limits<double>::infinity();
+  };
+  float_bounds read_bounds() {
+    float_bounds out;
+    while (const auto bounds = next_bounds()) {
+      out.low = std::clamp(out.low, bounds->low, bounds->high),
+      out.high = std::clamp(out.high, bounds->low, bounds->high);
+      step();
+    }
+    return out;
+  }
+  std::optional<float_bounds> next_bounds() const {
+    float_bounds out;
+    if (next<op::relu>()) return float_bounds{0, out.high};
+    if (const auto low = operand<op::max>(); low && *low == *low) return float_bounds{*low, out.high};
+    if (const auto high = operand<op::min>(); high && *high == *high) return float_bounds{out.low, *high};
+    const auto clip = next<op::clip>();
+    if (!clip || m_[*clip].inputs[0].instruction != at_) return std::nullopt;
+    const auto low = number(m_[*clip].inputs[1]), high = number(m_[*clip].inputs[2]);
+    return low && high && *low <= *high ? std::optional(float_bounds{*low, *high}) : std::nullopt;
+  }
   std::optional<rounding> rounding_from_here() {
     rounding out;
-    const bool rectified = next<op::relu>().has_value();
-    if (rectified) step();
-    const auto scale = operand<op::div>(true);
-    if (!scale || !(*scale > least && *scale < greatest)) return std::nullopt;
-    out.to.scale = static_cast<float>(*scale);
-    out.to.inverse = 1 / out.to.scale;
-    step();
+    const float_bounds bounds = read_bounds();
+    const double scale = read_divisor();
+    if (!(scale > least && scale < greatest)) return std::nullopt;
     if (!next<op::round>()) return std::nullopt;
     step();
     if (const auto zero = operand<op::add>()) out.zero = *zero, step();
@@ -187,8 +220,7 @@ class requantization_finder {
     if (!low || !high || !is_whole(*low) || !is_whole(*high) || !is_whole(out.zero) || *low > *high)
       return std::nullopt;
     step();
-    out.to.low = static_cast<float>(std::max(*low - out.zero, rectified ? 0. : -511.));
-    out.to.high = static_cast<float>(*high - out.zero);
+    out.to = byte_rounding_of(scale, bounds.low, bounds.high, *low - out.zero, *high - out.zero);
     if (out.to.low > out.to.high || !out.to.rounds_as_division()) return std::nullopt;
     if (const auto user = next<op::convert>()) {
       out.type = m_.shape_of({*user, 0}).type;
@@ -199,6 +231,15 @@ class requantization_finder {
       out.bytes = is_last();
     }
     return out;
+  }
+  // The number by which the value is divided; a power of two, as passes write that, multiplies or is gone.
+  double read_divisor() {
+    if (const auto by = operand<op::div>(true)) return step(), *by;
+    const auto factor = operand<op::mul>();
+    int exponent = 0;
+    if (!factor || std::frexp(*factor, &exponent) != .5) return 1;
+    step();
+    return 1 / *factor;
   }
   // (stored - zero) * a scale, from whole numbers or from the bytes that they became.
   bool reads_floats_again(rounding& r) {

@@ -1,7 +1,8 @@
 #include "kiln/backend/eigen/integers.hpp"
-#include "kiln/kernel/int8/gemm.hpp"
 #include "kiln/kernel/int8/image.hpp"
 #include "kiln/kernel/int8/matrices.hpp"
+#include "kiln/kernel/int8/product.hpp"
+#include "kiln/kernel/pool/bytes.hpp"
 #include "kiln/kernel/simd/transpose.hpp"
 
 namespace kiln::eigen {
@@ -65,11 +66,11 @@ void requantize(thread_pool& pool, const integer_problem& p, std::int32_t* scrat
                 const float_planes& planes) {
   const auto nothing = [](auto&&...) {};
   if (!planes.at)
-    return integer_gemm<Machine>(
+    return integer_product<Machine>(
         pool, p, [&](std::int64_t, std::int64_t, unsigned) { return how; }, nothing, integer_rows_at_once(p));
   // pixels of a task become rows of planes
   constexpr std::int64_t row = integer_task_cols + native_lanes<float>;
-  integer_gemm<Machine>(
+  integer_product<Machine>(
       pool, p,
       [&](std::int64_t row0, std::int64_t col0, unsigned worker) {
         requantization task = how;
@@ -92,7 +93,7 @@ void requantize(thread_pool& pool, const integer_problem& p, std::int32_t* scrat
 
 template <class Machine> integer_windows windows(const conv_problem& p) {
   const window_runs<Machine> w(p);
-  return {w.each, w.count, w.words()};
+  return {w.each, w.count, w.words(), w.by_channel(p)};
 }
 
 template <class Machine>
@@ -113,12 +114,23 @@ constexpr integer_table table_of{
     .depth = Machine::depth,
     .packed_size = packed_integers_size<Machine>,
     .pack = pack_integers<Machine>,
+    .channel_block = channel_lanes<Machine>::narrow,
+    .packed_channels_size = packed_channels_size<Machine>,
+    .pack_channels = pack_channels<Machine>,
+    .joined_groups =
+        [](const conv_problem& p) {
+          return joined_groups<Machine>(p.groups, p.group_inputs(), p.group_outputs(), p.taps());
+        },
     .scratch_size = integer_gemm_scratch,
     .windows = windows<Machine>,
     .image_size = [](const conv_problem& p) { return padded_image<Machine>(p).size(); },
     .place = place<Machine>,
     .multiply = multiply<Machine>,
     .requantize = requantize<Machine>,
+    .max_pool =
+        [](thread_pool& pool, const pooling_problem& p, const byte_pooling& images, bool is_signed) {
+          is_signed ? pool_bytes<std::int8_t>(pool, p, images) : pool_bytes<std::uint8_t>(pool, p, images);
+        },
     .matrices_scratch = byte_matrices_scratch<Machine>,
     .multiply_matrices = multiply_matrices<Machine>,
     .requantize_matrices = requantize_matrices<Machine>,
