@@ -1,7 +1,5 @@
 #pragma once
 
-#include <bit>
-
 #include "kiln/core/narrow.hpp"
 #include "kiln/kernel/gemm/pack.hpp"
 #include "kiln/kernel/quantized/problem.hpp"
@@ -56,23 +54,6 @@ KILN_FN std::uint32_t stored_field(const quantized_source::part& p, std::ptrdiff
   }
   const auto byte = static_cast<std::uint32_t>(p.at[index]);
   return (byte + static_cast<std::uint32_t>(p.sign_offset)) & ((1u << bits) - 1);
-}
-
-/// Whether `n` adjacent floats at any address are IEEE halves.
-inline bool are_halves(const std::byte* from, std::int64_t n) {
-  using V = native_vec<float>;
-  constexpr int lanes = native_lanes<float>;
-  alignas(64) float wide[lanes] = {};
-  std::uint16_t half[lanes];
-  for (std::int64_t i = 0; i < n; i += lanes) {
-    std::memcpy(wide, from + i * 4, static_cast<std::size_t>(std::min<std::int64_t>(lanes, n - i)) * 4);
-    store_half(half, load<V>(wide));
-    float back[lanes];
-    store(back, load_half<V>(half));
-    for (int l = 0; l < lanes; ++l)
-      if (std::bit_cast<std::uint32_t>(back[l]) != std::bit_cast<std::uint32_t>(wide[l])) return false;
-  }
-  return true;
 }
 
 // The numbers of one panel, one by one.

@@ -27,7 +27,7 @@ constexpr quantized_table table_of{
     .byte_bits = native_bytes >= 32 ? Machine::most_bits : 0,
     .packed_size = [](const quantized_form& f) { return quantized_places(f).size; },
     .pack = pack_quantized,
-    .are_halves = are_halves,
+    .are_halves = are_stored_exactly<half>,
     .scratch_size = [](const quantized_problem& p, unsigned workers) { return quantized_scratch(p, workers).size; },
     .multiply = multiply<Machine>,
 };
