@@ -4,6 +4,7 @@
 #include <random>
 
 #include "kiln/kernel/int8/matrices.hpp"
+#include "kiln/kernel/int8/product.hpp"
 
 namespace kiln::kernels {
 namespace {
