@@ -47,4 +47,7 @@ constexpr bool takes_ranges(precision p) { return p == precision::f16 || p == pr
 /// `invalid_argument` error, and so is `int4` by `gptq`, which needs samples (to_int4).
 quantized_program with_precision(program p, const precision_options& options);
 
+/// What compile reports say of it: what was quantized, in numbers, and what was not, and why.
+std::vector<std::string> remarks_on(precision to, const pass_note& note);
+
 }  // namespace kiln::quantize

@@ -48,6 +48,32 @@ std::vector<watched_value> operands_of(const program& p, const small_vector<valu
   return out;
 }
 
+bool is_f32_product(const module_graph& m, std::uint32_t i) {
+  return m[i].kind == instruction_kind::op && (m[i].op.is<op::dot>() || m[i].op.is<op::convolution>()) &&
+         m.shape_of({i, 0}).type == dtype::f32;
+}
+
+// What no option would quantize: products of two values, and those in bodies.
+void remark_on_others(program& p, const int8_options& options, pass_note& note) {
+  const small_vector<value_id> known = quantizable_products(p.main());
+  std::size_t of_values = 0, in_bodies = 0;
+  for (std::uint32_t k = 0; k < p.modules(); ++k) {
+    const module_graph& m = p.module({k});
+    for (std::uint32_t i = 0; i < m.size(); ++i) {
+      if (!is_f32_product(m, i) || !is_listed(options.ops, m[i].op.name())) continue;
+      if (k != 0)
+        ++in_bodies;
+      else if (std::find(known.begin(), known.end(), value_id{i, 0}) == known.end())
+        ++of_values;
+    }
+  }
+  const auto remark = [&](std::size_t count, std::string_view why) {
+    if (count != 0) note.remark(text(std::to_string(count)).append(why));
+  };
+  remark(of_values, " of the products are of two values and stay in floats: those with constant weights are quantized");
+  remark(in_bodies, " of the products are in bodies of branches and loops and stay in floats");
+}
+
 std::string label_of(const module_graph& m, value_id v) {
   const auto& i = m.producer(v);
   return i.name.empty() ? "%" + std::to_string(v.instruction) : i.name.str();
@@ -107,7 +133,8 @@ quantized_program to_int8(program p, const ranges& ranges, const int8_options& o
   const small_vector<value_id> products = chosen_products(p, options);
   const bool symmetric = options.symmetric || options.activations == dtype::i8;
   std::vector<value_id> known;
-  for (const watched_value& w : operands_of(p, products)) {
+  const std::vector<watched_value> operands = operands_of(p, products);
+  for (const watched_value& w : operands) {
     const auto at = ranges.find(w.name);
     if (at == ranges.end()) continue;
     const auto as = parameters_for(at->second.whole, {options.activations, symmetric, options.reduced});
@@ -125,10 +152,16 @@ quantized_program to_int8(program p, const ranges& ranges, const int8_options& o
                            label_of(p.main(), operand) + "' has no range"));
     }
   }
-  if (plan.products.empty())
-    raise(errc::invalid_argument, "ranges for a value that a dot or convolution with constant weights reads: found " +
-                                      std::to_string(ranges.size()) + " of other names, and " +
-                                      std::to_string(products.size()) + " such products");
+  const std::string fit = std::to_string(known.size()) + " of " + std::to_string(operands.size());
+  if (plan.products.empty()) {
+    std::string why = "ranges fit " + fit + " values that a dot or convolution with constant weights reads";
+    if (!operands.empty()) why += ", such as '" + operands[0].name + "'";
+    why += ": found " + std::to_string(ranges.size()) + " of other names";
+    if (!ranges.empty()) why += ", such as '" + ranges.begin()->first + "'";
+    raise(errc::invalid_argument, why);
+  }
+  if (known.size() != operands.size()) out.note.remark(text("ranges fit " + fit + " values that products read"));
+  remark_on_others(p, options, out.note);
   pass_note done = insert_quantization(p, plan);
   out.note.count(done.counts);
   for (text& remark : done.remarks) out.note.remark(std::move(remark));
@@ -154,6 +187,7 @@ quantized_program to_dynamic_int8(program p, const int8_options& options) {
   }
   if (plan.products.empty())
     raise(errc::invalid_argument, "dynamic quantization needs a dot of a value and constant weights: found none");
+  remark_on_others(p, options, out.note);
   pass_note done = insert_dynamic_quantization(p, plan);
   out.note.count(done.counts);
   for (text& remark : done.remarks) out.note.remark(std::move(remark));
