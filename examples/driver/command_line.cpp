@@ -254,6 +254,9 @@ void add_quantize_verb(CLI::App& app, commands& c) {
                                         "a dot or convolution that stays in floats, by its node's name", "NODE");
   verb.add_option("--ops", q.ops, "these ops alone, by kiln's names: A,B")->delimiter(',')->type_name("OPS");
   verb.add_flag("--report", q.report, "compare with the model on the same samples, worst layer first");
+  verb.add_option("--svg", q.svg, "draw the model, colored by what --report says")
+      ->type_name("FILE")
+      ->check(no_option());
   verb.callback([&c, of_integers, of_blocks, exclude, symmetric] {
     const quantize::precision to = c.quantize.precision;
     const bool dynamic = to == quantize::precision::dynamic_int8, blocks = to == quantize::precision::int4;

@@ -74,6 +74,7 @@ struct quantize_command : model_options {
   std::string save_table;         ///< --save-table FILE; empty: nothing is written
   quantize::table_form table_form = quantize::table_form::json;
   bool report = false;
+  std::string svg;                 ///< --svg FILE, a picture of the report; empty: none
   std::optional<double> min_sqnr;  ///< --min-sqnr DECIBELS
   quantize::calibration_options calibration;
   quantize::int8_options int8;
