@@ -1,11 +1,12 @@
 // Times models in kiln and in ONNX Runtime by turns and prints a Markdown table: medians, the ratio ONNX Runtime /
 // kiln, and its geometric mean.
 //
-//     bench_versus_onnxruntime [--rounds 7] [--budget-ms 200] [--tune] ([--threads 2] [--dim NAME=VALUE]...
-//     MODEL.onnx)...
+//     bench_versus_onnxruntime [--rounds 7] [--budget-ms 200] [--tune] [--plugin LIBRARY] ([--threads 2] [--dim
+//     NAME=VALUE]... MODEL.onnx)...
 //
 // --threads goes for all models after it and --dim for the next one, as in --threads 1 --dim batch=8 digits.onnx; a
-// dim that is not told is 1. With --tune kiln chooses kernels by timing them, and the load ratio says nothing.
+// dim that is not told is 1. With --plugin ONNX Runtime runs the model by kiln's execution provider, so that a ratio is
+// what going through it costs. With --tune kiln chooses kernels by timing them, and the load ratio says nothing.
 //
 // In each round both run for the budget, one after the other with a pause in which the other's workers go to sleep; a
 // ratio is the median over rounds of that round's ratio. Inputs are drawn from [-1, 1), integers are 1. Exit status 1
@@ -42,6 +43,7 @@ struct settings {
   int rounds = 7;
   double budget_ms = 200;
   std::shared_ptr<tuner> tuning;
+  std::string plugin;
   std::vector<model_settings> models;
 };
 
@@ -113,7 +115,8 @@ row measure(const std::string& library, const model_settings& which, const setti
   const std::string bytes{std::istreambuf_iterator<char>(in), {}};
   const auto model = std::as_bytes(std::span(bytes));
   auto start = clock_type::now();
-  const peer::session other(library, model, static_cast<int>(which.threads));
+  const peer::session other(library, model, static_cast<int>(which.threads), s.plugin,
+                            {{"threads", std::to_string(which.threads)}});
   const double peer_load = ms_since(start);
   start = clock_type::now();
   const std::size_t slash = path.rfind('/');
@@ -166,6 +169,8 @@ settings read_settings(int argc, char** argv) {
       next_model.dims.emplace_back(text.substr(0, at), std::stoll(text.substr(at + 1)));
     } else if (word == "--tune")
       s.tuning = std::make_shared<tuner>();
+    else if (word == "--plugin")
+      s.plugin = next();
     else if (word == "--rounds")
       s.rounds = std::max(1, std::stoi(next()));
     else if (word == "--budget-ms")

@@ -11,6 +11,7 @@
 #include "compile_flags.hpp"
 #include "kiln/version.hpp"
 #include "options.hpp"
+#include "quantize_flags.hpp"
 
 namespace kiln::driver {
 
@@ -99,8 +100,8 @@ CLI::Validator no_option() {
 }
 
 // An option that is one of some named values.
-template <class Named, std::size_t N>
-CLI::Option* named_choice(CLI::App& app, const std::string& option, Named& into, const Named (&all)[N],
+template <class Named, class All>
+CLI::Option* named_choice(CLI::App& app, const std::string& option, Named& into, const All& all,
                           const std::string& help) {
   std::vector<std::string> names;
   for (const Named n : all) names.emplace_back(to_string(n));
@@ -133,14 +134,10 @@ void add_precision(CLI::App& app, model_options& o) {
   CLI::Option_group& one = *app.add_option_group("precision");
   for (const quantize::precision p : quantize::narrow_precisions)
     one.add_flag_callback(
-        precision_flag(p), [&o, p] { o.precision = p; },
-        p == quantize::precision::int8           ? "compute products in 8 bits, by the ranges of --table"
-        : p == quantize::precision::int4         ? "keep weights of products in 4 bits, in blocks of 32"
-        : p == quantize::precision::dynamic_int8 ? "compute matrix products in 8 bits, by the ranges of each run"
-                                                 : "compute in floats of 16 bits");
+        precision_flag(p), [&o, p] { o.precision = p; }, std::string(quantize::info_of(p).help));
   one.require_option(0, 1);
   app.add_option("--table", o.table,
-                 "a calibration table for --int8 or --fp16, as kiln quantize --save-table writes it")
+                 "a calibration table for --int8, --fp8 or --fp16, as kiln quantize --save-table writes it")
       ->type_name("FILE")
       ->check(no_option());
 }
@@ -236,39 +233,22 @@ void add_quantize_verb(CLI::App& app, commands& c) {
   CLI::App& verb = *app.add_subcommand("quantize", "Write a model in another precision as ONNX");
   add_inputs(verb, q);
   add_model_options(verb, q);
-  static constexpr auto& all = quantize::narrow_precisions;
-  named_choice(verb, "--to", q.precision, all, "the precision")->required()->default_str("");
+  named_choice(verb, "--to", q.precision, quantize::narrow_precisions, "the precision")->required()->default_str("");
   verb.add_option("-o,--output", q.file, "the file to write: .onnx")->required()->type_name("FILE");
   add_calibration(verb, q);
-  CLI::Option* const symmetric =
-      verb.add_flag("--symmetric-activations", q.int8.symmetric, "zero points stand in the middle of the codes");
-  const std::vector<CLI::Option*> of_integers{
-      symmetric,
-      verb.add_flag("--per-channel,!--no-per-channel", q.int8.weights.per_channel,
-                    "a scale for each channel of weights, as is the default, or one for all"),
-      verb.add_flag("--reduce-range", q.int8.reduced,
-                    "half the codes, for processors whose products of bytes saturate"),
-      verb.add_option("--min-sqnr", q.min_sqnr, "decibels that outputs keep: what costs more stays in floats")};
-  const std::vector<CLI::Option*> of_blocks = add_weight_blocks(verb, q.int4);
-  CLI::Option* const exclude = add_list(verb, "--exclude", q.int8.exclude,
-                                        "a dot or convolution that stays in floats, by its node's name", "NODE");
+  using enum quantize::precision;
+  limited_options limited = add_static_flags(verb, q);
+  limited.push_back({add_list(verb, "--exclude", q.int8.exclude,
+                              "a dot or convolution that stays in floats, by its node's name", "NODE"),
+                     {fp8, int8, dynamic_int8, int4, mxfp4, nvfp4, mxfp8}});
+  for (CLI::Option* o : add_weight_blocks(verb, q.int4)) limited.push_back({o, {int4}});
   verb.add_option("--ops", q.ops, "these ops alone, by kiln's names: A,B")->delimiter(',')->type_name("OPS");
   verb.add_flag("--report", q.report, "compare with the model on the same samples, worst layer first");
   verb.add_option("--svg", q.svg, "draw the model, colored by what --report says")
       ->type_name("FILE")
       ->check(no_option());
-  verb.callback([&c, of_integers, of_blocks, exclude, symmetric] {
-    const quantize::precision to = c.quantize.precision;
-    const bool dynamic = to == quantize::precision::dynamic_int8, blocks = to == quantize::precision::int4;
-    const auto refuse = [&](const CLI::Option* o) {
-      if (o->count() != 0)
-        throw CLI::ValidationError(o->get_name(), fmt::format("means nothing to --to {}", to_string(to)));
-    };
-    for (const CLI::Option* o : of_integers)
-      if (to != quantize::precision::int8 && !(dynamic && o != symmetric)) refuse(o);
-    for (const CLI::Option* o : of_blocks)
-      if (!blocks) refuse(o);
-    if (to != quantize::precision::int8 && !dynamic && !blocks) refuse(exclude);
+  verb.callback([&c, limited] {
+    check_limits(limited, c.quantize.precision);
     c.verb = [&c] { return quantize(c.quantize); };
   });
 }

@@ -105,10 +105,10 @@ namespace {
 // A table has a use.
 void check_table(const model_options& o) {
   if (!o.table.empty() && !quantize::takes_ranges(o.precision))
-    raise(errc::invalid_argument, "--table is of ranges: they are for --int8 and --fp16");
+    raise(errc::invalid_argument, "--table is of ranges: they are for --int8, --fp8 and --fp16");
 }
 
-// --fp16, --bf16, --int8 with its table, or --dynamic-int8.
+// The precision of a flag, by its table.
 void put_in_precision(const model_options& o, program& p, std::vector<std::string>& remarks) {
   if (o.precision == quantize::precision::as_written) return;
   quantize::precision_options how{.to = o.precision};

@@ -5,17 +5,18 @@
 #include <vector>
 
 #include "kiln/quantize/precision.hpp"
+#include "kiln/quantize/smooth.hpp"
 #include "kiln/quantize/table.hpp"
 #include "kiln/runtime/executable.hpp"
 
 namespace kiln::driver {
 
-/// What every verb that compiles a model takes.
 /// The flag of verbs that compile for a run in a precision.
 inline std::string precision_flag(quantize::precision p) {
   return p == quantize::precision::int4 ? "--int4-weights" : "--" + std::string(to_string(p));
 }
 
+/// What every verb that compiles a model takes.
 struct model_options {
   std::string model;                                                      ///< path of an ONNX file
   std::string target = "eigen";                                           ///< reference, eigen, hip, …
@@ -25,7 +26,7 @@ struct model_options {
   std::uint64_t seed = 1;                                                 ///< of the random inputs
   bool json = false;
   compile_options compiling;                                        ///< compile_flags.hpp
-  quantize::precision precision = quantize::precision::as_written;  ///< --fp16, --bf16, --int8, ...
+  quantize::precision precision = quantize::precision::as_written;  ///< --fp16, --bf16, --fp8, ...
   std::string table;                                                ///< --table FILE, of ranges
 };
 
@@ -79,6 +80,10 @@ struct quantize_command : model_options {
   quantize::calibration_options calibration;
   quantize::int8_options int8;
   quantize::int4_options int4;
+  quantize::fp8_options fp8;
+  std::optional<quantize::smooth_options> smooth;  ///< --smooth-quant
+  bool no_smooth_folding = false;
+  std::string overrides;         ///< --overrides FILE; empty: none
   std::vector<std::string> ops;  ///< --ops; none: all that the precision concerns
 };
 

@@ -10,6 +10,7 @@
 #include "kiln/quantize/precision.hpp"
 #include "kiln/quantize/table.hpp"
 #include "model.hpp"
+#include "overrides.hpp"
 #include "progress.hpp"
 #include "samples.hpp"
 
@@ -33,6 +34,10 @@ void check_wishes(const quantize_command& c) {
       raise(errc::invalid_argument, fmt::format("{} is of ranges: --to {} needs none", option, to));
   if (!c.save_table.empty() && c.table.empty() && !samples)
     raise(errc::invalid_argument, "--save-table writes ranges: give samples with --data, or ranges with --table");
+  if (c.smooth && !samples) raise(errc::invalid_argument, "--smooth-quant needs samples: give them with --data");
+  if (c.no_smooth_folding && !c.smooth) raise(errc::invalid_argument, "--no-smooth-quant-folding is of --smooth-quant");
+  if (c.smooth && !c.table.empty())
+    raise(errc::invalid_argument, "--smooth-quant changes the ranges that --table says: give samples alone");
   if (c.min_sqnr && !samples) raise(errc::invalid_argument, "--min-sqnr compares on samples: give them with --data");
   if (c.report && !samples) raise(errc::invalid_argument, "--report compares on samples: give them with --data");
   if (!c.svg.empty() && !samples) raise(errc::invalid_argument, "--svg compares on samples: give them with --data");
@@ -67,12 +72,11 @@ quantize::calibration_progress progress_of(std::string what, const sample_source
 }
 
 // The ranges that were asked for: of a table, or of samples.
-quantize::ranges ranges_of(const quantize_command& c, const program& prepared, const quantize::int8_options& int8,
+quantize::ranges ranges_of(const quantize_command& c, const program& prepared, const quantize::precision_options& how,
                            const target& where) {
   if (!c.table.empty()) return quantize::read_table(c.table);
-  const bool halves = c.precision == quantize::precision::f16;
   if ((c.data.empty() && c.inputs.empty()) || !quantize::takes_ranges(c.precision)) return {};
-  const auto watched = halves ? quantize::float_values(prepared) : quantize::values_to_quantize(prepared, int8);
+  const auto watched = quantize::values_with_ranges(prepared, how);
   if (watched.empty()) return {};
   const sample_source from = samples_of(c, c.data, inputs_of(prepared));
   return with_samples(from, [&](const quantize::calibration_data& data) {
@@ -110,10 +114,29 @@ quantize::accuracy_report accuracy_of(const quantize_command& c, const program& 
   });
 }
 
+// Ranges moved from values to weights, as samples show the channels of the former.
+quantize::quantized_program smooth(const quantize_command& c, const program& prepared, const target& where) {
+  quantize::smooth_options how = *c.smooth;
+  how.fold = !c.no_smooth_folding;
+  return with_samples(samples_of(c, c.data, inputs_of(prepared)), [&](const quantize::calibration_data& data) {
+    const quantize::ranges channels = quantize::calibrate(prepared, quantize::values_to_smooth(prepared), where, data,
+                                                          quantize::channel_calibration(), compile_options_of(c));
+    return quantize::smoothed(prepared, channels, how);
+  });
+}
+
 json counts_of(const pass_note& note) {
   json out = json::object();
   for (const auto& e : note.counts.entries) out[std::string(e.name)] = e.count;
   return out;
+}
+
+// Of values, those divided and those whose makers are.
+std::int64_t smoothed_values(const pass_note& note) {
+  std::int64_t n = 0;
+  for (const auto& e : note.counts.entries)
+    if (e.name == "values" || e.name == "folded") n += e.count;
+  return n;
 }
 
 }  // namespace
@@ -122,13 +145,23 @@ int quantize(const quantize_command& c) {
   check_wishes(c);
   onnx::imported model = import_model(c);
   const std::shared_ptr<const target> where(named_target(c.target, c.compiling));
-  const program prepared = quantize::prepared(model.graph);
+  program prepared = quantize::prepared(model.graph);
   check_ops(c, prepared);
   quantize::int8_options int8 = c.int8;
   int8.exclude = quantize::prepared_names(model.graph, prepared, int8.exclude);
+  int8.only = quantize::prepared_names(model.graph, prepared, int8.only);
   if (!c.ops.empty()) int8.ops = c.ops;
+  if (!c.overrides.empty()) int8.overrides = read_overrides(c.overrides);
+  pass_note smoothing("smooth");
+  if (c.smooth) {
+    quantize::quantized_program made = smooth(c, prepared, *where);
+    prepared = std::move(made.graph);
+    smoothing = std::move(made.note);
+  }
   quantize::precision_options how{.to = c.precision, .int8 = int8, .ops = c.ops, .is_prepared = true};
-  how.known = ranges_of(c, prepared, int8, *where);
+  how.fp8 = {c.fp8.type, int8.weights.per_channel, int8.products_of_values, int8.ops, int8.exclude, int8.only};
+  how.float_blocks = {c.ops.empty() ? how.float_blocks.ops : c.ops, int8.exclude, c.compiling.threads};
+  how.known = ranges_of(c, prepared, how, *where);
   if (!c.save_table.empty()) quantize::write_table(c.save_table, how.known, c.table_form, c.calibration.method);
   quantize::int4_options int4 = c.int4;
   int4.exclude = int8.exclude;
@@ -137,9 +170,11 @@ int quantize(const quantize_command& c) {
   const bool blocks = c.precision == quantize::precision::int4;
   std::optional<quantize::mixed_program> mixed;
   if (c.min_sqnr) mixed = near_enough(c, prepared, how, *where);
-  const quantize::quantized_program made = mixed    ? std::move(mixed->made)
-                                           : blocks ? in_blocks(c, prepared, int4, *where)
-                                                    : quantize::with_precision(prepared, how);
+  quantize::quantized_program made = mixed    ? std::move(mixed->made)
+                                     : blocks ? in_blocks(c, prepared, int4, *where)
+                                              : quantize::with_precision(prepared, how);
+  if (smoothing.counts.total() != 0)
+    made.note.remark(text(fmt::format("{} values are smoothed", smoothed_values(smoothing))));
   {
     const busy_line busy(fmt::format("writing {}", c.file));
     onnx::write_model(c.file, made.graph, {std::move(model.metadata)});

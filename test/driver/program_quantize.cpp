@@ -209,5 +209,78 @@ TEST_F(quantize_program, weights_of_four_bits_are_written_as_onnx_and_run) {
   expect_refused("quantize " + network + " --to fp16 --block-size 32 -o " + at("r.onnx"), "means nothing");
 }
 
+TEST_F(quantize_program, floats_of_eight_bits_are_written_as_onnx_and_run) {
+  for (const std::string type : {"f8e4m3fn", "f8e5m2"}) {
+    const outcome o = kiln("quantize " + network + " --to fp8 --fp8-type " + type + " --data " + at("data") + " -o " +
+                           at("q.onnx") + " --save-table " + at("t.json") + " --report --json");
+    ASSERT_EQ(o.status, 0) << o.error;
+    const json said = json::parse(o.out);
+    EXPECT_EQ(said.at("to"), "fp8");
+    EXPECT_EQ(said.at("quantized").at("convolution").get<int>() + said.at("quantized").at("dot").get<int>(), 5);
+    EXPECT_GT(said.at("accuracy").at("outputs").at(0).at("sqnr"), 15);
+    EXPECT_EQ(kiln("verify " + at("q.onnx") + " --dim batch=3 --rtol 1e-2 --atol 1e-2").status, 0);
+  }
+  ASSERT_EQ(kiln("quantize " + network + " --to fp8 --data " + at("data") + " -o " + at("q.onnx")).status, 0);
+  const std::string flags = " --fp8 --table " + at("t.json") + " --dim batch=2";
+  ASSERT_EQ(kiln("run " + at("q.onnx") + " --dim batch=2 --output-dir " + at("a")).status, 0);
+  ASSERT_EQ(kiln("run " + network + flags + " --output-dir " + at("b")).status, 0);
+  const auto a = onnx::read_tensor(at("a/output_0.pb")).value.to_literal().to<float>(),
+             b = onnx::read_tensor(at("b/output_0.pb")).value.to_literal().to<float>();
+  for (std::size_t k = 0; k < a.size(); ++k) EXPECT_NEAR(a[k], b[k], 1e-4);
+  EXPECT_EQ(kiln("verify " + network + flags).status, 0);
+  EXPECT_EQ(kiln("perf " + network + flags + " --budget-ms 1").status, 0);
+  EXPECT_EQ(kiln("compile " + network + " --fp8 --table " + at("t.json") + " -o " + at("m.kiln")).status, 0);
+  EXPECT_EQ(kiln("run " + at("m.kiln") + " --dim batch=2").status, 0);
+  const std::string start = "quantize " + network + " --to fp8 -o " + at("r.onnx");
+  expect_refused(start, "fp8 needs the ranges");
+  expect_refused(start + " --activation-type u16", "means nothing to --to fp8");
+  expect_refused("quantize " + network + " --to int8 --fp8-type f8e5m2 -o " + at("r.onnx"),
+                 "means nothing to --to int8");
+  expect_refused("run " + network + " --fp8", "fp8 needs the ranges");
+}
+
+TEST_F(quantize_program, floats_in_blocks_are_written_as_onnx_and_run) {
+  for (const std::string to : {"mxfp4", "nvfp4", "mxfp8"}) {
+    const outcome o = kiln("quantize " + network + " --to " + to + " -o " + at("q.onnx") + " --json");
+    ASSERT_EQ(o.status, 0) << o.error;
+    EXPECT_EQ(json::parse(o.out).at("quantized").at("dot"), 2);
+    ASSERT_EQ(kiln("run " + at("q.onnx") + " --dim batch=2 --output-dir " + at("a")).status, 0);
+    ASSERT_EQ(kiln("run " + network + " --" + to + " --dim batch=2 --output-dir " + at("b")).status, 0);
+    const auto a = onnx::read_tensor(at("a/output_0.pb")).value.to_literal().to<float>(),
+               b = onnx::read_tensor(at("b/output_0.pb")).value.to_literal().to<float>();
+    for (std::size_t k = 0; k < a.size(); ++k) EXPECT_NEAR(a[k], b[k], 1e-4);
+    EXPECT_THAT(kiln("show " + network + " --" + to + " --json").out, HasSubstr("float blocks"));
+    expect_refused("quantize " + network + " --to " + to + " --bits 4 -o " + at("r.onnx"), "means nothing");
+  }
+}
+
+TEST_F(quantize_program, options_of_integers) {
+  const std::string start =
+      "quantize " + network + " --to int8 --data " + at("data") + " -o " + at("q.onnx") + " --json";
+  const auto quantized = [&](const std::string& more) {
+    const outcome o = kiln(start + more);
+    EXPECT_EQ(o.status, 0) << o.error;
+    EXPECT_EQ(kiln("verify " + at("q.onnx") + " --dim batch=3 --rtol 1e-2 --atol 1e-2").status, 0) << more;
+    return o.status == 0 ? json::parse(o.out) : json();
+  };
+  quantized(" --activation-type u16 --weight-type i16");
+  quantized(" --activation-type i8 --weight-type u8 --asymmetric-weights --no-per-channel");
+  quantized(" --float-weights --minimum-range 0.5");
+  EXPECT_GE(quantized(" --quantize-bias").at("quantized").at("bias"), 3);
+  EXPECT_EQ(quantized(" --only /net/net.0/Conv").at("quantized").at("convolution"), 1);
+  EXPECT_THAT(quantized(" --smooth-quant 0.5").at("remarks").dump(), HasSubstr("values are smoothed"));
+  quantized(" --smooth-quant 0.8 --no-smooth-quant-folding");
+  write("o.json", R"({"image": {"type": "i8", "low": -1, "high": 20}})");
+  quantized(" --overrides " + at("o.json"));
+  write("o.json", R"({"image": {"kind": "i8"}})");
+  expect_refused(start + " --overrides " + at("o.json"), "'image', kind");
+  write("o.json", R"({"nobody": {"type": "i8"}})");
+  expect_refused(start + " --overrides " + at("o.json"), "'nobody'");
+  expect_refused(start + " --only nobody", "'nobody'");
+  expect_refused(start + " --smooth-quant 2", "alpha");
+  expect_refused(start + " --no-smooth-quant-folding", "is of --smooth-quant");
+  expect_refused(start + " --weight-type f32", "weight-type");
+}
+
 }  // namespace
 }  // namespace kiln::driver

@@ -1,4 +1,6 @@
 // Products with constant weights that are stored in blocks, on the Eigen target.
+#include <cmath>
+
 #include "eigen/saved_program.hpp"
 #include "kiln/op/quant/block_dequantize.hpp"
 
@@ -145,6 +147,53 @@ TEST(quantized_weights, weights_of_a_run_are_computed) {
   in[0] = random_argument({dtype::u8, {80, 128}}, 4, 0, 255);
   expect_same(make, in, exact);
   expect_kernel(make, "dot", 1);
+}
+
+// Floats in every way they come: packed, one to a byte, with scales of each type and a factor.
+TEST(quantized_weights, floats_are_read_as_they_are_stored) {
+  for (const dtype t : {dtype::f4e2m1, dtype::f8e4m3fn, dtype::f8e4m3fnuz, dtype::f8e5m2, dtype::f8e5m2fnuz})
+    for (const dtype scales : {dtype::f32, dtype::f16, dtype::f8e8m0, dtype::f8e4m3fn})
+      for (const std::int64_t rows : {1, 20}) {
+        const auto make = [&](builder& b) {
+          const value w = b.add(op::block_dequantize{.axis = 1, .block = 16, .factor = .75F},
+                                numbers(b, t, {80, 96}, -5, 5, 3), numbers(b, scales, {80, 6}, .01, .5, 4));
+          const dtype x = scales == dtype::f16 ? dtype::f16 : dtype::f32;
+          b.output(b.input("x", x, {rows, 96}).dot(w.transpose({1, 0})));
+        };
+        SCOPED_TRACE(::testing::Message() << to_string(t) << ' ' << to_string(scales) << ' ' << rows);
+        expect_same(make, scales == dtype::f16 ? tolerance{4e-3, 2e-2} : tolerance{1e-4, 1e-4});
+        expect_kernel(make, "dot of " + std::to_string(bits_of(t)) + "-bit float blocks");
+      }
+  weights_form packed{.op = {.bits = 4, .axis = 1, .block = 32, .floats = true}};
+  expect_same(product_of(packed), exact);
+  expect_kernel(product_of(packed), "dot of 4-bit float blocks (floats)");
+}
+
+// What a kernel does not read as it is stored is computed before.
+TEST(quantized_weights, floats_that_are_no_numbers_stay_right) {
+  const auto make = [](builder& b) {
+    std::vector<float> x(static_cast<std::size_t>(64 * 80), 1.0F);
+    x[7] = std::numeric_limits<float>::infinity();
+    const value data = b.constant(literal::of<float>({dtype::f8e5m2, {64, 80}}, x));
+    const value w =
+        b.add(op::block_dequantize{.axis = 0, .block = 32}, data, numbers(b, dtype::f32, {2, 80}, .5, 1, 3));
+    b.output(b.input("x", dtype::f32, {2, 64}).abs().dot(w));
+  };
+  const auto in = random_inputs(make);
+  const auto a = compile_eigen(make).run(in)[0].to_literal().to<float>(),
+             c = reference_run(make, in)[0].to_literal().to<float>();
+  for (std::size_t k = 0; k < a.size(); ++k) EXPECT_TRUE(a[k] == c[k] || std::abs(a[k] - c[k]) < 1e-4) << k;
+}
+
+// Scales at the ends of their type: the kernel keeps those as f32.
+TEST(quantized_weights, scales_of_the_least_power) {
+  const auto make = [](builder& b) {
+    const value scale = b.constant(literal::of<float>({dtype::f8e8m0, {80, 2}}, std::vector<float>(160, 0x1p-127F)));
+    const value w =
+        b.add(op::block_dequantize{.axis = 1, .block = 32}, numbers(b, dtype::f4e2m1, {80, 64}, -6, 6, 3), scale);
+    b.output((b.input("x", dtype::f32, {2, 64}) * 0x1p100F).dot(w.transpose({1, 0})) * 0x1p27F);
+  };
+  expect_same(make, exact);
 }
 
 TEST(quantized_weights, take_the_memory_that_they_are_stored_in) {

@@ -86,11 +86,75 @@ TEST(integer_products, convolutions_correct_their_borders) {
   expect_bytes([&](builder& b) { build(b, {1, 1, 1, 1}, false); }, "integer_convolution");
 }
 
-TEST(integer_products, what_is_no_product_of_bytes_stays) {
-  expect_unchanged([](builder& b) {  // weights that are no constant
-    const value x = b.input("x", dtype::u8, {2, 3}).convert(dtype::i32);
+TEST(integer_products, convolutions_in_groups_correct_their_borders) {
+  for (const bool known : {true, false})
+    for (const std::int64_t groups : {2, 4})
+      expect_bytes(
+          [&](builder& b) {
+            const dims image{2, 4, 4, 3};
+            const value zero = known ? b.scalar(dtype::i32, 3) : b.input("zero", dtype::u8, {}).convert(dtype::i32);
+            const value x = b.input("x", dtype::u8, image).convert(dtype::i32) - zero.broadcast_to(image);
+            b.output(x.conv(bytes(b, dtype::i8, {8, 4 / groups, 3, 3}, 11).convert(dtype::i32),
+                            {.pads = {1, 0, 1, 2}, .group = groups}));
+          },
+          "integer_convolution");
+}
+
+// Both operands are a run's: zero points that are known become attributes, behind views as well.
+TEST(integer_products, products_of_two_varying_operands) {
+  expect_bytes(
+      [](builder& b) {
+        const value x = b.input("x", dtype::u8, {2, 3}).convert(dtype::i32) - b.scalar(dtype::i32, 7);
+        b.output(x.dot(b.input("w", dtype::i8, {4, 3}).transpose({1, 0}).convert(dtype::i32)));
+      },
+      "integer_dot{left_zero = 7, right_zero = 0}");
+  expect_bytes(
+      [](builder& b) {
+        const value x = (b.input("x", dtype::u8, {2, 5, 3}).convert(dtype::f32) - 3.F) * .5F,
+                    y = (b.input("y", dtype::u8, {2, 4, 3}).convert(dtype::f32) - 130.F) * .25F;
+        b.output(x.dot(y.transpose({0, 2, 1})));
+      },
+      "integer_dot{left_zero = 3, right_zero = 130}", 1e-6);
+}
+
+TEST(integer_products, varying_operands_that_no_product_of_bytes_serves) {
+  expect_unchanged([](builder& b) {  // a zero point of a run
+    const value zero = b.input("zero", dtype::u8, {}).convert(dtype::i32).broadcast_to({2, 3});
+    const value x = b.input("x", dtype::u8, {2, 3}).convert(dtype::i32) - zero;
     b.output(x.dot(b.input("w", dtype::i8, {3, 4}).convert(dtype::i32)));
   });
+  expect_unchanged([](builder& b) {  // one of floats
+    const value x = b.input("x", dtype::u8, {2, 3}).convert(dtype::f32) * .5F;
+    b.output(x.dot(b.input("y", dtype::f32, {3, 4})));
+  });
+  expect_unchanged([](builder& b) {  // a sum that i32 may not hold
+    const value x = b.input("x", dtype::u8, {1, 33026}).convert(dtype::i32);
+    b.output(x.dot(b.input("w", dtype::u8, {33026, 1}).convert(dtype::i32)));
+  });
+  expect_unchanged([](builder& b) {  // attention over floats has a kernel that keeps no scores
+    const auto real = [&](std::string_view name, const dims& lens) {
+      return b.input(name, dtype::i8, lens).convert(dtype::f32) * .5F;
+    };
+    const value e = real("q", {4, 8}).dot(real("k", {8, 6})).softmax();
+    b.output(e.dot(real("v", {6, 8})));
+  });
+}
+
+// The number is read as bytes elsewhere.
+TEST(integer_products, a_zero_point_of_a_run_is_a_whole_float_already) {
+  const auto build = [](builder& b) {
+    const value whole = b.add(op::clip{}, b.input("x", dtype::f32, {}) | op::round{}, b.scalar(dtype::f32, 0.F),
+                              b.scalar(dtype::f32, 255.F));
+    const value zero = whole.convert(dtype::u8);
+    b.output(zero);
+    b.output(zero.convert(dtype::f32).broadcast_to({3}) + b.input("y", dtype::f32, {3}));
+  };
+  const program p = rewritten(build);
+  EXPECT_FALSE(has(p, "convert{to = f32}")) << print(p).view();
+  EXPECT_TRUE(same_results(built<builder>(build), p, 0));
+}
+
+TEST(integer_products, what_is_no_product_of_bytes_stays) {
   expect_unchanged([](builder& b) {  // wider integers
     const value x = b.input("x", dtype::i16, {2, 3}).convert(dtype::i32);
     b.output(x.dot(bytes(b, dtype::i8, {3, 4}, 5).convert(dtype::i32)));

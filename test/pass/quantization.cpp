@@ -29,6 +29,18 @@ TEST(quantize_linear, rounds_half_to_even_shifts_and_saturates) {
   EXPECT_EQ(out[1].to<float>(), (small_vector<float>{0, 0, 2, 0, -12, 127, -128, 3}));
 }
 
+TEST(quantize_linear, floats_of_eight_bits_are_rounded_once_and_saturate) {
+  builder b;
+  const value x = b.input("x", dtype::f32, {6});
+  for (const dtype t : {dtype::f8e4m3fn, dtype::f8e5m2}) {
+    const value stored = b.add(op::quantize_linear{t}, x, b.scalar(dtype::f32, .5));
+    b.output(b.add(op::dequantize_linear{0}, stored, b.scalar(dtype::f32, .5)));
+  }
+  const auto out = evaluate(b.finish(), {floats({6}, {0, .53125F, 1e9F, -1e9F, -3.3F, 1})});
+  EXPECT_EQ(out[0].to<float>(), (small_vector<float>{0, .5F, 224, -224, -3.25F, 1}));
+  EXPECT_EQ(out[1].to<float>(), (small_vector<float>{0, .5F, 28672, -28672, -3.5F, 1}));
+}
+
 TEST(quantize_linear, scales_along_an_axis) {
   builder b;
   const value x = b.input("x", dtype::f32, {2, 3}),
@@ -63,7 +75,8 @@ TEST(quantize_linear, faults_say_what_is_wrong) {
 // The pointwise ops give what the op's own computation gives, for each type, with and without zero points.
 TEST(expand_quantization, keeps_every_value) {
   dice d{11};
-  for (const dtype t : {dtype::u8, dtype::i8, dtype::u16, dtype::i16, dtype::u4, dtype::i4})
+  for (const dtype t : {dtype::u8, dtype::i8, dtype::u16, dtype::i16, dtype::u4, dtype::i4, dtype::f8e4m3fn,
+                        dtype::f8e5m2, dtype::f8e4m3fnuz, dtype::f8e5m2fnuz})
     for (const bool vector : {false, true})
       for (const bool shifted : {false, true}) {
         const auto build = [&](builder& b) {

@@ -18,6 +18,11 @@ template <class Build> auto widened(Build build) {
   run(p);
   return p;
 }
+template <class Build> constexpr auto widened_static(Build build) {
+  auto p = built<static_builder<>>(build);
+  run(p);
+  return p;
+}
 template <class Build> bool second_run_changes(Build build) {
   auto p = widened(build);
   return run(p).changed();
@@ -75,6 +80,38 @@ TEST(widen_floats, conditions_and_conversions_read_rounded_values) {
                       "  %5 = convert{to = i32}(%3) : i32[2, 2]\n"
                       "  return more = %4\n"
                       "  return whole = %5\n");
+}
+
+template <class Program> constexpr int conversions(const Program& p) {
+  int n = 0;
+  for (std::uint32_t i = 0; i < p.main().size(); ++i)
+    n += p.main()[i].kind == instruction_kind::op && p.main()[i].op.template is<op::convert>();
+  return n;
+}
+
+// As batch norm of a network of halves is imported: in f32, between conversions.
+TEST(widen_floats, passages_through_f32_do_not_round) {
+  constexpr auto build = [](auto& b) {
+    auto x = b.input("x", dtype::f16, {2, 2});
+    auto shift = b.input("shift", dtype::f32, {2, 2});
+    b.output((x.dot(x).convert(dtype::f32) + shift).convert(dtype::f16).relu().dot(x), "y");
+  };
+  static_assert(conversions(widened_static(build)) == 2);  // of x and of y
+  EXPECT_EQ(conversions(widened(build)), 2);
+  EXPECT_FALSE(second_run_changes(build));
+  EXPECT_TRUE(same_results(built<builder>(build), widened(build), 4e-3));
+}
+
+TEST(widen_floats, what_comes_in_and_what_is_returned_rounds) {
+  constexpr auto build = [](auto& b) {
+    auto x = b.input("x", dtype::f16, {2, 2});
+    auto in = b.input("in", dtype::f32, {2, 2});
+    b.output(in.convert(dtype::f16).convert(dtype::f32), "in_halves");
+    b.output(x.dot(x).convert(dtype::f32), "y");
+  };
+  EXPECT_EQ(conversions(widened(build)), 5);
+  EXPECT_FALSE(second_run_changes(build));
+  EXPECT_TRUE(same_results(built<builder>(build), widened(build), 4e-3));
 }
 
 TEST(widen_floats, programs_without_products_keep_their_roundings) {

@@ -2,3 +2,21 @@
 find_package(Protobuf REQUIRED)
 target_include_directories(test_peer SYSTEM PRIVATE ${PROJECT_BINARY_DIR}/onnx_proto)
 target_link_libraries(test_peer PRIVATE protobuf::libprotobuf-lite)
+
+# plugin.cpp is a program of ONNX Runtime that loads kiln's plugin.
+target_link_libraries(test_peer PRIVATE kiln::onnxruntime)
+add_dependencies(test_peer kiln_onnxruntime_ep)
+add_executable(plugin_cases ${CMAKE_CURRENT_LIST_DIR}/alone/plugin_cases.cpp)
+kiln_test_settings(plugin_cases)
+target_link_libraries(plugin_cases PRIVATE kiln::onnxruntime ${CMAKE_DL_LIBS})
+add_dependencies(plugin_cases kiln_onnxruntime_ep)
+set_target_properties(plugin_cases PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/test)
+
+# Every case that ONNX Runtime has an answer to, through the plugin.
+foreach(group IN ITEMS node simple pytorch-converted pytorch-operator)
+  add_test(NAME peer.plugin_cases.1.12.${group} COMMAND plugin_cases /usr/share/libonnx-testdata/data/${group})
+endforeach()
+add_test(NAME peer.plugin_cases.1.23.node COMMAND plugin_cases ${PROJECT_BINARY_DIR}/onnx-1.23/node)
+foreach(group IN ITEMS 1.12.node 1.12.simple 1.12.pytorch-converted 1.12.pytorch-operator 1.23.node)
+  set_tests_properties(peer.plugin_cases.${group} PROPERTIES LABELS peer TIMEOUT 300 FIXTURES_REQUIRED peer SKIP_RETURN_CODE 77)
+endforeach()

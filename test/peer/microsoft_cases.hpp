@@ -26,6 +26,15 @@ inline operands behind(std::int64_t kept, const std::vector<std::int64_t>& lengt
   return keys(1, {f32, {static_cast<std::int64_t>(lengths.size()), 2, kept, 16}}, lengths, kept + 1);
 }
 
+// A step over past keys and values in bytes, which the scales make floats.
+inline one_node over_bytes(const std::string& name, const char* kind, const operand& scale) {
+  const operands step = keys(1, {i8, {1, 2, 6, 16}, -127, 127}, {6}, 7);
+  one_node n = group_query(name, with(step, {none, none, none, none, none, scale, scale}),
+                           {attr("k_quant_type", kind), attr("v_quant_type", kind), attr("kv_cache_bit_width", 8)});
+  n.outputs = {f32, i8, i8};
+  return n;
+}
+
 inline std::vector<one_node> attention_cases() {
   const operand x{f32, {2, 5, 24}}, w{f32, {24, 72}}, b{f32, {72}}, table{f32, {16, 3}};
   const auto heads = attr("num_heads", 4);
@@ -70,6 +79,8 @@ inline std::vector<one_node> attention_cases() {
       group_query("group_query_past", with(behind(6, {6}), {angles, angles}), {attr("do_rotary", 1)}),
       group_query("group_query_pasts_of_several_lengths", with(behind(6, {6, 3}), {angles, angles}),
                   {attr("do_rotary", 1)}),
+      over_bytes("group_query_bytes", "PER_TENSOR", {f32, {1}, .007, .009}),
+      over_bytes("group_query_bytes_by_channel", "PER_CHANNEL", {f32, {1, 2, 1, 16}, .007, .02}),
       {"attention_ends_and_starts", "Attention", microsoft, 20, {x, w, b, {i32, {4}, 0, 0, {5, 4, 0, 1}}}, {heads}},
       {"attention_soft_mask",
        "Attention",

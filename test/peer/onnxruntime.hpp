@@ -4,6 +4,7 @@
 #include <array>
 #include <filesystem>
 #include <map>
+#include <mutex>
 #include <optional>
 #include <stdexcept>
 #include <string>
@@ -51,6 +52,10 @@ enum class slot : std::size_t {
   type_and_shape = 65,
   cpu_memory = 69,
   allocator = 78,
+  register_library = 301,
+  devices = 303,
+  append_provider = 304,
+  device_provider = 312,
 };
 
 /// The API's table of functions; a call throws what its status says.
@@ -60,14 +65,18 @@ class api {
     void* handle = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
     if (!handle) throw std::runtime_error(dlerror());
     using base = const struct { void** (*table)(std::uint32_t); }*;
-    table_ = reinterpret_cast<base (*)()>(dlsym(handle, "OrtGetApiBase"))()->table(17);
-    if (!table_) throw std::runtime_error(path + " is older than ONNX Runtime 1.17");
+    table_ = reinterpret_cast<base (*)()>(dlsym(handle, "OrtGetApiBase"))()->table(24);
+    if (!table_) throw std::runtime_error(path + " is older than ONNX Runtime 1.24");
   }
   template <class... Args> void call(slot s, Args... args) const {
     void* status = reinterpret_cast<void* (*)(Args...)>(table_[static_cast<std::size_t>(s)])(args...);
     if (status)
       throw std::runtime_error(
           reinterpret_cast<const char* (*)(void*)>(table_[static_cast<std::size_t>(slot::error_message)])(status));
+  }
+  /// A function that returns its answer.
+  template <class T, class... Args> T ask(slot s, Args... args) const {
+    return reinterpret_cast<T (*)(Args...)>(table_[static_cast<std::size_t>(s)])(args...);
   }
   /// A call whose last argument receives the answer.
   template <class T = void*, class... Args> T get(slot s, Args... args) const {
@@ -80,15 +89,19 @@ class api {
   void** table_;
 };
 
-/// A model in ONNX Runtime on the CPU with every optimization on; it lives until the program ends.
+/// A model in ONNX Runtime on the CPU with every optimization on; it lives until the program ends. `plugin` is the
+/// library of kiln's execution provider, with options, where that is to run the model.
 class session {
  public:
-  session(const std::string& path, std::span<const std::byte> model, int threads = 2)
+  using options_of_plugin = std::vector<std::pair<std::string, std::string>>;
+  session(const std::string& path, std::span<const std::byte> model, int threads = 2, const std::string& plugin = {},
+          const options_of_plugin& with = {})
       : api_(path), memory_(api_.get(slot::cpu_memory, 1, 0)), allocator_(api_.get(slot::allocator)) {
     void* env = api_.get(slot::create_env, 3, "kiln");
     void* options = api_.get(slot::create_options);
     api_.call(slot::set_threads, options, threads);
     api_.call(slot::set_optimization_level, options, 99);
+    if (!plugin.empty()) append(plugin, env, options, with);
     session_ = api_.get(slot::create_session_from_array, env, static_cast<const void*>(model.data()), model.size(),
                         static_cast<const void*>(options));
     for (std::size_t i = 0; i < api_.get<std::size_t>(slot::input_count, session_); ++i)
@@ -135,6 +148,20 @@ class session {
   }
 
  private:
+  void append(const std::string& plugin, void* env, void* options, const options_of_plugin& with) {
+    const std::string name = "KilnExecutionProvider";
+    static std::once_flag registered;
+    std::call_once(registered, [&] { api_.call(slot::register_library, env, name.c_str(), plugin.c_str()); });
+    void* const* all = nullptr;
+    std::size_t count = 0;
+    api_.call(slot::devices, env, &all, &count);
+    std::vector<void*> own;
+    for (std::size_t i = 0; i < count; ++i)
+      if (name == api_.ask<const char*>(slot::device_provider, all[i])) own.push_back(all[i]);
+    std::vector<const char*> keys, values;
+    for (const auto& [key, value] : with) keys.push_back(key.c_str()), values.push_back(value.c_str());
+    api_.call(slot::append_provider, options, env, own.data(), own.size(), keys.data(), values.data(), keys.size());
+  }
   void* to_value(argument& a) const {
     std::vector<std::int64_t> lens;
     for (const dimension& d : a.get_shape().lens) lens.push_back(d.value());

@@ -41,7 +41,10 @@ TEST(int8, mistakes_are_named) {
   const program p = prepared(small_network());
   EXPECT_NE(message_of([&] { values_to_quantize(p, {.ops = {"add"}}); }).find("'add'"), std::string::npos);
   EXPECT_NE(message_of([&] { values_to_quantize(p, {.exclude = {"third"}}); }).find("'third'"), std::string::npos);
-  EXPECT_NE(message_of([&] { values_to_quantize(p, {.activations = dtype::u16}); }).find("u16"), std::string::npos);
+  const ranges known{{"x", {.whole = {-1, 1}}}};
+  EXPECT_NE(message_of([&] { to_int8(p, known, {.activations = dtype::u32}); }).find("u32"), std::string::npos);
+  EXPECT_NE(message_of([&] { to_int8(p, known, {.weights = {.type = dtype::f8e4m3fn}}); }).find("f8e4m3fn"),
+            std::string::npos);
   EXPECT_NE(message_of([&] {
               to_int8(p, {{"other", {.whole = {-1, 1}}}});
             }).find("ranges fit 0 of 2 values"),
@@ -129,6 +132,151 @@ TEST(int8, quantized_again_is_quantized_once) {
     const auto a = compile(once, eigen_target()).run(in), b = compile(twice, eigen_target()).run(in);
     EXPECT_TRUE(test::close(a[0].to_literal(), b[0].to_literal(), 1e-6));
   }
+}
+
+literal first_of(const program& p, std::string_view op, std::size_t input) {
+  const module_graph& m = p.main();
+  for (const std::uint32_t i : m.order())
+    if (m[i].kind == instruction_kind::op && m[i].op.name() == op) return m.producer(m[i].inputs[input]).constant;
+  ADD_FAILURE() << "no " << op;
+  return {};
+}
+std::size_t count_of(const program& p, std::string_view op) {
+  std::size_t n = 0;
+  const module_graph& m = p.main();
+  for (const std::uint32_t i : m.order()) n += m[i].kind == instruction_kind::op && m[i].op.name() == op;
+  return n;
+}
+// A convolution and a dot, each with a bias, and a product of two values.
+program biased_network() {
+  builder b;
+  dice d{3};
+  const auto weights = [&](const dims& lens) { return b.constant(random_literal({dtype::f32, lens}, d)); };
+  const value x = b.input("x", dtype::f32, {1, 3, 6, 6});
+  b.label = text("conv");
+  const value y = x.conv(weights({4, 3, 3, 3})).add_along(1, weights({4})).relu();
+  b.label = text("dot");
+  const value z = y.reshape({4, 16}).dot(weights({16, 16})) + weights({16});
+  b.label = text("pair");
+  b.output(z.dot(z.transpose({1, 0})), "y");
+  return prepared(b.finish());
+}
+ranges ranges_of_all(const program& p) {
+  dice d{5};
+  const argument x(random_literal({dtype::f32, {1, 3, 6, 6}}, d));
+  const auto data = [&, given = false]() mutable -> std::optional<sample> {
+    if (std::exchange(given, true)) return std::nullopt;
+    return sample{{"x", x}};
+  };
+  return calibrate(p, float_values(p), eigen_target(), data);
+}
+double sqnr_of(const program& p, const program& q) {
+  dice d{5};
+  const argument in[] = {argument(random_literal({dtype::f32, {1, 3, 6, 6}}, d))};
+  const auto a = compile(p, eigen_target()).run(in)[0].to_literal().to<float>(),
+             b = compile(q, eigen_target()).run(in)[0].to_literal().to<float>();
+  double signal = 0, noise = 0;
+  for (std::size_t k = 0; k < a.size(); ++k) signal += a[k] * a[k], noise += (a[k] - b[k]) * (a[k] - b[k]);
+  return 10 * std::log10(signal / noise);
+}
+
+// Bits decide how near a type is.
+TEST(int8, every_type_of_values_and_weights) {
+  const program p = biased_network();
+  const ranges known = ranges_of_all(p);
+  const auto near = [&](dtype values, dtype weights, bool symmetric) {
+    const auto made = to_int8(p, known, {.activations = values, .weights = {.type = weights, .symmetric = symmetric}});
+    EXPECT_EQ(first_of(made.graph, "quantize_linear", 2).get_shape().type, values);
+    return sqnr_of(p, made.graph);
+  };
+  for (const bool symmetric : {true, false}) {
+    for (const dtype weights : {dtype::i8, dtype::u8}) {
+      EXPECT_GT(near(dtype::u8, weights, symmetric), 30) << to_string(weights);
+      EXPECT_GT(near(dtype::i8, weights, symmetric), 30) << to_string(weights);
+    }
+    for (const dtype values : {dtype::u16, dtype::i16}) EXPECT_GT(near(values, dtype::i16, symmetric), 70);
+    EXPECT_GT(near(dtype::u8, dtype::i4, symmetric), 10);
+    EXPECT_LT(near(dtype::u8, dtype::i4, symmetric), 30);
+  }
+  EXPECT_LT(near(dtype::u4, dtype::i8, true), 30);
+}
+
+TEST(int8, asymmetric_weights_use_all_codes) {
+  builder b;
+  const value x = b.input("x", dtype::f32, {1, 2});
+  b.output(x.dot(b.constant<float>(dtype::f32, {2, 2}, std::vector<float>{1, 10, 3, 11})), "y");
+  const program p = prepared(b.finish());
+  const program q = to_int8(p, {{"x", {.whole = {-1, 1}}}}, {.weights = {.type = dtype::u8, .symmetric = false}}).graph;
+  // of each column: 0 to 3, and 0 to 11
+  const module_graph& m = q.main();
+  for (const std::uint32_t i : m.order()) {
+    if (m[i].kind != instruction_kind::op || !m[i].op.is<op::dequantize_linear>()) continue;
+    const literal stored = m.producer(m[i].inputs[0]).constant;
+    if (stored.elements() != 4) continue;
+    EXPECT_EQ(stored.to<float>(), (small_vector<float>{85, 232, 255, 255}));
+    EXPECT_EQ(m.producer(m[i].inputs[1]).constant.to<float>()[0], 3.0F / 255);
+    return;
+  }
+  ADD_FAILURE() << print(q).view();
+}
+
+TEST(int8, biases_have_the_scale_of_the_sums) {
+  const program p = biased_network();
+  const ranges known = ranges_of_all(p);
+  const program q = to_int8(p, known, {.bias = true}).graph;
+  std::size_t biases = 0;
+  const module_graph& m = q.main();
+  for (const std::uint32_t i : m.order())
+    biases += m[i].kind == instruction_kind::op && m[i].op.is<op::dequantize_linear>() &&
+              m.shape_of(m[i].inputs[0]).type == dtype::i32;
+  EXPECT_EQ(biases, 2u) << print(q).view();
+  EXPECT_GT(sqnr_of(p, q), 30);
+  EXPECT_NEAR(sqnr_of(p, q), sqnr_of(p, to_int8(p, known).graph), 1);
+}
+
+TEST(int8, products_of_two_values_only_where_that_is_asked) {
+  const program p = biased_network();
+  const ranges known = ranges_of_all(p);
+  EXPECT_EQ(values_to_quantize(p).size(), 2u);
+  EXPECT_EQ(values_to_quantize(p, {.products_of_values = true}).size(), 3u);
+  const auto made = to_int8(p, known, {.products_of_values = true});
+  EXPECT_EQ(made.note.counts.entries.size(), 3u);  // convolution, dot, values
+  EXPECT_EQ(count_of(made.graph, "quantize_linear"), 3u);
+  EXPECT_GT(sqnr_of(p, made.graph), 30);
+}
+
+TEST(int8, some_products_alone) {
+  const program p = biased_network();
+  EXPECT_EQ(values_to_quantize(p, {.only = {"dot"}}).size(), 1u);
+  EXPECT_EQ(values_to_quantize(p, {.exclude_results_of = {"relu"}}).size(), 1u);
+  EXPECT_NE(message_of([&] { values_to_quantize(p, {.only = {"nobody"}}); }).find("'nobody'"), std::string::npos);
+}
+
+TEST(int8, floats_that_the_program_quantizes_give_the_same) {
+  const program p = biased_network();
+  const ranges known = ranges_of_all(p);
+  const program q = to_int8(p, known, {.weights = {.from_floats = true}}).graph;
+  EXPECT_EQ(count_of(q, "quantize_linear"), 4u);
+  EXPECT_NEAR(sqnr_of(p, q), sqnr_of(p, to_int8(p, known).graph), 1e-3);
+}
+
+TEST(int8, overrides_of_one_value) {
+  const program p = biased_network();
+  const ranges known = ranges_of_all(p);
+  const auto with = [&](const value_override& o) { return to_int8(p, known, {.overrides = {{"x", o}}}).graph; };
+  EXPECT_EQ(first_of(with({.type = dtype::u16}), "quantize_linear", 2).get_shape().type, dtype::u16);
+  EXPECT_EQ(first_of(with({.low = 0, .high = 51}), "quantize_linear", 1).to<float>()[0], 51.0F / 255);
+  const program scaled = with({.scale = .25F, .zero = 7});
+  EXPECT_EQ(first_of(scaled, "quantize_linear", 1).to<float>()[0], .25F);
+  EXPECT_EQ(first_of(scaled, "quantize_linear", 2).to<float>()[0], 7);
+  EXPECT_EQ(values_to_quantize(p, {.overrides = {{"x", {.scale = 1.0F, .zero = 0}}}}).size(), 1u);
+  EXPECT_NE(message_of([&] {
+              to_int8(p, known, {.overrides = {{"nobody", {}}}});
+            }).find("'nobody'"),
+            std::string::npos);
+  EXPECT_NE(message_of([&] { with({.scale = 1.0F}); }).find("zero point"), std::string::npos);
+  EXPECT_EQ(first_of(to_int8(p, known, {.least_width = 1000}).graph, "quantize_linear", 1).to<float>()[0],
+            1000.0F / 255);
 }
 
 // digits, calibrated with scans that are not among those it is tested with: every answer is right.

@@ -61,4 +61,16 @@ std::vector<value_info> model_inputs(std::span<const std::byte> bytes);
 imported parse_model(std::span<const std::byte> bytes, const std::string& directory = ".",
                      const import_options& options = {});
 
+/// Imports a model that is in memory as node.hpp's structs; the program shares the data of its tensors. Errors as
+/// `read_model`.
+imported import_model(model m, const import_options& options = {});
+
+/// A node of a model's main graph, by its index, that cannot be imported, and why.
+struct node_fault {
+  std::size_t node = 0;
+  std::string why;
+};
+/// The nodes of the main graph that cannot be imported where all before them can. Errors that are no node's are thrown.
+std::vector<node_fault> faulty_nodes(const model& m, const import_options& options = {});
+
 }  // namespace kiln::onnx

@@ -162,7 +162,8 @@ template <class Module> class constant_folder {
     const auto& ins = r_[i];
     if (ins.op.kind() != op_kind::generic || ins.inputs.empty() || from_bytes < small || bytes <= from_bytes)
       return false;
-    if (!is_integer(r_.shape_of(ins.inputs[0]).type) || !is_float(ins.results[0].type)) return false;
+    const dtype stored = r_.shape_of(ins.inputs[0]).type;
+    if (!(is_integer(stored) || is_narrow(stored)) || !is_float(ins.results[0].type)) return false;
     text t;
     t.append(std::string_view("kept ")).append(ins.op.name());
     note_.remark(std::move(t.append(std::string_view(" of constants: they stay as small as they are stored"))));

@@ -2,6 +2,7 @@
 #include <optional>
 
 #include "kiln/graph/rewriter.hpp"
+#include "kiln/op/index/gather.hpp"
 #include "kiln/op/quant/block_dequantize.hpp"
 #include "kiln/pass/note.hpp"
 
@@ -52,7 +53,8 @@ template <class Module> class block_expander {
     const small_vector<value_id> in = r_[i].inputs;
     const shape result = r_[i].results[0];
     const auto axis = static_cast<std::size_t>(normal_axis(stored.axis, result.rank()));
-    value_id x = as(fields(in[0], stored.bits, result.lens), result.type);
+    value_id x = fields(in[0], stored.bits, result.lens);
+    x = stored.floats ? floats_of(x, result.type) : as(x, result.type);
     if (in.size() > 2) {
       const bool packed = !is_float(r_.shape_of(in[2]).type);
       const value_id zeros = packed ? fields(in[2], stored.bits, r_.shape_of(in[1]).lens) : in[2];
@@ -61,7 +63,20 @@ template <class Module> class block_expander {
       const value_id zero = r_.add_literal(literal::scalar(result.type, static_cast<double>(stored.zero)));
       x = r_.add(op::sub{}, {x, r_.add(op::multibroadcast{result.lens}, {zero})});
     }
-    return r_.add(op::mul{}, {x, of_blocks(in[1], axis, stored.block, result.lens)});
+    x = r_.add(op::mul{}, {x, of_blocks(as(in[1], result.type), axis, stored.block, result.lens)});
+    if (stored.factor == 1) return x;
+    const value_id factor = r_.add_literal(literal::scalar(result.type, static_cast<double>(stored.factor)));
+    return r_.add(op::mul{}, {x, r_.add(op::multibroadcast{result.lens}, {factor})});
+  }
+  // What codes of f4e2m1 mean: there are sixteen.
+  constexpr value_id floats_of(value_id codes, dtype t) {
+    small_vector<float> all;
+    for (std::uint8_t code = 0; code < 16; ++code) {
+      float4_e2m1 number;
+      number.bits = code;
+      all.push_back(static_cast<float>(number));
+    }
+    return r_.add(op::gather{0}, {r_.add_literal(literal::of<float>(shape(t, {16}), all)), as(codes, dtype::i32)});
   }
   constexpr value_id as(value_id x, dtype t) { return r_.shape_of(x).type == t ? x : r_.add(op::convert{t}, {x}); }
   // The first `lens` numbers of bytes that have fields of `bits` bits along the last dim, the lowest first.

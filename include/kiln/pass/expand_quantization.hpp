@@ -1,8 +1,10 @@
 #pragma once
 #include "kiln/graph/matcher.hpp"
+#include "kiln/op/quant/block_dequantize.hpp"
 #include "kiln/op/quant/centered_dot.hpp"
 #include "kiln/op/quant/dequantize_linear.hpp"
 #include "kiln/op/quant/dynamic_quantize_linear.hpp"
+#include "kiln/pass/constants.hpp"
 #include "kiln/pass/note.hpp"
 #include "kiln/pass/patterns.hpp"
 
@@ -34,21 +36,41 @@ template <class R> constexpr value_id converted(R& r, value_id v, dtype t) {
 template <class R> constexpr value_id expand_quantize(R& r, value_id v) {
   const op::quantize_linear as = *r.template get_if<op::quantize_linear>(v);
   const small_vector<value_id> in = r.producer(v).inputs;
-  value_id y = r.add(op::round{}, {r.add(op::div{}, {in[0], spread_scale(r, in[1], in[0], as.axis)})});
+  value_id y = r.add(op::div{}, {in[0], spread_scale(r, in[1], in[0], as.axis)});
+  if (!is_float(as.type)) y = r.add(op::round{}, {y});  // converting to a float rounds
   if (in.size() == 3) y = r.add(op::add{}, {y, spread_scale(r, converted(r, in[2], dtype::f32), in[0], as.axis)});
-  const auto [low, high] = bounds_of_integer(as.type);
-  const auto bound = [&](std::int64_t x) {
-    return spread_scale(r, r.add_literal(literal::scalar(dtype::f32, static_cast<double>(x))), in[0], 0);
-  };
+  const auto [low, high] = bounds_of_scaled(as.type);
+  const auto bound = [&](double x) { return spread_scale(r, r.add_literal(literal::scalar(dtype::f32, x)), in[0], 0); };
   const value_id least = bound(low), most = bound(high);
   return r.add(op::convert{as.type}, {r.add(op::clip{}, {y, least, most})});
 }
+// Constant matrices of floats of eight bits are numbers in blocks, which stay as they are stored; or empty.
+template <class R> constexpr value_id expand_stored_floats(R& r, value_id v, std::int64_t axis) {
+  const small_vector<value_id> in = r.producer(v).inputs;
+  const shape x = r.shape_of(in[0]);
+  if (!quantize::is_float8(x.type) || x.rank() != 2 || !x.is_constant() || !r.constant(in[0])) return {};
+  const literal* const scale = r.constant(in[1]);
+  if (!scale || product(x.lens) == dimension(0)) return {};
+  if (in.size() == 3 && uniform_value(r, in[2]) != 0.0) return {};
+  const bool one = scale->get_shape().rank() == 0;
+  const std::size_t along = one || normal_axis(axis, 2) == 1 ? 0 : 1;  // of the blocks
+  const std::int64_t depth = x.lens[along].value(), whole_words = (depth + 3) / 4 * 4;
+  if (whole_words > op::block_dequantize::most_block) return {};
+  dims lens = x.lens;
+  lens[along] = 1;
+  small_vector<float> scales = scale->template to<float>();
+  if (const float all = scales[0]; one) scales.resize(static_cast<std::size_t>(x.lens[1 - along].value()), all);
+  const value_id each = r.add_literal(literal::of<float>(shape{dtype::f32, lens}, scales), {in[1]});
+  return r.add(op::block_dequantize{.axis = static_cast<std::int64_t>(along), .block = whole_words}, {in[0], each});
+}
 template <class R> constexpr value_id expand_dequantize(R& r, value_id v) {
   const std::int64_t axis = r.template get_if<op::dequantize_linear>(v)->axis;
+  if (const value_id stored = expand_stored_floats(r, v, axis)) return stored;
   const small_vector<value_id> in = r.producer(v).inputs;
   value_id x = in[0];
   if (in.size() == 3) {
-    const dtype wide = r.shape_of(x).type == dtype::i32 ? dtype::i64 : dtype::i32;  // holds any difference
+    const dtype t = r.shape_of(x).type;  // the wide one holds any difference
+    const dtype wide = is_float(t) ? dtype::f32 : t == dtype::i32 ? dtype::i64 : dtype::i32;
     x = converted(r, x, wide);
     x = r.add(op::sub{}, {x, spread_scale(r, converted(r, in[2], wide), x, axis)});
   }

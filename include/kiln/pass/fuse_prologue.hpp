@@ -113,17 +113,13 @@ struct image_read {
   std::size_t times = 1;
 };
 
-template <class Program, class Module>
-constexpr image_read read_by_pointwise_convolution(const Program& p, const Module& m, std::uint32_t i) {
-  if (m[i].kind != instruction_kind::op) return {};
-  const auto* fused = m[i].op.template get_if<op::fused>();
-  if (!fused) return {image_of_pointwise_convolution(m, i)};
-  if (fused->kind != fusion::contraction) return {};
-  const Module& body = p.module(fused->body);
+/// What instruction i reads as the image of the contraction in its body: `image_of(k)` gives that of a contraction.
+template <class Module, class ImageOf>
+constexpr image_read read_by_body(const Module& m, std::uint32_t i, const Module& body, const ImageOf& image_of) {
   value_id image;
   for (std::uint32_t k = 0; k < body.size() && !image; ++k) {
     if (!is_kind(body, k, op_kind::contraction)) continue;
-    image = image_of_pointwise_convolution(body, k);
+    image = image_of(k);
     if (!image || body[image.instruction].kind != instruction_kind::parameter) return {};
   }
   if (!image) return {};
@@ -132,6 +128,16 @@ constexpr image_read read_by_pointwise_convolution(const Program& p, const Modul
   for (std::uint32_t k = 0; k < body.size(); ++k)
     for (const value_id v : body[k].inputs) times += v == image;
   return {m[i].inputs[parameter_index(body, image.instruction)], times};
+}
+
+template <class Program, class Module>
+constexpr image_read read_by_pointwise_convolution(const Program& p, const Module& m, std::uint32_t i) {
+  if (m[i].kind != instruction_kind::op) return {};
+  const auto* fused = m[i].op.template get_if<op::fused>();
+  if (!fused) return {image_of_pointwise_convolution(m, i)};
+  if (fused->kind != fusion::contraction) return {};
+  const Module& body = p.module(fused->body);
+  return read_by_body(m, i, body, [&](std::uint32_t k) { return image_of_pointwise_convolution(body, k); });
 }
 
 /// Whether a pointwise instruction has the form of a channel prologue.

@@ -7,6 +7,9 @@ namespace kiln {
 
 namespace detail {
 
+/// Whether kernels read a constant's numbers as they are stored: those of eight bits are neither infinite nor NaN.
+bool are_finite_numbers(const literal& l);
+
 /// The matrix product that an instruction of `m` is or has in its fused body, and its right operand in `m`; empty where
 /// there is none.
 template <class Program, class Module>
@@ -31,10 +34,10 @@ constexpr value_id right_operand_of_dot(const Program& p, const Module& m, std::
   return m[i].inputs[parameter_index(body, found.instruction)];
 }
 
-/// Whether a value is a constant, seen through views.
-template <class Module> constexpr bool is_viewed_constant(const Module& m, value_id v) {
+/// The constant that a value is, seen through views, or null.
+template <class Module> constexpr const literal* viewed_literal(const Module& m, value_id v) {
   while (is_kind(m, v.instruction, op_kind::view)) v = m.producer(v).inputs[0];
-  return m.producer(v).kind == instruction_kind::literal;
+  return m.producer(v).kind == instruction_kind::literal ? &m.producer(v).constant : nullptr;
 }
 
 /// Computes what constants that are stored in blocks mean.
@@ -73,7 +76,8 @@ template <class Program> constexpr pass_note fuse_stored_weights(Program& p) {
       const auto weights = find_stored_weights(m, right);
       if (!weights) continue;
       bool constant = true;
-      for (const value_id v : weights->operands) constant = constant && detail::is_viewed_constant(m, v);
+      for (const value_id v : weights->operands) constant = constant && detail::viewed_literal(m, v);
+      constant = constant && detail::are_finite_numbers(*detail::viewed_literal(m, weights->operands[0]));
       if (!constant) continue;
       for (const std::uint32_t from : weights->instructions)
         detail::prologue_fuser<Program>(p, m, bodies).fuse(from, i);

@@ -2,13 +2,13 @@
 #include "kiln/op/quant/centered_dot.hpp"
 #include "kiln/op/quant/dequantize_linear.hpp"
 #include "kiln/op/quant/dynamic_quantize_linear.hpp"
-#include "kiln/op/quant/range.hpp"
+#include "kiln/pass/channel_scales.hpp"
 #include "kiln/pass/constant_matrix.hpp"
 #include "kiln/pass/note.hpp"
 
 namespace kiln {
 
-/// A value of the main module, and the integers that stand for it: real = (stored - zero) * scale.
+/// A value of the main module, and the numbers that stand for it: real = (stored - zero) * scale.
 struct quantized_value {
   value_id value;
   dtype type = dtype::u8;
@@ -16,38 +16,34 @@ struct quantized_value {
   std::int64_t zero = 0;
 };
 
-/// How constant weights are quantized: by the range of their greatest magnitude, symmetric.
-struct weight_quantization {
-  dtype type = dtype::i8;
-  bool per_channel = true;  ///< a scale for each output channel, else one for the tensor
-  bool reduced = false;     ///< half the codes, for processors whose products of bytes saturate
-};
-
 /// What insert_quantization does.
 struct quantization_plan {
   small_vector<value_id> products{};       ///< a dot or convolution each, of constant weights and a value below, or one
-                                           ///< that is dequantized already
+                                           ///< that is dequantized already; or of two such values
   small_vector<quantized_value> values{};  ///< results and parameters of f32, each at most once
   weight_quantization weights{};
+  bool bias = false;  ///< constants added to products are i32 of the product of both scales
 };
 
 /// The products of the main module that integers can compute: a dot or convolution of an f32 value that is no constant
-/// and constant weights.
-template <class Module> constexpr small_vector<value_id> quantizable_products(Module& m) {
+/// and constant weights; or, not `constant_weights` alone, of two such values.
+template <class Module> constexpr small_vector<value_id> quantizable_products(Module& m, bool constant_weights = true) {
   small_vector<value_id> out;
   const rewriter<Module> r(m);
   for (std::uint32_t i = 0; i < r.size(); ++i) {
     const value_id v{i, 0};
     if (!r.template get_if<op::dot>(v) && !r.template get_if<op::convolution>(v)) continue;
     if (r.shape_of(v).type != dtype::f32 || viewed_constant(r, r.input(v, 0))) continue;
-    if (const constant_view w = viewed_constant(r, r.input(v, 1)); w && !w.from->has_symbols()) out.push_back(v);
+    const constant_view w = viewed_constant(r, r.input(v, 1));
+    if (w ? !w.from->has_symbols() : !constant_weights) out.push_back(v);
   }
   return out;
 }
 
-/// The value whose integers a product of a module (or rewriter) reads: its left operand, seen through views.
-template <class Graph> constexpr value_id quantized_operand(const Graph& m, value_id product) {
-  value_id v = m.producer(product).inputs[0];
+/// The value whose numbers a product of a module (or rewriter) reads: its left operand (or the other), seen through
+/// views.
+template <class Graph> constexpr value_id quantized_operand(const Graph& m, value_id product, std::size_t side = 0) {
+  value_id v = m.producer(product).inputs[side];
   while (is_view(m.producer(v))) v = m.producer(v).inputs[0];
   return v;
 }
@@ -59,7 +55,7 @@ template <class Graph> constexpr std::optional<double> constant_number(const Gra
   const auto widens = [&](value_id x) {
     const auto& i = m.producer(x);
     return i.kind == instruction_kind::op && i.op.template is<op::convert>() &&
-           is_quantized_type(m.shape_of(i.inputs[0]).type) && !is_narrow(m.shape_of(x).type);
+           is_scaled_type(m.shape_of(i.inputs[0]).type) && !is_narrow(m.shape_of(x).type);
   };
   while (is_view(m.producer(v)) || widens(v)) v = m.producer(v).inputs[0];
   if (m.producer(v).kind != instruction_kind::literal) return std::nullopt;
@@ -69,7 +65,8 @@ template <class Graph> constexpr std::optional<double> constant_number(const Gra
 }  // namespace detail
 
 /// The bytes that an f32 value of a module (or rewriter) is computed of, as dequantization has it: `value` is the
-/// bytes, and scale and zero point are constants. Simplification may have moved the scale elsewhere: it is 1 then.
+/// bytes (u8, i8 or a float of eight bits), and scale and zero point are constants. Simplification may have moved the
+/// scale elsewhere: it is 1 then.
 template <class Graph> constexpr std::optional<quantized_value> dequantized_bytes(const Graph& m, value_id v) {
   const auto op_of = [&](value_id x) { return m.producer(x).kind == instruction_kind::op ? &m.producer(x) : nullptr; };
   double scale = 1, zero = 0;
@@ -103,9 +100,9 @@ template <class Graph> constexpr std::optional<quantized_value> dequantized_byte
     }
   }
   const dtype t = m.shape_of(x).type;
-  if ((t != dtype::u8 && t != dtype::i8) || !(scale > 0)) return std::nullopt;
-  const auto [low, high] = detail::bounds_of_integer(t);
-  if (!(zero >= static_cast<double>(low) && zero <= static_cast<double>(high))) return std::nullopt;
+  if ((t != dtype::u8 && t != dtype::i8 && !quantize::is_float8(t)) || !(scale > 0)) return std::nullopt;
+  const auto [low, high] = detail::bounds_of_scaled(t);
+  if (!(zero >= low && zero <= high) || (is_float(t) && zero != 0)) return std::nullopt;
   const auto whole = static_cast<std::int64_t>(zero);
   if (static_cast<double>(whole) != zero) return std::nullopt;
   return quantized_value{x, t, static_cast<float>(scale), whole};
@@ -121,14 +118,20 @@ template <class Module> class quantization_writer {
   constexpr void run() {
     const std::uint32_t count = r_.size();
     for (const value_id v : plan_.products) {
-      const value_id weights = is_planned(v) ? quantized_weights(v) : value_id{};
-      if (!weights) continue;
-      // operands change in place: the plan goes on naming values by their instructions
-      r_.module()[v.instruction].inputs[1] = weights;
+      if (!is_planned(v)) continue;
+      if (has_constant_weights(v)) {
+        const auto weights = integers_of_weights(v);
+        if (!weights) continue;
+        if (plan_.bias) quantize_bias(v, *weights);
+        // operands change in place: the plan goes on naming values by their instructions
+        const value_id real = real_weights(v, *weights);
+        r_.module()[v.instruction].inputs[1] = real;
+      }
       note_.count(r_.producer(v).op.name());
     }
     for (const quantized_value& q : plan_.values) quantize(q, count);
-    for (const value_id v : plan_.products) restore(quantized_operand(r_, v), count);
+    for (const value_id v : plan_.products)
+      for (std::size_t side = 0; side < 2; ++side) restore(quantized_operand(r_, v, side), count);
   }
 
   /// Each dot of the plan reads its left operand as bytes whose scale a run finds.
@@ -151,6 +154,13 @@ template <class Module> class quantization_writer {
   }
 
  private:
+  // Weights as numbers of few bits: their own dims (without leading ones that only repeat them), and a scale for each
+  // index of `axis`, or one; zero points where some are not 0.
+  struct integer_weights {
+    value_id stored, scale, zero;
+    std::int64_t axis = 0;
+    small_vector<float> scale_values;
+  };
   // Once for all products that read a value.
   constexpr value_id bytes_of(value_id x) {
     for (const bytes_made& made : made_)
@@ -159,12 +169,60 @@ template <class Module> class quantization_writer {
     made_.push_back({x, r_.add(op::dynamic_quantize_linear{}, {x})});
     return made_.back().bytes;
   }
-  constexpr bool is_planned(value_id product) const {
-    const value_id x = quantized_operand(r_, product);
-    if (dequantized_bytes(r_, x)) return true;
+  constexpr bool has_constant_weights(value_id product) const {
+    return static_cast<bool>(viewed_constant(r_, r_.input(product, 1)));
+  }
+  // What stands for the value that a product reads on a side.
+  constexpr std::optional<quantized_value> numbers_of(value_id product, std::size_t side) const {
+    const value_id x = quantized_operand(r_, product, side);
     for (const quantized_value& q : plan_.values)
-      if (q.value == x) return true;
-    return false;
+      if (q.value == x) return q;
+    return dequantized_bytes(r_, x);
+  }
+  constexpr bool is_planned(value_id product) const {
+    return numbers_of(product, 0) && (has_constant_weights(product) || numbers_of(product, 1));
+  }
+
+  // A constant that is added to a product along its channels becomes i32, whose scale is that of the product's sums.
+  constexpr void quantize_bias(value_id product, const integer_weights& w) {
+    const auto left = numbers_of(product, 0);
+    const std::uint32_t reader = r_.single_use(product) ? *r_.users(product.instruction).begin() : r_.output_user;
+    if (reader == r_.output_user) return;
+    const value_id sum{reader, 0};
+    if (!r_.template get_if<op::add>(sum)) return;
+    const std::size_t side = r_.input(sum, 0) == product ? 1 : 0;
+    constant_view c = viewed_constant(r_, r_.input(sum, side));
+    const shape out = r_.shape_of(sum);
+    const std::size_t axis = r_.template get_if<op::convolution>(product) ? 1 : out.rank() - 1;
+    if (!c || c.from->has_symbols() || !out.lens[axis].is_constant()) return;
+    for (std::size_t d = 0; d < c.at.lens.size(); ++d) {
+      if (d != axis && varies(c.at, d)) return;
+      if (d != axis) c.at.lens[d] = 1;
+    }
+    const dims channels{out.lens[axis]};
+    const literal bias = laid_out(*c.from, c.at).reshaped(channels);
+    small_vector<float> scale = w.scale_values, values = bias.template to<float>();
+    if (const float all = scale[0]; scale.size() == 1) scale.resize(values.size(), all);
+    if (scale.size() != values.size()) return;
+    small_vector<std::int64_t> codes;
+    for (std::size_t k = 0; k < values.size(); ++k) {
+      scale[k] *= left->scale;
+      const double ratio = static_cast<double>(values[k]) / static_cast<double>(scale[k]);
+      if (!(ratio > -2147483648.0 && ratio < 2147483647.0)) {
+        text t("the bias of '");
+        note_.remark(std::move(t.append(r_.producer(product).name.view())
+                                   .append(std::string_view("' stays in f32: its scale leaves it no i32"))));
+        return;
+      }
+      codes.push_back(quantize::detail::round_to_even(ratio));
+    }
+    const value_id stored = r_.add_literal(literal::of<std::int64_t>(shape{dtype::i32, channels}, codes),
+                                           {origin_of(r_, r_.input(sum, side))}),
+                   scales = r_.add_literal(literal::of<float>(shape{dtype::f32, channels}, scale)),
+                   real = r_.add(op::dequantize_linear{0}, {stored, scales}, r_.producer(stored).name.view());
+    r_.module()[sum.instruction].inputs[side] =
+        r_.add(op::broadcast{static_cast<std::int64_t>(axis), out.lens}, {real});
+    note_.count("bias");
   }
 
   // Arithmetic on bytes becomes the op again that it came of.
@@ -202,12 +260,6 @@ template <class Module> class quantization_writer {
     return name;
   }
 
-  // Weights as integers: their own dims (without leading ones that only repeat them), and a scale for each index of
-  // `axis`, or one.
-  struct integer_weights {
-    value_id stored, scale;
-    std::int64_t axis = 0;
-  };
   constexpr std::optional<integer_weights> integers_of_weights(value_id product) {
     const value_id w = r_.input(product, 1);
     const constant_view c = viewed_constant(r_, w);
@@ -223,61 +275,25 @@ template <class Module> class quantization_writer {
                                  .append(std::string_view("' are not all finite, so that its product stays in f32"))));
       return std::nullopt;
     }
-    const value_id stored = r_.add_literal(scales.integers(whole), {origin_of(r_, w)});
-    return integer_weights{stored, r_.add_literal(scales.scales()), axis};
+    const bool from_floats = plan_.weights.from_floats;
+    integer_weights out{r_.add_literal(from_floats ? whole : scales.integers(whole), {origin_of(r_, w)}),
+                        r_.add_literal(scales.scales()),
+                        {},
+                        axis,
+                        scales.scale};
+    if (from_floats || scales.is_shifted()) out.zero = r_.add_literal(scales.zeros());
+    if (from_floats)
+      out.stored = r_.add(op::quantize_linear{plan_.weights.type, axis}, {out.stored, out.scale, out.zero});
+    return out;
   }
-  // What the integers of a product's weights stand for, or empty.
-  constexpr value_id quantized_weights(value_id product) {
-    const auto w = integers_of_weights(product);
-    if (!w) return {};
-    const text name = r_.producer(w->stored).name;
-    return repeated(r_, r_.add(op::dequantize_linear{w->axis}, {w->stored, w->scale}, name.view()),
+  // What the numbers of a product's weights stand for.
+  constexpr value_id real_weights(value_id product, const integer_weights& w) {
+    small_vector<value_id> in{w.stored, w.scale};
+    if (w.zero) in.push_back(w.zero);
+    const text name = r_.producer(origin_of(r_, r_.input(product, 1))).name;
+    return repeated(r_, r_.add(op::dequantize_linear{w.axis}, std::move(in), name.view()),
                     r_.shape_of(r_.input(product, 1)).lens);
   }
-  // A scale for each channel, from its greatest magnitude.
-  struct channel_scales {
-    axis_split split;
-    weight_quantization how;
-    bool finite = true;
-    float most = 0;  // the greatest integer
-    small_vector<float> scale;
-
-    constexpr channel_scales(const literal& l, std::int64_t axis, const weight_quantization& as) : how(as) {
-      split = split_at(to_ints(l.get_shape().lens), axis);
-      if (!how.per_channel) split = {1, 1, l.elements()};
-      const quantize::scheme codes{how.type, true, how.reduced};
-      most = static_cast<float>(quantize::codes_of(codes)->high);
-      scale.resize(static_cast<std::size_t>(split.extent), 0);
-      std::int64_t k = 0;
-      visit_elements(l, l.elements(), [&](const auto& value) {
-        if constexpr (std::is_same_v<std::remove_cvref_t<decltype(value)>, float>) {
-          const float a = value < 0 ? -value : value;
-          float& s = scale[channel(k++)];
-          finite = finite && a - a == 0;
-          if (a > s) s = a;
-        }
-      });
-      if (!finite) return;
-      for (float& s : scale) s = quantize::parameters_for(quantize::range{s, s}, codes)->scale;
-    }
-    constexpr std::size_t channel(std::int64_t k) const {
-      return static_cast<std::size_t>(k / split.inner % split.extent);
-    }
-    constexpr literal integers(const literal& l) const {
-      small_vector<float> values = l.template to<float>();
-      std::int64_t k = 0;
-      for (float& x : values) {
-        const float y = kiln::round(x / scale[channel(k++)]);
-        x = y < -most ? -most : y > most ? most : y;  // a scale that is no normal number divides inexactly
-      }
-      return literal::of<float>(shape{how.type, l.get_shape().lens}, values);
-    }
-    constexpr literal scales() const {
-      if (scale.size() == 1 && !how.per_channel) return literal::scalar(dtype::f32, scale[0]);
-      return literal::of<float>(shape{dtype::f32, {dimension(scale.size())}}, scale);
-    }
-  };
-
   struct bytes_made {
     value_id of, bytes;
   };

@@ -1,7 +1,9 @@
 #pragma once
 #include "kiln/op/quant/integer_convolution.hpp"
+#include "kiln/pass/attention_pattern.hpp"
 #include "kiln/pass/constants.hpp"
 #include "kiln/pass/note.hpp"
+#include "kiln/pass/rounded_bytes.hpp"
 
 namespace kiln {
 
@@ -14,18 +16,17 @@ template <class Module> class integer_product_finder {
 
   constexpr void run() {
     const std::uint32_t n = r_.size();
+    find_attention(n);
     for (std::uint32_t i = 0; i < n; ++i) {
       if (r_[i].kind != instruction_kind::op || r_.users(i).empty()) continue;
-      const auto* conv = r_[i].op.template get_if<op::convolution>();
-      if (!(conv && conv->group == 1) && !r_[i].op.template is<op::dot>()) continue;
+      if (!r_[i].op.template is<op::convolution>() && !r_[i].op.template is<op::dot>()) continue;
       const dtype t = r_[i].results[0].type;
       if (t == dtype::f32)
         rewrite_real({i, 0});
       else if (t == dtype::i32)
         rewrite_integers({i, 0});
     }
-    for (std::uint32_t i = 0; i < n; ++i)
-      if (r_[i].kind == instruction_kind::op && !r_.users(i).empty()) keep_rounded({i, 0});
+    rounded_bytes<rewriter<Module>>(r_, note_).keep(n);
   }
 
  private:
@@ -186,10 +187,11 @@ template <class Module> class integer_product_finder {
     const auto outside = padding_of(a);
     const bool padded = conv && is_padded(*conv) && !outside;
     const text name = r_.producer(v).name;
-    const value_id out = convolves ? r_.add(op::integer_convolution{attributes.stride, attributes.dilation,
-                                                                    attributes.pads, outside.value_or(0)},
-                                            {a.stored, b.stored}, name.view())
-                                   : r_.add(op::integer_dot{}, {a.stored, b.stored}, name.view());
+    const value_id out = convolves
+                             ? r_.add(op::integer_convolution{attributes.stride, attributes.dilation, attributes.pads,
+                                                              attributes.group, outside.value_or(0)},
+                                      {a.stored, b.stored}, name.view())
+                             : r_.add(op::integer_dot{}, {a.stored, b.stored}, name.view());
     if (is_centered(a)) return out;
     const dims lens = r_.shape_of(out).lens;
     value_id zero = r_.shape_of(a.zero).type == dtype::i32 ? a.zero : r_.add(op::convert{dtype::i32}, {a.zero});
@@ -206,7 +208,9 @@ template <class Module> class integer_product_finder {
     image[0] = image[1] = 1;
     const value_id inside =
         r_.add(op::multibroadcast{image}, {r_.add_literal(literal::scalar(dtype::i32, std::int64_t{1}))});
-    const value_id parts = r_.add(attributes, {inside, sums});
+    op::convolution over_sums = attributes;
+    over_sums.group = 1;  // the sums are over the channels of each group already
+    const value_id parts = r_.add(over_sums, {inside, sums});
     const value_id spread = r_.add(op::multibroadcast{r_.shape_of(parts).lens}, {zero});
     value_id less = r_.add(op::mul{}, {parts, spread});
     if (!(r_.shape_of(less).lens == lens)) less = r_.add(op::multibroadcast{lens}, {less});
@@ -269,16 +273,44 @@ template <class Module> class integer_product_finder {
     for (std::size_t k = views.size(); a && k-- > 0;) a->stored = r_.add(views[k], {a->stored});
     return a;
   }
+  // Products within attention over floats, which is one kernel that keeps no scores.
+  constexpr void find_attention(std::uint32_t n) {
+    for (std::uint32_t i = 0; i < n; ++i) {
+      if (r_[i].kind != instruction_kind::op || r_.users(i).empty() || !r_[i].op.template is<op::dot>()) continue;
+      attention_pattern<rewriter<Module>> found(r_);
+      if (!found.match({i, 0})) continue;
+      attention_.push_back(found.scores.instruction);
+      attention_.push_back(i);
+    }
+  }
+  // A product of bytes that both vary from run to run, their zero points known.
+  constexpr void rewrite_varying(value_id v, const std::optional<left>& a, bool scaled) {
+    if (!a || !r_.template get_if<op::dot>(v)) return;
+    for (const std::uint32_t i : attention_)
+      if (i == v.instruction) return;
+    constexpr std::int64_t most_depth = 33025;  // sums of more products, 255 times 255 at most, could leave i32
+    const auto b = left_of(r_.input(v, 1), scaled);
+    if (!b || r_.shape_of(a->stored).lens.back().max() > most_depth) return;
+    const auto a_zero = padding_of(*a), b_zero = padding_of(*b);
+    if (!a_zero || !b_zero) return;
+    const text name = r_.producer(v).name;
+    const value_id sum = r_.add(op::integer_dot{*a_zero, *b_zero}, {a->stored, b->stored}, name.view());
+    if (!scaled) return put(v, sum);
+    const auto number = [&](value_id s) { return r_.shape_of(s).rank() == 0 ? s : r_.add(op::reshape{dims{}}, {s}); };
+    const value_id scale = r_.add(op::mul{}, {number(a->scale), number(b->scale)});
+    const value_id floats = r_.add(op::convert{dtype::f32}, {sum});
+    put(v, r_.add(op::mul{}, {floats, r_.add(op::multibroadcast{r_.shape_of(floats).lens}, {scale})}));
+  }
   constexpr void rewrite_integers(value_id v) {
     const auto a = left_of(r_.input(v, 0), false);
     const auto b = a && serves(v, *a) ? weights(r_.input(v, 1), weight_column(v), false) : std::nullopt;
-    if (!b) return;
+    if (!b) return rewrite_varying(v, a, false);
     put(v, product_of(v, *a, *b));
   }
   constexpr void rewrite_real(value_id v) {
     const auto a = left_of(r_.input(v, 0), true);
     const auto b = a && serves(v, *a) ? weights(r_.input(v, 1), weight_column(v), true) : std::nullopt;
-    if (!b) return;
+    if (!b) return rewrite_varying(v, a, true);
     const bool convolves = r_.template get_if<op::convolution>(v) != nullptr;
     const value_id sum = r_.add(op::convert{dtype::f32}, {product_of(v, *a, *b)});
     const value_id columns = r_.add_literal(b->scale);
@@ -287,76 +319,6 @@ template <class Module> class integer_product_finder {
     put(v, r_.add(op::mul{}, {sum, along_columns(sum, r_.add(op::mul{}, {scale, columns}), convolves)}));
     note_.remark(text("products of quantized floats are exact sums of integers, scaled once after the sum"));
   }
-  // A whole number between two that `t` holds: rounded, perhaps shifted, then clipped.
-  constexpr bool is_whole_within(value_id v, dtype t) const {
-    if (!r_.template get_if<op::clip>(v)) return false;
-    const auto low = uniform_value(r_, r_.input(v, 1)), high = uniform_value(r_, r_.input(v, 2));
-    const auto whole = [](const std::optional<double>& x, double least, double most) {
-      return x && *x >= least && *x <= most && static_cast<double>(static_cast<std::int64_t>(*x)) == *x;
-    };
-    const double least = t == dtype::u8 ? 0 : -128, most = t == dtype::u8 ? 255 : 127;
-    if (!whole(low, least, most) || !whole(high, least, most)) return false;
-    value_id x = r_.input(v, 0);
-    if (r_.template get_if<op::add>(x) && whole(uniform_value(r_, r_.input(x, 1)), -255, 255)) x = r_.input(x, 0);
-    return r_.template get_if<op::round>(x) != nullptr;
-  }
-  // Bytes that are read only to be floats again never become bytes: whole numbers of that size are the same in floats.
-  constexpr void keep_rounded(value_id v) {
-    const auto converts = [&](value_id x, dtype t) {
-      return r_.template get_if<op::convert>(x) && r_.shape_of(x).type == t;
-    };
-    if (!converts(v, dtype::f32)) return;
-    value_id x = r_.input(v, 0);
-    double zero = 0;
-    if (r_.template get_if<op::sub>(x) && r_.single_use(x)) {
-      const auto z = uniform_value(r_, r_.input(x, 1));
-      if (!z) return;
-      zero = *z;
-      x = r_.input(x, 0);
-    }
-    if (!converts(x, dtype::i32) || !r_.single_use(x)) return;
-    x = r_.input(x, 0);
-    const dtype t = r_.shape_of(x).type;
-    if (!is_byte(t) || !converts(x, t) || !r_.single_use(x)) return;
-    x = r_.input(x, 0);
-    if (r_.shape_of(x).type != dtype::f32 || !is_whole_within(x, t) || crosses_layers(v, x)) return;
-    note_.remark(text("bytes between quantizing and dequantizing stay floats: NaN stays NaN there"));
-    note_.count("rounded");
-    r_.replace(v, zero == 0 ? x : r_.add(op::sub{}, {x, scalar_like(r_, x, zero)}));
-  }
-  // Whether the floats `v`, perhaps scaled, are summed with another branch, and the bytes that they are stand for exact
-  // sums `x` with constants: then no NaN is among them, and one of the two branches passes through memory, as bytes.
-  constexpr bool crosses_layers(value_id v, value_id x) const {
-    const auto only_user = [&](std::uint32_t i) {
-      const auto users = r_.users(i);
-      return users.size() == 1 && *users.begin() != user_lists::output_user ? *users.begin() : r_.size();
-    };
-    std::uint32_t user = only_user(v.instruction);
-    if (user != r_.size() && r_[user].op.template is<op::mul>()) user = only_user(user);
-    if (user == r_.size() || !r_[user].op.template is<op::add>()) return false;
-    for (const value_id in : r_[user].inputs)
-      if (is_of_constants(in)) return false;
-    while (r_.is_kind(x, op_kind::pointwise)) {
-      value_id varying;
-      for (std::size_t k = 0; k < r_.producer(x).inputs.size(); ++k) {
-        const value_id in = r_.input(x, k);
-        if (is_of_constants(in)) continue;
-        if (varying) return false;
-        varying = in;
-      }
-      if (!varying) return false;
-      x = varying;
-    }
-    return r_.template get_if<op::integer_convolution>(x) != nullptr;
-  }
-  // Whether folding makes a constant of a value, as far as `depth` ops tell.
-  constexpr bool is_of_constants(value_id v, int depth = 8) const {
-    if (r_.producer(v).kind == instruction_kind::literal) return true;
-    if (depth == 0 || !(r_.is_kind(v, op_kind::pointwise) || r_.is_kind(v, op_kind::view))) return false;
-    for (std::size_t k = 0; k < r_.producer(v).inputs.size(); ++k)
-      if (!is_of_constants(r_.input(v, k), depth - 1)) return false;
-    return true;
-  }
   constexpr void put(value_id v, value_id by) {
     note_.count(r_.producer(v).op.name());
     r_.replace(v, by);
@@ -364,15 +326,17 @@ template <class Module> class integer_product_finder {
 
   rewriter<Module> r_;
   pass_note& note_;
+  small_vector<std::uint32_t> attention_;
 };
 
 }  // namespace detail
 
-/// Writes matrix products and convolutions (of one group) of 8-bit integers and constant 8-bit weights as
+/// Writes matrix products and convolutions of 8-bit integers and constant 8-bit weights as
 /// `integer_dot` and `integer_convolution`: those computed in i32 (MatMulInteger, QLinearConv), and those of
 /// dequantized floats, whose scales and zero points are one number on the left and one for each column on the right:
 /// the scales move after the product, where an epilogue takes them. Sums are exact; a float result is rounded twice at
-/// most, where the program as written rounds every product.
+/// most, where the program as written rounds every product. Products of bytes that both vary become `integer_dot` too
+/// where their zero points are known, but for those of attention over floats.
 template <class Program> constexpr pass_note integer_products(Program& p) {
   return run_on_modules<detail::integer_product_finder>("integer_products", p);
 }

@@ -1,5 +1,6 @@
 #pragma once
 #include "kiln/graph/matcher.hpp"
+#include "kiln/pass/constants.hpp"
 #include "kiln/pass/note.hpp"
 #include "kiln/pass/recompute.hpp"
 
@@ -19,11 +20,16 @@ template <class Module> class float_widener {
     bool worth = false;
     for (std::uint32_t i = 0; i < n && !worth; ++i) worth = heavy(i) && widens(i);
     if (!worth) return;
-    for (std::uint32_t i = 0; i < n; ++i)
-      if (reads_halves(i) && (!moves(i) || operands_are_wide(i)) && widens(i)) widen(i);
+    for (std::uint32_t i = 0; i < n; ++i) {
+      if (!reads_halves(i)) continue;
+      if (converts_to_f32(i))
+        read_unrounded(i);
+      else if ((!moves(i) || operands_are_wide(i)) && widens(i))
+        widen(i);
+    }
     note_.remark(
-        text("16-bit floats between arithmetic ops are kept in f32 and rounded where the program converts, "
-             "compares or returns them"));
+        text("16-bit floats between arithmetic ops are kept in f32 and rounded where the program converts them to "
+             "integers, compares or returns them"));
   }
 
  private:
@@ -48,8 +54,29 @@ template <class Module> class float_widener {
   }
   constexpr bool operands_are_wide(std::uint32_t i) const {
     for (value_id v : r_[i].inputs)
-      if (is_half_float(r_.shape_of(v).type) && !narrowed(v)) return false;
+      if (is_half_float(r_.shape_of(v).type) && !unrounded(v)) return false;
     return true;
+  }
+  // The f32 that a value of halves was before it was rounded, by this pass or by the program; empty where there is none
+  // that a run computes. Constants stay as small as they are.
+  constexpr value_id unrounded(value_id v) const {
+    if (narrowed(v)) return r_.input(v, 0);
+    if (!r_.template get_if<op::convert>(v)) return {};
+    const value_id from = r_.input(v, 0);
+    return r_.shape_of(from).type == dtype::f32 && !viewed_constant(r_, from) ? from : value_id{};
+  }
+  constexpr bool converts_to_f32(std::uint32_t i) const {
+    const auto* convert = r_.template get_if<op::convert>({i, 0});
+    return convert && r_[i].results[0].type == dtype::f32;
+  }
+  // A conversion to f32 of what arithmetic computed gives that, unless the program returns it.
+  constexpr void read_unrounded(std::uint32_t i) {
+    const value_id v = r_[i].inputs[0];
+    if (!narrowed(v)) return;
+    for (const std::uint32_t user : r_.users(i))
+      if (user == r_.output_user) return;
+    note_.count(r_[i].op.name());
+    r_.replace({i, 0}, r_.input(v, 0));
   }
   constexpr bool narrowed(value_id v) const { return v.instruction < narrowed_.size() && narrowed_[v.instruction]; }
 
@@ -73,7 +100,7 @@ template <class Module> class float_widener {
   }
   constexpr value_id wide(value_id v) {
     if (!is_half_float(r_.shape_of(v).type)) return v;
-    if (narrowed(v)) return r_.input(v, 0);
+    if (const value_id before = unrounded(v)) return before;
     for (const auto& [from, to] : widened_)
       if (from == v) return to;
     const value_id to = r_.add(op::convert{dtype::f32}, {v});
@@ -102,10 +129,10 @@ template <class Module> class float_widener {
 
 /// Computes in f32 what a program computes in f16 or bf16, for targets whose products over such floats would run in f32
 /// anyway: in modules with contractions or other ops that have kernels, arithmetic ops read and give f32, with
-/// conversions where 16-bit floats come in and go out, and none between them. Values are rounded where the program
-/// itself converts, where a condition or an integer is taken from them, and where they leave; so results have at most
-/// the rounding errors of the program as written, and what overflows 16 bits between two ops does not. Ops that only
-/// move elements follow their operands.
+/// conversions where 16-bit floats come in and go out, and none between them, nor where the program passes to f32 and
+/// back. Values are rounded where a condition or an integer is taken from them, where the program converts what comes
+/// in, and where they leave; so results have at most the rounding errors of the program as written, and what overflows
+/// 16 bits between two ops does not. Ops that only move elements follow their operands.
 template <class Program> constexpr pass_note widen_floats(Program& p) {
   return run_on_modules<detail::float_widener>("widen_floats", p);
 }

@@ -2,22 +2,43 @@
 #include "kiln/pass/insert_quantization.hpp"
 #include "kiln/quantize/calibration.hpp"
 
-// Static quantization to integers of eight bits: products read bytes whose scales were calibrated.
+// Static quantization to integers: products read bytes whose scales were calibrated.
 namespace kiln::quantize {
+
+/// What one value is quantized to, whatever the options say of all. What is not set is as they say.
+struct value_override {
+  std::optional<dtype> type = {};
+  std::optional<bool> symmetric = {}, reduced = {};
+  std::optional<double> low = {}, high = {};  ///< of the range
+  std::optional<float> scale = {};            ///< with `zero`, instead of a range
+  std::optional<std::int64_t> zero = {};
+};
 
 /// What is quantized, and how.
 struct int8_options {
-  /// u8 or i8; i8 is always symmetric.
+  /// u8, i8, u16, i16, u4 or i4; i8 and i16 are always symmetric. The CPU multiplies bytes, others as floats.
   dtype activations = dtype::u8;
   /// The zero point of activations is the middle of the codes.
   bool symmetric = false;
   /// Half the codes, for processors whose products of bytes saturate.
   bool reduced = false;
+  /// Ranges of activations are widened to this at least.
+  double least_width = 0;
+  /// Of i8, u8, i16, u16, i4 or u4.
   weight_quantization weights{};
+  /// Products of two values that are both of a run are quantized too.
+  bool products_of_values = false;
+  /// Constants that are added to products become i32 whose scale is the product of both scales, as QLinearConv has it.
+  bool bias = false;
   /// The ops that are quantized: "dot", "convolution".
   std::vector<std::string> ops{"dot", "convolution"};
-  /// Products (source nodes) that stay in floats. A name that no product has is a `not_found` error.
-  std::vector<std::string> exclude{};
+  /// Products (source nodes) that stay in floats, and, if there are some, those that alone are quantized. A name that
+  /// no product has is a `not_found` error.
+  std::vector<std::string> exclude{}, only{};
+  /// Values made by these ops stay in floats, and so do products that read them.
+  std::vector<std::string> exclude_results_of{};
+  /// By the name of a value that products read. One that is not quantized is a `not_found` error.
+  std::map<std::string, value_override> overrides{};
 };
 
 /// The program as its products are quantized: batch norm, constants and shapes are folded, so that ranges are those of
@@ -30,7 +51,7 @@ std::vector<std::string> prepared_names(const program& source, const program& pr
                                         std::span<const std::string> names);
 
 /// The values of a prepared program whose ranges static quantization needs, in order, each once. What is dequantized
-/// from bytes already needs none.
+/// from bytes already needs none, nor what `overrides` give a scale.
 std::vector<watched_value> values_to_quantize(const program& p, const int8_options& options = {});
 
 /// A quantized program, with what was done and what was not, and why.

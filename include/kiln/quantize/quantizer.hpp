@@ -11,8 +11,8 @@ struct quantizer_options {
   precision_options how{};
   /// The ops that it concerns, by kiln's names; none: all that the precision concerns.
   std::vector<std::string> ops{};
-  /// Nodes of the source program that stay as they are.
-  std::vector<std::string> exclude{};
+  /// Nodes of the source program that stay as they are, and those that alone are quantized, if there are some.
+  std::vector<std::string> exclude{}, only{};
   calibration_options calibration{};
   /// `int8`: decibels that outputs keep (`to_int8_within`).
   std::optional<double> min_sqnr = {};

@@ -309,7 +309,10 @@ TEST(program, computes_in_fewer_bits) {
   EXPECT_THAT(p.remarks().back(), HasSubstr("f32 with constant weights"));
   EXPECT_THAT(message([&] { quantize_int8(p, target("ref"), {}); }), HasSubstr("calibration data"));
   EXPECT_THAT(message([&] { quantize_int8(p, target("ref"), {{"add"}, {{}}}); }), HasSubstr("'add'"));
-  EXPECT_THAT(message([&] { quantize_fp8(p, target("ref"), {}); }), HasSubstr("not in this version"));
+  EXPECT_THAT(message([&] { quantize_fp8(p, target("ref"), {}); }), HasSubstr("fp8 has calibration data"));
+  program none = line(three);
+  quantize_fp8(none, target("ref"), {{{{"x", floats({3}, {1, 2, 3})}}}});
+  EXPECT_THAT(none.remarks().back(), HasSubstr("fp8 is of dots"));
 }
 
 TEST(program, computes_in_bytes_by_calibrated_ranges) {
@@ -327,6 +330,21 @@ TEST(program, computes_in_bytes_by_calibrated_ranges) {
   EXPECT_THAT(of(p.run({{"x", in}}).at(0)),
               testing::Pointwise(testing::DoubleNear(.05), numbers({.5, 2.5, -2.125, -.5})));
   EXPECT_THAT(message([&] { quantize_int8(p, target("ref"), options); }), HasSubstr("before it is compiled"));
+}
+
+TEST(program, computes_in_floats_of_eight_bits_by_calibrated_ranges) {
+  program p;
+  module& m = p.main_module();
+  const auto x = m.add_parameter("x", shape(type_t::float_type, {2, 2}));
+  m.add_return({m.add_instruction(operation("dot"), {x, m.add_literal(floats({2, 2}, {1, .5, -.25, 1}))})});
+  const argument in = floats({2, 2}, {1, 2, -2, .53});
+  EXPECT_NE(message([&] { quantize_fp8(p, target("ref"), {{{}}}); }), "");  // without the parameter
+  quantize_fp8(p, target("ref"), {{{{"x", in}}}});
+  EXPECT_THAT(p.text_of(), HasSubstr("fp8e4m3fn_type"));
+  p.compile(target("cpu"));
+  const numbers out = of(p.run({{"x", in}}).at(0));
+  EXPECT_THAT(out, testing::Pointwise(testing::DoubleNear(.1), numbers({.5, 2.5, -2.1325, -.47})));
+  EXPECT_NE(out[3], -.47f);  // it is rounded
 }
 
 TEST(program, has_ops_of_the_callers_own) {

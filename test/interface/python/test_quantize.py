@@ -52,6 +52,24 @@ class QuantizeTest(unittest.TestCase):
         by_samples = kiln.quantize(DIGITS + "model.onnx", "int8", samples=self.samples)
         np.testing.assert_array_equal(kiln.compile(by_samples)(self.scans), found)
 
+    def test_floats_of_few_bits(self):
+        model = DIGITS + "model.onnx"
+        ranges = kiln.calibrate(model, self.samples, precision="fp8")
+        for kind, atol in (("f8e4m3fn", 0.3), ("f8e5m2", 0.6)):
+            q = kiln.quantize(model, "fp8", ranges=ranges, type=kind)
+            found = self.near(q, atol)
+            with tempfile.TemporaryDirectory() as folder:
+                file = os.path.join(folder, "q.onnx")
+                q.write_onnx(file)
+                np.testing.assert_allclose(kiln.compile(file)(self.scans), found, atol=1e-4)
+        np.testing.assert_array_equal(kiln.compile(model, precision="fp8", ranges=ranges)(self.scans),
+                                      kiln.compile(kiln.quantize(model, "fp8", samples=self.samples))(self.scans))
+        for precision, atol in (("mxfp4", 1.0), ("nvfp4", 1.0), ("mxfp8", 0.3)):
+            self.near(kiln.quantize(model, precision), atol)
+        self.refuses("fp8 needs the ranges", kiln.quantize, model, "fp8")
+        self.refuses("option 'type'", kiln.quantize, model, "fp8", ranges=ranges, type="f8")
+        self.refuses("ranges have no use: mxfp4 needs none", kiln.calibrate, model, self.samples, precision="mxfp4")
+
     def test_methods(self):
         least = kiln.calibrate(DIGITS + "model.onnx", self.samples)
         for method in ("entropy", "percentile"):

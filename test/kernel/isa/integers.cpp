@@ -1,17 +1,17 @@
-// Products of bytes by each machine that this level has, against plain sums: matrices, windows of images, and what is
-// made of the sums in registers.
+// Products of bytes by each machine that this level has, against plain sums: matrices, windows of images, in groups and
+// channel by channel, and what is made of the sums in registers.
 #include <gtest/gtest.h>
 
 #include <random>
 
-#include "kiln/kernel/int8/gemm.hpp"
 #include "kiln/kernel/int8/image.hpp"
+#include "kiln/kernel/int8/product.hpp"
 #include "kiln/kernel/int8/requantize.hpp"
 
 namespace kiln::kernels {
 namespace {
 
-// A convolution in one group, its image stored with channels adjacent or as planes.
+// A convolution, its image stored with channels adjacent or as planes.
 struct window_case {
   conv_problem problem;
   bool is_signed = false, planes = false, extreme = false;
@@ -37,16 +37,15 @@ template <class Machine> class windows_of {
   // The problem over packed weights and a padded copy, or the image itself.
   integer_problem describe(thread_pool& pool) {
     const window_runs<Machine> runs(p_);
-    const std::int64_t depth = runs.count * runs.words() * Machine::depth, n = p_.out_channels;
-    std::vector<std::int8_t> turned(static_cast<std::size_t>(n * depth), 0);
-    const std::int64_t of_run = runs.each / p_.in_channels;
-    for (std::int64_t m = 0; m < n; ++m)
-      for (std::int64_t t = 0; t < p_.taps(); ++t)
-        for (std::int64_t k = 0; k < p_.in_channels; ++k)
-          turned[static_cast<std::size_t>(m * depth + t / of_run * runs.words() * Machine::depth +
-                                          t % of_run * p_.in_channels + k)] = weight(m, k, t);
-    packed_.resize(static_cast<std::size_t>(packed_integers_size<Machine>(depth, n)));
-    pack_integers<Machine>(pool, packed_.data(), turned.data(), 1, depth, depth, n);
+    const std::int64_t n = p_.out_channels;
+    std::vector<std::int32_t> sums;
+    if (runs.by_channel(p_)) {
+      packed_.resize(static_cast<std::size_t>(packed_channels_size<Machine>(p_.taps(), n)));
+      pack_channels<Machine>(packed_.data(), w_.data(), p_.taps(), n);
+      sums.assign(packed_.begin(), packed_.begin() + n);
+    } else {
+      sums = pack_groups(pool, runs);
+    }
     const padded_image<Machine> image(p_);
     copy_.assign(static_cast<std::size_t>(image.size()), std::byte(0x55));
     image.write(pool, image_, copy_.data());
@@ -58,7 +57,7 @@ template <class Machine> class windows_of {
                           offsets_.data(), to);
     shift_.assign(static_cast<std::size_t>(round_up(n, 64)), 0);
     for (std::int64_t j = 0; c_.is_signed && j < n; ++j)
-      shift_[static_cast<std::size_t>(j)] = -Machine::offset * packed_[static_cast<std::size_t>(j)];
+      shift_[static_cast<std::size_t>(j)] = -Machine::offset * sums[static_cast<std::size_t>(j)];
     to.shift = shift_.data();
     return to;
   }
@@ -87,7 +86,26 @@ template <class Machine> class windows_of {
 
  private:
   std::int8_t weight(std::int64_t m, std::int64_t k, std::int64_t t) const {
-    return w_[static_cast<std::size_t>((m * p_.in_channels + k) * p_.taps() + t)];
+    return w_[static_cast<std::size_t>((m * p_.group_inputs() + k) * p_.taps() + t)];
+  }
+  // Packs the weights of each group and gives the sums of all columns.
+  std::vector<std::int32_t> pack_groups(thread_pool& pool, const window_runs<Machine>& runs) {
+    const std::int64_t depth = runs.count * runs.words() * Machine::depth, n = p_.group_outputs();
+    const std::int64_t of_run = runs.each / p_.group_inputs(), each = packed_integers_size<Machine>(depth, n);
+    packed_.resize(static_cast<std::size_t>(p_.groups * each));
+    std::vector<std::int32_t> sums;
+    for (std::int64_t g = 0; g < p_.groups; ++g) {
+      std::vector<std::int8_t> turned(static_cast<std::size_t>(n * depth), 0);
+      for (std::int64_t m = 0; m < n; ++m)
+        for (std::int64_t t = 0; t < p_.taps(); ++t)
+          for (std::int64_t k = 0; k < p_.group_inputs(); ++k)
+            turned[static_cast<std::size_t>(m * depth + t / of_run * runs.words() * Machine::depth +
+                                            t % of_run * p_.group_inputs() + k)] = weight(g * n + m, k, t);
+      std::int32_t* const to = packed_.data() + g * each;
+      pack_integers<Machine>(pool, to, turned.data(), 1, depth, depth, n);
+      sums.insert(sums.end(), to, to + n);
+    }
+    return sums;
   }
   void fill_image() {
     const std::int64_t c = p_.in_channels, pixels = p_.input_pixels();
@@ -112,7 +130,8 @@ template <class Machine> class windows_of {
         inside = inside && from >= 0 && from < p_.input[d];
         at += from * image_.axis[d];
       }
-      for (std::int64_t k = 0; k < p_.in_channels; ++k)
+      at += m / p_.group_outputs() * p_.group_inputs() * image_.channel;
+      for (std::int64_t k = 0; k < p_.group_inputs(); ++k)
         sum += (inside ? number(at[k * image_.channel], c_.is_signed) : c_.outside) * weight(m, k, t);
     }
     return static_cast<std::int32_t>(sum);
@@ -153,13 +172,34 @@ std::vector<conv_problem> some_convolutions() {
   return all;
 }
 
+// In groups of several channels, and of one, which are convolved alone where a group has one filter, too.
+std::vector<conv_problem> grouped_convolutions() {
+  std::vector<conv_problem> all;
+  const auto add = [&](const conv_problem& around, std::int64_t groups, std::int64_t inputs, std::int64_t outputs) {
+    all.push_back(around);
+    all.back().groups = groups;
+    all.back().in_channels = groups * inputs, all.back().out_channels = groups * outputs;
+  };
+  const conv_problem around{
+      .batch = 2, .input = {1, 7, 9}, .kernel = {1, 3, 3}, .pad_begin = {0, 1, 1}, .pad_end = {0, 1, 1}};
+  const conv_problem strided{
+      .input = {1, 9, 21}, .kernel = {1, 5, 2}, .stride = {1, 2, 3}, .dilation = {1, 1, 2}, .pad_begin = {0, 2, 0}};
+  const conv_problem solid{.input = {3, 4, 5}, .kernel = {2, 1, 3}, .pad_end = {1, 0, 2}};
+  for (const conv_problem& p : {around, strided, solid}) {
+    for (const std::int64_t channels : {2, 5, 16, 24, 32, 40, 63, 64, 97, 144, 300}) add(p, channels, 1, 1);
+    add(p, 2, 4, 4), add(p, 3, 5, 7), add(p, 4, 1, 2), add(p, 2, 16, 80), add(p, 5, 24, 24), add(p, 2, 3, 300);
+  }
+  return all;
+}
+
 template <class Machine> void expect_exact() {
   thread_pool pool(2);
   std::vector<window_case> cases;
   for (const std::int64_t m : {1, 7, 120})
     for (const std::int64_t n : {1, 17, 65, 300})
       for (const std::int64_t k : {1, 4, 101}) cases.push_back({matrix(m, n, k)});
-  for (const conv_problem& p : some_convolutions()) cases.push_back({p});
+  for (const auto& some : {some_convolutions(), grouped_convolutions()})
+    for (const conv_problem& p : some) cases.push_back({p});
   for (const window_case& shape : cases)
     for (const bool is_signed : {false, true})
       for (const bool planes : {false, true})
@@ -167,8 +207,8 @@ template <class Machine> void expect_exact() {
           const window_case c{shape.problem, is_signed, planes, extreme, is_signed ? -77 : 200};
           windows_of<Machine> w(c);
           ASSERT_EQ(w.computed(pool), w.expected())
-              << c.problem.in_channels << " channels, kernel " << c.problem.kernel[1] << 'x' << c.problem.kernel[2]
-              << (is_signed ? ", signed" : "") << (planes ? ", planes" : "");
+              << c.problem.in_channels << " channels, " << c.problem.groups << " groups, kernel " << c.problem.kernel[1]
+              << 'x' << c.problem.kernel[2] << (is_signed ? ", signed" : "") << (planes ? ", planes" : "");
         }
 }
 
@@ -184,6 +224,8 @@ template <class Machine> void expect_requantized() {
         for (const bool rounds : {false, true}) {
           window_case c{some_convolutions()[0]};
           c.problem.out_channels = n;
+          if (n == 79 || n == 128) c.problem.groups = c.problem.in_channels = n;
+          if (n == 16) c.problem.groups = 2, c.problem.in_channels = 6;
           windows_of<Machine> w(c);
           const integer_problem p = w.describe(pool);
           const auto sums = w.computed(pool);
@@ -198,8 +240,9 @@ template <class Machine> void expect_requantized() {
           how.scale = scale.data();
           how.bias = n == 16 ? nullptr : bias.data();
           how.rounds = how.rounds_floats = rounds;
-          how.first = {.7F, 1 / .7F, -128, 127};
-          how.last = {1.3F, 1 / 1.3F, result == kind::signed_bytes ? -125.F : 0.F, 120};
+          how.first = {.7F, 1 / .7F, -128, 127, .4F};
+          how.last = {1.3F, 1 / 1.3F, result == kind::signed_bytes ? -125.F : 0.F, 120, 1.3F};
+          how.late_bias = rounds && n != 128 ? scale.data() : nullptr;
           how.zero = result == kind::signed_bytes ? -3 : 11;
           how.addend_kind = addend;
           how.addend_zero = 7, how.addend_scale = .31F;
@@ -209,19 +252,20 @@ template <class Machine> void expect_requantized() {
           how.result = result == kind::floats ? reinterpret_cast<std::byte*>(floats.data()) : made.data();
           how.addend_row = how.result_row = n;
           ASSERT_TRUE(how.first.rounds_as_division() && how.last.rounds_as_division());
-          integer_gemm<Machine>(
+          integer_product<Machine>(
               pool, p, [&](std::int64_t, std::int64_t, unsigned) { return how; }, [](auto&&...) {});
           for (std::size_t i = 0; i < count; ++i) {
             const std::size_t j = i % static_cast<std::size_t>(n);
             float y = static_cast<float>(sums[i]) * scale[j];
             if (how.bias) y += bias[j];
-            if (rounds) y = rounded(y, how.first) * how.first.scale;
+            if (rounds) y = rounded(y, how.first) * .4F;
+            if (how.late_bias) y += scale[j];
             if (addend == kind::floats) y += more[i];
             if (addend == kind::unsigned_bytes || addend == kind::signed_bytes)
               y += static_cast<float>(number(bytes[i], addend == kind::signed_bytes) - 7) * .31F;
             if (how.rectifies) y = std::max(y, 0.F);
             if (result == kind::floats) {
-              if (rounds) y = rounded(y, how.last) * how.last.scale;
+              if (rounds) y = rounded(y, how.last) * 1.3F;
               ASSERT_EQ(floats[i], y) << i << " of " << n;
             } else {
               const auto stored = static_cast<std::int64_t>(rounded(y, how.last)) + how.zero;

@@ -18,7 +18,8 @@ struct quantized_case {
 };
 void PrintTo(const quantized_case& c, std::ostream* out) {
   *out << c.form.bits << " bits, " << c.m << 'x' << c.form.k << 'x' << c.form.n << ", blocks of " << c.form.block
-       << ", scales " << int(c.form.scales) << ", zeros " << int(c.form.zeros) << ", stored " << int(c.stored);
+       << ", scales " << int(c.form.scales) << ", zeros " << int(c.form.zeros) << ", stored " << int(c.stored)
+       << ", mantissa " << c.form.numbers.mantissa;
 }
 
 class quantized_product {
@@ -27,13 +28,21 @@ class quantized_product {
     std::mt19937 engine(static_cast<unsigned>(f_.k * 31 + f_.n * 7 + c.m));
     const std::int64_t columns = c.stored == storage::packed_rows ? f_.depth() : f_.k;
     numbers_.resize(static_cast<std::size_t>(columns * f_.n));
-    for (auto& x : numbers_) x = engine() & ((1u << f_.bits) - 1);
+    for (auto& x : numbers_) {
+      x = engine() & ((1u << f_.bits) - 1);
+      if (f_.numbers.is_float() && !std::isfinite(real(x))) x = 0;
+    }
     const std::int64_t blocks = f_.blocks();
     scales_ = random_values<float>(blocks * f_.n, 3);
     if (f_.scales == scale_format::bf16)
       for (float& x : scales_) x = std::ldexp(std::trunc(x * 128), -9);
     if (f_.scales == scale_format::f16)  // of some halves, subnormal ones too
       for (std::size_t i = 0; i < scales_.size(); ++i) scales_[i] = std::ldexp(float(i % 1000), i % 3 == 0 ? -24 : -12);
+    if (f_.scales >= scale_format::e8m0)
+      for (std::size_t i = 0; i < scales_.size(); ++i) {  // of e4m3 subnormal ones, too
+        codes_.push_back(static_cast<std::byte>(f_.scales == scale_format::e8m0 ? 120 + i % 9 : i * 7 % 127));
+        scales_[i] = stored_float(codes_.data(), f_.scales, static_cast<std::ptrdiff_t>(i));
+      }
     for (std::int64_t i = 0; i < blocks * f_.n; ++i)
       zeros_.push_back(f_.zeros == zero_format::floats ? float(engine() % 64) / 4
                                                        : float(engine() & ((1u << f_.bits) - 1)));
@@ -48,6 +57,7 @@ class quantized_product {
     store_numbers(from.data, data);
     from.scales = {scales.data(), 1, f_.blocks()};
     std::memcpy(scales.data(), scales_.data(), scales.size());
+    if (!codes_.empty()) from.scales.at = codes_.data(), from.scale_type = f_.scales;
     store_zeros(from.zeros, zeros, from.data.sign_offset);
     std::vector<std::byte, aligned_allocator<std::byte>> packed(static_cast<std::size_t>(quantized_places(f_).size)),
         scratch;
@@ -62,11 +72,16 @@ class quantized_product {
       for (std::int64_t r = 0; r < rows; ++r)
         for (std::int64_t j = 0; j < cols; ++j) ++done[static_cast<std::size_t>(at + r * row + j - c.data())];
     };
-    const auto multiply = [&]<int Bits>() {
-      fours ? quantized_gemm<byte_fours, Bits>(pool, p, scratch.data(), after)
-            : quantized_gemm<byte_pairs, Bits>(pool, p, scratch.data(), after);
+    const auto multiply = [&]<class Numbers>() {
+      fours ? quantized_gemm<byte_fours, Numbers>(pool, p, scratch.data(), after)
+            : quantized_gemm<byte_pairs, Numbers>(pool, p, scratch.data(), after);
     };
-    f_.bits == 2 ? multiply.operator()<2>() : f_.bits == 4 ? multiply.operator()<4>() : multiply.operator()<8>();
+    if (f_.numbers.is_float())
+      f_.bits == 4 ? multiply.operator()<float_numbers<4>>() : multiply.operator()<float_numbers<8>>();
+    else
+      f_.bits == 2   ? multiply.operator()<unsigned_numbers<2>>()
+      : f_.bits == 4 ? multiply.operator()<unsigned_numbers<4>>()
+                     : multiply.operator()<unsigned_numbers<8>>();
     EXPECT_EQ(done, std::vector<int>(c.size(), 1));
     return c;
   }
@@ -109,7 +124,16 @@ class quantized_product {
   double weight(std::int64_t k, std::int64_t j) const {
     const auto block = static_cast<std::size_t>(j * f_.blocks() + k / f_.block);
     const float zero = f_.zeros == zero_format::uniform ? f_.zero : zeros_[block];
-    return (static_cast<double>(number(k, j)) - zero) * scales_[block];
+    return (real(number(k, j)) - zero) * scales_[block] * f_.factor;
+  }
+  // What a number means, by its own type.
+  double real(std::uint32_t code) const {
+    if (!f_.numbers.is_float()) return code;
+    const auto c = static_cast<std::uint8_t>(code);
+    if (f_.numbers.mantissa == 1) return narrow_of<float4_e2m1>(c);
+    if (f_.numbers.mantissa == 3)
+      return f_.numbers.bias == 7 ? narrow_of<float8_e4m3fn>(c) : narrow_of<float8_e4m3fnuz>(c);
+    return f_.numbers.bias == 15 ? narrow_of<float8_e5m2>(c) : narrow_of<float8_e5m2fnuz>(c);
   }
   void store_numbers(quantized_source::part& to, std::vector<std::byte>& data) const {
     if (c_.stored == storage::packed_rows) {
@@ -155,13 +179,14 @@ class quantized_product {
   std::int64_t each_;
   std::vector<std::uint32_t> numbers_;
   std::vector<float> scales_, zeros_, a_;
+  std::vector<std::byte> codes_;  // of scales that are stored in bytes
 };
 
 void expect_products(const quantized_case& c) {
   SCOPED_TRACE(::testing::PrintToString(c));
   const quantized_product p(c);
   p.expect_near(p.computed(false, false), false);
-  if (::testing::Test::HasFatalFailure() || native_bytes < 32) return;
+  if (::testing::Test::HasFatalFailure() || native_bytes < 32 || c.form.numbers.is_float()) return;
   if (c.form.bits <= byte_pairs::most_bits) p.expect_near(p.computed(true, false), true);
   if (native_bytes == 64 && __builtin_cpu_supports("avx512vnni")) p.expect_near(p.computed(true, true), true);
 }
@@ -179,6 +204,44 @@ TEST(quantized_of_a_level, every_format_block_and_zero_point) {
             expect_products(c);
             if (::testing::Test::HasFatalFailure()) return;
           }
+}
+
+TEST(quantized_of_a_level, floats_of_every_format_and_scale) {
+  for (const number_format numbers : {number_format{1, 1}, {3, 7}, {3, 8}, {2, 15}, {2, 16}})
+    for (const auto scales : {scale_format::f32, scale_format::f16, scale_format::e8m0, scale_format::e4m3})
+      for (const std::int64_t m : {1, 3, 20})
+        for (const float factor : {1.0F, .37F}) {
+          const int bits = numbers.mantissa == 1 ? 4 : 8;
+          const bool packed = m != 3 || bits == 8;
+          quantized_case c;
+          c.form = {
+              .k = 70, .n = 37, .block = 16, .bits = bits, .scales = scales, .numbers = numbers, .factor = factor};
+          c.stored = packed ? storage::packed_rows : storage::bytes_by_column;
+          c.m = m;
+          expect_products(c);
+          if (::testing::Test::HasFatalFailure()) return;
+        }
+}
+
+// Every code of every format, alone in its product.
+TEST(quantized_of_a_level, each_code_of_a_float_is_exact) {
+  for (const number_format numbers : {number_format{1, 1}, {3, 7}, {3, 8}, {2, 15}, {2, 16}}) {
+    quantized_form f{.k = 16, .n = 1, .block = 16, .bits = numbers.mantissa == 1 ? 4 : 8, .numbers = numbers};
+    const quantized_columns w(f, nullptr, 0);
+    for (unsigned code = 0; code < 1u << f.bits; ++code) {
+      const auto c = static_cast<std::uint8_t>(code);
+      const float wanted = numbers.mantissa == 1 ? narrow_of<float4_e2m1>(c)
+                           : numbers.bias == 7   ? narrow_of<float8_e4m3fn>(c)
+                           : numbers.bias == 8   ? narrow_of<float8_e4m3fnuz>(c)
+                           : numbers.bias == 15  ? narrow_of<float8_e5m2>(c)
+                                                 : narrow_of<float8_e5m2fnuz>(c);
+      if (!std::isfinite(wanted)) continue;
+      const auto word = broadcast<native_vec<std::uint32_t>>(code << f.bits);
+      const float found = f.bits == 4 ? float_numbers<4>(w)(word, 1)[0] : float_numbers<8>(w)(word, 1)[0];
+      EXPECT_EQ(std::bit_cast<std::uint32_t>(found), std::bit_cast<std::uint32_t>(wanted))
+          << numbers.bias << ' ' << code;
+    }
+  }
 }
 
 TEST(quantized_of_a_level, every_number_of_rows_and_columns) {

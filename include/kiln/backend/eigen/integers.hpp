@@ -1,6 +1,7 @@
 #pragma once
 #include "kiln/kernel/conv/problem.hpp"
 #include "kiln/kernel/int8/requantize.hpp"
+#include "kiln/kernel/pool/byte_problem.hpp"
 #include "kiln/runtime/kernel.hpp"
 
 namespace kiln::eigen {
@@ -15,9 +16,11 @@ struct integer_epilogue {
   std::ptrdiff_t sums_row = 0;
 };
 
-/// How a row of the left operand is read: so many runs of `each` elements, `words` words of 4 bytes each.
+/// How a row of the left operand is read: so many runs of `each` elements, `words` words of 4 bytes each; or, for each
+/// channel alone, as many taps.
 struct integer_windows {
   std::int64_t each = 0, count = 1, words = 0;
+  bool by_channel = false;
 };
 
 /// Where floats go whose channels are planes: NCHW, `pixels` adjacent floats to a channel; null where they don't.
@@ -37,7 +40,12 @@ struct integer_table {
   std::int64_t (*packed_size)(std::int64_t k, std::int64_t n) = nullptr;  ///< in 32-bit elements; column sums first
   void (*pack)(thread_pool& pool, std::int32_t* to, const std::int8_t* from, std::ptrdiff_t row, std::ptrdiff_t col,
                std::int64_t k, std::int64_t n) = nullptr;
-  std::int64_t (*scratch_size)(unsigned workers) = nullptr;  ///< of products, in 32-bit elements
+  std::int64_t channel_block =
+      1;  ///< channels of an image that lies in place where each is convolved alone: a multiple
+  std::int64_t (*packed_channels_size)(std::int64_t taps, std::int64_t channels) = nullptr;  ///< sums of taps first
+  void (*pack_channels)(std::int32_t* to, const std::int8_t* from, std::int64_t taps, std::int64_t channels) = nullptr;
+  std::int64_t (*joined_groups)(const kernels::conv_problem& p) = nullptr;  ///< that are computed as one
+  std::int64_t (*scratch_size)(unsigned workers) = nullptr;                 ///< of products, in 32-bit elements
 
   integer_windows (*windows)(const kernels::conv_problem& p) = nullptr;
   std::int64_t (*image_size)(const kernels::conv_problem& p) = nullptr;  ///< of a padded copy, in bytes
@@ -51,12 +59,32 @@ struct integer_table {
   /// Only with sums to which numbers for the columns are all that is added.
   void (*requantize)(thread_pool& pool, const kernels::integer_problem& p, std::int32_t* scratch,
                      const kernels::requantization& how, const float_planes& planes) = nullptr;
+  void (*max_pool)(thread_pool& pool, const kernels::pooling_problem& p, const kernels::byte_pooling& images,
+                   bool is_signed) = nullptr;
+
+  /// Of products whose operands both vary, in 32-bit elements. Rows of their epilogue are counted through the batch.
+  std::int64_t (*matrices_scratch)(const kernels::byte_matrices& p, unsigned workers) = nullptr;
+  void (*multiply_matrices)(thread_pool& pool, const kernels::byte_matrices& p, std::int32_t* scratch,
+                            const integer_epilogue& epilogue) = nullptr;
+  /// The results and, where they are not null, the addends of each matrix of the batch take the places of those of
+  /// `how`.
+  void (*requantize_matrices)(thread_pool& pool, const kernels::byte_matrices& p, std::int32_t* scratch,
+                              const kernels::requantization& how, std::byte* const* results,
+                              const std::byte* const* addends) = nullptr;
 };
 
 /// The table of the level that the dynamic loader picked, for this processor.
 extern "C" const integer_table* kiln_eigen_integers();
 
+/// The extents and windows of a pooling of `x`; where its elements are, and in which layout, is the caller's.
+kernels::pooling_problem pooling_problem_of(const op::pooling& attributes, const tensor& x, const tensor& y);
+
 /// Products of bytes with constant weights and their epilogue; null for others.
 std::unique_ptr<kernel> lower_integers(const kernel_request& r);
+/// Products of bytes whose operands both vary, and their epilogue.
+std::unique_ptr<kernel> lower_byte_matrices(const kernel_request& r);
+
+/// The greatest bytes of windows; null for others.
+std::unique_ptr<kernel> lower_byte_pooling(const kernel_request& r);
 
 }  // namespace kiln::eigen

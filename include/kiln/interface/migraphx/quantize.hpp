@@ -18,7 +18,7 @@ struct quantize_int8_options {
 };
 void quantize_int8(program& p, const target& to, const quantize_int8_options& options);
 
-/// Static quantization to 8-bit floats, which this version does not have: an `unsupported` error that says so.
+/// The same with floats of eight bits (f8e4m3fn).
 struct quantize_fp8_options {
   std::vector<parameter_map> calibration;
 };

@@ -16,6 +16,7 @@ inline constexpr std::int64_t attention_rows = 512;
 /// is a class of `attention/products.hpp`.
 template <class Products> class attention_block {
   using V = vec<float, native_lanes<float>>;
+  using stored = typename Products::stored;
   static constexpr int lanes = native_lanes<float>;
   static constexpr int group = Products::group, buffers = Products::ahead ? 2 : 1;
 
@@ -33,14 +34,17 @@ template <class Products> class attention_block {
         scores_(scratch),
         sums_(scores_ + buffers * group * keys_at_once_),
         greatest_(sums_ + round_up(rows, group) * sum_row_),
-        total_(greatest_ + rows) {}
+        total_(greatest_ + rows),
+        scaled_(total_ + rows) {}
 
   /// Whether the result is valid: inexact products met only finite values.
   bool run(std::int64_t b, std::int64_t h, std::int64_t row0, std::int64_t rows) {
     const std::int64_t g = h / (p_.heads / p_.kv_heads);
-    const float* q = p_.q.at + b * p_.q.batch + h * p_.q.head + row0 * p_.q.row;
-    const float* k = p_.k.at + b * p_.k.batch + g * p_.k.head;
-    const float* v = p_.v.at + b * p_.v.batch + g * p_.v.head;
+    const float* q = static_cast<const float*>(p_.q.at) + b * p_.q.batch + h * p_.q.head + row0 * p_.q.row;
+    const auto* k = static_cast<const stored*>(p_.k.at) + b * p_.k.batch + g * p_.k.head;
+    const auto* v = static_cast<const stored*>(p_.v.at) + b * p_.v.batch + g * p_.v.head;
+    const std::ptrdiff_t q_row = p_.k_scale.at ? p_.depth : p_.q.row;
+    if (p_.k_scale.at) q = scaled(q, rows, g);
     float* out = p_.out + b * p_.out_batch + h * p_.out_head + row0 * p_.out_row;
     std::fill_n(greatest_, rows, -std::numeric_limits<float>::infinity());
     std::fill_n(total_, rows, 0.0F);
@@ -64,12 +68,12 @@ template <class Products> class attention_block {
           std::fill_n(sums, count * sum_row_, 0.0F);
         if (!last) return;
         check(sums, count * sum_row_);
-        for (std::int64_t r = first; r < first + count; ++r) normalize(r, out + r * p_.out_row);
+        for (std::int64_t r = first; r < first + count; ++r) normalize(r, g, out + r * p_.out_row);
       };
       for (std::int64_t first = 0; first < rows; first += group) {
         const std::int64_t count = std::min<std::int64_t>(group, rows - first);
         if (visible(first) > 0)
-          products_.score(scores(first), q + first * p_.q.row, count, k + j * p_.k.row, visible(first));
+          products_.score(scores(first), q + first * q_row, q_row, count, k + j * p_.k.row, visible(first));
         if (Products::ahead && first > 0) accumulate(first - group);
         if (visible(first) > 0) {
           soften(b, h, row0, first, count, j, visible(first));
@@ -84,9 +88,17 @@ template <class Products> class attention_block {
 
  private:
   static std::int64_t own_size(const attention_problem& p, std::int64_t rows) {
-    return round_up(
-        buffers * group * Products::keys_at_once(p) + round_up(rows, group) * round_up(p.value_depth, lanes) + 2 * rows,
-        16);
+    const std::int64_t sums = round_up(rows, group) * round_up(p.value_depth, lanes);
+    const std::int64_t scaled = p.k_scale.at ? rows * p.depth : 0;
+    return round_up(buffers * group * Products::keys_at_once(p) + sums + 2 * rows + scaled, 16);
+  }
+  // The queries times the scales of the keys of head g, which are left out of the scores then.
+  const float* scaled(const float* q, std::int64_t rows, std::int64_t g) const {
+    const float* const by = p_.k_scale.at + g * p_.k_scale.head;
+    for (std::int64_t r = 0; r < rows; ++r)
+      for (std::int64_t c = 0; c < p_.depth; ++c)
+        scaled_[r * p_.depth + c] = q[r * p_.q.row + c] * by[c * p_.k_scale.step];
+    return scaled_;
   }
   // Scores of the group whose first query is `first`.
   float* scores(std::int64_t first) const { return scores_ + (first / group % buffers) * group * keys_at_once_; }
@@ -169,19 +181,23 @@ template <class Products> class attention_block {
       if (!p_.keep_mask[mask + i * p_.mask_col]) s[i] = never;
   }
 
-  // Writes row r of the result: its sums over their total.
-  void normalize(std::int64_t r, float* out) const {
+  // Writes row r of the result: its sums over their total, times the scales of the values of head g.
+  void normalize(std::int64_t r, std::int64_t g, float* out) const {
     const float factor = total_[r] > 0 ? 1 / total_[r] : total_[r];  // a row without visible keys is zero; NaN stays
     const V scale = broadcast<V>(factor);
-    for (std::int64_t c = 0; c < p_.value_depth; c += lanes)
-      store_n(out + c, load<V>(sums_ + r * sum_row_ + c) * scale,
-              static_cast<int>(std::min<std::int64_t>(lanes, p_.value_depth - c)));
+    const float* const by = p_.v_scale.at ? p_.v_scale.at + g * p_.v_scale.head : nullptr;
+    for (std::int64_t c = 0; c < p_.value_depth; c += lanes) {
+      const int n = static_cast<int>(std::min<std::int64_t>(lanes, p_.value_depth - c));
+      V x = load<V>(sums_ + r * sum_row_ + c) * scale;
+      if (by) x *= p_.v_scale.step ? load_n<V>(by + c, n) : broadcast<V>(*by);
+      store_n(out + c, x, n);
+    }
   }
 
   const attention_problem& p_;
   Products products_;
   std::int64_t keys_at_once_, sum_row_;
-  float *scores_, *sums_, *greatest_, *total_;
+  float *scores_, *sums_, *greatest_, *total_, *scaled_;
   bool finite_ = true;  // whether all that `check` has seen in a run is
 };
 
@@ -195,19 +211,48 @@ inline std::int64_t attention_task_rows(const attention_problem& p, unsigned wor
   return ceil_div(std::max<std::int64_t>(1, p.queries), std::max<std::int64_t>(1, blocks));
 }
 
+/// Where each head has one query, those of the heads that read the same keys are rows that meet these together, unless
+/// that would leave workers idle.
+inline attention_problem with_grouped_heads(attention_problem p, unsigned workers) {
+  if (p.queries != 1 || p.heads == p.kv_heads || p.batch * p.kv_heads < static_cast<std::int64_t>(workers)) return p;
+  const std::int64_t group = p.heads / p.kv_heads;
+  p.queries = group, p.heads = p.kv_heads;
+  p.q.row = p.q.head, p.q.head *= group;
+  p.out_row = p.out_head, p.out_head *= group;
+  p.mask_row = p.mask_head, p.mask_head *= group;
+  p.causal = false;  // the last query sees all keys
+  return p;
+}
+
+/// Calls `run` with the products in vectors of an attention whose keys and values are stored in that way.
+template <class Run> auto with_stored_products(dtype stored, Run&& run) {
+  switch (stored) {
+    case dtype::f16: return run(std::in_place_type<attention_of_stored<half>>);
+    case dtype::bf16: return run(std::in_place_type<attention_of_stored<bfloat16>>);
+    case dtype::i8: return run(std::in_place_type<attention_of_stored<std::int8_t>>);
+    case dtype::f8e4m3fn: return run(std::in_place_type<attention_of_stored<float8_e4m3fn>>);
+    case dtype::f8e5m2: return run(std::in_place_type<attention_of_stored<float8_e5m2>>);
+    default: return run(std::in_place_type<attention_in_vectors>);
+  }
+}
+
 /// Floats of scratch for each worker.
 inline std::int64_t attention_task_scratch(const attention_problem& p, std::int64_t rows) {
-  const std::int64_t in_vectors = attention_block<attention_in_vectors>::scratch_size(p, rows);
+  const std::int64_t in_vectors = with_stored_products(p.stored, [&]<class Products>(std::in_place_type_t<Products>) {
+    return attention_block<Products>::scratch_size(p, rows);
+  });
   if (!attention_on_matrix_unit::serves(p)) return in_vectors;
   return std::max(in_vectors, attention_block<attention_on_matrix_unit>::scratch_size(p, rows));
 }
 /// Floats of scratch for `workers` workers.
-inline std::int64_t attention_scratch_size(const attention_problem& p, unsigned workers) {
+inline std::int64_t attention_scratch_size(const attention_problem& problem, unsigned workers) {
+  const attention_problem p = with_grouped_heads(problem, workers);
   return attention_task_scratch(p, attention_task_rows(p, workers)) * workers;
 }
 
 /// Runs an attention; tasks are blocks of queries of one head. `scratch` is aligned to 64 bytes.
-inline void attention(thread_pool& pool, const attention_problem& p, float* scratch) {
+inline void attention(thread_pool& pool, const attention_problem& problem, float* scratch) {
+  const attention_problem p = with_grouped_heads(problem, pool.size());
   const std::int64_t most = attention_task_rows(p, pool.size()), blocks = ceil_div(p.queries, most);
   const std::int64_t each = attention_task_scratch(p, most);
   const bool on_matrix_unit = attention_on_matrix_unit::serves(p);
@@ -219,7 +264,7 @@ inline void attention(thread_pool& pool, const attention_problem& p, float* scra
       return block.run(head / p.heads, head % p.heads, row0, rows);
     };
     if (on_matrix_unit && run(std::in_place_type<attention_on_matrix_unit>)) return;
-    run(std::in_place_type<attention_in_vectors>);
+    with_stored_products(p.stored, run);
   });
 }
 

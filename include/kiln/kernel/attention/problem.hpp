@@ -2,6 +2,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "kiln/core/dtype.hpp"
+
 namespace kiln::kernels {
 
 /// Scaled dot-product attention over floats: out[b, h, i] = sum over j of softmax_j(scale * q[b, h, i] . k[b, g, j] +
@@ -9,11 +11,20 @@ namespace kiln::kernels {
 /// contiguous.
 struct attention_problem {
   struct operand {
-    const float* at = nullptr;
+    const void* at = nullptr;
     std::ptrdiff_t batch = 0, head = 0, row = 0;
+  };
+  /// Numbers of a key-value head that stored keys or values are multiplied by, one for each depth step or for all.
+  struct scales {
+    const float* at = nullptr;
+    std::ptrdiff_t head = 0, step = 0;  ///< step: 0 or 1
   };
   std::int64_t batch = 1, heads = 1, kv_heads = 1, queries = 1, keys = 1, depth = 1, value_depth = 1;
   operand q, k, v;
+  /// How keys and values are stored: f32, f16, bf16, i8, f8e4m3fn or f8e5m2. They become floats in registers, or with
+  /// many queries once for all of them.
+  dtype stored = dtype::f32;
+  scales k_scale, v_scale;
   float* out = nullptr;
   std::ptrdiff_t out_batch = 0, out_head = 0, out_row = 0;
   /// Added to the scores (floats) or selecting them (bools, true keeps); at most one is set.

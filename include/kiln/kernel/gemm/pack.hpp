@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "kiln/kernel/gemm/tile.hpp"
+#include "kiln/kernel/simd/stored_floats.hpp"
 #include "kiln/kernel/simd/transpose.hpp"
 #include "kiln/runtime/thread_pool.hpp"
 
@@ -101,9 +102,9 @@ template <class T>
 
 /// Packs B[K, N] of any strides and at any address into panels of one register tile's width; each panel is K rows,
 /// contiguous, and only the last one is narrower (whole vectors, zero padded). `to` holds `packed_b_size<T>(k, n)`
-/// elements.
-template <class T>
-void pack_b(thread_pool& pool, T* to, const void* from, std::ptrdiff_t row_stride, std::ptrdiff_t col_stride,
+/// elements, which may be narrower floats than B's.
+template <class Stored, class T = Stored>
+void pack_b(thread_pool& pool, Stored* to, const void* from, std::ptrdiff_t row_stride, std::ptrdiff_t col_stride,
             std::int64_t k, std::int64_t n) {
   constexpr std::int64_t full = register_tile<T>::width;
   const std::int64_t chunks = ceil_div(k, packed_rows_per_task);
@@ -115,11 +116,21 @@ void pack_b(thread_pool& pool, T* to, const void* from, std::ptrdiff_t row_strid
     const std::int64_t rows = std::min(packed_rows_per_task, k - row), cols = std::min(full, n - col);
     const std::byte* const in = static_cast<const std::byte*>(from) +
                                 (row * row_stride + col * col_stride) * static_cast<std::ptrdiff_t>(sizeof(T));
-    T* const panel = to + col * k + row * width;
-    if (aligned)
-      pack_panel(panel, width, reinterpret_cast<const T*>(in), row_stride, col_stride, rows, cols);
-    else
-      pack_unaligned_panel(panel, width, in, row_stride, col_stride, rows, cols);
+    const auto pack = [&](T* panel) {
+      if (aligned)
+        pack_panel(panel, width, reinterpret_cast<const T*>(in), row_stride, col_stride, rows, cols);
+      else
+        pack_unaligned_panel(panel, width, in, row_stride, col_stride, rows, cols);
+    };
+    Stored* const panel = to + col * k + row * width;
+    if constexpr (std::is_same_v<T, Stored>) {
+      pack(panel);
+    } else {
+      alignas(64) T wide[packed_rows_per_task * full];
+      pack(wide);
+      for (std::int64_t i = 0; i < rows * width; i += native_lanes<T>)
+        store_as(panel + i, load<native_vec<T>>(wide + i));
+    }
   });
 }
 

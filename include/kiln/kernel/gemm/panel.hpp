@@ -60,8 +60,8 @@ template <class T> class block_shares {
 
 /// Multiplies 1 to `streamed_rows` rows with one panel block of `depth` rows, which comes from `far` or not;
 /// `epilogue(0, rows)` is called at the end.
-template <class T, class Step, class Epilogue>
-void multiply_few_rows(std::int64_t depth, const T* a, std::ptrdiff_t a_row, int rows, Step step, const T* b,
+template <class T, class Step, class Stored, class Epilogue>
+void multiply_few_rows(std::int64_t depth, const T* a, std::ptrdiff_t a_row, int rows, Step step, const Stored* b,
                        std::ptrdiff_t b_step, T* c, std::ptrdiff_t c_row, int cols, bool accumulate, bool far,
                        Epilogue&& epilogue) {
   const T* row[streamed_rows] = {};

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "kiln/kernel/gemm/tile.hpp"
+#include "kiln/kernel/simd/stored_floats.hpp"
 
 namespace kiln::kernels {
 
@@ -14,22 +15,23 @@ constexpr int streamed_parts(int rows, bool far) { return rows == 1 ? (far ? 4 :
 
 /// As `multiply_tile` for up to `streamed_rows` rows. The parts of the depth are summed separately; the values of C are
 /// added at the end. Where b comes from far (`Far`), each of its lines is prefetched early: that gained 10 % in memory,
-/// while from L2 the prefetches cost 20 %.
-template <class T, int Rows, int Vectors, bool Far, class Step>
-[[gnu::noinline]] void stream_tile(std::int64_t depth, const T* const* row, Step step, const T* b,
+/// while from L2 the prefetches cost 20 %. b may be stored in narrower floats, which are converted in registers.
+template <class T, int Rows, int Vectors, bool Far, class Step, class Stored>
+[[gnu::noinline]] void stream_tile(std::int64_t depth, const T* const* row, Step step, const Stored* b,
                                    std::ptrdiff_t b_step, T* c, std::ptrdiff_t c_step, int cols, bool accumulate) {
   using V = native_vec<T>;
   constexpr int lanes = native_lanes<T>, parts = streamed_parts(Rows, Far);
   // beyond the reach of the hardware prefetcher; less, the more streams there are
-  [[maybe_unused]] constexpr std::ptrdiff_t ahead = 4096 / parts / static_cast<std::ptrdiff_t>(sizeof(T));
+  constexpr auto each_bytes = static_cast<std::ptrdiff_t>(sizeof(Stored));
+  [[maybe_unused]] constexpr std::ptrdiff_t ahead = 4096 / parts / each_bytes;
   V sum[parts][Rows][Vectors] = {};
   const auto add = [&](int part, std::int64_t k) __attribute__((always_inline)) {
     const std::ptrdiff_t at = step(k);
-    const T* const from = right_at(b, b_step, step, k);
+    const Stored* const from = right_at(b, b_step, step, k);
 #pragma GCC unroll 4
     for (int v = 0; v < Vectors; ++v) {
-      if constexpr (Far) __builtin_prefetch(from + ahead + v * lanes, 0, 2);
-      const V right = load<V>(from + v * lanes);
+      if (Far && v * lanes * each_bytes % 64 < lanes * each_bytes) __builtin_prefetch(from + ahead + v * lanes, 0, 2);
+      const V right = load_stored<V>(from + v * lanes);
 #pragma GCC unroll 4
       for (int r = 0; r < Rows; ++r) sum[part][r][v] = multiply_add(broadcast<V>(row[r][at]), right, sum[part][r][v]);
     }
@@ -54,8 +56,8 @@ template <class T, int Rows, int Vectors, bool Far, class Step>
 }
 
 /// A stream tile of `rows` rows, 1 to `streamed_rows`, and `vectors` vectors, 1 to `register_tile<T>::vectors`.
-template <class T, class Step>
-void run_stream_tile(int rows, int vectors, std::int64_t depth, const T* const* row, Step step, const T* b,
+template <class T, class Step, class Stored>
+void run_stream_tile(int rows, int vectors, std::int64_t depth, const T* const* row, Step step, const Stored* b,
                      std::ptrdiff_t b_step, T* c, std::ptrdiff_t c_step, int cols, bool accumulate, bool far) {
   const auto with = [&]<int Rows, int Vectors>() {
     far ? stream_tile<T, Rows, Vectors, true>(depth, row, step, b, b_step, c, c_step, cols, accumulate)

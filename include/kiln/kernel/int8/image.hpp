@@ -3,7 +3,7 @@
 #include <cstring>
 
 #include "kiln/kernel/conv/problem.hpp"
-#include "kiln/kernel/int8/problem.hpp"
+#include "kiln/kernel/int8/quantize.hpp"
 #include "kiln/kernel/int8/tile.hpp"
 #include "kiln/kernel/simd/transpose_square.hpp"
 
@@ -90,14 +90,71 @@ void copy_planes(typename Machine::left* to, const std::byte* from, std::ptrdiff
       copy_left<Machine>(to + x * channels + c, from + c * channel + x, 1, 1, is_signed);
 }
 
-/// How the windows of a convolution in one group are runs of adjacent bytes. A row of taps is one run where its pixels
-/// are adjacent; channels of a pixel are. The depth of the packed right operand is that of the runs, whole words each.
+/// Copies a line of `width` pixels of an image of bytes, laid out as `x`.
+template <class Machine>
+void copy_line(typename Machine::left* out, const std::byte* from, const byte_image& x, std::int64_t channels,
+               std::int64_t width) {
+  if (x.channel == 1 && (x.axis[2] == channels || width == 1))
+    copy_left<Machine>(out, from, 1, width * channels, x.is_signed);
+  else if (x.axis[2] == 1 && channels > 1)
+    copy_planes<Machine>(out, from, x.channel, channels, width, x.is_signed);
+  else
+    for (std::int64_t i = 0; i < width; ++i)
+      copy_left<Machine>(out + i * channels, from + i * x.axis[2], x.channel, channels, x.is_signed);
+}
+
+/// Likewise of an image of floats, whose pixels or channels are adjacent: part by part as bytes in L1, then those.
+template <class Machine>
+void copy_floats(typename Machine::left* out, const std::byte* from, const byte_image& x, std::int64_t channels,
+                 std::int64_t width) {
+  constexpr std::int64_t size = 16 * 1024, slack = native_lanes<float>;
+  alignas(64) std::uint8_t part[size + slack];
+  const auto* const bytes = reinterpret_cast<const std::byte*>(part);
+  const auto write = [&](std::int64_t at, const std::byte* of, std::int64_t count) {
+    x.floats->write(part + at, reinterpret_cast<const float*>(of), count);
+  };
+  if (x.channel == std::ptrdiff_t{sizeof(float)}) {  // runs of channels
+    const bool adjacent = x.axis[2] == channels * x.channel || width == 1;
+    const std::int64_t run = adjacent ? width * channels : channels;
+    for (std::int64_t i = 0; i < width * channels; i += run)
+      for (std::int64_t k = 0; k < run; k += size) {
+        const std::int64_t count = std::min(size, run - k);
+        write(0, from + i / channels * x.axis[2] + k * x.channel, count);
+        copy_left<Machine>(out + i + k, bytes, 1, count, x.is_signed);
+      }
+    return;
+  }
+  // as many pixels at a time as all channels of them fit
+  const std::int64_t each = std::clamp<std::int64_t>(size / channels / slack * slack, slack, round_up(width, slack));
+  const std::int64_t deep = std::min(channels, size / each);
+  for (std::int64_t i = 0; i < width; i += each)
+    for (std::int64_t c0 = 0; c0 < channels; c0 += deep) {
+      const std::int64_t wide = std::min(each, width - i), some = std::min(deep, channels - c0);
+      for (std::int64_t c = 0; c < some; ++c) write(c * each, from + (c0 + c) * x.channel + i * x.axis[2], wide);
+      if (some == channels && channels > 1)
+        copy_planes<Machine>(out + i * channels, bytes, each, channels, wide, x.is_signed);
+      else
+        for (std::int64_t k = 0; k < wide; ++k)
+          copy_left<Machine>(out + (i + k) * channels + c0, bytes + k, each, some, x.is_signed);
+    }
+}
+
+/// How the windows of a convolution are runs of adjacent bytes. A row of taps is one run where its pixels are adjacent
+/// and all channels are read; channels of a pixel are, those of a group. The depth of the packed right operand is that
+/// of the runs, whole words each. Where each channel is convolved alone, every tap is a run, with the last one repeated
+/// until they fill whole words.
 template <class Machine> struct window_runs {
   std::int64_t each, count;  ///< elements of a run, runs
 
   explicit constexpr window_runs(const conv_problem& p)
-      : each(p.in_channels * (joins(p) ? p.kernel[2] : 1)), count(joins(p) ? p.kernel[0] * p.kernel[1] : p.taps()) {}
-  static constexpr bool joins(const conv_problem& p) { return p.dilation[2] == 1; }
+      : each(p.group_inputs() * (joins(p) ? p.kernel[2] : 1)),
+        count(by_channel(p) ? round_up(p.taps(), Machine::depth)
+              : joins(p)    ? p.kernel[0] * p.kernel[1]
+                            : p.taps()) {}
+  static constexpr bool joins(const conv_problem& p) { return p.dilation[2] == 1 && p.groups == 1; }
+  static constexpr bool by_channel(const conv_problem& p) {
+    return p.groups > 1 && p.group_inputs() == 1 && p.group_outputs() == 1;
+  }
   constexpr std::int64_t words() const { return integer_words<Machine>(each); }
 };
 
@@ -131,13 +188,10 @@ template <class Machine> class padded_image {
       }
       out = std::fill_n(out, p_.pad_begin[2] * channels, outside);
       const std::byte* const from = x.at + image * x.batch + z * x.axis[0] + y * x.axis[1];
-      if (x.channel == 1 && (x.axis[2] == channels || width == 1))
-        copy_left<Machine>(out, from, 1, width * channels, x.is_signed);
-      else if (x.axis[2] == 1 && channels > 1)
-        copy_planes<Machine>(out, from, x.channel, channels, width, x.is_signed);
+      if (x.floats)
+        copy_floats<Machine>(out, from, x, channels, width);
       else
-        for (std::int64_t i = 0; i < width; ++i)
-          copy_left<Machine>(out + i * channels, from + i * x.axis[2], x.channel, channels, x.is_signed);
+        copy_line<Machine>(out, from, x, channels, width);
       std::fill_n(out + width * channels, p_.pad_end[2] * channels, outside);
     });
   }
@@ -160,11 +214,16 @@ void find_windows(const conv_problem& p, const std::byte* at, const std::ptrdiff
     to.rows.step[d] = p.stride[d] * step[d];
   }
   const window_runs<Machine> window(p);
+  to.groups = p.groups;
+  to.group = p.group_inputs() * static_cast<std::ptrdiff_t>(sizeof(typename Machine::left));
+  to.by_channel = window.by_channel(p);
   to.runs = {runs, window.count, window.words()};
+  std::ptrdiff_t* next = runs;
   for (std::int64_t z = 0; z < p.kernel[0]; ++z)
     for (std::int64_t y = 0; y < p.kernel[1]; ++y)
       for (std::int64_t x = 0; x < (window.joins(p) ? 1 : p.kernel[2]); ++x)
-        *runs++ = z * p.dilation[0] * step[0] + y * p.dilation[1] * step[1] + x * p.dilation[2] * step[2];
+        *next++ = z * p.dilation[0] * step[0] + y * p.dilation[1] * step[1] + x * p.dilation[2] * step[2];
+  for (; next != runs + window.count; ++next) *next = next[-1];
 }
 
 }  // namespace kiln::kernels

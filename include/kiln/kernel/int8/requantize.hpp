@@ -28,6 +28,7 @@ template <is_vec V, class T> KILN_FN V widen_bytes(const vec<T, lanes<V>>& bytes
 struct byte_rounding {
   float scale = 1, inverse = 1;  ///< inverse: 1 / scale, rounded to nearest
   float low = 0, high = 0;       ///< whole numbers of at most 9 bits
+  float again = 1;               ///< what whole numbers are multiplied by where they become floats again
 
   /// x / scale, at most the last bit of the quotient apart: one Newton step from the product with the inverse (P.
   /// Markstein, "Computation of elementary functions on the IBM RISC System/6000 processor", 1990), where neither
@@ -56,22 +57,25 @@ struct byte_rounding {
     return true;
   }
   /// The whole number in the low mantissa bits: NaN stays NaN.
-  template <is_vec V> KILN_FN V rounded(V x) const {
-    x = elementary::greater(broadcast<V>(low), divide(x));
+  template <is_vec V> KILN_FN V rounded(V x) const { return bounded(divide(x)); }
+  /// Likewise of the quotient.
+  template <is_vec V> KILN_FN V bounded(V quotient) const {
+    V x = elementary::greater(broadcast<V>(low), quotient);
     x = elementary::lesser(broadcast<V>(high), x);
     return x + broadcast<V>(low_bits);
   }
   static constexpr float low_bits = 0x1.8p23F;
 };
 
-/// What becomes of the sums of an integer GEMM, in registers: y = sum * scale + bias; y = rounded(y) * its scale; y +=
-/// an addend; y = the greater of y and 0; then the result is y, rounded(y) * its scale or the bytes nearest to y. Each
-/// part but the scale is optional.
+/// What becomes of the sums of an integer GEMM, in registers: y = sum * scale + bias; y = rounded(y) * a scale; y +=
+/// a second bias; y += an addend; y = the greater of y and 0; then the result is y, rounded(y) * a scale or the bytes
+/// nearest to y. Each part but the scale is optional.
 struct requantization {
   enum class kind : std::uint8_t { none, unsigned_bytes, signed_bytes, floats };
 
-  const float* scale = nullptr;  ///< by column, as many as whole vectors
-  const float* bias = nullptr;   ///< likewise; or null
+  const float* scale = nullptr;      ///< by column, as many as whole vectors
+  const float* bias = nullptr;       ///< likewise; or null
+  const float* late_bias = nullptr;  ///< the second bias, likewise
   bool rounds = false;
   byte_rounding first;
   kind addend_kind = kind::none;
@@ -94,6 +98,7 @@ struct requantization {
     native_vec<float> y[Rows][Vectors];
     scale_sums(sum, y, col0);
     if (rounds) round_floats(y, first);
+    if (late_bias) add_columns(y, late_bias + col0);
     if (addend_kind != kind::none) add(y, row0, col0, cols);
     if (rectifies) each(y, [](native_vec<float> v) { return elementary::greater(native_vec<float>{}, v); });
     if (result_kind != kind::floats) return store_bytes(y, row0, col0, cols);
@@ -121,10 +126,12 @@ struct requantization {
 #pragma GCC unroll 16
       for (int r = 0; r < Rows; ++r) y[r][v] = convert<floats>(sum[r][v]) * s;
     }
-    if (!bias) return;
+    if (bias) add_columns(y, bias + col0);
+  }
+  template <int Rows, int Vectors> KILN_FN static void add_columns(floats (&y)[Rows][Vectors], const float* from) {
 #pragma GCC unroll 8
     for (int v = 0; v < Vectors; ++v) {
-      const floats b = load<floats>(bias + col0 + v * lanes);
+      const floats b = load<floats>(from + v * lanes);
 #pragma GCC unroll 16
       for (int r = 0; r < Rows; ++r) y[r][v] += b;
     }
@@ -133,7 +140,7 @@ struct requantization {
   KILN_FN static void round_floats(floats (&y)[Rows][Vectors], const byte_rounding& to) {
     each(
         y, [&to](floats v) __attribute__((always_inline)) {
-          return (to.rounded(v) - broadcast<floats>(byte_rounding::low_bits)) * broadcast<floats>(to.scale);
+          return (to.rounded(v) - broadcast<floats>(byte_rounding::low_bits)) * broadcast<floats>(to.again);
         });
   }
   // Whether vector v of a tile is whole.

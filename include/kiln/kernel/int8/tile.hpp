@@ -94,6 +94,8 @@ template <class Machine, int Rows, int Vectors, class Finish>
 #pragma GCC unroll 16
     for (int r = 0; r < Rows; ++r) sum[r][v] = first;
   }
+  const auto* fetch = runs.fetch ? runs.fetch : reinterpret_cast<const std::byte*>(b);
+  const std::ptrdiff_t fetch_step = runs.fetch ? runs.fetch_step : 0;
   for (std::int64_t run = 0; run < runs.count; ++run) {
     const std::byte* a[Rows];
 #pragma GCC unroll 16
@@ -103,6 +105,8 @@ template <class Machine, int Rows, int Vectors, class Finish>
 #pragma GCC unroll 8
       for (int v = 0; v < Vectors; ++v) right[v] = load<V>(b + v * lanes);
       b += b_step;
+      __builtin_prefetch(fetch, 0, 2);
+      fetch += fetch_step;
 #pragma GCC unroll 16
       for (int r = 0; r < Rows; ++r) {
         std::int32_t lane;

@@ -121,7 +121,7 @@ struct quantized_tasks {
 };
 
 /// A product, its operands in scratch memory as the tiles read them.
-template <class Machine, int Bits> class quantized_product {
+template <class Machine, class Numbers> class quantized_product {
  public:
   quantized_product(thread_pool& pool, const quantized_problem& p, std::byte* scratch)
       : p_(p), f_(p.form), at_(p, pool.size()), scratch_(scratch) {
@@ -147,7 +147,7 @@ template <class Machine, int Bits> class quantized_product {
     const int vectors = static_cast<int>(w.width / lanes);
     for (std::int64_t b = 0; b < w.blocks; b += each) {
       const std::int64_t count = std::min(each, w.blocks - b);
-      dequantize_panel<Bits>(w, b, count, panel);
+      dequantize_panel<Numbers>(w, b, count, panel);
       even_blocks(rows, register_tile<float>::rows_of(vectors)).each([&](std::int64_t first, int group) {
         const float* row[2 * register_tile<float>::rows];
         for (int r = 0; r < group; ++r) row[r] = left_ + (row0 + first + r) * left_row() + b * f_.block;
@@ -176,6 +176,7 @@ template <class Machine, int Bits> class quantized_product {
 
  private:
   static constexpr std::int64_t lanes = native_lanes<float>;
+  static constexpr int bits = Numbers::bits;
 
   std::ptrdiff_t left_row() const { return at_.row / 4; }
   void prepare(std::int64_t r) const {
@@ -183,26 +184,27 @@ template <class Machine, int Bits> class quantized_product {
     std::byte* const to = scratch_ + r * at_.row;
     const std::int64_t block = r * f_.blocks();
     if (p_.rounds)
-      round_row<Bits>(f_, x, reinterpret_cast<std::int8_t*>(to), scales_ + block, byte_sums_ + block);
+      round_row<bits>(f_, x, reinterpret_cast<std::int8_t*>(to), scales_ + block, byte_sums_ + block);
     else
       copy_row(f_, x, at_.copies ? reinterpret_cast<float*>(to) : nullptr, sums_ ? sums_ + block : nullptr);
   }
   void multiply_bytes(const quantized_columns& w, std::int64_t row, int group, int vectors, float* c,
                       int stored) const {
-    if constexpr (Bits <= Machine::most_bits) {
+    if constexpr (bits <= Machine::most_bits && std::is_same_v<Numbers, unsigned_numbers<bits>>) {
       const std::int64_t block = row * f_.blocks();
       const byte_rows x{reinterpret_cast<const std::int8_t*>(scratch_ + row * at_.row), at_.row, scales_ + block,
                         byte_sums_ + block, f_.blocks()};
       with_quantized_tile<byte_tile_rows>(group, vectors, [&]<int Rows, int Vectors>() {
-        byte_tile<Machine, Bits, Rows, Vectors>(w, x, c, p_.c_row, stored);
+        byte_tile<Machine, bits, Rows, Vectors>(w, x, c, p_.c_row, stored);
       });
     }
   }
   void multiply_floats(const quantized_columns& w, std::int64_t row, int group, int vectors, float* c,
                        int stored) const {
     const float_rows x{left_ + row * left_row(), left_row(), sums_ ? sums_ + row * f_.blocks() : nullptr, f_.blocks()};
-    with_quantized_tile<float_tile_rows>(
-        group, vectors, [&]<int Rows, int Vectors>() { float_tile<Bits, Rows, Vectors>(w, x, c, p_.c_row, stored); });
+    with_quantized_tile<float_tile_rows>(group, vectors, [&]<int Rows, int Vectors>() {
+      float_tile<Numbers, Rows, Vectors>(w, x, c, p_.c_row, stored);
+    });
   }
 
   const quantized_problem& p_;
@@ -215,11 +217,11 @@ template <class Machine, int Bits> class quantized_product {
 };
 
 /// C[m, n] = A[m, k] * B[k, n]. `epilogue(row0, rows, col0, cols, c, c_row)` is called once for each part of C that is
-/// done. `Machine`: how bytes are multiplied where the problem rounds.
-template <class Machine, int Bits, class Epilogue>
+/// done. `Machine`: how bytes are multiplied where the problem rounds, which one of float_numbers never does.
+template <class Machine, class Numbers, class Epilogue>
 void quantized_gemm(thread_pool& pool, const quantized_problem& p, std::byte* scratch, Epilogue&& epilogue) {
   if (p.m <= 0 || p.form.n <= 0) return;
-  const quantized_product<Machine, Bits> product(pool, p, scratch);
+  const quantized_product<Machine, Numbers> product(pool, p, scratch);
   const quantized_tasks tasks(p, pool.size(), product.dequantizes());
   pool.parallel_for(tasks.count, [&](std::int64_t task, unsigned worker) {
     const std::int64_t row0 = task / tasks.columns * tasks.chunk_rows, rows = std::min(tasks.chunk_rows, p.m - row0);

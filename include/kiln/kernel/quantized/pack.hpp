@@ -1,7 +1,5 @@
 #pragma once
 
-#include <bit>
-
 #include "kiln/kernel/gemm/pack.hpp"
 #include "kiln/kernel/quantized/problem.hpp"
 
@@ -23,8 +21,19 @@ struct quantized_places {
   }
 };
 
+/// What a code of a narrow float means.
+template <class Narrow> KILN_FN float narrow_of(std::uint8_t code) {
+  Narrow v;
+  v.bits = code;
+  return static_cast<float>(v);
+}
+
 /// A float that is stored in one of the ways of scales.
 KILN_FN float stored_float(const std::byte* from, scale_format type, std::ptrdiff_t index) {
+  if (type >= scale_format::e8m0) {
+    const auto code = static_cast<std::uint8_t>(from[index]);
+    return type == scale_format::e8m0 ? narrow_of<float8_e8m0>(code) : narrow_of<float8_e4m3fn>(code);
+  }
   if (type == scale_format::f32) {
     float x;
     std::memcpy(&x, from + index * 4, 4);
@@ -44,23 +53,6 @@ KILN_FN std::uint32_t stored_field(const quantized_source::part& p, std::ptrdiff
   }
   const auto byte = static_cast<std::uint32_t>(p.at[index]);
   return (byte + static_cast<std::uint32_t>(p.sign_offset)) & ((1u << bits) - 1);
-}
-
-/// Whether `n` adjacent floats at any address are IEEE halves.
-inline bool are_halves(const std::byte* from, std::int64_t n) {
-  using V = native_vec<float>;
-  constexpr int lanes = native_lanes<float>;
-  alignas(64) float wide[lanes] = {};
-  std::uint16_t half[lanes];
-  for (std::int64_t i = 0; i < n; i += lanes) {
-    std::memcpy(wide, from + i * 4, static_cast<std::size_t>(std::min<std::int64_t>(lanes, n - i)) * 4);
-    store_half(half, load<V>(wide));
-    float back[lanes];
-    store(back, load_half<V>(half));
-    for (int l = 0; l < lanes; ++l)
-      if (std::bit_cast<std::uint32_t>(back[l]) != std::bit_cast<std::uint32_t>(wide[l])) return false;
-  }
-  return true;
 }
 
 // The numbers of one panel, one by one.
@@ -91,6 +83,9 @@ inline void pack_scales(std::byte* to, std::int64_t width, const quantized_form&
         case scale_format::f32: std::memcpy(at, &v, sizeof v); break;
         case scale_format::f16: store_half(reinterpret_cast<std::uint16_t*>(at), v); break;
         case scale_format::bf16: store_bfloat16(reinterpret_cast<std::uint16_t*>(at), v); break;
+        default:  // as they are stored
+          for (std::int64_t i = 0; i < lanes; ++i)
+            at[i] = j + i < cols ? s.scales.at[b * s.scales.k_step + (col + j + i) * s.scales.n_step] : std::byte{};
       }
     }
 }

@@ -4,23 +4,35 @@
 
 namespace kiln::kernels {
 
-/// How the scales of packed weights are stored: as 16-bit floats where these are exact.
-enum class scale_format : std::uint8_t { f32, f16, bf16 };
+/// How the scales of packed weights are stored: as 16-bit floats where these are exact; as the exponent of a float
+/// alone (f8e8m0, neither of its least power nor NaN); as f8e4m3fn, neither negative nor NaN.
+enum class scale_format : std::uint8_t { f32, f16, bf16, e8m0, e4m3 };
 /// How their zero points are: one number for all, or one for each block.
 enum class zero_format : std::uint8_t { uniform, bytes, floats };
 
-constexpr std::int64_t size_of_scale(scale_format s) { return s == scale_format::f32 ? 4 : 2; }
+constexpr std::int64_t size_of_scale(scale_format s) {
+  return s == scale_format::f32 ? 4 : s >= scale_format::e8m0 ? 1 : 2;
+}
 constexpr std::int64_t size_of_zero(zero_format z) {
   return z == zero_format::floats ? 4 : z == zero_format::bytes ? 1 : 0;
 }
 
-/// The form of weights B[k, n] that are unsigned numbers of few bits in blocks of the depth: (number - zero) * scale.
+/// What the numbers of packed weights are: unsigned integers, or, with a mantissa, finite floats of a sign, an exponent
+/// of this bias and a mantissa of so many bits.
+struct number_format {
+  int mantissa = 0, bias = 0;
+  constexpr bool is_float() const { return mantissa != 0; }
+};
+
+/// The form of weights B[k, n] that are numbers of few bits in blocks of the depth: (number - zero) * scale * factor.
 struct quantized_form {
   std::int64_t k = 0, n = 0, block = 0;  ///< a block is whole 32-bit words
   int bits = 4;                          ///< 2, 4 or 8
   scale_format scales = scale_format::f32;
   zero_format zeros = zero_format::uniform;
-  float zero = 0;  ///< of all blocks, where they are uniform
+  float zero = 0;           ///< of all blocks, where they are uniform
+  number_format numbers{};  ///< floats have 4 or 8 bits, and no zero points
+  float factor = 1;         ///< of all blocks
 
   constexpr std::int64_t blocks() const { return (k + block - 1) / block; }
   constexpr std::int64_t words() const { return block * bits / 32; }  ///< of a block

@@ -7,6 +7,17 @@
 
 namespace kiln::kernels {
 
+/// What codes of finite floats without their sign mean. Below the least exponent the mantissa counts its steps.
+KILN_FN native_vec<float> magnitude_of(native_vec<std::uint32_t> code, number_format f) {
+  using F = native_vec<float>;
+  using U = native_vec<std::uint32_t>;
+  using I = native_vec<std::int32_t>;
+  const F normal = (F)((code << (23 - f.mantissa)) + (static_cast<std::uint32_t>(127 - f.bias) << 23));
+  const auto step = std::bit_cast<float>(static_cast<std::uint32_t>(128 - f.bias - f.mantissa) << 23);
+  const F steps = convert<F>((I)code) * step;
+  return (I)code < (I)(U{} + (1u << f.mantissa)) ? steps : normal;
+}
+
 /// Some columns of a panel of packed weights, as a tile reads them.
 struct quantized_columns {
   std::int64_t blocks = 0, words = 0, width = 0;  ///< words of a block, columns of the panel
@@ -14,11 +25,18 @@ struct quantized_columns {
   const std::byte *scales = nullptr, *zeros = nullptr;
   scale_format scale_type{};
   zero_format zero_type{};
-  float zero = 0;
+  float zero = 0, factor = 1;
+  number_format numbers{};
 
   /// Columns from `col` on, which a panel's vector begins at.
   quantized_columns(const quantized_form& f, const std::byte* packed, std::int64_t col)
-      : blocks(f.blocks()), words(f.words()), scale_type(f.scales), zero_type(f.zeros), zero(f.zero) {
+      : blocks(f.blocks()),
+        words(f.words()),
+        scale_type(f.scales),
+        zero_type(f.zeros),
+        zero(f.zero),
+        factor(f.factor),
+        numbers(f.numbers) {
     constexpr std::int64_t full = register_tile<float>::width;
     const quantized_places at(f);
     const std::int64_t first = col / full * full, inside = col - first;
@@ -33,7 +51,16 @@ struct quantized_columns {
     const std::byte* const at = scales + (b * width + v * native_lanes<float>)*size_of_scale(scale_type);
     if (scale_type == scale_format::f16) return load_half<V>(reinterpret_cast<const std::uint16_t*>(at));
     if (scale_type == scale_format::bf16) return load_bfloat16<V>(reinterpret_cast<const std::uint16_t*>(at));
+    if (scale_type >= scale_format::e8m0) return scale_of_byte(at);
     return load<V>(reinterpret_cast<const float*>(at));
+  }
+  KILN_FN native_vec<float> scale_of_byte(const std::byte* at) const {
+    using V = native_vec<float>;
+    using U = native_vec<std::uint32_t>;
+    const auto code =
+        convert<U>(load<vec<std::uint8_t, native_lanes<float>>>(reinterpret_cast<const std::uint8_t*>(at)));
+    if (scale_type == scale_format::e8m0) return (V)(code << 23);
+    return magnitude_of(code, {3, 7});
   }
   /// Their zero points, where each block has its own.
   KILN_FN native_vec<float> zero_points(std::int64_t b, int v) const {
@@ -143,18 +170,23 @@ template <class Machine, int Bits, int Rows, int Vectors>
       store_n(c + r * c_row + v * lanes, total[r][v], std::min(lanes, cols - v * lanes));
 }
 
-/// The numbers of `Bits` bits in a vector of words as floats, less a center.
-template <int Bits> class field_decoder {
+/// Numbers of packed weights: unsigned ones of `Bits` bits.
+template <int Bits> class unsigned_numbers {
  public:
   using U = native_vec<std::uint32_t>;
   using F = native_vec<float>;
+  static constexpr int bits = Bits;
 
-  explicit field_decoder(float center) : center_(broadcast<F>(center)) {
+  explicit unsigned_numbers(const quantized_columns& w) : center_(broadcast<F>(center(w))) {
     float of[native_lanes<float>];
-    for (int i = 0; i < native_lanes<float>; ++i) of[i] = static_cast<float>(i & ((1 << Bits) - 1)) - center;
+    for (int i = 0; i < native_lanes<float>; ++i) of[i] = static_cast<float>(i & ((1 << Bits) - 1)) - center(w);
     table_ = load<F>(of);
   }
-  /// Field p of each word.
+  /// What is subtracted from numbers before they are multiplied: their zero point, or near the middle of their range.
+  static float center(const quantized_columns& w) {
+    return w.zero_type == zero_format::uniform ? w.zero : static_cast<float>(1 << (Bits - 1));
+  }
+  /// Field p of each word, less the center.
   KILN_FN F operator()(U words, int p) const {
     const U at = words >> (p * Bits);
 #if KILN_HAS_MXCSR
@@ -171,6 +203,42 @@ template <int Bits> class field_decoder {
   F table_, center_;
 };
 
+/// Numbers of packed weights: floats of `Bits` bits, the highest of which is the sign.
+template <int Bits> class float_numbers {
+ public:
+  using U = native_vec<std::uint32_t>;
+  using F = native_vec<float>;
+  static constexpr int bits = Bits;
+
+  explicit float_numbers(const quantized_columns& w) : format_(w.numbers) {
+    if constexpr (Bits == 4) {
+      U code;
+      for (int i = 0; i < native_lanes<float>; ++i) code[i] = static_cast<std::uint32_t>(i);
+      const U sign = table_has_signs ? (code >> 3) << 31 : U{};
+      table_ = (F)((U)magnitude_of(code & static_cast<std::uint32_t>(sign_below), format_) | sign);
+    }
+  }
+  static float center(const quantized_columns&) { return 0; }
+  /// Field p of each word.
+  KILN_FN F operator()(U words, int p) const {
+    const U at = words >> (p * Bits), sign = at << (32 - Bits) & 0x80000000u;
+#if KILN_HAS_MXCSR
+    if constexpr (Bits == 4 && sizeof(F) >= 32) {  // of an index the instruction reads the lowest 4 bits, or 3 of AVX2
+      F value;
+      asm("vpermps %2, %1, %0" : "=v"(value) : "v"(at), "v"(table_));
+      return table_has_signs ? value : (F)((U)value | sign);
+    }
+#endif
+    return (F)((U)magnitude_of(at & static_cast<std::uint32_t>(sign_below), format_) | sign);
+  }
+
+ private:
+  static constexpr int sign_below = (1 << (Bits - 1)) - 1;
+  static constexpr bool table_has_signs = Bits == 4 && native_lanes<float> == 16;
+  number_format format_;
+  F table_{};
+};
+
 /// Rows of the left operand as floats: whole blocks, zeros after the depth.
 struct float_rows {
   const float* at = nullptr;
@@ -179,21 +247,16 @@ struct float_rows {
   std::ptrdiff_t block_row = 0;
 };
 
-/// What is subtracted from numbers before they are multiplied: their zero point, or near the middle of their range.
-template <int Bits> float number_center(const quantized_columns& w) {
-  return w.zero_type == zero_format::uniform ? w.zero : static_cast<float>(1 << (Bits - 1));
-}
-
 /// As `byte_tile`, in floats.
-template <int Bits, int Rows, int Vectors>
+template <class Numbers, int Rows, int Vectors>
 [[gnu::noinline]] void float_tile(const quantized_columns& w, const float_rows& x, float* c, std::ptrdiff_t c_row,
                                   int cols) {
   using U = native_vec<std::uint32_t>;
   using F = native_vec<float>;
-  constexpr int lanes = native_lanes<float>, each = 32 / Bits;
+  constexpr int lanes = native_lanes<float>, each = 32 / Numbers::bits;
   const bool uniform = w.zero_type == zero_format::uniform;
-  const float center = number_center<Bits>(w);
-  const field_decoder<Bits> decode(center);
+  const float center = Numbers::center(w);
+  const Numbers decode(w);
   F total[Rows][Vectors] = {};
   const std::uint32_t* data = w.data;
   const float* left = x.at;
@@ -240,22 +303,22 @@ template <int Bits, int Rows, int Vectors>
   for (int r = 0; r < Rows; ++r)
 #pragma GCC unroll 4
     for (int v = 0; v < Vectors; ++v)
-      store_n(c + r * c_row + v * lanes, total[r][v], std::min(lanes, cols - v * lanes));
+      store_n(c + r * c_row + v * lanes, total[r][v] * w.factor, std::min(lanes, cols - v * lanes));
 }
 
 /// Blocks [first, first + count) of whole panel columns as floats: row k of the depth at `to + k * w.width`.
-template <int Bits>
+template <class Numbers>
 [[gnu::noinline]] void dequantize_panel(const quantized_columns& w, std::int64_t first, std::int64_t count, float* to) {
   using U = native_vec<std::uint32_t>;
   using F = native_vec<float>;
-  constexpr int lanes = native_lanes<float>, each = 32 / Bits;
+  constexpr int lanes = native_lanes<float>, each = 32 / Numbers::bits;
   const bool uniform = w.zero_type == zero_format::uniform;
-  const float center = number_center<Bits>(w);
-  const field_decoder<Bits> decode(center);
+  const float center = Numbers::center(w);
+  const Numbers decode(w);
   for (std::int64_t j = 0; j < w.width; j += lanes) {
     const int v = static_cast<int>(j / lanes);
     for (std::int64_t b = first; b < first + count; ++b) {
-      const F scale = w.scale(b, v);
+      const F scale = w.scale(b, v) * w.factor;
       const F off = uniform ? F{} : w.zero_points(b, v) - broadcast<F>(center);
       const std::uint32_t* data = w.data + b * w.words * w.width + j;
       float* out = to + (b - first) * w.words * each * w.width + j;

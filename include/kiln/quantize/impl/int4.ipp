@@ -4,41 +4,11 @@
 #include <cmath>
 #include <map>
 
-#include "kiln/pass/store_weights.hpp"
 #include "kiln/quantize/impl/block_scale.hpp"
-#include "kiln/quantize/impl/named.hpp"
+#include "kiln/quantize/impl/stored_program.hpp"
 
 namespace kiln::quantize {
 namespace {
-
-using detail::is_listed;
-
-// What reads a matrix that is to be stored: of each module, in order.
-using chosen_readers = std::vector<small_vector<value_id>>;
-
-chosen_readers chosen(program& p, const int4_options& options) {
-  for (const std::string& op : options.ops)
-    if (op != "dot" && op != "gather")
-      raise(errc::invalid_argument, "ops whose matrices are stored in blocks are dot and gather: found '" + op + "'");
-  chosen_readers out(p.modules());
-  std::vector<std::string> known;
-  for (std::uint32_t k = 0; k < p.modules(); ++k)
-    for (const value_id v : readers_of_matrices(p.module({k}))) {
-      const auto& i = p.module({k}).producer(v);
-      known.push_back(i.name.str());
-      if (is_listed(options.ops, i.op.name()) && !is_listed(options.exclude, i.name.view())) out[k].push_back(v);
-    }
-  for (const std::string& name : options.exclude)
-    if (!is_listed(known, name))
-      raise(errc::not_found, "no instruction '" + name + "' reads a matrix that could be stored in blocks");
-  return out;
-}
-
-literal bytes_literal(const dims& lens, const std::vector<std::uint8_t>& bytes) {
-  buffer data = buffer::allocate(bytes.size());
-  std::copy(bytes.begin(), bytes.end(), reinterpret_cast<std::uint8_t*>(data.data()));
-  return literal({dtype::u8, lens}, std::move(data));
-}
 
 stored_matrix stored(const block_weights& w, bool bytes_suffice) {
   const block_format& f = w.format;
@@ -46,7 +16,7 @@ stored_matrix stored(const block_weights& w, bool bytes_suffice) {
   stored_matrix m;
   m.op = {.bits = f.bits, .axis = 1, .block = f.block, .bytes_suffice = bytes_suffice};
   if (blocks * f.block != w.depth) m.op.extent = w.depth;
-  m.operands.push_back(bytes_literal({w.rows, blocks * f.block * f.bits / 8}, w.data));
+  m.operands.push_back(detail::bytes_literal({dtype::u8, {w.rows, blocks * f.block * f.bits / 8}}, w.data));
   const auto reals = [&](const std::vector<float>& v) {
     return literal::of<float>({dtype::f32, {w.rows, blocks}}, std::span<const float>(v));
   };
@@ -54,7 +24,7 @@ stored_matrix stored(const block_weights& w, bool bytes_suffice) {
   if (!w.real_zeros.empty())
     m.operands.push_back(reals(w.real_zeros));
   else if (!w.zeros.empty())
-    m.operands.push_back(bytes_literal({w.rows, (blocks * f.bits + 7) / 8}, w.zeros));
+    m.operands.push_back(detail::bytes_literal({dtype::u8, {w.rows, (blocks * f.bits + 7) / 8}}, w.zeros));
   else
     m.op.zero = 1 << (f.bits - 1);
   return m;
@@ -108,70 +78,28 @@ std::optional<input_products> inputs_of(const module_graph& m, value_id reader, 
   return out;
 }
 
-// Stores the matrices of one module.
-class matrix_storer {
- public:
-  matrix_storer(const int4_options& options, thread_pool& pool, pass_note& note)
-      : options_(options), pool_(pool), note_(note) {}
-
-  void run(module_graph& m, const small_vector<value_id>& readers, const measured_inputs& inputs) {
-    const pass_note done = store_weights(m, readers, [&](value_id reader, const literal& matrix) {
-      const auto& i = m.producer(reader);
-      return form_of(i.name.str(), i.op.name() == "dot", matrix, inputs_of(m, reader, readers, inputs));
-    });
-    note_.count(done.counts);
-    for (const text& remark : done.remarks) note_.remark(remark);
-  }
-
- private:
-  stored_matrix form_of(const std::string& name, bool of_product, const literal& matrix,
-                        const std::optional<input_products>& inputs) {
-    const auto values = matrix.to<float>();
-    const shape& s = matrix.get_shape();
-    const std::int64_t rows = s.lens[0].value(), depth = s.lens[1].value();
-    if (!std::all_of(values.begin(), values.end(), can_be_stored)) {
-      remark(name, " is not finite, or its range is not, and stays in f32");
-      return {};
-    }
-    if (depth < options_.format.block)
-      remark(name, " is padded from a depth of " + std::to_string(depth) + " to a block of " +
-                       std::to_string(options_.format.block));
-    const std::span<const float> weights(values.data(), values.size());
-    if (options_.method != weight_method::gptq)
-      return stored(in_blocks(weights, rows, options_.format, options_.method, pool_), options_.bytes_suffice);
-    if (!inputs || inputs->is_zero()) {
-      if (of_product) remark(name, " is rounded: samples show nothing that it is multiplied with");
-      return stored(in_blocks(weights, rows, options_.format, weight_method::rtn, pool_), options_.bytes_suffice);
+quantized_program stored_in_blocks(program p, const int4_options& options, const detail::matrix_readers& readers,
+                                   const measured_inputs& inputs, thread_pool& pool) {
+  const program& source = p;
+  const auto form_of = [&](const detail::read_matrix& m, pass_note& note) {
+    if (options.method != weight_method::gptq)
+      return in_blocks(m.weights, m.rows, options.format, options.method, pool);
+    const module_graph& graph = source.module({m.module});
+    const auto known = m.module == 0 ? inputs_of(graph, m.reader, readers[0], inputs) : std::nullopt;
+    if (!known || known->is_zero()) {
+      if (graph.producer(m.reader).op.name() == "dot")
+        detail::remark_on(m, "is rounded: samples show nothing that it is multiplied with", note);
+      return in_blocks(m.weights, m.rows, options.format, weight_method::rtn, pool);
     }
     try {
-      return stored(gptq_blocks(weights, rows, options_.format, *inputs, options_.damping, pool_),
-                    options_.bytes_suffice);
+      return gptq_blocks(m.weights, m.rows, options.format, *known, options.damping, pool);
     } catch (error& e) {
-      throw e.at_instruction(name);
+      throw e.at_instruction(m.name);
     }
-  }
-  void remark(const std::string& name, const std::string& what) {
-    note_.remark(text("the matrix of '" + name + "'" + what));
-  }
-
-  const int4_options& options_;
-  thread_pool& pool_;
-  pass_note& note_;
-};
-
-quantized_program stored_program(program p, const int4_options& options, const chosen_readers& readers,
-                                 const measured_inputs& inputs, thread_pool& pool) {
-  quantized_program out;
-  matrix_storer storer(options, pool, out.note);
-  for (std::uint32_t k = 0; k < p.modules(); ++k)
-    storer.run(p.module({k}), readers[k], k == 0 ? inputs : measured_inputs{});
-  if (out.note.counts.total() == 0) {
-    std::string why = "a constant matrix of f32 that a dot or gather reads: found none that could be stored in blocks";
-    for (const text& r : out.note.remarks) why += "; " + r.str();
-    raise(errc::invalid_argument, why);
-  }
-  out.graph = std::move(p);
-  return out;
+  };
+  return detail::stored_program(p, readers, options.format.block, [&](const detail::read_matrix& m, pass_note& note) {
+    return stored(form_of(m, note), options.bytes_suffice);
+  });
 }
 
 }  // namespace
@@ -180,18 +108,18 @@ quantized_program to_int4(program p, const int4_options& options) {
   if (options.method == weight_method::gptq)
     raise(errc::invalid_argument, "gptq needs samples of the program's inputs");
   thread_pool pool(options.threads);
-  const chosen_readers readers = chosen(p, options);
-  return stored_program(std::move(p), options, readers, {}, pool);
+  const detail::matrix_readers readers = detail::chosen_readers(p, options.ops, options.exclude);
+  return stored_in_blocks(std::move(p), options, readers, {}, pool);
 }
 
 quantized_program to_int4(program p, const int4_options& options, const calibration_data& data, const target& t,
                           const compile_options& compiling, const calibration_progress& progress) {
   thread_pool pool(options.threads);
-  const chosen_readers readers = chosen(p, options);
+  const detail::matrix_readers readers = detail::chosen_readers(p, options.ops, options.exclude);
   const measured_inputs inputs = options.method == weight_method::gptq
                                      ? measure(p, readers[0], data, t, pool, compiling, progress)
                                      : measured_inputs{};
-  return stored_program(std::move(p), options, readers, inputs, pool);
+  return stored_in_blocks(std::move(p), options, readers, inputs, pool);
 }
 
 }  // namespace kiln::quantize

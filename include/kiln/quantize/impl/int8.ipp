@@ -3,48 +3,68 @@
 #include <algorithm>
 
 #include "kiln/quantize/impl/named.hpp"
+#include "kiln/quantize/impl/static_quantization.hpp"
 
 namespace kiln::quantize {
 namespace {
 
 using detail::is_listed;
+using kiln::detail::is_quantized_type;
+
+void check_type(const char* what, dtype t) {
+  if (!is_quantized_type(t) || bits_of(t) < 4)
+    raise(fault::of(errc::invalid_argument, what, "u8, i8, u16, i16, u4 or i4", t));
+}
 
 // Names that no product has are mistakes of the caller's.
 void check_names(const module_graph& m, const small_vector<value_id>& products, const int8_options& options) {
   for (const std::string& op : options.ops)
     if (op != "dot" && op != "convolution")
       raise(errc::invalid_argument, "ops to quantize to integers are dot and convolution: found '" + op + "'");
-  for (const std::string& name : options.exclude) {
-    const bool known =
-        std::any_of(products.begin(), products.end(), [&](value_id v) { return m.producer(v).name.view() == name; });
-    if (!known)
-      raise(errc::not_found,
-            "no dot or convolution '" + name + "' with constant weights, to be excluded from quantization");
-  }
-  if (options.activations != dtype::u8 && options.activations != dtype::i8)
-    raise(fault::of(errc::invalid_argument, "activations are quantized to a type", "u8 or i8", options.activations));
-  if (options.weights.type != dtype::i8)
-    raise(fault::of(errc::invalid_argument, "weights are quantized to a type", dtype::i8, options.weights.type));
+  for (const auto* names : {&options.exclude, &options.only})
+    for (const std::string& name : *names) {
+      const bool known =
+          std::any_of(products.begin(), products.end(), [&](value_id v) { return m.producer(v).name.view() == name; });
+      if (!known)
+        raise(errc::not_found, "no dot or convolution '" + name + "' with constant weights, to be " +
+                                   (names == &options.only ? "quantized alone" : "excluded from quantization"));
+    }
 }
 
 small_vector<value_id> chosen_products(program& p, const int8_options& options) {
-  const small_vector<value_id> all = quantizable_products(p.main());
+  const small_vector<value_id> all = quantizable_products(p.main(), !options.products_of_values);
   check_names(p.main(), all, options);
   small_vector<value_id> out;
   for (const value_id v : all) {
     const auto& i = p.main().producer(v);
-    if (is_listed(options.ops, i.op.name()) && !is_listed(options.exclude, i.name.view())) out.push_back(v);
+    if (is_listed(options.ops, i.op.name()) && !is_listed(options.exclude, i.name.view()) &&
+        (options.only.empty() || is_listed(options.only, i.name.view())))
+      out.push_back(v);
   }
   return out;
 }
 
-std::vector<watched_value> operands_of(const program& p, const small_vector<value_id>& products) {
+bool has_constant_weights(const module_graph& m, value_id product) {
+  return m.producer(quantized_operand(m, product, 1)).kind == instruction_kind::literal;
+}
+
+// The operands of products that are quantized, each once.
+std::vector<watched_value> operands_of(const program& p, const small_vector<value_id>& products,
+                                       const int8_options& options) {
+  const module_graph& m = p.main();
   std::vector<watched_value> all = float_values(p), out;
   for (watched_value& w : all) {
-    const bool read = std::any_of(products.begin(), products.end(),
-                                  [&](value_id v) { return quantized_operand(p.main(), v) == w.value; });
-    if (read && !dequantized_bytes(p.main(), w.value)) out.push_back(std::move(w));
+    const bool read = std::any_of(products.begin(), products.end(), [&](value_id v) {
+      return quantized_operand(m, v) == w.value ||
+             (!has_constant_weights(m, v) && quantized_operand(m, v, 1) == w.value);
+    });
+    const auto& made = m.producer(w.value);
+    const bool stays = made.kind == instruction_kind::op && is_listed(options.exclude_results_of, made.op.name());
+    if (read && !stays && !dequantized_bytes(m, w.value)) out.push_back(std::move(w));
   }
+  for (const auto& [name, how] : options.overrides)
+    if (std::none_of(out.begin(), out.end(), [&, &n = name](const watched_value& w) { return w.name == n; }))
+      raise(errc::not_found, "overrides are of values that products read: found '" + name + "'");
   return out;
 }
 
@@ -55,7 +75,7 @@ bool is_f32_product(const module_graph& m, std::uint32_t i) {
 
 // What no option would quantize: products of two values, and those in bodies.
 void remark_on_others(program& p, const int8_options& options, pass_note& note) {
-  const small_vector<value_id> known = quantizable_products(p.main());
+  const small_vector<value_id> known = quantizable_products(p.main(), !options.products_of_values);
   std::size_t of_values = 0, in_bodies = 0;
   for (std::uint32_t k = 0; k < p.modules(); ++k) {
     const module_graph& m = p.module({k});
@@ -72,6 +92,37 @@ void remark_on_others(program& p, const int8_options& options, pass_note& note) 
   };
   remark(of_values, " of the products are of two values and stay in floats: those with constant weights are quantized");
   remark(in_bodies, " of the products are in bodies of branches and loops and stay in floats");
+}
+
+const value_override* override_of(const int8_options& options, const std::string& name) {
+  const auto at = options.overrides.find(name);
+  return at == options.overrides.end() ? nullptr : &at->second;
+}
+
+// How a value of this name is stored, or nothing without a range.
+std::optional<quantized_value> numbers_for(const watched_value& w, const ranges& known, const int8_options& options) {
+  static const value_override none;
+  const value_override* const given = override_of(options, w.name);
+  const value_override& o = given ? *given : none;
+  const dtype type = o.type.value_or(options.activations);
+  if (o.scale || o.zero) {
+    if (!o.scale || !o.zero || !(*o.scale > 0))
+      raise(errc::invalid_argument, "an override of a scale has a zero point, and is above 0: '" + w.name + "'");
+    return quantized_value{w.value, type, *o.scale, *o.zero};
+  }
+  const auto at = known.find(w.name);
+  if (at == known.end() && !(o.low && o.high)) return std::nullopt;
+  range r = at == known.end() ? range{} : at->second.whole;
+  if (o.low) r.low = *o.low;
+  if (o.high) r.high = *o.high;
+  const bool is_signed = type == dtype::i8 || type == dtype::i16;
+  const scheme codes{type, o.symmetric.value_or(options.symmetric || is_signed), o.reduced.value_or(options.reduced),
+                     options.least_width};
+  const bool by_deviation = is_float8(type) && !o.low && !o.high && at->second.distribution;
+  const auto as =
+      by_deviation ? parameters_for_deviation(at->second.distribution->deviation, type) : parameters_for(r, codes);
+  if (!as) throw error(as.why()).at_instruction(w.name);
+  return quantized_value{w.value, type, as->scale, as->zero_point};
 }
 
 std::string label_of(const module_graph& m, value_id v) {
@@ -123,44 +174,56 @@ std::vector<std::string> prepared_names(const program& source, const program& pr
 
 std::vector<watched_value> values_to_quantize(const program& p, const int8_options& options) {
   program copy = p;  // looking for products compacts a program: a prepared one is compact, so that its values stay
-  return operands_of(p, chosen_products(copy, options));
+  std::vector<watched_value> out = operands_of(p, chosen_products(copy, options), options);
+  std::erase_if(out, [&](const watched_value& w) {
+    const value_override* const o = override_of(options, w.name);
+    return o && o->scale;
+  });
+  return out;
 }
 
-quantized_program to_int8(program p, const ranges& ranges, const int8_options& options) {
-  quantization_plan plan;
-  plan.weights = options.weights;
+namespace detail {
+
+quantized_program quantize_statically(program p, const ranges& known, const int8_options& options) {
+  quantization_plan plan{.weights = options.weights, .bias = options.bias};
   plan.weights.reduced = options.reduced;
+  plan.weights.least_width = options.least_width;
   const small_vector<value_id> products = chosen_products(p, options);
-  const bool symmetric = options.symmetric || options.activations == dtype::i8;
-  std::vector<value_id> known;
-  const std::vector<watched_value> operands = operands_of(p, products);
-  for (const watched_value& w : operands) {
-    const auto at = ranges.find(w.name);
-    if (at == ranges.end()) continue;
-    const auto as = parameters_for(at->second.whole, {options.activations, symmetric, options.reduced});
-    if (!as) throw error(as.why()).at_instruction(w.name);
-    plan.values.push_back({w.value, options.activations, as->scale, as->zero_point});
-    known.push_back(w.value);
-  }
-  quantized_program out;
-  for (const value_id v : products) {
-    const value_id operand = quantized_operand(p.main(), v);
-    if (dequantized_bytes(p.main(), operand) || std::find(known.begin(), known.end(), operand) != known.end()) {
-      plan.products.push_back(v);
-    } else {
-      out.note.remark(text("'" + label_of(p.main(), v) + "' stays in floats: its operand '" +
-                           label_of(p.main(), operand) + "' has no range"));
+  std::vector<value_id> ready;
+  const std::vector<watched_value> operands = operands_of(p, products, options);
+  for (const watched_value& w : operands)
+    if (const auto numbers = numbers_for(w, known, options)) {
+      plan.values.push_back(*numbers);
+      ready.push_back(w.value);
     }
+  quantized_program out;
+  const module_graph& m = p.main();
+  // why a product stays in floats, or nothing
+  const auto obstacle = [&](value_id v) -> std::string {
+    for (std::size_t side = 0; side < (has_constant_weights(m, v) ? 1u : 2u); ++side) {
+      const value_id x = quantized_operand(m, v, side);
+      if (std::find(ready.begin(), ready.end(), x) != ready.end()) continue;
+      const auto bytes = dequantized_bytes(m, x);
+      const bool same = bytes && is_float(bytes->type) == is_float(options.weights.type);
+      if (!same) return "its operand '" + label_of(m, x) + (bytes ? "' is of other numbers" : "' has no range");
+    }
+    return {};
+  };
+  for (const value_id v : products) {
+    if (const std::string why = obstacle(v); why.empty())
+      plan.products.push_back(v);
+    else
+      out.note.remark(text("'" + label_of(m, v) + "' stays in floats: " + why));
   }
-  const std::string fit = std::to_string(known.size()) + " of " + std::to_string(operands.size());
+  const std::string fit = std::to_string(ready.size()) + " of " + std::to_string(operands.size());
   if (plan.products.empty()) {
     std::string why = "ranges fit " + fit + " values that a dot or convolution with constant weights reads";
     if (!operands.empty()) why += ", such as '" + operands[0].name + "'";
-    why += ": found " + std::to_string(ranges.size()) + " of other names";
-    if (!ranges.empty()) why += ", such as '" + ranges.begin()->first + "'";
+    why += ": found " + std::to_string(known.size()) + " of other names";
+    if (!known.empty()) why += ", such as '" + known.begin()->first + "'";
     raise(errc::invalid_argument, why);
   }
-  if (known.size() != operands.size()) out.note.remark(text("ranges fit " + fit + " values that products read"));
+  if (ready.size() != operands.size()) out.note.remark(text("ranges fit " + fit + " values that products read"));
   remark_on_others(p, options, out.note);
   pass_note done = insert_quantization(p, plan);
   out.note.count(done.counts);
@@ -169,7 +232,20 @@ quantized_program to_int8(program p, const ranges& ranges, const int8_options& o
   return out;
 }
 
+}  // namespace detail
+
+quantized_program to_int8(program p, const ranges& known, const int8_options& options) {
+  check_type("activations are quantized to a type", options.activations);
+  check_type("weights are quantized to a type", options.weights.type);
+  for (const auto& [name, o] : options.overrides)
+    if (o.type) check_type("an activation is quantized to a type", *o.type);
+  return detail::quantize_statically(std::move(p), known, options);
+}
+
 quantized_program to_dynamic_int8(program p, const int8_options& options) {
+  if (options.weights.type != dtype::i8 || !options.weights.symmetric)
+    raise(fault::of(errc::invalid_argument, "weights of dynamic quantization are symmetric and of a type", dtype::i8,
+                    options.weights.type));
   quantization_plan plan;
   plan.weights = options.weights;
   plan.weights.reduced = options.reduced;

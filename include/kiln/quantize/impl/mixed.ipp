@@ -30,7 +30,7 @@ std::vector<std::string> worst_first(const program& p, const accuracy_report& r,
   const module_graph& m = p.main();
   program copy = p;
   std::vector<std::string> known, out;
-  for (const value_id v : quantizable_products(copy.main())) {
+  for (const value_id v : quantizable_products(copy.main(), !options.products_of_values)) {
     const auto& i = copy.main().producer(v);
     if (detail::is_listed(options.ops, i.op.name())) known.push_back(i.name.str());
   }

@@ -2,6 +2,21 @@
 
 #include <array>
 
+namespace kiln {
+
+namespace detail {
+constexpr auto dtype_words = [] {
+  std::array<std::string_view, all_dtypes> out{};
+  for (std::size_t k = 0; k < out.size(); ++k) out[k] = to_string(static_cast<dtype>(k));
+  return out;
+}();
+}  // namespace detail
+
+// Beside the enum, where rows look for it.
+constexpr std::span<const std::string_view> option_choices(dtype) { return detail::dtype_words; }
+
+}  // namespace kiln
+
 namespace kiln::quantize {
 namespace {
 
@@ -27,14 +42,18 @@ using options = quantizer_options;
 constexpr bool always(precision) { return true; }
 constexpr bool with_ranges(precision p) { return takes_ranges(p); }
 constexpr bool static_integers(precision p) { return p == precision::int8; }
+constexpr bool static_products(precision p) { return p == precision::int8 || p == precision::fp8; }
+constexpr bool products(precision p) { return static_products(p) || p == precision::dynamic_int8; }
+constexpr bool floats_of_eight_bits(precision p) { return p == precision::fp8; }
 constexpr bool integers(precision p) { return p == precision::int8 || p == precision::dynamic_int8; }
 constexpr bool blocks(precision p) { return p == precision::int4; }
-constexpr bool named_nodes(precision p) { return integers(p) || blocks(p); }
+constexpr bool named_nodes(precision p) { return products(p) || blocks(p) || info_of(p).blocks; }
 
 constexpr quantizer_option rows[] = {
     {make_option<&options::how, &how::to>("precision", "the precision"), always},
     {make_option<&options::ops>("ops", "the ops that it concerns; none: all that the precision concerns"), always},
     {make_option<&options::exclude>("exclude", "nodes that stay as they are, by their names"), named_nodes},
+    {make_option<&options::only>("only", "nodes that alone are quantized, by their names"), static_products},
     {make_option<&options::calibration, &calibration_options::method>("method", "how a range is chosen from values"),
      with_ranges},
     {make_option<&options::calibration, &calibration_options::percentile>("percentile",
@@ -63,10 +82,37 @@ constexpr quantizer_option rows[] = {
      static_integers},
     {make_option<&options::how, &how::int8, &int8_options::weights, &weight_quantization::per_channel>(
          "per_channel", "a scale for each output channel of weights, else one for all"),
-     integers},
+     products},
     {make_option<&options::how, &how::int8, &int8_options::reduced>(
          "reduce_range", "half the codes, for processors whose products of bytes saturate"),
      integers},
+    {make_option<&options::how, &how::int8, &int8_options::activations>(
+         "activation_type", "of values that products read: u8, i8, u16, i16, u4 or i4"),
+     static_integers},
+    {make_option<&options::how, &how::int8, &int8_options::weights, &weight_quantization::type>(
+         "weight_type", "of weights: i8, u8, i16, u16, i4 or u4"),
+     static_integers},
+    {make_option<&options::how, &how::int8, &int8_options::weights, &weight_quantization::symmetric>(
+         "symmetric_weights", "weights have no zero points"),
+     static_integers},
+    {make_option<&options::how, &how::int8, &int8_options::weights, &weight_quantization::from_floats>(
+         "float_weights", "weights stay floats that the program quantizes, for tools that train them"),
+     static_integers},
+    {make_option<&options::how, &how::int8, &int8_options::least_width>("minimum_range",
+                                                                        "ranges are widened to this at least"),
+     static_integers},
+    {make_option<&options::how, &how::int8, &int8_options::bias>("quantize_bias",
+                                                                 "biases are i32, of the scales' product"),
+     static_integers},
+    {make_option<&options::how, &how::int8, &int8_options::products_of_values>(
+         "all_products", "products of two values, too, neither of them weights"),
+     static_products},
+    {make_option<&options::how, &how::int8, &int8_options::exclude_results_of>("exclude_results_of",
+                                                                               "ops whose results stay in floats"),
+     static_integers},
+    {make_option<&options::how, &how::fp8, &fp8_options::type>("type",
+                                                               "of fp8: f8e4m3fn, f8e5m2, f8e4m3fnuz or f8e5m2fnuz"),
+     floats_of_eight_bits},
     {make_option<&options::min_sqnr>("min_sqnr", "decibels that outputs keep: what costs more stays in floats"),
      static_integers},
     {make_option<&options::how, &how::int4, &int4_options::format, &block_format::bits>(

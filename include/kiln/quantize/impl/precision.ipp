@@ -33,15 +33,24 @@ quantized_program in_narrow_floats(program p, const precision_options& options) 
 
 precision precision_named(std::string_view name) { return detail::named(name, precisions, "precision"); }
 
+std::vector<watched_value> values_with_ranges(const program& p, const precision_options& options) {
+  if (options.to == precision::int8) return values_to_quantize(p, options.int8);
+  if (options.to == precision::fp8) return values_to_quantize(p, options.fp8);
+  return takes_ranges(options.to) ? float_values(p) : std::vector<watched_value>{};
+}
+
 quantized_program with_precision(program p, const precision_options& options) {
   if (options.to == precision::as_written) return {std::move(p), pass_note("quantize")};
   if (!options.is_prepared) p = prepared(std::move(p));
   if (options.to == precision::dynamic_int8) return to_dynamic_int8(std::move(p), options.int8);
   if (options.to == precision::int4) return to_int4(std::move(p), options.int4);
-  if (options.to != precision::int8) return in_narrow_floats(std::move(p), options);
-  if (options.known.empty() && !values_to_quantize(p, options.int8).empty())
+  const precision_info& info = info_of(options.to);
+  if (info.blocks) return to_float_blocks(std::move(p), *info.blocks, options.float_blocks);
+  if (!info.needs_ranges) return in_narrow_floats(std::move(p), options);
+  if (options.known.empty() && !values_with_ranges(p, options).empty())
     raise(errc::invalid_argument,
-          "int8 needs the ranges of values: calibrate the program, or give a calibration table");
+          std::string(info.name) + " needs the ranges of values: calibrate the program, or give a calibration table");
+  if (options.to == precision::fp8) return to_fp8(std::move(p), options.known, options.fp8);
   return to_int8(std::move(p), options.known, options.int8);
 }
 

@@ -25,11 +25,14 @@ quantizer::quantizer(const program& source, quantizer_options options, const tar
   precision_options& how = options_.how;
   how.is_prepared = true;
   how.ops = options_.ops;
-  how.int8.exclude = how.int4.exclude = prepared_names(source, prepared_, options_.exclude);
-  how.int4.threads = compiling_.threads;
+  const std::vector<std::string> exclude = prepared_names(source, prepared_, options_.exclude);
+  how.int8.exclude = how.int4.exclude = how.fp8.exclude = how.float_blocks.exclude = exclude;
+  how.int8.only = how.fp8.only = prepared_names(source, prepared_, options_.only);
+  how.fp8.per_channel = how.int8.weights.per_channel;
+  how.fp8.products_of_values = how.int8.products_of_values;
+  how.int4.threads = how.float_blocks.threads = compiling_.threads;
   if (options_.ops.empty()) return;
-  how.int8.ops = options_.ops;
-  how.int4.ops = options_.ops;
+  how.int8.ops = how.int4.ops = how.fp8.ops = how.float_blocks.ops = options_.ops;
 }
 
 ranges quantizer::calibrate(const calibration_data& data, const calibration_progress& progress) const {

@@ -161,8 +161,12 @@ class ProgramTest(unittest.TestCase):
         migraphx.quantize_int8(p, cpu, calibration=[{name: x}], ins_names={"dot", "convolution"})
         p.compile(cpu)
         np.testing.assert_allclose(np.asarray(p.run({name: x})[0]), expected, atol=4 * close)
+        p = migraphx.parse_onnx(MODEL, default_dim_value=4)
         with self.assertRaises(RuntimeError):
-            migraphx.quantize_fp8(migraphx.parse_onnx(MODEL), cpu, [])
+            migraphx.quantize_fp8(p, cpu, [])
+        migraphx.quantize_fp8(p, cpu, calibration=[{name: x}])
+        p.compile(cpu)
+        np.testing.assert_allclose(np.asarray(p.run({name: x})[0]), expected, atol=4 * close)
 
     def test_autocast_fp8(self):
         p = migraphx.program()

@@ -11,11 +11,18 @@
 #include "kiln/backend/eigen/recurrent.hpp"
 #include "kiln/kernel/pool/problem.hpp"
 #include "kiln/lower/contraction.hpp"
+#include "kiln/pass/constant_folding.hpp"
 #include "kiln/pass/expand_block_dequantize.hpp"
+#include "kiln/pass/fold_batch_norm.hpp"
 #include "kiln/pass/fuse_prologue.hpp"
+#include "kiln/pass/fuse_quantization.hpp"
+#include "kiln/pass/fuse_stored_keys.hpp"
 #include "kiln/pass/fuse_stored_weights.hpp"
 #include "kiln/pass/gather_stored_numbers.hpp"
 #include "kiln/pass/integer_products.hpp"
+#include "kiln/pass/move_quantization.hpp"
+#include "kiln/pass/quantize_before_views.hpp"
+#include "kiln/pass/reduce_in_rows.hpp"
 #include "kiln/pass/widen_floats.hpp"
 
 namespace kiln {
@@ -64,14 +71,22 @@ std::string eigen_target::machine(unsigned threads) const {
 
 target_passes eigen_target::passes() const {
   static constexpr named_pass<program> forms[] = {
+      {"move_quantization", [](program& p) { return move_quantization(p); }},
       {"integer_products", [](program& p) { return integer_products(p); }},
+      {"quantize_before_views", [](program& p) { return quantize_before_views(p); }},
+      {"reduce_in_rows", [](program& p) { return reduce_in_rows(p); }},
       {"gather_stored_numbers", [](program& p) { return gather_stored_numbers(p); }},
       {"expand_block_dequantize", [](program& p) { return expand_block_dequantize(p, false); }},
       {"widen_floats", [](program& p) { return widen_floats(p); }},
+      // factors that conversions kept apart from the weights
+      {"constant_folding", [](program& p) { return constant_folding(p); }},
+      {"fold_batch_norm", [](program& p) { return fold_batch_norm(p); }},
   };
   static constexpr named_pass<program> fuse[] = {
       {"fuse_prologue", [](program& p) { return fuse_prologue(p); }},
+      {"fuse_quantization", [](program& p) { return fuse_quantization(p); }},
       {"fuse_stored_weights", [](program& p) { return fuse_stored_weights(p); }},
+      {"fuse_stored_keys", [](program& p) { return fuse_stored_keys(p); }},
   };
   return {forms, fuse};
 }
@@ -89,17 +104,19 @@ lower::layout_role eigen_target::role(const program& whole, const basic_instruct
   const auto* pooling = instruction.op.get_if<op::pooling>();
   if (made.type == dtype::f32 && pooling && pooling->mode != op::pooling_mode::lp) return layout_role::adapts;
   if (made.type == dtype::f32 && instruction.op.is<op::lrn>()) return layout_role::propagates;
+  if (made.type != dtype::f32 && pooling && pooling->mode == op::pooling_mode::max) return layout_role::propagates;
   return lower::pointwise_role(instruction);
 }
 
 std::unique_ptr<kernel> eigen_target::make_kernel(const kernel_request& request) const {
   using lower = std::unique_ptr<kernel> (*)(const kernel_request&);
   // Means of whole images are rows, too, but `lower_window` reads NHWC in order: it comes first.
-  constexpr lower families[] = {eigen::lower_window,        eigen::lower_rows,      eigen::lower_dot,
-                                eigen::lower_convolution,   eigen::lower_integers,  eigen::lower_quantized,
-                                eigen::lower_attention,     eigen::lower_gather,    eigen::lower_recurrent,
-                                eigen::lower_deconvolution, eigen::lower_placement, eigen::lower_arg_extreme,
-                                eigen::lower_product,       eigen::lower_squares,   eigen::lower_fourier};
+  constexpr lower families[] = {eigen::lower_window,        eigen::lower_byte_pooling, eigen::lower_rows,
+                                eigen::lower_dot,           eigen::lower_convolution,  eigen::lower_integers,
+                                eigen::lower_byte_matrices, eigen::lower_quantized,    eigen::lower_attention,
+                                eigen::lower_gather,        eigen::lower_recurrent,    eigen::lower_deconvolution,
+                                eigen::lower_placement,     eigen::lower_arg_extreme,  eigen::lower_product,
+                                eigen::lower_squares,       eigen::lower_fourier};
   for (lower family : families)
     if (auto made = family(request)) return made;
   return nullptr;

@@ -71,8 +71,9 @@ class integer_addends {
 
   // Whether the kernel keeps input `i`.
   bool took(std::size_t i) const { return std::find(taken_.begin(), taken_.end(), i) != taken_.end(); }
-  // Whether numbers for the columns are all that is added.
-  bool by_columns() const { return !less_ && open_.empty(); }
+  // Whether numbers for the columns may be all that is added, and whether they are in a run.
+  bool by_columns() const { return !less_; }
+  bool by_columns(std::span<const tensor> in) const { return by_columns() && open_by_columns(in); }
   std::size_t kept_bytes() const { return less_.size(); }
   // 32-bit numbers of memory that `describe` takes.
   std::int64_t open_numbers(std::int64_t rows) const { return open_.empty() ? 0 : (rows + 1) * (columns_ + 64); }
@@ -89,16 +90,19 @@ class integer_addends {
       p.less_rows = static_cast<std::int64_t>(less_.size()) / 4 / columns_;
     }
     if (open_.empty()) return;
-    bool by_row = false;
-    for (const integer_addend& a : open_) by_row = by_row || has_other_dims(in[a.input].lens, in[a.input].strides);
-    if (by_row)
-      add_rows(p, in, lens, memory, seen);
-    else
+    if (open_by_columns(in))
       add_columns(p, in, memory);
+    else
+      add_rows(p, in, lens, memory, seen);
   }
 
  private:
   std::size_t column_dim(std::size_t rank) const { return convolves_ ? 1 : rank - 1; }
+
+  bool open_by_columns(std::span<const tensor> in) const {
+    return std::none_of(open_.begin(), open_.end(),
+                        [&](const integer_addend& a) { return has_other_dims(in[a.input].lens, in[a.input].strides); });
+  }
 
   // 32-bit sums wrap.
   static void add_to(std::int32_t& sum, std::int32_t sign, std::int32_t x) {

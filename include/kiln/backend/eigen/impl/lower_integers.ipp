@@ -2,7 +2,8 @@
 #include "kiln/backend/eigen/impl/integer_addends.hpp"
 #include "kiln/backend/eigen/impl/requantization_form.hpp"
 #include "kiln/backend/eigen/rows.hpp"
-#include "kiln/op/quant/integer_convolution.hpp"
+#include "kiln/kernel/int8/quantize.hpp"
+#include "kiln/pass/fuse_quantization.hpp"
 #include "kiln/runtime/thread_pool.hpp"
 
 namespace kiln::eigen {
@@ -14,12 +15,22 @@ std::size_t aligned(std::size_t bytes) { return (bytes + 63) / 64 * 64; }
 
 class integer_kernel final : public kernel {
  public:
-  integer_kernel(lower::contraction_body<module_graph> body, const kernel_request& r) : body_(std::move(body)) {
+  integer_kernel(lower::contraction_body<module_graph> body, const std::optional<byte_prologue_form>& prologue,
+                 const kernel_request& r)
+      : body_(std::move(body)) {
     if (const auto* conv = body_.op.get_if<op::integer_convolution>()) {
-      conv_ = op::convolution{.stride = conv->stride, .dilation = conv->dilation, .pads = conv->pads};
+      conv_ =
+          op::convolution{.stride = conv->stride, .dilation = conv->dilation, .pads = conv->pads, .group = conv->group};
       outside_ = static_cast<std::int32_t>(conv->outside);
     }
-    is_signed_ = r.inputs[body_.operands[0]].type == dtype::i8;
+    is_signed_ = (prologue ? prologue->type : r.inputs[body_.operands[0]].type) == dtype::i8;
+    if (prologue) {
+      const byte_prologue_form& f = *prologue;
+      quantization_.emplace();
+      quantization_->to = byte_rounding_of(f.scale, f.least, f.most, f.low - f.zero, f.high - f.zero);
+      quantization_->zero = static_cast<std::int32_t>(f.zero);
+      quantization_->divides = !quantization_->to.rounds_as_division();
+    }
     if (body_.has_epilogue()) form_ = find_form(body_);
     pack(r);
     if (form_)
@@ -37,7 +48,7 @@ class integer_kernel final : public kernel {
   }
 
   std::string name() const override {
-    return std::string(conv_ ? "integer convolution" : "integer dot") +
+    return std::string(quantization_ ? "quantize+" : "") + (conv_ ? "integer convolution" : "integer dot") +
            (!body_.has_epilogue()                              ? ""
             : !requantization_                                 ? "+epilogue"
             : requantization_->how.result_kind == kind::floats ? "+rescale"
@@ -71,14 +82,15 @@ class integer_kernel final : public kernel {
     kernels::integer_problem p;
     p.m = at.rows, p.n = columns_;
     p.b = reinterpret_cast<const std::int32_t*>(packed_.data());
-    isa.place(*l.pool, at.problem, at.image(l.in[body_.operands[0]], conv_.has_value(), outside_),
-              at.copies ? scratch + at.copy : nullptr, reinterpret_cast<std::ptrdiff_t*>(scratch + at.runs), p);
+    isa.place(*l.pool, at.problem, at.image(*this, l.in[body_.operands[0]]), at.copies ? scratch + at.copy : nullptr,
+              reinterpret_cast<std::ptrdiff_t*>(scratch + at.runs), p);
     addends_.describe(p, l.in, seen(out, out).lens, reinterpret_cast<std::int32_t*>(scratch + at.corrections),
                       [&](const tensor& t) { return seen(t, out); });
     tensor made = at.made;
     if (at.apart) made.data = scratch + at.product;
     if (at.requantizes) {
-      isa.requantize(*l.pool, p, sums, requantized(l.in, out, made), at.planes);
+      auto* const scales = reinterpret_cast<float*>(scratch + at.scales);
+      isa.requantize(*l.pool, p, sums, requantized(l.in, out, made, scales), at.planes);
     } else if (whole_) {
       isa.multiply(*l.pool, p, sums, {nullptr, nullptr, made.as<std::int32_t>(), columns_});
       return run_rows(*whole_, {whole_operands(l.in, made), l.out, l.scratch.subspan(at.bytes), l.pool, nullptr});
@@ -134,10 +146,24 @@ class integer_kernel final : public kernel {
     const tensor& t = in[requantization_->addend];
     return t.lens == out.lens && row_step(seen(t, out));
   }
-  kernels::requantization requantized(std::span<const tensor> in, const tensor& out, const tensor& made) const {
-    kernels::requantization how = requantization_->how;
-    how.scale = requantization_->scale.data();
-    if (!requantization_->bias.empty()) how.bias = requantization_->bias.data();
+  // Whether the scales of the form, if a run has them, are numbers for the columns.
+  bool binds_scale(std::span<const tensor> in) const {
+    if (requantization_->scale_input == none) return true;
+    const tensor& t = in[requantization_->scale_input];
+    for (std::size_t d = 0; d < t.rank(); ++d)
+      if (d != column_dim(t) && t.lens[d] != 1 && t.strides[d] != 0) return false;
+    return true;
+  }
+  std::size_t column_dim(const tensor& t) const { return conv_ ? 1 : t.rank() - 1; }
+  kernels::requantization requantized(std::span<const tensor> in, const tensor& out, const tensor& made,
+                                      float* scales) const {
+    const bool scales_vary = requantization_->scale_input != none;
+    if (scales_vary) {
+      const tensor& t = in[requantization_->scale_input];
+      const std::int64_t step = t.lens[column_dim(t)] == 1 ? 0 : t.strides[column_dim(t)];
+      for (std::int64_t n = 0; n < columns_; ++n) scales[n] = t.as<const float>()[n * step];
+    }
+    kernels::requantization how = requantization_->bound(scales_vary ? scales : nullptr);
     if (requantization_->addend != none) {
       const tensor& t = in[requantization_->addend];
       how.addend = t.data;
@@ -157,7 +183,7 @@ class integer_kernel final : public kernel {
     bool requantizes = false;  // the epilogue is applied in registers
     bool apart = false;        // the result is made in scratch memory
     float_planes planes{};
-    std::size_t copy = 0, runs = 0, corrections = 0, product = 0, bytes = 0;
+    std::size_t copy = 0, runs = 0, corrections = 0, scales = 0, product = 0, bytes = 0;
 
     places(const integer_kernel& k, std::span<const tensor> in, const tensor& out, unsigned threads) : made(out) {
       const integer_table& isa = *kiln_eigen_integers();
@@ -177,12 +203,13 @@ class integer_kernel final : public kernel {
         return at;
       };
       take(isa.scratch_size(threads) * 4);
-      copies = !reads_in_place(image(x, k.conv_.has_value(), k.outside_));
+      copies = !reads_in_place(image(k, x));
       runs = take(isa.windows(problem).count * static_cast<std::int64_t>(sizeof(std::ptrdiff_t)));
       if (copies) copy = take(isa.image_size(problem));
       corrections = take(k.addends_.open_numbers(rows) * 4);
-      requantizes = k.requantization_ && k.binds_addend(in, out);
+      requantizes = k.requantization_ && k.addends_.by_columns(in) && k.binds_addend(in, out) && k.binds_scale(in);
       if (requantizes) {
+        if (k.requantization_->scale_input != none) scales = take((k.columns_ + 64) * 4);
         const bool in_rows = row_step(k.seen(out, out)).has_value();
         if (!in_rows && out.type == dtype::f32 && out.dense()) {
           const std::int64_t pixels = problem.output_pixels();
@@ -197,19 +224,21 @@ class integer_kernel final : public kernel {
       made.strides = k.conv_ ? lower::nhwc_strides(out.lens) : row_major(out.lens);
       product = take(out.elements() * static_cast<std::int64_t>(size_of(made.type)));
     }
-    kernels::byte_image image(const tensor& x, bool convolves, std::int32_t outside) const {
+    kernels::byte_image image(const integer_kernel& k, const tensor& x) const {
+      const auto width = static_cast<std::ptrdiff_t>(size_of(x.type));
       kernels::byte_image i;
-      i.outside = outside;
+      i.outside = k.outside_;
       i.at = x.data;
-      i.is_signed = x.type == dtype::i8;
-      if (!convolves) {
+      i.is_signed = k.is_signed_;
+      if (k.quantization_) i.floats = &*k.quantization_;
+      if (!k.conv_) {
         i.channel = 1;
         i.axis[1] = i.axis[2] = problem.in_channels;
         return i;
       }
-      i.batch = x.strides[0];
-      i.channel = x.lens[1] == 1 ? 1 : x.strides[1];
-      for (std::size_t d = 2; d < x.rank(); ++d) i.axis[d + 3 - x.rank()] = x.strides[d];
+      i.batch = x.strides[0] * width;
+      i.channel = (x.lens[1] == 1 ? 1 : x.strides[1]) * width;
+      for (std::size_t d = 2; d < x.rank(); ++d) i.axis[d + 3 - x.rank()] = x.strides[d] * width;
       return i;
     }
 
@@ -218,15 +247,17 @@ class integer_kernel final : public kernel {
     bool reads_in_place(const kernels::byte_image& x) const {
       const integer_table& isa = *kiln_eigen_integers();
       const integer_windows w = isa.windows(problem);
+      if (x.floats || !isa.reads_bytes || x.is_signed || x.channel != 1 || problem.padded()) return false;
+      if (w.by_channel) return problem.in_channels % isa.channel_block == 0;
       const bool adjacent = w.each == problem.in_channels || x.axis[2] == problem.in_channels;
-      return isa.reads_bytes && !x.is_signed && x.channel == 1 && adjacent && !problem.padded() &&
-             w.each % isa.depth == 0;
+      return adjacent && w.each % isa.depth == 0;
     }
   };
 
   // What the kernel knows of its convolution.
   void describe(const ints& weights) {
-    problem_.in_channels = weights[1];
+    problem_.groups = conv_->group;
+    problem_.in_channels = weights[1] * conv_->group;
     problem_.out_channels = weights[0];
     const std::size_t axes = weights.size() - 2;
     for (std::size_t d = 0; d < axes; ++d) {
@@ -239,47 +270,81 @@ class integer_kernel final : public kernel {
       problem_.pad_end[to] = conv_->pads[axes + d];
     }
   }
-  // Weights [outputs, inputs, kernel...] as columns over the windows' words: channels of a tap are neighbors.
+  // Weights [outputs, inputs of a group, kernel...] as columns over the windows' words: channels of a tap are
+  // neighbors.
   static std::vector<std::int8_t> along_windows(const std::int8_t* from, const kernels::conv_problem& p,
-                                                const integer_windows& w, std::int64_t depth) {
-    const std::int64_t taps = p.taps(), inputs = p.in_channels, of_run = w.each / inputs;
+                                                std::int64_t inputs, std::int64_t joined, const integer_windows& w,
+                                                std::int64_t depth) {
+    const std::int64_t taps = p.taps(), of_run = w.each / p.group_inputs(), filters = p.group_outputs() / joined;
     const std::int64_t run_depth = w.words * kiln_eigen_integers()->depth;
     std::vector<std::int8_t> turned(static_cast<std::size_t>(p.out_channels * depth), 0);
     for (std::int64_t m = 0; m < p.out_channels; ++m)
       for (std::int64_t t = 0; t < taps; ++t)
         for (std::int64_t c = 0; c < inputs; ++c)
-          turned[static_cast<std::size_t>(m * depth + t / of_run * run_depth + t % of_run * inputs + c)] =
-              from[(m * inputs + c) * taps + t];
+          turned[static_cast<std::size_t>(m * depth + t / of_run * run_depth + t % of_run * p.group_inputs() +
+                                          m / filters % joined * inputs + c)] = from[(m * inputs + c) * taps + t];
     return turned;
   }
 
   void pack(const kernel_request& r) {
     const integer_table& isa = *kiln_eigen_integers();
     const std::size_t w = body_.operands[1];
-    const layout& at = r.constant_layouts[w];
-    const ints lens = to_ints(at.lens), strides = to_ints(at.strides);
-    integer_windows windows;
-    std::int64_t depth = lens[lens.size() - 2];
-    columns_ = lens.back();
-    if (conv_) {
-      describe(lens);
-      columns_ = lens[0];
-      windows = isa.windows(problem_);
-      depth = windows.count * windows.words * isa.depth;
-    }
-    packed_ = r.packed(static_cast<std::size_t>(isa.packed_size(depth, columns_)) * 4, [&](std::byte* memory) {
-      auto* const to = reinterpret_cast<std::int32_t*>(memory);
-      const auto* const from = reinterpret_cast<const std::int8_t*>(r.constants[w]->bytes());
-      if (!conv_)
-        return isa.pack(*r.pool, to, from + at.offset.value(), strides[lens.size() - 2], strides[lens.size() - 1],
-                        depth, columns_);
-      isa.pack(*r.pool, to, along_windows(from, problem_, windows, depth).data(), 1, depth, depth, columns_);
-    });
-    const auto* const packed = reinterpret_cast<const std::int32_t*>(packed_.data());
+    const ints lens = to_ints(r.constant_layouts[w].lens);
+    columns_ = conv_ ? lens[0] : lens.back();
+    std::vector<std::int32_t> sums;  // of the columns
+    if (conv_)
+      sums = pack_filters(r, lens);
+    else
+      sums = pack_matrix(r, lens);
     std::vector<std::int32_t> shift(static_cast<std::size_t>(columns_), 0);
-    if (is_signed_)
-      for (std::int64_t n = 0; n < columns_; ++n) shift[static_cast<std::size_t>(n)] = -isa.signed_offset * packed[n];
+    for (std::size_t n = 0; is_signed_ && n < shift.size(); ++n) shift[n] = -isa.signed_offset * sums[n];
     addends_.begin(std::move(shift), conv_.has_value());
+  }
+  const std::int8_t* weights(const kernel_request& r) const {
+    const std::size_t w = body_.operands[1];
+    return reinterpret_cast<const std::int8_t*>(r.constants[w]->bytes()) + r.constant_layouts[w].offset.value();
+  }
+  std::vector<std::int32_t> pack_matrix(const kernel_request& r, const ints& lens) {
+    const integer_table& isa = *kiln_eigen_integers();
+    const ints strides = to_ints(r.constant_layouts[body_.operands[1]].strides);
+    const std::size_t row = lens.size() - 2, col = lens.size() - 1;
+    packed_ = r.packed(static_cast<std::size_t>(isa.packed_size(lens[row], columns_)) * 4, [&](std::byte* memory) {
+      isa.pack(*r.pool, reinterpret_cast<std::int32_t*>(memory), weights(r), strides[row], strides[col], lens[row],
+               columns_);
+    });
+    return sums_of(1, 0);
+  }
+  std::vector<std::int32_t> pack_filters(const kernel_request& r, const ints& lens) {
+    const integer_table& isa = *kiln_eigen_integers();
+    describe(lens);
+    if (isa.windows(problem_).by_channel) {
+      const std::int64_t taps = problem_.taps();
+      packed_ =
+          r.packed(static_cast<std::size_t>(isa.packed_channels_size(taps, columns_)) * 4, [&](std::byte* memory) {
+            isa.pack_channels(reinterpret_cast<std::int32_t*>(memory), weights(r), taps, columns_);
+          });
+      return sums_of(1, 0);
+    }
+    const std::int64_t joined = isa.joined_groups(problem_);
+    problem_.groups /= joined;
+    const integer_windows windows = isa.windows(problem_);
+    const std::int64_t depth = windows.count * windows.words * isa.depth, outputs = problem_.group_outputs();
+    const std::int64_t each = isa.packed_size(depth, outputs);
+    packed_ = r.packed(static_cast<std::size_t>(each * problem_.groups) * 4, [&](std::byte* memory) {
+      const auto turned = along_windows(weights(r), problem_, lens[1], joined, windows, depth);
+      for (std::int64_t g = 0; g < problem_.groups; ++g)
+        isa.pack(*r.pool, reinterpret_cast<std::int32_t*>(memory) + g * each, turned.data() + g * outputs * depth, 1,
+                 depth, depth, outputs);
+    });
+    return sums_of(problem_.groups, each);
+  }
+  // The sums of the weights' columns, with which the packed weights of each group begin.
+  std::vector<std::int32_t> sums_of(std::int64_t groups, std::int64_t group) const {
+    const auto* const packed = reinterpret_cast<const std::int32_t*>(packed_.data());
+    std::vector<std::int32_t> sums;
+    for (std::int64_t g = 0; g < groups; ++g)
+      sums.insert(sums.end(), packed + g * group, packed + g * group + columns_ / groups);
+    return sums;
   }
 
   lower::contraction_body<module_graph> body_;
@@ -287,7 +352,8 @@ class integer_kernel final : public kernel {
   kernels::conv_problem problem_;  // of the convolution; batch and extents are the run's
   std::optional<integer_form> form_;
   std::optional<requantization_form> requantization_;
-  std::unique_ptr<tile_program> whole_;  // the epilogue over whole sums, where it has no such form
+  std::optional<kernels::byte_quantization> quantization_;  // of floats that are the left operand
+  std::unique_ptr<tile_program> whole_;                     // the epilogue over whole sums, where it has no such form
   std::unique_ptr<kernel> copy_ = eigen_target().make_copy(nullptr);
   std::int64_t columns_ = 0;
   bool is_signed_ = false;
@@ -299,15 +365,22 @@ class integer_kernel final : public kernel {
 }  // namespace
 
 std::unique_ptr<kernel> lower_integers(const kernel_request& r) {
-  auto body = lower::split_contraction(r.whole, r.instruction);
+  std::optional<byte_prologue_form> prologue;
+  auto body = lower::split_contraction(r.whole, r.instruction,
+                                       [&](const module_graph& m, value_id end) -> std::optional<std::size_t> {
+                                         prologue = find_byte_prologue(m, end);
+                                         return prologue ? std::optional(prologue->data) : std::nullopt;
+                                       });
   if (!body || !(body->op.is<op::integer_dot>() || body->op.is<op::integer_convolution>())) return nullptr;
   const std::size_t w = body->operands[1];
   if (r.instruction.results.size() != 1 || !r.constants[w] || !is_constant(r.constant_layouts[w].lens)) return nullptr;
+  const auto* const product = body->op.get_if<op::integer_dot>();
+  if (product && (product->left_zero != 0 || product->right_zero != 0 || r.inputs[w].type != dtype::i8)) return nullptr;
   const layout& at = r.constant_layouts[w];
   if (body->op.is<op::integer_convolution>() && !at.is_standard()) return nullptr;
   for (std::size_t d = 0; d + 2 < at.lens.size() && body->op.is<op::integer_dot>(); ++d)
     if (!(at.strides[d] == dimension(0)) && !(at.lens[d] == dimension(1))) return nullptr;
-  return std::make_unique<integer_kernel>(std::move(*body), r);
+  return std::make_unique<integer_kernel>(std::move(*body), prologue, r);
 }
 
 }  // namespace kiln::eigen

@@ -3,6 +3,7 @@
 #include "kiln/backend/eigen/epilogue.hpp"
 #include "kiln/backend/eigen/quantized.hpp"
 #include "kiln/core/mapped_file.hpp"
+#include "kiln/op/quant/range.hpp"
 #include "kiln/pass/stored_weights.hpp"
 #include "kiln/runtime/thread_pool.hpp"
 
@@ -69,15 +70,20 @@ class quantized_kernel final : public kernel {
     form_.bits = static_cast<int>(stored_bits(op, data));
     const int sign_offset = is_signed_integer(data) ? 1 << (form_.bits - 1) : 0;
     form_.zero = static_cast<float>(op.zero + sign_offset);
+    form_.numbers = number_format_of(op.floats ? dtype::f4e2m1 : data);
+    form_.factor = op.factor;
     if (operands_.size() > 2)
       form_.zeros = is_float(r.inputs[operands_[2]].type) ? zero_format::floats : zero_format::bytes;
     const quantized_table& isa = *kiln_eigen_quantized();
-    rounds_ = op.bytes_suffice && form_.bits <= isa.byte_bits && form_.block % 16 == 0;
+    rounds_ = op.bytes_suffice && !form_.numbers.is_float() && op.factor == 1 && form_.bits <= isa.byte_bits &&
+              form_.block % 16 == 0;
     quantized_source from;
     from.scale_type = scale_type_of(r.inputs[operands_[1]].type);
     if (form_.zeros == zero_format::floats) from.float_zeros = scale_type_of(r.inputs[operands_[2]].type);
     const literal& scales = *r.constants[operands_[1]];
-    form_.scales = static_cast<scale_format>(r.decide(3, [&] {
+    form_.scales = static_cast<scale_format>(r.decide(5, [&] {
+      if (from.scale_type >= scale_format::e8m0)
+        return are_plain_scales(scales, from.scale_type) ? from.scale_type : scale_format::f32;
       if (from.scale_type != scale_format::f32) return from.scale_type;
       return isa.are_halves(scales.bytes(), scales.elements()) ? scale_format::f16 : scale_format::f32;
     }));
@@ -93,8 +99,8 @@ class quantized_kernel final : public kernel {
   }
 
   std::string name() const override {
-    return "dot of " + std::to_string(form_.bits) + "-bit blocks" + (body_.epilogue ? "+epilogue" : "") +
-           (rounds_ ? " (bytes)" : " (floats)");
+    return "dot of " + std::to_string(form_.bits) + (form_.numbers.is_float() ? "-bit float blocks" : "-bit blocks") +
+           (body_.epilogue ? "+epilogue" : "") + (rounds_ ? " (bytes)" : " (floats)");
   }
   bool packed_input(std::size_t i) const override {
     return std::find(operands_.begin(), operands_.end(), i) != operands_.end();
@@ -132,7 +138,31 @@ class quantized_kernel final : public kernel {
 
  private:
   static scale_format scale_type_of(dtype t) {
-    return t == dtype::f16 ? scale_format::f16 : t == dtype::bf16 ? scale_format::bf16 : scale_format::f32;
+    switch (t) {
+      case dtype::f16: return scale_format::f16;
+      case dtype::bf16: return scale_format::bf16;
+      case dtype::f8e8m0: return scale_format::e8m0;
+      case dtype::f8e4m3fn: return scale_format::e4m3;
+      default: return scale_format::f32;
+    }
+  }
+  static number_format number_format_of(dtype t) {
+    switch (t) {
+      case dtype::f4e2m1: return {1, 1};
+      case dtype::f8e4m3fn: return {3, 7};
+      case dtype::f8e4m3fnuz: return {3, 8};
+      case dtype::f8e5m2: return {2, 15};
+      case dtype::f8e5m2fnuz: return {2, 16};
+      default: return {};
+    }
+  }
+  // Whether codes of scales are none that a kernel would have to treat apart.
+  static bool are_plain_scales(const literal& scales, scale_format type) {
+    const std::span<const std::byte> codes(scales.bytes(), static_cast<std::size_t>(scales.elements()));
+    return std::all_of(codes.begin(), codes.end(), [type](std::byte b) {
+      const auto code = static_cast<unsigned>(b);
+      return type == scale_format::e8m0 ? code != 0 && code != 255 : code < 0x7f;
+    });
   }
   quantized_problem problem(std::span<const tensor> in, const tensor& product) const {
     quantized_problem p;
@@ -185,7 +215,9 @@ std::unique_ptr<kernel> lower_quantized(const kernel_request& r) {
   if (!body) return nullptr;
   for (std::size_t k = 0; k < body->weights.operands.size(); ++k) {
     const dtype t = r.inputs[body->operands[k]].type;
-    if (!lies_in_rows(r, body->operands[k]) || (k > 0 && t == dtype::f64)) return nullptr;
+    const bool is_read =
+        k == 0 || t == dtype::f8e8m0 || t == dtype::f8e4m3fn || (t != dtype::f64 && !quantize::is_float8(t));
+    if (!lies_in_rows(r, body->operands[k]) || !is_read) return nullptr;
   }
   return std::make_unique<quantized_kernel>(*body, r);
 }

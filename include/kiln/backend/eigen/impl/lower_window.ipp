@@ -1,4 +1,5 @@
 #include "kiln/backend/eigen/affine.hpp"
+#include "kiln/backend/eigen/integers.hpp"
 #include "kiln/backend/eigen/lower.hpp"
 #include "kiln/backend/eigen/rows.hpp"
 #include "kiln/lower/contraction.hpp"
@@ -55,26 +56,10 @@ class pooling_kernel final : public kernel {
     const tensor &x = l.in[0], &y = l.out[0];
     if (y.elements() == 0) return;
     const window_result result(x, y, l.scratch);
-    kernels::pooling_problem p;
+    kernels::pooling_problem p = pooling_problem_of(attributes_, x, y);
     p.x = x.as<const float>();
     p.y = result.at();
-    p.planes = x.lens[0] * x.lens[1];
     if (result.written().nchw) p.image_planes = x.lens[1], p.y_image = result.written().nchw->image;
-    p.average = attributes_.mode == op::pooling_mode::average;
-    p.count_padding = attributes_.count_include_pad;
-    const std::size_t axes = x.rank() - 2;
-    for (std::size_t d = 0; d < axes; ++d) {
-      const std::size_t to = 3 - axes + d;
-      p.input[to] = x.lens[d + 2];
-      p.output[to] = y.lens[d + 2];
-      p.window[to] = attributes_.lengths[d];
-      if (!attributes_.stride.empty()) p.stride[to] = attributes_.stride[d];
-      if (!attributes_.dilation.empty()) p.dilation[to] = attributes_.dilation[d];
-      if (!attributes_.pads.empty()) {
-        p.pad_begin[to] = attributes_.pads[d];
-        p.pad_end[to] = attributes_.pads[axes + d];
-      }
-    }
     if (result.from().nhwc)
       kiln_eigen_isa()->pool_nhwc(*l.pool, p, {x.lens[0], x.lens[1], result.from().step, result.written().step});
     else
@@ -178,6 +163,27 @@ class lrn_kernel final : public kernel {
 };
 
 }  // namespace
+
+kernels::pooling_problem pooling_problem_of(const op::pooling& attributes, const tensor& x, const tensor& y) {
+  kernels::pooling_problem p;
+  p.planes = x.lens[0] * x.lens[1];
+  p.average = attributes.mode == op::pooling_mode::average;
+  p.count_padding = attributes.count_include_pad;
+  const std::size_t axes = x.rank() - 2;
+  for (std::size_t d = 0; d < axes; ++d) {
+    const std::size_t to = 3 - axes + d;
+    p.input[to] = x.lens[d + 2];
+    p.output[to] = y.lens[d + 2];
+    p.window[to] = attributes.lengths[d];
+    if (!attributes.stride.empty()) p.stride[to] = attributes.stride[d];
+    if (!attributes.dilation.empty()) p.dilation[to] = attributes.dilation[d];
+    if (!attributes.pads.empty()) {
+      p.pad_begin[to] = attributes.pads[d];
+      p.pad_end[to] = attributes.pads[axes + d];
+    }
+  }
+  return p;
+}
 
 // Means of images and what a fused body computes of them alone; null for others.
 static std::unique_ptr<kernel> lower_image_mean(const kernel_request& r) {

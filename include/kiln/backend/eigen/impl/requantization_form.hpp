@@ -11,9 +11,33 @@ namespace kiln::eigen::integer_epilogues {
 // An epilogue as `kernels::requantization` computes it, bit by bit as the ops would.
 struct requantization_form {
   kernels::requantization how;
-  std::vector<float> scale, bias;  // of the columns and those of a last vector; `bias` may be empty
-  std::size_t addend = none;       // which input of the instruction
+  std::vector<float> scale, bias, late_bias;  // of the columns and those of a last vector; biases may be empty
+  std::size_t scale_input = none;             // which input of the instruction has a run's numbers for the columns
+  std::size_t addend = none;                  // likewise the addend
+
+  // What a run applies, save its operands.
+  kernels::requantization bound(const float* run_scale) const {
+    kernels::requantization out = how;
+    out.scale = run_scale ? run_scale : scale.data();
+    if (!bias.empty()) out.bias = bias.data();
+    if (!late_bias.empty()) out.late_bias = late_bias.data();
+    return out;
+  }
 };
+
+// How floats between two numbers are divided and rounded, then clipped to whole numbers. Division and rounding keep
+// order: the floats' own bounds, divided and rounded as the ops do, become bounds of the whole numbers.
+inline kernels::byte_rounding byte_rounding_of(double scale, double least, double most, double low, double high) {
+  kernels::byte_rounding to;
+  to.scale = static_cast<float>(scale);
+  to.inverse = 1 / to.scale;
+  const auto bounded = [&](double bound) {
+    const double whole = static_cast<double>(kiln::round(static_cast<float>(bound) / to.scale));
+    return static_cast<float>(std::clamp(whole, low, high));
+  };
+  to.low = bounded(least), to.high = bounded(most);
+  return to;
+}
 
 // Finds the form: follows the floats from the converted sums to the result.
 class requantization_finder {
@@ -33,17 +57,19 @@ class requantization_finder {
     read_affine();
     if (!in_bounds()) return std::nullopt;
     bool ended = false;
-    if (const auto first = read_rounding()) {
+    if (auto first = read_rounding()) {
       if (first->bytes)
         ended = end_in_bytes(*first);
       else if (form_.how.rounds = reads_floats_again(*first), form_.how.first = first->to; !form_.how.rounds)
         return std::nullopt;
     }
+    if (!ended && form_.how.rounds) form_.late_bias = read_bias();
+    if (!in_bounds()) return std::nullopt;
     if (!ended && next<op::add>()) {
       if (!read_addend()) return std::nullopt;
     }
     if (!ended && form_.how.addend_kind != kind::floats) {
-      const auto last = read_rounding();
+      auto last = read_rounding();
       if (last && last->bytes) {
         ended = end_in_bytes(*last);
       } else if (last && reads_floats_again(*last)) {
@@ -53,6 +79,8 @@ class requantization_finder {
     }
     if (!ended && !form_.how.rounds_floats && next<op::relu>()) step(), form_.how.rectifies = true;
     if (!is_last() || (!ended && m_.shape_of({at_, 0}).type != dtype::f32)) return std::nullopt;
+    // nothing is known of the magnitude of a run's scales, so nothing after them may be divided
+    if (form_.scale_input != none && (ended || form_.how.rounds || form_.how.rounds_floats)) return std::nullopt;
     return std::move(form_);
   }
 
@@ -116,39 +144,73 @@ class requantization_finder {
   void read_affine() {
     if (const auto user = next<op::mul>()) {
       std::vector<float> scale = of_columns(*other(*user));
-      if (scale.empty()) return;
-      form_.scale = std::move(scale);
+      if (scale.empty() && !varies(*other(*user))) return;
+      if (scale.empty())
+        form_.scale_input = input_[other(*user)->instruction];
+      else
+        form_.scale = std::move(scale);
       step();
     }
-    if (const auto user = next<op::add>()) {
-      form_.bias = of_columns(*other(*user));
-      if (!form_.bias.empty()) step();
-    }
+    form_.bias = read_bias();
+  }
+  // A constant for each column that is added next; empty where there is none.
+  std::vector<float> read_bias() {
+    const auto user = next<op::add>();
+    if (!user) return {};
+    std::vector<float> bias = of_columns(*other(*user));
+    if (!bias.empty()) step();
+    return bias;
+  }
+  // Whether a value is a run's floats, which may be numbers for the columns.
+  bool varies(value_id v) const {
+    const std::size_t input = input_[v.instruction];
+    return input != none && !r_.constants[input] && m_.shape_of(v).type == dtype::f32;
   }
   // Whether no product or quotient leaves the range in which divisions are exact.
   bool in_bounds() const {
     float most = 0;
     for (const float s : form_.scale) most = std::max(most, std::isfinite(s) ? std::abs(s) : greatest);
     most *= 0x1p31F;
-    for (const float b : form_.bias) most = std::max(most, std::isfinite(b) ? std::abs(b) : greatest);
+    for (const std::vector<float>& biases : {form_.bias, form_.late_bias})
+      for (const float b : biases) most = std::max(most, std::isfinite(b) ? std::abs(b) : greatest);
     return most < greatest;
   }
 
-  // relu? div, round, add?, clip, then bytes or the whole numbers less their zero point.
+  // bounds, div, round, add?, clip, then bytes or the whole numbers less their zero point.
   std::optional<rounding> read_rounding() {
     const std::uint32_t begin = at_;
     auto found = rounding_from_here();
     if (!found) at_ = begin;
     return found;
   }
+  // Numbers between which the floats are clipped before they are rounded.
+  struct float_bounds {
+    double low = -std::numeric_limits<double>::infinity(), high = std::numeric_limits<double>::infinity();
+  };
+  float_bounds read_bounds() {
+    float_bounds out;
+    while (const auto bounds = next_bounds()) {
+      out.low = std::clamp(out.low, bounds->low, bounds->high),
+      out.high = std::clamp(out.high, bounds->low, bounds->high);
+      step();
+    }
+    return out;
+  }
+  std::optional<float_bounds> next_bounds() const {
+    float_bounds out;
+    if (next<op::relu>()) return float_bounds{0, out.high};
+    if (const auto low = operand<op::max>(); low && *low == *low) return float_bounds{*low, out.high};
+    if (const auto high = operand<op::min>(); high && *high == *high) return float_bounds{out.low, *high};
+    const auto clip = next<op::clip>();
+    if (!clip || m_[*clip].inputs[0].instruction != at_) return std::nullopt;
+    const auto low = number(m_[*clip].inputs[1]), high = number(m_[*clip].inputs[2]);
+    return low && high && *low <= *high ? std::optional(float_bounds{*low, *high}) : std::nullopt;
+  }
   std::optional<rounding> rounding_from_here() {
     rounding out;
-    const bool rectified = next<op::relu>().has_value();
-    if (rectified) step();
+    const float_bounds bounds = read_bounds();
     const auto scale = operand<op::div>(true);
     if (!scale || !(*scale > least && *scale < greatest)) return std::nullopt;
-    out.to.scale = static_cast<float>(*scale);
-    out.to.inverse = 1 / out.to.scale;
     step();
     if (!next<op::round>()) return std::nullopt;
     step();
@@ -159,8 +221,7 @@ class requantization_finder {
     if (!low || !high || !is_whole(*low) || !is_whole(*high) || !is_whole(out.zero) || *low > *high)
       return std::nullopt;
     step();
-    out.to.low = static_cast<float>(std::max(*low - out.zero, rectified ? 0. : -511.));
-    out.to.high = static_cast<float>(*high - out.zero);
+    out.to = byte_rounding_of(*scale, bounds.low, bounds.high, *low - out.zero, *high - out.zero);
     if (out.to.low > out.to.high || !out.to.rounds_as_division()) return std::nullopt;
     if (const auto user = next<op::convert>()) {
       out.type = m_.shape_of({*user, 0}).type;
@@ -172,8 +233,8 @@ class requantization_finder {
     }
     return out;
   }
-  // (stored - zero) * scale again, from whole numbers or from the bytes that they became.
-  bool reads_floats_again(const rounding& r) {
+  // (stored - zero) * a scale, from whole numbers or from the bytes that they became.
+  bool reads_floats_again(rounding& r) {
     double zero = 0;
     const auto read_zero = [&] {
       if (const auto less = operand<op::sub>(true))
@@ -191,7 +252,8 @@ class requantization_finder {
     if (m_.shape_of({at_, 0}).type != dtype::f32) return false;
     if (zero == 0) read_zero();
     const auto scale = operand<op::mul>();
-    if (zero != r.zero || !scale || static_cast<float>(*scale) != r.to.scale) return false;
+    if (zero != r.zero || !scale || !(std::abs(*scale) < 0x1p50)) return false;
+    r.to.again = static_cast<float>(*scale);
     step();
     return true;
   }

@@ -37,42 +37,48 @@ quantize::sample sample_of(const parameter_map& from) {
   return out;
 }
 
+// By the greatest magnitudes that samples show.
+void quantize_by_samples(program& p, const target& to, const std::vector<parameter_map>& samples,
+                         quantize::precision_options how) {
+  const std::string name(to_string(how.to));
+  check_open(p);
+  if (samples.empty())
+    raise(errc::invalid_argument, "quantization to " + name + " has calibration data: found no sample");
+  kiln::program graph = quantize::prepared(p.graph());
+  quantize::calibration_options statistics;
+  statistics.symmetric = true;
+  const auto watched = quantize::values_with_ranges(graph, how);
+  if (watched.empty()) {
+    quantize::quantized_program same{p.graph(), pass_note("quantize")};
+    same.note.remark(text(name + " is of dots and convolutions of f32 with constant weights: found none, as after "
+                                 "quantize_fp16() or quantize_bf16(), so that the program stays as it is"));
+    return take(p, std::move(same));
+  }
+  quantize::calibrator ranges(graph, watched, *named_target(to.name()), statistics);
+  for (const parameter_map& sample : samples) ranges.add(sample_of(sample));
+  how.known = ranges.finish();
+  how.is_prepared = true;
+  take(p, quantize::with_precision(std::move(graph), how));
+}
+
 }  // namespace
 
 void quantize_fp16(program& p, const std::vector<std::string>& names) { narrow(p, quantize::precision::f16, names); }
 void quantize_bf16(program& p, const std::vector<std::string>& names) { narrow(p, quantize::precision::bf16, names); }
 
 void quantize_int8(program& p, const target& to, const quantize_int8_options& options) {
-  check_open(p);
-  if (options.calibration.empty())
-    raise(errc::invalid_argument, "quantization to int8 has calibration data: found no sample");
-  quantize::int8_options how;
-  how.activations = dtype::i8;
-  how.symmetric = true;
+  quantize::precision_options how{.to = quantize::precision::int8};
+  how.int8.activations = dtype::i8;
+  how.int8.symmetric = true;
   for (const std::string& name : options.op_names)
-    if (std::find(how.ops.begin(), how.ops.end(), name) == how.ops.end())
+    if (std::find(how.int8.ops.begin(), how.int8.ops.end(), name) == how.int8.ops.end())
       raise(errc::invalid_argument, "ops that are quantized to int8 are dot and convolution: found '" + name + "'");
-  if (!options.op_names.empty()) how.ops = options.op_names;
-  kiln::program graph = quantize::prepared(p.graph());
-  quantize::calibration_options statistics;
-  statistics.symmetric = true;
-  const auto watched = quantize::values_to_quantize(graph, how);
-  if (watched.empty()) {
-    quantize::quantized_program same{p.graph(), pass_note("quantize")};
-    same.note.remark(
-        text("int8 is of dots and convolutions of f32 with constant weights: found none, as after "
-             "quantize_fp16() or quantize_bf16(), so that the program stays as it is"));
-    return take(p, std::move(same));
-  }
-  quantize::calibrator ranges(graph, watched, *named_target(to.name()), statistics);
-  for (const parameter_map& sample : options.calibration) ranges.add(sample_of(sample));
-  take(p, quantize::to_int8(std::move(graph), ranges.finish(), how));
+  if (!options.op_names.empty()) how.int8.ops = options.op_names;
+  quantize_by_samples(p, to, options.calibration, how);
 }
 
-void quantize_fp8(program&, const target&, const quantize_fp8_options&) {
-  raise(errc::unsupported,
-        "static quantization to fp8 is not in this version: a model that is quantized already "
-        "(QuantizeLinear, DequantizeLinear) runs as it is");
+void quantize_fp8(program& p, const target& to, const quantize_fp8_options& options) {
+  quantize_by_samples(p, to, options.calibration, {.to = quantize::precision::fp8});
 }
 
 }  // namespace kiln::migraphx

@@ -168,7 +168,7 @@ def calibrate(
     **options: Any,
 ) -> Ranges:
     """The ranges of the values that a precision asks for, from samples: dicts of arrays by input, of which one is held
-    at a time. `precision` is "int8" or "fp16".
+    at a time. `precision` is "int8", "fp8" or "fp16".
 
     Options are those of quantize(); `method="percentile"`, `percentile` and `bins` choose ranges. `progress` is called
     with the number of samples so far."""
@@ -186,9 +186,10 @@ def quantize(
     progress: Callable[[int], None] | None = None,
     **options: Any,
 ) -> Program:
-    """A Program in another precision: "fp16", "bf16", "int8", "dynamic-int8" or "int4". "int8" needs ranges, of
-    calibrate() or a calibration table, or samples to calibrate with; `weight_method="gptq"` of "int4" needs samples.
-    Inputs and outputs keep their types. Program.write_onnx() writes what it gives for ONNX Runtime.
+    """A Program in another precision: "fp16", "bf16", "fp8", "int8", "dynamic-int8", "int4", "mxfp4", "nvfp4" or
+    "mxfp8". "int8" and "fp8" need ranges, of calibrate() or a calibration table, or samples to calibrate with;
+    `weight_method="gptq"` of "int4" needs samples. Inputs and outputs keep their types. Program.write_onnx() writes what
+    it gives for ONNX Runtime.
 
     Options, such as `exclude=["head"]`, `min_sqnr=30` or `block_size=64`, are those of quantize_options(); one that
     means nothing to the precision is an error. `progress` is called with the number of samples so far."""

@@ -166,6 +166,9 @@ std::span<const op_exporter> export_layers();
 std::span<const op_exporter> export_dynamic();
 std::span<const op_exporter> export_recurrence();
 
+/// Floats in blocks as DequantizeLinear (stored_weights.ipp).
+void write_block_dequantize(exporter& x, const exported& e);
+
 /// An operator that is the same in ONNX.
 template <fixed_text Name> void write_same(exporter& x, const exported& e) { x.write(Name.text, e.in, e.out); }
 

@@ -30,9 +30,10 @@ constexpr release release_of(dtype t) {
   if (t == dtype::i2 || t == dtype::u2) return {25, 13};
   return {operator_set, format_version};
 }
-// Quantization to and from 16 bits came with ai.onnx 21.
+// Quantization to and from 16 bits, and in blocks, came with ai.onnx 21.
 bool quantizes_words(const module_graph& m, const module_graph::instruction& i) {
   if (i.kind != instruction_kind::op) return false;
+  if (i.op.is<op::block_dequantize>()) return is_float(m.shape_of(i.inputs[0]).type);
   if (i.op.is<op::quantize_linear>()) return size_of(i.results[0].type) == 2;
   return i.op.is<op::dequantize_linear>() && size_of(m.shape_of(i.inputs[0]).type) == 2;
 }
@@ -323,8 +324,9 @@ onnx_proto::ModelProto exporter::run() {
 }
 
 std::string export_model(const program& p, const export_options& options) {
-  const std::optional<program> plain = without_block_dequantize(p, written_in_blocks);
-  onnx_proto::ModelProto model = exporter(plain ? *plain : p).run();
+  const std::optional<program> single = with_single_floats(p);
+  const std::optional<program> plain = without_block_dequantize(single ? *single : p, written_in_blocks);
+  onnx_proto::ModelProto model = exporter(plain ? *plain : single ? *single : p).run();
   for (const auto& [key, value] : options.metadata) {
     auto& entry = *model.add_metadata_props();
     entry.set_key(key);

@@ -236,6 +236,7 @@ void write_dequantize(exporter& x, const exported& e) {
 std::span<const op_exporter> export_layers() {
   static constexpr op_exporter table[] = {
       {"attention", write_attention},
+      {"block_dequantize", write_block_dequantize},
       {"centered_dot", write_same<"MatMulInteger">},
       {"convolution", write_convolution},
       {"deconvolution", write_deconvolution},

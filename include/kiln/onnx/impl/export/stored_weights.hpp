@@ -1,5 +1,6 @@
 #pragma once
 #include <map>
+#include <optional>
 #include <vector>
 
 #include "kiln/graph/module.hpp"
@@ -25,7 +26,11 @@ class stored_readers {
   std::vector<bool> skipped_;
 };
 
-/// The `block_dequantize` instructions that only such readers read.
+/// The program with packed floats in blocks as elements, which DequantizeLinear reads; empty where it has none.
+std::optional<program> with_single_floats(const program& p);
+
+/// The `block_dequantize` instructions that only such readers read, or that are written as DequantizeLinear: constant
+/// floats, an element each.
 small_vector<std::uint32_t> written_in_blocks(const module_graph& m);
 
 }  // namespace kiln::onnx

@@ -7,6 +7,7 @@
 #include "kiln/onnx/impl/export/exporter.hpp"
 #include "kiln/op/index/gather.hpp"
 #include "kiln/op/linear/dot.hpp"
+#include "kiln/op/quant/range.hpp"
 #include "kiln/pass/stored_weights.hpp"
 
 namespace kiln::onnx {
@@ -28,12 +29,34 @@ bool has_operator(const module_graph& m, std::uint32_t i) {
   for (const value_id v : in)
     if (!literal_of(m, v) || literal_of(m, v)->has_symbols()) return false;
   const shape &data = m.shape_of(in[0]), &result = m[i].results[0];
-  if (data.type != dtype::u8 || data.rank() != 2 || normal_axis(o.axis, 2) != 1 || result.type != dtype::f32)
+  if (o.floats || o.factor != 1 || data.type != dtype::u8 || data.rank() != 2 || normal_axis(o.axis, 2) != 1 ||
+      result.type != dtype::f32)
     return false;
   const std::int64_t depth = result.lens[1].value(), blocks = (depth + o.block - 1) / o.block;
   const bool is_power = o.block >= 16 && std::has_single_bit(static_cast<std::uint64_t>(o.block));
   if (!is_power || !(data.lens[1] == dimension(blocks * o.block * o.bits / 8))) return false;
   return in.size() == 3 || o.zero == (1 << (o.bits - 1));
+}
+
+// Whether DequantizeLinear takes this form.
+bool are_single_floats(const module_graph& m, std::uint32_t i) {
+  const auto* o = op_of<op::block_dequantize>(m, i);
+  const auto& in = m[i].inputs;
+  return o && o->bits == 8 && o->extent == 0 && in.size() == 2 && is_float(m.shape_of(in[0]).type) &&
+         literal_of(m, in[0]) && literal_of(m, in[1]);
+}
+
+// Packed f4e2m1 [rows..., bytes] as elements.
+literal single_floats(const literal& packed, std::int64_t columns) {
+  dims lens = packed.get_shape().lens;
+  const std::int64_t row_bytes = lens[lens.size() - 1].value();
+  lens[lens.size() - 1] = columns;
+  const std::int64_t rows = row_bytes == 0 ? 0 : packed.elements() / row_bytes;
+  buffer out = buffer::allocate(static_cast<std::size_t>(rows * columns));
+  for (std::int64_t r = 0; r < rows; ++r)
+    for (std::int64_t k = 0; k < columns; ++k)
+      out.data()[r * columns + k] = packed.bytes()[r * row_bytes + k / 2] >> (k % 2 * 4) & std::byte{15};
+  return literal({dtype::f4e2m1, lens}, std::move(out));
 }
 
 // The numbers that a product or a gather reads, or nothing. What is between is views.
@@ -96,8 +119,48 @@ small_vector<std::uint32_t> written_in_blocks(const module_graph& m) {
   const stored_readers readers(m);
   small_vector<std::uint32_t> out;
   for (std::uint32_t i = 0; i < m.size(); ++i)
-    if (readers.skips(i) && op_of<op::block_dequantize>(m, i)) out.push_back(i);
+    if ((readers.skips(i) && op_of<op::block_dequantize>(m, i)) || are_single_floats(m, i)) out.push_back(i);
   return out;
+}
+
+std::optional<program> with_single_floats(const program& p) {
+  std::optional<program> out;
+  for (std::uint32_t k = 0; k < p.modules(); ++k)
+    for (std::uint32_t i = 0; i < p.module({k}).size(); ++i) {
+      const module_graph& m = p.module({k});
+      const auto* found = op_of<op::block_dequantize>(m, i);
+      if (!found || !found->floats || !literal_of(m, m[i].inputs[0])) continue;
+      op::block_dequantize single = *found;
+      single.bits = 8, single.extent = 0, single.floats = false;
+      if (!out) out = p;
+      module_graph& to = out->module({k});
+      const auto& result = m[i].results[0];
+      const value_id numbers =
+          to.add_literal(single_floats(*literal_of(m, m[i].inputs[0]), result.lens[result.rank() - 1].value()));
+      to[i].op = operation(single);
+      to[i].inputs[0] = numbers;
+    }
+  for (std::uint32_t k = 0; out && k < p.modules(); ++k) out->module({k}).compact();
+  return out;
+}
+
+void write_block_dequantize(exporter& x, const exported& e) {
+  const auto& o = e.as<op::block_dequantize>();
+  const shape &data = e.types[0], &scale = e.types[1];
+  const std::int64_t axis = normal_axis(o.axis, data.rank());
+  const bool whole = data.rank() == 2 && scale.lens[static_cast<std::size_t>(axis)] == dimension(1);
+  std::string scales = e.in[1];
+  // a scale for each row or column
+  if (whole) scales = x.constant(e.constant(1)->reshaped({scale.lens[static_cast<std::size_t>(1 - axis)]}));
+  if (quantize::is_float8(scale.type))
+    scales = x.make("DequantizeLinear", {scales, x.scalar(dtype::f32, o.factor)});
+  else if (is_narrow(scale.type))
+    scales = x.cast(scales, dtype::f32);
+  if (o.factor != 1 && !quantize::is_float8(scale.type))
+    scales = x.make("Mul", {scales, x.scalar(is_narrow(scale.type) ? dtype::f32 : scale.type, o.factor)});
+  auto n = x.write("DequantizeLinear", {e.in[0], scales}, e.out);
+  n.set("axis", whole ? 1 - axis : axis);
+  if (!whole) n.set("block_size", o.block);
 }
 
 void exporter::write_stored(const exported& e, std::uint32_t numbers) {

@@ -38,6 +38,10 @@ struct import_faults {
   fault_list broken;
 
   std::size_t size() const { return missing.size() + broken.size(); }
+  /// A line of what cannot be imported, or else a fault; empty where there is neither.
+  std::string last() const {
+    return !missing.empty() ? missing.back() : !broken.empty() ? broken.faults_.back().what() : std::string();
+  }
   void add_missing(std::string line) {
     if (std::find(missing.begin(), missing.end(), line) == missing.end()) missing.push_back(std::move(line));
   }

@@ -8,6 +8,7 @@
 #include "kiln/onnx/impl/file/files.hpp"
 #include "kiln/onnx/impl/file/packed_elements.hpp"
 #include "kiln/onnx/impl/file/proto.hpp"
+#include "kiln/onnx/tensor.hpp"
 
 namespace kiln::onnx {
 
@@ -34,15 +35,6 @@ std::int64_t read_dims(const std::string& name, const google::protobuf::Repeated
   if (static_cast<std::size_t>(from.size()) > max_rank)
     fault = "has " + std::to_string(from.size()) + " dims; kiln's tensors have at most " + std::to_string(max_rank);
   return count;
-}
-
-// A tensor of raw bytes; bools become 0 or 1, since other bytes in a bool are undefined behavior.
-literal from_bytes(const shape& s, buffer data) {
-  if (is_complex(s.type)) return complex_literal(s, data.data());
-  if (s.type != dtype::boolean) return {s, std::move(data)};
-  buffer copy = buffer::allocate(data.size());
-  for (std::size_t i = 0; i < data.size(); ++i) copy.data()[i] = std::byte{data.data()[i] != std::byte{0}};
-  return {s, std::move(copy)};
 }
 
 // Raw data that was stripped from a message: a part of the model's buffer, or a copy.
@@ -161,6 +153,16 @@ buffer external_bytes(const TensorProto& m, std::int64_t bytes, external_files& 
 
 }  // namespace
 
+// Bools become 0 or 1, since other bytes in a bool are undefined behavior.
+literal literal_of_raw(const shape& s, buffer bytes) {
+  if (bits_of(s.type) < 8) return unpacked(s, bytes.data());
+  if (is_complex(s.type)) return complex_literal(s, bytes.data());
+  if (s.type != dtype::boolean) return {s, std::move(bytes)};
+  buffer copy = buffer::allocate(bytes.size());
+  for (std::size_t i = 0; i < bytes.size(); ++i) copy.data()[i] = std::byte{bytes.data()[i] != std::byte{0}};
+  return {s, std::move(copy)};
+}
+
 tensor read_tensor_message(TensorProto& m, external_files& files) {
   tensor out;
   out.name = m.name();
@@ -191,8 +193,7 @@ tensor read_tensor_message(TensorProto& m, external_files& files) {
                                                                 : is_complex(*type) ? 2 * count
                                                                                     : count;
   if (m.data_location() == TensorProto::EXTERNAL) {
-    buffer data = external_bytes(m, bytes, files);
-    out.value = shares_bytes ? unpacked(s, data.data()) : from_bytes(s, std::move(data));
+    out.value = literal_of_raw(s, external_bytes(m, bytes, files));
   } else if (!raw.empty() || (m.has_raw_data() && (!m.raw_data().empty() || field_size(m, *type) == 0))) {
     const std::span<const std::byte> found = raw.empty() ? std::as_bytes(std::span(m.raw_data())) : raw;
     if (static_cast<std::int64_t>(found.size()) != bytes)
@@ -200,8 +201,8 @@ tensor read_tensor_message(TensorProto& m, external_files& files) {
                 "has " + std::to_string(found.size()) + " bytes, its type and extents need " + std::to_string(bytes));
     out.value = shares_bytes   ? unpacked(s, found.data())
                 : bytes == 0   ? literal(s, buffer::allocate(0))
-                : !raw.empty() ? from_bytes(s, raw_bytes(raw, files))
-                               : from_bytes(s, take_string(m.release_raw_data()));
+                : !raw.empty() ? literal_of_raw(s, raw_bytes(raw, files))
+                               : literal_of_raw(s, take_string(m.release_raw_data()));
   } else {
     if (field_size(m, *type) != fields)
       malformed(out.name, "has " + std::to_string(field_size(m, *type)) + " elements, its extents need " +

@@ -15,6 +15,8 @@ class fault_log {
 
   std::size_t size() const { return faults_.size(); }
   std::size_t unsupported() const { return faults_.missing.size(); }
+  /// What the last fault says.
+  std::string last() const { return faults_.last(); }
   /// Notes that a part of the model, with inputs of these types, cannot be imported.
   void add_unsupported(const std::string& what, const variables& inputs, const std::string& why);
   /// Notes the fault of a node. `limit` and `internal` errors are thrown: they end the import.

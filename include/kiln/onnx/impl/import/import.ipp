@@ -19,11 +19,7 @@ std::vector<std::string> remarks_on(const model& m) {
   return out;
 }
 
-imported import_bytes(std::span<const std::byte> bytes, const std::string& directory, const import_options& options,
-                      const std::string& path, const buffer* file = nullptr) {
-  std::error_code none;
-  const auto real = std::filesystem::canonical(path, none);
-  model m = read_messages(bytes, directory, options, real.parent_path().string(), file);
+imported import_named(model m, const import_options& options, const std::string& path) {
   imported out;
   out.graph = importer(m, options, path).run();
   out.ir_version = m.ir_version;
@@ -32,6 +28,13 @@ imported import_bytes(std::span<const std::byte> bytes, const std::string& direc
   out.producer = std::move(m.producer);
   out.metadata = std::move(m.metadata);
   return out;
+}
+
+imported import_bytes(std::span<const std::byte> bytes, const std::string& directory, const import_options& options,
+                      const std::string& path, const buffer* file = nullptr) {
+  std::error_code none;
+  const auto real = std::filesystem::canonical(path, none);
+  return import_named(read_messages(bytes, directory, options, real.parent_path().string(), file), options, path);
 }
 
 }  // namespace
@@ -47,6 +50,20 @@ imported read_model(const std::string& path, const import_options& options) try 
 
 imported parse_model(std::span<const std::byte> bytes, const std::string& directory, const import_options& options) {
   return import_bytes(bytes, directory, options, "");
+}
+
+imported import_model(model m, const import_options& options) { return import_named(std::move(m), options, ""); }
+
+std::vector<node_fault> faulty_nodes(const model& m, const import_options& options) {
+  std::vector<node_fault> out;
+  importer trial(m, options, "");
+  trial.note_faulty_nodes(out);
+  try {
+    trial.run();
+  } catch (const error&) {
+    if (out.empty()) throw;
+  }
+  return out;
 }
 
 }  // namespace kiln::onnx

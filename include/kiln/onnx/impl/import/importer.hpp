@@ -12,6 +12,8 @@ class importer {
   /// `name` is the model's in errors.
   importer(const model& source, const import_options& options, std::string name);
   program run();
+  /// Notes the nodes of the main graph that have faults while `run` works.
+  void note_faulty_nodes(std::vector<node_fault>& to) { faulty_ = &to; }
 
   /// Imports the nodes of a graph or function that the `wanted` names need.
   void import_nodes(scope& names, const std::vector<node>& nodes, std::span<const std::string_view> wanted);
@@ -21,6 +23,7 @@ class importer {
   void add_inputs(scope& names);
   void add_input(scope& names, const value_info& input, const input_shapes& shapes);
   void add_output(scope& names, const value_info& output);
+  void add_node(scope& names, const node& written, std::size_t index);
   void count_node(const scope& names);
   variables import_op(scope& names, const node& n, const resolved_op& op, const variables& inputs);
   variables call_function(const node& n, const function& f, const variables& inputs);
@@ -31,6 +34,7 @@ class importer {
   import_state state_;
   body_builder bodies_;
   op_resolver ops_;
+  std::vector<node_fault>* faulty_ = nullptr;
   std::size_t called_nodes_ = 0, body_nodes_ = 0, most_body_nodes_ = 0;
 };
 

@@ -95,6 +95,18 @@ void importer::import_nodes(scope& names, const std::vector<node>& nodes, std::s
 }
 
 void importer::import_node(scope& names, const node& written, std::size_t index) {
+  if (!faulty_ || names.outer || names.caller) return add_node(names, written, index);
+  const std::size_t faults_before = state_.faults.size();
+  try {
+    add_node(names, written, index);
+  } catch (const error& e) {
+    faulty_->push_back({index, e.what()});
+    throw;
+  }
+  if (state_.faults.size() != faults_before) faulty_->push_back({index, state_.faults.last()});
+}
+
+void importer::add_node(scope& names, const node& written, std::size_t index) {
   count_node(names);
   const restored no_bodies(state_.bodies_of_node, 0u);
   const path_step here(state_, index);

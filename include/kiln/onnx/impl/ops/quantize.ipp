@@ -1,6 +1,8 @@
+#include "kiln/graph/literal_values.hpp"
 #include "kiln/onnx/impl/ops/cast.hpp"
 #include "kiln/onnx/impl/ops/quantize.hpp"
 #include "kiln/op/quant/block_dequantize.hpp"
+#include "kiln/op/quant/dequantize_linear.hpp"
 
 // Linear quantization: real = (stored - zero) * scale.
 namespace kiln::onnx {
@@ -87,22 +89,62 @@ value centered(const node_context& c, value x, std::size_t zero) {
   const value wide = x.convert(t);
   return c.has(zero) ? wide - aligned(c, x, c.in(zero)).convert(t) : wide;
 }
-// Whether input 0 is of small integers in blocks, with a scale each.
+// Whether input 0 is of small numbers in blocks, with a scale each.
 bool is_blocked(const node_context& c) {
   const value x = c.in(0), scale = c.in(1);
   if (c.integer("block_size", 0) < 1 || scale.rank() != x.rank() || x.rank() == 0) return false;
-  if (!is_integer(x.type()) || size_of(x.type()) != 1 || !is_float(scale.type()) || is_narrow(scale.type()))
-    return false;
+  if (size_of(x.type()) != 1 || x.type() == dtype::boolean || !is_float(scale.type())) return false;
+  if (is_float(x.type()) && c.has(2)) return false;
   const auto axis = static_cast<std::size_t>(axis_within(c, c.integer("axis", 1), x.rank()));
   return x.dim(axis).is_constant() && (!c.has(2) || c.in(2).type() == x.type());
+}
+// The scales of blocks. Those that are floats of eight bits times a number of f32 are the former, and their factor.
+value scales_of_blocks(const node_context& c, float& factor) {
+  const value scale = c.in(1);
+  const auto& m = c.build.module();
+  const auto& made = m.producer(scale.id());
+  if (made.kind != instruction_kind::op || made.inputs.size() != 2 || scale.type() != dtype::f32) return scale;
+  const value_id numbers = made.inputs[0];
+  value_id by = made.inputs[1];
+  while (m.producer(by).kind == instruction_kind::op && m.producer(by).op.kind() == op_kind::view)
+    by = m.producer(by).inputs[0];
+  if (m.producer(by).kind != instruction_kind::literal) return scale;
+  const auto number = uniform_value(m.producer(by).constant);
+  if (!number || !(*number > 0)) return scale;
+  value_id stored = numbers;
+  if (made.op.is<op::mul>() && m.producer(numbers).kind == instruction_kind::op &&
+      m.producer(numbers).op.is<op::convert>())
+    stored = m.producer(numbers).inputs[0];
+  else if (!made.op.is<op::dequantize_linear>())
+    return scale;
+  if (!is_narrow(m.shape_of(stored).type) || !is_float(m.shape_of(stored).type)) return scale;
+  factor = static_cast<float>(*number);
+  return value(&c.build, stored);
+}
+// Whether input 0 is a constant matrix of floats of eight bits, with a scale of f32 for all or each row or column: the
+// op keeps it as it is stored.
+bool is_float_matrix(const node_context& c) {
+  const literal* const x = c.constant(0);
+  const literal* const scale = c.constant(1);
+  if (!x || !scale || c.integer("block_size", 0) != 0) return false;
+  if (c.has(2) && (!c.constant(2) || uniform_value(*c.constant(2)) != 0.0)) return false;
+  return quantize::is_float8(x->get_shape().type) && x->get_shape().rank() == 2 &&
+         scale->get_shape().type == dtype::f32 && scale->get_shape().rank() <= 1;
 }
 variables import_dequantize(node_context& c) {
   const std::int64_t stated = c.integer("output_dtype", 0);
   if (is_blocked(c)) {
-    const op::block_dequantize stored{.axis = c.integer("axis", 1), .block = c.integer("block_size", 0)};
-    const value real =
-        c.has(2) ? c.build.add(stored, c.in(0), c.in(1), c.in(2)) : c.build.add(stored, c.in(0), c.in(1));
+    op::block_dequantize stored{.axis = c.integer("axis", 1), .block = c.integer("block_size", 0)};
+    const value scale = scales_of_blocks(c, stored.factor);
+    if (is_narrow(c.in(1).type()) && !stated)
+      c.malformed("output_dtype is missing, and the scale's type is none of the output's");
+    const value real = c.has(2) ? c.build.add(stored, c.in(0), scale, c.in(2)) : c.build.add(stored, c.in(0), scale);
     return {stated ? real.convert(known_type(c, stated, "gives")) : real};
+  }
+  if (is_float_matrix(c) && (!stated || known_type(c, stated, "gives") == dtype::f32)) {
+    const op::dequantize_linear stored{c.integer("axis", 1)};
+    const value scale = scalar_or_vector(c.in(1));
+    return {c.build.add(stored, c.in(0), scale)};
   }
   const value x = c.in(0), scale = aligned(c, x, c.in(1));
   const dtype t = stated ? known_type(c, stated, "gives") : scale.type();

@@ -1,6 +1,8 @@
 #include "kiln/backend/eigen/integers.hpp"
-#include "kiln/kernel/int8/gemm.hpp"
 #include "kiln/kernel/int8/image.hpp"
+#include "kiln/kernel/int8/matrices.hpp"
+#include "kiln/kernel/int8/product.hpp"
+#include "kiln/kernel/pool/bytes.hpp"
 #include "kiln/kernel/simd/transpose.hpp"
 
 namespace kiln::eigen {
@@ -12,24 +14,51 @@ using int_vec = native_vec<std::int32_t>;
 using float_lanes = native_vec<float>;
 constexpr int lanes = native_lanes<float>;
 
+// Hands sums of rows [row0, row0 + rows) to an epilogue.
+void hand_over(const integer_epilogue& epilogue, std::int64_t row0, std::int64_t rows, std::int64_t col0,
+               std::int64_t cols, std::int32_t* sums, std::ptrdiff_t sums_row) {
+  auto* const floats = reinterpret_cast<float*>(sums);
+  for (std::int64_t r = 0; r < rows; ++r)
+    for (std::int64_t j = 0; j < cols; j += lanes) {
+      const auto sum = load<int_vec>(sums + r * sums_row + j);
+      if (epilogue.call)
+        store(floats + r * sums_row + j, convert<float_lanes>(sum));
+      else
+        store_n(epilogue.sums + (row0 + r) * epilogue.sums_row + col0 + j, sum,
+                static_cast<int>(std::min<std::int64_t>(lanes, cols - j)));
+    }
+  if (epilogue.call) epilogue.call(epilogue.self, row0, rows, col0, cols, floats, sums_row);
+}
+
 template <class Machine>
 void multiply(thread_pool& pool, const integer_problem& p, std::int32_t* scratch, const integer_epilogue& epilogue) {
-  integer_gemm_by_sums<Machine>(pool, p, scratch,
-                                [&](std::int64_t row0, std::int64_t rows, std::int64_t col0, std::int64_t cols,
-                                    std::int32_t* sums, std::ptrdiff_t sums_row) {
-                                  auto* const floats = reinterpret_cast<float*>(sums);
-                                  for (std::int64_t r = 0; r < rows; ++r)
-                                    for (std::int64_t j = 0; j < cols; j += lanes) {
-                                      const auto sum = load<int_vec>(sums + r * sums_row + j);
-                                      if (epilogue.call)
-                                        store(floats + r * sums_row + j, convert<float_lanes>(sum));
-                                      else
-                                        store_n(epilogue.sums + (row0 + r) * epilogue.sums_row + col0 + j, sum,
-                                                static_cast<int>(std::min<std::int64_t>(lanes, cols - j)));
-                                    }
-                                  if (epilogue.call)
-                                    epilogue.call(epilogue.self, row0, rows, col0, cols, floats, sums_row);
-                                });
+  integer_gemm_by_sums<Machine>(pool, p, scratch, [&](auto... part) { hand_over(epilogue, part...); });
+}
+
+template <class Machine>
+void multiply_matrices(thread_pool& pool, const byte_matrices& p, std::int32_t* scratch,
+                       const integer_epilogue& epilogue) {
+  multiply_byte_matrices<Machine>(
+      pool, p, scratch,
+      [&](std::int64_t, std::int64_t row0, std::int64_t col0, std::int32_t* sums) {
+        return integer_sums{sums, std::min(integer_task_cols, round_up(p.n, lanes)), row0, col0};
+      },
+      [&](const auto& made, std::int64_t matrix, std::int64_t row0, std::int64_t rows, std::int64_t col0,
+          std::int64_t cols) { hand_over(epilogue, matrix * p.m + row0, rows, col0, cols, made.sums, made.row); });
+}
+
+template <class Machine>
+void requantize_matrices(thread_pool& pool, const byte_matrices& p, std::int32_t* scratch, const requantization& how,
+                         std::byte* const* results, const std::byte* const* addends) {
+  multiply_byte_matrices<Machine>(
+      pool, p, scratch,
+      [&](std::int64_t matrix, std::int64_t, std::int64_t, std::int32_t*) {
+        requantization one = how;
+        one.result = results[matrix];
+        if (addends) one.addend = addends[matrix];
+        return one;
+      },
+      [](auto&&...) {});
 }
 
 template <class Machine>
@@ -37,11 +66,11 @@ void requantize(thread_pool& pool, const integer_problem& p, std::int32_t* scrat
                 const float_planes& planes) {
   const auto nothing = [](auto&&...) {};
   if (!planes.at)
-    return integer_gemm<Machine>(
-        pool, p, [&](std::int64_t, std::int64_t, unsigned) { return how; }, nothing);
+    return integer_product<Machine>(
+        pool, p, [&](std::int64_t, std::int64_t, unsigned) { return how; }, nothing, integer_rows_at_once(p));
   // pixels of a task become rows of planes
   constexpr std::int64_t row = integer_task_cols + native_lanes<float>;
-  integer_gemm<Machine>(
+  integer_product<Machine>(
       pool, p,
       [&](std::int64_t row0, std::int64_t col0, unsigned worker) {
         requantization task = how;
@@ -64,7 +93,7 @@ void requantize(thread_pool& pool, const integer_problem& p, std::int32_t* scrat
 
 template <class Machine> integer_windows windows(const conv_problem& p) {
   const window_runs<Machine> w(p);
-  return {w.each, w.count, w.words()};
+  return {w.each, w.count, w.words(), w.by_channel(p)};
 }
 
 template <class Machine>
@@ -85,12 +114,26 @@ constexpr integer_table table_of{
     .depth = Machine::depth,
     .packed_size = packed_integers_size<Machine>,
     .pack = pack_integers<Machine>,
+    .channel_block = channel_lanes<Machine>::narrow,
+    .packed_channels_size = packed_channels_size<Machine>,
+    .pack_channels = pack_channels<Machine>,
+    .joined_groups =
+        [](const conv_problem& p) {
+          return joined_groups<Machine>(p.groups, p.group_inputs(), p.group_outputs(), p.taps());
+        },
     .scratch_size = integer_gemm_scratch,
     .windows = windows<Machine>,
     .image_size = [](const conv_problem& p) { return padded_image<Machine>(p).size(); },
     .place = place<Machine>,
     .multiply = multiply<Machine>,
     .requantize = requantize<Machine>,
+    .max_pool =
+        [](thread_pool& pool, const pooling_problem& p, const byte_pooling& images, bool is_signed) {
+          is_signed ? pool_bytes<std::int8_t>(pool, p, images) : pool_bytes<std::uint8_t>(pool, p, images);
+        },
+    .matrices_scratch = byte_matrices_scratch<Machine>,
+    .multiply_matrices = multiply_matrices<Machine>,
+    .requantize_matrices = requantize_matrices<Machine>,
 };
 
 }  // namespace

@@ -1,3 +1,4 @@
+#include "kiln/backend/eigen/impl/isa/gemm_epilogues.hpp"
 #include "kiln/backend/eigen/impl/isa/tiles.hpp"
 #include "kiln/backend/eigen/isa_layout.hpp"
 #include "kiln/kernel/attention/attention.hpp"
@@ -62,19 +63,6 @@ conv_machine this_machine() {
   constexpr double byte_cost = 1;
 #endif
   return {byte_cost, matrix_unit::available()};
-}
-
-template <class Run> void with_epilogue(const gemm_epilogue& epilogue, Run&& run) {
-  if (epilogue.affine && !epilogue.call)
-    run(*epilogue.affine);
-  else if (epilogue.call)
-    run([&](std::int64_t row0, std::int64_t rows, std::int64_t col0, std::int64_t cols, float* c,
-            std::ptrdiff_t c_row) {
-      if (epilogue.affine) (*epilogue.affine)(row0, rows, col0, cols, c, c_row);
-      epilogue.call(epilogue.self, row0, rows, col0, cols, c, c_row);
-    });
-  else
-    run(no_epilogue{});
 }
 
 void run_gemm(thread_pool& pool, const gemm_problem<float>& p, float* scratch, const gemm_epilogue& epilogue) {

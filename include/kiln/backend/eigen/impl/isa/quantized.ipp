@@ -12,10 +12,13 @@ void multiply(thread_pool& pool, const quantized_problem& p, std::byte* scratch,
                          std::ptrdiff_t c_row) {
     if (epilogue.call) epilogue.call(epilogue.self, row0, rows, col0, cols, c, c_row);
   };
+  if (p.form.numbers.is_float())
+    return p.form.bits == 4 ? quantized_gemm<Machine, float_numbers<4>>(pool, p, scratch, after)
+                            : quantized_gemm<Machine, float_numbers<8>>(pool, p, scratch, after);
   switch (p.form.bits) {
-    case 2: return quantized_gemm<Machine, 2>(pool, p, scratch, after);
-    case 4: return quantized_gemm<Machine, 4>(pool, p, scratch, after);
-    default: return quantized_gemm<Machine, 8>(pool, p, scratch, after);
+    case 2: return quantized_gemm<Machine, unsigned_numbers<2>>(pool, p, scratch, after);
+    case 4: return quantized_gemm<Machine, unsigned_numbers<4>>(pool, p, scratch, after);
+    default: return quantized_gemm<Machine, unsigned_numbers<8>>(pool, p, scratch, after);
   }
 }
 
@@ -24,7 +27,7 @@ constexpr quantized_table table_of{
     .byte_bits = native_bytes >= 32 ? Machine::most_bits : 0,
     .packed_size = [](const quantized_form& f) { return quantized_places(f).size; },
     .pack = pack_quantized,
-    .are_halves = are_halves,
+    .are_halves = are_stored_exactly<half>,
     .scratch_size = [](const quantized_problem& p, unsigned workers) { return quantized_scratch(p, workers).size; },
     .multiply = multiply<Machine>,
 };

@@ -213,8 +213,44 @@ value ordered_keys(node_context& c, value past, value now, const key_order& at) 
   return at.count == all.dim(2) ? all : all.reshape({all.dim(0), all.dim(1), at.count, all.dim(3)});
 }
 
+// How GroupQueryAttention stores past keys or values: numbers times a scale, which is one or one for each channel of
+// a head; without a scale as they come.
+class cache_format {
+ public:
+  cache_format(node_context& c, std::string_view quant_type, std::size_t past, std::size_t scale, value like) : c_(c) {
+    const std::string_view kind = c.choice(quant_type, {"NONE", "PER_TENSOR", "PER_CHANNEL"});
+    if (kind == "NONE") return;
+    if (!c.has(past) || !c.has(scale)) c.malformed(std::string(quant_type) + " needs a past and a scale");
+    type_ = c.in(past).type();
+    if (const std::int64_t bits = c.integer("kv_cache_bit_width", 0); bits != 8 && bits != 0)
+      c.unsupported("a cache of " + std::to_string(bits) + " bits");
+    if (type_ != dtype::i8 && type_ != dtype::f8e4m3fn)
+      c.unsupported("a quantized cache of " + std::string(to_string(type_)));
+    const dimension heads = like.dim(1), depth = like.dim(3);
+    const bool one = kind == "PER_TENSOR";
+    if (!(c.in(scale).get_shape().elements() == (one ? dimension(1) : heads * depth)))
+      c.malformed("a scale has one number, or with PER_CHANNEL one for each channel of each head, not " +
+                  kiln::to_string(c.in(scale).get_shape().elements()));
+    scale_ = c.in(scale).convert(dtype::f32).reshape(one ? dims{1, 1, 1, 1} : dims{1, heads, 1, depth});
+  }
+  value stored(value x) const {
+    if (!scale_) return x;
+    const bool bytes = type_ == dtype::i8;
+    value y = x.convert(dtype::f32) / scale_;
+    if (bytes) y = c_.build.add(op::round{}, y);
+    const auto bound = [&](float b) { return c_.build.scalar(dtype::f32, b); };
+    return y.max(bound(bytes ? -128.F : -448.F)).min(bound(bytes ? 127.F : 448.F)).convert(type_);
+  }
+  value read(value x) const { return scale_ ? x.convert(dtype::f32) * scale_ : x; }
+
+ private:
+  node_context& c_;
+  dtype type_ = dtype::f32;
+  value scale_;
+};
+
 // Inputs: query (or all three packed), key, value, past key, past value, lengths - 1, total length, cos, sin,
-// position ids, addend to the scores, sinks.
+// position ids, addend to the scores, sinks, scales of stored keys and values.
 variables import_group_query(node_context& c) {
   const std::int64_t heads = c.integer("num_heads", 0), own = c.integer("kv_num_heads", 0);
   if (heads < 1 || own < 1) c.malformed("num_heads and kv_num_heads are positive");
@@ -247,9 +283,15 @@ variables import_group_query(node_context& c) {
     a.q = rotated(c, a.q, at, c.in(7), c.in(8));
     a.k = rotated(c, a.k, at, c.in(7), c.in(8));
   }
+  const dtype t = a.q.type();
+  const cache_format keys(c, "k_quant_type", 3, 12, a.k), values(c, "v_quant_type", 4, 13, a.v);
+  const bool quantized = c.has(12) || c.has(13);
+  value present_k = a.k, present_v = a.v;
   if (c.has(3)) {
-    a.k = ordered_keys(c, c.in(3), a.k, order);
-    a.v = ordered_keys(c, c.in(4), a.v, order);
+    present_k = ordered_keys(c, c.in(3), keys.stored(a.k), order);
+    present_v = ordered_keys(c, c.in(4), values.stored(a.v), order);
+    a.k = keys.read(present_k), a.v = values.read(present_v);
+    if (quantized) a.q = a.q.convert(dtype::f32), a.k = a.k.convert(dtype::f32), a.v = a.v.convert(dtype::f32);
   }
   read_bias(c, a, 10);
   a.causal = true;
@@ -257,7 +299,7 @@ variables import_group_query(node_context& c) {
   if (const std::int64_t window = c.integer("local_window_size", -1); window > 0) a.left_window = window - 1;
   a.scale = attention_scale(c, a.q);
   a.softcap = c.real("softcap", 0);
-  return {join_heads(attend(c, a).y), a.k, a.v};
+  return {join_heads(attend(c, a).y.convert(t)), present_k, present_v};
 }
 
 }  // namespace

@@ -1,0 +1,81 @@
+#pragma once
+
+#include "kiln/kernel/gemm/pack.hpp"
+#include "kiln/kernel/pool/byte_problem.hpp"
+
+namespace kiln::kernels {
+
+/// The greatest bytes, signed or not, of windows: an output row of all channels at a time.
+template <class T> class byte_pooled_row {
+  using V = native_vec<T>;
+  static constexpr int lanes = native_lanes<T>;
+  static constexpr T least = std::numeric_limits<T>::lowest();
+
+ public:
+  byte_pooled_row(const pooling_problem& p, const byte_pooling& images) : p_(p), i_(images) {}
+
+  void run(std::int64_t image, std::int64_t d, std::int64_t h) const {
+    const pool_window wd{p_, 0, d}, wh{p_, 1, h};
+    const std::byte* const x = i_.x + image * i_.x_image;
+    std::byte* const y = i_.y + image * i_.y_image + d * i_.y_axis[0] + h * i_.y_axis[1];
+    for (std::int64_t w = 0; w < p_.output[2]; ++w) {
+      const pool_window ww{p_, 2, w};
+      std::byte* const to = y + w * i_.y_axis[2];
+      if (i_.x_channel == 1 && i_.y_channel == 1)
+        pixel(x, wd, wh, ww, reinterpret_cast<T*>(to));
+      else
+        for (std::int64_t c = 0; c < i_.channels; ++c)
+          *reinterpret_cast<T*>(to + c * i_.y_channel) = element(x + c * i_.x_channel, wd, wh, ww);
+    }
+  }
+
+ private:
+  template <class F>
+  void each(const std::byte* x, const pool_window& wd, const pool_window& wh, const pool_window& ww, F&& f) const {
+    for (std::int64_t a = wd.first; a < wd.last; a += wd.step)
+      for (std::int64_t b = wh.first; b < wh.last; b += wh.step) {
+        const std::byte* const row = x + a * i_.x_axis[0] + b * i_.x_axis[1];
+        for (std::int64_t c = ww.first; c < ww.last; c += ww.step)
+          f(reinterpret_cast<const T*>(row + c * i_.x_axis[2]));
+      }
+  }
+  T element(const std::byte* x, const pool_window& wd, const pool_window& wh, const pool_window& ww) const {
+    T most = least;
+    each(x, wd, wh, ww, [&](const T* at) { most = std::max(most, *at); });
+    return most;
+  }
+  void pixel(const std::byte* x, const pool_window& wd, const pool_window& wh, const pool_window& ww, T* y) const {
+    // the last vector overlaps the one before
+    for (std::int64_t c = 0; c < i_.channels; c += lanes) {
+      const bool whole = i_.channels >= lanes;
+      const std::int64_t from = whole ? std::min(c, i_.channels - lanes) : 0;
+      const int count = static_cast<int>(std::min<std::int64_t>(lanes, i_.channels));
+      V most = broadcast<V>(least);
+      each(x + from, wd, wh, ww, [&](const T* at) {
+        const V b = whole ? load<V>(at) : load_n<V>(at, count);
+        most = most > b ? most : b;
+      });
+      if (whole)
+        store(y + from, most);
+      else
+        store_n(y, most, count);
+    }
+  }
+
+  const pooling_problem& p_;
+  const byte_pooling& i_;
+};
+
+/// Pools images of bytes; vectors run over channels where these are adjacent.
+template <class T> void pool_bytes(thread_pool& pool, const pooling_problem& p, const byte_pooling& images) {
+  const std::int64_t rows = images.batch * p.output[0] * p.output[1];
+  const std::int64_t work = p.output[2] * p.window[0] * p.window[1] * p.window[2] * images.channels;
+  const std::int64_t each = std::max<std::int64_t>(1, 65536 / std::max<std::int64_t>(1, work));
+  pool.parallel_for(ceil_div(rows, each), [&](std::int64_t task, unsigned) {
+    for (std::int64_t row = task * each; row < std::min(rows, (task + 1) * each); ++row)
+      byte_pooled_row<T>(p, images).run(row / p.output[1] / p.output[0], row / p.output[1] % p.output[0],
+                                        row % p.output[1]);
+  });
+}
+
+}  // namespace kiln::kernels

@@ -1,0 +1,1 @@
+target_link_libraries(test_interface_onnxruntime PRIVATE kiln::onnxruntime)
