@@ -248,6 +248,9 @@ void add_quantize_verb(CLI::App& app, commands& c) {
   form->default_str("qdq, of int4 qoperator");
   limited.push_back({form, {int8, int4}});
   verb.add_flag("--report", q.report, "compare with the model on the same samples, worst layer first");
+  verb.add_option("--svg", q.svg, "draw the model, colored by what --report says")
+      ->type_name("FILE")
+      ->check(no_option());
   verb.callback([&c, limited] {
     check_limits(limited, c.quantize.precision);
     c.verb = [&c] { return quantize(c.quantize); };

@@ -115,7 +115,7 @@ void put_in_precision(const model_options& o, program& p, std::vector<std::strin
   if (!o.table.empty()) how.known = quantize::read_table(o.table);
   quantize::quantized_program made = quantize::with_precision(std::move(p), how);
   p = std::move(made.graph);
-  for (const text& r : made.note.remarks) remarks.push_back(r.str());
+  for (std::string& r : quantize::remarks_on(o.precision, made.note)) remarks.push_back(std::move(r));
 }
 }  // namespace
 

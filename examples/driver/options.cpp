@@ -4,13 +4,14 @@
 
 #include "compile_flags.hpp"
 #include "json.hpp"
+#include "kiln/quantize/options.hpp"
 #include "kiln/runtime/options.hpp"
 
 namespace kiln::driver {
 
 namespace {
 
-template <class Options> json listed(std::span<const option_row<Options>> table) {
+template <class Row> json listed(std::span<const Row> table) {
   json out = json::array();
   for (const auto& row : table) {
     json entry = {{"name", row.name},
@@ -25,14 +26,14 @@ template <class Options> json listed(std::span<const option_row<Options>> table)
   return out;
 }
 
-template <class Options> void print_lines(std::span<const option_row<Options>> table) {
+template <class Row> void print_lines(std::span<const Row> table) {
   for (const auto& row : table)
     fmt::print("{:14} {:8} {:8} {}\n", row.name, to_string(row.kind), row.default_text(), row.help);
 }
 
 std::string quoted(const std::string& text) { return text.empty() ? "empty" : "`" + text + "`"; }
 
-template <class Options> void print_table(std::span<const option_row<Options>> table) {
+template <class Row> void print_table(std::span<const Row> table) {
   fmt::print("| name | field in C++ | value | unless told | what it does |\n|---|---|---|---|---|\n");
   for (const auto& row : table)
     fmt::print("| `{}` | `{}` | {} | {} | {} |\n", row.name, row.field.view(), row.expected(),
@@ -57,6 +58,12 @@ void print_page() {
   print_table(compile_option_table());
   fmt::print("\n## Of a run: `run_options`\n\n");
   print_table(run_option_table());
+  fmt::print(
+      "\n## Of a quantization: `quantize::quantizer_options`\n\n"
+      "Set by name in C and Python ([quantize.md](quantize.md)); the table is in "
+      "[`quantize/impl/options.ipp`](../include/kiln/quantize/impl/options.ipp). An option that means\nnothing to the "
+      "precision is an error.\n\n");
+  print_table(quantize::quantizer_option_table());
 }
 
 }  // namespace
@@ -65,12 +72,16 @@ int options(listing how) {
   if (how == listing::markdown) {
     print_page();
   } else if (how == listing::json) {
-    print_json({{"compile", listed(compile_option_table())}, {"run", listed(run_option_table())}});
+    print_json({{"compile", listed(compile_option_table())},
+                {"run", listed(run_option_table())},
+                {"quantize", listed(quantize::quantizer_option_table())}});
   } else {
     fmt::print("compile_options\n");
     print_lines(compile_option_table());
     fmt::print("\nrun_options\n");
     print_lines(run_option_table());
+    fmt::print("\nquantizer_options\n");
+    print_lines(quantize::quantizer_option_table());
   }
   return 0;
 }

@@ -76,6 +76,7 @@ struct quantize_command : model_options {
   quantize::table_form table_form = quantize::table_form::json;
   onnx::quantized_form form = onnx::quantized_form::usual;  ///< --format
   bool report = false;
+  std::string svg;                 ///< --svg FILE, a picture of the report; empty: none
   std::optional<double> min_sqnr;  ///< --min-sqnr DECIBELS
   quantize::calibration_options calibration;
   quantize::int8_options int8;

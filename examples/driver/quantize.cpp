@@ -2,6 +2,7 @@
 
 #include <filesystem>
 
+#include "files.hpp"
 #include "json.hpp"
 #include "kiln/interface/named_target.hpp"
 #include "kiln/onnx/export.hpp"
@@ -39,10 +40,12 @@ void check_wishes(const quantize_command& c) {
     raise(errc::invalid_argument, "--smooth-quant changes the ranges that --table says: give samples alone");
   if (c.min_sqnr && !samples) raise(errc::invalid_argument, "--min-sqnr compares on samples: give them with --data");
   if (c.report && !samples) raise(errc::invalid_argument, "--report compares on samples: give them with --data");
+  if (!c.svg.empty() && !samples) raise(errc::invalid_argument, "--svg compares on samples: give them with --data");
   const bool by_samples = c.precision == quantize::precision::int4 && c.int4.method == quantize::weight_method::gptq;
   if (by_samples && !samples)
     raise(errc::invalid_argument, "--weight-method gptq needs samples: give them with --data");
-  if (!c.data.empty() && !c.report && !c.min_sqnr && !by_samples && (!takes_ranges || !c.table.empty()))
+  if (!c.data.empty() && !c.report && c.svg.empty() && !c.min_sqnr && !by_samples &&
+      (!takes_ranges || !c.table.empty()))
     raise(errc::invalid_argument, !takes_ranges ? fmt::format("--data has no use: --to {} needs no ranges", to)
                                                 : "--data has no use: the ranges are those of --table");
 }
@@ -61,6 +64,13 @@ void check_ops(const quantize_command& c, const program& p) {
   }
 }
 
+// A line with a bar on a terminal.
+quantize::calibration_progress progress_of(std::string what, const sample_source& from) {
+  return [line = std::make_shared<progress_line>(), what = std::move(what), all = from.count](std::size_t done) {
+    line->show(fmt::format("{} {}: {} of {} samples", progress_bar(done, all), what, done, all));
+  };
+}
+
 // The ranges that were asked for: of a table, or of samples.
 quantize::ranges ranges_of(const quantize_command& c, const program& prepared, const quantize::precision_options& how,
                            const target& where) {
@@ -68,10 +78,10 @@ quantize::ranges ranges_of(const quantize_command& c, const program& prepared, c
   if ((c.data.empty() && c.inputs.empty()) || !quantize::takes_ranges(c.precision)) return {};
   const auto watched = quantize::values_with_ranges(prepared, how);
   if (watched.empty()) return {};
-  const auto line = std::make_shared<progress_line>();
-  return with_samples(samples_of(c, c.data, inputs_of(prepared)), [&](const quantize::calibration_data& data) {
+  const sample_source from = samples_of(c, c.data, inputs_of(prepared));
+  return with_samples(from, [&](const quantize::calibration_data& data) {
     return quantize::calibrate(prepared, watched, where, data, c.calibration, compile_options_of(c), 0,
-                               [line](std::size_t n) { line->show(fmt::format("calibrating: {} samples", n)); });
+                               progress_of("calibrating", from));
   });
 }
 
@@ -79,16 +89,29 @@ quantize::ranges ranges_of(const quantize_command& c, const program& prepared, c
 quantize::quantized_program in_blocks(const quantize_command& c, const program& prepared,
                                       const quantize::int4_options& int4, const target& where) {
   if (int4.method != quantize::weight_method::gptq) return quantize::to_int4(prepared, int4);
-  return with_samples(samples_of(c, c.data, inputs_of(prepared)), [&](const quantize::calibration_data& data) {
-    return quantize::to_int4(prepared, int4, data, where);
+  const sample_source from = samples_of(c, c.data, inputs_of(prepared));
+  return with_samples(from, [&](const quantize::calibration_data& data) {
+    return quantize::to_int4(prepared, int4, data, where, compile_options_of(c), progress_of("measuring", from));
   });
 }
 
 // int8 but for the products without which outputs are not near enough.
 quantize::mixed_program near_enough(const quantize_command& c, const program& prepared,
                                     const quantize::precision_options& how, const target& where) {
-  const quantize::repeated_data data = [&] { return samples_of(c, c.data, inputs_of(prepared)).next; };
-  return quantize::to_int8_within(prepared, *c.min_sqnr, how.known, how.int8, data, where, compile_options_of(c));
+  const sample_source from = samples_of(c, c.data, inputs_of(prepared));
+  return with_repeated_samples(from, [&](const quantize::repeated_data& data) {
+    return quantize::to_int8_within(prepared, *c.min_sqnr, how.known, how.int8, data, where, compile_options_of(c),
+                                    progress_of("comparing", from));
+  });
+}
+
+quantize::accuracy_report accuracy_of(const quantize_command& c, const program& prepared, const program& made,
+                                      const target& where) {
+  const sample_source from = samples_of(c, c.data, inputs_of(prepared));
+  return with_samples(from, [&](const quantize::calibration_data& data) {
+    return quantize::compare_accuracy(quantize::question_of(prepared, made), where, data, compile_options_of(c),
+                                      progress_of("comparing", from));
+  });
 }
 
 // Ranges moved from values to weights, as samples show the channels of the former.
@@ -158,12 +181,11 @@ int quantize(const quantize_command& c) {
     onnx::write_model(c.file, made.graph, {std::move(model.metadata), c.form});
   }
   std::optional<quantize::accuracy_report> report;
-  if (c.report)
-    report = with_samples(samples_of(c, c.data, inputs_of(prepared)), [&](const quantize::calibration_data& data) {
-      return quantize::compare_accuracy(
-          {prepared, made.graph, quantize::float_values(prepared), quantize::float_values(made.graph)}, *where, data,
-          compile_options_of(c));
-    });
+  if (mixed)
+    report = std::move(mixed->report);
+  else if (c.report || !c.svg.empty())
+    report = accuracy_of(c, prepared, made.graph, *where);
+  if (!c.svg.empty()) write_file(c.svg, quantize::report_svg(prepared, *report));
   const auto bytes = std::filesystem::file_size(c.file);
   if (c.json) {
     json remarks = json::array();
@@ -174,14 +196,14 @@ int quantize(const quantize_command& c) {
              {"to", to_string(c.precision)},
              {"quantized", counts_of(made.note)}};
     out["remarks"] = remarks;
-    if (report) out["accuracy"] = json::parse(quantize::report_json(*report));
+    if (c.report) out["accuracy"] = json::parse(quantize::report_json(*report));
     print_json(out);
     return 0;
   }
   fmt::print("{}: {} bytes, {}\n", c.file, bytes, to_string(c.precision));
   for (const auto& e : made.note.counts.entries) fmt::print("  {:>6} {}\n", e.count, e.name);
   for (const text& r : made.note.remarks) fmt::print("  {}\n", r.view());
-  if (report) fmt::print("{}", quantize::report_text(*report));
+  if (c.report) fmt::print("{}", quantize::report_text(*report));
   return 0;
 }
 

@@ -66,24 +66,26 @@ quantize::sample read_sample(const fs::path& folder, std::span<const port> input
 
 sample_source samples_of(const model_options& o, const std::vector<std::string>& folders,
                          std::span<const port> inputs) {
-  std::vector<fs::path> all;
+  const auto all = std::make_shared<std::vector<std::string>>();  // shared by all that read them once more
   for (const std::string& name : folders)
-    for (fs::path& folder : sample_folders(name, inputs)) all.push_back(std::move(folder));
-  std::vector<port> own(inputs.begin(), inputs.end());
-  named_arguments given = read_inputs(o);
+    for (const fs::path& folder : sample_folders(name, inputs)) all->push_back(folder.string());
+  const std::vector<port> own(inputs.begin(), inputs.end());
+  const named_arguments given = read_inputs(o);
   const auto place = std::make_shared<std::string>();
-  const auto next = [all = std::move(all), own = std::move(own), given = std::move(given), place,
-                     at = std::size_t{0}]() mutable -> std::optional<quantize::sample> {
-    place->clear();
-    if (at < all.size()) {
-      *place = all[at].string();
-      return read_sample(all[at++], own);
-    }
-    if (given.empty()) return std::nullopt;
-    *place = "--input";
-    return std::exchange(given, {});
+  const std::size_t count = all->size() + (given.empty() ? 0 : 1);
+  const auto again = [all, own, given, place]() -> quantize::calibration_data {
+    return [=, at = std::size_t{0}]() mutable -> std::optional<quantize::sample> {
+      place->clear();
+      if (at < all->size()) {
+        *place = (*all)[at];
+        return read_sample((*all)[at++], own);
+      }
+      if (given.empty() || at++ > all->size()) return std::nullopt;
+      *place = "--input";
+      return given;
+    };
   };
-  return {next, place};
+  return {again, place, count};
 }
 
 }  // namespace kiln::driver

@@ -127,6 +127,33 @@ TEST(picture, a_long_network_is_cut_into_columns) {
   EXPECT_GE(count(svg, "<circle "), 4u);
 }
 
+TEST(picture, notes_give_colors_tooltips_and_a_legend) {
+  const program p = net();
+  picture_notes notes;
+  notes.other_color = "#123456";
+  notes.caption = "Noise";
+  notes.legend = {{"#ff0000", "much <"}, {"#00ff00", "little"}};
+  for (std::uint32_t i = 0; i < p.main().size(); ++i)
+    if (p.main()[i].kind == instruction_kind::op && p.main()[i].op.name() == "relu")
+      notes.instructions[i] = {"#ff0000", "relu & co"};
+  notes.outputs[0] = {"#00ff00", "out: fine"};
+  const std::string svg = to_svg(p, notes);
+  EXPECT_THAT(svg, HasSubstr("<title>relu &amp; co</title>\n<rect "));
+  EXPECT_THAT(svg, HasSubstr("<title>out: fine</title>"));
+  EXPECT_THAT(svg, HasSubstr(">much &lt;<"));
+  EXPECT_EQ(count(svg, "fill=\"#ff0000\""), 2u) << "its field and the box";
+  EXPECT_EQ(count(svg, "fill=\"#00ff00\""), 2u);
+  EXPECT_EQ(count(svg, "fill=\"#123456\""), 4u) << "x, convolution, mul, add";
+  EXPECT_EQ(count(svg, "<g>"), count(svg, "</g>"));
+  std::smatch size, field;
+  ASSERT_TRUE(std::regex_search(svg, size, std::regex("width=\"([0-9.]+)\" height=\"([0-9.]+)\" font")));
+  ASSERT_TRUE(std::regex_search(svg, field, std::regex("x=\"([0-9.]+)\" y=\"[0-9.]+\">little<")));
+  EXPECT_GT(std::stod(size[1]), std::stod(field[1]) + 30) << "the legend lies inside";
+  const auto first_box = svg.find("rx=\"4\"");
+  const auto top = svg.rfind("y=\"", first_box);
+  EXPECT_GT(std::stod(svg.substr(top + 3)), 30) << "the drawing lies below the legend";
+}
+
 TEST(picture, a_program_without_ops) {
   builder b;
   b.output(b.input("x", dtype::f32, {}));

@@ -6,6 +6,8 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 
+#include "kiln/quantize/int8.hpp"
+#include "pass/evaluate.hpp"
 #include "runtime/compare.hpp"
 
 namespace kiln::quantize {
@@ -155,6 +157,71 @@ TEST(accuracy, questions_without_an_answer) {
   EXPECT_THROW(compare_accuracy({p, other, {}, {}}, reference_target(), some_data(1)), error);
 }
 
+// What the reference computes from the first samples is asked for once.
+TEST(accuracy, a_reference_keeps_values_as_far_as_its_bytes_go) {
+  const program p = layers(-1);
+  const reference_target t;
+  const auto watched = float_values(p);
+  const auto other = [&] {  // the same extents, other values
+    return [made = 0u]() mutable -> std::optional<sample> {
+      if (made == 3) return std::nullopt;
+      ++made;
+      return sample{{"x", random_argument({dtype::f32, {5 + made, 16}}, 100 + made)}};
+    };
+  };
+  const auto changed = [&](std::size_t bytes) {
+    accuracy_reference r(p, watched, t, {}, bytes);
+    const accuracy_report first = r.compare(p, watched, {}, some_data(3));
+    EXPECT_TRUE(std::isinf(first.outputs[0].sqnr));
+    return !std::isinf(r.compare(p, watched, {}, other()).outputs[0].sqnr);
+  };
+  EXPECT_FALSE(changed(0));
+  EXPECT_FALSE(changed(100));
+  EXPECT_TRUE(changed(1 << 20));
+  EXPECT_TRUE(changed(8000)) << "the first sample alone";
+}
+
+// As those that read it see it: an input is itself and its bytes' floats, an output stays exact.
+TEST(accuracy, quantized_values_are_known_by_the_program) {
+  builder b;
+  test::dice d{3};
+  const auto weights = [&] { return b.constant(test::random_literal({dtype::f32, {16, 16}}, d)); };
+  const value x = b.input("x", dtype::f32, {5, 16});
+  b.label = text("first");
+  const value y = x.dot(weights());
+  b.label = text("relu");
+  const value z = y.relu();
+  b.output(z, "z");
+  b.label = text("second");
+  b.output(z.dot(weights()).tanh().dot(weights()), "y");
+  const program p = prepared(b.finish());
+  ranges known;
+  for (const watched_value& w : values_to_quantize(p)) known[w.name] = {.whole = {-1, 3}};
+  const program q = to_int8(p, known).graph;
+  const accuracy_question question = question_of(p, q);
+  EXPECT_EQ(question.quantizations.size(), 3u);
+  for (const char* const name : {"x", "z"}) {
+    ASSERT_TRUE(question.quantizations.contains(name)) << name;
+    const tensor_quantization& how = question.quantizations.at(name);
+    EXPECT_EQ(how.as.type, dtype::u8);
+    EXPECT_EQ(how.with, *parameters_for({-1, 3}, {dtype::u8}));
+  }
+  const auto one = [given = false]() mutable -> std::optional<sample> {
+    if (std::exchange(given, true)) return std::nullopt;
+    return sample{{"x", random_argument({dtype::f32, {5, 16}}, 1, -2, 2)}};
+  };
+  const accuracy_report r = compare_accuracy(question, reference_target(), one);
+  std::map<std::string, tensor_accuracy> of;
+  for (const tensor_accuracy& t : r.tensors) of[t.name] = t;
+  EXPECT_NEAR(of.at("x").saturation, .25, .1);  // below -1
+  EXPECT_LT(of.at("x").sqnr, 20);
+  EXPECT_LT(of.at("z").sqnr, of.at("first").sqnr);
+  EXPECT_GT(of.at("z").saturation, 0);
+  EXPECT_EQ(r.outputs[0].name, "z");
+  EXPECT_GT(r.outputs[0].sqnr, of.at("z").sqnr);
+  EXPECT_FALSE(r.outputs[0].quantization);
+}
+
 accuracy_report example() {
   accuracy_report r;
   r.samples = 3;
@@ -190,6 +257,27 @@ TEST(accuracy, json) {
   EXPECT_EQ(j["tensors"][0]["saturation"], 0.00125);
   EXPECT_EQ(j["tensors"][1]["sqnr"], "inf");
   EXPECT_FALSE(j["tensors"][1].contains("scale"));
+}
+
+TEST(accuracy, a_picture_is_colored_by_the_noise) {
+  const program p = layers(-1);
+  accuracy_report r = report_of(2);
+  r.tensors.erase(std::remove_if(r.tensors.begin(), r.tensors.end(), [](auto& t) { return t.name == "layer3"; }),
+                  r.tensors.end());
+  for (tensor_accuracy& t : r.tensors) t.sqnr = t.name == "layer2" ? 9.9 : t.name == "layer1" ? NAN : 39;
+  r.outputs[0].sqnr = std::numeric_limits<double>::infinity();
+  const std::string svg = report_svg(p, r);
+  const auto color_of = [&](const std::string& title) -> std::string {
+    const auto at = svg.find("<title>" + title);
+    const auto fill = svg.find("fill=\"", at);
+    return at == svg.npos ? "none" : svg.substr(fill + 6, 7);
+  };
+  const std::string worst = color_of("layer2: 9.9 dB, cosine ");
+  EXPECT_EQ(color_of("layer1: nan"), worst);
+  EXPECT_NE(color_of("layer0: 39.0 dB"), worst);
+  EXPECT_EQ(color_of("scores: exact"), "#ffffff");
+  EXPECT_EQ(color_of("layer3"), "none");
+  EXPECT_THAT(svg, ::testing::AllOf(HasSubstr("below 10 dB"), HasSubstr("not compared"), HasSubstr(">dot<")));
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 #include "kiln/graph/builder.hpp"
 #include "kiln/onnx/export.hpp"
 #include "kiln/onnx/import.hpp"
+#include "kiln/op/dynamic/branch.hpp"
 #include "kiln/op/quant/block_dequantize.hpp"
 #include "pass/evaluate.hpp"
 #include "quantize/message_of.hpp"
@@ -231,6 +232,89 @@ TEST(int4, what_onnx_runtime_has_no_operator_for_is_written_out) {
     const auto a = exact[k].to<float>(), c = again[k].to<float>();
     for (std::size_t i = 0; i < a.size(); ++i) EXPECT_NEAR(a[i], c[i], 1e-3f * (1 + std::abs(a[i])));
   }
+}
+
+// Two products of other inputs read one matrix: it serves both.
+TEST(int4, a_matrix_of_two_products_is_rounded_for_both) {
+  builder b;
+  dice d{3};
+  const value w = b.constant(random_literal({dtype::f32, {64, 48}}, d));
+  const dims lens{dimension::symbol("n", 1, 64), 64};
+  b.output(b.input("x", dtype::f32, lens).dot(w), "y");
+  b.output(b.input("z", dtype::f32, lens).dot(w), "of_z");
+  const program p = prepared(b.finish());
+  const eigen_target t;
+  const std::vector<sample> mixed = correlated_samples();
+  // what x has in its first features, z has in its last ones
+  const auto both = [&](std::size_t k) {
+    sample out = mixed[k];
+    const auto values = out.at("x").to<float>();
+    std::vector<float> turned(values.begin(), values.end());
+    for (std::size_t r = 0; r < 32; ++r) std::reverse(&turned[r * 64], &turned[r * 64] + 64);
+    out["z"] = argument(literal::of<float>({dtype::f32, {32, 64}}, std::span<const float>(turned)));
+    return out;
+  };
+  const auto losses = [&](const program& q) {
+    const auto exact = compile(p, t).run(both(7)), found = compile(q, t).run(both(7));
+    std::vector<double> out;
+    for (std::size_t k = 0; k < 2; ++k) {
+      const auto a = exact[k].to<float>(), c = found[k].to<float>();
+      out.push_back(loss({a.begin(), a.end()}, {c.begin(), c.end()}));
+    }
+    return out;
+  };
+  const auto rounded = losses(to_int4(p).graph);
+  const int4_options by_samples{.method = weight_method::gptq};
+  const calibration_data data = [&, k = std::size_t{0}]() mutable -> std::optional<sample> {
+    return k < 7 ? std::optional(both(k++)) : std::nullopt;
+  };
+  const auto found = losses(to_int4(p, by_samples, data, t).graph);
+  for (std::size_t k = 0; k < 2; ++k) EXPECT_LT(found[k], .75 * rounded[k]) << k;
+}
+
+TEST(int4, matrices_in_bodies_are_stored) {
+  program p;
+  dice d{3};
+  const auto body = [&] {
+    builder b;
+    b.label = text("inside");
+    b.output(b.input("x", dtype::f32, {2, 64}).dot(b.constant(random_literal({dtype::f32, {64, 48}}, d))));
+    return p.add_module(b.finish().main());
+  };
+  const module_ref yes = body(), no = body();
+  module_graph& m = p.main();
+  const value_id condition = m.add_parameter("condition", {dtype::boolean, {}}),
+                 x = m.add_parameter("x", {dtype::f32, {2, 64}});
+  m.outputs.push_back(m.add_with_shapes(op::branch{yes, no, 1}, {condition, x, x}, {{dtype::f32, {2, 48}}}));
+  m.output_names.push_back(text("y"));
+  p = prepared(std::move(p));
+  const quantized_program q = to_int4(p);
+  EXPECT_EQ(q.note.counts.total(), 2u);
+  EXPECT_TRUE(q.note.remarks.empty());
+  EXPECT_THAT(message_of([&] { to_int4(p, {.exclude = {"inside"}}); }), HasSubstr("found none"));
+  const std::string bytes = onnx::export_model(q.graph);
+  EXPECT_THAT(bytes, HasSubstr("MatMulNBits"));
+  const argument in(random_literal({dtype::f32, {2, 64}}, d));
+  for (const bool which : {true, false}) {
+    const argument choice(literal::scalar(dtype::boolean, which));
+    const auto run = [&](const program& of) {
+      const auto y = compile(of, eigen_target()).run(std::vector<argument>{choice, in})[0].to<float>();
+      return std::vector<float>(y.begin(), y.end());
+    };
+    const std::vector<float> exact = run(p), found = run(q.graph);
+    EXPECT_GT(loss(exact, found), 1e-6);
+    EXPECT_LT(loss(exact, found), 2e-2);
+    EXPECT_EQ(run(imported(bytes)), found);
+  }
+}
+
+TEST(int4, a_block_that_is_longer_than_the_depth_is_padded_and_said_to_be) {
+  const program p = prepared(small_network());
+  const quantized_program q = to_int4(p, {.format = {4, 64, true}});
+  ASSERT_EQ(q.note.remarks.size(), 1u);
+  EXPECT_EQ(q.note.remarks[0].str(), "the matrix of 'head' is padded from a depth of 48 to a block of 64");
+  EXPECT_LT(loss(result_of(p), result_of(q.graph)), 3e-2);
+  EXPECT_EQ(result_of(imported(onnx::export_model(q.graph))), result_of(q.graph));
 }
 
 }  // namespace

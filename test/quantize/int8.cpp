@@ -7,6 +7,7 @@
 #include "kiln/graph/print.hpp"
 #include "kiln/onnx/import.hpp"
 #include "kiln/onnx/tensor.hpp"
+#include "kiln/op/dynamic/branch.hpp"
 #include "pass/evaluate.hpp"
 #include "quantize/message_of.hpp"
 
@@ -86,7 +87,7 @@ TEST(int8, mistakes_are_named) {
             std::string::npos);
   EXPECT_NE(message_of([&] {
               to_int8(p, {{"other", {.whole = {-1, 1}}}});
-            }).find("2 such products"),
+            }).find("ranges fit 0 of 2 values"),
             std::string::npos);
 }
 
@@ -116,8 +117,40 @@ TEST(int8, folded_products_are_found_by_their_own_names) {
 
 TEST(int8, products_without_a_range_stay_and_are_named) {
   const auto made = to_int8(prepared(small_network()), {{"x", {.whole = {-2, 2}}}});
-  ASSERT_EQ(made.note.remarks.size(), 1u);
+  ASSERT_EQ(made.note.remarks.size(), 2u);
   EXPECT_EQ(made.note.remarks[0].view(), "'second' stays in floats: its operand 'first' has no range");
+  EXPECT_EQ(made.note.remarks[1].view(), "ranges fit 1 of 2 values that products read");
+  EXPECT_EQ(message_of([] {
+              to_int8(prepared(small_network()), {{"y", {}}, {"z", {}}});
+            }),
+            "invalid argument: ranges fit 0 of 2 values that a dot or convolution with constant weights reads, such as "
+            "'x': found 2 of "
+            "other names, such as 'y'");
+}
+
+TEST(int8, products_that_no_option_would_quantize_are_counted) {
+  program p;
+  builder inside;
+  inside.output(inside.input("x", dtype::f32, {4, 4})
+                    .dot(inside.constant<float>(dtype::f32, {4, 4}, std::vector<float>(16, .5f))));
+  const module_ref body = p.add_module(inside.finish().main());
+  builder b;
+  const value x = b.input("x", dtype::f32, {4, 4}), c = b.input("c", dtype::boolean, {});
+  const value y = x.dot(b.constant<float>(dtype::f32, {4, 4}, std::vector<float>(16, 2))).dot(x);
+  b.output(y, "y");
+  p.main() = b.finish().main();
+  module_graph& m = p.main();
+  m.outputs[0] =
+      m.add_with_shapes(op::branch{body, body, 1}, {c.id(), m.outputs[0], m.outputs[0]}, {{dtype::f32, {4, 4}}});
+  p = prepared(std::move(p));
+  for (const bool dynamic : {false, true}) {
+    const pass_note note = dynamic ? to_dynamic_int8(p).note : to_int8(p, {{"x", {.whole = {-1, 1}}}}).note;
+    ASSERT_EQ(note.remarks.size(), 2u);
+    EXPECT_EQ(note.remarks[0].view(),
+              "1 of the products are of two values and stay in floats: those with constant weights are quantized");
+    EXPECT_EQ(note.remarks[1].view().substr(2),
+              "of the products are in bodies of branches and loops and stay in floats");
+  }
 }
 
 TEST(int8, quantized_again_is_quantized_once) {

@@ -68,6 +68,23 @@ TEST(mixed, the_worst_product_stays_in_floats) {
   EXPECT_EQ(near.made.note.counts.total() + 2, all.made.note.counts.total());  // a product and its value less
 }
 
+// What loses accuracy is what is read as bytes, not the product that it is computed by.
+TEST(mixed, the_reader_of_a_value_that_bytes_do_not_hold_stays_in_floats) {
+  program p = prepared(network());
+  module_graph& m = p.main();
+  for (std::uint32_t i = 0; i < m.size(); ++i)
+    if (m[i].kind == instruction_kind::op && m[i].op.is<op::relu>()) {
+      m[i].name = text("named");  // the first one
+      break;
+    }
+  const eigen_target t;
+  data_set data;
+  const ranges known = calibrate(p, values_to_quantize(p), t, data.all()());
+  ASSERT_TRUE(known.contains("named"));
+  const mixed_program near = to_int8_within(p, 30, known, {}, data.all(), t);
+  EXPECT_EQ(near.in_floats, std::vector<std::string>{"second"});
+}
+
 TEST(mixed, products_of_other_ops_are_no_candidates) {
   const program p = prepared(network());
   const eigen_target t;

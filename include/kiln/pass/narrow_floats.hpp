@@ -57,7 +57,7 @@ template <class Module> class float_narrower {
   constexpr void run() {
     const std::uint32_t n = r_.size();
     for (std::uint32_t i = 0; i < n; ++i)
-      if (is_chosen(i) && narrows(i) && fits(i)) narrow(i);
+      if (is_chosen(i) && says_if_it_narrows(i) && fits(i)) narrow(i);
   }
 
  private:
@@ -99,6 +99,15 @@ template <class Module> class float_narrower {
     for (std::size_t k = 0; k < out->size(); ++k)
       if (!((*out)[k] == r_[i].results[k]) && !((*out)[k] == narrowed_shape(r_[i].results[k]))) return false;
     return true;
+  }
+  constexpr bool says_if_it_narrows(std::uint32_t i) {
+    const bool out = narrows(i);
+    if (!out)
+      note_.remark(text("'")
+                       .append(r_[i].op.name())
+                       .append(std::string_view("' stays in wide floats: it does not compute in "))
+                       .append(to_string(options_.to)));
+    return out;
   }
   // Constants beyond the narrow type's range would become infinite; infinities themselves are what they were.
   constexpr bool fits(std::uint32_t i) {

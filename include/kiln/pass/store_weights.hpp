@@ -13,7 +13,7 @@ struct stored_matrix {
   small_vector<literal> operands{};
 };
 
-/// The instructions of the main module that read a constant f32 matrix which may be stored in blocks: a dot whose right
+/// The instructions of a module that read a constant f32 matrix which may be stored in blocks: a dot whose right
 /// operand it is, the same for the whole batch, or a gather of its rows.
 template <class Module> constexpr small_vector<value_id> readers_of_matrices(Module& m) {
   small_vector<value_id> out;
@@ -91,13 +91,13 @@ template <class Module, class Store> class weight_storer {
 
 }  // namespace detail
 
-/// Stores the constant matrices that instructions of `readers_of_matrices` read in blocks. `store(reader, matrix)`
-/// makes the form of a matrix [rows, depth], a literal of f32; one without operands leaves the matrix as it is.
-template <class Program, class Store>
-constexpr pass_note store_weights(Program& p, const small_vector<value_id>& readers, Store&& store) {
+/// Stores the constant matrices that instructions of `readers_of_matrices` read, of one module, in blocks.
+/// `store(reader, matrix)` makes the form of a matrix [rows, depth], a literal of f32, once for all that read it; one
+/// without operands leaves the matrix as it is.
+template <class Module, class Store>
+constexpr pass_note store_weights(Module& m, const small_vector<value_id>& readers, Store&& store) {
   pass_note note("store_weights");
-  detail::weight_storer<typename Program::module_type, std::remove_reference_t<Store>>(p.main(), readers, store, note)
-      .run();
+  detail::weight_storer<Module, std::remove_reference_t<Store>>(m, readers, store, note).run();
   return note;
 }
 

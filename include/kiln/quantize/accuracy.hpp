@@ -62,6 +62,13 @@ struct accuracy_report {
 /// A table of lines: outputs, then tensors, worst layer first.
 std::string report_text(const accuracy_report& r);
 
+/// What a report says of a tensor, in a line: its SQNR, cosine, added noise, range and quantization.
+std::string figures_text(const tensor_accuracy& t);
+
+/// A drawing of the reference program as an SVG file: boxes are colored by the SQNR of their results, in steps of ten
+/// decibels with a legend, and have the figures as tooltips. What has no figure is gray.
+std::string report_svg(const program& reference, const accuracy_report& r);
+
 /// The report as one JSON object: samples, outputs, tensors, each with name, low, high, type, scale, zero_point,
 /// saturation, sqnr, cosine, added_noise, top1. Numbers that are not finite are the texts "inf" (of sqnr: no
 /// difference), "-inf" and "nan".
@@ -77,9 +84,45 @@ struct accuracy_question {
   std::map<std::string, tensor_quantization> quantizations = {};
 };
 
+/// The question of all floats of both programs. A value that is quantized and dequantized again is taken as those that
+/// read it see it, with its type, scale and zero point where these are constants.
+accuracy_question question_of(const program& reference, const program& quantized);
+
 /// Runs both programs on every sample and compares the watched values and the outputs, which are paired by name too. No
 /// data, and programs without a common output, are an `invalid_argument` error.
 accuracy_report compare_accuracy(const accuracy_question& q, const target& t, const calibration_data& data,
                                  const compile_options& compiling = {}, const calibration_progress& progress = {});
+
+/// A program that several others are compared with, on the same samples in the same order: it is compiled once, and its
+/// values of the first samples are kept for the next comparison, as many as `most_kept` bytes hold.
+class accuracy_reference {
+ public:
+  /// Watches these values and the outputs. The target outlives it. Errors: those of `watched_program`.
+  accuracy_reference(const program& p, const std::vector<watched_value>& watched, const target& t,
+                     compile_options compiling = {}, std::size_t most_kept = 0);
+
+  /// As `compare_accuracy` does with the part of a question that is about the quantized program.
+  accuracy_report compare(const program& quantized, const std::vector<watched_value>& in_quantized,
+                          const std::map<std::string, tensor_quantization>& quantizations, const calibration_data& data,
+                          const calibration_progress& progress = {});
+
+ private:
+  struct entry {
+    watched_value of;
+    bool is_output = false, is_scores = false;
+  };
+  static std::vector<entry> entries_of(const program& p, const std::vector<watched_value>& watched);
+  std::span<const argument> values_of(std::size_t number, const sample& inputs);
+  std::vector<double> noise_before(const std::vector<std::size_t>& compared,
+                                   const std::vector<error_statistics>& errors) const;
+
+  const target* target_;
+  compile_options compiling_;
+  module_graph main_;
+  std::vector<entry> entries_;  ///< outputs, then watched values
+  watched_program run_;
+  std::size_t most_kept_, kept_bytes_ = 0;
+  std::vector<std::vector<argument>> kept_;  ///< of the first samples
+};
 
 }  // namespace kiln::quantize

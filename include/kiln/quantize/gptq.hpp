@@ -10,6 +10,8 @@ class input_products {
   explicit input_products(std::int64_t depth) : depth_(depth), sums_(static_cast<std::size_t>(depth * depth), 0.0) {}
   /// Adds rows [any, depth] of a product's left operand.
   void add(std::span<const float> rows, thread_pool& pool);
+  /// Adds what another product with the same weights is multiplied with. Another depth is a `shape_mismatch` error.
+  void add(const input_products& more);
   std::int64_t depth() const { return depth_; }
   std::int64_t rows() const { return rows_; }
   /// Whether no row had anything but zeros.

@@ -19,12 +19,15 @@ struct int4_options {
   double damping = .01;  ///< `gptq`: of the mean square input
 };
 
-/// Stores the constant matrices of a prepared program in blocks. No matrix to store is an `invalid_argument` error, and
-/// so is `gptq`; a matrix that is not finite stays as it is, and a remark names it.
+/// Stores the constant matrices of a prepared program in blocks, those in bodies of branches and loops too. No matrix
+/// to store is an `invalid_argument` error, and so is `gptq`; a matrix that is not finite stays as it is, and a remark
+/// names it.
 quantized_program to_int4(program p, const int4_options& options = {});
 
 /// The same by `gptq`: samples run on the target show what products multiply their matrices with, of which a matrix of
-/// [depth, depth] is held for each. Embeddings are rounded. Errors: also those of `watched_program`; no sample.
-quantized_program to_int4(program p, const int4_options& options, const calibration_data& data, const target& t);
+/// [depth, depth] is held for each; one that several products read is rounded for all of them. Embeddings, and matrices
+/// in bodies of branches and loops, are rounded without samples. Errors: also those of `watched_program`; no sample.
+quantized_program to_int4(program p, const int4_options& options, const calibration_data& data, const target& t,
+                          const compile_options& compiling = {}, const calibration_progress& progress = {});
 
 }  // namespace kiln::quantize

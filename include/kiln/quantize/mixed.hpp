@@ -16,8 +16,8 @@ struct mixed_program {
 };
 
 /// Quantizes a prepared program as `to_int8` does, so that the SQNR of every output is `least` decibels or more: as
-/// long as one is less, the products before the values that add most noise stay in floats, first one, then twice as
-/// many each time. At worst all do, and the program is the given one. Errors: those of `to_int8` and
+/// long as one is less, the products that read or compute the values that add most noise stay in floats, first one,
+/// then twice as many each time. At worst all do, and the program is the given one. Errors: those of `to_int8` and
 /// `compare_accuracy`.
 mixed_program to_int8_within(const program& p, double least, const ranges& known, const int8_options& options,
                              const repeated_data& data, const target& t, const compile_options& compiling = {},

@@ -79,4 +79,7 @@ std::vector<watched_value> values_with_ranges(const program& p, const precision_
 /// is an `invalid_argument` error, and so is `int4` by `gptq`, which needs samples (to_int4).
 quantized_program with_precision(program p, const precision_options& options);
 
+/// What compile reports say of it: what was quantized, in numbers, and what was not, and why.
+std::vector<std::string> remarks_on(precision to, const pass_note& note);
+
 }  // namespace kiln::quantize

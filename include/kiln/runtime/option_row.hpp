@@ -1,6 +1,7 @@
 #pragma once
 #include <cstdint>
 #include <limits>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -21,6 +22,7 @@ enum class option_kind : std::uint8_t {
   path,     ///< of a file or folder
   choice,   ///< one of a few words
   pairs,    ///< NAME=NAME,NAME=NAME; a backslash makes the comma, = or backslash after it a part of the name
+  names,    ///< NAME,NAME; a backslash makes the comma or backslash after it a part of the name
   address,  ///< of an object in this process, decimal or with 0x; 0: none
 };
 
@@ -44,6 +46,8 @@ struct option_info {
 using name_pair = std::pair<std::string, std::string>;
 /// Names as text of kind `pairs`.
 std::string to_option_text(std::span<const name_pair> pairs);
+/// The same of kind `names`.
+std::string to_option_text(std::span<const std::string> names);
 
 /// A row of a table of options: reads and writes one field of `Options` as text. `make_option` and `make_path_option`
 /// make it.
@@ -65,6 +69,7 @@ bool read_count(std::string_view text, std::uint64_t most, std::uint64_t& to);
 bool read_number(std::string_view text, double& to);
 bool read_choice(std::string_view text, std::span<const std::string_view> choices, std::size_t& to);
 bool read_pairs(std::string_view text, std::vector<name_pair>& to);
+bool read_names(std::string_view text, std::vector<std::string>& to);
 bool read_address(std::string_view text, void*& to);
 std::string write_number(double value);
 std::string write_address(const void* value);
@@ -84,7 +89,7 @@ template <> struct option_value<bool> {
   static bool read(const option_info&, bool& to, std::string_view text) { return read_flag(text, to); }
 };
 template <class T>
-requires std::is_unsigned_v<T>
+requires std::is_integral_v<T>
 struct option_value<T> {
   static constexpr option_kind kind = option_kind::count;
   static std::string write(T v) { return std::to_string(v); }
@@ -115,6 +120,28 @@ struct option_value<T> {
     const bool known = read_choice(text, info.choices, n);
     if (known) to = static_cast<T>(n);
     return known;
+  }
+};
+template <> struct option_value<std::vector<std::string>> {
+  static constexpr option_kind kind = option_kind::names;
+  static std::string write(const std::vector<std::string>& v) { return to_option_text(v); }
+  static bool read(const option_info&, std::vector<std::string>& to, std::string_view text) {
+    std::vector<std::string> all;
+    const bool good = read_names(text, all);
+    if (good) to = std::move(all);
+    return good;
+  }
+};
+// Empty text: none.
+template <class T> struct option_value<std::optional<T>> {
+  static constexpr option_kind kind = option_value<T>::kind;
+  static std::string write(const std::optional<T>& v) { return v ? option_value<T>::write(*v) : std::string(); }
+  static bool read(const option_info& info, std::optional<T>& to, std::string_view text) {
+    T value{};
+    if (text.empty()) return to.reset(), true;
+    const bool good = option_value<T>::read(info, value, text);
+    if (good) to = std::move(value);
+    return good;
   }
 };
 template <class Pair> struct option_value<std::vector<Pair>> {
@@ -170,10 +197,10 @@ constexpr option_row<typename Field::options> make_row(std::string_view name, st
   using value = option_value<typename Field::type>;
   option_row<options> row;
   row.name = name, row.help = help, row.field = Field::name(), row.kind = kind;
-  if constexpr (std::is_unsigned_v<typename Field::type>)
-    row.most = most < std::numeric_limits<typename Field::type>::max()
+  if constexpr (std::is_integral_v<typename Field::type>)
+    row.most = most < static_cast<std::uint64_t>(std::numeric_limits<typename Field::type>::max())
                    ? most
-                   : std::numeric_limits<typename Field::type>::max();
+                   : static_cast<std::uint64_t>(std::numeric_limits<typename Field::type>::max());
   if constexpr (std::is_enum_v<typename Field::type>) row.choices = option_choices(typename Field::type{});
   row.write = [](const options& from) { return value::write(Field::of(from)); };
   row.read = [](const option_info& info, options& to, std::string_view text) {

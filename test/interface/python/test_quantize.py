@@ -1,5 +1,6 @@
 """Programs in other precisions."""
 
+import json
 import os
 import tempfile
 import unittest
@@ -66,8 +67,8 @@ class QuantizeTest(unittest.TestCase):
         for precision, atol in (("mxfp4", 1.0), ("nvfp4", 1.0), ("mxfp8", 0.3)):
             self.near(kiln.quantize(model, precision), atol)
         self.refuses("fp8 needs the ranges", kiln.quantize, model, "fp8")
-        self.refuses("type of fp8", kiln.quantize, model, "fp8", ranges=ranges, type="f8")
-        self.refuses("ranges serve", kiln.calibrate, model, self.samples, precision="mxfp4")
+        self.refuses("option 'type'", kiln.quantize, model, "fp8", ranges=ranges, type="f8")
+        self.refuses("ranges have no use: mxfp4 needs none", kiln.calibrate, model, self.samples, precision="mxfp4")
 
     def test_methods(self):
         least = kiln.calibrate(DIGITS + "model.onnx", self.samples)
@@ -75,7 +76,7 @@ class QuantizeTest(unittest.TestCase):
             found = kiln.calibrate(DIGITS + "model.onnx", self.samples, method=method)
             self.assertEqual(found.keys(), least.keys())
             self.assertTrue(any(found[name] != least[name] for name in found))
-        self.refuses("calibration method", kiln.calibrate, DIGITS + "model.onnx", self.samples, method="Guess")
+        self.refuses("expected one of min_max", kiln.calibrate, DIGITS + "model.onnx", self.samples, method="Guess")
         self.refuses("no option 'bin'", kiln.calibrate, DIGITS + "model.onnx", self.samples, bin=3)
         self.refuses("bins", kiln.calibrate, DIGITS + "model.onnx", self.samples, bins="many")
 
@@ -89,18 +90,60 @@ class QuantizeTest(unittest.TestCase):
         found = np.asarray(kiln.compile(DIGITS + "model.onnx", precision="fp16")(self.scans))
         np.testing.assert_allclose(found, self.exact, atol=5e-3)
 
+    def test_accuracy(self):
+        model = kiln.read(DIGITS + "model.onnx")
+        q = kiln.quantize(model, "int8", samples=self.samples)
+        counted = []
+        report = kiln.compare_accuracy(model, q, self.samples, progress=counted.append)
+        self.assertEqual(report.samples, len(self.samples))
+        self.assertEqual(counted, list(range(1, len(self.samples) + 1)))
+        (out,) = report.outputs
+        self.assertEqual(out.top1, 1)
+        self.assertGreater(out.sqnr, 20)
+        self.assertIsNone(out.scale)
+        noise = [t.added_noise for t in report.tensors]
+        self.assertEqual(noise, sorted(noise, reverse=True))
+        image = next(t for t in report.tensors if t.name == "image")
+        self.assertEqual((image.dtype, image.zero_point, image.saturation), ("u8", 0, 0))
+        self.assertAlmostEqual(image.scale, image.range[1] / 255, places=6)
+        self.assertEqual(json.loads(report.json())["outputs"][0]["sqnr"], out.sqnr)
+        self.assertIn("image", str(report))
+        self.assertIn("image: ", repr(image))
+        self.assertIn("<title>image: ", report.svg())
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "q.onnx")
+            q.write_onnx(path)
+            again = kiln.compare_accuracy(DIGITS + "model.onnx", path, self.samples)
+        self.assertEqual(again.outputs[0].sqnr, out.sqnr)
+        near = kiln.quantize(model, "int8", samples=self.samples, min_sqnr=out.sqnr + 3)
+        self.assertGreaterEqual(kiln.compare_accuracy(model, near, self.samples).outputs[0].sqnr, out.sqnr + 3)
+        self.assertTrue(any("stays in floats" in r for r in near.remarks))
+        self.assertTrue(any(r.startswith("in int8: ") for r in q.remarks))
+
+    def test_options(self):
+        rows = {o.name: o for o in kiln.quantize_options()}
+        self.assertEqual((rows["block_size"].kind, rows["block_size"].default), ("count", "32"))
+        both = ["/net/net.0/Conv", "/net/net.3/Conv"]
+        q = kiln.quantize(DIGITS + "model.onnx", "int8", samples=self.samples, exclude=both)
+        self.assertTrue(any(r.startswith("in int8: ") and "1 convolution" in r for r in q.remarks), q.remarks)
+
     def test_mistakes(self):
         model = DIGITS + "model.onnx"
         self.refuses("int8 needs the ranges", kiln.quantize, model, "int8")
         self.refuses("precision: expected one of", kiln.quantize, model, "int7")
-        self.refuses("has no option 'blocksize'", kiln.quantize, model, "int4", blocksize=32)
+        self.refuses("no option 'blocksize'; nearest 'block_size'", kiln.quantize, model, "int4", blocksize=32)
         self.refuses("power of two", kiln.quantize, model, "int4", block_size=20)
         self.refuses("gptq needs samples", kiln.quantize, model, "int4", weight_method="gptq")
         self.refuses("needs none", kiln.calibrate, model, self.samples, precision="bf16")
         self.refuses("a sample is a dict", kiln.calibrate, model, [[1, 2]])
         self.refuses("image", kiln.calibrate, model, [{}])
         self.refuses("samples have no use", kiln.quantize, model, "bf16", samples=self.samples)
-        self.refuses("accuracy_level", kiln.quantize, model, "int4", accuracy_level=7)
+        self.refuses("'bits' means nothing to int8", kiln.quantize, model, "int8", bits=8, samples=self.samples)
+        self.refuses("min_sqnr reads samples several times", kiln.quantize, model, "int8", min_sqnr=30,
+                     samples=iter(self.samples))
+        self.refuses("no dot or convolution 'a,b'", kiln.quantize, model, "int8", exclude=["a,b"],
+                     samples=self.samples)
+        self.refuses("found none", kiln.compare_accuracy, model, model, [])
         self.refuses("inputs of a sample have names", kiln.calibrate, model, [{1: self.scans}])
         self.refuses("of a precision", kiln.compile, model, ranges="t.json")
 

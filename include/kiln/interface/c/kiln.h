@@ -121,7 +121,6 @@ KILN_API kiln_status kiln_dim_combine(char op, kiln_dim a, kiln_dim b, kiln_dim*
 /* ---- Tensors ---- */
 
 typedef struct kiln_tensor kiln_tensor;
-
 /* A row-major tensor with memory of its own, which is not initialized. */
 KILN_API kiln_status kiln_tensor_create(kiln_dtype type, size_t rank, const int64_t* lens, kiln_tensor** tensor);
 /* A tensor over the caller's memory, without a copy. `strides` count elements: 0 repeats, a negative one reverses, NULL
@@ -171,7 +170,6 @@ KILN_API kiln_status kiln_tensor_to_dlpack_versioned(const kiln_tensor* tensor,
 /* ---- Models ---- */
 
 typedef struct kiln_import_options kiln_import_options;
-
 KILN_API kiln_status kiln_import_options_create(kiln_import_options** options);
 KILN_API void kiln_import_options_destroy(kiln_import_options* options);
 /* The value of a named dim ("batch"), or of the unnamed dim of an axis ("image.2"). */
@@ -209,7 +207,6 @@ KILN_API kiln_status kiln_program_text(const kiln_program* program, char** text)
 /* ---- Compilation ---- */
 
 typedef struct kiln_compile_options kiln_compile_options;
-
 KILN_API kiln_status kiln_compile_options_create(kiln_compile_options** options);
 KILN_API void kiln_compile_options_destroy(kiln_compile_options* options);
 /* Sets an option by its name and value as text: docs/options.md lists them. */
@@ -250,10 +247,73 @@ KILN_API kiln_status kiln_executable_load(const char* path, const char* target, 
 KILN_API kiln_status kiln_program_save(const kiln_program* program, const char* path);
 KILN_API kiln_status kiln_program_load(const char* path, kiln_program** program);
 
+/* ---- Quantization (docs/quantize.md) ---- */
+
+/* Samples of a program's inputs: of an array, or of a callback, of which one is held at a time. */
+typedef struct kiln_samples kiln_samples;
+/* The inputs of one sample, as a callback fills them. */
+typedef struct kiln_sample kiln_sample;
+/* Gives an input by its name: a copy of the tensor, which is in the host's memory. */
+KILN_API kiln_status kiln_sample_set(kiln_sample* sample, const char* input, const kiln_tensor* value);
+/* Says why the callback is about to return a status other than KILN_OK, which this returns. */
+KILN_API kiln_status kiln_sample_fail(kiln_sample* sample, kiln_status status, const char* message);
+/* Sets the inputs of sample `index`, counted from 0; one that sets none ends the samples. Where samples are needed
+   again it begins with 0 once more. The function that needs samples calls it, and fails with a status other than
+   KILN_OK. */
+typedef kiln_status (*kiln_sample_callback)(void* user, size_t index, kiln_sample* sample);
+
+KILN_API kiln_status kiln_samples_create(kiln_samples** samples);
+KILN_API kiln_status kiln_samples_create_callback(kiln_sample_callback next, void* user, kiln_samples** samples);
+KILN_API void kiln_samples_destroy(kiln_samples* samples);
+/* Adds a sample to an array: names[i] is the name of inputs[i], whose memory is shared. */
+KILN_API kiln_status kiln_samples_add(kiln_samples* samples, size_t input_count, const char* const* names,
+                                      const kiln_tensor* const* inputs);
+
+typedef struct kiln_quantize_options kiln_quantize_options;
+KILN_API kiln_status kiln_quantize_options_create(kiln_quantize_options** options);
+KILN_API void kiln_quantize_options_destroy(kiln_quantize_options* options);
+/* Sets an option by its name and value as text: docs/options.md lists them. "precision" has to be set. */
+KILN_API kiln_status kiln_quantize_options_set(kiln_quantize_options* options, const char* name, const char* value);
+KILN_API kiln_status kiln_quantize_options_get(const kiln_quantize_options* options, const char* name, char** value);
+
+/* The ranges of a program's values, by name: what a calibration table holds. */
+typedef struct kiln_ranges kiln_ranges;
+/* Finds the ranges that a precision takes by running samples. `compiling` is NULL or for these runs, here and below. */
+KILN_API kiln_status kiln_calibrate(const kiln_program* program, const char* target,
+                                    const kiln_quantize_options* options, const kiln_compile_options* compiling,
+                                    const kiln_samples* samples, kiln_ranges** ranges);
+KILN_API void kiln_ranges_destroy(kiln_ranges* ranges);
+/* A table in any of its forms, which the content tells. */
+KILN_API kiln_status kiln_ranges_read(const char* path, kiln_ranges** ranges);
+/* `form` is "json", "native", "plain_json", "flatbuffers" or "cache". */
+KILN_API kiln_status kiln_ranges_write(const kiln_ranges* ranges, const char* path, const char* form);
+KILN_API kiln_status kiln_ranges_count(const kiln_ranges* ranges, size_t* count);
+/* In the order of the names; each output may be NULL. */
+KILN_API kiln_status kiln_ranges_item(const kiln_ranges* ranges, size_t index, const char** name, double* low,
+                                      double* high);
+KILN_API kiln_status kiln_ranges_find(const kiln_ranges* ranges, const char* name, double* low, double* high);
+
+/* The program in another precision, by ranges or samples; either may be NULL. What needs ranges and has none takes them
+   from the samples. Inputs and outputs keep their types. Reports of its compilation say what was not quantized. */
+KILN_API kiln_status kiln_quantize(const kiln_program* program, const char* target,
+                                   const kiln_quantize_options* options, const kiln_compile_options* compiling,
+                                   const kiln_ranges* ranges, const kiln_samples* samples, kiln_program** quantized);
+/* Writes a program as an ONNX model. */
+KILN_API kiln_status kiln_program_write_onnx(const kiln_program* program, const char* path);
+
+/* Where a quantized program loses accuracy, beside `reference`, which it was made of. */
+typedef struct kiln_accuracy kiln_accuracy;
+KILN_API kiln_status kiln_compare_accuracy(const kiln_program* reference, const kiln_program* quantized,
+                                           const char* target, const kiln_compile_options* compiling,
+                                           const kiln_samples* samples, kiln_accuracy** accuracy);
+KILN_API void kiln_accuracy_destroy(kiln_accuracy* accuracy);
+/* Figures of outputs and tensors, the one whose layer adds most noise first; and a drawing colored by them. */
+KILN_API kiln_status kiln_accuracy_report(const kiln_accuracy* accuracy, kiln_format format, char** report);
+KILN_API kiln_status kiln_accuracy_picture(const kiln_accuracy* accuracy, char** svg);
+
 /* ---- Runs ---- */
 
 typedef struct kiln_run_options kiln_run_options;
-
 KILN_API kiln_status kiln_run_options_create(kiln_run_options** options);
 KILN_API void kiln_run_options_destroy(kiln_run_options* options);
 /* Sets an option by its name and value as text: docs/options.md lists them. */

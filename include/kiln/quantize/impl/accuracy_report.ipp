@@ -19,17 +19,7 @@ std::string number(const char* format, double v) {
 std::string decibels(double v) { return std::isinf(v) && v > 0 ? "exact" : number("%.1f dB", v); }
 
 std::string line_of(const tensor_accuracy& t, std::size_t width) {
-  std::string out = "  " + t.name;
-  out.append(width - t.name.size(), ' ');
-  out += "  " + decibels(t.sqnr) + ", cosine " + number("%.6f", t.cosine) + ", adds " + number("%.2e", t.added_noise);
-  out += ", range " + number("%.6g", t.seen.low) + " to " + number("%.6g", t.seen.high);
-  if (t.quantization) {
-    const tensor_quantization& q = *t.quantization;
-    out += ", " + std::string(to_string(q.as.type)) + " scale " + number("%.6g", q.with.scale) + " zero point " +
-           std::to_string(q.with.zero_point) + ", " + number("%.4f", 100 * t.saturation) + " % saturate";
-  }
-  if (t.top1) out += ", top-1 " + number("%.2f", 100 * *t.top1) + " %";
-  return out + "\n";
+  return "  " + t.name + std::string(width - t.name.size(), ' ') + "  " + figures_text(t) + "\n";
 }
 
 // JSON has no infinity and no NaN.
@@ -57,6 +47,19 @@ ordered_json json_of(const std::vector<tensor_accuracy>& rows) {
 }
 
 }  // namespace
+
+std::string figures_text(const tensor_accuracy& t) {
+  std::string out = decibels(t.sqnr) + ", cosine " + number("%.6f", t.cosine) + ", adds " +
+                    number("%.2e", t.added_noise) + ", range " + number("%.6g", t.seen.low) + " to " +
+                    number("%.6g", t.seen.high);
+  if (t.quantization) {
+    const tensor_quantization& q = *t.quantization;
+    out += ", " + std::string(to_string(q.as.type)) + " scale " + number("%.6g", q.with.scale) + " zero point " +
+           std::to_string(q.with.zero_point) + ", " + number("%.4f", 100 * t.saturation) + " % saturate";
+  }
+  if (t.top1) out += ", top-1 " + number("%.2f", 100 * *t.top1) + " %";
+  return out;
+}
 
 std::string report_text(const accuracy_report& r) {
   std::size_t width = 0;

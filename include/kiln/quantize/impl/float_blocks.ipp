@@ -93,11 +93,10 @@ float_blocks in_float_blocks(std::span<const float> weights, std::int64_t rows, 
 
 quantized_program to_float_blocks(program p, float_format format, const float_block_options& options) {
   thread_pool pool(options.threads);
-  const small_vector<value_id> readers = detail::chosen_readers(p, options.ops, options.exclude);
-  return detail::stored_program(p, readers,
-                                [&](value_id, std::span<const float> weights, std::int64_t rows, pass_note&) {
-                                  return stored(in_float_blocks(weights, rows, format, pool));
-                                });
+  const detail::matrix_readers readers = detail::chosen_readers(p, options.ops, options.exclude);
+  return detail::stored_program(p, readers, block_of(format), [&](const detail::read_matrix& m, pass_note&) {
+    return stored(in_float_blocks(m.weights, m.rows, format, pool));
+  });
 }
 
 }  // namespace kiln::quantize

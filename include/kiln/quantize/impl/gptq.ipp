@@ -55,6 +55,12 @@ void input_products::add(std::span<const float> rows, thread_pool& pool) {
   });
 }
 
+void input_products::add(const input_products& more) {
+  if (more.depth_ != depth_) raise(fault::of(errc::shape_mismatch, "depth of a product's inputs", depth_, more.depth_));
+  rows_ += more.rows_;
+  for (std::size_t k = 0; k < sums_.size(); ++k) sums_[k] += more.sums_[k];
+}
+
 block_weights gptq_blocks(std::span<const float> weights, std::int64_t rows, const block_format& format,
                           const input_products& inputs, double damping, thread_pool& pool) {
   block_weights out = empty_blocks(weights, rows, format, false);

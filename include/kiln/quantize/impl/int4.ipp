@@ -36,7 +36,8 @@ using measured_inputs = std::map<value_id, input_products, decltype([](value_id 
 
 // What the products among the readers multiply their matrices with, by all samples.
 measured_inputs measure(const program& p, const small_vector<value_id>& readers, const calibration_data& data,
-                        const target& t, thread_pool& pool) {
+                        const target& t, thread_pool& pool, const compile_options& compiling,
+                        const calibration_progress& progress) {
   measured_inputs out;
   std::vector<watched_value> watched;
   for (const value_id v : readers) {
@@ -46,47 +47,59 @@ measured_inputs measure(const program& p, const small_vector<value_id>& readers,
     out.emplace(x, input_products(s.lens[s.rank() - 1].value()));
     watched.push_back({"%" + std::to_string(x.instruction) + "." + std::to_string(x.result), x});
   }
-  watched_program run(p, watched, t);
+  watched_program run(p, watched, t, compiling);
   while (const std::optional<sample> s = data()) {
     const auto values = run.run(*s);
     for (std::size_t k = 0; k < values.size(); ++k) {
       const auto rows = values[k].to<float>();
       out.at(watched[k].value).add({rows.data(), rows.size()}, pool);
     }
+    if (progress) progress(run.samples());
   }
   if (run.samples() == 0) raise(errc::invalid_argument, "gptq needs samples: found none");
   return out;
 }
 
-// By gptq where samples show what the matrix of a dot is multiplied with; an error names the dot.
-std::optional<block_weights> by_samples(const program& p, value_id reader, std::span<const float> weights,
-                                        std::int64_t rows, const int4_options& options, const measured_inputs& inputs,
-                                        pass_note& note, thread_pool& pool) {
-  const auto& i = p.main().producer(reader);
-  const auto known = i.op.name() == "dot" ? inputs.find(i.inputs[0]) : inputs.end();
-  if (known == inputs.end()) return std::nullopt;
-  if (known->second.is_zero()) {
-    note.remark(
-        text("the matrix of '" + i.name.str() + "' is rounded: samples show nothing that it is multiplied with"));
-    return std::nullopt;
+// What all dots that read the same matrix as this one multiply it with; none for other readers.
+std::optional<input_products> inputs_of(const module_graph& m, value_id reader, const small_vector<value_id>& readers,
+                                        const measured_inputs& inputs) {
+  std::optional<input_products> out;
+  if (m.producer(reader).op.name() != "dot") return out;
+  for (const value_id v : readers) {
+    const auto& i = m.producer(v);
+    if (i.op.name() != "dot" || i.inputs[1] != m.producer(reader).inputs[1]) continue;
+    const auto known = inputs.find(i.inputs[0]);
+    if (known == inputs.end()) continue;
+    if (out)
+      out->add(known->second);
+    else
+      out = known->second;
   }
-  try {
-    return gptq_blocks(weights, rows, options.format, known->second, options.damping, pool);
-  } catch (error& e) {
-    throw e.at_instruction(i.name.str());
-  }
+  return out;
 }
 
-quantized_program stored_in_blocks(program p, const int4_options& options, const small_vector<value_id>& readers,
+quantized_program stored_in_blocks(program p, const int4_options& options, const detail::matrix_readers& readers,
                                    const measured_inputs& inputs, thread_pool& pool) {
   const program& source = p;
-  return detail::stored_program(
-      p, readers, [&](value_id reader, std::span<const float> weights, std::int64_t rows, pass_note& note) {
-        if (const auto found = by_samples(source, reader, weights, rows, options, inputs, note, pool))
-          return stored(*found, options.bytes_suffice);
-        const weight_method method = options.method == weight_method::gptq ? weight_method::rtn : options.method;
-        return stored(in_blocks(weights, rows, options.format, method, pool), options.bytes_suffice);
-      });
+  const auto form_of = [&](const detail::read_matrix& m, pass_note& note) {
+    if (options.method != weight_method::gptq)
+      return in_blocks(m.weights, m.rows, options.format, options.method, pool);
+    const module_graph& graph = source.module({m.module});
+    const auto known = m.module == 0 ? inputs_of(graph, m.reader, readers[0], inputs) : std::nullopt;
+    if (!known || known->is_zero()) {
+      if (graph.producer(m.reader).op.name() == "dot")
+        detail::remark_on(m, "is rounded: samples show nothing that it is multiplied with", note);
+      return in_blocks(m.weights, m.rows, options.format, weight_method::rtn, pool);
+    }
+    try {
+      return gptq_blocks(m.weights, m.rows, options.format, *known, options.damping, pool);
+    } catch (error& e) {
+      throw e.at_instruction(m.name);
+    }
+  };
+  return detail::stored_program(p, readers, options.format.block, [&](const detail::read_matrix& m, pass_note& note) {
+    return stored(form_of(m, note), options.bytes_suffice);
+  });
 }
 
 }  // namespace
@@ -95,15 +108,17 @@ quantized_program to_int4(program p, const int4_options& options) {
   if (options.method == weight_method::gptq)
     raise(errc::invalid_argument, "gptq needs samples of the program's inputs");
   thread_pool pool(options.threads);
-  const small_vector<value_id> readers = detail::chosen_readers(p, options.ops, options.exclude);
+  const detail::matrix_readers readers = detail::chosen_readers(p, options.ops, options.exclude);
   return stored_in_blocks(std::move(p), options, readers, {}, pool);
 }
 
-quantized_program to_int4(program p, const int4_options& options, const calibration_data& data, const target& t) {
+quantized_program to_int4(program p, const int4_options& options, const calibration_data& data, const target& t,
+                          const compile_options& compiling, const calibration_progress& progress) {
   thread_pool pool(options.threads);
-  const small_vector<value_id> readers = detail::chosen_readers(p, options.ops, options.exclude);
-  const measured_inputs inputs =
-      options.method == weight_method::gptq ? measure(p, readers, data, t, pool) : measured_inputs{};
+  const detail::matrix_readers readers = detail::chosen_readers(p, options.ops, options.exclude);
+  const measured_inputs inputs = options.method == weight_method::gptq
+                                     ? measure(p, readers[0], data, t, pool, compiling, progress)
+                                     : measured_inputs{};
   return stored_in_blocks(std::move(p), options, readers, inputs, pool);
 }
 

@@ -77,6 +77,32 @@ std::vector<watched_value> values_of(const program& p, const small_vector<value_
   return out;
 }
 
+bool is_f32_product(const module_graph& m, std::uint32_t i) {
+  return m[i].kind == instruction_kind::op && (m[i].op.is<op::dot>() || m[i].op.is<op::convolution>()) &&
+         m.shape_of({i, 0}).type == dtype::f32;
+}
+
+// What no option would quantize: products of two values, and those in bodies.
+void remark_on_others(program& p, const int8_options& options, pass_note& note) {
+  const small_vector<value_id> known = quantizable_products(p.main(), !options.products_of_values);
+  std::size_t of_values = 0, in_bodies = 0;
+  for (std::uint32_t k = 0; k < p.modules(); ++k) {
+    const module_graph& m = p.module({k});
+    for (std::uint32_t i = 0; i < m.size(); ++i) {
+      if (!is_f32_product(m, i) || !is_listed(options.ops, m[i].op.name())) continue;
+      if (k != 0)
+        ++in_bodies;
+      else if (std::find(known.begin(), known.end(), value_id{i, 0}) == known.end())
+        ++of_values;
+    }
+  }
+  const auto remark = [&](std::size_t count, std::string_view why) {
+    if (count != 0) note.remark(text(std::to_string(count)).append(why));
+  };
+  remark(of_values, " of the products are of two values and stay in floats: those with constant weights are quantized");
+  remark(in_bodies, " of the products are in bodies of branches and loops and stay in floats");
+}
+
 const value_override* override_of(const int8_options& options, const std::string& name) {
   const auto at = options.overrides.find(name);
   return at == options.overrides.end() ? nullptr : &at->second;
@@ -175,7 +201,8 @@ quantized_program quantize_statically(program p, const ranges& known, const int8
   const small_vector<value_id> products = chosen_products(p, options);
   std::vector<value_id> ready;
   const quantizable results = results_of(p, products, options);
-  for (const watched_value& w : values_of(p, products, results, options))
+  const std::vector<watched_value> operands = values_of(p, products, results, options);
+  for (const watched_value& w : operands)
     if (const auto numbers = numbers_for(w, known, options)) {
       plan.values.push_back(*numbers);
       ready.push_back(w.value);
@@ -206,10 +233,16 @@ quantized_program quantize_statically(program p, const ranges& known, const int8
     else
       out.note.remark(text("'" + label_of(m, v) + "' stays in floats: " + why));
   }
-  if (plan.products.empty())
-    raise(errc::invalid_argument, "ranges for a value that a dot or convolution with constant weights reads: found " +
-                                      std::to_string(known.size()) + " of other names, and " +
-                                      std::to_string(products.size()) + " such products");
+  const std::string fit = std::to_string(ready.size()) + " of " + std::to_string(operands.size());
+  if (plan.products.empty()) {
+    std::string why = "ranges fit " + fit + " values that a dot or convolution with constant weights reads";
+    if (!operands.empty()) why += ", such as '" + operands[0].name + "'";
+    why += ": found " + std::to_string(known.size()) + " of other names";
+    if (!known.empty()) why += ", such as '" + known.begin()->first + "'";
+    raise(errc::invalid_argument, why);
+  }
+  if (ready.size() != operands.size()) out.note.remark(text("ranges fit " + fit + " values that products read"));
+  remark_on_others(p, options, out.note);
   pass_note done = insert_quantization(p, plan);
   out.note.count(done.counts);
   for (text& remark : done.remarks) out.note.remark(std::move(remark));
@@ -250,6 +283,7 @@ quantized_program to_dynamic_int8(program p, const int8_options& options) {
     raise(errc::invalid_argument,
           "dynamic quantization needs a dot of a value and constant weights, or a convolution where options ask for "
           "it: found none");
+  remark_on_others(p, options, out.note);
   pass_note done = insert_dynamic_quantization(p, plan);
   out.note.count(done.counts);
   for (text& remark : done.remarks) out.note.remark(std::move(remark));

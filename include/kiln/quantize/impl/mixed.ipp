@@ -7,6 +7,9 @@
 namespace kiln::quantize {
 namespace {
 
+// Of the given program's values, for the next round.
+constexpr std::size_t most_kept = std::size_t{256} << 20;
+
 bool is_product(const module_graph& m, std::uint32_t i) {
   return m[i].kind == instruction_kind::op && m[i].op.kind() == op_kind::contraction;
 }
@@ -22,30 +25,32 @@ void add_products(const module_graph& m, std::uint32_t at, std::vector<bool>& se
   for (const value_id v : m[at].inputs) add_products(m, v.instruction, seen, to);
 }
 
-// The products that may stay in floats, those before the worst values first.
+// The products that may stay in floats, those at the worst values first: what reads one as bytes, and what computes it.
 std::vector<std::string> worst_first(const program& p, const accuracy_report& r, const int8_options& options) {
   const module_graph& m = p.main();
   program copy = p;
   std::vector<std::string> known, out;
-  for (const value_id v : quantizable_products(copy.main())) {
+  for (const value_id v : quantizable_products(copy.main(), !options.products_of_values)) {
     const auto& i = copy.main().producer(v);
     if (detail::is_listed(options.ops, i.op.name())) known.push_back(i.name.str());
   }
   const std::vector<watched_value> values = float_values(p);
-  const auto add = [&](const std::string& tensor) {
+  const auto add = [&](const tensor_accuracy& t) {
     for (const watched_value& w : values) {
-      if (w.name != tensor) continue;
+      if (w.name != t.name) continue;
+      std::vector<std::string> near;
+      for (std::uint32_t i = 0; t.quantization && i < m.size(); ++i)
+        if (is_product(m, i) && quantized_operand(m, {i, 0}) == w.value) near.push_back(m[i].name.str());
       std::vector<bool> seen(m.size(), false);
-      std::vector<std::string> before;
-      add_products(m, w.value.instruction, seen, before);
-      for (std::string& name : before) {
+      add_products(m, w.value.instruction, seen, near);
+      for (std::string& name : near) {
         const auto listed = [&](const std::vector<std::string>& list) { return detail::is_listed(list, name); };
         if (listed(known) && !listed(out) && !listed(options.exclude)) out.push_back(std::move(name));
       }
     }
   };
   for (const auto* tensors : {&r.tensors, &r.outputs})
-    for (const tensor_accuracy& t : *tensors) add(t.name);
+    for (const tensor_accuracy& t : *tensors) add(t);
   return out;
 }
 
@@ -63,10 +68,14 @@ mixed_program to_int8_within(const program& p, double least, const ranges& known
   if (least != least) raise(errc::invalid_argument, "the least SQNR is a number of decibels: found NaN");
   int8_options how = options;
   mixed_program out;
+  accuracy_reference reference(p, float_values(p), t, compiling, most_kept);
+  const auto compare = [&](const program& made) {
+    const accuracy_question q = question_of(p, made);
+    return reference.compare(made, q.in_quantized, q.quantizations, data(), progress);
+  };
   for (std::size_t more = 1;; more *= 2) {
     out.made = to_int8(p, known, how);
-    out.report = compare_accuracy({p, out.made.graph, float_values(p), float_values(out.made.graph)}, t, data(),
-                                  compiling, progress);
+    out.report = compare(out.made.graph);
     if (least_of(out.report) >= least) break;
     const std::vector<std::string> worst = worst_first(p, out.report, how);
     const std::size_t count = std::min(more, worst.size());
@@ -74,12 +83,13 @@ mixed_program to_int8_within(const program& p, double least, const ranges& known
     out.in_floats.insert(out.in_floats.end(), worst.begin(), worst.begin() + static_cast<std::ptrdiff_t>(count));
     if (count < worst.size()) continue;
     out.made = {p, pass_note("quantize")};
-    out.report = compare_accuracy({p, p, float_values(p), float_values(p)}, t, data(), compiling, progress);
+    out.report = compare(p);
     break;
   }
   for (const std::string& name : out.in_floats)
-    out.made.note.remark(text("'" + name + "' stays in floats: outputs would be less than " + std::to_string(least) +
-                              " dB near otherwise"));
+    out.made.note.remark(text("'" + name + "' stays in floats: outputs would be less than ")
+                             .append(least)
+                             .append(std::string_view(" dB near otherwise")));
   return out;
 }
 

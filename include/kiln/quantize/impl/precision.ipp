@@ -54,4 +54,13 @@ quantized_program with_precision(program p, const precision_options& options) {
   return to_int8(std::move(p), options.known, options.int8);
 }
 
+std::vector<std::string> remarks_on(precision to, const pass_note& note) {
+  std::string counts;
+  for (const auto& e : note.counts.entries)
+    counts.append(counts.empty() ? ": " : ", ").append(std::to_string(e.count)).append(" ").append(e.name);
+  std::vector<std::string> out{"in " + std::string(to_string(to)) + (counts.empty() ? ": nothing" : counts)};
+  for (const text& r : note.remarks) out.push_back(r.str());
+  return out;
+}
+
 }  // namespace kiln::quantize

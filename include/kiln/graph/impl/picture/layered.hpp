@@ -1,12 +1,13 @@
 #pragma once
 #include "kiln/graph/impl/picture/label.hpp"
+#include "kiln/graph/picture.hpp"
 
 namespace kiln::picture {
 
 /// A box of a drawing, or, without lines, a bend of an edge that crosses the layer. Units are pixels.
 struct box {
   std::vector<std::string> lines;
-  const char* color = "#ffffff";
+  std::string color = "#ffffff", tooltip{};
   std::size_t layer = 0;
   double x = 0, width = 8, height = 0;  ///< x: center
   std::vector<std::size_t> above, below;
@@ -22,15 +23,16 @@ inline constexpr std::size_t longest_edge = 6;
 /// middle of their neighbors.
 class layered_drawing {
  public:
-  explicit layered_drawing(const program& p);
+  /// Boxes have the colors of their ops' kinds, or those of the notes.
+  explicit layered_drawing(const program& p, const picture_notes* notes = nullptr);
 
   const std::vector<box>& boxes() const { return boxes_; }
   const std::vector<std::vector<std::size_t>>& layers() const { return layers_; }
 
  private:
-  std::size_t add_box(std::vector<std::string> lines, const char* color, std::size_t layer);
+  std::size_t add_box(std::vector<std::string> lines, picture_note note, std::size_t layer);
   void join(std::size_t from, std::size_t to);
-  void add_boxes(const program& p);
+  void add_boxes(const program& p, const picture_notes* notes);
   void add_bends();
   void order_layers();
   void place_boxes();

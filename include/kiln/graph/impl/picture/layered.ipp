@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <type_traits>
 
 #include "kiln/graph/impl/picture/layered.hpp"
 
@@ -12,23 +13,34 @@ double mean(const std::vector<std::size_t>& of, const std::vector<double>& value
   return sum / static_cast<double>(of.size());
 }
 
+picture_note note_of(const module_graph::instruction& i) {
+  return {i.kind == instruction_kind::op ? color_of(i.op.kind()) : "#ffffff", {}};
+}
+// What the notes say of an instruction or output.
+template <class Key>
+picture_note note_of(const std::map<Key, picture_note>& notes, std::type_identity_t<Key> at, const std::string& other) {
+  const auto found = notes.find(at);
+  return found != notes.end() ? found->second : picture_note{other, {}};
+}
+
 }  // namespace
 
-layered_drawing::layered_drawing(const program& p) {
-  add_boxes(p);
+layered_drawing::layered_drawing(const program& p, const picture_notes* notes) {
+  add_boxes(p, notes);
   add_bends();
   order_layers();
   place_boxes();
 }
 
-std::size_t layered_drawing::add_box(std::vector<std::string> lines, const char* color, std::size_t layer) {
+std::size_t layered_drawing::add_box(std::vector<std::string> lines, picture_note note, std::size_t layer) {
   box b;
   std::size_t widest = 4;
   for (const std::string& l : lines) widest = std::max(widest, characters(l));
   b.width = static_cast<double>(widest) * 6.8 + 16;
   b.height = static_cast<double>(lines.size()) * line_height + 8;
   b.lines = std::move(lines);
-  b.color = color;
+  b.color = std::move(note.color);
+  b.tooltip = std::move(note.text);
   b.layer = layer;
   boxes_.push_back(std::move(b));
   return boxes_.size() - 1;
@@ -39,7 +51,7 @@ void layered_drawing::join(std::size_t from, std::size_t to) {
   list.push_back(to);
   boxes_[to].above.push_back(from);
 }
-void layered_drawing::add_boxes(const program& p) {
+void layered_drawing::add_boxes(const program& p, const picture_notes* notes) {
   const module_graph& m = p.main();
   constexpr std::size_t none = static_cast<std::size_t>(-1);
   std::vector<std::size_t> box_of(m.size(), none);
@@ -53,14 +65,16 @@ void layered_drawing::add_boxes(const program& p) {
     std::size_t layer = 0;
     for (const value_id v : i.inputs)
       if (box_of[v.instruction] != none) layer = std::max(layer, boxes_[box_of[v.instruction]].layer + 1);
-    const bool is_op = i.kind == instruction_kind::op;
-    box_of[k] = add_box(label_of(p, m, boxes, k), is_op ? color_of(i.op.kind()) : "#ffffff", layer);
+    box_of[k] = add_box(label_of(p, m, boxes, k),
+                        notes ? note_of(notes->instructions, k, notes->other_color) : note_of(i), layer);
     for (const value_id v : i.inputs)
       if (box_of[v.instruction] != none) join(box_of[v.instruction], box_of[k]);
   }
   for (std::size_t k = 0; k < m.outputs.size(); ++k) {
     const std::size_t from = box_of[m.outputs[k].instruction];
-    const std::size_t to = add_box({output_name(m, k)}, "#ffffff", from == none ? 0 : boxes_[from].layer + 1);
+    const std::size_t to = add_box({output_name(m, k)},
+                                   notes ? note_of(notes->outputs, k, notes->other_color) : picture_note{"#ffffff", {}},
+                                   from == none ? 0 : boxes_[from].layer + 1);
     if (from != none) join(from, to);
   }
   // sources stand right above their first reader

@@ -40,7 +40,9 @@ std::string number(double x) {
 // cut, or spans too many layers, is a numbered mark at both of its ends.
 class svg_writer {
  public:
-  explicit svg_writer(const picture::layered_drawing& d) : boxes_(d.boxes()), layers_(d.layers()) {
+  explicit svg_writer(const picture::layered_drawing& d, const picture_notes& notes = {})
+      : boxes_(d.boxes()), layers_(d.layers()) {
+    write_legend(notes);
     cut_columns();
     place_columns();
     marks_above_.resize(boxes_.size());
@@ -112,10 +114,10 @@ class svg_writer {
   void place_columns() {
     tops_.resize(layers_.size());
     column_of_.resize(layers_.size());
-    width_ = margin;
+    const double legend_width = std::exchange(width_, margin);
     for (std::size_t c = 0; c < columns_.size(); ++c) {
       column& col = columns_[c];
-      double y = margin + 2 * mark_radius, left = 1e9, right = 0;
+      double y = top_ + margin + 2 * mark_radius, left = 1e9, right = 0;
       for (std::size_t l = col.first; l <= col.last && l < layers_.size(); ++l) {
         tops_[l] = y;
         column_of_[l] = c;
@@ -130,6 +132,29 @@ class svg_writer {
       width_ += right - left + (c + 1 < columns_.size() ? 3 * margin : margin);
       height_ = std::max(height_, y);
     }
+    width_ = std::max(width_, legend_width);
+  }
+
+  // A line of colored fields and what they mean.
+  void write_legend(const picture_notes& notes) {
+    if (notes.legend.empty() && notes.caption.empty()) return;
+    constexpr double field = 14, gap = 6, letter = 6.8;
+    double x = margin;
+    const double y = margin;
+    const auto write = [&](const std::string& words, const char* style) {
+      out_ +=
+          "<text x=\"" + number(x) + "\" y=\"" + number(y + field - 3) + "\"" + style + ">" + xml(words) + "</text>\n";
+      x += static_cast<double>(picture::characters(words)) * letter + 2 * gap;
+    };
+    if (!notes.caption.empty()) write(notes.caption, " font-weight=\"bold\"");
+    for (const picture_note& n : notes.legend) {
+      out_ += "<rect x=\"" + number(x) + "\" y=\"" + number(y) + "\" width=\"" + number(field) + "\" height=\"" +
+              number(field) + "\" fill=\"" + xml(n.color) + "\" stroke=\"#555555\"/>\n";
+      x += field + gap;
+      write(n.text, "");
+    }
+    width_ = x + margin;
+    top_ = y + field;
   }
 
   const column& column_of(const box& b) const { return columns_[column_of_[b.layer]]; }
@@ -187,19 +212,21 @@ class svg_writer {
   void write_box(std::size_t at) {
     const box& b = boxes_[at];
     const double left = x_of(b) - b.width / 2, top = tops_[b.layer];
+    out_ += b.tooltip.empty() ? "<g>" : "<g><title>" + xml(b.tooltip) + "</title>\n";
     out_ += "<rect x=\"" + number(left) + "\" y=\"" + number(top) + "\" width=\"" + number(b.width) + "\" height=\"" +
-            number(b.height) + "\" rx=\"4\" fill=\"" + b.color + "\" stroke=\"#555555\"/>\n";
+            number(b.height) + "\" rx=\"4\" fill=\"" + xml(b.color) + "\" stroke=\"#555555\"/>\n";
     for (std::size_t k = 0; k < b.lines.size(); ++k)
       write_text(x_of(b), top + 16 + static_cast<double>(k) * picture::line_height, b.lines[k],
                  k == 0 ? " font-weight=\"bold\"" : " fill=\"#444444\"");
+    out_ += "</g>\n";
   }
 
   const std::vector<box>& boxes_;
   const std::vector<std::vector<std::size_t>>& layers_;
   std::vector<column> columns_;
-  std::vector<double> tops_;            // of layers
-  std::vector<std::size_t> column_of_;  // of layers
-  double width_ = 0, height_ = 0;
+  std::vector<double> tops_;                 // of layers
+  std::vector<std::size_t> column_of_;       // of layers
+  double width_ = 0, height_ = 0, top_ = 0;  // top_: below the legend
   int marks_ = 0;
   std::vector<std::vector<int>> marks_above_;  // of boxes
   std::string out_;
@@ -208,5 +235,9 @@ class svg_writer {
 }  // namespace
 
 std::string to_svg(const program& p) { return svg_writer(picture::layered_drawing(p)).text(); }
+
+std::string to_svg(const program& p, const picture_notes& notes) {
+  return svg_writer(picture::layered_drawing(p, &notes), notes).text();
+}
 
 }  // namespace kiln

@@ -53,6 +53,9 @@ namespace kiln::c {
 /// A handle of a program, with what its maker took for granted.
 kiln_program* new_program(program graph, std::vector<std::string> remarks);
 
+/// Elements that kiln reads itself lie in the host's memory; else `unsupported`.
+void check_on_host(const kiln_tensor& t);
+
 /// A type from the caller.
 dtype checked_type(kiln_dtype type);
 

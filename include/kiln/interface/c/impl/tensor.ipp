@@ -7,14 +7,14 @@
 using namespace kiln;
 using namespace kiln::c;
 
-namespace {
-
-void check_on_host(const kiln_tensor& t) {
+void kiln::c::check_on_host(const kiln_tensor& t) {
   if (!dlpack::is_host(t.where))
-    raise(errc::unsupported, "elements that are copied are in the host's memory: found device " +
+    raise(errc::unsupported, "elements that are copied or calibrate are in the host's memory: found device " +
                                  std::to_string(static_cast<int>(t.where.type)) + ":" + std::to_string(t.where.id) +
                                  " of DLPack's");
 }
+
+namespace {
 
 const object* object_of(const kiln_tensor& t, std::size_t index) {
   if (index >= static_cast<std::size_t>(t.value.elements()))

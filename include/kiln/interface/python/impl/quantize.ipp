@@ -2,13 +2,11 @@
 #include "kiln/interface/python/impl/bind.hpp"
 #include "kiln/interface/python_arrays/array.hpp"
 #include "kiln/onnx/export.hpp"
-#include "kiln/quantize/precision.hpp"
+#include "kiln/quantize/options.hpp"
 #include "kiln/quantize/table.hpp"
 
 namespace kiln::python {
 namespace {
-
-using quantize::precision;
 
 /// What Python calls Ranges, and what chose them.
 struct held_ranges {
@@ -51,138 +49,111 @@ quantize::calibration_data samples_of(const py::object& samples, const program& 
   };
 }
 
-// The keywords of a call, each read once: what is left is an error.
-class keywords {
- public:
-  explicit keywords(const py::dict& all) : left_(all.attr("copy")()) {}
-  template <class T> void take(const char* name, T& into) {
-    if (!left_.contains(name)) return;
-    try {
-      into = left_[name].cast<T>();
-    } catch (const py::cast_error&) {
-      raise(errc::invalid_argument, std::string(name) + ": found " + std::string(py::repr(left_[name])));
-    }
-    left_.attr("pop")(name);
-  }
-  void end(std::string_view of) const {
-    if (py::len(left_) == 0) return;
-    const auto first = py::str(py::list(left_.attr("keys")())[0]);
-    raise(errc::not_found, std::string(of) + " has no option '" + std::string(first) + "'");
-  }
+using texts = std::vector<std::pair<std::string, std::string>>;
 
- private:
-  py::dict left_;
-};
-
-quantize::calibration_options calibration_of(const py::dict& options, bool& results) {
-  keywords given(options);
-  given.take("results", results);
-  quantize::calibration_options out;
-  std::string method(to_string(out.method));
-  given.take("method", method);
-  out.method = quantize::method_named(method);
-  given.take("percentile", out.percentile);
-  given.take("bins", out.bins);
-  given.take("ignore_infinities", out.ignore_infinities);
-  given.end("calibrate()");
+quantize::quantizer_options options_of(const std::string& precision, const texts& options) {
+  quantize::quantizer_options out;
+  out.how.to = quantize::precision_named(precision);
+  for (const auto& [name, value] : options) quantize::set_option(out, name, value);
   return out;
 }
 
-quantize::precision_options precision_of(const std::string& name, const py::dict& options) {
-  keywords given(options);
-  quantize::precision_options out{.to = quantize::precision_named(name)};
-  std::vector<std::string> exclude;
-  given.take("ops", out.ops);
-  const bool halves = out.to == precision::f16 || out.to == precision::bf16;
-  if (!halves) given.take("exclude", exclude);
-  if (out.to == precision::fp8) {
-    std::string type(to_string(out.fp8.type));
-    given.take("type", type);
-    out.fp8.type = quantize::float8_named(type);
-    given.take("per_channel", out.fp8.per_channel);
-    out.fp8.exclude = exclude;
-    if (!out.ops.empty()) out.fp8.ops = out.ops;
-  } else if (quantize::info_of(out.to).blocks) {
-    out.float_blocks.exclude = exclude;
-    if (!out.ops.empty()) out.float_blocks.ops = out.ops;
-  } else if (out.to == precision::int4) {
-    std::string method(to_string(out.int4.method));
-    given.take("bits", out.int4.format.bits);
-    given.take("block_size", out.int4.format.block);
-    given.take("symmetric", out.int4.format.symmetric);
-    given.take("weight_method", method);
-    out.int4.method = quantize::weight_method_named(method);
-    std::int64_t level = 0;
-    given.take("accuracy_level", level);
-    if (level < 0 || level > 4)
-      raise(errc::invalid_argument, "accuracy_level is 0 to 4: found " + std::to_string(level));
-    out.int4.bytes_suffice = level == 4;
-    given.take("damping", out.int4.damping);
-    out.int4.exclude = exclude;
-    if (!out.ops.empty()) out.int4.ops = out.ops;
-  } else if (!halves) {
-    if (out.to == precision::int8) {
-      given.take("symmetric", out.int8.symmetric);
-      given.take("results", out.int8.results);
-    } else {
-      given.take("convolutions", out.int8.dynamic_convolutions);
-    }
-    given.take("per_channel", out.int8.weights.per_channel);
-    given.take("reduce_range", out.int8.reduced);
-    out.int8.exclude = exclude;
-    if (!out.ops.empty()) out.int8.ops = out.ops;
-  }
-  given.end(name);
-  return out;
+// Calls a function of Python's, if it is one, with the number of samples so far.
+quantize::calibration_progress progress_of(const py::object& told) {
+  if (told.is_none()) return {};
+  return [call = shared_object(told)](std::size_t samples) {
+    const py::gil_scoped_acquire lock;
+    (*call)(samples);
+  };
 }
 
 held_ranges calibrate_program(const held_program& p, const std::string& to, const py::object& samples,
-                              const std::string& where, const py::dict& options, const py::object& progress) {
-  quantize::int8_options int8;
-  const quantize::calibration_options how = calibration_of(options, int8.results);
-  const precision wanted = quantize::precision_named(to);
-  if (!quantize::takes_ranges(wanted))
-    raise(errc::invalid_argument, "ranges serve int8, fp8 and fp16: " + to + " needs none");
-  if (int8.results && wanted != precision::int8)
-    raise(errc::invalid_argument, "results are quantized by int8: " + to + " has none");
-  const program prepared = quantize::prepared(p.graph);
-  const auto watched = quantize::values_with_ranges(prepared, {.to = wanted, .int8 = int8});
-  if (watched.empty()) return {{}, how.method};
+                              const std::string& where, const texts& options, const py::object& progress) {
+  const quantize::quantizer_options how = options_of(to, options);
   const auto target = named_target(where, {});
-  const quantize::calibration_data data = samples_of(samples, prepared);
-  const auto told = shared_object(progress);
+  const quantize::quantizer made(p.graph, how, *target);
+  const quantize::calibration_data data = samples_of(samples, made.prepared());
+  const quantize::calibration_progress told = progress_of(progress);
   const py::gil_scoped_release released;
-  return {quantize::calibrate(prepared, watched, *target, data, how, {}, 0,
-                              [&told](std::size_t n) {
-                                const py::gil_scoped_acquire lock;
-                                if (!told->is_none()) (*told)(n);
-                              }),
-          how.method};
+  return {made.calibrate(data, told), how.calibration.method};
 }
 
 held_program quantize_program(const held_program& p, const std::string& to, const held_ranges* ranges,
-                              const py::object& samples, const std::string& where, const py::dict& options) {
-  quantize::precision_options how = precision_of(to, options);
-  if (ranges && !quantize::takes_ranges(how.to))
-    raise(errc::invalid_argument, "ranges serve int8, fp8 and fp16: " + to + " needs none");
-  if (ranges) how.known = ranges->all;
-  how.is_prepared = true;
-  const program prepared = quantize::prepared(p.graph);
-  for (std::vector<std::string>* names :
-       {&how.int8.exclude, &how.int4.exclude, &how.fp8.exclude, &how.float_blocks.exclude})
-    *names = quantize::prepared_names(p.graph, prepared, *names);
-  const bool by_samples = how.to == precision::int4 && how.int4.method == quantize::weight_method::gptq;
-  if (!by_samples && !samples.is_none())
-    raise(errc::invalid_argument, "samples have no use: int8, fp8, fp16 and gptq of int4 take some");
+                              const py::object& samples, const std::string& where, const texts& options,
+                              const py::object& progress) {
+  const quantize::quantizer_options how = options_of(to, options);
   const auto target = named_target(where, {});
-  const quantize::calibration_data data =
-      by_samples && !samples.is_none() ? samples_of(samples, prepared) : quantize::calibration_data{};
+  const quantize::quantizer maker(p.graph, how, *target);
+  quantize::repeated_data data;
+  if (!samples.is_none())
+    data = [again = shared_object(samples), &maker] {
+      const py::gil_scoped_acquire lock;
+      return samples_of(*again, maker.prepared());
+    };
+  const quantize::calibration_progress told = progress_of(progress);
   const py::gil_scoped_release released;
-  quantize::quantized_program made =
-      data ? quantize::to_int4(prepared, how.int4, data, *target) : quantize::with_precision(prepared, how);
+  quantize::quantized_program made = maker.quantize(ranges ? ranges->all : quantize::ranges(), data, told);
   held_program out{std::move(made.graph), p.remarks};
-  for (const text& r : made.note.remarks) out.remarks.push_back(r.str());
+  for (std::string& r : quantize::remarks_on(how.how.to, made.note)) out.remarks.push_back(std::move(r));
   return out;
+}
+
+/// What Python calls Accuracy.
+struct held_accuracy {
+  program reference;
+  quantize::accuracy_report report;
+};
+
+held_accuracy compare_programs(const held_program& reference, const held_program& quantized, const py::object& samples,
+                               const std::string& where, const py::object& progress) {
+  held_accuracy out{quantize::prepared(reference.graph), {}};
+  const auto target = named_target(where, {});
+  const quantize::calibration_data data = samples_of(samples, out.reference);
+  const quantize::calibration_progress told = progress_of(progress);
+  const py::gil_scoped_release released;
+  out.report =
+      quantize::compare_accuracy(quantize::question_of(out.reference, quantized.graph), *target, data, {}, told);
+  return out;
+}
+
+template <class F> auto of_quantization(F read) {
+  return [read](const quantize::tensor_accuracy& t) -> py::object {
+    return t.quantization ? py::cast(read(*t.quantization)) : py::none();
+  };
+}
+
+void bind_accuracy(py::module_& m) {
+  using quantize::tensor_accuracy;
+  py::class_<tensor_accuracy> t(m, "TensorAccuracy", "What became of a tensor's values.");
+  t.def_readonly("name", &tensor_accuracy::name, "The tensor's name.");
+  t.def_readonly("sqnr", &tensor_accuracy::sqnr, "Signal to quantization noise in decibels.");
+  t.def_readonly("cosine", &tensor_accuracy::cosine, "The cosine of the angle between both.");
+  t.def_readonly("added_noise", &tensor_accuracy::added_noise, "The share of noise that its layer adds.");
+  t.def_readonly("saturation", &tensor_accuracy::saturation, "The share of values that saturate.");
+  t.def_readonly("top1", &tensor_accuracy::top1, "Of scores of classes: how often the greatest is the same.");
+  t.def_property_readonly(
+      "range", [](const tensor_accuracy& of) { return py::make_tuple(of.seen.low, of.seen.high); },
+      "The least and greatest of the reference's values.");
+  t.def_property_readonly("dtype", of_quantization([](const auto& q) { return std::string(to_string(q.as.type)); }),
+                          "The type that it is quantized to.");
+  t.def_property_readonly("scale", of_quantization([](const auto& q) { return q.with.scale; }), "Its scale.");
+  t.def_property_readonly("zero_point", of_quantization([](const auto& q) { return q.with.zero_point; }),
+                          "Its zero point.");
+  t.def("__repr__", [](const tensor_accuracy& of) { return "<" + of.name + ": " + figures_text(of) + ">"; });
+  py::class_<held_accuracy> c(m, "Accuracy", "Where a quantized program loses accuracy.");
+  c.def_property_readonly(
+      "samples", [](const held_accuracy& a) { return a.report.samples; }, "The number of samples.");
+  c.def_property_readonly(
+      "outputs", [](const held_accuracy& a) { return a.report.outputs; }, "The outputs, in order.");
+  c.def_property_readonly(
+      "tensors", [](const held_accuracy& a) { return a.report.tensors; },
+      "The other tensors, the one whose layer adds most noise first.");
+  c.def("__str__", [](const held_accuracy& a) { return report_text(a.report); });
+  c.def(
+      "json", [](const held_accuracy& a) { return report_json(a.report); }, "All of it as a JSON object.");
+  const auto svg = [](const held_accuracy& a) { return report_svg(a.reference, a.report); };
+  c.def("svg", svg, "A drawing of the reference, colored by signal to quantization noise.");
+  c.def("_repr_svg_", svg);
 }
 
 }  // namespace
@@ -218,8 +189,19 @@ void bind_quantize(py::module_& m) {
         return held_ranges{quantize::read_table(path_of_object(path)), {}};
       },
       py::arg("path"), "Reads a calibration table of any form.");
+  bind_accuracy(m);
   m.def("_calibrate", calibrate_program, "Finds ranges by samples.");
   m.def("_quantize", quantize_program, "A program in another precision.");
+  m.def("_compare_accuracy", compare_programs, "Compares two programs.");
+  m.def(
+      "_quantize_options",
+      [] {
+        std::vector<std::tuple<std::string, std::string, std::string, std::string>> out;
+        for (const auto& row : quantize::quantizer_option_table())
+          out.emplace_back(row.name, to_string(row.kind), row.default_text(), row.help);
+        return out;
+      },
+      "The options of a quantization.");
   m.def(
       "_write_onnx",
       [](const held_program& p, const py::object& path, const std::string& form) {

@@ -11,6 +11,7 @@ from . import _executable, _kiln, ops
 from ._custom import CustomOp, TensorType, custom_op
 from ._executable import Port, Report, Results
 from ._kiln import (
+    Accuracy,
     ArgumentError,
     Builder,
     Dim,
@@ -19,6 +20,7 @@ from ._kiln import (
     Program,
     Ranges,
     Tensor,
+    TensorAccuracy,
     Value,
     __version__,
     from_dlpack,
@@ -30,6 +32,7 @@ from ._kiln import (
 from ._profile import Profile, Step
 
 __all__ = [
+    "Accuracy",
     "ArgumentError",
     "Builder",
     "CustomOp",
@@ -46,10 +49,12 @@ __all__ = [
     "SavedProgram",
     "Step",
     "Tensor",
+    "TensorAccuracy",
     "TensorType",
     "Value",
     "__version__",
     "calibrate",
+    "compare_accuracy",
     "compile",
     "custom_op",
     "from_dlpack",
@@ -58,6 +63,7 @@ __all__ = [
     "ops",
     "options",
     "quantize",
+    "quantize_options",
     "read",
     "read_tensor",
     "symbol",
@@ -164,11 +170,10 @@ def calibrate(
     """The ranges of the values that a precision asks for, from samples: dicts of arrays by input, of which one is held
     at a time. `precision` is "int8", "fp8" or "fp16".
 
-    Options: `method` is "min_max", "entropy", "percentile" or "distribution"; `percentile` is what the third keeps,
-    `bins` the number of a histogram's; `ignore_infinities` leaves out those of masks; `results` is quantize()'s.
-    `progress` is called with the number of samples so far."""
+    Options are those of quantize(); `method="percentile"`, `percentile` and `bins` choose ranges. `progress` is called
+    with the number of samples so far."""
     program = model if isinstance(model, Program) else read(model)
-    return _kiln._calibrate(program, precision, samples, target, options, progress)
+    return _kiln._calibrate(program, precision, samples, target, _texts_of(options), progress)
 
 
 def quantize(
@@ -178,28 +183,41 @@ def quantize(
     ranges: Ranges | Path | None = None,
     samples: Iterable[Mapping[str, Any]] | None = None,
     target: str = "cpu",
+    progress: Callable[[int], None] | None = None,
     **options: Any,
 ) -> Program:
     """A Program in another precision: "fp16", "bf16", "fp8", "int8", "dynamic-int8", "int4", "mxfp4", "nvfp4" or
     "mxfp8". "int8" and "fp8" need ranges, of calibrate() or a calibration table, or samples to calibrate with;
-    `weight_method="gptq"` of "int4" needs samples. Inputs and outputs keep their types. Program.write_onnx() writes what it
-    gives for ONNX Runtime.
+    `weight_method="gptq"` of "int4" needs samples. Inputs and outputs keep their types. Program.write_onnx() writes what
+    it gives for ONNX Runtime.
 
-    Options: `ops` names the ops that it concerns; `exclude` nodes that stay as they are (not of 16-bit floats). Of
-    "int8" and "dynamic-int8": `per_channel=True`, `reduce_range=False`; of "int8": `symmetric=False`, and
-    `results=False`: whether results of products and of what follows are integers, too; of "dynamic-int8":
-    `convolutions=False`. Of "int4": `bits=4`, `block_size=32`, `symmetric=True`, `weight_method="rtn"` ("k_quant",
-    "hqq", "gptq"), `damping=0.01` of the last, `accuracy_level=0`. Of "fp8": `type="f8e4m3fn"` ("f8e5m2",
-    "f8e4m3fnuz", "f8e5m2fnuz"), `per_channel=True`."""
+    Options, such as `exclude=["head"]`, `min_sqnr=30` or `block_size=64`, are those of quantize_options(); one that
+    means nothing to the precision is an error. `progress` is called with the number of samples so far."""
     program = model if isinstance(model, Program) else read(model)
-    if samples is not None and precision in ("int8", "fp8", "fp16"):
-        if ranges is not None:
-            raise ArgumentError("samples have no use beside ranges")
-        wanted = {"results": options["results"]} if "results" in options else {}
-        ranges, samples = calibrate(program, samples, precision=precision, target=target, **wanted), None
+    if samples is not None and options.get("min_sqnr") is not None and iter(samples) is samples:
+        raise ArgumentError("min_sqnr reads samples several times: give a list of them, not an iterator")
     if ranges is not None and not isinstance(ranges, Ranges):
         ranges = Ranges.read(ranges)
-    return _kiln._quantize(program, precision, ranges, samples, target, options)
+    return _kiln._quantize(program, precision, ranges, samples, target, _texts_of(options), progress)
+
+
+def compare_accuracy(
+    reference: Path | bytes | Program,
+    quantized: Path | bytes | Program,
+    samples: Iterable[Mapping[str, Any]],
+    *,
+    target: str = "cpu",
+    progress: Callable[[int], None] | None = None,
+) -> Accuracy:
+    """Where a program that was quantized, or its ONNX file, loses accuracy beside the one that it was made of: both are
+    run on the samples, dicts of arrays by input, of which one is held at a time."""
+    first, second = (m if isinstance(m, Program) else read(m) for m in (reference, quantized))
+    return _kiln._compare_accuracy(first, second, samples, target, progress)
+
+
+def quantize_options() -> tuple[Option, ...]:
+    """The options that quantize() and calibrate() take by keyword."""
+    return tuple(Option(*row) for row in _kiln._quantize_options())
 
 
 def load(path: Path, target: str = "cpu", *, check_constants: bool = False, **options: Any) -> Executable:
@@ -225,12 +243,16 @@ def options() -> tuple[Option, ...]:
 def _texts_of(options: Mapping[str, Any]) -> list[tuple[str, str]]:
     out = []
     for name, value in options.items():
-        if isinstance(value, bool):
+        if value is None:
+            text = ""
+        elif isinstance(value, bool):
             text = "true" if value else "false"
         elif isinstance(value, Mapping):
             text = _kiln._option_text(list(value.items()))
         elif isinstance(value, os.PathLike):
             text = os.fspath(value)
+        elif isinstance(value, (list, tuple)):
+            text = ",".join(str(v).replace("\\", "\\\\").replace(",", "\\,") for v in value)
         else:
             text = str(value)
         out.append((name, text))

@@ -32,7 +32,7 @@ std::size_t farness(std::string_view name, std::string_view known) {
 }  // namespace
 
 std::string_view to_string(option_kind kind) {
-  return enumerator_name(kind, {"flag", "count", "number", "text", "path", "choice", "pairs", "address"});
+  return enumerator_name(kind, {"flag", "count", "number", "text", "path", "choice", "pairs", "names", "address"});
 }
 
 std::string option_info::expected() const {
@@ -44,6 +44,7 @@ std::string option_info::expected() const {
     case option_kind::path: return "a path";
     case option_kind::choice: return "one of " + joined(choices);
     case option_kind::pairs: return "NAME=NAME,NAME=NAME with each first name once";
+    case option_kind::names: return "NAME,NAME with each name once";
     case option_kind::address: return "an address, decimal or with 0x";
   }
   raise(errc::internal, "a kind of options without a description");
@@ -62,6 +63,18 @@ std::string to_option_text(std::span<const name_pair> pairs) {
     add(first);
     out += '=';
     add(second);
+  }
+  return out;
+}
+
+std::string to_option_text(std::span<const std::string> names) {
+  std::string out;
+  for (const std::string& name : names) {
+    if (!out.empty()) out += ',';
+    for (const char c : name) {
+      if (c == ',' || c == '\\') out += '\\';
+      out += c;
+    }
   }
   return out;
 }
@@ -113,6 +126,25 @@ bool read_pairs(std::string_view text, std::vector<name_pair>& to) {
     (second ? pair.second : pair.first) += text[i];
   }
   return end_pair();
+}
+
+bool read_names(std::string_view text, std::vector<std::string>& to) {
+  if (text.empty()) return true;
+  std::string name;
+  const auto end_name = [&] {
+    const bool good = !name.empty() && std::find(to.begin(), to.end(), name) == to.end();
+    to.push_back(std::exchange(name, {}));
+    return good;
+  };
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    if (text[i] == ',') {
+      if (!end_name()) return false;
+      continue;
+    }
+    if (text[i] == '\\' && ++i == text.size()) return false;
+    name += text[i];
+  }
+  return end_name();
 }
 
 bool read_address(std::string_view text, void*& to) {
