@@ -243,6 +243,10 @@ void add_quantize_verb(CLI::App& app, commands& c) {
                      {fp8, int8, dynamic_int8, int4, mxfp4, nvfp4, mxfp8}});
   for (CLI::Option* o : add_weight_blocks(verb, q.int4)) limited.push_back({o, {int4}});
   verb.add_option("--ops", q.ops, "these ops alone, by kiln's names: A,B")->delimiter(',')->type_name("OPS");
+  CLI::Option* const form = named_choice(verb, "--format", q.form, onnx::file_forms,
+                                         "qdq: dequantization around floats; qoperator: operators on integers");
+  form->default_str("qdq, of int4 qoperator");
+  limited.push_back({form, {int8, int4}});
   verb.add_flag("--report", q.report, "compare with the model on the same samples, worst layer first");
   verb.callback([&c, limited] {
     check_limits(limited, c.quantize.precision);

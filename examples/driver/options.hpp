@@ -74,6 +74,7 @@ struct quantize_command : model_options {
   std::vector<std::string> data;  ///< --data DIR
   std::string save_table;         ///< --save-table FILE; empty: nothing is written
   quantize::table_form table_form = quantize::table_form::json;
+  onnx::quantized_form form = onnx::quantized_form::usual;  ///< --format
   bool report = false;
   std::optional<double> min_sqnr;  ///< --min-sqnr DECIBELS
   quantize::calibration_options calibration;

@@ -128,6 +128,7 @@ int quantize(const quantize_command& c) {
   int8.exclude = quantize::prepared_names(model.graph, prepared, int8.exclude);
   int8.only = quantize::prepared_names(model.graph, prepared, int8.only);
   if (!c.ops.empty()) int8.ops = c.ops;
+  int8.results = c.form == onnx::quantized_form::qoperator;
   if (!c.overrides.empty()) int8.overrides = read_overrides(c.overrides);
   pass_note smoothing("smooth");
   if (c.smooth) {
@@ -154,7 +155,7 @@ int quantize(const quantize_command& c) {
     made.note.remark(text(fmt::format("{} values are smoothed", smoothed_values(smoothing))));
   {
     const busy_line busy(fmt::format("writing {}", c.file));
-    onnx::write_model(c.file, made.graph, {std::move(model.metadata)});
+    onnx::write_model(c.file, made.graph, {std::move(model.metadata), c.form});
   }
   std::optional<quantize::accuracy_report> report;
   if (c.report)

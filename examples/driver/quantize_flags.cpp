@@ -75,6 +75,7 @@ limited_options add_static_flags(CLI::App& verb, quantize_command& q) {
                      "divide values, not the weights and norms that make them"),
        {int8, fp8}},
       {type_choice(verb, "--fp8-type", q.fp8.type, quantize::float8_types, "of values and weights of fp8"), {fp8}},
+      {verb.add_flag("--convolutions", o.dynamic_convolutions, "convolutions, too"), {dynamic_int8}},
       {verb.add_option("--min-sqnr", q.min_sqnr, "decibels that outputs keep: what costs more stays in floats"),
        {int8}},
   };

@@ -165,6 +165,33 @@ TEST_F(quantize_program, dynamic_integers_need_no_samples) {
   expect_refused(start + " --ops convolution", "found none");
 }
 
+TEST_F(quantize_program, convolutions_are_quantized_dynamically_where_asked) {
+  ASSERT_EQ(kiln("quantize " + network + " --to dynamic-int8 --convolutions -o " + at("q.onnx")).status, 0);
+  EXPECT_THAT(content(at("q.onnx")), AllOf(HasSubstr("ConvInteger"), HasSubstr("MatMulInteger")));
+  EXPECT_EQ(kiln("verify " + at("q.onnx") + " --dim batch=3 --rtol 1e-3 --atol 1e-3").status, 0);
+  expect_refused("quantize " + network + " --to int4 --convolutions -o " + at("r.onnx"), "means nothing");
+}
+
+TEST_F(quantize_program, operators_on_integers_are_written_where_asked) {
+  const std::string start = "quantize " + network + " --data " + at("data") + " --to int8";
+  const outcome o = kiln(start + " --format qoperator -o " + at("q.onnx") + " --report --json");
+  ASSERT_EQ(o.status, 0) << o.error;
+  EXPECT_EQ(json::parse(o.out).at("accuracy").at("outputs").at(0).at("top1"), 1);
+  const std::string bytes = content(at("q.onnx"));
+  EXPECT_THAT(bytes, AllOf(HasSubstr("QLinearConv"), HasSubstr("QGemm"), Not(HasSubstr("DequantizeLinear"))));
+  EXPECT_EQ(kiln("verify " + at("q.onnx") + " --dim batch=3 --rtol 1e-2 --atol 1e-2").status, 0);
+
+  ASSERT_EQ(kiln("quantize " + network + " --to int4 --format qdq -o " + at("b.onnx")).status, 0);
+  EXPECT_THAT(content(at("b.onnx")), AllOf(HasSubstr("DequantizeLinear"), Not(HasSubstr("MatMulNBits"))));
+  ASSERT_EQ(kiln("run " + at("b.onnx") + " --dim batch=2 --output-dir " + at("a")).status, 0);
+  ASSERT_EQ(kiln("run " + network + " --int4-weights --dim batch=2 --output-dir " + at("c")).status, 0);
+  const auto a = onnx::read_tensor(at("a/output_0.pb")).value.to_literal().to<float>(),
+             c = onnx::read_tensor(at("c/output_0.pb")).value.to_literal().to<float>();
+  for (std::size_t k = 0; k < a.size(); ++k) EXPECT_NEAR(a[k], c[k], 1e-4);
+  expect_refused("quantize " + network + " --to fp16 --format qdq -o " + at("r.onnx"), "means nothing");
+  expect_refused(start + " --format both -o " + at("r.onnx"), "both");
+}
+
 TEST_F(quantize_program, what_costs_too_much_accuracy_stays_in_floats) {
   const std::string start = "quantize " + network + " --to int8 -o " + at("q.onnx");
   const auto dots_and_convolutions = [&](const std::string& more) {

@@ -1,6 +1,9 @@
 #include <cmath>
 #include <random>
 
+#include "kiln/backend/eigen/eigen_target.hpp"
+#include "kiln/backend/reference/reference_target.hpp"
+#include "kiln/runtime/executable.hpp"
 #include "onnx/one_operator.hpp"
 
 // What ONNX Runtime's own kernels do not compute: zero points, blocks and third layers of quantized experts, routing by
@@ -124,16 +127,42 @@ void expect_experts(std::int64_t bits, bool mixes) {
            "com.microsoft")};
   parts.outputs = {value_info("y")};
   const auto p = onnx::parse_model(model(graph(parts), {opset(20), opset(1, "com.microsoft")}).bytes()).graph;
-  const auto found = evaluate(p, given)[0].to<float>();
   const auto wanted = expected(x, scores, mixing, first, second, third);
-  ASSERT_EQ(found.size(), wanted.size());
-  for (std::size_t i = 0; i < wanted.size(); ++i) EXPECT_NEAR(found[i], wanted[i], 1e-5f * (1 + std::abs(wanted[i])));
+  const reference_target reference;
+  const eigen_target eigen;
+  for (const target* t : std::initializer_list<const target*>{&reference, &eigen}) {
+    const auto found = compile(p, *t).run(std::span<const argument>(given.data(), given.size()))[0].to<float>();
+    ASSERT_EQ(found.size(), wanted.size());
+    for (std::size_t i = 0; i < wanted.size(); ++i)
+      EXPECT_NEAR(found[i], wanted[i], 1e-5f * (1 + std::abs(wanted[i]))) << t->name();
+  }
 }
 
 TEST(quantized_experts, blocks_have_zero_points) {
   for (const std::int64_t bits : {2, 4, 8}) expect_experts(bits, false);
 }
 TEST(quantized_experts, other_weights_than_the_scores_may_mix_them) { expect_experts(4, true); }
+
+// One token picks the experts 0 and 2 of three: what the other one would give is infinite.
+TEST(experts, only_those_that_are_picked_compute) {
+  std::vector<float> first(3 * 4 * 2, .5F), second(3 * 2 * 4, .25F);
+  std::fill(first.begin() + 8, first.begin() + 16, INFINITY);
+  graph_parts parts;
+  parts.inputs = {value_info("x", 1, {"tokens", 2}), value_info("scores", 1, {"tokens", 3})};
+  parts.initializers = {floats("first", {3, 4, 2}, first), floats("second", {3, 2, 4}, second)};
+  parts.nodes = {node("MoE", {"x", "scores", "first", "", "second"}, {"y"},
+                      {attr("k", 2), attr("normalize_routing_weights", 1)}, "", "com.microsoft")};
+  parts.outputs = {value_info("y")};
+  const program p = onnx::parse_model(model(graph(parts), {opset(20), opset(1, "com.microsoft")}).bytes()).graph;
+  const executable exe = compile(p, eigen_target());
+  for (const std::int64_t count : {1, 5}) {
+    std::vector<float> x(static_cast<std::size_t>(2 * count), 1.0F), scores;
+    for (std::int64_t k = 0; k < count; ++k) scores.insert(scores.end(), {2, -9, 2});
+    const std::vector<argument> given{argument(literal::of<float>({dtype::f32, {count, 2}}, x)),
+                                      argument(literal::of<float>({dtype::f32, {count, 3}}, scores))};
+    for (const float y : exe.run(given)[0].to<float>()) EXPECT_FLOAT_EQ(y, 1);
+  }
+}
 
 TEST(experts, what_is_not_computed_is_named) {
   const given x{{2, 4}, std::vector<float>(8)}, scores{{2, 3}, std::vector<float>(6)};
@@ -150,7 +179,7 @@ TEST(experts, what_is_not_computed_is_named) {
   fails("MoE", {attr("use_sparse_mixer", 1)}, "use_sparse_mixer");
   fails("MoE", {attr("activation_type", "swiglu")}, "swiglu_fusion is 0");
   fails("MoE", {attr("activation_type", "tanh")}, "tanh");
-  fails("MoE", {attr("k", 0)}, "k is positive");
+  fails("MoE", {attr("k", 0)}, "k is 1 to 3");
   fails("QMoE", {attr("quant_type", "fp8")}, "fp8");
 }
 

@@ -1,5 +1,6 @@
 #include "peer/microsoft_cases.hpp"
 #include "peer/quantized_cases.hpp"
+#include "peer/quantized_shapes.hpp"
 
 namespace kiln::peer {
 namespace {
@@ -9,6 +10,7 @@ TEST_P(one_node_models, equal_to_onnx_runtime) { expect_alike(GetParam()); }
 
 INSTANTIATE_TEST_SUITE_P(attention, one_node_models, ::testing::ValuesIn(attention_cases()), name_of);
 INSTANTIATE_TEST_SUITE_P(quantized, one_node_models, ::testing::ValuesIn(quantized_cases()), name_of);
+INSTANTIATE_TEST_SUITE_P(shapes, one_node_models, ::testing::ValuesIn(quantized_shape_cases()), name_of);
 INSTANTIATE_TEST_SUITE_P(experts, one_node_models, ::testing::ValuesIn(expert_cases()), name_of);
 INSTANTIATE_TEST_SUITE_P(layers, one_node_models, ::testing::ValuesIn(layer_cases()), name_of);
 

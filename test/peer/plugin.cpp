@@ -5,6 +5,8 @@
 #include <atomic>
 #include <thread>
 
+#include "kiln/interface/named_target.hpp"
+#include "kiln/interface/onnxruntime/context.hpp"
 #include "kiln/quantize/int8.hpp"
 #include "kiln/quantize/table.hpp"
 #include "peer/compare.hpp"
@@ -266,6 +268,76 @@ TEST_F(plugin, a_cache_keeps_what_was_compiled) {
     EXPECT_EQ(std::vector<float>(found.begin(), found.end()), first);
     EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder), {}), 1);
   }
+}
+
+// A model of two partitions in a folder of its own, and that model with contexts.
+struct context_files {
+  std::filesystem::path folder, model, compiled;
+  std::map<std::string, argument> given{{"x", rows(2)}};
+  std::vector<argument> expected;
+
+  context_files(const plugin_host& host, const std::string& name, const std::string& embed) {
+    folder = ::testing::TempDir() + name;
+    std::filesystem::remove_all(folder);
+    std::filesystem::create_directories(folder);
+    model = folder / "model.onnx", compiled = folder / "model_ctx.onnx";
+    std::vector<message> nodes = around_a_hash("x", "y");
+    const message m = test::model(test::graph({nodes, {}, {of_rows("x")}, {of_rows("y")}}), two_domains());
+    std::ofstream(model, std::ios::binary) << m.str();
+    const plugin_session own(host, model, {}, {{"ep.context_enable", "1"}, {"ep.context_embed_mode", embed}});
+    expected = own.run(given);
+  }
+  // Writes the compiled model with other bytes in place of these.
+  void replace(const std::string& from, const std::string& to) const {
+    std::string bytes = read_bytes(compiled.string());
+    ASSERT_EQ(from.size(), to.size());
+    for (std::size_t at = 0; (at = bytes.find(from, at)) != bytes.npos; at += to.size())
+      bytes.replace(at, to.size(), to);
+    std::ofstream(compiled, std::ios::binary) << bytes;
+  }
+};
+
+TEST_F(plugin, contexts_run_without_the_nodes_they_were_made_of) {
+  const plugin_host host;
+  for (const char* embed : {"0", "1"}) {
+    SCOPED_TRACE(embed);
+    const context_files files(host, std::string("plugin_context_") + embed, embed);
+    const plugin_session again(host, files.compiled);
+    expect_equal_outputs(again.run(files.given), files.expected, 0);
+    EXPECT_EQ(again.assigned(kilns), (std::pair<std::size_t, std::size_t>{2, 2}));  // two EPContext nodes
+    EXPECT_EQ(std::distance(std::filesystem::directory_iterator(files.folder), {}), embed[0] == '0' ? 4 : 2);
+  }
+}
+
+TEST_F(plugin, contexts_of_others_and_of_other_machines_are_refused) {
+  const plugin_host host;
+  const auto fault_of = [&](const context_files& files) -> std::string {
+    try {
+      const plugin_session again(host, files.compiled);
+    } catch (const error& e) {
+      return e.what();
+    }
+    return {};
+  };
+  const context_files files(host, "plugin_context_other", "0");
+  const std::string here = named_target("cpu")->binary_format();
+  std::string elsewhere = here;
+  elsewhere.back() = elsewhere.back() == '1' ? '2' : '1';
+  files.replace(here, elsewhere);
+  EXPECT_THAT(fault_of(files), ::testing::HasSubstr("hardware_architecture"));
+  files.replace(elsewhere, here);
+  EXPECT_EQ(fault_of(files), "");
+  files.replace(kilns, "OtherExecutionProvids");
+  EXPECT_THAT(fault_of(files), ::testing::Not(::testing::HasSubstr("hardware_architecture")));
+  EXPECT_NE(fault_of(files), "");  // nobody runs it
+}
+
+TEST_F(plugin, says_whether_a_compiled_model_runs_here) {
+  const auto here = named_target("cpu");
+  const std::string info = ort::compatibility_info(*here);
+  EXPECT_EQ(ort::judge_compatibility(info, *here), ort::compatibility::optimal);
+  EXPECT_EQ(ort::judge_compatibility("kiln;0.0.1;other", *here), ort::compatibility::unsupported);
+  EXPECT_EQ(ort::judge_compatibility("something else", *here), ort::compatibility::not_applicable);
 }
 
 TEST_F(plugin, options_that_are_none_are_errors_of_the_session) {

@@ -55,27 +55,15 @@ class plugin_session {
  public:
   plugin_session(const plugin_host& in, std::span<const std::byte> model, const text_pairs& options = {},
                  const text_pairs& entries = {})
-      : ort_(in.runtime) {
-    auto* const how = ort_.get<OrtSessionOptions*>(ort::api::create_session_options);
-    ort_.call(ort::api::set_intra_op_threads, how, 2);
-    ort_.call(ort::api::add_session_entry, how, "session.record_ep_graph_assignment_info", "1");
-    for (const auto& [key, value] : entries) ort_.call(ort::api::add_session_entry, how, key.c_str(), value.c_str());
-    std::vector<const char*> keys, values;
-    for (const auto& [key, value] : options) keys.push_back(key.c_str()), values.push_back(value.c_str());
-    const auto devices = in.devices();
-    ort_.call(ort::api::append_provider, how, in.env, devices.data(), devices.size(), keys.data(), values.data(),
-              keys.size());
-    try {
-      ort_.call(ort::api::create_session_from_array, in.env, model.data(), model.size(), how, &session_);
-    } catch (...) {
-      ort_.call(ort::api::release_session_options, how);
-      throw;
-    }
-    ort_.call(ort::api::release_session_options, how);
-    read_names(inputs, ort::api::session_input_count, ort::api::session_input_name);
-    read_names(outputs, ort::api::session_output_count, ort::api::session_output_name);
-    memory_ = ort_.get<OrtMemoryInfo*>(ort::api::cpu_memory, 1, 0);
-  }
+      : plugin_session(in, options, entries, [&](OrtSessionOptions* how) {
+          in.runtime.call(ort::api::create_session_from_array, in.env, model.data(), model.size(), how, &session_);
+        }) {}
+  /// Of a model in a file.
+  plugin_session(const plugin_host& in, const std::filesystem::path& model, const text_pairs& options = {},
+                 const text_pairs& entries = {})
+      : plugin_session(in, options, entries, [&](OrtSessionOptions* how) {
+          in.runtime.call(ort::api::create_session, in.env, model.c_str(), how, &session_);
+        }) {}
   plugin_session(const plugin_session&) = delete;
   plugin_session& operator=(const plugin_session&) = delete;
   ~plugin_session() {
@@ -127,6 +115,30 @@ class plugin_session {
   std::vector<std::string> inputs, outputs;
 
  private:
+  template <class Create>
+  plugin_session(const plugin_host& in, const text_pairs& options, const text_pairs& entries, Create&& create)
+      : ort_(in.runtime) {
+    auto* const how = ort_.get<OrtSessionOptions*>(ort::api::create_session_options);
+    ort_.call(ort::api::set_intra_op_threads, how, 2);
+    ort_.call(ort::api::add_session_entry, how, "session.record_ep_graph_assignment_info", "1");
+    for (const auto& [key, value] : entries) ort_.call(ort::api::add_session_entry, how, key.c_str(), value.c_str());
+    std::vector<const char*> keys, values;
+    for (const auto& [key, value] : options) keys.push_back(key.c_str()), values.push_back(value.c_str());
+    const auto devices = in.devices();
+    ort_.call(ort::api::append_provider, how, in.env, devices.data(), devices.size(), keys.data(), values.data(),
+              keys.size());
+    try {
+      create(how);
+    } catch (...) {
+      ort_.call(ort::api::release_session_options, how);
+      throw;
+    }
+    ort_.call(ort::api::release_session_options, how);
+    read_names(inputs, ort::api::session_input_count, ort::api::session_input_name);
+    read_names(outputs, ort::api::session_output_count, ort::api::session_output_name);
+    memory_ = ort_.get<OrtMemoryInfo*>(ort::api::cpu_memory, 1, 0);
+  }
+
   template <class Count, class Name> void read_names(std::vector<std::string>& to, Count count, Name name) {
     auto* const allocator = ort_.get<OrtAllocator*>(ort::api::default_allocator);
     for (std::size_t i = 0; i < ort_.get<std::size_t>(count, session_); ++i) {

@@ -36,6 +36,46 @@ TEST(int8, ranges_are_wanted_of_what_products_read) {
   EXPECT_EQ(values_to_quantize(p, {.exclude = {"second"}}).size(), 1u);
 }
 
+// A window's maximum and a sum of two results: what is moved shares a scale, what is computed has its own.
+TEST(int8, results_are_quantized_where_asked) {
+  builder b;
+  dice d{3};
+  const auto weights = [&](const dims& lens) { return b.constant(random_literal({dtype::f32, lens}, d)); };
+  const value x = b.input("x", dtype::f32, {1, 3, 6, 6});
+  b.label = text("first");
+  const value a = x.conv(weights({4, 3, 3, 3})).add_along(1, weights({4})).relu();
+  b.label = text("largest");
+  const value m = a.pool({.lengths = {2, 2}, .stride = {2, 2}});
+  b.label = text("second");
+  const value c = m.conv(weights({4, 4, 1, 1}));
+  b.label = text("sum");
+  const value s = c + m;
+  b.label = text("last");
+  b.output(s.reshape({1, 16}).dot(weights({16, 5})), "y");
+  const program p = prepared(b.finish());
+  const auto names_of = [&](const int8_options& options) {
+    std::vector<std::string> names;
+    for (const watched_value& w : values_to_quantize(p, options)) names.push_back(w.name);
+    return names;
+  };
+  EXPECT_EQ(names_of({}), (std::vector<std::string>{"x", "largest", "sum"})) << print(p).view();
+  EXPECT_EQ(names_of({.results = true}), (std::vector<std::string>{"x", "first", "second", "sum"})) << print(p).view();
+  const ranges known{{"x", {.whole = {-2, 2}}},
+                     {"first", {.whole = {0, 9}}},
+                     {"second", {.whole = {-9, 9}}},
+                     {"sum", {.whole = {-9, 9}}}};
+  const program made = to_int8(p, known, {.results = true}).graph;
+  std::size_t quantized = 0, biases = 0;
+  for (const std::uint32_t i : made.main().order()) {
+    const auto& at = made.main()[i];
+    if (at.kind != instruction_kind::op) continue;
+    quantized += at.op.is<op::quantize_linear>();
+    biases += at.op.is<op::dequantize_linear>() && made.main().shape_of(at.inputs[0]).type == dtype::i32;
+  }
+  EXPECT_EQ(quantized, 5u) << print(made).view();
+  EXPECT_EQ(biases, 1u);
+}
+
 TEST(int8, mistakes_are_named) {
   const program p = prepared(small_network());
   EXPECT_NE(message_of([&] { values_to_quantize(p, {.ops = {"add"}}); }).find("'add'"), std::string::npos);

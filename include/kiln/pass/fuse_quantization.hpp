@@ -1,6 +1,4 @@
 #pragma once
-#include <cmath>
-
 #include "kiln/op/quant/integer_convolution.hpp"
 #include "kiln/pass/fuse_prologue.hpp"
 

@@ -134,20 +134,21 @@ template <class Module> class quantization_writer {
       for (std::size_t side = 0; side < 2; ++side) restore(quantized_operand(r_, v, side), count);
   }
 
-  /// Each dot of the plan reads its left operand as bytes whose scale a run finds.
+  /// Each product of the plan reads its left operand as bytes whose scale a run finds.
   constexpr void run_dynamic() {
     for (const value_id v : plan_.products) {
       const auto w = integers_of_weights(v);
       if (!w) continue;
       const text name = r_.producer(v).name;
+      const bool convolves = r_.template get_if<op::convolution>(v) != nullptr;
       const value_id x = bytes_of(r_.input(v, 0)), weights = repeated(r_, w->stored, r_.shape_of(r_.input(v, 1)).lens),
-                     sum = r_.add(op::centered_dot{}, {x, weights, {x.instruction, 2}}),
+                     sum = convolves ? centered_convolution(v, x, weights)
+                                     : r_.add(op::centered_dot{}, {x, weights, {x.instruction, 2}}),
                      real = r_.add(op::convert{dtype::f32}, {sum});
       const dims columns = r_.shape_of(w->scale).lens, lens = r_.shape_of(v).lens;
+      const std::int64_t axis = convolves ? 1 : static_cast<std::int64_t>(lens.size()) - 1;
       const value_id scale = r_.add(op::mul{}, {repeated(r_, value_id{x.instruction, 1}, columns), w->scale});
-      const value_id spread = columns.empty()
-                                  ? repeated(r_, scale, lens)
-                                  : r_.add(op::broadcast{static_cast<std::int64_t>(lens.size()) - 1, lens}, {scale});
+      const value_id spread = columns.empty() ? repeated(r_, scale, lens) : r_.add(op::broadcast{axis, lens}, {scale});
       note_.count(r_.producer(v).op.name());
       r_.replace(v, r_.add(op::mul{}, {real, spread}, name.view()));
     }
@@ -161,6 +162,14 @@ template <class Module> class quantization_writer {
     std::int64_t axis = 0;
     small_vector<float> scale_values;
   };
+  // Centered in i32, so that padding with 0 is padding with the zero point.
+  constexpr value_id centered_convolution(value_id v, value_id bytes, value_id weights) {
+    const op::convolution window = *r_.template get_if<op::convolution>(v);
+    const value_id wide = r_.add(op::convert{dtype::i32}, {bytes}),
+                   zero = r_.add(op::convert{dtype::i32}, {{bytes.instruction, 2}}),
+                   spread = r_.add(op::multibroadcast{r_.shape_of(bytes).lens}, {zero});
+    return r_.add(window, {r_.add(op::sub{}, {wide, spread}), r_.add(op::convert{dtype::i32}, {weights})});
+  }
   // Once for all products that read a value.
   constexpr value_id bytes_of(value_id x) {
     for (const bytes_made& made : made_)
@@ -314,9 +323,9 @@ template <class Program> constexpr pass_note insert_quantization(Program& p, con
   return note;
 }
 
-/// Writes the dots of a plan, over any f32 values and constant weights, as products of bytes whose scales and zero
+/// Writes the products of a plan, over any f32 values and constant weights, as products of bytes whose scales and zero
 /// points a run finds, one for each value: dynamic quantization as ONNX files have it (DynamicQuantizeLinear,
-/// MatMulInteger). Weights with infinities or NaN stay as they are.
+/// MatMulInteger, ConvInteger). Weights with infinities or NaN stay as they are.
 template <class Program> constexpr pass_note insert_dynamic_quantization(Program& p, const quantization_plan& plan) {
   pass_note note("insert_dynamic_quantization");
   detail::quantization_writer(p.main(), plan, note).run_dynamic();

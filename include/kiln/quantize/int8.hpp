@@ -39,6 +39,11 @@ struct int8_options {
   std::vector<std::string> exclude_results_of{};
   /// By the name of a value that products read. One that is not quantized is a `not_found` error.
   std::map<std::string, value_override> overrides{};
+  /// Results are integers, too, where what they are computed of is (pass/quantizable_results.hpp), and biases are i32:
+  /// what files in the form `onnx::quantized_form::qoperator` need.
+  bool results = false;
+  /// `to_dynamic_int8`: convolutions, too. The border of an image is corrected by the zero point of each run.
+  bool dynamic_convolutions = false;
 };
 
 /// The program as its products are quantized: batch norm, constants and shapes are folded, so that ranges are those of
@@ -51,7 +56,7 @@ std::vector<std::string> prepared_names(const program& source, const program& pr
                                         std::span<const std::string> names);
 
 /// The values of a prepared program whose ranges static quantization needs, in order, each once. What is dequantized
-/// from bytes already needs none, nor what `overrides` give a scale.
+/// from bytes already, or only moved, needs none, nor what `overrides` give a scale.
 std::vector<watched_value> values_to_quantize(const program& p, const int8_options& options = {});
 
 /// A quantized program, with what was done and what was not, and why.
@@ -65,8 +70,9 @@ struct quantized_program {
 quantized_program to_int8(program p, const ranges& ranges, const int8_options& options = {});
 
 /// Dynamic quantization of a prepared program: each dot of a value and constant weights multiplies bytes, the value's
-/// by the range that a run finds in it. Needs no ranges. Convolutions stay in floats. Of the options, those about
-/// weights and `reduced`, `exclude` and `ops` count. No such dot is an `invalid_argument` error.
+/// by the range that a run finds in it. Needs no ranges. Convolutions stay in floats, unless the options say otherwise.
+/// Of the others, those about weights and `reduced`, `exclude` and `ops` count. No such product is an
+/// `invalid_argument` error.
 quantized_program to_dynamic_int8(program p, const int8_options& options = {});
 
 }  // namespace kiln::quantize

@@ -38,7 +38,8 @@ TEST(provider_options, every_name_sets_its_option_and_every_spelling_of_a_flag_i
     for (const std::string_view name : names)
       for (const char* yes : {"1", "true", "True"}) {
         pairs given{{std::string(name), yes}};
-        if (o.name == "migraphx_int8_enable") given.emplace_back("migraphx_int8_calibration_table_name", "t");
+        if (o.name == "migraphx_int8_enable" || o.name == "migraphx_fp8_enable")
+          given.emplace_back("migraphx_int8_calibration_table_name", "t");
         EXPECT_EQ(o.get(read(given)), "true") << name;
         given[0].second = yes[0] == '1' ? "0" : "False";
         EXPECT_EQ(o.get(read(given)), "false") << name;

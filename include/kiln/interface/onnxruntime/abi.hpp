@@ -165,6 +165,8 @@ inline constexpr slot<0, OrtStatus*(status_code, const char*)> create_status;
 inline constexpr slot<1, status_code(const OrtStatus*)> status_code_of;
 inline constexpr slot<2, const char*(const OrtStatus*)> status_message;
 inline constexpr slot<3, OrtStatus*(severity, const char*, OrtEnv**)> create_env;
+inline constexpr slot<7, OrtStatus*(const OrtEnv*, const char* path, const OrtSessionOptions*, OrtSession**)>
+    create_session;
 inline constexpr slot<8, OrtStatus*(const OrtEnv*, const void*, std::size_t, const OrtSessionOptions*, OrtSession**)>
     create_session_from_array;
 inline constexpr slot<9, OrtStatus*(OrtSession*, const OrtRunOptions*, const char* const* names,
@@ -205,6 +207,8 @@ inline constexpr slot<96, void(OrtValue*)> release_value;
 inline constexpr slot<99, void(OrtTensorTypeAndShapeInfo*)> release_tensor_info;
 inline constexpr slot<100, void(OrtSessionOptions*)> release_session_options;
 inline constexpr slot<130, OrtStatus*(OrtSessionOptions*, const char* key, const char* value)> add_session_entry;
+inline constexpr slot<211, OrtStatus*(const char* name, const void* data, int size, attribute_type, OrtOpAttr**)>
+    create_attribute;
 inline constexpr slot<247, OrtStatus*(const OrtLogger*, severity, const char* message, const char* file, int line,
                                       const char* function)>
     log_message;
@@ -213,6 +217,7 @@ inline constexpr slot<272, OrtStatus*(const OrtOpAttr*, attribute_type, void*, s
     read_attribute;
 inline constexpr slot<289, OrtStatus*(const OrtValueInfo*, const char**)> value_name;
 inline constexpr slot<290, OrtStatus*(const OrtValueInfo*, const OrtTypeInfo**)> value_type_info;
+inline constexpr slot<291, const void* const*()> model_editor_api;
 inline constexpr slot<295, void(OrtKeyValuePairs**)> create_pairs;
 inline constexpr slot<296, void(OrtKeyValuePairs*, const char*, const char*)> add_pair;
 inline constexpr slot<298, void(const OrtKeyValuePairs*, const char* const**, const char* const**, std::size_t*)>
@@ -284,5 +289,14 @@ inline constexpr slot<2, OrtStatus*(OrtEpGraphSupportInfo*, const OrtNode* const
                                     const OrtNodeFusionOptions*)>
     add_nodes_to_fuse;
 }  // namespace ep_api
+
+/// Functions of the table that makes graphs (OrtModelEditorApi).
+namespace editor_api {
+/// Takes the attributes over.
+inline constexpr slot<6, OrtStatus*(const char* op, const char* domain, const char* name, const char* const* inputs,
+                                    std::size_t, const char* const* outputs, std::size_t, OrtOpAttr** attributes,
+                                    std::size_t, OrtNode**)>
+    create_node;
+}  // namespace editor_api
 
 }  // namespace kiln::onnxruntime

@@ -8,13 +8,18 @@
 
 namespace kiln::onnxruntime {
 
+/// Inputs and outputs by name.
+struct node_ports {
+  std::vector<std::string> inputs, outputs;
+};
+
 /// What runs a fused node: an executable, and which of the node's inputs and outputs are its own. Any number of threads
 /// may run it at once.
 class node_compute : public OrtNodeComputeInfo {
  public:
-  /// `inputs` and `outputs` are the fused node's, by name.
-  node_compute(const host& ort, executable exe, const std::vector<std::string>& inputs,
-               const std::vector<std::string>& outputs);
+  /// `own` are the names of the executable's inputs and outputs in the graph, `fused` those of the fused node, which
+  /// may have more.
+  node_compute(const host& ort, executable exe, const node_ports& own, const node_ports& fused);
 
  private:
   // What one run at a time needs; the shapes are those of the last run.

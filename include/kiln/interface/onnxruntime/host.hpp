@@ -27,7 +27,7 @@ class host {
   /// An ONNX Runtime before 1.24 is an `unsupported` error.
   explicit host(const OrtApiBase& base);
 
-  /// Calls a function of the main table, or of the plugins' one.
+  /// Calls a function of the main table, of the plugins' one, or of the one that makes graphs.
   template <std::size_t Index, class Result, class... Args>
   Result call(slot<Index, Result(Args...)> f, std::type_identity_t<Args>... args) const {
     return checked<Result>([&] { return api_(f, args...); });
@@ -35,6 +35,10 @@ class host {
   template <std::size_t Index, class Result, class... Args>
   Result call_ep(slot<Index, Result(Args...)> f, std::type_identity_t<Args>... args) const {
     return checked<Result>([&] { return ep_(f, args...); });
+  }
+  template <std::size_t Index, class Result, class... Args>
+  Result call_editor(slot<Index, Result(Args...)> f, std::type_identity_t<Args>... args) const {
+    return checked<Result>([&] { return editor_(f, args...); });
   }
   /// A call whose status may be an error that is no fault; the caller releases it.
   template <std::size_t Index, class... Args>
@@ -83,7 +87,7 @@ class host {
       return call();
     }
   }
-  function_table api_, ep_;
+  function_table api_, ep_, editor_;
 };
 
 }  // namespace kiln::onnxruntime

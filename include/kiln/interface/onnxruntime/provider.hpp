@@ -3,6 +3,7 @@
 #include <string>
 #include <vector>
 
+#include "kiln/interface/onnxruntime/context.hpp"
 #include "kiln/interface/onnxruntime/factory.hpp"
 #include "kiln/interface/onnxruntime/graph.hpp"
 #include "kiln/interface/onnxruntime/provider_options.hpp"
@@ -17,8 +18,10 @@ class provider : public OrtEp {
 
  private:
   void claim(const OrtGraph* graph, OrtEpGraphSupportInfo* support);
-  void compile_all(const OrtGraph** graphs, const OrtNode** fused, std::size_t count, OrtNodeComputeInfo** infos);
-  OrtNodeComputeInfo* compile_one(const OrtGraph* graph, const OrtNode* fused);
+  void compile_all(const OrtGraph** graphs, const OrtNode** fused, std::size_t count, OrtNodeComputeInfo** infos,
+                   OrtNode** contexts);
+  OrtNodeComputeInfo* compile_one(const OrtGraph* graph, const OrtNode* fused, OrtNode** context);
+  executable compile_graph(graph_copy graph, const std::string& name) const;
   // Whether parts of a node's bodies are claimed: not where kiln runs the node as a whole.
   bool takes_parts_of_bodies(const OrtNode* node, const onnx::opsets& versions) const;
 
@@ -26,6 +29,8 @@ class provider : public OrtEp {
   const host& ort_;
   const OrtLogger* logger_;
   provider_options options_;
+  context_settings contexts_;
+  std::string compatibility_;
   std::unique_ptr<target> target_;
   compile_options compiling_;
 };

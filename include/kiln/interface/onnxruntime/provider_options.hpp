@@ -15,8 +15,8 @@ struct provider_options {
   unsigned device_id = 0;
   std::string target = "cpu";  ///< as in `named_target`
   unsigned threads = 0;        ///< of the pool that the session's partitions share; 0: one for each processor
-  bool fp16 = false, bf16 = false, int8 = false;
-  std::string calibration_table;  ///< of int8: a file in any form (docs/quantize.md)
+  bool fp16 = false, bf16 = false, fp8 = false, int8 = false;
+  std::string calibration_table;  ///< of int8 and fp8: a file in any form (docs/quantize.md)
   bool native_table = false;      ///< what form the caller takes the table for; the content decides
   bool exhaustive_tune = false;
   std::string cache_dir;  ///< a folder of compiled programs; empty: none

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "kiln/core/narrow.hpp"
 #include "kiln/kernel/gemm/pack.hpp"
 #include "kiln/kernel/quantized/problem.hpp"
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "kiln/pass/quantizable_results.hpp"
 #include "kiln/quantize/impl/named.hpp"
 #include "kiln/quantize/impl/static_quantization.hpp"
 
@@ -44,13 +45,19 @@ small_vector<value_id> chosen_products(program& p, const int8_options& options) 
   return out;
 }
 
+using quantizable = small_vector<quantizable_result>;
+
+quantizable results_of(program& p, const small_vector<value_id>& products, const int8_options& options) {
+  return options.results ? quantizable_results(p.main(), products) : quantizable();
+}
+
 bool has_constant_weights(const module_graph& m, value_id product) {
   return m.producer(quantized_operand(m, product, 1)).kind == instruction_kind::literal;
 }
 
-// The operands of products that are quantized, each once.
-std::vector<watched_value> operands_of(const program& p, const small_vector<value_id>& products,
-                                       const int8_options& options) {
+// The operands of products that are quantized, and results that do not share another's scale, each once.
+std::vector<watched_value> values_of(const program& p, const small_vector<value_id>& products,
+                                     const quantizable& results, const int8_options& options) {
   const module_graph& m = p.main();
   std::vector<watched_value> all = float_values(p), out;
   for (watched_value& w : all) {
@@ -58,9 +65,11 @@ std::vector<watched_value> operands_of(const program& p, const small_vector<valu
       return quantized_operand(m, v) == w.value ||
              (!has_constant_weights(m, v) && quantized_operand(m, v, 1) == w.value);
     });
+    const auto result = std::find_if(results.begin(), results.end(), [&](const auto& r) { return r.value == w.value; });
+    const bool wanted = result != results.end() ? !result->like : read;
     const auto& made = m.producer(w.value);
     const bool stays = made.kind == instruction_kind::op && is_listed(options.exclude_results_of, made.op.name());
-    if (read && !stays && !dequantized_bytes(m, w.value)) out.push_back(std::move(w));
+    if (wanted && !stays && !dequantized_bytes(m, w.value)) out.push_back(std::move(w));
   }
   for (const auto& [name, how] : options.overrides)
     if (std::none_of(out.begin(), out.end(), [&, &n = name](const watched_value& w) { return w.name == n; }))
@@ -148,7 +157,8 @@ std::vector<std::string> prepared_names(const program& source, const program& pr
 
 std::vector<watched_value> values_to_quantize(const program& p, const int8_options& options) {
   program copy = p;  // looking for products compacts a program: a prepared one is compact, so that its values stay
-  std::vector<watched_value> out = operands_of(p, chosen_products(copy, options), options);
+  const small_vector<value_id> products = chosen_products(copy, options);
+  std::vector<watched_value> out = values_of(p, products, results_of(copy, products, options), options);
   std::erase_if(out, [&](const watched_value& w) {
     const value_override* const o = override_of(options, w.name);
     return o && o->scale;
@@ -159,16 +169,24 @@ std::vector<watched_value> values_to_quantize(const program& p, const int8_optio
 namespace detail {
 
 quantized_program quantize_statically(program p, const ranges& known, const int8_options& options) {
-  quantization_plan plan{.weights = options.weights, .bias = options.bias};
+  quantization_plan plan{.weights = options.weights, .bias = options.bias || options.results};
   plan.weights.reduced = options.reduced;
   plan.weights.least_width = options.least_width;
   const small_vector<value_id> products = chosen_products(p, options);
   std::vector<value_id> ready;
-  for (const watched_value& w : operands_of(p, products, options))
+  const quantizable results = results_of(p, products, options);
+  for (const watched_value& w : values_of(p, products, results, options))
     if (const auto numbers = numbers_for(w, known, options)) {
       plan.values.push_back(*numbers);
       ready.push_back(w.value);
     }
+  for (const quantizable_result& r : results) {
+    const auto same = std::find_if(plan.values.begin(), plan.values.end(),
+                                   [&](const quantized_value& q) { return r.like && q.value == r.like; });
+    if (same == plan.values.end()) continue;
+    plan.values.push_back({r.value, same->type, same->scale, same->zero});
+    ready.push_back(r.value);
+  }
   quantized_program out;
   const module_graph& m = p.main();
   // why a product stays in floats, or nothing
@@ -221,15 +239,17 @@ quantized_program to_dynamic_int8(program p, const int8_options& options) {
     const auto stays = [&](std::string_view why) {
       out.note.remark(text("'" + label_of(p.main(), v) + "' stays in floats: ").append(why));
     };
-    if (!p.main().producer(v).op.is<op::dot>())
-      stays("convolutions are quantized by ranges alone");
+    if (!p.main().producer(v).op.is<op::dot>() && !options.dynamic_convolutions)
+      stays("convolutions are quantized by ranges, or where options ask for it");
     else if (dequantized_bytes(p.main(), quantized_operand(p.main(), v)))
       stays("its operand is of bytes already");
     else
       plan.products.push_back(v);
   }
   if (plan.products.empty())
-    raise(errc::invalid_argument, "dynamic quantization needs a dot of a value and constant weights: found none");
+    raise(errc::invalid_argument,
+          "dynamic quantization needs a dot of a value and constant weights, or a convolution where options ask for "
+          "it: found none");
   pass_note done = insert_dynamic_quantization(p, plan);
   out.note.count(done.counts);
   for (text& remark : done.remarks) out.note.remark(std::move(remark));

@@ -49,11 +49,10 @@ class node_compute::state_lease {
   std::unique_ptr<run_state> state_;
 };
 
-node_compute::node_compute(const host& ort, executable exe, const std::vector<std::string>& inputs,
-                           const std::vector<std::string>& outputs)
+node_compute::node_compute(const host& ort, executable exe, const node_ports& own, const node_ports& fused)
     : OrtNodeComputeInfo{}, ort_(ort), exe_(std::move(exe)) {
-  for (const port& p : exe_.inputs()) inputs_.push_back(index_in(inputs, p.name));
-  for (const port& p : exe_.outputs()) outputs_.push_back(index_in(outputs, p.name));
+  for (const std::string& name : own.inputs) inputs_.push_back(index_in(fused.inputs, name));
+  for (const std::string& name : own.outputs) outputs_.push_back(index_in(fused.outputs, name));
   ort_version_supported = api_version;
   CreateState = [](OrtNodeComputeInfo*, OrtNodeComputeContext*, void** state) -> OrtStatus* {
     *state = nullptr;  // states belong to runs, not to the session

@@ -2,6 +2,7 @@
 
 #include <memory>
 
+#include "kiln/interface/named_target.hpp"
 #include "kiln/interface/onnxruntime/provider.hpp"
 #include "kiln/version.hpp"
 
@@ -31,10 +32,10 @@ factory::factory(const OrtApiBase& base, std::string_view registered)
     return of(f).host_.guarded([&] { *made = new provider(of(f), session, logger); });
   };
   ReleaseEp = [](OrtEpFactory*, OrtEp* made) { delete static_cast<provider*>(made); };
-  ValidateCompiledModelCompatibilityInfo = [](OrtEpFactory*, const OrtHardwareDevice* const*, std::size_t, const char*,
-                                              int* answer) -> OrtStatus* {
-    *answer = static_cast<int>(compatibility::not_applicable);
-    return nullptr;
+  ValidateCompiledModelCompatibilityInfo = [](OrtEpFactory* f, const OrtHardwareDevice* const*, std::size_t,
+                                              const char* info, int* answer) -> OrtStatus* {
+    return of(f).host_.guarded(
+        [&] { *answer = static_cast<int>(judge_compatibility(info ? info : "", *named_target("cpu"))); });
   };
   // ONNX Runtime calls this while it registers a library, without asking whether it is there.
   CreateDataTransfer = [](OrtEpFactory*, OrtDataTransferImpl** made) -> OrtStatus* {

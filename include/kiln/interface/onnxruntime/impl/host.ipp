@@ -41,7 +41,8 @@ errc code_of(status_code code) {
 
 }  // namespace
 
-host::host(const OrtApiBase& base) : api_(table_of(base)), ep_(api_(api::ep_api)) {}
+host::host(const OrtApiBase& base)
+    : api_(table_of(base)), ep_(api_(api::ep_api)), editor_(api_(api::model_editor_api)) {}
 
 void host::refuse(OrtStatus* status) const {
   const std::string message = api_(api::status_message, status);

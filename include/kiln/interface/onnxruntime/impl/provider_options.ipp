@@ -28,10 +28,12 @@ std::vector<provider_option> make_table() {
                             {"fp16_enable", "trt_fp16_enable", "migx_fp16_enable"}, {"ORT_MIGRAPHX_FP16_ENABLE"}));
   t.push_back(row<&o::bf16>("migraphx_bf16_enable", "computes in bfloat16", {"bf16_enable", "migx_bf16_enable"},
                             {"ORT_MIGRAPHX_BF16_ENABLE"}));
+  t.push_back(row<&o::fp8>("migraphx_fp8_enable", "static quantization to floats of 8 bits, by a calibration table",
+                           {"fp8_enable", "migx_fp8_enable"}, {"ORT_MIGRAPHX_FP8_ENABLE"}));
   t.push_back(row<&o::int8>("migraphx_int8_enable", "static quantization to int8, by a calibration table",
                             {"int8_enable", "migx_int8_enable"}, {"ORT_MIGRAPHX_INT8_ENABLE"}));
   t.push_back(path_row<&o::calibration_table>("migraphx_int8_calibration_table_name",
-                                              "the calibration table of int8, in any form",
+                                              "the calibration table of int8 or fp8, in any form",
                                               {"int8_calibration_table_name", "migx_int8_calibration_table_name"},
                                               {"ORT_MIGRAPHX_INT8_CALIBRATION_TABLE_NAME"}));
   t.push_back(row<&o::native_table>("migraphx_int8_use_native_calibration_table",
@@ -73,10 +75,12 @@ void set(provider_options& to, const provider_option& option, const named_value&
 void check(const provider_options& o) {
   if (o.fp16 && o.bf16)
     raise(errc::invalid_argument, "migraphx_fp16_enable and migraphx_bf16_enable exclude each other: found both");
-  if (o.int8 && o.calibration_table.empty())
-    raise(errc::invalid_argument,
-          "migraphx_int8_enable needs a calibration table: migraphx_int8_calibration_table_name or "
-          "ORT_MIGRAPHX_INT8_CALIBRATION_TABLE_NAME, found neither");
+  if (o.int8 && o.fp8)
+    raise(errc::invalid_argument, "migraphx_int8_enable and migraphx_fp8_enable exclude each other: found both");
+  if ((o.int8 || o.fp8) && o.calibration_table.empty())
+    raise(errc::invalid_argument, std::string(o.int8 ? "migraphx_int8_enable" : "migraphx_fp8_enable") +
+                                      " needs a calibration table: migraphx_int8_calibration_table_name or "
+                                      "ORT_MIGRAPHX_INT8_CALIBRATION_TABLE_NAME, found neither");
 }
 
 }  // namespace

@@ -74,8 +74,9 @@ class keywords {
   py::dict left_;
 };
 
-quantize::calibration_options calibration_of(const py::dict& options) {
+quantize::calibration_options calibration_of(const py::dict& options, bool& results) {
   keywords given(options);
+  given.take("results", results);
   quantize::calibration_options out;
   std::string method(to_string(out.method));
   given.take("method", method);
@@ -120,7 +121,12 @@ quantize::precision_options precision_of(const std::string& name, const py::dict
     out.int4.exclude = exclude;
     if (!out.ops.empty()) out.int4.ops = out.ops;
   } else if (!halves) {
-    if (out.to == precision::int8) given.take("symmetric", out.int8.symmetric);
+    if (out.to == precision::int8) {
+      given.take("symmetric", out.int8.symmetric);
+      given.take("results", out.int8.results);
+    } else {
+      given.take("convolutions", out.int8.dynamic_convolutions);
+    }
     given.take("per_channel", out.int8.weights.per_channel);
     given.take("reduce_range", out.int8.reduced);
     out.int8.exclude = exclude;
@@ -132,12 +138,15 @@ quantize::precision_options precision_of(const std::string& name, const py::dict
 
 held_ranges calibrate_program(const held_program& p, const std::string& to, const py::object& samples,
                               const std::string& where, const py::dict& options, const py::object& progress) {
-  const quantize::calibration_options how = calibration_of(options);
+  quantize::int8_options int8;
+  const quantize::calibration_options how = calibration_of(options, int8.results);
   const precision wanted = quantize::precision_named(to);
   if (!quantize::takes_ranges(wanted))
     raise(errc::invalid_argument, "ranges serve int8, fp8 and fp16: " + to + " needs none");
+  if (int8.results && wanted != precision::int8)
+    raise(errc::invalid_argument, "results are quantized by int8: " + to + " has none");
   const program prepared = quantize::prepared(p.graph);
-  const auto watched = quantize::values_with_ranges(prepared, {.to = wanted});
+  const auto watched = quantize::values_with_ranges(prepared, {.to = wanted, .int8 = int8});
   if (watched.empty()) return {{}, how.method};
   const auto target = named_target(where, {});
   const quantize::calibration_data data = samples_of(samples, prepared);
@@ -213,10 +222,11 @@ void bind_quantize(py::module_& m) {
   m.def("_quantize", quantize_program, "A program in another precision.");
   m.def(
       "_write_onnx",
-      [](const held_program& p, const py::object& path) {
+      [](const held_program& p, const py::object& path, const std::string& form) {
         const std::string file = path_of_object(path);
+        const onnx::export_options options{.form = onnx::quantized_form_named(form)};
         const py::gil_scoped_release released;
-        onnx::write_model(file, p.graph);
+        onnx::write_model(file, p.graph, options);
       },
       "Writes a program as an ONNX model.");
 }

@@ -165,8 +165,8 @@ def calibrate(
     at a time. `precision` is "int8", "fp8" or "fp16".
 
     Options: `method` is "min_max", "entropy", "percentile" or "distribution"; `percentile` is what the third keeps,
-    `bins` the number of a histogram's; `ignore_infinities` leaves out those of masks. `progress` is called with the
-    number of samples so far."""
+    `bins` the number of a histogram's; `ignore_infinities` leaves out those of masks; `results` is quantize()'s.
+    `progress` is called with the number of samples so far."""
     program = model if isinstance(model, Program) else read(model)
     return _kiln._calibrate(program, precision, samples, target, options, progress)
 
@@ -186,15 +186,17 @@ def quantize(
     gives for ONNX Runtime.
 
     Options: `ops` names the ops that it concerns; `exclude` nodes that stay as they are (not of 16-bit floats). Of
-    "int8" and "dynamic-int8": `per_channel=True`, `reduce_range=False`; of "int8": `symmetric=False`. Of "int4":
-    `bits=4`, `block_size=32`, `symmetric=True`, `weight_method="rtn"` ("k_quant", "hqq", "gptq"), `damping=0.01` of
-    the last, `accuracy_level=0`. Of "fp8": `type="f8e4m3fn"` ("f8e5m2", "f8e4m3fnuz", "f8e5m2fnuz"),
-    `per_channel=True`."""
+    "int8" and "dynamic-int8": `per_channel=True`, `reduce_range=False`; of "int8": `symmetric=False`, and
+    `results=False`: whether results of products and of what follows are integers, too; of "dynamic-int8":
+    `convolutions=False`. Of "int4": `bits=4`, `block_size=32`, `symmetric=True`, `weight_method="rtn"` ("k_quant",
+    "hqq", "gptq"), `damping=0.01` of the last, `accuracy_level=0`. Of "fp8": `type="f8e4m3fn"` ("f8e5m2",
+    "f8e4m3fnuz", "f8e5m2fnuz"), `per_channel=True`."""
     program = model if isinstance(model, Program) else read(model)
     if samples is not None and precision in ("int8", "fp8", "fp16"):
         if ranges is not None:
             raise ArgumentError("samples have no use beside ranges")
-        ranges, samples = calibrate(program, samples, precision=precision, target=target), None
+        wanted = {"results": options["results"]} if "results" in options else {}
+        ranges, samples = calibrate(program, samples, precision=precision, target=target, **wanted), None
     if ranges is not None and not isinstance(ranges, Ranges):
         ranges = Ranges.read(ranges)
     return _kiln._quantize(program, precision, ranges, samples, target, options)

@@ -89,9 +89,12 @@ def _html(exe: Any) -> str:
     return f"<p><code>{html.escape(repr(exe))}</code><br>{html.escape(about)}</p>{exe.svg()}"
 
 
-def _write_onnx(program: Any, path: Any) -> None:
-    """Writes the program as an ONNX model."""
-    _kiln._write_onnx(program, path)
+def _write_onnx(program: Any, path: Any, *, form: str = "usual") -> None:
+    """Writes the program as an ONNX model. Quantized tensors are written with QuantizeLinear and DequantizeLinear
+    around ops, and weights in blocks as operators of com.microsoft; `form="qdq"` writes these as DequantizeLinear, too,
+    `form="qoperator"` ops as operators that read and write integers (QLinearConv) where all their values have scales,
+    as with `results=True` of quantize()."""
+    _kiln._write_onnx(program, path, form)
 
 
 def _ports(attribute: str, doc: str) -> property:

@@ -1,6 +1,8 @@
 #pragma once
+#include <algorithm>
 #include <functional>
 #include <map>
+#include <set>
 #include <string>
 #include <string_view>
 #include <tuple>
@@ -32,6 +34,10 @@ struct exported {
   names out;
   const module_graph* home = nullptr;
   std::uint32_t at = 0;  ///< index in the module
+  const std::map<std::uint64_t, std::string>* held = nullptr;
+
+  /// The ONNX name of an earlier value of the module.
+  const std::string& name_of(value_id v) const;
 
   /// The value of input i where it is a constant, else null.
   const literal* constant(std::size_t i) const {
@@ -45,7 +51,7 @@ struct exported {
 /// Writes a program as a model.
 class exporter {
  public:
-  explicit exporter(const program& p) : program_(p) {}
+  explicit exporter(const program& p, quantized_form form = quantized_form::usual) : program_(p), form_(form) {}
   onnx_proto::ModelProto run();
 
   /// A node being written: attributes are added to it.
@@ -77,7 +83,8 @@ class exporter {
   /// A new name.
   std::string fresh(std::string_view what);
 
-  std::string constant(const literal& l);
+  /// A constant. Its name begins with that of what it stems from, where it has one.
+  std::string constant(const literal& l, std::string_view of = {}, std::string_view what = {});
   /// A sequence or optional that is a constant.
   std::string object_constant(const argument& a, content_type held);
   template <class T> std::string scalar(dtype t, T v) { return constant(literal::scalar(t, v)); }
@@ -104,6 +111,8 @@ class exporter {
   /// Notes where symbols can be read: as extents of a value, or as its elements.
   void learn_extents(const std::string& name, const shape& s);
   void learn_elements(const std::string& name, std::span<const dimension> symbols);
+  /// Raises the model's operator set to the first that has an element type.
+  void need(dtype t);
   /// What a sequence, optional or map of a module contains.
   content_type content_of(const module_graph& m, value_id v) const;
 
@@ -112,8 +121,13 @@ class exporter {
  private:
   void write_module(const module_graph& m, std::map<std::uint64_t, std::string>& held, const std::string& prefix);
   void write_instruction(const exported& e);
+  /// Removes nodes and constants that nothing reads, as those are of which another form was written.
+  void drop_unused();
   /// Writes a product with, or a gather of, weights in blocks: what instruction `numbers` stands for.
   void write_stored(const exported& e, std::uint32_t numbers);
+  /// Writes numbers in blocks, or a matrix of them transposed, as DequantizeLinear; false where e is no such thing.
+  bool write_blocks(const exported& e);
+  void write_dequantized_blocks(const exported& e, std::uint32_t numbers, bool transposed);
   void declare(onnx_proto::ValueInfoProto& to, const std::string& name, const shape& s, content_type held) const;
   /// Writes a body as a graph attribute. The first parameters are its `inputs`, the others are values outside.
   void write_body(onnx_proto::GraphProto& to, module_ref body, std::span<const content_type> inputs,
@@ -122,6 +136,7 @@ class exporter {
   std::string symbol_value(dimension d);
 
   const program& program_;
+  quantized_form form_;
   onnx_proto::ModelProto model_;
   onnx_proto::GraphProto* graph_ = nullptr;
   std::map<std::int64_t, std::string> dims_;
@@ -138,7 +153,9 @@ class exporter {
   std::map<std::string, std::string> missing_;
   // operands of weights in blocks, as products or gathers read them
   std::map<std::tuple<const module_graph*, std::uint32_t, bool>, names> stored_;
-  std::size_t count_ = 0, bytes_ = 0;
+  std::set<std::string> taken_;  // names of constants that are no `fresh` ones
+  std::size_t count_ = 0;
+  std::int64_t operators_ = 0, format_ = 0;  // versions of the operator set and of the file
   std::string prefix_;
 };
 
@@ -152,6 +169,26 @@ template <std::size_t N> struct fixed_text {
 
 /// A value of a module as one number.
 constexpr std::uint64_t value_key(value_id v) { return std::uint64_t{v.instruction} << 32 | v.result; }
+
+inline const std::string& exported::name_of(value_id v) const { return held->at(value_key(v)); }
+
+/// Writes an instruction and those before it that compute on dequantized integers as one operator that reads the
+/// integers; false where there is none.
+bool write_quantized_operator(exporter& x, const exported& e);
+
+/// Writes a convolution of integers.
+void write_integer_convolution(exporter& x, const exported& e);
+
+/// The attributes of windows. Strides and dilations of 1 are the default, and left out: not every operator that others
+/// make of these takes them.
+template <class Op> exporter::node_writer& put_window(exporter::node_writer& n, const Op& o) {
+  const auto list = [](const auto& v) { return std::span(v.data(), v.size()); };
+  const auto is_default = [](const auto& v) { return std::all_of(v.begin(), v.end(), [](auto k) { return k == 1; }); };
+  if (!is_default(o.stride)) n.set("strides", list(o.stride));
+  if (!is_default(o.dilation)) n.set("dilations", list(o.dilation));
+  if (!o.pads.empty()) n.set("pads", list(o.pads));
+  return n;
+}
 
 /// Writes one op. The tables are in the files of this folder.
 struct op_exporter {

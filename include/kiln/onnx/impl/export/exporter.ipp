@@ -2,6 +2,7 @@
 #include "kiln/onnx/impl/export/stored_weights.hpp"
 
 #include <algorithm>
+#include <unordered_set>
 
 #include "kiln/core/impl/dimension_table.hpp"
 #include "kiln/core/object.hpp"
@@ -12,6 +13,7 @@
 #include "kiln/op/index/bit_cast.hpp"
 #include "kiln/op/quant/dequantize_linear.hpp"
 #include "kiln/pass/expand_block_dequantize.hpp"
+#include "kiln/pass/sink_dequantize.hpp"
 
 namespace kiln::onnx {
 
@@ -30,7 +32,7 @@ constexpr release release_of(dtype t) {
   if (t == dtype::i2 || t == dtype::u2) return {25, 13};
   return {operator_set, format_version};
 }
-// Quantization to and from 16 bits, and in blocks, came with ai.onnx 21.
+// Quantization to and from 16 bits, and in blocks, came with 4-bit integers, in ai.onnx 21.
 bool quantizes_words(const module_graph& m, const module_graph::instruction& i) {
   if (i.kind != instruction_kind::op) return false;
   if (i.op.is<op::block_dequantize>()) return is_float(m.shape_of(i.inputs[0]).type);
@@ -123,17 +125,16 @@ std::string exporter::make(std::string_view op, const names& in) {
   return out;
 }
 
-std::string exporter::constant(const literal& l) {
+std::string exporter::constant(const literal& l, std::string_view of, std::string_view what) {
   if (l.has_symbols()) {
     const auto values = l.to<dimension>();
     const std::string all = reshaped(dimensions({values.data(), values.size()}), l.get_shape().lens);
     return l.get_shape().type == dtype::i64 ? all : cast(all, l.get_shape().type);
   }
-  bytes_ += static_cast<std::size_t>(l.elements()) * size_of(l.get_shape().type);
-  if (bytes_ > most_bytes) raise(errc::limit, "an ONNX message ends at 2 GiB; the program's constants take more");
   auto& tensor = *graph_->add_initializer();
   set_tensor(tensor, argument(l));
-  tensor.set_name(fresh("constant"));
+  const std::string name = std::string(of).append(what);
+  tensor.set_name(!of.empty() && taken_.insert(name).second ? name : fresh("constant"));
   return tensor.name();
 }
 std::string exporter::integers(std::span<const std::int64_t> v) {
@@ -222,7 +223,7 @@ void exporter::write_instruction(const exported& e) {
 void exporter::write_module(const module_graph& m, std::map<std::uint64_t, std::string>& held,
                             const std::string& prefix) {
   prefix_ = prefix;
-  const stored_readers stored(m);
+  const stored_readers stored(m, form_ != quantized_form::qdq);
   for (const std::uint32_t at : m.order()) {
     const auto& i = m[at];
     if (stored.skips(at)) continue;
@@ -235,7 +236,7 @@ void exporter::write_module(const module_graph& m, std::map<std::uint64_t, std::
           is_container ? object_constant(argument(i.constant), content_of(m, {at, 0})) : constant(i.constant);
       continue;
     }
-    exported e{i.op, {}, {}, i.results, {}, &m, at};
+    exported e{i.op, {}, {}, i.results, {}, &m, at, &held};
     for (const value_id v : i.inputs) {
       e.in.push_back(numbers && stored.skips(v.instruction) ? "" : held.at(value_key(v)));
       e.types.push_back(m.shape_of(v));
@@ -253,7 +254,7 @@ void exporter::write_module(const module_graph& m, std::map<std::uint64_t, std::
       for (std::size_t k = 0; k < body.outputs.size(); ++k) e.out[k] = inner.at(value_key(body.outputs[k]));
     } else if (numbers) {
       write_stored(e, *numbers);
-    } else {
+    } else if (!write_blocks(e) && (form_ != quantized_form::qoperator || !write_quantized_operator(*this, e))) {
       write_instruction(e);
     }
     for (std::uint32_t k = 0; k < e.out.size(); ++k) {
@@ -263,21 +264,70 @@ void exporter::write_module(const module_graph& m, std::map<std::uint64_t, std::
   }
 }
 
+namespace {
+
+// Names that nodes read, those of bodies included; bodies may read what is outside.
+void add_read_names(const onnx_proto::NodeProto& node, std::unordered_set<std::string>& read) {
+  read.insert(node.input().begin(), node.input().end());
+  for (const auto& a : node.attribute()) {
+    if (!a.has_g()) continue;
+    for (const auto& inner : a.g().node()) add_read_names(inner, read);
+    for (const auto& out : a.g().output()) read.insert(out.name());
+  }
+}
+// Keeps the elements of a list that a predicate chose, in order.
+template <class List> void keep_chosen(List& list, const std::vector<bool>& chosen) {
+  int kept = 0;
+  for (int k = 0; k < list.size(); ++k)
+    if (chosen[static_cast<std::size_t>(k)]) list.SwapElements(kept++, k);
+  list.DeleteSubrange(kept, list.size() - kept);
+}
+
+}  // namespace
+
+void exporter::drop_unused() {
+  std::unordered_set<std::string> read;
+  for (const auto& o : graph_->output()) read.insert(o.name());
+  auto& nodes = *graph_->mutable_node();
+  std::vector<bool> chosen(static_cast<std::size_t>(nodes.size()), false);
+  for (int k = nodes.size(); k-- > 0;) {
+    const auto& out = nodes[k].output();
+    chosen[static_cast<std::size_t>(k)] =
+        std::any_of(out.begin(), out.end(), [&](const std::string& name) { return read.contains(name); });
+    if (chosen[static_cast<std::size_t>(k)]) add_read_names(nodes[k], read);
+  }
+  keep_chosen(nodes, chosen);
+  auto& constants = *graph_->mutable_initializer();
+  std::size_t bytes = 0;
+  chosen.clear();
+  for (const auto& c : constants) {
+    chosen.push_back(read.contains(c.name()));
+    if (chosen.back()) bytes += c.raw_data().size();
+  }
+  if (bytes > most_bytes) raise(errc::limit, "an ONNX message ends at 2 GiB; the program's constants take more");
+  keep_chosen(constants, chosen);
+}
+
+void exporter::need(dtype t) {
+  if (release_of(t).operators <= operators_) return;
+  operators_ = release_of(t).operators;
+  format_ = release_of(t).format;
+}
+
 onnx_proto::ModelProto exporter::run() {
   const module_graph& m = program_.main();
   model_.set_producer_name("kiln");
-  release needed{operator_set, format_version};
+  operators_ = operator_set;
+  format_ = format_version;
   for (std::uint32_t r = 0; r < program_.modules(); ++r) {
     const module_graph& part = program_.module({r});
     for (std::uint32_t i = 0; i < part.size(); ++i) {
-      if (part[i].op.is<op::bit_cast>()) needed = {26, 13};
-      if (quantizes_words(part, part[i]) && needed.operators < 21) needed = {21, 10};
-      for (const shape& s : part[i].results)
-        if (release_of(s.type).operators > needed.operators) needed = release_of(s.type);
+      if (part[i].op.is<op::bit_cast>()) operators_ = 26, format_ = 13;
+      if (quantizes_words(part, part[i])) need(dtype::i4);
+      for (const shape& s : part[i].results) need(s.type);
     }
   }
-  model_.set_ir_version(needed.format);
-  model_.add_opset_import()->set_version(needed.operators);
+  auto* const standard = model_.add_opset_import();
   graph_ = model_.mutable_graph();
   graph_->set_name(std::string(std::string_view(m.name)));
   std::map<std::uint64_t, std::string> held;
@@ -320,13 +370,18 @@ onnx_proto::ModelProto exporter::run() {
       declare(to, name, s, held);
     }
   }
+  drop_unused();
+  standard->set_version(operators_);
+  model_.set_ir_version(format_);
   return std::move(model_);
 }
 
-std::string export_model(const program& p, const export_options& options) {
+namespace {
+
+std::string exported_bytes(const program& p, const export_options& options) {
   const std::optional<program> single = with_single_floats(p);
   const std::optional<program> plain = without_block_dequantize(single ? *single : p, written_in_blocks);
-  onnx_proto::ModelProto model = exporter(plain ? *plain : single ? *single : p).run();
+  onnx_proto::ModelProto model = exporter(plain ? *plain : single ? *single : p, options.form).run();
   for (const auto& [key, value] : options.metadata) {
     auto& entry = *model.add_metadata_props();
     entry.set_key(key);
@@ -335,6 +390,21 @@ std::string export_model(const program& p, const export_options& options) {
   std::string bytes;
   if (!model.SerializeToString(&bytes)) raise(errc::limit, "the model does not fit into one ONNX message");
   return bytes;
+}
+
+}  // namespace
+
+quantized_form quantized_form_named(std::string_view name) {
+  for (const quantized_form f : {quantized_form::usual, quantized_form::qdq, quantized_form::qoperator})
+    if (to_string(f) == name) return f;
+  raise(errc::invalid_argument, "a form is usual, qdq or qoperator: found '" + std::string(name) + "'");
+}
+
+std::string export_model(const program& p, const export_options& options) {
+  if (options.form != quantized_form::qoperator) return exported_bytes(p, options);
+  program moved = p;
+  sink_dequantize(moved);
+  return exported_bytes(moved, options);
 }
 
 void write_model(const std::string& path, const program& p, const export_options& options) {

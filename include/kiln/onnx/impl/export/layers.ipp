@@ -6,60 +6,16 @@
 #include "kiln/op/quant/centered_dot.hpp"
 #include "kiln/op/quant/dequantize_linear.hpp"
 #include "kiln/op/quant/dynamic_quantize_linear.hpp"
+#include "kiln/pass/fusion_group.hpp"
 
 // Products, windows, attention and recurrent layers.
 namespace kiln::onnx {
 
 namespace {
 
-// The attributes of windows; an empty list is the default.
-template <class Op> exporter::node_writer& put_window(exporter::node_writer& n, const Op& o) {
-  if (!o.stride.empty()) n.set("strides", all(o.stride));
-  if (!o.dilation.empty()) n.set("dilations", all(o.dilation));
-  if (!o.pads.empty()) n.set("pads", all(o.pads));
-  return n;
-}
-
-// ONNX convolves integers of 8 bits only: im2col by a Gather, then MatMul.
-void write_integer_convolution(exporter& x, const exported& e, const op::convolution& o) {
-  const dims &in = e.types[0].lens, &w = e.types[1].lens, &out = e.result().lens;
-  const std::size_t axes = in.size() - 2;
-  for (std::size_t d = 1; d < in.size(); ++d)
-    if (!in[d].is_constant() || !w[d].is_constant() || !out[d].is_constant())
-      exporter::unsupported("convolutions of integers of symbolic extents");
-  std::vector<std::int64_t> around(2 * in.size(), 0), windows{0}, taps{0};
-  for (std::size_t d = 0; d < axes; ++d) {
-    const std::int64_t step = o.stride.empty() ? 1 : o.stride[d], gap = o.dilation.empty() ? 1 : o.dilation[d];
-    std::int64_t extent = in[d + 2].value();
-    if (!o.pads.empty()) {
-      around[d + 2] = o.pads[d], around[in.size() + d + 2] = o.pads[axes + d];
-      extent += o.pads[d] + o.pads[axes + d];
-    }
-    const auto spread = [extent](std::vector<std::int64_t>& list, std::int64_t count, std::int64_t by) {
-      std::vector<std::int64_t> next;
-      for (const std::int64_t at : list)
-        for (std::int64_t k = 0; k < count; ++k) next.push_back(at * extent + k * by);
-      list = std::move(next);
-    };
-    spread(windows, out[d + 2].value(), step);
-    spread(taps, w[d + 2].value(), gap);
-  }
-  std::vector<std::int64_t> index;
-  for (const std::int64_t tap : taps)
-    for (const std::int64_t window : windows) index.push_back(tap + window);
-  const auto count = [](const std::vector<std::int64_t>& list) { return static_cast<std::int64_t>(list.size()); };
-  const dimension depth = w[1] * count(taps);
-  const std::string padded = o.pads.empty() ? e.in[0] : x.make("Pad", {e.in[0], x.integers(around)}),
-                    flat = x.reshaped(padded, {in[0], o.group, w[1], -1}), columns = e.out[0] + "_columns";
-  const literal at = literal::of<std::int64_t>({dtype::i64, {count(taps), count(windows)}}, index);
-  x.write("Gather", {flat, x.constant(at)}, {columns}).set("axis", std::int64_t{3});
-  const std::string y = x.make("MatMul", {x.reshaped(e.in[1], {o.group, w[0] / o.group, depth}),
-                                          x.reshaped(columns, {in[0], o.group, depth, count(windows)})});
-  x.write("Reshape", {y, x.dimensions(all(out))}, {e.out[0]}).set("allowzero", std::int64_t{1});
-}
 void write_convolution(exporter& x, const exported& e) {
   const auto& o = e.as<op::convolution>();
-  if (!is_float(e.result().type)) return write_integer_convolution(x, e, o);
+  if (!is_float(e.result().type)) return write_integer_convolution(x, e);
   auto n = x.write("Conv", e.in, {e.out[0]});
   put_window(n, o).set("group", o.group);
 }
@@ -182,6 +138,17 @@ void write_recurrent(exporter& x, const exported& e) {
   }
 }
 
+// A matrix that is only repeated for the batch of the left operand repeats by itself.
+template <fixed_text Name> void write_product(exporter& x, const exported& e) {
+  names in = e.in;
+  const auto& repeated = e.home->producer((*e.home)[e.at].inputs[1]);
+  if (repeated.kind == instruction_kind::op && repeated.op.is<op::multibroadcast>()) {
+    const dims &own = e.home->shape_of(repeated.inputs[0]).lens, &lens = e.types[1].lens;
+    if (own.size() == 2 && own[0] == lens[lens.size() - 2] && own[1] == lens[lens.size() - 1])
+      in[1] = e.name_of(repeated.inputs[0]);
+  }
+  x.write(Name.text, in, e.out);
+}
 void write_det(exporter& x, const exported& e) { x.write("Det", e.in, {e.out[0]}); }  // without the room
 void write_dft(exporter& x, const exported& e) {
   const auto& o = e.as<op::dft>();
@@ -215,8 +182,38 @@ void write_roi_align(exporter& x, const exported& e) {
       .set("coordinate_transformation_mode", std::string_view(o.half_pixel ? "half_pixel" : "output_half_pixel"));
 }
 
+// What an instruction reads is made by an op that ONNX Runtime moves quantization across, or drops before it.
+bool reads_what_vanishes(const module_graph& m, std::uint32_t at) {
+  const auto& made = m.producer(m[at].inputs[0]);
+  if (made.kind != instruction_kind::op) return false;
+  return made.op.kind() == op_kind::view || made.op.is<op::pooling>() || made.op.is<op::relu>() ||
+         made.op.is<op::clip>();
+}
+// Convolutions alone read an instruction's result, as it is.
+bool is_only_convolved(const module_graph& m, std::uint32_t at) {
+  for (const value_id v : m.outputs)
+    if (v.instruction == at) return false;
+  for (std::uint32_t i = 0; i < m.size(); ++i)
+    for (const value_id v : m[i].inputs)
+      if (v.instruction == at && !(m[i].kind == instruction_kind::op && m[i].op.is<op::convolution>())) return false;
+  return true;
+}
+// ONNX Runtime 1.30 treats quantization to floats as that to integers: it moves it across MaxPool and views, drops Relu
+// before it, and makes integer products of MatMul between two DequantizeLinear. It cannot compute that, or computes
+// something else: there quantization of values is spelled out.
+bool spells_floats(const exported& e, dtype stored) {
+  return quantize::is_float8(stored) && e.types[1].lens.empty() && !e.constant(0);
+}
+
 void write_quantize(exporter& x, const exported& e) {
   const auto& o = e.as<op::quantize_linear>();
+  if (spells_floats(e, o.type) && reads_what_vanishes(*e.home, e.at)) {
+    const auto most = static_cast<float>(quantize::greatest_float8(o.type));
+    const std::string ratio = x.make("Div", {e.in[0], e.in[1]}),
+                      kept = x.make("Clip", {ratio, x.scalar(dtype::f32, -most), x.scalar(dtype::f32, most)});
+    x.write("Cast", {kept}, e.out).set("to", static_cast<std::int64_t>(to_element(o.type)));
+    return;
+  }
   names in = e.in;
   if (in.size() == 2 && o.type != dtype::u8) {  // the zero point says the type
     const dims lens = e.types[1].lens;
@@ -227,6 +224,10 @@ void write_quantize(exporter& x, const exported& e) {
   if (!e.types[1].lens.empty()) n.set("axis", o.axis);
 }
 void write_dequantize(exporter& x, const exported& e) {
+  if (spells_floats(e, e.types[0].type) && !is_only_convolved(*e.home, e.at)) {
+    x.write("Mul", {x.cast(e.in[0], dtype::f32), e.in[1]}, e.out);
+    return;
+  }
   auto n = x.write("DequantizeLinear", e.in, e.out);
   if (!e.types[1].lens.empty()) n.set("axis", e.as<op::dequantize_linear>().axis);
 }
@@ -237,13 +238,13 @@ std::span<const op_exporter> export_layers() {
   static constexpr op_exporter table[] = {
       {"attention", write_attention},
       {"block_dequantize", write_block_dequantize},
-      {"centered_dot", write_same<"MatMulInteger">},
+      {"centered_dot", write_product<"MatMulInteger">},
       {"convolution", write_convolution},
       {"deconvolution", write_deconvolution},
       {"det", write_det},
       {"dequantize_linear", write_dequantize},
       {"dft", write_dft},
-      {"dot", write_same<"MatMul">},
+      {"dot", write_product<"MatMul">},
       {"dynamic_quantize_linear", write_same<"DynamicQuantizeLinear">},
       {"inverse", write_inverse},
       {"lrn", write_lrn},

@@ -11,7 +11,8 @@ namespace kiln::onnx {
 /// become MatMulNBits, gathered rows GatherBlockQuantized.
 class stored_readers {
  public:
-  explicit stored_readers(const module_graph& m);
+  /// None where the operators are not `wanted`.
+  explicit stored_readers(const module_graph& m, bool wanted = true);
 
   /// The `block_dequantize` whose numbers an instruction reads, or null.
   const std::uint32_t* of_reader(std::uint32_t reader) const {
@@ -29,8 +30,11 @@ class stored_readers {
 /// The program with packed floats in blocks as elements, which DequantizeLinear reads; empty where it has none.
 std::optional<program> with_single_floats(const program& p);
 
-/// The `block_dequantize` instructions that only such readers read, or that are written as DequantizeLinear: constant
-/// floats, an element each.
+/// Whether an instruction is a `block_dequantize` of integers that DequantizeLinear says.
+bool is_dequantized_in_blocks(const module_graph& m, std::uint32_t i);
+
+/// The `block_dequantize` instructions that need not be written as arithmetic: those which only such readers read, and
+/// what DequantizeLinear says, integers or constant floats, an element each.
 small_vector<std::uint32_t> written_in_blocks(const module_graph& m);
 
 }  // namespace kiln::onnx

@@ -79,7 +79,8 @@ std::optional<std::uint32_t> numbers_read(const module_graph& m, std::uint32_t i
 
 }  // namespace
 
-stored_readers::stored_readers(const module_graph& m) : skipped_(m.size(), false) {
+stored_readers::stored_readers(const module_graph& m, bool wanted) : skipped_(m.size(), false) {
+  if (!wanted) return;
   std::map<std::uint32_t, std::uint32_t> found;
   for (std::uint32_t i = 0; i < m.size(); ++i)
     if (const auto numbers = numbers_read(m, i)) found[i] = *numbers;
@@ -119,7 +120,9 @@ small_vector<std::uint32_t> written_in_blocks(const module_graph& m) {
   const stored_readers readers(m);
   small_vector<std::uint32_t> out;
   for (std::uint32_t i = 0; i < m.size(); ++i)
-    if ((readers.skips(i) && op_of<op::block_dequantize>(m, i)) || are_single_floats(m, i)) out.push_back(i);
+    if (is_dequantized_in_blocks(m, i) || are_single_floats(m, i) ||
+        (readers.skips(i) && op_of<op::block_dequantize>(m, i)))
+      out.push_back(i);
   return out;
 }
 
@@ -175,7 +178,9 @@ void exporter::write_stored(const exported& e, std::uint32_t numbers) {
   if (named.empty()) {
     for (std::size_t k = 0; k < in.size(); ++k) {
       const literal& l = *literal_of(m, in[k]);
-      named.push_back(constant(k == 0 && is_product ? l.reshaped({columns, blocks, o.block * o.bits / 8}) : l));
+      constexpr std::string_view what[] = {"_Q4", "_scales", "_zero_points"};
+      named.push_back(constant(k == 0 && is_product ? l.reshaped({columns, blocks, o.block * o.bits / 8}) : l,
+                               m.producer(in[0]).name.view(), what[k]));
     }
   }
   names inputs{is_product ? e.in[0] : named[0], is_product ? named[0] : e.in[1], named[1]};

@@ -33,16 +33,17 @@ template <class... Table> std::array<op_importer_table, sizeof...(Table)> list_o
 }  // namespace
 
 std::span<const op_importer_table> op_importer_tables() {
-  static const auto tables = list_of(
-      pointwise_importers(), activation_importers(), arithmetic_importers(), cast_importers(), reduce_importers(),
-      view_importers(), slice_importers(), linear_importers(), window_importers(), normalize_importers(),
-      index_importers(), constant_importers(), sequence_importers(), control_importers(), scan_importers(),
-      select_importers(), text_importers(), optional_importers(), loss_importers(), quantize_importers(),
-      resize_importers(), einsum_importers(), linear_model_importers(), feature_importers(), label_importers(),
-      tree_importers(), map_importers(), microsoft_layer_importers(), microsoft_attention_importers(),
-      microsoft_expert_importers(), microsoft_quantize_importers(), attention_importers(), recurrent_importers(),
-      sample_importers(), signal_importers(), random_importers(), training_importers(), gradient_importers(),
-      unfold_importers(), state_importers(), ngram_importers(), image_importers());
+  static const auto tables =
+      list_of(pointwise_importers(), activation_importers(), arithmetic_importers(), cast_importers(),
+              reduce_importers(), view_importers(), slice_importers(), linear_importers(), window_importers(),
+              normalize_importers(), index_importers(), constant_importers(), sequence_importers(), control_importers(),
+              scan_importers(), select_importers(), text_importers(), optional_importers(), loss_importers(),
+              quantize_importers(), quantized_product_importers(), resize_importers(), einsum_importers(),
+              linear_model_importers(), feature_importers(), label_importers(), tree_importers(), map_importers(),
+              microsoft_layer_importers(), microsoft_attention_importers(), microsoft_expert_importers(),
+              microsoft_block_importers(), microsoft_quantize_importers(), attention_importers(), recurrent_importers(),
+              sample_importers(), signal_importers(), random_importers(), training_importers(), gradient_importers(),
+              unfold_importers(), state_importers(), ngram_importers(), image_importers());
   return tables;
 }
 

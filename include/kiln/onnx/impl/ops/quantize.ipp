@@ -3,6 +3,7 @@
 #include "kiln/onnx/impl/ops/quantize.hpp"
 #include "kiln/op/quant/block_dequantize.hpp"
 #include "kiln/op/quant/dequantize_linear.hpp"
+#include "kiln/op/quant/dynamic_quantize_linear.hpp"
 
 // Linear quantization: real = (stored - zero) * scale.
 namespace kiln::onnx {
@@ -69,6 +70,20 @@ dtype dividing_type(const node_context& c, dtype x, dtype scale) {
   const bool computes = is_float(scale) && !is_narrow(scale);
   return c.source.domain.empty() && c.version >= 23 && computes ? scale : dtype::f32;
 }
+// Whether a tensor has the scale and, if any, the zero point that ops of linear quantization take.
+bool has_linear_scale(value x, value scale, value zero, std::int64_t axis) {
+  if (scale.type() != dtype::f32 || scale.rank() > 1) return false;
+  const std::int64_t along = normal_axis(axis, x.rank());
+  if (scale.rank() == 1 && (along < 0 || !(scale.dim(0) == x.dim(along)))) return false;
+  return !zero || zero.get_shape().lens == scale.get_shape().lens;
+}
+
+// Whether `dequantize_linear` takes a tensor.
+bool is_stored_linearly(value x, value scale, value zero, std::int64_t axis) {
+  return (kiln::detail::is_quantized_type(x.type()) || x.type() == dtype::i32) && (!zero || zero.type() == x.type()) &&
+         has_linear_scale(x, scale, zero, axis);
+}
+
 variables import_quantize(node_context& c) {
   const value x = c.in(0);
   dtype t = c.has(2) ? c.in(2).type() : dtype::u8;
@@ -79,8 +94,15 @@ variables import_quantize(node_context& c) {
                   std::string(kiln::to_string(t)));
     t = stated;
   }
+  const dtype divided = dividing_type(c, x.type(), c.in(1).type());
+  const value number = scalar_or_vector(c.in(1)), offset = c.has(2) ? scalar_or_vector(c.in(2)) : value();
+  const std::int64_t along = c.integer("axis", 1);
+  if (x.type() == dtype::f32 && divided == dtype::f32 && kiln::detail::is_quantized_type(t) &&
+      c.integer("block_size", 0) == 0 && has_linear_scale(x, number, offset, along)) {
+    const op::quantize_linear by{t, number.rank() == 0 ? 0 : along};
+    return {offset ? c.build.add(by, x, number, offset) : c.build.add(by, x, number)};
+  }
   const value scale = aligned(c, x, c.in(1)), zero = c.has(2) ? aligned(c, x, c.in(2)) : value();
-  const dtype divided = dividing_type(c, x.type(), scale.type());
   return {quantized(c, x.convert(divided) / scale.convert(divided), zero, t)};
 }
 
@@ -138,15 +160,17 @@ variables import_dequantize(node_context& c) {
     const value scale = scales_of_blocks(c, stored.factor);
     if (is_narrow(c.in(1).type()) && !stated)
       c.malformed("output_dtype is missing, and the scale's type is none of the output's");
-    const value real = c.has(2) ? c.build.add(stored, c.in(0), scale, c.in(2)) : c.build.add(stored, c.in(0), scale);
+    const value real =
+        c.has(2) ? add_unfolded(c, stored, c.in(0), scale, c.in(2)) : add_unfolded(c, stored, c.in(0), scale);
     return {stated ? real.convert(known_type(c, stated, "gives")) : real};
   }
-  if (is_float_matrix(c) && (!stated || known_type(c, stated, "gives") == dtype::f32)) {
-    const op::dequantize_linear stored{c.integer("axis", 1)};
-    const value scale = scalar_or_vector(c.in(1));
-    return {c.build.add(stored, c.in(0), scale)};
-  }
-  const value x = c.in(0), scale = aligned(c, x, c.in(1));
+  const value x = c.in(0), number = scalar_or_vector(c.in(1)), offset = c.has(2) ? scalar_or_vector(c.in(2)) : value();
+  const std::int64_t along = c.integer("axis", 1);
+  const bool gives_f32 = number.type() == dtype::f32 && (!stated || known_type(c, stated, "gives") == dtype::f32);
+  if (gives_f32 && is_float_matrix(c)) return {add_unfolded(c, op::dequantize_linear{along}, x, number)};
+  if (gives_f32 && c.integer("block_size", 0) == 0 && is_stored_linearly(x, number, offset, along))
+    return {dequantized(c, x, number, offset, along)};
+  const value scale = aligned(c, x, c.in(1));
   const dtype t = stated ? known_type(c, stated, "gives") : scale.type();
   if (is_narrow(t)) c.malformed("output_dtype is missing, and the scale's type is none of the output's");
   return {(centered(c, x, 2).convert(dtype::f32) * scale.convert(dtype::f32)).convert(t)};
@@ -155,33 +179,32 @@ variables import_dequantize(node_context& c) {
 }  // namespace
 
 quantized_tensor quantized_by_range(node_context& c, value x) {
-  const value zero = c.build.scalar(dtype::f32, 0.0f);
-  const ints all = axes_from(0, x.rank());
-  const auto scalar = [&](value v) { return all.empty() ? v : v.squeeze(all); };
-  // the range always includes zero
-  const value high = scalar(x.reduce_max(all)).max(zero), low = scalar(x.reduce_min(all)).min(zero);
-  const value range = (high - low) / 255.0f;
-  const value scale = range.equal(zero).where(c.build.scalar(dtype::f32, 1.0f), range);  // any, for zeros
-  const value zero_point = quantized(c, -low / scale, {}, dtype::u8);
-  return {quantized(c, x / scale, zero_point, dtype::u8), scale, zero_point};
+  const value bytes = c.build.add(op::dynamic_quantize_linear{}, x);
+  return {bytes, bytes.result(1), bytes.result(2)};
 }
 
+value dequantized(node_context& c, value stored, value scale, value zero, std::int64_t axis) {
+  if (is_stored_linearly(stored, scale, zero, axis)) {
+    const op::dequantize_linear by{scale.rank() == 0 ? 0 : axis};
+    return zero ? add_unfolded(c, by, stored, scale, zero) : add_unfolded(c, by, stored, scale);
+  }
+  const auto along = [&](value v) { return v.rank() == 1 && stored.rank() > 0 ? stored.make_along(axis, v) : v; };
+  const value wide = stored.convert(dtype::i32);
+  const value centered = zero ? wide - along(zero.convert(dtype::i32)) : wide;
+  return centered.convert(dtype::f32) * along(scale.convert(dtype::f32));
+}
 value dequantized_input(node_context& c, std::size_t stored, std::size_t scale, std::size_t zero) {
-  const value wide = c.in(stored).convert(dtype::i32);
-  const value centered = c.has(zero) ? wide - scalar_or_vector(c.in(zero)).convert(dtype::i32) : wide;
-  return centered.convert(dtype::f32) * scalar_or_vector(c.in(scale)).convert(dtype::f32);
+  return dequantized(c, c.in(stored), scalar_or_vector(c.in(scale)),
+                     c.has(zero) ? scalar_or_vector(c.in(zero)) : value(), -1);
 }
 value quantized_output(node_context& c, value y, std::size_t i, dtype t) {
-  const value zero = c.has(i + 1) ? scalar_or_vector(c.in(i + 1)) : value();
-  return quantized(c, y / scalar_or_vector(c.in(i)), zero, zero ? zero.type() : t);
-}
-
-value centered_matrix(value x, value zero, bool rows) {
-  const value wide = x.convert(dtype::i32);
-  if (!zero) return wide;
-  value z = zero.convert(dtype::i32);
-  if (rows && z.rank() == 1 && x.rank() > 1 && !(z.dim(0) == dimension(1))) z = z.unsqueeze({1});
-  return wide - z;
+  const value scale = scalar_or_vector(c.in(i)), zero = c.has(i + 1) ? scalar_or_vector(c.in(i + 1)) : value();
+  if (zero) t = zero.type();
+  if (y.type() == dtype::f32 && kiln::detail::is_quantized_type(t) && has_linear_scale(y, scale, zero, -1)) {
+    const op::quantize_linear by{t, scale.rank() == 0 ? 0 : -1};
+    return zero ? c.build.add(by, y, scale, zero) : c.build.add(by, y, scale);
+  }
+  return quantized(c, y / scale, zero, t);
 }
 
 namespace {
@@ -191,67 +214,12 @@ variables import_dynamic_quantize(node_context& c) {
   return {q.y, q.scale, q.zero};
 }
 
-variables import_matmul_integer(node_context& c) {
-  return {matmul(centered_matrix(c.in(0), c.optional_in(2), true), centered_matrix(c.in(1), c.optional_in(3), false))};
-}
-// a, its scale and zero; b, its scale and zero; the result's scale and zero
-variables import_qlinear_matmul(node_context& c) {
-  const value sum = matmul(centered_matrix(c.in(0), c.in(2), true), centered_matrix(c.in(3), c.in(5), false));
-  const auto scale_of = [&](std::size_t i, bool rows) {
-    const value s = c.in(i).convert(dtype::f32);
-    return rows && s.rank() == 1 && !(s.dim(0) == dimension(1)) ? s.unsqueeze({1}) : s;
-  };
-  const value ratio = sum.convert(dtype::f32) * (scale_of(1, true) * scale_of(4, false) / scale_of(6, true));
-  return {quantized(c, ratio, c.in(7), c.in(7).type())};
-}
-
-// Convolution of centered integers, so that padding with the zero point is padding with 0. Each filter may have a zero
-// point.
-value convolve_centered(node_context& c, value x, value x_zero, value w, value w_zero) {
-  x = x.convert(dtype::i32);
-  w = w.convert(dtype::i32);
-  if (x_zero) x = x - x_zero.convert(dtype::i32).reshape({});
-  if (w_zero)
-    w = w - (w_zero.rank() == 1 && !(w_zero.dim(0) == dimension(1)) ? w.make_along(0, w_zero.convert(dtype::i32))
-                                                                    : w_zero.convert(dtype::i32).reshape({}));
-  const node_context plain = c.with_inputs({variable(x), variable(w)});
-  return x.conv(w, read_convolution(plain));
-}
-variables import_conv_integer(node_context& c) {
-  return {convolve_centered(c, c.in(0), c.optional_in(2), c.in(1), c.optional_in(3))};
-}
-// x, its scale and zero; w, its scale and zero; the result's scale and zero; bias in the accumulator's scale
-variables qlinear_conv(node_context& c) {
-  value sum = convolve_centered(c, c.in(0), c.in(2), c.in(3), c.in(5));
-  if (c.has(8)) sum = sum.add_along(1, c.in(8));
-  const value factor = c.in(1).reshape({}) * c.in(4) / c.in(6).reshape({});
-  const bool channels = factor.rank() == 1 && !(factor.dim(0) == dimension(1));
-  const value real = sum.convert(dtype::f32);
-  return {quantized(c, real * (channels ? real.make_along(1, factor) : factor.reshape({})), c.in(7).reshape({}),
-                    c.in(7).type())};
-}
-
-variables import_qlinear_conv(node_context& c) {
-  if (!c.flag("channels_last")) return qlinear_conv(c);
-  variables inputs = c.inputs;
-  inputs[0] = variable(channels_first(c.in(0)));
-  node_context plain = c.with_inputs(std::move(inputs));
-  return {channels_last(qlinear_conv(plain)[0].tensor)};
-}
-
 }  // namespace
 
 std::span<const op_importer> quantize_importers() {
   static constexpr op_importer table[] = {
-      {"", "ConvInteger", 10, import_conv_integer},
-      {"", "DequantizeLinear", 10, import_dequantize},
-      {"", "DynamicQuantizeLinear", 11, import_dynamic_quantize},
-      {"", "MatMulInteger", 10, import_matmul_integer},
-      {"", "QLinearConv", 10, import_qlinear_conv},
-      {"", "QLinearMatMul", 10, import_qlinear_matmul},
-      {"", "QuantizeLinear", 10, import_quantize},
-      {microsoft, "DequantizeLinear", 1, import_dequantize},
-      {microsoft, "QLinearConv", 1, import_qlinear_conv},
+      {"", "DequantizeLinear", 10, import_dequantize},   {"", "DynamicQuantizeLinear", 11, import_dynamic_quantize},
+      {"", "QuantizeLinear", 10, import_quantize},       {microsoft, "DequantizeLinear", 1, import_dequantize},
       {microsoft, "QuantizeLinear", 1, import_quantize},
   };
   return table;

@@ -151,7 +151,7 @@ variables import_dynamic_quantize_lstm(node_context& c) {
   node_context plain = c.with_inputs(std::move(inputs));
   return recurrent_layer(plain, cell_kind::lstm, [&](value x, std::size_t d) {
     const quantized_tensor q = quantized_by_range(c, x);
-    const value sum = centered_matrix(q.y, q.zero, true).dot(centered_matrix(of(1, d), of(9, d), false));
+    const value sum = integer_product(c, q.y, q.zero, of(1, d), of(9, d));
     return sum.convert(dtype::f32) * (q.scale * of(8, d));
   });
 }

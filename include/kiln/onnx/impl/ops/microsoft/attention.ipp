@@ -95,8 +95,7 @@ variables import_attention(node_context& c) {
 }
 // Inputs: x, weights, bias, scale of x, scale of the weights, padding, zero of x, zero of the weights, past.
 variables import_quantized_attention(node_context& c) {
-  const value sum =
-      matmul(centered_matrix(c.in(0), c.optional_in(6), true), centered_matrix(c.in(1), c.optional_in(7), false));
+  const value sum = integer_product(c, c.in(0), c.optional_in(6), c.in(1), c.optional_in(7));
   const dtype t = c.in(2).type();
   const value scale = scalar_or_vector(c.in(3)).convert(dtype::f32) * scalar_or_vector(c.in(4)).convert(dtype::f32);
   const value x = (sum.convert(dtype::f32) * scale).convert(t) + c.in(2);

@@ -1,4 +1,7 @@
+#include <algorithm>
+
 #include "kiln/onnx/impl/ops/common.hpp"
+#include "kiln/op/dynamic/bind_dims.hpp"
 #include "kiln/op/index/topk.hpp"
 #include "kiln/op/quant/block_dequantize.hpp"
 
@@ -61,27 +64,51 @@ value activated(node_context& c, const gating& g, value first, value third) {
   return third ? y * third : y;
 }
 
-// How much each expert counts for each token [tokens, experts]: the probabilities of the k most likely ones, 0 for the
-// others.
-value routed(node_context& c, value logits, value mixing) {
-  const std::int64_t k = c.integer("k", 1);
-  if (k < 1) c.malformed("k is positive, found " + std::to_string(k));
-  if (c.flag("use_sparse_mixer")) c.unsupported("use_sparse_mixer");
+// The experts that a router picks for each token, and how much they count: [tokens, k] both.
+struct routing {
+  value experts, shares;
+};
+routing routed(node_context& c, value logits, value mixing, std::int64_t k) {
   const value scores = widened(logits), best = c.build.add(op::topk{k, -1, true, true}, scores);
   const bool normalizes = c.flag("normalize_routing_weights");
   const value places = best.result(1);
-  value weights;
   if (mixing) {
-    weights = c.build.add(op::gather_elements{1}, widened(mixing), places);
-    if (normalizes) weights = weights / weights.reduce_sum({1});
-  } else {
-    // a softmax over those that are left is one over all, divided by their sum
-    weights = normalizes ? best.softmax(1) : c.build.add(op::gather_elements{1}, scores.softmax(1), places);
+    const value weights = c.build.add(op::gather_elements{1}, widened(mixing), places);
+    return {places, normalizes ? weights / weights.reduce_sum({1}) : weights};
   }
-  const value expert = indices_along(c, 3, 2, scores.dim(1));
-  const value chosen = places.convert(dtype::i64).unsqueeze({2}).equal(expert);
-  const value none = c.build.scalar(weights.type(), 0.0f);
-  return chosen.where(weights.unsqueeze({2}), none).reduce_sum({1}).squeeze({1});
+  // a softmax over those that are left is one over all, divided by their sum
+  return {places, normalizes ? best.softmax(1) : c.build.add(op::gather_elements{1}, scores.softmax(1), places)};
+}
+
+// The sum of what the chosen experts make of each token [tokens, features]: tokens are put in the order of their
+// experts, each expert takes its run of them, whose length only a run knows, and the results go back to their places.
+template <class Expert>
+value sum_of_chosen(node_context& c, value x, const routing& chosen, std::int64_t k, std::int64_t count,
+                    const Expert& result_of) {
+  const dimension tokens = x.dim(0), slots = tokens * k;
+  const value expert = chosen.experts.convert(dtype::i64).reshape({slots});
+  const auto ascending = [&](value v) { return c.build.add(op::topk{slots, 0, false, true}, v).result(1); };
+  const value order = ascending(expert), place = ascending(order);
+  const value is_of = expert.unsqueeze({1}).equal(indices_along(c, 2, 1, count));
+  const value counts = is_of.convert(dtype::i64).reduce_sum({0}).squeeze({0});
+  const value begins = c.build.add(op::cumsum{0, true, false}, counts);
+  const value rows = x.gather(order / k, 0);
+  constexpr std::int64_t together = op::bind_dims().names.capacity();
+  small_vector<dimension> length, begin;
+  for (std::int64_t e = 0; e < count; e += together) {
+    const op::slice part{{0}, {e}, {std::min(e + together, count)}, {}};
+    for (const dimension d : c.dimensions_of(counts.slice(part), "tokens of an expert", 0)) length.push_back(d);
+    for (const dimension d : c.dimensions_of(begins.slice(part), "first token of an expert", 0)) begin.push_back(d);
+  }
+  small_vector<value> results;
+  for (std::int64_t e = 0; e < count; ++e) {
+    const auto at = static_cast<std::size_t>(e);
+    results.push_back(result_of(e, rows.slice({{0}, {begin[at]}, {begin[at] + length[at]}, {}})));
+  }
+  const value all = results.size() == 1 ? results[0] : c.build.add(op::concat{0}, results);
+  const dimension features = all.dim(1);
+  const value weighed = all.gather(place, 0) * chosen.shares.convert(all.type()).reshape({slots, 1});
+  return weighed.reshape({tokens, k, features}).reduce_sum({1}).squeeze({1});
 }
 
 // Which inputs a layer's weights, scales, zero points and bias are.
@@ -89,7 +116,7 @@ struct layer_inputs {
   std::size_t weights, scales, zeros, bias;
 };
 
-// The sum of all experts' results, each weighed: `weights_of(layer, e)` are [outputs, inputs].
+// The sum of the chosen experts' results, each weighed: `weights_of(layer, e)` are [outputs, inputs].
 template <class Weights>
 variables mixture(node_context& c, const layer_inputs (&layers)[3], value mixing, const Weights& weights_of) {
   const dims lens = c.in(0).get_shape().lens;
@@ -99,19 +126,20 @@ variables mixture(node_context& c, const layer_inputs (&layers)[3], value mixing
   if (!count.is_constant()) c.unsupported(kiln::to_string(count) + " experts");
   const gating g = read_gating(c);
   const value logits = c.in(1).reshape({x.dim(0), count});
-  const value shares = routed(c, logits, mixing ? mixing.reshape({x.dim(0), count}) : value()).convert(x.type());
+  const std::int64_t k = c.integer("k", 1);
+  if (k < 1 || k > count.value())
+    c.malformed("k is 1 to " + kiln::to_string(count) + ", the number of experts, found " + std::to_string(k));
+  if (c.flag("use_sparse_mixer")) c.unsupported("use_sparse_mixer");
+  const routing chosen = routed(c, logits, mixing ? mixing.reshape({x.dim(0), count}) : value(), k);
   const bool three = c.has(layers[2].weights);
-  value sum;
-  for (std::int64_t e = 0; e < count.value(); ++e) {
+  const auto result_of = [&](std::int64_t e, value rows) {
     const auto layer = [&](value in, const layer_inputs& l) {
       const value y = in.dot(weights_of(l, e).convert(in.type()).transpose({1, 0}));
       return c.has(l.bias) ? y + element_at(c.in(l.bias), 0, e) : y;
     };
-    const value hidden = activated(c, g, layer(x, layers[0]), three ? layer(x, layers[2]) : value());
-    const value share = shares.slice({{1}, {e}, {e + 1}, {}});
-    const value y = layer(hidden, layers[1]) * share;
-    sum = sum ? sum + y : y;
-  }
+    return layer(activated(c, g, layer(rows, layers[0]), three ? layer(rows, layers[2]) : value()), layers[1]);
+  };
+  const value sum = sum_of_chosen(c, x, chosen, k, count.value(), result_of);
   return {sum.reshape(lens)};
 }
 
