@@ -9,7 +9,7 @@ namespace {
 using ::testing::HasSubstr;
 
 value rounded_weights(builder& b, dtype to, const dims& lens) {
-  return b.constant(random_argument({to, lens}, 9, -.5, .5).to_literal()).convert(dtype::f32);
+  return b.constant(literal::of<float>({dtype::f32, lens}, random_argument({to, lens}, 9, -.5, .5).to<float>()));
 }
 
 std::string first_kernel(const std::function<void(builder&)>& make) {
@@ -21,8 +21,7 @@ TEST(stored_floats, products_pack_weights_of_16_bits_so) {
     for (const std::int64_t rows : {1, 3, 20}) {
       SCOPED_TRACE(::testing::Message() << to_string(t) << ", " << rows << " rows");
       const auto make = [&](builder& b) {
-        const value x = b.input("x", dtype::f32, {2, rows, 700});
-        b.output(x.dot(rounded_weights(b, t, {700, 900}).broadcast_to({2, 700, 900})).relu());
+        b.output(b.input("x", dtype::f32, {rows, 700}).dot(rounded_weights(b, t, {700, 900})).relu());
       };
       expect_same(make, tolerance{2e-5, 2e-5});
       const executable e = compile_eigen(make);
@@ -32,15 +31,13 @@ TEST(stored_floats, products_pack_weights_of_16_bits_so) {
 }
 
 TEST(stored_floats, weights_of_32_bits_stay_so) {
-  EXPECT_EQ(first_kernel([](builder& b) {
-              literal w = random_argument({dtype::f16, {700, 900}}, 9).to_literal();
-              std::vector<float> values(700 * 900);
-              w.decode_into(values.data());
-              values.back() = .1F;  // no float of 16 bits
-              b.output(b.input("x", dtype::f32, {1, 700})
-                           .dot(b.constant(literal::of_runtime<float>({dtype::f32, {700, 900}}, values))));
-            }),
-            "dot (packed)");
+  EXPECT_EQ(
+      first_kernel([](builder& b) {
+        std::vector<float> w(700 * 900, .5F);
+        w.back() = .1F;  // no float of 16 bits
+        b.output(b.input("x", dtype::f32, {1, 700}).dot(b.constant(literal::of<float>({dtype::f32, {700, 900}}, w))));
+      }),
+      "dot (packed)");
 }
 
 // Past keys and values in `t`, with the new ones behind them.

@@ -48,7 +48,7 @@ TEST(fuse_stored_keys, other_forms_stay) {
   const auto with = [](auto&& keys, auto&& values) {
     return fuses(fused([&](builder& b) {
       const value k = keys(b), v = values(b);
-      b.output(b.input("q", dtype::f32, {1, 4, 2, 4}).attention(k, v));
+      b.output(b.input("q", dtype::f32, {1, 4, 2, 4}).attention(k, v, {}));
     }));
   };
   const auto halves = [](std::string_view name) { return [name](builder& b) { return wide(b, name, dtype::f16); }; };

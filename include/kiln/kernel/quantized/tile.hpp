@@ -1,6 +1,7 @@
 #pragma once
 
 #include <array>
+#include <bit>
 
 #include "kiln/kernel/int8/tile.hpp"
 #include "kiln/kernel/quantized/pack.hpp"

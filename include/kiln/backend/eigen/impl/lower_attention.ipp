@@ -107,7 +107,9 @@ class attention_kernel final : public kernel {
   kernels::attention_problem::scales scales(std::span<const tensor> in, std::size_t k) const {
     if (form_.scales[k] == attention_form::none) return {form_.factors[k] == 1 ? nullptr : &form_.factors[k], 0, 0};
     const tensor& t = in[form_.scales[k]];
-    return {t.as<const float>(), t.lens[1] == 1 ? 0 : t.strides[1], t.lens[3] == 1 ? 0 : t.strides[3]};
+    // before there is memory, any address says that there are scales, which take scratch memory
+    const float* const at = t.data ? t.as<const float>() : &form_.factors[k];
+    return {at, t.lens[1] == 1 ? 0 : t.strides[1], t.lens[3] == 1 ? 0 : t.strides[3]};
   }
   attention_form form_;
   dtype stored_;
