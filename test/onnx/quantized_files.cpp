@@ -223,10 +223,11 @@ TEST(quantized_files, the_bytes_of_qdq_are_those_of_the_blocks) {
         scales.append(reinterpret_cast<const char*>(&scale), sizeof scale);
         if (!symmetric) put(zeros, k * columns + j, field_of(blocked.zeros, (blocks + 1) / 2, j, k));
       }
+    const auto elements = matrix.to<float>();
+    const std::vector<float> reals(elements.begin(), elements.end());
     graph_parts parts;
     parts.inputs = {value_info("x", 1, {2, depth})};
-    parts.initializers = {
-        floats("W", {depth, columns}, std::vector<float>(matrix.to<float>().begin(), matrix.to<float>().end()))};
+    parts.initializers = {floats("W", {depth, columns}, reals)};
     parts.nodes = {node("MatMul", {"x", "W"}, {"y"})};
     parts.outputs = {value_info("y")};
     const program p = onnx::parse_model(model(graph(parts), {opset(20)}).bytes()).graph;

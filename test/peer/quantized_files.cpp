@@ -103,7 +103,7 @@ TEST_P(quantized_files, are_alike_in_both_forms) {
   if (!path) GTEST_SKIP() << "ONNX Runtime is not in build/peer (cmake/peer.sh)";
 }
 
-// DequantizeLinear with blocks is what ONNX Runtime reads alike; of two bits it has no kernel.
+// DequantizeLinear with blocks is what ONNX Runtime reads alike; it makes products of it that round to eight bits.
 TEST(weights_in_blocks, are_read_alike_in_qdq) {
   for (const std::int64_t bits : {4, 8})
     for (const std::int64_t block : {16, 32, 128})
@@ -115,7 +115,7 @@ TEST(weights_in_blocks, are_read_alike_in_qdq) {
         b.output(x.dot(weights(b, {72, 80}, 2)).relu().dot(weights(b, {80, 33}, 3)), "y");
         const program p = to_int4(prepared(b.finish()), {.format = {bits, block, symmetric}}).graph;
         const std::string bytes = onnx::export_model(p, {.form = onnx::quantized_form::qdq});
-        compare_with_peer(std::as_bytes(std::span(bytes.data(), bytes.size())), ".", {inputs_for(p, 3)}, 1e-4);
+        compare_with_peer(std::as_bytes(std::span(bytes.data(), bytes.size())), ".", {inputs_for(p, 3)}, 1e-2);
       }
 }
 
