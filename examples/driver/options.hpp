@@ -4,6 +4,7 @@
 #include <utility>
 #include <vector>
 
+#include "kiln/onnx/export.hpp"
 #include "kiln/quantize/precision.hpp"
 #include "kiln/quantize/smooth.hpp"
 #include "kiln/quantize/table.hpp"

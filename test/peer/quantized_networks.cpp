@@ -46,7 +46,10 @@ TEST(quantized_networks, digits_in_every_form_gives_the_same_answers) {
         for (const bool reduced : {false, true}) {
           SCOPED_TRACE(::testing::Message() << to_string(activations) << (symmetric ? " symmetric" : "")
                                             << (per_channel ? " per channel" : "") << (reduced ? " reduced" : ""));
-          const int8_options how{activations, symmetric, reduced, {.per_channel = per_channel}};
+          const int8_options how{.activations = activations,
+                                 .symmetric = symmetric,
+                                 .reduced = reduced,
+                                 .weights = {.per_channel = per_channel}};
           const std::string bytes = onnx::export_model(to_int8(p, known, how).graph);
           const session peer(*path, bytes_of(bytes));
           const std::map<std::string, argument> in{{"image", scans}};

@@ -5,8 +5,8 @@
 namespace kiln::op {
 
 /// Matrix product of lhs[..., m, k] of u8 or i8, less a zero point of its type that is one number, and rhs[..., k, n]
-/// of i8, exact in i32: result[..., m, n] (ONNX MatMulInteger). The pass expand_quantization writes it as `dot` of
-/// widened bytes; it is in no registry.
+/// of u8 or i8, exact in i32: result[..., m, n] (ONNX MatMulInteger). The pass expand_quantization writes it as `dot`
+/// of widened bytes; it is in no registry.
 struct centered_dot {
   static constexpr auto types =
       dtype_set{1u << static_cast<unsigned>(dtype::u8) | 1u << static_cast<unsigned>(dtype::i8)};
