@@ -91,7 +91,7 @@ template <class R> constexpr value_id quantized_back(R& r, value_id v) {
 
 }  // namespace detail
 
-/// Moves dequantize_linear of one scale behind ops that only move or choose numbers (views, gathers, padding with 0,
+/// Moves dequantize_linear of one scale after ops that only move or choose numbers (views, gathers, padding with 0,
 /// the greatest of a window), which then read the integers, and ends what is quantized again as it was: the same
 /// numbers, in the form of networks whose operators read and write integers. Broadcasts stay where they are.
 template <class Program> constexpr pass_note sink_dequantize(Program& p) {

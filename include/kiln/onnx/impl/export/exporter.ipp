@@ -1,5 +1,4 @@
 #include "kiln/onnx/impl/export/exporter.hpp"
-#include "kiln/onnx/impl/export/stored_weights.hpp"
 
 #include <algorithm>
 #include <unordered_set>
@@ -7,6 +6,8 @@
 #include "kiln/core/impl/dimension_table.hpp"
 #include "kiln/core/object.hpp"
 #include "kiln/onnx/element.hpp"
+#include "kiln/onnx/impl/export/release.hpp"
+#include "kiln/onnx/impl/export/stored_weights.hpp"
 #include "kiln/onnx/impl/file/files.hpp"
 #include "kiln/onnx/impl/file/value_message.hpp"
 #include "kiln/op/dynamic/sequence.hpp"
@@ -19,26 +20,6 @@ namespace kiln::onnx {
 
 namespace {
 
-constexpr std::int64_t operator_set = 20, format_version = 9, ml_version = 3;
-// An operator set, and the IR version of its ONNX release.
-struct release {
-  std::int64_t operators, format;
-};
-// The first that has an element type.
-constexpr release release_of(dtype t) {
-  if (t == dtype::i4 || t == dtype::u4) return {21, 10};
-  if (t == dtype::f4e2m1) return {23, 11};
-  if (t == dtype::f8e8m0) return {24, 12};
-  if (t == dtype::i2 || t == dtype::u2) return {25, 13};
-  return {operator_set, format_version};
-}
-// Quantization to and from 16 bits, and in blocks, came with 4-bit integers, in ai.onnx 21.
-bool quantizes_words(const module_graph& m, const module_graph::instruction& i) {
-  if (i.kind != instruction_kind::op) return false;
-  if (i.op.is<op::block_dequantize>()) return is_float(m.shape_of(i.inputs[0]).type);
-  if (i.op.is<op::quantize_linear>()) return size_of(i.results[0].type) == 2;
-  return i.op.is<op::dequantize_linear>() && size_of(m.shape_of(i.inputs[0]).type) == 2;
-}
 constexpr std::size_t most_bytes = (std::size_t{1} << 31) - (std::size_t{1} << 20);
 
 const op_exporter* find_export(std::string_view op) {
