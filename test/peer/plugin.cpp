@@ -292,7 +292,7 @@ struct context_files {
     std::string bytes = read_bytes(compiled.string());
     ASSERT_EQ(from.size(), to.size());
     for (std::size_t at = 0; (at = bytes.find(from, at)) != bytes.npos; at += to.size())
-      bytes.replace(at, to.size(), to);
+      if (bytes[at - 1] != ';') bytes.replace(at, to.size(), to);  // what says the compatibility stays
     std::ofstream(compiled, std::ios::binary) << bytes;
   }
 };

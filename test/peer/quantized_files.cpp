@@ -1,4 +1,5 @@
-#include "kiln/core/object.hpp"
+#include <gmock/gmock.h>
+
 #include "kiln/onnx/export.hpp"
 #include "kiln/quantize/int4.hpp"
 #include "peer/compare.hpp"
@@ -47,10 +48,10 @@ std::vector<network> networks() {
        {"QLinearConv", "QLinearMul", "QLinearLeakyRelu", "QLinearSigmoid", "QLinearConcat"}},
       {"matrices",
        [](builder& b) {
-         const value x = b.input("x", dtype::f32, {2, 3, 5, 8}), keep = b.input("keep", dtype::boolean, {3, 1, 1});
+         const value x = b.input("x", dtype::f32, {10, 8}), keep = b.input("keep", dtype::boolean, {10, 1});
          const value h = x.dot(weights(b, {8, 12}, 1)), k = x.dot(weights(b, {8, 12}, 2)) + weights(b, {12}, 3);
          const value s = b.add(op::where{}, keep, h, k).softmax();
-         b.output(s.transpose({0, 2, 1, 3}).reshape({10, 36}).dot(weights(b, {36, 7}, 4)), "y");
+         b.output(s.reshape({2, 5, 12}).transpose({1, 0, 2}).reshape({10, 12}).dot(weights(b, {12, 7}, 4)), "y");
          b.output((k + h).dot(weights(b, {12, 3}, 5)) + weights(b, {3}, 6), "z");
        },
        {"QLinearMatMul", "QGemm", "QLinearWhere", "QLinearSoftmax", "QLinearAdd", "MatMulIntegerToFloat"}},
@@ -96,7 +97,11 @@ TEST_P(quantized_files, are_alike_in_both_forms) {
             EXPECT_TRUE(form == onnx::quantized_form::qdq || bytes.find(op) != std::string::npos) << op;
           const program again = onnx::parse_model(model).graph;
           const auto found = compile(again, eigen_target()).run(given);
-          for (std::size_t k = 0; k < found.size(); ++k) EXPECT_TRUE(equal_values(found[k], expected[k])) << k;
+          for (std::size_t k = 0; k < found.size(); ++k) {
+            // QGemm with a result of floats adds its bias before it scales, which rounds once less
+            const auto x = found[k].to<double>(), y = expected[k].to<double>();
+            EXPECT_THAT(std::vector(x.begin(), x.end()), ::testing::Pointwise(::testing::DoubleNear(4e-6), y)) << k;
+          }
           if (path) expect_equal_outputs(session(*path, model).run(given), expected, 2e-2);
         }
       }
