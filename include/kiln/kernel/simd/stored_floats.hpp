@@ -76,6 +76,7 @@ template <class Stored> bool are_stored_exactly(const std::byte* from, std::int6
     std::memcpy(wide, from + i * 4, static_cast<std::size_t>(std::min<std::int64_t>(lanes, n - i)) * 4);
     store_as(narrow, load<V>(wide));
     store(back, load_stored<V>(narrow));
+    // bits decide, those of -0 and NaN too. NOLINTNEXTLINE(bugprone-suspicious-memory-comparison)
     if (std::memcmp(back, wide, sizeof wide) != 0) return false;
   }
   return true;

@@ -77,7 +77,8 @@ variables import_matmul_integer(node_context& c) {
 }
 // a, its scale and zero; b, its scale and zero; the result's scale and zero
 variables import_qlinear_matmul(node_context& c) {
-  if (scalar_or_vector(c.in(6)).rank() == 0)
+  const bool of_f32 = c.in(1).type() == dtype::f32 && c.in(4).type() == dtype::f32 && c.in(6).type() == dtype::f32;
+  if (of_f32 && scalar_or_vector(c.in(6)).rank() == 0)
     if (const value y = dequantized_product(c, {c.in(0), c.in(1), c.in(2)}, {c.in(3), c.in(4), c.in(5)}))
       return {quantized_output(c, y, 6, c.in(0).type())};
   const value sum = matmul(centered_matrix(c.in(0), c.in(2), true), centered_matrix(c.in(3), c.in(5), false));
