@@ -1,0 +1,222 @@
+"""A session's handle and the calls that run it."""
+
+from __future__ import annotations
+
+import ctypes
+import itertools
+import os
+from typing import Any, Callable, Mapping, Sequence
+
+from . import _types, _values
+from ._api import allocator, api, int_from, owned_text, pointer_from, pointers_from, raise_status, text
+from ._environment import environment
+from ._metadata import ModelMetadata
+from ._ort_value import OrtValue
+from ._run_options import RunOptions
+
+AsyncCallback = Callable[[Any, Any, str], None]
+
+
+class _Call:
+    """Names as C strings, which stay for the next run with the same names."""
+
+    __slots__ = ("names", "count", "values")
+
+    def __init__(self, names: tuple[str, ...]) -> None:
+        self.names = (ctypes.c_char_p * len(names))(*[n.encode() for n in names])
+        self.count = len(names)
+        self.values: Any = ctypes.c_void_p * len(names)
+
+
+class RawSession:
+    """Owns a session of ONNX Runtime's. Any number of threads may run it."""
+
+    def __init__(self, model: str | bytes, options: int) -> None:
+        self._release = api.release_session
+        self._handle = 0
+        if isinstance(model, bytes):
+            self._handle = pointer_from(api.create_session_from_array, environment, model, len(model), options)
+        else:
+            self._handle = pointer_from(api.create_session, environment, os.fsencode(model), options)
+        self.inputs = _types.node_args(self._handle, "input")
+        self.outputs = _types.node_args(self._handle, "output")
+        self.initializers = _types.node_args(self._handle, "initializer")
+        self.metadata = ModelMetadata(self._handle)
+        self._declared = {a.name: a.type for a in self.inputs + self.initializers}
+        self._calls: dict[tuple[str, ...], _Call] = {}
+
+    def __del__(self) -> None:
+        if getattr(self, "_handle", 0):
+            self._release(self._handle)
+
+    def _call(self, names: tuple[str, ...]) -> _Call:
+        found = self._calls.get(names)
+        if found is None:
+            if len(self._calls) > 64:  # a program that makes up names
+                self._calls.clear()
+            found = self._calls[names] = _Call(names)
+        return found
+
+    def _feed(self, feed: Mapping[str, Any], values: Any, made: list[int], keep: list[Any]) -> None:
+        declared = self._declared
+        for i, (name, item) in enumerate(feed.items()):
+            if isinstance(item, OrtValue):
+                values[i] = item._handle
+            else:
+                values[i] = value = _values.to_value(item, declared.get(name, "undeclared"), name, keep)
+                made.append(value)
+
+    def _run(self, output_names: tuple[str, ...], feed: Mapping[str, Any], options: RunOptions | None) -> list[int]:
+        inputs, outputs = self._call(tuple(feed)), self._call(output_names)
+        given, got = inputs.values(), outputs.values()
+        made: list[int] = []
+        keep: list[Any] = []
+        try:
+            self._feed(feed, given, made, keep)
+            handle = options._handle if options else None
+            api.run(self._handle, handle, inputs.names, given, inputs.count, outputs.names, outputs.count, got)
+        finally:
+            for value in made:
+                api.release_value(value)
+        return list(got)
+
+    def run(self, output_names: Sequence[str], feed: Mapping[str, Any], options: RunOptions | None) -> list[Any]:
+        """Outputs as Python's objects."""
+        return _to_objects(output_names, self._run(tuple(output_names), feed, options))
+
+    def run_values(self, output_names: Sequence[str], feed: Mapping[str, Any], options: RunOptions | None) -> list[OrtValue]:
+        """Outputs as values."""
+        return [OrtValue(v) for v in self._run(tuple(output_names), feed, options)]
+
+    def run_async(
+        self,
+        output_names: Sequence[str],
+        feed: Mapping[str, Any],
+        callback: AsyncCallback,
+        user_data: Any,
+        options: RunOptions | None,
+    ) -> None:
+        """Runs on a thread of the session's; that thread calls `callback(outputs, user_data, error)`."""
+        inputs, outputs = self._call(tuple(feed)), self._call(tuple(output_names))
+        given, got = inputs.values(), outputs.values()
+        run = _Pending(self, list(output_names), callback, user_data, [inputs, outputs, given, got, options])
+        number = next(_numbers)
+        try:
+            self._feed(feed, given, run.made, run.keep)
+            _pending[number] = run
+            handle = options._handle if options else None
+            api.run_async(
+                self._handle, handle, inputs.names, given, inputs.count, outputs.names, outputs.count, got, _finish, number
+            )
+        except BaseException:
+            _pending.pop(number, None)
+            run.release()
+            raise
+
+    def end_profiling(self) -> str:
+        """Writes the profile and returns its file's name."""
+        return owned_text(api.end_profiling, self._handle, allocator)
+
+    def profiling_start(self) -> int:
+        """When the profile started, in nanoseconds of the monotonic clock."""
+        return int_from(api.profiling_start, self._handle)
+
+    def assigned(self) -> list[OrtEpAssignedSubgraph]:
+        """Which provider has which nodes."""
+        return [OrtEpAssignedSubgraph(s) for s in pointers_from(api.assigned_subgraphs, self._handle)]
+
+
+def _to_objects(names: Sequence[str], values: list[int]) -> list[Any]:
+    out: list[Any] = []
+    try:
+        for name, value in zip(names, values):
+            out.append(_values.to_python(value, f"output '{name}'"))
+    except BaseException:
+        for value in values[len(out) + 1 :]:  # the one that failed is released
+            api.release_value(value)
+        raise
+    return out
+
+
+class _Pending:
+    """What an asynchronous run needs until its end."""
+
+    def __init__(
+        self, session: RawSession, names: list[str], callback: AsyncCallback, user_data: Any, keep: list[Any]
+    ) -> None:
+        self.session, self.names, self.callback, self.user_data, self.keep = session, names, callback, user_data, keep
+        self.made: list[int] = []
+
+    def release(self) -> None:
+        for value in self.made:
+            api.release_value(value)
+
+
+_pending: dict[int, _Pending] = {}
+_numbers = itertools.count(1)
+
+
+@ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.POINTER(ctypes.c_void_p), ctypes.c_size_t, ctypes.c_void_p)
+def _finish(number: int, values: Any, count: int, status: int | None) -> None:
+    run = _pending.pop(number)
+    run.release()
+    outputs: list[Any] = []
+    error = ""
+    try:
+        if status:
+            raise_status(status)
+        outputs = _to_objects(run.names, [values[i] for i in range(count)])
+    except Exception as failure:
+        error = str(failure)
+    run.callback(outputs, run.user_data, error)
+
+
+class OrtEpAssignedNode:
+    """A node that a provider has: `name`, `domain` and `op_type`."""
+
+    def __init__(self, handle: int) -> None:
+        self.name = text(pointer_from(api.assigned_node_name, handle))
+        self.domain = text(pointer_from(api.assigned_node_domain, handle))
+        self.op_type = text(pointer_from(api.assigned_node_operator, handle))
+
+
+class OrtEpAssignedSubgraph:
+    """Nodes that one provider has: `ep_name` and `get_nodes()`."""
+
+    def __init__(self, handle: int) -> None:
+        self.ep_name = text(pointer_from(api.assigned_ep, handle))
+        self._nodes = [OrtEpAssignedNode(n) for n in pointers_from(api.assigned_nodes, handle)]
+
+    def get_nodes(self) -> list[OrtEpAssignedNode]:
+        """The nodes, as they were before the provider took them."""
+        return list(self._nodes)
+
+
+class Binding:
+    """Owns a binding of a session's inputs and outputs."""
+
+    def __init__(self, session: RawSession) -> None:
+        self._release = api.release_binding
+        self._handle = pointer_from(api.create_binding, session._handle)
+        self.session = session
+
+    def __del__(self) -> None:
+        if getattr(self, "_handle", 0):
+            self._release(self._handle)
+
+    def run(self, options: RunOptions | None) -> None:
+        """Runs the session on what is bound."""
+        api.run_with_binding(self.session._handle, options._handle if options else None, self._handle)
+
+    def outputs(self) -> list[int]:
+        """New references to the outputs of the last run."""
+        out, count = ctypes.c_void_p(), ctypes.c_size_t()
+        api.bound_outputs(self._handle, allocator, ctypes.byref(out), ctypes.byref(count))
+        if not count.value:
+            return []
+        values = list(ctypes.cast(out, ctypes.POINTER(ctypes.c_void_p))[: count.value])
+        api.free(allocator, out)
+        return [v or 0 for v in values]
+
+
+__all__ = ["Binding", "OrtEpAssignedNode", "OrtEpAssignedSubgraph", "RawSession"]
