@@ -52,7 +52,7 @@ program in_precision(program p, const provider_options& o, std::vector<std::stri
   quantize::precision_options how;
   if (o.int8 || o.fp8) {
     how.to = o.int8 ? quantize::precision::int8 : quantize::precision::fp8;
-    how.known = quantize::read_table(o.calibration_table);
+    how.known = quantize::read_table(o.table_file());
     how.int8.activations = dtype::i8, how.int8.symmetric = true;
     p = take(quantize::with_precision(std::move(p), how));
     how.is_prepared = true;
@@ -73,8 +73,10 @@ provider::provider(const factory& made_by, const OrtSessionOptions* session, con
   contexts_ = read_context_settings(entries);
   compiling_.threads = options_.threads;
   compiling_.pool = options_.threads ? std::make_shared<thread_pool>(options_.threads) : nullptr;
-  compiling_.tune = options_.exhaustive_tune;
-  compiling_.cache = options_.cache_dir;
+  compiling_.tune = options_.tunes();
+  compiling_.tuning_file = options_.tuning_file;
+  compiling_.cache = options_.disable_caching ? "" : options_.cache_dir;
+  compiling_.cache_limit = options_.cache_limit;
   target_ = named_target(target_name(options_), compiling_);
   compatibility_ = compatibility_info(*target_);
   ort_version_supported = api_version;
