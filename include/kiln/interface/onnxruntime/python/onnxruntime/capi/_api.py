@@ -40,14 +40,14 @@ def _check(status: int | None, _function: Any, _arguments: Any) -> None:
 class _Functions:
     """Each function by the name in `_slots`."""
 
-    def __init__(self) -> None:
+    def __init__(self, checked: bool) -> None:
         addresses = ctypes.cast(_address, ctypes.POINTER(ctypes.c_void_p))
         for slot in SLOTS:
             # A function that returns at once keeps the interpreter's lock: to pass it on and back takes longer.
             kind = ctypes.CFUNCTYPE if slot.long else ctypes.PYFUNCTYPE
             address = addresses[slot.index]
             function: Any = kind(_TYPES[slot.result], *[_TYPES[p] for p in slot.parameters])(address or 0)
-            if slot.result == "s":
+            if slot.result == "s" and checked:
                 function.errcheck = _check
             setattr(self, slot.name, function)
 
@@ -55,7 +55,9 @@ class _Functions:
         raise AttributeError(name)
 
 
-api = _Functions()
+api = _Functions(checked=True)
+# For what every run does: the caller looks at the status, which costs less than a call of `_check` would.
+unchecked = _Functions(checked=False)
 
 
 def text(address: int | None) -> str:

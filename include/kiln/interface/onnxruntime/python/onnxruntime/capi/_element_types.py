@@ -67,3 +67,9 @@ def dtype_of(number: int, what: str) -> np.dtype[Any]:
     if dtype is None:
         raise NotImplementedError(f"{what} has elements of type {NAMES.get(number, number)}, which no numpy array holds")
     return dtype
+
+
+def numbers_typestr(declared: str) -> str | None:
+    """Numpy's text of the elements of a declared type such as "tensor(float)"; None for all but tensors of numbers."""
+    number = NUMBERS_BY_NAME.get(declared[len("tensor(") : -1]) if declared.startswith("tensor(") else None
+    return DTYPES[number].str if number in DTYPES and number != STRING else None

@@ -16,9 +16,9 @@ from ._element_types import STRING, dtype_of, number_of
 class OrtValue:
     """A tensor, sequence, map or optional in ONNX Runtime's hands. One that was made of an array shares its memory."""
 
-    def __init__(self, handle: int, keep: Any = None) -> None:
+    def __init__(self, handle: int | None, keep: Any = None) -> None:
         self._release = api.release_value
-        self._handle, self._kept = handle, keep
+        self._handle, self._kept = handle or 0, keep
 
     def __del__(self) -> None:
         if getattr(self, "_handle", 0):
@@ -107,7 +107,7 @@ class OrtValue:
             api.release_type(info)
 
     def _kind(self) -> int:
-        return int_from(api.value_type_of_value, self._handle)
+        return int_from(api.value_type_of_value, self._handle) if self.has_value() else 0
 
     def has_value(self) -> bool:
         """Whether an optional has a value; True for all else."""

@@ -8,24 +8,28 @@ import os
 from typing import Any, Callable, Mapping, Sequence
 
 from . import _types, _values
-from ._api import allocator, api, int_from, owned_text, pointer_from, pointers_from, raise_status, text
+from ._api import allocator, api, int_from, owned_text, pointer_from, pointers_from, raise_status, text, unchecked
+from ._element_types import numbers_typestr
 from ._environment import environment
 from ._metadata import ModelMetadata
 from ._ort_value import OrtValue
 from ._run_options import RunOptions
 
+_run, _release_value = unchecked.run, api.release_value
 AsyncCallback = Callable[[Any, Any, str], None]
 
 
 class _Call:
-    """Names as C strings, which stay for the next run with the same names."""
+    """Names of inputs or outputs as C strings, and numpy's types of those that are declared as tensors of numbers. It stays
+    for the next run with the same names."""
 
-    __slots__ = ("names", "count", "values")
+    __slots__ = ("names", "c_names", "count", "values", "types")
 
-    def __init__(self, names: tuple[str, ...]) -> None:
-        self.names = (ctypes.c_char_p * len(names))(*[n.encode() for n in names])
-        self.count = len(names)
+    def __init__(self, names: tuple[str, ...], declared: dict[str, str]) -> None:
+        self.names, self.count = names, len(names)
+        self.c_names = (ctypes.c_char_p * len(names))(*[n.encode() for n in names])
         self.values: Any = ctypes.c_void_p * len(names)
+        self.types = [numbers_typestr(declared.get(n, "")) for n in names]
 
 
 class RawSession:
@@ -42,51 +46,60 @@ class RawSession:
         self.outputs = _types.node_args(self._handle, "output")
         self.initializers = _types.node_args(self._handle, "initializer")
         self.metadata = ModelMetadata(self._handle)
-        self._declared = {a.name: a.type for a in self.inputs + self.initializers}
+        self.output_names = tuple(o.name for o in self.outputs)
+        self.required = [a.name for a in self.inputs if not a.type.startswith("optional")]
+        self._inputs = {a.name: a.type for a in self.inputs + self.initializers}
+        self._outputs = {a.name: a.type for a in self.outputs}
         self._calls: dict[tuple[str, ...], _Call] = {}
+        self._call(self.output_names, self._outputs)
 
     def __del__(self) -> None:
         if getattr(self, "_handle", 0):
             self._release(self._handle)
 
-    def _call(self, names: tuple[str, ...]) -> _Call:
+    def _call(self, names: tuple[str, ...], declared: dict[str, str]) -> _Call:
         found = self._calls.get(names)
-        if found is None:
+        if found is None or found.names != names:
             if len(self._calls) > 64:  # a program that makes up names
                 self._calls.clear()
-            found = self._calls[names] = _Call(names)
+            found = self._calls[names] = _Call(names, declared)
         return found
 
     def _feed(self, feed: Mapping[str, Any], values: Any, made: list[int], keep: list[Any]) -> None:
-        declared = self._declared
         for i, (name, item) in enumerate(feed.items()):
             if isinstance(item, OrtValue):
                 values[i] = item._handle
             else:
-                values[i] = value = _values.to_value(item, declared.get(name, "undeclared"), name, keep)
+                values[i] = value = _values.to_value(item, self._inputs.get(name, "undeclared"), name, keep)
                 made.append(value)
 
-    def _run(self, output_names: tuple[str, ...], feed: Mapping[str, Any], options: RunOptions | None) -> list[int]:
-        inputs, outputs = self._call(tuple(feed)), self._call(output_names)
+    def _run(self, outputs: _Call, feed: Mapping[str, Any], options: RunOptions | None) -> Any:
+        inputs = self._call(tuple(feed), self._inputs)
         given, got = inputs.values(), outputs.values()
         made: list[int] = []
         keep: list[Any] = []
         try:
             self._feed(feed, given, made, keep)
             handle = options._handle if options else None
-            api.run(self._handle, handle, inputs.names, given, inputs.count, outputs.names, outputs.count, got)
+            status = _run(
+                self._handle, handle, inputs.c_names, given, inputs.count, outputs.c_names, outputs.count, got
+            )
         finally:
             for value in made:
-                api.release_value(value)
-        return list(got)
+                _release_value(value)
+        if status:
+            raise_status(status)
+        return got
 
     def run(self, output_names: Sequence[str], feed: Mapping[str, Any], options: RunOptions | None) -> list[Any]:
         """Outputs as Python's objects."""
-        return _to_objects(output_names, self._run(tuple(output_names), feed, options))
+        outputs = self._call(tuple(output_names), self._outputs)
+        return _to_objects(outputs, self._run(outputs, feed, options))
 
     def run_values(self, output_names: Sequence[str], feed: Mapping[str, Any], options: RunOptions | None) -> list[OrtValue]:
         """Outputs as values."""
-        return [OrtValue(v) for v in self._run(tuple(output_names), feed, options)]
+        outputs = self._call(tuple(output_names), self._outputs)
+        return [OrtValue(v) for v in self._run(outputs, feed, options)]
 
     def run_async(
         self,
@@ -97,17 +110,16 @@ class RawSession:
         options: RunOptions | None,
     ) -> None:
         """Runs on a thread of the session's; that thread calls `callback(outputs, user_data, error)`."""
-        inputs, outputs = self._call(tuple(feed)), self._call(tuple(output_names))
+        inputs, outputs = self._call(tuple(feed), self._inputs), self._call(tuple(output_names), self._outputs)
         given, got = inputs.values(), outputs.values()
-        run = _Pending(self, list(output_names), callback, user_data, [inputs, outputs, given, got, options])
+        run = _Pending(self, outputs, callback, user_data, [inputs, given, got, options, feed])
         number = next(_numbers)
         try:
             self._feed(feed, given, run.made, run.keep)
             _pending[number] = run
             handle = options._handle if options else None
-            api.run_async(
-                self._handle, handle, inputs.names, given, inputs.count, outputs.names, outputs.count, got, _finish, number
-            )
+            names = (inputs.c_names, given, inputs.count, outputs.c_names, outputs.count)
+            api.run_async(self._handle, handle, *names, got, _finish, number)
         except BaseException:
             _pending.pop(number, None)
             run.release()
@@ -126,14 +138,17 @@ class RawSession:
         return [OrtEpAssignedSubgraph(s) for s in pointers_from(api.assigned_subgraphs, self._handle)]
 
 
-def _to_objects(names: Sequence[str], values: list[int]) -> list[Any]:
+def _to_objects(outputs: _Call, values: Any) -> list[Any]:
     out: list[Any] = []
     try:
-        for name, value in zip(names, values):
-            out.append(_values.to_python(value, f"output '{name}'"))
+        for value, typestr, name in zip(values, outputs.types, outputs.names):
+            if typestr:
+                out.append(_values.array_over(value, typestr))
+            else:
+                out.append(_values.to_python(value, f"output '{name}'"))
     except BaseException:
         for value in values[len(out) + 1 :]:  # the one that failed is released
-            api.release_value(value)
+            _release_value(value)
         raise
     return out
 
@@ -142,9 +157,10 @@ class _Pending:
     """What an asynchronous run needs until its end."""
 
     def __init__(
-        self, session: RawSession, names: list[str], callback: AsyncCallback, user_data: Any, keep: list[Any]
+        self, session: RawSession, outputs: _Call, callback: AsyncCallback, user_data: Any, keep: list[Any]
     ) -> None:
-        self.session, self.names, self.callback, self.user_data, self.keep = session, names, callback, user_data, keep
+        self.session, self.outputs, self.callback, self.user_data = session, outputs, callback, user_data
+        self.keep = keep
         self.made: list[int] = []
 
     def release(self) -> None:
@@ -165,7 +181,7 @@ def _finish(number: int, values: Any, count: int, status: int | None) -> None:
     try:
         if status:
             raise_status(status)
-        outputs = _to_objects(run.names, [values[i] for i in range(count)])
+        outputs = _to_objects(run.outputs, [values[i] for i in range(count)])
     except Exception as failure:
         error = str(failure)
     run.callback(outputs, run.user_data, error)

@@ -26,6 +26,7 @@ class SessionOptions:
         self._entries: dict[str, str] = {}
         self._providers: list[_providers.Step] = []
         self._kept: list[Any] = []
+        self._replaced: list[str] = []
 
     def __del__(self) -> None:
         if getattr(self, "_handle", 0):
@@ -109,8 +110,10 @@ class SessionOptions:
         api.override_extent_by_denotation(self._handle, denotation.encode(), value)
 
     def add_initializer(self, name: str, value: OrtValue) -> None:
-        """Gives the model's initializer of this name another value, which shares the OrtValue's memory."""
+        """Gives the model's initializer of this name another value, which shares the OrtValue's memory, for the nodes that
+        ONNX Runtime's own providers take."""
         self._kept.append(value)
+        self._replaced.append(name)
         api.add_initializer(self._handle, name.encode(), value._handle)
 
     def add_external_initializers(self, names: Sequence[str], values: Sequence[OrtValue]) -> None:

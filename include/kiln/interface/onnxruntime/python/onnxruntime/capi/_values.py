@@ -8,36 +8,40 @@ from typing import Any
 import numpy as np
 
 from . import _strings
-from ._api import allocator, api, c_pointers, cpu_memory, int_from, pointer_from
+from ._api import allocator, api, c_pointers, cpu_memory, int_from, pointer_from, raise_status, unchecked
 from ._element_types import DTYPES, NUMBERS_BY_NAME, STRING, dtype_of, number_of
 
 TENSOR, SEQUENCE, MAP, SPARSE, OPTIONAL = 1, 2, 3, 5, 6
 
 _byref = ctypes.byref
-_extents: dict[int, Any] = {rank: ctypes.c_int64 * rank for rank in range(9)}
+_tensor_of_data, _tensor_info = unchecked.tensor_of_data, unchecked.tensor_info_of_value
+_rank, _extents_of, _data = unchecked.rank, unchecked.extents, unchecked.tensor_data
+_release_info, _release = api.release_tensor_info, api.release_value
+_EXTENTS = [ctypes.c_int64 * rank for rank in range(16)]
 
 
 def extents_type(rank: int) -> Any:
     """The C array of a shape's extents."""
-    return _extents.setdefault(rank, ctypes.c_int64 * rank)
+    return _EXTENTS[rank] if rank < len(_EXTENTS) else ctypes.c_int64 * rank
 
 
-class Holder:
+class _Holder:
     """Memory of a value that numpy's arrays show: it lives as long as they do."""
 
-    __slots__ = ("__array_interface__", "value", "release")
+    __slots__ = ("__array_interface__", "value")
 
     def __init__(self, value: int, address: int, shape: tuple[int, ...], typestr: str) -> None:
-        self.value, self.release = value, api.release_value
+        self.value = value
         self.__array_interface__ = {"version": 3, "data": (address, False), "shape": shape, "typestr": typestr}
 
-    def __del__(self) -> None:
-        self.release(self.value)
+    def __del__(self, release: Any = api.release_value) -> None:
+        release(self.value)
 
 
 def usable(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     """An array that ONNX Runtime can read in place: itself, or a copy in row-major order and this machine's byte order."""
-    if array.flags.c_contiguous and array.flags.aligned and array.dtype.isnative:
+    flags = array.flags
+    if flags.c_contiguous and flags.aligned and array.dtype.isnative:
         return array
     return array.astype(array.dtype.newbyteorder("="), order="C", copy=True)
 
@@ -46,7 +50,9 @@ def tensor_over(address: int, nbytes: int, shape: tuple[int, ...], element_type:
     """A new value over memory that the caller keeps."""
     rank = len(shape)
     out = ctypes.c_void_p()
-    api.tensor_of_data(cpu_memory, address, nbytes, extents_type(rank)(*shape), rank, element_type, _byref(out))
+    status = _tensor_of_data(cpu_memory, address, nbytes, extents_type(rank)(*shape), rank, element_type, _byref(out))
+    if status:
+        raise_status(status)
     return out.value or 0
 
 
@@ -105,16 +111,32 @@ def to_value(item: Any, declared: str, name: str, keep: list[Any]) -> int:
 
 def shape_and_type(value: int) -> tuple[tuple[int, ...], int]:
     """A tensor's extents and element type."""
-    info, number, rank = ctypes.c_void_p(), ctypes.c_int(), ctypes.c_size_t()
-    api.tensor_info_of_value(value, _byref(info))
+    info = pointer_from(api.tensor_info_of_value, value)
     try:
-        api.element_type(info, _byref(number))
-        api.rank(info, _byref(rank))
-        shape = extents_type(rank.value)()
-        api.extents(info, shape, rank.value)
-        return tuple(shape), number.value
+        rank = int_from(api.rank, info)
+        shape = extents_type(rank)()
+        api.extents(info, shape, rank)
+        return tuple(shape), int_from(api.element_type, info)
     finally:
         api.release_tensor_info(info)
+
+
+def array_over(value: int, typestr: str) -> np.ndarray[Any, Any]:
+    """An array over the memory of a tensor, which is the array's from then on. The statuses are errors only for values that
+    are no tensors, and the functions only read then."""
+    info, rank, address = ctypes.c_void_p(), ctypes.c_size_t(), ctypes.c_void_p()
+    status = _tensor_info(value, _byref(info)) or _data(value, _byref(address)) or _rank(info, _byref(rank))
+    if not status:
+        extents = extents_type(rank.value)()
+        status = _extents_of(info, extents, rank.value)
+    _release_info(info)
+    if status:
+        _release(value)
+        raise_status(status)
+    if address.value and 0 not in extents:
+        return np.asarray(_Holder(value, address.value, tuple(extents), typestr))
+    _release(value)
+    return np.empty(tuple(extents), typestr)
 
 
 def tensor_to_array(value: int, what: str) -> np.ndarray[Any, Any]:
@@ -126,34 +148,30 @@ def tensor_to_array(value: int, what: str) -> np.ndarray[Any, Any]:
             api.release_value(value)
             return out
         typestr = dtype_of(number, what).str
-        address = ctypes.c_void_p()
-        api.tensor_data(value, _byref(address))
     except BaseException:
         api.release_value(value)
         raise
-    if not address.value:  # a tensor without elements
-        api.release_value(value)
-        return np.empty(shape, typestr)
-    return np.asarray(Holder(value, address.value, shape, typestr))
+    return array_over(value, typestr)
 
 
 def _part(value: int, index: int) -> int:
     return pointer_from(api.part_of_value, value, index, allocator)
 
 
-def to_python(value: int, what: str) -> Any:
+def to_python(value: int | None, what: str) -> Any:
     """A value as Python's object: an array, a list, a dict, or None for an optional without a value. It is released, or the
     array's from then on."""
-    kind = ctypes.c_int()
-    api.value_type_of_value(value, _byref(kind))
-    if kind.value == TENSOR and has_value(value):
+    if not has_value(value):
+        if value:
+            api.release_value(value)
+        return None
+    kind = int_from(api.value_type_of_value, value)
+    if kind == TENSOR:
         return tensor_to_array(value, what)
     try:
-        if not has_value(value):
-            return None
-        if kind.value == SEQUENCE:
+        if kind == SEQUENCE:
             return [to_python(_part(value, i), what) for i in range(int_from(api.part_count, value))]
-        if kind.value == MAP:
+        if kind == MAP:
             keys, values = (to_python(_part(value, i), what) for i in range(2))
             return dict(zip(keys.tolist(), values.tolist()))
         raise NotImplementedError(f"{what} is neither a tensor, a sequence nor a map: read it as an OrtValue")
@@ -161,8 +179,10 @@ def to_python(value: int, what: str) -> Any:
         api.release_value(value)
 
 
-def has_value(value: int) -> bool:
+def has_value(value: int | None) -> bool:
     """Whether a value that may be an optional has one."""
+    if not value:
+        return False
     out = ctypes.c_int(1)
     api.has_value(value, _byref(out))
     return bool(out.value)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from typing import Any, Callable, Mapping, Sequence
+import warnings
+from typing import Any, Mapping, Sequence
 
 from . import _defaults, _providers, _resolved
 from ._api import api
@@ -28,6 +29,7 @@ class Session:
 
     _raw: RawSession
     _steps: list[Step]
+    _provider_options: dict[str, dict[str, str]]
 
     def __init__(self) -> None:
         self._enable_fallback = True
@@ -68,8 +70,7 @@ class Session:
 
     def get_provider_options(self) -> dict[str, dict[str, str]]:
         """Each provider's options: kiln's with the value of every one, after environment and defaults."""
-        given = {s.name: s.options for s in self._steps if s.name}
-        return {name: _resolved.options(name, given.get(name, {})) for name in self.get_providers()}
+        return {name: dict(options) for name, options in self._provider_options.items()}
 
     def get_provider_graph_assignment_info(self) -> list[OrtEpAssignedSubgraph]:
         """Which provider has which nodes; the session's entry "session.record_ep_graph_assignment_info" must be "1"."""
@@ -89,33 +90,31 @@ class Session:
         """After a failure of a provider the session is made again with the CPU's, once."""
         self._enable_fallback = True
 
-    def _validate_input(self, names: list[str]) -> None:
-        missing = [a.name for a in self._raw.inputs if a.name not in names and not a.type.startswith("optional")]
-        if missing:
-            raise ValueError(f"Required inputs ({missing}) are missing from input feed ({names}).")
-
-    def _with_fallback(self, run: Callable[[], Any]) -> Any:
-        try:
-            return run()
-        except EPFail as error:
-            if not self._enable_fallback:
-                raise
-            print(f"EP Error: {error!s} using {self.get_providers()}")
-            print(f"Falling back to {self._fallback_providers} and retrying.")
-            self.set_providers(self._fallback_providers)
-            self.disable_fallback()
-            return run()
-
     def _names(self, output_names: Sequence[str] | None, feed: Mapping[str, Any]) -> Sequence[str]:
-        self._validate_input(list(feed))
-        return output_names or [o.name for o in self._raw.outputs]
+        for name in self._raw.required:
+            if name not in feed:
+                missing = [n for n in self._raw.required if n not in feed]
+                raise ValueError(f"Required inputs ({missing}) are missing from input feed ({list(feed)}).")
+        return output_names or self._raw.output_names
+
+    def _fall_back(self, error: EPFail) -> None:
+        if not self._enable_fallback:
+            raise error
+        print(f"EP Error: {error!s} using {self.get_providers()}")
+        print(f"Falling back to {self._fallback_providers} and retrying.")
+        self.set_providers(self._fallback_providers)
+        self.disable_fallback()
 
     def run(
         self, output_names: Sequence[str] | None, input_feed: Mapping[str, Any], run_options: RunOptions | None = None
     ) -> list[Any]:
         """The named outputs (None: all) for inputs by name, as arrays, lists and dicts."""
         names = self._names(output_names, input_feed)
-        return list(self._with_fallback(lambda: self._raw.run(names, input_feed, run_options)))
+        try:
+            return self._raw.run(names, input_feed, run_options)
+        except EPFail as error:
+            self._fall_back(error)
+            return self._raw.run(names, input_feed, run_options)
 
     def run_async(
         self,
@@ -137,7 +136,11 @@ class Session:
     ) -> list[OrtValue]:
         """The same from and to OrtValues."""
         names = self._names(output_names, input_dict_ort_values)
-        return list(self._with_fallback(lambda: self._raw.run_values(names, input_dict_ort_values, run_options)))
+        try:
+            return self._raw.run_values(names, input_dict_ort_values, run_options)
+        except EPFail as error:
+            self._fall_back(error)
+            return self._raw.run_values(names, input_dict_ort_values, run_options)
 
     def io_binding(self) -> IOBinding:
         """An empty binding."""
@@ -209,13 +212,20 @@ class InferenceSession(Session):
             if self._disabled_optimizers:
                 entry = ";".join(self._disabled_optimizers).encode()
                 api.add_session_entry(handle, b"optimization.disable_specified_optimizers", entry)
-            if any(step.name is None for step in steps):
-                api.add_session_entry(handle, b"session.record_ep_graph_assignment_info", b"1")
+            recorded = "session.record_ep_graph_assignment_info"
+            if any(step.name is None for step in steps) and recorded not in self.get_session_options()._entries:
+                api.add_session_entry(handle, recorded.encode(), b"1")
+            if self.get_session_options()._replaced and any(step.name in KILN_PROVIDERS for step in steps):
+                names = ", ".join(self.get_session_options()._replaced)
+                warnings.warn(f"kiln's provider takes the model's own values of {names}, not those of add_initializer", stacklevel=3)
             for step in steps:
                 step.apply(handle)
             self._raw, self._steps = RawSession(self._model, handle), steps
         finally:
             api.release_session_options(handle)
+        given = {s.name: s.options for s in steps}
+        entries = self.get_session_options()._entries
+        self._provider_options = {n: _resolved.options(n, given.get(n, {}), entries) for n in self.get_providers()}
 
     def _reset_session(self, providers: Sequence[Provider] | None, options: Sequence[dict[Any, Any]] | None) -> None:
         self._create(providers, options)
