@@ -44,7 +44,7 @@ class _Functions:
         addresses = ctypes.cast(_address, ctypes.POINTER(ctypes.c_void_p))
         for slot in SLOTS:
             # A function that returns at once keeps the interpreter's lock: to pass it on and back takes longer.
-            kind = ctypes.CFUNCTYPE if slot.long else ctypes.PYFUNCTYPE
+            kind: Any = ctypes.CFUNCTYPE if slot.long else ctypes.PYFUNCTYPE
             address = addresses[slot.index]
             function: Any = kind(_TYPES[slot.result], *[_TYPES[p] for p in slot.parameters])(address or 0)
             if slot.result == "s" and checked:

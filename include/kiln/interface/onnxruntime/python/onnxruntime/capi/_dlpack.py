@@ -42,7 +42,7 @@ _python.PyCapsule_SetName.argtypes = [ctypes.py_object, ctypes.c_char_p]
 _NAME, _USED = b"dltensor", b"used_dltensor"
 
 _given: dict[int, Any] = {}  # what consumers hold, by the address of its struct
-_Deleter = ctypes.PYFUNCTYPE(None, ctypes.c_void_p)
+_Deleter: Any = ctypes.PYFUNCTYPE(None, ctypes.c_void_p)
 # The same functions for a capsule that is being destroyed: a reference to it would revive it.
 _pointer_of: Any = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p, ctypes.c_char_p)(
     ("PyCapsule_GetPointer", ctypes.pythonapi)
@@ -50,16 +50,17 @@ _pointer_of: Any = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p, ctypes.c_
 _is_valid: Any = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_char_p)(("PyCapsule_IsValid", ctypes.pythonapi))
 
 
-@_Deleter
 def _forget(address: int) -> None:
     _given.pop(address, None)
 
 
-@_Deleter
 def _forget_unused(capsule: int) -> None:
     """The capsule's own end: one that nobody took still owns its tensor."""
     if _is_valid(capsule, _NAME):
         _given.pop(_pointer_of(capsule, _NAME), None)
+
+
+_DELETER, _DESTRUCTOR = _Deleter(_forget), _Deleter(_forget_unused)
 
 
 def export(address: int, shape: tuple[int, ...], element_type: int, owner: Any) -> Any:
@@ -70,10 +71,10 @@ def export(address: int, shape: tuple[int, ...], element_type: int, owner: Any) 
     managed = _Managed()
     kind, bits = _CODES[element_type]
     managed.tensor = _Tensor(address, *CPU, len(shape), kind, bits, 1, extents, None, 0)
-    managed.deleter = ctypes.cast(_forget, ctypes.c_void_p).value
+    managed.deleter = ctypes.cast(_DELETER, ctypes.c_void_p).value
     where = ctypes.addressof(managed)
     _given[where] = (managed, extents, owner)
-    return _python.PyCapsule_New(where, _NAME, ctypes.cast(_forget_unused, ctypes.c_void_p).value)
+    return _python.PyCapsule_New(where, _NAME, ctypes.cast(_DESTRUCTOR, ctypes.c_void_p).value)
 
 
 class Imported:

@@ -30,7 +30,7 @@ class Step(NamedTuple):
 
     name: str | None
     options: dict[str, str]
-    apply: Callable[[int], None]
+    apply: Callable[[int], object]
 
 
 def get_all_providers() -> list[str]:

@@ -119,7 +119,7 @@ class RawSession:
             _pending[number] = run
             handle = options._handle if options else None
             names = (inputs.c_names, given, inputs.count, outputs.c_names, outputs.count)
-            api.run_async(self._handle, handle, *names, got, _finish, number)
+            api.run_async(self._handle, handle, *names, got, _FINISH, number)
         except BaseException:
             _pending.pop(number, None)
             run.release()
@@ -172,7 +172,6 @@ _pending: dict[int, _Pending] = {}
 _numbers = itertools.count(1)
 
 
-@ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.POINTER(ctypes.c_void_p), ctypes.c_size_t, ctypes.c_void_p)
 def _finish(number: int, values: Any, count: int, status: int | None) -> None:
     run = _pending.pop(number)
     run.release()
@@ -185,6 +184,12 @@ def _finish(number: int, values: Any, count: int, status: int | None) -> None:
     except Exception as failure:
         error = str(failure)
     run.callback(outputs, run.user_data, error)
+
+
+_Finish: Any = ctypes.CFUNCTYPE(
+    None, ctypes.c_void_p, ctypes.POINTER(ctypes.c_void_p), ctypes.c_size_t, ctypes.c_void_p
+)
+_FINISH = _Finish(_finish)
 
 
 class OrtEpAssignedNode:

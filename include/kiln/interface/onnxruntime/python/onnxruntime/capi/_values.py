@@ -161,7 +161,7 @@ def _part(value: int, index: int) -> int:
 def to_python(value: int | None, what: str) -> Any:
     """A value as Python's object: an array, a list, a dict, or None for an optional without a value. It is released, or the
     array's from then on."""
-    if not has_value(value):
+    if not value or not has_value(value):
         if value:
             api.release_value(value)
         return None

@@ -201,7 +201,8 @@ class InferenceSession(Session):
         pairs = _providers.normalized(providers, options)
         session_options = self.get_session_options()
         if pairs or not session_options.has_providers():
-            return _providers.steps(pairs or [(n, {}) for n in plugin_names() if n in KILN_PROVIDERS][:1])
+            first = [n for n in plugin_names() if n in KILN_PROVIDERS][:1]
+            return _providers.steps(pairs or [(n, dict[str, str]()) for n in first])
         return list(session_options._providers)
 
     def _create(self, providers: Sequence[Provider] | None, options: Sequence[dict[Any, Any]] | None) -> None:
