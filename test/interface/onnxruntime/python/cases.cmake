@@ -5,15 +5,16 @@ if(TARGET kiln_python_onnxruntime_package)
     message(WARNING "SKIPPED: ${Python3_EXECUTABLE} has no numpy: the Python package onnxruntime is not tested")
     return()
   endif()
-  # Tables for the provider come from the package kiln.
-  set(folders ${KILN_PYTHON_ONNXRUNTIME_FOLDER})
   set(python ${CMAKE_COMMAND} -E env PYTHONPATH=${KILN_PYTHON_ONNXRUNTIME_FOLDER} PYTHONDONTWRITEBYTECODE=1
-             KILN_PYTHON=${KILN_PYTHON_FOLDER} ${Python3_EXECUTABLE})
-  foreach(name IN ITEMS session values options threads package)
-    add_test(NAME ep_python.${name} COMMAND ${python} test/interface/onnxruntime/python/test_${name}.py
-             WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
+             KILN_PYTHON=${KILN_PYTHON_FOLDER} KILN_BUILD=${PROJECT_BINARY_DIR} ${Python3_EXECUTABLE})
+  function(kiln_ep_python_test name)
+    add_test(NAME ep_python.${name} COMMAND ${python} ${ARGN} WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
     set_tests_properties(ep_python.${name} PROPERTIES LABELS peer TIMEOUT 300 FIXTURES_REQUIRED peer SKIP_RETURN_CODE 77)
+  endfunction()
+  foreach(name IN ITEMS session values options threads package)
+    kiln_ep_python_test(${name} test/interface/onnxruntime/python/test_${name}.py)
   endforeach()
+  kiln_ep_python_test(pages test/docs/onnxruntime_pages.py --check)
   execute_process(COMMAND ${Python3_EXECUTABLE} -c "import mypy" RESULT_VARIABLE mypy_missing ERROR_QUIET)
   if(NOT mypy_missing)  # said by test/interface/python
     add_test(NAME ep_python.types

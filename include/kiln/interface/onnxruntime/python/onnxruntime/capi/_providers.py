@@ -166,9 +166,11 @@ def _zipped(providers: Sequence[Any], options: Sequence[Any]) -> list[tuple[Any,
 
 def steps(pairs: list[tuple[str, dict[str, str]]]) -> list[Step]:
     """What adds the named providers. ONNX Runtime's known ones that are not here are left out; a name that nobody knows is
-    an error."""
+    an error. The CPU's at the end is there without being added, so that its fallback can be forbidden."""
     available = _environment.get_available_providers() + ["WebGpuExecutionProvider"]
     out = []
+    if pairs and pairs[-1][0] == CPU_PROVIDER:
+        pairs = pairs[:-1]
     for name, options in pairs:
         if name in available:
             out.append(by_name(name, options))
