@@ -10,11 +10,22 @@ using text_pairs = std::vector<std::pair<std::string, std::string>>;
 
 /// ONNX Runtime with the plugin registered.
 class plugin_host {
+  template <class Line> static OrtEnv* make_env(const ort::host& of, Line line) {
+    OrtEnv* out = nullptr;
+    of.call(ort::api::create_env_with_log, line, nullptr, ort::severity::verbose, "kiln", &out);
+    return out;
+  }
+
  public:
   explicit plugin_host(std::string name = "KilnExecutionProvider")
       : runtime(*base()),
         name(std::move(name)),
         env(runtime.get<OrtEnv*>(ort::api::create_env, ort::severity::error, "kiln")) {
+    add();
+  }
+  /// With a function that gets the lines of the log, where the process has no ONNX Runtime yet.
+  explicit plugin_host(void (*line)(void*, ort::severity, const char*, const char*, const char*, const char*))
+      : runtime(*base()), name("KilnExecutionProvider"), env(make_env(runtime, line)) {
     add();
   }
   plugin_host(const plugin_host&) = delete;
@@ -121,7 +132,11 @@ class plugin_session {
     auto* const how = ort_.get<OrtSessionOptions*>(ort::api::create_session_options);
     ort_.call(ort::api::set_intra_op_threads, how, 2);
     ort_.call(ort::api::add_session_entry, how, "session.record_ep_graph_assignment_info", "1");
-    for (const auto& [key, value] : entries) ort_.call(ort::api::add_session_entry, how, key.c_str(), value.c_str());
+    for (const auto& [key, value] : entries)
+      if (key == "profile")  // not an entry of ONNX Runtime's
+        ort_.call(ort::api::enable_profiling, how, value.c_str());
+      else
+        ort_.call(ort::api::add_session_entry, how, key.c_str(), value.c_str());
     std::vector<const char*> keys, values;
     for (const auto& [key, value] : options) keys.push_back(key.c_str()), values.push_back(value.c_str());
     const auto devices = in.devices();

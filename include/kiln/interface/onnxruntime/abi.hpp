@@ -165,6 +165,10 @@ inline constexpr slot<0, OrtStatus*(status_code, const char*)> create_status;
 inline constexpr slot<1, status_code(const OrtStatus*)> status_code_of;
 inline constexpr slot<2, const char*(const OrtStatus*)> status_message;
 inline constexpr slot<3, OrtStatus*(severity, const char*, OrtEnv**)> create_env;
+inline constexpr slot<4, OrtStatus*(void (*line)(void* with, severity, const char* category, const char* id,
+                                                  const char* place, const char* message),
+                                    void* with, severity, const char* id, OrtEnv**)>
+    create_env_with_log;
 inline constexpr slot<7, OrtStatus*(const OrtEnv*, const char* path, const OrtSessionOptions*, OrtSession**)>
     create_session;
 inline constexpr slot<8, OrtStatus*(const OrtEnv*, const void*, std::size_t, const OrtSessionOptions*, OrtSession**)>
@@ -174,6 +178,8 @@ inline constexpr slot<9, OrtStatus*(OrtSession*, const OrtRunOptions*, const cha
                                     std::size_t, OrtValue** outputs)>
     run;
 inline constexpr slot<10, OrtStatus*(OrtSessionOptions**)> create_session_options;
+inline constexpr slot<17, OrtStatus*(OrtSessionOptions*, const char* prefix)> enable_profiling;
+inline constexpr slot<22, OrtStatus*(OrtSessionOptions*, severity)> set_log_severity;
 inline constexpr slot<24, OrtStatus*(OrtSessionOptions*, int)> set_intra_op_threads;
 inline constexpr slot<30, OrtStatus*(const OrtSession*, std::size_t*)> session_input_count;
 inline constexpr slot<31, OrtStatus*(const OrtSession*, std::size_t*)> session_output_count;
