@@ -23,7 +23,7 @@ HEADINGS = [
     "## Install", "## Build from source", "## Requirements", "## Docker Support", "## Usage", "### C/C++", "### Python",
     "## Session Variables", "## Environment Variables", "## Samples", "### Python",
 ]  # fmt: skip
-BLOCK = re.compile(r"(?m)((?:^<!-- .* -->\n)*)^```(\S*)\n(.*?)^```$", re.DOTALL)
+BLOCK = re.compile(r"(?m)((?:^<!-- [^\n]* -->\n)*)^```(\S*)\n(.*?)^```$", re.DOTALL)
 TABLE_HEADS = {
     "en": ["variable", "option", "values"],
     "zh": ["环境变量 (variable)", "选项 (option)", "取值 (values)"],
