@@ -35,7 +35,7 @@ class plugin_host {
     runtime.call(ort::api::release_env, env);
   }
   void add() const {
-    const std::string path = std::string(KILN_BINARY_DIR) + "/lib/libkiln_onnxruntime_ep.so";
+    const std::string path = KILN_BINARY_DIR "/lib/libkiln_onnxruntime_ep.so";
     runtime.call(ort::api::register_library, env, name.c_str(), path.c_str());
   }
   void remove() const { runtime.call(ort::api::unregister_library, env, name.c_str()); }

@@ -74,13 +74,12 @@ class variable {
 inline message ep_dense(float scale = .25f, int opset = 17) {
   std::vector<float> w(12), b{.5f, -.25f, .125f, 0};
   for (std::size_t i = 0; i < w.size(); ++i) w[i] = static_cast<float>(i) * scale - 1;
-  return test::model(
-      test::graph({{test::node("MatMul", {"x", "w"}, {"p"}), test::node("Add", {"p", "b"}, {"s"}),
-                    test::node("Erf", {"s"}, {"e"}), test::node("Relu", {"e"}, {"y"})},
-                   {test::floats("w", {3, 4}, w), test::floats("b", {4}, b)},
-                   {test::value_info("x", f32, {"rows", 3})},
-                   {test::value_info("y", f32, {"rows", 4})}}),
-      {test::opset(opset)});
+  return test::model(test::graph({{test::node("MatMul", {"x", "w"}, {"p"}), test::node("Add", {"p", "b"}, {"s"}),
+                                   test::node("Erf", {"s"}, {"e"}), test::node("Relu", {"e"}, {"y"})},
+                                  {test::floats("w", {3, 4}, w), test::floats("b", {4}, b)},
+                                  {test::value_info("x", f32, {"rows", 3})},
+                                  {test::value_info("y", f32, {"rows", 4})}}),
+                     {test::opset(opset)});
 }
 
 inline std::map<std::string, argument> ep_rows(std::int64_t n, unsigned seed = 3) {

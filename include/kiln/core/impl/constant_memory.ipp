@@ -92,7 +92,8 @@ buffer constant_memory::allocate(std::size_t bytes) {
   const std::lock_guard lock(mutex_);
   // A buffer of its own is what a sanitizer of addresses watches.
   // A source counts each buffer.
-  if (KILN_SANITIZES_ADDRESSES || memory_scope::current() || bytes > region::most / 2 || (asked_ += bytes) <= huge_page / 2)
+  if (KILN_SANITIZES_ADDRESSES || memory_scope::current() || bytes > region::most / 2 ||
+      (asked_ += bytes) <= huge_page / 2)
     return buffer::allocate(bytes);
   auto own = std::make_unique<part>();
   own->size = padded_bytes(bytes);

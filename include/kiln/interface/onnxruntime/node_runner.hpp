@@ -6,6 +6,7 @@
 
 #include "kiln/core/memory_source.hpp"
 #include "kiln/interface/onnxruntime/host.hpp"
+#include "kiln/interface/onnxruntime/run_trace.hpp"
 #include "kiln/runtime/executable.hpp"
 
 namespace kiln::onnxruntime {
@@ -15,10 +16,12 @@ struct node_ports {
   std::vector<std::string> inputs, outputs;
 };
 
-/// What all runs of a session share: where memory comes from, and the stream that they are given to, on a device.
+/// What all runs of a session share: where memory comes from, the stream that they are given to on a device, and what
+/// notes their kernels.
 struct run_settings {
   std::shared_ptr<memory_source> memory;
   void* stream = nullptr;
+  std::shared_ptr<run_trace> trace{};
 };
 
 /// Runs an executable on the inputs and outputs of a fused node. Any number of threads may do so at once.
@@ -45,6 +48,7 @@ class node_runner {
   class state_lease;
 
   std::unique_ptr<run_state> take_state();
+  void run_program(run_state& s) const;
   void take_inputs(run_state& s, OrtKernelContext* context) const;
   void read_extents(const OrtValue* value, std::vector<std::int64_t>& to) const;
   argument memory_of(run_state& s, std::size_t k, OrtValue* bound) const;

@@ -30,6 +30,7 @@ class provider : public OrtEp {
   executable compile_partition(const partition& p, std::optional<std::int64_t> batch);
   executable compile_graph(graph_copy graph, const std::string& name) const;
   std::unique_ptr<node_runner> make_runner(executable exe, const partition& p) const;
+  run_settings running() const { return {memory_, options_.user_stream, trace_}; }
   // Whether parts of a node's bodies are claimed: not where kiln runs the node as a whole.
   bool takes_parts_of_bodies(const OrtNode* node, const onnx::opsets& versions) const;
   void log(severity level, const std::string& line) const { ort_.log(logger_, level, "kiln: " + line); }
@@ -43,6 +44,7 @@ class provider : public OrtEp {
   std::unique_ptr<target> target_;
   compile_options compiling_;
   std::shared_ptr<memory_source> memory_;  // null: the heap
+  std::shared_ptr<run_trace> trace_ = std::make_shared<run_trace>();
   std::unique_ptr<program_store> store_;
 };
 

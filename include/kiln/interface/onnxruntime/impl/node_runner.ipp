@@ -74,13 +74,7 @@ void node_runner::run(OrtKernelContext* context) {
     s.outputs[k] = memory_of(s, k, bound[k]);
     direct[k] = s.outputs[k].data() == ort_.get<void*>(api::tensor_data, bound[k]);
   }
-  if (how_.stream) {
-    run_options on_stream;
-    on_stream.stream = how_.stream;
-    exe_.run(s.memory, s.inputs, s.outputs, on_stream);
-  } else {
-    exe_.run(s.memory, s.inputs, s.outputs);
-  }
+  run_program(s);
   for (std::size_t k = 0; k < outputs_.size(); ++k) {
     if (direct[k]) continue;
     const argument made = s.outputs[k].contiguous();
@@ -89,6 +83,19 @@ void node_runner::run(OrtKernelContext* context) {
     if (!bound[k]) bound[k] = output_value(context, k, extents);
     if (bytes_of(made) != 0) std::memcpy(ort_.get<void*>(api::tensor_data, bound[k]), made.data(), bytes_of(made));
   }
+}
+
+void node_runner::run_program(run_state& s) const {
+  const bool is_traced = how_.trace && how_.trace->is_on();
+  if (!how_.stream && !is_traced) return exe_.run(s.memory, s.inputs, s.outputs);
+  run_options how;
+  how.stream = how_.stream;
+  if (is_traced)
+    how.profile = [&](std::size_t step, double seconds) {
+      const step_info& i = exe_.report().steps[step];
+      how_.trace->add(i.kernel, i.instruction, seconds);
+    };
+  exe_.run(s.memory, s.inputs, s.outputs, how);
 }
 
 // Where an output of known extents is computed: in the caller's memory, but where that is an input's, which the run

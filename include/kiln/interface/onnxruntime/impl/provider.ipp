@@ -62,7 +62,7 @@ provider::provider(const factory& made_by, const OrtSessionOptions* session, con
     log(severity::warning, "model_arch '" + options_.model_arch + "' changes nothing: kiln goes by the graph");
   if (contexts_.enable && !options_.batches().empty())
     log(severity::warning, "contexts hold a partition's program for any batch: none is compiled for one batch alone");
-  ort_version_supported = api_version;
+  ort_version_supported = ort_.version();
   GetName = [](const OrtEp* e) { return static_cast<const provider*>(e)->factory_.name().c_str(); };
   GetCapability = [](OrtEp* e, const OrtGraph* graph, OrtEpGraphSupportInfo* support) -> OrtStatus* {
     return of(e).ort_.guarded([&] { of(e).claim(graph, support); });
@@ -74,6 +74,9 @@ provider::provider(const factory& made_by, const OrtSessionOptions* session, con
   GetCompiledModelCompatibilityInfo = [](OrtEp* e, const OrtGraph*) { return of(e).compatibility_.c_str(); };
   ReleaseNodeComputeInfos = [](OrtEp*, OrtNodeComputeInfo** infos, std::size_t count) {
     for (std::size_t i = 0; i < count; ++i) delete static_cast<node_compute*>(infos[i]);
+  };
+  CreateProfiler = [](OrtEp* e, OrtEpProfilerImpl** made) -> OrtStatus* {
+    return of(e).ort_.guarded([&] { *made = make_profiler(of(e).ort_, of(e).trace_); });
   };
   IsConcurrentRunSupported = [](OrtEp*, bool* answer) -> OrtStatus* {
     *answer = true;
@@ -164,9 +167,7 @@ OrtNodeComputeInfo* provider::compile_one(const OrtGraph* graph, const OrtNode* 
     if (main.nodes.size() == 1 && is_own_context(main.nodes[0])) {
       const node_ports own{main.nodes[0].inputs, main.nodes[0].outputs};
       executable exe = load_context(main.nodes[0], path, *target_, compiling_);
-      return new node_compute(
-          ort_, std::make_unique<node_runner>(ort_, run_settings{memory_, options_.user_stream}, std::move(exe), own,
-                                              p.outside));
+      return new node_compute(ort_, std::make_unique<node_runner>(ort_, running(), std::move(exe), own, p.outside));
     }
     p.content = onnx::fingerprint_of(g.model, *compiling_.pool);
     p.open = onnx::batch_of(main);
@@ -215,8 +216,7 @@ executable provider::compile_partition(const partition& p, std::optional<std::in
 
 std::unique_ptr<node_runner> provider::make_runner(executable exe, const partition& p) const {
   const node_ports own = ports_of(exe);
-  return std::make_unique<node_runner>(ort_, run_settings{memory_, options_.user_stream}, std::move(exe), own,
-                                       p.outside);
+  return std::make_unique<node_runner>(ort_, running(), std::move(exe), own, p.outside);
 }
 
 executable provider::compile_graph(graph_copy g, const std::string& name) const {

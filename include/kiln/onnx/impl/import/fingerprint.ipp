@@ -92,8 +92,8 @@ fingerprint fingerprint_of(const model& m, thread_pool& pool) {
   for (const function& f : m.functions) hash.add(f);
   std::string operator_sets;
   for (const auto& [domain, version] : m.versions)
-    operator_sets += (operator_sets.empty() ? "" : ", ") + (domain.empty() ? "ai.onnx" : domain) + " " +
-                     std::to_string(version);
+    operator_sets +=
+        (operator_sets.empty() ? "" : ", ") + (domain.empty() ? "ai.onnx" : domain) + " " + std::to_string(version);
   return hash.take(std::move(operator_sets));
 }
 
