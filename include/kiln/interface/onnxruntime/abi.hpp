@@ -197,7 +197,7 @@ inline constexpr slot<9, OrtStatus*(OrtSession*, const OrtRunOptions*, const cha
                                     std::size_t, OrtValue** outputs)>
     run;
 inline constexpr slot<10, OrtStatus*(OrtSessionOptions**)> create_session_options;
-inline constexpr slot<17, OrtStatus*(OrtSessionOptions*, const char* prefix)> enable_profiling;
+inline constexpr slot<14, OrtStatus*(OrtSessionOptions*, const char* prefix)> enable_profiling;
 inline constexpr slot<22, OrtStatus*(OrtSessionOptions*, severity)> set_log_severity;
 inline constexpr slot<24, OrtStatus*(OrtSessionOptions*, int)> set_intra_op_threads;
 inline constexpr slot<30, OrtStatus*(const OrtSession*, std::size_t*)> session_input_count;
