@@ -1,10 +1,13 @@
 """The provider's options as the page lists them: every spelling in both forms, the environment, contradictions, effects."""
 
 import contextlib
+import ctypes
+import gc
 import json
 import os
 import pathlib
 import re
+import sys
 import tempfile
 import unittest
 
@@ -142,6 +145,88 @@ class OptionsTest(unittest.TestCase):
             session = ort.InferenceSession(MODEL, providers=[(MIGRAPHX, {f"migraphx_{option}_enable": True})])
             error = np.abs(session.run(None, {"x": X})[0] - plain).max()
             self.assertTrue(low < error < high, (option, error))
+
+    def test_tables_of_every_form_give_the_same_bits(self):
+        sys.path.append(os.environ["KILN_PYTHON"])
+        try:
+            import kiln
+        except ImportError as error:
+            self.skipTest(f"the package kiln is not built: {error}")
+        model = f"{self.folder}/model.onnx"
+        pathlib.Path(model).write_bytes(MODEL)
+        ranges = kiln.calibrate(model, [{"x": X}, {"x": 2 * X}], precision="int8")
+        results = set()
+        for form in ("native", "json", "plain_json", "flatbuffers", "cache"):
+            table = f"{self.folder}/table.{form}"
+            ranges.save(table, form)
+            for native in ("0", "1"):
+                given = {"migraphx_int8_enable": 1, "migraphx_int8_calibration_table_name": table}
+                given["migraphx_int8_use_native_calibration_table"] = native
+                session = ort.InferenceSession(MODEL, providers=[(MIGRAPHX, given)])
+                results.add(session.run(None, {"x": X})[0].tobytes())
+        self.assertEqual(len(results), 1)
+        plain = ort.InferenceSession(MODEL).run(None, {"x": X})[0]
+        self.assertNotIn(plain.tobytes(), results)
+
+    def test_a_range_counts_by_its_greatest_magnitude(self):
+        results = []
+        for low, high in ((-10, 1), (-10, 10), (-1, 1)):
+            pathlib.Path(self.table).write_text(json.dumps({"x": [low, high], "y": [-20, 20]}))
+            given = {"migraphx_int8_enable": 1, "migraphx_int8_calibration_table_name": self.table}
+            results.append(ort.InferenceSession(MODEL, providers=[(MIGRAPHX, given)]).run(None, {"x": X})[0])
+        np.testing.assert_array_equal(results[0], results[1])
+        self.assertTrue((results[0] != results[2]).any())
+
+    def test_a_table_that_fits_nothing_is_an_error(self):
+        for content in ("", "{}", json.dumps({"nothing": [-1, 1]})):
+            pathlib.Path(self.table).write_text(content)
+            given = {"migraphx_int8_enable": 1, "migraphx_int8_calibration_table_name": self.table}
+            with self.assertRaises(Exception):
+                resolved(given)
+
+    def test_compiled_partitions_are_saved_and_read(self):
+        file = f"{self.folder}/compiled.mxr"
+        session = ort.InferenceSession(
+            MODEL, providers=[(MIGRAPHX, {"migraphx_save_compiled_model": 1, "migraphx_save_compiled_path": file})]
+        )
+        expected = session.run(None, {"x": X})[0]
+        self.assertGreater(pathlib.Path(file).stat().st_size, 1000)
+        given = {"migraphx_load_compiled_model": 1, "migraphx_load_model_path": file}
+        again = ort.InferenceSession(MODEL, providers=[(MIGRAPHX, given)])
+        np.testing.assert_array_equal(again.run(None, {"x": X})[0], expected)
+
+    def test_a_limit_that_is_too_small_is_an_error(self):
+        with self.assertRaisesRegex(Exception, "at most 100 bytes: [0-9]+ more are asked for"):
+            session = ort.InferenceSession(MODEL, providers=[(MIGRAPHX, {"migraphx_mem_limit": 100})])
+            session.disable_fallback()
+            session.run(None, {"x": X})
+        resolved({"migraphx_mem_limit": 1 << 30})
+
+    def test_the_programs_allocator_is_called(self):
+        libc = ctypes.CDLL(None)
+        libc.malloc.restype, libc.malloc.argtypes = ctypes.c_void_p, [ctypes.c_size_t]
+        libc.free.restype, libc.free.argtypes = None, [ctypes.c_void_p]
+        sizes, freed = [], []
+
+        @ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_size_t)
+        def allocate(size):
+            sizes.append(size)
+            return libc.malloc(size)
+
+        @ctypes.CFUNCTYPE(None, ctypes.c_void_p)
+        def free(address):
+            freed.append(address)
+            libc.free(address)
+
+        address = lambda f: str(ctypes.cast(f, ctypes.c_void_p).value)  # noqa: E731
+        given = {"migraphx_external_alloc": address(allocate), "migraphx_external_free": address(free)}
+        session = ort.InferenceSession(MODEL, providers=[(MIGRAPHX, given)])
+        plain = ort.InferenceSession(MODEL).run(None, {"x": X})[0]
+        np.testing.assert_array_equal(session.run(None, {"x": X})[0], plain)
+        self.assertGreater(sum(sizes), 16 * 16 * 4)
+        del session
+        gc.collect()
+        self.assertEqual(len(freed), len(sizes))
 
     def test_the_dump_is_written(self):
         resolved({"dump_subgraphs": 1})
