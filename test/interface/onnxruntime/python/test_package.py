@@ -20,7 +20,8 @@ SURFACE = """InferenceSession IOBinding OrtValue OrtDevice OrtMemoryInfo OrtAllo
     OrtHardwareDeviceType OrtExecutionProviderDevicePolicy get_available_providers get_all_providers get_device
     get_version_string get_build_info set_default_logger_severity set_default_logger_verbosity set_seed
     enable_telemetry_events disable_telemetry_events register_execution_provider_library
-    unregister_execution_provider_library get_ep_devices create_and_register_allocator"""
+    unregister_execution_provider_library get_ep_devices create_and_register_allocator
+    ModelCompiler OrtCompileApiFlags"""
 
 
 def python(code, **variables):
@@ -105,6 +106,21 @@ class PackageTest(unittest.TestCase):
             beside = python(version, **setting)
             self.assertEqual(beside.stdout.strip(), ort.__version__)
             self.assertIn("kiln's plugin for ONNX Runtime is at none of", beside.stderr)
+
+    def test_an_installation_finds_the_plugin(self):
+        build = os.environ.get("KILN_BUILD")
+        if not build:
+            self.skipTest("KILN_BUILD names no build tree")
+        with tempfile.TemporaryDirectory() as folder:
+            command = ["cmake", "--install", build, "--component", "python_onnxruntime", "--prefix", folder]
+            subprocess.run(command, check=True, capture_output=True)
+            for file in pathlib.Path(onnxruntime_ep_kiln.get_library_path()).parent.iterdir():
+                os.symlink(file, f"{folder}/lib/{file.name}")
+            packages = {"PYTHONPATH": f"{folder}/lib/kiln/python_onnxruntime", "KILN_ONNXRUNTIME_LIBRARY": found[0]}
+            done = python("import onnxruntime as o; print(o.__file__, o.get_available_providers()[0])", **packages)
+            self.assertEqual(done.stdout.split()[1:], ["MIGraphXExecutionProvider"], done.stderr)
+            self.assertTrue(done.stdout.startswith(folder))
+            self.assertTrue((pathlib.Path(packages["PYTHONPATH"]) / "onnxruntime/py.typed").exists())
 
     def test_a_process_ends_well_with_sessions_alive(self):
         import help as helper

@@ -3,6 +3,7 @@
 import contextlib
 import io
 import json
+import os
 import pathlib
 import tempfile
 import threading
@@ -228,6 +229,31 @@ class ModelTest(unittest.TestCase):
         self.assertEqual(state.Fail.__module__, "onnxruntime.capi.onnxruntime_pybind11_state")
 
 
+class CompilerTest(unittest.TestCase):
+    def options(self):
+        options = ort.SessionOptions()
+        options.add_provider(KILN, {})
+        return options
+
+    def test_models_with_compiled_partitions(self):
+        x = {"image": scans()}
+        expected = ort.InferenceSession(DIGITS, providers=[KILN]).run(None, x)[0]
+        with tempfile.TemporaryDirectory() as folder:
+            for embedded in (True, False):
+                path = f"{folder}/compiled_{embedded}.onnx"
+                ort.ModelCompiler(self.options(), DIGITS, embedded).compile_to_file(path)
+                self.assertIn(b"EPContext", pathlib.Path(path).read_bytes())
+                got = ort.InferenceSession(path, providers=[KILN]).run(None, x)[0]
+                np.testing.assert_allclose(got, expected, rtol=1e-4, atol=1e-6)
+            self.assertEqual(len(list(pathlib.Path(folder).iterdir())), 3)  # one has its program beside it
+            flags = ort.OrtCompileApiFlags.ERROR_IF_OUTPUT_FILE_EXISTS
+            with self.assertRaises(state.Fail):
+                ort.ModelCompiler(self.options(), DIGITS, True, flags=flags).compile_to_file(path)
+        data = ort.ModelCompiler(self.options(), pathlib.Path(DIGITS).read_bytes(), True).compile_to_bytes()
+        got = ort.InferenceSession(data, providers=[KILN]).run(None, x)[0]
+        np.testing.assert_allclose(got, expected, rtol=1e-4, atol=1e-6)
+
+
 class RunTest(unittest.TestCase):
     def setUp(self):
         self.session = ort.InferenceSession(affine())
@@ -280,6 +306,30 @@ class RunTest(unittest.TestCase):
             return
         self.assertTrue(done.wait(60))
         self.assertIn("ank", got[1][2])
+
+    def test_a_session_may_be_given_up_while_it_runs(self):
+        for _ in range(20):
+            options = ort.SessionOptions()
+            options.intra_op_num_threads = 2
+            session, done = ort.InferenceSession(affine(), options), threading.Event()
+            session.run_async(["y"], {"x": self.x}, lambda outputs, flag, error: flag.set(), done)
+            del session
+            self.assertTrue(done.wait(60))
+
+    def test_runs_leave_nothing_behind(self):
+        x = np.ones((256, 256), np.float32)  # 256 KiB in and out
+
+        def memory():
+            return int(pathlib.Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+        sessions = [self.session, ort.InferenceSession(affine(), providers=[CPU])]
+        for session in sessions:
+            for before in (None, memory()):
+                for _ in range(200):
+                    session.run(None, {"x": x})
+                    session.run_with_ort_values(None, {"x": ort.OrtValue.ortvalue_from_numpy(x)})
+                if before:
+                    self.assertLess(memory() - before, 16 << 20)  # 400 outputs are 100 MiB
 
     def test_run_options(self):
         options = ort.RunOptions()

@@ -3,6 +3,7 @@ execution provider registered under MIGraphX's name and its own."""
 
 from __future__ import annotations
 
+from .capi._compiler import ModelCompiler, OrtCompileApiFlags
 from .capi.onnxruntime_inference_collection import InferenceSession, IOBinding
 from .capi.onnxruntime_pybind11_state import (
     ExecutionMode,
@@ -51,10 +52,12 @@ __all__ = [
     "IOBinding",
     "InferenceSession",
     "LoraAdapter",
+    "ModelCompiler",
     "ModelMetadata",
     "NodeArg",
     "OrtAllocatorType",
     "OrtArenaCfg",
+    "OrtCompileApiFlags",
     "OrtDevice",
     "OrtDeviceMemoryType",
     "OrtEpAssignedNode",

@@ -7,7 +7,7 @@ from typing import Any, Callable
 
 from . import _library
 from ._errors import error_of
-from ._slots import SLOTS
+from ._slots import COMPILE_SLOTS, SLOTS, Slot
 
 _TYPES: dict[str, Any] = {
     "s": ctypes.c_void_p,
@@ -38,11 +38,11 @@ def _check(status: int | None, _function: Any, _arguments: Any) -> None:
 
 
 class _Functions:
-    """Each function by the name in `_slots`."""
+    """Each function of a table by the name in `_slots`."""
 
-    def __init__(self, checked: bool) -> None:
-        addresses = ctypes.cast(_address, ctypes.POINTER(ctypes.c_void_p))
-        for slot in SLOTS:
+    def __init__(self, table: int, slots: list[Slot], checked: bool) -> None:
+        addresses = ctypes.cast(table, ctypes.POINTER(ctypes.c_void_p))
+        for slot in slots:
             # A function that returns at once keeps the interpreter's lock: to pass it on and back takes longer.
             kind: Any = ctypes.CFUNCTYPE if slot.long else ctypes.PYFUNCTYPE
             address = addresses[slot.index]
@@ -55,9 +55,10 @@ class _Functions:
         raise AttributeError(name)
 
 
-api = _Functions(checked=True)
+api = _Functions(_address, SLOTS, checked=True)
 # For what every run does: the caller looks at the status, which costs less than a call of `_check` would.
-unchecked = _Functions(checked=False)
+unchecked = _Functions(_address, SLOTS, checked=False)
+compile_api = _Functions(api.compile_api(), COMPILE_SLOTS, checked=True)
 
 
 def text(address: int | None) -> str:

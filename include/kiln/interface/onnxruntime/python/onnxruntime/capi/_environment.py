@@ -100,7 +100,10 @@ def register_kiln() -> None:
     present = {device.ep_name for device in get_ep_devices()}
     for name in KILN_PROVIDERS:
         if name not in present:
-            register_execution_provider_library(name, path)
+            try:
+                register_execution_provider_library(name, path)
+            except Exception as error:
+                warnings.warn(f"kiln's plugin {path} is not registered: {error}", RuntimeWarning, stacklevel=2)
 
 
 register_kiln()

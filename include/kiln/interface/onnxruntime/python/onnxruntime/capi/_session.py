@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import itertools
 import os
+import threading
 from typing import Any, Callable, Mapping, Sequence
 
 from . import _types, _values
@@ -36,6 +37,7 @@ class RawSession:
     """Owns a session of ONNX Runtime's. Any number of threads may run it."""
 
     def __init__(self, model: str | bytes, options: int) -> None:
+        _release_finished()
         self._release = api.release_session
         self._handle = 0
         if isinstance(model, bytes):
@@ -112,6 +114,7 @@ class RawSession:
         """Runs on a thread of the session's; that thread calls `callback(outputs, user_data, error)`."""
         inputs, outputs = self._call(tuple(feed), self._inputs), self._call(tuple(output_names), self._outputs)
         given, got = inputs.values(), outputs.values()
+        _release_finished()
         run = _Pending(self, outputs, callback, user_data, [inputs, given, got, options, feed])
         number = next(_numbers)
         try:
@@ -169,6 +172,16 @@ class _Pending:
 
 
 _pending: dict[int, _Pending] = {}
+# Sessions whose runs have ended: the thread that says so is the session's own, and must not release it.
+_finished: list[RawSession] = []
+_in_callback = threading.local()
+
+
+def _release_finished() -> None:
+    if not getattr(_in_callback, "value", False):
+        _finished.clear()
+
+
 _numbers = itertools.count(1)
 
 
@@ -183,7 +196,12 @@ def _finish(number: int, values: Any, count: int, status: int | None) -> None:
         outputs = _to_objects(run.outputs, [values[i] for i in range(count)])
     except Exception as failure:
         error = str(failure)
-    run.callback(outputs, run.user_data, error)
+    _finished.append(run.session)
+    _in_callback.value = True
+    try:
+        run.callback(outputs, run.user_data, error)
+    finally:
+        _in_callback.value = False
 
 
 _Finish: Any = ctypes.CFUNCTYPE(

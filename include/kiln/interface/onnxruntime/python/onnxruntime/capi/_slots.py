@@ -171,6 +171,21 @@ assigned_node_domain 411 s pp
 assigned_node_operator 412 s pp
 """
 
+# Functions of the table that compiles models (OrtCompileApi).
+_COMPILING = """
+release_compilation 0 v p
+create_compilation 1 s ppp
+set_input_path 2 s pp
+set_input_bytes 3 s ppz
+set_output_path 4 s pp
+set_output_initializers 5 s ppz
+set_output_bytes 6 s pppp
+set_embedded 7 s pb
+compile_model 8 s pp long
+set_flags 9 s pu
+set_optimization 11 s pi
+"""
+
 
 class Slot:
     """One function of the table."""
@@ -183,3 +198,4 @@ class Slot:
 
 
 SLOTS = [Slot(line) for line in _FUNCTIONS.split("\n") if line]
+COMPILE_SLOTS = [Slot(line) for line in _COMPILING.split("\n") if line]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ._compiler import ModelCompiler, OrtCompileApiFlags
 from ._defaults import (
     create_and_register_allocator,
     disable_telemetry_events,
@@ -67,6 +68,7 @@ __all__ = [
     "InvalidGraph",
     "InvalidProtobuf",
     "LoraAdapter",
+    "ModelCompiler",
     "ModelLoadCanceled",
     "ModelLoaded",
     "ModelMetadata",
@@ -78,6 +80,7 @@ __all__ = [
     "NotImplemented",
     "OrtAllocatorType",
     "OrtArenaCfg",
+    "OrtCompileApiFlags",
     "OrtDevice",
     "OrtDeviceMemoryType",
     "OrtEpAssignedNode",
