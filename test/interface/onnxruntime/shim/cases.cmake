@@ -29,7 +29,8 @@ kiln_shim_case(ep_shim_entries ${with_peer} $<TARGET_FILE:test_shim_entries>)
 kiln_shim_case(ep_shim_environment ${with_peer} $<TARGET_FILE:test_shim_environment> $<TARGET_FILE:kiln_onnxruntime_ep>)
 kiln_shim_case(ep_shim_headers ${with_peer} $<TARGET_FILE:test_shim_headers>)
 if(NOT CMAKE_CXX_FLAGS MATCHES "-fsanitize")
-  kiln_shim_case(ep_shim_valgrind ${with_peer} bash ${shim_tests}/../../c/valgrind.sh $<TARGET_FILE:test_shim_entries>)
+  kiln_shim_case(ep_shim_valgrind ${with_peer} env
+                 "VALGRIND_OPTS=--suppressions=${shim_tests}/valgrind.supp --keep-debuginfo=yes" bash ${shim_tests}/../../c/valgrind.sh $<TARGET_FILE:test_shim_entries>)
 endif()
 
 # The header's table is compared with the plugin's declarations by the compiler.

@@ -18,7 +18,7 @@ struct stock {
 stock find_stock();
 
 /// The absolute path of libkiln_onnxruntime_ep.so: what KILN_ONNXRUNTIME_EP names, else the file beside the library
-/// that this code is in, or one or two folders above. A `not_found` error lists what was tried.
+/// that this code is in, or up to three folders above. A `not_found` error lists what was tried.
 std::string find_plugin();
 
 }  // namespace kiln::onnxruntime

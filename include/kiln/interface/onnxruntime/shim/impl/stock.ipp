@@ -118,7 +118,7 @@ std::string find_plugin() {
     raise(errc::not_found, "KILN_ONNXRUNTIME_EP names no file:" + tried);
   }
   fs::path folder = own_file().parent_path();
-  for (int up = 0; up < 3; ++up, folder = folder.parent_path())
+  for (int up = 0; up < 4; ++up, folder = folder.parent_path())
     if (const fs::path file = folder / "libkiln_onnxruntime_ep.so"; there(file)) return file.string();
   raise(errc::not_found,
         "kiln's plugin libkiln_onnxruntime_ep.so is not there; KILN_ONNXRUNTIME_EP may name it. Tried:" + tried);
