@@ -6,6 +6,7 @@ import json
 import os
 import pathlib
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -121,20 +122,34 @@ def compare_pages():
         check(blocks[0] == blocks[1], "the pages' code differs (--fix)")
 
 
+def command_of(language, code):
+    """What runs a block in this build tree; None where that is not here."""
+    build = os.environ.get("KILN_BUILD", str(ROOT / "build/release"))
+    code = code.replace("<path to model>", help.DIGITS)
+    if language == "python":
+        providers = "('MIGraphXExecutionProvider', 'KilnExecutionProvider')"
+        return [sys.executable, "-c", f"{code}\nassert session.get_providers()[0] in {providers}\n"]
+    if language == "sh":
+        code = code.replace("$PWD/build/release", build).replace("python3 ", f"{sys.executable} ")
+        return ["bash", "-euc", code]
+    if language == "js":
+        package = f"{build}/lib/onnxruntime/node"
+        if not shutil.which("node") or not os.path.exists(f"{package}/kiln_onnxruntime.node"):
+            print("SKIPPED: there is no node, or kiln's package for it is not built")
+            return None
+        return ["node", "-e", code.replace("./build/release/lib/onnxruntime/node", package)]
+    check(False, f"nobody runs {language}")
+    return None
+
+
 def run(language, code, number):
+    command = command_of(language, code)
+    if not command:
+        return
+    environment = dict(os.environ, KILN_ONNXRUNTIME_LIBRARY=help.found[0], NODE_PATH=help.found[0].split("/onnxruntime-node/")[0])
     with tempfile.TemporaryDirectory() as folder:
-        environment = dict(os.environ, KILN_ONNXRUNTIME_LIBRARY=help.found[0])
-        code = code.replace("<path to model>", help.DIGITS).replace("path/to/model.onnx", help.DIGITS)
-        if language == "python":
-            check_session = "\nassert session.get_providers()[0] in ('MIGraphXExecutionProvider', 'KilnExecutionProvider')\n"
-            command = [sys.executable, "-c", code + check_session]
-        elif language == "sh":
-            build = os.environ.get("KILN_BUILD", str(ROOT / "build/release"))
-            code = code.replace("$PWD/build/release", build).replace("python3 ", f"{sys.executable} ")
-            command = ["bash", "-euc", code]
-        else:
-            return check(False, f"block {number}: nobody runs {language}")
-        done = subprocess.run(command, env=environment, cwd=ROOT if language == "sh" else folder, capture_output=True, text=True)
+        where = ROOT if language == "sh" else folder
+        done = subprocess.run(command, env=environment, cwd=where, capture_output=True, text=True)
         check(done.returncode == 0, f"block {number} ({language}): {done.stdout}{done.stderr}")
 
 
