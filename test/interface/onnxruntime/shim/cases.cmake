@@ -70,3 +70,14 @@ kiln_shim_case(ep_shim_foreign_library env KILN_ONNXRUNTIME_LIBRARY=$<TARGET_FIL
 kiln_shim_case(ep_shim_no_plugin ${with_peer} env KILN_ONNXRUNTIME_EP=/no/such/plugin.so ${program} "/no/such/plugin.so")
 kiln_shim_case(ep_shim_search bash ${shim_tests}/search.sh $<TARGET_FILE:test_shim_plain_none>
                $<TARGET_FILE_DIR:kiln_onnxruntime_shim>)
+
+# The examples of docs/onnxruntime.md, and one of them over an installation that has moved.
+if(TARGET example_onnxruntime_digits)
+  add_test(NAME example.onnxruntime_digits COMMAND ${with_peer} $<TARGET_FILE:example_onnxruntime_digits>
+           WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
+  set_tests_properties(example.onnxruntime_digits PROPERTIES LABELS "example;peer" TIMEOUT 300 SKIP_RETURN_CODE 77
+                       FIXTURES_REQUIRED peer)
+endif()
+add_test(NAME consumer.onnxruntime_shim COMMAND ${with_peer} bash ${shim_tests}/consumer.sh ${PROJECT_BINARY_DIR})
+set_tests_properties(consumer.onnxruntime_shim PROPERTIES LABELS "consumer;peer" TIMEOUT 600 SKIP_RETURN_CODE 77
+                     FIXTURES_REQUIRED peer)
