@@ -22,12 +22,14 @@ foreach(group IN ITEMS 1.12.node 1.12.simple 1.12.pytorch-converted 1.12.pytorch
 endforeach()
 
 # Whole models through the plugin, with nothing left to ONNX Runtime: the small ones of the generator, the ONNX project's
-# light ones (full size), and the examples'.
-add_executable(plugin_models ${CMAKE_CURRENT_LIST_DIR}/alone/plugin_models.cpp)
-kiln_test_settings(plugin_models)
-target_link_libraries(plugin_models PRIVATE kiln::onnxruntime kiln::eigen ${CMAKE_DL_LIBS})
-add_dependencies(plugin_models kiln_onnxruntime_ep)
-set_target_properties(plugin_models PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/test)
+# light ones (full size), and the examples'. session_creation measures (docs/onnxruntime.md).
+foreach(program IN ITEMS plugin_models session_creation)
+  add_executable(${program} ${CMAKE_CURRENT_LIST_DIR}/alone/${program}.cpp)
+  kiln_test_settings(${program})
+  target_link_libraries(${program} PRIVATE kiln::onnxruntime kiln::eigen ${CMAKE_DL_LIBS})
+  add_dependencies(${program} kiln_onnxruntime_ep)
+  set_target_properties(${program} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/test)
+endforeach()
 add_test(NAME peer.small_models COMMAND /usr/bin/python3 ${PROJECT_SOURCE_DIR}/bench/models/generate.py
                                         ${PROJECT_BINARY_DIR}/small_models --small)
 set_tests_properties(peer.small_models PROPERTIES LABELS peer FIXTURES_SETUP small_models)

@@ -61,9 +61,21 @@ class plugin_host {
   }
 };
 
+/// Says that a session has ONNX Runtime's own provider alone.
+inline constexpr struct without_plugin_type {
+} without_plugin;
+
 /// A session whose first provider is the plugin.
 class plugin_session {
  public:
+  /// Of a model in a file, without the plugin.
+  plugin_session(const plugin_host& in, const std::filesystem::path& model, without_plugin_type)
+      : plugin_session(
+            in, {}, {},
+            [&](OrtSessionOptions* how) {
+              in.runtime.call(ort::api::create_session, in.env, model.c_str(), how, &session_);
+            },
+            false) {}
   plugin_session(const plugin_host& in, std::span<const std::byte> model, const text_pairs& options = {},
                  const text_pairs& entries = {})
       : plugin_session(in, options, entries, [&](OrtSessionOptions* how) {
@@ -127,7 +139,8 @@ class plugin_session {
 
  private:
   template <class Create>
-  plugin_session(const plugin_host& in, const text_pairs& options, const text_pairs& entries, Create&& create)
+  plugin_session(const plugin_host& in, const text_pairs& options, const text_pairs& entries, Create&& create,
+                 bool is_plugged = true)
       : ort_(in.runtime) {
     auto* const how = ort_.get<OrtSessionOptions*>(ort::api::create_session_options);
     ort_.call(ort::api::set_intra_op_threads, how, 2);
@@ -140,8 +153,9 @@ class plugin_session {
     std::vector<const char*> keys, values;
     for (const auto& [key, value] : options) keys.push_back(key.c_str()), values.push_back(value.c_str());
     const auto devices = in.devices();
-    ort_.call(ort::api::append_provider, how, in.env, devices.data(), devices.size(), keys.data(), values.data(),
-              keys.size());
+    if (is_plugged)
+      ort_.call(ort::api::append_provider, how, in.env, devices.data(), devices.size(), keys.data(), values.data(),
+                keys.size());
     try {
       create(how);
     } catch (...) {

@@ -2,7 +2,8 @@
 //
 //     plugin_models TOLERANCE FILE|FOLDER...
 //
-// Outputs are compared with those of the same model in kiln itself: max|x-y| <= TOLERANCE * max|y|. Floats are drawn from
+// Outputs are compared with those of the same model in kiln itself: max|x-y| <= TOLERANCE * max|y|. Floats are drawn
+// from
 // [-1, 1), integers are 1, extents that are open 2. Prints the share of nodes that kiln claimed. Exit status 1 where a
 // model differs, is refused, or the share is below 99 %; 77 where ONNX Runtime is not in the build tree.
 #include <fmt/format.h>
@@ -15,6 +16,7 @@
 
 #include "kiln/backend/eigen/eigen_target.hpp"
 #include "kiln/onnx/import.hpp"
+#include "kiln/runtime/executable.hpp"
 #include "peer/plugin.hpp"
 
 namespace {
@@ -29,7 +31,7 @@ argument drawn(const shape& type) {
   std::uniform_real_distribution<float> values(-1, 1);
   argument out(s);
   std::vector<float> all(static_cast<std::size_t>(out.elements()), 1);
-  if (is_floating(s.type))
+  if (is_float(s.type))
     for (float& v : all) v = values(from);
   encode(s.type, all.data(), out.data(), out.elements());
   return out;
@@ -48,6 +50,11 @@ double apart(const argument& found, const argument& expected) {
   return most / greatest;
 }
 
+// Why a node is left.
+void print_reason(void*, peer::ort::severity, const char*, const char*, const char*, const char* message) {
+  if (std::string_view(message).starts_with("kiln: leaves")) fmt::print("{}\n", message);
+}
+
 }  // namespace
 
 int main(int count, char** words) {
@@ -63,7 +70,7 @@ int main(int count, char** words) {
       if (e.path().extension() == ".onnx") files.push_back(e.path());
   }
   std::sort(files.begin(), files.end());
-  const peer::plugin_host host;
+  const peer::plugin_host host(print_reason);
   std::size_t nodes = 0, claimed = 0, failed = 0;
   for (const fs::path& file : files) {
     try {

@@ -50,7 +50,7 @@ TEST_F(ep_tables, a_range_counts_by_its_greater_end) {
   const auto folder = ep_folder("ep_ends");
   std::string one_sided = "{\"CLS\":\"TensorsData\",\"data\":{", both = one_sided;
   const char* comma = "";
-  for (const auto& [name, r] : ranges.by_name()) {
+  for (const auto& [name, r] : ranges) {
     const auto entry = [&](double low, double high) {
       const auto number = [](double v) {
         return "{\"data\":[" + std::to_string(v) + "],\"dtype\":\"float32\",\"CLS\":\"numpy.array\"}";

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cctype>
 #include <cstdlib>
+#include <utility>
 
 #include "kiln/interface/named_target.hpp"
 #include "kiln/interface/onnxruntime/session_settings.hpp"
@@ -136,7 +137,8 @@ void provider::compile_all(const OrtGraph** graphs, const OrtNode** fused, std::
       infos[made] = compile_one(graphs[made], fused[made], contexts_.enable && contexts ? &contexts[made] : nullptr);
     store_->write();
   } catch (...) {
-    for (std::size_t i = 0; i < made; ++i) delete static_cast<node_compute*>(infos[i]);
+    // ONNX Runtime releases what it finds
+    for (std::size_t i = 0; i < made; ++i) delete static_cast<node_compute*>(std::exchange(infos[i], nullptr));
     throw;
   }
 }
