@@ -98,7 +98,7 @@ def with_dependencies(packages):
 
 essential = {p for p, yes in (l.split() for l in output("dpkg-query", "-W", "-f=${Package} ${Essential}\n").splitlines()) if yes == "yes"}
 there = with_dependencies(listed | essential | {"apt"})  # debian:12 has these
-built = [p for pattern in ("bin/kiln", "lib/*.so*", "lib/migraphx/*.so*", "python*/*/*.so") for p in BUILD.glob(pattern)]
+built = [p for pattern in ("bin/kiln", "lib/*.so*", "lib/migraphx/*.so*", "lib/onnxruntime/*.so*", "lib/onnxruntime/node/*.node", "python*/*/*.so") for p in BUILD.glob(pattern)]
 check(built, f"nothing is built in {BUILD}")
 needed = {}
 for file in built:

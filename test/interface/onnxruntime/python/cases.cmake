@@ -17,10 +17,14 @@ if(TARGET kiln_python_onnxruntime_package)
   kiln_ep_python_test(pages test/docs/onnxruntime_pages.py --check)
   execute_process(COMMAND ${Python3_EXECUTABLE} -c "import mypy" RESULT_VARIABLE mypy_missing ERROR_QUIET)
   if(NOT mypy_missing)  # said by test/interface/python
-    add_test(NAME ep_python.types
-             COMMAND ${CMAKE_COMMAND} -E env MYPYPATH=${KILN_PYTHON_ONNXRUNTIME_FOLDER} ${Python3_EXECUTABLE} -m mypy --strict
-                     --cache-dir ${PROJECT_BINARY_DIR}/mypy_cache_onnxruntime -p onnxruntime -p onnxruntime_ep_kiln
-             WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
-    set_tests_properties(ep_python.types PROPERTIES LABELS peer TIMEOUT 300)
+    foreach(what IN ITEMS "-p onnxruntime -p onnxruntime_ep_kiln" examples/onnxruntime/digits.py)
+      string(MAKE_C_IDENTIFIER "types${what}" name)
+      separate_arguments(what)
+      add_test(NAME ep_python.${name}
+               COMMAND ${CMAKE_COMMAND} -E env MYPYPATH=${KILN_PYTHON_ONNXRUNTIME_FOLDER} ${Python3_EXECUTABLE} -m mypy --strict
+                       --cache-dir ${PROJECT_BINARY_DIR}/mypy_cache_${name} ${what}
+               WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
+      set_tests_properties(ep_python.${name} PROPERTIES LABELS peer TIMEOUT 300)
+    endforeach()
   endif()
 endif()

@@ -21,7 +21,7 @@ SURFACE = """InferenceSession IOBinding OrtValue OrtDevice OrtMemoryInfo OrtAllo
     get_version_string get_build_info set_default_logger_severity set_default_logger_verbosity set_seed
     enable_telemetry_events disable_telemetry_events register_execution_provider_library
     unregister_execution_provider_library get_ep_devices create_and_register_allocator
-    ModelCompiler OrtCompileApiFlags"""
+    ModelCompiler OrtCompileApiFlags preload_dlls"""
 
 
 def python(code, **variables):

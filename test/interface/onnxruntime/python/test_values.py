@@ -57,6 +57,19 @@ class TypesTest(unittest.TestCase):
         with self.assertRaises(ValueError):
             ort.OrtValue.ortvalue_from_shape_and_type([1], 99)
 
+    def test_types_of_less_than_a_byte_are_values_and_no_arrays(self):
+        scale = ox.tensor("scale", ox.FLOAT, np.float32(0.5).reshape(()))
+        quantize = ox.node("QuantizeLinear", ["x", "scale"], ["y"], output_dtype=22)
+        outputs = [ox.value("y", ox.tensor_type(22, ["n"]))]
+        model = ox.model([quantize], [ox.value("x", FLOATS)], outputs, [scale], opset=21)
+        x = {"x": np.float32([1, -2, 3])}
+        for session in both(model):
+            (got,) = session.run_with_ort_values(None, x)
+            self.assertEqual((got.data_type(), got.shape()), ("tensor(int4)", [3]))
+            with self.assertRaisesRegex(NotImplementedError, "output 'y' has elements of type int4"):
+                session.run(None, x)
+        self.assertEqual(ort.OrtValue.ortvalue_from_shape_and_type([3], 22).data_type(), "tensor(int4)")
+
     def test_strings(self):
         (session, _) = both(ox.one_op("Identity", ox.tensor_type(ox.STRING, ["n", 2])))
         words = [["a", ""], ["Größe", "x\0y"]]

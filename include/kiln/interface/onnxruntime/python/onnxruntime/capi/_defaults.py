@@ -64,6 +64,10 @@ def disable_telemetry_events() -> None:
     api.disable_telemetry(environment)
 
 
+def preload_dlls(cuda: bool = True, cudnn: bool = True, msvc: bool = True, directory: str | None = None) -> None:
+    """Does nothing: kiln's provider and the CPU's need no libraries of a vendor's."""
+
+
 def create_and_register_allocator(memory_info: OrtMemoryInfo, arena_cfg: OrtArenaCfg | None) -> None:
     """Makes an allocator that sessions with the entry "session.use_env_allocators" share."""
     api.create_and_register_allocator(environment, memory_info._handle, arena_cfg._handle if arena_cfg else None)

@@ -179,6 +179,7 @@ class InferenceSession(Session):
             self._model = os.fspath(path_or_bytes)
         else:
             raise TypeError(f"Unable to load from type '{type(path_or_bytes)}'")
+        self._model_path = None if isinstance(self._model, bytes) else self._model
         self._sess_options = sess_options
         self._enable_fallback = int(kwargs.get("enable_fallback", 1)) == 1
         self._disabled_optimizers = list(kwargs.get("disabled_optimizers") or [])
