@@ -143,7 +143,7 @@ TEST(byte_matrices, gelu_is_applied_in_registers) {
                         (dynamic ? b.input("scale", dtype::f32, {}) : b.scalar(dtype::f32, .00390625));
         value y = x.dot(w.convert(dtype::f32) * .0078125F);
         if (!dynamic) y = quantized(b, y, .0625F, 128);
-        y = y + bias.broadcast_to({7, 37}) | op::gelu{of_tanh};
+        y = (y + bias.broadcast_to({7, 37})) | op::gelu{of_tanh};
         b.output(dynamic ? y : quantized(b, y, .03125F, 10));
       };
       expect_same(make, bytes_for(make), dynamic ? tolerance{1e-5, 1e-5} : tolerance{0, .03125});

@@ -41,7 +41,6 @@ inline std::optional<std::uint32_t> find_softmax(const module_graph& m, std::vec
     quotient = i;
   }
   if (!quotient) return std::nullopt;
-  before.assign(m.size(), false);
   const value_id power = m[*quotient].inputs[0], difference = m.producer(power).inputs[0];
   if (!reduces(std::type_identity<op::reduce_sum>(), m[*quotient].inputs[1], power) ||
       !is(std::type_identity<op::sub>(), difference))
