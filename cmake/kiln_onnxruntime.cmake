@@ -1,6 +1,7 @@
 # kiln::onnxruntime: a static library of what speaks with ONNX Runtime.
 # kiln::onnxruntime_ep: libkiln_onnxruntime_ep.so, a plugin execution provider for ONNX Runtime 1.24 and later, with all of
-# kiln in it. It exports the two functions that ONNX Runtime looks for, and links nothing of ONNX Runtime.
+# kiln in it. It exports the two functions that ONNX Runtime looks for and those of options_c.h, and links nothing of ONNX
+# Runtime.
 
 if(NOT KILN_ONNXRUNTIME)
   return()
@@ -13,6 +14,8 @@ endif()
 kiln_generate_units(onnxruntime_units interface/onnxruntime)
 kiln_add_library(onnxruntime ${onnxruntime_units})
 target_link_libraries(kiln_onnxruntime PUBLIC kiln::interface kiln::onnx kiln::quantize)
+target_include_directories(
+  kiln_onnxruntime SYSTEM PRIVATE $<TARGET_PROPERTY:nlohmann_json::nlohmann_json,INTERFACE_INCLUDE_DIRECTORIES>)
 
 kiln_generate_units(plugin_units interface/onnxruntime/plugin)
 add_library(kiln_onnxruntime_ep MODULE ${plugin_units})

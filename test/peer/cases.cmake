@@ -20,3 +20,22 @@ add_test(NAME peer.plugin_cases.1.23.node COMMAND plugin_cases ${PROJECT_BINARY_
 foreach(group IN ITEMS 1.12.node 1.12.simple 1.12.pytorch-converted 1.12.pytorch-operator 1.23.node)
   set_tests_properties(peer.plugin_cases.${group} PROPERTIES LABELS peer TIMEOUT 300 FIXTURES_REQUIRED peer SKIP_RETURN_CODE 77)
 endforeach()
+
+# Whole models through the plugin, with nothing left to ONNX Runtime: the small ones of the generator, the ONNX project's
+# light ones (full size), and the examples'. session_creation measures (docs/onnxruntime.md).
+foreach(program IN ITEMS plugin_models session_creation)
+  add_executable(${program} ${CMAKE_CURRENT_LIST_DIR}/alone/${program}.cpp)
+  kiln_test_settings(${program})
+  target_link_libraries(${program} PRIVATE kiln::onnxruntime kiln::eigen ${CMAKE_DL_LIBS})
+  add_dependencies(${program} kiln_onnxruntime_ep)
+  set_target_properties(${program} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/test)
+endforeach()
+add_test(NAME peer.small_models COMMAND /usr/bin/python3 ${PROJECT_SOURCE_DIR}/bench/models/generate.py
+                                        ${PROJECT_BINARY_DIR}/small_models --small)
+set_tests_properties(peer.small_models PROPERTIES LABELS peer FIXTURES_SETUP small_models)
+add_test(NAME peer.ep_models.small COMMAND plugin_models 2e-2 ${PROJECT_BINARY_DIR}/small_models)
+add_test(NAME peer.ep_models.light COMMAND plugin_models 1e-4 ${PROJECT_SOURCE_DIR}/bench/models/light
+                                           ${PROJECT_SOURCE_DIR}/examples/models)
+set_tests_properties(peer.ep_models.small peer.ep_models.light PROPERTIES LABELS peer TIMEOUT 300 SKIP_RETURN_CODE 77)
+set_tests_properties(peer.ep_models.small PROPERTIES FIXTURES_REQUIRED "peer;small_models")
+set_tests_properties(peer.ep_models.light PROPERTIES FIXTURES_REQUIRED peer)

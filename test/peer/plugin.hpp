@@ -10,11 +10,22 @@ using text_pairs = std::vector<std::pair<std::string, std::string>>;
 
 /// ONNX Runtime with the plugin registered.
 class plugin_host {
+  template <class Line> static OrtEnv* make_env(const ort::host& of, Line line) {
+    OrtEnv* out = nullptr;
+    of.call(ort::api::create_env_with_log, line, nullptr, ort::severity::verbose, "kiln", &out);
+    return out;
+  }
+
  public:
   explicit plugin_host(std::string name = "KilnExecutionProvider")
       : runtime(*base()),
         name(std::move(name)),
         env(runtime.get<OrtEnv*>(ort::api::create_env, ort::severity::error, "kiln")) {
+    add();
+  }
+  /// With a function that gets the lines of the log, where the process has no ONNX Runtime yet.
+  explicit plugin_host(void (*line)(void*, ort::severity, const char*, const char*, const char*, const char*))
+      : runtime(*base()), name("KilnExecutionProvider"), env(make_env(runtime, line)) {
     add();
   }
   plugin_host(const plugin_host&) = delete;
@@ -24,7 +35,7 @@ class plugin_host {
     runtime.call(ort::api::release_env, env);
   }
   void add() const {
-    const std::string path = std::string(KILN_BINARY_DIR) + "/lib/libkiln_onnxruntime_ep.so";
+    const std::string path = KILN_BINARY_DIR "/lib/libkiln_onnxruntime_ep.so";
     runtime.call(ort::api::register_library, env, name.c_str(), path.c_str());
   }
   void remove() const { runtime.call(ort::api::unregister_library, env, name.c_str()); }
@@ -50,9 +61,21 @@ class plugin_host {
   }
 };
 
+/// Says that a session has ONNX Runtime's own provider alone.
+inline constexpr struct without_plugin_type {
+} without_plugin;
+
 /// A session whose first provider is the plugin.
 class plugin_session {
  public:
+  /// Of a model in a file, without the plugin.
+  plugin_session(const plugin_host& in, const std::filesystem::path& model, without_plugin_type)
+      : plugin_session(
+            in, {}, {},
+            [&](OrtSessionOptions* how) {
+              in.runtime.call(ort::api::create_session, in.env, model.c_str(), how, &session_);
+            },
+            false) {}
   plugin_session(const plugin_host& in, std::span<const std::byte> model, const text_pairs& options = {},
                  const text_pairs& entries = {})
       : plugin_session(in, options, entries, [&](OrtSessionOptions* how) {
@@ -116,17 +139,23 @@ class plugin_session {
 
  private:
   template <class Create>
-  plugin_session(const plugin_host& in, const text_pairs& options, const text_pairs& entries, Create&& create)
+  plugin_session(const plugin_host& in, const text_pairs& options, const text_pairs& entries, Create&& create,
+                 bool is_plugged = true)
       : ort_(in.runtime) {
     auto* const how = ort_.get<OrtSessionOptions*>(ort::api::create_session_options);
     ort_.call(ort::api::set_intra_op_threads, how, 2);
     ort_.call(ort::api::add_session_entry, how, "session.record_ep_graph_assignment_info", "1");
-    for (const auto& [key, value] : entries) ort_.call(ort::api::add_session_entry, how, key.c_str(), value.c_str());
+    for (const auto& [key, value] : entries)
+      if (key == "profile")  // not an entry of ONNX Runtime's
+        ort_.call(ort::api::enable_profiling, how, value.c_str());
+      else
+        ort_.call(ort::api::add_session_entry, how, key.c_str(), value.c_str());
     std::vector<const char*> keys, values;
     for (const auto& [key, value] : options) keys.push_back(key.c_str()), values.push_back(value.c_str());
     const auto devices = in.devices();
-    ort_.call(ort::api::append_provider, how, in.env, devices.data(), devices.size(), keys.data(), values.data(),
-              keys.size());
+    if (is_plugged)
+      ort_.call(ort::api::append_provider, how, in.env, devices.data(), devices.size(), keys.data(), values.data(),
+                keys.size());
     try {
       create(how);
     } catch (...) {

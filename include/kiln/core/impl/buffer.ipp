@@ -8,6 +8,7 @@
 #include "kiln/core/buffer.hpp"
 #include "kiln/core/error.hpp"
 #include "kiln/core/huge_page.hpp"
+#include "kiln/core/memory_source.hpp"
 
 namespace kiln {
 namespace {
@@ -26,18 +27,46 @@ std::size_t physical_memory() {
 
 template <const std::align_val_t& Alignment> void free_aligned(void* p) { ::operator delete(p, Alignment); }
 
+// Memory of a source, which lives as long.
+struct sourced_memory {
+  std::shared_ptr<memory_source> source;
+  void* data;
+};
+void give_back(void* owner) {
+  const std::unique_ptr<sourced_memory> m(static_cast<sourced_memory*>(owner));
+  m->source->give(m->data);
+}
+
 }  // namespace
 
 namespace detail {
+
+namespace {
+
+buffer_block* sourced_block(const memory_scope& scope, std::size_t bytes, std::size_t padded, bool huge) {
+  auto block = std::make_unique<buffer_block>();
+  const auto alignment = static_cast<std::size_t>(huge ? page_aligned : line_aligned);
+  auto owner = std::make_unique<sourced_memory>(
+      sourced_memory{scope.source(), scope.source()->take(padded, alignment, scope.reserved())});
+  if (huge) ::madvise(owner->data, padded, MADV_HUGEPAGE);
+  block->bytes = static_cast<std::byte*>(owner->data);
+  block->size = bytes;
+  block->owner = owner.release();
+  block->release = give_back;
+  return block.release();
+}
+
+}  // namespace
 
 buffer_block* allocate_block(std::size_t bytes) {
   if (bytes > physical_memory())
     raise(errc::limit, "a buffer fits into memory: " + std::to_string(bytes) +
                            " bytes are asked for, the machine has " + std::to_string(physical_memory()));
-  auto* block = new buffer_block;
   const std::size_t padded = padded_bytes(bytes);
   // Weights and arenas in 4 KiB pages cost a product a page walk for each row it reads.
   const bool huge = padded >= huge_page / 2;
+  if (const memory_scope* const scope = memory_scope::current()) return sourced_block(*scope, bytes, padded, huge);
+  auto* block = new buffer_block;
   void* data = ::operator new(padded, huge ? page_aligned : line_aligned, std::nothrow);
   if (!data) {
     delete block;

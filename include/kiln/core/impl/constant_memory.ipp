@@ -9,6 +9,7 @@
 #include "kiln/config.hpp"
 #include "kiln/core/constant_memory.hpp"
 #include "kiln/core/huge_page.hpp"
+#include "kiln/core/memory_source.hpp"
 
 namespace kiln {
 namespace {
@@ -90,7 +91,9 @@ buffer constant_memory::allocate(std::size_t bytes) {
   };
   const std::lock_guard lock(mutex_);
   // A buffer of its own is what a sanitizer of addresses watches.
-  if (KILN_SANITIZES_ADDRESSES || bytes > region::most / 2 || (asked_ += bytes) <= huge_page / 2)
+  // A source counts each buffer.
+  if (KILN_SANITIZES_ADDRESSES || memory_scope::current() || bytes > region::most / 2 ||
+      (asked_ += bytes) <= huge_page / 2)
     return buffer::allocate(bytes);
   auto own = std::make_unique<part>();
   own->size = padded_bytes(bytes);

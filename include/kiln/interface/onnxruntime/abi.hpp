@@ -25,6 +25,8 @@ struct OrtMemoryInfo;
 struct OrtNode;
 struct OrtNodeComputeContext;
 struct OrtOpAttr;
+struct OrtProfilingEvent;
+struct OrtProfilingEventsContainer;
 struct OrtRunOptions;
 struct OrtSession;
 struct OrtSessionOptions;
@@ -55,6 +57,17 @@ struct OrtNodeComputeInfo {
   void* later[4];
 };
 
+// Since 1.25.
+struct OrtEpProfilerImpl {
+  std::uint32_t ort_version_supported;
+  void (*Release)(OrtEpProfilerImpl*);
+  OrtStatus* (*StartProfiling)(OrtEpProfilerImpl*, std::int64_t offset_ns);
+  OrtStatus* (*StartEvent)(OrtEpProfilerImpl*, std::uint64_t event);
+  OrtStatus* (*StopEvent)(OrtEpProfilerImpl*, std::uint64_t event, const OrtProfilingEvent*);
+  OrtStatus* (*EndProfiling)(OrtEpProfilerImpl*, OrtProfilingEventsContainer*);
+  void* later[4];
+};
+
 struct OrtEp {
   std::uint32_t ort_version_supported;
   const char* (*GetName)(const OrtEp*);
@@ -72,7 +85,9 @@ struct OrtEp {
   const char* (*GetCompiledModelCompatibilityInfo)(OrtEp*, const OrtGraph*);
   void* GetKernelRegistry;
   OrtStatus* (*IsConcurrentRunSupported)(OrtEp*, bool* is_supported);
-  void* later[17];
+  void* Sync;  // this and what follows: since 1.25
+  OrtStatus* (*CreateProfiler)(OrtEp*, OrtEpProfilerImpl**);
+  void* later[15];
 };
 
 struct OrtEpFactory {
@@ -103,6 +118,8 @@ static_assert(std::is_standard_layout_v<OrtEp> && std::is_standard_layout_v<OrtE
 static_assert(offsetof(OrtEp, Compile) == 3 * sizeof(void*));
 static_assert(offsetof(OrtEp, GetCompiledModelCompatibilityInfo) == 12 * sizeof(void*));
 static_assert(offsetof(OrtEp, IsConcurrentRunSupported) == 14 * sizeof(void*));
+static_assert(offsetof(OrtEp, CreateProfiler) == 16 * sizeof(void*));
+static_assert(offsetof(OrtEpProfilerImpl, EndProfiling) == 5 * sizeof(void*));
 static_assert(offsetof(OrtEpFactory, ValidateCompiledModelCompatibilityInfo) == 8 * sizeof(void*));
 static_assert(offsetof(OrtEpFactory, CreateSyncStreamForDevice) == 13 * sizeof(void*));
 static_assert(offsetof(OrtNodeComputeInfo, ReleaseState) == 3 * sizeof(void*));
@@ -110,8 +127,10 @@ static_assert(offsetof(OrtNodeFusionOptions, drop_constant_initializers) == size
 
 namespace kiln::onnxruntime {
 
-/// The API version that kiln asks for, and stamps into the structs it fills: later callbacks are never called.
+/// The API version that kiln asks for at least, and stamps into the structs it fills but for those that profile.
 inline constexpr std::uint32_t api_version = 24;
+/// The first with profiling of plugins.
+inline constexpr std::uint32_t profiling_version = 25;
 
 /// ONNX Runtime's codes of a status.
 enum class status_code : int {
@@ -165,6 +184,10 @@ inline constexpr slot<0, OrtStatus*(status_code, const char*)> create_status;
 inline constexpr slot<1, status_code(const OrtStatus*)> status_code_of;
 inline constexpr slot<2, const char*(const OrtStatus*)> status_message;
 inline constexpr slot<3, OrtStatus*(severity, const char*, OrtEnv**)> create_env;
+inline constexpr slot<4, OrtStatus*(void (*line)(void* with, severity, const char* category, const char* id,
+                                                 const char* place, const char* message),
+                                    void* with, severity, const char* id, OrtEnv**)>
+    create_env_with_log;
 inline constexpr slot<7, OrtStatus*(const OrtEnv*, const char* path, const OrtSessionOptions*, OrtSession**)>
     create_session;
 inline constexpr slot<8, OrtStatus*(const OrtEnv*, const void*, std::size_t, const OrtSessionOptions*, OrtSession**)>
@@ -174,6 +197,8 @@ inline constexpr slot<9, OrtStatus*(OrtSession*, const OrtRunOptions*, const cha
                                     std::size_t, OrtValue** outputs)>
     run;
 inline constexpr slot<10, OrtStatus*(OrtSessionOptions**)> create_session_options;
+inline constexpr slot<14, OrtStatus*(OrtSessionOptions*, const char* prefix)> enable_profiling;
+inline constexpr slot<22, OrtStatus*(OrtSessionOptions*, severity)> set_log_severity;
 inline constexpr slot<24, OrtStatus*(OrtSessionOptions*, int)> set_intra_op_threads;
 inline constexpr slot<30, OrtStatus*(const OrtSession*, std::size_t*)> session_input_count;
 inline constexpr slot<31, OrtStatus*(const OrtSession*, std::size_t*)> session_output_count;
@@ -288,6 +313,14 @@ inline constexpr slot<0, OrtStatus*(OrtEpFactory*, const OrtHardwareDevice*, con
 inline constexpr slot<2, OrtStatus*(OrtEpGraphSupportInfo*, const OrtNode* const*, std::size_t,
                                     const OrtNodeFusionOptions*)>
     add_nodes_to_fuse;
+/// Since 1.25: an event, whose category 2 is a kernel's, and how ONNX Runtime gets a copy of it.
+inline constexpr slot<65, OrtStatus*(int category, std::int32_t process, std::int32_t thread, const char* name,
+                                     std::int64_t begin_us, std::int64_t us, const char* const* keys,
+                                     const char* const* values, std::size_t, OrtProfilingEvent**)>
+    create_event;
+inline constexpr slot<66, void(OrtProfilingEvent*)> release_event;
+inline constexpr slot<72, OrtStatus*(OrtProfilingEventsContainer*, const OrtProfilingEvent* const*, std::size_t)>
+    add_events;
 }  // namespace ep_api
 
 /// Functions of the table that makes graphs (OrtModelEditorApi).

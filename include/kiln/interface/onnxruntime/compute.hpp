@@ -1,46 +1,40 @@
 #pragma once
-#include <mutex>
-#include <string>
-#include <vector>
+#include <functional>
 
-#include "kiln/interface/onnxruntime/host.hpp"
-#include "kiln/runtime/executable.hpp"
+#include "kiln/interface/onnxruntime/node_runner.hpp"
 
 namespace kiln::onnxruntime {
 
-/// Inputs and outputs by name.
-struct node_ports {
-  std::vector<std::string> inputs, outputs;
-};
-
-/// What runs a fused node: an executable, and which of the node's inputs and outputs are its own. Any number of threads
-/// may run it at once.
-class node_compute : public OrtNodeComputeInfo {
+/// A partition's program for one batch alone. Threads may ask for it at once.
+class batch_program {
  public:
-  /// `own` are the names of the executable's inputs and outputs in the graph, `fused` those of the fused node, which
-  /// may have more.
-  node_compute(const host& ort, executable exe, const node_ports& own, const node_ports& fused);
+  using maker = std::function<std::unique_ptr<node_runner>()>;
+  batch_program(std::int64_t batch, maker make) : batch_(batch), make_(std::move(make)) {}
+  std::int64_t batch() const { return batch_; }
+  /// Makes it where it is not made yet.
+  node_runner& get();
 
  private:
-  // What one run at a time needs; the shapes are those of the last run.
-  struct run_state {
-    workspace memory;
-    std::vector<argument> inputs, outputs;
-    std::vector<std::int64_t> extents;            // of all inputs, one after the other
-    std::vector<std::vector<std::int64_t>> made;  // of each output; empty where only a run knows
-    std::vector<bool> is_known;
-  };
-  class state_lease;
+  const std::int64_t batch_;
+  maker make_;
+  std::once_flag once_;
+  std::unique_ptr<node_runner> made_;
+};
 
-  void run(OrtKernelContext* context);
-  void take_inputs(run_state& s, OrtKernelContext* context) const;
-  OrtValue* output_value(OrtKernelContext* context, std::size_t k, const std::vector<std::int64_t>& extents) const;
+/// What runs a fused node: a program for any extents, and others for some batches: extents of the first axis of the
+/// node's input `input`.
+class node_compute : public OrtNodeComputeInfo {
+ public:
+  node_compute(const host& ort, std::unique_ptr<node_runner> general);
+  void add_batches(std::size_t input, std::vector<std::unique_ptr<batch_program>> programs);
+
+ private:
+  node_runner& runner_for(const OrtKernelContext* context);
 
   const host& ort_;
-  executable exe_;
-  std::vector<std::size_t> inputs_, outputs_;  // of the node, for each of the executable
-  std::mutex guard_;
-  std::vector<std::unique_ptr<run_state>> idle_;
+  const std::unique_ptr<node_runner> general_;
+  std::size_t batch_input_ = 0;
+  std::vector<std::unique_ptr<batch_program>> batches_;
 };
 
 }  // namespace kiln::onnxruntime

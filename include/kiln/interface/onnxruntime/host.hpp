@@ -27,6 +27,9 @@ class host {
   /// An ONNX Runtime before 1.24 is an `unsupported` error.
   explicit host(const OrtApiBase& base);
 
+  /// What the structs of session-wide callbacks are stamped with: `profiling_version` where ONNX Runtime has it.
+  std::uint32_t version() const { return version_; }
+
   /// Calls a function of the main table, of the plugins' one, or of the one that makes graphs.
   template <std::size_t Index, class Result, class... Args>
   Result call(slot<Index, Result(Args...)> f, std::type_identity_t<Args>... args) const {
@@ -60,7 +63,6 @@ class host {
     return out;
   }
 
-  OrtStatus* status(status_code code, const std::string& message) const;
   /// The exception that is being handled as a status, for callbacks.
   OrtStatus* status_of_exception() const noexcept;
   /// Runs the body of a callback: what it throws becomes the status.
@@ -87,6 +89,7 @@ class host {
       return call();
     }
   }
+  std::uint32_t version_;
   function_table api_, ep_, editor_;
 };
 

@@ -1,13 +1,16 @@
 #pragma once
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "kiln/interface/onnxruntime/compute.hpp"
 #include "kiln/interface/onnxruntime/context.hpp"
 #include "kiln/interface/onnxruntime/factory.hpp"
 #include "kiln/interface/onnxruntime/graph.hpp"
 #include "kiln/interface/onnxruntime/provider_options.hpp"
 #include "kiln/runtime/executable.hpp"
+#include "kiln/runtime/program_store.hpp"
 
 namespace kiln::onnxruntime {
 
@@ -17,13 +20,20 @@ class provider : public OrtEp {
   provider(const factory& made_by, const OrtSessionOptions* session, const OrtLogger* logger);
 
  private:
+  struct partition;
+
   void claim(const OrtGraph* graph, OrtEpGraphSupportInfo* support);
   void compile_all(const OrtGraph** graphs, const OrtNode** fused, std::size_t count, OrtNodeComputeInfo** infos,
                    OrtNode** contexts);
   OrtNodeComputeInfo* compile_one(const OrtGraph* graph, const OrtNode* fused, OrtNode** context);
+  void add_batches(node_compute& to, const partition& p);
+  executable compile_partition(const partition& p, std::optional<std::int64_t> batch);
   executable compile_graph(graph_copy graph, const std::string& name) const;
+  std::unique_ptr<node_runner> make_runner(executable exe, const partition& p) const;
+  run_settings running() const { return {memory_, options_.user_stream, trace_}; }
   // Whether parts of a node's bodies are claimed: not where kiln runs the node as a whole.
   bool takes_parts_of_bodies(const OrtNode* node, const onnx::opsets& versions) const;
+  void log(severity level, const std::string& line) const { ort_.log(logger_, level, "kiln: " + line); }
 
   const factory& factory_;
   const host& ort_;
@@ -33,6 +43,9 @@ class provider : public OrtEp {
   std::string compatibility_;
   std::unique_ptr<target> target_;
   compile_options compiling_;
+  std::shared_ptr<memory_source> memory_;  // null: the heap
+  std::shared_ptr<run_trace> trace_ = std::make_shared<run_trace>();
+  std::unique_ptr<program_store> store_;
 };
 
 }  // namespace kiln::onnxruntime

@@ -42,17 +42,16 @@ errc code_of(status_code code) {
 }  // namespace
 
 host::host(const OrtApiBase& base)
-    : api_(table_of(base)), ep_(api_(api::ep_api)), editor_(api_(api::model_editor_api)) {}
+    : version_(base.GetApi(profiling_version) ? profiling_version : api_version),
+      api_(table_of(base)),
+      ep_(api_(api::ep_api)),
+      editor_(api_(api::model_editor_api)) {}
 
 void host::refuse(OrtStatus* status) const {
   const std::string message = api_(api::status_message, status);
   const errc code = code_of(api_(api::status_code_of, status));
   api_(api::release_status, status);
   raise(code, "ONNX Runtime: " + message);
-}
-
-OrtStatus* host::status(status_code code, const std::string& message) const {
-  return api_(api::create_status, code, message.c_str());
 }
 
 OrtStatus* host::status_of_exception() const noexcept {

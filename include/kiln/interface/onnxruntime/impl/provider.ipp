@@ -3,14 +3,13 @@
 #include <algorithm>
 #include <cctype>
 #include <cstdlib>
+#include <utility>
 
 #include "kiln/interface/named_target.hpp"
-#include "kiln/interface/onnxruntime/compute.hpp"
+#include "kiln/interface/onnxruntime/session_settings.hpp"
+#include "kiln/onnx/batch.hpp"
 #include "kiln/onnx/export.hpp"
 #include "kiln/onnx/partition.hpp"
-#include "kiln/quantize/precision.hpp"
-#include "kiln/quantize/table.hpp"
-#include "kiln/runtime/thread_pool.hpp"
 
 namespace kiln::onnxruntime {
 
@@ -34,34 +33,16 @@ std::vector<std::string> names_of(const host& ort, const std::vector<const OrtVa
   return out;
 }
 
-// The target of the session's device.
-std::string target_name(const provider_options& o) {
-  if (o.target == "gpu" || o.target == "hip") return "hip:" + std::to_string(o.device_id);
-  if (o.device_id != 0)
-    raise(fault::of(errc::invalid_argument, "device_id of target " + o.target, "0",
-                    static_cast<std::int64_t>(o.device_id)));
-  return o.target;
+bool has_bodies(const onnx::node& n) {
+  return std::any_of(n.attributes.begin(), n.attributes.end(),
+                     [](const onnx::attribute& a) { return !a.graphs.empty(); });
 }
 
-// A partition in the precision that the session asks for; `said` gets what was done.
-program in_precision(program p, const provider_options& o, std::vector<std::string>& said) {
-  const auto take = [&](quantize::quantized_program made) {
-    for (const text& line : made.note.remarks) said.push_back(line.str());
-    return std::move(made.graph);
-  };
-  quantize::precision_options how;
-  if (o.int8 || o.fp8) {
-    how.to = o.int8 ? quantize::precision::int8 : quantize::precision::fp8;
-    how.known = quantize::read_table(o.calibration_table);
-    how.int8.activations = dtype::i8, how.int8.symmetric = true;
-    p = take(quantize::with_precision(std::move(p), how));
-    how.is_prepared = true;
-  }
-  if (o.fp16 || o.bf16) {
-    how.to = o.fp16 ? quantize::precision::f16 : quantize::precision::bf16;
-    p = take(quantize::with_precision(std::move(p), how));
-  }
-  return p;
+node_ports ports_of(const executable& exe) {
+  node_ports out;
+  for (const port& p : exe.inputs()) out.inputs.push_back(p.name);
+  for (const port& p : exe.outputs()) out.outputs.push_back(p.name);
+  return out;
 }
 
 }  // namespace
@@ -71,13 +52,18 @@ provider::provider(const factory& made_by, const OrtSessionOptions* session, con
   const session_entries entries = ort_.entries(session);
   options_ = read_provider_options(own_entries(entries, made_by.name()), [](const char* n) { return std::getenv(n); });
   contexts_ = read_context_settings(entries);
-  compiling_.threads = options_.threads;
-  compiling_.pool = options_.threads ? std::make_shared<thread_pool>(options_.threads) : nullptr;
-  compiling_.tune = options_.exhaustive_tune;
-  compiling_.cache = options_.cache_dir;
+  compiling_ = compile_options_of(options_);
+  memory_ = memory_of(options_);
   target_ = named_target(target_name(options_), compiling_);
   compatibility_ = compatibility_info(*target_);
-  ort_version_supported = api_version;
+  store_ = std::make_unique<program_store>(
+      store_of(options_), *target_, compiling_,
+      [this](bool is_warning, const std::string& line) { log(is_warning ? severity::warning : severity::info, line); });
+  if (!options_.model_arch.empty())
+    log(severity::warning, "model_arch '" + options_.model_arch + "' changes nothing: kiln goes by the graph");
+  if (contexts_.enable && !options_.batches().empty())
+    log(severity::warning, "contexts hold a partition's program for any batch: none is compiled for one batch alone");
+  ort_version_supported = ort_.version();
   GetName = [](const OrtEp* e) { return static_cast<const provider*>(e)->factory_.name().c_str(); };
   GetCapability = [](OrtEp* e, const OrtGraph* graph, OrtEpGraphSupportInfo* support) -> OrtStatus* {
     return of(e).ort_.guarded([&] { of(e).claim(graph, support); });
@@ -89,6 +75,9 @@ provider::provider(const factory& made_by, const OrtSessionOptions* session, con
   GetCompiledModelCompatibilityInfo = [](OrtEp* e, const OrtGraph*) { return of(e).compatibility_.c_str(); };
   ReleaseNodeComputeInfos = [](OrtEp*, OrtNodeComputeInfo** infos, std::size_t count) {
     for (std::size_t i = 0; i < count; ++i) delete static_cast<node_compute*>(infos[i]);
+  };
+  CreateProfiler = [](OrtEp* e, OrtEpProfilerImpl** made) -> OrtStatus* {
+    return of(e).ort_.guarded([&] { *made = make_profiler(of(e).ort_, of(e).trace_); });
   };
   IsConcurrentRunSupported = [](OrtEp*, bool* answer) -> OrtStatus* {
     *answer = true;
@@ -111,7 +100,11 @@ void provider::claim(const OrtGraph* graph, OrtEpGraphSupportInfo* support) {
     if (!takes_parts_of_bodies(around, g.model.versions)) return;
   onnx::partition_options how;
   how.least_nodes = options_.least_nodes;
-  how.refuse = [](const onnx::node& n) { return std::string(is_context(n) ? "is of another provider" : ""); };
+  how.refuse = [this](const onnx::node& n) -> std::string {
+    if (is_context(n)) return "is of another provider";
+    if (!options_.cpu_control_flow && has_bodies(n)) return "is control flow, and cpu_control_flow is 0";
+    return "";
+  };
   onnx::model_partition made = onnx::partition_model(g.model, g.values, how);
   for (std::size_t i = 0; i < g.nodes.size(); ++i)
     if (is_own_context(g.model.main.nodes[i])) made.parts.push_back({i});
@@ -128,54 +121,112 @@ void provider::claim(const OrtGraph* graph, OrtEpGraphSupportInfo* support) {
   }
   for (const onnx::node_fault& f : made.left) {
     const onnx::node& n = g.model.main.nodes[f.node];
-    ort_.log(logger_, severity::verbose, "kiln leaves node '" + n.name + "' (" + n.op_type + "): " + f.why);
+    log(severity::verbose, "leaves node '" + n.name + "' (" + n.op_type + "): " + f.why);
   }
-  ort_.log(logger_, claimed == g.nodes.size() ? severity::info : severity::warning,
-           "kiln: " + std::to_string(claimed) + " of " + std::to_string(g.nodes.size()) + " nodes in " +
-               std::to_string(made.parts.size()) + " partitions");
+  log(claimed == g.nodes.size() ? severity::info : severity::warning,
+      std::to_string(claimed) + " of " + std::to_string(g.nodes.size()) + " nodes in " +
+          std::to_string(made.parts.size()) + " partitions");
 }
 
 void provider::compile_all(const OrtGraph** graphs, const OrtNode** fused, std::size_t count,
                            OrtNodeComputeInfo** infos, OrtNode** contexts) {
+  const memory_scope memory(memory_, true);
   std::size_t made = 0;
   try {
     for (; made < count; ++made)
       infos[made] = compile_one(graphs[made], fused[made], contexts_.enable && contexts ? &contexts[made] : nullptr);
+    store_->write();
   } catch (...) {
-    for (std::size_t i = 0; i < made; ++i) delete static_cast<node_compute*>(infos[i]);
+    // ONNX Runtime releases what it finds
+    for (std::size_t i = 0; i < made; ++i) delete static_cast<node_compute*>(std::exchange(infos[i], nullptr));
     throw;
   }
 }
 
+// A fused node and its graph. The callback's graph dies with it; a copy of the model serves programs that are made
+// later.
+struct provider::partition {
+  std::string name;
+  const OrtGraph* graph;
+  onnx::fingerprint content;
+  node_ports outside;
+  std::optional<onnx::open_batch> open;
+  std::shared_ptr<const onnx::model> copy;
+};
+
 OrtNodeComputeInfo* provider::compile_one(const OrtGraph* graph, const OrtNode* fused, OrtNode** context) {
-  graph_copy g = read_graph(ort_, graph, tensor_memory::owned);
-  const std::string name = ort_.get<const char*>(api::node_name, fused);
   const std::string path = ort_.get<const char*>(api::graph_model_path, graph);
   const auto values = [&](auto count, auto items) {
     return names_of(ort_, ort_.list<const OrtValueInfo*>(count, items, fused));
   };
-  const node_ports outside{values(api::node_input_count, api::node_inputs),
-                           values(api::node_output_count, api::node_outputs)};
-  const onnx::graph& main = g.model.main;
-  if (main.nodes.size() == 1 && is_own_context(main.nodes[0])) {
-    const node_ports own{main.nodes[0].inputs, main.nodes[0].outputs};
-    return new node_compute(ort_, load_context(main.nodes[0], path, *target_, compiling_), own, outside);
+  partition p;
+  p.name = ort_.get<const char*>(api::node_name, fused), p.graph = graph;
+  p.outside = {values(api::node_input_count, api::node_inputs), values(api::node_output_count, api::node_outputs)};
+  {
+    // weights stay ONNX Runtime's until it is known that none of the files has the program
+    const graph_copy g = read_graph(ort_, graph, tensor_memory::shared);
+    const onnx::graph& main = g.model.main;
+    if (main.nodes.size() == 1 && is_own_context(main.nodes[0])) {
+      const node_ports own{main.nodes[0].inputs, main.nodes[0].outputs};
+      executable exe = load_context(main.nodes[0], path, *target_, compiling_);
+      return new node_compute(ort_, std::make_unique<node_runner>(ort_, running(), std::move(exe), own, p.outside));
+    }
+    p.content = onnx::fingerprint_of(g.model, *compiling_.pool);
+    p.open = onnx::batch_of(main);
+    if (options_.dump_model_ops) onnx::write_model(p.name + ".onnx", onnx::import_model(g.model).graph);
   }
-  executable exe = compile_graph(std::move(g), name);
-  node_ports own;
-  for (const port& p : exe.inputs()) own.inputs.push_back(p.name);
-  for (const port& p : exe.outputs()) own.outputs.push_back(p.name);
-  if (context) *context = make_context(ort_, contexts_, path, name, own, exe, *target_);
-  return new node_compute(ort_, std::move(exe), own, outside);
+  executable exe = compile_partition(p, {});
+  if (context) *context = make_context(ort_, contexts_, path, p.name, ports_of(exe), exe, *target_);
+  auto out = std::make_unique<node_compute>(ort_, make_runner(std::move(exe), p));
+  if (!contexts_.enable) add_batches(*out, p);
+  return out.release();
+}
+
+void provider::add_batches(node_compute& to, const partition& p) {
+  const std::vector<std::int64_t> batches = options_.batches();
+  if (batches.empty()) return;
+  if (!p.open) return log(severity::info, p.name + ": no batch is open, so that one program serves");
+  auto later = std::make_shared<partition>(p);
+  if (!options_.precompile_at_load)
+    later->copy = std::make_shared<const onnx::model>(read_graph(ort_, p.graph, tensor_memory::owned).model);
+  std::vector<std::unique_ptr<batch_program>> programs;
+  for (const std::int64_t b : batches) {
+    programs.push_back(std::make_unique<batch_program>(b, [this, later, b] {
+      const memory_scope memory(memory_, true);
+      return make_runner(compile_partition(*later, b), *later);
+    }));
+    if (options_.precompile_at_load) programs.back()->get();
+  }
+  const auto& inputs = p.outside.inputs;
+  const auto at = std::find(inputs.begin(), inputs.end(), p.open->input);
+  to.add_batches(static_cast<std::size_t>(at - inputs.begin()), std::move(programs));
+}
+
+executable provider::compile_partition(const partition& p, std::optional<std::int64_t> batch) {
+  const std::string extents = batch ? onnx::to_string(*p.open, *batch) : "any";
+  const std::string name = batch ? p.name + " of " + extents : p.name;
+  return store_->get(name, identity_of(p.content, extents, options_), [&] {
+    graph_copy g;
+    if (p.copy)
+      g.model = *p.copy;
+    else
+      g = read_graph(ort_, p.graph, tensor_memory::owned);
+    if (batch) onnx::fix_batch(g.model.main, *p.open, *batch);
+    return compile_graph(std::move(g), name);
+  });
+}
+
+std::unique_ptr<node_runner> provider::make_runner(executable exe, const partition& p) const {
+  const node_ports own = ports_of(exe);
+  return std::make_unique<node_runner>(ort_, running(), std::move(exe), own, p.outside);
 }
 
 executable provider::compile_graph(graph_copy g, const std::string& name) const {
   onnx::imported read = onnx::import_model(std::move(g.model));
-  if (options_.dump_model_ops) onnx::write_model(name + ".onnx", read.graph);
   compile_options compiling = compiling_;
   compiling.remarks = std::move(read.remarks);
   program p = in_precision(std::move(read.graph), options_, compiling.remarks);
-  for (const std::string& line : compiling.remarks) ort_.log(logger_, severity::verbose, "kiln, " + name + ": " + line);
+  for (const std::string& line : compiling.remarks) log(severity::verbose, name + ": " + line);
   return compile(std::move(p), *target_, compiling);
 }
 

@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "kiln/core/memory_source.hpp"
 #include "kiln/runtime/processor.hpp"
 
 namespace kiln {
@@ -63,6 +64,7 @@ struct thread_pool::state {
   alignas(cache_line) std::atomic<std::uint64_t> gate{0};
   task_function call = nullptr;
   void* body = nullptr;
+  const memory_scope* memory = nullptr;  // the caller's
 
   // Each worker has a stretch of the tasks of its own. A step that cuts a tensor as the one before it did then meets
   // the same processor's caches, and claims don't fight over one line.
@@ -223,7 +225,9 @@ struct thread_pool::state {
       const std::uint64_t entered = gate.fetch_add(1, std::memory_order_acq_rel);
       if (is_new(entered, seen)) {
         seen = entered / generation_step;
+        memory_scope::inherit(memory);
         work(worker);
+        memory_scope::inherit(nullptr);
       }
       gate.fetch_sub(1, std::memory_order_release);
     }
@@ -242,6 +246,7 @@ struct thread_pool::state {
     call = task_call;
     body = argument;
     branches = of_branches;
+    memory = memory_scope::current();
     if (branches) unfinished.store(count, std::memory_order_relaxed);
     const std::int64_t each = count / size, more = count % size;
     for (std::int64_t i = 0, first = 0; i < static_cast<std::int64_t>(size); ++i) {

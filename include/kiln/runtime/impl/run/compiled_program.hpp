@@ -1,5 +1,4 @@
 #pragma once
-#include <filesystem>
 #include <functional>
 #include <mutex>
 
@@ -75,9 +74,6 @@ void make_tuned_steps(std::unique_ptr<compiled_program>& p, const target& t, con
 executable compile_bound(program p, const target& t, const compile_options& options);
 /// The same through `compile_options::cache`.
 executable compile_cached(program p, const target& t, const compile_options& options);
-
-/// `save` for the cache: without waiting for the disk.
-void save_in_cache(const executable& exe, const std::filesystem::path& file);
 
 /// The pool that the options name, or one that they ask for.
 std::shared_ptr<thread_pool> pool_of(const compile_options& options);

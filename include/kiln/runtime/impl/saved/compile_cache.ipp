@@ -1,15 +1,14 @@
 #include "kiln/runtime/compile_cache.hpp"
 
-#define XXH_INLINE_ALL
-#include <xxhash.h>
-
 #include <algorithm>
 #include <optional>
 
 #include "kiln/graph/custom_op.hpp"
 #include "kiln/graph/impl/own_ops.hpp"
 #include "kiln/graph/program_archive.hpp"
+#include "kiln/runtime/content_hash.hpp"
 #include "kiln/runtime/impl/run/executable_access.hpp"
+#include "kiln/runtime/impl/saved/cache_entry.hpp"
 #include "kiln/runtime/impl/saved/code_identity.hpp"
 #include "kiln/runtime/kept_files.hpp"
 #include "kiln/runtime/options.hpp"
@@ -20,52 +19,18 @@
 namespace kiln {
 namespace {
 
-constexpr std::string_view extension = ".kiln";
+constexpr std::string_view extension = detail::cache_extension;
 
-// What decides how a program is compiled, as 128 bits of XXH3: its content, the options, the machine.
-class cache_key {
- public:
-  void add(std::string_view text) {
-    const std::uint64_t size = text.size();
-    XXH3_128bits_update(&state_, &size, sizeof size);
-    XXH3_128bits_update(&state_, text.data(), text.size());
-  }
-  void add(const program& p, thread_pool& pool) {
-    std::vector<buffer> blocks;
-    archive_writer to;
-    save_program(to, p, [&](const buffer& b) {
-      blocks.push_back(b);
-      return blocks.size() - 1;
-    });
-    add(to.bytes());
-    for (const buffer& b : blocks) add_data(b, pool);
-  }
-  std::string str() const {
-    XXH128_canonical_t digits;
-    XXH128_canonicalFromHash(&digits, XXH3_128bits_digest(&state_));
-    constexpr char hex[] = "0123456789abcdef";
-    std::string out;
-    for (const unsigned char byte : digits.digest) (out += hex[byte >> 4]) += hex[byte & 15];
-    return out;
-  }
-
- private:
-  // A hash of the hashes of its pieces, which threads take.
-  void add_data(const buffer& b, thread_pool& pool) {
-    constexpr std::size_t piece = 4 << 20;
-    std::vector<XXH128_hash_t> sums((b.size() + piece - 1) / piece);
-    pool.parallel_for(static_cast<std::int64_t>(sums.size()), [&](std::int64_t i, unsigned) {
-      const std::size_t at = static_cast<std::size_t>(i) * piece;
-      sums[static_cast<std::size_t>(i)] = XXH3_128bits(b.data() + at, std::min(piece, b.size() - at));
-    });
-    add({reinterpret_cast<const char*>(sums.data()), sums.size() * sizeof(XXH128_hash_t)});
-  }
-  alignas(64) XXH3_state_t state_ = [] {
-    XXH3_state_t s;
-    XXH3_128bits_reset(&s);
-    return s;
-  }();
-};
+void add_program(content_hash& to, const program& p, thread_pool& pool) {
+  std::vector<buffer> blocks;
+  archive_writer archive;
+  save_program(archive, p, [&](const buffer& b) {
+    blocks.push_back(b);
+    return blocks.size() - 1;
+  });
+  to.add(archive.bytes());
+  for (const buffer& b : blocks) to.add({b.data(), b.size()}, pool);
+}
 
 // Tables of the ops that are not the library's.
 struct own_ops {
@@ -93,9 +58,10 @@ struct own_ops {
   }
 };
 
+// What decides how a program is compiled: its content, the options, the machine.
 std::string key_of(const program& p, const own_ops& ops, const target& t, const compile_options& options,
                    thread_pool& pool) {
-  cache_key key;
+  content_hash key;
   key.add(version_text);
   key.add(t.name());
   key.add(t.binary_format());
@@ -108,7 +74,7 @@ std::string key_of(const program& p, const own_ops& ops, const target& t, const 
   key.add(options.tuning ? "with a tuner" : "without");
   for (const std::string& r : options.remarks) key.add(r);
   key.add(ops.code);
-  key.add(p, pool);
+  add_program(key, p, pool);
   return key.str();
 }
 
@@ -153,7 +119,7 @@ executable detail::compile_cached(program p, const target& t, const compile_opti
   executable exe = compile_bound(std::move(p), t, own);
   std::filesystem::create_directories(folder, failed);
   try {
-    detail::save_in_cache(exe, file);
+    detail::save_cache_entry({&exe}, file);
     shrink_cache(folder, std::size_t{options.cache_limit} << 20);
   } catch (const error& e) {
     executable_access::remark(exe, std::string("the cache can't keep it: ") + e.what());

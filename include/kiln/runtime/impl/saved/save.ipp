@@ -3,6 +3,7 @@
 #include "kiln/graph/program_archive.hpp"
 #include "kiln/runtime/device.hpp"
 #include "kiln/runtime/impl/run/executable_access.hpp"
+#include "kiln/runtime/impl/saved/cache_entry.hpp"
 #include "kiln/runtime/impl/saved/saved_file.hpp"
 #include "kiln/runtime/kept_code.hpp"
 #include "kiln/runtime/saved_program.hpp"
@@ -152,9 +153,8 @@ saved_file_writer file_of(const saved_parts& parts) {
 
 }  // namespace
 
-// An entry that a power failure damages is compiled again.
-void detail::save_in_cache(const executable& exe, const std::filesystem::path& file) {
-  file_of({&exe}).write(file, false);
+void detail::save_cache_entry(const saved_parts& parts, const std::filesystem::path& file) {
+  file_of(parts).write(file, false);
 }
 
 void save(const saved_parts& parts, const std::filesystem::path& file) { file_of(parts).write(file, true); }
