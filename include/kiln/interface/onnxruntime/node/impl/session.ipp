@@ -1,4 +1,4 @@
-#include "kiln/interface/onnxruntime/node/session.hpp"
+#include "kiln/interface/onnxruntime/node/impl/session.hpp"
 
 #include <charconv>
 #include <functional>

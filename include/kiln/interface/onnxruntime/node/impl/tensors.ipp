@@ -1,4 +1,4 @@
-#include "kiln/interface/onnxruntime/node/tensors.hpp"
+#include "kiln/interface/onnxruntime/node/impl/tensors.hpp"
 
 #include <limits>
 

@@ -47,7 +47,7 @@ void replace_environments(const void** table) {
   put(table, api::release_env, [](OrtEnv* env) { shim::instance().environment().release(env); });
 }
 
-/// ONNX Runtime's list behind kiln's names: providers come in the order of their priority.
+/// kiln's names, then ONNX Runtime's: providers come in the order of their priority.
 std::vector<std::string> all_providers(char** real, int count) {
   std::vector<std::string> names{provider_of("MIGraphX"), provider_of("kiln")};
   for (int i = 0; i < count; ++i)

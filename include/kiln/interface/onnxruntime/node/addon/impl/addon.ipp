@@ -1,7 +1,7 @@
 #include <functional>
 
+#include "kiln/interface/onnxruntime/node/impl/tensors.hpp"
 #include "kiln/interface/onnxruntime/node/job.hpp"
-#include "kiln/interface/onnxruntime/node/tensors.hpp"
 
 // The addon of Node: functions that kiln's package for JavaScript calls, and nobody else. Each takes its arguments as
 // the package makes them, and answers a promise.

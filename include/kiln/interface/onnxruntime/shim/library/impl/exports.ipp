@@ -1,7 +1,7 @@
 #include "kiln/interface/onnxruntime/shim/shim.hpp"
 
-// What libonnxruntime.so.1 exports, and the function for MIGraphX's provider that the stock one lacks. The names are
-// those of ONNX Runtime behind "kiln_": the build gives them their own in each of its versions.
+// What libonnxruntime.so.1 exports, and the function for MIGraphX's provider that the stock one lacks. Each name is
+// ONNX Runtime's with "kiln_" before it: the build gives it ONNX Runtime's own in each of its versions.
 
 namespace {
 
@@ -14,7 +14,7 @@ OrtStatus* pass(const char* function, OrtSessionOptions* options, int number) {
   if (void* const f = own.exported(function))
     return reinterpret_cast<OrtStatus* (*)(OrtSessionOptions*, int)>(f)(options, number);
   return own.status(status_code::not_implemented,
-                    std::string("the ONNX Runtime behind kiln does not export ") + function);
+                    std::string("the ONNX Runtime that kiln found does not export ") + function);
 }
 
 }  // namespace

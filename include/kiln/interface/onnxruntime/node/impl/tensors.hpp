@@ -2,7 +2,7 @@
 #include <string>
 #include <vector>
 
-#include "kiln/interface/onnxruntime/node/session.hpp"
+#include "kiln/interface/onnxruntime/node/impl/session.hpp"
 #include "kiln/interface/onnxruntime/node/values.hpp"
 
 namespace kiln::node {
