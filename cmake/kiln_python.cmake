@@ -93,3 +93,18 @@ if(TARGET kiln_migraphx)
   install(FILES ${sources} DESTINATION ${CMAKE_INSTALL_LIBDIR}/kiln/python_migraphx/onnx_migraphx
           COMPONENT python_migraphx)
 endif()
+
+# The package onnxruntime, kiln in role of ONNX Runtime's over its stock library, and onnxruntime_ep_kiln, which names the
+# plugin to programs of ONNX Runtime's own package. Both are plain Python.
+if(TARGET kiln_onnxruntime_ep)
+  set(KILN_PYTHON_ONNXRUNTIME_FOLDER ${PROJECT_BINARY_DIR}/python_onnxruntime)
+  set(copies)
+  foreach(package IN ITEMS onnxruntime onnxruntime_ep_kiln)
+    kiln_python_sources(sources ${KILN_PYTHON_ONNXRUNTIME_FOLDER}/${package}
+                        ${PROJECT_SOURCE_DIR}/include/kiln/interface/onnxruntime/python/${package})
+    list(APPEND copies ${sources})
+  endforeach()
+  add_custom_target(kiln_python_onnxruntime_package ALL DEPENDS ${copies})
+  install(DIRECTORY ${KILN_PYTHON_ONNXRUNTIME_FOLDER} DESTINATION ${CMAKE_INSTALL_LIBDIR}/kiln
+          COMPONENT python_onnxruntime FILES_MATCHING PATTERN "*.py" PATTERN "py.typed")
+endif()

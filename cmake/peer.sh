@@ -11,7 +11,7 @@ case $(uname -m) in
   aarch64) machine=arm64 ;;
   *) echo "SKIPPED: no ONNX Runtime for $(uname -m)" >&2; exit 77 ;;
 esac
-library() { find "$PWD/build/peer" -path "*linux/$machine/libonnxruntime.so.1" -print -quit 2>/dev/null; }
+library() { find -H "$PWD/build/peer" -path "*linux/$machine/libonnxruntime.so.1" -print -quit 2>/dev/null; }
 
 if [ -z "$(library)" ]; then
   if ! command -v npm >/dev/null; then

@@ -17,3 +17,10 @@ if(TARGET kiln_program)
            WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
   set_tests_properties(docs.options PROPERTIES LABELS docs)
 endif()
+
+# The Dockerfile, as far as can be said without Docker.
+if(Python3_EXECUTABLE)
+  add_test(NAME docs.dockerfile COMMAND ${Python3_EXECUTABLE} test/docs/dockerfile.py ${PROJECT_BINARY_DIR}
+           WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
+  set_tests_properties(docs.dockerfile PROPERTIES LABELS docs TIMEOUT 300)
+endif()

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Code in README.md and docs/ is code that is compiled: every ```cpp, ```c and ```python block stands behind a comment that names its origin,
+# Code in README.md and docs/ is code that is compiled: every ```cpp, ```c, ```js and ```python block stands behind a comment that names its origin,
 #   <!-- from examples/custom_op.cpp [op] -->     the lines between "// [op]" and "// [/op]" (Python: "# [op]")
 #   <!-- from include/kiln/op/view/flatten.hpp -->  the whole file
 # and equals it, and every link within the repository leads somewhere. With --fix the blocks are rewritten from their origins.
@@ -35,7 +35,7 @@ for page in README.md docs/*.md; do
       expecting = 1
       print; next
     }
-    /^```(cpp|c|python)$/ {
+    /^```(cpp|c|python|js)$/ {
       if (!expecting) fault("a code block without an origin")
       print
       code = ""

@@ -70,6 +70,7 @@ struct attention_case {
   std::int64_t batch = 1, heads = 2, queries = 5, keys = 7, depth = 8;
   std::int64_t zero = 128;
   bool rounds_scores = true, rounds_result = true;
+  dtype weights = dtype::u8;
 };
 void attention(builder& b, const attention_case& c) {
   const auto heads = [&](std::string_view name, std::int64_t rows) {
@@ -82,7 +83,7 @@ void attention(builder& b, const attention_case& c) {
   if (c.rounds_scores) s = quantized(b, s, 1 / 16.F, 128);
   s = s / 4.F +
       b.input("mask", dtype::f32, {c.batch, 1, 1, c.keys}).broadcast_to({c.batch, c.heads, c.queries, c.keys});
-  value out = quantized(b, s.softmax(), 1 / 256.F, 0).dot(v);
+  value out = quantized(b, s.softmax(), 1 / 256.F, c.weights == dtype::u8 ? 0 : -128, c.weights).dot(v);
   if (c.rounds_result) out = quantized(b, out, 1 / 128.F, c.zero);
   b.output(out.transpose({0, 2, 1, 3}).reshape({c.batch, c.queries, c.heads * c.depth}));
 }
@@ -91,6 +92,7 @@ TEST(byte_matrices, attention_multiplies_bytes) {
   for (const attention_case& c :
        {attention_case{}, attention_case{.batch = 2, .heads = 3, .queries = 13, .keys = 65, .depth = 18, .zero = 131},
         attention_case{.queries = 1, .keys = 33, .rounds_scores = false},
+        attention_case{.queries = 9, .keys = 300, .depth = 20, .zero = 120, .weights = dtype::i8},
         attention_case{.queries = 70, .keys = 70, .depth = 64, .rounds_scores = false, .rounds_result = false}}) {
     SCOPED_TRACE(::testing::Message() << c.queries << " queries, " << c.keys << " keys, depth " << c.depth);
     const auto make = [&](builder& b) { attention(b, c); };
@@ -100,10 +102,54 @@ TEST(byte_matrices, attention_multiplies_bytes) {
         for (std::int64_t i = 0; i < a.elements(); ++i) a.as<float>()[i] = i % c.keys == c.keys - 1 ? -1e9F : 0.F;
     // an exponential apart in its last bit may round to the next byte: 1/256 of a value below 2, and a quantum
     expect_same(make, in, tolerance{0, (c.rounds_result ? 1 / 128. : 0) + 2 / 256.});
+    int attentions = 0;
+    for (const std::string& name : kernels_of(make)) {
+      attentions += name.starts_with("attention in integers");
+      EXPECT_FALSE(name.starts_with("integer dot of two operands") || name.starts_with("reduce")) << name;
+    }
+    EXPECT_EQ(attentions, 1);
+  }
+}
+
+// Scores that a function changes, and a softmax that something else reads too, are steps of their own.
+TEST(byte_matrices, attention_of_another_form_stays_in_steps) {
+  for (const bool shared : {false, true}) {
+    const auto make = [&](builder& b) {
+      const dims lens{2, 6, 8};
+      const auto operand = [&](std::string_view name) {
+        return quantized(b, b.input(name, dtype::f32, lens), 1 / 64.F, 128);
+      };
+      const value s = quantized(b, operand("q").dot(operand("k").transpose({0, 2, 1})), 1 / 16.F, 128);
+      const value weights = quantized(b, (shared ? s : s | op::tanh{}).softmax(), 1 / 256.F, 0);
+      b.output(quantized(b, weights.dot(operand("v")), 1 / 128.F, 128));
+      if (shared) b.output(weights);
+    };
+    expect_same(make, bytes_for(make), tolerance{0, 1 / 128. + 2 / 256.});
     int products = 0;
     for (const std::string& name : kernels_of(make)) products += name.starts_with("integer dot of two operands");
     EXPECT_EQ(products, 2);
   }
+}
+
+// The activation between the rounded sums and the bytes is applied in registers.
+TEST(byte_matrices, gelu_is_applied_in_registers) {
+  for (const bool of_tanh : {false, true})
+    for (const bool dynamic : {false, true}) {
+      const auto make = [&](builder& b) {
+        const value w = b.constant(random_argument({dtype::i8, {16, 37}}, 1, -128, 127).to_literal()),
+                    bias = b.constant(random_argument({dtype::f32, {37}}, 2, -1, 1).to_literal());
+        const value x = (b.input("x", dtype::u8, {7, 16}).convert(dtype::i32) - b.scalar(dtype::i32, std::int64_t{9}))
+                            .convert(dtype::f32) *
+                        (dynamic ? b.input("scale", dtype::f32, {}) : b.scalar(dtype::f32, .00390625));
+        value y = x.dot(w.convert(dtype::f32) * .0078125F);
+        if (!dynamic) y = quantized(b, y, .0625F, 128);
+        y = (y + bias.broadcast_to({7, 37})) | op::gelu{of_tanh};
+        b.output(dynamic ? y : quantized(b, y, .03125F, 10));
+      };
+      expect_same(make, bytes_for(make), dynamic ? tolerance{1e-5, 1e-5} : tolerance{0, .03125});
+      EXPECT_THAT(kernels_of(make), ::testing::Contains(::testing::StartsWith("integer dot+re")));
+      EXPECT_THAT(kernels_of(make), ::testing::Not(::testing::Contains(::testing::HasSubstr("+epilogue"))));
+    }
 }
 
 // Where only the operands of the first product are rounded, one kernel that keeps no scores serves better.

@@ -1,6 +1,9 @@
 #include "kiln/pass/integer_products.hpp"
 
+#include "kiln/op/quant/dequantize_linear.hpp"
+#include "kiln/op/quant/quantize_linear.hpp"
 #include "kiln/pass/dead_code.hpp"
+#include "kiln/pass/expand_quantization.hpp"
 #include "kiln/pass/fuse_contraction.hpp"
 #include "pass/evaluate.hpp"
 
@@ -19,6 +22,11 @@ value bytes(builder& b, dtype t, const dims& lens, int first) {
   return b.constant<float>(t, lens, x);
 }
 
+std::size_t occurrences(std::string_view in, std::string_view of) {
+  std::size_t n = 0;
+  for (std::size_t at = in.find(of); at != in.npos; at = in.find(of, at + 1)) ++n;
+  return n;
+}
 bool has(const program& p, std::string_view op) { return print(p).view().find(op) != std::string_view::npos; }
 
 template <class Build> program rewritten(Build build) {
@@ -183,6 +191,29 @@ TEST(integer_products, bytes_that_become_floats_again_stay_floats) {
 
 // Of two convolutions whose rounded results are summed, the later one takes the sum and the other's bytes; between a
 // convolution and another op, rounded floats stay floats.
+// As importers write files: what quantizes and dequantizes is expanded before any constant folds.
+TEST(integer_products, zero_points_that_are_not_folded_yet) {
+  const auto build = [](builder& b) {
+    const value scale = b.scalar(dtype::f32, .5), zero = b.scalar(dtype::u8, 3);
+    const value weights = bytes(b, dtype::i8, {3, 4}, 7),
+                sizes = b.constant<float>(dtype::f32, {4}, std::vector<float>{.25f, .5f, 1, 2}),
+                zeros = b.constant<float>(dtype::i8, {4}, std::vector<float>(4, 0.0f));
+    b.fold_constants = false;
+    const auto rounded = [&](value x) {
+      return b.add(op::dequantize_linear{}, b.add(op::quantize_linear{dtype::u8}, x, scale, zero), scale, zero);
+    };
+    const value x = rounded(b.input("x", dtype::f32, {2, 3}));
+    b.output(rounded(x.dot(b.add(op::dequantize_linear{1}, weights, sizes, zeros))) + 1.0f);
+  };
+  program p = built<builder>(build);
+  expand_quantization(p);
+  run(p);
+  EXPECT_TRUE(has(p, "integer_dot")) << print(p).view();
+  const text shown = print(p);
+  EXPECT_EQ(occurrences(shown.view(), "convert{to = u8}"), 1u) << shown.view();
+  EXPECT_TRUE(same_results(built<builder>(build), p, 1e-6)) << print(p).view();
+}
+
 TEST(integer_products, branches_that_meet_in_a_sum_are_bytes) {
   const auto rounded = [](builder& b, value v) {
     const value q =

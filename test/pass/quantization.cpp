@@ -2,19 +2,13 @@
 #include "kiln/pass/expand_quantization.hpp"
 #include "kiln/pass/insert_quantization.hpp"
 #include "kiln/pass/integer_products.hpp"
+#include "pass/count_of.hpp"
 #include "pass/evaluate.hpp"
 
 namespace kiln::test {
 namespace {
 
 literal floats(const dims& lens, const std::vector<float>& x) { return literal::of<float>({dtype::f32, lens}, x); }
-
-std::size_t count(const program& p, std::string_view op) {
-  std::size_t n = 0;
-  const module_graph& m = p.main();
-  for (const std::uint32_t i : m.order()) n += m[i].kind == instruction_kind::op && m[i].op.name() == op;
-  return n;
-}
 
 small_vector<float> only_result(const program& p, const literal& x) { return evaluate(p, {x})[0].to<float>(); }
 
@@ -93,7 +87,7 @@ TEST(expand_quantization, keeps_every_value) {
         program expanded = built<builder>(build);
         EXPECT_EQ(expand_quantization(expanded).counts.total(), 2u);
         verify(expanded);
-        EXPECT_EQ(count(expanded, "quantize_linear") + count(expanded, "dequantize_linear"), 0u);
+        EXPECT_EQ(count_of(expanded, "quantize_linear") + count_of(expanded, "dequantize_linear"), 0u);
         const literal x = random_literal({dtype::f32, {4, 3}}, d);
         const auto a = evaluate(built<builder>(build), {x}), b = evaluate(expanded, {x});
         for (std::size_t k = 0; k < a.size(); ++k) EXPECT_TRUE(identical(a[k], b[k])) << to_string(t);
@@ -140,8 +134,8 @@ TEST(insert_quantization, products_read_integers_and_stay_near) {
   const pass_note note = insert_quantization(p, plan);
   EXPECT_EQ(note.counts.total(), 4u);
   verify(p);
-  EXPECT_EQ(count(p, "quantize_linear"), 2u);
-  EXPECT_EQ(count(p, "dequantize_linear"), 4u);
+  EXPECT_EQ(count_of(p, "quantize_linear"), 2u);
+  EXPECT_EQ(count_of(p, "dequantize_linear"), 4u);
   dice d{7};
   const literal x = random_literal({dtype::f32, {1, 3, 6, 6}}, d);
   const auto exact = only_result(before, x), near = only_result(p, x);
@@ -155,8 +149,8 @@ TEST(insert_quantization, products_read_integers_and_stay_near) {
   expand_quantization(p);
   integer_products(p);
   dead_code(p);
-  EXPECT_EQ(count(p, "integer_dot"), 1u);
-  EXPECT_EQ(count(p, "integer_convolution"), 1u);
+  EXPECT_EQ(count_of(p, "integer_dot"), 1u);
+  EXPECT_EQ(count_of(p, "integer_convolution"), 1u);
   const auto integers = only_result(p, x);
   for (std::size_t k = 0; k < near.size(); ++k) EXPECT_NEAR(near[k], integers[k], 1e-4F * most);
 }
@@ -180,11 +174,11 @@ TEST(insert_quantization, what_is_dequantized_already_stays) {
       EXPECT_EQ(bytes->scale, .5F);
       EXPECT_EQ(bytes->zero, shifted ? 3 : 0);
       insert_quantization(p, {products, {}});
-      EXPECT_EQ(count(p, "quantize_linear"), 0u);
+      EXPECT_EQ(count_of(p, "quantize_linear"), 0u);
       expand_quantization(p);
       integer_products(p);
       dead_code(p);
-      EXPECT_EQ(count(p, "integer_dot"), 1u) << print(p).view();
+      EXPECT_EQ(count_of(p, "integer_dot"), 1u) << print(p).view();
     }
 }
 
@@ -260,7 +254,7 @@ TEST(insert_quantization, outputs_and_infinite_weights_stay) {
   const pass_note note = insert_quantization(p, {quantizable_products(p.main()), {{x, dtype::u8, .5F, 0}}});
   ASSERT_EQ(note.remarks.size(), 1u);
   EXPECT_NE(note.remarks[0].view().find("not all finite"), std::string_view::npos);
-  EXPECT_EQ(count(p, "dequantize_linear"), 1u);
+  EXPECT_EQ(count_of(p, "dequantize_linear"), 1u);
   const auto out = evaluate(p, {floats({1, 2}, {.6F, -1})});
   EXPECT_EQ(out[1].to<float>(), (small_vector<float>{.6F, 0}));
 }
@@ -274,7 +268,7 @@ TEST(dynamic_quantize_linear, expands_to_the_same) {
     program p = built<builder>(build);
     EXPECT_EQ(expand_quantization(p).counts.entries[0].name, "dynamic_quantize_linear");
     verify(p);
-    EXPECT_EQ(count(p, "dynamic_quantize_linear") + count(p, "quantize_linear"), 0u);
+    EXPECT_EQ(count_of(p, "dynamic_quantize_linear") + count_of(p, "quantize_linear"), 0u);
     dice d{5};
     const literal zeros = literal::of<float>({dtype::f32, lens}, std::vector<float>(6, 0)),
                   any = random_literal({dtype::f32, lens}, d);
@@ -300,7 +294,7 @@ TEST(centered_dot, expands_to_the_same) {
   };
   program p = built<builder>(build);
   expand_quantization(p);
-  EXPECT_EQ(count(p, "dot"), 1u);
+  EXPECT_EQ(count_of(p, "dot"), 1u);
   const auto in = random_inputs(p, 3);
   EXPECT_TRUE(identical(evaluate(built<builder>(build), in)[0], evaluate(p, in)[0]));
   const shape a{dtype::u8, {2, 3}}, b{dtype::i8, {3, 4}}, unsigned_b{dtype::u8, {3, 4}}, wide{dtype::i32, {3, 4}};
@@ -332,8 +326,8 @@ TEST(insert_dynamic_quantization, products_read_bytes_of_the_run) {
         insert_dynamic_quantization(p, {quantizable_products(p.main()), {}, {.per_channel = per_channel}});
     EXPECT_EQ(note.counts.total(), 3u);
     verify(p);
-    EXPECT_EQ(count(p, "dynamic_quantize_linear"), 1u);
-    EXPECT_EQ(count(p, "centered_dot"), 2u);
+    EXPECT_EQ(count_of(p, "dynamic_quantize_linear"), 1u);
+    EXPECT_EQ(count_of(p, "centered_dot"), 2u);
     const auto in = random_inputs(p, 3);
     const auto exact = evaluate(before, in), near = evaluate(p, in);
     for (std::size_t k = 0; k < exact.size(); ++k) {
@@ -343,7 +337,7 @@ TEST(insert_dynamic_quantization, products_read_bytes_of_the_run) {
     expand_quantization(p);
     integer_products(p);
     dead_code(p);
-    EXPECT_EQ(count(p, "integer_dot"), 1u);  // of the other, each matrix of the batch has weights of its own
+    EXPECT_EQ(count_of(p, "integer_dot"), 1u);  // of the other, each matrix of the batch has weights of its own
     const auto integers = evaluate(p, in);
     for (std::size_t k = 0; k < near.size(); ++k) EXPECT_TRUE(close(integers[k], near[k], 1e-5)) << k;
   }

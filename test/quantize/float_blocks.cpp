@@ -13,11 +13,13 @@
 #include "kiln/runtime/saved_program.hpp"
 #include "pass/evaluate.hpp"
 #include "quantize/message_of.hpp"
+#include "quantize/results.hpp"
 
 namespace kiln::quantize {
 namespace {
 
 using test::message_of;
+using test::sqnr;
 using ::testing::HasSubstr;
 
 constexpr float_format formats[] = {float_format::mxfp4, float_format::nvfp4, float_format::mxfp8};
@@ -118,16 +120,9 @@ program network(std::int64_t depth) {
   return prepared(b.finish());
 }
 std::vector<float> run(const program& p, const target& t) {
-  const argument in[] = {argument(literal::of<std::int64_t>({dtype::i64, {3}}, small_vector<std::int64_t>{0, 39, 7}))};
-  const auto out = compile(p, t).run(in)[0].to_literal().to<float>();
-  return {out.begin(), out.end()};
+  const small_vector<std::int64_t> ids{0, 39, 7};
+  return test::first_result(p, argument(literal::of<std::int64_t>({dtype::i64, {3}}, ids)), t);
 }
-double sqnr(const std::vector<float>& x, const std::vector<float>& y) {
-  double signal = 0, noise = 0;
-  for (std::size_t k = 0; k < x.size(); ++k) signal += x[k] * x[k], noise += (x[k] - y[k]) * (x[k] - y[k]);
-  return 10 * std::log10(signal / noise);
-}
-
 TEST(float_blocks, products_read_them_as_they_are_stored) {
   for (const std::int64_t depth : {64, 77})
     for (const float_format f : formats) {

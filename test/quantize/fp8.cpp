@@ -10,11 +10,15 @@
 #include "kiln/quantize/precision.hpp"
 #include "pass/evaluate.hpp"
 #include "quantize/message_of.hpp"
+#include "quantize/results.hpp"
 
 namespace kiln::quantize {
 namespace {
 
+using test::count_of;
+using test::first_result;
 using test::message_of;
+using test::sqnr;
 using ::testing::HasSubstr;
 
 program network() {
@@ -41,40 +45,22 @@ calibration_data once(double size = 1) {
     return sample{{"x", scaled_input(size)}};
   };
 }
-std::vector<float> run(const program& p, const argument& x, const target& t) {
-  const argument in[] = {x};
-  const auto out = compile(p, t).run(in)[0].to_literal().to<float>();
-  return {out.begin(), out.end()};
-}
-double sqnr(const std::vector<float>& x, const std::vector<float>& y) {
-  double signal = 0, noise = 0;
-  for (std::size_t k = 0; k < x.size(); ++k) signal += x[k] * x[k], noise += (x[k] - y[k]) * (x[k] - y[k]);
-  return 10 * std::log10(signal / noise);
-}
-
-std::size_t count(const program& p, std::string_view op) {
-  std::size_t n = 0;
-  const module_graph& m = p.main();
-  for (const std::uint32_t i : m.order()) n += m[i].kind == instruction_kind::op && m[i].op.name() == op;
-  return n;
-}
-
 // A number that is rounded to three bits of mantissa keeps about 31 dB, to two 25; here four of them follow one
 // another.
 TEST(fp8, every_type_is_as_near_as_its_mantissa) {
   const program p = network();
   const ranges known = calibrate(p, values_to_quantize(p, fp8_options{}), eigen_target(), once());
-  const auto exact = run(p, scaled_input(1), eigen_target());
+  const auto exact = first_result(p, scaled_input(1), eigen_target());
   for (const dtype t : float8_types) {
     const bool fine = t == dtype::f8e4m3fn || t == dtype::f8e4m3fnuz;
     for (const bool per_channel : {true, false}) {
       const quantized_program made = to_fp8(p, known, {.type = t, .per_channel = per_channel});
-      EXPECT_EQ(count(made.graph, "quantize_linear"), 2u);
-      EXPECT_EQ(count(made.graph, "dequantize_linear"), 4u);
-      const auto near = run(made.graph, scaled_input(1), eigen_target());
+      EXPECT_EQ(count_of(made.graph, "quantize_linear"), 2u);
+      EXPECT_EQ(count_of(made.graph, "dequantize_linear"), 4u);
+      const auto near = first_result(made.graph, scaled_input(1), eigen_target());
       EXPECT_GT(sqnr(exact, near), fine ? 24 : 18) << to_string(t);
       EXPECT_LT(sqnr(exact, near), fine ? 40 : 34) << to_string(t);  // it is rounded at all
-      const auto reference = run(made.graph, scaled_input(1), reference_target());
+      const auto reference = first_result(made.graph, scaled_input(1), reference_target());
       for (std::size_t k = 0; k < near.size(); ++k)
         EXPECT_NEAR(near[k], reference[k], 1e-3 * std::abs(reference[k]) + 1e-3);
     }
@@ -85,7 +71,7 @@ TEST(fp8, values_beyond_the_range_saturate) {
   const program p = network();
   const ranges known = calibrate(p, values_to_quantize(p, fp8_options{}), eigen_target(), once(1e-3));
   for (const dtype t : float8_types)
-    for (const float y : run(to_fp8(p, known, {.type = t}).graph, scaled_input(1e6), eigen_target()))
+    for (const float y : first_result(to_fp8(p, known, {.type = t}).graph, scaled_input(1e6), eigen_target()))
       EXPECT_TRUE(std::isfinite(y)) << to_string(t);
 }
 
@@ -136,14 +122,15 @@ TEST(fp8, files_keep_every_bit) {
       const std::string bytes = onnx::export_model(made);
       EXPECT_THAT(bytes, HasSubstr("QuantizeLinear"));
       const program back = onnx::parse_model(std::as_bytes(std::span(bytes.data(), bytes.size())), ".").graph;
-      const auto a = run(made, scaled_input(1), eigen_target()), b = run(back, scaled_input(1), eigen_target());
+      const auto a = first_result(made, scaled_input(1), eigen_target()),
+                 b = first_result(back, scaled_input(1), eigen_target());
       for (std::size_t k = 0; k < a.size(); ++k) EXPECT_FLOAT_EQ(a[k], b[k]) << to_string(t);
       // and once more, as it was
       const program again = prepared(back);
       EXPECT_TRUE(values_to_quantize(again, fp8_options{.type = t}).empty());
       const std::string twice = onnx::export_model(to_fp8(again, {}, {.type = t, .per_channel = per_channel}).graph);
       const program back2 = onnx::parse_model(std::as_bytes(std::span(twice.data(), twice.size())), ".").graph;
-      const auto c = run(back2, scaled_input(1), eigen_target());
+      const auto c = first_result(back2, scaled_input(1), eigen_target());
       for (std::size_t k = 0; k < a.size(); ++k) EXPECT_NEAR(a[k], c[k], 1e-4F) << to_string(t);
     }
 }

@@ -8,6 +8,7 @@
 #include "kiln/onnx/import.hpp"
 #include "kiln/onnx/tensor.hpp"
 #include "kiln/op/dynamic/branch.hpp"
+#include "pass/count_of.hpp"
 #include "pass/evaluate.hpp"
 #include "quantize/message_of.hpp"
 
@@ -180,12 +181,6 @@ literal first_of(const program& p, std::string_view op, std::size_t input) {
     if (m[i].kind == instruction_kind::op && m[i].op.name() == op) return m.producer(m[i].inputs[input]).constant;
   ADD_FAILURE() << "no " << op;
   return {};
-}
-std::size_t count_of(const program& p, std::string_view op) {
-  std::size_t n = 0;
-  const module_graph& m = p.main();
-  for (const std::uint32_t i : m.order()) n += m[i].kind == instruction_kind::op && m[i].op.name() == op;
-  return n;
 }
 // A convolution and a dot, each with a bias, and a product of two values.
 program biased_network() {

@@ -8,11 +8,14 @@
 #include "kiln/graph/builder.hpp"
 #include "pass/evaluate.hpp"
 #include "quantize/message_of.hpp"
+#include "quantize/results.hpp"
 
 namespace kiln::quantize {
 namespace {
 
+using test::count_of;
 using test::message_of;
+using test::sqnr;
 using ::testing::HasSubstr;
 
 // A norm whose scale makes three of its channels some hundred times as great as the others, read by two products, and
@@ -47,22 +50,7 @@ calibration_data samples() {
     return sample{{"x", rows(seed++)}};
   };
 }
-std::vector<float> run(const program& p) {
-  const argument in[] = {rows(99)};
-  const auto out = compile(p, eigen_target()).run(in)[0].to_literal().to<float>();
-  return {out.begin(), out.end()};
-}
-double sqnr(const std::vector<float>& x, const std::vector<float>& y) {
-  double signal = 0, noise = 0;
-  for (std::size_t k = 0; k < x.size(); ++k) signal += x[k] * x[k], noise += (x[k] - y[k]) * (x[k] - y[k]);
-  return 10 * std::log10(signal / noise);
-}
-std::size_t count(const program& p, std::string_view op) {
-  std::size_t n = 0;
-  const module_graph& m = p.main();
-  for (const std::uint32_t i : m.order()) n += m[i].kind == instruction_kind::op && m[i].op.name() == op;
-  return n;
-}
+std::vector<float> run(const program& p) { return test::first_result(p, rows(99), eigen_target()); }
 std::size_t counted(const pass_note& note, std::string_view what) {
   for (const auto& e : note.counts.entries)
     if (e.name == what) return e.count;
@@ -99,11 +87,11 @@ TEST(smooth, planted_outliers_cost_less) {
 
 TEST(smooth, folds_into_what_makes_a_value) {
   const program p = outliers(false);
-  const std::size_t products = count(p, "mul");
+  const std::size_t products = count_of(p, "mul");
   const quantized_program folded = smoothed(p, channels_of(p));
-  EXPECT_EQ(count(folded.graph, "mul"), products + 1);  // the sum is after relu, which nothing folds through
+  EXPECT_EQ(count_of(folded.graph, "mul"), products + 1);  // the sum is after relu, which nothing folds through
   EXPECT_EQ(counted(folded.note, "folded"), 1u);
-  EXPECT_EQ(count(smoothed(p, channels_of(p), {.fold = false}).graph, "mul"), products + 2);
+  EXPECT_EQ(count_of(smoothed(p, channels_of(p), {.fold = false}).graph, "mul"), products + 2);
   const program read_twice = outliers(true);
   EXPECT_EQ(counted(smoothed(read_twice, channels_of(read_twice)).note, "folded"), 0u);
 }

@@ -2,6 +2,7 @@
 #include "kiln/graph/fold.hpp"
 #include "kiln/graph/literal_values.hpp"
 #include "kiln/graph/rewriter.hpp"
+#include "kiln/op/pointwise/convert.hpp"
 
 namespace kiln {
 
@@ -36,6 +37,17 @@ template <class R> constexpr std::optional<double> uniform_value(const R& r, val
   while (r.is_kind(v, op_kind::view)) v = r.input(v, 0);
   const literal* l = r.constant(v);
   return l ? uniform_value(*l) : std::nullopt;
+}
+
+/// The same of numbers that are stored in few bits and widened, as zero points are, before folding has done it.
+template <class R> constexpr std::optional<double> uniform_stored_value(const R& r, value_id v) {
+  const auto widens = [&](value_id x) {
+    if (!r.template get_if<op::convert>(x)) return false;
+    const dtype from = r.shape_of(r.input(x, 0)).type;
+    return is_integer(from) && size_of(from) <= 2 && size_of(r.shape_of(x).type) >= 4;
+  };
+  while (r.is_kind(v, op_kind::view) || widens(v)) v = r.input(v, 0);
+  return uniform_value(r, v);
 }
 
 /// A scalar of the value's dtype broadcast to its dims.

@@ -136,7 +136,7 @@ template <class Module> class integer_product_finder {
       const auto stored = [&](value_id x) { return r_.template get_if<op::convert>(x) ? r_.input(x, 0) : x; };
       numbers = stored(numbers);
       if (r_.template get_if<op::sub>(numbers)) {
-        const auto z = uniform_value(r_, stored(r_.input(numbers, 1)));
+        const auto z = uniform_stored_value(r_, r_.input(numbers, 1));
         if (!z) return std::nullopt;
         zero = *z;
         numbers = r_.input(numbers, 0);
@@ -216,10 +216,9 @@ template <class Module> class integer_product_finder {
     if (!(r_.shape_of(less).lens == lens)) less = r_.add(op::multibroadcast{lens}, {less});
     return r_.add(op::sub{}, {out, less});
   }
-  // A zero point that is known, perhaps a constant whose conversion is not folded yet.
+  // A zero point that is known.
   constexpr std::optional<double> known_zero(const left& a) const {
-    if (!a.zero) return 0.0;
-    return uniform_value(r_, r_.template get_if<op::convert>(a.zero) ? r_.input(a.zero, 0) : a.zero);
+    return a.zero ? uniform_stored_value(r_, a.zero) : 0.0;
   }
   // The byte that stands for 0, where it is known.
   constexpr std::optional<std::int64_t> padding_of(const left& a) const {

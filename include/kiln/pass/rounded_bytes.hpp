@@ -29,7 +29,8 @@ template <class R> class rounded_bytes {
     const double least = t == dtype::u8 ? 0 : -128, most = t == dtype::u8 ? 255 : 127;
     if (!whole(low, least, most) || !whole(high, least, most)) return false;
     value_id x = r_.input(v, 0);
-    if (r_.template get_if<op::add>(x) && whole(uniform_value(r_, r_.input(x, 1)), -255, 255)) x = r_.input(x, 0);
+    if (r_.template get_if<op::add>(x) && whole(uniform_stored_value(r_, r_.input(x, 1)), -255, 255))
+      x = r_.input(x, 0);
     return r_.template get_if<op::round>(x) != nullptr;
   }
   // Bytes that are read only to be floats again never become bytes: whole numbers of that size are the same in floats.
@@ -48,7 +49,7 @@ template <class R> class rounded_bytes {
     }
     double zero = 0;
     if (r_.template get_if<op::sub>(x) && r_.single_use(x)) {
-      const auto z = uniform_value(r_, r_.input(x, 1));
+      const auto z = uniform_stored_value(r_, r_.input(x, 1));
       if (!z) return;
       zero = *z;
       x = r_.input(x, 0);

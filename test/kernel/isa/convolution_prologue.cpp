@@ -36,8 +36,7 @@ void check_prologue(kiln::thread_pool& pool, const conv_problem& p, conv_method 
       dense{false, p.in_channels, p.input_pixels()};
   const auto w = random_values<T>(p.out_channels * p.depth(), 2);
   const convolution<T> conv(p, 3, method, from.layout(), to.layout(), true);
-  std::vector<T> weights(static_cast<std::size_t>(conv_weights_size<T>(p, method)));
-  pack_conv_weights(pool, p, method, weights.data(), w.data());
+  const std::vector<T> weights = packed_weights(pool, p, method, w);
   const auto scratch_size = static_cast<std::size_t>(conv.scratch_size());
   std::vector<T> scratch(scratch_size + 32, std::numeric_limits<T>::quiet_NaN());
   for (std::size_t i = scratch_size; i < scratch.size(); ++i) scratch[i] = T(5);
@@ -53,7 +52,7 @@ void check_prologue(kiln::thread_pool& pool, const conv_problem& p, conv_method 
           x = change.of(x, c);
         }
     const auto expected = naive(p, planes, w);
-    conv.run(pool, in.data(), weights.data(), out.data(), scratch.data(), no_conv_epilogue{}, &change.prologue);
+    run_plain(pool, conv, in.data(), weights.data(), out.data(), scratch.data(), &change.prologue);
     const double tolerance = (std::is_same_v<T, float> ? 1e-6 : 1e-14) * static_cast<double>(p.depth() + 1);
     std::size_t i = 0;
     for (std::int64_t n = 0; n < p.batch; ++n)

@@ -122,11 +122,10 @@ TYPED_TEST(depth_blocks_test, convolutions_have_the_same_bits_however_they_are_c
   for (const unsigned workers : {1U, 2U, 5U}) {
     kiln::thread_pool pool(workers);
     const convolution<T> c(p, workers, conv_method::nhwc_gemm, from, to);
-    std::vector<T> packed(static_cast<std::size_t>(conv_weights_size<T>(p, conv_method::nhwc_gemm))),
-        out(static_cast<std::size_t>(p.out_channels * p.output_pixels())),
+    const std::vector<T> packed = kiln::testing::packed_weights(pool, p, conv_method::nhwc_gemm, w);
+    std::vector<T> out(static_cast<std::size_t>(p.out_channels * p.output_pixels())),
         scratch(static_cast<std::size_t>(c.scratch_size()) + 16);
-    pack_conv_weights(pool, p, conv_method::nhwc_gemm, packed.data(), w.data());
-    c.run(pool, in.data(), packed.data(), out.data(), scratch.data());
+    kiln::testing::run_plain(pool, c, in.data(), packed.data(), out.data(), scratch.data());
     if (expected.empty()) expected = out;
     ASSERT_EQ(out, expected) << workers;
   }

@@ -106,10 +106,9 @@ TEST(winograd_1d, precision) {
     const auto expected = naive(p, in, w);
     kiln::thread_pool pool(1);
     const convolution<float> conv(p, 1, conv_method::winograd_1d);
-    std::vector<float> packed(static_cast<std::size_t>(conv_weights_size<float>(p, conv_method::winograd_1d)));
-    pack_conv_weights(pool, p, conv_method::winograd_1d, packed.data(), w.data());
+    const std::vector<float> packed = packed_weights(pool, p, conv_method::winograd_1d, w);
     std::vector<float> out(expected.size()), scratch(static_cast<std::size_t>(conv.scratch_size()));
-    conv.run(pool, in.data(), packed.data(), out.data(), scratch.data());
+    run_plain(pool, conv, in.data(), packed.data(), out.data(), scratch.data());
     double error = 0, greatest = 0;
     for (std::size_t i = 0; i < out.size(); ++i) {
       error = std::max(error, std::abs(static_cast<double>(out[i]) - expected[i]));

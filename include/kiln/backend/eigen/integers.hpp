@@ -1,7 +1,8 @@
 #pragma once
 #include "kiln/kernel/conv/problem.hpp"
-#include "kiln/kernel/int8/requantize.hpp"
+#include "kiln/kernel/int8/attention_problem.hpp"
 #include "kiln/kernel/pool/byte_problem.hpp"
+#include "kiln/pass/note.hpp"
 #include "kiln/runtime/kernel.hpp"
 
 namespace kiln::eigen {
@@ -71,6 +72,9 @@ struct integer_table {
   void (*requantize_matrices)(thread_pool& pool, const kernels::byte_matrices& p, std::int32_t* scratch,
                               const kernels::requantization& how, std::byte* const* results,
                               const std::byte* const* addends) = nullptr;
+
+  std::int64_t (*attention_scratch)(const kernels::byte_attention& p, unsigned workers) = nullptr;
+  void (*attend)(thread_pool& pool, const kernels::byte_attention& p, std::int32_t* scratch) = nullptr;
 };
 
 /// The table of the level that the dynamic loader picked, for this processor.
@@ -83,6 +87,12 @@ kernels::pooling_problem pooling_problem_of(const op::pooling& attributes, const
 std::unique_ptr<kernel> lower_integers(const kernel_request& r);
 /// Products of bytes whose operands both vary, and their epilogue.
 std::unique_ptr<kernel> lower_byte_matrices(const kernel_request& r);
+
+/// Makes one instruction of two products of bytes that both vary and the softmax between them: `fused`, whose body is
+/// those three, where kernels compute them together (extents are constants, scales one number each).
+pass_note fuse_byte_attention(program& p);
+/// What that pass made; null for others.
+std::unique_ptr<kernel> lower_byte_attention(const kernel_request& r);
 
 /// The greatest bytes of windows; null for others.
 std::unique_ptr<kernel> lower_byte_pooling(const kernel_request& r);

@@ -110,16 +110,14 @@ void copy_floats(typename Machine::left* out, const std::byte* from, const byte_
   constexpr std::int64_t size = 16 * 1024, slack = native_lanes<float>;
   alignas(64) std::uint8_t part[size + slack];
   const auto* const bytes = reinterpret_cast<const std::byte*>(part);
-  const auto write = [&](std::int64_t at, const std::byte* of, std::int64_t count) {
-    x.floats->write(part + at, reinterpret_cast<const float*>(of), count);
-  };
   if (x.channel == std::ptrdiff_t{sizeof(float)}) {  // runs of channels
     const bool adjacent = x.axis[2] == channels * x.channel || width == 1;
     const std::int64_t run = adjacent ? width * channels : channels;
     for (std::int64_t i = 0; i < width * channels; i += run)
       for (std::int64_t k = 0; k < run; k += size) {
         const std::int64_t count = std::min(size, run - k);
-        write(0, from + i / channels * x.axis[2] + k * x.channel, count);
+        const std::byte* const of = from + i / channels * x.axis[2] + k * x.channel;
+        x.floats->write(part, reinterpret_cast<const float*>(of), count);
         copy_left<Machine>(out + i + k, bytes, 1, count, x.is_signed);
       }
     return;
@@ -130,7 +128,8 @@ void copy_floats(typename Machine::left* out, const std::byte* from, const byte_
   for (std::int64_t i = 0; i < width; i += each)
     for (std::int64_t c0 = 0; c0 < channels; c0 += deep) {
       const std::int64_t wide = std::min(each, width - i), some = std::min(deep, channels - c0);
-      for (std::int64_t c = 0; c < some; ++c) write(c * each, from + (c0 + c) * x.channel + i * x.axis[2], wide);
+      x.floats->write_rows(part, each, reinterpret_cast<const float*>(from + c0 * x.channel + i * x.axis[2]),
+                           x.channel / static_cast<std::ptrdiff_t>(sizeof(float)), some, wide);
       if (some == channels && channels > 1)
         copy_planes<Machine>(out + i * channels, bytes, each, channels, wide, x.is_signed);
       else

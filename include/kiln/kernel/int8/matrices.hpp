@@ -24,6 +24,113 @@ template <class Finish> struct shifted_rows {
   }
 };
 
+/// Some columns of a right operand of bytes, packed by the worker that multiplies by them.
+template <class Machine> class packed_columns {
+  static constexpr std::int64_t lanes = native_lanes<std::int32_t>, width = register_tile<std::int32_t>::width;
+
+ public:
+  /// 32-bit elements that so many columns of so many words take.
+  static constexpr std::int64_t size(std::int64_t words, std::int64_t cols) {
+    return (words + 1) * round_up(cols, lanes);
+  }
+  packed_columns(const byte_matrices& p, std::int32_t* memory)
+      : p_(p), words_(integer_words<Machine>(p.k)), sums_(memory) {}
+
+  /// Packs columns [col0, col0 + cols) of a matrix, and sums them where the left operand has a zero point.
+  void pack(std::int64_t matrix, std::int64_t col0, std::int64_t cols) {
+    col0_ = col0, cols_ = cols, panels_ = sums_ + round_up(cols, lanes);
+    const std::int32_t a_zero = p_.a_zero + (p_.a_signed ? Machine::offset : 0);  // as the machine holds it
+    has_sums_ = a_zero != 0;
+    for (std::int64_t col = 0; col < cols; col += width) {
+      const bytes_of_panel from{
+          p_.b[matrix] + (col0 + col) * p_.b_col, p_.b_row, p_.b_col, p_.k, std::min(width, cols - col), p_.b_signed};
+      pack_byte_panel<Machine>(panel(col), width_at(col), from);
+      if (has_sums_) sum_panel_columns<Machine>(sums_ + col, panel(col), width_at(col), words_, -a_zero);
+    }
+  }
+  /// Multiplies rows [row0, row0 + rows) by them; `finish` takes the tiles.
+  template <class Finish>
+  void multiply(const std::byte* const* row, std::int64_t row0, std::int64_t rows, const Finish& finish) const {
+    const std::ptrdiff_t at_first = 0;
+    const integer_runs runs{&at_first, 1, words_};
+    for (std::int64_t col = 0; col < cols_; col += width)
+      even_blocks(rows, register_tile<std::int32_t>::rows).each([&](std::int64_t first, int count) {
+        find_integer_tile<Machine, Finish>(count, static_cast<int>(width_at(col) / lanes))(
+            runs, row + first, panel(col), width_at(col), has_sums_ ? sums_ + col : nullptr, finish, row0 + first,
+            col0_ + col, static_cast<int>(std::min(width_at(col), cols_ - col)));
+      });
+  }
+
+ private:
+  std::int64_t width_at(std::int64_t col) const { return panel_width<std::int32_t>(col, cols_); }
+  std::int32_t* panel(std::int64_t col) const { return panels_ + col * words_; }
+
+  const byte_matrices& p_;
+  std::int64_t words_, col0_ = 0, cols_ = 0;
+  std::int32_t *sums_, *panels_ = nullptr;
+  bool has_sums_ = false;
+};
+
+/// Up to `integer_task_rows` rows of a left operand as a machine reads them, and what is added to their sums.
+template <class Machine> class byte_rows {
+  using left = typename Machine::left;
+  static constexpr std::int64_t lanes = native_lanes<std::int32_t>;
+
+ public:
+  /// Elements of a copied row.
+  static constexpr std::int64_t copied_row(std::int64_t words) { return round_up(words, lanes) * Machine::depth; }
+  /// 32-bit elements that so many copied rows take.
+  static constexpr std::int64_t size(std::int64_t words, std::int64_t rows) { return rows * round_up(words, lanes); }
+
+  byte_rows(const byte_matrices& p, std::int32_t* memory)
+      : p_(p),
+        words_(integer_words<Machine>(p.k)),
+        in_place_(sizeof(left) == 1 && !p.a_signed && p.a_col == 1 && p.k % Machine::depth == 0),
+        copied_(reinterpret_cast<left*>(memory)),
+        b_zero_(p.b_zero - (p.b_signed ? 0 : unsigned_right_offset)) {}
+
+  /// Where row r is copied to.
+  left* copied(std::int64_t r) const { return copied_ + r * copied_row(words_); }
+  /// Row r was written there: `k` elements, which are filled up to whole words.
+  void take_copied(std::int64_t r) {
+    std::fill_n(copied(r) + p_.k, round_up(p_.k, Machine::depth) - p_.k, left(0));
+    take(r, reinterpret_cast<const std::byte*>(copied(r)));
+  }
+  /// Reads rows [row0, row0 + rows) of a matrix.
+  void read(std::int64_t matrix, std::int64_t row0, std::int64_t rows) {
+    for (std::int64_t r = 0; r < rows; ++r) {
+      const std::byte* const from = p_.a[matrix] + (row0 + r) * p_.a_row;
+      if (in_place_) {
+        take(r, from);
+        continue;
+      }
+      copy_left<Machine>(copied(r), from, p_.a_col, p_.k, p_.a_signed);
+      take_copied(r);
+    }
+  }
+  const std::byte* const* addresses() const { return row_; }
+  /// Null where nothing is added.
+  const std::int32_t* shift() const { return b_zero_ != 0 ? shift_ : nullptr; }
+
+ private:
+  void take(std::int64_t r, const std::byte* at) {
+    row_[r] = at;
+    if (b_zero_ == 0) return;
+    const std::int32_t a_zero = p_.a_zero + (p_.a_signed ? Machine::offset : 0);
+    const auto whole_depth = static_cast<std::uint32_t>(p_.k) * static_cast<std::uint32_t>(a_zero);
+    shift_[r] =
+        static_cast<std::int32_t>((whole_depth - sum_left<Machine>(at, words_)) * static_cast<std::uint32_t>(b_zero_));
+  }
+
+  const byte_matrices& p_;
+  std::int64_t words_;
+  bool in_place_;
+  left* copied_;
+  std::int32_t b_zero_;  // as the machine holds it
+  const std::byte* row_[integer_task_rows];
+  std::int32_t shift_[integer_task_rows];
+};
+
 /// How a batch of products is divided: a task packs some columns of one matrix and multiplies some rows by them.
 template <class Machine> struct byte_matrix_tasks {
   static constexpr std::int64_t lanes = native_lanes<std::int32_t>, width = register_tile<std::int32_t>::width;
@@ -45,11 +152,10 @@ template <class Machine> struct byte_matrix_tasks {
   }
   std::int64_t tasks(const byte_matrices& p) const { return p.batch * column_tasks * row_tasks; }
 
-  // 32-bit elements of a worker's memory: sums of a task's columns and its panels, rows and what is added to their
-  // sums, and the sums of a task that keeps them.
-  std::int64_t panels() const { return (words + 1) * cols; }
-  std::int64_t left() const { return integer_task_rows * round_up(words, lanes); }
-  std::int64_t all() const { return panels() + left() + 64 + integer_task_rows * (integer_task_cols + lanes); }
+  // 32-bit elements of a worker's memory: a task's columns, its rows, and the sums of a task that keeps them.
+  std::int64_t columns_size() const { return packed_columns<Machine>::size(words, cols); }
+  std::int64_t rows_size() const { return byte_rows<Machine>::size(words, integer_task_rows); }
+  std::int64_t all() const { return columns_size() + rows_size() + integer_task_rows * (integer_task_cols + lanes); }
 };
 
 /// 32-bit elements of scratch for `workers` workers.
@@ -63,64 +169,27 @@ template <class Machine> std::int64_t byte_matrices_scratch(const byte_matrices&
 template <class Machine, class FinishOf, class Done>
 void multiply_byte_matrices(thread_pool& pool, const byte_matrices& p, std::int32_t* scratch, FinishOf&& finish_of,
                             Done&& done) {
-  using left = typename Machine::left;
   if (p.m <= 0 || p.n <= 0 || p.batch <= 0) return;
-  constexpr std::int64_t width = register_tile<std::int32_t>::width;
   const byte_matrix_tasks<Machine> tasks(p, pool.size());
-  const std::int64_t words = tasks.words;
-  const bool in_place = sizeof(left) == 1 && !p.a_signed && p.a_col == 1 && p.k % Machine::depth == 0;
-  // as the machine holds them
-  const std::int32_t a_zero = p.a_zero + (p.a_signed ? Machine::offset : 0),
-                     b_zero = p.b_zero - (p.b_signed ? 0 : unsigned_right_offset);
-  const std::ptrdiff_t at_first = 0;
-  const integer_runs runs{&at_first, 1, words};
   pool.parallel_for(tasks.tasks(p), [&](std::int64_t task, unsigned worker) {
-    std::int32_t* const column_sums = scratch + worker * tasks.all();
-    std::int32_t* const panels = column_sums + tasks.cols;
-    auto* const copied = reinterpret_cast<left*>(column_sums + tasks.panels());
-    std::int32_t* const shift = column_sums + tasks.panels() + tasks.left();
-    std::int32_t* const sums = shift + 64;
+    std::int32_t* const own = scratch + worker * tasks.all();
+    std::int32_t* const sums = own + tasks.columns_size() + tasks.rows_size();
     const std::int64_t matrix = task / (tasks.column_tasks * tasks.row_tasks), part = task / tasks.row_tasks;
     const std::int64_t col0 = part % tasks.column_tasks * tasks.cols, cols = std::min(tasks.cols, p.n - col0);
     const std::int64_t first_row = task % tasks.row_tasks * tasks.rows,
                        last_row = std::min(first_row + tasks.rows, p.m);
     if (first_row >= last_row) return;
-    const auto width_at = [&](std::int64_t col) { return panel_width<std::int32_t>(col, cols); };
-    const auto panel_at = [&](std::int64_t col) { return panels + col * words; };
-    for (std::int64_t col = 0; col < cols; col += width) {
-      const bytes_of_panel from{p.b[matrix] + (col0 + col) * p.b_col, p.b_row,   p.b_col, p.k,
-                                std::min(width, cols - col),          p.b_signed};
-      pack_byte_panel<Machine>(panel_at(col), width_at(col), from);
-      if (a_zero != 0) sum_panel_columns<Machine>(column_sums + col, panel_at(col), width_at(col), words, -a_zero);
-    }
-    const auto whole_depth = static_cast<std::uint32_t>(p.k) * static_cast<std::uint32_t>(a_zero);
+    packed_columns<Machine> columns(p, own);
+    columns.pack(matrix, col0, cols);
+    byte_rows<Machine> left(p, own + tasks.columns_size());
     const std::int64_t chunks = ceil_div(last_row - first_row, integer_task_rows),
                        chunk = ceil_div(last_row - first_row, chunks);
     for (std::int64_t row0 = first_row; row0 < last_row; row0 += chunk) {
       const std::int64_t rows = std::min(chunk, last_row - row0);
-      const std::byte* row[integer_task_rows];
-      for (std::int64_t r = 0; r < rows; ++r) {
-        const std::byte* const from = p.a[matrix] + (row0 + r) * p.a_row;
-        row[r] = from;
-        if (!in_place) {
-          left* const to = copied + r * round_up(words, tasks.lanes) * Machine::depth;
-          copy_left<Machine>(to, from, p.a_col, p.k, p.a_signed);
-          std::fill_n(to + p.k, round_up(p.k, Machine::depth) - p.k, left(0));
-          row[r] = reinterpret_cast<const std::byte*>(to);
-        }
-        if (b_zero != 0)
-          shift[r] = static_cast<std::int32_t>((whole_depth - sum_left<Machine>(row[r], words)) *
-                                               static_cast<std::uint32_t>(b_zero));
-      }
+      left.read(matrix, row0, rows);
       const auto finish = finish_of(matrix, row0, col0, sums);
-      using Finish = shifted_rows<std::remove_cv_t<decltype(finish)>>;
-      const Finish shifted{finish, b_zero != 0 ? shift : nullptr, row0};
-      for (std::int64_t col = 0; col < cols; col += width)
-        even_blocks(rows, register_tile<std::int32_t>::rows).each([&](std::int64_t first, int count) {
-          find_integer_tile<Machine, Finish>(count, static_cast<int>(width_at(col) / tasks.lanes))(
-              runs, row + first, panel_at(col), width_at(col), a_zero != 0 ? column_sums + col : nullptr, shifted,
-              row0 + first, col0 + col, static_cast<int>(std::min(width_at(col), cols - col)));
-        });
+      columns.multiply(left.addresses(), row0, rows,
+                       shifted_rows<std::remove_cv_t<decltype(finish)>>{finish, left.shift(), row0});
       done(finish, matrix, row0, rows, col0, cols);
     }
   });

@@ -6,6 +6,7 @@
 #include "kiln/core/math/basic.hpp"
 #include "kiln/kernel/int8/problem.hpp"
 #include "kiln/kernel/simd/vector.hpp"
+#include "kiln/op/pointwise/gelu.hpp"
 
 namespace kiln::kernels {
 
@@ -68,8 +69,8 @@ struct byte_rounding {
 };
 
 /// What becomes of the sums of an integer GEMM, in registers: y = sum * scale + bias; y = rounded(y) * a scale; y +=
-/// a second bias; y += an addend; y = the greater of y and 0; then the result is y, rounded(y) * a scale or the bytes
-/// nearest to y. Each part but the scale is optional.
+/// a second bias; y += an addend; y = gelu(y); y = the greater of y and 0; then the result is y, rounded(y) * a scale
+/// or the bytes nearest to y. Each part but the scale is optional.
 struct requantization {
   enum class kind : std::uint8_t { none, unsigned_bytes, signed_bytes, floats };
 
@@ -81,6 +82,8 @@ struct requantization {
   kind addend_kind = kind::none;
   std::int32_t addend_zero = 0;  ///< bytes: (stored - zero) * scale
   float addend_scale = 1;
+  enum class curve : std::uint8_t { none, gelu, gelu_of_tanh };
+  curve activation = curve::none;
   bool rectifies = false;
   kind result_kind = kind::floats;
   bool rounds_floats = false;  ///< a result of floats is rounded(y) * its scale
@@ -100,6 +103,7 @@ struct requantization {
     if (rounds) round_floats(y, first);
     if (late_bias) add_columns(y, late_bias + col0);
     if (addend_kind != kind::none) add(y, row0, col0, cols);
+    if (activation != curve::none) activate(y);
     if (rectifies) each(y, [](native_vec<float> v) { return elementary::greater(native_vec<float>{}, v); });
     if (result_kind != kind::floats) return store_bytes(y, row0, col0, cols);
     if (rounds_floats) round_floats(y, last);
@@ -142,6 +146,18 @@ struct requantization {
         y, [&to](floats v) __attribute__((always_inline)) {
           return (to.rounded(v) - broadcast<floats>(byte_rounding::low_bits)) * broadcast<floats>(to.again);
         });
+  }
+  // Out of line: one text of so many instructions serves all tiles.
+  [[gnu::noinline]] static void gelu(floats* y, int count, bool of_tanh) {
+    for (int i = 0; i < count; ++i) y[i] = of_tanh ? op::gelu{true}(y[i]) : op::gelu{false}(y[i]);
+  }
+  template <int Rows, int Vectors> KILN_FN void activate(floats (&y)[Rows][Vectors]) const {
+    floats copy[Rows * Vectors];
+#pragma GCC unroll 64
+    for (int i = 0; i < Rows * Vectors; ++i) copy[i] = y[i / Vectors][i % Vectors];
+    gelu(copy, Rows * Vectors, activation == curve::gelu_of_tanh);
+#pragma GCC unroll 64
+    for (int i = 0; i < Rows * Vectors; ++i) y[i / Vectors][i % Vectors] = copy[i];
   }
   // Whether vector v of a tile is whole.
   template <int Vectors> static constexpr bool whole(int v, int cols) {

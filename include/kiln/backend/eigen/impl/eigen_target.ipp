@@ -83,6 +83,7 @@ target_passes eigen_target::passes() const {
   static constexpr named_pass<program> fuse[] = {
       {"fuse_prologue", [](program& p) { return fuse_prologue(p); }},
       {"fuse_quantization", [](program& p) { return fuse_quantization(p); }},
+      {"fuse_byte_attention", [](program& p) { return eigen::fuse_byte_attention(p); }},
       {"fuse_stored_weights", [](program& p) { return fuse_stored_weights(p); }},
       {"fuse_stored_keys", [](program& p) { return fuse_stored_keys(p); }},
   };
@@ -109,12 +110,12 @@ lower::layout_role eigen_target::role(const program& whole, const basic_instruct
 std::unique_ptr<kernel> eigen_target::make_kernel(const kernel_request& request) const {
   using lower = std::unique_ptr<kernel> (*)(const kernel_request&);
   // Means of whole images are rows, too, but `lower_window` reads NHWC in order: it comes first.
-  constexpr lower families[] = {eigen::lower_window,        eigen::lower_byte_pooling, eigen::lower_rows,
-                                eigen::lower_dot,           eigen::lower_convolution,  eigen::lower_integers,
-                                eigen::lower_byte_matrices, eigen::lower_quantized,    eigen::lower_attention,
-                                eigen::lower_gather,        eigen::lower_recurrent,    eigen::lower_deconvolution,
-                                eigen::lower_placement,     eigen::lower_arg_extreme,  eigen::lower_product,
-                                eigen::lower_squares,       eigen::lower_fourier};
+  constexpr lower families[] = {eigen::lower_window,        eigen::lower_byte_pooling,   eigen::lower_rows,
+                                eigen::lower_dot,           eigen::lower_convolution,    eigen::lower_integers,
+                                eigen::lower_byte_matrices, eigen::lower_byte_attention, eigen::lower_quantized,
+                                eigen::lower_attention,     eigen::lower_gather,         eigen::lower_recurrent,
+                                eigen::lower_deconvolution, eigen::lower_placement,      eigen::lower_arg_extreme,
+                                eigen::lower_product,       eigen::lower_squares,        eigen::lower_fourier};
   for (lower family : families)
     if (auto made = family(request)) return made;
   return nullptr;

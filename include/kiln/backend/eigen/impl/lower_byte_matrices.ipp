@@ -1,6 +1,6 @@
+#include "kiln/backend/eigen/impl/byte_operands.hpp"
 #include "kiln/backend/eigen/impl/requantization_form.hpp"
 #include "kiln/backend/eigen/rows.hpp"
-#include "kiln/op/quant/integer_dot.hpp"
 #include "kiln/runtime/thread_pool.hpp"
 
 namespace kiln::eigen {
@@ -92,19 +92,6 @@ class byte_matrices_kernel final : public kernel {
     for (const std::size_t i : body_.epilogue_inputs) operands.push_back(in[i]);
     return operands;
   }
-  // The first element of each matrix of a batch.
-  static void find_matrices(const tensor& t, const tensor& out, std::byte** to) {
-    const ints batch(std::span<const std::int64_t>(out.lens.data(), out.rank() - 2));
-    ints at(batch.size(), 0);
-    const auto width = static_cast<std::int64_t>(size_of(t.type));
-    do {
-      std::int64_t offset = 0;
-      for (std::size_t d = 0; d < at.size(); ++d) offset += t.lens[d] == 1 ? 0 : at[d] * t.strides[d];
-      *to++ = t.data + offset * width;
-    } while (next_index(at, batch));
-  }
-  static bool has_rows(const tensor& t) { return t.strides.back() == 1 || t.lens.back() == 1; }
-
   // What a run needs beside its operands, by its sizes: the workers' memory comes first in the scratch memory.
   struct places {
     kernels::byte_matrices problem;
@@ -113,16 +100,7 @@ class byte_matrices_kernel final : public kernel {
 
     places(const byte_matrices_kernel& k, std::span<const tensor> in, const tensor& out, unsigned threads) {
       const tensor &a = in[k.body_.operands[0]], &b = in[k.body_.operands[1]];
-      const std::size_t rank = out.rank();
-      const auto& op = *k.body_.op.get_if<op::integer_dot>();
-      problem.m = out.lens[rank - 2], problem.n = out.lens[rank - 1], problem.k = a.lens[rank - 1];
-      problem.batch = 1;
-      for (std::size_t d = 0; d + 2 < rank; ++d) problem.batch *= out.lens[d];
-      problem.a_row = a.strides[rank - 2], problem.a_col = a.lens[rank - 1] == 1 ? 1 : a.strides[rank - 1];
-      problem.b_row = b.strides[rank - 2], problem.b_col = b.strides[rank - 1];
-      problem.a_signed = a.type == dtype::i8, problem.b_signed = b.type == dtype::i8;
-      problem.a_zero = static_cast<std::int32_t>(op.left_zero);
-      problem.b_zero = static_cast<std::int32_t>(op.right_zero);
+      problem = problem_of(*k.body_.op.get_if<op::integer_dot>(), a, b, out);
       const auto take = [&](std::int64_t n) {
         const std::size_t at = bytes;
         bytes += (static_cast<std::size_t>(n) + 63) / 64 * 64;

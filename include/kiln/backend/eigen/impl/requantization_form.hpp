@@ -68,6 +68,7 @@ class requantization_finder {
     if (!ended && next<op::add>()) {
       if (!read_addend()) return std::nullopt;
     }
+    if (!ended && form_.how.addend_kind == kind::none) read_activation();
     if (!ended && form_.how.addend_kind != kind::floats) {
       auto last = read_rounding();
       if (last && last->bytes) {
@@ -160,6 +161,13 @@ class requantization_finder {
     std::vector<float> bias = of_columns(*other(*user));
     if (!bias.empty()) step();
     return bias;
+  }
+  void read_activation() {
+    const auto user = next<op::gelu>();
+    if (!user) return;
+    using curve = kernels::requantization::curve;
+    form_.how.activation = m_[*user].op.get_if<op::gelu>()->tanh_approximation ? curve::gelu_of_tanh : curve::gelu;
+    step();
   }
   // Whether a value is a run's floats, which may be numbers for the columns.
   bool varies(value_id v) const {

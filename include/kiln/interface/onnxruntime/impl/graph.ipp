@@ -113,7 +113,11 @@ class graph_reader {
   void read_attribute(const OrtOpAttr* from, std::vector<onnx::attribute>& to) {
     onnx::attribute a;
     a.name = ort_.get<const char*>(api::attribute_name, from);
-    const auto type = ort_.get<attribute_type>(api::attribute_type_of, from);
+    auto type = attribute_type::undefined;
+    if (OrtStatus* const status = ort_.try_call(api::attribute_type_of, from, &type)) {
+      ort_.call(api::release_status, status);  // a type (Optional's), which the interface does not show
+      type = attribute_type::undefined;
+    }
     std::size_t bytes = 0;
     switch (type) {
       case attribute_type::integer:

@@ -1,4 +1,5 @@
 #include "kiln/backend/eigen/integers.hpp"
+#include "kiln/kernel/int8/attention.hpp"
 #include "kiln/kernel/int8/image.hpp"
 #include "kiln/kernel/int8/matrices.hpp"
 #include "kiln/kernel/int8/product.hpp"
@@ -134,6 +135,8 @@ constexpr integer_table table_of{
     .matrices_scratch = byte_matrices_scratch<Machine>,
     .multiply_matrices = multiply_matrices<Machine>,
     .requantize_matrices = requantize_matrices<Machine>,
+    .attention_scratch = byte_attention_scratch<Machine>,
+    .attend = attend_to_bytes<Machine>,
 };
 
 }  // namespace

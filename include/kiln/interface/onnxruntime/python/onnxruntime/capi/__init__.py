@@ -1,0 +1,1 @@
+"""The parts of the package; programs reach `onnxruntime_pybind11_state` for its exceptions."""
