@@ -297,7 +297,9 @@ struct context_files {
   }
 };
 
-TEST_F(plugin, contexts_run_without_the_nodes_they_were_made_of) {
+using ep_context = plugin;
+
+TEST_F(ep_context, contexts_run_without_the_nodes_they_were_made_of) {
   const plugin_host host;
   for (const char* embed : {"0", "1"}) {
     SCOPED_TRACE(embed);
@@ -309,7 +311,7 @@ TEST_F(plugin, contexts_run_without_the_nodes_they_were_made_of) {
   }
 }
 
-TEST_F(plugin, contexts_of_others_and_of_other_machines_are_refused) {
+TEST_F(ep_context, contexts_of_others_and_of_other_machines_are_refused) {
   const plugin_host host;
   const auto fault_of = [&](const context_files& files) -> std::string {
     try {
@@ -332,7 +334,7 @@ TEST_F(plugin, contexts_of_others_and_of_other_machines_are_refused) {
   EXPECT_NE(fault_of(files), "");  // nobody runs it
 }
 
-TEST_F(plugin, says_whether_a_compiled_model_runs_here) {
+TEST_F(ep_context, says_whether_a_compiled_model_runs_here) {
   const auto here = named_target("cpu");
   const std::string info = ort::compatibility_info(*here);
   EXPECT_EQ(ort::judge_compatibility(info, *here), ort::compatibility::optimal);

@@ -3,7 +3,8 @@
 //
 //     session_creation [--rounds N] MODEL.onnx...
 //
-// Exit status 77 where ONNX Runtime is not in the build tree (cmake/peer.sh).
+// What the plugin says goes to standard error. Exit status 77 where ONNX Runtime is not in the build tree
+// (cmake/peer.sh).
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -28,11 +29,15 @@ template <class Make> double time_ms(Make&& make) {
   return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - from).count();
 }
 
+void print_line(void*, peer::ort::severity, const char*, const char*, const char*, const char* message) {
+  if (std::string_view(message).starts_with("kiln: ")) fmt::print(stderr, "{}\n", message);
+}
+
 }  // namespace
 
 int main(int count, char** words) {
   if (!peer::library()) return fmt::print(stderr, "SKIPPED: ONNX Runtime is not in build/peer\n"), 77;
-  const peer::plugin_host host;
+  const peer::plugin_host host(print_line);
   const fs::path cache = fs::temp_directory_path() / "kiln_session_creation";
   int rounds = 5, first = 1;
   if (count > 2 && std::string_view(words[1]) == "--rounds") rounds = std::stoi(words[2]), first = 3;

@@ -1,5 +1,7 @@
 #include "kiln/onnx/fingerprint.hpp"
 
+#include <algorithm>
+
 #include "kiln/runtime/content_hash.hpp"
 
 namespace kiln::onnx {
@@ -29,7 +31,11 @@ class model_hash {
       for (const value_info& v : *list) add(v);
     }
     add_number(graph_, g.initializers.size());
-    for (const tensor& t : g.initializers) add(t);
+    // their order says nothing, and ONNX Runtime's is another each time
+    std::vector<const tensor*> by_name;
+    for (const tensor& t : g.initializers) by_name.push_back(&t);
+    std::sort(by_name.begin(), by_name.end(), [](const tensor* a, const tensor* b) { return a->name < b->name; });
+    for (const tensor* t : by_name) add(*t);
     add(g.nodes);
   }
   void add(const function& f) {
@@ -91,7 +97,9 @@ fingerprint fingerprint_of(const model& m, thread_pool& pool) {
   hash.add(m.main);
   for (const function& f : m.functions) hash.add(f);
   std::string operator_sets;
-  for (const auto& [domain, version] : m.versions)
+  opsets versions = m.versions;
+  std::sort(versions.begin(), versions.end());
+  for (const auto& [domain, version] : versions)
     operator_sets +=
         (operator_sets.empty() ? "" : ", ") + (domain.empty() ? "ai.onnx" : domain) + " " + std::to_string(version);
   return hash.take(std::move(operator_sets));

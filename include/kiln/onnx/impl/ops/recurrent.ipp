@@ -44,6 +44,9 @@ const known_function& function_named(const node_context& c, std::string name) {
 std::vector<op::recurrent> read_cells(const node_context& c, cell_kind kind, std::size_t directions) {
   std::vector<std::string> names(c.texts("activations").begin(), c.texts("activations").end());
   const std::size_t each = static_cast<std::size_t>(kind) + 1;
+  // the schema's default of RNN is for two directions, and runtimes that state it do so for one as well
+  if (kind == cell_kind::plain && directions == 1 && names == std::vector<std::string>{"Tanh", "Tanh"})
+    names.pop_back();
   if (names.empty())
     for (std::size_t d = 0; d < directions; ++d)
       for (std::size_t k = 0; k < each; ++k) names.push_back(kind != cell_kind::plain && k == 0 ? "sigmoid" : "tanh");
