@@ -114,6 +114,8 @@ def compare_pages():
     for en, zh in zip(headings(english), headings(chinese)):
         level, name = en.split(" ", 1)
         check(zh.startswith(level + " ") and (zh.endswith(f"({name})") or zh == en), f"'{zh}' is not the heading '{en}'")
+    points = [len(re.findall(r"(?m)^- \*\*", t)) for t in (english, chinese)]
+    check(points[0] == points[1], f"{points[0]} points in English, {points[1]} in Chinese: one page fell behind")
     blocks = [[m.groups() for m in BLOCK.finditer(t)] for t in (english, chinese)]
     if FIX and len(blocks[0]) == len(blocks[1]):
         parts = iter(blocks[0])

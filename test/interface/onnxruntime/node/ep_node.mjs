@@ -11,7 +11,7 @@ const require = createRequire(import.meta.url);
 const [, , peer, folder] = process.argv;
 const ort = require(`${peer}/onnxruntime-node`);
 const { register } = require(folder);
-register(ort);
+register(ort, isMainThread ? 50 : 200);
 const DIGITS = 'examples/models/digits/model.onnx';
 const kiln = { executionProviders: ['kiln', 'cpu'], logSeverityLevel: 3 };
 const cpu = { executionProviders: ['cpu'], logSeverityLevel: 3 };
@@ -69,6 +69,13 @@ const tests = {
     await session.release();
     await assert.rejects(session.run({ [input]: ramp('float32', [1, ...rest]) }), /released/);
     await session.release();
+  },
+
+  // a session that names no provider: the priority decides whose it is
+  async by_default() {
+    const session = await ort.InferenceSession.create(DIGITS, { logSeverityLevel: 3 });
+    const ours = (await ort.InferenceSession.create(DIGITS, kiln)).handler.constructor;
+    assert.equal(session.handler instanceof ours, !isMainThread);
   },
 
   async from_bytes() {
@@ -221,4 +228,5 @@ if (isMainThread) {
   }
 } else {
   await tests.digits();
+  await tests.by_default();
 }

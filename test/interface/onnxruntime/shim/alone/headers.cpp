@@ -1,6 +1,11 @@
 // kiln's headers of ONNX Runtime: every kind of call that they wrap, through the stock library.
 #include "help.hpp"
 
+#include <cpu_provider_factory.h>
+#include <onnxruntime/core/session/onnxruntime_cxx_api.h>
+#include <onnxruntime_run_options_config_keys.h>
+#include <onnxruntime_session_options_config_keys.h>
+
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -50,10 +55,23 @@ void values() {
   items.push_back(Ort::Value::CreateTensor<float>(memory, data, 6, shape, 2));
   const Ort::Value sequence = Ort::Value::CreateSequence(items);
   CHECK(sequence.GetCount() == 2 && sequence.GetTypeInfo().GetONNXType() == ONNX_TYPE_SEQUENCE);
-  CHECK(sequence.GetTypeInfo().GetSequenceElementType().GetTensorTypeAndShapeInfo().GetElementType() ==
-        ONNX_TENSOR_ELEMENT_DATA_TYPE_FLOAT);
+  CHECK(sequence.GetTypeInfo()
+            .GetSequenceTypeInfo()
+            .GetSequenceElementType()
+            .GetTensorTypeAndShapeInfo()
+            .GetElementType() == ONNX_TENSOR_ELEMENT_DATA_TYPE_FLOAT);
   CHECK(sequence.GetValue(1, allocator).GetTensorData<float>()[3] == 3);
   CHECK(!refusal([&] { sequence.GetTensorData<float>(); }).empty());
+
+  const std::int64_t keys[] = {1, 2};
+  const std::int64_t two[] = {2};
+  const Ort::Value map =
+      Ort::Value::CreateMap(Ort::Value::CreateTensor<std::int64_t>(memory, const_cast<std::int64_t*>(keys), 2, two, 1),
+                            Ort::Value::CreateTensor<float>(memory, data, 2, two, 1));
+  CHECK(map.GetTypeInfo().GetMapTypeInfo().GetMapKeyType() == ONNX_TENSOR_ELEMENT_DATA_TYPE_INT64);
+  CHECK(map.GetTypeInfo().GetMapTypeInfo().GetMapValueType().GetTensorTypeAndShapeInfo().GetElementType() ==
+        ONNX_TENSOR_ELEMENT_DATA_TYPE_FLOAT);
+  CHECK(map.GetValue(0, allocator).GetTensorData<std::int64_t>()[1] == 2);
 
   Ort::MemoryAllocation bytes = allocator.GetAllocation(100);
   CHECK(bytes.get() && bytes.size() == 100 && allocator.GetInfo().GetAllocatorName() == "Cpu");
@@ -77,14 +95,15 @@ void options() {
   so.SetIntraOpNumThreads(2).SetInterOpNumThreads(1).SetExecutionMode(ORT_SEQUENTIAL);
   so.SetGraphOptimizationLevel(ORT_ENABLE_ALL).EnableMemPattern().DisableMemPattern();
   so.EnableCpuMemArena().DisableCpuMemArena().SetLogId("id").SetLogSeverityLevel(3).SetLogVerbosityLevel(0);
-  so.SetDeterministicCompute(true).DisableProfiling().AddConfigEntry("session.set_denormal_as_zero", "1");
+  so.SetDeterministicCompute(true).DisableProfiling().AddConfigEntry(kOrtSessionOptionsConfigSetDenormalAsZero, "1");
   CHECK(so.HasConfigEntry("session.set_denormal_as_zero") && !so.HasConfigEntry("nothing"));
   const Ort::SessionOptions copy = so.Clone();
   CHECK(copy.GetConfigEntry("session.set_denormal_as_zero") == "1");
   CHECK(copy.GetConfigEntryOrDefault("nothing", "else") == "else");
 
   Ort::RunOptions how;
-  how.SetRunTag("tag").SetRunLogSeverityLevel(3).SetRunLogVerbosityLevel(1).AddConfigEntry("a", "b");
+  how.SetRunTag("tag").SetRunLogSeverityLevel(3).SetRunLogVerbosityLevel(1).AddConfigEntry(
+      kOrtRunOptionsConfigDisableSynchronizeExecutionProviders, "0");
   CHECK(how.GetRunTag() == std::string("tag") && how.GetRunLogSeverityLevel() == 3 &&
         how.GetRunLogVerbosityLevel() == 1);
 

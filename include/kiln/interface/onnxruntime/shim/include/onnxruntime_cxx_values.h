@@ -127,30 +127,58 @@ struct TensorTypeAndShapeInfo : detail::TensorTypeAndShapeInfoImpl<OrtTensorType
   ConstTensorTypeAndShapeInfo GetConst() const { return ConstTensorTypeAndShapeInfo(p_); }
 };
 
+struct TypeInfo;
+
+/// The type of a sequence's items, of a map's keys and values, and of an optional's content. They live as long as the
+/// `TypeInfo` that they are of.
+struct ConstSequenceTypeInfo : detail::Base<detail::Unowned<const OrtSequenceTypeInfo>> {
+  using Base::Base;
+  TypeInfo GetSequenceElementType() const;
+};
+struct ConstMapTypeInfo : detail::Base<detail::Unowned<const OrtMapTypeInfo>> {
+  using Base::Base;
+  ONNXTensorElementDataType GetMapKeyType() const {
+    return detail::get<ONNXTensorElementDataType>(&OrtApi::GetMapKeyType, p_);
+  }
+  TypeInfo GetMapValueType() const;
+};
+struct ConstOptionalTypeInfo : detail::Base<detail::Unowned<const OrtOptionalTypeInfo>> {
+  using Base::Base;
+  TypeInfo GetOptionalElementType() const;
+};
+
 /// What a model or a value says of a value's type.
 struct TypeInfo : detail::Base<OrtTypeInfo> {
   using Base::Base;
   explicit TypeInfo(std::nullptr_t) {}
   ONNXType GetONNXType() const { return detail::get<ONNXType>(&OrtApi::GetOnnxTypeFromTypeInfo, p_); }
-  /// It lives as long as this object does.
+  /// These live as long as this object does.
   ConstTensorTypeAndShapeInfo GetTensorTypeAndShapeInfo() const {
-    return ConstTensorTypeAndShapeInfo(
-        detail::get<const OrtTensorTypeAndShapeInfo*>(&OrtApi::CastTypeInfoToTensorInfo, p_));
+    return as<ConstTensorTypeAndShapeInfo>(&OrtApi::CastTypeInfoToTensorInfo);
   }
-  /// The type of a sequence's items, of an optional's content and of a map's values.
-  TypeInfo GetSequenceElementType() const {
-    const auto* const of = detail::get<const OrtSequenceTypeInfo*>(&OrtApi::CastTypeInfoToSequenceTypeInfo, p_);
-    return TypeInfo(detail::get<OrtTypeInfo*>(&OrtApi::GetSequenceElementType, of));
+  ConstSequenceTypeInfo GetSequenceTypeInfo() const {
+    return as<ConstSequenceTypeInfo>(&OrtApi::CastTypeInfoToSequenceTypeInfo);
   }
-  TypeInfo GetOptionalElementType() const {
-    const auto* const of = detail::get<const OrtOptionalTypeInfo*>(&OrtApi::CastTypeInfoToOptionalTypeInfo, p_);
-    return TypeInfo(detail::get<OrtTypeInfo*>(&OrtApi::GetOptionalContainedTypeInfo, of));
+  ConstMapTypeInfo GetMapTypeInfo() const { return as<ConstMapTypeInfo>(&OrtApi::CastTypeInfoToMapTypeInfo); }
+  ConstOptionalTypeInfo GetOptionalTypeInfo() const {
+    return as<ConstOptionalTypeInfo>(&OrtApi::CastTypeInfoToOptionalTypeInfo);
   }
-  TypeInfo GetMapValueType() const {
-    const auto* const of = detail::get<const OrtMapTypeInfo*>(&OrtApi::CastTypeInfoToMapTypeInfo, p_);
-    return TypeInfo(detail::get<OrtTypeInfo*>(&OrtApi::GetMapValueType, of));
+
+ private:
+  template <class Kind, class F> Kind as(F cast) const {
+    return Kind(detail::get<typename Kind::contained_type*>(cast, p_));
   }
 };
+
+inline TypeInfo ConstSequenceTypeInfo::GetSequenceElementType() const {
+  return TypeInfo(detail::get<OrtTypeInfo*>(&OrtApi::GetSequenceElementType, p_));
+}
+inline TypeInfo ConstMapTypeInfo::GetMapValueType() const {
+  return TypeInfo(detail::get<OrtTypeInfo*>(&OrtApi::GetMapValueType, p_));
+}
+inline TypeInfo ConstOptionalTypeInfo::GetOptionalElementType() const {
+  return TypeInfo(detail::get<OrtTypeInfo*>(&OrtApi::GetOptionalContainedTypeInfo, p_));
+}
 
 namespace detail {
 /// What may be asked of a value, and what may be done to one that is not const.

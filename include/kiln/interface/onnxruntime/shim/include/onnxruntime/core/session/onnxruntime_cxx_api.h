@@ -1,0 +1,2 @@
+/* The name that some programs include it by. */
+#include <onnxruntime_cxx_api.h>
