@@ -49,6 +49,23 @@ TEST(memory_source, powers_of_two_serve_what_does_not_stay) {
   EXPECT_LT(source->bytes(), 8192u + 8192u);
 }
 
+TEST(memory_source, what_fits_alone_is_taken_as_it_is) {
+  memory_settings how;
+  how.powers_of_two = true, how.limit = 10000;
+  const auto source = std::make_shared<memory_source>(how);
+  const memory_scope scope(source);
+  const auto taken = [&] { return source->bytes(); };
+  buffer b = buffer::allocate(5200);
+  EXPECT_EQ(taken(), 8192u);  // the next power of two fits
+  b = buffer();
+  b = buffer::allocate(9000);  // 16384 would not
+  EXPECT_GE(taken(), 9000u);
+  EXPECT_LE(taken(), 10000u);
+  EXPECT_THROW(buffer::allocate(2000), error);
+  const buffer rest = buffer::allocate(600);  // 1024 would not
+  EXPECT_LE(taken(), 10000u);
+}
+
 int emptied = 0;
 
 TEST(memory_source, a_cache_is_emptied_where_what_stays_goes) {

@@ -2,6 +2,7 @@
 
 #include <bit>
 #include <cstdlib>
+#include <limits>
 #include <new>
 #include <string>
 #include <utility>
@@ -40,16 +41,18 @@ void* memory_source::raw(std::size_t bytes) const {
 }
 
 void* memory_source::take(std::size_t bytes, std::size_t alignment, bool reserved) {
-  if (how_.powers_of_two && !reserved) bytes = std::bit_ceil(bytes);
-  const std::size_t whole = bytes + alignment + sizeof(block);
   {
     const std::lock_guard lock(guard_);
-    if (how_.limit != 0 && (bytes > how_.limit || taken_ > how_.limit - bytes))
+    const std::uint64_t left = how_.limit == 0 ? std::numeric_limits<std::int64_t>::max() : how_.limit - taken_;
+    // what fits as it is asked for is not refused because the next power of two doesn't
+    if (how_.powers_of_two && !reserved && bytes <= left && std::bit_ceil(bytes) <= left) bytes = std::bit_ceil(bytes);
+    if (bytes > left)
       raise(errc::limit, "memory of at most " + std::to_string(how_.limit) + " bytes: " + std::to_string(bytes) +
                              " more are asked for, " + std::to_string(taken_) + " are taken");
     taken_ += bytes;
     if (taken_ > peak_) peak_ = taken_;
   }
+  const std::size_t whole = bytes + alignment + sizeof(block);
   void* begin = nullptr;
   try {
     begin = raw(whole);
