@@ -4,6 +4,7 @@
 #include <chrono>
 #include <optional>
 
+#include "kiln/core/mapped_file.hpp"
 #include "kiln/runtime/compile_cache.hpp"
 #include "kiln/runtime/content_hash.hpp"
 #include "kiln/runtime/impl/run/executable_access.hpp"
@@ -118,7 +119,13 @@ std::optional<executable> program_store::load_from_folder(const asked& of, const
   std::error_code failed;
   if (file.empty() || how_.recompiles || !fs::exists(file, failed)) return {};
   try {
-    executable exe = load(file, target_, options_, {{}, true});
+    const saved_bytes bytes{map_file(file.string()), file.string()};
+    if (const program_identity found = inspect(bytes).notes; found != of.identity) {
+      told_(true, of.name + ": " + file.string() + " has another program (" + difference(of.identity, found) +
+                      "): compiled anew");
+      return {};
+    }
+    executable exe = load(bytes, target_, options_, {{}, true});
     fs::last_write_time(file, fs::file_time_type::clock::now(), failed);
     told_(false, of.name + ": loaded from " + file.string());
     return exe;
