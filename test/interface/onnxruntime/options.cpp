@@ -110,7 +110,6 @@ TEST(provider_options, batches_are_listed_or_follow_from_the_greatest) {
   EXPECT_EQ(read({{"max_dynamic_batch", "16"}, {"max_compiled_models", "3"}}).batches(), (sizes{1, 4, 16}));
   EXPECT_EQ(read({{"max_dynamic_batch", "5"}, {"max_compiled_models", "9"}}).batches(), (sizes{1, 2, 4, 5}));
   EXPECT_EQ(read({{"max_dynamic_batch", "1"}, {"max_compiled_models", "3"}}).batches(), (sizes{1}));
-  EXPECT_EQ(read({{"compile_batches", "2"}, {"compute_mode", "eager"}}).batches(), sizes());
   for (const char* bad : {"1,,2", "0", "x", "1,", "-1"})
     EXPECT_THAT(fault_of({{"compile_batches", bad}}), ::testing::HasSubstr("whole numbers from 1")) << bad;
 }
@@ -147,6 +146,18 @@ TEST(provider_options, the_environment_comes_before_the_session) {
   EXPECT_TRUE(by_environment_alone.int8);
   EXPECT_EQ(by_environment_alone.calibration_table, "t.json");
   EXPECT_THAT(fault_of({}, {{"ORT_MIGRAPHX_FP16_ENABLE", "maybe"}}), ::testing::HasSubstr("ORT_MIGRAPHX_FP16_ENABLE"));
+  EXPECT_EQ(read({{"cache_dir", "/s"}}, {{"ORT_MIGRAPHX_CACHE_DIR", "/e"}}).cache_dir, "/e");
+}
+
+TEST(provider_options, two_variables_of_one_option_have_one_value) {
+  const auto both = [](const char* first, const char* second) {
+    return fault_of({}, {{"ORT_MIGRAPHX_SAVE_COMPILED_PATH", first}, {"ORT_MIGRAPHX_SAVE_COMPILE_PATH", second}});
+  };
+  EXPECT_EQ(both("/a", "/a"), "");
+  EXPECT_THAT(both("/a", "/b"), AllOf(::testing::HasSubstr("one option has one value"),
+                                      ::testing::HasSubstr("ORT_MIGRAPHX_SAVE_COMPILED_PATH = '/a'"),
+                                      ::testing::HasSubstr("ORT_MIGRAPHX_SAVE_COMPILE_PATH = '/b'")));
+  EXPECT_EQ(fault_of({}, {{"ORT_MIGRAPHX_DUMP_MODEL_OPS", "1"}, {"ORT_MIGRAPHX_DUMP_SUBGRAPHS", "True"}}), "");
 }
 
 TEST(provider_options, contradictions_are_errors) {
@@ -159,7 +170,16 @@ TEST(provider_options, contradictions_are_errors) {
   EXPECT_THAT(fault_of({{"threads", "-1"}}), ::testing::HasSubstr("a whole number"));
   EXPECT_THAT(fault_of({{"external_alloc", "64"}}), ::testing::HasSubstr("come together"));
   EXPECT_THAT(fault_of({{"external_empty_cache", "64"}}), ::testing::HasSubstr("migraphx_external_alloc"));
-  EXPECT_THAT(fault_of({{"compute_mode", "eager"}, {"exhaustive_tune", "1"}}), ::testing::HasSubstr("exclude"));
+  for (const char* name : {"exhaustive_tune", "compile_batches", "max_dynamic_batch"})
+    EXPECT_THAT(fault_of({{"compute_mode", "eager"}, {name, "1"}}),
+                ::testing::HasSubstr("compute_mode eager and migraphx_" + std::string(name) + " exclude each other"));
+  EXPECT_EQ(fault_of({{"compute_mode", "eager"}, {"compile_batches", ""}, {"max_dynamic_batch", "0"}}), "");
+  const pairs stream{{"target", "gpu"}, {"user_compute_stream", "64"}};
+  EXPECT_TRUE(read(stream).has_user_stream);
+  pairs none = stream;
+  none.emplace_back("has_user_compute_stream", "0");
+  EXPECT_THAT(fault_of(none), ::testing::HasSubstr("has_user_compute_stream 0 and user_compute_stream exclude"));
+  EXPECT_EQ(fault_of({{"user_compute_stream", "0"}, {"has_user_compute_stream", "0"}}), "");
   EXPECT_THAT(fault_of({{"save_compiled_model", "1"}, {"save_compiled_path", ""}}),
               ::testing::HasSubstr("migraphx_save_compiled_path"));
 }

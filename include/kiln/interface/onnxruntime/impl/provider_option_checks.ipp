@@ -82,7 +82,10 @@ void check_provider_options(const provider_options& o) {
   check_files(o);
   check_device(o);
   check_refused(o);
-  exclude(o.compute_mode == compute_mode::eager, "compute_mode eager", o.exhaustive_tune, "migraphx_exhaustive_tune");
+  const bool eager = o.compute_mode == compute_mode::eager;
+  exclude(eager, "compute_mode eager", o.exhaustive_tune, "migraphx_exhaustive_tune");
+  exclude(eager, "compute_mode eager", !o.compile_batches.empty(), "migraphx_compile_batches");
+  exclude(eager, "compute_mode eager", o.max_dynamic_batch != 0, "migraphx_max_dynamic_batch");
   o.batches();
 }
 
@@ -117,7 +120,7 @@ std::vector<std::int64_t> provider_options::batches() const {
   }
   std::sort(out.begin(), out.end());
   out.erase(std::unique(out.begin(), out.end()), out.end());
-  return compute_mode == compute_mode::eager ? std::vector<std::int64_t>() : out;
+  return out;
 }
 
 }  // namespace kiln::onnxruntime
