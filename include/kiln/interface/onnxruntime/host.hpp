@@ -63,6 +63,10 @@ class host {
     return out;
   }
 
+  /// Appends the extents of a tensor, and gives their number.
+  std::size_t append_extents(const OrtTensorTypeAndShapeInfo* of, std::vector<std::int64_t>& to) const;
+  std::size_t append_extents(const OrtValue* of, std::vector<std::int64_t>& to) const;
+
   /// The exception that is being handled as a status, for callbacks.
   OrtStatus* status_of_exception() const noexcept;
   /// Runs the body of a callback: what it throws becomes the status.
@@ -91,6 +95,21 @@ class host {
   }
   std::uint32_t version_;
   function_table api_, ep_, editor_;
+};
+
+/// An object that ONNX Runtime made, until it is given back at the end.
+template <std::size_t Release, class Object> class owned {
+ public:
+  owned(const host& ort, slot<Release, void(Object*)> release, Object* of) : ort_(ort), release_(release), of_(of) {}
+  owned(const owned&) = delete;
+  owned& operator=(const owned&) = delete;
+  ~owned() { ort_.call(release_, of_); }
+  Object* get() const { return of_; }
+
+ private:
+  const host& ort_;
+  slot<Release, void(Object*)> release_;
+  Object* of_;
 };
 
 }  // namespace kiln::onnxruntime

@@ -60,6 +60,7 @@ class node_runner {
   std::vector<std::size_t> inputs_, outputs_;  // of the node, for each of the executable
   std::mutex guard_;
   std::vector<std::unique_ptr<run_state>> idle_;
+  std::size_t states_ = 0;  // idle or in use
 };
 
 }  // namespace kiln::onnxruntime

@@ -33,10 +33,8 @@ node_runner& node_compute::runner_for(const OrtKernelContext* context) {
   if (batches_.empty()) return *general_;
   const auto* const value = ort_.get<const OrtValue*>(api::kernel_input, context, batch_input_);
   if (!value) return *general_;
-  auto* const info = ort_.get<OrtTensorTypeAndShapeInfo*>(api::tensor_info_of_value, value);
-  std::vector<std::int64_t> extents(ort_.get<std::size_t>(api::rank, info));
-  if (!extents.empty()) ort_.call(api::extents, info, extents.data(), extents.size());
-  ort_.call(api::release_tensor_info, info);
+  std::vector<std::int64_t> extents;
+  ort_.append_extents(value, extents);
   for (const auto& b : batches_)
     if (!extents.empty() && extents[0] == b->batch()) return b->get();
   return *general_;

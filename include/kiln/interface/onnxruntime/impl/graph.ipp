@@ -32,12 +32,11 @@ struct shape_of_value {
 };
 
 shape_of_value shape_of(const host& ort, const OrtValue* value) {
-  auto* const info = ort.get<OrtTensorTypeAndShapeInfo*>(api::tensor_info_of_value, value);
+  const owned info(ort, api::release_tensor_info,
+                   ort.get<OrtTensorTypeAndShapeInfo*>(api::tensor_info_of_value, value));
   shape_of_value out;
-  out.type = static_cast<onnx::element>(ort.get<int>(api::element_type, info));
-  out.extents.resize(ort.get<std::size_t>(api::rank, info));
-  if (!out.extents.empty()) ort.call(api::extents, info, out.extents.data(), out.extents.size());
-  ort.call(api::release_tensor_info, info);
+  out.type = static_cast<onnx::element>(ort.get<int>(api::element_type, info.get()));
+  ort.append_extents(info.get(), out.extents);
   return out;
 }
 
@@ -154,9 +153,8 @@ class graph_reader {
       }
       case attribute_type::tensor: {
         a.kind = onnx::attribute_kind::tensor;
-        auto* const value = ort_.get<OrtValue*>(api::attribute_tensor, from);
-        a.tensors.push_back(read_tensor(a.name, value, tensor_memory::owned));
-        ort_.call(api::release_value, value);
+        const owned value(ort_, api::release_value, ort_.get<OrtValue*>(api::attribute_tensor, from));
+        a.tensors.push_back(read_tensor(a.name, value.get(), tensor_memory::owned));
         break;
       }
       case attribute_type::graph: return;  // read_bodies
@@ -168,9 +166,8 @@ class graph_reader {
   onnx::tensor read_initializer(const OrtValueInfo* from) {
     const std::string name = name_of(from);
     if (auto* const file = ort_.get<OrtExternalInitializerInfo*>(api::external_initializer, from)) {
-      onnx::tensor t = read_external(name, from, file);
-      ort_.call(api::release_external_initializer, file);
-      return t;
+      const owned info(ort_, api::release_external_initializer, file);
+      return read_external(name, from, info.get());
     }
     const auto* const value = ort_.get<const OrtValue*>(api::initializer_value, from);
     if (!value) {
@@ -249,12 +246,9 @@ onnx::value_info read_value(const host& ort, const OrtValueInfo* value) {
   v.type = static_cast<onnx::element>(ort.get<int>(api::element_type, info));
   v.has_rank = ort.call(api::has_rank, info);
   if (!v.has_rank) return v;
-  std::vector<std::int64_t> extents(ort.get<std::size_t>(api::rank, info));
-  std::vector<const char*> names(extents.size());
-  if (!extents.empty()) {
-    ort.call(api::extents, info, extents.data(), extents.size());
-    ort.call(api::extent_names, info, names.data(), names.size());
-  }
+  std::vector<std::int64_t> extents;
+  std::vector<const char*> names(ort.append_extents(info, extents));
+  if (!names.empty()) ort.call(api::extent_names, info, names.data(), names.size());
   for (std::size_t i = 0; i < extents.size(); ++i)
     v.dims.push_back({extents[i] < 0 ? -1 : extents[i], extents[i] < 0 && names[i] ? names[i] : ""});
   return v;

@@ -74,16 +74,26 @@ void host::log(const OrtLogger* logger, severity level, const std::string& messa
   if (failed) api_(api::release_status, failed);
 }
 
+std::size_t host::append_extents(const OrtTensorTypeAndShapeInfo* of, std::vector<std::int64_t>& to) const {
+  const auto rank = get<std::size_t>(api::rank, of);
+  to.resize(to.size() + rank);
+  if (rank != 0) call(api::extents, of, to.data() + (to.size() - rank), rank);
+  return rank;
+}
+
+std::size_t host::append_extents(const OrtValue* of, std::vector<std::int64_t>& to) const {
+  const owned info(*this, api::release_tensor_info, get<OrtTensorTypeAndShapeInfo*>(api::tensor_info_of_value, of));
+  return append_extents(info.get(), to);
+}
+
 std::vector<std::pair<std::string, std::string>> host::entries(const OrtSessionOptions* of) const {
-  OrtKeyValuePairs* pairs = nullptr;
-  call(api::session_entries, of, &pairs);
+  const owned pairs(*this, api::release_pairs, get<OrtKeyValuePairs*>(api::session_entries, of));
   const char* const* keys = nullptr;
   const char* const* values = nullptr;
   std::size_t count = 0;
-  api_(api::pairs_of, pairs, &keys, &values, &count);
+  api_(api::pairs_of, pairs.get(), &keys, &values, &count);
   std::vector<std::pair<std::string, std::string>> out;
   for (std::size_t i = 0; i < count; ++i) out.emplace_back(keys[i], values[i]);
-  api_(api::release_pairs, pairs);
   return out;
 }
 

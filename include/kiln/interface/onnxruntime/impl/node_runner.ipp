@@ -45,7 +45,12 @@ class node_runner::state_lease {
 
 std::unique_ptr<node_runner::run_state> node_runner::take_state() {
   const std::lock_guard lock(guard_);
-  if (idle_.empty()) return std::make_unique<run_state>();
+  if (idle_.empty()) {
+    idle_.reserve(states_ + 1);  // giving a state back needs no memory
+    auto made = std::make_unique<run_state>();
+    ++states_;
+    return made;
+  }
   std::unique_ptr<run_state> taken = std::move(idle_.back());
   idle_.pop_back();
   return taken;
@@ -139,14 +144,10 @@ void node_runner::take_inputs(run_state& s, OrtKernelContext* context) const {
 
 // Appends a tensor's rank and extents.
 void node_runner::read_extents(const OrtValue* value, std::vector<std::int64_t>& to) const {
-  auto* const info = ort_.get<OrtTensorTypeAndShapeInfo*>(api::tensor_info_of_value, value);
-  const auto rank = ort_.get<std::size_t>(api::rank, info);
-  to.push_back(static_cast<std::int64_t>(rank));
-  if (rank <= max_rank) {
-    to.resize(to.size() + rank);
-    if (rank != 0) ort_.call(api::extents, info, to.data() + (to.size() - rank), rank);
-  }
-  ort_.call(api::release_tensor_info, info);
+  const std::size_t at = to.size();
+  to.push_back(0);
+  const std::size_t rank = ort_.append_extents(value, to);
+  to[at] = static_cast<std::int64_t>(rank);
   if (rank > max_rank)
     raise(fault::of(errc::limit, "tensors have at most 8 dims: rank of an input", 8, static_cast<std::int64_t>(rank)));
 }
