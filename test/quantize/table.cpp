@@ -30,6 +30,7 @@ ranges example() {
 
 TEST(table, magnitudes_go_round_in_every_form) {
   for (const table_form f : all_forms) {
+    EXPECT_EQ(form_of_table(table_bytes(example(), f)), f);
     const ranges back = parse_table(table_bytes(example(), f), "table");
     ASSERT_EQ(back.size(), 4u) << to_string(f);
     for (const auto& [name, of] : example()) {

@@ -36,6 +36,9 @@ std::string table_bytes(const ranges& r, table_form form, calibration_method by 
 void write_table(const std::filesystem::path& path, const ranges& r, table_form form,
                  calibration_method by = calibration_method::min_max);
 
+/// The form that a table's content shows. Bytes that are no table have any of them.
+table_form form_of_table(std::string_view bytes);
+
 /// Reads the bytes of a table in any form, which the content tells. `place` is what errors name. A table that is empty,
 /// cut off or otherwise not as its form says is a `malformed` error with the line, what was expected and found.
 ranges parse_table(std::string_view bytes, const std::string& place);

@@ -1,6 +1,7 @@
 #pragma once
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "kiln/core/memory_source.hpp"
 #include "kiln/interface/onnxruntime/provider_options.hpp"
@@ -24,6 +25,10 @@ store_settings store_of(const provider_options& o);
 /// What tells a partition's program from others: the partition's content, extents that are fixed ("any" for none), and
 /// the options that change it, a calibration table by its content.
 program_identity identity_of(const onnx::fingerprint& content, const std::string& extents, const provider_options& o);
+
+/// What a user should know of the calibration table: that its form is another than the options say, or that it has one
+/// end only of each range. None where there is no table, or it can't be read.
+std::vector<std::string> table_warnings(const provider_options& o);
 
 /// A partition in the precision that the session asks for; `said` gets what was done.
 program in_precision(program p, const provider_options& o, std::vector<std::string>& said);

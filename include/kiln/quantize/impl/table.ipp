@@ -29,6 +29,17 @@ ranges checked(const ranges& r) {
   return out;
 }
 
+// The form by the first bytes; ONNX Runtime's JSON stands for both. A flatbuffer begins with the offset of its root,
+// whose upper bytes are zeros, as no text has them.
+table_form form_by_begin(std::string_view bytes) {
+  const std::size_t begin = bytes.find_first_not_of(" \t\r\n");
+  if (bytes.substr(0, 8).find('\0') != bytes.npos) return table_form::flatbuffers;
+  if (begin != bytes.npos && bytes[begin] == '{') return table_form::json;
+  const std::string_view line = bytes.substr(0, bytes.find('\n'));
+  const bool is_native = line.find("TRT-") != line.npos || line.find("MGX-") != line.npos;
+  return is_native ? table_form::native : table_form::cache;
+}
+
 }  // namespace
 
 std::string_view to_string(table_form f) { return form_names[static_cast<unsigned>(f)]; }
@@ -53,20 +64,21 @@ void write_table(const std::filesystem::path& path, const ranges& r, table_form 
     raise(errc::io, "a calibration table is written: can't write '" + path.string() + "'");
 }
 
-// A flatbuffer begins with the offset of its root, whose upper bytes are zeros, as no text has them.
+table_form form_of_table(std::string_view bytes) {
+  const table_form form = form_by_begin(bytes);
+  return form == table_form::json && !detail::is_tensors_data(bytes) ? table_form::plain_json : form;
+}
+
 ranges parse_table(std::string_view bytes, const std::string& place) {
-  const std::size_t begin = bytes.find_first_not_of(" \t\r\n");
-  if (begin == bytes.npos) detail::bad_table(place, 0, "a calibration table", "an empty file");
-  const std::string_view first_line = bytes.substr(0, bytes.find('\n'));
+  if (bytes.find_first_not_of(" \t\r\n") == bytes.npos)
+    detail::bad_table(place, 0, "a calibration table", "an empty file");
   ranges out;
-  if (bytes.substr(0, 8).find('\0') != bytes.npos)
-    out = detail::parse_flatbuffers(bytes, place);
-  else if (bytes[begin] == '{')
-    out = detail::parse_json(bytes, place);
-  else if (first_line.find("TRT-") != bytes.npos || first_line.find("MGX-") != bytes.npos)
-    out = detail::parse_native(bytes, place);
-  else
-    out = detail::parse_cache(bytes, place);
+  switch (form_by_begin(bytes)) {
+    case table_form::flatbuffers: out = detail::parse_flatbuffers(bytes, place); break;
+    case table_form::json: out = detail::parse_json(bytes, place); break;
+    case table_form::native: out = detail::parse_native(bytes, place); break;
+    default: out = detail::parse_cache(bytes, place);
+  }
   if (out.empty()) detail::bad_table(place, 0, "one tensor or more", "none");
   return out;
 }

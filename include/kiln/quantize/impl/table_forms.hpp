@@ -27,6 +27,8 @@ std::string native_table(const ranges& r);
 std::string cache_table(const ranges& r);
 std::string json_table(const ranges& r, bool plain, calibration_method by);
 std::string flatbuffers_table(const ranges& r);
+/// Whether an object of JSON is ONNX Runtime's form.
+bool is_tensors_data(std::string_view bytes);
 ranges parse_native(std::string_view bytes, const std::string& place);
 ranges parse_cache(std::string_view bytes, const std::string& place);
 ranges parse_json(std::string_view bytes, const std::string& place);

@@ -51,13 +51,17 @@ std::string kind_of(const json& value) {
   return std::string(value.is_array() || value.is_object() ? "an " : "a ").append(value.type_name());
 }
 
+bool is_tensors_data(const json& root) {
+  return root.is_object() && root.contains("CLS") && root["CLS"] == "TensorsData";
+}
+
 class reader {
  public:
   explicit reader(const std::string& place) : place_(place) {}
 
   ranges tensors(const json& root) const {
     const json* of = &root;
-    if (root.contains("CLS") && root["CLS"] == "TensorsData") {
+    if (is_tensors_data(root)) {
       if (!root.contains("data") || !root["data"].is_object())
         bad_table(place_, 0, "TensorsData with an object \"data\"", "none");
       of = &root["data"];
@@ -134,6 +138,8 @@ std::string json_table(const ranges& r, bool plain, calibration_method by) {
   const ordered_json method = {{"CLS", "CalibrationMethod"}, {"value", name}};
   return ordered_json{{"CLS", "TensorsData"}, {"data", tensors}, {"calibration_method", method}}.dump() + "\n";
 }
+
+bool is_tensors_data(std::string_view bytes) { return is_tensors_data(json::parse(bytes, nullptr, false)); }
 
 ranges parse_json(std::string_view bytes, const std::string& place) {
   json root;

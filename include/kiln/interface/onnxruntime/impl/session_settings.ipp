@@ -68,6 +68,23 @@ program_identity identity_of(const onnx::fingerprint& content, const std::string
           {"options", options.empty() ? "none" : options}};
 }
 
+std::vector<std::string> table_warnings(const provider_options& o) {
+  std::vector<std::string> out;
+  const std::string bytes = o.int8 || o.fp8 ? read_file(o.table_file()) : "";
+  if (bytes.empty()) return out;
+  const quantize::table_form form = quantize::form_of_table(bytes);
+  const std::string table = "calibration table " + o.table_file();
+  if ((form == quantize::table_form::native) != o.native_table)
+    out.push_back(table + ": its content is of form " + std::string(to_string(form)) +
+                  ", though migraphx_int8_use_native_calibration_table is " + (o.native_table ? "1" : "0") +
+                  ": the content decides");
+  if (form == quantize::table_form::flatbuffers || form == quantize::table_form::cache)
+    out.push_back(table +
+                  ": it has the greater end alone of each range, and the loss of the other can't be undone: "
+                  "calibration.json has both ends");
+  return out;
+}
+
 program in_precision(program p, const provider_options& o, std::vector<std::string>& said) {
   const auto take = [&](quantize::quantized_program made) {
     for (const text& line : made.note.remarks) said.push_back(line.str());
