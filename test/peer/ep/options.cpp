@@ -2,7 +2,7 @@
 
 #include <atomic>
 
-#include "kiln/interface/onnxruntime/provider_options.hpp"
+#include "kiln/interface/onnxruntime/session_settings.hpp"
 #include "peer/ep/ep_host.hpp"
 
 namespace kiln::peer {
@@ -102,10 +102,23 @@ TEST_F(ep_options, an_allocator_of_the_caller_serves_weights_and_workspaces) {
 }
 
 TEST_F(ep_options, memory_grows_by_powers_of_two_or_as_requested) {
-  // a limit between what is needed and the next power of two tells the two apart
-  const auto runs_within = [&](const char* growth, const std::string& limit) {
-    const plugin_session own(ep_host(), wide().bytes(),
-                             {{"migraphx_arena_extend_strategy", growth}, {"migraphx_mem_limit", limit}});
+  const auto taken = [](ort::arena_growth growth, std::size_t bytes) {
+    ort::provider_options o;
+    o.arena = growth, o.mem_limit = 1'000'000'000;
+    const auto source = ort::memory_of(o);
+    const memory_scope scope(source);
+    const buffer kept = buffer::allocate(bytes);
+    return source->bytes();
+  };
+  EXPECT_EQ(taken(ort::arena_growth::next_power_of_two, 5 << 20), 8u << 20);
+  EXPECT_LT(taken(ort::arena_growth::same_as_requested, 5 << 20), (5u << 20) + 4096);
+}
+
+TEST_F(ep_options, a_run_that_fits_its_limit_is_not_refused_for_the_next_power_of_two) {
+  const auto runs_within = [&](const char* growth, std::size_t limit) {
+    const plugin_session own(
+        ep_host(), wide().bytes(),
+        {{"migraphx_arena_extend_strategy", growth}, {"migraphx_mem_limit", std::to_string(limit)}});
     try {
       own.run(wide_rows(1100));  // 1.1 MB between the products
       return true;
@@ -113,19 +126,11 @@ TEST_F(ep_options, memory_grows_by_powers_of_two_or_as_requested) {
       return false;
     }
   };
-  std::size_t exact = 0, rounded = 0;
-  for (std::size_t limit = 1 << 20; limit < 8 << 20; limit += 256 << 10) {
-    const auto fits = [&](const char* growth) {
-      try {
-        return runs_within(growth, std::to_string(limit));
-      } catch (const error&) {
-        return false;
-      }
-    };
-    exact += fits("kSameAsRequested"), rounded += fits("kNextPowerOfTwo");
-  }
-  EXPECT_GT(exact, rounded);
-  EXPECT_GT(rounded, 0u);
+  std::size_t least = 1 << 20;
+  while (!runs_within("kSameAsRequested", least)) least += 64 << 10;
+  EXPECT_GT(least, std::size_t{1} << 20);
+  EXPECT_LT(least, std::size_t{4} << 20);
+  EXPECT_TRUE(runs_within("kNextPowerOfTwo", least)) << least;
 }
 
 TEST_F(ep_options, batches_are_compiled_ahead_and_others_run_too) {
@@ -148,6 +153,28 @@ TEST_F(ep_options, batches_are_compiled_ahead_and_others_run_too) {
   ep_lines().clear();
   lazy.of->run(wide_rows(3));
   EXPECT_EQ(joined(ep_lines()), "");
+}
+
+TEST_F(ep_options, programs_of_a_cache_are_told_apart_by_what_they_are) {
+  const auto folder = ep_folder("ep_cache_swapped");
+  const text_pairs cached{{"cache_dir", folder.string()}};
+  const message a = ep_dense(), b = ep_dense(.5f);
+  const logged_session first(a, cached);
+  const auto of_a = std::filesystem::directory_iterator(folder)->path();
+  const logged_session second(b, cached);
+  auto of_b = of_a;
+  for (const auto& e : std::filesystem::directory_iterator(folder))
+    if (e.path() != of_a) of_b = e.path();
+  ASSERT_NE(of_a, of_b);
+  std::filesystem::rename(of_a, folder / "other");
+  std::filesystem::rename(of_b, of_a);
+  std::filesystem::rename(folder / "other", of_b);
+  const logged_session again(a, cached), also(b, cached);
+  for (const auto* s : {&again, &also})
+    EXPECT_THAT(s->log, AllOf(HasSubstr("has another program (weights: expected"), HasSubstr(": compiled in ")));
+  EXPECT_EQ(floats_of(*again.of, ep_rows(5)), floats_of(*first.of, ep_rows(5)));
+  EXPECT_EQ(floats_of(*also.of, ep_rows(5)), floats_of(*second.of, ep_rows(5)));
+  EXPECT_THAT(logged_session(a, cached).log, HasSubstr(": loaded from " + of_a.string()));  // written anew
 }
 
 TEST_F(ep_options, a_cache_is_read_left_alone_or_written_anew) {
@@ -235,6 +262,16 @@ TEST_F(ep_options, the_library_tells_what_a_session_gets) {
   EXPECT_EQ(resolve(&key, &value, 1, &text), 1);
   EXPECT_THAT(text, HasSubstr("fp16_enable"));
   release(text);
+  const auto expect_fault = [&](const char* const* keys, const char* const* values, const char* fault) {
+    EXPECT_EQ(resolve(keys, values, 1, &text), 1);
+    EXPECT_THAT(text, HasSubstr(fault));
+    release(text);
+  };
+  const char *none = nullptr, *device = "device_id";
+  expect_fault(&none, &value, "option 0 has no key");
+  expect_fault(&device, &none, "option 0 (device_id) has no value");
+  expect_fault(nullptr, &value, "keys and values");
+  EXPECT_EQ(resolve(&device, &value, 1, nullptr), 1);
   dlclose(plugin);
 }
 

@@ -1,3 +1,6 @@
+#include <chrono>
+#include <cstdio>
+
 #include "peer/ep/ep_host.hpp"
 
 namespace kiln::peer {
@@ -52,6 +55,90 @@ TEST_F(ep_save_load, a_second_start_compiles_none_of_three_partitions) {
   EXPECT_EQ(floats_of(*second.of, ep_rows(4)), floats_of(*first.of, ep_rows(4)));
 }
 
+std::map<std::string, argument> deep_rows() { return {{"x", testing::random_argument({dtype::f32, {4, 512}}, 7)}}; }
+
+// Many products, so that packing their weights takes long beside loading them.
+message deep() {
+  std::vector<message> nodes, weights;
+  std::string at = "x";
+  for (int k = 0; k < 16; ++k) {
+    const std::string n = std::to_string(k);
+    weights.push_back(
+        test::floats("w" + n, {512, 512}, std::vector<float>(512 * 512, .001f * static_cast<float>(k + 1))));
+    nodes.push_back(node("MatMul", {at, "w" + n}, {"p" + n}));
+    nodes.push_back(node("Erf", {"p" + n}, {"e" + n}));
+    at = "e" + n;
+  }
+  return test::model(test::graph(
+      {nodes, weights, {test::value_info("x", f32, {"rows", 512})}, {test::value_info(at, f32, {"rows", 512})}}));
+}
+
+// In a process of its own: makes a session, and prints its log, the milliseconds it took and the sum of a run.
+TEST(ep_process, DISABLED_makes_a_session) {
+  const std::string options = std::getenv("KILN_EP_TEST_FILE");
+  const bool loads = std::getenv("KILN_EP_TEST_LOADS") != nullptr;
+  ep_host();
+  const auto begin = std::chrono::steady_clock::now();
+  const logged_session made(deep(), loads ? loading(options) : saving(options));
+  const std::chrono::duration<double, std::milli> took = std::chrono::steady_clock::now() - begin;
+  double sum = 0;
+  for (const float v : floats_of(*made.of, deep_rows())) sum += v;
+  std::printf("%sMILLISECONDS %f\nSUM %.17g\n", made.log.c_str(), took.count(), sum);
+}
+
+struct process_result {
+  std::string log;
+  double milliseconds = 0, sum = 0;
+};
+process_result in_a_process(const std::filesystem::path& file, bool loads) {
+  const std::string command = "KILN_EP_TEST_FILE='" + file.string() + "' " + (loads ? "KILN_EP_TEST_LOADS=1 " : "") +
+                              "'" + std::filesystem::read_symlink("/proc/self/exe").string() +
+                              "' --gtest_also_run_disabled_tests --gtest_filter=ep_process.* 2>&1";
+  process_result out;
+  std::FILE* const from = ::popen(command.c_str(), "r");
+  char room[4096];
+  while (std::fgets(room, sizeof room, from)) out.log += room;
+  EXPECT_EQ(::pclose(from), 0) << out.log;
+  const auto number = [&](const std::string& name) {
+    const std::size_t at = out.log.find(name);
+    return at == out.log.npos ? -1 : std::strtod(out.log.c_str() + at + name.size(), nullptr);
+  };
+  out.milliseconds = number("MILLISECONDS "), out.sum = number("SUM ");
+  return out;
+}
+
+TEST_F(ep_save_load, a_second_process_compiles_nothing_and_takes_less_time) {
+  const auto file = ep_folder("ep_process") / "m.mxr";
+  const process_result first = in_a_process(file, false), second = in_a_process(file, true);
+  EXPECT_THAT(first.log, HasSubstr(": compiled in "));
+  EXPECT_THAT(second.log, AllOf(HasSubstr(": loaded from " + file.string()), Not(HasSubstr("compiled"))));
+  EXPECT_EQ(first.sum, second.sum);
+  EXPECT_GT(second.milliseconds, 0);
+  EXPECT_LT(second.milliseconds, first.milliseconds);
+}
+
+TEST_F(ep_save_load, programs_that_runs_ask_for_are_saved_too) {
+  const auto file = ep_folder("ep_later") / "m.mxr";
+  text_pairs lazy{{"compile_batches", "3"}, {"precompile_at_load", "0"}};
+  const auto with = [&](const text_pairs& more) {
+    text_pairs out = lazy;
+    out.insert(out.end(), more.begin(), more.end());
+    return out;
+  };
+  const logged_session first(ep_dense(), with(saving(file)));
+  const auto expected = floats_of(*first.of, ep_rows(3));
+  EXPECT_THAT(joined(ep_lines()), HasSubstr("of rows = 3: compiled in "));
+  const logged_session second(ep_dense(), with(loading(file)));
+  ep_lines().clear();
+  EXPECT_EQ(floats_of(*second.of, ep_rows(3)), expected);
+  EXPECT_THAT(joined(ep_lines()), AllOf(HasSubstr("of rows = 3: loaded from "), Not(HasSubstr("compiled"))));
+  const logged_session lost(ep_dense(), with(saving(file)));
+  std::filesystem::remove_all(file.parent_path());
+  ep_lines().clear();
+  EXPECT_EQ(floats_of(*lost.of, ep_rows(3)), expected);  // a run is not refused for the file
+  EXPECT_THAT(joined(ep_lines()), HasSubstr("a run's program is not saved"));
+}
+
 TEST_F(ep_save_load, another_model_or_option_is_compiled_with_the_reason) {
   const auto file = ep_folder("ep_other") / "m.mxr";
   { const logged_session first(three_parts(), saving(file)); }
@@ -82,12 +169,22 @@ TEST_F(ep_save_load, a_file_that_is_damaged_or_something_else_is_compiled) {
     EXPECT_EQ(floats_of(*again.of, ep_rows(4)), floats_of(*first.of, ep_rows(4)));
   };
   for (std::size_t n = 0; n < whole.size(); n += 1 + whole.size() / 23) expect_compiled(whole.substr(0, n));
-  for (std::size_t at = 8; at < 4096 + 200; at += 397) {
+  const auto flipped = [&](std::size_t at) {
     std::string other = whole;
     other[at] = static_cast<char>(other[at] ^ 0x10);
-    std::ofstream(file, std::ios::binary) << other;
+    return other;
+  };
+  for (std::size_t at = 8; at < whole.size(); at += 397) {
+    std::ofstream(file, std::ios::binary) << flipped(at);
     const logged_session again(three_parts(), loading(file));  // zeros between programs may be changed unseen
-    EXPECT_EQ(floats_of(*again.of, ep_rows(4)), floats_of(*first.of, ep_rows(4)));
+    EXPECT_EQ(floats_of(*again.of, ep_rows(4)), floats_of(*first.of, ep_rows(4))) << at;
+  }
+  // the weights of each of the three: what a bit more or less changes without another sign
+  std::size_t at = 0;
+  for (int program = 0; program < 3; ++program, ++at) {
+    at = whole.find(std::string("\0\0\0\x40\0\0\0\x3f\0\0\x80\x3f", 12), at);
+    ASSERT_NE(at, whole.npos) << program;
+    expect_compiled(flipped(at + 2));
   }
   expect_compiled("something else, and long enough to be a header of compiled programs or of one alone");
 }

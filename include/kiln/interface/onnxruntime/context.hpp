@@ -19,6 +19,10 @@ struct context_settings {
 };
 context_settings read_context_settings(const session_entries& entries);
 
+/// The name of a file, without an extension, from the name of a node or graph, which may have any characters: all but
+/// letters, digits, - and _ become _; "graph" for none.
+std::string file_name(const std::string& name);
+
 /// Whether a node is an EPContext one, and one that kiln wrote.
 bool is_context(const onnx::node& n);
 bool is_own_context(const onnx::node& n);

@@ -29,6 +29,10 @@ class provider : public OrtEp {
   void add_batches(node_compute& to, const partition& p);
   executable compile_partition(const partition& p, std::optional<std::int64_t> batch);
   executable compile_graph(graph_copy graph, const std::string& name) const;
+  // Writes a graph into the working folder, as options ask; what can't be written is a warning.
+  void dump(const onnx::model& m, const std::string& name) const;
+  // Writes the session's file anew, with a program that a run asked for.
+  void write_later() const;
   std::unique_ptr<node_runner> make_runner(executable exe, const partition& p) const;
   run_settings running() const { return {memory_, options_.user_stream, trace_}; }
   // Whether parts of a node's bodies are claimed: not where kiln runs the node as a whole.

@@ -1,6 +1,7 @@
 #include "kiln/interface/onnxruntime/context.hpp"
 
 #include <algorithm>
+#include <cctype>
 #include <cstring>
 #include <filesystem>
 
@@ -58,13 +59,6 @@ std::vector<const char*> pointers(const std::vector<std::string>& names) {
   return out;
 }
 
-// A file name from a node's, which may have any characters.
-std::string file_name(const std::string& node) {
-  std::string out;
-  for (const char c : node) out += std::isalnum(static_cast<unsigned char>(c)) || c == '_' || c == '-' ? c : '_';
-  return out;
-}
-
 // The bytes of a program beside the model, as the node names them.
 std::string write_beside(const context_settings& how, const std::string& model, const std::string& name,
                          const saved_parts& parts) {
@@ -77,6 +71,12 @@ std::string write_beside(const context_settings& how, const std::string& model, 
 }
 
 }  // namespace
+
+std::string file_name(const std::string& name) {
+  std::string out;
+  for (const char c : name) out += std::isalnum(static_cast<unsigned char>(c)) || c == '_' || c == '-' ? c : '_';
+  return out.empty() ? "graph" : out;
+}
 
 context_settings read_context_settings(const session_entries& entries) {
   context_settings out;

@@ -8,7 +8,7 @@
 #include "kiln/interface/named_target.hpp"
 #include "kiln/interface/onnxruntime/session_settings.hpp"
 #include "kiln/onnx/batch.hpp"
-#include "kiln/onnx/export.hpp"
+#include "kiln/onnx/model_file.hpp"
 #include "kiln/onnx/partition.hpp"
 
 namespace kiln::onnxruntime {
@@ -61,6 +61,7 @@ provider::provider(const factory& made_by, const OrtSessionOptions* session, con
       [this](bool is_warning, const std::string& line) { log(is_warning ? severity::warning : severity::info, line); });
   if (!options_.model_arch.empty())
     log(severity::warning, "model_arch '" + options_.model_arch + "' changes nothing: kiln goes by the graph");
+  for (const std::string& line : table_warnings(options_)) log(severity::warning, line);
   if (contexts_.enable && !options_.batches().empty())
     log(severity::warning, "contexts hold a partition's program for any batch: none is compiled for one batch alone");
   ort_version_supported = ort_.version();
@@ -96,8 +97,11 @@ bool provider::takes_parts_of_bodies(const OrtNode* node, const onnx::opsets& ve
 
 void provider::claim(const OrtGraph* graph, OrtEpGraphSupportInfo* support) {
   const graph_copy g = read_graph(ort_, graph, tensor_memory::shared);
-  if (const auto* const around = ort_.get<const OrtNode*>(api::parent_node, graph))
+  if (const auto* const around = ort_.get<const OrtNode*>(api::parent_node, graph)) {
     if (!takes_parts_of_bodies(around, g.model.versions)) return;
+  } else {
+    dump(g.model, g.model.main.name);
+  }
   onnx::partition_options how;
   how.least_nodes = options_.least_nodes;
   how.refuse = [this](const onnx::node& n) -> std::string {
@@ -121,7 +125,8 @@ void provider::claim(const OrtGraph* graph, OrtEpGraphSupportInfo* support) {
   }
   for (const onnx::node_fault& f : made.left) {
     const onnx::node& n = g.model.main.nodes[f.node];
-    log(severity::verbose, "leaves node '" + n.name + "' (" + n.op_type + "): " + f.why);
+    log(options_.dump_model_ops ? severity::warning : severity::verbose,
+        "leaves node '" + n.name + "' (" + n.op_type + "): " + f.why);
   }
   log(claimed == g.nodes.size() ? severity::info : severity::warning,
       std::to_string(claimed) + " of " + std::to_string(g.nodes.size()) + " nodes in " +
@@ -173,7 +178,7 @@ OrtNodeComputeInfo* provider::compile_one(const OrtGraph* graph, const OrtNode* 
     }
     p.content = onnx::fingerprint_of(g.model, *compiling_.pool);
     p.open = onnx::batch_of(main);
-    if (options_.dump_model_ops) onnx::write_model(p.name + ".onnx", onnx::import_model(g.model).graph);
+    dump(g.model, p.name);
   }
   executable exe = compile_partition(p, {});
   if (context) *context = make_context(ort_, contexts_, path, p.name, ports_of(exe), exe, *target_);
@@ -193,7 +198,9 @@ void provider::add_batches(node_compute& to, const partition& p) {
   for (const std::int64_t b : batches) {
     programs.push_back(std::make_unique<batch_program>(b, [this, later, b] {
       const memory_scope memory(memory_, true);
-      return make_runner(compile_partition(*later, b), *later);
+      executable exe = compile_partition(*later, b);
+      if (!options_.precompile_at_load) write_later();
+      return make_runner(std::move(exe), *later);
     }));
     if (options_.precompile_at_load) programs.back()->get();
   }
@@ -214,6 +221,25 @@ executable provider::compile_partition(const partition& p, std::optional<std::in
     if (batch) onnx::fix_batch(g.model.main, *p.open, *batch);
     return compile_graph(std::move(g), name);
   });
+}
+
+void provider::dump(const onnx::model& m, const std::string& name) const {
+  if (!options_.dump_model_ops) return;
+  const std::string file = file_name(name) + ".onnx";
+  try {
+    onnx::write_model(file, m);
+    log(severity::info, "wrote " + file);
+  } catch (const error& e) {
+    log(severity::warning, file + " is not written: " + e.what());
+  }
+}
+
+void provider::write_later() const {
+  try {
+    store_->write();
+  } catch (const error& e) {
+    log(severity::warning, std::string("a run's program is not saved: ") + e.what());
+  }
 }
 
 std::unique_ptr<node_runner> provider::make_runner(executable exe, const partition& p) const {
