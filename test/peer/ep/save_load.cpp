@@ -1,5 +1,6 @@
-#include <chrono>
+#include <algorithm>
 #include <cstdio>
+#include <ctime>
 
 #include "peer/ep/ep_host.hpp"
 
@@ -55,35 +56,34 @@ TEST_F(ep_save_load, a_second_start_compiles_none_of_three_partitions) {
   EXPECT_EQ(floats_of(*second.of, ep_rows(4)), floats_of(*first.of, ep_rows(4)));
 }
 
-std::map<std::string, argument> deep_rows() { return {{"x", testing::random_argument({dtype::f32, {4, 512}}, 7)}}; }
-
-// Many products, so that packing their weights takes long beside loading them.
+// Many small products: with programs for some batches, compiling takes long beside reading the model.
 message deep() {
   std::vector<message> nodes, weights;
   std::string at = "x";
-  for (int k = 0; k < 16; ++k) {
+  for (int k = 0; k < 64; ++k) {
     const std::string n = std::to_string(k);
-    weights.push_back(
-        test::floats("w" + n, {512, 512}, std::vector<float>(512 * 512, .001f * static_cast<float>(k + 1))));
+    weights.push_back(test::floats("w" + n, {16, 16}, std::vector<float>(256, .01f * static_cast<float>(k + 1))));
     nodes.push_back(node("MatMul", {at, "w" + n}, {"p" + n}));
     nodes.push_back(node("Erf", {"p" + n}, {"e" + n}));
     at = "e" + n;
   }
   return test::model(test::graph(
-      {nodes, weights, {test::value_info("x", f32, {"rows", 512})}, {test::value_info(at, f32, {"rows", 512})}}));
+      {nodes, weights, {test::value_info("x", f32, {"rows", 16})}, {test::value_info(at, f32, {"rows", 16})}}));
 }
 
+constexpr const char *process_file = "KILN_EP_TEST_FILE", *process_loads = "KILN_EP_TEST_LOADS";
+
 // In a process of its own: makes a session, and prints its log, the milliseconds it took and the sum of a run.
-TEST(ep_process, DISABLED_makes_a_session) {
-  const std::string options = std::getenv("KILN_EP_TEST_FILE");
-  const bool loads = std::getenv("KILN_EP_TEST_LOADS") != nullptr;
-  ep_host();
-  const auto begin = std::chrono::steady_clock::now();
-  const logged_session made(deep(), loads ? loading(options) : saving(options));
-  const std::chrono::duration<double, std::milli> took = std::chrono::steady_clock::now() - begin;
+void make_a_session(const std::string& file) {
+  const bool loads = std::getenv(process_loads) != nullptr;
+  text_pairs options = loads ? loading(file) : saving(file);
+  options.emplace_back("compile_batches", "1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16");
+  const std::clock_t begin = std::clock();  // of the processor
+  const logged_session made(deep(), options);
+  const double took = 1e3 * static_cast<double>(std::clock() - begin) / CLOCKS_PER_SEC;
   double sum = 0;
-  for (const float v : floats_of(*made.of, deep_rows())) sum += v;
-  std::printf("%sMILLISECONDS %f\nSUM %.17g\n", made.log.c_str(), took.count(), sum);
+  for (const float v : floats_of(*made.of, {{"x", testing::random_argument({dtype::f32, {4, 16}}, 7)}})) sum += v;
+  std::printf("%sMILLISECONDS %f\nSUM %.17g\n", made.log.c_str(), took, sum);
 }
 
 struct process_result {
@@ -91,9 +91,11 @@ struct process_result {
   double milliseconds = 0, sum = 0;
 };
 process_result in_a_process(const std::filesystem::path& file, bool loads) {
-  const std::string command = "KILN_EP_TEST_FILE='" + file.string() + "' " + (loads ? "KILN_EP_TEST_LOADS=1 " : "") +
-                              "'" + std::filesystem::read_symlink("/proc/self/exe").string() +
-                              "' --gtest_also_run_disabled_tests --gtest_filter=ep_process.* 2>&1";
+  const auto& test = *::testing::UnitTest::GetInstance()->current_test_info();
+  const std::string command = std::string(process_file) + "='" + file.string() + "' " +
+                              (loads ? process_loads + std::string("=1 ") : "") + "'" +
+                              std::filesystem::read_symlink("/proc/self/exe").string() +
+                              "' --gtest_filter=" + test.test_suite_name() + "." + test.name() + " 2>&1";
   process_result out;
   std::FILE* const from = ::popen(command.c_str(), "r");
   char room[4096];
@@ -108,12 +110,17 @@ process_result in_a_process(const std::filesystem::path& file, bool loads) {
 }
 
 TEST_F(ep_save_load, a_second_process_compiles_nothing_and_takes_less_time) {
+  if (const char* const file_of_process = std::getenv(process_file)) return make_a_session(file_of_process);
   const auto file = ep_folder("ep_process") / "m.mxr";
-  const process_result first = in_a_process(file, false), second = in_a_process(file, true);
+  process_result first = in_a_process(file, false), second = in_a_process(file, true);
   EXPECT_THAT(first.log, HasSubstr(": compiled in "));
   EXPECT_THAT(second.log, AllOf(HasSubstr(": loaded from " + file.string()), Not(HasSubstr("compiled"))));
   EXPECT_EQ(first.sum, second.sum);
   EXPECT_GT(second.milliseconds, 0);
+  for (int again = 0; again < 2; ++again) {  // other processes disturb a time
+    first.milliseconds = std::min(first.milliseconds, in_a_process(file, false).milliseconds);
+    second.milliseconds = std::min(second.milliseconds, in_a_process(file, true).milliseconds);
+  }
   EXPECT_LT(second.milliseconds, first.milliseconds);
 }
 

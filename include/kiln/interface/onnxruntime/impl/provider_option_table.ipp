@@ -130,9 +130,9 @@ void add_batches(std::vector<provider_option>& t) {
 }
 
 void add_rest(std::vector<provider_option>& t) {
-  t.push_back(row<&o::dump_model_ops>("dump_subgraphs", "writes each partition as ONNX into the working folder",
-                                      {"migraphx_dump_subgraphs", "dump_model_ops"},
-                                      {"ORT_MIGRAPHX_DUMP_MODEL_OPS", "ORT_MIGRAPHX_DUMP_SUBGRAPHS"}));
+  t.push_back(row<&o::dump_model_ops>(
+      "dump_subgraphs", "writes the graph and each partition as ONNX into the working folder",
+      {"migraphx_dump_subgraphs", "dump_model_ops"}, {"ORT_MIGRAPHX_DUMP_MODEL_OPS", "ORT_MIGRAPHX_DUMP_SUBGRAPHS"}));
   t.push_back(row<&o::dump_context_model>("dump_ep_context_model",
                                           "1 is refused: ONNX Runtime's entry ep.context_enable writes that model",
                                           {"migraphx_dump_ep_context_model"}, {"ORT_MIGRAPHX_DUMP_EP_CONTEXT_MODEL"}));
