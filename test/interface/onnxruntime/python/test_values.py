@@ -176,6 +176,21 @@ class OrtValueTest(unittest.TestCase):
         with self.assertRaisesRegex(ValueError, "cuda"):
             ort.OrtValue.ortvalue_from_numpy(x, "cuda", 0)
 
+    def test_copies_into_other_values(self):
+        x, words = np.float32([[1, 2, 3]]), np.array(["a", "bc"], object)
+        sources = [ort.OrtValue.ortvalue_from_numpy(v) for v in (x, words, x[:0])]
+        made = [np.zeros_like(x), np.array(["", ""], object), x[:0].copy()]
+        into = [ort.OrtValue.ortvalue_from_numpy(v) for v in made]
+        ort.copy_tensors(sources, into)
+        np.testing.assert_array_equal(made[0], x)
+        self.assertEqual(into[1].numpy().tolist(), ["a", "bc"])
+        with self.assertRaisesRegex(ValueError, r"tensor 1: expected memory of tensor\(string\)\[2\].*float.*\[1, 3\]"):
+            ort.copy_tensors(sources[:2], [into[0], into[0]])
+        with self.assertRaisesRegex(ValueError, "3 and 1"):
+            ort.copy_tensors(sources, into[:1])
+        with self.assertRaisesRegex(ValueError, "stream"):
+            ort.copy_tensors(sources, into, stream=1)
+
     def test_it_keeps_the_array(self):
         value = ort.OrtValue.ortvalue_from_numpy(np.arange(1000, dtype=np.float32))
         gc.collect()
