@@ -10,14 +10,14 @@ thread_local bool counting = false;
 std::size_t allocations = 0;
 }  // namespace
 
-// every other form of new ends here
-void* operator new(std::size_t size) {
+// every other form of new ends here; inline, they would look like a pair that does not match
+[[gnu::noinline]] void* operator new(std::size_t size) {
   if (counting) ++allocations;
   if (void* p = std::malloc(size)) return p;
   throw std::bad_alloc();
 }
-void operator delete(void* p) noexcept { std::free(p); }
-void operator delete(void* p, std::size_t) noexcept { std::free(p); }
+[[gnu::noinline]] void operator delete(void* p) noexcept { std::free(p); }
+[[gnu::noinline]] void operator delete(void* p, std::size_t) noexcept { std::free(p); }
 
 namespace kiln::test {
 namespace {

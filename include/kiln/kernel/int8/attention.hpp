@@ -29,8 +29,8 @@ template <class Machine> struct byte_attention_tasks {
   std::int64_t values_size(const byte_attention& p) const {
     return packed_columns<Machine>::size(weight_words, p.values.n);
   }
-  std::int64_t queries_size() const { return byte_rows<Machine>::size(key_words, rows_at_once); }
-  std::int64_t weights_size() const { return byte_rows<Machine>::size(weight_words, rows_at_once); }
+  std::int64_t queries_size() const { return left_rows<Machine>::size(key_words, rows_at_once); }
+  std::int64_t weights_size() const { return left_rows<Machine>::size(weight_words, rows_at_once); }
   std::int64_t all(const byte_attention& p) const {
     return round_up(keys_size(p), lanes) + round_up(values_size(p), lanes) + queries_size() + weights_size() +
            rows_at_once * score_row;
@@ -88,7 +88,7 @@ template <class Machine> void attend_to_bytes(thread_pool& pool, const byte_atte
     std::int32_t* next = scratch + worker * tasks.all(p);
     const auto take = [&](std::int64_t n) { return std::exchange(next, next + round_up(n, lanes)); };
     packed_columns<Machine> keys(p.scores, take(tasks.keys_size(p))), values(p.values, take(tasks.values_size(p)));
-    byte_rows<Machine> queries(p.scores, take(tasks.queries_size())), weights(p.values, take(tasks.weights_size()));
+    left_rows<Machine> queries(p.scores, take(tasks.queries_size())), weights(p.values, take(tasks.weights_size()));
     auto* const scores = reinterpret_cast<float*>(next);
     keys.pack(matrix, 0, p.scores.n);
     values.pack(matrix, 0, p.values.n);

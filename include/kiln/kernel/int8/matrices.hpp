@@ -72,7 +72,7 @@ template <class Machine> class packed_columns {
 };
 
 /// Up to `integer_task_rows` rows of a left operand as a machine reads them, and what is added to their sums.
-template <class Machine> class byte_rows {
+template <class Machine> class left_rows {
   using left = typename Machine::left;
   static constexpr std::int64_t lanes = native_lanes<std::int32_t>;
 
@@ -82,7 +82,7 @@ template <class Machine> class byte_rows {
   /// 32-bit elements that so many copied rows take.
   static constexpr std::int64_t size(std::int64_t words, std::int64_t rows) { return rows * round_up(words, lanes); }
 
-  byte_rows(const byte_matrices& p, std::int32_t* memory)
+  left_rows(const byte_matrices& p, std::int32_t* memory)
       : p_(p),
         words_(integer_words<Machine>(p.k)),
         in_place_(sizeof(left) == 1 && !p.a_signed && p.a_col == 1 && p.k % Machine::depth == 0),
@@ -154,7 +154,7 @@ template <class Machine> struct byte_matrix_tasks {
 
   // 32-bit elements of a worker's memory: a task's columns, its rows, and the sums of a task that keeps them.
   std::int64_t columns_size() const { return packed_columns<Machine>::size(words, cols); }
-  std::int64_t rows_size() const { return byte_rows<Machine>::size(words, integer_task_rows); }
+  std::int64_t rows_size() const { return left_rows<Machine>::size(words, integer_task_rows); }
   std::int64_t all() const { return columns_size() + rows_size() + integer_task_rows * (integer_task_cols + lanes); }
 };
 
@@ -181,7 +181,7 @@ void multiply_byte_matrices(thread_pool& pool, const byte_matrices& p, std::int3
     if (first_row >= last_row) return;
     packed_columns<Machine> columns(p, own);
     columns.pack(matrix, col0, cols);
-    byte_rows<Machine> left(p, own + tasks.columns_size());
+    left_rows<Machine> left(p, own + tasks.columns_size());
     const std::int64_t chunks = ceil_div(last_row - first_row, integer_task_rows),
                        chunk = ceil_div(last_row - first_row, chunks);
     for (std::int64_t row0 = first_row; row0 < last_row; row0 += chunk) {

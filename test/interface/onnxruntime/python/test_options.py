@@ -178,10 +178,14 @@ class OptionsTest(unittest.TestCase):
         self.assertTrue((results[0] != results[2]).any())
 
     def test_a_table_that_fits_nothing_is_an_error(self):
-        for content in ("", "{}", json.dumps({"nothing": [-1, 1]})):
+        for content, text in (
+            ("", f"expected a calibration table, found an empty file .from {self.table}"),
+            ("{}", f"expected one tensor or more, found none .from {self.table}"),
+            (json.dumps({"nothing": [-1, 1]}), "ranges fit 0 of 1 values.*'x'.*such as 'nothing'"),
+        ):
             pathlib.Path(self.table).write_text(content)
             given = {"migraphx_int8_enable": 1, "migraphx_int8_calibration_table_name": self.table}
-            with self.assertRaises(Exception):
+            with self.assertRaisesRegex(Exception, text):
                 resolved(given)
 
     def test_compiled_partitions_are_saved_and_read(self):
@@ -229,8 +233,15 @@ class OptionsTest(unittest.TestCase):
         self.assertEqual(len(freed), len(sizes))
 
     def test_the_dump_is_written(self):
-        resolved({"dump_subgraphs": 1})
-        self.assertTrue(list(pathlib.Path(self.folder).glob("*.onnx")))
+        session = ort.InferenceSession(MODEL, providers=[(MIGRAPHX, {"dump_subgraphs": 1})])
+        (file,) = pathlib.Path(self.folder).glob("*.onnx")
+        dumped = ort.InferenceSession(file, providers=[CPU])
+        graph = dumped.get_modelmeta().graph_name
+        self.assertRegex(graph, f"^{MIGRAPHX}_[0-9]+_0$")
+        self.assertIn(graph, file.name)  # the partition's name, and whose node it is
+        self.assertEqual([i.name for i in dumped.get_inputs()], ["x"])
+        got, expected = dumped.run(["y"], {"x": X})[0], session.run(None, {"x": X})[0]
+        np.testing.assert_allclose(got, expected, rtol=1e-5, atol=1e-5)
 
     def test_errors_name_the_option_and_the_nearest(self):
         for given, text in (

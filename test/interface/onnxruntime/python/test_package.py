@@ -9,19 +9,24 @@ import tempfile
 import unittest
 
 from help import ROOT, found
+import numpy as np
 import onnxruntime as ort
 from onnxruntime.capi import _pybind_state, _slots, onnxruntime_pybind11_state
 import onnxruntime_ep_kiln
 
 FOLDER = pathlib.Path(ort.__file__).parent
-# What programs of ONNX Runtime's package use.
-SURFACE = """InferenceSession IOBinding OrtValue OrtDevice OrtMemoryInfo OrtAllocatorType OrtArenaCfg SessionOptions RunOptions
-    NodeArg ModelMetadata GraphOptimizationLevel ExecutionMode ExecutionOrder LoraAdapter OrtEpDevice OrtHardwareDevice
-    OrtHardwareDeviceType OrtExecutionProviderDevicePolicy get_available_providers get_all_providers get_device
-    get_version_string get_build_info set_default_logger_severity set_default_logger_verbosity set_seed
-    enable_telemetry_events disable_telemetry_events register_execution_provider_library
-    unregister_execution_provider_library get_ep_devices create_and_register_allocator
-    ModelCompiler OrtCompileApiFlags preload_dlls"""
+# The names that `onnxruntime` has in 1.24 and later, and those of its compiled module beside them.
+SURFACE = """AdapterFormat ExecutionMode ExecutionOrder GraphOptimizationLevel IOBinding InferenceSession LoraAdapter ModelCompiler
+    ModelMetadata NodeArg OrtAllocatorType OrtArenaCfg OrtCompileApiFlags OrtDevice OrtDeviceMemoryType OrtEpAssignedNode
+    OrtEpAssignedSubgraph OrtEpDevice OrtExecutionProviderDevicePolicy OrtExternalInitializerInfo OrtHardwareDevice
+    OrtHardwareDeviceType OrtMemType OrtMemoryInfo OrtMemoryInfoDeviceType OrtSparseFormat OrtSyncStream OrtValue RunOptions
+    SessionIOBinding SessionOptions SparseTensor copy_tensors create_and_register_allocator create_and_register_allocator_v2
+    cuda_version disable_telemetry_events enable_telemetry_events get_all_providers get_available_providers get_build_info
+    get_device get_ep_devices get_version_string has_collective_ops package_name preload_dlls print_debug_info
+    register_execution_provider_library set_default_logger_severity set_default_logger_verbosity set_global_thread_pool_sizes
+    set_seed unregister_execution_provider_library version"""
+ERRORS = """EPFail EngineError Fail InvalidArgument InvalidGraph InvalidProtobuf ModelLoadCanceled ModelLoaded
+    ModelRequiresCompilation NoModel NoSuchFile NotFound NotImplemented RuntimeException"""
 
 
 def python(code, **variables):
@@ -35,9 +40,8 @@ class PackageTest(unittest.TestCase):
     def test_surface(self):
         for name in SURFACE.split():
             self.assertTrue(hasattr(ort, name), name)
-        self.assertEqual(set(ort.__all__), {n for n in ort.__all__ if hasattr(ort, n)})
-        for name in ("Fail", "InvalidArgument", "NoSuchFile", "InvalidProtobuf", "InvalidGraph", "EPFail", "OrtValue"):
-            self.assertTrue(hasattr(onnxruntime_pybind11_state, name))
+        for name in [*ERRORS.split(), "OrtValue", "SessionIOBinding", "copy_tensors", "get_ep_devices"]:
+            self.assertTrue(hasattr(onnxruntime_pybind11_state, name), name)
             self.assertIs(getattr(_pybind_state, name), getattr(onnxruntime_pybind11_state, name))
         self.assertIn("kiln in role of onnxruntime", ort.__doc__)
         self.assertRegex(ort.__version__, r"^1\.\d+\.\d+$")
@@ -49,6 +53,71 @@ class PackageTest(unittest.TestCase):
         ort.set_default_logger_verbosity(0)
         with self.assertWarns(UserWarning):
             ort.set_seed(1)
+        with self.assertWarnsRegex(UserWarning, "intra_op_num_threads"):
+            ort.set_global_thread_pool_sizes(1, 1)
+        self.assertEqual((ort.version, ort.package_name, ort.cuda_version), (ort.__version__, "onnxruntime", ""))
+        self.assertIs(ort.has_collective_ops(), False)
+        everything = {}
+        exec("from onnxruntime import *", everything)
+        self.assertIs(everything["InferenceSession"], ort.InferenceSession)
+        self.assertNotIn("NotImplemented", everything)  # Python's own stays
+
+    def test_names_without_an_implementation_say_so(self):
+        for use in (
+            ort.SparseTensor,
+            lambda: ort.SparseTensor.sparse_coo_from_numpy([2], [1], [0], None),
+            lambda: ort.SparseTensor.sparse_csr_from_numpy([2, 2], [1], [0], [0, 1, 1], None),
+            ort.AdapterFormat,
+            lambda: ort.AdapterFormat.read_adapter("adapter.onnx_adapter"),
+            ort.OrtSyncStream,
+        ):
+            with self.assertRaisesRegex(NotImplementedError, "kiln's package onnxruntime has the name alone"):
+                use()
+
+    def test_debug_information(self):
+        text = python("import onnxruntime as o; o.print_debug_info()").stdout
+        for part in (ort.__version__, "MIGraphXExecutionProvider", os.path.abspath(found[0]), "ORT Build Info"):
+            self.assertIn(part, text)
+
+    def test_allocators_of_the_environment(self):
+        memory = ort.OrtMemoryInfo("Cpu", ort.OrtAllocatorType.ORT_ARENA_ALLOCATOR, 0, ort.OrtMemType.DEFAULT)
+        arena = ort.OrtArenaCfg({"max_mem": 1 << 30, "arena_extend_strategy": 0})
+        ort.create_and_register_allocator_v2("CPUExecutionProvider", memory, {"unused": "1"}, arena)
+        ort.create_and_register_allocator(memory, ort.OrtArenaCfg(0, -1, -1, -1))  # in place of the one before
+        with self.assertRaisesRegex(Exception, "NoSuchProvider"):
+            ort.create_and_register_allocator_v2("NoSuchProvider", memory, {}, None)
+        with self.assertRaisesRegex(ValueError, "no setting most: expected one of max_mem"):
+            ort.OrtArenaCfg({"most": 1})
+
+    def test_the_backend(self):
+        import help as helper
+        import onnxruntime.backend as backend
+
+        class Proto:
+            def SerializeToString(self):  # noqa: N802, as in ModelProto
+                return pathlib.Path(helper.DIGITS).read_bytes()
+
+        x = np.random.default_rng(0).random((2, 1, 8, 8), dtype=np.float32)
+        expected = ort.InferenceSession(helper.DIGITS).run(None, {"image": x})[0]
+        session = ort.InferenceSession(helper.DIGITS)
+        for model in (Proto(), Proto().SerializeToString(), helper.DIGITS, session, backend.prepare(helper.DIGITS, "CPU")):
+            ready = backend.prepare(model, device="CPU", graph_optimization_level=ort.GraphOptimizationLevel.ORT_DISABLE_ALL)
+            for inputs in (x, [x], (x,), {"image": x}):
+                np.testing.assert_allclose(ready.run(inputs, logid="mine")[0], expected, rtol=1e-5, atol=1e-6)
+            np.testing.assert_allclose(backend.run(model, [x])[0], expected, rtol=1e-5, atol=1e-6)
+        kept = backend.prepare(Proto(), intra_op_num_threads=3)._session.get_session_options()
+        self.assertEqual(kept.intra_op_num_threads, 3)
+        self.assertEqual(ready._session.get_providers()[0], helper.MIGRAPHX)
+        self.assertTrue(backend.supports_device("CPU") and backend.is_compatible(Proto()))
+        self.assertFalse(backend.supports_device("TPU"))
+        with self.assertRaisesRegex(RuntimeError, "'TPU', got"):
+            backend.prepare(Proto(), "TPU")
+        with self.assertRaisesRegex(TypeError, "found int"):
+            backend.prepare(7)
+        with self.assertRaisesRegex(ValueError, r"1 inputs \(image\): found 2"):
+            ready.run([x, x])
+        with self.assertRaisesRegex(NotImplementedError, "run_model"):
+            backend.OnnxRuntimeBackend.run_node(None, [])
 
     def test_the_logger_is_set(self):
         import help as helper

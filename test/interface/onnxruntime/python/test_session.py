@@ -400,7 +400,7 @@ class SessionOptionsTest(unittest.TestCase):
         self.assertEqual(ort.InferenceSession(affine(), options, providers=[CPU]).run(None, {"x": x})[0], 11)
         with self.assertWarnsRegex(UserWarning, "own values of two"):
             self.assertEqual(ort.InferenceSession(affine(), options).run(None, {"x": x})[0], 3)
-        with self.assertRaises(Exception):
+        with self.assertRaisesRegex(state.Fail, "/no/such/library.so"):
             options.register_custom_ops_library("/no/such/library.so")
 
 

@@ -1,12 +1,15 @@
 """Values that go in and out: element types, strings, sequences, maps, optionals, OrtValue, IOBinding, DLPack."""
 
 import gc
+import threading
 import unittest
+import weakref
 
 from help import CPU, MIGRAPHX
 import numpy as np
 import onnx_bytes as ox
 import onnxruntime as ort
+from onnxruntime.capi.onnxruntime_pybind11_state import InvalidArgument
 
 FLOATS = ox.tensor_type(ox.FLOAT, ["n"])
 
@@ -135,6 +138,13 @@ class CompositesTest(unittest.TestCase):
             y, has = session.run(None, {"o": np.float32([1, 2])})
             np.testing.assert_array_equal(y, [1, 2])
             self.assertTrue(has)
+        has = ox.tensor_type(ox.BOOL, [])
+        asking = [ox.node("OptionalHasElement", ["o"], ["has"])]
+        model = ox.model(asking, [ox.value("o", ox.optional_type(inner))], [ox.value("has", has)], opset=18)
+        for session in both(model):
+            for feed, expected in (({"o": None}, False), ({}, False), ({"o": np.float32([1, 2])}, True)):
+                self.assertEqual(session.run(None, feed), [expected])
+                self.assertEqual(session.run_with_ort_values(None, feed)[0].numpy(), expected)
         empty = ox.model([optional_node(inner)], [], [ox.value("y", ox.optional_type(inner))], opset=18)
         for session in both(empty):
             self.assertEqual(session.run(None, {}), [None])
@@ -165,6 +175,21 @@ class OrtValueTest(unittest.TestCase):
                 value.update_inplace(wrong)
         with self.assertRaisesRegex(ValueError, "cuda"):
             ort.OrtValue.ortvalue_from_numpy(x, "cuda", 0)
+
+    def test_copies_into_other_values(self):
+        x, words = np.float32([[1, 2, 3]]), np.array(["a", "bc"], object)
+        sources = [ort.OrtValue.ortvalue_from_numpy(v) for v in (x, words, x[:0])]
+        made = [np.zeros_like(x), np.array(["", ""], object), x[:0].copy()]
+        into = [ort.OrtValue.ortvalue_from_numpy(v) for v in made]
+        ort.copy_tensors(sources, into)
+        np.testing.assert_array_equal(made[0], x)
+        self.assertEqual(into[1].numpy().tolist(), ["a", "bc"])
+        with self.assertRaisesRegex(ValueError, r"tensor 1: expected memory of tensor\(string\)\[2\].*float.*\[1, 3\]"):
+            ort.copy_tensors(sources[:2], [into[0], into[0]])
+        with self.assertRaisesRegex(ValueError, "3 and 1"):
+            ort.copy_tensors(sources, into[:1])
+        with self.assertRaisesRegex(ValueError, "stream"):
+            ort.copy_tensors(sources, into, stream=1)
 
     def test_it_keeps_the_array(self):
         value = ort.OrtValue.ortvalue_from_numpy(np.arange(1000, dtype=np.float32))
@@ -255,9 +280,158 @@ class IOBindingTest(unittest.TestCase):
         binding.bind_cpu_input("a", self.a)
         binding.clear_binding_inputs()
         binding.bind_output("y")
-        with self.assertRaises(Exception):
+        with self.assertRaisesRegex(InvalidArgument, "must contain a constructed tensor"):
             self.run_with(binding)
         self.assertEqual(ort.InferenceSession(ox.one_op("Neg", FLOATS)).get_providers()[0], MIGRAPHX)
+
+
+SIZE = 100_000  # elements that numpy gives back to the system when nobody holds them
+
+
+def passing(type_=FLOATS, op="Neg", out=None):
+    """A model that has its input among its outputs."""
+    outputs = [ox.value("y", out or type_), ox.value("x", type_)]
+    return ox.model([ox.node(op, ["x"], ["y"])], [ox.value("x", type_)], outputs)
+
+
+class KeepingTest(unittest.TestCase):
+    """Results that are in the program's memory live as long as it does, and no longer."""
+
+    def array(self):
+        made = np.arange(SIZE, dtype=np.float32)
+        self.alive = weakref.ref(made)
+        return made
+
+    def check(self, result):
+        gc.collect()
+        again = [np.full(SIZE, -1, np.float32) for _ in range(4)]  # where freed memory was
+        np.testing.assert_array_equal(result.numpy(), np.arange(SIZE))
+        self.assertEqual(len(again), 4)
+
+    def test_a_bound_output_keeps_its_array(self):
+        session = ort.InferenceSession(ox.one_op("Neg", FLOATS))
+
+        def run():
+            binding = session.io_binding()
+            binding.bind_cpu_input("x", -np.arange(SIZE, dtype=np.float32))
+            binding.bind_ortvalue_output("y", ort.OrtValue.ortvalue_from_numpy(self.array()))
+            session.run_with_iobinding(binding)
+            return binding.get_outputs()[0]
+
+        result = run()
+        gc.collect()
+        self.assertIsNotNone(self.alive())
+        self.check(result)
+        del result
+        gc.collect()
+        self.assertIsNone(self.alive())
+
+    def test_a_bound_input_that_is_an_output(self):
+        for session in both(passing()):
+            for clear in (False, True):
+                binding = session.io_binding()
+                binding.bind_cpu_input("x", self.array())
+                binding.bind_output("y")
+                binding.bind_output("x")
+                session.run_with_iobinding(binding)
+                if clear:
+                    binding.clear_binding_inputs()
+                y, x = binding.get_outputs()
+                self.assertFalse(y._kept)  # only what it needs
+                del binding, y
+                self.assertIsNotNone(self.alive())
+                self.check(x)
+                del x
+                gc.collect()
+                self.assertIsNone(self.alive())
+
+    def test_a_cleared_binding_keeps_nothing(self):
+        session = ort.InferenceSession(passing())
+        binding = session.io_binding()
+        binding.bind_cpu_input("x", self.array())
+        binding.bind_output("y")
+        session.run_with_iobinding(binding)
+        binding.clear_binding_inputs()
+        binding.clear_binding_outputs()
+        gc.collect()
+        self.assertIsNone(self.alive())
+
+    def test_runs_do_not_keep_the_inputs_of_those_before(self):
+        session = ort.InferenceSession(ox.one_op("Neg", FLOATS))
+        binding = session.io_binding()
+        value = ort.OrtValue.ortvalue_from_numpy(self.array())
+        for _ in range(2):
+            binding.bind_ortvalue_input("x", value)
+            binding.bind_output("y")
+            session.run_with_iobinding(binding)
+            (value,) = binding.get_outputs()
+        gc.collect()
+        self.assertIsNone(self.alive())
+        self.check(value)
+
+    def test_a_fed_input_that_is_an_output(self):
+        for session in both(passing()):
+            y, x = session.run_with_ort_values(None, {"x": ort.OrtValue.ortvalue_from_numpy(self.array())})
+            self.assertFalse(y._kept)
+            self.assertIsNotNone(self.alive())
+            self.check(x)
+            del x
+            gc.collect()
+            self.assertIsNone(self.alive())
+            given = self.array()
+            for feed in (given, ort.OrtValue.ortvalue_from_numpy(given), ort.OrtValue.from_dlpack(given)):
+                got = session.run(None, {"x": feed})[1]
+                self.assertFalse(np.shares_memory(got, given))
+                np.testing.assert_array_equal(got, given)
+            results, done = [], threading.Event()
+            session.run_async(None, {"x": given}, lambda outputs, *_: (results.append(outputs), done.set()))
+            self.assertTrue(done.wait(60))
+            self.assertFalse(np.shares_memory(results[0][1], given))
+            np.testing.assert_array_equal(results[0][1], given)
+
+    def test_an_initializer_that_is_an_output_and_fed(self):
+        w = ox.tensor("w", ox.FLOAT, np.float32([1, 2, 3]))
+        of = ox.tensor_type(ox.FLOAT, [3])
+        inputs, outputs = [ox.value(n, of) for n in "xw"], [ox.value(n, of) for n in "yw"]
+        for session in both(ox.model([ox.node("Add", ["x", "w"], ["y"])], inputs, outputs, [w])):
+            self.assertEqual([i.name for i in session.get_overridable_initializers()], ["w"])
+            given = np.float32([4, 5, 6])
+            got = session.run(None, {"x": given, "w": given})[1]
+            np.testing.assert_array_equal(got, given)
+            self.assertFalse(np.shares_memory(got, given))
+            own = session.run(None, {"x": given})[1]
+            del session
+            gc.collect()
+            np.testing.assert_array_equal(own, [1, 2, 3])
+
+    def test_a_sequence_that_is_an_output(self):
+        sequence = ox.sequence_type(FLOATS)
+        for session in both(passing(sequence, "SequenceLength", ox.tensor_type(ox.INT64, []))):
+            value = session.run_with_ort_values(None, {"x": [self.array()]})[1]
+            gc.collect()
+            self.assertIsNotNone(self.alive())
+            del value
+            gc.collect()
+            self.assertIsNone(self.alive())
+            given = self.array()
+            got = session.run(None, {"x": [given]})[1]
+            np.testing.assert_array_equal(got[0], given)
+            self.assertFalse(np.shares_memory(got[0], given))
+
+    def test_a_binding_keeps_what_replaces_initializers(self):
+        options = ort.SessionOptions()
+        w = ox.tensor("w", ox.FLOAT, np.zeros(SIZE, np.float32))
+        model = ox.model([ox.node("Add", ["x", "w"], ["y"])], [ox.value("x", FLOATS)], [ox.value("y", FLOATS)], [w])
+        options.add_initializer("w", ort.OrtValue.ortvalue_from_numpy(self.array()))
+        session = ort.InferenceSession(model, options, providers=[CPU])
+        binding = session.io_binding()
+        del session, options
+        gc.collect()
+        self.assertIsNotNone(self.alive())
+        binding.bind_cpu_input("x", np.zeros(SIZE, np.float32))
+        binding.bind_output("y")
+        binding._run(None)
+        self.check(binding.get_outputs()[0])
 
 
 if __name__ == "__main__":

@@ -6,12 +6,12 @@
 // and the process that loads the addon provides them.
 
 extern "C" {
-using napi_env = struct napi_env__*;
-using napi_value = struct napi_value__*;
-using napi_ref = struct napi_ref__*;
-using napi_deferred = struct napi_deferred__*;
-using napi_async_work = struct napi_async_work__*;
-using napi_callback_info = struct napi_callback_info__*;
+using napi_env = struct napi_env_object*;
+using napi_value = struct napi_value_object*;
+using napi_ref = struct napi_ref_object*;
+using napi_deferred = struct napi_deferred_object*;
+using napi_async_work = struct napi_async_work_object*;
+using napi_callback_info = struct napi_callback_info_object*;
 using napi_callback = napi_value (*)(napi_env, napi_callback_info);
 using napi_finalize = void (*)(napi_env, void* data, void* hint);
 using napi_status = int;  // 0: done

@@ -4,32 +4,47 @@
 
 namespace kiln::node {
 
-void job::keep(napi_env env, napi_value v) {
-  napi_ref kept = nullptr;
-  check(napi_create_reference(env, v, 1, &kept), "keeping a value");
-  kept_.push_back(kept);
+kept_value::kept_value(napi_env env, napi_value v) : env_(env) {
+  check(napi_create_reference(env, v, 1, &reference_), "keeping a value");
+}
+kept_value::~kept_value() {
+  if (reference_) napi_delete_reference(env_, reference_);
+}
+
+void job::keep(napi_env env, napi_value v) { kept_.emplace_back(env, v); }
+
+void job::fail(std::string reason) {
+  failed_ = true;
+  failure_ = std::move(reason);
+}
+
+void job::run() {
+  try {
+    work();
+  } catch (const std::exception& e) {
+    fail(e.what());
+  } catch (...) {
+    fail("an exception of an unknown type");
+  }
 }
 
 napi_value job::start(napi_env env, std::unique_ptr<job> work) {
+  const napi_value name = to_value(env, "kiln");
   napi_value promise = nullptr;
   check(napi_create_promise(env, &work->promise_, &promise), "making a promise");
-  const auto execute = [](napi_env, void* data) {
-    auto& self = *static_cast<job*>(data);
-    try {
-      self.work();
-    } catch (const std::exception& e) {
-      self.failed_ = true;
-      self.failure_ = e.what();
-    }
-  };
-  const auto complete = [](napi_env env, napi_status, void* data) {
+  const auto execute = [](napi_env, void* data) { static_cast<job*>(data)->run(); };
+  const auto complete = [](napi_env env, napi_status status, void* data) {
     const std::unique_ptr<job> self(static_cast<job*>(data));
+    if (status != 0) self->fail("the job was canceled");  // then `execute` has not run
     self->finish(env);
   };
-  check(napi_create_async_work(env, nullptr, to_value(env, "kiln"), execute, complete, work.get(), &work->handle_),
-        "making a job");
-  check(napi_queue_async_work(env, work->handle_), "starting a job");
-  static_cast<void>(work.release());  // `complete` owns it
+  if (napi_create_async_work(env, nullptr, name, execute, complete, work.get(), &work->handle_) != 0 ||
+      napi_queue_async_work(env, work->handle_) != 0) {
+    work->fail("Node-API: starting a job failed");
+    work->finish(env);
+  } else {
+    static_cast<void>(work.release());  // `complete` owns it
+  }
   return promise;
 }
 
@@ -38,8 +53,7 @@ void job::finish(napi_env env) {
   try {
     if (!failed_) result = answer(env);
   } catch (const std::exception& e) {
-    failed_ = true;
-    failure_ = e.what();
+    fail(e.what());
   }
   // a process that ends answers every call with an error, and nobody waits for the promise
   if (failed_) {
@@ -50,8 +64,7 @@ void job::finish(napi_env env) {
   } else {
     napi_resolve_deferred(env, promise_, result);
   }
-  for (const napi_ref kept : kept_) napi_delete_reference(env, kept);
-  napi_delete_async_work(env, handle_);
+  if (handle_) napi_delete_async_work(env, handle_);
 }
 
 }  // namespace kiln::node

@@ -73,9 +73,8 @@ given_tensor read_tensor(napi_env env, napi_value from, const std::string& name)
   if (!e) throw std::invalid_argument("tensor " + name + ": kiln's backend takes no such type");
   const typed_bytes found = bytes_of(env, data, "the data of tensor " + name);
   const std::size_t bytes = (count * e->bits + 7) / 8;
-  // a Float16Array is none of the kinds that Node-API knows
-  const bool fits = found.kind == e->kind || found.kind == e->also || out.type == ONNX_TENSOR_ELEMENT_DATA_TYPE_FLOAT16;
-  if (!fits) throw std::invalid_argument("tensor " + name + ": its data is no array of its type");
+  if (found.kind != e->kind && found.kind != e->also)
+    throw std::invalid_argument("tensor " + name + ": its data is no array of its type");
   if (found.bytes.size() != bytes)
     throw std::invalid_argument("tensor " + name + ": its dims say " + std::to_string(bytes) + " bytes, found " +
                                 std::to_string(found.bytes.size()));

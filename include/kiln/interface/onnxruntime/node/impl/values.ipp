@@ -75,11 +75,12 @@ typed_bytes bytes_of(napi_env env, napi_value v, std::string_view name) {
   bool is_typed = false;
   check(napi_is_typedarray(env, v, &is_typed), "is_typedarray");
   if (!is_typed) refuse(name, "a typed array");
-  napi_typedarray_type kind = 0;
+  napi_typedarray_type kind = -1;  // stays so where Node-API has no number for the kind
   std::size_t length = 0;
   void* data = nullptr;
   check(napi_get_typedarray_info(env, v, &kind, &length, &data, nullptr, nullptr), "a typed array");
   const auto k = static_cast<array_kind>(kind);
+  if (size_of(k) == 0) refuse(name, "a typed array of integers of 8 to 64 bits, or of floats of 32 or 64");
   return {k, {static_cast<std::byte*>(data), data ? length * size_of(k) : 0}};
 }
 

@@ -49,6 +49,12 @@ function providerOptionsOf(options) {
   return Object.entries(out).flat();
 }
 
+// Node-API has no kind for arrays of halves: the addon takes their bits.
+function bitsOf(data) {
+  const isHalves = globalThis.Float16Array !== undefined && data instanceof globalThis.Float16Array;
+  return isHalves ? new Uint16Array(data.buffer, data.byteOffset, data.length) : data;
+}
+
 function metadataOf(value) {
   const type = NAMES[value.type];
   return type === undefined ? { name: value.name, isTensor: false }
@@ -74,7 +80,7 @@ class Handler {
       throw new TypeError(`tensor '${name}' is not in the CPU's memory: ${tensor.location}`);
     const type = TYPES[tensor.type];
     if (type === undefined) throw new TypeError(`tensor '${name}' has a type that kiln's backend does not take: ${tensor.type}`);
-    return [type, [...tensor.dims], tensor.data];
+    return [type, [...tensor.dims], bitsOf(tensor.data)];
   }
 
   async run(feeds, fetches, options) {

@@ -1,91 +1,11 @@
 """kiln in role of onnxruntime: ONNX Runtime's Python package over the C interface of its stock library, with kiln's plugin
 execution provider registered under MIGraphX's name and its own."""
 
-from __future__ import annotations
+from .capi._public import *  # noqa: F403
+from .capi._public import get_version_string
+from .capi.onnxruntime_inference_collection import InferenceSession as InferenceSession
+from .capi.onnxruntime_inference_collection import IOBinding as IOBinding
 
-from .capi._compiler import ModelCompiler, OrtCompileApiFlags
-from .capi.onnxruntime_inference_collection import InferenceSession, IOBinding
-from .capi.onnxruntime_pybind11_state import (
-    ExecutionMode,
-    ExecutionOrder,
-    GraphOptimizationLevel,
-    LoraAdapter,
-    ModelMetadata,
-    NodeArg,
-    OrtAllocatorType,
-    OrtArenaCfg,
-    OrtDevice,
-    OrtDeviceMemoryType,
-    OrtEpAssignedNode,
-    OrtEpAssignedSubgraph,
-    OrtEpDevice,
-    OrtExecutionProviderDevicePolicy,
-    OrtHardwareDevice,
-    OrtHardwareDeviceType,
-    OrtMemoryInfo,
-    OrtMemType,
-    OrtValue,
-    RunOptions,
-    SessionOptions,
-    create_and_register_allocator,
-    disable_telemetry_events,
-    enable_telemetry_events,
-    get_all_providers,
-    get_available_providers,
-    get_build_info,
-    get_device,
-    get_ep_devices,
-    get_version_string,
-    preload_dlls,
-    register_execution_provider_library,
-    set_default_logger_severity,
-    set_default_logger_verbosity,
-    set_seed,
-    unregister_execution_provider_library,
-)
-
-__version__ = get_version_string()
-
-__all__ = [
-    "ExecutionMode",
-    "ExecutionOrder",
-    "GraphOptimizationLevel",
-    "IOBinding",
-    "InferenceSession",
-    "LoraAdapter",
-    "ModelCompiler",
-    "ModelMetadata",
-    "NodeArg",
-    "OrtAllocatorType",
-    "OrtArenaCfg",
-    "OrtCompileApiFlags",
-    "OrtDevice",
-    "OrtDeviceMemoryType",
-    "OrtEpAssignedNode",
-    "OrtEpAssignedSubgraph",
-    "OrtEpDevice",
-    "OrtExecutionProviderDevicePolicy",
-    "OrtHardwareDevice",
-    "OrtHardwareDeviceType",
-    "OrtMemType",
-    "OrtMemoryInfo",
-    "OrtValue",
-    "RunOptions",
-    "SessionOptions",
-    "__version__",
-    "create_and_register_allocator",
-    "disable_telemetry_events",
-    "enable_telemetry_events",
-    "get_all_providers",
-    "get_available_providers",
-    "get_build_info",
-    "get_device",
-    "get_ep_devices",
-    "get_version_string",
-    "preload_dlls",
-    "register_execution_provider_library",
-    "set_default_logger_severity",
-    "set_default_logger_verbosity",
-    "set_seed",
-    "unregister_execution_provider_library",
-]
+__version__ = version = get_version_string()
+package_name = "onnxruntime"
+cuda_version = ""

@@ -20,6 +20,13 @@ class OrtCompileApiFlags(enum.IntFlag):
     ERROR_IF_OUTPUT_FILE_EXISTS = 2
 
 
+class OrtExternalInitializerInfo:
+    """Where an initializer's data is: a file, the first byte in it and the bytes' count."""
+
+    def __init__(self, filepath: str, file_offset: int, byte_size: int) -> None:
+        self.filepath, self.file_offset, self.byte_size = filepath, file_offset, byte_size
+
+
 class ModelCompiler:
     """Compiles a model for the providers of a session's options into one with EPContext nodes."""
 

@@ -85,11 +85,25 @@ class OrtArenaCfg:
     """Settings of an arena: most bytes (0: ONNX Runtime's default), strategy, first chunk and least unused bytes (-1: default)."""
 
     def __init__(
-        self, max_mem: int, arena_extend_strategy: int, initial_chunk_size_bytes: int, max_dead_bytes_per_chunk: int
+        self,
+        max_mem: int | dict[str, int] = 0,
+        arena_extend_strategy: int = -1,
+        initial_chunk_size_bytes: int = -1,
+        max_dead_bytes_per_chunk: int = -1,
     ) -> None:
+        """The settings, or a dict of them by these names."""
         self._release = api.release_arena_settings
-        settings = (max_mem, arena_extend_strategy, initial_chunk_size_bytes, max_dead_bytes_per_chunk)
-        self._handle = pointer_from(api.create_arena_settings, *settings)
+        settings = {
+            "max_mem": 0 if isinstance(max_mem, dict) else max_mem,
+            "arena_extend_strategy": arena_extend_strategy,
+            "initial_chunk_size_bytes": initial_chunk_size_bytes,
+            "max_dead_bytes_per_chunk": max_dead_bytes_per_chunk,
+        }
+        for name, setting in max_mem.items() if isinstance(max_mem, dict) else ():
+            if name not in settings:
+                raise ValueError(f"an arena has no setting {name}: expected one of {', '.join(settings)}")
+            settings[name] = setting
+        self._handle = pointer_from(api.create_arena_settings, *settings.values())
 
     def __del__(self) -> None:
         if getattr(self, "_handle", 0):

@@ -62,6 +62,24 @@ class OrtHardwareDeviceType(enum.IntEnum):
     NPU = 2
 
 
+class OrtMemoryInfoDeviceType(enum.IntEnum):
+    """Kinds of devices that memory belongs to."""
+
+    CPU = 0
+    GPU = 1
+    FPGA = 2
+    NPU = 3
+
+
+class OrtSparseFormat(enum.IntEnum):
+    """Formats of sparse tensors."""
+
+    ORT_SPARSE_UNDEFINED = 0
+    ORT_SPARSE_COO = 1
+    ORT_SPARSE_CSRC = 2
+    ORT_SPARSE_BLOCK_SPARSE = 4
+
+
 class OrtExecutionProviderDevicePolicy(enum.IntEnum):
     """How ONNX Runtime chooses devices where a program names no provider."""
 

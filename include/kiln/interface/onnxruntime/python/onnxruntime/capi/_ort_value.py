@@ -11,14 +11,15 @@ from . import _dlpack, _strings, _types, _values
 from ._api import allocator, api, int_from, pointer_from, text
 from ._devices import need_cpu
 from ._element_types import STRING, dtype_of, number_of
+from ._values import Spans
 
 
 class OrtValue:
     """A tensor, sequence, map or optional in ONNX Runtime's hands. One that was made of an array shares its memory."""
 
-    def __init__(self, handle: int | None, keep: Any = None) -> None:
+    def __init__(self, handle: int | None, keep: Spans | None = None) -> None:
         self._release = api.release_value
-        self._handle, self._kept = handle or 0, keep
+        self._handle, self._kept = handle or 0, keep or []
 
     def __del__(self) -> None:
         if getattr(self, "_handle", 0):
@@ -37,7 +38,7 @@ class OrtValue:
     ) -> OrtValue:
         """A tensor over an array's memory, which lives on; strings and arrays out of order are copied."""
         need_cpu(device_type, "an OrtValue")
-        keep: list[Any] = []
+        keep: Spans = []
         return OrtValue(_values.from_array(np.asarray(numpy_obj), keep), keep)
 
     @staticmethod
@@ -47,7 +48,7 @@ class OrtValue:
         size = dtype_of(number, "the array").itemsize
         if data.dtype.itemsize != size or number == STRING:
             raise ValueError(f"elements of type {onnx_element_type} have {size} bytes: found an array of {data.dtype}")
-        keep: list[Any] = []
+        keep: Spans = []
         return OrtValue(_values.from_array(data, keep, number), keep)
 
     @staticmethod
@@ -65,7 +66,8 @@ class OrtValue:
         capsule = tensor.__dlpack__() if hasattr(tensor, "__dlpack__") else tensor
         got = _dlpack.Imported(capsule)
         number = 9 if is_bool_tensor and got.nbytes == int(np.prod(got.shape)) else got.element_type
-        return OrtValue(_values.tensor_over(got.address, got.nbytes, got.shape, number), got)
+        value = _values.tensor_over(got.address, got.nbytes, got.shape, number)
+        return OrtValue(value, [(got.address, got.address + got.nbytes, got)])
 
     def __dlpack__(self, stream: Any = None) -> Any:
         return _dlpack.export(self.data_ptr(), tuple(self.shape()), self.element_type(), self)
@@ -149,3 +151,19 @@ class OrtValue:
         elif np_arr.nbytes:
             source = _values.usable(np_arr)
             ctypes.memmove(self.data_ptr(), source.__array_interface__["data"][0], source.nbytes)
+
+
+def copy_tensors(src: Sequence[OrtValue], dst: Sequence[OrtValue], stream: None = None) -> None:
+    """Copies tensors into others of the same shapes and types, before it returns."""
+    if len(src) != len(dst):
+        raise ValueError(f"expected as many tensors to copy into as from: found {len(src)} and {len(dst)}")
+    if stream is not None:
+        raise ValueError("expected no stream: the CPU's tensors are copied without one")
+    for i, (a, b) in enumerate(zip(src, dst)):
+        if (a.shape(), a.data_type()) != (b.shape(), b.data_type()):
+            expected, found = f"{a.data_type()}{a.shape()}", f"{b.data_type()}{b.shape()}"
+            raise ValueError(f"tensor {i}: expected memory of {expected} to copy into, found {found}")
+        if a.element_type() == STRING:
+            b.update_inplace(a.numpy())
+        elif a.tensor_size_in_bytes():
+            ctypes.memmove(b.data_ptr(), a.data_ptr(), a.tensor_size_in_bytes())

@@ -15,6 +15,7 @@ from ._environment import environment
 from ._metadata import ModelMetadata
 from ._ort_value import OrtValue
 from ._run_options import RunOptions
+from ._values import Spans
 
 _run, _release_value = unchecked.run, api.release_value
 AsyncCallback = Callable[[Any, Any, str], None]
@@ -36,8 +37,10 @@ class _Call:
 class RawSession:
     """Owns a session of ONNX Runtime's. Any number of threads may run it."""
 
-    def __init__(self, model: str | bytes, options: int) -> None:
+    def __init__(self, model: str | bytes, options: int, keep: Sequence[Any] = ()) -> None:
+        """`keep` is what must live as long as the session."""
         _release_finished()
+        self._kept = list(keep)
         self._release = api.release_session
         self._handle = 0
         if isinstance(model, bytes):
@@ -50,6 +53,7 @@ class RawSession:
         self.metadata = ModelMetadata(self._handle)
         self.output_names = tuple(o.name for o in self.outputs)
         self.required = [a.name for a in self.inputs if not a.type.startswith("optional")]
+        self.optional = {a.name for a in self.inputs if a.type.startswith("optional")}
         self._inputs = {a.name: a.type for a in self.inputs + self.initializers}
         self._outputs = {a.name: a.type for a in self.outputs}
         self._calls: dict[tuple[str, ...], _Call] = {}
@@ -67,19 +71,19 @@ class RawSession:
             found = self._calls[names] = _Call(names, declared)
         return found
 
-    def _feed(self, feed: Mapping[str, Any], values: Any, made: list[int], keep: list[Any]) -> None:
+    def _feed(self, feed: Mapping[str, Any], values: Any, made: list[int], keep: Spans) -> None:
         for i, (name, item) in enumerate(feed.items()):
             if isinstance(item, OrtValue):
                 values[i] = item._handle
+                keep += item._kept
             else:
                 values[i] = value = _values.to_value(item, self._inputs.get(name, "undeclared"), name, keep)
                 made.append(value)
 
-    def _run(self, outputs: _Call, feed: Mapping[str, Any], options: RunOptions | None) -> Any:
+    def _run(self, outputs: _Call, feed: Mapping[str, Any], options: RunOptions | None, keep: Spans) -> Any:
         inputs = self._call(tuple(feed), self._inputs)
         given, got = inputs.values(), outputs.values()
         made: list[int] = []
-        keep: list[Any] = []
         try:
             self._feed(feed, given, made, keep)
             handle = options._handle if options else None
@@ -96,12 +100,21 @@ class RawSession:
     def run(self, output_names: Sequence[str], feed: Mapping[str, Any], options: RunOptions | None) -> list[Any]:
         """Outputs as Python's objects."""
         outputs = self._call(tuple(output_names), self._outputs)
-        return _to_objects(outputs, self._run(outputs, feed, options))
+        keep: Spans = []
+        return _to_objects(outputs, self._run(outputs, feed, options, keep), keep)
 
     def run_values(self, output_names: Sequence[str], feed: Mapping[str, Any], options: RunOptions | None) -> list[OrtValue]:
         """Outputs as values."""
         outputs = self._call(tuple(output_names), self._outputs)
-        return [OrtValue(v) for v in self._run(outputs, feed, options)]
+        keep: Spans = []
+        return self.values(outputs.names, self._run(outputs, feed, options, keep), keep)
+
+    def values(self, names: Sequence[str], handles: Sequence[int | None], kept: Spans) -> list[OrtValue]:
+        """Results by their names; `kept` is the memory of the program's that they may be in."""
+        out = [OrtValue(v) for v in handles]
+        for name, value in zip(names, out if kept else ()):
+            value._kept = _values.keepers(value._handle, name in self._inputs, kept)
+        return out
 
     def run_async(
         self,
@@ -118,7 +131,7 @@ class RawSession:
         run = _Pending(self, outputs, callback, user_data, [inputs, given, got, options, feed])
         number = next(_numbers)
         try:
-            self._feed(feed, given, run.made, run.keep)
+            self._feed(feed, given, run.made, run.spans)
             _pending[number] = run
             handle = options._handle if options else None
             names = (inputs.c_names, given, inputs.count, outputs.c_names, outputs.count)
@@ -141,14 +154,14 @@ class RawSession:
         return [OrtEpAssignedSubgraph(s) for s in pointers_from(api.assigned_subgraphs, self._handle)]
 
 
-def _to_objects(outputs: _Call, values: Any) -> list[Any]:
+def _to_objects(outputs: _Call, values: Any, kept: Spans) -> list[Any]:
     out: list[Any] = []
     try:
         for value, typestr, name in zip(values, outputs.types, outputs.names):
             if typestr:
-                out.append(_values.array_over(value, typestr))
+                out.append(_values.array_over(value, typestr, kept))
             else:
-                out.append(_values.to_python(value, f"output '{name}'"))
+                out.append(_values.to_python(value, f"output '{name}'", kept))
     except BaseException:
         for value in values[len(out) + 1 :]:  # the one that failed is released
             _release_value(value)
@@ -165,6 +178,7 @@ class _Pending:
         self.session, self.outputs, self.callback, self.user_data = session, outputs, callback, user_data
         self.keep = keep
         self.made: list[int] = []
+        self.spans: Spans = []
 
     def release(self) -> None:
         for value in self.made:
@@ -193,7 +207,7 @@ def _finish(number: int, values: Any, count: int, status: int | None) -> None:
     try:
         if status:
             raise_status(status)
-        outputs = _to_objects(run.outputs, [values[i] for i in range(count)])
+        outputs = _to_objects(run.outputs, [values[i] for i in range(count)], run.spans)
     except Exception as failure:
         error = str(failure)
     _finished.append(run.session)

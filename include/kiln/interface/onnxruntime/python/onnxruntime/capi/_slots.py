@@ -135,6 +135,7 @@ optional_of_type 250 s pp
 optional_content 251 s pp
 string_element 252 s pzzp
 build_info 254 p -
+create_and_register_allocator_of 259 s ppppppz
 run_async 260 s ppppzpzppp long
 set_deterministic 273 s pb
 create_adapter 280 s ppp long

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ctypes
-from typing import Any
+from typing import Any, List, Sequence, Tuple
 
 import numpy as np
 
@@ -11,6 +11,9 @@ from . import _strings
 from ._api import allocator, api, c_pointers, cpu_memory, int_from, pointer_from, raise_status, unchecked
 from ._element_types import DTYPES, NUMBERS_BY_NAME, STRING, dtype_of, number_of
 
+# Memory of a program's: its first address, the one after its last, and what keeps it.
+Span = Tuple[int, int, Any]
+Spans = List[Span]
 TENSOR, SEQUENCE, MAP, SPARSE, OPTIONAL = 1, 2, 3, 5, 6
 
 _byref = ctypes.byref
@@ -56,14 +59,15 @@ def tensor_over(address: int, nbytes: int, shape: tuple[int, ...], element_type:
     return out.value or 0
 
 
-def from_array(array: np.ndarray[Any, Any], keep: list[Any], element_type: int | None = None) -> int:
+def from_array(array: np.ndarray[Any, Any], keep: Spans, element_type: int | None = None) -> int:
     """A new value over an array's memory; what must live as long is appended to `keep`."""
     number = number_of(array.dtype) if element_type is None else element_type
     if number == STRING:
         return _strings.make(array)
     array = usable(array)
-    keep.append(array)
-    return tensor_over(array.__array_interface__["data"][0], array.nbytes, array.shape, number)
+    address, nbytes = array.__array_interface__["data"][0], array.nbytes
+    keep.append((address, address + nbytes, array))
+    return tensor_over(address, nbytes, array.shape, number)
 
 
 def _composite(parts: list[int], kind: int) -> int:
@@ -87,19 +91,19 @@ def _array(item: Any, declared: str, name: str) -> np.ndarray[Any, Any]:
     return np.asarray(item, dtype=DTYPES.get(number))
 
 
-def _map_parts(item: dict[Any, Any], declared: str, keep: list[Any]) -> list[int]:
+def _map_parts(item: dict[Any, Any], declared: str, keep: Spans) -> list[int]:
     key, value = _inner(declared).split(",", 1)
     keys = np.array(list(item.keys()), dtype=DTYPES[NUMBERS_BY_NAME[key]])
     values = np.array(list(item.values()), dtype=DTYPES[NUMBERS_BY_NAME[_inner(value)]])
     return [from_array(keys, keep), from_array(values, keep)]
 
 
-def to_value(item: Any, declared: str, name: str, keep: list[Any]) -> int:
+def to_value(item: Any, declared: str, name: str, keep: Spans) -> int:
     """A new value of an input's declared type from a Python object."""
     if isinstance(item, np.ndarray):
         return from_array(item, keep)
     if item is None:
-        raise RuntimeError(f"input '{name}' of type {declared}: None cannot be given through ONNX Runtime's C interface")
+        raise RuntimeError(f"input '{name}' of type {declared}: found None, which stands for an optional input alone")
     if declared.startswith("optional("):
         declared = _inner(declared)
     if declared.startswith("seq(") and isinstance(item, (list, tuple)):
@@ -121,9 +125,20 @@ def shape_and_type(value: int) -> tuple[tuple[int, ...], int]:
         api.release_tensor_info(info)
 
 
-def array_over(value: int, typestr: str) -> np.ndarray[Any, Any]:
-    """An array over the memory of a tensor, which is the array's from then on. The statuses are errors only for values that
-    are no tensors, and the functions only read then."""
+def keepers(value: int, is_input: bool, kept: Spans) -> Spans:
+    """Those of the memory that was given to a run which a result uses, because it is an input: a tensor by its address, all
+    else by `is_input`, whether it has an input's name."""
+    if not kept or not has_value(value):
+        return []
+    if int_from(api.value_type_of_value, value) != TENSOR:
+        return list(kept) if is_input else []
+    address = pointer_from(api.tensor_data, value)
+    return [s for s in kept if s[0] <= address < s[1]]
+
+
+def array_over(value: int, typestr: str, kept: Sequence[Span] = ()) -> np.ndarray[Any, Any]:
+    """An array over the memory of a tensor, which is the array's from then on; a copy where the memory is among `kept`, that
+    of a run's inputs. The statuses are errors only for values that are no tensors, and the functions only read then."""
     info, rank, address = ctypes.c_void_p(), ctypes.c_size_t(), ctypes.c_void_p()
     status = _tensor_info(value, _byref(info)) or _data(value, _byref(address)) or _rank(info, _byref(rank))
     if not status:
@@ -134,13 +149,18 @@ def array_over(value: int, typestr: str) -> np.ndarray[Any, Any]:
         _release(value)
         raise_status(status)
     if address.value and 0 not in extents:
-        return np.asarray(_Holder(value, address.value, tuple(extents), typestr))
+        out = np.asarray(_Holder(value, address.value, tuple(extents), typestr))
+        for first, end, _ in kept:
+            if first <= address.value < end:
+                return out.copy()
+        return out
     _release(value)
     return np.empty(tuple(extents), typestr)
 
 
-def tensor_to_array(value: int, what: str) -> np.ndarray[Any, Any]:
-    """A tensor's elements as an array over its memory (strings: a copy). The value is the array's from then on."""
+def tensor_to_array(value: int, what: str, kept: Sequence[Span] = ()) -> np.ndarray[Any, Any]:
+    """A tensor's elements as an array over its memory (strings and memory among `kept`: a copy). The value is the array's
+    from then on."""
     try:
         shape, number = shape_and_type(value)
         if number == STRING:
@@ -151,14 +171,14 @@ def tensor_to_array(value: int, what: str) -> np.ndarray[Any, Any]:
     except BaseException:
         api.release_value(value)
         raise
-    return array_over(value, typestr)
+    return array_over(value, typestr, kept)
 
 
 def _part(value: int, index: int) -> int:
     return pointer_from(api.part_of_value, value, index, allocator)
 
 
-def to_python(value: int | None, what: str) -> Any:
+def to_python(value: int | None, what: str, kept: Sequence[Span] = ()) -> Any:
     """A value as Python's object: an array, a list, a dict, or None for an optional without a value. It is released, or the
     array's from then on."""
     if not value or not has_value(value):
@@ -167,10 +187,10 @@ def to_python(value: int | None, what: str) -> Any:
         return None
     kind = int_from(api.value_type_of_value, value)
     if kind == TENSOR:
-        return tensor_to_array(value, what)
+        return tensor_to_array(value, what, kept)
     try:
         if kind == SEQUENCE:
-            return [to_python(_part(value, i), what) for i in range(int_from(api.part_count, value))]
+            return [to_python(_part(value, i), what, kept) for i in range(int_from(api.part_count, value))]
         if kind == MAP:
             keys, values = (to_python(_part(value, i), what) for i in range(2))
             return dict(zip(keys.tolist(), values.tolist()))

@@ -90,12 +90,18 @@ class Session:
         """After a failure of a provider the session is made again with the CPU's, once."""
         self._enable_fallback = True
 
-    def _names(self, output_names: Sequence[str] | None, feed: Mapping[str, Any]) -> Sequence[str]:
+    def _checked(
+        self, output_names: Sequence[str] | None, feed: Mapping[str, Any]
+    ) -> tuple[Sequence[str], Mapping[str, Any]]:
+        """The outputs' names and the feed, which an optional input of None is left out of."""
+        optional = self._raw.optional
+        if optional:
+            feed = {name: item for name, item in feed.items() if item is not None or name not in optional}
         for name in self._raw.required:
             if name not in feed:
                 missing = [n for n in self._raw.required if n not in feed]
                 raise ValueError(f"Required inputs ({missing}) are missing from input feed ({list(feed)}).")
-        return output_names or self._raw.output_names
+        return output_names or self._raw.output_names, feed
 
     def _fall_back(self, error: EPFail) -> None:
         if not self._enable_fallback:
@@ -109,12 +115,12 @@ class Session:
         self, output_names: Sequence[str] | None, input_feed: Mapping[str, Any], run_options: RunOptions | None = None
     ) -> list[Any]:
         """The named outputs (None: all) for inputs by name, as arrays, lists and dicts."""
-        names = self._names(output_names, input_feed)
+        names, feed = self._checked(output_names, input_feed)
         try:
-            return self._raw.run(names, input_feed, run_options)
+            return self._raw.run(names, feed, run_options)
         except EPFail as error:
             self._fall_back(error)
-            return self._raw.run(names, input_feed, run_options)
+            return self._raw.run(names, feed, run_options)
 
     def run_async(
         self,
@@ -125,8 +131,8 @@ class Session:
         run_options: RunOptions | None = None,
     ) -> None:
         """Runs on a thread of the session's, which calls `callback(outputs, user_data, error)` at the end."""
-        names = self._names(output_names, input_feed)
-        self._raw.run_async(names, input_feed, callback, user_data, run_options)
+        names, feed = self._checked(output_names, input_feed)
+        self._raw.run_async(names, feed, callback, user_data, run_options)
 
     def run_with_ort_values(
         self,
@@ -135,12 +141,12 @@ class Session:
         run_options: RunOptions | None = None,
     ) -> list[OrtValue]:
         """The same from and to OrtValues."""
-        names = self._names(output_names, input_dict_ort_values)
+        names, feed = self._checked(output_names, input_dict_ort_values)
         try:
-            return self._raw.run_values(names, input_dict_ort_values, run_options)
+            return self._raw.run_values(names, feed, run_options)
         except EPFail as error:
             self._fall_back(error)
-            return self._raw.run_values(names, input_dict_ort_values, run_options)
+            return self._raw.run_values(names, feed, run_options)
 
     def io_binding(self) -> IOBinding:
         """An empty binding."""
@@ -148,7 +154,7 @@ class Session:
 
     def run_with_iobinding(self, iobinding: IOBinding, run_options: RunOptions | None = None) -> None:
         """Runs on what is bound."""
-        iobinding._iobinding.run(run_options)
+        iobinding._run(run_options)
 
     def end_profiling(self) -> str:
         """Writes the profile that `SessionOptions.enable_profiling` asked for and returns its file's name."""
@@ -222,7 +228,7 @@ class InferenceSession(Session):
                 warnings.warn(f"kiln's provider takes the model's own values of {names}, not those of add_initializer", stacklevel=3)
             for step in steps:
                 step.apply(handle)
-            self._raw, self._steps = RawSession(self._model, handle), steps
+            self._raw, self._steps = RawSession(self._model, handle, self.get_session_options()._kept), steps
         finally:
             api.release_session_options(handle)
         given = {s.name: s.options for s in steps}
