@@ -26,7 +26,8 @@ set_target_properties(kiln_onnxruntime_ep PROPERTIES CXX_VISIBILITY_PRESET hidde
                       LIBRARY_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/lib BUILD_WITH_INSTALL_RPATH ON
                       INSTALL_RPATH "$ORIGIN" LINK_DEPENDS ${map})
 target_link_libraries(kiln_onnxruntime_ep PRIVATE kiln::onnxruntime)
-target_link_options(kiln_onnxruntime_ep PRIVATE -Wl,--version-script=${map})
+# It stays loaded when ONNX Runtime lets go of it: tables that live as long as the process serve the next registration.
+target_link_options(kiln_onnxruntime_ep PRIVATE -Wl,--version-script=${map} -Wl,-z,nodelete)
 if(NOT CMAKE_CXX_FLAGS MATCHES "-fsanitize")
   target_link_options(kiln_onnxruntime_ep PRIVATE -Wl,-z,defs)
 endif()
