@@ -54,6 +54,22 @@ TEST(narrow_floats, only_the_ops_that_are_named) {
   EXPECT_GE(in_type(q, dtype::f32), 1u);
 }
 
+TEST(narrow_floats, constants_are_held_in_sixteen_bits) {
+  builder b;
+  const value x = b.input("x", dtype::f32, {2, 3}),
+              w = b.constant(literal::of<float>({dtype::f32, {3}}, std::vector<float>{1, .1F, 5}));
+  b.output((x * w.broadcast_to({2, 3})) + w.broadcast_to({2, 3}), "y");
+  const program p = narrowed(b.finish(), {});
+  std::size_t constants = 0;
+  for (const std::uint32_t i : p.main().order()) {
+    if (p.main()[i].kind != instruction_kind::literal) continue;
+    ++constants;
+    EXPECT_EQ(p.main()[i].constant.get_shape().type, dtype::f16);
+    EXPECT_EQ(p.main()[i].constant.to<float>()[1], static_cast<float>(half(.1F)));
+  }
+  EXPECT_EQ(constants, 1u) << print(p).view();
+}
+
 value_id first(const module_graph& m, std::string_view op) {
   for (std::uint32_t i = 0; i < m.size(); ++i)
     if (m[i].kind == instruction_kind::op && m[i].op.name() == op) return {i, 0};

@@ -240,20 +240,6 @@ TEST_F(plugin, int8_computes_by_a_table) {
   for (std::size_t i = 0; i < x.size(); ++i) EXPECT_NEAR(x[i], y[i], 3e-2) << i;
 }
 
-TEST_F(plugin, partitions_are_written_where_they_are_asked_for) {
-  const std::filesystem::path here = std::filesystem::current_path(), folder = ::testing::TempDir() + "plugin_dump";
-  std::filesystem::remove_all(folder);
-  std::filesystem::create_directories(folder);
-  std::filesystem::current_path(folder);
-  const plugin_host host;
-  { const plugin_session own(host, dense().bytes(), {{"dump_subgraphs", "1"}}, nothing_else); }
-  std::filesystem::current_path(here);
-  ASSERT_EQ(std::distance(std::filesystem::directory_iterator(folder), {}), 1);
-  EXPECT_EQ(
-      onnx::read_model(std::filesystem::directory_iterator(folder)->path().string()).graph.main().parameters().size(),
-      1u);
-}
-
 TEST_F(plugin, a_cache_keeps_what_was_compiled) {
   const message model = dense();
   const std::string folder = ::testing::TempDir() + "plugin_cache";

@@ -1,4 +1,5 @@
 #pragma once
+#include "kiln/graph/fold.hpp"
 #include "kiln/pass/constants.hpp"
 #include "kiln/pass/note.hpp"
 #include "kiln/pass/recompute.hpp"
@@ -141,9 +142,17 @@ template <class Module> class float_narrower {
     if (v.instruction < widened_.size() && widened_[v.instruction]) return r_.input(v, 0);
     for (const auto& [from, to] : narrowed_)
       if (from == v) return to;
-    const value_id to = r_.add(op::convert{options_.to}, {v});
+    value_id to = r_.add(op::convert{options_.to}, {v});
+    if (r_.producer(v).kind == instruction_kind::literal) to = narrow_constant(v, to);
     narrowed_.push_back({v, to});
     return to;
+  }
+  // Constants are converted here: a file holds them in half the bytes.
+  constexpr value_id narrow_constant(value_id v, value_id conversion) {
+    const literal* const from[] = {&r_.producer(v).constant};
+    auto made =
+        fold(r_.producer(conversion).op, std::span<const literal* const>(from), r_.producer(conversion).results);
+    return made.empty() ? conversion : r_.add_literal(std::move(made[0]));
   }
   constexpr void narrow(std::uint32_t i) {
     small_vector<value_id> inputs = r_[i].inputs;

@@ -13,7 +13,8 @@ class ep_dump : public ep_test {
   void SetUp() override {
     before_ = std::filesystem::current_path();
     ep_test::SetUp();
-    std::filesystem::current_path(folder_ = ep_folder("ep_dump"));
+    const char* const own = ::testing::UnitTest::GetInstance()->current_test_info()->name();
+    std::filesystem::current_path(folder_ = ep_folder("ep_dump_" + std::string(own)));
   }
   void TearDown() override { std::filesystem::current_path(before_); }
   std::vector<std::string> files() const {
