@@ -2,9 +2,6 @@
 
 #include <gmock/gmock.h>
 
-#include <atomic>
-#include <thread>
-
 #include "kiln/interface/named_target.hpp"
 #include "kiln/interface/onnxruntime/context.hpp"
 #include "kiln/quantize/int8.hpp"
@@ -176,26 +173,6 @@ TEST_F(plugin, an_output_bound_to_an_inputs_memory) {
   const std::vector<argument> found = own.run({{"x", shared}}, {{"y", shared}});
   expect_equal_outputs(found, expected, 0);
   expect_equal_outputs({shared}, expected, 0);
-}
-
-TEST_F(plugin, threads_share_a_session) {
-  const message model = dense();
-  const plugin_host host;
-  const plugin_session own(host, model.bytes(), {}, nothing_else);
-  std::vector<std::vector<argument>> expected;
-  for (std::int64_t n = 1; n <= 7; ++n) expected.push_back(own.run({{"x", rows(n)}}));
-  std::atomic<int> wrong = 0;
-  std::vector<std::thread> threads;
-  for (int t = 0; t < 8; ++t)
-    threads.emplace_back([&, t] {
-      for (int i = 0; i < 100; ++i) {
-        const std::int64_t n = 1 + (i + t) % 7;
-        const auto found = own.run({{"x", rows(n)}}).front().to<float>();
-        if (found != expected[static_cast<std::size_t>(n - 1)].front().to<float>()) ++wrong;
-      }
-    });
-  for (std::thread& t : threads) t.join();
-  EXPECT_EQ(wrong, 0);
 }
 
 TEST_F(plugin, digits_with_weights_that_onnx_runtime_gives_up) {

@@ -19,7 +19,7 @@ struct memory_settings {
 };
 
 /// Counts what buffers take, up to a limit, and gets it from the heap or a caller's allocator. Buffers keep it alive.
-class memory_source : public std::enable_shared_from_this<memory_source> {
+class memory_source {
  public:
   explicit memory_source(memory_settings how) : how_(how) {}
   const memory_settings& settings() const { return how_; }

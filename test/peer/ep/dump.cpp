@@ -71,6 +71,7 @@ TEST_F(ep_dump, writes_the_graph_and_its_partitions_by_names_that_files_have) {
   for (std::size_t i = 0; i + 1 < found.size(); ++i) {
     const plugin_session part(ep_host(), folder_ / found[i], without_plugin);
     EXPECT_FALSE(part.outputs.empty()) << found[i];
+    EXPECT_EQ(onnx::read_model(found[i]).graph.main().parameters().size(), part.inputs.size()) << found[i];
   }
 }
 

@@ -9,8 +9,8 @@ namespace {
 
 using ep_threads = ep_test;
 
-TEST_F(ep_threads, of_mixed_batches_get_what_one_gets_and_compile_nothing) {
-  const logged_session own(ep_dense(), {{"compile_batches", "1,4"}}, {{"session.disable_cpu_ep_fallback", "1"}});
+void share_a_session(const text_pairs& options) {
+  const logged_session own(ep_dense(), options, {{"session.disable_cpu_ep_fallback", "1"}});
   std::vector<std::vector<float>> expected;
   for (std::int64_t n = 1; n <= 7; ++n) expected.push_back(floats_of(*own.of, ep_rows(n)));
   ep_lines().clear();
@@ -27,6 +27,9 @@ TEST_F(ep_threads, of_mixed_batches_get_what_one_gets_and_compile_nothing) {
   EXPECT_EQ(wrong, 0);
   EXPECT_EQ(joined(ep_lines()), "");
 }
+
+TEST_F(ep_threads, of_mixed_batches_get_what_one_gets_and_compile_nothing) { share_a_session({}); }
+TEST_F(ep_threads, get_the_same_of_programs_for_single_batches) { share_a_session({{"compile_batches", "1,4"}}); }
 
 using ep_profile = ep_test;
 
