@@ -25,8 +25,8 @@ find kiln -name '*.hpp' -o -name '*.ipp' -o -name '*.h' | sort | xargs awk '
   BEGIN {
     height["root"] = 0; height["core"] = 1; height["meta"] = 2; height["op"] = 3; height["graph"] = 4
     height["pass"] = 5; height["lower"] = 6; height["runtime"] = 7; height["kernel"] = 8
-    height["static_program"] = height["onnx"] = height["quantize"] = height["backend"] = 9
-    height["eigen.hpp"] = 2; height["cpp_export"] = 10; height["umbrella"] = 11
+    height["text"] = height["static_program"] = height["onnx"] = height["quantize"] = height["backend"] = 9
+    height["eigen.hpp"] = 2; height["cpp_export"] = height["generate"] = 10; height["umbrella"] = 11
     height["interface"] = 12; height["interface/python_arrays"] = 13; height["door"] = 14
   }
   FNR == 1 {
@@ -49,6 +49,7 @@ find kiln -name '*.hpp' -o -name '*.ipp' -o -name '*.h' | sort | xargs awk '
     }
     if (name ~ /^boost\// && own != "meta") fault("Boost belongs in meta")
     if (name ~ /^google\/protobuf|\.pb\.h$/ && FILENAME !~ /^kiln\/onnx\/impl\//) fault("protobuf belongs in onnx/impl")
+    if (name ~ /^(unicode\/|pcre2)/ && FILENAME !~ /^kiln\/text\/impl\//) fault("ICU and PCRE2 belong in text/impl")
     if (name ~ /^flatbuffers/ && FILENAME !~ /^kiln\/quantize\/impl\//) fault("flatbuffers belongs in quantize/impl")
     if (name ~ /^(Eigen|unsupported)\// && FILENAME !~ /^kiln\/(backend\/eigen\/impl\/|quantize\/impl\/|eigen\.hpp$)/)
       fault("Eigen belongs in backend/eigen/impl, quantize/impl and eigen.hpp")
