@@ -30,7 +30,6 @@ template <class Module> class row_keeper {
       for (std::uint32_t i = 0; i < count; ++i)
         if (cone_[i] && read_elsewhere[i]) cone_[i] = 0, changed = true;
     }
-    made_ = small_vector<value_id>(count, value_id{});
     return part_of(output);
   }
 
@@ -51,7 +50,8 @@ template <class Module> class row_keeper {
         return reduced && axis_ < rank && !(*reduced)[axis_];
       }
       case op_kind::contraction: return i.op.template get_if<op::dot>() && axis_ + 2 == rank;
-      case op_kind::view: return i.op.template get_if<op::multibroadcast>() && m_.shape_of(i.inputs[0]).rank() == rank;
+      case op_kind::view:
+        return i.op.template get_if<op::multibroadcast>() && repeats_by_rows(m_.shape_of(i.inputs[0]).lens, rank);
       default: return false;
     }
   }
@@ -78,8 +78,14 @@ template <class Module> class row_keeper {
     }
   }
   constexpr value_id part_of(value_id v) {
-    if (!cone_[v.instruction]) return m_.add(op::gather{static_cast<std::int64_t>(axis_)}, {v, rows_});
-    if (made_[v.instruction]) return made_[v.instruction];
+    for (const auto& [from, part] : parts_)
+      if (from == v) return part;
+    const value_id part =
+        cone_[v.instruction] ? computed(v) : m_.add(op::gather{static_cast<std::int64_t>(axis_)}, {v, rows_});
+    parts_.push_back({v, part});
+    return part;
+  }
+  constexpr value_id computed(value_id v) {
     const instruction from = m_.producer(v);
     small_vector<value_id> in = from.inputs;
     for (std::size_t k = 0; k < in.size(); ++k)
@@ -90,7 +96,7 @@ template <class Module> class row_keeper {
       narrow.to[axis_] = kept_;
       op = narrow;
     }
-    return made_[v.instruction] = m_.add(op, std::move(in), std::string_view(from.name));
+    return m_.add(op, std::move(in), std::string_view(from.name));
   }
 
   Module& m_;
@@ -98,7 +104,10 @@ template <class Module> class row_keeper {
   dimension whole_, kept_;
   value_id rows_;
   small_vector<std::uint8_t> cone_;
-  small_vector<value_id> made_;
+  struct made_part {
+    value_id from, part;
+  };
+  small_vector<made_part> parts_;
 };
 
 }  // namespace detail
