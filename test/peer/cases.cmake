@@ -22,8 +22,8 @@ foreach(group IN ITEMS 1.12.node 1.12.simple 1.12.pytorch-converted 1.12.pytorch
 endforeach()
 
 # Whole models through the plugin, with nothing left to ONNX Runtime: the small ones of the generator, the ONNX project's
-# light ones (full size), and digits. session_creation measures (docs/onnxruntime.md).
-foreach(program IN ITEMS plugin_models session_creation)
+# light ones (full size), and digits. The other two measure (docs/onnxruntime.md).
+foreach(program IN ITEMS plugin_models plugin_overhead session_creation)
   add_executable(${program} ${CMAKE_CURRENT_LIST_DIR}/alone/${program}.cpp)
   kiln_test_settings(${program})
   target_link_libraries(${program} PRIVATE kiln::onnxruntime kiln::eigen ${CMAKE_DL_LIBS})
@@ -46,3 +46,15 @@ set_tests_properties(peer.ep_models.small peer.ep_models.light peer.ep_models.sc
 set_tests_properties(peer.ep_models.scripture PROPERTIES FIXTURES_REQUIRED peer)
 set_tests_properties(peer.ep_models.small PROPERTIES FIXTURES_REQUIRED "peer;small_models")
 set_tests_properties(peer.ep_models.light PROPERTIES FIXTURES_REQUIRED peer)
+
+# What the plugin costs, with room for a busy machine; sanitizers cost more than that.
+if(NOT CMAKE_CXX_FLAGS MATCHES "-fsanitize" AND CMAKE_BUILD_TYPE STREQUAL "Release")
+  add_test(NAME peer.ep_cost.digits COMMAND plugin_overhead ${PROJECT_SOURCE_DIR}/examples/models/digits/model.onnx)
+  add_test(NAME peer.ep_cost.scripture
+           COMMAND plugin_overhead --dim batch_size=1 --dim sequence_length=1 --dim past_sequence_length=32
+                   --dim total_sequence_length=33 ${PROJECT_SOURCE_DIR}/examples/models/scripture/model.onnx)
+  add_test(NAME peer.ep_cost.session
+           COMMAND session_creation --at-most 1.6 ${PROJECT_SOURCE_DIR}/bench/models/light/resnet50.onnx)
+  set_tests_properties(peer.ep_cost.digits peer.ep_cost.scripture peer.ep_cost.session
+                       PROPERTIES LABELS peer TIMEOUT 300 SKIP_RETURN_CODE 77 FIXTURES_REQUIRED peer RUN_SERIAL ON)
+endif()
