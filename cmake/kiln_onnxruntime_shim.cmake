@@ -64,3 +64,11 @@ endif()
 # Static archives among its parts would put all of kiln into it, were it not for this: it calls none of the compiler.
 target_link_options(kiln_onnxruntime_shim PRIVATE -Wl,--gc-sections)
 add_dependencies(kiln_onnxruntime_shim kiln_onnxruntime_ep)
+
+# kiln-onnxruntime.pc, beside kiln.pc, finds its folders from its own place too.
+set(pkgconfig ${CMAKE_INSTALL_FULL_LIBDIR}/pkgconfig)
+file(RELATIVE_PATH KILN_PC_INCLUDE ${pkgconfig}
+     ${CMAKE_INSTALL_FULL_INCLUDEDIR}/kiln/interface/onnxruntime/shim/include)
+file(RELATIVE_PATH KILN_PC_LIB ${pkgconfig} ${CMAKE_INSTALL_FULL_LIBDIR}/kiln/onnxruntime)
+configure_file(cmake/kiln-onnxruntime.pc.in ${PROJECT_BINARY_DIR}/kiln-onnxruntime.pc @ONLY)
+install(FILES ${PROJECT_BINARY_DIR}/kiln-onnxruntime.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)

@@ -7,11 +7,11 @@
 namespace kiln::onnxruntime {
 namespace {
 
-// An ONNX Runtime that has what a tensor's extents need, and may fail at it.
+// An ONNX Runtime that tells what a tensor is, and may fail at it.
 struct tables {
   std::array<const void*, 512> main{};
   bool fails = false;
-  int made = 0, released = 0;
+  int released = 0;  // statuses
 } runtime;
 int anything;
 template <class Of> Of* some() { return reinterpret_cast<Of*>(&anything); }
@@ -28,38 +28,29 @@ host fake_host() {
   put(api::model_editor_api, no_table);
   put(api::status_message, [](const OrtStatus*) { return "no extents"; });
   put(api::status_code_of, [](const OrtStatus*) { return status_code::fail; });
-  put(api::release_status, [](OrtStatus*) {});
-  put(api::tensor_info_of_value, [](const OrtValue*, OrtTensorTypeAndShapeInfo** out) -> OrtStatus* {
-    ++runtime.made;
-    *out = some<OrtTensorTypeAndShapeInfo>();
-    return nullptr;
-  });
-  put(api::release_tensor_info, [](OrtTensorTypeAndShapeInfo*) { ++runtime.released; });
-  put(api::rank, [](const OrtTensorTypeAndShapeInfo*, std::size_t* out) -> OrtStatus* {
-    *out = 2;
-    return nullptr;
-  });
-  put(api::extents, [](const OrtTensorTypeAndShapeInfo*, std::int64_t* out, std::size_t n) -> OrtStatus* {
-    if (runtime.fails) return some<OrtStatus>();
-    for (std::size_t i = 0; i < n; ++i) out[i] = static_cast<std::int64_t>(i + 5);
-    return nullptr;
-  });
+  put(api::release_status, [](OrtStatus*) { ++runtime.released; });
+  put(api::tensor_type,
+      [](const OrtValue*, int* element, const std::int64_t** extents, std::size_t* rank) -> OrtStatus* {
+        static constexpr std::int64_t found[] = {5, 6};
+        if (runtime.fails) return some<OrtStatus>();
+        *element = 7, *extents = found, *rank = 2;
+        return nullptr;
+      });
   OrtApiBase base{};
   base.GetApi = [](std::uint32_t) -> const void* const* { return runtime.main.data(); };
   base.GetVersionString = [] { return "1.30"; };
   return host(base);
 }
 
-TEST(onnxruntime_host, appends_extents_and_gives_objects_back_where_a_call_fails_too) {
+TEST(onnxruntime_host, tells_what_a_tensor_is_and_gives_the_status_of_a_failure_back) {
   const host ort = fake_host();
-  std::vector<std::int64_t> extents{9};
-  EXPECT_EQ(ort.append_extents(some<OrtValue>(), extents), 2u);
-  EXPECT_EQ(extents, (std::vector<std::int64_t>{9, 5, 6}));
-  EXPECT_EQ(runtime.released, 1);
+  const tensor_type found = ort.type_of(some<OrtValue>());
+  EXPECT_EQ(found.element, 7);
+  EXPECT_THAT(found.extents, testing::ElementsAre(5, 6));
+  EXPECT_EQ(runtime.released, 0);
   runtime.fails = true;
-  EXPECT_THROW(ort.append_extents(some<OrtValue>(), extents), error);
-  EXPECT_EQ(runtime.made, 2);
-  EXPECT_EQ(runtime.released, 2);
+  EXPECT_THROW(ort.type_of(some<OrtValue>()), error);
+  EXPECT_EQ(runtime.released, 1);
 }
 
 }  // namespace

@@ -1,14 +1,16 @@
 // Times how long ONNX Runtime takes to make a session of a model, with its own CPU provider and with kiln's plugin
 // whose model cache has the model, and prints a Markdown table: medians, and the ratio plugin / own provider.
 //
-//     session_creation [--rounds N] MODEL.onnx...
+//     session_creation [--rounds N] [--at-most RATIO] MODEL.onnx...
 //
-// What the plugin says goes to standard error. Exit status 77 where ONNX Runtime is not in the build tree
-// (cmake/peer.sh).
+// With --at-most the exit status is 1 where the least times of a model have a greater ratio. // What the plugin says
+// goes to standard error. Exit status 77 where ONNX Runtime is not in the build tree (cmake/peer.sh).
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <filesystem>
 
 #include "peer/plugin.hpp"
@@ -38,9 +40,15 @@ void print_line(void*, peer::ort::severity, const char*, const char*, const char
 int main(int count, char** words) {
   if (!peer::library()) return fmt::print(stderr, "SKIPPED: ONNX Runtime is not in build/peer\n"), 77;
   const peer::plugin_host host(print_line);
-  const fs::path cache = fs::temp_directory_path() / "kiln_session_creation";
+  const fs::path cache = fs::temp_directory_path() / ("kiln_session_creation." + std::to_string(::getpid()));
   int rounds = 5, first = 1;
-  if (count > 2 && std::string_view(words[1]) == "--rounds") rounds = std::stoi(words[2]), first = 3;
+  double most = INFINITY;
+  bool is_slow = false;
+  for (; first + 1 < count && std::string_view(words[first]).starts_with("--"); first += 2)
+    if (std::string_view(words[first]) == "--rounds")
+      rounds = std::stoi(words[first + 1]);
+    else
+      most = std::stod(words[first + 1]);
   fmt::print(
       "| model | own provider, ms | plugin, cold, ms | plugin, warm, ms | warm / own |\n|---|---|---|---|---|\n");
   for (int i = first; i < count; ++i) {
@@ -59,6 +67,8 @@ int main(int count, char** words) {
     }
     fmt::print("| {} | {:.1f} | {:.1f} | {:.1f} | {:.2f} |\n", model.stem().string(), median(own), cold, median(warm),
                median(ratio));
+    is_slow = is_slow || *std::min_element(warm.begin(), warm.end()) > most * *std::min_element(own.begin(), own.end());
   }
   fs::remove_all(cache);
+  return is_slow;
 }

@@ -190,7 +190,8 @@ TEST_F(ep_options, a_cache_is_read_left_alone_or_written_anew) {
   const logged_session first(ep_dense(), cached);
   EXPECT_THAT(first.log, HasSubstr(": compiled in "));
   const logged_session second(ep_dense(), cached);
-  EXPECT_THAT(second.log, HasSubstr(": loaded from " + folder.string()));
+  EXPECT_THAT(second.log, AllOf(HasSubstr(": loaded from " + folder.string()), HasSubstr(": partitioned in "),
+                                HasSubstr(": read and hashed in ")));
   EXPECT_EQ(floats_of(*second.of, ep_rows(5)), floats_of(*first.of, ep_rows(5)));
   const logged_session forced(ep_dense(), with("force_recompile"));
   EXPECT_THAT(forced.log, HasSubstr(": compiled in "));

@@ -303,6 +303,8 @@ inline constexpr slot<407, OrtStatus*(const OrtSession*, const OrtEpAssignedSubg
 inline constexpr slot<408, OrtStatus*(const OrtEpAssignedSubgraph*, const char**)> assigned_ep;
 inline constexpr slot<409, OrtStatus*(const OrtEpAssignedSubgraph*, const OrtEpAssignedNode* const**, std::size_t*)>
     assigned_nodes;
+/// Element type and extents of a tensor; the extents are the tensor's own.
+inline constexpr slot<414, OrtStatus*(const OrtValue*, int*, const std::int64_t**, std::size_t*)> tensor_type;
 }  // namespace api
 
 /// Functions of the plugins' table (OrtEpApi).

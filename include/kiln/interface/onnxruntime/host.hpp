@@ -1,4 +1,5 @@
 #pragma once
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -19,6 +20,12 @@ class function_table {
 
  private:
   const void* const* functions_;
+};
+
+/// What a tensor is: ONNX's number of its element type, and its extents, which live as long as the tensor.
+struct tensor_type {
+  int element = 0;
+  std::span<const std::int64_t> extents;
 };
 
 /// The ONNX Runtime that loaded the plugin. A call whose status is an error throws `error` with its message.
@@ -63,9 +70,17 @@ class host {
     return out;
   }
 
-  /// Appends the extents of a tensor, and gives their number.
-  std::size_t append_extents(const OrtTensorTypeAndShapeInfo* of, std::vector<std::int64_t>& to) const;
-  std::size_t append_extents(const OrtValue* of, std::vector<std::int64_t>& to) const;
+  /// The extents of a declared tensor.
+  std::vector<std::int64_t> extents_of(const OrtTensorTypeAndShapeInfo* of) const;
+  /// A tensor's type and extents, which are its own.
+  tensor_type type_of(const OrtValue* of) const {
+    tensor_type out;
+    const std::int64_t* extents = nullptr;
+    std::size_t rank = 0;
+    call(api::tensor_type, of, &out.element, &extents, &rank);
+    out.extents = {extents, rank};
+    return out;
+  }
 
   /// The exception that is being handled as a status, for callbacks.
   OrtStatus* status_of_exception() const noexcept;

@@ -36,23 +36,35 @@ class node_runner {
   void run(OrtKernelContext* context);
 
  private:
-  // What one run at a time needs; the shapes are those of the last run.
+  // An output: its shape for the inputs' extents if that is known before the run, and where this run has it.
+  struct run_output {
+    bool is_known = false;
+    shape type;
+    std::vector<std::int64_t> extents;
+    std::size_t bytes = 0;
+    OrtValue* bound = nullptr;
+    bool is_direct = false;  // computed where ONNX Runtime has it
+    argument aside;          // where it is computed if that is an input's memory; kept for the next run
+  };
+  // What one run at a time needs. What follows from the inputs' extents is kept until they change.
   struct run_state {
     workspace memory;
+    std::vector<std::int64_t> given, extents;  // of all inputs, each after its rank: of this run, and of the last one
+    std::vector<std::byte*> places;            // of the inputs
+    std::vector<std::size_t> input_bytes;
+    bool is_sized = false;
+    std::vector<run_output> made;
     std::vector<argument> inputs, outputs;
-    std::vector<std::int64_t> extents;            // of all inputs, one after the other
-    std::vector<std::vector<std::int64_t>> made;  // of each output; empty where only a run knows
-    std::vector<bool> is_known;
-    std::vector<argument> aside;  // for outputs that the caller bound to an input's memory
   };
   class state_lease;
 
   std::unique_ptr<run_state> take_state();
-  void run_program(run_state& s) const;
   void take_inputs(run_state& s, OrtKernelContext* context) const;
-  void read_extents(const OrtValue* value, std::vector<std::int64_t>& to) const;
-  argument memory_of(run_state& s, std::size_t k, OrtValue* bound) const;
-  OrtValue* output_value(OrtKernelContext* context, std::size_t k, const std::vector<std::int64_t>& extents) const;
+  void take_outputs(run_state& s, OrtKernelContext* context) const;
+  void run_program(run_state& s) const;
+  void give_outputs(run_state& s, OrtKernelContext* context) const;
+  void size(run_state& s) const;
+  bool meets_an_input(const run_state& s, const std::byte* data, std::size_t bytes) const;
 
   const host& ort_;
   const run_settings how_;

@@ -33,8 +33,7 @@ node_runner& node_compute::runner_for(const OrtKernelContext* context) {
   if (batches_.empty()) return *general_;
   const auto* const value = ort_.get<const OrtValue*>(api::kernel_input, context, batch_input_);
   if (!value) return *general_;
-  std::vector<std::int64_t> extents;
-  ort_.append_extents(value, extents);
+  const auto extents = ort_.type_of(value).extents;
   for (const auto& b : batches_)
     if (!extents.empty() && extents[0] == b->batch()) return b->get();
   return *general_;

@@ -32,12 +32,8 @@ struct shape_of_value {
 };
 
 shape_of_value shape_of(const host& ort, const OrtValue* value) {
-  const owned info(ort, api::release_tensor_info,
-                   ort.get<OrtTensorTypeAndShapeInfo*>(api::tensor_info_of_value, value));
-  shape_of_value out;
-  out.type = static_cast<onnx::element>(ort.get<int>(api::element_type, info.get()));
-  ort.append_extents(info.get(), out.extents);
-  return out;
+  const tensor_type found = ort.type_of(value);
+  return {static_cast<onnx::element>(found.element), {found.extents.begin(), found.extents.end()}};
 }
 
 class graph_reader {
@@ -246,8 +242,8 @@ onnx::value_info read_value(const host& ort, const OrtValueInfo* value) {
   v.type = static_cast<onnx::element>(ort.get<int>(api::element_type, info));
   v.has_rank = ort.call(api::has_rank, info);
   if (!v.has_rank) return v;
-  std::vector<std::int64_t> extents;
-  std::vector<const char*> names(ort.append_extents(info, extents));
+  const std::vector<std::int64_t> extents = ort.extents_of(info);
+  std::vector<const char*> names(extents.size());
   if (!names.empty()) ort.call(api::extent_names, info, names.data(), names.size());
   for (std::size_t i = 0; i < extents.size(); ++i)
     v.dims.push_back({extents[i] < 0 ? -1 : extents[i], extents[i] < 0 && names[i] ? names[i] : ""});

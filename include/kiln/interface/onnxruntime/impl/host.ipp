@@ -74,16 +74,10 @@ void host::log(const OrtLogger* logger, severity level, const std::string& messa
   if (failed) api_(api::release_status, failed);
 }
 
-std::size_t host::append_extents(const OrtTensorTypeAndShapeInfo* of, std::vector<std::int64_t>& to) const {
-  const auto rank = get<std::size_t>(api::rank, of);
-  to.resize(to.size() + rank);
-  if (rank != 0) call(api::extents, of, to.data() + (to.size() - rank), rank);
-  return rank;
-}
-
-std::size_t host::append_extents(const OrtValue* of, std::vector<std::int64_t>& to) const {
-  const owned info(*this, api::release_tensor_info, get<OrtTensorTypeAndShapeInfo*>(api::tensor_info_of_value, of));
-  return append_extents(info.get(), to);
+std::vector<std::int64_t> host::extents_of(const OrtTensorTypeAndShapeInfo* of) const {
+  std::vector<std::int64_t> out(get<std::size_t>(api::rank, of));
+  if (!out.empty()) call(api::extents, of, out.data(), out.size());
+  return out;
 }
 
 std::vector<std::pair<std::string, std::string>> host::entries(const OrtSessionOptions* of) const {

@@ -16,11 +16,7 @@ std::size_t index_in(const std::vector<std::string>& names, std::string_view nam
   return static_cast<std::size_t>(found - names.begin());
 }
 
-std::size_t bytes_of(const argument& a) { return static_cast<std::size_t>(a.get_shape().bytes().value()); }
-
-bool overlap(const argument& a, const argument& b) {
-  return a.data() < b.data() + bytes_of(b) && b.data() < a.data() + bytes_of(a);
-}
+std::size_t bytes_of(const shape& s) { return static_cast<std::size_t>(s.bytes().value()); }
 
 }  // namespace
 
@@ -31,8 +27,7 @@ class node_runner::state_lease {
   state_lease(const state_lease&) = delete;
   state_lease& operator=(const state_lease&) = delete;
   ~state_lease() {
-    state_->inputs.clear();
-    state_->outputs.clear();
+    state_->outputs.clear();  // what only the run could size is the run's own
     const std::lock_guard lock(of_.guard_);
     of_.idle_.push_back(std::move(state_));
   }
@@ -70,24 +65,9 @@ void node_runner::run(OrtKernelContext* context) {
   state_lease lease(*this);
   run_state& s = *lease;
   take_inputs(s, context);
-  s.outputs.resize(outputs_.size()), s.aside.resize(outputs_.size());
-  std::vector<OrtValue*> bound(outputs_.size());
-  std::vector<bool> direct(outputs_.size());
-  for (std::size_t k = 0; k < outputs_.size(); ++k) {
-    if (!s.is_known[k]) continue;
-    bound[k] = output_value(context, k, s.made[k]);
-    s.outputs[k] = memory_of(s, k, bound[k]);
-    direct[k] = s.outputs[k].data() == ort_.get<void*>(api::tensor_data, bound[k]);
-  }
+  take_outputs(s, context);
   run_program(s);
-  for (std::size_t k = 0; k < outputs_.size(); ++k) {
-    if (direct[k]) continue;
-    const argument made = s.outputs[k].contiguous();
-    std::vector<std::int64_t> extents;
-    for (const dimension& d : made.get_shape().lens) extents.push_back(d.value());
-    if (!bound[k]) bound[k] = output_value(context, k, extents);
-    if (bytes_of(made) != 0) std::memcpy(ort_.get<void*>(api::tensor_data, bound[k]), made.data(), bytes_of(made));
-  }
+  give_outputs(s, context);
 }
 
 void node_runner::run_program(run_state& s) const {
@@ -103,60 +83,82 @@ void node_runner::run_program(run_state& s) const {
   exe_.run(s.memory, s.inputs, s.outputs, how);
 }
 
-// Where an output of known extents is computed: in the caller's memory, but where that is an input's, which the run
-// still reads while it writes.
-argument node_runner::memory_of(run_state& s, std::size_t k, OrtValue* bound) const {
-  shape type{exe_.outputs()[k].type.type, {}};
-  for (const std::int64_t d : s.made[k]) type.lens.push_back(d);
-  argument out(type, ort_.get<void*>(api::tensor_data, bound));
-  if (std::none_of(s.inputs.begin(), s.inputs.end(), [&](const argument& in) { return overlap(in, out); })) return out;
-  if (!s.aside[k] || s.aside[k].get_shape() != type) s.aside[k] = argument(type);
-  return s.aside[k];
-}
-
 void node_runner::take_inputs(run_state& s, OrtKernelContext* context) const {
-  std::vector<std::int64_t> all;
+  s.given.clear(), s.places.clear();
   for (std::size_t k = 0; k < inputs_.size(); ++k) {
     const auto* const value = ort_.get<const OrtValue*>(api::kernel_input, context, inputs_[k]);
     if (!value) raise(errc::invalid_argument, "input '" + exe_.inputs()[k].name + "' has no value");
-    const std::size_t from = all.size() + 1;
-    read_extents(value, all);
-    shape type{exe_.inputs()[k].type.type, {}};
-    for (std::size_t d = from; d < all.size(); ++d) type.lens.push_back(all[d]);
-    s.inputs.emplace_back(type, ort_.get<void*>(api::tensor_data, const_cast<OrtValue*>(value)));
+    const auto extents = ort_.type_of(value).extents;
+    s.given.push_back(static_cast<std::int64_t>(extents.size()));
+    s.given.insert(s.given.end(), extents.begin(), extents.end());
+    s.places.push_back(static_cast<std::byte*>(ort_.get<void*>(api::tensor_data, const_cast<OrtValue*>(value))));
   }
-  if (all == s.extents && s.made.size() == outputs_.size()) return;
-  std::vector<shape> given;
-  for (const argument& a : s.inputs) given.push_back(a.get_shape());
-  s.made.clear(), s.is_known.clear();
-  for (const shape& out : exe_.output_shapes(given)) {
-    std::vector<std::int64_t> lens;
-    bool known = true;
-    for (const dimension& d : out.lens) {
-      known = known && d.is_constant();
-      if (known) lens.push_back(d.value());
+  if (!s.is_sized || s.given != s.extents) size(s);
+  for (std::size_t k = 0; k < inputs_.size(); ++k) s.inputs[k] = argument(s.inputs[k].get_shape(), s.places[k]);
+}
+
+// Shapes of inputs and outputs, and what follows from them, for `given`.
+void node_runner::size(run_state& s) const {
+  s.is_sized = false;  // until all of it has succeeded
+  s.inputs.clear(), s.input_bytes.clear(), s.made.clear();
+  std::vector<shape> shapes;
+  auto at = s.given.begin();
+  for (const port& p : exe_.inputs()) {
+    shape& in = shapes.emplace_back(p.type.type, dims{});
+    const std::int64_t rank = *at++;
+    if (rank > static_cast<std::int64_t>(max_rank))
+      raise(fault::of(errc::limit, "tensors have at most 8 dims: rank of input '" + p.name + "'", 8, rank));
+    for (std::int64_t d = 0; d < rank; ++d) in.lens.push_back(*at++);
+    s.inputs.emplace_back(in, nullptr);
+    s.input_bytes.push_back(bytes_of(in));
+  }
+  for (const shape& out : exe_.output_shapes(shapes)) {
+    run_output& m = s.made.emplace_back();
+    m.type = out;
+    m.is_known = out.is_constant();
+    if (!m.is_known) continue;
+    m.bytes = bytes_of(out);
+    for (const dimension& d : out.lens) m.extents.push_back(d.value());
+  }
+  s.extents = s.given;
+  s.is_sized = true;
+}
+
+bool node_runner::meets_an_input(const run_state& s, const std::byte* data, std::size_t bytes) const {
+  for (std::size_t k = 0; k < s.places.size(); ++k)
+    if (data < s.places[k] + s.input_bytes[k] && s.places[k] < data + bytes) return true;
+  return false;
+}
+
+// Outputs of known extents are computed in the caller's memory, but where that is an input's, which the run still reads
+// while it writes.
+void node_runner::take_outputs(run_state& s, OrtKernelContext* context) const {
+  s.outputs.resize(outputs_.size());
+  for (std::size_t k = 0; k < outputs_.size(); ++k) {
+    run_output& m = s.made[k];
+    m.bound = nullptr, m.is_direct = false;
+    if (!m.is_known) continue;
+    ort_.call(api::kernel_output, context, outputs_[k], m.extents.data(), m.extents.size(), &m.bound);
+    auto* const data = static_cast<std::byte*>(ort_.get<void*>(api::tensor_data, m.bound));
+    m.is_direct = !meets_an_input(s, data, m.bytes);
+    if (!m.is_direct && !m.aside) m.aside = argument(m.type);
+    s.outputs[k] = m.is_direct ? argument(m.type, data) : m.aside;
+  }
+}
+
+void node_runner::give_outputs(run_state& s, OrtKernelContext* context) const {
+  for (std::size_t k = 0; k < outputs_.size(); ++k) {
+    run_output& m = s.made[k];
+    if (m.is_direct) continue;
+    const argument made = s.outputs[k].contiguous();
+    if (!m.bound) {
+      std::vector<std::int64_t> extents;
+      for (const dimension& d : made.get_shape().lens) extents.push_back(d.value());
+      ort_.call(api::kernel_output, context, outputs_[k], extents.data(), extents.size(), &m.bound);
     }
-    s.made.push_back(std::move(lens));
-    s.is_known.push_back(known);
+    if (const std::size_t bytes = bytes_of(made.get_shape()))
+      std::memcpy(ort_.get<void*>(api::tensor_data, m.bound), made.data(), bytes);
   }
-  s.extents = std::move(all);
-}
-
-// Appends a tensor's rank and extents.
-void node_runner::read_extents(const OrtValue* value, std::vector<std::int64_t>& to) const {
-  const std::size_t at = to.size();
-  to.push_back(0);
-  const std::size_t rank = ort_.append_extents(value, to);
-  to[at] = static_cast<std::int64_t>(rank);
-  if (rank > max_rank)
-    raise(fault::of(errc::limit, "tensors have at most 8 dims: rank of an input", 8, static_cast<std::int64_t>(rank)));
-}
-
-OrtValue* node_runner::output_value(OrtKernelContext* context, std::size_t k,
-                                    const std::vector<std::int64_t>& extents) const {
-  OrtValue* value = nullptr;
-  ort_.call(api::kernel_output, context, outputs_[k], extents.data(), extents.size(), &value);
-  return value;
 }
 
 }  // namespace kiln::onnxruntime

@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <utility>
 
+#include "kiln/core/stopwatch.hpp"
 #include "kiln/interface/named_target.hpp"
 #include "kiln/interface/onnxruntime/session_settings.hpp"
 #include "kiln/onnx/batch.hpp"
@@ -96,6 +97,7 @@ bool provider::takes_parts_of_bodies(const OrtNode* node, const onnx::opsets& ve
 }
 
 void provider::claim(const OrtGraph* graph, OrtEpGraphSupportInfo* support) {
+  const stopwatch since;
   const graph_copy g = read_graph(ort_, graph, tensor_memory::shared);
   if (const auto* const around = ort_.get<const OrtNode*>(api::parent_node, graph)) {
     if (!takes_parts_of_bodies(around, g.model.versions)) return;
@@ -131,6 +133,7 @@ void provider::claim(const OrtGraph* graph, OrtEpGraphSupportInfo* support) {
   log(claimed == g.nodes.size() ? severity::info : severity::warning,
       std::to_string(claimed) + " of " + std::to_string(g.nodes.size()) + " nodes in " +
           std::to_string(made.parts.size()) + " partitions");
+  log(severity::verbose, g.model.main.name + ": partitioned in " + since.str());
 }
 
 void provider::compile_all(const OrtGraph** graphs, const OrtNode** fused, std::size_t count,
@@ -168,6 +171,7 @@ OrtNodeComputeInfo* provider::compile_one(const OrtGraph* graph, const OrtNode* 
   p.name = ort_.get<const char*>(api::node_name, fused), p.graph = graph;
   p.outside = {values(api::node_input_count, api::node_inputs), values(api::node_output_count, api::node_outputs)};
   {
+    const stopwatch since;
     // weights stay ONNX Runtime's until it is known that none of the files has the program
     const graph_copy g = read_graph(ort_, graph, tensor_memory::shared);
     const onnx::graph& main = g.model.main;
@@ -177,6 +181,7 @@ OrtNodeComputeInfo* provider::compile_one(const OrtGraph* graph, const OrtNode* 
       return new node_compute(ort_, std::make_unique<node_runner>(ort_, running(), std::move(exe), own, p.outside));
     }
     p.content = onnx::fingerprint_of(g.model, *compiling_.pool);
+    log(severity::verbose, p.name + ": read and hashed in " + since.str());
     p.open = onnx::batch_of(main);
     dump(g.model, p.name);
   }

@@ -1,10 +1,10 @@
 #include "kiln/runtime/program_store.hpp"
 
 #include <algorithm>
-#include <chrono>
 #include <optional>
 
 #include "kiln/core/mapped_file.hpp"
+#include "kiln/core/stopwatch.hpp"
 #include "kiln/runtime/compile_cache.hpp"
 #include "kiln/runtime/content_hash.hpp"
 #include "kiln/runtime/impl/run/executable_access.hpp"
@@ -85,11 +85,9 @@ executable program_store::get(const std::string& name, program_identity identity
     keep(*made, of, {});
     return std::move(*made);
   }
-  const auto start = std::chrono::steady_clock::now();
+  const stopwatch since;
   executable exe = compile();
-  const auto ms =
-      std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::steady_clock::now() - start).count();
-  told_(false, name + ": compiled in " + std::to_string(ms) + " ms");
+  told_(false, name + ": compiled in " + since.str());
   keep(exe, of, file);
   return exe;
 }
@@ -106,8 +104,9 @@ std::optional<executable> program_store::load_from_file(const asked& of) {
     return {};
   }
   try {
+    const stopwatch since;
     executable exe = load(found->bytes, target_, options_, {{}, true});
-    told_(false, of.name + ": loaded from " + how_.load.string());
+    told_(false, of.name + ": loaded from " + how_.load.string() + " in " + since.str());
     return exe;
   } catch (const error& e) {
     told_(true, of.name + ": " + e.what() + ": compiled anew");
@@ -119,6 +118,7 @@ std::optional<executable> program_store::load_from_folder(const asked& of, const
   std::error_code failed;
   if (file.empty() || how_.recompiles || !fs::exists(file, failed)) return {};
   try {
+    const stopwatch since;
     const saved_bytes bytes{map_file(file.string()), file.string()};
     if (const program_identity found = inspect(bytes).notes; found != of.identity) {
       told_(true, of.name + ": " + file.string() + " has another program (" + difference(of.identity, found) +
@@ -127,7 +127,7 @@ std::optional<executable> program_store::load_from_folder(const asked& of, const
     }
     executable exe = load(bytes, target_, options_, {{}, true});
     fs::last_write_time(file, fs::file_time_type::clock::now(), failed);
-    told_(false, of.name + ": loaded from " + file.string());
+    told_(false, of.name + ": loaded from " + file.string() + " in " + since.str());
     return exe;
   } catch (const error& e) {
     told_(true, of.name + ": " + e.what() + ": compiled anew");
