@@ -3,12 +3,6 @@
 #include "kiln/text/impl/jinja/parser.hpp"
 
 namespace kiln::language::jinja {
-namespace {
-
-bool is_special(std::string_view name) { return name == "varargs" || name == "kwargs" || name == "caller"; }
-
-}  // namespace
-
 void parser::run() {
   to_.top = parse_body({});
   if (now().kind != token_kind::end) fail_expected("the end of the template");
@@ -213,7 +207,6 @@ void parser::parse_macro_body(macro_statement& m, std::string_view end_name) {
 const statement* parser::parse_macro(position at) {
   macro_statement m;
   m.name = expect_name("a macro's name");
-  if (is_special(m.name)) fail_at(to_.name, at, "expected a macro's name, found the reserved '" + m.name + "'");
   parse_parameters(m);
   parse_macro_body(m, "endmacro");
   return make_statement(at, std::move(m));

@@ -22,7 +22,7 @@ pieces split_at_spaces(std::string_view text, std::int64_t most) {
   text = strip(text, true, false);
   while (!text.empty()) {
     if (most >= 0 && static_cast<std::int64_t>(out.size()) == most) {
-      out.emplace_back(strip(text, false, true));
+      out.emplace_back(text);
       break;
     }
     std::size_t end = 0;
@@ -47,8 +47,8 @@ pieces split_at_spaces_from_right(std::string_view text, std::int64_t most) {
     rest.remove_suffix(words[words.size() - 1 - i].size());
     rest = strip(rest, false, true);
   }
-  pieces out{std::string(strip(rest, true, false))};
-  if (out[0].empty()) out.clear();
+  pieces out;
+  if (!rest.empty()) out.emplace_back(rest);
   out.insert(out.end(), words.end() - static_cast<std::ptrdiff_t>(kept), words.end());
   return out;
 }

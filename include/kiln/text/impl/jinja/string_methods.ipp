@@ -121,7 +121,7 @@ constexpr native rows[] = {
     {"rstrip", "chars?", strip_ends<false, true>},
     {"upper", "", mapped<upper>},
     {"lower", "", mapped<lower>},
-    {"casefold", "", mapped<lower>},
+    {"casefold", "", mapped<fold_case>},
     {"title", "", mapped<title>},
     {"capitalize", "", mapped<capitalize>},
     {"swapcase", "", mapped<swapcase>},

@@ -33,6 +33,7 @@ bool is_name_rest(std::uint32_t point);
 /// Full case mappings, independent of language.
 std::string upper(std::string_view);
 std::string lower(std::string_view);
+std::string fold_case(std::string_view);
 /// Each run of letters with its first letter in title case and the others in lower case.
 std::string title(std::string_view);
 /// The first character in title case, the others in lower case.

@@ -162,6 +162,12 @@ std::string lower(std::string_view text) {
   return out;
 }
 
+std::string fold_case(std::string_view text) {
+  return by_utf16(text, [](auto* to, auto room, auto* from, auto size, auto*, auto* failed) {
+    return u_strFoldCase(to, room, from, size, U_FOLD_CASE_DEFAULT, failed);
+  });
+}
+
 std::string title(std::string_view text) {
   const std::string lowered = lower(text);
   std::string out;
