@@ -127,6 +127,7 @@ std::string to_json(const value& v, const json_style& style, int depth) {
   for (std::size_t i = 0; i < parts.size(); ++i) {
     if (i > 0) out += style.item_separator + line(depth + 1);
     out += parts[i];
+    check_size(out.size());
   }
   return out + line(depth) + close;
 }

@@ -192,14 +192,15 @@ class lexer {
       at_ += op.size();
       return;
     }
+    if (!is_printable(point)) fail("expected an expression's next token, found the byte " + std::to_string(static_cast<unsigned char>(c)));
     fail("expected an expression's next token, found '" + source_.substr(at_, next - at_) + "'");
   }
 
   void bracket(char c, std::string& open) {
     if (c == '(' || c == '[' || c == '{') open += c == '(' ? ')' : c == '[' ? ']' : '}';
     if (c != ')' && c != ']' && c != '}') return;
-    if (open.empty()) fail("unexpected '" + std::string(1, c) + "': no bracket is open");
-    if (open.back() != c) fail("unexpected '" + std::string(1, c) + "': expected '" + open.back() + "'");
+    if (open.empty()) fail("expected the end of the tag, found '" + std::string(1, c) + "' where no bracket is open");
+    if (open.back() != c) fail("expected '" + std::string(1, open.back()) + "', found '" + c + "'");
     open.pop_back();
   }
 

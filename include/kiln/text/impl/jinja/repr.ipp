@@ -39,6 +39,7 @@ std::string joined(const std::vector<value>& items, int depth) {
   for (std::size_t i = 0; i < items.size(); ++i) {
     if (i > 0) out += ", ";
     out += repr(items[i], depth);
+    check_size(out.size());
   }
   return out;
 }
@@ -99,6 +100,7 @@ std::string repr(const value& v, int depth) {
       for (const auto& [key, item] : v.dict()->entries) {
         if (out.size() > 1) out += ", ";
         out += repr(key, depth + 1) + ": " + repr(item, depth + 1);
+        check_size(out.size());
       }
       return out + "}";
     }

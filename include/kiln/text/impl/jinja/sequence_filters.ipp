@@ -43,6 +43,7 @@ value join(in_t& in, const value& v, const bound& a) {
     if (!is_first) out += by;
     is_first = false;
     out += to_text(a.has(1) && !a[1].is(kind::none) ? in.item_by_path(item, a[1]) : item);
+    check_size(out.size());
   }
   return in.text(std::move(out));
 }

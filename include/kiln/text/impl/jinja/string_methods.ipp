@@ -76,6 +76,7 @@ value join(in_t& in, const value& self, const bound& a) {
     if (!is_first) out += self.bytes();
     is_first = false;
     out += v.bytes();
+    check_size(out.size());
   }
   return in.text(std::move(out));
 }

@@ -53,6 +53,7 @@ value indent(in_t& in, const value& v, const bound& a) {
     if (i > 0) out += '\n';
     if (i > 0 && (a.flag(2) || !lines[i].empty())) out += by;
     out += lines[i];
+    check_size(out.size());
   }
   return in.text(std::move(out));
 }

@@ -1,6 +1,7 @@
 #include "kiln/text/impl/jinja/text_tools.hpp"
 
 #include "kiln/text/impl/jinja/unicode.hpp"
+#include "kiln/text/impl/jinja/value.hpp"
 
 namespace kiln::language::jinja {
 namespace {
@@ -17,6 +18,7 @@ std::string replaced(std::string_view text, std::string_view old, std::string_vi
     for (std::size_t at = 0; at < text.size();) {
       const std::size_t end = after_point(text, at);
       if (count != 0) out += by, --count;
+      check_size(out.size());
       out += text.substr(at, end - at);
       at = end;
     }
@@ -26,6 +28,7 @@ std::string replaced(std::string_view text, std::string_view old, std::string_vi
   for (std::size_t at = text.find(old); at != text.npos && count != 0; at = text.find(old, begin), --count) {
     (out += text.substr(begin, at - begin)) += by;
     begin = at + old.size();
+    check_size(out.size());
   }
   return out += text.substr(begin);
 }

@@ -20,6 +20,10 @@ class value;
 
 /// How deep lists and dicts nest where they are printed, compared or hashed.
 constexpr int most_nesting = 400;
+/// Bytes of one text: a bound for what is made before a heap can count it.
+constexpr std::size_t most_text = std::size_t{1} << 28;
+/// Throws `error` (limit) above that bound.
+void check_size(std::size_t bytes);
 
 enum class kind : std::uint8_t { undefined, none, boolean, integer, real, string, list, dict, object };
 
@@ -151,11 +155,11 @@ class heap {
 std::string_view type_name(const value&);
 bool is_true(const value&);
 /// Python's ==: numbers compare by value, whatever their type.
-bool equal(const value& a, const value& b, int depth = 0);
+bool equal(const value& a, const value& b);
 /// Less than 0, 0 or more than 0; throws `error` where Python has no order.
-int order(const value& a, const value& b, int depth = 0);
+int order(const value& a, const value& b);
 /// Equal values have equal hashes; throws `error` for lists and dicts.
-std::size_t hash(const value& v, int depth = 0);
+std::size_t hash(const value& v);
 /// Python's str() and repr().
 std::string to_text(const value&);
 std::string repr(const value& v, int depth = 0);

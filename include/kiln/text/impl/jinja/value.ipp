@@ -10,10 +10,24 @@ namespace {
 // Fewer entries are compared one by one.
 constexpr std::size_t few_entries = 12;
 
-void check_depth(int depth) {
-  if (depth > most_nesting)
-    raise(errc::limit, "lists and dicts nest at most " + std::to_string(most_nesting) + " deep");
-}
+// Lists may hold the same list many times, so that nesting alone bounds no walk over them.
+struct walk {
+  std::size_t left = 2'000'000;
+  int depth = 0;
+};
+struct inside {
+  explicit inside(walk& w) : of(w) {
+    if (of.left-- == 0) raise(errc::limit, "values that are compared have at most 2000000 parts");
+    if (++of.depth > most_nesting) {
+      --of.depth;
+      raise(errc::limit, "lists and dicts nest at most " + std::to_string(most_nesting) + " deep");
+    }
+  }
+  ~inside() { --of.depth; }
+  inside(const inside&) = delete;
+  inside& operator=(const inside&) = delete;
+  walk& of;
+};
 
 template <class A> int compare(const A& a, const A& b) { return a < b ? -1 : b < a ? 1 : 0; }
 
@@ -22,6 +36,10 @@ template <class A> int compare(const A& a, const A& b) { return a < b ? -1 : b <
 std::optional<value> object::attribute(interpreter&, std::string_view) { return std::nullopt; }
 
 value object::call(interpreter&, const arguments&) { fail("'" + std::string(type_name()) + "' object is not callable"); }
+
+void check_size(std::size_t bytes) {
+  if (bytes > most_text) raise(errc::limit, "a text has at most " + std::to_string(most_text) + " bytes");
+}
 
 void fail(std::string message) { raise(errc::invalid_argument, std::move(message)); }
 
@@ -58,8 +76,10 @@ bool is_true(const value& v) {
   }
 }
 
-bool equal(const value& a, const value& b, int depth) {
-  check_depth(depth);
+namespace {
+
+bool equal_parts(const value& a, const value& b, walk& w) {
+  const inside guard(w);
   if (a.is_number() && b.is_number()) {
     if (a.is_whole() && b.is_whole()) return a.integer() == b.integer();
     return a.real() == b.real();
@@ -74,14 +94,14 @@ bool equal(const value& a, const value& b, int depth) {
       if (&l == &r) return true;
       if (l.as != r.as || l.items.size() != r.items.size()) return false;
       for (std::size_t i = 0; i < l.items.size(); ++i)
-        if (!equal(l.items[i], r.items[i], depth + 1)) return false;
+        if (!equal_parts(l.items[i], r.items[i], w)) return false;
       return true;
     }
     case kind::dict: {
       if (a.dict()->entries.size() != b.dict()->entries.size()) return false;
       for (const auto& [key, v] : a.dict()->entries) {
         const value* other = b.dict()->find(key);
-        if (!other || !equal(v, *other, depth + 1)) return false;
+        if (!other || !equal_parts(v, *other, w)) return false;
       }
       return true;
     }
@@ -89,8 +109,8 @@ bool equal(const value& a, const value& b, int depth) {
   }
 }
 
-int order(const value& a, const value& b, int depth) {
-  check_depth(depth);
+int order_of_parts(const value& a, const value& b, walk& w) {
+  const inside guard(w);
   if (a.is_whole() && b.is_whole()) return compare(a.integer(), b.integer());
   if (a.is_number() && b.is_number()) return compare(a.real(), b.real());
   if (a.is(kind::undefined)) fail_undefined(a);
@@ -100,12 +120,12 @@ int order(const value& a, const value& b, int depth) {
     fail("there is no order between '" + std::string(type_name(a)) + "' and '" + std::string(type_name(b)) + "'");
   const auto &l = a.list()->items, &r = b.list()->items;
   for (std::size_t i = 0; i < l.size() && i < r.size(); ++i)
-    if (!equal(l[i], r[i], depth + 1)) return order(l[i], r[i], depth + 1);
+    if (!equal_parts(l[i], r[i], w)) return order_of_parts(l[i], r[i], w);
   return compare(l.size(), r.size());
 }
 
-std::size_t hash(const value& v, int depth) {
-  check_depth(depth);
+std::size_t hash_parts(const value& v, walk& w) {
+  const inside guard(w);
   switch (v.type()) {
     case kind::boolean:
     case kind::integer: return std::hash<double>()(static_cast<double>(v.integer()));
@@ -114,7 +134,7 @@ std::size_t hash(const value& v, int depth) {
     case kind::list: {
       if (v.list()->as != list_object::form::tuple) break;
       std::size_t h = 7;
-      for (const value& item : v.list()->items) h = h * 1000003 + hash(item, depth + 1);
+      for (const value& item : v.list()->items) h = h * 1000003 + hash_parts(item, w);
       return h;
     }
     case kind::dict: break;
@@ -122,6 +142,23 @@ std::size_t hash(const value& v, int depth) {
     default: return static_cast<std::size_t>(v.type());
   }
   fail("unhashable type: '" + std::string(type_name(v)) + "'");
+}
+
+}  // namespace
+
+bool equal(const value& a, const value& b) {
+  walk w;
+  return equal_parts(a, b, w);
+}
+
+int order(const value& a, const value& b) {
+  walk w;
+  return order_of_parts(a, b, w);
+}
+
+std::size_t hash(const value& v) {
+  walk w;
+  return hash_parts(v, w);
 }
 
 value* dict_object::find(const value& key) {
