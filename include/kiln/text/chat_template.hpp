@@ -23,14 +23,14 @@ class chat_template {
   const named_templates& templates() const { return templates_; }
 
   struct request {
-    std::string_view messages_json;             ///< a list of objects with `role`, `content` and what else the model knows
-    std::string_view tools_json = {};           ///< a list of functions' schemas; empty: `tools` is none
-    std::string_view variables_json = "{}";     ///< an object of further variables, which go before all others
-    bool add_generation_prompt = true;          ///< ends with the begin of the assistant's turn
-    std::string_view name = {};                 ///< which template; empty: `tool_use` with tools, else `default`
+    std::string_view messages_json;          ///< a list of objects with `role`, `content` and what else the model knows
+    std::string_view tools_json = {};        ///< a list of functions' schemas; empty: `tools` is none
+    std::string_view variables_json = "{}";  ///< an object of further variables, which go before all others
+    bool add_generation_prompt = true;       ///< ends with the begin of the assistant's turn
+    std::string_view name = {};              ///< which template; empty: `tool_use` with tools, else `default`
   };
-  /// The prompt. Throws `error`: not_found without a template of that name, what the template itself raises, or a use of
-  /// values that Jinja has no meaning for.
+  /// The prompt. Throws `error`: not_found without a template of that name, what the template itself raises, or a use
+  /// of values that Jinja has no meaning for.
   std::string render(const request&, const jinja::limits& bounds = {}) const;
 
  private:

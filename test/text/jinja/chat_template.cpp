@@ -20,10 +20,12 @@ std::string message_of(const auto& f) {
 }
 
 TEST(chat_template, has_special_tokens_and_variables) {
-  const auto t = chat_template::from("{{ bos_token }}{{ messages[0].content }}{{ x }}{{ eos_token is defined }}{{ tools }}",
-                                     R"({"bos_token": {"content": "<s>", "lstrip": false}, "eos_token": null})");
+  const auto t =
+      chat_template::from("{{ bos_token }}{{ messages[0].content }}{{ x }}{{ eos_token is defined }}{{ tools }}",
+                          R"({"bos_token": {"content": "<s>", "lstrip": false}, "eos_token": null})");
   EXPECT_EQ(t.render({.messages_json = greeting, .variables_json = R"({"x": 1.0})"}), "<s>Hi1.0FalseNone");
-  EXPECT_EQ(t.render({.messages_json = greeting, .tools_json = "[]", .variables_json = R"({"bos_token": "B"})"}), "BHiFalse[]");
+  EXPECT_EQ(t.render({.messages_json = greeting, .tools_json = "[]", .variables_json = R"({"bos_token": "B"})"}),
+            "BHiFalse[]");
 }
 
 TEST(chat_template, says_whether_the_assistant_begins) {

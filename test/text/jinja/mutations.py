@@ -40,7 +40,7 @@ HOSTILE = [
 ]  # fmt: skip
 
 
-def main(program, folder, count="4000"):
+def main(program, folder, count="2000"):
     rng = random.Random(28)
     whole = chats.cases()
     parts = snippets.cases()
@@ -51,7 +51,9 @@ def main(program, folder, count="4000"):
         cases.append(case)
     results = by_kiln(program, cases, folder)
     errors = [r["error"] for r in results if "error" in r]
-    bare = [e for e in errors if "column" not in e and "limit" not in e]
+    # a NUL in a message ends what() early
+    spoken = [r["error"] for c, r in zip(cases, results, strict=True) if "error" in r and "\0" not in c["template"]]
+    bare = [e for e in spoken if "column" not in e and "limit" not in e]
     unbounded = [t for t, r in zip(HOSTILE[:8], results[:8], strict=True) if "limit exceeded" not in r.get("error", "")]
     print(f"{len(cases)} templates, {len(errors)} errors, {len(bare)} without a place {bare[:3]}, {len(unbounded)} without a limit {unbounded}")
     return len(bare) > 0 or len(unbounded) > 0 or not 0.1 < len(errors) / len(cases) < 0.95

@@ -19,14 +19,16 @@ json parse(std::string_view text, const char* what) {
 
 json parse_as(std::string_view text, json::value_t type, const char* what, const char* expected) {
   json j = parse(text, what);
-  if (j.type() != type) raise(errc::invalid_argument, std::string(what) + ": expected " + expected + ", found " + j.type_name());
+  if (j.type() != type)
+    raise(errc::invalid_argument, std::string(what) + ": expected " + expected + ", found " + j.type_name());
   return j;
 }
 
 const std::string& member(const json& entry, const char* name) {
   if (!entry.is_object() || !entry.contains(name) || !entry[name].is_string())
     raise(errc::malformed, std::string("a list of chat templates: expected objects with the strings 'name' and "
-                                       "'template', found one without '") + name + "'");
+                                       "'template', found one without '") +
+                               name + "'");
   return entry[name].get_ref<const std::string&>();
 }
 
@@ -57,15 +59,17 @@ chat_template chat_template::from(std::string_view text, std::string_view specia
   }
   for (const json& entry : parse(text, "a list of chat templates")) {
     const std::string& name = member(entry, "name");
-    t.templates_.insert_or_assign(name, jinja::compiled_template(member(entry, "template"), "chat template '" + name + "'"));
+    t.templates_.insert_or_assign(name,
+                                  jinja::compiled_template(member(entry, "template"), "chat template '" + name + "'"));
   }
   return t;
 }
 
 const jinja::compiled_template& chat_template::choose(const request& r) const {
   if (empty())
-    raise(errc::not_found, "there is no chat template: expected one in tokenizer_config.json or chat_template.jinja, or "
-                           "given with the call");
+    raise(errc::not_found,
+          "there is no chat template: expected one in tokenizer_config.json or chat_template.jinja, or "
+          "given with the call");
   const bool has_tools = !r.tools_json.empty() && r.tools_json != "null";
   auto at = templates_.find(!r.name.empty() ? r.name : has_tools ? "tool_use" : "default");
   if (at == templates_.end() && r.name.empty()) at = templates_.find("default");

@@ -25,11 +25,13 @@ struct limits {
 /// A Jinja template, parsed once and rendered from any number of threads (https://jinja.palletsprojects.com, 3.1).
 ///
 /// It has Jinja's expressions, statements, filters and tests, Python's methods of strings, lists and dicts, and what
-/// Hugging Face's `transformers` adds: `tojson` without escapes, `raise_exception`, `strftime_now`, `generation`, `break`
-/// and `continue`. What reads other files (`include`, `import`, `extends`) is no part of it. Integers have 64 bits.
+/// Hugging Face's `transformers` adds: `tojson` without escapes, `raise_exception`, `strftime_now`, `generation`,
+/// `break` and `continue`. What reads other files (`include`, `import`, `extends`) is no part of it. Integers have 64
+/// bits.
 class compiled_template {
  public:
-  /// Parses `source`; `name` stands in errors. Throws `error` (malformed) with line, column, what was expected and found.
+  /// Parses `source`; `name` stands in errors. Throws `error` (malformed) with line, column, what was expected and
+  /// found.
   explicit compiled_template(std::string_view source, std::string name = "template", syntax s = {});
 
   /// The text for the members of a JSON object as variables. Throws `error` with line and column.

@@ -89,8 +89,8 @@ struct tested {
 
 struct expression {
   position at;
-  std::variant<constant, variable, display, dict_display, unary, binary, concatenation, logical, comparison, conditional,
-               attribute_of, subscript, slice_of, call_of, filtered, tested>
+  std::variant<constant, variable, display, dict_display, unary, binary, concatenation, logical, comparison,
+               conditional, attribute_of, subscript, slice_of, call_of, filtered, tested>
       node;
 };
 
@@ -154,8 +154,8 @@ struct continue_statement {};
 
 struct statement {
   position at;
-  std::variant<text_output, value_output, if_statement, for_statement, set_statement, set_block, macro_statement, call_block,
-               filter_block, with_statement, scope_statement, break_statement, continue_statement>
+  std::variant<text_output, value_output, if_statement, for_statement, set_statement, set_block, macro_statement,
+               call_block, filter_block, with_statement, scope_statement, break_statement, continue_statement>
       node;
 };
 

@@ -8,12 +8,14 @@ namespace {
 
 std::optional<value> find_attribute(interpreter& in, const value& of, std::string_view name) {
   if (of.is(kind::object)) return of.other()->attribute(in, name);
-  if (const native* method = find_method(of, name)) return value(static_cast<object*>(in.values.make<bound_native>(*method, of)));
+  if (const native* method = find_method(of, name))
+    return value(static_cast<object*>(in.values.make<bound_native>(*method, of)));
   return std::nullopt;
 }
 
 value missing(interpreter& in, const value& of, std::string_view name) {
-  return in.values.undefined("'" + std::string(type_name(of)) + " object' has no attribute '" + std::string(name) + "'");
+  return in.values.undefined("'" + std::string(type_name(of)) + " object' has no attribute '" + std::string(name) +
+                             "'");
 }
 
 }  // namespace
@@ -58,7 +60,8 @@ value interpreter::item_by_path(value of, const value& path) {
     const std::string part = whole.substr(begin, end - begin);
     std::int64_t number = 0;
     const auto [last, failed] = std::from_chars(part.data(), part.data() + part.size(), number);
-    const bool is_number = !part.empty() && part[0] != '-' && failed == std::errc() && last == part.data() + part.size();
+    const bool is_number =
+        !part.empty() && part[0] != '-' && failed == std::errc() && last == part.data() + part.size();
     of = item(of, is_number ? value(number) : text(part));
     begin = end + 1;
   }

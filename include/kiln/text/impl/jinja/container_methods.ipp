@@ -67,7 +67,8 @@ value index(in_t&, const value& self, const bound& a) {
 
 value count(in_t&, const value& self, const bound& a) {
   const auto& items = self.list()->items;
-  return static_cast<std::int64_t>(std::count_if(items.begin(), items.end(), [&](const value& v) { return equal(v, a[0]); }));
+  return static_cast<std::int64_t>(
+      std::count_if(items.begin(), items.end(), [&](const value& v) { return equal(v, a[0]); }));
 }
 
 template <form as> value view(in_t& in, const value& self, const bound&) {
@@ -128,9 +129,11 @@ constexpr native list_rows[] = {
 };
 constexpr native tuple_rows[] = {{"index", "value", index}, {"count", "value", count}};
 constexpr native dict_rows[] = {
-    {"keys", "", view<form::keys>},   {"values", "", view<form::values>}, {"items", "", view<form::items>},
-    {"get", "key default?", get},     {"pop", "key default?", pop_key},   {"setdefault", "key default?", set_default},
-    {"update", "*", update},          {"copy", "", copy_dict},            {"clear", "", clear_dict},
+    {"keys", "", view<form::keys>},   {"values", "", view<form::values>},
+    {"items", "", view<form::items>}, {"get", "key default?", get},
+    {"pop", "key default?", pop_key}, {"setdefault", "key default?", set_default},
+    {"update", "*", update},          {"copy", "", copy_dict},
+    {"clear", "", clear_dict},
 };
 
 }  // namespace

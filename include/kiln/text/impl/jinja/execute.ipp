@@ -195,7 +195,8 @@ value interpreter::call_macro(const macro_statement& m, scope* outer, const argu
     else if (v)
       scope_->set(name, *v);
     else
-      scope_->set(name, otherwise ? evaluate(otherwise) : values.undefined("parameter '" + name + "' was not provided"));
+      scope_->set(name,
+                  otherwise ? evaluate(otherwise) : values.undefined("parameter '" + name + "' was not provided"));
   }
   if (m.takes_caller) {
     const value* v = named("caller");

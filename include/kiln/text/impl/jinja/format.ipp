@@ -22,7 +22,8 @@ std::int64_t number_at(std::string_view text, std::size_t& at, std::int64_t othe
   std::int64_t n = otherwise;
   const auto [end, failed] = std::from_chars(text.data() + at, text.data() + text.size(), n);
   if (failed == std::errc::invalid_argument) return otherwise;
-  if (failed != std::errc() || n > most_width) raise(errc::limit, "a format's width is at most " + std::to_string(most_width));
+  if (failed != std::errc() || n > most_width)
+    raise(errc::limit, "a format's width is at most " + std::to_string(most_width));
   at = static_cast<std::size_t>(end - text.data());
   return n;
 }
@@ -36,9 +37,10 @@ std::string padded(const spec& s, std::string text, char align) {
     for (; times > 0; --times) out += s.fill;
     return out;
   };
-  if (align == '=') {  // behind the sign
+  if (align == '=') {  // after the sign
     const std::size_t sign = !text.empty() && (text[0] == '-' || text[0] == '+' || text[0] == ' ') ? 1 : 0;
-    const std::size_t prefix = s.has_prefix && sign + 1 < text.size() && text[sign] == '0' && text[sign + 1] > '9' ? 2 : 0;
+    const std::size_t prefix =
+        s.has_prefix && sign + 1 < text.size() && text[sign] == '0' && text[sign + 1] > '9' ? 2 : 0;
     return text.substr(0, sign + prefix) + fill(n) + text.substr(sign + prefix);
   }
   return fill(left) + text + fill(n - left);
@@ -66,7 +68,9 @@ std::string format_real(const spec& s, double d) {
     digits = repr(magnitude);
   } else {
     const char type = s.type == '%' ? 'f' : s.type == '\0' || s.type == 'n' ? 'g' : s.type;
-    const char pattern[] = {'%', s.has_prefix ? '#' : '.', s.has_prefix ? '.' : '*', s.has_prefix ? '*' : type, s.has_prefix ? type : '\0', '\0'};
+    const char pattern[] = {
+        '%', s.has_prefix ? '#' : '.', s.has_prefix ? '.' : '*', s.has_prefix ? '*' : type, s.has_prefix ? type : '\0',
+        '\0'};
     const int precision = static_cast<int>(s.precision < 0 ? 6 : s.precision);
     const double scaled = s.type == '%' ? magnitude * 100 : magnitude;
     const int n = std::snprintf(nullptr, 0, pattern, precision, scaled);
@@ -123,7 +127,8 @@ std::string format_value(const value& v, std::string_view text) {
   if (at != text.size()) fail("invalid format '" + std::string(text) + "'");
   const bool is_real_type = s.type != '\0' && std::string_view("eEfFgG%").find(s.type) != std::string_view::npos;
   const bool is_whole_type = s.type != '\0' && std::string_view("bdnoxX").find(s.type) != std::string_view::npos;
-  if (v.is(kind::real) && (s.type == '\0' || is_real_type)) return padded(s, format_real(s, v.real()), s.align ? s.align : '>');
+  if (v.is(kind::real) && (s.type == '\0' || is_real_type))
+    return padded(s, format_real(s, v.real()), s.align ? s.align : '>');
   if (v.is_whole() && is_real_type) return padded(s, format_real(s, v.real()), s.align ? s.align : '>');
   if ((v.is(kind::integer) && s.type == '\0' && s.precision < 0) || (v.is_whole() && is_whole_type))
     return padded(s, format_whole(s, v.integer()), s.align ? s.align : '>');
@@ -267,7 +272,8 @@ std::string format_braces(interpreter& in, const std::string& text, const argume
       if (colon != inside.npos) style = inside.substr(colon + 1), inside.resize(colon);
       if (style.find('{') != style.npos) fail("fields inside a format's field are not supported");
       char conversion = '\0';
-      if (inside.size() > 1 && inside[inside.size() - 2] == '!') conversion = inside.back(), inside.resize(inside.size() - 2);
+      if (inside.size() > 1 && inside[inside.size() - 2] == '!')
+        conversion = inside.back(), inside.resize(inside.size() - 2);
       value v = field(inside);
       if (conversion == 'r') v = in.text(repr(v));
       if (conversion == 's') v = in.text(to_text(v));

@@ -17,7 +17,8 @@ int digit(char c) {
 std::uint32_t number(std::string_view text, std::size_t& at, int base, std::size_t most) {
   std::uint32_t n = 0;
   const std::size_t end = at + most;
-  while (at < text.size() && at < end && digit(text[at]) < base) n = n * static_cast<std::uint32_t>(base) + static_cast<std::uint32_t>(digit(text[at++]));
+  while (at < text.size() && at < end && digit(text[at]) < base)
+    n = n * static_cast<std::uint32_t>(base) + static_cast<std::uint32_t>(digit(text[at++]));
   return n;
 }
 
@@ -45,7 +46,8 @@ std::string unescape(std::string_view inside, std::string& to) {
       const std::size_t begin = at += 2;
       std::uint32_t point = number(inside, at, 16, digits);
       if (at - begin != digits)
-        return "expected " + std::to_string(digits) + " hexadecimal digits after '\\" + c + "', found " + std::to_string(at - begin);
+        return "expected " + std::to_string(digits) + " hexadecimal digits after '\\" + c + "', found " +
+               std::to_string(at - begin);
       if (is_lead(point) && inside.substr(at).starts_with("\\u")) {  // two halves of one character
         std::size_t second = at + 2;
         const std::uint32_t low = number(inside, second, 16, 4);

@@ -183,8 +183,9 @@ class lexer {
       out_.push_back({token_kind::name, source_.substr(begin, at_ - begin), place});
       return;
     }
-    constexpr std::array<std::string_view, 26> ops = {"//", "**", "==", "!=", ">=", "<=", "+", "-", "/", "*", "%", "~", "[",
-                                                      "]",  "(",  ")",  "{",  "}",  ">",  "<", "=", ".", ":", "|", ",", ";"};
+    constexpr std::array<std::string_view, 26> ops = {"//", "**", "==", "!=", ">=", "<=", "+", "-", "/",
+                                                      "*",  "%",  "~",  "[",  "]",  "(",  ")", "{", "}",
+                                                      ">",  "<",  "=",  ".",  ":",  "|",  ",", ";"};
     for (const std::string_view op : ops) {
       if (!next_is(op)) continue;
       bracket(op[0], open);
@@ -192,7 +193,8 @@ class lexer {
       at_ += op.size();
       return;
     }
-    if (!is_printable(point)) fail("expected an expression's next token, found the byte " + std::to_string(static_cast<unsigned char>(c)));
+    if (!is_printable(point))
+      fail("expected an expression's next token, found the byte " + std::to_string(static_cast<unsigned char>(c)));
     fail("expected an expression's next token, found '" + source_.substr(at_, next - at_) + "'");
   }
 
@@ -212,9 +214,7 @@ class lexer {
              (is_one(source_[at_]) || (source_[at_] == '_' && at_ + 1 < source_.size() && is_one(source_[at_ + 1]))))
         ++at_;
     };
-    const auto is_hex = [](char c) {
-      return is_digit_char(c) || (c >= 'a' && c <= 'f') || (c >= 'A' && c <= 'F');
-    };
+    const auto is_hex = [](char c) { return is_digit_char(c) || (c >= 'a' && c <= 'f') || (c >= 'A' && c <= 'F'); };
     token_kind k = token_kind::integer;
     const char base = at_ + 1 < source_.size() && source_[at_] == '0' ? static_cast<char>(source_[at_ + 1] | 32) : '\0';
     if (base == 'x' || base == 'o' || base == 'b') {
@@ -229,7 +229,8 @@ class lexer {
         digits(is_digit_char);
       }
       if (!after_point && at_ < source_.size() && (source_[at_] | 32) == 'e') {
-        const std::size_t sign = at_ + 1 < source_.size() && (source_[at_ + 1] == '+' || source_[at_ + 1] == '-') ? 2 : 1;
+        const std::size_t sign =
+            at_ + 1 < source_.size() && (source_[at_ + 1] == '+' || source_[at_ + 1] == '-') ? 2 : 1;
         if (digit_at(at_ + sign)) {
           at_ += sign, k = token_kind::real;
           digits(is_digit_char);

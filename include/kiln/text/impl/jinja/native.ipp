@@ -22,7 +22,8 @@ const native* find(const table& t, std::string_view name) {
 
 }  // namespace
 
-bound::bound(std::string_view function, std::string_view parameters, const arguments& a) : function_(function), all_(a) {
+bound::bound(std::string_view function, std::string_view parameters, const arguments& a)
+    : function_(function), all_(a) {
   std::size_t n = 0, matched = 0;
   bool takes_more = false;
   for (std::size_t begin = 0; begin < parameters.size();) {

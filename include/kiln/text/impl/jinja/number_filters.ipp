@@ -112,7 +112,8 @@ value round(in_t&, const value& v, const bound& a) {
     const double rounded = round_half_even(v.real(), digits);
     return v.is_whole() ? value(static_cast<std::int64_t>(rounded)) : value(rounded);
   }
-  if (method != "ceil" && method != "floor") fail("round: expected the method common, ceil or floor, found '" + method + "'");
+  if (method != "ceil" && method != "floor")
+    fail("round: expected the method common, ceil or floor, found '" + method + "'");
   const double scale = std::pow(10.0, static_cast<double>(digits));
   return (method == "ceil" ? std::ceil(v.real() * scale) : std::floor(v.real() * scale)) / scale;
 }

@@ -124,14 +124,15 @@ value calculate(interpreter& in, arithmetic op, const value& a, const value& b) 
     if ((a.is(kind::string) || is_sequence(a)) && b.is_whole()) return repeat(in, a, b.integer());
     if ((b.is(kind::string) || is_sequence(b)) && a.is_whole()) return repeat(in, b, a.integer());
   }
-  fail("unsupported operand types for " + std::string(signs[static_cast<unsigned>(op)]) + ": '" + std::string(type_name(a)) +
-       "' and '" + std::string(type_name(b)) + "'");
+  fail("unsupported operand types for " + std::string(signs[static_cast<unsigned>(op)]) + ": '" +
+       std::string(type_name(a)) + "' and '" + std::string(type_name(b)) + "'");
 }
 
 bool contains(interpreter& in, const value& whole, const value& part) {
   if (whole.is(kind::string)) {
     if (part.is(kind::undefined)) fail_undefined(part);
-    if (!part.is(kind::string)) fail("'in' of a string requires a string, found '" + std::string(type_name(part)) + "'");
+    if (!part.is(kind::string))
+      fail("'in' of a string requires a string, found '" + std::string(type_name(part)) + "'");
     return whole.bytes().find(part.bytes()) != std::string::npos;
   }
   if (whole.is(kind::dict)) return whole.dict()->find(part) != nullptr;

@@ -149,7 +149,8 @@ expr parser::parse_primary() {
     case token_kind::name: {
       next();
       const std::string& n = token.text;
-      if (n == "true" || n == "True" || n == "false" || n == "False") return make(token.at, constant{n[0] == 't' || n[0] == 'T'});
+      if (n == "true" || n == "True" || n == "false" || n == "False")
+        return make(token.at, constant{n[0] == 't' || n[0] == 'T'});
       if (n == "none" || n == "None") return make(token.at, constant{value::none()});
       if (n == "varargs" || n == "kwargs" || n == "caller") seen_.insert(n);
       return make(token.at, variable{n});
@@ -191,7 +192,8 @@ expr parser::parse_number() {
   const int base = mark == 'x' ? 16 : mark == 'o' ? 8 : mark == 'b' ? 2 : 10;
   std::int64_t n = 0;
   const auto [end, failed] = std::from_chars(text.data() + (base == 10 ? 0 : 2), text.data() + text.size(), n, base);
-  if (failed == std::errc::result_out_of_range) fail_at(to_.name, token.at, "expected an integer of 64 bits, found " + text);
+  if (failed == std::errc::result_out_of_range)
+    fail_at(to_.name, token.at, "expected an integer of 64 bits, found " + text);
   if (failed != std::errc() || end != text.data() + text.size() || (base == 10 && text[0] == '0' && n != 0))
     fail_at(to_.name, token.at, "expected an integer, found " + text);
   return make(token.at, constant{n});
@@ -212,7 +214,8 @@ expr parser::parse_dict() {
   return make(at, std::move(d));
 }
 
-expr parser::parse_tuple(bool with_conditional, std::initializer_list<std::string_view> end_names, std::string_view closing) {
+expr parser::parse_tuple(bool with_conditional, std::initializer_list<std::string_view> end_names,
+                         std::string_view closing) {
   const position at = now().at;
   const auto is_end = [&] {
     if (now().kind == token_kind::variable_end || now().kind == token_kind::block_end || at_op(")")) return true;

@@ -20,7 +20,8 @@ class parser {
   static constexpr int most_nested = 150;  ///< brackets and blocks inside each other
   struct nested {
     explicit nested(parser& p) : of(p) {
-      if (++of.depth_ > most_nested) of.fail("expressions and blocks nest at most " + std::to_string(most_nested) + " deep");
+      if (++of.depth_ > most_nested)
+        of.fail("expressions and blocks nest at most " + std::to_string(most_nested) + " deep");
     }
     ~nested() { --of.depth_; }
     nested(const nested&) = delete;
@@ -41,9 +42,13 @@ class parser {
   std::string expect_name(std::string_view what);
   void expect_block_end();
   [[noreturn]] void fail(const std::string& message) const { fail_at(to_.name, now().at, message); }
-  [[noreturn]] void fail_expected(const std::string& what) const { fail("expected " + what + ", found " + describe(now())); }
+  [[noreturn]] void fail_expected(const std::string& what) const {
+    fail("expected " + what + ", found " + describe(now()));
+  }
 
-  template <class T> expr make(position at, T node) { return &to_.expressions.emplace_back(expression{at, std::move(node)}); }
+  template <class T> expr make(position at, T node) {
+    return &to_.expressions.emplace_back(expression{at, std::move(node)});
+  }
   template <class T> const statement* make_statement(position at, T node) {
     return &to_.statements.emplace_back(statement{at, std::move(node)});
   }
@@ -68,7 +73,8 @@ class parser {
   expr parse_test(expr of);
   expr parse_dict();
   /// Expressions between commas; one without a comma stands for itself. `closing` ends the list.
-  expr parse_tuple(bool with_conditional, std::initializer_list<std::string_view> end_names, std::string_view closing = {});
+  expr parse_tuple(bool with_conditional, std::initializer_list<std::string_view> end_names,
+                   std::string_view closing = {});
   named_call parse_filter();
   call_arguments parse_arguments();
 

@@ -28,8 +28,11 @@ std::string quoted(std::string_view text) {
     else if (is_printable(point))
       out.append(text, begin, at - begin);
     else
-      out.append(room, static_cast<std::size_t>(std::snprintf(
-                           room, sizeof room, point < 256 ? "\\x%02x" : point < 65536 ? "\\u%04x" : "\\U%08x", point)));
+      out.append(room, static_cast<std::size_t>(std::snprintf(room, sizeof room,
+                                                              point < 256     ? "\\x%02x"
+                                                              : point < 65536 ? "\\u%04x"
+                                                                              : "\\U%08x",
+                                                              point)));
   }
   return out += quote;
 }

@@ -5,7 +5,7 @@ namespace {
 
 using in_t = interpreter;
 
-// The arguments behind the first `n`.
+// The arguments after the first `n`.
 arguments rest_of(const arguments& a, std::size_t n) {
   arguments out;
   for (std::size_t i = n; i < a.positional.size(); ++i) out.positional.push_back(a.positional[i]);
@@ -61,8 +61,10 @@ value map(in_t& in, const value& v, const bound& b) {
 }
 
 constexpr native rows[] = {
-    {"select", "*", select<true, false>},    {"reject", "*", select<false, false>},
-    {"selectattr", "*", select<true, true>}, {"rejectattr", "*", select<false, true>},
+    {"select", "*", select<true, false>},
+    {"reject", "*", select<false, false>},
+    {"selectattr", "*", select<true, true>},
+    {"rejectattr", "*", select<false, true>},
     {"map", "*", map},
 };
 

@@ -92,7 +92,8 @@ template <int sign> value extreme(in_t& in, const value& v, const bound& a) {
 value sum(in_t& in, const value& v, const bound& a) {
   value total = a.get(1, value(std::int64_t{0}));
   for (const value& item : in.items_of(v))
-    total = calculate(in, arithmetic::add, total, a.has(0) && !a[0].is(kind::none) ? in.item_by_path(item, a[0]) : item);
+    total =
+        calculate(in, arithmetic::add, total, a.has(0) && !a[0].is(kind::none) ? in.item_by_path(item, a[0]) : item);
   return total;
 }
 

@@ -92,13 +92,14 @@ template <bool from_right> value partition(in_t& in, const value& self, const bo
   if (by.empty()) fail("empty separator");
   const std::size_t at = from_right ? text.rfind(by) : text.find(by);
   const value none = in.text({});
-  if (at == text.npos) return in.values.tuple(from_right ? std::vector{none, none, self} : std::vector{self, none, none});
+  if (at == text.npos)
+    return in.values.tuple(from_right ? std::vector{none, none, self} : std::vector{self, none, none});
   return in.values.tuple({in.text(text.substr(0, at)), a[0], in.text(text.substr(at + by.size()))});
 }
 
 constexpr native rows[] = {
-    {"split", "sep? maxsplit?", split},       {"rsplit", "sep? maxsplit?", rsplit},
-    {"splitlines", "keepends?", splitlines},  {"partition", "sep", partition<false>},
+    {"split", "sep? maxsplit?", split},      {"rsplit", "sep? maxsplit?", rsplit},
+    {"splitlines", "keepends?", splitlines}, {"partition", "sep", partition<false>},
     {"rpartition", "sep", partition<true>},
 };
 

@@ -57,11 +57,16 @@ value is_ascii(in_t& in, const value& self, const bound& a) {
 }
 
 constexpr native rows[] = {
-    {"isdigit", "", all_are<is_digit>},     {"isdecimal", "", all_are<is_decimal>},
-    {"isnumeric", "", all_are<is_numeric>}, {"isalpha", "", all_are<is_alphabetic>},
-    {"isalnum", "", all_are<is_alphanumeric>}, {"isspace", "", all_are<is_space>},
-    {"isascii", "", is_ascii},              {"isupper", "", all_cased<is_upper, is_lower>},
-    {"islower", "", all_cased<is_lower, is_upper>}, {"istitle", "", is_title},
+    {"isdigit", "", all_are<is_digit>},
+    {"isdecimal", "", all_are<is_decimal>},
+    {"isnumeric", "", all_are<is_numeric>},
+    {"isalpha", "", all_are<is_alphabetic>},
+    {"isalnum", "", all_are<is_alphanumeric>},
+    {"isspace", "", all_are<is_space>},
+    {"isascii", "", is_ascii},
+    {"isupper", "", all_cased<is_upper, is_lower>},
+    {"islower", "", all_cased<is_lower, is_upper>},
+    {"istitle", "", is_title},
     {"isidentifier", "", is_identifier},
 };
 

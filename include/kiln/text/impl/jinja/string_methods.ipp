@@ -12,7 +12,8 @@ using in_t = interpreter;
 
 template <bool left, bool right> value strip_ends(in_t& in, const value& self, const bound& a) {
   const bool by_default = !a.has(0) || a[0].is(kind::none);
-  return in.text(std::string(by_default ? strip(self.bytes(), left, right) : strip(self.bytes(), a.text(0), left, right)));
+  return in.text(
+      std::string(by_default ? strip(self.bytes(), left, right) : strip(self.bytes(), a.text(0), left, right)));
 }
 
 template <std::string (*map)(std::string_view)> value mapped(in_t& in, const value& self, const bound&) {

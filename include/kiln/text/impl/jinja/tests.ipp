@@ -51,7 +51,8 @@ value is_same(in_t&, const value& v, const bound& a) {
 }
 
 // Whether there are letters with case, all of one.
-template <bool (*is_one)(std::uint32_t), bool (*is_other)(std::uint32_t)> value cased(in_t&, const value& v, const bound&) {
+template <bool (*is_one)(std::uint32_t), bool (*is_other)(std::uint32_t)>
+value cased(in_t&, const value& v, const bound&) {
   const std::string text = to_text(v);
   bool found = false;
   for (std::size_t at = 0; at < text.size();) {

@@ -119,7 +119,8 @@ std::string quote_url(std::string_view text, bool is_query) {
     else if (is_plain && !(is_query && c == '/'))
       out += c;
     else
-      out.append(room, static_cast<std::size_t>(std::snprintf(room, sizeof room, "%%%02X", static_cast<unsigned char>(c))));
+      out.append(room,
+                 static_cast<std::size_t>(std::snprintf(room, sizeof room, "%%%02X", static_cast<unsigned char>(c))));
   }
   return out;
 }

@@ -6,7 +6,8 @@
 
 namespace kiln::language::jinja {
 
-/// Python's str.replace; a negative count replaces all. Throws `error` (limit) for a text of more than `most_text` bytes.
+/// Python's str.replace; a negative count replaces all. Throws `error` (limit) for a text of more than `most_text`
+/// bytes.
 std::string replaced(std::string_view text, std::string_view old, std::string_view by, std::int64_t count);
 /// Python's str.splitlines.
 std::vector<std::string> lines_of(std::string_view text, bool keep_ends);

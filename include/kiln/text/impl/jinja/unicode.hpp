@@ -10,7 +10,7 @@ namespace kiln::language::jinja {
 
 /// Code points of a text.
 std::size_t count_points(std::string_view);
-/// The point at `at`, which moves behind it; a byte that begins no character gives 0xDC00 plus the byte.
+/// The point at `at`, which then moves past it; a byte that begins no character gives 0xDC00 plus the byte.
 std::uint32_t next_point(std::string_view text, std::size_t& at);
 /// Where the next point begins.
 std::size_t after_point(std::string_view text, std::size_t at);

@@ -189,7 +189,8 @@ std::string capitalize(std::string_view text) {
   std::size_t at = 0;
   const std::uint32_t first = next_point(text, at);
   const std::string lowered = lower(text);
-  return title_point(first) + lowered.substr(count_points(lowered) == count_points(text) ? after_point(lowered, 0) : at);
+  return title_point(first) +
+         lowered.substr(count_points(lowered) == count_points(text) ? after_point(lowered, 0) : at);
 }
 
 std::string swapcase(std::string_view text) {

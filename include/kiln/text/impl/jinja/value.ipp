@@ -35,7 +35,9 @@ template <class A> int compare(const A& a, const A& b) { return a < b ? -1 : b <
 
 std::optional<value> object::attribute(interpreter&, std::string_view) { return std::nullopt; }
 
-value object::call(interpreter&, const arguments&) { fail("'" + std::string(type_name()) + "' object is not callable"); }
+value object::call(interpreter&, const arguments&) {
+  fail("'" + std::string(type_name()) + "' object is not callable");
+}
 
 void check_size(std::size_t bytes) {
   if (bytes > most_text) raise(errc::limit, "a text has at most " + std::to_string(most_text) + " bytes");
@@ -54,7 +56,8 @@ std::string_view type_name(const value& v) {
     case kind::real: return "float";
     case kind::string: return "str";
     case kind::list: {
-      constexpr std::string_view names[] = {"list", "tuple", "dict_keys", "dict_values", "dict_items", "range", "generator"};
+      constexpr std::string_view names[] = {"list",       "tuple", "dict_keys", "dict_values",
+                                            "dict_items", "range", "generator"};
       return names[static_cast<unsigned>(v.list()->as)];
     }
     case kind::dict: return "dict";
