@@ -1,6 +1,7 @@
 """Templates as transformers sets Jinja up for them: an immutable sandbox, blocks trimmed, its own tojson."""
 
 import datetime
+import functools
 import json
 import subprocess
 import sys
@@ -41,10 +42,15 @@ def environment(may_change=False):
     return env
 
 
+@functools.cache
+def compiled(env, text):
+    return env.from_string(text)
+
+
 def by_jinja(case, env):
     """{"text": ...} or {"error": ...}, as render_cases prints it."""
     try:
-        return {"text": env.from_string(case["template"]).render(**case["variables"])}
+        return {"text": compiled(env, case["template"]).render(**case["variables"])}
     except Exception as e:  # whatever Python raises inside a template
         return {"error": f"{type(e).__name__}: {e}"}
 
