@@ -26,6 +26,8 @@ class quantizer {
   quantizer(const program& source, quantizer_options options, const target& t, compile_options compiling = {});
 
   const program& prepared() const { return prepared_; }
+  /// Whether the program has values whose ranges the precision takes.
+  bool concerns_values() const { return !values_with_ranges(prepared_, options_.how).empty(); }
 
   /// The ranges that the precision takes; empty where it asks for those of no value. Errors: those of
   /// `quantize::calibrate`; `invalid_argument` for a precision that takes none.
