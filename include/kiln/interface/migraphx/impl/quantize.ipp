@@ -61,7 +61,7 @@ void quantize_by_ranges(program& p, const target& to, const std::vector<paramete
                                  "quantize_fp16() or quantize_bf16(), so that the program stays as it is"));
     return take(p, std::move(same));
   }
-  take(p, made.quantize(table.empty() ? quantize::ranges{} : quantize::read_table(table), samples_of(samples)));
+  take(p, made.quantize(table.empty() ? quantize::ranges{} : quantize::read_table(table), samples_of(samples)).made);
 }
 
 }  // namespace
