@@ -209,23 +209,22 @@ void add_calibration(CLI::App& verb, quantize_command& q) {
   verb.add_option("--table", q.table, "ranges to take instead of calibrating")->type_name("FILE")->check(no_option());
   verb.add_option("--save-table", q.save_table, "write the ranges")->type_name("FILE")->check(no_option());
   named_choice(verb, "--table-form", q.table_form, quantize::table_forms, "of what --save-table writes");
-  named_choice(verb, "--method", q.calibration.method, quantize::calibration_methods,
-               "how a range is chosen from values");
-  verb.add_option("--percentile", q.calibration.percentile, "what --method percentile keeps")->capture_default_str();
-  verb.add_option("--bins", q.calibration.bins, "of histograms (128 of entropy, else 2048)");
-  verb.add_flag("--ignore-infinities", q.calibration.ignore_infinities, "leave out the infinities of masks");
+  quantize::calibration_options& o = q.how.calibration;
+  named_choice(verb, "--method", o.method, quantize::calibration_methods, "how a range is chosen from values");
+  verb.add_option("--percentile", o.percentile, "what --method percentile keeps")->capture_default_str();
+  verb.add_option("--bins", o.bins, "of histograms (128 of entropy, else 2048)");
+  verb.add_flag("--ignore-infinities", o.ignore_infinities, "leave out the infinities of masks");
 }
 
-std::vector<CLI::Option*> add_weight_blocks(CLI::App& verb, quantize::int4_options& o) {
-  return {verb.add_option("--block-size", o.format.block, "weights of a block of int4, a power of two")
-              ->capture_default_str(),
-          verb.add_option("--bits", o.format.bits, "bits of a weight of int4: 2, 4 or 8")->capture_default_str(),
-          verb.add_flag(
-              "--asymmetric", [&o](std::int64_t) { o.format.symmetric = false; }, "blocks of int4 have zero points"),
-          named_choice(verb, "--weight-method", o.method, quantize::weight_methods,
-                       "how weights of int4 are rounded; gptq needs --data"),
-          verb.add_flag("--accuracy-level-4", o.bytes_suffice,
-                        "products with weights of int4 may round their other operand to 8 bits")};
+void add_weight_blocks(CLI::App& verb, quantize::int4_options& o) {
+  verb.add_option("--block-size", o.format.block, "weights of a block of int4, a power of two")->capture_default_str();
+  verb.add_option("--bits", o.format.bits, "bits of a weight of int4: 2, 4 or 8")->capture_default_str();
+  verb.add_flag(
+      "--asymmetric", [&o](std::int64_t) { o.format.symmetric = false; }, "blocks of int4 have zero points");
+  named_choice(verb, "--weight-method", o.method, quantize::weight_methods,
+               "how weights of int4 are rounded; gptq needs --data");
+  verb.add_flag("--accuracy-level-4", o.bytes_suffice,
+                "products with weights of int4 may round their other operand to 8 bits");
 }
 
 void add_quantize_verb(CLI::App& app, commands& c) {
@@ -236,23 +235,22 @@ void add_quantize_verb(CLI::App& app, commands& c) {
   named_choice(verb, "--to", q.precision, quantize::narrow_precisions, "the precision")->required()->default_str("");
   verb.add_option("-o,--output", q.file, "the file to write: .onnx")->required()->type_name("FILE");
   add_calibration(verb, q);
-  using enum quantize::precision;
-  limited_options limited = add_static_flags(verb, q);
-  limited.push_back({add_list(verb, "--exclude", q.int8.exclude,
-                              "a dot or convolution that stays in floats, by its node's name", "NODE"),
-                     {fp8, int8, dynamic_int8, int4, mxfp4, nvfp4, mxfp8}});
-  for (CLI::Option* o : add_weight_blocks(verb, q.int4)) limited.push_back({o, {int4}});
-  verb.add_option("--ops", q.ops, "these ops alone, by kiln's names: A,B")->delimiter(',')->type_name("OPS");
+  add_static_flags(verb, q);
+  add_list(verb, "--exclude", q.how.exclude, "a dot or convolution that stays in floats, by its node's name", "NODE");
+  add_list(verb, "--only", q.how.only, "a dot or convolution that alone is quantized", "NODE");
+  add_weight_blocks(verb, q.how.how.int4);
+  verb.add_option("--ops", q.how.ops, "these ops alone, by kiln's names: A,B")->delimiter(',')->type_name("OPS");
   CLI::Option* const form = named_choice(verb, "--format", q.form, onnx::file_forms,
                                          "qdq: dequantization around floats; qoperator: operators on integers");
   form->default_str("qdq, of int4 qoperator");
-  limited.push_back({form, {int8, int4}});
   verb.add_flag("--report", q.report, "compare with the model on the same samples, worst layer first");
   verb.add_option("--svg", q.svg, "draw the model, colored by what --report says")
       ->type_name("FILE")
       ->check(no_option());
-  verb.callback([&c, limited] {
-    check_limits(limited, c.quantize.precision);
+  verb.callback([&c, form] {
+    using enum quantize::precision;
+    if (form->count() != 0 && c.quantize.precision != int8 && c.quantize.precision != int4)
+      throw CLI::ValidationError("--format", fmt::format("means nothing to --to {}", to_string(c.quantize.precision)));
     c.verb = [&c] { return quantize(c.quantize); };
   });
 }

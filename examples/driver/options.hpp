@@ -5,8 +5,7 @@
 #include <vector>
 
 #include "kiln/onnx/export.hpp"
-#include "kiln/quantize/precision.hpp"
-#include "kiln/quantize/smooth.hpp"
+#include "kiln/quantize/quantizer.hpp"
 #include "kiln/quantize/table.hpp"
 #include "kiln/runtime/executable.hpp"
 
@@ -77,16 +76,9 @@ struct quantize_command : model_options {
   quantize::table_form table_form = quantize::table_form::json;
   onnx::quantized_form form = onnx::quantized_form::usual;  ///< --format
   bool report = false;
-  std::string svg;                 ///< --svg FILE, a picture of the report; empty: none
-  std::optional<double> min_sqnr;  ///< --min-sqnr DECIBELS
-  quantize::calibration_options calibration;
-  quantize::int8_options int8;
-  quantize::int4_options int4;
-  quantize::fp8_options fp8;
-  std::optional<quantize::smooth_options> smooth;  ///< --smooth-quant
-  bool no_smooth_folding = false;
-  std::string overrides;         ///< --overrides FILE; empty: none
-  std::vector<std::string> ops;  ///< --ops; none: all that the precision concerns
+  std::string svg;  ///< --svg FILE, a picture of the report; empty: none
+  quantize::quantizer_options how;
+  std::string overrides;  ///< --overrides FILE; empty: none
 };
 
 struct verify_command : model_options {

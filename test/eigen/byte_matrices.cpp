@@ -1,6 +1,7 @@
 // Products of two quantized values on the Eigen target: exact sums, attention in bytes, dynamic quantization.
 #include <gmock/gmock.h>
 
+#include "eigen/saved_program.hpp"
 #include "kiln/op/quant/dequantize_linear.hpp"
 #include "kiln/op/quant/dynamic_quantize_linear.hpp"
 #include "kiln/op/quant/integer_dot.hpp"
@@ -112,6 +113,21 @@ TEST(byte_matrices, attention_multiplies_bytes) {
 }
 
 // Scores that a function changes, and a softmax that something else reads too, are steps of their own.
+class byte_attention_files : public saved_program_files {};
+
+TEST_F(byte_attention_files, a_loaded_program_attends_in_one_step) {
+  for (const attention_case& c : {attention_case{.queries = 13, .keys = 65, .depth = 18, .zero = 131},
+                                  attention_case{.queries = 9, .keys = 33, .weights = dtype::i8},
+                                  attention_case{.queries = 5, .rounds_scores = false, .rounds_result = false}}) {
+    const auto make = [&](builder& b) { attention(b, c); };
+    expect_same_again(make, bytes_for(make));
+    int attentions = 0;
+    const executable again = load(file, eigen_target(), plain_options());
+    for (const auto& step : again.report().steps) attentions += step.kernel.starts_with("attention in integers");
+    EXPECT_EQ(attentions, 1);
+  }
+}
+
 TEST(byte_matrices, attention_of_another_form_stays_in_steps) {
   for (const bool shared : {false, true}) {
     const auto make = [&](builder& b) {

@@ -55,6 +55,13 @@ std::vector<network> networks() {
          b.output((k + h).dot(weights(b, {12, 3}, 5)) + weights(b, {3}, 6), "z");
        },
        {"QLinearMatMul", "QGemm", "QLinearWhere", "QLinearSoftmax", "QLinearAdd", "MatMulIntegerToFloat"}},
+      {"batches",  // of one matrix, which folding writes out, and of matrices that differ
+       [](builder& b) {
+         const value x = b.input("x", dtype::f32, {4, 7, 16});
+         const value h = x.dot(weights(b, {16, 8}, 1).broadcast_to({4, 16, 8})).relu();
+         b.output(h.dot(weights(b, {4, 8, 6}, 2)).dot(weights(b, {6, 5}, 3).broadcast_to({4, 6, 5})), "y");
+       },
+       {"QLinearMatMul"}},
   };
 }
 

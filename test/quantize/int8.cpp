@@ -11,6 +11,7 @@
 #include "pass/count_of.hpp"
 #include "pass/evaluate.hpp"
 #include "quantize/message_of.hpp"
+#include "quantize/results.hpp"
 
 namespace kiln::test {
 namespace {
@@ -293,6 +294,38 @@ TEST(int8, floats_that_the_program_quantizes_give_the_same) {
   const program q = to_int8(p, known, {.weights = {.from_floats = true}}).graph;
   EXPECT_EQ(count_of(q, "quantize_linear"), 4u);
   EXPECT_NEAR(sqnr_of(p, q), sqnr_of(p, to_int8(p, known).graph), 1e-3);
+}
+
+// What weights are stored as, and how many scales they have.
+std::vector<std::pair<dims, std::int64_t>> stored_weights(const program& p) {
+  std::vector<std::pair<dims, std::int64_t>> out;
+  const module_graph& m = p.main();
+  for (std::uint32_t i = 0; i < m.size(); ++i) {
+    if (m[i].kind != instruction_kind::op || !m[i].op.is<op::dequantize_linear>()) continue;
+    if (m.producer(m[i].inputs[0]).kind != instruction_kind::literal) continue;
+    out.emplace_back(m.shape_of(m[i].inputs[0]).lens, m.shape_of(m[i].inputs[1]).elements().value());
+  }
+  return out;
+}
+
+TEST(int8, matrices_of_a_batch_are_stored_as_others_read_them) {
+  builder b;
+  dice d{3};
+  const auto weights = [&](const dims& lens) { return b.constant(random_literal({dtype::f32, lens}, d)); };
+  const value x = b.input("x", dtype::f32, {4, 3, 16});
+  const value shared = x.dot(weights({16, 8}).broadcast_to({4, 16, 8}));
+  b.output(shared.relu().dot(weights({4, 8, 5})), "y");
+  const program p = prepared(b.finish());
+  ranges known;
+  for (const watched_value& w : values_to_quantize(p)) known[w.name] = {.whole = {-20, 20}};
+  using expected = std::vector<std::pair<dims, std::int64_t>>;
+  EXPECT_EQ(stored_weights(to_int8(p, known).graph), (expected{{{16, 8}, 8}, {{4, 8, 5}, 1}}));
+  EXPECT_EQ(stored_weights(to_int8(p, known, {.weights = {.per_channel = false}}).graph),
+            (expected{{{16, 8}, 1}, {{4, 8, 5}, 1}}));
+  const auto in = argument(random_literal({dtype::f32, {4, 3, 16}}, d));
+  const auto exact = first_result(p, in, eigen_target()),
+             near = first_result(to_int8(p, known).graph, in, eigen_target());
+  for (std::size_t k = 0; k < exact.size(); ++k) EXPECT_NEAR(near[k], exact[k], 3) << k;
 }
 
 TEST(int8, overrides_of_one_value) {

@@ -120,7 +120,7 @@ template <class Module> class quantization_writer {
     for (const value_id v : plan_.products) {
       if (!is_planned(v)) continue;
       if (has_constant_weights(v)) {
-        const auto weights = integers_of_weights(v);
+        const auto weights = integers_of_weights(v, true);
         if (!weights) continue;
         if (plan_.bias) quantize_bias(v, *weights);
         // operands change in place: the plan goes on naming values by their instructions
@@ -269,7 +269,8 @@ template <class Module> class quantization_writer {
     return name;
   }
 
-  constexpr std::optional<integer_weights> integers_of_weights(value_id product) {
+  // `one_for_batch`: matrices of a batch that differ share one scale.
+  constexpr std::optional<integer_weights> integers_of_weights(value_id product, bool one_for_batch = false) {
     const value_id w = r_.input(product, 1);
     const constant_view c = viewed_constant(r_, w);
     if (!c || c.from->has_symbols() || c.from->get_shape().type != dtype::f32) return std::nullopt;
@@ -277,7 +278,10 @@ template <class Module> class quantization_writer {
     const layout core = convolves ? c.at : without_repeats(c.at);
     const literal whole = laid_out(*c.from, core);
     const std::int64_t axis = convolves ? 0 : static_cast<std::int64_t>(core.lens.size()) - 1;
-    const channel_scales scales(whole, axis, plan_.weights);
+    weight_quantization how = plan_.weights;
+    // ONNX Runtime's products of bytes take no scales of columns for matrices that differ
+    if (one_for_batch && core.lens.size() > 2 && !convolves && !is_float(how.type)) how.per_channel = false;
+    const channel_scales scales(whole, axis, how);
     if (!scales.finite) {
       text t("weights of '");
       note_.remark(std::move(t.append(r_.producer(product).name.view())

@@ -163,6 +163,8 @@ static void test_other_precisions(const kiln_tensor* exact) {
   } cases[] = {{"fp16", "method", "min_max", 1, 5e-3f},      {"fp16", "method", "min_max", 0, 5e-3f},
                {"bf16", "ops", "dot,convolution", 0, 0.05f}, {"dynamic-int8", "per_channel", "false", 0, 0.05f},
                {"int4", "symmetric", "false", 0, 0.3f},      {"int4", "weight_method", "gptq", 1, 0.3f},
+               {"int8", "smooth_quant", "0.5", 1, 0.05f},
+               {"int8", "overrides", "{\"image\":{\"high\":17.0}}", 1, 0.05f},
                {"int8", "min_sqnr", "35", 1, 0.05f},         {"int8", "exclude", "/net/net.0/Conv", 1, 0.05f}};
   kiln_samples* const samples = all_scans();
   for (size_t k = 0; k < sizeof cases / sizeof cases[0]; ++k) {
@@ -229,6 +231,11 @@ static void test_mistakes(void) {
   REFUSED(KILN_NOT_FOUND, "nearest 'bits'", kiln_quantize_options_set(int8, "bit", "8"));
   REFUSED(KILN_BAD_PARAM, "one of as_written, fp16", kiln_quantize_options_set(int8, "precision", "int7"));
   REFUSED(KILN_NOT_FOUND, "no option", kiln_quantize_options_get(int8, "bit", &(char*){NULL}));
+  REFUSED(KILN_BAD_PARAM, "'image', kind", kiln_quantize_options_set(int8, "overrides", "{\"image\": {\"kind\": 1}}"));
+  OK(kiln_quantize_options_set(int8, "smooth_quant", "0.5"));
+  REFUSED(KILN_BAD_PARAM, "smoothing changes the ranges",
+          kiln_quantize(network, "eigen", int8, NULL, ranges, samples, &made));
+  OK(kiln_quantize_options_set(int8, "smooth_quant", ""));
   OK(kiln_quantize_options_set(int8, "exclude", "nobody"));
   REFUSED(KILN_NOT_FOUND, "'nobody'", kiln_quantize(network, "eigen", int8, NULL, ranges, NULL, &made));
   REFUSED(KILN_BAD_PARAM, "take no others", kiln_samples_add(broken, 1, names, inputs));

@@ -1,6 +1,14 @@
 #include "kiln/interface/migraphx/quantize.hpp"
 
+#include <filesystem>
+
 #include "interface/migraphx/line.hpp"
+#include "kiln/backend/eigen/eigen_target.hpp"
+#include "kiln/interface/migraphx/onnx.hpp"
+#include "kiln/onnx/import.hpp"
+#include "kiln/onnx/tensor.hpp"
+#include "kiln/quantize/quantizer.hpp"
+#include "kiln/quantize/table.hpp"
 
 namespace kiln::migraphx {
 
@@ -74,6 +82,77 @@ TEST(program, computes_in_floats_of_eight_bits_by_calibrated_ranges) {
   const numbers out = of(p.run({{"x", in}}).at(0));
   EXPECT_THAT(out, testing::Pointwise(testing::DoubleNear(.1), numbers({.5, 2.5, -2.1325, -.47})));
   EXPECT_NE(out[3], -.47f);  // it is rounded
+}
+
+const std::string digits = "examples/models/digits/";
+
+program network() {
+  onnx_options options;
+  options.default_dim_value = 128;
+  return parse_onnx(digits + "model.onnx", options);
+}
+
+// What the network computes on the CPU of the scans that it is calibrated with.
+argument rows(program& p, const parameter_map& scans) {
+  p.compile(target("cpu"));
+  return p.run(scans).at(0);
+}
+
+// Acceptance check C-7: the table that calibration of the model writes, in each form.
+TEST(program, a_table_gives_the_bits_that_calibration_data_gives) {
+  const eigen_target on;
+  const std::string table = testing::TempDir() + "migraphx_table";
+  const kiln::argument scans = onnx::read_tensor(digits + "calibration.pb").value;
+  const parameter_map data{{"image", argument(scans)}};
+  onnx::import_options as_parsed;
+  as_parsed.dimensions = {{"batch", 128}};
+  const auto source = onnx::read_model(digits + "model.onnx", as_parsed).graph;
+  for (const auto to : {quantize::precision::int8, quantize::precision::fp8}) {
+    const auto quantized = [&](const std::vector<parameter_map>& samples, const std::string& file) {
+      program p = network();
+      to == quantize::precision::int8 ? quantize_int8(p, target("cpu"), {{}, samples, file})
+                                      : quantize_fp8(p, target("cpu"), {samples, file});
+      return rows(p, data);
+    };
+    const argument direct = quantized({data}, {});
+    quantize::quantizer_options options;
+    options.how.to = to;
+    const quantize::ranges known = quantize::quantizer(source, options, on).calibrate([&, left = 1]() mutable {
+      return left-- > 0 ? std::optional(quantize::sample{{"image", scans}}) : std::nullopt;
+    });
+    for (const quantize::table_form form : quantize::table_forms) {
+      quantize::write_table(table, known, form);
+      EXPECT_EQ(of(quantized({}, table)), of(direct)) << to_string(to) << ' ' << to_string(form);
+    }
+    program exact = network();
+    EXPECT_NE(of(direct), of(rows(exact, data)));
+    quantize::ranges half = known;
+    for (auto& [name, r] : half) r.whole = {r.whole.low / 2, r.whole.high / 2};
+    quantize::write_table(table, half, quantize::table_form::json);
+    EXPECT_NE(of(quantized({}, table)), of(direct)) << "a table is read";
+    EXPECT_THAT(message([&] { quantized({data}, table); }), HasSubstr("samples have no use: ranges are given"));
+    EXPECT_THAT(message([&] { quantized({}, "no/such/table"); }), HasSubstr("no/such/table"));
+  }
+  std::filesystem::remove(table);
+}
+
+TEST(program, keeps_matrices_in_four_bits) {
+  program p, none = line(three);
+  module& m = p.main_module();
+  numbers weights(64 * 32);
+  for (std::size_t k = 0; k < weights.size(); ++k) weights[k] = static_cast<double>(k * 37 % 101) / 50 - 1;
+  const auto x = m.add_parameter("x", shape(type_t::float_type, {1, 64}));
+  m.add_return({m.add_instruction(operation("dot"), {x, m.add_literal(floats({64, 32}, weights))})});
+  program exact = p.clone();
+  quantize_int4_weights(p);
+  EXPECT_THAT(p.text_of(), HasSubstr("block_dequantize"));
+  const parameter_map in{{"x", floats({1, 64}, numbers(64, 1))}};
+  EXPECT_EQ(p.output_shapes().at(0), exact.output_shapes().at(0));
+  const numbers near = of(rows(p, in)), all = of(rows(exact, in));
+  EXPECT_NE(near, all);
+  EXPECT_THAT(near, testing::Pointwise(testing::DoubleNear(64 * .5 * 2 / 15), all));  // half a step for each weight
+  EXPECT_THAT(message([&] { quantize_int4_weights(p); }), HasSubstr("before it is compiled"));
+  EXPECT_NE(message([&] { quantize_int4_weights(none); }), "");
 }
 
 }  // namespace

@@ -236,6 +236,11 @@ static void test_programs(void) {
   OK(migraphx_program_parameters_create(&data));
   OK(migraphx_quantize_int8_options_add_calibration_data(int8, data));
   OK(migraphx_quantize_int8(program, target, int8)); /* nothing to quantize: the program stays as it is */
+  FAILS(kiln_quantize_int8_options_set_table(NULL, "t"), bad_param, "quantize_int8_options is given");
+  FAILS(kiln_quantize_int8_options_set_table(int8, NULL), bad_param, "file is given");
+  FAILS(kiln_quantize_fp8_options_set_table(fp8, "t"), bad_param, "quantize_fp8_options is given");
+  FAILS(kiln_quantize_int4_weights(NULL), bad_param, "prog is given");
+  FAILS(kiln_quantize_int4_weights(program), bad_param, "found none");
   OK(migraphx_quantize_fp8_options_create(&fp8));
   OK(migraphx_quantize_fp8_options_add_calibration_data(fp8, data));
   OK(migraphx_quantize_fp8(program, target, fp8));

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# symbols.sh LIBRARY: libmigraphx_c.so.3 exports the 167 functions that migraphx.h declares, and kiln_last_error, and no
-# other symbol.
+# symbols.sh LIBRARY: libmigraphx_c.so.3 exports the 167 functions that migraphx.h declares, and those of
+# kiln_* that it declares, and no other symbol.
 set -euo pipefail
 header=$(dirname "${BASH_SOURCE[0]}")/../../../include/kiln/interface/migraphx/include/migraphx/migraphx.h
 exported=$(nm -D --defined-only "$1" | awk '$2 != "A" {print $3}' | sed 's/@.*//' | LC_ALL=C sort)

@@ -127,6 +127,20 @@ class QuantizeTest(unittest.TestCase):
         q = kiln.quantize(DIGITS + "model.onnx", "int8", samples=self.samples, exclude=both)
         self.assertTrue(any(r.startswith("in int8: ") and "1 convolution" in r for r in q.remarks), q.remarks)
 
+    def test_smoothing_and_overrides(self):
+        model = kiln.read(DIGITS + "model.onnx")
+        smooth = kiln.quantize(model, "int8", samples=self.samples, smooth_quant=0.5)
+        self.assertTrue(any("values are smoothed" in r for r in smooth.remarks), smooth.remarks)
+        self.near(smooth, 0.05)
+        q = kiln.quantize(model, "int8", samples=self.samples, overrides={"image": {"type": "i8", "high": 17.0}})
+        (image,) = (t for t in kiln.compare_accuracy(model, q, self.samples).tensors if t.name == "image")
+        self.assertEqual((image.dtype, image.zero_point), ("i8", 0))
+        self.assertAlmostEqual(image.scale, 17 / 127, places=6)
+        self.refuses("'image', kind", kiln.quantize, model, "int8", overrides={"image": {"kind": 1}})
+        self.refuses("'nobody'", kiln.quantize, model, "int8", samples=self.samples, overrides={"nobody": {}})
+        self.refuses("smooth_quant reads samples several times", kiln.quantize, model, "int8", smooth_quant=0.5,
+                     samples=iter(self.samples))
+
     def test_mistakes(self):
         model = DIGITS + "model.onnx"
         self.refuses("int8 needs the ranges", kiln.quantize, model, "int8")

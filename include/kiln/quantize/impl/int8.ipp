@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "kiln/pass/quantizable_results.hpp"
+#include "kiln/pass/share_matrices.hpp"
 #include "kiln/quantize/impl/named.hpp"
 #include "kiln/quantize/impl/static_quantization.hpp"
 
@@ -143,6 +144,7 @@ std::string label_of(const module_graph& m, value_id v) {
 
 program prepared(program p) {
   optimize(p, {.fuse = false});
+  share_matrices(p.main());
   return p;
 }
 

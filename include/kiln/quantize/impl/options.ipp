@@ -2,6 +2,8 @@
 
 #include <array>
 
+#include "kiln/quantize/overrides.hpp"
+
 namespace kiln {
 
 namespace detail {
@@ -10,6 +12,15 @@ constexpr auto dtype_words = [] {
   for (std::size_t k = 0; k < out.size(); ++k) out[k] = to_string(static_cast<dtype>(k));
   return out;
 }();
+// JSON.
+template <> struct option_value<quantize::value_overrides> {
+  static constexpr option_kind kind = option_kind::text;
+  static std::string write(const quantize::value_overrides& v) { return quantize::overrides_text(v); }
+  static bool read(const option_info& info, quantize::value_overrides& to, std::string_view text) {
+    to = quantize::parse_overrides(text, "option '" + std::string(info.name) + "'");
+    return true;
+  }
+};
 }  // namespace detail
 
 // Beside the enum, where rows look for it.
@@ -117,6 +128,15 @@ constexpr quantizer_option rows[] = {
     {make_option<&options::how, &how::int8, &int8_options::exclude_results_of>("exclude_results_of",
                                                                                "ops whose results stay in floats"),
      static_integers},
+    {make_option<&options::how, &how::int8, &int8_options::overrides>(
+         "overrides", "JSON: by a value's name an object of type, symmetric, reduced, low, high, or scale and zero"),
+     static_integers},
+    {make_option<&options::smooth_alpha>("smooth_quant",
+                                         "how much of the ranges of channels first moves to weights, from 0 to 1"),
+     static_products},
+    {make_option<&options::fold_smoothing>("smooth_quant_folding",
+                                           "divide the weights and norms that make a value, and not the value"),
+     static_products},
     {make_option<&options::how, &how::fp8, &fp8_options::type>("type",
                                                                "of fp8: f8e4m3fn, f8e5m2, f8e4m3fnuz or f8e5m2fnuz"),
      floats_of_eight_bits},
@@ -162,6 +182,8 @@ std::string get_option(const quantizer_options& from, std::string_view name) {
 }
 
 void check_use(const quantizer_options& o) {
+  if (!o.fold_smoothing && !o.smooth_alpha)
+    raise(errc::invalid_argument, "option 'smooth_quant_folding' is of 'smooth_quant', which is not set");
   for (const quantizer_option& row : rows)
     if (!row.serves(o.how.to) && row.get(o) != row.default_text())
       raise(errc::invalid_argument, "option '" + std::string(row.name) + "' means nothing to " +

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "kiln/pass/constant_folding.hpp"
+#include "kiln/pass/share_matrices.hpp"
 #include "kiln/pass/smooth_products.hpp"
 
 namespace kiln::quantize {
@@ -42,6 +43,7 @@ quantized_program smoothed(program p, const ranges& channels, const smooth_optio
   quantized_program out;
   out.note = smooth_products(p, plan);
   constant_folding(p);
+  share_matrices(p.main());
   p.main().compact();
   out.graph = std::move(p);
   return out;

@@ -1,6 +1,7 @@
 // Programs as users of MIGraphX's classes for C++ write them.
 #include <cmath>
 #include <cstdio>
+#include <fstream>
 #include <migraphx/migraphx.hpp>
 #include <numeric>
 #include <thread>
@@ -133,6 +134,21 @@ void test_files(const char* path) {
   fresh.compile(migraphx::target("cpu"));
   const auto exact = q.eval(sample)[0].as_vector<float>(), near = fresh.eval(sample)[0].as_vector<float>();
   for (std::size_t i = 0; i < exact.size(); ++i) CHECK(std::fabs(exact[i] - near[i]) < .2f);
+
+  std::ofstream(path, std::ios::trunc) << "image 16\n";  // a calibration.cache
+  migraphx::quantize_int8_options by_table;
+  by_table.set_table(path);
+  migraphx::quantize_fp8_options fp8;
+  fp8.set_table("no/such/table");
+  migraphx::program tabled = migraphx::parse_onnx("examples/models/digits/model.onnx");
+  migraphx::program small = migraphx::parse_onnx("examples/models/digits/model.onnx");
+  CHECK(message([&] { migraphx::quantize_fp8(tabled, migraphx::target("ref"), fp8); }).find("no/such/table") !=
+        std::string::npos);
+  migraphx::quantize_int8(tabled, migraphx::target("ref"), by_table);
+  CHECK(!(tabled == small));
+  migraphx::quantize_int4_weights(small);
+  small.compile(migraphx::target("cpu"));
+  CHECK(small.eval(sample)[0].as_vector<float>() != exact);
 }
 
 struct square_op final : migraphx::experimental_custom_op_base {

@@ -168,6 +168,22 @@ class ProgramTest(unittest.TestCase):
         p.compile(cpu)
         np.testing.assert_allclose(np.asarray(p.run({name: x})[0]), expected, atol=4 * close)
 
+    def test_quantize_by_table(self):
+        name, x = scans(4)
+        cpu = migraphx.get_target("cpu")
+        with tempfile.TemporaryDirectory() as folder:
+            table = pathlib.Path(folder) / "calibration.cache"
+            table.write_text(f"{name} {abs(x).max()}\n")
+            for quantize in (migraphx.quantize_int8, migraphx.quantize_fp8):
+                p = migraphx.parse_onnx(MODEL, default_dim_value=4)
+                quantize(p, cpu, table=table)
+                self.assertNotEqual(p, migraphx.parse_onnx(MODEL, default_dim_value=4))
+                with self.assertRaisesRegex(ValueError, "samples have no use"):
+                    quantize(migraphx.parse_onnx(MODEL, default_dim_value=4), cpu, [{name: x}], table=str(table))
+        small = migraphx.parse_onnx(MODEL, default_dim_value=4)
+        migraphx.quantize_int4_weights(small)
+        self.assertNotEqual(small, migraphx.parse_onnx(MODEL, default_dim_value=4))
+
     def test_autocast_fp8(self):
         p = migraphx.program()
         m = p.get_main_module()

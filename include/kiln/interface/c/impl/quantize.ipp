@@ -120,7 +120,8 @@ kiln_status kiln_quantize(const kiln_program* program, const char* target, const
     const auto with = options_of(compiling);
     const auto to = named_target(not_null(target, "target"), with);
     quantize::quantized_program made = quantize::quantizer(from.graph, how, *to, with)
-                                           .quantize(ranges ? ranges->all : quantize::ranges(), repeated(samples));
+                                           .quantize(ranges ? ranges->all : quantize::ranges(), repeated(samples))
+                                           .made;
     std::vector<std::string> remarks = from.remarks;
     for (std::string& r : quantize::remarks_on(how.how.to, made.note)) remarks.push_back(std::move(r));
     out = new_program(std::move(made.graph), std::move(remarks));

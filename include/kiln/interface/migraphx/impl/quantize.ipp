@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "kiln/interface/named_target.hpp"
-#include "kiln/quantize/calibration.hpp"
-#include "kiln/quantize/precision.hpp"
+#include "kiln/quantize/quantizer.hpp"
+#include "kiln/quantize/table.hpp"
 
 namespace kiln::migraphx {
 
@@ -31,34 +31,37 @@ void narrow(program& p, quantize::precision to, const std::vector<std::string>& 
   take(p, quantize::with_precision(p.graph(), options));
 }
 
-quantize::sample sample_of(const parameter_map& from) {
-  quantize::sample out;
-  for (const auto& [name, a] : from) out[name] = a.value();
-  return out;
+// Gives all samples, as often as asked.
+quantize::repeated_data samples_of(const std::vector<parameter_map>& all) {
+  if (all.empty()) return {};
+  return [&all] {
+    return [&all, next = std::size_t{0}]() mutable -> std::optional<quantize::sample> {
+      if (next == all.size()) return std::nullopt;
+      quantize::sample out;
+      for (const auto& [name, a] : all[next]) out[name] = a.value();
+      ++next;
+      return out;
+    };
+  };
 }
 
-// By the greatest magnitudes that samples show.
-void quantize_by_samples(program& p, const target& to, const std::vector<parameter_map>& samples,
-                         quantize::precision_options how) {
-  const std::string name(to_string(how.to));
+// By the greatest magnitudes that samples show or a table says.
+void quantize_by_ranges(program& p, const target& to, const std::vector<parameter_map>& samples,
+                        const std::filesystem::path& table, quantize::quantizer_options options) {
+  const std::string name(to_string(options.how.to));
   check_open(p);
-  if (samples.empty())
-    raise(errc::invalid_argument, "quantization to " + name + " has calibration data: found no sample");
-  kiln::program graph = quantize::prepared(p.graph());
-  quantize::calibration_options statistics;
-  statistics.symmetric = true;
-  const auto watched = quantize::values_with_ranges(graph, how);
-  if (watched.empty()) {
+  if (samples.empty() && table.empty())
+    raise(errc::invalid_argument, "quantization to " + name + " has calibration data: found no sample and no table");
+  options.calibration.symmetric = true;
+  const std::shared_ptr<const kiln::target> on = named_target(to.name());
+  const quantize::quantizer made(p.graph(), options, *on);
+  if (!made.concerns_values()) {
     quantize::quantized_program same{p.graph(), pass_note("quantize")};
     same.note.remark(text(name + " is of dots and convolutions of f32 with constant weights: found none, as after "
                                  "quantize_fp16() or quantize_bf16(), so that the program stays as it is"));
     return take(p, std::move(same));
   }
-  quantize::calibrator ranges(graph, watched, *named_target(to.name()), statistics);
-  for (const parameter_map& sample : samples) ranges.add(sample_of(sample));
-  how.known = ranges.finish();
-  how.is_prepared = true;
-  take(p, quantize::with_precision(std::move(graph), how));
+  take(p, made.quantize(table.empty() ? quantize::ranges{} : quantize::read_table(table), samples_of(samples)).made);
 }
 
 }  // namespace
@@ -67,18 +70,29 @@ void quantize_fp16(program& p, const std::vector<std::string>& names) { narrow(p
 void quantize_bf16(program& p, const std::vector<std::string>& names) { narrow(p, quantize::precision::bf16, names); }
 
 void quantize_int8(program& p, const target& to, const quantize_int8_options& options) {
-  quantize::precision_options how{.to = quantize::precision::int8};
-  how.int8.activations = dtype::i8;
-  how.int8.symmetric = true;
+  quantize::quantizer_options how;
+  how.how.to = quantize::precision::int8;
+  how.how.int8.activations = dtype::i8;
+  how.how.int8.symmetric = true;
+  const std::vector<std::string>& all = how.how.int8.ops;
   for (const std::string& name : options.op_names)
-    if (std::find(how.int8.ops.begin(), how.int8.ops.end(), name) == how.int8.ops.end())
+    if (std::find(all.begin(), all.end(), name) == all.end())
       raise(errc::invalid_argument, "ops that are quantized to int8 are dot and convolution: found '" + name + "'");
-  if (!options.op_names.empty()) how.int8.ops = options.op_names;
-  quantize_by_samples(p, to, options.calibration, how);
+  how.ops = options.op_names;
+  quantize_by_ranges(p, to, options.calibration, options.table, how);
 }
 
 void quantize_fp8(program& p, const target& to, const quantize_fp8_options& options) {
-  quantize_by_samples(p, to, options.calibration, {.to = quantize::precision::fp8});
+  quantize::quantizer_options how;
+  how.how.to = quantize::precision::fp8;
+  quantize_by_ranges(p, to, options.calibration, options.table, how);
+}
+
+void quantize_int4_weights(program& p) {
+  check_open(p);
+  quantize::precision_options how{.to = quantize::precision::int4};
+  how.int4.format.symmetric = false;
+  take(p, quantize::with_precision(p.graph(), how));
 }
 
 }  // namespace kiln::migraphx

@@ -67,13 +67,19 @@ quantize::calibration_progress progress_of(const py::object& told) {
   };
 }
 
+quantize::quantizer_progress steps_of(const py::object& told) {
+  return [call = progress_of(told)](std::string_view, std::size_t samples) {
+    if (call) call(samples);
+  };
+}
+
 held_ranges calibrate_program(const held_program& p, const std::string& to, const py::object& samples,
                               const std::string& where, const texts& options, const py::object& progress) {
   const quantize::quantizer_options how = options_of(to, options);
   const auto target = named_target(where, {});
   const quantize::quantizer made(p.graph, how, *target);
   const quantize::calibration_data data = samples_of(samples, made.prepared());
-  const quantize::calibration_progress told = progress_of(progress);
+  const quantize::quantizer_progress told = steps_of(progress);
   const py::gil_scoped_release released;
   return {made.calibrate(data, told), how.calibration.method};
 }
@@ -90,9 +96,9 @@ held_program quantize_program(const held_program& p, const std::string& to, cons
       const py::gil_scoped_acquire lock;
       return samples_of(*again, maker.prepared());
     };
-  const quantize::calibration_progress told = progress_of(progress);
+  const quantize::quantizer_progress told = steps_of(progress);
   const py::gil_scoped_release released;
-  quantize::quantized_program made = maker.quantize(ranges ? ranges->all : quantize::ranges(), data, told);
+  quantize::quantized_program made = maker.quantize(ranges ? ranges->all : quantize::ranges(), data, told).made;
   held_program out{std::move(made.graph), p.remarks};
   for (std::string& r : quantize::remarks_on(how.how.to, made.note)) out.remarks.push_back(std::move(r));
   return out;

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import json
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, Union
@@ -191,11 +192,12 @@ def quantize(
     `weight_method="gptq"` of "int4" needs samples. Inputs and outputs keep their types. Program.write_onnx() writes what
     it gives for ONNX Runtime.
 
-    Options, such as `exclude=["head"]`, `min_sqnr=30` or `block_size=64`, are those of quantize_options(); one that
+    Options, such as `exclude=["head"]`, `min_sqnr=30`, `overrides={"x": {"type": "i8"}}` or `block_size=64`, are those of quantize_options(); one that
     means nothing to the precision is an error. `progress` is called with the number of samples so far."""
     program = model if isinstance(model, Program) else read(model)
-    if samples is not None and options.get("min_sqnr") is not None and iter(samples) is samples:
-        raise ArgumentError("min_sqnr reads samples several times: give a list of them, not an iterator")
+    for several in ("min_sqnr", "smooth_quant"):
+        if samples is not None and options.get(several) is not None and iter(samples) is samples:
+            raise ArgumentError(f"{several} reads samples several times: give a list of them, not an iterator")
     if ranges is not None and not isinstance(ranges, Ranges):
         ranges = Ranges.read(ranges)
     return _kiln._quantize(program, precision, ranges, samples, target, _texts_of(options), progress)
@@ -247,6 +249,8 @@ def _texts_of(options: Mapping[str, Any]) -> list[tuple[str, str]]:
             text = ""
         elif isinstance(value, bool):
             text = "true" if value else "false"
+        elif isinstance(value, Mapping) and all(isinstance(v, Mapping) for v in value.values()):
+            text = json.dumps({k: dict(v) for k, v in value.items()}) if value else ""
         elif isinstance(value, Mapping):
             text = _kiln._option_text(list(value.items()))
         elif isinstance(value, os.PathLike):

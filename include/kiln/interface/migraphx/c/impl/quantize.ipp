@@ -44,6 +44,9 @@ migraphx_status migraphx_quantize_int8_options_add_calibration_data(migraphx_qua
                                                                     migraphx_program_parameters_t data) {
   return guarded([&] { object(options, "quantize_int8_options").calibration.push_back(object(data, "data")); });
 }
+migraphx_status kiln_quantize_int8_options_set_table(migraphx_quantize_int8_options_t options, const char* file) {
+  return guarded([&] { object(options, "quantize_int8_options").table = text_from(file, "file"); });
+}
 migraphx_status migraphx_quantize_int8(migraphx_program_t prog, migraphx_target_t target,
                                        migraphx_quantize_int8_options_t options) {
   return guarded([&] { quantize_int8(object(prog, "prog"), object(target, "target"), object(options, "options")); });
@@ -63,7 +66,14 @@ migraphx_status migraphx_quantize_fp8_options_add_calibration_data(migraphx_quan
                                                                    migraphx_program_parameters_t data) {
   return guarded([&] { object(options, "quantize_fp8_options").calibration.push_back(object(data, "data")); });
 }
+migraphx_status kiln_quantize_fp8_options_set_table(migraphx_quantize_fp8_options_t options, const char* file) {
+  return guarded([&] { object(options, "quantize_fp8_options").table = text_from(file, "file"); });
+}
 migraphx_status migraphx_quantize_fp8(migraphx_program_t prog, migraphx_target_t target,
                                       migraphx_quantize_fp8_options_t options) {
   return guarded([&] { quantize_fp8(object(prog, "prog"), object(target, "target"), object(options, "options")); });
+}
+
+migraphx_status kiln_quantize_int4_weights(migraphx_program_t prog) {
+  return guarded([&] { quantize_int4_weights(object(prog, "prog")); });
 }

@@ -304,6 +304,14 @@ MIGRAPHX_C_EXPORT migraphx_status migraphx_quantize_fp8_options_add_calibration_
 MIGRAPHX_C_EXPORT migraphx_status migraphx_quantize_fp8(migraphx_program_t prog, migraphx_target_t target,
                                                         migraphx_quantize_fp8_options_t options);
 
+/* kiln's own: ranges of a calibration table, in a file of any form, in place of calibration data; and constant matrices
+   of dots in integers of four bits. */
+MIGRAPHX_C_EXPORT migraphx_status
+kiln_quantize_int8_options_set_table(migraphx_quantize_int8_options_t quantize_int8_options, const char* file);
+MIGRAPHX_C_EXPORT migraphx_status
+kiln_quantize_fp8_options_set_table(migraphx_quantize_fp8_options_t quantize_fp8_options, const char* file);
+MIGRAPHX_C_EXPORT migraphx_status kiln_quantize_int4_weights(migraphx_program_t prog);
+
 /* What the importer knows, and a compiled program's queue. */
 MIGRAPHX_C_EXPORT migraphx_status migraphx_get_onnx_operator_name_at_index(char** out, size_t index);
 MIGRAPHX_C_EXPORT migraphx_status migraphx_get_onnx_operators_size(size_t* out);

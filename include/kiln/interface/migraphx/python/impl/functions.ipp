@@ -132,6 +132,10 @@ std::vector<std::string> names_of(const py::iterable& names) {
   return out;
 }
 
+std::string table_of(const py::object& table) {
+  return table.is_none() ? std::string() : kiln::python::path_of_object(table);
+}
+
 void bind_quantization(py::module_& m) {
   const auto narrow = [&m](const char* name, auto f, const char* doc) {
     m.def(
@@ -146,21 +150,25 @@ void bind_quantization(py::module_& m) {
   narrow("quantize_bf16", quantize_bf16, "Computes these instructions in bf16.");
   m.def(
       "quantize_int8",
-      [](held_program& p, const target& t, const py::iterable& calibration, const py::iterable& ins_names) {
-        const quantize_int8_options options{names_of(ins_names), calibration_of(p, calibration)};
+      [](held_program& p, const target& t, const py::iterable& calibration, const py::iterable& ins_names,
+         const py::object& table) {
+        const quantize_int8_options options{names_of(ins_names), calibration_of(p, calibration), table_of(table)};
         changing(p, [&] { quantize_int8(p.graph, t, options); });
       },
       py::arg("prog"), py::arg("t"), py::arg("calibration") = py::list(),
-      py::arg("ins_names") = std::set<std::string>{"dot", "convolution"},
-      "Computes these instructions in 8-bit integers, by the ranges of calibration runs.");
+      py::arg("ins_names") = std::set<std::string>{"dot", "convolution"}, py::arg("table") = py::none(),
+      "Computes these instructions in 8-bit integers, by the ranges of calibration runs or of a table's file.");
   m.def(
       "quantize_fp8",
-      [](held_program& p, const target& t, const py::iterable& calibration) {
-        const quantize_fp8_options options{calibration_of(p, calibration)};
+      [](held_program& p, const target& t, const py::iterable& calibration, const py::object& table) {
+        const quantize_fp8_options options{calibration_of(p, calibration), table_of(table)};
         changing(p, [&] { quantize_fp8(p.graph, t, options); });
       },
-      py::arg("prog"), py::arg("t"), py::arg("calibration") = py::list(),
-      "Computes in 8-bit floats, by the ranges of calibration runs.");
+      py::arg("prog"), py::arg("t"), py::arg("calibration") = py::list(), py::arg("table") = py::none(),
+      "Computes in 8-bit floats, by the ranges of calibration runs or of a table's file.");
+  m.def(
+      "quantize_int4_weights", [](held_program& p) { changing(p, [&] { quantize_int4_weights(p.graph); }); },
+      py::arg("prog"), "Keeps the constant matrices of dots in 4-bit integers.");
   m.def(
       "autocast_fp8", [](held_program& p) { changing(p, [&] { autocast_fp8(p.graph); }); }, py::arg("prog"),
       "Parameters and results in 8-bit floats become floats, converted within the program.");

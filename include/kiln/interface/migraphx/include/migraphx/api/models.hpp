@@ -106,6 +106,10 @@ struct quantize_int8_options : MIGRAPHX_HANDLE(quantize_int8_options) {
   void add_calibration_data(const program_parameters& data) {
     call(&migraphx_quantize_int8_options_add_calibration_data, get_handle_ptr(), data.get_handle_ptr());
   }
+  /// kiln's own: a file of ranges in place of calibration data.
+  void set_table(const std::string& file) {
+    call(&kiln_quantize_int8_options_set_table, get_handle_ptr(), file.c_str());
+  }
 };
 inline void quantize_int8(const program& p, const target& to, const quantize_int8_options& options) {
   call(&migraphx_quantize_int8, p.get_handle_ptr(), to.get_handle_ptr(), options.get_handle_ptr());
@@ -116,10 +120,15 @@ struct quantize_fp8_options : MIGRAPHX_HANDLE(quantize_fp8_options) {
   void add_calibration_data(const program_parameters& data) {
     call(&migraphx_quantize_fp8_options_add_calibration_data, get_handle_ptr(), data.get_handle_ptr());
   }
+  void set_table(const std::string& file) {
+    call(&kiln_quantize_fp8_options_set_table, get_handle_ptr(), file.c_str());
+  }
 };
 inline void quantize_fp8(const program& p, const target& to, const quantize_fp8_options& options) {
   call(&migraphx_quantize_fp8, p.get_handle_ptr(), to.get_handle_ptr(), options.get_handle_ptr());
 }
+/// kiln's own: constant matrices of dots in integers of four bits.
+inline void quantize_int4_weights(const program& p) { call(&kiln_quantize_int4_weights, p.get_handle_ptr()); }
 
 }  // namespace api
 }  // namespace migraphx
