@@ -60,7 +60,7 @@ struct config {
   std::optional<token> pad_token_id, bos_token_id, sep_token_id, decoder_start_token_id;
   std::optional<token> bot_token_id, eot_token_id, bor_token_id, eor_token_id;
   std::vector<token> eos_token_id;  ///< one of these ends a sequence
-  std::string tokenizer_dir;              ///< relative to the folder; empty: the folder
+  std::string tokenizer_dir;        ///< relative to the folder; empty: the folder
   decoder_config decoder;
   std::optional<decoder_config> draft;  ///< a smaller model that guesses tokens ahead
   search_options search;
