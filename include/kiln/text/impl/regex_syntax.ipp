@@ -61,8 +61,8 @@ constexpr std::pair<std::string_view, std::string_view> property_names[] = {{"le
                                                                             {"lower", "Lowercase"},
                                                                             {"any", "Any"}};
 
-// Oniguruma's \w is not PCRE2's, which lacks marks.
-constexpr std::string_view word_items = "\\p{Alphabetic}\\p{M}\\p{Nd}\\p{Pc}";
+// Oniguruma's \w: marks are in it, and numbers that are no digits only below U+0100.
+constexpr std::string_view word_items = "\\p{Alphabetic}\\p{M}\\p{Nd}\\p{Pc}\\x{B2}\\x{B3}\\x{B9}\\x{BC}-\\x{BE}";
 
 bool compiles(const std::string& pattern) {
   int code = 0;

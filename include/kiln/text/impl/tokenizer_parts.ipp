@@ -30,6 +30,12 @@ void tokenizer_parts::finish() {
 
   pieces.resize(n);
   for (std::size_t i = 0; i < n; ++i) pieces[i].text = spelling(static_cast<token>(i));
+  // a token that is found in normalized text stands for that, as in tokenizers
+  regex_memory memory;
+  std::string spare;
+  for (const added_token& t : added.all())
+    if (t.normalized)
+      for (const auto& step : normalizers) step->apply(pieces[static_cast<std::size_t>(t.id)].text, spare, memory);
   for (lone_decoders = 0; lone_decoders < decoders.size(); ++lone_decoders) {
     decoded probe;
     if (!decoders[lone_decoders]->apply_alone(probe)) break;

@@ -44,7 +44,7 @@ bool is_chinese(std::int32_t c) {
 void append_clean(std::int32_t c, std::string& out) {
   if (c == '\t' || c == '\n' || c == '\r' || is_whitespace(c))
     out += ' ';
-  else if (c != 0 && c != 0xFFFD && !in_categories(c, U_GC_C_MASK))
+  else if (c != 0 && c != 0xFFFD && !in_categories(c, U_GC_C_MASK & ~U_GC_CN_MASK))
     append_character(out, c);
 }
 

@@ -163,7 +163,10 @@ void read_tokenizer_json(const json_place& file, tokenizer_parts& parts) {
   if (const auto added = file.find("added_tokens"))
     for (std::size_t i = 0; i < added->size(); ++i) {
       const json_place entry = added->at(i);
-      parts.added.put(read_added_token(entry, static_cast<token>(entry.at("id").number(0, highest_token))));
+      const token id = static_cast<token>(entry.at("id").number(0, highest_token));
+      // the model's number counts where it has the spelling
+      const token own = parts.words.find(entry.at("content").text());
+      parts.added.put(read_added_token(entry, own >= 0 ? own : id));
     }
 }
 

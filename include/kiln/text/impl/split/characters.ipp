@@ -72,6 +72,7 @@ class unicode_scripts final : public splitter {
     if (c == ' ') return any;
     UErrorCode fault = U_ZERO_ERROR;
     const UScriptCode script = uscript_getScript(c, &fault);
+    if (script == USCRIPT_UNKNOWN) return any;
     if (script == USCRIPT_HIRAGANA || script == USCRIPT_KATAKANA || c == prolonged_sound_mark) return USCRIPT_HAN;
     return script;
   }

@@ -43,7 +43,9 @@ std::unique_ptr<splitter> make_split(regex pattern, split_behavior behavior, boo
 }
 
 std::unique_ptr<splitter> make_whitespace() {
-  return make_split(regex("\\w+|[^\\w\\s]+"), split_behavior::removed, true);
+  // letters as Rust's regular expressions have them, which is not as Oniguruma has them
+  const std::string word = "\\p{Alphabetic}\\p{M}\\p{Nd}\\p{Pc}\\x{200C}\\x{200D}";
+  return make_split(regex("[" + word + "]+|[^" + word + "\\s]+"), split_behavior::removed, true);
 }
 
 }  // namespace kiln::language::detail
