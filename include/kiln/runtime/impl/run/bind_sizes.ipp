@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <atomic>
 
 #include "kiln/core/huge_page.hpp"
@@ -36,6 +37,7 @@ void check_rules(const plan& p, const run_memory& w) {
 
 // A slice or a window that takes more than there is shows only now.
 void check_extents(const plan& p, std::span<const step_info> infos, const run_memory& w) {
+  if (std::none_of(w.sizes.begin(), w.sizes.end(), [](std::int64_t n) { return n < 0; })) return;
   for (std::size_t i = 0; i < p.steps.size(); ++i) {
     const step& st = p.steps[i];
     for (std::uint32_t k = 0; k < st.inputs + st.outputs; ++k) {
@@ -52,11 +54,22 @@ void check_extents(const plan& p, std::span<const step_info> infos, const run_me
   }
 }
 
-// Without their memory: addresses count from the bases.
+bool has_changed(const operand& o, const run_memory& w) {
+  const auto differs = [&](std::uint32_t slot) { return w.before[slot] != w.sizes[slot]; };
+  bool any = differs(o.offset);
+  for (std::size_t d = 0; d < o.lens.size(); ++d) any = any || differs(o.lens[d]) || differs(o.strides[d]);
+  return any;
+}
+
+// Without their memory: addresses count from the bases. Where the tensors of other sizes are there, only those are
+// made that differ.
 void make_tensors(const plan& p, run_memory& w) {
   w.tensors.resize(p.operands.size());
+  w.changed.resize(p.operands.size());
   for (std::size_t k = 0; k < p.operands.size(); ++k) {
     const operand& o = p.operands[k];
+    w.changed[k] = w.before.empty() || has_changed(o, w);
+    if (!w.changed[k]) continue;
     tensor& t = w.tensors[k];
     t.type = o.type;
     t.lens.clear();
@@ -115,7 +128,10 @@ template <class ShapeAt> void planned_program::bind_sizes(run_memory& w, std::si
   }
   for (const growing_output& g : plan_.growing) compare(capacity(g, given(g.input)));
   if (same) return;
+  const bool again = w.owner == id_;
   w.owner = 0;  // until everything below has succeeded
+  w.before.clear();
+  if (again) w.before = w.sizes;
   w.bound.clear();
   for (std::size_t i = 0; i < count; ++i)
     for (const dimension d : given(i).lens) w.bound.push_back(d.raw());
@@ -123,9 +139,11 @@ template <class ShapeAt> void planned_program::bind_sizes(run_memory& w, std::si
   evaluate_sizes(w, given);
   make_tensors(plan_, w);
   prepare_kernels(w);
-  choose_groups(w);
-  place_arena(plan_, w, pool_.size());
-  bind_arena(w);
+  if (!again || where_ || !fits_placement(plan_, w) || !fits_scratch(w)) {
+    choose_groups(w);
+    place_arena(plan_, w, pool_.size());
+    bind_arena(w);
+  }
   bind_constants(w);
   w.owner = id_;
 }
@@ -163,10 +181,25 @@ void planned_program::bind_arena(run_memory& w) const {
       w.bases[s] = w.arena.data() + w.offsets[s];
 }
 
+std::size_t planned_program::scratch_of(const run_memory& w, const step& s) const {
+  return aligned(s.run->scratch_bytes(inputs_of(w, s), outputs_of(w, s), pool_.size()));
+}
+bool planned_program::has_changed(const run_memory& w, const step& s) const {
+  const auto first = w.changed.begin() + s.first_operand;
+  return std::find(first, first + s.inputs + s.outputs, 1) != first + s.inputs + s.outputs;
+}
+bool planned_program::fits_scratch(const run_memory& w) const {
+  for (std::size_t i = 0; i < plan_.steps.size(); ++i)
+    if (has_changed(w, plan_.steps[i]) && scratch_of(w, plan_.steps[i]) > w.scratch[i]) return false;
+  return true;
+}
+
 void planned_program::choose_groups(run_memory& w) const {
   w.scratch.clear();
-  for (const step& s : plan_.steps)
-    w.scratch.push_back(aligned(s.run->scratch_bytes(inputs_of(w, s), outputs_of(w, s), pool_.size())));
+  for (const step& s : plan_.steps) {
+    const std::size_t n = scratch_of(w, s);
+    w.scratch.push_back(!w.before.empty() && has_changed(w, s) ? aligned(n + n / 8) : n);
+  }
   detail::choose_groups(plan_, w.tensors, w.sizes, w.scratch, pool_.size(), w.beside);
 }
 

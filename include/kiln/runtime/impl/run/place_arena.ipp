@@ -11,12 +11,7 @@ struct bound_buffers {
   const plan& of;
   run_memory& w;
 
-  std::int64_t bytes(std::uint32_t b) const {
-    const std::int64_t n = w.sizes[of.buffers[b].bytes_slot];
-    if (n < 0 || n >> 46)  // sums of such sizes would wrap
-      raise(errc::limit, "a value of a run has a size that memory can hold, found " + std::to_string(n) + " bytes");
-    return static_cast<std::int64_t>(aligned(static_cast<std::size_t>(n)));
-  }
+  std::int64_t bytes(std::uint32_t b) const { return static_cast<std::int64_t>(w.room[b]); }
   std::size_t& offset(std::uint32_t b) const { return w.offsets[b]; }
   // What a group of branches touches is in use from the group's first step on, except where one branch alone touches
   // both, one after the other.
@@ -33,9 +28,37 @@ struct bound_buffers {
   }
 };
 
+bool is_placed(const planned_buffer& b) { return b.kind == lower::memory::arena || b.kind == lower::memory::symbolic; }
+std::size_t bytes_of(const planned_buffer& b, const run_memory& w) {
+  const std::int64_t n = w.sizes[b.bytes_slot];
+  if (n < 0 || n >> 46)  // sums of such sizes would wrap
+    raise(errc::limit, "a value of a run has a size that memory can hold, found " + std::to_string(n) + " bytes");
+  return aligned(static_cast<std::size_t>(n));
+}
+
 }  // namespace
 
+// A sequence grows by a token from run to run: what fits is not placed again.
+bool fits_placement(const plan& p, const run_memory& w) {
+  std::size_t used = 0, all = 0;
+  for (std::size_t b = 0; b < p.buffers.size(); ++b) {
+    if (!is_placed(p.buffers[b])) continue;
+    const std::size_t n = bytes_of(p.buffers[b], w);
+    if (n > w.room[b]) return false;
+    used += n;
+    all += w.room[b];
+  }
+  return used >= all / 2;
+}
+
 void place_arena(const plan& p, run_memory& w, unsigned threads) {
+  w.room.assign(p.buffers.size(), 0);
+  for (std::size_t b = 0; b < p.buffers.size(); ++b) {
+    if (!is_placed(p.buffers[b])) continue;
+    const std::size_t n = bytes_of(p.buffers[b], w);
+    const bool varies = !w.before.empty() && w.before[p.buffers[b].bytes_slot] != w.sizes[p.buffers[b].bytes_slot];
+    w.room[b] = varies ? aligned(n + n / 8) : n;
+  }
   w.offsets.assign(p.buffers.size(), 0);
   const bound_buffers bound{p, w};
   std::int64_t floor = 0;

@@ -47,6 +47,9 @@ class planned_program : public runner {
   template <class ShapeAt> void bind_sizes(run_memory& w, std::size_t count, ShapeAt given) const;
   template <class ShapeAt> void evaluate_sizes(run_memory& w, ShapeAt given) const;
   void bind_arena(run_memory& w) const;
+  std::size_t scratch_of(const run_memory& w, const step& s) const;
+  bool has_changed(const run_memory& w, const step& s) const;  ///< whether a tensor of the step was made again
+  bool fits_scratch(const run_memory& w) const;
   shape output_shape(const run_memory& w, std::size_t k) const;
   argument make_output(const run_memory& w, std::size_t k, std::span<const argument> inputs) const;
   void check_outputs(const run_memory& w, std::span<const argument> inputs, std::span<const argument> outputs) const;
@@ -57,8 +60,10 @@ class planned_program : public runner {
 };
 
 /// Chooses offsets of the arena's buffers and of scratch memory by liveness, for the sizes in `w` and that many
-/// threads.
+/// threads. Buffers whose size differs from that in `w.before` get an eighth more.
 void place_arena(const plan& p, run_memory& w, unsigned threads);
+/// Whether the sizes in `w` fit the placement made for others, and leave not more than half of it unused.
+bool fits_placement(const plan& p, const run_memory& w);
 
 /// A program whose kernels work in the host's memory.
 std::unique_ptr<const runner> make_host_program(plan p, compiled_program& of);

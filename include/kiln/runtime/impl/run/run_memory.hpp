@@ -40,12 +40,15 @@ struct run_memory {
   symbol_values outer;
   // sizes
   bindings values;
-  std::vector<std::int64_t> sizes;   // by slot of the plan
-  std::vector<tensor> tensors;       // by operand of the plan
-  std::vector<std::size_t> scratch;  // bytes that each step takes by itself
+  std::vector<std::int64_t> sizes;    // by slot of the plan
+  std::vector<tensor> tensors;        // by operand of the plan
+  std::vector<std::int64_t> before;   // the sizes that the tensors were made of, where they are made again
+  std::vector<std::uint8_t> changed;  // by operand of the plan: whether its tensor was made again
+  std::vector<std::size_t> scratch;   // bytes that each step has by itself
   branch_choice beside;
   // placement
   std::vector<std::size_t> offsets;  // of the arena's buffers
+  std::vector<std::size_t> room;     // bytes that the placement gives the arena's buffers
   std::vector<std::byte*> bases;     // of all buffers
   std::size_t scratch_offset = 0, scratch_bytes = 0, needed = 0;
   std::vector<std::uint32_t> arena_order;  // the arena's buffers while offsets are chosen, then by offset
