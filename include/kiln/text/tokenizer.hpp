@@ -39,7 +39,7 @@ namespace detail {
 struct tokenizer_parts;
 }
 
-/// Turns text into tokens and back, as Hugging Face's `tokenizers` and Google's SentencePiece do for the same files.
+/// Turns text into tokens and back, as Hugging Face's `tokenizers` does for the same files.
 /// Immutable and cheap to copy; all members may be called from several threads at once. Texts are UTF-8; bytes of a
 /// text that are not are read as U+FFFD, one for each maximal part of a character (Unicode, section 3.9).
 class tokenizer {
@@ -47,11 +47,10 @@ class tokenizer {
   /// The files of a model's folder by name, for models from memory.
   using files = std::map<std::string, std::string, std::less<>>;
 
-  /// Reads `tokenizer.json`, else a SentencePiece model (`tokenizer.model`, `spiece.model` and their like), else
-  /// `vocab.json` with `merges.txt`, else `vocab.txt`; and beside them `tokenizer_config.json`,
-  /// `special_tokens_map.json`, `added_tokens.json`, `chat_template.jinja` and `chat_template.json` where they exist.
-  /// Throws `error`: `not_found` for a folder without any of these, `malformed` and `unsupported` with the file and the
-  /// key.
+  /// Reads `tokenizer.json`, else `vocab.json` with `merges.txt`, else `vocab.txt`; and beside them
+  /// `tokenizer_config.json`, `special_tokens_map.json`, `added_tokens.json`, `chat_template.jinja` and
+  /// `chat_template.json` where they exist. Throws `error`: `not_found` for a folder without any of these, `malformed`
+  /// and `unsupported` with the file and the key.
   static tokenizer load(const std::filesystem::path& folder);
   /// The same from files in memory.
   static tokenizer load(const files& contents);
@@ -80,7 +79,7 @@ class tokenizer {
 
   /// Whether a token is left out where special ones are skipped.
   bool is_special(token id) const;
-  /// The tokens with a role, by `tokenizer_config.json`, `special_tokens_map.json` or the SentencePiece model.
+  /// The tokens with a role, by `tokenizer_config.json` and `special_tokens_map.json`.
   const special_tokens& special() const;
 
   /// The chat template with this name; the one without a name is `default`. Empty where the files have none.

@@ -22,7 +22,7 @@ struct added_token {
   bool special = false;
   bool single_word = false;  ///< not within a word
   bool lstrip = false;       ///< takes the whitespace in front of it
-  bool rstrip = false;       ///< takes the whitespace behind it
+  bool rstrip = false;       ///< takes the whitespace after it
   bool normalized = false;   ///< is found in the normalized text
 };
 

@@ -38,7 +38,7 @@ bool token_finder::next(std::string_view text, std::size_t from, std::size_t don
     out.resume = end;
     if (r.single_word && ((begin > 0 && is_word(character_before(text, begin))) ||
                           (end < text.size() && is_word(character_at(text, end))))) {
-      at = end - 1;  // as the search of tokenizers goes on behind what it discards
+      at = end - 1;  // as the search of tokenizers goes on after what it discards
       continue;
     }
     if (r.lstrip) {

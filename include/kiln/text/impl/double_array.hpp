@@ -20,7 +20,7 @@ class double_array {
   explicit double_array(std::vector<entry> entries);
 
   bool empty() const { return units_.empty(); }
-  /// The node behind a byte, or `nowhere`.
+  /// The node after a byte, or `nowhere`.
   std::int32_t step(std::int32_t node, char byte) const {
     const auto next =
         static_cast<std::uint32_t>(units_[static_cast<std::size_t>(node)].base) + static_cast<unsigned char>(byte);

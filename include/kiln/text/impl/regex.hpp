@@ -29,7 +29,7 @@ class regex {
   ~regex();
   regex(regex&&) noexcept;
 
-  /// The first match in valid UTF-8 at or behind `from`: its bytes are then [begin, end), which may be equal. Throws
+  /// The first match in valid UTF-8 at or after `from`: its bytes are then [begin, end), which may be equal. Throws
   /// `error` (`limit`) where an expression tries too many ways to match.
   bool find(std::string_view text, std::size_t from, std::size_t& begin, std::size_t& end, regex_memory& memory) const;
 

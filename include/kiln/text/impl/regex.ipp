@@ -79,7 +79,7 @@ bool regex::find(std::string_view text, std::size_t from, std::size_t& begin, st
   const PCRE2_SIZE* place = pcre2_get_ovector_pointer(m.data);
   begin = place[0];
   end = place[1];
-  if (end < begin) end = begin;  // \K behind a lookahead
+  if (end < begin) end = begin;  // \K after a lookahead
   return true;
 }
 

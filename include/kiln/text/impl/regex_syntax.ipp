@@ -115,7 +115,7 @@ class translation {
     raise(errc::malformed, "the regular expression \"" + std::string(pattern_) + "\" " + what);
   }
 
-  // Behind the opening bracket; leaves `at_` behind the closing one.
+  // After the opening bracket; leaves `at_` after the closing one.
   character_set read_set(int depth) {
     constexpr int deepest = 16;
     if (depth > deepest) fail("nests its classes too deeply");

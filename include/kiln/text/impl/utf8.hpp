@@ -11,7 +11,7 @@ namespace kiln::language::detail {
 constexpr std::string_view replacement_character = "\xEF\xBF\xBD";  // U+FFFD
 constexpr std::string_view metaspace_mark = "\xE2\x96\x81";         // U+2581, which SentencePiece writes for a space
 
-/// The character at `at`, which moves behind it; below 0 where the bytes are none, and `at` then moves behind the
+/// The character at `at`, which moves after it; below 0 where the bytes are none, and `at` then moves after the
 /// maximal part of one.
 inline std::int32_t next_character(std::string_view text, std::size_t& at) {
   std::int32_t c;

@@ -9,7 +9,6 @@
 #include <utility>
 #include <vector>
 
-#include "kiln/text/impl/double_array.hpp"
 #include "kiln/text/impl/pipeline.hpp"
 #include "kiln/text/impl/vocabulary.hpp"
 
@@ -55,7 +54,7 @@ class merge_table {
 /// The memory of merging.
 struct bpe_memory {
   struct link {
-    std::int32_t before, behind;  // in the list of symbols
+    std::int32_t before, after;  // in the list of symbols
   };
   struct candidate {
     std::uint32_t rank;
@@ -80,14 +79,11 @@ class bpe final : public model {
     bool raw_bytes = false;  ///< texts are bytes that the vocabulary spells in GPT-2's alphabet
     bool byte_fallback = false, fuse_unknown = false, ignore_merges = false;
     std::optional<std::string> unknown, continuing_prefix, end_suffix;
-    double_array whole_words;  ///< spellings that are one token wherever they stand and never merge
   };
 
   /// `merges` are pairs of spellings in the order of their ranks. Throws `error` (`malformed`) for what the vocabulary
   /// lacks.
   bpe(const vocabulary& words, settings s, const std::vector<std::pair<std::string_view, std::string_view>>& merges);
-  /// The same with merges of tokens.
-  bpe(const vocabulary& words, settings s, merge_table merges, bool crosses_marks);
 
   void encode(std::string_view text, tokens& out, scratch& memory) const override;
 

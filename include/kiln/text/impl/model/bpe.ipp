@@ -59,11 +59,6 @@ bpe::bpe(const vocabulary& words, settings s, const std::vector<std::pair<std::s
   set_symbols();
 }
 
-bpe::bpe(const vocabulary& words, settings s, merge_table merges, bool crosses_marks)
-    : words_(words), settings_(std::move(s)), merges_(std::move(merges)), splits_at_marks_(!crosses_marks) {
-  set_symbols();
-}
-
 void bpe::set_symbols() {
   const bool marked = settings_.continuing_prefix || settings_.end_suffix;
   if (settings_.unknown) unknown_ = words_.find(*settings_.unknown);
@@ -97,11 +92,11 @@ void bpe::encode(std::string_view text, tokens& out, scratch& memory) const {
   for (std::size_t at = 0; at < text.size();) {
     const std::size_t mark = text.find(metaspace_mark, at);
     if (mark == std::string_view::npos) break;
-    std::size_t behind = mark + metaspace_mark.size();
-    while (text.substr(behind).starts_with(metaspace_mark)) behind += metaspace_mark.size();
+    std::size_t after = mark + metaspace_mark.size();
+    while (text.substr(after).starts_with(metaspace_mark)) after += metaspace_mark.size();
     if (mark > begin) encode_word(text.substr(begin, mark - begin), out, memory);
     begin = mark;
-    at = behind;
+    at = after;
   }
   if (begin < text.size()) encode_word(text.substr(begin), out, memory);
 }
@@ -135,14 +130,6 @@ void bpe::read_symbols(std::string_view word, tokens& symbols) const {
   std::string marked;
   bool unknown_waits = false;
   for (std::size_t at = 0; at < word.size();) {
-    if (!settings_.whole_words.empty()) {
-      if (const auto [bytes, id] = settings_.whole_words.longest_prefix(word.substr(at)); bytes != 0) {
-        // a number that no merge has
-        symbols.push_back(-1 - id);
-        at += bytes;
-        continue;
-      }
-    }
     const std::size_t bytes = settings_.raw_bytes ? 1 : std::min(character_bytes(word[at]), word.size() - at);
     const std::string_view character = word.substr(at, bytes);
     token id;
@@ -189,8 +176,6 @@ void bpe::merge_short(bpe_memory& m) const {
       if (best < pairs.size()) pairs[best] = merges_.find(s[best], s[best + 1]);
     }
   }
-  for (token& id : s)
-    if (id < 0) id = -1 - id;
 }
 
 void bpe::merge_long(bpe_memory& m) const {
@@ -218,23 +203,21 @@ void bpe::merge_long(bpe_memory& m) const {
     m.heap.pop_back();
     token& here = s[static_cast<std::size_t>(top.at)];
     auto& link = m.links[static_cast<std::size_t>(top.at)];
-    if (here == gone || link.behind < 0) continue;
-    token& behind = s[static_cast<std::size_t>(link.behind)];
+    if (here == gone || link.after < 0) continue;
+    token& after = s[static_cast<std::size_t>(link.after)];
     // the pair may have changed since it was put in
-    const auto now = merges_.find(here, behind);
+    const auto now = merges_.find(here, after);
     if (now.rank != top.rank || now.result != top.result) continue;
     here = top.result;
-    behind = gone;
-    link.behind = m.links[static_cast<std::size_t>(link.behind)].behind;
-    if (link.behind >= 0) {
-      m.links[static_cast<std::size_t>(link.behind)].before = top.at;
-      consider(top.at, link.behind);
+    after = gone;
+    link.after = m.links[static_cast<std::size_t>(link.after)].after;
+    if (link.after >= 0) {
+      m.links[static_cast<std::size_t>(link.after)].before = top.at;
+      consider(top.at, link.after);
     }
     if (link.before >= 0) consider(link.before, top.at);
   }
   std::erase(s, gone);
-  for (token& id : s)
-    if (id < 0) id = -1 - id;
 }
 
 }  // namespace kiln::language::detail

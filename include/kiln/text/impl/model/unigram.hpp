@@ -30,7 +30,6 @@ class unigram final : public model {
     token unknown = -1;
     bool byte_fallback = false;
     bool fuse_unknown = true;
-    bool single_precision = false;  ///< sums are rounded as SentencePiece rounds them; else as tokenizers does
     double unknown_score = 0;
   };
   struct scored {
@@ -43,7 +42,7 @@ class unigram final : public model {
   void encode(std::string_view text, tokens& out, scratch& memory) const override;
 
  private:
-  template <class Sum> void search(std::string_view text, unigram_memory& m) const;
+  void search(std::string_view text, unigram_memory& m) const;
   void append_unknown(std::string_view text, tokens& reversed) const;
 
   const vocabulary& words_;

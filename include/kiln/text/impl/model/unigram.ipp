@@ -22,7 +22,7 @@ unigram::unigram(const vocabulary& words, settings s, const std::vector<scored>&
   if (settings_.byte_fallback) has_fallback_ = find_byte_tokens(words, fallback_);
 }
 
-template <class Sum> void unigram::search(std::string_view text, unigram_memory& m) const {
+void unigram::search(std::string_view text, unigram_memory& m) const {
   m.nodes.assign(text.size() + 1, {0, -1, -1});
   for (std::size_t at = 0; at < text.size();) {
     const double here = m.nodes[at].score;
@@ -31,7 +31,7 @@ template <class Sum> void unigram::search(std::string_view text, unigram_memory&
       auto& node = m.nodes[end];
       const double sum = score + here;
       if (node.begin >= 0 && !(sum > node.score)) return;
-      node = {static_cast<Sum>(sum), static_cast<std::int32_t>(at), id};
+      node = {sum, static_cast<std::int32_t>(at), id};
     };
     bool one_character = false;
     std::int32_t node = trie_.empty() ? double_array::nowhere : double_array::root;
@@ -49,7 +49,7 @@ template <class Sum> void unigram::search(std::string_view text, unigram_memory&
 }
 
 void unigram::append_unknown(std::string_view text, tokens& reversed) const {
-  if (const token whole = words_.find(text); whole >= 0 && !settings_.single_precision) {
+  if (const token whole = words_.find(text); whole >= 0) {
     reversed.push_back(whole);
   } else if (has_fallback_) {
     for (std::size_t i = text.size(); i-- > 0;) reversed.push_back(fallback_[static_cast<unsigned char>(text[i])]);
@@ -66,10 +66,7 @@ void unigram::encode(std::string_view text, tokens& out, scratch& memory) const 
   const bool kept = text.size() <= word_cache::longest_word;
   if (kept && memory.words.find(text, out, hash)) return;
   unigram_memory& m = memory.unigram;
-  if (settings_.single_precision)
-    search<float>(text, m);
-  else
-    search<double>(text, m);
+  search(text, m);
   m.reversed.clear();
   for (std::size_t end = text.size(); end > 0;) {
     std::size_t begin = static_cast<std::size_t>(m.nodes[end].begin);

@@ -199,7 +199,7 @@ void read_post_processor(const json_place& step, tokens& prefix, tokens& suffix,
     step.at("type").fail(
         "a post-processor: Sequence, TemplateProcessing, ByteLevel, BertProcessing or RobertaProcessing");
   const json_place list = step.at("single");
-  tokens before, behind;
+  tokens before, after;
   bool seen = false;
   for (std::size_t i = 0; i < list.size(); ++i) {
     const json_place part = list.at(i);
@@ -210,11 +210,11 @@ void read_post_processor(const json_place& step, tokens& prefix, tokens& suffix,
     }
     const json_place ids = step.at("special_tokens").at(part.at("SpecialToken").at("id").text()).at("ids");
     for (std::size_t k = 0; k < ids.size(); ++k)
-      (seen ? behind : before).push_back(static_cast<token>(ids.at(k).number(0, highest)));
+      (seen ? after : before).push_back(static_cast<token>(ids.at(k).number(0, highest)));
   }
   if (!seen) list.fail("a sequence");
   prefix.insert(prefix.begin(), before.begin(), before.end());
-  suffix.insert(suffix.end(), behind.begin(), behind.end());
+  suffix.insert(suffix.end(), after.begin(), after.end());
 }
 
 }  // namespace kiln::language::detail

@@ -7,7 +7,7 @@
 
 namespace kiln::language::detail {
 
-/// Splits a piece at the matches of a pattern. `next(from, begin, end)` finds the first match at or behind `from`, in
+/// Splits a piece at the matches of a pattern. `next(from, begin, end)` finds the first match at or after `from`, in
 /// bytes of the piece, and may find empty ones, which split too. `invert` swaps matches and what lies between them.
 template <class Next>
 void split_at_matches(piece whole, split_behavior behavior, bool invert, Next&& next, std::vector<piece>& out) {

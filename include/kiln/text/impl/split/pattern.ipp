@@ -18,7 +18,7 @@ class pattern_splitter final : public splitter {
           p, behavior_, invert_,
           [&](std::size_t from, std::size_t& begin, std::size_t& end) {
             if (!pattern_.find(subject, from, begin, end, memory)) return false;
-            if (begin == end && end == last_end) {  // an empty match right behind a match is none
+            if (begin == end && end == last_end) {  // an empty match right after a match is none
               if (end >= subject.size()) return false;
               from = end + character_bytes(subject[end]);
               if (!pattern_.find(subject, from, begin, end, memory)) return false;
