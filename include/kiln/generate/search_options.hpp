@@ -11,19 +11,19 @@ namespace kiln::language {
 struct search_options {
   bool do_sample =
       false;  ///< draw from the distribution; else take the likeliest token, as with top_k 1 or temperature 0
-  bool early_stopping = true;              ///< beams: end with num_beams finished ones, however likely the others are
-  bool past_present_share_buffer = false;  ///< accepted; caches always grow in place
-  std::int64_t min_length = 0;             ///< tokens of the whole sequence before which none may end it
-  std::int64_t max_length = 0;             ///< tokens of the whole sequence, prompt included; 0: the context length
-  std::int64_t batch_size = 1;             ///< sequences side by side, 1 to 32
-  std::int64_t num_beams = 1;              ///< 1 to 32
-  std::int64_t num_return_sequences = 1;   ///< of each batch entry, at most num_beams
-  std::int64_t top_k = 50;                 ///< draw among so many of the likeliest tokens; 0: all
-  std::int64_t no_repeat_ngram_size = 0;   ///< no n-gram of this length appears twice; 0: any may
-  std::int64_t random_seed = -1;           ///< -1: another one in each generator
-  std::optional<std::int64_t> chunk_size;  ///< prompts are run in pieces of so many tokens; unset: whole
-  double top_p = 0;                        ///< draw among the likeliest tokens of this total probability; 0: all
-  double temperature = 1;                  ///< divides the scores before they are drawn from
+  bool early_stopping = true;                ///< beams: end with num_beams finished ones, however likely the others are
+  bool past_present_share_buffer = false;    ///< accepted; caches always grow in place
+  std::int64_t min_length = 0;               ///< tokens of the whole sequence before which none may end it
+  std::int64_t max_length = 0;               ///< tokens of the whole sequence, prompt included; 0: the context length
+  std::int64_t batch_size = 1;               ///< sequences side by side, 1 to 32
+  std::int64_t num_beams = 1;                ///< 1 to 32
+  std::int64_t num_return_sequences = 1;     ///< of each batch entry, at most num_beams
+  std::int64_t top_k = 50;                   ///< draw among so many of the likeliest tokens; 0: all
+  std::int64_t no_repeat_ngram_size = 0;     ///< no n-gram of this length appears twice; 0: any may
+  std::int64_t random_seed = -1;             ///< -1: another one in each generator
+  std::optional<std::int64_t> chunk_size{};  ///< prompts are run in pieces of so many tokens; unset: whole
+  double top_p = 0;                          ///< draw among the likeliest tokens of this total probability; 0: all
+  double temperature = 1;                    ///< divides the scores before they are drawn from
   double repetition_penalty =
       1;  ///< once for each token of the sequence: a score s > 0 is divided by it, others multiplied
   double length_penalty = 1;     ///< beams: the sum of log-probabilities is divided by length to this power

@@ -55,9 +55,16 @@ template <class Module> class row_keeper {
       default: return false;
     }
   }
+  // Whether what is repeated has the rows on the same axis, or none.
+  constexpr bool repeats_by_rows(const dims& from, std::size_t rank) const {
+    const std::size_t added = rank - from.size();
+    return added == 0 || axis_ < added || from[axis_ - added] == dimension(1);
+  }
   // Operands of which rows are read; others are read whole.
   constexpr bool reads_rows(const instruction& i, std::size_t k) const {
-    return has_rows(i.inputs[k]) && (i.op.kind() != op_kind::contraction || k == 0);
+    if (!has_rows(i.inputs[k])) return false;
+    const bool same_rank = m_.shape_of(i.inputs[k]).rank() == i.results[0].rank();
+    return same_rank && (i.op.kind() != op_kind::contraction || k == 0);
   }
   constexpr void follow(value_id v) {
     small_vector<value_id> open{v};

@@ -1,0 +1,145 @@
+// genai_config.json: what is read, how overlays merge, what is an error.
+#include <gmock/gmock.h>
+
+#include "kiln/core/error.hpp"
+#include "kiln/generate/config.hpp"
+
+namespace kiln::language::testing {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+config parsed(std::string_view json) {
+  config c;
+  overlay(c, json, "genai_config.json");
+  return c;
+}
+std::string fault_of(std::string_view json) {
+  try {
+    parsed(json);
+  } catch (const error& e) {
+    EXPECT_EQ(e.code(), errc::malformed);
+    return e.message();
+  }
+  return "no error";
+}
+
+TEST(config, reads_what_a_decoder_needs) {
+  const config c = parsed(R"({"model": {"type": "llama", "vocab_size": 10, "context_length": 20, "eos_token_id": [3, 4],
+    "pad_token_id": 5, "bos_token_id": 1, "decoder": {"filename": "a/m.onnx", "head_size": 8,
+    "session_options": {"log_id": "x", "intra_op_num_threads": 2, "enable_profiling": true},
+    "sliding_window": {"window_size": 16}, "inputs": {"past_names": "past.%d"}, "outputs": {"logits": "scores"}}},
+    "search": {"do_sample": true, "top_p": 0.5, "max_length": 12, "chunk_size": null}})");
+  EXPECT_EQ(c.type, "llama");
+  EXPECT_EQ(c.vocab_size, 10);
+  EXPECT_EQ(c.context_length, 20);
+  EXPECT_EQ(c.eos_token_id, (std::vector<token>{3, 4}));
+  EXPECT_EQ(c.pad_token_id, 5);
+  EXPECT_EQ(c.decoder.filename, "a/m.onnx");
+  EXPECT_EQ(c.decoder.head_size, 8);
+  EXPECT_EQ(c.decoder.session.intra_op_num_threads, 2);
+  EXPECT_EQ(c.decoder.session.entries,
+            (std::vector<std::pair<std::string, std::string>>{{"enable_profiling", "1"}, {"log_id", "x"}}));
+  EXPECT_EQ(c.decoder.sliding_window, 16);
+  EXPECT_EQ(c.decoder.inputs.past_names, "past.%d");
+  EXPECT_EQ(c.decoder.outputs.logits, "scores");
+  EXPECT_TRUE(c.search.do_sample);
+  EXPECT_EQ(c.search.top_p, 0.5);
+  EXPECT_EQ(c.search.max_length, 12);
+}
+
+TEST(config, providers_come_in_two_forms) {
+  const config c = parsed(R"({"model": {"decoder": {"session_options": {"provider_options": [
+    {"MIGraphX": {"device_id": "0", "fp16_enable": 1}},
+    {"name": "kiln", "options": {"threads": "2"}},
+    {"X": {"device_filtering_options": {"hardware_device_type": "gpu", "hardware_vendor_id": 3}}}]}}}})");
+  const auto& all = c.decoder.session.providers;
+  ASSERT_EQ(all.size(), 3u);
+  EXPECT_EQ(all[0].name, "MIGraphX");
+  EXPECT_EQ(all[0].options,
+            (std::vector<std::pair<std::string, std::string>>{{"device_id", "0"}, {"fp16_enable", "1"}}));
+  EXPECT_EQ(all[1].name, "kiln");
+  EXPECT_EQ(all[1].options[0].second, "2");
+  EXPECT_EQ(all[2].hardware_device_type, "gpu");
+  EXPECT_EQ(all[2].hardware_vendor_id, 3);
+}
+
+TEST(config, an_overlay_replaces_what_it_names) {
+  config c = parsed(R"({"model": {"type": "phi", "context_length": 64, "eos_token_id": 2}, "search": {"top_k": 3}})");
+  overlay(c, R"({"model": {"eos_token_id": [7], "decoder": {"head_size": 4}}, "search": {"top_p": 0.25}})");
+  EXPECT_EQ(c.type, "phi");
+  EXPECT_EQ(c.eos_token_id, std::vector<token>{7});
+  EXPECT_EQ(c.decoder.head_size, 4);
+  EXPECT_EQ(c.search.top_k, 3);
+  EXPECT_EQ(c.search.top_p, 0.25);
+  EXPECT_THROW(overlay(c, R"({"model": {"context_length": 9, "surprise": 1}})"), error);
+  EXPECT_EQ(c.context_length, 64) << "an error changes nothing";
+}
+
+TEST(config, an_empty_end_list_is_the_padding_token) {
+  EXPECT_EQ(parsed(R"({"model": {"pad_token_id": 9}})").eos_token_id, std::vector<token>{9});
+}
+
+TEST(config, faults_name_file_and_key) {
+  EXPECT_THAT(fault_of(R"({"model": {"surprise": 1}})"),
+              AllOf(HasSubstr("Error encountered while parsing 'genai_config.json'"), HasSubstr("model.surprise"),
+                    HasSubstr("unknown key")));
+  EXPECT_THAT(fault_of(R"({"search": {"best_of": 1}})"), AllOf(HasSubstr("search.best_of"), HasSubstr("max_length")));
+  EXPECT_THAT(fault_of(R"({"search": {"do_sample": 1}})"), HasSubstr("true or false"));
+  EXPECT_THAT(fault_of(R"({"search": {"top_p": 1.5}})"), HasSubstr("0 to 1"));
+  EXPECT_THAT(fault_of(R"({"model": {"vocab_size": 1.5}})"), HasSubstr("whole number"));
+  EXPECT_THAT(fault_of(R"({"model": {"vocab_size": 1e12}})"), HasSubstr("out of range"));
+  EXPECT_THAT(fault_of(R"({"model": {"vocab_size": "8"}})"), HasSubstr("found string"));
+  EXPECT_THAT(fault_of(R"({"model": {"context_length": 0}})"), HasSubstr("context_length must be greater than 0"));
+  EXPECT_THAT(fault_of(R"({"model": {"decoder": {"filename": "../m.onnx"}}})"), HasSubstr("inside the model's folder"));
+  EXPECT_THAT(fault_of(R"({"model": {"decoder": {"filename": "/m.onnx"}}})"), HasSubstr("inside the model's folder"));
+  EXPECT_THAT(fault_of(R"({"model": {"decoder": {"session_options": {"provider_options": [{"A": {}, "B": {}}]}}}})"),
+              HasSubstr("one provider in an object"));
+  EXPECT_THAT(fault_of(R"({"model": )"), HasSubstr("JSON"));
+  EXPECT_THAT(fault_of("[]"), HasSubstr("expected an object"));
+}
+
+TEST(search_options, go_by_name_and_say_their_bounds) {
+  search_options o;
+  for (const search_option_info& i : search_option_table())
+    i.is_flag ? set_flag(o, i.name, true) : set_number(o, i.name, i.name == "top_p" ? 0.5 : 2);
+  EXPECT_EQ(o.chunk_size, 2);
+  EXPECT_EQ(get_number(o, "no_repeat_ngram_size"), 2);
+  EXPECT_TRUE(get_flag(o, "do_sample"));
+  set_number(o, "chunk_size", -1);
+  EXPECT_FALSE(o.chunk_size);
+  EXPECT_THROW(set_number(o, "num_beams", 33), error);
+  EXPECT_THROW(set_number(o, "batch_size", 0), error);
+  EXPECT_THROW(set_number(o, "top_k", 2.5), error);
+  EXPECT_THROW(set_number(o, "do_sample", 1), error);
+  EXPECT_THROW(set_flag(o, "top_k", true), error);
+  EXPECT_THROW(get_number(o, "nothing"), error);
+}
+
+TEST(search_options, agree_with_each_other_and_the_model) {
+  const auto fault = [](search_options o) -> std::string {
+    try {
+      check(o, 100, 40);
+    } catch (const error& e) {
+      return e.message();
+    }
+    return "";
+  };
+  search_options o;
+  check(o, 100, 40);
+  EXPECT_EQ(o.max_length, 100);
+  EXPECT_THAT(fault({.max_length = 101}), HasSubstr("context_length (100)"));
+  EXPECT_THAT(fault({.min_length = 51, .max_length = 50}), HasSubstr("min_length (51)"));
+  EXPECT_THAT(fault({.do_sample = true, .top_k = 41}), HasSubstr("vocabulary, 40"));
+  EXPECT_THAT(fault({.num_beams = 2, .num_return_sequences = 3}), HasSubstr("num_beams (2)"));
+  EXPECT_EQ(fault({.do_sample = true, .num_beams = 2, .top_k = 5}), "TopK and TopP cannot be used with a beam search");
+}
+
+TEST(layer_name, stands_for_one_layer) {
+  EXPECT_EQ(layer_name("past.%d.key", 12), "past.12.key");
+  EXPECT_EQ(layer_name("state", 3), "state");
+}
+
+}  // namespace
+}  // namespace kiln::language::testing
