@@ -1,10 +1,25 @@
 #!/usr/bin/env bash
 # Puts ONNX Runtime (npm's onnxruntime-node) into build/peer and prints the path of its library. Tests alone use it.
+# `peer.sh tokenizers` does so with Hugging Face's native tokenizers and prints the folder of npm's modules.
 # Exit status 77, with the reason on standard error, where npm reaches nothing.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 version=1.30.0
+
+if [ "${1-}" = tokenizers ]; then
+  package=tokenizers@0.23.2
+  if [ ! -f build/peer/node_modules/tokenizers/package.json ]; then
+    mkdir -p build/peer
+    if ! command -v npm >/dev/null || ! npm install --prefix build/peer --ignore-scripts --no-audit --no-fund \
+      --fetch-retries=1 --loglevel=error "$package" >&2; then
+      echo "SKIPPED: npm did not deliver $package, so nothing is compared with Hugging Face's tokenizers" >&2
+      exit 77
+    fi
+  fi
+  echo "$PWD/build/peer/node_modules"
+  exit 0
+fi
 
 case $(uname -m) in
   x86_64) machine=x64 ;;

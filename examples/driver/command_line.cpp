@@ -9,6 +9,7 @@
 #include <sstream>
 
 #include "compile_flags.hpp"
+#include "genai.hpp"
 #include "kiln/version.hpp"
 #include "options.hpp"
 #include "quantize_flags.hpp"
@@ -360,6 +361,9 @@ std::function<int()> read_command_line(int argc, const char* const* argv) {
   add_saving_verbs(app, *c);
   add_quantize_verb(app, *c);
   add_lists(app, *c);
+#if KILN_DRIVER_LANGUAGE
+  add_genai(app, c->verb);
+#endif
   if (argc > 1 && argv[1][0] != '-' &&
       app.get_subcommands([&](CLI::App* verb) { return verb->get_name() == argv[1]; }).empty())
     throw usage_error(fmt::format("no verb '{}'; kiln --help lists them", argv[1]));

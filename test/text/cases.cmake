@@ -1,0 +1,10 @@
+# kiln's tokenizers and Hugging Face's give the same ids and texts.
+if(TARGET kiln::text)
+  add_executable(compare_tokenizer ${CMAKE_CURRENT_LIST_DIR}/peer_project/compare.cpp)
+  kiln_own(compare_tokenizer)
+  target_link_libraries(compare_tokenizer PRIVATE kiln::text nlohmann_json::nlohmann_json)
+  set_target_properties(compare_tokenizer PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/test)
+  add_test(NAME text.peer COMMAND bash ${CMAKE_CURRENT_LIST_DIR}/peer_project/peer.sh $<TARGET_FILE:compare_tokenizer>
+                                  ${PROJECT_BINARY_DIR}/test/tokenizers)
+  set_tests_properties(text.peer PROPERTIES LABELS peer TIMEOUT 600 SKIP_RETURN_CODE 77 FIXTURES_REQUIRED peer)
+endif()
