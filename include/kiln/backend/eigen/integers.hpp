@@ -93,7 +93,7 @@ std::unique_ptr<kernel> lower_integers(const kernel_request& r);
 /// Products of bytes whose operands both vary, and their epilogue.
 std::unique_ptr<kernel> lower_byte_matrices(const kernel_request& r);
 
-/// Floats as bytes by their own range; null for other ops.
+/// Floats as bytes by their own range, and what a zero point adds to a product's sums; null for other ops.
 std::unique_ptr<kernel> lower_dynamic_quantize(const kernel_request& r);
 
 /// Makes one instruction of two products of bytes that both vary and the softmax between them: `fused`, whose body is
