@@ -300,7 +300,7 @@ TEST(dynamic_quantize_linear, stays_where_products_of_matrices_read_it) {
   });
   const auto in = random_inputs(p, 4);
   const auto before = evaluate(p, in);
-  EXPECT_EQ(expand_quantization(p, true).counts.total(), 3u);  // the other, its zero point and numbers, the product
+  EXPECT_EQ(expand_quantization(p, true).counts.total(), 4u);  // the image, its zero point and numbers; the product
   verify(p);
   EXPECT_EQ(count_of(p, "dynamic_quantize_linear"), 1u);
   EXPECT_EQ(expand_quantization(p, true).counts.total(), 0u);

@@ -97,7 +97,7 @@ template <class R> constexpr bool convolution_reads(const R& r, value_id v, int 
     if (u == R::output_user || depth == 0) continue;
     const value_id user{u, 0};
     if (!r.producer(user).inputs.empty() && !(r.input(user, 0) == v)) continue;
-    if (r.template get_if<op::convolution>(user) || r.producer(user).op.name() == "integer_convolution") return true;
+    if (r.template get_if<op::convolution>(user)) return true;
     const bool passes = r.is_kind(user, op_kind::view) || r.template get_if<op::convert>(user) ||
                         r.template get_if<op::sub>(user) || r.template get_if<op::mul>(user) ||
                         r.template get_if<op::dequantize_linear>(user);
