@@ -3,7 +3,8 @@
 #include <cstdint>
 #include <vector>
 
-namespace kiln::text {
+// The namespace of text/ and generate/; kiln::text is a class.
+namespace kiln::language {
 
 /// A token's number in its vocabulary, from 0; 32 bits signed, as GenAI's interfaces give it.
 using token = std::int32_t;
@@ -11,4 +12,4 @@ using token = std::int32_t;
 /// The tokens of one text, in order.
 using tokens = std::vector<token>;
 
-}  // namespace kiln::text
+}  // namespace kiln::language

@@ -1,0 +1,82 @@
+#pragma once
+#include <cstddef>
+#include <filesystem>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "kiln/generate/search_options.hpp"
+#include "kiln/text/token.hpp"
+
+namespace kiln::language {
+
+/// An entry of `provider_options`: a provider of ONNX Runtime by name, and its options as text. What they mean, the
+/// interface decides that compiles the model.
+struct provider {
+  std::string name;
+  std::vector<std::pair<std::string, std::string>> options;
+  std::optional<std::string> hardware_device_type;  ///< "cpu", "gpu" or "npu"
+  std::optional<std::int64_t> hardware_device_id, hardware_vendor_id;
+};
+
+/// `session_options`.
+struct session_options {
+  std::optional<std::int64_t> intra_op_num_threads;
+  std::vector<provider> providers;
+  /// All other keys with their values as text.
+  std::vector<std::pair<std::string, std::string>> entries;
+};
+
+/// `model.decoder`. Names with %d stand for one name a layer.
+struct decoder_config {
+  std::string filename = "model.onnx";
+  session_options session;
+  std::optional<std::int64_t> hidden_size, num_attention_heads, num_key_value_heads, num_hidden_layers, head_size;
+  std::optional<std::int64_t> sliding_window;  ///< of `sliding_window.window_size`
+  struct {
+    std::string input_ids = "input_ids", attention_mask = "attention_mask", position_ids = "position_ids";
+    std::string past_key_names = "past_key_values.%d.key", past_value_names = "past_key_values.%d.value";
+    std::string past_names = "past_%d", past_conv_names = "past_conv.%d";
+    std::string past_sequence_length = "past_sequence_length", total_sequence_length = "total_sequence_length";
+    std::string current_sequence_length = "current_sequence_length";
+  } inputs;
+  struct {
+    std::string logits = "logits";
+    std::string present_key_names = "present.%d.key", present_value_names = "present.%d.value";
+    std::string present_names = "present_%d", present_conv_names = "present_conv.%d";
+    std::string hidden_states = "hidden_states";
+  } outputs;
+};
+
+/// genai_config.json of ONNX Runtime GenAI, as far as decoders need it. Where the file leaves out a number that the
+/// model's graph or the tokenizer tells, it stays unset.
+struct config {
+  std::filesystem::path folder;
+  std::string type;  ///< of the model: "llama", "gpt2", …; empty where the file has none
+  std::optional<std::int64_t> vocab_size, context_length;
+  std::optional<token> pad_token_id, bos_token_id, sep_token_id, decoder_start_token_id;
+  std::optional<token> bot_token_id, eot_token_id, bor_token_id, eor_token_id;
+  std::vector<token> eos_token_id;  ///< one of these ends a sequence
+  std::string tokenizer_dir;        ///< relative to the folder; empty: the folder
+  decoder_config decoder;
+  std::optional<decoder_config> draft;  ///< a smaller model that guesses tokens ahead
+  search_options search;
+  /// Parts that the file has and this library does not run ("vision", "speech", …).
+  std::vector<std::string> other_parts;
+  /// Files of the model from memory; they come before those of the folder.
+  std::map<std::string, std::vector<std::byte>, std::less<>> model_data;
+};
+
+/// Reads FOLDER/genai_config.json. Errors: `not_found`; `malformed` names the file and the key that is unknown, of
+/// another type, not whole or out of range.
+config read_config(const std::filesystem::path& folder);
+/// Merges JSON text over a configuration: keys it has replace what stands there. `source` is named in errors.
+void overlay(config& to, std::string_view json, std::string_view source = "the overlay");
+
+/// A printf-style name of a layer: "past.%d.key" and 3 give "past.3.key". A name without %d stands for all layers.
+std::string layer_name(std::string_view pattern, std::size_t layer);
+
+}  // namespace kiln::language

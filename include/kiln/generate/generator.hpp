@@ -1,0 +1,63 @@
+#pragma once
+#include <functional>
+#include <memory>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "kiln/generate/language_model.hpp"
+
+namespace kiln::language {
+
+/// Bars tokens before one is chosen: writes scores that are never chosen (-infinity) into a row of logits.
+using logits_rule = std::function<void(std::size_t row, std::span<const token> sequence, std::span<float> logits)>;
+
+/// Continues sequences token by token: ONNX Runtime GenAI's `Generator`. One thread at a time; any number of generators
+/// share a model.
+class generator {
+ public:
+  /// `search` replaces the options of the model's configuration. Errors: those of `check`.
+  generator(std::shared_ptr<const language_model> model, search_options search);
+  explicit generator(std::shared_ptr<const language_model> model);
+  generator(generator&&) noexcept;
+  generator& operator=(generator&&) noexcept;
+  ~generator();
+
+  /// Appends the same number of tokens to each of `batch_size` sequences, one after the other, and runs them. For more
+  /// than one sequence only once, and with beams only before the first token is made.
+  void append_tokens(std::span<const token> tokens);
+  /// Appends a list of tokens to each sequence; lists may differ in length.
+  void append_sequences(std::span<const tokens> sequences);
+  /// Whether every sequence has ended: by an end token, or by `max_length`.
+  bool is_done() const;
+  /// Appends a token to every sequence that has not ended, and the padding token to the others.
+  void generate_next_token();
+  /// The tokens that the last call appended, one a sequence of the batch.
+  std::span<const token> next_tokens() const;
+  /// Sequences that are returned: batch_size * num_return_sequences.
+  std::size_t sequence_count() const;
+  /// A sequence with its prompt; of beams, the best finished or open ones, without the end token.
+  const tokens& sequence(std::size_t k) const;
+  /// Tokens of the longest sequence.
+  std::size_t token_count() const;
+  /// The scores from which the next tokens are chosen, f32[rows, 1, vocabulary]; runs what has not been run.
+  argument logits();
+  /// Replaces the scores from which the next tokens are chosen, f32[rows, 1, vocabulary].
+  void set_logits(const argument& scores);
+  /// An output of the model's last run by its name, of a batch of one; `not_found` error.
+  argument output(std::string_view name) const;
+  /// Keeps the first `length` tokens; of more than one sequence, none (0).
+  void rewind_to(std::size_t length);
+  /// A rule that bars tokens, before all others; null: none.
+  void set_rule(logits_rule rule);
+  const search_options& options() const;
+  const language_model& model() const;
+  /// Bytes of all caches' memory.
+  std::size_t cache_bytes() const;
+
+ private:
+  struct parts;
+  std::unique_ptr<parts> parts_;
+};
+
+}  // namespace kiln::language

@@ -1,0 +1,280 @@
+#include "kiln/generate/config.hpp"
+
+#include <cmath>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <sstream>
+
+#include "kiln/core/error.hpp"
+
+namespace kiln::language {
+
+namespace {
+
+using nlohmann::json;
+
+[[noreturn]] void refuse(const std::string& where, const std::string& what) {
+  throw error(errc::malformed, where + ": " + what);
+}
+const char* kind_of(const json& j) { return j.type_name(); }
+
+// An object of the file whose keys are taken one by one; what is left over is a key that nobody knows.
+class object {
+ public:
+  object(const json& j, std::string where) : json_(j), where_(std::move(where)) {
+    if (!j.is_object()) refuse(where_, std::string("expected an object, found ") + kind_of(j));
+  }
+  ~object() = default;
+  object(const object&) = delete;
+  object& operator=(const object&) = delete;
+
+  const json* take(const std::string& key) {
+    seen_.insert(key);
+    const auto at = json_.find(key);
+    return at == json_.end() || at->is_null() ? nullptr : &*at;
+  }
+  std::string where(const std::string& key) const { return where_.empty() ? key : where_ + "." + key; }
+
+  void text(const std::string& key, std::string& to) {
+    if (const json* j = take(key)) to = text_of(*j, where(key));
+  }
+  template <class T> void whole(const std::string& key, T& to, double least = 0, double most = 9007199254740992.0) {
+    if (const json* j = take(key)) to = static_cast<std::int64_t>(number_of(*j, where(key), least, most));
+  }
+  template <class F> void part(const std::string& key, F&& read) {
+    if (const json* j = take(key)) {
+      object inner(*j, where(key));
+      read(inner);
+      inner.finish();
+    }
+  }
+  // Keys that the file may have and nothing here depends on.
+  void ignore(std::initializer_list<const char*> keys) { seen_.insert(keys.begin(), keys.end()); }
+  void finish() const {
+    for (const auto& [key, value] : json_.items())
+      if (!seen_.contains(key)) refuse(where(key), "unknown key");
+  }
+  const json& all() const { return json_; }
+
+  static std::string text_of(const json& j, const std::string& where) {
+    if (!j.is_string()) refuse(where, std::string("expected a string, found ") + kind_of(j));
+    return j.get<std::string>();
+  }
+  static double number_of(const json& j, const std::string& where, double least, double most) {
+    if (!j.is_number()) refuse(where, std::string("expected a whole number, found ") + kind_of(j));
+    const double v = j.get<double>();
+    if (v != std::floor(v)) refuse(where, "expected a whole number, found " + j.dump());
+    if (!(v >= least && v <= most)) refuse(where, "the number " + j.dump() + " is out of range");
+    return v;
+  }
+
+ private:
+  const json& json_;
+  std::string where_;
+  std::set<std::string> seen_;
+};
+
+void read_token(object& o, const std::string& key, std::optional<token>& to) {
+  std::optional<std::int64_t> n;
+  o.whole(key, n, -1, 2147483647);
+  if (n && *n >= 0) to = static_cast<token>(*n);
+}
+void read_tokens(object& o, const std::string& key, std::vector<token>& to) {
+  const json* j = o.take(key);
+  if (!j) return;
+  to.clear();
+  const auto one = [&](const json& v) {
+    to.push_back(static_cast<token>(object::number_of(v, o.where(key), 0, 2147483647)));
+  };
+  if (j->is_array())
+    for (const json& v : *j) one(v);
+  else
+    one(*j);
+}
+
+std::string as_text(const json& j, const std::string& where) {
+  if (j.is_string()) return j.get<std::string>();
+  if (j.is_boolean()) return j.get<bool>() ? "1" : "0";
+  if (j.is_number()) return j.dump();
+  refuse(where, std::string("expected a string, found ") + kind_of(j));
+}
+
+// {"MIGraphX": {"device_id": "0"}}, or {"name": "MIGraphX", "options": {"device_id": "0"}}.
+provider read_provider(const json& j, const std::string& where) {
+  if (!j.is_object() || j.empty()) refuse(where, "expected an object with one provider");
+  provider p;
+  const json* options = nullptr;
+  const auto name = j.find("name");
+  if (name != j.end() && name->is_string()) {
+    for (const auto& [key, value] : j.items())
+      if (key != "name" && key != "options") refuse(where + "." + key, "unknown key");
+    p.name = name->get<std::string>();
+    if (const auto at = j.find("options"); at != j.end()) options = &*at;
+  } else {
+    if (j.size() != 1) refuse(where, "expected one provider in an object, found " + std::to_string(j.size()));
+    p.name = j.begin().key();
+    options = &*j.begin();
+  }
+  if (!options) return p;
+  const std::string at = where + "." + p.name;
+  if (!options->is_object()) refuse(at, std::string("expected an object of options, found ") + kind_of(*options));
+  for (const auto& [key, value] : options->items()) {
+    if (key != "device_filtering_options") {
+      p.options.emplace_back(key, as_text(value, at + "." + key));
+      continue;
+    }
+    object filter(value, at + "." + key);
+    std::string type;
+    filter.text("hardware_device_type", type);
+    if (!type.empty()) p.hardware_device_type = type;
+    filter.whole("hardware_device_id", p.hardware_device_id);
+    filter.whole("hardware_vendor_id", p.hardware_vendor_id);
+    filter.finish();
+  }
+  return p;
+}
+
+void read_session(object& o, session_options& to) {
+  for (const auto& [key, value] : o.all().items()) {
+    o.take(key);
+    if (key == "provider_options") {
+      if (!value.is_array()) refuse(o.where(key), std::string("expected a list, found ") + kind_of(value));
+      to.providers.clear();
+      for (std::size_t k = 0; k < value.size(); ++k)
+        to.providers.push_back(read_provider(value[k], o.where(key) + "[" + std::to_string(k) + "]"));
+    } else if (key == "intra_op_num_threads") {
+      o.whole(key, to.intra_op_num_threads, 0, 65536);
+    } else if (!value.is_null()) {
+      std::erase_if(to.entries, [&](const auto& e) { return e.first == key; });
+      to.entries.emplace_back(key, as_text(value, o.where(key)));
+    }
+  }
+}
+
+// A file beside the configuration.
+void read_file_name(object& o, const std::string& key, std::string& to) {
+  o.text(key, to);
+  const std::filesystem::path p(to);
+  bool leaves = p.is_absolute();
+  for (const auto& part : p) leaves = leaves || part == "..";
+  if (leaves) refuse(o.where(key), "expected a path inside the model's folder, found '" + to + "'");
+}
+
+void read_decoder(object& o, decoder_config& to) {
+  read_file_name(o, "filename", to.filename);
+  o.part("session_options", [&](object& s) { read_session(s, to.session); });
+  for (auto [key, field] : {std::pair("hidden_size", &to.hidden_size),
+                            {"num_attention_heads", &to.num_attention_heads},
+                            {"num_key_value_heads", &to.num_key_value_heads},
+                            {"num_hidden_layers", &to.num_hidden_layers},
+                            {"head_size", &to.head_size}})
+    o.whole(key, *field, 0, 1 << 24);
+  o.part("sliding_window", [&](object& s) {
+    s.whole("window_size", to.sliding_window);
+    s.ignore({"pad_value", "alignment", "slide_key_value_cache", "slide_inputs", "cache_slack", "layers"});
+  });
+  o.part("inputs", [&](object& s) {
+    auto& n = to.inputs;
+    s.text("input_ids", n.input_ids), s.text("attention_mask", n.attention_mask);
+    s.text("position_ids", n.position_ids), s.text("past_key_names", n.past_key_names);
+    s.text("past_value_names", n.past_value_names), s.text("past_names", n.past_names);
+    s.text("past_conv_names", n.past_conv_names), s.text("past_sequence_length", n.past_sequence_length);
+    s.text("total_sequence_length", n.total_sequence_length);
+    s.text("current_sequence_length", n.current_sequence_length);
+    s.ignore({"inputs_embeds", "past_key_values_length", "cache_indirection", "encoder_hidden_states",
+              "encoder_attention_mask", "cross_past_key_names", "cross_past_value_names", "rnn_states_prev",
+              "cumulative_sequence_lengths", "past_sequence_lengths", "block_table", "block_table_windowed",
+              "attention_metadata"});
+  });
+  o.part("outputs", [&](object& s) {
+    auto& n = to.outputs;
+    s.text("logits", n.logits), s.text("present_key_names", n.present_key_names);
+    s.text("present_value_names", n.present_value_names), s.text("present_names", n.present_names);
+    s.text("present_conv_names", n.present_conv_names), s.text("hidden_states", n.hidden_states);
+    s.ignore({"output_cross_qk_names", "rnn_states"});
+  });
+  o.ignore({"run_options", "layer_types", "conv_cache_size", "pipeline", "shared_initializers"});
+}
+
+void read_model(object& o, config& to) {
+  o.text("type", to.type);
+  o.whole("vocab_size", to.vocab_size, 1, 2147483647);
+  if (const json* j = o.take("context_length")) {
+    const double n = object::number_of(*j, o.where("context_length"), 0, 9007199254740992.0);
+    if (n == 0) refuse(o.where("context_length"), "context_length must be greater than 0");
+    to.context_length = static_cast<std::int64_t>(n);
+  }
+  read_token(o, "pad_token_id", to.pad_token_id), read_token(o, "bos_token_id", to.bos_token_id);
+  read_token(o, "sep_token_id", to.sep_token_id), read_token(o, "bot_token_id", to.bot_token_id);
+  read_token(o, "eot_token_id", to.eot_token_id), read_token(o, "bor_token_id", to.bor_token_id);
+  read_token(o, "eor_token_id", to.eor_token_id);
+  read_token(o, "decoder_start_token_id", to.decoder_start_token_id);
+  read_tokens(o, "eos_token_id", to.eos_token_id);
+  if (to.eos_token_id.empty() && to.pad_token_id) to.eos_token_id = {*to.pad_token_id};
+  read_file_name(o, "tokenizer_dir", to.tokenizer_dir);
+  o.part("decoder", [&](object& d) { read_decoder(d, to.decoder); });
+  o.part("draft", [&](object& d) {
+    if (!to.draft) to.draft.emplace();
+    read_decoder(d, *to.draft);
+  });
+  for (const char* part : {"encoder", "embedding", "vision", "speech", "mtp", "joiner"})
+    if (o.take(part)) to.other_parts.emplace_back(part);
+  o.ignore({"image_token_id", "audio_token_id", "video_token_id", "vision_start_token_id"});
+}
+
+void read_search(object& o, search_options& to) {
+  for (const auto& [key, value] : o.all().items()) {
+    o.take(key);
+    if (value.is_null()) continue;
+    if (!value.is_boolean() && !value.is_number())
+      refuse(o.where(key), std::string("expected a number, true or false, found ") + kind_of(value));
+    try {
+      value.is_boolean() ? set_flag(to, key, value.get<bool>()) : set_number(to, key, value.get<double>());
+    } catch (const error& e) {
+      refuse(o.where(key), e.message());
+    }
+  }
+}
+
+}  // namespace
+
+void overlay(config& to, std::string_view json_text, std::string_view source) {
+  try {
+    json j;
+    try {
+      j = json::parse(json_text);
+    } catch (const json::exception& e) {
+      refuse("JSON", e.what());
+    }
+    config next = to;  // an error leaves the old one
+    object root(j, "");
+    root.part("model", [&](object& o) { read_model(o, next); });
+    root.part("search", [&](object& o) { read_search(o, next.search); });
+    root.ignore({"speculative", "engine"});
+    root.finish();
+    to = std::move(next);
+  } catch (const error& e) {
+    throw error(e.code(), "Error encountered while parsing '" + std::string(source) + "' " + e.message());
+  }
+}
+
+config read_config(const std::filesystem::path& folder) {
+  const std::filesystem::path file = folder / "genai_config.json";
+  std::ifstream in(file, std::ios::binary);
+  if (!in) throw error(errc::not_found, "no genai_config.json in '" + folder.string() + "'");
+  std::stringstream text;
+  text << in.rdbuf();
+  config c;
+  c.folder = folder;
+  overlay(c, text.str(), file.string());
+  return c;
+}
+
+std::string layer_name(std::string_view pattern, std::size_t layer) {
+  std::string name(pattern);
+  if (const auto at = name.find("%d"); at != name.npos) name.replace(at, 2, std::to_string(layer));
+  return name;
+}
+
+}  // namespace kiln::language

@@ -1,0 +1,298 @@
+#include "kiln/generate/generator.hpp"
+
+#include <algorithm>
+#include <optional>
+
+#include "kiln/core/error.hpp"
+#include "kiln/generate/impl/beam_search.hpp"
+#include "kiln/generate/sampler.hpp"
+
+namespace kiln::language {
+
+namespace {
+
+[[noreturn]] void refuse(const std::string& what) { throw error(errc::invalid_argument, what); }
+
+}  // namespace
+
+struct generator::parts {
+  // A sequence: as the caller sees it, with padding, and as the model does, without.
+  struct row {
+    tokens seen, real;
+    sequence_state state;
+    bool ended = false;
+  };
+  std::shared_ptr<const language_model> model;
+  search_options options;
+  tokens ends;
+  token padding = 0;
+  workspace memory;
+  sampler draw;
+  std::vector<row> rows;
+  std::vector<detail::beam_search> beams;  // one for each of the batch, or none
+  std::vector<float> scores;               // of all rows
+  bool scored = false;
+  tokens next;
+  std::vector<tokens> best;
+  logits_rule rule;
+
+  parts(std::shared_ptr<const language_model> m, search_options o)
+      : model(std::move(m)),
+        options(std::move(o)),
+        draw((check(options, model->context_length(), model->vocabulary_size()), options)) {
+    const config& c = model->settings();
+    ends = c.eos_token_id;
+    if (const auto n = model->vocabulary_size();
+        std::any_of(ends.begin(), ends.end(), [&](token t) { return t < 0 || t >= n; }))
+      refuse("an end token is outside the vocabulary of " + std::to_string(n));
+    padding = c.pad_token_id.value_or(ends.empty() ? 0 : ends.front());
+    rows.resize(static_cast<std::size_t>(options.batch_size * options.num_beams));
+    for (row& r : rows) r.state = model->new_state();
+    restart_beams();
+  }
+  void restart_beams() {
+    beams.clear();
+    if (options.num_beams > 1)
+      for (std::int64_t b = 0; b < options.batch_size; ++b) beams.emplace_back(options, ends);
+  }
+  std::size_t width() const { return static_cast<std::size_t>(options.num_beams); }
+  std::size_t batch() const { return static_cast<std::size_t>(options.batch_size); }
+  std::size_t vocabulary() const { return static_cast<std::size_t>(model->vocabulary_size()); }
+  std::size_t length() const {
+    std::size_t n = 0;
+    for (const row& r : rows) n = std::max(n, r.seen.size());
+    return n;
+  }
+  std::span<float> scores_of(std::size_t k) { return std::span(scores).subspan(k * vocabulary(), vocabulary()); }
+  bool is_end(token t) const { return std::find(ends.begin(), ends.end(), t) != ends.end(); }
+
+  // Runs what has not been run of a row.
+  void feed(std::size_t k) {
+    row& r = rows[k];
+    auto left = std::span<const token>(r.real).subspan(static_cast<std::size_t>(r.state.length()));
+    const std::size_t piece = options.chunk_size ? static_cast<std::size_t>(*options.chunk_size) : left.size();
+    while (!left.empty()) {
+      const std::size_t n = std::min(piece, left.size());
+      model->run(r.state, memory, left.first(n), 1, scores_of(k));
+      left = left.subspan(n);
+    }
+  }
+  void score() {
+    if (scored) return;
+    scores.resize(rows.size() * vocabulary());
+    for (std::size_t k = 0; k < rows.size(); ++k)
+      if (!rows[k].ended) feed(k);
+    scored = true;
+  }
+  void append(std::span<const tokens> lists) {
+    if (lists.size() != batch())
+      refuse("batch_size is " + std::to_string(batch()) + ", and " + std::to_string(lists.size()) +
+             " sequences were given");
+    std::size_t longest = 0;
+    for (const tokens& t : lists) longest = std::max(longest, t.size());
+    if (longest == 0) refuse("input_ids is empty");
+    const std::size_t now = length(), most = static_cast<std::size_t>(options.max_length);
+    if (now > 0 && rows.size() > 1)
+      refuse(
+          "AppendTokens can only be called once for batch_size > 1 or num_beams > 1. To call AppendTokens again, use "
+          "RewindToLength(0)");
+    if (now + longest > most)
+      refuse("input_ids size (" + std::to_string(longest) + ") + current sequence length (" + std::to_string(now) +
+             ") exceeds max length (" + std::to_string(most) + ")");
+    for (std::size_t b = 0; b < batch(); ++b) append_prompt(b, lists[b], longest);
+    scored = false;
+    score_prompts();
+  }
+  void append_prompt(std::size_t b, const tokens& list, std::size_t longest) {
+    for (const token t : list)
+      if (t < 0 || t >= model->vocabulary_size())
+        refuse("token " + std::to_string(t) + " is outside the vocabulary of " +
+               std::to_string(model->vocabulary_size()));
+    row& r = rows[b * width()];
+    r.ended = false;
+    r.seen.insert(r.seen.end(), list.begin(), list.end());
+    r.seen.resize(r.seen.size() + longest - list.size(), padding);
+    // side by side, padding fills up a sequence; alone, every token means what it says
+    for (const token t : list)
+      if (batch() == 1 || t != padding) r.real.push_back(t);
+    if (r.real.empty()) refuse("sequence " + std::to_string(b) + " is empty, or padding alone");
+  }
+  // Beams share their prompt: it is run once.
+  void score_prompts() {
+    scores.resize(rows.size() * vocabulary());
+    for (std::size_t b = 0; b < batch(); ++b) {
+      const std::size_t first = b * width();
+      feed(first);
+      for (std::size_t k = first + 1; k < first + width(); ++k) {
+        rows[k].seen = rows[first].seen;
+        rows[k].real = rows[first].real;
+        rows[k].state = rows[first].state.clone();
+        std::copy_n(scores_of(first).begin(), vocabulary(), scores_of(k).begin());
+      }
+    }
+    scored = true;
+  }
+  void choose() {
+    for (std::size_t k = 0; k < rows.size(); ++k) {
+      if (rows[k].ended) continue;
+      if (rule) rule(k, rows[k].seen, scores_of(k));
+      apply_rules(scores_of(k), rows[k].seen, ends, options);
+    }
+    next.assign(rows.size(), padding);
+    beams.empty() ? choose_tokens() : choose_beams();
+    scored = false;
+  }
+  void choose_tokens() {
+    for (std::size_t k = 0; k < rows.size(); ++k) {
+      row& r = rows[k];
+      if (!r.ended) {
+        next[k] = draw.choose(scores_of(k));
+        r.real.push_back(next[k]);
+        r.ended = is_end(next[k]);
+      }
+      r.seen.push_back(next[k]);
+    }
+  }
+  void choose_beams() {
+    for (std::size_t b = 0; b < batch(); ++b) {
+      if (beams[b].is_done()) continue;
+      const auto own = std::span(rows).subspan(b * width(), width());
+      std::vector<tokens> sequences;
+      for (const row& r : own) sequences.push_back(r.seen);
+      const auto chosen = beams[b].step(
+          std::span<const float>(scores).subspan(b * width() * vocabulary(), width() * vocabulary()), sequences);
+      if (beams[b].is_done()) {
+        for (row& r : own) r.ended = true;
+        continue;
+      }
+      take_beams(own, chosen);
+      for (std::size_t k = 0; k < width(); ++k) next[b * width() + k] = chosen[k].next;
+    }
+  }
+  // The last beam that continues an old one takes its memory; others copy it.
+  static void take_beams(std::span<row> own, std::span<const detail::beam_search::choice> chosen) {
+    std::vector<std::size_t> users(own.size(), 0);
+    for (const auto& c : chosen) ++users[c.from];
+    std::vector<row> fresh(own.size());
+    for (std::size_t k = 0; k < own.size(); ++k) {
+      row& from = own[chosen[k].from];
+      const bool last = --users[chosen[k].from] == 0;
+      fresh[k].state = last ? std::move(from.state) : from.state.clone();
+      fresh[k].seen = last ? std::move(from.seen) : from.seen;
+      fresh[k].real = last ? std::move(from.real) : from.real;
+      fresh[k].seen.push_back(chosen[k].next);
+      fresh[k].real.push_back(chosen[k].next);
+    }
+    std::move(fresh.begin(), fresh.end(), own.begin());
+  }
+  void find_best() {
+    best.clear();
+    for (std::size_t b = 0; b < beams.size(); ++b) {
+      std::vector<tokens> open;
+      for (std::size_t k = 0; k < width(); ++k) open.push_back(rows[b * width() + k].seen);
+      for (tokens& t : beams[b].best(open, static_cast<std::size_t>(options.num_return_sequences)))
+        best.push_back(std::move(t));
+    }
+  }
+};
+
+generator::generator(std::shared_ptr<const language_model> model, search_options search)
+    : parts_(std::make_unique<parts>(std::move(model), std::move(search))) {}
+generator::generator(std::shared_ptr<const language_model> model) : generator(model, model->settings().search) {}
+generator::generator(generator&&) noexcept = default;
+generator& generator::operator=(generator&&) noexcept = default;
+generator::~generator() = default;
+
+void generator::append_tokens(std::span<const token> all) {
+  const std::size_t batch = parts_->batch();
+  if (all.empty()) refuse("input_ids is empty");
+  if (all.size() % batch != 0)
+    refuse("the tokens of " + std::to_string(batch) + " sequences have one length: found " +
+           std::to_string(all.size()) + " tokens");
+  const std::size_t n = all.size() / batch;
+  std::vector<tokens> lists;
+  for (std::size_t b = 0; b < batch; ++b)
+    lists.emplace_back(all.begin() + static_cast<std::ptrdiff_t>(b * n),
+                       all.begin() + static_cast<std::ptrdiff_t>((b + 1) * n));
+  parts_->append(lists);
+}
+void generator::append_sequences(std::span<const tokens> sequences) { parts_->append(sequences); }
+
+bool generator::is_done() const {
+  const parts& p = *parts_;
+  if (p.length() >= static_cast<std::size_t>(p.options.max_length)) return true;
+  if (p.scored) return false;
+  return std::all_of(p.rows.begin(), p.rows.end(), [](const parts::row& r) { return r.ended; });
+}
+void generator::generate_next_token() {
+  parts& p = *parts_;
+  if (p.length() == 0) refuse("GenerateNextToken called before any tokens were appended");
+  if (p.length() >= static_cast<std::size_t>(p.options.max_length))
+    refuse("GenerateNextToken called with sequence length already at max_length (" +
+           std::to_string(p.options.max_length) + ")");
+  p.score();
+  p.choose();
+}
+std::span<const token> generator::next_tokens() const { return parts_->next; }
+std::size_t generator::sequence_count() const {
+  return parts_->batch() * static_cast<std::size_t>(parts_->options.num_return_sequences);
+}
+const tokens& generator::sequence(std::size_t k) const {
+  parts& p = *parts_;
+  if (k >= sequence_count()) refuse("sequence " + std::to_string(k) + " of " + std::to_string(sequence_count()));
+  if (p.beams.empty()) return p.rows[k].seen;
+  p.find_best();
+  return p.best[k];
+}
+std::size_t generator::token_count() const { return parts_->length(); }
+
+argument generator::logits() {
+  parts& p = *parts_;
+  if (p.length() == 0) refuse("logits are there once tokens were appended");
+  p.score();
+  return argument::of<float>({p.rows.size(), 1, p.vocabulary()}, p.scores);
+}
+void generator::set_logits(const argument& scores) {
+  parts& p = *parts_;
+  if (scores.elements() != static_cast<std::int64_t>(p.rows.size() * p.vocabulary()))
+    throw error(errc::shape_mismatch, "logits: expected f32[" + std::to_string(p.rows.size()) + ", 1, " +
+                                          std::to_string(p.vocabulary()) + "], found " + to_string(scores.get_shape()));
+  p.score();  // the caches keep up with the sequence
+  const auto values = scores.to<float>();
+  std::copy(values.begin(), values.end(), p.scores.begin());
+}
+argument generator::output(std::string_view name) const {
+  if (parts_->rows.size() == 1 && name == parts_->model->settings().decoder.outputs.logits && parts_->scored)
+    return argument::of<float>({1, 1, parts_->vocabulary()}, parts_->scores);
+  if (const argument* a = parts_->rows[0].state.output(name); a && *a) return a->copy();
+  throw error(errc::not_found, "the model's last run has no output '" + std::string(name) + "'");
+}
+void generator::rewind_to(std::size_t length) {
+  parts& p = *parts_;
+  if (length > p.length())
+    refuse("Cannot rewind to a length (" + std::to_string(length) + ") greater than the current sequence length (" +
+           std::to_string(p.length()) + ")");
+  if (length > 0 && !p.beams.empty()) refuse("RewindToLength is not supported with beams, but to 0");
+  if (length > 0 && p.rows.size() > 1) refuse("RewindToLength must be called with new_length=0 when batch_size > 1");
+  for (parts::row& r : p.rows) {
+    r.seen.resize(std::min(length, r.seen.size()));
+    r.real.resize(std::min(length, r.real.size()));
+    // the last token is run again, so that its logits are there
+    const auto kept = static_cast<std::int64_t>(length == 0 ? 0 : length - 1);
+    r.state.truncate(std::min(kept, r.state.length()));
+    r.ended = false;
+  }
+  if (length == 0) p.restart_beams();
+  p.scored = false;
+  p.next.clear();
+}
+void generator::set_rule(logits_rule rule) { parts_->rule = std::move(rule); }
+const search_options& generator::options() const { return parts_->options; }
+const language_model& generator::model() const { return *parts_->model; }
+std::size_t generator::cache_bytes() const {
+  std::size_t n = 0;
+  for (const parts::row& r : parts_->rows) n += r.state.bytes();
+  return n;
+}
+
+}  // namespace kiln::language

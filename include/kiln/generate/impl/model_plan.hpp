@@ -1,0 +1,54 @@
+#pragma once
+#include <cstddef>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "kiln/generate/language_model.hpp"
+
+namespace kiln::language::detail {
+
+/// What an input of a decoder is given.
+enum class input_role : std::uint8_t {
+  tokens,          ///< [1, n]
+  mask,            ///< [1, past + n], ones
+  positions,       ///< [1, n], counting from the past on
+  past_length,     ///< one number
+  total_length,    ///< one number: past + n
+  current_length,  ///< one number: n
+  cache,           ///< keys, values or another state
+  rows,            ///< [r], the tokens whose logits are made
+};
+struct input_slot {
+  input_role role = input_role::tokens;
+  std::size_t cache = 0;
+};
+
+/// A state that a run reads and writes again.
+struct cache_slot {
+  std::size_t input = 0, output = 0;
+  shape empty;                      ///< before the first token
+  std::optional<std::size_t> axis;  ///< along which it grows
+  bool in_place = false;            ///< the output is the input's memory and what comes after it
+};
+
+/// A compiled decoder and what its inputs and outputs are.
+struct model_plan {
+  explicit model_plan(executable e) : exe(std::move(e)) {}
+  config settings;
+  executable exe;
+  std::vector<input_slot> inputs;
+  std::vector<cache_slot> caches;
+  std::size_t logits = 0;
+  bool asks_rows = false;  ///< the program has the input `rows_input`
+  std::int64_t vocabulary = 0, context = 0;
+};
+
+/// The name of the input that lists the tokens whose logits are made.
+inline constexpr std::string_view rows_input = "kiln.rows";
+
+/// Reads, changes and compiles the model.
+std::unique_ptr<const model_plan> make_plan(const config& c, const target& t, compile_options options);
+
+}  // namespace kiln::language::detail

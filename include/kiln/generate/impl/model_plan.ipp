@@ -1,0 +1,215 @@
+#include "kiln/generate/impl/model_plan.hpp"
+
+#include <algorithm>
+#include <array>
+
+#include "kiln/onnx/import.hpp"
+#include "kiln/pass/keep_rows.hpp"
+
+namespace kiln::language::detail {
+
+namespace {
+
+const dimension now = dimension::symbol("sequence_length", 1), past = dimension::symbol("past_sequence_length");
+
+// Types whose graph is a decoder over tokens; any other needs inputs that texts do not give.
+void check_type(const config& c) {
+  constexpr std::string_view others[] = {"whisper",         "phi3v",        "phi4mm",
+                                         "gemma3",          "gemma4",       "fara",
+                                         "mistral3",        "qwen2_5_vl",   "qwen3_vl",
+                                         "qwen3_5",         "qwen3_5_moe",  "marian-ssru",
+                                         "nemotron_speech", "parakeet_tdt", "videochat_flash_qwen",
+                                         "decoder-pipeline"};
+  if (std::find(std::begin(others), std::end(others), c.type) != std::end(others))
+    throw error(errc::unsupported, "not supported: " + c.type);
+  if (!c.other_parts.empty())
+    throw error(errc::unsupported, "not supported: a model with a part '" + c.other_parts.front() + "'");
+}
+
+struct model_source {
+  std::string path;
+  std::span<const std::byte> bytes;
+  bool in_memory = false;
+};
+model_source source_of(const config& c) {
+  model_source s;
+  s.path = (c.folder / c.decoder.filename).string();
+  if (const auto at = c.model_data.find(c.decoder.filename); at != c.model_data.end())
+    s.bytes = at->second, s.in_memory = true;
+  return s;
+}
+
+// The inputs of the file by what they are for, with the shapes they get.
+class described_inputs {
+ public:
+  described_inputs(const config& c, const std::vector<onnx::value_info>& inputs) : c_(c) {
+    for (const onnx::value_info& v : inputs) describe(v);
+  }
+  onnx::import_options options;
+  struct state {
+    std::string input, output;
+    bool grows = false;
+  };
+  std::vector<state> states;
+  struct named_role {
+    std::string name;
+    input_role role;
+  };
+  std::vector<named_role> roles;
+
+ private:
+  void take(const onnx::value_info& v, input_role role, dims lens) {
+    roles.push_back({v.name, role});
+    options.shapes.emplace_back(v.name, std::move(lens));
+  }
+  void describe(const onnx::value_info& v) {
+    const auto& n = c_.decoder.inputs;
+    const bool flat = v.dims.size() == 1;
+    const auto tokens = [&](dimension count) { return flat ? dims{count} : dims{1, count}; };
+    if (v.name == n.input_ids) return take(v, input_role::tokens, tokens(now));
+    if (v.name == n.attention_mask) return take(v, input_role::mask, tokens(past + now));
+    if (v.name == n.position_ids) return take(v, input_role::positions, tokens(now));
+    const dims one(v.dims.size(), dimension(1));
+    if (v.name == n.past_sequence_length) return take(v, input_role::past_length, one);
+    if (v.name == n.total_sequence_length) return take(v, input_role::total_length, one);
+    if (v.name == n.current_sequence_length) return take(v, input_role::current_length, one);
+    const auto& out = c_.decoder.outputs;
+    const std::array<std::pair<const std::string*, const std::string*>, 4> patterns{
+        {{&n.past_key_names, &out.present_key_names},
+         {&n.past_value_names, &out.present_value_names},
+         {&n.past_names, &out.present_names},
+         {&n.past_conv_names, &out.present_conv_names}}};
+    for (std::size_t k = 0; k < patterns.size(); ++k)
+      if (const auto layer = layer_of(*patterns[k].first, v.name))
+        return describe_state(v, layer_name(*patterns[k].second, *layer), k != 3);
+    throw error(errc::malformed,
+                "the model's input '" + v.name +
+                    "' is none that genai_config.json names: tokens, mask, positions, lengths or caches");
+  }
+  void describe_state(const onnx::value_info& v, std::string output, bool grows) {
+    states.push_back({v.name, std::move(output), grows});
+    roles.push_back({v.name, input_role::cache});
+    // [batch, heads, past, depth], or [2, batch, heads, past, depth]; other states have [batch, …]
+    const std::size_t rank = v.dims.size(), batch = rank == 5 ? 1 : 0, along = rank == 5 ? 3 : 2;
+    if (grows && rank != 4 && rank != 5)
+      throw error(errc::malformed, "the cache '" + v.name + "' has rank 4 or 5, not " + std::to_string(rank));
+    dims lens;
+    for (std::size_t d = 0; d < rank; ++d) {
+      const auto& declared = v.dims[d];
+      if (d == batch)
+        lens.push_back(1);
+      else if (grows && d == along)
+        lens.push_back(past);
+      else if (declared.value >= 0)
+        lens.push_back(declared.value);
+      else
+        lens.push_back(configured(v, d, along));
+      if (grows && d == along && declared.value >= 0)
+        throw error(errc::unsupported, "the cache '" + v.name + "' has a fixed length of " +
+                                           std::to_string(declared.value) + "; export it with a symbolic one");
+    }
+    options.shapes.emplace_back(v.name, std::move(lens));
+  }
+  // An open extent of a cache that the configuration tells.
+  std::int64_t configured(const onnx::value_info& v, std::size_t d, std::size_t along) {
+    const auto& n = c_.decoder;
+    const auto heads = n.num_key_value_heads ? n.num_key_value_heads : n.num_attention_heads;
+    const auto& found = d + 1 == along ? heads : n.head_size;
+    if (!found)
+      throw error(errc::malformed, "the cache '" + v.name + "' has an open extent on axis " + std::to_string(d) +
+                                       ", and genai_config.json has neither num_key_value_heads nor head_size for it");
+    return *found;
+  }
+  static std::optional<std::size_t> layer_of(const std::string& pattern, const std::string& name) {
+    const auto at = pattern.find("%d");
+    if (at == pattern.npos) return pattern == name ? std::optional<std::size_t>(0) : std::nullopt;
+    const std::string_view tail = std::string_view(pattern).substr(at + 2), all(name);
+    if (all.size() <= pattern.size() - 2 || all.substr(0, at) != std::string_view(pattern).substr(0, at) ||
+        all.substr(all.size() - tail.size()) != tail)
+      return std::nullopt;
+    const std::string digits(all.substr(at, all.size() - tail.size() - at));
+    if (digits.size() > 6 || digits.find_first_not_of("0123456789") != digits.npos) return std::nullopt;
+    return std::stoul(digits);
+  }
+  const config& c_;
+};
+
+std::size_t index_of(std::span<const port> ports, std::string_view name, std::string_view what) {
+  for (std::size_t k = 0; k < ports.size(); ++k)
+    if (ports[k].name == name) return k;
+  throw error(errc::malformed, "the model has no " + std::string(what) + " '" + std::string(name) + "'");
+}
+
+// Logits [1, n, vocabulary] of the tokens that are asked for.
+void keep_asked_rows(module_graph& m, const std::string& logits) {
+  for (std::size_t k = 0; k < m.outputs.size(); ++k) {
+    if (m.output_names[k] != logits) continue;
+    const shape& s = m.shape_of(m.outputs[k]);
+    if (s.rank() < 2 || s.rank() > 3)
+      throw error(errc::malformed, "logits are [batch, tokens, vocabulary], not " + kiln::to_string(s));
+    const std::size_t axis = s.rank() - 2;
+    if (s.lens[axis] == now) keep_rows(m, k, axis, rows_input, dimension::symbol("rows", 1));
+    return;
+  }
+  throw error(errc::malformed, "the model has no output '" + logits + "'");
+}
+
+executable compile_in_place(const onnx::imported& model, const target& t, compile_options options,
+                            const std::vector<described_inputs::state>& states, bool& in_place) {
+  for (const auto& s : states)
+    if (s.grows) options.aliases.push_back({s.output, s.input});
+  in_place = !options.aliases.empty();
+  if (in_place) try {
+      return compile(model.graph, t, options);
+    } catch (const error& e) {
+      if (e.code() != errc::unsupported) throw;
+      // a cache that is no concatenation (keys and values in one tensor) is copied in each run
+      options.remarks.push_back("caches are copied in each run: " + e.message());
+    }
+  in_place = false;
+  options.aliases.clear();
+  return compile(model.graph, t, options);
+}
+
+}  // namespace
+
+std::unique_ptr<const model_plan> make_plan(const config& c, const target& t, compile_options options) {
+  check_type(c);
+  const model_source source = source_of(c);
+  described_inputs known(c, source.in_memory ? onnx::model_inputs(source.bytes) : onnx::model_inputs(source.path));
+  onnx::imported model = source.in_memory ? onnx::parse_model(source.bytes, c.folder.string(), known.options)
+                                          : onnx::read_model(source.path, known.options);
+  keep_asked_rows(model.graph.main(), c.decoder.outputs.logits);
+  options.remarks.insert(options.remarks.begin(), model.remarks.begin(), model.remarks.end());
+  bool in_place = false;
+  auto plan = std::make_unique<model_plan>(compile_in_place(model, t, std::move(options), known.states, in_place));
+  plan->settings = c;
+  const auto ins = plan->exe.inputs(), outs = plan->exe.outputs();
+  plan->logits = index_of(outs, c.decoder.outputs.logits, "output");
+  const dimension vocabulary = outs[plan->logits].type.lens.back();
+  if (!vocabulary.is_constant())
+    throw error(errc::malformed,
+                "the logits' last extent is the vocabulary's size, not " + kiln::to_string(vocabulary));
+  plan->vocabulary = vocabulary.value();
+  plan->context = c.context_length.value_or(std::int64_t{1} << 31);
+  plan->inputs.resize(ins.size());
+  for (const auto& r : known.roles) plan->inputs[index_of(ins, r.name, "input")].role = r.role;
+  for (std::size_t k = 0; k < ins.size(); ++k)
+    if (ins[k].name == rows_input) plan->inputs[k].role = input_role::rows, plan->asks_rows = true;
+  for (const auto& s : known.states) {
+    cache_slot slot;
+    slot.input = index_of(ins, s.input, "input");
+    slot.output = index_of(outs, s.output, "output");
+    slot.empty = ins[slot.input].type;
+    if (s.grows) {
+      slot.axis = slot.empty.rank() - 2;
+      slot.empty.lens[*slot.axis] = 0;
+    }
+    slot.in_place = in_place && s.grows;
+    plan->inputs[slot.input].cache = plan->caches.size();
+    plan->caches.push_back(std::move(slot));
+  }
+  return plan;
+}
+
+}  // namespace kiln::language::detail

@@ -1,0 +1,92 @@
+#include "kiln/generate/sampler.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <numeric>
+#include <unordered_set>
+
+namespace kiln::language {
+
+namespace {
+
+constexpr float never = std::numeric_limits<float>::lowest();
+
+// Tokens that followed an earlier appearance of the sequence's last n - 1 tokens.
+void ban_ngrams(std::span<float> logits, std::span<const token> sequence, std::size_t n) {
+  if (sequence.size() + 1 < n || n == 0) return;
+  const auto last = sequence.last(n - 1);
+  for (std::size_t at = 0; at + n <= sequence.size(); ++at)
+    if (std::equal(last.begin(), last.end(), sequence.begin() + static_cast<std::ptrdiff_t>(at)))
+      if (const auto next = static_cast<std::size_t>(sequence[at + n - 1]); next < logits.size()) logits[next] = never;
+}
+
+void penalize_repetition(std::span<float> logits, std::span<const token> sequence, float penalty) {
+  std::unordered_set<token> seen;
+  for (const token t : sequence) {
+    if (static_cast<std::size_t>(t) >= logits.size() || !seen.insert(t).second) continue;
+    float& s = logits[static_cast<std::size_t>(t)];
+    s = s < 0 ? s * penalty : s / penalty;
+  }
+}
+
+}  // namespace
+
+token likeliest(std::span<const float> logits) {
+  std::size_t best = 0;
+  float greatest = -std::numeric_limits<float>::infinity();
+  for (std::size_t k = 0; k < logits.size(); ++k)
+    if (logits[k] > greatest) greatest = logits[k], best = k;
+  return static_cast<token>(best);
+}
+
+void apply_rules(std::span<float> logits, std::span<const token> sequence, std::span<const token> ends,
+                 const search_options& options) {
+  if (static_cast<std::int64_t>(sequence.size()) < options.min_length)
+    for (const token t : ends)
+      if (static_cast<std::size_t>(t) < logits.size()) logits[static_cast<std::size_t>(t)] = never;
+  if (options.repetition_penalty != 1)
+    penalize_repetition(logits, sequence, static_cast<float>(options.repetition_penalty));
+  if (options.no_repeat_ngram_size > 0)
+    ban_ngrams(logits, sequence, static_cast<std::size_t>(options.no_repeat_ngram_size));
+}
+
+sampler::sampler(const search_options& options)
+    : greedy_(!options.do_sample || options.top_k == 1 || options.temperature == 0),
+      top_k_(static_cast<std::size_t>(options.top_k)),
+      top_p_(options.top_p),
+      temperature_(options.temperature),
+      random_(options.random_seed < 0 ? std::random_device()() : static_cast<std::uint32_t>(options.random_seed)) {}
+
+token sampler::choose(std::span<const float> logits) { return greedy_ ? likeliest(logits) : draw(logits); }
+
+token sampler::draw(std::span<const float> logits) {
+  order_.resize(logits.size());
+  std::iota(order_.begin(), order_.end(), 0);
+  std::erase_if(order_, [&](token t) { return std::isnan(logits[static_cast<std::size_t>(t)]); });
+  if (order_.empty()) return likeliest(logits);
+  const auto score = [&](token t) { return logits[static_cast<std::size_t>(t)]; };
+  const auto before = [&](token a, token b) { return score(a) != score(b) ? score(a) > score(b) : a < b; };
+  const std::size_t kept = top_k_ > 0 ? std::min(top_k_, order_.size()) : order_.size();
+  const bool by_probability = top_p_ > 0 && top_p_ < 1;
+  const auto end = order_.begin() + static_cast<std::ptrdiff_t>(kept);
+  if (kept < order_.size()) {
+    std::nth_element(order_.begin(), end, order_.end(), before);
+    order_.resize(kept);
+  }
+  std::sort(order_.begin(), order_.end(), before);
+  weights_.resize(kept);
+  const double greatest = score(order_[0]);
+  double sum = 0;
+  for (std::size_t k = 0; k < kept; ++k) sum += weights_[k] = std::exp((score(order_[k]) - greatest) / temperature_);
+  std::size_t count = kept;
+  if (by_probability) {
+    double reached = 0;
+    for (count = 0; count < kept && reached < top_p_ * sum;) reached += weights_[count++];
+  }
+  std::discrete_distribution<std::size_t> among(weights_.begin(),
+                                                weights_.begin() + static_cast<std::ptrdiff_t>(count));
+  return order_[among(random_)];
+}
+
+}  // namespace kiln::language

@@ -1,0 +1,68 @@
+#pragma once
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "kiln/generate/config.hpp"
+#include "kiln/runtime/executable.hpp"
+
+namespace kiln::language {
+
+namespace detail {
+struct model_plan;
+}
+
+/// What a model keeps of one sequence: keys and values of the tokens so far, or other states. Caches grow in place and
+/// double their memory when it is full, so that memory follows the tokens used.
+class sequence_state {
+ public:
+  sequence_state();
+  sequence_state(sequence_state&&) noexcept;
+  sequence_state& operator=(sequence_state&&) noexcept;
+  ~sequence_state();
+  /// The same tokens in memory of its own.
+  sequence_state clone() const;
+  /// Tokens run so far.
+  std::int64_t length() const;
+  /// Bytes of the caches' memory.
+  std::size_t bytes() const;
+  /// Forgets the tokens from `length` on. A model with states that hold all tokens at once (convolutions, recurrences)
+  /// can only forget everything: other lengths are an `unsupported` error.
+  void truncate(std::int64_t length);
+  /// An output of the last run by its name; null where the model has none of that name.
+  const argument* output(std::string_view name) const;
+
+ private:
+  friend class language_model;
+  struct memory;
+  std::unique_ptr<memory> memory_;
+};
+
+/// A decoder compiled for a target: immutable, shared by any number of generators. One program serves prompts and
+/// steps of every length; a run takes one sequence, so no work is done for padding.
+class language_model {
+ public:
+  /// Reads and compiles `model.decoder` of a configuration. Numbers the configuration leaves out are taken from the
+  /// graph. Errors: those of `onnx::read_model` and `compile`; `unsupported` names a model type or part that is no
+  /// decoder; `malformed` names an input that the configuration does not explain.
+  static std::shared_ptr<const language_model> load(const config& c, const target& t, compile_options options = {});
+  ~language_model();
+
+  const config& settings() const;
+  std::int64_t vocabulary_size() const;
+  /// Tokens of a sequence at most; without a bound in the configuration, what 32 bits count.
+  std::int64_t context_length() const;
+  const executable& program() const;
+
+  sequence_state new_state() const;
+  /// Runs tokens behind those of the state, and writes the logits of the last `rows` of them, f32[rows, vocabulary].
+  void run(sequence_state& state, workspace& w, std::span<const token> tokens, std::size_t rows,
+           std::span<float> logits) const;
+
+ private:
+  explicit language_model(std::unique_ptr<const detail::model_plan> plan);
+  std::unique_ptr<const detail::model_plan> plan_;
+};
+
+}  // namespace kiln::language
