@@ -293,8 +293,8 @@ TEST(dynamic_quantize_linear, stays_where_products_of_matrices_read_it) {
     const value x = b.add(op::dynamic_quantize_linear{}, b.input("x", dtype::f32, {1, 3, 4, 4}));
     b.output(b.add(op::centered_dot{}, x.result(0), b.input("w", dtype::i8, {1, 3, 4, 5}), x.result(2)));
     const value image = b.add(op::dynamic_quantize_linear{}, b.input("image", dtype::f32, {1, 3, 4, 4}));
-    const value centered = image.result(0).convert(dtype::i32) -
-                           image.result(2).convert(dtype::i32).broadcast_to({1, 3, 4, 4});
+    const value centered =
+        image.result(0).convert(dtype::i32) - image.result(2).convert(dtype::i32).broadcast_to({1, 3, 4, 4});
     b.output(centered.conv(b.input("filters", dtype::i32, {2, 3, 1, 1})));
     b.output(x.result(0));
   });
@@ -315,8 +315,8 @@ TEST(zero_point_sums, are_products_with_one_number) {
   const value sums = b.input("sums", dtype::i32, {4});
   b.output(b.add(op::zero_point_sums{}, sums, b.scalar(dtype::u8, 200)));
   b.output(b.add(op::zero_point_sums{}, sums, b.scalar(dtype::i8, -3)));
-  const auto out =
-      evaluate(b.finish(), {literal::of<std::int64_t>({dtype::i32, {4}}, std::vector<std::int64_t>{0, 1, -7, 8421504})});
+  const auto out = evaluate(
+      b.finish(), {literal::of<std::int64_t>({dtype::i32, {4}}, std::vector<std::int64_t>{0, 1, -7, 8421504})});
   EXPECT_EQ(out[0].to<std::int64_t>(), (small_vector<std::int64_t>{0, 200, -1400, 1684300800}));
   EXPECT_EQ(out[1].to<std::int64_t>(), (small_vector<std::int64_t>{0, -3, 21, -25264512}));
   const auto fault_of = [](std::vector<shape> in) {

@@ -122,10 +122,9 @@ template <class Program> constexpr pass_note expand_quantization(Program& p, boo
   pass_note note("expand_quantization");
   for_each_module(p, [&](auto& m) {
     if (!detail::has_quantization(m)) return;
-    const auto dynamic = rewrite_each<op::dynamic_quantize_linear>(
-        "dynamic_quantize_linear", [=](auto& r, value_id v) {
-          return keeps_dynamic && !detail::convolution_reads(r, v) ? value_id{} : detail::expand_dynamic_quantize(r, v);
-        });
+    const auto dynamic = rewrite_each<op::dynamic_quantize_linear>("dynamic_quantize_linear", [=](auto& r, value_id v) {
+      return keeps_dynamic && !detail::convolution_reads(r, v) ? value_id{} : detail::expand_dynamic_quantize(r, v);
+    });
     const auto product = rewrite_each<op::centered_dot>(
         "centered_dot", [](auto& r, value_id v) { return detail::expand_centered_dot(r, v); });
     const auto quantize = rewrite_each<op::quantize_linear>(

@@ -74,7 +74,8 @@ TEST(dynamic_quantize, scales_of_all_sizes) {
   thread_pool pool(2);
   for (const float most : {255.F, 127.5F, 0x1p-30F, 255 * 0x1p-70F, 255 * 0x1p-110F, 0x1p70F, 0x1.fp126F}) {
     std::vector<float> x = testing::random_values<float>(5003, 3);
-    for (std::size_t i = 0; i < x.size(); ++i) x[i] = i < 511 ? (static_cast<float>(i) / 2 - 100) / 255 * most : x[i] * .3F * most;
+    for (std::size_t i = 0; i < x.size(); ++i)
+      x[i] = i < 511 ? (static_cast<float>(i) / 2 - 100) / 255 * most : x[i] * .3F * most;
     x[600] = most * .6F, x[601] = -most * .4F;
     check(pool, x);
   }
@@ -111,7 +112,8 @@ TEST(dynamic_quantize, edges_between_bytes) {
     std::vector<std::uint8_t> found(x.size());
     by.write(found.data(), x.data(), static_cast<std::int64_t>(x.size()));
     for (std::size_t i = 0; i < x.size(); ++i)
-      ASSERT_EQ(found[i], byte_of(std::clamp(std::nearbyint(x[i] / by.scale) + by.zero, 0.F, 255.F))) << x[i] << by.scale;
+      ASSERT_EQ(found[i], byte_of(std::clamp(std::nearbyint(x[i] / by.scale) + by.zero, 0.F, 255.F)))
+          << x[i] << by.scale;
   }
 }
 

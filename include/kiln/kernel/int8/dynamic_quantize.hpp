@@ -59,16 +59,15 @@ class dynamic_quantization {
 
   /// Whether `byte_rounding::divide` gives the whole numbers of at most 8 bits that division gives. Before its last
   /// rounding its quotient is within 2^-46 of x / scale, relatively: the product with the inverse is within 2^-23, and
-  /// the step leaves 2^-23 of that. So it differs from x / scale, rounded, only where this lies next to the middle of two
-  /// floats, and a whole number changes only if one of the two is an edge k + 1/2. Let the edge be J = (2 k + 1) 2^s last
-  /// places, s >= 15, the middle J -+ 1/2, and B and A the integers of scale's and x's 24 bits. Then |A 2^t - (2 J -+ 1)
-  /// B| < 9 for some t >= 24, and it is not 0, for the odd 2 J -+ 1 has more bits than A. Modulo 2^16 that is |B| < 9,
-  /// which few scales are.
+  /// the step leaves 2^-23 of that. So it differs from x / scale, rounded, only where this lies next to the middle of
+  /// two floats, and a whole number changes only if one of the two is an edge k + 1/2. Let the edge be J = (2 k + 1)
+  /// 2^s last places, s >= 15, the middle J -+ 1/2, and B and A the integers of scale's and x's 24 bits. Then |A 2^t -
+  /// (2 J -+ 1) B| < 9 for some t >= 24, and it is not 0, for the odd 2 J -+ 1 has more bits than A. Modulo 2^16 that
+  /// is |B| < 9, which few scales are.
   static constexpr bool rounds_as_division(float scale) {
     constexpr float greatest = 0x1p60F, least = 0x1p-60F;  // no step leaves the range of normal numbers
     constexpr std::uint32_t near = 9, low_bits = 0xffff;
-    return scale > least && scale < greatest &&
-           ((std::bit_cast<std::uint32_t>(scale) + near) & low_bits) > 2 * near;
+    return scale > least && scale < greatest && ((std::bit_cast<std::uint32_t>(scale) + near) & low_bits) > 2 * near;
   }
 
   /// Writes `count` bytes of floats within the range.
@@ -86,7 +85,8 @@ class dynamic_quantization {
   using bytes = vec<std::uint8_t, lanes>;
 
   template <bool ByStep> void write_as(std::uint8_t* out, const float* from, std::int64_t count) const {
-    const dynamic_quantization own = *this;  // a store of bytes could change this object, for all that the compiler knows
+    const dynamic_quantization own =
+        *this;  // a store of bytes could change this object, for all that the compiler knows
     std::int64_t i = 0;
     for (; i + lanes <= count; i += lanes) store(out + i, own.bytes_of<ByStep>(load<floats>(from + i)));
     if (i == count) return;
@@ -141,7 +141,8 @@ inline void quantize_by_range(thread_pool& pool, const float* from, std::int64_t
       found[0] = range_of(from, count);
       make(0);
     });
-  pool.parallel_for(tasks, [&](std::int64_t task, unsigned) { found[task] = range_of(from + task * each, part(task)); });
+  pool.parallel_for(tasks,
+                    [&](std::int64_t task, unsigned) { found[task] = range_of(from + task * each, part(task)); });
   pool.parallel_for(tasks, [&](std::int64_t task, unsigned) { make(task); });
 }
 
