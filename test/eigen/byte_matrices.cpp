@@ -215,7 +215,37 @@ TEST(byte_matrices, dynamic_quantization_rescales_in_registers) {
     b.output(y + b.input("residual", dtype::f32, {7, 20}));
   };
   expect_same(make, random_inputs(make, 4, -3, 2), tolerance{1e-6, 1e-5});
-  EXPECT_THAT(kernels_of(make), ::testing::Contains(::testing::StartsWith("integer dot+rescale")));
+  EXPECT_THAT(kernels_of(make), ::testing::IsSupersetOf({::testing::StartsWith("integer dot+rescale"),
+                                                         ::testing::StartsWith("dynamic_quantize_linear"),
+                                                         ::testing::StartsWith("zero_point_sums")}));
+}
+
+// Numbers, scale and zero point of odd extents, a transposed operand and a symbol, to the bit; a convolution's, whose
+// image may be NHWC, are steps of their own.
+TEST(byte_matrices, dynamic_quantization_is_one_step) {
+  for (const dims& lens : {dims{3, 5}, dims{1, 129, 77}, dims{}, dims{2, 0, 3}}) {
+    const auto make = [&](builder& b) {
+      const value q = b.add(op::dynamic_quantize_linear{}, b.input("x", dtype::f32, lens));
+      for (std::size_t k = 0; k < 3; ++k) b.output(q.result(k));
+    };
+    expect_same(make, random_inputs(make, 9, -5, 2), exact);
+    EXPECT_THAT(kernels_of(make), ::testing::Contains(::testing::StartsWith("dynamic_quantize_linear")));
+  }
+  const auto transposed = [](builder& b) {
+    const value x = b.input("x", dtype::f32, {6, 10}).transpose({1, 0});
+    const value q = b.add(op::dynamic_quantize_linear{}, x);
+    b.output(q.result(0));
+  };
+  expect_same(transposed, random_inputs(transposed, 9), exact);
+  const auto convolved = [](builder& b) {
+    const value q = b.add(op::dynamic_quantize_linear{}, b.input("x", dtype::f32, {1, 3, 6, 5}));
+    const value w = b.constant(random_argument({dtype::i8, {8, 3, 3, 3}}, 5, -128, 127).to_literal());
+    const value sums = (q.result(0).convert(dtype::i32) - q.result(2).convert(dtype::i32).broadcast_to({1, 3, 6, 5}))
+                           .conv(w.convert(dtype::i32));
+    b.output(sums.convert(dtype::f32) * q.result(1).broadcast_to({1, 8, 4, 3}));
+  };
+  expect_same(convolved, random_inputs(convolved, 9, -5, 2), tolerance{1e-6, 1e-6});
+  EXPECT_THAT(kernels_of(convolved), ::testing::Not(::testing::Contains(::testing::StartsWith("dynamic_quantize"))));
 }
 
 // What looks like a scale of the columns, but differs from row to row.

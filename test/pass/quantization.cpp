@@ -287,6 +287,49 @@ TEST(dynamic_quantize_linear, expands_to_the_same) {
   EXPECT_EQ(out[2].to<float>()[0], 153);
 }
 
+// For a target with a kernel of its own it stays, save where a convolution reads the bytes.
+TEST(dynamic_quantize_linear, stays_where_products_of_matrices_read_it) {
+  program p = built<builder>([](builder& b) {
+    const value x = b.add(op::dynamic_quantize_linear{}, b.input("x", dtype::f32, {1, 3, 4, 4}));
+    b.output(b.add(op::centered_dot{}, x.result(0), b.input("w", dtype::i8, {1, 3, 4, 5}), x.result(2)));
+    const value image = b.add(op::dynamic_quantize_linear{}, b.input("image", dtype::f32, {1, 3, 4, 4}));
+    const value centered =
+        image.result(0).convert(dtype::i32) - image.result(2).convert(dtype::i32).broadcast_to({1, 3, 4, 4});
+    b.output(centered.conv(b.input("filters", dtype::i32, {2, 3, 1, 1})));
+    b.output(x.result(0));
+  });
+  const auto in = random_inputs(p, 4);
+  const auto before = evaluate(p, in);
+  EXPECT_EQ(expand_quantization(p, true).counts.total(), 4u);  // the image, its zero point and numbers; the product
+  verify(p);
+  EXPECT_EQ(count_of(p, "dynamic_quantize_linear"), 1u);
+  EXPECT_EQ(expand_quantization(p, true).counts.total(), 0u);
+  const auto after = evaluate(p, in);
+  for (std::size_t k = 0; k < before.size(); ++k) EXPECT_TRUE(identical(before[k], after[k])) << k;
+  expand_quantization(p);
+  EXPECT_EQ(count_of(p, "dynamic_quantize_linear"), 0u);
+}
+
+TEST(zero_point_sums, are_products_with_one_number) {
+  builder b;
+  const value sums = b.input("sums", dtype::i32, {4});
+  b.output(b.add(op::zero_point_sums{}, sums, b.scalar(dtype::u8, 200)));
+  b.output(b.add(op::zero_point_sums{}, sums, b.scalar(dtype::i8, -3)));
+  const auto out = evaluate(
+      b.finish(), {literal::of<std::int64_t>({dtype::i32, {4}}, std::vector<std::int64_t>{0, 1, -7, 8421504})});
+  EXPECT_EQ(out[0].to<std::int64_t>(), (small_vector<std::int64_t>{0, 200, -1400, 1684300800}));
+  EXPECT_EQ(out[1].to<std::int64_t>(), (small_vector<std::int64_t>{0, -3, 21, -25264512}));
+  const auto fault_of = [](std::vector<shape> in) {
+    const auto made = op::zero_point_sums{}.compute_shape(in);
+    return made ? std::string() : error(made.why()).what();
+  };
+  const shape columns{dtype::i32, {4}};
+  EXPECT_EQ(fault_of({columns, {dtype::u8, {}}}), "");
+  EXPECT_NE(fault_of({columns}).find("number of inputs"), std::string::npos);
+  EXPECT_NE(fault_of({{dtype::f32, {4}}, {dtype::u8, {}}}).find("sums of columns"), std::string::npos);
+  EXPECT_NE(fault_of({columns, {dtype::u8, {1}}}).find("zero point"), std::string::npos);
+}
+
 TEST(centered_dot, expands_to_the_same) {
   const auto build = [&](builder& b) {
     b.output(b.add(op::centered_dot{}, b.input("a", dtype::u8, {2, 3, 4}), b.input("b", dtype::i8, {2, 4, 5}),

@@ -91,6 +91,20 @@ template <class R> constexpr value_id expand_dynamic_quantize(R& r, value_id v) 
   r.replace({v.instruction, 2}, zero);
   return r.users(v.instruction).empty() ? value_id{} : numbers;
 }
+// Whether a convolution reads the bytes, perhaps as they are widened and less their zero point.
+template <class R> constexpr bool convolution_reads(const R& r, value_id v, int depth = 8) {
+  for (const std::uint32_t u : r.users(v.instruction)) {
+    if (u == R::output_user || depth == 0) continue;
+    const value_id user{u, 0};
+    if (!r.producer(user).inputs.empty() && !(r.input(user, 0) == v)) continue;
+    if (r.template get_if<op::convolution>(user)) return true;
+    const bool passes = r.is_kind(user, op_kind::view) || r.template get_if<op::convert>(user) ||
+                        r.template get_if<op::sub>(user) || r.template get_if<op::mul>(user) ||
+                        r.template get_if<op::dequantize_linear>(user);
+    if (passes && convolution_reads(r, user, depth - 1)) return true;
+  }
+  return false;
+}
 template <class R> constexpr value_id expand_centered_dot(R& r, value_id v) {
   const small_vector<value_id> in = r.producer(v).inputs;
   const value_id wide = converted(r, in[0], dtype::i32),
@@ -101,13 +115,16 @@ template <class R> constexpr value_id expand_centered_dot(R& r, value_id v) {
 }  // namespace detail
 
 /// Writes quantize_linear, dequantize_linear, dynamic_quantize_linear and centered_dot as reductions, pointwise ops and
-/// products, which fuse with their neighbors and which targets recognize (pass/integer_products.hpp).
-template <class Program> constexpr pass_note expand_quantization(Program& p) {
+/// products, which fuse with their neighbors and which targets recognize (pass/integer_products.hpp). With
+/// `keeps_dynamic`, for targets with a kernel for it, dynamic_quantize_linear stays where no convolution reads its
+/// bytes: those of images may be stored in another order than the kernel's.
+template <class Program> constexpr pass_note expand_quantization(Program& p, bool keeps_dynamic = false) {
   pass_note note("expand_quantization");
   for_each_module(p, [&](auto& m) {
     if (!detail::has_quantization(m)) return;
-    const auto dynamic = rewrite_each<op::dynamic_quantize_linear>(
-        "dynamic_quantize_linear", [](auto& r, value_id v) { return detail::expand_dynamic_quantize(r, v); });
+    const auto dynamic = rewrite_each<op::dynamic_quantize_linear>("dynamic_quantize_linear", [=](auto& r, value_id v) {
+      return keeps_dynamic && !detail::convolution_reads(r, v) ? value_id{} : detail::expand_dynamic_quantize(r, v);
+    });
     const auto product = rewrite_each<op::centered_dot>(
         "centered_dot", [](auto& r, value_id v) { return detail::expand_centered_dot(r, v); });
     const auto quantize = rewrite_each<op::quantize_linear>(

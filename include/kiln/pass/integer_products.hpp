@@ -1,5 +1,6 @@
 #pragma once
 #include "kiln/op/quant/integer_convolution.hpp"
+#include "kiln/op/quant/zero_point_sums.hpp"
 #include "kiln/pass/attention_pattern.hpp"
 #include "kiln/pass/constants.hpp"
 #include "kiln/pass/note.hpp"
@@ -198,11 +199,12 @@ template <class Module> class integer_product_finder {
     if (r_.shape_of(zero).rank() != 0) zero = r_.add(op::reshape{dims{}}, {zero});
     const value_id sums = r_.add_literal(sums_of(b, convolves, padded));
     if (!padded) {
-      // exact in f64, and no pass takes it for work so cheap that it may be repeated for every row
-      const value_id spread =
-          r_.add(op::multibroadcast{r_.shape_of(sums).lens}, {r_.add(op::convert{dtype::f64}, {zero})});
-      const value_id less = r_.add(op::mul{}, {r_.add(op::convert{dtype::f64}, {sums}), spread});
-      return r_.add(op::sub{}, {out, along_columns(out, r_.add(op::convert{dtype::i32}, {less}), convolves)});
+      value_id number = zero;
+      if (r_.template get_if<op::convert>(a.zero) && is_byte(r_.shape_of(r_.input(a.zero, 0)).type)) {
+        number = r_.input(a.zero, 0);
+        if (r_.shape_of(number).rank() != 0) number = r_.add(op::reshape{dims{}}, {number});
+      }
+      return r_.add(op::sub{}, {out, along_columns(out, r_.add(op::zero_point_sums{}, {sums, number}), convolves)});
     }
     dims image = r_.shape_of(a.stored).lens;
     image[0] = image[1] = 1;

@@ -29,7 +29,7 @@ template <class Op, class R> constexpr value_id extremes_of_rows(R& r, value_id 
 }  // namespace detail
 
 /// Takes the maximum and the minimum of several dims row by row, then over the rows: the first part runs on all
-/// threads, or in the kernel that makes the rows, as dynamic quantization after a norm wants it.
+/// threads, or in the kernel that makes the rows, as dynamic quantization of images wants it.
 template <class Program> constexpr pass_note reduce_in_rows(Program& p) {
   pass_note note("reduce_in_rows");
   rewrite_unfused(p, [&](auto& r, std::uint32_t i) {

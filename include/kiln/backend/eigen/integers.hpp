@@ -63,6 +63,11 @@ struct integer_table {
   void (*max_pool)(thread_pool& pool, const kernels::pooling_problem& p, const kernels::byte_pooling& images,
                    bool is_signed) = nullptr;
 
+  /// As `kernels::quantize_by_range`; scratch in bytes.
+  std::int64_t (*range_scratch)(std::int64_t count, unsigned workers) = nullptr;
+  void (*quantize_by_range)(thread_pool& pool, const float* from, std::int64_t count, std::uint8_t* to, float* scale,
+                            std::uint8_t* zero, std::byte* scratch) = nullptr;
+
   /// Of products whose operands both vary, in 32-bit elements. Rows of their epilogue are counted through the batch.
   std::int64_t (*matrices_scratch)(const kernels::byte_matrices& p, unsigned workers) = nullptr;
   void (*multiply_matrices)(thread_pool& pool, const kernels::byte_matrices& p, std::int32_t* scratch,
@@ -87,6 +92,9 @@ kernels::pooling_problem pooling_problem_of(const op::pooling& attributes, const
 std::unique_ptr<kernel> lower_integers(const kernel_request& r);
 /// Products of bytes whose operands both vary, and their epilogue.
 std::unique_ptr<kernel> lower_byte_matrices(const kernel_request& r);
+
+/// Floats as bytes by their own range, and what a zero point adds to a product's sums; null for other ops.
+std::unique_ptr<kernel> lower_dynamic_quantize(const kernel_request& r);
 
 /// Makes one instruction of two products of bytes that both vary and the softmax between them: `fused`, whose body is
 /// those three, where kernels compute them together (extents are constants, scales one number each).

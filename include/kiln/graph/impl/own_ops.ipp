@@ -17,6 +17,7 @@
 #include "kiln/op/quant/dynamic_quantize_linear.hpp"
 #include "kiln/op/quant/integer_convolution.hpp"
 #include "kiln/op/quant/integer_dot.hpp"
+#include "kiln/op/quant/zero_point_sums.hpp"
 
 namespace kiln::detail {
 namespace {
@@ -29,7 +30,7 @@ using made_ops =
               op::match_strings, op::non_max_suppression, op::nonzero, op::normalize_strings, op::optional_get,
               op::optional_has, op::optional_rank, op::print_numbers, op::read_numbers, op::select_objects,
               op::sequence_at, op::sequence_erase, op::sequence_insert, op::sequence_length, op::split_sequence,
-              op::split_strings, op::unique, op::zip_maps>;
+              op::split_strings, op::unique, op::zero_point_sums, op::zip_maps>;
 
 template <class... Ops> std::array<const op_table*, sizeof...(Ops)> tables_of(type_list<Ops...>) {
   return {&table_of<Ops>()...};

@@ -5,7 +5,8 @@ namespace kiln::op {
 
 /// Real values as u8 by their own range, which is widened to hold 0 (ONNX DynamicQuantizeLinear). Input: x of f32.
 /// Results: the numbers, u8 with x's dims; the scale, one f32, which is 1 where all values are 0; the zero point, one
-/// u8. The pass expand_quantization writes it as reductions and pointwise ops; it is in no registry.
+/// u8. The pass expand_quantization writes it as reductions and pointwise ops for targets that have no kernel for it;
+/// it is in no registry.
 struct dynamic_quantize_linear {
   static constexpr auto types = dtype_set{1u << static_cast<unsigned>(dtype::f32)};
 

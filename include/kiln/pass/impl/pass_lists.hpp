@@ -6,7 +6,8 @@ namespace kiln::detail {
 
 std::span<const named_pass<program>> program_simplifying_passes();
 std::span<const named_pass<program>> program_fusing_passes();
-/// Before all others in programs that hold the ops it writes out, which are of run time alone; else null.
+/// Before all others in programs that hold the ops it writes out, which are of run time alone; else null. A target that
+/// has a pass of this name among its forms writes them out in its own way.
 const named_pass<program>* program_expansion(const program& p);
 
 }  // namespace kiln::detail

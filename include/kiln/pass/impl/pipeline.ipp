@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "kiln/config.hpp"
 #include "kiln/pass/impl/pass_lists.hpp"
 
@@ -6,7 +8,9 @@ namespace kiln {
 compile_notes optimize(program& p, const pass_options& options, const target_passes& own) {
   small_vector<named_pass<program>> simplify;
   if (options.simplify) {
-    if (const auto* const expansion = detail::program_expansion(p)) simplify.push_back(*expansion);
+    const auto* const expansion = detail::program_expansion(p);
+    const auto is_own = [&](const named_pass<program>& step) { return expansion && step.name == expansion->name; };
+    if (expansion && std::none_of(own.forms.begin(), own.forms.end(), is_own)) simplify.push_back(*expansion);
     for (const auto& list : {own.forms, detail::program_simplifying_passes()})
       for (const named_pass<program>& step : list) simplify.push_back(step);
   }

@@ -13,6 +13,7 @@
 #include "kiln/lower/contraction.hpp"
 #include "kiln/pass/constant_folding.hpp"
 #include "kiln/pass/expand_block_dequantize.hpp"
+#include "kiln/pass/expand_quantization.hpp"
 #include "kiln/pass/fold_batch_norm.hpp"
 #include "kiln/pass/fuse_prologue.hpp"
 #include "kiln/pass/fuse_quantization.hpp"
@@ -70,6 +71,7 @@ std::string eigen_target::machine(unsigned threads) const {
 
 target_passes eigen_target::passes() const {
   static constexpr named_pass<program> forms[] = {
+      {"expand_quantization", [](program& p) { return expand_quantization(p, true); }},
       {"move_quantization", [](program& p) { return move_quantization(p); }},
       {"integer_products", [](program& p) { return integer_products(p); }},
       {"reduce_in_rows", [](program& p) { return reduce_in_rows(p); }},
@@ -110,12 +112,25 @@ lower::layout_role eigen_target::role(const program& whole, const basic_instruct
 std::unique_ptr<kernel> eigen_target::make_kernel(const kernel_request& request) const {
   using lower = std::unique_ptr<kernel> (*)(const kernel_request&);
   // Means of whole images are rows, too, but `lower_window` reads NHWC in order: it comes first.
-  constexpr lower families[] = {eigen::lower_window,        eigen::lower_byte_pooling,   eigen::lower_rows,
-                                eigen::lower_dot,           eigen::lower_convolution,    eigen::lower_integers,
-                                eigen::lower_byte_matrices, eigen::lower_byte_attention, eigen::lower_quantized,
-                                eigen::lower_attention,     eigen::lower_gather,         eigen::lower_recurrent,
-                                eigen::lower_deconvolution, eigen::lower_placement,      eigen::lower_arg_extreme,
-                                eigen::lower_product,       eigen::lower_squares,        eigen::lower_fourier};
+  constexpr lower families[] = {eigen::lower_window,
+                                eigen::lower_byte_pooling,
+                                eigen::lower_rows,
+                                eigen::lower_dot,
+                                eigen::lower_convolution,
+                                eigen::lower_integers,
+                                eigen::lower_byte_matrices,
+                                eigen::lower_byte_attention,
+                                eigen::lower_quantized,
+                                eigen::lower_attention,
+                                eigen::lower_gather,
+                                eigen::lower_recurrent,
+                                eigen::lower_deconvolution,
+                                eigen::lower_placement,
+                                eigen::lower_arg_extreme,
+                                eigen::lower_product,
+                                eigen::lower_squares,
+                                eigen::lower_fourier,
+                                eigen::lower_dynamic_quantize};
   for (lower family : families)
     if (auto made = family(request)) return made;
   return nullptr;

@@ -1,5 +1,6 @@
 #include "kiln/backend/eigen/integers.hpp"
 #include "kiln/kernel/int8/attention.hpp"
+#include "kiln/kernel/int8/dynamic_quantize.hpp"
 #include "kiln/kernel/int8/image.hpp"
 #include "kiln/kernel/int8/matrices.hpp"
 #include "kiln/kernel/int8/product.hpp"
@@ -132,6 +133,8 @@ constexpr integer_table table_of{
         [](thread_pool& pool, const pooling_problem& p, const byte_pooling& images, bool is_signed) {
           is_signed ? pool_bytes<std::int8_t>(pool, p, images) : pool_bytes<std::uint8_t>(pool, p, images);
         },
+    .range_scratch = range_scratch,
+    .quantize_by_range = quantize_by_range,
     .matrices_scratch = byte_matrices_scratch<Machine>,
     .multiply_matrices = multiply_matrices<Machine>,
     .requantize_matrices = requantize_matrices<Machine>,
