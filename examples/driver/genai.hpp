@@ -8,7 +8,10 @@ namespace kiln::driver {
 /// `run`.
 void add_genai(CLI::App& line, std::function<int()>& run);
 
-/// Adds `genai tokenize`.
+/// Add `genai run`, `genai chat`, `genai bench` and `genai tokenize`.
+void add_genai_run(CLI::App& genai, std::function<int()>& run);
+void add_genai_chat(CLI::App& genai, std::function<int()>& run);
+void add_genai_bench(CLI::App& genai, std::function<int()>& run);
 void add_genai_tokenize(CLI::App& genai, std::function<int()>& run);
 
 }  // namespace kiln::driver
