@@ -28,9 +28,20 @@ class guide {
   /// `error` with the position in characters: `malformed`, `unsupported`, `limit`.
   static guide regex(const guide_vocabulary& v, std::string_view pattern);
 
+  /// JSON texts of values that a schema (https://json-schema.org, 2020-12) allows.
+  ///
+  /// Keywords: `type`, `properties`, `required`, `additionalProperties`, `items`, `prefixItems`, `minItems`,
+  /// `maxItems`, `enum`, `const`, `anyOf`, `oneOf` (of alternatives that types or constants tell apart), `$ref` within
+  /// the document, `minLength`, `maxLength`, `pattern`, and annotations. Properties come in their order, others after
+  /// them. Strings escape what they must and nothing else; exponents have at most two digits. Around `{ } [ ] ,` there
+  /// may be one space, or a line's end and up to 40 spaces; after `:` a space; nothing before and after the value.
+  /// Throws `error` with the keyword and its place: `malformed`, `unsupported`, `not_found`, `limit`.
+  static guide json_schema(const guide_vocabulary& v, std::string_view schema);
+
   /// Sets bit `id % 32` of word `id / 32` where the token may follow, and clears the others: tokens whose bytes some
   /// text of the language continues with, and end tokens exactly where the text is one. After an end token, end tokens.
-  /// A vocabulary that lacks bytes may leave none. Throws `error` (`invalid_argument`) where words are missing.
+  /// A vocabulary that lacks bytes may leave none. Throws `error`: `invalid_argument` where words are missing, `limit`
+  /// for texts that can be read in more than 100000 ways.
   void mask(std::span<std::uint32_t> bits) const;
   /// Appends a token. Throws `error` (`invalid_argument`) for one that the mask bars; the guide is then as before.
   void advance(token id);

@@ -24,11 +24,15 @@ json draw(guide g, const std::vector<std::string>& texts, token end, std::mt1993
     for (token id = 0; id < static_cast<token>(texts.size()); ++id)
       if (allows(bits, id)) choices.push_back(id);
     if (choices.empty()) throw std::runtime_error("no token may follow " + text);
-    const bool ends = allows(bits, end) && (choices.size() == 1 || random() % 4 == 0);
-    const token next = ends ? end : choices[random() % choices.size()];
-    if (next != end || ends) g.advance(next);
-    if (g.is_finished()) return text;
-    if (next != end) text += texts[static_cast<std::size_t>(next)];
+    std::vector<token> closing;  // without a leaning to these, JSON seldom ends
+    for (const token id : choices)
+      if (const auto& t = texts[static_cast<std::size_t>(id)]; id == end || t == "\"" || t == "]" || t == "}")
+        closing.push_back(id);
+    const auto& from = !closing.empty() && random() % 4 == 0 ? closing : choices;
+    const token next = from[random() % from.size()];
+    g.advance(next);
+    if (next == end) return text;
+    text += texts[static_cast<std::size_t>(next)];
   }
   return nullptr;
 }
@@ -49,7 +53,10 @@ int main(int count, char** words) {
   std::ifstream in(words[1]);
   for (const auto& c : json::parse(in)) {
     try {
-      const auto made = [&](const guide_vocabulary& v) { return guide::regex(v, c["regex"].get<std::string>()); };
+      const auto made = [&](const guide_vocabulary& v) {
+        return c.contains("schema") ? guide::json_schema(v, c["schema"].dump())
+                                    : guide::regex(v, c["regex"].get<std::string>());
+      };
       const guide a = made(of_bytes), b = made(of_tokens);
       json drawn = json::array();
       for (int k = 0; k < c["count"].get<int>(); ++k)

@@ -34,7 +34,7 @@ enum class spelling : std::uint8_t {
   json_string  ///< as between the quotes of a JSON string: `\"`, `\\` and controls escaped, nothing else
 };
 
-/// Adds an expression's paths behind a place and gives the place after them.
+/// Adds an expression's paths from a place on and gives the place after them.
 automaton::node add_expression(automaton& a, automaton::node from, const expression& e, spelling s);
 
 /// Adds a path for one character of a class.

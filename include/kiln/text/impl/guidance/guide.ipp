@@ -6,6 +6,7 @@
 
 #include "kiln/core/error.hpp"
 #include "kiln/text/impl/guidance/expression.hpp"
+#include "kiln/text/impl/guidance/json_schema.hpp"
 #include "kiln/text/impl/guidance/machine.hpp"
 
 namespace kiln::language {
@@ -22,6 +23,10 @@ guide guide::regex(const guide_vocabulary& v, std::string_view pattern) {
   const guidance::automaton::rule language = a.rules[a.add_rule()];
   a.add_free(guidance::add_expression(a, language.begin, e, guidance::spelling::plain), language.end);
   return guide(v, std::move(a));
+}
+
+guide guide::json_schema(const guide_vocabulary& v, std::string_view schema) {
+  return guide(v, guidance::automaton_of_schema(schema));
 }
 
 void guide::reset() {
@@ -54,7 +59,7 @@ void guide::advance(token id) {
     finished_ = true;
     return;
   }
-  if (finished_) bar("behind an end token");
+  if (finished_) bar("after an end token");
   if (trie.texts[at].empty()) bar("without bytes");
   auto [states, state] = machine_->after({states_, state_}, trie.texts[at]);
   if (state == guidance::lazy_states::dead) bar("no text continues with it");

@@ -1,13 +1,17 @@
 #include "kiln/text/impl/guidance/machine.hpp"
 
 #include <algorithm>
+#include <string>
 #include <string_view>
 #include <utility>
+
+#include "kiln/core/error.hpp"
 
 namespace kiln::language::guidance {
 
 namespace {
 
+constexpr std::size_t most_spots = 100'000;
 constexpr std::size_t most_states = 20'000;  // with 1 KB of next states each, where all are left; then made anew
 
 lazy_states::spot spot_at(automaton::node place, std::uint32_t frame) { return std::uint64_t{frame} << 32 | place; }
@@ -32,6 +36,8 @@ std::int32_t machine::state_of(lazy_states& all, lazy_states::spots open) const 
   };
   seen.insert(open.begin(), open.end());
   while (!open.empty()) {
+    if (seen.size() > most_spots)
+      raise(errc::limit, "guide: the text so far has more than " + std::to_string(most_spots) + " readings");
     const lazy_states::spot s = open.back();
     open.pop_back();
     const automaton::node n = place_of(s);
@@ -80,7 +86,7 @@ std::vector<std::uint32_t> machine::mask_of(lazy_states& all, std::int32_t from)
     const token_trie::node& n = nodes[k];
     const std::int32_t next = step(all, path[n.depth], n.byte);
     if (next == lazy_states::dead) {
-      k = n.behind;
+      k = n.next;
       continue;
     }
     path.resize(std::size_t{n.depth} + 1);

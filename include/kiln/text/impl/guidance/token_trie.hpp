@@ -13,7 +13,7 @@ struct token_trie {
   struct node {
     std::uint8_t byte;          // that leads here
     std::uint16_t depth;        // bytes before it
-    std::uint32_t behind;       // the node after all that lie below this one
+    std::uint32_t next;         // the node after all below this one
     std::uint32_t first, last;  // its tokens in `by_bytes`
   };
 

@@ -32,7 +32,7 @@ token_trie::token_trie(std::span<const std::string> bytes, const tokens& end)
 
   std::vector<std::uint32_t> path;  // the nodes of the last token's bytes
   const auto close = [&](std::size_t depth) {
-    for (; path.size() > depth; path.pop_back()) nodes[path.back()].behind = static_cast<std::uint32_t>(nodes.size());
+    for (; path.size() > depth; path.pop_back()) nodes[path.back()].next = static_cast<std::uint32_t>(nodes.size());
   };
   for (std::uint32_t k = 0; k < by_bytes.size(); ++k) {
     const std::string& t = text(by_bytes[k]);
