@@ -162,7 +162,7 @@ class parser {
         while (!ended() && !next_is('>') && !next_is(')')) ++at_;
         if (at_ == name || !take('>')) fail(errc::malformed, "expected a group's name and '>'");
       } else if (!take(':')) {
-        fail(errc::unsupported, "expected (?: or a name: there are no flags, looks ahead or behind, or conditions");
+        fail(errc::unsupported, "expected (?: or a name: there are no flags, assertions or conditions");
       }
     }
     expression e = choice(depth + 1);
