@@ -113,6 +113,18 @@ TEST(json_schema, strings_have_lengths_in_characters_and_patterns) {
   EXPECT_TRUE(p(R"("c\n")"));
   EXPECT_FALSE(p(R"("ac\"")"));
   EXPECT_FALSE(p(R"("c\"d")"));
+  // What ECMA-262 and Python both take.
+  const schema classes(R"({"type": "string", "pattern": "^\\d\\w\\s\\D\\W\\S.$"})");
+  EXPECT_FALSE(classes(R"("1a -é💩b")"));
+  EXPECT_TRUE(classes(R"("1a --💩b")"));
+  EXPECT_FALSE(classes(R"("٣a --xb")"));
+  EXPECT_FALSE(classes(R"("1é --xb")"));
+  EXPECT_FALSE(classes(R"("1a ٣-xb")"));
+  EXPECT_FALSE(classes(R"("1a --x\r")"));
+  const schema others(R"({"type": "string", "pattern": "^[^\\d][^\\W]$"})");
+  EXPECT_TRUE(others(R"("aa")"));
+  EXPECT_FALSE(others(R"("٣a")"));
+  EXPECT_FALSE(others(R"("aé")"));
 }
 
 TEST(json_schema, numbers_are_jsons) {

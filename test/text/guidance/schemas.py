@@ -10,7 +10,7 @@ from draw import draw
 
 rng = random.Random(928)
 NAMES = ["a", "b", "ab", "name", "é", 'q"', "日本", "back\\slash", "", "tab\t", "x y"]
-PATTERNS = ["^[a-z]{1,4}$", "[0-9]", '^"', "é+$", "^(\\\\|/)*$", "^a|b$", "\\n", "^\\d{4}-\\d{2}$", "^.{2,3}$", "^$"]
+PATTERNS = ["^[a-z]{1,4}$", "[0-9]", '^"', "é+$", "^(\\\\|/)*$", "^a|b$", "\\n", "^\\d{4}-\\d{2}$", "^.{2,3}$", "^$", r"^\w+\s\D$", r"^\S\W", r"^[^\w][^\D\s]"]
 CONSTANTS = ["a", "b", 'quo"te', "é\n", 1, -2.5, True, False, None, [1, "a"], {"k": [None]}, 10, ""]
 
 

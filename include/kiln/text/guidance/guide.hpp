@@ -45,15 +45,20 @@ class guide {
   void mask(std::span<std::uint32_t> bits) const;
   /// Appends a token. Throws `error` (`invalid_argument`) for one that the mask bars; the guide is then as before.
   void advance(token id);
+  /// Appends a token where the mask allows it, and says whether it did.
+  bool try_advance(token id) { return append(id).empty(); }
   /// Whether the text so far belongs to the language.
   bool is_accepting() const;
   /// Whether an end token was appended.
   bool is_finished() const { return finished_; }
+  /// Tokens of its vocabulary, and so bits of a mask.
+  std::size_t vocabulary_size() const;
   /// Back to the empty text.
   void reset();
 
  private:
   guide(const guide_vocabulary& v, guidance::automaton language);
+  std::string_view append(token id);  // why not; empty where it did
 
   std::shared_ptr<guidance::machine> machine_;
   std::shared_ptr<guidance::lazy_states> states_;

@@ -22,7 +22,8 @@ struct expression {
 /// What a pattern must match.
 enum class extent : std::uint8_t {
   whole,  ///< the text
-  part    ///< a part of the text, as JSON schema has it; `^` and `$` bind it to the ends
+  part    ///< a part of the text, as JSON schema has it: `^` and `$` bind it to the ends, and classes are what ECMA-262
+          ///< and Python both take
 };
 
 /// Parses a pattern in UTF-8. Throws `error` with the position.

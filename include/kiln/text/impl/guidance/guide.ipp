@@ -47,25 +47,30 @@ void guide::mask(std::span<std::uint32_t> bits) const {
   for (const token id : trie.end_tokens) bits[static_cast<std::size_t>(id) / 32] |= 1u << (id % 32);
 }
 
-void guide::advance(token id) {
+std::string_view guide::append(token id) {
   const auto& trie = machine_->trie();
-  const auto bar = [&](const char* why) {
-    raise(errc::invalid_argument, "guide: token " + std::to_string(id) + ": " + why);
-  };
-  if (id < 0 || static_cast<std::size_t>(id) >= trie.texts.size()) bar("outside the vocabulary");
+  if (id < 0 || static_cast<std::size_t>(id) >= trie.texts.size()) return "outside the vocabulary";
   const auto at = static_cast<std::size_t>(id);
   if (trie.ends[at] != 0) {
-    if (!finished_ && !is_accepting()) bar("an end token where the text is not whole");
+    if (!finished_ && !is_accepting()) return "an end token where the text is not whole";
     finished_ = true;
-    return;
+    return {};
   }
-  if (finished_) bar("after an end token");
-  if (trie.texts[at].empty()) bar("without bytes");
+  if (finished_) return "after an end token";
+  if (trie.texts[at].empty()) return "without bytes";
   auto [states, state] = machine_->after({states_, state_}, trie.texts[at]);
-  if (state == guidance::lazy_states::dead) bar("no text continues with it");
+  if (state == guidance::lazy_states::dead) return "no text continues with it";
   states_ = std::move(states);
   state_ = state;
+  return {};
 }
+
+void guide::advance(token id) {
+  if (const std::string_view why = append(id); !why.empty())
+    raise(errc::invalid_argument, "guide: token " + std::to_string(id) + ": " + std::string(why));
+}
+
+std::size_t guide::vocabulary_size() const { return machine_->trie().texts.size(); }
 
 bool guide::is_accepting() const { return machine_->accepts({states_, state_}); }
 

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <string>
+#include <utility>
 
 #include "kiln/core/error.hpp"
 #include "kiln/text/impl/guidance/expression.hpp"
@@ -142,7 +143,10 @@ class parser {
     switch (c) {
       case '(': return group(depth);
       case '[': return one_of(set());
-      case '.': ++at_; return one_of(negated({{'\n', '\n'}}));
+      case '.':
+        ++at_;
+        return one_of(negated(extent_ == extent::whole ? code_ranges{{'\n', '\n'}}
+                                                       : code_ranges{{'\n', '\n'}, {'\r', '\r'}, {0x2028, 0x2029}}));
       case '\\': return one_of(escape());
       case '^':
       case '$': fail(errc::unsupported, "expected ^ and $ at the ends of an expression alone");
@@ -187,18 +191,28 @@ class parser {
     return value;
   }
 
+  // JSON schema's patterns are ECMA-262's, whose classes are ASCII's, and are judged by engines whose classes are
+  // Unicode's: there a character belongs where both take it. What is negated is then what one of them takes.
+  code_ranges taken(const code_ranges& unicode, bool by_both) const {
+    if (extent_ == extent::whole) return unicode;
+    if (by_both) return intersection(unicode, {{'\t', '\r'}, {' ', '~'}});
+    code_ranges wide = unicode;
+    wide.emplace_back(0xFEFF, 0xFEFF);  // white space of ECMA-262 alone
+    return joined(std::move(wide));
+  }
+
   code_ranges escape() {
     ++at_;
     if (ended()) fail(errc::malformed, "expected an escaped character");
     const char32_t c = pattern_[at_++];
     const auto one = [](std::uint32_t code) { return code_ranges{{code, code}}; };
     switch (c) {
-      case 'd': return digits();
-      case 'D': return negated(digits());
-      case 'w': return word_characters();
-      case 'W': return negated(word_characters());
-      case 's': return white_space();
-      case 'S': return negated(white_space());
+      case 'd': return taken(digits(), !inverted_);
+      case 'D': return negated(taken(digits(), inverted_));
+      case 'w': return taken(word_characters(), !inverted_);
+      case 'W': return negated(taken(word_characters(), inverted_));
+      case 's': return taken(white_space(), !inverted_);
+      case 'S': return negated(taken(white_space(), inverted_));
       case 'n': return one('\n');
       case 't': return one('\t');
       case 'r': return one('\r');
@@ -230,7 +244,7 @@ class parser {
 
   code_ranges set() {
     ++at_;
-    const bool others = take('^');
+    inverted_ = take('^');
     code_ranges all;
     for (bool first = true; first || !next_is(']'); first = false) {
       const std::size_t begin = at_;
@@ -246,12 +260,13 @@ class parser {
       all.insert(all.end(), one.begin(), one.end());
     }
     ++at_;
-    return others ? negated(all) : joined(std::move(all));
+    return std::exchange(inverted_, false) ? negated(all) : joined(std::move(all));
   }
 
   std::u32string pattern_;
   std::size_t at_ = 0;
   extent extent_;
+  bool inverted_ = false;  // in a class that begins with ^
 };
 
 }  // namespace
