@@ -160,20 +160,15 @@ struct generator::parts {
     beams.empty() ? choose_tokens() : choose_beams();
     scored = false;
   }
-  // As in GenAI, the tokens of the step in which the last sequence ends are no part of the sequences.
   void choose_tokens() {
-    bool all_ended = true;
-    for (std::size_t k = 0; k < rows.size(); ++k) {
-      if (!rows[k].ended) next[k] = draw.choose(scores_of(k));
-      all_ended = all_ended && (rows[k].ended || is_end(next[k]));
-    }
     for (std::size_t k = 0; k < rows.size(); ++k) {
       row& r = rows[k];
-      if (!all_ended) {
-        r.seen.push_back(next[k]);
-        if (!r.ended) r.real.push_back(next[k]);
+      if (!r.ended) {
+        next[k] = draw.choose(scores_of(k));
+        r.real.push_back(next[k]);
+        r.ended = is_end(next[k]);
       }
-      r.ended = r.ended || is_end(next[k]);
+      r.seen.push_back(next[k]);
     }
   }
   void choose_beams() {
