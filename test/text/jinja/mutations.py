@@ -40,7 +40,7 @@ HOSTILE = [
 ]  # fmt: skip
 
 
-def main(program, folder, count="2000"):
+def main(program, folder, count="500"):
     rng = random.Random(28)
     whole = chats.cases()
     parts = snippets.cases()
