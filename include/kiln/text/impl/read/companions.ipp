@@ -59,7 +59,13 @@ class_defaults defaults_of(std::string name) {
 
 }  // namespace
 
-void read_companions(const tokenizer::files& contents, bool has_post_processor, tokenizer_parts& parts) {
+void read_companions(const tokenizer::files& contents, bool has_post_processor, const named_texts* of_model,
+                     tokenizer_parts& parts) {
+  const auto put_new = [&](const added_token& t) {
+    const added_token* same = parts.added.find(t.content);
+    const added_token* numbered = parts.added.find(t.id);
+    if ((same == nullptr || !same->in_text) && (numbered == nullptr || !numbered->in_text)) parts.added.put(t);
+  };
   const auto with_json = [&](std::string_view name, auto&& use) {
     const auto found = contents.find(name);
     if (found == contents.end()) return;
@@ -74,8 +80,7 @@ void read_companions(const tokenizer::files& contents, bool has_post_processor, 
       if (!found->value().is_object()) found->fail("an object of tokens");
       for (const auto& [key, entry] : found->value().items()) {
         const json_place place(entry, found->place() + "." + key);
-        const added_token t = read_added_token(place, number_of(key, place));
-        if (parts.added.find(t.content) == nullptr && parts.added.find(t.id) == nullptr) parts.added.put(t);
+        put_new(read_added_token(place, number_of(key, place)));
       }
     }
     around = defaults_of(file.text_or("tokenizer_class", ""));
@@ -90,7 +95,7 @@ void read_companions(const tokenizer::files& contents, bool has_post_processor, 
       t.content = spelling;
       t.id = static_cast<token>(json_place(id, file.place() + spelling).number(0, 1 << 30));
       t.normalized = true;
-      if (parts.added.find(t.content) == nullptr && parts.added.find(t.id) == nullptr) parts.added.put(std::move(t));
+      put_new(t);
     }
   });
   if (parts.chat_templates.empty())
@@ -99,6 +104,19 @@ void read_companions(const tokenizer::files& contents, bool has_post_processor, 
   if (parts.chat_templates.empty())
     with_json("chat_template.json",
               [&](const json_place& file) { read_templates(file.at("chat_template"), parts.chat_templates); });
+
+  if (of_model != nullptr) {
+    for (const auto& [name, spelling] : parts.template_variables) {
+      added_token t;
+      t.content = spelling;
+      t.id = parts.find(spelling);
+      if (t.id < 0) continue;
+      if (const added_token* known = parts.added.find(t.id); known != nullptr && known->in_text) t = *known;
+      t.special = true;
+      parts.added.put(std::move(t));
+    }
+    parts.template_variables.insert(of_model->begin(), of_model->end());
+  }
 
   const auto role = [&](std::string_view name) -> std::optional<token> {
     const auto text = parts.template_variables.find(name);
