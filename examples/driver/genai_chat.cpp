@@ -22,8 +22,14 @@ void feed(language::generator& g, const language::tokens& wanted) {
   const language::tokens& had = g.sequence(0);
   const auto differ = std::mismatch(had.begin(), had.end(), wanted.begin(), wanted.end()).second;
   const auto same = std::min<std::size_t>(static_cast<std::size_t>(differ - wanted.begin()), wanted.size() - 1);
-  if (same < had.size()) g.rewind_to(same);
-  g.append_tokens(std::span(wanted).subspan(same));
+  std::size_t kept = same;
+  if (same < had.size()) try {
+      g.rewind_to(same);
+    } catch (const error& e) {
+      if (e.code() != errc::unsupported) throw;
+      g.rewind_to(kept = 0);  // states that hold all tokens at once
+    }
+  g.append_tokens(std::span(wanted).subspan(kept));
 }
 
 int chat(const chat_flags& flags) {

@@ -49,20 +49,25 @@ TEST(config, reads_what_a_decoder_needs) {
   EXPECT_EQ(c.search.max_length, 12);
 }
 
+provider provider_of(const std::string& entry) {
+  const auto all = parsed(R"({"model": {"decoder": {"session_options": {"provider_options": [)" + entry + "]}}}}")
+                       .decoder.session.providers;
+  EXPECT_EQ(all.size(), 1u);
+  return all.at(0);
+}
+
 TEST(config, providers_come_in_two_forms) {
-  const config c = parsed(R"({"model": {"decoder": {"session_options": {"provider_options": [
-    {"MIGraphX": {"device_id": "0", "fp16_enable": 1}},
-    {"name": "kiln", "options": {"threads": "2"}},
-    {"X": {"device_filtering_options": {"hardware_device_type": "gpu", "hardware_vendor_id": 3}}}]}}}})");
-  const auto& all = c.decoder.session.providers;
-  ASSERT_EQ(all.size(), 3u);
-  EXPECT_EQ(all[0].name, "MIGraphX");
-  EXPECT_EQ(all[0].options,
+  const provider stock = provider_of(R"({"MIGraphX": {"device_id": "0", "fp16_enable": 1}})");
+  EXPECT_EQ(stock.name, "MIGraphX");
+  EXPECT_EQ(stock.options,
             (std::vector<std::pair<std::string, std::string>>{{"device_id", "0"}, {"fp16_enable", "1"}}));
-  EXPECT_EQ(all[1].name, "kiln");
-  EXPECT_EQ(all[1].options[0].second, "2");
-  EXPECT_EQ(all[2].hardware_device_type, "gpu");
-  EXPECT_EQ(all[2].hardware_vendor_id, 3);
+  const provider named = provider_of(R"({"name": "kiln", "options": {"threads": "2"}})");
+  EXPECT_EQ(named.name, "kiln");
+  EXPECT_EQ(named.options[0].second, "2");
+  const provider filtered =
+      provider_of(R"({"X": {"device_filtering_options": {"hardware_device_type": "gpu", "hardware_vendor_id": 3}}})");
+  EXPECT_EQ(filtered.hardware_device_type, "gpu");
+  EXPECT_EQ(filtered.hardware_vendor_id, 3);
 }
 
 TEST(config, an_overlay_replaces_what_it_names) {
@@ -96,6 +101,8 @@ TEST(config, faults_name_file_and_key) {
   EXPECT_THAT(fault_of(R"({"model": {"decoder": {"filename": "/m.onnx"}}})"), HasSubstr("inside the model's folder"));
   EXPECT_THAT(fault_of(R"({"model": {"decoder": {"session_options": {"provider_options": [{"A": {}, "B": {}}]}}}})"),
               HasSubstr("one provider in an object"));
+  EXPECT_THAT(fault_of(R"({"model": {"decoder": {"session_options": {"provider_options": [{"A": {}}, {"B": {}}]}}}})"),
+              HasSubstr("expected one provider, found 2"));
   EXPECT_THAT(fault_of(R"({"model": )"), HasSubstr("JSON"));
   EXPECT_THAT(fault_of("[]"), HasSubstr("expected an object"));
 }
@@ -129,6 +136,8 @@ TEST(search_options, agree_with_each_other_and_the_model) {
   search_options o;
   check(o, 100, 40);
   EXPECT_EQ(o.max_length, 100);
+  EXPECT_THAT(fault({.num_beams = 0}), HasSubstr("'num_beams': expected 1 to 32"));
+  EXPECT_THAT(fault({.batch_size = 33}), HasSubstr("'batch_size'"));
   EXPECT_THAT(fault({.max_length = 101}), HasSubstr("context_length (100)"));
   EXPECT_THAT(fault({.min_length = 51, .max_length = 50}), HasSubstr("min_length (51)"));
   EXPECT_THAT(fault({.do_sample = true, .top_k = 41}), HasSubstr("vocabulary, 40"));

@@ -1,6 +1,8 @@
 // Generators over the trained model: what PyTorch continued, however the tokens come in.
 #include <gmock/gmock.h>
 
+#include <cmath>
+
 #include "generate/scripture.hpp"
 #include "kiln/core/error.hpp"
 
@@ -128,6 +130,7 @@ TEST(generator, an_end_token_ends_and_more_tokens_go_on) {
   generator own(model, options_of(100));
   own.append_tokens(g.prompt);
   const tokens first = run_to_end(own);
+  EXPECT_EQ(own.next_tokens()[0], end);
   EXPECT_EQ(first.back(), end);
   EXPECT_EQ(first, tokens(g.all.begin(), g.all.begin() + static_cast<std::ptrdiff_t>(first.size())));
   own.append_tokens(tokens{11, 12});
@@ -139,6 +142,81 @@ TEST(generator, an_end_token_ends_and_more_tokens_go_on) {
   fresh.append_tokens(all);
   fresh.generate_next_token();
   EXPECT_EQ(own.sequence(0), fresh.sequence(0));
+}
+
+TEST(generator, a_sequence_that_ends_first_is_padded) {
+  config c = read_config(scripture_folder);
+  const auto all = scripture_golden();
+  const token end = all[0].all[all[0].prompt.size() + 1];
+  c.eos_token_id = {end};
+  c.pad_token_id = 3;
+  const auto model = language_model::load(c, eigen_target());
+  search_options o = options_of(60);
+  o.batch_size = 2;
+  generator own(model, o);
+  own.append_sequences(std::vector<tokens>{all[0].prompt, all[1].prompt});
+  for (int k = 0; k < 4 && !own.is_done(); ++k) own.generate_next_token();
+  const std::size_t longest = std::max(all[0].prompt.size(), all[1].prompt.size());
+  const tokens& first = own.sequence(0);
+  EXPECT_EQ(first[longest + 1], end);
+  EXPECT_EQ(first[longest + 2], 3);
+}
+
+TEST(generator, beams_side_by_side_are_as_alone_and_no_worse_than_greedy) {
+  const auto all = scripture_golden();
+  const std::size_t length = std::min(all[0].prompt.size(), all[1].prompt.size());
+  const auto prompt = [&](std::size_t k) {
+    return tokens(all[k].prompt.begin(), all[k].prompt.begin() + static_cast<std::ptrdiff_t>(length));
+  };
+  search_options o = options_of(static_cast<std::int64_t>(length) + 10);
+  o.num_beams = 3, o.num_return_sequences = 2;
+  std::vector<tokens> alone;
+  for (std::size_t k = 0; k < 2; ++k) {
+    generator own(scripture(), o);
+    own.append_tokens(prompt(k));
+    run_to_end(own);
+    for (std::size_t n = 0; n < 2; ++n) alone.push_back(own.sequence(n));
+  }
+  o.batch_size = 2;
+  generator both(scripture(), o);
+  both.append_sequences(std::vector<tokens>{prompt(0), prompt(1)});
+  run_to_end(both);
+  ASSERT_EQ(both.sequence_count(), 4u);
+  for (std::size_t n = 0; n < 4; ++n) EXPECT_EQ(both.sequence(n), alone[n]) << n;
+  const tokens &a = both.sequence(0), &b = both.sequence(1);
+  EXPECT_NE(a, b);
+  // the sum of log-probabilities by the model itself
+  const auto sum_of = [&](const tokens& whole) {
+    double sum = 0;
+    generator own(scripture(), options_of(100));
+    own.append_tokens(std::span(whole).first(length));
+    for (std::size_t k = length; k < whole.size(); ++k) {
+      const argument scores = own.logits();
+      double all_of = 0;
+      for (const float x : scores.as<float>()) all_of += std::exp(double(x));
+      sum += scores.as<float>()[static_cast<std::size_t>(whole[k])] - std::log(all_of);
+      own.append_tokens(std::span(whole).subspan(k, 1));
+    }
+    return sum;
+  };
+  generator greedy(scripture(), options_of(static_cast<std::int64_t>(length) + 10));
+  greedy.append_tokens(prompt(0));
+  EXPECT_GE(sum_of(a), sum_of(run_to_end(greedy)) - 1e-3);
+  EXPECT_GE(sum_of(a), sum_of(b) - 1e-3);
+}
+
+TEST(generator, a_refused_prompt_leaves_nothing) {
+  search_options o = options_of(40);
+  o.batch_size = 2;
+  generator own(scripture(), o);
+  EXPECT_THAT(message_of([&] {
+                own.append_sequences(std::vector<tokens>{{5, 6}, {5, 4000}});
+              }),
+              HasSubstr("token 4000"));
+  EXPECT_EQ(own.token_count(), 0u);
+  own.append_sequences(std::vector<tokens>{{5, 6}, {5, 7}});
+  own.generate_next_token();
+  EXPECT_EQ(own.token_count(), 3u);
 }
 
 TEST(generator, min_length_bars_the_end_token) {

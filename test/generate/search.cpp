@@ -173,6 +173,22 @@ TEST(beam_search, wide_beams_find_the_best_sequence) {
     EXPECT_EQ(best[0], all[0].sequence) << penalty;
   }
 }
+TEST(beam_search, many_end_tokens_leave_open_beams) {
+  search_options o;
+  o.num_beams = 2;
+  detail::beam_search search(o, tokens{0, 1, 2});
+  const std::vector<float> row{9.f, 8.f, 7.f, 1.f, 0.5f}, nan{std::nanf(""), -1.f, std::nanf(""), 1.f, std::nanf("")};
+  std::vector<float> all = row;
+  all.insert(all.end(), row.begin(), row.end());
+  const auto chosen = search.step(all, std::vector<tokens>{{3}, {3}});
+  ASSERT_EQ(chosen.size(), 2u);
+  EXPECT_EQ(chosen[0].next, 3);
+  EXPECT_EQ(chosen[1].next, 4);
+  all = nan;
+  all.insert(all.end(), nan.begin(), nan.end());
+  detail::beam_search odd(o, tokens{0});
+  EXPECT_EQ(odd.step(all, std::vector<tokens>{{3}, {3}})[0].next, 3);
+}
 TEST(beam_search, one_beam_is_greedy_and_ends_without_its_end_token) {
   search_options o;
   o.num_beams = 1;

@@ -41,6 +41,24 @@ TEST(rebinding, gives_what_a_fresh_workspace_gives) {
   }
 }
 
+TEST(rebinding, serves_two_programs_by_turns_and_goes_on_after_an_error) {
+  const executable one = compile_mixed(eigen_target()), other = compile_mixed(reference_target());
+  workspace shared = one.make_workspace();
+  for (std::int64_t p = 30; p < 36; ++p) {
+    const std::vector<argument> in{random_argument({dtype::f32, {1, 24}}, 1),
+                                   random_argument({dtype::f32, {p, 24}}, 2)},
+        wrong{in[0], random_argument({dtype::f32, {p, 23}}, 2)};
+    for (const executable* e : {&one, &one, &other}) {
+      std::vector<argument> found(2), none(2), wanted(2);
+      e->run(shared, in, found);
+      EXPECT_THROW(e->run(shared, wrong, none), error);
+      workspace fresh = e->make_workspace();
+      e->run(fresh, in, wanted);
+      for (std::size_t k = 0; k < 2; ++k) expect_close(found[k], wanted[k], {0, 0});
+    }
+  }
+}
+
 TEST(rebinding, steps_of_a_sequence_do_not_enlarge_the_arena_each_time) {
   const executable e = compile_mixed(eigen_target());
   workspace w = e.make_workspace();

@@ -36,7 +36,8 @@ class generator {
   std::span<const token> next_tokens() const;
   /// Sequences that are returned: batch_size * num_return_sequences.
   std::size_t sequence_count() const;
-  /// A sequence with its prompt; of beams, the best finished or open ones, without the end token.
+  /// A sequence with its prompt and the end token it has; of beams, the best finished or open ones, without the end
+  /// token. Valid until the next step.
   const tokens& sequence(std::size_t k) const;
   /// Tokens of the longest sequence.
   std::size_t token_count() const;

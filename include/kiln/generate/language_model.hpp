@@ -14,7 +14,7 @@ struct model_plan;
 }
 
 /// What a model keeps of one sequence: keys and values of the tokens so far, or other states. Caches grow in place and
-/// double their memory when it is full, so that memory follows the tokens used.
+/// double their memory when it is full, so that memory follows the tokens used. It must not outlive its model.
 class sequence_state {
  public:
   sequence_state();

@@ -120,6 +120,7 @@ class tile_program {
   std::uint32_t add_fold(const operation& op, std::uint32_t in, value made);
   std::uint32_t add_pointwise(const operation& op, std::span<const std::uint32_t> in, value made);
   std::uint32_t full_operand(std::uint32_t v, int level);
+  void compute_integers_in_floats();
   void find_slots();
   void run_call(const call& c, const cursor& k, std::int64_t n) const;
 

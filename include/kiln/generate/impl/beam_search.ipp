@@ -19,11 +19,15 @@ bool is_better(const candidate& a, const candidate& b) {
   return a.beam != b.beam ? a.beam < b.beam : a.next < b.next;
 }
 
-// log(sum(exp(x))) of a row.
+// NaN is the worst score.
+float score(float x) { return std::isnan(x) ? -std::numeric_limits<float>::infinity() : x; }
+
+// log(sum(exp(x))) of a row; 0 where every token is barred.
 double log_sum(std::span<const float> row) {
-  const double greatest = *std::max_element(row.begin(), row.end());
-  double sum = 0;
-  for (const float x : row) sum += std::exp(x - greatest);
+  double greatest = -std::numeric_limits<double>::infinity(), sum = 0;
+  for (const float x : row) greatest = std::max<double>(greatest, score(x));
+  if (std::isinf(greatest)) return 0;
+  for (const float x : row) sum += std::exp(score(x) - greatest);
   return greatest + std::log(sum);
 }
 
@@ -49,25 +53,26 @@ void beam_search::add(std::vector<hypothesis>& to, const tokens& sequence, doubl
 
 std::vector<beam_search::choice> beam_search::step(std::span<const float> logits, std::span<const tokens> sequences) {
   const std::size_t beams = sums_.size(), vocabulary = logits.size() / beams;
-  const std::size_t wanted = std::min(2 * beams, vocabulary);
+  // so many that enough are left when some are end tokens
+  const std::size_t wanted = std::min((1 + std::max<std::size_t>(1, ends_.size())) * beams, vocabulary);
   std::vector<candidate> all;
   std::vector<token> order(vocabulary);
   for (std::size_t b = 0; b < beams; ++b) {
     const auto row = logits.subspan(b * vocabulary, vocabulary);
     std::iota(order.begin(), order.end(), 0);
     const auto better = [&](token x, token y) {
-      const float p = row[static_cast<std::size_t>(x)], q = row[static_cast<std::size_t>(y)];
+      const float p = score(row[static_cast<std::size_t>(x)]), q = score(row[static_cast<std::size_t>(y)]);
       return p != q ? p > q : x < y;
     };
     std::nth_element(order.begin(), order.begin() + static_cast<std::ptrdiff_t>(wanted - 1), order.end(), better);
     const double base = sums_[b] - log_sum(row);
     for (std::size_t k = 0; k < wanted; ++k)
-      all.push_back({base + row[static_cast<std::size_t>(order[k])], b, order[k]});
+      all.push_back({base + score(row[static_cast<std::size_t>(order[k])]), b, order[k]});
   }
   std::sort(all.begin(), all.end(), is_better);
   std::vector<choice> chosen;
   std::vector<double> sums;
-  for (std::size_t rank = 0; rank < all.size() && rank < 2 * beams && chosen.size() < beams; ++rank) {
+  for (std::size_t rank = 0; rank < all.size() && chosen.size() < beams; ++rank) {
     const candidate& c = all[rank];
     if (is_end(c.next)) {
       if (rank < beams) add(ended_, sequences[c.beam], c.sum);
@@ -82,7 +87,7 @@ std::vector<beam_search::choice> beam_search::step(std::span<const float> logits
     sums.push_back(-std::numeric_limits<double>::infinity());
   }
   if (ended_.size() == beams)
-    done_ = options_.early_stopping || ended_.back().score >= ranked(sums[0], sequences[chosen[0].from].size() + 1);
+    done_ = options_.early_stopping || ended_.back().score >= ranked(all[0].sum, sequences[0].size());
   sums_ = std::move(sums);
   return chosen;
 }

@@ -140,6 +140,7 @@ void read_session(object& o, session_options& to) {
     o.take(key);
     if (key == "provider_options") {
       if (!value.is_array()) refuse(o.where(key), std::string("expected a list, found ") + kind_of(value));
+      if (value.size() > 1) refuse(o.where(key), "expected one provider, found " + std::to_string(value.size()));
       to.providers.clear();
       for (std::size_t k = 0; k < value.size(); ++k)
         to.providers.push_back(read_provider(value[k], o.where(key) + "[" + std::to_string(k) + "]"));

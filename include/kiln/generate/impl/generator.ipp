@@ -11,6 +11,11 @@ namespace kiln::language {
 
 namespace {
 
+// The length from which a model turns keys by other angles (long rope): its caches are of no use from there on.
+std::size_t long_rope_border(std::string_view type) {
+  return type == "phi3" || type == "phimoe" ? 4097 : type == "phi3small" ? 8193 : 0;
+}
+
 [[noreturn]] void refuse(const std::string& what) { throw error(errc::invalid_argument, what); }
 
 }  // namespace
@@ -26,6 +31,7 @@ struct generator::parts {
   search_options options;
   tokens ends;
   token padding = 0;
+  std::size_t border = 0;
   workspace memory;
   sampler draw;
   std::vector<row> rows;
@@ -46,6 +52,7 @@ struct generator::parts {
         std::any_of(ends.begin(), ends.end(), [&](token t) { return t < 0 || t >= n; }))
       refuse("an end token is outside the vocabulary of " + std::to_string(n));
     padding = c.pad_token_id.value_or(ends.empty() ? 0 : ends.front());
+    border = long_rope_border(c.type);
     rows.resize(static_cast<std::size_t>(options.batch_size * options.num_beams));
     for (row& r : rows) r.state = model->new_state();
     restart_beams();
@@ -69,6 +76,8 @@ struct generator::parts {
   // Runs what has not been run of a row.
   void feed(std::size_t k) {
     row& r = rows[k];
+    if (border != 0 && static_cast<std::size_t>(r.state.length()) < border && r.real.size() >= border)
+      r.state.truncate(0);
     auto left = std::span<const token>(r.real).subspan(static_cast<std::size_t>(r.state.length()));
     const std::size_t piece = options.chunk_size ? static_cast<std::size_t>(*options.chunk_size) : left.size();
     while (!left.empty()) {
@@ -99,23 +108,31 @@ struct generator::parts {
     if (now + longest > most)
       refuse("input_ids size (" + std::to_string(longest) + ") + current sequence length (" + std::to_string(now) +
              ") exceeds max length (" + std::to_string(most) + ")");
-    for (std::size_t b = 0; b < batch(); ++b) append_prompt(b, lists[b], longest);
+    for (std::size_t b = 0; b < batch(); ++b) check_prompt(b, lists[b]);
+    best.clear();
     scored = false;
+    for (std::size_t b = 0; b < batch(); ++b) append_prompt(b, lists[b], longest);
     score_prompts();
   }
-  void append_prompt(std::size_t b, const tokens& list, std::size_t longest) {
+  // side by side, padding fills up a sequence; alone, every token means what it says
+  bool is_padding(token t) const { return batch() > 1 && t == padding; }
+  void check_prompt(std::size_t b, const tokens& list) const {
     for (const token t : list)
       if (t < 0 || t >= model->vocabulary_size())
         refuse("token " + std::to_string(t) + " is outside the vocabulary of " +
                std::to_string(model->vocabulary_size()));
-    row& r = rows[b * width()];
-    r.ended = false;
-    r.seen.insert(r.seen.end(), list.begin(), list.end());
-    r.seen.resize(r.seen.size() + longest - list.size(), padding);
-    // side by side, padding fills up a sequence; alone, every token means what it says
-    for (const token t : list)
-      if (batch() == 1 || t != padding) r.real.push_back(t);
-    if (r.real.empty()) refuse("sequence " + std::to_string(b) + " is empty, or padding alone");
+    if (std::all_of(list.begin(), list.end(), [&](token t) { return is_padding(t); }))
+      refuse("sequence " + std::to_string(b) + " is empty, or padding alone");
+  }
+  void append_prompt(std::size_t b, const tokens& list, std::size_t longest) {
+    for (std::size_t k = b * width(); k < (b + 1) * width(); ++k) {
+      row& r = rows[k];
+      r.ended = false;
+      r.seen.insert(r.seen.end(), list.begin(), list.end());
+      r.seen.resize(r.seen.size() + longest - list.size(), padding);
+      for (const token t : list)
+        if (!is_padding(t)) r.real.push_back(t);
+    }
   }
   // Beams share their prompt: it is run once.
   void score_prompts() {
@@ -124,8 +141,6 @@ struct generator::parts {
       const std::size_t first = b * width();
       feed(first);
       for (std::size_t k = first + 1; k < first + width(); ++k) {
-        rows[k].seen = rows[first].seen;
-        rows[k].real = rows[first].real;
         rows[k].state = rows[first].state.clone();
         std::copy_n(scores_of(first).begin(), vocabulary(), scores_of(k).begin());
       }
@@ -133,12 +148,15 @@ struct generator::parts {
     scored = true;
   }
   void choose() {
-    for (std::size_t k = 0; k < rows.size(); ++k) {
-      if (rows[k].ended) continue;
-      if (rule) rule(k, rows[k].seen, scores_of(k));
-      apply_rules(scores_of(k), rows[k].seen, ends, options);
-    }
+    const auto for_each_open = [&](auto&& f) {
+      for (std::size_t k = 0; k < rows.size(); ++k)
+        if (!rows[k].ended) f(k);
+    };
+    // a rule may throw: what is not the same when it is done twice comes after all of them
+    if (rule) for_each_open([&](std::size_t k) { rule(k, rows[k].seen, scores_of(k)); });
+    for_each_open([&](std::size_t k) { apply_rules(scores_of(k), rows[k].seen, ends, options); });
     next.assign(rows.size(), padding);
+    best.clear();
     beams.empty() ? choose_tokens() : choose_beams();
     scored = false;
   }
@@ -186,7 +204,7 @@ struct generator::parts {
     std::move(fresh.begin(), fresh.end(), own.begin());
   }
   void find_best() {
-    best.clear();
+    if (!best.empty()) return;
     for (std::size_t b = 0; b < beams.size(); ++b) {
       std::vector<tokens> open;
       for (std::size_t k = 0; k < width(); ++k) open.push_back(rows[b * width() + k].seen);
@@ -221,7 +239,6 @@ void generator::append_sequences(std::span<const tokens> sequences) { parts_->ap
 bool generator::is_done() const {
   const parts& p = *parts_;
   if (p.length() >= static_cast<std::size_t>(p.options.max_length)) return true;
-  if (p.scored) return false;
   return std::all_of(p.rows.begin(), p.rows.end(), [](const parts::row& r) { return r.ended; });
 }
 void generator::generate_next_token() {
@@ -262,8 +279,8 @@ void generator::set_logits(const argument& scores) {
   std::copy(values.begin(), values.end(), p.scores.begin());
 }
 argument generator::output(std::string_view name) const {
-  if (parts_->rows.size() == 1 && name == parts_->model->settings().decoder.outputs.logits && parts_->scored)
-    return argument::of<float>({1, 1, parts_->vocabulary()}, parts_->scores);
+  if (name == parts_->model->settings().decoder.outputs.logits && parts_->scored)
+    return argument::of<float>({parts_->rows.size(), 1, parts_->vocabulary()}, parts_->scores);
   if (const argument* a = parts_->rows[0].state.output(name); a && *a) return a->copy();
   throw error(errc::not_found, "the model's last run has no output '" + std::string(name) + "'");
 }
@@ -274,14 +291,16 @@ void generator::rewind_to(std::size_t length) {
            std::to_string(p.length()) + ")");
   if (length > 0 && !p.beams.empty()) refuse("RewindToLength is not supported with beams, but to 0");
   if (length > 0 && p.rows.size() > 1) refuse("RewindToLength must be called with new_length=0 when batch_size > 1");
+  if (length == p.length() && p.scored && !p.rows[0].ended) return;
+  // the last token is run again, so that its logits are there
+  const auto kept = static_cast<std::int64_t>(length == 0 ? 0 : length - 1);
+  for (parts::row& r : p.rows) r.state.truncate(std::min(kept, r.state.length()));
   for (parts::row& r : p.rows) {
     r.seen.resize(std::min(length, r.seen.size()));
     r.real.resize(std::min(length, r.real.size()));
-    // the last token is run again, so that its logits are there
-    const auto kept = static_cast<std::int64_t>(length == 0 ? 0 : length - 1);
-    r.state.truncate(std::min(kept, r.state.length()));
     r.ended = false;
   }
+  p.best.clear();
   if (length == 0) p.restart_beams();
   p.scored = false;
   p.next.clear();

@@ -215,7 +215,10 @@ void language_model::run(sequence_state& state, workspace& w, std::span<const to
   for (std::size_t k = 0; k < plan.caches.size(); ++k)
     if (const detail::cache_slot& c = plan.caches[k]; !c.in_place) m.caches[k] = m.out[c.output];
   m.length = total;
-  if (!straight) copy_logits(m.out[plan.logits], rows, logits);
+  if (!straight)
+    copy_logits(m.out[plan.logits], rows, logits);
+  else
+    m.out[plan.logits] = argument();  // the memory is the caller's
 }
 
 }  // namespace kiln::language

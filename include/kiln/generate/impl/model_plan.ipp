@@ -103,7 +103,7 @@ class described_inputs {
       else if (declared.value >= 0)
         lens.push_back(declared.value);
       else
-        lens.push_back(configured(v, d, along));
+        lens.push_back(configured(v, d, along, grows));
       if (grows && d == along && declared.value >= 0)
         throw error(errc::unsupported, "the cache '" + v.name + "' has a fixed length of " +
                                            std::to_string(declared.value) + "; export it with a symbolic one");
@@ -111,11 +111,11 @@ class described_inputs {
     options.shapes.emplace_back(v.name, std::move(lens));
   }
   // An open extent of a cache that the configuration tells.
-  std::int64_t configured(const onnx::value_info& v, std::size_t d, std::size_t along) {
+  std::int64_t configured(const onnx::value_info& v, std::size_t d, std::size_t along, bool grows) {
     const auto& n = c_.decoder;
     const auto heads = n.num_key_value_heads ? n.num_key_value_heads : n.num_attention_heads;
     const auto& found = d + 1 == along ? heads : n.head_size;
-    if (!found)
+    if (!found || !grows)
       throw error(errc::malformed, "the cache '" + v.name + "' has an open extent on axis " + std::to_string(d) +
                                        ", and genai_config.json has neither num_key_value_heads nor head_size for it");
     return *found;
@@ -184,6 +184,7 @@ std::unique_ptr<const model_plan> make_plan(const config& c, const target& t, co
   bool in_place = false;
   auto plan = std::make_unique<model_plan>(compile_in_place(model, t, std::move(options), known.states, in_place));
   plan->settings = c;
+  plan->settings.model_data.clear();  // the program has what it needs
   const auto ins = plan->exe.inputs(), outs = plan->exe.outputs();
   plan->logits = index_of(outs, c.decoder.outputs.logits, "output");
   const dimension vocabulary = outs[plan->logits].type.lens.back();

@@ -110,7 +110,19 @@ bool get_flag(const search_options& from, std::string_view name) {
   return from.*r.flag;
 }
 
+namespace {
+
+// Fields may have been set without their names.
+void check_bounds(const search_options& options) {
+  search_options checked;
+  for (const row& r : rows)
+    if (!r.flag) set_number(checked, r.name, get_number(options, r.name));
+}
+
+}  // namespace
+
 void check(search_options& options, std::int64_t context_length, std::int64_t vocabulary_size) {
+  check_bounds(options);
   if (options.max_length == 0) options.max_length = context_length;
   const auto fault = [](const std::string& what) { throw error(errc::invalid_argument, what); };
   if (options.max_length > context_length)

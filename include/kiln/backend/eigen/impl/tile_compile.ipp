@@ -17,6 +17,7 @@ std::size_t width_of(dtype t) { return size_of(compute_dtype(t)); }
 
 tile_program::tile_program(const module_graph& body) {
   compile(body);
+  compute_integers_in_floats();
   find_slots();
   blocks_ = block_program::make(*this);
 }

@@ -130,6 +130,7 @@ template <class ShapeAt> void planned_program::bind_sizes(run_memory& w, std::si
   if (same) return;
   const bool again = w.owner == id_;
   w.owner = 0;  // until everything below has succeeded
+  w.before.reserve(plan_.sizes.size());
   w.before.clear();
   if (again) w.before = w.sizes;
   w.bound.clear();
@@ -140,8 +141,7 @@ template <class ShapeAt> void planned_program::bind_sizes(run_memory& w, std::si
   make_tensors(plan_, w);
   prepare_kernels(w);
   if (!again || where_ || !fits_placement(plan_, w) || !fits_scratch(w)) {
-    choose_groups(w);
-    place_arena(plan_, w, pool_.size());
+    place(w, again && !where_);
     bind_arena(w);
   }
   bind_constants(w);
@@ -181,6 +181,15 @@ void planned_program::bind_arena(run_memory& w) const {
       w.bases[s] = w.arena.data() + w.offsets[s];
 }
 
+// Room to grow, where the arena has it or must be enlarged anyway.
+void planned_program::place(run_memory& w, bool again) const {
+  const auto try_with = [&](bool spare) {
+    choose_groups(w, spare);
+    place_arena(plan_, w, pool_.size(), spare);
+    return w.needed <= w.arena.size();
+  };
+  if (!try_with(again) && again && !try_with(false)) try_with(true);
+}
 std::size_t planned_program::scratch_of(const run_memory& w, const step& s) const {
   return aligned(s.run->scratch_bytes(inputs_of(w, s), outputs_of(w, s), pool_.size()));
 }
@@ -194,11 +203,11 @@ bool planned_program::fits_scratch(const run_memory& w) const {
   return true;
 }
 
-void planned_program::choose_groups(run_memory& w) const {
+void planned_program::choose_groups(run_memory& w, bool spare) const {
   w.scratch.clear();
   for (const step& s : plan_.steps) {
     const std::size_t n = scratch_of(w, s);
-    w.scratch.push_back(!w.before.empty() && has_changed(w, s) ? aligned(n + n / 8) : n);
+    w.scratch.push_back(spare && has_changed(w, s) ? aligned(n + n / 8) : n);
   }
   detail::choose_groups(plan_, w.tensors, w.sizes, w.scratch, pool_.size(), w.beside);
 }

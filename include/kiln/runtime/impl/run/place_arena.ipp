@@ -51,12 +51,12 @@ bool fits_placement(const plan& p, const run_memory& w) {
   return used >= all / 2;
 }
 
-void place_arena(const plan& p, run_memory& w, unsigned threads) {
+void place_arena(const plan& p, run_memory& w, unsigned threads, bool spare) {
   w.room.assign(p.buffers.size(), 0);
   for (std::size_t b = 0; b < p.buffers.size(); ++b) {
     if (!is_placed(p.buffers[b])) continue;
     const std::size_t n = bytes_of(p.buffers[b], w);
-    const bool varies = !w.before.empty() && w.before[p.buffers[b].bytes_slot] != w.sizes[p.buffers[b].bytes_slot];
+    const bool varies = spare && w.before[p.buffers[b].bytes_slot] != w.sizes[p.buffers[b].bytes_slot];
     w.room[b] = varies ? aligned(n + n / 8) : n;
   }
   w.offsets.assign(p.buffers.size(), 0);

@@ -18,8 +18,9 @@ class planned_program : public runner {
   void begin_run(run_memory& w, std::span<const argument> inputs, std::span<argument> outputs) const;
   /// Evaluates sizes where none depends on a symbol: they are known before any run. False where some do.
   bool bind_known_sizes(run_memory& w, const program& optimized) const;
-  /// Which steps run side by side, and what scratch memory each step takes.
-  void choose_groups(run_memory& w) const;
+  /// Which steps run side by side, and what scratch memory each step has; with `spare`, an eighth more than it takes
+  /// where its operands differ from those before.
+  void choose_groups(run_memory& w, bool spare = false) const;
   /// Gives the constants their memory, and writes those whose numbers depend on sizes; the arena has its memory.
   virtual void bind_constants(run_memory& w) const = 0;
   /// Makes kernels ready for the sizes in `w`.
@@ -46,6 +47,7 @@ class planned_program : public runner {
  private:
   template <class ShapeAt> void bind_sizes(run_memory& w, std::size_t count, ShapeAt given) const;
   template <class ShapeAt> void evaluate_sizes(run_memory& w, ShapeAt given) const;
+  void place(run_memory& w, bool again) const;
   void bind_arena(run_memory& w) const;
   std::size_t scratch_of(const run_memory& w, const step& s) const;
   bool has_changed(const run_memory& w, const step& s) const;  ///< whether a tensor of the step was made again
@@ -60,8 +62,8 @@ class planned_program : public runner {
 };
 
 /// Chooses offsets of the arena's buffers and of scratch memory by liveness, for the sizes in `w` and that many
-/// threads. Buffers whose size differs from that in `w.before` get an eighth more.
-void place_arena(const plan& p, run_memory& w, unsigned threads);
+/// threads. With `spare`, buffers whose size differs from that in `w.before` get an eighth more.
+void place_arena(const plan& p, run_memory& w, unsigned threads, bool spare);
 /// Whether the sizes in `w` fit the placement made for others, and leave not more than half of it unused.
 bool fits_placement(const plan& p, const run_memory& w);
 

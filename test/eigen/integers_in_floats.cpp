@@ -1,0 +1,71 @@
+// Integers on the way from bytes to floats are computed as floats where these hold them exactly: the same bits.
+#include "runtime/compare.hpp"
+
+namespace kiln::testing {
+namespace {
+
+void expect_same_bits(const std::function<void(builder&)>& make, const std::vector<argument>& inputs) {
+  builder b;
+  make(b);
+  const program p = b.finish();
+  const auto found = compile(p, eigen_target(), plain_options()).run(inputs);
+  const auto wanted = compile(p, reference_target(), plain_options()).run(inputs);
+  for (std::size_t k = 0; k < wanted.size(); ++k) {
+    ASSERT_EQ(found[k].get_shape(), wanted[k].get_shape());
+    const auto bytes = static_cast<std::size_t>(wanted[k].get_shape().bytes().value());
+    EXPECT_EQ(std::memcmp(found[k].data(), wanted[k].data(), bytes), 0) << "result " << k;
+  }
+}
+argument bytes(dtype t, std::int64_t count, unsigned seed) {
+  return random_argument({t, {3, count}}, seed, t == dtype::u8 ? 0 : -128, t == dtype::u8 ? 256 : 128);
+}
+value number(builder& b, dtype t, double x) { return b.scalar(t, x); }
+
+TEST(integers_in_floats, sums_of_bytes_have_the_same_bits) {
+  for (const dtype t : {dtype::u8, dtype::i8})
+    for (const std::int64_t count : {1, 31, 257, 5000})
+      expect_same_bits(
+          [&](builder& b) {
+            const value x = b.input("x", t, {3, count}), y = b.input("y", t, {3, count});
+            const auto real = [&](value v, double zero, double scale) {
+              return (v.convert(dtype::i32) - number(b, dtype::i32, zero)).convert(dtype::f32) *
+                     number(b, dtype::f32, scale);
+            };
+            const value sum = real(x, 17, 0.02) + real(y, -9, 0.031);
+            b.output(sum, "sum");
+            const value whole = b.add(op::round{}, sum * number(b, dtype::f32, 19));
+            b.output(whole.max(number(b, dtype::f32, 0)).min(number(b, dtype::f32, 127)).convert(t), "numbers");
+            // integers of two operands, wider ones, and one that is zero by itself
+            b.output((x.convert(dtype::i32) - y.convert(dtype::i32)).convert(dtype::f32) * number(b, dtype::f32, 0.3),
+                     "difference");
+            b.output((x.convert(dtype::i64) + number(b, dtype::i64, 1000000)).convert(dtype::f32), "shifted");
+            const value none = x.convert(dtype::i32) - x.convert(dtype::i32);
+            b.output(number(b, dtype::f32, 1) / none.convert(dtype::f32), "infinite");
+          },
+          {bytes(t, count, 1), bytes(t, count, 2)});
+}
+
+TEST(integers_in_floats, what_floats_cannot_hold_stays_an_integer) {
+  expect_same_bits(
+      [](builder& b) {
+        const value x = b.input("x", dtype::u8, {3, 300}).convert(dtype::i32);
+        const value large = x + number(b, dtype::i32, 1 << 24);
+        b.output((large - number(b, dtype::i32, 1 << 24)).convert(dtype::f32) * number(b, dtype::f32, 0.3), "back");
+        b.output((x * number(b, dtype::i32, -3)).convert(dtype::f32), "times");
+      },
+      {bytes(dtype::u8, 300, 3)});
+}
+
+TEST(integers_in_floats, integers_that_others_read_stay_integers) {
+  expect_same_bits(
+      [](builder& b) {
+        const value x = b.input("x", dtype::i8, {3, 300}).convert(dtype::i32) + number(b, dtype::i32, 5);
+        b.output(x, "x");
+        b.output(x.convert(dtype::f32) * number(b, dtype::f32, 0.3), "scaled");
+        b.output((x * x).convert(dtype::f32), "square");
+      },
+      {bytes(dtype::i8, 300, 4)});
+}
+
+}  // namespace
+}  // namespace kiln::testing
