@@ -1,0 +1,69 @@
+#pragma once
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string_view>
+
+#include "kiln/text/guidance/vocabulary.hpp"
+
+namespace kiln::language {
+
+namespace guidance {
+struct automaton;
+class machine;
+struct lazy_states;
+}  // namespace guidance
+
+/// Says which tokens may follow, so that the finished text belongs to a language. A copy continues on its own, such as
+/// from where a sequence forks or is rewound to. One thread at a time for a guide; its copies, which share what was
+/// computed, may be in other threads.
+class guide {
+ public:
+  /// Texts that a regular expression matches as a whole.
+  ///
+  /// The syntax is what Python's `re` and Rust's `regex` share, with the meaning of Python's for texts: literals,
+  /// escapes
+  /// (`\n`, `\x41`, `\u00e9`, `\.`), `.`, classes with ranges, `\d \w \s` and their negations by Unicode, groups with
+  /// or without a name, `|`, `* + ? {n} {n,} {n,m}` (lazy ones match the same texts), `^` and `$` at the ends. Throws
+  /// `error` with the position in characters: `malformed`, `unsupported`, `limit`.
+  static guide regex(const guide_vocabulary& v, std::string_view pattern);
+
+  /// JSON texts of values that a schema (https://json-schema.org, 2020-12) allows.
+  ///
+  /// Keywords: `type`, `properties`, `required`, `additionalProperties`, `items`, `prefixItems`, `minItems`,
+  /// `maxItems`, `enum`, `const`, `anyOf`, `oneOf` (of alternatives that types or constants tell apart), `$ref` within
+  /// the document, `minLength`, `maxLength`, `pattern`, and annotations. Properties come in their order, others after
+  /// them. Strings escape what they must and nothing else; exponents have at most two digits. Around `{ } [ ] ,` there
+  /// may be one space, or a line's end and up to 40 spaces; after `:` a space; nothing before and after the value.
+  /// Throws `error` with the keyword and its place: `malformed`, `unsupported`, `not_found`, `limit`.
+  static guide json_schema(const guide_vocabulary& v, std::string_view schema);
+
+  /// Sets bit `id % 32` of word `id / 32` where the token may follow, and clears the others: tokens whose bytes some
+  /// text of the language continues with, and end tokens exactly where the text is one. After an end token, end tokens.
+  /// A vocabulary that lacks bytes may leave none. Throws `error`: `invalid_argument` where words are missing, `limit`
+  /// for texts that can be read in more than 100000 ways.
+  void mask(std::span<std::uint32_t> bits) const;
+  /// Appends a token. Throws `error` (`invalid_argument`) for one that the mask bars; the guide is then as before.
+  void advance(token id);
+  /// Appends a token where the mask allows it, and says whether it did.
+  bool try_advance(token id) { return append(id).empty(); }
+  /// Whether the text so far belongs to the language.
+  bool is_accepting() const;
+  /// Whether an end token was appended.
+  bool is_finished() const { return finished_; }
+  /// Tokens of its vocabulary, and so bits of a mask.
+  std::size_t vocabulary_size() const;
+  /// Back to the empty text.
+  void reset();
+
+ private:
+  guide(const guide_vocabulary& v, guidance::automaton language);
+  std::string_view append(token id);  // why not; empty where it did
+
+  std::shared_ptr<guidance::machine> machine_;
+  std::shared_ptr<guidance::lazy_states> states_;
+  std::int32_t state_ = 0;
+  bool finished_ = false;
+};
+
+}  // namespace kiln::language

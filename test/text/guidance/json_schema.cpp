@@ -1,0 +1,217 @@
+#include <gmock/gmock.h>
+
+#include "kiln/core/error.hpp"
+#include "text/guidance/vocabularies.hpp"
+
+namespace {
+
+using namespace kiln::language;
+using testing::HasSubstr;
+
+const guide_vocabulary& bytes() {
+  static const guide_vocabulary v(byte_complete_texts(257), {0});
+  return v;
+}
+
+// Reads a text byte by byte.
+class schema {
+ public:
+  explicit schema(std::string_view text) : guide_(guide::json_schema(bytes(), text)) {}
+
+  bool operator()(std::string_view text) const {
+    guide g = guide_;
+    for (const char c : text) {
+      const token id = static_cast<token>(static_cast<unsigned char>(c)) + 1;
+      if (!allows(mask_of(g, bytes().size()), id)) return false;
+      g.advance(id);
+    }
+    EXPECT_EQ(g.is_accepting(), allows(mask_of(g, bytes().size()), 0));
+    return g.is_accepting();
+  }
+
+ private:
+  guide guide_;
+};
+
+std::string message_of(std::string_view text) {
+  try {
+    guide::json_schema(bytes(), text);
+  } catch (const kiln::error& e) {
+    return e.what();
+  }
+  return "no error";
+}
+
+TEST(json_schema, objects_have_their_properties_in_order) {
+  const schema s(R"({"type": "object", "properties": {"a": {"type": "integer"}, "b": {"type": "null"}, "c": true},
+                     "required": ["b"], "additionalProperties": false})");
+  EXPECT_TRUE(s(R"({"a":1,"b":null,"c":[]})"));
+  EXPECT_TRUE(s("{ \"a\": -10, \"b\": null }"));
+  EXPECT_TRUE(s("{\n  \"b\": null,\n  \"c\": {\"a\": 1e5}\n}"));
+  EXPECT_FALSE(s(R"({"b":null,"a":1})"));
+  EXPECT_FALSE(s(R"({"a":1})"));
+  EXPECT_FALSE(s(R"({"b":null,"d":1})"));
+  EXPECT_FALSE(s(R"({"b":null,})"));
+  EXPECT_FALSE(s(R"({,"b":null})"));
+  EXPECT_FALSE(s(R"({"b":null "c":1})"));
+  EXPECT_FALSE(s("{}"));
+  EXPECT_FALSE(s("  {\"b\":null}"));
+  EXPECT_FALSE(s("{  \"b\":null}"));
+}
+
+TEST(json_schema, other_properties_have_other_names) {
+  const schema s(R"({"type": "object", "properties": {"ab": {"type": "null"}, "é\"": {"type": "null"}},
+                     "required": ["z"], "additionalProperties": {"type": "integer"}})");
+  EXPECT_TRUE(s(R"({"ab":null,"é\"":null,"z":1})"));
+  EXPECT_TRUE(s(R"({"z":1,"a":2,"abc":3,"é":4,"":5,"\"":6})"));
+  EXPECT_FALSE(s(R"({"z":1,"ab":2})"));
+  EXPECT_FALSE(s(R"({"z":1,"é\"":2})"));
+  EXPECT_FALSE(s(R"({"z":1,"\u0061b":2})"));  // "ab" in another spelling
+  EXPECT_FALSE(s(R"({"z":1,"z":2})"));
+  EXPECT_FALSE(s(R"({"y":1})"));
+  EXPECT_FALSE(s(R"({"z":1,"y":null})"));
+  const schema empty(R"({"type": "object", "additionalProperties": false})");
+  EXPECT_TRUE(empty("{}"));
+  EXPECT_TRUE(empty("{ }"));
+  EXPECT_FALSE(empty(R"({"a":1})"));
+}
+
+TEST(json_schema, arrays_have_first_elements_and_lengths) {
+  const schema s(
+      R"({"type": "array", "prefixItems": [{"type": "null"}, {"type": "boolean"}], "items": {"type": "integer"},
+                     "minItems": 1, "maxItems": 3})");
+  EXPECT_TRUE(s("[null]"));
+  EXPECT_TRUE(s("[ null, true, 3 ]"));
+  EXPECT_FALSE(s("[]"));
+  EXPECT_FALSE(s("[true]"));
+  EXPECT_FALSE(s("[null,1]"));
+  EXPECT_FALSE(s("[null,true,3,4]"));
+  EXPECT_FALSE(s("[null,]"));
+  const schema open(R"({"type": "array", "prefixItems": [true], "items": {"type": "integer"}, "minItems": 2})");
+  EXPECT_FALSE(open("[[]]"));
+  EXPECT_TRUE(open("[[],1]"));
+  EXPECT_TRUE(open("[[{}],1,2,3,4,5]"));
+  EXPECT_FALSE(open("[1,2,{}]"));
+  const schema none(R"({"type": "array", "items": false})");
+  EXPECT_TRUE(none("[]"));
+  EXPECT_FALSE(none("[1]"));
+  EXPECT_FALSE(schema(R"({"type": "array", "maxItems": 0})")("[1]"));
+}
+
+TEST(json_schema, strings_have_lengths_in_characters_and_patterns) {
+  const schema s(R"({"type": "string", "minLength": 1, "maxLength": 2})");
+  EXPECT_TRUE(s(R"("é😀")"));
+  EXPECT_TRUE(s(R"("\n\"")"));
+  EXPECT_TRUE(s(R"("\u001f")"));
+  EXPECT_FALSE(s(R"("")"));
+  EXPECT_FALSE(s(R"("abc")"));
+  EXPECT_FALSE(s("\"\n\""));
+  EXPECT_FALSE(s(R"("\q")"));
+  const schema p(R"({"type": "string", "pattern": "b+|^c[\"\\n]$"})");
+  EXPECT_TRUE(p(R"("abbd")"));
+  EXPECT_TRUE(p(R"("c\"")"));
+  EXPECT_TRUE(p(R"("c\n")"));
+  EXPECT_FALSE(p(R"("ac\"")"));
+  EXPECT_FALSE(p(R"("c\"d")"));
+  // What ECMA-262 and Python both take.
+  const schema classes(R"({"type": "string", "pattern": "^\\d\\w\\s\\D\\W\\S.$"})");
+  EXPECT_FALSE(classes(R"("1a -é💩b")"));
+  EXPECT_TRUE(classes(R"("1a --💩b")"));
+  EXPECT_FALSE(classes(R"("٣a --xb")"));
+  EXPECT_FALSE(classes(R"("1é --xb")"));
+  EXPECT_FALSE(classes(R"("1a ٣-xb")"));
+  EXPECT_FALSE(classes(R"("1a --x\r")"));
+  const schema others(R"({"type": "string", "pattern": "^[^\\d][^\\W]$"})");
+  EXPECT_TRUE(others(R"("aa")"));
+  EXPECT_FALSE(others(R"("٣a")"));
+  EXPECT_FALSE(others(R"("aé")"));
+}
+
+TEST(json_schema, numbers_are_jsons) {
+  const schema number(R"({"type": "number"})"), integer(R"({"type": "integer"})");
+  for (const char* text : {"0", "-0", "12", "1.50", "-0.1e-7", "1E+22"}) EXPECT_TRUE(number(text)) << text;
+  for (const char* text : {"01", "1.", ".5", "+1", "1e", "-", "1e400", "NaN"}) EXPECT_FALSE(number(text)) << text;
+  EXPECT_TRUE(integer("-123456789012345678901234567890"));
+  EXPECT_FALSE(integer("1.0"));
+}
+
+TEST(json_schema, constants_alternatives_and_types) {
+  const schema s(R"({"enum": ["a\"", 1, null, {"b": [1, 2]}], "type": ["string", "object", "integer"]})");
+  EXPECT_TRUE(s(R"("a\"")"));
+  EXPECT_TRUE(s("1"));
+  EXPECT_TRUE(s(R"({"b":[1,2]})"));
+  EXPECT_FALSE(s("null"));
+  EXPECT_FALSE(s("11"));
+  const schema any(
+      R"({"anyOf": [{"const": 5}, {"type": ["boolean", "null"]}, {"type": "array", "items": {"const": "x"}}]})");
+  for (const char* text : {"5", "true", "null", "[]", R"(["x", "x"])"}) EXPECT_TRUE(any(text)) << text;
+  for (const char* text : {"6", "\"x\"", R"(["y"])"}) EXPECT_FALSE(any(text)) << text;
+  // Keywords of a type say nothing about other types.
+  const schema mixed(R"({"maxLength": 1, "maxItems": 1})");
+  for (const char* text : {"\"a\"", "[1]", "123", "{\"long\":[1]}"}) EXPECT_TRUE(mixed(text)) << text;
+  for (const char* text : {"\"ab\"", "[1,2]"}) EXPECT_FALSE(mixed(text)) << text;
+}
+
+TEST(json_schema, references_nest) {
+  const schema s(R"({"$ref": "#/$defs/list", "$defs": {"list": {"type": "object", "properties": {
+      "head": {"type": "integer"}, "tail": {"anyOf": [{"$ref": "#/$defs/list"}, {"type": "null"}]}},
+      "required": ["head", "tail"], "additionalProperties": false}}})");
+  std::string text = "null";
+  for (int k = 0; k < 200; ++k) {
+    text = R"({"head":1,"tail":)" + text + "}";
+    if (k % 50 == 0) {
+      EXPECT_TRUE(s(text));
+    }
+  }
+  EXPECT_FALSE(s(text.substr(0, text.size() - 1)));
+  EXPECT_FALSE(s(text + "}"));
+  EXPECT_TRUE(schema(R"({"type": "array", "items": {"$ref": "#"}})")("[[],[[]]]"));
+}
+
+TEST(json_schema, alternatives_of_one_of_are_apart) {
+  EXPECT_EQ(message_of(R"({"oneOf": [{"type": "integer"}, {"type": "string"}, {"const": 1.5}]})"), "no error");
+  EXPECT_EQ(message_of(R"({"oneOf": [{"properties": {"k": {"const": 1}}, "required": ["k"], "type": "object"},
+                                     {"properties": {"k": {"const": 2}}, "required": ["k"], "type": "object"}]})"),
+            "no error");
+  for (
+      const char* list :
+      {R"([{"type": "integer"}, {"type": "number"}])", R"([{"const": 1}, {"type": "number"}])",
+       R"([{"enum": [1, 2]}, {"enum": [2, 3]}])", R"([{"const": 1.0}, {"type": "integer"}])",
+       R"([true, {"type": "null"}])",
+       R"([{"properties": {"k": {"const": 1}}, "type": "object"}, {"properties": {"k": {"const": 2}}, "type": "object"}])"})
+    EXPECT_THAT(message_of(std::string("{\"oneOf\": ") + list + "}"),
+                HasSubstr("#/oneOf: expected alternatives of different types or constants, found that 0 and 1"))
+        << list;
+}
+
+TEST(json_schema, errors_name_keyword_and_place) {
+  EXPECT_THAT(message_of(R"({"properties": {"a": {"type": "integer", "minimum": 1}}})"),
+              HasSubstr("#/properties/a: \"minimum\" is not supported"));
+  EXPECT_THAT(message_of(R"({"items": {"anyOf": [{"not": {}}]}})"),
+              HasSubstr("#/items/anyOf/0: \"not\" is not supported"));
+  EXPECT_THAT(message_of(R"({"anyOf": [true], "type": "object"})"), HasSubstr("#: \"type\" is not supported here"));
+  EXPECT_THAT(message_of(R"({"additionalProperties": {"$ref": "#/$defs/x"}})"),
+              HasSubstr("#/additionalProperties: there is no \"#/$defs/x\""));
+  EXPECT_THAT(message_of(R"({"$ref": "http://x"})"), HasSubstr("#: expected a \"$ref\" that begins with #"));
+  EXPECT_THAT(message_of(R"({"$ref": "#"})"), HasSubstr("#: refers to itself"));
+  EXPECT_THAT(
+      message_of(
+          R"({"$defs": {"a": {"anyOf": [true, {"$ref": "#/$defs/b"}]}, "b": {"$ref": "#/$defs/a"}}, "$ref": "#/$defs/a"})"),
+      HasSubstr("refers to itself"));
+  EXPECT_THAT(message_of(R"({"type": "text"})"), HasSubstr("#: expected a \"type\" of JSON, found \"text\""));
+  EXPECT_THAT(message_of(R"({"minItems": -1})"),
+              HasSubstr("\"minItems\": expected an integer from 0 to 10000, found -1"));
+  EXPECT_THAT(message_of(R"({"pattern": "a", "minLength": 1})"), HasSubstr("\"pattern\" is not supported beside"));
+  EXPECT_THAT(message_of(R"({"items": {"pattern": "("}})"),
+              HasSubstr("#/items: \"pattern\": regular expression: position 1"));
+  EXPECT_THAT(message_of(R"({"required": ["a"], "type": "object", "additionalProperties": false})"),
+              HasSubstr("no text matches"));
+  EXPECT_THAT(message_of(R"({"type": "object", "properties": {"a": {"$ref": "#"}}, "required": ["a"]})"),
+              HasSubstr("no text matches"));
+  EXPECT_THAT(message_of(R"({"items": 1})"), HasSubstr("#/items: expected a schema, found 1"));
+  EXPECT_THAT(message_of("{"), HasSubstr("JSON schema: expected JSON"));
+  EXPECT_THAT(message_of("false"), HasSubstr("no text matches"));
+  EXPECT_THAT(message_of(std::string(100000, '[')), HasSubstr("at most 1000 values in each other"));
+}
+
+}  // namespace
