@@ -117,6 +117,19 @@ TEST(tokenizer, classes_say_what_is_around_a_text_where_the_file_does_not) {
   EXPECT_THAT(with(R"(, "tokenizer_class": "LlamaTokenizer")").encode("a"), ElementsAre(0));
   EXPECT_THAT(with(R"(, "tokenizer_class": "GPT2Tokenizer")").encode("a", {true}), ElementsAre(0));
   EXPECT_THAT(with(R"(, "add_eos_token": true)").encode("a", {true}), ElementsAre(0, 6));
+  EXPECT_THAT(with(R"(, "tokenizer_class": "LlamaTokenizer", "add_bos_token": false)").encode("a", {true}),
+              ElementsAre(0));
+  EXPECT_THAT(with(R"(, "tokenizer_class": "XLMRobertaTokenizer")").encode("a", {true}), ElementsAre(5, 0, 6));
+  EXPECT_THAT(
+      with(R"(, "tokenizer_class": "DebertaV2Tokenizer", "cls_token": "<t>", "sep_token": "<s>")").encode("a", {true}),
+      ElementsAre(6, 0, 5));
+  const tokenizer::files glm = {{"tokenizer_config.json", R"({"tokenizer_class": "ChatGLMTokenizer"})"},
+                                {"added_tokens.json", R"({"[gMASK]": 7, "sop": 8})"}};
+  EXPECT_THAT(from(small(), glm).encode("a", {true}), ElementsAre(7, 8, 0));
+  const tokenizer::files whisper = {
+      {"tokenizer_config.json", R"({"tokenizer_class": "WhisperTokenizer", "eos_token": "<t>"})"},
+      {"added_tokens.json", R"({"<|startoftranscript|>": 7, "<|notimestamps|>": 8})"}};
+  EXPECT_THAT(from(small(), whisper).encode("a", {true}), ElementsAre(7, 8, 0, 6));
   const tokenizer t =
       with(R"(, "chat_template": [{"name": "default", "template": "x"}, {"name": "tool", "template": "y"}])");
   EXPECT_EQ(t.special().bos, 5);

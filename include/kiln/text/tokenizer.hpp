@@ -47,7 +47,8 @@ class tokenizer {
   /// The files of a model's folder by name, for models from memory.
   using files = std::map<std::string, std::string, std::less<>>;
 
-  /// Reads `tokenizer.json`, else `vocab.json` with `merges.txt`, else `vocab.txt`; and beside them
+  /// Reads `tokenizer.json`, else `vocab.json` with `merges.txt`, else `vocab.txt`, else SentencePiece's
+  /// `tokenizer.model`, of which ids and texts are those of SentencePiece itself; and beside them
   /// `tokenizer_config.json`, `special_tokens_map.json`, `added_tokens.json`, `chat_template.jinja` and
   /// `chat_template.json` where they exist. Throws `error`: `not_found` for a folder without any of these, `malformed`
   /// and `unsupported` with the file and the key.

@@ -8,6 +8,7 @@ import pathlib
 import random
 import struct
 import sys
+import unicodedata
 
 out = pathlib.Path(sys.argv[1])
 root = pathlib.Path(__file__).resolve().parents[3]
@@ -216,6 +217,9 @@ odd = list("éüñßøİıſKﬁﬀ①²½Ⅷ…—’“”「」、。中文�
            "\u3000\u2028\x01\x07\x1b\x7f\ufffd▁Ġ<>[]")
 named = ["<s>", "</s>", "<mask>", "kiln", "<|endoftext|>", "<|im_end|>", "<tool>", "<extra_id_0>", "[MASK]", "<|user|>",
          "<0x41>", "<unk>", "▁▁▁", "I'LL", "they're", "'s"]
+# characters of early versions of Unicode: the tables of tokenizers' libraries are of several
+known = [[c for c in range(first, last + 1) if unicodedata.ucd_3_2_0.category(chr(c)) != "Cn" or c >= 0x1f300]
+         for first, last in ((0xa0, 0x2ff), (0x370, 0x52f), (0x900, 0x939), (0x1e00, 0x1eff), (0x3041, 0x9fa5), (0x1f300, 0x1f5ff))]
 lines = ["", " ", "  ", "▁", "a" * 300, "\r", "e\u0301" * 40, " a" * 200, "🙂" * 100, "中" * 150]
 while len(lines) < 10000:
     line = ""
@@ -226,7 +230,6 @@ while len(lines) < 10000:
         elif kind < .78: line += str(r.randint(0, 10 ** r.randint(1, 9)))
         elif kind < .86: line += " " * r.randint(1, 6) + r.choice(["", "\t", "\r"])
         elif kind < .92: line += r.choice(named) + r.choice(["", " "])
-        else: line += chr(r.choice([r.randint(0xa0, 0x2ff), r.randint(0x370, 0x52f), r.randint(0x900, 0x939),
-                                    r.randint(0x1e00, 0x1eff), r.randint(0x3041, 0x9fa5), r.randint(0x1f300, 0x1f5ff)]))
+        else: line += chr(r.choice(r.choice(known)))
     lines.append(line)
 (out / "lines.txt").write_bytes("".join(s + "\n" for s in lines).encode())

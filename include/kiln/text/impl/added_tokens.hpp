@@ -24,6 +24,7 @@ struct added_token {
   bool lstrip = false;       ///< takes the whitespace in front of it
   bool rstrip = false;       ///< takes the whitespace after it
   bool normalized = false;   ///< is found in the normalized text
+  bool in_text = true;       ///< is found in texts at all; SentencePiece's control symbols are not
 };
 
 /// A part of a text: a token, or text where `id` is below 0.

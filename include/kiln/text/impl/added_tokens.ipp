@@ -78,6 +78,7 @@ void added_tokens::finish(const std::vector<std::unique_ptr<normalizer>>& steps)
   std::string spare;
   for (std::size_t i = 0; i < all_.size(); ++i) {
     const added_token& t = all_[i];
+    if (!t.in_text) continue;
     (t.normalized ? changed : plain)[i] = t.content;
     if (t.normalized)
       for (const auto& step : steps) step->apply(changed[i], spare, memory);

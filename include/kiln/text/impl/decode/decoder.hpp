@@ -76,6 +76,10 @@ std::unique_ptr<decode_step> make_ctc_step(std::string pad, std::string delimite
 /// Puts a space between tokens: what tokenizers does without a decoder.
 std::unique_ptr<decode_step> make_join_step();
 
+/// Leaves out a space in front of a text: the first token's, or, `of_each`, that of each token until there is a text. A
+/// token with the text `unknown` keeps its own.
+std::unique_ptr<decode_step> make_first_space_step(bool of_each, std::string unknown);
+
 /// The characters of GPT-2's alphabet become bytes again; a token with others keeps its text.
 std::unique_ptr<decode_step> make_byte_characters_step();
 /// Byte tokens such as `<0x0A>` become bytes.

@@ -141,6 +141,22 @@ struct metaspace_rule {
   void finish(decode_sink&) {}
 };
 
+struct first_space_rule {
+  bool of_each;
+  std::string unknown;
+  bool done = false;
+
+  void put(decoded& next, decode_sink& out) {
+    if (!done && !next.is_byte && next.text.starts_with(' ') && next.text != unknown) {
+      next.text.erase(0, 1);
+      done = !of_each;
+    }
+    done = done || !next.text.empty();
+    if (!next.text.empty()) out.put(next);
+  }
+  void finish(decode_sink&) {}
+};
+
 // Leaves out up to so many of a character at both ends of the text that all tokens have become.
 struct strip_whole_rule {
   std::int32_t character;
@@ -254,6 +270,9 @@ std::unique_ptr<decode_step> make_bpe_step(std::string suffix, bool fused) {
 }
 std::unique_ptr<decode_step> make_ctc_step(std::string pad, std::string delimiter, bool cleanup, bool fused) {
   return make_rule_step(ctc_rule{std::move(pad), std::move(delimiter), cleanup, {}}, fused);
+}
+std::unique_ptr<decode_step> make_first_space_step(bool of_each, std::string unknown) {
+  return make_rule_step(first_space_rule{of_each, std::move(unknown)}, false);
 }
 std::unique_ptr<decode_step> make_join_step() { return make_rule_step(join_rule{}, false); }
 

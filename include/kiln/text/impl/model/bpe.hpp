@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -69,6 +70,8 @@ struct bpe_memory {
   std::vector<merge_table::merge> merges;
   std::vector<link> links;
   std::vector<candidate> heap;
+  std::unordered_map<token, std::pair<token, token>> halves;  // that last became an unused token
+  tokens open;
 };
 
 /// Byte-pair encoding (Sennrich et al. 2016): characters, or bytes, become tokens, and pairs of tokens one in the order
@@ -79,11 +82,17 @@ class bpe final : public model {
     bool raw_bytes = false;  ///< texts are bytes that the vocabulary spells in GPT-2's alphabet
     bool byte_fallback = false, fuse_unknown = false, ignore_merges = false;
     std::optional<std::string> unknown, continuing_prefix, end_suffix;
+    std::vector<bool> unused;  ///< tokens that come apart again in the end; empty where there are none
+  };
+  /// Two spellings that become one. Of pairs with one rank the leftmost in the text comes first.
+  struct rule {
+    std::string_view left, right;
+    std::uint32_t rank;
   };
 
-  /// `merges` are pairs of spellings in the order of their ranks. Throws `error` (`malformed`) for what the vocabulary
+  /// Throws `error` (`malformed`) for what the vocabulary
   /// lacks.
-  bpe(const vocabulary& words, settings s, const std::vector<std::pair<std::string_view, std::string_view>>& merges);
+  bpe(const vocabulary& words, settings s, const std::vector<rule>& merges);
 
   void encode(std::string_view text, tokens& out, scratch& memory) const override;
 
@@ -94,6 +103,8 @@ class bpe final : public model {
   void read_symbols(std::string_view word, tokens& symbols) const;
   void merge_short(bpe_memory& m) const;
   void merge_long(bpe_memory& m) const;
+  merge_table::merge propose(token left, token right, bpe_memory& m) const;
+  void take_apart(bpe_memory& m, tokens& out) const;
 
   const vocabulary& words_;
   settings settings_;

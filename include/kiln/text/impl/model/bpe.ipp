@@ -33,26 +33,26 @@ void merge_table::put(token left, token right, merge m) {
   slots_[at] = {left, right, m};
 }
 
-bpe::bpe(const vocabulary& words, settings s, const std::vector<std::pair<std::string_view, std::string_view>>& merges)
+bpe::bpe(const vocabulary& words, settings s, const std::vector<rule>& merges)
     : words_(words), settings_(std::move(s)), merges_(merges.size()) {
   const std::size_t prefix = settings_.continuing_prefix ? settings_.continuing_prefix->size() : 0;
   bool crosses_marks = false;
   std::string joined;
-  for (std::size_t rank = 0; rank < merges.size(); ++rank) {
-    const auto [left, right] = merges[rank];
+  for (std::size_t i = 0; i < merges.size(); ++i) {
+    const auto [left, right, rank] = merges[i];
     if (right.size() < prefix)
-      raise(errc::malformed, "merge " + std::to_string(rank) + ": \"" + std::string(right) +
+      raise(errc::malformed, "merge " + std::to_string(i) + ": \"" + std::string(right) +
                                  "\" is shorter than the prefix of continuing subwords");
     joined = left;
     joined += right.substr(prefix);
     const token l = words_.find(left), r = words_.find(right), both = words_.find(joined);
     if (l < 0 || r < 0 || both < 0)
-      raise(errc::malformed, "merge " + std::to_string(rank) + " needs \"" +
+      raise(errc::malformed, "merge " + std::to_string(i) + " needs \"" +
                                  std::string(l < 0   ? left
                                              : r < 0 ? right
                                                      : std::string_view(joined)) +
                                  "\", which the vocabulary lacks");
-    merges_.put(l, r, {static_cast<std::uint32_t>(rank), both});
+    merges_.put(l, r, {rank, both});
     crosses_marks = crosses_marks || (right.starts_with(metaspace_mark) && !left.ends_with(metaspace_mark));
   }
   splits_at_marks_ = !crosses_marks;
@@ -80,7 +80,7 @@ void bpe::set_symbols() {
         if (const auto bytes = bytes_of_characters(words_[static_cast<token>(id)]))
           raw_words_.put(*bytes, static_cast<token>(id));
   splits_at_marks_ = splits_at_marks_ && !settings_.raw_bytes && !marked && !settings_.ignore_merges &&
-                     words_.find(metaspace_mark) >= 0;
+                     settings_.unused.empty() && words_.find(metaspace_mark) >= 0;
 }
 
 token bpe::find(std::string_view spelling) const { return (settings_.raw_bytes ? raw_words_ : words_).find(spelling); }
@@ -103,7 +103,8 @@ void bpe::encode(std::string_view text, tokens& out, scratch& memory) const {
 
 void bpe::encode_word(std::string_view word, tokens& out, scratch& memory) const {
   std::uint64_t hash = 0;
-  const bool kept = word.size() <= word_cache::longest_word;
+  // what an unused token comes apart into may depend on all of the text
+  const bool kept = word.size() <= word_cache::longest_word && settings_.unused.empty();
   if (kept && memory.words.find(word, out, hash)) return;
   const std::size_t before = out.size();
   token whole = -1;
@@ -119,7 +120,10 @@ void bpe::encode_word(std::string_view word, tokens& out, scratch& memory) const
       merge_short(m);
     else
       merge_long(m);
-    out.insert(out.end(), m.symbols.begin(), m.symbols.end());
+    if (settings_.unused.empty())
+      out.insert(out.end(), m.symbols.begin(), m.symbols.end());
+    else
+      take_apart(m, out);
   }
   if (kept) memory.words.put(word, hash, out.data() + before, out.size() - before);
 }
@@ -162,7 +166,7 @@ void bpe::merge_short(bpe_memory& m) const {
   auto& pairs = m.merges;
   if (s.size() > 1) {
     pairs.resize(s.size() - 1);
-    for (std::size_t i = 0; i + 1 < s.size(); ++i) pairs[i] = merges_.find(s[i], s[i + 1]);
+    for (std::size_t i = 0; i + 1 < s.size(); ++i) pairs[i] = propose(s[i], s[i + 1], m);
     while (true) {
       std::size_t best = 0;
       std::uint32_t rank = merge_table::none;
@@ -172,8 +176,8 @@ void bpe::merge_short(bpe_memory& m) const {
       s[best] = pairs[best].result;
       s.erase(s.begin() + static_cast<std::ptrdiff_t>(best) + 1);
       pairs.erase(pairs.begin() + static_cast<std::ptrdiff_t>(best));
-      if (best > 0) pairs[best - 1] = merges_.find(s[best - 1], s[best]);
-      if (best < pairs.size()) pairs[best] = merges_.find(s[best], s[best + 1]);
+      if (best > 0) pairs[best - 1] = propose(s[best - 1], s[best], m);
+      if (best < pairs.size()) pairs[best] = propose(s[best], s[best + 1], m);
     }
   }
 }
@@ -186,13 +190,13 @@ void bpe::merge_long(bpe_memory& m) const {
   for (std::int32_t i = 0; i < n; ++i) {
     m.links[static_cast<std::size_t>(i)] = {i - 1, i + 1 < n ? i + 1 : -1};
     if (i + 1 == n) break;
-    const auto found = merges_.find(s[static_cast<std::size_t>(i)], s[static_cast<std::size_t>(i) + 1]);
+    const auto found = propose(s[static_cast<std::size_t>(i)], s[static_cast<std::size_t>(i) + 1], m);
     if (found.rank != merge_table::none) m.heap.push_back({found.rank, i, found.result});
   }
   std::make_heap(m.heap.begin(), m.heap.end());
   constexpr token gone = std::numeric_limits<token>::min();
   const auto consider = [&](std::int32_t left, std::int32_t right) {
-    const auto found = merges_.find(s[static_cast<std::size_t>(left)], s[static_cast<std::size_t>(right)]);
+    const auto found = propose(s[static_cast<std::size_t>(left)], s[static_cast<std::size_t>(right)], m);
     if (found.rank == merge_table::none) return;
     m.heap.push_back({found.rank, left, found.result});
     std::push_heap(m.heap.begin(), m.heap.end());
@@ -211,13 +215,37 @@ void bpe::merge_long(bpe_memory& m) const {
     here = top.result;
     after = gone;
     link.after = m.links[static_cast<std::size_t>(link.after)].after;
+    if (link.before >= 0) consider(link.before, top.at);
     if (link.after >= 0) {
       m.links[static_cast<std::size_t>(link.after)].before = top.at;
       consider(top.at, link.after);
     }
-    if (link.before >= 0) consider(link.before, top.at);
   }
   std::erase(s, gone);
+}
+
+merge_table::merge bpe::propose(token left, token right, bpe_memory& m) const {
+  const auto found = merges_.find(left, right);
+  if (found.result >= 0 && !settings_.unused.empty() && settings_.unused[static_cast<std::size_t>(found.result)])
+    m.halves[found.result] = {left, right};
+  return found;
+}
+
+// As SentencePiece's bpe_model.cc does: an unused token becomes the two that were last seen side by side for it.
+void bpe::take_apart(bpe_memory& m, tokens& out) const {
+  m.open.assign(m.symbols.rbegin(), m.symbols.rend());
+  while (!m.open.empty()) {
+    const token id = m.open.back();
+    m.open.pop_back();
+    const auto found = m.halves.find(id);
+    if (found == m.halves.end()) {
+      out.push_back(id);
+    } else {
+      m.open.push_back(found->second.second);
+      m.open.push_back(found->second.first);
+    }
+  }
+  m.halves.clear();
 }
 
 }  // namespace kiln::language::detail

@@ -31,6 +31,7 @@ class unigram final : public model {
     bool byte_fallback = false;
     bool fuse_unknown = true;
     double unknown_score = 0;
+    bool as_sentencepiece = false;  ///< sums have 24 bits, and an unknown part is not looked up as a whole
   };
   struct scored {
     token id;

@@ -31,7 +31,7 @@ void unigram::search(std::string_view text, unigram_memory& m) const {
       auto& node = m.nodes[end];
       const double sum = score + here;
       if (node.begin >= 0 && !(sum > node.score)) return;
-      node = {sum, static_cast<std::int32_t>(at), id};
+      node = {settings_.as_sentencepiece ? static_cast<float>(sum) : sum, static_cast<std::int32_t>(at), id};
     };
     bool one_character = false;
     std::int32_t node = trie_.empty() ? double_array::nowhere : double_array::root;
@@ -49,7 +49,7 @@ void unigram::search(std::string_view text, unigram_memory& m) const {
 }
 
 void unigram::append_unknown(std::string_view text, tokens& reversed) const {
-  if (const token whole = words_.find(text); whole >= 0) {
+  if (const token whole = settings_.as_sentencepiece ? -1 : words_.find(text); whole >= 0) {
     reversed.push_back(whole);
   } else if (has_fallback_) {
     for (std::size_t i = text.size(); i-- > 0;) reversed.push_back(fallback_[static_cast<unsigned char>(text[i])]);

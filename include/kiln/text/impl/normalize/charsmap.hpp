@@ -19,9 +19,13 @@ class charsmap {
   bool empty() const { return units_.empty(); }
   /// The shortest key that a text begins with, which is the one that tokenizers takes: its bytes and what it becomes; 0
   /// bytes where there is none.
-  std::pair<std::size_t, std::string_view> shortest(std::string_view text) const;
+  std::pair<std::size_t, std::string_view> shortest(std::string_view text) const { return find(text, true); }
+  /// The longest one, which SentencePiece takes.
+  std::pair<std::size_t, std::string_view> longest(std::string_view text) const { return find(text, false); }
 
  private:
+  std::pair<std::size_t, std::string_view> find(std::string_view text, bool first) const;
+
   std::vector<std::uint32_t> units_;
   std::string texts_;
 };

@@ -23,7 +23,7 @@ charsmap::charsmap(std::string_view blob) {
 }
 
 // The units of darts-clone: a label, an offset to the children, whether a value hangs at it, and the value itself.
-std::pair<std::size_t, std::string_view> charsmap::shortest(std::string_view text) const {
+std::pair<std::size_t, std::string_view> charsmap::find(std::string_view text, bool first) const {
   std::pair<std::size_t, std::string_view> best{0, {}};
   if (units_.empty()) return best;
   const auto offset = [](std::uint32_t unit) -> std::size_t { return (unit >> 10) << ((unit & (1u << 9)) >> 6); };
@@ -40,7 +40,7 @@ std::pair<std::size_t, std::string_view> charsmap::shortest(std::string_view tex
     const std::size_t place = units_[at] & 0x7FFFFFFFu;
     if (place < texts_.size()) {
       best = {i + 1, std::string_view(texts_).substr(place, ::strnlen(texts_.data() + place, texts_.size() - place))};
-      break;
+      if (first) break;
     }
   }
   return best;

@@ -1,3 +1,6 @@
+#include <algorithm>
+#include <array>
+
 #include "kiln/core/error.hpp"
 #include "kiln/text/impl/read/readers.hpp"
 
@@ -39,15 +42,23 @@ token number_of(std::string_view digits, const json_place& place) {
   return static_cast<token>(std::stol(std::string(digits)));
 }
 
-// What a class puts around texts unless its files say otherwise.
+// What a class puts around texts unless its files say otherwise: roles, or tokens by their spellings.
 struct class_defaults {
   std::string_view name;
-  bool bos = false, eos = false;
+  std::array<std::string_view, 2> before, after;
 };
-constexpr class_defaults classes[] = {
-    {"Llama", true, false},     {"CodeLlama", true, false}, {"Gemma", true, false},
-    {"InternLM2", true, false}, {"Baichuan", false, false}, {"T5", false, true},
-    {"Marian", false, true},    {"CLIP", true, true},       {"XLMRoberta", true, true}};
+constexpr class_defaults classes[] = {{"Llama", {"bos_token"}, {}},
+                                      {"CodeLlama", {"bos_token"}, {}},
+                                      {"Gemma", {"bos_token"}, {}},
+                                      {"InternLM2", {"bos_token"}, {}},
+                                      {"T5", {}, {"eos_token"}},
+                                      {"Marian", {}, {"eos_token"}},
+                                      {"CLIP", {"bos_token"}, {"eos_token"}},
+                                      {"XLMRoberta", {"cls_token"}, {"sep_token"}},
+                                      {"DebertaV2", {"cls_token"}, {"sep_token"}},
+                                      {"Whisper", {"<|startoftranscript|>", "<|notimestamps|>"}, {"eos_token"}},
+                                      {"ChatGLM", {"[gMASK]", "sop"}, {}},
+                                      {"ChatGLM4", {"[gMASK]", "<sop>"}, {}}};
 
 class_defaults defaults_of(std::string name) {
   for (const std::string_view ending : {"Fast", "Tokenizer"})
@@ -57,9 +68,36 @@ class_defaults defaults_of(std::string name) {
   return {};
 }
 
+// `add_bos_token` and its like, where they are given.
+void apply_flag(const json_place& file, std::string_view key, std::string_view role,
+                std::array<std::string_view, 2>& list) {
+  if (!file.find(key)) return;
+  const bool wanted = file.flag_or(key, false), there = list[0] == role;
+  if (wanted && list[0].empty()) list[0] = role;
+  if (!wanted && there) list[0] = {};
+}
+
+// The token of a role or with a spelling; -1 where the files have none.
+token token_of(std::string_view role_or_spelling, const tokenizer_parts& parts) {
+  if (role_or_spelling.empty()) return -1;
+  const auto find = [&](std::string_view role) { return parts.template_variables.find(role); };
+  auto text = find(role_or_spelling);
+  const auto none = parts.template_variables.end();
+  if (text == none && role_or_spelling == "cls_token") text = find("bos_token");
+  if (text == none && role_or_spelling == "sep_token") text = find("eos_token");
+  if (text != none) return parts.find(text->second);
+  return std::count(std::begin(roles), std::end(roles), role_or_spelling) != 0 ? -1 : parts.find(role_or_spelling);
+}
+
 }  // namespace
 
-void read_companions(const tokenizer::files& contents, bool has_post_processor, tokenizer_parts& parts) {
+void read_companions(const tokenizer::files& contents, bool has_post_processor, const named_texts* of_model,
+                     tokenizer_parts& parts) {
+  const auto put_new = [&](const added_token& t) {
+    const added_token* same = parts.added.find(t.content);
+    const added_token* numbered = parts.added.find(t.id);
+    if ((same == nullptr || !same->in_text) && (numbered == nullptr || !numbered->in_text)) parts.added.put(t);
+  };
   const auto with_json = [&](std::string_view name, auto&& use) {
     const auto found = contents.find(name);
     if (found == contents.end()) return;
@@ -74,13 +112,12 @@ void read_companions(const tokenizer::files& contents, bool has_post_processor, 
       if (!found->value().is_object()) found->fail("an object of tokens");
       for (const auto& [key, entry] : found->value().items()) {
         const json_place place(entry, found->place() + "." + key);
-        const added_token t = read_added_token(place, number_of(key, place));
-        if (parts.added.find(t.content) == nullptr && parts.added.find(t.id) == nullptr) parts.added.put(t);
+        put_new(read_added_token(place, number_of(key, place)));
       }
     }
     around = defaults_of(file.text_or("tokenizer_class", ""));
-    around.bos = file.flag_or("add_bos_token", around.bos);
-    around.eos = file.flag_or("add_eos_token", around.eos);
+    apply_flag(file, "add_bos_token", "bos_token", around.before);
+    apply_flag(file, "add_eos_token", "eos_token", around.after);
   });
   with_json("special_tokens_map.json", [&](const json_place& file) { read_roles(file, parts.template_variables); });
   with_json("added_tokens.json", [&](const json_place& file) {
@@ -90,7 +127,7 @@ void read_companions(const tokenizer::files& contents, bool has_post_processor, 
       t.content = spelling;
       t.id = static_cast<token>(json_place(id, file.place() + spelling).number(0, 1 << 30));
       t.normalized = true;
-      if (parts.added.find(t.content) == nullptr && parts.added.find(t.id) == nullptr) parts.added.put(std::move(t));
+      put_new(t);
     }
   });
   if (parts.chat_templates.empty())
@@ -100,10 +137,21 @@ void read_companions(const tokenizer::files& contents, bool has_post_processor, 
     with_json("chat_template.json",
               [&](const json_place& file) { read_templates(file.at("chat_template"), parts.chat_templates); });
 
+  if (of_model != nullptr) {
+    for (const auto& [name, spelling] : parts.template_variables) {
+      added_token t;
+      t.content = spelling;
+      t.id = parts.find(spelling);
+      if (t.id < 0) continue;
+      if (const added_token* known = parts.added.find(t.id); known != nullptr && known->in_text) t = *known;
+      t.special = true;
+      parts.added.put(std::move(t));
+    }
+    parts.template_variables.insert(of_model->begin(), of_model->end());
+  }
+
   const auto role = [&](std::string_view name) -> std::optional<token> {
-    const auto text = parts.template_variables.find(name);
-    if (text == parts.template_variables.end()) return std::nullopt;
-    const token id = parts.find(text->second);
+    const token id = token_of(name, parts);
     return id < 0 ? std::nullopt : std::optional(id);
   };
   parts.special.bos = role("bos_token");
@@ -111,8 +159,10 @@ void read_companions(const tokenizer::files& contents, bool has_post_processor, 
   parts.special.unk = role("unk_token");
   if (const auto eos = role("eos_token")) parts.special.eos = {*eos};
   if (has_post_processor || !parts.prefix.empty() || !parts.suffix.empty()) return;
-  if (around.bos && parts.special.bos) parts.prefix.push_back(*parts.special.bos);
-  if (around.eos && !parts.special.eos.empty()) parts.suffix.push_back(parts.special.eos.front());
+  for (const std::string_view one : around.before)
+    if (const auto id = role(one)) parts.prefix.push_back(*id);
+  for (const std::string_view one : around.after)
+    if (const auto id = role(one)) parts.suffix.push_back(*id);
 }
 
 }  // namespace kiln::language::detail

@@ -15,10 +15,11 @@ constexpr std::string_view names[] = {"tokenizer.json",
                                       "vocab.json",
                                       "merges.txt",
                                       "vocab.txt",
+                                      "tokenizer.model",
                                       "chat_template.jinja",
                                       "chat_template.json"};
 
-std::string list_of_names() { return "tokenizer.json, vocab.json with merges.txt, or vocab.txt"; }
+std::string list_of_names() { return "tokenizer.json, vocab.json with merges.txt, vocab.txt, or tokenizer.model"; }
 
 }  // namespace
 
@@ -48,7 +49,15 @@ std::shared_ptr<const tokenizer_parts> read_tokenizer(const tokenizer::files& co
   auto parts = std::make_shared<tokenizer_parts>();
   const auto has = [&](std::string_view name) { return contents.find(name) != contents.end(); };
   const auto text = [&](std::string_view name) -> std::string_view { return contents.find(name)->second; };
+  const auto with_config = [&](auto&& use) {
+    constexpr std::string_view name = "tokenizer_config.json";
+    if (!has(name)) return use(static_cast<const json_place*>(nullptr));
+    const auto file = parse_json(name, text(name));
+    const json_place place(file, std::string(name) + ": ");
+    return use(&place);
+  };
   bool has_post_processor = false;
+  std::optional<named_texts> of_model;
   if (has("tokenizer.json")) {
     const auto file = parse_json("tokenizer.json", text("tokenizer.json"));
     const json_place place(file, "tokenizer.json: ");
@@ -58,16 +67,16 @@ std::shared_ptr<const tokenizer_parts> read_tokenizer(const tokenizer::files& co
     const auto file = parse_json("vocab.json", text("vocab.json"));
     read_vocab_and_merges(json_place(file, "vocab.json: "), text("merges.txt"), *parts);
   } else if (has("vocab.txt")) {
-    bool lowercase = true;
-    if (has("tokenizer_config.json")) {
-      const auto config = parse_json("tokenizer_config.json", text("tokenizer_config.json"));
-      lowercase = json_place(config, "tokenizer_config.json: ").flag_or("do_lower_case", true);
-    }
+    const bool lowercase = with_config(
+        [](const json_place* config) { return config == nullptr || config->flag_or("do_lower_case", true); });
     read_vocab_txt(text("vocab.txt"), lowercase, *parts);
+  } else if (has("tokenizer.model")) {
+    of_model = with_config(
+        [&](const json_place* config) { return read_sentencepiece(text("tokenizer.model"), config, *parts); });
   } else {
     raise(errc::not_found, "expected " + list_of_names() + ", found none of them");
   }
-  read_companions(contents, has_post_processor, *parts);
+  read_companions(contents, has_post_processor, of_model ? &*of_model : nullptr, *parts);
   parts->finish();
   return parts;
 }

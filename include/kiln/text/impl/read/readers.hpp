@@ -28,9 +28,14 @@ void read_vocab_and_merges(const json_place& vocab, std::string_view merges, tok
 /// `vocab.txt`, in BERT's form.
 void read_vocab_txt(std::string_view lines, bool lowercase, tokenizer_parts& parts);
 
+/// SentencePiece's `tokenizer.model`; `config`: `tokenizer_config.json`, where there is one. Returns its roles.
+named_texts read_sentencepiece(std::string_view bytes, const json_place* config, tokenizer_parts& parts);
+
 /// `tokenizer_config.json` and its companions: roles, added tokens, chat templates, and special tokens around texts
-/// where `tokenizer.json` says none.
-void read_companions(const tokenizer::files& contents, bool has_post_processor, tokenizer_parts& parts);
+/// where `tokenizer.json` says none. `of_model`: the roles that SentencePiece's model names, which count where the
+/// files name none; those that the files name are then found in texts.
+void read_companions(const tokenizer::files& contents, bool has_post_processor, const named_texts* of_model,
+                     tokenizer_parts& parts);
 
 constexpr int deepest_sequence = 16;
 

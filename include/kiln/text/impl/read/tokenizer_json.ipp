@@ -63,18 +63,19 @@ void read_bpe(const json_place& file, bool raw_bytes, tokenizer_parts& parts) {
   if (s.continuing_prefix && s.continuing_prefix->empty()) s.continuing_prefix.reset();
   if (s.end_suffix && s.end_suffix->empty()) s.end_suffix.reset();
   const json_place list = file.at("merges");
-  std::vector<std::pair<std::string_view, std::string_view>> merges(list.size());
+  std::vector<bpe::rule> merges(list.size());
   for (std::size_t i = 0; i < merges.size(); ++i) {
     const auto& one = list.value()[i];
+    const auto rank = static_cast<std::uint32_t>(i);
     if (one.is_array() && one.size() == 2 && one[0].is_string() && one[1].is_string()) {
-      merges[i] = {one[0].get_ref<const std::string&>(), one[1].get_ref<const std::string&>()};
+      merges[i] = {one[0].get_ref<const std::string&>(), one[1].get_ref<const std::string&>(), rank};
       continue;
     }
     if (!one.is_string()) list.at(i).fail("two spellings");
     const std::string_view both = one.get_ref<const std::string&>();
     const std::size_t space = both.find(' ');
     if (space == std::string_view::npos) list.at(i).fail("two spellings with a space between them");
-    merges[i] = {both.substr(0, space), both.substr(space + 1)};
+    merges[i] = {both.substr(0, space), both.substr(space + 1), rank};
   }
   try {
     parts.model = std::make_unique<bpe>(parts.words, std::move(s), merges);
