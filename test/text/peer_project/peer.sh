@@ -12,8 +12,11 @@ mkdir "$2/scripture"
 cp "$root/examples/models/scripture/tokenizer.json" "$2/scripture"
 bad=0
 for folder in "$2"/*/; do
-  node "$here/oracle.cjs" "$peer" "$folder/tokenizer.json" "$2/lines.txt" >"$2/answers"
-  printf "%s: " "$(basename "$folder")"
-  "$1" "$folder" "$2/lines.txt" "$2/answers" || bad=1
+  name=$(basename "$folder")
+  # variants of one splitting are alike
+  case $name in level_*) head -n 2000 "$2/lines.txt" >"$2/some.txt" ;; *) cp "$2/lines.txt" "$2/some.txt" ;; esac
+  node "$here/oracle.cjs" "$peer" "$folder/tokenizer.json" "$2/some.txt" >"$2/answers"
+  printf "%s: " "$name"
+  "$1" "$folder" "$2/some.txt" "$2/answers" || bad=1
 done
 exit $bad
