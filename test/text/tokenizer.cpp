@@ -56,6 +56,30 @@ TEST(tokenizer, scriptures_prompts_have_the_ids_that_its_trainer_gave_them) {
   EXPECT_EQ(t.token_bytes(*t.token_id("Ġthe")), " the");
 }
 
+// What guides follow: spaces and bytes as they stand in a text.
+TEST(tokenizer, token_bytes_are_those_inside_a_text) {
+  const auto with_decoder = [](std::string_view decoder) {
+    return tokenizer::load(
+        tokenizer::files{{"tokenizer.json", R"({"model": {"type": "BPE", "byte_fallback": true, "merges": [],
+           "vocab": {"a": 0, "\u2581b": 1, "<0xE4>": 2, "##c": 3}}, "decoder": )" +
+                                                std::string(decoder) + "}"}});
+  };
+  const tokenizer metaspace =
+      with_decoder(R"({"type": "Metaspace", "replacement": "\u2581", "add_prefix_space": true})");
+  EXPECT_EQ(metaspace.token_bytes(0), "a");
+  EXPECT_EQ(metaspace.token_bytes(1), " b");
+  EXPECT_EQ(metaspace.decode(tokens{1, 1}), "b b");
+  const tokenizer llama = with_decoder(R"({"type": "Sequence", "decoders": [
+    {"type": "Replace", "pattern": {"String": "\u2581"}, "content": " "}, {"type": "ByteFallback"}, {"type": "Fuse"},
+    {"type": "Strip", "content": " ", "start": 1, "stop": 0}]})");
+  EXPECT_EQ(llama.token_bytes(1), " b");
+  EXPECT_EQ(llama.token_bytes(2), "\xE4");
+  EXPECT_EQ(llama.decode(tokens{1, 1}), "b b");
+  const tokenizer pieces = with_decoder(R"({"type": "WordPiece", "prefix": "##", "cleanup": false})");
+  EXPECT_EQ(pieces.token_bytes(0), " a");
+  EXPECT_EQ(pieces.token_bytes(3), "c");
+}
+
 TEST(tokenizer, invalid_bytes_are_read_as_replacement_characters) {
   const tokenizer t = tokenizer::load(std::filesystem::path(scripture));
   EXPECT_EQ(t.decode(t.encode("a\xFFz\xE2\x82")), "a\xEF\xBF\xBDz\xEF\xBF\xBD");

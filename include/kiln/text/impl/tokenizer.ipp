@@ -122,9 +122,10 @@ std::string_view tokenizer::token_text(token id) const { return parts_->spelling
 
 std::string_view tokenizer::token_bytes(token id) const {
   if (is_special(id)) return parts_->spelling(id);
-  return id < 0 || static_cast<std::size_t>(id) >= parts_->pieces.size()
+  const auto& all = parts_->inside.empty() ? parts_->pieces : parts_->inside;
+  return id < 0 || static_cast<std::size_t>(id) >= all.size()
              ? std::string_view()
-             : std::string_view(parts_->pieces[static_cast<std::size_t>(id)].text);
+             : std::string_view(all[static_cast<std::size_t>(id)].text);
 }
 
 std::size_t tokenizer::vocabulary_size() const { return parts_->size(); }

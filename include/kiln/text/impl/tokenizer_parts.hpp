@@ -28,6 +28,7 @@ struct tokenizer_parts {
   decode_steps decoders;
   std::size_t lone_decoders = 0;  ///< how many of the first steps look at a token alone
   std::vector<decoded> pieces;    ///< what these make of each token
+  std::vector<decoded> inside;    ///< what all steps make of each where it is not the first, if that differs
   std::vector<bool> special_ids;
 
   special_tokens special;

@@ -41,6 +41,10 @@ void tokenizer_parts::finish() {
     if (!decoders[lone_decoders]->apply_alone(probe)) break;
     for (decoded& one : pieces) decoders[lone_decoders]->apply_alone(one);
   }
+  if (lone_decoders == decoders.size()) return;
+  inside = pieces;
+  for (std::size_t k = lone_decoders; k < decoders.size(); ++k)
+    for (decoded& one : inside) decoders[k]->apply_inside(one);
 }
 
 decode_state::decode_state(const tokenizer_parts& parts) : parts_(parts) {

@@ -31,6 +31,8 @@ struct decode_step {
   virtual std::unique_ptr<decode_sink> start(decode_sink& out) const = 0;
   /// Changes a token in the same way wherever it stands; false where what becomes of it depends on others.
   virtual bool apply_alone(decoded&) const { return false; }
+  /// Changes a token as it does where the token is not the first one of a text.
+  virtual void apply_inside(decoded& token) const { apply_alone(token); }
 };
 
 /// A step that looks at a token alone: `change` is `void(decoded&)`.

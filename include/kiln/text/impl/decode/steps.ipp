@@ -48,6 +48,17 @@ template <class Rule> class rule_step final : public decode_step {
     };
     return std::make_unique<sink>(rule_, whole_, out);
   }
+  void apply_inside(decoded& token) const override {
+    if constexpr (requires(Rule r) { r.first = false; }) {
+      struct sink final : decode_sink {
+        void put(decoded&) override {}
+        void finish() override {}
+      } nowhere;
+      Rule rule = rule_;
+      rule.first = false;
+      rule.put(token, nowhere);
+    }
+  }
 
  private:
   Rule rule_;
