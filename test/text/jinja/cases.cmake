@@ -1,4 +1,7 @@
 # Templates render as in python3-jinja2 and, where npm delivers it, in @huggingface/jinja.
+if(NOT TARGET kiln::text)
+  return()
+endif()
 add_executable(render_cases ${CMAKE_CURRENT_LIST_DIR}/alone/render_cases.cpp)
 kiln_own(render_cases)
 target_link_libraries(render_cases PRIVATE kiln::text nlohmann_json::nlohmann_json)
