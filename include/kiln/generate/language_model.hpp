@@ -56,6 +56,8 @@ class language_model {
   const executable& program() const;
 
   sequence_state new_state() const;
+  /// Throws `invalid_argument` where a token is none of the vocabulary.
+  void check_tokens(std::span<const token> tokens) const;
   /// Runs tokens that follow those of the state, and writes the logits of the last `rows` of them, f32[rows,
   /// vocabulary].
   void run(sequence_state& state, workspace& w, std::span<const token> tokens, std::size_t rows,

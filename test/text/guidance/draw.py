@@ -13,3 +13,12 @@ def draw(program, tokenizer, cases, folder):
     if done.returncode != 0:
         sys.exit(f"sample_guides ended with {done.returncode}: {done.stderr[-500:]}")
     return json.loads(done.stdout)
+
+
+def draw_finished(program, tokenizer, cases, folder):
+    """For each case its finished texts, how many had no end, and the error that it gave, or None."""
+    for texts in draw(program, tokenizer, cases, folder):
+        if "error" in texts:
+            yield [], 0, texts["error"]
+        else:
+            yield [t for t in texts if t is not None], texts.count(None), None

@@ -5,7 +5,7 @@ import re
 import sys
 import unicodedata
 
-from draw import draw
+from draw import draw_finished
 
 rng = random.Random(28)
 ATOMS = ["a", "b", "c", "0", " ", "é", "日", "😀", "-", r"\.", r"\d", r"\w", r"\s", r"\D", r"\W", r"\S", ".", r"\n", r"\x41", r"\u00df", r"\\", r"\[", '"']
@@ -40,16 +40,13 @@ while len(patterns) < 200:
     patterns.append("^" + p + "$" if rng.random() < 0.1 and "|" not in p else p)
 cases = [{"regex": p, "count": 10} for p in patterns]
 bad = drawn = open_ends = newer = 0
-for pattern, texts in zip(patterns, draw(sys.argv[1], sys.argv[2], cases, sys.argv[3]), strict=True):
-    if "error" in texts:
-        print(f"{pattern!r}: {texts['error']}")
+for pattern, (texts, endless, fault) in zip(patterns, draw_finished(sys.argv[1], sys.argv[2], cases, sys.argv[3]), strict=True):
+    if fault:
+        print(f"{pattern!r}: {fault}")
         bad += 1
-        continue
+    drawn += len(texts)
+    open_ends += endless
     for text in texts:
-        if text is None:
-            open_ends += 1
-            continue
-        drawn += 1
         if re.fullmatch(pattern, text):
             continue
         if any(unicodedata.category(c) == "Cn" for c in text):  # of a later Unicode than Python's

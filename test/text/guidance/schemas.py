@@ -6,7 +6,7 @@ import random
 import re
 import sys
 
-from draw import draw
+from draw import draw_finished
 
 rng = random.Random(928)
 NAMES = ["a", "b", "ab", "name", "é", 'q"', "日本", "back\\slash", "", "tab\t", "x y"]
@@ -135,16 +135,14 @@ def main():
     schemas = [document() for _ in range(200)]
     bad = drawn = open_ends = 0
     used = set()
-    for s, texts in zip(schemas, draw(sys.argv[1], sys.argv[2], [{"schema": s, "count": 10} for s in schemas], sys.argv[3]), strict=True):
-        if "error" in texts:
-            print(f"{json.dumps(s)}: {texts['error']}")
+    cases = [{"schema": s, "count": 10} for s in schemas]
+    for s, (texts, endless, refused) in zip(schemas, draw_finished(sys.argv[1], sys.argv[2], cases, sys.argv[3]), strict=True):
+        if refused:
+            print(f"{json.dumps(s)}: {refused}")
             bad += 1
-            continue
+        drawn += len(texts)
+        open_ends += endless
         for text in texts:
-            if text is None:
-                open_ends += 1
-                continue
-            drawn += 1
             try:
                 value = json.loads(text)
                 used.add(type(value))

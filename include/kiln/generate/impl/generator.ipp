@@ -16,6 +16,11 @@ std::size_t long_rope_border(std::string_view type) {
   return type == "phi3" || type == "phimoe" ? 4097 : type == "phi3small" ? 8193 : 0;
 }
 
+search_options checked(search_options o, const language_model& m) {
+  check(o, m.context_length(), m.vocabulary_size());
+  return o;
+}
+
 [[noreturn]] void refuse(const std::string& what) { throw error(errc::invalid_argument, what); }
 
 }  // namespace
@@ -31,7 +36,6 @@ struct generator::parts {
   search_options options;
   tokens ends;
   token padding = 0;
-  std::size_t border = 0;
   workspace memory;
   sampler draw;
   std::vector<row> rows;
@@ -43,16 +47,13 @@ struct generator::parts {
   logits_rule rule;
 
   parts(std::shared_ptr<const language_model> m, search_options o)
-      : model(std::move(m)),
-        options(std::move(o)),
-        draw((check(options, model->context_length(), model->vocabulary_size()), options)) {
+      : model(std::move(m)), options(checked(std::move(o), *model)), draw(options) {
     const config& c = model->settings();
     ends = c.eos_token_id;
     if (const auto n = model->vocabulary_size();
         std::any_of(ends.begin(), ends.end(), [&](token t) { return t < 0 || t >= n; }))
       refuse("an end token is outside the vocabulary of " + std::to_string(n));
     padding = c.pad_token_id.value_or(ends.empty() ? 0 : ends.front());
-    border = long_rope_border(c.type);
     rows.resize(static_cast<std::size_t>(options.batch_size * options.num_beams));
     for (row& r : rows) r.state = model->new_state();
     restart_beams();
@@ -76,8 +77,8 @@ struct generator::parts {
   // Runs what has not been run of a row.
   void feed(std::size_t k) {
     row& r = rows[k];
-    if (border != 0 && static_cast<std::size_t>(r.state.length()) < border && r.real.size() >= border)
-      r.state.truncate(0);
+    const std::size_t border = long_rope_border(model->settings().type);
+    if (static_cast<std::size_t>(r.state.length()) < border && r.real.size() >= border) r.state.truncate(0);
     auto left = std::span<const token>(r.real).subspan(static_cast<std::size_t>(r.state.length()));
     const std::size_t piece = options.chunk_size ? static_cast<std::size_t>(*options.chunk_size) : left.size();
     while (!left.empty()) {
@@ -117,10 +118,7 @@ struct generator::parts {
   // side by side, padding fills up a sequence; alone, every token means what it says
   bool is_padding(token t) const { return batch() > 1 && t == padding; }
   void check_prompt(std::size_t b, const tokens& list) const {
-    for (const token t : list)
-      if (t < 0 || t >= model->vocabulary_size())
-        refuse("token " + std::to_string(t) + " is outside the vocabulary of " +
-               std::to_string(model->vocabulary_size()));
+    model->check_tokens(list);
     if (std::all_of(list.begin(), list.end(), [&](token t) { return is_padding(t); }))
       refuse("sequence " + std::to_string(b) + " is empty, or padding alone");
   }

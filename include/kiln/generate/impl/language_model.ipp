@@ -5,34 +5,24 @@
 
 #include "kiln/core/error.hpp"
 #include "kiln/generate/impl/model_plan.hpp"
+#include "kiln/runtime/fallback_kernel.hpp"
+#include "kiln/runtime/tensor.hpp"
 
 namespace kiln::language {
 
 namespace {
 
-// The first `length` rows along an axis, in memory for `capacity` of them. Row-major apart from the capacity.
-argument with_capacity(const argument& from, std::size_t axis, std::int64_t length, std::int64_t capacity) {
-  shape all = from.get_shape();
-  const std::int64_t held = all.lens[axis].value();
-  std::int64_t outer = 1, inner = 1;
-  for (std::size_t d = 0; d < axis; ++d) outer *= all.lens[d].value();
-  for (std::size_t d = axis + 1; d < all.lens.size(); ++d) inner *= all.lens[d].value();
-  const std::int64_t step = axis == 0 || all.strides.empty() ? held * inner : all.strides[axis - 1].value();
-  all.strides.clear();
-  all.lens[axis] = capacity;
-  argument to(all);
-  const std::size_t item = size_of(all.type);
-  const auto row = static_cast<std::size_t>(std::min(length, held) * inner) * item;
-  for (std::int64_t o = 0; o < outer; ++o)
-    if (row != 0)
-      std::memcpy(to.data() + static_cast<std::size_t>(o * capacity * inner) * item,
-                  from.data() + static_cast<std::size_t>(o * step) * item, row);
-  return to;
-}
 dims with_length(const argument& memory, std::size_t axis, std::int64_t length) {
   dims lens = memory.get_shape().lens;
   lens[axis] = length;
   return lens;
+}
+// The first `length` rows along an axis, in memory for `capacity` of them.
+argument with_capacity(const argument& memory, std::size_t axis, std::int64_t length, std::int64_t capacity) {
+  argument to(memory.get_shape().with(with_length(memory, axis, capacity)));
+  const dims filled = with_length(memory, axis, length);
+  copy_tensor(tensor_of(leading_part(memory, filled)), tensor_of(leading_part(to, filled)), nullptr);
+  return to;
 }
 
 // The last rows of logits of any type. A model that makes the last token's alone may be asked for no more.
@@ -116,7 +106,8 @@ void sequence_state::truncate(std::int64_t length) {
                                          "' holds all tokens at once: the sequence can be cut to 0 tokens only");
   for (std::size_t k = 0; k < memory_->caches.size(); ++k) {
     const detail::cache_slot& slot = memory_->plan->caches[k];
-    if (!slot.in_place) memory_->caches[k] = with_capacity(memory_->caches[k], *slot.axis, length, length);
+    argument& c = memory_->caches[k];
+    if (!slot.in_place) c = leading_part(c, with_length(c, *slot.axis, length)).copy();
   }
   memory_->length = length;
 }
@@ -148,6 +139,13 @@ sequence_state language_model::new_state() const {
   return s;
 }
 
+void language_model::check_tokens(std::span<const token> tokens) const {
+  for (const token t : tokens)
+    if (t < 0 || t >= plan_->vocabulary)
+      throw error(errc::invalid_argument,
+                  "token " + std::to_string(t) + " is outside the vocabulary of " + std::to_string(plan_->vocabulary));
+}
+
 void language_model::run(sequence_state& state, workspace& w, std::span<const token> tokens, std::size_t rows,
                          std::span<float> logits) const {
   auto& m = *state.memory_;
@@ -156,10 +154,7 @@ void language_model::run(sequence_state& state, workspace& w, std::span<const to
   if (tokens.empty() || rows == 0 || rows > tokens.size() ||
       logits.size() != rows * static_cast<std::size_t>(plan.vocabulary))
     throw error(errc::invalid_argument, "a run has at least one token, and logits for one up to all of them");
-  for (const token t : tokens)
-    if (t < 0 || t >= plan.vocabulary)
-      throw error(errc::invalid_argument,
-                  "token " + std::to_string(t) + " is outside the vocabulary of " + std::to_string(plan.vocabulary));
+  check_tokens(tokens);
   m.grow(total);
 
   const auto ins = plan.exe.inputs();

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "kiln/core/error.hpp"
+#include "kiln/runtime/option_row.hpp"
 
 namespace kiln::language {
 
@@ -54,12 +55,6 @@ const row& find(std::string_view name) {
   throw error(errc::invalid_argument,
               "search option '" + std::string(r.name) + "': expected " + expected + ", found " + found);
 }
-std::string text_of(double value) {
-  std::string s = std::to_string(value);
-  if (s.find('.') != s.npos) s.erase(s.find_last_not_of("0") + 1);
-  if (s.back() == '.') s.pop_back();
-  return s;
-}
 
 }  // namespace
 
@@ -74,17 +69,17 @@ std::span<const search_option_info> search_option_table() {
 
 void set_number(search_options& to, std::string_view name, double value) {
   const row& r = find(name);
-  if (r.flag) refuse(r, "true or false", text_of(value));
+  if (r.flag) refuse(r, "true or false", kiln::detail::write_number(value));
   if (!(value >= r.least && value <= r.most))
     refuse(r,
-           r.most == unbounded ? r.least == -unbounded ? "a number" : "at least " + text_of(r.least)
-                               : text_of(r.least) + " to " + text_of(r.most),
-           text_of(value));
+           r.most == unbounded ? r.least == -unbounded ? "a number" : "at least " + kiln::detail::write_number(r.least)
+                               : kiln::detail::write_number(r.least) + " to " + kiln::detail::write_number(r.most),
+           kiln::detail::write_number(value));
   if (r.number) {
     to.*r.number = value;
     return;
   }
-  if (value != std::floor(value)) refuse(r, "a whole number", text_of(value));
+  if (value != std::floor(value)) refuse(r, "a whole number", kiln::detail::write_number(value));
   const auto whole = static_cast<std::int64_t>(value);
   if (r.count)
     to.*r.count = whole;

@@ -3,6 +3,7 @@
 #include <optional>
 
 #include "kiln/backend/eigen/block_program.hpp"
+#include "kiln/op/quant/quantize_linear.hpp"
 
 namespace kiln::eigen {
 
@@ -16,13 +17,9 @@ struct range {
 };
 
 std::optional<range> range_of(dtype t) {
-  switch (t) {
-    case dtype::u8: return range{0, 255};
-    case dtype::i8: return range{-128, 127};
-    case dtype::u16: return range{0, 65535};
-    case dtype::i16: return range{-32768, 32767};
-    default: return std::nullopt;
-  }
+  if (t != dtype::u8 && t != dtype::i8 && t != dtype::u16 && t != dtype::i16) return std::nullopt;
+  const auto [low, high] = kiln::detail::bounds_of_integer(t);
+  return range{static_cast<double>(low), static_cast<double>(high)};
 }
 bool is_wide(dtype t) { return t == dtype::i32 || t == dtype::i64; }
 
