@@ -48,7 +48,7 @@ class ep_gpu : public ::testing::Test {
     host();
   }
   static std::vector<float> expected(const std::map<std::string, argument>& given) {
-    return floats_of(plugin_session(host(), ep_dense().bytes(), {{"target", "cpu"}}), given);
+    return floats_of(plugin_session(host(), ep_dense().bytes(), {{"target", "ref"}}), given);
   }
 };
 
@@ -99,7 +99,7 @@ TEST_F(ep_gpu, leaves_target_cpu_in_the_hosts_memory) {
 
 TEST_F(ep_gpu, copies_between_its_nodes_and_those_of_others) {
   const plugin_session own(host(), with_choice().bytes(), {{"cpu_control_flow", "0"}});
-  const plugin_session plain(host(), with_choice().bytes(), {{"target", "cpu"}});
+  const plugin_session plain(host(), with_choice().bytes(), {{"target", "ref"}});
   EXPECT_EQ(own.assigned("KilnExecutionProvider").second, 2u);
   for (const bool c : {false, true}) {
     auto given = ep_rows(3);

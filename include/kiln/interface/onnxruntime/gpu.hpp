@@ -12,14 +12,16 @@ namespace kiln::onnxruntime {
 class gpu_allocator;
 class gpu_stream;
 
-/// A GPU as ONNX Runtime knows it: its memory and its streams. Nothing is asked of the GPU before it is used.
-class gpu {
+/// A GPU as ONNX Runtime knows it: its memory and its streams. Nothing is asked of the GPU before it is used. Tensors
+/// may outlive the plugin's registration, so allocators and streams keep it alive.
+class gpu : public std::enable_shared_from_this<gpu> {
  public:
   gpu(const host& ort, const gpu_source& source, int index, const gpu_description& what);
   gpu(const gpu&) = delete;
   gpu& operator=(const gpu&) = delete;
   ~gpu();
 
+  const host& runtime() const { return ort_; }
   int index() const { return index_; }
   std::uint32_t vendor() const { return vendor_; }
   /// Memory of the GPU, and memory of the host for copies from and to it.
@@ -44,8 +46,8 @@ class gpu {
   friend class gpu_stream;
   void stream_ends(const gpu_stream* stream) const;
 
-  const host& ort_;
-  const gpu_source& source_;
+  const host ort_;
+  const gpu_source source_;
   const int index_;
   const std::uint32_t vendor_;
   OrtMemoryInfo *memory_ = nullptr, *host_memory_ = nullptr;

@@ -16,7 +16,7 @@ struct gpu_memory_settings {
 /// What was used on a stream serves that stream alone until the stream ends, since its work may not be done.
 class gpu_allocator : public OrtAllocator {
  public:
-  gpu_allocator(const host& ort, const gpu& of, bool on_host, gpu_memory_settings how);
+  gpu_allocator(const gpu& of, bool on_host, gpu_memory_settings how);
   gpu_allocator(const gpu_allocator&) = delete;
   gpu_allocator& operator=(const gpu_allocator&) = delete;
   ~gpu_allocator();
@@ -41,8 +41,7 @@ class gpu_allocator : public OrtAllocator {
   void shrink_locked();
   OrtKeyValuePairs* statistics() const;
 
-  const host& ort_;
-  const gpu& gpu_;
+  const std::shared_ptr<const gpu> gpu_;
   const bool on_host_;
   const gpu_memory_settings how_;
   mutable std::mutex guard_;

@@ -6,7 +6,7 @@ namespace kiln::onnxruntime {
 /// Work for a GPU in order: ONNX Runtime makes one for each run at a time.
 class gpu_stream : public OrtSyncStreamImpl {
  public:
-  gpu_stream(const host& ort, const gpu& of);
+  explicit gpu_stream(const gpu& of);
   gpu_stream(const gpu_stream&) = delete;
   gpu_stream& operator=(const gpu_stream&) = delete;
   ~gpu_stream();
@@ -16,11 +16,10 @@ class gpu_stream : public OrtSyncStreamImpl {
     queue_->enter();
     return *queue_;
   }
-  const gpu& where() const { return gpu_; }
+  const gpu& where() const { return *gpu_; }
 
  private:
-  const host& ort_;
-  const gpu& gpu_;
+  const std::shared_ptr<const gpu> gpu_;
   const std::unique_ptr<device_queue> queue_;
 };
 

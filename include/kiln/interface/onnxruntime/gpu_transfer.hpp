@@ -5,7 +5,7 @@
 
 namespace kiln::onnxruntime {
 
-using gpu_list = std::vector<std::unique_ptr<gpu>>;
+using gpu_list = std::vector<std::shared_ptr<gpu>>;
 
 /// Copies tensors between the host, the GPUs of a list, and any two of these.
 class gpu_transfer : public OrtDataTransferImpl {

@@ -9,10 +9,11 @@
 #include <map>
 #include <mutex>
 
-#include "kiln/backend/eigen/eigen_target.hpp"
+#include "kiln/backend/reference/reference_target.hpp"
 #include "kiln/core/error.hpp"
 #include "kiln/interface/gpus.hpp"
 #include "kiln/runtime/device.hpp"
+#include "kiln/runtime/fallback_kernel.hpp"
 
 /// A GPU for tests: its memory can't be read or written but by its queues, and work waits in its stream until somebody
 /// waits for it. So code that takes its memory for the host's crashes, and code that forgets to wait has wrong results.
@@ -156,21 +157,23 @@ class gpu final : public device {
   std::unique_ptr<device_queue> make_queue(void* of) const override { return std::make_unique<queue>(of); }
 };
 
-/// The processor's kernels, between copies from and to the fake GPU.
+/// The reference computations, between copies from and to the fake GPU.
 class gpu_target final : public target {
  public:
   std::string_view name() const override { return "hip"; }
-  target_passes passes() const override { return kernels_.passes(); }
-  bool flushes_denormals() const override { return kernels_.flushes_denormals(); }
-  std::string binary_format() const override { return "fake " + kernels_.binary_format(); }
+  bool fuses() const override { return reference_.fuses(); }
+  std::string binary_format() const override { return "fake"; }
   std::unique_ptr<kernel> make_kernel(const kernel_request& request) const override {
-    return kernels_.make_kernel(request);
+    return reference_.make_kernel(request);
+  }
+  std::unique_ptr<kernel> make_copy(const derived_data* derived) const override {
+    return make_kernel_on_host(reference_.make_copy(derived));
   }
   bool has_device() const override { return true; }
   std::shared_ptr<const device> get_device() const override { return device_; }
 
  private:
-  eigen_target kernels_;
+  reference_target reference_;
   std::shared_ptr<const device> device_ = std::make_shared<gpu>();
 };
 

@@ -56,7 +56,7 @@ factory::factory(const OrtApiBase& base, std::string_view registered, gpu_source
     return of(f).host_.guarded([&] {
       bool on_host = false;
       const gpu* const g = of(f).gpu_of(memory, on_host);
-      *made = g ? new gpu_allocator(of(f).host_, *g, on_host, {}) : nullptr;
+      *made = g ? new gpu_allocator(*g, on_host, {}) : nullptr;
     });
   };
   ReleaseAllocator = [](OrtEpFactory*, OrtAllocator* made) { delete static_cast<gpu_allocator*>(made); };
@@ -71,7 +71,7 @@ factory::factory(const OrtApiBase& base, std::string_view registered, gpu_source
     return of(f).host_.guarded([&] {
       *made = nullptr;
       for (const auto& g : of(f).gpus_)
-        if (g->is_own(memory)) *made = new gpu_stream(of(f).host_, *g);
+        if (g->is_own(memory)) *made = new gpu_stream(*g);
     });
   };
 }
@@ -125,7 +125,7 @@ void factory::name_gpus(std::span<const OrtHardwareDevice* const> devices, std::
       found = *at, known.erase(at);
     else
       found = made_hardware_.emplace_back(hardware_of(all[i], static_cast<int>(i)));
-    auto& g = gpus_.emplace_back(std::make_unique<gpu>(host_, source_, static_cast<int>(i), all[i]));
+    auto& g = gpus_.emplace_back(std::make_shared<gpu>(host_, source_, static_cast<int>(i), all[i]));
     by_hardware_[found] = g.get();
     OrtEpDevice* device = nullptr;
     host_.call_ep(ep_api::create_device, this, found, nullptr, nullptr, &device);

@@ -15,33 +15,33 @@ gpu_allocator& of(OrtAllocator* a) { return *static_cast<gpu_allocator*>(a); }
 
 }  // namespace
 
-gpu_allocator::gpu_allocator(const host& ort, const gpu& of_gpu, bool on_host, gpu_memory_settings how)
-    : OrtAllocator{}, ort_(ort), gpu_(of_gpu), on_host_(on_host), how_(how) {
-  version = ort.version();
+gpu_allocator::gpu_allocator(const gpu& of_gpu, bool on_host, gpu_memory_settings how)
+    : OrtAllocator{}, gpu_(of_gpu.shared_from_this()), on_host_(on_host), how_(how) {
+  version = gpu_->runtime().version();
   Alloc = [](OrtAllocator* a, std::size_t bytes) { return of(a).take(bytes, nullptr); };
   Reserve = Alloc;
   AllocOnStream = [](OrtAllocator* a, std::size_t bytes, OrtSyncStream* stream) {
-    return of(a).take(bytes, of(a).gpu_.stream_of(stream));
+    return of(a).take(bytes, of(a).gpu_->stream_of(stream));
   };
   Free = [](OrtAllocator* a, void* memory) {
     if (memory) of(a).give(memory);
   };
   Info = [](const OrtAllocator* a) {
     const auto& own = *static_cast<const gpu_allocator*>(a);
-    return own.on_host_ ? own.gpu_.host_memory() : own.gpu_.memory();
+    return own.on_host_ ? own.gpu_->host_memory() : own.gpu_->memory();
   };
   GetStats = [](const OrtAllocator* a, OrtKeyValuePairs** made) -> OrtStatus* {
     const auto& own = *static_cast<const gpu_allocator*>(a);
-    return own.ort_.guarded([&] { *made = own.statistics(); });
+    return own.gpu_->runtime().guarded([&] { *made = own.statistics(); });
   };
-  Shrink = [](OrtAllocator* a) -> OrtStatus* { return of(a).ort_.guarded([&] { of(a).shrink(); }); };
-  const std::lock_guard lock(gpu_.guard_);
-  gpu_.allocators_.insert(this);
+  Shrink = [](OrtAllocator* a) -> OrtStatus* { return of(a).gpu_->runtime().guarded([&] { of(a).shrink(); }); };
+  const std::lock_guard lock(gpu_->guard_);
+  gpu_->allocators_.insert(this);
 }
 
 gpu_allocator::~gpu_allocator() {
-  const std::lock_guard lock(gpu_.guard_);
-  gpu_.allocators_.erase(this);
+  const std::lock_guard lock(gpu_->guard_);
+  gpu_->allocators_.erase(this);
 }
 
 buffer gpu_allocator::take_new(std::size_t bytes) {
@@ -49,7 +49,7 @@ buffer gpu_allocator::take_new(std::size_t bytes) {
   if (how_.limit != 0 && taken_ + bytes > how_.limit) return {};
   const auto from_gpu = [&]() -> buffer {
     try {
-      return on_host_ ? gpu_.where().allocate_on_host(bytes) : gpu_.where().allocate(bytes);
+      return on_host_ ? gpu_->where().allocate_on_host(bytes) : gpu_->where().allocate(bytes);
     } catch (const error&) {
       return {};
     }
@@ -117,11 +117,12 @@ void gpu_allocator::forget(const gpu_stream* stream) {
 }
 
 OrtKeyValuePairs* gpu_allocator::statistics() const {
+  const host& ort = gpu_->runtime();
   OrtKeyValuePairs* out = nullptr;
-  ort_.call(api::create_pairs, &out);
+  ort.call(api::create_pairs, &out);
   const std::lock_guard lock(guard_);
   const auto add = [&](const char* name, std::int64_t value) {
-    ort_.call(api::add_pair, out, name, std::to_string(value).c_str());
+    ort.call(api::add_pair, out, name, std::to_string(value).c_str());
   };
   add("Limit", how_.limit == 0 ? -1 : static_cast<std::int64_t>(how_.limit));
   add("InUse", static_cast<std::int64_t>(in_use_));

@@ -9,9 +9,9 @@ gpu_stream& of(OrtSyncStreamImpl* s) { return *static_cast<gpu_stream*>(s); }
 // Marks what a stream was given so far, for others to wait for.
 class notification : public OrtSyncNotificationImpl {
  public:
-  notification(const host& ort, const gpu_stream& producer)
-      : OrtSyncNotificationImpl{}, ort_(ort), producer_(producer) {
-    ort_version_supported = ort.version();
+  explicit notification(const gpu_stream& producer)
+      : OrtSyncNotificationImpl{}, ort_(producer.where().runtime()), producer_(producer) {
+    ort_version_supported = ort_.version();
     Release = [](OrtSyncNotificationImpl* n) { delete static_cast<notification*>(n); };
     Activate = [](OrtSyncNotificationImpl* n) -> OrtStatus* {
       auto& own = *static_cast<notification*>(n);
@@ -43,24 +43,27 @@ class notification : public OrtSyncNotificationImpl {
 
 }  // namespace
 
-gpu_stream::gpu_stream(const host& ort, const gpu& of_gpu)
-    : OrtSyncStreamImpl{}, ort_(ort), gpu_(of_gpu), queue_(of_gpu.where().make_queue()) {
-  ort_version_supported = ort.version();
+gpu_stream::gpu_stream(const gpu& of_gpu)
+    : OrtSyncStreamImpl{}, gpu_(of_gpu.shared_from_this()), queue_(of_gpu.where().make_queue()) {
+  ort_version_supported = gpu_->runtime().version();
   Release = [](OrtSyncStreamImpl* s) { delete &of(s); };
   GetHandle = [](OrtSyncStreamImpl* s) { return of(s).queue_->stream(); };
   CreateNotification = [](OrtSyncStreamImpl* s, OrtSyncNotificationImpl** made) -> OrtStatus* {
-    return of(s).ort_.guarded([&] { *made = new notification(of(s).ort_, of(s)); });
+    return of(s).where().runtime().guarded([&] { *made = new notification(of(s)); });
   };
-  Flush = [](OrtSyncStreamImpl* s) -> OrtStatus* { return of(s).ort_.guarded([&] { of(s).enter().wait(); }); };
+  Flush = [](OrtSyncStreamImpl* s) -> OrtStatus* {
+    return of(s).where().runtime().guarded([&] { of(s).enter().wait(); });
+  };
   OnSessionRunEnd = [](OrtSyncStreamImpl*) -> OrtStatus* { return nullptr; };
-  const std::lock_guard lock(gpu_.guard_);
-  gpu_.streams_.insert(this);
+  const std::lock_guard lock(gpu_->guard_);
+  gpu_->streams_.insert(this);
 }
 
 gpu_stream::~gpu_stream() {
-  OrtStatus* const failed = ort_.guarded([&] { enter().wait(); });
-  if (failed) ort_.call(api::release_status, failed);
-  gpu_.stream_ends(this);
+  const host& ort = gpu_->runtime();
+  OrtStatus* const failed = ort.guarded([&] { enter().wait(); });
+  if (failed) ort.call(api::release_status, failed);
+  gpu_->stream_ends(this);
 }
 
 }  // namespace kiln::onnxruntime

@@ -135,7 +135,7 @@ std::unique_ptr<gpu_allocator> provider::make_allocator(const OrtMemoryInfo* mem
   gpu_memory_settings how;
   if (!on_host) how.limit = memory_limit(options_);
   how.powers_of_two = options_.arena == arena_growth::next_power_of_two;
-  return std::make_unique<gpu_allocator>(ort_, *g, on_host, how);
+  return std::make_unique<gpu_allocator>(*g, on_host, how);
 }
 
 run_settings provider::running() const {
