@@ -105,11 +105,7 @@ class event final : public device_event {
 class queue final : public device_queue {
  public:
   explicit queue(void* handle)
-      : of_(handle ? *static_cast<std::shared_ptr<work_list>*>(handle) : std::make_shared<work_list>()),
-        own_(!handle) {}
-  ~queue() override {
-    if (own_) wait();
-  }
+      : of_(handle ? *static_cast<std::shared_ptr<work_list>*>(handle) : std::make_shared<work_list>()) {}
   queue(const queue&) = delete;
   queue& operator=(const queue&) = delete;
   void* stream() const override { return const_cast<std::shared_ptr<work_list>*>(&of_); }
@@ -142,7 +138,6 @@ class queue final : public device_queue {
 
  private:
   std::shared_ptr<work_list> of_;
-  bool own_;
   std::size_t marks_ = 0;
 };
 
