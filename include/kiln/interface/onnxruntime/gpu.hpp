@@ -38,7 +38,7 @@ class gpu : public std::enable_shared_from_this<gpu> {
     return source_.make(index_, compiling);
   }
 
-  /// The stream of this GPU behind one of ONNX Runtime's; null where it is of another provider.
+  /// The stream of this GPU that one of ONNX Runtime's stands for; null where it is of another provider.
   gpu_stream* stream_of(const OrtSyncStream* stream) const;
 
  private:
