@@ -4,6 +4,7 @@
 
 kiln_generate_units(interface_units interface)
 kiln_add_library(interface ${interface_units})
+kiln_precompile(kiln_interface)
 target_link_libraries(kiln_interface PUBLIC kiln::runtime)
 foreach(name IN ITEMS eigen hip)
   string(TOUPPER ${name} upper)
