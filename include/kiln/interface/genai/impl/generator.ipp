@@ -117,9 +117,7 @@ OgaResult* OgaCreateGenerator(const OgaModel* model, const OgaGeneratorParams* p
   });
 }
 void OgaDestroyGenerator(OgaGenerator* generator) { delete generator; }
-bool OgaGenerator_IsDone(OgaGenerator* generator) {
-  return !generator || generator->is_terminated || generator->value.is_done();
-}
+bool OgaGenerator_IsDone(OgaGenerator* generator) { return !generator || generator->value.is_done(); }
 bool OgaGenerator_IsSessionTerminated(const OgaGenerator* generator) { return generator && generator->is_terminated; }
 
 OgaResult* OgaGenerator_SetModelInput(OgaGenerator* generator, const char* name, OgaTensor* tensor) {
@@ -174,7 +172,7 @@ OgaResult* OgaGenerator_SetRuntimeOption(OgaGenerator* generator, const char* ke
   });
 }
 OgaResult* OgaGenerator_RewindTo(OgaGenerator* generator, size_t new_length) {
-  return guarded([&] { running(generator).value.rewind_to(new_length); });
+  return guarded([&] { given(generator, "the generator").value.rewind_to(new_length); });
 }
 OgaResult* OgaGenerator_SnapshotState(OgaGenerator* generator) {
   return guarded([&] { given(generator, "the generator"); });
