@@ -12,6 +12,7 @@ static void check(OgaResult* result) {
 }
 
 static void answer(const OgaModel* model, const OgaTokenizer* tokenizer, const char* question) {
+  // [answer]
   OgaSequences* prompt = NULL;
   OgaGeneratorParams* params = NULL;
   OgaGenerator* generator = NULL;
@@ -33,6 +34,7 @@ static void answer(const OgaModel* model, const OgaTokenizer* tokenizer, const c
     fputs(piece, stdout);
     fflush(stdout);
   }
+  // [/answer]
   puts("");
   OgaDestroyTokenizerStream(stream);
   OgaDestroyGenerator(generator);

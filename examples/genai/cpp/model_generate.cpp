@@ -5,6 +5,7 @@
 
 int main(int argc, char** argv) {
   return run_example(argc, argv, [](const arguments& given) {
+    // [generate]
     const auto model = given.load();
     const auto tokenizer = OgaTokenizer::Create(*model);
     const std::vector<const char*> prompts = {"In the beginning", "And the LORD said unto Moses", "Blessed are"};
@@ -19,5 +20,6 @@ int main(int argc, char** argv) {
     while (!generator->IsDone()) generator->GenerateNextToken();
     for (std::size_t k = 0; k < prompts.size(); ++k)
       std::cout << tokenizer->Decode(generator->GetSequenceData(k), generator->GetSequenceCount(k)) << "\n";
+    // [/generate]
   });
 }

@@ -163,11 +163,13 @@ OgaResult* OgaGenerator_GetNextTokens(const OgaGenerator* generator, const int32
 OgaResult* OgaGenerator_SetRuntimeOption(OgaGenerator* generator, const char* key, const char* value) {
   return guarded([&] {
     OgaGenerator& g = given(generator, "the generator");
-    const std::string name = text(key, "the option's name"), to = text(value, "the option's value");
+    // nothing is allocated where it succeeds: handlers of signals call it
+    const std::string_view name = text(key, "the option's name"), to = text(value, "the option's value");
     if (name != "terminate_session")
-      raise(kiln::errc::not_found, "runtime option '" + name + "': expected terminate_session");
+      raise(kiln::errc::not_found, "runtime option '" + std::string(name) + "': expected terminate_session");
     if (to != "0" && to != "1")
-      raise(kiln::errc::invalid_argument, "runtime option '" + name + "': expected 0 or 1, found '" + to + "'");
+      raise(kiln::errc::invalid_argument,
+            "runtime option '" + std::string(name) + "': expected 0 or 1, found '" + std::string(to) + "'");
     g.is_terminated = to == "1";
   });
 }
