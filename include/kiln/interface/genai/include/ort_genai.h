@@ -13,7 +13,7 @@
  *   std::cout << tokenizer->Decode(generator->GetSequenceData(0), generator->GetSequenceCount(0));
  */
 #pragma once
-#include "ort_genai_generate.h"
-#include "ort_genai_media.h"
-#include "ort_genai_model.h"
-#include "ort_genai_values.h"
+#include <ort_genai_generate.h>
+#include <ort_genai_media.h>
+#include <ort_genai_model.h>
+#include <ort_genai_values.h>

@@ -1,6 +1,6 @@
 /* Generators, adapters and engines of GenAI's C++ interface; ort_genai.h includes it. */
 #pragma once
-#include "ort_genai_model.h"
+#include <ort_genai_model.h>
 
 struct OgaGeneratorParams : OgaAbstract {
   static std::unique_ptr<OgaGeneratorParams> Create(const OgaModel& model) {

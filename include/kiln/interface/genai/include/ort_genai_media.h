@@ -2,7 +2,7 @@
  * it.
  */
 #pragma once
-#include "ort_genai_generate.h"
+#include <ort_genai_generate.h>
 
 namespace OgaDetail {
 /* Files of images or audio. */

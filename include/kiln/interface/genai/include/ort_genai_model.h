@@ -1,6 +1,6 @@
 /* Configurations, models and tokenizers of GenAI's C++ interface; ort_genai.h includes it. */
 #pragma once
-#include "ort_genai_values.h"
+#include <ort_genai_values.h>
 
 struct OgaRuntimeSettings : OgaAbstract {
   static std::unique_ptr<OgaRuntimeSettings> Create() {

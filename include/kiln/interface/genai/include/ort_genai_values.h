@@ -11,7 +11,7 @@
 #define OGA_USE_SPAN 1
 #endif
 
-#include "ort_genai_c.h"
+#include <ort_genai_c.h>
 
 /* The classes stand for the C interface's opaque objects: their pointers are those of the C interface, and nothing of
    these types is ever made or copied. */
@@ -110,9 +110,6 @@ struct OgaSequences : OgaAbstract {
 struct OgaTensor : OgaAbstract {
   static std::unique_ptr<OgaTensor> Create(void* data, const int64_t* shape, size_t rank, OgaElementType type) {
     return OgaDetail::Owned<OgaTensor>(OgaCreateTensorFromBuffer, data, shape, rank, type);
-  }
-  template <class T> static std::unique_ptr<OgaTensor> Create(T* data, const int64_t* shape, size_t rank) {
-    return Create(data, shape, rank, OgaTypeToElementType<T>);
   }
 #if OGA_USE_SPAN
   template <class T> static std::unique_ptr<OgaTensor> Create(T* data, std::span<const int64_t> shape) {
