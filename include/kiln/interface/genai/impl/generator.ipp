@@ -73,6 +73,15 @@ const language::search_options& search_of(const OgaGeneratorParams* p) {
   return given(p, "the generator's params").value.search;
 }
 
+// Null beyond the last sequence.
+const tokens* sequence_of(const OgaGenerator* g, std::size_t index) noexcept {
+  try {
+    return g && index < g->value.sequence_count() ? &g->value.sequence(index) : nullptr;
+  } catch (...) {
+    return nullptr;  // no memory to choose among beams
+  }
+}
+
 }  // namespace
 
 OgaResult* OgaCreateGeneratorParams(const OgaModel* model, OgaGeneratorParams** out) {
@@ -204,8 +213,10 @@ OgaResult* OgaGenerator_SetLogits(OgaGenerator* generator, OgaTensor* tensor) {
   return guarded([&] { running(generator).value.set_logits(given(tensor, "the tensor").value); });
 }
 size_t OgaGenerator_GetSequenceCount(const OgaGenerator* generator, size_t index) {
-  return generator && index < generator->value.sequence_count() ? generator->value.sequence(index).size() : 0;
+  const tokens* const all = sequence_of(generator, index);
+  return all ? all->size() : 0;
 }
 const int32_t* OgaGenerator_GetSequenceData(const OgaGenerator* generator, size_t index) {
-  return generator && index < generator->value.sequence_count() ? generator->value.sequence(index).data() : nullptr;
+  const tokens* const all = sequence_of(generator, index);
+  return all ? all->data() : nullptr;
 }
