@@ -248,7 +248,7 @@ TEST(generate, a_thousand_generators_leave_nothing) {
     own->GenerateNextToken();
     own->GetLogits();
   };
-  for (int k = 0; k < 200; ++k) round();
+  for (int k = 0; k < 50; ++k) round();
   const long before = resident_pages();
   for (int k = 0; k < 1000; ++k) round();
   // a generator has about 400 KiB of caches and scores: less than what one of them holds
