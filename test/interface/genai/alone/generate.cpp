@@ -240,6 +240,9 @@ long resident_pages() {
 }
 
 TEST(generate, a_thousand_generators_leave_nothing) {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  GTEST_SKIP() << "a sanitizer keeps freed memory";
+#endif
   const ids prompt = goldens()[0].prompt_ids;
   const auto params = params_of(256);
   const auto round = [&] {
@@ -251,7 +254,7 @@ TEST(generate, a_thousand_generators_leave_nothing) {
   for (int k = 0; k < 50; ++k) round();
   const long before = resident_pages();
   for (int k = 0; k < 1000; ++k) round();
-  // a generator has about 400 KiB of caches and scores: less than what one of them holds
+  // each has about 100 KiB of caches and scores: three that stayed would be more
   EXPECT_LE(resident_pages() - before, 64);
 }
 
