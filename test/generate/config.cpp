@@ -70,6 +70,31 @@ TEST(config, providers_come_in_two_forms) {
   EXPECT_EQ(filtered.hardware_vendor_id, 3);
 }
 
+TEST(config, providers_are_edited_by_any_spelling) {
+  config c = parsed(R"({"model": {"decoder": {"session_options": {"provider_options": [{"cuda": {"a": "1"}}]}}}})");
+  append_provider(c, "CUDAExecutionProvider");
+  const auto& all = c.decoder.session.providers;
+  EXPECT_EQ(all.size(), 1u);
+  clear_providers(c);
+  EXPECT_TRUE(all.empty());
+  set_provider_option(c, "MIGraphX", "device_id", "1");
+  set_provider_option(c, "migraphxexecutionprovider", "fp16_enable", "1");
+  set_provider_option(c, "MIGraphXExecutionProvider", "device_id", "0");
+  ASSERT_EQ(all.size(), 1u);
+  EXPECT_EQ(all[0].name, "MIGraphX");
+  EXPECT_EQ(all[0].options,
+            (std::vector<std::pair<std::string, std::string>>{{"fp16_enable", "1"}, {"device_id", "0"}}));
+  set_hardware_device_type(c, "migraphx", "gpu"), set_hardware_device_id(c, "migraphx", 2);
+  set_hardware_vendor_id(c, "migraphx", 3), set_hardware_device_type(c, "OpenVINO", "npu");
+  EXPECT_EQ(all.size(), 1u);
+  EXPECT_EQ(all[0].hardware_device_type, "gpu");
+  EXPECT_EQ(all[0].hardware_device_id, 2);
+  EXPECT_EQ(all[0].hardware_vendor_id, 3);
+  set_hardware_device_type(c, "migraphx", {}), set_hardware_device_id(c, "migraphx", {});
+  set_hardware_vendor_id(c, "migraphx", {});
+  EXPECT_FALSE(all[0].hardware_device_type || all[0].hardware_device_id || all[0].hardware_vendor_id);
+}
+
 TEST(config, an_overlay_replaces_what_it_names) {
   config c = parsed(R"({"model": {"type": "phi", "context_length": 64, "eos_token_id": 2}, "search": {"top_k": 3}})");
   overlay(c, R"({"model": {"eos_token_id": [7], "decoder": {"head_size": 4}}, "search": {"top_p": 0.25}})");
@@ -109,7 +134,7 @@ TEST(config, faults_name_file_and_key) {
 
 TEST(search_options, go_by_name_and_say_their_bounds) {
   search_options o;
-  for (const search_option_info& i : search_option_table())
+  for (const option_name& i : search_option_table())
     i.is_flag ? set_flag(o, i.name, true) : set_number(o, i.name, i.name == "top_p" ? 0.5 : 2);
   EXPECT_EQ(o.chunk_size, 2);
   EXPECT_EQ(get_number(o, "no_repeat_ngram_size"), 2);
@@ -122,6 +147,19 @@ TEST(search_options, go_by_name_and_say_their_bounds) {
   EXPECT_THROW(set_number(o, "do_sample", 1), error);
   EXPECT_THROW(set_flag(o, "top_k", true), error);
   EXPECT_THROW(get_number(o, "nothing"), error);
+}
+
+TEST(speculative_options, go_by_name_and_come_from_the_configuration) {
+  const config c = parsed(R"({"speculative": {"ngram_size": 4, "ngram_chained_lookup": true, "min_adaptive_k": 2}})");
+  EXPECT_EQ(c.speculative.ngram_size, 4);
+  EXPECT_TRUE(c.speculative.ngram_chained_lookup);
+  EXPECT_EQ(get_number(c.speculative, "min_adaptive_k"), 2);
+  EXPECT_EQ(get_number(c.speculative, "max_draft_tokens"), 4);
+  EXPECT_FALSE(get_flag(c.speculative, "cooldown"));
+  EXPECT_EQ(speculative_option_table().size(), 5u);
+  EXPECT_THAT(fault_of(R"({"speculative": {"k": 4}})"), AllOf(HasSubstr("speculative.k"), HasSubstr("ngram_size")));
+  EXPECT_THAT(fault_of(R"({"speculative": {"max_draft_tokens": 17}})"), HasSubstr("1 to 16"));
+  EXPECT_THAT(fault_of(R"({"speculative": {"cooldown": 1}})"), HasSubstr("true or false"));
 }
 
 TEST(search_options, agree_with_each_other_and_the_model) {

@@ -4,7 +4,6 @@
 #include <gmock/gmock.h>
 
 #include "kiln/core/error.hpp"
-#include "kiln/generate/config_changes.hpp"
 
 namespace kiln::language {
 namespace {
@@ -70,17 +69,6 @@ TEST(language_session, says_what_is_wrong) {
   EXPECT_EQ(message_of(two), "no error");
   append_provider(two, "rocm");
   EXPECT_THAT(message_of(two), HasSubstr("found 'MIGraphX' and 'rocm'"));
-}
-
-TEST(language_session, changes_of_providers) {
-  config c;
-  set_provider_option(c, "MIGraphX", "device_id", "0");
-  set_provider_option(c, "migraphx", "device_id", "1");
-  ASSERT_EQ(c.decoder.session.providers.size(), 1u);
-  EXPECT_THAT(c.decoder.session.providers[0].options,
-              ElementsAre(std::pair<std::string, std::string>("device_id", "1")));
-  clear_providers(c);
-  EXPECT_THAT(c.decoder.session.providers, IsEmpty());
 }
 
 }  // namespace
