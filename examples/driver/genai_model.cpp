@@ -53,12 +53,4 @@ genai_model load_genai_model(const genai_flags& flags) {
   return out;
 }
 
-language::chat_template chat_template_of(const language::tokenizer& t) {
-  const std::string_view text = t.chat_template();
-  if (text.empty()) return {};
-  json variables = json::object();
-  for (const auto& [name, value] : t.template_variables()) variables[name] = value;
-  return language::chat_template::from(text, variables.dump());
-}
-
 }  // namespace kiln::driver

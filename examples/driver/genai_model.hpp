@@ -25,7 +25,5 @@ struct genai_model {
   language::search_options search;  ///< of the folder and the flags
 };
 genai_model load_genai_model(const genai_flags& flags);
-/// The folder's chat template; none where it has none.
-language::chat_template chat_template_of(const language::tokenizer& t);
 
 }  // namespace kiln::driver
