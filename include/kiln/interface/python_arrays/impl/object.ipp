@@ -89,7 +89,7 @@ void set_python_error() noexcept {
 
 void set_error_of_type(py::handle general, py::handle of_argument, const error& e) {
   const bool is_of_argument = e.code() == errc::invalid_argument || e.code() == errc::shape_mismatch ||
-                           e.code() == errc::not_found || e.code() == errc::limit;
+                              e.code() == errc::not_found || e.code() == errc::limit;
   const py::handle type = is_of_argument ? of_argument : general;
   const auto text = [](const std::string& s) {
     return py::reinterpret_steal<py::object>(

@@ -155,9 +155,7 @@ void bind_steps(py::class_<held_generator>& c) {
       "Tokens of the longest sequence.");
   c.def(
       "rewind_to",
-      [](held_generator& g, std::size_t length) {
-        g.run([&](language::generator& own) { own.rewind_to(length); });
-      },
+      [](held_generator& g, std::size_t length) { g.run([&](language::generator& own) { own.rewind_to(length); }); },
       py::arg("new_length"), "Keeps the first tokens of the sequence, and goes on from there; of several, none (0).");
   c.def("set_runtime_option", &held_generator::set_runtime_option, py::arg("key"), py::arg("value"),
         "\"terminate_session\" \"1\": further steps raise an Error, in any thread, until \"0\".");

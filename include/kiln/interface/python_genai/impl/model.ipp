@@ -61,7 +61,9 @@ void bind_config(py::module_& m) {
           },
           py::arg("provider"), py::arg("value"), "Kept with the provider; kiln runs where `target` says.");
     c.def(("clear_" + name).c_str(),
-          [field](language::config& to, const std::string& provider) { (language::append_provider(to, provider).*field).reset(); },
+          [field](language::config& to, const std::string& provider) {
+            (language::append_provider(to, provider).*field).reset();
+          },
           py::arg("provider"), "Forgets it.");
   };
   hardware("device_type", &language::provider::hardware_device_type, [](std::string s) { return s; });
@@ -94,12 +96,15 @@ bool is_gpu(std::string_view target) { return target.starts_with("hip") || targe
 
 void bind_model(py::module_& m) {
   bind_config(m);
-  m.def("set_current_gpu_device_id", [](unsigned id) { current_gpu = id; }, py::arg("device_id"),
-        "The GPU of models that are made later, where their configuration names none.");
-  m.def("get_current_gpu_device_id", [] { return current_gpu.load(); }, "The number that was set; 0 at first.");
+  m.def(
+      "set_current_gpu_device_id", [](unsigned id) { current_gpu = id; }, py::arg("device_id"),
+      "The GPU of models that are made later, where their configuration names none.");
+  m.def(
+      "get_current_gpu_device_id", [] { return current_gpu.load(); }, "The number that was set; 0 at first.");
   py::class_<held_model, std::shared_ptr<held_model>> c(
       m, "Model",
-      "A language model, compiled: of a folder with genai_config.json, or of a Config. `target` and other keywords, such "
+      "A language model, compiled: of a folder with genai_config.json, or of a Config. `target` and other keywords, "
+      "such "
       "as `threads=2`, are those of kiln.compile(), and come before the folder's. Any number of generators and threads "
       "share one.");
   c.def(py::init(&load), py::arg("config"), py::kw_only(), py::arg("target") = py::none());

@@ -44,8 +44,7 @@ std::optional<std::vector<language::tokens>> rows_of(const argument& a) {
   const language::tokens all = tokens_of(a);
   const auto n = lens[1].value();
   std::vector<language::tokens> out;
-  for (std::int64_t k = 0; k < lens[0].value(); ++k)
-    out.emplace_back(all.begin() + k * n, all.begin() + (k + 1) * n);
+  for (std::int64_t k = 0; k < lens[0].value(); ++k) out.emplace_back(all.begin() + k * n, all.begin() + (k + 1) * n);
   return out;
 }
 
@@ -112,7 +111,7 @@ std::optional<std::vector<language::tokens>> token_rows_of_object(py::handle obj
 }
 
 void bind_tensor(py::module_& m) {
-  py::class_<held_tensor> c(m, "Tensor", array_slots(),
+  py::class_<held_tensor> c(m, "Tensor", array_slots(), py::module_local(),  // kiln._kiln has one as well
                             "A copy of an array, which others read without another copy: numpy.asarray(t).");
   c.def(py::init(&copy_of_object), py::arg("array"));
   c.def(

@@ -31,8 +31,7 @@ std::string apply_chat_template(held_tokenizer& t, const py::object& messages,
   if (!t.form) t.form = language::chat_template::of(t.own);
   const bool is_own = !template_str || template_str->empty();
   const language::chat_template form = is_own ? *t.form : language::chat_template::of(t.own, *template_str);
-  if (form.empty())
-    raise(errc::not_found, "the tokenizer has no chat template: give one as template_str");
+  if (form.empty()) raise(errc::not_found, "the tokenizer has no chat template: give one as template_str");
   const std::string said = json_of(messages), given = tools.is_none() ? "" : json_of(tools), more = json_of(variables);
   const py::gil_scoped_release released;
   return form.render({.messages_json = said,
@@ -71,7 +70,8 @@ held_tensor padded(const std::vector<language::tokens>& rows, language::token pa
   for (const language::tokens& r : rows) longest = std::max(longest, r.size());
   argument all(shape(dtype::i32, {rows.size(), longest}));
   auto* to = all.as<language::token>().data();
-  for (const language::tokens& r : rows) to = std::fill_n(std::copy(r.begin(), r.end(), to), longest - r.size(), padding);
+  for (const language::tokens& r : rows)
+    to = std::fill_n(std::copy(r.begin(), r.end(), to), longest - r.size(), padding);
   return {std::move(all), {}, false};
 }
 
@@ -99,8 +99,8 @@ language::tokens ends_of(const held_tokenizer& t) {
 
 void bind_roles(py::class_<held_tokenizer>& c) {
   using language::config;
-  const auto role = [&](const char* name, std::optional<language::token> config::* field,
-                        std::optional<language::token> language::special_tokens::* own, const char* doc) {
+  const auto role = [&](const char* name, std::optional<language::token> config::*field,
+                        std::optional<language::token> language::special_tokens::*own, const char* doc) {
     c.def_property_readonly(
         name,
         [name, field, own](const held_tokenizer& t) {
