@@ -1,4 +1,6 @@
 #include <algorithm>
+#include <deque>
+#include <list>
 
 #include "kiln/interface/genai/impl/handles.hpp"
 

@@ -73,6 +73,15 @@ const language::search_options& search_of(const OgaGeneratorParams* p) {
   return given(p, "the generator's params").value.search;
 }
 
+// Null beyond the last sequence.
+const tokens* sequence_of(const OgaGenerator* g, std::size_t index) noexcept {
+  try {
+    return g && index < g->value.sequence_count() ? &g->value.sequence(index) : nullptr;
+  } catch (...) {
+    return nullptr;  // no memory to choose among beams
+  }
+}
+
 }  // namespace
 
 OgaResult* OgaCreateGeneratorParams(const OgaModel* model, OgaGeneratorParams** out) {
@@ -117,9 +126,7 @@ OgaResult* OgaCreateGenerator(const OgaModel* model, const OgaGeneratorParams* p
   });
 }
 void OgaDestroyGenerator(OgaGenerator* generator) { delete generator; }
-bool OgaGenerator_IsDone(OgaGenerator* generator) {
-  return !generator || generator->is_terminated || generator->value.is_done();
-}
+bool OgaGenerator_IsDone(OgaGenerator* generator) { return !generator || generator->value.is_done(); }
 bool OgaGenerator_IsSessionTerminated(const OgaGenerator* generator) { return generator && generator->is_terminated; }
 
 OgaResult* OgaGenerator_SetModelInput(OgaGenerator* generator, const char* name, OgaTensor* tensor) {
@@ -165,16 +172,18 @@ OgaResult* OgaGenerator_GetNextTokens(const OgaGenerator* generator, const int32
 OgaResult* OgaGenerator_SetRuntimeOption(OgaGenerator* generator, const char* key, const char* value) {
   return guarded([&] {
     OgaGenerator& g = given(generator, "the generator");
-    const std::string name = text(key, "the option's name"), to = text(value, "the option's value");
+    // nothing is allocated where it succeeds: handlers of signals call it
+    const std::string_view name = text(key, "the option's name"), to = text(value, "the option's value");
     if (name != "terminate_session")
-      raise(kiln::errc::not_found, "runtime option '" + name + "': expected terminate_session");
+      raise(kiln::errc::not_found, "runtime option '" + std::string(name) + "': expected terminate_session");
     if (to != "0" && to != "1")
-      raise(kiln::errc::invalid_argument, "runtime option '" + name + "': expected 0 or 1, found '" + to + "'");
+      raise(kiln::errc::invalid_argument,
+            "runtime option '" + std::string(name) + "': expected 0 or 1, found '" + std::string(to) + "'");
     g.is_terminated = to == "1";
   });
 }
 OgaResult* OgaGenerator_RewindTo(OgaGenerator* generator, size_t new_length) {
-  return guarded([&] { running(generator).value.rewind_to(new_length); });
+  return guarded([&] { given(generator, "the generator").value.rewind_to(new_length); });
 }
 OgaResult* OgaGenerator_SnapshotState(OgaGenerator* generator) {
   return guarded([&] { given(generator, "the generator"); });
@@ -204,8 +213,10 @@ OgaResult* OgaGenerator_SetLogits(OgaGenerator* generator, OgaTensor* tensor) {
   return guarded([&] { running(generator).value.set_logits(given(tensor, "the tensor").value); });
 }
 size_t OgaGenerator_GetSequenceCount(const OgaGenerator* generator, size_t index) {
-  return generator && index < generator->value.sequence_count() ? generator->value.sequence(index).size() : 0;
+  const tokens* const all = sequence_of(generator, index);
+  return all ? all->size() : 0;
 }
 const int32_t* OgaGenerator_GetSequenceData(const OgaGenerator* generator, size_t index) {
-  return generator && index < generator->value.sequence_count() ? generator->value.sequence(index).data() : nullptr;
+  const tokens* const all = sequence_of(generator, index);
+  return all ? all->data() : nullptr;
 }

@@ -1,7 +1,8 @@
 #include <cstdio>
 #include <fstream>
+#include <mutex>
 
-#include "kiln/interface/genai/impl/handles.hpp"
+#include "kiln/interface/genai/impl/guard.hpp"
 
 namespace kiln::genai {
 namespace {

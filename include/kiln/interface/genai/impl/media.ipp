@@ -1,4 +1,4 @@
-#include "kiln/interface/genai/impl/handles.hpp"
+#include "kiln/interface/genai/impl/guard.hpp"
 
 namespace kiln::genai {
 namespace {

@@ -1,6 +1,6 @@
 #include <cstring>
 
-#include "kiln/interface/genai/impl/handles.hpp"
+#include "kiln/interface/genai/impl/guard.hpp"
 
 namespace kiln::genai {
 namespace {

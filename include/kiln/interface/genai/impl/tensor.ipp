@@ -1,7 +1,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "kiln/interface/genai/impl/handles.hpp"
+#include "kiln/interface/genai/impl/values.hpp"
 
 namespace kiln::genai {
 namespace {

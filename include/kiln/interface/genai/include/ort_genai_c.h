@@ -196,6 +196,6 @@ OGA_EXPORT OgaResult* OGA_API_CALL OgaModelGetDeviceType(const OgaModel* model, 
 }
 #endif
 
-#include "ort_genai_c_generate.h"
-#include "ort_genai_c_media.h"
-#include "ort_genai_c_text.h"
+#include <ort_genai_c_generate.h>
+#include <ort_genai_c_media.h>
+#include <ort_genai_c_text.h>

@@ -1,6 +1,6 @@
 /* Generators, adapters and engines of GenAI's C interface; ort_genai_c.h includes it. */
 #pragma once
-#include "ort_genai_c.h"
+#include <ort_genai_c.h>
 
 #ifdef __cplusplus
 extern "C" {

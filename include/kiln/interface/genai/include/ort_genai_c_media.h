@@ -1,7 +1,7 @@
 /* The parts of GenAI's C interface that kiln does not support: images, audio, and heads that make several tokens. Their
    functions fail with an error that says so, and hand out nothing. ort_genai_c.h includes it. */
 #pragma once
-#include "ort_genai_c.h"
+#include <ort_genai_c.h>
 
 #ifdef __cplusplus
 extern "C" {
