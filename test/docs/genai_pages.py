@@ -17,8 +17,8 @@ PAGES = [ROOT / "docs/genai.md", ROOT / "docs/genai.zh.md"]
 # Of the documentation that users of GenAI's MIGraphX provider know.
 HEADINGS = [
     "## Overview", "## Prerequisites", "## Building", "## Build Options", "## Using CMake Directly", "## Configuration",
-    "## Common Provider Options", "## Python Example", "## Troubleshooting", "## Performance Tuning",
-    "## Supported Models", "## Known Limitations", "## Resources",
+    "## Common Provider Options", "## Python Example", "## C and C++ Example",
+    "## Troubleshooting", "## Performance Tuning", "## Supported Models", "## Known Limitations", "## Resources",
 ]  # fmt: skip
 MODEL = str(ROOT / "examples/models/scripture")
 BEFORE = f"import onnxruntime_genai as og\npath, prompt = {MODEL!r}, 'In the beginning'\n"
@@ -59,7 +59,7 @@ def check_tables(text):
     config = genai.Config(MODEL)
     config.overlay('{"search": {"top_p": 0.0, "max_length": 0}}')
     found = genai.GeneratorParams(genai.Model(config)).get_search_options()
-    part = text[text.index("| search option |") : text.index("## Troubleshooting")]
+    part = text[text.index("| search option |") : text.index("## C and C++ Example")]
     for names, defaults in re.findall(r"(?m)^\| (`[^|]*`) \| (`[^|]*`) \|", part):
         for name, default in zip(re.findall(r"`([^`]*)`", names), re.findall(r"`([^`]*)`", defaults), strict=True):
             if found.get(name) != {"True": True, "False": False}.get(default, default) and found.get(name) != float(default):

@@ -58,7 +58,7 @@ def check_text(path: str) -> None:
             generator.generate_next_token()
         made = generator.token_count() - len(prompt)
         say(made > 0, f"{made} tokens: {tokenizer.decode(generator.get_sequence(0))!r}")
-    except RuntimeError as e:
+    except (RuntimeError, ImportError) as e:
         say(False, first_line(e))
 
 

@@ -60,7 +60,9 @@ class TextTest(GenaiCase):
         longest = max(len(g["prompt_ids"]) for g in GOLDEN)
         self.assertEqual(batch.shape(), [len(texts), longest])
         self.assertEqual(batch.type(), 6)
-        self.assertEqual(TOKENIZER.decode_batch(batch), texts)
+        for rows in (batch, batch.as_numpy(), [g["prompt_ids"] for g in GOLDEN], [np.array(g["prompt_ids"]) for g in GOLDEN]):
+            self.assertEqual(TOKENIZER.decode_batch(rows), texts)
+        self.assertEqual(TOKENIZER.decode_batch(GOLDEN[0]["prompt_ids"]), texts[:1])
         for tokens in (batch, [g["prompt_ids"] for g in GOLDEN], batch.as_numpy()):
             g = generator(batch_size=len(texts), max_length=longest + 10)
             g.append_tokens(tokens)
@@ -143,6 +145,11 @@ class TextTest(GenaiCase):
         g.append_tokens(TOKENIZER.encode("And he said"))
         n = g.token_count()
         self.assertRegex(TOKENIZER.decode(run(g)[n:]), "^(yea|nay)!$")
+        params.set_guidance("", "")
+        g = genai.Generator(MODEL, params)
+        g.append_tokens(GOLDEN[0]["prompt_ids"])
+        g.generate_next_token()
+        self.assertEqual(g.get_next_tokens().tolist(), GOLDEN[0]["greedy_ids"][4:5])
         self.refuses("malformed", "", params.set_guidance, "regex", "(a")
         self.refuses("not_found", "json_schema, regex or lark_grammar.*found xml", params.set_guidance, "xml", "")
 

@@ -79,6 +79,7 @@ language::guide guide_of(const language::guide_vocabulary& v, const std::string&
 }
 
 void set_guidance(held_params& p, const std::string& type, const std::string& data, bool) {
+  if (type.empty() && data.empty()) return p.guide.reset();
   const py::gil_scoped_release released;
   p.guide = guide_of(p.model->vocabulary(), type, data);
 }
@@ -111,8 +112,10 @@ void bind_params(py::module_& m) {
       },
       "Sets options by name, such as max_length=200 or do_sample=True; docs/genai.md lists them.");
   c.def("get_search_options", search_options_of, "All options by name.");
-  c.def("set_guidance", set_guidance, py::arg("type"), py::arg("data"), py::arg("enable_ff_tokens") = false,
-        "Keeps the text to a language: type \"json_schema\" or \"regex\", and the schema or expression.");
+  c.def(
+      "set_guidance", set_guidance, py::arg("type"), py::arg("data"), py::arg("enable_ff_tokens") = false,
+      "Keeps the text to a language: type \"json_schema\" or \"regex\", and the schema or expression; two empty texts: "
+      "to none.");
   c.def(
       "try_graph_capture_with_max_batch_size", [](const held_params&, int) {}, py::arg("max_batch_size"),
       "Accepted, without effect: a program is compiled once for all sizes.");

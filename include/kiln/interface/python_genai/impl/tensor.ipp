@@ -32,10 +32,6 @@ language::tokens tokens_of(const argument& a) {
 
 bool is_list(py::handle o) { return PyList_Check(o.ptr()) || PyTuple_Check(o.ptr()); }
 
-bool is_row(py::handle o) {
-  return is_list(o) || py::isinstance<held_tensor>(o) || (PyObject_CheckBuffer(o.ptr()) && !PyIndex_Check(o.ptr()));
-}
-
 // An array's rows; nothing at rank 0 and 1.
 std::optional<std::vector<language::tokens>> rows_of(const argument& a) {
   const dims& lens = a.get_shape().lens;
@@ -104,7 +100,7 @@ std::optional<std::vector<language::tokens>> token_rows_of_object(py::handle obj
     return rows_of(a.value);
   }
   const auto list = py::reinterpret_borrow<py::sequence>(object);
-  if (list.empty() || !is_row(list[0])) return std::nullopt;
+  if (list.empty() || !py::hasattr(list[0], "__len__")) return std::nullopt;
   std::vector<language::tokens> out;
   for (const py::handle row : list) out.push_back(tokens_of_object(row));
   return out;
