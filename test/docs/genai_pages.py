@@ -8,8 +8,8 @@ import re
 import subprocess
 import sys
 
+import onnxruntime_genai as og
 import two_pages
-from kiln import genai
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 FIX = "--fix" in sys.argv
@@ -56,9 +56,9 @@ def run_blocks(text):
 
 def check_tables(text):
     """Search options and their defaults are those of the code; provider options are known to it."""
-    config = genai.Config(MODEL)
+    config = og.Config(MODEL)
     config.overlay('{"search": {"top_p": 0.0, "max_length": 0}}')
-    found = genai.GeneratorParams(genai.Model(config)).get_search_options()
+    found = og.GeneratorParams(og.Model(config)).get_search_options()
     part = text[text.index("| search option |") : text.index("## C and C++ Example")]
     for names, defaults in re.findall(r"(?m)^\| (`[^|]*`) \| (`[^|]*`) \|", part):
         for name, default in zip(re.findall(r"`([^`]*)`", names), re.findall(r"`([^`]*)`", defaults), strict=True):
@@ -66,9 +66,9 @@ def check_tables(text):
                 faults.append(f"{PAGES[0].name}: {name} is {found.get(name)}, not {default}")
     part = text[text.index("## Common Provider Options") : text.index("## Python Example")]
     for name, default in re.findall(r"(?m)^\| `(\w+)` \| (?:`(\w*)` )?\|", part):
-        config = genai.Config(MODEL)
+        config = og.Config(MODEL)
         config.set_provider_option("MIGraphX", name, default)
-        genai.Model(config)
+        og.Model(config)
 
 
 english = PAGES[0].read_text()

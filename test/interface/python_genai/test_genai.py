@@ -243,6 +243,27 @@ class TokenizerTest(GenaiCase):
         self.refuses("malformed", "line 1", t.apply_chat_template, messages, template_str="{% if %}")
 
 
+class TensorTest(GenaiCase):
+    def test_tensors(self):
+        for kind, number in (("float32", 1), ("int32", 6), ("int64", 7), ("float16", 10)):
+            array = np.arange(6, dtype=kind).reshape(2, 3)
+            t = genai.Tensor(array)
+            self.assertEqual((t.shape(), t.type(), len(t)), ([2, 3], number, 2))
+            array[0, 0] = 9  # a copy
+            np.testing.assert_array_equal(t.as_numpy(), np.arange(6).reshape(2, 3))
+            self.assertEqual(t.as_numpy().ctypes.data, t.data())
+
+    def test_named_tensors(self):
+        named = genai.NamedTensors()
+        named["a"] = np.ones(3, np.float32)
+        named["b"] = genai.Tensor(np.zeros((1, 2), np.int64))
+        self.assertEqual((len(named), named.keys(), "a" in named, "c" in named), (2, ["a", "b"], True, False))
+        np.testing.assert_array_equal(named["a"].as_numpy(), [1, 1, 1])
+        del named["a"]
+        self.assertRaises(KeyError, lambda: named["a"])
+        self.assertEqual(named.keys(), ["b"])
+
+
 class ConfigTest(GenaiCase):
     def test_seeds_form_of_provider_options(self):
         options = [{"name": "MIGraphX", "options": {"device_id": "0", "fp16_enable": "1"}}]

@@ -179,7 +179,7 @@ void bind_values(py::class_<held_generator>& c) {
   const auto refused = [&](const char* name, const char* what) {
     c.def(
         name, [what](const held_generator&, const py::args&, const py::kwargs&) { refuse(what); },
-        "Raises an Error: kiln's models have no such inputs.");
+        "Raises an Error: not supported.");
   };
   refused("get_input", "inputs of the model's last run");
   refused("set_inputs", "inputs other than tokens");

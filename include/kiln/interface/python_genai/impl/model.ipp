@@ -53,22 +53,26 @@ void bind_config(py::module_& m) {
   c.def(
       "overlay", [](language::config& to, const std::string& json) { language::overlay(to, json); }, py::arg("json"),
       "Merges JSON text over what stands: the keys that it has are replaced.");
-  const auto hardware = [&](const char* what, auto field, auto parse) {
+  const auto hardware = [&](const char* what, auto field, auto parse, const char* doc) {
     const std::string name = std::string("decoder_provider_options_hardware_") + what;
     c.def(("set_" + name).c_str(),
           [field, parse](language::config& to, const std::string& provider, decltype(parse(std::string())) value) {
             language::append_provider(to, provider).*field = value;
           },
-          py::arg("provider"), py::arg("value"), "Kept with the provider; kiln runs where `target` says.");
+          py::arg("provider"), py::arg("value"), doc);
     c.def(("clear_" + name).c_str(),
           [field](language::config& to, const std::string& provider) {
             (language::append_provider(to, provider).*field).reset();
           },
           py::arg("provider"), "Forgets it.");
   };
-  hardware("device_type", &language::provider::hardware_device_type, [](std::string s) { return s; });
-  hardware("device_id", &language::provider::hardware_device_id, [](const std::string&) { return std::int64_t(); });
-  hardware("vendor_id", &language::provider::hardware_vendor_id, [](const std::string&) { return std::int64_t(); });
+  const auto number = [](const std::string&) { return std::int64_t(); };
+  hardware(
+      "device_type", &language::provider::hardware_device_type, [](std::string s) { return s; },
+      "Where the provider runs: \"cpu\" or \"gpu\".");
+  const char* const kept = "Kept with the provider; its option `device_id` chooses the GPU.";
+  hardware("device_id", &language::provider::hardware_device_id, number, kept);
+  hardware("vendor_id", &language::provider::hardware_vendor_id, number, kept);
 }
 
 // The GPU of models whose configuration names none.

@@ -8,7 +8,10 @@
 namespace kiln::python {
 namespace {
 
-using named_tensors = std::map<std::string, held_tensor, std::less<>>;
+// A struct, since pybind11 makes a dict of a map.
+struct named_tensors {
+  std::map<std::string, held_tensor, std::less<>> all;
+};
 
 held_tensor copy_of_object(py::handle object) {
   borrowed_array a;
@@ -47,24 +50,24 @@ std::optional<std::vector<language::tokens>> rows_of(const argument& a) {
 void bind_named(py::module_& m) {
   py::class_<named_tensors> c(m, "NamedTensors", "Tensors by name.");
   c.def(py::init<>());
-  c.def("__getitem__", [](const named_tensors& all, const std::string& name) {
-    const auto at = all.find(name);
-    if (at == all.end()) throw py::key_error(name);
+  c.def("__getitem__", [](const named_tensors& t, const std::string& name) {
+    const auto at = t.all.find(name);
+    if (at == t.all.end()) throw py::key_error(name);
     return at->second;
   });
-  c.def("__setitem__", [](named_tensors& all, const std::string& name, const py::object& value) {
-    all.insert_or_assign(name, copy_of_object(value));
+  c.def("__setitem__", [](named_tensors& t, const std::string& name, const py::object& value) {
+    t.all.insert_or_assign(name, copy_of_object(value));
   });
-  c.def("__delitem__", [](named_tensors& all, const std::string& name) {
-    if (all.erase(name) == 0) throw py::key_error(name);
+  c.def("__delitem__", [](named_tensors& t, const std::string& name) {
+    if (t.all.erase(name) == 0) throw py::key_error(name);
   });
-  c.def("__contains__", [](const named_tensors& all, const std::string& name) { return all.contains(name); });
-  c.def("__len__", [](const named_tensors& all) { return all.size(); });
+  c.def("__contains__", [](const named_tensors& t, const std::string& name) { return t.all.contains(name); });
+  c.def("__len__", [](const named_tensors& t) { return t.all.size(); });
   c.def(
       "keys",
-      [](const named_tensors& all) {
+      [](const named_tensors& t) {
         std::vector<std::string> names;
-        for (const auto& [name, value] : all) names.push_back(name);
+        for (const auto& [name, value] : t.all) names.push_back(name);
         return names;
       },
       "The names.");
