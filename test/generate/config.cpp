@@ -109,7 +109,7 @@ TEST(config, faults_name_file_and_key) {
 
 TEST(search_options, go_by_name_and_say_their_bounds) {
   search_options o;
-  for (const search_option_info& i : search_option_table())
+  for (const option_name& i : search_option_table())
     i.is_flag ? set_flag(o, i.name, true) : set_number(o, i.name, i.name == "top_p" ? 0.5 : 2);
   EXPECT_EQ(o.chunk_size, 2);
   EXPECT_EQ(get_number(o, "no_repeat_ngram_size"), 2);
@@ -122,6 +122,19 @@ TEST(search_options, go_by_name_and_say_their_bounds) {
   EXPECT_THROW(set_number(o, "do_sample", 1), error);
   EXPECT_THROW(set_flag(o, "top_k", true), error);
   EXPECT_THROW(get_number(o, "nothing"), error);
+}
+
+TEST(speculative_options, go_by_name_and_come_from_the_configuration) {
+  const config c = parsed(R"({"speculative": {"ngram_size": 4, "ngram_chained_lookup": true, "min_adaptive_k": 2}})");
+  EXPECT_EQ(c.speculative.ngram_size, 4);
+  EXPECT_TRUE(c.speculative.ngram_chained_lookup);
+  EXPECT_EQ(get_number(c.speculative, "min_adaptive_k"), 2);
+  EXPECT_EQ(get_number(c.speculative, "max_draft_tokens"), 4);
+  EXPECT_FALSE(get_flag(c.speculative, "cooldown"));
+  EXPECT_EQ(speculative_option_table().size(), 5u);
+  EXPECT_THAT(fault_of(R"({"speculative": {"k": 4}})"), AllOf(HasSubstr("speculative.k"), HasSubstr("ngram_size")));
+  EXPECT_THAT(fault_of(R"({"speculative": {"max_draft_tokens": 17}})"), HasSubstr("1 to 16"));
+  EXPECT_THAT(fault_of(R"({"speculative": {"cooldown": 1}})"), HasSubstr("true or false"));
 }
 
 TEST(search_options, agree_with_each_other_and_the_model) {

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "kiln/generate/search_options.hpp"
+#include "kiln/generate/speculative_options.hpp"
 #include "kiln/text/token.hpp"
 
 namespace kiln::language {
@@ -64,6 +65,7 @@ struct config {
   decoder_config decoder;
   std::optional<decoder_config> draft;  ///< a smaller model that guesses tokens ahead
   search_options search;
+  speculative_options speculative;
   /// Parts that the file has and this library does not run ("vision", "speech", …).
   std::vector<std::string> other_parts;
   /// Files of the model from memory; they come before those of the folder.

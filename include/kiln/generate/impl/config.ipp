@@ -224,8 +224,12 @@ void read_model(object& o, config& to) {
   o.ignore({"image_token_id", "audio_token_id", "video_token_id", "vision_start_token_id"});
 }
 
-void read_search(object& o, search_options& to) {
-  for (const auto& [key, value] : o.all().items()) {
+// Options by name: flags and numbers.
+template <class Options> void read_options(object& o, Options& to) {
+  const json& all = o.all();
+  for (auto at = all.begin(); at != all.end(); ++at) {
+    const std::string& key = at.key();
+    const json& value = *at;
     o.take(key);
     if (value.is_null()) continue;
     if (!value.is_boolean() && !value.is_number())
@@ -251,8 +255,9 @@ void overlay(config& to, std::string_view json_text, std::string_view source) {
     config next = to;  // an error leaves the old one
     object root(j, "");
     root.part("model", [&](object& o) { read_model(o, next); });
-    root.part("search", [&](object& o) { read_search(o, next.search); });
-    root.ignore({"speculative", "engine"});
+    root.part("search", [&](object& o) { read_options(o, next.search); });
+    root.part("speculative", [&](object& o) { read_options(o, next.speculative); });
+    root.ignore({"engine"});
     root.finish();
     to = std::move(next);
   } catch (const error& e) {

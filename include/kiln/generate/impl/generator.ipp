@@ -4,7 +4,9 @@
 #include <optional>
 
 #include "kiln/core/error.hpp"
+#include "kiln/generate/adapters.hpp"
 #include "kiln/generate/impl/beam_search.hpp"
+#include "kiln/generate/impl/speculation.hpp"
 #include "kiln/generate/sampler.hpp"
 
 namespace kiln::language {
@@ -45,8 +47,12 @@ struct generator::parts {
   tokens next;
   std::vector<tokens> best;
   logits_rule rule;
+  forced_rule forced;
+  std::vector<std::shared_ptr<const adapters::values>> active;
+  adapters::values parameters;  // of the active adapters
+  std::optional<detail::speculation> ahead;
 
-  parts(std::shared_ptr<const language_model> m, search_options o)
+  parts(std::shared_ptr<const language_model> m, search_options o, const speculative_options& guess)
       : model(std::move(m)), options(checked(std::move(o), *model)), draw(options) {
     const config& c = model->settings();
     ends = c.eos_token_id;
@@ -57,6 +63,8 @@ struct generator::parts {
     rows.resize(static_cast<std::size_t>(options.batch_size * options.num_beams));
     for (row& r : rows) r.state = model->new_state();
     restart_beams();
+    if (detail::speculation::is_asked(*model, guess, static_cast<std::int64_t>(rows.size())))
+      ahead.emplace(*model, guess);
   }
   void restart_beams() {
     beams.clear();
@@ -74,16 +82,33 @@ struct generator::parts {
   std::span<float> scores_of(std::size_t k) { return std::span(scores).subspan(k * vocabulary(), vocabulary()); }
   bool is_end(token t) const { return std::find(ends.begin(), ends.end(), t) != ends.end(); }
 
+  std::size_t border() const { return long_rope_border(model->settings().type); }
+  void cross_border(row& r) const {
+    if (static_cast<std::size_t>(r.state.length()) < border() && r.real.size() >= border()) r.state.truncate(0);
+  }
+  // Runs what has not been run of the only row, and guesses: no more than may follow, and none beyond the border.
+  void feed_ahead() {
+    row& r = rows[0];
+    cross_border(r);
+    const std::size_t now = r.real.size();
+    const auto most = static_cast<std::size_t>(options.max_length);
+    std::size_t room = most > now ? most - now - 1 : 0;
+    if (now < border()) room = std::min(room, border() - now - 1);
+    ahead->run(r.state, memory, r.real, room, parameters, scores);
+  }
+  // Forgets what was guessed and run.
+  void settle() {
+    if (ahead) ahead->interrupt(rows[0].state, rows[0].real.size());
+  }
   // Runs what has not been run of a row.
   void feed(std::size_t k) {
     row& r = rows[k];
-    const std::size_t border = long_rope_border(model->settings().type);
-    if (static_cast<std::size_t>(r.state.length()) < border && r.real.size() >= border) r.state.truncate(0);
+    cross_border(r);
     auto left = std::span<const token>(r.real).subspan(static_cast<std::size_t>(r.state.length()));
     const std::size_t piece = options.chunk_size ? static_cast<std::size_t>(*options.chunk_size) : left.size();
     while (!left.empty()) {
       const std::size_t n = std::min(piece, left.size());
-      model->run(r.state, memory, left.first(n), 1, scores_of(k));
+      model->run(r.state, memory, left.first(n), 1, scores_of(k), parameters);
       left = left.subspan(n);
     }
   }
@@ -91,7 +116,7 @@ struct generator::parts {
     if (scored) return;
     scores.resize(rows.size() * vocabulary());
     for (std::size_t k = 0; k < rows.size(); ++k)
-      if (!rows[k].ended) feed(k);
+      if (!rows[k].ended) ahead ? feed_ahead() : feed(k);
     scored = true;
   }
   void append(std::span<const tokens> lists) {
@@ -110,6 +135,7 @@ struct generator::parts {
       refuse("input_ids size (" + std::to_string(longest) + ") + current sequence length (" + std::to_string(now) +
              ") exceeds max length (" + std::to_string(most) + ")");
     for (std::size_t b = 0; b < batch(); ++b) check_prompt(b, lists[b]);
+    settle();
     best.clear();
     scored = false;
     for (std::size_t b = 0; b < batch(); ++b) append_prompt(b, lists[b], longest);
@@ -155,14 +181,24 @@ struct generator::parts {
     for_each_open([&](std::size_t k) { apply_rules(scores_of(k), rows[k].seen, ends, options); });
     next.assign(rows.size(), padding);
     best.clear();
-    beams.empty() ? choose_tokens() : choose_beams();
     scored = false;
+    beams.empty() ? choose_tokens() : choose_beams();
+    if (forced && !rows[0].ended) append_forced(forced(rows[0].seen));
+  }
+  void append_forced(const tokens& all) {
+    row& r = rows[0];
+    for (const token t : all) {
+      if (r.seen.size() >= static_cast<std::size_t>(options.max_length)) break;
+      scored = scored && ahead && ahead->take(t, r.state, scores);
+      next.push_back(t), r.seen.push_back(t), r.real.push_back(t);
+    }
   }
   void choose_tokens() {
     for (std::size_t k = 0; k < rows.size(); ++k) {
       row& r = rows[k];
       if (!r.ended) {
         next[k] = draw.choose(scores_of(k));
+        scored = ahead && ahead->take(next[k], r.state, scores);
         r.real.push_back(next[k]);
         r.ended = is_end(next[k]);
       }
@@ -212,8 +248,11 @@ struct generator::parts {
   }
 };
 
+generator::generator(std::shared_ptr<const language_model> model, search_options search,
+                     const speculative_options& ahead)
+    : parts_(std::make_unique<parts>(std::move(model), std::move(search), ahead)) {}
 generator::generator(std::shared_ptr<const language_model> model, search_options search)
-    : parts_(std::make_unique<parts>(std::move(model), std::move(search))) {}
+    : generator(model, std::move(search), model->settings().speculative) {}
 generator::generator(std::shared_ptr<const language_model> model) : generator(model, model->settings().search) {}
 generator::generator(generator&&) noexcept = default;
 generator& generator::operator=(generator&&) noexcept = default;
@@ -290,6 +329,7 @@ void generator::rewind_to(std::size_t length) {
   if (length > 0 && !p.beams.empty()) refuse("RewindToLength is not supported with beams, but to 0");
   if (length > 0 && p.rows.size() > 1) refuse("RewindToLength must be called with new_length=0 when batch_size > 1");
   if (length == p.length() && p.scored && !p.rows[0].ended) return;
+  p.settle();
   // the last token is run again, so that its logits are there
   const auto kept = static_cast<std::int64_t>(length == 0 ? 0 : length - 1);
   for (parts::row& r : p.rows) r.state.truncate(std::min(kept, r.state.length()));
@@ -304,8 +344,28 @@ void generator::rewind_to(std::size_t length) {
   p.next.clear();
 }
 void generator::set_rule(logits_rule rule) { parts_->rule = std::move(rule); }
+void generator::set_active_adapter(const adapters& of, std::string_view name) {
+  if (&of.model() != parts_->model.get()) refuse("adapter '" + std::string(name) + "' was loaded for another model");
+  auto active = parts_->active;
+  active.push_back(of.use(name));
+  parts_->parameters = merged(*parts_->model, active);
+  parts_->settle();
+  parts_->active = std::move(active);
+}
+void generator::clear_adapters() {
+  parts_->settle();
+  parts_->active.clear();
+  parts_->parameters.clear();
+}
+void generator::set_forced(forced_rule rule) {
+  if (rule && parts_->rows.size() != 1) refuse("forced tokens need one sequence: batch_size and num_beams are 1");
+  parts_->forced = std::move(rule);
+}
 const search_options& generator::options() const { return parts_->options; }
 const language_model& generator::model() const { return *parts_->model; }
+speculative_stats generator::speculation() const {
+  return parts_->ahead ? parts_->ahead->stats() : speculative_stats();
+}
 std::size_t generator::cache_bytes() const {
   std::size_t n = 0;
   for (const parts::row& r : parts_->rows) n += r.state.bytes();

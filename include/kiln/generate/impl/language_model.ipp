@@ -123,11 +123,30 @@ const argument* sequence_state::output(std::string_view name) const {
 language_model::language_model(std::unique_ptr<const detail::model_plan> plan) : plan_(std::move(plan)) {}
 language_model::~language_model() = default;
 std::shared_ptr<const language_model> language_model::load(const config& c, const target& t, compile_options options) {
-  return std::shared_ptr<const language_model>(new language_model(detail::make_plan(c, t, std::move(options))));
+  std::shared_ptr<const language_model> draft;
+  if (c.draft) {
+    config smaller = c;
+    smaller.decoder = *c.draft;
+    smaller.draft.reset();
+    draft = load(smaller, t, options);
+  }
+  const std::shared_ptr<language_model> m(new language_model(detail::make_plan(c, t, std::move(options))));
+  if (draft && draft->vocabulary_size() != m->vocabulary_size())
+    throw error(errc::invalid_argument, "the draft model has a vocabulary of " +
+                                            std::to_string(draft->vocabulary_size()) + ", the model one of " +
+                                            std::to_string(m->vocabulary_size()));
+  m->draft_ = std::move(draft);
+  return m;
+}
+bool language_model::can_rewind() const {
+  return std::all_of(plan_->caches.begin(), plan_->caches.end(),
+                     [](const detail::cache_slot& c) { return c.axis.has_value(); });
 }
 const config& language_model::settings() const { return plan_->settings; }
 std::int64_t language_model::vocabulary_size() const { return plan_->vocabulary; }
 std::int64_t language_model::context_length() const { return plan_->context; }
+std::span<const port> language_model::parameters() const { return plan_->parameters; }
+const argument& language_model::default_of(std::size_t parameter) const { return plan_->defaults.at(parameter); }
 const executable& language_model::program() const { return plan_->exe; }
 
 sequence_state language_model::new_state() const {
@@ -147,13 +166,16 @@ void language_model::check_tokens(std::span<const token> tokens) const {
 }
 
 void language_model::run(sequence_state& state, workspace& w, std::span<const token> tokens, std::size_t rows,
-                         std::span<float> logits) const {
+                         std::span<float> logits, std::span<const argument> parameters) const {
   auto& m = *state.memory_;
   const detail::model_plan& plan = *plan_;
   const auto count = static_cast<std::int64_t>(tokens.size()), total = m.length + count;
   if (tokens.empty() || rows == 0 || rows > tokens.size() ||
       logits.size() != rows * static_cast<std::size_t>(plan.vocabulary))
     throw error(errc::invalid_argument, "a run has at least one token, and logits for one up to all of them");
+  if (!parameters.empty() && parameters.size() != plan.parameters.size())
+    throw error(errc::invalid_argument, "expected a value for each of " + std::to_string(plan.parameters.size()) +
+                                            " parameters or none, found " + std::to_string(parameters.size()));
   check_tokens(tokens);
   m.grow(total);
 
@@ -185,10 +207,13 @@ void language_model::run(sequence_state& state, workspace& w, std::span<const to
         filled(r, [&](std::int64_t i) { return count - r + i; });
         break;
       }
+      case detail::input_role::parameter:
+        m.in[k] = !parameters.empty() && parameters[slot.index] ? parameters[slot.index] : plan.defaults[slot.index];
+        break;
       case detail::input_role::cache: {
-        const detail::cache_slot& c = plan.caches[slot.cache];
-        m.in[k] = c.in_place ? leading_part(m.caches[slot.cache], with_length(m.caches[slot.cache], *c.axis, m.length))
-                             : m.caches[slot.cache];
+        const detail::cache_slot& c = plan.caches[slot.index];
+        m.in[k] = c.in_place ? leading_part(m.caches[slot.index], with_length(m.caches[slot.index], *c.axis, m.length))
+                             : m.caches[slot.index];
         break;
       }
     }

@@ -177,6 +177,9 @@ std::unique_ptr<const model_plan> make_plan(const config& c, const target& t, co
   check_type(c);
   const model_source source = source_of(c);
   described_inputs known(c, source.in_memory ? onnx::model_inputs(source.bytes) : onnx::model_inputs(source.path));
+  for (const onnx::value_info& v :
+       source.in_memory ? onnx::overridable_inputs(source.bytes) : onnx::overridable_inputs(source.path))
+    known.options.overrides.push_back(v.name);
   onnx::imported model = source.in_memory ? onnx::parse_model(source.bytes, c.folder.string(), known.options)
                                           : onnx::read_model(source.path, known.options);
   keep_asked_rows(model.graph.main(), c.decoder.outputs.logits);
@@ -207,8 +210,14 @@ std::unique_ptr<const model_plan> make_plan(const config& c, const target& t, co
       slot.empty.lens[*slot.axis] = 0;
     }
     slot.in_place = in_place && s.grows;
-    plan->inputs[slot.input].cache = plan->caches.size();
+    plan->inputs[slot.input].index = plan->caches.size();
     plan->caches.push_back(std::move(slot));
+  }
+  for (const auto& [name, value] : model.defaults) {
+    const std::size_t k = index_of(ins, name, "input");
+    plan->inputs[k] = {input_role::parameter, plan->parameters.size()};
+    plan->parameters.push_back(ins[k]);
+    plan->defaults.emplace_back(value);
   }
   return plan;
 }
