@@ -58,7 +58,8 @@ def check_tables(text):
     """Search options and their defaults are those of the code; provider options are known to it."""
     config = og.Config(MODEL)
     config.overlay('{"search": {"top_p": 0.0, "max_length": 0}}')
-    found = og.GeneratorParams(og.Model(config)).get_search_options()
+    params = og.GeneratorParams(og.Model(config))
+    found = {**params.get_search_options(), **params.get_speculative_options()}
     part = text[text.index("| search option |") : text.index("## C and C++ Example")]
     for names, defaults in re.findall(r"(?m)^\| (`[^|]*`) \| (`[^|]*`) \|", part):
         for name, default in zip(re.findall(r"`([^`]*)`", names), re.findall(r"`([^`]*)`", defaults), strict=True):

@@ -2,6 +2,7 @@
 
 import json
 import threading
+import time
 import unittest
 
 import kiln
@@ -179,6 +180,24 @@ class TextTest(GenaiCase):
                 g.get_next_tokens(), g.token_count()
                 t.join(0.001)
         self.assertEqual(g.get_sequence(0).tolist(), GOLDEN[0]["greedy_ids"][:44])
+
+    def test_the_interpreter_is_free_while_a_model_loads_and_runs(self):
+        def load():
+            genai.Model(FOLDER, threads=1)
+
+        def prefill():
+            g = generator(max_length=256)
+            g.append_tokens([5] * 255)
+
+        for work in (load, lambda: [prefill() for _ in range(8)]):
+            ends, ticks = [], []
+            thread = threading.Thread(target=lambda: ends.extend([time.perf_counter(), work(), time.perf_counter()]))
+            thread.start()
+            while thread.is_alive():
+                ticks.append(time.perf_counter())
+            thread.join()
+            waits = [b - a for a, b in zip(ticks, ticks[1:])]
+            self.assertLess(max(waits), 0.6 * (ends[2] - ends[0]))
 
     def test_memory(self):
         def resident():

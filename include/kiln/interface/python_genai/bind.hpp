@@ -36,6 +36,7 @@ class held_model {
 struct held_params {
   std::shared_ptr<const held_model> model;
   language::search_options search;
+  language::speculative_options speculative;
   std::optional<language::guide> guide;
 };
 
@@ -43,6 +44,7 @@ void bind_error(py::module_& m);
 void bind_tensor(py::module_& m);
 void bind_model(py::module_& m);
 void bind_tokenizer(py::module_& m);
+void bind_params(py::module_& m);
 void bind_generator(py::module_& m);
 
 /// A numpy array over the memory of an argument.

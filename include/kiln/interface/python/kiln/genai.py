@@ -6,6 +6,7 @@ programs that import that."""
 from __future__ import annotations
 
 from ._genai import (
+    Adapters,
     ArgumentError,
     Config,
     Error,
@@ -22,6 +23,7 @@ from ._genai import (
 from ._genai_engine import Engine, Request
 
 __all__ = [
+    "Adapters",
     "ArgumentError",
     "Config",
     "Engine",

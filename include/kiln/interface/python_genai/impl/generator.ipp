@@ -1,5 +1,6 @@
 #include <atomic>
 
+#include "kiln/generate/adapters.hpp"
 #include "kiln/generate/guidance.hpp"
 #include "kiln/interface/python_genai/bind.hpp"
 
@@ -12,7 +13,7 @@ namespace {
 class held_generator {
  public:
   held_generator(std::shared_ptr<const held_model> model, const held_params& p)
-      : model_(std::move(model)), own_(model_->compiled, p.search) {
+      : model_(std::move(model)), own_(model_->compiled, p.search, p.speculative) {
     if (p.guide) own_.set_rule(language::guided_by(*p.guide));
   }
 
@@ -48,42 +49,6 @@ class held_generator {
   std::atomic<bool> is_terminated_ = false;
 };
 
-void set_search_option(language::search_options& to, const std::string& name, py::handle value) {
-  const bool is_numpy_flag = std::string_view(Py_TYPE(value.ptr())->tp_name).starts_with("numpy.bool");
-  if (PyBool_Check(value.ptr()) || is_numpy_flag) return set_flag(to, name, PyObject_IsTrue(value.ptr()) == 1);
-  const bool is_number = PyFloat_Check(value.ptr()) || PyIndex_Check(value.ptr()) ||
-                         (PyNumber_Check(value.ptr()) && !PyComplex_Check(value.ptr()));
-  if (!is_number)
-    raise(fault::of(errc::invalid_argument, "search option '" + name + "'", "a number, True or False",
-                    py::cast<std::string>(py::repr(value))));
-  set_number(to, name, py::cast<double>(py::float_(py::reinterpret_borrow<py::object>(value))));
-}
-
-py::dict search_options_of(const held_params& p) {
-  py::dict out;
-  for (const language::search_option_info& row : language::search_option_table()) {
-    const py::str name{std::string(row.name)};
-    if (row.is_flag)
-      out[name] = get_flag(p.search, row.name);
-    else
-      out[name] = get_number(p.search, row.name);
-  }
-  return out;
-}
-
-language::guide guide_of(const language::guide_vocabulary& v, const std::string& type, const std::string& data) {
-  if (type == "json_schema") return language::guide::json_schema(v, data);
-  if (type == "regex") return language::guide::regex(v, data);
-  if (type == "lark_grammar") refuse("guidance by grammars of Lark");
-  raise(fault::of(errc::not_found, "type of guidance", "json_schema, regex or lark_grammar", type));
-}
-
-void set_guidance(held_params& p, const std::string& type, const std::string& data, bool) {
-  if (type.empty() && data.empty()) return p.guide.reset();
-  const py::gil_scoped_release released;
-  p.guide = guide_of(p.model->vocabulary(), type, data);
-}
-
 void append_tokens(held_generator& g, const py::object& tokens) {
   const auto rows = token_rows_of_object(tokens);
   if (rows) return g.run([&](language::generator& own) { own.append_sequences(*rows); });
@@ -95,30 +60,6 @@ void set_logits(held_generator& g, const py::object& scores) {
   borrowed_array a;
   a.read(scores, dtype::f32);
   g.run([&](language::generator& own) { own.set_logits(a.value); });
-}
-
-void bind_params(py::module_& m) {
-  py::class_<held_params> c(m, "GeneratorParams", "How generators of a Model choose tokens.");
-  c.def(py::init([](const std::shared_ptr<held_model>& model) {
-          return held_params{model, model->settings().search, {}};
-        }),
-        py::arg("model"));
-  c.def(
-      "set_search_options",
-      [](held_params& p, const py::kwargs& options) {
-        language::search_options next = p.search;  // an error leaves the old ones
-        for (const auto& [name, value] : options) set_search_option(next, py::cast<std::string>(name), value);
-        p.search = next;
-      },
-      "Sets options by name, such as max_length=200 or do_sample=True; docs/genai.md lists them.");
-  c.def("get_search_options", search_options_of, "All options by name.");
-  c.def(
-      "set_guidance", set_guidance, py::arg("type"), py::arg("data"), py::arg("enable_ff_tokens") = false,
-      "Keeps the text to a language: type \"json_schema\" or \"regex\", and the schema or expression; two empty texts: "
-      "to none.");
-  c.def(
-      "try_graph_capture_with_max_batch_size", [](const held_params&, int) {}, py::arg("max_batch_size"),
-      "Accepted, without effect: a program is compiled once for all sizes.");
 }
 
 void bind_steps(py::class_<held_generator>& c) {
@@ -164,6 +105,41 @@ void bind_steps(py::class_<held_generator>& c) {
         "\"terminate_session\" \"1\": further steps raise an Error, in any thread, until \"0\".");
 }
 
+py::dict speculative_stats_of(held_generator& g) {
+  const language::speculative_stats found = g.look([](language::generator& own) { return own.speculation(); });
+  py::dict out;
+  for (const std::string_view name : language::speculative_stat_names()) {
+    const double value = get_stat(found, name);
+    const bool is_measured = name.ends_with("_ms") || name.ends_with("_rate") || name.ends_with("_throughput");
+    const py::str key{std::string(name)};
+    if (is_measured)
+      out[key] = value;
+    else
+      out[key] = static_cast<std::int64_t>(value);
+  }
+  return out;
+}
+
+void bind_adapters(py::module_& m) {
+  py::class_<language::adapters> c(m, "Adapters",
+                                   "Adapters of a Model by name, such as low-rank updates of its weights (LoRA).");
+  c.def(py::init([](const std::shared_ptr<held_model>& model) {
+          return std::make_unique<language::adapters>(model->compiled);
+        }),
+        py::arg("model"));
+  c.def(
+      "load",
+      [](language::adapters& all, const py::object& file, const std::string& name) {
+        const std::filesystem::path path = path_of_object(file);
+        const py::gil_scoped_release released;
+        all.load(path, name);
+      },
+      py::arg("adapter_file_path"), py::arg("adapter_name"), "Reads an .onnx_adapter file.");
+  c.def(
+      "unload", [](language::adapters& all, const std::string& name) { all.unload(name); }, py::arg("adapter_name"),
+      "Removes an adapter that no generator uses.");
+}
+
 void bind_values(py::class_<held_generator>& c) {
   c.def(
       "get_logits",
@@ -176,6 +152,13 @@ void bind_values(py::class_<held_generator>& c) {
         return numpy_of(g.run([&](language::generator& own) { return own.output(name); }));
       },
       py::arg("name"), "An output of the model's last run, as a numpy array.");
+  c.def("get_speculative_stats", speculative_stats_of, "What speculative decoding did, by GenAI's names.");
+  c.def(
+      "set_active_adapter",
+      [](held_generator& g, const language::adapters& all, const std::string& name) {
+        g.run([&](language::generator& own) { own.set_active_adapter(all, name); });
+      },
+      py::arg("adapters"), py::arg("adapter_name"), "Lets all further runs use an adapter.");
   const auto refused = [&](const char* name, const char* what) {
     c.def(
         name, [what](const held_generator&, const py::args&, const py::kwargs&) { refuse(what); },
@@ -191,7 +174,7 @@ void bind_values(py::class_<held_generator>& c) {
 }  // namespace
 
 void bind_generator(py::module_& m) {
-  bind_params(m);
+  bind_adapters(m);
   py::class_<held_generator> c(m, "Generator",
                                "Continues sequences token by token. The interpreter's lock is free while it runs, so "
                                "generators in several threads run at once.");

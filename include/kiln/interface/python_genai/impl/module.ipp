@@ -48,5 +48,6 @@ PYBIND11_MODULE(_genai, m) {
   bind_tensor(m);
   bind_model(m);
   bind_tokenizer(m);
+  bind_params(m);
   bind_generator(m);
 }

@@ -19,6 +19,7 @@ from ._kiln import kiln_version
 from ._log import set_log_callback, set_log_options
 from ._media import Audios, Images, MtpGenerator, MultiModalProcessor, StreamingProcessor
 
+Adapters = genai.Adapters
 Config = genai.Config
 Engine = genai.Engine
 GeneratorParams = genai.GeneratorParams
@@ -33,6 +34,7 @@ TokenizerStream = genai.TokenizerStream
 __version__ = f"0.12.0+kiln.{kiln_version}"
 
 __all__ = [
+    "Adapters",
     "Audios",
     "Config",
     "Engine",
