@@ -50,14 +50,6 @@ file(RELATIVE_PATH KILN_PC_LIB ${pkgconfig} ${CMAKE_INSTALL_FULL_LIBDIR})
 configure_file(cmake/kiln.pc.in ${PROJECT_BINARY_DIR}/kiln.pc @ONLY)
 install(FILES ${PROJECT_BINARY_DIR}/kiln.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
 
-# C is what its tests and examples are written in.
-if(KILN_BUILD_TESTS OR KILN_BUILD_EXAMPLES)
-  enable_language(C)
-  if(CMAKE_CXX_FLAGS MATCHES "-fsanitize")
-    set(CMAKE_C_FLAGS "${CMAKE_C_FLAGS} ${CMAKE_CXX_FLAGS}")
-  endif()
-endif()
-
 # kiln_own_c(<target>): a program in C11 over libkiln.so.
 function(kiln_own_c target)
   set_target_properties(${target} PROPERTIES C_STANDARD 11 C_STANDARD_REQUIRED ON C_EXTENSIONS OFF)

@@ -34,8 +34,3 @@ file(RELATIVE_PATH KILN_PC_INCLUDE ${pkgconfig} ${CMAKE_INSTALL_FULL_INCLUDEDIR}
 file(RELATIVE_PATH KILN_PC_LIB ${pkgconfig} ${CMAKE_INSTALL_FULL_LIBDIR}/kiln/genai)
 configure_file(cmake/kiln-genai.pc.in ${PROJECT_BINARY_DIR}/kiln-genai.pc @ONLY)
 install(FILES ${PROJECT_BINARY_DIR}/kiln-genai.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
-
-# C is what a test and an example of it are written in.
-if(KILN_BUILD_TESTS OR KILN_BUILD_EXAMPLES)
-  enable_language(C)
-endif()

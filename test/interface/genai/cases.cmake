@@ -20,6 +20,9 @@ set_target_properties(test_genai PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_B
 gtest_discover_tests(test_genai TEST_PREFIX "interface_genai." DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 60
                      WORKING_DIRECTORY ${PROJECT_SOURCE_DIR} PROPERTIES LABELS interface_genai TIMEOUT 300)
 
+# Models that the tests write with kiln: it is in the program and in the library.
+target_link_libraries(test_interface_genai PRIVATE kiln::genai)
+
 add_executable(test_genai_client ${genai_tests}/client.c)
 set_target_properties(test_genai_client PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/test C_STANDARD 11
                                                    C_STANDARD_REQUIRED ON C_EXTENSIONS OFF)

@@ -4,7 +4,6 @@
 #include <charconv>
 #include <optional>
 
-#include "kiln/generate/config_changes.hpp"
 #include "kiln/interface/named_target.hpp"
 
 namespace kiln::language {
@@ -14,16 +13,10 @@ namespace {
 constexpr std::string_view own_options[] = {"target",    "device_id",   "threads",     "exhaustive_tune", "tuning_file",
                                             "cache_dir", "fp16_enable", "bf16_enable", "int8_enable",     "fp8_enable"};
 
-std::string_view without_suffix(std::string_view name) {
-  constexpr std::string_view suffix = "ExecutionProvider";
-  if (name.size() > suffix.size() && equal_without_case(name.substr(name.size() - suffix.size()), suffix))
-    name.remove_suffix(suffix.size());
-  return name;
-}
-bool is_cpu(const provider& p) { return equal_without_case(without_suffix(p.name), "cpu"); }
+bool is_cpu(const provider& p) { return is_same_provider(p.name, "cpu"); }
 bool is_own(const provider& p) {
   for (const std::string_view known : {"MIGraphX", "ROCM", "AMDGPU"})
-    if (equal_without_case(without_suffix(p.name), known)) return true;
+    if (is_same_provider(p.name, known)) return true;
   return false;
 }
 
@@ -33,10 +26,10 @@ bool is_own(const provider& p) {
               "option '" + key + "' of provider " + p.name + ": expected " + expected + ", found '" + found + "'");
 }
 bool flag_of(const provider& p, const std::string& key, const std::string& value) {
-  for (const std::string_view yes : {"1", "true"})
-    if (equal_without_case(value, yes)) return true;
-  for (const std::string_view no : {"0", "false"})
-    if (equal_without_case(value, no)) return false;
+  for (const std::string_view yes : {"1", "true", "True"})
+    if (value == yes) return true;
+  for (const std::string_view no : {"0", "false", "False"})
+    if (value == no) return false;
   refuse_value(p, key, "1, 0, true or false", value);
 }
 unsigned whole_of(const provider& p, const std::string& key, const std::string& value) {
@@ -92,9 +85,9 @@ session session_of(const config& c, unsigned gpu) {
   if (!chosen) return out;
   const std::optional<unsigned> device = read_options(*chosen, out);
   if (const auto& type = chosen->hardware_device_type) {
-    if (equal_without_case(*type, "gpu"))
+    if (*type == "gpu" || *type == "GPU")
       out.target = "gpu";
-    else if (!equal_without_case(*type, "cpu"))
+    else if (*type != "cpu" && *type != "CPU")
       throw error(errc::unsupported,
                   "hardware_device_type of provider " + chosen->name + ": expected cpu or gpu, found '" + *type + "'");
   }

@@ -36,7 +36,7 @@ void step(OgaRequest& r) {
       r.prompt.clear();
     }
     generate(*r.text);
-    r.unseen.push_back(r.text->next_tokens().front());
+    for (const token t : r.text->next_tokens()) r.unseen.push_back(t);
     r.is_complete = r.text->is_done();
   } catch (...) {
     r.is_complete = true;  // the others go on

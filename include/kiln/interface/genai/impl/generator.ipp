@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "kiln/generate/guidance.hpp"
 #include "kiln/interface/genai/impl/handles.hpp"
 #include "kiln/text/guidance/vocabulary.hpp"
@@ -5,7 +7,7 @@
 namespace kiln::genai {
 
 language::generator generator_of(const generator_options& o) {
-  language::generator g(o.model->decoder(), o.search);
+  language::generator g(o.model->decoder(), o.search, o.ahead);
   if (o.guide) g.set_rule(language::guided_by(*o.guide));
   return g;
 }
@@ -31,12 +33,32 @@ language::guide guide_of(const loaded_model& m, std::string_view type, std::stri
   raise(errc::not_found, "guidance of type '" + std::string(type) + "': expected json_schema, regex or lark_grammar");
 }
 
+// Inputs of the model that the caller gave one by one are an adapter of its own, taken when all are there: extents that
+// have one name belong together.
+void take_inputs(OgaGenerator& g) {
+  if (g.inputs.parameters.empty()) return;
+  language::adapters own(g.model->decoder());
+  own.load(g.inputs, "inputs");
+  g.value.set_active_adapter(own, "inputs");
+  g.inputs = {};
+}
 // A generator whose session goes on.
 OgaGenerator& running(OgaGenerator* g) {
   OgaGenerator& out = given(g, "the generator");
   if (out.is_terminated)
     raise(errc::canceled, "the session is terminated; terminate_session 0 lets the generator go on");
+  take_inputs(out);
   return out;
+}
+void give_input(OgaGenerator& g, std::string_view name, const argument& value) {
+  const auto known = g.model->decoder()->parameters();
+  if (std::none_of(known.begin(), known.end(), [&](const port& p) { return p.name == name; }))
+    raise(errc::not_found,
+          "input '" + std::string(name) +
+              "': the model has none of this name with a default, and kiln gives it the others itself");
+  auto& all = g.inputs.parameters;
+  std::erase_if(all, [&](const auto& p) { return p.first == name; });
+  all.emplace_back(name, value.copy());
 }
 void log_appended(std::span<const token> all) {
   if (!logs(log_item::append_next_tokens)) return;
@@ -54,10 +76,6 @@ void append_input(OgaGenerator& g, const argument& ids) {
     raise(errc::shape_mismatch, "input_ids: expected i32 or i64, found " + to_string(ids.get_shape()));
   const auto all = ids.to<token>();
   append(g, {all.data(), all.size()});
-}
-[[noreturn]] void refuse_input(std::string_view name) {
-  raise(errc::unsupported,
-        "input '" + std::string(name) + "': kiln gives a decoder its inputs itself and takes no others");
 }
 
 }  // namespace
@@ -87,7 +105,7 @@ const tokens* sequence_of(const OgaGenerator* g, std::size_t index) noexcept {
 OgaResult* OgaCreateGeneratorParams(const OgaModel* model, OgaGeneratorParams** out) {
   return made(out, [&] {
     const model_ref& m = given(model, "the model").value;
-    return new OgaGeneratorParams{{m, m->settings().search, {}}};
+    return new OgaGeneratorParams{{m, m->settings().search, m->settings().speculative, {}}};
   });
 }
 void OgaDestroyGeneratorParams(OgaGeneratorParams* params) { delete params; }
@@ -131,19 +149,17 @@ bool OgaGenerator_IsSessionTerminated(const OgaGenerator* generator) { return ge
 
 OgaResult* OgaGenerator_SetModelInput(OgaGenerator* generator, const char* name, OgaTensor* tensor) {
   return guarded([&] {
-    given(generator, "the generator");
-    given(tensor, "the tensor");
-    refuse_input(text(name, "the input's name"));
+    give_input(given(generator, "the generator"), text(name, "the input's name"), given(tensor, "the tensor").value);
   });
 }
 OgaResult* OgaGenerator_SetInputs(OgaGenerator* generator, const OgaNamedTensors* named_tensors) {
   return guarded([&] {
-    OgaGenerator& g = running(generator);
+    OgaGenerator& g = given(generator, "the generator");
     const auto& all = given(named_tensors, "the named tensors").all;
     const std::string& ids = g.model->settings().decoder.inputs.input_ids;
     for (const auto& [name, value] : all)
-      if (name != ids) refuse_input(name);
-    if (const auto at = all.find(ids); at != all.end()) append_input(g, at->second);
+      if (name != ids) give_input(g, name, value);
+    if (const auto at = all.find(ids); at != all.end()) append_input(running(generator), at->second);
   });
 }
 OgaResult* OgaGenerator_AppendTokenSequences(OgaGenerator* generator, const OgaSequences* p_sequences) {

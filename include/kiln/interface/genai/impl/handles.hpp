@@ -2,6 +2,7 @@
 #include <mutex>
 #include <optional>
 
+#include "kiln/generate/adapters.hpp"
 #include "kiln/generate/generator.hpp"
 #include "kiln/interface/genai/impl/values.hpp"
 #include "kiln/text/guidance/guide.hpp"
@@ -34,6 +35,7 @@ using model_ref = std::shared_ptr<const loaded_model>;
 struct generator_options {
   model_ref model;
   language::search_options search;
+  language::speculative_options ahead;
   std::optional<language::guide> guide;
 };
 /// A generator as the options say.
@@ -56,5 +58,6 @@ struct OgaGeneratorParams {
 struct OgaGenerator {
   kiln::genai::model_ref model;
   kiln::language::generator value;
+  kiln::language::adapter inputs{};  // given by OgaGenerator_SetModelInput, and not taken yet
   std::atomic<bool> is_terminated = false;
 };

@@ -1,4 +1,3 @@
-#include "kiln/generate/config_changes.hpp"
 #include "kiln/interface/genai/impl/handles.hpp"
 #include "kiln/interface/language_session.hpp"
 #include "kiln/text/guidance/vocabulary.hpp"
@@ -27,8 +26,11 @@ const language::guide_vocabulary& loaded_model::vocabulary() const {
 
 namespace {
 
-language::provider& provider_of(OgaConfig* config, const char* name) {
-  return language::append_provider(given(config, "the configuration").value, text(name, "the provider's name"));
+// Calls a function that edits a provider of the configuration.
+template <class Edit, class... Values>
+OgaResult* edited(OgaConfig* config, const char* provider, Edit edit, Values... values) noexcept {
+  return guarded(
+      [&] { edit(given(config, "the configuration").value, text(provider, "the provider's name"), values...); });
 }
 OgaModel* new_model(language::config c) { return new OgaModel{std::make_shared<const loaded_model>(std::move(c))}; }
 
@@ -53,7 +55,7 @@ OgaResult* OgaConfigClearProviders(OgaConfig* config) {
   return guarded([&] { language::clear_providers(given(config, "the configuration").value); });
 }
 OgaResult* OgaConfigAppendProvider(OgaConfig* config, const char* provider) {
-  return guarded([&] { provider_of(config, provider); });
+  return edited(config, provider, language::append_provider);
 }
 OgaResult* OgaConfigSetProviderOption(OgaConfig* config, const char* provider, const char* key, const char* value) {
   return guarded([&] {
@@ -82,25 +84,27 @@ OgaResult* OgaConfigRemoveModelData(OgaConfig* config, const char* model_filenam
 }
 OgaResult* OgaConfigSetDecoderProviderOptionsHardwareDeviceType(OgaConfig* config, const char* provider,
                                                                 const char* hardware_device_type) {
-  return guarded(
-      [&] { provider_of(config, provider).hardware_device_type = text(hardware_device_type, "the hardware's type"); });
+  return guarded([&] {
+    language::set_hardware_device_type(given(config, "the configuration").value, text(provider, "the provider's name"),
+                                       text(hardware_device_type, "the hardware's type"));
+  });
 }
 OgaResult* OgaConfigSetDecoderProviderOptionsHardwareDeviceId(OgaConfig* config, const char* provider,
                                                               uint32_t hardware_device_id) {
-  return guarded([&] { provider_of(config, provider).hardware_device_id = hardware_device_id; });
+  return edited(config, provider, language::set_hardware_device_id, hardware_device_id);
 }
 OgaResult* OgaConfigSetDecoderProviderOptionsHardwareVendorId(OgaConfig* config, const char* provider,
                                                               uint32_t hardware_vendor_id) {
-  return guarded([&] { provider_of(config, provider).hardware_vendor_id = hardware_vendor_id; });
+  return edited(config, provider, language::set_hardware_vendor_id, hardware_vendor_id);
 }
 OgaResult* OgaConfigClearDecoderProviderOptionsHardwareDeviceType(OgaConfig* config, const char* provider) {
-  return guarded([&] { provider_of(config, provider).hardware_device_type.reset(); });
+  return edited(config, provider, language::set_hardware_device_type, std::nullopt);
 }
 OgaResult* OgaConfigClearDecoderProviderOptionsHardwareDeviceId(OgaConfig* config, const char* provider) {
-  return guarded([&] { provider_of(config, provider).hardware_device_id.reset(); });
+  return edited(config, provider, language::set_hardware_device_id, std::nullopt);
 }
 OgaResult* OgaConfigClearDecoderProviderOptionsHardwareVendorId(OgaConfig* config, const char* provider) {
-  return guarded([&] { provider_of(config, provider).hardware_vendor_id.reset(); });
+  return edited(config, provider, language::set_hardware_vendor_id, std::nullopt);
 }
 OgaResult* OgaConfigOverlay(OgaConfig* config, const char* json) {
   return guarded(

@@ -4,13 +4,15 @@
 #include "kiln/text/token_stream.hpp"
 
 namespace kiln::genai {
-namespace {
 
 // The tokens with a role, of the configuration before those of the tokenizer's files.
 struct roles {
   std::optional<token> bos, pad, bot, eot, bor, eor;
   tokens eos;
 };
+
+namespace {
+
 roles roles_of(const language::config& c, const language::tokenizer& t) {
   const language::special_tokens& own = t.special();
   return {c.bos_token_id ? c.bos_token_id : own.bos,

@@ -45,7 +45,8 @@ OGA_EXPORT void OGA_API_CALL OgaDestroyGenerator(OgaGenerator* generator);
 /** Whether all sequences have ended; true for null. */
 OGA_EXPORT bool OGA_API_CALL OgaGenerator_IsDone(OgaGenerator* generator);
 OGA_EXPORT bool OGA_API_CALL OgaGenerator_IsSessionTerminated(const OgaGenerator* generator);
-/** Not supported: inputs of the model beside those that kiln gives it. */
+/** Gives a value to an input that has a default in the model's file, as adapters do; it is copied, and taken when the
+    model is run next. */
 OGA_EXPORT OgaResult* OGA_API_CALL OgaGenerator_SetModelInput(OgaGenerator* generator, const char* name,
                                                               OgaTensor* tensor);
 /** Appends the tokens of `input_ids`, an int32 or int64 tensor; other inputs as OgaGenerator_SetModelInput. */
