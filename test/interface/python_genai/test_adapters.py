@@ -49,6 +49,7 @@ class AdapterTest(GenaiCase):
 
     def setUp(self):
         import onnx
+        import onnx.numpy_helper
 
         model = onnx.load(FOLDER / "model.onnx")
         weight = next(w for w in model.graph.initializer if w.name == self.NAME)

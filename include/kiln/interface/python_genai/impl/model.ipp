@@ -1,6 +1,5 @@
 #include <atomic>
 
-#include "kiln/generate/config_changes.hpp"
 #include "kiln/interface/python_genai/bind.hpp"
 #include "kiln/runtime/options.hpp"
 
@@ -39,9 +38,8 @@ void bind_config(py::module_& m) {
                                  "What genai_config.json of a folder says, to be changed before a Model is made.");
   c.def(py::init([](const py::object& folder) { return language::read_config(path_of_object(folder)); }),
         py::arg("config_path"));
-  c.def(
-      "append_provider", [](language::config& to, const std::string& name) { language::append_provider(to, name); },
-      py::arg("name"), "Adds a provider: cpu, or MIGraphX, as which kiln knows itself.");
+  c.def("append_provider", &language::append_provider, py::arg("name"),
+        "Adds a provider: cpu, or MIGraphX, as which kiln knows itself.");
   c.def("set_provider_option", &language::set_provider_option, py::arg("provider"), py::arg("key"), py::arg("value"),
         "Sets an option of a provider, which is added where it is not there.");
   c.def("clear_providers", &language::clear_providers, "Removes all providers: the model runs on the CPU.");
@@ -53,26 +51,21 @@ void bind_config(py::module_& m) {
   c.def(
       "overlay", [](language::config& to, const std::string& json) { language::overlay(to, json); }, py::arg("json"),
       "Merges JSON text over what stands: the keys that it has are replaced.");
-  const auto hardware = [&](const char* what, auto field, auto parse, const char* doc) {
+  const auto hardware = [&](const char* what, auto set, auto example, const char* doc) {
+    using value_type = decltype(example);
     const std::string name = std::string("decoder_provider_options_hardware_") + what;
     c.def(("set_" + name).c_str(),
-          [field, parse](language::config& to, const std::string& provider, decltype(parse(std::string())) value) {
-            language::append_provider(to, provider).*field = value;
-          },
+          [set](language::config& to, const std::string& provider, const value_type& v) { set(to, provider, v); },
           py::arg("provider"), py::arg("value"), doc);
     c.def(("clear_" + name).c_str(),
-          [field](language::config& to, const std::string& provider) {
-            (language::append_provider(to, provider).*field).reset();
-          },
+          [set](language::config& to, const std::string& provider) { set(to, provider, std::nullopt); },
           py::arg("provider"), "Forgets it.");
   };
-  const auto number = [](const std::string&) { return std::int64_t(); };
-  hardware(
-      "device_type", &language::provider::hardware_device_type, [](std::string s) { return s; },
-      "Where the provider runs: \"cpu\" or \"gpu\".");
+  hardware("device_type", language::set_hardware_device_type, std::string(),
+           "Where the provider runs: \"cpu\" or \"gpu\".");
   const char* const kept = "Kept with the provider; its option `device_id` chooses the GPU.";
-  hardware("device_id", &language::provider::hardware_device_id, number, kept);
-  hardware("vendor_id", &language::provider::hardware_vendor_id, number, kept);
+  hardware("device_id", language::set_hardware_device_id, std::int64_t(), kept);
+  hardware("vendor_id", language::set_hardware_vendor_id, std::int64_t(), kept);
 }
 
 // The GPU of models whose configuration names none.
