@@ -61,7 +61,7 @@ echo
 if [ ${#failed[@]} -eq 0 ]; then
   echo "All checks passed."
 else
-  echo "${#failed[@]} checks failed:"
+  echo "Failed checks: ${#failed[@]}"
   printf '  %s\n' "${failed[@]}"
   exit 1
 fi
