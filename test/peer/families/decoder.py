@@ -31,7 +31,9 @@ DEFAULTS = dict(
     embed_scale=1.0, residual_scale=1.0, logit_scale=1.0, attention_scale=0.0,
     softcap=0.0, final_softcap=0.0, window=-1, local_layers=None, sinks=False, smooth=False,
     bits=0, experts=4, chosen=2, normalize=1, three=False, twin=False, extra={}, context=512, prompt=(7, 12), steps=64,
-    config=None, zero_points=False)
+    config=None, zero_points=False,
+    axes=1,                  # of positions; texts have the same on all
+    by_layer=())             # (depth, kv) of each layer, where they differ
 
 
 class Decoder(Graph):
@@ -113,7 +115,10 @@ class Decoder(Graph):
         self.mask = self.input("attention_mask", ["batch_size", "total_sequence_length"], ids)
         self.positions = None
         if self.attention in ("multi_head", "ops", "gpt2", "grouped"):
-            self.positions = self.input("position_ids", ["batch_size", "sequence_length"], ids)
+            own = [self.axes] if self.axes > 1 else []
+            self.positions = self.input("position_ids", own + ["batch_size", "sequence_length"], ids)
+            if own:
+                self.positions = self.op("Gather", self.positions, self.const(1, np.int64), axis=0)
 
     def cache(self, past, present, shape):
         self.caches.append((past, present))
@@ -145,13 +150,13 @@ class Decoder(Graph):
         """Names of the tables of cos and sin of a layer."""
         local = self.local_layers is not None and i in self.local_layers
         theta = self.o["extra"].get("local_theta") if local else None
-        key = f"angles_{theta}"
+        key = f"angles_{theta}_{self.depth}"
         if key not in self.__dict__:
             if self.long_rope:
                 self.__dict__[key] = self.chosen_tables()
             else:
                 cos, sin = self.tables(theta=theta)
-                self.__dict__[key] = self.init(f"cos{theta or ''}", cos), self.init(f"sin{theta or ''}", sin)
+                self.__dict__[key] = self.init("cos" + key, cos), self.init("sin" + key, sin)
         return self.__dict__[key]
 
     def chosen_tables(self):
@@ -162,7 +167,8 @@ class Decoder(Graph):
         def branch(name, tables):
             outs = [name + "_cos", name + "_sin"]
             nodes = [helper.make_node("Constant", [], [o], name=o, value=numpy_helper.from_array(t, o)) for o, t in zip(outs, tables)]
-            infos = [helper.make_tensor_value_info(o, helper.mapping.NP_TYPE_TO_TENSOR_TYPE[t.dtype], t.shape) for o, t in zip(outs, tables)]
+            kind = helper.mapping.NP_TYPE_TO_TENSOR_TYPE[self.dtype]
+            infos = [helper.make_tensor_value_info(o, kind, t.shape) for o, t in zip(outs, tables)]
             return helper.make_graph(nodes, name, [], infos)
         long, short = self.tables(4.0), self.tables(1.0, self.long_rope)
         return self.op("If", is_long, n=2, then_branch=branch("long", [t * np.dtype(self.dtype).type(1.2) for t in long]),
@@ -230,6 +236,8 @@ class Decoder(Graph):
 
     def attend(self, x, i):
         name = f"layers.{i}.attn"
+        if self.by_layer:
+            self.o.update(depth=self.by_layer[i][0], kv=self.by_layer[i][1])
         if self.attention == "gpt2":
             return self.attend_gpt2(x, i, name)
         q_size, kv_size, bias = self.heads * self.depth, self.kv * self.depth, "qkv" in self.biases

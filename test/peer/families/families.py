@@ -11,7 +11,7 @@ GEMMA2 = dict(type="gemma2", mlp="gelu_gate", post_norms=True, embed_scale=5.66,
               local_layers=(1,), attention_scale=0.3)
 MOE = dict(mlp="moe", experts=4, chosen=2, three=True)
 GPTOSS = dict(type="gptoss", mlp="quantized_moe", biases=("qkv", "out", "mlp"), sinks=True, window=6, local_layers=(0,))
-QWEN35 = dict(type="qwen3_5_text", layers=3, head_norm=True, rotary=0.25, depth=16, attention="grouped")
+QWEN35 = dict(type="qwen3_5_text", layers=3, head_norm=True, rotary=0.25, depth=16, attention="grouped", axes=3)
 STATES = dict(conv=("past_key_values.%d.conv_state", "present.%d.conv_state"),
               recurrent=("past_key_values.%d.recurrent_state", "present.%d.recurrent_state"), full=(2,))
 
@@ -27,14 +27,16 @@ FAMILIES = {
     "llama_int4": dict(bits=4, hidden=64, inner=64),
     "llama_int4_zeros": dict(bits=4, hidden=64, inner=64, attention="grouped", zero_points=True),
     "llama_int4_half": dict(bits=4, hidden=64, inner=64, dtype=HALF),
-    "llama_bare_config": dict(attention="ops", config={"model": {"context_length": 512}}),
+    "llama_bare_config": dict(attention="ops", config={"model": {}}),
     "gpt2": dict(type="gpt2", attention="gpt2", norms="layer", biases=("mlp",), mlp="gelu", kv=4),
     "gpt2_before_17": dict(type="gpt2", attention="gpt2", norms="layer", biases=("mlp",), mlp="gelu", kv=4, opset=14),
     "phi": dict(PHI),
     "phi_separate": dict(PHI, attention="grouped"),
+    "phi_half": dict(PHI, dtype=HALF, attention="grouped"),
     "phi3": dict(PHI3),
     "phi3_long": dict(PHI3, layers=1, heads=2, kv=2, long_rope=4096, context=4224, prompt=(4081, 4100), steps=32),
     "phi3_window": dict(PHI3, window=6),
+    "phi3_int4": dict(PHI3, bits=4, hidden=64, inner=64, attention="multi_head"),
     "phi3small": dict(type="phi3small", attention="sparse", mlp="gelu_gate", norms="layer", biases=("qkv", "out", "mlp"), heads=4,
                       kv=2, depth=16, prompt=(40, 70), context=256),
     "phimoe": dict(MOE, type="phimoe", norms="layer", biases=("qkv", "out", "head")),
@@ -45,8 +47,11 @@ FAMILIES = {
     "gemma": dict(type="gemma", mlp="gelu_gate", embed_scale=5.66, kv=1),
     "gemma2": dict(GEMMA2),
     "gemma2_ops": dict(GEMMA2, attention="ops"),
+    "gemma2_half": dict(GEMMA2, dtype=HALF),
     "gemma3_text": dict(type="gemma3_text", mlp="gelu_gate", post_norms=True, head_norm=True, embed_scale=5.66, window=5, layers=3,
                         local_layers=(0, 1), theta=1e6, extra=dict(local_theta=10000.0)),
+    "gemma4_text": dict(type="gemma4_text", mlp="gelu_gate", post_norms=True, head_norm=True, embed_scale=5.66, window=5, layers=3,
+                        local_layers=(0, 1), theta=1e6, by_layer=((16, 2), (16, 2), (32, 1)), extra=dict(local_theta=10000.0)),
     "mistral": dict(type="mistral", window=8),
     "mistral_ops": dict(type="mistral", window=8, attention="ops"),
     "mixtral": dict(MOE, type="mistral"),
@@ -68,7 +73,11 @@ FAMILIES = {
                  extra=dict(conv=("past_conv.%d", "present_conv.%d"), full=(1,),
                             decoder=dict(layer_types=["conv", "full_attention", "conv"], conv_cache_size=2))),
     "qwen3_5": dict(QWEN35, cls=GatedDeltaNet, extra=dict(STATES, gates=True)),
-    "qwen3_5_apart": dict(QWEN35, cls=GatedDeltaNet, extra=dict(STATES, gates=False)),
+    "qwen3_5_half": dict(QWEN35, cls=GatedDeltaNet, dtype=HALF, extra=dict(STATES, gates=True)),
+    "qwen3_5_apart": dict(QWEN35, cls=GatedDeltaNet, axes=1, extra=dict(
+        conv=("past.%d.conv", "present.%d.conv"), recurrent=("past.%d.recurrent", "present.%d.recurrent"), full=(0,), gates=False,
+        decoder=dict(inputs=dict(past_conv_names="past.%d.conv", past_recurrent_names="past.%d.recurrent"),
+                     outputs=dict(present_conv_names="present.%d.conv", present_recurrent_names="present.%d.recurrent")))),
 }
 
 

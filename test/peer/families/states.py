@@ -1,4 +1,5 @@
 """Families whose layers keep a state of all tokens at once: convolutions and linear attention."""
+import numpy as np
 from onnx import helper
 
 from decoder import MICROSOFT, Decoder
@@ -49,7 +50,9 @@ class GatedDeltaNet(WithStates):
                    for a, b in ((0, k_size), (k_size, 2 * k_size), (2 * k_size, width)))
         q, k = (self.reshape(self.op("LpNormalization", self.reshape(t, 0, 0, keys, d), axis=-1, p=2), 0, 0, k_size) for t in (q, k))
         a, b = (self.matmul(x, f"{name}.{n}", self.hidden, values) for n in "ab")
-        bias, factor = self.weight(name + ".dt", (values,), 0.5), self.init(name + ".a", -abs(self.random(name + ".a", (values,), 0.5)))
+        kind = np.float32 if fused else self.dtype  # the operator has these in f32
+        bias, factor = (self.init(f"{name}.{n}", v.astype(kind))
+                        for n, v in (("dt", self.random(name + ".dt", (values,), 0.5)), ("a", -abs(self.random(name + ".a", (values,), 0.5)))))
         if fused:
             decay, beta = self.ms("LinearAttentionGate", a, bias, factor, b, n=2)
         else:

@@ -75,7 +75,7 @@ variables import_rotary(node_context& c) {
 }
 
 // Depthwise convolution over the last inputs of each channel; the previous call's inputs are a state. In com.microsoft
-// taps may be `dilation` steps apart, and channels may be behind the steps, on any number of axes.
+// taps may be `dilation` steps apart, and channels may come after the steps, on any number of axes.
 variables import_causal_conv(node_context& c) {
   if (c.integer("ndim", 1) != 1) c.unsupported("a convolution over " + std::to_string(c.integer("ndim", 1)) + " axes");
   if (c.integer("state_window", 0) != 0) c.unsupported("states of several steps (state_window)");

@@ -21,7 +21,9 @@ void read_padding(node_context& c, attention_inputs& a, std::size_t input) {
     const dimension batch = a.q.dim(0);
     const bool only_ends = m.dim(0) == batch;
     if (only_ends && filter <= hides) {
-      a.key_lengths = m.convert(dtype::i64);
+      // where no key is seen, the filter is added to all scores and changes nothing
+      const value ends = m.convert(dtype::i64);
+      a.key_lengths = (ends < c.build.scalar(dtype::i64, 1)).where(dimensions_value(c.build, {}, {a.k.dim(2)}), ends);
       return;
     }
     if (!only_ends && !(m.dim(0) == batch * 2)) c.unsupported("a mask of " + kiln::to_string(m.dim(0)) + " numbers");

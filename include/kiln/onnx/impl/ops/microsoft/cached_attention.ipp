@@ -125,13 +125,13 @@ variables import_paged_attention(node_context& c) {
   const value own = c.has(10) ? c.in(10).convert(dtype::i64)
                               : c.build.add(op::gather_nd{}, table, pairs(sequence, place / block)) * block +
                                     c.build.add(op::mod{}, place, block);
-  // a place of -1 is not written: it goes into a row behind the cache
+  // a place of -1 is not written: it goes into a row after the cache
   const value to = (own < zero).where(number(c, slots), own).unsqueeze({1});
   const auto written = [&](value held, value now) {
     const dims lens = held.get_shape().lens;
     const value flat = held.reshape({slots, lens[2], lens[3]});
-    const value behind = c.build.add(op::fill{{1, lens[2], lens[3]}, 0, held.type()});
-    return c.build.add(op::scatter_nd{}, flat.concat(behind, 0), to, now.squeeze({0}).transpose({1, 0, 2}))
+    const value spare = c.build.add(op::fill{{1, lens[2], lens[3]}, 0, held.type()});
+    return c.build.add(op::scatter_nd{}, flat.concat(spare, 0), to, now.squeeze({0}).transpose({1, 0, 2}))
         .slice({{0}, {0}, {slots}, {}});
   };
   const value flat_k = written(cache, a.k), flat_v = written(c.in(4), a.v);
@@ -162,7 +162,7 @@ variables import_paged_attention(node_context& c) {
 
 // One query a sequence. Inputs: query (or all three packed), key, value, padding, addend to the scores, past key, past
 // value, number of past keys, beams, whose keys a beam has [batch, beams, keys], bias. The past is a buffer, the new
-// key is written behind the past ones; without a past, keys and values [batch, heads, sequence, depth] are whole.
+// key is written after the past ones; without a past, keys and values [batch, heads, sequence, depth] are whole.
 variables import_decoder_masked_multi_head(node_context& c) {
   const std::int64_t heads = c.integer("num_heads", 0);
   attention_inputs a;
