@@ -43,7 +43,8 @@ std::vector<argument> run(const call_of& call, std::map<std::string, argument>& 
     if (o.name.empty()) continue;
     given.try_emplace(o.name, value_of(o));
     if (o.constant) {
-      parts.initializers.push_back(integers(o.name, o.lens, o.values).number(2, o.type));
+      parts.initializers.push_back(
+          tensor(o.name, o.type, o.lens, std::vector<std::int32_t>(o.values.begin(), o.values.end())));
       continue;
     }
     std::vector<dim> lens(o.lens.begin(), o.lens.end());
@@ -178,7 +179,8 @@ call_of over_buffer(const std::string& op, const std::vector<operand>& layout, s
                 {"past_value", 1, {2, 2, 48, 16}}},
                {attr("num_heads", 4), attr("kv_num_heads", 2), attr("do_rotary", 1)},
                3};
-  const operand total{"total", 6, {}, {33}, true}, lengths{"lengths", 6, {2}, {33 - short_by, 20 - short_by}, false};
+  const operand total{"total", 6, {}, {33}, true},
+      lengths{layout.empty() ? "ends" : "lengths", 6, {2}, {33 - short_by, 20 - short_by}, false};
   if (layout.empty()) {
     call.inputs.insert(call.inputs.end(), {lengths, total});
   } else {
@@ -200,6 +202,43 @@ TEST(sparse_attention, of_all_blocks_is_attention_of_groups) {
 }
 
 // Heads of 16 are divided by their root mean square and multiplied by gains before they turn.
+// Two sequences of two beams, four past keys: those of a beam lie in rows of the beams that it was made of.
+TEST(masked_attention, of_beams_reads_the_rows_that_they_were_made_of) {
+  const operand none{""}, room{"past_key", 1, {4, 4, 8, 8}};
+  const many rows{0, 1, 1, 0, 0, 0, 0, 0, 1, 0, 1, 1, 0, 0, 0, 0, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0};
+  call_of plain{"DecoderMaskedMultiHeadAttention",
+                {{"query", 1, {4, 1, 32}},
+                 {"key", 1, {4, 1, 32}},
+                 {"value", 1, {4, 1, 32}},
+                 none,
+                 none,
+                 room,
+                 {"past_value", 1, {4, 4, 8, 8}},
+                 {"past", 6, {1}, {4}}},
+                {attr("num_heads", 4), attr("past_present_share_buffer", 1)},
+                3},
+      beams = plain;
+  beams.inputs.insert(beams.inputs.end(), {{"width", 6, {1}, {2}}, {"rows", 6, {2, 2, 8}, rows}});
+  std::map<std::string, argument> given, by_hand;
+  const std::vector<argument> found = run(beams, given);
+  for (const char* name : {"past_key", "past_value"}) {
+    argument moved = given.at(name).copy();
+    const auto from = given.at(name).as<float>();
+    const auto to = moved.as<float>();
+    for (std::size_t b = 0; b < 4; ++b)
+      for (std::size_t h = 0; h < 4; ++h)
+        for (std::size_t t = 0; t < 4; ++t)
+          for (std::size_t d = 0; d < 8; ++d) {
+            const std::size_t row = b / 2 * 2 + static_cast<std::size_t>(rows[b * 8 + t]);
+            to[((b * 4 + h) * 8 + t) * 8 + d] = from[((row * 4 + h) * 8 + t) * 8 + d];
+          }
+    by_hand.emplace(name, moved);
+  }
+  testing::expect_close(found[0], run(plain, by_hand)[0]);
+  const std::vector<argument> kept = run(plain, given);
+  for (const std::size_t k : {1, 2}) testing::expect_close(found[k], kept[k]);
+}
+
 TEST(group_query_attention, of_normalized_heads) {
   call_of plain = over_buffer("GroupQueryAttention", {}, 1), normed = plain;
   normed.inputs.insert(normed.inputs.end(), 5, {""});

@@ -16,6 +16,12 @@ inline one_node masked_step(const std::string& name, const operands& more, const
           {attr("num_heads", 4), attr("past_present_share_buffer", 1)},
           {f32, f32, f32}};
 }
+inline one_node masked_step_scores() {
+  one_node n = masked_step("masked_step_scores", {});
+  n.attributes.push_back(attr("output_qk", 1));
+  n.outputs = {f32, f32, f32, f32};
+  return n;
+}
 inline one_node state_rule(const std::string& rule, const operand& decay, const operand& beta) {
   return {"linear_attention_" + rule,
           "LinearAttention",
@@ -28,8 +34,7 @@ inline one_node state_rule(const std::string& rule, const operand& decay, const 
 
 inline std::vector<one_node> language_cases() {
   const operand x{f32, {2, 5, 24}}, w{f32, {24, 72}}, b{f32, {72}}, gate{f32, {2, 3, 4}}, four{f32, {4}};
-  const operand ones{i32, {2, 5}, 0, 0, {1, 1, 1, 1, 1, 1, 1, 1, 1, 1}},
-      some{i32, {2, 5}, 0, 0, {0, 1, 1, 1, 1, 1, 1, 0, 0, 1}};
+  const operand some{i32, {2, 5}, 0, 0, {0, 1, 1, 1, 1, 1, 1, 0, 0, 1}};
   const operand left{i32, {2, 5}, 0, 0, {0, 0, 0, 1, 1, 0, 0, 0, 0, 0}}, decay{f32, {2, 5, 2}}, beta{f32, {2, 5, 2}};
   const operands fresh = keys(5, none, {4, 4}, 5);
   const auto heads = attr("num_heads", 4), causal = attr("unidirectional", 1);
@@ -71,10 +76,8 @@ inline std::vector<one_node> language_cases() {
        {attr("q_num_heads", 2), attr("kv_num_heads", 4), attr("scale", .7f)},
        {f32, f32}},
       masked_step("masked_step", {}),
+      masked_step_scores(),
       masked_step("masked_step_bias", {none, none, {f32, {96}}}, some, {f32, {1, 4, 1, 5}}),
-      masked_step("masked_step_beams",
-                  {{i32, {1}, 0, 0, {2}}, {i32, {1, 2, 8}, 0, 0, {0, 1, 1, 0, 0, 0, 0, 0, 1, 1, 0, 1, 0, 0, 0, 0}}},
-                  ones, {f32, {2, 4, 1, 5}}),
       {"masked_step_across",
        "DecoderMaskedMultiHeadAttention",
        microsoft,

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <limits>
 
 #include "kiln/onnx/impl/ops/microsoft/attention.hpp"
 #include "kiln/onnx/impl/ops/quantize.hpp"
@@ -326,7 +327,12 @@ variables import_group_query(node_context& c) {
   a.keeps_scores = scores > 0 && c.wants(3);
   const attention_result r = attend(c, a);
   variables out{join_heads(r.y.convert(t)), present_k, present_v};
-  if (a.keeps_scores) out.push_back((scores == 1 ? r.masked : r.probabilities).convert(t));
+  if (a.keeps_scores) {
+    // what is hidden has a score of 0
+    const auto number = [&](float x) { return c.build.scalar(r.masked.type(), x); };
+    const value seen = r.masked > number(std::numeric_limits<float>::lowest());
+    out.push_back((scores == 1 ? seen.where(r.masked, number(0)) : r.probabilities).convert(t));
+  }
   return out;
 }
 

@@ -209,10 +209,7 @@ variables import_decoder_masked_multi_head(node_context& c) {
       a.k = gathered(past_k, present_k);
       a.v = gathered(past_v, present_v);
     }
-    const dimension total = c.dimensions_of(at, "past_sequence_length", 0)[0] + 1;
-    const auto used = [&](value x) { return x.slice({{2}, {0}, {total}, {}}); };
-    a.k = used(a.k);
-    a.v = used(a.v);
+    a.key_lengths = at + c.build.scalar(dtype::i64, 1);
   }
   read_padding(c, a, 3);
   read_bias(c, a, 4);
@@ -220,7 +217,11 @@ variables import_decoder_masked_multi_head(node_context& c) {
   a.keeps_scores = c.wants(3);
   const attention_result r = attend(c, a);
   variables out{join_heads(r.y), present_k, present_v};
-  if (c.wants(3)) out.push_back(r.scores);
+  if (!c.wants(3)) return out;
+  // of the keys so far
+  const dimension keys =
+      c.has(5) ? c.dimensions_of(c.in(7).reshape({1}), "past_sequence_length", 0)[0] + 1 : a.k.dim(2);
+  out.push_back(r.scores.slice({{3}, {0}, {keys}, {}}));
   return out;
 }
 
