@@ -80,6 +80,14 @@ FAMILIES = {
                      outputs=dict(present_conv_names="present.%d.conv", present_recurrent_names="present.%d.recurrent")))),
 }
 
+# Seeds that keep the best token ahead; make.py goes on from here if they no longer do.
+SEEDS = dict(
+    llama_multi_head_all=39, llama_int4=12, llama_int4_zeros=2, llama_int4_half=19, gpt2=11, gpt2_before_17=11, phi=2,
+    phi_separate=15, phi_half=18, phi3=2, phi3_long=2, phi3_window=5, phi3_int4=12, phi3small=2, phimoe=17, qwen2=15, qwen3=8,
+    qwen3_ops=8, gemma=2, gemma2=2, gemma2_ops=8, gemma2_half=2, gemma4_text=3, mistral=6, mistral_ops=10, mixtral=9,
+    mixtral_turns=9, mixtral_int4=52, gptoss=2, gptoss_half=21, smooth=24, nemotron=19, olmo=13, smollm3=3, chatglm=10,
+    chatglm_separate=5, internlm2=4, ernie4_5=10, hunyuan=8, lfm2=27, qwen3_5=110, qwen3_5_half=141, qwen3_5_apart=89)
+
 
 def make(name, seed, **more):
     options = dict(FAMILIES[name], **more)

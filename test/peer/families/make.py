@@ -70,7 +70,7 @@ def saved(model, folder, file):
 
 
 def write(folder, name, library):
-    for seed in range(1, 200):
+    for seed in range(families.SEEDS.get(name, 1), 1000):
         model = families.make(name, seed)
         path = saved(model, folder, "model.onnx")
         session = oracle.Session(library, saved(families.make(name, seed, twin=True), folder, "twin.onnx") if model.three else path)

@@ -15,6 +15,7 @@ value flag_mask(node_context& c, value m) { return m.convert(dtype::i64) > c.bui
 
 void read_padding(node_context& c, attention_inputs& a, std::size_t input) {
   if (!c.has(input)) return;
+  if (!is_float(a.q.type())) c.malformed("queries are floats, not " + std::string(to_string(a.q.type())));
   const value m = c.in(input);
   constexpr float hides = -1000;  // the exponential of such a score is 0
   const float filter = c.real("mask_filter_value", -10000.0f);
