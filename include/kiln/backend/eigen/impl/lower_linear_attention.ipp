@@ -22,6 +22,7 @@ struct columns {
 
   static columns zeros() {
     columns c;
+#pragma GCC unroll 8
     for (V& v : c.at) v = splat<V>(0.0F);
     return c;
   }
@@ -33,6 +34,7 @@ struct columns {
   static columns load(const float* p, std::int64_t n) {
     if (n >= strip) return load(p);
     columns c;
+#pragma GCC unroll 8
     for (int j = 0; j < vectors; ++j) c.at[j] = load_n<V>(p + j * lanes, left(n, j));
     return c;
   }
@@ -41,6 +43,7 @@ struct columns {
       std::memcpy(p, at, sizeof at);
       return;
     }
+#pragma GCC unroll 8
     for (int j = 0; j < vectors; ++j) store_n<V>(p + j * lanes, at[j], left(n, j));
   }
   static int left(std::int64_t n, int j) { return static_cast<int>(std::clamp<std::int64_t>(n - j * lanes, 0, lanes)); }
@@ -79,11 +82,13 @@ class linear_attention_kernel final : public kernel {
       if (op_.corrects) {
         const columns held = recalled(s, key, fade, depth);
         const V share = splat<V>(l.in[5].as<const float>()[at]);
+#pragma GCC unroll 8
         for (int j = 0; j < vectors; ++j) written.at[j] = share * (written.at[j] - held.at[j]);
       }
       for (std::int64_t r = 0; r < each; ++r) {
         const float* const query = q.as<const float>() + (row + r) * depth;
         columns sum = r == 0 ? write_and_read(s, key, fade, written, query, depth) : read(s, query, depth);
+#pragma GCC unroll 8
         for (V& v : sum.at) v = splat<V>(op_.scale) * v;
         sum.store(l.out[0].as<float>() + (row + r) * width + first, n);
       }
@@ -97,6 +102,7 @@ class linear_attention_kernel final : public kernel {
     for (std::int64_t d = 0; d < depth; ++d) {
       const columns x = columns::load(s + d * strip);
       const V f = splat<V>(fade[d]), k = splat<V>(key[d]);
+#pragma GCC unroll 8
       for (int j = 0; j < vectors; ++j) held.at[j] = multiply_add(x.at[j] * f, k, held.at[j]);
     }
     return held;
@@ -108,6 +114,7 @@ class linear_attention_kernel final : public kernel {
     for (std::int64_t d = 0; d < depth; ++d) {
       columns x = columns::load(s + d * strip);
       const V f = splat<V>(fade[d]), k = splat<V>(key[d]), q = splat<V>(query[d]);
+#pragma GCC unroll 8
       for (int j = 0; j < vectors; ++j) {
         x.at[j] = multiply_add(k, written.at[j], x.at[j] * f);
         sum.at[j] = multiply_add(q, x.at[j], sum.at[j]);
@@ -120,6 +127,7 @@ class linear_attention_kernel final : public kernel {
     columns sum = columns::zeros();
     for (std::int64_t d = 0; d < depth; ++d) {
       const columns x = columns::load(s + d * strip);
+#pragma GCC unroll 8
       for (int j = 0; j < vectors; ++j) sum.at[j] = multiply_add(splat<V>(query[d]), x.at[j], sum.at[j]);
     }
     return sum;
