@@ -1,6 +1,8 @@
 // genai_config.json: what is read, how overlays merge, what is an error.
 #include <gmock/gmock.h>
 
+#include <fstream>
+
 #include "kiln/core/error.hpp"
 #include "kiln/generate/config.hpp"
 
@@ -186,6 +188,59 @@ TEST(search_options, agree_with_each_other_and_the_model) {
 TEST(layer_name, stands_for_one_layer) {
   EXPECT_EQ(layer_name("past.%d.key", 12), "past.12.key");
   EXPECT_EQ(layer_name("state", 3), "state");
+}
+
+class folder {
+ public:
+  explicit folder(const char* name) : path(std::filesystem::path(::testing::TempDir()) / name) {
+    std::filesystem::remove_all(path);
+    std::filesystem::create_directories(path);
+  }
+  ~folder() { std::filesystem::remove_all(path); }
+  void write(const char* name, std::string_view text) const { std::ofstream(path / name) << text; }
+  const std::filesystem::path path;
+};
+
+TEST(config, what_the_file_leaves_out_comes_from_those_of_transformers) {
+  const folder f("config_in_part");
+  f.write("genai_config.json", R"({"model": {"context_length": 64, "decoder": {"num_attention_heads": 4}}})");
+  f.write("generation_config.json", R"({"eos_token_id": [7, 8], "pad_token_id": null, "temperature": 0.5})");
+  f.write("config.json",
+          R"({"model_type": "phi3", "max_position_embeddings": 4096, "eos_token_id": 2, "pad_token_id": 0,
+    "bos_token_id": 1, "hidden_size": 96, "num_attention_heads": 8, "num_key_value_heads": 2, "rope_scaling": null})");
+  const config c = read_config(f.path);
+  EXPECT_EQ(c.type, "phi3");
+  EXPECT_EQ(c.context_length, 64);
+  EXPECT_EQ(c.eos_token_id, (std::vector<token>{7, 8}));
+  EXPECT_EQ(c.pad_token_id, 0);
+  EXPECT_EQ(c.bos_token_id, 1);
+  EXPECT_EQ(c.decoder.num_attention_heads, 4);
+  EXPECT_EQ(c.decoder.num_key_value_heads, 2);
+  EXPECT_EQ(c.decoder.head_size, 24);
+  EXPECT_EQ(c.decoder.filename, "model.onnx");
+}
+
+TEST(config, a_folder_with_one_model_needs_no_file) {
+  const folder f("config_missing");
+  const auto fault = [&] {
+    try {
+      read_config(f.path);
+    } catch (const error& e) {
+      EXPECT_EQ(e.code(), errc::not_found);
+      return e.message();
+    }
+    return std::string("no error");
+  };
+  EXPECT_THAT(fault(), AllOf(HasSubstr("no genai_config.json in"), HasSubstr("but 0")));
+  f.write("decoder.onnx", "");
+  EXPECT_EQ(read_config(f.path).decoder.filename, "decoder.onnx");
+  f.write("config.json", R"({"eos_token_id": "end"})");
+  EXPECT_THROW(read_config(f.path), error);
+  f.write("config.json", R"({"n_positions": 1024, "model_type": "gpt2"})");
+  EXPECT_EQ(read_config(f.path).context_length, 1024);
+  EXPECT_EQ(read_config(f.path).type, "");
+  f.write("other.onnx", "");
+  EXPECT_THAT(fault(), HasSubstr("but 2"));
 }
 
 }  // namespace

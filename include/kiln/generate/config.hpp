@@ -41,6 +41,7 @@ struct decoder_config {
     std::string input_ids = "input_ids", attention_mask = "attention_mask", position_ids = "position_ids";
     std::string past_key_names = "past_key_values.%d.key", past_value_names = "past_key_values.%d.value";
     std::string past_names = "past_%d", past_conv_names = "past_conv.%d";
+    std::string past_recurrent_names = "past_key_values.%d.recurrent_state";
     std::string past_sequence_length = "past_sequence_length", total_sequence_length = "total_sequence_length";
     std::string current_sequence_length = "current_sequence_length";
   } inputs;
@@ -48,6 +49,7 @@ struct decoder_config {
     std::string logits = "logits";
     std::string present_key_names = "present.%d.key", present_value_names = "present.%d.value";
     std::string present_names = "present_%d", present_conv_names = "present_conv.%d";
+    std::string present_recurrent_names = "present.%d.recurrent_state";
     std::string hidden_states = "hidden_states";
   } outputs;
 };
@@ -72,8 +74,9 @@ struct config {
   std::map<std::string, std::vector<std::byte>, std::less<>> model_data;
 };
 
-/// Reads FOLDER/genai_config.json. Errors: `not_found`; `malformed` names the file and the key that is unknown, of
-/// another type, not whole or out of range.
+/// Reads FOLDER/genai_config.json; a folder with one file .onnx may do without it. Numbers it leaves out are taken from
+/// transformers' generation_config.json and config.json where these are there. Errors: `not_found`; `malformed` names
+/// the file and the key that is unknown, of another type, not whole or out of range.
 config read_config(const std::filesystem::path& folder);
 /// Merges JSON text over a configuration: keys it has replace what stands there. `source` is named in errors.
 void overlay(config& to, std::string_view json, std::string_view source = "the overlay");

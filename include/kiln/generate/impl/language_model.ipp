@@ -185,13 +185,13 @@ void language_model::run(sequence_state& state, workspace& w, std::span<const to
   for (std::size_t k = 0; k < ins.size(); ++k) {
     const detail::input_slot& slot = plan.inputs[k];
     const auto filled = [&](std::int64_t n, auto&& value) {
-      dims lens = ins[k].type.lens;
-      for (dimension& d : lens) d = 1;
+      dims lens = ins[k].type.lens;  // some models take each position several times
       if (!lens.empty()) lens.back() = n;
       m.in[k] = argument(shape(ins[k].type.type, lens));
-      numbers.resize(static_cast<std::size_t>(n));
-      for (std::int64_t i = 0; i < n; ++i) numbers[static_cast<std::size_t>(i)] = value(i);
-      encode(ins[k].type.type, numbers.data(), m.in[k].data(), n);
+      const std::int64_t all = m.in[k].elements();
+      numbers.resize(static_cast<std::size_t>(all));
+      for (std::int64_t i = 0; i < all; ++i) numbers[static_cast<std::size_t>(i)] = value(i % n);
+      encode(ins[k].type.type, numbers.data(), m.in[k].data(), all);
     };
     switch (slot.role) {
       case detail::input_role::tokens:

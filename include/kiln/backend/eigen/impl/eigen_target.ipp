@@ -124,6 +124,7 @@ std::unique_ptr<kernel> eigen_target::make_kernel(const kernel_request& request)
                                 eigen::lower_attention,
                                 eigen::lower_gather,
                                 eigen::lower_recurrent,
+                                eigen::lower_linear_attention,
                                 eigen::lower_deconvolution,
                                 eigen::lower_placement,
                                 eigen::lower_arg_extreme,
