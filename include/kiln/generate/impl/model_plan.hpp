@@ -5,7 +5,10 @@
 #include <string>
 #include <vector>
 
+#include "kiln/generate/impl/join_rows.hpp"
+#include "kiln/generate/impl/page_pool.hpp"
 #include "kiln/generate/language_model.hpp"
+#include "kiln/op/nn/paged_batch.hpp"
 
 namespace kiln::language::detail {
 
@@ -19,6 +22,7 @@ enum class input_role : std::uint8_t {
   current_length,  ///< one number: n
   cache,           ///< keys, values or another state
   rows,            ///< [r], the tokens whose logits are made
+  batch,           ///< the address of an `op::paged_batch`
 };
 struct input_slot {
   input_role role = input_role::tokens;
@@ -33,6 +37,16 @@ struct cache_slot {
   bool in_place = false;            ///< the output is the input's memory and what comes after it
 };
 
+/// How keys and values of a joined program are kept.
+struct page_plan {
+  std::vector<op::paged_layer> layers;
+  std::int64_t block = 32;
+  dtype stored = dtype::f32;
+  page_pool pool{0};
+};
+/// `stored`: unset, as the model has them.
+page_plan plan_pages(const std::vector<joined_layer>& layers, std::optional<dtype> stored);
+
 /// A compiled decoder and what its inputs and outputs are.
 struct model_plan {
   explicit model_plan(executable e) : exe(std::move(e)) {}
@@ -40,6 +54,7 @@ struct model_plan {
   executable exe;
   std::vector<input_slot> inputs;
   std::vector<cache_slot> caches;
+  std::optional<page_plan> pages;  ///< sequences share runs
   std::size_t logits = 0;
   bool asks_rows = false;  ///< the program has the input `rows_input`
   std::int64_t vocabulary = 0, context = 0;
