@@ -92,7 +92,8 @@ std::vector<float> run(const attention_case& c, const target& t) {
     if (c.sinks) add({c.heads}, 9);
     std::vector<argument> made(1);
     exe.run(w, in_data, made);
-    out = made[0].to<float>();
+    const auto values = made[0].to<float>();
+    out.assign(values.begin(), values.end());
   }
   return out;
 }

@@ -27,13 +27,14 @@ struct grown {
 class row_joiner {
  public:
   row_joiner(program& p, const decoder_ports& ports)
-      : p_(p), m_(p.main()), ports_(ports), probe_(p, ports), from_(sources_of(m_, ports)) {}
+      : p_(p), m_(p.main()), ports_(ports), probe_(p, ports) {}
 
   std::string run(std::vector<joined_layer>& layers) {
-    drop_present();
-    const value_id batch = m_.add_parameter(batch_input, shape(dtype::i64, {1}));
+    m_.add_parameter(batch_input, shape(dtype::i64, {1}));
     {
       rewriter<module_graph> r(m_);
+      from_ = sources_of(m_, ports_);
+      const value_id batch = m_.find_parameter(batch_input);
       std::string why;
       const std::uint32_t count = r.size();
       for (std::uint32_t i = 0; i < count && why.empty(); ++i)
@@ -41,28 +42,31 @@ class row_joiner {
       if (!why.empty()) return why;
       if (layers.empty()) return "there is no attention over caches";
     }
-    if (std::string why = make_positions_an_input(); !why.empty()) return why;
+    drop_present();
+    make_positions_an_input();
     if (std::string why = drop_parameters(); !why.empty()) return why;
     return check_rows_apart(p_, ports_.now);
   }
 
  private:
-  // Outputs that are caches; what they were made of is still there.
+  // Outputs without those that are caches.
   void drop_present() {
-    for (std::size_t k = m_.outputs.size(); k-- > 0;) {
+    small_vector<value_id> outputs;
+    small_vector<text> names;
+    for (std::size_t k = 0; k < m_.outputs.size(); ++k) {
       const auto is_it = [&](const auto& c) { return m_.output_names[k] == c.output; };
-      if (const auto at = std::find_if(ports_.caches.begin(), ports_.caches.end(), is_it); at != ports_.caches.end()) {
-        present_.push_back({static_cast<std::size_t>(at - ports_.caches.begin()), m_.outputs[k]});
-        erase(m_.outputs, k);
-        erase(m_.output_names, k);
-      }
+      if (std::any_of(ports_.caches.begin(), ports_.caches.end(), is_it)) continue;
+      outputs.push_back(m_.outputs[k]);
+      names.push_back(m_.output_names[k]);
     }
+    m_.outputs = std::move(outputs);
+    m_.output_names = std::move(names);
   }
-  template <class List> static void erase(List& list, std::size_t k) {
-    List kept;
-    for (std::size_t i = 0; i < list.size(); ++i)
-      if (i != k) kept.push_back(list[i]);
-    list = std::move(kept);
+  // Whether the model returns a concatenation as the cache that it begins with.
+  bool stays(const grown& g) const {
+    for (std::size_t k = 0; k < m_.outputs.size(); ++k)
+      if (m_.output_names[k] == ports_.caches[g.cache].output) return m_.outputs[k].instruction == g.joint;
+    return false;
   }
 
   // The concatenation that keys or values are made of, through what goes element by element.
@@ -118,8 +122,7 @@ class row_joiner {
     const auto keys = find_grown(r, i.inputs[1]), values = find_grown(r, i.inputs[2]);
     if (!keys || !values) return name + " reads keys and values that are no past followed by new ones";
     for (const grown* g : {&*keys, &*values}) {
-      const auto stays = [&](const auto& p) { return p.first == g->cache && p.second.instruction == g->joint; };
-      if (std::none_of(present_.begin(), present_.end(), stays))
+      if (!stays(*g))
         return "'" + ports_.caches[g->cache].output + "' is not '" + ports_.caches[g->cache].input +
                "' with new ones after it";
     }
@@ -152,12 +155,13 @@ class row_joiner {
   }
 
   // Values that count the new tokens from the past on become the input for positions.
-  std::string make_positions_an_input() {
-    m_.compact();
-    from_ = sources_of(m_, ports_);
-    const std::uint32_t count = static_cast<std::uint32_t>(m_.size());
-    value_id input = ports_.positions.empty() ? value_id{} : m_.find_parameter(ports_.positions);
+  void make_positions_an_input() {
+    const std::string name(ports_.positions.empty() ? positions_input : std::string_view(ports_.positions));
+    if (ports_.positions.empty()) m_.add_parameter(name, shape(dtype::i64, {1, ports_.now}));
     rewriter<module_graph> r(m_);
+    from_ = sources_of(m_, ports_);
+    const value_id input = m_.find_parameter(name);
+    const std::uint32_t count = r.size();
     for (std::uint32_t i = 0; i < count; ++i) {
       const instruction& at = r[i];
       if (at.kind == instruction_kind::parameter || at.results.size() != 1) continue;
@@ -165,13 +169,11 @@ class row_joiner {
       if ((s.type != dtype::i64 && s.type != dtype::i32) || !(s.elements() == ports_.now)) continue;
       if ((from_[i] & (of_tokens | of_cache)) || !(from_[i] & (of_length | of_past))) continue;
       if (!probe_.is_positions({i, 0})) continue;
-      if (!input) input = m_.add_parameter(positions_input, shape(dtype::i64, {1, ports_.now}));
       value_id by = input;
       if (r.shape_of(by).type != s.type) by = r.add(op::convert{s.type}, {by});
       if (!(r.shape_of(by).lens == s.lens)) by = r.add(op::reshape{s.lens}, {by});
       r.replace({i, 0}, by);
     }
-    return {};
   }
 
   // Copies what the outputs need, without parameters that nothing reads.
@@ -195,7 +197,6 @@ class row_joiner {
   const decoder_ports& ports_;
   prober probe_;
   std::vector<std::uint8_t> from_;
-  std::vector<std::pair<std::size_t, value_id>> present_;
 };
 
 }  // namespace

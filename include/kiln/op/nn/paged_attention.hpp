@@ -1,4 +1,6 @@
 #pragma once
+#include <vector>
+
 #include "kiln/core/math.hpp"
 #include "kiln/op/evaluation.hpp"
 #include "kiln/op/nn/paged_batch.hpp"
@@ -122,14 +124,15 @@ struct paged_attention {
       s *= static_cast<double>(scale);
       return softcap > 0 ? static_cast<double>(softcap) * kiln::tanh(s / static_cast<double>(softcap)) : s;
     };
+    std::vector<double> weights;
     double top = sink, sum = 0;
-    for (std::int64_t j = low; j <= own; ++j) top = kiln::max(top, score(j));
-    if (sink != hidden) sum = kiln::exp(sink - top);
-    for (std::int64_t j = low; j <= own; ++j) sum += kiln::exp(score(j) - top);
+    for (std::int64_t j = low; j <= own; ++j) weights.push_back(score(j)), top = kiln::max(top, weights.back());
+    for (double& w : weights) sum += w = kiln::exp(w - top);
+    if (sink != hidden) sum += kiln::exp(sink - top);
     for (std::int64_t c = 0; c < values.depth; ++c) {
       double y = 0;
       for (std::int64_t j = low; j <= own; ++j)
-        y += kiln::exp(score(j) - top) / sum * static_cast<double>(read(values, j, c));
+        y += weights[static_cast<std::size_t>(j - low)] / sum * static_cast<double>(read(values, j, c));
       out[c] = static_cast<float>(y);
     }
   }
