@@ -26,8 +26,7 @@ struct grown {
 
 class row_joiner {
  public:
-  row_joiner(program& p, const decoder_ports& ports)
-      : p_(p), m_(p.main()), ports_(ports), probe_(p, ports) {}
+  row_joiner(program& p, const decoder_ports& ports) : p_(p), m_(p.main()), ports_(ports), probe_(p, ports) {}
 
   std::string run(std::vector<joined_layer>& layers) {
     m_.add_parameter(batch_input, shape(dtype::i64, {1}));
