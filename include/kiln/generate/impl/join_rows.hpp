@@ -37,4 +37,7 @@ std::string join_rows(program& p, const decoder_ports& ports, std::vector<joined
 /// An error text where a token's results may depend on another token other than by `op::paged_attention`, else empty.
 std::string check_rows_apart(const program& p, dimension now);
 
+/// Whether what an instruction makes along the axis of that extent depends on operand k at the same place alone.
+bool keeps_apart(const module_graph& m, std::uint32_t at, std::size_t k, dimension extent);
+
 }  // namespace kiln::language::detail

@@ -11,6 +11,8 @@
 #include "kiln/op/pointwise/convert.hpp"
 #include "kiln/op/view/multibroadcast.hpp"
 #include "kiln/op/view/reshape.hpp"
+#include "kiln/op/view/slice.hpp"
+#include "kiln/pass/fuse_attention.hpp"
 
 namespace kiln::language::detail {
 
@@ -20,8 +22,9 @@ using instruction = basic_instruction<operation>;
 
 // Keys or values of an attention, with those of earlier tokens before them.
 struct grown {
-  std::uint32_t joint = 0;  // the concatenation
-  std::size_t cache = 0;    // of the ports'
+  std::uint32_t joint = 0;          // the concatenation
+  std::size_t cache = 0, part = 0;  // of the ports'; 0 keys, 1 values where both are in one
+  bool is_whole = true;             // not both in one
 };
 
 class row_joiner {
@@ -63,38 +66,76 @@ class row_joiner {
   }
   // Whether the model returns a concatenation as the cache that it begins with.
   bool stays(const grown& g) const {
-    for (std::size_t k = 0; k < m_.outputs.size(); ++k)
-      if (m_.output_names[k] == ports_.caches[g.cache].output) return m_.outputs[k].instruction == g.joint;
+    for (std::size_t k = 0; k < m_.outputs.size(); ++k) {
+      if (!(m_.output_names[k] == ports_.caches[g.cache].output)) continue;
+      value_id v = m_.outputs[k];
+      if (!g.is_whole) {  // keys and values behind each other
+        const instruction& pair = m_.producer(v);
+        const auto* joins = pair.kind == instruction_kind::op ? pair.op.get_if<op::concat>() : nullptr;
+        if (!joins || pair.inputs.size() != 2 || normal_axis(joins->axis, 5) != 0) return false;
+        v = pair.inputs[g.part];
+        while (is_view(m_.producer(v)) && v.instruction != g.joint) v = m_.producer(v).inputs[0];
+      }
+      return v.instruction == g.joint;
+    }
     return false;
   }
 
-  // The concatenation that keys or values are made of, through what goes element by element.
+  // The cache that a value is, or the part of one that holds keys (0) or values (1).
+  struct source {
+    std::size_t cache = 0, part = 0;
+    bool is_whole = true;
+  };
+  std::optional<source> find_cache(const rewriter<module_graph>& r, value_id v) const {
+    source out;
+    for (; r.is_kind(v, op_kind::view); v = r.input(v, 0))
+      if (const auto* s = r.get_if<op::slice>(v)) {
+        if (!out.is_whole || s->axes.size() != 1 || normal_axis(s->axes[0], 5) != 0 || r.shape_of(v).rank() != 5)
+          return std::nullopt;
+        out.is_whole = false;
+        out.part = static_cast<std::size_t>(s->starts[0].is_constant() ? s->starts[0].value() : 2);
+      }
+    const instruction& i = r.producer(v);
+    if (i.kind != instruction_kind::parameter || out.is_whole != (r.shape_of(v).rank() == 4) || out.part > 1)
+      return std::nullopt;
+    for (std::size_t k = 0; k < ports_.caches.size(); ++k)
+      if (i.name == ports_.caches[k].input) return out.cache = k, out;
+    return std::nullopt;
+  }
+  // The operand that a cache comes in by, if there is one alone.
+  std::optional<std::size_t> cache_operand(const instruction& i) const {
+    std::optional<std::size_t> found;
+    for (std::size_t k = 0; k < i.inputs.size(); ++k) {
+      if (i.inputs[k].instruction >= from_.size() || !(from_[i.inputs[k].instruction] & of_cache)) continue;
+      if (found) return std::nullopt;
+      found = k;
+    }
+    return found;
+  }
+  // The concatenation that keys or values are made of, each position by itself.
   std::optional<grown> find_grown(const rewriter<module_graph>& r, value_id v) const {
     for (;;) {
       const instruction& i = r.producer(v);
       if (i.kind != instruction_kind::op) return std::nullopt;
       if (const auto* joins = i.op.get_if<op::concat>()) {
-        const instruction& first = r.producer(i.inputs[0]);
-        if (i.inputs.size() != 2 || normal_axis(joins->axis, 4) != 2 || first.kind != instruction_kind::parameter)
-          return std::nullopt;
-        for (std::size_t k = 0; k < ports_.caches.size(); ++k)
-          if (first.name == ports_.caches[k].input) return grown{v.instruction, k};
-        return std::nullopt;
+        if (i.inputs.size() != 2 || i.results[0].rank() != 4 || normal_axis(joins->axis, 4) != 2) return std::nullopt;
+        const auto from = find_cache(r, i.inputs[0]);
+        return from ? std::optional(grown{v.instruction, from->cache, from->part, from->is_whole}) : std::nullopt;
       }
-      std::optional<value_id> next;
-      for (const value_id in : i.inputs)
-        if (v.instruction < from_.size() && in.instruction < from_.size() && (from_[in.instruction] & of_cache)) {
-          if (next) return std::nullopt;
-          next = in;
-        }
-      if (!next || i.op.kind() != op_kind::pointwise) return std::nullopt;
-      v = *next;
+      const auto k = cache_operand(i);
+      if (!k || !keeps_apart(m_, v.instruction, *k, ports_.past + ports_.now)) return std::nullopt;
+      v = i.inputs[*k];
     }
   }
   // The same value of the new tokens alone.
   std::optional<value_id> without_past(rewriter<module_graph>& r, value_id v, const grown& g) {
     if (v.instruction == g.joint) return r.input(v, 1);
     const instruction i = r.producer(v);
+    const auto shorter = [&](dims lens) {
+      for (dimension& d : lens)
+        if (d == ports_.past + ports_.now) d = ports_.now;
+      return lens;
+    };
     small_vector<value_id> in = i.inputs;
     for (value_id& x : in) {
       if (from_[x.instruction] & of_cache) {
@@ -105,13 +146,19 @@ class row_joiner {
       }
       if (!mentions(r.shape_of(x), ports_.past)) continue;
       const auto* wide = r.get_if<op::multibroadcast>(x);
-      if (!wide) return std::nullopt;
-      op::multibroadcast narrow = *wide;
-      for (dimension& d : narrow.to)
-        if (d == ports_.past + ports_.now) d = ports_.now;
-      x = r.add(narrow, {r.input(x, 0)});
+      if (!wide || mentions(r.shape_of(r.input(x, 0)), ports_.past)) return std::nullopt;
+      x = r.add(op::multibroadcast{shorter(wide->to)}, {r.input(x, 0)});
     }
+    if (const auto* op = i.op.get_if<op::multibroadcast>()) return r.add(op::multibroadcast{shorter(op->to)}, in);
+    if (const auto* op = i.op.get_if<op::reshape>()) return r.add(op::reshape{shorter(op->to)}, in);
     return r.add(i.op, std::move(in), i.name.view());
+  }
+  // New keys or values with each head once.
+  std::optional<value_id> new_ones(rewriter<module_graph>& r, value_id v, const grown& g) {
+    auto made = without_past(r, v, g);
+    if (made)
+      if (const value_id once = kiln::detail::ungrouped_heads(r, *made)) made = once;
+    return made;
   }
 
   std::string page(rewriter<module_graph>& r, std::uint32_t at, value_id batch, std::vector<joined_layer>& layers) {
@@ -134,7 +181,7 @@ class row_joiner {
     } else if (!attention.causal) {
       return name + " is not causal";
     }
-    const auto k = without_past(r, i.inputs[1], *keys), v = without_past(r, i.inputs[2], *values);
+    const auto k = new_ones(r, i.inputs[1], *keys), v = new_ones(r, i.inputs[2], *values);
     if (!k || !v) return name + " reads keys or values by their positions";
     joined_layer layer;
     const shape &ks = r.shape_of(*k), &vs = r.shape_of(*v);

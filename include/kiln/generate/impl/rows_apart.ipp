@@ -106,6 +106,20 @@ bool keeps(const instruction& i, std::size_t k, const shape& in, const token_axi
 
 }  // namespace
 
+bool keeps_apart(const module_graph& m, std::uint32_t at, std::size_t k, dimension extent) {
+  const instruction& i = m[at];
+  const auto axis_of = [&](const shape& s) {
+    token_axis out;
+    for (std::size_t d = 0; d < s.rank(); ++d)
+      if (s.lens[d] == extent) out.is_clear = !out.at, out.at = d;
+    if (out.at) out.from_back = s.rank() - *out.at;
+    return out;
+  };
+  const shape& in = m.shape_of(i.inputs[k]);
+  const token_axis from = axis_of(in), to = axis_of(i.results[0]);
+  return from.at && to.at && from.is_clear && to.is_clear && keeps(i, k, in, from, to);
+}
+
 std::string check_rows_apart(const program& p, dimension now) {
   const module_graph& m = p.main();
   for (const std::uint32_t at : m.order()) {
