@@ -82,10 +82,11 @@ struct generator::parts {
     const std::size_t border = long_rope_border(model->settings().type);
     if (static_cast<std::size_t>(r.state.length()) < border && r.real.size() >= border) r.state.truncate(0);
   }
-  // The part of a row that runs next, of at most `most` tokens; with scores where it is the last one.
-  row_run next_part(row& r, std::size_t most) const {
+  // The part of a row that runs next; with scores where it is the last one.
+  row_run next_part(row& r) const {
     const auto left = std::span<const token>(r.real).subspan(static_cast<std::size_t>(r.state.length()));
-    const std::size_t n = std::min({left.size(), most, static_cast<std::size_t>(options.chunk_size.value_or(1 << 30))});
+    const std::size_t n =
+        options.chunk_size ? std::min(left.size(), static_cast<std::size_t>(*options.chunk_size)) : left.size();
     return {&r.state, left.first(n), n == left.size() ? std::size_t{1} : std::size_t{0}};
   }
   // Runs what has not been run of these rows, together as far as it is not too much for one run.
@@ -97,7 +98,7 @@ struct generator::parts {
       runs.clear(), scored_rows.clear();
       std::size_t count = 0;
       for (const std::size_t k : which) {
-        const row_run part = next_part(rows[k], most);
+        const row_run part = next_part(rows[k]);
         if (part.tokens.empty()) continue;
         is_done = false;
         if (count > 0 && count + part.tokens.size() > most) break;

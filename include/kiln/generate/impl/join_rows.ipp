@@ -4,14 +4,15 @@
 #include <optional>
 
 #include "kiln/generate/impl/probe.hpp"
+#include "kiln/generate/impl/softmax_attention.hpp"
 #include "kiln/graph/rewriter.hpp"
 #include "kiln/op/index/concat.hpp"
-#include "kiln/op/nn/attention.hpp"
 #include "kiln/op/nn/paged_attention.hpp"
 #include "kiln/op/pointwise/convert.hpp"
 #include "kiln/op/view/multibroadcast.hpp"
 #include "kiln/op/view/reshape.hpp"
 #include "kiln/op/view/slice.hpp"
+#include "kiln/op/view/transpose.hpp"
 #include "kiln/pass/fuse_attention.hpp"
 
 namespace kiln::language::detail {
@@ -40,7 +41,7 @@ class row_joiner {
       std::string why;
       const std::uint32_t count = r.size();
       for (std::uint32_t i = 0; i < count && why.empty(); ++i)
-        if (r.get_if<op::attention>({i, 0})) why = page(r, i, batch, layers);
+        if (const auto found = find_attention(r, i)) why = page(r, i, *found, batch, layers);
       if (!why.empty()) return why;
       if (layers.empty()) return "there is no attention over caches";
     }
@@ -161,39 +162,47 @@ class row_joiner {
     return made;
   }
 
-  std::string page(rewriter<module_graph>& r, std::uint32_t at, value_id batch, std::vector<joined_layer>& layers) {
+  std::string page(rewriter<module_graph>& r, std::uint32_t at, const found_attention& found, value_id batch,
+                   std::vector<joined_layer>& layers) {
     const instruction i = r[at];
-    const op::attention attention = *i.op.get_if<op::attention>();
     const std::string name = i.name.empty() ? "an attention" : "attention '" + std::string(i.name.view()) + "'";
-    const auto keys = find_grown(r, i.inputs[1]), values = find_grown(r, i.inputs[2]);
+    const auto keys = find_grown(r, found.k), values = find_grown(r, found.v);
     if (!keys || !values) return name + " reads keys and values that are no past followed by new ones";
-    for (const grown* g : {&*keys, &*values}) {
+    for (const grown* g : {&*keys, &*values})
       if (!stays(*g))
         return "'" + ports_.caches[g->cache].output + "' is not '" + ports_.caches[g->cache].input +
                "' with new ones after it";
-    }
     std::int64_t window = 0;
-    if (i.inputs.size() > 3) {
-      if (from_[i.inputs[3].instruction] & (of_tokens | of_cache)) return "the mask of " + name + " depends on tokens";
-      const auto found = probe_.window_of(i.inputs[3], attention.causal);
-      if (!found) return "the mask of " + name + " is not causal, or adds to scores";
-      window = *found;
-    } else if (!attention.causal) {
-      return name + " is not causal";
+    bool causal = found.causal;
+    for (const value_id mask : found.masks) {
+      if (from_[mask.instruction] & (of_tokens | of_cache)) return "the mask of " + name + " depends on tokens";
+      const auto seen = probe_.window_of(mask, found.causal);
+      if (!seen) return "the mask of " + name + " is not causal, or adds to scores";
+      if (*seen > 0) window = window > 0 ? std::min(window, *seen) : *seen;
+      causal = true;
     }
-    const auto k = new_ones(r, i.inputs[1], *keys), v = new_ones(r, i.inputs[2], *values);
+    if (!causal) return name + " is not causal";
+    auto k = new_ones(r, found.k, *keys);
+    const auto v = new_ones(r, found.v, *values);
     if (!k || !v) return name + " reads keys or values by their positions";
+    if (found.is_k_turned) k = r.add(op::transpose{{0, 1, 3, 2}}, {*k});
     joined_layer layer;
-    const shape &ks = r.shape_of(*k), &vs = r.shape_of(*v);
-    if (!ks.lens[1].is_constant() || !ks.lens[3].is_constant() || !vs.lens[3].is_constant())
-      return name + " has heads of unknown sizes";
+    const shape ks = r.shape_of(*k), vs = r.shape_of(*v);
+    if (!ks.lens[1].is_constant() || !ks.lens[3].is_constant() || !vs.lens[3].is_constant() ||
+        !(ks.lens[1] == vs.lens[1]))
+      return name + " has heads of unknown or different sizes";
     layer.kv_heads = ks.lens[1].value(), layer.depth = ks.lens[3].value(), layer.value_depth = vs.lens[3].value();
     layer.type = r[keys->joint].results[0].type;
     const auto wide = [&](value_id x) {
       return r.shape_of(x).type == dtype::f32 ? x : r.add(op::convert{dtype::f32}, {x});
     };
-    const op::paged_attention paged{static_cast<std::int64_t>(layers.size()), window, attention.scale, 0};
-    value_id out = r.add(paged, {wide(i.inputs[0]), wide(*k), wide(*v), batch}, i.name.view());
+    small_vector<value_id> in{wide(found.q), wide(*k), wide(*v), batch};
+    if (found.sinks) {
+      if (from_[found.sinks.instruction] != 0) return "the sinks of " + name + " are no constants";
+      in.push_back(wide(r.add(op::reshape{{r.shape_of(found.sinks).elements()}}, {found.sinks})));
+    }
+    const op::paged_attention paged{static_cast<std::int64_t>(layers.size()), window, found.scale, found.softcap};
+    value_id out = r.add(paged, std::move(in), i.name.view());
     if (const dtype t = i.results[0].type; t != dtype::f32) out = r.add(op::convert{t}, {out});
     r.replace({at, 0}, out);
     layers.push_back(layer);

@@ -166,11 +166,13 @@ std::optional<std::int64_t> prober::window_of(value_id mask, bool causal) const 
     const std::int64_t keys = all[k].past + all[k].now;
     const bool selects = s.type == dtype::boolean;
     const auto values = made[k].to<double>();
+    if (s.rank() == 0) return std::nullopt;
+    for (std::size_t d = 0; d + 2 < s.rank(); ++d)
+      if (!(s.lens[d] == dimension(1))) return std::nullopt;
     const auto at = [&](std::int64_t i, std::int64_t j) {  // every batch and head alike
-      const std::int64_t rows = s.lens[2].value(), cols = s.lens[3].value();
+      const std::int64_t rows = s.rank() < 2 ? 1 : s.lens[s.rank() - 2].value(), cols = s.lens[s.rank() - 1].value();
       return values[static_cast<std::size_t>((rows == 1 ? 0 : i) * cols + (cols == 1 ? 0 : j))];
     };
-    if (!(s.lens[0] == dimension(1)) || !(s.lens[1] == dimension(1))) return std::nullopt;
     constexpr double hides = -1e4;  // an addend whose exponential is 0 next to any score
     for (std::int64_t i = 0; i < all[k].now; ++i) {
       const std::int64_t own = all[k].past + i;
