@@ -70,7 +70,7 @@ class row_joiner {
     for (std::size_t k = 0; k < m_.outputs.size(); ++k) {
       if (!(m_.output_names[k] == ports_.caches[g.cache].output)) continue;
       value_id v = m_.outputs[k];
-      if (!g.is_whole) {  // keys and values behind each other
+      if (!g.is_whole) {  // keys, then values
         const instruction& pair = m_.producer(v);
         const auto* joins = pair.kind == instruction_kind::op ? pair.op.get_if<op::concat>() : nullptr;
         if (!joins || pair.inputs.size() != 2 || normal_axis(joins->axis, 5) != 0) return false;
