@@ -115,6 +115,35 @@ TEST(rows, clones_share_blocks_until_they_differ) {
   expect_near(scores, logits_alone(*model, with_a, 1), "the first again");
 }
 
+TEST(rows, caches_may_be_stored_in_fewer_bits) {
+  const golden g = scripture_golden()[0];
+  const std::vector<float> exact = logits_alone(*scripture(), g.all, 1);
+  const std::size_t values = 32u * 6 * 2 * 2 * 32, scales = 32u * 6 * 2 * 2 * 4;
+  struct kind {
+    const char* name;
+    std::size_t bytes;
+    float tolerance;  // of logits of up to 20
+  };
+  for (const kind& k : {kind{"f16", 2 * values, 0.01F}, kind{"bf16", 2 * values, 0.08F},
+                        kind{"int8", values + scales, 0.15F}, kind{"fp8", values + scales, 0.6F}}) {
+    config c = read_config(scripture_folder);
+    overlay(c, std::string(R"({"model": {"kv_cache_type": ")") + k.name + R"("}})");
+    const auto model = language_model::load(c, eigen_target());
+    EXPECT_EQ(model->block_bytes(), k.bytes) << k.name;
+    // token by token, so that all past ones are read as they are stored
+    sequence_state state = model->new_state();
+    workspace w;
+    std::vector<float> made(vocabulary);
+    for (const token t : g.all) model->run(state, w, std::span(&t, 1), 1, made);
+    float worst = 0;
+    for (std::size_t i = 0; i < vocabulary; ++i) worst = std::max(worst, std::abs(made[i] - exact[i]));
+    EXPECT_LE(worst, k.tolerance) << k.name;
+    EXPECT_GT(worst, 1e-4F) << k.name;
+  }
+  config c = read_config(scripture_folder);
+  EXPECT_THROW(overlay(c, R"({"model": {"kv_cache_type": "int3"}})"), error);
+}
+
 TEST(rows, what_is_no_run_is_an_error) {
   const auto model = scripture();
   sequence_state state = model->new_state();
