@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "kiln/core/dtype.hpp"
 #include "kiln/generate/search_options.hpp"
 #include "kiln/generate/speculative_options.hpp"
 #include "kiln/text/token.hpp"
@@ -65,6 +66,9 @@ struct config {
   std::vector<token> eos_token_id;  ///< one of these ends a sequence
   std::string tokenizer_dir;        ///< relative to the folder; empty: the folder
   decoder_config decoder;
+  /// How keys and values are kept: f32, f16, bf16, i8, f8e4m3fn or f8e5m2 ("f32", …, "int8", "fp8"); unset: as in the
+  /// model, numbers below 16 bits as f32. Without effect where sequences are run one by one.
+  std::optional<dtype> kv_cache_type;
   std::optional<decoder_config> draft;  ///< a smaller model that guesses tokens ahead
   search_options search;
   speculative_options speculative;

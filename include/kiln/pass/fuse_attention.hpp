@@ -5,6 +5,30 @@ namespace kiln {
 
 namespace detail {
 
+/// Keys or values before their heads were repeated: [batch, kv, s, d] viewed as [batch, kv, group, s, d], reshaped to
+/// [batch, kv * group, s, d]; an empty value where `v` is nothing like that.
+template <class Rewriter> constexpr value_id ungrouped_heads(const Rewriter& r, value_id v) {
+  const dims lens = r.shape_of(v).lens;
+  if (lens.size() != 4 || !r.is_kind(v, op_kind::view)) return {};
+  const value_id groups = r.input(v, 0);
+  const dims& wide = r.shape_of(groups).lens;
+  if (wide.size() != 5 || !(wide[0] == lens[0] && wide[3] == lens[2] && wide[4] == lens[3])) return {};
+  if (!r.template get_if<op::reshape>(v) && !r.producer(v).op.map(layout::standard(wide))->is_standard()) return {};
+  for (value_id from = groups; r.is_kind(from, op_kind::view);) {
+    from = r.input(from, 0);
+    const dims& narrow = r.shape_of(from).lens;
+    if (!(narrow == dims{wide[0], wide[1], wide[3], wide[4]})) continue;
+    const auto l = layout_over(r, groups, from);
+    if (!l || !(l->offset == dimension(0))) return {};
+    const dims steps = row_major(narrow);
+    const dims expected{steps[0], steps[1], 0, steps[2], steps[3]};
+    for (std::size_t d = 0; d < 5; ++d)
+      if (!(wide[d] == dimension(1)) && !(l->strides[d] == expected[d])) return {};
+    return from;
+  }
+  return {};
+}
+
 /// Builds `op::attention` from a matched pattern.
 template <class Rewriter> class attention_builder {
  public:
@@ -88,28 +112,7 @@ template <class Rewriter> class attention_builder {
   }
 
   // The keys or values before every head was repeated for a group of query heads, or an empty value:
-  // [batch, kv, s, d] viewed as [batch, kv, group, s, d], reshaped to [batch, kv * group, s, d].
-  constexpr value_id ungrouped(value_id v) const {
-    const dims lens = r_.shape_of(v).lens;
-    if (lens.size() != 4 || !r_.is_kind(v, op_kind::view)) return {};
-    const value_id groups = r_.input(v, 0);
-    const dims& wide = r_.shape_of(groups).lens;
-    if (wide.size() != 5 || !(wide[0] == lens[0] && wide[3] == lens[2] && wide[4] == lens[3])) return {};
-    if (!r_.template get_if<op::reshape>(v) && !r_.producer(v).op.map(layout::standard(wide))->is_standard()) return {};
-    for (value_id from = groups; r_.is_kind(from, op_kind::view);) {
-      from = r_.input(from, 0);
-      const dims& narrow = r_.shape_of(from).lens;
-      if (!(narrow == dims{wide[0], wide[1], wide[3], wide[4]})) continue;
-      const auto l = layout_over(r_, groups, from);
-      if (!l || !(l->offset == dimension(0))) return {};
-      const dims steps = row_major(narrow);
-      const dims expected{steps[0], steps[1], 0, steps[2], steps[3]};
-      for (std::size_t d = 0; d < 5; ++d)
-        if (!(wide[d] == dimension(1)) && !(l->strides[d] == expected[d])) return {};
-      return from;
-    }
-    return {};
-  }
+  constexpr value_id ungrouped(value_id v) const { return ungrouped_heads(r_, v); }
 
   // A mask before it was repeated over the scores' dims, with as many dims as they have.
   constexpr value_id narrow(value_id v) {

@@ -200,6 +200,23 @@ void read_decoder(object& o, decoder_config& to) {
   o.ignore({"run_options", "layer_types", "conv_cache_size", "state_groups", "pipeline", "shared_initializers"});
 }
 
+void read_cache_type(object& o, std::optional<dtype>& to) {
+  constexpr std::pair<std::string_view, dtype> types[] = {
+      {"f32", dtype::f32},      {"f16", dtype::f16},           {"bf16", dtype::bf16},    {"int8", dtype::i8},
+      {"fp8", dtype::f8e4m3fn}, {"f8e4m3fn", dtype::f8e4m3fn}, {"f8e5m2", dtype::f8e5m2}};
+  std::string name, all;
+  o.text("kv_cache_type", name);
+  if (name.empty()) return;
+  for (const auto& [known, type] : types) {
+    if (name == known) {
+      to = type;
+      return;
+    }
+    all += (all.empty() ? "" : ", ") + std::string(known);
+  }
+  refuse(o.where("kv_cache_type"), "expected one of " + all + ", found '" + name + "'");
+}
+
 void read_model(object& o, config& to) {
   o.text("type", to.type);
   o.whole("vocab_size", to.vocab_size, 1, 2147483647);
@@ -217,6 +234,7 @@ void read_model(object& o, config& to) {
   if (to.eos_token_id.empty() && to.pad_token_id) to.eos_token_id = {*to.pad_token_id};
   read_file_name(o, "tokenizer_dir", to.tokenizer_dir);
   o.part("decoder", [&](object& d) { read_decoder(d, to.decoder); });
+  read_cache_type(o, to.kv_cache_type);
   o.part("draft", [&](object& d) {
     if (!to.draft) to.draft.emplace();
     read_decoder(d, *to.draft);

@@ -43,6 +43,9 @@ struct generator::parts {
   std::vector<row> rows;
   std::vector<detail::beam_search> beams;  // one for each of the batch, or none
   std::vector<float> scores;               // of all rows
+  std::vector<row_run> runs;               // of the next run of the model, and the rows that it scores
+  std::vector<std::size_t> scored_rows;
+  std::vector<float> made;
   bool scored = false;
   tokens next;
   std::vector<tokens> best;
@@ -83,6 +86,7 @@ struct generator::parts {
   bool is_end(token t) const { return std::find(ends.begin(), ends.end(), t) != ends.end(); }
 
   std::size_t border() const { return long_rope_border(model->settings().type); }
+  // Keys that are of no use any more are made again.
   void cross_border(row& r) const {
     if (static_cast<std::size_t>(r.state.length()) < border() && r.real.size() >= border()) r.state.truncate(0);
   }
@@ -100,23 +104,53 @@ struct generator::parts {
   void settle() {
     if (ahead) ahead->interrupt(rows[0].state, rows[0].real.size());
   }
-  // Runs what has not been run of a row.
-  void feed(std::size_t k) {
-    row& r = rows[k];
-    cross_border(r);
-    auto left = std::span<const token>(r.real).subspan(static_cast<std::size_t>(r.state.length()));
-    const std::size_t piece = options.chunk_size ? static_cast<std::size_t>(*options.chunk_size) : left.size();
-    while (!left.empty()) {
-      const std::size_t n = std::min(piece, left.size());
-      model->run(r.state, memory, left.first(n), 1, scores_of(k), parameters);
-      left = left.subspan(n);
+  // The part of a row that runs next; with scores where it is the last one.
+  row_run next_part(row& r) const {
+    const auto left = std::span<const token>(r.real).subspan(static_cast<std::size_t>(r.state.length()));
+    const std::size_t n =
+        options.chunk_size ? std::min(left.size(), static_cast<std::size_t>(*options.chunk_size)) : left.size();
+    return {&r.state, left.first(n), n == left.size() ? std::size_t{1} : std::size_t{0}};
+  }
+  // Runs what has not been run of these rows, together as far as it is not too much for one run.
+  void feed(std::span<const std::size_t> which) {
+    constexpr std::size_t most = 4096;
+    for (const std::size_t k : which) cross_border(rows[k]);
+    for (bool is_done = false; !is_done;) {
+      is_done = true;
+      runs.clear(), scored_rows.clear();
+      std::size_t count = 0;
+      for (const std::size_t k : which) {
+        const row_run part = next_part(rows[k]);
+        if (part.tokens.empty()) continue;
+        is_done = false;
+        if (count > 0 && count + part.tokens.size() > most) break;
+        count += part.tokens.size();
+        runs.push_back(part);
+        if (part.rows > 0) scored_rows.push_back(k);
+      }
+      if (!is_done) run_parts();
     }
+  }
+  void run_parts() {
+    const bool is_whole = scored_rows.size() == rows.size();
+    if (is_whole) return model->run(memory, runs, scores, parameters);
+    if (scored_rows.size() == 1) return model->run(memory, runs, scores_of(scored_rows[0]), parameters);
+    made.resize(scored_rows.size() * vocabulary());
+    model->run(memory, runs, made, parameters);
+    for (std::size_t k = 0; k < scored_rows.size(); ++k)
+      std::copy_n(made.begin() + static_cast<std::ptrdiff_t>(k * vocabulary()), vocabulary(),
+                  scores_of(scored_rows[k]).begin());
   }
   void score() {
     if (scored) return;
     scores.resize(rows.size() * vocabulary());
+    std::vector<std::size_t> open;
     for (std::size_t k = 0; k < rows.size(); ++k)
-      if (!rows[k].ended) ahead ? feed_ahead() : feed(k);
+      if (!rows[k].ended) open.push_back(k);
+    if (!ahead)
+      feed(open);
+    else if (!open.empty())
+      feed_ahead();
     scored = true;
   }
   void append(std::span<const tokens> lists) {
@@ -161,9 +195,10 @@ struct generator::parts {
   // Beams share their prompt: it is run once.
   void score_prompts() {
     scores.resize(rows.size() * vocabulary());
-    for (std::size_t b = 0; b < batch(); ++b) {
-      const std::size_t first = b * width();
-      feed(first);
+    std::vector<std::size_t> firsts;
+    for (std::size_t b = 0; b < batch(); ++b) firsts.push_back(b * width());
+    feed(firsts);
+    for (const std::size_t first : firsts) {
       for (std::size_t k = first + 1; k < first + width(); ++k) {
         rows[k].state = rows[first].state.clone();
         std::copy_n(scores_of(first).begin(), vocabulary(), scores_of(k).begin());
@@ -367,9 +402,9 @@ speculative_stats generator::speculation() const {
   return parts_->ahead ? parts_->ahead->stats() : speculative_stats();
 }
 std::size_t generator::cache_bytes() const {
-  std::size_t n = 0;
-  for (const parts::row& r : parts_->rows) n += r.state.bytes();
-  return n;
+  std::vector<const sequence_state*> all;
+  for (const parts::row& r : parts_->rows) all.push_back(&r.state);
+  return sequence_state::bytes_of(all);
 }
 
 }  // namespace kiln::language

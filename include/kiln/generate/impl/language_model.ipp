@@ -1,29 +1,13 @@
 #include "kiln/generate/language_model.hpp"
 
 #include <algorithm>
-#include <cstring>
 
 #include "kiln/core/error.hpp"
-#include "kiln/generate/impl/model_plan.hpp"
-#include "kiln/runtime/fallback_kernel.hpp"
-#include "kiln/runtime/tensor.hpp"
+#include "kiln/generate/impl/sequence_memory.hpp"
 
 namespace kiln::language {
 
 namespace {
-
-dims with_length(const argument& memory, std::size_t axis, std::int64_t length) {
-  dims lens = memory.get_shape().lens;
-  lens[axis] = length;
-  return lens;
-}
-// The first `length` rows along an axis, in memory for `capacity` of them.
-argument with_capacity(const argument& memory, std::size_t axis, std::int64_t length, std::int64_t capacity) {
-  argument to(memory.get_shape().with(with_length(memory, axis, capacity)));
-  const dims filled = with_length(memory, axis, length);
-  copy_tensor(tensor_of(leading_part(memory, filled)), tensor_of(leading_part(to, filled)), nullptr);
-  return to;
-}
 
 // The last rows of logits of any type. A model that makes the last token's alone may be asked for no more.
 void copy_logits(const argument& made, std::size_t rows, std::span<float> to) {
@@ -36,89 +20,44 @@ void copy_logits(const argument& made, std::size_t rows, std::span<float> to) {
   decode(t, all.data() + (n - to.size()) * size_of(t), to.data(), static_cast<std::int64_t>(to.size()));
 }
 
+// Fills an input of n numbers, or of them several times (positions of several axes), whose memory serves again where
+// there are as many.
+template <class Value> void fill_input(argument& to, const shape& port, std::int64_t n, Value&& value) {
+  std::int64_t times = 1;
+  dims lens = port.lens;
+  for (std::size_t d = 0; d + 1 < lens.size(); ++d) {
+    if (!lens[d].is_constant()) lens[d] = 1;
+    times *= lens[d].value();
+  }
+  if (!lens.empty()) lens.back() = n;
+  if (!to || to.elements() != times * n || to.get_shape().type != port.type) to = argument(shape(port.type, lens));
+  if (port.type == dtype::i64 && times == 1) {
+    auto* const at = reinterpret_cast<std::int64_t*>(to.data());
+    for (std::int64_t i = 0; i < n; ++i) at[i] = value(i);
+    return;
+  }
+  std::vector<std::int64_t> numbers;
+  numbers.reserve(static_cast<std::size_t>(times * n));
+  for (std::int64_t i = 0; i < n; ++i) numbers.push_back(value(i));
+  for (std::int64_t i = n; i < times * n; ++i) numbers.push_back(numbers[static_cast<std::size_t>(i - n)]);
+  encode(port.type, numbers.data(), to.data(), times * n);
+}
+
+// The value of a parameter: the caller's, or the model's own.
+const argument& parameter_of(const detail::model_plan& plan, const detail::input_slot& slot,
+                             std::span<const argument> given) {
+  return !given.empty() && given[slot.index] ? given[slot.index] : plan.defaults[slot.index];
+}
+
+// The logits' memory as the program's output: [.., rows, vocabulary].
+argument logits_output(const shape& made, std::size_t rows, std::int64_t vocabulary, std::span<float> memory) {
+  dims lens(made.rank(), dimension(1));
+  lens[lens.size() - 2] = rows;
+  lens.back() = vocabulary;
+  return argument(shape(dtype::f32, lens), memory.data());
+}
+
 }  // namespace
-
-struct sequence_state::memory {
-  const detail::model_plan* plan = nullptr;
-  std::int64_t length = 0;
-  std::vector<argument> caches;   ///< in place: with their capacity
-  std::vector<argument> in, out;  ///< of the last run
-  void reset() {
-    length = 0;
-    for (std::size_t k = 0; k < caches.size(); ++k) {
-      caches[k] = argument(plan->caches[k].empty);
-      if (!plan->caches[k].axis)
-        std::memset(caches[k].data(), 0, static_cast<std::size_t>(caches[k].get_shape().bytes().value()));
-    }
-  }
-  void grow(std::int64_t wanted) {
-    for (std::size_t k = 0; k < caches.size(); ++k) {
-      const detail::cache_slot& slot = plan->caches[k];
-      if (!slot.in_place) continue;
-      const std::int64_t held = caches[k].get_shape().lens[*slot.axis].value();
-      if (held >= wanted) continue;
-      constexpr std::int64_t least = 32;
-      const std::int64_t capacity =
-          std::max({wanted, std::min(2 * held, plan->context), std::min(least, plan->context)});
-      caches[k] = with_capacity(caches[k], *slot.axis, length, capacity);
-    }
-  }
-};
-
-sequence_state::sequence_state() = default;
-sequence_state::sequence_state(sequence_state&&) noexcept = default;
-sequence_state& sequence_state::operator=(sequence_state&&) noexcept = default;
-sequence_state::~sequence_state() = default;
-std::int64_t sequence_state::length() const { return memory_ ? memory_->length : 0; }
-std::size_t sequence_state::bytes() const {
-  std::size_t n = 0;
-  if (memory_)
-    for (const argument& c : memory_->caches) n += static_cast<std::size_t>(c.get_shape().bytes().value());
-  return n;
-}
-
-sequence_state sequence_state::clone() const {
-  sequence_state s;
-  if (!memory_) return s;
-  s.memory_ = std::make_unique<memory>();
-  s.memory_->plan = memory_->plan;
-  s.memory_->length = memory_->length;
-  for (std::size_t k = 0; k < memory_->caches.size(); ++k) {
-    const detail::cache_slot& slot = memory_->plan->caches[k];
-    const argument& c = memory_->caches[k];
-    s.memory_->caches.push_back(
-        slot.in_place ? with_capacity(c, *slot.axis, memory_->length, c.get_shape().lens[*slot.axis].value())
-                      : c.copy());
-  }
-  return s;
-}
-
-void sequence_state::truncate(std::int64_t length) {
-  if (!memory_ || length == memory_->length) return;
-  if (length < 0 || length > memory_->length)
-    throw error(errc::invalid_argument, "a sequence of " + std::to_string(memory_->length) +
-                                            " tokens can be cut to 0 up to that many, not to " +
-                                            std::to_string(length));
-  if (length == 0) return memory_->reset();
-  for (const detail::cache_slot& slot : memory_->plan->caches)
-    if (!slot.axis)
-      throw error(errc::unsupported, "the state '" + memory_->plan->exe.inputs()[slot.input].name +
-                                         "' holds all tokens at once: the sequence can be cut to 0 tokens only");
-  for (std::size_t k = 0; k < memory_->caches.size(); ++k) {
-    const detail::cache_slot& slot = memory_->plan->caches[k];
-    argument& c = memory_->caches[k];
-    if (!slot.in_place) c = leading_part(c, with_length(c, *slot.axis, length)).copy();
-  }
-  memory_->length = length;
-}
-
-const argument* sequence_state::output(std::string_view name) const {
-  if (!memory_) return nullptr;
-  const auto outs = memory_->plan->exe.outputs();
-  for (std::size_t k = 0; k < outs.size() && k < memory_->out.size(); ++k)
-    if (outs[k].name == name) return &memory_->out[k];
-  return nullptr;
-}
 
 language_model::language_model(std::unique_ptr<const detail::model_plan> plan) : plan_(std::move(plan)) {}
 language_model::~language_model() = default;
@@ -148,11 +87,15 @@ std::int64_t language_model::context_length() const { return plan_->context; }
 std::span<const port> language_model::parameters() const { return plan_->parameters; }
 const argument& language_model::default_of(std::size_t parameter) const { return plan_->defaults.at(parameter); }
 const executable& language_model::program() const { return plan_->exe; }
+bool language_model::joins_rows() const { return plan_->pages.has_value(); }
+std::int64_t language_model::block_tokens() const { return plan_->pages ? plan_->pages->block : 0; }
+std::size_t language_model::block_bytes() const { return plan_->pages ? plan_->pages->pool.page_bytes() : 0; }
 
 sequence_state language_model::new_state() const {
   sequence_state s;
   s.memory_ = std::make_unique<sequence_state::memory>();
   s.memory_->plan = plan_.get();
+  if (plan_->pages) s.memory_->pool = plan_->pages->pool;
   s.memory_->caches.resize(plan_->caches.size());
   s.memory_->reset();
   return s;
@@ -165,37 +108,63 @@ void language_model::check_tokens(std::span<const token> tokens) const {
                   "token " + std::to_string(t) + " is outside the vocabulary of " + std::to_string(plan_->vocabulary));
 }
 
+void language_model::check_run(const row_run& r) const {
+  if (r.tokens.empty() || r.rows > r.tokens.size())
+    throw error(errc::invalid_argument, "a run has at least one token, and logits for at most all of them");
+  check_tokens(r.tokens);
+}
+
 void language_model::run(sequence_state& state, workspace& w, std::span<const token> tokens, std::size_t rows,
                          std::span<float> logits, std::span<const argument> parameters) const {
-  auto& m = *state.memory_;
-  const detail::model_plan& plan = *plan_;
-  const auto count = static_cast<std::int64_t>(tokens.size()), total = m.length + count;
-  if (tokens.empty() || rows == 0 || rows > tokens.size() ||
-      logits.size() != rows * static_cast<std::size_t>(plan.vocabulary))
-    throw error(errc::invalid_argument, "a run has at least one token, and logits for one up to all of them");
-  if (!parameters.empty() && parameters.size() != plan.parameters.size())
-    throw error(errc::invalid_argument, "expected a value for each of " + std::to_string(plan.parameters.size()) +
-                                            " parameters or none, found " + std::to_string(parameters.size()));
-  check_tokens(tokens);
-  m.grow(total);
+  const row_run one[] = {{&state, tokens, rows}};
+  run(w, one, logits, parameters);
+}
 
+void language_model::run(workspace& w, std::span<const row_run> rows, std::span<float> logits,
+                         std::span<const argument> parameters) const {
+  if (!parameters.empty() && parameters.size() != plan_->parameters.size())
+    throw error(errc::invalid_argument, "expected a value for each of " + std::to_string(plan_->parameters.size()) +
+                                            " parameters or none, found " + std::to_string(parameters.size()));
+  std::size_t wanted = 0;
+  for (const row_run& r : rows) check_run(r), wanted += r.rows;
+  const auto each = static_cast<std::size_t>(plan_->vocabulary);
+  if (rows.empty() || logits.size() != wanted * each)
+    throw error(errc::invalid_argument, "a run has at least one sequence, and memory for its logits: expected " +
+                                            std::to_string(wanted * each) + " of them, found " +
+                                            std::to_string(logits.size()));
+  std::vector<float> unwanted;
+  if (plan_->pages) {
+    if (wanted > 0) return run_joined(w, rows, logits, parameters);
+    std::vector<row_run> with_one(rows.begin(), rows.end());  // the program makes logits of something
+    with_one[0].rows = 1;
+    unwanted.resize(each);
+    return run_joined(w, with_one, unwanted, parameters);
+  }
+  for (const row_run& r : rows) {
+    if (r.rows == 0) {
+      unwanted.resize(each);
+      run_alone({r.state, r.tokens, 1}, w, unwanted, parameters);
+      continue;
+    }
+    run_alone(r, w, logits.first(r.rows * each), parameters);
+    logits = logits.subspan(r.rows * each);
+  }
+}
+
+void language_model::run_alone(const row_run& r, workspace& w, std::span<float> logits,
+                               std::span<const argument> parameters) const {
+  auto& m = *r.state->memory_;
+  const detail::model_plan& plan = *plan_;
+  const auto count = static_cast<std::int64_t>(r.tokens.size()), total = m.length + count;
+  m.grow(total);
   const auto ins = plan.exe.inputs();
   m.in.resize(ins.size());
-  std::vector<std::int64_t> numbers;
   for (std::size_t k = 0; k < ins.size(); ++k) {
     const detail::input_slot& slot = plan.inputs[k];
-    const auto filled = [&](std::int64_t n, auto&& value) {
-      dims lens = ins[k].type.lens;  // some models take each position several times
-      if (!lens.empty()) lens.back() = n;
-      m.in[k] = argument(shape(ins[k].type.type, lens));
-      const std::int64_t all = m.in[k].elements();
-      numbers.resize(static_cast<std::size_t>(all));
-      for (std::int64_t i = 0; i < all; ++i) numbers[static_cast<std::size_t>(i)] = value(i % n);
-      encode(ins[k].type.type, numbers.data(), m.in[k].data(), all);
-    };
+    const auto filled = [&](std::int64_t n, auto&& value) { fill_input(m.in[k], ins[k].type, n, value); };
     switch (slot.role) {
       case detail::input_role::tokens:
-        filled(count, [&](std::int64_t i) { return tokens[static_cast<std::size_t>(i)]; });
+        filled(count, [&](std::int64_t i) { return r.tokens[static_cast<std::size_t>(i)]; });
         break;
       case detail::input_role::mask: filled(total, [](std::int64_t) { return 1; }); break;
       case detail::input_role::positions: filled(count, [&](std::int64_t i) { return m.length + i; }); break;
@@ -203,12 +172,12 @@ void language_model::run(sequence_state& state, workspace& w, std::span<const to
       case detail::input_role::total_length: filled(1, [&](std::int64_t) { return total; }); break;
       case detail::input_role::current_length: filled(1, [&](std::int64_t) { return count; }); break;
       case detail::input_role::rows: {
-        const auto r = static_cast<std::int64_t>(rows);
-        filled(r, [&](std::int64_t i) { return count - r + i; });
+        const auto wanted = static_cast<std::int64_t>(r.rows);
+        filled(wanted, [&](std::int64_t i) { return count - wanted + i; });
         break;
       }
       case detail::input_role::parameter:
-        m.in[k] = !parameters.empty() && parameters[slot.index] ? parameters[slot.index] : plan.defaults[slot.index];
+        m.in[k] = parameter_of(plan, slot, parameters);
         break;
       case detail::input_role::cache: {
         const detail::cache_slot& c = plan.caches[slot.index];
@@ -216,6 +185,7 @@ void language_model::run(sequence_state& state, workspace& w, std::span<const to
                              : m.caches[slot.index];
         break;
       }
+      case detail::input_role::batch: break;
     }
   }
   m.out.assign(plan.exe.outputs().size(), argument());
@@ -225,20 +195,81 @@ void language_model::run(sequence_state& state, workspace& w, std::span<const to
   // f32 logits of the tokens asked for go straight to the caller
   const shape& made = plan.exe.outputs()[plan.logits].type;
   const bool straight = plan.asks_rows && made.type == dtype::f32;
-  if (straight) {
-    dims lens(made.rank(), dimension(1));
-    lens[lens.size() - 2] = rows;
-    lens.back() = plan.vocabulary;
-    m.out[plan.logits] = argument(shape(dtype::f32, lens), logits.data());
-  }
+  if (straight) m.out[plan.logits] = logits_output(made, r.rows, plan.vocabulary, logits);
   plan.exe.run(w, m.in, m.out);
   for (std::size_t k = 0; k < plan.caches.size(); ++k)
     if (const detail::cache_slot& c = plan.caches[k]; !c.in_place) m.caches[k] = m.out[c.output];
   m.length = total;
   if (!straight)
-    copy_logits(m.out[plan.logits], rows, logits);
+    copy_logits(m.out[plan.logits], r.rows, logits);
   else
     m.out[plan.logits] = argument();  // the memory is the caller's
+}
+
+void language_model::run_joined(workspace& w, std::span<const row_run> rows, std::span<float> logits,
+                                std::span<const argument> parameters) const {
+  const detail::model_plan& plan = *plan_;
+  auto& lead = *rows.front().state->memory_;
+  std::int64_t count = 0;
+  std::size_t wanted = 0;
+  lead.sequences.clear();
+  for (const row_run& r : rows) {
+    auto& m = *r.state->memory_;
+    const auto n = static_cast<std::int64_t>(r.tokens.size());
+    m.grow(m.length + n);
+    lead.sequences.push_back({n, m.length, m.blocks.data()});
+    count += n, wanted += r.rows;
+  }
+  lead.batch = {lead.sequences, plan.pages->layers, plan.pages->block, plan.pages->stored};
+  // goes through the tokens of all rows: value(row, number in the row)
+  const auto each_token = [&](auto&& value) {
+    return [&, row = std::size_t{0}, at = std::int64_t{0}](std::int64_t) mutable {
+      if (at == static_cast<std::int64_t>(rows[row].tokens.size())) ++row, at = 0;
+      return value(row, at++);
+    };
+  };
+  const auto ins = plan.exe.inputs();
+  lead.in.resize(ins.size());
+  for (std::size_t k = 0; k < ins.size(); ++k) {
+    const auto filled = [&](std::int64_t n, auto&& value) { fill_input(lead.in[k], ins[k].type, n, value); };
+    switch (plan.inputs[k].role) {
+      case detail::input_role::tokens:
+        filled(count, each_token([&](std::size_t row, std::int64_t i) -> std::int64_t {
+                 return rows[row].tokens[static_cast<std::size_t>(i)];
+               }));
+        break;
+      case detail::input_role::positions:
+        filled(count, each_token([&](std::size_t row, std::int64_t i) { return lead.sequences[row].past + i; }));
+        break;
+      case detail::input_role::batch:
+        filled(1,
+               [&](std::int64_t) { return static_cast<std::int64_t>(reinterpret_cast<std::uintptr_t>(&lead.batch)); });
+        break;
+      case detail::input_role::rows: {
+        std::size_t row = 0, of_row = 0;
+        std::int64_t end = lead.sequences[0].tokens;  // of the row's tokens
+        filled(static_cast<std::int64_t>(wanted), [&](std::int64_t) {
+          while (of_row == rows[row].rows) end += lead.sequences[++row].tokens, of_row = 0;
+          return end - static_cast<std::int64_t>(rows[row].rows - of_row++);
+        });
+        break;
+      }
+      case detail::input_role::parameter:
+        lead.in[k] = parameter_of(plan, plan.inputs[k], parameters);
+        break;
+      default: break;  // a joined program has no other input
+    }
+  }
+  lead.out.assign(plan.exe.outputs().size(), argument());
+  const shape& made = plan.exe.outputs()[plan.logits].type;
+  const bool straight = made.type == dtype::f32;
+  if (straight) lead.out[plan.logits] = logits_output(made, wanted, plan.vocabulary, logits);
+  plan.exe.run(w, lead.in, lead.out);
+  for (const row_run& r : rows) r.state->memory_->length += static_cast<std::int64_t>(r.tokens.size());
+  if (!straight) copy_logits(lead.out[plan.logits], wanted, logits);
+  if (straight || rows.size() > 1) lead.out[plan.logits] = argument();  // the memory is the caller's
+  if (rows.size() == 1) return;
+  for (const row_run& r : rows) r.state->memory_->out.clear();
 }
 
 }  // namespace kiln::language

@@ -5,7 +5,10 @@
 #include <string>
 #include <vector>
 
+#include "kiln/generate/impl/join_rows.hpp"
+#include "kiln/generate/impl/page_pool.hpp"
 #include "kiln/generate/language_model.hpp"
+#include "kiln/op/nn/paged_batch.hpp"
 
 namespace kiln::language::detail {
 
@@ -20,6 +23,7 @@ enum class input_role : std::uint8_t {
   cache,           ///< keys, values or another state
   rows,            ///< [r], the tokens whose logits are made
   parameter,       ///< a value of the model's file, or of an adapter
+  batch,           ///< the address of an `op::paged_batch`
 };
 struct input_slot {
   input_role role = input_role::tokens;
@@ -34,6 +38,16 @@ struct cache_slot {
   bool in_place = false;            ///< the output is the input's memory and what comes after it
 };
 
+/// How keys and values of a joined program are kept.
+struct page_plan {
+  std::vector<op::paged_layer> layers;
+  std::int64_t block = 32;
+  dtype stored = dtype::f32;
+  page_pool pool{0};
+};
+/// `stored`: unset, as the model has them.
+page_plan plan_pages(const std::vector<joined_layer>& layers, std::optional<dtype> stored);
+
 /// A compiled decoder and what its inputs and outputs are.
 struct model_plan {
   explicit model_plan(executable e) : exe(std::move(e)) {}
@@ -43,6 +57,7 @@ struct model_plan {
   std::vector<cache_slot> caches;
   std::vector<port> parameters;
   std::vector<argument> defaults;  ///< of the parameters
+  std::optional<page_plan> pages;  ///< sequences share runs
   std::size_t logits = 0;
   bool asks_rows = false;  ///< the program has the input `rows_input`
   std::int64_t vocabulary = 0, context = 0;

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "kiln/onnx/import.hpp"
+#include "kiln/pass/fuse_attention.hpp"
 #include "kiln/pass/keep_rows.hpp"
 
 namespace kiln::language::detail {
@@ -178,6 +179,37 @@ executable compile_in_place(const onnx::imported& model, const target& t, compil
   return compile(model.graph, t, options);
 }
 
+decoder_ports ports_of(const config& c, const described_inputs& known) {
+  decoder_ports ports;
+  ports.now = now, ports.past = past;
+  ports.context = c.context_length.value_or(0);
+  for (const auto& r : known.roles) switch (r.role) {
+      case input_role::tokens: ports.tokens = r.name; break;
+      case input_role::positions: ports.positions = r.name; break;
+      case input_role::mask: ports.mask = r.name; break;
+      case input_role::past_length: ports.past_length = r.name; break;
+      case input_role::total_length: ports.total_length = r.name; break;
+      case input_role::current_length: ports.current_length = r.name; break;
+      default: break;
+    }
+  for (const std::string* name : {&ports.mask, &ports.past_length, &ports.total_length, &ports.current_length})
+    if (!name->empty()) ports.lengths.push_back(*name);
+  for (const auto& s : known.states) ports.caches.push_back({s.input, s.output});
+  return ports;
+}
+
+// The model with sequences side by side in its runs, or nothing and the reason.
+std::optional<program> joined_program(const program& model, const decoder_ports& ports, const target& t,
+                                      std::vector<joined_layer>& layers, std::string& why) {
+  program p = model;
+  pass_options simplify;
+  simplify.fuse = false;
+  optimize(p, simplify, {t.passes().forms, {}});
+  fuse_attention(p);
+  why = join_rows(p, ports, layers);
+  return why.empty() ? std::optional(std::move(p)) : std::nullopt;
+}
+
 }  // namespace
 
 std::unique_ptr<const model_plan> make_plan(const config& c, const target& t, compile_options options) {
@@ -189,10 +221,21 @@ std::unique_ptr<const model_plan> make_plan(const config& c, const target& t, co
     known.options.overrides.push_back(v.name);
   onnx::imported model = source.in_memory ? onnx::parse_model(source.bytes, c.folder.string(), known.options)
                                           : onnx::read_model(source.path, known.options);
-  keep_asked_rows(model.graph.main(), c.decoder.outputs.logits);
   options.remarks.insert(options.remarks.begin(), model.remarks.begin(), model.remarks.end());
+  std::vector<joined_layer> layers;
+  std::string why;
+  std::optional<program> joined = joined_program(model.graph, ports_of(c, known), t, layers, why);
   bool in_place = false;
-  auto plan = std::make_unique<model_plan>(compile_in_place(model, t, std::move(options), known.states, in_place));
+  std::unique_ptr<model_plan> plan;
+  if (joined) {
+    keep_asked_rows(joined->main(), c.decoder.outputs.logits);
+    plan = std::make_unique<model_plan>(compile(std::move(*joined), t, options));
+    plan->pages = plan_pages(layers, c.kv_cache_type);
+  } else {
+    keep_asked_rows(model.graph.main(), c.decoder.outputs.logits);
+    options.remarks.push_back("sequences are run one by one: " + why);
+    plan = std::make_unique<model_plan>(compile_in_place(model, t, std::move(options), known.states, in_place));
+  }
   plan->settings = c;
   plan->settings.model_data.clear();  // the program has what it needs
   const auto ins = plan->exe.inputs(), outs = plan->exe.outputs();
@@ -204,9 +247,22 @@ std::unique_ptr<const model_plan> make_plan(const config& c, const target& t, co
   plan->vocabulary = vocabulary.value();
   plan->context = c.context_length.value_or(std::int64_t{1} << 31);
   plan->inputs.resize(ins.size());
-  for (const auto& r : known.roles) plan->inputs[index_of(ins, r.name, "input")].role = r.role;
-  for (std::size_t k = 0; k < ins.size(); ++k)
+  for (std::size_t k = 0; k < ins.size(); ++k) {
     if (ins[k].name == rows_input) plan->inputs[k].role = input_role::rows, plan->asks_rows = true;
+    if (ins[k].name == batch_input) plan->inputs[k].role = input_role::batch;
+    if (ins[k].name == positions_input) plan->inputs[k].role = input_role::positions;
+  }
+  for (const auto& r : known.roles)
+    if (!plan->pages || r.role == input_role::tokens || r.role == input_role::positions)
+      for (std::size_t k = 0; k < ins.size(); ++k)
+        if (ins[k].name == r.name) plan->inputs[k].role = r.role;
+  for (const auto& [name, value] : model.defaults) {
+    const std::size_t k = index_of(ins, name, "input");
+    plan->inputs[k] = {input_role::parameter, plan->parameters.size()};
+    plan->parameters.push_back(ins[k]);
+    plan->defaults.emplace_back(value);
+  }
+  if (plan->pages) return plan;
   for (const auto& s : known.states) {
     cache_slot slot;
     slot.input = index_of(ins, s.input, "input");
@@ -219,12 +275,6 @@ std::unique_ptr<const model_plan> make_plan(const config& c, const target& t, co
     slot.in_place = in_place && s.grows;
     plan->inputs[slot.input].index = plan->caches.size();
     plan->caches.push_back(std::move(slot));
-  }
-  for (const auto& [name, value] : model.defaults) {
-    const std::size_t k = index_of(ins, name, "input");
-    plan->inputs[k] = {input_role::parameter, plan->parameters.size()};
-    plan->parameters.push_back(ins[k]);
-    plan->defaults.emplace_back(value);
   }
   return plan;
 }

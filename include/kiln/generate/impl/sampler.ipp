@@ -33,9 +33,23 @@ void penalize_repetition(std::span<float> logits, std::span<const token> sequenc
 }  // namespace
 
 token likeliest(std::span<const float> logits) {
-  std::size_t best = 0;
+  // blocks in lanes first, then the place in the best block
+  constexpr std::size_t lanes = 16, block = 256;
   float greatest = -std::numeric_limits<float>::infinity();
-  for (std::size_t k = 0; k < logits.size(); ++k)
+  std::size_t from = 0;
+  const std::size_t whole = logits.size() / block * block;
+  for (std::size_t k = 0; k < whole; k += block) {
+    const float* const x = logits.data() + k;
+    float most[lanes];
+    std::fill_n(most, lanes, greatest);
+    for (std::size_t i = 0; i < block; i += lanes)
+      for (std::size_t l = 0; l < lanes; ++l) most[l] = x[i + l] > most[l] ? x[i + l] : most[l];  // not NaN
+    if (const float top = *std::max_element(most, most + lanes); top > greatest) greatest = top, from = k;
+  }
+  std::size_t best = from;
+  for (std::size_t k = from; k < std::min(from + block, whole) && !(logits[best] == greatest); ++k) best = k;
+  if (greatest == -std::numeric_limits<float>::infinity()) best = 0;
+  for (std::size_t k = whole; k < logits.size(); ++k)
     if (logits[k] > greatest) greatest = logits[k], best = k;
   return static_cast<token>(best);
 }

@@ -13,20 +13,23 @@ inline constexpr std::int64_t attention_rows = 512;
 /// One worker's part of an attention: a block of queries of one head against all keys, a block of keys at a time, with
 /// a running softmax (Milakov and Gimelshein, "Online normalizer calculation for softmax", 2018). A group of queries
 /// completes all steps of a block of keys before the next group begins, so that its scores never leave L1. `Products`
-/// is a class of `attention/products.hpp`.
-template <class Products> class attention_block {
+/// is a class of `attention/products.hpp`; `Problem` an `attention_problem`, or one whose keys and values come in pages
+/// (attention/paged.hpp).
+template <class Products, class Problem = attention_problem> class attention_block {
   using V = vec<float, native_lanes<float>>;
   using stored = typename Products::stored;
+  using piece = typename Products::piece;
+  static constexpr bool paged = requires(Problem p) { p.blocks; };
   static constexpr int lanes = native_lanes<float>;
   static constexpr int group = Products::group, buffers = Products::ahead ? 2 : 1;
 
  public:
-  static std::int64_t scratch_size(const attention_problem& p, std::int64_t rows) {
+  static std::int64_t scratch_size(const Problem& p, std::int64_t rows) {
     return own_size(p, rows) + Products::scratch_size(p);
   }
 
   /// `scratch` is aligned to 64 bytes.
-  attention_block(const attention_problem& p, std::int64_t rows, float* scratch)
+  attention_block(const Problem& p, std::int64_t rows, float* scratch)
       : p_(p),
         products_(p, scratch + own_size(p, rows)),
         keys_at_once_(Products::keys_at_once(p)),
@@ -41,43 +44,50 @@ template <class Products> class attention_block {
   bool run(std::int64_t b, std::int64_t h, std::int64_t row0, std::int64_t rows) {
     const std::int64_t g = h / (p_.heads / p_.kv_heads);
     const float* q = static_cast<const float*>(p_.q.at) + b * p_.q.batch + h * p_.q.head + row0 * p_.q.row;
-    const auto* k = static_cast<const stored*>(p_.k.at) + b * p_.k.batch + g * p_.k.head;
-    const auto* v = static_cast<const stored*>(p_.v.at) + b * p_.v.batch + g * p_.v.head;
+    keys_ = static_cast<const stored*>(p_.k.at) + b * p_.k.batch + g * p_.k.head;
+    values_ = static_cast<const stored*>(p_.v.at) + b * p_.v.batch + g * p_.v.head;
     const std::ptrdiff_t q_row = p_.k_scale.at ? p_.depth : p_.q.row;
     if (p_.k_scale.at) q = scaled(q, rows, g);
     float* out = p_.out + b * p_.out_batch + h * p_.out_head + row0 * p_.out_row;
-    std::fill_n(greatest_, rows, -std::numeric_limits<float>::infinity());
-    std::fill_n(total_, rows, 0.0F);
+    begin_rows(rows);
     const auto seen = [&](std::int64_t end) {  // by the queries before `end`
       return p_.causal ? std::clamp<std::int64_t>(row0 + end + p_.keys - p_.queries, 0, p_.keys) : p_.keys;
     };
-    const std::int64_t all = seen(rows);
-    std::int64_t j = 0;
+    const std::int64_t all = seen(rows), begin = first_key(row0);
+    std::int64_t j = begin;
     finite_ = true;
     do {
       const std::int64_t keys = std::min(keys_at_once_, all - j);
       const bool last = j + keys == all;
-      products_.take(k + j * p_.k.row, v + j * p_.v.row, keys, rows);
+      fetch(g, j, keys);
+      for_each_piece(g, j, keys, [&](const piece& part) { products_.take(part, rows); });
       const auto visible = [&](std::int64_t first) { return std::min(keys, seen(std::min(rows, first + group)) - j); };
       const auto accumulate = [&](std::int64_t first) {
         const std::int64_t count = std::min<std::int64_t>(group, rows - first);
         float* const sums = sums_ + first * sum_row_;
-        if (visible(first) > 0)
-          products_.accumulate(scores(first), count, v + j * p_.v.row, visible(first), sums, sum_row_, j != 0);
-        else if (j == 0)
-          std::fill_n(sums, count * sum_row_, 0.0F);
+        const std::int64_t seen_keys = visible(first);
+        for_each_piece(g, j, keys, [&](const piece& part) {
+          if (const std::int64_t n = std::min(part.keys, seen_keys - part.from); n > 0)
+            products_.accumulate(scores(first), count, part, n, sums, sum_row_, j != begin || part.from != 0);
+        });
+        if (seen_keys <= 0 && j == begin) std::fill_n(sums, count * sum_row_, 0.0F);
         if (!last) return;
         check(sums, count * sum_row_);
         for (std::int64_t r = first; r < first + count; ++r) normalize(r, g, out + r * p_.out_row);
       };
       for (std::int64_t first = 0; first < rows; first += group) {
         const std::int64_t count = std::min<std::int64_t>(group, rows - first);
-        if (visible(first) > 0)
-          products_.score(scores(first), q + first * q_row, q_row, count, k + j * p_.k.row, visible(first));
+        const std::int64_t seen_keys = visible(first);
+        for_each_piece(g, j, keys, [&](const piece& part) {
+          const std::int64_t n = std::min(part.keys, seen_keys - part.from);
+          if (n > 0) products_.score(scores(first), q + first * q_row, q_row, count, part, n);
+        });
         if (Products::ahead && first > 0) accumulate(first - group);
-        if (visible(first) > 0) {
-          soften(b, h, row0, first, count, j, visible(first));
-          products_.weigh(scores(first), count, visible(first));
+        if (seen_keys > 0) {
+          scale_pages(g, first, count, j, seen_keys, false);
+          soften(b, h, row0, first, count, j, seen_keys, j == begin);
+          scale_pages(g, first, count, j, seen_keys, true);
+          products_.weigh(scores(first), count, seen_keys);
         }
         if (!Products::ahead || first + group >= rows) accumulate(first);
       }
@@ -87,7 +97,64 @@ template <class Products> class attention_block {
   }
 
  private:
-  static std::int64_t own_size(const attention_problem& p, std::int64_t rows) {
+  // Where the running softmax begins: with nothing, or with sinks.
+  void begin_rows(std::int64_t rows) {
+    std::fill_n(greatest_, rows, -std::numeric_limits<float>::infinity());
+    std::fill_n(total_, rows, 0.0F);
+    if constexpr (paged) {
+      if (!p_.sinks) return;
+      for (std::int64_t r = 0; r < rows; ++r) greatest_[r] = p_.sinks[r * p_.sink_row], total_[r] = 1;
+    }
+  }
+  // Keys before the window of a query.
+  std::int64_t hidden_before(std::int64_t query) const {
+    if constexpr (paged) {
+      const std::int64_t own = p_.causal ? query + p_.keys - p_.queries : p_.keys - 1;
+      return p_.window > 0 ? std::max<std::int64_t>(0, own - p_.window + 1) : 0;
+    }
+    return 0;
+  }
+  // The first key that query `row0` or a later one sees, or an earlier one in its page.
+  std::int64_t first_key(std::int64_t row0) const {
+    if constexpr (paged) return hidden_before(row0) / p_.block * p_.block;
+    return 0;
+  }
+  void fetch([[maybe_unused]] std::int64_t g, [[maybe_unused]] std::int64_t j, [[maybe_unused]] std::int64_t keys) {
+    if constexpr (paged)
+      if (p_.gathered) p_.gather(g, j, keys);
+  }
+  // Calls `visit` for the pieces of keys [j, j + keys) of head g.
+  template <class Visit>
+  void for_each_piece([[maybe_unused]] std::int64_t g, std::int64_t j, std::int64_t keys, Visit&& visit) const {
+    if constexpr (paged) {
+      if (!p_.gathered) {
+        for (std::int64_t from = 0; from < keys; from += p_.block)
+          visit(p_.template piece_at<stored>(g, j + from, from, std::min(p_.block, keys - from)));
+        return;
+      }
+      const auto* const k = reinterpret_cast<const stored*>(p_.gathered);
+      visit(piece{k, k + p_.depth * p_.keys_at_once, 0, keys});
+    } else {
+      visit(piece{keys_ + j * p_.k.row, values_ + j * p_.v.row, 0, keys});
+    }
+  }
+  // Multiplies the scores of a group by the scales of the keys, or the weights by those of the values.
+  void scale_pages([[maybe_unused]] std::int64_t g, [[maybe_unused]] std::int64_t first,
+                   [[maybe_unused]] std::int64_t rows, [[maybe_unused]] std::int64_t j,
+                   [[maybe_unused]] std::int64_t keys, [[maybe_unused]] bool of_values) const {
+    if constexpr (paged) {
+      if (p_.gathered || !p_.has_scales()) return;
+      for (std::int64_t from = 0; from < keys; from += p_.block) {
+        const float* const by = p_.scales_at(g, j + from, of_values);
+        for (std::int64_t r = 0; r < rows; ++r) {
+          float* const s = scores(first) + r * keys_at_once_ + from;
+          for (std::int64_t i = 0; i < std::min(p_.block, keys - from); i += lanes)
+            store(s + i, load<V>(s + i) * load<V>(by + i));
+        }
+      }
+    }
+  }
+  static std::int64_t own_size(const Problem& p, std::int64_t rows) {
     const std::int64_t sums = round_up(rows, group) * round_up(p.value_depth, lanes);
     const std::int64_t scaled = p.k_scale.at ? rows * p.depth : 0;
     return round_up(buffers * group * Products::keys_at_once(p) + sums + 2 * rows + scaled, 16);
@@ -115,10 +182,11 @@ template <class Products> class attention_block {
   // Scales and masks the scores of rows [first, first + rows), raises their running maximums and turns the scores into
   // weights. All rows take the first step before one takes the second, so that no row waits for its own results.
   void soften(std::int64_t b, std::int64_t h, std::int64_t row0, std::int64_t first, std::int64_t rows, std::int64_t j,
-              std::int64_t keys) {
+              std::int64_t keys, bool begins) {
     constexpr float never = -std::numeric_limits<float>::infinity();
     // Without a mask the scale is applied in the exponential, unless it is negative, which would reverse the order.
-    const bool masked = p_.add_mask || p_.keep_mask || !(p_.scale > 0);
+    bool masked = p_.add_mask || p_.keep_mask || !(p_.scale > 0);
+    if constexpr (paged) masked = masked || p_.softcap > 0;
     float most[group];
     for (std::int64_t r = 0; r < rows; ++r) {
       float* s = scores(first) + r * keys_at_once_;
@@ -129,6 +197,7 @@ template <class Products> class attention_block {
       check(s, keys);
       if (masked) add_mask(s, mask, keys);
       for (std::int64_t i = visible; i < round_up(keys, 2 * lanes); ++i) s[i] = never;
+      for (std::int64_t i = std::min(keys, hidden_before(query) - j); i-- > 0;) s[i] = never;
       V top[2] = {broadcast<V>(never), broadcast<V>(never)};
       for (std::int64_t i = 0; i < keys; i += 2 * lanes) {  // NaN may be lost here: its weight will be NaN
         top[0] = elementary::greater(top[0], load<V>(s + i));
@@ -153,11 +222,12 @@ template <class Products> class attention_block {
         sums[0] += w;
         sums[1] += x;
       }
-      if (j != 0 && above != greatest) {
+      if (above != greatest && (paged || !begins)) {
         const float shrink = kiln::exp(greatest - base);
         total *= shrink;
         float* const sum = sums_ + (first + r) * sum_row_;
-        for (std::int64_t c = 0; c < sum_row_; c += lanes) store(sum + c, load<V>(sum + c) * broadcast<V>(shrink));
+        for (std::int64_t c = 0; c < sum_row_ && !begins; c += lanes)
+          store(sum + c, load<V>(sum + c) * broadcast<V>(shrink));
       }
       total += reduce_add(sums[0] + sums[1]);
       greatest = above;
@@ -168,6 +238,11 @@ template <class Products> class attention_block {
   void add_mask(float* s, std::ptrdiff_t mask, std::int64_t keys) const {
     constexpr float never = -std::numeric_limits<float>::infinity();
     const V scale = broadcast<V>(p_.scale);
+    if constexpr (paged) {
+      const V by = broadcast<V>(p_.scale / p_.softcap), cap = broadcast<V>(p_.softcap);
+      for (std::int64_t i = 0; i < keys && p_.softcap > 0; i += lanes) store(s + i, tanh(load<V>(s + i) * by) * cap);
+      if (p_.softcap > 0) return;
+    }
     if (p_.add_mask && p_.mask_col == 1) {
       for (std::int64_t i = 0; i < keys; i += lanes) {
         const int n = static_cast<int>(std::min<std::int64_t>(lanes, keys - i));
@@ -194,8 +269,9 @@ template <class Products> class attention_block {
     }
   }
 
-  const attention_problem& p_;
+  const Problem& p_;
   Products products_;
+  const stored *keys_ = nullptr, *values_ = nullptr;  // of a head, where they are not in pages
   std::int64_t keys_at_once_, sum_row_;
   float *scores_, *sums_, *greatest_, *total_, *scaled_;
   bool finite_ = true;  // whether all that `check` has seen in a run is

@@ -8,9 +8,15 @@
 
 namespace kiln::kernels {
 
-// The two products of an attention, for a block of keys and values at a time: `take` packs the block into panels;
-// `score` writes the products of up to `group` queries, whose rows are `q_row` apart, with the keys, in rows of
-// `keys_at_once`; `weigh` says that
+// Keys and values of a block, or a piece of it: `keys` of them, of which the first is number `from` of the block.
+template <class Stored> struct attention_piece {
+  const Stored *k = nullptr, *v = nullptr;
+  std::int64_t from = 0, keys = 0;
+};
+
+// The two products of an attention, for a block of keys and values at a time: `take` packs the block, or each piece of
+// it, into panels; `score` writes the products of up to `group` queries, whose rows are `q_row` apart, with the first
+// `keys` of a piece, in rows of `keys_at_once`; `weigh` says that
 // these scores have become weights, which stay in place until `accumulate` adds their products with the values to
 // `sums`, whose rows are `sum_row` apart. There is room for `group` rows. Where products go `ahead`, a group's weights
 // are multiplied by the values after the scores of the next group: two groups have scores then. `exact`: results are
@@ -39,15 +45,17 @@ template <class Stored> class attention_of_stored {
         packed_values_(scratch + p.depth * p.keys_at_once),
         wide_(packed_values_ + round_up(p.value_depth, lanes) * p.keys_at_once) {}
 
+  using piece = attention_piece<Stored>;
   /// For `rows` queries. Few of them read keys and values in place, save values of columns that fill no vector.
-  void take(const Stored* k, const Stored* v, std::int64_t keys, std::int64_t rows) {
-    keys_ = keys;
-    values_ = v;
+  void take(const piece& part, std::int64_t rows) {
+    const Stored *k = part.k, *v = part.v;
+    const std::int64_t keys = part.keys;
+    float *const packed_keys = keys_of(part), *const packed_values = values_of(part);
     packs_keys_ = rows > 4;
     packs_values_ = rows >= (narrow ? streamed_rows + 1 : 64);
     for (std::int64_t col = 0; packs_keys_ && col < keys; col += panel) {
       const std::int64_t cols = std::min(panel, keys - col), width = round_up(cols, lanes);
-      float* const to = packed_keys_ + col * p_.depth;
+      float* const to = packed_keys + col * p_.depth;
       if constexpr (narrow) {
         const std::int64_t wide_row = round_up(p_.depth, lanes);
         widen(k + col * p_.k.row, p_.k.row, wide_, wide_row, cols, p_.depth);
@@ -60,18 +68,20 @@ template <class Stored> class attention_of_stored {
       const std::int64_t cols = std::min(panel, p_.value_depth - col), width = round_up(cols, lanes);
       if (!packs_values_ && cols == width) continue;
       if constexpr (narrow)
-        widen(v + col, p_.v.row, packed_values_ + col * keys, width, keys, cols);
+        widen(v + col, p_.v.row, packed_values + col * keys, width, keys, cols);
       else
-        pack_panel(packed_values_ + col * keys, width, v + col, p_.v.row, std::ptrdiff_t{1}, keys, cols);
+        pack_panel(packed_values + col * keys, width, v + col, p_.v.row, std::ptrdiff_t{1}, keys, cols);
     }
   }
 
-  void score(float* scores, const float* q, std::ptrdiff_t q_row, std::int64_t rows, const Stored* k,
+  void score(float* scores, const float* q, std::ptrdiff_t q_row, std::int64_t rows, const piece& part,
              std::int64_t keys) const {
+    const Stored* const k = part.k;
+    scores += part.from;
     if (!packs_keys_) {
       for (std::int64_t j = 0; j < keys; j += lanes) {
         fetch_after(k, j, p_.k.row, p_.depth, 2 * lanes);
-        fetch_after(values_, j, p_.v.row, p_.value_depth, 0);
+        fetch_after(part.v, j, p_.v.row, p_.value_depth, 0);
         for (std::int64_t r = 0; r < rows; ++r)
           store(scores + r * p_.keys_at_once + j, inner(q + r * q_row, k + j * p_.k.row, keys - j));
       }
@@ -80,22 +90,24 @@ template <class Stored> class attention_of_stored {
     for (std::int64_t col = 0; col < keys; col += panel) {
       const std::int64_t cols = std::min(panel, keys - col);
       // the panel may be wider than the keys that these rows see
-      const std::int64_t width = round_up(std::min(panel, keys_ - col), lanes);
-      multiply_panel<float>(p_.depth, q, q_row, rows, linear_step{1}, packed_keys_ + col * p_.depth, width,
+      const std::int64_t width = round_up(std::min(panel, part.keys - col), lanes);
+      multiply_panel<float>(p_.depth, q, q_row, rows, linear_step{1}, keys_of(part) + col * p_.depth, width,
                             scores + col, p_.keys_at_once, static_cast<int>(cols), false, {}, [](std::int64_t, int) {});
     }
   }
 
   void weigh(const float*, std::int64_t, std::int64_t) {}
-  void accumulate(const float* weights, std::int64_t rows, const Stored* v, std::int64_t keys, float* sums,
+  void accumulate(const float* weights, std::int64_t rows, const piece& part, std::int64_t keys, float* sums,
                   std::int64_t sum_row, bool adds) const {
+    const Stored* const v = part.v;
+    weights += part.from;
     const auto nothing = [](std::int64_t, int) {};
     for (std::int64_t col = 0; col < p_.value_depth; col += panel) {
       const int cols = static_cast<int>(std::min(panel, p_.value_depth - col));
       const std::int64_t width = round_up(cols, lanes);
       if (packs_values_ || cols != width)
-        multiply_panel<float>(keys, weights, p_.keys_at_once, rows, linear_step{1}, packed_values_ + col * keys_, width,
-                              sums + col, sum_row, cols, adds, {}, nothing);
+        multiply_panel<float>(keys, weights, p_.keys_at_once, rows, linear_step{1}, values_of(part) + col * part.keys,
+                              width, sums + col, sum_row, cols, adds, {}, nothing);
       else if constexpr (narrow)
         multiply_few_rows(keys, weights, p_.keys_at_once, static_cast<int>(rows), linear_step{1}, v + col, p_.v.row,
                           sums + col, sum_row, cols, adds, false, nothing);
@@ -106,6 +118,8 @@ template <class Stored> class attention_of_stored {
   }
 
  private:
+  float* keys_of(const piece& part) const { return packed_keys_ + part.from * p_.depth; }
+  float* values_of(const piece& part) const { return packed_values_ + part.from * round_up(p_.value_depth, lanes); }
   // Prefetches the rows of a vector of keys, `ahead` after row j: few queries wait for memory, whose own prefetchers do
   // not follow short rows. The values of a block of keys come while these are scored.
   static void fetch_after(const Stored* from, std::int64_t j, std::ptrdiff_t row, std::int64_t depth,
@@ -147,8 +161,6 @@ template <class Stored> class attention_of_stored {
 
   const attention_problem& p_;
   float *packed_keys_, *packed_values_, *wide_;
-  const Stored* values_ = nullptr;
-  std::int64_t keys_ = 0;
   bool packs_keys_ = false, packs_values_ = false;
 };
 
@@ -179,8 +191,10 @@ class attention_on_matrix_unit {
   attention_on_matrix_unit(const attention_problem& p, float* scratch)
       : p_(p), at_(p), split_(reinterpret_cast<std::uint16_t*>(scratch)), panel_(scratch + at_.all / 2) {}
 
-  void take(const float* k, const float* v, std::int64_t keys, std::int64_t) {
-    keys_ = keys;
+  using piece = attention_piece<float>;
+  void take(const piece& part, std::int64_t) {  // a whole block
+    const float *k = part.k, *v = part.v;
+    const std::int64_t keys = keys_ = part.keys;
     for (std::int64_t col = 0; col < keys; col += panel) {
       const std::int64_t cols = std::min(panel, keys - col), width = round_up(cols, native_lanes<float>);
       pack_panel(panel_, width, k + col * p_.k.row, std::ptrdiff_t{1}, p_.k.row, p_.depth, cols);
@@ -189,7 +203,7 @@ class attention_on_matrix_unit {
     tile_splitter::of_columns(v, p_.v.row, keys, p_.value_depth, split_ + at_.values).finish();
   }
 
-  void score(float* scores, const float* q, std::ptrdiff_t q_row, std::int64_t rows, const float*, std::int64_t keys) {
+  void score(float* scores, const float* q, std::ptrdiff_t q_row, std::int64_t rows, const piece&, std::int64_t keys) {
     tile_splitter::of_rows(q, q_row, rows, p_.depth, split_).finish();
     const std::int64_t steps = depth_tiles(p_.depth), row = keys_at_once(p_);
     std::int64_t left = ceil_div(keys, pair);
@@ -206,7 +220,7 @@ class attention_on_matrix_unit {
     weights_split_ = tile_splitter::of_rows(weights, keys_at_once(p_), rows, round_up(keys, matrix_unit::depth),
                                             split_ + at_.weights);
   }
-  void accumulate(const float*, std::int64_t rows, const float*, std::int64_t keys, float* sums, std::int64_t sum_row,
+  void accumulate(const float*, std::int64_t rows, const piece&, std::int64_t keys, float* sums, std::int64_t sum_row,
                   bool adds) {
     weights_split_.finish();
     background_split nothing(none_, 0, none_, 0, 1);

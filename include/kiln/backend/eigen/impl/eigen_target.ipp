@@ -7,6 +7,7 @@
 #include "kiln/backend/eigen/linear_algebra.hpp"
 #include "kiln/backend/eigen/lower.hpp"
 #include "kiln/backend/eigen/lower_generic.hpp"
+#include "kiln/backend/eigen/paged_attention.hpp"
 #include "kiln/backend/eigen/quantized.hpp"
 #include "kiln/backend/eigen/recurrent.hpp"
 #include "kiln/kernel/pool/problem.hpp"
@@ -122,6 +123,7 @@ std::unique_ptr<kernel> eigen_target::make_kernel(const kernel_request& request)
                                 eigen::lower_byte_attention,
                                 eigen::lower_quantized,
                                 eigen::lower_attention,
+                                eigen::lower_paged_attention,
                                 eigen::lower_gather,
                                 eigen::lower_recurrent,
                                 eigen::lower_linear_attention,

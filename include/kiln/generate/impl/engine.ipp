@@ -1,0 +1,279 @@
+#include "kiln/generate/engine.hpp"
+
+#include <algorithm>
+#include <limits>
+
+#include "kiln/core/error.hpp"
+#include "kiln/generate/impl/engine_request.hpp"
+#include "kiln/generate/impl/prefix_index.hpp"
+
+namespace kiln::language {
+
+namespace {
+
+using held = std::shared_ptr<request>;
+
+[[noreturn]] void refuse(const std::string& what) { throw error(errc::invalid_argument, what); }
+
+}  // namespace
+
+struct engine::parts {
+  std::shared_ptr<const language_model> model;
+  engine_options options;
+  detail::page_pool pool;
+  detail::prefix_index known;
+  std::size_t block, limit;  // tokens of a block, blocks of all
+  workspace memory;
+  std::vector<held> all;
+  std::uint64_t arrivals = 0;
+  engine_statistics counts;
+  // of a step
+  struct part {
+    held who;
+    std::size_t tokens = 0;
+    bool is_new = false;
+  };
+  std::vector<part> plan;
+  std::size_t budget = 0, reserved = 0;
+  std::vector<row_run> runs;
+  std::vector<float> scores;
+
+  parts(std::shared_ptr<const language_model> m, engine_options o)
+      : model(std::move(m)),
+        options(o),
+        pool(model->block_bytes()),
+        known(model->block_tokens()),
+        block(static_cast<std::size_t>(model->block_tokens())),
+        limit(o.cache_bytes == 0 ? std::numeric_limits<std::size_t>::max() / 2
+                                 : std::max<std::size_t>(1, o.cache_bytes / model->block_bytes())) {}
+
+  static request::parts& of(const held& r) { return *r->parts_; }
+  static auto& memory_of(const held& r) { return detail::state_access::of(of(r).state); }
+  static std::size_t left_of(const held& r) {
+    return of(r).all.size() - static_cast<std::size_t>(of(r).state.length());
+  }
+  std::size_t blocks_for(std::size_t tokens) const { return (tokens + block - 1) / block; }
+  // New blocks for more tokens; one that is shared and not full is copied.
+  std::size_t blocks_of(const held& r, std::size_t more) const {
+    const auto& m = memory_of(r);
+    const auto length = static_cast<std::size_t>(m.length);
+    const bool copies = length % block != 0 && m.pages[length / block].use_count() > 1;
+    return blocks_for(length + more) - m.pages.size() + (copies ? 1 : 0);
+  }
+  // Greater priorities first, then who came first.
+  static bool before(const held& a, const held& b) {
+    if (of(a).priority != of(b).priority) return of(a).priority > of(b).priority;
+    return of(a).arrival < of(b).arrival;
+  }
+  std::vector<held> ranked(bool running) const {
+    std::vector<held> out;
+    for (const held& r : all)
+      if (!of(r).is_complete && of(r).is_running == running) out.push_back(r);
+    std::sort(out.begin(), out.end(), before);
+    return out;
+  }
+  bool is_planned(const held& r) const {
+    return std::any_of(plan.begin(), plan.end(), [&](const part& p) { return p.who == r; });
+  }
+  std::size_t available() const {
+    const std::size_t used = pool.used() + reserved;
+    return used < limit ? limit - used : 0;
+  }
+  // Whether so many blocks are there, after giving up what nobody needs now.
+  bool find_blocks(std::size_t count, const held& by) {
+    if (count <= available()) return true;
+    known.release(count - available());
+    for (std::size_t k = all.size(); k-- > 0 && count > available();)
+      if (of(all[k]).is_complete && all[k] != by && !memory_of(all[k]).pages.empty()) {
+        of(all[k]).state.truncate(0);  // of an earlier turn
+        known.release(count - available());
+      }
+    return count <= available();
+  }
+  void interrupt(const held& r) {
+    of(r).state.truncate(0);
+    of(r).is_running = false;
+    ++counts.interruptions;
+  }
+  void take(const held& r, std::size_t tokens, bool is_new) {
+    reserved += blocks_of(r, tokens);
+    budget -= std::min(budget, tokens);
+    plan.push_back({r, tokens, is_new});
+  }
+
+  // A token of each request whose prompt has run; the least ones give way where blocks run out.
+  void plan_steps(const std::vector<held>& running) {
+    for (std::size_t k = 0; k < running.size(); ++k) {
+      const held& r = running[k];
+      if (!of(r).is_running || left_of(r) != 1) continue;
+      for (std::size_t last = running.size(); !find_blocks(blocks_of(r, 1), r) && last-- > k + 1;)
+        if (of(running[last]).is_running && !is_planned(running[last])) interrupt(running[last]);
+      if (find_blocks(blocks_of(r, 1), r)) take(r, 1, false);
+    }
+  }
+  // Pieces of prompts, within the budget.
+  std::size_t piece_of(const held& r) {
+    std::size_t n = std::min(left_of(r), budget);
+    if (const auto chunk = of(r).options.chunk_size) n = std::min(n, static_cast<std::size_t>(*chunk));
+    while (n > 0 && !find_blocks(blocks_of(r, n), r)) n /= 2;
+    return n;
+  }
+  void plan_prompts(const std::vector<held>& running) {
+    for (std::size_t k = 0; k < running.size() && budget > 0; ++k) {
+      const held& r = running[k];
+      if (!of(r).is_running || left_of(r) == 1) continue;
+      std::size_t n = piece_of(r);
+      for (std::size_t last = running.size(); n == 0 && plan.empty() && last-- > k + 1; n = piece_of(r))
+        if (of(running[last]).is_running) interrupt(running[last]);
+      if (n > 0) take(r, n, false);
+    }
+  }
+  void plan_new(std::size_t running) {
+    for (const held& r : ranked(false)) {
+      if (budget == 0 || running >= options.max_requests) return;
+      begin(r);
+      // beside others only where there is room for all that it has
+      const bool fits = find_blocks(blocks_of(r, left_of(r)), r);
+      const std::size_t n = fits || plan.empty() ? piece_of(r) : 0;
+      if (n == 0) {
+        of(r).state.truncate(0);
+        return;
+      }
+      of(r).is_running = true;
+      take(r, n, true);
+      ++running;
+    }
+  }
+  // What is known of its beginning; the last token runs in any case.
+  void begin(const held& r) {
+    auto& m = memory_of(r);
+    if (!options.share_prefixes || m.length > 0) return;
+    const tokens& t = of(r).all;
+    m.pages = known.find(t, (t.size() - 1) / block);
+    m.blocks.clear();
+    for (const detail::page& p : m.pages) m.blocks.push_back(p.get());
+    m.length = static_cast<std::int64_t>(m.pages.size() * block);
+  }
+
+  void run_plan() {
+    std::size_t scored = 0;
+    runs.clear();
+    for (const part& p : plan) {
+      const auto from = static_cast<std::size_t>(of(p.who).state.length());
+      const bool is_last = p.tokens == left_of(p.who);
+      runs.push_back(
+          {&of(p.who).state, std::span<const token>(of(p.who).all).subspan(from, p.tokens), is_last ? 1u : 0u});
+      scored += is_last;
+    }
+    scores.resize(scored * static_cast<std::size_t>(model->vocabulary_size()));
+    try {
+      model->run(memory, runs, scores);
+    } catch (...) {
+      for (const part& p : plan) {
+        of(p.who).state.truncate(p.is_new ? 0 : of(p.who).state.length());
+        if (p.is_new)
+          of(p.who).is_running = false;
+        else
+          memory_of(p.who).truncate(memory_of(p.who).length);  // without blocks that were for new tokens
+      }
+      throw;
+    }
+  }
+  std::vector<held> advance() {
+    std::vector<held> out;
+    std::span<float> left(scores);
+    for (std::size_t k = 0; k < plan.size(); ++k) {
+      const held& r = plan[k].who;
+      const auto length = static_cast<std::size_t>(of(r).state.length());
+      counts.run_tokens += plan[k].tokens;
+      if (options.share_prefixes && length / block != (length - plan[k].tokens) / block)
+        known.add(std::span<const token>(of(r).all).first(length), memory_of(r).pages);
+      if (runs[k].rows == 0) continue;
+      const auto vocabulary = static_cast<std::size_t>(model->vocabulary_size());
+      of(r).advance(left.first(vocabulary));
+      left = left.subspan(vocabulary);
+      if (of(r).is_complete) of(r).is_running = false;
+      out.push_back(r);
+    }
+    return out;
+  }
+};
+
+engine::engine(std::shared_ptr<const language_model> model, engine_options options) {
+  if (!model->joins_rows())
+    throw error(errc::unsupported,
+                "an engine needs a model whose sequences share runs; the program's report says why "
+                "this one's do not");
+  if (options.max_requests == 0 || options.max_scheduled_tokens == 0)
+    refuse("max_requests and max_scheduled_tokens are at least 1");
+  parts_ = std::make_unique<parts>(std::move(model), options);
+}
+engine::~engine() {
+  for (const held& r : parts_->all) parts::of(r).owner = nullptr, parts::of(r).state = {};
+}
+
+void engine::add(std::shared_ptr<request> r) {
+  parts& p = *parts_;
+  auto& own = parts::of(r);
+  if (own.model != p.model) refuse("a request is of its engine's model");
+  if (own.owner) refuse(own.owner == this ? "the request was added before" : "the request is another engine's");
+  const std::size_t most = p.blocks_for(static_cast<std::size_t>(own.options.max_length) - 1);
+  if (most > p.limit)
+    refuse("max_length " + std::to_string(own.options.max_length) + " needs " + std::to_string(most) +
+           " blocks of caches, and the engine has " + std::to_string(p.limit));
+  own.state = detail::state_access::make(*p.model, p.pool);
+  own.owner = this;
+  own.arrival = ++p.arrivals;
+  own.is_running = false;
+  p.all.push_back(std::move(r));
+}
+void engine::remove(const request& r) {
+  auto& all = parts_->all;
+  const auto at = std::find_if(all.begin(), all.end(), [&](const held& h) { return h.get() == &r; });
+  if (at == all.end()) return;
+  auto& own = parts::of(*at);
+  own.owner = nullptr, own.is_running = false, own.is_complete = true;
+  own.state = {};
+  all.erase(at);
+}
+bool engine::has_pending() const {
+  return std::any_of(parts_->all.begin(), parts_->all.end(), [](const held& r) { return !parts::of(r).is_complete; });
+}
+
+std::vector<std::shared_ptr<request>> engine::step() {
+  parts& p = *parts_;
+  p.plan.clear();
+  p.budget = p.options.max_scheduled_tokens, p.reserved = 0;
+  const auto running = p.ranked(true);
+  p.plan_steps(running);
+  p.plan_prompts(running);
+  p.plan_new(static_cast<std::size_t>(
+      std::count_if(running.begin(), running.end(), [](const held& r) { return parts::of(r).is_running; })));
+  if (p.plan.empty()) return {};
+  std::size_t shared = 0;
+  for (const auto& part : p.plan)
+    if (part.is_new) shared += static_cast<std::size_t>(parts::of(part.who).state.length());
+  p.run_plan();
+  ++p.counts.steps;
+  p.counts.shared_tokens += shared;
+  auto out = p.advance();
+  p.plan.clear();
+  // without a limit what nobody has any more is kept in proportion to what is in use
+  constexpr std::size_t kept = 64;
+  if (const std::size_t unused = p.known.unused(), used = p.pool.used() - unused;
+      p.options.cache_bytes == 0 && unused > kept + used)
+    p.known.release(unused - kept - used);
+  return out;
+}
+
+engine_statistics engine::statistics() const {
+  engine_statistics s = parts_->counts;
+  for (const held& r : parts_->all)
+    if (!parts::of(r).is_complete) ++(parts::of(r).is_running ? s.running : s.waiting);
+  s.blocks = parts_->pool.used();
+  s.known_blocks = parts_->known.size();
+  return s;
+}
+const language_model& engine::model() const { return *parts_->model; }
+
+}  // namespace kiln::language

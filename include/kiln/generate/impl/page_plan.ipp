@@ -1,0 +1,34 @@
+#include <algorithm>
+
+#include "kiln/generate/impl/model_plan.hpp"
+
+namespace kiln::language::detail {
+
+page_plan plan_pages(const std::vector<joined_layer>& layers, std::optional<dtype> stored) {
+  page_plan plan;
+  const auto holds = [](dtype t) { return t == dtype::f16 || t == dtype::bf16; };
+  const bool alike = std::all_of(layers.begin(), layers.end(), [&](const auto& l) { return l.type == layers[0].type; });
+  plan.stored = stored ? *stored : alike && holds(layers[0].type) ? layers[0].type : dtype::f32;
+  std::ptrdiff_t bytes = 0;
+  const auto place = [&](std::int64_t numbers, std::size_t each) {
+    constexpr std::ptrdiff_t line = 64;
+    const std::ptrdiff_t at = bytes;
+    bytes += (numbers * static_cast<std::ptrdiff_t>(each) + line - 1) / line * line;
+    return at;
+  };
+  const std::size_t each = size_of(plan.stored);
+  for (const joined_layer& l : layers) {
+    op::paged_layer at;
+    at.keys = place(l.kv_heads * plan.block * l.depth, each);
+    at.values = place(l.kv_heads * plan.block * l.value_depth, each);
+    if (op::has_page_scales(plan.stored)) {
+      at.key_scales = place(l.kv_heads * plan.block, sizeof(float));
+      at.value_scales = place(l.kv_heads * plan.block, sizeof(float));
+    }
+    plan.layers.push_back(at);
+  }
+  plan.pool = page_pool(static_cast<std::size_t>(bytes));
+  return plan;
+}
+
+}  // namespace kiln::language::detail

@@ -1,0 +1,49 @@
+#include "kiln/generate/impl/page_pool.hpp"
+
+#include <mutex>
+#include <vector>
+
+#include "kiln/core/buffer.hpp"
+
+namespace kiln::language::detail {
+
+struct page_pool::state {
+  std::size_t bytes = 0, used = 0;
+  std::mutex guard;
+  std::vector<buffer> free;
+};
+
+page_pool::page_pool(std::size_t page_bytes) : state_(std::make_shared<state>()) { state_->bytes = page_bytes; }
+std::size_t page_pool::page_bytes() const { return state_->bytes; }
+
+std::size_t page_pool::used() const {
+  const std::lock_guard lock(state_->guard);
+  return state_->used;
+}
+
+page page_pool::take() const {
+  buffer memory;
+  {
+    const std::lock_guard lock(state_->guard);
+    ++state_->used;
+    if (!state_->free.empty()) {
+      memory = std::move(state_->free.back());
+      state_->free.pop_back();
+    }
+  }
+  if (!memory.data()) memory = buffer::allocate(state_->bytes);
+  std::byte* const at = memory.data();
+  const auto give_back = [from = state_, memory = std::move(memory)](std::byte*) mutable {
+    buffer freed;  // outside the lock
+    const std::lock_guard lock(from->guard);
+    --from->used;
+    constexpr std::size_t kept = 16;
+    if (from->free.size() < kept + from->used / 2)
+      from->free.push_back(std::move(memory));
+    else
+      freed = std::move(memory);
+  };
+  return page(at, give_back);
+}
+
+}  // namespace kiln::language::detail
