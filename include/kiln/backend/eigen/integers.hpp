@@ -46,7 +46,8 @@ struct integer_table {
   std::int64_t (*packed_channels_size)(std::int64_t taps, std::int64_t channels) = nullptr;  ///< sums of taps first
   void (*pack_channels)(std::int32_t* to, const std::int8_t* from, std::int64_t taps, std::int64_t channels) = nullptr;
   std::int64_t (*joined_groups)(const kernels::conv_problem& p) = nullptr;  ///< that are computed as one
-  std::int64_t (*scratch_size)(unsigned workers) = nullptr;                 ///< of products, in 32-bit elements
+  /// Of products whose rows have so many words, in 32-bit elements.
+  std::int64_t (*scratch_size)(unsigned workers, std::int64_t words) = nullptr;
 
   integer_windows (*windows)(const kernels::conv_problem& p) = nullptr;
   std::int64_t (*image_size)(const kernels::conv_problem& p) = nullptr;  ///< of a padded copy, in bytes

@@ -29,6 +29,10 @@ template <bool Avx> struct four_bytes_by : integer_machine<std::uint8_t, std::in
 };
 using four_bytes = four_bytes_by<false>;
 
+/// Whether the operands of a machine are those of the processor's matrix unit, too: its sums are the same.
+template <class Machine>
+inline constexpr bool unit_multiplies = std::is_same_v<Machine, four_bytes>&& native_bytes == 64;
+
 /// Two 16-bit numbers per lane, both signed: pmaddwd, which every level has. Its sums of two products are exact.
 struct two_words : integer_machine<std::int16_t, std::int16_t, 0> {
   template <is_vec V> KILN_FN static V add_products(V sum, V a, V b) {

@@ -64,8 +64,9 @@ void requantize_matrices(thread_pool& pool, const byte_matrices& p, std::int32_t
 }
 
 template <class Machine>
-void requantize(thread_pool& pool, const integer_problem& p, std::int32_t* scratch, const requantization& how,
+void requantize(thread_pool& pool, const integer_problem& problem, std::int32_t* scratch, const requantization& how,
                 const float_planes& planes) {
+  const integer_problem p = with_memory<Machine>(problem, scratch, pool.size());
   const auto nothing = [](auto&&...) {};
   if (!planes.at)
     return integer_product<Machine>(
@@ -123,7 +124,7 @@ constexpr integer_table table_of{
         [](const conv_problem& p) {
           return joined_groups<Machine>(p.groups, p.group_inputs(), p.group_outputs(), p.taps());
         },
-    .scratch_size = integer_gemm_scratch,
+    .scratch_size = integer_gemm_scratch<Machine>,
     .windows = windows<Machine>,
     .image_size = [](const conv_problem& p) { return padded_image<Machine>(p).size(); },
     .place = place<Machine>,
