@@ -308,8 +308,8 @@ TEST(integers_of_a_level, matrix_unit) {
       c.extreme = extreme;
       windows_of<four_bytes> w(c);
       ASSERT_EQ(w.computed(pool), w.computed(pool, false))
-          << w.rows() << " rows, " << c.problem.out_channels << " columns, " << c.problem.in_channels << " channels, kernel "
-          << c.problem.kernel[1] << 'x' << c.problem.kernel[2];
+          << w.rows() << " rows, " << c.problem.out_channels << " columns, " << c.problem.in_channels
+          << " channels, kernel " << c.problem.kernel[1] << 'x' << c.problem.kernel[2];
     }
 }
 

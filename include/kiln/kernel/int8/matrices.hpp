@@ -55,8 +55,8 @@ template <class Machine> class packed_columns {
     const std::ptrdiff_t at_first = 0;
     multiplied_rows<Machine> left({&at_first, 1, words_}, row, rows, reinterpret_cast<std::byte*>(memory));
     for (std::int64_t col = 0; col < cols_; col += width)
-      left.multiply({panel(col), width_at(col), std::min(width_at(col), cols_ - col),
-                     has_sums_ ? sums_ + col : nullptr, col0_ + col},
+      left.multiply({panel(col), width_at(col), std::min(width_at(col), cols_ - col), has_sums_ ? sums_ + col : nullptr,
+                     col0_ + col},
                     finish, row0);
   }
 

@@ -39,8 +39,7 @@ template <class Machine> class multiplied_rows {
   }
 
   /// The sums go to `finish` as those of `integer_tile` do.
-  template <class Finish>
-  void multiply(const integer_panel& panel, const Finish& finish, std::int64_t row0) {
+  template <class Finish> void multiply(const integer_panel& panel, const Finish& finish, std::int64_t row0) {
     const std::byte* const next = reinterpret_cast<const std::byte*>(panel.at + panel.width * words_);
     const std::int64_t lines = panel.width * words_ * 4 / line;
     if constexpr (unit_multiplies<Machine>)
@@ -56,8 +55,7 @@ template <class Machine> class multiplied_rows {
     }
     blocks.each([&](std::int64_t first, int count) {
       find_integer_tile<Machine, Finish>(count, static_cast<int>(panel.width / native_lanes<std::int32_t>))(
-          runs_, row_ + first, panel.at, panel.width, panel.shift, finish, row0 + first, panel.col0,
-          static_cast<int>(panel.cols));
+          runs_, row_ + first, panel.at, panel.shift, finish, row0 + first, panel.col0, static_cast<int>(panel.cols));
       runs_.fetch += words_ * runs_.fetch_step;
     });
   }

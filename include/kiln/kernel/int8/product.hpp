@@ -38,14 +38,14 @@ struct integer_sums {
 /// them until it is done, rows of which may have a vector more than columns, so that they are not a power of two apart;
 /// then copies of its left rows.
 template <class Machine> std::int64_t integer_gemm_scratch(unsigned workers, std::int64_t words) {
-  return (integer_task_rows * (integer_task_cols + native_lanes<std::int32_t>) +
-          multiplied_rows<Machine>::memory(most_integer_rows, words) / 4) *
+  return (integer_task_rows *
+          (integer_task_cols + native_lanes<std::int32_t>)+multiplied_rows<Machine>::memory(most_integer_rows, words) /
+          4) *
          workers;
 }
 
 /// `p` with the memory for its copies in such scratch.
-template <class Machine>
-integer_problem with_memory(integer_problem p, std::int32_t* scratch, unsigned workers) {
+template <class Machine> integer_problem with_memory(integer_problem p, std::int32_t* scratch, unsigned workers) {
   const std::int64_t bytes = multiplied_rows<Machine>::memory(most_integer_rows, p.runs.count * p.runs.words);
   std::int32_t* const copies = scratch + integer_task_rows * (integer_task_cols + native_lanes<std::int32_t>)*workers;
   if (bytes != 0 && p.matrix_unit) p.memory = reinterpret_cast<std::byte*>(copies), p.worker_memory = bytes;

@@ -3,8 +3,7 @@
 #include <cstring>
 
 #include "kiln/kernel/amx/matrix_unit.hpp"
-#include "kiln/kernel/gemm/pack.hpp"
-#include "kiln/kernel/int8/problem.hpp"
+#include "kiln/kernel/int8/tile.hpp"
 
 namespace kiln::kernels {
 
@@ -44,8 +43,7 @@ class unit_rows {
       bool even = whole && count == side;
       for (std::int64_t i = 2; even && i < side; ++i) even = row[r + i] - row[r + i - 1] == step;
       to = even ? strip{row[r], step, lying_} : strip{memory + r * row_bytes(steps_), row_bytes(steps_), copied_};
-      for (std::int64_t i = 0; !even && i < count; ++i)
-        copy(runs, row[r + i], memory + (r + i) * row_bytes(steps_));
+      for (std::int64_t i = 0; !even && i < count; ++i) copy(runs, row[r + i], memory + (r + i) * row_bytes(steps_));
     }
   }
 
@@ -57,17 +55,21 @@ class unit_rows {
                 std::int64_t fetch_lines) const {
     alignas(64) std::int32_t sums[2 * side * sums_row];
     alignas(64) std::int32_t tail[words_of_step * register_tile<std::int32_t>::width];
-    if (const std::int64_t rest = words_ % words_of_step; rest != 0) {
-      std::memcpy(tail, panel + (words_ - rest) * width, static_cast<std::size_t>(rest * width) * 4);
-      std::memset(tail + rest * width, 0, static_cast<std::size_t>((words_of_step - rest) * width) * 4);
+    const std::int64_t whole = words_ / words_of_step, rest = words_ % words_of_step;
+    for (std::int64_t j = 0; rest != 0 && j < width; j += strip_width) {
+      const std::int64_t wide = std::min(strip_width, width - j);
+      std::int32_t* const to = tail + j * words_of_step;
+      std::memcpy(to, panel + place_in_panel(words_ - rest, j, width, words_),
+                  static_cast<std::size_t>(rest * wide) * 4);
+      std::memset(to + rest * wide, 0, static_cast<std::size_t>((words_of_step - rest) * wide) * 4);
     }
-    const std::int64_t whole = words_ / words_of_step;
     const std::int64_t blocks = ceil_div(rows_, 2 * side) * ceil_div(cols, 2 * side);
     next_lines lines{fetch, std::max<std::int64_t>(1, blocks * std::max<std::int64_t>(1, whole)), fetch_lines};
     for (std::int64_t r = 0; r < rows_; r += 2 * side)
       for (std::int64_t j = 0; j < cols; j += 2 * side) {
         const std::int64_t count = std::min(2 * side, rows_ - r), wide = std::min(2 * side, cols - j);
-        const columns right{panel + j, width * 4, rows_ > 0 && whole < steps_ ? tail + j : nullptr, whole};
+        const columns right{panel + j * words_, std::min(strip_width, width - j) * 4,
+                            rest != 0 ? tail + j * words_of_step : nullptr, whole};
         const strip* const left = strip_ + r / side;
         if (count > side)
           wide > side ? tiles<2, 2>(left, right, sums, lines) : tiles<2, 1>(left, right, sums, lines);
@@ -158,8 +160,7 @@ class unit_rows {
   static void hand_over(const std::int32_t* sums, const std::int32_t* shift, std::int64_t rows, const Finish& finish,
                         std::int64_t row0, std::int64_t col0, int cols) {
     std::int64_t r = 0;
-    for (; r + some <= rows; r += some)
-      take<some, Vectors>(sums + r * sums_row, shift, finish, row0 + r, col0, cols);
+    for (; r + some <= rows; r += some) take<some, Vectors>(sums + r * sums_row, shift, finish, row0 + r, col0, cols);
     for (; r < rows; ++r) take<1, Vectors>(sums + r * sums_row, shift, finish, row0 + r, col0, cols);
   }
   static constexpr int some = 4;
