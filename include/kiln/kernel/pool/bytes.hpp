@@ -9,6 +9,7 @@ namespace kiln::kernels {
 template <class T> class byte_pooled_row {
   using V = native_vec<T>;
   static constexpr int lanes = native_lanes<T>;
+  static constexpr std::int64_t longest_line = 2048;
   static constexpr T least = std::numeric_limits<T>::lowest();
 
  public:
@@ -18,6 +19,11 @@ template <class T> class byte_pooled_row {
     const pool_window wd{p_, 0, d}, wh{p_, 1, h};
     const std::byte* const x = i_.x + image * i_.x_image;
     std::byte* const y = i_.y + image * i_.y_image + d * i_.y_axis[0] + h * i_.y_axis[1];
+    if (i_.x_axis[2] == 1 && i_.y_axis[2] == 1 && p_.input[2] <= longest_line) {
+      for (std::int64_t c = 0; c < i_.channels; ++c)
+        line(x + c * i_.x_channel, wd, wh, reinterpret_cast<T*>(y + c * i_.y_channel));
+      return;
+    }
     for (std::int64_t w = 0; w < p_.output[2]; ++w) {
       const pool_window ww{p_, 2, w};
       std::byte* const to = y + w * i_.y_axis[2];
@@ -38,6 +44,28 @@ template <class T> class byte_pooled_row {
         for (std::int64_t c = ww.first; c < ww.last; c += ww.step)
           f(reinterpret_cast<const T*>(row + c * i_.x_axis[2]));
       }
+  }
+  // A line of a plane: the greatest of the lines of its windows, then those of each window.
+  void line(const std::byte* x, const pool_window& wd, const pool_window& wh, T* y) const {
+    T most[longest_line + lanes];
+    const std::int64_t width = p_.input[2];
+    std::fill_n(most, width, least);
+    for (std::int64_t a = wd.first; a < wd.last; a += wd.step)
+      for (std::int64_t b = wh.first; b < wh.last; b += wh.step) {
+        const auto* const row = reinterpret_cast<const T*>(x + a * i_.x_axis[0] + b * i_.x_axis[1]);
+        std::int64_t i = 0;
+        for (; i + lanes <= width; i += lanes) {
+          const V one = load<V>(row + i), other = load<V>(most + i);
+          store(most + i, one > other ? one : other);
+        }
+        for (; i < width; ++i) most[i] = std::max(most[i], row[i]);
+      }
+    for (std::int64_t w = 0; w < p_.output[2]; ++w) {
+      const pool_window ww{p_, 2, w};
+      T of = least;
+      for (std::int64_t c = ww.first; c < ww.last; c += ww.step) of = std::max(of, most[c]);
+      y[w] = of;
+    }
   }
   T element(const std::byte* x, const pool_window& wd, const pool_window& wh, const pool_window& ww) const {
     T most = least;

@@ -3,6 +3,7 @@
 #include "kiln/kernel/int8/dynamic_quantize.hpp"
 #include "kiln/kernel/int8/image.hpp"
 #include "kiln/kernel/int8/matrices.hpp"
+#include "kiln/kernel/int8/pointwise.hpp"
 #include "kiln/kernel/int8/product.hpp"
 #include "kiln/kernel/pool/bytes.hpp"
 #include "kiln/kernel/simd/transpose.hpp"
@@ -133,6 +134,15 @@ constexpr integer_table table_of{
     .max_pool =
         [](thread_pool& pool, const pooling_problem& p, const byte_pooling& images, bool is_signed) {
           is_signed ? pool_bytes<std::int8_t>(pool, p, images) : pool_bytes<std::uint8_t>(pool, p, images);
+        },
+    .map_bytes = map_bytes,
+    .combine_bytes =
+        [](const byte_combination& how, const std::byte* from, const std::byte* beside, std::byte* to,
+           std::int64_t count) {
+          if (how.is_signed)
+            combine_bytes(how, reinterpret_cast<const std::int8_t*>(from), beside, to, count);
+          else
+            combine_bytes(how, reinterpret_cast<const std::uint8_t*>(from), beside, to, count);
         },
     .range_scratch = range_scratch,
     .quantize_by_range = quantize_by_range,
