@@ -151,5 +151,5 @@ class Graph:
             info[v.name] = ([d.dim_value for d in t.shape.dim], t.elem_type)
         for name, a in self.inits.items():
             info[name] = (list(a.shape), helper.mapping.NP_TYPE_TO_TENSOR_TYPE[a.dtype])
-        self.typed = [helper.make_tensor_value_info(o, info[o][1], info[o][0]) if o in info
+        self.typed = [helper.make_tensor_value_info(o, info[o][1], info[o][0]) if info.get(o, [None, 0])[1]
                       else helper.make_tensor_value_info(o, TensorProto.UINT8, None) for o in self.outputs]

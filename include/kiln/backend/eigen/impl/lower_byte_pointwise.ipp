@@ -4,6 +4,7 @@
 #include "kiln/backend/eigen/impl/requantization_form.hpp"
 #include "kiln/backend/eigen/integers.hpp"
 #include "kiln/backend/eigen/rows.hpp"
+#include "kiln/runtime/fallback_kernel.hpp"
 #include "kiln/runtime/thread_pool.hpp"
 
 namespace kiln::eigen {
@@ -68,11 +69,16 @@ class byte_pointwise_kernel final : public kernel {
   stride_support input_strides(std::size_t i) const override { return rows_->input_strides(i); }
   stride_support output_strides(std::size_t k) const override { return rows_->output_strides(k); }
   std::size_t scratch_bytes(std::span<const tensor> in, std::span<const tensor> out, unsigned threads) const override {
-    return lie_alike(in, out[0]) ? 0 : rows_->scratch_bytes(in, out, threads);
+    const bool passes = lie_alike(in, out[0]) || (has_table_ && lie_alike({}, out[0]));
+    return passes ? 0 : rows_->scratch_bytes(in, out, threads);
   }
   void run(const launch& l) const override {
     const tensor& out = l.out[0];
-    if (!lie_alike(l.in, out)) return rows_->run(l);
+    if (out.elements() == 0) return;
+    const bool alike = lie_alike(l.in, out), moves = !alike && has_table_ && lie_alike({}, out);
+    if (!alike && !moves) return rows_->run(l);
+    if (moves) copy_tensor(l.in[0], out, l.pool);  // then in place
+    const std::byte* const from = moves ? out.data : l.in[0].data;
     constexpr std::int64_t grain = 32 * 1024;
     const std::int64_t count = out.elements(), tasks = (count + grain - 1) / grain;
     const std::int64_t wanted = std::max<std::int64_t>(tasks, count > grain / 4 ? l.pool->size() : 1);
@@ -84,10 +90,10 @@ class byte_pointwise_kernel final : public kernel {
       const std::int64_t first = task * each, n = std::min(each, count - first);
       if (n <= 0) return;
       if (has_table_)
-        kiln_eigen_integers()->map_bytes(table_.data(), l.in[0].as<const std::uint8_t>() + first,
+        kiln_eigen_integers()->map_bytes(table_.data(), reinterpret_cast<const std::uint8_t*>(from) + first,
                                          out.as<std::uint8_t>() + first, n);
       else
-        kiln_eigen_integers()->combine_bytes(how, l.in[0].data + first, l.in[1].data + first, out.data + first, n);
+        kiln_eigen_integers()->combine_bytes(how, from + first, l.in[1].data + first, out.data + first, n);
     };
     if (wanted == 1) return part(0, 0);
     l.pool->parallel_for((count + each - 1) / each, part);
@@ -134,11 +140,12 @@ struct dequantized_byte {
     dequantized_byte out{parameter};
     while (const auto user = only_user(m, out.at)) {
       const auto& i = m[*user];
-      if (i.op.is<op::sub>() && i.inputs[0].instruction == out.at) {
+      if ((i.op.is<op::sub>() || i.op.is<op::add>()) && i.inputs[0].instruction == out.at) {
         const auto l = repeated_constant(m, i.inputs[1]);
         const auto x = l ? uniform_value(*l) : std::nullopt;
-        if (!x || *x != std::floor(*x) || std::abs(*x) > 255) return std::nullopt;
-        out.zero += *x;
+        if (!x) break;
+        if (*x != std::floor(*x) || std::abs(*x) > 255) return std::nullopt;
+        out.zero += i.op.is<op::sub>() ? *x : -*x;
       } else if (!i.op.is<op::convert>()) {
         break;
       }
