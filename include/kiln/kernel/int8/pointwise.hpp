@@ -41,24 +41,28 @@ inline void map_bytes(const std::uint8_t* table, const std::uint8_t* from, std::
   for (; i < count; ++i) to[i] = table[from[i]];
 }
 
-/// Elements of a block.
-inline constexpr std::int64_t combined_block = 4 * native_lanes<std::int32_t>;
+/// Elements of a block: several independent vectors hide each other's latencies.
+inline constexpr int combined_rows = native_bytes == 64 ? 3 : 1;
+inline constexpr std::int64_t combined_block = combined_rows * 4 * native_lanes<std::int32_t>;
 
 template <class Byte>
 void combine_bytes(const byte_combination& c, const Byte* from, const std::byte* beside, std::byte* to,
                    std::int64_t count) {
   using V = native_vec<std::int32_t>;
-  constexpr int lanes = native_lanes<std::int32_t>, vectors = 4;
+  constexpr int lanes = native_lanes<std::int32_t>, vectors = 4, rows = combined_rows;
   requantization how = c.how;
   const V less = broadcast<V>(c.zero);
   std::int64_t i = 0;
   how.addend = beside, how.result = to;
+  constexpr std::int64_t row = combined_block / rows;
+  how.addend_row = how.result_row = row;
   for (; i + combined_block <= count; i += combined_block) {
-    V sum[1][vectors];
-#pragma GCC unroll 4
-    for (int v = 0; v < vectors; ++v)
-      sum[0][v] = widen_bytes<V, Byte>(*reinterpret_cast<const vec<Byte, lanes>*>(from + i + v * lanes)) - less;
-    how.template take<1, vectors>(sum, 0, 0, static_cast<int>(combined_block));
+    V sum[rows][vectors];
+#pragma GCC unroll 16
+    for (int v = 0; v < rows * vectors; ++v)
+      sum[v / vectors][v % vectors] =
+          widen_bytes<V, Byte>(*reinterpret_cast<const vec<Byte, lanes>*>(from + i + v * lanes)) - less;
+    how.template take<rows, vectors>(sum, 0, 0, static_cast<int>(row));
     how.addend += combined_block, how.result += combined_block;
   }
   for (; i < count; i += lanes, how.addend += lanes, how.result += lanes) {

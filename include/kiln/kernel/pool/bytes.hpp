@@ -62,17 +62,18 @@ template <class T> class byte_pooled_row {
     const std::int64_t width = p_.input[2], all = padded_width(), places = (p_.output[2] - 1) * p_.stride[2] + 1;
     std::fill_n(padded, all + 2 * wide, least);
     T* const inside = padded + p_.pad_begin[2];
-    for (std::int64_t a = wd.first; a < wd.last; a += wd.step)
-      for (std::int64_t b = wh.first; b < wh.last; b += wh.step) {
-        const auto* const row = reinterpret_cast<const T*>(x + a * i_.x_axis[0] + b * i_.x_axis[1]);
-        // the last vector overlaps the one before
-        for (std::int64_t i = 0; width >= wide && i < width; i += wide) {
-          const std::int64_t at = std::min(i, width - wide);
-          const W one = load<W>(row + at), other = load<W>(inside + at);
-          store(inside + at, one > other ? one : other);
-        }
-        for (std::int64_t i = 0; width < wide && i < width; ++i) inside[i] = std::max(inside[i], row[i]);
-      }
+    // the last vector overlaps the one before
+    for (std::int64_t i = 0; width >= wide && i < width; i += wide) {
+      const std::int64_t at = std::min(i, width - wide);
+      W of = broadcast<W>(least);
+      each_line(x, wd, wh, [&](const T* row) {
+        const W one = load<W>(row + at);
+        of = of > one ? of : one;
+      });
+      store(inside + at, of);
+    }
+    for (std::int64_t i = 0; width < wide && i < width; ++i)
+      each_line(x, wd, wh, [&](const T* row) { inside[i] = std::max(inside[i], row[i]); });
     for (std::int64_t i = 0; i < places; i += wide) {
       W of = load<W>(padded + i);
       for (std::int64_t k = 1; k < p_.window[2]; ++k) {
@@ -86,6 +87,11 @@ template <class T> class byte_pooled_row {
       std::copy_n(most, p_.output[2], y);
     else
       for (std::int64_t w = 0; w < p_.output[2]; ++w) y[w] = most[w * p_.stride[2]];
+  }
+  template <class F> void each_line(const std::byte* x, const pool_window& wd, const pool_window& wh, F&& f) const {
+    for (std::int64_t a = wd.first; a < wd.last; a += wd.step)
+      for (std::int64_t b = wh.first; b < wh.last; b += wh.step)
+        f(reinterpret_cast<const T*>(x + a * i_.x_axis[0] + b * i_.x_axis[1]));
   }
   T element(const std::byte* x, const pool_window& wd, const pool_window& wh, const pool_window& ww) const {
     T most = least;
