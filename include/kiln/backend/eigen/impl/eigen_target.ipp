@@ -115,6 +115,7 @@ std::unique_ptr<kernel> eigen_target::make_kernel(const kernel_request& request)
   // Means of whole images are rows, too, but `lower_window` reads NHWC in order: it comes first.
   constexpr lower families[] = {eigen::lower_window,
                                 eigen::lower_byte_pooling,
+                                eigen::lower_byte_pointwise,
                                 eigen::lower_rows,
                                 eigen::lower_dot,
                                 eigen::lower_convolution,
