@@ -219,6 +219,18 @@ TEST(generator, a_refused_prompt_leaves_nothing) {
   EXPECT_EQ(own.token_count(), 3u);
 }
 
+TEST(generator, types_that_are_no_decoders_of_texts_are_refused_by_name) {
+  config c = read_config(scripture_folder);
+  for (const char* type : {"whisper", "qwen2_5_vl", "decoder-pipeline", "t5"}) {
+    c.type = type;
+    EXPECT_EQ(message_of([&] { language_model::load(c, eigen_target()); }), "not supported: " + c.type);
+  }
+  for (const char* type : {"", "mixtral", "phimoe", "smollm3"}) {
+    c.type = type;
+    EXPECT_EQ(language_model::load(c, eigen_target())->vocabulary_size(), scripture()->vocabulary_size());
+  }
+}
+
 TEST(generator, min_length_bars_the_end_token) {
   config c = read_config(scripture_folder);
   const golden g = scripture_golden()[0];
