@@ -38,7 +38,7 @@ int chat(const chat_flags& flags) {
   if (form.empty()) throw usage_error("genai chat: the folder has no chat template");
   if (m.search.batch_size != 1 || m.search.num_beams != 1)
     throw usage_error("genai chat: a conversation is one sequence: batch_size and num_beams are 1");
-  language::generator g(m.model, m.search);
+  language::generator g = new_generator(m, m.search);
   json messages = json::array();
   if (!flags.system.empty()) messages.push_back({{"role", "system"}, {"content", flags.system}});
   for (std::string line; fmt::print("> "), std::fflush(stdout), std::getline(std::cin, line);) {
@@ -55,7 +55,7 @@ int chat(const chat_flags& flags) {
     };
     while (!g.is_done()) {
       g.generate_next_token();
-      show(text.put(g.next_tokens()[0]));
+      for (const language::token id : g.next_tokens()) show(text.put(id));
     }
     show(text.finish());
     fmt::print("\n");

@@ -251,6 +251,27 @@ TEST(generator, memory_follows_the_tokens) {
   EXPECT_LE(own.cache_bytes(), 2 * 200 * each);
 }
 
+// Resident memory, in pages.
+std::size_t resident_pages() {
+  std::ifstream in("/proc/self/statm");
+  std::size_t whole = 0, resident = 0;
+  in >> whole >> resident;
+  return resident;
+}
+
+TEST(generator, a_thousand_made_and_dropped_leave_nothing) {
+  const tokens prompt{5, 6, 7, 8, 9};
+  const auto once = [&] {
+    generator own(scripture(), options_of(40));
+    own.append_tokens(prompt);
+    own.generate_next_token();
+  };
+  for (int k = 0; k < 50; ++k) once();  // pools fill
+  const std::size_t before = resident_pages();
+  for (int k = 0; k < 1000; ++k) once();
+  EXPECT_LT(resident_pages(), before + 64) << "pages of 4096 bytes; one generator's caches alone are 192 kB";
+}
+
 TEST(generator, says_what_is_wrong_in_genais_words) {
   generator own(scripture(), options_of(8));
   EXPECT_EQ(message_of([&] { own.append_tokens({}); }), "input_ids is empty");

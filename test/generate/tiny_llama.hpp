@@ -14,7 +14,7 @@ namespace kiln::language::testing {
 /// adapter gives: `NAME.A` f32[n, rank] and `NAME.B` f32[rank, m], of rank 0 in the file, and a bias of the logits.
 namespace tiny_llama {
 
-constexpr std::int64_t vocabulary = 24, width = 16, heads = 2, depth = 8, longest = 64;
+constexpr std::int64_t vocabulary = 24, width = 32, heads = 2, depth = 16, longest = 64;
 constexpr std::int64_t kv_width = depth;  // one head of keys and values
 inline const char* const updated[] = {"q", "v", "head"};
 
@@ -30,18 +30,18 @@ inline std::vector<float> random_values(std::size_t n, unsigned seed, float scal
 }
 inline unsigned seed_of(std::string_view matrix) { return 7u * static_cast<unsigned>(matrix[0]); }
 inline std::vector<float> weights(std::string_view matrix) {
-  return random_values(static_cast<std::size_t>(width * columns(matrix)), seed_of(matrix), 0.4f);
+  return random_values(static_cast<std::size_t>(width * columns(matrix)), seed_of(matrix), 0.3f);
 }
 
 /// Updates of a rank, the same for the same seed.
 inline adapter update(std::int64_t rank, unsigned seed) {
   adapter a;
   const auto add = [&](const std::string& name, std::int64_t rows, std::int64_t across) {
-    const auto values = random_values(static_cast<std::size_t>(rows * across), seed++, 0.4f);
+    const auto values = random_values(static_cast<std::size_t>(rows * across), seed++, 0.3f);
     a.parameters.emplace_back(name, argument::of<float>({rows, across}, values));
   };
   for (const std::string m : updated) add(m + ".A", width, rank), add(m + ".B", rank, columns(m));
-  a.parameters.emplace_back("head.bias", argument::of<float>({vocabulary}, random_values(vocabulary, seed, 0.4f)));
+  a.parameters.emplace_back("head.bias", argument::of<float>({vocabulary}, random_values(vocabulary, seed, 0.3f)));
   return a;
 }
 
