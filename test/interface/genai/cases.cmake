@@ -23,12 +23,19 @@ gtest_discover_tests(test_genai TEST_PREFIX "interface_genai." DISCOVERY_MODE PR
 # Models that the tests write with kiln: it is in the program and in the library.
 target_link_libraries(test_interface_genai PRIVATE kiln::genai)
 
-add_executable(test_genai_client ${genai_tests}/client.c)
-set_target_properties(test_genai_client PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/test C_STANDARD 11
-                                                   C_STANDARD_REQUIRED ON C_EXTENSIONS OFF)
-target_compile_options(test_genai_client PRIVATE -Wall -Wextra -pedantic -Werror)
+foreach(name IN ITEMS client reload)
+  add_executable(test_genai_${name} ${genai_tests}/${name}.c)
+  set_target_properties(test_genai_${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/test C_STANDARD 11
+                                                      C_STANDARD_REQUIRED ON C_EXTENSIONS OFF)
+  target_compile_options(test_genai_${name} PRIVATE -Wall -Wextra -pedantic -Werror)
+endforeach()
 target_link_libraries(test_genai_client PRIVATE kiln::genai)
+# It opens the library itself, by its path, and is linked with nothing of kiln.
+target_include_directories(test_genai_reload PRIVATE ${PROJECT_SOURCE_DIR}/include/kiln/interface/genai/include)
+target_link_libraries(test_genai_reload PRIVATE ${CMAKE_DL_LIBS})
+add_dependencies(test_genai_reload kiln_genai)
 set(scripture ${PROJECT_SOURCE_DIR}/examples/models/scripture)
+kiln_genai_case(reload $<TARGET_FILE:test_genai_reload> $<TARGET_FILE:kiln_genai> ${scripture})
 kiln_genai_case(client $<TARGET_FILE:test_genai_client> ${scripture} 52)
 if(NOT CMAKE_CXX_FLAGS MATCHES "-fsanitize")
   kiln_genai_case(valgrind bash ${genai_tests}/../c/valgrind.sh $<TARGET_FILE:test_genai_client> ${scripture} 12)
