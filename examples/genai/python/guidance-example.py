@@ -1,12 +1,12 @@
-"""Text that a JSON schema or a regular expression allows."""
+"""Text that a JSON schema, a regular expression or a grammar of Lark allows."""
 
 import common
 import onnxruntime_genai as og
 
 parser = common.parser_of(__doc__)
 parser.add_argument("-pr", "--prompt", default="And his name was")
-parser.add_argument("-t", "--type", default="json_schema", choices=["json_schema", "regex"])
-parser.add_argument("-d", "--data", help="the schema or the expression")
+parser.add_argument("-t", "--type", default="json_schema", choices=["json_schema", "regex", "lark_grammar"])
+parser.add_argument("-d", "--data", help="the schema, the expression or the grammar")
 args = parser.parse_args()
 
 model = og.Model(common.config_of(args))

@@ -146,6 +146,22 @@ class TextTest(GenaiCase):
         g.append_tokens(TOKENIZER.encode("And he said"))
         n = g.token_count()
         self.assertRegex(TOKENIZER.decode(run(g)[n:]), "^(yea|nay)!$")
+        params.set_guidance("lark_grammar", 'start: ANSWER "!"\nANSWER: "yea" | "nay"')
+        g = genai.Generator(MODEL, params)
+        g.append_tokens(TOKENIZER.encode("And he said"))
+        self.assertRegex(TOKENIZER.decode(run(g)[n:]), "^(yea|nay)!$")
+        made = {}
+        for forced in (False, True):
+            params.set_guidance("regex", "Jerusalem and Babylon, (yea|nay)!", enable_ff_tokens=forced)
+            g = genai.Generator(MODEL, params)
+            g.append_tokens(TOKENIZER.encode("And he said"))
+            steps = 0
+            while not g.is_done():
+                g.generate_next_token()
+                steps += 1
+            made[forced] = TOKENIZER.decode(g.get_sequence(0)[n:]), steps
+        self.assertRegex(made[True][0], "^Jerusalem and Babylon, (yea|nay)!$")
+        self.assertLess(made[True][1], made[False][1])
         params.set_guidance("", "")
         g = genai.Generator(MODEL, params)
         g.append_tokens(GOLDEN[0]["prompt_ids"])
@@ -387,6 +403,18 @@ class EngineTest(GenaiCase):
         self.assertFalse(engine.has_pending_requests())
         for i, golden in enumerate(GOLDEN):
             self.assertEqual(made[i], golden["greedy_ids"][: len(golden["prompt_ids"]) + 5 + i])
+
+    def test_guided_requests_give_forced_tokens_too(self):
+        params = genai.GeneratorParams(MODEL)
+        params.set_guidance("regex", "Jerusalem and Babylon, (yea|nay)!", enable_ff_tokens=True)
+        request, made = genai.Request(params), []
+        request.add_tokens(TOKENIZER.encode("And he said"))
+        engine = genai.Engine(MODEL)
+        engine.add_request(request)
+        while ready := engine.step():
+            while ready.has_unseen_tokens():
+                made.append(ready.get_unseen_token())
+        self.assertRegex(TOKENIZER.decode(made), "^Jerusalem and Babylon, (yea|nay)!$")
 
     def test_further_turns_and_errors(self):
         engine, r = genai.Engine(MODEL), self.request(GOLDEN[0], 6)

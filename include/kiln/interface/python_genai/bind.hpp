@@ -38,6 +38,7 @@ struct held_params {
   language::search_options search;
   language::speculative_options speculative;
   std::optional<language::guide> guide;
+  bool forces = false;  ///< appends what the guide leaves no choice for at once
 };
 
 void bind_error(py::module_& m);

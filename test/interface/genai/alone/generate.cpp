@@ -199,6 +199,18 @@ TEST(generate, guidance_keeps_to_its_language) {
   EXPECT_THAT(message_of([&] { p->SetGuidance("regex", "(a"); }), HasSubstr("position 2"));
   EXPECT_THAT(message_of([&] { p->SetGuidance("json_schema", "{\"type\": 3}"); }), HasSubstr("type"));
   EXPECT_THAT(message_of([&] { p->SetGuidance("poem", "a"); }), HasSubstr("'poem'"));
+  p->SetGuidance("lark_grammar", "start: \"Behold, the LORD \" /[a-z]{4}/ \".\"");
+  std::vector<ids> texts;
+  for (const bool forced : {false, true}) {
+    if (forced) p->SetGuidance("regex", "Behold, the LORD [a-z]{4}\\.", true);
+    const auto guided = OgaGenerator::Create(scripture(), *p);
+    guided->AppendTokens(prompt);
+    std::size_t steps = 0;
+    for (; !guided->IsDone(); ++steps) guided->GenerateNextToken();
+    texts.push_back(sequence_of(*guided));
+    EXPECT_EQ(steps < texts.back().size() - prompt.size(), forced);  // steps of several tokens
+    EXPECT_THAT(std::string(tokenizer->Decode(texts.back())), HasSubstr("Behold, the LORD "));
+  }
   p->SetGuidance("", "");
   const auto free = OgaGenerator::Create(scripture(), *p);
   free->AppendTokens(prompt);

@@ -8,7 +8,8 @@ namespace kiln::genai {
 
 language::generator generator_of(const generator_options& o) {
   language::generator g(o.model->decoder(), o.search, o.ahead);
-  if (o.guide) g.set_rule(language::guided_by(*o.guide));
+  const bool is_single = o.search.batch_size == 1 && o.search.num_beams == 1;
+  if (o.guide) language::set_guidance(g, *o.guide, o.forced_tokens && is_single);
   return g;
 }
 
@@ -28,8 +29,7 @@ namespace {
 language::guide guide_of(const loaded_model& m, std::string_view type, std::string_view data) {
   if (type == "json_schema") return language::guide::json_schema(m.vocabulary(), data);
   if (type == "regex") return language::guide::regex(m.vocabulary(), data);
-  if (type == "lark_grammar")
-    raise(errc::unsupported, "guidance of type 'lark_grammar': kiln supports json_schema and regex");
+  if (type == "lark_grammar") return language::guide::lark(m.vocabulary(), data);
   raise(errc::not_found, "guidance of type '" + std::string(type) + "': expected json_schema, regex or lark_grammar");
 }
 
@@ -105,7 +105,7 @@ const tokens* sequence_of(const OgaGenerator* g, std::size_t index) noexcept {
 OgaResult* OgaCreateGeneratorParams(const OgaModel* model, OgaGeneratorParams** out) {
   return made(out, [&] {
     const model_ref& m = given(model, "the model").value;
-    return new OgaGeneratorParams{{m, m->settings().search, m->settings().speculative, {}}};
+    return new OgaGeneratorParams{{m, m->settings().search, m->settings().speculative, {}, false}};
   });
 }
 void OgaDestroyGeneratorParams(OgaGeneratorParams* params) { delete params; }
@@ -124,13 +124,15 @@ OgaResult* OgaGeneratorParamsGetSearchBool(const OgaGeneratorParams* params, con
 OgaResult* OgaGeneratorParamsTryGraphCaptureWithMaxBatchSize(OgaGeneratorParams* params, int32_t) {
   return guarded([&] { given(params, "the generator's params"); });
 }
-OgaResult* OgaGeneratorParamsSetGuidance(OgaGeneratorParams* params, const char* type, const char* data, bool) {
+OgaResult* OgaGeneratorParamsSetGuidance(OgaGeneratorParams* params, const char* type, const char* data,
+                                         bool enable_ff_tokens) {
   return guarded([&] {
     generator_options& o = given(params, "the generator's params").value;
     if (optional_text(type).empty() && optional_text(data).empty())
       o.guide.reset();
     else
       o.guide = guide_of(*o.model, text(type, "the type of guidance"), text(data, "the data of guidance"));
+    o.forced_tokens = enable_ff_tokens;
   });
 }
 

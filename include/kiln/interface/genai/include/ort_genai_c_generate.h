@@ -31,8 +31,10 @@ OGA_EXPORT OgaResult* OGA_API_CALL OgaGeneratorParamsGetSpeculativeBool(const Og
 /** Without effect: kiln captures no graphs. */
 OGA_EXPORT OgaResult* OGA_API_CALL OgaGeneratorParamsTryGraphCaptureWithMaxBatchSize(OgaGeneratorParams* params,
                                                                                      int32_t max_batch_size);
-/** Keeps the text to a language: `type` is json_schema or regex, `data` the schema or the expression; both empty: any
-    text. What is wrong in it is an error of this call. `enable_ff_tokens` changes no text. */
+/** Keeps the text to a language: `type` is json_schema, regex or lark_grammar, `data` the schema, expression or
+   grammar; both empty: any text. What is wrong in it is an error of this call. With `enable_ff_tokens` a step of one
+   sequence also appends the tokens that the language leaves no choice for: OgaGenerator_GetNextTokens gives all of
+   them. */
 OGA_EXPORT OgaResult* OGA_API_CALL OgaGeneratorParamsSetGuidance(OgaGeneratorParams* params, const char* type,
                                                                  const char* data, bool enable_ff_tokens);
 

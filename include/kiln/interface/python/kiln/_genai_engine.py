@@ -76,7 +76,7 @@ class Request:
                 self._generator.append_tokens(self._prompt)
                 self._prompt = []
             self._generator.generate_next_token()
-            self._unseen.append(int(self._generator.get_next_tokens()[0]))
+            self._unseen.extend(map(int, self._generator.get_next_tokens()))  # forced ones too
             self._complete = self._generator.is_done()
         except Error:
             self._complete = True  # the others go on

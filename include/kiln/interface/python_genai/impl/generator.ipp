@@ -14,7 +14,7 @@ class held_generator {
  public:
   held_generator(std::shared_ptr<const held_model> model, const held_params& p)
       : model_(std::move(model)), own_(model_->compiled, p.search, p.speculative) {
-    if (p.guide) own_.set_rule(language::guided_by(*p.guide));
+    if (p.guide) language::set_guidance(own_, *p.guide, p.forces);
   }
 
   // What takes its time: without the interpreter's lock.
@@ -83,7 +83,7 @@ void bind_steps(py::class_<held_generator>& c) {
           return argument::of<language::token>({all.size()}, all);
         }));
       },
-      "The tokens that the last step appended, one a sequence, as a numpy array of int32.");
+      "The tokens that the last step appended, one a sequence, and those that were forced, as a numpy array of int32.");
   c.def(
       "get_sequence",
       [](held_generator& g, std::size_t index) {

@@ -37,11 +37,12 @@ template <class Options> py::dict options_of(const Options& from, std::span<cons
 language::guide guide_of(const language::guide_vocabulary& v, const std::string& type, const std::string& data) {
   if (type == "json_schema") return language::guide::json_schema(v, data);
   if (type == "regex") return language::guide::regex(v, data);
-  if (type == "lark_grammar") raise(errc::unsupported, "not supported: guidance by grammars of Lark");
+  if (type == "lark_grammar") return language::guide::lark(v, data);
   raise(fault::of(errc::not_found, "type of guidance", "json_schema, regex or lark_grammar", type));
 }
 
-void set_guidance(held_params& p, const std::string& type, const std::string& data, bool) {
+void set_guidance(held_params& p, const std::string& type, const std::string& data, bool enable_ff_tokens) {
+  p.forces = enable_ff_tokens;
   if (type.empty() && data.empty()) return p.guide.reset();
   const py::gil_scoped_release released;
   p.guide = guide_of(p.model->vocabulary(), type, data);
@@ -69,10 +70,10 @@ void bind_params(py::module_& m) {
       "get_speculative_options",
       [](const held_params& p) { return options_of(p.speculative, language::speculative_option_table()); },
       "All of these options by name.");
-  c.def(
-      "set_guidance", set_guidance, py::arg("type"), py::arg("data"), py::arg("enable_ff_tokens") = false,
-      "Keeps the text to a language: type \"json_schema\" or \"regex\", and the schema or expression; two empty texts: "
-      "to none.");
+  c.def("set_guidance", set_guidance, py::arg("type"), py::arg("data"), py::arg("enable_ff_tokens") = false,
+        "Keeps the text to a language: type \"json_schema\", \"regex\" or \"lark_grammar\", and its text; two empty "
+        "texts: "
+        "to none. With `enable_ff_tokens`, tokens without a choice are appended at once.");
   c.def(
       "try_graph_capture_with_max_batch_size", [](const held_params&, int) {}, py::arg("max_batch_size"),
       "Accepted, without effect: a program is compiled once for all sizes.");
