@@ -129,7 +129,7 @@ executable detail::compile_bound(program p, const target& t, const compile_optio
   for (const compile_option& o : compile_option_table()) s->options.emplace_back(o.name, o.get(options));
   s->report.remarks = options.remarks;
   s->flushes_denormals = t.flushes_denormals();
-  if (s->flushes_denormals) s->report.remarks.push_back("denormal floats read and round to zero");
+  if (s->flushes_denormals) s->report.remarks.emplace_back("denormal floats read and round to zero");
   clock::time_point start = clock::now();
   pass_options passes = options.passes;
   if (!t.fuses()) passes.fuse = false;
