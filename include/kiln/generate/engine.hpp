@@ -69,7 +69,8 @@ struct engine_statistics {
 /// for the rounding of sums.
 class engine {
  public:
-  /// The model joins rows; `unsupported` error.
+  /// A model that does not join rows runs one request after the other within a step. A limit of `cache_bytes` for it is
+  /// an `unsupported` error.
   engine(std::shared_ptr<const language_model> model, engine_options options = {});
   ~engine();
   engine(const engine&) = delete;

@@ -424,8 +424,7 @@ class EngineTest(GenaiCase):
             pass
         self.assertTrue(r.is_done())
         self.assertRaises(genai.ArgumentError, r.add_tokens, [1])
-        r.continue_with([1])
-        self.refuses("invalid_argument", "exceeds max length", engine.step)
+        self.refuses("invalid_argument", "exceeds max length", r.continue_with, [1])
         self.assertIsNone(engine.step())
         self.assertEqual([r.get_unseen_token() for _ in range(2)], GOLDEN[0]["greedy_ids"][4:6])
         self.assertRaises(genai.ArgumentError, r.get_unseen_token)

@@ -22,6 +22,7 @@ struct engine::parts {
   engine_options options;
   detail::page_pool pool;
   detail::prefix_index known;
+  const bool joined;         // sequences share runs, and have blocks
   std::size_t block, limit;  // tokens of a block, blocks of all
   workspace memory;
   std::vector<held> all;
@@ -42,10 +43,11 @@ struct engine::parts {
       : model(std::move(m)),
         options(o),
         pool(model->block_bytes()),
-        known(model->block_tokens()),
-        block(static_cast<std::size_t>(model->block_tokens())),
-        limit(o.cache_bytes == 0 ? std::numeric_limits<std::size_t>::max() / 2
-                                 : std::max<std::size_t>(1, o.cache_bytes / model->block_bytes())) {}
+        known(std::max<std::int64_t>(1, model->block_tokens())),
+        joined(model->joins_rows()),
+        block(static_cast<std::size_t>(std::max<std::int64_t>(1, model->block_tokens()))),
+        limit(o.cache_bytes == 0 || !joined ? std::numeric_limits<std::size_t>::max() / 2
+                                            : std::max<std::size_t>(1, o.cache_bytes / model->block_bytes())) {}
 
   static request::parts& of(const held& r) { return *r->parts_; }
   static auto& memory_of(const held& r) { return detail::state_access::of(of(r).state); }
@@ -55,6 +57,7 @@ struct engine::parts {
   std::size_t blocks_for(std::size_t tokens) const { return (tokens + block - 1) / block; }
   // New blocks for more tokens; one that is shared and not full is copied.
   std::size_t blocks_of(const held& r, std::size_t more) const {
+    if (!joined) return 0;
     const auto& m = memory_of(r);
     const auto length = static_cast<std::size_t>(m.length);
     const bool copies = length % block != 0 && m.pages[length / block].use_count() > 1;
@@ -147,7 +150,7 @@ struct engine::parts {
   // What is known of its beginning; the last token runs in any case.
   void begin(const held& r) {
     auto& m = memory_of(r);
-    if (!options.share_prefixes || m.length > 0) return;
+    if (!joined || !options.share_prefixes || m.length > 0) return;
     const tokens& t = of(r).all;
     m.pages = known.find(t, (t.size() - 1) / block);
     m.blocks.clear();
@@ -170,6 +173,10 @@ struct engine::parts {
       model->run(memory, runs, scores);
     } catch (...) {
       for (const part& p : plan) {
+        if (!joined) {  // some of them have run: they begin anew
+          interrupt(p.who);
+          continue;
+        }
         of(p.who).state.truncate(p.is_new ? 0 : of(p.who).state.length());
         if (p.is_new)
           of(p.who).is_running = false;
@@ -186,7 +193,7 @@ struct engine::parts {
       const held& r = plan[k].who;
       const auto length = static_cast<std::size_t>(of(r).state.length());
       counts.run_tokens += plan[k].tokens;
-      if (options.share_prefixes && length / block != (length - plan[k].tokens) / block)
+      if (joined && options.share_prefixes && length / block != (length - plan[k].tokens) / block)
         known.add(std::span<const token>(of(r).all).first(length), memory_of(r).pages);
       if (runs[k].rows == 0) continue;
       const auto vocabulary = static_cast<std::size_t>(model->vocabulary_size());
@@ -200,10 +207,10 @@ struct engine::parts {
 };
 
 engine::engine(std::shared_ptr<const language_model> model, engine_options options) {
-  if (!model->joins_rows())
-    throw error(errc::unsupported,
-                "an engine needs a model whose sequences share runs; the program's report says why "
-                "this one's do not");
+  if (options.cache_bytes != 0 && !model->joins_rows())
+    throw error(
+        errc::unsupported,
+        "cache_bytes needs a model whose sequences share runs; the program's report says why this one's do not");
   if (options.max_requests == 0 || options.max_scheduled_tokens == 0)
     refuse("max_requests and max_scheduled_tokens are at least 1");
   parts_ = std::make_unique<parts>(std::move(model), options);
@@ -218,10 +225,10 @@ void engine::add(std::shared_ptr<request> r) {
   if (own.model != p.model) refuse("a request is of its engine's model");
   if (own.owner) refuse(own.owner == this ? "the request was added before" : "the request is another engine's");
   const std::size_t most = p.blocks_for(static_cast<std::size_t>(own.options.max_length) - 1);
-  if (most > p.limit)
+  if (p.joined && most > p.limit)
     refuse("max_length " + std::to_string(own.options.max_length) + " needs " + std::to_string(most) +
            " blocks of caches, and the engine has " + std::to_string(p.limit));
-  own.state = detail::state_access::make(*p.model, p.pool);
+  own.state = p.joined ? detail::state_access::make(*p.model, p.pool) : p.model->new_state();
   own.owner = this;
   own.arrival = ++p.arrivals;
   own.is_running = false;

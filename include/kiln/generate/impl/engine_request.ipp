@@ -56,7 +56,8 @@ void request::add_tokens(std::span<const token> more) {
   const auto most = static_cast<std::size_t>(p.options.max_length);
   if (p.all.size() + more.size() >= most)
     refuse("input_ids size (" + std::to_string(more.size()) + ") + current sequence length (" +
-           std::to_string(p.all.size()) + ") leaves no token before max length (" + std::to_string(most) + ")");
+           std::to_string(p.all.size()) + (p.all.size() + more.size() > most ? ") exceeds" : ") reaches") +
+           " max length (" + std::to_string(most) + ")");
   p.all.insert(p.all.end(), more.begin(), more.end());
   p.is_complete = false;
   p.failure.clear();

@@ -176,9 +176,7 @@ void language_model::run_alone(const row_run& r, workspace& w, std::span<float> 
         filled(wanted, [&](std::int64_t i) { return count - wanted + i; });
         break;
       }
-      case detail::input_role::parameter:
-        m.in[k] = parameter_of(plan, slot, parameters);
-        break;
+      case detail::input_role::parameter: m.in[k] = parameter_of(plan, slot, parameters); break;
       case detail::input_role::cache: {
         const detail::cache_slot& c = plan.caches[slot.index];
         m.in[k] = c.in_place ? leading_part(m.caches[slot.index], with_length(m.caches[slot.index], *c.axis, m.length))
@@ -254,9 +252,7 @@ void language_model::run_joined(workspace& w, std::span<const row_run> rows, std
         });
         break;
       }
-      case detail::input_role::parameter:
-        lead.in[k] = parameter_of(plan, plan.inputs[k], parameters);
-        break;
+      case detail::input_role::parameter: lead.in[k] = parameter_of(plan, plan.inputs[k], parameters); break;
       default: break;  // a joined program has no other input
     }
   }

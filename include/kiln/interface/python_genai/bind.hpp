@@ -47,6 +47,7 @@ void bind_model(py::module_& m);
 void bind_tokenizer(py::module_& m);
 void bind_params(py::module_& m);
 void bind_generator(py::module_& m);
+void bind_engine(py::module_& m);
 
 /// A numpy array over the memory of an argument.
 py::object numpy_of(argument a);

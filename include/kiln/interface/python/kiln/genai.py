@@ -9,18 +9,19 @@ from ._genai import (
     Adapters,
     ArgumentError,
     Config,
+    Engine,
     Error,
     Generator,
     GeneratorParams,
     Model,
     NamedTensors,
+    Request,
     Tensor,
     Tokenizer,
     TokenizerStream,
     get_current_gpu_device_id,
     set_current_gpu_device_id,
 )
-from ._genai_engine import Engine, Request
 
 __all__ = [
     "Adapters",

@@ -50,4 +50,5 @@ PYBIND11_MODULE(_genai, m) {
   bind_tokenizer(m);
   bind_params(m);
   bind_generator(m);
+  bind_engine(m);
 }
