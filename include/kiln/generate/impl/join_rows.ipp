@@ -47,8 +47,7 @@ class row_joiner {
     }
     drop_present();
     make_positions_an_input();
-    if (std::string why = drop_parameters(); !why.empty()) return why;
-    return check_rows_apart(p_, ports_.now);
+    return drop_parameters();
   }
 
  private:
@@ -256,8 +255,10 @@ class row_joiner {
 
 }  // namespace
 
-std::string join_rows(program& p, const decoder_ports& ports, std::vector<joined_layer>& layers) {
-  return row_joiner(p, ports).run(layers);
+std::string join_rows(program& p, const decoder_ports& ports, std::vector<joined_layer>& layers, std::string& unsure) {
+  std::string why = row_joiner(p, ports).run(layers);
+  if (why.empty()) unsure = check_rows_apart(p, ports.now);
+  return why;
 }
 
 }  // namespace kiln::language::detail

@@ -51,7 +51,10 @@ argument logits_output(const shape& made, std::size_t rows, std::int64_t vocabul
 language_model::language_model(std::unique_ptr<const detail::model_plan> plan) : plan_(std::move(plan)) {}
 language_model::~language_model() = default;
 std::shared_ptr<const language_model> language_model::load(const config& c, const target& t, compile_options options) {
-  return std::shared_ptr<const language_model>(new language_model(detail::make_plan(c, t, std::move(options))));
+  std::shared_ptr<const language_model> m(new language_model(detail::make_plan(c, t, options)));
+  if (!m->plan_->unsure.empty() && !m->rows_agree())
+    m.reset(new language_model(detail::make_plan(c, t, std::move(options), m->plan_->unsure)));
+  return m;
 }
 const config& language_model::settings() const { return plan_->settings; }
 std::int64_t language_model::vocabulary_size() const { return plan_->vocabulary; }
