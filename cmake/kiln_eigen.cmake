@@ -12,6 +12,7 @@ endif()
 
 kiln_generate_units(eigen_units backend/eigen)
 kiln_add_library(eigen ${eigen_units})
+kiln_precompile(kiln_eigen)
 # The archive must not be mistaken for the shared library's name by a bare -lkiln_eigen.
 set_target_properties(kiln_eigen PROPERTIES OUTPUT_NAME kiln_eigen_target)
 

@@ -32,4 +32,5 @@ std::span<const embedded_header> embedded_headers() { return all; }
 list(APPEND hip_units ${unit})
 
 kiln_add_library(hip ${hip_units})
+kiln_precompile(kiln_hip)
 target_link_libraries(kiln_hip PUBLIC kiln::runtime PRIVATE ${CMAKE_DL_LIBS})

@@ -25,10 +25,11 @@ add_custom_command(
   COMMAND protobuf::protoc --proto_path=${folder} --cpp_out=${folder} kiln_onnx.proto
   DEPENDS ${out}
   VERBATIM)
-set_source_files_properties(${folder}/kiln_onnx.pb.cc PROPERTIES COMPILE_OPTIONS -w)
+set_source_files_properties(${folder}/kiln_onnx.pb.cc PROPERTIES COMPILE_OPTIONS -w SKIP_PRECOMPILE_HEADERS ON)
 
 kiln_generate_units(onnx_units onnx)
 kiln_add_library(onnx ${onnx_units} ${folder}/kiln_onnx.pb.cc ${folder}/kiln_onnx.pb.h)
+kiln_precompile(kiln_onnx)
 target_include_directories(kiln_onnx SYSTEM PRIVATE ${folder})
 # onnx.proto asks for the lite runtime.
 target_link_libraries(kiln_onnx PUBLIC kiln::runtime PRIVATE protobuf::libprotobuf-lite)

@@ -13,6 +13,7 @@ endif()
 
 kiln_generate_units(onnxruntime_units interface/onnxruntime)
 kiln_add_library(onnxruntime ${onnxruntime_units})
+kiln_precompile(kiln_onnxruntime)
 target_link_libraries(kiln_onnxruntime PUBLIC kiln::interface kiln::onnx kiln::quantize)
 target_include_directories(
   kiln_onnxruntime SYSTEM PRIVATE $<TARGET_PROPERTY:nlohmann_json::nlohmann_json,INTERFACE_INCLUDE_DIRECTORIES>)

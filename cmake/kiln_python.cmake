@@ -40,17 +40,24 @@ function(kiln_python_sources variable folder package)
   set(${variable} "${copies}" PARENT_SCOPE)
 endfunction()
 
-# kiln_python_module(<target> <name> <folder> <package> <unit>...): the compiled module <name>, built into <folder>, and
-# the target <target>_package, which also puts the package's sources there: they stand beside the module, as in an
-# installation. The variable <target>_sources lists them there.
-function(kiln_python_module target name folder package)
+# kiln_python_extension(<target> <name> <folder> <unit>...): the compiled module <name>, built into <folder>.
+function(kiln_python_extension target name folder)
   Python3_add_library(${target} MODULE WITH_SOABI ${ARGN})
   kiln_own(${target})
   target_link_libraries(${target} PRIVATE kiln_python_arrays kiln::interface kiln::onnx kiln::quantize)
   set_target_properties(${target} PROPERTIES OUTPUT_NAME ${name} CXX_VISIBILITY_PRESET hidden
                         VISIBILITY_INLINES_HIDDEN ON LIBRARY_OUTPUT_DIRECTORY ${folder} INSTALL_RPATH "$ORIGIN")
+  # what a module does not use it does not load
+  target_link_options(${target} PRIVATE -Wl,--as-needed)
   # An RPATH serves the libraries that its libraries need too: all lie beside the module in a wheel.
   target_link_options(${target} PRIVATE -Wl,--exclude-libs,ALL -Wl,--disable-new-dtags)
+endfunction()
+
+# kiln_python_module(<target> <name> <folder> <package> <unit>...): such a module, and the target <target>_package, which
+# also puts the package's sources there: they stand beside the module, as in an installation. The variable
+# <target>_sources lists them there.
+function(kiln_python_module target name folder package)
+  kiln_python_extension(${target} ${name} ${folder} ${ARGN})
   kiln_python_sources(copies ${folder} ${package})
   add_custom_target(${target}_package ALL DEPENDS ${target} ${copies})
   set(${target}_sources "${copies}" PARENT_SCOPE)
@@ -60,6 +67,15 @@ set(KILN_PYTHON_FOLDER ${PROJECT_BINARY_DIR}/python)
 kiln_generate_units(python_units interface/python)
 kiln_python_module(kiln_python _kiln ${KILN_PYTHON_FOLDER}/kiln ${PROJECT_SOURCE_DIR}/include/kiln/interface/python/kiln
                    ${python_units})
+
+# kiln._genai is a module of its own beside it: who imports kiln alone loads no ICU.
+if(TARGET kiln::generate)
+  kiln_generate_units(genai_units interface/python_genai)
+  kiln_python_extension(kiln_python_genai _genai ${KILN_PYTHON_FOLDER}/kiln ${genai_units})
+  target_link_libraries(kiln_python_genai PRIVATE kiln::generate)
+  add_dependencies(kiln_python_package kiln_python_genai)
+  install(TARGETS kiln_python_genai LIBRARY DESTINATION kiln COMPONENT python EXCLUDE_FROM_ALL)
+endif()
 
 # What a wheel holds (cmake/python/kiln_build.py); an installation of kiln leaves it out.
 install(TARGETS kiln_python LIBRARY DESTINATION kiln COMPONENT python EXCLUDE_FROM_ALL)
@@ -107,4 +123,15 @@ if(TARGET kiln_onnxruntime_ep)
   add_custom_target(kiln_python_onnxruntime_package ALL DEPENDS ${copies})
   install(DIRECTORY ${KILN_PYTHON_ONNXRUNTIME_FOLDER} DESTINATION ${CMAKE_INSTALL_LIBDIR}/kiln
           COMPONENT python_onnxruntime FILES_MATCHING PATTERN "*.py" PATTERN "py.typed")
+endif()
+
+# The package onnxruntime_genai, kiln.genai in role of ONNX Runtime GenAI's, in a folder of its own as well.
+if(TARGET kiln_python_genai)
+  set(KILN_PYTHON_GENAI_FOLDER ${PROJECT_BINARY_DIR}/python_onnxruntime_genai)
+  kiln_python_sources(copies ${KILN_PYTHON_GENAI_FOLDER}/onnxruntime_genai
+                      ${PROJECT_SOURCE_DIR}/include/kiln/interface/genai/python/onnxruntime_genai)
+  add_custom_target(kiln_python_onnxruntime_genai ALL DEPENDS ${copies})
+  add_dependencies(kiln_python_onnxruntime_genai kiln_python_package)
+  install(DIRECTORY ${KILN_PYTHON_GENAI_FOLDER} DESTINATION ${CMAKE_INSTALL_LIBDIR}/kiln
+          COMPONENT python_onnxruntime_genai FILES_MATCHING PATTERN "*.py" PATTERN "py.typed")
 endif()

@@ -9,7 +9,8 @@ A file that is there already stays. Needs python3-onnx 1.12 or newer and python3
 import argparse
 import os
 
-import convolutional  # noqa: F401  registers its models
+import byte_ops  # noqa: F401  registers its models
+import convolutional  # noqa: F401
 import layers  # noqa: F401
 import transformers  # noqa: F401
 from graph import MODELS

@@ -137,7 +137,8 @@ class Graph:
                 extra.append(helper.make_tensor_value_info(name, helper.mapping.NP_TYPE_TO_TENSOR_TYPE[a.dtype], a.shape))
         outs = self.typed or [helper.make_empty_tensor_value_info(o) for o in self.outputs]
         g = helper.make_graph(self.nodes, self.name, self.inputs + extra, outs, inits)
-        m = helper.make_model(g, opset_imports=[helper.make_opsetid("", OPSET)], producer_name="kiln-bench")
+        domains = {"": OPSET, **{nd.domain: 1 for nd in self.nodes if nd.domain}}
+        m = helper.make_model(g, opset_imports=[helper.make_opsetid(*d) for d in domains.items()], producer_name="kiln-bench")
         m.ir_version = 8
         return m
 
@@ -150,4 +151,5 @@ class Graph:
             info[v.name] = ([d.dim_value for d in t.shape.dim], t.elem_type)
         for name, a in self.inits.items():
             info[name] = (list(a.shape), helper.mapping.NP_TYPE_TO_TENSOR_TYPE[a.dtype])
-        self.typed = [helper.make_tensor_value_info(o, info[o][1], info[o][0]) for o in self.outputs]
+        self.typed = [helper.make_tensor_value_info(o, info[o][1], info[o][0]) if info.get(o, [None, 0])[1]
+                      else helper.make_tensor_value_info(o, TensorProto.UINT8, None) for o in self.outputs]

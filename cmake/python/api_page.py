@@ -4,6 +4,7 @@ import inspect
 import re
 
 import kiln
+from kiln import genai
 
 
 def signature(name, thing):
@@ -23,7 +24,7 @@ def of_function(name, thing):
     head = signature(name, thing)
     if head is None:  # a compiled function begins with its signature
         head, _, text = text.partition("\n")
-        head = head.replace("kiln._kiln.", "").replace(": handle", ": Any").replace(": object", ": Any")
+        head = re.sub(r"kiln\._(kiln|genai)\.", "", head).replace(": handle", ": Any").replace(": object", ": Any")
     return head, text.strip()
 
 
@@ -41,30 +42,41 @@ for name in kiln.__all__:
         print(f"### `{head}`\n")
         say(text)
         print()
-print("## Classes\n")
-for name in kiln.__all__:
-    thing = getattr(kiln, name)
-    if not inspect.isclass(thing):
-        continue
-    print(f"### {name}\n")
-    say(inspect.getdoc(thing) or "")
-    print()
-    rows = []
-    for member, value in sorted(vars(thing).items()):
-        if member.startswith("_"):
+
+
+def say_classes(module):
+    for name in module.__all__:
+        thing = getattr(module, name)
+        if not inspect.isclass(thing):
             continue
-        if isinstance(value, property):
-            rows.append((member, inspect.getdoc(value) or ""))
-        elif inspect.isroutine(value) or callable(value):
-            head, text = of_function(member, value)
-            rows.append((head.replace("(self: " + name + ", ", "(").replace("(self: " + name + ")", "()"), text))
-    for member, text in rows:
-        print(f"- `{member}`" + (": " + " ".join(text.split()) if text else ""))
-    if rows:
+        print(f"### {name}\n")
+        say(inspect.getdoc(thing) or "")
         print()
+        rows = []
+        for member, value in sorted(vars(thing).items()):
+            if member.startswith("_"):
+                continue
+            if isinstance(value, property):
+                rows.append((member, inspect.getdoc(value) or ""))
+            elif inspect.isroutine(value) or callable(value):
+                head, text = of_function(member, value)
+                rows.append((head.replace("(self: " + name + ", ", "(").replace("(self: " + name + ")", "()"), text))
+        for member, text in rows:
+            print(f"- `{member}`" + (": " + " ".join(text.split()) if text else ""))
+        if rows:
+            print()
+
+
+print("## Classes\n")
+say_classes(kiln)
 print("## Ops\n")
 print("Functions of `kiln.ops`: operands are Values, numbers or arrays; attributes go by keyword.\n")
 print("| op | kind | attributes |\n|---|---|---|")
 for name, kind, _, attributes in kiln._kiln._op_table():
     said = ", ".join(f"`{a}`: {of}".replace("|", "\\|") for a, of, _ in attributes)
     print(f"| `{name}` | {kind} | {said} |")
+
+print("\n## Language models\n")
+say(genai.__doc__)
+print("\n[genai.md](genai.md) is the place to begin.\n")
+say_classes(genai)

@@ -80,10 +80,10 @@ def stage(settings: dict[str, object], to: pathlib.Path) -> None:
     folder = build_tree(settings)
     subprocess.run(["cmake", "--install", str(folder), "--component", "python", "--prefix", str(to)], check=True)
     package = to / "kiln"
-    module = package / f"_kiln{sysconfig.get_config_var('EXT_SUFFIX')}"
-    for name, where in needed(module).items():
-        if not (package / name).exists():
-            shutil.copy(where, package / name)
+    for module in package.glob(f"*{sysconfig.get_config_var('EXT_SUFFIX')}"):
+        for name, where in needed(module).items():
+            if not (package / name).exists():
+                shutil.copy(where, package / name)
     if not (package / "_kiln.pyi").exists():
         raise RuntimeError("the package lacks its stubs")
 

@@ -38,11 +38,11 @@ timed_run once(const genai_model& m, const bench_flags& flags, const std::string
   search.batch_size = static_cast<std::int64_t>(flags.batch);
   search.max_length = static_cast<std::int64_t>(flags.prompt + flags.made);
   search.min_length = search.max_length;  // every run makes as many
-  language::generator g(m.model, search);
+  language::generator g = new_generator(m, search);
   const stopwatch since;
   g.append_sequences(std::vector<language::tokens>(flags.batch, prompt));
   t.prompt = since.ms();
-  for (std::size_t k = 0; k < flags.made; ++k) {
+  for (std::size_t k = 0; !g.is_done(); ++k) {
     const stopwatch step;
     if (k > 0) g.logits();
     const stopwatch choice;

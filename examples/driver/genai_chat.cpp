@@ -34,11 +34,11 @@ void feed(language::generator& g, const language::tokens& wanted) {
 
 int chat(const chat_flags& flags) {
   const genai_model m = load_genai_model(flags);
-  const language::chat_template form = chat_template_of(m.tokens);
+  const auto form = language::chat_template::of(m.tokens);
   if (form.empty()) throw usage_error("genai chat: the folder has no chat template");
   if (m.search.batch_size != 1 || m.search.num_beams != 1)
     throw usage_error("genai chat: a conversation is one sequence: batch_size and num_beams are 1");
-  language::generator g(m.model, m.search);
+  language::generator g = new_generator(m, m.search);
   json messages = json::array();
   if (!flags.system.empty()) messages.push_back({{"role", "system"}, {"content", flags.system}});
   for (std::string line; fmt::print("> "), std::fflush(stdout), std::getline(std::cin, line);) {
@@ -55,7 +55,7 @@ int chat(const chat_flags& flags) {
     };
     while (!g.is_done()) {
       g.generate_next_token();
-      show(text.put(g.next_tokens()[0]));
+      for (const language::token id : g.next_tokens()) show(text.put(id));
     }
     show(text.finish());
     fmt::print("\n");

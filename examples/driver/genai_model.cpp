@@ -2,6 +2,7 @@
 
 #include "command_line.hpp"
 #include "compile_flags.hpp"
+#include "files.hpp"
 #include "json.hpp"
 #include "kiln/interface/named_target.hpp"
 #include "progress.hpp"
@@ -10,11 +11,16 @@ namespace kiln::driver {
 
 namespace {
 
-// --search NAME=VALUE: a number, true or false.
-void set_search(language::search_options& to, const std::string& text) {
+// The two parts of LEFT=RIGHT.
+std::pair<std::string, std::string> parts_of(const std::string& flag, const std::string& text, const char* form) {
   const auto at = text.find('=');
-  if (at == text.npos) throw usage_error("--search: expected NAME=VALUE, found \"" + text + "\"");
-  const std::string name = text.substr(0, at), value = text.substr(at + 1);
+  if (at == text.npos) throw usage_error(flag + ": expected " + form + ", found \"" + text + "\"");
+  return {text.substr(0, at), text.substr(at + 1)};
+}
+
+// NAME=VALUE: a number, true or false.
+template <class Options> void set_option(Options& to, const std::string& flag, const std::string& text) {
+  const auto [name, value] = parts_of(flag, text, "NAME=VALUE");
   if (value == "true" || value == "false") return language::set_flag(to, name, value == "true");
   std::size_t read = 0;
   double number = 0;
@@ -23,8 +29,21 @@ void set_search(language::search_options& to, const std::string& text) {
   } catch (const std::exception&) {
   }
   if (read == 0 || read != value.size())
-    throw usage_error("--search " + name + ": expected a number, true or false, found \"" + value + "\"");
+    throw usage_error(flag + " " + name + ": expected a number, true or false, found \"" + value + "\"");
   language::set_number(to, name, number);
+}
+
+// KIND=TEXT or KIND=@FILE, with GenAI's words for the kinds.
+language::guide guide_of(const std::string& flag, const language::guide_vocabulary& v) {
+  auto [kind, text] = parts_of("--guidance", flag, "KIND=TEXT or KIND=@FILE");
+  if (text.starts_with('@')) {
+    const auto bytes = read_file(text.substr(1));
+    text.assign(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  }
+  if (kind == "json_schema") return language::guide::json_schema(v, text);
+  if (kind == "regex") return language::guide::regex(v, text);
+  if (kind == "lark_grammar") return language::guide::lark(v, text);
+  throw usage_error("--guidance: expected json_schema, regex or lark_grammar, found \"" + kind + "\"");
 }
 
 }  // namespace
@@ -35,6 +54,14 @@ void add_genai_flags(CLI::App& verb, genai_flags& flags) {
   verb.add_option("--target", flags.target, "where it runs")->capture_default_str();
   verb.add_option("--search", flags.search,
                   "A search option as NAME=VALUE, in place of genai_config.json's; may be repeated");
+  verb.add_option(
+      "--speculative", flags.speculative,
+      "An option of guessing tokens ahead as NAME=VALUE (ngram_size, max_draft_tokens, …); may be repeated");
+  verb.add_option("--adapter", flags.adapters, "An .onnx_adapter file whose values are used; may be repeated");
+  verb.add_option("--guidance", flags.guidance,
+                  "What the text belongs to, as KIND=TEXT or KIND=@FILE: json_schema, regex or lark_grammar");
+  verb.add_flag("--forced-tokens", flags.forced_tokens,
+                "Append the tokens that --guidance leaves no choice for without a run of the model");
   add_compile_flags(verb, flags.compile);
 }
 
@@ -48,17 +75,23 @@ genai_model load_genai_model(const genai_flags& flags) {
   if (c.eos_token_id.empty()) c.eos_token_id = t.special().eos;
   if (!c.pad_token_id) c.pad_token_id = t.special().pad;
   auto model = language::language_model::load(c, *named_target(flags.target, options), options);
-  genai_model out{std::move(model), std::move(t), c.search};
-  for (const std::string& s : flags.search) set_search(out.search, s);
+  genai_model out{std::move(model), std::move(t), c.search, c.speculative, nullptr, {}, flags.forced_tokens};
+  for (const std::string& s : flags.search) set_option(out.search, "--search", s);
+  for (const std::string& s : flags.speculative) set_option(out.speculative, "--speculative", s);
+  out.adapters = std::make_shared<language::adapters>(out.model);
+  for (const std::string& file : flags.adapters) out.adapters->load(std::filesystem::path(file), file);
+  if (!flags.guidance.empty())
+    out.guide = guide_of(flags.guidance,
+                         language::guide_vocabulary::of(out.tokens, out.model->settings().eos_token_id,
+                                                        static_cast<std::size_t>(out.model->vocabulary_size())));
   return out;
 }
 
-language::chat_template chat_template_of(const language::tokenizer& t) {
-  const std::string_view text = t.chat_template();
-  if (text.empty()) return {};
-  json variables = json::object();
-  for (const auto& [name, value] : t.template_variables()) variables[name] = value;
-  return language::chat_template::from(text, variables.dump());
+language::generator new_generator(const genai_model& m, const language::search_options& search) {
+  language::generator g(m.model, search, m.speculative);
+  for (const std::string& name : m.adapters->names()) g.set_active_adapter(*m.adapters, name);
+  if (m.guide) language::set_guidance(g, *m.guide, m.forced_tokens);
+  return g;
 }
 
 }  // namespace kiln::driver

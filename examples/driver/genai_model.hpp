@@ -4,7 +4,8 @@
 #include <string>
 #include <vector>
 
-#include "kiln/generate/generator.hpp"
+#include "kiln/generate/adapters.hpp"
+#include "kiln/generate/guidance.hpp"
 #include "kiln/text/chat_template.hpp"
 #include "kiln/text/tokenizer.hpp"
 
@@ -13,7 +14,10 @@ namespace kiln::driver {
 /// What the subcommands that continue texts share.
 struct genai_flags {
   std::string folder, target = "eigen";
-  std::vector<std::string> search;  ///< NAME=VALUE
+  std::vector<std::string> search, speculative;  ///< NAME=VALUE
+  std::vector<std::string> adapters;             ///< files
+  std::string guidance;                          ///< KIND=TEXT or KIND=@FILE
+  bool forced_tokens = false;
   compile_options compile;
 };
 void add_genai_flags(CLI::App& verb, genai_flags& flags);
@@ -23,9 +27,13 @@ struct genai_model {
   std::shared_ptr<const language::language_model> model;
   language::tokenizer tokens;
   language::search_options search;  ///< of the folder and the flags
+  language::speculative_options speculative;
+  std::shared_ptr<language::adapters> adapters;  ///< all are active
+  std::optional<language::guide> guide;
+  bool forced_tokens = false;
 };
 genai_model load_genai_model(const genai_flags& flags);
-/// The folder's chat template; none where it has none.
-language::chat_template chat_template_of(const language::tokenizer& t);
+/// A generator with what the flags ask for.
+language::generator new_generator(const genai_model& m, const language::search_options& search);
 
 }  // namespace kiln::driver

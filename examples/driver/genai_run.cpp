@@ -23,7 +23,7 @@ std::string prompt_of(const run_flags& flags, const language::tokenizer& t) {
                          ? *flags.prompt
                          : std::string(std::istreambuf_iterator<char>(std::cin), std::istreambuf_iterator<char>());
   if (!flags.chat) return text;
-  const language::chat_template form = chat_template_of(t);
+  const auto form = language::chat_template::of(t);
   if (form.empty()) throw usage_error("genai run --chat: the folder has no chat template");
   const std::string messages = json::array({{{"role", "user"}, {"content", text}}}).dump();
   return form.render({.messages_json = messages});
@@ -35,7 +35,7 @@ int run(const run_flags& flags) {
   const language::tokens prompt = m.tokens.encode(prompt_of(flags, m.tokens), {flags.add_special});
   language::search_options search = m.search;
   if (search.batch_size != 1) throw usage_error("genai run: a prompt is one sequence: batch_size is 1");
-  language::generator g(m.model, search);
+  language::generator g = new_generator(m, search);
   g.append_tokens(prompt);
   const bool streams = !flags.as_json && g.sequence_count() == 1 && search.num_beams == 1;
   language::token_stream text(m.tokens);
@@ -44,7 +44,7 @@ int run(const run_flags& flags) {
   while (!g.is_done()) {
     g.generate_next_token();
     if (!streams) continue;
-    fmt::print("{}", text.put(g.next_tokens()[0]));
+    for (const language::token id : g.next_tokens()) fmt::print("{}", text.put(id));
     std::fflush(stdout);
   }
   if (streams) {

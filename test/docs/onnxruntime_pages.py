@@ -16,6 +16,7 @@ sys.path.insert(0, str(ROOT / "test/interface/onnxruntime/python"))
 import help  # noqa: E402  skips where there is no ONNX Runtime
 
 import onnxruntime_ep_kiln  # noqa: E402
+import two_pages  # noqa: E402
 
 FIX = "--fix" in sys.argv
 PAGES = {"en": ROOT / "docs/onnxruntime.md", "zh": ROOT / "docs/onnxruntime.zh.md"}
@@ -24,7 +25,6 @@ HEADINGS = [
     "## Install", "## Build from source", "## Requirements", "## Docker Support", "## Usage", "### C/C++", "### Python",
     "## Session Variables", "## Environment Variables", "## Samples", "### Python",
 ]  # fmt: skip
-BLOCK = re.compile(r"(?m)((?:^<!-- [^\n]* -->\n)*)^```(\S*)\n(.*?)^```$", re.DOTALL)
 TABLE_HEADS = {
     "en": ["variable", "option", "values"],
     "zh": ["环境变量 (variable)", "选项 (option)", "取值 (values)"],
@@ -101,29 +101,6 @@ def replace(language, mark, wanted):
             check(False, f"{PAGES[language].name}: the table of {mark} is not the plugin's (--fix)")
 
 
-def headings(text):
-    return [line for line in re.sub(r"(?ms)^```.*?^```$", "", text).splitlines() if line.startswith("#")]
-
-
-def compare_pages():
-    english, chinese = (PAGES[p].read_text() for p in ("en", "zh"))
-    rest = iter(headings(english))
-    for heading in HEADINGS:
-        check(any(h == heading for h in rest), f"{PAGES['en'].name}: no {heading} in its place")
-    check(len(headings(english)) == len(headings(chinese)), "the pages have other headings")
-    for en, zh in zip(headings(english), headings(chinese)):
-        level, name = en.split(" ", 1)
-        check(zh.startswith(level + " ") and (zh.endswith(f"({name})") or zh == en), f"'{zh}' is not the heading '{en}'")
-    points = [len(re.findall(r"(?m)^- \*\*", t)) for t in (english, chinese)]
-    check(points[0] == points[1], f"{points[0]} points in English, {points[1]} in Chinese: one page fell behind")
-    blocks = [[m.groups() for m in BLOCK.finditer(t)] for t in (english, chinese)]
-    if FIX and len(blocks[0]) == len(blocks[1]):
-        parts = iter(blocks[0])
-        PAGES["zh"].write_text(BLOCK.sub(lambda m: "{}```{}\n{}```".format(*next(parts)), chinese))
-    else:
-        check(blocks[0] == blocks[1], "the pages' code differs (--fix)")
-
-
 def command_of(language, code):
     """What runs a block in this build tree; None where that is not here."""
     build = os.environ.get("KILN_BUILD", str(ROOT / "build/release"))
@@ -157,7 +134,7 @@ def run(language, code, number):
 
 def run_blocks():
     ran = 0
-    for number, (marks, language, code) in enumerate(BLOCK.findall(PAGES["en"].read_text()), 1):
+    for number, (marks, language, code) in enumerate(two_pages.BLOCK.findall(PAGES["en"].read_text()), 1):
         if "<!-- run -->" in marks:
             run(language, code, number)
             ran += 1
@@ -168,7 +145,7 @@ TABLE = plugin_table()
 for page in PAGES:
     replace(page, "environment", environment_table(page))
 replace("zh", "options", chinese_options(PAGES["zh"].read_text()))
-compare_pages()
+faults += two_pages.faults_of(PAGES["en"], PAGES["zh"], HEADINGS, FIX)
 if not FIX:
     run_blocks()
 for fault in faults:

@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 
 #include "kiln/kernel/rnn/step_team.hpp"
+#include "kiln/op/sequence/linear_attention.hpp"
 #include "runtime/compare.hpp"
 
 namespace kiln::testing {
@@ -170,6 +171,39 @@ TEST(recurrent, nan_and_infinity_stay) {
       in[3] = random_argument(in[3].get_shape(), 5, 2, 3);
       in[0].as<float>()[3] = odd;
       expect_same(make, in, close);
+    }
+}
+
+// Heads that share states, widths that fill no vector, no steps, and no state; with a state of its own for each task,
+// threads change nothing.
+TEST(linear_attention, is_what_the_reference_gives) {
+  struct extents {
+    std::int64_t batch, steps, heads, own, depth, width;
+  };
+  for (const extents& n : {extents{2, 5, 4, 2, 8, 19},
+                           {1, 1, 3, 3, 16, 16},
+                           {3, 7, 2, 1, 5, 1},
+                           {1, 33, 8, 4, 32, 40},
+                           {2, 0, 2, 2, 4, 4},
+                           {1, 3, 1, 1, 4, 0}})
+    for (const bool corrects : {false, true}) {
+      builder b;
+      const value q = b.input("q", dtype::f32, {n.batch, n.steps, n.heads, n.depth}),
+                  k = b.input("k", dtype::f32, {n.batch, n.steps, n.own, n.depth}),
+                  v = b.input("v", dtype::f32, {n.batch, n.steps, n.own, n.width}),
+                  state = b.input("state", dtype::f32, {n.batch, n.own, n.depth, n.width}),
+                  decay = b.input("decay", dtype::f32, {n.batch, n.steps, n.own, n.depth}),
+                  beta = b.input("beta", dtype::f32, {n.batch, n.steps, n.own});
+      const value y = b.add(op::linear_attention{.7F, corrects}, q, k, v, state, decay, beta);
+      b.output(y), b.output(y.result(1));
+      const program p = b.finish();
+      const executable e = compile(p, eigen_target(), plain_options());
+      for (const step_info& s : e.report().steps) EXPECT_EQ(s.kernel, "linear_attention");
+      std::vector<argument> in;
+      for (const port& i : e.inputs())
+        in.push_back(random_argument(i.type, static_cast<unsigned>(in.size() + 1), -.6, .6));
+      const auto found = e.run(in), expected = compile(p, reference_target(), plain_options()).run(in);
+      for (std::size_t r = 0; r < 2; ++r) expect_close(found[r], expected[r], close);
     }
 }
 

@@ -1,6 +1,8 @@
 // genai_config.json: what is read, how overlays merge, what is an error.
 #include <gmock/gmock.h>
 
+#include <fstream>
+
 #include "kiln/core/error.hpp"
 #include "kiln/generate/config.hpp"
 
@@ -70,6 +72,31 @@ TEST(config, providers_come_in_two_forms) {
   EXPECT_EQ(filtered.hardware_vendor_id, 3);
 }
 
+TEST(config, providers_are_edited_by_any_spelling) {
+  config c = parsed(R"({"model": {"decoder": {"session_options": {"provider_options": [{"cuda": {"a": "1"}}]}}}})");
+  append_provider(c, "CUDAExecutionProvider");
+  const auto& all = c.decoder.session.providers;
+  EXPECT_EQ(all.size(), 1u);
+  clear_providers(c);
+  EXPECT_TRUE(all.empty());
+  set_provider_option(c, "MIGraphX", "device_id", "1");
+  set_provider_option(c, "migraphxexecutionprovider", "fp16_enable", "1");
+  set_provider_option(c, "MIGraphXExecutionProvider", "device_id", "0");
+  ASSERT_EQ(all.size(), 1u);
+  EXPECT_EQ(all[0].name, "MIGraphX");
+  EXPECT_EQ(all[0].options,
+            (std::vector<std::pair<std::string, std::string>>{{"fp16_enable", "1"}, {"device_id", "0"}}));
+  set_hardware_device_type(c, "migraphx", "gpu"), set_hardware_device_id(c, "migraphx", 2);
+  set_hardware_vendor_id(c, "migraphx", 3), set_hardware_device_type(c, "OpenVINO", "npu");
+  EXPECT_EQ(all.size(), 1u);
+  EXPECT_EQ(all[0].hardware_device_type, "gpu");
+  EXPECT_EQ(all[0].hardware_device_id, 2);
+  EXPECT_EQ(all[0].hardware_vendor_id, 3);
+  set_hardware_device_type(c, "migraphx", {}), set_hardware_device_id(c, "migraphx", {});
+  set_hardware_vendor_id(c, "migraphx", {});
+  EXPECT_FALSE(all[0].hardware_device_type || all[0].hardware_device_id || all[0].hardware_vendor_id);
+}
+
 TEST(config, an_overlay_replaces_what_it_names) {
   config c = parsed(R"({"model": {"type": "phi", "context_length": 64, "eos_token_id": 2}, "search": {"top_k": 3}})");
   overlay(c, R"({"model": {"eos_token_id": [7], "decoder": {"head_size": 4}}, "search": {"top_p": 0.25}})");
@@ -109,7 +136,7 @@ TEST(config, faults_name_file_and_key) {
 
 TEST(search_options, go_by_name_and_say_their_bounds) {
   search_options o;
-  for (const search_option_info& i : search_option_table())
+  for (const option_name& i : search_option_table())
     i.is_flag ? set_flag(o, i.name, true) : set_number(o, i.name, i.name == "top_p" ? 0.5 : 2);
   EXPECT_EQ(o.chunk_size, 2);
   EXPECT_EQ(get_number(o, "no_repeat_ngram_size"), 2);
@@ -122,6 +149,19 @@ TEST(search_options, go_by_name_and_say_their_bounds) {
   EXPECT_THROW(set_number(o, "do_sample", 1), error);
   EXPECT_THROW(set_flag(o, "top_k", true), error);
   EXPECT_THROW(get_number(o, "nothing"), error);
+}
+
+TEST(speculative_options, go_by_name_and_come_from_the_configuration) {
+  const config c = parsed(R"({"speculative": {"ngram_size": 4, "ngram_chained_lookup": true, "min_adaptive_k": 2}})");
+  EXPECT_EQ(c.speculative.ngram_size, 4);
+  EXPECT_TRUE(c.speculative.ngram_chained_lookup);
+  EXPECT_EQ(get_number(c.speculative, "min_adaptive_k"), 2);
+  EXPECT_EQ(get_number(c.speculative, "max_draft_tokens"), 4);
+  EXPECT_FALSE(get_flag(c.speculative, "cooldown"));
+  EXPECT_EQ(speculative_option_table().size(), 5u);
+  EXPECT_THAT(fault_of(R"({"speculative": {"k": 4}})"), AllOf(HasSubstr("speculative.k"), HasSubstr("ngram_size")));
+  EXPECT_THAT(fault_of(R"({"speculative": {"max_draft_tokens": 17}})"), HasSubstr("1 to 16"));
+  EXPECT_THAT(fault_of(R"({"speculative": {"cooldown": 1}})"), HasSubstr("true or false"));
 }
 
 TEST(search_options, agree_with_each_other_and_the_model) {
@@ -148,6 +188,59 @@ TEST(search_options, agree_with_each_other_and_the_model) {
 TEST(layer_name, stands_for_one_layer) {
   EXPECT_EQ(layer_name("past.%d.key", 12), "past.12.key");
   EXPECT_EQ(layer_name("state", 3), "state");
+}
+
+class folder {
+ public:
+  explicit folder(const char* name) : path(std::filesystem::path(::testing::TempDir()) / name) {
+    std::filesystem::remove_all(path);
+    std::filesystem::create_directories(path);
+  }
+  ~folder() { std::filesystem::remove_all(path); }
+  void write(const char* name, std::string_view text) const { std::ofstream(path / name) << text; }
+  const std::filesystem::path path;
+};
+
+TEST(config, what_the_file_leaves_out_comes_from_those_of_transformers) {
+  const folder f("config_in_part");
+  f.write("genai_config.json", R"({"model": {"context_length": 64, "decoder": {"num_attention_heads": 4}}})");
+  f.write("generation_config.json", R"({"eos_token_id": [7, 8], "pad_token_id": null, "temperature": 0.5})");
+  f.write("config.json",
+          R"({"model_type": "phi3", "max_position_embeddings": 4096, "eos_token_id": 2, "pad_token_id": 0,
+    "bos_token_id": 1, "hidden_size": 96, "num_attention_heads": 8, "num_key_value_heads": 2, "rope_scaling": null})");
+  const config c = read_config(f.path);
+  EXPECT_EQ(c.type, "phi3");
+  EXPECT_EQ(c.context_length, 64);
+  EXPECT_EQ(c.eos_token_id, (std::vector<token>{7, 8}));
+  EXPECT_EQ(c.pad_token_id, 0);
+  EXPECT_EQ(c.bos_token_id, 1);
+  EXPECT_EQ(c.decoder.num_attention_heads, 4);
+  EXPECT_EQ(c.decoder.num_key_value_heads, 2);
+  EXPECT_EQ(c.decoder.head_size, 24);
+  EXPECT_EQ(c.decoder.filename, "model.onnx");
+}
+
+TEST(config, a_folder_with_one_model_needs_no_file) {
+  const folder f("config_missing");
+  const auto fault = [&] {
+    try {
+      read_config(f.path);
+    } catch (const error& e) {
+      EXPECT_EQ(e.code(), errc::not_found);
+      return e.message();
+    }
+    return std::string("no error");
+  };
+  EXPECT_THAT(fault(), AllOf(HasSubstr("no genai_config.json in"), HasSubstr("but 0")));
+  f.write("decoder.onnx", "");
+  EXPECT_EQ(read_config(f.path).decoder.filename, "decoder.onnx");
+  f.write("config.json", R"({"eos_token_id": "end"})");
+  EXPECT_THROW(read_config(f.path), error);
+  f.write("config.json", R"({"n_positions": 1024, "model_type": "gpt2"})");
+  EXPECT_EQ(read_config(f.path).context_length, 1024);
+  EXPECT_EQ(read_config(f.path).type, "");
+  f.write("other.onnx", "");
+  EXPECT_THAT(fault(), HasSubstr("but 2"));
 }
 
 }  // namespace

@@ -219,6 +219,18 @@ TEST(generator, a_refused_prompt_leaves_nothing) {
   EXPECT_EQ(own.token_count(), 3u);
 }
 
+TEST(generator, types_that_are_no_decoders_of_texts_are_refused_by_name) {
+  config c = read_config(scripture_folder);
+  for (const char* type : {"whisper", "qwen2_5_vl", "decoder-pipeline", "t5"}) {
+    c.type = type;
+    EXPECT_EQ(message_of([&] { language_model::load(c, eigen_target()); }), "not supported: " + c.type);
+  }
+  for (const char* type : {"", "mixtral", "phimoe", "smollm3"}) {
+    c.type = type;
+    EXPECT_EQ(language_model::load(c, eigen_target())->vocabulary_size(), scripture()->vocabulary_size());
+  }
+}
+
 TEST(generator, min_length_bars_the_end_token) {
   config c = read_config(scripture_folder);
   const golden g = scripture_golden()[0];
@@ -249,6 +261,27 @@ TEST(generator, memory_follows_the_tokens) {
   while (own.token_count() < 200) own.generate_next_token();
   EXPECT_GE(own.cache_bytes(), 199 * each);
   EXPECT_LE(own.cache_bytes(), 2 * 200 * each);
+}
+
+// Resident memory, in pages.
+std::size_t resident_pages() {
+  std::ifstream in("/proc/self/statm");
+  std::size_t whole = 0, resident = 0;
+  in >> whole >> resident;
+  return resident;
+}
+
+TEST(generator, a_thousand_made_and_dropped_leave_nothing) {
+  const tokens prompt{5, 6, 7, 8, 9};
+  const auto once = [&] {
+    generator own(scripture(), options_of(40));
+    own.append_tokens(prompt);
+    own.generate_next_token();
+  };
+  for (int k = 0; k < 50; ++k) once();  // pools fill
+  const std::size_t before = resident_pages();
+  for (int k = 0; k < 1000; ++k) once();
+  EXPECT_LT(resident_pages(), before + 64) << "pages of 4096 bytes; one generator's caches alone are 192 kB";
 }
 
 TEST(generator, says_what_is_wrong_in_genais_words) {

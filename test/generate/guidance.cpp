@@ -88,6 +88,45 @@ TEST(guidance, beams_keep_to_it) {
       << text_after(g, prompt.size());
 }
 
+// Tokens that a schema leaves no choice for are appended without a run, and the text is still what it allows.
+TEST(guidance, forced_tokens_save_runs) {
+  const tokens prompt = words().encode("And the LORD");
+  const auto vocabulary = guide_vocabulary::of(words(), {0});
+  const char* schema = R"({"type": "object", "properties": {"firstborn son": {"enum": ["Cain", "Abel"]},
+    "generation number": {"type": "integer", "minimum": 10, "maximum": 99}}, "required": ["firstborn son",
+    "generation number"], "additionalProperties": false})";
+  const std::regex wanted(R"re(\{\s*"firstborn son": ?"(Cain|Abel)"\s*,\s*"generation number": ?[1-9][0-9]\s*\})re");
+  for (const bool ahead : {false, true}) {
+    speculative_options guess;
+    if (ahead) guess.ngram_size = 2;
+    for (const bool forced : {false, true}) {
+      search_options o = options_of(120);
+      o.do_sample = true, o.random_seed = 4, o.top_k = 0;
+      generator g(scripture(), o, guess);
+      set_guidance(g, guide::json_schema(vocabulary, schema), forced);
+      g.append_tokens(prompt);
+      std::size_t n = 0;
+      tokens made;
+      for (; !g.is_done(); ++n) {
+        g.generate_next_token();
+        made.insert(made.end(), g.next_tokens().begin(), g.next_tokens().end());
+      }
+      EXPECT_EQ(made, tokens(g.sequence(0).begin() + static_cast<std::ptrdiff_t>(prompt.size()), g.sequence(0).end()));
+      EXPECT_TRUE(std::regex_match(text_after(g, prompt.size()), wanted)) << text_after(g, prompt.size());
+      if (forced) {
+        EXPECT_LT(n + 5, made.size());
+        g.rewind_to(prompt.size() + 4);
+        run_to_end(g);
+        EXPECT_TRUE(std::regex_match(text_after(g, prompt.size()), wanted)) << text_after(g, prompt.size());
+      }
+    }
+  }
+  search_options two = options_of(40);
+  two.batch_size = 2;
+  generator pair(scripture(), two);
+  EXPECT_THROW(set_guidance(pair, guide_of("a"), true), error);
+}
+
 TEST(guidance, says_where_no_token_may_follow) {
   generator g(scripture(), options_of(40));
   g.set_rule(guided_by(guide::regex(guide_vocabulary(std::vector<std::string>{"", "a"}, {0}), "b")));

@@ -1,5 +1,5 @@
 #pragma once
-#include "peer/microsoft_cases.hpp"
+#include "peer/language_cases.hpp"
 #include "peer/ml_cases.hpp"
 #include "peer/quantized_cases.hpp"
 
@@ -70,6 +70,35 @@ inline std::vector<one_node> uncovered_cases() {
       {"skip_group_norm", "SkipGroupNorm", microsoft, 20, {nhwc, channels, channels, nhwc}, groups},
       {"nhwc_conv", "NhwcConv", microsoft, 20, {nhwc, {f32, {5, 8, 3, 3}}}, {}},
       {"transpose_matmul", "TransposeMatMul", microsoft, 20, {row, row}, {attr("transB", 1)}},
+      {"sparse_attention",
+       "SparseAttention",
+       microsoft,
+       20,
+       {{f32, {1, 3, 64}},
+        {f32, {1, 3, 32}},
+        {f32, {1, 3, 32}},
+        {f32, {1, 2, 29, 16}},
+        {f32, {1, 2, 29, 16}},
+        {i32, {1, 3}, 0, 0, {0, 1, 3}},
+        {i32, {1, 3}, 0, 0, {0, 0, 1}},
+        {i32, {}, 0, 0, {32}},
+        {i32, {1}, 0, 0, {32}}},
+       {attr("num_heads", 4), attr("kv_num_heads", 2), attr("sparse_block_size", 16)},
+       {f32, f32, f32}},
+      {"paged_attention",
+       "PagedAttention",
+       microsoft,
+       20,
+       {{f32, {4, 32}},
+        {f32, {4, 16}},
+        {f32, {4, 16}},
+        {f32, {6, 4, 2, 8}},
+        {f32, {6, 4, 2, 8}},
+        {i32, {3}, 0, 0, {0, 1, 4}},
+        {i32, {2}, 0, 0, {5, 0}},
+        {i32, {2, 2}, 0, 0, {3, 1, 0, 4}}},
+       {attr("num_heads", 4), attr("kv_num_heads", 2)},
+       {f32, f32, f32}},
   };
 }
 

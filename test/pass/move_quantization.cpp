@@ -62,6 +62,10 @@ TEST(move_quantization, bytes_are_moved_and_selected) {
        [](builder& b, value x) {
          return b.add(op::pad{.pads = {0, 0, 1, 2, 0, 0, 1, 0}}, x, b.scalar(dtype::f32, .25F));
        }},
+      {"Pad with 0",
+       [](builder& b, value x) {
+         return b.add(op::pad{.pads = {0, 0, 1, 2, 0, 0, 1, 0}}, x);
+       }},
       {"Gather",
        [](builder& b, value x) {
          return b.add(op::gather{.axis = 1}, x,

@@ -58,3 +58,27 @@ if(NOT CMAKE_CXX_FLAGS MATCHES "-fsanitize" AND CMAKE_BUILD_TYPE STREQUAL "Relea
   set_tests_properties(peer.ep_cost.digits peer.ep_cost.scripture peer.ep_cost.session
                        PROPERTIES LABELS peer TIMEOUT 300 SKIP_RETURN_CODE 77 FIXTURES_REQUIRED peer RUN_SERIAL ON)
 endif()
+
+# A small language model of each family: kiln's tokens are those of ONNX Runtime in a loop.
+if(TARGET kiln::generate)
+  set(families
+      llama llama_separate llama_multi_head llama_multi_head_all llama_ops llama_half llama_multi_head_half
+      llama_ops_half llama_int4 llama_int4_zeros llama_int4_half llama_bare_config gpt2 gpt2_before_17 phi
+      phi_separate phi_half phi3 phi3_long phi3_window phi3_int4 phi3small phimoe qwen2 qwen2_multi_head qwen3
+      qwen3_ops gemma gemma2 gemma2_ops gemma2_half gemma3_text gemma4_text mistral mistral_ops mixtral
+      mixtral_turns mixtral_int4 gptoss gptoss_half smooth granite nemotron olmo smollm3 chatglm chatglm_separate
+      internlm2 ernie4_5 hunyuan lfm2 qwen3_5 qwen3_5_half qwen3_5_apart)
+  add_executable(families ${CMAKE_CURRENT_LIST_DIR}/alone/families.cpp)
+  kiln_test_settings(families)
+  target_link_libraries(families PRIVATE kiln::generate kiln::eigen ${CMAKE_DL_LIBS})
+  set_target_properties(families PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/test)
+  string(REPLACE ";" "," names "${families}")
+  add_test(NAME peer.families COMMAND /usr/bin/python3 ${CMAKE_CURRENT_LIST_DIR}/families/make.py
+                                      ${PROJECT_BINARY_DIR}/families ${PROJECT_SOURCE_DIR}/build/peer --only ${names})
+  set_tests_properties(peer.families PROPERTIES LABELS peer FIXTURES_REQUIRED peer FIXTURES_SETUP families
+                                                SKIP_RETURN_CODE 77)
+  foreach(family IN LISTS families)
+    add_test(NAME peer.families.${family} COMMAND families ${PROJECT_BINARY_DIR}/families/${family})
+    set_tests_properties(peer.families.${family} PROPERTIES LABELS peer FIXTURES_REQUIRED families SKIP_RETURN_CODE 77)
+  endforeach()
+endif()

@@ -1,4 +1,4 @@
-#include "peer/microsoft_cases.hpp"
+#include "peer/language_cases.hpp"
 #include "peer/quantized_cases.hpp"
 #include "peer/quantized_shapes.hpp"
 
@@ -12,6 +12,7 @@ INSTANTIATE_TEST_SUITE_P(attention, one_node_models, ::testing::ValuesIn(attenti
 INSTANTIATE_TEST_SUITE_P(quantized, one_node_models, ::testing::ValuesIn(quantized_cases()), name_of);
 INSTANTIATE_TEST_SUITE_P(shapes, one_node_models, ::testing::ValuesIn(quantized_shape_cases()), name_of);
 INSTANTIATE_TEST_SUITE_P(experts, one_node_models, ::testing::ValuesIn(expert_cases()), name_of);
+INSTANTIATE_TEST_SUITE_P(language, one_node_models, ::testing::ValuesIn(language_cases()), name_of);
 INSTANTIATE_TEST_SUITE_P(layers, one_node_models, ::testing::ValuesIn(layer_cases()), name_of);
 
 }  // namespace

@@ -44,6 +44,7 @@ enum class slot : std::size_t {
   output_count = 31,
   input_name = 36,
   output_name = 37,
+  run_options = 39,
   tensor_of_data = 49,
   tensor_data = 51,
   element_type = 60,
@@ -52,6 +53,8 @@ enum class slot : std::size_t {
   type_and_shape = 65,
   cpu_memory = 69,
   allocator = 78,
+  adapter_of_bytes = 281,
+  add_adapter = 283,
   register_library = 301,
   devices = 303,
   append_provider = 304,
@@ -112,6 +115,14 @@ class session {
   const std::vector<std::string>& inputs() const { return inputs_; }
   const std::vector<std::string>& outputs() const { return outputs_; }
 
+  /// Lets all further runs use the adapter of a file's bytes.
+  void use_adapter(std::span<const std::byte> file) {
+    if (!run_options_) run_options_ = api_.get(slot::run_options);
+    void* adapter = api_.get(slot::adapter_of_bytes, static_cast<const void*>(file.data()), file.size(),
+                             static_cast<void*>(nullptr));
+    api_.call(slot::add_adapter, run_options_, adapter);
+  }
+
   /// Inputs and outputs that stay where they are from run to run, as in a program that measures.
   class binding {
    public:
@@ -124,8 +135,8 @@ class session {
       for (const std::string& name : s.outputs_) out_.push_back(name.c_str());
     }
     void run() {
-      s_.api_.call(slot::run, s_.session_, static_cast<void*>(nullptr), in_.data(), values_.data(), in_.size(),
-                   out_.data(), out_.size(), made_.data());
+      s_.api_.call(slot::run, s_.session_, s_.run_options_, in_.data(), values_.data(), in_.size(), out_.data(),
+                   out_.size(), made_.data());
     }
     std::vector<argument> results() const {
       std::vector<argument> results;
@@ -180,7 +191,7 @@ class session {
   }
 
   api api_;
-  void *memory_, *allocator_, *session_ = nullptr;
+  void *memory_, *allocator_, *session_ = nullptr, *run_options_ = nullptr;
   std::vector<std::string> inputs_, outputs_;
 };
 

@@ -17,15 +17,16 @@ class plugin_host {
   }
 
  public:
-  explicit plugin_host(std::string name = "KilnExecutionProvider")
+  explicit plugin_host(std::string name = "KilnExecutionProvider", std::string path = own_path())
       : runtime(*base()),
         name(std::move(name)),
+        path(std::move(path)),
         env(runtime.get<OrtEnv*>(ort::api::create_env, ort::severity::error, "kiln")) {
     add();
   }
   /// With a function that gets the lines of the log, where the process has no ONNX Runtime yet.
   explicit plugin_host(void (*line)(void*, ort::severity, const char*, const char*, const char*, const char*))
-      : runtime(*base()), name("KilnExecutionProvider"), env(make_env(runtime, line)) {
+      : runtime(*base()), name("KilnExecutionProvider"), path(own_path()), env(make_env(runtime, line)) {
     add();
   }
   plugin_host(const plugin_host&) = delete;
@@ -34,10 +35,7 @@ class plugin_host {
     remove();
     runtime.call(ort::api::release_env, env);
   }
-  void add() const {
-    const std::string path = KILN_BINARY_DIR "/lib/libkiln_onnxruntime_ep.so";
-    runtime.call(ort::api::register_library, env, name.c_str(), path.c_str());
-  }
+  void add() const { runtime.call(ort::api::register_library, env, name.c_str(), path.c_str()); }
   void remove() const { runtime.call(ort::api::unregister_library, env, name.c_str()); }
   /// Devices that the plugin offers.
   std::vector<const OrtEpDevice*> devices() const {
@@ -51,10 +49,11 @@ class plugin_host {
   }
 
   const ort::host runtime;
-  const std::string name;
+  const std::string name, path;
   OrtEnv* const env;
 
  private:
+  static std::string own_path() { return KILN_BINARY_DIR "/lib/libkiln_onnxruntime_ep.so"; }
   static const OrtApiBase* base() {
     void* const handle = dlopen(library().value().c_str(), RTLD_NOW | RTLD_LOCAL);
     return reinterpret_cast<const OrtApiBase* (*)()>(dlsym(handle, "OrtGetApiBase"))();
@@ -94,6 +93,7 @@ class plugin_session {
     ort_.call(ort::api::release_session, session_);
   }
 
+  OrtSession* handle() const { return session_; }
   /// Outputs in the model's order for inputs by name; `bound` gives memory to outputs by name.
   std::vector<argument> run(const std::map<std::string, argument>& given,
                             const std::map<std::string, argument>& bound = {}) const {

@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 
 #include "kiln/onnx/import.hpp"
+#include "kiln/op/dynamic/selection.hpp"
 #include "runtime/compare.hpp"
 
 namespace kiln::testing {
@@ -54,6 +55,43 @@ TEST(growing, a_cache_keeps_its_memory_from_run_to_run) {
     }
     EXPECT_EQ(length, 9);
   }
+}
+
+// What is appended depends on numbers whose count only a run knows: the program is cut, and a part appends.
+void cut_cache(builder& b) {
+  const dimension found = dimension::symbol("found");
+  const value old = b.input("old", dtype::f32, {1, 2, past, 4}), x = b.input("x", dtype::f32, {1, 2, fresh, 4});
+  const value flat = x.reshape({fresh * 8}), at = b.add(op::nonzero{found}, flat.relu()).reshape({found});
+  const value all = old.concat(x * flat.gather(at, 0).reduce_sum({0}).reshape({1, 1, 1, 1}), 2);
+  b.output(all.reduce_sum({2}), "sum");
+  b.output(all, "all");
+}
+
+TEST(growing, a_cache_of_a_program_in_parts_keeps_its_memory) {
+  const executable plain = compile_eigen(cut_cache), e = compile_growing(cut_cache, eigen_target());
+  workspace w = e.make_workspace();
+  const argument memory(shape{dtype::f32, {1, 2, 9, 4}});
+  argument expected(shape{dtype::f32, {1, 2, 0, 4}});
+  std::int64_t length = 0;
+  for (const std::int64_t more : {3, 1, 2, 1, 2}) {
+    const argument x = random_argument({dtype::f32, {1, 2, more, 4}}, static_cast<unsigned>(length));
+    const std::vector<argument> in{part(memory, length), x};
+    std::vector<argument> out(2);
+    if (more > 1) out[1] = part(memory, length + more);
+    e.run(w, in, out);
+    length += more;
+    EXPECT_EQ(out[1].data(), memory.data());
+    const auto wanted = plain.run(std::vector<argument>{expected, x});
+    expect_close(out[0], wanted[0]);
+    if (more > 1) expect_close(out[1], wanted[1]);
+    expect_close(part(memory, length), wanted[1]);
+    expected = wanted[1];
+  }
+  const auto full = error_of([&] {
+    e.run(std::vector<argument>{part(memory, 9), argument(shape{dtype::f32, {1, 2, 1, 4}})});
+  });
+  EXPECT_EQ(full.first, errc::limit);
+  EXPECT_THAT(full.second, AllOf(HasSubstr("'all'"), HasSubstr("'old'"), HasSubstr("room for 9")));
 }
 
 TEST(growing, nothing_is_copied_and_nothing_behind_the_result_is_written) {

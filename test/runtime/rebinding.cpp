@@ -1,6 +1,7 @@
 // A workspace that is bound to other sizes keeps its placement where they fit, and computes the same.
 #include <gmock/gmock.h>
 
+#include "kiln/op/dynamic/selection.hpp"
 #include "runtime/compare.hpp"
 
 namespace kiln::testing {
@@ -70,6 +71,34 @@ TEST(rebinding, steps_of_a_sequence_do_not_enlarge_the_arena_each_time) {
   for (std::int64_t p = 2002; p < 2100; ++p) bind(p);
   EXPECT_EQ(w.bytes(), bytes);
   EXPECT_EQ(w.growths(), growths);
+}
+
+// A program whose extents only a run knows is cut: its parts keep their placements too, though what the parts before
+// them found differs from run to run.
+TEST(rebinding, parts_of_a_program_do_not_enlarge_their_arenas_each_time) {
+  builder b;
+  const dimension found = dimension::symbol("found");
+  const value x = b.input("x", dtype::f32, {past, 64});
+  const value at = b.add(op::nonzero{found}, x.slice({{1}, {0}, {1}, {}}).reshape({past}));
+  const value rows = x.gather(at.reshape({found}), 0);
+  const value scores = rows.dot(rows.transpose({1, 0})).softmax(1);
+  b.output(scores.dot(rows.tanh()) + rows.exp(), "y");
+  const executable e = compile(b.finish(), eigen_target(), plain_options());
+  workspace kept = e.make_workspace();
+  const auto run = [&](workspace& w, std::int64_t p) {
+    const std::vector<argument> in{random_argument({dtype::f32, {p, 64}}, static_cast<unsigned>(p))};
+    std::vector<argument> out(1);
+    e.run(w, in, out);
+    return out[0];
+  };
+  run(kept, 400), run(kept, 401);
+  const std::size_t growths = kept.growths();
+  EXPECT_GE(growths, 1u);
+  for (std::int64_t p = 402; p < 432; ++p) {
+    workspace other = e.make_workspace();
+    expect_close(run(kept, p), run(other, p), {0, 0});
+  }
+  EXPECT_LE(kept.growths(), growths + 1);
 }
 
 }  // namespace

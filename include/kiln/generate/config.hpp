@@ -10,6 +10,7 @@
 
 #include "kiln/core/dtype.hpp"
 #include "kiln/generate/search_options.hpp"
+#include "kiln/generate/speculative_options.hpp"
 #include "kiln/text/token.hpp"
 
 namespace kiln::language {
@@ -41,6 +42,7 @@ struct decoder_config {
     std::string input_ids = "input_ids", attention_mask = "attention_mask", position_ids = "position_ids";
     std::string past_key_names = "past_key_values.%d.key", past_value_names = "past_key_values.%d.value";
     std::string past_names = "past_%d", past_conv_names = "past_conv.%d";
+    std::string past_recurrent_names = "past_key_values.%d.recurrent_state";
     std::string past_sequence_length = "past_sequence_length", total_sequence_length = "total_sequence_length";
     std::string current_sequence_length = "current_sequence_length";
   } inputs;
@@ -48,6 +50,7 @@ struct decoder_config {
     std::string logits = "logits";
     std::string present_key_names = "present.%d.key", present_value_names = "present.%d.value";
     std::string present_names = "present_%d", present_conv_names = "present_conv.%d";
+    std::string present_recurrent_names = "present.%d.recurrent_state";
     std::string hidden_states = "hidden_states";
   } outputs;
 };
@@ -68,17 +71,31 @@ struct config {
   std::optional<dtype> kv_cache_type;
   std::optional<decoder_config> draft;  ///< a smaller model that guesses tokens ahead
   search_options search;
+  speculative_options speculative;
   /// Parts that the file has and this library does not run ("vision", "speech", …).
   std::vector<std::string> other_parts;
   /// Files of the model from memory; they come before those of the folder.
   std::map<std::string, std::vector<std::byte>, std::less<>> model_data;
 };
 
-/// Reads FOLDER/genai_config.json. Errors: `not_found`; `malformed` names the file and the key that is unknown, of
-/// another type, not whole or out of range.
+/// Reads FOLDER/genai_config.json; a folder with one file .onnx may do without it. Numbers it leaves out are taken from
+/// transformers' generation_config.json and config.json where these are there. Errors: `not_found`; `malformed` names
+/// the file and the key that is unknown, of another type, not whole or out of range.
 config read_config(const std::filesystem::path& folder);
 /// Merges JSON text over a configuration: keys it has replace what stands there. `source` is named in errors.
 void overlay(config& to, std::string_view json, std::string_view source = "the overlay");
+
+/// Whether two names are one provider's: without regard to case and to the ending "ExecutionProvider".
+bool is_same_provider(std::string_view a, std::string_view b);
+/// Edits of the decoder's providers. Appending one that is there has no effect; an option of one that is not there
+/// appends it.
+void append_provider(config& to, std::string_view provider);
+void clear_providers(config& of);
+void set_provider_option(config& of, std::string_view provider, std::string_view option, std::string_view value);
+/// Which device a provider runs on; null: any. Without effect for a provider that is not there, as in GenAI.
+void set_hardware_device_type(config& of, std::string_view provider, std::optional<std::string> type);
+void set_hardware_device_id(config& of, std::string_view provider, std::optional<std::int64_t> id);
+void set_hardware_vendor_id(config& of, std::string_view provider, std::optional<std::int64_t> id);
 
 /// A printf-style name of a layer: "past.%d.key" and 3 give "past.3.key". A name without %d stands for all layers.
 std::string layer_name(std::string_view pattern, std::size_t layer);

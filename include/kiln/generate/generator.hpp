@@ -6,18 +6,26 @@
 #include <vector>
 
 #include "kiln/generate/language_model.hpp"
+#include "kiln/generate/speculative_stats.hpp"
 
 namespace kiln::language {
 
+class adapters;
+
 /// Bars tokens before one is chosen: writes scores that are never chosen (-infinity) into a row of logits.
 using logits_rule = std::function<void(std::size_t row, std::span<const token> sequence, std::span<float> logits)>;
+
+/// Tokens that follow a sequence without a choice; may be none.
+using forced_rule = std::function<tokens(std::span<const token> sequence)>;
 
 /// Continues sequences token by token: ONNX Runtime GenAI's `Generator`. One thread at a time; any number of generators
 /// share a model.
 class generator {
  public:
-  /// `search` replaces the options of the model's configuration. Errors: those of `check`.
+  /// The options replace those of the model's configuration. Errors: those of `check`; with speculative decoding,
+  /// `invalid_argument` for more than one sequence, `unsupported` for a model that cannot forget wrong guesses.
   generator(std::shared_ptr<const language_model> model, search_options search);
+  generator(std::shared_ptr<const language_model> model, search_options search, const speculative_options& ahead);
   explicit generator(std::shared_ptr<const language_model> model);
   generator(generator&&) noexcept;
   generator& operator=(generator&&) noexcept;
@@ -32,7 +40,8 @@ class generator {
   bool is_done() const;
   /// Appends a token to every sequence that has not ended, and the padding token to the others.
   void generate_next_token();
-  /// The tokens that the last call appended, one a sequence of the batch.
+  /// The tokens that the last call appended, one a sequence of the batch; of the only sequence, after it those that
+  /// were forced.
   std::span<const token> next_tokens() const;
   /// Sequences that are returned: batch_size * num_return_sequences.
   std::size_t sequence_count() const;
@@ -51,8 +60,19 @@ class generator {
   void rewind_to(std::size_t length);
   /// A rule that bars tokens, before all others; null: none.
   void set_rule(logits_rule rule);
+  /// Asked after each chosen token for those that follow without a choice; they are appended at once. Null: none.
+  /// Throws `invalid_argument` for more than one sequence.
+  void set_forced(forced_rule rule);
+  /// Lets all further runs use an adapter of the model, after those that are active: of a parameter that two give, the
+  /// later one's value is taken. Tokens that were run keep what the caches hold of them. Errors: `not_found`;
+  /// `invalid_argument` for adapters of another model; those of `merged`.
+  void set_active_adapter(const adapters& of, std::string_view name);
+  /// Back to the model's own values.
+  void clear_adapters();
   const search_options& options() const;
   const language_model& model() const;
+  /// What speculative decoding did; all 0 without it.
+  speculative_stats speculation() const;
   /// Bytes of all caches' memory.
   std::size_t cache_bytes() const;
 

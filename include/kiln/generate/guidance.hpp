@@ -11,4 +11,9 @@ namespace kiln::language {
 /// vocabulary has no token that may follow. Copies share their rows: a rule is for one generator.
 logits_rule guided_by(guide g);
 
+/// Guides a generator: `guided_by` as its rule. With `forced_tokens`, those that the guide leaves no choice for
+/// (`guide:: forced`) are appended with the token before them, without a run of the model in between; for one sequence
+/// only.
+void set_guidance(generator& of, guide g, bool forced_tokens = false);
+
 }  // namespace kiln::language

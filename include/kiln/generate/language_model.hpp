@@ -57,9 +57,10 @@ struct row_run {
 /// padding.
 class language_model {
  public:
-  /// Reads and compiles `model.decoder` of a configuration. Numbers the configuration leaves out are taken from the
-  /// graph. Errors: those of `onnx::read_model` and `compile`; `unsupported` names a model type or part that is no
-  /// decoder; `malformed` names an input that the configuration does not explain.
+  /// Reads and compiles `model.decoder` of a configuration, and `model.draft` where it has one. Numbers the
+  /// configuration leaves out are taken from the graph. Errors: those of `onnx::read_model` and `compile`;
+  /// `unsupported` names a model type or part that is no decoder; `malformed` names an input that the configuration
+  /// does not explain.
   static std::shared_ptr<const language_model> load(const config& c, const target& t, compile_options options = {});
   ~language_model();
 
@@ -68,17 +69,27 @@ class language_model {
   /// Tokens of a sequence at most; without a bound in the configuration, what 32 bits count.
   std::int64_t context_length() const;
   const executable& program() const;
+  /// The inputs that an adapter may give values: those that the model's file has a default for (initializers that are
+  /// inputs too, in files where not all of them are). An extent may be a symbol, such as the rank of a low-rank update.
+  std::span<const port> parameters() const;
+  const argument& default_of(std::size_t parameter) const;
+
+  /// The model of `model.draft`, which guesses tokens ahead and has the same vocabulary; null where there is none.
+  const std::shared_ptr<const language_model>& draft() const { return draft_; }
+  /// Whether a state can forget its last tokens.
+  bool can_rewind() const;
 
   sequence_state new_state() const;
   /// Throws `invalid_argument` where a token is none of the vocabulary.
   void check_tokens(std::span<const token> tokens) const;
   /// Runs tokens that follow those of the state, and writes the logits of the last `rows` of them, f32[rows,
-  /// vocabulary].
+  /// vocabulary]. `parameters` are values of all parameters, empty ones for the default; none: all are the defaults.
   void run(sequence_state& state, workspace& w, std::span<const token> tokens, std::size_t rows,
-           std::span<float> logits) const;
+           std::span<float> logits, std::span<const argument> parameters = {}) const;
   /// Runs tokens of several sequences, each with a state of its own, and writes the logits that were asked for, those
   /// of the first sequence first. One run of the program where `joins_rows`, else one after the other.
-  void run(workspace& w, std::span<const row_run> rows, std::span<float> logits) const;
+  void run(workspace& w, std::span<const row_run> rows, std::span<float> logits,
+           std::span<const argument> parameters = {}) const;
   /// Whether sequences share a run, and keep their caches in blocks. The report of the program says why not.
   bool joins_rows() const;
   /// Tokens of a block of caches, and its bytes; 0 where there are none.
@@ -88,10 +99,12 @@ class language_model {
  private:
   bool rows_agree() const;
   void check_run(const row_run& r) const;
-  void run_alone(const row_run& r, workspace& w, std::span<float> logits) const;
-  void run_joined(workspace& w, std::span<const row_run> rows, std::span<float> logits) const;
+  void run_alone(const row_run& r, workspace& w, std::span<float> logits, std::span<const argument> parameters) const;
+  void run_joined(workspace& w, std::span<const row_run> rows, std::span<float> logits,
+                  std::span<const argument> parameters) const;
   explicit language_model(std::unique_ptr<const detail::model_plan> plan);
   std::unique_ptr<const detail::model_plan> plan_;
+  std::shared_ptr<const language_model> draft_;
 };
 
 }  // namespace kiln::language

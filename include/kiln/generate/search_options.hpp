@@ -4,6 +4,8 @@
 #include <span>
 #include <string_view>
 
+#include "kiln/generate/option_info.hpp"
+
 namespace kiln::language {
 
 /// How the next tokens are chosen: the options of ONNX Runtime GenAI's `set_search_options` and of the object `search`
@@ -31,13 +33,8 @@ struct search_options {
   double blank_penalty = 0;      ///< accepted, without effect: transducers alone have it
 };
 
-/// One option by its name: what the configuration and other languages go over.
-struct search_option_info {
-  std::string_view name;
-  bool is_flag = false;
-};
 /// All options, in the order of the struct.
-std::span<const search_option_info> search_option_table();
+std::span<const option_name> search_option_table();
 
 /// Sets an option by name. Errors: `not_found` lists the names; a number for a flag or the reverse, one that is not
 /// whole where whole ones are counted, and one beyond its bounds are `invalid_argument`.

@@ -41,6 +41,8 @@ struct imported {
   opsets versions;
   std::string producer;
   std::vector<std::pair<std::string, std::string>> metadata;
+  /// The values of kept inputs that the model has a default for, by name (see `import_options::overrides`).
+  std::vector<std::pair<std::string, literal>> defaults;
   /// What the importer assumed; give them to `compile_options::remarks` for the compile report.
   std::vector<std::string> remarks;
 };
@@ -56,6 +58,12 @@ imported read_model(const std::string& path, const import_options& options = {})
 /// Reads no weights. Errors: `not_found`, `io`, `malformed`, `limit`.
 std::vector<value_info> model_inputs(const std::string& path);
 std::vector<value_info> model_inputs(std::span<const std::byte> bytes);
+
+/// The declared inputs that have a default, in order: those that `import_options::overrides` may name. Before version 4
+/// of the format all initializers had to be inputs, and some exporters still list them all; neither says anything, and
+/// none is given. Reads no weights. Errors as `model_inputs`.
+std::vector<value_info> overridable_inputs(const std::string& path);
+std::vector<value_info> overridable_inputs(std::span<const std::byte> bytes);
 
 /// Imports a model from memory, with external data from `directory`. Errors as `read_model`.
 imported parse_model(std::span<const std::byte> bytes, const std::string& directory = ".",

@@ -114,6 +114,9 @@ template <class Module> class quantization_mover {
     const text name = r_.producer(v).name;
     small_vector<value_id> in = r_.producer(v).inputs;
     for (std::size_t k = 0; k < moved; ++k) in[k] = bytes_of(in[k], as);
+    // a constant that is not told is the float 0, whose byte is the zero point
+    if (r_.template get_if<op::pad>(v) && in.size() == 1 && as.zero != 0)
+      in.push_back(r_.add_literal(literal::scalar(as.type, as.zero)));
     return r_.add(op, std::move(in), name.view());
   }
   constexpr value_id quantized(value_id v, const quantization& as) {

@@ -14,6 +14,14 @@ class device_recording {
   virtual ~device_recording() = default;
 };
 
+/// The end of the work that a queue was given so far.
+class device_event {
+ public:
+  virtual ~device_event() = default;
+  /// Returns when that work is done.
+  virtual void wait() const = 0;
+};
+
 /// Work for a device in the order it was given. One thread at a time.
 class device_queue {
  public:
@@ -28,6 +36,10 @@ class device_queue {
   virtual void fill(void* to, int value, std::size_t bytes) = 0;
   /// Returns when all work is done.
   virtual void wait() = 0;
+  /// An event of the work so far.
+  virtual std::unique_ptr<device_event> record() = 0;
+  /// Work given from now on begins when the event's work is done; it is of the same device.
+  virtual void wait_for(const device_event& event) = 0;
   /// Marks a point in time after the work so far.
   virtual void mark() = 0;
   /// Seconds between neighboring marks, which are then forgotten. Waits.
@@ -45,6 +57,8 @@ class device {
   virtual ~device() = default;
   /// Memory of the device; a `limit` error where there is not so much.
   virtual buffer allocate(std::size_t bytes) const = 0;
+  /// Memory of the host that is copied from and to the device without a detour (page-locked); errors as above.
+  virtual buffer allocate_on_host(std::size_t bytes) const = 0;
   /// Whether an address is the device's memory.
   virtual bool owns(const void* address) const = 0;
   /// A new queue, or one that gives its work to a stream somebody else owns.

@@ -52,5 +52,7 @@ if(TARGET kiln_python)
   # Generated files are what their scripts print.
   set(stub include/kiln/interface/python/kiln/ops.pyi)
   kiln_python_test(ops_stub docs sh -c "PYTHONPATH=${KILN_PYTHON_FOLDER} ${Python3_EXECUTABLE} cmake/python/ops_stub.py | diff - ${stub}")
-  kiln_python_test(api_page docs sh -c "PYTHONPATH=${KILN_PYTHON_FOLDER} ${Python3_EXECUTABLE} cmake/python/api_page.py | diff - docs/python_api.md")
+  if(TARGET kiln_python_genai)  # its names are on the page too
+    kiln_python_test(api_page docs sh -c "PYTHONPATH=${KILN_PYTHON_FOLDER} ${Python3_EXECUTABLE} cmake/python/api_page.py | diff - docs/python_api.md")
+  endif()
 endif()

@@ -12,8 +12,10 @@ trap 'rm -rf "$folder"' EXIT
 "$python" -m venv --system-site-packages "$folder/venv"
 "$folder/venv/bin/pip" install -q --no-index --no-deps "$folder"/kiln-*-manylinux_*.whl
 "$folder/venv/bin/python" examples/python/mlp.py
-module=$(echo "$folder"/venv/lib/python3*/site-packages/kiln/_kiln.*.so)
-if ldd "$module" | awk '/=> \//{print $1, $3}' | grep -v " $folder/" | grep -vE '^(libc|libm|libstdc\+\+|libgcc_s|libdl|libpthread|librt)\.so'; then
+[ ! -e "$build"/python/kiln/_genai.*.so ] || "$folder/venv/bin/python" -c "from kiln import genai
+tokenizer = genai.Tokenizer(genai.Model('examples/models/scripture'))
+assert tokenizer.decode(tokenizer.encode('In the beginning')) == 'In the beginning'"
+if ldd "$folder"/venv/lib/python3*/site-packages/kiln/_*.so | awk '/=> \//{print $1, $3}' | grep -v " $folder/" | grep -vE '^(libc|libm|libstdc\+\+|libgcc_s|libdl|libpthread|librt)\.so'; then
   echo "the libraries above are not in the wheel" >&2
   exit 1
 fi

@@ -130,7 +130,13 @@ TEST(byte_images, greatest_bytes_of_windows) {
                                .pad_begin = {0, 1, 1},
                                .pad_end = {0, 1, 1}};
   const pooling_problem solid{.input = {3, 4, 8}, .output = {2, 4, 4}, .window = {2, 1, 3}, .dilation = {1, 1, 2}};
-  for (const pooling_problem& p : {around, solid})
+  const pooling_problem wide{.input = {1, 5, 133},
+                             .output = {1, 3, 67},
+                             .window = {1, 3, 3},
+                             .stride = {1, 2, 2},
+                             .pad_begin = {0, 1, 1},
+                             .pad_end = {0, 1, 1}};
+  for (const pooling_problem& p : {around, solid, wide})
     for (const std::int64_t channels : {1, 5, 16, 64, 70, 150})
       for (const bool from_planes : {true, false})
         for (const bool to_planes : {true, false}) {

@@ -62,10 +62,12 @@ template <class Machine> class windows_of {
     return to;
   }
 
-  std::vector<std::int32_t> computed(thread_pool& pool) {
-    const integer_problem p = describe(pool);
+  std::vector<std::int32_t> computed(thread_pool& pool, bool matrix_unit = true) {
+    integer_problem p = describe(pool);
+    p.matrix_unit = matrix_unit;
     std::vector<std::int32_t> c(static_cast<std::size_t>(p.m * p.n));
-    std::vector<std::int32_t> scratch(static_cast<std::size_t>(integer_gemm_scratch(pool.size())));
+    const std::int64_t words = p.runs.count * p.runs.words;
+    std::vector<std::int32_t> scratch(static_cast<std::size_t>(integer_gemm_scratch<Machine>(pool.size(), words)));
     integer_gemm_by_sums<Machine>(pool, p, scratch.data(),
                                   [&](std::int64_t row0, std::int64_t count, std::int64_t col0, std::int64_t cols,
                                       const std::int32_t* sums, std::ptrdiff_t sums_row) {
@@ -206,7 +208,8 @@ template <class Machine> void expect_exact() {
         for (const bool extreme : {false, true}) {
           const window_case c{shape.problem, is_signed, planes, extreme, is_signed ? -77 : 200};
           windows_of<Machine> w(c);
-          ASSERT_EQ(w.computed(pool), w.expected())
+          // in vectors; the matrix unit has a test of its own
+          ASSERT_EQ(w.computed(pool, false), w.expected())
               << c.problem.in_channels << " channels, " << c.problem.groups << " groups, kernel " << c.problem.kernel[1]
               << 'x' << c.problem.kernel[2] << (is_signed ? ", signed" : "") << (planes ? ", planes" : "");
         }
@@ -218,7 +221,7 @@ float rounded(float x, const byte_rounding& r) { return std::clamp(kiln::round(x
 template <class Machine> void expect_requantized() {
   thread_pool pool(2);
   using kind = requantization::kind;
-  for (const std::int64_t n : {5, 16, 79, 128})
+  for (const std::int64_t n : {5, 16, 70, 79, 128})
     for (const kind addend : {kind::none, kind::unsigned_bytes, kind::signed_bytes, kind::floats})
       for (const kind result : {kind::unsigned_bytes, kind::signed_bytes, kind::floats})
         for (const bool rounds : {false, true}) {
@@ -226,9 +229,13 @@ template <class Machine> void expect_requantized() {
           c.problem.out_channels = n;
           if (n == 79 || n == 128) c.problem.groups = c.problem.in_channels = n;
           if (n == 16) c.problem.groups = 2, c.problem.in_channels = 6;
+          if (n == 70) c.problem.in_channels = 18;
           windows_of<Machine> w(c);
-          const integer_problem p = w.describe(pool);
-          const auto sums = w.computed(pool);
+          integer_problem p = w.describe(pool);
+          const auto sums = w.computed(pool, false);
+          std::vector<std::int32_t> scratch(
+              static_cast<std::size_t>(integer_gemm_scratch<Machine>(pool.size(), p.runs.count * p.runs.words)));
+          p = with_memory<Machine>(p, scratch.data(), pool.size());
           const std::size_t count = sums.size();
           std::vector<float> scale, bias, more(count), floats(count);
           for (std::int64_t j = 0; j < round_up(n, 64); ++j)
@@ -279,6 +286,31 @@ template <class Machine> void expect_machine(bool present) {
   if (!present) GTEST_SKIP() << "this processor has no such instruction";
   expect_exact<Machine>();
   expect_requantized<Machine>();
+}
+
+// Rows that lie evenly and others, depths and columns that end within a tile, few rows.
+TEST(integers_of_a_level, matrix_unit) {
+  if (!unit_multiplies<four_bytes> || !matrix_unit::multiplies_bytes())
+    GTEST_SKIP() << "no matrix unit that multiplies bytes";
+  thread_pool pool(2);
+  std::vector<window_case> cases;
+  for (const std::int64_t m : {4, 15, 16, 17, 33, 64, 150})
+    for (const std::int64_t n : {1, 16, 17, 33, 63, 64, 300})
+      for (const std::int64_t k : {13, 64, 65, 128, 252}) cases.push_back({matrix(m, n, k), m % 2 == 0});
+  for (const conv_problem& p : some_convolutions()) cases.push_back({p, true}), cases.push_back({p});
+  conv_problem wide{.batch = 2, .input = {1, 6, 37}, .kernel = {1, 3, 3}, .pad_begin = {0, 1, 1}, .pad_end = {0, 1, 1}};
+  wide.in_channels = 64, wide.out_channels = 70;
+  cases.push_back({wide});
+  wide.in_channels = 48;
+  cases.push_back({wide});
+  for (const bool extreme : {false, true})
+    for (window_case c : cases) {
+      c.extreme = extreme;
+      windows_of<four_bytes> w(c);
+      ASSERT_EQ(w.computed(pool), w.computed(pool, false))
+          << w.rows() << " rows, " << c.problem.out_channels << " columns, " << c.problem.in_channels
+          << " channels, kernel " << c.problem.kernel[1] << 'x' << c.problem.kernel[2];
+    }
 }
 
 TEST(integers_of_a_level, words) { expect_machine<two_words>(true); }

@@ -228,9 +228,9 @@ TEST(guide, errors_name_the_position) {
   EXPECT_THAT(message_of("[a&&b]"), HasSubstr("position 2: expected no class or operator"));
   EXPECT_THAT(message_of("a\\b"), HasSubstr("position 2: expected one of the escapes"));
   EXPECT_THAT(message_of("(a)\\1"), HasSubstr("position 4: expected one of the escapes"));
-  EXPECT_THAT(message_of("(?=a)"), HasSubstr("position 2: expected (?: or a name"));
-  EXPECT_THAT(message_of("(?<!a)"), HasSubstr("position 2: expected (?: or a name"));
-  EXPECT_THAT(message_of("(?i)a"), HasSubstr("position 2: expected (?: or a name"));
+  EXPECT_THAT(message_of("(?=a)"), HasSubstr("position 2: expected (?:, (?i:, (?s: or a name"));
+  EXPECT_THAT(message_of("(?<!a)"), HasSubstr("position 2: expected (?:, (?i:, (?s: or a name"));
+  EXPECT_THAT(message_of("(?i)a"), HasSubstr("position 3: expected (?:, (?i:, (?s: or a name"));
   EXPECT_THAT(message_of("a^b"), HasSubstr("position 1: expected ^ and $ at the ends"));
   EXPECT_THAT(message_of("a$b"), HasSubstr("position 1: expected ^ and $ at the ends"));
   EXPECT_THAT(message_of("\\x4"), HasSubstr("expected 2 hexadecimal digits"));

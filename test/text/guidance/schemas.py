@@ -1,21 +1,32 @@
 """schemas.py SAMPLE_GUIDES TOKENIZER FOLDER: what guides of 200 random JSON schemas allow, json parses and a validator of
 JSON schema accepts."""
 
+import datetime
+import ipaddress
 import json
 import random
 import re
 import sys
+import uuid
 
 from draw import draw_finished
 
 rng = random.Random(928)
 NAMES = ["a", "b", "ab", "name", "é", 'q"', "日本", "back\\slash", "", "tab\t", "x y"]
 PATTERNS = ["^[a-z]{1,4}$", "[0-9]", '^"', "é+$", "^(\\\\|/)*$", "^a|b$", "\\n", "^\\d{4}-\\d{2}$", "^.{2,3}$", "^$", r"^\w+\s\D$", r"^\S\W", r"^[^\w][^\D\s]"]
+FORMATS = {"date": datetime.date.fromisoformat, "date-time": datetime.datetime.fromisoformat, "ipv4": ipaddress.IPv4Address,
+           "ipv6": ipaddress.IPv6Address, "uuid": uuid.UUID}
 CONSTANTS = ["a", "b", 'quo"te', "é\n", 1, -2.5, True, False, None, [1, "a"], {"k": [None]}, 10, ""]
 
 
 def some(x, p=0.5):
     return x if rng.random() < p else {}
+
+
+def bounds():
+    low = rng.randint(-150, 150)
+    return rng.choice([{}, {"minimum": low}, {"exclusiveMaximum": low}, {"multipleOf": rng.randint(1, 12)},
+                       {"exclusiveMinimum": low, "maximum": low + rng.randint(1, 300)}])
 
 
 def schema(depth, names):
@@ -39,11 +50,13 @@ def schema(depth, names):
     if kind == "string":
         if rng.random() < 0.3:
             return {"type": "string", "pattern": rng.choice(PATTERNS)}
+        if rng.random() < 0.2:
+            return {"type": "string", "format": rng.choice(list(FORMATS))}
         least = rng.randint(0, 4)
         return {"type": "string", **some({"minLength": least}), **some({"maxLength": least + rng.randint(0, 5)})}
     if kind == "number":
-        return {"type": rng.choice(["integer", "number"]), "description": "a number"}
-    choices = ["enum", "const", "simple", "list", "any"] + ["anyOf", "oneOf"] * (depth > 0) + ["ref"] * 2 * bool(names)
+        return {"type": rng.choice(["integer", "number"]), "description": "a number", **bounds()}
+    choices = ["enum", "const", "simple", "list", "any", "all"] + ["anyOf", "oneOf"] * (depth > 0) + ["ref"] * 2 * bool(names)
     match rng.choice(choices):
         case "enum":
             return {"enum": rng.sample(CONSTANTS, rng.randint(1, 5))}
@@ -55,6 +68,10 @@ def schema(depth, names):
             return {"type": rng.sample(["boolean", "null", "integer", "string", "number"], 2), **some({"maxLength": 2})}
         case "any":
             return rng.choice([{}, True, {"maxItems": 2, "minLength": 1, "required": ["k"]}])
+        case "all":
+            own = {"type": "object", "properties": {"a": {"type": "number"}, "b": {"minLength": 1}}, "required": ["a"]}
+            other = {"properties": {"a": {"minimum": 3}, "c": {"const": 1}}, "additionalProperties": rng.choice([True, {"maxLength": 3}])}
+            return rng.choice([{"allOf": [own, other]}, {**own, "anyOf": [other, {"required": ["b"]}]}])
         case "anyOf":
             return {"anyOf": [schema(depth - 1, names) for _ in range(rng.randint(1, 3))]}
         case "oneOf":
@@ -100,6 +117,14 @@ def is_a(kind, v):
     }[kind]
 
 
+def is_format(name, text):
+    try:
+        FORMATS[name](text)
+    except ValueError:
+        return False
+    return True
+
+
 def holds(root, s, v):
     """JSON schema 2020-12, of the keywords that are drawn here."""
     if isinstance(s, bool):
@@ -116,7 +141,14 @@ def holds(root, s, v):
     ok = ok and ("enum" not in s or any(same(v, e) for e in s["enum"])) and ("const" not in s or same(v, s["const"]))
     ok = ok and ("anyOf" not in s or any(holds(root, o, v) for o in s["anyOf"]))
     ok = ok and ("oneOf" not in s or sum(holds(root, o, v) for o in s["oneOf"]) == 1)
+    ok = ok and all(holds(root, part, v) for part in s.get("allOf", []))
+    if isinstance(v, (int, float)) and not isinstance(v, bool):
+        ok = ok and s.get("minimum", v) <= v <= s.get("maximum", v)
+        ok = ok and ("exclusiveMinimum" not in s or s["exclusiveMinimum"] < v)
+        ok = ok and ("exclusiveMaximum" not in s or v < s["exclusiveMaximum"])
+        ok = ok and ("multipleOf" not in s or v % s["multipleOf"] == 0)
     if isinstance(v, str):
+        ok = ok and ("format" not in s or is_format(s["format"], v))
         ok = ok and s.get("minLength", 0) <= len(v) <= s.get("maxLength", len(v))
         ok = ok and ("pattern" not in s or re.search(s["pattern"].replace("$", "\\Z"), v) is not None)
     if isinstance(v, list):

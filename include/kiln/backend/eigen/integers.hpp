@@ -1,6 +1,7 @@
 #pragma once
 #include "kiln/kernel/conv/problem.hpp"
 #include "kiln/kernel/int8/attention_problem.hpp"
+#include "kiln/kernel/int8/combination.hpp"
 #include "kiln/kernel/pool/byte_problem.hpp"
 #include "kiln/pass/note.hpp"
 #include "kiln/runtime/kernel.hpp"
@@ -46,7 +47,8 @@ struct integer_table {
   std::int64_t (*packed_channels_size)(std::int64_t taps, std::int64_t channels) = nullptr;  ///< sums of taps first
   void (*pack_channels)(std::int32_t* to, const std::int8_t* from, std::int64_t taps, std::int64_t channels) = nullptr;
   std::int64_t (*joined_groups)(const kernels::conv_problem& p) = nullptr;  ///< that are computed as one
-  std::int64_t (*scratch_size)(unsigned workers) = nullptr;                 ///< of products, in 32-bit elements
+  /// Of products whose rows have so many words, in 32-bit elements.
+  std::int64_t (*scratch_size)(unsigned workers, std::int64_t words) = nullptr;
 
   integer_windows (*windows)(const kernels::conv_problem& p) = nullptr;
   std::int64_t (*image_size)(const kernels::conv_problem& p) = nullptr;  ///< of a padded copy, in bytes
@@ -62,6 +64,13 @@ struct integer_table {
                      const kernels::requantization& how, const float_planes& planes) = nullptr;
   void (*max_pool)(thread_pool& pool, const kernels::pooling_problem& p, const kernels::byte_pooling& images,
                    bool is_signed) = nullptr;
+
+  /// to[i] = table[from[i]], of 256 entries.
+  void (*map_bytes)(const std::uint8_t* table, const std::uint8_t* from, std::uint8_t* to,
+                    std::int64_t count) = nullptr;
+  /// Of adjacent bytes; `beside` are the addends.
+  void (*combine_bytes)(const kernels::byte_combination& how, const std::byte* from, const std::byte* beside,
+                        std::byte* to, std::int64_t count) = nullptr;
 
   /// As `kernels::quantize_by_range`; scratch in bytes.
   std::int64_t (*range_scratch)(std::int64_t count, unsigned workers) = nullptr;
@@ -102,6 +111,8 @@ pass_note fuse_byte_attention(program& p);
 /// What that pass made; null for others.
 std::unique_ptr<kernel> lower_byte_attention(const kernel_request& r);
 
+/// Pointwise functions of one byte or two, to bytes; null for others.
+std::unique_ptr<kernel> lower_byte_pointwise(const kernel_request& r);
 /// The greatest bytes of windows; null for others.
 std::unique_ptr<kernel> lower_byte_pooling(const kernel_request& r);
 

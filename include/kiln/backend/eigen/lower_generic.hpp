@@ -8,6 +8,8 @@ namespace kiln::eigen {
 std::unique_ptr<kernel> lower_deconvolution(const kernel_request& r);
 /// Padding by constant amounts and triangles, of numbers and bools.
 std::unique_ptr<kernel> lower_placement(const kernel_request& r);
+/// Attention as a recurrence over a state, of f32.
+std::unique_ptr<kernel> lower_linear_attention(const kernel_request& r);
 /// Places of the greatest or least floats.
 std::unique_ptr<kernel> lower_arg_extreme(const kernel_request& r);
 

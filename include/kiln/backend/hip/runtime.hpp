@@ -39,6 +39,7 @@ struct runtime_calls {
   int (*hipEventDestroy)(void* event) = nullptr;
   int (*hipEventRecord)(void* event, void* stream) = nullptr;
   int (*hipEventSynchronize)(void* event) = nullptr;
+  int (*hipStreamWaitEvent)(void* stream, void* event, unsigned flags) = nullptr;
   int (*hipEventElapsedTime)(float* milliseconds, void* from, void* to) = nullptr;
   int (*hipModuleLoadData)(void** module, const void* image) = nullptr;
   int (*hipModuleUnload)(void* module) = nullptr;

@@ -229,7 +229,7 @@ dimension quotient(dimension a, dimension b) {
   return of_atom({'/', "", 0, 0, a, b});
 }
 
-std::string text(const atom& a) {
+std::string text_of(const atom& a) {
   if (a.op == 's') return a.name;
   const std::string x = to_string(a.lhs), y = to_string(a.rhs);
   if (a.op == 'm' || a.op == 'M') return std::string(a.op == 'm' ? "min(" : "max(") + x + ", " + y + ")";
@@ -347,7 +347,7 @@ std::string to_string(dimension d) {
     if (magnitude != 1 || t.factors.empty()) out += std::to_string(magnitude), first = false;
     for (atom_id f : t.factors) {
       if (!first) out += "*";
-      out += text(get_atom(f));
+      out += text_of(get_atom(f));
       first = false;
     }
   }

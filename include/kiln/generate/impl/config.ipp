@@ -180,7 +180,8 @@ void read_decoder(object& o, decoder_config& to) {
     s.text("input_ids", n.input_ids), s.text("attention_mask", n.attention_mask);
     s.text("position_ids", n.position_ids), s.text("past_key_names", n.past_key_names);
     s.text("past_value_names", n.past_value_names), s.text("past_names", n.past_names);
-    s.text("past_conv_names", n.past_conv_names), s.text("past_sequence_length", n.past_sequence_length);
+    s.text("past_conv_names", n.past_conv_names), s.text("past_recurrent_names", n.past_recurrent_names);
+    s.text("past_sequence_length", n.past_sequence_length);
     s.text("total_sequence_length", n.total_sequence_length);
     s.text("current_sequence_length", n.current_sequence_length);
     s.ignore({"inputs_embeds", "past_key_values_length", "cache_indirection", "encoder_hidden_states",
@@ -192,10 +193,11 @@ void read_decoder(object& o, decoder_config& to) {
     auto& n = to.outputs;
     s.text("logits", n.logits), s.text("present_key_names", n.present_key_names);
     s.text("present_value_names", n.present_value_names), s.text("present_names", n.present_names);
-    s.text("present_conv_names", n.present_conv_names), s.text("hidden_states", n.hidden_states);
+    s.text("present_conv_names", n.present_conv_names);
+    s.text("present_recurrent_names", n.present_recurrent_names), s.text("hidden_states", n.hidden_states);
     s.ignore({"output_cross_qk_names", "rnn_states"});
   });
-  o.ignore({"run_options", "layer_types", "conv_cache_size", "pipeline", "shared_initializers"});
+  o.ignore({"run_options", "layer_types", "conv_cache_size", "state_groups", "pipeline", "shared_initializers"});
 }
 
 void read_cache_type(object& o, std::optional<dtype>& to) {
@@ -242,8 +244,12 @@ void read_model(object& o, config& to) {
   o.ignore({"image_token_id", "audio_token_id", "video_token_id", "vision_start_token_id"});
 }
 
-void read_search(object& o, search_options& to) {
-  for (const auto& [key, value] : o.all().items()) {
+// Options by name: flags and numbers.
+template <class Options> void read_options(object& o, Options& to) {
+  const json& all = o.all();
+  for (auto at = all.begin(); at != all.end(); ++at) {
+    const std::string& key = at.key();
+    const json& value = *at;
     o.take(key);
     if (value.is_null()) continue;
     if (!value.is_boolean() && !value.is_number())
@@ -254,6 +260,60 @@ void read_search(object& o, search_options& to) {
       refuse(o.where(key), e.message());
     }
   }
+}
+
+// A file that another program wrote for itself: keys it does not have stay unset, others do not matter.
+json foreign_file(const std::filesystem::path& file) {
+  std::ifstream in(file, std::ios::binary);
+  if (!in) return json::object();
+  try {
+    json j = json::parse(in);
+    if (j.is_object()) return j;
+    refuse(file.string(), std::string("expected an object, found ") + kind_of(j));
+  } catch (const json::exception& e) {
+    refuse(file.string(), e.what());
+  }
+}
+
+// Numbers that are still unset, from what Hugging Face's transformers write beside a model.
+void take_what_is_unset(const std::filesystem::path& folder, config& c) {
+  for (const char* name : {"generation_config.json", "config.json"}) {
+    const json j = foreign_file(folder / name);
+    object o(j, name);
+    const auto token_of = [&](const char* key, std::optional<token>& to) {
+      const json* id = o.take(key);
+      if (!to && id && id->is_number_integer()) to = id->get<token>();
+    };
+    token_of("pad_token_id", c.pad_token_id), token_of("bos_token_id", c.bos_token_id);
+    if (c.eos_token_id.empty()) read_tokens(o, "eos_token_id", c.eos_token_id);
+    const auto number_of = [&](std::initializer_list<const char*> keys, std::optional<std::int64_t>& to) {
+      for (const char* key : keys)
+        if (!to) o.whole(key, to, 1, 1 << 30);
+    };
+    number_of({"max_position_embeddings", "n_positions"}, c.context_length);
+    number_of({"num_attention_heads", "n_head"}, c.decoder.num_attention_heads);
+    number_of({"num_key_value_heads"}, c.decoder.num_key_value_heads);
+    number_of({"head_dim"}, c.decoder.head_size);
+    number_of({"hidden_size", "n_embd"}, c.decoder.hidden_size);
+    // of types only what changes how a model is run: angles that depend on the length
+    std::string type;
+    o.text("model_type", type);
+    if (c.type.empty() && (type == "phi3" || type == "phi3small" || type == "phimoe")) c.type = type;
+  }
+  if (!c.decoder.head_size && c.decoder.hidden_size && c.decoder.num_attention_heads)
+    c.decoder.head_size = *c.decoder.hidden_size / *c.decoder.num_attention_heads;
+}
+
+// The one model of a folder.
+std::string only_model(const std::filesystem::path& folder) {
+  std::vector<std::string> found;
+  std::error_code none;
+  for (const auto& f : std::filesystem::directory_iterator(folder, none))
+    if (f.path().extension() == ".onnx") found.push_back(f.path().filename().string());
+  if (found.size() == 1) return found[0];
+  throw error(errc::not_found, "no genai_config.json in '" + folder.string() +
+                                   "', and not one file .onnx, which would do without it, but " +
+                                   std::to_string(found.size()));
 }
 
 }  // namespace
@@ -269,8 +329,9 @@ void overlay(config& to, std::string_view json_text, std::string_view source) {
     config next = to;  // an error leaves the old one
     object root(j, "");
     root.part("model", [&](object& o) { read_model(o, next); });
-    root.part("search", [&](object& o) { read_search(o, next.search); });
-    root.ignore({"speculative", "engine"});
+    root.part("search", [&](object& o) { read_options(o, next.search); });
+    root.part("speculative", [&](object& o) { read_options(o, next.speculative); });
+    root.ignore({"engine"});
     root.finish();
     to = std::move(next);
   } catch (const error& e) {
@@ -281,12 +342,16 @@ void overlay(config& to, std::string_view json_text, std::string_view source) {
 config read_config(const std::filesystem::path& folder) {
   const std::filesystem::path file = folder / "genai_config.json";
   std::ifstream in(file, std::ios::binary);
-  if (!in) throw error(errc::not_found, "no genai_config.json in '" + folder.string() + "'");
-  std::stringstream text;
-  text << in.rdbuf();
   config c;
   c.folder = folder;
-  overlay(c, text.str(), file.string());
+  if (in) {
+    std::stringstream text;
+    text << in.rdbuf();
+    overlay(c, text.str(), file.string());
+  } else {
+    c.decoder.filename = only_model(folder);
+  }
+  take_what_is_unset(folder, c);
   return c;
 }
 

@@ -4,7 +4,10 @@
 #include <optional>
 
 #include "kiln/core/error.hpp"
+#include "kiln/generate/adapters.hpp"
 #include "kiln/generate/impl/beam_search.hpp"
+#include "kiln/generate/impl/speculation.hpp"
+#include "kiln/generate/impl/take_beams.hpp"
 #include "kiln/generate/sampler.hpp"
 
 namespace kiln::language {
@@ -48,8 +51,12 @@ struct generator::parts {
   tokens next;
   std::vector<tokens> best;
   logits_rule rule;
+  forced_rule forced;
+  std::vector<std::shared_ptr<const adapters::values>> active;
+  adapters::values parameters;  // of the active adapters
+  std::optional<detail::speculation> ahead;
 
-  parts(std::shared_ptr<const language_model> m, search_options o)
+  parts(std::shared_ptr<const language_model> m, search_options o, const speculative_options& guess)
       : model(std::move(m)), options(checked(std::move(o), *model)), draw(options) {
     const config& c = model->settings();
     ends = c.eos_token_id;
@@ -60,6 +67,8 @@ struct generator::parts {
     rows.resize(static_cast<std::size_t>(options.batch_size * options.num_beams));
     for (row& r : rows) r.state = model->new_state();
     restart_beams();
+    if (detail::speculation::is_asked(*model, guess, static_cast<std::int64_t>(rows.size())))
+      ahead.emplace(*model, guess);
   }
   void restart_beams() {
     beams.clear();
@@ -77,10 +86,24 @@ struct generator::parts {
   std::span<float> scores_of(std::size_t k) { return std::span(scores).subspan(k * vocabulary(), vocabulary()); }
   bool is_end(token t) const { return std::find(ends.begin(), ends.end(), t) != ends.end(); }
 
+  std::size_t border() const { return long_rope_border(model->settings().type); }
   // Keys that are of no use any more are made again.
-  void forget_old_angles(row& r) const {
-    const std::size_t border = long_rope_border(model->settings().type);
-    if (static_cast<std::size_t>(r.state.length()) < border && r.real.size() >= border) r.state.truncate(0);
+  void cross_border(row& r) const {
+    if (static_cast<std::size_t>(r.state.length()) < border() && r.real.size() >= border()) r.state.truncate(0);
+  }
+  // Runs what has not been run of the only row, and guesses: no more than may follow, and none beyond the border.
+  void feed_ahead() {
+    row& r = rows[0];
+    cross_border(r);
+    const std::size_t now = r.real.size();
+    const auto most = static_cast<std::size_t>(options.max_length);
+    std::size_t room = most > now ? most - now - 1 : 0;
+    if (now < border()) room = std::min(room, border() - now - 1);
+    ahead->run(r.state, memory, r.real, room, parameters, scores);
+  }
+  // Forgets what was guessed and run.
+  void settle() {
+    if (ahead) ahead->interrupt(rows[0].state, rows[0].real.size());
   }
   // The part of a row that runs next; with scores where it is the last one.
   row_run next_part(row& r) const {
@@ -92,7 +115,7 @@ struct generator::parts {
   // Runs what has not been run of these rows, together as far as it is not too much for one run.
   void feed(std::span<const std::size_t> which) {
     constexpr std::size_t most = 4096;
-    for (const std::size_t k : which) forget_old_angles(rows[k]);
+    for (const std::size_t k : which) cross_border(rows[k]);
     for (bool is_done = false; !is_done;) {
       is_done = true;
       runs.clear(), scored_rows.clear();
@@ -111,10 +134,10 @@ struct generator::parts {
   }
   void run_parts() {
     const bool is_whole = scored_rows.size() == rows.size();
-    if (is_whole) return model->run(memory, runs, scores);
-    if (scored_rows.size() == 1) return model->run(memory, runs, scores_of(scored_rows[0]));
+    if (is_whole) return model->run(memory, runs, scores, parameters);
+    if (scored_rows.size() == 1) return model->run(memory, runs, scores_of(scored_rows[0]), parameters);
     made.resize(scored_rows.size() * vocabulary());
-    model->run(memory, runs, made);
+    model->run(memory, runs, made, parameters);
     for (std::size_t k = 0; k < scored_rows.size(); ++k)
       std::copy_n(made.begin() + static_cast<std::ptrdiff_t>(k * vocabulary()), vocabulary(),
                   scores_of(scored_rows[k]).begin());
@@ -125,7 +148,10 @@ struct generator::parts {
     std::vector<std::size_t> open;
     for (std::size_t k = 0; k < rows.size(); ++k)
       if (!rows[k].ended) open.push_back(k);
-    feed(open);
+    if (!ahead)
+      feed(open);
+    else if (!open.empty())
+      feed_ahead();
     scored = true;
   }
   void append(std::span<const tokens> lists) {
@@ -144,6 +170,7 @@ struct generator::parts {
       refuse("input_ids size (" + std::to_string(longest) + ") + current sequence length (" + std::to_string(now) +
              ") exceeds max length (" + std::to_string(most) + ")");
     for (std::size_t b = 0; b < batch(); ++b) check_prompt(b, lists[b]);
+    settle();
     best.clear();
     scored = false;
     for (std::size_t b = 0; b < batch(); ++b) append_prompt(b, lists[b], longest);
@@ -190,14 +217,24 @@ struct generator::parts {
     for_each_open([&](std::size_t k) { apply_rules(scores_of(k), rows[k].seen, ends, options); });
     next.assign(rows.size(), padding);
     best.clear();
-    beams.empty() ? choose_tokens() : choose_beams();
     scored = false;
+    beams.empty() ? choose_tokens() : choose_beams();
+    if (forced && !rows[0].ended) append_forced(forced(rows[0].seen));
+  }
+  void append_forced(const tokens& all) {
+    row& r = rows[0];
+    for (const token t : all) {
+      if (r.seen.size() >= static_cast<std::size_t>(options.max_length)) break;
+      scored = scored && ahead && ahead->take(t, r.state, scores);
+      next.push_back(t), r.seen.push_back(t), r.real.push_back(t);
+    }
   }
   void choose_tokens() {
     for (std::size_t k = 0; k < rows.size(); ++k) {
       row& r = rows[k];
       if (!r.ended) {
         next[k] = draw.choose(scores_of(k));
+        scored = ahead && ahead->take(next[k], r.state, scores);
         r.real.push_back(next[k]);
         r.ended = is_end(next[k]);
       }
@@ -216,25 +253,9 @@ struct generator::parts {
         for (row& r : own) r.ended = true;
         continue;
       }
-      take_beams(own, chosen);
+      detail::take_beams<row>(own, chosen);
       for (std::size_t k = 0; k < width(); ++k) next[b * width() + k] = chosen[k].next;
     }
-  }
-  // The last beam that continues an old one takes its memory; others copy it.
-  static void take_beams(std::span<row> own, std::span<const detail::beam_search::choice> chosen) {
-    std::vector<std::size_t> users(own.size(), 0);
-    for (const auto& c : chosen) ++users[c.from];
-    std::vector<row> fresh(own.size());
-    for (std::size_t k = 0; k < own.size(); ++k) {
-      row& from = own[chosen[k].from];
-      const bool last = --users[chosen[k].from] == 0;
-      fresh[k].state = last ? std::move(from.state) : from.state.clone();
-      fresh[k].seen = last ? std::move(from.seen) : from.seen;
-      fresh[k].real = last ? std::move(from.real) : from.real;
-      fresh[k].seen.push_back(chosen[k].next);
-      fresh[k].real.push_back(chosen[k].next);
-    }
-    std::move(fresh.begin(), fresh.end(), own.begin());
   }
   void find_best() {
     if (!best.empty()) return;
@@ -247,8 +268,11 @@ struct generator::parts {
   }
 };
 
+generator::generator(std::shared_ptr<const language_model> model, search_options search,
+                     const speculative_options& ahead)
+    : parts_(std::make_unique<parts>(std::move(model), std::move(search), ahead)) {}
 generator::generator(std::shared_ptr<const language_model> model, search_options search)
-    : parts_(std::make_unique<parts>(std::move(model), std::move(search))) {}
+    : generator(model, std::move(search), model->settings().speculative) {}
 generator::generator(std::shared_ptr<const language_model> model) : generator(model, model->settings().search) {}
 generator::generator(generator&&) noexcept = default;
 generator& generator::operator=(generator&&) noexcept = default;
@@ -325,6 +349,7 @@ void generator::rewind_to(std::size_t length) {
   if (length > 0 && !p.beams.empty()) refuse("RewindToLength is not supported with beams, but to 0");
   if (length > 0 && p.rows.size() > 1) refuse("RewindToLength must be called with new_length=0 when batch_size > 1");
   if (length == p.length() && p.scored && !p.rows[0].ended) return;
+  p.settle();
   // the last token is run again, so that its logits are there
   const auto kept = static_cast<std::int64_t>(length == 0 ? 0 : length - 1);
   for (parts::row& r : p.rows) r.state.truncate(std::min(kept, r.state.length()));
@@ -339,8 +364,28 @@ void generator::rewind_to(std::size_t length) {
   p.next.clear();
 }
 void generator::set_rule(logits_rule rule) { parts_->rule = std::move(rule); }
+void generator::set_active_adapter(const adapters& of, std::string_view name) {
+  if (&of.model() != parts_->model.get()) refuse("adapter '" + std::string(name) + "' was loaded for another model");
+  auto active = parts_->active;
+  active.push_back(of.use(name));
+  parts_->parameters = merged(*parts_->model, active);
+  parts_->settle();
+  parts_->active = std::move(active);
+}
+void generator::clear_adapters() {
+  parts_->settle();
+  parts_->active.clear();
+  parts_->parameters.clear();
+}
+void generator::set_forced(forced_rule rule) {
+  if (rule && parts_->rows.size() != 1) refuse("forced tokens need one sequence: batch_size and num_beams are 1");
+  parts_->forced = std::move(rule);
+}
 const search_options& generator::options() const { return parts_->options; }
 const language_model& generator::model() const { return *parts_->model; }
+speculative_stats generator::speculation() const {
+  return parts_->ahead ? parts_->ahead->stats() : speculative_stats();
+}
 std::size_t generator::cache_bytes() const {
   std::vector<const sequence_state*> all;
   for (const parts::row& r : parts_->rows) all.push_back(&r.state);

@@ -19,6 +19,7 @@ struct guided_row {
   guide state;
 
   void follow(std::span<const token> sequence) {
+    if (!last.empty() && std::equal(sequence.begin(), sequence.end(), last.begin(), last.end())) return;
     const bool grew = sequence.size() > last.size() && std::equal(last.begin(), last.end(), sequence.begin());
     const bool goes_on = last.empty() ? false
                          : grew       ? sequence.size() == last.size() + 1 && state.try_advance(sequence.back())
@@ -48,8 +49,7 @@ class row_guides {
   explicit row_guides(guide g) : start_(std::move(g)), bits_((start_.vocabulary_size() + 31) / 32) { start_.reset(); }
 
   void bar(std::size_t row, std::span<const token> sequence, std::span<float> logits) {
-    while (rows_.size() <= row) rows_.push_back({{}, 0, start_});
-    rows_[row].follow(sequence);
+    follow(row, sequence);
     rows_[row].state.mask(bits_);
     bool any = false;
     for (std::size_t id = 0; id < logits.size(); ++id) {
@@ -60,7 +60,20 @@ class row_guides {
     if (!any) raise(errc::not_found, "guide: no token of the vocabulary may follow in row " + std::to_string(row));
   }
 
+  tokens forced(std::size_t row, std::span<const token> sequence) {
+    follow(row, sequence);
+    guided_row& r = rows_[row];
+    tokens out = r.state.forced();
+    for (const token t : out) r.state.advance(t), r.last.push_back(t);
+    return out;
+  }
+
  private:
+  void follow(std::size_t row, std::span<const token> sequence) {
+    while (rows_.size() <= row) rows_.push_back({{}, 0, start_});
+    rows_[row].follow(sequence);
+  }
+
   guide start_;
   std::vector<std::uint32_t> bits_;
   std::vector<guided_row> rows_;
@@ -73,6 +86,18 @@ logits_rule guided_by(guide g) {
                                                              std::span<float> logits) {
     rows->bar(row, sequence, logits);
   };
+}
+
+void set_guidance(generator& of, guide g, bool forced_tokens) {
+  if (!forced_tokens) {
+    of.set_forced(nullptr);
+    return of.set_rule(guided_by(std::move(g)));
+  }
+  const auto rows = std::make_shared<row_guides>(std::move(g));
+  of.set_forced([rows](std::span<const token> sequence) { return rows->forced(0, sequence); });
+  of.set_rule([rows](std::size_t row, std::span<const token> sequence, std::span<float> logits) {
+    rows->bar(row, sequence, logits);
+  });
 }
 
 }  // namespace kiln::language

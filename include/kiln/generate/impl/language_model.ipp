@@ -20,22 +20,33 @@ void copy_logits(const argument& made, std::size_t rows, std::span<float> to) {
   decode(t, all.data() + (n - to.size()) * size_of(t), to.data(), static_cast<std::int64_t>(to.size()));
 }
 
-// Fills an input of n numbers, whose memory serves again where there are as many.
+// Fills an input of n numbers, or of them several times (positions of several axes), whose memory serves again where
+// there are as many.
 template <class Value> void fill_input(argument& to, const shape& port, std::int64_t n, Value&& value) {
-  if (!to || to.elements() != n || to.get_shape().type != port.type) {
-    dims lens = port.lens;
-    for (dimension& d : lens) d = 1;
-    if (!lens.empty()) lens.back() = n;
-    to = argument(shape(port.type, lens));
+  std::int64_t times = 1;
+  dims lens = port.lens;
+  for (std::size_t d = 0; d + 1 < lens.size(); ++d) {
+    if (!lens[d].is_constant()) lens[d] = 1;
+    times *= lens[d].value();
   }
-  if (port.type == dtype::i64) {
+  if (!lens.empty()) lens.back() = n;
+  if (!to || to.elements() != times * n || to.get_shape().type != port.type) to = argument(shape(port.type, lens));
+  if (port.type == dtype::i64 && times == 1) {
     auto* const at = reinterpret_cast<std::int64_t*>(to.data());
     for (std::int64_t i = 0; i < n; ++i) at[i] = value(i);
     return;
   }
-  std::vector<std::int64_t> numbers(static_cast<std::size_t>(n));
-  for (std::int64_t i = 0; i < n; ++i) numbers[static_cast<std::size_t>(i)] = value(i);
-  encode(port.type, numbers.data(), to.data(), n);
+  std::vector<std::int64_t> numbers;
+  numbers.reserve(static_cast<std::size_t>(times * n));
+  for (std::int64_t i = 0; i < n; ++i) numbers.push_back(value(i));
+  for (std::int64_t i = n; i < times * n; ++i) numbers.push_back(numbers[static_cast<std::size_t>(i - n)]);
+  encode(port.type, numbers.data(), to.data(), times * n);
+}
+
+// The value of a parameter: the caller's, or the model's own.
+const argument& parameter_of(const detail::model_plan& plan, const detail::input_slot& slot,
+                             std::span<const argument> given) {
+  return !given.empty() && given[slot.index] ? given[slot.index] : plan.defaults[slot.index];
 }
 
 // The logits' memory as the program's output: [.., rows, vocabulary].
@@ -51,14 +62,32 @@ argument logits_output(const shape& made, std::size_t rows, std::int64_t vocabul
 language_model::language_model(std::unique_ptr<const detail::model_plan> plan) : plan_(std::move(plan)) {}
 language_model::~language_model() = default;
 std::shared_ptr<const language_model> language_model::load(const config& c, const target& t, compile_options options) {
-  std::shared_ptr<const language_model> m(new language_model(detail::make_plan(c, t, options)));
+  std::shared_ptr<const language_model> draft;
+  if (c.draft) {
+    config smaller = c;
+    smaller.decoder = *c.draft;
+    smaller.draft.reset();
+    draft = load(smaller, t, options);
+  }
+  std::shared_ptr<language_model> m(new language_model(detail::make_plan(c, t, options)));
   if (!m->plan_->unsure.empty() && !m->rows_agree())
     m.reset(new language_model(detail::make_plan(c, t, std::move(options), m->plan_->unsure)));
+  if (draft && draft->vocabulary_size() != m->vocabulary_size())
+    throw error(errc::invalid_argument, "the draft model has a vocabulary of " +
+                                            std::to_string(draft->vocabulary_size()) + ", the model one of " +
+                                            std::to_string(m->vocabulary_size()));
+  m->draft_ = std::move(draft);
   return m;
+}
+bool language_model::can_rewind() const {
+  return std::all_of(plan_->caches.begin(), plan_->caches.end(),
+                     [](const detail::cache_slot& c) { return c.axis.has_value(); });
 }
 const config& language_model::settings() const { return plan_->settings; }
 std::int64_t language_model::vocabulary_size() const { return plan_->vocabulary; }
 std::int64_t language_model::context_length() const { return plan_->context; }
+std::span<const port> language_model::parameters() const { return plan_->parameters; }
+const argument& language_model::default_of(std::size_t parameter) const { return plan_->defaults.at(parameter); }
 const executable& language_model::program() const { return plan_->exe; }
 bool language_model::joins_rows() const { return plan_->pages.has_value(); }
 std::int64_t language_model::block_tokens() const { return plan_->pages ? plan_->pages->block : 0; }
@@ -88,12 +117,16 @@ void language_model::check_run(const row_run& r) const {
 }
 
 void language_model::run(sequence_state& state, workspace& w, std::span<const token> tokens, std::size_t rows,
-                         std::span<float> logits) const {
+                         std::span<float> logits, std::span<const argument> parameters) const {
   const row_run one[] = {{&state, tokens, rows}};
-  run(w, one, logits);
+  run(w, one, logits, parameters);
 }
 
-void language_model::run(workspace& w, std::span<const row_run> rows, std::span<float> logits) const {
+void language_model::run(workspace& w, std::span<const row_run> rows, std::span<float> logits,
+                         std::span<const argument> parameters) const {
+  if (!parameters.empty() && parameters.size() != plan_->parameters.size())
+    throw error(errc::invalid_argument, "expected a value for each of " + std::to_string(plan_->parameters.size()) +
+                                            " parameters or none, found " + std::to_string(parameters.size()));
   std::size_t wanted = 0;
   for (const row_run& r : rows) check_run(r), wanted += r.rows;
   const auto each = static_cast<std::size_t>(plan_->vocabulary);
@@ -103,24 +136,25 @@ void language_model::run(workspace& w, std::span<const row_run> rows, std::span<
                                             std::to_string(logits.size()));
   std::vector<float> unwanted;
   if (plan_->pages) {
-    if (wanted > 0) return run_joined(w, rows, logits);
+    if (wanted > 0) return run_joined(w, rows, logits, parameters);
     std::vector<row_run> with_one(rows.begin(), rows.end());  // the program makes logits of something
     with_one[0].rows = 1;
     unwanted.resize(each);
-    return run_joined(w, with_one, unwanted);
+    return run_joined(w, with_one, unwanted, parameters);
   }
   for (const row_run& r : rows) {
     if (r.rows == 0) {
       unwanted.resize(each);
-      run_alone({r.state, r.tokens, 1}, w, unwanted);
+      run_alone({r.state, r.tokens, 1}, w, unwanted, parameters);
       continue;
     }
-    run_alone(r, w, logits.first(r.rows * each));
+    run_alone(r, w, logits.first(r.rows * each), parameters);
     logits = logits.subspan(r.rows * each);
   }
 }
 
-void language_model::run_alone(const row_run& r, workspace& w, std::span<float> logits) const {
+void language_model::run_alone(const row_run& r, workspace& w, std::span<float> logits,
+                               std::span<const argument> parameters) const {
   auto& m = *r.state->memory_;
   const detail::model_plan& plan = *plan_;
   const auto count = static_cast<std::int64_t>(r.tokens.size()), total = m.length + count;
@@ -144,10 +178,11 @@ void language_model::run_alone(const row_run& r, workspace& w, std::span<float> 
         filled(wanted, [&](std::int64_t i) { return count - wanted + i; });
         break;
       }
+      case detail::input_role::parameter: m.in[k] = parameter_of(plan, slot, parameters); break;
       case detail::input_role::cache: {
-        const detail::cache_slot& c = plan.caches[slot.cache];
-        m.in[k] = c.in_place ? leading_part(m.caches[slot.cache], with_length(m.caches[slot.cache], *c.axis, m.length))
-                             : m.caches[slot.cache];
+        const detail::cache_slot& c = plan.caches[slot.index];
+        m.in[k] = c.in_place ? leading_part(m.caches[slot.index], with_length(m.caches[slot.index], *c.axis, m.length))
+                             : m.caches[slot.index];
         break;
       }
       case detail::input_role::batch: break;
@@ -171,7 +206,8 @@ void language_model::run_alone(const row_run& r, workspace& w, std::span<float> 
     m.out[plan.logits] = argument();  // the memory is the caller's
 }
 
-void language_model::run_joined(workspace& w, std::span<const row_run> rows, std::span<float> logits) const {
+void language_model::run_joined(workspace& w, std::span<const row_run> rows, std::span<float> logits,
+                                std::span<const argument> parameters) const {
   const detail::model_plan& plan = *plan_;
   auto& lead = *rows.front().state->memory_;
   std::int64_t count = 0;
@@ -218,6 +254,7 @@ void language_model::run_joined(workspace& w, std::span<const row_run> rows, std
         });
         break;
       }
+      case detail::input_role::parameter: lead.in[k] = parameter_of(plan, plan.inputs[k], parameters); break;
       default: break;  // a joined program has no other input
     }
   }

@@ -22,11 +22,12 @@ enum class input_role : std::uint8_t {
   current_length,  ///< one number: n
   cache,           ///< keys, values or another state
   rows,            ///< [r], the tokens whose logits are made
+  parameter,       ///< a value of the model's file, or of an adapter
   batch,           ///< the address of an `op::paged_batch`
 };
 struct input_slot {
   input_role role = input_role::tokens;
-  std::size_t cache = 0;
+  std::size_t index = 0;  ///< of the cache or parameter
 };
 
 /// A state that a run reads and writes again.
@@ -54,6 +55,8 @@ struct model_plan {
   executable exe;
   std::vector<input_slot> inputs;
   std::vector<cache_slot> caches;
+  std::vector<port> parameters;
+  std::vector<argument> defaults;  ///< of the parameters
   std::optional<page_plan> pages;  ///< sequences share runs
   std::string unsure;              ///< then, why only a run shows that their results are as alone
   std::size_t logits = 0;

@@ -1,7 +1,6 @@
 #include "kiln/generate/impl/model_plan.hpp"
 
 #include <algorithm>
-#include <array>
 
 #include "kiln/onnx/import.hpp"
 #include "kiln/pass/fuse_attention.hpp"
@@ -15,13 +14,13 @@ const dimension now = dimension::symbol("sequence_length", 1), past = dimension:
 
 // Types whose graph is a decoder over tokens; any other needs inputs that texts do not give.
 void check_type(const config& c) {
-  constexpr std::string_view others[] = {"whisper",         "phi3v",        "phi4mm",
-                                         "gemma3",          "gemma4",       "fara",
-                                         "mistral3",        "qwen2_5_vl",   "qwen3_vl",
-                                         "qwen3_5",         "qwen3_5_moe",  "marian-ssru",
-                                         "nemotron_speech", "parakeet_tdt", "videochat_flash_qwen",
-                                         "decoder-pipeline"};
-  if (std::find(std::begin(others), std::end(others), c.type) != std::end(others))
+  constexpr std::string_view decoders[] = {"",        "chatglm",          "decoder",      "ernie4_5",       "gemma",
+                                           "gemma2",  "gemma3_text",      "gemma4_text",  "gpt2",           "gptoss",
+                                           "granite", "granitemoehybrid", "internlm2",    "hunyuandensev1", "lfm2",
+                                           "llama",   "mistral",          "mixtral",      "nemotron",       "olmo",
+                                           "phi",     "phimoe",           "phi3",         "phi3small",      "qwen2",
+                                           "qwen3",   "qwen3_5_moe_text", "qwen3_5_text", "smollm3"};
+  if (std::find(std::begin(decoders), std::end(decoders), c.type) == std::end(decoders))
     throw error(errc::unsupported, "not supported: " + c.type);
   if (!c.other_parts.empty())
     throw error(errc::unsupported, "not supported: a model with a part '" + c.other_parts.front() + "'");
@@ -69,20 +68,28 @@ class described_inputs {
     const auto tokens = [&](dimension count) { return flat ? dims{count} : dims{1, count}; };
     if (v.name == n.input_ids) return take(v, input_role::tokens, tokens(now));
     if (v.name == n.attention_mask) return take(v, input_role::mask, tokens(past + now));
-    if (v.name == n.position_ids) return take(v, input_role::positions, tokens(now));
+    if (v.name == n.position_ids) {
+      // [batch, tokens], or that several times, for axes that are one in texts
+      const bool several = v.dims.size() == 3 && v.dims[0].value > 0;
+      return take(v, input_role::positions, several ? dims{v.dims[0].value, 1, now} : tokens(now));
+    }
     const dims one(v.dims.size(), dimension(1));
     if (v.name == n.past_sequence_length) return take(v, input_role::past_length, one);
     if (v.name == n.total_sequence_length) return take(v, input_role::total_length, one);
     if (v.name == n.current_sequence_length) return take(v, input_role::current_length, one);
     const auto& out = c_.decoder.outputs;
-    const std::array<std::pair<const std::string*, const std::string*>, 4> patterns{
-        {{&n.past_key_names, &out.present_key_names},
-         {&n.past_value_names, &out.present_value_names},
-         {&n.past_names, &out.present_names},
-         {&n.past_conv_names, &out.present_conv_names}}};
-    for (std::size_t k = 0; k < patterns.size(); ++k)
-      if (const auto layer = layer_of(*patterns[k].first, v.name))
-        return describe_state(v, layer_name(*patterns[k].second, *layer), k != 3);
+    const struct {
+      std::string_view past, present;
+      bool grows;
+    } patterns[] = {{n.past_key_names, out.present_key_names, true},
+                    {n.past_value_names, out.present_value_names, true},
+                    {n.past_names, out.present_names, true},
+                    {n.past_conv_names, out.present_conv_names, false},
+                    {n.past_recurrent_names, out.present_recurrent_names, false},
+                    // where the configuration has no name for them
+                    {"past_key_values.%d.conv_state", "present.%d.conv_state", false}};
+    for (const auto& p : patterns)
+      if (const auto layer = layer_of(p.past, v.name)) return describe_state(v, layer_name(p.present, *layer), p.grows);
     throw error(errc::malformed,
                 "the model's input '" + v.name +
                     "' is none that genai_config.json names: tokens, mask, positions, lengths or caches");
@@ -121,11 +128,11 @@ class described_inputs {
                                        ", and genai_config.json has neither num_key_value_heads nor head_size for it");
     return *found;
   }
-  static std::optional<std::size_t> layer_of(const std::string& pattern, const std::string& name) {
+  static std::optional<std::size_t> layer_of(std::string_view pattern, const std::string& name) {
     const auto at = pattern.find("%d");
     if (at == pattern.npos) return pattern == name ? std::optional<std::size_t>(0) : std::nullopt;
-    const std::string_view tail = std::string_view(pattern).substr(at + 2), all(name);
-    if (all.size() <= pattern.size() - 2 || all.substr(0, at) != std::string_view(pattern).substr(0, at) ||
+    const std::string_view tail = pattern.substr(at + 2), all(name);
+    if (all.size() <= pattern.size() - 2 || all.substr(0, at) != pattern.substr(0, at) ||
         all.substr(all.size() - tail.size()) != tail)
       return std::nullopt;
     const std::string digits(all.substr(at, all.size() - tail.size() - at));
@@ -210,6 +217,9 @@ std::unique_ptr<const model_plan> make_plan(const config& c, const target& t, co
   check_type(c);
   const model_source source = source_of(c);
   described_inputs known(c, source.in_memory ? onnx::model_inputs(source.bytes) : onnx::model_inputs(source.path));
+  for (const onnx::value_info& v :
+       source.in_memory ? onnx::overridable_inputs(source.bytes) : onnx::overridable_inputs(source.path))
+    known.options.overrides.push_back(v.name);
   onnx::imported model = source.in_memory ? onnx::parse_model(source.bytes, c.folder.string(), known.options)
                                           : onnx::read_model(source.path, known.options);
   options.remarks.insert(options.remarks.begin(), model.remarks.begin(), model.remarks.end());
@@ -252,6 +262,12 @@ std::unique_ptr<const model_plan> make_plan(const config& c, const target& t, co
     if (!plan->pages || r.role == input_role::tokens || r.role == input_role::positions)
       for (std::size_t k = 0; k < ins.size(); ++k)
         if (ins[k].name == r.name) plan->inputs[k].role = r.role;
+  for (const auto& [name, value] : model.defaults) {
+    const std::size_t k = index_of(ins, name, "input");
+    plan->inputs[k] = {input_role::parameter, plan->parameters.size()};
+    plan->parameters.push_back(ins[k]);
+    plan->defaults.emplace_back(value);
+  }
   if (plan->pages) return plan;
   for (const auto& s : known.states) {
     cache_slot slot;
@@ -263,7 +279,7 @@ std::unique_ptr<const model_plan> make_plan(const config& c, const target& t, co
       slot.empty.lens[*slot.axis] = 0;
     }
     slot.in_place = in_place && s.grows;
-    plan->inputs[slot.input].cache = plan->caches.size();
+    plan->inputs[slot.input].index = plan->caches.size();
     plan->caches.push_back(std::move(slot));
   }
   return plan;

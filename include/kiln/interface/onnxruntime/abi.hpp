@@ -19,6 +19,7 @@ struct OrtExternalInitializerInfo;
 struct OrtGraph;
 struct OrtHardwareDevice;
 struct OrtKernelContext;
+struct OrtKernelRegistry;
 struct OrtKeyValuePairs;
 struct OrtLogger;
 struct OrtMemoryInfo;
@@ -80,14 +81,16 @@ struct OrtEp {
   void* SetDynamicOptions;
   void* OnRunStart;
   void* OnRunEnd;
-  void* CreateAllocator;
+  OrtStatus* (*CreateAllocator)(OrtEp*, const OrtMemoryInfo*, OrtAllocator**);
   void* CreateSyncStreamForDevice;
   const char* (*GetCompiledModelCompatibilityInfo)(OrtEp*, const OrtGraph*);
-  void* GetKernelRegistry;
+  OrtStatus* (*GetKernelRegistry)(OrtEp*, const OrtKernelRegistry**);
   OrtStatus* (*IsConcurrentRunSupported)(OrtEp*, bool* is_supported);
   void* Sync;  // this and what follows: since 1.25
   OrtStatus* (*CreateProfiler)(OrtEp*, OrtEpProfilerImpl**);
-  void* later[15];
+  void* of_graph_capture[6];                                                    // since 1.26 and 1.27
+  OrtStatus* (*GetDefaultMemoryDevice)(const OrtEp*, const OrtMemoryDevice**);  // since 1.27
+  void* later[8];
 };
 
 struct OrtEpFactory {
@@ -118,7 +121,9 @@ static_assert(std::is_standard_layout_v<OrtEp> && std::is_standard_layout_v<OrtE
 static_assert(offsetof(OrtEp, Compile) == 3 * sizeof(void*));
 static_assert(offsetof(OrtEp, GetCompiledModelCompatibilityInfo) == 12 * sizeof(void*));
 static_assert(offsetof(OrtEp, IsConcurrentRunSupported) == 14 * sizeof(void*));
+static_assert(offsetof(OrtEp, GetKernelRegistry) == 13 * sizeof(void*));
 static_assert(offsetof(OrtEp, CreateProfiler) == 16 * sizeof(void*));
+static_assert(offsetof(OrtEp, GetDefaultMemoryDevice) == 23 * sizeof(void*));
 static_assert(offsetof(OrtEpProfilerImpl, EndProfiling) == 5 * sizeof(void*));
 static_assert(offsetof(OrtEpFactory, ValidateCompiledModelCompatibilityInfo) == 8 * sizeof(void*));
 static_assert(offsetof(OrtEpFactory, CreateSyncStreamForDevice) == 13 * sizeof(void*));
@@ -131,6 +136,8 @@ namespace kiln::onnxruntime {
 inline constexpr std::uint32_t api_version = 24;
 /// The first with profiling of plugins.
 inline constexpr std::uint32_t profiling_version = 25;
+/// The first in which a provider says itself where its tensors lie.
+inline constexpr std::uint32_t default_memory_version = 27;
 
 /// ONNX Runtime's codes of a status.
 enum class status_code : int {

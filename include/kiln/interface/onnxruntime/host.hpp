@@ -34,7 +34,8 @@ class host {
   /// An ONNX Runtime before 1.24 is an `unsupported` error.
   explicit host(const OrtApiBase& base);
 
-  /// What the structs of session-wide callbacks are stamped with: `profiling_version` where ONNX Runtime has it.
+  /// What the structs of session-wide callbacks are stamped with: the last version of which kiln uses something and
+  /// that ONNX Runtime has.
   std::uint32_t version() const { return version_; }
 
   /// Calls a function of the main table, of the plugins' one, or of the one that makes graphs.

@@ -7,6 +7,7 @@
 #include "kiln/interface/onnxruntime/compute.hpp"
 #include "kiln/interface/onnxruntime/context.hpp"
 #include "kiln/interface/onnxruntime/factory.hpp"
+#include "kiln/interface/onnxruntime/gpu_allocator.hpp"
 #include "kiln/interface/onnxruntime/graph.hpp"
 #include "kiln/interface/onnxruntime/provider_options.hpp"
 #include "kiln/runtime/executable.hpp"
@@ -17,11 +18,16 @@ namespace kiln::onnxruntime {
 /// The execution provider of one session: says which nodes kiln runs, and compiles them.
 class provider : public OrtEp {
  public:
-  provider(const factory& made_by, const OrtSessionOptions* session, const OrtLogger* logger);
+  /// `devices` are the session's.
+  provider(const factory& made_by, std::span<const OrtHardwareDevice* const> devices, const OrtSessionOptions* session,
+           const OrtLogger* logger);
 
  private:
   struct partition;
 
+  // Options for a session on these devices.
+  provider_options read_options(std::span<const OrtHardwareDevice* const> devices, const session_entries& entries);
+  std::unique_ptr<gpu_allocator> make_allocator(const OrtMemoryInfo* memory) const;
   void claim(const OrtGraph* graph, OrtEpGraphSupportInfo* support);
   void compile_all(const OrtGraph** graphs, const OrtNode** fused, std::size_t count, OrtNodeComputeInfo** infos,
                    OrtNode** contexts);
@@ -34,7 +40,7 @@ class provider : public OrtEp {
   // Writes the session's file anew, with a program that a run asked for.
   void write_later() const;
   std::unique_ptr<node_runner> make_runner(executable exe, const partition& p) const;
-  run_settings running() const { return {memory_, options_.user_stream, trace_}; }
+  run_settings running() const;
   // Whether parts of a node's bodies are claimed: not where kiln runs the node as a whole.
   bool takes_parts_of_bodies(const OrtNode* node, const onnx::opsets& versions) const;
   void log(severity level, const std::string& line) const { ort_.log(logger_, level, "kiln: " + line); }
@@ -45,6 +51,8 @@ class provider : public OrtEp {
   provider_options options_;
   context_settings contexts_;
   std::string compatibility_;
+  const gpu* gpu_ = nullptr;  // that has the session's tensors; null: the host
+  bool takes_gpus_ = false;   // the session has a GPU of the provider's, used or not
   std::unique_ptr<target> target_;
   compile_options compiling_;
   std::shared_ptr<memory_source> memory_;  // null: the heap

@@ -55,6 +55,7 @@ struct provider_options {
   std::string static_pad_inputs, static_pad_outputs, model_arch;
   bool coalesce_io = false, hip_graph = false, mlss_ops = false;
 
+  bool uses_gpu() const { return target == "gpu" || target == "hip"; }
   bool tunes() const { return exhaustive_tune || compute_mode == compute_mode::maximum; }
   /// The calibration table's file.
   std::string table_file() const;
@@ -79,8 +80,9 @@ using environment = std::function<const char*(const char* name)>;
 /// that lists the known ones, the nearest first; one option by two names with two values, options that contradict each
 /// other, int8 without a table and a value that is none of the option's are `invalid_argument` errors, and a value
 /// that asks for what kiln does not do is an `unsupported` one that says why.
+/// Options that nobody gives have the values of `defaults`.
 provider_options read_provider_options(std::span<const std::pair<std::string, std::string>> given,
-                                       const environment& variables);
+                                       const environment& variables, provider_options defaults = {});
 
 /// Contradictions, and what kiln does not do, as `read_provider_options` says.
 void check_provider_options(const provider_options& o);

@@ -17,6 +17,9 @@ std::string target_name(const provider_options& o);
 
 compile_options compile_options_of(const provider_options& o);
 
+/// The most bytes that the session may take at a time; 0: no limit.
+std::uint64_t memory_limit(const provider_options& o);
+
 /// Where the session's memory comes from; null where the heap serves and nothing limits it.
 std::shared_ptr<memory_source> memory_of(const provider_options& o);
 

@@ -25,6 +25,11 @@ struct matrix_unit {
     static const bool is = ask_for_matrix_unit();
     return is;
   }
+  /// Likewise whether it multiplies 16 rows of 64 unsigned bytes with 16 columns of as many signed ones, exactly.
+  static bool multiplies_bytes() {
+    static const bool has = matrix_unit_has_bytes();
+    return has && available();
+  }
   /// Disables the unit for the process.
   static void forbid() { forbidden() = true; }
 

@@ -23,6 +23,13 @@ inline bool ask_for_matrix_unit() {
   return syscall(SYS_arch_prctl, request_permission, tile_data) == 0;
 }
 
+/// Whether the processor multiplies tiles of bytes.
+inline bool matrix_unit_has_bytes() {
+  unsigned a = 0, b = 0, c = 0, d = 0;
+  constexpr unsigned int8 = 1U << 25;
+  return __get_cpuid_count(7, 0, &a, &b, &c, &d) && (d & int8) != 0;
+}
+
 /// During its lifetime, the calling thread's eight tile registers have 16 rows of 64 bytes.
 class matrix_unit_session {
  public:
@@ -51,6 +58,10 @@ template <int Tile> KILN_FN void tile_store(void* at, std::ptrdiff_t step) {
 /// Sums += left * right; a row of the right operand holds the pairs of its columns.
 template <int Sums, int Left, int Right> KILN_FN void tile_multiply() {
   asm volatile("tdpbf16ps %%tmm%c2, %%tmm%c1, %%tmm%c0" ::"i"(Sums), "i"(Left), "i"(Right));
+}
+/// Sums += left * right of unsigned and signed bytes; a row of the right operand holds four of each of its columns.
+template <int Sums, int Left, int Right> KILN_FN void tile_multiply_bytes() {
+  asm volatile("tdpbusd %%tmm%c2, %%tmm%c1, %%tmm%c0" ::"i"(Sums), "i"(Left), "i"(Right));
 }
 
 }  // namespace kiln::kernels

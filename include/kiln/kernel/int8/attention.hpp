@@ -31,9 +31,12 @@ template <class Machine> struct byte_attention_tasks {
   }
   std::int64_t queries_size() const { return left_rows<Machine>::size(key_words, rows_at_once); }
   std::int64_t weights_size() const { return left_rows<Machine>::size(weight_words, rows_at_once); }
+  std::int64_t copies_size() const {
+    return multiplied_rows<Machine>::memory(rows_at_once, std::max(key_words, weight_words)) / 4;
+  }
   std::int64_t all(const byte_attention& p) const {
     return round_up(keys_size(p), lanes) + round_up(values_size(p), lanes) + queries_size() + weights_size() +
-           rows_at_once * score_row;
+           copies_size() + rows_at_once * score_row;
   }
 };
 
@@ -89,6 +92,7 @@ template <class Machine> void attend_to_bytes(thread_pool& pool, const byte_atte
     const auto take = [&](std::int64_t n) { return std::exchange(next, next + round_up(n, lanes)); };
     packed_columns<Machine> keys(p.scores, take(tasks.keys_size(p))), values(p.values, take(tasks.values_size(p)));
     left_rows<Machine> queries(p.scores, take(tasks.queries_size())), weights(p.values, take(tasks.weights_size()));
+    std::int32_t* const copies = take(tasks.copies_size());
     auto* const scores = reinterpret_cast<float*>(next);
     keys.pack(matrix, 0, p.scores.n);
     values.pack(matrix, 0, p.values.n);
@@ -100,12 +104,14 @@ template <class Machine> void attend_to_bytes(thread_pool& pool, const byte_atte
       const std::int64_t rows = std::min(tasks.rows_at_once, last - row0);
       queries.read(matrix, row0, rows);
       score.result = reinterpret_cast<std::byte*>(scores - row0 * tasks.score_row);
-      keys.multiply(queries.addresses(), row0, rows, shifted_rows<requantization>{score, queries.shift(), row0});
+      keys.multiply(queries.addresses(), row0, rows, shifted_rows<requantization>{score, queries.shift(), row0},
+                    copies);
       for (std::int64_t r = 0; r < rows; ++r) {
         soften_to_bytes<Machine>(weights.copied(r), scores + r * tasks.score_row, p.scores.n, p);
         weights.take_copied(r);
       }
-      values.multiply(weights.addresses(), row0, rows, shifted_rows<requantization>{result, weights.shift(), row0});
+      values.multiply(weights.addresses(), row0, rows, shifted_rows<requantization>{result, weights.shift(), row0},
+                      copies);
     }
   });
 }

@@ -1,8 +1,7 @@
 #pragma once
 
-#include "kiln/kernel/gemm/gemm.hpp"
+#include "kiln/kernel/int8/multiplied_rows.hpp"
 #include "kiln/kernel/int8/tasks.hpp"
-#include "kiln/kernel/int8/tile.hpp"
 
 namespace kiln::kernels {
 
@@ -15,7 +14,8 @@ void integer_gemm(thread_pool& pool, const integer_problem& p, FinishOf&& finish
   using tile = register_tile<std::int32_t>;
   if (p.m <= 0 || p.n <= 0) return;
   const std::int64_t words = p.runs.count * p.runs.words, columns = round_up(p.n, native_lanes<std::int32_t>);
-  const integer_tasks tasks(p.m, ceil_div(p.n, tile::width), integer_task_cols / tile::width, pool.size(), most_rows);
+  const integer_tasks tasks(p.m, ceil_div(p.n, tile::width), integer_task_cols / tile::width, pool.size(), most_rows,
+                            p.memory ? matrix_unit_rows : 1);
   pool.parallel_for(tasks.count(), [&](std::int64_t task, unsigned worker) {
     const std::int64_t row0 = tasks.row0(task), rows = std::min(tasks.chunk_rows, p.m - row0);
     if (rows <= 0) return;
@@ -23,24 +23,13 @@ void integer_gemm(thread_pool& pool, const integer_problem& p, FinishOf&& finish
     const std::int64_t cols = std::min(tasks.last_unit(task) * tile::width, p.n) - col0;
     const std::byte* row[most_integer_rows];
     find_rows(p.rows, row0, rows, row);
+    multiplied_rows<Machine> left(p.runs, row, rows, p.memory ? p.memory + worker * p.worker_memory : nullptr);
     const auto finish = finish_of(row0, col0, worker);
-    using Finish = std::remove_const_t<decltype(finish)>;
     for (std::int64_t col = col0; col < col0 + cols; col += tile::width) {
       const std::int64_t width = panel_width<std::int32_t>(col, p.n);
-      const std::int32_t* const panel = p.b + columns + col * words;
-      const even_blocks blocks_of_rows(rows, tile::rows);
-      constexpr std::int64_t line = 64;
-      const std::int64_t steps = blocks_of_rows.blocks * words, lines = width * words * 4 / line;
-      integer_runs runs = p.runs;
-      runs.fetch = reinterpret_cast<const std::byte*>(panel + width * words);
-      runs.fetch_step = ceil_div(lines, std::max<std::int64_t>(1, steps)) * line;
-      if (lines < steps) runs.fetch_step = lines * line / steps;
-      blocks_of_rows.each([&](std::int64_t first, int count) {
-        find_integer_tile<Machine, Finish>(count, static_cast<int>(width / native_lanes<std::int32_t>))(
-            runs, row + first, panel, width, p.shift ? p.shift + col : nullptr, finish, row0 + first, col,
-            static_cast<int>(std::min<std::int64_t>(width, p.n - col)));
-        runs.fetch += words * runs.fetch_step;
-      });
+      left.multiply({p.b + columns + col * words, width, std::min(width, p.n - col), p.shift ? p.shift + col : nullptr,
+                     col, true},
+                    finish, row0);
     }
     done(finish, row0, rows, col0, cols);
   });

@@ -36,7 +36,7 @@ void integer_groups(thread_pool& pool, const integer_problem& p, FinishOf&& fini
       even_blocks(rows, tile::rows).each([&](std::int64_t first, int count) {
         for (int r = 0; r < count; ++r) of_tile[r] = row[first + r] + group * p.group;
         find_integer_tile<Machine, Finish>(count, static_cast<int>(width / native_lanes<std::int32_t>))(
-            p.runs, of_tile, panel, width, p.shift ? p.shift + col : nullptr, finish, row0 + first, col,
+            p.runs, of_tile, panel, p.shift ? p.shift + col : nullptr, finish, row0 + first, col,
             static_cast<int>(std::min<std::int64_t>(width, of_group - inside)));
       });
     }

@@ -48,17 +48,16 @@ template <class Machine> class packed_columns {
       if (has_sums_) sum_panel_columns<Machine>(sums_ + col, panel(col), width_at(col), words_, -a_zero);
     }
   }
-  /// Multiplies rows [row0, row0 + rows) by them; `finish` takes the tiles.
+  /// Multiplies rows [row0, row0 + rows) by them; `finish` takes the tiles. `memory` as `multiplied_rows` has it.
   template <class Finish>
-  void multiply(const std::byte* const* row, std::int64_t row0, std::int64_t rows, const Finish& finish) const {
+  void multiply(const std::byte* const* row, std::int64_t row0, std::int64_t rows, const Finish& finish,
+                std::int32_t* memory) const {
     const std::ptrdiff_t at_first = 0;
-    const integer_runs runs{&at_first, 1, words_};
+    multiplied_rows<Machine> left({&at_first, 1, words_}, row, rows, reinterpret_cast<std::byte*>(memory));
     for (std::int64_t col = 0; col < cols_; col += width)
-      even_blocks(rows, register_tile<std::int32_t>::rows).each([&](std::int64_t first, int count) {
-        find_integer_tile<Machine, Finish>(count, static_cast<int>(width_at(col) / lanes))(
-            runs, row + first, panel(col), width_at(col), has_sums_ ? sums_ + col : nullptr, finish, row0 + first,
-            col0_ + col, static_cast<int>(std::min(width_at(col), cols_ - col)));
-      });
+      left.multiply({panel(col), width_at(col), std::min(width_at(col), cols_ - col), has_sums_ ? sums_ + col : nullptr,
+                     col0_ + col},
+                    finish, row0);
   }
 
  private:
@@ -152,10 +151,14 @@ template <class Machine> struct byte_matrix_tasks {
   }
   std::int64_t tasks(const byte_matrices& p) const { return p.batch * column_tasks * row_tasks; }
 
-  // 32-bit elements of a worker's memory: a task's columns, its rows, and the sums of a task that keeps them.
+  // 32-bit elements of a worker's memory: a task's columns, its rows, copies of those, and the sums of a task that
+  // keeps them.
   std::int64_t columns_size() const { return packed_columns<Machine>::size(words, cols); }
   std::int64_t rows_size() const { return left_rows<Machine>::size(words, integer_task_rows); }
-  std::int64_t all() const { return columns_size() + rows_size() + integer_task_rows * (integer_task_cols + lanes); }
+  std::int64_t copies_size() const { return multiplied_rows<Machine>::memory(integer_task_rows, words) / 4; }
+  std::int64_t all() const {
+    return columns_size() + rows_size() + copies_size() + integer_task_rows * (integer_task_cols + lanes);
+  }
 };
 
 /// 32-bit elements of scratch for `workers` workers.
@@ -173,7 +176,8 @@ void multiply_byte_matrices(thread_pool& pool, const byte_matrices& p, std::int3
   const byte_matrix_tasks<Machine> tasks(p, pool.size());
   pool.parallel_for(tasks.tasks(p), [&](std::int64_t task, unsigned worker) {
     std::int32_t* const own = scratch + worker * tasks.all();
-    std::int32_t* const sums = own + tasks.columns_size() + tasks.rows_size();
+    std::int32_t* const copies = own + tasks.columns_size() + tasks.rows_size();
+    std::int32_t* const sums = copies + tasks.copies_size();
     const std::int64_t matrix = task / (tasks.column_tasks * tasks.row_tasks), part = task / tasks.row_tasks;
     const std::int64_t col0 = part % tasks.column_tasks * tasks.cols, cols = std::min(tasks.cols, p.n - col0);
     const std::int64_t first_row = task % tasks.row_tasks * tasks.rows,
@@ -189,7 +193,7 @@ void multiply_byte_matrices(thread_pool& pool, const byte_matrices& p, std::int3
       left.read(matrix, row0, rows);
       const auto finish = finish_of(matrix, row0, col0, sums);
       columns.multiply(left.addresses(), row0, rows,
-                       shifted_rows<std::remove_cv_t<decltype(finish)>>{finish, left.shift(), row0});
+                       shifted_rows<std::remove_cv_t<decltype(finish)>>{finish, left.shift(), row0}, copies);
       done(finish, matrix, row0, rows, col0, cols);
     }
   });

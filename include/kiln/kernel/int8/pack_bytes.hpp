@@ -73,7 +73,7 @@ template <class Machine> void pack_byte_panel(std::int32_t* to, std::int64_t wid
           if (k < from.k && cols > 0) std::memcpy(rest[d], row[d], static_cast<std::size_t>(cols));
           row[d] = rest[d];
         }
-        store(to + w * width + j,
+        store(to + place_in_panel(w, j, width, words),
               interleaved_words<Machine>(
                   [&](int d) __attribute__((always_inline)) { return load<row_bytes>(row[d]); }, flip));
       }
@@ -97,7 +97,7 @@ template <class Machine> void pack_byte_panel(std::int32_t* to, std::int64_t wid
       }
       transpose_square<lanes>(row);
       for (std::int64_t i = 0; i < std::min<std::int64_t>(lanes, words - w); ++i)
-        store(to + (w + i) * width + j, row[i]);
+        store(to + place_in_panel(w + i, j, width, words), row[i]);
     }
 }
 
@@ -115,7 +115,7 @@ void sum_panel_columns(std::int32_t* to, const std::int32_t* panel, std::int64_t
   for (std::int64_t j = 0; j < width; j += native_lanes<std::int32_t>) {
     V sum{};
     for (std::int64_t w = 0; w < words; ++w)
-      sum = Machine::add_products(sum, ones<Machine>(), load<V>(panel + w * width + j));
+      sum = Machine::add_products(sum, ones<Machine>(), load<V>(panel + place_in_panel(w, j, width, words)));
     store(to + j, (V)((wrapping)sum * broadcast<wrapping>(static_cast<std::uint32_t>(factor))));
   }
 }

@@ -37,6 +37,10 @@ struct integer_problem {
   const std::int32_t* less = nullptr;   ///< subtracted from the sums of row `row % less_rows`, or null
   std::ptrdiff_t less_row = 0;          ///< its row stride
   std::int64_t less_rows = 1;
+  bool matrix_unit = true;  ///< the processor's may be used, where there is memory for it
+  /// Of each worker, for its copies of rows (`multiplied_rows`), in bytes, aligned to 64; or null.
+  std::byte* memory = nullptr;
+  std::ptrdiff_t worker_memory = 0;
 };
 
 /// A batch of products (A[m, k] - a_zero) * (B[k, n] - b_zero) of bytes whose operands both differ from run to run.

@@ -34,17 +34,31 @@ struct integer_sums {
   }
 };
 
-/// Elements of scratch that an integer GEMM uses which keeps a task's results until it is done; rows of them may have a
-/// vector more than columns, so that they are not a power of two apart.
-inline std::int64_t integer_gemm_scratch(unsigned workers) {
-  return integer_task_rows * (integer_task_cols + native_lanes<std::int32_t>)*workers;
+/// 32-bit elements of scratch that an integer GEMM uses whose rows have so many words: the results of a task that keeps
+/// them until it is done, rows of which may have a vector more than columns, so that they are not a power of two apart;
+/// then copies of its left rows.
+template <class Machine> std::int64_t integer_gemm_scratch(unsigned workers, std::int64_t words) {
+  return (integer_task_rows *
+          (integer_task_cols + native_lanes<std::int32_t>)+multiplied_rows<Machine>::memory(most_integer_rows, words) /
+          4) *
+         workers;
+}
+
+/// `p` with the memory for its copies in such scratch.
+template <class Machine> integer_problem with_memory(integer_problem p, std::int32_t* scratch, unsigned workers) {
+  const std::int64_t bytes = multiplied_rows<Machine>::memory(most_integer_rows, p.runs.count * p.runs.words);
+  std::int32_t* const copies = scratch + integer_task_rows * (integer_task_cols + native_lanes<std::int32_t>)*workers;
+  if (bytes != 0 && p.matrix_unit) p.memory = reinterpret_cast<std::byte*>(copies), p.worker_memory = bytes;
+  return p;
 }
 
 /// `integer_product` whose sums, less `less` of `p`, are stored task by task: `epilogue(row0, rows, col0, cols, sums,
 /// sums_row)` is called once for each, from any worker, and may overwrite them; rows of sums are whole vectors.
 template <class Machine, class Epilogue>
-void integer_gemm_by_sums(thread_pool& pool, const integer_problem& p, std::int32_t* scratch, Epilogue&& epilogue) {
+void integer_gemm_by_sums(thread_pool& pool, const integer_problem& problem, std::int32_t* scratch,
+                          Epilogue&& epilogue) {
   using V = native_vec<std::int32_t>;
+  const integer_problem p = with_memory<Machine>(problem, scratch, pool.size());
   constexpr int lanes = native_lanes<std::int32_t>;
   integer_product<Machine>(
       pool, p,

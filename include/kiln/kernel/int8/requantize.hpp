@@ -69,8 +69,8 @@ struct byte_rounding {
 };
 
 /// What becomes of the sums of an integer GEMM, in registers: y = sum * scale + bias; y = rounded(y) * a scale; y +=
-/// a second bias; y += an addend; y = gelu(y); y = the greater of y and 0; then the result is y, rounded(y) * a scale
-/// or the bytes nearest to y. Each part but the scale is optional.
+/// a second bias; y += an addend, or y *= it; y = gelu(y); y = the greater of y and 0; then the result is y, rounded(y)
+/// * a scale or the bytes nearest to y. Each part but the scale is optional.
 struct requantization {
   enum class kind : std::uint8_t { none, unsigned_bytes, signed_bytes, floats };
 
@@ -82,6 +82,7 @@ struct requantization {
   kind addend_kind = kind::none;
   std::int32_t addend_zero = 0;  ///< bytes: (stored - zero) * scale
   float addend_scale = 1;
+  bool multiplies = false;  ///< by the addend
   enum class curve : std::uint8_t { none, gelu, gelu_of_tanh };
   curve activation = curve::none;
   bool rectifies = false;
@@ -181,6 +182,8 @@ struct requantization {
   template <int Rows, int Vectors>
   KILN_FN void add(floats (&y)[Rows][Vectors], std::int64_t row0, std::int64_t col0, int cols) const {
     const std::ptrdiff_t at = row0 * addend_row + col0;
+    const bool by = multiplies;
+    const auto join = [by](floats & to, floats x) __attribute__((always_inline)) { to = by ? to * x : to + x; };
     const auto of_bytes = [&]<class T>(const T* from) __attribute__((always_inline)) {
       const integers less = broadcast<integers>(addend_zero);
       const floats s = broadcast<floats>(addend_scale);
@@ -188,7 +191,7 @@ struct requantization {
       for (int r = 0; r < Rows; ++r)
 #pragma GCC unroll 8
         for (int v = 0; v < Vectors; ++v)
-          y[r][v] += convert<floats>(widened<Vectors>(from + at + r * addend_row, v, cols) - less) * s;
+          join(y[r][v], convert<floats>(widened<Vectors>(from + at + r * addend_row, v, cols) - less) * s);
     };
     if (addend_kind == kind::unsigned_bytes) {
       of_bytes(reinterpret_cast<const std::uint8_t*>(addend));
@@ -199,7 +202,7 @@ struct requantization {
 #pragma GCC unroll 16
       for (int r = 0; r < Rows; ++r)
 #pragma GCC unroll 8
-        for (int v = 0; v < Vectors; ++v) y[r][v] += part<floats, Vectors>(from + r * addend_row, v, cols);
+        for (int v = 0; v < Vectors; ++v) join(y[r][v], part<floats, Vectors>(from + r * addend_row, v, cols));
     }
   }
   template <int Rows, int Vectors>

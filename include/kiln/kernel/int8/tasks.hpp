@@ -7,7 +7,7 @@
 namespace kiln::kernels {
 
 /// Rows and columns of one task of an integer GEMM: what it writes stays in L2 until it has read that again.
-inline constexpr std::int64_t integer_task_rows = 56, integer_task_cols = 256;
+inline constexpr std::int64_t integer_task_rows = 64, integer_task_cols = 256;
 
 /// The most rows of a task that reads nothing again: its right operand comes through once for more of them. Rows of a
 /// matrix stay in L2 meanwhile; windows of an image overlap in another way.
@@ -34,13 +34,15 @@ inline void find_rows(const integer_rows& rows, std::int64_t row0, std::int64_t 
 }
 
 /// How rows and columns of an integer product are divided into tasks: chunks of rows, and in each of them parts of
-/// `units` that are adjacent columns, at most `most` of them together.
+/// `units` that are adjacent columns, at most `most` of them together. Chunks are a multiple of so many rows.
 struct integer_tasks {
-  std::int64_t chunks, chunk_rows, units, each, parts;
+  std::int64_t chunk_rows, chunks, units, each, parts;
 
   integer_tasks(std::int64_t m, std::int64_t all_units, std::int64_t most, std::int64_t workers,
-                std::int64_t most_rows = integer_task_rows)
-      : chunks(ceil_div(m, most_rows)), chunk_rows(ceil_div(m, chunks)), units(all_units) {
+                std::int64_t most_rows = integer_task_rows, std::int64_t multiple = 1)
+      : chunk_rows(round_up(ceil_div(m, ceil_div(m, most_rows)), multiple)),
+        chunks(ceil_div(m, chunk_rows)),
+        units(all_units) {
     const std::int64_t wanted = workers == 1 ? 1 : ceil_div(4 * workers, chunks);
     each = ceil_div(units, std::clamp(wanted, ceil_div(units, most), units));
     parts = ceil_div(units, each);

@@ -29,6 +29,10 @@ template <bool Avx> struct four_bytes_by : integer_machine<std::uint8_t, std::in
 };
 using four_bytes = four_bytes_by<false>;
 
+/// Whether the operands of a machine are those of the processor's matrix unit, too: its sums are the same.
+template <class Machine>
+inline constexpr bool unit_multiplies = std::is_same_v<Machine, four_bytes>&& native_bytes == 64;
+
 /// Two 16-bit numbers per lane, both signed: pmaddwd, which every level has. Its sums of two products are exact.
 struct two_words : integer_machine<std::int16_t, std::int16_t, 0> {
   template <is_vec V> KILN_FN static V add_products(V sum, V a, V b) {
@@ -53,8 +57,18 @@ template <class Machine> std::int64_t packed_integers_size(std::int64_t k, std::
   return (integer_words<Machine>(k) + 1) * round_up(n, native_lanes<std::int32_t>);
 }
 
-/// Packs B[k, n] of any strides: column sums, then panels of one register tile's width, in each of which a row of lanes
-/// holds `depth` rows of B. Missing columns and rows are zero.
+/// Columns of a strip: what the matrix unit reads at a time lies together.
+inline constexpr std::int64_t strip_width = 2 * native_lanes<std::int32_t>;
+
+/// Where word w of column j lies in a packed panel of `width` columns and `words` words. A panel is strips, the last
+/// one perhaps narrower, each of which is rows of lanes.
+constexpr std::int64_t place_in_panel(std::int64_t w, std::int64_t j, std::int64_t width, std::int64_t words) {
+  const std::int64_t strip = j / strip_width * strip_width;
+  return strip * words + w * std::min(strip_width, width - strip) + j - strip;
+}
+
+/// Packs B[k, n] of any strides: column sums, then panels of one register tile's width (`place_in_panel`), in which a
+/// row of lanes holds `depth` rows of B. Missing columns and rows are zero.
 template <class Machine>
 void pack_integers(thread_pool& pool, std::int32_t* to, const std::int8_t* from, std::ptrdiff_t row, std::ptrdiff_t col,
                    std::int64_t k, std::int64_t n) {
@@ -74,7 +88,7 @@ void pack_integers(thread_pool& pool, std::int32_t* to, const std::int8_t* from,
           lane[d] = from[(w * depth + d) * row + (first + j) * col];
           sums[j] += lane[d];
         }
-        __builtin_memcpy(panel + w * width + j, lane, sizeof lane);
+        __builtin_memcpy(panel + place_in_panel(w, j, width, words), lane, sizeof lane);
       }
   });
 }
@@ -83,8 +97,8 @@ void pack_integers(thread_pool& pool, std::int32_t* to, const std::int8_t* from,
 /// `finish.take<Rows, Vectors>(sums, row0, col0, cols)` in registers.
 template <class Machine, int Rows, int Vectors, class Finish>
 [[gnu::noinline]] void integer_tile(const integer_runs& runs, const std::byte* const* row, const std::int32_t* b,
-                                    std::ptrdiff_t b_step, const std::int32_t* shift, const Finish& finish,
-                                    std::int64_t row0, std::int64_t col0, int cols) {
+                                    const std::int32_t* shift, const Finish& finish, std::int64_t row0,
+                                    std::int64_t col0, int cols) {
   using V = native_vec<std::int32_t>;
   constexpr int lanes = native_lanes<std::int32_t>;
   V sum[Rows][Vectors];
@@ -94,6 +108,8 @@ template <class Machine, int Rows, int Vectors, class Finish>
 #pragma GCC unroll 16
     for (int r = 0; r < Rows; ++r) sum[r][v] = first;
   }
+  constexpr int strip = std::min<int>(strip_width, Vectors * lanes), more = Vectors * lanes - strip;
+  const std::int32_t* second = b + strip * runs.count * runs.words;
   const auto* fetch = runs.fetch ? runs.fetch : reinterpret_cast<const std::byte*>(b);
   const std::ptrdiff_t fetch_step = runs.fetch ? runs.fetch_step : 0;
   for (std::int64_t run = 0; run < runs.count; ++run) {
@@ -103,8 +119,9 @@ template <class Machine, int Rows, int Vectors, class Finish>
     for (std::int64_t w = 0; w < runs.words; ++w) {
       V right[Vectors];
 #pragma GCC unroll 8
-      for (int v = 0; v < Vectors; ++v) right[v] = load<V>(b + v * lanes);
-      b += b_step;
+      for (int v = 0; v < Vectors; ++v)
+        right[v] = load<V>(v * lanes < strip ? b + v * lanes : second + v * lanes - strip);
+      b += strip, second += more;
       __builtin_prefetch(fetch, 0, 2);
       fetch += fetch_step;
 #pragma GCC unroll 16
@@ -122,8 +139,7 @@ template <class Machine, int Rows, int Vectors, class Finish>
 
 template <class Finish>
 using integer_tile_function = void (*)(const integer_runs&, const std::byte* const*, const std::int32_t*,
-                                       std::ptrdiff_t, const std::int32_t*, const Finish&, std::int64_t, std::int64_t,
-                                       int);
+                                       const std::int32_t*, const Finish&, std::int64_t, std::int64_t, int);
 
 template <class Machine, class Finish, int Vectors, int... Row>
 constexpr auto integer_tiles_of(std::integer_sequence<int, Row...>) {

@@ -9,6 +9,7 @@ namespace kiln::kernels {
 template <class T> class byte_pooled_row {
   using V = native_vec<T>;
   static constexpr int lanes = native_lanes<T>;
+  static constexpr std::int64_t longest_line = 2048;
   static constexpr T least = std::numeric_limits<T>::lowest();
 
  public:
@@ -18,6 +19,16 @@ template <class T> class byte_pooled_row {
     const pool_window wd{p_, 0, d}, wh{p_, 1, h};
     const std::byte* const x = i_.x + image * i_.x_image;
     std::byte* const y = i_.y + image * i_.y_image + d * i_.y_axis[0] + h * i_.y_axis[1];
+    if (i_.x_axis[2] == 1 && i_.y_axis[2] == 1 && padded_width() <= longest_line) {
+      for (std::int64_t c = 0; c < i_.channels; ++c) {
+        T* const to = reinterpret_cast<T*>(y + c * i_.y_channel);
+        if (p_.input[2] < lanes)
+          line<vec<T, 16>>(x + c * i_.x_channel, wd, wh, to);
+        else
+          line<V>(x + c * i_.x_channel, wd, wh, to);
+      }
+      return;
+    }
     for (std::int64_t w = 0; w < p_.output[2]; ++w) {
       const pool_window ww{p_, 2, w};
       std::byte* const to = y + w * i_.y_axis[2];
@@ -38,6 +49,49 @@ template <class T> class byte_pooled_row {
         for (std::int64_t c = ww.first; c < ww.last; c += ww.step)
           f(reinterpret_cast<const T*>(row + c * i_.x_axis[2]));
       }
+  }
+  // Bytes of a line with its padding, as far as windows reach.
+  std::int64_t padded_width() const {
+    const std::int64_t reach = (p_.output[2] - 1) * p_.stride[2] + (p_.window[2] - 1) * p_.dilation[2] + 1;
+    return std::max(p_.pad_begin[2] + p_.input[2], reach);
+  }
+  // A line of a plane: the greatest of the lines of its windows, then of each window's elements at once.
+  template <class W> void line(const std::byte* x, const pool_window& wd, const pool_window& wh, T* y) const {
+    constexpr std::int64_t wide = sizeof(W) / sizeof(T);
+    T padded[longest_line + 2 * wide], most[longest_line + wide];
+    const std::int64_t width = p_.input[2], all = padded_width(), places = (p_.output[2] - 1) * p_.stride[2] + 1;
+    std::fill_n(padded, all + 2 * wide, least);
+    T* const inside = padded + p_.pad_begin[2];
+    // the last vector overlaps the one before
+    for (std::int64_t i = 0; width >= wide && i < width; i += wide) {
+      const std::int64_t at = std::min(i, width - wide);
+      W of = broadcast<W>(least);
+      each_line(x, wd, wh, [&](const T* row) {
+        const W one = load<W>(row + at);
+        of = of > one ? of : one;
+      });
+      store(inside + at, of);
+    }
+    for (std::int64_t i = 0; width < wide && i < width; ++i)
+      each_line(x, wd, wh, [&](const T* row) { inside[i] = std::max(inside[i], row[i]); });
+    for (std::int64_t i = 0; i < places; i += wide) {
+      W of = load<W>(padded + i);
+      for (std::int64_t k = 1; k < p_.window[2]; ++k) {
+        // elements beyond the line's end belong to no window
+        const W next = load<W>(padded + std::min(i + k * p_.dilation[2], all + wide));
+        of = of > next ? of : next;
+      }
+      store(most + i, of);
+    }
+    if (p_.stride[2] == 1)
+      std::copy_n(most, p_.output[2], y);
+    else
+      for (std::int64_t w = 0; w < p_.output[2]; ++w) y[w] = most[w * p_.stride[2]];
+  }
+  template <class F> void each_line(const std::byte* x, const pool_window& wd, const pool_window& wh, F&& f) const {
+    for (std::int64_t a = wd.first; a < wd.last; a += wd.step)
+      for (std::int64_t b = wh.first; b < wh.last; b += wh.step)
+        f(reinterpret_cast<const T*>(x + a * i_.x_axis[0] + b * i_.x_axis[1]));
   }
   T element(const std::byte* x, const pool_window& wd, const pool_window& wh, const pool_window& ww) const {
     T most = least;

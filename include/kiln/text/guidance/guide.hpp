@@ -28,11 +28,23 @@ class guide {
   /// `error` with the position in characters: `malformed`, `unsupported`, `limit`.
   static guide regex(const guide_vocabulary& v, std::string_view pattern);
 
+  /// Texts of the rule `start` of a grammar in Lark's syntax, as llguidance extends it.
+  ///
+  /// Rules (lower case) and terminals (upper case) of strings (`"a"`, `"a"i`), ranges (`"a".."z"`), regular expressions
+  /// (`/…/` with flags i, s, m, u), groups, `|`, `[…]`, `* + ? ~n ~n..m {n,m}`; `%ignore`, which may stand before each
+  /// terminal of a rule; `%import common.NAME`; `%json {…}`, a schema; comments. Rules may begin with themselves.
+  /// Priorities, aliases and captures are read and say nothing. Throws `error` with the line: `malformed`, `not_found`,
+  /// `unsupported`, `limit`.
+  static guide lark(const guide_vocabulary& v, std::string_view grammar);
+
   /// JSON texts of values that a schema (https://json-schema.org, 2020-12) allows.
   ///
-  /// Keywords: `type`, `properties`, `required`, `additionalProperties`, `items`, `prefixItems`, `minItems`,
-  /// `maxItems`, `enum`, `const`, `anyOf`, `oneOf` (of alternatives that types or constants tell apart), `$ref` within
-  /// the document, `minLength`, `maxLength`, `pattern`, and annotations. Properties come in their order, others after
+  /// Keywords: `type`, `properties`, `required`, `additionalProperties`, `patternProperties` (one pattern, alone),
+  /// `items`, `prefixItems`, `minItems`, `maxItems`, `enum`, `const`, `anyOf`, `oneOf` (of alternatives that types or
+  /// constants tell apart), `allOf` and what stands beside `$ref`, `anyOf` or `oneOf` (joined keyword by keyword),
+  /// `$ref` within the document, `minLength`, `maxLength`, `pattern`, `format` (date, time, date-time, duration, email,
+  /// hostname, ipv4, ipv6, uuid, uri), `minimum`, `maximum` and the exclusive ones (whole for a "number"),
+  /// `multipleOf` (an integer to 1000), and annotations. Properties come in their order, others after
   /// them. Strings escape what they must and nothing else; exponents have at most two digits. Around `{ } [ ] ,` there
   /// may be one space, or a line's end and up to 40 spaces; after `:` a space; nothing before and after the value.
   /// Throws `error` with the keyword and its place: `malformed`, `unsupported`, `not_found`, `limit`.
@@ -47,6 +59,9 @@ class guide {
   void advance(token id);
   /// Appends a token where the mask allows it, and says whether it did.
   bool try_advance(token id) { return append(id).empty(); }
+  /// Tokens that follow whatever is chosen, where the language leaves no choice of bytes: the longest ones, and none
+  /// of which a longer token could take the place. They may be appended one after the other.
+  tokens forced() const;
   /// Whether the text so far belongs to the language.
   bool is_accepting() const;
   /// Whether an end token was appended.

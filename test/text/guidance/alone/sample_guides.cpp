@@ -1,5 +1,6 @@
 // sample_guides CASES.json TOKENIZER_FOLDER: draws texts that guides allow, for Python to judge. Each case is
-// {"regex": text} or {"schema": value}, with "count" texts; the list printed holds a list of texts for each, or
+// {"regex": text}, {"schema": value} or {"lark": text}, with "count" texts; the list printed holds a list of texts for
+// each, or
 // {"error": ...}. Odd texts are of the tokenizer's tokens, even ones of a vocabulary of every byte.
 #include <fstream>
 #include <iostream>
@@ -26,7 +27,8 @@ json draw(guide g, const std::vector<std::string>& texts, token end, std::mt1993
     if (choices.empty()) throw std::runtime_error("no token may follow " + text);
     std::vector<token> closing;  // without a leaning to these, JSON seldom ends
     for (const token id : choices)
-      if (const auto& t = texts[static_cast<std::size_t>(id)]; id == end || t == "\"" || t == "]" || t == "}")
+      if (const auto& t = texts[static_cast<std::size_t>(id)];
+          id == end || t == "\"" || t == "]" || t == "}" || t == ")" || t == "=" || t == "\n")
         closing.push_back(id);
     const auto& from = !closing.empty() && random() % 4 == 0 ? closing : choices;
     const token next = from[random() % from.size()];
@@ -55,6 +57,7 @@ int main(int count, char** words) {
     try {
       const auto made = [&](const guide_vocabulary& v) {
         return c.contains("schema") ? guide::json_schema(v, c["schema"].dump())
+               : c.contains("lark") ? guide::lark(v, c["lark"].get<std::string>())
                                     : guide::regex(v, c["regex"].get<std::string>());
       };
       const guide a = made(of_bytes), b = made(of_tokens);

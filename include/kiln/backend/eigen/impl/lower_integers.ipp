@@ -202,9 +202,10 @@ class integer_kernel final : public kernel {
         bytes += aligned(static_cast<std::size_t>(n));
         return at;
       };
-      take(isa.scratch_size(threads) * 4);
+      const integer_windows windows = isa.windows(problem);
+      take(isa.scratch_size(threads, windows.count * windows.words) * 4);
       copies = !reads_in_place(image(k, x));
-      runs = take(isa.windows(problem).count * static_cast<std::int64_t>(sizeof(std::ptrdiff_t)));
+      runs = take(windows.count * static_cast<std::int64_t>(sizeof(std::ptrdiff_t)));
       if (copies) copy = take(isa.image_size(problem));
       corrections = take(k.addends_.open_numbers(rows) * 4);
       requantizes = k.requantization_ && k.addends_.by_columns(in) && k.binds_addend(in, out) && k.binds_scale(in);

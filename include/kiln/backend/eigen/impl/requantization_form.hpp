@@ -65,8 +65,10 @@ class requantization_finder {
     }
     if (!ended && form_.how.rounds) form_.late_bias = read_bias();
     if (!in_bounds()) return std::nullopt;
-    if (!ended && next<op::add>()) {
+    if (!ended && (next<op::add>() || multiplies_bytes())) {
+      form_.how.multiplies = !next<op::add>();
       if (!read_addend()) return std::nullopt;
+      if (form_.how.multiplies && !in_bounds(511 * std::abs(form_.how.addend_scale))) return std::nullopt;
     }
     if (!ended && form_.how.addend_kind == kind::none) read_activation();
     if (!ended && form_.how.addend_kind != kind::floats) {
@@ -175,13 +177,13 @@ class requantization_finder {
     return input != none && !r_.constants[input] && m_.shape_of(v).type == dtype::f32;
   }
   // Whether no product or quotient leaves the range in which divisions are exact.
-  bool in_bounds() const {
+  bool in_bounds(float factor = 1) const {
     float most = 0;
     for (const float s : form_.scale) most = std::max(most, std::isfinite(s) ? std::abs(s) : greatest);
     most *= 0x1p31F;
     for (const std::vector<float>& biases : {form_.bias, form_.late_bias})
       for (const float b : biases) most = std::max(most, std::isfinite(b) ? std::abs(b) : greatest);
-    return most < greatest;
+    return most * factor < greatest;
   }
 
   // bounds, div, round, add?, clip, then bytes or the whole numbers less their zero point.
@@ -280,9 +282,17 @@ class requantization_finder {
     return true;
   }
 
+  // Whether floats that come from bytes, no constant, multiply next.
+  bool multiplies_bytes() const {
+    const auto user = next<op::mul>();
+    const auto v = user ? other(*user) : std::nullopt;
+    return v && v->instruction != at_ && !number(*v) && m_[v->instruction].op.is<op::mul>() &&
+           number(m_[v->instruction].inputs[1]);
+  }
+
   // A tensor beside the sums: floats, or bytes less their zero point times their scale.
   bool read_addend() {
-    const std::uint32_t user = *next<op::add>();
+    const std::uint32_t user = form_.how.multiplies ? *next<op::mul>() : *next<op::add>();
     value_id v = *other(user);
     if (v.instruction == at_) return false;
     kernels::requantization& how = form_.how;

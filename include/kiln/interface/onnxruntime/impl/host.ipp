@@ -14,6 +14,12 @@ const void* const* table_of(const OrtApiBase& base) {
   return table;
 }
 
+std::uint32_t version_of(const OrtApiBase& base) {
+  for (const std::uint32_t v : {default_memory_version, profiling_version})
+    if (base.GetApi(v)) return v;
+  return api_version;
+}
+
 status_code code_of(errc code) {
   switch (code) {
     case errc::invalid_argument:
@@ -42,10 +48,7 @@ errc code_of(status_code code) {
 }  // namespace
 
 host::host(const OrtApiBase& base)
-    : version_(base.GetApi(profiling_version) ? profiling_version : api_version),
-      api_(table_of(base)),
-      ep_(api_(api::ep_api)),
-      editor_(api_(api::model_editor_api)) {}
+    : version_(version_of(base)), api_(table_of(base)), ep_(api_(api::ep_api)), editor_(api_(api::model_editor_api)) {}
 
 void host::refuse(OrtStatus* status) const {
   const std::string message = api_(api::status_message, status);

@@ -23,7 +23,7 @@ std::size_t bytes_of(const shape& s) { return static_cast<std::size_t>(s.bytes()
 // A state that no other run has, for as long as it lives.
 class node_runner::state_lease {
  public:
-  explicit state_lease(node_runner& of) : of_(of), state_(of.take_state()) {}
+  state_lease(node_runner& of, void* stream) : of_(of), state_(of.take_state(stream)) {}
   state_lease(const state_lease&) = delete;
   state_lease& operator=(const state_lease&) = delete;
   ~state_lease() {
@@ -38,7 +38,8 @@ class node_runner::state_lease {
   std::unique_ptr<run_state> state_;
 };
 
-std::unique_ptr<node_runner::run_state> node_runner::take_state() {
+// One whose last run was given to the same stream comes first: its memory need not be waited for.
+std::unique_ptr<node_runner::run_state> node_runner::take_state(void* stream) {
   const std::lock_guard lock(guard_);
   if (idle_.empty()) {
     idle_.reserve(states_ + 1);  // giving a state back needs no memory
@@ -46,6 +47,8 @@ std::unique_ptr<node_runner::run_state> node_runner::take_state() {
     ++states_;
     return made;
   }
+  const auto same = std::find_if(idle_.begin(), idle_.end(), [&](const auto& s) { return s->stream == stream; });
+  if (same != idle_.end()) std::swap(*same, idle_.back());
   std::unique_ptr<run_state> taken = std::move(idle_.back());
   idle_.pop_back();
   return taken;
@@ -62,19 +65,48 @@ node_runner::~node_runner() = default;
 
 void node_runner::run(OrtKernelContext* context) {
   const memory_scope memory(how_.memory);
-  state_lease lease(*this);
+  void* const stream = stream_of(context);
+  state_lease lease(*this, stream);
   run_state& s = *lease;
+  if (s.stream != stream) wait_for_last(s, stream);
+  s.stream = stream;
   take_inputs(s, context);
   take_outputs(s, context);
   run_program(s);
   give_outputs(s, context);
+  if (stream) {
+    const auto queue = how_.where->make_queue(stream);
+    queue->enter();
+    s.is_done = queue->record();
+  }
+}
+
+void* node_runner::stream_of(OrtKernelContext* context) const {
+  if (how_.stream || !how_.where) return how_.stream;
+  return ort_.get<void*>(api::kernel_stream, context);
+}
+
+// The memory of a state is its last run's until that is done: work on another stream, or by the host, comes after it.
+void node_runner::wait_for_last(run_state& s, void* stream) const {
+  if (!s.is_done) return;
+  if (stream) {
+    const auto queue = how_.where->make_queue(stream);
+    queue->enter();
+    queue->wait_for(*s.is_done);
+  } else {
+    s.is_done->wait();
+  }
 }
 
 void node_runner::run_program(run_state& s) const {
   const bool is_traced = how_.trace && how_.trace->is_on();
-  if (!how_.stream && !is_traced) return exe_.run(s.memory, s.inputs, s.outputs);
+  if (!s.stream && !is_traced) return exe_.run(s.memory, s.inputs, s.outputs);
   run_options how;
-  how.stream = how_.stream;
+  if (!is_traced) {
+    how.stream = s.stream;
+  } else if (s.stream) {
+    how_.where->make_queue(s.stream)->wait();  // a run that is timed has a stream of its own
+  }
   if (is_traced)
     how.profile = [&](std::size_t step, double seconds) {
       const step_info& i = exe_.report().steps[step];
@@ -99,7 +131,8 @@ void node_runner::take_inputs(run_state& s, OrtKernelContext* context) const {
 
 // Shapes of inputs and outputs, and what follows from them, for `given`.
 void node_runner::size(run_state& s) const {
-  s.is_sized = false;  // until all of it has succeeded
+  if (s.is_done) s.is_done->wait();  // placing tensors anew writes into memory that the last run reads
+  s.is_sized = false;                // until all of it has succeeded
   s.inputs.clear(), s.input_bytes.clear(), s.made.clear();
   std::vector<shape> shapes;
   auto at = s.given.begin();
@@ -147,6 +180,8 @@ void node_runner::take_outputs(run_state& s, OrtKernelContext* context) const {
 }
 
 void node_runner::give_outputs(run_state& s, OrtKernelContext* context) const {
+  const bool all_direct = std::all_of(s.made.begin(), s.made.end(), [](const run_output& m) { return m.is_direct; });
+  if (s.stream && !all_direct) how_.where->make_queue(s.stream)->wait();
   for (std::size_t k = 0; k < outputs_.size(); ++k) {
     run_output& m = s.made[k];
     if (m.is_direct) continue;
@@ -157,8 +192,19 @@ void node_runner::give_outputs(run_state& s, OrtKernelContext* context) const {
       ort_.call(api::kernel_output, context, outputs_[k], extents.data(), extents.size(), &m.bound);
     }
     if (const std::size_t bytes = bytes_of(made.get_shape()))
-      std::memcpy(ort_.get<void*>(api::tensor_data, m.bound), made.data(), bytes);
+      copy_out(ort_.get<void*>(api::tensor_data, m.bound), made, bytes);
   }
+}
+
+void node_runner::copy_out(void* to, const argument& from, std::size_t bytes) const {
+  if (!how_.where) {
+    std::memcpy(to, from.data(), bytes);
+    return;
+  }
+  const auto queue = how_.where->make_queue();
+  queue->enter();
+  queue->copy(to, from.data(), bytes);
+  queue->wait();
 }
 
 }  // namespace kiln::onnxruntime

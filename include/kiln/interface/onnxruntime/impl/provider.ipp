@@ -48,14 +48,41 @@ node_ports ports_of(const executable& exe) {
 
 }  // namespace
 
-provider::provider(const factory& made_by, const OrtSessionOptions* session, const OrtLogger* logger)
+provider_options provider::read_options(std::span<const OrtHardwareDevice* const> devices,
+                                        const session_entries& entries) {
+  std::vector<const gpu*> gpus;
+  for (const OrtHardwareDevice* const d : devices)
+    if (const gpu* const g = factory_.gpu_of(d)) gpus.push_back(g);
+  provider_options defaults;
+  if (!gpus.empty()) defaults.target = "gpu", defaults.device_id = static_cast<unsigned>(gpus.front()->index());
+  provider_options out = read_provider_options(
+      own_entries(entries, factory_.name()), [](const char* n) { return std::getenv(n); }, defaults);
+  if (gpus.empty()) return out;
+  takes_gpus_ = true;
+  if (out.uses_gpu()) {
+    for (const gpu* const g : gpus)
+      if (g->index() == static_cast<int>(out.device_id)) gpu_ = g;
+    if (!gpu_)
+      raise(fault::of(errc::invalid_argument, "device_id is one of the session's GPUs: the first of them",
+                      std::int64_t{gpus.front()->index()}, std::int64_t{out.device_id}));
+  } else if (ort_.version() < default_memory_version) {
+    raise(errc::unsupported,
+          "target " + out.target +
+              " of a session on a GPU needs ONNX Runtime 1.27 or later; choose the provider's device "
+              "that is the processor");
+  }
+  return out;
+}
+
+provider::provider(const factory& made_by, std::span<const OrtHardwareDevice* const> devices,
+                   const OrtSessionOptions* session, const OrtLogger* logger)
     : OrtEp{}, factory_(made_by), ort_(made_by.runtime()), logger_(logger) {
   const session_entries entries = ort_.entries(session);
-  options_ = read_provider_options(own_entries(entries, made_by.name()), [](const char* n) { return std::getenv(n); });
+  options_ = read_options(devices, entries);
   contexts_ = read_context_settings(entries);
   compiling_ = compile_options_of(options_);
   memory_ = memory_of(options_);
-  target_ = named_target(target_name(options_), compiling_);
+  target_ = gpu_ ? gpu_->make_target(compiling_) : named_target(target_name(options_), compiling_);
   compatibility_ = compatibility_info(*target_);
   store_ = std::make_unique<program_store>(
       store_of(options_), *target_, compiling_,
@@ -81,10 +108,40 @@ provider::provider(const factory& made_by, const OrtSessionOptions* session, con
   CreateProfiler = [](OrtEp* e, OrtEpProfilerImpl** made) -> OrtStatus* {
     return of(e).ort_.guarded([&] { *made = make_profiler(of(e).ort_, of(e).trace_); });
   };
+  if (takes_gpus_) {
+    GetDefaultMemoryDevice = [](const OrtEp* e, const OrtMemoryDevice** where) -> OrtStatus* {
+      const auto& own = *static_cast<const provider*>(e);
+      return own.ort_.guarded(
+          [&] { *where = own.gpu_ ? own.gpu_->memory_device() : own.factory_.host_memory_device(); });
+    };
+    CreateAllocator = [](OrtEp* e, const OrtMemoryInfo* memory, OrtAllocator** made) -> OrtStatus* {
+      return of(e).ort_.guarded([&] { *made = of(e).make_allocator(memory).release(); });
+    };
+    GetKernelRegistry = [](OrtEp* e, const OrtKernelRegistry** kernels) -> OrtStatus* {
+      *kernels = of(e).gpu_ ? of(e).factory_.copy_kernels_of_gpus() : nullptr;
+      return nullptr;
+    };
+  }
   IsConcurrentRunSupported = [](OrtEp*, bool* answer) -> OrtStatus* {
     *answer = true;
     return nullptr;
   };
+}
+
+std::unique_ptr<gpu_allocator> provider::make_allocator(const OrtMemoryInfo* memory) const {
+  bool on_host = false;
+  const gpu* const g = factory_.gpu_of(memory, on_host);
+  if (!g) return nullptr;
+  gpu_memory_settings how;
+  if (!on_host) how.limit = memory_limit(options_);
+  how.powers_of_two = options_.arena == arena_growth::next_power_of_two;
+  return std::make_unique<gpu_allocator>(*g, on_host, how);
+}
+
+run_settings provider::running() const {
+  run_settings out{memory_, options_.user_stream, trace_};
+  out.where = target_->get_device().get();
+  return out;
 }
 
 bool provider::takes_parts_of_bodies(const OrtNode* node, const onnx::opsets& versions) const {

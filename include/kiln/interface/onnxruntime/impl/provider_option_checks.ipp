@@ -49,7 +49,7 @@ void check_files(const provider_options& o) {
 }
 
 void check_device(const provider_options& o) {
-  const bool gpu = o.target == "gpu" || o.target == "hip";
+  const bool gpu = o.uses_gpu();
   refuse(o.has_user_stream && !gpu, "user_compute_stream",
          "runs have a stream with target gpu alone, found target " + o.target);
   if (o.has_user_stream && !o.user_stream)

@@ -138,8 +138,8 @@ void add_rest(std::vector<provider_option>& t) {
                                           {"migraphx_dump_ep_context_model"}, {"ORT_MIGRAPHX_DUMP_EP_CONTEXT_MODEL"}));
   t.push_back(row<&o::cpu_control_flow>("cpu_control_flow", "claims If, Loop and Scan", {"migraphx_cpu_control_flow"},
                                         {"ORT_MIGRAPHX_CPU_CONTROL_FLOW"}));
-  t.push_back(row<&o::target>("target", "what the partitions are compiled for: cpu, ref or gpu",
-                              {"migraphx_compile_target"}, {"ORT_MIGRAPHX_COMPILE_TARGET"}));
+  t.push_back(row<&o::target>("target", "cpu, ref or gpu; of a session on a GPU, gpu", {"migraphx_compile_target"},
+                              {"ORT_MIGRAPHX_COMPILE_TARGET"}));
   t.push_back(row<&o::threads>("threads", "threads of the session's partitions; 0: one for each processor"));
   t.push_back(row<&o::least_nodes>("least_nodes", "partitions of fewer nodes are left to other providers"));
   t.push_back(row<&o::user_stream>("user_compute_stream", "target gpu: the stream that runs are given to",
@@ -167,7 +167,7 @@ void add_rest(std::vector<provider_option>& t) {
 
 std::vector<provider_option> make_table() {
   std::vector<provider_option> t;
-  t.push_back(row<&o::device_id>("device_id", "the device of the session"));
+  t.push_back(row<&o::device_id>("device_id", "which GPU; of a session on a GPU, that one"));
   add_precision(t);
   add_files(t);
   add_tuning(t);

@@ -55,13 +55,13 @@ class given_options {
 }  // namespace
 
 provider_options read_provider_options(std::span<const std::pair<std::string, std::string>> given,
-                                       const environment& variables) {
+                                       const environment& variables, provider_options defaults) {
   given_options of_session, of_environment;
   for (const auto& [name, value] : given) of_session.add(find(name), name, value);
   for (const provider_option& option : provider_option_table())
     for (const std::string_view name : option.environment)
       if (const char* const value = variables(std::string(name).c_str())) of_environment.add(option, name, value);
-  provider_options out;
+  provider_options out = std::move(defaults);
   of_session.apply(out), of_environment.apply(out);
   if (out.user_stream && !out.has_user_stream && of_session.has("has_user_stream"))
     raise(errc::invalid_argument, "has_user_compute_stream 0 and user_compute_stream exclude each other: found both");

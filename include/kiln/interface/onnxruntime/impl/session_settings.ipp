@@ -12,7 +12,7 @@
 namespace kiln::onnxruntime {
 
 std::string target_name(const provider_options& o) {
-  if (o.target == "gpu" || o.target == "hip") return "hip:" + std::to_string(o.device_id);
+  if (o.uses_gpu()) return "hip:" + std::to_string(o.device_id);
   if (o.device_id != 0)
     raise(fault::of(errc::invalid_argument, "device_id of target " + o.target, "0",
                     static_cast<std::int64_t>(o.device_id)));
@@ -28,9 +28,13 @@ compile_options compile_options_of(const provider_options& o) {
   return out;
 }
 
+std::uint64_t memory_limit(const provider_options& o) {
+  return o.mem_limit == std::numeric_limits<std::uint64_t>::max() ? 0 : o.mem_limit;
+}
+
 std::shared_ptr<memory_source> memory_of(const provider_options& o) {
   memory_settings how;
-  how.limit = o.mem_limit == std::numeric_limits<std::uint64_t>::max() ? 0 : o.mem_limit;
+  how.limit = memory_limit(o);
   how.alloc = reinterpret_cast<void* (*)(std::size_t)>(o.external_alloc);
   how.free = reinterpret_cast<void (*)(void*)>(o.external_free);
   how.empty_cache = reinterpret_cast<void (*)()>(o.external_empty_cache);

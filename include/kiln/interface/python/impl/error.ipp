@@ -1,6 +1,7 @@
 #include "kiln/core/error.hpp"
 
 #include "kiln/interface/python/impl/bind.hpp"
+#include "kiln/interface/python_arrays/error.hpp"
 
 namespace kiln::python {
 namespace {
@@ -9,33 +10,9 @@ namespace {
 PyObject* error_type = nullptr;
 PyObject* argument_error_type = nullptr;
 
-const char* word_of(errc code) {
-  constexpr const char* words[] = {
-      "invalid_argument", "shape_mismatch", "unsupported", "not_found", "malformed", "io", "limit",
-      "canceled",         "internal"};
-  return words[static_cast<unsigned>(code)];
-}
-
 }  // namespace
 
-void set_python_error_of(const error& e) {
-  const bool of_argument = e.code() == errc::invalid_argument || e.code() == errc::shape_mismatch ||
-                           e.code() == errc::not_found || e.code() == errc::limit;
-  const py::handle type = of_argument ? argument_error_type : error_type;
-  const auto text = [](const std::string& s) {
-    return py::reinterpret_steal<py::object>(
-        PyUnicode_DecodeUTF8(s.data(), static_cast<Py_ssize_t>(s.size()), "replace"));
-  };
-  py::object made = type(text(e.what()));
-  made.attr("code") = word_of(e.code());
-  made.attr("message") = text(e.message());
-  made.attr("op") = text(e.op());
-  made.attr("instruction") = text(e.instruction());
-  made.attr("place") = text(e.source());
-  made.attr("expected") = text(e.expected());
-  made.attr("found") = text(e.found());
-  PyErr_SetObject(type.ptr(), made.ptr());
-}
+void set_python_error_of(const error& e) { set_error_of_type(error_type, argument_error_type, e); }
 
 void bind_error(py::module_& m) {
   const auto exception = [&](const char* name, const char* doc, const py::handle& bases) {

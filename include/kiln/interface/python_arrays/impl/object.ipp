@@ -1,4 +1,5 @@
 #include "kiln/interface/python_arrays/bind.hpp"
+#include "kiln/interface/python_arrays/error.hpp"
 
 namespace kiln::python {
 namespace {
@@ -33,6 +34,13 @@ std::string name_of_type(py::handle object) {
     if (py::hasattr(object, attribute) && py::isinstance<py::str>(object.attr(attribute)))
       return py::cast<std::string>(object.attr(attribute));
   return py::cast<std::string>(py::repr(object));
+}
+
+const char* word_of(errc code) {
+  constexpr const char* words[] = {
+      "invalid_argument", "shape_mismatch", "unsupported", "not_found", "malformed", "io", "limit",
+      "canceled",         "internal"};
+  return words[static_cast<unsigned>(code)];
 }
 
 }  // namespace
@@ -77,6 +85,25 @@ void set_python_error() noexcept {
   } catch (...) {
     PyErr_SetString(PyExc_RuntimeError, "an exception of unknown type");
   }
+}
+
+void set_error_of_type(py::handle general, py::handle of_argument, const error& e) {
+  const bool is_of_argument = e.code() == errc::invalid_argument || e.code() == errc::shape_mismatch ||
+                              e.code() == errc::not_found || e.code() == errc::limit;
+  const py::handle type = is_of_argument ? of_argument : general;
+  const auto text = [](const std::string& s) {
+    return py::reinterpret_steal<py::object>(
+        PyUnicode_DecodeUTF8(s.data(), static_cast<Py_ssize_t>(s.size()), "replace"));
+  };
+  py::object made = type(text(e.what()));
+  made.attr("code") = word_of(e.code());
+  made.attr("message") = text(e.message());
+  made.attr("op") = text(e.op());
+  made.attr("instruction") = text(e.instruction());
+  made.attr("place") = text(e.source());
+  made.attr("expected") = text(e.expected());
+  made.attr("found") = text(e.found());
+  PyErr_SetObject(type.ptr(), made.ptr());
 }
 
 }  // namespace kiln::python

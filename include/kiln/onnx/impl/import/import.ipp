@@ -21,7 +21,9 @@ std::vector<std::string> remarks_on(const model& m) {
 
 imported import_named(model m, const import_options& options, const std::string& path) {
   imported out;
-  out.graph = importer(m, options, path).run();
+  importer from(m, options, path);
+  out.graph = from.run();
+  out.defaults = std::move(from.defaults());
   out.ir_version = m.ir_version;
   out.remarks = remarks_on(m);
   out.versions = std::move(m.versions);

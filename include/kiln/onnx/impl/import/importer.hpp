@@ -12,6 +12,8 @@ class importer {
   /// `name` is the model's in errors.
   importer(const model& source, const import_options& options, std::string name);
   program run();
+  /// The values of the kept inputs that have a default, after `run`.
+  std::vector<std::pair<std::string, literal>>& defaults() { return defaults_; }
   /// Notes the nodes of the main graph that have faults while `run` works.
   void note_faulty_nodes(std::vector<node_fault>& to) { faulty_ = &to; }
 
@@ -34,6 +36,7 @@ class importer {
   import_state state_;
   body_builder bodies_;
   op_resolver ops_;
+  std::vector<std::pair<std::string, literal>> defaults_;
   std::vector<node_fault>* faulty_ = nullptr;
   std::size_t called_nodes_ = 0, body_nodes_ = 0, most_body_nodes_ = 0;
 };

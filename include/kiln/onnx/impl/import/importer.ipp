@@ -210,6 +210,11 @@ void importer::add_inputs(scope& names) {
     if (!otherwise && found != names.entries.end())
       raise(errc::malformed, "the name '" + input.name + "' is defined twice, the second time by an input");
     add_input(names, input, shapes);
+    if (!otherwise) continue;
+    if (otherwise->fault.empty())
+      defaults_.emplace_back(input.name, otherwise->value);
+    else
+      state_.faults.add_unsupported("initializer '" + input.name + "'", {}, otherwise->fault);
   }
 }
 

@@ -74,19 +74,39 @@ variables import_rotary(node_context& c) {
   return {flat ? join_heads(y) : y};
 }
 
-// Depthwise convolution over the last K inputs of each channel; the previous call's inputs are a state.
+// Depthwise convolution over the last inputs of each channel; the previous call's inputs are a state. In com.microsoft
+// taps may be `dilation` steps apart, and channels may come after the steps, on any number of axes.
 variables import_causal_conv(node_context& c) {
-  const value x = c.in(0), w = c.in(1);
-  if (x.rank() != 3 || w.rank() != 3) c.malformed("input and weight have rank 3");
-  const dimension before = w.dim(2) - 1;
-  const value past = c.has(3) ? c.in(3) : c.build.add(op::fill{{x.dim(0), x.dim(1), before}, 0, x.type()});
+  if (c.integer("ndim", 1) != 1) c.unsupported("a convolution over " + std::to_string(c.integer("ndim", 1)) + " axes");
+  if (c.integer("state_window", 0) != 0) c.unsupported("states of several steps (state_window)");
+  const bool last = c.flag("channels_last");
+  const value w = c.in(1);
+  if (w.rank() != 3 || (last ? c.in(0).rank() < 3 : c.in(0).rank() != 3)) c.malformed("input and weight have rank 3");
+  const dims lens = c.in(0).get_shape().lens;
+  const dimension channels = w.dim(0);
+  if (!channels.is_constant()) c.unsupported("channels of " + kiln::to_string(channels));
+  const std::int64_t apart = c.integer("dilation", 1);
+  if (apart < 1) c.malformed("dilation is positive, not " + std::to_string(apart));
+  const dimension before = (w.dim(2) - 1) * apart;
+  const auto first = [&](value v, dimension steps) {
+    return last ? v.reshape({lens[0], steps, channels}).transpose({0, 2, 1}) : v;
+  };
+  const auto back = [&](value v, dimension steps) {
+    if (!last) return v;
+    dims own = lens;
+    own[1] = steps;
+    return v.transpose({0, 2, 1}).reshape(own);
+  };
+  const dimension steps = lens[last ? 1 : 2];
+  const value x = first(c.in(0), steps);
+  const value past =
+      c.has(3) ? first(c.in(3), before) : c.build.add(op::fill{{lens[0], channels, before}, 0, x.type()});
   const value whole = past.concat(x, 2);
-  if (!x.dim(1).is_constant()) c.unsupported("channels of " + kiln::to_string(x.dim(1)));
-  value y = whole.conv(w, {.group = x.dim(1).value()});
+  value y = whole.conv(w, {.dilation = {apart}, .group = channels.value()});
   if (c.has(2)) y = y.add_along(1, c.in(2));
   const auto kind = c.choice("activation", {"none", "silu", "swish", ""});
   if (kind == "silu" || kind == "swish") y = widened(y).silu().convert(x.type());
-  return {y, whole.slice({{2}, {whole.dim(2) - before}, {whole.dim(2)}, {}})};
+  return {back(y, steps), back(whole.slice({{2}, {whole.dim(2) - before}, {whole.dim(2)}, {}}), before)};
 }
 
 }  // namespace
@@ -95,6 +115,7 @@ std::span<const op_importer> attention_importers() {
   static constexpr op_importer table[] = {
       {"", "Attention", 23, import_attention},
       {"", "CausalConvWithState", 27, import_causal_conv},
+      {microsoft, "CausalConvWithState", 1, import_causal_conv},
       {"", "RotaryEmbedding", 23, import_rotary},
       {"ai.onnx.preview", "FlexAttention", 1, import_flex_attention},
   };

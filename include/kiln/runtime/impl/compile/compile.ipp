@@ -68,10 +68,7 @@ void release_constants(compiled_program& of, const held_constants& held) {
 void make_runner(compiled_program& p, const target& t, const compile_options& options, const plan_choices& choices) {
   p.ports.take_outputs(p.optimized);
   if (has_segments(p.optimized)) {
-    if (!options.aliases.empty())
-      raise(errc::unsupported,
-            "output '" + options.aliases[0].output + "' can't grow in place: only a run knows sizes of this program");
-    p.runs = make_segmented_program(p, t, choices);
+    p.runs = make_segmented_program(p, t, choices, options.aliases);
     return;
   }
   plan made = make_plan(p.optimized, t, options, choices, *p.pool, p.report.remarks);
@@ -101,13 +98,15 @@ std::shared_ptr<thread_pool> pool_of(const compile_options& options) {
 }
 
 std::unique_ptr<const compiled_program> compile_part(program p, const target& t, std::shared_ptr<thread_pool> pool,
-                                                     const plan_choices& choices) {
+                                                     const plan_choices& choices, std::vector<output_alias> aliases) {
   auto made = std::make_unique<compiled_program>();
   made->pool = std::move(pool);
   made->flushes_denormals = t.flushes_denormals();
   made->ports.take_inputs(p);
   made->optimized = std::move(p);
-  make_runner(*made, t, {}, choices);
+  compile_options options;
+  options.aliases = std::move(aliases);
+  make_runner(*made, t, options, choices);
   made->on_device = t.has_device();
   release_constants(*made, {});
   return made;
@@ -130,7 +129,7 @@ executable detail::compile_bound(program p, const target& t, const compile_optio
   for (const compile_option& o : compile_option_table()) s->options.emplace_back(o.name, o.get(options));
   s->report.remarks = options.remarks;
   s->flushes_denormals = t.flushes_denormals();
-  if (s->flushes_denormals) s->report.remarks.push_back("denormal floats read and round to zero");
+  if (s->flushes_denormals) s->report.remarks.emplace_back("denormal floats read and round to zero");
   clock::time_point start = clock::now();
   pass_options passes = options.passes;
   if (!t.fuses()) passes.fuse = false;

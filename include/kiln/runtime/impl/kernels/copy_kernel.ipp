@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <limits>
+#include <utility>
 
 #include "kiln/runtime/fallback_kernel.hpp"
 #include "kiln/runtime/thread_pool.hpp"
@@ -55,6 +56,50 @@ void copy_rows(const T* from, std::int64_t from_outer, T* to, std::int64_t to_ou
   }
 }
 
+// A square of as many rows as a vector of 16 bytes has elements, transposed: rows are interleaved with those half the
+// square away, as often as the square's side halves.
+template <class T> void transpose_square(const T* from, std::int64_t from_row, T* to, std::int64_t to_row) {
+  using V [[gnu::vector_size(16)]] = T;
+  constexpr int side = 16 / sizeof(T);
+  V a[side], b[side];
+#pragma GCC unroll 16
+  for (int i = 0; i < side; ++i) std::memcpy(&a[i], from + i * from_row, sizeof(V));
+  const auto halve = [](V(&out)[side], const V(&in)[side]) __attribute__((always_inline)) {
+    [&]<int... L>(std::integer_sequence<int, L...>) __attribute__((always_inline)) {
+#pragma GCC unroll 16
+      for (int i = 0; i < side / 2; ++i) {
+        out[2 * i] = __builtin_shufflevector(in[i], in[i + side / 2], (L / 2 + L % 2 * side)...);
+        out[2 * i + 1] = __builtin_shufflevector(in[i], in[i + side / 2], (side / 2 + L / 2 + L % 2 * side)...);
+      }
+    }
+    (std::make_integer_sequence<int, side>{});
+  };
+  static_assert(side == 2 || side == 4 || side == 8 || side == 16);
+  halve(b, a);
+  if constexpr (side > 2) halve(a, b);
+  if constexpr (side > 4) halve(b, a);
+  if constexpr (side > 8) halve(a, b);
+  constexpr bool in_a = side == 4 || side == 16;
+#pragma GCC unroll 16
+  for (int i = 0; i < side; ++i) std::memcpy(to + i * to_row, in_a ? &a[i] : &b[i], sizeof(V));
+}
+
+// to[r * to_row + c] = from[r + c * from_col].
+template <class T>
+void transpose_block(const T* from, std::int64_t from_col, T* to, std::int64_t to_row, std::int64_t rows,
+                     std::int64_t cols) {
+  constexpr std::int64_t side = 16 / sizeof(T);
+  for (std::int64_t r = 0; r < rows; r += side)
+    for (std::int64_t c = 0; c < cols; c += side) {
+      if (r + side <= rows && c + side <= cols) {
+        transpose_square(from + r + c * from_col, from_col, to + r * to_row + c, to_row);
+        continue;
+      }
+      for (std::int64_t i = r; i < std::min(rows, r + side); ++i)
+        for (std::int64_t j = c; j < std::min(cols, c + side); ++j) to[i * to_row + j] = from[i + j * from_col];
+    }
+}
+
 template <class T>
 void copy_block(const T* from, std::int64_t from_outer, std::int64_t from_inner, T* to, std::int64_t to_outer,
                 std::int64_t to_inner, std::int64_t rows, std::int64_t cols) {
@@ -63,6 +108,7 @@ void copy_block(const T* from, std::int64_t from_outer, std::int64_t from_inner,
     for (std::int64_t r = 0; r < rows; ++r) std::fill_n(to + r * to_outer, cols, from[r * from_outer]);
     return;
   }
+  if (from_outer == 1 && to_inner == 1) return transpose_block(from, from_inner, to, to_outer, rows, cols);
   constexpr std::int64_t block = 16;  // a block's lines of both sides stay in L1
   for (std::int64_t r0 = 0; r0 < rows; r0 += block)
     for (std::int64_t c0 = 0; c0 < cols; c0 += block)

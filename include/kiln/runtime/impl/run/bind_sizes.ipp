@@ -116,7 +116,7 @@ template <class ShapeAt> void planned_program::evaluate_sizes(run_memory& w, Sha
 
 template <class ShapeAt> void planned_program::bind_sizes(run_memory& w, std::size_t count, ShapeAt given) const {
   ports_.check_count(count);
-  bool same = w.owner == id_;
+  bool same = w.owner == id_ && !w.outer_changed;
   std::size_t at = 0;
   const auto compare = [&](std::int64_t extent) {
     same = same && at < w.bound.size() && w.bound[at] == extent;
@@ -145,6 +145,7 @@ template <class ShapeAt> void planned_program::bind_sizes(run_memory& w, std::si
     bind_arena(w);
   }
   bind_constants(w);
+  w.outer_changed = false;
   w.owner = id_;
 }
 

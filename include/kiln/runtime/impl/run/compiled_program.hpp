@@ -80,6 +80,7 @@ std::shared_ptr<thread_pool> pool_of(const compile_options& options);
 
 /// Compiles a part of a program that passes have seen, with what was chosen for the whole.
 std::unique_ptr<const compiled_program> compile_part(program p, const target& t, std::shared_ptr<thread_pool> pool,
-                                                     const plan_choices& choices);
+                                                     const plan_choices& choices,
+                                                     std::vector<output_alias> aliases = {});
 
 }  // namespace kiln::detail

@@ -12,7 +12,7 @@ workspace::workspace(workspace&&) noexcept = default;
 workspace& workspace::operator=(workspace&&) noexcept = default;
 workspace::~workspace() = default;
 std::size_t workspace::bytes() const { return memory_->bytes(); }
-std::size_t workspace::growths() const { return memory_->growths; }
+std::size_t workspace::growths() const { return memory_->all_growths(); }
 
 executable::executable(std::unique_ptr<const detail::compiled_program> p) : program_(std::move(p)) {}
 executable::executable(executable&&) noexcept = default;
@@ -67,7 +67,7 @@ void detail::compiled_program::run(run_memory& w, std::span<const argument> inpu
   const flush_denormals flush(flushes_denormals);
   if (w.outer != outer) {
     w.outer = outer;
-    w.owner = 0;
+    w.outer_changed = true;
   }
   runs->run(w, inputs, outputs, options);
 }

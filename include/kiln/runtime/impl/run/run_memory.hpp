@@ -38,6 +38,7 @@ struct run_memory {
   std::uint64_t owner = 0;
   std::vector<std::int64_t> bound;
   symbol_values outer;
+  bool outer_changed = false;  // since then
   // sizes
   bindings values;
   std::vector<std::int64_t> sizes;    // by slot of the plan
@@ -58,7 +59,17 @@ struct run_memory {
   device_memory on_device;
   std::vector<run_memory> inner;  // of segments and bodies
 
-  std::size_t bytes() const { return arena.size() + dense_inputs.size() + on_device.edges.size(); }
+  std::size_t bytes() const {
+    std::size_t n = arena.size() + dense_inputs.size() + on_device.edges.size();
+    for (const run_memory& m : inner) n += m.bytes();
+    return n;
+  }
+  /// How often memory was enlarged, that of segments and bodies too.
+  std::size_t all_growths() const {
+    std::size_t n = growths;
+    for (const run_memory& m : inner) n += m.all_growths();
+    return n;
+  }
 
   // Memory of another device, or of the host, is of no use for runs on this one.
   void serve(const std::shared_ptr<const device>& where) {

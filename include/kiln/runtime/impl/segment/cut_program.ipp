@@ -87,12 +87,13 @@ class part_of {
 
 class cutter {
  public:
-  cutter(compiled_program& p, const target& t, const plan_choices& choices)
+  cutter(compiled_program& p, const target& t, const plan_choices& choices, const std::vector<output_alias>& aliases)
       : program_(p.optimized),
         graph_(program_.main()),
         target_(t),
         pool_(p.pool),
         choices_(choices),
+        growing_(growing_outputs(graph_, aliases)),
         report_(p.report) {}
 
   segmentation cut() {
@@ -112,6 +113,11 @@ class cutter {
         if (host_[i]) add_host_step(i);
     }
     for (const value_id v : graph_.outputs) out_.outputs.push_back(slot(v));
+    std::size_t grown = 0;
+    for (const segment& s : out_.segments) grown += s.growing.size();
+    if (grown != growing_.size())
+      raise(errc::unsupported,
+            "an output can't grow in place: the part of the program that makes it is a step of the host");
     return std::move(out_);
   }
 
@@ -251,9 +257,18 @@ class cutter {
       part.output_names.push_back(text("value " + std::to_string(number(v))));
       out.push_back(number(v));
     }
-    cut.part.main() = std::move(part);
     segment& s = out_.segments[k];
-    s.planned = compile_part(std::move(cut.part), target_, pool_, choices_);
+    std::vector<output_alias> aliases;
+    for (const growing_output& g : growing_) {
+      const auto made_at = std::find(out.begin(), out.end(), number(graph_.outputs[g.output]));
+      if (made_at == out.end()) continue;
+      const auto at = static_cast<std::uint32_t>(made_at - out.begin());
+      part.output_names[at] = graph_.output_names[g.output];
+      aliases.push_back({part.output_names[at].str(), graph_.producer(graph_.parameters()[g.input]).name.str()});
+      s.growing.emplace_back(at, g.output);
+    }
+    cut.part.main() = std::move(part);
+    s.planned = compile_part(std::move(cut.part), target_, pool_, choices_, std::move(aliases));
     s.in = std::move(in), s.out = std::move(out);
     const compile_report& part_report = s.planned->report;
     report_.steps.insert(report_.steps.end(), part_report.steps.begin(), part_report.steps.end());
@@ -297,6 +312,7 @@ class cutter {
   const target& target_;
   const std::shared_ptr<thread_pool>& pool_;
   const plan_choices choices_;
+  const std::vector<growing_output> growing_;
   compile_report& report_;
   segmentation out_;
   std::vector<std::uint32_t> first_, segment_;
@@ -310,8 +326,9 @@ class cutter {
 
 }  // namespace
 
-segmentation cut_program(compiled_program& p, const target& t, const plan_choices& choices) {
-  return cutter(p, t, choices).cut();
+segmentation cut_program(compiled_program& p, const target& t, const plan_choices& choices,
+                         const std::vector<output_alias>& aliases) {
+  return cutter(p, t, choices, aliases).cut();
 }
 
 }  // namespace kiln::detail

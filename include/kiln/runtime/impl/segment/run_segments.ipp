@@ -12,9 +12,10 @@ using clock = std::chrono::steady_clock;
 // One run; its slots are released when it ends.
 class segment_run {
  public:
-  segment_run(const segmentation& cut, std::vector<run_memory>& inner, const run_options& options,
-              known_symbols symbols)
-      : cut_(cut), inner_(inner), options_(options), symbols_(std::move(symbols)) {
+  /// `outputs`: the caller's, some of which grow in place.
+  segment_run(const segmentation& cut, std::vector<run_memory>& inner, std::span<argument> outputs,
+              const run_options& options, known_symbols symbols)
+      : cut_(cut), inner_(inner), outputs_(outputs), options_(options), symbols_(std::move(symbols)) {
     slots_.resize(cut.slots);
     for (const auto& [at, value] : cut.constants) slots_[at] = value;
   }
@@ -55,6 +56,7 @@ class segment_run {
   void run_planned(const segment& s) {
     const std::vector<argument> in = gather(s.in);
     std::vector<argument> out(s.out.size());
+    for (const auto& [own, of] : s.growing) out[own] = outputs_[of];
     run_options shifted;
     shifted.cancel = options_.cancel;
     const std::size_t first = step_;
@@ -63,6 +65,7 @@ class segment_run {
       shifted.observe = [&](std::size_t i, std::span<const tensor> made) { options_.observe(first + i, made); };
     s.planned->run(take(1)[0], in, out, shifted, symbols_.list);
     step_ += s.planned->report.steps.size();
+    for (const auto& [own, of] : s.growing) outputs_[of] = out[own];
     for (std::size_t k = 0; k < out.size(); ++k) slots_[s.out[k]] = std::move(out[k]);
   }
 
@@ -101,6 +104,7 @@ class segment_run {
 
   const segmentation& cut_;
   std::vector<run_memory>& inner_;
+  const std::span<argument> outputs_;
   const run_options& options_;
   known_symbols symbols_;
   std::vector<argument> slots_;
@@ -110,7 +114,10 @@ class segment_run {
 class segmented_program final : public runner {
  public:
   segmented_program(segmentation cut, const compiled_program& of)
-      : cut_(std::move(cut)), ports_(of.ports), pool_(*of.pool) {}
+      : cut_(std::move(cut)), ports_(of.ports), pool_(*of.pool), grows_(of.ports.outputs.size(), false) {
+    for (const segment& s : cut_.segments)
+      for (const auto& [own, of] : s.growing) grows_[of] = true;
+  }
 
   void bind(run_memory&, std::span<const shape> inputs) const override { ports_.check(inputs); }
 
@@ -132,10 +139,11 @@ class segmented_program final : public runner {
       raise(fault::of(errc::invalid_argument, "number of outputs", ports_.outputs.size(), outputs.size()));
     for (std::size_t i = 0; i < inputs.size(); ++i) ports_.check_type(i, inputs[i].get_shape());
     ports_.check_data(inputs);
-    segment_run r(cut_, w.inner, options, symbols_of(w.outer, inputs));
+    segment_run r(cut_, w.inner, outputs, options, symbols_of(w.outer, inputs));
     for (std::size_t i = 0; i < inputs.size(); ++i) r.put(static_cast<std::uint32_t>(i), inputs[i]);
     r.run();
-    for (std::size_t k = 0; k < outputs.size(); ++k) hand_out(r.value(cut_.outputs[k]), k, outputs[k]);
+    for (std::size_t k = 0; k < outputs.size(); ++k)
+      if (!grows_[k]) hand_out(r.value(cut_.outputs[k]), k, outputs[k]);
   }
 
  private:
@@ -167,13 +175,14 @@ class segmented_program final : public runner {
   const segmentation cut_;
   const signature& ports_;
   thread_pool& pool_;
+  std::vector<bool> grows_;  // by output
 };
 
 }  // namespace
 
-std::unique_ptr<const runner> make_segmented_program(compiled_program& p, const target& t,
-                                                     const plan_choices& choices) {
-  return std::make_unique<segmented_program>(cut_program(p, t, choices), p);
+std::unique_ptr<const runner> make_segmented_program(compiled_program& p, const target& t, const plan_choices& choices,
+                                                     const std::vector<output_alias>& aliases) {
+  return std::make_unique<segmented_program>(cut_program(p, t, choices, aliases), p);
 }
 
 }  // namespace kiln::detail

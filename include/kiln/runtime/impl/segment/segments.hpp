@@ -39,6 +39,8 @@ struct host_step {
 struct segment {
   compiled_part planned;               ///< null: there are host steps alone
   std::vector<std::uint32_t> in, out;  ///< slots of its inputs and outputs
+  /// Outputs that grow in place: which of the segment's, and which of the program's it is.
+  std::vector<std::pair<std::uint32_t, std::uint32_t>> growing;
   std::vector<host_step> steps;
 };
 
@@ -57,10 +59,13 @@ bool runs_on_host(const module_graph& m, std::uint32_t i);
 /// Whether a program has host steps: it can't be planned as a whole.
 bool has_segments(const program& p);
 
-/// Cuts a program and compiles its segments; the report gets their steps.
-segmentation cut_program(compiled_program& p, const target& t, const plan_choices& choices);
+/// Cuts a program and compiles its segments; the report gets their steps. Of `aliases` each output is made in a
+/// segment that reads the input; others are an `unsupported` error.
+segmentation cut_program(compiled_program& p, const target& t, const plan_choices& choices,
+                         const std::vector<output_alias>& aliases);
 
-std::unique_ptr<const runner> make_segmented_program(compiled_program& p, const target& t, const plan_choices& choices);
+std::unique_ptr<const runner> make_segmented_program(compiled_program& p, const target& t, const plan_choices& choices,
+                                                     const std::vector<output_alias>& aliases);
 
 /// Runs one host step; `inner` has memory for each of its bodies.
 small_vector<argument> run_host_step(const host_step& step, std::span<const argument> in, const known_symbols& symbols,

@@ -26,6 +26,9 @@ enum class extent : std::uint8_t {
           ///< and Python both take
 };
 
+/// ASCII letters with their other case; other characters stay alone.
+code_ranges in_any_case(code_ranges characters);
+
 /// Parses a pattern in UTF-8. Throws `error` with the position.
 expression parse_expression(std::string_view pattern, extent e);
 

@@ -7,6 +7,7 @@
 #include "kiln/core/error.hpp"
 #include "kiln/text/impl/guidance/expression.hpp"
 #include "kiln/text/impl/guidance/json_schema.hpp"
+#include "kiln/text/impl/guidance/lark.hpp"
 #include "kiln/text/impl/guidance/machine.hpp"
 
 namespace kiln::language {
@@ -27,6 +28,24 @@ guide guide::regex(const guide_vocabulary& v, std::string_view pattern) {
 
 guide guide::json_schema(const guide_vocabulary& v, std::string_view schema) {
   return guide(v, guidance::automaton_of_schema(schema));
+}
+
+guide guide::lark(const guide_vocabulary& v, std::string_view grammar) {
+  return guide(v, guidance::automaton_of_lark(grammar));
+}
+
+tokens guide::forced() const {
+  tokens out;
+  if (finished_) return out;
+  const std::string bytes = machine_->forced({states_, state_});
+  const auto& trie = machine_->trie();
+  for (std::size_t at = 0; at < bytes.size();) {
+    const auto [longest, has_longer] = trie.longest(std::string_view(bytes).substr(at));
+    if (longest < 0 || has_longer) break;
+    out.push_back(longest);
+    at += trie.texts[static_cast<std::size_t>(longest)].size();
+  }
+  return out;
 }
 
 void guide::reset() {

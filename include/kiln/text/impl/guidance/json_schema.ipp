@@ -9,8 +9,8 @@
 #include <string>
 #include <utility>
 
-#include "kiln/core/error.hpp"
-#include "kiln/text/impl/guidance/json_texts.hpp"
+#include "kiln/text/impl/guidance/json_leaves.hpp"
+#include "kiln/text/impl/guidance/json_merge.hpp"
 
 namespace kiln::language::guidance {
 
@@ -20,7 +20,6 @@ using json = nlohmann::ordered_json;
 using kinds = std::set<std::string>;
 
 constexpr int most_depth = 300, most_json_depth = 1000;
-constexpr std::uint32_t most_elements = 10'000;
 
 const kinds all_kinds = {"object", "array", "string", "number", "integer", "boolean", "null"};
 // What says nothing about which values are allowed.
@@ -28,20 +27,17 @@ const std::set<std::string, std::less<>> annotations = {"title",       "descript
                                                         "$schema",     "$id",         "$comment", "$defs",
                                                         "definitions", "deprecated",  "readOnly", "writeOnly"};
 
-[[noreturn]] void fail(errc code, const std::string& path, const std::string& why) {
-  raise(code, "JSON schema: " + path + ": " + why);
-}
+[[noreturn]] void fail(errc code, const std::string& path, const std::string& why) { schema_fault(code, path, why); }
 
 class schema_compiler {
  public:
-  explicit schema_compiler(const json& root) : root_(root), texts_(a_) {
-    a_.add_rule();
-    known_.emplace(&root_, 0u);
-    build(0, root_, "#", 0);
+  schema_compiler(automaton& a, const json& root) : root_(root), a_(a), texts_(a_), rule_(a_.add_rule()) {
+    known_.emplace(&root_, rule_);
+    build(rule_, root_, "#", 0);
     std::vector<char> state(a_.rules.size(), 0);
     for (std::uint32_t r = 0; r < state.size(); ++r) check_reads(r, state);
   }
-  automaton take() { return std::move(a_); }
+  std::uint32_t rule() const { return rule_; }
 
  private:
   using node = automaton::node;
@@ -109,17 +105,6 @@ class schema_compiler {
     return out;
   }
 
-  std::uint32_t count(const json& schema, const char* key, std::uint32_t otherwise, const std::string& path) const {
-    if (!schema.contains(key)) return otherwise;
-    const json& value = schema[key];
-    const double n = value.is_number() ? value.get<double>() : -1;
-    if (n < 0 || n > most_elements || n != static_cast<std::uint32_t>(n))
-      fail(errc::malformed, path,
-           "\"" + std::string(key) + "\": expected an integer from 0 to " + std::to_string(most_elements) + ", found " +
-               value.dump());
-    return static_cast<std::uint32_t>(n);
-  }
-
   void build(std::uint32_t r, const json& schema, const std::string& path, int depth) {
     const automaton::rule own = a_.rules[r];
     if (schema.is_boolean()) {
@@ -127,28 +112,24 @@ class schema_compiler {
       return;
     }
     if (!schema.is_object()) fail(errc::malformed, path, "expected a schema, found " + schema.dump());
-    if (schema.contains("$ref")) {
-      allow_keys(schema, path, {"$ref"});
+    if (schema.contains("$ref") && !has_others(schema, "$ref"))
       return alternative(r, target(schema, path), schema["$ref"].get<std::string>(), depth);
-    }
+    for (const char* key : {"$ref", "allOf"})
+      if (schema.contains(key)) return all_of(r, schema, path, depth, key);
     for (const char* key : {"anyOf", "oneOf"})
-      if (schema.contains(key)) {
-        allow_keys(schema, path, {key});
-        return alternatives(r, schema[key], below(path, key), depth, std::string_view(key) == "oneOf");
-      }
+      if (schema.contains(key)) return alternatives(r, schema, path, depth, key);
     if (schema.contains("enum") || schema.contains("const")) return values(r, schema, path);
     allow_keys(schema, path,
-               {"type", "properties", "required", "additionalProperties", "items", "prefixItems", "minItems",
-                "maxItems", "minLength", "maxLength", "pattern"});
+               {"type", "properties", "required", "additionalProperties", "patternProperties", "items", "prefixItems",
+                "minItems", "maxItems", "uniqueItems", "minLength", "maxLength", "pattern", "format", "minimum",
+                "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"});
     const kinds allowed = types(schema, path);
     const auto add = [&](node to) { a_.add_free(to, own.end); };
     if (allowed.contains("object")) add(object(own.begin, schema, path, depth));
     if (allowed.contains("array")) add(array(own.begin, schema, path, depth));
-    if (allowed.contains("string")) add(string(own.begin, schema, path));
-    if (allowed.contains("number"))
-      add(texts_.number(own.begin));
-    else if (allowed.contains("integer"))
-      add(texts_.integer(own.begin));
+    if (allowed.contains("string")) add(add_schema_string(a_, texts_, own.begin, schema, path));
+    if (allowed.contains("integer"))
+      add(add_schema_number(a_, texts_, own.begin, schema, path, !allowed.contains("number")));
     if (allowed.contains("boolean")) {
       add(texts_.text(own.begin, "true"));
       add(texts_.text(own.begin, "false"));
@@ -156,10 +137,45 @@ class schema_compiler {
     if (allowed.contains("null")) add(texts_.text(own.begin, "null"));
   }
 
-  void alternatives(std::uint32_t r, const json& list, const std::string& path, int depth, bool exclusive) {
+  static bool has_others(const json& schema, std::string_view key) {
+    for (const auto& [name, value] : schema.items())
+      if (name != key && !annotations.contains(name)) return true;
+    return false;
+  }
+  // A schema that was put together lives as long as this; what was put together before has its rule already.
+  const json& kept(json schema) {
+    std::string text = schema.dump();
+    return joined_.try_emplace(std::move(text), std::move(schema)).first->second;
+  }
+  json joined(const json& a, const json& b, const std::string& path) const {
+    return merged(a, b,
+                  {[&](const json& s) -> const json& { return target(s, path); },
+                   [&](const std::string& why) { fail(errc::unsupported, path, why); }});
+  }
+  // All of a list, or what is referred to, and what stands beside it.
+  void all_of(std::uint32_t r, const json& schema, const std::string& path, int depth, const char* key) {
+    json all = schema;
+    all.erase(key);
+    const bool is_list = std::string_view(key) == "allOf";
+    if (is_list && !schema[key].is_array()) fail(errc::malformed, below(path, key), "expected a list of schemas");
+    for (const json& part : is_list ? schema[key] : json::array({json::object({{key, schema[key]}})}))
+      all = joined(all, part, below(path, key));
+    alternative(r, kept(std::move(all)), below(path, key), depth);
+  }
+
+  void alternatives(std::uint32_t r, const json& schema, const std::string& at, int depth, const char* key) {
+    const std::string path = below(at, key);
+    json list = schema[key];
     if (!list.is_array() || list.empty()) fail(errc::malformed, path, "expected a list of schemas");
-    for (std::size_t k = 0; k < list.size(); ++k) alternative(r, list[k], below(path, std::to_string(k)), depth);
-    for (std::size_t k = 0; exclusive && k < list.size(); ++k)
+    const bool is_alone = !has_others(schema, key);
+    if (!is_alone) {  // what stands beside it holds for each
+      json beside = schema;
+      beside.erase(key);
+      for (json& one : list) one = joined(beside, one, path);
+    }
+    for (std::size_t k = 0; k < list.size(); ++k)
+      alternative(r, is_alone ? schema[key][k] : kept(list[k]), below(path, std::to_string(k)), depth);
+    for (std::size_t k = 0; std::string_view(key) == "oneOf" && k < list.size(); ++k)
       for (std::size_t j = 0; j < k; ++j)
         if (!are_apart(list[j], list[k], path))
           fail(errc::unsupported, path,
@@ -172,6 +188,9 @@ class schema_compiler {
     if (depth > most_depth) return false;
     if (a.is_boolean() || b.is_boolean()) return a == false || b == false;
     for (const auto& [one, other] : {std::pair(&a, &b), std::pair(&b, &a)}) {
+      if (one->contains("allOf"))
+        return std::any_of((*one)["allOf"].begin(), (*one)["allOf"].end(),
+                           [&](const json& part) { return are_apart(part, *other, path, depth + 1); });
       if (one->contains("$ref")) return are_apart(target(*one, path), *other, path, depth + 1);
       for (const char* key : {"anyOf", "oneOf"})
         if (one->contains(key))
@@ -246,6 +265,7 @@ class schema_compiler {
       if (!name.is_string()) fail(errc::malformed, path, "\"required\": expected names, found " + name.dump());
       required.push_back(name.get<std::string>());
     }
+    if (schema.contains("patternProperties")) return named_by_pattern(from, schema, path, depth);
     std::optional<std::uint32_t> others = texts_.any();
     if (schema.contains("additionalProperties")) {
       const json& more = schema["additionalProperties"];
@@ -268,6 +288,25 @@ class schema_compiler {
     return texts_.object(from, all, others, names);
   }
 
+  // An object whose names all match one pattern.
+  node named_by_pattern(node from, const json& schema, const std::string& path, int depth) {
+    const json& patterns = schema["patternProperties"];
+    if (!patterns.is_object() || patterns.size() != 1 || schema.value("additionalProperties", json(true)) != false ||
+        schema.contains("properties") || schema.contains("required"))
+      fail(errc::unsupported, path,
+           "\"patternProperties\" is supported with one pattern, \"additionalProperties\" false, and without "
+           "\"properties\" and \"required\"");
+    const std::string pattern = patterns.begin().key();
+    const std::uint32_t value =
+        rule_of(patterns.begin().value(), below(below(path, "patternProperties"), pattern), depth + 1);
+    try {
+      const expression names = parse_expression(pattern, extent::part);
+      return texts_.object(from, {}, value, {}, &names);
+    } catch (const error& e) {
+      fail(e.code(), path, "\"patternProperties\": " + e.message());
+    }
+  }
+
   node array(node from, const json& schema, const std::string& path, int depth) {
     std::vector<std::uint32_t> first;
     if (schema.contains("prefixItems")) {
@@ -278,34 +317,24 @@ class schema_compiler {
     }
     const std::uint32_t others =
         schema.contains("items") ? rule_of(schema["items"], below(path, "items"), depth + 1) : texts_.any();
-    return texts_.array(from, first, others, count(schema, "minItems", 0, path),
-                        count(schema, "maxItems", unbounded, path));
-  }
-
-  node string(node from, const json& schema, const std::string& path) {
-    const std::uint32_t least = count(schema, "minLength", 0, path), most = count(schema, "maxLength", unbounded, path);
-    if (!schema.contains("pattern")) return least > most ? a_.add_place() : texts_.string(from, least, most);
-    if (least != 0 || most != unbounded)
-      fail(errc::unsupported, path, "\"pattern\" is not supported beside \"minLength\" or \"maxLength\"");
-    if (!schema["pattern"].is_string())
-      fail(errc::malformed, path, "\"pattern\": expected a string, found " + schema["pattern"].dump());
-    try {
-      return texts_.string(from, parse_expression(schema["pattern"].get_ref<const std::string&>(), extent::part));
-    } catch (const error& e) {
-      fail(e.code(), path, "\"pattern\": " + e.message());
-    }
+    if (schema.value("uniqueItems", json(false)) != false)
+      fail(errc::unsupported, path, "\"uniqueItems\" is not supported");
+    return texts_.array(from, first, others, schema_count(schema, "minItems", 0, path),
+                        schema_count(schema, "maxItems", unbounded, path));
   }
 
   const json& root_;
-  automaton a_;
+  automaton& a_;
   json_texts texts_;
+  std::uint32_t rule_;
   std::map<const json*, std::uint32_t> known_;
+  std::map<std::string, json> joined_;  // schemas of `allOf`, by their text
   std::map<std::uint32_t, std::vector<std::pair<std::uint32_t, std::string>>> first_calls_;
 };
 
 }  // namespace
 
-automaton automaton_of_schema(std::string_view schema) {
+std::uint32_t add_schema(automaton& a, std::string_view schema) {
   json root;
   try {
     root = json::parse(schema, [](int depth, json::parse_event_t, const json&) {
@@ -317,7 +346,13 @@ automaton automaton_of_schema(std::string_view schema) {
   } catch (const json::exception& e) {
     raise(errc::malformed, std::string("JSON schema: expected JSON: ") + e.what());
   }
-  return schema_compiler(root).take();
+  return schema_compiler(a, root).rule();
+}
+
+automaton automaton_of_schema(std::string_view schema) {
+  automaton a;
+  add_schema(a, schema);
+  return a;
 }
 
 }  // namespace kiln::language::guidance

@@ -38,9 +38,9 @@ class json_texts {
     bool required;
   };
   /// An object: the properties in their order, then others; `others` is the rule of their values, `names` what they
-  /// are not called.
+  /// are not called, or `named` what they are.
   node object(node from, const std::vector<property>& properties, std::optional<std::uint32_t> others,
-              const std::vector<std::string>& names);
+              const std::vector<std::string>& names, const expression* named = nullptr);
   /// An array: `first` are the rules of its first elements, `others` that of all later ones.
   node array(node from, const std::vector<std::uint32_t>& first, std::uint32_t others, std::uint32_t least,
              std::uint32_t most);

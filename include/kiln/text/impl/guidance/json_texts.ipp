@@ -100,7 +100,7 @@ node json_texts::string_other_than(node from, const std::vector<std::string>& na
 }
 
 node json_texts::object(node from, const std::vector<property>& properties, std::optional<std::uint32_t> others,
-                        const std::vector<std::string>& names) {
+                        const std::vector<std::string>& names, const expression* named) {
   // Where none of the properties has come yet, and where a comma is due before the next one.
   node none = blank(text(from, "{")), some = a_.add_place();
   for (const property& p : properties) {
@@ -120,7 +120,8 @@ node json_texts::object(node from, const std::vector<property>& properties, std:
     const node begin = a_.add_place();
     a_.add_free(none, begin);
     a_.add_free(blank(text(some, ",")), begin);
-    a_.add_free(call(pattern(text(string_other_than(begin, names), ":"), " ?"), *others), some);
+    const node name = named ? string(begin, *named) : string_other_than(begin, names);
+    a_.add_free(call(pattern(text(name, ":"), " ?"), *others), some);
   }
   const node filled = blank(some), out = a_.add_place();
   a_.add_free(text(none, "}"), out);

@@ -4,6 +4,8 @@
 #include <memory>
 #include <mutex>
 #include <span>
+#include <string>
+#include <string_view>
 #include <unordered_map>
 #include <unordered_set>
 #include <vector>
@@ -54,10 +56,13 @@ class machine {
   /// The position after bytes; its state is `lazy_states::dead` where no text continues with them.
   position after(position p, std::string_view bytes);
   bool accepts(const position& p);
+  /// The bytes that follow whatever is chosen, some thousands at most.
+  std::string forced(position p);
 
  private:
   std::int32_t step(lazy_states& all, std::int32_t from, std::uint8_t byte) const;
   std::int32_t state_of(lazy_states& all, lazy_states::spots open) const;
+  bool is_last(automaton::node n) const;
   std::uint32_t frame_of(lazy_states& all, automaton::node to, std::uint32_t parent) const;
   std::vector<std::uint32_t> mask_of(lazy_states& all, std::int32_t from) const;
   void make_room(position& p);

@@ -27,6 +27,17 @@ std::uint32_t machine::frame_of(lazy_states& all, automaton::node to, std::uint3
   return known->second;
 }
 
+// Whether nothing but a rule's end comes: what is called then returns to where the rule itself would.
+bool machine::is_last(automaton::node n) const {
+  for (;;) {
+    const automaton::place& p = automaton_.places[n];
+    if (!p.edges.empty() || !p.calls.empty()) return false;
+    if (automaton_.is_end[n] != 0) return p.free.empty();
+    if (p.free.size() != 1) return false;
+    n = p.free.front();
+  }
+}
+
 std::int32_t machine::state_of(lazy_states& all, lazy_states::spots open) const {
   std::unordered_set<lazy_states::spot> seen;
   lazy_states::spots where;
@@ -45,7 +56,8 @@ std::int32_t machine::state_of(lazy_states& all, lazy_states::spots open) const 
     const automaton::place& p = automaton_.places[n];
     if (!p.edges.empty()) where.push_back(s);
     for (const automaton::node to : p.free) reach(to, frame);
-    for (const auto& c : p.calls) reach(automaton_.rules[c.rule].begin, frame_of(all, c.to, frame));
+    for (const auto& c : p.calls)
+      reach(automaton_.rules[c.rule].begin, is_last(c.to) ? frame : frame_of(all, c.to, frame));
     if (!automaton_.is_end[n]) continue;
     if (frame == 0)
       accepting = true;
@@ -152,6 +164,24 @@ machine::position machine::after(position p, std::string_view bytes) {
     if (p.state == lazy_states::dead) break;
   }
   return p;
+}
+
+std::string machine::forced(position p) {
+  constexpr std::size_t most_bytes = 4096;
+  const std::lock_guard lock(mutex_);
+  std::string out;
+  while (out.size() < most_bytes) {
+    const lazy_states::state& s = p.states->states[static_cast<std::size_t>(p.state)];
+    if (s.accepting) break;
+    int only = -1;
+    for (const lazy_states::spot at : *s.where)
+      for (const auto& e : automaton_.places[place_of(at)].edges)
+        only = e.low == e.high && (only == -1 || only == e.low) ? e.low : -2;
+    if (only < 0) break;
+    out += static_cast<char>(only);
+    p.state = step(*p.states, p.state, static_cast<std::uint8_t>(only));
+  }
+  return out;
 }
 
 bool machine::accepts(const position& p) {

@@ -138,15 +138,20 @@ class parser {
     if (e.most < e.least) fail(errc::malformed, "expected counts in order", begin);
   }
 
+  // A literal character.
+  expression literal(std::uint32_t c) const { return one_of(any_case_ ? in_any_case({{c, c}}) : code_ranges{{c, c}}); }
+  code_ranges any_character() const {
+    if (dot_all_) return {{0, last_code_point}};
+    return negated(extent_ == extent::whole ? code_ranges{{'\n', '\n'}}
+                                            : code_ranges{{'\n', '\n'}, {'\r', '\r'}, {0x2028, 0x2029}});
+  }
+
   expression atom(int depth) {
     const char32_t c = pattern_[at_];
     switch (c) {
       case '(': return group(depth);
       case '[': return one_of(set());
-      case '.':
-        ++at_;
-        return one_of(negated(extent_ == extent::whole ? code_ranges{{'\n', '\n'}}
-                                                       : code_ranges{{'\n', '\n'}, {'\r', '\r'}, {0x2028, 0x2029}}));
+      case '.': ++at_; return one_of(any_character());
       case '\\': return one_of(escape());
       case '^':
       case '$': fail(errc::unsupported, "expected ^ and $ at the ends of an expression alone");
@@ -154,23 +159,27 @@ class parser {
       case '+':
       case '?':
       case '{': fail(errc::malformed, "expected what is repeated");
-      default: ++at_; return one_of({{c, c}});
+      default: ++at_; return literal(c);
     }
   }
 
   expression group(int depth) {
     const std::size_t begin = at_++;
+    const bool any_case = any_case_, dot_all = dot_all_;  // flags of a group hold in it alone
     if (take('?')) {
       if (take(U"P<") || (next_is('<') && !next_is('=', 1) && !next_is('!', 1) && take('<'))) {
         const std::size_t name = at_;
         while (!ended() && !next_is('>') && !next_is(')')) ++at_;
         if (at_ == name || !take('>')) fail(errc::malformed, "expected a group's name and '>'");
-      } else if (!take(':')) {
-        fail(errc::unsupported, "expected (?: or a name: there are no flags, assertions or conditions");
+      } else {
+        for (; next_is('i') || next_is('s'); ++at_) (next_is('i') ? any_case_ : dot_all_) = true;
+        if (!take(':'))
+          fail(errc::unsupported, "expected (?:, (?i:, (?s: or a name: there are no assertions or conditions");
       }
     }
     expression e = choice(depth + 1);
     if (!take(')')) fail(errc::malformed, "expected ')' for the '(' at " + std::to_string(begin));
+    any_case_ = any_case, dot_all_ = dot_all;
     return e;
   }
 
@@ -260,6 +269,7 @@ class parser {
       all.insert(all.end(), one.begin(), one.end());
     }
     ++at_;
+    if (any_case_) all = in_any_case(std::move(all));
     return std::exchange(inverted_, false) ? negated(all) : joined(std::move(all));
   }
 
@@ -267,9 +277,18 @@ class parser {
   std::size_t at_ = 0;
   extent extent_;
   bool inverted_ = false;  // in a class that begins with ^
+  bool any_case_ = false, dot_all_ = false;
 };
 
 }  // namespace
+
+code_ranges in_any_case(code_ranges characters) {
+  const code_ranges small = intersection(characters, {{'a', 'z'}}), big = intersection(characters, {{'A', 'Z'}});
+  constexpr std::uint32_t apart = 'a' - 'A';
+  for (const auto& [low, high] : small) characters.emplace_back(low - apart, high - apart);
+  for (const auto& [low, high] : big) characters.emplace_back(low + apart, high + apart);
+  return joined(std::move(characters));
+}
 
 expression parse_expression(std::string_view pattern, extent e) { return parser(pattern, e).parse(); }
 

@@ -2,6 +2,8 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "kiln/text/token.hpp"
@@ -18,6 +20,9 @@ struct token_trie {
   };
 
   token_trie(std::span<const std::string> bytes, const tokens& end_tokens);
+  /// The longest token that a text begins with, below 0 where there is none, and whether a token begins with the text
+  /// and goes on.
+  std::pair<token, bool> longest(std::string_view text) const;
 
   std::vector<node> nodes;
   tokens by_bytes;                 // tokens with bytes, sorted by them

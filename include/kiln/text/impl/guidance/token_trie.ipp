@@ -52,6 +52,18 @@ token_trie::token_trie(std::span<const std::string> bytes, const tokens& end)
   close(0);
 }
 
+std::pair<token, bool> token_trie::longest(std::string_view text) const {
+  token found = -1;
+  std::uint32_t at = 0, end = static_cast<std::uint32_t>(nodes.size());
+  for (const char c : text) {
+    while (at < end && nodes[at].byte != static_cast<std::uint8_t>(c)) at = nodes[at].next;
+    if (at >= end) return {found, false};
+    if (nodes[at].first < nodes[at].last) found = by_bytes[nodes[at].first];
+    end = nodes[at++].next;
+  }
+  return {found, at < end};
+}
+
 }  // namespace guidance
 
 guide_vocabulary::guide_vocabulary(std::span<const std::string> bytes, const tokens& end_tokens)

@@ -14,13 +14,6 @@ void split_at_matches(piece whole, split_behavior behavior, bool invert, Next&& 
   const std::uint32_t size = whole.end - whole.begin;
   const std::size_t first = out.size();
   bool previous = false;  // whether the part before was a match
-  // MergedWithNext goes from the end: a match joins what follows unless that is a match which has joined
-  struct part {
-    piece bytes;
-    bool match;
-  };
-  static thread_local std::vector<part> parts;
-  parts.clear();
   const auto add = [&](std::size_t begin, std::size_t end, bool match) {
     const piece p{whole.begin + static_cast<std::uint32_t>(begin), whole.begin + static_cast<std::uint32_t>(end)};
     switch (behavior) {
@@ -40,7 +33,12 @@ void split_at_matches(piece whole, split_behavior behavior, bool invert, Next&& 
         else
           out.push_back(p);
         break;
-      case split_behavior::merged_with_next: parts.push_back({p, match}); break;
+      case split_behavior::merged_with_next:  // a match joins what follows, unless that is a match
+        if (!match && previous && out.size() > first)
+          out.back().end = p.end;
+        else
+          out.push_back(p);
+        break;
     }
     previous = match;
   };
@@ -52,16 +50,6 @@ void split_at_matches(piece whole, split_behavior behavior, bool invert, Next&& 
     from = end;
   }
   if (done < size) add(done, size, invert);
-  if (behavior != split_behavior::merged_with_next) return;
-  previous = false;
-  for (std::size_t i = parts.size(); i-- > 0;) {
-    if (parts[i].match && !previous && out.size() > first)
-      out.back().begin = parts[i].bytes.begin;
-    else
-      out.push_back(parts[i].bytes);
-    previous = parts[i].match;
-  }
-  std::reverse(out.begin() + static_cast<std::ptrdiff_t>(first), out.end());
 }
 
 }  // namespace kiln::language::detail

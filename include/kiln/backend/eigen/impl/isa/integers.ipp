@@ -3,6 +3,7 @@
 #include "kiln/kernel/int8/dynamic_quantize.hpp"
 #include "kiln/kernel/int8/image.hpp"
 #include "kiln/kernel/int8/matrices.hpp"
+#include "kiln/kernel/int8/pointwise.hpp"
 #include "kiln/kernel/int8/product.hpp"
 #include "kiln/kernel/pool/bytes.hpp"
 #include "kiln/kernel/simd/transpose.hpp"
@@ -64,8 +65,9 @@ void requantize_matrices(thread_pool& pool, const byte_matrices& p, std::int32_t
 }
 
 template <class Machine>
-void requantize(thread_pool& pool, const integer_problem& p, std::int32_t* scratch, const requantization& how,
+void requantize(thread_pool& pool, const integer_problem& problem, std::int32_t* scratch, const requantization& how,
                 const float_planes& planes) {
+  const integer_problem p = with_memory<Machine>(problem, scratch, pool.size());
   const auto nothing = [](auto&&...) {};
   if (!planes.at)
     return integer_product<Machine>(
@@ -123,7 +125,7 @@ constexpr integer_table table_of{
         [](const conv_problem& p) {
           return joined_groups<Machine>(p.groups, p.group_inputs(), p.group_outputs(), p.taps());
         },
-    .scratch_size = integer_gemm_scratch,
+    .scratch_size = integer_gemm_scratch<Machine>,
     .windows = windows<Machine>,
     .image_size = [](const conv_problem& p) { return padded_image<Machine>(p).size(); },
     .place = place<Machine>,
@@ -132,6 +134,15 @@ constexpr integer_table table_of{
     .max_pool =
         [](thread_pool& pool, const pooling_problem& p, const byte_pooling& images, bool is_signed) {
           is_signed ? pool_bytes<std::int8_t>(pool, p, images) : pool_bytes<std::uint8_t>(pool, p, images);
+        },
+    .map_bytes = map_bytes,
+    .combine_bytes =
+        [](const byte_combination& how, const std::byte* from, const std::byte* beside, std::byte* to,
+           std::int64_t count) {
+          if (how.is_signed)
+            combine_bytes(how, reinterpret_cast<const std::int8_t*>(from), beside, to, count);
+          else
+            combine_bytes(how, reinterpret_cast<const std::uint8_t*>(from), beside, to, count);
         },
     .range_scratch = range_scratch,
     .quantize_by_range = quantize_by_range,

@@ -21,6 +21,31 @@ class recording final : public device_recording {
   void* made_;
 };
 
+class event final : public device_event {
+ public:
+  event(const runtime_calls& calls, int index, void* stream) : calls_(calls), index_(index) {
+    check(calls_, calls_.hipEventCreate(&handle_), "hipEventCreate");
+    const int code = calls_.hipEventRecord(handle_, stream);
+    if (code != 0) calls_.hipEventDestroy(handle_);
+    check(calls_, code, "hipEventRecord");
+  }
+  ~event() override {
+    if (calls_.hipSetDevice(index_) == 0) calls_.hipEventDestroy(handle_);
+  }
+  event(const event&) = delete;
+  event& operator=(const event&) = delete;
+  void* handle() const { return handle_; }
+  void wait() const override {
+    check(calls_, calls_.hipSetDevice(index_), "hipSetDevice");
+    check(calls_, calls_.hipEventSynchronize(handle_), "hipEventSynchronize");
+  }
+
+ private:
+  const runtime_calls& calls_;
+  int index_;
+  void* handle_ = nullptr;
+};
+
 class queue final : public device_queue {
  public:
   queue(const runtime_calls& calls, int index, void* users) : calls_(calls), index_(index), stream_(users) {
@@ -45,6 +70,10 @@ class queue final : public device_queue {
     check(calls_, calls_.hipMemsetAsync(to, value, bytes, stream_), "hipMemsetAsync");
   }
   void wait() override { check(calls_, calls_.hipStreamSynchronize(stream_), "hipStreamSynchronize"); }
+  std::unique_ptr<device_event> record() override { return std::make_unique<event>(calls_, index_, stream_); }
+  void wait_for(const device_event& of) override {
+    check(calls_, calls_.hipStreamWaitEvent(stream_, static_cast<const event&>(of).handle(), 0), "hipStreamWaitEvent");
+  }
   void mark() override {
     if (marks_ == events_.size()) {
       events_.push_back(nullptr);
@@ -91,21 +120,12 @@ class gpu final : public device {
  public:
   gpu(const runtime_calls& calls, int index) : calls_(calls), index_(index) {}
   buffer allocate(std::size_t bytes) const override {
-    struct owner {
-      const runtime_calls& calls;
-      int index;
-      void* memory;
-    };
-    check(calls_, calls_.hipSetDevice(index_), "hipSetDevice");
-    void* memory = nullptr;
-    const int code = calls_.hipMalloc(&memory, bytes ? bytes : 64);
-    if (code != 0) check(calls_, code, ("hipMalloc of " + std::to_string(bytes) + " bytes").c_str());
-    return buffer::borrow(static_cast<const std::byte*>(memory), bytes, new owner{calls_, index_, memory},
-                          [](void* self) {
-                            auto* const o = static_cast<owner*>(self);
-                            if (o->calls.hipSetDevice(o->index) == 0) o->calls.hipFree(o->memory);
-                            delete o;
-                          });
+    return owned(bytes, "hipMalloc", calls_.hipFree,
+                 [&](void** to) { return calls_.hipMalloc(to, bytes ? bytes : 64); });
+  }
+  buffer allocate_on_host(std::size_t bytes) const override {
+    return owned(bytes, "hipHostMalloc", calls_.hipHostFree,
+                 [&](void** to) { return calls_.hipHostMalloc(to, bytes ? bytes : 64, 0); });
   }
   bool owns(const void* address) const override { return address && calls_.is_device_memory(address); }
   std::unique_ptr<device_queue> make_queue(void* stream) const override {
@@ -113,6 +133,25 @@ class gpu final : public device {
   }
 
  private:
+  // Memory that `take` gets and `free` gives back.
+  template <class Take> buffer owned(std::size_t bytes, std::string call, int (*free)(void*), const Take& take) const {
+    struct owner {
+      const runtime_calls& calls;
+      int index;
+      void* memory;
+      int (*free)(void*);
+    };
+    check(calls_, calls_.hipSetDevice(index_), "hipSetDevice");
+    void* memory = nullptr;
+    const int code = take(&memory);
+    if (code != 0) check(calls_, code, (call + " of " + std::to_string(bytes) + " bytes").c_str());
+    return buffer::borrow(static_cast<const std::byte*>(memory), bytes, new owner{calls_, index_, memory, free},
+                          [](void* self) {
+                            auto* const o = static_cast<owner*>(self);
+                            if (o->calls.hipSetDevice(o->index) == 0) o->free(o->memory);
+                            delete o;
+                          });
+  }
   const runtime_calls& calls_;
   int index_;
 };

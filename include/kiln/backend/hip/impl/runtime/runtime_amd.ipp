@@ -79,6 +79,7 @@ std::unique_ptr<runtime_calls> open_amd_runtime() {
   KILN_CALL(hipEventDestroy);
   KILN_CALL(hipEventRecord);
   KILN_CALL(hipEventSynchronize);
+  KILN_CALL(hipStreamWaitEvent);
   KILN_CALL(hipEventElapsedTime);
   KILN_CALL(hipModuleLoadData);
   KILN_CALL(hipModuleUnload);

@@ -134,6 +134,7 @@ std::unique_ptr<runtime_calls> open_nvidia_runtime() {
   from.find(calls->hipEventDestroy, "cuEventDestroy_v2");
   from.find(calls->hipEventRecord, "cuEventRecord");
   from.find(calls->hipEventSynchronize, "cuEventSynchronize");
+  from.find(calls->hipStreamWaitEvent, "cuStreamWaitEvent");
   // the driver of CUDA 13 has a second version of this call, of one meaning for events that were recorded
   if (!from.find(calls->hipEventElapsedTime, "cuEventElapsedTime_v2"))
     from.find(calls->hipEventElapsedTime, "cuEventElapsedTime");

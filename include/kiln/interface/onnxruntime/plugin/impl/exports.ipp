@@ -5,12 +5,12 @@
 extern "C" {
 
 [[gnu::visibility("default")]] OrtStatus* CreateEpFactories(const char* registered_name, const OrtApiBase* base,
-                                                            const OrtLogger*, OrtEpFactory** made, std::size_t most,
-                                                            std::size_t* count) {
+                                                            const OrtLogger* logger, OrtEpFactory** made,
+                                                            std::size_t most, std::size_t* count) {
   *count = 0;
   try {
     if (most == 0) return nullptr;
-    made[0] = new kiln::onnxruntime::factory(*base, registered_name ? registered_name : "");
+    made[0] = new kiln::onnxruntime::factory(*base, registered_name ? registered_name : "", kiln::hip_gpus(), logger);
     *count = 1;
     return nullptr;
   } catch (const std::exception& e) {

@@ -1,6 +1,7 @@
 #include <algorithm>
+#include <limits>
 
-#include "kiln/onnx/impl/ops/attention.hpp"
+#include "kiln/onnx/impl/ops/microsoft/attention.hpp"
 #include "kiln/onnx/impl/ops/quantize.hpp"
 
 // ONNX Runtime's attention operators (com.microsoft).
@@ -10,10 +11,11 @@ namespace {
 
 value flag_mask(node_context& c, value m) { return m.convert(dtype::i64) > c.build.scalar(dtype::i64, 0); }
 
-// Padding: numbers of keys [batch], ends and then starts of the keys [2 * batch], or flags [batch, keys], [batch,
-// queries, keys] or of rank 4. A flag of 0 adds mask_filter_value to the scores.
+}  // namespace
+
 void read_padding(node_context& c, attention_inputs& a, std::size_t input) {
   if (!c.has(input)) return;
+  if (!is_float(a.q.type())) c.malformed("queries are floats, not " + std::string(to_string(a.q.type())));
   const value m = c.in(input);
   constexpr float hides = -1000;  // the exponential of such a score is 0
   const float filter = c.real("mask_filter_value", -10000.0f);
@@ -21,7 +23,9 @@ void read_padding(node_context& c, attention_inputs& a, std::size_t input) {
     const dimension batch = a.q.dim(0);
     const bool only_ends = m.dim(0) == batch;
     if (only_ends && filter <= hides) {
-      a.key_lengths = m.convert(dtype::i64);
+      // where no key is seen, the filter is added to all scores and changes nothing
+      const value ends = m.convert(dtype::i64);
+      a.key_lengths = (ends < c.build.scalar(dtype::i64, 1)).where(dimensions_value(c.build, {}, {a.k.dim(2)}), ends);
       return;
     }
     if (!only_ends && !(m.dim(0) == batch * 2)) c.unsupported("a mask of " + kiln::to_string(m.dim(0)) + " numbers");
@@ -40,11 +44,13 @@ void read_padding(node_context& c, attention_inputs& a, std::size_t input) {
   if (a.mask.rank() == 2) a.mask = a.mask.unsqueeze({1, 2});
   if (a.mask.rank() == 3) a.mask = a.mask.unsqueeze({1});
 }
-// An addend to the scores.
 void read_bias(node_context& c, attention_inputs& a, std::size_t input) {
   if (!c.has(input)) return;
   a.mask = a.mask ? a.mask + c.in(input) : c.in(input);
 }
+
+namespace {
+
 // A single query sees all keys, even without a past.
 bool unidirectional(const node_context& c, const attention_inputs& a) {
   return c.flag("unidirectional") && !(a.q.dim(2) == dimension(1));
@@ -64,6 +70,7 @@ variables projected_attention(node_context& c, value x, const projected_inputs& 
       c.malformed("qkv_hidden_sizes are positive and add up to the weights' columns, " + kiln::to_string(x.dim(2)));
   }
   if (c.flag("do_rotary")) c.unsupported("rotates inside the attention");
+  if (c.flag("past_present_share_buffer")) c.unsupported("a past in a buffer that the present shares");
   dimension from = 0;
   const auto part = [&](std::size_t k) {
     const dimension n = sizes.empty() ? x.dim(2) / 3 : dimension(sizes[k]);
@@ -104,6 +111,7 @@ variables import_quantized_attention(node_context& c) {
 
 // Inputs: query, key, value, bias, padding, addend to the scores, past key, past value.
 variables import_multi_head(node_context& c) {
+  if (c.has(8) || c.has(9)) c.unsupported("a past in a buffer (past_sequence_length, cache_indirection)");
   const std::int64_t heads = c.integer("num_heads", 0);
   attention_inputs a;
   const auto packed = [&](value x, std::int64_t k) {  // [batch, sequence, heads, parts, depth]
@@ -149,6 +157,8 @@ variables import_multi_head(node_context& c) {
   return out;
 }
 
+}  // namespace
+
 value rotated(node_context& c, value x, value positions, value cos, value sin) {
   const value at = positions.rank() == 1 ? positions.unsqueeze({0}) : positions;
   const auto angles = [&](value table) {
@@ -160,6 +170,14 @@ value rotated(node_context& c, value x, value positions, value cos, value sin) {
   return rotate_pairs(c, x, angles(cos), angles(sin), c.flag("interleaved") || c.flag("rotary_interleaved"),
                       2 * pairs.value());
 }
+
+value normalized_heads(const node_context& c, value x, value gains) {
+  const value wide = widened(x);
+  const value y = wide * ((wide * wide).reduce_mean({3}) + c.real("qk_norm_epsilon", 1e-6f)).rsqrt();
+  return (y * widened(gains)).convert(x.type());
+}
+
+namespace {
 
 // Inputs: x, position ids [batch, sequence] or the first one, cos and sin by position.
 variables import_rotary(node_context& c) {
@@ -178,25 +196,19 @@ variables import_rotary(node_context& c) {
   return {flat ? join_heads(y) : y};
 }
 
-// Which of the past and new keys are the keys of GroupQueryAttention: key k of a batch is number `from[batch, k, 1]` of
-// them, and the first new one has position `first[batch]`. Without these the new keys follow the past ones.
-struct key_order {
-  value first, from, is_used;  ///< is_used[batch, 1, keys, 1]: whether the key is not after the new ones
-  dimension count;
-};
+}  // namespace
 
-// The past has the keys so far, or is a buffer for all that will come. In a buffer, and where batches have different
-// numbers of keys, the new keys go to the end of each batch's own.
-key_order order_of_keys(node_context& c, dimension batch, dimension now) {
-  const dimension kept = c.in(3).dim(2), all = kept + now;
-  const dimension total = c.has(6) ? c.dimensions_of(c.in(6).reshape({1}), "the total sequence length", 0)[0] : all;
+key_order order_of_keys(node_context& c, const attention_inputs& a, std::size_t past, std::size_t total_input,
+                        value ends) {
+  const dimension batch = a.q.dim(0), now = a.q.dim(2), kept = c.in(past).dim(2), all = kept + now;
+  const dimension total =
+      c.has(total_input) ? c.dimensions_of(c.in(total_input).reshape({1}), "the total sequence length", 0)[0] : all;
   const bool known = kept.is_constant() && now.is_constant() && total.is_constant();
   const bool grows = !known || total == all;
   // if the extents are symbolic, a run with a longer buffer is an error
-  if (!c.has(5) || (grows && batch == dimension(1))) return {{}, {}, {}, total};
+  if (!ends || (grows && batch == dimension(1))) return {{}, {}, {}, total};
   const auto number = [&](dimension d) { return dimensions_value(c.build, {}, {d}); };
-  const value first =
-      (c.in(5).convert(dtype::i64).reshape({batch}) + 1 - number(now)).max(c.build.scalar(dtype::i64, 0));
+  const value first = (ends.reshape({batch}) - number(now)).max(c.build.scalar(dtype::i64, 0));
   const dimension count = grows ? all : std::max(kept.value(), total.value());
   const value key = indices_along(c, 2, 1, count), age = key - first.reshape({batch, 1});
   const value is_new = both(age > c.build.scalar(dtype::i64, -1), age < number(now));
@@ -211,6 +223,25 @@ value ordered_keys(node_context& c, value past, value now, const key_order& at) 
   }
   return at.count == all.dim(2) ? all : all.reshape({all.dim(0), all.dim(1), at.count, all.dim(3)});
 }
+
+void read_grouped_heads(node_context& c, attention_inputs& a) {
+  const std::int64_t heads = c.integer("num_heads", 0), own = c.integer("kv_num_heads", 0);
+  if (heads < 1 || own < 1) c.malformed("num_heads and kv_num_heads are positive");
+  if (c.has(1) != c.has(2)) c.malformed("key and value come together");
+  if (c.has(1)) {
+    a.q = split_heads(c, c.in(0), heads);
+    a.k = split_heads(c, c.in(1), own);
+    a.v = split_heads(c, c.in(2), own);
+  } else {
+    const value all = split_heads(c, c.in(0), heads + 2 * own);
+    const auto part = [&](std::int64_t from, std::int64_t n) { return all.slice({{1}, {from}, {from + n}, {}}); };
+    a.q = part(0, heads);
+    a.k = part(heads, own);
+    a.v = part(heads + own, own);
+  }
+}
+
+namespace {
 
 // How GroupQueryAttention stores past keys or values: numbers times a scale, which is one or one for each channel of
 // a head; without a scale as they come.
@@ -249,31 +280,25 @@ class cache_format {
 };
 
 // Inputs: query (or all three packed), key, value, past key, past value, lengths - 1, total length, cos, sin,
-// position ids, addend to the scores, sinks, scales of stored keys and values.
+// position ids, addend to the scores, sinks, scales of stored keys and values, gains of the heads' norms.
 variables import_group_query(node_context& c) {
-  const std::int64_t heads = c.integer("num_heads", 0), own = c.integer("kv_num_heads", 0);
-  if (heads < 1 || own < 1) c.malformed("num_heads and kv_num_heads are positive");
   attention_inputs a;
   if (c.has(11))
     a.sinks = c.in(11);
   else if (c.flag("smooth_softmax"))
     a.sinks = c.build.scalar(dtype::f32, 0.0f);
-  if (c.has(1)) {
-    a.q = split_heads(c, c.in(0), heads);
-    a.k = split_heads(c, c.in(1), own);
-    a.v = split_heads(c, c.in(2), own);
-  } else {
-    const value all = split_heads(c, c.in(0), heads + 2 * own);
-    const auto part = [&](std::int64_t from, std::int64_t n) { return all.slice({{1}, {from}, {from + n}, {}}); };
-    a.q = part(0, heads);
-    a.k = part(heads, own);
-    a.v = part(heads + own, own);
+  if (c.flag("sliding_window_cache")) c.unsupported("a cache that slides (sliding_window_cache)");
+  read_grouped_heads(c, a);
+  if (c.has(14) != c.has(15)) c.malformed("q_norm_weight and k_norm_weight come together");
+  if (c.has(14)) {
+    a.q = normalized_heads(c, a.q, c.in(14));
+    a.k = normalized_heads(c, a.k, c.in(15));
   }
   if (c.has(3) != c.has(4)) c.malformed("past key and past value come together");
   key_order order;
   if (c.has(3)) {
     a.offset = c.in(3).dim(2);
-    order = order_of_keys(c, a.q.dim(0), a.q.dim(2));
+    order = order_of_keys(c, a, 3, 6, c.has(5) ? c.in(5).convert(dtype::i64) + 1 : value());
     a.batch_offset = order.first;
   }
   if (c.flag("do_rotary")) {
@@ -293,12 +318,23 @@ variables import_group_query(node_context& c) {
     if (quantized) a.q = a.q.convert(dtype::f32), a.k = a.k.convert(dtype::f32), a.v = a.v.convert(dtype::f32);
   }
   read_bias(c, a, 10);
-  a.causal = true;
+  a.causal = c.flag("causal", true);
   // the window includes the query's own key
   if (const std::int64_t window = c.integer("local_window_size", -1); window > 0) a.left_window = window - 1;
   a.scale = attention_scale(c, a.q);
   a.softcap = c.real("softcap", 0);
-  return {join_heads(attend(c, a).y.convert(t)), present_k, present_v};
+  const std::int64_t scores = c.integer("qk_output", 0);
+  if (scores < 0 || scores > 2) c.malformed("qk_output is 0 to 2, not " + std::to_string(scores));
+  a.keeps_scores = scores > 0 && c.wants(3);
+  const attention_result r = attend(c, a);
+  variables out{join_heads(r.y.convert(t)), present_k, present_v};
+  if (a.keeps_scores) {
+    // what is hidden has a score of 0
+    const auto number = [&](float x) { return c.build.scalar(r.masked.type(), x); };
+    const value seen = r.masked > number(std::numeric_limits<float>::lowest());
+    out.push_back((scores == 1 ? seen.where(r.masked, number(0)) : r.probabilities).convert(t));
+  }
+  return out;
 }
 
 }  // namespace
@@ -306,10 +342,13 @@ variables import_group_query(node_context& c) {
 std::span<const op_importer> microsoft_attention_importers() {
   static constexpr op_importer table[] = {
       {microsoft, "Attention", 1, import_attention},
+      {microsoft, "DecoderMaskedMultiHeadAttention", 1, import_decoder_masked_multi_head},
       {microsoft, "GroupQueryAttention", 1, import_group_query},
       {microsoft, "MultiHeadAttention", 1, import_multi_head},
+      {microsoft, "PagedAttention", 1, import_paged_attention},
       {microsoft, "QAttention", 1, import_quantized_attention},
       {microsoft, "RotaryEmbedding", 1, import_rotary},
+      {microsoft, "SparseAttention", 1, import_sparse_attention},
   };
   return table;
 }

@@ -1,0 +1,103 @@
+// Functions of one byte are tables, those of two come in registers: every byte, and every pair, as the reference has
+// it.
+#include <numeric>
+
+#include "runtime/compare.hpp"
+
+namespace kiln::testing {
+namespace {
+
+argument all_bytes(dtype t, const dims& lens, bool rows) {
+  argument a(shape{t, lens});
+  auto* const at = reinterpret_cast<std::uint8_t*>(a.data());
+  for (std::int64_t i = 0; i < 256 * 256; ++i) at[i] = static_cast<std::uint8_t>(rows ? i / 256 : i % 256);
+  return a;
+}
+value real(builder& b, value x, double zero, double scale) {
+  return (x.convert(dtype::i32) - b.scalar(dtype::i32, zero)).convert(dtype::f32) * b.scalar(dtype::f32, scale);
+}
+value byte(builder& b, value x, dtype t, double zero, double scale) {
+  const double low = t == dtype::i8 ? -128 : 0, high = t == dtype::i8 ? 127 : 255;
+  const value whole = b.add(op::round{}, x / b.scalar(dtype::f32, scale)) + b.scalar(dtype::f32, zero);
+  return b.add(op::clip{}, whole, b.scalar(dtype::f32, low), b.scalar(dtype::f32, high)).convert(t);
+}
+
+void expect_same(const std::function<void(builder&)>& make, const std::vector<argument>& inputs,
+                 std::string_view kernel) {
+  builder b;
+  make(b);
+  const program p = b.finish();
+  const executable made = compile(p, eigen_target(), plain_options());
+  const auto found = made.run(inputs), wanted = compile(p, reference_target(), plain_options()).run(inputs);
+  ASSERT_EQ(found[0].get_shape(), wanted[0].get_shape());
+  const auto* const a = reinterpret_cast<const std::uint8_t*>(found[0].data());
+  const auto* const c = reinterpret_cast<const std::uint8_t*>(wanted[0].data());
+  for (std::int64_t i = 0; i < 256 * 256; ++i) ASSERT_EQ(int{a[i]}, int{c[i]}) << i / 256 << ", " << i % 256;
+  EXPECT_EQ(made.report().steps[0].kernel, kernel);
+}
+
+const dims lens{4, 64, 16, 16};
+
+TEST(byte_functions, of_one_byte_are_tables) {
+  for (const dtype t : {dtype::u8, dtype::i8})
+    for (const double zero : {0.0, 17.0, -3.0})
+      expect_same(
+          [&](builder& b) {
+            const value x = real(b, b.input("x", t, lens), zero, .037);
+            b.output(byte(b, x * b.add(op::sigmoid{}, x), t, -zero, .011), "y");
+          },
+          {all_bytes(t, lens, false)}, "pointwise of bytes (table)");
+}
+
+TEST(byte_functions, sums_and_products_of_two_come_in_registers) {
+  for (const dtype t : {dtype::u8, dtype::i8})
+    for (const bool multiplies : {false, true})
+      for (const double scale : {.03125, .0371, .2})
+        expect_same(
+            [&](builder& b) {
+              const value x = real(b, b.input("x", t, lens), 7, .03), y = real(b, b.input("y", t, lens), -5, .0625);
+              b.output(byte(b, multiplies ? x * y : x + y, t, 3, scale), "z");
+            },
+            {all_bytes(t, lens, false), all_bytes(t, lens, true)}, "pointwise of bytes (bytes)");
+}
+
+// Sizes that end within a vector, and operands whose elements lie in another order.
+TEST(byte_functions, of_any_size_and_order) {
+  for (const std::int64_t n : {1, 15, 63, 64, 65, 4097}) {
+    builder b;
+    const value x = b.input("x", dtype::u8, {n, 3}), y = b.input("y", dtype::u8, {3, n});
+    const value turned = b.add(op::transpose{{1, 0}}, y);
+    b.output(byte(b, real(b, x, 9, .1) + real(b, turned, 3, .07), dtype::u8, 11, .13), "sum");
+    b.output(byte(b, real(b, x, 9, .1) * real(b, x, 9, .1), dtype::u8, 11, .13), "square");
+    const program p = b.finish();
+    const std::vector<argument> in{random_argument({dtype::u8, {n, 3}}, 1, 0, 256),
+                                   random_argument({dtype::u8, {3, n}}, 2, 0, 256)};
+    const auto found = compile(p, eigen_target(), plain_options()).run(in),
+               wanted = compile(p, reference_target(), plain_options()).run(in);
+    for (std::size_t k = 0; k < 2; ++k)
+      EXPECT_EQ(std::memcmp(found[k].data(), wanted[k].data(), static_cast<std::size_t>(3 * n)), 0) << n << ", " << k;
+  }
+}
+
+// A mean of each image's channel as bytes, and transposes of bytes and words.
+TEST(byte_functions, means_and_transposes) {
+  builder b;
+  const value x = b.input("x", dtype::u8, {2, 19, 33});
+  const value mean = b.add(op::reduce_mean{.axes = {2}}, real(b, x, 128, .05));
+  b.output(byte(b, mean, dtype::u8, 100, .01), "mean");
+  b.output(b.add(op::transpose{{0, 2, 1}}, x), "turned");
+  b.output(b.add(op::transpose{{2, 1, 0}}, b.input("w", dtype::i16, {21, 3, 18})), "words");
+  const program p = b.finish();
+  const std::vector<argument> in{random_argument({dtype::u8, {2, 19, 33}}, 1, 0, 256),
+                                 random_argument({dtype::i16, {21, 3, 18}}, 2, -30000, 30000)};
+  const auto found = compile(p, eigen_target(), plain_options()).run(in),
+             wanted = compile(p, reference_target(), plain_options()).run(in);
+  for (std::size_t k = 0; k < wanted.size(); ++k)
+    EXPECT_EQ(
+        std::memcmp(found[k].data(), wanted[k].data(), static_cast<std::size_t>(wanted[k].get_shape().bytes().value())),
+        0)
+        << "result " << k;
+}
+
+}  // namespace
+}  // namespace kiln::testing
