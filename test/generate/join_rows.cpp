@@ -72,7 +72,9 @@ std::string joined(program& p, std::vector<joined_layer>& layers) {
   simplify.fuse = false;
   optimize(p, simplify);
   fuse_attention(p);
-  return join_rows(p, ports(), layers);
+  std::string unsure;
+  const std::string why = join_rows(p, ports(), layers, unsure);
+  return why + unsure;
 }
 std::string refusal(const attend& attention, bool returns_keys = true) {
   program p = decoder(attention, returns_keys);

@@ -97,6 +97,7 @@ class language_model {
   std::size_t block_bytes() const;
 
  private:
+  bool rows_agree() const;
   void check_run(const row_run& r) const;
   void run_alone(const row_run& r, workspace& w, std::span<float> logits, std::span<const argument> parameters) const;
   void run_joined(workspace& w, std::span<const row_run> rows, std::span<float> logits,

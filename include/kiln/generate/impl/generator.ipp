@@ -7,6 +7,7 @@
 #include "kiln/generate/adapters.hpp"
 #include "kiln/generate/impl/beam_search.hpp"
 #include "kiln/generate/impl/speculation.hpp"
+#include "kiln/generate/impl/take_beams.hpp"
 #include "kiln/generate/sampler.hpp"
 
 namespace kiln::language {
@@ -252,25 +253,9 @@ struct generator::parts {
         for (row& r : own) r.ended = true;
         continue;
       }
-      take_beams(own, chosen);
+      detail::take_beams<row>(own, chosen);
       for (std::size_t k = 0; k < width(); ++k) next[b * width() + k] = chosen[k].next;
     }
-  }
-  // The last beam that continues an old one takes its memory; others copy it.
-  static void take_beams(std::span<row> own, std::span<const detail::beam_search::choice> chosen) {
-    std::vector<std::size_t> users(own.size(), 0);
-    for (const auto& c : chosen) ++users[c.from];
-    std::vector<row> fresh(own.size());
-    for (std::size_t k = 0; k < own.size(); ++k) {
-      row& from = own[chosen[k].from];
-      const bool last = --users[chosen[k].from] == 0;
-      fresh[k].state = last ? std::move(from.state) : from.state.clone();
-      fresh[k].seen = last ? std::move(from.seen) : from.seen;
-      fresh[k].real = last ? std::move(from.real) : from.real;
-      fresh[k].seen.push_back(chosen[k].next);
-      fresh[k].real.push_back(chosen[k].next);
-    }
-    std::move(fresh.begin(), fresh.end(), own.begin());
   }
   void find_best() {
     if (!best.empty()) return;

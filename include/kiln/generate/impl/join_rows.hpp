@@ -30,9 +30,10 @@ inline constexpr std::string_view batch_input = "kiln.batch", positions_input = 
 
 /// Rewrites a decoder of one sequence so that tokens of several sequences may stand one after the other: attentions
 /// become `op::paged_attention`, whose sequences are told by the input `kiln.batch`, positions become an input, and
-/// mask, lengths and caches are no inputs any more. All else has to compute each token by itself, which is checked;
-/// where a decoder can't be rewritten, the reason is returned and the program has to be thrown away.
-std::string join_rows(program& p, const decoder_ports& ports, std::vector<joined_layer>& layers);
+/// mask, lengths and caches are no inputs any more. All else has to compute each token by itself: `unsure` says what
+/// the ops do not tell (`check_rows_apart`). Where a decoder can't be rewritten, the reason is returned and the program
+/// has to be thrown away.
+std::string join_rows(program& p, const decoder_ports& ports, std::vector<joined_layer>& layers, std::string& unsure);
 
 /// An error text where a token's results may depend on another token other than by `op::paged_attention`, else empty.
 std::string check_rows_apart(const program& p, dimension now);

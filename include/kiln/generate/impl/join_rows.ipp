@@ -47,8 +47,7 @@ class row_joiner {
     }
     drop_present();
     make_positions_an_input();
-    if (std::string why = drop_parameters(); !why.empty()) return why;
-    return check_rows_apart(p_, ports_.now);
+    return drop_parameters();
   }
 
  private:
@@ -211,8 +210,11 @@ class row_joiner {
 
   // Values that count the new tokens from the past on become the input for positions.
   void make_positions_an_input() {
-    const std::string name(ports_.positions.empty() ? positions_input : std::string_view(ports_.positions));
-    if (ports_.positions.empty()) m_.add_parameter(name, shape(dtype::i64, {1, ports_.now}));
+    // an input that has each position several times is no such count
+    const value_id given = ports_.positions.empty() ? value_id{} : m_.find_parameter(ports_.positions);
+    const bool serves = given && m_.shape_of(given).elements() == ports_.now;
+    const std::string name(serves ? std::string_view(ports_.positions) : positions_input);
+    if (!serves) m_.add_parameter(name, shape(dtype::i64, {1, ports_.now}));
     rewriter<module_graph> r(m_);
     from_ = sources_of(m_, ports_);
     const value_id input = m_.find_parameter(name);
@@ -256,8 +258,10 @@ class row_joiner {
 
 }  // namespace
 
-std::string join_rows(program& p, const decoder_ports& ports, std::vector<joined_layer>& layers) {
-  return row_joiner(p, ports).run(layers);
+std::string join_rows(program& p, const decoder_ports& ports, std::vector<joined_layer>& layers, std::string& unsure) {
+  std::string why = row_joiner(p, ports).run(layers);
+  if (why.empty()) unsure = check_rows_apart(p, ports.now);
+  return why;
 }
 
 }  // namespace kiln::language::detail

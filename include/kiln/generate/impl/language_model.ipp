@@ -69,7 +69,9 @@ std::shared_ptr<const language_model> language_model::load(const config& c, cons
     smaller.draft.reset();
     draft = load(smaller, t, options);
   }
-  const std::shared_ptr<language_model> m(new language_model(detail::make_plan(c, t, std::move(options))));
+  std::shared_ptr<language_model> m(new language_model(detail::make_plan(c, t, options)));
+  if (!m->plan_->unsure.empty() && !m->rows_agree())
+    m.reset(new language_model(detail::make_plan(c, t, std::move(options), m->plan_->unsure)));
   if (draft && draft->vocabulary_size() != m->vocabulary_size())
     throw error(errc::invalid_argument, "the draft model has a vocabulary of " +
                                             std::to_string(draft->vocabulary_size()) + ", the model one of " +

@@ -58,6 +58,7 @@ struct model_plan {
   std::vector<port> parameters;
   std::vector<argument> defaults;  ///< of the parameters
   std::optional<page_plan> pages;  ///< sequences share runs
+  std::string unsure;              ///< then, why only a run shows that their results are as alone
   std::size_t logits = 0;
   bool asks_rows = false;  ///< the program has the input `rows_input`
   std::int64_t vocabulary = 0, context = 0;
@@ -66,7 +67,8 @@ struct model_plan {
 /// The name of the input that lists the tokens whose logits are made.
 inline constexpr std::string_view rows_input = "kiln.rows";
 
-/// Reads, changes and compiles the model.
-std::unique_ptr<const model_plan> make_plan(const config& c, const target& t, compile_options options);
+/// Reads, changes and compiles the model; `refused`: sequences share no runs, for this reason.
+std::unique_ptr<const model_plan> make_plan(const config& c, const target& t, compile_options options,
+                                            std::string refused = {});
 
 }  // namespace kiln::language::detail

@@ -200,19 +200,20 @@ decoder_ports ports_of(const config& c, const described_inputs& known) {
 
 // The model with sequences side by side in its runs, or nothing and the reason.
 std::optional<program> joined_program(const program& model, const decoder_ports& ports, const target& t,
-                                      std::vector<joined_layer>& layers, std::string& why) {
+                                      std::vector<joined_layer>& layers, std::string& why, std::string& unsure) {
   program p = model;
   pass_options simplify;
   simplify.fuse = false;
   optimize(p, simplify, {t.passes().forms, {}});
   fuse_attention(p);
-  why = join_rows(p, ports, layers);
+  why = join_rows(p, ports, layers, unsure);
   return why.empty() ? std::optional(std::move(p)) : std::nullopt;
 }
 
 }  // namespace
 
-std::unique_ptr<const model_plan> make_plan(const config& c, const target& t, compile_options options) {
+std::unique_ptr<const model_plan> make_plan(const config& c, const target& t, compile_options options,
+                                            std::string refused) {
   check_type(c);
   const model_source source = source_of(c);
   described_inputs known(c, source.in_memory ? onnx::model_inputs(source.bytes) : onnx::model_inputs(source.path));
@@ -223,14 +224,19 @@ std::unique_ptr<const model_plan> make_plan(const config& c, const target& t, co
                                           : onnx::read_model(source.path, known.options);
   options.remarks.insert(options.remarks.begin(), model.remarks.begin(), model.remarks.end());
   std::vector<joined_layer> layers;
-  std::string why;
-  std::optional<program> joined = joined_program(model.graph, ports_of(c, known), t, layers, why);
+  std::string why = std::move(refused), unsure;
+  std::optional<program> joined;
+  if (why.empty()) joined = joined_program(model.graph, ports_of(c, known), t, layers, why, unsure);
+  if (!unsure.empty())
+    options.remarks.push_back("sequences share runs: " + unsure +
+                              ", but some that ran together had the results that each has alone");
   bool in_place = false;
   std::unique_ptr<model_plan> plan;
   if (joined) {
     keep_asked_rows(joined->main(), c.decoder.outputs.logits);
     plan = std::make_unique<model_plan>(compile(std::move(*joined), t, options));
     plan->pages = plan_pages(layers, c.kv_cache_type);
+    plan->unsure = std::move(unsure);
   } else {
     keep_asked_rows(model.graph.main(), c.decoder.outputs.logits);
     options.remarks.push_back("sequences are run one by one: " + why);

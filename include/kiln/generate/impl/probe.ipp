@@ -70,10 +70,13 @@ std::vector<std::uint32_t> needed_of(const module_graph& m, const small_vector<v
     if (!needed[v.instruction]) needed[v.instruction] = 1, open.push_back(v.instruction);
   };
   for (const value_id v : values) want(v);
+  const auto binders = kiln::detail::binders_read(m);
   while (!open.empty()) {
     const std::uint32_t at = open.back();
     open.pop_back();
     for (const value_id v : m[at].inputs) want(v);
+    if (at < binders.size())
+      for (const std::uint32_t binder : binders[at]) want({binder, 0});
   }
   std::vector<std::uint32_t> out;
   for (const std::uint32_t at : m.order())

@@ -110,31 +110,35 @@ struct paged_attention {
       encode(to.batch.stored, &whole, to.at(position) + c * bytes, 1);
     }
   }
-  static float read(const rows& from, std::int64_t position, std::int64_t c) {
-    float x = 0;
-    decode(from.batch.stored, from.at(position) + c * static_cast<std::ptrdiff_t>(size_of(from.batch.stored)), &x, 1);
-    return has_page_scales(from.batch.stored) ? x * from.scale(position) : x;
+  static void read(const rows& from, std::int64_t position, std::vector<float>& to) {
+    to.resize(static_cast<std::size_t>(from.depth));
+    decode(from.batch.stored, from.at(position), to.data(), from.depth);
+    if (has_page_scales(from.batch.stored))
+      for (float& x : to) x *= from.scale(position);
   }
   void attend(const float* q, const rows& keys, const rows& values, std::int64_t own, double sink, float* out) const {
     const std::int64_t low = window > 0 && own >= window ? own - window + 1 : 0;
-    const auto score = [&](std::int64_t j) {
+    std::vector<float> row;
+    std::vector<double> weights, y(static_cast<std::size_t>(values.depth), 0);
+    double top = sink, sum = 0;
+    for (std::int64_t j = low; j <= own; ++j) {
+      read(keys, j, row);
       double s = 0;
       for (std::int64_t c = 0; c < keys.depth; ++c)
-        s += static_cast<double>(q[c]) * static_cast<double>(read(keys, j, c));
+        s += static_cast<double>(q[c]) * static_cast<double>(row[static_cast<std::size_t>(c)]);
       s *= static_cast<double>(scale);
-      return softcap > 0 ? static_cast<double>(softcap) * kiln::tanh(s / static_cast<double>(softcap)) : s;
-    };
-    std::vector<double> weights;
-    double top = sink, sum = 0;
-    for (std::int64_t j = low; j <= own; ++j) weights.push_back(score(j)), top = kiln::max(top, weights.back());
+      if (softcap > 0) s = static_cast<double>(softcap) * kiln::tanh(s / static_cast<double>(softcap));
+      weights.push_back(s);
+      top = kiln::max(top, s);
+    }
     for (double& w : weights) sum += w = kiln::exp(w - top);
     if (sink != hidden) sum += kiln::exp(sink - top);
-    for (std::int64_t c = 0; c < values.depth; ++c) {
-      double y = 0;
-      for (std::int64_t j = low; j <= own; ++j)
-        y += weights[static_cast<std::size_t>(j - low)] / sum * static_cast<double>(read(values, j, c));
-      out[c] = static_cast<float>(y);
+    for (std::int64_t j = low; j <= own; ++j) {
+      read(values, j, row);
+      for (std::size_t c = 0; c < y.size(); ++c)
+        y[c] += weights[static_cast<std::size_t>(j - low)] / sum * static_cast<double>(row[c]);
     }
+    for (std::size_t c = 0; c < y.size(); ++c) out[c] = static_cast<float>(y[c]);
   }
 };
 
