@@ -14,6 +14,10 @@ foreach(name IN ITEMS eigen hip)
   endif()
   target_compile_definitions(kiln_interface PRIVATE KILN_WITH_${upper}=${there})
 endforeach()
+target_compile_definitions(kiln_interface PRIVATE KILN_WITH_LANGUAGE=$<TARGET_EXISTS:kiln::generate>)
+if(TARGET kiln::generate)
+  target_link_libraries(kiln_interface PUBLIC kiln::generate)
+endif()
 
 if(NOT KILN_C)
   return()
@@ -45,14 +49,6 @@ file(RELATIVE_PATH KILN_PC_INCLUDE ${pkgconfig} ${CMAKE_INSTALL_FULL_INCLUDEDIR}
 file(RELATIVE_PATH KILN_PC_LIB ${pkgconfig} ${CMAKE_INSTALL_FULL_LIBDIR})
 configure_file(cmake/kiln.pc.in ${PROJECT_BINARY_DIR}/kiln.pc @ONLY)
 install(FILES ${PROJECT_BINARY_DIR}/kiln.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
-
-# C is what its tests and examples are written in.
-if(KILN_BUILD_TESTS OR KILN_BUILD_EXAMPLES)
-  enable_language(C)
-  if(CMAKE_CXX_FLAGS MATCHES "-fsanitize")
-    set(CMAKE_C_FLAGS "${CMAKE_C_FLAGS} ${CMAKE_CXX_FLAGS}")
-  endif()
-endif()
 
 # kiln_own_c(<target>): a program in C11 over libkiln.so.
 function(kiln_own_c target)

@@ -34,7 +34,7 @@ void feed(language::generator& g, const language::tokens& wanted) {
 
 int chat(const chat_flags& flags) {
   const genai_model m = load_genai_model(flags);
-  const language::chat_template form = chat_template_of(m.tokens);
+  const auto form = language::chat_template::of(m.tokens);
   if (form.empty()) throw usage_error("genai chat: the folder has no chat template");
   if (m.search.batch_size != 1 || m.search.num_beams != 1)
     throw usage_error("genai chat: a conversation is one sequence: batch_size and num_beams are 1");

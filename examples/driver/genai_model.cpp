@@ -94,12 +94,4 @@ language::generator new_generator(const genai_model& m, const language::search_o
   return g;
 }
 
-language::chat_template chat_template_of(const language::tokenizer& t) {
-  const std::string_view text = t.chat_template();
-  if (text.empty()) return {};
-  json variables = json::object();
-  for (const auto& [name, value] : t.template_variables()) variables[name] = value;
-  return language::chat_template::from(text, variables.dump());
-}
-
 }  // namespace kiln::driver

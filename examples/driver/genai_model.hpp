@@ -35,7 +35,5 @@ struct genai_model {
 genai_model load_genai_model(const genai_flags& flags);
 /// A generator with what the flags ask for.
 language::generator new_generator(const genai_model& m, const language::search_options& search);
-/// The folder's chat template; none where it has none.
-language::chat_template chat_template_of(const language::tokenizer& t);
 
 }  // namespace kiln::driver

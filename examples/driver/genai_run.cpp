@@ -23,7 +23,7 @@ std::string prompt_of(const run_flags& flags, const language::tokenizer& t) {
                          ? *flags.prompt
                          : std::string(std::istreambuf_iterator<char>(std::cin), std::istreambuf_iterator<char>());
   if (!flags.chat) return text;
-  const language::chat_template form = chat_template_of(t);
+  const auto form = language::chat_template::of(t);
   if (form.empty()) throw usage_error("genai run --chat: the folder has no chat template");
   const std::string messages = json::array({{{"role", "user"}, {"content", text}}}).dump();
   return form.render({.messages_json = messages});

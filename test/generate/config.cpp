@@ -70,6 +70,31 @@ TEST(config, providers_come_in_two_forms) {
   EXPECT_EQ(filtered.hardware_vendor_id, 3);
 }
 
+TEST(config, providers_are_edited_by_any_spelling) {
+  config c = parsed(R"({"model": {"decoder": {"session_options": {"provider_options": [{"cuda": {"a": "1"}}]}}}})");
+  append_provider(c, "CUDAExecutionProvider");
+  const auto& all = c.decoder.session.providers;
+  EXPECT_EQ(all.size(), 1u);
+  clear_providers(c);
+  EXPECT_TRUE(all.empty());
+  set_provider_option(c, "MIGraphX", "device_id", "1");
+  set_provider_option(c, "migraphxexecutionprovider", "fp16_enable", "1");
+  set_provider_option(c, "MIGraphXExecutionProvider", "device_id", "0");
+  ASSERT_EQ(all.size(), 1u);
+  EXPECT_EQ(all[0].name, "MIGraphX");
+  EXPECT_EQ(all[0].options,
+            (std::vector<std::pair<std::string, std::string>>{{"fp16_enable", "1"}, {"device_id", "0"}}));
+  set_hardware_device_type(c, "migraphx", "gpu"), set_hardware_device_id(c, "migraphx", 2);
+  set_hardware_vendor_id(c, "migraphx", 3), set_hardware_device_type(c, "OpenVINO", "npu");
+  EXPECT_EQ(all.size(), 1u);
+  EXPECT_EQ(all[0].hardware_device_type, "gpu");
+  EXPECT_EQ(all[0].hardware_device_id, 2);
+  EXPECT_EQ(all[0].hardware_vendor_id, 3);
+  set_hardware_device_type(c, "migraphx", {}), set_hardware_device_id(c, "migraphx", {});
+  set_hardware_vendor_id(c, "migraphx", {});
+  EXPECT_FALSE(all[0].hardware_device_type || all[0].hardware_device_id || all[0].hardware_vendor_id);
+}
+
 TEST(config, an_overlay_replaces_what_it_names) {
   config c = parsed(R"({"model": {"type": "phi", "context_length": 64, "eos_token_id": 2}, "search": {"top_k": 3}})");
   overlay(c, R"({"model": {"eos_token_id": [7], "decoder": {"head_size": 4}}, "search": {"top_p": 0.25}})");

@@ -31,7 +31,8 @@ if [ "${1:-}" = --one ]; then
   [ -z "$package" ] || package="$(pkg-config --cflags "$package" | sed 's/-I/-isystem /g') -fvisibility=hidden"
   # shellcheck disable=SC2086
   if errors=$("$compiler" -std=c++20 -fsyntax-only -Wall -Wextra -Werror -ffp-contract=off $level $package -I include \
-    -I include/kiln/interface/migraphx/include -I include/kiln/interface/onnxruntime/shim/include -MMD -MF "$stamp.d" -x c++ - <<<"#include <$header>" 2>&1); then
+    -I include/kiln/interface/migraphx/include -I include/kiln/interface/onnxruntime/shim/include -I include/kiln/interface/genai/include \
+    -MMD -MF "$stamp.d" -x c++ - <<<"#include <$header>" 2>&1); then
     mv "$stamp.begun" "$stamp.ok"
     awk -v a="$begun" -v b="$EPOCHREALTIME" -v header="$header" 'BEGIN { printf "ok %6.2f %s\n", b - a, header }'
   else

@@ -78,6 +78,18 @@ config read_config(const std::filesystem::path& folder);
 /// Merges JSON text over a configuration: keys it has replace what stands there. `source` is named in errors.
 void overlay(config& to, std::string_view json, std::string_view source = "the overlay");
 
+/// Whether two names are one provider's: without regard to case and to the ending "ExecutionProvider".
+bool is_same_provider(std::string_view a, std::string_view b);
+/// Edits of the decoder's providers. Appending one that is there has no effect; an option of one that is not there
+/// appends it.
+void append_provider(config& to, std::string_view provider);
+void clear_providers(config& of);
+void set_provider_option(config& of, std::string_view provider, std::string_view option, std::string_view value);
+/// Which device a provider runs on; null: any. Without effect for a provider that is not there, as in GenAI.
+void set_hardware_device_type(config& of, std::string_view provider, std::optional<std::string> type);
+void set_hardware_device_id(config& of, std::string_view provider, std::optional<std::int64_t> id);
+void set_hardware_vendor_id(config& of, std::string_view provider, std::optional<std::int64_t> id);
+
 /// A printf-style name of a layer: "past.%d.key" and 3 give "past.3.key". A name without %d stands for all layers.
 std::string layer_name(std::string_view pattern, std::size_t layer);
 

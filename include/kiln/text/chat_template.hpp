@@ -7,6 +7,8 @@
 
 namespace kiln::language {
 
+class tokenizer;
+
 /// What turns a conversation into a model's prompt: the Jinja templates that come with its tokenizer, one for each use.
 class chat_template {
  public:
@@ -18,6 +20,11 @@ class chat_template {
   /// have in its place; `special_tokens_json` is an object of variables as `bos_token`, whose values are strings or
   /// objects with `content`. Throws `error` with line and column for a template that does not parse.
   static chat_template from(std::string_view text, std::string_view special_tokens_json = "{}");
+
+  /// Those that come with a tokenizer, none where it has none; or another text of a template in their place. Both with
+  /// the tokenizer's special tokens.
+  static chat_template of(const tokenizer& t);
+  static chat_template of(const tokenizer& t, std::string_view text);
 
   bool empty() const { return templates_.empty(); }
   const named_templates& templates() const { return templates_; }

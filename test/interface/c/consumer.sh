@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # consumer.sh BUILD: a program in C is built over an installation that has moved, by pkg-config and by find_package; by
-# find_package alone also one over MIGraphX's interface, where it is installed.
+# find_package alone also one over MIGraphX's interface, and by both one over GenAI's, where they are installed.
 set -euo pipefail
 build=$1
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
@@ -31,4 +31,16 @@ if [ -n "$(find "$work/moved" -name libmigraphx_c.so.3)" ]; then
   "$work/build/consumer_migraphx" "$work/saved.mxr"
 else
   echo "MIGraphX's interface is not installed: it is not tried"
+fi
+if [ -n "$(find "$work/moved" -name libonnxruntime-genai.so)" ]; then
+  "$work/build/consumer_genai"
+  if command -v pkg-config >/dev/null; then
+    flags=$(PKG_CONFIG_PATH=$package pkg-config --cflags --libs kiln-genai)
+    # shellcheck disable=SC2086
+    gcc -std=c11 -Wall -Wextra -Werror -pedantic examples/genai/c/model_qa.c $flags -Wl,-rpath,"$lib/kiln/genai" \
+      -o "$work/genai_by_pkg_config"
+    "$work/genai_by_pkg_config"
+  fi
+else
+  echo "GenAI's interface is not installed: it is not tried"
 fi

@@ -2,6 +2,7 @@
 
 #include <kiln/core/error.hpp>
 #include <kiln/text/chat_template.hpp>
+#include <kiln/text/tokenizer.hpp>
 
 namespace {
 
@@ -26,6 +27,21 @@ TEST(chat_template, has_special_tokens_and_variables) {
   EXPECT_EQ(t.render({.messages_json = greeting, .variables_json = R"({"x": 1.0})"}), "<s>Hi1.0FalseNone");
   EXPECT_EQ(t.render({.messages_json = greeting, .tools_json = "[]", .variables_json = R"({"bos_token": "B"})"}),
             "BHiFalse[]");
+}
+
+TEST(chat_template, comes_with_a_tokenizer) {
+  using kiln::language::tokenizer;
+  const auto load = [](const char* templates) {
+    return tokenizer::load(
+        tokenizer::files{{"vocab.txt", "[UNK]\n<s>\n"},
+                         {"tokenizer_config.json", R"({"bos_token": "<s>")" + std::string(templates) + "}"}});
+  };
+  const tokenizer t = load(R"(, "chat_template": [{"name": "default", "template": "{{ bos_token }}a"},
+                                                  {"name": "tool_use", "template": "{{ bos_token }}b"}])");
+  EXPECT_EQ(chat_template::of(t).render({.messages_json = greeting}), "<s>a");
+  EXPECT_EQ(chat_template::of(t).render({.messages_json = greeting, .tools_json = R"([{"name": "f"}])"}), "<s>b");
+  EXPECT_EQ(chat_template::of(t, "{{ bos_token }}c").render({.messages_json = greeting}), "<s>c");
+  EXPECT_TRUE(chat_template::of(load("")).empty());
 }
 
 TEST(chat_template, says_whether_the_assistant_begins) {

@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "kiln/core/error.hpp"
+#include "kiln/text/tokenizer.hpp"
 
 namespace kiln::language {
 namespace {
@@ -38,7 +39,7 @@ bool is_list_of_templates(std::string_view text) {
 }
 
 // Strings as they are, `content` of objects; what names no token is left out.
-json special_tokens(std::string_view text) {
+json tokens_of(std::string_view text) {
   const json given = parse_as(text, json::value_t::object, "special tokens", "an object");
   json out = json::object();
   for (const auto& [name, v] : given.items()) {
@@ -48,11 +49,17 @@ json special_tokens(std::string_view text) {
   return out;
 }
 
+std::string variables_of(const tokenizer& t) {
+  json out = json::object();
+  for (const auto& [name, v] : t.template_variables()) out[name] = v;
+  return out.dump();
+}
+
 }  // namespace
 
 chat_template chat_template::from(std::string_view text, std::string_view special_tokens_json) {
   chat_template t;
-  t.special_tokens_ = special_tokens(special_tokens_json).dump();
+  t.special_tokens_ = tokens_of(special_tokens_json).dump();
   if (!is_list_of_templates(text)) {
     t.templates_.emplace("default", jinja::compiled_template(text, "chat template"));
     return t;
@@ -62,6 +69,18 @@ chat_template chat_template::from(std::string_view text, std::string_view specia
     t.templates_.insert_or_assign(name,
                                   jinja::compiled_template(member(entry, "template"), "chat template '" + name + "'"));
   }
+  return t;
+}
+
+chat_template chat_template::of(const tokenizer& source, std::string_view text) {
+  return from(text, variables_of(source));
+}
+chat_template chat_template::of(const tokenizer& source) {
+  chat_template t;
+  t.special_tokens_ = variables_of(source);
+  for (const char* name : {"default", "tool_use"})
+    if (const std::string_view text = source.chat_template(name); !text.empty())
+      t.templates_.emplace(name, jinja::compiled_template(text, std::string("chat template '") + name + "'"));
   return t;
 }
 
