@@ -52,6 +52,7 @@ struct model_plan {
 inline constexpr std::string_view rows_input = "kiln.rows";
 
 /// Reads, changes and compiles the model.
-std::unique_ptr<const model_plan> make_plan(const config& c, const target& t, compile_options options);
+std::unique_ptr<const model_plan> make_plan(const config& c, const target& t, compile_options options,
+                                            const program_change& change);
 
 }  // namespace kiln::language::detail

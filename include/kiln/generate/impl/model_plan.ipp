@@ -173,7 +173,8 @@ executable compile_in_place(const onnx::imported& model, const target& t, compil
 
 }  // namespace
 
-std::unique_ptr<const model_plan> make_plan(const config& c, const target& t, compile_options options) {
+std::unique_ptr<const model_plan> make_plan(const config& c, const target& t, compile_options options,
+                                            const program_change& change) {
   check_type(c);
   const model_source source = source_of(c);
   described_inputs known(c, source.in_memory ? onnx::model_inputs(source.bytes) : onnx::model_inputs(source.path));
@@ -183,6 +184,7 @@ std::unique_ptr<const model_plan> make_plan(const config& c, const target& t, co
   onnx::imported model = source.in_memory ? onnx::parse_model(source.bytes, c.folder.string(), known.options)
                                           : onnx::read_model(source.path, known.options);
   keep_asked_rows(model.graph.main(), c.decoder.outputs.logits);
+  if (change) model.graph = change(std::move(model.graph), options.remarks);
   options.remarks.insert(options.remarks.begin(), model.remarks.begin(), model.remarks.end());
   bool in_place = false;
   auto plan = std::make_unique<model_plan>(compile_in_place(model, t, std::move(options), known.states, in_place));
