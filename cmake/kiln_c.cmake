@@ -17,7 +17,7 @@ foreach(name IN ITEMS eigen hip)
 endforeach()
 target_compile_definitions(kiln_interface PRIVATE KILN_WITH_LANGUAGE=$<TARGET_EXISTS:kiln::generate>)
 if(TARGET kiln::generate)
-  target_link_libraries(kiln_interface PUBLIC kiln::generate)
+  target_link_libraries(kiln_interface PUBLIC kiln::generate kiln::quantize)
 endif()
 
 if(NOT KILN_C)

@@ -4,7 +4,7 @@
 #include "compile_flags.hpp"
 #include "files.hpp"
 #include "json.hpp"
-#include "kiln/interface/named_target.hpp"
+#include "kiln/interface/language_session.hpp"
 #include "progress.hpp"
 
 namespace kiln::driver {
@@ -51,7 +51,7 @@ language::guide guide_of(const std::string& flag, const language::guide_vocabula
 void add_genai_flags(CLI::App& verb, genai_flags& flags) {
   verb.add_option("folder", flags.folder, "The model's folder, with genai_config.json and the tokenizer's files")
       ->required();
-  verb.add_option("--target", flags.target, "where it runs")->capture_default_str();
+  verb.add_option("--target", flags.target, "where it runs; else what the provider of genai_config.json says");
   verb.add_option("--search", flags.search,
                   "A search option as NAME=VALUE, in place of genai_config.json's; may be repeated");
   verb.add_option(
@@ -68,13 +68,19 @@ void add_genai_flags(CLI::App& verb, genai_flags& flags) {
 genai_model load_genai_model(const genai_flags& flags) {
   const busy_line busy("loading " + flags.folder);
   language::config c = language::read_config(flags.folder);
+  // what the flags say comes before what the folder says
+  language::session run = language::session_of(c);
+  if (!flags.target.empty()) run.target = flags.target;
   compile_options options = flags.compile;
-  if (options.threads == 0 && c.decoder.session.intra_op_num_threads)
-    options.threads = static_cast<unsigned>(*c.decoder.session.intra_op_num_threads);
+  if (options.threads == 0) options.threads = run.options.threads;
+  if (options.cache.empty()) options.cache = run.options.cache;
+  if (options.tuning_file.empty()) options.tuning_file = run.options.tuning_file;
+  options.tune = options.tune || run.options.tune;
+  run.options = std::move(options);
   language::tokenizer t = language::tokenizer::load(c.folder / c.tokenizer_dir);
   if (c.eos_token_id.empty()) c.eos_token_id = t.special().eos;
   if (!c.pad_token_id) c.pad_token_id = t.special().pad;
-  auto model = language::language_model::load(c, *named_target(flags.target, options), options);
+  auto model = language::load_model(c, run);
   genai_model out{std::move(model), std::move(t), c.search, c.speculative, nullptr, {}, flags.forced_tokens};
   for (const std::string& s : flags.search) set_option(out.search, "--search", s);
   for (const std::string& s : flags.speculative) set_option(out.speculative, "--speculative", s);

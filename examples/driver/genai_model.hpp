@@ -13,7 +13,7 @@ namespace kiln::driver {
 
 /// What the subcommands that continue texts share.
 struct genai_flags {
-  std::string folder, target = "eigen";
+  std::string folder, target;
   std::vector<std::string> search, speculative;  ///< NAME=VALUE
   std::vector<std::string> adapters;             ///< files
   std::string guidance;                          ///< KIND=TEXT or KIND=@FILE

@@ -1,4 +1,5 @@
 #include <cstdlib>
+#include <regex>
 
 #include "driver/program.hpp"
 
@@ -28,6 +29,24 @@ TEST_F(genai_program, run_continues_a_prompt_as_pytorch_does) {
     EXPECT_EQ(o.status, 0) << o.error;
     EXPECT_EQ(o.out, g["text"].get<std::string>() + "\n");
   }
+}
+
+TEST_F(genai_program, run_guesses_ahead_and_keeps_to_a_grammar) {
+  const json g = golden()[0];
+  const std::string prompt = " --prompt '" + g["prompt"].get<std::string>() + "' ";
+  const outcome ahead = kiln("genai run " + scripture + " --echo" + prompt +
+                             "--search max_length=" + std::to_string(g["greedy_ids"].size()) +
+                             " --speculative ngram_size=3 --speculative ngram_chained_lookup=true");
+  EXPECT_EQ(ahead.out, g["text"].get<std::string>() + "\n") << ahead.error;
+  write("g.lark", "start: \"number \" INT\nINT: /[1-9]{2}/");
+  const outcome guided =
+      kiln("genai run " + scripture + prompt + "--forced-tokens --guidance lark_grammar=@" + at("g.lark"));
+  EXPECT_EQ(guided.status, 0) << guided.error;
+  EXPECT_TRUE(std::regex_match(guided.out, std::regex("number [1-9]{2}\n"))) << guided.out;
+  EXPECT_NE(kiln("genai run " + scripture + prompt + "--guidance lark=a").status, 0);
+  const outcome none = kiln("genai run " + scripture + prompt + "--adapter " + at("g.lark"));
+  EXPECT_NE(none.status, 0);
+  EXPECT_NE(none.error.find("TORT"), std::string::npos) << none.error;
 }
 
 TEST_F(genai_program, run_gives_tokens_of_beams_as_json) {

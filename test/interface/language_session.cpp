@@ -3,12 +3,14 @@
 
 #include <gmock/gmock.h>
 
+#include <cmath>
+
 #include "kiln/core/error.hpp"
+#include "kiln/generate/generator.hpp"
 
 namespace kiln::language {
 namespace {
 
-using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
@@ -56,7 +58,29 @@ TEST(language_session, options_are_compile_options) {
   EXPECT_TRUE(s.options.tune);
   EXPECT_EQ(s.options.tuning_file, "t");
   EXPECT_EQ(s.options.cache, "c");
-  EXPECT_THAT(s.remarks, ElementsAre(HasSubstr("fp16_enable")));
+  EXPECT_EQ(s.precision, quantize::precision::f16);
+  EXPECT_THAT(s.remarks, IsEmpty());
+}
+
+// Products of 16-bit floats, and caches that still grow in place.
+TEST(language_session, a_model_is_computed_in_16_bits) {
+  const auto scores_of = [](const char* options) {
+    config c = read_config(KILN_SOURCE_DIR "/examples/models/scripture");
+    c.decoder.session = with(options).decoder.session;
+    const auto model = load_model(c, session_of(c));
+    generator g(model);
+    g.append_tokens(tokens{5, 6, 7, 8});
+    g.generate_next_token();
+    EXPECT_GT(g.cache_bytes(), 0u);
+    const argument made = g.logits();
+    return std::vector<float>(made.as<float>().begin(), made.as<float>().end());
+  };
+  const auto plain = scores_of("[]"), half = scores_of(R"([{"MIGraphX": {"fp16_enable": "1"}}])");
+  ASSERT_EQ(plain.size(), half.size());
+  double most = 0;
+  for (std::size_t k = 0; k < plain.size(); ++k) most = std::max(most, std::abs(double(plain[k]) - half[k]));
+  EXPECT_GT(most, 1e-5) << "nothing was rounded";
+  EXPECT_LT(most, 0.1) << "scores of 11 bits";
 }
 
 TEST(language_session, says_what_is_wrong) {
@@ -64,6 +88,8 @@ TEST(language_session, says_what_is_wrong) {
   EXPECT_THAT(message_of(with(R"([{"MIGraphX": {"speed": "1"}}])")), HasSubstr("expected one of target, device_id"));
   EXPECT_THAT(message_of(with(R"([{"MIGraphX": {"device_id": "one"}}])")), HasSubstr("a whole number, found 'one'"));
   EXPECT_THAT(message_of(with(R"([{"MIGraphX": {"fp8_enable": "true"}}])")), HasSubstr("'fp8_enable'"));
+  EXPECT_THAT(message_of(with(R"([{"MIGraphX": {"fp16_enable": "1", "bf16_enable": "1"}}])")),
+              HasSubstr("exclude each other"));
   config two = with(R"([{"MIGraphX": {}}])");
   append_provider(two, "cpu"), append_provider(two, "MIGRAPHX");
   EXPECT_EQ(message_of(two), "no error");

@@ -1,4 +1,5 @@
 #pragma once
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -52,6 +53,10 @@ struct row_run {
   std::size_t rows = 1;
 };
 
+/// What is done to a decoder's program before it is compiled, such as another precision; what it says of it is a
+/// remark.
+using program_change = std::function<program(program p, std::vector<std::string>& remarks)>;
+
 /// A decoder compiled for a target: immutable, shared by any number of generators. One program serves prompts and
 /// steps of every length and any number of sequences, whose tokens stand one after the other: no work is done for
 /// padding.
@@ -61,7 +66,8 @@ class language_model {
   /// configuration leaves out are taken from the graph. Errors: those of `onnx::read_model` and `compile`;
   /// `unsupported` names a model type or part that is no decoder; `malformed` names an input that the configuration
   /// does not explain.
-  static std::shared_ptr<const language_model> load(const config& c, const target& t, compile_options options = {});
+  static std::shared_ptr<const language_model> load(const config& c, const target& t, compile_options options = {},
+                                                    const program_change& change = {});
   ~language_model();
 
   const config& settings() const;

@@ -18,12 +18,18 @@ class sampler {
   token choose(std::span<const float> logits);
 
  private:
+  struct scored {
+    float score;
+    token id;
+  };
   token draw(std::span<const float> logits);
+  /// Puts the likeliest `count` tokens first, in order.
+  void sort_first(std::size_t count);
   bool greedy_ = true;
   std::size_t top_k_ = 0;
   double top_p_ = 0, temperature_ = 1;
   std::mt19937 random_;
-  std::vector<token> order_;
+  std::vector<scored> order_;
   std::vector<double> weights_;
 };
 

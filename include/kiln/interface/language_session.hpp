@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "kiln/generate/language_model.hpp"
+#include "kiln/quantize/precision.hpp"
 #include "kiln/text/tokenizer.hpp"
 
 namespace kiln::language {
@@ -12,6 +13,7 @@ namespace kiln::language {
 struct session {
   std::string target = "eigen";  ///< as in `named_target`
   compile_options options;
+  quantize::precision precision = quantize::precision::as_written;
   std::vector<std::string> remarks;  ///< what the configuration asks for and is not done as it says
   bool on_gpu() const { return target.starts_with("hip"); }
 };

@@ -61,17 +61,18 @@ argument logits_output(const shape& made, std::size_t rows, std::int64_t vocabul
 
 language_model::language_model(std::unique_ptr<const detail::model_plan> plan) : plan_(std::move(plan)) {}
 language_model::~language_model() = default;
-std::shared_ptr<const language_model> language_model::load(const config& c, const target& t, compile_options options) {
+std::shared_ptr<const language_model> language_model::load(const config& c, const target& t, compile_options options,
+                                                           const program_change& change) {
   std::shared_ptr<const language_model> draft;
   if (c.draft) {
     config smaller = c;
     smaller.decoder = *c.draft;
     smaller.draft.reset();
-    draft = load(smaller, t, options);
+    draft = load(smaller, t, options, change);
   }
-  std::shared_ptr<language_model> m(new language_model(detail::make_plan(c, t, options)));
+  std::shared_ptr<language_model> m(new language_model(detail::make_plan(c, t, options, change)));
   if (!m->plan_->unsure.empty() && !m->rows_agree())
-    m.reset(new language_model(detail::make_plan(c, t, std::move(options), m->plan_->unsure)));
+    m.reset(new language_model(detail::make_plan(c, t, std::move(options), change, m->plan_->unsure)));
   if (draft && draft->vocabulary_size() != m->vocabulary_size())
     throw error(errc::invalid_argument, "the draft model has a vocabulary of " +
                                             std::to_string(draft->vocabulary_size()) + ", the model one of " +

@@ -69,6 +69,6 @@ inline constexpr std::string_view rows_input = "kiln.rows";
 
 /// Reads, changes and compiles the model; `refused`: sequences share no runs, for this reason.
 std::unique_ptr<const model_plan> make_plan(const config& c, const target& t, compile_options options,
-                                            std::string refused = {});
+                                            const program_change& change, std::string refused = {});
 
 }  // namespace kiln::language::detail

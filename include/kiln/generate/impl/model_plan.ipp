@@ -213,7 +213,7 @@ std::optional<program> joined_program(const program& model, const decoder_ports&
 }  // namespace
 
 std::unique_ptr<const model_plan> make_plan(const config& c, const target& t, compile_options options,
-                                            std::string refused) {
+                                            const program_change& change, std::string refused) {
   check_type(c);
   const model_source source = source_of(c);
   described_inputs known(c, source.in_memory ? onnx::model_inputs(source.bytes) : onnx::model_inputs(source.path));
@@ -222,6 +222,7 @@ std::unique_ptr<const model_plan> make_plan(const config& c, const target& t, co
     known.options.overrides.push_back(v.name);
   onnx::imported model = source.in_memory ? onnx::parse_model(source.bytes, c.folder.string(), known.options)
                                           : onnx::read_model(source.path, known.options);
+  if (change) model.graph = change(std::move(model.graph), options.remarks);
   options.remarks.insert(options.remarks.begin(), model.remarks.begin(), model.remarks.end());
   std::vector<joined_layer> layers;
   std::string why = std::move(refused), unsure;

@@ -74,33 +74,52 @@ sampler::sampler(const search_options& options)
 
 token sampler::choose(std::span<const float> logits) { return greedy_ ? likeliest(logits) : draw(logits); }
 
+void sampler::sort_first(std::size_t count) {
+  const auto before = [](const scored& a, const scored& b) {
+    return a.score != b.score ? a.score > b.score : a.id < b.id;
+  };
+  const auto end = order_.begin() + static_cast<std::ptrdiff_t>(count);
+  if (count < order_.size()) std::nth_element(order_.begin(), end, order_.end(), before);
+  std::sort(order_.begin(), end, before);
+}
+
 token sampler::draw(std::span<const float> logits) {
-  order_.resize(logits.size());
-  std::iota(order_.begin(), order_.end(), 0);
-  std::erase_if(order_, [&](token t) { return std::isnan(logits[static_cast<std::size_t>(t)]); });
-  if (order_.empty()) return likeliest(logits);
-  const auto score = [&](token t) { return logits[static_cast<std::size_t>(t)]; };
-  const auto before = [&](token a, token b) { return score(a) != score(b) ? score(a) > score(b) : a < b; };
-  const std::size_t kept = top_k_ > 0 ? std::min(top_k_, order_.size()) : order_.size();
-  const bool by_probability = top_p_ > 0 && top_p_ < 1;
-  const auto end = order_.begin() + static_cast<std::ptrdiff_t>(kept);
-  if (kept < order_.size()) {
-    std::nth_element(order_.begin(), end, order_.end(), before);
-    order_.resize(kept);
+  order_.clear();
+  float greatest = -std::numeric_limits<float>::infinity();
+  for (std::size_t k = 0; k < logits.size(); ++k) {
+    if (std::isnan(logits[k])) continue;
+    order_.push_back({logits[k], static_cast<token>(k)});
+    greatest = std::max(greatest, logits[k]);
   }
-  std::sort(order_.begin(), order_.end(), before);
-  weights_.resize(kept);
-  const double greatest = score(order_[0]);
-  double sum = 0;
-  for (std::size_t k = 0; k < kept; ++k) sum += weights_[k] = std::exp((score(order_[k]) - greatest) / temperature_);
-  std::size_t count = kept;
-  if (by_probability) {
+  if (order_.empty()) return likeliest(logits);
+  const auto weight = [&](const scored& s) { return std::exp((double(s.score) - greatest) / temperature_); };
+  std::size_t count = top_k_ > 0 ? std::min(top_k_, order_.size()) : order_.size();
+  if (count < order_.size()) {
+    sort_first(count);
+    order_.resize(count);
+  }
+  weights_.clear();
+  for (const scored& s : order_) weights_.push_back(weight(s));
+  if (top_p_ > 0 && top_p_ < 1) {
+    // the likeliest tokens alone are put in order: few are, as a rule, before the wanted probability is reached
+    const double wanted = top_p_ * std::accumulate(weights_.begin(), weights_.end(), 0.0);
     double reached = 0;
-    for (count = 0; count < kept && reached < top_p_ * sum;) reached += weights_[count++];
+    for (std::size_t sorted = 0, next = 0;; ++next) {
+      if (next == count || reached >= wanted) {
+        count = next;
+        break;
+      }
+      if (next == sorted) {
+        sorted = std::min(count, sorted == 0 ? 64 : 4 * sorted);
+        sort_first(sorted);
+        for (std::size_t k = 0; k < sorted; ++k) weights_[k] = weight(order_[k]);
+      }
+      reached += weights_[next];
+    }
   }
   std::discrete_distribution<std::size_t> among(weights_.begin(),
                                                 weights_.begin() + static_cast<std::ptrdiff_t>(count));
-  return order_[among(random_)];
+  return order_[among(random_)].id;
 }
 
 }  // namespace kiln::language

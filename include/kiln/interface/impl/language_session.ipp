@@ -57,9 +57,14 @@ std::optional<unsigned> read_options(const provider& p, session& to) {
     if (name == "exhaustive_tune") to.options.tune = flag_of(p, key, value);
     if (name == "tuning_file") to.options.tuning_file = value;
     if (name == "cache_dir") to.options.cache = value;
-    if (asks("fp16_enable") || asks("bf16_enable"))
-      to.remarks.push_back(key + " of provider " + p.name +
-                           ": the model is computed in the types that it was exported with");
+    for (const auto& [option, precision] :
+         {std::pair("fp16_enable", quantize::precision::f16), {"bf16_enable", quantize::precision::bf16}})
+      if (asks(option)) {
+        if (to.precision != quantize::precision::as_written && to.precision != precision)
+          throw error(errc::invalid_argument,
+                      "fp16_enable and bf16_enable of provider " + p.name + " exclude each other: found both");
+        to.precision = precision;
+      }
     if (asks("int8_enable") || asks("fp8_enable"))
       throw error(errc::unsupported, "option '" + key + "' of provider " + p.name +
                                          ": 8 bits need ranges of activations, which a language model's folder has "
@@ -108,7 +113,16 @@ std::shared_ptr<const language_model> load_model(config c, const session& s) {
   compile_options options = s.options;
   options.remarks.insert(options.remarks.end(), s.remarks.begin(), s.remarks.end());
   const auto target = named_target(s.target, options);
-  return language_model::load(c, *target, std::move(options));
+  program_change change;
+  if (s.precision != quantize::precision::as_written)
+    change = [&](program p, std::vector<std::string>& remarks) {
+      quantize::precision_options how;
+      how.to = s.precision;
+      quantize::quantized_program made = quantize::with_precision(std::move(p), how);
+      for (std::string& line : quantize::remarks_on(s.precision, made.note)) remarks.push_back(std::move(line));
+      return std::move(made.graph);
+    };
+  return language_model::load(c, *target, std::move(options), change);
 }
 
 }  // namespace kiln::language

@@ -8,8 +8,7 @@ namespace kiln::genai {
 
 language::generator generator_of(const generator_options& o) {
   language::generator g(o.model->decoder(), o.search, o.ahead);
-  const bool is_single = o.search.batch_size == 1 && o.search.num_beams == 1;
-  if (o.guide) language::set_guidance(g, *o.guide, o.forced_tokens && is_single);
+  if (o.guide) language::set_guidance(g, *o.guide, o.forced_tokens);
   return g;
 }
 
@@ -128,11 +127,11 @@ OgaResult* OgaGeneratorParamsSetGuidance(OgaGeneratorParams* params, const char*
                                          bool enable_ff_tokens) {
   return guarded([&] {
     generator_options& o = given(params, "the generator's params").value;
+    o.forced_tokens = enable_ff_tokens;
     if (optional_text(type).empty() && optional_text(data).empty())
       o.guide.reset();
     else
       o.guide = guide_of(*o.model, text(type, "the type of guidance"), text(data, "the data of guidance"));
-    o.forced_tokens = enable_ff_tokens;
   });
 }
 

@@ -37,7 +37,7 @@ struct generator_options {
   language::search_options search;
   language::speculative_options ahead;
   std::optional<language::guide> guide;
-  bool forced_tokens = false;  // the guide's, for one sequence
+  bool forced_tokens = false;  ///< of the guide
 };
 /// A generator as the options say.
 language::generator generator_of(const generator_options& o);

@@ -29,12 +29,12 @@ constexpr std::size_t most_message = 4000;
 constexpr std::size_t seal_bytes = 32;
 
 std::string on_path(const std::string& name) {
-  if (name.find('/') != std::string::npos) return access(name.c_str(), X_OK) == 0 ? name : std::string();
+  if (name.find('/') != std::string::npos) return ::access(name.c_str(), X_OK) == 0 ? name : std::string();
   const char* const path = std::getenv("PATH");
   std::istringstream folders(path ? path : "");
   for (std::string folder; std::getline(folders, folder, ':');) {
     const std::string file = (folder.empty() ? "." : folder) + "/" + name;
-    if (access(file.c_str(), X_OK) == 0 && fs::is_regular_file(file)) return file;
+    if (::access(file.c_str(), X_OK) == 0 && fs::is_regular_file(file)) return file;
   }
   return {};
 }
