@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <array>
 
+#include "kiln/backend/eigen/impl/dequantized_byte.hpp"
 #include "kiln/backend/eigen/impl/requantization_form.hpp"
 #include "kiln/backend/eigen/integers.hpp"
 #include "kiln/backend/eigen/rows.hpp"
@@ -129,30 +130,6 @@ class byte_pointwise_kernel final : public kernel {
   alignas(64) std::array<std::uint8_t, 256> table_{};
   kernels::byte_combination how_;
   requantization_form form_;
-};
-
-// Follows a byte parameter, less its zero point, to the float that it becomes.
-struct dequantized_byte {
-  std::uint32_t at = 0;
-  double zero = 0;
-
-  static std::optional<dequantized_byte> of(const module_graph& m, std::uint32_t parameter) {
-    dequantized_byte out{parameter};
-    while (const auto user = only_user(m, out.at)) {
-      const auto& i = m[*user];
-      if ((i.op.is<op::sub>() || i.op.is<op::add>()) && i.inputs[0].instruction == out.at) {
-        const auto l = repeated_constant(m, i.inputs[1]);
-        const auto x = l ? uniform_value(*l) : std::nullopt;
-        if (!x) break;
-        if (*x != std::floor(*x) || std::abs(*x) > 255) return std::nullopt;
-        out.zero += i.op.is<op::sub>() ? *x : -*x;
-      } else if (!i.op.is<op::convert>()) {
-        break;
-      }
-      out.at = *user;
-    }
-    return m.shape_of({out.at, 0}).type == dtype::f32 ? std::optional(out) : std::nullopt;
-  }
 };
 
 }  // namespace
