@@ -79,6 +79,18 @@ TEST(byte_functions, of_any_size_and_order) {
   }
 }
 
+TEST(byte_functions, of_one_element) {
+  for (const dims& one : {dims{}, dims{1, 1}}) {
+    builder b;
+    b.output(byte(b, b.add(op::sigmoid{}, real(b, b.input("x", dtype::u8, one), 9, .1)), dtype::u8, 11, .013), "y");
+    const program p = b.finish();
+    const std::vector<argument> in{random_argument({dtype::u8, one}, 1, 0, 256)};
+    const auto found = compile(p, eigen_target(), plain_options()).run(in),
+               wanted = compile(p, reference_target(), plain_options()).run(in);
+    EXPECT_EQ(found[0].data()[0], wanted[0].data()[0]);
+  }
+}
+
 // Means are of integers: the byte nearest to the exact mean, at most one from what a sum of floats gives.
 TEST(byte_functions, means_of_integers) {
   for (const dtype t : {dtype::u8, dtype::i8}) {

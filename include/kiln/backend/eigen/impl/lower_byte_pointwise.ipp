@@ -46,7 +46,9 @@ class byte_pointwise_kernel final : public kernel {
   byte_pointwise_kernel(const module_graph& body, std::string name)
       : program_(body), rows_(make_rows_kernel(body, name)), name_(std::move(name)) {}
 
-  void tabulate() {
+  /// Whether there is a table now: not where the body is of single elements.
+  bool tabulate() {
+    if (program_.levels() != 1 || !program_.full_parameter(0) || !program_.full_result(0)) return false;
     std::array<std::uint8_t, 256> all;
     for (std::size_t i = 0; i < all.size(); ++i) all[i] = static_cast<std::uint8_t>(i);
     buffer scratch = buffer::allocate(program_.scratch_bytes(256));
@@ -56,7 +58,7 @@ class byte_pointwise_kernel final : public kernel {
     one.begin_row();
     one.run(0, 0, 256);
     one.end_level(0, 256);
-    has_table_ = true;
+    return has_table_ = true;
   }
   void combine(kernels::byte_combination how, const requantization_form& form) {
     combines_ = true;
@@ -143,7 +145,7 @@ std::unique_ptr<kernel> lower_byte_pointwise(const kernel_request& r) {
   const auto make = [&] { return std::make_unique<byte_pointwise_kernel>(body, "pointwise of bytes"); };
   if (bytes->parameters.size() == 1) {
     auto made = make();
-    made->tabulate();
+    if (!made->tabulate()) return nullptr;
     return made;
   }
   if (bytes->parameters.size() != 2) return nullptr;
