@@ -1,6 +1,6 @@
 // Functions of one byte are tables, those of two come in registers: every byte, and every pair, as the reference has
 // it.
-#include <numeric>
+#include <cmath>
 
 #include "runtime/compare.hpp"
 
@@ -79,17 +79,54 @@ TEST(byte_functions, of_any_size_and_order) {
   }
 }
 
-// A mean of each image's channel as bytes, and transposes of bytes and words.
-TEST(byte_functions, means_and_transposes) {
+TEST(byte_functions, of_one_element) {
+  for (const dims& one : {dims{}, dims{1, 1}}) {
+    builder b;
+    b.output(byte(b, b.add(op::sigmoid{}, real(b, b.input("x", dtype::u8, one), 9, .1)), dtype::u8, 11, .013), "y");
+    const program p = b.finish();
+    const std::vector<argument> in{random_argument({dtype::u8, one}, 1, 0, 256)};
+    const auto found = compile(p, eigen_target(), plain_options()).run(in),
+               wanted = compile(p, reference_target(), plain_options()).run(in);
+    EXPECT_EQ(found[0].data()[0], wanted[0].data()[0]);
+  }
+}
+
+// Means are of integers: the byte nearest to the exact mean, at most one from what a sum of floats gives.
+TEST(byte_functions, means_of_integers) {
+  for (const dtype t : {dtype::u8, dtype::i8}) {
+    builder b;
+    const value x = b.input("x", t, {2, 19, 3, 77});
+    b.output(byte(b, b.add(op::reduce_mean{.axes = {2, 3}}, real(b, x, 21, .05)), t, 3, .0123), "y");
+    const program p = b.finish();
+    const std::vector<argument> in{
+        random_argument({t, {2, 19, 3, 77}}, 1, t == dtype::u8 ? 0 : -128, t == dtype::u8 ? 256 : 128)};
+    const executable made = compile(p, eigen_target(), plain_options());
+    EXPECT_EQ(made.report().steps[0].kernel, "mean (bytes)");
+    const auto found = made.run(in), wanted = compile(p, reference_target(), plain_options()).run(in);
+    const auto number = [&](const argument& of, std::int64_t i) {
+      const std::byte stored = of.data()[i];
+      return t == dtype::u8 ? int{static_cast<std::uint8_t>(stored)} : int{static_cast<std::int8_t>(stored)};
+    };
+    for (std::int64_t row = 0; row < 38; ++row) {
+      double sum = 0;
+      for (std::int64_t i = 0; i < 231; ++i) sum += number(in[0], row * 231 + i) - 21;
+      const double low = t == dtype::u8 ? 0 : -128, high = t == dtype::u8 ? 255 : 127;
+      const double exact = std::clamp(std::nearbyint(sum * .05 / 231 / .0123) + 3, low, high);
+      EXPECT_EQ(number(found[0], row), static_cast<int>(exact)) << row;
+      EXPECT_LE(std::abs(number(found[0], row) - number(wanted[0], row)), 1) << row;
+    }
+  }
+}
+
+TEST(byte_functions, transposes) {
   builder b;
-  const value x = b.input("x", dtype::u8, {2, 19, 33});
-  const value mean = b.add(op::reduce_mean{.axes = {2}}, real(b, x, 128, .05));
-  b.output(byte(b, mean, dtype::u8, 100, .01), "mean");
-  b.output(b.add(op::transpose{{0, 2, 1}}, x), "turned");
+  b.output(b.add(op::transpose{{0, 2, 1}}, b.input("x", dtype::u8, {2, 19, 33})), "turned");
   b.output(b.add(op::transpose{{2, 1, 0}}, b.input("w", dtype::i16, {21, 3, 18})), "words");
+  b.output(b.add(op::transpose{{1, 0}}, b.input("f", dtype::f32, {13, 18})), "floats");
   const program p = b.finish();
   const std::vector<argument> in{random_argument({dtype::u8, {2, 19, 33}}, 1, 0, 256),
-                                 random_argument({dtype::i16, {21, 3, 18}}, 2, -30000, 30000)};
+                                 random_argument({dtype::i16, {21, 3, 18}}, 2, -30000, 30000),
+                                 random_argument({dtype::f32, {13, 18}}, 3)};
   const auto found = compile(p, eigen_target(), plain_options()).run(in),
              wanted = compile(p, reference_target(), plain_options()).run(in);
   for (std::size_t k = 0; k < wanted.size(); ++k)

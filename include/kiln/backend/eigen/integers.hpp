@@ -71,6 +71,7 @@ struct integer_table {
   /// Of adjacent bytes; `beside` are the addends.
   void (*combine_bytes)(const kernels::byte_combination& how, const std::byte* from, const std::byte* beside,
                         std::byte* to, std::int64_t count) = nullptr;
+  std::int64_t (*sum_bytes)(const std::byte* from, bool is_signed, std::int64_t count) = nullptr;
 
   /// As `kernels::quantize_by_range`; scratch in bytes.
   std::int64_t (*range_scratch)(std::int64_t count, unsigned workers) = nullptr;
@@ -113,6 +114,9 @@ std::unique_ptr<kernel> lower_byte_attention(const kernel_request& r);
 
 /// Pointwise functions of one byte or two, to bytes; null for others.
 std::unique_ptr<kernel> lower_byte_pointwise(const kernel_request& r);
+/// Means of bytes over their last dims, to bytes: of integers, which a sum of floats may differ from in the last bits,
+/// so that a mean next to the middle between two bytes may be one from the reference's. Null for others.
+std::unique_ptr<kernel> lower_byte_mean(const kernel_request& r);
 /// The greatest bytes of windows; null for others.
 std::unique_ptr<kernel> lower_byte_pooling(const kernel_request& r);
 

@@ -17,7 +17,7 @@ struct integer_panel {
   std::int64_t width = 0, cols = 0;     ///< columns that it holds, whole vectors, and those that exist
   const std::int32_t* shift = nullptr;  ///< with which their sums begin; or null
   std::int64_t col0 = 0;                ///< what the first column is called
-  bool fetches_next = false;            ///< the panel behind it is prefetched meanwhile
+  bool fetches_next = false;            ///< the panel after this one is prefetched meanwhile
 };
 
 /// Some rows of a left operand that are multiplied with one panel after another: by the processor's matrix unit where

@@ -41,6 +41,31 @@ inline void map_bytes(const std::uint8_t* table, const std::uint8_t* from, std::
   for (; i < count; ++i) to[i] = table[from[i]];
 }
 
+/// The sum of bytes.
+inline std::int64_t sum_bytes(const std::byte* from, bool is_signed, std::int64_t count) {
+  using V = native_vec<std::uint8_t>;
+  using W = vec<std::uint64_t, native_bytes / 8>;
+  constexpr int lanes = native_lanes<std::uint8_t>;
+  const auto* const at = reinterpret_cast<const std::uint8_t*>(from);
+  const std::uint8_t flip = is_signed ? 0x80 : 0;
+  std::int64_t i = 0, sum = 0;
+#if KILN_HAS_MXCSR
+  const V flips = broadcast<V>(flip), zero{};
+  W sums{};
+  for (; i + lanes <= count; i += lanes) {
+    V bytes = load<V>(at + i) ^ flips;
+    if constexpr (sizeof(V) == 16)
+      asm("psadbw %1, %0" : "+x"(bytes) : "x"(zero));
+    else
+      asm("vpsadbw %1, %0, %0" : "+v"(bytes) : "v"(zero));
+    sums += (W)bytes;
+  }
+  for (int l = 0; l < native_bytes / 8; ++l) sum += static_cast<std::int64_t>(sums[l]);
+#endif
+  for (; i < count; ++i) sum += static_cast<std::uint8_t>(at[i] ^ flip);
+  return sum - (is_signed ? 128 * count : 0);
+}
+
 /// Elements of a block: several independent vectors hide each other's latencies.
 inline constexpr int combined_rows = native_bytes == 64 ? 3 : 1;
 inline constexpr std::int64_t combined_block = combined_rows * 4 * native_lanes<std::int32_t>;

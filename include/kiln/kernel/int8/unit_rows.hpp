@@ -24,7 +24,7 @@ class unit_rows {
   }
   /// Whether the unit is there and gains by a product: below, its tiles are mostly empty.
   static bool serve(std::int64_t rows, std::int64_t words) {
-    return rows >= 4 && words >= 4 && matrix_unit::multiplies_bytes();
+    return rows >= 8 && words >= 4 && matrix_unit::multiplies_bytes();
   }
 
   /// `memory`, aligned to 64, has `size(rows, words)` bytes and stays while this lives; at most `most_rows` rows.

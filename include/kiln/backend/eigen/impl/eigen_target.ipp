@@ -116,6 +116,7 @@ std::unique_ptr<kernel> eigen_target::make_kernel(const kernel_request& request)
   constexpr lower families[] = {eigen::lower_window,
                                 eigen::lower_byte_pooling,
                                 eigen::lower_byte_pointwise,
+                                eigen::lower_byte_mean,
                                 eigen::lower_rows,
                                 eigen::lower_dot,
                                 eigen::lower_convolution,

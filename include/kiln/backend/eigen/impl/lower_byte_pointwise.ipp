@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <array>
 
+#include "kiln/backend/eigen/impl/dequantized_byte.hpp"
 #include "kiln/backend/eigen/impl/requantization_form.hpp"
 #include "kiln/backend/eigen/integers.hpp"
 #include "kiln/backend/eigen/rows.hpp"
@@ -45,7 +46,9 @@ class byte_pointwise_kernel final : public kernel {
   byte_pointwise_kernel(const module_graph& body, std::string name)
       : program_(body), rows_(make_rows_kernel(body, name)), name_(std::move(name)) {}
 
-  void tabulate() {
+  /// Whether there is a table now: not where the body is of single elements.
+  bool tabulate() {
+    if (program_.levels() != 1 || !program_.full_parameter(0) || !program_.full_result(0)) return false;
     std::array<std::uint8_t, 256> all;
     for (std::size_t i = 0; i < all.size(); ++i) all[i] = static_cast<std::uint8_t>(i);
     buffer scratch = buffer::allocate(program_.scratch_bytes(256));
@@ -55,7 +58,7 @@ class byte_pointwise_kernel final : public kernel {
     one.begin_row();
     one.run(0, 0, 256);
     one.end_level(0, 256);
-    has_table_ = true;
+    return has_table_ = true;
   }
   void combine(kernels::byte_combination how, const requantization_form& form) {
     combines_ = true;
@@ -131,30 +134,6 @@ class byte_pointwise_kernel final : public kernel {
   requantization_form form_;
 };
 
-// Follows a byte parameter, less its zero point, to the float that it becomes.
-struct dequantized_byte {
-  std::uint32_t at = 0;
-  double zero = 0;
-
-  static std::optional<dequantized_byte> of(const module_graph& m, std::uint32_t parameter) {
-    dequantized_byte out{parameter};
-    while (const auto user = only_user(m, out.at)) {
-      const auto& i = m[*user];
-      if ((i.op.is<op::sub>() || i.op.is<op::add>()) && i.inputs[0].instruction == out.at) {
-        const auto l = repeated_constant(m, i.inputs[1]);
-        const auto x = l ? uniform_value(*l) : std::nullopt;
-        if (!x) break;
-        if (*x != std::floor(*x) || std::abs(*x) > 255) return std::nullopt;
-        out.zero += i.op.is<op::sub>() ? *x : -*x;
-      } else if (!i.op.is<op::convert>()) {
-        break;
-      }
-      out.at = *user;
-    }
-    return m.shape_of({out.at, 0}).type == dtype::f32 ? std::optional(out) : std::nullopt;
-  }
-};
-
 }  // namespace
 
 std::unique_ptr<kernel> lower_byte_pointwise(const kernel_request& r) {
@@ -166,7 +145,7 @@ std::unique_ptr<kernel> lower_byte_pointwise(const kernel_request& r) {
   const auto make = [&] { return std::make_unique<byte_pointwise_kernel>(body, "pointwise of bytes"); };
   if (bytes->parameters.size() == 1) {
     auto made = make();
-    made->tabulate();
+    if (!made->tabulate()) return nullptr;
     return made;
   }
   if (bytes->parameters.size() != 2) return nullptr;

@@ -144,6 +144,7 @@ constexpr integer_table table_of{
           else
             combine_bytes(how, reinterpret_cast<const std::uint8_t*>(from), beside, to, count);
         },
+    .sum_bytes = sum_bytes,
     .range_scratch = range_scratch,
     .quantize_by_range = quantize_by_range,
     .matrices_scratch = byte_matrices_scratch<Machine>,
