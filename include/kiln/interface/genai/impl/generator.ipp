@@ -127,11 +127,11 @@ OgaResult* OgaGeneratorParamsSetGuidance(OgaGeneratorParams* params, const char*
                                          bool enable_ff_tokens) {
   return guarded([&] {
     generator_options& o = given(params, "the generator's params").value;
-    o.forced_tokens = enable_ff_tokens;
     if (optional_text(type).empty() && optional_text(data).empty())
       o.guide.reset();
     else
       o.guide = guide_of(*o.model, text(type, "the type of guidance"), text(data, "the data of guidance"));
+    o.forced_tokens = enable_ff_tokens;
   });
 }
 
