@@ -5,6 +5,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "kiln/core/error.hpp"
 #include "kiln/generate/option_info.hpp"
