@@ -92,7 +92,7 @@ class byte_attention_kernel final : public kernel {
   }
 
   std::string name() const override {
-    return std::string("attention in integers (") + (kiln_eigen_integers()->reads_bytes ? "bytes)" : "words)");
+    return kiln_eigen_integers()->reads_bytes ? "attention in integers (bytes)" : "attention in integers (words)";
   }
   stride_support input_strides(std::size_t i) const override {
     return i == operands_[3] ? stride_support::rows : stride_support::any;
