@@ -4,7 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "kiln/backend/eigen/eigen_target.hpp"
-#include "kiln/generate/generator.hpp"
+#include "kiln/generate/engine.hpp"
 
 // families FOLDER: a language model of test/peer/families/make.py gives the tokens that ONNX Runtime gave, alone and
 // side by side, and the logits of the prompts. Exits with 77 where the folder was not written.
@@ -36,6 +36,22 @@ void expect_logits(generator& g, const expected_row& row, double tolerance) {
   }
   std::printf("logits apart by %.2g of their greatest, at most %.2g\n", apart / greatest, tolerance);
   if (!(apart <= tolerance * greatest)) ++faults;
+}
+
+// As requests of an engine, of which the second comes later.
+void run_engine(const std::shared_ptr<const language_model>& model, const std::vector<expected_row>& rows) {
+  engine e(model, {.max_scheduled_tokens = 3});
+  std::vector<std::shared_ptr<request>> all;
+  for (const expected_row& row : rows) {
+    search_options search = model->settings().search;
+    search.max_length = static_cast<std::int64_t>(row.all.size());
+    all.push_back(std::make_shared<request>(model, search));
+    all.back()->add_tokens(row.prompt);
+    e.add(all.back());
+    for (int k = 0; k < 3; ++k) e.step();
+  }
+  while (e.has_pending()) e.step();
+  for (std::size_t b = 0; b < rows.size(); ++b) expect_tokens("by an engine", all[b]->sequence(), rows[b].all);
 }
 
 void run(const std::string& folder) {
@@ -72,6 +88,7 @@ void run(const std::string& folder) {
                         longest - rows[b].prompt.size(), model->settings().pad_token_id.value_or(0));
     expect_tokens("side by side", g.sequence(b), with_padding);
   }
+  run_engine(model, rows);
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 
 #include "kiln/core/error.hpp"
 #include "kiln/generate/impl/engine_request.hpp"
+#include "kiln/generate/impl/long_rope.hpp"
 #include "kiln/generate/impl/prefix_index.hpp"
 
 namespace kiln::language {
@@ -23,6 +24,7 @@ struct engine::parts {
   detail::page_pool pool;
   detail::prefix_index known;
   const bool joined;         // sequences share runs, and have blocks
+  const std::size_t border;  // of long rope
   std::size_t block, limit;  // tokens of a block, blocks of all
   workspace memory;
   std::vector<held> all;
@@ -45,15 +47,15 @@ struct engine::parts {
         pool(model->block_bytes()),
         known(std::max<std::int64_t>(1, model->block_tokens())),
         joined(model->joins_rows()),
+        border(detail::long_rope_border(model->settings().type)),
         block(static_cast<std::size_t>(std::max<std::int64_t>(1, model->block_tokens()))),
         limit(o.cache_bytes == 0 || !joined ? std::numeric_limits<std::size_t>::max() / 2
                                             : std::max<std::size_t>(1, o.cache_bytes / model->block_bytes())) {}
 
   static request::parts& of(const held& r) { return *r->parts_; }
   static auto& memory_of(const held& r) { return detail::state_access::of(of(r).state); }
-  static std::size_t left_of(const held& r) {
-    return of(r).all.size() - static_cast<std::size_t>(of(r).state.length());
-  }
+  static std::size_t run_of(const held& r) { return static_cast<std::size_t>(of(r).state.length()); }
+  static std::size_t left_of(const held& r) { return of(r).all.size() - run_of(r); }
   std::size_t blocks_for(std::size_t tokens) const { return (tokens + block - 1) / block; }
   // New blocks for more tokens; one that is shared and not full is copied.
   std::size_t blocks_of(const held& r, std::size_t more) const {
@@ -118,6 +120,7 @@ struct engine::parts {
   std::size_t piece_of(const held& r) {
     std::size_t n = std::min(left_of(r), budget);
     if (const auto chunk = of(r).options.chunk_size) n = std::min(n, static_cast<std::size_t>(*chunk));
+    if (detail::reaches_border(border, run_of(r), of(r).all.size())) n = std::max(n, border - run_of(r));
     while (n > 0 && !find_blocks(blocks_of(r, n), r)) n /= 2;
     return n;
   }
@@ -252,6 +255,8 @@ std::vector<std::shared_ptr<request>> engine::step() {
   p.plan.clear();
   p.budget = p.options.max_scheduled_tokens, p.reserved = 0;
   const auto running = p.ranked(true);
+  for (const held& r : running)
+    if (detail::reaches_border(p.border, p.run_of(r), parts::of(r).all.size())) parts::of(r).state.truncate(0);
   p.plan_steps(running);
   p.plan_prompts(running);
   p.plan_new(static_cast<std::size_t>(

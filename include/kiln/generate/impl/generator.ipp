@@ -6,6 +6,7 @@
 #include "kiln/core/error.hpp"
 #include "kiln/generate/adapters.hpp"
 #include "kiln/generate/impl/beam_search.hpp"
+#include "kiln/generate/impl/long_rope.hpp"
 #include "kiln/generate/impl/speculation.hpp"
 #include "kiln/generate/impl/take_beams.hpp"
 #include "kiln/generate/sampler.hpp"
@@ -13,11 +14,6 @@
 namespace kiln::language {
 
 namespace {
-
-// The length from which a model turns keys by other angles (long rope): its caches are of no use from there on.
-std::size_t long_rope_border(std::string_view type) {
-  return type == "phi3" || type == "phimoe" ? 4097 : type == "phi3small" ? 8193 : 0;
-}
 
 search_options checked(search_options o, const language_model& m) {
   check(o, m.context_length(), m.vocabulary_size());
@@ -86,10 +82,11 @@ struct generator::parts {
   std::span<float> scores_of(std::size_t k) { return std::span(scores).subspan(k * vocabulary(), vocabulary()); }
   bool is_end(token t) const { return std::find(ends.begin(), ends.end(), t) != ends.end(); }
 
-  std::size_t border() const { return long_rope_border(model->settings().type); }
+  std::size_t border() const { return detail::long_rope_border(model->settings().type); }
   // Keys that are of no use any more are made again.
   void cross_border(row& r) const {
-    if (static_cast<std::size_t>(r.state.length()) < border() && r.real.size() >= border()) r.state.truncate(0);
+    if (detail::reaches_border(border(), static_cast<std::size_t>(r.state.length()), r.real.size()))
+      r.state.truncate(0);
   }
   // Runs what has not been run of the only row, and guesses: no more than may follow, and none beyond the border.
   void feed_ahead() {
@@ -107,9 +104,12 @@ struct generator::parts {
   }
   // The part of a row that runs next; with scores where it is the last one.
   row_run next_part(row& r) const {
-    const auto left = std::span<const token>(r.real).subspan(static_cast<std::size_t>(r.state.length()));
-    const std::size_t n =
-        options.chunk_size ? std::min(left.size(), static_cast<std::size_t>(*options.chunk_size)) : left.size();
+    const auto run = static_cast<std::size_t>(r.state.length());
+    const auto left = std::span<const token>(r.real).subspan(run);
+    std::size_t n = left.size();
+    if (options.chunk_size)
+      n = std::min(n, std::max(static_cast<std::size_t>(*options.chunk_size),
+                               detail::least_piece(border(), run, r.real.size())));
     return {&r.state, left.first(n), n == left.size() ? std::size_t{1} : std::size_t{0}};
   }
   // Runs what has not been run of these rows, together as far as it is not too much for one run.
