@@ -107,9 +107,8 @@ struct generator::parts {
     const auto run = static_cast<std::size_t>(r.state.length());
     const auto left = std::span<const token>(r.real).subspan(run);
     std::size_t n = left.size();
-    if (options.chunk_size)
-      n = std::min(n, std::max(static_cast<std::size_t>(*options.chunk_size),
-                               detail::least_piece(border(), run, r.real.size())));
+    if (options.chunk_size && !detail::reaches_border(border(), run, r.real.size()))
+      n = std::min(n, static_cast<std::size_t>(*options.chunk_size));
     return {&r.state, left.first(n), n == left.size() ? std::size_t{1} : std::size_t{0}};
   }
   // Runs what has not been run of these rows, together as far as it is not too much for one run.
