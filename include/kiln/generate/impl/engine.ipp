@@ -47,7 +47,7 @@ struct engine::parts {
         pool(model->block_bytes()),
         known(std::max<std::int64_t>(1, model->block_tokens())),
         joined(model->joins_rows()),
-        border(detail::long_rope_border(model->settings().type)),
+        border(joined ? 0 : detail::long_rope_border(model->settings().type)),
         block(static_cast<std::size_t>(std::max<std::int64_t>(1, model->block_tokens()))),
         limit(o.cache_bytes == 0 || !joined ? std::numeric_limits<std::size_t>::max() / 2
                                             : std::max<std::size_t>(1, o.cache_bytes / model->block_bytes())) {}
@@ -150,8 +150,13 @@ struct engine::parts {
       ++running;
     }
   }
+  // Keys that are of no use any more are made again.
+  void mind_border(const held& r) const {
+    if (detail::reaches_border(border, run_of(r), of(r).all.size())) of(r).state.truncate(0);
+  }
   // What is known of its beginning; the last token runs in any case.
   void begin(const held& r) {
+    mind_border(r);
     auto& m = memory_of(r);
     if (!joined || !options.share_prefixes || m.length > 0) return;
     const tokens& t = of(r).all;
@@ -180,11 +185,8 @@ struct engine::parts {
           interrupt(p.who);
           continue;
         }
-        of(p.who).state.truncate(p.is_new ? 0 : of(p.who).state.length());
-        if (p.is_new)
-          of(p.who).is_running = false;
-        else
-          memory_of(p.who).truncate(memory_of(p.who).length);  // without blocks that were for new tokens
+        memory_of(p.who).truncate(p.is_new ? 0 : memory_of(p.who).length);  // without blocks that were for new tokens
+        if (p.is_new) of(p.who).is_running = false;
       }
       throw;
     }
@@ -255,8 +257,7 @@ std::vector<std::shared_ptr<request>> engine::step() {
   p.plan.clear();
   p.budget = p.options.max_scheduled_tokens, p.reserved = 0;
   const auto running = p.ranked(true);
-  for (const held& r : running)
-    if (detail::reaches_border(p.border, p.run_of(r), parts::of(r).all.size())) parts::of(r).state.truncate(0);
+  for (const held& r : running) p.mind_border(r);
   p.plan_steps(running);
   p.plan_prompts(running);
   p.plan_new(static_cast<std::size_t>(

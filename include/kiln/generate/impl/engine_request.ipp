@@ -38,6 +38,10 @@ void request::parts::advance(std::span<float> scores) {
     failure = e.what();
     is_complete = true;
     return;
+  } catch (...) {
+    failure = "the request's rule threw what is no exception";
+    is_complete = true;
+    return;
   }
   all.push_back(next);
   unseen.push_back(next);

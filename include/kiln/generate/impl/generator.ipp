@@ -82,7 +82,7 @@ struct generator::parts {
   std::span<float> scores_of(std::size_t k) { return std::span(scores).subspan(k * vocabulary(), vocabulary()); }
   bool is_end(token t) const { return std::find(ends.begin(), ends.end(), t) != ends.end(); }
 
-  std::size_t border() const { return detail::long_rope_border(model->settings().type); }
+  std::size_t border() const { return model->joins_rows() ? 0 : detail::long_rope_border(model->settings().type); }
   // Keys that are of no use any more are made again.
   void cross_border(row& r) const {
     if (detail::reaches_border(border(), static_cast<std::size_t>(r.state.length()), r.real.size()))

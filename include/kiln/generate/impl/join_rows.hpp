@@ -35,8 +35,12 @@ inline constexpr std::string_view batch_input = "kiln.batch", positions_input = 
 /// has to be thrown away.
 std::string join_rows(program& p, const decoder_ports& ports, std::vector<joined_layer>& layers, std::string& unsure);
 
-/// An error text where a token's results may depend on another token other than by `op::paged_attention`, else empty.
-std::string check_rows_apart(const program& p, dimension now);
+/// Why a token's results depend on other tokens than by `op::paged_attention`, or why they may, which only runs tell;
+/// empty where they do not.
+struct rows_verdict {
+  std::string refused, unsure;
+};
+rows_verdict check_rows_apart(const program& p, dimension now);
 
 /// Whether what an instruction makes along the axis of that extent depends on operand k at the same place alone.
 bool keeps_apart(const module_graph& m, std::uint32_t at, std::size_t k, dimension extent);

@@ -260,8 +260,10 @@ class row_joiner {
 
 std::string join_rows(program& p, const decoder_ports& ports, std::vector<joined_layer>& layers, std::string& unsure) {
   std::string why = row_joiner(p, ports).run(layers);
-  if (why.empty()) unsure = check_rows_apart(p, ports.now);
-  return why;
+  if (!why.empty()) return why;
+  rows_verdict found = check_rows_apart(p, ports.now);
+  unsure = std::move(found.unsure);
+  return std::move(found.refused);
 }
 
 }  // namespace kiln::language::detail

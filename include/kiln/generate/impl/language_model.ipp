@@ -71,8 +71,11 @@ std::shared_ptr<const language_model> language_model::load(const config& c, cons
     draft = load(smaller, t, options, change);
   }
   std::shared_ptr<language_model> m(new language_model(detail::make_plan(c, t, options, change)));
-  if (!m->plan_->unsure.empty() && !m->rows_agree())
-    m.reset(new language_model(detail::make_plan(c, t, std::move(options), change, m->plan_->unsure)));
+  if (!m->plan_->unsure.empty() && !m->rows_agree()) {
+    const std::string why = m->plan_->unsure + ", and some that ran together had other results than alone";
+    m.reset();  // before the next one is packed
+    m.reset(new language_model(detail::make_plan(c, t, std::move(options), change, why)));
+  }
   if (draft && draft->vocabulary_size() != m->vocabulary_size())
     throw error(errc::invalid_argument, "the draft model has a vocabulary of " +
                                             std::to_string(draft->vocabulary_size()) + ", the model one of " +
@@ -112,6 +115,8 @@ void language_model::check_tokens(std::span<const token> tokens) const {
 }
 
 void language_model::check_run(const row_run& r) const {
+  if (!r.state || !r.state->memory_ || r.state->memory_->plan != plan_.get())
+    throw error(errc::invalid_argument, "a run has a state of its model for each sequence: found none, or another's");
   if (r.tokens.empty() || r.rows > r.tokens.size())
     throw error(errc::invalid_argument, "a run has at least one token, and logits for at most all of them");
   check_tokens(r.tokens);
@@ -129,7 +134,12 @@ void language_model::run(workspace& w, std::span<const row_run> rows, std::span<
     throw error(errc::invalid_argument, "expected a value for each of " + std::to_string(plan_->parameters.size()) +
                                             " parameters or none, found " + std::to_string(parameters.size()));
   std::size_t wanted = 0;
-  for (const row_run& r : rows) check_run(r), wanted += r.rows;
+  for (const row_run& r : rows) {
+    check_run(r);
+    for (const row_run* before = rows.data(); before != &r; ++before)
+      if (before->state == r.state) throw error(errc::invalid_argument, "a run has a state once: found one twice");
+    wanted += r.rows;
+  }
   const auto each = static_cast<std::size_t>(plan_->vocabulary);
   if (rows.empty() || logits.size() != wanted * each)
     throw error(errc::invalid_argument, "a run has at least one sequence, and memory for its logits: expected " +
@@ -197,14 +207,17 @@ void language_model::run_alone(const row_run& r, workspace& w, std::span<float> 
   const shape& made = plan.exe.outputs()[plan.logits].type;
   const bool straight = plan.asks_rows && made.type == dtype::f32;
   if (straight) m.out[plan.logits] = logits_output(made, r.rows, plan.vocabulary, logits);
-  plan.exe.run(w, m.in, m.out);
+  try {
+    plan.exe.run(w, m.in, m.out);
+    if (!straight) copy_logits(m.out[plan.logits], r.rows, logits);
+  } catch (...) {
+    m.out.clear();  // may be the caller's memory
+    throw;
+  }
+  if (straight) m.out[plan.logits] = argument();  // the memory is the caller's
   for (std::size_t k = 0; k < plan.caches.size(); ++k)
     if (const detail::cache_slot& c = plan.caches[k]; !c.in_place) m.caches[k] = m.out[c.output];
   m.length = total;
-  if (!straight)
-    copy_logits(m.out[plan.logits], r.rows, logits);
-  else
-    m.out[plan.logits] = argument();  // the memory is the caller's
 }
 
 void language_model::run_joined(workspace& w, std::span<const row_run> rows, std::span<float> logits,
@@ -263,9 +276,14 @@ void language_model::run_joined(workspace& w, std::span<const row_run> rows, std
   const shape& made = plan.exe.outputs()[plan.logits].type;
   const bool straight = made.type == dtype::f32;
   if (straight) lead.out[plan.logits] = logits_output(made, wanted, plan.vocabulary, logits);
-  plan.exe.run(w, lead.in, lead.out);
+  try {
+    plan.exe.run(w, lead.in, lead.out);
+    if (!straight) copy_logits(lead.out[plan.logits], wanted, logits);
+  } catch (...) {
+    lead.out.clear();  // may be the caller's memory
+    throw;
+  }
   for (const row_run& r : rows) r.state->memory_->length += static_cast<std::int64_t>(r.tokens.size());
-  if (!straight) copy_logits(lead.out[plan.logits], wanted, logits);
   if (straight || rows.size() > 1) lead.out[plan.logits] = argument();  // the memory is the caller's
   if (rows.size() == 1) return;
   for (const row_run& r : rows) r.state->memory_->out.clear();

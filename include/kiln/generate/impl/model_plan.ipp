@@ -227,6 +227,7 @@ std::unique_ptr<const model_plan> make_plan(const config& c, const target& t, co
   std::vector<joined_layer> layers;
   std::string why = std::move(refused), unsure;
   std::optional<program> joined;
+  if (why.empty() && t.has_device()) why = "the target has no kernel for attention over blocks";
   if (why.empty()) joined = joined_program(model.graph, ports_of(c, known), t, layers, why, unsure);
   if (!unsure.empty())
     options.remarks.push_back("sequences share runs: " + unsure +
@@ -235,12 +236,14 @@ std::unique_ptr<const model_plan> make_plan(const config& c, const target& t, co
   std::unique_ptr<model_plan> plan;
   if (joined) {
     keep_asked_rows(joined->main(), c.decoder.outputs.logits);
+    model.graph = program();  // its weights are packed once
     plan = std::make_unique<model_plan>(compile(std::move(*joined), t, options));
     plan->pages = plan_pages(layers, c.kv_cache_type);
     plan->unsure = std::move(unsure);
   } else {
     keep_asked_rows(model.graph.main(), c.decoder.outputs.logits);
     options.remarks.push_back("sequences are run one by one: " + why);
+    if (c.kv_cache_type) options.remarks.push_back("kv_cache_type changes nothing: caches are the program's own");
     plan = std::make_unique<model_plan>(compile_in_place(model, t, std::move(options), known.states, in_place));
   }
   plan->settings = c;

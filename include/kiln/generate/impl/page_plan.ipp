@@ -9,6 +9,10 @@ page_plan plan_pages(const std::vector<joined_layer>& layers, std::optional<dtyp
   const auto holds = [](dtype t) { return t == dtype::f16 || t == dtype::bf16; };
   const bool alike = std::all_of(layers.begin(), layers.end(), [&](const auto& l) { return l.type == layers[0].type; });
   plan.stored = stored ? *stored : alike && holds(layers[0].type) ? layers[0].type : dtype::f32;
+  constexpr dtype known[] = {dtype::f32, dtype::f16, dtype::bf16, dtype::i8, dtype::f8e4m3fn, dtype::f8e5m2};
+  if (std::find(std::begin(known), std::end(known), plan.stored) == std::end(known))
+    throw fault::of(errc::invalid_argument, "kv_cache_type", "f32, f16, bf16, i8, f8e4m3fn or f8e5m2",
+                    kiln::to_string(plan.stored));
   std::ptrdiff_t bytes = 0;
   const auto place = [&](std::int64_t numbers, std::size_t each) {
     constexpr std::ptrdiff_t line = 64;

@@ -109,10 +109,31 @@ module_graph part_of(const module_graph& m, const small_vector<value_id>& output
   return part;
 }
 
+// Whether values of these sizes take no more time and memory than loading a model should.
+bool is_small(const module_graph& m, const bindings& known) {
+  constexpr std::int64_t most = std::int64_t{1} << 25;
+  for (const std::uint32_t at : m.order())
+    for (const shape& s : m[at].results) {
+      std::int64_t n = 1;
+      for (const dimension& d : s.lens) {
+        const std::int64_t extent = known.evaluate(d);
+        if (extent > most / std::max<std::int64_t>(n, 1)) return false;
+        n *= extent;
+      }
+    }
+  return true;
+}
+
 std::vector<argument> prober::compute(value_id v, const std::vector<sizes>& all) const {
   program part = p_;
   module_graph& m = part.main();
   m = part_of(p_.main(), {v}, {text("value")});
+  for (const sizes& n : all) {
+    bindings known;
+    known.bind(ports_.past, n.past);
+    known.bind(ports_.now, n.now);
+    if (!is_small(m, known)) return {};
+  }
   // these bind the symbols
   m.add_parameter(past_sizer, shape(dtype::u8, {ports_.past}));
   m.add_parameter(now_sizer, shape(dtype::u8, {ports_.now}));
@@ -159,7 +180,9 @@ bool prober::is_positions(value_id v) const {
 }
 
 std::optional<std::int64_t> prober::window_of(value_id mask, bool causal) const {
-  const std::int64_t longest = std::clamp<std::int64_t>(ports_.context, 64, 16384);
+  // long enough to see any window; one of more than 65536 tokens is not known
+  constexpr std::int64_t most = 65536;
+  const std::int64_t longest = ports_.context == 0 ? most : std::clamp<std::int64_t>(ports_.context, 64, most);
   const std::vector<sizes> all{{longest - 2, 2}, {0, 1}, {0, 9}, {6, 3}, {33, 31}};
   const auto made = compute(mask, all);
   if (made.empty()) return std::nullopt;

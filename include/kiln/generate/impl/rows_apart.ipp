@@ -120,7 +120,21 @@ bool keeps_apart(const module_graph& m, std::uint32_t at, std::size_t k, dimensi
   return from.at && to.at && from.is_clear && to.is_clear && keeps(i, k, in, from, to);
 }
 
-std::string check_rows_apart(const program& p, dimension now) {
+namespace {
+
+// Whether what mixes tokens is no affair of a run to try: sums and extremes over them, and parts of them by number.
+bool mixes_surely(const module_graph& m, const instruction& i) {
+  if (i.op.get_if<op::slice>() || i.op.get_if<op::reverse>()) return true;
+  if (const auto* op = i.op.get_if<op::gather>())
+    return op && m.producer(i.inputs[1]).kind == instruction_kind::literal;
+  // experts count tokens in integers
+  return (i.op.kind() == op_kind::reduction || i.op.get_if<op::cumsum>()) && is_float(i.results[0].type);
+}
+
+}  // namespace
+
+rows_verdict check_rows_apart(const program& p, dimension now) {
+  rows_verdict out;
   const module_graph& m = p.main();
   for (const std::uint32_t at : m.order()) {
     const instruction& i = m[at];
@@ -131,22 +145,25 @@ std::string check_rows_apart(const program& p, dimension now) {
     token_axis to;
     for (const shape& s : i.results) {
       to = find_axis(s, now);
-      if (!to.is_clear) return name() + " has an extent that is not one for each token: " + kiln::to_string(s);
+      if (!to.is_clear && out.unsure.empty())
+        out.unsure = name() + " has an extent that is not one for each token: " + kiln::to_string(s);
     }
     if (i.kind != instruction_kind::op) {
-      if (i.kind == instruction_kind::literal && to.at) return name() + " counts tokens";
+      if (i.kind == instruction_kind::literal && to.at && out.unsure.empty()) out.unsure = name() + " counts tokens";
       continue;
     }
     if (const auto* counts = i.op.get_if<op::iota>(); counts && names_axis(counts->axis, i.results[0].rank(), to))
-      return name() + " counts tokens";
+      if (out.unsure.empty()) out.unsure = name() + " counts tokens";
     to = find_axis(i.results[0], now);
     for (std::size_t k = 0; k < i.inputs.size(); ++k) {
       const shape& in = m.shape_of(i.inputs[k]);
       const token_axis from = find_axis(in, now);
-      if (from.at && !keeps(i, k, in, from, to)) return name() + " may mix tokens";
+      if (!from.at || !from.is_clear || keeps(i, k, in, from, to)) continue;
+      if (mixes_surely(m, i)) return {name() + " mixes tokens", {}};
+      if (out.unsure.empty()) out.unsure = name() + " may mix tokens";
     }
   }
-  return {};
+  return out;
 }
 
 }  // namespace kiln::language::detail

@@ -44,7 +44,9 @@ tokens speculation::guess_by_draft(std::span<const token> sequence, std::size_t 
   const language_model& draft = *model_.draft();
   const auto differ = std::mismatch(draft_seen_.begin(), draft_seen_.end(), sequence.begin(), sequence.end()).first;
   // its last token is run again, so that its scores are there
-  const auto same = std::min(static_cast<std::size_t>(differ - draft_seen_.begin()), sequence.size() - 1);
+  // no more than has run, should a run have failed
+  const auto same = std::min({static_cast<std::size_t>(differ - draft_seen_.begin()), sequence.size() - 1,
+                              static_cast<std::size_t>(draft_state_.length())});
   draft_state_.truncate(static_cast<std::int64_t>(same));
   draft_seen_.assign(sequence.begin(), sequence.end());
   draft_scores_.resize(static_cast<std::size_t>(draft.vocabulary_size()));
