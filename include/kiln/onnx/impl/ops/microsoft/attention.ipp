@@ -254,8 +254,11 @@ class cache_format {
     type_ = c.in(past).type();
     if (const std::int64_t bits = c.integer("kv_cache_bit_width", 0); bits != 8 && bits != 0)
       c.unsupported("a cache of " + std::to_string(bits) + " bits");
-    if (type_ != dtype::i8 && type_ != dtype::f8e4m3fn)
-      c.unsupported("a quantized cache of " + std::string(to_string(type_)));
+    if (type_ != dtype::i8 && type_ != dtype::f8e4m3fn) {
+      std::string what = "a quantized cache of ";
+      what += to_string(type_);
+      c.unsupported(what);
+    }
     const dimension heads = like.dim(1), depth = like.dim(3);
     const bool one = kind == "PER_TENSOR";
     if (!(c.in(scale).get_shape().elements() == (one ? dimension(1) : heads * depth)))
