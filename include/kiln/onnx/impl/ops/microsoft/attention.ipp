@@ -250,15 +250,16 @@ class cache_format {
   cache_format(node_context& c, std::string_view quant_type, std::size_t past, std::size_t scale, value like) : c_(c) {
     const std::string_view kind = c.choice(quant_type, {"NONE", "PER_TENSOR", "PER_CHANNEL"});
     if (kind == "NONE") return;
-    if (!c.has(past) || !c.has(scale)) c.malformed(std::string(quant_type) + " needs a past and a scale");
+    if (!c.has(past) || !c.has(scale)) {
+      std::string what(quant_type);
+      what += " needs a past and a scale";
+      c.malformed(what);
+    }
     type_ = c.in(past).type();
     if (const std::int64_t bits = c.integer("kv_cache_bit_width", 0); bits != 8 && bits != 0)
       c.unsupported("a cache of " + std::to_string(bits) + " bits");
-    if (type_ != dtype::i8 && type_ != dtype::f8e4m3fn) {
-      std::string what = "a quantized cache of ";
-      what += to_string(type_);
-      c.unsupported(what);
-    }
+    if (type_ != dtype::i8 && type_ != dtype::f8e4m3fn)
+      c.unsupported("a quantized cache of " + std::string(to_string(type_)));
     const dimension heads = like.dim(1), depth = like.dim(3);
     const bool one = kind == "PER_TENSOR";
     if (!(c.in(scale).get_shape().elements() == (one ? dimension(1) : heads * depth)))
