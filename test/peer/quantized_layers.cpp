@@ -64,7 +64,9 @@ way way_of(const compile_report& report) {
   for (const step_info& s : report.steps) {
     for (const shape& y : s.outputs)
       if (y.type == dtype::f32) return way::floats;
-    if (s.kernel.find("pointwise") != s.kernel.npos || s.kernel.find("reduce") != s.kernel.npos) found = way::bytes;
+    if (s.kernel.find("pointwise") != s.kernel.npos || s.kernel.find("reduce") != s.kernel.npos ||
+        s.kernel.find("mean (bytes)") != s.kernel.npos)
+      found = way::bytes;
   }
   return found;
 }

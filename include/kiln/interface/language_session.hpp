@@ -14,7 +14,6 @@ struct session {
   std::string target = "eigen";  ///< as in `named_target`
   compile_options options;
   quantize::precision precision = quantize::precision::as_written;
-  std::vector<std::string> remarks;  ///< what the configuration asks for and is not done as it says
   bool on_gpu() const { return target.starts_with("hip"); }
 };
 

@@ -111,7 +111,6 @@ std::shared_ptr<const language_model> load_model(config c, const session& s) {
       if (e.code() != errc::not_found) throw;  // tokens alone go in and out
     }
   compile_options options = s.options;
-  options.remarks.insert(options.remarks.end(), s.remarks.begin(), s.remarks.end());
   const auto target = named_target(s.target, options);
   program_change change;
   if (s.precision != quantize::precision::as_written)

@@ -1,4 +1,5 @@
 #pragma once
+#include <bit>
 #include <vector>
 
 #include "kiln/core/math.hpp"
@@ -49,8 +50,9 @@ struct paged_attention {
   template <class T> constexpr void compute(Evaluation auto& e) const {
     const auto q = e.template in<float>(0), k = e.template in<float>(1), v = e.template in<float>(2);
     const auto out = e.template out<float>();
+    static_assert(sizeof(std::int64_t) == sizeof(const paged_batch*));
     const auto* const batch =
-        reinterpret_cast<const paged_batch*>(static_cast<std::uintptr_t>(e.template in<std::int64_t>(3)[0]));
+        std::bit_cast<const paged_batch*>(static_cast<std::int64_t>(e.template in<std::int64_t>(3)[0]));
     const std::int64_t heads = q.lens[1], kv_heads = k.lens[1], n = q.lens[2], depth = q.lens[3], width = v.lens[3];
     const paged_layer at = batch->layers[static_cast<std::size_t>(layer)];
     std::int64_t first = 0;

@@ -39,8 +39,7 @@ bool block_compiler::served() const {
     if (c.compute == dtype::boolean && c.natural != dtype::boolean) return false;
   }
   for (std::uint32_t v : from_.results_)
-    if (from_.values_[v].type == dtype::i32 ||
-        (!from_.values_[v].full && !is_real(from_.values_[v].type) && !is_byte(from_.values_[v].type)))
+    if (from_.values_[v].type == dtype::i32 || (!from_.values_[v].full && !is_real(from_.values_[v].type)))
       return false;
   return from_.values_.size() < 4096;
 }

@@ -17,13 +17,6 @@ namespace {
 constexpr std::size_t most_streams = 64;
 constexpr std::int64_t no_fetch = std::numeric_limits<std::int64_t>::min();
 
-// Floats to elements of a dtype; bytes are rounded before.
-void scatter_floats(dtype t, const std::byte* from, std::byte* to, std::ptrdiff_t step, std::int64_t n) {
-  if (t != dtype::u8 && t != dtype::i8) return scatter(t, from, to, step, n);
-  for (std::int64_t i = 0; i < n; ++i)
-    to[i * step] = static_cast<std::byte>(static_cast<int>(reinterpret_cast<const float*>(from)[i]));
-}
-
 std::size_t block_bytes() { return static_cast<std::size_t>(kiln_eigen_isa()->blocks()->lanes[1]) * sizeof(float); }
 
 std::size_t row_buffer_bytes(std::int64_t row, std::int64_t strip) {
@@ -288,7 +281,7 @@ void block_cursor::end_level(const tile_program::stream* streams, int level, std
   run_per_row(level + 1, 1);
   if (static_cast<std::size_t>(level) + 2 != p_.levels_.size()) return;
   for (const auto& s : p_.per_row_results_)
-    scatter_floats(s.type, frame_.at[s.place], streams[p_.parameters_ + s.index].at, 1, 1);
+    scatter(s.type, frame_.at[s.place], streams[p_.parameters_ + s.index].at, 1, 1);
 }
 
 // One level of a strip: element by element of the rows, a block across them.
@@ -363,8 +356,8 @@ void block_cursor::batch(const tile_program::stream* streams, const std::int64_t
   }
   for (const auto& s : p_.per_row_results_) {
     const std::size_t stream = p_.parameters_ + s.index;
-    scatter_floats(s.type, frame_.at[s.place], streams[stream].at,
-                   rows[stream] / static_cast<std::int64_t>(size_of(s.type)), count);
+    scatter(s.type, frame_.at[s.place], streams[stream].at, rows[stream] / static_cast<std::int64_t>(size_of(s.type)),
+            count);
   }
 }
 
@@ -387,7 +380,7 @@ void block_cursor::strip(const tile_program::stream* streams, std::int64_t count
   }
   for (const auto& s : p_.per_row_results_) {
     const auto& to = streams[p_.parameters_ + s.index];
-    scatter_floats(s.type, frame_.at[s.place], to.at, to.step, count);
+    scatter(s.type, frame_.at[s.place], to.at, to.step, count);
   }
 }
 

@@ -33,11 +33,11 @@ void step(OgaEngine& e) {
   while (e.ready.empty() && failed.empty() && e.value.has_pending())
     for (const auto& stepped : e.value.step()) {
       const auto found = std::find_if(e.all.begin(), e.all.end(), [&](const auto& r) { return r->value == stepped; });
+      (*found)->is_begun = true;
       if (!stepped->failure().empty()) {
         if (failed.empty()) failed = stepped->failure();
         continue;
       }
-      (*found)->is_begun = true;
       e.ready.push_back(*found);
     }
   if (!failed.empty()) raise(errc::invalid_argument, failed);
@@ -115,6 +115,9 @@ OgaResult* OgaEngineRemoveRequest(OgaEngine* engine, OgaRequest* request) {
 OgaResult* OgaCreateRequest(OgaGeneratorParams* params, OgaRequest** out) {
   return made(out, [&] {
     const generator_options& o = given(params, "the generator's params").value;
+    if (o.forced_tokens)
+      raise(kiln::errc::unsupported,
+            "not supported: forced tokens (enable_ff_tokens) of a request; a generator has them");
     const auto r = std::make_shared<OgaRequest>();
     r->model = o.model;
     r->value = std::make_shared<kiln::language::request>(o.model->decoder(), o.search);

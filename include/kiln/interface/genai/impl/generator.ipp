@@ -73,8 +73,7 @@ void append_input(OgaGenerator& g, const argument& ids) {
   const dtype t = ids.get_shape().type;
   if (t != dtype::i32 && t != dtype::i64)
     raise(errc::shape_mismatch, "input_ids: expected i32 or i64, found " + to_string(ids.get_shape()));
-  const auto all = ids.to<token>();
-  append(g, {all.data(), all.size()});
+  append(g, tokens_of(ids));
 }
 
 }  // namespace
@@ -203,7 +202,10 @@ OgaResult* OgaGenerator_RewindTo(OgaGenerator* generator, size_t new_length) {
   return guarded([&] { given(generator, "the generator").value.rewind_to(new_length); });
 }
 OgaResult* OgaGenerator_SnapshotState(OgaGenerator* generator) {
-  return guarded([&] { given(generator, "the generator"); });
+  return guarded([&] {
+    given(generator, "the generator");
+    raise(kiln::errc::unsupported, "OgaGenerator_SnapshotState: kiln keeps no snapshots of generators");
+  });
 }
 OgaResult* OgaGenerator_SetHiddenStates(OgaGenerator* generator, OgaTensor*) {
   return guarded([&] {

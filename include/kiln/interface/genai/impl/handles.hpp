@@ -1,4 +1,5 @@
 #pragma once
+#include <limits>
 #include <mutex>
 #include <optional>
 
@@ -39,6 +40,17 @@ struct generator_options {
   std::optional<language::guide> guide;
   bool forced_tokens = false;  ///< of the guide
 };
+/// Tokens in a tensor of integers; `invalid_argument` names a number that is none.
+inline language::tokens tokens_of(const argument& numbers) {
+  language::tokens out;
+  for (const std::int64_t n : numbers.to<std::int64_t>()) {
+    if (n < std::numeric_limits<language::token>::min() || n > std::numeric_limits<language::token>::max())
+      raise(errc::invalid_argument, "tokens have 32 bits: found " + std::to_string(n));
+    out.push_back(static_cast<language::token>(n));
+  }
+  return out;
+}
+
 /// A generator as the options say.
 language::generator generator_of(const generator_options& o);
 /// Lets a generator take its next token, and says so in the log.

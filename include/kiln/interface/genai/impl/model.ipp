@@ -6,7 +6,6 @@ namespace kiln::genai {
 
 loaded_model::loaded_model(language::config c) {
   const language::session s = language::session_of(c, current_gpu());
-  for (const std::string& remark : s.remarks) write_log(log_item::warning, remark);
   on_gpu_ = s.on_gpu();
   decoder_ = language::load_model(std::move(c), s);
 }

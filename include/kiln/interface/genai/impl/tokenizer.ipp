@@ -184,7 +184,7 @@ OgaResult* OgaTokenizerDecodeBatch(const OgaTokenizer* tokenizer, const OgaTenso
     if (s.rank() != 2 || (s.type != kiln::dtype::i32 && s.type != kiln::dtype::i64))
       raise(kiln::errc::shape_mismatch,
             "the tokens of texts: expected i32 or i64 [count, length], found " + kiln::to_string(s));
-    const auto all = rows.to<token>();
+    const tokens all = tokens_of(rows);
     const auto count = static_cast<std::size_t>(s.lens[0].value()),
                length = static_cast<std::size_t>(s.lens[1].value());
     std::vector<tokens> lists;

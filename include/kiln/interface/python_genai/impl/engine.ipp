@@ -15,6 +15,8 @@ class held_engine;
 struct held_request {
   held_request(const held_params& p)
       : model(p.model), own(std::make_shared<language::request>(p.model->compiled, p.search)) {
+    if (p.forces)
+      raise(errc::unsupported, "not supported: forced tokens (enable_ff_tokens) of a request; a generator has them");
     if (p.guide) own->set_rule(language::guided_by(*p.guide));
   }
   const std::shared_ptr<const held_model> model;

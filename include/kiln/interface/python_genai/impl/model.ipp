@@ -113,8 +113,8 @@ void bind_model(py::module_& m) {
   c.def_property_readonly(
       "target", [](const held_model& h) { return h.session.target; }, "kiln's name of where it runs.");
   c.def_property_readonly(
-      "remarks", [](const held_model& h) { return h.session.remarks; },
-      "What the folder's configuration asks for and is not done as it says.");
+      "remarks", [](const held_model& h) { return h.compiled->program().report().remarks; },
+      "What the importer and compilation took for granted or changed, such as the precision.");
   c.def_property_readonly(
       "vocabulary_size", [](const held_model& h) { return h.compiled->vocabulary_size(); },
       "Tokens that it tells apart, and so scores of a row of logits.");
