@@ -119,13 +119,20 @@ TEST(paged_attention, sequences_of_all_lengths) {
 }
 
 TEST(paged_attention, shapes_of_heads) {
-  for (const auto& [heads, kv_heads, depth] :
-       {std::tuple<std::int64_t, std::int64_t, std::int64_t>{1, 1, 64}, {6, 2, 32}, {8, 1, 16}, {16, 2, 128}}) {
+  for (const auto& [heads, kv_heads, depth] : {std::tuple<std::int64_t, std::int64_t, std::int64_t>{1, 1, 64},
+                                               {6, 2, 32},
+                                               {8, 1, 16},
+                                               {16, 2, 128},
+                                               {32, 1, 64},
+                                               {71, 1, 64}}) {
     attention_case c;
     c.heads = heads, c.kv_heads = kv_heads, c.depth = depth, c.width = depth;
     c.op.scale = 0.2f;
     c.sequences = {{70, 1}, {520, 1}, {9, 40}};
     expect_same(c, 5e-6, std::to_string(heads) + " heads over " + std::to_string(kv_heads));
+    // as many sequences of one token as make heads meet their keys together
+    c.sequences = {{70, 1}, {3, 1}, {12, 1}, {520, 1}, {0, 1}, {31, 1}, {64, 1}, {9, 1}};
+    expect_same(c, 5e-6, std::to_string(heads) + " heads of single tokens");
     c.sinks = true, c.op.window = 40, c.block = 64;
     expect_same(c, 5e-6, "sinks of " + std::to_string(heads) + " heads");
   }

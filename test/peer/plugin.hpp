@@ -8,6 +8,8 @@ namespace kiln::peer {
 namespace ort = kiln::onnxruntime;
 using text_pairs = std::vector<std::pair<std::string, std::string>>;
 
+inline constexpr ort::slot<316, const OrtHardwareDevice*(const OrtEpDevice*)> device_hardware;
+
 /// ONNX Runtime with the plugin registered.
 class plugin_host {
   template <class Line> static OrtEnv* make_env(const ort::host& of, Line line) {
@@ -38,16 +40,21 @@ class plugin_host {
   void add() const { runtime.call(ort::api::register_library, env, name.c_str(), path.c_str()); }
   void remove() const { runtime.call(ort::api::unregister_library, env, name.c_str()); }
   /// Devices that the plugin offers.
-  std::vector<const OrtEpDevice*> devices() const {
+  std::vector<const OrtEpDevice*> devices() const { return devices(only); }
+  std::vector<const OrtEpDevice*> devices(std::optional<ort::hardware> kind) const {
     const OrtEpDevice* const* all = nullptr;
     std::size_t count = 0;
     runtime.call(ort::api::ep_devices, env, &all, &count);
     std::vector<const OrtEpDevice*> out;
     for (std::size_t i = 0; i < count; ++i)
-      if (name == runtime.call(ort::api::device_ep_name, all[i])) out.push_back(all[i]);
+      if (name == runtime.call(ort::api::device_ep_name, all[i]) &&
+          (!kind || *kind == runtime.call(ort::api::hardware_type, runtime.call(device_hardware, all[i]))))
+        out.push_back(all[i]);
     return out;
   }
 
+  /// What sessions get of the plugin's devices; all, if it is not set.
+  std::optional<ort::hardware> only;
   const ort::host runtime;
   const std::string name, path;
   OrtEnv* const env;

@@ -30,8 +30,8 @@ class device_queue {
   virtual void* stream() const = 0;
   /// Makes the calling thread one that may give this queue work.
   virtual void enter() = 0;
-  /// Copies bytes between any two places, the host's memory or the device's. The host's is read before this returns and
-  /// may be written until `wait` does.
+  /// Copies bytes between any two places, the host's memory or the device's. The host's is read before this returns (of
+  /// `allocate_on_host` until the work is done) and may be written until `wait` does.
   virtual void copy(void* to, const void* from, std::size_t bytes) = 0;
   virtual void fill(void* to, int value, std::size_t bytes) = 0;
   /// Returns when all work is done.
@@ -61,7 +61,7 @@ class device {
   virtual buffer allocate_on_host(std::size_t bytes) const = 0;
   /// Whether an address is the device's memory.
   virtual bool owns(const void* address) const = 0;
-  /// A new queue, or one that gives its work to a stream somebody else owns.
+  /// A new queue, or one that gives its work to a stream somebody else owns; the calling thread has entered it.
   virtual std::unique_ptr<device_queue> make_queue(void* stream = nullptr) const = 0;
 };
 

@@ -23,8 +23,9 @@ class gpu_allocator : public OrtAllocator {
 
   /// Null where there is no more.
   void* take(std::size_t bytes, const gpu_stream* stream);
-  /// Throws `invalid_argument` where the memory is not the allocator's.
-  void give(void* memory);
+  /// Without effect where the memory is not the allocator's.
+  void give(void* memory) noexcept;
+  const gpu& where() const { return *gpu_; }
   /// Gives memory that no tensor has back to the GPU, which waits for its work.
   void shrink();
   /// Memory that was used on a stream serves all from now on.

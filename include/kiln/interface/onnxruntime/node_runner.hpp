@@ -66,6 +66,7 @@ class node_runner {
   std::unique_ptr<run_state> take_state(void* stream);
   void* stream_of(OrtKernelContext* context) const;
   void wait_for_last(run_state& s, void* stream) const;
+  void order(void* first, void* second) const;
   void take_inputs(run_state& s, OrtKernelContext* context) const;
   void take_outputs(run_state& s, OrtKernelContext* context) const;
   void run_program(run_state& s) const;

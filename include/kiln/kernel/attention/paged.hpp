@@ -75,7 +75,7 @@ struct paged_task : attention_problem {
     } else {
       float greatest = 0;
       for (std::int64_t c = 0; c < n; ++c) greatest = max(greatest, abs(from[c]));
-      const float most = op::greatest_paged(stored), by = greatest > 0 ? most / greatest : 0;
+      const float most = op::greatest_paged(stored), by = op::page_factor(stored, greatest);
       *scale = greatest / most;
       for (std::int64_t c = 0; c < n; ++c) {
         if constexpr (std::is_same_v<Stored, std::int8_t>)
@@ -135,7 +135,7 @@ class paged_attention_run {
     return t;
   }
   static std::int64_t gathered_size(const paged_problem& p) {
-    return p.tokens > few_rows ? round_up(sized(p).keys_at_once * (p.depth + p.value_depth), 16) : 0;
+    return most_rows(p) > few_rows ? round_up(sized(p).keys_at_once * (p.depth + p.value_depth), 16) : 0;
   }
   template <class Products> static std::int64_t size_of_block(const paged_problem& p) {
     return attention_block<Products, paged_task>::scratch_size(sized(p), most_rows(p));
@@ -144,7 +144,7 @@ class paged_attention_run {
     const std::int64_t in_place = with_stored_products(
         p.stored, [&]<class Products>(std::in_place_type_t<Products>) { return size_of_block<Products>(p); });
     return gathered_size(p) + std::max({in_place, size_of_block<attention_in_vectors>(p),
-                                        p.tokens > few_rows ? size_of_block<attention_on_matrix_unit>(p) : 0});
+                                        most_rows(p) > few_rows ? size_of_block<attention_on_matrix_unit>(p) : 0});
   }
   // Where a sequence has one token, its query heads that read the same keys meet these together, unless that would
   // leave workers idle.

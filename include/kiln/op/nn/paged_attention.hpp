@@ -104,7 +104,7 @@ struct paged_attention {
       for (std::int64_t c = 0; c < to.depth; ++c) greatest = kiln::max(greatest, kiln::abs(from[c]));
       const float most = greatest_paged(to.batch.stored);
       to.scale(position) = greatest / most;
-      by = greatest > 0 ? most / greatest : 0;
+      by = page_factor(to.batch.stored, greatest);
     }
     const auto bytes = static_cast<std::ptrdiff_t>(size_of(to.batch.stored));
     for (std::int64_t c = 0; c < to.depth; ++c) {

@@ -39,4 +39,9 @@ constexpr float greatest_paged(dtype stored) {
   return stored == dtype::i8 ? 127.0F : stored == dtype::f8e4m3fn ? 448.0F : 57344.0F;
 }
 
+/// What a row is multiplied with whose greatest magnitude this is; 0 where that is too small to have a quotient.
+constexpr float page_factor(dtype stored, float greatest) {
+  return greatest >= 0x1p-108F ? greatest_paged(stored) / greatest : 0;
+}
+
 }  // namespace kiln::op

@@ -16,6 +16,9 @@ struct dequantized_byte {
     dequantized_byte out{parameter};
     while (const auto user = only_user(m, out.at)) {
       const auto& i = m[*user];
+      // bytes and bools would wrap and lose what they hold
+      const dtype t = i.results[0].type;
+      if (i.op.kind() == op_kind::pointwise && t != dtype::i32 && t != dtype::f32) return std::nullopt;
       if ((i.op.is<op::sub>() || i.op.is<op::add>()) && i.inputs[0].instruction == out.at) {
         const auto l = repeated_constant(m, i.inputs[1]);
         const auto x = l ? uniform_value(*l) : std::nullopt;

@@ -305,6 +305,7 @@ class requantization_finder {
       double zero = 0;
       for (v = in[0]; input_[v.instruction] == none; v = m_[v.instruction].inputs[0]) {
         const auto& i = m_[v.instruction];
+        if (i.results[0].type != dtype::i32 && i.results[0].type != dtype::f32) return false;  // bytes would wrap
         if (i.op.is<op::convert>()) continue;
         const bool subtracts = i.op.is<op::sub>();
         const auto x = subtracts || i.op.is<op::add>() ? number(i.inputs[1]) : std::nullopt;

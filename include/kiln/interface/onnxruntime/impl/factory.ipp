@@ -101,16 +101,21 @@ void factory::name_devices(std::span<const OrtHardwareDevice* const> devices, st
   for (const OrtHardwareDevice* const d : devices)
     if (number < made.size() && host_.call(api::hardware_type, d) == hardware::cpu)
       host_.call_ep(ep_api::create_device, this, d, nullptr, nullptr, &made[number++]);
+  const std::size_t of_processor = number;
   try {
     name_gpus(devices, made, number);
   } catch (const error& e) {
     // the processor is offered all the same
+    number = of_processor;
+    kernels_.reset(), by_hardware_.clear(), gpus_.clear();
     host_.log(logger_, severity::warning, std::string("kiln: the GPUs of this machine are not offered: ") + e.what());
   }
 }
 
 void factory::name_gpus(std::span<const OrtHardwareDevice* const> devices, std::span<OrtEpDevice*> made,
                         std::size_t& number) {
+  // before, devices of one session had to have their tensors in one memory, and programs pass all that they find
+  if (host_.version() < default_memory_version) return;
   const std::vector<gpu_description> all = source_.list();
   std::vector<const OrtHardwareDevice*> known;
   for (const OrtHardwareDevice* const d : devices)

@@ -13,16 +13,23 @@ constexpr std::size_t least_bytes = 256;
 
 gpu_allocator& of(OrtAllocator* a) { return *static_cast<gpu_allocator*>(a); }
 
+// Null is how an allocator says that there is no more.
+void* take_or_null(OrtAllocator* a, std::size_t bytes, OrtSyncStream* stream) {
+  try {
+    return of(a).take(bytes, of(a).where().stream_of(stream));
+  } catch (...) {
+    return nullptr;
+  }
+}
+
 }  // namespace
 
 gpu_allocator::gpu_allocator(const gpu& of_gpu, bool on_host, gpu_memory_settings how)
     : OrtAllocator{}, gpu_(of_gpu.shared_from_this()), on_host_(on_host), how_(how) {
   version = gpu_->runtime().version();
-  Alloc = [](OrtAllocator* a, std::size_t bytes) { return of(a).take(bytes, nullptr); };
+  Alloc = [](OrtAllocator* a, std::size_t bytes) { return take_or_null(a, bytes, nullptr); };
   Reserve = Alloc;
-  AllocOnStream = [](OrtAllocator* a, std::size_t bytes, OrtSyncStream* stream) {
-    return of(a).take(bytes, of(a).gpu_->stream_of(stream));
-  };
+  AllocOnStream = take_or_null;
   Free = [](OrtAllocator* a, void* memory) {
     if (memory) of(a).give(memory);
   };
@@ -60,9 +67,10 @@ buffer gpu_allocator::take_new(std::size_t bytes) {
 }
 
 void* gpu_allocator::take(std::size_t bytes, const gpu_stream* stream) {
-  if (bytes == 0) return nullptr;
-  const std::size_t rounded = how_.powers_of_two ? std::bit_ceil(std::max(bytes, least_bytes))
-                                                 : (bytes + least_bytes - 1) / least_bytes * least_bytes;
+  constexpr std::size_t most_bytes = std::size_t{1} << 62;
+  if (bytes == 0 || bytes > most_bytes) return nullptr;
+  const std::size_t exact = (bytes + least_bytes - 1) / least_bytes * least_bytes;
+  std::size_t rounded = how_.powers_of_two ? std::bit_ceil(exact) : exact;
   const std::lock_guard lock(guard_);
   block found;
   const auto fitting = [&](const gpu_stream* key) {
@@ -76,6 +84,7 @@ void* gpu_allocator::take(std::size_t bytes, const gpu_stream* stream) {
   };
   if (!fitting(stream) && !fitting(nullptr)) {
     found.memory = take_new(rounded);
+    if (!found.memory && rounded != exact) found.memory = take_new(rounded = exact);
     if (!found.memory) return nullptr;
     taken_ += rounded;
   }
@@ -87,7 +96,7 @@ void* gpu_allocator::take(std::size_t bytes, const gpu_stream* stream) {
   return at;
 }
 
-void gpu_allocator::give(void* memory) {
+void gpu_allocator::give(void* memory) noexcept {
   const std::lock_guard lock(guard_);
   const auto found = used_.find(memory);
   if (found == used_.end()) return;

@@ -8,12 +8,12 @@ namespace {
 
 std::size_t bytes_of(const tensor_type& t) {
   const auto type = onnx::to_dtype(static_cast<onnx::element>(t.element));
-  if (!type)
+  if (!type || is_object(*type))
     raise(fault::of(errc::unsupported, "tensors of numbers are copied to a GPU: ONNX's element type", "a number's",
                     std::int64_t{t.element}));
-  std::size_t n = size_of(*type);
+  std::size_t n = 1;
   for (const std::int64_t d : t.extents) n *= static_cast<std::size_t>(d);
-  return n;
+  return (n * static_cast<std::size_t>(bits_of(*type)) + 7) / 8;  // narrow numbers are packed
 }
 
 }  // namespace

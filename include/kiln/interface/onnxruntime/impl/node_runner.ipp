@@ -70,15 +70,26 @@ void node_runner::run(OrtKernelContext* context) {
   run_state& s = *lease;
   if (s.stream != stream) wait_for_last(s, stream);
   s.stream = stream;
-  take_inputs(s, context);
-  take_outputs(s, context);
-  run_program(s);
-  give_outputs(s, context);
-  if (stream) {
-    const auto queue = how_.where->make_queue(stream);
-    queue->enter();
-    s.is_done = queue->record();
+  // ONNX Runtime copies on its own stream: a caller's stream comes after that, and that after it
+  void* const of_host = how_.stream && how_.where ? ort_.get<void*>(api::kernel_stream, context) : nullptr;
+  if (of_host) order(of_host, stream);
+  try {
+    take_inputs(s, context);
+    take_outputs(s, context);
+    run_program(s);
+    give_outputs(s, context);
+  } catch (...) {
+    if (stream) how_.where->make_queue(stream)->wait();  // the state's memory is another run's next
+    throw;
   }
+  if (stream) s.is_done = how_.where->make_queue(stream)->record();
+  if (of_host) order(stream, of_host);
+}
+
+// Work given to `second` from now on begins when that of `first` is done.
+void node_runner::order(void* first, void* second) const {
+  const std::unique_ptr<device_event> done = how_.where->make_queue(first)->record();
+  how_.where->make_queue(second)->wait_for(*done);
 }
 
 void* node_runner::stream_of(OrtKernelContext* context) const {

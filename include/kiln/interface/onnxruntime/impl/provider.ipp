@@ -54,7 +54,9 @@ provider_options provider::read_options(std::span<const OrtHardwareDevice* const
   for (const OrtHardwareDevice* const d : devices)
     if (const gpu* const g = factory_.gpu_of(d)) gpus.push_back(g);
   provider_options defaults;
-  if (!gpus.empty()) defaults.target = "gpu", defaults.device_id = static_cast<unsigned>(gpus.front()->index());
+  // the processor among the devices is what a program knows of that has never chosen a GPU
+  if (!gpus.empty() && gpus.size() == devices.size())
+    defaults.target = "gpu", defaults.device_id = static_cast<unsigned>(gpus.front()->index());
   provider_options out = read_provider_options(
       own_entries(entries, factory_.name()), [](const char* n) { return std::getenv(n); }, defaults);
   if (gpus.empty()) return out;
@@ -65,11 +67,6 @@ provider_options provider::read_options(std::span<const OrtHardwareDevice* const
     if (!gpu_)
       raise(fault::of(errc::invalid_argument, "device_id is one of the session's GPUs: the first of them",
                       std::int64_t{gpus.front()->index()}, std::int64_t{out.device_id}));
-  } else if (ort_.version() < default_memory_version) {
-    raise(errc::unsupported,
-          "target " + out.target +
-              " of a session on a GPU needs ONNX Runtime 1.27 or later; choose the provider's device "
-              "that is the processor");
   }
   return out;
 }
