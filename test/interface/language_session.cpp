@@ -82,6 +82,9 @@ TEST(language_session, a_model_is_computed_in_16_bits) {
 
 TEST(language_session, says_what_is_wrong) {
   EXPECT_THAT(message_of(with(R"([{"cuda": {}}])")), HasSubstr("provider 'cuda'"));
+  EXPECT_THAT(message_of(with(
+                  R"([{"MIGraphX": {"target": "gpu", "device_filtering_options": {"hardware_device_type": "cpu"}}}])")),
+              HasSubstr("hardware_device_type cpu and target gpu exclude each other"));
   EXPECT_THAT(message_of(with(R"([{"MIGraphX": {"speed": "1"}}])")), HasSubstr("expected one of target, device_id"));
   EXPECT_THAT(message_of(with(R"([{"MIGraphX": {"device_id": "one"}}])")), HasSubstr("a whole number, found 'one'"));
   EXPECT_THAT(message_of(with(R"([{"MIGraphX": {"fp8_enable": "true"}}])")), HasSubstr("'fp8_enable'"));

@@ -95,6 +95,9 @@ session session_of(const config& c, unsigned gpu) {
     else if (*type != "cpu" && *type != "CPU")
       throw error(errc::unsupported,
                   "hardware_device_type of provider " + chosen->name + ": expected cpu or gpu, found '" + *type + "'");
+    else if (out.target == "gpu" || out.target.starts_with("hip"))
+      throw error(errc::invalid_argument, "provider " + chosen->name + ": hardware_device_type " + *type +
+                                              " and target " + out.target + " exclude each other: found both");
   }
   if (out.target == "gpu" || out.target == "hip") out.target = "hip:" + std::to_string(device.value_or(gpu));
   return out;

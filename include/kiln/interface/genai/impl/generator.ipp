@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <utility>
 
 #include "kiln/generate/guidance.hpp"
 #include "kiln/interface/genai/impl/handles.hpp"
@@ -36,10 +37,11 @@ language::guide guide_of(const loaded_model& m, std::string_view type, std::stri
 // have one name belong together.
 void take_inputs(OgaGenerator& g) {
   if (g.inputs.parameters.empty()) return;
+  // taken even where they are wrong: the next call is not about them
+  const language::adapter inputs = std::exchange(g.inputs, {});
   language::adapters own(g.model->decoder());
-  own.load(g.inputs, "inputs");
+  own.load(inputs, "inputs");
   g.value.set_active_adapter(own, "inputs");
-  g.inputs = {};
 }
 // A generator whose session goes on.
 OgaGenerator& running(OgaGenerator* g) {

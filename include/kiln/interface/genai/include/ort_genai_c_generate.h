@@ -71,7 +71,7 @@ OGA_EXPORT OgaResult* OGA_API_CALL OgaGenerator_SetRuntimeOption(OgaGenerator* g
                                                                  const char* value);
 /** Forgets the tokens from `new_length` on. */
 OGA_EXPORT OgaResult* OGA_API_CALL OgaGenerator_RewindTo(OgaGenerator* generator, size_t new_length);
-/** Caches need no snapshot to be rewound: it does nothing. */
+/** Not supported: caches need no snapshot to be rewound. */
 OGA_EXPORT OgaResult* OGA_API_CALL OgaGenerator_SnapshotState(OgaGenerator* generator);
 /** Not supported. */
 OGA_EXPORT OgaResult* OGA_API_CALL OgaGenerator_SetHiddenStates(OgaGenerator* generator, OgaTensor* hidden_states);
