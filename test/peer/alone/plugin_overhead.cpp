@@ -1,5 +1,7 @@
-// What a run through ONNX Runtime with kiln's plugin costs above the same run in kiln: the least time of many runs of
-// each, by turns. Fails where it is more than twice what docs/onnxruntime.md allows, 3 % and 5 us.
+// What a run through ONNX Runtime with kiln's plugin costs above the same run in kiln: the least times of 50 ms of runs
+// of each, one after the other. Fails where fewer than 3 of 40 such pairs are within three times what
+// docs/onnxruntime.md says, 3 % and 5 us: a machine that is busy or changes its clock spoils single pairs, a cost
+// spoils all.
 //
 //     plugin_overhead [--dim NAME=VALUE]... MODEL.onnx
 //
@@ -33,7 +35,7 @@ argument filled(const shape& type) {
 
 template <class Run> double least_us(Run&& run) {
   double least = INFINITY;
-  for (const stopwatch all; all.ms() < 100;) {
+  for (const stopwatch all; all.ms() < 50;) {
     const stopwatch one;
     run();
     least = std::min(least, one.ms() * 1000);
@@ -65,14 +67,15 @@ int main(int count, char** words) {
   peer::session::binding bound(through, named);
   std::vector<argument> outputs = own.run(inputs);
   workspace w = own.make_workspace();
-  double alone = INFINITY, plugged = INFINITY;
-  for (int round = 0; round < 10; ++round) {
-    alone = std::min(alone, least_us([&] { own.run(w, inputs, outputs); }));
-    plugged = std::min(plugged, least_us([&] { bound.run(); }));
-    if (plugged <= 1.03 * alone + 5) break;  // noise only adds
+  int within = 0;
+  double alone = 0, plugged = 0, most = 0;
+  for (int pair = 0; pair < 40 && within < 3; ++pair) {
+    alone = least_us([&] { own.run(w, inputs, outputs); });
+    plugged = least_us([&] { bound.run(); });
+    most = alone + 3 * (.03 * alone + 5);
+    within += plugged <= most;
   }
-  const double most = alone + 2 * (.03 * alone + 5);
   fmt::print("{}: {:.1f} us in kiln, {:.1f} us through ONNX Runtime, at most {:.1f}\n", words[count - 1], alone,
              plugged, most);
-  return plugged > most;
+  return within < 3;
 }
