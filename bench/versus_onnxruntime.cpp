@@ -14,25 +14,23 @@
 // (cmake/peer.sh).
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
-#include <random>
-#include <thread>
 
 #include "../test/peer/onnxruntime.hpp"
 #include "kiln/backend/eigen/eigen_target.hpp"
 #include "kiln/onnx/import.hpp"
 #include "kiln/runtime/executable.hpp"
 #include "kiln/runtime/tuner.hpp"
+#include "versus.hpp"
 
 namespace {
 
 using namespace kiln;
-using clock_type = std::chrono::steady_clock;
+using bench::clock_type;
+using bench::ms_since;
 
 struct model_settings {
   std::string path;
@@ -47,66 +45,16 @@ struct settings {
   std::vector<model_settings> models;
 };
 
-double ms_since(clock_type::time_point start) {
-  return std::chrono::duration<double, std::milli>(clock_type::now() - start).count();
-}
-
-double median(std::vector<double> v) {
-  std::nth_element(v.begin(), v.begin() + static_cast<std::ptrdiff_t>(v.size() / 2), v.end());
-  return v[v.size() / 2];
-}
-
-struct timing {
-  double median, best;
-};
-
-template <class Run> timing time_ms(double budget, Run&& run) {
-  std::this_thread::sleep_for(std::chrono::milliseconds(5));
-  run();
-  std::vector<double> times;
-  const auto start = clock_type::now();
-  do {
-    const auto from = clock_type::now();
-    run();
-    times.push_back(ms_since(from));
-  } while (ms_since(start) < budget || times.size() < 3);
-  const double best = *std::min_element(times.begin(), times.end());
-  return {median(std::move(times)), best};
-}
-
+// Floats in [-1, 1), integers 1; a dim that is not told is 1.
 argument random_input(const shape& s) {
   shape sized = s;
   for (dimension& d : sized.lens) d = d.is_constant() ? d : dimension(1);
-  argument a(sized);
-  std::mt19937 engine(1);
-  std::uniform_real_distribution<double> value(-1, 1);
-  for (std::int64_t i = 0; i < a.elements(); ++i) {
-    std::byte* at = a.data() + i * static_cast<std::int64_t>(size_of(s.type));
-    const double x = value(engine);
-    const std::int64_t one = 1;
-    is_float(s.type) ? encode(s.type, &x, at, 1) : encode(s.type, &one, at, 1);
-  }
-  return a;
-}
-
-// The greatest difference, relative to the greatest magnitude.
-double difference(const std::vector<argument>& found, const std::vector<argument>& expected) {
-  double worst = found.size() == expected.size() ? 0 : INFINITY;
-  for (std::size_t k = 0; k < std::min(found.size(), expected.size()); ++k) {
-    const auto x = found[k].to<double>(), y = expected[k].to<double>();
-    if (x.size() != y.size()) return INFINITY;
-    double apart = 0, greatest = 1e-30;
-    for (std::size_t i = 0; i < x.size(); ++i) {
-      apart = std::isnan(x[i]) != std::isnan(y[i]) ? INFINITY : std::max(apart, std::fabs(x[i] - y[i]));
-      greatest = std::max(greatest, std::fabs(y[i]));
-    }
-    worst = std::max(worst, apart / greatest);
-  }
-  return worst;
+  return is_float(s.type) ? bench::random_values(sized, -1, 1) : bench::random_values(sized, 1, 2);
 }
 
 struct row {
-  double kiln_ms, peer_ms, ratio, best_ratio, load_ratio, apart;
+  bench::comparison times;
+  double load_ratio, apart;
 };
 
 row measure(const std::string& library, const model_settings& which, const settings& s) {
@@ -136,19 +84,9 @@ row measure(const std::string& library, const model_settings& which, const setti
   peer::session::binding bound(other, named);
   std::vector<argument> outputs = own.run(inputs);
   workspace w = own.make_workspace();
-  std::vector<double> own_times, peer_times, ratios;
-  double own_best = INFINITY, peer_best = INFINITY;
-  for (int round = 0; round < s.rounds; ++round) {
-    const timing theirs = time_ms(s.budget_ms, [&] { bound.run(); });
-    const timing ours = time_ms(s.budget_ms, [&] { own.run(w, inputs, outputs); });
-    peer_times.push_back(theirs.median);
-    own_times.push_back(ours.median);
-    peer_best = std::min(peer_best, theirs.best);
-    own_best = std::min(own_best, ours.best);
-    ratios.push_back(peer_times.back() / own_times.back());
-  }
-  return {median(own_times),    median(peer_times),   median(ratios),
-          peer_best / own_best, peer_load / own_load, difference(outputs, bound.results())};
+  const bench::comparison times = bench::compare_times(
+      s.rounds, s.budget_ms, [&] { own.run(w, inputs, outputs); }, [&] { bound.run(); });
+  return {times, peer_load / own_load, bench::difference(outputs, bound.results())};
 }
 
 settings read_settings(int argc, char** argv) {
@@ -214,10 +152,10 @@ int main(int argc, char** argv) try {
   for (const model_settings& model : s.models) {
     try {
       const row r = measure(*library, model, s);
-      fmt::print("| {} | {:.4g} | {:.4g} | {:.2f} | {:.2f} | {:.2f} | {:.0e} |\n", name_of(model), r.kiln_ms, r.peer_ms,
-                 r.ratio, r.best_ratio, r.load_ratio, r.apart);
-      logs += std::log(r.ratio);
-      best_logs += std::log(r.best_ratio);
+      fmt::print("| {} | {:.4g} | {:.4g} | {:.2f} | {:.2f} | {:.2f} | {:.0e} |\n", name_of(model), r.times.own, r.times.peer,
+                 r.times.ratio, r.times.best_ratio, r.load_ratio, r.apart);
+      logs += std::log(r.times.ratio);
+      best_logs += std::log(r.times.best_ratio);
       load_logs += std::log(r.load_ratio);
       ++rows;
       wrong = wrong || !(r.apart <= 1e-3);

@@ -1,0 +1,46 @@
+#!/usr/bin/python3
+"""Writes the models of bench/operators and their list, for bench_operators.
+
+    generate.py DIRECTORY [--only TEXT] [--list]
+
+Needs python3-onnx 1.12 or newer and python3-numpy. All of them take about 1 GB and two minutes.
+"""
+import argparse
+import os
+import re
+
+import contrib  # noqa: F401  a table registers its cases
+import index  # noqa: F401
+import linear  # noqa: F401
+import normalize  # noqa: F401
+import pointwise  # noqa: F401
+import quantized  # noqa: F401
+import recurrent  # noqa: F401
+import reduce  # noqa: F401
+import sample  # noqa: F401
+import signal_ops  # noqa: F401
+from case import CASES
+
+
+def main():
+    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    p.add_argument("directory", nargs="?")
+    p.add_argument("--only", default="")
+    p.add_argument("--list", action="store_true")
+    a = p.parse_args()
+    names = [n for n in CASES if a.only in n]
+    if a.list or not a.directory:
+        print("\n".join(names))
+        return
+    os.makedirs(a.directory, exist_ok=True)
+    with open(os.path.join(a.directory, "cases.txt"), "w") as listed:
+        for n in names:
+            model, limit, fields = CASES[n]()
+            file = re.sub("[^A-Za-z0-9.]+", "_", n) + ".onnx"
+            with open(os.path.join(a.directory, file), "wb") as f:
+                f.write(model.SerializeToString())
+            listed.write("\t".join([n, file, f"{limit:.3g}"] + fields) + "\n")
+
+
+if __name__ == "__main__":
+    main()
