@@ -136,7 +136,9 @@ std::string in_short(std::string text, std::size_t most = 200) {
 struct dropped : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
-template <class F> auto peer_call(F&& f) try { return f(); } catch (const std::exception& e) { throw dropped(e.what()); }
+template <class F> auto peer_call(F&& f) try { return f(); } catch (const std::exception& e) {
+  throw dropped(e.what());
+}
 
 std::string measure(const std::string& library, const case_row& row, const settings& s) {
   const std::string bytes = read_file(std::filesystem::path(s.list).parent_path() / row.file);

@@ -152,8 +152,8 @@ int main(int argc, char** argv) try {
   for (const model_settings& model : s.models) {
     try {
       const row r = measure(*library, model, s);
-      fmt::print("| {} | {:.4g} | {:.4g} | {:.2f} | {:.2f} | {:.2f} | {:.0e} |\n", name_of(model), r.times.own, r.times.peer,
-                 r.times.ratio, r.times.best_ratio, r.load_ratio, r.apart);
+      fmt::print("| {} | {:.4g} | {:.4g} | {:.2f} | {:.2f} | {:.2f} | {:.0e} |\n", name_of(model), r.times.own,
+                 r.times.peer, r.times.ratio, r.times.best_ratio, r.load_ratio, r.apart);
       logs += std::log(r.times.ratio);
       best_logs += std::log(r.times.best_ratio);
       load_logs += std::log(r.load_ratio);

@@ -16,7 +16,7 @@ TYPES = {"f32": TensorProto.FLOAT, "f16": TensorProto.FLOAT16, "bf16": TensorPro
 NUMPY = {"f32": np.float32, "f16": np.float16, "f64": np.float64, "i64": np.int64, "i32": np.int32, "i16": np.int16,
          "i8": np.int8, "u8": np.uint8, "u16": np.uint16, "u32": np.uint32, "u64": np.uint64, "bool": np.bool_}
 RANGES = {"i8": (-128, 128), "u8": (0, 256), "bool": (0, 2)}
-TOLERANCE = {"bf16": 1.6e-2, "u8": 1.01 / 255, "i8": 1.01 / 127}
+TOLERANCE = {"bf16": 1.6e-2, "f16": 2e-3, "u8": 1.01 / 255, "i8": 1.01 / 127}
 OPSET = 20
 
 FLOATS, NUMBERS = "f32 f16 f64", "f32 f16 f64 i64 i32"
@@ -120,9 +120,10 @@ def graph_case(name, build, types="f32", sizes=CUBE, opset=OPSET, tolerance=None
             CASES[full] = make
 
 
-def case(kind, inputs, types="f32", sizes=CUBE, variant="", outs=1, domain="", opset=OPSET, tolerance=None, **attrs):
+def case(kind, inputs, types="f32", sizes=CUBE, variant="", outs=1, domain="", opset=OPSET, tolerance=None, more=(), **attrs):
+    """`more`: attributes that have the name of an argument."""
     def build(m, *lens):
-        made = {k: v(*lens) if callable(v) else v for k, v in attrs.items()}
+        made = {k: v(*lens) if callable(v) else v for k, v in {**attrs, **dict(more)}.items()}
         made = {k: TYPES[v] if k in ("to", "dtype") and isinstance(v, str) else v for k, v in made.items()}
         return m.op(kind, *inputs(*lens), outs=outs, domain=domain, **made)
     graph_case(("ms." if domain else "") + kind + (" " + variant if variant else ""), build, types, sizes, opset, tolerance)
