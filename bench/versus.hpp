@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <cstring>
 #include <random>
 #include <thread>
 #include <vector>
@@ -60,17 +61,20 @@ template <class Own, class Peer> comparison compare_times(int rounds, double bud
   return {median(std::move(own_times)), median(std::move(peer_times)), median(std::move(ratios)), peer_best / own_best};
 }
 
-/// Values drawn from [low, high), whole ones for integers; booleans are drawn from both.
+/// Values drawn from [low, high), whole ones for integers; from 65521 elements on they repeat.
 inline argument random_values(const shape& s, double low, double high, unsigned seed = 1) {
   argument a(s);
   std::mt19937 engine(seed);
   std::uniform_real_distribution<double> value(low, high);
   const auto step = static_cast<std::int64_t>(size_of(s.type));
-  for (std::int64_t i = 0; i < a.elements(); ++i) {
+  const std::int64_t drawn = std::min<std::int64_t>(a.elements(), 65521);
+  for (std::int64_t i = 0; i < drawn; ++i) {
     const double x = value(engine);
     const auto whole = static_cast<std::int64_t>(std::floor(x));
     is_float(s.type) ? encode(s.type, &x, a.data() + i * step, 1) : encode(s.type, &whole, a.data() + i * step, 1);
   }
+  for (std::int64_t i = drawn; i < a.elements(); i += drawn)
+    std::memcpy(a.data() + i * step, a.data(), static_cast<std::size_t>(std::min(drawn, a.elements() - i) * step));
   return a;
 }
 

@@ -45,9 +45,9 @@ def resnet_blocks(small):
             cin = 4 * mid
 
 
-def resnet50_graph(g, small):
-    size, classes, width = (32, 10, 8) if small else (224, 1000, 64)
-    x = g.input("data", [1, 3, size, size])
+def resnet50_features(g, x, small):
+    """Features of an image at a 32nd of its extents, and their channels."""
+    width = 8 if small else 64
     x = g.op("Relu", conv_bn(g, x, "stem", 3, width, 7, 2, m2=1 / 3))
     x = g.op("MaxPool", x, kernel_shape=[3, 3], strides=[2, 2], pads=[1, 1, 1, 1])
     m2 = 2.5
@@ -59,8 +59,13 @@ def resnet50_graph(g, small):
             x, m2 = conv_bn(g, x, name + ".d", cin, cout, 1, stride, m2=m2), 1.0
         m2 = 0.75 if first else m2 + 0.3
         x = g.op("Relu", g.op("Add", y, x))
+    return x, width * 32
+
+
+def resnet50_graph(g, small):
+    size, classes = (32, 10) if small else (224, 1000)
+    x, cin = resnet50_features(g, g.input("data", [1, 3, size, size]), small)
     x = g.op("Flatten", g.op("GlobalAveragePool", x), axis=1)
-    cin = width * 32
     g.output(g.op("Gemm", x, g.weight("fc.w", (classes, cin), 2 / math.sqrt(cin)), g.weight("fc.b", (classes,), 0.02), transB=1), "logits")
 
 

@@ -28,7 +28,7 @@ def quantized_linear(g, x, name, cin, cout, how, scale):
     return g.op("Add", g.op("Mul", acc, g.op("Mul", xs, g.init(name + ".s", scale.astype(np.float32)))), b)
 
 
-def bert_graph(g, small, how="float"):
+def bert_graph(g, small, how="float", batch=1):
     layers, heads, dim, seq, vocab = (2, 2, 32, 16, 100) if small else (12, 12, 768, 128, 30522)
     d = dim // heads
     g.dynamic = {}
@@ -38,7 +38,7 @@ def bert_graph(g, small, how="float"):
             return g.linear(x, name, cin, cout)
         return quantized_linear(g, x, name, cin, cout, how, scale)
 
-    ids, mask, types = g.input("input_ids", [1, seq], np.int64), g.input("attention_mask", [1, seq], np.int64), g.input("token_type_ids", [1, seq], np.int64)
+    ids, mask, types = g.input("input_ids", [batch, seq], np.int64), g.input("attention_mask", [batch, seq], np.int64), g.input("token_type_ids", [batch, seq], np.int64)
     m = g.op("Unsqueeze", g.op("Unsqueeze", mask, g.shape(1)), g.shape(2))
     low = float(np.finfo(g.dtype).min)
     m = g.op("Mul", g.op("Sub", g.const(1), g.op("Cast", m, to=helper.mapping.NP_TYPE_TO_TENSOR_TYPE[g.dtype])), g.const(low))
@@ -48,9 +48,9 @@ def bert_graph(g, small, how="float"):
     unit = 10 / 255  # ten standard deviations of a normalized activation
     for i in range(layers):
         n = f"l{i}"
-        q = heads_split(g, linear(x, n + ".q", dim, dim, unit), 1, seq, heads, d)
-        k = heads_split(g, linear(x, n + ".k", dim, dim, unit), 1, seq, heads, d, (0, 2, 3, 1))
-        v = heads_split(g, linear(x, n + ".v", dim, dim, unit), 1, seq, heads, d)
+        q = heads_split(g, linear(x, n + ".q", dim, dim, unit), batch, seq, heads, d)
+        k = heads_split(g, linear(x, n + ".k", dim, dim, unit), batch, seq, heads, d, (0, 2, 3, 1))
+        v = heads_split(g, linear(x, n + ".v", dim, dim, unit), batch, seq, heads, d)
         if how in ("in", "out"):
             q, k, v = (g.qdq(t, unit) for t in (q, k, v))
         s = g.op("MatMul", q, k)
@@ -63,7 +63,7 @@ def bert_graph(g, small, how="float"):
         c = g.op("MatMul", p, v)
         if how == "out":
             c = g.qdq(c, unit)
-        c = g.reshape(g.transpose(c, 0, 2, 1, 3), 1, seq, dim)
+        c = g.reshape(g.transpose(c, 0, 2, 1, 3), batch, seq, dim)
         x = g.norm(g.op("Add", linear(c, n + ".o", dim, dim, unit), x), n + ".ln1", dim)
         h = g.gelu_erf(linear(x, n + ".up", dim, 4 * dim, unit))
         x = g.norm(g.op("Add", linear(h, n + ".down", 4 * dim, dim, unit), x), n + ".ln2", dim)
@@ -110,11 +110,16 @@ def bert_base_dyn8(small, seed):
     return g
 
 
-def gpt2_graph(g, small, past, seq):
+def free(batch):
+    """The extent that a Reshape gives a batch, whose extent may have a name."""
+    return batch if isinstance(batch, int) else -1
+
+
+def gpt2_graph(g, small, past, seq, batch=1):
     layers, heads, dim, vocab, ctx = (2, 2, 32, 100, 256) if small else (12, 12, 768, 50257, 1024)
     d, total = dim // heads, past + seq
-    ids, pos = g.input("input_ids", [1, seq], np.int64), g.input("position_ids", [1, seq], np.int64)
-    mask = g.input("attention_mask", [1, total], np.int64)
+    ids, pos = g.input("input_ids", [batch, seq], np.int64), g.input("position_ids", [batch, seq], np.int64)
+    mask = g.input("attention_mask", [batch, total], np.int64)
     m = g.op("Cast", g.op("Unsqueeze", g.op("Unsqueeze", mask, g.shape(1)), g.shape(2)), to=TensorProto.FLOAT)
     m = g.op("Mul", g.op("Sub", g.const(1), m), g.const(-1e9))
     wte = g.random("wte", (vocab, dim), 1)
@@ -123,21 +128,21 @@ def gpt2_graph(g, small, past, seq):
 
     def fc(x, name, cin, cout, gain=1.0):  # Conv1D, as the exporter writes it
         y = g.op("Gemm", g.reshape(x, -1, cin), g.weight(name + ".w", (cin, cout), gain / math.sqrt(cin)), g.weight(name + ".b", (cout,), 0.02))
-        return g.reshape(y, 1, seq, cout)
+        return g.reshape(y, free(batch), seq, cout)
 
     present = []
     for i in range(layers):
         n = f"l{i}"
         qkv = g.op("Split", fc(g.norm(x, n + ".ln1", dim), n + ".qkv", dim, 3 * dim), g.shape(dim, dim, dim), n=3, axis=2)
-        q, k, v = (heads_split(g, t, 1, seq, heads, d) for t in qkv)
+        q, k, v = (heads_split(g, t, free(batch), seq, heads, d) for t in qkv)
         if past:
-            k = g.op("Concat", g.input(f"past.{i}.key", [1, heads, past, d]), k, axis=2)
-            v = g.op("Concat", g.input(f"past.{i}.value", [1, heads, past, d]), v, axis=2)
+            k = g.op("Concat", g.input(f"past.{i}.key", [batch, heads, past, d]), k, axis=2)
+            v = g.op("Concat", g.input(f"past.{i}.value", [batch, heads, past, d]), v, axis=2)
         present += [(k, f"present.{i}.key"), (v, f"present.{i}.value")]
         s = g.op("Div", g.op("MatMul", q, g.transpose(k, 0, 1, 3, 2)), g.const(math.sqrt(d)))
         keep = g.op("Slice", g.op("Slice", causal, g.shape(past), g.shape(total), g.shape(2)), g.shape(0), g.shape(total), g.shape(3))
         s = g.op("Add", g.op("Where", keep, s, g.const(float(np.finfo(np.float32).min))), m)
-        c = g.reshape(g.transpose(g.op("MatMul", g.op("Softmax", s, axis=-1), v), 0, 2, 1, 3), 1, seq, dim)
+        c = g.reshape(g.transpose(g.op("MatMul", g.op("Softmax", s, axis=-1), v), 0, 2, 1, 3), free(batch), seq, dim)
         x = g.op("Add", fc(c, n + ".o", dim, dim), x)
         x = g.op("Add", x, fc(g.gelu_tanh(fc(g.norm(x, n + ".ln2", dim), n + ".up", dim, 4 * dim)), n + ".down", 4 * dim, dim))
     x = g.norm(x, "ln_f", dim)
@@ -163,10 +168,15 @@ def gpt2_prefill(small, seed):
 @model
 def llama_decode(small, seed):
     g = Graph("llama_decode", seed)
+    llama_graph(g, small)
+    return g
+
+
+def llama_graph(g, small, batch=1):
     layers, heads, kv, dim, hidden, vocab, past = (2, 4, 2, 32, 64, 100, 8) if small else (8, 16, 4, 1024, 2816, 32000, 256)
     d, total, ctx = dim // heads, past + 1, 2048 if not small else 64
-    ids, pos = g.input("input_ids", [1, 1], np.int64), g.input("position_ids", [1, 1], np.int64)
-    mask = g.input("attention_mask", [1, total], np.int64)
+    ids, pos = g.input("input_ids", [batch, 1], np.int64), g.input("position_ids", [batch, 1], np.int64)
+    mask = g.input("attention_mask", [batch, total], np.int64)
     m = g.op("Cast", g.op("Unsqueeze", mask, g.shape(1, 2)), to=TensorProto.FLOAT)
     m = g.op("Mul", g.op("Sub", g.const(1), m), g.const(-1e9))
     angle = np.outer(np.arange(ctx), 10000.0 ** (-np.arange(0, d, 2) / d))
@@ -186,21 +196,21 @@ def llama_decode(small, seed):
 
     def repeat(x):  # grouped queries: every key-value head serves heads/kv query heads
         y = g.op("Expand", g.op("Unsqueeze", x, g.shape(2)), g.shape(1, kv, heads // kv, total, d))
-        return g.reshape(y, 1, heads, total, d)
+        return g.reshape(y, free(batch), heads, total, d)
 
     x, present = g.op("Gather", g.weight("embed", (vocab, dim), 1), ids), []
     for i in range(layers):
         n = f"l{i}"
         h = rms(x, n + ".n1")
-        q = rope(heads_split(g, g.linear(h, n + ".q", dim, dim, bias=False), 1, 1, heads, d))
-        k = rope(heads_split(g, g.linear(h, n + ".k", dim, kv * d, bias=False), 1, 1, kv, d))
-        v = heads_split(g, g.linear(h, n + ".v", dim, kv * d, bias=False), 1, 1, kv, d)
-        k = g.op("Concat", g.input(f"past.{i}.key", [1, kv, past, d]), k, axis=2)
-        v = g.op("Concat", g.input(f"past.{i}.value", [1, kv, past, d]), v, axis=2)
+        q = rope(heads_split(g, g.linear(h, n + ".q", dim, dim, bias=False), free(batch), 1, heads, d))
+        k = rope(heads_split(g, g.linear(h, n + ".k", dim, kv * d, bias=False), free(batch), 1, kv, d))
+        v = heads_split(g, g.linear(h, n + ".v", dim, kv * d, bias=False), free(batch), 1, kv, d)
+        k = g.op("Concat", g.input(f"past.{i}.key", [batch, kv, past, d]), k, axis=2)
+        v = g.op("Concat", g.input(f"past.{i}.value", [batch, kv, past, d]), v, axis=2)
         present += [(k, f"present.{i}.key"), (v, f"present.{i}.value")]
         s = g.op("Div", g.op("MatMul", q, g.transpose(repeat(k), 0, 1, 3, 2)), g.const(math.sqrt(d)))
         c = g.op("MatMul", g.op("Softmax", g.op("Add", s, m), axis=-1), repeat(v))
-        c = g.reshape(g.transpose(c, 0, 2, 1, 3), 1, 1, dim)
+        c = g.reshape(g.transpose(c, 0, 2, 1, 3), free(batch), 1, dim)
         x = g.op("Add", x, g.linear(c, n + ".o", dim, dim, bias=False))
         h = rms(x, n + ".n2")
         h = g.op("Mul", g.silu(g.linear(h, n + ".gate", dim, hidden, bias=False)), g.linear(h, n + ".up", dim, hidden, bias=False))
@@ -208,4 +218,3 @@ def llama_decode(small, seed):
     g.output(g.linear(rms(x, "norm"), "lm_head", dim, vocab, bias=False), "logits")
     for value, name in present:
         g.output(value, name)
-    return g

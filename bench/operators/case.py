@@ -74,7 +74,7 @@ class Model:
         name, kind = f"x{self.count}", t.type or self.type
         if t.array is not None:
             a = t.array(self.type) if callable(t.array) else t.array
-            self.inits.append(numpy_helper.from_array(np.ascontiguousarray(a), name))
+            self.inits.append(numpy_helper.from_array(np.asarray(a, order="C"), name))
             return name
         self.inputs.append(helper.make_tensor_value_info(name, TYPES[kind], t.shape))
         low, high = RANGES.get(kind, (-1, 1) if kind[0] in "fb" else (0, 100) if kind[0] == "u" else (-100, 100))

@@ -94,8 +94,8 @@ case("Size", lambda *d: [x(*d)], "f32")
 
 # -- orders and choices
 for k, name in ((5, "5"), (50, "50")):
-    case("TopK", lambda a, b: [x(a, b), given([k])], "f32 f64 i64 i32" if k == 5 else "f32", ROWS, variant="last " + name, outs=2)
-    case("TopK", lambda a, b: [x(a, b), given([k])], "f32", ROWS, variant="first " + name, outs=2, axis=0)
+    case("TopK", lambda a, b, k=k: [x(a, b), given([k])], "f32 f64 i64 i32" if k == 5 else "f32", ROWS, variant="last " + name, outs=2)
+    case("TopK", lambda a, b, k=k: [x(a, b), given([k])], "f32", ROWS, variant="first " + name, outs=2, axis=0)
 case("TopK", lambda a, b: [x(a, b), given([50])], "f32", [(1, 99991), (80, 50257)], variant="vocabulary", outs=2)
 case("TopK", lambda a, b: [x(a, b), given([b])], "f32 i64", ROWS, variant="sorted", outs=2)
 case("TopK", lambda a, b: [x(a, b), given([900])], "f32", [(1, 99991), (1, 3999971)], variant="boxes", outs=2)

@@ -47,7 +47,7 @@ binary("Add Sub Mul")
 binary("Div", "f32 f16 f64 i64 i32", low=-50, high=50, low2=1)
 case("Pow", lambda *d: [x(*d, low=0.1, high=3), x(*d)], "f32 f64 f16")
 for power in (2, 3, 0.5, -1, 1.7):
-    case("Pow", lambda *d: [x(*d, low=0.1, high=3), given(power, "f32")], "f32", variant=f"by {power}")
+    case("Pow", lambda *d, p=power: [x(*d, low=0.1, high=3), given(p, "f32")], "f32", variant=f"by {power}")
 case("Pow", lambda *d: [x(*d, low=-9, high=9), given(2, "i64")], "i64", variant="by 2")
 case("Pow", lambda *d: [x(*d, low=-9, high=9), given(2, "i32")], "i32", variant="by 2")
 case("Pow", lambda *d: [x(*d, low=-3, high=3), given(3, "i64")], "f32", variant="by integer 3")

@@ -19,14 +19,14 @@ case("DequantizeLinear", lambda *d: [x(*d), SCALE(0.01)], "i32", ROWS)
 case("DynamicQuantizeLinear", lambda *d: [x(*d)], "f32", ROWS, outs=3, tolerance=1.01 / 255)
 MATRIX = [(33, 129, 65), (256, 1024, 1024)]
 for t in BYTES.split():
-    case("MatMulInteger", lambda m, k, n: [x(m, k), weight(k, n, type="i8", low=-127, high=128), ZERO(t)], t, MATRIX)
-    case("MatMulInteger", lambda m, k, n: [x(m, k), x(k, n), ZERO(t)], t, MATRIX, variant="both at run time")
-    case("QLinearMatMul", lambda m, k, n: [x(m, k), SCALE(0.02), ZERO(t), weight(k, n, type="i8", low=-127, high=128), SCALE(0.01), given(0, "i8"),
+    case("MatMulInteger", lambda m, k, n, t=t: [x(m, k), weight(k, n, type="i8", low=-127, high=128), ZERO(t)], t, MATRIX)
+    case("MatMulInteger", lambda m, k, n, t=t: [x(m, k), x(k, n), ZERO(t)], t, MATRIX, variant="both at run time")
+    case("QLinearMatMul", lambda m, k, n, t=t: [x(m, k), SCALE(0.02), ZERO(t), weight(k, n, type="i8", low=-127, high=128), SCALE(0.01), given(0, "i8"),
                                            SCALE(0.5), ZERO(t)], t, MATRIX)
     for variant, sizes in {"3x3": [(1, 32, 32, 28, 3, 1, 1), (1, 64, 64, 112, 3, 1, 1)], "1x1": [(1, 64, 64, 28, 1, 1, 1), (1, 64, 256, 112, 1, 1, 1)],
                            "depthwise 3x3": [(1, 96, 96, 28, 3, 1, 96), (2, 144, 144, 112, 3, 1, 144)], "3x3 stride 2": [(1, 32, 64, 28, 3, 2, 1), (2, 64, 128, 112, 3, 2, 1)],
                            "7x7 of image": [(1, 3, 32, 56, 7, 2, 1), (4, 3, 64, 224, 7, 2, 1)]}.items():
-        case("QLinearConv", lambda n, c, f, s, k, st, g: [x(n, c, s, s), SCALE(0.02), ZERO(t), weight(f, c // g, k, k, type="i8", low=-127, high=128), SCALE(0.01),
+        case("QLinearConv", lambda n, c, f, s, k, st, g, t=t: [x(n, c, s, s), SCALE(0.02), ZERO(t), weight(f, c // g, k, k, type="i8", low=-127, high=128), SCALE(0.01),
                                                           given(0, "i8"), SCALE(0.5), ZERO(t), weight(f, type="i32", low=-900, high=900)],
              t, sizes, variant=variant, pads=lambda *p: [p[4] // 2] * 4, strides=lambda *p: [p[5]] * 2, group=lambda *p: p[6])
 case("ConvInteger", lambda n, c, f, s: [x(n, c, s, s), weight(f, c, 3, 3, type="u8", low=0, high=255), ZERO()], "u8", [(1, 32, 32, 28), (1, 64, 64, 56)], pads=[1] * 4)

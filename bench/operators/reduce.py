@@ -43,6 +43,6 @@ case("Hardmax", lambda *d: [x(*d)], "f32", CUBE, variant="last", axis=-1)
 case("Hardmax", lambda *d: [x(*d)], "f32", CUBE, variant="middle", axis=1)
 
 for axis, name in ((0, "first"), (1, "middle"), (2, "last")):
-    case("CumSum", lambda *d: [x(*d), given(axis)], "f32 f64 i64 i32" if axis == 2 else "f32 i64", CUBE, variant=name)
+    case("CumSum", lambda *d, axis=axis: [x(*d), given(axis)], "f32 f64 i64 i32" if axis == 2 else "f32 i64", CUBE, variant=name)
 case("CumSum", lambda *d: [x(*d), given(2)], "f32", CUBE, variant="reverse, exclusive", reverse=1, exclusive=1)
 case("CumSum", lambda a, b: [x(a, b), given(1)], "i64", [(8, 512), (64, 4096)], variant="mask")
