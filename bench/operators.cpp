@@ -4,7 +4,8 @@
 //     bench_operators CASES.txt [--only TEXT] [--part K/N] [--threads 2] [--rounds 5] [--budget-ms 15] [--memory]
 //
 // A line of CASES.txt has fields between tabs: the case's name, the model's file (from the list's folder), the greatest
-// difference that is allowed, relative to the greatest value (negative: values are random), and for each input
+// difference that is allowed, relative to the greatest value, or "=" and the difference itself (negative: values are
+// random), and for each input
 // NAME|EXTENTS|LOW:HIGH, or NAME|EXTENTS|=VALUES for values that repeat. Lines printed have: name, "ok", "wrong"
 // (values differ), "failed" (kiln) or "dropped" (ONNX Runtime can't run it); then kiln's us, ONNX Runtime's us, their
 // ratio by rounds, ratio of the shortest runs, that of loading, kiln's load ms, the difference, kernels that are the
@@ -53,6 +54,7 @@ struct input_row {
 struct case_row {
   std::string name, file;
   double tolerance = 0;
+  bool relative = true;
   std::vector<input_row> inputs;
 };
 
@@ -72,7 +74,8 @@ std::vector<case_row> read_list(const settings& s) {
     const auto fields = split(line, '\t');
     if (fields.size() < 3) throw std::runtime_error(fmt::format("{}:{}: fewer than 3 fields", s.list, number + 1));
     if (fields[0].find(s.only) == std::string::npos || number % s.parts != s.part) continue;
-    case_row row{fields[0], fields[1], std::stod(fields[2]), {}};
+    const bool relative = !fields[2].starts_with('=');
+    case_row row{fields[0], fields[1], std::stod(fields[2].substr(relative ? 0 : 1)), relative, {}};
     for (std::size_t i = 3; i < fields.size(); ++i) {
       const auto parts = split(fields[i], '|');
       if (parts.size() != 3) throw std::runtime_error(fmt::format("{}:{}: {}", s.list, number + 1, fields[i]));
@@ -156,7 +159,7 @@ std::string measure(const std::string& library, const case_row& row, const setti
   peer::session::binding bound(*other, named);
   peer_call([&] { bound.run(); });
   std::vector<argument> outputs = own.run(inputs);
-  const double apart = row.tolerance < 0 ? 0 : bench::difference(outputs, bound.results());
+  const double apart = row.tolerance < 0 ? 0 : bench::difference(outputs, bound.results(), row.relative);
   workspace w = own.make_workspace();
   const auto times = bench::compare_times(
       s.rounds, s.budget_ms, [&] { own.run(w, inputs, outputs); }, [&] { bound.run(); });

@@ -78,9 +78,10 @@ inline argument random_values(const shape& s, double low, double high, unsigned 
   return a;
 }
 
-/// The greatest difference, relative to the greatest finite magnitude; infinite where extents, infinities or what is
-/// no number disagree.
-inline double difference(const std::vector<argument>& found, const std::vector<argument>& expected) {
+/// The greatest difference, relative to the greatest finite magnitude or as it is; infinite where extents, infinities
+/// or what is no number disagree.
+inline double difference(const std::vector<argument>& found, const std::vector<argument>& expected,
+                         bool relative = true) {
   double worst = found.size() == expected.size() ? 0 : INFINITY;
   for (std::size_t k = 0; k < std::min(found.size(), expected.size()); ++k) {
     const auto x = found[k].to<double>(), y = expected[k].to<double>();
@@ -96,7 +97,7 @@ inline double difference(const std::vector<argument>& found, const std::vector<a
         greatest = std::max(greatest, std::fabs(y[i]));
       }
     }
-    worst = std::max(worst, apart / greatest);
+    worst = std::max(worst, relative ? apart / greatest : apart);
   }
   return worst;
 }

@@ -55,7 +55,7 @@ def wav2vec2(g, small):
     for i, (k, s) in enumerate([(10, 5)] + [(3, 2)] * 4 + [(2, 2)] * 2):
         x, cin, n = g.conv1d(x, f"c{i}", cin, c, k, s, pads=[0, 0], bias=False), c, (n - k) // s + 1
         if i == 0:
-            x = g.op("InstanceNormalization", x, g.weight("n.g", (c,), 0.1, 1), g.weight("n.b", (c,), 0.02))
+            x = g.op("InstanceNormalization", x, g.weight("c0.g", (c,), 0.1, 1), g.weight("c0.b", (c,), 0.02))
         x = g.gelu_erf(x)
     x = g.linear(g.norm(g.transpose(x, 0, 2, 1), "in.n", c), "in", c, dim)
     pos = g.conv1d(g.transpose(x, 0, 2, 1), "pos", dim, dim, 128, group=16, pads=[64, 64])

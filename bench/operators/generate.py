@@ -39,7 +39,7 @@ def main():
             file = re.sub("[^A-Za-z0-9.]+", "_", n) + ".onnx"
             with open(os.path.join(a.directory, file), "wb") as f:
                 f.write(model.SerializeToString())
-            listed.write("\t".join([n, file, f"{limit:.3g}"] + fields) + "\n")
+            listed.write("\t".join([n, file, limit] + fields) + "\n")
 
 
 if __name__ == "__main__":

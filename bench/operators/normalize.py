@@ -19,7 +19,7 @@ case("MeanVarianceNormalization", lambda *d: [x(*d)], "f32", BLOCKS)
 case("LRN", lambda *d: [x(*d)], "f32", BLOCKS, size=5)
 case("Dropout", lambda *d: [x(*d)], "f32")
 contrib("SkipLayerNormalization", lambda a, b: [x(1, a, b), x(1, a, b), weight(b), weight(b), weight(b)], types="f32 f16", sizes=WIDE)
-contrib("SkipSimplifiedLayerNormalization", lambda a, b: [x(1, a, b), x(1, a, b), weight(b)], types="f32 f16", sizes=WIDE, outs=4)
+contrib("SkipSimplifiedLayerNormalization", lambda a, b: [x(1, a, b), x(1, a, b), weight(b)], types="f32 f16", sizes=WIDE)
 contrib("GroupNorm", lambda n, h, w, c: [x(n, h, w, c), weight(c, type="f32"), weight(c, type="f32")], sizes=[(1, 32, 32, 128), (2, 64, 64, 320)],
         groups=32, activation=1)
 case("SimplifiedLayerNormalization", lambda a, b: [x(a, b), weight(b)], "f32", WIDE)
