@@ -76,6 +76,22 @@ TEST(dot, batches_broadcast_from_either_side) {
       close);
 }
 
+TEST(dot, a_constant_matrix_of_a_batch_is_packed_once) {
+  for (const dims& batch : {dims{7}, dims{2, 7}}) {
+    const auto make = [&](builder& b) {
+      dims left = batch, right = batch;
+      left.push_back(5), left.push_back(16), right.push_back(16), right.push_back(24);
+      const value x = b.input("x", dtype::f32, left), w = weights(b, {24, 16}).transpose({1, 0});
+      b.output(x.dot(w.broadcast_to(right)) + b.input("bias", dtype::f32, {24}));
+    };
+    expect_kernel(make, "dot+epilogue (packed)");
+    const executable e = compile_eigen(make);
+    const compile_report& report = e.report();
+    EXPECT_LT(report.packed_bytes + report.constant_bytes, 2 * 16 * 64 * sizeof(float));
+    expect_same(make, close);
+  }
+}
+
 TEST(dot, the_result_may_lie_in_a_concatenation_or_transposed) {
   expect_same(
       [](builder& b) {

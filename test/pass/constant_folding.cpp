@@ -122,6 +122,32 @@ TEST(constant_folding, weights_of_a_contraction_are_written_out) {
                       run);
 }
 
+TEST(constant_folding, a_matrix_repeated_for_dots_stays_small) {
+  const auto literals = [](const auto& build) {
+    auto p = built<builder>(build);
+    constant_folding(p);
+    EXPECT_TRUE(same_results(built<builder>(build), p, 1e-6));
+    std::int64_t elements = 0;
+    for (std::uint32_t i = 0; i < p.main().size(); ++i)
+      if (p.main()[i].kind == instruction_kind::literal) elements += p.main()[i].results[0].elements().value();
+    return elements;
+  };
+  const auto x = [](auto& b) { return b.input("x", dtype::f32, {5, 2, 3}); };
+  const auto matrix = [](auto& b) { return vector_of(b, {4, 3}).transpose({1, 0}).broadcast_to({5, 3, 4}); };
+  EXPECT_EQ(literals([&](auto& b) { b.output(x(b).dot(matrix(b))); }), 12);
+  EXPECT_EQ(literals([&](auto& b) { b.output(x(b).dot(matrix(b) + 1.0f)); }), 12);
+  // one matrix for each of a batch is none, nor is a left operand, and others read elements in place
+  const auto rows = [](auto& b) { return vector_of(b, {5, 1, 4}).broadcast_to({5, 3, 4}); };
+  EXPECT_EQ(literals([&](auto& b) { b.output(x(b).dot(rows(b))); }), 60);
+  EXPECT_EQ(literals([&](auto& b) { b.output(matrix(b).dot(b.input("y", dtype::f32, {5, 4, 2}))); }), 60);
+  EXPECT_EQ(literals([&](auto& b) {
+              const auto m = matrix(b);
+              b.output(x(b).dot(m));
+              b.output(m);
+            }),
+            60);
+}
+
 TEST(constant_folding, empty_and_scalar_constants) {
   constexpr auto build = [](auto& b) {
     b.output(vector_of(b, {2, 0, 3}).reduce_sum({1}));

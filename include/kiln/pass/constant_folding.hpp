@@ -1,6 +1,7 @@
 #pragma once
 #include "kiln/graph/matcher.hpp"
-#include "kiln/pass/constants.hpp"
+#include "kiln/op/linear/dot.hpp"
+#include "kiln/pass/constant_matrix.hpp"
 #include "kiln/pass/note.hpp"
 
 namespace kiln {
@@ -46,6 +47,18 @@ template <class Module> class constant_folder {
       if (k == op_kind::contraction || k == op_kind::generic) return true;
     }
     return false;
+  }
+  // Whether those that need the elements are dots of floats, and the constant is their right operand, repeated over a
+  // batch: their kernels pack what is repeated, and a copy for each of the batch would take as much more memory.
+  constexpr bool repeats_for_dots(std::uint32_t i, const layout& at) const {
+    if constexpr (!std::is_same_v<typename rewriter<Module>::operation, operation>) return false;
+    if (!is_float(r_[i].results[0].type) || product(without_repeats(at).lens) == product(at.lens)) return false;
+    for (std::uint32_t u : r_.users(i)) {
+      if (u == rewriter<Module>::output_user || r_[u].op.kind() == op_kind::generic) return false;
+      if (r_[u].op.kind() != op_kind::contraction) continue;
+      if (!r_.template get_if<op::dot>({u, 0}) || r_.input({u, 0}, 0).instruction == i) return false;
+    }
+    return true;
   }
   constexpr bool feeds_contraction(std::uint32_t i) const {
     for (std::uint32_t u : r_.users(i))
@@ -104,7 +117,9 @@ template <class Module> class constant_folder {
     }
     if (only_views_read(i)) return;
     const std::int64_t from = bytes_of(c.from->get_shape());
-    if (bytes_of(out) > from && (!needs_elements(i) || !affordable(i, bytes_of(out), from))) return;
+    if (bytes_of(out) > from &&
+        (!needs_elements(i) || repeats_for_dots(i, c.at) || !affordable(i, bytes_of(out), from)))
+      return;
     put(i, r_.add_literal(laid_out(*c.from, c.at), r_[i].inputs));
   }
 
@@ -123,7 +138,8 @@ template <class Module> class constant_folder {
     const constant_view c = viewed_constant(r_, by);
     if (!affordable(i, bytes_of(c.from->get_shape()), from)) return;
     const shape full(t, r_[i].results[0].lens);
-    if (!r_.constant(by) && full.is_constant() && needs_elements(i) && affordable(i, bytes_of(full), from))
+    if (!r_.constant(by) && full.is_constant() && needs_elements(i) && !repeats_for_dots(i, c.at) &&
+        affordable(i, bytes_of(full), from))
       by = r_.add_literal(laid_out(*c.from, c.at), operands);
     put(i, by);
   }
