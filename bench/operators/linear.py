@@ -9,6 +9,8 @@ for name, sizes in {"square": [(1, 64, 64, 64), (1, 512, 512, 512)], "odd": [(1,
     case("MatMul", lambda b, m, k, n: [x(b, m, k), x(b, k, n)], "f32 f16 f64" if name in ("odd", "batches") else "f32", sizes, variant=name)
     if name in ("square", "odd", "row", "few rows"):
         case("MatMul", lambda b, m, k, n: [x(m, k), weight(k, n, std=k ** -0.5)], "f32 f16", sizes, variant=name + ", constant")
+case("MatMul", lambda b, m, k, n: [x(b, m, k), weight(k, n, std=k ** -0.5)], "f32 f16", [(4, 33, 64, 96), (8, 197, 768, 768)], variant="batches, constant")
+case("MatMul", lambda b, m, k, n: [x(1, b, m, k), weight(k, n, std=k ** -0.5)], "f32", [(14, 14, 64, 96), (56, 56, 96, 384)], variant="rows of images, constant")
 case("MatMul", lambda m, k, n: [x(m, k), x(k, n)], "i32 i64", [(64, 64, 64), (301, 257, 333)], variant="integers")
 case("MatMul", lambda b, m, k, n: [x(b, 1, m, k), x(1, 6, k, n)], "f32", [(2, 33, 64, 31), (8, 197, 64, 129)], variant="batches broadcast")
 case("MatMul", lambda k, n: [x(k), x(k, n)], "f32", [(512, 256), (2048, 2048)], variant="vector")

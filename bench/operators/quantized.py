@@ -12,7 +12,8 @@ def by_type(kind, inputs, sizes, make=case, **rest):
 
 
 by_type("QuantizeLinear", lambda t: lambda *d: [x(*d, type="f32"), SCALE(0.01), ZERO(t)], IMAGE)
-by_type("QuantizeLinear", lambda t: lambda n, c, h, w: [x(n, c, h, w, type="f32"), weight(c, type="f32", low=1, high=3), weight(c, type=t, low=0, high=9)], IMAGE, variant="channels")
+by_type("QuantizeLinear", lambda t: lambda n, c, h, w: [x(n, c, h, w, type="f32"), weight(c, type="f32", low=1, high=3), weight(c, type=t, low=0, high=9)],
+        IMAGE, variant="channels")
 by_type("DequantizeLinear", lambda t: lambda *d: [x(*d), SCALE(), ZERO(t)], IMAGE)
 by_type("DequantizeLinear", lambda t: lambda n, c, h, w: [x(n, c, h, w), weight(c, type="f32", low=1, high=3), weight(c, low=0, high=9)], IMAGE, variant="channels")
 case("DequantizeLinear", lambda *d: [x(*d), SCALE(0.01)], "i32", ROWS)

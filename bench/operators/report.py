@@ -3,7 +3,8 @@
 
     report.py RESULTS.tsv... [--markdown] [--networks] [--wrong] [--worst N]
 
-Plain: the worst twenty and the geometric mean; --markdown: a page of all; --wrong: cases that differ or fail alone.
+Plain: the worst twenty and the geometric mean; --markdown: a page of all; --networks: columns of whole networks;
+--wrong: cases that differ or fail alone.
 Of a case that was measured twice the later line counts.
 """
 import argparse
@@ -71,6 +72,13 @@ def networks(rows):
           f"| {mean([r.load for r in rows]):.2f} | | | | | |")
 
 
+def page(name):
+    """Prints the head of a page, beside this file, with what the machine is."""
+    processor = next((line.split(": ")[1].strip() for line in open("/proc/cpuinfo") if line.startswith("model name")), "unknown")
+    with open(os.path.join(os.path.dirname(os.path.abspath(__file__)), name)) as head:
+        print(head.read().format(processor=processor, processors=os.cpu_count(), load=open("/proc/loadavg").read().split()[0]))
+
+
 def main():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("files", nargs="+")
@@ -88,12 +96,11 @@ def main():
         for name, why in bad.items():
             print(f"| {name} | kiln: {why} | |")
         return
+    if a.markdown:
+        page("../models/page.md" if a.networks else "page.md")
     if a.networks:
-        networks(list(found.values()))
+        networks(rows)
     elif a.markdown:
-        print(open(os.path.join(os.path.dirname(os.path.abspath(__file__)), "page.md")).read().format(
-            processor=next((line.split(": ")[1].strip() for line in open("/proc/cpuinfo") if line.startswith("model name")), "unknown"),
-            processors=os.cpu_count()))
         summary(rows)
         print("## By operator\n")
         families(rows)
