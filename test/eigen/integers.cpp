@@ -25,6 +25,17 @@ TEST(integers, dot_of_every_sign_size_and_zero_point) {
       "integer dot");
 }
 
+TEST(integers, a_constant_matrix_of_a_batch_is_packed_once) {
+  const auto make = [](builder& b) {
+    const value w = weights(b, dtype::i8, {16, 24}, -128, 127).convert(dtype::i32).broadcast_to({5, 16, 24});
+    b.output(centered(b, b.input("x", dtype::u8, {5, 7, 16}), 3).dot(w));
+  };
+  expect_same(make, bytes_for(make, false), exact);
+  const executable e = compile_eigen(make);
+  ASSERT_EQ(e.report().steps.size(), 1u);
+  EXPECT_EQ(e.report().steps[0].kernel.find("two operands"), std::string::npos) << e.report().steps[0].kernel;
+}
+
 // 255 * -128 twice is beyond 16 bits.
 TEST(integers, extreme_values_do_not_saturate) {
   for (const dtype t : {dtype::u8, dtype::i8}) {

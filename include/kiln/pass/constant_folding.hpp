@@ -1,6 +1,7 @@
 #pragma once
 #include "kiln/graph/matcher.hpp"
 #include "kiln/op/linear/dot.hpp"
+#include "kiln/op/quant/integer_dot.hpp"
 #include "kiln/pass/constant_matrix.hpp"
 #include "kiln/pass/note.hpp"
 
@@ -48,15 +49,18 @@ template <class Module> class constant_folder {
     }
     return false;
   }
-  // Whether those that need the elements are dots of floats, and the constant is their right operand, repeated over a
-  // batch: their kernels pack what is repeated, and a copy for each of the batch would take as much more memory.
+  // Whether those that need the elements are dots of floats or of bytes, and the constant is their right operand,
+  // repeated over a batch: kernels pack what is repeated, and a copy for each of the batch would take as much more
+  // memory.
   constexpr bool repeats_for_dots(std::uint32_t i, const layout& at) const {
     if constexpr (!std::is_same_v<typename rewriter<Module>::operation, operation>) return false;
-    if (!is_float(r_[i].results[0].type) || product(without_repeats(at).lens) == product(at.lens)) return false;
+    if (product(without_repeats(at).lens) == product(at.lens)) return false;
     for (std::uint32_t u : r_.users(i)) {
       if (u == rewriter<Module>::output_user || r_[u].op.kind() == op_kind::generic) return false;
       if (r_[u].op.kind() != op_kind::contraction) continue;
-      if (!r_.template get_if<op::dot>({u, 0}) || r_.input({u, 0}, 0).instruction == i) return false;
+      const bool floats = r_.template get_if<op::dot>({u, 0}) && is_float(r_[i].results[0].type);
+      if (!floats && !r_.template get_if<op::integer_dot>({u, 0})) return false;
+      if (r_.input({u, 0}, 0).instruction == i) return false;
     }
     return true;
   }
