@@ -10,8 +10,8 @@ MORE = "f32 f16 f64 i64 i32 u8 bool"
 # -- layouts
 for perm in ((0, 2, 1), (1, 0, 2), (2, 1, 0), (2, 0, 1), (1, 2, 0)):
     case("Transpose", lambda *d: [x(*d)], MOVED if perm == (0, 2, 1) else "f32 i64", variant="".join(map(str, perm)), perm=perm)
-case("Transpose", lambda *d: [x(*d)], "f32 u8", IMAGE, variant="to channels last", perm=(0, 2, 3, 1))
-case("Transpose", lambda *d: [x(*d)], "f32 u8", IMAGE, variant="to channels first", perm=(0, 3, 1, 2))
+case("Transpose", lambda *d: [x(*d)], "f32 u8", IMAGE, variant="to NHWC", perm=(0, 2, 3, 1))
+case("Transpose", lambda *d: [x(*d)], "f32 u8", IMAGE, variant="to NCHW", perm=(0, 3, 1, 2))
 case("Transpose", lambda *d: [x(*d)], "f32 f16", [(2, 64, 12, 64), (8, 512, 12, 64)], variant="heads", perm=(0, 2, 1, 3))
 case("Transpose", lambda *d: [x(*d)], "f32", [(1, 7, 8, 7, 8, 32), (2, 7, 16, 7, 16, 96)], variant="windows", perm=(0, 1, 3, 2, 4, 5))
 for kind in ("DepthToSpace", "SpaceToDepth"):

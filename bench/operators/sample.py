@@ -30,7 +30,7 @@ for mode in ("nearest", "linear", "cubic"):
     case("Resize", lambda n, c, h, w: [x(n, c, h, w), None, None, given([n, c, h * 2 // 5, w // 3])], "f32", IMAGE, variant=f"{mode} down",
          mode=mode, coordinate_transformation_mode="half_pixel")
     case("Resize", lambda n, h, w, c: [x(n, h, w, c), None, given([1, 2, 2, 1], "f32")], "f32", [(1, 33, 31, 24), (2, 127, 129, 32)],
-         variant=f"{mode} channels last", mode=mode)
+         variant=f"{mode} NHWC", mode=mode)
 case("Resize", lambda *d: [x(*d), None, given([1, 1, 2, 2], "f32")], "f16 u8 i8", SMALL, variant="nearest floor", mode="nearest",
      coordinate_transformation_mode="asymmetric", nearest_mode="floor")
 case("Resize", lambda n, c, h, w: [x(n, c, h, w), None, None, given([n, c, h * 2 // 5, w // 3])], "f32", IMAGE, variant="linear down, antialias",
