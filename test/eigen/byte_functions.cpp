@@ -49,16 +49,43 @@ TEST(byte_functions, of_one_byte_are_tables) {
           {all_bytes(t, lens, false)}, "pointwise of bytes (table)");
 }
 
-TEST(byte_functions, sums_and_products_of_two_come_in_registers) {
+TEST(byte_functions, products_of_two_come_in_registers) {
   for (const dtype t : {dtype::u8, dtype::i8})
-    for (const bool multiplies : {false, true})
-      for (const double scale : {.03125, .0371, .2})
-        expect_same(
-            [&](builder& b) {
-              const value x = real(b, b.input("x", t, lens), 7, .03), y = real(b, b.input("y", t, lens), -5, .0625);
-              b.output(byte(b, multiplies ? x * y : x + y, t, 3, scale), "z");
-            },
-            {all_bytes(t, lens, false), all_bytes(t, lens, true)}, "pointwise of bytes (bytes)");
+    for (const double scale : {.03125, .0371, .2})
+      expect_same(
+          [&](builder& b) {
+            const value x = real(b, b.input("x", t, lens), 7, .03), y = real(b, b.input("y", t, lens), -5, .0625);
+            b.output(byte(b, x * y, t, 3, scale), "z");
+          },
+          {all_bytes(t, lens, false), all_bytes(t, lens, true)}, "pointwise of bytes (bytes)");
+}
+
+// Sums are the bytes nearest to the exact ones, the neighbor perhaps where that is within 2^-12 of the middle.
+TEST(byte_functions, sums_of_two_come_in_registers) {
+  for (const dtype t : {dtype::u8, dtype::i8})
+    for (const bool rectifies : {false, true})
+      for (const float scale : {.03125F, .0371F, .2F, .001F}) {
+        builder b;
+        const dtype other = t == dtype::u8 ? dtype::i8 : dtype::u8;
+        const value x = real(b, b.input("x", t, lens), 7, .03F), y = real(b, b.input("y", other, lens), -5, .0625F);
+        const value sum = x + y;
+        b.output(byte(b, rectifies ? b.add(op::relu{}, sum) : sum, t, 3, scale), "z");
+        const executable made = compile(b.finish(), eigen_target(), plain_options());
+        const std::vector<argument> in{all_bytes(t, lens, false), all_bytes(other, lens, true)};
+        const auto found = made.run(in);
+        EXPECT_EQ(made.report().steps[0].kernel, "pointwise of bytes (bytes)");
+        const auto number = [](dtype of, const argument& a, std::int64_t i) {
+          const std::byte stored = a.data()[i];
+          return of == dtype::u8 ? int{static_cast<std::uint8_t>(stored)} : int{static_cast<std::int8_t>(stored)};
+        };
+        const double low = t == dtype::i8 ? -128 : 0, high = t == dtype::i8 ? 127 : 255;
+        for (std::int64_t i = 0; i < 256 * 256; ++i) {
+          double exact = (number(t, in[0], i) - 7) * double{.03F} + (number(other, in[1], i) + 5) * double{.0625F};
+          if (rectifies) exact = std::max(exact, 0.0);
+          exact = std::clamp(exact / double{scale} + 3, low, high);
+          ASSERT_LE(std::fabs(number(t, found[0], i) - exact), .5 + 0x1p-12) << scale << " at " << i;
+        }
+      }
 }
 
 // Sizes that end within a vector, and operands whose elements lie in another order.
@@ -76,6 +103,28 @@ TEST(byte_functions, of_any_size_and_order) {
                wanted = compile(p, reference_target(), plain_options()).run(in);
     for (std::size_t k = 0; k < 2; ++k)
       EXPECT_EQ(std::memcmp(found[k].data(), wanted[k].data(), static_cast<std::size_t>(3 * n)), 0) << n << ", " << k;
+  }
+}
+
+// Parts of a greater image, as concatenation has them: blocks of adjacent bytes, far from each other or too small.
+TEST(byte_functions, of_parts_that_lie_apart) {
+  for (const std::int64_t n : {7, 1500}) {
+    builder b;
+    const value x = b.input("x", dtype::u8, {3, 2, n}), y = b.input("y", dtype::u8, {3, 1, n});
+    const value a = byte(b, real(b, x, 9, .1), dtype::u8, 11, .13), c = byte(b, real(b, y, 4, .2), dtype::u8, 11, .13);
+    b.output(b.add(op::concat{1}, a, c), "joined");
+    const value half = x.slice({{1}, {0}, {1}, {}}), rest = x.slice({{1}, {1}, {2}, {}});
+    b.output(byte(b, real(b, half, 9, .1) * real(b, rest, 3, .07), dtype::u8, 11, .13), "product");
+    const program p = b.finish();
+    const std::vector<argument> in{random_argument({dtype::u8, {3, 2, n}}, 1, 0, 256),
+                                   random_argument({dtype::u8, {3, 1, n}}, 2, 0, 256)};
+    const auto found = compile(p, eigen_target(), plain_options()).run(in),
+               wanted = compile(p, reference_target(), plain_options()).run(in);
+    for (std::size_t k = 0; k < 2; ++k)
+      EXPECT_EQ(std::memcmp(found[k].data(), wanted[k].data(),
+                            static_cast<std::size_t>(wanted[k].get_shape().bytes().value())),
+                0)
+          << n << ", " << k;
   }
 }
 

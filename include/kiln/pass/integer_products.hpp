@@ -36,10 +36,9 @@ template <class Module> class integer_product_finder {
     value_id stored, zero, scale;
   };
   struct right {
-    value_id stored;             // i8, the operand's dims
-    literal scale;               // f32, of one element or one for each column
-    small_vector<float> values;  // of `stored`, without what a batch repeats
-    dims lens;                   // of `values`
+    value_id stored;  // i8, the operand's dims
+    literal scale;    // f32, of one element or one for each column
+    literal numbers;  // of `stored`, without what a batch repeats
   };
 
   // The value of one element that a broadcast repeats, or empty.
@@ -85,9 +84,32 @@ template <class Module> class integer_product_finder {
     return x;
   }
 
-  // The elements of a constant that `at` selects, less a zero point, where all are whole numbers of a byte.
-  static constexpr small_vector<float> whole_bytes(const literal& from, const layout& at, double zero) {
-    small_vector<float> values = laid_out(from, at).template to<float>();
+  // Bytes less a zero point, as i8; empty where one of them is no byte.
+  template <class Byte> static std::optional<literal> less_zero(const literal& from, double zero) {
+    buffer data = buffer::allocate(static_cast<std::size_t>(from.elements()));
+    const auto* x = reinterpret_cast<const Byte*>(from.bytes());
+    auto* to = reinterpret_cast<std::int8_t*>(data.data());
+    if (zero != static_cast<double>(static_cast<std::int16_t>(zero))) return std::nullopt;
+    const int less = static_cast<int>(zero);
+    int least = 0, greatest = 0;
+    for (std::int64_t i = 0, n = from.elements(); i < n; ++i) {
+      const int number = x[i] - less;
+      least = number < least ? number : least;
+      greatest = number > greatest ? number : greatest;
+      to[i] = static_cast<std::int8_t>(number);
+    }
+    if (least < -128 || greatest > 127) return std::nullopt;
+    return literal({dtype::i8, from.get_shape().lens}, std::move(data));
+  }
+  // The elements of a constant that `at` selects, less a zero point, as i8 where all are whole numbers of a byte.
+  static constexpr std::optional<literal> whole_bytes(const literal& from, const layout& at, double zero) {
+    const literal selected = laid_out(from, at);
+    const dtype t = selected.get_shape().type;
+    if (selected.elements() == 0) return std::nullopt;
+    if (t == dtype::i8 && zero == 0) return selected;
+    if (!std::is_constant_evaluated() && is_byte(t) && zero >= -255 && zero <= 255)
+      return t == dtype::i8 ? less_zero<std::int8_t>(selected, zero) : less_zero<std::uint8_t>(selected, zero);
+    small_vector<float> values = selected.template to<float>();
     const auto less = static_cast<float>(zero);
     bool whole = true;
     for (float& x : values) {
@@ -95,8 +117,8 @@ template <class Module> class integer_product_finder {
       x -= less;
       whole = whole && x >= -128 && x <= 127 && static_cast<float>(static_cast<std::int32_t>(x)) == x;
     }
-    if (!whole) values = {};
-    return values;
+    if (!whole) return std::nullopt;
+    return literal::of<float>(shape(dtype::i8, at.lens), values);
   }
   // The layout of the views between `v` and `end`.
   constexpr std::optional<layout> through_views(value_id v, value_id end, layout at) const {
@@ -159,10 +181,10 @@ template <class Module> class integer_product_finder {
     for (std::size_t d = 0; d < at->lens.size(); ++d)
       if (d != column) depth *= at->lens[d].value();
     if (depth > most_depth) return std::nullopt;
-    out.values = whole_bytes(*c.from, *at, zero);
-    out.lens = at->lens;
-    if (out.values.empty()) return std::nullopt;
-    out.stored = r_.add_literal(literal::of<float>(shape(dtype::i8, at->lens), out.values));
+    const auto numbers_stored = whole_bytes(*c.from, *at, zero);
+    if (!numbers_stored) return std::nullopt;
+    out.numbers = *numbers_stored;
+    out.stored = r_.add_literal(out.numbers);
     if (!(at->lens == lens)) out.stored = r_.add(op::multibroadcast{lens}, {out.stored});
     return out;
   }
@@ -237,18 +259,24 @@ template <class Module> class integer_product_finder {
   constexpr bool is_centered(const left& a) const { return known_zero(a) == 0.0; }
   // The sums of a right operand's columns; of a filter whose window may be partly outside, those over its channels.
   static constexpr literal sums_of(const right& b, bool convolves, bool padded) {
+    if (std::is_constant_evaluated())
+      return sums_over(b.numbers.template to<float>().data(), b.numbers.get_shape().lens, convolves, padded);
+    return sums_over(reinterpret_cast<const std::int8_t*>(b.numbers.bytes()), b.numbers.get_shape().lens, convolves,
+                     padded);
+  }
+  template <class T> static constexpr literal sums_over(const T* next, const dims& of, bool convolves, bool padded) {
     dims lens;
-    std::size_t column = b.lens.size() - 1, each = 1;
+    std::size_t column = of.size() - 1, each = 1;
     if (convolves) column = 0;
-    lens.push_back(b.lens[column]);
-    const auto columns = static_cast<std::size_t>(b.lens[column].value()), all = b.values.size();
+    lens.push_back(of[column]);
+    const auto columns = static_cast<std::size_t>(of[column].value()),
+               all = static_cast<std::size_t>(product(of).value());
     if (padded) {
-      lens = b.lens;
+      lens = of;
       lens[1] = 1;
       for (std::size_t d = 2; d < lens.size(); ++d) each *= static_cast<std::size_t>(lens[d].value());
     }
     small_vector<std::int64_t> sums(columns * each, 0);
-    const float* next = b.values.data();
     if (convolves)
       for (std::size_t column_at = 0; column_at < columns; ++column_at)
         for (std::size_t k = 0; k < all / columns; ++k)

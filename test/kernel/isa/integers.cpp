@@ -5,6 +5,7 @@
 #include <random>
 
 #include "kiln/kernel/int8/image.hpp"
+#include "kiln/kernel/int8/pack_bytes.hpp"
 #include "kiln/kernel/int8/product.hpp"
 #include "kiln/kernel/int8/requantize.hpp"
 

@@ -49,7 +49,7 @@ template <class Machine, class Row> KILN_FN native_vec<std::int32_t> interleaved
   return word;
 }
 
-/// Packs columns as `pack_integers` packs a panel of `width` columns, less `unsigned_right_offset` where they are
+/// Packs a panel of `width` columns (`place_in_panel`), less `unsigned_right_offset` where they are
 /// unsigned; missing columns and rows are zero. Columns or rows whose bytes are adjacent move in whole registers.
 template <class Machine> void pack_byte_panel(std::int32_t* to, std::int64_t width, const bytes_of_panel& from) {
   constexpr int lanes = native_lanes<std::int32_t>, depth = Machine::depth;
@@ -118,6 +118,23 @@ void sum_panel_columns(std::int32_t* to, const std::int32_t* panel, std::int64_t
       sum = Machine::add_products(sum, ones<Machine>(), load<V>(panel + place_in_panel(w, j, width, words)));
     store(to + j, (V)((wrapping)sum * broadcast<wrapping>(static_cast<std::uint32_t>(factor))));
   }
+}
+
+/// Packs B[k, n] of any strides: column sums, then panels of one register tile's width (`place_in_panel`), in which a
+/// row of lanes holds `depth` rows of B. Missing columns and rows are zero.
+template <class Machine>
+void pack_integers(thread_pool& pool, std::int32_t* to, const std::int8_t* from, std::ptrdiff_t row, std::ptrdiff_t col,
+                   std::int64_t k, std::int64_t n) {
+  constexpr std::int64_t full = register_tile<std::int32_t>::width;
+  const std::int64_t columns = round_up(n, native_lanes<std::int32_t>), words = integer_words<Machine>(k);
+  pool.parallel_for(ceil_div(n, full), [&](std::int64_t task, unsigned) {
+    const std::int64_t first = task * full, width = panel_width<std::int32_t>(first, n);
+    std::int32_t* const panel = to + columns + first * words;
+    pack_byte_panel<Machine>(
+        panel, width,
+        {reinterpret_cast<const std::byte*>(from) + first * col, row, col, k, std::min(full, n - first), true});
+    sum_panel_columns<Machine>(to + first, panel, width, words, 1);
+  });
 }
 
 /// The sum of a left operand's row, as the machine holds it.

@@ -67,32 +67,6 @@ constexpr std::int64_t place_in_panel(std::int64_t w, std::int64_t j, std::int64
   return strip * words + w * std::min(strip_width, width - strip) + j - strip;
 }
 
-/// Packs B[k, n] of any strides: column sums, then panels of one register tile's width (`place_in_panel`), in which a
-/// row of lanes holds `depth` rows of B. Missing columns and rows are zero.
-template <class Machine>
-void pack_integers(thread_pool& pool, std::int32_t* to, const std::int8_t* from, std::ptrdiff_t row, std::ptrdiff_t col,
-                   std::int64_t k, std::int64_t n) {
-  constexpr std::int64_t full = register_tile<std::int32_t>::width;
-  constexpr int depth = Machine::depth;
-  const std::int64_t columns = round_up(n, native_lanes<std::int32_t>), words = integer_words<Machine>(k);
-  pool.parallel_for(ceil_div(n, full), [&](std::int64_t task, unsigned) {
-    const std::int64_t first = task * full, width = panel_width<std::int32_t>(first, n);
-    const std::int64_t cols = std::min(full, n - first);
-    std::int32_t* const sums = to + first;
-    std::fill_n(sums, width, 0);
-    std::int32_t* const panel = to + columns + first * words;
-    for (std::int64_t w = 0; w < words; ++w)
-      for (std::int64_t j = 0; j < width; ++j) {
-        typename Machine::right lane[depth] = {};
-        for (int d = 0; d < depth && j < cols && w * depth + d < k; ++d) {
-          lane[d] = from[(w * depth + d) * row + (first + j) * col];
-          sums[j] += lane[d];
-        }
-        __builtin_memcpy(panel + place_in_panel(w, j, width, words), lane, sizeof lane);
-      }
-  });
-}
-
 /// One register tile: the sums over the words of the rows at `row` and one panel, which begin as `shift` or 0, go to
 /// `finish.take<Rows, Vectors>(sums, row0, col0, cols)` in registers.
 template <class Machine, int Rows, int Vectors, class Finish>

@@ -1,5 +1,6 @@
 #include "kiln/backend/eigen/impl/byte_attention_form.hpp"
 #include "kiln/backend/eigen/impl/byte_operands.hpp"
+#include "kiln/backend/eigen/impl/byte_products.hpp"
 #include "kiln/pass/constants.hpp"
 #include "kiln/pass/note.hpp"
 #include "kiln/runtime/thread_pool.hpp"
@@ -100,6 +101,19 @@ class byte_attention_kernel final : public kernel {
   stride_support output_strides(std::size_t) const override { return stride_support::rows; }
   std::size_t scratch_bytes(std::span<const tensor> in, std::span<const tensor> out, unsigned threads) const override {
     return places(*this, in, out[0], threads).bytes;
+  }
+  double estimated_seconds(std::span<const tensor> in, std::span<const tensor> out, unsigned threads) const override {
+    const tensor &queries = in[operands_[0]], &keys = in[operands_[1]], &values = in[operands_[2]], &y = out[0];
+    const std::size_t rank = y.rank();
+    constexpr double of_weight = 0.4e-9;  // seconds of the softmax and its rounding, in vectors of 64 bytes
+    const double rows = static_cast<double>(y.elements()) /
+                        static_cast<double>(std::max<std::int64_t>(y.lens[rank - 1], 1)),
+                 weights = rows * static_cast<double>(keys.lens[rank - 1]);
+    const double depth = static_cast<double>(queries.lens[rank - 1] + y.lens[rank - 1]);
+    const double bytes = static_cast<double>(queries.elements() + keys.elements() + values.elements()) +
+                         static_cast<double>(y.elements()) * static_cast<double>(size_of(y.type));
+    return byte_product_seconds(y.lens[rank - 2], 2 * weights * depth, bytes, threads) +
+           weights * of_weight * 64 / kiln_eigen_isa()->vector_bytes / threads;
   }
   void run(const launch& l) const override {
     if (l.out[0].elements() == 0) return;

@@ -1,4 +1,5 @@
 #include "kiln/backend/eigen/impl/byte_operands.hpp"
+#include "kiln/backend/eigen/impl/byte_products.hpp"
 #include "kiln/backend/eigen/impl/requantization_form.hpp"
 #include "kiln/backend/eigen/rows.hpp"
 #include "kiln/runtime/thread_pool.hpp"
@@ -40,6 +41,14 @@ class byte_matrices_kernel final : public kernel {
     return n;
   }
 
+  double estimated_seconds(std::span<const tensor> in, std::span<const tensor> out, unsigned threads) const override {
+    const tensor &a = in[body_.operands[0]], &b = in[body_.operands[1]];
+    const auto results = static_cast<double>(out[0].elements());
+    const double bytes = static_cast<double>(a.elements()) + static_cast<double>(b.elements()) +
+                         results * static_cast<double>(size_of(out[0].type));
+    return byte_product_seconds(out[0].lens[out[0].rank() - 2], 2 * results * static_cast<double>(a.lens[a.rank() - 1]),
+                                bytes, threads);
+  }
   void run(const launch& l) const override {
     const integer_table& isa = *kiln_eigen_integers();
     const tensor& out = l.out[0];

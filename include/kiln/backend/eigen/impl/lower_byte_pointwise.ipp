@@ -72,57 +72,81 @@ class byte_pointwise_kernel final : public kernel {
   stride_support input_strides(std::size_t i) const override { return rows_->input_strides(i); }
   stride_support output_strides(std::size_t k) const override { return rows_->output_strides(k); }
   std::size_t scratch_bytes(std::span<const tensor> in, std::span<const tensor> out, unsigned threads) const override {
-    const bool passes = lie_alike(in, out[0]) || (has_table_ && lie_alike({}, out[0]));
+    const bool passes = alike_within(in, out[0]) || (has_table_ && lie_alike({}, out[0], 0));
     return passes ? 0 : rows_->scratch_bytes(in, out, threads);
   }
   void run(const launch& l) const override {
     const tensor& out = l.out[0];
     if (out.elements() == 0) return;
-    const bool alike = lie_alike(l.in, out), moves = !alike && has_table_ && lie_alike({}, out);
-    if (!alike && !moves) return rows_->run(l);
-    if (moves) copy_tensor(l.in[0], out, l.pool);  // then in place
-    const std::byte* const from = moves ? out.data : l.in[0].data;
+    std::span<const tensor> in = l.in;
+    auto within = alike_within(in, out);
+    if (!within && has_table_ && lie_alike({}, out, 0)) {
+      copy_tensor(l.in[0], out, l.pool);  // then in place
+      in = l.out;
+      within = 0;
+    }
+    if (!within) return rows_->run(l);
     constexpr std::int64_t grain = 32 * 1024;
-    const std::int64_t count = out.elements(), tasks = (count + grain - 1) / grain;
+    std::int64_t count = 1, blocks = 1;  // of a block of adjacent bytes
+    for (std::size_t d = 0; d < out.rank(); ++d) (d < *within ? blocks : count) *= out.lens[d];
+    const std::int64_t tasks = (count + grain - 1) / grain;
     const std::int64_t wanted = std::max<std::int64_t>(tasks, count > grain / 4 ? l.pool->size() : 1);
-    const std::int64_t each = (count / wanted + 64) / 64 * 64;
+    const std::int64_t each = (count / wanted + 64) / 64 * 64, of_block = (count + each - 1) / each;
     kernels::byte_combination how = how_;
     if (combines_) how.how = form_.bound(nullptr);
     how.how.addend_row = how.how.result_row = 0;
     const auto part = [&](std::int64_t task, unsigned) {
-      const std::int64_t first = task * each, n = std::min(each, count - first);
-      if (n <= 0) return;
+      const std::int64_t first = task % of_block * each, n = std::min(each, count - first);
+      const auto at = [&](const tensor& t) { return t.data + place(t, *within, task / of_block) + first; };
+      std::byte* const to = at(out);
       if (has_table_)
-        kiln_eigen_integers()->map_bytes(table_.data(), reinterpret_cast<const std::uint8_t*>(from) + first,
-                                         out.as<std::uint8_t>() + first, n);
+        kiln_eigen_integers()->map_bytes(table_.data(), reinterpret_cast<const std::uint8_t*>(at(in[0])),
+                                         reinterpret_cast<std::uint8_t*>(to), n);
       else
-        kiln_eigen_integers()->combine_bytes(how, from + first, l.in[1].data + first, out.data + first, n);
+        kiln_eigen_integers()->combine_bytes(how, at(in[0]), at(in[1]), to, n);
     };
-    if (wanted == 1) return part(0, 0);
-    l.pool->parallel_for((count + each - 1) / each, part);
+    if (blocks * of_block == 1) return part(0, 0);
+    l.pool->parallel_for(blocks * of_block, part);
   }
 
  private:
-  // Whether all operands have their elements in the same order, without gaps.
-  static bool lie_alike(std::span<const tensor> in, const tensor& out) {
-    std::int64_t last = 0;
-    for (std::size_t d = 0; d < out.rank(); ++d) {
+  // Where a block begins, counted over the dims before `within`.
+  static std::int64_t place(const tensor& t, std::size_t within, std::int64_t block) {
+    std::int64_t at = 0;
+    for (std::size_t d = within; d-- > 0; block /= t.lens[d]) at += block % t.lens[d] * t.strides[d];
+    return at;
+  }
+  // The first dim within which all operands have their elements in the same order, without gaps, as many as pay.
+  static std::optional<std::size_t> alike_within(std::span<const tensor> in, const tensor& out) {
+    constexpr std::int64_t least = 1024;
+    std::int64_t count = out.elements();
+    for (std::size_t d = 0; d == 0 || (d < out.rank() && count >= least); ++d) {
+      if (lie_alike(in, out, d)) return d;
+      if (d < out.rank()) count /= std::max<std::int64_t>(out.lens[d], 1);
+    }
+    return std::nullopt;
+  }
+  // Whether all operands have their elements in the same order, without gaps, over the dims from `from` on.
+  static bool lie_alike(std::span<const tensor> in, const tensor& out, std::size_t from) {
+    std::int64_t last = 0, count = 1;
+    for (std::size_t d = from; d < out.rank(); ++d) {
+      count *= out.lens[d];
       if (out.lens[d] <= 1) continue;
       if (out.strides[d] <= 0) return false;
       last += (out.lens[d] - 1) * out.strides[d];
       for (const tensor& t : in)
         if (t.strides[d] != out.strides[d]) return false;
     }
-    if (last + 1 != out.elements()) return false;
+    if (last + 1 != count) return false;
     // distinct places: strides in order are products of the extents within them
     std::int64_t expected = 1;
-    for (std::size_t done = 0; done < out.rank(); ++done)
-      for (std::size_t d = 0; d < out.rank(); ++d)
+    for (std::size_t done = from; done < out.rank(); ++done)
+      for (std::size_t d = from; d < out.rank(); ++d)
         if (out.lens[d] > 1 && out.strides[d] == expected) {
           expected *= out.lens[d];
           break;
         }
-    return expected == out.elements();
+    return expected == count;
   }
 
   tile_program program_;

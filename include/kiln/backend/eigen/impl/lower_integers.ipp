@@ -1,10 +1,10 @@
 #include "kiln/backend/eigen/eigen_target.hpp"
+#include "kiln/backend/eigen/impl/byte_products.hpp"
 #include "kiln/backend/eigen/impl/integer_addends.hpp"
 #include "kiln/backend/eigen/impl/requantization_form.hpp"
 #include "kiln/backend/eigen/rows.hpp"
 #include "kiln/kernel/int8/quantize.hpp"
 #include "kiln/pass/fuse_quantization.hpp"
-#include "kiln/runtime/thread_pool.hpp"
 
 namespace kiln::eigen {
 namespace {
@@ -70,6 +70,15 @@ class integer_kernel final : public kernel {
     std::size_t n = at.bytes;
     if (whole_) n += rows_scratch_bytes(*whole_, whole_operands(in, at.made), out, threads);
     return n;
+  }
+
+  double estimated_seconds(std::span<const tensor> in, std::span<const tensor> out, unsigned threads) const override {
+    const tensor& x = in[body_.operands[0]];
+    const auto results = static_cast<double>(out[0].elements());
+    const double bytes = static_cast<double>(x.elements()) * static_cast<double>(size_of(x.type)) +
+                         results * static_cast<double>(size_of(out[0].type)) + static_cast<double>(packed_.size());
+    return byte_product_seconds(out[0].elements() / std::max<std::int64_t>(columns_, 1), 2 * results * depth_, bytes,
+                                threads);
   }
 
   void run(const launch& l) const override {
@@ -271,27 +280,12 @@ class integer_kernel final : public kernel {
       problem_.pad_end[to] = conv_->pads[axes + d];
     }
   }
-  // Weights [outputs, inputs of a group, kernel...] as columns over the windows' words: channels of a tap are
-  // neighbors.
-  static std::vector<std::int8_t> along_windows(const std::int8_t* from, const kernels::conv_problem& p,
-                                                std::int64_t inputs, std::int64_t joined, const integer_windows& w,
-                                                std::int64_t depth) {
-    const std::int64_t taps = p.taps(), of_run = w.each / p.group_inputs(), filters = p.group_outputs() / joined;
-    const std::int64_t run_depth = w.words * kiln_eigen_integers()->depth;
-    std::vector<std::int8_t> turned(static_cast<std::size_t>(p.out_channels * depth), 0);
-    for (std::int64_t m = 0; m < p.out_channels; ++m)
-      for (std::int64_t t = 0; t < taps; ++t)
-        for (std::int64_t c = 0; c < inputs; ++c)
-          turned[static_cast<std::size_t>(m * depth + t / of_run * run_depth + t % of_run * p.group_inputs() +
-                                          m / filters % joined * inputs + c)] = from[(m * inputs + c) * taps + t];
-    return turned;
-  }
-
   void pack(const kernel_request& r) {
     const integer_table& isa = *kiln_eigen_integers();
     const std::size_t w = body_.operands[1];
     const ints lens = to_ints(r.constant_layouts[w].lens);
     columns_ = conv_ ? lens[0] : lens.back();
+    depth_ = static_cast<double>(product(lens)) / static_cast<double>(std::max<std::int64_t>(columns_, 1));
     std::vector<std::int32_t> sums;  // of the columns
     if (conv_)
       sums = pack_filters(r, lens);
@@ -332,10 +326,15 @@ class integer_kernel final : public kernel {
     const std::int64_t depth = windows.count * windows.words * isa.depth, outputs = problem_.group_outputs();
     const std::int64_t each = isa.packed_size(depth, outputs);
     packed_ = r.packed(static_cast<std::size_t>(each * problem_.groups) * 4, [&](std::byte* memory) {
-      const auto turned = along_windows(weights(r), problem_, lens[1], joined, windows, depth);
+      std::vector<std::int8_t> turned;
+      const std::int8_t* from = weights(r);
+      if (problem_.taps() != 1 || joined != 1 || depth != lens[1]) {
+        turned = along_windows(*r.pool, from, problem_, lens[1], joined, windows, depth);
+        from = turned.data();
+      }
       for (std::int64_t g = 0; g < problem_.groups; ++g)
-        isa.pack(*r.pool, reinterpret_cast<std::int32_t*>(memory) + g * each, turned.data() + g * outputs * depth, 1,
-                 depth, depth, outputs);
+        isa.pack(*r.pool, reinterpret_cast<std::int32_t*>(memory) + g * each, from + g * outputs * depth, 1, depth,
+                 depth, outputs);
     });
     return sums_of(problem_.groups, each);
   }
@@ -357,6 +356,7 @@ class integer_kernel final : public kernel {
   std::unique_ptr<tile_program> whole_;                     // the epilogue over whole sums, where it has no such form
   std::unique_ptr<kernel> copy_ = eigen_target().make_copy(nullptr);
   std::int64_t columns_ = 0;
+  double depth_ = 0;  // products of a result
   bool is_signed_ = false;
   std::int32_t outside_ = 0;
   buffer packed_;
