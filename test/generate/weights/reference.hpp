@@ -168,9 +168,10 @@ struct reference {
         for (std::size_t i = 0; i < depth; ++i) s += q[g * depth + i] * keys[j][own + i];
         s *= scale != 0 ? scale : 1 / std::sqrt(static_cast<double>(depth));
         if (softcap != 0) s = std::tanh(s / softcap) * softcap;
-        p.push_back(std::exp(s));
-        sum += p.back();
+        p.push_back(s);
       }
+      const double top = *std::max_element(p.begin(), p.end());
+      for (double& s : p) sum += s = std::exp(s - top);
       for (std::size_t j = first; j <= t; ++j)
         for (std::size_t i = 0; i < depth; ++i) mixed[g * depth + i] += p[j - first] / sum * values[j][own + i];
     }

@@ -76,7 +76,8 @@ value attention_of(const architecture& a, value q, value k, value v, std::int64_
           .broadcast_to({1, a.kv_heads, a.heads / a.kv_heads, lens[2], lens[3]})
           .reshape({1, a.heads, lens[2], lens[3]});
     };
-    const value scores = q.dot(repeated(k).transpose({0, 1, 3, 2})) * a.scale;
+    // the scale goes to the queries: beside the bound it would become one factor with it
+    const value scores = (q * a.scale).dot(repeated(k).transpose({0, 1, 3, 2}));
     const value capped = (scores / a.softcap).tanh() * a.softcap;
     const value masked = seen.where(capped, b.scalar(dtype::f32, -std::numeric_limits<float>::infinity()));
     y = masked.softmax(3).dot(repeated(v));
