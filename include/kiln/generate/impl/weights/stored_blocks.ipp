@@ -10,10 +10,6 @@ namespace kiln::language::detail {
 
 namespace {
 
-using bytes_16 = std::uint8_t __attribute__((vector_size(16)));
-using words_8 = std::uint16_t __attribute__((vector_size(16)));
-using bytes_8 = std::uint8_t __attribute__((vector_size(8)));
-
 float half_at(const std::uint8_t* from) {
   half h;
   std::memcpy(&h, from, sizeof h);
@@ -28,17 +24,30 @@ struct row_memory {
   void put_scale(std::int64_t k, float scale) const { std::memcpy(scales + k * 4, &scale, 4); }
 };
 
-// Two numbers of four bits a byte, in the order of the row: pairs of bytes of `in`, whose upper halves are zero.
-bytes_8 joined_pairs(words_8 in) { return __builtin_convertvector((in | (in >> 4)) & 0xff, bytes_8); }
+constexpr std::uint64_t low_halves = 0x0f0f0f0f0f0f0f0f;
+
+// Two numbers of four bits a byte, in their order: of eight bytes whose upper halves are zero. Words rather than
+// vectors, whose narrowing the compiler spells lane by lane.
+std::uint32_t joined_pairs(std::uint64_t x) {
+  x = (x | x >> 4) & 0x00ff00ff00ff00ff;
+  x = (x | x >> 8) & 0x0000ffff0000ffff;
+  return static_cast<std::uint32_t>(x | x >> 16);
+}
+// The lower or upper halves of `n` bytes, packed.
+void pack_halves(const std::uint8_t* from, int n, bool upper, std::uint64_t kept, std::uint8_t* to) {
+  for (int i = 0; i < n; i += 8, from += 8, to += 4) {
+    std::uint64_t x;
+    std::memcpy(&x, from, sizeof x);
+    const std::uint32_t made = joined_pairs((upper ? x >> 4 : x) & kept);
+    std::memcpy(to, &made, sizeof made);
+  }
+}
 
 // Numbers i and i + 16 share byte i.
 void repack_q4_0(const std::uint8_t* block, std::int64_t k, const row_memory& to) {
   std::memcpy(to.scales + k * 2, block, 2);
-  words_8 both;
-  std::memcpy(&both, block + 2, sizeof both);
-  const bytes_8 low = joined_pairs(both & 0x0f0f), high = joined_pairs((both >> 4) & 0x0f0f);
-  std::memcpy(to.numbers + k * 16, &low, 8);
-  std::memcpy(to.numbers + k * 16 + 8, &high, 8);
+  pack_halves(block + 2, 16, false, low_halves, to.numbers + k * 16);
+  pack_halves(block + 2, 16, true, low_halves, to.numbers + k * 16 + 8);
 }
 void repack_q8_0(const std::uint8_t* block, std::int64_t k, const row_memory& to) {
   std::memcpy(to.scales + k * 2, block, 2);
@@ -73,13 +82,7 @@ void repack_q4_k(const std::uint8_t* block, std::int64_t k, const row_memory& to
     const std::uint8_t* const from = block + 16 + j / 2 * 32;
     std::uint8_t* const out = to.numbers + (k * 8 + j) * 16;
     const bool counts = put_scale_and_least(k * 8 + j, d * s.scale[j], m * s.least[j], to);
-    const std::uint16_t kept = counts ? 0x0f0f : 0;
-    for (int part = 0; part < 2; ++part) {
-      words_8 both;
-      std::memcpy(&both, from + part * 16, sizeof both);
-      const bytes_8 made = joined_pairs((j % 2 == 0 ? both : both >> 4) & kept);
-      std::memcpy(out + part * 8, &made, 8);
-    }
+    pack_halves(from, 32, j % 2 != 0, counts ? low_halves : 0, out);
   }
 }
 void repack_q5_k(const std::uint8_t* block, std::int64_t k, const row_memory& to) {
