@@ -35,6 +35,7 @@ class decoder_weights {
                                      std::int64_t expert) const;
   row_order order_of(std::string_view role) const;
   value stored(const weight_entry& e, row_order order);
+  literal turned(const weight_entry& e, row_order order);
 
   builder& build_;
   const weight_source& from_;

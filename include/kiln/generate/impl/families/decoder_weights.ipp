@@ -1,5 +1,7 @@
 #include "kiln/generate/impl/families/decoder_weights.hpp"
 
+#include <algorithm>
+
 #include "kiln/core/error.hpp"
 #include "kiln/core/mapped_file.hpp"
 
@@ -82,6 +84,29 @@ row_order decoder_weights::order_of(std::string_view role) const {
   return {from_.pairs_are_adjacent && (role == "attn_q" || role == "attn_k") ? a_.depth : 0};
 }
 
+// A plain matrix as f32[columns, rows], which a product reads without another pass over it.
+literal decoder_weights::turned(const weight_entry& e, row_order order) {
+  const std::int64_t rows = e.extents[0], columns = e.extents[1];
+  buffer made = buffer::allocate(static_cast<std::size_t>(rows * columns) * sizeof(float));
+  auto* const to = reinterpret_cast<float*>(made.data());
+  const std::size_t bytes = size_of(e.type);
+  constexpr std::int64_t block = 32;
+  pool_->parallel_for((rows + block - 1) / block, [&](std::int64_t task, unsigned) {
+    const std::int64_t first = task * block, n = std::min(block, rows - first);
+    float part[block][block];
+    for (std::int64_t c = 0; c < columns; c += block) {
+      const std::int64_t wide = std::min(block, columns - c);
+      for (std::int64_t r = 0; r < n; ++r)
+        decode(e.type, e.bytes.data() + static_cast<std::size_t>(order.source_of(first + r) * columns + c) * bytes,
+               part[r], wide);
+      for (std::int64_t k = 0; k < wide; ++k)
+        for (std::int64_t r = 0; r < n; ++r) to[(c + k) * rows + first + r] = part[r][k];
+    }
+  });
+  forget_pages(e.bytes);
+  return literal(shape(dtype::f32, {columns, rows}), std::move(made));
+}
+
 value decoder_weights::stored(const weight_entry& e, row_order order) {
   build_.label = text();
   build_.label.append(e.name);
@@ -112,8 +137,15 @@ value decoder_weights::product(value x, std::string_view role, std::int64_t laye
   check_extents(e, columns_first ? std::vector{inputs, outputs} : std::vector{outputs, inputs});
   if (e.format == weight_format::plain && !is_float(e.type))
     throw error(errc::unsupported, "tensor '" + e.name + "': a matrix that is not of floats");
-  const value w = stored(e, order_of(role)).convert(dtype::f32);
-  const value y = x.dot(columns_first ? w : w.transpose({1, 0}));
+  value w;
+  if (columns_first || e.format != weight_format::plain) {
+    w = stored(e, order_of(role)).convert(dtype::f32);
+    if (!columns_first) w = w.transpose({1, 0});
+  } else {
+    build_.label.append(e.name);
+    w = build_.constant(turned(e, order_of(role)));
+  }
+  const value y = x.dot(w);
   build_.label = text();
   return expert < 0 && has(role, layer, "bias") ? y + vector(role, layer, outputs, "bias") : y;
 }
