@@ -49,7 +49,10 @@ language::guide guide_of(const std::string& flag, const language::guide_vocabula
 }  // namespace
 
 void add_genai_flags(CLI::App& verb, genai_flags& flags) {
-  verb.add_option("folder", flags.folder, "The model's folder, with genai_config.json and the tokenizer's files")
+  verb.add_option(
+          "folder", flags.folder,
+          "The model's folder: genai_config.json, or config.json with *.safetensors, and the tokenizer's files; "
+          "or a GGUF file")
       ->required();
   verb.add_option("--target", flags.target, "where it runs; else what the provider of genai_config.json says");
   verb.add_option("--search", flags.search,
@@ -77,7 +80,7 @@ genai_model load_genai_model(const genai_flags& flags) {
   if (options.tuning_file.empty()) options.tuning_file = run.options.tuning_file;
   options.tune = options.tune || run.options.tune;
   run.options = std::move(options);
-  language::tokenizer t = language::tokenizer::load(c.folder / c.tokenizer_dir);
+  language::tokenizer t = language::load_tokenizer(c);
   if (c.eos_token_id.empty()) c.eos_token_id = t.special().eos;
   if (!c.pad_token_id) c.pad_token_id = t.special().pad;
   auto model = language::load_model(c, run);

@@ -79,9 +79,10 @@ struct config {
 };
 
 /// Reads FOLDER/genai_config.json; a folder with one file .onnx may do without it. Numbers it leaves out are taken from
-/// transformers' generation_config.json and config.json where these are there. Errors: `not_found`; `malformed` names
+/// transformers' generation_config.json and config.json where these are there. Without it, a folder of config.json and
+/// weights in safetensors, or a GGUF file, is a model too (`find_weights`). Errors: `not_found`; `malformed` names
 /// the file and the key that is unknown, of another type, not whole or out of range.
-config read_config(const std::filesystem::path& folder);
+config read_config(const std::filesystem::path& folder_or_file);
 /// Merges JSON text over a configuration: keys it has replace what stands there. `source` is named in errors.
 void overlay(config& to, std::string_view json, std::string_view source = "the overlay");
 

@@ -7,6 +7,7 @@
 #include <sstream>
 
 #include "kiln/core/error.hpp"
+#include "kiln/generate/weights/model_files.hpp"
 
 namespace kiln::language {
 
@@ -312,7 +313,8 @@ std::string only_model(const std::filesystem::path& folder) {
     if (f.path().extension() == ".onnx") found.push_back(f.path().filename().string());
   if (found.size() == 1) return found[0];
   throw error(errc::not_found, "no genai_config.json in '" + folder.string() +
-                                   "', and not one file .onnx, which would do without it, but " +
+                                   "', no config.json with *.safetensors, no one file .gguf, and not one file .onnx, "
+                                   "which would do without it, but " +
                                    std::to_string(found.size()));
 }
 
@@ -348,10 +350,13 @@ config read_config(const std::filesystem::path& folder) {
     std::stringstream text;
     text << in.rdbuf();
     overlay(c, text.str(), file.string());
+  } else if (auto weights = find_weights(folder)) {
+    c = *std::move(weights);
+    if (format_of(c.folder / c.decoder.filename) == model_format::gguf) return c;  // says it all
   } else {
     c.decoder.filename = only_model(folder);
   }
-  take_what_is_unset(folder, c);
+  take_what_is_unset(c.folder, c);
   return c;
 }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "kiln/generate/impl/weights/open_weights.hpp"
 #include "kiln/onnx/import.hpp"
 #include "kiln/pass/fuse_attention.hpp"
 #include "kiln/pass/keep_rows.hpp"
@@ -30,6 +31,7 @@ struct model_source {
   std::string path;
   std::span<const std::byte> bytes;
   bool in_memory = false;
+  bool has_graph() const { return in_memory || format_of(path) == model_format::onnx; }
 };
 model_source source_of(const config& c) {
   model_source s;
@@ -148,6 +150,22 @@ std::size_t index_of(std::span<const port> ports, std::string_view name, std::st
   throw error(errc::malformed, "the model has no " + std::string(what) + " '" + std::string(name) + "'");
 }
 
+// A decoder that is built of weights alone, and its inputs as a file with a graph would declare them.
+onnx::imported built_model(const config& c, std::vector<onnx::value_info>& inputs) {
+  const weight_source from = open_weights(c);
+  built_decoder made = build_decoder(from, from.about.text_or("model_type", c.type), now, past);
+  onnx::imported out;
+  out.graph = std::move(made.graph);
+  out.remarks = std::move(made.remarks);
+  const module_graph& m = out.graph.main();
+  for (const value_id v : m.parameters()) {
+    onnx::value_info& info = inputs.emplace_back();
+    info.name = m.producer(v).name.view();
+    for (const dimension d : m.shape_of(v).lens) info.dims.push_back({d.is_constant() ? d.value() : -1, {}});
+  }
+  return out;
+}
+
 // Logits [1, n, vocabulary] of the tokens that are asked for.
 void keep_asked_rows(module_graph& m, const std::string& logits) {
   for (std::size_t k = 0; k < m.outputs.size(); ++k) {
@@ -214,14 +232,23 @@ std::optional<program> joined_program(const program& model, const decoder_ports&
 
 std::unique_ptr<const model_plan> make_plan(const config& c, const target& t, compile_options options,
                                             const program_change& change, std::string refused) {
-  check_type(c);
   const model_source source = source_of(c);
-  described_inputs known(c, source.in_memory ? onnx::model_inputs(source.bytes) : onnx::model_inputs(source.path));
-  for (const onnx::value_info& v :
-       source.in_memory ? onnx::overridable_inputs(source.bytes) : onnx::overridable_inputs(source.path))
-    known.options.overrides.push_back(v.name);
-  onnx::imported model = source.in_memory ? onnx::parse_model(source.bytes, c.folder.string(), known.options)
-                                          : onnx::read_model(source.path, known.options);
+  const bool has_graph = source.has_graph();
+  if (has_graph) check_type(c);
+  onnx::imported model;
+  std::vector<onnx::value_info> inputs;
+  if (has_graph)
+    inputs = source.in_memory ? onnx::model_inputs(source.bytes) : onnx::model_inputs(source.path);
+  else
+    model = built_model(c, inputs);
+  described_inputs known(c, inputs);
+  if (has_graph) {
+    for (const onnx::value_info& v :
+         source.in_memory ? onnx::overridable_inputs(source.bytes) : onnx::overridable_inputs(source.path))
+      known.options.overrides.push_back(v.name);
+    model = source.in_memory ? onnx::parse_model(source.bytes, c.folder.string(), known.options)
+                             : onnx::read_model(source.path, known.options);
+  }
   if (change) model.graph = change(std::move(model.graph), options.remarks);
   options.remarks.insert(options.remarks.begin(), model.remarks.begin(), model.remarks.end());
   std::vector<joined_layer> layers;

@@ -4,6 +4,7 @@
 #include <charconv>
 #include <optional>
 
+#include "kiln/generate/weights/model_files.hpp"
 #include "kiln/interface/named_target.hpp"
 
 namespace kiln::language {
@@ -103,7 +104,7 @@ session session_of(const config& c, unsigned gpu) {
   return out;
 }
 
-tokenizer load_tokenizer(const config& c) { return tokenizer::load(c.folder / c.tokenizer_dir); }
+tokenizer load_tokenizer(const config& c) { return tokenizer_of(c); }
 
 std::shared_ptr<const language_model> load_model(config c, const session& s) {
   if (c.eos_token_id.empty() || !c.pad_token_id) try {

@@ -1,0 +1,28 @@
+#pragma once
+#include "kiln/generate/impl/families/architecture.hpp"
+#include "kiln/generate/impl/families/facts.hpp"
+#include "kiln/generate/weights/weight_table.hpp"
+#include "kiln/graph/module.hpp"
+
+namespace kiln::language::detail {
+
+/// The weights of a decoder and what the file says of it, in the words of config.json.
+struct weight_source {
+  weight_table table;
+  facts about;
+  bool has_roles = false;           ///< names are GGUF's roles
+  bool pairs_are_adjacent = false;  ///< rows of queries and keys are in the order of neighbors that turn together
+};
+
+/// A decoder of one sequence: inputs `input_ids` i64[1, now], `past_key_values.N.key` and `.value`
+/// f32[1, key heads, past, depth]; outputs `logits` f32[1, now, vocabulary], `present.N.key` and `.value` with the new
+/// ones after the past. It computes in f32; matrices keep the type that they are stored in. Errors: `malformed` names
+/// a tensor that is missing or has other extents, `unsupported` a type of tensor or a fact that no block has.
+struct built_decoder {
+  program graph;
+  std::int64_t context = 0;
+  std::vector<std::string> remarks;
+};
+built_decoder build_decoder(const weight_source& from, std::string_view type, dimension now, dimension past);
+
+}  // namespace kiln::language::detail

@@ -1,0 +1,179 @@
+#include "kiln/generate/impl/families/decoder_weights.hpp"
+
+#include <algorithm>
+
+#include "kiln/core/error.hpp"
+#include "kiln/core/mapped_file.hpp"
+
+namespace kiln::language::detail {
+
+namespace {
+
+void put_number(std::string& name, std::string_view mark, std::int64_t n) {
+  if (const auto at = name.find(mark); at != name.npos) name.replace(at, mark.size(), std::to_string(n));
+}
+std::string extents_text(const std::vector<std::int64_t>& extents) {
+  std::string out = "[";
+  for (const std::int64_t e : extents) out += (out.size() > 1 ? ", " : "") + std::to_string(e);
+  return out + "]";
+}
+void check_extents(const weight_entry& e, const std::vector<std::int64_t>& expected) {
+  if (e.extents == expected) return;
+  throw error(errc::malformed, "tensor '" + e.name + "': expected the extents " + extents_text(expected) + ", found " +
+                                   extents_text(e.extents));
+}
+// A part of a tensor [experts, outputs, inputs].
+weight_entry part_of(const weight_entry& e, std::int64_t k, std::int64_t count) {
+  if (e.extents.size() != 3 || e.extents[0] != count)
+    throw error(errc::malformed, "tensor '" + e.name + "': expected rank 3 and " + std::to_string(count) +
+                                     " experts first, found " + extents_text(e.extents));
+  weight_entry out = e;
+  out.extents.erase(out.extents.begin());
+  const std::size_t bytes = e.bytes.size() / static_cast<std::size_t>(count);
+  out.bytes = buffer_part(e.bytes, static_cast<std::size_t>(k) * bytes, bytes);
+  return out;
+}
+
+}  // namespace
+
+decoder_weights::decoder_weights(builder& b, const weight_source& from, const architecture& a)
+    : build_(b), from_(from), a_(a), pool_(default_pool()) {}
+
+std::vector<std::string> decoder_weights::spellings(std::string_view role, std::int64_t layer, std::string_view part,
+                                                    std::int64_t expert) const {
+  const std::string ending = "." + std::string(part);
+  if (from_.has_roles) {
+    const std::string name = std::string(role) + ending;
+    return {layer < 0 ? name : "blk." + std::to_string(layer) + "." + name};
+  }
+  std::vector<std::string> out;
+  for (const weight_name& n : a_.names) {
+    if (n.role != role) continue;
+    std::string name(n.name);
+    if (layer >= 0) put_number(name, "%d", layer);
+    if (expert >= 0) put_number(name, "%e", expert);
+    out.push_back(name + ending);
+    // files of the decoder without its head leave its name out
+    if (const auto dot = name.find('.'); dot != name.npos && name.substr(0, dot) != "lm_head")
+      out.push_back(name.substr(dot + 1) + ending);
+  }
+  return out;
+}
+const weight_entry* decoder_weights::find(std::string_view role, std::int64_t layer, std::string_view part,
+                                          std::int64_t expert) const {
+  for (const std::string& name : spellings(role, layer, part, expert))
+    if (const weight_entry* e = from_.table.find(name)) return e;
+  return nullptr;
+}
+bool decoder_weights::has(std::string_view role, std::int64_t layer, std::string_view part) const {
+  return find(role, layer, part) != nullptr;
+}
+weight_entry decoder_weights::get(std::string_view role, std::int64_t layer, std::string_view part,
+                                  std::int64_t expert) const {
+  const weight_entry* e = find(role, layer, part, expert);
+  if (!e) {
+    const auto names = spellings(role, layer, part, expert);
+    throw error(errc::malformed,
+                "expected a tensor '" + (names.empty() ? std::string(role) : names.front()) + "', found none");
+  }
+  if (!e->fault.empty()) throw error(errc::unsupported, "tensor '" + e->name + "' has " + e->fault);
+  return expert >= 0 && from_.has_roles ? part_of(*e, expert, a_.experts) : *e;
+}
+
+row_order decoder_weights::order_of(std::string_view role) const {
+  return {from_.pairs_are_adjacent && (role == "attn_q" || role == "attn_k") ? a_.depth : 0};
+}
+
+// A plain matrix as f32[columns, rows], which a product reads without another pass over it.
+literal decoder_weights::turned(const weight_entry& e, row_order order) {
+  const std::int64_t rows = e.extents[0], columns = e.extents[1];
+  buffer made = buffer::allocate(static_cast<std::size_t>(rows * columns) * sizeof(float));
+  auto* const to = reinterpret_cast<float*>(made.data());
+  const std::size_t bytes = size_of(e.type);
+  constexpr std::int64_t block = 32;
+  pool_->parallel_for((rows + block - 1) / block, [&](std::int64_t task, unsigned) {
+    const std::int64_t first = task * block, n = std::min(block, rows - first);
+    float part[block][block];
+    for (std::int64_t c = 0; c < columns; c += block) {
+      const std::int64_t wide = std::min(block, columns - c);
+      for (std::int64_t r = 0; r < n; ++r)
+        decode(e.type, e.bytes.data() + static_cast<std::size_t>(order.source_of(first + r) * columns + c) * bytes,
+               part[r], wide);
+      for (std::int64_t k = 0; k < wide; ++k)
+        for (std::int64_t r = 0; r < n; ++r) to[(c + k) * rows + first + r] = part[r][k];
+    }
+  });
+  forget_pages(e.bytes);
+  return literal(shape(dtype::f32, {columns, rows}), std::move(made));
+}
+
+value decoder_weights::stored(const weight_entry& e, row_order order) {
+  build_.label = text();
+  build_.label.append(e.name);
+  if (e.format == weight_format::plain) return build_.constant(plain_literal(e, order));
+  stored_blocks s = repack(e, order, *pool_);
+  const value numbers = build_.constant(std::move(s.numbers)), scales = build_.constant(std::move(s.scales));
+  return s.has_zeros ? build_.add(s.op, numbers, scales, build_.constant(std::move(s.zeros)))
+                     : build_.add(s.op, numbers, scales);
+}
+
+value decoder_weights::vector(std::string_view role, std::int64_t layer, std::int64_t n, std::string_view part) {
+  const weight_entry e = get(role, layer, part);
+  check_extents(e, {n});
+  if (e.format != weight_format::plain || !is_float(e.type))
+    throw error(errc::unsupported, "tensor '" + e.name + "': a vector that is not of floats");
+  // small: read once here, so that nothing is converted in a run
+  const literal l = plain_literal(e, order_of(role));
+  std::vector<float> values(static_cast<std::size_t>(n));
+  decode(e.type, l.bytes(), values.data(), n);
+  return build_.constant<float>(dtype::f32, {n}, values);
+}
+
+value decoder_weights::product(value x, std::string_view role, std::int64_t layer, std::int64_t inputs,
+                               std::int64_t outputs, std::int64_t expert) {
+  weight_entry e = get(role, layer, "weight", expert);
+  if (outputs == 1 && e.extents.size() == 1) e.extents.insert(e.extents.begin(), 1);  // a row may be a vector
+  const bool columns_first = a_.columns_first && role != "output" && role != "token_embd";
+  check_extents(e, columns_first ? std::vector{inputs, outputs} : std::vector{outputs, inputs});
+  if (e.format == weight_format::plain && !is_float(e.type))
+    throw error(errc::unsupported, "tensor '" + e.name + "': a matrix that is not of floats");
+  value w;
+  if (columns_first || e.format != weight_format::plain) {
+    w = stored(e, order_of(role)).convert(dtype::f32);
+    if (!columns_first) w = w.transpose({1, 0});
+  } else {
+    build_.label.append(e.name);
+    w = build_.constant(turned(e, order_of(role)));
+  }
+  const value y = x.dot(w);
+  build_.label = text();
+  return expert < 0 && has(role, layer, "bias") ? y + vector(role, layer, outputs, "bias") : y;
+}
+
+std::int64_t decoder_weights::outputs(std::string_view role, std::int64_t layer, std::int64_t expert) const {
+  const weight_entry e = get(role, layer, "weight", expert);
+  if (e.extents.size() != 2)
+    throw error(errc::malformed, "tensor '" + e.name + "': expected a matrix, found " + extents_text(e.extents));
+  return e.extents[a_.columns_first ? 1 : 0];
+}
+
+value decoder_weights::rows(value of, std::string_view role, std::int64_t count, std::int64_t width) {
+  const weight_entry e = get(role, -1, "weight");
+  check_extents(e, {count, width});
+  if (e.format == weight_format::plain && !is_float(e.type))
+    throw error(errc::unsupported, "tensor '" + e.name + "': a table that is not of floats");
+  const value out = stored(e, {}).gather(of, 0).convert(dtype::f32);
+  build_.label = text();
+  return out;
+}
+
+std::vector<float> decoder_weights::numbers(std::string_view role) const {
+  const weight_entry* e = find(role, -1, "weight");
+  if (!e || e->format != weight_format::plain || !e->fault.empty() || !is_float(e->type)) return {};
+  const auto n = static_cast<std::int64_t>(e->bytes.size() / size_of(e->type));
+  std::vector<float> out(static_cast<std::size_t>(n));
+  decode(e->type, e->bytes.data(), out.data(), n);
+  return out;
+}
+
+}  // namespace kiln::language::detail
