@@ -179,13 +179,14 @@ speculative_options lookup(std::int64_t width) {
 TEST(engine, requests_guess_ahead) {
   for (const bool is_tight : {false, true}) {
     engine_options o;
-    if (is_tight) o.cache_tokens = 6 * 32, o.share_prefixes = false;
+    if (is_tight) o.cache_tokens = 8 * 32, o.share_prefixes = false;
     engine e(scripture(), o), plain(scripture(), o);
     std::vector<std::shared_ptr<request>> ahead, without;
     tokens prompt;
     for (int k = 0; k < 6; ++k) prompt.insert(prompt.end(), {200, 31, 77, 5});
     for (const std::int64_t seed : {0, 1, 2}) {
-      search_options s = options_of(90);
+      search_options s = options_of(180);
+      s.min_length = 180;  // it comes to repeat itself
       s.do_sample = seed > 0, s.random_seed = seed, s.top_k = 3;
       ahead.push_back(std::make_shared<request>(scripture(), s, lookup(5)));
       without.push_back(std::make_shared<request>(scripture(), s));
@@ -201,7 +202,7 @@ TEST(engine, requests_guess_ahead) {
     EXPECT_GT(ahead[0]->speculation().draft_tokens_accepted, 20);
     EXPECT_GT(ahead[0]->speculation().correction_tokens, 0);
     EXPECT_LT(e.statistics().steps, plain.statistics().steps);
-    EXPECT_LE(e.statistics().blocks, is_tight ? 6u : 1000u);
+    EXPECT_LE(e.statistics().blocks, is_tight ? 8u : 1000u);
   }
 }
 

@@ -8,11 +8,6 @@ namespace {
 using namespace kiln::language;
 using testing::HasSubstr;
 
-const guide_vocabulary& bytes() {
-  static const guide_vocabulary v(byte_complete_texts(257), {0});
-  return v;
-}
-
 // Reads a text byte by byte.
 class schema {
  public:

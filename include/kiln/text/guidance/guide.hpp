@@ -31,8 +31,11 @@ class guide {
   /// Texts of the rule `start` of a grammar in Lark's syntax, as llguidance extends it.
   ///
   /// Rules (lower case) and terminals (upper case) of strings (`"a"`, `"a"i`), ranges (`"a".."z"`), regular expressions
-  /// (`/…/` with flags i, s, m, u), groups, `|`, `[…]`, `* + ? ~n ~n..m {n,m}`; `%ignore`, which may stand before each
-  /// terminal of a rule; `%import common.NAME`; `%json {…}`, a schema; comments. Rules may begin with themselves.
+  /// (`/…/` with flags i, s, m, u), groups, `|`, `[…]`, `* + ? ~n ~n..m {n,m}`; of terminals also `&` and, before one,
+  /// `~`, which has the texts that it does not match; `[lazy]` and `[suffix="…"]` after a name: its shortest texts;
+  /// `%regex {"substring_chars": "…"}`, `substring_words`, `substring_chunks`; special tokens `<|name|>` and `<[3,5-9]>`
+  /// in rules; `%ignore`, which may stand before each terminal of a rule; `%import common.NAME`; `%json {…}`, a schema;
+  /// comments. Rules may begin with themselves.
   /// Priorities, aliases and captures are read and say nothing. Throws `error` with the line: `malformed`, `not_found`,
   /// `unsupported`, `limit`.
   static guide lark(const guide_vocabulary& v, std::string_view grammar);
@@ -40,10 +43,11 @@ class guide {
   /// JSON texts of values that a schema (https://json-schema.org, 2020-12) allows.
   ///
   /// Keywords: `type`, `properties`, `required`, `additionalProperties`, `patternProperties` (one pattern, alone),
-  /// `minProperties`, `maxProperties`, `items`, `prefixItems`, `minItems`, `maxItems`, `uniqueItems` (of an `enum` of at
-  /// most 10 values), `enum`, `const`, `anyOf`, `oneOf` (of alternatives that types or constants tell apart), `allOf`
-  /// and what stands beside `$ref`, `anyOf` or `oneOf` (joined keyword by keyword), `not`, `if`, `then` and `else`
-  /// (conditions of types, strings and other constants but numbers, bounds, `properties`, `required`, and those joined),
+  /// `minProperties`, `maxProperties`, `items`, `prefixItems`, `minItems`, `maxItems`, `uniqueItems` (of an `enum` of
+  /// at most 10 values), `enum`, `const`, `anyOf`, `oneOf` (of alternatives that types or constants tell apart),
+  /// `allOf` and what stands beside `$ref`, `anyOf` or `oneOf` (joined keyword by keyword), `not`, `if`, `then` and
+  /// `else` (conditions of types, strings and other constants but numbers, bounds, `properties`, `required`, and those
+  /// joined),
   /// `$ref` within the document, `minLength`, `maxLength`, `pattern`, `format` (date, time, date-time, duration, email,
   /// hostname, ipv4, ipv6, uuid, uri), `minimum`, `maximum` and the exclusive ones (whole for a "number"),
   /// `multipleOf` (an integer to 1000), and annotations. Properties come in their order, others after

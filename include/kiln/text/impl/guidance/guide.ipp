@@ -31,7 +31,7 @@ guide guide::json_schema(const guide_vocabulary& v, std::string_view schema) {
 }
 
 guide guide::lark(const guide_vocabulary& v, std::string_view grammar) {
-  return guide(v, guidance::automaton_of_lark(grammar));
+  return guide(v, guidance::automaton_of_lark(grammar, *v.trie()));
 }
 
 guide guide::of(std::string_view kind, const guide_vocabulary& v, std::string_view text) {
