@@ -129,7 +129,7 @@ TEST(lark, parts_of_a_text_follow_each_other) {
 // Special tokens are chosen as they are, and never spelled.
 TEST(lark, special_tokens_are_tokens) {
   const tokenizer t = tokenizer::load(tokenizer::files{{"tokenizer.json", R"({"model": {"type": "BPE",
-    "vocab": {"a": 0, "b": 1, "<": 2, "|": 3, ">": 4, "[": 5, "]": 6, "9": 7}, "merges": []},
+    "vocab": {"a": 0, "b": 1, "<": 2, "|": 3, ">": 4, "[": 5, "]": 6, "9": 7}, "merges": []}, "decoder": {"type": "ByteLevel"},
     "added_tokens": [{"id": 8, "content": "</s>", "special": true}, {"id": 9, "content": "<|t|>", "special": true},
                      {"id": 10, "content": "<u>", "special": true}]})"}});
   const guide_vocabulary v = guide_vocabulary::of(t, {8});
