@@ -33,11 +33,10 @@ class guide {
   /// Rules (lower case) and terminals (upper case) of strings (`"a"`, `"a"i`), ranges (`"a".."z"`), regular expressions
   /// (`/…/` with flags i, s, m, u), groups, `|`, `[…]`, `* + ? ~n ~n..m {n,m}`; of terminals also `&` and, before one,
   /// `~`, which has the texts that it does not match; `[lazy]` and `[suffix="…"]` after a name: its shortest texts;
-  /// `%regex {"substring_chars": "…"}`, `substring_words`, `substring_chunks`; special tokens `<|name|>` and `<[3,5-9]>`
-  /// in rules; `%ignore`, which may stand before each terminal of a rule; `%import common.NAME`; `%json {…}`, a schema;
-  /// comments. Rules may begin with themselves.
-  /// Priorities, aliases and captures are read and say nothing. Throws `error` with the line: `malformed`, `not_found`,
-  /// `unsupported`, `limit`.
+  /// `%regex {"substring_chars": "…"}`, `substring_words`, `substring_chunks`; special tokens `<|name|>` and
+  /// `<[3,5-9]>` in rules; `%ignore`, which may stand before each terminal of a rule; `%import common.NAME`; `%json
+  /// {…}`, a schema; comments. Rules may begin with themselves. Priorities, aliases and captures are read and say
+  /// nothing. Throws `error` with the line: `malformed`, `not_found`, `unsupported`, `limit`.
   static guide lark(const guide_vocabulary& v, std::string_view grammar);
 
   /// JSON texts of values that a schema (https://json-schema.org, 2020-12) allows.
