@@ -34,7 +34,7 @@ timed_run once(const genai_model& m, const bench_flags& flags, const std::string
     for (std::size_t b = 0; b < flags.batch; ++b) m.tokens.encode(text);
     t.tokenize = since.ms();
   }
-  language::search_options search = m.search;
+  language::search_options search = m.options.search;
   search.batch_size = static_cast<std::int64_t>(flags.batch);
   search.max_length = static_cast<std::int64_t>(flags.prompt + flags.made);
   search.min_length = search.max_length;  // every run makes as many

@@ -36,9 +36,9 @@ int chat(const chat_flags& flags) {
   const genai_model m = load_genai_model(flags);
   const auto form = language::chat_template::of(m.tokens);
   if (form.empty()) throw usage_error("genai chat: the folder has no chat template");
-  if (m.search.batch_size != 1 || m.search.num_beams != 1)
+  if (m.options.search.batch_size != 1 || m.options.search.num_beams != 1)
     throw usage_error("genai chat: a conversation is one sequence: batch_size and num_beams are 1");
-  language::generator g = new_generator(m, m.search);
+  language::generator g = new_generator(m, m.options.search);
   json messages = json::array();
   if (!flags.system.empty()) messages.push_back({{"role", "system"}, {"content", flags.system}});
   for (std::string line; fmt::print("> "), std::fflush(stdout), std::getline(std::cin, line);) {
@@ -46,7 +46,7 @@ int chat(const chat_flags& flags) {
     messages.push_back({{"role", "user"}, {"content", line}});
     const std::string all = messages.dump();
     feed(g, m.tokens.encode(form.render({.messages_json = all})));
-    language::token_stream text(m.tokens);
+    language::token_stream text(m.tokens, {}, m.options.search.stop_strings);
     std::string answer;
     const auto show = [&](const std::string& piece) {
       answer += piece;

@@ -40,10 +40,7 @@ language::guide guide_of(const std::string& flag, const language::guide_vocabula
     const auto bytes = read_file(text.substr(1));
     text.assign(reinterpret_cast<const char*>(bytes.data()), bytes.size());
   }
-  if (kind == "json_schema") return language::guide::json_schema(v, text);
-  if (kind == "regex") return language::guide::regex(v, text);
-  if (kind == "lark_grammar") return language::guide::lark(v, text);
-  throw usage_error("--guidance: expected json_schema, regex or lark_grammar, found \"" + kind + "\"");
+  return language::guide::of(kind, v, text);
 }
 
 }  // namespace
@@ -60,6 +57,8 @@ void add_genai_flags(CLI::App& verb, genai_flags& flags) {
   verb.add_option(
       "--speculative", flags.speculative,
       "An option of guessing tokens ahead as NAME=VALUE (ngram_size, max_draft_tokens, …); may be repeated");
+  verb.add_option("--draft", flags.draft, "A draft model that guesses tokens ahead: its file .onnx, anywhere");
+  verb.add_option("--stop", flags.stop, "A text that ends the answer, and is not part of it; may be repeated");
   verb.add_option("--adapter", flags.adapters, "An .onnx_adapter file whose values are used; may be repeated");
   verb.add_option("--guidance", flags.guidance,
                   "What the text belongs to, as KIND=TEXT or KIND=@FILE: json_schema, regex or lark_grammar");
@@ -71,6 +70,10 @@ void add_genai_flags(CLI::App& verb, genai_flags& flags) {
 genai_model load_genai_model(const genai_flags& flags) {
   const busy_line busy("loading " + flags.folder);
   language::config c = language::read_config(flags.folder);
+  if (!flags.draft.empty())
+    language::overlay(
+        c, json({{"model", {{"draft", {{"filename", std::filesystem::absolute(flags.draft).string()}}}}}}).dump(),
+        "--draft");
   // what the flags say comes before what the folder says
   language::session run = language::session_of(c);
   if (!flags.target.empty()) run.target = flags.target;
@@ -80,26 +83,24 @@ genai_model load_genai_model(const genai_flags& flags) {
   if (options.tuning_file.empty()) options.tuning_file = run.options.tuning_file;
   options.tune = options.tune || run.options.tune;
   run.options = std::move(options);
-  language::tokenizer t = language::load_tokenizer(c);
-  if (c.eos_token_id.empty()) c.eos_token_id = t.special().eos;
-  if (!c.pad_token_id) c.pad_token_id = t.special().pad;
   auto model = language::load_model(c, run);
-  genai_model out{std::move(model), std::move(t), c.search, c.speculative, nullptr, {}, flags.forced_tokens};
-  for (const std::string& s : flags.search) set_option(out.search, "--search", s);
-  for (const std::string& s : flags.speculative) set_option(out.speculative, "--speculative", s);
+  language::tokenizer t = model->text_tokenizer();
+  genai_model out{std::move(model), std::move(t), {c.search, c.speculative, {}, flags.forced_tokens}, nullptr};
+  auto& [search, speculative, guide, forced_tokens] = out.options;
+  for (const std::string& s : flags.search) set_option(search, "--search", s);
+  for (const std::string& s : flags.speculative) set_option(speculative, "--speculative", s);
   out.adapters = std::make_shared<language::adapters>(out.model);
   for (const std::string& file : flags.adapters) out.adapters->load(std::filesystem::path(file), file);
-  if (!flags.guidance.empty())
-    out.guide = guide_of(flags.guidance,
-                         language::guide_vocabulary::of(out.tokens, out.model->settings().eos_token_id,
-                                                        static_cast<std::size_t>(out.model->vocabulary_size())));
+  if (!flags.stop.empty()) search.stop_strings = flags.stop;
+  if (!flags.guidance.empty()) guide = guide_of(flags.guidance, out.model->text_vocabulary());
   return out;
 }
 
 language::generator new_generator(const genai_model& m, const language::search_options& search) {
-  language::generator g(m.model, search, m.speculative);
+  language::generator_options o = m.options;
+  o.search = search;
+  language::generator g = language::generator_of(m.model, o);
   for (const std::string& name : m.adapters->names()) g.set_active_adapter(*m.adapters, name);
-  if (m.guide) language::set_guidance(g, *m.guide, m.forced_tokens);
   return g;
 }
 

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "kiln/generate/adapters.hpp"
-#include "kiln/generate/guidance.hpp"
+#include "kiln/interface/language_requests.hpp"
 #include "kiln/text/chat_template.hpp"
 #include "kiln/text/tokenizer.hpp"
 
@@ -13,10 +13,11 @@ namespace kiln::driver {
 
 /// What the subcommands that continue texts share.
 struct genai_flags {
-  std::string folder, target;
+  std::string folder, target, draft;
   std::vector<std::string> search, speculative;  ///< NAME=VALUE
   std::vector<std::string> adapters;             ///< files
-  std::string guidance;                          ///< KIND=TEXT or KIND=@FILE
+  std::vector<std::string> stop;
+  std::string guidance;  ///< KIND=TEXT or KIND=@FILE
   bool forced_tokens = false;
   compile_options compile;
 };
@@ -26,11 +27,8 @@ void add_genai_flags(CLI::App& verb, genai_flags& flags);
 struct genai_model {
   std::shared_ptr<const language::language_model> model;
   language::tokenizer tokens;
-  language::search_options search;  ///< of the folder and the flags
-  language::speculative_options speculative;
+  language::generator_options options;           ///< of the folder and the flags
   std::shared_ptr<language::adapters> adapters;  ///< all are active
-  std::optional<language::guide> guide;
-  bool forced_tokens = false;
 };
 genai_model load_genai_model(const genai_flags& flags);
 /// A generator with what the flags ask for.

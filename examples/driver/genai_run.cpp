@@ -29,18 +29,28 @@ std::string prompt_of(const run_flags& flags, const language::tokenizer& t) {
   return form.render({.messages_json = messages});
 }
 
+// The text of tokens, up to a stop string.
+std::string answer_of(const genai_model& m, std::span<const language::token> made) {
+  language::token_stream text(m.tokens, {}, m.options.search.stop_strings);
+  std::string out;
+  for (const language::token id : made) out += text.put(id);
+  return out + text.finish();
+}
+
 // Text appears as it is made; of several sequences, when all are done.
 int run(const run_flags& flags) {
   const genai_model m = load_genai_model(flags);
   const language::tokens prompt = m.tokens.encode(prompt_of(flags, m.tokens), {flags.add_special});
-  language::search_options search = m.search;
+  language::search_options search = m.options.search;
   if (search.batch_size != 1) throw usage_error("genai run: a prompt is one sequence: batch_size is 1");
   language::generator g = new_generator(m, search);
   g.append_tokens(prompt);
   const bool streams = !flags.as_json && g.sequence_count() == 1 && search.num_beams == 1;
-  language::token_stream text(m.tokens);
-  if (flags.echo && streams)
+  language::token_stream text(m.tokens, {}, search.stop_strings);
+  if (flags.echo && streams && search.stop_strings.empty())
     for (const language::token id : prompt) fmt::print("{}", text.put(id));
+  else if (flags.echo && streams)
+    fmt::print("{}", m.tokens.decode(prompt));  // stop strings are those of the answer
   while (!g.is_done()) {
     g.generate_next_token();
     if (!streams) continue;
@@ -54,9 +64,13 @@ int run(const run_flags& flags) {
   json all = json::array();
   for (std::size_t k = 0; k < g.sequence_count(); ++k) {
     const std::span<const language::token> whole = g.sequence(k);
-    const std::string made = m.tokens.decode(flags.echo ? whole : whole.subspan(prompt.size()));
+    const std::string made = flags.echo && search.stop_strings.empty() ? m.tokens.decode(whole)
+                                                                       : (flags.echo ? m.tokens.decode(prompt) : "") +
+                                                                             answer_of(m, whole.subspan(prompt.size()));
     if (!flags.as_json) fmt::print("{}\n", made);
-    all.push_back({{"tokens", language::tokens(whole.begin(), whole.end())}, {"text", made}});
+    all.push_back({{"tokens", language::tokens(whole.begin(), whole.end())},
+                   {"text", made},
+                   {"ended_by", std::string(to_string(g.ended_by(k)))}});
   }
   if (flags.as_json) print_json({{"prompt_tokens", prompt.size()}, {"sequences", all}});
   return 0;

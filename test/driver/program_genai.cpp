@@ -49,6 +49,22 @@ TEST_F(genai_program, run_guesses_ahead_and_keeps_to_a_grammar) {
   EXPECT_NE(none.error.find("TORT"), std::string::npos) << none.error;
 }
 
+TEST_F(genai_program, run_ends_at_a_stop_string_and_takes_a_draft_model_from_elsewhere) {
+  const json g = golden()[0];
+  const std::string prompt = " --prompt '" + g["prompt"].get<std::string>() +
+                             "' --search max_length=" + std::to_string(g["greedy_ids"].size());
+  const std::string all = g["text"].get<std::string>(), made = all.substr(g["prompt"].get<std::string>().size());
+  const std::string stop = made.substr(11, 5);
+  const outcome cut = kiln("genai run " + scripture + prompt + " --stop '" + stop + "' --stop 'no text of it'");
+  EXPECT_EQ(cut.out, made.substr(0, made.find(stop)) + "\n") << cut.error;
+  const outcome as_json = kiln("genai run " + scripture + prompt + " --json --stop '" + stop + "'");
+  const json out = json::parse(as_json.out)["sequences"][0];
+  EXPECT_EQ(out["text"], made.substr(0, made.find(stop)));
+  EXPECT_EQ(out["ended_by"], "stop_string");
+  const outcome ahead = kiln("genai run " + scripture + " --echo" + prompt + " --draft " + scripture + "/model.onnx");
+  EXPECT_EQ(ahead.out, all + "\n") << ahead.error;
+}
+
 TEST_F(genai_program, run_gives_tokens_of_beams_as_json) {
   const json g = golden()[0];
   const outcome o = kiln("genai run " + scripture + " --json --prompt '" + g["prompt"].get<std::string>() +

@@ -69,6 +69,35 @@ TEST(adapters, one_is_as_if_its_updates_were_in_the_weights) {
   }
 }
 
+// A caller's own values come after those of adapters, in place of those given before; none: none.
+TEST(adapters, own_values_replace_each_other) {
+  adapters all(adaptable());
+  all.load(tiny_llama::update(3, 5), "a");
+  const auto after = [&](auto&& set) {
+    generator g = started(adaptable());
+    set(g);
+    g.append_tokens(prompt);
+    return scores(g);
+  };
+  const auto own = [](generator& g, std::int64_t rank, unsigned seed) {
+    g.set_parameters(tiny_llama::update(rank, seed));
+  };
+  const auto last = after([&](generator& g) { own(g, 4, 9); });
+  EXPECT_EQ(after([&](generator& g) { own(g, 2, 1), own(g, 4, 9); }), last);
+  EXPECT_EQ(after([&](generator& g) { own(g, 4, 9), g.set_active_adapter(all, "a"); }), last);
+  adapter one = tiny_llama::update(3, 5);
+  const auto only_a = after([&](generator& g) { g.set_active_adapter(all, "a"); });
+  EXPECT_EQ(after([&](generator& g) { g.set_active_adapter(all, "a"), own(g, 4, 9), g.set_parameters({}); }), only_a);
+  one.parameters.resize(1);
+  one.parameters[0].first = "q.C";
+  EXPECT_EQ(after([&](generator& g) {
+              own(g, 4, 9);
+              EXPECT_THAT(fault_of(errc::not_found, [&] { g.set_parameters(one); }), HasSubstr("q.C"));
+            }),
+            last);
+  EXPECT_NE(last, only_a);
+}
+
 TEST(adapters, generators_side_by_side_have_their_own) {
   adapters all(adaptable());
   all.load(tiny_llama::update(2, 1), "a"), all.load(tiny_llama::update(4, 9), "b");

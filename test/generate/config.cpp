@@ -126,12 +126,48 @@ TEST(config, faults_name_file_and_key) {
   EXPECT_THAT(fault_of(R"({"model": {"context_length": 0}})"), HasSubstr("context_length must be greater than 0"));
   EXPECT_THAT(fault_of(R"({"model": {"decoder": {"filename": "../m.onnx"}}})"), HasSubstr("inside the model's folder"));
   EXPECT_THAT(fault_of(R"({"model": {"decoder": {"filename": "/m.onnx"}}})"), HasSubstr("inside the model's folder"));
+  EXPECT_THAT(fault_of(R"({"engine": {"dynamic_batching": {"num_blocks": 0}}})"), HasSubstr("out of range"));
+  EXPECT_THAT(fault_of(R"({"engine": {"dynamic_batching": {"gpu_utilization_factor": 2}}})"), HasSubstr("up to 1"));
+  EXPECT_THAT(fault_of(R"({"engine": {"static_batching": {"block_size": 2}}})"), HasSubstr("unknown key"));
+  EXPECT_THAT(fault_of(R"({"search": {"stop_strings": ["a", 2]}})"), HasSubstr("stop_strings[1]"));
   EXPECT_THAT(fault_of(R"({"model": {"decoder": {"session_options": {"provider_options": [{"A": {}, "B": {}}]}}}})"),
               HasSubstr("one provider in an object"));
   EXPECT_THAT(fault_of(R"({"model": {"decoder": {"session_options": {"provider_options": [{"A": {}}, {"B": {}}]}}}})"),
               HasSubstr("expected one provider, found 2"));
   EXPECT_THAT(fault_of(R"({"model": )"), HasSubstr("JSON"));
   EXPECT_THAT(fault_of("[]"), HasSubstr("expected an object"));
+}
+
+// A folder names no files of its reader's; a program may, of a draft model.
+TEST(config, a_draft_model_may_lie_elsewhere_if_the_program_says_so) {
+  const std::filesystem::path folder = std::filesystem::path(KILN_BINARY_DIR) / "test" / "draft_elsewhere";
+  std::filesystem::create_directories(folder);
+  std::ofstream(folder / "genai_config.json") << R"({"model": {"draft": {"filename": "../draft/model.onnx"}}})";
+  try {
+    read_config(folder);
+    FAIL();
+  } catch (const error& e) {
+    EXPECT_THAT(e.message(),
+                AllOf(HasSubstr("model.draft.filename"), HasSubstr("a program's overlay may name another")));
+  }
+  std::filesystem::remove_all(folder);
+  for (const char* file : {"../draft/model.onnx", "/models/draft.onnx"}) {
+    config c;
+    overlay(c, R"({"model": {"draft": {"filename": ")" + std::string(file) + R"("}}})");
+    EXPECT_EQ(c.draft->filename, file);
+  }
+}
+
+TEST(search_options, stop_strings_are_texts_without_beams) {
+  config c = parsed(R"({"search": {"stop_strings": "end"}})");
+  EXPECT_EQ(c.search.stop_strings, std::vector<std::string>{"end"});
+  overlay(c, R"({"search": {"stop_strings": ["a", "b"]}})");
+  EXPECT_EQ(c.search.stop_strings, (std::vector<std::string>{"a", "b"}));
+  check(c.search, 100, 40);
+  search_options beams = c.search, empty = c.search;
+  beams.num_beams = 2, empty.stop_strings.push_back("");
+  EXPECT_THROW(check(beams, 100, 40), error);
+  EXPECT_THROW(check(empty, 100, 40), error);
 }
 
 TEST(search_options, go_by_name_and_say_their_bounds) {

@@ -4,7 +4,10 @@
 #include <gmock/gmock.h>
 
 #include "generate/scripture.hpp"
+#include "generate/tiny_llama.hpp"
 #include "kiln/core/error.hpp"
+#include "kiln/generate/guidance.hpp"
+#include "kiln/text/token_stream.hpp"
 
 namespace kiln::language::testing {
 namespace {
@@ -164,6 +167,179 @@ TEST(engine, what_fails_for_one_fails_for_it_alone) {
   EXPECT_EQ(bad->failure(), "no token fits");
   EXPECT_EQ(good->sequence(), alone(all[1], 60));
   EXPECT_EQ(good->failure(), "");
+}
+
+speculative_options lookup(std::int64_t width) {
+  speculative_options o;
+  o.ngram_size = 3, o.max_draft_tokens = width;
+  return o;
+}
+
+// Guesses change how many steps there are, and no token: drawn ones, and with too few blocks, too.
+TEST(engine, requests_guess_ahead) {
+  for (const bool is_tight : {false, true}) {
+    engine_options o;
+    if (is_tight) o.cache_tokens = 8 * 32, o.share_prefixes = false;
+    engine e(scripture(), o), plain(scripture(), o);
+    std::vector<std::shared_ptr<request>> ahead, without;
+    tokens prompt;
+    for (int k = 0; k < 6; ++k) prompt.insert(prompt.end(), {200, 31, 77, 5});
+    for (const std::int64_t seed : {0, 1, 2}) {
+      search_options s = options_of(180);
+      s.min_length = 180;  // it comes to repeat itself
+      s.do_sample = seed > 0, s.random_seed = seed, s.top_k = 3;
+      ahead.push_back(std::make_shared<request>(scripture(), s, lookup(5)));
+      without.push_back(std::make_shared<request>(scripture(), s));
+      prompt.push_back(static_cast<token>(90 + seed));
+      ahead.back()->add_tokens(prompt), without.back()->add_tokens(prompt);
+      e.add(ahead.back()), plain.add(without.back());
+    }
+    run_all(e), run_all(plain);
+    for (std::size_t k = 0; k < ahead.size(); ++k) {
+      EXPECT_EQ(ahead[k]->sequence(), without[k]->sequence()) << k << is_tight;
+      EXPECT_EQ(without[k]->speculation().rounds, 0);
+    }
+    EXPECT_GT(ahead[0]->speculation().draft_tokens_accepted, 20);
+    EXPECT_GT(ahead[0]->speculation().correction_tokens, 0);
+    EXPECT_LT(e.statistics().steps, plain.statistics().steps);
+    EXPECT_LE(e.statistics().blocks, is_tight ? 8u : 1000u);
+  }
+}
+
+TEST(engine, what_a_guide_leaves_no_choice_for_is_not_run_alone) {
+  const tokenizer& words = scripture()->text_tokenizer();
+  const guide only = guide::regex(scripture()->text_vocabulary(), " Jerusalem and Babylon, (yea|nay)!");
+  std::size_t steps[2] = {};
+  for (const speculative_options& ahead : {speculative_options(), lookup(3)})
+    for (const bool forced : {false, true}) {
+      engine e(scripture());
+      const tokens prompt = words.encode("And the LORD");
+      const auto guided = std::make_shared<request>(scripture(), options_of(60), ahead),
+                 free = make_request(prompt, 40);
+      set_guidance(*guided, only, forced);
+      guided->add_tokens(prompt);
+      e.add(guided), e.add(free);
+      while (!guided->is_turn_complete()) e.step(), ++steps[forced];
+      run_all(e);
+      const tokens made(guided->sequence().begin() + static_cast<std::ptrdiff_t>(prompt.size()),
+                        guided->sequence().end());
+      EXPECT_THAT(words.decode(made), ::testing::MatchesRegex(" Jerusalem and Babylon, (yea|nay)!"));
+      EXPECT_EQ(guided->ended_by(), text_end::end_token);
+      EXPECT_EQ(free->sequence(), alone(prompt, 40));
+    }
+  EXPECT_LT(steps[true] + 8, steps[false]);
+}
+
+TEST(engine, requests_end_at_a_stop_string) {
+  const golden g = scripture_golden()[0];
+  const tokenizer& words = scripture()->text_tokenizer();
+  const tokens made(g.all.begin() + static_cast<std::ptrdiff_t>(g.prompt.size()), g.all.end());
+  const std::string text = words.decode(made);
+  for (const speculative_options& ahead : {speculative_options(), lookup(4)})
+    for (const std::size_t at : {7u, 20u, 31u}) {
+      search_options o = options_of(static_cast<std::int64_t>(g.all.size()));
+      o.stop_strings = {text.substr(at, 6), "no text of it"};
+      engine e(scripture());
+      const auto r = std::make_shared<request>(scripture(), o, ahead);
+      r->add_tokens(g.prompt);
+      e.add(r);
+      run_all(e);
+      EXPECT_EQ(r->ended_by(), text_end::stop_string);
+      token_stream shown(words, {}, o.stop_strings);
+      std::string found;
+      while (r->has_unseen()) found += shown.put(r->take_unseen());
+      found += shown.finish();
+      EXPECT_EQ(found, text.substr(0, text.find(o.stop_strings[0])));
+      generator own(scripture(), o, ahead);
+      own.append_tokens(g.prompt);
+      EXPECT_EQ(run_to_end(own), r->sequence());
+      EXPECT_EQ(own.ended_by(0), text_end::stop_string);
+      // the next turn has a text of its own, and goes on after what was made
+      own.append_tokens(tokens{31}), r->add_tokens(tokens{31});
+      EXPECT_EQ(own.ended_by(0), text_end::open);
+      EXPECT_EQ(r->ended_by(), text_end::open);
+      run_all(e);
+      EXPECT_EQ(run_to_end(own), r->sequence());
+    }
+}
+
+// Requests with adapters, and beside them those without: each as in a generator, and blocks are shared among the same.
+TEST(engine, requests_have_adapters) {
+  const auto model = tiny_llama::load(tiny_llama::file());
+  adapters all(model);
+  all.load(tiny_llama::update(2, 1), "a"), all.load(tiny_llama::update(4, 9), "b");
+  tokens prompt;
+  for (token k = 0; k < 40; ++k) prompt.push_back(1 + k * 5 % 11);
+  search_options o;
+  o.max_length = 50;
+  engine e(model);
+  std::vector<std::shared_ptr<request>> requests;
+  const std::vector<const char*> names = {"", "a", "b", "a", "", "b"};
+  const auto add = [&](const char* name) {
+    const auto r = requests.emplace_back(std::make_shared<request>(model, o));
+    r->add_tokens(prompt);
+    if (*name) r->set_active_adapter(all, name);
+    e.add(r);
+  };
+  for (const char* name : names) add(name);
+  run_all(e);
+  const std::size_t before = e.statistics().shared_tokens;
+  for (const char* name : names) add(name);
+  run_all(e);
+  ASSERT_TRUE(model->joins_rows());
+  EXPECT_EQ(e.statistics().shared_tokens, before + 6 * 32);
+  for (std::size_t k = 0; k < requests.size(); ++k) {
+    generator own(model, o);
+    if (*names[k % 6]) own.set_active_adapter(all, names[k % 6]);
+    own.append_tokens(prompt);
+    EXPECT_EQ(requests[k]->sequence(), run_to_end(own)) << k;
+  }
+  EXPECT_NE(requests[0]->sequence(), requests[1]->sequence());
+  EXPECT_THAT(message_of([&] { all.unload("a"); }), HasSubstr("in use"));
+  for (const auto& r : requests) e.remove(*r);
+  requests.clear();
+  all.unload("a");
+  all.load(tiny_llama::update(2, 7), "a");  // another one of the name: nothing of the first is found
+  add("a");
+  run_all(e);
+  generator own(model, o);
+  own.set_active_adapter(all, "a");
+  own.append_tokens(prompt);
+  EXPECT_EQ(requests[0]->sequence(), run_to_end(own));
+  EXPECT_THAT(message_of([&] { request(scripture(), options_of(9)).set_active_adapter(all, "a"); }),
+              HasSubstr("another model"));
+}
+
+TEST(engine, is_as_the_configuration_says) {
+  config c;
+  EXPECT_EQ(engine_options_of(c).max_requests, engine_options().max_requests);
+  overlay(c, R"({"engine": {"static_batching": {"max_batch_size": 2}}})");
+  EXPECT_FALSE(engine_options_of(c).joins_late);
+  engine e(scripture(), engine_options_of(c));
+  const auto all = prompts(3);
+  std::vector<std::shared_ptr<request>> requests;
+  for (std::size_t k = 0; k < 3; ++k)
+    e.add(requests.emplace_back(make_request(all[k], 50 + static_cast<std::int64_t>(k) * 5)));
+  std::size_t most = 0;
+  for (int k = 0; e.has_pending() && k < 300; ++k) {
+    e.step();
+    most = std::max(most, e.statistics().running);
+    const bool is_batch_done = requests[0]->is_turn_complete() && requests[1]->is_turn_complete();
+    EXPECT_TRUE(is_batch_done || !requests[2]->has_unseen());
+  }
+  EXPECT_EQ(most, 2u);
+  for (std::size_t k = 0; k < 3; ++k)
+    EXPECT_EQ(requests[k]->sequence(), alone(all[k], 50 + static_cast<std::int64_t>(k) * 5));
+  overlay(c,
+          R"({"engine": {"dynamic_batching": {"block_size": 16, "num_blocks": 10, "gpu_utilization_factor": 0.9}}})");
+  overlay(c, R"({"engine": {"dynamic_batching": {"max_scheduled_tokens": 64}}})");
+  const engine_options o = engine_options_of(c);
+  EXPECT_EQ(o.max_requests, 16u);
+  EXPECT_EQ(o.max_scheduled_tokens, 64u);
+  EXPECT_EQ(o.cache_tokens, 160u);
+  EXPECT_TRUE(o.joins_late);
+  EXPECT_THAT(message_of([&] { engine(scripture(), o).add(make_request({5}, 200)); }),
+              HasSubstr("and the engine has 5"));
 }
 
 TEST(engine, says_what_is_wrong) {

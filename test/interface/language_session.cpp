@@ -48,6 +48,16 @@ TEST(language_session, a_gpu_is_asked_for_by_hardware_or_target) {
   EXPECT_TRUE(session_of(with(R"([{"MIGraphX": {"target": "gpu"}}])")).on_gpu());
 }
 
+TEST(language_session, a_device_that_is_not_used_is_remarked) {
+  const auto remarks_of = [](std::string_view options) { return session_of(with(options), 5).remarks; };
+  EXPECT_THAT(remarks_of(R"([{"MIGraphX": {"device_id": "2"}}])"),
+              ::testing::ElementsAre(HasSubstr("device_id 2 of provider MIGraphX has no effect")));
+  EXPECT_THAT(remarks_of(R"([{"MIGraphX": {"device_id": "2", "target": "gpu"}}])"), ::testing::IsEmpty());
+  EXPECT_THAT(
+      remarks_of(R"([{"rocm": {"device_filtering_options": {"hardware_device_id": 3, "hardware_vendor_id": 1}}}])"),
+      ::testing::ElementsAre(HasSubstr("hardware_device_id 3"), HasSubstr("hardware_vendor_id 1")));
+}
+
 TEST(language_session, options_are_compile_options) {
   const session s = session_of(with(
       R"([{"MIGraphX": {"threads": "4", "exhaustive_tune": "1", "tuning_file": "t", "cache_dir": "c", "fp16_enable": "1",

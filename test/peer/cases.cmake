@@ -66,8 +66,8 @@ if(TARGET kiln::generate)
       llama_ops_half llama_int4 llama_int4_zeros llama_int4_half llama_bare_config gpt2 gpt2_before_17 phi
       phi_separate phi_half phi3 phi3_long phi3_window phi3_int4 phi3small phimoe qwen2 qwen2_multi_head qwen3
       qwen3_ops gemma gemma2 gemma2_ops gemma2_half gemma3_text gemma4_text mistral mistral_ops mixtral
-      mixtral_turns mixtral_int4 gptoss gptoss_half smooth granite nemotron olmo smollm3 chatglm chatglm_separate
-      internlm2 ernie4_5 hunyuan lfm2 qwen3_5 qwen3_5_half qwen3_5_apart)
+      mixtral_turns mixtral_int4 gptoss gptoss_half smooth granite granitemoehybrid granitemoehybrid_nope nemotron olmo smollm3 chatglm chatglm_separate
+      internlm2 ernie4_5 hunyuan lfm2 qwen3_5 qwen3_5_half qwen3_5_apart qwen3_5_moe)
   add_executable(families ${CMAKE_CURRENT_LIST_DIR}/alone/families.cpp)
   kiln_test_settings(families)
   target_link_libraries(families PRIVATE kiln::generate kiln::eigen ${CMAKE_DL_LIBS})

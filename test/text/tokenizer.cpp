@@ -98,6 +98,47 @@ TEST(tokenizer, a_stream_holds_back_the_bytes_of_a_character) {
   EXPECT_EQ(stream.finish(), "\xEF\xBF\xBD");
 }
 
+// Stop strings are found wherever tokens begin and end: a text up to the first that is complete, character by
+// character.
+TEST(tokenizer, a_stream_ends_before_a_stop_string) {
+  const tokenizer t = tokenizer::load(std::filesystem::path(scripture));
+  const std::string text = "In the beginning God created the heaven and the earth. And the earth was without form";
+  const tokens ids = t.encode(text);
+  const auto wanted = [&](const std::vector<std::string>& stops) {
+    for (std::size_t end = 1; end <= text.size(); ++end)
+      for (std::size_t begin = 0; begin < end; ++begin)
+        for (const std::string& s : stops)
+          if (text.compare(begin, end - begin, s) == 0) return text.substr(0, begin);
+    return text;
+  };
+  std::vector<std::vector<std::string>> all = {
+      {"the e"},   {"earth", "rth. A", "arthX"}, {"nothing of it"}, {"eth", "the"}, {"In t"}, {"form"}, {"formed"},
+      {"ab", "ba"}};
+  for (std::size_t at = 0; at + 9 < text.size(); at += 3) all.push_back({text.substr(at, 9), text.substr(at + 4, 2)});
+  for (const auto& stops : all) {
+    token_stream stream(t, {}, stops);
+    std::string found;
+    for (const token id : ids) found += stream.put(id);
+    const bool is_stopped = stream.is_stopped();
+    found += stream.finish();
+    EXPECT_EQ(found, wanted(stops)) << stops[0];
+    EXPECT_EQ(is_stopped, found != text) << stops[0];
+    EXPECT_FALSE(stream.is_stopped());  // it begins anew
+  }
+  token_stream held(t, {}, {"earth."});
+  std::string shown;
+  for (const token id : t.encode("the earth")) shown += held.put(id);
+  EXPECT_EQ(shown, "the ");
+  EXPECT_EQ(held.finish(), "earth");
+  const tokenizer small_one = from(small());
+  token_stream special(small_one, {}, {"<s>"});
+  EXPECT_EQ(special.put(2), "ab");
+  EXPECT_EQ(special.put(5), "");
+  EXPECT_TRUE(special.is_stopped());
+  EXPECT_EQ(special.put(1), "");
+  EXPECT_THROW(token_stream(t, {}, {"a", ""}), kiln::error);
+}
+
 TEST(tokenizer, added_tokens_are_found_first_and_special_ones_are_skipped) {
   const tokenizer t = from(small());
   EXPECT_THAT(t.encode("ab<s>ba"), ElementsAre(2, 5, 1, 0));

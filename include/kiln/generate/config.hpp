@@ -55,6 +55,12 @@ struct decoder_config {
   } outputs;
 };
 
+/// `engine.dynamic_batching`, with GenAI's defaults.
+struct dynamic_batching {
+  std::int64_t block_size = 256, max_batch_size = 16, max_scheduled_tokens = 2048;
+  std::optional<std::int64_t> num_blocks;
+};
+
 /// genai_config.json of ONNX Runtime GenAI, as far as decoders need it. Where the file leaves out a number that the
 /// model's graph or the tokenizer tells, it stays unset.
 struct config {
@@ -72,6 +78,8 @@ struct config {
   std::optional<decoder_config> draft;  ///< a smaller model that guesses tokens ahead
   search_options search;
   speculative_options speculative;
+  std::optional<language::dynamic_batching> dynamic_batching;
+  std::optional<std::int64_t> static_batch_size;  ///< `engine.static_batching.max_batch_size`
   /// Parts that the file has and this library does not run ("vision", "speech", …).
   std::vector<std::string> other_parts;
   /// Files of the model from memory; they come before those of the folder.
@@ -83,7 +91,8 @@ struct config {
 /// weights in safetensors, or a GGUF file, is a model too (`find_weights`). Errors: `not_found`; `malformed` names
 /// the file and the key that is unknown, of another type, not whole or out of range.
 config read_config(const std::filesystem::path& folder_or_file);
-/// Merges JSON text over a configuration: keys it has replace what stands there. `source` is named in errors.
+/// Merges JSON text over a configuration: keys it has replace what stands there. `source` is named in errors. Files
+/// that a folder names stay inside it; of `model.draft` an overlay, which is the program's word, may name any file.
 void overlay(config& to, std::string_view json, std::string_view source = "the overlay");
 
 /// Whether two names are one provider's: without regard to case and to the ending "ExecutionProvider".

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "kiln/generate/engine_options.hpp"
 #include "kiln/generate/generator.hpp"
 
 namespace kiln::language {
@@ -15,8 +16,10 @@ class engine;
 /// counts all of its turns.
 class request {
  public:
-  /// Errors: those of `check`, and `invalid_argument` for a batch or beams.
+  /// Errors: those of `check`, and `invalid_argument` for a batch or beams; with speculative decoding those of a
+  /// generator. The model's configuration says how tokens are guessed where nothing else is given.
   request(std::shared_ptr<const language_model> model, search_options search);
+  request(std::shared_ptr<const language_model> model, search_options search, const speculative_options& ahead);
   ~request();
   request(const request&) = delete;
   request& operator=(const request&) = delete;
@@ -28,14 +31,25 @@ class request {
   bool has_unseen() const;
   /// The next of them; `invalid_argument` where there is none.
   token take_unseen();
-  /// Whether an end token or `max_length` was reached, or a step failed for this request alone.
+  /// Whether an end token, a stop string or `max_length` was reached, or a step failed for this request alone.
   bool is_turn_complete() const;
+  /// Why; `open` before. A stop string is in the last tokens, and a `token_stream` with `options().stop_strings` gives
+  /// the text without it.
+  text_end ended_by() const;
   /// Why a step failed for this request, else empty.
   const std::string& failure() const;
   /// All tokens, prompts and end tokens included.
   const tokens& sequence() const;
   /// Bars tokens before all other rules; null: none.
   void set_rule(logits_rule rule);
+  /// Asked after each chosen token for those that follow without a choice; null: none.
+  void set_forced(forced_rule rule);
+  /// Lets an adapter of the model change its values, after those that are active. What ran before runs again. Errors:
+  /// those of a generator.
+  void set_active_adapter(const adapters& of, std::string_view name);
+  void clear_adapters();
+  /// What speculative decoding did; all 0 without it.
+  speculative_stats speculation() const;
   /// Requests of greater priority run first, and are interrupted last; 0 at first.
   void set_priority(int priority);
   const search_options& options() const;
@@ -46,15 +60,6 @@ class request {
   std::unique_ptr<parts> parts_;
 };
 
-/// How an engine shares its model.
-struct engine_options {
-  std::size_t max_requests = 256;          ///< that run at a time
-  std::size_t max_scheduled_tokens = 512;  ///< of a step: of prompts what steps leave over, at least one
-  /// Bytes of all caches, at least one block; 0: no limit.
-  std::size_t cache_bytes = 0;
-  bool share_prefixes = true;  ///< keep full blocks, and let sequences that begin alike share them
-};
-
 /// What an engine did.
 struct engine_statistics {
   std::size_t running = 0, waiting = 0;
@@ -63,15 +68,17 @@ struct engine_statistics {
   std::size_t run_tokens = 0, shared_tokens = 0;  ///< run by the model; taken from blocks of others
 };
 
-/// Runs any number of requests together, a token of each in every step, beside pieces of new prompts: continuous
-/// batching (Yu et al. 2022, "Orca"). Requests come and go between steps. Where blocks run out, the least request is
-/// interrupted and computes its tokens again later. One thread at a time; results do not depend on what else runs, but
-/// for the rounding of sums.
+/// Runs any number of requests together, a token of each in every step (with guesses, which budget and blocks that are
+/// left serve, several), beside pieces of new prompts: continuous batching (Yu et al. 2022, "Orca"). Those of the same
+/// adapters share a run, and begin alike with the same blocks. Requests come and go between steps. Where blocks run
+/// out, the least request is interrupted and computes its tokens again later. One thread at a time; results do not
+/// depend on what else runs, but for the rounding of sums.
 class engine {
  public:
-  /// A model that does not join rows runs one request after the other within a step. A limit of `cache_bytes` for it is
-  /// an `unsupported` error.
-  engine(std::shared_ptr<const language_model> model, engine_options options = {});
+  /// A model that does not join rows runs one request after the other within a step. A limit of caches for it is an
+  /// `unsupported` error. Without options, those of the model's configuration.
+  explicit engine(std::shared_ptr<const language_model> model);
+  engine(std::shared_ptr<const language_model> model, engine_options options);
   ~engine();
   engine(const engine&) = delete;
   engine& operator=(const engine&) = delete;

@@ -7,9 +7,11 @@
 
 #include "kiln/generate/language_model.hpp"
 #include "kiln/generate/speculative_stats.hpp"
+#include "kiln/generate/text_end.hpp"
 
 namespace kiln::language {
 
+struct adapter;
 class adapters;
 
 /// Bars tokens before one is chosen: writes scores that are never chosen (-infinity) into a row of logits.
@@ -40,6 +42,9 @@ class generator {
   bool is_done() const;
   /// Appends a token to every sequence that has not ended, and the padding token to the others.
   void generate_next_token();
+  /// Why a sequence ended: `open` where it goes on. A stop string of the options is in
+  /// its last tokens, and a `token_stream` with the same strings gives the text without it.
+  text_end ended_by(std::size_t row) const;
   /// The tokens that the last call appended, one a sequence of the batch; of the only sequence, after it those that
   /// were forced.
   std::span<const token> next_tokens() const;
@@ -67,6 +72,9 @@ class generator {
   /// later one's value is taken. Tokens that were run keep what the caches hold of them. Errors: `not_found`;
   /// `invalid_argument` for adapters of another model; those of `merged`.
   void set_active_adapter(const adapters& of, std::string_view name);
+  /// Values of parameters that come after those of all adapters, in place of those of the call before; none: no own
+  /// ones. Errors, which leave what was: those of `adapters::load` and `merged`.
+  void set_parameters(const adapter& values);
   /// Back to the model's own values.
   void clear_adapters();
   const search_options& options() const;

@@ -1,5 +1,5 @@
 #pragma once
-#include "kiln/generate/generator.hpp"
+#include "kiln/generate/engine.hpp"
 #include "kiln/text/guidance/guide.hpp"
 
 namespace kiln::language {
@@ -15,5 +15,7 @@ logits_rule guided_by(guide g);
 /// (`guide:: forced`) are appended with the token before them, without a run of the model in between; for one sequence
 /// only.
 void set_guidance(generator& of, guide g, bool forced_tokens = false);
+/// The same for a request of an engine.
+void set_guidance(request& of, guide g, bool forced_tokens = false);
 
 }  // namespace kiln::language

@@ -1,6 +1,7 @@
 #pragma once
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <span>
 #include <string>
 #include <vector>
@@ -9,6 +10,9 @@
 #include "kiln/runtime/executable.hpp"
 
 namespace kiln::language {
+
+class guide_vocabulary;
+class tokenizer;
 
 namespace detail {
 struct model_plan;
@@ -80,6 +84,11 @@ class language_model {
   std::span<const port> parameters() const;
   const argument& default_of(std::size_t parameter) const;
 
+  /// The tokenizer that the configuration names, read when it is first asked for; the errors of `tokenizer::load`.
+  const tokenizer& text_tokenizer() const;
+  /// The bytes of its tokens for guides, sorted when they are first asked for.
+  const guide_vocabulary& text_vocabulary() const;
+
   /// The model of `model.draft`, which guesses tokens ahead and has the same vocabulary; null where there is none.
   const std::shared_ptr<const language_model>& draft() const { return draft_; }
   /// Whether a state can forget its last tokens.
@@ -111,6 +120,9 @@ class language_model {
   explicit language_model(std::unique_ptr<const detail::model_plan> plan);
   std::unique_ptr<const detail::model_plan> plan_;
   std::shared_ptr<const language_model> draft_;
+  struct texts;
+  mutable std::mutex mutex_;
+  mutable std::unique_ptr<texts> texts_;
 };
 
 }  // namespace kiln::language

@@ -2,7 +2,9 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <string>
 #include <string_view>
+#include <vector>
 
 #include "kiln/generate/option_info.hpp"
 
@@ -31,9 +33,12 @@ struct search_options {
   double length_penalty = 1;     ///< beams: the sum of log-probabilities is divided by length to this power
   double diversity_penalty = 0;  ///< accepted, without effect, as in GenAI
   double blank_penalty = 0;      ///< accepted, without effect: transducers alone have it
+  /// The text that is made ends with one of these, wherever tokens begin and end; kiln's own, `stop_strings` in
+  /// genai_config.json. Not with beams.
+  std::vector<std::string> stop_strings{};
 };
 
-/// All options, in the order of the struct.
+/// All options that are flags and numbers, in the order of the struct.
 std::span<const option_name> search_option_table();
 
 /// Sets an option by name. Errors: `not_found` lists the names; a number for a flag or the reverse, one that is not
@@ -45,7 +50,8 @@ double get_number(const search_options& from, std::string_view name);
 bool get_flag(const search_options& from, std::string_view name);
 
 /// Checks the options with each other and with a model: `max_length` at most the context length and at least
-/// `min_length`, `top_k` at most the vocabulary, no sampling with beams. Sets `max_length` where it is 0.
+/// `min_length`, `top_k` at most the vocabulary, no sampling and no
+/// stop strings with beams. Sets `max_length` where it is 0.
 void check(search_options& options, std::int64_t context_length, std::int64_t vocabulary_size);
 
 }  // namespace kiln::language

@@ -126,6 +126,68 @@ TEST(genai_adapters, inputs_may_be_given_one_by_one) {
   EXPECT_THAT(message_of([&] { own->AppendTokens(prompt); }), HasSubstr("head.bias"));
 }
 
+// Inputs that are given again replace those of before, however often; the others stay.
+TEST(genai_adapters, inputs_are_replaced) {
+  const adaptable_folder folder;
+  const auto model = OgaModel::Create(folder.path.c_str());
+  const auto own = started(*model), wanted = started(*model);
+  const auto give = [](OgaGenerator& to, const adapter& from) {
+    for (const auto& [name, value] : from.parameters) {
+      std::vector<int64_t> extents;
+      for (const auto& n : value.get_shape().lens) extents.push_back(n.value());
+      argument copy = value.copy();
+      to.SetModelInput(name.c_str(), *OgaTensor::Create(copy.data(), extents, OgaElementType_float32));
+    }
+  };
+  give(*own, tiny_llama::update(2, 1));
+  own->AppendTokens(prompt);
+  own->GenerateNextToken();
+  own->RewindTo(0);
+  give(*own, tiny_llama::update(4, 9));  // of another rank: all that were given go
+  give(*wanted, tiny_llama::update(4, 9));
+  EXPECT_EQ(finished(*own), finished(*wanted));
+  EXPECT_EQ(finished(*started(*model)) == finished(*wanted), false);
+}
+
+// A request whose guide finds no token of the vocabulary fails alone, and says so once.
+TEST(genai_engine, a_request_that_fails_leaves_the_others) {
+  const adaptable_folder folder;
+  write(folder.path / "tokenizer.json",
+        R"({"model": {"type": "BPE", "vocab": {"e": 0, "a": 1, "b": 2}, "merges": []}})");
+  const auto model = OgaModel::Create(folder.path.c_str());
+  const auto request = [&](const char* pattern) {
+    const auto params = OgaGeneratorParams::Create(*model);
+    params->SetSearchOption("max_length", 20);
+    if (pattern) params->SetGuidance("regex", pattern, true);
+    auto out = OgaRequest::Create(*params);
+    const auto list = OgaSequences::Create();
+    list->Append(prompt);
+    out->AddTokens(*list);
+    return out;
+  };
+  const auto engine = OgaEngine::Create(*model);
+  const auto bad = request("[ab]z"), good = request(nullptr);
+  engine->Add(*bad), engine->Add(*good);
+  int failures = 0;
+  while (engine->HasPendingRequests()) {
+    const std::string message = message_of([&] { engine->Step(); });
+    if (message == "no error") continue;
+    EXPECT_THAT(message, HasSubstr("no token of the vocabulary may follow"));
+    ++failures;
+  }
+  EXPECT_EQ(failures, 1);
+  EXPECT_TRUE(bad->IsDone());
+  tokens made;
+  while (good->HasUnseenTokens()) made.push_back(good->GetUnseenToken());
+  const auto params = OgaGeneratorParams::Create(*model);
+  params->SetSearchOption("max_length", 20);
+  const auto own = OgaGenerator::Create(*model, *params);
+  own->AppendTokens(prompt);
+  while (!own->IsDone()) own->GenerateNextToken();
+  const auto all = own->GetSequence(0);
+  EXPECT_EQ(made, tokens(all.begin() + static_cast<std::ptrdiff_t>(prompt.size()), all.end()));
+}
+
 TEST(genai_speculation, guesses_from_the_text_change_no_text) {
   const auto model = OgaModel::Create(scripture_folder.c_str());
   const golden g = scripture_golden()[0];

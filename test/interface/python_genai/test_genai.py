@@ -305,6 +305,7 @@ class ConfigTest(GenaiCase):
         model = genai.Model(str(folder))
         self.assertEqual((model.type, model.device_type, model.target), ("llama", "CPU", "eigen"))
         self.assertTrue(any(remark.startswith("in fp16") for remark in model.remarks), model.remarks)
+        self.assertTrue(any("device_id 0" in remark and "no effect" in remark for remark in model.remarks), model.remarks)
         g = generator(model, max_length=20)
         g.append_tokens(GOLDEN[0]["prompt_ids"])
         self.assertEqual(run(g), GOLDEN[0]["greedy_ids"][:20])
@@ -404,17 +405,66 @@ class EngineTest(GenaiCase):
 
     def test_guided_requests(self):
         params = genai.GeneratorParams(MODEL)
-        params.set_guidance("regex", "Jerusalem and Babylon, (yea|nay)!", enable_ff_tokens=True)
-        self.refuses("unsupported", "forced tokens", genai.Request, params)
-        params.set_guidance("regex", "Jerusalem and Babylon, (yea|nay)!")
-        request, made = genai.Request(params), []
-        request.add_tokens(TOKENIZER.encode("And he said"))
-        engine = genai.Engine(MODEL)
+        steps = {}
+        for forced in (False, True):
+            params.set_guidance("regex", "Jerusalem and Babylon, (yea|nay)!", enable_ff_tokens=forced)
+            request, made, steps[forced] = genai.Request(params), [], 0
+            request.add_tokens(TOKENIZER.encode("And he said"))
+            engine = genai.Engine(MODEL)
+            engine.add_request(request)
+            while ready := engine.step():
+                steps[forced] += 1
+                while ready.has_unseen_tokens():
+                    made.append(ready.get_unseen_token())
+            self.assertRegex(TOKENIZER.decode(made), "^Jerusalem and Babylon, (yea|nay)!$")
+            self.assertEqual(request.ended_by(), "end_token")
+        self.assertLess(steps[True], steps[False])
+
+    def test_stop_strings(self):
+        golden = GOLDEN[0]
+        prompt, whole = golden["prompt_ids"], golden["greedy_ids"]
+        text = TOKENIZER.decode(whole[len(prompt) :])
+        stop = text[9:15]
+        params = genai.GeneratorParams(MODEL)
+        params.set_search_options(max_length=len(whole), stop_strings=["no text of it", stop])
+        self.assertEqual(params.get_search_options()["stop_strings"], ["no text of it", stop])
+        engine, request = genai.Engine(MODEL), genai.Request(params)
+        request.add_tokens(prompt)
+        self.assertEqual(request.ended_by(), "open")
         engine.add_request(request)
+        stream, shown = TOKENIZER.create_stream(stop_strings=[stop]), ""
         while ready := engine.step():
             while ready.has_unseen_tokens():
-                made.append(ready.get_unseen_token())
-        self.assertRegex(TOKENIZER.decode(made), "^Jerusalem and Babylon, (yea|nay)!$")
+                shown += stream.decode(ready.get_unseen_token())
+        self.assertTrue(stream.is_stopped())
+        self.assertEqual(shown + stream.finish(), text[: text.index(stop)])
+        self.assertEqual(request.ended_by(), "stop_string")
+        g = genai.Generator(MODEL, params)
+        g.append_tokens(prompt)
+        self.assertLess(len(run(g)), len(whole))
+        self.assertEqual(g.ended_by(), "stop_string")
+        params.set_search_options(stop_strings="x")
+        self.assertEqual(params.get_search_options()["stop_strings"], ["x"])
+        self.refuses("invalid_argument", "stop_strings", params.set_search_options, stop_strings=["a", 3])
+        params.set_search_options(stop_strings=[""])
+        self.refuses("invalid_argument", "stop_strings", genai.Generator, MODEL, params)
+
+    def test_requests_outlive_their_engine(self):
+        engine, r = genai.Engine(MODEL), self.request(GOLDEN[0], len(GOLDEN[0]["prompt_ids"]) + 3)
+        engine.add_request(r)
+        self.assertIs(engine.step(), r)
+        del engine
+        self.assertTrue(r.has_unseen_tokens())
+        made = [r.get_unseen_token()]
+        self.assertFalse(r.is_done())
+        engine = genai.Engine(MODEL)  # another one goes on with it
+        engine.add_request(r)
+        while engine.step():
+            while r.has_unseen_tokens():
+                made.append(r.get_unseen_token())
+        n = len(GOLDEN[0]["prompt_ids"])
+        self.assertEqual(made, GOLDEN[0]["greedy_ids"][n : n + 3])
+        self.assertEqual(r.ended_by(), "max_length")
 
     def test_further_turns_and_errors(self):
         engine, r = genai.Engine(MODEL), self.request(GOLDEN[0], 6)

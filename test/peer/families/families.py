@@ -2,7 +2,7 @@
 import numpy as np
 
 from decoder import Decoder
-from states import GatedDeltaNet, ShortConvolutions
+from states import GatedDeltaNet, GatedDeltaNetOfExperts, ShortConvolutions
 
 HALF = np.float16
 PHI = dict(type="phi", norms="layer", biases=("qkv", "out", "mlp", "head"), mlp="gelu", parallel=True, heads=2, depth=32, rotary=0.5)
@@ -61,6 +61,10 @@ FAMILIES = {
     "gptoss_half": dict(GPTOSS, dtype=HALF),
     "smooth": dict(type="decoder", smooth=True),
     "granite": dict(type="granite", embed_scale=3.0, residual_scale=0.4, logit_scale=0.5, attention_scale=0.2),
+    "granitemoehybrid": dict(type="granitemoehybrid", mlp="packed_silu", embed_scale=3.0, residual_scale=0.4, logit_scale=0.5,
+                             attention_scale=0.2),
+    "granitemoehybrid_nope": dict(type="granitemoehybrid", mlp="packed_silu", embed_scale=3.0, residual_scale=0.4, logit_scale=0.5,
+                                  attention_scale=0.2, rope=False, attention="ops"),
     "nemotron": dict(type="nemotron", norms="layer", mlp="relu2", rotary=0.5, depth=32),
     "olmo": dict(type="olmo", norms="plain", kv=4),
     "smollm3": dict(type="smollm3", layers=3, no_rope=(1,)),
@@ -78,6 +82,8 @@ FAMILIES = {
         conv=("past.%d.conv", "present.%d.conv"), recurrent=("past.%d.recurrent", "present.%d.recurrent"), full=(0,), gates=False,
         decoder=dict(inputs=dict(past_conv_names="past.%d.conv", past_recurrent_names="past.%d.recurrent"),
                      outputs=dict(present_conv_names="present.%d.conv", present_recurrent_names="present.%d.recurrent")))),
+    "qwen3_5_moe": dict(QWEN35, cls=GatedDeltaNetOfExperts, type="qwen3_5_moe_text", mlp="moe", experts=4, chosen=2, three=True,
+                        extra=dict(STATES, gates=True)),
 }
 
 # Seeds that keep the best token ahead; make.py goes on from here if they no longer do.
@@ -86,7 +92,8 @@ SEEDS = dict(
     phi_separate=15, phi_half=18, phi3=2, phi3_long=2, phi3_window=5, phi3_int4=12, phi3small=2, phimoe=17, qwen2=15, qwen3=8,
     qwen3_ops=8, gemma=2, gemma2=2, gemma2_ops=8, gemma2_half=2, gemma4_text=3, mistral=6, mistral_ops=10, mixtral=9,
     mixtral_turns=9, mixtral_int4=52, gptoss=2, gptoss_half=21, smooth=24, nemotron=19, olmo=13, smollm3=3, chatglm=10,
-    chatglm_separate=5, internlm2=4, ernie4_5=10, hunyuan=8, lfm2=27, qwen3_5=110, qwen3_5_half=141, qwen3_5_apart=89)
+    chatglm_separate=5, internlm2=4, ernie4_5=10, hunyuan=8, lfm2=27, qwen3_5=110, qwen3_5_half=141, qwen3_5_apart=89,
+    granitemoehybrid=2, granitemoehybrid_nope=5, qwen3_5_moe=11)
 
 
 def make(name, seed, **more):

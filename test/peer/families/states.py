@@ -68,3 +68,14 @@ class GatedDeltaNet(WithStates):
             rows = self.op("SimplifiedLayerNormalization", self.reshape(y, 0, 0, values, d), gains, axis=-1, epsilon=1e-6, stash_type=1)
             y = self.op("Mul", self.reshape(rows, 0, 0, v_size), self.silu(z))
         return self.matmul(y, name + ".out", v_size, self.hidden)
+
+
+class GatedDeltaNetOfExperts(GatedDeltaNet):
+    """qwen3.5 with experts, one of which all tokens have, by a gate of its own."""
+
+    def feed_forward(self, x, i):
+        name = f"layers.{i}.mlp.shared"
+        gate, up = (self.matmul(x, f"{name}.{n}", self.hidden, self.inner) for n in ("gate", "up"))
+        own = self.matmul(self.op("Mul", self.silu(gate), up), name + ".down", self.inner, self.hidden)
+        open_ = self.op("Sigmoid", self.matmul(x, name + ".open", self.hidden, 1))
+        return self.op("Add", self.shaped(super().feed_forward(x, i), x), self.op("Mul", open_, own))

@@ -8,11 +8,6 @@ namespace {
 using namespace kiln::language;
 using testing::HasSubstr;
 
-const guide_vocabulary& bytes() {
-  static const guide_vocabulary v(byte_complete_texts(257), {0});
-  return v;
-}
-
 // Reads a text byte by byte.
 class schema {
  public:
@@ -253,14 +248,99 @@ TEST(json_schema, formats_and_names_by_pattern) {
   for (const char* text : {R"({"x_":1})", R"({"y":1})", R"({"x_a":null})"}) EXPECT_FALSE(named(text)) << text;
 }
 
+TEST(json_schema, objects_have_so_many_properties) {
+  const schema s(R"({"type": "object", "properties": {"a": {"const": 1}, "b": {"const": 2}, "c": {"const": 3}},
+                     "required": ["b"], "additionalProperties": {"const": 9}, "minProperties": 2, "maxProperties": 3})");
+  for (const char* text : {R"({"a":1,"b":2})", R"({"b":2,"c":3})", R"({"a":1,"b":2,"c":3})", R"({"b":2,"x":9})",
+                           R"({"a":1,"b":2,"x":9})", R"({"b":2,"x":9,"y":9})"})
+    EXPECT_TRUE(s(text)) << text;
+  for (const char* text :
+       {"{}", R"({"b":2})", R"({"a":1,"c":3})", R"({"a":1,"b":2,"c":3,"x":9})", R"({"b":2,"x":9,"y":9,"z":9})"})
+    EXPECT_FALSE(s(text)) << text;
+  const schema empty(R"({"type": "object", "maxProperties": 0})");
+  EXPECT_TRUE(empty("{}"));
+  EXPECT_FALSE(empty(R"({"a":1})"));
+  const schema least(R"({"type": "object", "minProperties": 2})");
+  EXPECT_FALSE(least(R"({"a":1})"));
+  EXPECT_TRUE(least(R"({"a":1,"b":2})"));
+  EXPECT_TRUE(least(R"({"a":1,"b":2,"c":3,"d":4})"));
+  EXPECT_THAT(message_of(R"({"type": "object", "minProperties": 2, "maxProperties": 1})"),
+              HasSubstr("no text matches"));
+}
+
+TEST(json_schema, elements_come_once) {
+  const schema s(R"({"type": "array", "uniqueItems": true, "items": {"enum": ["a", "ab", 1]}, "minItems": 1})");
+  for (const char* text : {R"(["a"])", R"(["ab", "a"])", R"([1,"a","ab"])", R"(["a",1])"}) EXPECT_TRUE(s(text)) << text;
+  for (const char* text : {"[]", R"(["a","a"])", R"([1,"a",1])", R"(["a","ab",1,"a"])"}) EXPECT_FALSE(s(text)) << text;
+  const schema two(R"({"$defs": {"e": {"enum": [1, 2, 3]}}, "type": "array", "uniqueItems": true,
+                       "items": {"$ref": "#/$defs/e"}, "maxItems": 2})");
+  for (const char* text : {"[]", "[3]", "[2,1]"}) EXPECT_TRUE(two(text)) << text;
+  for (const char* text : {"[2,2]", "[1,2,3]"}) EXPECT_FALSE(two(text)) << text;
+  const schema flags(R"({"type": "array", "uniqueItems": true, "items": {"type": "boolean"}})");
+  EXPECT_TRUE(flags("[false,true]"));
+  EXPECT_FALSE(flags("[true,true]"));
+  EXPECT_TRUE(schema(R"({"type": "array", "uniqueItems": true, "maxItems": 1})")("[{}]"));
+}
+
+TEST(json_schema, not_is_of_types_values_bounds_and_properties) {
+  const schema types(R"({"not": {"type": ["object", "array", "number"]}})");
+  for (const char* text : {"null", "true", R"("x")"}) EXPECT_TRUE(types(text)) << text;
+  for (const char* text : {"1", "{}", "[]"}) EXPECT_FALSE(types(text)) << text;
+  const schema words(R"({"type": ["string", "boolean", "null"], "not": {"enum": ["no", "none", true, null]}})");
+  for (const char* text : {R"("yes")", R"("n")", R"("nones")", R"("non")", R"("")", "false"})
+    EXPECT_TRUE(words(text)) << text;
+  for (const char* text : {R"("no")", R"("none")", "true", "null"}) EXPECT_FALSE(words(text)) << text;
+  const schema left(R"({"enum": [1, 2, "a"], "not": {"const": 2}})");
+  EXPECT_TRUE(left("1"));
+  EXPECT_FALSE(left("2"));
+  const schema bounds(R"({"type": "integer", "not": {"minimum": 5}})");
+  EXPECT_TRUE(bounds("4"));
+  EXPECT_FALSE(bounds("5"));
+  const schema outside(R"({"type": "integer", "not": {"minimum": 5, "maximum": 9}})");
+  for (const char* text : {"4", "10", "-7"}) EXPECT_TRUE(outside(text)) << text;
+  for (const char* text : {"5", "7", "9"}) EXPECT_FALSE(outside(text)) << text;
+  const schema neither(R"({"type": ["string", "null", "boolean"],
+                           "not": {"anyOf": [{"const": "a"}, {"type": "null"}, {"const": false}]}})");
+  for (const char* text : {R"("b")", "true"}) EXPECT_TRUE(neither(text)) << text;
+  for (const char* text : {R"("a")", "null", "false"}) EXPECT_FALSE(neither(text)) << text;
+}
+
+TEST(json_schema, conditions_hold) {
+  const schema s(R"({"type": "object", "properties": {"kind": {"enum": ["a", "b"]}, "n": {"type": "integer"}},
+    "required": ["kind"], "additionalProperties": false,
+    "if": {"properties": {"kind": {"const": "a"}}, "required": ["kind"]},
+    "then": {"required": ["n"]}, "else": {"properties": {"n": {"const": 0}}}})");
+  for (const char* text : {R"({"kind":"a","n":7})", R"({"kind":"b"})", R"({"kind":"b","n":0})"})
+    EXPECT_TRUE(s(text)) << text;
+  for (const char* text : {R"({"kind":"a"})", R"({"kind":"b","n":7})", R"({"kind":"c"})"})
+    EXPECT_FALSE(s(text)) << text;
+  const schema open(R"({"if": {"type": "string"}, "then": {"maxLength": 1}})");
+  for (const char* text : {R"("a")", "17", "[]"}) EXPECT_TRUE(open(text)) << text;
+  EXPECT_FALSE(open(R"("ab")"));
+  const schema without(R"({"type": "object", "properties": {"a": {"const": 1}, "b": {"const": 2}},
+    "additionalProperties": false, "not": {"required": ["a", "b"]}})");
+  for (const char* text : {"{}", R"({"a":1})", R"({"b":2})"}) EXPECT_TRUE(without(text)) << text;
+  EXPECT_FALSE(without(R"({"a":1,"b":2})"));
+  const schema nothing(R"({"then": false, "type": "null"})");  // of no meaning without "if"
+  EXPECT_TRUE(nothing("null"));
+}
+
 TEST(json_schema, errors_name_keyword_and_place) {
-  EXPECT_THAT(message_of(R"({"properties": {"a": {"type": "object", "minProperties": 1}}})"),
-              HasSubstr("#/properties/a: \"minProperties\" is not supported"));
-  EXPECT_THAT(message_of(R"({"items": {"anyOf": [{"not": {}}]}})"),
-              HasSubstr("#/items/anyOf/0: \"not\" is not supported"));
-  EXPECT_THAT(message_of(R"({"anyOf": [true], "if": {}})"), HasSubstr("#/anyOf/0: \"if\" is not supported"));
+  EXPECT_THAT(message_of(R"({"properties": {"a": {"type": "object", "dependentRequired": {}}}})"),
+              HasSubstr("#/properties/a: \"dependentRequired\" is not supported"));
+  EXPECT_THAT(message_of(R"({"items": {"anyOf": [{"not": {"pattern": "a"}}]}})"),
+              HasSubstr("#/items/anyOf/0: \"not\" or \"if\" of a schema with \"pattern\" is not supported"));
+  EXPECT_THAT(message_of(R"({"anyOf": [true], "if": {"multipleOf": 2}})"), HasSubstr("with \"multipleOf\""));
+  EXPECT_THAT(message_of(R"({"not": {"const": 3}})"),
+              HasSubstr("#: \"not\" of 3 is not supported among values of type integer"));
+  EXPECT_THAT(message_of(R"({"not": {"type": "integer"}})"), HasSubstr("numbers that are not whole"));
+  EXPECT_THAT(message_of(R"({"type": "string", "maxLength": 3, "not": {"const": "a"}})"),
+              HasSubstr("\"not\" of a string beside \"maxLength\""));
+  EXPECT_THAT(message_of(R"({"not": {}})"), HasSubstr("no text matches"));
   EXPECT_THAT(message_of(R"({"items": {"format": "iri"}})"), HasSubstr("#/items: \"format\": \"iri\" is not"));
-  EXPECT_THAT(message_of(R"({"uniqueItems": true})"), HasSubstr("#: \"uniqueItems\" is not supported"));
+  EXPECT_THAT(message_of(R"({"uniqueItems": true})"), HasSubstr("#: \"uniqueItems\" is supported with"));
+  EXPECT_THAT(message_of(R"({"uniqueItems": true, "items": {"enum": [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10]}})"),
+              HasSubstr("at most 10 values"));
   EXPECT_THAT(message_of(R"({"type": "number", "minimum": 0.5})"), HasSubstr("#: \"minimum\": expected a whole"));
   EXPECT_THAT(message_of(R"({"multipleOf": 0.1})"), HasSubstr("#: \"multipleOf\": expected an integer from 1"));
   EXPECT_THAT(message_of(R"({"multipleOf": 2, "maximum": 4})"), HasSubstr("\"multipleOf\" is not supported beside"));

@@ -2,17 +2,13 @@
 #include <gmock/gmock.h>
 
 #include "kiln/core/error.hpp"
+#include "kiln/text/tokenizer.hpp"
 #include "text/guidance/vocabularies.hpp"
 
 namespace {
 
 using namespace kiln::language;
 using testing::HasSubstr;
-
-const guide_vocabulary& bytes() {
-  static const guide_vocabulary v(byte_complete_texts(257), {0});
-  return v;
-}
 
 class grammar {
  public:
@@ -107,6 +103,60 @@ TEST(lark, schemas_are_rules) {
   )";
   expect_texts(call, {R"(call f {"a}":1})", R"(call gh { "a}": -20 })"}, {R"(call f {})", R"(call f {"a}":null})"});
 }
+TEST(lark, terminals_are_joined_and_turned_round) {
+  const char* const both = "start: A \";\"\nA: /[a-f]{2,5}/ & /.*d.*/ & ~(BAD | /a.*/)\nBAD: \"dd\"";
+  expect_texts(both, {"bd;", "db;", "ddd;", "edde;"}, {"dd;", "ad;", "be;", "d;", "bdbdbd;", "bd"});
+  expect_texts("start: ~/(.|\\n)*é(.|\\n)*/ \"é!\"", {"é!", "aé!", "日é!"}, {"éé!", "!", "é"});
+  expect_texts("start: (\"a\" | \"b\")~2 ~\"c\" \"d\"", {"abd", "abxd", "abccd"}, {"ad"});
+}
+TEST(lark, lazy_ones_end_where_they_can) {
+  const char* const lazy = "start: body \"!\"\nbody[lazy]: /[a-z]*end/";
+  expect_texts(lazy, {"end!", "abend!", "eend!"}, {"endend!", "endx!", "en!"});
+  const char* const suffix = "start: body[capture] \"?\"\nbody[capture=\"x\", suffix=\"</a>\"]: /(.|\\n)*/";
+  expect_texts("start: body \"?\"\nbody[suffix=\"</a>\"]: /(.|\\n)*/", {"</a>?", "b</a</a>?"},
+               {"</a></a>?", "</a>", "b?"});
+  EXPECT_THAT(message_of(suffix), HasSubstr("line 1"));
+}
+TEST(lark, parts_of_a_text_follow_each_other) {
+  expect_texts("start: \"[\" %regex {\"substring_chars\": \"aéb\"} \"]\"", {"[]", "[a]", "[éb]", "[aéb]"},
+               {"[ab]", "[ba]"});
+  expect_texts("start: S\nS: %regex {\"substring_words\": \"In the  beginning, God\"} \".\"",
+               {".", "the.", " the  beginning.", "beginning, God.", "In the  beginning, God."},
+               {"th.", "the God.", "In  the."});
+  expect_texts("start: %regex {\"substring_chunks\": [\"ab\", \"c\", \"ab\"]}", {"", "ab", "abc", "cab", "abcab"},
+               {"a", "abab"});
+}
+// Special tokens are chosen as they are, and never spelled.
+TEST(lark, special_tokens_are_tokens) {
+  const tokenizer t = tokenizer::load(tokenizer::files{{"tokenizer.json", R"({"model": {"type": "BPE",
+    "vocab": {"a": 0, "b": 1, "<": 2, "|": 3, ">": 4, "[": 5, "]": 6, "9": 7}, "merges": []}, "decoder": {"type": "ByteLevel"},
+    "added_tokens": [{"id": 8, "content": "</s>", "special": true}, {"id": 9, "content": "<|t|>", "special": true},
+                     {"id": 10, "content": "<u>", "special": true}]})"}});
+  const guide_vocabulary v = guide_vocabulary::of(t, {8});
+  const auto reads = [&](std::string_view grammar, const tokens& all) {
+    guide g = guide::lark(v, grammar);
+    for (const token id : all) {
+      const bool is_allowed = allows(mask_of(g, v.size()), id);
+      EXPECT_EQ(g.try_advance(id), is_allowed);
+      if (!is_allowed) return false;
+    }
+    return g.is_accepting();
+  };
+  const char* const call = "start: \"a\"* <|t|> /[ab]+/ <[9,10]>";
+  EXPECT_TRUE(reads(call, {0, 9, 1, 10}));
+  EXPECT_TRUE(reads(call, {9, 1, 0, 9}));
+  EXPECT_FALSE(reads(call, {0, 9, 10}));
+  EXPECT_FALSE(reads(call, {0, 2, 3}));
+  EXPECT_FALSE(reads("start: /.*/", {0, 9}));
+  guide g = guide::lark(v, "start: \"a\" <u> \"b\"");
+  EXPECT_EQ(g.forced(), (tokens{0, 10, 1}));
+  try {
+    guide::lark(v, "start: \"a\" </s>");
+    FAIL();
+  } catch (const kiln::error& e) {
+    EXPECT_THAT(e.message(), HasSubstr("</s> is an end token"));
+  }
+}
 TEST(lark, faults_have_a_line) {
   EXPECT_THAT(message_of("x: \"a\""), HasSubstr("there is no rule 'start'"));
   EXPECT_THAT(message_of("start: a\n\na: b"), HasSubstr("line 3: there is no rule 'b'"));
@@ -117,9 +167,16 @@ TEST(lark, faults_have_a_line) {
   EXPECT_THAT(message_of("start: (\"a\""), HasSubstr("line 1: expected ')', found the end"));
   EXPECT_THAT(message_of("start: \"a\"\nstart: \"b\""), HasSubstr("line 2: 'start' is defined twice"));
   EXPECT_THAT(message_of("start: /a(/"), HasSubstr("line 1: regular expression: position 2"));
-  EXPECT_THAT(message_of("start: <|tool|>"), HasSubstr("special tokens are not supported"));
+  EXPECT_THAT(message_of("start: <|tool|>"), HasSubstr("line 1: the vocabulary has no special token '<|tool|>'"));
+  EXPECT_THAT(message_of("start: \"a\"\nstart: <|tool"), HasSubstr("line 2: expected a special token"));
+  EXPECT_THAT(message_of("start: <[0]>"), HasSubstr("<[0]> is an end token"));
+  EXPECT_THAT(message_of("start: <[7]>"), HasSubstr("token 7 is no special token"));
+  EXPECT_THAT(message_of("start: <[7-x]>"), HasSubstr("expected numbers of tokens"));
+  EXPECT_THAT(message_of("start: A\nA: <[7]>"), HasSubstr("line 2: a special token belongs in rules"));
+  EXPECT_THAT(message_of("start: %regex {\"any\": \"a\"}"), HasSubstr("line 1: %regex: expected one of"));
+  EXPECT_THAT(message_of("start: a & \"x\"\na: \"x\""), HasSubstr("line 1: a terminal is made of terminals"));
+  EXPECT_THAT(message_of("start: A\nA: /.*a.{20}/ & /.*b.{20}/"), HasSubstr("more than 5000 states"));
   EXPECT_THAT(message_of("start: x[max_tokens=5] \"a\"\nx[max_tokens=5]: /a/"), HasSubstr("line"));
-  EXPECT_THAT(message_of("start: A & B"), HasSubstr("'&' and '~' of terminals are not supported"));
   EXPECT_THAT(message_of("start: x{\"a\"}\nx{y}: y"), HasSubstr("line"));
   EXPECT_THAT(message_of("%import python.NAME\nstart: NAME"), HasSubstr("line 1: expected %import common"));
   EXPECT_THAT(message_of("%declare A\nstart: A"), HasSubstr("line 1: expected %ignore, %import or %llguidance"));

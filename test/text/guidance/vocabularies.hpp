@@ -24,6 +24,12 @@ inline std::vector<std::string> byte_complete_texts(std::size_t size) {
   return texts;
 }
 
+/// The end token and every byte b as token b + 1.
+inline const kiln::language::guide_vocabulary& bytes() {
+  static const kiln::language::guide_vocabulary v(byte_complete_texts(257), {0});
+  return v;
+}
+
 inline std::vector<std::uint32_t> mask_of(const kiln::language::guide& g, std::size_t size) {
   std::vector<std::uint32_t> bits((size + 31) / 32);
   g.mask(bits);

@@ -1,12 +1,10 @@
 #include "kiln/generate/config.hpp"
 
-#include <cmath>
 #include <fstream>
-#include <nlohmann/json.hpp>
-#include <set>
 #include <sstream>
 
 #include "kiln/core/error.hpp"
+#include "kiln/generate/impl/config_object.hpp"
 #include "kiln/generate/weights/model_files.hpp"
 
 namespace kiln::language {
@@ -15,66 +13,9 @@ namespace {
 
 using nlohmann::json;
 
-[[noreturn]] void refuse(const std::string& where, const std::string& what) {
-  throw error(errc::malformed, where + ": " + what);
-}
-const char* kind_of(const json& j) { return j.type_name(); }
-
-// An object of the file whose keys are taken one by one; what is left over is a key that nobody knows.
-class object {
- public:
-  object(const json& j, std::string where) : json_(j), where_(std::move(where)) {
-    if (!j.is_object()) refuse(where_, std::string("expected an object, found ") + kind_of(j));
-  }
-  ~object() = default;
-  object(const object&) = delete;
-  object& operator=(const object&) = delete;
-
-  const json* take(const std::string& key) {
-    seen_.insert(key);
-    const auto at = json_.find(key);
-    return at == json_.end() || at->is_null() ? nullptr : &*at;
-  }
-  std::string where(const std::string& key) const { return where_.empty() ? key : where_ + "." + key; }
-
-  void text(const std::string& key, std::string& to) {
-    if (const json* j = take(key)) to = text_of(*j, where(key));
-  }
-  template <class T> void whole(const std::string& key, T& to, double least = 0, double most = 9007199254740992.0) {
-    if (const json* j = take(key)) to = static_cast<std::int64_t>(number_of(*j, where(key), least, most));
-  }
-  template <class F> void part(const std::string& key, F&& read) {
-    if (const json* j = take(key)) {
-      object inner(*j, where(key));
-      read(inner);
-      inner.finish();
-    }
-  }
-  // Keys that the file may have and nothing here depends on.
-  void ignore(std::initializer_list<const char*> keys) { seen_.insert(keys.begin(), keys.end()); }
-  void finish() const {
-    for (const auto& [key, value] : json_.items())
-      if (!seen_.contains(key)) refuse(where(key), "unknown key");
-  }
-  const json& all() const { return json_; }
-
-  static std::string text_of(const json& j, const std::string& where) {
-    if (!j.is_string()) refuse(where, std::string("expected a string, found ") + kind_of(j));
-    return j.get<std::string>();
-  }
-  static double number_of(const json& j, const std::string& where, double least, double most) {
-    if (!j.is_number()) refuse(where, std::string("expected a whole number, found ") + kind_of(j));
-    const double v = j.get<double>();
-    if (v != std::floor(v)) refuse(where, "expected a whole number, found " + j.dump());
-    if (!(v >= least && v <= most)) refuse(where, "the number " + j.dump() + " is out of range");
-    return v;
-  }
-
- private:
-  const json& json_;
-  std::string where_;
-  std::set<std::string> seen_;
-};
+using detail::kind_of;
+using detail::object;
+using detail::refuse;
 
 void read_token(object& o, const std::string& key, std::optional<token>& to) {
   std::optional<std::int64_t> n;
@@ -154,17 +95,22 @@ void read_session(object& o, session_options& to) {
   }
 }
 
-// A file beside the configuration.
-void read_file_name(object& o, const std::string& key, std::string& to) {
+// Who wrote the configuration: a folder may come from anywhere, and names no files of its reader's.
+enum class author { folder, program };
+
+// A file beside the configuration, or, if the program says so, anywhere.
+void read_file_name(object& o, const std::string& key, std::string& to, author by = author::folder) {
   o.text(key, to);
   const std::filesystem::path p(to);
   bool leaves = p.is_absolute();
   for (const auto& part : p) leaves = leaves || part == "..";
-  if (leaves) refuse(o.where(key), "expected a path inside the model's folder, found '" + to + "'");
+  if (leaves && by == author::folder)
+    refuse(o.where(key), "expected a path inside the model's folder, found '" + to +
+                             "'; of a draft model a program's overlay may name another one");
 }
 
-void read_decoder(object& o, decoder_config& to) {
-  read_file_name(o, "filename", to.filename);
+void read_decoder(object& o, decoder_config& to, author by) {
+  read_file_name(o, "filename", to.filename, by);
   o.part("session_options", [&](object& s) { read_session(s, to.session); });
   for (auto [key, field] : {std::pair("hidden_size", &to.hidden_size),
                             {"num_attention_heads", &to.num_attention_heads},
@@ -218,7 +164,7 @@ void read_cache_type(object& o, std::optional<dtype>& to) {
   refuse(o.where("kv_cache_type"), "expected one of " + all + ", found '" + name + "'");
 }
 
-void read_model(object& o, config& to) {
+void read_model(object& o, config& to, author by) {
   o.text("type", to.type);
   o.whole("vocab_size", to.vocab_size, 1, 2147483647);
   if (const json* j = o.take("context_length")) {
@@ -234,18 +180,24 @@ void read_model(object& o, config& to) {
   read_tokens(o, "eos_token_id", to.eos_token_id);
   if (to.eos_token_id.empty() && to.pad_token_id) to.eos_token_id = {*to.pad_token_id};
   read_file_name(o, "tokenizer_dir", to.tokenizer_dir);
-  o.part("decoder", [&](object& d) { read_decoder(d, to.decoder); });
+  o.part("decoder", [&](object& d) { read_decoder(d, to.decoder, author::folder); });
   read_cache_type(o, to.kv_cache_type);
   o.part("draft", [&](object& d) {
     if (!to.draft) to.draft.emplace();
-    read_decoder(d, *to.draft);
+    read_decoder(d, *to.draft, by);
   });
   for (const char* part : {"encoder", "embedding", "vision", "speech", "mtp", "joiner"})
     if (o.take(part)) to.other_parts.emplace_back(part);
   o.ignore({"image_token_id", "audio_token_id", "video_token_id", "vision_start_token_id"});
 }
 
-// Options by name: flags and numbers.
+void read_texts(const json& j, const std::string& where, std::vector<std::string>& to) {
+  to.clear();
+  if (!j.is_array()) return to.push_back(object::text_of(j, where));
+  for (std::size_t k = 0; k < j.size(); ++k) to.push_back(object::text_of(j[k], where + "[" + std::to_string(k) + "]"));
+}
+
+// Options by name: flags and numbers, and texts.
 template <class Options> void read_options(object& o, Options& to) {
   const json& all = o.all();
   for (auto at = all.begin(); at != all.end(); ++at) {
@@ -253,6 +205,11 @@ template <class Options> void read_options(object& o, Options& to) {
     const json& value = *at;
     o.take(key);
     if (value.is_null()) continue;
+    if constexpr (std::is_same_v<Options, search_options>)
+      if (key == "stop_strings") {
+        read_texts(value, o.where(key), to.stop_strings);
+        continue;
+      }
     if (!value.is_boolean() && !value.is_number())
       refuse(o.where(key), std::string("expected a number, true or false, found ") + kind_of(value));
     try {
@@ -261,6 +218,24 @@ template <class Options> void read_options(object& o, Options& to) {
       refuse(o.where(key), e.message());
     }
   }
+}
+
+void read_engine(object& o, config& to) {
+  constexpr double most = 2147483647;
+  o.part("dynamic_batching", [&](object& d) {
+    if (!to.dynamic_batching) to.dynamic_batching.emplace();
+    dynamic_batching& b = *to.dynamic_batching;
+    d.whole("block_size", b.block_size, 1, most), d.whole("num_blocks", b.num_blocks, 1, most);
+    d.whole("max_batch_size", b.max_batch_size, 1, most);
+    d.whole("max_scheduled_tokens", b.max_scheduled_tokens, 1, most);
+    if (const json* part = d.take("gpu_utilization_factor"))
+      if (!part->is_number() || !(part->get<double>() > 0 && part->get<double>() <= 1))
+        refuse(d.where("gpu_utilization_factor"), "expected a number above 0 up to 1, found " + part->dump());
+  });
+  o.part("static_batching", [&](object& s) {
+    if (!to.static_batch_size) to.static_batch_size = 4;
+    s.whole("max_batch_size", to.static_batch_size, 1, most);
+  });
 }
 
 // A file that another program wrote for itself: keys it does not have stay unset, others do not matter.
@@ -320,7 +295,9 @@ std::string only_model(const std::filesystem::path& folder) {
 
 }  // namespace
 
-void overlay(config& to, std::string_view json_text, std::string_view source) {
+namespace {
+
+void merge(config& to, std::string_view json_text, std::string_view source, author by) {
   try {
     json j;
     try {
@@ -330,16 +307,20 @@ void overlay(config& to, std::string_view json_text, std::string_view source) {
     }
     config next = to;  // an error leaves the old one
     object root(j, "");
-    root.part("model", [&](object& o) { read_model(o, next); });
+    root.part("model", [&](object& o) { read_model(o, next, by); });
     root.part("search", [&](object& o) { read_options(o, next.search); });
     root.part("speculative", [&](object& o) { read_options(o, next.speculative); });
-    root.ignore({"engine"});
+    root.part("engine", [&](object& o) { read_engine(o, next); });
     root.finish();
     to = std::move(next);
   } catch (const error& e) {
     throw error(e.code(), "Error encountered while parsing '" + std::string(source) + "' " + e.message());
   }
 }
+
+}  // namespace
+
+void overlay(config& to, std::string_view json, std::string_view source) { merge(to, json, source, author::program); }
 
 config read_config(const std::filesystem::path& folder) {
   const std::filesystem::path file = folder / "genai_config.json";
@@ -349,7 +330,7 @@ config read_config(const std::filesystem::path& folder) {
   if (in) {
     std::stringstream text;
     text << in.rdbuf();
-    overlay(c, text.str(), file.string());
+    merge(c, text.str(), file.string(), author::folder);
   } else if (auto weights = find_weights(folder)) {
     c = *std::move(weights);
     if (format_of(c.folder / c.decoder.filename) == model_format::gguf) return c;  // says it all

@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "kiln/core/error.hpp"
+#include "kiln/core/stopwatch.hpp"
 #include "kiln/generate/impl/engine_request.hpp"
 #include "kiln/generate/impl/long_rope.hpp"
 #include "kiln/generate/impl/prefix_index.hpp"
@@ -17,6 +18,20 @@ using held = std::shared_ptr<request>;
 [[noreturn]] void refuse(const std::string& what) { throw error(errc::invalid_argument, what); }
 
 }  // namespace
+
+engine_options engine_options_of(const config& c) {
+  engine_options out;
+  if (const auto& d = c.dynamic_batching) {
+    out.max_requests = static_cast<std::size_t>(d->max_batch_size);
+    out.max_scheduled_tokens = static_cast<std::size_t>(d->max_scheduled_tokens);
+    out.cache_tokens = static_cast<std::size_t>(d->num_blocks.value_or(0) * d->block_size);
+  } else if (c.static_batch_size) {
+    out.max_requests = static_cast<std::size_t>(*c.static_batch_size);
+    out.max_scheduled_tokens = std::numeric_limits<std::size_t>::max();
+    out.joins_late = false;
+  }
+  return out;
+}
 
 struct engine::parts {
   std::shared_ptr<const language_model> model;
@@ -33,13 +48,17 @@ struct engine::parts {
   // of a step
   struct part {
     held who;
-    std::size_t tokens = 0;
+    std::size_t tokens = 0;  // of the sequence, and then guesses
     bool is_new = false;
+    language::tokens guesses, fed;
+    std::int64_t before = 0;  // tokens that had run
   };
   std::vector<part> plan;
   std::size_t budget = 0, reserved = 0;
   std::vector<row_run> runs;
   std::vector<float> scores;
+  std::vector<std::pair<std::uint64_t, std::vector<std::weak_ptr<const adapters::values>>>> roots;
+  std::uint64_t root_count = 0;
 
   parts(std::shared_ptr<const language_model> m, engine_options o)
       : model(std::move(m)),
@@ -49,8 +68,11 @@ struct engine::parts {
         joined(model->joins_rows()),
         border(joined ? 0 : detail::long_rope_border(model->settings().type)),
         block(static_cast<std::size_t>(std::max<std::int64_t>(1, model->block_tokens()))),
-        limit(o.cache_bytes == 0 || !joined ? std::numeric_limits<std::size_t>::max() / 2
-                                            : std::max<std::size_t>(1, o.cache_bytes / model->block_bytes())) {}
+        limit(std::numeric_limits<std::size_t>::max() / 2) {
+    if (joined && o.cache_bytes != 0) limit = std::max<std::size_t>(1, o.cache_bytes / model->block_bytes());
+    if (joined && o.cache_tokens != 0) limit = std::min(limit, std::max<std::size_t>(1, o.cache_tokens / block));
+  }
+  bool is_bounded() const { return options.cache_bytes != 0 || options.cache_tokens != 0; }
 
   static request::parts& of(const held& r) { return *r->parts_; }
   static auto& memory_of(const held& r) { return detail::state_access::of(of(r).state); }
@@ -103,7 +125,22 @@ struct engine::parts {
   void take(const held& r, std::size_t tokens, bool is_new) {
     reserved += blocks_of(r, tokens);
     budget -= std::min(budget, tokens);
-    plan.push_back({r, tokens, is_new});
+    plan.push_back({r, tokens, is_new, {}, {}, 0});
+  }
+  // What adapters a request has, as the prefix index counts them: those that are gone are not met again.
+  std::uint64_t root_of(const held& r) {
+    using weak = std::vector<std::weak_ptr<const adapters::values>>;
+    const auto& active = of(r).active;
+    if (active.empty()) return 0;
+    const auto is_same = [&](const std::pair<std::uint64_t, weak>& known) {
+      return std::equal(active.begin(), active.end(), known.second.begin(), known.second.end(),
+                        [](const auto& a, const auto& b) { return !a.owner_before(b) && !b.owner_before(a); });
+    };
+    std::erase_if(roots, [](const auto& known) { return known.second.front().expired(); });
+    const auto at = std::find_if(roots.begin(), roots.end(), is_same);
+    if (at != roots.end()) return detail::prefix_index::root(at->first);
+    roots.emplace_back(++root_count, weak(active.begin(), active.end()));
+    return detail::prefix_index::root(root_count);
   }
 
   // A token of each request whose prompt has run; the least ones give way where blocks run out.
@@ -135,6 +172,7 @@ struct engine::parts {
     }
   }
   void plan_new(std::size_t running) {
+    if (!options.joins_late && running > 0) return;
     for (const held& r : ranked(false)) {
       if (budget == 0 || running >= options.max_requests) return;
       begin(r);
@@ -150,6 +188,22 @@ struct engine::parts {
       ++running;
     }
   }
+  // Guesses of what follows, in what is left of the budget and of the blocks.
+  void plan_guesses() {
+    for (part& p : plan) {
+      auto& own = of(p.who);
+      if (!own.ahead || p.tokens != left_of(p.who)) continue;
+      const std::size_t now = own.all.size(), most = static_cast<std::size_t>(own.options.max_length);
+      std::size_t room = std::min(budget, most - now - 1);
+      if (now < border) room = std::min(room, border - now - 1);
+      const std::size_t without = blocks_of(p.who, p.tokens);
+      p.guesses = own.ahead->propose(own.all, room);
+      const auto more = [&] { return blocks_of(p.who, p.tokens + p.guesses.size()) - without; };
+      while (!p.guesses.empty() && more() > available()) p.guesses.pop_back();
+      reserved += more();
+      budget -= p.guesses.size();
+    }
+  }
   // Keys that are of no use any more are made again.
   void mind_border(const held& r) const {
     if (detail::reaches_border(border, run_of(r), of(r).all.size())) of(r).state.truncate(0);
@@ -160,66 +214,94 @@ struct engine::parts {
     auto& m = memory_of(r);
     if (!joined || !options.share_prefixes || m.length > 0) return;
     const tokens& t = of(r).all;
-    m.pages = known.find(t, (t.size() - 1) / block);
+    m.pages = known.find(t, (t.size() - 1) / block, root_of(r));
     m.blocks.clear();
     for (const detail::page& p : m.pages) m.blocks.push_back(p.get());
     m.length = static_cast<std::int64_t>(m.pages.size() * block);
   }
 
-  void run_plan() {
-    std::size_t scored = 0;
-    runs.clear();
+  // The tokens of a part, and how many of them are scored.
+  row_run run_of(part& p) {
+    auto& own = of(p.who);
+    p.before = own.state.length();
+    const auto next = std::span<const token>(own.all).subspan(static_cast<std::size_t>(p.before), p.tokens);
+    const std::size_t scored = p.tokens == left_of(p.who) ? 1 + p.guesses.size() : 0;
+    if (p.guesses.empty()) return {&own.state, next, scored};
+    p.fed.assign(next.begin(), next.end());
+    p.fed.insert(p.fed.end(), p.guesses.begin(), p.guesses.end());
+    return {&own.state, p.fed, scored};
+  }
+  // Everything is as before the step.
+  void undo() {
     for (const part& p : plan) {
-      const auto from = static_cast<std::size_t>(of(p.who).state.length());
-      const bool is_last = p.tokens == left_of(p.who);
-      runs.push_back(
-          {&of(p.who).state, std::span<const token>(of(p.who).all).subspan(from, p.tokens), is_last ? 1u : 0u});
-      scored += is_last;
-    }
-    scores.resize(scored * static_cast<std::size_t>(model->vocabulary_size()));
-    try {
-      model->run(memory, runs, scores);
-    } catch (...) {
-      for (const part& p : plan) {
-        if (!joined) {  // some of them have run: they begin anew
-          interrupt(p.who);
-          continue;
-        }
-        memory_of(p.who).truncate(p.is_new ? 0 : memory_of(p.who).length);  // without blocks that were for new tokens
-        if (p.is_new) of(p.who).is_running = false;
+      if (!joined) {  // some of them have run: they begin anew
+        interrupt(p.who);
+        continue;
       }
-      throw;
+      memory_of(p.who).truncate(p.is_new ? 0 : p.before);  // without blocks that were for new tokens
+      if (p.is_new) of(p.who).is_running = false;
     }
   }
-  std::vector<held> advance() {
+  double run_plan() {
+    // those of the same adapters share a run
+    std::stable_sort(plan.begin(), plan.end(),
+                     [](const part& a, const part& b) { return of(a.who).active < of(b.who).active; });
+    std::size_t scored = 0;
+    runs.clear();
+    for (part& p : plan) {
+      runs.push_back(run_of(p));
+      scored += runs.back().rows;
+    }
+    const auto vocabulary = static_cast<std::size_t>(model->vocabulary_size());
+    scores.resize(scored * vocabulary);
+    const stopwatch all;
+    try {
+      std::span<float> left(scores);
+      for (std::size_t k = 0, end = 0; k < plan.size(); k = end) {
+        std::size_t own = 0;
+        for (; end < plan.size() && of(plan[end].who).active == of(plan[k].who).active; ++end) own += runs[end].rows;
+        model->run(memory, std::span(runs).subspan(k, end - k), left.first(own * vocabulary),
+                   of(plan[k].who).parameters);
+        left = left.subspan(own * vocabulary);
+      }
+    } catch (...) {
+      undo();
+      throw;
+    }
+    return all.ms();
+  }
+  std::vector<held> advance(double ms) {
     std::vector<held> out;
     std::span<float> left(scores);
     for (std::size_t k = 0; k < plan.size(); ++k) {
-      const held& r = plan[k].who;
-      const auto length = static_cast<std::size_t>(of(r).state.length());
-      counts.run_tokens += plan[k].tokens;
-      if (joined && options.share_prefixes && length / block != (length - plan[k].tokens) / block)
-        known.add(std::span<const token>(of(r).all).first(length), memory_of(r).pages);
-      if (runs[k].rows == 0) continue;
-      const auto vocabulary = static_cast<std::size_t>(model->vocabulary_size());
-      of(r).advance(left.first(vocabulary));
-      left = left.subspan(vocabulary);
-      if (of(r).is_complete) of(r).is_running = false;
-      out.push_back(r);
+      part& p = plan[k];
+      auto& own = of(p.who);
+      counts.run_tokens += runs[k].tokens.size();
+      if (const std::size_t n = runs[k].rows * static_cast<std::size_t>(model->vocabulary_size()); n > 0) {
+        if (own.ahead) own.ahead->begin(std::move(p.guesses), left.first(n), ms);
+        own.advance(left.first(static_cast<std::size_t>(model->vocabulary_size())));
+        left = left.subspan(n);
+        if (own.is_complete) own.is_running = false;
+        out.push_back(p.who);
+      }
+      const auto length = static_cast<std::size_t>(own.state.length());
+      if (joined && options.share_prefixes && length / block != static_cast<std::size_t>(p.before) / block)
+        known.add(std::span<const token>(own.all).first(length), memory_of(p.who).pages, root_of(p.who));
     }
     return out;
   }
 };
 
 engine::engine(std::shared_ptr<const language_model> model, engine_options options) {
-  if (options.cache_bytes != 0 && !model->joins_rows())
-    throw error(
-        errc::unsupported,
-        "cache_bytes needs a model whose sequences share runs; the program's report says why this one's do not");
+  if ((options.cache_bytes != 0 || options.cache_tokens != 0) && !model->joins_rows())
+    throw error(errc::unsupported,
+                "a limit of caches (cache_bytes, cache_tokens, num_blocks) needs a model whose sequences share runs; "
+                "the program's report says why this one's do not");
   if (options.max_requests == 0 || options.max_scheduled_tokens == 0)
     refuse("max_requests and max_scheduled_tokens are at least 1");
   parts_ = std::make_unique<parts>(std::move(model), options);
 }
+engine::engine(std::shared_ptr<const language_model> model) : engine(model, engine_options_of(model->settings())) {}
 engine::~engine() {
   for (const held& r : parts_->all) parts::of(r).owner = nullptr, parts::of(r).state = {};
 }
@@ -263,18 +345,19 @@ std::vector<std::shared_ptr<request>> engine::step() {
   p.plan_new(static_cast<std::size_t>(
       std::count_if(running.begin(), running.end(), [](const held& r) { return parts::of(r).is_running; })));
   if (p.plan.empty()) return {};
+  p.plan_guesses();
   std::size_t shared = 0;
   for (const auto& part : p.plan)
     if (part.is_new) shared += static_cast<std::size_t>(parts::of(part.who).state.length());
-  p.run_plan();
+  const double ms = p.run_plan();
   ++p.counts.steps;
   p.counts.shared_tokens += shared;
-  auto out = p.advance();
+  auto out = p.advance(ms);
   p.plan.clear();
   // without a limit what nobody has any more is kept in proportion to what is in use
   constexpr std::size_t kept = 64;
   if (const std::size_t unused = p.known.unused(), used = p.pool.used() - unused;
-      p.options.cache_bytes == 0 && unused > kept + used)
+      !p.is_bounded() && unused > kept + used)
     p.known.release(unused - kept - used);
   return out;
 }

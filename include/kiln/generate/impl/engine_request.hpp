@@ -1,6 +1,11 @@
 #pragma once
+#include <optional>
+
+#include "kiln/generate/adapters.hpp"
 #include "kiln/generate/engine.hpp"
 #include "kiln/generate/impl/sequence_memory.hpp"
+#include "kiln/generate/impl/speculation.hpp"
+#include "kiln/generate/impl/stop_row.hpp"
 #include "kiln/generate/sampler.hpp"
 
 namespace kiln::language {
@@ -13,19 +18,32 @@ struct request::parts {
   std::size_t taken = 0;  // of them, that the caller knows
   sampler draw;
   logits_rule rule;
+  forced_rule forced;
+  std::optional<detail::speculation> ahead;
+  std::optional<detail::stop_row> stop;
+  std::vector<std::shared_ptr<const adapters::values>> active;
+  adapters::values parameters;  // of the active adapters
   std::string failure;
   int priority = 0;
   bool is_complete = true;  // nothing to run
+  text_end why = text_end::open;
   // the engine's
   sequence_state state;
   const engine* owner = nullptr;
   std::uint64_t arrival = 0;
   bool is_running = false;
 
-  parts(std::shared_ptr<const language_model> m, search_options o);
+  parts(std::shared_ptr<const language_model> m, search_options o, const speculative_options& guess);
   bool is_end(token t) const;
-  /// Chooses and appends a token after these scores; an exception of the rule is this request's failure.
+  /// Chooses and appends a token after these scores, and those that are forced; then goes on as far as tokens were
+  /// guessed. An exception of the rule is this request's failure.
   void advance(std::span<float> scores);
+  void use_values(std::vector<std::shared_ptr<const adapters::values>> all);
+
+ private:
+  void end(text_end how) { is_complete = true, why = how; }
+  bool choose_next(std::span<float> scores);
+  bool append(token t, std::span<float> scores);
 };
 
 }  // namespace kiln::language

@@ -20,36 +20,66 @@ search_options checked(search_options o, const language_model& m) {
 
 }  // namespace
 
-request::parts::parts(std::shared_ptr<const language_model> m, search_options o)
-    : model(std::move(m)),
-      options(checked(std::move(o), *model)),
-      ends(model->settings().eos_token_id),
-      draw(options) {}
+request::parts::parts(std::shared_ptr<const language_model> m, search_options o, const speculative_options& guess)
+    : model(std::move(m)), options(checked(std::move(o), *model)), ends(model->settings().eos_token_id), draw(options) {
+  if (detail::speculation::is_asked(*model, guess, 1)) ahead.emplace(*model, guess);
+  if (!options.stop_strings.empty()) stop.emplace(model->text_tokenizer(), options.stop_strings);
+}
 
 bool request::parts::is_end(token t) const { return std::find(ends.begin(), ends.end(), t) != ends.end(); }
 
-void request::parts::advance(std::span<float> scores) {
-  token next = 0;
+// Appends a token; whether it was guessed, and the scores of the next one are there.
+bool request::parts::append(token t, std::span<float> scores) {
+  const bool is_scored = ahead && ahead->take(t, state, scores);
+  all.push_back(t);
+  unseen.push_back(t);
+  if (is_end(t))
+    end(text_end::end_token);
+  else if (stop && stop->put(t))
+    end(text_end::stop_string);
+  else if (all.size() >= static_cast<std::size_t>(options.max_length))
+    end(text_end::max_length);
+  return is_scored;
+}
+
+bool request::parts::choose_next(std::span<float> scores) {
   try {
     if (rule) rule(0, all, scores);
     apply_rules(scores, all, ends, options);
-    next = draw.choose(scores);
+    bool is_scored = append(draw.choose(scores), scores);
+    if (!forced || is_complete) return is_scored;
+    for (const token t : forced(all)) {
+      is_scored = append(t, scores) && is_scored;
+      if (is_complete) break;
+    }
+    return is_scored;
   } catch (const std::exception& e) {
     failure = e.what();
-    is_complete = true;
-    return;
   } catch (...) {
     failure = "the request's rule threw what is no exception";
-    is_complete = true;
-    return;
   }
-  all.push_back(next);
-  unseen.push_back(next);
-  is_complete = is_end(next) || all.size() >= static_cast<std::size_t>(options.max_length);
+  end(text_end::failure);
+  return false;
 }
 
+void request::parts::advance(std::span<float> scores) {
+  while (choose_next(scores) && !is_complete) {
+  }
+  if (ahead) ahead->interrupt(state, all.size());
+}
+
+// What ran with other values runs again.
+void request::parts::use_values(std::vector<std::shared_ptr<const adapters::values>> values) {
+  parameters = values.empty() ? adapters::values() : merged(*model, values);
+  active = std::move(values);
+  state.truncate(0);
+  is_running = false;
+}
+
+request::request(std::shared_ptr<const language_model> model, search_options search, const speculative_options& ahead)
+    : parts_(std::make_unique<parts>(std::move(model), std::move(search), ahead)) {}
 request::request(std::shared_ptr<const language_model> model, search_options search)
-    : parts_(std::make_unique<parts>(std::move(model), std::move(search))) {}
+    : request(model, std::move(search), model->settings().speculative) {}
 request::~request() = default;
 
 void request::add_tokens(std::span<const token> more) {
@@ -63,8 +93,9 @@ void request::add_tokens(std::span<const token> more) {
            std::to_string(p.all.size()) + (p.all.size() + more.size() > most ? ") exceeds" : ") reaches") +
            " max length (" + std::to_string(most) + ")");
   p.all.insert(p.all.end(), more.begin(), more.end());
-  p.is_complete = false;
+  p.is_complete = false, p.why = text_end::open;
   p.failure.clear();
+  if (p.stop) p.stop->begin(p.all.size());
 }
 bool request::has_unseen() const { return parts_->taken < parts_->unseen.size(); }
 token request::take_unseen() {
@@ -75,6 +106,16 @@ bool request::is_turn_complete() const { return parts_->is_complete; }
 const std::string& request::failure() const { return parts_->failure; }
 const tokens& request::sequence() const { return parts_->all; }
 void request::set_rule(logits_rule rule) { parts_->rule = std::move(rule); }
+void request::set_forced(forced_rule rule) { parts_->forced = std::move(rule); }
+void request::set_active_adapter(const adapters& of, std::string_view name) {
+  if (&of.model() != parts_->model.get()) refuse("adapter '" + std::string(name) + "' was loaded for another model");
+  auto active = parts_->active;
+  active.push_back(of.use(name));
+  parts_->use_values(std::move(active));
+}
+void request::clear_adapters() { parts_->use_values({}); }
+text_end request::ended_by() const { return parts_->why; }
+speculative_stats request::speculation() const { return parts_->ahead ? parts_->ahead->stats() : speculative_stats(); }
 void request::set_priority(int priority) { parts_->priority = priority; }
 const search_options& request::options() const { return parts_->options; }
 

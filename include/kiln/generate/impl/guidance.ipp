@@ -88,16 +88,22 @@ logits_rule guided_by(guide g) {
   };
 }
 
-void set_guidance(generator& of, guide g, bool forced_tokens) {
-  if (!forced_tokens) {
-    of.set_forced(nullptr);
-    return of.set_rule(guided_by(std::move(g)));
-  }
+namespace {
+
+template <class Sequence> void guide_sequence(Sequence& of, guide g, bool forced_tokens) {
   const auto rows = std::make_shared<row_guides>(std::move(g));
-  of.set_forced([rows](std::span<const token> sequence) { return rows->forced(0, sequence); });
+  if (forced_tokens)
+    of.set_forced([rows](std::span<const token> sequence) { return rows->forced(0, sequence); });
+  else
+    of.set_forced(nullptr);
   of.set_rule([rows](std::size_t row, std::span<const token> sequence, std::span<float> logits) {
     rows->bar(row, sequence, logits);
   });
 }
+
+}  // namespace
+
+void set_guidance(generator& of, guide g, bool forced_tokens) { guide_sequence(of, std::move(g), forced_tokens); }
+void set_guidance(request& of, guide g, bool forced_tokens) { guide_sequence(of, std::move(g), forced_tokens); }
 
 }  // namespace kiln::language

@@ -4,6 +4,8 @@
 
 #include "kiln/core/error.hpp"
 #include "kiln/generate/impl/sequence_memory.hpp"
+#include "kiln/generate/weights/model_files.hpp"
+#include "kiln/text/guidance/vocabulary.hpp"
 
 namespace kiln::language {
 
@@ -59,8 +61,25 @@ argument logits_output(const shape& made, std::size_t rows, std::int64_t vocabul
 
 }  // namespace
 
+struct language_model::texts {
+  language::tokenizer words;
+  std::optional<guide_vocabulary> bytes;
+};
+
 language_model::language_model(std::unique_ptr<const detail::model_plan> plan) : plan_(std::move(plan)) {}
 language_model::~language_model() = default;
+const tokenizer& language_model::text_tokenizer() const {
+  const std::lock_guard lock(mutex_);
+  if (!texts_) texts_.reset(new texts{tokenizer_of(settings()), {}});
+  return texts_->words;
+}
+const guide_vocabulary& language_model::text_vocabulary() const {
+  const tokenizer& words = text_tokenizer();
+  const std::lock_guard lock(mutex_);
+  if (!texts_->bytes)
+    texts_->bytes = guide_vocabulary::of(words, settings().eos_token_id, static_cast<std::size_t>(vocabulary_size()));
+  return *texts_->bytes;
+}
 std::shared_ptr<const language_model> language_model::load(const config& c, const target& t, compile_options options,
                                                            const program_change& change) {
   std::shared_ptr<const language_model> draft;

@@ -14,10 +14,10 @@ prefix_index::key prefix_index::key_at(std::uint64_t parent, std::span<const tok
   return {parent, tokens(own.begin(), own.end())};
 }
 
-std::vector<page> prefix_index::find(std::span<const token> all, std::size_t most) {
+std::vector<page> prefix_index::find(std::span<const token> all, std::size_t most, std::uint64_t root) {
   std::vector<page> out;
   std::vector<entry*> met;
-  std::uint64_t parent = 0;
+  std::uint64_t parent = root;
   while (out.size() < most && (out.size() + 1) * block_ <= all.size()) {
     const auto at = known_.find(key_at(parent, all, out.size()));
     if (at == known_.end()) break;
@@ -30,8 +30,8 @@ std::vector<page> prefix_index::find(std::span<const token> all, std::size_t mos
   return out;
 }
 
-void prefix_index::add(std::span<const token> all, std::span<const page> pages) {
-  std::uint64_t parent = 0;
+void prefix_index::add(std::span<const token> all, std::span<const page> pages, std::uint64_t root) {
+  std::uint64_t parent = root;
   std::vector<entry*> met;
   for (std::size_t k = 0; (k + 1) * block_ <= all.size() && k < pages.size(); ++k) {
     key own = key_at(parent, all, k);

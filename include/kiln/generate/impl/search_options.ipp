@@ -59,6 +59,10 @@ void check(search_options& options, std::int64_t context_length, std::int64_t vo
     fault("num_return_sequences (" + std::to_string(options.num_return_sequences) + ") is greater than num_beams (" +
           std::to_string(options.num_beams) + ")");
   if (options.num_beams > 1 && options.do_sample) fault("TopK and TopP cannot be used with a beam search");
+  if (options.num_beams > 1 && !options.stop_strings.empty())
+    fault("stop_strings need num_beams 1, found " + std::to_string(options.num_beams));
+  for (const std::string& s : options.stop_strings)
+    if (s.empty()) fault("stop_strings: a stop string has a character at least: found an empty one");
   if (options.num_beams > 1 && vocabulary_size < 2) fault("beams need a vocabulary of at least 2 tokens");
 }
 

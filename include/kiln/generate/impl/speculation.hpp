@@ -24,6 +24,11 @@ class speculation {
   /// Runs what a state lacks of a sequence and at most `room` guesses, and writes the scores of the next token.
   void run(sequence_state& state, workspace& w, std::span<const token> sequence, std::size_t room,
            std::span<const argument> parameters, std::span<float> scores);
+  /// The same in two parts, for who runs the model over several sequences: at most `room` guesses, and that a run over
+  /// them, which took so long, made these scores, f32[guesses + 1, vocabulary], of the last token and each guess. The
+  /// scores have to stay until the next run.
+  tokens propose(std::span<const token> sequence, std::size_t room);
+  void begin(tokens guesses, std::span<const float> scores, double ms);
   /// A token was chosen. Where it was guessed, writes the scores of the one after it and says so; else the state is as
   /// long as the sequence without the token.
   bool take(token chosen, sequence_state& state, std::span<float> scores);
@@ -47,10 +52,11 @@ class speculation {
   std::vector<float> draft_scores_;
   // of the round
   tokens guesses_;
-  std::vector<float> scores_;  ///< of all positions
-  std::size_t at_ = 0;         ///< guesses that were right
+  std::vector<float> scores_;    ///< of all positions, where they are its own
+  std::span<const float> made_;  ///< of all positions
+  std::size_t at_ = 0;           ///< guesses that were right
   bool active_ = false;
-  double ms_ = 0;
+  double ms_ = 0, guessing_ = 0;
   speculative_stats stats_;
 };
 

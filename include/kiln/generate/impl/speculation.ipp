@@ -62,33 +62,47 @@ tokens speculation::guess_by_draft(std::span<const token> sequence, std::size_t 
   return out;
 }
 
-void speculation::run(sequence_state& state, workspace& w, std::span<const token> sequence, std::size_t room,
-                      std::span<const argument> parameters, std::span<float> scores) {
+tokens speculation::propose(std::span<const token> sequence, std::size_t room) {
   const std::size_t width = width_.next();
   if (width == 0) width_.paused(stats_);
   const stopwatch all;
-  guesses_ = std::min(width, room) == 0 ? tokens() : guess(sequence, std::min(width, room));
-  const double guessing = all.ms();
-  stats_.total_draft_ms += guessing;
-  const auto left = sequence.subspan(static_cast<std::size_t>(state.length()));
-  const std::size_t vocabulary = scores.size();
+  tokens out = std::min(width, room) == 0 ? tokens() : guess(sequence, std::min(width, room));
+  guessing_ = all.ms();
+  stats_.total_draft_ms += guessing_;
+  return out;
+}
+
+void speculation::begin(tokens guesses, std::span<const float> scores, double ms) {
   ++stats_.target_forward_passes;
+  stats_.total_target_ms += ms;
+  guesses_ = std::move(guesses);
   if (guesses_.empty()) {
     ++stats_.standard_fallback_steps;
-    model_.run(state, w, left, 1, scores, parameters);
-    stats_.total_target_ms += all.ms() - guessing;
     return;
   }
-  tokens fed(left.begin(), left.end());
-  fed.insert(fed.end(), guesses_.begin(), guesses_.end());
-  scores_.resize((guesses_.size() + 1) * vocabulary);
-  model_.run(state, w, fed, guesses_.size() + 1, scores_, parameters);
-  std::copy_n(scores_.begin(), vocabulary, scores.begin());
-  ms_ = all.ms();
-  stats_.total_target_ms += ms_ - guessing;
+  made_ = scores;
+  ms_ = ms + guessing_;
   at_ = 0, active_ = true;
   ++stats_.rounds, ++stats_.target_verify_forward_passes;
   stats_.draft_tokens_proposed += static_cast<std::int64_t>(guesses_.size());
+}
+
+void speculation::run(sequence_state& state, workspace& w, std::span<const token> sequence, std::size_t room,
+                      std::span<const argument> parameters, std::span<float> scores) {
+  tokens guesses = propose(sequence, room);
+  const stopwatch all;
+  const auto left = sequence.subspan(static_cast<std::size_t>(state.length()));
+  const std::size_t vocabulary = scores.size();
+  if (guesses.empty()) {
+    model_.run(state, w, left, 1, scores, parameters);
+    return begin({}, {}, all.ms());
+  }
+  tokens fed(left.begin(), left.end());
+  fed.insert(fed.end(), guesses.begin(), guesses.end());
+  scores_.resize((guesses.size() + 1) * vocabulary);
+  model_.run(state, w, fed, guesses.size() + 1, scores_, parameters);
+  std::copy_n(scores_.begin(), vocabulary, scores.begin());
+  begin(std::move(guesses), scores_, all.ms());
 }
 
 bool speculation::take(token chosen, sequence_state& state, std::span<float> scores) {
@@ -107,7 +121,7 @@ bool speculation::take(token chosen, sequence_state& state, std::span<float> sco
   }
   ++stats_.draft_tokens_accepted;
   ++at_;
-  const auto from = scores_.begin() + static_cast<std::ptrdiff_t>(at_ * scores.size());
+  const auto from = made_.begin() + static_cast<std::ptrdiff_t>(at_ * scores.size());
   std::copy_n(from, scores.size(), scores.begin());
   return true;
 }

@@ -100,6 +100,17 @@ session session_of(const config& c, unsigned gpu) {
       throw error(errc::invalid_argument, "provider " + chosen->name + ": hardware_device_type " + *type +
                                               " and target " + out.target + " exclude each other: found both");
   }
+  const bool is_gpu = out.target == "gpu" || out.target.starts_with("hip");
+  const auto has_no_effect = [&](const char* key, std::int64_t value, const char* why) {
+    out.remarks.push_back(std::string(key) + " " + std::to_string(value) + " of provider " + chosen->name +
+                          " has no effect: " + why);
+  };
+  if (device && !is_gpu)
+    has_no_effect("device_id", *device, "the decoder runs on the processor; hardware_device_type gpu takes a GPU");
+  if (const auto id = chosen->hardware_device_id)
+    has_no_effect("hardware_device_id", *id, "the option device_id chooses a GPU");
+  if (const auto id = chosen->hardware_vendor_id)
+    has_no_effect("hardware_vendor_id", *id, "the option device_id chooses a GPU");
   if (out.target == "gpu" || out.target == "hip") out.target = "hip:" + std::to_string(device.value_or(gpu));
   return out;
 }
@@ -116,6 +127,7 @@ std::shared_ptr<const language_model> load_model(config c, const session& s) {
     }
   compile_options options = s.options;
   const auto target = named_target(s.target, options);
+  options.remarks.insert(options.remarks.end(), s.remarks.begin(), s.remarks.end());
   program_change change;
   if (s.precision != quantize::precision::as_written)
     change = [&](program p, std::vector<std::string>& remarks) {

@@ -1,14 +1,12 @@
 #pragma once
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <vector>
 
-#include "kiln/generate/generator.hpp"
+#include "kiln/interface/language_requests.hpp"
 #include "kiln/interface/language_session.hpp"
 #include "kiln/interface/python_arrays/array.hpp"
-#include "kiln/text/guidance/guide.hpp"
 
 // The module kiln._genai: every unit binds one subject; kiln/genai.py is its face.
 namespace kiln::python {
@@ -21,24 +19,11 @@ class held_model {
   const language::session session;
   const std::shared_ptr<const language::language_model> compiled;
   const language::config& settings() const { return compiled->settings(); }
-  /// The tokenizer of its folder, read when it is first asked for.
-  const language::tokenizer& tokens() const;
-  /// The bytes of its tokens, for guides; made when they are first asked for.
-  const language::guide_vocabulary& vocabulary() const;
-
- private:
-  mutable std::mutex mutex_;
-  mutable std::optional<language::tokenizer> tokens_;
-  mutable std::optional<language::guide_vocabulary> vocabulary_;
 };
 
 /// What Python calls GeneratorParams.
-struct held_params {
+struct held_params : language::generator_options {
   std::shared_ptr<const held_model> model;
-  language::search_options search;
-  language::speculative_options speculative;
-  std::optional<language::guide> guide;
-  bool forces = false;  ///< appends what the guide leaves no choice for at once
 };
 
 void bind_error(py::module_& m);

@@ -31,17 +31,22 @@ class guide {
   /// Texts of the rule `start` of a grammar in Lark's syntax, as llguidance extends it.
   ///
   /// Rules (lower case) and terminals (upper case) of strings (`"a"`, `"a"i`), ranges (`"a".."z"`), regular expressions
-  /// (`/…/` with flags i, s, m, u), groups, `|`, `[…]`, `* + ? ~n ~n..m {n,m}`; `%ignore`, which may stand before each
-  /// terminal of a rule; `%import common.NAME`; `%json {…}`, a schema; comments. Rules may begin with themselves.
-  /// Priorities, aliases and captures are read and say nothing. Throws `error` with the line: `malformed`, `not_found`,
-  /// `unsupported`, `limit`.
+  /// (`/…/` with flags i, s, m, u), groups, `|`, `[…]`, `* + ? ~n ~n..m {n,m}`; of terminals also `&` and, before one,
+  /// `~`, which has the texts that it does not match; `[lazy]` and `[suffix="…"]` after a name: its shortest texts;
+  /// `%regex {"substring_chars": "…"}`, `substring_words`, `substring_chunks`; special tokens `<|name|>` and
+  /// `<[3,5-9]>` in rules; `%ignore`, which may stand before each terminal of a rule; `%import common.NAME`; `%json
+  /// {…}`, a schema; comments. Rules may begin with themselves. Priorities, aliases and captures are read and say
+  /// nothing. Throws `error` with the line: `malformed`, `not_found`, `unsupported`, `limit`.
   static guide lark(const guide_vocabulary& v, std::string_view grammar);
 
   /// JSON texts of values that a schema (https://json-schema.org, 2020-12) allows.
   ///
   /// Keywords: `type`, `properties`, `required`, `additionalProperties`, `patternProperties` (one pattern, alone),
-  /// `items`, `prefixItems`, `minItems`, `maxItems`, `enum`, `const`, `anyOf`, `oneOf` (of alternatives that types or
-  /// constants tell apart), `allOf` and what stands beside `$ref`, `anyOf` or `oneOf` (joined keyword by keyword),
+  /// `minProperties`, `maxProperties`, `items`, `prefixItems`, `minItems`, `maxItems`, `uniqueItems` (of an `enum` of
+  /// at most 10 values), `enum`, `const`, `anyOf`, `oneOf` (of alternatives that types or constants tell apart),
+  /// `allOf` and what stands beside `$ref`, `anyOf` or `oneOf` (joined keyword by keyword), `not`, `if`, `then` and
+  /// `else` (conditions of types, strings and other constants but numbers, bounds, `properties`, `required`, and those
+  /// joined),
   /// `$ref` within the document, `minLength`, `maxLength`, `pattern`, `format` (date, time, date-time, duration, email,
   /// hostname, ipv4, ipv6, uuid, uri), `minimum`, `maximum` and the exclusive ones (whole for a "number"),
   /// `multipleOf` (an integer to 1000), and annotations. Properties come in their order, others after
@@ -49,6 +54,10 @@ class guide {
   /// may be one space, or a line's end and up to 40 spaces; after `:` a space; nothing before and after the value.
   /// Throws `error` with the keyword and its place: `malformed`, `unsupported`, `not_found`, `limit`.
   static guide json_schema(const guide_vocabulary& v, std::string_view schema);
+
+  /// A guide by GenAI's words for its kind: "json_schema", "regex" or "lark_grammar"; another one is a `not_found`
+  /// error.
+  static guide of(std::string_view kind, const guide_vocabulary& v, std::string_view text);
 
   /// Sets bit `id % 32` of word `id / 32` where the token may follow, and clears the others: tokens whose bytes some
   /// text of the language continues with, and end tokens exactly where the text is one. After an end token, end tokens.

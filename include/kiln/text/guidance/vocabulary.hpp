@@ -20,8 +20,8 @@ class guide_vocabulary {
   /// `end_tokens`, which end a text and whose bytes do not count. Throws `error` (`invalid_argument`) for end tokens
   /// outside the vocabulary.
   guide_vocabulary(std::span<const std::string> bytes, const tokens& end_tokens);
-  /// The tokens of a tokenizer but for its special ones; `size` (of the model's logits) may be larger than its
-  /// vocabulary, 0 is that.
+  /// The tokens of a tokenizer. Its special ones have no bytes, but grammars may name them; `size` (of the model's
+  /// logits) may be larger than its vocabulary, 0 is that.
   static guide_vocabulary of(const tokenizer& t, const tokens& end_tokens, std::size_t size = 0);
 
   /// Tokens, and so bits of a mask.
@@ -29,6 +29,8 @@ class guide_vocabulary {
   const std::shared_ptr<const guidance::token_trie>& trie() const { return trie_; }
 
  private:
+  guide_vocabulary() = default;
+
   std::shared_ptr<const guidance::token_trie> trie_;
 };
 

@@ -69,25 +69,3 @@ void decode_state::finish(std::string& out) {
 }
 
 }  // namespace kiln::language::detail
-
-namespace kiln::language {
-
-token_stream::token_stream(const tokenizer& source, decode_options options)
-    : source_(source), options_(options), state_(std::make_unique<detail::decode_state>(*source.parts_)) {}
-token_stream::~token_stream() = default;
-token_stream::token_stream(token_stream&&) noexcept = default;
-token_stream& token_stream::operator=(token_stream&&) noexcept = default;
-
-const std::string& token_stream::put(token next) {
-  piece_.clear();
-  state_->put(next, options_.skip_special_tokens, piece_);
-  return piece_;
-}
-const std::string& token_stream::finish() {
-  piece_.clear();
-  state_->finish(piece_);
-  state_ = std::make_unique<detail::decode_state>(*source_.parts_);
-  return piece_;
-}
-
-}  // namespace kiln::language

@@ -112,6 +112,41 @@ TEST(engine, a_prompt_that_is_too_long_leaves_the_request_as_it_was) {
   EXPECT_EQ(made, g.all);
 }
 
+TEST(engine, requests_are_guided_with_forced_tokens_and_guess_ahead) {
+  const auto params = params_of(60);
+  params->SetGuidance("regex", " Jerusalem and Babylon, (yea|nay)!", true);
+  params->SetSpeculativeNumber("ngram_size", 3);
+  const auto engine = OgaEngine::Create(scripture());
+  const auto request = OgaRequest::Create(*params);
+  request->AddTokens(*list_of(goldens()[0].prompt_ids));
+  engine->Add(*request);
+  ids made;
+  std::size_t steps = 0;
+  for (; engine->HasPendingRequests(); ++steps) {
+    engine->Step();
+    while (request->HasUnseenTokens()) made.push_back(request->GetUnseenToken());
+  }
+  EXPECT_LT(steps + 5, made.size());
+  EXPECT_TRUE(request->IsDone());
+}
+
+TEST(engine, requests_outlive_their_engine) {
+  auto engine = OgaEngine::Create(scripture());
+  const auto request = request_of(goldens()[0]);
+  engine->Add(*request);
+  EXPECT_EQ(engine->Step(), request.get());
+  engine.reset();
+  EXPECT_TRUE(request->HasUnseenTokens());
+  EXPECT_FALSE(request->IsDone());
+  engine = OgaEngine::Create(scripture());
+  engine->Add(*request);
+  ids made = goldens()[0].prompt_ids;
+  do
+    while (request->HasUnseenTokens()) made.push_back(request->GetUnseenToken());
+  while (engine->Step());
+  EXPECT_EQ(made, goldens()[0].all);
+}
+
 TEST(engine, says_what_is_wrong) {
   const auto engine = OgaEngine::Create(scripture()), second = OgaEngine::Create(scripture());
   const auto params = params_of(20);

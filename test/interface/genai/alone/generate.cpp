@@ -90,6 +90,8 @@ TEST(generate, goes_back_and_on) {
   own->AppendTokens(g.prompt_ids);
   EXPECT_EQ(run_to_end(*own), g.all);
   EXPECT_THAT(message_of([&] { own->RewindTo(1000); }), HasSubstr("Cannot rewind to a length (1000)"));
+  EXPECT_THAT(message_of([&] { own->RewindTo((std::size_t{1} << 32) + 5); }),
+              HasSubstr("Cannot rewind to a length (4294967301)"));
   EXPECT_THAT(message_of([&] { own->GenerateNextToken(); }), HasSubstr("already at max_length (52)"));
 }
 

@@ -1,17 +1,9 @@
 #include <algorithm>
 #include <utility>
 
-#include "kiln/generate/guidance.hpp"
 #include "kiln/interface/genai/impl/handles.hpp"
-#include "kiln/text/guidance/vocabulary.hpp"
 
 namespace kiln::genai {
-
-language::generator generator_of(const generator_options& o) {
-  language::generator g(o.model->decoder(), o.search, o.ahead);
-  if (o.guide) language::set_guidance(g, *o.guide, o.forced_tokens);
-  return g;
-}
 
 void generate(language::generator& g) {
   g.generate_next_token();
@@ -26,22 +18,19 @@ void generate(language::generator& g) {
 
 namespace {
 
-language::guide guide_of(const loaded_model& m, std::string_view type, std::string_view data) {
-  if (type == "json_schema") return language::guide::json_schema(m.vocabulary(), data);
-  if (type == "regex") return language::guide::regex(m.vocabulary(), data);
-  if (type == "lark_grammar") return language::guide::lark(m.vocabulary(), data);
-  raise(errc::not_found, "guidance of type '" + std::string(type) + "': expected json_schema, regex or lark_grammar");
-}
-
-// Inputs of the model that the caller gave one by one are an adapter of its own, taken when all are there: extents that
-// have one name belong together.
+// Inputs of the model that the caller gave one by one are taken when all are there: extents that have one name belong
+// together. They stay until others of their names come.
 void take_inputs(OgaGenerator& g) {
-  if (g.inputs.parameters.empty()) return;
-  // taken even where they are wrong: the next call is not about them
-  const language::adapter inputs = std::exchange(g.inputs, {});
-  language::adapters own(g.model->decoder());
-  own.load(inputs, "inputs");
-  g.value.set_active_adapter(own, "inputs");
+  if (g.next.parameters.empty()) return;
+  // forgotten where they are wrong: the next call is not about them
+  const language::adapter given = std::exchange(g.next, {});
+  language::adapter all = g.inputs;
+  for (const auto& [name, value] : given.parameters) {
+    std::erase_if(all.parameters, [&](const auto& p) { return p.first == name; });
+    all.parameters.emplace_back(name, value);
+  }
+  g.value.set_parameters(all);
+  g.inputs = std::move(all);
 }
 // A generator whose session goes on.
 OgaGenerator& running(OgaGenerator* g) {
@@ -57,7 +46,7 @@ void give_input(OgaGenerator& g, std::string_view name, const argument& value) {
     raise(errc::not_found,
           "input '" + std::string(name) +
               "': the model has none of this name with a default, and kiln gives it the others itself");
-  auto& all = g.inputs.parameters;
+  auto& all = g.next.parameters;
   std::erase_if(all, [&](const auto& p) { return p.first == name; });
   all.emplace_back(name, value.copy());
 }
@@ -105,7 +94,7 @@ const tokens* sequence_of(const OgaGenerator* g, std::size_t index) noexcept {
 OgaResult* OgaCreateGeneratorParams(const OgaModel* model, OgaGeneratorParams** out) {
   return made(out, [&] {
     const model_ref& m = given(model, "the model").value;
-    return new OgaGeneratorParams{{m, m->settings().search, m->settings().speculative, {}, false}};
+    return new OgaGeneratorParams{{{m->settings().search, m->settings().speculative, {}, false}, m}};
   });
 }
 void OgaDestroyGeneratorParams(OgaGeneratorParams* params) { delete params; }
@@ -127,11 +116,12 @@ OgaResult* OgaGeneratorParamsTryGraphCaptureWithMaxBatchSize(OgaGeneratorParams*
 OgaResult* OgaGeneratorParamsSetGuidance(OgaGeneratorParams* params, const char* type, const char* data,
                                          bool enable_ff_tokens) {
   return guarded([&] {
-    generator_options& o = given(params, "the generator's params").value;
+    params_value& o = given(params, "the generator's params").value;
     if (optional_text(type).empty() && optional_text(data).empty())
       o.guide.reset();
     else
-      o.guide = guide_of(*o.model, text(type, "the type of guidance"), text(data, "the data of guidance"));
+      o.guide = language::guide::of(text(type, "the type of guidance"), o.model->decoder()->text_vocabulary(),
+                                    text(data, "the data of guidance"));
     o.forced_tokens = enable_ff_tokens;
   });
 }
@@ -139,10 +129,10 @@ OgaResult* OgaGeneratorParamsSetGuidance(OgaGeneratorParams* params, const char*
 OgaResult* OgaCreateGenerator(const OgaModel* model, const OgaGeneratorParams* params, OgaGenerator** out) {
   return made(out, [&] {
     const model_ref& m = given(model, "the model").value;
-    const generator_options& o = given(params, "the generator's params").value;
+    const params_value& o = given(params, "the generator's params").value;
     if (o.model != m)
       raise(kiln::errc::invalid_argument, "a generator's params were made from its model: found those of another");
-    return new OgaGenerator{m, generator_of(o)};
+    return new OgaGenerator{m, language::generator_of(m->decoder(), o)};
   });
 }
 void OgaDestroyGenerator(OgaGenerator* generator) { delete generator; }

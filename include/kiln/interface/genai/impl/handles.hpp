@@ -1,12 +1,10 @@
 #pragma once
 #include <limits>
-#include <mutex>
-#include <optional>
 
 #include "kiln/generate/adapters.hpp"
 #include "kiln/generate/generator.hpp"
 #include "kiln/interface/genai/impl/values.hpp"
-#include "kiln/text/guidance/guide.hpp"
+#include "kiln/interface/language_requests.hpp"
 #include "kiln/text/tokenizer.hpp"
 
 namespace kiln::genai {
@@ -18,27 +16,16 @@ class loaded_model {
   const std::shared_ptr<const language::language_model>& decoder() const { return decoder_; }
   const language::config& settings() const { return decoder_->settings(); }
   const char* device() const { return on_gpu_ ? "MIGraphX" : "CPU"; }
-  /// Read from the model's folder when it is first asked for.
-  const language::tokenizer& tokenizer() const;
-  /// The bytes of the tokens, sorted when they are first asked for.
-  const language::guide_vocabulary& vocabulary() const;
 
  private:
   std::shared_ptr<const language::language_model> decoder_;
   bool on_gpu_ = false;
-  mutable std::mutex mutex_;
-  mutable std::optional<language::tokenizer> tokenizer_;
-  mutable std::optional<language::guide_vocabulary> vocabulary_;
 };
 using model_ref = std::shared_ptr<const loaded_model>;
 
 /// The options of a new generator.
-struct generator_options {
+struct params_value : language::generator_options {
   model_ref model;
-  language::search_options search;
-  language::speculative_options ahead;
-  std::optional<language::guide> guide;
-  bool forced_tokens = false;  ///< of the guide
 };
 /// Tokens in a tensor of integers; `invalid_argument` names a number that is none.
 inline language::tokens tokens_of(const argument& numbers) {
@@ -51,8 +38,6 @@ inline language::tokens tokens_of(const argument& numbers) {
   return out;
 }
 
-/// A generator as the options say.
-language::generator generator_of(const generator_options& o);
 /// Lets a generator take its next token, and says so in the log.
 void generate(language::generator& g);
 
@@ -66,11 +51,12 @@ struct OgaModel {
   kiln::genai::model_ref value;
 };
 struct OgaGeneratorParams {
-  kiln::genai::generator_options value;
+  kiln::genai::params_value value;
 };
 struct OgaGenerator {
   kiln::genai::model_ref model;
   kiln::language::generator value;
-  kiln::language::adapter inputs{};  // given by OgaGenerator_SetModelInput, and not taken yet
+  kiln::language::adapter inputs{};  // given by OgaGenerator_SetModelInput, and taken
+  kiln::language::adapter next{};    // and not taken yet
   std::atomic<bool> is_terminated = false;
 };

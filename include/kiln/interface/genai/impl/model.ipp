@@ -1,28 +1,14 @@
 #include "kiln/interface/genai/impl/handles.hpp"
 #include "kiln/interface/language_session.hpp"
-#include "kiln/text/guidance/vocabulary.hpp"
 
 namespace kiln::genai {
 
 loaded_model::loaded_model(language::config c) {
   const language::session s = language::session_of(c, current_gpu());
   on_gpu_ = s.on_gpu();
+  for (const std::string& r : s.remarks) write_log(log_item::warning, r);
   decoder_ = language::load_model(std::move(c), s);
 }
-const language::tokenizer& loaded_model::tokenizer() const {
-  const std::lock_guard lock(mutex_);
-  if (!tokenizer_) tokenizer_ = language::load_tokenizer(settings());
-  return *tokenizer_;
-}
-const language::guide_vocabulary& loaded_model::vocabulary() const {
-  const language::tokenizer& t = tokenizer();
-  const std::lock_guard lock(mutex_);
-  if (!vocabulary_)
-    vocabulary_ = language::guide_vocabulary::of(t, settings().eos_token_id,
-                                                 static_cast<std::size_t>(decoder_->vocabulary_size()));
-  return *vocabulary_;
-}
-
 namespace {
 
 // Calls a function that edits a provider of the configuration.

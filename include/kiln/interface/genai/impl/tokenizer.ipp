@@ -67,7 +67,7 @@ OgaResult* tell_role(const OgaTokenizer* t, std::optional<token> roles::*which, 
 OgaResult* OgaCreateTokenizer(const OgaModel* model, OgaTokenizer** out) {
   return made(out, [&] {
     const loaded_model& m = *given(model, "the model").value;
-    return new_tokenizer(m.settings(), m.tokenizer());
+    return new_tokenizer(m.settings(), m.decoder()->text_tokenizer());
   });
 }
 OgaResult* OgaCreateTokenizerFromConfig(const OgaConfig* config, OgaTokenizer** out) {

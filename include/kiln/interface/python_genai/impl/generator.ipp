@@ -1,7 +1,6 @@
 #include <atomic>
 
 #include "kiln/generate/adapters.hpp"
-#include "kiln/generate/guidance.hpp"
 #include "kiln/interface/python_genai/bind.hpp"
 
 namespace kiln::python {
@@ -13,9 +12,7 @@ namespace {
 class held_generator {
  public:
   held_generator(std::shared_ptr<const held_model> model, const held_params& p)
-      : model_(std::move(model)), own_(model_->compiled, p.search, p.speculative) {
-    if (p.guide) language::set_guidance(own_, *p.guide, p.forces);
-  }
+      : model_(std::move(model)), own_(language::generator_of(model_->compiled, p)) {}
 
   // What takes its time: without the interpreter's lock.
   template <class F> auto run(F&& f) {
@@ -93,6 +90,13 @@ void bind_steps(py::class_<held_generator>& c) {
         }));
       },
       py::arg("index"), "A sequence with its prompt, as a numpy array of int32.");
+  c.def(
+      "ended_by",
+      [](held_generator& g, std::size_t index) {
+        return std::string(to_string(g.look([&](language::generator& own) { return own.ended_by(index); })));
+      },
+      py::arg("index") = 0,
+      "Why a sequence ended: \"end_token\", \"stop_string\" or \"max_length\"; \"open\" where it goes on.");
   c.def(
       "token_count",
       [](held_generator& g) { return g.look([](language::generator& own) { return own.token_count(); }); },

@@ -8,21 +8,6 @@ namespace kiln::python {
 held_model::held_model(const language::config& c, language::session s)
     : session(std::move(s)), compiled(language::load_model(c, session)) {}
 
-const language::tokenizer& held_model::tokens() const {
-  const std::lock_guard lock(mutex_);
-  if (!tokens_) tokens_ = language::load_tokenizer(settings());
-  return *tokens_;
-}
-
-const language::guide_vocabulary& held_model::vocabulary() const {
-  const language::tokenizer& t = tokens();
-  const std::lock_guard lock(mutex_);
-  if (!vocabulary_)
-    vocabulary_ = language::guide_vocabulary::of(t, settings().eos_token_id,
-                                                 static_cast<std::size_t>(compiled->vocabulary_size()));
-  return *vocabulary_;
-}
-
 namespace {
 
 void add_model_data(language::config& c, const std::string& name, const py::buffer& data) {

@@ -1,10 +1,26 @@
-#include "kiln/generate/guidance.hpp"
 #include "kiln/interface/python_genai/bind.hpp"
 
 namespace kiln::python {
 namespace {
 
+// One text, or several.
+void set_stop_strings(language::search_options& to, py::handle value) {
+  if (py::isinstance<py::str>(value)) {
+    to.stop_strings = {py::cast<std::string>(value)};
+    return;
+  }
+  to.stop_strings.clear();
+  for (const py::handle each : py::reinterpret_borrow<py::object>(value)) {
+    if (!py::isinstance<py::str>(each))
+      raise(fault::of(errc::invalid_argument, "option 'stop_strings'", "a str or a list of them",
+                      py::cast<std::string>(py::repr(value))));
+    to.stop_strings.push_back(py::cast<std::string>(each));
+  }
+}
+
 template <class Options> void set_option_of(Options& to, const std::string& name, py::handle value) {
+  if constexpr (std::is_same_v<Options, language::search_options>)
+    if (name == "stop_strings") return set_stop_strings(to, value);
   const bool is_numpy_flag = std::string_view(Py_TYPE(value.ptr())->tp_name).starts_with("numpy.bool");
   if (PyBool_Check(value.ptr()) || is_numpy_flag) return set_flag(to, name, PyObject_IsTrue(value.ptr()) == 1);
   const bool is_number = PyFloat_Check(value.ptr()) || PyIndex_Check(value.ptr()) ||
@@ -34,18 +50,11 @@ template <class Options> py::dict options_of(const Options& from, std::span<cons
   return out;
 }
 
-language::guide guide_of(const language::guide_vocabulary& v, const std::string& type, const std::string& data) {
-  if (type == "json_schema") return language::guide::json_schema(v, data);
-  if (type == "regex") return language::guide::regex(v, data);
-  if (type == "lark_grammar") return language::guide::lark(v, data);
-  raise(fault::of(errc::not_found, "type of guidance", "json_schema, regex or lark_grammar", type));
-}
-
 void set_guidance(held_params& p, const std::string& type, const std::string& data, bool enable_ff_tokens) {
-  p.forces = enable_ff_tokens;
+  p.forced_tokens = enable_ff_tokens;
   if (type.empty() && data.empty()) return p.guide.reset();
   const py::gil_scoped_release released;
-  p.guide = guide_of(p.model->vocabulary(), type, data);
+  p.guide = language::guide::of(type, p.model->compiled->text_vocabulary(), data);
 }
 
 }  // namespace
@@ -53,22 +62,27 @@ void set_guidance(held_params& p, const std::string& type, const std::string& da
 void bind_params(py::module_& m) {
   py::class_<held_params> c(m, "GeneratorParams", "How generators of a Model choose tokens.");
   c.def(py::init([](const std::shared_ptr<held_model>& model) {
-          return held_params{model, model->settings().search, model->settings().speculative, {}};
+          return held_params{{model->settings().search, model->settings().speculative}, model};
         }),
         py::arg("model"));
   c.def(
       "set_search_options", [](held_params& p, const py::kwargs& given) { set_options(p.search, given); },
       "Sets options by name, such as max_length=200 or do_sample=True; docs/genai.md lists them.");
   c.def(
-      "get_search_options", [](const held_params& p) { return options_of(p.search, language::search_option_table()); },
+      "get_search_options",
+      [](const held_params& p) {
+        py::dict out = options_of(p.search, language::search_option_table());
+        out["stop_strings"] = p.search.stop_strings;
+        return out;
+      },
       "All options by name.");
   c.def(
-      "set_speculative_options", [](held_params& p, const py::kwargs& given) { set_options(p.speculative, given); },
+      "set_speculative_options", [](held_params& p, const py::kwargs& given) { set_options(p.ahead, given); },
       "Sets how tokens are guessed ahead, by name, such as ngram_size=3 or max_draft_tokens=8; docs/genai.md lists "
       "them.");
   c.def(
       "get_speculative_options",
-      [](const held_params& p) { return options_of(p.speculative, language::speculative_option_table()); },
+      [](const held_params& p) { return options_of(p.ahead, language::speculative_option_table()); },
       "All of these options by name.");
   c.def("set_guidance", set_guidance, py::arg("type"), py::arg("data"), py::arg("enable_ff_tokens") = false,
         "Keeps the text to a language: type \"json_schema\", \"regex\" or \"lark_grammar\", and its text; two empty "

@@ -16,7 +16,7 @@ struct held_tokenizer {
 
 held_tokenizer tokenizer_of(std::shared_ptr<const held_model> model) {
   const py::gil_scoped_release released;
-  language::tokenizer own = model->tokens();
+  language::tokenizer own = model->compiled->text_tokenizer();
   return {std::move(model), std::move(own), {}, {}, {}};
 }
 
@@ -132,6 +132,7 @@ void bind_stream(py::module_& m) {
   c.def(
       "finish", [](language::token_stream& s) { return s.finish(); },
       "The text that was held back, such as an incomplete character; the stream then begins anew.");
+  c.def("is_stopped", &language::token_stream::is_stopped, "Whether a stop string was met.");
 }
 
 }  // namespace
@@ -171,8 +172,13 @@ void bind_tokenizer(py::module_& m) {
         "The prompt of a conversation: messages with `role` and `content`, as JSON text or as a list of dicts, in the "
         "form of the tokenizer's chat template or of another one. Further keywords are variables of the template.");
   c.def(
-      "create_stream", [](const held_tokenizer& t) { return language::token_stream(t.own, t.decoding); },
-      "A TokenizerStream.");
+      "create_stream",
+      [](const held_tokenizer& t, std::vector<std::string> stop_strings) {
+        return language::token_stream(t.own, t.decoding, std::move(stop_strings));
+      },
+      py::arg("stop_strings") = std::vector<std::string>(),
+      "A TokenizerStream. With `stop_strings` its text ends before the first of them; what may begin one is held "
+      "back.");
 }
 
 }  // namespace kiln::python

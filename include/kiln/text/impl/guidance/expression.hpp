@@ -12,10 +12,13 @@ constexpr std::uint32_t unbounded = std::numeric_limits<std::uint32_t>::max();
 
 /// A regular expression.
 struct expression {
-  enum class kind : std::uint8_t { characters, sequence, choice, repeat };
+  enum class kind : std::uint8_t { characters, sequence, choice, repeat, both, other, shortest, run };
   kind what = kind::sequence;
-  code_ranges characters;             ///< of one character
-  std::vector<expression> parts;      ///< an empty sequence matches the empty text; a repeat has one part
+  code_ranges characters;  ///< of one character
+  /// An empty sequence matches the empty text. A repeat has one part; so has `other`, which matches the texts that it
+  /// does not, and `shortest`, which matches those of its texts of which no beginning is one. `both` matches what all
+  /// parts do, `run` some parts that follow each other.
+  std::vector<expression> parts;
   std::uint32_t least = 1, most = 1;  ///< of a repeat
 };
 

@@ -1,6 +1,9 @@
 #include "kiln/text/impl/guidance/expression.hpp"
 
 #include <string>
+#include <utility>
+
+#include "kiln/text/impl/guidance/regular.hpp"
 
 namespace kiln::language::guidance {
 
@@ -27,6 +30,20 @@ std::string escaped(std::uint32_t c) {
     case '\t': return "\\t";
     default: return std::string("\\u00") + (c < 16 ? '0' : '1') + "0123456789abcdef"[c % 16];
   }
+}
+
+// Terminals of '&', '~' and [lazy]; all of their texts are UTF-8.
+regular combined(const expression& e) {
+  regular first = regular_of(e.parts.front());
+  if (e.what == expression::kind::shortest) return shortest(std::move(first));
+  if (e.what == expression::kind::other) {
+    expression one, all;
+    one.what = expression::kind::characters, one.characters = {{0, last_code_point}};
+    all.what = expression::kind::repeat, all.least = 0, all.most = unbounded, all.parts = {one};
+    return difference(regular_of(all), first);
+  }
+  for (std::size_t k = 1; k < e.parts.size(); ++k) first = intersection(first, regular_of(e.parts[k]));
+  return first;
 }
 
 automaton::node add_repeat(automaton& a, automaton::node from, const expression& e, spelling s) {
@@ -77,6 +94,21 @@ automaton::node add_expression(automaton& a, automaton::node from, const express
       return out;
     }
     case expression::kind::repeat: return add_repeat(a, from, e, s);
+    case expression::kind::run: {
+      const automaton::node out = a.add_place();
+      automaton::node at = a.add_place();
+      a.add_free(from, at), a.add_free(at, out);
+      for (const expression& part : e.parts) {
+        at = add_expression(a, at, part, s);
+        const automaton::node next = a.add_place();  // a place of its own, as above
+        a.add_free(at, next), a.add_free(from, next), a.add_free(next, out);
+        at = next;
+      }
+      return out;
+    }
+    case expression::kind::both:
+    case expression::kind::other:
+    case expression::kind::shortest: return add_regular(a, from, combined(e));
   }
   return from;
 }

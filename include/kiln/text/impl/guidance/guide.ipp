@@ -31,7 +31,15 @@ guide guide::json_schema(const guide_vocabulary& v, std::string_view schema) {
 }
 
 guide guide::lark(const guide_vocabulary& v, std::string_view grammar) {
-  return guide(v, guidance::automaton_of_lark(grammar));
+  return guide(v, guidance::automaton_of_lark(grammar, *v.trie()));
+}
+
+guide guide::of(std::string_view kind, const guide_vocabulary& v, std::string_view text) {
+  if (kind == "json_schema") return json_schema(v, text);
+  if (kind == "regex") return regex(v, text);
+  if (kind == "lark_grammar") return lark(v, text);
+  raise(fault::of(errc::not_found, "type of guidance '" + std::string(kind) + "'", "json_schema, regex or lark_grammar",
+                  kind));
 }
 
 tokens guide::forced() const {

@@ -2,6 +2,7 @@
 #include <functional>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <string_view>
 
 namespace kiln::language::guidance {
 
@@ -14,5 +15,8 @@ struct merge_context {
 /// A schema of the values that two schemas allow (`allOf`). Keywords that cannot be joined are refused by name.
 nlohmann::ordered_json merged(const nlohmann::ordered_json& a, const nlohmann::ordered_json& b, const merge_context& c,
                               int depth = 0);
+
+/// Whether a keyword says nothing about which values are allowed.
+bool is_annotation(std::string_view key);
 
 }  // namespace kiln::language::guidance

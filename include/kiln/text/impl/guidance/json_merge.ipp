@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <set>
 
+#include "kiln/text/impl/guidance/json_negate.hpp"
+
 namespace kiln::language::guidance {
 
 namespace {
@@ -81,6 +83,11 @@ class merger {
       for (const json& v : a_[key])
         if (std::find(b_[key].begin(), b_[key].end(), v) != b_[key].end()) common.push_back(v);
       out_[key] = common;
+    } else if (key == "not" && bars_values(a_) && bars_values(b_)) {
+      out_[key] = a_[key];
+      for (const json& v : b_[key]["enum"]) out_[key]["enum"].push_back(v);
+    } else if (key == "uniqueItems") {
+      out_[key] = a_[key] == true || b_[key] == true;
     } else if (is_annotation(key)) {
       out_[key] = b_[key];
     } else {
@@ -88,12 +95,6 @@ class merger {
     }
   }
   static bool is_list(const json& s) { return s.contains("items") || s.contains("prefixItems"); }
-  static bool is_annotation(const std::string& key) {
-    for (const char* name : {"title", "description", "default", "examples", "$schema", "$id", "$comment", "$defs",
-                             "definitions", "deprecated", "readOnly", "writeOnly"})
-      if (key == name) return true;
-    return false;
-  }
   std::pair<json, json> numbers(const std::string& key) {
     if (!a_[key].is_number() || !b_[key].is_number()) refuse(key);
     return a_[key].get<double>() < b_[key].get<double>() ? std::pair(a_[key], b_[key]) : std::pair(b_[key], a_[key]);
@@ -126,6 +127,13 @@ class merger {
 };
 
 }  // namespace
+
+bool is_annotation(std::string_view key) {
+  for (const char* name : {"title", "description", "default", "examples", "$schema", "$id", "$comment", "$defs",
+                           "definitions", "deprecated", "readOnly", "writeOnly"})
+    if (key == name) return true;
+  return false;
+}
 
 json merged(const json& a, const json& b, const merge_context& c, int depth) {
   if (depth > most_depth) c.refuse("schemas that both hold refer to each other too often");

@@ -1,31 +1,26 @@
 #include "kiln/text/impl/guidance/json_schema.hpp"
 
 #include <algorithm>
-#include <cmath>
-#include <iterator>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <string>
 #include <utility>
 
+#include "kiln/text/impl/guidance/json_kinds.hpp"
 #include "kiln/text/impl/guidance/json_leaves.hpp"
 #include "kiln/text/impl/guidance/json_merge.hpp"
+#include "kiln/text/impl/guidance/json_negate.hpp"
 
 namespace kiln::language::guidance {
 
 namespace {
 
 using json = nlohmann::ordered_json;
-using kinds = std::set<std::string>;
 
 constexpr int most_depth = 300, most_json_depth = 1000;
 
-const kinds all_kinds = {"object", "array", "string", "number", "integer", "boolean", "null"};
-// What says nothing about which values are allowed.
-const std::set<std::string, std::less<>> annotations = {"title",       "description", "default",  "examples",
-                                                        "$schema",     "$id",         "$comment", "$defs",
-                                                        "definitions", "deprecated",  "readOnly", "writeOnly"};
+constexpr std::size_t most_distinct = 10;  // values of "uniqueItems": 1024 sets
 
 [[noreturn]] void fail(errc code, const std::string& path, const std::string& why) { schema_fault(code, path, why); }
 
@@ -77,7 +72,7 @@ class schema_compiler {
   void allow_keys(const json& schema, const std::string& path,
                   const std::set<std::string, std::less<>>& allowed) const {
     for (const auto& [key, value] : schema.items())
-      if (!allowed.contains(key) && !annotations.contains(key))
+      if (!allowed.contains(key) && !is_annotation(key))
         fail(errc::unsupported, path, "\"" + key + "\" is not supported" + (schema.size() > 1 ? " here" : ""));
   }
 
@@ -92,19 +87,6 @@ class schema_compiler {
     }
   }
 
-  kinds types(const json& schema, const std::string& path) const {
-    if (!schema.contains("type")) return all_kinds;
-    const json& type = schema["type"];
-    kinds out;
-    for (const json& one : type.is_array() ? type : json::array({type})) {
-      if (!one.is_string() || !all_kinds.contains(one.get<std::string>()))
-        fail(errc::malformed, path, "expected a \"type\" of JSON, found " + one.dump());
-      out.insert(one.get<std::string>());
-    }
-    if (out.contains("number")) out.insert("integer");
-    return out;
-  }
-
   void build(std::uint32_t r, const json& schema, const std::string& path, int depth) {
     const automaton::rule own = a_.rules[r];
     if (schema.is_boolean()) {
@@ -114,32 +96,60 @@ class schema_compiler {
     if (!schema.is_object()) fail(errc::malformed, path, "expected a schema, found " + schema.dump());
     if (schema.contains("$ref") && !has_others(schema, "$ref"))
       return alternative(r, target(schema, path), schema["$ref"].get<std::string>(), depth);
+    if (schema.contains("if") || schema.contains("then") || schema.contains("else") ||
+        (schema.contains("not") && !bars_values(schema)))
+      return conditions(r, schema, path, depth);
     for (const char* key : {"$ref", "allOf"})
       if (schema.contains(key)) return all_of(r, schema, path, depth, key);
     for (const char* key : {"anyOf", "oneOf"})
       if (schema.contains(key)) return alternatives(r, schema, path, depth, key);
     if (schema.contains("enum") || schema.contains("const")) return values(r, schema, path);
     allow_keys(schema, path,
-               {"type", "properties", "required", "additionalProperties", "patternProperties", "items", "prefixItems",
-                "minItems", "maxItems", "uniqueItems", "minLength", "maxLength", "pattern", "format", "minimum",
-                "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"});
-    const kinds allowed = types(schema, path);
+               {"type",
+                "properties",
+                "required",
+                "additionalProperties",
+                "patternProperties",
+                "items",
+                "prefixItems",
+                "minItems",
+                "maxItems",
+                "uniqueItems",
+                "minLength",
+                "maxLength",
+                "pattern",
+                "format",
+                "minimum",
+                "maximum",
+                "exclusiveMinimum",
+                "exclusiveMaximum",
+                "multipleOf",
+                "minProperties",
+                "maxProperties",
+                "not"});
+    const kinds allowed = kinds_of_schema(schema, path);
+    const json barred = schema.contains("not") ? schema["not"]["enum"] : json::array();
+    const auto bars = [&](const json& v) { return std::find(barred.begin(), barred.end(), v) != barred.end(); };
+    for (const json& v : barred)
+      if (!v.is_string() && !v.is_boolean() && !v.is_null())
+        for (const std::string& kind : kinds_of_value(v))
+          if (allowed.contains(kind))
+            fail(errc::unsupported, path, "\"not\" of " + v.dump() + " is not supported among values of type " + kind);
     const auto add = [&](node to) { a_.add_free(to, own.end); };
     if (allowed.contains("object")) add(object(own.begin, schema, path, depth));
     if (allowed.contains("array")) add(array(own.begin, schema, path, depth));
-    if (allowed.contains("string")) add(add_schema_string(a_, texts_, own.begin, schema, path));
+    if (allowed.contains("string")) add(string(own.begin, schema, barred, path));
     if (allowed.contains("integer"))
       add(add_schema_number(a_, texts_, own.begin, schema, path, !allowed.contains("number")));
-    if (allowed.contains("boolean")) {
-      add(texts_.text(own.begin, "true"));
-      add(texts_.text(own.begin, "false"));
-    }
-    if (allowed.contains("null")) add(texts_.text(own.begin, "null"));
+    if (allowed.contains("boolean"))
+      for (const bool value : {true, false})
+        if (!bars(value)) add(texts_.text(own.begin, value ? "true" : "false"));
+    if (allowed.contains("null") && !bars(nullptr)) add(texts_.text(own.begin, "null"));
   }
 
   static bool has_others(const json& schema, std::string_view key) {
     for (const auto& [name, value] : schema.items())
-      if (name != key && !annotations.contains(name)) return true;
+      if (name != key && !is_annotation(name)) return true;
     return false;
   }
   // A schema that was put together lives as long as this; what was put together before has its rule already.
@@ -147,10 +157,40 @@ class schema_compiler {
     std::string text = schema.dump();
     return joined_.try_emplace(std::move(text), std::move(schema)).first->second;
   }
-  json joined(const json& a, const json& b, const std::string& path) const {
-    return merged(a, b,
-                  {[&](const json& s) -> const json& { return target(s, path); },
-                   [&](const std::string& why) { fail(errc::unsupported, path, why); }});
+  merge_context context(const std::string& path) const {
+    return {[this, &path](const json& s) -> const json& { return target(s, path); },
+            [&path](const std::string& why) { fail(errc::unsupported, path, why); }};
+  }
+  json joined(const json& a, const json& b, const std::string& path) const { return merged(a, b, context(path)); }
+  // What holds beside "not", and as "if", "then" and "else" have it: alternatives without these.
+  void conditions(std::uint32_t r, const json& schema, const std::string& path, int depth) {
+    const merge_context c = context(path);
+    json beside = schema;
+    for (const char* key : {"if", "then", "else"}) beside.erase(key);
+    std::vector<json> all;
+    if (schema.contains("not") && !bars_values(schema)) {
+      beside.erase("not");
+      all = both_of({beside}, negated(schema["not"], c), c);
+    } else {
+      all = {beside};
+    }
+    if (schema.contains("if")) {
+      const json yes = schema.value("then", json(true)), no = schema.value("else", json(true));
+      std::vector<json> branches = both_of({schema["if"]}, {yes}, c);
+      for (json& other : both_of(negated(schema["if"], c), {no}, c)) branches.push_back(std::move(other));
+      all = both_of(all, branches, c);
+    }
+    for (json& one : all) alternative(r, kept(std::move(one)), path, depth);
+  }
+  node string(node from, const json& schema, const json& barred, const std::string& path) {
+    std::vector<std::string> names;
+    for (const json& v : barred)
+      if (v.is_string()) names.push_back(v.get<std::string>());
+    if (names.empty()) return add_schema_string(a_, texts_, from, schema, path);
+    for (const char* key : {"minLength", "maxLength", "pattern", "format"})
+      if (schema.contains(key))
+        fail(errc::unsupported, path, "\"not\" of a string beside \"" + std::string(key) + "\" is not supported");
+    return texts_.string_other_than(from, names);
   }
   // All of a list, or what is referred to, and what stands beside it.
   void all_of(std::uint32_t r, const json& schema, const std::string& path, int depth, const char* key) {
@@ -177,75 +217,23 @@ class schema_compiler {
       alternative(r, is_alone ? schema[key][k] : kept(list[k]), below(path, std::to_string(k)), depth);
     for (std::size_t k = 0; std::string_view(key) == "oneOf" && k < list.size(); ++k)
       for (std::size_t j = 0; j < k; ++j)
-        if (!are_apart(list[j], list[k], path))
+        if (!are_apart(list[j], list[k], context(path), path))
           fail(errc::unsupported, path,
                "expected alternatives of different types or constants, found that " + std::to_string(j) + " and " +
                    std::to_string(k) + " may both hold");
   }
 
-  // Whether no value belongs to both, as far as types, constants and required constants of objects tell.
-  bool are_apart(const json& a, const json& b, const std::string& path, int depth = 0) const {
-    if (depth > most_depth) return false;
-    if (a.is_boolean() || b.is_boolean()) return a == false || b == false;
-    for (const auto& [one, other] : {std::pair(&a, &b), std::pair(&b, &a)}) {
-      if (one->contains("allOf"))
-        return std::any_of((*one)["allOf"].begin(), (*one)["allOf"].end(),
-                           [&](const json& part) { return are_apart(part, *other, path, depth + 1); });
-      if (one->contains("$ref")) return are_apart(target(*one, path), *other, path, depth + 1);
-      for (const char* key : {"anyOf", "oneOf"})
-        if (one->contains(key))
-          return std::all_of((*one)[key].begin(), (*one)[key].end(),
-                             [&](const json& part) { return are_apart(part, *other, path, depth + 1); });
-    }
-    const auto constants = [](const json& s) {
-      return s.contains("const") ? json::array({s["const"]}) : s.value("enum", json());
-    };
-    const json of_a = constants(a), of_b = constants(b);
-    if (!of_a.is_null() && !of_b.is_null())
-      return std::none_of(of_a.begin(), of_a.end(),
-                          [&](const json& v) { return std::find(of_b.begin(), of_b.end(), v) != of_b.end(); });
-    const auto kinds_of = [&](const json& s, const json& fixed) {
-      if (fixed.is_null()) return types(s, path);
-      kinds out;
-      for (const json& v : fixed) out.merge(kinds_of_value(v));
-      return out;
-    };
-    const kinds left = kinds_of(a, of_a), right = kinds_of(b, of_b);
-    kinds both;
-    std::set_intersection(left.begin(), left.end(), right.begin(), right.end(), std::inserter(both, both.end()));
-    if (both.empty()) return true;
-    if (both != kinds{"object"}) return false;
-    const auto requires_name = [](const json& s, const std::string& name) {
-      const json required = s.value("required", json::array());
-      return std::find(required.begin(), required.end(), json(name)) != required.end();
-    };
-    if (!a.contains("properties") || !b.contains("properties")) return false;
-    for (const auto& [name, of_name] : a["properties"].items())
-      if (requires_name(a, name) && requires_name(b, name) && b["properties"].contains(name) &&
-          are_apart(of_name, b["properties"][name], path, depth + 1))
-        return true;
-    return false;
-  }
-
-  static kinds kinds_of_value(const json& v) {
-    if (v.is_object()) return {"object"};
-    if (v.is_array()) return {"array"};
-    if (v.is_string()) return {"string"};
-    if (v.is_boolean()) return {"boolean"};
-    if (v.is_null()) return {"null"};
-    // 1.0 is an integer (JSON Schema 2020-12, core, section 4.2.3).
-    const double n = v.get<double>();
-    return n == std::floor(n) ? kinds{"integer", "number"} : kinds{"number"};
-  }
-
   void values(std::uint32_t r, const json& schema, const std::string& path) {
     const bool one = schema.contains("const");
-    allow_keys(schema, path, {one ? "const" : "enum", "type"});
+    allow_keys(schema, path, {"const", "enum", "type", "not"});
     const json list = one ? json::array({schema["const"]}) : schema["enum"];
     if (!list.is_array()) fail(errc::malformed, path, "\"enum\": expected a list, found " + list.dump());
-    const kinds allowed = types(schema, path);
+    const kinds allowed = kinds_of_schema(schema, path);
     const automaton::rule own = a_.rules[r];
+    const auto is_in = [](const json& all, const json& v) { return std::find(all.begin(), all.end(), v) != all.end(); };
     for (const json& v : list) {
+      if (one && schema.contains("enum") && !is_in(schema["enum"], v)) continue;
+      if (schema.contains("not") && is_in(schema["not"]["enum"], v)) continue;
       const kinds of_value = kinds_of_value(v);
       if (std::any_of(of_value.begin(), of_value.end(), [&](const auto& k) { return allowed.contains(k); }))
         a_.add_free(texts_.text(own.begin, v.dump()), own.end);
@@ -285,7 +273,8 @@ class schema_compiler {
       if (!others) return a_.add_place();  // no object has what it must have
       add(name, *others);
     }
-    return texts_.object(from, all, others, names);
+    return texts_.object(from, all, others, names, nullptr, schema_count(schema, "minProperties", 0, path),
+                         schema_count(schema, "maxProperties", unbounded, path));
   }
 
   // An object whose names all match one pattern.
@@ -301,7 +290,8 @@ class schema_compiler {
         rule_of(patterns.begin().value(), below(below(path, "patternProperties"), pattern), depth + 1);
     try {
       const expression names = parse_expression(pattern, extent::part);
-      return texts_.object(from, {}, value, {}, &names);
+      return texts_.object(from, {}, value, {}, &names, schema_count(schema, "minProperties", 0, path),
+                           schema_count(schema, "maxProperties", unbounded, path));
     } catch (const error& e) {
       fail(e.code(), path, "\"patternProperties\": " + e.message());
     }
@@ -317,10 +307,34 @@ class schema_compiler {
     }
     const std::uint32_t others =
         schema.contains("items") ? rule_of(schema["items"], below(path, "items"), depth + 1) : texts_.any();
-    if (schema.value("uniqueItems", json(false)) != false)
-      fail(errc::unsupported, path, "\"uniqueItems\" is not supported");
+    if (schema.value("uniqueItems", json(false)) == true && schema_count(schema, "maxItems", unbounded, path) > 1)
+      return distinct(from, schema, path);
     return texts_.array(from, first, others, schema_count(schema, "minItems", 0, path),
                         schema_count(schema, "maxItems", unbounded, path));
+  }
+
+  // Elements that are told apart have to be few, and known.
+  node distinct(node from, const json& schema, const std::string& path) {
+    json items = schema.value("items", json(true));
+    for (int k = 0; k < most_depth && items.is_object() && items.contains("$ref") && !has_others(items, "$ref"); ++k)
+      items = target(items, path);
+    const json list = !items.is_object()                     ? json()
+                      : items.contains("const")              ? json::array({items["const"]})
+                      : items.contains("enum")               ? items["enum"]
+                      : items == json({{"type", "boolean"}}) ? json::array({true, false})
+                                                             : json();
+    if (schema.contains("prefixItems") || !list.is_array() || list.size() > most_distinct)
+      fail(errc::unsupported, path,
+           "\"uniqueItems\" is supported with \"items\" of an \"enum\" of at most " + std::to_string(most_distinct) +
+               " values, without \"prefixItems\"");
+    allow_keys(items, path, {"const", "enum", "type"});
+    const kinds allowed = kinds_of_schema(items, path);
+    std::set<std::string> texts;
+    for (const json& v : list)
+      for (const std::string& kind : kinds_of_value(v))
+        if (allowed.contains(kind)) texts.insert(v.dump());
+    return texts_.distinct(from, {texts.begin(), texts.end()}, schema_count(schema, "minItems", 0, path),
+                           schema_count(schema, "maxItems", unbounded, path));
   }
 
   const json& root_;

@@ -38,12 +38,15 @@ class json_texts {
     bool required;
   };
   /// An object: the properties in their order, then others; `others` is the rule of their values, `names` what they
-  /// are not called, or `named` what they are.
+  /// are not called, or `named` what they are; `least` to `most` in all.
   node object(node from, const std::vector<property>& properties, std::optional<std::uint32_t> others,
-              const std::vector<std::string>& names, const expression* named = nullptr);
+              const std::vector<std::string>& names, const expression* named = nullptr, std::uint32_t least = 0,
+              std::uint32_t most = unbounded);
   /// An array: `first` are the rules of its first elements, `others` that of all later ones.
   node array(node from, const std::vector<std::uint32_t>& first, std::uint32_t others, std::uint32_t least,
              std::uint32_t most);
+  /// An array of some of these texts of values, each once at most.
+  node distinct(node from, const std::vector<std::string>& values, std::uint32_t least, std::uint32_t most);
   /// The rule of all values.
   std::uint32_t any();
 

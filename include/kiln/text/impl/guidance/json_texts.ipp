@@ -1,6 +1,7 @@
 #include "kiln/text/impl/guidance/json_texts.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <map>
 
 #include "kiln/text/impl/utf8.hpp"
@@ -100,32 +101,39 @@ node json_texts::string_other_than(node from, const std::vector<std::string>& na
 }
 
 node json_texts::object(node from, const std::vector<property>& properties, std::optional<std::uint32_t> others,
-                        const std::vector<std::string>& names, const expression* named) {
-  // Where none of the properties has come yet, and where a comma is due before the next one.
-  node none = blank(text(from, "{")), some = a_.add_place();
-  for (const property& p : properties) {
-    const node begin = a_.add_place(), next_some = a_.add_place();
-    a_.add_free(none, begin);
-    a_.add_free(blank(text(some, ",")), begin);
-    a_.add_free(call(pattern(text(text(begin, p.name_text), ":"), " ?"), p.value), next_some);
-    const node next_none = a_.add_place();
-    if (!p.required) {
-      a_.add_free(none, next_none);
-      a_.add_free(some, next_some);
+                        const std::vector<std::string>& names, const expression* named, std::uint32_t least,
+                        std::uint32_t most) {
+  // By the number of properties that have come, as far as it matters: from 1 on a comma is due before the next one.
+  const std::uint32_t last = most == unbounded ? std::max(least, std::uint32_t{1}) : most;
+  std::vector<node> at{blank(text(from, "{"))};
+  while (at.size() <= last) at.push_back(a_.add_place());
+  // One more property, which `add` reads from a place on.
+  const auto one_more = [&](const std::vector<node>& to, auto&& add) {
+    std::vector<std::optional<node>> begins(to.size());
+    for (std::uint32_t n = 0; n <= last; ++n) {
+      if (n == last && most != unbounded) continue;
+      const std::uint32_t next = std::min(n + 1, last);
+      if (!begins[next]) {
+        begins[next] = a_.add_place();
+        a_.add_free(add(*begins[next]), to[next]);
+      }
+      a_.add_free(n == 0 ? at[n] : blank(text(at[n], ",")), *begins[next]);
     }
-    none = next_none;
-    some = next_some;
+  };
+  for (const property& p : properties) {
+    std::vector<node> next;
+    while (next.size() <= last) next.push_back(a_.add_place());
+    one_more(next, [&](node begin) { return call(pattern(text(text(begin, p.name_text), ":"), " ?"), p.value); });
+    for (std::uint32_t n = 0; n <= last && !p.required; ++n) a_.add_free(at[n], next[n]);
+    at = next;
   }
-  if (others) {
-    const node begin = a_.add_place();
-    a_.add_free(none, begin);
-    a_.add_free(blank(text(some, ",")), begin);
-    const node name = named ? string(begin, *named) : string_other_than(begin, names);
-    a_.add_free(call(pattern(text(name, ":"), " ?"), *others), some);
-  }
-  const node filled = blank(some), out = a_.add_place();
-  a_.add_free(text(none, "}"), out);
-  a_.add_free(text(filled, "}"), out);
+  if (others)
+    one_more(at, [&](node begin) {
+      const node name = named ? string(begin, *named) : string_other_than(begin, names);
+      return call(pattern(text(name, ":"), " ?"), *others);
+    });
+  const node out = a_.add_place();
+  for (std::uint32_t n = least; n <= last; ++n) a_.add_free(text(n == 0 ? at[n] : blank(at[n]), "}"), out);
   return out;
 }
 
@@ -144,6 +152,24 @@ node json_texts::array(node from, const std::vector<std::uint32_t>& first, std::
     if (k + 1 >= least) a_.add_free(blank(at), close);
   }
   if (most == unbounded) a_.add_free(call(blank(text(at, ",")), others), at);
+  return out;
+}
+
+// By the set of those that have come.
+node json_texts::distinct(node from, const std::vector<std::string>& values, std::uint32_t least, std::uint32_t most) {
+  const node close = a_.add_place(), out = a_.add_place();
+  a_.add_free(text(close, "]"), out);
+  std::vector<node> at{blank(text(from, "["))};
+  while (at.size() < std::size_t{1} << values.size()) at.push_back(a_.add_place());
+  for (std::size_t set = 0; set < at.size(); ++set) {
+    const auto count = static_cast<std::uint32_t>(std::popcount(set));
+    if (count > most) continue;
+    if (count >= least) a_.add_free(count == 0 ? at[set] : blank(at[set]), close);
+    if (count == most || count == values.size()) continue;
+    const node begin = count == 0 ? at[set] : blank(text(at[set], ","));
+    for (std::size_t k = 0; k < values.size(); ++k)
+      if ((set >> k & 1) == 0) a_.add_free(text(begin, values[k]), at[set | std::size_t{1} << k]);
+  }
   return out;
 }
 

@@ -1,6 +1,7 @@
 #include "kiln/text/impl/guidance/lark.hpp"
 
 #include <algorithm>
+#include <charconv>
 
 #include "kiln/core/error.hpp"
 #include "kiln/text/impl/guidance/json_schema.hpp"
@@ -13,7 +14,7 @@ constexpr std::size_t most_parts = 100'000;  // of terminals, with those that th
 
 class compiler {
  public:
-  explicit compiler(const lark_grammar& g) : g_(g) {
+  compiler(const lark_grammar& g, const token_trie& vocabulary) : g_(g), vocabulary_(vocabulary) {
     const auto start = g.rules.find("start");
     if (start == g.rules.end()) raise(errc::not_found, "Lark grammar: there is no rule 'start'");
     const std::uint32_t language = a_.add_rule();
@@ -83,6 +84,9 @@ class compiler {
     if (++parts_ > most_parts) lark_fault(errc::limit, item.line, "the terminals are too large");
     switch (item.what) {
       case kind::match: return item.match;
+      case kind::special:
+        lark_fault(errc::malformed, item.line,
+                   "a special token belongs in rules, whose names are lower case: found <" + item.text + ">");
       case kind::schema: lark_fault(errc::malformed, item.line, "%json belongs in rules, whose names are lower case");
       case kind::name:
         if (!is_terminal_name(item.text) && !item.text.starts_with("COMMON."))
@@ -91,9 +95,12 @@ class compiler {
       default: break;
     }
     expression e;
-    e.what = item.what == kind::sequence ? expression::kind::sequence
-             : item.what == kind::choice ? expression::kind::choice
-                                         : expression::kind::repeat;
+    e.what = item.what == kind::sequence   ? expression::kind::sequence
+             : item.what == kind::choice   ? expression::kind::choice
+             : item.what == kind::both     ? expression::kind::both
+             : item.what == kind::other    ? expression::kind::other
+             : item.what == kind::shortest ? expression::kind::shortest
+                                           : expression::kind::repeat;
     e.least = item.least, e.most = item.most;
     for (const lark_item& part : item.parts) e.parts.push_back(terminal(part));
     return e;
@@ -123,8 +130,70 @@ class compiler {
         return out;
       }
       case kind::repeat: return repeat(from, item);
+      case kind::special: return special(skipped(from), item);
+      case kind::both:
+      case kind::other:
+      case kind::shortest: return combined(skipped(from), item);
     }
     return from;
+  }
+  // Terminals of these are one.
+  node combined(node from, const lark_item& item) {
+    try {
+      return add_expression(a_, from, terminal(item), spelling::plain);
+    } catch (const error& e) {
+      if (e.code() != errc::limit) throw;
+      lark_fault(e.code(), item.line, e.message());
+    }
+  }
+  // A special token by its spelling, or some by their numbers: <[3]>, <[3,5-9]>.
+  node special(node from, const lark_item& item) {
+    const node out = a_.add_place();
+    for (const token id : special_ids(item)) {
+      if (vocabulary_.ends[static_cast<std::size_t>(id)] != 0)
+        lark_fault(errc::unsupported, item.line,
+                   "<" + item.text + "> is an end token, which comes where the text ends: leave it out");
+      node at = from;
+      for (const char c : special_bytes(id)) {
+        const node next = a_.add_place();
+        const auto byte = static_cast<std::uint8_t>(c);
+        a_.places[at].edges.push_back({byte, byte, next});
+        at = next;
+      }
+      a_.add_free(at, out);
+    }
+    return out;
+  }
+  tokens special_ids(const lark_item& item) const {
+    const std::string name = "<" + item.text + ">";
+    if (const auto found = vocabulary_.specials.find(name); found != vocabulary_.specials.end()) return {found->second};
+    tokens out;
+    const std::string_view text = item.text;
+    if (!text.starts_with('[') || !text.ends_with(']'))
+      lark_fault(errc::not_found, item.line, "the vocabulary has no special token '" + name + "'");
+    const char *at = text.data() + 1, *const end = text.data() + text.size() - 1;
+    while (at < end) {
+      token first = 0;
+      const auto read = [&](token& to) {
+        const auto [next, fault] = std::from_chars(at, end, to);
+        if (fault != std::errc() || to < 0)
+          lark_fault(errc::malformed, item.line, "expected numbers of tokens, such as <[3,5-9]>, found " + name);
+        at = next;
+      };
+      read(first);
+      token last = first;
+      if (at < end && *at == '-') ++at, read(last);
+      if (at < end && *at++ != ',')
+        lark_fault(errc::malformed, item.line, "expected numbers of tokens, such as <[3,5-9]>, found " + name);
+      for (token id = first; id <= last; ++id) {
+        if (static_cast<std::size_t>(id) >= vocabulary_.texts.size() ||
+            (vocabulary_.ends[static_cast<std::size_t>(id)] == 0 &&
+             vocabulary_.texts[static_cast<std::size_t>(id)] != special_bytes(id)))
+          lark_fault(errc::not_found, item.line, "token " + std::to_string(id) + " is no special token");
+        out.push_back(id);
+      }
+    }
+    return out;
   }
   node repeat(node from, const lark_item& item) {
     const lark_item& part = item.parts.front();
@@ -143,6 +212,7 @@ class compiler {
   }
 
   const lark_grammar& g_;
+  const token_trie& vocabulary_;
   automaton a_;
   std::map<std::string, std::uint32_t, std::less<>> rules_;  // of rules and terminals
   std::vector<std::pair<std::string, std::uint32_t>> open_;
@@ -153,10 +223,10 @@ class compiler {
 
 }  // namespace
 
-automaton automaton_of_lark(std::string_view text) {
+automaton automaton_of_lark(std::string_view text, const token_trie& vocabulary) {
   lark_grammar g = parse_lark(text);
   remove_left_recursion(g);
-  return compiler(g).take();
+  return compiler(g, vocabulary).take();
 }
 
 }  // namespace kiln::language::guidance

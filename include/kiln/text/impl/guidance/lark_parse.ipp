@@ -12,22 +12,6 @@ namespace {
 constexpr int most_depth = 200;
 constexpr std::uint32_t most_repeats = 10'000;
 
-// The characters of a string, one after the other.
-expression expression_of(std::string_view text, bool any_case, std::size_t line) {
-  expression e;
-  for (std::size_t at = 0; at < text.size();) {
-    const std::int32_t c = detail::next_character(text, at);
-    if (c < 0) lark_fault(errc::malformed, line, "expected UTF-8 in a string");
-    expression one;
-    one.what = expression::kind::characters;
-    const auto code = static_cast<std::uint32_t>(c);
-    one.characters = {{code, code}};
-    if (any_case) one.characters = in_any_case(one.characters);
-    e.parts.push_back(std::move(one));
-  }
-  return e;
-}
-
 class parser {
  public:
   explicit parser(std::string_view text) : tokens_(lark_tokens(text)) {}
@@ -76,16 +60,44 @@ class parser {
     const std::string defined = name();
     if (take(".")) ++at_;  // priorities choose among readings, and do not change which texts there are
     if (is_mark("{")) fail(errc::unsupported, "expected a rule without parameters");
-    if (take("["))
-      for (; !take("]"); ++at_)
-        if (now().what == kind::name && now().text != "capture")
-          fail(errc::unsupported, "expected no option of a rule but 'capture'");
+    std::vector<lark_item> suffix;
+    const bool is_lazy = take("[") && options(suffix);
     take(":");
     lark_item body = choice(0);
+    if (is_lazy) {
+      lark_item whole, first;
+      whole.line = first.line = line;
+      whole.parts.push_back(std::move(body));
+      for (lark_item& s : suffix) whole.parts.push_back(std::move(s));
+      first.what = lark_item::kind::shortest, first.parts.push_back(std::move(whole));
+      body = std::move(first);
+    }
     auto& table = is_terminal_name(defined) ? out_.terminals : out_.rules;
     if (!table.emplace(defined, std::move(body)).second)
       lark_fault(errc::malformed, line, "'" + defined + "' is defined twice");
     if (!is_terminal_name(defined)) out_.order.push_back(defined);
+  }
+
+  // Of a rule or terminal: whether its shortest texts are meant, up to a suffix where there is one.
+  bool options(std::vector<lark_item>& suffix) {
+    bool is_lazy = false;
+    while (!take("]")) {
+      const std::string option = name();
+      const bool has_value = take("=");
+      if (option == "lazy") {
+        is_lazy = true;
+      } else if (option == "suffix" && has_value) {
+        is_lazy = true;
+        suffix.push_back(atom(0));
+      } else if (option == "capture") {
+        if (has_value) ++at_;
+      } else {
+        fail(errc::unsupported,
+             "expected no option of a rule but 'lazy', 'suffix' and 'capture', found '" + option + "' and after it");
+      }
+      if (!take(",") && !is_mark("]")) fail(errc::malformed, "expected ',' or ']'");
+    }
+    return is_lazy;
   }
 
   void directive() {
@@ -143,8 +155,17 @@ class parser {
     if (depth > most_depth) fail(errc::limit, "expected at most 200 groups in each other");
     lark_item e;
     e.what = lark_item::kind::choice, e.line = now().line;
-    do e.parts.push_back(sequence(depth));
+    do e.parts.push_back(conjunction(depth));
     while (take("|"));
+    if (e.parts.size() > 1) return e;
+    lark_item only = std::move(e.parts.front());
+    return only;
+  }
+  lark_item conjunction(int depth) {
+    lark_item e;
+    e.what = lark_item::kind::both, e.line = now().line;
+    do e.parts.push_back(sequence(depth));
+    while (take("&"));
     if (e.parts.size() > 1) return e;
     lark_item only = std::move(e.parts.front());
     return only;
@@ -152,7 +173,7 @@ class parser {
   bool ends() const {
     return now().what == kind::end ||
            (now().what == kind::directive && now().text != "json" && now().text != "regex") || is_mark("|") ||
-           is_mark(")") || is_mark("]") || is_definition();
+           is_mark("&") || is_mark(")") || is_mark("]") || is_definition();
   }
   lark_item sequence(int depth) {
     lark_item e;
@@ -182,7 +203,8 @@ class parser {
       } else if (is_mark("?") && !is_definition()) {
         ++at_;
         part = repeat(std::move(part), 0, 1);
-      } else if (take("~")) {
+      } else if (is_mark("~") && now(1).what == kind::number) {
+        ++at_;
         const std::uint32_t least = count(), most = take("..") ? count() : least;
         part = counted(std::move(part), least, most);
       } else if (take("{")) {
@@ -235,9 +257,22 @@ class parser {
       e.what = lark_item::kind::match, e.match = matched();
       return e;
     }
-    if (is_mark("<")) fail(errc::unsupported, "expected strings, names and groups: special tokens are not supported");
-    if (is_mark("&") || is_mark("~"))
-      fail(errc::unsupported, "expected strings, names and groups: '&' and '~' of terminals are not supported");
+    if (t.what == kind::special) {
+      e.what = lark_item::kind::special, e.text = t.text;
+      ++at_;
+      return e;
+    }
+    if (t.what == kind::directive && t.text == "regex") {
+      e.what = lark_item::kind::match, e.match = lark_substring(now(1).text, t.line);
+      at_ += 2;
+      return e;
+    }
+    if (take("~")) {
+      if (depth > most_depth) fail(errc::limit, "expected at most 200 groups in each other");
+      e.what = lark_item::kind::other;
+      e.parts.push_back(atom(depth + 1));
+      return e;
+    }
     if (is_mark("@")) fail(errc::unsupported, "expected strings, names and groups: other grammars are %json { … }");
     fail(t.what == kind::directive ? errc::unsupported : errc::malformed,
          "expected a string, regular expression, name or group");
@@ -248,7 +283,7 @@ class parser {
     const lark_token t = tokens_[at_++];
     if (t.what == kind::string && take("..")) {
       const lark_token last = tokens_[at_];
-      const auto first_one = expression_of(t.text, false, t.line), last_one = expression_of(last.text, false, t.line);
+      const auto first_one = lark_text(t.text, false, t.line), last_one = lark_text(last.text, false, t.line);
       if (last.what != kind::string || first_one.parts.size() != 1 || last_one.parts.size() != 1)
         fail(errc::malformed, "expected a range of two characters");
       ++at_;
@@ -258,7 +293,7 @@ class parser {
         lark_fault(errc::malformed, t.line, "expected a range of two characters in order");
       return e;
     }
-    if (t.what == kind::string) return expression_of(t.text, !t.flags.empty(), t.line);
+    if (t.what == kind::string) return lark_text(t.text, !t.flags.empty(), t.line);
     if (t.flags.find_first_not_of("ismu") != t.flags.npos)
       lark_fault(errc::unsupported, t.line,
                  "expected the flags i, s, m or u of a regular expression, found '" + t.flags + "'");

@@ -6,7 +6,7 @@
 namespace kiln::language::guidance {
 
 struct lark_token {
-  enum class kind : std::uint8_t { name, string, regex, number, directive, json, mark, end };
+  enum class kind : std::uint8_t { name, string, regex, number, directive, json, special, mark, end };
   kind what = kind::end;
   std::string text;   ///< a string's characters, a regular expression between its slashes, others as written
   std::string flags;  ///< after a string or regular expression

@@ -54,6 +54,7 @@ class scanner {
     }
     if (c == '"') return string();
     if (c == '/') return regex();
+    if (c == '<') return special();
     if (c == '%') {
       ++at_;
       const std::string word = name();
@@ -67,6 +68,12 @@ class scanner {
     if (std::string_view(":|()[]*+?!~,{}.=<>@&").find(c) == std::string_view::npos)
       fail("expected a rule's part, found '" + std::string(1, c) + "'");
     mark(1);
+  }
+  void special() {
+    const std::size_t end = text_.substr(at_, 100).find_first_of("> \t\r\n", 1);
+    if (end == text_.npos || text_[at_ + end] != '>') fail("expected a special token, such as <|end|>");
+    push(kind::special, std::string(text_.substr(at_ + 1, end - 1)));
+    at_ += end + 1;
   }
   void mark(std::size_t length) {
     const std::string text(text_.substr(at_, length));

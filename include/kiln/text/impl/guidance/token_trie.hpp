@@ -1,5 +1,7 @@
 #pragma once
 #include <cstdint>
+#include <functional>
+#include <map>
 #include <span>
 #include <string>
 #include <string_view>
@@ -19,7 +21,8 @@ struct token_trie {
     std::uint32_t first, last;  // its tokens in `by_bytes`
   };
 
-  token_trie(std::span<const std::string> bytes, const tokens& end_tokens);
+  token_trie(std::span<const std::string> bytes, const tokens& end_tokens,
+             std::map<std::string, token, std::less<>> special_tokens = {});
   /// The longest token that a text begins with, below 0 where there is none, and whether a token begins with the text
   /// and goes on.
   std::pair<token, bool> longest(std::string_view text) const;
@@ -29,6 +32,10 @@ struct token_trie {
   std::vector<std::string> texts;  // by token; empty for end tokens
   std::vector<char> ends;          // whether a token is an end token
   tokens end_tokens;
+  std::map<std::string, token, std::less<>> specials;  // by spelling; their bytes are those of `special_bytes`
 };
+
+/// Bytes that stand for a special token: no text has them.
+std::string special_bytes(token id);
 
 }  // namespace kiln::language::guidance

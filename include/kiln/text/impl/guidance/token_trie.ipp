@@ -12,8 +12,15 @@ namespace kiln::language {
 
 namespace guidance {
 
-token_trie::token_trie(std::span<const std::string> bytes, const tokens& end)
-    : texts(bytes.begin(), bytes.end()), ends(bytes.size(), 0), end_tokens(end) {
+std::string special_bytes(token id) { return "\xFF[" + std::to_string(id) + "]"; }
+
+token_trie::token_trie(std::span<const std::string> bytes, const tokens& end,
+                       std::map<std::string, token, std::less<>> special_tokens)
+    : texts(bytes.begin(), bytes.end()), ends(bytes.size(), 0), end_tokens(end), specials(std::move(special_tokens)) {
+  // a byte that no text has would read as the begin of a special token
+  for (std::string& t : texts)
+    if (t.find('\xFF') != t.npos) t.clear();
+  for (const auto& [name, id] : specials) texts[static_cast<std::size_t>(id)] = special_bytes(id);
   for (const token id : end) {
     if (id < 0 || static_cast<std::size_t>(id) >= bytes.size())
       raise(errc::invalid_argument,
@@ -71,9 +78,17 @@ guide_vocabulary::guide_vocabulary(std::span<const std::string> bytes, const tok
 
 guide_vocabulary guide_vocabulary::of(const tokenizer& t, const tokens& end_tokens, std::size_t size) {
   std::vector<std::string> bytes(std::max(size, t.vocabulary_size()));
-  for (std::size_t id = 0; id < t.vocabulary_size(); ++id)
-    if (!t.is_special(static_cast<token>(id))) bytes[id] = t.token_bytes(static_cast<token>(id));
-  return guide_vocabulary(bytes, end_tokens);
+  std::map<std::string, token, std::less<>> specials;
+  for (std::size_t k = 0; k < t.vocabulary_size(); ++k) {
+    const auto id = static_cast<token>(k);
+    if (t.is_special(id))
+      specials.emplace(t.token_text(id), id);
+    else
+      bytes[k] = t.token_bytes(id);
+  }
+  guide_vocabulary out;
+  out.trie_ = std::make_shared<guidance::token_trie>(bytes, end_tokens, std::move(specials));
+  return out;
 }
 
 std::size_t guide_vocabulary::size() const { return trie_->texts.size(); }
