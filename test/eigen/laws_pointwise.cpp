@@ -135,6 +135,80 @@ TEST(laws, comparisons_select_between_values_of_other_dtypes) {
   }
 }
 
+// Each value beside each other one: sums, products and quotients beyond the range, shifts beyond the width.
+TEST(laws, integers_wrap_at_the_ends_of_their_range) {
+  for (const dtype t : {dtype::i64, dtype::i32, dtype::i8, dtype::u8, dtype::i16, dtype::u64}) {
+    SCOPED_TRACE(std::string(to_string(t)));
+    const std::int64_t bits = static_cast<std::int64_t>(size_of(t)) * 8;
+    std::vector<std::int64_t> ends{0, 1, 2, 3, 7, bits - 1, bits, bits + 1, 100, -1, -2, -7, -100};
+    ends.push_back(static_cast<std::int64_t>(std::uint64_t{1} << (bits - 1)));  // the least, where there is a sign
+    ends.push_back(static_cast<std::int64_t>((std::uint64_t{1} << (bits - 1)) - 1));  // and the greatest
+    const auto n = static_cast<std::int64_t>(ends.size());
+    argument values(shape{t, {n}});
+    visit_storage(t, [&]<class T>(type_tag<T>) {
+      for (std::int64_t i = 0; i < n; ++i)
+        reinterpret_cast<T*>(values.data())[i] = convert_value<T>(ends[static_cast<std::size_t>(i)]);
+    });
+    const auto make = [&](builder& b) {
+      const value v = b.input("v", t, {n}), x = v.reshape({n, 1}).broadcast_to({n, n}),
+                  y = v.reshape({1, n}).broadcast_to({n, n});
+      for (const value& r :
+           {x + y, x - y, x * y, x / y, b.add(op::mod{}, x, y), b.add(op::fmod{}, x, y), b.add(op::shift_left{}, x, y),
+            b.add(op::shift_right{}, x, y), b.add(op::square_difference{}, x, y), x.max(y), x.min(y), x < y, x.equal(y),
+            (x < y).where(x - y, y), x.abs(), x.neg(), x.sign(), b.add(op::bitwise_not{}, x)})
+        b.output(r);
+    };
+    expect_same(make, std::vector<argument>{values}, {0, 0});
+  }
+}
+
+TEST(laws, tiles_of_every_width_end_anywhere) {
+  for (const dtype t : {dtype::f64, dtype::i64, dtype::i32, dtype::i8, dtype::u8, dtype::boolean})
+    for (const std::int64_t n : {511, 513, 1025, 4095, 4097, 70001}) {
+      SCOPED_TRACE(std::string(to_string(t)) + " " + std::to_string(n));
+      const auto make = [&](builder& b) {
+        const value x = b.input("x", t, {2, n}), y = b.input("y", t, {2, 1}), z = b.input("z", t, {n, 2});
+        const value same = x.equal(y.broadcast_to({2, n})), other = x.equal(z.transpose({1, 0}));
+        b.output(same);
+        b.output(other.where(x, z.transpose({1, 0})));
+        b.output(b.add(op::logical_xor{}, same, other));
+        b.output(x.convert(dtype::i32));
+        if (t == dtype::boolean) {
+          b.output(b.add(op::reduce_any{.axes = {1}}, x));
+          return;
+        }
+        b.output(x * y + z.transpose({1, 0}));
+        b.output(x.reduce_max({1}));
+        b.output(b.add(op::reduce_sum{.axes = {1}}, x * x));
+        b.output((x - x.reduce_min({1})).max(y));
+      };
+      expect_same(make, random_inputs(make, 7, is_unsigned_integer(t) ? 0 : -9, 9), {1e-12, 1e-12});
+      if (::testing::Test::HasFatalFailure()) return;
+    }
+}
+
+TEST(laws, conversions_of_values_beyond_the_other_range) {
+  std::vector<double> ends{0,    -0.0, 0.5, -0.5, 0.99, -0.99, 127,  128,   129,
+                           -128, -129, 255, 256,  300,  -1,    -300, 32768, 65536};
+  for (const double x : {0x1p31, 0x1p32, 0x1p63, 0x1p64, 1e30, HUGE_VAL})
+    ends.insert(ends.end(), {x, -x, x * .999, -x * .999});
+  ends.push_back(std::nan(""));
+  while (ends.size() < 150) ends.push_back(ends[ends.size() % 37]);  // in vectors, and at their end
+  const auto n = static_cast<std::int64_t>(ends.size());
+  for (const dtype from : {dtype::f64, dtype::f32, dtype::i64, dtype::i32})
+    for (const dtype to : every_dtype) {
+      SCOPED_TRACE(std::string(to_string(from)) + " to " + std::string(to_string(to)));
+      argument values(shape{from, {n}});
+      visit_storage(from, [&]<class T>(type_tag<T>) {
+        for (std::int64_t i = 0; i < n; ++i)
+          reinterpret_cast<T*>(values.data())[i] = convert_value<T>(ends[static_cast<std::size_t>(i)]);
+      });
+      expect_same([&](builder& b) { b.output(b.add(op::convert{to}, b.input("x", from, {n}))); },
+                  std::vector<argument>{values}, {0, 0});
+      if (::testing::Test::HasFatalFailure()) return;
+    }
+}
+
 TEST(laws, special_values_pass_as_in_the_reference) {
   const float inf = std::numeric_limits<float>::infinity(), nan = std::nanf("");
   std::vector<float> special{inf,    -inf, nan, 0.0f, -0.0f, 1,    -1,    3e38f, -3e38f,

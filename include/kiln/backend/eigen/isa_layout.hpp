@@ -3,6 +3,7 @@
 #include "kiln/backend/eigen/linear_algebra.hpp"
 #include "kiln/backend/eigen/recurrent.hpp"
 #include "kiln/backend/eigen/stored_products.hpp"
+#include "kiln/backend/eigen/typed_tiles.hpp"
 #include "kiln/meta/reflect.hpp"
 #include "kiln/op/ops.hpp"
 
@@ -51,6 +52,7 @@ constexpr std::uint64_t isa_layout() {
   hash.add_fields<recurrent_table>();
   hash.add_fields<linear_algebra_table>();
   hash.add_fields<stored_product_table>();
+  hash.add_fields<typed_tile_table>();
   hash.add_fields<product_functions<double>>();
   hash.add_fields<product_functions<std::uint32_t>>();
   hash.add_fields<product_functions<std::uint64_t>>();

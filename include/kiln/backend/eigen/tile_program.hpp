@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "kiln/backend/eigen/isa.hpp"
+#include "kiln/backend/eigen/typed_tiles.hpp"
 #include "kiln/runtime/kernel.hpp"
 
 namespace kiln::eigen {
@@ -16,7 +17,9 @@ class block_cursor;
 class tile_program {
  public:
   /// Elements of a tile: a body's live tiles together stay in L1.
-  static constexpr std::int64_t tile = 512;
+  std::int64_t tile() const { return static_cast<std::int64_t>(4096 / width_); }
+  /// Bytes of the widest element in a tile.
+  std::size_t width() const { return width_; }
 
   /// Compiles the body; parameters and results keep their order.
   explicit tile_program(const module_graph& body);
@@ -99,8 +102,10 @@ class tile_program {
   struct call {
     enum class what : std::uint8_t { tile, fold, repeat } kind = what::tile;
     operation op;
-    tile_function float_tile = nullptr;
+    tile_function tile = nullptr;  // of the instruction-set level; else the op's own
     fold_function float_fold = nullptr;
+    typed_fold_function typed_fold = nullptr;
+    convert_function convert = nullptr;
     dtype compute = dtype::f32;  // of the first value input
     dtype natural = dtype::f32;  // what the computation gives, before it is stored as the result's dtype
     inline_vector<std::uint32_t, 6> in;
@@ -121,6 +126,13 @@ class tile_program {
   std::uint32_t add_pointwise(const operation& op, std::span<const std::uint32_t> in, value made);
   std::uint32_t full_operand(std::uint32_t v, int level);
   void compute_integers_in_floats();
+  bool has_floats() const;
+  bool find_typed_calls(std::vector<call>& to) const;
+  /// Narrow integers in their own types, if each call that meets them has a function for it; false, and nothing done,
+  /// where not all calls have one and `all` is wanted.
+  bool compute_in_storage_types(bool all);
+  /// The dtype of a tile's elements where `t` is stored: what it computes in, or the same.
+  dtype held(dtype t) const;
   void find_slots();
   void run_call(const call& c, const cursor& k, std::int64_t n) const;
 
@@ -133,7 +145,8 @@ class tile_program {
   bool reduces_ = false;
   int levels_ = 1;
   std::uint32_t slots_ = 0;
-  std::size_t width_ = 4;  // bytes of the widest element
+  std::size_t width_ = 1;  // bytes of the widest element
+  bool narrow_ = false;    // narrow integers are computed in their storage type
   std::unique_ptr<const block_program> blocks_;
 };
 

@@ -10,6 +10,10 @@ namespace {
 
 // Elements that make a task worth handing to another thread (about 4 us of memory traffic).
 constexpr std::int64_t grain = 16384;
+// The same for elements of any width.
+std::int64_t task_elements(const tile_program& p) {
+  return std::max<std::int64_t>(grain, 65536 / static_cast<std::int64_t>(p.width()));
+}
 constexpr std::size_t strip_streams_bytes = row_loops::most_operands * sizeof(tile_program::stream);
 
 // Joins neighboring dims that are contiguous for every operand, innermost first.
@@ -332,6 +336,7 @@ void run_rows(const tile_program& p, const launch& l) {
   if (adjacent_rows(p, loops)) return run_strips(p, l, loops);
   if (level_by_level(p, loops)) return run_batches(p, l, loops);
   const std::size_t each = p.scratch_bytes(row);
+  const std::int64_t grain = task_elements(p);
   const bool cut = !p.reduces();  // without folds a long row is cut as well
   const std::int64_t pieces = cut ? std::max<std::int64_t>(1, (row + grain - 1) / grain) : 1;
   const std::int64_t piece = (row + pieces - 1) / pieces;

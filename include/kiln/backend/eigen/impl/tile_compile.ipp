@@ -11,15 +11,15 @@ dtype compute_dtype(dtype t) {
   return visit_compute(t, []<class T>(type_tag<T>) { return dtype_of<T>; });
 }
 
-std::size_t width_of(dtype t) { return size_of(compute_dtype(t)); }
-
 }  // namespace
 
 tile_program::tile_program(const module_graph& body) {
   compile(body);
   compute_integers_in_floats();
+  // blocks are floats: what has none is computed in its own types
+  if (has_floats() || !compute_in_storage_types(true))
+    if (blocks_ = block_program::make(*this); !blocks_) compute_in_storage_types(false);
   find_slots();
-  blocks_ = block_program::make(*this);
 }
 
 tile_program::~tile_program() = default;
@@ -79,7 +79,7 @@ std::uint32_t tile_program::add_pointwise(const operation& op, std::span<const s
   c.compute = compute_dtype(values_[c.in[static_cast<std::size_t>(op.info().conditions)]].type);
   c.natural = op.info().returns_bool ? dtype::boolean : c.compute;
   if (c.compute == dtype::f32 && op.table().index < default_registry::size)
-    c.float_tile = kiln_eigen_isa()->tile(op.table().index);
+    c.tile = kiln_eigen_isa()->tile(op.table().index);
   c.out = add_value(std::move(made));
   calls_.push_back(std::move(c));
   return calls_.back().out;
@@ -138,7 +138,7 @@ void tile_program::find_slots() {
   for (std::size_t k = 0; k < calls_.size(); ++k)
     for (std::uint32_t in : calls_[k].in) last[in] = k;
   for (std::uint32_t v : results_) last[v] = calls_.size();
-  for (const value& v : values_) width_ = std::max(width_, width_of(v.type));
+  for (const value& v : values_) width_ = std::max(width_, size_of(held(v.type)));
   // tiles are reused after their last reader; calls of one level run in this order
   std::vector<std::uint32_t> free;
   const auto take = [&] {
@@ -167,8 +167,9 @@ void tile_program::find_slots() {
 std::size_t tile_program::scratch_bytes(std::int64_t row) const {
   const std::size_t streams = padded_bytes((parameters_.size() + results_.size()) * sizeof(stream));
   if (blocks_) return streams + padded_bytes(sizeof(block_cursor)) + blocks_->scratch_bytes(row, 0);
-  std::size_t n = streams + 2 * padded_bytes(values_.size() * sizeof(std::byte*)) +
-                  (slots_ + 1) * padded_bytes(static_cast<std::size_t>(std::min(tile, row)) * width_);
+  std::size_t n =
+      streams + 2 * padded_bytes(values_.size() * sizeof(std::byte*)) +
+      (slots_ + 1) * padded_bytes(static_cast<std::size_t>(std::clamp<std::int64_t>(row, 1, tile())) * width_);
   for (const value& v : values_) {
     if (!v.full)
       n += 64;

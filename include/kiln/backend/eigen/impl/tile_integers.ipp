@@ -84,7 +84,7 @@ void tile_program::compute_integers_in_floats() {
     if (c.kind == call::what::tile && c.op.get_if<op::convert>() && !reads) continue;  // of bytes
     c.compute = c.natural = dtype::f32;
     if (c.kind == call::what::tile && c.op.table().index < default_registry::size)
-      c.float_tile = kiln_eigen_isa()->tile(c.op.table().index);
+      c.tile = kiln_eigen_isa()->tile(c.op.table().index);
   }
 }
 

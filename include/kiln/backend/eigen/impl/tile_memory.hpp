@@ -8,13 +8,6 @@
 
 namespace kiln::eigen {
 
-inline std::size_t width_of(dtype t) {
-  return visit_compute(t, []<class T>(type_tag<T>) { return sizeof(T); });
-}
-inline bool native(dtype t) {
-  return visit_compute(t, [&]<class T>(type_tag<T>) { return dtype_of<T> == t; });
-}
-
 // n elements of storage dtype `t`, `step` apart, as a contiguous tile of its compute type.
 inline void gather(dtype t, const std::byte* from, std::ptrdiff_t step, std::byte* to, std::int64_t n) {
   if (t == dtype::f16 && step == 1)
@@ -61,6 +54,8 @@ inline void copy_elements(std::size_t width, const std::byte* from, std::ptrdiff
                           std::ptrdiff_t to_step, std::int64_t n) {
   if (from_step == 1 && to_step == 1)
     std::memcpy(to, from, static_cast<std::size_t>(n) * width);
+  else if (width == 8)
+    copy_strided<std::uint64_t>(from, from_step, to, to_step, n);
   else if (width == 4)
     copy_strided<std::uint32_t>(from, from_step, to, to_step, n);
   else if (width == 2)

@@ -1,0 +1,23 @@
+#pragma once
+#include "kiln/backend/eigen/isa.hpp"
+#include "kiln/core/dtype.hpp"
+
+namespace kiln::eigen {
+
+/// acc = combine(acc, prepare(in[i])) over n contiguous elements; `acc` is of the type that they compute in.
+using typed_fold_function = void (*)(const void* op, const void* in, std::int64_t n, void* acc);
+/// n contiguous elements as another type.
+using convert_function = void (*)(const void* from, void* to, std::int64_t n);
+
+/// Tiles of f64, integers and bools in one instruction-set level (kernel/pointwise/typed_tile.hpp): elements are in
+/// their storage type. Null where there is none.
+struct typed_tile_table {
+  tile_function (*tile)(std::size_t op, dtype type) = nullptr;
+  typed_fold_function (*fold)(std::size_t op, dtype type) = nullptr;
+  convert_function (*convert)(dtype from, dtype to) = nullptr;
+};
+
+/// The table of the level that the dynamic loader picked.
+extern "C" const typed_tile_table* kiln_eigen_typed_tiles();
+
+}  // namespace kiln::eigen

@@ -1,0 +1,82 @@
+#pragma once
+#include "kiln/core/dtype.hpp"
+#include "kiln/core/simd.hpp"
+#include "kiln/op/table.hpp"
+
+/// Tiles of other types than f32: loops over contiguous elements that the compiler turns into vectors (units that
+/// include this are compiled at -O3), in the width of the storage type. Integers wrap, so that a result is the one that
+/// 64 bits give when they are stored.
+namespace kiln::kernels {
+
+namespace typed {
+
+/// The type that `visit_compute` gives for T.
+template <class T>
+using computed_in = std::conditional_t<std::is_integral_v<T> && !std::is_same_v<T, bool>,
+                                       std::conditional_t<std::is_signed_v<T>, std::int64_t, std::uint64_t>, T>;
+
+template <class Op, class T, std::size_t... C, std::size_t... I>
+void pointwise(const Op& op, const void* const* in, void* out, std::int64_t n, std::index_sequence<C...>,
+               std::index_sequence<I...>) {
+  using R = std::invoke_result_t<const Op&, detail::repeat<bool, C>..., detail::repeat<T, I>...>;
+  const bool* const conditions[sizeof...(C) + 1] = {static_cast<const bool*>(in[C])...};
+  const T* const values[sizeof...(I)] = {static_cast<const T*>(in[sizeof...(C) + I])...};
+  R* const result = static_cast<R*>(out);
+  (void)conditions;
+  // a result may be where an operand is, element by element
+#pragma GCC ivdep
+  for (std::int64_t k = 0; k < n; ++k) result[k] = op(conditions[C][k]..., values[I][k]...);
+}
+
+}  // namespace typed
+
+template <class Op, class T> void typed_tile(const void* data, const void* const* in, void* out, std::int64_t n) {
+  constexpr auto arity = static_cast<std::size_t>(detail::call_arity<Op>()),
+                 c = static_cast<std::size_t>(detail::condition_args_of<Op>());
+  // a copy: stores to the result must not seem to change the attributes
+  const Op op = *static_cast<const Op*>(data);
+  typed::pointwise<Op, T>(op, in, out, n, std::make_index_sequence<c>{}, std::make_index_sequence<arity - c>{});
+}
+
+/// acc = combine(acc, prepare(in[i])) over n contiguous elements of type T; `acc` is of the type that T computes in.
+/// Reductions without a `finish` run in T, since what is stored in the end is the same; others in the type of `acc`.
+template <class Op, class T> void typed_fold(const void* data, const void* from, std::int64_t n, void* acc) {
+  using C = typed::computed_in<T>;
+  using A = std::conditional_t<detail::finishes<Op, C>, C, T>;
+  constexpr int lanes = native_lanes<A>, parts = 4;
+  const Op op = *static_cast<const Op*>(data);
+  const T* const in = static_cast<const T*>(from);
+  const auto prepared = [&](auto x) {
+    if constexpr (requires { op.prepare(x); })
+      return op.prepare(x);
+    else
+      return x;
+  };
+  C total = *static_cast<const C*>(acc);
+  std::int64_t at = 0;
+  if (n >= lanes) {
+    A part[parts][lanes];
+    for (auto& p : part)
+      for (A& x : p) x = identity_of<A>(op);
+    for (; at + parts * lanes <= n; at += parts * lanes)
+      for (int p = 0; p < parts; ++p)
+        for (int k = 0; k < lanes; ++k)
+          part[p][k] = op.combine(part[p][k], prepared(static_cast<A>(in[at + p * lanes + k])));
+    for (; at + lanes <= n; at += lanes)
+      for (int k = 0; k < lanes; ++k) part[0][k] = op.combine(part[0][k], prepared(static_cast<A>(in[at + k])));
+    for (auto& p : part)
+      for (const A x : p) total = op.combine(total, static_cast<C>(x));
+  }
+  for (; at < n; ++at) total = op.combine(total, prepared(static_cast<C>(in[at])));
+  *static_cast<C*>(acc) = total;
+}
+
+/// n contiguous elements as another type (`convert_value`).
+template <class From, class To> void converted_tile(const void* from, void* to, std::int64_t n) {
+  const From* const in = static_cast<const From*>(from);
+  To* const out = static_cast<To*>(to);
+#pragma GCC ivdep
+  for (std::int64_t k = 0; k < n; ++k) out[k] = convert_value<To>(in[k]);
+}
+
+}  // namespace kiln::kernels
