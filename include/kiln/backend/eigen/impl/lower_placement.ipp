@@ -50,7 +50,13 @@ class pad_kernel final : public kernel {
     const std::int64_t width = y.lens[inner], rows = y.elements() / width;
     const std::int64_t before = std::clamp<std::int64_t>(pads_[inner], 0, width),
                        cropped = std::max<std::int64_t>(-pads_[inner], 0),
-                       whole = std::min(kept[inner], width - before);
+                       whole = std::clamp<std::int64_t>(kept[inner], 0, width - before);
+    // which element of the row each one before and after the copied ones repeats, or -1 for the constant
+    std::vector<std::int64_t> around;
+    for (std::int64_t i = 0; i < width; ++i) {
+      if (i == before) i += whole;
+      if (i < width) around.push_back(attributes_.source(i - before, kept[inner]));
+    }
     const std::int64_t each = rows_of_task(static_cast<std::size_t>(width) * sizeof(T));
     l.pool->parallel_for((rows + each - 1) / each, [&](std::int64_t task, unsigned) {
       // where the row lies in each dim, and which row of x it repeats
@@ -78,20 +84,11 @@ class pad_kernel final : public kernel {
         }
         const T* const row_from = x.as<const T>() + from + cropped;
         std::memcpy(to + before, row_from, static_cast<std::size_t>(whole) * sizeof(T));
-        border(to, row_from, value, 0, before, before, kept[inner]);
-        border(to, row_from, value, before + whole, width, before, kept[inner]);
+        for (std::int64_t i = 0; i < before; ++i) to[i] = around[i] < 0 ? value : row_from[around[i]];
+        for (std::int64_t i = before + whole; i < width; ++i)
+          to[i] = around[i - whole] < 0 ? value : row_from[around[i - whole]];
       }
     });
-  }
-  // Fills elements [first, last) of a row, whose elements from `before` on are the `kept` copied ones.
-  template <class T>
-  void border(T* to, const T* from, T value, std::int64_t first, std::int64_t last, std::int64_t before,
-              std::int64_t kept) const {
-    if (attributes_.mode == op::pad_mode::constant) {
-      for (std::int64_t i = first; i < last; ++i) to[i] = value;
-    } else {
-      for (std::int64_t i = first; i < last; ++i) to[i] = from[attributes_.source(i - before, kept)];
-    }
   }
   op::pad attributes_;
   std::vector<std::int64_t> pads_;
