@@ -1,4 +1,5 @@
 #pragma once
+#include "kiln/backend/eigen/index.hpp"
 #include "kiln/backend/eigen/isa.hpp"
 #include "kiln/backend/eigen/linear_algebra.hpp"
 #include "kiln/backend/eigen/recurrent.hpp"
@@ -50,6 +51,7 @@ constexpr std::uint64_t isa_layout() {
   layout_hash hash;
   hash.add_fields<isa_table>();
   hash.add_fields<recurrent_table>();
+  hash.add_fields<index_table>();
   hash.add_fields<linear_algebra_table>();
   hash.add_fields<stored_product_table>();
   hash.add_fields<typed_tile_table>();
@@ -62,6 +64,11 @@ constexpr std::uint64_t isa_layout() {
   hash.add_type<decltype(&fourier_plan::scratch_bytes)>();
   hash.add_type<decltype(&fourier_plan::run)>();
   hash.add_fields<gemm_epilogue>();
+  hash.add_fields<kernels::element_indices>();
+  hash.add_fields<kernels::slice_updates>();
+  hash.add_fields<kernels::scan_problem>();
+  hash.add_fields<kernels::extreme_problem>();
+  hash.add_fields<kernels::top_problem>();
   hash.add_fields<conv_epilogue>();
   hash.add_type<kernels::block_run>();
   hash.add_type<kernels::row_run>();

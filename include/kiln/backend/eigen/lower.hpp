@@ -15,8 +15,6 @@ lower::layout_role role_of_convolution(const op::convolution& conv, const shape&
 std::unique_ptr<kernel> lower_attention(const kernel_request& r);
 /// Pooling and local response normalization of floats.
 std::unique_ptr<kernel> lower_window(const kernel_request& r);
-/// Row gathers of any dtype.
-std::unique_ptr<kernel> lower_gather(const kernel_request& r);
 /// Fused pointwise and reduction bodies, and single pointwise or reduction ops, of any dtype.
 std::unique_ptr<kernel> lower_rows(const kernel_request& r);
 

@@ -6,11 +6,9 @@ namespace kiln::eigen {
 
 /// Transposed convolutions of floats.
 std::unique_ptr<kernel> lower_deconvolution(const kernel_request& r);
-/// Padding by constant amounts and triangles, of numbers and bools.
+/// Padding by constant amounts and triangles, of numbers and bools, and indices along an axis.
 std::unique_ptr<kernel> lower_placement(const kernel_request& r);
 /// Attention as a recurrence over a state, of f32.
 std::unique_ptr<kernel> lower_linear_attention(const kernel_request& r);
-/// Places of the greatest or least floats.
-std::unique_ptr<kernel> lower_arg_extreme(const kernel_request& r);
 
 }  // namespace kiln::eigen

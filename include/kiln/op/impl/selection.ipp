@@ -1,6 +1,7 @@
 #include "kiln/op/dynamic/selection.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <numeric>
 
 #include "kiln/op/impl/produced.hpp"
@@ -16,6 +17,33 @@ argument indices(const dims& lens, const std::vector<std::int64_t>& values) {
   return argument::of<std::int64_t>(lens, std::span<const std::int64_t>(values));
 }
 
+// Calls f with elements of as many bytes as one of the dtype.
+template <class F> void visit_size(dtype t, F&& f) {
+  switch (size_of(t)) {
+    case 1: return f(std::uint8_t());
+    case 2: return f(std::uint16_t());
+    case 4: return f(std::uint32_t());
+    default: return f(std::uint64_t());
+  }
+}
+
+// Calls f with what tells zeros of a dtype: bits to look at, in an unsigned type of its size. The sign of a float's
+// zero is none.
+template <class F> void visit_nonzero(dtype t, F&& f) {
+  visit_size(t, [&]<class U>(U) {
+    const U sign = static_cast<U>(U(1) << (8 * sizeof(U) - 1));
+    f(is_float(t) ? static_cast<U>(~sign) : static_cast<U>(~U(0)));
+  });
+}
+
+// The next row: the index without its last dim.
+void from_next(ints& at, const ints& lens) {
+  for (std::size_t d = at.size() - 1; d-- > 0;) {
+    if (++at[d] < lens[d]) return;
+    at[d] = 0;
+  }
+}
+
 // Slices along an axis at these places.
 argument taken(const argument& x, std::int64_t axis, const std::vector<std::int64_t>& places) {
   const around a(x.get_shape().lens, static_cast<std::size_t>(axis));
@@ -24,11 +52,19 @@ argument taken(const argument& x, std::int64_t axis, const std::vector<std::int6
   argument out(type);
   const auto row = static_cast<std::size_t>(a.inner) * size_of(type.type);
   std::byte* to = out.data();
-  for (std::int64_t o = 0; o < a.outer; ++o)
-    for (const std::int64_t k : places) {
-      if (row) std::memcpy(to, x.data() + static_cast<std::size_t>(o * a.extent + k) * row, row);
-      to += row;
-    }
+  const auto each = [&](auto&& copy) {
+    for (std::int64_t o = 0; o < a.outer; ++o)
+      for (const std::int64_t k : places) {
+        copy(to, x.data() + static_cast<std::size_t>(o * a.extent + k) * row);
+        to += row;
+      }
+  };
+  if (row == size_of(type.type))
+    visit_size(type.type, [&]<class U>(U) {
+      each([](std::byte* at, const std::byte* from) { std::memcpy(at, from, sizeof(U)); });
+    });
+  else if (row)
+    each([row](std::byte* at, const std::byte* from) { std::memcpy(at, from, row); });
   return is_object(type.type) ? retained(type, out.data()) : out;
 }
 
@@ -59,23 +95,16 @@ struct groups {
   std::vector<std::int64_t> first, inverse, counts;
 };
 
-template <class List> groups group(const List& values, const around& a, bool ascending) {
-  const order_of_slices<List> compare{values, a};
-  std::vector<std::int64_t> order(static_cast<std::size_t>(a.extent));
-  std::iota(order.begin(), order.end(), 0);
-  std::stable_sort(order.begin(), order.end(), [&](std::int64_t x, std::int64_t y) { return compare(x, y) < 0; });
-  struct run {
-    std::int64_t first, from, count;
-  };
-  std::vector<run> runs;
-  for (std::size_t k = 0; k < order.size(); ++k)
-    if (k == 0 || compare(order[k - 1], order[k]) != 0)
-      runs.push_back({order[k], static_cast<std::int64_t>(k), 1});
-    else
-      ++runs.back().count;
+// Equal elements: the first one's place, and where theirs are in the order of all.
+struct run {
+  std::int64_t first, from, count;
+};
+groups groups_of(std::vector<run> runs, const std::vector<std::int64_t>& order, bool ascending) {
   if (!ascending) std::sort(runs.begin(), runs.end(), [](const run& x, const run& y) { return x.first < y.first; });
   groups out;
   out.inverse.resize(order.size());
+  out.first.reserve(runs.size());
+  out.counts.reserve(runs.size());
   for (std::size_t g = 0; g < runs.size(); ++g) {
     out.first.push_back(runs[g].first);
     out.counts.push_back(runs[g].count);
@@ -84,6 +113,74 @@ template <class List> groups group(const List& values, const around& a, bool asc
           static_cast<std::int64_t>(g);
   }
   return out;
+}
+void extend(std::vector<run>& runs, std::int64_t place, std::size_t k, bool same) {
+  if (same)
+    ++runs.back().count;
+  else
+    runs.push_back({place, static_cast<std::int64_t>(k), 1});
+}
+
+template <class List> groups group(const List& values, const around& a, bool ascending) {
+  const order_of_slices<List> compare{values, a};
+  std::vector<std::int64_t> order(static_cast<std::size_t>(a.extent));
+  std::iota(order.begin(), order.end(), 0);
+  std::stable_sort(order.begin(), order.end(), [&](std::int64_t x, std::int64_t y) { return compare(x, y) < 0; });
+  std::vector<run> runs;
+  for (std::size_t k = 0; k < order.size(); ++k)
+    extend(runs, order[k], k, k > 0 && compare(order[k - 1], order[k]) == 0);
+  return groups_of(std::move(runs), order, ascending);
+}
+
+// Numbers whose order is that of the elements; a NaN comes last.
+template <class T> std::uint64_t key_of(T x) {
+  constexpr std::uint64_t sign = std::uint64_t{1} << 63;
+  if constexpr (std::is_floating_point_v<T>) {
+    if (x != x) return ~std::uint64_t{0};
+    const auto bits = std::bit_cast<std::uint64_t>(x == 0 ? 0.0 : static_cast<double>(x));
+    return bits & sign ? ~bits : bits | sign;
+  } else if constexpr (std::is_signed_v<T>) {
+    return static_cast<std::uint64_t>(x) ^ sign;
+  } else {
+    return static_cast<std::uint64_t>(x);
+  }
+}
+
+// Of single elements: by counting where their numbers lie close together, else by sorting pairs.
+template <class List> groups group_elements(const List& values, bool ascending) {
+  struct numbered {
+    std::uint64_t key;
+    std::int64_t place;
+  };
+  const std::size_t n = values.size();
+  std::vector<numbered> all(n);
+  std::uint64_t least = ~std::uint64_t{0}, greatest = 0;
+  for (std::size_t k = 0; k < n; ++k) {
+    all[k] = {key_of(values[k]), static_cast<std::int64_t>(k)};
+    least = std::min(least, all[k].key);
+    greatest = std::max(greatest, all[k].key);
+  }
+  std::vector<std::int64_t> order(n);
+  std::vector<run> runs;
+  if (n > 0 && greatest - least < 2 * n + 1024) {
+    std::vector<std::int64_t> at(greatest - least + 2);
+    for (const numbered& x : all) ++at[x.key - least + 1];
+    for (std::size_t v = 1; v < at.size(); ++v) {
+      const std::int64_t count = at[v];
+      at[v] += at[v - 1];
+      if (count) runs.push_back({0, at[v - 1], count});
+    }
+    for (const numbered& x : all) order[static_cast<std::size_t>(at[x.key - least]++)] = x.place;
+    for (run& r : runs) r.first = order[static_cast<std::size_t>(r.from)];
+  } else {
+    std::sort(all.begin(), all.end(),
+              [](const numbered& x, const numbered& y) { return x.key != y.key ? x.key < y.key : x.place < y.place; });
+    for (std::size_t k = 0; k < n; ++k) {
+      order[k] = all[k].place;
+      extend(runs, order[k], k, k > 0 && all[k - 1].key == all[k].key);
+    }
+  }
+  return groups_of(std::move(runs), order, ascending);
 }
 
 struct box {
@@ -111,20 +208,49 @@ float overlap(const box& a, const box& b) {
 }  // namespace
 
 small_vector<argument> nonzero::produce(std::span<const argument> in) const {
-  const argument x = in[0].contiguous();
+  argument x = in[0].contiguous();
+  if (is_float(x.get_shape().type) && size_of(x.get_shape().type) == 1) {  // whose zeros have bits of their own
+    const auto values = x.to<float>();
+    argument wide(shape{dtype::f32, x.get_shape().lens});
+    std::copy(values.begin(), values.end(), wide.as<float>().begin());
+    x = wide;
+  }
   const ints lens = to_ints(x.get_shape().lens);
-  std::vector<std::int64_t> found;
-  visit_compute(x.get_shape().type, [&]<class T>(type_tag<T>) {
-    const auto values = x.to<T>();
-    for (std::size_t i = 0; i < values.size(); ++i)
-      if (values[i] != T(0)) found.push_back(static_cast<std::int64_t>(i));
+  const std::size_t rank = lens.size();
+  small_vector<argument> made;
+  visit_nonzero(x.get_shape().type, [&]<class U>(U mask) {
+    const U* const from = reinterpret_cast<const U*>(x.data());
+    const std::int64_t all = x.elements(), width = rank == 0 ? 1 : lens[rank - 1];
+    std::int64_t n = 0;
+    constexpr std::int64_t block = 128;
+    for (std::int64_t i = 0; i < all; i += block) {
+      std::uint32_t some = 0;
+      for (std::int64_t j = i; j < std::min(all, i + block); ++j) some += (from[j] & mask) != 0;
+      n += some;
+    }
+    made = one(argument(shape{dtype::i64, {static_cast<std::int64_t>(rank), n}}));
+    if (rank == 0 || n == 0) return;
+    std::int64_t* const out = reinterpret_cast<std::int64_t*>(made[0].data());
+    std::int64_t* const columns = out + static_cast<std::int64_t>(rank - 1) * n;
+    ints at = lens;
+    for (std::int64_t& k : at) k = 0;
+    for (std::int64_t row = 0, found = 0; found < n; ++row, from_next(at, lens)) {
+      // the column is written in any case, and kept where the next one goes elsewhere
+      std::int64_t last = found;
+      const U* const of = from + row * width;
+      std::int64_t j = 0;
+      for (; j < width && last + 1 < n; ++j) {
+        columns[last] = j;
+        last += (of[j] & mask) != 0;
+      }
+      for (; j < width && last < n; ++j)
+        if ((of[j] & mask) != 0) columns[last++] = j;
+      for (std::size_t d = 0; d + 1 < rank; ++d)
+        std::fill(out + static_cast<std::int64_t>(d) * n + found, out + static_cast<std::int64_t>(d) * n + last, at[d]);
+      found = last;
+    }
   });
-  const auto n = static_cast<std::int64_t>(found.size());
-  std::vector<std::int64_t> out(lens.size() * found.size());
-  const ints steps = row_major(lens);
-  for (std::size_t d = 0; d < lens.size(); ++d)
-    for (std::size_t k = 0; k < found.size(); ++k) out[d * found.size() + k] = found[k] / steps[d] % lens[d];
-  return one(indices({static_cast<std::int64_t>(lens.size()), n}, out));
+  return made;
 }
 
 small_vector<argument> compress::produce(std::span<const argument> in) const {
@@ -134,9 +260,13 @@ small_vector<argument> compress::produce(std::span<const argument> in) const {
   const auto flags = where.as<bool>();
   if (static_cast<std::int64_t>(flags.size()) > extent)
     raise(fault::of(errc::shape_mismatch, "a condition is no longer than the axis", extent, flags.size()));
-  std::vector<std::int64_t> places;
-  for (std::size_t k = 0; k < flags.size(); ++k)
-    if (flags[k]) places.push_back(static_cast<std::int64_t>(k));
+  std::vector<std::int64_t> places(flags.size() + 1);
+  std::size_t n = 0;
+  for (std::size_t k = 0; k < flags.size(); ++k) {
+    places[n] = static_cast<std::int64_t>(k);
+    n += flags[k];
+  }
+  places.resize(n);
   return one(taken(x, axis, places));
 }
 
@@ -148,7 +278,9 @@ small_vector<argument> unique::produce(std::span<const argument> in) const {
   if (x.get_shape().type == dtype::string)
     g = group(strings_of(x), a, ascending);
   else
-    visit_compute(x.get_shape().type, [&]<class T>(type_tag<T>) { g = group(x.to<T>(), a, ascending); });
+    visit_compute(x.get_shape().type, [&]<class T>(type_tag<T>) {
+      g = a.outer * a.inner == 1 ? group_elements(x.to<T>(), ascending) : group(x.to<T>(), a, ascending);
+    });
   const auto n = static_cast<std::int64_t>(g.first.size());
   small_vector<argument> out;
   out.push_back(taken(x, axis, g.first));

@@ -2,6 +2,7 @@
 
 #include <fstream>
 
+#include "kiln/backend/eigen/index.hpp"
 #include "kiln/backend/eigen/integers.hpp"
 #include "kiln/backend/eigen/isa_layout.hpp"
 #include "kiln/backend/eigen/linear_algebra.hpp"
@@ -126,12 +127,12 @@ std::unique_ptr<kernel> eigen_target::make_kernel(const kernel_request& request)
                                 eigen::lower_quantized,
                                 eigen::lower_attention,
                                 eigen::lower_paged_attention,
-                                eigen::lower_gather,
+                                eigen::lower_index,
                                 eigen::lower_recurrent,
                                 eigen::lower_linear_attention,
                                 eigen::lower_deconvolution,
                                 eigen::lower_placement,
-                                eigen::lower_arg_extreme,
+                                eigen::lower_selection,
                                 eigen::lower_product,
                                 eigen::lower_squares,
                                 eigen::lower_fourier,

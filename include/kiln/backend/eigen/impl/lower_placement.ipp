@@ -3,19 +3,17 @@
 #include "kiln/backend/eigen/lower_generic.hpp"
 #include "kiln/runtime/thread_pool.hpp"
 
-// Ops that copy parts of rows, of any dtype, and fill the rest: pad and triangles.
+// Ops that copy parts of rows, of any dtype, and fill the rest, and numbered rows: pad, triangles and iota.
 namespace kiln::eigen {
 namespace {
 
-// Writes `value`, of `bytes` bytes, n times.
-void fill_elements(std::byte* to, const std::byte* value, std::size_t bytes, std::int64_t n) {
-  if (n <= 0) return;
-  std::memcpy(to, value, bytes);
-  const std::size_t all = bytes * static_cast<std::size_t>(n);
-  for (std::size_t filled = bytes; filled < all;) {
-    const std::size_t more = std::min(filled, all - filled);
-    std::memcpy(to + filled, to, more);
-    filled += more;
+// Calls f with elements of so many bytes.
+template <class F> void visit_size(std::size_t bytes, F&& f) {
+  switch (bytes) {
+    case 1: return f(std::uint8_t());
+    case 2: return f(std::uint16_t());
+    case 4: return f(std::uint32_t());
+    default: return f(std::uint64_t());
   }
 }
 
@@ -33,9 +31,7 @@ class pad_kernel final : public kernel {
   void run(const launch& l) const override {
     const tensor &x = l.in[0], &y = l.out[0];
     if (y.elements() == 0) return;
-    const std::size_t rank = y.rank(), bytes = size_of(y.type);
-    constexpr std::byte zero[16] = {};
-    const std::byte* const value = l.in.size() > 1 ? l.in[1].data : zero;
+    const std::size_t rank = y.rank();
     ints x_step(rank, 1), kept(rank, 0);
     for (std::size_t d = rank; d-- > 1;) x_step[d - 1] = x_step[d] * x.lens[d];
     for (std::size_t d = 0; d < rank; ++d) {
@@ -43,43 +39,56 @@ class pad_kernel final : public kernel {
       if (attributes_.mode != op::pad_mode::constant && kept[d] == 0)
         raise(fault::of(errc::shape_mismatch, "a padded extent has an element to repeat", "at least 1", kept[d]));
     }
-    const std::size_t inner = rank - 1;
-    const std::int64_t width = y.lens[inner], rows = y.elements() / width;
-    const std::int64_t before = std::clamp<std::int64_t>(pads_[inner], 0, width),
-                       cropped = std::max<std::int64_t>(-pads_[inner], 0);
-    const std::int64_t each = rows_of_task(static_cast<std::size_t>(width) * bytes);
-    l.pool->parallel_for((rows + each - 1) / each, [&](std::int64_t task, unsigned) {
-      for (std::int64_t row = task * each; row < std::min(rows, (task + 1) * each); ++row) {
-        std::byte* const to = y.data + static_cast<std::size_t>(row * width) * bytes;
-        std::int64_t from = 0, rest = row;
-        bool inside = kept[inner] > 0;
-        for (std::size_t d = inner; d-- > 0; rest /= y.lens[d]) {
-          const std::int64_t i = attributes_.source(rest % y.lens[d] - std::max<std::int64_t>(pads_[d], 0), kept[d]);
-          inside = inside && i >= 0;
-          from += (i + std::max<std::int64_t>(-pads_[d], 0)) * x_step[d];
-        }
-        if (!inside) {
-          fill_elements(to, value, bytes, width);
-          continue;
-        }
-        const std::byte* const row_from = x.data + static_cast<std::size_t>(from + cropped) * bytes;
-        const std::int64_t whole = std::min(kept[inner], width - before);
-        std::memcpy(to + static_cast<std::size_t>(before) * bytes, row_from, static_cast<std::size_t>(whole) * bytes);
-        border(to, row_from, value, bytes, 0, before, before, kept[inner]);
-        border(to, row_from, value, bytes, before + whole, width, before, kept[inner]);
-      }
-    });
+    visit_size(size_of(y.type), [&]<class T>(T) { pad_rows<T>(l, x_step, kept); });
   }
 
  private:
-  // Fills elements [first, last) of a row, whose elements from `before` on are the `kept` copied ones.
-  void border(std::byte* to, const std::byte* from, const std::byte* value, std::size_t bytes, std::int64_t first,
-              std::int64_t last, std::int64_t before, std::int64_t kept) const {
-    if (attributes_.mode == op::pad_mode::constant)
-      return fill_elements(to + static_cast<std::size_t>(first) * bytes, value, bytes, last - first);
-    for (std::int64_t i = first; i < last; ++i)
-      std::memcpy(to + static_cast<std::size_t>(i) * bytes,
-                  from + static_cast<std::size_t>(attributes_.source(i - before, kept)) * bytes, bytes);
+  template <class T> void pad_rows(const launch& l, const ints& x_step, const ints& kept) const {
+    const tensor &x = l.in[0], &y = l.out[0];
+    const std::size_t inner = y.rank() - 1;
+    const T value = l.in.size() > 1 ? l.in[1].as<const T>()[0] : T(0);
+    const std::int64_t width = y.lens[inner], rows = y.elements() / width;
+    const std::int64_t before = std::clamp<std::int64_t>(pads_[inner], 0, width),
+                       cropped = std::max<std::int64_t>(-pads_[inner], 0),
+                       whole = std::clamp<std::int64_t>(kept[inner], 0, width - before);
+    // which element of the row each one before and after the copied ones repeats, or -1 for the constant
+    std::vector<std::int64_t> around;
+    for (std::int64_t i = 0; i < width; ++i) {
+      if (i == before) i += whole;
+      if (i < width) around.push_back(attributes_.source(i - before, kept[inner]));
+    }
+    const std::int64_t each = rows_of_task(static_cast<std::size_t>(width) * sizeof(T));
+    l.pool->parallel_for((rows + each - 1) / each, [&](std::int64_t task, unsigned) {
+      // where the row lies in each dim, and which row of x it repeats
+      ints at(inner, 0);
+      for (std::int64_t d = static_cast<std::int64_t>(inner), rest = task * each; d-- > 0;
+           rest /= y.lens[static_cast<std::size_t>(d)])
+        at[static_cast<std::size_t>(d)] = rest % y.lens[static_cast<std::size_t>(d)];
+      for (std::int64_t row = task * each; row < std::min(rows, (task + 1) * each); ++row) {
+        T* const to = y.as<T>() + row * width;
+        std::int64_t from = 0;
+        bool inside = kept[inner] > 0;
+        for (std::size_t d = 0; d < inner; ++d) {
+          std::int64_t i = at[d] - std::max<std::int64_t>(pads_[d], 0);
+          if (i < 0 || i >= kept[d]) i = attributes_.source(i, kept[d]);
+          inside = inside && i >= 0;
+          from += (i + std::max<std::int64_t>(-pads_[d], 0)) * x_step[d];
+        }
+        for (std::size_t d = inner; d-- > 0;) {
+          if (++at[d] < y.lens[d]) break;
+          at[d] = 0;
+        }
+        if (!inside) {
+          std::fill_n(to, width, value);
+          continue;
+        }
+        const T* const row_from = x.as<const T>() + from + cropped;
+        std::memcpy(to + before, row_from, static_cast<std::size_t>(whole) * sizeof(T));
+        for (std::int64_t i = 0; i < before; ++i) to[i] = around[i] < 0 ? value : row_from[around[i]];
+        for (std::int64_t i = before + whole; i < width; ++i)
+          to[i] = around[i - whole] < 0 ? value : row_from[around[i - whole]];
+      }
+    });
   }
   op::pad attributes_;
   std::vector<std::int64_t> pads_;
@@ -118,9 +127,53 @@ class tri_kernel final : public kernel {
   op::tri attributes_;
 };
 
+// Every element's own index along an axis: rows of one number, or ascending ones.
+class iota_kernel final : public kernel {
+ public:
+  explicit iota_kernel(const op::iota& attributes) : attributes_(attributes) {}
+  std::string name() const override { return "iota"; }
+  void run(const launch& l) const override {
+    const tensor& y = l.out[0];
+    if (y.elements() == 0) return;
+    switch (y.type) {
+      case dtype::f32: return write<float>(l);
+      case dtype::f64: return write<double>(l);
+      case dtype::i32: return write<std::int32_t>(l);
+      default: return write<std::int64_t>(l);
+    }
+  }
+
+ private:
+  template <class T> void write(const launch& l) const {
+    const tensor& y = l.out[0];
+    const auto s = detail::split_at(y.lens, attributes_.axis);
+    constexpr std::int64_t grain = 16384;
+    const std::int64_t all = y.elements();
+    l.pool->parallel_for((all + grain - 1) / grain, [&](std::int64_t task, unsigned) {
+      T* const to = y.as<T>();
+      for (std::int64_t i = task * grain, last = std::min(all, i + grain); i < last;) {
+        const std::int64_t k = i / s.inner % s.extent;
+        std::int64_t some = s.inner == 1 ? s.extent - k : s.inner - i % s.inner;
+        some = std::min(some, last - i);
+        if (s.inner == 1)
+          for (std::int64_t j = 0; j < some; ++j) to[i + j] = static_cast<T>(k + j);
+        else
+          std::fill_n(to + i, some, static_cast<T>(k));
+        i += some;
+      }
+    });
+  }
+  op::iota attributes_;
+};
+
 }  // namespace
 
 std::unique_ptr<kernel> lower_placement(const kernel_request& r) {
+  if (const auto* const numbers = r.instruction.op.get_if<op::iota>()) {
+    const dtype t = numbers->type;
+    if (t != dtype::f32 && t != dtype::f64 && t != dtype::i32 && t != dtype::i64) return nullptr;
+    return std::make_unique<iota_kernel>(*numbers);
+  }
   const dtype type = r.inputs.empty() ? dtype::f32 : r.inputs[0].type;
   if (!dtypes::numbers.contains(type) && type != dtype::boolean) return nullptr;  // zero is zero bytes in all of these
   if (const auto* const tri = r.instruction.op.get_if<op::tri>()) return std::make_unique<tri_kernel>(*tri);

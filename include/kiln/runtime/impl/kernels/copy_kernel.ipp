@@ -38,6 +38,33 @@ walk simplify(const tensor& from, const tensor& to) {
   return w;
 }
 
+// Rows of Size to twice as many bytes, by their first and last ones.
+template <std::size_t Size, class T>
+void copy_row_ends(const T* from, std::int64_t from_outer, T* to, std::int64_t to_outer, std::int64_t rows,
+                   std::size_t bytes) {
+  for (std::int64_t r = 0; r < rows; ++r) {
+    const auto* const in = reinterpret_cast<const std::byte*>(from + r * from_outer);
+    auto* const out = reinterpret_cast<std::byte*>(to + r * to_outer);
+    std::byte head[Size], tail[Size];
+    std::memcpy(head, in, Size);
+    std::memcpy(tail, in + bytes - Size, Size);
+    std::memcpy(out, head, Size);
+    std::memcpy(out + bytes - Size, tail, Size);
+  }
+}
+// Rows of at most 64 bytes, without a call for each.
+template <class T>
+void copy_short_rows(const T* from, std::int64_t from_outer, T* to, std::int64_t to_outer, std::int64_t rows,
+                     std::int64_t cols) {
+  const std::size_t bytes = static_cast<std::size_t>(cols) * sizeof(T);
+  if (bytes > 32) return copy_row_ends<32>(from, from_outer, to, to_outer, rows, bytes);
+  if (bytes > 16) return copy_row_ends<16>(from, from_outer, to, to_outer, rows, bytes);
+  if (bytes >= 8) return copy_row_ends<8>(from, from_outer, to, to_outer, rows, bytes);
+  if (bytes >= 4) return copy_row_ends<4>(from, from_outer, to, to_outer, rows, bytes);
+  for (std::int64_t r = 0; r < rows; ++r)
+    for (std::int64_t c = 0; c < cols; ++c) to[r * to_outer + c] = from[r * from_outer + c];
+}
+
 // Rows that jump from place to place: the lines of later ones are prefetched meanwhile, which hardware doesn't do.
 template <class T>
 void copy_rows(const T* from, std::int64_t from_outer, T* to, std::int64_t to_outer, std::int64_t rows,
@@ -45,6 +72,7 @@ void copy_rows(const T* from, std::int64_t from_outer, T* to, std::int64_t to_ou
   constexpr std::int64_t ahead = 4096, line = 64;
   const std::int64_t bytes = cols * static_cast<std::int64_t>(sizeof(T));
   const std::int64_t distance = (ahead + bytes - 1) / bytes;
+  if (bytes <= 64) return copy_short_rows(from, from_outer, to, to_outer, rows, cols);
   const bool asks = bytes <= ahead && rows > 2 * distance && (from_outer != cols || to_outer != cols);
   for (std::int64_t r = 0; r < rows; ++r) {
     if (asks && r + distance < rows) {
@@ -89,14 +117,16 @@ template <class T>
 void transpose_block(const T* from, std::int64_t from_col, T* to, std::int64_t to_row, std::int64_t rows,
                      std::int64_t cols) {
   constexpr std::int64_t side = 16 / sizeof(T);
+  if (rows < side || cols < side) {
+    for (std::int64_t i = 0; i < rows; ++i)
+      for (std::int64_t j = 0; j < cols; ++j) to[i * to_row + j] = from[i + j * from_col];
+    return;
+  }
+  // the last squares end where the block ends, and do some elements twice
   for (std::int64_t r = 0; r < rows; r += side)
     for (std::int64_t c = 0; c < cols; c += side) {
-      if (r + side <= rows && c + side <= cols) {
-        transpose_square(from + r + c * from_col, from_col, to + r * to_row + c, to_row);
-        continue;
-      }
-      for (std::int64_t i = r; i < std::min(rows, r + side); ++i)
-        for (std::int64_t j = c; j < std::min(cols, c + side); ++j) to[i * to_row + j] = from[i + j * from_col];
+      const std::int64_t i = std::min(r, rows - side), j = std::min(c, cols - side);
+      transpose_square(from + i + j * from_col, from_col, to + i * to_row + j, to_row);
     }
 }
 
