@@ -1,4 +1,6 @@
 #pragma once
+#include <type_traits>
+
 #include "kiln/kernel/simd/vector.hpp"
 #include "kiln/op/pointwise/hard_sigmoid.hpp"
 #include "kiln/op/pointwise/hard_swish.hpp"
@@ -14,7 +16,8 @@ struct activation {
   explicit constexpr operator bool() const { return is != function::none; }
 };
 
-/// Applies an activation to `rows` rows of `cols` elements, in place; rows are `c_row` elements apart.
+/// Applies an activation to `rows` rows of `cols` elements, in place; rows are `c_row` elements apart. Products of
+/// integers have none.
 template <class T>
 [[gnu::noinline]] void activate(const activation& f, T* c, std::ptrdiff_t c_row, std::int64_t rows, std::int64_t cols) {
   using V = native_vec<T>;
@@ -28,13 +31,15 @@ template <class T>
     }
   };
   using function = activation::function;
-  switch (f.is) {
-    case function::none: return;
-    case function::hard_sigmoid: return each([&](V x) { return f.gate(x); });
-    case function::hard_swish: return each([](V x) { return op::hard_swish{}(x); });
-    case function::sigmoid: return each([](V x) { return kiln::sigmoid(x); });
-    case function::swish: return each([](V x) { return x * kiln::sigmoid(x); });
-    case function::tanh: return each([](V x) { return kiln::tanh(x); });
+  if constexpr (std::is_floating_point_v<T>) {
+    switch (f.is) {
+      case function::none: return;
+      case function::hard_sigmoid: return each([&](V x) { return f.gate(x); });
+      case function::hard_swish: return each([](V x) { return op::hard_swish{}(x); });
+      case function::sigmoid: return each([](V x) { return kiln::sigmoid(x); });
+      case function::swish: return each([](V x) { return x * kiln::sigmoid(x); });
+      case function::tanh: return each([](V x) { return kiln::tanh(x); });
+    }
   }
 }
 
