@@ -83,6 +83,38 @@ TEST(convolution_epilogue, bias_activation_and_residual_run_in_the_kernel) {
   }
 }
 
+// Those that the kernels have, and forms near them that they don't.
+TEST(convolution_epilogue, activations_run_in_the_kernel) {
+  using function = value (*)(builder&, const value&);
+  const function functions[] = {
+      [](builder&, const value& y) { return y.sigmoid(); },
+      [](builder&, const value& y) { return y.tanh(); },
+      [](builder&, const value& y) { return y.silu(); },
+      [](builder& b, const value& y) { return b.add(op::hard_swish{}, y); },
+      [](builder& b, const value& y) { return b.add(op::hard_sigmoid{.alpha = 0.3F, .beta = 0.4F}, y); },
+      [](builder& b, const value& y) { return b.add(op::hard_sigmoid{.alpha = 1.0F / 6, .beta = 0.5F}, y) * y; },
+      [](builder& b, const value& y) { return y * b.add(op::hard_sigmoid{.alpha = 0.2F, .beta = 0.5F}, y); },
+      [](builder&, const value& y) { return y.relu().silu(); },
+      [](builder&, const value& y) { return y.sigmoid() * y.sigmoid(); },
+      [](builder&, const value& y) { return y.sigmoid().sigmoid() * y; },
+      [](builder&, const value& y) { return y.tanh() * y; },
+      [](builder&, const value& y) { return y.silu() * y; },
+  };
+  for (const problem& p : problems)
+    for (const function& f : functions) {
+      SCOPED_TRACE(::testing::Message() << p.name << " function " << &f - functions);
+      const auto make = [&](builder& b) {
+        const value y = b.input("x", dtype::f32, p.x).conv(weight(b, p, true), p.attributes);
+        const dims out = y.get_shape().lens;
+        const value bias = b.constant(random_argument({dtype::f32, {out[1]}}, 7).to_literal());
+        b.output(f(b, y.add_along(1, bias)));
+      };
+      expect_same(make, {5e-5, 5e-5});
+      if (::testing::Test::HasFatalFailure()) return;
+      EXPECT_EQ(compile_eigen(make).report().steps.size(), 1u);
+    }
+}
+
 TEST(convolution_epilogue, addends_that_round_on_purpose_round) {
   for (const bool by_channel : {false, true})
     expect_same(

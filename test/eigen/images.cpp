@@ -51,8 +51,9 @@ TEST(images, branches_write_into_their_concatenation) {
 }
 
 TEST(images, means_of_whole_images) {
-  for (const dims& x : {dims{1, 64, 13, 13}, {3, 48, 7, 5}, {2, 32, 9, 1}})
-    for (const std::int64_t channels : {256, 300}) {
+  // the last one's pixels are summed in chunks
+  for (const dims& x : {dims{1, 64, 13, 13}, {3, 48, 7, 5}, {2, 32, 9, 1}, {2, 64, 31, 23}})
+    for (const std::int64_t channels : {8, 41, 256, 300}) {
       const auto make = [&](builder& b) {
         b.output(layer(b, layer(b, b.input("x", dtype::f32, x), 64, 3), channels, 1).reduce_mean({2, 3}));
       };

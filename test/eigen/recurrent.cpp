@@ -89,6 +89,15 @@ TEST(recurrent, equals_the_reference_where_threads_share_a_step) {
     }
 }
 
+// Weights of which a core's own cache holds a part.
+TEST(recurrent, equals_the_reference_where_weights_come_from_far) {
+  for (const cell_kind kind : {cell_kind::gru, cell_kind::lstm})
+    for (const std::int64_t batch : {1, 2, 5}) {
+      expect_cell(cell_of(kind), {3, batch, 730}, true);
+      if (::testing::Test::HasFatalFailure()) return;
+    }
+}
+
 TEST(recurrent, calls_every_function_behind_the_clip) {
   for (const cell_kind kind : {cell_kind::plain, cell_kind::gru, cell_kind::lstm})
     for (unsigned f = 0; f < 11; ++f)

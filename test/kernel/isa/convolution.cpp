@@ -70,6 +70,14 @@ TYPED_TEST(convolution_test, depthwise) {
       for (std::int64_t width : {1, 5, 16, 33, 64, 100, 129})
         check<TypeParam>(plane(2, 6, 6 * multiplier, 6, 11, width, 3, stride, 1));
   check<TypeParam>(plane(1, 40, 40, 40, 14, 14, 5, 1, 4, 2));
+  // blocks of rows and pixels, at the borders of images smaller than they are, too
+  for (const std::int64_t side : {3, 5})
+    for (const std::int64_t stride : {1, 2})
+      for (const std::int64_t extent : {1, 2, 4, 7, 18})
+        check<TypeParam>(plane(2, 37, 37, 37, extent + 3, extent, side, stride, side / 2));
+  conv_problem uneven = plane(1, 20, 20, 20, 9, 11, 5, 2);
+  uneven.pad_begin = {0, 0, 3}, uneven.pad_end = {0, 4, 1};
+  check<TypeParam>(uneven);
   check<TypeParam>(plane(1, 2, 2, 2, 200, 90, 3, 1, 1));  // several strips
 }
 

@@ -12,7 +12,8 @@ struct affine_form {
   small_vector<std::size_t> addends;  ///< the epilogue's parameters, counted without the product
   bool clamps = false;
   float low = -std::numeric_limits<float>::infinity(), high = std::numeric_limits<float>::infinity();
-  std::uint32_t last = 0;  ///< the instruction that ends the sum and the clamp; what follows is the activation
+  std::uint32_t last = 0;      ///< the instruction that ends the sum and the clamp; what follows is the activation
+  kernels::activation then{};  ///< the activation, where the kernels have it
 };
 
 /// The form of an epilogue whose parameter 0 is the product, where it has it.
@@ -20,6 +21,9 @@ std::optional<affine_form> find_affine(const module_graph& epilogue);
 
 /// What follows the sum and the clamp, as a body of one parameter.
 module_graph activation_of(const module_graph& epilogue, const affine_form& form);
+
+/// The activation that a body of one parameter computes, where the kernels have it.
+kernels::activation compiled_activation(const module_graph& body);
 
 /// Fills `to` for the form's addends and a result whose last `inner` dims are columns. False where an operand neither
 /// repeats along all dims but one nor lies as the result does. With `nhwc` dim 1 counts as the last one.

@@ -17,7 +17,7 @@ struct fused_contraction {
   decltype(lower::contraction_split::epilogue_inputs) epilogue_inputs;  ///< parameters 1, 2, … of the epilogue
   std::unique_ptr<tile_program> epilogue{};    ///< parameter 0 is the product; null where nothing follows
   std::optional<affine_form> affine{};         ///< the epilogue's form, where it is one
-  std::unique_ptr<tile_program> activation{};  ///< what the form leaves; null when nothing
+  std::unique_ptr<tile_program> activation{};  ///< what the form leaves; null where the kernels do all
   std::vector<float> bias{};                   ///< instead of the form's first addend, where this is not empty
 
   /// Adds up the constants of the form that differ along dim `dim` of the result alone: the kernels add one.

@@ -101,6 +101,10 @@ struct isa_table {
   void (*pool)(thread_pool& pool, const kernels::pooling_problem& p) = nullptr;
   void (*pool_nhwc)(thread_pool& pool, const kernels::pooling_problem& p,
                     const kernels::nhwc_pooling& images) = nullptr;
+  /// Means of images [batch, pixels, channels]; `scratch` holds `image_mean_scratch_floats`.
+  std::int64_t (*image_mean_scratch_floats)(std::int64_t batch, std::int64_t pixels, std::int64_t channels) = nullptr;
+  void (*image_mean)(thread_pool& pool, std::int64_t batch, std::int64_t pixels, std::int64_t channels, const float* x,
+                     std::ptrdiff_t step, float* y, float* scratch) = nullptr;
   void (*lrn)(thread_pool& pool, const kernels::lrn_problem& p) = nullptr;
 };
 

@@ -1,7 +1,9 @@
 #pragma once
 
+#include "kiln/kernel/conv/depthwise_block.hpp"
 #include "kiln/kernel/conv/image_layout.hpp"
 #include "kiln/kernel/conv/problem.hpp"
+#include "kiln/kernel/gemm/panel.hpp"
 
 namespace kiln::kernels {
 
@@ -38,10 +40,22 @@ template <class T> class depthwise_nhwc_convolution {
       for (std::int64_t t = 0; t < taps; ++t) to[t * channels + c] = weights[c * taps + t];
   }
 
-  /// As `nhwc_gemm_convolution::run`, without scratch; an epilogue's tile is one row of pixels.
+  /// As `nhwc_gemm_convolution::run`, without scratch; an epilogue's tile is a row of pixels, of all channels or of a
+  /// vector of them.
   template <class Epilogue>
   void run(thread_pool& pool, const T* input, std::ptrdiff_t in_step, const T* weights, T* output,
            std::ptrdiff_t out_step, Epilogue&& epilogue) const {
+    const auto blocks = [&]<int Side, int Stride>() {
+      run_blocks<Side, Stride>(pool, input, in_step, weights, output, out_step, epilogue);
+    };
+    const auto square = [&](std::int64_t side, std::int64_t stride) {
+      return p_.kernel[1] == side && p_.kernel[2] == side && p_.stride[1] == stride && p_.stride[2] == stride &&
+             p_.dilation[1] == 1 && p_.dilation[2] == 1;
+    };
+    if (square(3, 1)) return blocks.template operator()<3, 1>();
+    if (square(3, 2)) return blocks.template operator()<3, 2>();
+    if (square(5, 1)) return blocks.template operator()<5, 1>();
+    if (square(5, 2)) return blocks.template operator()<5, 2>();
     const std::int64_t rows = p_.batch * height_;
     const std::int64_t work = std::max<std::int64_t>(1, width_ * channels_ * p_.taps());
     const std::int64_t each = std::clamp<std::int64_t>(65536 / work, 1, std::max<std::int64_t>(1, height_ / 8));
@@ -55,6 +69,62 @@ template <class T> class depthwise_nhwc_convolution {
   }
 
  private:
+  // A task is a strip of rows of one image and some vectors of channels, each of which goes down all rows before the
+  // next one, so that the rows that outputs share stay in L1.
+  template <int Side, int Stride, class Epilogue>
+  void run_blocks(thread_pool& pool, const T* input, std::ptrdiff_t in_step, const T* weights, T* output,
+                  std::ptrdiff_t out_step, Epilogue&& epilogue) const {
+    using block = depthwise_block<T, Side, Stride>;
+    constexpr int most = block::most_rows;
+    const std::int64_t vectors = channels_ / lanes, tasks = 4 * static_cast<std::int64_t>(pool.size());
+    const std::int64_t strip = round_up(std::max<std::int64_t>(1, height_ / 8), most),
+                       strips = ceil_div(height_, strip);
+    const std::int64_t cuts =
+        std::clamp<std::int64_t>(tasks / (strips * p_.batch), 1, std::max<std::int64_t>(1, vectors / 4));
+    pool.parallel_for(p_.batch * strips * cuts, [&](std::int64_t task, unsigned) {
+      const std::int64_t cut = task % cuts, at = task / cuts, image = at / strips, begin = at % strips * strip;
+      const std::int64_t end = std::min(height_, begin + strip), last = vectors * (cut + 1) / cuts;
+      depthwise_rows<T> rows{.in_row = p_.input[2] * in_step,
+                             .in_step = in_step,
+                             .height = p_.input[1],
+                             .width = p_.input[2],
+                             .top = p_.pad_begin[1],
+                             .left = p_.pad_begin[2],
+                             .weight_step = channels_,
+                             .out_row = width_ * out_step,
+                             .out_step = out_step,
+                             .out_width = width_};
+      for (std::int64_t v = vectors * cut / cuts; v < last; ++v) {
+        const std::int64_t c = v * lanes;
+        rows.input = input + image * p_.input_pixels() * in_step + c;
+        rows.weights = weights + c;
+        rows.output = output + image * height_ * width_ * out_step + c;
+        rows.channels = static_cast<int>(std::min<std::int64_t>(lanes, p_.out_channels - c));
+        const std::int64_t row0 = image * height_ * width_;
+        tile_epilogue<T> inside{.activates = true};
+        const bool applied = applies_in_registers(epilogue, row0 + begin * width_, (end - begin) * width_, c,
+                                                  std::int64_t{rows.channels}, inside) &&
+                             !inside.row_bias;
+        std::int64_t y = begin;
+        const auto pass = [&]<int Rows>() {
+          const std::int64_t next = y + Rows;
+          const T* const ahead =
+              rows.input + (next < end ? (next - 1) * Stride + Side - p_.pad_begin[1] : begin * Stride) * rows.in_row +
+              (next < end ? 0 : lanes);
+          block::template run<Rows>(rows, y, applied ? &inside : nullptr, ahead);
+          if (applied)
+            inside.advance(Rows * width_);
+          else
+            epilogue(row0 + y * width_, Rows * width_, c, std::int64_t{rows.channels}, rows.output + y * rows.out_row,
+                     out_step);
+          y = next;
+        };
+        while (y + most <= end) pass.template operator()<most>();
+        while (y < end) pass.template operator()<1>();
+      }
+    });
+  }
+
   void run_row(const T* image, std::ptrdiff_t in_step, const T* weights, std::int64_t y, T* out,
                std::ptrdiff_t out_step) const {
     const std::int64_t y0 = y * p_.stride[1] - p_.pad_begin[1], step = p_.dilation[1];

@@ -186,7 +186,7 @@ template <class T> class direct_channels_convolution {
           const fetch_ahead fetch{ahead + (chunk + first) / tile_rows * depth * ahead_step, ahead_step};
           T* const tile = last ? out + (chunk + first) * to.step : sums + first * full;
           const bool ends = last && k + depth >= depth_;
-          tile_epilogue<T> inside;
+          tile_epilogue<T> inside{.activates = true};
           const bool applied = ends && applies_in_registers(epilogue, std::int64_t{0}, out_channel, channels,
                                                             row0 + chunk + first, std::int64_t{tile_rows}, inside);
           find_tile<T, table_step>(tile_rows, vectors)(

@@ -263,7 +263,7 @@ template <class T> class nhwc_gemm_convolution {
         T* const c = out + first * out_step + col;
         const panel_epilogue<T, std::remove_reference_t<Epilogue>> of_panel{
             epilogue, last, row0 + first, channel0 + col, std::int64_t{cols}, c, out_step};
-        tile_epilogue<T> inside;
+        tile_epilogue<T> inside{.activates = true};
         const bool applied = of_panel.in_registers(0, count, inside);
         if (k == 0) fetch_rows(c, out_step, count, cols, applied ? &inside : nullptr);
         find_tile<T, table_step>(count, vectors)(depth, row, table_step{offsets_.data() + k}, panel + k * width, width,

@@ -8,7 +8,7 @@
 
 namespace kiln::kernels {
 
-/// The most common epilogue, in place: c = clamp(c + offset + biases + addend), each part optional. NaN stays.
+/// The most common epilogue, in place: c = then(clamp(c + offset + biases + addend)), each part optional. NaN stays.
 template <class T> struct affine_epilogue {
   T offset = 0;
   const T* col_bias[2] = {};
@@ -18,12 +18,14 @@ template <class T> struct affine_epilogue {
   std::ptrdiff_t addend_row = 0;
   bool clamps = false;
   T low = -std::numeric_limits<T>::infinity(), high = std::numeric_limits<T>::infinity();
+  activation then{};
 
   /// Fills `to` for the tile of rows [row0, row0 + rows) and columns from `col0`; false where its rows pass the end of
-  /// a period.
+  /// a period, and where there is an activation that `to` does not apply.
   bool in_registers(std::int64_t row0, std::int64_t rows, std::int64_t col0, std::int64_t, tile_epilogue<T>& to) const {
     const std::int64_t first = !row_bias ? 0 : row0 < row_period ? row0 : row0 % row_period;
     if (row_bias && row_period != 1 && first + rows > row_period) return false;
+    if (then && !to.activates) return false;
     to.offset = offset + (row_bias && row_period == 1 ? row_bias[0] : T(0));
     for (int i = 0; i < 2; ++i) to.col_bias[i] = col_bias[i] ? col_bias[i] + col0 : nullptr;
     to.row_bias = row_bias && row_period != 1 ? row_bias + first : nullptr;
@@ -31,6 +33,7 @@ template <class T> struct affine_epilogue {
     to.addend_row = addend_row;
     to.clamps = clamps;
     to.low = low, to.high = high;
+    to.then = then;
     return true;
   }
 
@@ -68,6 +71,7 @@ template <class T> struct affine_epilogue {
                 rest);
       }
     }
+    if (then) activate(then, c, c_row, rows, cols);
   }
 };
 

@@ -84,7 +84,7 @@ void multiply_panel(std::int64_t depth, const T* a, std::ptrdiff_t a_row, std::i
   const int vectors = static_cast<int>(ceil_div(cols, native_lanes<T>));
   const int most = register_tile<T>::rows_of(vectors);
   block_shares<T> shares(next, ceil_div(rows, most), depth);
-  tile_epilogue<T> inside;
+  tile_epilogue<T> inside{.activates = true};
   const bool alike = applies_in_registers(epilogue, std::int64_t{0}, rows, inside);  // asked once for all tiles
   even_blocks(rows, most).each([&](std::int64_t first, int count) {
     const T* row[2 * register_tile<T>::rows];
@@ -121,7 +121,7 @@ void multiply_and_pack(std::int64_t depth, const T* a, std::ptrdiff_t a_row, pac
   constexpr int rows = register_tile<T>::rows, width = Vectors * native_lanes<T>;
   const T* row[rows];
   for (int r = 0; r < rows; ++r) row[r] = a + r * a_row;
-  tile_epilogue<T> inside;
+  tile_epilogue<T> inside{.activates = true};
   const bool applied = applies_in_registers(epilogue, 0, rows, inside);
   fetch_rows(c, c_row, rows, width, applied ? &inside : nullptr);
   const fetch_ahead fetch{reinterpret_cast<const char*>(row[rows - 1] + a_row), rows * std::ptrdiff_t{sizeof(T)}};

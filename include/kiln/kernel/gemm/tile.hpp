@@ -4,6 +4,7 @@
 #include <limits>
 #include <utility>
 
+#include "kiln/kernel/gemm/activation.hpp"
 #include "kiln/kernel/simd/vector.hpp"
 
 namespace kiln::kernels {
@@ -51,7 +52,8 @@ template <class T> KILN_FN void fetch_for_write(const T* at, std::int64_t count)
 }
 
 /// What is applied to a tile's sums in registers before they are stored, each part optional: clamp(sum + offset +
-/// biases + addend). Pointers are those of the tile's first element. NaN stays.
+/// biases + addend). Pointers are those of the tile's first element. NaN stays. What takes `activates` applies the
+/// activation, too, as the tile is stored.
 template <class T> struct tile_epilogue {
   T offset = 0;
   const T* col_bias[2] = {};
@@ -59,7 +61,9 @@ template <class T> struct tile_epilogue {
   const T* addend = nullptr;
   std::ptrdiff_t addend_row = 0;
   bool clamps = false;
+  bool activates = false;  ///< set by what asks for an epilogue, if it applies activations
   T low = 0, high = 0;
+  activation then{};
 
   /// The epilogue of the columns from `col` on.
   KILN_FN tile_epilogue at_column(std::int64_t col) const {
@@ -216,6 +220,8 @@ template <class T, int Rows, int Vectors, class Step, bool Dense = false>
         store_n(out + v * native_lanes<T>, sum[r][v], last);
     }
   }
+  // In registers it would be compiled into each tile, and would spill most of the sums.
+  if (epilogue && epilogue->then) activate(epilogue->then, c, c_step, Rows, cols);
 }
 
 template <class T, class Step>

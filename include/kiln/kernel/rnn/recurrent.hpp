@@ -5,6 +5,7 @@
 #include "kiln/kernel/rnn/gate_panels.hpp"
 #include "kiln/kernel/rnn/problem.hpp"
 #include "kiln/kernel/rnn/step_team.hpp"
+#include "kiln/runtime/own_cache.hpp"
 
 namespace kiln::kernels {
 
@@ -65,7 +66,8 @@ template <class Cell, class Functions> class recurrence {
   };
   /// The split with the least estimated time. Numbers are of a processor of 2019; only their ratios matter.
   static split choose(std::int64_t batch, std::int64_t hidden, unsigned workers, std::int64_t steps) {
-    constexpr double l1_bytes = 24e3, l2_bytes = 900e3, handover = 400, fork = 3000;  // bytes, ns
+    constexpr double l1_bytes = 24e3, handover = 400, fork = 3000;  // bytes, ns
+    const double l2_bytes = 0.86 * static_cast<double>(own_cache_bytes());
     const double bytes = static_cast<double>(Cell::packed_size(hidden)) * 4;
     const auto step = [&](std::int64_t rows, double share) {
       const double part = bytes * share, rate = part < l1_bytes ? 200 : part < l2_bytes ? 90 : 30;
@@ -176,8 +178,9 @@ template <class Cell, class Functions> class recurrence {
   void pass(std::int64_t step, const rows& those, std::int64_t part, std::int64_t parts) const {
     const std::int64_t panels = Panels::count(p_.hidden), begin = panels * part / parts,
                        end = panels * (part + 1) / parts, size = p_.hidden * Panels::width;
-    constexpr std::int64_t l2_bytes = 768 * 1024 / sizeof(float);
-    const bool far = (end - begin) * size > l2_bytes, back = step % 2 == 1;
+    // a part's share of the weights stays in its core's cache, beside states and inputs, up to three quarters of that
+    const std::int64_t near = own_cache_bytes() / 4 * 3 / static_cast<std::int64_t>(sizeof(float));
+    const bool far = (end - begin) * size > near, back = step % 2 == 1;
     const float* const packed = p_.recurrence + (First ? 0 : Cell::first::size(p_.hidden));
     for (std::int64_t i = begin; i < end; ++i) {
       const std::int64_t panel = back ? end - 1 - (i - begin) : i;

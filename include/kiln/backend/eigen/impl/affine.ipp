@@ -107,6 +107,40 @@ module_graph activation_of(const module_graph& epilogue, const affine_form& form
   });
 }
 
+kernels::activation compiled_activation(const module_graph& body) {
+  using function = kernels::activation::function;
+  // the instructions after the parameter: one function, perhaps multiplied by its argument
+  const basic_instruction<operation>* call = nullptr;
+  bool product = false;
+  std::uint32_t argument = 0, last = 0;
+  for (std::uint32_t i = 0; i < body.size(); ++i) {
+    const auto& ins = body[i];
+    if (ins.kind == instruction_kind::parameter) {
+      argument = i;
+    } else if (ins.kind != instruction_kind::op || product) {
+      return {};
+    } else if (!call) {
+      if (ins.inputs.size() != 1 || ins.inputs[0].instruction != argument) return {};
+      call = &ins;
+    } else {
+      const auto other = other_operand(ins, last);
+      if (!ins.op.is<op::mul>() || !other || other->instruction != argument) return {};
+      product = true;
+    }
+    last = i;
+  }
+  if (!call || body.outputs[0].instruction != last || body.outputs[0].result != 0) return {};
+  if (call->op.is<op::sigmoid>()) return {product ? function::swish : function::sigmoid};
+  if (const auto* gate = call->op.get_if<op::hard_sigmoid>()) {
+    constexpr op::hard_sigmoid of_swish{.alpha = 1.0F / 6, .beta = 0.5F};
+    if (!product) return {function::hard_sigmoid, *gate};
+    return {gate->alpha == of_swish.alpha && gate->beta == of_swish.beta ? function::hard_swish : function::none};
+  }
+  if (product) return {};
+  if (call->op.is<op::hard_swish>()) return {function::hard_swish};
+  return {call->op.is<op::tanh>() ? function::tanh : function::none};
+}
+
 bool bind_affine(const affine_form& form, std::span<const tensor* const> addends, const tensor& out, std::size_t inner,
                  bool nhwc, kernels::affine_epilogue<float>& to) {
   const std::size_t rank = out.rank();
@@ -114,6 +148,7 @@ bool bind_affine(const affine_form& form, std::span<const tensor* const> addends
   to.clamps = form.clamps;
   to.low = form.low;
   to.high = form.high;
+  to.then = form.then;
   for (const tensor* addend : addends) {
     const tensor& t = *addend;
     if (t.type != dtype::f32 || t.rank() != rank) return false;

@@ -32,7 +32,10 @@ fused_contraction compiled_contraction(const lower::contraction_body<module_grap
   out.epilogue = std::make_unique<tile_program>(body.epilogue);
   out.affine = find_affine(body.epilogue);
   if (out.affine && out.affine->last != body.epilogue.outputs[0].instruction) {
-    out.activation = std::make_unique<tile_program>(activation_of(body.epilogue, *out.affine));
+    const module_graph rest = activation_of(body.epilogue, *out.affine);
+    out.affine->then = compiled_activation(rest);
+    if (out.affine->then) return out;
+    out.activation = std::make_unique<tile_program>(rest);
     if (out.activation->scratch_bytes(fused_contraction::activation_elements) > activation_stack_bytes)
       out.affine.reset();
   }

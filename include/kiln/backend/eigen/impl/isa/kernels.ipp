@@ -5,6 +5,7 @@
 #include "kiln/kernel/conv/convolution.hpp"
 #include "kiln/kernel/norm/lrn.hpp"
 #include "kiln/kernel/pointwise/block_moves.hpp"
+#include "kiln/kernel/pool/image_mean.hpp"
 #include "kiln/kernel/pool/nhwc.hpp"
 #include "kiln/kernel/pool/pooling.hpp"
 
@@ -158,6 +159,13 @@ constexpr isa_table table{
     .attention = attention,
     .pool = pool_nchw,
     .pool_nhwc = pool_nhwc,
+    .image_mean_scratch_floats =
+        [](std::int64_t batch, std::int64_t pixels, std::int64_t channels) {
+          return image_mean<float>(batch, pixels, channels).scratch_size();
+        },
+    .image_mean = [](thread_pool& pool, std::int64_t batch, std::int64_t pixels, std::int64_t channels, const float* x,
+                     std::ptrdiff_t step, float* y,
+                     float* scratch) { image_mean<float>(batch, pixels, channels).run(pool, x, step, y, scratch); },
     .lrn = local_response_norm,
 };
 
