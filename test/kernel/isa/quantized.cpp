@@ -323,7 +323,7 @@ template <int Bits> void expect_exact_parts(std::int64_t block) {
     const float wanted = k < f.k ? x[static_cast<std::size_t>(k)] : 0;
     EXPECT_TRUE(sum == wanted || (sum != sum && wanted != wanted)) << Bits << ' ' << k << ' ' << sum << ' ' << wanted;
   }
-  EXPECT_EQ(sums[0], std::numeric_limits<float>::infinity());
+  EXPECT_TRUE(block < 64 ? sums[0] == x[3] : sums[0] != sums[0]);  // of 64 numbers, both infinities
 }
 TEST(quantized_of_a_level, parts_of_a_number_are_exact) {
   for (const std::int64_t block : {16, 32, 64}) {
