@@ -50,7 +50,13 @@ class quantized_product {
     for (std::int64_t k = 0; k < f_.block && k < f_.k; ++k) a_[static_cast<std::size_t>(k)] = 0;
   }
 
-  std::vector<float> computed(bool rounds, bool fours) const {
+  bool unit_serves(bool rounds) const {
+    quantized_problem p;
+    p.form = f_, p.m = c_.m, p.rounds = rounds;
+    return kernels::unit_serves(p);
+  }
+
+  std::vector<float> computed(bool rounds, bool fours, bool on_unit = false) const {
     thread_pool pool(3);
     quantized_source from;
     std::vector<std::byte> data, scales(scales_.size() * 4), zeros;
@@ -63,7 +69,7 @@ class quantized_product {
         scratch;
     pack_quantized(pool, packed.data(), f_, from);
     std::vector<float> c(static_cast<std::size_t>(c_.m * f_.n), -77);
-    quantized_problem p{f_, c_.m, a_.data(), f_.k, packed.data(), c.data(), f_.n, rounds};
+    quantized_problem p{f_, c_.m, a_.data(), f_.k, packed.data(), c.data(), f_.n, rounds, on_unit};
     scratch.resize(static_cast<std::size_t>(quantized_scratch(p, pool.size()).size));
     std::vector<int> done(c.size(), 0);
     const auto after = [&](std::int64_t row0, std::int64_t rows, std::int64_t col0, std::int64_t cols, float* at,
@@ -191,6 +197,15 @@ void expect_products(const quantized_case& c) {
   if (native_bytes == 64 && __builtin_cpu_supports("avx512vnni")) p.expect_near(p.computed(true, true), true);
 }
 
+/// On the matrix unit, where there is one that serves: floats within their bound, bytes to the same bits as in vectors.
+void expect_products_on_unit(const quantized_case& c) {
+  SCOPED_TRACE(::testing::PrintToString(c));
+  const quantized_product p(c);
+  if (p.unit_serves(false)) p.expect_near(p.computed(false, false, true), false);
+  if (::testing::Test::HasFatalFailure() || c.form.numbers.is_float() || !p.unit_serves(true)) return;
+  ASSERT_EQ(p.computed(true, true, true), p.computed(true, true));
+}
+
 TEST(quantized_of_a_level, every_format_block_and_zero_point) {
   for (const int bits : {2, 4, 8})
     for (const std::int64_t block : {16, 32, 128})
@@ -202,6 +217,8 @@ TEST(quantized_of_a_level, every_format_block_and_zero_point) {
             c.form.zero = static_cast<float>(1 << (bits - 1));
             c.stored = stored;
             expect_products(c);
+            c.m = 17;
+            if (stored == storage::packed_rows) expect_products_on_unit(c);
             if (::testing::Test::HasFatalFailure()) return;
           }
 }
@@ -219,6 +236,7 @@ TEST(quantized_of_a_level, floats_of_every_format_and_scale) {
           c.stored = packed ? storage::packed_rows : storage::bytes_by_column;
           c.m = m;
           expect_products(c);
+          expect_products_on_unit(c);
           if (::testing::Test::HasFatalFailure()) return;
         }
 }
@@ -253,6 +271,7 @@ TEST(quantized_of_a_level, every_number_of_rows_and_columns) {
           c.form = {.k = k, .n = n, .block = 32, .bits = 4, .zeros = zeros, .zero = 8};
           c.m = m;
           expect_products(c);
+          expect_products_on_unit(c);
           if (::testing::Test::HasFatalFailure()) return;
         }
 }
@@ -262,6 +281,56 @@ TEST(quantized_of_a_level, many_rows_are_several_tasks) {
   c.form = {.k = 64, .n = 40, .block = 64, .bits = 4, .zero = 8};
   c.m = 300;
   expect_products(c);
+  expect_products_on_unit(c);
+}
+
+TEST(quantized_of_a_level, the_unit_takes_what_a_byte_or_bf16_holds) {
+  quantized_problem p;
+  p.form = {.k = 64, .n = 16, .block = 32, .bits = 4, .zero = 8};
+  p.m = 64;
+  if (!unit_serves(p)) GTEST_SKIP() << "this level or processor has no matrix unit";
+  p.form.zero = 270;  // numbers down to -270
+  EXPECT_FALSE(unit_serves(p));
+  p.form.zero = 200;
+  EXPECT_TRUE(unit_serves(p));
+  p.rounds = true;
+  EXPECT_FALSE(unit_serves(p));
+  p.form.zero = 128;
+  EXPECT_EQ(unit_serves(p), matrix_unit::multiplies_bytes());
+  p.matrix_unit = false;
+  EXPECT_FALSE(unit_serves(p));
+  p.matrix_unit = true, p.m = 1;
+  EXPECT_FALSE(unit_serves(p));
+}
+
+// The parts of a number are bf16 and sum up to it; what is no number is the first part alone.
+template <int Bits> void expect_exact_parts(std::int64_t block) {
+  const quantized_form f{.k = 100, .n = 1, .block = block, .bits = Bits, .zeros = zero_format::floats};
+  const std::int64_t line = std::min<std::int64_t>(64, 2 * block), steps = f.depth() * 2 / line;
+  std::vector<float> x = random_values<float>(f.k, 7), sums(static_cast<std::size_t>(f.blocks()));
+  x[3] = std::numeric_limits<float>::infinity(), x[50] = -x[3], x[60] = std::numeric_limits<float>::max();
+  x[70] = std::bit_cast<float>(0x7f800001u);  // a NaN that truncation would make infinite
+  std::vector<std::uint16_t> parts(static_cast<std::size_t>(steps * 3 * line / 2));
+  split_row<Bits>(f, x.data(),
+                  {reinterpret_cast<std::byte*>(parts.data()), line, 3 * line, line, nullptr, sums.data()});
+  for (std::int64_t k = 0; k < f.depth(); ++k) {
+    constexpr std::int64_t each = 32 / Bits, half = each / 2;
+    const std::int64_t depth = line / 2, step = k / depth, i = k % depth;
+    const std::int64_t at = i / each * each + i % each % half * 2 + i % each / half;
+    float sum = 0;
+    for (int part = 2; part >= 0; --part)
+      sum += std::bit_cast<float>(std::uint32_t{parts[static_cast<std::size_t>((step * 3 + part) * depth + at)]} << 16);
+    const float wanted = k < f.k ? x[static_cast<std::size_t>(k)] : 0;
+    EXPECT_TRUE(sum == wanted || (sum != sum && wanted != wanted)) << Bits << ' ' << k << ' ' << sum << ' ' << wanted;
+  }
+  EXPECT_TRUE(block < 64 ? sums[0] == x[3] : sums[0] != sums[0]);  // of 64 numbers, both infinities
+}
+TEST(quantized_of_a_level, parts_of_a_number_are_exact) {
+  for (const std::int64_t block : {16, 32, 64}) {
+    expect_exact_parts<2>(block);
+    expect_exact_parts<4>(block);
+    expect_exact_parts<8>(block);
+  }
 }
 
 TEST(quantized_of_a_level, a_block_that_is_not_finite_gives_no_number) {
@@ -272,7 +341,8 @@ TEST(quantized_of_a_level, a_block_that_is_not_finite_gives_no_number) {
     x[20] = bad;
     std::vector<std::int8_t> bytes(32);
     std::vector<std::int32_t> sums(2);
-    round_row<4>(f, x.data(), bytes.data(), scales.data(), sums.data());
+    round_row<4, std::int32_t>(f, x.data(),
+                               {reinterpret_cast<std::byte*>(bytes.data()), 16, 16, 0, scales.data(), sums.data()});
     EXPECT_EQ(scales[0], 1.0F / 127);
     EXPECT_EQ(sums[0], 16 * 127);
     EXPECT_FALSE(std::isfinite(scales[1]));

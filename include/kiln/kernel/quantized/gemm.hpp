@@ -1,8 +1,6 @@
 #pragma once
 
-#include <bit>
-
-#include "kiln/kernel/quantized/tile.hpp"
+#include "kiln/kernel/quantized/unit.hpp"
 
 namespace kiln::kernels {
 
@@ -32,75 +30,13 @@ struct quantized_scratch {
     panels = size;
     if (dequantizes) panel = block_rows(f) * register_tile<float>::width * 4;
     size += panel * workers;
+    if (unit_serves(p)) size = std::max(size, unit_places(p, workers).size);
   }
   /// Elements of the depth, whole blocks, that a panel holds.
   static std::int64_t block_rows(const quantized_form& f) {
     return std::max<std::int64_t>(1, dequantized_depth / f.block) * f.block;
   }
 };
-
-/// Rounds one row to bytes: in each block by its greatest magnitude, in the order of `byte_rows`. A block with a NaN
-/// has a scale of NaN.
-template <int Bits>
-void round_row(const quantized_form& f, const float* x, std::int8_t* to, float* scales, std::int32_t* sums) {
-  constexpr int lanes = 16, fields = 8 / Bits;
-  using F = vec<float, lanes>;
-  using I = vec<std::int32_t, lanes>;
-  using B = vec<std::int8_t, lanes>;
-  constexpr std::int64_t group = std::max(lanes, 4 * fields);
-  static_assert(group == lanes);
-  const auto at = [&](std::int64_t k) __attribute__((always_inline)) {
-    if (k + lanes <= f.k) return load<F>(x + k);
-    F v{};
-    if (k < f.k) std::memcpy(&v, x + k, static_cast<std::size_t>(f.k - k) * 4);
-    return v;
-  };
-  for (std::int64_t b = 0; b < f.blocks(); ++b) {
-    const std::int64_t first = b * f.block, last = first + f.block;
-    I greatest{};  // magnitudes compare as their bits do, and NaN is above all
-    for (std::int64_t k = first; k < last; k += lanes) {
-      const I magnitude = (I)at(k) & 0x7fffffff;
-      greatest = magnitude > greatest ? magnitude : greatest;
-    }
-    std::int32_t most = 0;
-    for (int i = 0; i < lanes; ++i) most = std::max(most, greatest[i]);
-    const auto magnitude = std::bit_cast<float>(most);
-    scales[b] = magnitude / 127;
-    // a number below has no inverse; a block of such is zero
-    const float inverse = magnitude <= 1e-36F ? 0.0F : 127 / magnitude;
-    I sum{};
-    for (std::int64_t k = first; k < last; k += lanes) {
-      constexpr float round_to_integer = 0x1.8p23F;
-      const I q = (I)(at(k) * inverse + round_to_integer) << 24 >> 24;
-      sum += q;
-      const B bytes = convert<B>(q);
-      B ordered;
-      if constexpr (Bits == 8)
-        ordered = bytes;
-      else if constexpr (Bits == 4)
-        ordered = __builtin_shufflevector(bytes, bytes, 0, 2, 4, 6, 1, 3, 5, 7, 8, 10, 12, 14, 9, 11, 13, 15);
-      else
-        ordered = __builtin_shufflevector(bytes, bytes, 0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
-      store(to + k, ordered);
-    }
-    std::int32_t all = 0;
-    for (int i = 0; i < lanes; ++i) all += sum[i];
-    sums[b] = all;
-  }
-}
-
-/// Copies one row to whole blocks, and sums up its blocks.
-inline void copy_row(const quantized_form& f, const float* x, float* to, float* sums) {
-  if (to) {
-    std::copy_n(x, f.k, to);
-    std::fill(to + f.k, to + f.depth(), 0.0F);
-  }
-  for (std::int64_t b = 0; b < f.blocks() && sums; ++b) {
-    double sum = 0;
-    for (std::int64_t k = b * f.block; k < std::min(f.k, (b + 1) * f.block); ++k) sum += static_cast<double>(x[k]);
-    sums[b] = static_cast<float>(sum);
-  }
-}
 
 /// How a product is cut: tasks are `vectors` vectors of columns of a panel and some rows.
 struct quantized_tasks {
@@ -184,7 +120,7 @@ template <class Machine, class Numbers> class quantized_product {
     std::byte* const to = scratch_ + r * at_.row;
     const std::int64_t block = r * f_.blocks();
     if (p_.rounds)
-      round_row<bits>(f_, x, reinterpret_cast<std::int8_t*>(to), scales_ + block, byte_sums_ + block);
+      round_row<bits, std::int32_t>(f_, x, {to, f_.block, f_.block, 0, scales_ + block, byte_sums_ + block});
     else
       copy_row(f_, x, at_.copies ? reinterpret_cast<float*>(to) : nullptr, sums_ ? sums_ + block : nullptr);
   }
@@ -216,11 +152,33 @@ template <class Machine, class Numbers> class quantized_product {
   const float* left_ = nullptr;
 };
 
+/// The same on the matrix unit.
+template <class Numbers, bool Bytes, class Epilogue>
+void multiply_on_unit(thread_pool& pool, const quantized_problem& p, std::byte* scratch, Epilogue&& epilogue) {
+  const unit_product<Numbers, Bytes> product(pool, p, scratch);
+  const quantized_tasks tasks(p, pool.size(), false);
+  const std::int64_t chunk = ceil_div(tasks.chunk_rows, product.tile_rows());  // tiles of rows
+  pool.parallel_for(tasks.columns * ceil_div(product.tiles(), chunk), [&](std::int64_t task, unsigned worker) {
+    const std::int64_t tile0 = task / tasks.columns * chunk, tiles = std::min(chunk, product.tiles() - tile0);
+    const std::int64_t col0 = task % tasks.columns * tasks.vectors * native_lanes<float>;
+    const std::int64_t cols = std::min<std::int64_t>(tasks.vectors * native_lanes<float>, p.form.n - col0);
+    product.multiply(tile0, tiles, col0, cols, worker, [&](std::int64_t row0, std::int64_t rows) {
+      epilogue(row0, rows, col0, cols, p.c + row0 * p.c_row + col0, p.c_row);
+    });
+  });
+}
+
 /// C[m, n] = A[m, k] * B[k, n]. `epilogue(row0, rows, col0, cols, c, c_row)` is called once for each part of C that is
 /// done. `Machine`: how bytes are multiplied where the problem rounds, which one of float_numbers never does.
 template <class Machine, class Numbers, class Epilogue>
 void quantized_gemm(thread_pool& pool, const quantized_problem& p, std::byte* scratch, Epilogue&& epilogue) {
   if (p.m <= 0 || p.form.n <= 0) return;
+  if constexpr (native_bytes == 64)
+    if (unit_serves(p)) {
+      if constexpr (std::is_same_v<Numbers, unsigned_numbers<Numbers::bits>>)
+        if (p.rounds) return multiply_on_unit<Numbers, true>(pool, p, scratch, epilogue);
+      return multiply_on_unit<Numbers, false>(pool, p, scratch, epilogue);
+    }
   const quantized_product<Machine, Numbers> product(pool, p, scratch);
   const quantized_tasks tasks(p, pool.size(), product.dequantizes());
   pool.parallel_for(tasks.count, [&](std::int64_t task, unsigned worker) {

@@ -62,7 +62,8 @@ struct quantized_problem {
   const std::byte* b = nullptr;
   float* c = nullptr;
   std::ptrdiff_t c_row = 0;
-  bool rounds = false;  ///< A is rounded to 8 bits for each block
+  bool rounds = false;      ///< A is rounded to 8 bits for each block
+  bool matrix_unit = true;  ///< the processor's may multiply it
 };
 
 }  // namespace kiln::kernels
