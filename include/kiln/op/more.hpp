@@ -5,6 +5,7 @@
 #include "kiln/op/linear/det.hpp"
 #include "kiln/op/linear/dft.hpp"
 #include "kiln/op/linear/inverse.hpp"
+#include "kiln/op/nn/resample.hpp"
 #include "kiln/op/nn/roi_align.hpp"
 #include "kiln/op/quant/block_dequantize.hpp"
 #include "kiln/op/quant/dequantize_linear.hpp"
@@ -18,6 +19,6 @@ namespace kiln {
 /// a translation unit nothing until it names them. A static program takes one by `default_registry::extend`.
 using more_ops =
     type_list<op::bit_cast, op::block_dequantize, op::cumprod, op::dequantize_linear, op::det, op::dft, op::inverse,
-              op::linear_attention, op::quantize_linear, op::random_uniform, op::recurrent, op::roi_align>;
+              op::linear_attention, op::quantize_linear, op::random_uniform, op::recurrent, op::resample, op::roi_align>;
 
 }  // namespace kiln

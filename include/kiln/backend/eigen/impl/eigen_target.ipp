@@ -10,6 +10,7 @@
 #include "kiln/backend/eigen/paged_attention.hpp"
 #include "kiln/backend/eigen/quantized.hpp"
 #include "kiln/backend/eigen/recurrent.hpp"
+#include "kiln/backend/eigen/sampling.hpp"
 #include "kiln/kernel/pool/problem.hpp"
 #include "kiln/lower/contraction.hpp"
 #include "kiln/pass/constant_folding.hpp"
@@ -127,6 +128,7 @@ std::unique_ptr<kernel> eigen_target::make_kernel(const kernel_request& request)
                                 eigen::lower_attention,
                                 eigen::lower_paged_attention,
                                 eigen::lower_gather,
+                                eigen::lower_resample,
                                 eigen::lower_recurrent,
                                 eigen::lower_linear_attention,
                                 eigen::lower_deconvolution,

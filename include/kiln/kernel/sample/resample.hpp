@@ -1,0 +1,201 @@
+#pragma once
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <type_traits>
+
+#include "kiln/kernel/sample/resample_problem.hpp"
+#include "kiln/runtime/thread_pool.hpp"
+
+namespace kiln::kernels {
+
+/// Resamples elements T by sums of C: dim after dim, the outermost first. Each new element of a dim but the last is a
+/// slice that is summed into a buffer; the last dim is summed from there to the result. Where nothing is weighted, T
+/// are bits of any type of that size. `Slack` is that of `op::resample`, for sums that become integers.
+template <class T, class C> class resampler {
+ public:
+  explicit resampler(const resample_problem& p, double slack = 0) : p_(p), slack_(static_cast<C>(slack)) {
+    std::int64_t in = p.inner, out = p.inner;
+    for (std::size_t l = p.count; l-- > 0;) {
+      in_step_[l] = in, out_step_[l] = out;
+      in *= p.axes[l].in, out *= p.axes[l].out;
+    }
+    in_all_ = in, out_all_ = out;
+  }
+
+  /// Elements C of scratch for each worker.
+  std::int64_t scratch() const {
+    std::int64_t n = 0;
+    for (std::size_t l = 0; l + 1 < p_.count; ++l)
+      if (p_.axes[l].weights) n += in_step_[l];
+    return (n + 15) / 16 * 16;
+  }
+
+  void run(thread_pool& pool, C* buffers) const {
+    const resample_axis& first = p_.axes[0];
+    const std::int64_t all = p_.outer * first.out, cost = first.taps * in_step_[0] + 4 * out_step_[0], some = 65536;
+    const std::int64_t fair = (all + 4 * pool.size() - 1) / (4 * pool.size());
+    const std::int64_t each = std::clamp<std::int64_t>(some / std::max<std::int64_t>(1, cost), 1, all),
+                       grain = all * cost <= some ? all : std::max<std::int64_t>(1, std::min(each, fair));
+    const std::int64_t own = scratch();
+    pool.parallel_for((all + grain - 1) / grain, [&](std::int64_t task, unsigned worker) {
+      for (std::int64_t at = task * grain, end = std::min(all, at + grain); at < end;) {
+        const std::int64_t o = at / first.out, from = at % first.out, to = std::min(first.out, from + end - at);
+        level(0, static_cast<const T*>(p_.x) + o * in_all_, static_cast<T*>(p_.y) + o * out_all_, buffers + worker * own,
+              from, to);
+        at += to - from;
+      }
+    });
+  }
+
+ private:
+  // Elements [first, last) of a dim of the result.
+  template <class S>
+  void level(std::size_t l, const S* x, T* y, C* buffer, std::int64_t first, std::int64_t last) const {
+    const resample_axis& a = p_.axes[l];
+    if (l + 1 == p_.count) return last_level(a, x, y, first, last);
+    const std::int64_t next = p_.axes[l + 1].out, out = out_step_[l], in = in_step_[l];
+    for (std::int64_t o = first; o < last; ++o) {
+      T* const to = y + o * out;
+      if constexpr (std::is_arithmetic_v<T>)
+        if (a.weights) {
+          sum_slices(a, o, x, in, buffer);
+          level<C>(l + 1, buffer, to, buffer + in, 0, next);
+          continue;
+        }
+      if (a.at && o > first && a.at[o] == a.at[o - 1])
+        std::memcpy(to, to - out, static_cast<std::size_t>(out) * sizeof(T));
+      else
+        level(l + 1, x + (a.at ? a.at[o] : o) * in, to, buffer, 0, next);
+    }
+  }
+
+  template <class S>
+  void last_level(const resample_axis& a, const S* x, T* y, std::int64_t first, std::int64_t last) const {
+    const std::int64_t inner = p_.inner;
+    if (!a.weights) {
+      if constexpr (std::is_same_v<S, T>) pick(a, x, y, first, last);
+    } else if constexpr (std::is_arithmetic_v<T>) {
+      if (inner == 1) {
+        switch (a.taps) {
+          case 1: return sum_elements<1>(a, x, y, first, last);
+          case 2: return sum_elements<2>(a, x, y, first, last);
+          case 4: return sum_elements<4>(a, x, y, first, last);
+          default: return sum_elements<0>(a, x, y, first, last);
+        }
+      }
+      for (std::int64_t o = first; o < last; ++o) sum_slices(a, o, x, inner, y + o * inner);
+    }
+  }
+
+  void pick(const resample_axis& a, const T* __restrict x, T* __restrict y, std::int64_t first,
+            std::int64_t last) const {
+    const std::int64_t inner = p_.inner;
+    if (inner > 1) {
+      for (std::int64_t o = first; o < last; ++o)
+        std::memcpy(y + o * inner, x + a.at[o] * inner, static_cast<std::size_t>(inner) * sizeof(T));
+      return;
+    }
+    const auto repeat = [&]<int N>(std::integral_constant<int, N>) {
+      std::int64_t o = first;
+      for (; o < last && o % N != 0; ++o) y[o] = x[o / N];
+      const std::int64_t from = o / N, whole = (last - o) / N;
+      T* __restrict to = y + o;
+      for (std::int64_t k = 0; k < whole; ++k)
+        for (int r = 0; r < N; ++r) to[k * N + r] = x[from + k];
+      for (o += whole * N; o < last; ++o) y[o] = x[o / N];
+    };
+    switch (a.repeats) {
+      case 2: return repeat(std::integral_constant<int, 2>());
+      case 3: return repeat(std::integral_constant<int, 3>());
+      case 4: return repeat(std::integral_constant<int, 4>());
+      default:
+        for (std::int64_t o = first; o < last; ++o) y[o] = x[a.at[o]];
+    }
+  }
+
+  // A sum as an element of type R.
+  template <class R> R rounded(C sum) const {
+    if constexpr (std::is_integral_v<R>) {
+      constexpr C low = std::numeric_limits<R>::min(), high = std::numeric_limits<R>::max();
+      sum += sum < 0 ? -slack_ : slack_;
+      sum = sum < low ? low : sum;
+      sum = sum > high ? high : sum;
+      return static_cast<R>(static_cast<std::int32_t>(sum));
+    } else {
+      return static_cast<R>(sum);
+    }
+  }
+
+  // y[o] = sum of weights[k][o] * x[at[k][o]].
+  template <int Taps, class S>
+  void sum_elements(const resample_axis& a, const S* __restrict x, T* __restrict y, std::int64_t first,
+                    std::int64_t last) const {
+    const std::int64_t n = a.out;
+    const std::int32_t* __restrict at = a.at;
+    const C* __restrict w = static_cast<const C*>(a.weights);
+    if constexpr (Taps != 0) {
+      for (std::int64_t o = first; o < last; ++o) {
+        C sum = w[o] * static_cast<C>(x[at[o]]);
+        for (int k = 1; k < Taps; ++k) sum += w[k * n + o] * static_cast<C>(x[at[k * n + o]]);
+        y[o] = rounded<T>(sum);
+      }
+    } else {
+      constexpr std::int64_t block = 64;
+      C sums[block];
+      for (std::int64_t from = first; from < last; from += block) {
+        const std::int64_t some = std::min(block, last - from);
+        for (std::int64_t o = 0; o < some; ++o) sums[o] = 0;
+        for (std::int64_t k = 0; k < a.taps; ++k) {
+          const std::int32_t* __restrict own_at = at + k * n + from;
+          const C* __restrict own_w = w + k * n + from;
+          for (std::int64_t o = 0; o < some; ++o) sums[o] += own_w[o] * static_cast<C>(x[own_at[o]]);
+        }
+        for (std::int64_t o = 0; o < some; ++o) y[from + o] = rounded<T>(sums[o]);
+      }
+    }
+  }
+
+  // y[i] = sum of weights[k][o] * x[at[k][o] * step + i] for i in [0, step).
+  template <class S, class R>
+  void sum_slices(const resample_axis& a, std::int64_t o, const S* x, std::int64_t step, R* __restrict y) const {
+    const std::int64_t n = a.out;
+    const C* const w = static_cast<const C*>(a.weights) + o;
+    const auto slice = [&](std::int64_t k) { return x + a.at[k * n + o] * step; };
+    const auto together = [&]<int Taps>(std::integral_constant<int, Taps>) {
+      const S* __restrict from[Taps];
+      C by[Taps];
+      for (int k = 0; k < Taps; ++k) from[k] = slice(k), by[k] = w[k * n];
+      for (std::int64_t i = 0; i < step; ++i) {
+        C sum = by[0] * static_cast<C>(from[0][i]);
+        for (int k = 1; k < Taps; ++k) sum += by[k] * static_cast<C>(from[k][i]);
+        y[i] = rounded<R>(sum);
+      }
+    };
+    switch (a.taps) {
+      case 1: return together(std::integral_constant<int, 1>());
+      case 2: return together(std::integral_constant<int, 2>());
+      case 4: return together(std::integral_constant<int, 4>());
+      default: break;
+    }
+    constexpr std::int64_t block = 512;
+    C sums[block];
+    for (std::int64_t first = 0; first < step; first += block) {
+      const std::int64_t some = std::min(block, step - first);
+      for (std::int64_t i = 0; i < some; ++i) sums[i] = 0;
+      for (std::int64_t k = 0; k < a.taps; ++k) {
+        const S* __restrict from = slice(k) + first;
+        const C by = w[k * n];
+        for (std::int64_t i = 0; i < some; ++i) sums[i] += by * static_cast<C>(from[i]);
+      }
+      for (std::int64_t i = 0; i < some; ++i) y[first + i] = rounded<R>(sums[i]);
+    }
+  }
+
+  const resample_problem& p_;
+  C slack_;
+  std::int64_t in_step_[max_rank], out_step_[max_rank], in_all_, out_all_;
+};
+
+}  // namespace kiln::kernels
