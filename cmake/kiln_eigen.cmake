@@ -37,6 +37,7 @@ set_source_files_properties(${PROJECT_BINARY_DIR}/units/backend_eigen_isa_fourie
 
 # Plain loops, which g++ makes vectors of at -O3 alone.
 set_source_files_properties(${PROJECT_BINARY_DIR}/units/backend_eigen_isa_sampling.cpp
+                            ${PROJECT_BINARY_DIR}/units/backend_eigen_isa_reductions.cpp
                             PROPERTIES COMPILE_OPTIONS "$<$<CXX_COMPILER_ID:GNU>:-O3>")
 
 set(base)

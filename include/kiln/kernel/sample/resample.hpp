@@ -52,10 +52,10 @@ template <class T, class C> class resampler {
  private:
   // Elements [first, last) of a dim of the result.
   template <class S>
-  void level(std::size_t l, const S* x, T* y, C* buffer, std::int64_t first, std::int64_t last) const {
-    const resample_axis& a = p_.axes[l];
+  [[gnu::noinline]] void level(std::size_t l, const S* x, T* y, C* buffer, std::int64_t first, std::int64_t last) const {
+    const resample_axis& a = axes_[l];
     if (l + 1 == p_.count) return last_level(a, x, y, first, last);
-    const std::int64_t next = p_.axes[l + 1].out, out = out_step_[l], in = in_step_[l];
+    const std::int64_t next = axes_[l + 1].out, out = out_step_[l], in = in_step_[l];
     for (std::int64_t o = first; o < last; ++o) {
       T* const to = y + o * out;
       if constexpr (std::is_arithmetic_v<T>)
@@ -194,8 +194,9 @@ template <class T, class C> class resampler {
   }
 
   const resample_problem& p_;
+  const resample_axis* axes_ = p_.axes;
   C slack_;
-  std::int64_t in_step_[max_rank], out_step_[max_rank], in_all_, out_all_;
+  std::int64_t in_step_[max_rank + 1], out_step_[max_rank + 1], in_all_, out_all_;
 };
 
 }  // namespace kiln::kernels

@@ -1,5 +1,6 @@
 #include "kiln/backend/eigen/sampling.hpp"
 #include "kiln/kernel/sample/resample.hpp"
+#include "kiln/kernel/sample/tap_sums.hpp"
 #include "kiln/op/nn/resample.hpp"
 
 namespace kiln::eigen {
@@ -47,6 +48,7 @@ extern "C" [[gnu::visibility("default")]] const sampling_table* kiln_eigen_sampl
             with_resampler(p, type,
                            [&](const auto& r, auto sum) { r.run(pool, reinterpret_cast<decltype(sum)*>(scratch)); });
           },
+      .sum_taps = kernels::tap_sums::run,
   };
   return &table;
 }

@@ -1,0 +1,237 @@
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "kiln/backend/eigen/sampling.hpp"
+#include "kiln/op/nn/grid_sample.hpp"
+#include "kiln/op/nn/roi_align.hpp"
+#include "kiln/runtime/thread_pool.hpp"
+
+// Ops that sample images at positions of a run: places and weights of the taps are found once for all channels.
+namespace kiln::eigen {
+namespace {
+
+bool fits_in_i32(const shape& s) {
+  for (const dimension d : s.lens)
+    if (d.is_constant() && d.value() > (1 << 24)) return false;
+  return true;
+}
+
+class grid_sample_kernel final : public kernel {
+ public:
+  explicit grid_sample_kernel(const op::grid_sample& op) : op_(op) {}
+  std::string name() const override { return "grid_sample " + std::string(to_string(op_.mode)); }
+  std::size_t scratch_bytes(std::span<const tensor>, std::span<const tensor>, unsigned threads) const override {
+    return threads * bytes_of_worker();
+  }
+
+  void run(const launch& l) const override {
+    const tensor &x = l.in[0], &grid = l.in[1], &y = l.out[0];
+    if (y.elements() == 0) return;
+    const std::size_t axes = x.rank() - 2;
+    const std::int64_t batch = x.lens[0], channels = x.lens[1], points = y.elements() / (batch * channels),
+                       plane = x.elements() / (batch * channels);
+    if (plane == 0) return std::fill_n(y.as<float>(), y.elements(), 0.0F), void();
+    if (plane > std::numeric_limits<std::int32_t>::max())
+      raise(fault::of(errc::limit, "elements of a sampled plane", std::numeric_limits<std::int32_t>::max(), plane));
+    const std::int64_t taps = op_.mode == op::sampling_mode::nearest ? 1 : op_.mode == op::sampling_mode::linear ? 2 : 4;
+    std::int64_t all = 1;
+    for (std::size_t d = 0; d < axes; ++d) all *= taps;
+    // few points at once where they are few in all: every thread has some
+    const std::int64_t most = std::max<std::int64_t>(16, most_taps / all / 16 * 16),
+                       fair = (batch * points / (4 * l.pool->size()) + 15) / 16 * 16,
+                       each = std::clamp<std::int64_t>(fair, 16, most), blocks = (points + each - 1) / each;
+    l.pool->parallel_for(batch * blocks, [&](std::int64_t task, unsigned worker) {
+      const std::int64_t n = task / blocks, first = task % blocks * each, count = std::min(each, points - first);
+      std::byte* const own = l.scratch.data() + worker * bytes_of_worker();
+      auto* const at = reinterpret_cast<std::int32_t*>(own);
+      auto* const weights = reinterpret_cast<float*>(own + bytes_of_worker() / 2);
+      const float* const positions =
+          grid.as<const float>() + (n * points + first) * static_cast<std::int64_t>(axes);
+      place(positions, x.lens, count, each, at, weights);
+      kernels::tap_problem p;
+      p.planes = channels, p.count = count, p.taps = all, p.step = each;
+      p.at = at, p.weights = weights;
+      p.x = x.as<const float>() + n * channels * plane, p.x_plane = plane;
+      p.y = y.as<float>() + n * channels * points + first, p.y_plane = points;
+      kiln_eigen_sampling()->sum_taps(p);
+    });
+  }
+
+ private:
+  static constexpr std::int64_t most_taps = 4096;
+  static constexpr std::size_t bytes_of_worker() { return 2 * 4 * most_taps; }
+
+  void place(const float* positions, const ints& lens, std::int64_t count, std::int64_t step, std::int32_t* at,
+             float* weights) const {
+    const std::size_t axes = lens.size() - 2;
+    const std::int64_t high = axes > 1 ? lens[axes] : 1, wide = lens[axes + 1];
+    for (std::int64_t i = 0; i < count; ++i, positions += axes) {
+      op::grid_sample::axis_taps<float> taps[3] = {};
+      for (std::size_t d = 0; d < axes; ++d)
+        taps[3 - axes + d] = op_.taps_at(positions[op_.coordinate(d, axes)], lens[d + 2]);
+      std::int64_t k = i;
+      for (std::int64_t a = 0; a < taps[0].count; ++a)
+        for (std::int64_t b = 0; b < taps[1].count; ++b)
+          for (std::int64_t c = 0; c < taps[2].count; ++c, k += step) {
+            at[k] = static_cast<std::int32_t>((taps[0].at[a] * high + taps[1].at[b]) * wide + taps[2].at[c]);
+            weights[k] = taps[0].weight[a] * taps[1].weight[b] * taps[2].weight[c];
+          }
+    }
+  }
+  op::grid_sample op_;
+};
+
+// One region after the other. A mean's samples that fall between the same pixels are one tap.
+class roi_align_kernel final : public kernel {
+ public:
+  explicit roi_align_kernel(const op::roi_align& op) : op_(op) {}
+  std::string name() const override { return op_.greatest ? "roi_align max" : "roi_align mean"; }
+  std::size_t scratch_bytes(std::span<const tensor>, std::span<const tensor>, unsigned threads) const override {
+    return threads * bytes_of_worker();
+  }
+
+  void run(const launch& l) const override {
+    const tensor &x = l.in[0], &rois = l.in[1], &batches = l.in[2], &y = l.out[0];
+    if (y.elements() == 0) return;
+    const std::int64_t regions = rois.lens[0], channels = x.lens[1], bins = op_.height * op_.width;
+    const std::int64_t parts = std::clamp<std::int64_t>(4 * l.pool->size() / regions, 1, op_.height),
+                       rows = (op_.height + parts - 1) / parts;
+    l.pool->parallel_for(regions * parts, [&](std::int64_t task, unsigned worker) {
+      const std::int64_t n = task / parts, first = task % parts * rows, last = std::min(op_.height, first + rows);
+      std::int64_t image = 0;
+      decode(batches.type, batches.data + static_cast<std::size_t>(n) * size_of(batches.type), &image, 1);
+      if (image < -x.lens[0] || image >= x.lens[0])
+        raise(fault::of(errc::invalid_argument, "an index lies within the extent", x.lens[0], image));
+      if (image < 0) image += x.lens[0];
+      region r{op_, rois.as<const float>() + n * 4, x.lens[2], x.lens[3],
+               l.scratch.data() + worker * bytes_of_worker()};
+      r.p.planes = channels;
+      r.p.x = x.as<const float>() + image * channels * x.lens[2] * x.lens[3], r.p.x_plane = x.lens[2] * x.lens[3];
+      r.p.y = y.as<float>() + n * channels * bins, r.p.y_plane = bins;
+      for (std::int64_t i = first; i < last; ++i) r.row(i);
+    });
+  }
+
+ private:
+  static constexpr std::int64_t most_taps = 8192;
+  static constexpr std::size_t bytes_of_worker() { return 2 * 4 * most_taps; }
+
+  struct tap {
+    std::int64_t at;
+    double weight;
+  };
+  // Weighted pixels of a bin along one axis, and how many of its samples lie outside.
+  struct axis_bin {
+    std::vector<tap> taps;
+    bool any_outside = false;
+  };
+
+  struct region {
+    const op::roi_align& op;
+    op::roi_align::axis rows, columns;
+    kernels::tap_problem p;
+    std::int32_t* at;
+    float* weights;
+    std::vector<axis_bin> across;
+
+    region(const op::roi_align& o, const float* corners, std::int64_t h, std::int64_t w, std::byte* scratch)
+        : op(o), at(reinterpret_cast<std::int32_t*>(scratch)),
+          weights(reinterpret_cast<float*>(scratch + bytes_of_worker() / 2)) {
+      const auto [tall, wide] = op.axes_of(corners, h, w);
+      rows = tall, columns = wide;
+      p.at = at, p.weights = weights, p.step = 1;
+      p.greatest = op.greatest;
+      for (std::int64_t j = 0; j < op.width; ++j) across.push_back(bin(columns, j));
+    }
+    axis_bin bin(const op::roi_align::axis& a, std::int64_t k) const {
+      axis_bin out;
+      for (std::int64_t s = 0; s < a.samples; ++s) {
+        const auto b = op::roi_align::neighbors(a, k, s);
+        if (!b.inside) {
+          out.any_outside = true;
+          continue;
+        }
+        add(out, b.low, 1 - b.above);
+        add(out, b.high, b.above);
+      }
+      return out;
+    }
+    // Means add up the weights of a pixel; the greatest product is of each alone.
+    void add(axis_bin& to, std::int64_t pixel, double weight) const {
+      if (!op.greatest)
+        for (tap& t : to.taps)
+          if (t.at == pixel) return t.weight += weight, void();
+      to.taps.push_back({pixel, weight});
+    }
+    // A row of bins. Those with as many taps go together; taps beyond the scratch are added by parts.
+    void row(std::int64_t i) {
+      const axis_bin down = bin(rows, i);
+      const std::int64_t samples = rows.samples * columns.samples;
+      const double share = op.greatest || samples == 0 ? 1 : 1 / static_cast<double>(samples);
+      float* const y = p.y + i * op.width;
+      for (std::int64_t j = 0; j < op.width;) {
+        const std::int64_t taps = count(down, across[j]);
+        std::int64_t last = j + 1;
+        while (last < op.width && count(down, across[last]) == taps && taps * (last + 1 - j) <= most_taps) ++last;
+        const std::int64_t n = last - j;
+        kernels::tap_problem part = p;
+        part.count = n, part.step = n, part.y = y + j;
+        if (taps == 0) {
+          for (std::int64_t c = 0; c < p.planes; ++c) std::fill_n(part.y + c * p.y_plane, n, 0.0F);
+        } else if (taps * n <= most_taps) {
+          for (std::int64_t b = 0; b < n; ++b) place(down, across[j + b], share, at + b, weights + b, n, 0, taps);
+          part.taps = taps;
+          kiln_eigen_sampling()->sum_taps(part);
+        } else {
+          for (std::int64_t from = 0; from < taps; from += most_taps) {
+            part.taps = std::min(most_taps, taps - from);
+            place(down, across[j], share, at, weights, 1, from, from + part.taps);
+            part.adds = from > 0;
+            kiln_eigen_sampling()->sum_taps(part);
+          }
+        }
+        j = last;
+      }
+    }
+    // A sample outside is a zero among the products.
+    std::int64_t count(const axis_bin& down, const axis_bin& right) const {
+      return static_cast<std::int64_t>(down.taps.size() * right.taps.size()) + zero(down, right);
+    }
+    bool zero(const axis_bin& down, const axis_bin& right) const {
+      return op.greatest && (down.any_outside || right.any_outside) && rows.samples * columns.samples > 0;
+    }
+    // Taps [first, last) of a bin, `step` apart.
+    void place(const axis_bin& down, const axis_bin& right, double share, std::int32_t* to, float* by,
+               std::int64_t step, std::int64_t first, std::int64_t last) const {
+      const auto wide = static_cast<std::int64_t>(right.taps.size());
+      for (std::int64_t k = first; k < last; ++k, to += step, by += step) {
+        const bool none = k >= static_cast<std::int64_t>(down.taps.size()) * wide;
+        const tap a = none ? tap{0, 0} : down.taps[static_cast<std::size_t>(k / wide)],
+                  b = none ? tap{0, 0} : right.taps[static_cast<std::size_t>(k % wide)];
+        *to = static_cast<std::int32_t>(a.at * columns.extent + b.at);
+        *by = static_cast<float>(a.weight * b.weight * share);
+      }
+    }
+  };
+
+  op::roi_align op_;
+};
+
+}  // namespace
+
+std::unique_ptr<kernel> lower_grid_sample(const kernel_request& r) {
+  const auto* op = r.instruction.op.get_if<op::grid_sample>();
+  if (!op || r.inputs[0].type != dtype::f32 || !fits_in_i32(r.inputs[0])) return nullptr;
+  return std::make_unique<grid_sample_kernel>(*op);
+}
+
+std::unique_ptr<kernel> lower_roi_align(const kernel_request& r) {
+  const auto* op = r.instruction.op.get_if<op::roi_align>();
+  if (!op || r.inputs[0].type != dtype::f32 || !fits_in_i32(r.inputs[0])) return nullptr;
+  for (const std::size_t d : {2U, 3U})
+    if (!r.inputs[0].lens[d].is_constant() || r.inputs[0].lens[d] == dimension(0)) return nullptr;
+  return std::make_unique<roi_align_kernel>(*op);
+}
+
+}  // namespace kiln::eigen
