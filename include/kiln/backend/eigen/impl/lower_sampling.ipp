@@ -87,16 +87,17 @@ class roi_align_kernel final : public kernel {
  public:
   explicit roi_align_kernel(const op::roi_align& op) : op_(op) {}
   std::string name() const override { return op_.greatest ? "roi_align max" : "roi_align mean"; }
-  std::size_t scratch_bytes(std::span<const tensor>, std::span<const tensor>, unsigned threads) const override {
-    return threads * bytes_of_worker();
+  std::size_t scratch_bytes(std::span<const tensor> in, std::span<const tensor>, unsigned threads) const override {
+    return threads * layout_of(in[0]).bytes;
   }
 
   void run(const launch& l) const override {
     const tensor &x = l.in[0], &rois = l.in[1], &batches = l.in[2], &y = l.out[0];
     if (y.elements() == 0) return;
-    const std::int64_t regions = rois.lens[0], channels = x.lens[1], bins = op_.height * op_.width;
+    const std::int64_t regions = rois.lens[0], channels = x.lens[1], h = x.lens[2], w = x.lens[3];
     const std::int64_t parts = std::clamp<std::int64_t>(4 * l.pool->size() / regions, 1, op_.height),
                        rows = (op_.height + parts - 1) / parts;
+    const worker_layout own = layout_of(x);
     l.pool->parallel_for(regions * parts, [&](std::int64_t task, unsigned worker) {
       const std::int64_t n = task / parts, first = task % parts * rows, last = std::min(op_.height, first + rows);
       std::int64_t image = 0;
@@ -104,26 +105,36 @@ class roi_align_kernel final : public kernel {
       if (image < -x.lens[0] || image >= x.lens[0])
         raise(fault::of(errc::invalid_argument, "an index lies within the extent", x.lens[0], image));
       if (image < 0) image += x.lens[0];
-      region r{op_, rois.as<const float>() + n * 4, x.lens[2], x.lens[3],
-               l.scratch.data() + worker * bytes_of_worker()};
+      region r(op_, rois.as<const float>() + n * 4, h, w, own, l.scratch.data() + worker * own.bytes);
       r.p.planes = channels;
-      r.p.x = x.as<const float>() + image * channels * x.lens[2] * x.lens[3], r.p.x_plane = x.lens[2] * x.lens[3];
-      r.p.y = y.as<float>() + n * channels * bins, r.p.y_plane = bins;
+      r.p.x = x.as<const float>() + image * channels * h * w, r.p.x_plane = h * w;
+      r.p.y = y.as<float>() + n * channels * op_.height * op_.width, r.p.y_plane = op_.height * op_.width;
       for (std::int64_t i = first; i < last; ++i) r.row(i);
     });
   }
 
  private:
   static constexpr std::int64_t most_taps = 8192;
-  static constexpr std::size_t bytes_of_worker() { return 2 * 4 * most_taps; }
 
   struct tap {
     std::int64_t at;
     double weight;
   };
-  // Weighted pixels of a bin along one axis, and how many of its samples lie outside.
+  // A worker's scratch: places and weights of taps, then those of each bin of a row and of the row along their axes.
+  struct worker_layout {
+    std::size_t bin_taps, bytes;
+  };
+  worker_layout layout_of(const tensor& x) const {
+    const std::int64_t extent = std::max(x.lens[2], x.lens[3]), samples = op_.samples > 0 ? op_.samples : 4 * extent + 4;
+    const auto taps = static_cast<std::size_t>(op_.greatest ? 2 * samples : std::min(2 * samples, extent));
+    const std::size_t bins = static_cast<std::size_t>(op_.width + 1) * taps * sizeof(tap);
+    return {taps, (2 * 4 * static_cast<std::size_t>(most_taps) + bins + 63) / 64 * 64};
+  }
+
+  // Weighted pixels of a bin along one axis.
   struct axis_bin {
-    std::vector<tap> taps;
+    tap* taps;
+    std::int64_t count = 0;
     bool any_outside = false;
   };
 
@@ -133,19 +144,20 @@ class roi_align_kernel final : public kernel {
     kernels::tap_problem p;
     std::int32_t* at;
     float* weights;
-    std::vector<axis_bin> across;
+    tap* bins;
+    std::size_t bin_taps;
 
-    region(const op::roi_align& o, const float* corners, std::int64_t h, std::int64_t w, std::byte* scratch)
-        : op(o), at(reinterpret_cast<std::int32_t*>(scratch)),
-          weights(reinterpret_cast<float*>(scratch + bytes_of_worker() / 2)) {
+    region(const op::roi_align& o, const float* corners, std::int64_t h, std::int64_t w, const worker_layout& own,
+           std::byte* scratch)
+        : op(o), at(reinterpret_cast<std::int32_t*>(scratch)), weights(reinterpret_cast<float*>(at + most_taps)),
+          bins(reinterpret_cast<tap*>(weights + most_taps)), bin_taps(own.bin_taps) {
       const auto [tall, wide] = op.axes_of(corners, h, w);
       rows = tall, columns = wide;
-      p.at = at, p.weights = weights, p.step = 1;
+      p.at = at, p.weights = weights;
       p.greatest = op.greatest;
-      for (std::int64_t j = 0; j < op.width; ++j) across.push_back(bin(columns, j));
     }
-    axis_bin bin(const op::roi_align::axis& a, std::int64_t k) const {
-      axis_bin out;
+    axis_bin bin(const op::roi_align::axis& a, std::int64_t k, std::int64_t slot) const {
+      axis_bin out{bins + static_cast<std::size_t>(slot) * bin_taps};
       for (std::int64_t s = 0; s < a.samples; ++s) {
         const auto b = op::roi_align::neighbors(a, k, s);
         if (!b.inside) {
@@ -159,56 +171,60 @@ class roi_align_kernel final : public kernel {
     }
     // Means add up the weights of a pixel; the greatest product is of each alone.
     void add(axis_bin& to, std::int64_t pixel, double weight) const {
-      if (!op.greatest)
-        for (tap& t : to.taps)
-          if (t.at == pixel) return t.weight += weight, void();
-      to.taps.push_back({pixel, weight});
+      for (std::int64_t k = to.count; !op.greatest && k-- > 0;)
+        if (to.taps[k].at == pixel) return to.taps[k].weight += weight, void();
+      to.taps[to.count++] = {pixel, weight};
     }
     // A row of bins. Those with as many taps go together; taps beyond the scratch are added by parts.
     void row(std::int64_t i) {
-      const axis_bin down = bin(rows, i);
+      const axis_bin down = bin(rows, i, op.width);
       const std::int64_t samples = rows.samples * columns.samples;
       const double share = op.greatest || samples == 0 ? 1 : 1 / static_cast<double>(samples);
-      float* const y = p.y + i * op.width;
       for (std::int64_t j = 0; j < op.width;) {
-        const std::int64_t taps = count(down, across[j]);
-        std::int64_t last = j + 1;
-        while (last < op.width && count(down, across[last]) == taps && taps * (last + 1 - j) <= most_taps) ++last;
-        const std::int64_t n = last - j;
+        axis_bin next = bin(columns, j, j);
+        const std::int64_t taps = count(down, next), most = taps == 0 ? 1 : std::max<std::int64_t>(1, most_taps / taps);
         kernels::tap_problem part = p;
-        part.count = n, part.step = n, part.y = y + j;
-        if (taps == 0) {
-          for (std::int64_t c = 0; c < p.planes; ++c) std::fill_n(part.y + c * p.y_plane, n, 0.0F);
-        } else if (taps * n <= most_taps) {
-          for (std::int64_t b = 0; b < n; ++b) place(down, across[j + b], share, at + b, weights + b, n, 0, taps);
-          part.taps = taps;
-          kiln_eigen_sampling()->sum_taps(part);
-        } else {
-          for (std::int64_t from = 0; from < taps; from += most_taps) {
-            part.taps = std::min(most_taps, taps - from);
-            place(down, across[j], share, at, weights, 1, from, from + part.taps);
-            part.adds = from > 0;
-            kiln_eigen_sampling()->sum_taps(part);
-          }
+        part.y = p.y + i * op.width + j;
+        part.step = std::min(most, op.width - j);
+        if (taps > most_taps) {
+          by_parts(part, down, next, share, taps);
+          ++j;
+          continue;
         }
-        j = last;
+        while (part.count < part.step) {
+          place(down, next, share, at + part.count, weights + part.count, part.step, 0, taps);
+          ++part.count, ++j;
+          if (j == op.width) break;
+          next = bin(columns, j, j);
+          if (count(down, next) != taps) break;
+        }
+        part.taps = taps;
+        if (taps > 0) kiln_eigen_sampling()->sum_taps(part);
+        for (std::int64_t c = 0; taps == 0 && c < p.planes; ++c) std::fill_n(part.y + c * p.y_plane, part.count, 0.0F);
+      }
+    }
+    void by_parts(kernels::tap_problem part, const axis_bin& down, const axis_bin& right, double share,
+                  std::int64_t taps) const {
+      part.count = part.step = 1;
+      for (std::int64_t from = 0; from < taps; from += most_taps) {
+        part.taps = std::min(most_taps, taps - from);
+        place(down, right, share, at, weights, 1, from, from + part.taps);
+        part.adds = from > 0;
+        kiln_eigen_sampling()->sum_taps(part);
       }
     }
     // A sample outside is a zero among the products.
     std::int64_t count(const axis_bin& down, const axis_bin& right) const {
-      return static_cast<std::int64_t>(down.taps.size() * right.taps.size()) + zero(down, right);
-    }
-    bool zero(const axis_bin& down, const axis_bin& right) const {
-      return op.greatest && (down.any_outside || right.any_outside) && rows.samples * columns.samples > 0;
+      const bool zero =
+          op.greatest && (down.any_outside || right.any_outside) && rows.samples * columns.samples > 0;
+      return down.count * right.count + zero;
     }
     // Taps [first, last) of a bin, `step` apart.
     void place(const axis_bin& down, const axis_bin& right, double share, std::int32_t* to, float* by,
                std::int64_t step, std::int64_t first, std::int64_t last) const {
-      const auto wide = static_cast<std::int64_t>(right.taps.size());
       for (std::int64_t k = first; k < last; ++k, to += step, by += step) {
-        const bool none = k >= static_cast<std::int64_t>(down.taps.size()) * wide;
-        const tap a = none ? tap{0, 0} : down.taps[static_cast<std::size_t>(k / wide)],
-                  b = none ? tap{0, 0} : right.taps[static_cast<std::size_t>(k % wide)];
+        const bool none = k >= down.count * right.count;
+        const tap a = none ? tap{0, 0} : down.taps[k / right.count], b = none ? tap{0, 0} : right.taps[k % right.count];
         *to = static_cast<std::int32_t>(a.at * columns.extent + b.at);
         *by = static_cast<float>(a.weight * b.weight * share);
       }
