@@ -6,6 +6,7 @@
 #include <type_traits>
 
 #include "kiln/kernel/sample/resample_problem.hpp"
+#include "kiln/kernel/simd/vector.hpp"
 #include "kiln/runtime/thread_pool.hpp"
 
 namespace kiln::kernels {
@@ -78,6 +79,8 @@ template <class T, class C> class resampler {
       if constexpr (std::is_same_v<S, T>) pick(a, x, y, first, last);
     } else if constexpr (std::is_arithmetic_v<T>) {
       if (inner == 1) {
+        if constexpr (std::is_same_v<S, C> && std::is_same_v<T, C>)
+          if (a.taps == 2 && a.repeats == 2) return doubled(a, x, y, first, last);
         switch (a.taps) {
           case 1: return sum_elements<1>(a, x, y, first, last);
           case 2: return sum_elements<2>(a, x, y, first, last);
@@ -128,6 +131,31 @@ template <class T, class C> class resampler {
     }
   }
 
+  // Two taps of twice as many elements: those of every second element lie side by side, but for the ends.
+  void doubled(const resample_axis& a, const C* x, C* y, std::int64_t first, std::int64_t last) const {
+    using V = native_vec<C>;
+    constexpr std::int64_t lanes = native_lanes<C>;
+    const std::int64_t n = a.out;
+    const C* const w = static_cast<const C*>(a.weights);
+    std::int64_t o = first + (first + 2) % 2 + 2;
+    if (first > 0 || last < n || n < 2 * lanes + 4) return sum_elements<2>(a, x, y, first, last);
+    sum_elements<2>(a, x, y, 0, o);
+    const auto taps = [&](std::int64_t at) {
+      const V low = load<V>(x + a.at[at]), high = load<V>(x + a.at[n + at]);
+      return multiply_add(high, broadcast<V>(w[n + at]), low * w[at]);
+    };
+    for (; o + 2 * lanes + 2 <= n; o += 2 * lanes) {
+      const V even = taps(o), odd = taps(o + 1);
+      const auto mixed = [&]<int... L>(std::integer_sequence<int, L...>) {
+        store(y + o, (V)__builtin_shufflevector(even, odd, (L % 2 == 0 ? L / 2 : int(lanes) + L / 2)...));
+        store(y + o + lanes,
+              (V)__builtin_shufflevector(even, odd, (int(lanes) / 2 + (L % 2 == 0 ? L / 2 : int(lanes) + L / 2))...));
+      };
+      mixed(std::make_integer_sequence<int, int(lanes)>());
+    }
+    sum_elements<2>(a, x, y, o, n);
+  }
+
   // y[o] = sum of weights[k][o] * x[at[k][o]].
   template <int Taps, class S>
   void sum_elements(const resample_axis& a, const S* __restrict x, T* __restrict y, std::int64_t first,
@@ -164,9 +192,10 @@ template <class T, class C> class resampler {
     const C* const w = static_cast<const C*>(a.weights) + o;
     const auto slice = [&](std::int64_t k) { return x + a.at[k * n + o] * step; };
     const auto together = [&]<int Taps>(std::integral_constant<int, Taps>) {
-      const S* __restrict from[Taps];
+      const S* from[Taps];
       C by[Taps];
       for (int k = 0; k < Taps; ++k) from[k] = slice(k), by[k] = w[k * n];
+      if constexpr (std::is_same_v<S, C> && std::is_same_v<R, C>) return sum_vectors<Taps>(from, by, step, y);
       for (std::int64_t i = 0; i < step; ++i) {
         C sum = by[0] * static_cast<C>(from[0][i]);
         for (int k = 1; k < Taps; ++k) sum += by[k] * static_cast<C>(from[k][i]);
@@ -179,6 +208,54 @@ template <class T, class C> class resampler {
       case 4: return together(std::integral_constant<int, 4>());
       default: break;
     }
+    if constexpr (std::is_same_v<S, C> && std::is_same_v<R, C>) {
+      sum_any_vectors(a, o, x, step, y);
+    } else {
+      sum_blocks(a, o, x, step, y);
+    }
+  }
+  template <int Taps> static void sum_vectors(const C* const* from, const C* by, std::int64_t step, C* y) {
+    using V = native_vec<C>;
+    constexpr std::int64_t lanes = native_lanes<C>;
+    std::int64_t i = 0;
+    for (; i + lanes <= step; i += lanes) {
+      V sum = load<V>(from[0] + i) * by[0];
+      for (int k = 1; k < Taps; ++k) sum = multiply_add(load<V>(from[k] + i), broadcast<V>(by[k]), sum);
+      store(y + i, sum);
+    }
+    if (i == step) return;
+    const int rest = static_cast<int>(step - i);
+    V sum = load_n<V>(from[0] + i, rest) * by[0];
+    for (int k = 1; k < Taps; ++k) sum = multiply_add(load_n<V>(from[k] + i, rest), broadcast<V>(by[k]), sum);
+    store_n(y + i, sum, rest);
+  }
+  // Four vectors of sums at once.
+  static void sum_any_vectors(const resample_axis& a, std::int64_t o, const C* x, std::int64_t step, C* y) {
+    using V = native_vec<C>;
+    constexpr std::int64_t lanes = native_lanes<C>, wide = 4;
+    const C* const w = static_cast<const C*>(a.weights) + o;
+    for (std::int64_t i = 0; i < step; i += wide * lanes) {
+      V sums[wide] = {};
+      const std::int64_t some = std::min(wide * lanes, step - i);
+      for (std::int64_t k = 0; k < a.taps; ++k) {
+        const C* const from = x + a.at[k * a.out + o] * step + i;
+        const V by = broadcast<V>(w[k * a.out]);
+        if (some == wide * lanes) {
+          for (std::int64_t v = 0; v < wide; ++v) sums[v] = multiply_add(load<V>(from + v * lanes), by, sums[v]);
+          continue;
+        }
+        for (std::int64_t v = 0; v * lanes < some; ++v)
+          sums[v] = multiply_add(load_n<V>(from + v * lanes, static_cast<int>(std::min(lanes, some - v * lanes))), by, sums[v]);
+      }
+      for (std::int64_t v = 0; v * lanes < some; ++v)
+        store_n(y + i + v * lanes, sums[v], static_cast<int>(std::min(lanes, some - v * lanes)));
+    }
+  }
+  template <class S, class R>
+  void sum_blocks(const resample_axis& a, std::int64_t o, const S* x, std::int64_t step, R* __restrict y) const {
+    const std::int64_t n = a.out;
+    const C* const w = static_cast<const C*>(a.weights) + o;
+    const auto slice = [&](std::int64_t k) { return x + a.at[k * n + o] * step; };
     constexpr std::int64_t block = 512;
     C sums[block];
     for (std::int64_t first = 0; first < step; first += block) {

@@ -12,7 +12,9 @@ struct resample_axis {
   std::int64_t taps = 1;
   const std::int32_t* at = nullptr;  ///< [taps, out], inside [0, in); null where the dim is kept
   const void* weights = nullptr;     ///< [taps, out] of the sums' type; null where an element is picked
-  std::int64_t repeats = 0;          ///< each element that often, where that is what `at` says
+  /// Of picked elements: each that often, where that is what `at` says. Of sums: the period of weights, where positions
+  /// are one further after it, but for the first and the last two elements.
+  std::int64_t repeats = 0;
 };
 
 /// Weighted sums along dims of dense x[outer, dims..., inner], from the first resampled dim to the last; see

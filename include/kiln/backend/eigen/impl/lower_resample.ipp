@@ -54,14 +54,17 @@ class axis_tables {
       for (std::int64_t s = 0; fill && s < a.taps * n; ++s)
         for (std::int64_t c = 0, from = position(table, s, extent); c < each; ++c)
           at[s * each + c] = static_cast<std::int32_t>(from * each + c);
-      a.repeats = op_.weighted ? 0 : repeats(at, a.out);
-      if (!op_.weighted) continue;
+      if (!op_.weighted) {
+        a.repeats = repeats(at, a.out);
+        continue;
+      }
       a.weights = to;
       if (fill && sum_bytes_ == 8)
         copy_weights(in[op_.table(k) + 1], reinterpret_cast<double*>(to), each);
       else if (fill)
         copy_weights(in[op_.table(k) + 1], reinterpret_cast<float*>(to), each);
       to += in_words(sum_bytes_ * a.taps * a.out);
+      if (sum_bytes_ == 4 && each == 1) a.repeats = doubles(a) ? 2 : 0;
     }
   }
 
@@ -94,6 +97,16 @@ class axis_tables {
     for (std::int64_t o = 0; r > 0 && o < n; ++o)
       if (at[o] != o / r) return 0;
     return r;
+  }
+
+  // Whether weights alternate and positions go on by one after two, but for the first and the last two elements.
+  static bool doubles(const kernels::resample_axis& a) {
+    if (a.taps != 2 || a.out < 8 || a.out != 2 * a.in) return false;
+    const auto* const w = static_cast<const float*>(a.weights);
+    for (std::int64_t k = 0; k < 2; ++k)
+      for (std::int64_t o = k * a.out + 4; o < (k + 1) * a.out - 2; ++o)
+        if (a.at[o] != a.at[o - 2] + 1 || w[o] != w[o - 2]) return false;
+    return true;
   }
 
   op::resample op_;

@@ -2,6 +2,7 @@
 #include <cmath>
 #include <limits>
 
+#include "kiln/backend/eigen/isa.hpp"
 #include "kiln/backend/eigen/sampling.hpp"
 #include "kiln/op/nn/grid_sample.hpp"
 #include "kiln/op/nn/roi_align.hpp"
@@ -17,12 +18,51 @@ bool fits_in_i32(const shape& s) {
   return true;
 }
 
+// x[n, c, pixels] and y[n', c, results] with their channels side by side, where that pays: copies in scratch. Reading
+// single elements of few channels, or of a few places in large images, takes less than a copy.
+class channels_last {
+ public:
+  // `reads` are taps of all results of one channel.
+  channels_last(std::int64_t images, std::int64_t channels, std::int64_t pixels, std::int64_t made_images,
+                std::int64_t results, std::int64_t reads)
+      : images_(images), channels_(channels), pixels_(pixels), made_images_(made_images), results_(results),
+        copies_(channels >= 3 && 4 * reads >= images * pixels + made_images * results) {}
+
+  static std::size_t bytes(const tensor& x, const tensor& y) {
+    return 4 * static_cast<std::size_t>(x.elements() + y.elements() + 32);
+  }
+  // The operand and where results go, of image 0.
+  const float* begin(thread_pool& pool, const float* x, float* y, float* scratch) {
+    made_ = y, written_ = y;
+    if (!copies_) return x;
+    written_ = scratch + (images_ * channels_ * pixels_ + 15) / 16 * 16;
+    kiln_eigen_isa()->convert_images(pool, images_, channels_, pixels_, x, {}, scratch, {true, channels_});
+    return scratch;
+  }
+  void end(thread_pool& pool) const {
+    if (copies_)
+      kiln_eigen_isa()->convert_images(pool, made_images_, channels_, results_, written_, {true, channels_}, made_, {});
+  }
+  // Result `first` of an image, and the steps of a problem.
+  void place(kernels::tap_problem& p, const float* x, std::int64_t image, std::int64_t made, std::int64_t first) const {
+    p.channels = channels_;
+    p.x = x + image * channels_ * pixels_;
+    p.y = written_ + made * channels_ * results_ + first * (copies_ ? channels_ : 1);
+    p.x_plane = copies_ ? 0 : pixels_, p.y_plane = results_;
+  }
+
+ private:
+  std::int64_t images_, channels_, pixels_, made_images_, results_;
+  bool copies_;
+  float *made_ = nullptr, *written_ = nullptr;
+};
+
 class grid_sample_kernel final : public kernel {
  public:
   explicit grid_sample_kernel(const op::grid_sample& op) : op_(op) {}
   std::string name() const override { return "grid_sample " + std::string(to_string(op_.mode)); }
-  std::size_t scratch_bytes(std::span<const tensor>, std::span<const tensor>, unsigned threads) const override {
-    return threads * bytes_of_worker();
+  std::size_t scratch_bytes(std::span<const tensor> in, std::span<const tensor> out, unsigned threads) const override {
+    return threads * bytes_of_worker() + channels_last::bytes(in[0], out[0]);
   }
 
   void run(const launch& l) const override {
@@ -38,44 +78,42 @@ class grid_sample_kernel final : public kernel {
     std::int64_t all = 1;
     for (std::size_t d = 0; d < axes; ++d) all *= taps;
     // few points at once where they are few in all: every thread has some
-    const std::int64_t most = std::max<std::int64_t>(16, most_taps / all / 16 * 16),
-                       fair = (batch * points / (4 * l.pool->size()) + 15) / 16 * 16,
+    const std::int64_t most = most_taps / all, fair = batch * points / (4 * l.pool->size()),
                        each = std::clamp<std::int64_t>(fair, 16, most), blocks = (points + each - 1) / each;
+    channels_last layout(batch, channels, plane, batch, points, batch * points * all);
+    std::byte* const workers = l.scratch.data();
+    const float* const from = layout.begin(*l.pool, x.as<const float>(), y.as<float>(),
+                                           reinterpret_cast<float*>(workers + l.pool->size() * bytes_of_worker()));
     l.pool->parallel_for(batch * blocks, [&](std::int64_t task, unsigned worker) {
       const std::int64_t n = task / blocks, first = task % blocks * each, count = std::min(each, points - first);
-      std::byte* const own = l.scratch.data() + worker * bytes_of_worker();
+      std::byte* const own = workers + worker * bytes_of_worker();
       auto* const at = reinterpret_cast<std::int32_t*>(own);
       auto* const weights = reinterpret_cast<float*>(own + bytes_of_worker() / 2);
-      const float* const positions =
-          grid.as<const float>() + (n * points + first) * static_cast<std::int64_t>(axes);
-      place(positions, x.lens, count, each, at, weights);
+      find(grid.as<const float>() + (n * points + first) * static_cast<std::int64_t>(axes), x.lens, count, at, weights);
       kernels::tap_problem p;
-      p.planes = channels, p.count = count, p.taps = all, p.step = each;
-      p.at = at, p.weights = weights;
-      p.x = x.as<const float>() + n * channels * plane, p.x_plane = plane;
-      p.y = y.as<float>() + n * channels * points + first, p.y_plane = points;
+      p.count = count, p.taps = all, p.at = at, p.weights = weights;
+      layout.place(p, from, n, n, first);
       kiln_eigen_sampling()->sum_taps(p);
     });
+    layout.end(*l.pool);
   }
 
  private:
   static constexpr std::int64_t most_taps = 4096;
   static constexpr std::size_t bytes_of_worker() { return 2 * 4 * most_taps; }
 
-  void place(const float* positions, const ints& lens, std::int64_t count, std::int64_t step, std::int32_t* at,
-             float* weights) const {
+  void find(const float* positions, const ints& lens, std::int64_t count, std::int32_t* at, float* weights) const {
     const std::size_t axes = lens.size() - 2;
     const std::int64_t high = axes > 1 ? lens[axes] : 1, wide = lens[axes + 1];
     for (std::int64_t i = 0; i < count; ++i, positions += axes) {
       op::grid_sample::axis_taps<float> taps[3] = {};
       for (std::size_t d = 0; d < axes; ++d)
         taps[3 - axes + d] = op_.taps_at(positions[op_.coordinate(d, axes)], lens[d + 2]);
-      std::int64_t k = i;
       for (std::int64_t a = 0; a < taps[0].count; ++a)
         for (std::int64_t b = 0; b < taps[1].count; ++b)
-          for (std::int64_t c = 0; c < taps[2].count; ++c, k += step) {
-            at[k] = static_cast<std::int32_t>((taps[0].at[a] * high + taps[1].at[b]) * wide + taps[2].at[c]);
-            weights[k] = taps[0].weight[a] * taps[1].weight[b] * taps[2].weight[c];
+          for (std::int64_t c = 0; c < taps[2].count; ++c) {
+            *at++ = static_cast<std::int32_t>((taps[0].at[a] * high + taps[1].at[b]) * wide + taps[2].at[c]);
+            *weights++ = taps[0].weight[a] * taps[1].weight[b] * taps[2].weight[c];
           }
     }
   }
@@ -87,8 +125,8 @@ class roi_align_kernel final : public kernel {
  public:
   explicit roi_align_kernel(const op::roi_align& op) : op_(op) {}
   std::string name() const override { return op_.greatest ? "roi_align max" : "roi_align mean"; }
-  std::size_t scratch_bytes(std::span<const tensor> in, std::span<const tensor>, unsigned threads) const override {
-    return threads * layout_of(in[0]).bytes;
+  std::size_t scratch_bytes(std::span<const tensor> in, std::span<const tensor> out, unsigned threads) const override {
+    return threads * layout_of(in[0]).bytes + channels_last::bytes(in[0], out[0]);
   }
 
   void run(const launch& l) const override {
@@ -98,6 +136,11 @@ class roi_align_kernel final : public kernel {
     const std::int64_t parts = std::clamp<std::int64_t>(4 * l.pool->size() / regions, 1, op_.height),
                        rows = (op_.height + parts - 1) / parts;
     const worker_layout own = layout_of(x);
+    // a bin has at least so many taps
+    const std::int64_t bins = op_.height * op_.width, reads = regions * bins * 4 * std::max<std::int64_t>(1, op_.samples);
+    channels_last layout(x.lens[0], channels, h * w, regions, bins, reads);
+    const float* const from = layout.begin(*l.pool, x.as<const float>(), y.as<float>(),
+                                           reinterpret_cast<float*>(l.scratch.data() + l.pool->size() * own.bytes));
     l.pool->parallel_for(regions * parts, [&](std::int64_t task, unsigned worker) {
       const std::int64_t n = task / parts, first = task % parts * rows, last = std::min(op_.height, first + rows);
       std::int64_t image = 0;
@@ -106,11 +149,12 @@ class roi_align_kernel final : public kernel {
         raise(fault::of(errc::invalid_argument, "an index lies within the extent", x.lens[0], image));
       if (image < 0) image += x.lens[0];
       region r(op_, rois.as<const float>() + n * 4, h, w, own, l.scratch.data() + worker * own.bytes);
-      r.p.planes = channels;
-      r.p.x = x.as<const float>() + image * channels * h * w, r.p.x_plane = h * w;
-      r.p.y = y.as<float>() + n * channels * op_.height * op_.width, r.p.y_plane = op_.height * op_.width;
-      for (std::int64_t i = first; i < last; ++i) r.row(i);
+      for (std::int64_t i = first; i < last; ++i) {
+        layout.place(r.p, from, image, n, i * op_.width);
+        r.row(i);
+      }
     });
+    layout.end(*l.pool);
   }
 
  private:
@@ -182,33 +226,32 @@ class roi_align_kernel final : public kernel {
       const double share = op.greatest || samples == 0 ? 1 : 1 / static_cast<double>(samples);
       for (std::int64_t j = 0; j < op.width;) {
         axis_bin next = bin(columns, j, j);
-        const std::int64_t taps = count(down, next), most = taps == 0 ? 1 : std::max<std::int64_t>(1, most_taps / taps);
+        const std::int64_t taps = count(down, next), most = taps == 0 ? op.width : most_taps / taps;
         kernels::tap_problem part = p;
-        part.y = p.y + i * op.width + j;
-        part.step = std::min(most, op.width - j);
+        part.y += j * (p.x_plane == 0 ? p.channels : 1);
         if (taps > most_taps) {
           by_parts(part, down, next, share, taps);
           ++j;
           continue;
         }
-        while (part.count < part.step) {
-          place(down, next, share, at + part.count, weights + part.count, part.step, 0, taps);
+        while (part.count < most) {
+          place(down, next, share, at + part.count * taps, weights + part.count * taps, 0, taps);
           ++part.count, ++j;
           if (j == op.width) break;
           next = bin(columns, j, j);
           if (count(down, next) != taps) break;
         }
         part.taps = taps;
-        if (taps > 0) kiln_eigen_sampling()->sum_taps(part);
-        for (std::int64_t c = 0; taps == 0 && c < p.planes; ++c) std::fill_n(part.y + c * p.y_plane, part.count, 0.0F);
+        part.greatest = p.greatest && taps > 0;  // a bin of no samples is 0
+        kiln_eigen_sampling()->sum_taps(part);
       }
     }
     void by_parts(kernels::tap_problem part, const axis_bin& down, const axis_bin& right, double share,
                   std::int64_t taps) const {
-      part.count = part.step = 1;
+      part.count = 1;
       for (std::int64_t from = 0; from < taps; from += most_taps) {
         part.taps = std::min(most_taps, taps - from);
-        place(down, right, share, at, weights, 1, from, from + part.taps);
+        place(down, right, share, at, weights, from, from + part.taps);
         part.adds = from > 0;
         kiln_eigen_sampling()->sum_taps(part);
       }
@@ -219,10 +262,10 @@ class roi_align_kernel final : public kernel {
           op.greatest && (down.any_outside || right.any_outside) && rows.samples * columns.samples > 0;
       return down.count * right.count + zero;
     }
-    // Taps [first, last) of a bin, `step` apart.
+    // Taps [first, last) of a bin.
     void place(const axis_bin& down, const axis_bin& right, double share, std::int32_t* to, float* by,
-               std::int64_t step, std::int64_t first, std::int64_t last) const {
-      for (std::int64_t k = first; k < last; ++k, to += step, by += step) {
+               std::int64_t first, std::int64_t last) const {
+      for (std::int64_t k = first; k < last; ++k, ++to, ++by) {
         const bool none = k >= down.count * right.count;
         const tap a = none ? tap{0, 0} : down.taps[k / right.count], b = none ? tap{0, 0} : right.taps[k % right.count];
         *to = static_cast<std::int32_t>(a.at * columns.extent + b.at);
