@@ -1,9 +1,11 @@
-// Ops that sample between elements, through the Eigen target: resampled axes, grids of positions, pooled regions.
+// Ops that sample between elements, through the Eigen target: resampled axes, grids of positions, pooled regions; and
+// as gathers.
 #include <gmock/gmock.h>
 
 #include "kiln/op/nn/grid_sample.hpp"
 #include "kiln/op/nn/resample.hpp"
 #include "kiln/op/nn/roi_align.hpp"
+#include "kiln/pass/expand_sampling.hpp"
 #include "runtime/compare.hpp"
 
 namespace kiln::testing {
@@ -45,7 +47,8 @@ void expect_resampled(dtype type, const dims& lens, const ints& axes, const ints
       for (std::size_t k = 0; k < tables.size(); ++k) {
         const table& t = tables[k];
         const std::string name = std::to_string(k);
-        in.push_back(constant ? b.constant<std::int64_t>(dtype::i64, t.lens, t.at) : b.input("at" + name, dtype::i64, t.lens));
+        in.push_back(constant ? b.constant<std::int64_t>(dtype::i64, t.lens, t.at)
+                              : b.input("at" + name, dtype::i64, t.lens));
         if (weighted)
           in.push_back(constant ? b.constant<double>(real, t.lens, t.weights) : b.input("w" + name, real, t.lens));
       }
@@ -57,7 +60,10 @@ void expect_resampled(dtype type, const dims& lens, const ints& axes, const ints
       if (weighted) inputs[i++] = argument(literal::of<double>({real, tables[k].lens}, tables[k].weights));
     }
     const bool exact = !weighted || is_integer(type);
-    expect_same(make, inputs, exact ? tolerance{0, 0} : type == dtype::f64 ? tolerance{1e-12, 1e-12} : tolerance{2e-5, 2e-4});
+    expect_same(make, inputs,
+                exact                ? tolerance{0, 0}
+                : type == dtype::f64 ? tolerance{1e-12, 1e-12}
+                                     : tolerance{2e-5, 2e-4});
     EXPECT_EQ(first_kernel(make), weighted ? "resample" : "resample, nearest");
     if (::testing::Test::HasFailure()) return;
   }
@@ -68,10 +74,18 @@ struct axes_case {
   ints axes, made;
 };
 const axes_case axes_cases[] = {
-    {{2, 3, 5, 7}, {2, 3}, {11, 9}},   {{1, 1, 1, 1}, {2, 3}, {4, 5}},         {{2, 6, 5, 3}, {1, 2}, {13, 4}},
-    {{1, 6, 5, 40}, {1, 2}, {9, 11}},  {{3, 40}, {1}, {77}},                   {{1, 2, 4, 5, 6}, {2, 3, 4}, {5, 3, 13}},
-    {{4, 3, 2, 5}, {1, 3}, {2, 17}},   {{3, 4, 5}, {0}, {7}},                  {{0, 2, 3, 4}, {2, 3}, {6, 8}},
-    {{1, 2, 70, 90}, {2, 3}, {33, 200}}, {{1, 1, 600, 20}, {2, 3}, {250, 41}}, {{2, 3, 4}, {1, 2}, {0, 5}},
+    {{2, 3, 5, 7}, {2, 3}, {11, 9}},
+    {{1, 1, 1, 1}, {2, 3}, {4, 5}},
+    {{2, 6, 5, 3}, {1, 2}, {13, 4}},
+    {{1, 6, 5, 40}, {1, 2}, {9, 11}},
+    {{3, 40}, {1}, {77}},
+    {{1, 2, 4, 5, 6}, {2, 3, 4}, {5, 3, 13}},
+    {{4, 3, 2, 5}, {1, 3}, {2, 17}},
+    {{3, 4, 5}, {0}, {7}},
+    {{0, 2, 3, 4}, {2, 3}, {6, 8}},
+    {{1, 2, 70, 90}, {2, 3}, {33, 200}},
+    {{1, 1, 600, 20}, {2, 3}, {250, 41}},
+    {{2, 3, 4}, {1, 2}, {0, 5}},
 };
 
 TEST(resample, sums_equal_the_reference) {
@@ -112,8 +126,9 @@ TEST(resample, names_a_position_outside) {
     b.output(b.add(op::resample{{0}, false}, b.input("x", dtype::f32, {4}), b.input("at", dtype::i64, {1, 2})));
   };
   const executable e = compile_eigen(make);
-  const std::vector<argument> in{random_argument({dtype::f32, {4}}, 1),
-                                 argument(literal::of<std::int64_t>({dtype::i64, {1, 2}}, std::vector<std::int64_t>{3, 4}))};
+  const std::vector<argument> in{
+      random_argument({dtype::f32, {4}}, 1),
+      argument(literal::of<std::int64_t>({dtype::i64, {1, 2}}, std::vector<std::int64_t>{3, 4}))};
   const auto [code, text] = error_of([&] { e.run(in); });
   EXPECT_EQ(code, errc::invalid_argument);
   EXPECT_THAT(text, ::testing::HasSubstr("an index lies within the extent"));
@@ -122,9 +137,11 @@ TEST(resample, names_a_position_outside) {
 TEST(grid_sample, equals_the_reference) {
   using op::sampling_mode, op::sampling_padding;
   const std::pair<dims, dims> cases[] = {
-      {{2, 3, 7}, {2, 9, 1}},           {{2, 3, 5, 6}, {2, 4, 3, 2}},        {{1, 1, 1, 1}, {1, 2, 5, 2}},
-      {{1, 4, 3, 4, 5}, {1, 3, 2, 4, 3}}, {{0, 2, 3, 3}, {0, 2, 2, 2}},      {{1, 2, 20, 30}, {1, 70, 41, 2}},
-      {{1, 2, 6, 7}, {1, 0, 3, 2}},     {{1, 70, 9, 8}, {1, 33, 2}},         {{1, 2, 0, 4}, {1, 3, 2}},
+      {{2, 3, 7}, {2, 9, 1}},       {{2, 3, 5, 6}, {2, 4, 3, 2}},
+      {{1, 1, 1, 1}, {1, 2, 5, 2}}, {{1, 4, 3, 4, 5}, {1, 3, 2, 4, 3}},
+      {{0, 2, 3, 3}, {0, 2, 2, 2}}, {{1, 2, 20, 30}, {1, 70, 41, 2}},
+      {{1, 2, 6, 7}, {1, 0, 3, 2}}, {{1, 70, 9, 8}, {1, 33, 2}},
+      {{1, 2, 0, 4}, {1, 3, 2}},
   };
   for (const auto& [image, grid] : cases)
     for (const sampling_mode mode : {sampling_mode::nearest, sampling_mode::linear, sampling_mode::cubic})
@@ -151,8 +168,8 @@ TEST(roi_align, equals_the_reference) {
     for (const bool half : {false, true})
       for (const std::int64_t samples : {0, 1, 2, 5})
         for (const dims& image : {dims{2, 3, 20, 30}, dims{1, 1, 1, 1}, dims{2, 70, 9, 5}}) {
-          SCOPED_TRACE(::testing::Message() << to_string(shape{dtype::f32, image}) << " samples " << samples << ' '
-                                            << greatest << half);
+          SCOPED_TRACE(::testing::Message()
+                       << to_string(shape{dtype::f32, image}) << " samples " << samples << ' ' << greatest << half);
           const std::int64_t regions = 7;
           const auto make = [&](builder& b) {
             const op::roi_align op{3, 5, samples, .75F, half, greatest};
@@ -179,6 +196,49 @@ TEST(roi_align, takes_any_number_of_samples) {
     in[2] = argument(literal::of<std::int64_t>({dtype::i64, {1}}, std::vector<std::int64_t>{0}));
     expect_same(make, in, {1e-5, 1e-5});
   }
+}
+
+// Gathers and pointwise ops in their place.
+void expect_expanded(const std::function<void(builder&)>& make, std::span<const argument> in, tolerance t) {
+  builder b;
+  make(b);
+  const auto plain = without_sampling(b.finish());
+  ASSERT_TRUE(plain.has_value());
+  EXPECT_FALSE(without_sampling(*plain).has_value());
+  expect_close(compile(program(*plain), eigen_target(), plain_options()).run(in)[0], reference_run(make, in)[0], t);
+}
+TEST(expand_sampling, resample_is_gathers) {
+  for (const dtype type : {dtype::f32, dtype::u8, dtype::i8})
+    for (const bool weighted : {false, true}) {
+      const auto make = [&](builder& b) {
+        small_vector<value> in{b.input("x", type, {2, 3, 5, 4})};
+        std::mt19937 engine(5);
+        for (const std::int64_t n : {5, 4}) {
+          const table t = random_table(n, 7, weighted ? 3 : 1, engine);
+          in.push_back(b.constant<std::int64_t>(dtype::i64, t.lens, t.at));
+          if (weighted) in.push_back(b.constant<double>(dtype::f32, t.lens, t.weights));
+        }
+        b.output(b.add(op::resample{{2, 3}, weighted}, in));
+      };
+      expect_expanded(make, random_inputs(make, 3, -100, 300), {1e-5, is_float(type) ? 1e-4 : 0});
+    }
+}
+TEST(expand_sampling, grid_sample_is_gathers) {
+  using op::sampling_mode, op::sampling_padding;
+  for (const sampling_mode mode : {sampling_mode::nearest, sampling_mode::linear, sampling_mode::cubic})
+    for (const sampling_padding padding :
+         {sampling_padding::zeros, sampling_padding::border, sampling_padding::reflection})
+      for (const bool corners : {false, true})
+        for (const bool normalized : {true, false}) {
+          const auto make = [&](builder& b) {
+            b.output(b.add(op::grid_sample{mode, padding, corners, normalized}, b.input("x", dtype::f32, {2, 3, 5, 1}),
+                           b.input("grid", dtype::f32, {2, 4, 6, 2})));
+          };
+          std::vector<argument> in = random_inputs(make, 5);
+          in[1] = random_argument({dtype::f32, {2, 4, 6, 2}}, 9, -2.5, normalized ? 2.5 : 9);
+          expect_expanded(make, in, {1e-5, 1e-5});
+          if (::testing::Test::HasFailure()) return;
+        }
 }
 
 }  // namespace

@@ -72,9 +72,8 @@ template <class Module> class sampling_expander {
     }
     if (!o.weighted || is_float(type)) return x;
     const value_id slack = number(x, op::resample::byte_slack), zero = number(x, 0);
-    const value_id near =
-        choose(r_.add(op::less{}, {x, zero}), r_.add(op::ceil{}, {difference(x, slack)}),
-               r_.add(op::floor{}, {sum(x, slack)}));
+    const value_id near = choose(r_.add(op::less{}, {x, zero}), r_.add(op::ceil{}, {difference(x, slack)}),
+                                 r_.add(op::floor{}, {sum(x, slack)}));
     const bool is_signed = type == dtype::i8;
     return as(r_.add(op::clip{}, {near, number(x, is_signed ? -128 : 0), number(x, is_signed ? 127 : 255)}), type);
   }
@@ -143,21 +142,19 @@ template <class Module> class sampling_expander {
     for (int k = 0; k < 4; ++k) {
       const value_id x = r_.add(op::abs{}, {difference(above, number(g, k - 1))});
       const auto scaled = [&](double v) { return number(g, v * -.75); };
-      const value_id far = difference(
-          product(sum(product(difference(product(x, scaled(1)), scaled(5)), x), scaled(8)), x), scaled(4));
-      const value_id near =
-          sum(product(product(difference(product(x, number(g, 1.25)), number(g, 2.25)), x), x), one);
+      const value_id far =
+          difference(product(sum(product(difference(product(x, scaled(1)), scaled(5)), x), scaled(8)), x), scaled(4));
+      const value_id near = sum(product(product(difference(product(x, number(g, 1.25)), number(g, 2.25)), x), x), one);
       taps.push_back(placed(o, sum(low, number(g, k - 1)), k == 0 || k == 3 ? far : near, n, o.padding));
     }
     return taps;
   }
-  constexpr tap placed(const op::grid_sample& o, value_id at, value_id weight, dimension n,
-                       op::sampling_padding rule) {
+  constexpr tap placed(const op::grid_sample& o, value_id at, value_id weight, dimension n, op::sampling_padding rule) {
     const value_id zero = number(at, 0);
     if (rule == op::sampling_padding::zeros) {
       const value_id last = difference(extent(at, n), number(at, 1));
-      const value_id is_inside = r_.add(op::logical_and{}, {r_.add(op::greater_or_equal{}, {at, zero}),
-                                                            r_.add(op::less_or_equal{}, {at, last})});
+      const value_id is_inside = r_.add(
+          op::logical_and{}, {r_.add(op::greater_or_equal{}, {at, zero}), r_.add(op::less_or_equal{}, {at, last})});
       weight = choose(is_inside, weight, zero);
     }
     return {as(inside(o, at, n, rule), dtype::i64), weight};

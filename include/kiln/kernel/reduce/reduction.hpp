@@ -185,9 +185,10 @@ template <class T, class A, class Step, class Again> class reducer {
         for (; j + lanes <= n; j += lanes)
           store(acc + j, fold(load<V>(acc + j), [&](const A* p) { return S::prepared_in_place(load<V>(p + j)); }));
         if (const int rest = static_cast<int>(n - j); rest > 0)
-          store_n(acc + j,
-                  fold(load_n<V>(acc + j, rest), [&](const A* p) { return S::prepared_in_place(load_n<V>(p + j, rest)); }),
-                  rest);
+          store_n(
+              acc + j,
+              fold(load_n<V>(acc + j, rest), [&](const A* p) { return S::prepared_in_place(load_n<V>(p + j, rest)); }),
+              rest);
       };
       for (; k + 4 <= end; k += 4) rows(std::integral_constant<int, 4>());
       for (; k < end; ++k) rows(std::integral_constant<int, 1>());

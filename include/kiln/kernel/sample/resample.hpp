@@ -43,8 +43,8 @@ template <class T, class C> class resampler {
     pool.parallel_for((all + grain - 1) / grain, [&](std::int64_t task, unsigned worker) {
       for (std::int64_t at = task * grain, end = std::min(all, at + grain); at < end;) {
         const std::int64_t o = at / first.out, from = at % first.out, to = std::min(first.out, from + end - at);
-        level(0, static_cast<const T*>(p_.x) + o * in_all_, static_cast<T*>(p_.y) + o * out_all_, buffers + worker * own,
-              from, to);
+        level(0, static_cast<const T*>(p_.x) + o * in_all_, static_cast<T*>(p_.y) + o * out_all_,
+              buffers + worker * own, from, to);
         at += to - from;
       }
     });
@@ -53,7 +53,8 @@ template <class T, class C> class resampler {
  private:
   // Elements [first, last) of a dim of the result.
   template <class S>
-  [[gnu::noinline]] void level(std::size_t l, const S* x, T* y, C* buffer, std::int64_t first, std::int64_t last) const {
+  [[gnu::noinline]] void level(std::size_t l, const S* x, T* y, C* buffer, std::int64_t first,
+                               std::int64_t last) const {
     const resample_axis& a = axes_[l];
     if (l + 1 == p_.count) return last_level(a, x, y, first, last);
     const std::int64_t next = axes_[l + 1].out, out = out_step_[l], in = in_step_[l];
@@ -245,7 +246,8 @@ template <class T, class C> class resampler {
           continue;
         }
         for (std::int64_t v = 0; v * lanes < some; ++v)
-          sums[v] = multiply_add(load_n<V>(from + v * lanes, static_cast<int>(std::min(lanes, some - v * lanes))), by, sums[v]);
+          sums[v] = multiply_add(load_n<V>(from + v * lanes, static_cast<int>(std::min(lanes, some - v * lanes))), by,
+                                 sums[v]);
       }
       for (std::int64_t v = 0; v * lanes < some; ++v)
         store_n(y + i + v * lanes, sums[v], static_cast<int>(std::min(lanes, some - v * lanes)));

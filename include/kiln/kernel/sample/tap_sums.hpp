@@ -49,14 +49,17 @@ class tap_sums {
       float* const y = p.y + i * p.channels;
       std::int64_t c = 0;
       for (; c + wide * lanes <= p.channels; c += wide * lanes)
-        part<Greatest, wide>(p, at, weights, c, y, [](const float* from) { return load<V>(from); },
-                             [](float* to, V v) { store(to, v); });
+        part<Greatest, wide>(
+            p, at, weights, c, y, [](const float* from) { return load<V>(from); },
+            [](float* to, V v) { store(to, v); });
       for (; c + lanes <= p.channels; c += lanes)
-        part<Greatest, 1>(p, at, weights, c, y, [](const float* from) { return load<V>(from); },
-                          [](float* to, V v) { store(to, v); });
+        part<Greatest, 1>(
+            p, at, weights, c, y, [](const float* from) { return load<V>(from); },
+            [](float* to, V v) { store(to, v); });
       if (const int rest = static_cast<int>(p.channels - c); rest > 0)
-        part<Greatest, 1>(p, at, weights, c, y, [rest](const float* from) { return load_n<V>(from, rest); },
-                          [rest](float* to, V v) { store_n(to, v, rest); });
+        part<Greatest, 1>(
+            p, at, weights, c, y, [rest](const float* from) { return load_n<V>(from, rest); },
+            [rest](float* to, V v) { store_n(to, v, rest); });
     }
   }
   // Vectors [c, c + Count * lanes) of a result's channels.
@@ -65,7 +68,8 @@ class tap_sums {
                            Read&& read, Write&& write) {
     V acc[Count];
     for (int v = 0; v < Count; ++v)
-      acc[v] = p.adds ? read(y + c + v * lanes) : broadcast<V>(Greatest ? -std::numeric_limits<float>::infinity() : 0.0F);
+      acc[v] =
+          p.adds ? read(y + c + v * lanes) : broadcast<V>(Greatest ? -std::numeric_limits<float>::infinity() : 0.0F);
     for (std::int64_t k = 0; k < p.taps; ++k) {
       const float* const from = p.x + at[k] * p.channels + c;
       const V by = broadcast<V>(weights[k]);

@@ -31,7 +31,8 @@ struct grid_sample {
     if (in.size() != 2) return detail::wrong_operand_count(2, in.size());
     const shape &x = in[0], &grid = in[1];
     if (!types.contains(x.type)) return detail::wrong_operand_type(x.type);
-    if (grid.type != x.type) return fault::of(errc::shape_mismatch, "the grid has the input's dtype", x.type, grid.type);
+    if (grid.type != x.type)
+      return fault::of(errc::shape_mismatch, "the grid has the input's dtype", x.type, grid.type);
     if (x.rank() < 3 || x.rank() > 5)
       return fault::of(errc::shape_mismatch, "the input has one to three spatial dims", "rank 3 to 5", x.rank());
     if (grid.rank() < 2 || grid.rank() + 1 > max_rank)
@@ -92,8 +93,7 @@ struct grid_sample {
     for (std::int64_t i = 0, channels = x.lens[1]; i < x.lens[0] * points; ++i) {
       axis_taps<T> taps[3] = {};
       for (std::size_t d = 0; d < axes && plane > 0; ++d)
-        taps[3 - axes + d] =
-            taps_at(grid[i * static_cast<std::int64_t>(axes) + coordinate(d, axes)], x.lens[d + 2]);
+        taps[3 - axes + d] = taps_at(grid[i * static_cast<std::int64_t>(axes) + coordinate(d, axes)], x.lens[d + 2]);
       const std::int64_t high = axes > 1 ? x.lens[axes] : 1, wide = x.lens[axes + 1];
       for (std::int64_t c = 0; c < channels; ++c) {
         const std::int64_t image = i / points * channels + c;

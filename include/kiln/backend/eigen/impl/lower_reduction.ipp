@@ -49,8 +49,7 @@ std::vector<kernels::reduction_problem> steps_of(const ints& lens, const inline_
     for (; d > 0 && folded[d - 1]; --d) p.extent *= lens[d - 1];
     for (std::size_t k = 0; k < d; ++k) p.outer *= lens[k];
     steps.push_back(p);
-    if (kind == reduction_kind::sum_of_magnitudes || kind == reduction_kind::sum_of_squares)
-      kind = reduction_kind::sum;
+    if (kind == reduction_kind::sum_of_magnitudes || kind == reduction_kind::sum_of_squares) kind = reduction_kind::sum;
   }
   return steps;
 }
@@ -58,13 +57,19 @@ std::vector<kernels::reduction_problem> steps_of(const ints& lens, const inline_
 template <class T> void finish(ending end, const void* folded, void* out, std::int64_t n, std::int64_t count) {
   const T* const from = static_cast<const T*>(folded);
   for (std::int64_t i = 0; i < n; ++i)
-    static_cast<T*>(out)[i] = end == ending::mean ? detail::quotient(from[i], static_cast<T>(count)) : std::sqrt(from[i]);
+    static_cast<T*>(out)[i] =
+        end == ending::mean ? detail::quotient(from[i], static_cast<T>(count)) : std::sqrt(from[i]);
 }
 
 class reduction_kernel final : public kernel {
  public:
   reduction_kernel(const reduction_form& form, dtype type, std::string name)
-      : kind_(form.kind), end_(form.end), axes_(*form.axes), from_(type), to_(sum_type(form, type)), name_(std::move(name)) {}
+      : kind_(form.kind),
+        end_(form.end),
+        axes_(*form.axes),
+        from_(type),
+        to_(sum_type(form, type)),
+        name_(std::move(name)) {}
   // Means of integers are those of sums that don't wrap.
   static dtype sum_type(const reduction_form& form, dtype type) {
     return form.end == ending::mean && is_integer(type) ? dtype::i64 : type;

@@ -121,8 +121,7 @@ class resample_kernel final : public kernel {
   bool packed_input(std::size_t i) const override { return i > 0 && is_packed_; }
   std::size_t packed_bytes() const override { return packed_.size(); }
 
-  std::size_t scratch_bytes(std::span<const tensor> in, std::span<const tensor> out,
-                            unsigned threads) const override {
+  std::size_t scratch_bytes(std::span<const tensor> in, std::span<const tensor> out, unsigned threads) const override {
     auto p = problem_of(op_, in[0].lens, out[0].lens, size_of(in[0].type));
     for (std::size_t k = 0; k < op_.axes.size() && op_.weighted; ++k)
       p.axes[op_.axes[k] - op_.axes[0]].weights = &op_;  // not read
@@ -162,7 +161,7 @@ std::unique_ptr<kernel> lower_resample(const kernel_request& r) {
       known = known && d.is_constant();
       if (d.is_constant() && d.value() > std::numeric_limits<std::int32_t>::max() / 8) return nullptr;
     }
-  for (std::size_t i = 1; i < r.inputs.size(); ++i) 
+  for (std::size_t i = 1; i < r.inputs.size(); ++i)
     known = known && r.constants[i] && r.constant_layouts[i].is_standard();
   buffer packed;
   if (known) {

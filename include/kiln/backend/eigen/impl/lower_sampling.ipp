@@ -25,7 +25,11 @@ class channels_last {
   // `reads` are taps of all results of one channel.
   channels_last(std::int64_t images, std::int64_t channels, std::int64_t pixels, std::int64_t made_images,
                 std::int64_t results, std::int64_t reads)
-      : images_(images), channels_(channels), pixels_(pixels), made_images_(made_images), results_(results),
+      : images_(images),
+        channels_(channels),
+        pixels_(pixels),
+        made_images_(made_images),
+        results_(results),
         copies_(channels >= 3 && 4 * reads >= images * pixels + made_images * results) {}
 
   static std::size_t bytes(const tensor& x, const tensor& y) {
@@ -74,7 +78,9 @@ class grid_sample_kernel final : public kernel {
     if (plane == 0) return std::fill_n(y.as<float>(), y.elements(), 0.0F), void();
     if (plane > std::numeric_limits<std::int32_t>::max())
       raise(fault::of(errc::limit, "elements of a sampled plane", std::numeric_limits<std::int32_t>::max(), plane));
-    const std::int64_t taps = op_.mode == op::sampling_mode::nearest ? 1 : op_.mode == op::sampling_mode::linear ? 2 : 4;
+    const std::int64_t taps = op_.mode == op::sampling_mode::nearest  ? 1
+                              : op_.mode == op::sampling_mode::linear ? 2
+                                                                      : 4;
     std::int64_t all = 1;
     for (std::size_t d = 0; d < axes; ++d) all *= taps;
     // few points at once where they are few in all: every thread has some
@@ -137,7 +143,8 @@ class roi_align_kernel final : public kernel {
                        rows = (op_.height + parts - 1) / parts;
     const worker_layout own = layout_of(x);
     // a bin has at least so many taps
-    const std::int64_t bins = op_.height * op_.width, reads = regions * bins * 4 * std::max<std::int64_t>(1, op_.samples);
+    const std::int64_t bins = op_.height * op_.width,
+                       reads = regions * bins * 4 * std::max<std::int64_t>(1, op_.samples);
     channels_last layout(x.lens[0], channels, h * w, regions, bins, reads);
     const float* const from = layout.begin(*l.pool, x.as<const float>(), y.as<float>(),
                                            reinterpret_cast<float*>(l.scratch.data() + l.pool->size() * own.bytes));
@@ -169,7 +176,8 @@ class roi_align_kernel final : public kernel {
     std::size_t bin_taps, bytes;
   };
   worker_layout layout_of(const tensor& x) const {
-    const std::int64_t extent = std::max(x.lens[2], x.lens[3]), samples = op_.samples > 0 ? op_.samples : 4 * extent + 4;
+    const std::int64_t extent = std::max(x.lens[2], x.lens[3]),
+                       samples = op_.samples > 0 ? op_.samples : 4 * extent + 4;
     const auto taps = static_cast<std::size_t>(op_.greatest ? 2 * samples : std::min(2 * samples, extent));
     const std::size_t bins = static_cast<std::size_t>(op_.width + 1) * taps * sizeof(tap);
     return {taps, (2 * 4 * static_cast<std::size_t>(most_taps) + bins + 63) / 64 * 64};
@@ -193,8 +201,11 @@ class roi_align_kernel final : public kernel {
 
     region(const op::roi_align& o, const float* corners, std::int64_t h, std::int64_t w, const worker_layout& own,
            std::byte* scratch)
-        : op(o), at(reinterpret_cast<std::int32_t*>(scratch)), weights(reinterpret_cast<float*>(at + most_taps)),
-          bins(reinterpret_cast<tap*>(weights + most_taps)), bin_taps(own.bin_taps) {
+        : op(o),
+          at(reinterpret_cast<std::int32_t*>(scratch)),
+          weights(reinterpret_cast<float*>(at + most_taps)),
+          bins(reinterpret_cast<tap*>(weights + most_taps)),
+          bin_taps(own.bin_taps) {
       const auto [tall, wide] = op.axes_of(corners, h, w);
       rows = tall, columns = wide;
       p.at = at, p.weights = weights;
@@ -258,8 +269,7 @@ class roi_align_kernel final : public kernel {
     }
     // A sample outside is a zero among the products.
     std::int64_t count(const axis_bin& down, const axis_bin& right) const {
-      const bool zero =
-          op.greatest && (down.any_outside || right.any_outside) && rows.samples * columns.samples > 0;
+      const bool zero = op.greatest && (down.any_outside || right.any_outside) && rows.samples * columns.samples > 0;
       return down.count * right.count + zero;
     }
     // Taps [first, last) of a bin.

@@ -13,9 +13,9 @@ value extent_value(node_context& c, dimension n, dtype t) { return dimensions_va
 
 op::sampling_mode sampling_mode(const node_context& c) {
   const auto mode = c.choice("mode", {"linear", "bilinear", "cubic", "bicubic", "nearest"});
-  return mode == "nearest"                       ? op::sampling_mode::nearest
+  return mode == "nearest"                      ? op::sampling_mode::nearest
          : mode == "cubic" || mode == "bicubic" ? op::sampling_mode::cubic
-                                                 : op::sampling_mode::linear;
+                                                : op::sampling_mode::linear;
 }
 
 variables import_grid_sample(node_context& c) {
@@ -158,11 +158,11 @@ variables import_deform_conv(node_context& c) {
     }
     const std::int64_t pad = conv.pads.empty() ? 0 : conv.pads[d];
     const auto axis = static_cast<std::int64_t>(d);
-    const value start = (c.build.add(op::iota{grid, axis, t}) * static_cast<double>(conv.stride[d]) -
-                         static_cast<double>(pad))
-                            .reshape({1, 1, points});
-    const value tap = (c.build.add(op::iota{inner, axis, t}) * static_cast<double>(conv.dilation[d]))
-                          .reshape({taps, 1, 1});
+    const value start =
+        (c.build.add(op::iota{grid, axis, t}) * static_cast<double>(conv.stride[d]) - static_cast<double>(pad))
+            .reshape({1, 1, points});
+    const value tap =
+        (c.build.add(op::iota{inner, axis, t}) * static_cast<double>(conv.dilation[d])).reshape({taps, 1, 1});
     starts.push_back(start + tap);
   }
   const value still = starts.size() == 1 ? starts[0] : c.build.add(op::concat{1}, starts);  // [taps, axes, points]
@@ -175,8 +175,9 @@ variables import_deform_conv(node_context& c) {
   sampling.normalized = false;
   value columns = c.build.add(sampling, x.reshape(images), grid).reshape({lens[0], groups, own, taps, points});
   if (c.has(4))
-    columns = columns * widened(c.in(4).expect_dims(deform_extents(c, conv, groups, 1)))
-                            .reshape({lens[0], groups, 1, taps, points});
+    columns =
+        columns *
+        widened(c.in(4).expect_dims(deform_extents(c, conv, groups, 1))).reshape({lens[0], groups, 1, taps, points});
   const std::int64_t split = conv.group;
   const dimension channels = lens[1] / split, features = kernel[0] / split;
   columns = columns.reshape({lens[0], split, channels * taps, points});
