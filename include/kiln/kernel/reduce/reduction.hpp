@@ -166,7 +166,7 @@ template <class T, class A, class Step, class Again> class reducer {
       rows_of_columns<E, S>(x, out, 0, extent, step, n);
     }
   }
-  // Four rows at once: the accumulators go through the first-level cache once for them.
+  // Four rows at once: the accumulators go through L1 once for them.
   template <class E, class S>
   static void rows_of_columns(const E* x, A* __restrict acc, std::int64_t k, std::int64_t end, std::int64_t step,
                               std::int64_t n) {

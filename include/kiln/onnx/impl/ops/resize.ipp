@@ -108,7 +108,7 @@ value resize(node_context& c, const resize_rules& r, const ints& axes, const std
              const std::vector<float>& region) {
   const value x = c.in(0);
   const bool weighted = r.mode != "nearest";
-  value y = weighted && !op::resample::types_of_sums.contains(x.type()) ? as_real(x) : x;
+  value y = !weighted ? x : op::resample::types_of_sums.contains(x.type()) ? widened(x) : as_real(x);
   std::vector<axis_plan> plans;
   std::vector<std::size_t> order;  // of the axes that are resampled, ascending
   for (std::size_t i = 0; i < axes.size(); ++i) {
