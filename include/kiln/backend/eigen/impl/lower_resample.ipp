@@ -155,17 +155,24 @@ std::unique_ptr<kernel> lower_resample(const kernel_request& r) {
   if (op->weighted && type != dtype::f32 && type != dtype::f64 && type != dtype::u8 && type != dtype::i8)
     return nullptr;
   if (!op->weighted && bits_of(type) < 8) return nullptr;
+  // tables depend on no dims before the axes
+  const auto first = static_cast<std::size_t>(op->axes[0]);
   bool known = true;
-  for (const shape& s : r.inputs)
-    for (const dimension d : s.lens) {
-      known = known && d.is_constant();
-      if (d.is_constant() && d.value() > std::numeric_limits<std::int32_t>::max() / 8) return nullptr;
+  ints lens, made;
+  for (std::size_t i = 0; i < r.inputs.size(); ++i)
+    for (std::size_t d = 0; d < r.inputs[i].rank(); ++d) {
+      const dimension n = r.inputs[i].lens[d];
+      known = known && (n.is_constant() || (i == 0 && d < first));
+      if (n.is_constant() && n.value() > std::numeric_limits<std::int32_t>::max() / 8) return nullptr;
     }
+  for (std::size_t d = 0; known && d < r.inputs[0].rank(); ++d) {
+    lens.push_back(d < first ? 1 : r.inputs[0].lens[d].value());
+    made.push_back(d < first ? 1 : r.instruction.results[0].lens[d].value());
+  }
   for (std::size_t i = 1; i < r.inputs.size(); ++i)
     known = known && r.constants[i] && r.constant_layouts[i].is_standard();
   buffer packed;
   if (known) {
-    const ints lens = to_ints(r.inputs[0].lens), made = to_ints(r.instruction.results[0].lens);
     auto p = problem_of(*op, lens, made, size_of(type));
     const axis_tables tables(*op, type);
     std::vector<tensor> in(r.inputs.size());

@@ -207,6 +207,16 @@ variables import_resize(node_context& c) {
   if (!scaled && !c.has(3)) c.malformed("scales or sizes are given");
   const value by_scale = scaled ? c.in(scales_at) : value(), by_size = scaled ? value() : c.in(3),
               cut = r.coordinates == "tf_crop_and_resize" ? c.in(1) : value();
+  // a batch that only a run knows keeps its extent
+  if (scaled && !cut && is_known(by_scale)) {
+    const std::vector<float> scales = reals(scales_at, "the list of scales");
+    ints changed;
+    std::vector<float> by;
+    for (std::size_t i = 0; i < axes.size() && scales.size() == axes.size(); ++i)
+      if (scales[i] != 1 || c.in(0).dim(axes[i]).is_constant()) changed.push_back(axes[i]), by.push_back(scales[i]);
+    if (changed.size() < axes.size() && all_known(c, changed, {by_scale}))
+      return {resize(c, r, changed, sizes_by_scale(c, changed, by), {})};
+  }
   if (!all_known(c, axes, {by_scale, by_size, cut})) return {dynamic_resize(c, r, axes, by_scale, by_size, cut)};
   std::vector<float> region;
   if (r.coordinates == "tf_crop_and_resize") {
