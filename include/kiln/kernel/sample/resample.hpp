@@ -35,7 +35,7 @@ template <class T, class C> class resampler {
 
   void run(thread_pool& pool, C* buffers) const {
     const resample_axis& first = p_.axes[0];
-    const std::int64_t all = p_.outer * first.out, cost = first.taps * in_step_[0] + 4 * out_step_[0], some = 65536;
+    const std::int64_t all = p_.outer * first.out, cost = slice_cost(), some = 65536;
     const std::int64_t fair = (all + 4 * pool.size() - 1) / (4 * pool.size());
     const std::int64_t each = std::clamp<std::int64_t>(some / std::max<std::int64_t>(1, cost), 1, all),
                        grain = all * cost <= some ? all : std::max<std::int64_t>(1, std::min(each, fair));
@@ -51,6 +51,11 @@ template <class T, class C> class resampler {
   }
 
  private:
+  // Elements that are summed for one of the result's first dim; copying them costs less.
+  std::int64_t slice_cost() const {
+    if (!p_.axes[p_.count - 1].weights) return 1 + out_step_[0] * static_cast<std::int64_t>(sizeof(T)) / 8;
+    return p_.axes[0].taps * in_step_[0] + 4 * out_step_[0];
+  }
   // Elements [first, last) of a dim of the result.
   template <class S>
   [[gnu::noinline]] void level(std::size_t l, const S* x, T* y, C* buffer, std::int64_t first,

@@ -1,6 +1,7 @@
 #include <cmath>
 
 #include "kiln/backend/eigen/reductions.hpp"
+#include "kiln/op/control/fused.hpp"
 #include "kiln/op/derive.hpp"
 #include "kiln/op/reduce.hpp"
 #include "kiln/runtime/thread_pool.hpp"
@@ -136,9 +137,23 @@ class reduction_kernel final : public kernel {
 
 }  // namespace
 
+// The reduction that an instruction is, alone or as the only op of a fused body.
+static const operation* single_reduction(const kernel_request& r) {
+  const operation* op = &r.instruction.op;
+  if (const auto* fused = op->get_if<op::fused>()) {
+    const module_graph& body = r.whole.module(fused->body);
+    if (body.size() != 2 || body.outputs.size() != 1 || body.outputs[0].instruction != 1 ||
+        body[0].kind != instruction_kind::parameter || body[1].kind != instruction_kind::op)
+      return nullptr;
+    op = &body[1].op;
+  }
+  return op->kind() == op_kind::reduction && r.inputs.size() == 1 && r.inputs[0].rank() > 0 ? op : nullptr;
+}
+
 std::unique_ptr<kernel> lower_reduction(const kernel_request& r) {
-  if (r.instruction.op.kind() != op_kind::reduction || r.inputs.size() != 1 || r.inputs[0].rank() == 0) return nullptr;
-  const auto form = form_of(r.instruction.op);
+  const operation* const op = single_reduction(r);
+  if (!op) return nullptr;
+  const auto form = form_of(*op);
   const dtype type = r.inputs[0].type;
   if (!form || (form->end == ending::root && is_integer(type))) return nullptr;
   if (!kiln_eigen_reductions()->serves(form->kind, type, reduction_kernel::sum_type(*form, type))) return nullptr;
@@ -146,7 +161,7 @@ std::unique_ptr<kernel> lower_reduction(const kernel_request& r) {
   bool any = false;
   for (const bool f : *folded) any = any || f;
   if (!any) return nullptr;
-  return std::make_unique<reduction_kernel>(*form, type, std::string(r.instruction.op.name()));
+  return std::make_unique<reduction_kernel>(*form, type, std::string(op->name()));
 }
 
 }  // namespace kiln::eigen
