@@ -21,7 +21,7 @@ struct reduction_problem {
   std::int64_t stretches(unsigned threads) const {
     constexpr std::int64_t some = 32768;
     const std::int64_t parts = outer * blocks(), wanted = 2 * static_cast<std::int64_t>(threads);
-    if (parts >= wanted || threads == 1) return 1;
+    if (parts == 0 || parts >= wanted || threads == 1) return 1;
     return std::clamp<std::int64_t>(extent * std::min(inner, most_columns) / some, 1, (wanted + parts - 1) / parts);
   }
   /// Elements of scratch.
