@@ -64,8 +64,8 @@ template <reduction_kind Kind, class T, class A> struct reduction_step {
   }
 };
 
-/// Folds T to A, both as they lie in memory. Sums of floats are made of sums of at most 256 elements of each of several
-/// lanes, those of whole rows in f64.
+/// Folds T to A, both as they lie in memory. Sums of floats are sums in f64 of sums of at most 1024 elements in each
+/// lane.
 template <class T, class A, class Step, class Again> class reducer {
  public:
   static void run(thread_pool& pool, const reduction_problem& p, A* scratch) {
@@ -152,17 +152,20 @@ template <class T, class A, class Step, class Again> class reducer {
 
   template <class E, class S>
   static void columns(const E* x, A* out, std::int64_t extent, std::int64_t step, std::int64_t n) {
-    std::fill_n(out, n, S::identity());
     if constexpr (is_float_sum) {
       A acc[reduction_problem::most_columns];
+      double all[reduction_problem::most_columns];
+      std::fill_n(all, n, 0.0);
       for (std::int64_t k = 0; k < extent;) {
         const std::int64_t end = std::min(extent, k + 256);
         std::fill_n(acc, n, A(0));
         rows_of_columns<E, S>(x, acc, k, end, step, n);
         k = end;
-        for (std::int64_t j = 0; j < n; ++j) out[j] += acc[j];
+        for (std::int64_t j = 0; j < n; ++j) all[j] += static_cast<double>(acc[j]);
       }
+      for (std::int64_t j = 0; j < n; ++j) out[j] = static_cast<A>(all[j]);
     } else {
+      std::fill_n(out, n, S::identity());
       rows_of_columns<E, S>(x, out, 0, extent, step, n);
     }
   }

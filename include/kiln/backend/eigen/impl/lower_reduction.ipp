@@ -109,8 +109,8 @@ class reduction_kernel final : public kernel {
     std::int64_t count = 1;
     const auto folded = reduced_dims(axes_, x.rank()).value();
     for (std::size_t d = 0; d < x.rank(); ++d) count *= folded[d] ? x.lens[d] : 1;
-    if (to_ != from_) return store_integers(from, y, count);
     if (end_ == ending::none) return;
+    if (to_ == dtype::i64) return store_integers(from, y, count);
     from_ == dtype::f32 ? finish<float>(end_, from, y.data, made, count)
                         : finish<double>(end_, from, y.data, made, count);
   }
