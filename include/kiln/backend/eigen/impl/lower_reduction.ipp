@@ -150,6 +150,20 @@ static const operation* single_reduction(const kernel_request& r) {
   return op->kind() == op_kind::reduction && r.inputs.size() == 1 && r.inputs[0].rank() > 0 ? op : nullptr;
 }
 
+// Rows of few floats, of which the kernel of rows folds several at once.
+static bool are_short_rows(const reduction_form& form, const shape& x, const inline_vector<bool, max_rank>& folded) {
+  if (x.type != dtype::f32 || form.end == ending::root ||
+      (form.kind != reduction_kind::sum && form.kind != reduction_kind::maximum &&
+       form.kind != reduction_kind::minimum))
+    return false;
+  dimension row = 1;
+  std::size_t d = x.rank();
+  for (; d > 0 && folded[d - 1]; --d) row *= x.lens[d - 1];
+  for (std::size_t k = 0; k < d; ++k)
+    if (folded[k]) return false;
+  return row.is_constant() && row.value() > 1 && row.value() < 512;
+}
+
 std::unique_ptr<kernel> lower_reduction(const kernel_request& r) {
   const operation* const op = single_reduction(r);
   if (!op) return nullptr;
@@ -160,7 +174,7 @@ std::unique_ptr<kernel> lower_reduction(const kernel_request& r) {
   const auto folded = reduced_dims(*form->axes, r.inputs[0].rank());
   bool any = false;
   for (const bool f : *folded) any = any || f;
-  if (!any) return nullptr;
+  if (!any || are_short_rows(*form, r.inputs[0], *folded)) return nullptr;
   return std::make_unique<reduction_kernel>(*form, type, std::string(op->name()));
 }
 
