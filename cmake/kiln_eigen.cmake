@@ -39,6 +39,11 @@ set_source_files_properties(${PROJECT_BINARY_DIR}/units/backend_eigen_isa_typed_
 set_source_files_properties(${PROJECT_BINARY_DIR}/units/backend_eigen_isa_fourier.cpp
                             PROPERTIES COMPILE_OPTIONS "$<$<CXX_COMPILER_ID:GNU>:-fcx-limited-range>")
 
+# Plain loops, which g++ makes vectors of at -O3 alone.
+set_source_files_properties(${PROJECT_BINARY_DIR}/units/backend_eigen_isa_sampling.cpp
+                            ${PROJECT_BINARY_DIR}/units/backend_eigen_isa_reductions.cpp
+                            PROPERTIES COMPILE_OPTIONS "$<$<CXX_COMPILER_ID:GNU>:-O3>")
+
 set(base)
 foreach(level IN LISTS levels)
   string(REGEX REPLACE "^x86-64-" "" short ${level})

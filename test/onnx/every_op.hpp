@@ -162,6 +162,35 @@ inline std::vector<op_program> every_op_program() {
                    zero);
     });
   }
+  for (const bool weighted : {false, true})
+    for (const dtype t : {dtype::f32, dtype::u8}) {
+      const std::string suffix = (weighted ? "_sums_" : "_picks_") + std::string(to_string(t));
+      add("resample", suffix, [=](builder& b) {
+        const std::int64_t taps = weighted ? 2 : 1;
+        const auto at = [&](std::vector<std::int64_t> list) {
+          list.resize(static_cast<std::size_t>(3 * taps));
+          return b.constant<std::int64_t>(dtype::i64, {taps, 3}, list);
+        };
+        const value image = t == dtype::f32 ? x(b, {1, 2, 4, 5}) : (x(b, {1, 2, 4, 5}) * 9.0F + 100.0F).convert(t);
+        small_vector<value> in{image, at({1, 0, 3, 0, -1, 2})};
+        if (weighted)
+          in.push_back(b.constant<float>(dtype::f32, {2, 3}, std::vector<float>{.5F, 1, .25F, .5F, 0, .75F}));
+        in.push_back(at({4, -2, 0, 1, 1, 2}));
+        if (weighted)
+          in.push_back(b.constant<float>(dtype::f32, {2, 3}, std::vector<float>{1, .5F, .75F, 0, .5F, .25F}));
+        return b.add(op::resample{{2, 3}, weighted}, in);
+      });
+    }
+  for (const op::sampling_mode mode : {op::sampling_mode::nearest, op::sampling_mode::linear, op::sampling_mode::cubic})
+    for (const op::sampling_padding padding :
+         {op::sampling_padding::zeros, op::sampling_padding::border, op::sampling_padding::reflection})
+      for (const bool corners : {false, true})
+        add("grid_sample",
+            "_" + std::string(to_string(mode)) + "_" + std::string(to_string(padding)) + (corners ? "_corners" : ""),
+            [=](builder& b) {
+              return b.add(op::grid_sample{mode, padding, corners, mode != op::sampling_mode::cubic},
+                           x(b, {2, 3, 4, 5}), x(b, {2, 3, 2, 2}, "grid") * 1.3F);
+            });
   add("roi_align", "", [=](builder& b) {
     op::roi_align o;
     o.height = 2, o.width = 3;

@@ -3,6 +3,8 @@
 #include "kiln/backend/eigen/isa.hpp"
 #include "kiln/backend/eigen/linear_algebra.hpp"
 #include "kiln/backend/eigen/recurrent.hpp"
+#include "kiln/backend/eigen/reductions.hpp"
+#include "kiln/backend/eigen/sampling.hpp"
 #include "kiln/backend/eigen/stored_products.hpp"
 #include "kiln/backend/eigen/typed_tiles.hpp"
 #include "kiln/meta/reflect.hpp"
@@ -52,6 +54,8 @@ constexpr std::uint64_t isa_layout() {
   hash.add_fields<isa_table>();
   hash.add_fields<recurrent_table>();
   hash.add_fields<index_table>();
+  hash.add_fields<reduction_table>();
+  hash.add_fields<sampling_table>();
   hash.add_fields<linear_algebra_table>();
   hash.add_fields<stored_product_table>();
   hash.add_fields<typed_tile_table>();

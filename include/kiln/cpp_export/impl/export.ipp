@@ -3,6 +3,7 @@
 #include "kiln/cpp_export/impl/exporter.hpp"
 #include "kiln/cpp_export/impl/names.hpp"
 #include "kiln/pass/expand_block_dequantize.hpp"
+#include "kiln/pass/expand_sampling.hpp"
 #include "kiln/pass/pipeline.hpp"
 
 namespace kiln {
@@ -184,7 +185,9 @@ bool is_program_name(std::string_view name) {
 }
 
 cpp_project to_cpp(const program& optimized, const cpp_options& options) {
-  std::optional<program> plain = without_block_dequantize(optimized);
+  const std::optional<program> gathered = without_sampling(optimized);
+  std::optional<program> plain = without_block_dequantize(gathered ? *gathered : optimized);
+  if (gathered && !plain) plain = *gathered;
   if (plain) optimize(*plain, {.fuse = false});
   return aot::cpp_exporter(plain ? *plain : optimized, options).write();
 }

@@ -1,4 +1,6 @@
 #pragma once
+#include <utility>
+
 #include "kiln/core/math.hpp"
 #include "kiln/op/index/common.hpp"
 
@@ -40,17 +42,9 @@ struct roi_align {
     const auto batches = e.template in<std::int64_t>(2);
     const auto out = e.template out<T>();
     const std::int64_t channels = x.lens[1], h = x.lens[2], w = x.lens[3];
-    const double shift = half_pixel ? .5 : 0;
     for (std::int64_t n = 0; n < rois.lens[0]; ++n) {
-      const auto corner = [&](std::int64_t k) { return static_cast<double>(rois[n * 4 + k]) * double(scale) - shift; };
       const std::int64_t b = e.index(batches[n], x.lens[0]);
-      double tall = corner(3) - corner(1), wide = corner(2) - corner(0);
-      if (!half_pixel) {
-        tall = tall < 1 ? 1 : tall;
-        wide = wide < 1 ? 1 : wide;
-      }
-      const axis rows{corner(1), tall / double(height), taken(tall / double(height), h), h},
-          columns{corner(0), wide / double(width), taken(wide / double(width), w), w};
+      const auto [rows, columns] = axes_of(rois.data + n * 4, h, w);
       for (std::int64_t c = 0; c < channels; ++c)
         for (std::int64_t i = 0; i < height; ++i)
           for (std::int64_t j = 0; j < width; ++j)
@@ -59,21 +53,31 @@ struct roi_align {
     }
   }
 
- private:
+  /// The bins along one axis of a region: where the first starts, their size, the samples of each, and the image's
+  /// pixels.
   struct axis {
     double start, bin;
     std::int64_t samples, extent;
   };
+  /// The pixels around a sample and how far above the lower one it lies.
   struct between {
     std::int64_t low = 0, high = 0;
     double above = 0;
     bool inside = true;
   };
-  constexpr std::int64_t taken(double covered, std::int64_t extent) const {
-    if (samples > 0) return samples;
-    const double n = kiln::ceil(covered);
-    return n >= 1 ? (n < static_cast<double>(4 * extent + 4) ? static_cast<std::int64_t>(n) : 4 * extent + 4) : 0;
+  /// The rows and columns of the region with these corners in an image of h times w pixels.
+  template <class T> constexpr std::pair<axis, axis> axes_of(const T* corners, std::int64_t h, std::int64_t w) const {
+    const double shift = half_pixel ? .5 : 0;
+    const auto corner = [&](std::int64_t k) { return static_cast<double>(corners[k]) * double(scale) - shift; };
+    double tall = corner(3) - corner(1), wide = corner(2) - corner(0);
+    if (!half_pixel) {
+      tall = tall < 1 ? 1 : tall;
+      wide = wide < 1 ? 1 : wide;
+    }
+    return {{corner(1), tall / double(height), taken(tall / double(height), h), h},
+            {corner(0), wide / double(width), taken(wide / double(width), w), w}};
   }
+  /// Sample k of a bin.
   static constexpr between neighbors(const axis& a, std::int64_t bin, std::int64_t k) {
     double at =
         a.start + (static_cast<double>(bin) + (static_cast<double>(k) + .5) / static_cast<double>(a.samples)) * a.bin;
@@ -82,6 +86,13 @@ struct roi_align {
     const auto low = static_cast<std::int64_t>(at);
     if (low >= a.extent - 1) return {a.extent - 1, a.extent - 1, 0, true};
     return {low, low + 1, at - static_cast<double>(low), true};
+  }
+
+ private:
+  constexpr std::int64_t taken(double covered, std::int64_t extent) const {
+    if (samples > 0) return samples;
+    const double n = kiln::ceil(covered);
+    return n >= 1 ? (n < static_cast<double>(4 * extent + 4) ? static_cast<std::int64_t>(n) : 4 * extent + 4) : 0;
   }
   template <class T>
   constexpr double pooled(const T* plane, const axis& rows, const axis& columns, std::int64_t i, std::int64_t j) const {

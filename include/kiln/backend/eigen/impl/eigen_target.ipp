@@ -11,6 +11,8 @@
 #include "kiln/backend/eigen/paged_attention.hpp"
 #include "kiln/backend/eigen/quantized.hpp"
 #include "kiln/backend/eigen/recurrent.hpp"
+#include "kiln/backend/eigen/reductions.hpp"
+#include "kiln/backend/eigen/sampling.hpp"
 #include "kiln/kernel/pool/problem.hpp"
 #include "kiln/lower/contraction.hpp"
 #include "kiln/pass/constant_folding.hpp"
@@ -118,6 +120,7 @@ std::unique_ptr<kernel> eigen_target::make_kernel(const kernel_request& request)
                                 eigen::lower_byte_pooling,
                                 eigen::lower_byte_pointwise,
                                 eigen::lower_byte_mean,
+                                eigen::lower_reduction,
                                 eigen::lower_rows,
                                 eigen::lower_dot,
                                 eigen::lower_convolution,
@@ -128,6 +131,9 @@ std::unique_ptr<kernel> eigen_target::make_kernel(const kernel_request& request)
                                 eigen::lower_attention,
                                 eigen::lower_paged_attention,
                                 eigen::lower_index,
+                                eigen::lower_resample,
+                                eigen::lower_grid_sample,
+                                eigen::lower_roi_align,
                                 eigen::lower_recurrent,
                                 eigen::lower_linear_attention,
                                 eigen::lower_deconvolution,

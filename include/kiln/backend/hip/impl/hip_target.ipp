@@ -3,6 +3,7 @@
 #include "kiln/backend/hip/lower.hpp"
 #include "kiln/lower/contraction.hpp"
 #include "kiln/pass/expand_block_dequantize.hpp"
+#include "kiln/pass/expand_sampling.hpp"
 #include "kiln/runtime/tuner.hpp"
 
 namespace kiln {
@@ -30,6 +31,7 @@ hip_target::hip_target(const hip_options& options) {
 target_passes hip_target::passes() const {
   static constexpr named_pass<program> forms[] = {
       {"expand_block_dequantize", [](program& p) { return expand_block_dequantize(p); }},
+      {"expand_sampling", [](program& p) { return expand_sampling(p); }},
   };
   return {forms, {}};
 }

@@ -14,6 +14,7 @@
 #include "kiln/op/index/bit_cast.hpp"
 #include "kiln/op/quant/dequantize_linear.hpp"
 #include "kiln/pass/expand_block_dequantize.hpp"
+#include "kiln/pass/expand_sampling.hpp"
 #include "kiln/pass/sink_dequantize.hpp"
 
 namespace kiln::onnx {
@@ -361,8 +362,11 @@ namespace {
 
 std::string exported_bytes(const program& p, const export_options& options) {
   const std::optional<program> single = with_single_floats(p);
-  const std::optional<program> plain = without_block_dequantize(single ? *single : p, written_in_blocks);
-  onnx_proto::ModelProto model = exporter(plain ? *plain : single ? *single : p, options.form).run();
+  const program& narrow = single ? *single : p;
+  const std::optional<program> gathered = without_sampling(narrow);
+  const program& known = gathered ? *gathered : narrow;
+  const std::optional<program> plain = without_block_dequantize(known, written_in_blocks);
+  onnx_proto::ModelProto model = exporter(plain ? *plain : known, options.form).run();
   for (const auto& [key, value] : options.metadata) {
     auto& entry = *model.add_metadata_props();
     entry.set_key(key);

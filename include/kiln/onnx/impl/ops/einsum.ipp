@@ -40,6 +40,21 @@ term ordered(const term& t, const std::string& to) {
   return t.labels == to ? t : term{t.x.transpose(permutation_to(t.labels, to)), to};
 }
 
+// The elements with equal positions along two axes, in the place of the first: a step of n + 1 over both.
+value diagonal(value x, std::int64_t a, std::int64_t b) {
+  ints order;
+  dims joined;
+  const std::int64_t n = x.dim(a).value();
+  for (std::int64_t d = 0; d < static_cast<std::int64_t>(x.rank()); ++d) {
+    if (d == b) continue;
+    order.push_back(d);
+    joined.push_back(d == a ? dimension(n * n) : x.dim(d));
+    if (d == a) order.push_back(b);
+  }
+  if (b != a + 1) x = x.transpose(order);
+  return x.reshape(joined).slice({{a}, {0}, {n * n}, {n + 1}});
+}
+
 // A repeated label selects the diagonal.
 term without_repeats(node_context& c, term t) {
   for (std::size_t j = 1; j < t.labels.size(); ++j) {
@@ -56,6 +71,11 @@ term without_repeats(node_context& c, term t) {
       t.x = t.x.expect_dims(equal);
     }
     const auto a = static_cast<std::int64_t>(i), b = static_cast<std::int64_t>(j);
+    if (t.x.dim(a).is_constant() && t.x.dim(b).is_constant()) {
+      t.x = diagonal(t.x, a, b);
+      t.labels.erase(j--, 1);
+      continue;
+    }
     const value row = indices_along(c, t.labels.size(), a, t.x.dim(a)),
                 column = indices_along(c, t.labels.size(), b, t.x.dim(b));
     t.x = row.equal(column).where(t.x, c.build.scalar(t.x.type(), 0)).reduce_sum({b}).squeeze({b});

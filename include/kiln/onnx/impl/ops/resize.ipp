@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "kiln/onnx/impl/ops/resize.hpp"
+#include "kiln/op/nn/resample.hpp"
 
 // Resize is separable: along each axis an output element is a weighted sum of a few input elements. Extents and scales
 // give their indices and weights.
@@ -88,20 +89,6 @@ axis_plan plan_axis(const resize_rules& r, std::int64_t in, std::int64_t out, do
   return p;
 }
 
-value apply_axis(node_context& c, value x, std::int64_t axis, const axis_plan& p) {
-  const auto slice = [&](const auto& list, std::int64_t k) {
-    return std::span(list.data() + k * p.extent, static_cast<std::size_t>(p.extent));
-  };
-  value sum;
-  for (std::int64_t k = 0; k < p.taps; ++k) {
-    value part = x.gather(c.build.constant<std::int64_t>(dtype::i64, {p.extent}, slice(p.at, k)), axis);
-    if (p.taps > 1)
-      part = part * part.make_along(axis, c.build.constant<double>(x.type(), {p.extent}, slice(p.weight, k)));
-    sum = sum ? sum + part : part;
-  }
-  return sum;
-}
-
 // Elements outside the region of interest become the extrapolation value.
 value cover_outside(node_context& c, value x, std::int64_t axis, const axis_plan& p, float outside) {
   small_vector<bool> flags;
@@ -120,15 +107,28 @@ struct wanted_size {
 value resize(node_context& c, const resize_rules& r, const ints& axes, const std::vector<wanted_size>& sizes,
              const std::vector<float>& region) {
   const value x = c.in(0);
-  value y = r.mode == "nearest" ? x : as_real(x);
+  const bool weighted = r.mode != "nearest";
+  value y = !weighted ? x : op::resample::types_of_sums.contains(x.type()) ? widened(x) : as_real(x);
   std::vector<axis_plan> plans;
+  std::vector<std::size_t> order;  // of the axes that are resampled, ascending
   for (std::size_t i = 0; i < axes.size(); ++i) {
     const std::int64_t in = x.dim(axes[i]).value();
     const double from = region.empty() ? 0 : region[i], to = region.empty() ? 1 : region[axes.size() + i];
     plans.push_back(plan_axis(r, in, sizes[i].out, sizes[i].scale, from, to));
-    if (sizes[i].out == in && sizes[i].scale == 1 && region.empty()) continue;
-    y = apply_axis(c, y, axes[i], plans.back());
+    if (sizes[i].out != in || sizes[i].scale != 1 || !region.empty()) order.push_back(i);
   }
+  std::sort(order.begin(), order.end(), [&](std::size_t i, std::size_t k) { return axes[i] < axes[k]; });
+  op::resample sums{{}, weighted};
+  small_vector<value> operands{y};
+  for (const std::size_t i : order) {
+    const axis_plan& p = plans[i];
+    sums.axes.push_back(axes[i]);
+    operands.push_back(c.build.constant<std::int64_t>(dtype::i64, {p.taps, p.extent}, p.at));
+    if (weighted)
+      operands.push_back(
+          c.build.constant<double>(y.type() == dtype::f64 ? dtype::f64 : dtype::f32, {p.taps, p.extent}, p.weight));
+  }
+  if (!order.empty()) y = c.build.add(sums, operands);
   for (std::size_t i = 0; i < axes.size(); ++i) y = cover_outside(c, y, axes[i], plans[i], r.outside);
   // weights are rounded: f32 rounds a sum back to the integer that it should be
   if (is_integer(x.type()) && bits_of(x.type()) <= 16 && y.type() != x.type()) y = y.convert(dtype::f32);
@@ -207,6 +207,16 @@ variables import_resize(node_context& c) {
   if (!scaled && !c.has(3)) c.malformed("scales or sizes are given");
   const value by_scale = scaled ? c.in(scales_at) : value(), by_size = scaled ? value() : c.in(3),
               cut = r.coordinates == "tf_crop_and_resize" ? c.in(1) : value();
+  // a batch that only a run knows keeps its extent
+  if (scaled && !cut && is_known(by_scale)) {
+    const std::vector<float> scales = reals(scales_at, "the list of scales");
+    ints changed;
+    std::vector<float> by;
+    for (std::size_t i = 0; i < axes.size() && scales.size() == axes.size(); ++i)
+      if (scales[i] != 1 || c.in(0).dim(axes[i]).is_constant()) changed.push_back(axes[i]), by.push_back(scales[i]);
+    if (changed.size() < axes.size() && all_known(c, changed, {by_scale}))
+      return {resize(c, r, changed, sizes_by_scale(c, changed, by), {})};
+  }
   if (!all_known(c, axes, {by_scale, by_size, cut})) return {dynamic_resize(c, r, axes, by_scale, by_size, cut)};
   std::vector<float> region;
   if (r.coordinates == "tf_crop_and_resize") {

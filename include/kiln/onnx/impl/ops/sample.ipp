@@ -1,163 +1,38 @@
 #include <limits>
 
 #include "kiln/onnx/impl/ops/common.hpp"
+#include "kiln/op/nn/grid_sample.hpp"
 #include "kiln/op/nn/roi_align.hpp"
 
-// GridSample, DeformConv and region pooling: a sample between pixels is a weighted sum of gathered elements, with
-// indices and weights that the program computes.
+// GridSample, DeformConv and region pooling.
 namespace kiln::onnx {
 
 namespace {
 
-enum class padding { zeros, border, reflection };
-
-value clamped(node_context& c, value x, value low, value high) { return c.build.add(op::clip{}, x, low, high); }
-value real(node_context& c, dtype t, double v) { return c.build.scalar(t, v); }
 value extent_value(node_context& c, dimension n, dtype t) { return dimensions_value(c.build, {}, {n}).convert(t); }
 
-// A position reflected at the ends of [low, high].
-value reflected(node_context& c, value x, value low, value high) {
-  const dtype t = x.type();
-  const value span = high - low, zero = real(c, t, 0);
-  const value away = (x - low).abs();
-  const value safe = span.equal(zero).where(real(c, t, 1), span);
-  const value times = (away / safe).floor(), rest = away - times * safe;
-  const value odd = c.build.add(op::fmod{}, times, real(c, t, 2)).equal(real(c, t, 1));
-  return span.equal(zero).where(low, odd.where(high - rest, rest + low));
-}
-
-// A position moved into [0, extent - 1] by reflection or clamping; NaN becomes 0.
-value inner_position(node_context& c, value at, dimension extent, padding rule, bool corners) {
-  const value zero = real(c, at.type(), 0), last = extent_value(c, extent, at.type()) - 1.0;
-  if (rule == padding::reflection)
-    at = corners ? reflected(c, at, zero, last) : reflected(c, at, real(c, at.type(), -.5), last + .5);
-  return clamped(c, at, zero, last);
-}
-
-// Elements along one axis.
-struct axis_elements {
-  value index;   ///< i64, inside the extent
-  value inside;  ///< of x's dtype: 1, or 0 for padding; none where there is no padding with zeros
-};
-axis_elements elements_at(node_context& c, value position, dimension extent, padding rule, bool corners) {
-  const dtype t = position.type();
-  const value zero = real(c, t, 0), last = extent_value(c, extent, t) - 1.0;
-  axis_elements p;
-  if (rule == padding::zeros) p.inside = both(not_less(position, zero), not_greater(position, last)).convert(t);
-  p.index = inner_position(c, position, extent, rule, corners).convert(dtype::i64);
-  return p;
-}
-
-// x[n, c, spatial...] at indices [n, points] for each spatial axis, as [n, c, points].
-value gathered(node_context& c, value x, const small_vector<axis_elements>& at) {
-  const dims lens = x.get_shape().lens;
-  value flat = at[0].index, inside = at[0].inside;
-  dimension all = lens[2];
-  for (std::size_t d = 1; d < at.size(); ++d) {
-    flat = flat * dimensions_value(c.build, {}, {lens[d + 2]}) + at[d].index;
-    if (inside) inside = inside * at[d].inside;
-    all = all * lens[d + 2];
-  }
-  const dimension points = flat.dim(1);
-  const value index = flat.unsqueeze({1}).broadcast_to({lens[0], lens[1], points});
-  const value read = c.build.add(op::gather_elements{2}, x.reshape({lens[0], lens[1], all}), index);
-  return inside ? read * inside.unsqueeze({1}) : read;
-}
-
-value cubic_weight(value distance, double a, bool far) {
-  const value x = distance;
-  if (far) return ((x * a - 5 * a) * x + 8 * a) * x - 4 * a;
-  return ((x * (a + 2) - (a + 3)) * x) * x + 1.0;
-}
-
-// Interpolates x at positions [n, points] for each spatial axis, as [n, c, points].
-value sampled(node_context& c, value x, const small_vector<value>& position, std::string_view mode, padding rule,
-              bool corners) {
-  const std::size_t axes = position.size();
-  const dims lens = x.get_shape().lens;
-  struct tap {
-    axis_elements at;
-    value weight;
-  };
-  small_vector<small_vector<tap>> taps;
-  for (std::size_t d = 0; d < axes; ++d) {
-    value at = position[d];
-    const dimension extent = lens[d + 2];
-    small_vector<tap> own;
-    if (mode == "nearest") {
-      own.push_back({elements_at(c, at | op::round{}, extent, rule, corners), {}});
-    } else if (mode == "linear") {
-      // border and reflection move the position before the weights are computed
-      if (rule != padding::zeros) {
-        at = inner_position(c, at, extent, rule, corners);
-      }
-      const value low = at.floor(), above = at - low;
-      const padding inner = rule == padding::zeros ? padding::zeros : padding::border;
-      own.push_back({elements_at(c, low, extent, inner, corners), -above + 1.0});
-      own.push_back({elements_at(c, low + 1.0, extent, inner, corners), above});
-    } else {
-      const value low = at.floor(), above = at - low;
-      for (int k = -1; k <= 2; ++k) {
-        const value distance = (above - static_cast<double>(k)).abs();
-        own.push_back({elements_at(c, low + static_cast<double>(k), extent, rule, corners),
-                       cubic_weight(distance, -.75, k == -1 || k == 2)});
-      }
-    }
-    taps.push_back(std::move(own));
-  }
-  value sum;
-  small_vector<std::size_t> choice(axes, 0);
-  for (bool more = true; more;) {
-    small_vector<axis_elements> at;
-    value weight;
-    for (std::size_t d = 0; d < axes; ++d) {
-      const tap& t = taps[d][choice[d]];
-      at.push_back(t.at);
-      if (t.weight) weight = weight ? weight * t.weight : t.weight;
-    }
-    value part = gathered(c, x, at);
-    if (weight) part = part * weight.unsqueeze({1});
-    sum = sum ? sum + part : part;
-    more = false;
-    for (std::size_t d = axes; d-- > 0 && !more;) {
-      more = ++choice[d] < taps[d].size();
-      if (!more) choice[d] = 0;
-    }
-  }
-  return sum;
-}
-
-std::string_view sampling_mode(const node_context& c) {
+op::sampling_mode sampling_mode(const node_context& c) {
   const auto mode = c.choice("mode", {"linear", "bilinear", "cubic", "bicubic", "nearest"});
-  return mode == "bilinear" ? "linear" : mode == "bicubic" ? "cubic" : mode;
+  return mode == "nearest"                      ? op::sampling_mode::nearest
+         : mode == "cubic" || mode == "bicubic" ? op::sampling_mode::cubic
+                                                : op::sampling_mode::linear;
 }
 
 variables import_grid_sample(node_context& c) {
   const value x = c.in(0), grid = c.in(1);
-  const std::size_t axes = x.rank() - 2;
-  if (x.rank() < 3 || grid.rank() != x.rank() || !(grid.dim(-1) == dimension(axes)))
+  if (x.rank() < 3 || grid.rank() != x.rank() || !(grid.dim(-1) == dimension(x.rank() - 2)))
     c.malformed("the grid has the input's rank and a coordinate for each spatial dim");
+  op::grid_sample o;
+  o.mode = sampling_mode(c);
   const auto name = c.choice("padding_mode", {"zeros", "border", "reflection"});
-  const padding rule = name == "border" ? padding::border : name == "reflection" ? padding::reflection : padding::zeros;
-  const bool corners = c.flag("align_corners");
-  const dims out = grid.get_shape().lens, lens = x.get_shape().lens;
-  dimension points = 1;
-  for (std::size_t d = 1; d + 1 < out.size(); ++d) points = points * out[d];
-  const value where = widened(as_real(grid)).reshape({out[0], points, axes});
-  small_vector<value> position;
-  for (std::size_t d = 0; d < axes; ++d) {
-    // coordinates run from the last spatial dim to the first, -1 to 1 across the extent
-    const auto k = static_cast<std::int64_t>(axes - 1 - d);
-    const value g = element_at(where, 2, k);
-    const value n = extent_value(c, lens[d + 2], g.type());
-    position.push_back(corners ? (g + 1.0) * (n - 1.0) / 2.0 : ((g + 1.0) * n - 1.0) / 2.0);
-  }
-  const value wide = is_float(x.type()) ? widened(x) : x.convert(dtype::f32);
-  const value y = sampled(c, position[0].type() == wide.type() ? wide : wide.convert(position[0].type()), position,
-                          sampling_mode(c), rule, corners);
-  dims shape{lens[0], lens[1]};
-  for (std::size_t d = 1; d + 1 < out.size(); ++d) shape.push_back(out[d]);
-  return {y.convert(x.type()).reshape(shape)};
+  o.padding = name == "border"       ? op::sampling_padding::border
+              : name == "reflection" ? op::sampling_padding::reflection
+                                     : op::sampling_padding::zeros;
+  o.align_corners = c.flag("align_corners");
+  const value wide = is_float(x.type()) ? widened(x) : x.convert(dtype::f32), where = widened(as_real(grid));
+  // in the wider of both dtypes
+  const dtype t = wide.type() == dtype::f64 || where.type() == dtype::f64 ? dtype::f64 : dtype::f32;
+  return {c.build.add(o, wide.convert(t), where.convert(t)).convert(x.type())};
 }
 
 // Coordinates of each output pixel through theta[n, axes, axes + 1].
@@ -273,39 +148,36 @@ variables import_deform_conv(node_context& c) {
   if (!lens[1].is_constant() || lens[1].value() % groups != 0) c.malformed("offset groups share out the channels");
   const std::int64_t own = lens[1].value() / groups;
   const dtype t = x.type();
-  small_vector<value> parts;
-  for (std::int64_t g = 0; g < groups; ++g) {
-    const value image = groups == 1 ? x : x.slice({{1}, {g * own}, {(g + 1) * own}, {}});
-    // [n, taps, axes, points]
-    const value moved =
-        offset.reshape({lens[0], groups, taps, axes, points}).slice({{1}, {g}, {g + 1}, {}}).squeeze({1});
-    small_vector<value> position;
-    for (std::size_t d = 0; d < axes; ++d) {
-      dims grid;
-      for (std::size_t k = 0; k < axes; ++k) grid.push_back(out[k + 2]);
-      const std::int64_t pad = conv.pads.empty() ? 0 : conv.pads[d];
-      const value start =
-          (c.build.add(op::iota{grid, static_cast<std::int64_t>(d), t}) * static_cast<double>(conv.stride[d]) -
-           static_cast<double>(pad))
-              .reshape({1, 1, points});
-      dims inner;
-      for (std::size_t k = 0; k < axes; ++k) inner.push_back(kernel[k + 2]);
-      const value tap =
-          (c.build.add(op::iota{inner, static_cast<std::int64_t>(d), t}) * static_cast<double>(conv.dilation[d]))
-              .reshape({1, taps, 1});
-      const auto k = static_cast<std::int64_t>(d);
-      const value shift = element_at(moved, 2, k);
-      position.push_back((shift + (start + tap)).reshape({lens[0], points * taps}));
+  // [n, groups, taps, axes, points], positions of the kernel's elements in the image
+  small_vector<value> starts;
+  for (std::size_t d = 0; d < axes; ++d) {
+    dims grid, inner;
+    for (std::size_t k = 0; k < axes; ++k) {
+      grid.push_back(out[k + 2]);
+      inner.push_back(kernel[k + 2]);
     }
-    value read = sampled(c, image, position, "linear", padding::zeros, true).reshape({lens[0], own, taps, points});
-    if (c.has(4)) {
-      const value mask =
-          widened(c.in(4).expect_dims(deform_extents(c, conv, groups, 1))).reshape({lens[0], groups, taps, points});
-      read = read * mask.slice({{1}, {g}, {g + 1}, {}});
-    }
-    parts.push_back(read);
+    const std::int64_t pad = conv.pads.empty() ? 0 : conv.pads[d];
+    const auto axis = static_cast<std::int64_t>(d);
+    const value start =
+        (c.build.add(op::iota{grid, axis, t}) * static_cast<double>(conv.stride[d]) - static_cast<double>(pad))
+            .reshape({1, 1, points});
+    const value tap =
+        (c.build.add(op::iota{inner, axis, t}) * static_cast<double>(conv.dilation[d])).reshape({taps, 1, 1});
+    starts.push_back(start + tap);
   }
-  value columns = parts.size() == 1 ? parts[0] : c.build.add(op::concat{1}, parts);
+  const value still = starts.size() == 1 ? starts[0] : c.build.add(op::concat{1}, starts);  // [taps, axes, points]
+  const value moved = offset.reshape({lens[0], groups, taps, axes, points}) + still;
+  // each group is an image of its own
+  const value grid = moved.transpose({0, 1, 2, 4, 3}).reshape({lens[0] * groups, taps * points, axes});
+  dims images{lens[0] * groups, own};
+  for (std::size_t d = 0; d < axes; ++d) images.push_back(lens[d + 2]);
+  op::grid_sample sampling;
+  sampling.normalized = false;
+  value columns = c.build.add(sampling, x.reshape(images), grid).reshape({lens[0], groups, own, taps, points});
+  if (c.has(4))
+    columns =
+        columns *
+        widened(c.in(4).expect_dims(deform_extents(c, conv, groups, 1))).reshape({lens[0], groups, 1, taps, points});
   const std::int64_t split = conv.group;
   const dimension channels = lens[1] / split, features = kernel[0] / split;
   columns = columns.reshape({lens[0], split, channels * taps, points});

@@ -1,0 +1,202 @@
+#pragma once
+#include <cmath>
+#include <limits>
+#include <type_traits>
+
+#include "kiln/core/math.hpp"
+#include "kiln/kernel/reduce/problem.hpp"
+#include "kiln/kernel/simd/vector.hpp"
+#include "kiln/runtime/thread_pool.hpp"
+
+namespace kiln::kernels {
+
+/// One way to fold elements T to A; integers wrap.
+template <reduction_kind Kind, class T, class A> struct reduction_step {
+  static constexpr bool is_sum = Kind == reduction_kind::sum || Kind == reduction_kind::sum_of_magnitudes ||
+                                 Kind == reduction_kind::sum_of_squares;
+
+  static constexpr A identity() {
+    using limits = std::numeric_limits<A>;
+    if constexpr (Kind == reduction_kind::maximum)
+      return limits::has_infinity ? -limits::infinity() : limits::lowest();
+    else if constexpr (Kind == reduction_kind::minimum)
+      return limits::has_infinity ? limits::infinity() : limits::max();
+    else
+      return Kind == reduction_kind::product ? A(1) : A(0);
+  }
+  static A prepared(T x) {
+    if constexpr (std::is_same_v<T, A>)
+      return prepared_in_place(x);
+    else
+      return static_cast<A>(x);
+  }
+  // Of elements or vectors of them. A NaN stays.
+  template <class X> static KILN_FN X prepared_in_place(X x) {
+    if constexpr (Kind == reduction_kind::sum_of_magnitudes)
+      return kiln::max(x, static_cast<X>(-x));
+    else if constexpr (Kind == reduction_kind::sum_of_squares)
+      return x * x;
+    else
+      return x;
+  }
+  template <class X> static KILN_FN X combined(X a, X x) {
+    if constexpr (Kind == reduction_kind::maximum)
+      return kiln::max(a, x);
+    else if constexpr (Kind == reduction_kind::minimum)
+      return kiln::min(a, x);
+    else if constexpr (std::is_integral_v<A>) {
+      using U = rebind_t<X, std::make_unsigned_t<A>>;
+      return Kind == reduction_kind::product ? (X)((U)a * (U)x) : (X)((U)a + (U)x);
+    } else {
+      return Kind == reduction_kind::product ? a * x : a + x;
+    }
+  }
+  // All lanes.
+  template <is_vec V> static KILN_FN A across(V v) {
+    if constexpr (Kind == reduction_kind::maximum)
+      return reduce_max(v);
+    else if constexpr (Kind == reduction_kind::minimum)
+      return reduce_min(v);
+    else if constexpr (Kind == reduction_kind::product)
+      return reduce_mul(v);
+    else
+      return reduce_add(v);
+  }
+};
+
+/// Folds T to A, both as they lie in memory. Sums of floats are sums in f64 of sums of at most 1024 elements in each
+/// lane.
+template <class T, class A, class Step, class Again> class reducer {
+ public:
+  static void run(thread_pool& pool, const reduction_problem& p, A* scratch) {
+    const std::int64_t n = p.stretches(pool.size());
+    A* const out = static_cast<A*>(p.out);
+    if (n == 1) return fold<T, Step>(pool, p, static_cast<const T*>(p.in), out, 1);
+    fold<T, Step>(pool, p, static_cast<const T*>(p.in), scratch, n);
+    reduction_problem last = p;
+    last.extent = n;
+    fold<A, Again>(pool, last, scratch, out, 1);
+  }
+
+ private:
+  // in[outer, extent, inner] to out[outer, stretches, inner].
+  template <class E, class S>
+  static void fold(thread_pool& pool, const reduction_problem& p, const E* in, A* out, std::int64_t stretches) {
+    const std::int64_t blocks = p.blocks(), parts = p.outer * stretches * blocks,
+                       cost = std::max<std::int64_t>(1, p.extent / stretches * std::min(p.inner, p.most_columns)),
+                       each = std::max<std::int64_t>(1, 16384 / (cost + 8));
+    pool.parallel_for((parts + each - 1) / each, [&](std::int64_t task, unsigned) {
+      for (std::int64_t k = task * each; k < std::min(parts, (task + 1) * each); ++k) {
+        const std::int64_t block = k % blocks, at = k / blocks, s = at % stretches, o = at / stretches;
+        const std::int64_t first = s * p.extent / stretches, last = (s + 1) * p.extent / stretches;
+        const E* const from = in + (o * p.extent + first) * p.inner;
+        if (p.inner == 1) {
+          out[at] = row<E, S>(from, last - first);
+        } else {
+          const std::int64_t column = block * p.most_columns;
+          columns<E, S>(from + column, out + at * p.inner + column, last - first, p.inner,
+                        std::min(p.most_columns, p.inner - column));
+        }
+      }
+    });
+  }
+
+  static constexpr bool is_float_sum = Step::is_sum && std::is_floating_point_v<A>;
+
+  using V = native_vec<A>;
+  static constexpr std::int64_t lanes = native_lanes<A>;
+
+  template <class E, class S> static A row(const E* x, std::int64_t n) {
+    if constexpr (!std::is_same_v<E, A>) {
+      A acc = S::identity();
+      for (std::int64_t k = 0; k < n; ++k) acc = S::combined(acc, S::prepared(x[k]));
+      return acc;
+    } else {
+      using total = std::conditional_t<is_float_sum, double, A>;
+      total all = static_cast<total>(S::identity());
+      std::int64_t k = 0;
+      while (n - k >= lanes) {
+        const std::int64_t end = is_float_sum ? std::min(n, k + 1024 * lanes) : n;
+        all = add(all, stretch<S>(x, k, end));
+      }
+      if constexpr (S::is_sum) {
+        if (k < n) all = add(all, S::across(S::prepared_in_place(load_n<V>(x + k, static_cast<int>(n - k)))));
+      } else {
+        for (; k < n; ++k) all = add(all, S::prepared(x[k]));
+      }
+      return static_cast<A>(all);
+    }
+  }
+  // Whole vectors of elements [k, end), of which there is one or more; k goes on.
+  template <class S> static A stretch(const A* x, std::int64_t& k, std::int64_t end) {
+    const auto read = [&](std::int64_t at) { return S::prepared_in_place(load<V>(x + at)); };
+    V acc = read(k);
+    k += lanes;
+    if (end - k >= 4 * lanes) {
+      V more[3] = {read(k), read(k + lanes), read(k + 2 * lanes)};
+      for (k += 3 * lanes; k + 4 * lanes <= end; k += 4 * lanes) {
+        acc = S::combined(acc, read(k));
+        for (int v = 0; v < 3; ++v) more[v] = S::combined(more[v], read(k + (v + 1) * lanes));
+      }
+      acc = S::combined(S::combined(acc, more[0]), S::combined(more[1], more[2]));
+    }
+    for (; k + lanes <= end; k += lanes) acc = S::combined(acc, read(k));
+    return S::across(acc);
+  }
+  template <class Total> static Total add(Total all, A part) {
+    if constexpr (is_float_sum)
+      return all + static_cast<Total>(part);
+    else
+      return Step::combined(all, part);
+  }
+
+  template <class E, class S>
+  static void columns(const E* x, A* out, std::int64_t extent, std::int64_t step, std::int64_t n) {
+    if constexpr (is_float_sum) {
+      A acc[reduction_problem::most_columns];
+      double all[reduction_problem::most_columns];
+      std::fill_n(all, n, 0.0);
+      for (std::int64_t k = 0; k < extent;) {
+        const std::int64_t end = std::min(extent, k + 256);
+        std::fill_n(acc, n, A(0));
+        rows_of_columns<E, S>(x, acc, k, end, step, n);
+        k = end;
+        for (std::int64_t j = 0; j < n; ++j) all[j] += static_cast<double>(acc[j]);
+      }
+      for (std::int64_t j = 0; j < n; ++j) out[j] = static_cast<A>(all[j]);
+    } else {
+      std::fill_n(out, n, S::identity());
+      rows_of_columns<E, S>(x, out, 0, extent, step, n);
+    }
+  }
+  // Four rows at once: the accumulators go through L1 once for them.
+  template <class E, class S>
+  static void rows_of_columns(const E* x, A* __restrict acc, std::int64_t k, std::int64_t end, std::int64_t step,
+                              std::int64_t n) {
+    if constexpr (!std::is_same_v<E, A>) {
+      for (; k < end; ++k)
+        for (std::int64_t j = 0; j < n; ++j) acc[j] = S::combined(acc[j], S::prepared(x[k * step + j]));
+    } else {
+      const auto rows = [&]<int Rows>(std::integral_constant<int, Rows>) {
+        const A* const at = x + k * step;
+        const auto fold = [&](V sum, auto&& read) {
+          V some = read(at);
+          for (int r = 1; r < Rows; ++r) some = S::combined(some, read(at + r * step));
+          return S::combined(sum, some);
+        };
+        std::int64_t j = 0;
+        for (; j + lanes <= n; j += lanes)
+          store(acc + j, fold(load<V>(acc + j), [&](const A* p) { return S::prepared_in_place(load<V>(p + j)); }));
+        if (const int rest = static_cast<int>(n - j); rest > 0)
+          store_n(
+              acc + j,
+              fold(load_n<V>(acc + j, rest), [&](const A* p) { return S::prepared_in_place(load_n<V>(p + j, rest)); }),
+              rest);
+      };
+      for (; k + 4 <= end; k += 4) rows(std::integral_constant<int, 4>());
+      for (; k < end; ++k) rows(std::integral_constant<int, 1>());
+    }
+  }
+};
+
+}  // namespace kiln::kernels

@@ -1,0 +1,90 @@
+// Single reductions through the Eigen target: every kind and dtype, any dims.
+#include <gmock/gmock.h>
+
+#include "kiln/op/reduce.hpp"
+#include "runtime/compare.hpp"
+
+namespace kiln::testing {
+namespace {
+
+struct reduction_case {
+  dims lens;
+  ints axes;
+};
+const reduction_case cases[] = {
+    {{7}, {0}},           {{1}, {0}},
+    {{3, 5}, {0}},        {{3, 5}, {1}},
+    {{3, 5}, {}},         {{4, 5, 6}, {1}},
+    {{4, 5, 6}, {0, 2}},  {{2, 3, 4, 5}, {1, 3}},
+    {{2, 300}, {1}},      {{300, 2}, {0}},
+    {{3, 70, 1100}, {1}}, {{1, 90000}, {}},
+    {{40000, 3}, {0}},    {{0, 3}, {0}},
+    {{3, 0}, {0}},        {{2, 1, 3}, {1}},
+    {{5, 2, 700}, {0}},   {{2, 3, 2, 3, 2}, {0, 2, 4}},
+    {{700, 129}, {1}},    {{3, 2, 9, 2}, {-1, 1}},
+};
+
+template <class Op> void expect_reduced(std::initializer_list<dtype> types, double low, double high) {
+  for (const auto& [lens, axes] : cases)
+    for (const dtype type : types) {
+      SCOPED_TRACE(::testing::Message() << to_string(shape{type, lens}) << ", " << axes.size() << " axes");
+      const auto make = [&](builder& b) { b.output(b.add(Op{axes}, b.input("x", type, lens))); };
+      expect_same(make, random_inputs(make, 3, low, high),
+                  is_integer(type)     ? tolerance{0, 0}
+                  : type == dtype::f64 ? tolerance{1e-12, 1e-11}
+                                       : tolerance{1e-5, 2e-4});
+      if (::testing::Test::HasFatalFailure()) return;
+    }
+}
+
+constexpr auto all = {dtype::f32, dtype::f64, dtype::i32, dtype::i64, dtype::u8, dtype::i8};
+
+TEST(reductions, sums) { expect_reduced<op::reduce_sum>(all, 0, 100); }
+TEST(reductions, means) { expect_reduced<op::reduce_mean>({dtype::f32, dtype::f64}, -50, 100); }
+TEST(reductions, greatest) { expect_reduced<op::reduce_max>(all, 0, 100); }
+TEST(reductions, least) { expect_reduced<op::reduce_min>(all, 3, 100); }
+TEST(reductions, products) {
+  expect_reduced<op::reduce_prod>({dtype::f64, dtype::i32, dtype::i64, dtype::u8}, -1.5, 1.5);
+}
+TEST(reductions, magnitudes) { expect_reduced<op::reduce_l1>({dtype::f32, dtype::f64}, -1, 1); }
+TEST(reductions, squares) { expect_reduced<op::reduce_sum_square>({dtype::f32, dtype::f64}, -1, 1); }
+TEST(reductions, roots_of_squares) { expect_reduced<op::reduce_l2>({dtype::f32, dtype::f64}, -1, 1); }
+
+TEST(reductions, means_of_integers_truncate) {
+  for (const dtype type : {dtype::i32, dtype::i64, dtype::u8, dtype::i8})
+    for (const dims& lens : {dims{9, 7}, dims{2, 5, 300}, dims{70000, 2}}) {
+      const auto make = [&](builder& b) { b.output(b.add(op::reduce_mean{{0}}, b.input("x", type, lens))); };
+      expect_same(make, random_inputs(make, 3, type == dtype::u8 ? 0 : -100, 100), {0, 0});
+    }
+}
+TEST(reductions, sums_of_integers_wrap) {
+  const auto make = [](builder& b) { b.output(b.add(op::reduce_sum{{1}}, b.input("x", dtype::i32, {3, 500}))); };
+  expect_same(make, random_inputs(make, 3, 1e9, 2e9), {0, 0});
+}
+TEST(reductions, nan_stays) {
+  for (const ints& axes : {ints{0}, ints{1}, ints{}}) {
+    const auto make = [&](builder& b) {
+      const value x = b.input("x", dtype::f32, {40, 150});
+      b.output(b.add(op::reduce_max{axes}, x));
+      b.output(b.add(op::reduce_min{axes}, x));
+    };
+    std::vector<argument> in = random_inputs(make);
+    auto* const x = reinterpret_cast<float*>(in[0].data());
+    x[150 * 7 + 31] = x[149] = std::numeric_limits<float>::quiet_NaN();
+    expect_same(make, in, {0, 0});
+  }
+}
+// Sums of many floats: 100000 times 0.1F within 5e-6 (added one by one they are off by 1.4e-4).
+TEST(reductions, long_sums_keep_their_digits) {
+  for (const dims& lens : {dims{100000, 1}, dims{100000, 3}}) {
+    const executable e =
+        compile_eigen([&](builder& b) { b.output(b.add(op::reduce_sum{{0}}, b.input("x", dtype::f32, lens))); });
+    argument in(shape{dtype::f32, lens});
+    std::fill_n(reinterpret_cast<float*>(in.data()), in.elements(), 0.1F);
+    const std::vector<argument> inputs{in};
+    EXPECT_NEAR(e.run(inputs)[0].to<double>()[0], 100000 * static_cast<double>(0.1F), 0.05);
+  }
+}
+
+}  // namespace
+}  // namespace kiln::testing

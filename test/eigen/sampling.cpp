@@ -1,0 +1,249 @@
+// Ops that sample between elements, through the Eigen target: resampled axes, grids of positions, pooled regions; and
+// as gathers.
+#include <gmock/gmock.h>
+
+#include "kiln/op/nn/grid_sample.hpp"
+#include "kiln/op/nn/resample.hpp"
+#include "kiln/op/nn/roi_align.hpp"
+#include "kiln/pass/expand_sampling.hpp"
+#include "runtime/compare.hpp"
+
+namespace kiln::testing {
+namespace {
+
+std::string first_kernel(const std::function<void(builder&)>& make) {
+  const executable e = compile_eigen(make);
+  return e.report().steps[0].kernel;
+}
+
+struct table {
+  dims lens;
+  std::vector<std::int64_t> at;
+  std::vector<double> weights;
+};
+// Taps anywhere in the extent, counted from either end; weights of few digits, so that sums of bytes are not next to
+// where they are cut.
+table random_table(std::int64_t in, std::int64_t out, std::int64_t taps, std::mt19937& engine) {
+  table t{{taps, out}, {}, {}};
+  for (std::int64_t i = 0; i < taps * out; ++i) {
+    t.at.push_back(static_cast<std::int64_t>(engine() % static_cast<std::uint64_t>(2 * in)) - in);
+    t.weights.push_back((static_cast<double>(engine() % 8) / 4 - .25) / static_cast<double>(taps));
+  }
+  return t;
+}
+
+// x of `lens` with `made` elements along each axis. Tables are constants or operands of the run.
+void expect_resampled(dtype type, const dims& lens, const ints& axes, const ints& made, std::int64_t taps,
+                      bool weighted) {
+  SCOPED_TRACE(::testing::Message() << to_string(shape{type, lens}) << " axis " << axes[0] << ", " << axes.size()
+                                    << " axes, taps " << taps);
+  std::mt19937 engine(7);
+  std::vector<table> tables;
+  for (std::size_t k = 0; k < axes.size(); ++k)
+    tables.push_back(random_table(lens[static_cast<std::size_t>(axes[k])].value(), made[k], taps, engine));
+  const dtype real = type == dtype::f64 ? dtype::f64 : dtype::f32;
+  for (const bool constant : {true, false}) {
+    const auto make = [&](builder& b) {
+      small_vector<value> in{b.input("x", type, lens)};
+      for (std::size_t k = 0; k < tables.size(); ++k) {
+        const table& t = tables[k];
+        const std::string name = std::to_string(k);
+        in.push_back(constant ? b.constant<std::int64_t>(dtype::i64, t.lens, t.at)
+                              : b.input("at" + name, dtype::i64, t.lens));
+        if (weighted)
+          in.push_back(constant ? b.constant<double>(real, t.lens, t.weights) : b.input("w" + name, real, t.lens));
+      }
+      b.output(b.add(op::resample{axes, weighted}, in));
+    };
+    std::vector<argument> inputs = random_inputs(make, 3, -100, 100);
+    for (std::size_t k = 0, i = 1; k < tables.size() && !constant; ++k) {
+      inputs[i++] = argument(literal::of<std::int64_t>({dtype::i64, tables[k].lens}, tables[k].at));
+      if (weighted) inputs[i++] = argument(literal::of<double>({real, tables[k].lens}, tables[k].weights));
+    }
+    const bool exact = !weighted || is_integer(type);
+    expect_same(make, inputs,
+                exact                ? tolerance{0, 0}
+                : type == dtype::f64 ? tolerance{1e-12, 1e-12}
+                                     : tolerance{2e-5, 2e-4});
+    EXPECT_EQ(first_kernel(make), weighted ? "resample" : "resample, nearest");
+    if (::testing::Test::HasFailure()) return;
+  }
+}
+
+struct axes_case {
+  dims lens;
+  ints axes, made;
+};
+const axes_case axes_cases[] = {
+    {{2, 3, 5, 7}, {2, 3}, {11, 9}},
+    {{1, 1, 1, 1}, {2, 3}, {4, 5}},
+    {{2, 6, 5, 3}, {1, 2}, {13, 4}},
+    {{1, 6, 5, 40}, {1, 2}, {9, 11}},
+    {{3, 40}, {1}, {77}},
+    {{1, 2, 4, 5, 6}, {2, 3, 4}, {5, 3, 13}},
+    {{4, 3, 2, 5}, {1, 3}, {2, 17}},
+    {{3, 4, 5}, {0}, {7}},
+    {{0, 2, 3, 4}, {2, 3}, {6, 8}},
+    {{1, 2, 70, 90}, {2, 3}, {33, 200}},
+    {{1, 1, 600, 20}, {2, 3}, {250, 41}},
+    {{2, 3, 4}, {1, 2}, {0, 5}},
+};
+
+TEST(resample, sums_equal_the_reference) {
+  for (const auto& [lens, axes, made] : axes_cases)
+    for (const dtype type : {dtype::f32, dtype::f64, dtype::u8, dtype::i8})
+      for (const std::int64_t taps : {1, 2, 3, 4, 7}) {
+        if (taps > 4 && axes.size() > 2) continue;  // the reference takes all combinations
+        expect_resampled(type, lens, axes, made, taps, true);
+        if (::testing::Test::HasFailure()) return;
+      }
+}
+TEST(resample, picked_elements_equal_the_reference) {
+  for (const auto& [lens, axes, made] : axes_cases)
+    for (const dtype type : {dtype::f32, dtype::i64, dtype::u8, dtype::bf16, dtype::boolean}) {
+      expect_resampled(type, lens, axes, made, 1, false);
+      if (::testing::Test::HasFailure()) return;
+    }
+}
+TEST(resample, repeats_elements) {
+  for (const std::int64_t times : {1, 2, 3, 4, 5})
+    for (const dims& lens : {dims{1, 2, 7, 37}, dims{1, 7, 5, 3}}) {
+      const auto make = [&](builder& b) {
+        small_vector<value> in{b.input("x", dtype::f32, lens)};
+        ints axes{1, 2};
+        if (lens[3] == dimension(37)) axes = {2, 3};
+        for (const std::int64_t a : axes) {
+          std::vector<std::int64_t> at;
+          for (std::int64_t i = 0; i < lens[static_cast<std::size_t>(a)].value() * times; ++i) at.push_back(i / times);
+          in.push_back(b.constant<std::int64_t>(dtype::i64, {1, static_cast<std::int64_t>(at.size())}, at));
+        }
+        b.output(b.add(op::resample{axes, false}, in));
+      };
+      expect_same(make, {0, 0});
+    }
+}
+TEST(resample, names_a_position_outside) {
+  const auto make = [](builder& b) {
+    const value x = b.input("x", dtype::f32, {4});
+    b.output(b.add(op::resample{{0}, false}, x, b.input("at", dtype::i64, {1, 2})));
+  };
+  const executable e = compile_eigen(make);
+  const std::vector<argument> in{
+      random_argument({dtype::f32, {4}}, 1),
+      argument(literal::of<std::int64_t>({dtype::i64, {1, 2}}, std::vector<std::int64_t>{3, 4}))};
+  const auto [code, text] = error_of([&] { e.run(in); });
+  EXPECT_EQ(code, errc::invalid_argument);
+  EXPECT_THAT(text, ::testing::HasSubstr("an index lies within the extent"));
+}
+
+TEST(grid_sample, equals_the_reference) {
+  using op::sampling_mode, op::sampling_padding;
+  const std::pair<dims, dims> cases[] = {
+      {{2, 3, 7}, {2, 9, 1}},       {{2, 3, 5, 6}, {2, 4, 3, 2}},
+      {{1, 1, 1, 1}, {1, 2, 5, 2}}, {{1, 4, 3, 4, 5}, {1, 3, 2, 4, 3}},
+      {{0, 2, 3, 3}, {0, 2, 2, 2}}, {{1, 2, 20, 30}, {1, 70, 41, 2}},
+      {{1, 2, 6, 7}, {1, 0, 3, 2}}, {{1, 70, 9, 8}, {1, 33, 2}},
+      {{1, 2, 0, 4}, {1, 3, 2}},
+  };
+  for (const auto& [image, grid] : cases)
+    for (const sampling_mode mode : {sampling_mode::nearest, sampling_mode::linear, sampling_mode::cubic})
+      for (const sampling_padding padding :
+           {sampling_padding::zeros, sampling_padding::border, sampling_padding::reflection})
+        for (const bool corners : {false, true})
+          for (const bool normalized : {true, false}) {
+            SCOPED_TRACE(::testing::Message() << to_string(shape{dtype::f32, image}) << ' ' << to_string(mode) << ' '
+                                              << to_string(padding) << ' ' << corners << normalized);
+            const auto make = [&](builder& b) {
+              const value x = b.input("x", dtype::f32, image);
+              b.output(
+                  b.add(op::grid_sample{mode, padding, corners, normalized}, x, b.input("grid", dtype::f32, grid)));
+            };
+            std::vector<argument> in = random_inputs(make, 5);
+            in[1] = random_argument({dtype::f32, grid}, 9, -2.5, normalized ? 2.5 : 9);
+            expect_same(make, in, {1e-5, 1e-5});
+            EXPECT_EQ(first_kernel(make), "grid_sample " + std::string(to_string(mode)));
+            if (::testing::Test::HasFailure()) return;
+          }
+}
+
+TEST(roi_align, equals_the_reference) {
+  for (const bool greatest : {false, true})
+    for (const bool half : {false, true})
+      for (const std::int64_t samples : {0, 1, 2, 5})
+        for (const dims& image : {dims{2, 3, 20, 30}, dims{1, 1, 1, 1}, dims{2, 70, 9, 5}}) {
+          SCOPED_TRACE(::testing::Message()
+                       << to_string(shape{dtype::f32, image}) << " samples " << samples << ' ' << greatest << half);
+          const std::int64_t regions = 7;
+          const auto make = [&](builder& b) {
+            const op::roi_align op{3, 5, samples, .75F, half, greatest};
+            const value x = b.input("x", dtype::f32, image), rois = b.input("rois", dtype::f32, {regions, 4});
+            b.output(b.add(op, x, rois, b.input("at", dtype::i64, {regions})));
+          };
+          std::vector<argument> in = random_inputs(make, 5);
+          in[1] = random_argument({dtype::f32, {regions, 4}}, 9, -6, 40);
+          in[2] = random_argument({dtype::i64, {regions}}, 2, -1, image[0] == dimension(2) ? 2 : 1);
+          expect_same(make, in, {1e-5, 1e-5});
+          EXPECT_EQ(first_kernel(make), greatest ? "roi_align max" : "roi_align mean");
+          if (::testing::Test::HasFailure()) return;
+        }
+}
+// A bin of more samples than a kernel's scratch holds at once.
+TEST(roi_align, takes_any_number_of_samples) {
+  for (const bool greatest : {false, true}) {
+    const auto make = [&](builder& b) {
+      const value x = b.input("x", dtype::f32, {1, 2, 150, 220}), rois = b.input("rois", dtype::f32, {1, 4});
+      b.output(b.add(op::roi_align{1, 2, 0, 1, true, greatest}, x, rois, b.input("at", dtype::i64, {1})));
+    };
+    std::vector<argument> in = random_inputs(make, 5);
+    in[1] = argument(literal::of<double>({dtype::f32, {1, 4}}, std::vector<double>{1, 2, 215, 148}));
+    in[2] = argument(literal::of<std::int64_t>({dtype::i64, {1}}, std::vector<std::int64_t>{0}));
+    expect_same(make, in, {1e-5, 1e-5});
+  }
+}
+
+// Gathers and pointwise ops in their place.
+void expect_expanded(const std::function<void(builder&)>& make, std::span<const argument> in, tolerance t) {
+  builder b;
+  make(b);
+  const auto plain = without_sampling(b.finish());
+  ASSERT_TRUE(plain.has_value());
+  EXPECT_FALSE(without_sampling(*plain).has_value());
+  expect_close(compile(program(*plain), eigen_target(), plain_options()).run(in)[0], reference_run(make, in)[0], t);
+}
+TEST(expand_sampling, resample_is_gathers) {
+  for (const dtype type : {dtype::f32, dtype::u8, dtype::i8})
+    for (const bool weighted : {false, true}) {
+      const auto make = [&](builder& b) {
+        small_vector<value> in{b.input("x", type, {2, 3, 5, 4})};
+        std::mt19937 engine(5);
+        for (const std::int64_t n : {5, 4}) {
+          const table t = random_table(n, 7, weighted ? 3 : 1, engine);
+          in.push_back(b.constant<std::int64_t>(dtype::i64, t.lens, t.at));
+          if (weighted) in.push_back(b.constant<double>(dtype::f32, t.lens, t.weights));
+        }
+        b.output(b.add(op::resample{{2, 3}, weighted}, in));
+      };
+      expect_expanded(make, random_inputs(make, 3, -100, 300), {1e-5, is_float(type) ? 1e-4 : 0});
+    }
+}
+TEST(expand_sampling, grid_sample_is_gathers) {
+  using op::sampling_mode, op::sampling_padding;
+  for (const sampling_mode mode : {sampling_mode::nearest, sampling_mode::linear, sampling_mode::cubic})
+    for (const sampling_padding padding :
+         {sampling_padding::zeros, sampling_padding::border, sampling_padding::reflection})
+      for (const bool corners : {false, true})
+        for (const bool normalized : {true, false}) {
+          const auto make = [&](builder& b) {
+            const value x = b.input("x", dtype::f32, {2, 3, 5, 1});
+            b.output(b.add(op::grid_sample{mode, padding, corners, normalized}, x,
+                           b.input("grid", dtype::f32, {2, 4, 6, 2})));
+          };
+          std::vector<argument> in = random_inputs(make, 5);
+          in[1] = random_argument({dtype::f32, {2, 4, 6, 2}}, 9, -2.5, normalized ? 2.5 : 9);
+          expect_expanded(make, in, {1e-5, 1e-5});
+          if (::testing::Test::HasFailure()) return;
+        }
+}
+
+}  // namespace
+}  // namespace kiln::testing
