@@ -1,6 +1,7 @@
 """The guide of language models in English and Chinese: the same headings and code, tables that are those of the code, and
 code that runs. With --fix the Chinese code is rewritten."""
 
+import ast
 import json
 import os
 import pathlib
@@ -63,7 +64,7 @@ def check_tables(text):
     part = text[text.index("| search option |") : text.index("## C and C++ Example")]
     for names, defaults in re.findall(r"(?m)^\| (`[^|]*`) \| (`[^|]*`) \|", part):
         for name, default in zip(re.findall(r"`([^`]*)`", names), re.findall(r"`([^`]*)`", defaults), strict=True):
-            if found.get(name) != {"True": True, "False": False}.get(default, default) and found.get(name) != float(default):
+            if found.get(name) != ast.literal_eval(default):
                 faults.append(f"{PAGES[0].name}: {name} is {found.get(name)}, not {default}")
     part = text[text.index("## Common Provider Options") : text.index("## Python Example")]
     for name, default in re.findall(r"(?m)^\| `(\w+)` \| (?:`(\w*)` )?\|", part):

@@ -94,6 +94,8 @@ template <class Module> class sampling_expander {
     dimension points = 1, plane = 1;
     for (std::size_t d = 2; d < result.rank(); ++d) points = points * result.lens[d];
     for (std::size_t d = 2; d < lens.size(); ++d) plane = plane * lens[d];
+    if (plane == dimension(0))  // nothing but padding
+      return spread(r_.add_literal(literal::scalar(result.type, 0)), result.lens);
     const value_id grid = r_.add(op::reshape{{lens[0], points, static_cast<std::int64_t>(axes)}}, {in[1]});
     const value_id image = r_.add(op::reshape{{lens[0], lens[1], plane}}, {in[0]});
     // taps of all axes so far, as positions in the plane and weights

@@ -20,7 +20,7 @@ template <class T, bool Last> class extremes {
     if (p.outer * p.inner == 0) return;
     if (p.inner > 1) return across(pool);
     if (p.outer < static_cast<std::int64_t>(pool.size()) && p.extent >= 2 * grain) return in_stretches(pool);
-    const std::int64_t each = std::max<std::int64_t>(1, grain / p.extent);
+    const std::int64_t each = std::max<std::int64_t>(1, grain / std::max<std::int64_t>(1, p.extent));
     pool.parallel_for((p.outer + each - 1) / each, [&](std::int64_t task, unsigned) {
       for (std::int64_t o = task * each; o < std::min(p.outer, (task + 1) * each); ++o)
         p_.places[o] = along(at(o, 0, 0), p_.extent).place;

@@ -178,12 +178,14 @@ template <class K> class top {
     });
   }
   void cut(thread_pool& pool) const {
-    const std::int64_t stretches = p_.stretches(pool.size()), each = (p_.extent + stretches - 1) / stretches;
+    const std::int64_t stretches = p_.stretches(pool.size());
+    // of nearly equal length: none is shorter than k
+    const auto begin = [&](std::int64_t s) { return s * p_.extent / stretches; };
     auto* const merged = reinterpret_cast<best*>(scratch_ + worker_bytes(p_) * pool.size());
     for (std::int64_t o = 0; o < p_.outer; ++o)
       for (std::int64_t i = 0; i < p_.inner; ++i) {
         pool.parallel_for(stretches, [&](std::int64_t s, unsigned worker) {
-          const best* const found = stretch(o, i, s * each, std::min(p_.extent, (s + 1) * each), worker);
+          const best* const found = stretch(o, i, begin(s), begin(s + 1), worker);
           std::copy_n(found, p_.k, merged + s * p_.k);
         });
         std::nth_element(merged, merged + p_.k - 1, merged + stretches * p_.k);

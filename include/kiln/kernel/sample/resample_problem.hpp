@@ -18,7 +18,7 @@ struct resample_axis {
 };
 
 /// Weighted sums along dims of dense x[outer, dims..., inner], from the first resampled dim to the last; see
-/// `op::resample`. Elements that are picked are bits of `bytes` bytes.
+/// `op::resample`.
 struct resample_problem {
   std::int64_t outer = 1, inner = 1;
   std::size_t count = 0;  ///< dims

@@ -34,6 +34,8 @@ struct resample {
       const shape& at = in[table(k)];
       if (!is_integer(at.type)) return detail::wrong_index_type(at.type);
       if (at.rank() != 2) return fault::of(errc::shape_mismatch, "positions are [taps, extent]", "rank 2", at.lens);
+      if (!at.lens[0].is_constant() || at.lens[0].value() < 1)
+        return fault::of(errc::shape_mismatch, "the taps are a number known here, at least 1", 1, at.lens[0]);
       if (!weighted && !(at.lens[0] == dimension(1)))
         return fault::of(errc::shape_mismatch, "there is one tap where nothing is weighted", 1, at.lens[0]);
       if (weighted && (!is_float(in[table(k) + 1].type) || !(in[table(k) + 1].lens == at.lens)))

@@ -102,7 +102,7 @@ struct roi_align {
       for (std::int64_t b = 0; b < columns.samples; ++b) {
         const between y = neighbors(rows, i, a), x = neighbors(columns, j, b);
         if (!y.inside || !x.inside) {
-          best = any && best > 0 ? best : 0;
+          best = any && (best != best || best > 0) ? best : 0;  // NaN stays
           any = true;
           continue;
         }
@@ -114,7 +114,7 @@ struct roi_align {
                                  y.above * (1 - x.above) * at(y.high, x.low), y.above * x.above * at(y.high, x.high)};
         for (const double v : corner) {
           sum += v;
-          best = any && best > v ? best : v;
+          best = any && (best != best || best > v) ? best : v;
           any = true;
         }
       }

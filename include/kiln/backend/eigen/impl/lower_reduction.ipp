@@ -1,5 +1,6 @@
 #include <cmath>
 
+#include "kiln/backend/eigen/lower.hpp"
 #include "kiln/backend/eigen/reductions.hpp"
 #include "kiln/op/control/fused.hpp"
 #include "kiln/op/derive.hpp"
@@ -64,20 +65,24 @@ template <class T> void finish(ending end, const void* folded, void* out, std::i
 
 class reduction_kernel final : public kernel {
  public:
-  reduction_kernel(const reduction_form& form, dtype type, std::string name)
+  /// `rows` folds views, which it reads as they lie.
+  reduction_kernel(const reduction_form& form, dtype type, std::string name, std::unique_ptr<kernel> rows)
       : kind_(form.kind),
         end_(form.end),
         axes_(*form.axes),
         from_(type),
         to_(sum_type(form, type)),
-        name_(std::move(name)) {}
+        name_(std::move(name)),
+        rows_(std::move(rows)) {}
   // Means of integers are those of sums that don't wrap.
   static dtype sum_type(const reduction_form& form, dtype type) {
     return form.end == ending::mean && is_integer(type) ? dtype::i64 : type;
   }
   std::string name() const override { return name_; }
+  stride_support input_strides(std::size_t) const override { return stride_support::any; }
 
-  std::size_t scratch_bytes(std::span<const tensor> in, std::span<const tensor>, unsigned threads) const override {
+  std::size_t scratch_bytes(std::span<const tensor> in, std::span<const tensor> out, unsigned threads) const override {
+    if (!in[0].dense()) return rows_->scratch_bytes(in, out, threads);
     std::size_t all = 0;
     for (const auto& p : steps(in[0].lens)) {
       all += in_lines(static_cast<std::size_t>(p.scratch(threads)) * size_of(to_));
@@ -87,6 +92,7 @@ class reduction_kernel final : public kernel {
   }
   void run(const launch& l) const override {
     const tensor &x = l.in[0], &y = l.out[0];
+    if (!x.dense()) return rows_->run(l);
     const std::int64_t made = y.elements();
     if (made == 0) return;
     std::byte* free = l.scratch.data();
@@ -133,6 +139,7 @@ class reduction_kernel final : public kernel {
   ints axes_;
   dtype from_, to_;
   std::string name_;
+  std::unique_ptr<kernel> rows_;
 };
 
 }  // namespace
@@ -175,7 +182,9 @@ std::unique_ptr<kernel> lower_reduction(const kernel_request& r) {
   bool any = false;
   for (const bool f : *folded) any = any || f;
   if (!any || are_short_rows(*form, r.inputs[0], *folded)) return nullptr;
-  return std::make_unique<reduction_kernel>(*form, type, std::string(op->name()));
+  auto rows = lower_rows(r);
+  if (!rows) return nullptr;
+  return std::make_unique<reduction_kernel>(*form, type, std::string(op->name()), std::move(rows));
 }
 
 }  // namespace kiln::eigen

@@ -47,7 +47,8 @@ class axis_tables {
       kernels::resample_axis& a = axis_of(p, k);
       const tensor& table = in[op_.table(k)];
       a.taps = table.lens[0];
-      const std::int64_t n = table.lens[1], each = n == 0 ? 1 : a.out / n, extent = a.in / each;
+      const std::int64_t n = table.lens[1], each = n == 0 ? 1 : std::max<std::int64_t>(1, a.out / n),
+                         extent = a.in / each;
       auto* const at = reinterpret_cast<std::int32_t*>(to);
       a.at = at;
       to += in_words(4 * a.taps * a.out);

@@ -79,8 +79,6 @@ variables import_reverse_sequence(node_context& c) {
   if (batch < 2 && time < 2) {  // whole slices, which both axes name as one
     dims rows{x.dim(0) * x.dim(1)}, both{x.dim(0), x.dim(1)};
     for (std::size_t d = 2; d < x.rank(); ++d) rows.push_back(x.get_shape().lens[d]);
-    dims plane(2, dimension(1));
-    plane[static_cast<std::size_t>(batch)] = x.dim(batch);
     const value other = indices_along(c, 2, batch, x.dim(batch)), place = at.reshape(both);
     const value step = dimensions_value(c.build, {}, {x.dim(1)});
     const value row = time == 0 ? place * step + other : other * step + place;
