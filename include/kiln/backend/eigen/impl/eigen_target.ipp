@@ -116,33 +116,16 @@ lower::layout_role eigen_target::role(const program& whole, const basic_instruct
 std::unique_ptr<kernel> eigen_target::make_kernel(const kernel_request& request) const {
   using lower = std::unique_ptr<kernel> (*)(const kernel_request&);
   // Means of whole images are rows, too, but `lower_window` reads NHWC in order: it comes first.
-  constexpr lower families[] = {eigen::lower_window,
-                                eigen::lower_byte_pooling,
-                                eigen::lower_byte_pointwise,
-                                eigen::lower_byte_mean,
-                                eigen::lower_reduction,
-                                eigen::lower_rows,
-                                eigen::lower_dot,
-                                eigen::lower_convolution,
-                                eigen::lower_integers,
-                                eigen::lower_byte_matrices,
-                                eigen::lower_byte_attention,
-                                eigen::lower_quantized,
-                                eigen::lower_attention,
-                                eigen::lower_paged_attention,
-                                eigen::lower_index,
-                                eigen::lower_resample,
-                                eigen::lower_grid_sample,
-                                eigen::lower_roi_align,
-                                eigen::lower_recurrent,
-                                eigen::lower_linear_attention,
-                                eigen::lower_deconvolution,
-                                eigen::lower_placement,
-                                eigen::lower_selection,
-                                eigen::lower_product,
-                                eigen::lower_squares,
-                                eigen::lower_fourier,
-                                eigen::lower_dynamic_quantize};
+  constexpr lower families[] = {
+      eigen::lower_window,        eigen::lower_byte_pooling,     eigen::lower_byte_pointwise,
+      eigen::lower_byte_mean,     eigen::lower_reduction,        eigen::lower_rows,
+      eigen::lower_dot,           eigen::lower_convolution,      eigen::lower_integers,
+      eigen::lower_byte_matrices, eigen::lower_byte_attention,   eigen::lower_quantized,
+      eigen::lower_attention,     eigen::lower_paged_attention,  eigen::lower_index,
+      eigen::lower_resample,      eigen::lower_grid_sample,      eigen::lower_roi_align,
+      eigen::lower_recurrent,     eigen::lower_linear_attention, eigen::lower_deconvolution,
+      eigen::lower_placement,     eigen::lower_selection,        eigen::lower_product,
+      eigen::lower_squares,       eigen::lower_fourier,          eigen::lower_dynamic_quantize};
   for (lower family : families)
     if (auto made = family(request)) return made;
   return nullptr;
