@@ -231,6 +231,8 @@ TEST(gguf_models, longrope_by_its_tensor) {
     const auto& remarks = model->program().report().remarks;
     EXPECT_NE(std::find(remarks.begin(), remarks.end(), "longrope: the short factors are taken, for up to 32 tokens"),
               remarks.end());
+    EXPECT_NE(std::find(remarks.begin(), remarks.end(), "context_length 4096 is cut to the 32 of the weights"),
+              remarks.end());
   }
 }
 

@@ -156,10 +156,13 @@ onnx::imported built_model(const config& c, std::vector<onnx::value_info>& input
                            std::optional<std::int64_t>& context) {
   const weight_source from = open_weights(c);
   built_decoder made = build_decoder(from, from.about.text_or("model_type", c.type), now, past);
-  context = std::min(context.value_or(made.context), made.context);
   onnx::imported out;
   out.graph = std::move(made.graph);
   out.remarks = std::move(made.remarks);
+  if (context.value_or(0) > made.context)
+    out.remarks.push_back("context_length " + std::to_string(*context) + " is cut to the " +
+                          std::to_string(made.context) + " of the weights");
+  context = std::min(context.value_or(made.context), made.context);
   const module_graph& m = out.graph.main();
   for (const value_id v : m.parameters()) {
     onnx::value_info& info = inputs.emplace_back();
