@@ -155,6 +155,30 @@ TEST(engine, turns_go_on_and_requests_leave) {
   EXPECT_EQ(turns->sequence(), fresh.sequence(0));
 }
 
+// What waits for its next turn gives its blocks to those that run.
+TEST(engine, a_waiting_turn_holds_no_blocks) {
+  engine_options o;
+  o.max_requests = 1, o.cache_tokens = 4 * static_cast<std::size_t>(scripture()->block_tokens());
+  engine e(scripture(), o);
+  tokens longer = scripture_golden()[0].all;
+  longer.resize(90, 7);
+  const tokens shorter = prompts(1)[0];
+  const auto talk = make_request(longer, 100), other = make_request(shorter, 110);
+  talk->set_rule([](std::size_t, std::span<const token> all, std::span<float> scores) {  // ends each turn at once
+    if (all.size() < 95) scores[static_cast<std::size_t>(scripture()->settings().eos_token_id[0])] = 1e9F;
+  });
+  e.add(talk);
+  run_all(e);
+  ASSERT_EQ(talk->ended_by(), text_end::end_token);
+  e.add(other);
+  e.step();
+  talk->add_tokens(tokens{11, 12});
+  run_all(e);
+  EXPECT_EQ(other->sequence(), alone(shorter, 110));
+  EXPECT_EQ(talk->ended_by(), text_end::end_token);
+  EXPECT_EQ(talk->sequence().size(), 94u);
+}
+
 TEST(engine, what_fails_for_one_fails_for_it_alone) {
   engine e(scripture());
   const auto all = prompts(2);
@@ -254,6 +278,15 @@ TEST(engine, requests_end_at_a_stop_string) {
       own.append_tokens(g.prompt);
       EXPECT_EQ(run_to_end(own), r->sequence());
       EXPECT_EQ(own.ended_by(0), text_end::stop_string);
+      // cut behind the stop string, it goes on with a text of its own
+      generator cut(scripture(), o, ahead);
+      cut.append_tokens(g.prompt);
+      const std::size_t length = run_to_end(cut).size();
+      cut.rewind_to(length);
+      ASSERT_LT(length, g.all.size());
+      cut.generate_next_token();
+      EXPECT_NE(cut.ended_by(0), text_end::stop_string);
+      EXPECT_EQ(cut.sequence(0), tokens(g.all.begin(), g.all.begin() + static_cast<std::ptrdiff_t>(length) + 1));
       // the next turn has a text of its own, and goes on after what was made
       own.append_tokens(tokens{31}), r->add_tokens(tokens{31});
       EXPECT_EQ(own.ended_by(0), text_end::open);

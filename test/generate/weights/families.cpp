@@ -93,7 +93,7 @@ TEST(weight_families, llama_by_tied_embeddings_and_scaled_angles) {
   tiny_model m;
   m.expected.inverse = {plain_angles(8, 500000)};
   m.config = common_config(m.expected, "llama");
-  m.config["rope_theta"] = 500000;
+  m.config["rope_theta"] = 500000, m.config["tie_word_embeddings"] = true;
   m.config["rope_scaling"] = {{"rope_type", "llama3"},
                               {"factor", 8.0},
                               {"low_freq_factor", 1.0},
@@ -123,6 +123,7 @@ TEST(weight_families, qwen2_by_biases) {
   tiny_model m;
   m.expected.inverse = {plain_angles(8, 10000)};
   m.config = common_config(m.expected, "qwen2");
+  m.config["tie_word_embeddings"] = true;
   add_attention(m, "F32", true), add_feed_forward(m, "post_attention_layernorm"), add_head(m, true);
   const auto model = load_folder(m);
   EXPECT_LT(difference(*model, m.expected), 1e-4);
@@ -335,6 +336,18 @@ TEST(weight_families, what_is_wrong_is_named) {
   m = llama();
   m.config["head_dim"] = 16;
   EXPECT_NE(message(m).find("expected the extents [64, 32], found [32, 32]"), std::string::npos) << message(m);
+  m.config["head_dim"] = 1 << 30;
+  EXPECT_NE(message(m).find("head_dim: expected heads of at most 65536 elements, found 1073741824"), std::string::npos)
+      << message(m);
+  m = llama();
+  m.config["partial_rotary_factor"] = 0.5;
+  EXPECT_NE(message(m).find("partial_rotary_factor: heads of which 4 elements of 8 turn"), std::string::npos)
+      << message(m);
+  m.config["partial_rotary_factor"] = 1e300;
+  EXPECT_NE(message(m).find("expected a number above 0, at most 1"), std::string::npos) << message(m);
+  m = llama();
+  m.tensors.pop_back();  // embeddings are the output matrix only where the configuration says so
+  EXPECT_NE(message(m).find("expected a tensor 'lm_head.weight', found none"), std::string::npos) << message(m);
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 
 #include "generate/weights/tiny_model.hpp"
 #include "kiln/core/error.hpp"
+#include "kiln/generate/impl/weights/open_weights.hpp"
 #include "kiln/generate/weights/model_files.hpp"
 
 // Models of GGUF files: blocks, the order of rows, metadata, tokenizers.
@@ -195,6 +196,80 @@ std::string message_of(const std::function<void()>& f) {
   return "no error";
 }
 
+TEST(gguf_models, of_several_files_one_is_named) {
+  const gguf_model m = llama_of(kinds[0]);
+  const scratch_folder folder;
+  folder.write("b.gguf", m.file.file()), folder.write("a.gguf", m.file.file());
+  const std::string said = message_of([&] { read_config(folder.path()); });
+  EXPECT_NE(said.find("expected one file *.gguf, or one of the name model.gguf, found a.gguf, b.gguf"),
+            std::string::npos)
+      << said;
+  folder.write("model.gguf", m.file.file());
+  EXPECT_EQ(read_config(folder.path()).decoder.filename, "model.gguf");
+}
+
+// Short factors divide the angles, cosine and sine are multiplied, and the context is the original one.
+TEST(gguf_models, longrope_by_its_tensor) {
+  for (const bool is_named : {false, true}) {
+    gguf_model m = llama_of(kinds[1]);
+    std::vector<float> factors;
+    for (std::size_t i = 0; i < 32; ++i) factors.push_back(1 + 0.1F * static_cast<float>(i));
+    for (std::size_t i = 0; i < 32; ++i) m.expected.inverse[0][i] /= static_cast<double>(factors[i]);
+    m.expected.turn_factor = 1.25;
+    m.file.tensor(tensor_of("rope_factors_short.weight", {32}, factors));
+    if (is_named) m.file.text("llama.rope.scaling.type", "longrope");
+    m.file.real("llama.rope.scaling.attn_factor", 1.25F);
+    m.file.whole("llama.rope.scaling.original_context_length", 32);
+    const scratch_folder folder;
+    folder.write("model.gguf", m.file.file());
+    folder.write("genai_config.json",
+                 R"({"model": {"type": "llama", "context_length": 4096, "decoder": {"filename": "model.gguf"}}})");
+    const auto model = load_path(folder.path());
+    EXPECT_LT(difference(*model, m.expected), 1e-4) << is_named;
+    EXPECT_EQ(model->context_length(), 32) << "whatever the configuration says";
+    EXPECT_EQ(model->settings().context_length, 32);
+    const auto& remarks = model->program().report().remarks;
+    EXPECT_NE(std::find(remarks.begin(), remarks.end(), "longrope: the short factors are taken, for up to 32 tokens"),
+              remarks.end());
+    EXPECT_NE(std::find(remarks.begin(), remarks.end(), "context_length 4096 is cut to the 32 of the weights"),
+              remarks.end());
+  }
+}
+
+TEST(gguf_models, numbers_of_layers_and_of_yarn) {
+  const auto read = [](const std::function<void(gguf_writer&)>& more) {
+    gguf_model m = llama_of(kinds[1]);
+    more(m.file);
+    const std::string bytes = m.file.file();
+    const gguf_file file(buffer::borrow(reinterpret_cast<const std::byte*>(bytes.data()), bytes.size()), "a file");
+    return detail::find_family("llama")->read(detail::facts_of(file));
+  };
+  const auto yarn = [](gguf_writer& w) {
+    w.text("llama.rope.scaling.type", "yarn"), w.real("llama.rope.scaling.factor", 4);
+    w.whole("llama.rope.scaling.original_context_length", 16);
+  };
+  const float own = read(yarn).rotations[0].factor;
+  EXPECT_FLOAT_EQ(own, static_cast<float>(0.1 * std::log(4.0) + 1));
+  const auto more = read([&](gguf_writer& w) { yarn(w), w.real("llama.rope.scaling.attn_factor", 1.5F); });
+  EXPECT_FLOAT_EQ(more.rotations[0].factor, own * 1.5F);
+  const std::string said = message_of([&] {
+    read([](gguf_writer& w) { w.reals("llama.attention.key_length", {1e30F, 1e30F}); });
+  });
+  EXPECT_NE(said.find("'llama.attention.key_length': expected whole numbers up to 1073741824"), std::string::npos)
+      << said;
+}
+
+TEST(gguf_models, without_a_tokenizer_tokens_go_in_and_out) {
+  const std::string bytes = llama_of(kinds[0]).file.file();
+  const gguf_file file(buffer::borrow(reinterpret_cast<const std::byte*>(bytes.data()), bytes.size()), "a file");
+  try {
+    tokenizer_files(file);
+    FAIL();
+  } catch (const error& e) {
+    EXPECT_EQ(e.code(), errc::not_found) << e.what();
+  }
+}
+
 TEST(gguf_models, sentencepiece_of_scores) {
   gguf_writer w;
   w.text("general.architecture", "llama"), w.text("tokenizer.ggml.model", "llama");
@@ -236,7 +311,7 @@ TEST(gguf_models, byte_pairs_of_merges) {
   w.texts("tokenizer.ggml.tokens", texts);
   w.wholes("tokenizer.ggml.token_type", {1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 3});
   w.texts("tokenizer.ggml.merges", {"h i", "\xC4\xA0 hi", "1 2", "12 3"});
-  w.whole("tokenizer.ggml.eos_token_id", 11);
+  w.whole("tokenizer.ggml.eos_token_id", 11), w.whole("tokenizer.ggml.bos_token_id", 11);
   const std::string bytes = w.file();
   const gguf_file file(buffer::borrow(reinterpret_cast<const std::byte*>(bytes.data()), bytes.size()), "a file");
   const tokenizer t = tokenizer::load(tokenizer_files(file));
@@ -244,12 +319,20 @@ TEST(gguf_models, byte_pairs_of_merges) {
   EXPECT_EQ(t.encode("1234"), (tokens{10, 6}));  // numbers are cut after three digits
   EXPECT_EQ(t.decode(tokens{7, 8, 11}), "hi hi");
   EXPECT_EQ(t.special().eos, tokens{11});
+  EXPECT_EQ(t.encode("hi", {.add_special_tokens = true}), (tokens{11, 7})) << "texts of Llama 3 have a begin";
 
   gguf_writer other;
   other.text("tokenizer.ggml.model", "gpt2"), other.text("tokenizer.ggml.pre", "viking");
   other.texts("tokenizer.ggml.tokens", {"a"});
   const std::string more = other.file();
   const gguf_file unknown(buffer::borrow(reinterpret_cast<const std::byte*>(more.data()), more.size()), "a file");
+  gguf_writer plain;
+  plain.text("tokenizer.ggml.model", "gpt2"), plain.text("tokenizer.ggml.pre", "gpt-2");
+  plain.texts("tokenizer.ggml.tokens", {"h", "<|end|>"}), plain.wholes("tokenizer.ggml.token_type", {1, 3});
+  plain.whole("tokenizer.ggml.bos_token_id", 1);
+  const std::string least = plain.file();
+  const gguf_file gpt2(buffer::borrow(reinterpret_cast<const std::byte*>(least.data()), least.size()), "a file");
+  EXPECT_EQ(tokenizer::load(tokenizer_files(gpt2)).encode("h", {.add_special_tokens = true}), tokens{0});
   const std::string said = message_of([&] { tokenizer_files(unknown); });
   EXPECT_NE(said.find("'tokenizer.ggml.pre': expected one of default"), std::string::npos) << said;
   EXPECT_NE(said.find("found 'viking'"), std::string::npos) << said;

@@ -145,8 +145,9 @@ TEST(genai_adapters, inputs_are_replaced) {
   own->RewindTo(0);
   give(*own, tiny_llama::update(4, 9));  // of another rank: all that were given go
   give(*wanted, tiny_llama::update(4, 9));
-  EXPECT_EQ(finished(*own), finished(*wanted));
-  EXPECT_EQ(finished(*started(*model)) == finished(*wanted), false);
+  const tokens made = finished(*wanted);
+  EXPECT_EQ(finished(*own), made);
+  EXPECT_NE(finished(*started(*model)), made);
 }
 
 // A request whose guide finds no token of the vocabulary fails alone, and says so once.
@@ -186,6 +187,24 @@ TEST(genai_engine, a_request_that_fails_leaves_the_others) {
   while (!own->IsDone()) own->GenerateNextToken();
   const auto all = own->GetSequence(0);
   EXPECT_EQ(made, tokens(all.begin() + static_cast<std::ptrdiff_t>(prompt.size()), all.end()));
+}
+
+// A request that its owner destroyed is the engine's alone; it is no request to be added again.
+TEST(genai_engine, a_destroyed_request_is_not_added) {
+  const auto model = OgaModel::Create(scripture_folder.c_str());
+  const auto params = OgaGeneratorParams::Create(*model);
+  params->SetSearchOption("max_length", 20);
+  auto request = OgaRequest::Create(*params);
+  const auto list = OgaSequences::Create();
+  list->Append(prompt);
+  request->AddTokens(*list);
+  const auto engine = OgaEngine::Create(*model), other = OgaEngine::Create(*model);
+  engine->Add(*request);
+  request.reset();
+  OgaRequest* const stepped = engine->Step();
+  ASSERT_NE(stepped, nullptr);
+  EXPECT_THAT(message_of([&] { other->Add(*stepped); }), HasSubstr("found none"));
+  EXPECT_TRUE(stepped->HasUnseenTokens());
 }
 
 TEST(genai_speculation, guesses_from_the_text_change_no_text) {

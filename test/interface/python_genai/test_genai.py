@@ -393,6 +393,8 @@ class EngineTest(GenaiCase):
             made[i] = list(golden["prompt_ids"])
             engine.add_request(r)
             self.assertRaises(genai.ArgumentError, engine.add_request, r)
+            self.assertRaises(TypeError, engine.add_request, None)
+            self.assertRaises(TypeError, engine.remove_request, None)
         while r := engine.step():
             i = r.get_opaque_data()
             while r.has_unseen_tokens():

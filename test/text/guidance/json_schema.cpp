@@ -334,6 +334,8 @@ TEST(json_schema, errors_name_keyword_and_place) {
   EXPECT_THAT(message_of(R"({"not": {"const": 3}})"),
               HasSubstr("#: \"not\" of 3 is not supported among values of type integer"));
   EXPECT_THAT(message_of(R"({"not": {"type": "integer"}})"), HasSubstr("numbers that are not whole"));
+  EXPECT_THAT(message_of(R"({"not": {"maxLength": 9223372036854775807}})"),
+              HasSubstr("\"maxLength\" in \"not\": expected a count up to 2^53, found 9223372036854775807"));
   EXPECT_THAT(message_of(R"({"type": "string", "maxLength": 3, "not": {"const": "a"}})"),
               HasSubstr("\"not\" of a string beside \"maxLength\""));
   EXPECT_THAT(message_of(R"({"not": {}})"), HasSubstr("no text matches"));

@@ -176,6 +176,7 @@ TEST(lark, faults_have_a_line) {
   EXPECT_THAT(message_of("start: %regex {\"any\": \"a\"}"), HasSubstr("line 1: %regex: expected one of"));
   EXPECT_THAT(message_of("start: a & \"x\"\na: \"x\""), HasSubstr("line 1: a terminal is made of terminals"));
   EXPECT_THAT(message_of("start: A\nA: /.*a.{20}/ & /.*b.{20}/"), HasSubstr("more than 5000 states"));
+  EXPECT_THAT(message_of("start: A\nA: /(.?){1500}/ & /a*/"), HasSubstr("more than 1000000 places"));
   EXPECT_THAT(message_of("start: x[max_tokens=5] \"a\"\nx[max_tokens=5]: /a/"), HasSubstr("line"));
   EXPECT_THAT(message_of("start: x{\"a\"}\nx{y}: y"), HasSubstr("line"));
   EXPECT_THAT(message_of("%import python.NAME\nstart: NAME"), HasSubstr("line 1: expected %import common"));

@@ -111,8 +111,8 @@ struct engine::parts {
     if (count <= available()) return true;
     known.release(count - available());
     for (std::size_t k = all.size(); k-- > 0 && count > available();)
-      if (of(all[k]).is_complete && all[k] != by && !memory_of(all[k]).pages.empty()) {
-        of(all[k]).state.truncate(0);  // of an earlier turn
+      if (!of(all[k]).is_running && all[k] != by && !memory_of(all[k]).pages.empty()) {
+        of(all[k]).state.truncate(0);  // of an earlier turn, complete or waiting for the next
         known.release(count - available());
       }
     return count <= available();

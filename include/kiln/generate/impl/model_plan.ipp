@@ -150,13 +150,19 @@ std::size_t index_of(std::span<const port> ports, std::string_view name, std::st
   throw error(errc::malformed, "the model has no " + std::string(what) + " '" + std::string(name) + "'");
 }
 
-// A decoder that is built of weights alone, and its inputs as a file with a graph would declare them.
-onnx::imported built_model(const config& c, std::vector<onnx::value_info>& inputs) {
+// A decoder that is built of weights alone, and its inputs as a file with a graph would declare them. The context is
+// bounded by the model's.
+onnx::imported built_model(const config& c, std::vector<onnx::value_info>& inputs,
+                           std::optional<std::int64_t>& context) {
   const weight_source from = open_weights(c);
   built_decoder made = build_decoder(from, from.about.text_or("model_type", c.type), now, past);
   onnx::imported out;
   out.graph = std::move(made.graph);
   out.remarks = std::move(made.remarks);
+  if (context.value_or(0) > made.context)
+    out.remarks.push_back("context_length " + std::to_string(*context) + " is cut to the " +
+                          std::to_string(made.context) + " of the weights");
+  context = std::min(context.value_or(made.context), made.context);
   const module_graph& m = out.graph.main();
   for (const value_id v : m.parameters()) {
     onnx::value_info& info = inputs.emplace_back();
@@ -197,10 +203,10 @@ executable compile_in_place(const onnx::imported& model, const target& t, compil
   return compile(model.graph, t, options);
 }
 
-decoder_ports ports_of(const config& c, const described_inputs& known) {
+decoder_ports ports_of(std::optional<std::int64_t> context, const described_inputs& known) {
   decoder_ports ports;
   ports.now = now, ports.past = past;
-  ports.context = c.context_length.value_or(0);
+  ports.context = context.value_or(0);
   for (const auto& r : known.roles) switch (r.role) {
       case input_role::tokens: ports.tokens = r.name; break;
       case input_role::positions: ports.positions = r.name; break;
@@ -237,10 +243,11 @@ std::unique_ptr<const model_plan> make_plan(const config& c, const target& t, co
   if (has_graph) check_type(c);
   onnx::imported model;
   std::vector<onnx::value_info> inputs;
+  std::optional<std::int64_t> context = c.context_length;
   if (has_graph)
     inputs = source.in_memory ? onnx::model_inputs(source.bytes) : onnx::model_inputs(source.path);
   else
-    model = built_model(c, inputs);
+    model = built_model(c, inputs, context);
   described_inputs known(c, inputs);
   if (has_graph) {
     for (const onnx::value_info& v :
@@ -255,7 +262,7 @@ std::unique_ptr<const model_plan> make_plan(const config& c, const target& t, co
   std::string why = std::move(refused), unsure;
   std::optional<program> joined;
   if (why.empty() && t.has_device()) why = "the target has no kernel for attention over blocks";
-  if (why.empty()) joined = joined_program(model.graph, ports_of(c, known), t, layers, why, unsure);
+  if (why.empty()) joined = joined_program(model.graph, ports_of(context, known), t, layers, why, unsure);
   if (!unsure.empty())
     options.remarks.push_back("sequences share runs: " + unsure +
                               ", but some that ran together had the results that each has alone");
@@ -274,6 +281,7 @@ std::unique_ptr<const model_plan> make_plan(const config& c, const target& t, co
     plan = std::make_unique<model_plan>(compile_in_place(model, t, std::move(options), known.states, in_place));
   }
   plan->settings = c;
+  plan->settings.context_length = context;
   plan->settings.model_data.clear();  // the program has what it needs
   const auto ins = plan->exe.inputs(), outs = plan->exe.outputs();
   plan->logits = index_of(outs, c.decoder.outputs.logits, "output");
@@ -282,7 +290,7 @@ std::unique_ptr<const model_plan> make_plan(const config& c, const target& t, co
     throw error(errc::malformed,
                 "the logits' last extent is the vocabulary's size, not " + kiln::to_string(vocabulary));
   plan->vocabulary = vocabulary.value();
-  plan->context = c.context_length.value_or(std::int64_t{1} << 31);
+  plan->context = context.value_or(std::int64_t{1} << 31);
   plan->inputs.resize(ins.size());
   for (std::size_t k = 0; k < ins.size(); ++k) {
     if (ins[k].name == rows_input) plan->inputs[k].role = input_role::rows, plan->asks_rows = true;

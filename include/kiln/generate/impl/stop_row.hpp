@@ -21,10 +21,11 @@ class stop_row {
     text_.put(next);
     return text_.is_stopped();
   }
-  /// The sequence was cut to these tokens.
+  /// The sequence was cut to these tokens. Where the stop string is still among them, what follows begins a text.
   void rewind(std::span<const token> sequence) {
     begin(std::min(begin_, sequence.size()));
     for (const token t : sequence.subspan(begin_)) text_.put(t);
+    if (text_.is_stopped()) begin(sequence.size());
   }
 
  private:

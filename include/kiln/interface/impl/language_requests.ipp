@@ -40,14 +40,17 @@ struct served_request::shared {
   std::deque<std::shared_ptr<served_request>> ready;  // with tokens to be handed out
 };
 
-// The engine's lock is taken before a request's.
+// The engine's lock is taken before a request's; between the two the request may have come to another engine.
 template <class F> auto served_request::with(F&& f) const {
-  std::unique_lock lock(mutex_);
-  const auto engine = engine_.lock();
-  if (!engine) return f(*own_);
-  lock.unlock();
-  const std::lock_guard all(engine->mutex);
-  return f(*own_);
+  for (;;) {
+    std::unique_lock link(mutex_);
+    const auto engine = engine_.lock();
+    if (!engine) return f(*own_);
+    link.unlock();
+    const std::lock_guard all(engine->mutex);
+    link.lock();
+    if (engine_.lock() == engine) return f(*own_);
+  }
 }
 
 served_request::served_request(std::shared_ptr<const language_model> model, const generator_options& o)
@@ -101,6 +104,7 @@ served_engine::~served_engine() {
 }
 
 void served_engine::add(std::shared_ptr<served_request> r) {
+  if (!r) raise(errc::invalid_argument, "an engine is given a request: found none, or one that its owner gave up");
   const std::lock_guard lock(own_->mutex);
   const std::lock_guard link(r->mutex_);
   if (!r->engine_.expired()) raise(errc::invalid_argument, "a request is added once: found one that an engine has");

@@ -42,6 +42,7 @@ struct architecture {
   bool norms_after = false;                    ///< `post_attention_norm` and `post_ffw_norm` of what is added
   bool norms_heads = false;                    ///< `attn_q_norm` and `attn_k_norm` of each head
   bool columns_first = false;                  ///< matrices are stored [inputs, outputs]
+  bool tied = false;                           ///< without an output matrix the embeddings are it
   std::int64_t experts = 0, experts_used = 0;  ///< 0: one feed forward for all
   bool shares_sum_to_one = true;               ///< of the chosen experts
   bool shared_expert = false;                  ///< one more for all tokens, with a gate of its own
@@ -66,6 +67,10 @@ architecture common_numbers(const facts& f);
 /// A rotation by `rope_theta` and `rope_scaling` (or `rope_parameters`): plain, linear, llama3 (Llama 3.1) and yarn
 /// (Peng et al. 2023); longrope of its short factors, which bounds the context. `dims` elements of each head turn.
 rotation read_rotation(const facts& f, std::int64_t dims, architecture& a, double default_base = 10000);
+/// Bounds the elements of a head, which tables are made of; `key` is named in the error.
+void check_depth(const facts& f, std::string_view key, const architecture& a);
+/// The elements of each head that turn, by `partial_rotary_factor` of the file or of its `rope_parameters`.
+std::int64_t turned_elements(const facts& f, const architecture& a, double otherwise);
 /// The names of llama's weights in safetensors.
 std::vector<weight_name> llama_names();
 

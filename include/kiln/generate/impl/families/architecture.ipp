@@ -105,8 +105,23 @@ architecture common_numbers(const facts& f) {
   a.context = f.whole_or("max_position_embeddings", 2048, 1);
   a.epsilon = static_cast<float>(f.real_or("rms_norm_eps", 1e-6));
   a.scale = static_cast<float>(1 / std::sqrt(static_cast<double>(a.depth)));
+  a.tied = f.flag_or("tie_word_embeddings", false);
   if (a.layers > 4096) f.refuse("num_hidden_layers", "expected at most 4096, found " + std::to_string(a.layers));
+  check_depth(f, f.has("head_dim") ? "head_dim" : "hidden_size", a);
   return a;
+}
+
+void check_depth(const facts& f, std::string_view key, const architecture& a) {
+  if (a.depth > 65536) f.refuse(key, "expected heads of at most 65536 elements, found " + std::to_string(a.depth));
+}
+
+std::int64_t turned_elements(const facts& f, const architecture& a, double otherwise) {
+  constexpr std::string_view key = "partial_rotary_factor";
+  double part = f.real_or(key, otherwise);
+  if (const auto parameters = f.part("rope_parameters")) part = parameters->real_or(key, part);
+  if (!(part > 0 && part <= 1)) f.refuse(key, "expected a number above 0, at most 1, found " + std::to_string(part));
+  // a quotient of whole numbers may lie a little below what it stands for
+  return static_cast<std::int64_t>(static_cast<double>(a.depth) * part + 1e-6);
 }
 
 rotation read_rotation(const facts& f, std::int64_t dims, architecture& a, double default_base) {
@@ -136,7 +151,11 @@ rotation read_rotation(const facts& f, std::int64_t dims, architecture& a, doubl
       if (factors.size() != inverse.size())
         scaling->refuse("short_factor", "expected " + std::to_string(inverse.size()) + " numbers, found " +
                                             std::to_string(factors.size()));
-      for (std::size_t i = 0; i < inverse.size(); ++i) inverse[i] /= factors[i];
+      for (std::size_t i = 0; i < inverse.size(); ++i) {
+        if (!(factors[i] > 0))
+          scaling->refuse("short_factor", "expected numbers above 0, found " + std::to_string(factors[i]));
+        inverse[i] /= factors[i];
+      }
       const std::int64_t length = scaling->whole_or("original_max_position_embeddings", original, 1);
       const double ratio = static_cast<double>(a.context) / static_cast<double>(length);
       r.factor = static_cast<float>(scaling->real_or(

@@ -26,7 +26,7 @@ class decoder_builder {
     for (const rotation& r : a_.rotations) angles_.push_back(angles_of(positions, r));
     for (std::int64_t l = 0; l < a_.layers; ++l) x = layer(x, l);
     x = normalized(weights_, a_, x, "output_norm", -1);
-    const bool tied = !weights_.has("output");
+    const bool tied = a_.tied && !weights_.has("output");
     value logits = weights_.product(x, tied ? "token_embd" : "output", -1, a_.width, a_.vocabulary);
     if (a_.logit_softcap != 0) logits = (logits / a_.logit_softcap).tanh() * a_.logit_softcap;
     build_.output(logits, "logits");
@@ -35,18 +35,15 @@ class decoder_builder {
   }
 
  private:
-  // GGUF keeps llama3's scaling, and longrope's factors, as numbers that divide the angles.
+  // GGUF keeps llama3's scaling as numbers that divide the angles.
   void read_rope_factors() {
-    for (const char* role : {"rope_freqs", "rope_factors_short"}) {
-      const auto factors = weights_.numbers(role);
-      if (factors.empty() || a_.rotations.empty()) continue;
-      auto& inverse = a_.rotations[0].inverse;
-      if (factors.size() != inverse.size())
-        throw error(errc::malformed, std::string("tensor '") + role + ".weight': expected " +
-                                         std::to_string(inverse.size()) + " numbers, found " +
-                                         std::to_string(factors.size()));
-      for (std::size_t i = 0; i < inverse.size(); ++i) inverse[i] /= factors[i];
-    }
+    const auto factors = weights_.numbers("rope_freqs");
+    if (factors.empty() || a_.rotations.empty()) return;
+    auto& inverse = a_.rotations[0].inverse;
+    if (factors.size() != inverse.size())
+      throw error(errc::malformed, "tensor 'rope_freqs.weight': expected " + std::to_string(inverse.size()) +
+                                       " numbers, found " + std::to_string(factors.size()));
+    for (std::size_t i = 0; i < inverse.size(); ++i) inverse[i] /= factors[i];
   }
 
   value layer(value x, std::int64_t l) {

@@ -169,11 +169,7 @@ value decoder_weights::rows(value of, std::string_view role, std::int64_t count,
 
 std::vector<float> decoder_weights::numbers(std::string_view role) const {
   const weight_entry* e = find(role, -1, "weight");
-  if (!e || e->format != weight_format::plain || !e->fault.empty() || !is_float(e->type)) return {};
-  const auto n = static_cast<std::int64_t>(e->bytes.size() / size_of(e->type));
-  std::vector<float> out(static_cast<std::size_t>(n));
-  decode(e->type, e->bytes.data(), out.data(), n);
-  return out;
+  return e ? plain_numbers(*e) : std::vector<float>();
 }
 
 }  // namespace kiln::language::detail

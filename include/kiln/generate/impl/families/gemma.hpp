@@ -8,6 +8,8 @@ namespace kiln::language::detail {
 /// Gemma (Gemma Team 2024): scaled embeddings, norms whose weights are stored less one, GELU as the gate.
 inline architecture read_gemma(const facts& f) {
   architecture a = common_numbers(f);
+  a.tied = f.flag_or("tie_word_embeddings", true);
+  check_turns_whole(f, a);
   a.rotations = {read_rotation(f, a.depth, a)};
   a.activation =
       read_activation(f, f.has("hidden_activation") ? "hidden_activation" : "hidden_act", "gelu_pytorch_tanh");

@@ -13,6 +13,8 @@ inline architecture read_gpt2(const facts& f) {
   if (a.width % a.heads != 0) f.refuse("n_head", "expected a divisor of n_embd, found " + std::to_string(a.heads));
   if (a.layers > 4096) f.refuse("n_layer", "expected at most 4096, found " + std::to_string(a.layers));
   a.depth = a.width / a.heads;
+  check_depth(f, "n_embd", a);
+  a.tied = f.flag_or("tie_word_embeddings", true);
   a.vocabulary = f.whole("vocab_size");
   a.context = f.whole_or("n_positions", 1024, 1);
   a.epsilon = static_cast<float>(f.real_or("layer_norm_epsilon", 1e-5));

@@ -8,8 +8,7 @@ namespace kiln::language::detail {
 inline architecture read_phi(const facts& f) {
   architecture a = common_numbers(f);
   a.epsilon = static_cast<float>(f.real_or("layer_norm_eps", 1e-5));
-  a.rotations = {read_rotation(
-      f, static_cast<std::int64_t>(static_cast<double>(a.depth) * f.real_or("partial_rotary_factor", 0.5)), a)};
+  a.rotations = {read_rotation(f, turned_elements(f, a, 0.5), a)};
   a.activation = read_activation(f, "hidden_act", "gelu_new");
   a.gated = false, a.subtracts_mean = true, a.parallel = true;
   if (f.flag_or("qk_layernorm", false)) f.unsupported("qk_layernorm", "true");
@@ -27,8 +26,7 @@ inline architecture read_phi(const facts& f) {
 inline architecture read_phi3(const facts& f) {
   architecture a = common_numbers(f);
   a.epsilon = static_cast<float>(f.real_or("rms_norm_eps", 1e-5));
-  const double turned = static_cast<double>(a.depth) * f.real_or("partial_rotary_factor", 1);
-  a.rotations = {read_rotation(f, static_cast<std::int64_t>(turned), a)};
+  a.rotations = {read_rotation(f, turned_elements(f, a, 1), a)};
   a.activation = read_activation(f, "hidden_act", "silu");
   a.names = llama_names();
   for (weight_name& n : a.names)

@@ -2,6 +2,7 @@
 
 #include "kiln/core/error.hpp"
 #include "kiln/generate/impl/weights/open_weights.hpp"
+#include "kiln/generate/impl/weights/stored_blocks.hpp"
 
 namespace kiln::language::detail {
 
@@ -27,16 +28,31 @@ std::optional<std::int64_t> uniform(const gguf_file& file, const std::string& ke
   for (const double n : v->numbers)
     if (n != v->numbers.front())
       throw error(errc::unsupported, file.name() + ": '" + key + "': layers of different numbers of heads");
-  return v->numbers.empty() ? std::nullopt : std::optional(static_cast<std::int64_t>(v->numbers.front()));
+  if (v->numbers.empty()) return std::nullopt;
+  const double n = v->numbers.front();
+  if (!(n >= 0 && n <= 1 << 30 && n == std::floor(n)))
+    throw error(errc::malformed,
+                file.name() + ": '" + key + "': expected whole numbers up to 1073741824, found " + std::to_string(n));
+  return static_cast<std::int64_t>(n);
 }
 
 json scaling_of(const gguf_file& file, const std::string& rope) {
   json out;
-  const std::string kind(file.text(rope + "scaling.type").value_or("none"));
+  std::string kind(file.text(rope + "scaling.type").value_or("none"));
+  // longrope's factors are a tensor, and often nothing else names it
+  const weight_entry* const short_factors = file.weights().find("rope_factors_short.weight");
+  if (short_factors && kind == "none") kind = "longrope";
   if (kind == "none") return out;
-  if (kind == "longrope") return out;  // its factors are a tensor
   out["rope_type"] = kind;
-  if (const auto v = file.real(rope + "scaling.factor")) out["factor"] = *v;
+  const auto factor = file.real(rope + "scaling.factor"), grown = file.real(rope + "scaling.attn_factor");
+  if (factor) out["factor"] = *factor;
+  if (kind == "longrope") {
+    if (short_factors) out["short_factor"] = plain_numbers(*short_factors);
+    out["attention_factor"] = grown.value_or(1);
+  }
+  // what yarn itself makes of the factor is multiplied
+  if (kind == "yarn" && grown)
+    out["attention_factor"] = *grown * (factor && *factor > 1 ? 0.1 * std::log(*factor) + 1 : 1);
   if (const auto v = file.integer(rope + "scaling.original_context_length"))
     out["original_max_position_embeddings"] = *v;
   if (const auto v = file.real(rope + "scaling.yarn_beta_fast")) out["beta_fast"] = *v;
@@ -74,6 +90,7 @@ facts facts_of(const gguf_file& file) {
   if (!words || words->extents.size() != 2)
     throw error(errc::malformed, file.name() + ": expected a matrix 'token_embd.weight', found none");
   j["vocab_size"] = words->extents[0];
+  j["tie_word_embeddings"] = true;  // where there is no matrix of its own
   if (type == "gpt2") {
     for (const auto& [from, to] : {std::pair("num_hidden_layers", "n_layer"),
                                    {"hidden_size", "n_embd"},

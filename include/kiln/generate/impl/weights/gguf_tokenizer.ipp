@@ -99,6 +99,7 @@ std::string sentencepiece_of(const ggml_vocabulary& v) {
 struct pre_tokenizer {
   std::string_view name, pattern;  // no pattern: GPT-2's
   bool splits_digits = false, takes_whole_words = false, composes = false;
+  bool begins = false;  // with the token of a text's begin, where the file says nothing
 };
 constexpr std::string_view english_endings = "(?i:'s|'t|'re|'ve|'m|'ll|'d)|";
 constexpr pre_tokenizer pre_tokenizers[] = {
@@ -112,11 +113,11 @@ constexpr pre_tokenizer pre_tokenizers[] = {
     {"refact", "", true},
     {"codeshell", "", true},
     {"llama-bpe", R"([^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)", false,
-     true},
-    {"llama3", R"([^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)", false,
-     true},
+     true, false, true},
+    {"llama3", R"([^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)", false, true,
+     false, true},
     {"llama-v3", R"([^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)", false,
-     true},
+     true, false, true},
     {"qwen2", R"([^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)", false, false,
      true},
 };
@@ -134,7 +135,7 @@ json split_steps(const pre_tokenizer& p) {
   return {{"type", "Sequence"}, {"pretokenizers", std::move(steps)}};
 }
 
-std::string tokenizer_json_of(const ggml_vocabulary& v) {
+const pre_tokenizer& pre_tokenizer_of(const ggml_vocabulary& v) {
   const std::string_view name = v.file.text("tokenizer.ggml.pre").value_or("");
   const pre_tokenizer* found = nullptr;
   std::string known;
@@ -143,6 +144,10 @@ std::string tokenizer_json_of(const ggml_vocabulary& v) {
     if (!p.name.empty()) known += (known.empty() ? "" : ", ") + std::string(p.name);
   }
   if (!found) v.refuse("pre", "expected one of " + known + ", found '" + std::string(name) + "'", errc::unsupported);
+  return *found;
+}
+
+std::string tokenizer_json_of(const ggml_vocabulary& v, const pre_tokenizer& pre) {
   json words = json::object(), added = json::array(), merges = json::array();
   for (std::size_t k = 0; k < v.texts.size(); ++k) {
     const std::string text(v.texts[k]);
@@ -152,12 +157,12 @@ std::string tokenizer_json_of(const ggml_vocabulary& v) {
   }
   for (const std::string_view m : v.file.texts("tokenizer.ggml.merges")) merges.push_back(std::string(m));
   const json file = {{"added_tokens", std::move(added)},
-                     {"normalizer", found->composes ? json{{"type", "NFC"}} : json()},
-                     {"pre_tokenizer", split_steps(*found)},
+                     {"normalizer", pre.composes ? json{{"type", "NFC"}} : json()},
+                     {"pre_tokenizer", split_steps(pre)},
                      {"decoder", {{"type", "ByteLevel"}}},
                      {"model",
                       {{"type", "BPE"},
-                       {"ignore_merges", found->takes_whole_words},
+                       {"ignore_merges", pre.takes_whole_words},
                        {"vocab", std::move(words)},
                        {"merges", std::move(merges)}}}};
   try {
@@ -200,16 +205,22 @@ std::string tokenizer_config_of(const ggml_vocabulary& v, bool by_default_begins
 }  // namespace
 
 tokenizer::files tokenizer_files(const gguf_file& file) {
-  const ggml_vocabulary v(file);
   const std::string model(file.text("tokenizer.ggml.model").value_or(""));
+  if (model.empty() || model == "none" || model == "no_vocab")
+    throw error(errc::not_found, file.name() + ": 'tokenizer.ggml.model': expected llama or gpt2, found none");
+  const ggml_vocabulary v(file);
   tokenizer::files out;
-  if (model == "llama")
+  bool begins = true;
+  if (model == "llama") {
     out.emplace("tokenizer.model", sentencepiece_of(v));
-  else if (model == "gpt2")
-    out.emplace("tokenizer.json", tokenizer_json_of(v));
-  else
+  } else if (model == "gpt2") {
+    const pre_tokenizer& pre = pre_tokenizer_of(v);
+    out.emplace("tokenizer.json", tokenizer_json_of(v, pre));
+    begins = pre.begins;
+  } else {
     v.refuse("model", "expected llama or gpt2, found '" + model + "'", errc::unsupported);
-  out.emplace("tokenizer_config.json", tokenizer_config_of(v, model == "llama"));
+  }
+  out.emplace("tokenizer_config.json", tokenizer_config_of(v, begins));
   return out;
 }
 

@@ -24,16 +24,26 @@ facts read_facts(const std::filesystem::path& file) {
   }
 }
 
-// The one file of a folder with an ending, or nothing.
+// The file of a folder with an ending, or nothing; of several that of the name `model`.
 std::optional<std::filesystem::path> only_file(const std::filesystem::path& folder, std::string_view ending) {
-  std::optional<std::filesystem::path> found;
+  std::vector<std::string> found;
+  bool has_graph = false;
   std::error_code none;
   for (const auto& f : std::filesystem::directory_iterator(folder, none)) {
-    if (!f.path().filename().string().ends_with(ending)) continue;
-    if (found) return std::nullopt;
-    found = f.path();
+    const std::string name = f.path().filename().string();
+    has_graph = has_graph || name.ends_with(".onnx");
+    if (name.ends_with(ending)) found.push_back(name);
   }
-  return found;
+  if (found.empty()) return std::nullopt;
+  if (found.size() == 1) return folder / found[0];
+  const std::string usual = "model" + std::string(ending);
+  if (std::find(found.begin(), found.end(), usual) != found.end()) return folder / usual;
+  if (has_graph) return std::nullopt;  // that is the model
+  std::sort(found.begin(), found.end());
+  std::string all;
+  for (const std::string& name : found) all += (all.empty() ? "" : ", ") + name;
+  throw error(errc::invalid_argument, folder.string() + ": expected one file *" + std::string(ending) + ", or one of " +
+                                          "the name " + usual + ", found " + all);
 }
 
 std::optional<std::filesystem::path> weights_of(const std::filesystem::path& at) {

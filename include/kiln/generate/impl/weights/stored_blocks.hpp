@@ -38,4 +38,7 @@ stored_blocks repack(const weight_entry& e, row_order order, thread_pool& pool);
 /// A plain tensor with its rows in order, which shares the file's memory where they stay.
 literal plain_literal(const weight_entry& e, row_order order);
 
+/// The numbers of a small tensor of floats; empty where it is no such one.
+std::vector<float> plain_numbers(const weight_entry& e);
+
 }  // namespace kiln::language::detail

@@ -177,4 +177,16 @@ literal plain_literal(const weight_entry& e, row_order order) {
   return literal(s, std::move(made));
 }
 
+std::vector<float> plain_numbers(const weight_entry& e) {
+  constexpr std::size_t most = 1 << 20;
+  if (e.format != weight_format::plain || !e.fault.empty() || !is_float(e.type)) return {};
+  const std::size_t n = e.bytes.size() / size_of(e.type);
+  if (n > most)
+    throw error(errc::malformed, "tensor '" + e.name + "': expected at most " + std::to_string(most) +
+                                     " numbers, found " + std::to_string(n));
+  std::vector<float> out(n);
+  decode(e.type, e.bytes.data(), out.data(), static_cast<std::int64_t>(n));
+  return out;
+}
+
 }  // namespace kiln::language::detail

@@ -76,13 +76,13 @@ void bind_engine(py::module_& m) {
                             "pieces of new prompts. Requests may be added and removed in other threads than the one "
                             "that steps.");
   c.def(py::init([](const std::shared_ptr<held_model>& model) { return std::make_unique<held_engine>(model); }),
-        py::arg("model"));
+        py::arg("model").none(false));
   c.def(
       "add_request", [](held_engine& e, const std::shared_ptr<held_request>& r) { unlocked([&] { e.add(r); }); },
-      py::arg("request"), "Adds a request: the next round takes its first step.");
+      py::arg("request").none(false), "Adds a request: the next round takes its first step.");
   c.def(
       "remove_request", [](held_engine& e, const std::shared_ptr<held_request>& r) { unlocked([&] { e.remove(*r); }); },
-      py::arg("request"), "Removes a request, complete or not.");
+      py::arg("request").none(false), "Removes a request, complete or not.");
   c.def(
       "has_pending_requests", [](held_engine& e) { return unlocked([&] { return e.has_pending(); }); },
       "Whether step() has something to do or to hand out.");

@@ -51,6 +51,9 @@ schemas beyond(const bound& b, const json& value, const merge_context& c) {
     out[std::string(b.beyond)] = value;
     return {out};
   }
+  constexpr double most = 1LL << 53;
+  if (const auto v = value.get<double>(); !(v >= -most && v <= most))
+    c.refuse("\"" + key + "\" in \"not\": expected a count up to 2^53, found " + value.dump());
   const auto n = value.get<std::int64_t>() + b.step;
   if (n < 0) return {};
   out[std::string(b.beyond)] = n;
