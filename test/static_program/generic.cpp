@@ -112,6 +112,15 @@ constexpr auto transforms = [](auto& b) {
 };
 TEST(static_generic, transforms) { expect_steps<transforms>(6, 1e-5); }
 
+constexpr auto sampling = [](auto& b) {
+  auto x = b.input("x", dtype::f32, {1, 2, 4, 5});
+  b.output(b.add(resample{.axes = {2}}, x, b.input("rows", dtype::i64, {2, 7}), b.input("w", dtype::f32, {2, 7})));
+  b.output(
+      b.add(resample{.axes = {3}, .weighted = false}, x.transpose({0, 1, 3, 2}), b.input("at", dtype::i32, {1, 3})));
+  b.output(b.add(grid_sample{}, x, b.input("grid", dtype::f32, {1, 3, 3, 2})));
+};
+TEST(static_generic, sampling) { expect_steps<sampling>(7, 1e-5); }
+
 constexpr auto random_numbers = [](auto& b) { b.output(b.add(random_uniform{.lens = {3}, .type = dtype::f64})); };
 TEST(static_generic, random_numbers_begin_with_the_seed_again_in_each_run) {
   static_program<random_numbers, every_op> p;
@@ -134,7 +143,7 @@ template <auto Net> void mark(std::array<bool, every_op::size>& seen) {
 TEST(static_generic, every_op_has_a_step) {
   std::array<bool, every_op::size> seen{};
   mark<along_axes>(seen), mark<selections>(seen), mark<placements>(seen), mark<windows>(seen), mark<recurrences>(seen);
-  mark<random_numbers>(seen), mark<transforms>(seen), mark<integers>(seen);
+  mark<random_numbers>(seen), mark<transforms>(seen), mark<integers>(seen), mark<sampling>(seen);
   for (const std::string_view elsewhere : {"concat", "contiguous", "fill", "iota", "gather", "pooling"})
     seen[every_op::find(elsewhere)] = true;
   for (std::size_t k = 0; k < every_op::size; ++k)

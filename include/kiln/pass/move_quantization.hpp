@@ -92,6 +92,7 @@ template <class Module> class quantization_mover {
     if (r_.template get_if<op::concat>(v)) return r_.producer(v).inputs.size();
     if (r_.template get_if<op::pad>(v)) return r_.producer(v).inputs.size();
     if (r_.template get_if<op::gather>(v) || r_.template get_if<op::gather_elements>(v)) return 1;
+    if (const auto* picked = r_.template get_if<op::resample>(v)) return picked->weighted ? 0 : 1;
     const auto* pooled = r_.template get_if<op::pooling>(v);
     return pooled && pooled->mode == op::pooling_mode::max ? 1 : 0;
   }

@@ -117,10 +117,10 @@ template <class T> class depthwise_nhwc_convolution {
           else
             epilogue(row0 + y * width_, Rows * width_, c, std::int64_t{rows.channels}, rows.output + y * rows.out_row,
                      out_step);
-          y = next;
+          return next;
         };
-        while (y + most <= end) pass.template operator()<most>();
-        while (y < end) pass.template operator()<1>();
+        while (y + most <= end) y = pass.template operator()<most>();
+        while (y < end) y = pass.template operator()<1>();
       }
     });
   }

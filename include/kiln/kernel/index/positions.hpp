@@ -54,7 +54,8 @@ inline bool element_positions(const element_indices& e, std::int64_t first, std:
     V offset = count + (stretch * e.region + (step ? column : 0));
     for (std::int64_t j = 0; j < some; j += lanes<V>, offset += step) store(to + i + j, load<V>(at + i + j) + offset);
     i += some;
-    if ((left -= some) == 0) ++stretch, left = e.length;
+    left -= some;
+    if (left == 0) ++stretch, left = e.length;
   }
   return true;
 }

@@ -3,7 +3,7 @@
 
 namespace kiln::kernels {
 
-namespace detail {
+namespace short_lists {
 
 /// Lanes move up by one; the first one is all bits.
 template <is_vec V> KILN_FN V moved_up(V v) {
@@ -14,7 +14,7 @@ template <is_vec V> KILN_FN V moved_up(V v) {
   (std::make_integer_sequence<int, lanes<V>>{});
 }
 
-}  // namespace detail
+}  // namespace short_lists
 
 /// The N greatest keys so far in a register, greatest first, with their places: an insertion has no branch. Of equal
 /// keys those that were there stay before the new one. Of 64 bits a key of 0 is not taken.
@@ -25,7 +25,7 @@ template <int N> class short_list<std::uint32_t, N> {
 
  public:
   KILN_FN void insert(std::uint32_t key, std::uint32_t place) {
-    const V x = broadcast<V>(candidate(key, place).both), before = detail::moved_up(all_);
+    const V x = broadcast<V>(candidate(key, place).both), before = short_lists::moved_up(all_);
     const V room = before < x ? before : x;
     all_ = all_ < room ? room : all_;
   }
@@ -43,9 +43,9 @@ template <int N> class short_list<std::uint64_t, N> {
 
  public:
   KILN_FN void insert(std::uint64_t key, std::uint32_t place) {
-    const V x = broadcast<V>(key), at = broadcast<V>(place), before = detail::moved_up(keys_);
+    const V x = broadcast<V>(key), at = broadcast<V>(place), before = short_lists::moved_up(keys_);
     const auto here = x > keys_, earlier = x > before;
-    places_ = here ? (earlier ? detail::moved_up(places_) : at) : places_;
+    places_ = here ? (earlier ? short_lists::moved_up(places_) : at) : places_;
     keys_ = here ? (earlier ? before : x) : keys_;
   }
   bool has(int i) const { return keys_[i] != 0; }

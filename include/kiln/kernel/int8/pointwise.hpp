@@ -86,9 +86,10 @@ KILN_FN native_vec<std::uint8_t> narrowed(const native_vec<std::int32_t> (&x)[4]
     asm("vpacksswb %2, %1, %0" : "=v"(bytes) : "v"(half[0]), "v"(half[1]));
   else
     asm("vpackuswb %2, %1, %0" : "=v"(bytes) : "v"(half[0]), "v"(half[1]));
-  I order;
-  for (int d = 0; d < native_lanes<std::int32_t>; ++d) order[d] = d % 4 * 4 + d / 4;
-  return (native_vec<std::uint8_t>)__builtin_shuffle(bytes, order);
+  return [&]<int... D>(std::integer_sequence<int, D...>) {
+    return (native_vec<std::uint8_t>)__builtin_shufflevector(bytes, bytes, (D % 4 * 4 + D / 4)...);
+  }
+  (std::make_integer_sequence<int, native_lanes<std::int32_t>>{});
 }
 #endif
 

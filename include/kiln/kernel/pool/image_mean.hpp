@@ -50,9 +50,10 @@ template <class T> class image_mean {
   static void sum(const T* from, std::ptrdiff_t step, std::int64_t rows, std::int64_t count, T* to, T scale) {
     if (count == vectors * lanes) {
       V sums[vectors] = {};
-      for (std::int64_t r = 0; r < rows; ++r, from += step)
+      for (std::int64_t r = 0; r < rows; ++r, from += step) {
 #pragma GCC unroll 8
         for (int v = 0; v < vectors; ++v) sums[v] += load<V>(from + v * lanes);
+      }
 #pragma GCC unroll 8
       for (int v = 0; v < vectors; ++v) store(to + v * lanes, sums[v] * broadcast<V>(scale));
       return;

@@ -44,8 +44,8 @@ template <class Combine> KILN_FN std::int32_t combined_lanes(vec<std::int32_t, 1
   return combine(two, __builtin_shufflevector(two, two, 1, 1, 1, 1))[0];
 }
 
-/// The lowest byte of each lane.
-KILN_FN vec<std::int8_t, 16> lowest_bytes(vec<std::int32_t, 16> v) {
+/// The lowest byte of each of sixteen lanes.
+template <class I> KILN_FN vec<std::int8_t, 16> lowest_bytes(I v) {
 #if KILN_HAS_MXCSR
   if constexpr (native_bytes == 64) {
     vec<std::int8_t, 16> bytes;
@@ -102,12 +102,12 @@ template <int Bits> void split_row(const quantized_form& f, const float* x, cons
   using F = vec<float, 16>;
   using U = vec<std::uint32_t, 16>;
   constexpr std::uint32_t upper = 0xffff0000u, infinity = 0x7f800000u;
-  const auto paired = [](F low, F high, int second) __attribute__((always_inline)) {
-    constexpr int each = 32 / Bits, half = each / 2;
-    vec<std::int32_t, 16> from{};
-    for (int t = 0; t < 16; ++t) from[t] = t / half * each + t % half + second * half;
-    return __builtin_shuffle(low, high, from);
+  constexpr int each = 32 / Bits, half = each / 2;
+  const auto paired = []<int Second, int... T>(F low, F high, std::integer_sequence<int, Second>,
+                                               std::integer_sequence<int, T...>) __attribute__((always_inline)) {
+    return __builtin_shufflevector(low, high, (T / half * each + T % half + Second * half)...);
   };
+  constexpr std::make_integer_sequence<int, 16> lanes;
   std::byte* line = at.to;
   const std::int64_t depth = at.line / 2;
   for (std::int64_t k = 0; k < f.depth(); k += depth, line += at.line_step) {
@@ -118,7 +118,8 @@ template <int Bits> void split_row(const quantized_form& f, const float* x, cons
       std::memcpy(to, &both, static_cast<std::size_t>(at.line));
       to += at.part_step;
     };
-    F number[2] = {paired(low, high, 0), paired(low, high, 1)};
+    F number[2] = {paired(low, high, std::integer_sequence<int, 0>(), lanes),
+                   paired(low, high, std::integer_sequence<int, 1>(), lanes)};
     U first[2];
     for (int i = 0; i < 2; ++i) {
       const U magnitude = (U)number[i] & 0x7fffffffu;
