@@ -236,4 +236,37 @@ inline std::vector<one_node> layer_cases() {
   };
 }
 
+// Operators that are sums of others.
+inline std::vector<one_node> composed_cases() {
+  const operand image{f32, {2, 4, 7, 6}}, kernel{f32, {8, 2, 3, 3}}, bias{f32, {8}};
+  const message group = attr("group", 2), pads = attr("pads", lens{1, 1, 1, 1});
+  const auto conv = [&](const std::string& name, const operands& inputs, std::vector<message> more) {
+    more.insert(more.begin(), {group, pads});
+    return one_node{"fused_conv_" + name, "FusedConv", microsoft, 20, inputs, std::move(more)};
+  };
+  const operand a{f32, {5, 7}}, b{f32, {7, 9}}, c{f32, {9}};
+  const auto gemm = [&](const std::string& name, const operands& inputs, std::vector<message> more) {
+    more.push_back(attr("activation", name.c_str()));
+    return one_node{"fused_gemm_" + name, "FusedGemm", microsoft, 20, inputs, std::move(more)};
+  };
+  return {
+      gemm("Relu", {a, b, c}, {attr("alpha", .5f), attr("beta", 2.0f)}),
+      gemm("LeakyRelu", {{f32, {7, 5}}, {f32, {9, 7}}},
+           {attr("transA", 1), attr("transB", 1), attr("activation_alpha", .3f)}),
+      gemm("HardSigmoid", {a, b, c}, {attr("activation_alpha", .3f), attr("activation_beta", .4f)}),
+      gemm("Selu", {a, b, c}, {attr("activation_alpha", 1.5f), attr("activation_gamma", .7f)}),
+      conv("residual_relu", {image, kernel, bias, {f32, {2, 8, 7, 6}}}, {attr("activation", "Relu")}),
+      conv("residual_alone", {image, kernel, none, {f32, {2, 8, 7, 6}}}, {}),
+      conv("clip", {image, kernel, bias}, {attr("activation", "Clip"), attr_floats("activation_params", {-.4f, .9f})}),
+      conv("leaky", {image, kernel, bias}, {attr("activation", "LeakyRelu"), attr_floats("activation_params", {.2f})}),
+      conv("hard", {image, kernel, bias},
+           {attr("activation", "HardSigmoid"), attr_floats("activation_params", {.3f, .4f})}),
+      {"trilu", "Trilu", microsoft, 20, {{f32, {2, 5, 6}}}, {}},
+      {"trilu_lower", "Trilu", microsoft, 20, {{i64, {5, 6}, -9, 9}, {i64, {}, 0, 0, {-2}}}, {attr("upper", 0)}, {i64}},
+      {"expand_dims", "ExpandDims", microsoft, 20, {{f32, {2, 5, 6}}, {i32, {}, 0, 0, {1}}}, {}},
+      {"expand_dims_last", "ExpandDims", microsoft, 20, {{f32, {2, 5, 6}}, {i32, {}, 0, 0, {-1}}}, {}},
+      {"expand_dims_of_the_run", "ExpandDims", microsoft, 20, {{f32, {2, 5, 6}}, {i32, {}, 2, 2}}, {}},
+  };
+}
+
 }  // namespace kiln::peer

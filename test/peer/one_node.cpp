@@ -13,6 +13,7 @@ INSTANTIATE_TEST_SUITE_P(quantized, one_node_models, ::testing::ValuesIn(quantiz
 INSTANTIATE_TEST_SUITE_P(shapes, one_node_models, ::testing::ValuesIn(quantized_shape_cases()), name_of);
 INSTANTIATE_TEST_SUITE_P(experts, one_node_models, ::testing::ValuesIn(expert_cases()), name_of);
 INSTANTIATE_TEST_SUITE_P(language, one_node_models, ::testing::ValuesIn(language_cases()), name_of);
+INSTANTIATE_TEST_SUITE_P(composed, one_node_models, ::testing::ValuesIn(composed_cases()), name_of);
 INSTANTIATE_TEST_SUITE_P(layers, one_node_models, ::testing::ValuesIn(layer_cases()), name_of);
 
 }  // namespace

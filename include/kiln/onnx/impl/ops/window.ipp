@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "kiln/onnx/impl/ops/activation.hpp"
 #include "kiln/onnx/impl/ops/quantize.hpp"
 #include "kiln/onnx/impl/ops/unfold.hpp"
 
@@ -87,6 +88,29 @@ spatial kernel_of_weight(const node_context& c) {
 variables import_conv(node_context& c) {
   const value y = c.in(0).conv(c.in(1), read_convolution(c));
   return {c.has(2) ? y.add_along(1, c.in(2)) : y};
+}
+
+// Convolution plus a tensor of the result's extents, then an activation, whose attributes are a list.
+variables import_fused_conv(node_context& c) {
+  const value y = import_conv(c)[0].tensor, sum = c.has(3) ? y + c.in(3).expect_dims(y.get_shape().lens) : y;
+  const std::string_view name = c.text("activation", "");
+  const auto given = c.reals("activation_params");
+  std::vector<std::string> names;
+  if (name == "Clip") names = {"min", "max"};
+  if (name == "HardSigmoid") names = {"alpha", "beta"};
+  if (name == "LeakyRelu") names = {"alpha"};
+  if (given.size() < names.size())
+    c.malformed("activation_params has " + std::to_string(given.size()) + " numbers, and " + std::string(name) +
+                " reads " + std::to_string(names.size()));
+  if (name == "Clip")
+    return {c.build.add(op::clip{}, sum, c.build.scalar(sum.type(), given[0]), c.build.scalar(sum.type(), given[1]))};
+  std::vector<attribute> own(names.size());
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    own[i].name = names[i];
+    own[i].kind = attribute_kind::real;
+    own[i].real = given[i];
+  }
+  return {activated(c, sum, name, std::move(own))};
 }
 
 variables import_conv_transpose(node_context& c) {
@@ -203,6 +227,7 @@ std::span<const op_importer> window_importers() {
       {"", "LRN", 1, import_lrn},
       {"", "LpPool", 1, import_lp_pool, "up to three spatial dims"},
       {"", "MaxPool", 1, import_max_pool, "up to three spatial dims"},
+      {microsoft, "FusedConv", 1, import_fused_conv, "up to three spatial dims"},
       {microsoft, "NhwcMaxPool", 1, import_nhwc_max_pool, "up to three spatial dims"},
   };
   return table;
