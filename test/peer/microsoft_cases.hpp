@@ -236,6 +236,33 @@ inline std::vector<one_node> layer_cases() {
   };
 }
 
+// Results that have the same bits: infinities, and the least number where windows are masked.
+inline std::vector<one_node> exact_cases() {
+  const auto blocked = [](const std::string& name, std::int64_t n, std::int64_t length) {
+    return one_node{
+        "ngrams_" + name,       "NGramRepeatBlock", microsoft, 20, {{i64, {3, length}, 0, 3}, {f32, {3, 6}}},
+        {attr("ngram_size", n)}};
+  };
+  const auto masked = [](const std::string& name, const lens& x, const lens& mask, std::vector<message> more) {
+    return one_node{"masked_" + name, "MaxpoolWithMask", microsoft, 20, {{f32, x}, {i32, mask, 0, 2}}, std::move(more)};
+  };
+  return {
+      blocked("of_two", 2, 9),
+      blocked("of_three", 3, 24),
+      blocked("of_one", 1, 4),
+      blocked("as_long", 4, 4),
+      blocked("longer", 5, 3),
+      masked("rows", {2, 3, 12}, {1, 1, 12}, {attr("kernel_shape", lens{3}), attr("pads", lens{1, 1})}),
+      masked("images", {2, 3, 7, 8}, {1, 1, 7, 8},
+             {attr("kernel_shape", lens{3, 2}), attr("strides", lens{2, 2}), attr("pads", lens{1, 1, 1, 0})}),
+      masked("images_of_several", {2, 4, 5, 5}, {2, 3, 5, 5}, {attr("kernel_shape", lens{2, 3})}),
+      masked("same", {1, 2, 6, 6}, {1, 1, 6, 6},
+             {attr("kernel_shape", lens{3, 3}), attr("strides", lens{2, 2}), attr("auto_pad", "SAME_LOWER")}),
+      masked("volumes", {2, 2, 4, 3, 5}, {1, 1, 4, 3, 5},
+             {attr("kernel_shape", lens{2, 2, 3}), attr("strides", lens{1, 1, 2})}),
+  };
+}
+
 // Operators that are sums of others.
 inline std::vector<one_node> composed_cases() {
   const operand image{f32, {2, 4, 7, 6}}, kernel{f32, {8, 2, 3, 3}}, bias{f32, {8}};
@@ -248,6 +275,15 @@ inline std::vector<one_node> composed_cases() {
   const auto gemm = [&](const std::string& name, const operands& inputs, std::vector<message> more) {
     more.push_back(attr("activation", name.c_str()));
     return one_node{"fused_gemm_" + name, "FusedGemm", microsoft, 20, inputs, std::move(more)};
+  };
+  // some positions are outside of the image, and one region is upside down
+  const auto crop = [](const std::string& name, const operand& size, std::vector<message> more) {
+    return one_node{"crop_" + name,
+                    "CropAndResize",
+                    microsoft,
+                    20,
+                    {{f32, {2, 3, 8, 9}}, {f32, {5, 4}, -.2, 1.2}, {i32, {5}, 0, 0, {0, 1, 1, 0, 1}}, size},
+                    std::move(more)};
   };
   return {
       gemm("Relu", {a, b, c}, {attr("alpha", .5f), attr("beta", 2.0f)}),
@@ -266,6 +302,20 @@ inline std::vector<one_node> composed_cases() {
       {"expand_dims", "ExpandDims", microsoft, 20, {{f32, {2, 5, 6}}, {i32, {}, 0, 0, {1}}}, {}},
       {"expand_dims_last", "ExpandDims", microsoft, 20, {{f32, {2, 5, 6}}, {i32, {}, 0, 0, {-1}}}, {}},
       {"expand_dims_of_the_run", "ExpandDims", microsoft, 20, {{f32, {2, 5, 6}}, {i32, {}, 2, 2}}, {}},
+      {"unfold", "UnfoldTensor", microsoft, 20, {{f32, {3, 11}}}, {attr("size", 4), attr("step", 3)}},
+      {"unfold_middle",
+       "UnfoldTensor",
+       microsoft,
+       20,
+       {{i64, {2, 9, 3}, -9, 9}},
+       {attr("dim", 1), attr("size", 3), attr("step", 2)},
+       {i64}},
+      {"unfold_first", "UnfoldTensor", microsoft, 20, {{f32, {5, 2, 3}}}, {attr("dim", -3), attr("size", 5)}},
+      crop("linear", operand{i32, {2}, 0, 0, {4, 3}}, {}),
+      crop("linear_of_one", operand{i32, {2}, 0, 0, {1, 5}}, {attr("extrapolation_value", 2.5f)}),
+      crop("nearest", operand{i32, {2}, 0, 0, {6, 7}}, {attr("mode", "nearest"), attr("extrapolation_value", -3.0f)}),
+      crop("size_of_the_run", operand{i32, {2}, 3, 3}, {}),
+      crop("one_of_the_run", operand{i32, {2}, 1, 1}, {}),
   };
 }
 

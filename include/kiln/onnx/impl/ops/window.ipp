@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "kiln/onnx/impl/ops/activation.hpp"
 #include "kiln/onnx/impl/ops/quantize.hpp"
@@ -172,6 +173,60 @@ variables import_nhwc_max_pool(node_context& c) {
   p.mode = op::pooling_mode::max;
   return {channels_last(pool(plain, p)[0].tensor)};
 }
+// Whether the mask is 0, for each element of x: channel k reads as many elements as it has from the one that is
+// (k * as many) modulo the number of the mask's channels on, and beyond one spatial dim its first element is never 0
+// (ONNX Runtime 1.30).
+value masked_out(node_context& c) {
+  const value x = c.in(0), mask = c.in(1);
+  dims lens = x.get_shape().lens;
+  if (mask.rank() != lens.size()) c.malformed("the mask has the input's rank");
+  dims own = lens;
+  own[0] = mask.dim(0);
+  own[1] = mask.dim(1);
+  const dimension channels = lens[0] * lens[1], masks = own[0] * own[1];
+  dimension plane = 1;
+  for (std::size_t d = 2; d < lens.size(); ++d) plane *= lens[d];
+  value given = mask.expect_dims(own);
+  if (masks == dimension(1)) {
+    lens[0] = 1;
+    lens[1] = 1;
+  } else {
+    const auto number = [&](dimension n) { return dimensions_value(c.build, {}, {n}); };
+    const value start = c.build.add(op::mod{}, indices_along(c, 2, 0, channels) * number(plane), number(masks));
+    given = given.reshape({masks * plane}).gather(start + indices_along(c, 2, 1, plane), 0).reshape(lens);
+  }
+  const value out = given.equal(c.build.scalar(mask.type(), 0));
+  if (lens.size() == 3) return out;
+  dims spatial(lens);
+  spatial[0] = 1;
+  spatial[1] = 1;
+  return both(out, c.build.add(op::iota{{plane}, 0, dtype::i64}).reshape(spatial) > c.build.scalar(dtype::i64, 0));
+}
+
+// A row of a window ends where the mask is 0.
+variables import_masked_max_pool(node_context& c) {
+  op::pooling p;
+  p.mode = op::pooling_mode::max;
+  const value x = c.in(0);
+  const dimension n = x.dim(-1), count = pool(c, p)[0].tensor.dim(-1);
+  const std::size_t axes = p.lengths.size(), last = axes - 1;
+  const auto axis = static_cast<std::int64_t>(x.rank()) - 1;
+  const value zero = c.build.scalar(dtype::i64, 0), end = dimensions_value(c.build, {}, {n - 1});
+  const value at = indices_along(c, 2, 0, count) * p.stride[last] +
+                   indices_along(c, 2, 1, p.lengths[last]) * p.dilation[last] - (p.pads.empty() ? 0 : p.pads[last]);
+  const value exists = both(not_less(at, zero), not_greater(at, end)), kept = c.build.add(op::clip{}, at, zero, end);
+  const value stops = both(exists, masked_out(c).gather(kept, axis)).convert(dtype::i32);  // [..., count, kernel]
+  const value before_stop = (stops | op::cumsum{axis + 1}).equal(c.build.scalar(dtype::i32, 0));
+  const value lowest = c.build.scalar(x.type(), std::numeric_limits<float>::lowest());
+  value y = both(exists, before_stop).where(x.gather(kept, axis), lowest).reduce_max({axis + 1}).squeeze({axis + 1});
+  if (last > 0) {  // the other axes
+    p.lengths[last] = p.stride[last] = p.dilation[last] = 1;
+    if (!p.pads.empty()) p.pads[last] = p.pads[axes + last] = 0;
+    y = y.pool(p);
+  }
+  return {y.max(lowest)};
+}
+
 variables import_lp_pool(node_context& c) {
   op::pooling p;
   p.mode = op::pooling_mode::lp;
@@ -228,6 +283,7 @@ std::span<const op_importer> window_importers() {
       {"", "LpPool", 1, import_lp_pool, "up to three spatial dims"},
       {"", "MaxPool", 1, import_max_pool, "up to three spatial dims"},
       {microsoft, "FusedConv", 1, import_fused_conv, "up to three spatial dims"},
+      {microsoft, "MaxpoolWithMask", 1, import_masked_max_pool, "up to three spatial dims"},
       {microsoft, "NhwcMaxPool", 1, import_nhwc_max_pool, "up to three spatial dims"},
   };
   return table;
