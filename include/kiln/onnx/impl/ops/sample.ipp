@@ -1,3 +1,4 @@
+#include <array>
 #include <limits>
 
 #include "kiln/onnx/impl/ops/common.hpp"
@@ -145,6 +146,21 @@ variables import_crop_and_resize(node_context& c) {
   const value row = place(0).unsqueeze({2}), column = place(1).unsqueeze({1});
   const value inside = both(within(row, lens[2]), within(column, lens[3])), i = clipped(row, lens[2]),
               j = clipped(column, lens[3]);
+  const value outside = c.build.scalar(t, c.real("extrapolation_value", 0));
+  const bool nearest = c.choice("mode", {"bilinear", "nearest"}) == "nearest";
+  if (!nearest && size[0].is_constant() && size[1].is_constant() && size[0].value() > 0 && size[1].value() > 0) {
+    op::roi_align aligned{size[0].value(), size[1].value(), 1};
+    // positions are the middles of bins
+    const auto corners = [&](value at, std::int64_t n, std::int64_t axis) {
+      const value first = at.slice({{axis}, {0}, {1}, {}}), end = at.slice({{axis}, {n - 1}, {n}, {}});
+      const value half = n > 1 ? (end - first) * (.5 / static_cast<double>(n - 1)) : c.build.scalar(t, .5);
+      return std::array{(first - half + .5).squeeze({3 - axis}), (end + half + .5).squeeze({3 - axis})};
+    };
+    const auto [y0, y1] = corners(row, aligned.height, 1);
+    const auto [x0, x1] = corners(column, aligned.width, 2);
+    const value bins = c.build.add(op::concat{1}, x0, y0, x1, y1);
+    return {inside.unsqueeze({1}).where(c.build.add(aligned, x, bins, c.in(2)), outside).convert(c.in(0).type())};
+  }
   // pixels are rows of channels
   const value pixels = channels_last(x).reshape({lens[0] * lens[2] * lens[3], lens[1]});
   const value image = (indices_along(c, 1, 0, lens[0]) * extent_value(c, lens[2] * lens[3], dtype::i64))
@@ -156,7 +172,7 @@ variables import_crop_and_resize(node_context& c) {
   };
   const value top = i.floor(), left = j.floor(), down = i - top, right = j - left;
   value y;
-  if (c.choice("mode", {"bilinear", "nearest"}) == "nearest") {
+  if (nearest) {
     const value half = c.build.scalar(t, .5);
     y = pixel((down < half).where(top, top + 1), (right < half).where(left, left + 1));
   } else {
@@ -165,7 +181,7 @@ variables import_crop_and_resize(node_context& c) {
     y = between(between(pixel(top, left), pixel(top, end), right),
                 between(pixel(bottom, left), pixel(bottom, end), right), down);
   }
-  y = inside.unsqueeze({3}).where(y, c.build.scalar(t, c.real("extrapolation_value", 0)));
+  y = inside.unsqueeze({3}).where(y, outside);
   return {channels_first(y).convert(c.in(0).type())};
 }
 
