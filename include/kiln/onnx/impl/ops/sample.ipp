@@ -137,15 +137,17 @@ variables import_crop_and_resize(node_context& c) {
     return crop_positions(c, element_at(rois, 1, d), element_at(rois, 1, d + 2), size[static_cast<std::size_t>(d)],
                           lens[static_cast<std::size_t>(d) + 2]);
   };
-  const auto within = [&](value at, dimension extent) {
-    return both(not_less(at, c.build.scalar(t, 0)), not_greater(at, extent_value(c, extent - 1, t)));
-  };
+  // how far outside of the image, if positive
+  const auto beyond = [&](value at, dimension extent) { return (at - extent_value(c, extent - 1, t)).max(-at); };
   const auto clipped = [&](value at, dimension extent) {
     return c.build.add(op::clip{}, at, c.build.scalar(t, 0), extent_value(c, extent - 1, t));
   };
   const value row = place(0).unsqueeze({2}), column = place(1).unsqueeze({1});
-  const value inside = both(within(row, lens[2]), within(column, lens[3])), i = clipped(row, lens[2]),
-              j = clipped(column, lens[3]);
+  const value i = clipped(row, lens[2]), j = clipped(column, lens[3]);
+  const auto image_or = [&](value y, std::int64_t channels, value otherwise) {
+    const auto farthest = beyond(row, lens[2]).unsqueeze({channels}).max(beyond(column, lens[3]).unsqueeze({channels}));
+    return (farthest > c.build.scalar(t, 0)).where(otherwise, y);
+  };
   const value outside = c.build.scalar(t, c.real("extrapolation_value", 0));
   const bool nearest = c.choice("mode", {"bilinear", "nearest"}) == "nearest";
   if (!nearest && size[0].is_constant() && size[1].is_constant() && size[0].value() > 0 && size[1].value() > 0) {
@@ -159,7 +161,7 @@ variables import_crop_and_resize(node_context& c) {
     const auto [y0, y1] = corners(row, aligned.height, 1);
     const auto [x0, x1] = corners(column, aligned.width, 2);
     const value bins = c.build.add(op::concat{1}, x0, y0, x1, y1);
-    return {inside.unsqueeze({1}).where(c.build.add(aligned, x, bins, c.in(2)), outside).convert(c.in(0).type())};
+    return {image_or(c.build.add(aligned, x, bins, c.in(2)), 1, outside).convert(c.in(0).type())};
   }
   // pixels are rows of channels
   const value pixels = channels_last(x).reshape({lens[0] * lens[2] * lens[3], lens[1]});
@@ -181,8 +183,7 @@ variables import_crop_and_resize(node_context& c) {
     y = between(between(pixel(top, left), pixel(top, end), right),
                 between(pixel(bottom, left), pixel(bottom, end), right), down);
   }
-  y = inside.unsqueeze({3}).where(y, outside);
-  return {channels_first(y).convert(c.in(0).type())};
+  return {channels_first(image_or(y, 3, outside)).convert(c.in(0).type())};
 }
 
 // The extents of DeformConv's offset (or mask): `each` numbers for every offset group, kernel element and output

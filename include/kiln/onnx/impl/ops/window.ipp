@@ -211,15 +211,19 @@ variables import_masked_max_pool(node_context& c) {
   const dimension n = x.dim(-1), count = pool(c, p)[0].tensor.dim(-1);
   const std::size_t axes = p.lengths.size(), last = axes - 1;
   const auto axis = static_cast<std::int64_t>(x.rank()) - 1;
+  if (p.dilation[last] != 1) c.unsupported("a dilation of windows whose rows end where a mask is 0");
+  for (const std::int64_t pad : {p.pads.empty() ? 0 : p.pads[last], p.pads.empty() ? 0 : p.pads[axes + last]})
+    if (pad >= p.lengths[last]) c.unsupported("a pad of " + std::to_string(pad) + ", no less than the kernel's width");
   const value zero = c.build.scalar(dtype::i64, 0), end = dimensions_value(c.build, {}, {n - 1});
   // a window's elements are not adjacent, so that whole rows are reduced at once: [kernel, count]
-  const value at = indices_along(c, 2, 1, count) * p.stride[last] +
-                   indices_along(c, 2, 0, p.lengths[last]) * p.dilation[last] - (p.pads.empty() ? 0 : p.pads[last]);
-  const value exists = both(not_less(at, zero), not_greater(at, end)), kept = c.build.add(op::clip{}, at, zero, end);
-  const value stops = both(exists, masked_out(c).gather(kept, axis)).convert(dtype::i32);
-  const value before_stop = (stops | op::cumsum{axis}).equal(c.build.scalar(dtype::i32, 0));
+  const value at = indices_along(c, 2, 1, count) * p.stride[last] + indices_along(c, 2, 0, p.lengths[last]) -
+                   (p.pads.empty() ? 0 : p.pads[last]);
+  // beyond an end is the last element again, which changes neither the greatest one nor where a row ends
+  const value kept = c.build.add(op::clip{}, at, zero, end);
   const value lowest = c.build.scalar(x.type(), std::numeric_limits<float>::lowest());
-  value y = both(exists, before_stop).where(x.gather(kept, axis), lowest).reduce_max({axis}).squeeze({axis});
+  const value stops = masked_out(c).convert(x.type()).gather(kept, axis) | op::cumsum{axis};
+  value y =
+      (stops > c.build.scalar(x.type(), 0)).where(lowest, x.gather(kept, axis)).reduce_max({axis}).squeeze({axis});
   if (last > 0) {  // the other axes
     p.lengths[last] = p.stride[last] = p.dilation[last] = 1;
     if (!p.pads.empty()) p.pads[last] = p.pads[axes + last] = 0;
