@@ -84,21 +84,23 @@ variables import_ngram_repeat_block(node_context& c) {
   const dimension length = c.in(0).dim(1), first_of_tail = length - (n - 1), windows = larger(0, first_of_tail);
   if (windows == dimension(0)) return {scores};
   const value tokens = c.in(0).expect_dims({scores.dim(0), length}).convert(dtype::i64);
-  const auto gathered = [&](value at) { return tokens.gather(at, 1); };
-  const value start = indices_along(c, 2, 0, windows), none = c.build.scalar(dtype::i64, 0);
-  value next = gathered(start.squeeze({1}) + (n - 1)), repeats = next.equal(next);  // [batch, windows]
+  const value start = indices_along(c, 2, 0, windows), k = indices_along(c, 2, 1, n);
+  const value grams = tokens.gather(start + k, 1);  // [batch, windows, n]
+  const value next = element_at(grams, 2, n - 1);
+  value repeats = next.equal(next);
   if (n > 1) {
-    const value k = indices_along(c, 2, 1, n - 1);
     // read once for each window, so that nothing is read where there are none
-    const value tail = dimensions_value(c.build, {}, {first_of_tail}) + k;
-    const value equals = gathered(start + k).equal(gathered(tail.broadcast_to({windows, n - 1})));
+    const value tail = dimensions_value(c.build, {}, {first_of_tail}) + indices_along(c, 2, 1, n - 1);
+    const value equals =
+        grams.slice({{2}, {0}, {n - 1}, {}}).equal(tokens.gather(tail.broadcast_to({windows, n - 1}), 1));
     repeats = (equals | op::reduce_all{{2}}).squeeze({2});
   }
-  const value zero = c.build.add(op::fill{scores.get_shape().lens, 0, dtype::f32});
-  const value count = c.build.add(op::scatter_elements{1, op::scatter_mode::add}, zero, repeats.where(next, none),
-                                  repeats.convert(dtype::f32));
-  return {(count > c.build.scalar(dtype::f32, 0.0f))
-              .where(c.build.scalar(scores.type(), -std::numeric_limits<float>::infinity()), scores)};
+  // the least of the score and infinity is the score
+  const auto infinite = [&](float v) { return c.build.scalar(scores.type(), v); };
+  constexpr float infinity = std::numeric_limits<float>::infinity();
+  const value at = repeats.where(next, c.build.scalar(dtype::i64, 0));
+  return {c.build.add(op::scatter_elements{1, op::scatter_mode::min}, scores, at,
+                      repeats.where(infinite(-infinity), infinite(infinity)))};
 }
 
 }  // namespace
