@@ -285,6 +285,10 @@ inline std::vector<one_node> composed_cases() {
                     {{f32, {2, 3, 8, 9}}, {f32, {5, 4}, -.2, 1.2}, {i32, {5}, 0, 0, {0, 1, 1, 0, 1}}, size},
                     std::move(more)};
   };
+  const auto mel = [](const std::string& name, const operand& mels, const operand& length, const operand& rate) {
+    return one_node{
+        "mel_" + name, "MelWeightMatrix", "", 20, {mels, length, rate, {f32, {}, 20, 60}, {f32, {}, 3000, 3900}}, {}};
+  };
   return {
       gemm("Relu", {a, b, c}, {attr("alpha", .5f), attr("beta", 2.0f)}),
       gemm("LeakyRelu", {{f32, {7, 5}}, {f32, {9, 7}}},
@@ -311,6 +315,8 @@ inline std::vector<one_node> composed_cases() {
        {attr("dim", 1), attr("size", 3), attr("step", 2)},
        {i64}},
       {"unfold_first", "UnfoldTensor", microsoft, 20, {{f32, {5, 2, 3}}}, {attr("dim", -3), attr("size", 5)}},
+      mel("of_the_run", {i64, {}, 8, 8}, {i64, {}, 256, 256}, {i64, {}, 16000, 16000}),
+      mel("of_few_bins", {i64, {}, 20, 20}, {i64, {}, 33, 33}, {i64, {}, 0, 0, {8000}}),
       crop("linear", operand{i32, {2}, 0, 0, {4, 3}}, {}),
       crop("linear_of_one", operand{i32, {2}, 0, 0, {1, 5}}, {attr("extrapolation_value", 2.5f)}),
       crop("nearest", operand{i32, {2}, 0, 0, {6, 7}}, {attr("mode", "nearest"), attr("extrapolation_value", -3.0f)}),

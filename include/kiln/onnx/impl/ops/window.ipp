@@ -208,6 +208,7 @@ variables import_masked_max_pool(node_context& c) {
   op::pooling p;
   p.mode = op::pooling_mode::max;
   const value x = c.in(0);
+  if (!is_float(x.type())) c.unsupported("a masked window of " + std::string(to_string(x.type())));
   const dimension n = x.dim(-1), count = pool(c, p)[0].tensor.dim(-1);
   const std::size_t axes = p.lengths.size(), last = axes - 1;
   const auto axis = static_cast<std::int64_t>(x.rank()) - 1;
