@@ -122,11 +122,12 @@ value dynamic_mel_weights(node_context& c) {
   const auto mel = [&](value hertz) { return (hertz / 700 + 1).log(); };  // the scale's factor cancels out
   const value low = mel(real(3)), step = (mel(real(4)) - low) / number(mels + 2);
   const value hertz = ((indices_along(c, 1, 0, mels + 2, dtype::f64) * step + low).exp() - 1) * 700;
-  const value corners = (hertz * number(length + 1) / real(2)).floor();
+  // integers then, whose ratios f32 rounds as f64 does
+  const value corners = (hertz * number(length + 1) / real(2)).floor().convert(dtype::f32);
   const auto corner = [&](std::int64_t k) { return corners.slice({{0}, {k}, {mels + k}, {}}); };
-  const value from = corner(0), top = corner(1), to = corner(2), zero = c.build.scalar(dtype::f64, 0),
-              one = c.build.scalar(dtype::f64, 1);
-  const value bin = indices_along(c, 2, 0, length / 2 + 1, dtype::f64);
+  const value from = corner(0), top = corner(1), to = corner(2), zero = c.build.scalar(dtype::f32, 0),
+              one = c.build.scalar(dtype::f32, 1);
+  const value bin = indices_along(c, 2, 0, length / 2 + 1, dtype::f32);
   const value rising = (bin - from) / (top - from).max(one), falling = (to - bin) / (to - top).max(one);
   const value rises = both(not_less(bin, from), bin < top), falls = both(bin > top, bin < to);
   return bin.equal(top).where(one, rises.where(rising, falls.where(falling, zero)));
