@@ -251,8 +251,9 @@ std::map<operator_name, operator_results> all_results(const target* gpu) {
       }
     }
   }
-  for (const auto& table : {peer::attention_cases(), peer::quantized_cases(), peer::expert_cases(), peer::layer_cases(),
-                            peer::ml_cases(), peer::uncovered_cases(), peer::language_cases()})
+  for (const auto& table :
+       {peer::attention_cases(), peer::quantized_cases(), peer::expert_cases(), peer::layer_cases(),
+        peer::composed_cases(), peer::exact_cases(), peer::ml_cases(), peer::uncovered_cases(), peer::language_cases()})
     for (const peer::one_node& n : table) {
       std::map<std::string, argument> given;
       const message m = peer::model_of(n, given);

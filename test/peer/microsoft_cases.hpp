@@ -236,4 +236,93 @@ inline std::vector<one_node> layer_cases() {
   };
 }
 
+// Results that have the same bits: infinities, and the least number where windows are masked.
+inline std::vector<one_node> exact_cases() {
+  const auto blocked = [](const std::string& name, std::int64_t n, std::int64_t length) {
+    return one_node{
+        "ngrams_" + name,       "NGramRepeatBlock", microsoft, 20, {{i64, {3, length}, 0, 3}, {f32, {3, 6}}},
+        {attr("ngram_size", n)}};
+  };
+  const auto masked = [](const std::string& name, const lens& x, const lens& mask, std::vector<message> more) {
+    return one_node{"masked_" + name, "MaxpoolWithMask", microsoft, 20, {{f32, x}, {i32, mask, 0, 2}}, std::move(more)};
+  };
+  return {
+      blocked("of_two", 2, 9),
+      blocked("of_three", 3, 24),
+      blocked("of_one", 1, 4),
+      blocked("as_long", 4, 4),
+      blocked("longer", 5, 3),
+      masked("rows", {2, 3, 12}, {1, 1, 12}, {attr("kernel_shape", lens{3}), attr("pads", lens{1, 1})}),
+      masked("images", {2, 3, 7, 8}, {1, 1, 7, 8},
+             {attr("kernel_shape", lens{3, 2}), attr("strides", lens{2, 2}), attr("pads", lens{1, 1, 1, 0})}),
+      masked("images_of_several", {2, 4, 5, 5}, {2, 3, 5, 5}, {attr("kernel_shape", lens{2, 3})}),
+      masked("same", {1, 2, 6, 6}, {1, 1, 6, 6},
+             {attr("kernel_shape", lens{3, 3}), attr("strides", lens{2, 2}), attr("auto_pad", "SAME_LOWER")}),
+      masked("volumes", {2, 2, 4, 3, 5}, {1, 1, 4, 3, 5},
+             {attr("kernel_shape", lens{2, 2, 3}), attr("strides", lens{1, 1, 2})}),
+  };
+}
+
+// Operators that are sums of others.
+inline std::vector<one_node> composed_cases() {
+  const operand image{f32, {2, 4, 7, 6}}, kernel{f32, {8, 2, 3, 3}}, bias{f32, {8}};
+  const message group = attr("group", 2), pads = attr("pads", lens{1, 1, 1, 1});
+  const auto conv = [&](const std::string& name, const operands& inputs, std::vector<message> more) {
+    more.insert(more.begin(), {group, pads});
+    return one_node{"fused_conv_" + name, "FusedConv", microsoft, 20, inputs, std::move(more)};
+  };
+  const operand a{f32, {5, 7}}, b{f32, {7, 9}}, c{f32, {9}};
+  const auto gemm = [&](const std::string& name, const operands& inputs, std::vector<message> more) {
+    more.push_back(attr("activation", name.c_str()));
+    return one_node{"fused_gemm_" + name, "FusedGemm", microsoft, 20, inputs, std::move(more)};
+  };
+  // some positions are outside of the image, and one region is upside down
+  const auto crop = [](const std::string& name, const operand& size, std::vector<message> more) {
+    return one_node{"crop_" + name,
+                    "CropAndResize",
+                    microsoft,
+                    20,
+                    {{f32, {2, 3, 8, 9}}, {f32, {5, 4}, -.2, 1.2}, {i32, {5}, 0, 0, {0, 1, 1, 0, 1}}, size},
+                    std::move(more)};
+  };
+  const auto mel = [](const std::string& name, const operand& mels, const operand& length, const operand& rate) {
+    return one_node{
+        "mel_" + name, "MelWeightMatrix", "", 20, {mels, length, rate, {f32, {}, 20, 60}, {f32, {}, 3000, 3900}}, {}};
+  };
+  return {
+      gemm("Relu", {a, b, c}, {attr("alpha", .5f), attr("beta", 2.0f)}),
+      gemm("LeakyRelu", {{f32, {7, 5}}, {f32, {9, 7}}},
+           {attr("transA", 1), attr("transB", 1), attr("activation_alpha", .3f)}),
+      gemm("HardSigmoid", {a, b, c}, {attr("activation_alpha", .3f), attr("activation_beta", .4f)}),
+      gemm("Selu", {a, b, c}, {attr("activation_alpha", 1.5f), attr("activation_gamma", .7f)}),
+      conv("residual_relu", {image, kernel, bias, {f32, {2, 8, 7, 6}}}, {attr("activation", "Relu")}),
+      conv("residual_alone", {image, kernel, none, {f32, {2, 8, 7, 6}}}, {}),
+      conv("clip", {image, kernel, bias}, {attr("activation", "Clip"), attr_floats("activation_params", {-.4f, .9f})}),
+      conv("leaky", {image, kernel, bias}, {attr("activation", "LeakyRelu"), attr_floats("activation_params", {.2f})}),
+      conv("hard", {image, kernel, bias},
+           {attr("activation", "HardSigmoid"), attr_floats("activation_params", {.3f, .4f})}),
+      {"trilu", "Trilu", microsoft, 20, {{f32, {2, 5, 6}}}, {}},
+      {"trilu_lower", "Trilu", microsoft, 20, {{i64, {5, 6}, -9, 9}, {i64, {}, 0, 0, {-2}}}, {attr("upper", 0)}, {i64}},
+      {"expand_dims", "ExpandDims", microsoft, 20, {{f32, {2, 5, 6}}, {i32, {}, 0, 0, {1}}}, {}},
+      {"expand_dims_last", "ExpandDims", microsoft, 20, {{f32, {2, 5, 6}}, {i32, {}, 0, 0, {-1}}}, {}},
+      {"expand_dims_of_the_run", "ExpandDims", microsoft, 20, {{f32, {2, 5, 6}}, {i32, {}, 2, 2}}, {}},
+      {"unfold", "UnfoldTensor", microsoft, 20, {{f32, {3, 11}}}, {attr("size", 4), attr("step", 3)}},
+      {"unfold_middle",
+       "UnfoldTensor",
+       microsoft,
+       20,
+       {{i64, {2, 9, 3}, -9, 9}},
+       {attr("dim", 1), attr("size", 3), attr("step", 2)},
+       {i64}},
+      {"unfold_first", "UnfoldTensor", microsoft, 20, {{f32, {5, 2, 3}}}, {attr("dim", -3), attr("size", 5)}},
+      mel("of_the_run", {i64, {}, 8, 8}, {i64, {}, 256, 256}, {i64, {}, 16000, 16000}),
+      mel("of_few_bins", {i64, {}, 20, 20}, {i64, {}, 33, 33}, {i64, {}, 0, 0, {8000}}),
+      crop("linear", operand{i32, {2}, 0, 0, {4, 3}}, {}),
+      crop("linear_of_one", operand{i32, {2}, 0, 0, {1, 5}}, {attr("extrapolation_value", 2.5f)}),
+      crop("nearest", operand{i32, {2}, 0, 0, {6, 7}}, {attr("mode", "nearest"), attr("extrapolation_value", -3.0f)}),
+      crop("size_of_the_run", operand{i32, {2}, 3, 3}, {}),
+      crop("one_of_the_run", operand{i32, {2}, 1, 1}, {}),
+  };
+}
+
 }  // namespace kiln::peer

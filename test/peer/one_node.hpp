@@ -43,8 +43,8 @@ inline void PrintTo(const one_node& n, std::ostream* out) { *out << n.name; }
 
 inline const std::string microsoft = "com.microsoft", ai_onnx_ml = "ai.onnx.ml";
 
-/// The model of the node; `given` gets values for its inputs.
-inline message model_of(const one_node& n, std::map<std::string, argument>& given) {
+/// The model of the node; `given` gets values for its inputs. The extents of the first are perhaps unknown.
+inline message model_of(const one_node& n, std::map<std::string, argument>& given, bool is_sized = true) {
   test::graph_parts parts;
   test::strings names, results;
   unsigned seed = 5;
@@ -61,7 +61,9 @@ inline message model_of(const one_node& n, std::map<std::string, argument>& give
           9, {reinterpret_cast<const char*>(a.data()), static_cast<std::size_t>(a.elements()) * size_of(s.type)}));
       continue;
     }
-    parts.inputs.push_back(test::value_info(names.back(), o.type, {o.extents.begin(), o.extents.end()}));
+    std::vector<test::dim> lens(o.extents.begin(), o.extents.end());
+    if (!is_sized && &o == &n.inputs[0]) lens.assign(lens.size(), test::dim(-1));
+    parts.inputs.push_back(test::value_info(names.back(), o.type, lens));
     given.emplace(names.back(), testing::random_argument(s, ++seed, o.low, o.high));
   }
   for (const int type : n.outputs) {

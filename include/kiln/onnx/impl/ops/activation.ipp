@@ -1,4 +1,4 @@
-#include "kiln/onnx/impl/ops/common.hpp"
+#include "kiln/onnx/impl/ops/activation.hpp"
 
 namespace kiln::onnx {
 
@@ -97,6 +97,19 @@ variables import_image_scaler(node_context& c) {
 }
 
 }  // namespace
+
+value activated(const node_context& c, value x, std::string_view name, std::vector<attribute> attributes) {
+  if (name.empty()) return x;
+  const op_importer* newest = nullptr;
+  for (const op_importer& o : activation_importers())
+    if (o.domain.empty() && o.op_type == name) newest = &o;
+  if (!newest) c.unsupported("activation '" + std::string(name) + "'");
+  node own;
+  own.op_type = name;
+  own.attributes = std::move(attributes);
+  node_context inner{c.build, own, newest->since, {variable(x)}, c.bodies};
+  return newest->function(inner)[0].tensor;
+}
 
 std::span<const op_importer> activation_importers() {
   static constexpr op_importer table[] = {

@@ -104,6 +104,7 @@ std::span<const op_importer> index_importers() {
       {"", "TopK", 1, import_top_k_1},
       {"", "TopK", 10, import_top_k},
       {"", "Trilu", 14, import_trilu},
+      {microsoft, "Trilu", 1, import_trilu},
   };
   return table;
 }

@@ -1,3 +1,4 @@
+#include "kiln/onnx/impl/ops/activation.hpp"
 #include "kiln/onnx/impl/ops/quantize.hpp"
 
 namespace kiln::onnx {
@@ -33,6 +34,18 @@ variables import_gemm(node_context& c) {
   return {out + addend.broadcast_to(out.get_shape().lens)};
 }
 
+// Gemm, then an activation, whose attributes begin with this prefix.
+variables import_fused_gemm(node_context& c) {
+  constexpr std::string_view prefix = "activation_";
+  std::vector<attribute> own;
+  for (const attribute& a : c.source.attributes) {
+    if (!a.name.starts_with(prefix)) continue;
+    own.push_back(a);
+    own.back().name.erase(0, prefix.size());
+  }
+  return {activated(c, import_gemm(c)[0].tensor, c.text("activation", ""), std::move(own))};
+}
+
 // The first dim moved after the batch's other dims.
 value first_after_batch(value x) {
   if (x.rank() < 3) return x;
@@ -56,6 +69,7 @@ std::span<const op_importer> linear_importers() {
   static constexpr op_importer table[] = {
       {"", "Gemm", 1, import_gemm},
       {"", "MatMul", 1, import_matmul},
+      {microsoft, "FusedGemm", 1, import_fused_gemm},
       {microsoft, "FusedMatMul", 1, import_fused_matmul},
       {microsoft, "TransposeMatMul", 1, import_fused_matmul},
   };

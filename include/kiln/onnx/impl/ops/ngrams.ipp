@@ -1,9 +1,10 @@
 #include <algorithm>
+#include <limits>
 #include <vector>
 
 #include "kiln/onnx/impl/ops/common.hpp"
 
-// TfIdfVectorizer: counts of n-grams.
+// TfIdfVectorizer: counts of n-grams. NGramRepeatBlock: scores without repeated ones.
 namespace kiln::onnx {
 
 namespace {
@@ -74,10 +75,41 @@ variables import_tf_idf(node_context& c) {
   return {flat ? out.squeeze({0}) : out};
 }
 
+// Scores of tokens[batch, length] become -infinity where the last n - 1 tokens and that token occurred before.
+variables import_ngram_repeat_block(node_context& c) {
+  const value scores = c.in(1);
+  const std::int64_t n = c.integer("ngram_size", 0);
+  if (n < 1 || c.in(0).rank() != 2 || scores.rank() != 2)
+    c.malformed("ngram_size is positive, tokens are [batch, length] and scores [batch, tokens]");
+  const dimension length = c.in(0).dim(1), first_of_tail = length - (n - 1), windows = larger(0, first_of_tail);
+  if (windows == dimension(0)) return {scores};
+  const value tokens = c.in(0).expect_dims({scores.dim(0), length}).convert(dtype::i64);
+  const value start = indices_along(c, 2, 0, windows), k = indices_along(c, 2, 1, n);
+  const value grams = tokens.gather(start + k, 1);  // [batch, windows, n]
+  const value next = element_at(grams, 2, n - 1);
+  value repeats = next.equal(next);
+  if (n > 1) {
+    // read once for each window, so that nothing is read where there are none
+    const value tail = dimensions_value(c.build, {}, {first_of_tail}) + indices_along(c, 2, 1, n - 1);
+    const value equals =
+        grams.slice({{2}, {0}, {n - 1}, {}}).equal(tokens.gather(tail.broadcast_to({windows, n - 1}), 1));
+    repeats = (equals | op::reduce_all{{2}}).squeeze({2});
+  }
+  // the least of the score and infinity is the score
+  const auto infinite = [&](float v) { return c.build.scalar(scores.type(), v); };
+  constexpr float infinity = std::numeric_limits<float>::infinity();
+  const value at = repeats.where(next, c.build.scalar(dtype::i64, 0));
+  return {c.build.add(op::scatter_elements{1, op::scatter_mode::min}, scores, at,
+                      repeats.where(infinite(-infinity), infinite(infinity)))};
+}
+
 }  // namespace
 
 std::span<const op_importer> ngram_importers() {
-  static constexpr op_importer table[] = {{"", "TfIdfVectorizer", 9, import_tf_idf}};
+  static constexpr op_importer table[] = {
+      {"", "TfIdfVectorizer", 9, import_tf_idf},
+      {microsoft, "NGramRepeatBlock", 1, import_ngram_repeat_block},
+  };
   return table;
 }
 

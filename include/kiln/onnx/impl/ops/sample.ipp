@@ -1,3 +1,4 @@
+#include <array>
 #include <limits>
 
 #include "kiln/onnx/impl/ops/common.hpp"
@@ -111,6 +112,80 @@ variables import_max_roi_pool(node_context& c) {
   return {y.equal(low).where(c.build.scalar(x.type(), 0.0f), y).convert(c.in(0).type())};
 }
 
+// `count` positions from low to high, which are fractions of the way to the last of `extent` elements: [rois, count].
+value crop_positions(node_context& c, value low, value high, dimension count, dimension extent) {
+  const dtype t = low.type();
+  const value last = extent_value(c, extent - 1, t);
+  const auto column = [](value v) { return v.unsqueeze({1}); };
+  const value middle = column((low + high) * .5 * last);
+  if (count == dimension(1)) return middle;
+  const value k = indices_along(c, 2, 1, count, t);
+  const value step = column((high - low) * last / extent_value(c, larger(count - 1, 1), t));
+  const value at = k.equal(extent_value(c, count - 1, t)).where(column(high * last), column(low * last) + k * step);
+  return count.min() > 1 ? at : extent_value(c, count, t).equal(c.build.scalar(t, 1)).where(middle, at);
+}
+
+// Inputs: images[n, c, h, w], corners[rois, 4] as (y1, x1, y2, x2), an image for each, and the extents of the crops.
+variables import_crop_and_resize(node_context& c) {
+  const value x = widened(c.in(0)), rois = c.in(1).convert(x.type());
+  const auto size = c.extents(3, "the crops' size");
+  if (x.rank() != 4 || rois.rank() != 2 || !(rois.dim(1) == dimension(4)) || size.size() != 2)
+    c.malformed("the input has rank 4, the rois are [n, 4] and crop_size has two numbers");
+  const dtype t = x.type();
+  const dims lens = x.get_shape().lens;
+  const auto place = [&](std::int64_t d) {
+    return crop_positions(c, element_at(rois, 1, d), element_at(rois, 1, d + 2), size[static_cast<std::size_t>(d)],
+                          lens[static_cast<std::size_t>(d) + 2]);
+  };
+  // how far outside of the image, if positive
+  const auto beyond = [&](value at, dimension extent) { return (at - extent_value(c, extent - 1, t)).max(-at); };
+  const auto clipped = [&](value at, dimension extent) {
+    return c.build.add(op::clip{}, at, c.build.scalar(t, 0), extent_value(c, extent - 1, t));
+  };
+  const value row = place(0).unsqueeze({2}), column = place(1).unsqueeze({1});
+  const value i = clipped(row, lens[2]), j = clipped(column, lens[3]);
+  const auto image_or = [&](value y, std::int64_t channels, value otherwise) {
+    const auto farthest = beyond(row, lens[2]).unsqueeze({channels}).max(beyond(column, lens[3]).unsqueeze({channels}));
+    return (farthest > c.build.scalar(t, 0)).where(otherwise, y);
+  };
+  const value outside = c.build.scalar(t, c.real("extrapolation_value", 0));
+  const bool nearest = c.choice("mode", {"bilinear", "nearest"}) == "nearest";
+  if (!nearest && size[0].is_constant() && size[1].is_constant() && size[0].value() > 0 && size[1].value() > 0) {
+    op::roi_align aligned{size[0].value(), size[1].value(), 1};
+    // positions are the middles of bins
+    const auto corners = [&](value at, std::int64_t n, std::int64_t axis) {
+      const value first = at.slice({{axis}, {0}, {1}, {}}), end = at.slice({{axis}, {n - 1}, {n}, {}});
+      const value half = n > 1 ? (end - first) * (.5 / static_cast<double>(n - 1)) : c.build.scalar(t, .5);
+      return std::array{(first - half + .5).squeeze({3 - axis}), (end + half + .5).squeeze({3 - axis})};
+    };
+    const auto [y0, y1] = corners(row, aligned.height, 1);
+    const auto [x0, x1] = corners(column, aligned.width, 2);
+    const value bins = c.build.add(op::concat{1}, x0, y0, x1, y1);
+    return {image_or(c.build.add(aligned, x, bins, c.in(2)), 1, outside).convert(c.in(0).type())};
+  }
+  // pixels are rows of channels
+  const value pixels = channels_last(x).reshape({lens[0] * lens[2] * lens[3], lens[1]});
+  const value image = (indices_along(c, 1, 0, lens[0]) * extent_value(c, lens[2] * lens[3], dtype::i64))
+                          .gather(c.in(2).expect_dims({rois.dim(0)}), 0)
+                          .unsqueeze({1, 2});
+  const auto pixel = [&](value r, value k) {  // [rois, height, width, channels]
+    const value above = image + r.convert(dtype::i64) * extent_value(c, lens[3], dtype::i64);
+    return pixels.gather(above + k.convert(dtype::i64), 0);
+  };
+  const value top = i.floor(), left = j.floor(), down = i - top, right = j - left;
+  value y;
+  if (nearest) {
+    const value half = c.build.scalar(t, .5);
+    y = pixel((down < half).where(top, top + 1), (right < half).where(left, left + 1));
+  } else {
+    const value bottom = i | op::ceil{}, end = j | op::ceil{};
+    const auto between = [](value a, value b, value part) { return a + (b - a) * part.unsqueeze({3}); };
+    y = between(between(pixel(top, left), pixel(top, end), right),
+                between(pixel(bottom, left), pixel(bottom, end), right), down);
+  }
+  return {channels_first(image_or(y, 3, outside)).convert(c.in(0).type())};
+}
+
 // The extents of DeformConv's offset (or mask): `each` numbers for every offset group, kernel element and output
 // element.
 dims deform_extents(node_context& c, const op::convolution& conv, std::int64_t groups, std::int64_t each) {
@@ -193,9 +268,13 @@ variables import_deform_conv(node_context& c) {
 
 std::span<const op_importer> sample_importers() {
   static constexpr op_importer table[] = {
-      {"", "AffineGrid", 20, import_affine_grid}, {"", "DeformConv", 19, import_deform_conv},
-      {"", "GridSample", 16, import_grid_sample}, {"", "MaxRoiPool", 1, import_max_roi_pool},
-      {"", "RoiAlign", 10, import_roi_align},     {microsoft, "GridSample", 1, import_grid_sample},
+      {"", "AffineGrid", 20, import_affine_grid},
+      {"", "DeformConv", 19, import_deform_conv},
+      {"", "GridSample", 16, import_grid_sample},
+      {"", "MaxRoiPool", 1, import_max_roi_pool},
+      {"", "RoiAlign", 10, import_roi_align},
+      {microsoft, "GridSample", 1, import_grid_sample},
+      {microsoft, "CropAndResize", 1, import_crop_and_resize},
   };
   return table;
 }

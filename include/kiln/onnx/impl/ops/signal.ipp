@@ -109,18 +109,41 @@ variables import_stft(node_context& c) {
   return {(read | op::dft{.one_sided = one_sided}).convert(signal.type())};
 }
 
+// Mel weights of numbers that a run computes.
+value dynamic_mel_weights(node_context& c) {
+  const auto count = [&](std::size_t i, std::string_view what) {
+    const auto given = c.dimensions_of(c.in(i), what, 1);
+    if (given.size() != 1) c.malformed(std::string(what) + " is one number");
+    return given[0];
+  };
+  const dimension mels = count(0, "the number of bins"), length = count(1, "the transform's length");
+  const auto real = [&](std::size_t i) { return c.in(i).reshape({}).convert(dtype::f64); };
+  const auto number = [&](dimension n) { return symbol(c, n).convert(dtype::f64); };
+  const auto mel = [&](value hertz) { return (hertz / 700 + 1).log(); };  // the scale's factor cancels out
+  const value low = mel(real(3)), step = (mel(real(4)) - low) / number(mels + 2);
+  const value hertz = ((indices_along(c, 1, 0, mels + 2, dtype::f64) * step + low).exp() - 1) * 700;
+  // integers then, whose ratios f32 rounds as f64 does
+  const value corners = (hertz * number(length + 1) / real(2)).floor().convert(dtype::f32);
+  const auto corner = [&](std::int64_t k) { return corners.slice({{0}, {k}, {mels + k}, {}}); };
+  const value from = corner(0), top = corner(1), to = corner(2), zero = c.build.scalar(dtype::f32, 0),
+              one = c.build.scalar(dtype::f32, 1);
+  const value bin = indices_along(c, 2, 0, length / 2 + 1, dtype::f32);
+  const value rising = (bin - from) / (top - from).max(one), falling = (to - bin) / (to - top).max(one);
+  const value rises = both(not_less(bin, from), bin < top), falls = both(bin > top, bin < to);
+  return bin.equal(top).where(one, rises.where(rising, falls.where(falling, zero)));
+}
+
 // Triangular filters over the bins of a spectrum, spaced evenly on the mel scale.
 variables import_mel_weights(node_context& c) {
+  const dtype t = c.type_attribute("output_datatype", dtype::f32);
+  for (std::size_t i = 0; i < 5; ++i)
+    if (const literal* l = c.constant(i); !l || l->has_symbols()) return {dynamic_mel_weights(c).convert(t)};
   const auto count = [&](std::size_t i, std::string_view what) {
     const std::int64_t n = c.number(i, what);
     if (n < 1 || n > (1 << 24)) c.malformed(std::string(what) + " is a positive number");
     return n;
   };
-  const auto edge = [&](std::size_t i) {
-    const literal* l = c.constant(i);
-    if (!l || l->has_symbols()) c.unsupported("an edge of the spectrum that a run computes");
-    return l->at<double>(0);
-  };
+  const auto edge = [&](std::size_t i) { return c.constant(i)->at<double>(0); };
   const std::int64_t mels = count(0, "the number of bins"), length = count(1, "the transform's length"),
                      rate = count(2, "the sample rate"), bins = length / 2 + 1;
   const auto mel = [](double f) { return 2595 * std::log10(1 + f / 700); };
@@ -145,7 +168,6 @@ variables import_mel_weights(node_context& c) {
       put(k, m, static_cast<double>(k - from) / static_cast<double>(top - from));
     for (std::int64_t k = top; k < to; ++k) put(k, m, static_cast<double>(to - k) / static_cast<double>(to - top));
   }
-  const dtype t = c.type_attribute("output_datatype", dtype::f32);
   return {c.build.constant<float>(dtype::f32, {bins, mels}, weights).convert(t)};
 }
 
@@ -154,7 +176,7 @@ variables import_mel_weights(node_context& c) {
 std::span<const op_importer> signal_importers() {
   static constexpr op_importer table[] = {
       {"", "DFT", 17, import_dft},
-      {"", "MelWeightMatrix", 17, import_mel_weights, "the edges of the spectrum are constants"},
+      {"", "MelWeightMatrix", 17, import_mel_weights},
       {"", "STFT", 17, import_stft},
   };
   return table;

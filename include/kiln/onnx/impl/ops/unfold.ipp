@@ -4,7 +4,7 @@
 #include "kiln/onnx/impl/ops/dynamic_axes.hpp"
 #include "kiln/onnx/impl/ops/unfold.hpp"
 
-// Col2Im, MaxUnpool, and the indices of MaxPool.
+// Col2Im, MaxUnpool, UnfoldTensor, and the indices of MaxPool.
 namespace kiln::onnx {
 
 namespace {
@@ -143,6 +143,22 @@ variables import_max_unpool(node_context& c) {
   return {y | p};
 }
 
+// Windows along one axis, their elements along a new last one.
+variables import_unfold_tensor(node_context& c) {
+  const value x = c.in(0);
+  const std::int64_t axis = axis_within(c, c.integer("dim", -1), x.rank()), size = c.integer("size", 0),
+                     step = c.integer("step", 1);
+  if (size < 1 || step < 1) c.malformed("size and step are positive");
+  const dimension extent = x.dim(axis);
+  if (extent.max() < size)
+    c.malformed("a window of " + std::to_string(size) + " is longer than the extent of " + kiln::to_string(extent));
+  const value at = indices_along(c, 2, 0, (extent - size) / step + 1) * step + indices_along(c, 2, 1, size);
+  const value windows = x.gather(at, axis);  // [..., windows, size, ...]
+  ints order = axes_from(0, windows.rank());
+  std::rotate(order.begin() + axis + 1, order.begin() + axis + 2, order.end());
+  return {windows.transpose(order)};
+}
+
 double least_of(dtype t) {
   if (is_float(t)) return -std::numeric_limits<double>::infinity();
   return is_signed_integer(t) ? -9.3e18 : 0;
@@ -199,6 +215,7 @@ std::span<const op_importer> unfold_importers() {
   static constexpr op_importer table[] = {
       {"", "Col2Im", 18, import_col_to_im, "up to four spatial dims"},
       {"", "MaxUnpool", 9, import_max_unpool},
+      {microsoft, "UnfoldTensor", 1, import_unfold_tensor},
   };
   return table;
 }

@@ -143,6 +143,10 @@ variables import_unsqueeze(node_context& c) {
   return {c.in(0).unsqueeze(ints(as_span(c.numbers(1, "the list of axes"))))};
 }
 // [/unsqueeze]
+variables import_expand_dims(node_context& c) {
+  if (!(c.in(1).get_shape().elements() == dimension(1))) c.malformed("the axis is one number");
+  return import_unsqueeze(c);
+}
 
 variables import_transpose(node_context& c) { return {c.in(0).transpose(c.short_integers("perm"))}; }
 
@@ -268,6 +272,7 @@ std::span<const op_importer> view_importers() {
       {"", "Transpose", 1, import_transpose},
       {"", "Unsqueeze", 1, import_unsqueeze_1},
       {"", "Unsqueeze", 13, import_unsqueeze},
+      {microsoft, "ExpandDims", 1, import_expand_dims},
   };
   return table;
 }

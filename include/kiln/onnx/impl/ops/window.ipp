@@ -1,6 +1,8 @@
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
+#include "kiln/onnx/impl/ops/activation.hpp"
 #include "kiln/onnx/impl/ops/quantize.hpp"
 #include "kiln/onnx/impl/ops/unfold.hpp"
 
@@ -89,6 +91,29 @@ variables import_conv(node_context& c) {
   return {c.has(2) ? y.add_along(1, c.in(2)) : y};
 }
 
+// Convolution plus a tensor of the result's extents, then an activation, whose attributes are a list.
+variables import_fused_conv(node_context& c) {
+  const value y = import_conv(c)[0].tensor, sum = c.has(3) ? y + c.in(3).expect_dims(y.get_shape().lens) : y;
+  const std::string_view name = c.text("activation", "");
+  const auto given = c.reals("activation_params");
+  std::vector<std::string> names;
+  if (name == "Clip") names = {"min", "max"};
+  if (name == "HardSigmoid") names = {"alpha", "beta"};
+  if (name == "LeakyRelu") names = {"alpha"};
+  if (given.size() < names.size())
+    c.malformed("activation_params has " + std::to_string(given.size()) + " numbers, and " + std::string(name) +
+                " reads " + std::to_string(names.size()));
+  if (name == "Clip")
+    return {c.build.add(op::clip{}, sum, c.build.scalar(sum.type(), given[0]), c.build.scalar(sum.type(), given[1]))};
+  std::vector<attribute> own(names.size());
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    own[i].name = names[i];
+    own[i].kind = attribute_kind::real;
+    own[i].real = given[i];
+  }
+  return {activated(c, sum, name, std::move(own))};
+}
+
 variables import_conv_transpose(node_context& c) {
   const spatial kernel = kernel_of_weight(c);
   const std::size_t axes = kernel.size();
@@ -148,6 +173,66 @@ variables import_nhwc_max_pool(node_context& c) {
   p.mode = op::pooling_mode::max;
   return {channels_last(pool(plain, p)[0].tensor)};
 }
+// Whether the mask is 0, for each element of x: channel k reads as many elements as it has from the one that is
+// (k * as many) modulo the number of the mask's channels on, and beyond one spatial dim its first element is never 0
+// (ONNX Runtime 1.30).
+value masked_out(node_context& c) {
+  const value x = c.in(0), mask = c.in(1);
+  dims lens = x.get_shape().lens;
+  if (mask.rank() != lens.size()) c.malformed("the mask has the input's rank");
+  dims own = lens;
+  own[0] = mask.dim(0);
+  own[1] = mask.dim(1);
+  const dimension channels = lens[0] * lens[1], masks = own[0] * own[1];
+  dimension plane = 1;
+  for (std::size_t d = 2; d < lens.size(); ++d) plane *= lens[d];
+  value given = mask.expect_dims(own);
+  if (masks == dimension(1)) {
+    lens[0] = 1;
+    lens[1] = 1;
+  } else {
+    const auto number = [&](dimension n) { return dimensions_value(c.build, {}, {n}); };
+    const value start = c.build.add(op::mod{}, indices_along(c, 2, 0, channels) * number(plane), number(masks));
+    given = given.reshape({masks * plane}).gather(start + indices_along(c, 2, 1, plane), 0).reshape(lens);
+  }
+  const value out = given.equal(c.build.scalar(mask.type(), 0));
+  if (lens.size() == 3) return out;
+  dims spatial(lens);
+  spatial[0] = 1;
+  spatial[1] = 1;
+  return both(out, c.build.add(op::iota{{plane}, 0, dtype::i64}).reshape(spatial) > c.build.scalar(dtype::i64, 0));
+}
+
+// A row of a window ends where the mask is 0.
+variables import_masked_max_pool(node_context& c) {
+  op::pooling p;
+  p.mode = op::pooling_mode::max;
+  const value x = c.in(0);
+  if (!is_float(x.type())) c.unsupported("a masked window of " + std::string(to_string(x.type())));
+  const dimension n = x.dim(-1), count = pool(c, p)[0].tensor.dim(-1);
+  const std::size_t axes = p.lengths.size(), last = axes - 1;
+  const auto axis = static_cast<std::int64_t>(x.rank()) - 1;
+  if (p.dilation[last] != 1) c.unsupported("a dilation of windows whose rows end where a mask is 0");
+  for (const std::int64_t pad : {p.pads.empty() ? 0 : p.pads[last], p.pads.empty() ? 0 : p.pads[axes + last]})
+    if (pad >= p.lengths[last]) c.unsupported("a pad of " + std::to_string(pad) + ", no less than the kernel's width");
+  const value zero = c.build.scalar(dtype::i64, 0), end = dimensions_value(c.build, {}, {n - 1});
+  // a window's elements are not adjacent, so that whole rows are reduced at once: [kernel, count]
+  const value at = indices_along(c, 2, 1, count) * p.stride[last] + indices_along(c, 2, 0, p.lengths[last]) -
+                   (p.pads.empty() ? 0 : p.pads[last]);
+  // beyond an end is the last element again, which changes neither the greatest one nor where a row ends
+  const value kept = c.build.add(op::clip{}, at, zero, end);
+  const value lowest = c.build.scalar(x.type(), std::numeric_limits<float>::lowest());
+  const value stops = masked_out(c).convert(x.type()).gather(kept, axis) | op::cumsum{axis};
+  value y =
+      (stops > c.build.scalar(x.type(), 0)).where(lowest, x.gather(kept, axis)).reduce_max({axis}).squeeze({axis});
+  if (last > 0) {  // the other axes
+    p.lengths[last] = p.stride[last] = p.dilation[last] = 1;
+    if (!p.pads.empty()) p.pads[last] = p.pads[axes + last] = 0;
+    y = y.pool(p);
+  }
+  return {y.max(lowest)};
+}
+
 variables import_lp_pool(node_context& c) {
   op::pooling p;
   p.mode = op::pooling_mode::lp;
@@ -203,6 +288,8 @@ std::span<const op_importer> window_importers() {
       {"", "LRN", 1, import_lrn},
       {"", "LpPool", 1, import_lp_pool, "up to three spatial dims"},
       {"", "MaxPool", 1, import_max_pool, "up to three spatial dims"},
+      {microsoft, "FusedConv", 1, import_fused_conv, "up to three spatial dims"},
+      {microsoft, "MaxpoolWithMask", 1, import_masked_max_pool, "up to three spatial dims"},
       {microsoft, "NhwcMaxPool", 1, import_nhwc_max_pool, "up to three spatial dims"},
   };
   return table;
