@@ -1,4 +1,5 @@
 #pragma once
+#include "kiln/op/nn/resample.hpp"
 #include "kiln/pass/insert_quantization.hpp"
 
 namespace kiln {
