@@ -32,7 +32,7 @@ struct resample {
       if (k > 0 && axes[k] <= axes[k - 1])
         return fault::of(errc::invalid_argument, "axes ascend", axes[k - 1] + 1, axes[k]);
       const shape& at = in[table(k)];
-      if (!is_integer(at.type)) return detail::wrong_index_type(at.type);
+      if (!is_signed_integer(at.type)) return detail::wrong_index_type(at.type);
       if (at.rank() != 2) return fault::of(errc::shape_mismatch, "positions are [taps, extent]", "rank 2", at.lens);
       if (!at.lens[0].is_constant() || at.lens[0].value() < 1)
         return fault::of(errc::shape_mismatch, "the taps are a number known here, at least 1", 1, at.lens[0]);
@@ -52,14 +52,18 @@ struct resample {
     if (y.size() == 0) return;
     std::int64_t step[max_rank] = {}, taps[max_rank] = {}, to[max_rank] = {}, tap[max_rank] = {};
     const std::int64_t* positions[max_rank] = {};
-    const double* weights[max_rank] = {};
+    const float* weights[max_rank] = {};
+    const double* wide_weights[max_rank] = {};
     for (std::size_t d = x.rank(), s = 1; d-- > 0; s *= static_cast<std::size_t>(x.lens[d]))
       step[d] = static_cast<std::int64_t>(s);
     for (std::size_t k = 0; k < axes.size(); ++k) {
       const auto table_of_axis = e.template in<std::int64_t>(table(k));
       positions[k] = table_of_axis.data;
       taps[k] = table_of_axis.lens[0];
-      if (weighted) weights[k] = e.template in<double>(table(k) + 1).data;
+      if (weighted && e.in_shape(table(k) + 1).type == dtype::f64)
+        wide_weights[k] = e.template in<double>(table(k) + 1).data;
+      else if (weighted)
+        weights[k] = e.template in<float>(table(k) + 1).data;
     }
     for (std::int64_t i = 0, n = y.size(); i < n; ++i) {
       std::int64_t from = 0, rest = i;
@@ -79,7 +83,7 @@ struct resample {
           const auto d = static_cast<std::size_t>(axes[k]);
           const std::int64_t slot = tap[k] * y.lens[d] + to[d];
           at += e.index(positions[k][slot], x.lens[d]) * step[d];
-          if (weighted) weight *= weights[k][slot];
+          if (weighted) weight *= wide_weights[k] ? wide_weights[k][slot] : static_cast<double>(weights[k][slot]);
         }
         if (!weighted) y[i] = x[at];
         if constexpr (std::is_convertible_v<T, double>)
