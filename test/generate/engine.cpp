@@ -210,7 +210,7 @@ TEST(engine, requests_guess_ahead) {
     for (int k = 0; k < 6; ++k) prompt.insert(prompt.end(), {200, 31, 77, 5});
     for (const std::int64_t seed : {0, 1, 2}) {
       search_options s = options_of(180);
-      s.min_length = 180;  // it comes to repeat itself
+      s.min_length = 180;                                                               // it comes to repeat itself
       s.do_sample = seed > 0, s.random_seed = seed, s.top_k = 2, s.temperature = .01f;  // scores are flat
       ahead.push_back(std::make_shared<request>(scripture(), s, lookup(5)));
       without.push_back(std::make_shared<request>(scripture(), s));
