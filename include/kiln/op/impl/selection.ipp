@@ -4,6 +4,7 @@
 #include <bit>
 #include <numeric>
 
+#include "kiln/core/visit_size.hpp"
 #include "kiln/op/impl/produced.hpp"
 
 namespace kiln::op {
@@ -17,20 +18,10 @@ argument indices(const dims& lens, const std::vector<std::int64_t>& values) {
   return argument::of<std::int64_t>(lens, std::span<const std::int64_t>(values));
 }
 
-// Calls f with elements of as many bytes as one of the dtype.
-template <class F> void visit_size(dtype t, F&& f) {
-  switch (size_of(t)) {
-    case 1: return f(std::uint8_t());
-    case 2: return f(std::uint16_t());
-    case 4: return f(std::uint32_t());
-    default: return f(std::uint64_t());
-  }
-}
-
 // Calls f with what tells zeros of a dtype: bits to look at, in an unsigned type of its size. The sign of a float's
 // zero is none.
 template <class F> void visit_nonzero(dtype t, F&& f) {
-  visit_size(t, [&]<class U>(U) {
+  visit_size(size_of(t), [&]<class U>(U) {
     const U sign = static_cast<U>(U(1) << (8 * sizeof(U) - 1));
     f(is_float(t) ? static_cast<U>(~sign) : static_cast<U>(~U(0)));
   });
@@ -60,7 +51,7 @@ argument taken(const argument& x, std::int64_t axis, const std::vector<std::int6
       }
   };
   if (row == size_of(type.type))
-    visit_size(type.type, [&]<class U>(U) {
+    visit_size(size_of(type.type), [&]<class U>(U) {
       each([](std::byte* at, const std::byte* from) { std::memcpy(at, from, sizeof(U)); });
     });
   else if (row)

@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "kiln/backend/eigen/impl/index_places.hpp"
+#include "kiln/core/visit_size.hpp"
 #include "kiln/op/index/gather_elements.hpp"
 #include "kiln/op/index/gather_nd.hpp"
 #include "kiln/op/index/one_hot.hpp"
@@ -118,12 +119,7 @@ class one_hot_kernel final : public kernel {
   explicit one_hot_kernel(std::int64_t axis) : axis_(axis) {}
   std::string name() const override { return "one_hot"; }
   void run(const launch& l) const override {
-    switch (size_of(l.out[0].type)) {
-      case 1: return write<std::uint8_t>(l);
-      case 2: return write<std::uint16_t>(l);
-      case 4: return write<std::uint32_t>(l);
-      default: return write<std::uint64_t>(l);
-    }
+    visit_size(size_of(l.out[0].type), [&]<class T>(T) { write<T>(l); });
   }
 
  private:

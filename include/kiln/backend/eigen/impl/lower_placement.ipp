@@ -1,21 +1,12 @@
 #include <algorithm>
 
 #include "kiln/backend/eigen/lower_generic.hpp"
+#include "kiln/core/visit_size.hpp"
 #include "kiln/runtime/thread_pool.hpp"
 
 // Ops that copy parts of rows, of any dtype, and fill the rest, and numbered rows: pad, triangles and iota.
 namespace kiln::eigen {
 namespace {
-
-// Calls f with elements of so many bytes.
-template <class F> void visit_size(std::size_t bytes, F&& f) {
-  switch (bytes) {
-    case 1: return f(std::uint8_t());
-    case 2: return f(std::uint16_t());
-    case 4: return f(std::uint32_t());
-    default: return f(std::uint64_t());
-  }
-}
 
 // Rows of a task: about 64 KiB.
 std::int64_t rows_of_task(std::size_t row_bytes) {

@@ -5,13 +5,6 @@
 #include "kiln/lower/row_body.hpp"
 
 namespace kiln::eigen {
-namespace {
-
-dtype compute_dtype(dtype t) {
-  return visit_compute(t, []<class T>(type_tag<T>) { return dtype_of<T>; });
-}
-
-}  // namespace
 
 tile_program::tile_program(const module_graph& body) {
   compile(body);
@@ -49,7 +42,7 @@ std::uint32_t tile_program::full_operand(std::uint32_t v, int level) {
   c.kind = call::what::repeat;
   c.in.push_back(v);
   c.out = id;
-  c.compute = c.natural = compute_dtype(values_[v].type);
+  c.compute = c.natural = held(values_[v].type);
   c.level = level;
   calls_.push_back(std::move(c));
   return id;
@@ -61,7 +54,7 @@ std::uint32_t tile_program::add_fold(const operation& op, std::uint32_t in, valu
   c.kind = call::what::fold;
   c.level = made.level - 1;
   c.in.push_back(full_operand(in, c.level));
-  c.compute = c.natural = compute_dtype(values_[in].type);
+  c.compute = c.natural = held(values_[in].type);
   if (c.compute == dtype::f32 && op.table().index < default_registry::size)
     c.float_fold = kiln_eigen_isa()->fold(op.table().index);
   c.out = add_value(std::move(made));
@@ -76,7 +69,7 @@ std::uint32_t tile_program::add_pointwise(const operation& op, std::span<const s
   c.level = made.level;
   c.per_row = !made.full;
   for (std::uint32_t v : in) c.in.push_back(made.full ? full_operand(v, c.level) : v);
-  c.compute = compute_dtype(values_[c.in[static_cast<std::size_t>(op.info().conditions)]].type);
+  c.compute = held(values_[c.in[static_cast<std::size_t>(op.info().conditions)]].type);
   c.natural = op.info().returns_bool ? dtype::boolean : c.compute;
   if (c.compute == dtype::f32 && op.table().index < default_registry::size)
     c.tile = kiln_eigen_isa()->tile(op.table().index);

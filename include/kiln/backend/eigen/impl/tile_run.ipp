@@ -2,6 +2,7 @@
 
 #include "kiln/backend/eigen/block_program.hpp"
 #include "kiln/backend/eigen/impl/tile_memory.hpp"
+#include "kiln/core/visit_size.hpp"
 
 namespace kiln::eigen {
 namespace {
@@ -23,16 +24,10 @@ void convert_tile(dtype natural, const std::byte* from, dtype t, bool stores, st
 
 // n times the element of that many bytes.
 void repeat(std::size_t width, const std::byte* from, std::byte* to, std::int64_t n) {
-  const auto fill = [&]<class T>(T value) {
+  visit_size(width, [&]<class T>(T value) {
     std::memcpy(&value, from, sizeof(T));
     std::fill_n(reinterpret_cast<T*>(to), n, value);
-  };
-  switch (width) {
-    case 1: return fill(std::uint8_t{});
-    case 2: return fill(std::uint16_t{});
-    case 4: return fill(std::uint32_t{});
-    default: return fill(std::uint64_t{});
-  }
+  });
 }
 
 // A tile of elements that are stored as dtype `t`, `step` apart, and held as `held`.
