@@ -8,6 +8,7 @@
 #include "kiln/core/error.hpp"
 #include "kiln/generate/guidance.hpp"
 #include "kiln/text/token_stream.hpp"
+#include "quantize/message_of.hpp"
 
 namespace kiln::language::testing {
 namespace {
@@ -36,14 +37,7 @@ std::shared_ptr<request> make_request(const tokens& prompt, std::int64_t max_len
   r->add_tokens(prompt);
   return r;
 }
-std::string message_of(const std::function<void()>& f) {
-  try {
-    f();
-  } catch (const error& e) {
-    return e.message();
-  }
-  return "no error";
-}
+using kiln::test::message_of;
 
 void run_all(engine& e, std::size_t most = 2000) {
   for (std::size_t k = 0; e.has_pending() && k < most; ++k) e.step();

@@ -4,6 +4,7 @@
 #include "kiln/core/error.hpp"
 #include "kiln/generate/impl/weights/open_weights.hpp"
 #include "kiln/generate/weights/model_files.hpp"
+#include "quantize/message_of.hpp"
 
 // Models of GGUF files: blocks, the order of rows, metadata, tokenizers.
 namespace kiln::language::testing {
@@ -187,14 +188,7 @@ TEST(gguf_models, a_file_is_known_by_its_magic_and_a_folder_by_its_file) {
   EXPECT_EQ(c.decoder.filename, "weights.gguf");
 }
 
-std::string message_of(const std::function<void()>& f) {
-  try {
-    f();
-  } catch (const error& e) {
-    return e.message();
-  }
-  return "no error";
-}
+using kiln::test::message_of;
 
 TEST(gguf_models, of_several_files_one_is_named) {
   const gguf_model m = llama_of(kinds[0]);
