@@ -50,6 +50,10 @@ function(kiln_numbered_units variable header template count)
   set(${variable} "${${variable}}" PARENT_SCOPE)
 endfunction()
 
+# g++ marks all of a precompiled header whenever it collects garbage: what the units that read one hold is let grow first.
+# A tenth of their time is saved, for at most 300 MB more.
+set(KILN_COLLECT_LATE $<$<CXX_COMPILER_ID:GNU>:--param=ggc-min-heapsize=524288>)
+
 # kiln_precompile(<target>): reads what most units of the libraries above kiln::runtime include once for all of them: half
 # a second of two to five that a unit takes. Units include what they need all the same.
 function(kiln_precompile target)
@@ -65,7 +69,7 @@ function(kiln_precompile target)
   endif()
   target_precompile_headers(${target} REUSE_FROM kiln_precompiled)
   # g++ 12 warns of libstdc++'s own strings, and no longer sees that they are a system header's
-  target_compile_options(${target} PRIVATE $<$<CXX_COMPILER_ID:GNU>:-Wno-array-bounds>)
+  target_compile_options(${target} PRIVATE $<$<CXX_COMPILER_ID:GNU>:-Wno-array-bounds> ${KILN_COLLECT_LATE})
 endfunction()
 
 # kiln_add_library(<name> <unit>...): the static library kiln_<name>, alias kiln::<name>.

@@ -123,6 +123,11 @@ TEST(program_archive, attributes_out_of_range_are_errors) {
 // The name that an op of these has; only names are asked for.
 template <class... Ops> std::vector<std::string_view> names_of(type_list<Ops...>) { return {type_name<Ops>()...}; }
 
+// Operations of a unit have the tables that kiln compiled once, which are found by name.
+template <class... Ops> void check_tables(type_list<Ops...>) {
+  for (const op_table* t : {&table_of<Ops>()...}) EXPECT_EQ(t, detail::find_own_op(t->name)) << t->name;
+}
+
 TEST(program_archive, ops_beside_the_default_registry_are_found) {
   std::vector<std::string_view> names = names_of(more_ops{});
   for (const char* name :
@@ -130,6 +135,8 @@ TEST(program_archive, ops_beside_the_default_registry_are_found) {
     names.push_back(name);
   for (const std::string_view name : names) EXPECT_NE(detail::find_own_op(name), nullptr) << name;
   EXPECT_EQ(detail::find_own_op("scaled"), nullptr);
+  check_tables(more_ops{});
+  check_tables(type_list<op::loop, op::integer_dot, op::relu>{});
   program p;
   const value_id x = p.main().add_parameter("x", {dtype::f32, {4, 4}});
   p.main().add(op::det{}, {x});

@@ -2,6 +2,7 @@
 #include <cstring>
 
 #include "kiln/op/ops.hpp"
+#include "kiln/op/own_ops.hpp"
 #include "kiln/op/words.hpp"
 
 namespace kiln {
@@ -14,6 +15,8 @@ template <class Op> inline constexpr op_table user_table = make_table<Op>();
 template <class Op> const op_table& table_of() {
   if constexpr (default_registry::contains<Op>)
     return detail::built_in_table(default_registry::index_of<Op>);
+  else if constexpr (detail::own_index<Op> < detail::own_ops::size)
+    return detail::own_table(detail::own_index<Op>);
   else
     return detail::user_table<Op>;
 }

@@ -2,7 +2,7 @@
 #include "check.h"
 
 static kiln_tensor *scans, *expected;
-static int64_t count;
+static int64_t count; /* of the file's scans: few, as the reference computes them under valgrind too */
 
 static void check_rows(const kiln_tensor* rows) {
   int64_t lens[KILN_MAX_RANK];
@@ -244,10 +244,12 @@ static void test_dims(void) {
 
 int main(void) {
   int64_t lens[KILN_MAX_RANK];
-  scans = read_tensor(DIGITS "test_data_set_0/input_0.pb");
+  kiln_tensor* const all = read_tensor(DIGITS "test_data_set_0/input_0.pb");
   expected = read_tensor(DIGITS "test_data_set_0/output_0.pb");
-  OK(kiln_tensor_info(scans, NULL, NULL, lens, NULL));
-  count = lens[0];
+  OK(kiln_tensor_info(all, NULL, NULL, lens, NULL));
+  CHECK(lens[0] > 9);
+  lens[0] = count = 9;
+  OK(kiln_tensor_borrow(KILN_F32, 4, lens, NULL, (float*)floats_of(all), NULL, NULL, &scans));
   kiln_program* const program = import_model(DIGITS "model.onnx");
   test_program(program);
   kiln_executable* const digits = compile_for(program, "eigen");
@@ -266,6 +268,7 @@ int main(void) {
   test_dims();
   kiln_tensor_destroy(expected);
   kiln_tensor_destroy(scans);
+  kiln_tensor_destroy(all);
   CHECK(strlen(kiln_version()) >= 5);
   CHECK(strcmp(kiln_last_error(), "") == 0 && kiln_last_error_status() == KILN_OK);
   return finish();

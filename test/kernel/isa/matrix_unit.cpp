@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "kernel/isa/random_values.hpp"
+#include "kiln/core/half.hpp"
 #include "kiln/kernel/gemm/affine_epilogue.hpp"
 
 namespace {
@@ -129,6 +130,42 @@ TEST_F(matrix_unit_test, workers_change_no_bit) {
   kiln::thread_pool two(2);
   ragged.run(one, true), same.run(two, true, 80);
   EXPECT_EQ(std::memcmp(ragged.c.data(), same.c.data(), same.c.size() * sizeof(float)), 0);
+}
+
+// Numbers that are bf16 have one part: products with the others are left out where a block has no other numbers, and
+// change no bit of the sums beside one that has.
+TEST_F(matrix_unit_test, operands_of_one_part) {
+  kiln::thread_pool pool(2);
+  const auto narrow = [](std::vector<float>& values) {
+    for (float& v : values) v = static_cast<float>(kiln::bfloat16(v));
+  };
+  for (const auto [m, n, k] : {std::array{70, 130, 330}, std::array{48, 33, 32}, std::array{1, 64, 161}}) {
+    product x(m, n, k);
+    for (const bool left : {true, false})
+      for (const bool right : {true, false}) {
+        SCOPED_TRACE(testing::Message() << m << 'x' << n << 'x' << k << " one part: left " << left << " right "
+                                        << right);
+        product y = x;
+        if (left) narrow(y.a);
+        if (right) narrow(y.b);
+        y.run(pool, true);
+        y.check();
+        // another row and column, of three parts
+        product z = y;
+        const std::int64_t row = m / 2, col = n / 2;
+        for (std::int64_t i = 0; i < k; ++i) {
+          z.a[static_cast<std::size_t>(row * z.a_row() + i)] = .1F;
+          z.b[static_cast<std::size_t>(i * z.b_row() + col)] = .3F;
+        }
+        z.run(pool, true);
+        z.check();
+        for (std::int64_t r = 0; r < m; ++r)
+          for (std::int64_t j = 0; j < n; ++j)
+            if (r != row && j != col) {
+              ASSERT_EQ(z.at(0, r, j), y.at(0, r, j)) << r << ' ' << j;
+            }
+      }
+  }
 }
 
 TEST_F(matrix_unit_test, integers_are_exact) {

@@ -6,6 +6,7 @@
 #include <bit>
 #include <cmath>
 #include <limits>
+#include <utility>
 #include <vector>
 
 #include "kernel/isa/random_values.hpp"
@@ -64,6 +65,27 @@ TEST_F(split_floats_test, parts_sum_to_the_float) {
 TEST_F(split_floats_test, columns_are_split_alike) {
   for (std::int64_t cols : {1, 15, 16, 17, 32, 50, 64})
     for (std::int64_t depth : {1, 4, 16, 17, 20, 31, 32, 33, 64, 75}) check(side::columns, cols, depth);
+}
+
+TEST_F(split_floats_test, numbers_of_one_part_are_seen) {
+  std::vector<std::uint16_t> to(6 * split_tile_size);
+  std::vector<float> values(33 * 41, 1.5F);
+  const auto one_part = [&](bool rows) {
+    tile_splitter s = rows ? tile_splitter::of_rows(values.data(), 41, 33, 39, to.data())
+                           : tile_splitter::of_columns(values.data(), 41, 33, 39, to.data());
+    s.finish();
+    return s.one_part();
+  };
+  for (const bool rows : {true, false}) {
+    EXPECT_TRUE(one_part(rows));
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      const float kept =
+          std::exchange(values[i], std::bit_cast<float>(std::bit_cast<std::uint32_t>(1.5F) + (1U << i % 16)));
+      ASSERT_EQ(one_part(rows), i % 41 >= 39)
+          << (rows ? "rows " : "columns ") << i;  // what lies beside counts for nothing
+      values[i] = kept;
+    }
+  }
 }
 
 TEST_F(split_floats_test, what_has_no_parts_has_one_that_is_nan) {

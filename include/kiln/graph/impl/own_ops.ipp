@@ -22,33 +22,25 @@
 namespace kiln::detail {
 namespace {
 
-// Of importers and passes, beside `more_ops`.
-using made_ops =
-    type_list<op::bind_dims, op::branch, op::centered_dot, op::compress, op::concat_strings, op::couple_probabilities,
-              op::dynamic_quantize_linear, op::equal_strings, op::integer_convolution, op::integer_dot,
-              op::join_sequence, op::loop, op::make_optional, op::make_sequence, op::map_row, op::map_values,
-              op::match_strings, op::non_max_suppression, op::nonzero, op::normalize_strings, op::optional_get,
-              op::optional_has, op::optional_rank, op::print_numbers, op::read_numbers, op::select_objects,
-              op::sequence_at, op::sequence_erase, op::sequence_insert, op::sequence_length, op::split_sequence,
-              op::split_strings, op::unique, op::zero_point_sums, op::zip_maps>;
+template <class... Ops> constexpr std::array<const op_table*, sizeof...(Ops)> tables_of(type_list<Ops...>) {
+  return {&user_table<Ops>...};
+}
+constexpr auto own_tables = tables_of(own_ops{});
 
-template <class... Ops> std::array<const op_table*, sizeof...(Ops)> tables_of(type_list<Ops...>) {
-  return {&table_of<Ops>()...};
+template <class... Ops> constexpr bool all_are_own(type_list<Ops...>) {
+  return ((own_index<Ops> < own_ops::size) && ...);
 }
-const op_table* find_in(std::span<const op_table* const> tables, std::string_view name) {
-  for (const op_table* t : tables)
-    if (t->name == name) return t;
-  return nullptr;
-}
+static_assert(all_are_own(more_ops{}), "list them in op/own_ops.hpp too");
 
 }  // namespace
 
 const op_table* find_own_op(std::string_view name) {
   if (const op_table* t = find_built_in(name)) return t;
-  static const auto more = tables_of(more_ops{});
-  static const auto made = tables_of(made_ops{});
-  const op_table* const t = find_in(more, name);
-  return t ? t : find_in(made, name);
+  for (const op_table* t : own_tables)
+    if (t->name == name) return t;
+  return nullptr;
 }
+
+const op_table& own_table(std::size_t index) { return *own_tables[index]; }
 
 }  // namespace kiln::detail

@@ -220,6 +220,7 @@ template <class Left, class Right, class Epilogue> class split_task {
     const bool first_panel = col == cols_.begin, last_panel = col + panel >= cols_.end;
     const bool last = block + 1 == cut_.blocks;
     panel_split_.finish();
+    right_one_ = panel_split_.one_part();
     side_ = 1 - side_;
     if (!last_panel)
       begin_panel(block, col + panel);
@@ -235,12 +236,14 @@ template <class Left, class Right, class Epilogue> class split_task {
       const std::int64_t x = first_panel ? part - i * halves : quotient(part, pairs_);
       if (first_panel && x == 0) {
         rows_split_.finish();
+        left_one_[slot(block, i)] = rows_split_.one_part();
         if (i + 1 < pairs_) begin_rows(block, i + 1);
       }
       if (last_panel && part + 1 == parts && !last) begin_rows(block + 1, 0);
       const std::int64_t rows_to_come = first_panel ? halves - 1 - x : 0;
       background_split meanwhile(rows_split_, rows_split_.quarters_left() * rows_to_come / (rows_to_come + 1),
-                                 panel_split_, quarters * (parts - 1 - part) / parts, turns_of_step * steps);
+                                 panel_split_, quarters * (parts - 1 - part) / parts,
+                                 turns_of_step(left_one_[slot(block, i)], right_one_) * steps);
       multiply_pair(block, col, x * pair, i, meanwhile);
     }
   }
@@ -261,7 +264,8 @@ template <class Left, class Right, class Epilogue> class split_task {
     const bool continues = !last && accumulate;
     for (std::int64_t r = 0; continues && !in_place && r < rows; ++r)
       std::copy_n(c + r * p_.c_row, cols, own_.sums + r * pair);
-    multiply_split(ceil_div(rows, matrix_unit::rows), ceil_div(cols, matrix_unit::cols), own_.left[slot(block, i)],
+    multiply_split(ceil_div(rows, matrix_unit::rows), ceil_div(cols, matrix_unit::cols), left_one_[slot(block, i)],
+                   right_one_, own_.left[slot(block, i)],
                    own_.right[side_] + x / matrix_unit::cols * steps * split_tile_size, steps, steps * split_tile_size,
                    in_place ? c : own_.sums, in_place ? p_.c_row : pair, continues, meanwhile);
     if (in_place) return;
@@ -304,7 +308,8 @@ template <class Left, class Right, class Epilogue> class split_task {
   range rows_, cols_;
   std::int64_t pairs_;
   unsigned worker_;
-  int side_ = 0;  // of the split panel that is multiplied
+  int side_ = 0;                                                  // of the split panel that is multiplied
+  bool right_one_ = false, left_one_[split_scratch::pairs] = {};  // have one part: that panel, and pairs of row tiles
   left_block<float> left_{};
   tile_splitter rows_split_, panel_split_;
 };

@@ -14,6 +14,9 @@ namespace kiln::kernels {
 // Parts, and products of parts, below 2^-126 are zero: floats below 2^-110, and products below 2^-102, have fewer bits.
 // Infinities, floats that round to one, and NaN have a part that is NaN.
 //
+// Numbers that are bf16, as those of programs of that type, are their first part: products with the others add nothing
+// and are left out, for blocks that hold no other numbers.
+//
 // The 32 steps of a tile's depth are paired as (j, j + 16), in both operands.
 
 /// Parts of a float.
@@ -21,8 +24,10 @@ inline constexpr int float_parts = 3;
 /// bf16 numbers of one tile's three parts, which are adjacent.
 inline constexpr std::int64_t split_tile_size = float_parts * matrix_unit::tile_values;
 
-/// Splits two vectors into pairs (low, high): row `row` of the three parts of a tile at `to`.
-KILN_FN void split_pairs(native_vec<float> low, native_vec<float> high, std::uint16_t* to, std::int64_t row) {
+/// Splits two vectors into pairs (low, high): row `row` of the three parts of a tile at `to`. `seen` gathers the bits
+/// of all floats.
+KILN_FN void split_pairs(native_vec<float> low, native_vec<float> high, std::uint16_t* to, std::int64_t row,
+                         native_vec<std::uint32_t>& seen) {
   using F = native_vec<float>;
   using U = native_vec<std::uint32_t>;
   constexpr std::uint32_t upper_bits = 0xffff0000U;
@@ -30,6 +35,7 @@ KILN_FN void split_pairs(native_vec<float> low, native_vec<float> high, std::uin
     const U both = (l >> 16) | (h & upper_bits);
     __builtin_memcpy(to + part * matrix_unit::tile_values + row * 2 * matrix_unit::cols, &both, sizeof both);
   };
+  seen |= (U)low | (U)high;
   const U lows = (U)low + 0x8000U, highs = (U)high + 0x8000U;
   store_upper(0, lows, highs);
   low -= (F)(lows & upper_bits), high -= (F)(highs & upper_bits);
@@ -45,6 +51,7 @@ constexpr std::int64_t depth_tiles(std::int64_t count) { return ceil_div(count, 
 /// quarter of all tiles side by side.
 class tile_splitter {
   using F = native_vec<float>;
+  using U = native_vec<std::uint32_t>;
   static constexpr std::int64_t side = matrix_unit::rows, two = matrix_unit::depth, quarter_rows = side / 4;
 
  public:
@@ -72,14 +79,24 @@ class tile_splitter {
   }
 
   std::int64_t quarters_left() const { return left_; }
+  /// Whether all floats that were split are bf16, so that their first parts are all of them.
+  bool one_part() const {
+    constexpr std::uint32_t lower_bits = 0xffffU;
+    std::uint32_t lanes[native_lanes<std::uint32_t>], all = 0;
+    store(lanes, seen_);
+    for (const std::uint32_t x : lanes) all |= x;
+    return (all & lower_bits) == 0;
+  }
   /// Splits the next quarter and, after the last whole quarter of a line, its partial ones.
   [[gnu::noinline]] void quarter() {
     const float *low = low_, *high = low + high_;
     const std::ptrdiff_t step = row_step_;
     std::uint16_t* const to = to_;
+    U seen = seen_;
 #pragma GCC unroll 4
     for (std::int64_t r = 0; r < quarter_rows; ++r, low += step, high += step)
-      split_pairs(load<F>(low), load<F>(high), to, r);
+      split_pairs(load<F>(low), load<F>(high), to, r, seen);
+    seen_ = seen;
     low_ += inner_.from, to_ += inner_.to;
     --left_;
     if (--whole_left_ == 0) end_line();
@@ -133,7 +150,7 @@ class tile_splitter {
       for (std::int64_t r = row; r < row + quarter_rows; ++r) {
         const float* const at = tile + r * row_step_;
         split_pairs(r < low_rows ? load_n<F>(at, low) : F{},
-                    r < high_rows && high > 0 ? load_n<F>(at + high_, high) : F{}, to, r);
+                    r < high_rows && high > 0 ? load_n<F>(at + high_, high) : F{}, to, r, seen_);
       }
     }
   }
@@ -143,6 +160,7 @@ class tile_splitter {
   std::ptrdiff_t row_step_ = 0, high_ = 0;  // to the next row of a tile, and to the other of a pair
   std::int64_t left_ = 0, whole_left_ = 0, line_ = 0;
   bool columns_ = false;
+  U seen_{};
   way outer_, inner_;
 };
 

@@ -29,13 +29,16 @@ class background_split {
   std::int64_t a_left_, turns_, due_, share_ = 0;
 };
 
-/// Turns of the splitting for each step of the depth of 2 x 2 tiles; other shapes have fewer, and the remaining
-/// quarters are split after them.
-inline constexpr std::int64_t turns_of_step = 10;
+/// Turns of the splitting for each step of the depth of 2 x 2 tiles, of operands of one or all parts; other shapes have
+/// fewer, and the remaining quarters are split after them.
+constexpr std::int64_t turns_of_step(bool left_one, bool right_one) {
+  return left_one && right_one ? 4 : left_one || right_one ? 8 : 10;
+}
 
-/// Sums of Rows x Cols tiles, which stay in the unit, and the products of split floats that are added to them. An
-/// operand's tile is loaded after its last product, so that those of the other rows or columns hide the load.
-template <int Rows, int Cols> class split_tiles {
+/// Sums of Rows x Cols tiles, which stay in the unit, and the products of split floats that are added to them, where an
+/// operand has one part or all. An operand's tile is loaded after its last product, so that those of the other rows or
+/// columns hide the load.
+template <int Rows, int Cols, bool LeftOne, bool RightOne> class split_tiles {
   static constexpr int left0 = 4, right0 = 6;
 
  public:
@@ -71,19 +74,41 @@ template <int Rows, int Cols> class split_tiles {
         meanwhile.turn();
       });
     };
-    for_tiles<Rows>([&]<int R>() { left.template operator()<R>(2); });
+    // Products that zeros would add are left out of one order, so that a sum does not depend on what its tile's
+    // neighbors hold.
+    constexpr int first_left = LeftOne ? 0 : 2;
+    for_tiles<Rows>([&]<int R>() { left.template operator()<R>(first_left); });
     for_tiles<Cols>([&]<int C>() { right.template operator()<C>(0); });
     for (std::int64_t i = 1;; ++i) {
-      then_left(1);
-      then_left(0);
-      then_right(2);
-      then_right(1);
-      then_left(1);
+      if constexpr (!LeftOne) {
+        then_left(1);
+        then_left(0);
+      }
+      if constexpr (!RightOne) {
+        then_right(2);
+        then_right(1);
+      }
+      if constexpr (!LeftOne && !RightOne) then_left(1);
       if (i == steps) break;
       b += split_tile_size;
-      then_right(0);
-      a += split_tile_size;
-      for_tiles<Rows>([&]<int R>() { left.template operator()<R>(2); });
+      if constexpr (LeftOne || RightOne) {
+        a += split_tile_size;
+        for_tiles<Rows>([&]<int R>() {
+          for_tiles<Cols>([&]<int C>() {
+            product<R, C>();
+            if (R + 1 == Rows) {
+              right.template operator()<C>(0);
+              meanwhile.turn();
+            }
+          });
+          left.template operator()<R>(first_left);
+          meanwhile.turn();
+        });
+      } else {
+        then_right(0);
+        a += split_tile_size;
+        for_tiles<Rows>([&]<int R>() { left.template operator()<R>(first_left); });
+      }
     }
     for_tiles<Rows>([&]<int R>() { for_tiles<Cols>([&]<int C>() { product<R, C>(); }); });
     for_tiles<Rows * Cols>([&]<int I>() { tile_store<I>(sums(c, c_row, I), c_row * 4); });
@@ -104,16 +129,21 @@ template <int Rows, int Cols> class split_tiles {
   }
 };
 
-/// A block of one or two tiles in each dimension.
-inline void multiply_split(std::int64_t rows, std::int64_t cols, const std::uint16_t* a, const std::uint16_t* b,
-                           std::int64_t steps, std::ptrdiff_t b_next, float* c, std::ptrdiff_t c_row, bool accumulate,
-                           background_split& meanwhile) {
+/// A block of one or two tiles in each dimension. `left_one`, `right_one`: the operand's first parts are all of it.
+inline void multiply_split(std::int64_t rows, std::int64_t cols, bool left_one, bool right_one, const std::uint16_t* a,
+                           const std::uint16_t* b, std::int64_t steps, std::ptrdiff_t b_next, float* c,
+                           std::ptrdiff_t c_row, bool accumulate, background_split& meanwhile) {
+  const auto run = [&]<int Rows, int Cols>() {
+    const auto way = left_one    ? right_one ? &split_tiles<Rows, Cols, true, true>::multiply
+                                             : &split_tiles<Rows, Cols, true, false>::multiply
+                     : right_one ? &split_tiles<Rows, Cols, false, true>::multiply
+                                 : &split_tiles<Rows, Cols, false, false>::multiply;
+    way(a, b, steps, b_next, c, c_row, accumulate, meanwhile);
+  };
   if (rows == 2)
-    cols == 2 ? split_tiles<2, 2>::multiply(a, b, steps, b_next, c, c_row, accumulate, meanwhile)
-              : split_tiles<2, 1>::multiply(a, b, steps, b_next, c, c_row, accumulate, meanwhile);
+    cols == 2 ? run.template operator()<2, 2>() : run.template operator()<2, 1>();
   else
-    cols == 2 ? split_tiles<1, 2>::multiply(a, b, steps, b_next, c, c_row, accumulate, meanwhile)
-              : split_tiles<1, 1>::multiply(a, b, steps, b_next, c, c_row, accumulate, meanwhile);
+    cols == 2 ? run.template operator()<1, 2>() : run.template operator()<1, 1>();
 }
 
 }  // namespace kiln::kernels

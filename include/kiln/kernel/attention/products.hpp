@@ -195,23 +195,25 @@ class attention_on_matrix_unit {
   void take(const piece& part, std::int64_t) {  // a whole block
     const float *k = part.k, *v = part.v;
     const std::int64_t keys = keys_ = part.keys;
+    keys_one_ = true;
     for (std::int64_t col = 0; col < keys; col += panel) {
       const std::int64_t cols = std::min(panel, keys - col), width = round_up(cols, native_lanes<float>);
       pack_panel(panel_, width, k + col * p_.k.row, std::ptrdiff_t{1}, p_.k.row, p_.depth, cols);
-      tile_splitter::of_columns(panel_, width, p_.depth, cols, key_tiles(col)).finish();
+      keys_one_ &= split(tile_splitter::of_columns(panel_, width, p_.depth, cols, key_tiles(col)));
     }
-    tile_splitter::of_columns(v, p_.v.row, keys, p_.value_depth, split_ + at_.values).finish();
+    values_one_ = split(tile_splitter::of_columns(v, p_.v.row, keys, p_.value_depth, split_ + at_.values));
   }
 
   void score(float* scores, const float* q, std::ptrdiff_t q_row, std::int64_t rows, const piece&, std::int64_t keys) {
-    tile_splitter::of_rows(q, q_row, rows, p_.depth, split_).finish();
+    const bool one = split(tile_splitter::of_rows(q, q_row, rows, p_.depth, split_));
     const std::int64_t steps = depth_tiles(p_.depth), row = keys_at_once(p_);
     std::int64_t left = ceil_div(keys, pair);
     for (std::int64_t col = 0; col < keys; col += pair, --left) {
       const std::int64_t quarters = weights_split_.quarters_left();
-      background_split meanwhile(weights_split_, quarters - ceil_div(quarters, left), none_, 0, turns_of_step * steps);
-      multiply(rows, std::min(pair, keys - col), split_, key_tiles(col), steps, steps, scores + col, row, false,
-               meanwhile);
+      background_split meanwhile(weights_split_, quarters - ceil_div(quarters, left), none_, 0,
+                                 turns_of_step(one, keys_one_) * steps);
+      multiply(rows, std::min(pair, keys - col), one, keys_one_, split_, key_tiles(col), steps, steps, scores + col,
+               row, false, meanwhile);
     }
   }
 
@@ -226,7 +228,7 @@ class attention_on_matrix_unit {
     background_split nothing(none_, 0, none_, 0, 1);
     const std::int64_t steps = depth_tiles(keys), all = depth_tiles(keys_);
     for (std::int64_t col = 0; col < p_.value_depth; col += pair)
-      multiply(rows, std::min(pair, p_.value_depth - col), split_ + at_.weights,
+      multiply(rows, std::min(pair, p_.value_depth - col), false, values_one_, split_ + at_.weights,
                split_ + at_.values + col / matrix_unit::cols * all * split_tile_size, steps, all, sums + col, sum_row,
                adds, nothing);
   }
@@ -246,12 +248,17 @@ class attention_on_matrix_unit {
   std::uint16_t* key_tiles(std::int64_t col) const {
     return split_ + at_.keys + col / matrix_unit::cols * depth_tiles(p_.depth) * split_tile_size;
   }
+  // Whether one part is all of it.
+  static bool split(tile_splitter operand) {
+    operand.finish();
+    return operand.one_part();
+  }
   // `right_steps`: steps between the right operand's column tiles.
-  static void multiply(std::int64_t rows, std::int64_t cols, const std::uint16_t* left, const std::uint16_t* right,
-                       std::int64_t steps, std::int64_t right_steps, float* c, std::ptrdiff_t c_row, bool adds,
-                       background_split& meanwhile) {
-    multiply_split(ceil_div(rows, matrix_unit::rows), ceil_div(cols, matrix_unit::cols), left, right, steps,
-                   right_steps * split_tile_size, c, c_row, adds, meanwhile);
+  static void multiply(std::int64_t rows, std::int64_t cols, bool left_one, bool right_one, const std::uint16_t* left,
+                       const std::uint16_t* right, std::int64_t steps, std::int64_t right_steps, float* c,
+                       std::ptrdiff_t c_row, bool adds, background_split& meanwhile) {
+    multiply_split(ceil_div(rows, matrix_unit::rows), ceil_div(cols, matrix_unit::cols), left_one, right_one, left,
+                   right, steps, right_steps * split_tile_size, c, c_row, adds, meanwhile);
   }
 
   const attention_problem& p_;
@@ -259,6 +266,7 @@ class attention_on_matrix_unit {
   std::uint16_t* split_;
   float* panel_;
   std::int64_t keys_ = 0;
+  bool keys_one_ = false, values_one_ = false;
   tile_splitter weights_split_, none_;
   const matrix_unit_session session_;
 };

@@ -33,12 +33,12 @@ void add_program(content_hash& to, const program& p, thread_pool& pool) {
 }
 
 // Tables of the ops that are not the library's.
-struct own_ops {
+struct users_ops {
   std::vector<const op_table*> tables;
   std::string code;       // of all: what tells the code of their functions from any other
   std::string_view open;  // the name of one whose code can't be told
 
-  explicit own_ops(const program& p) {
+  explicit users_ops(const program& p) {
     for (std::uint32_t k = 0; k < p.modules(); ++k)
       for (std::uint32_t i = 0; i < p.module({k}).size(); ++i) {
         const auto& ins = p.module({k})[i];
@@ -59,7 +59,7 @@ struct own_ops {
 };
 
 // What decides how a program is compiled: its content, the options, the machine.
-std::string key_of(const program& p, const own_ops& ops, const target& t, const compile_options& options,
+std::string key_of(const program& p, const users_ops& ops, const target& t, const compile_options& options,
                    thread_pool& pool) {
   content_hash key;
   key.add(version_text);
@@ -98,7 +98,7 @@ executable detail::compile_cached(program p, const target& t, const compile_opti
   own.pool = pool_of(options);
   own.cache.clear();
   own.weights.clear();
-  const own_ops ops(p);
+  const users_ops ops(p);
   if (!ops.open.empty()) {
     own.remarks.push_back("the cache keeps no program with op '" + std::string(ops.open) +
                           "', which has neither a version nor a build id: this one was compiled");
