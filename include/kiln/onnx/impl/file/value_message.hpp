@@ -2,7 +2,7 @@
 #include <string>
 
 #include "kiln/onnx/impl/file/proto.hpp"
-#include "kiln/onnx/impl/file/wire_format.hpp"
+#include "kiln/core/wire_format.hpp"
 #include "kiln/onnx/tensor.hpp"
 
 namespace kiln::onnx {
