@@ -44,7 +44,7 @@ endfunction()
 function(kiln_python_extension target name folder)
   Python3_add_library(${target} MODULE WITH_SOABI ${ARGN})
   kiln_own(${target})
-  target_link_libraries(${target} PRIVATE kiln_python_arrays kiln::interface kiln::onnx kiln::quantize)
+  target_link_libraries(${target} PRIVATE kiln_python_arrays kiln::interface kiln::onnx kiln::tensorflow kiln::quantize)
   set_target_properties(${target} PROPERTIES OUTPUT_NAME ${name} CXX_VISIBILITY_PRESET hidden
                         VISIBILITY_INLINES_HIDDEN ON LIBRARY_OUTPUT_DIRECTORY ${folder} INSTALL_RPATH "$ORIGIN")
   # what a module does not use it does not load

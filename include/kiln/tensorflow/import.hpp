@@ -14,19 +14,14 @@ enum class data_format : std::uint8_t { nhwc, nchw };
 
 /// How a frozen graph is imported.
 struct import_options {
+  /// What serves every format: extents of placeholders and open dims (`NAME.AXIS`), known values, own op importers (of
+  /// domain `tensorflow`).
+  onnx::import_options common{};
   data_format layout = data_format::nhwc;
-  /// The first extent of placeholders that leave it open; 0 keeps it a symbol, `NAME.0`.
-  std::int64_t batch = 0;
-  /// Extents of placeholders, in place of what the graph says of them.
-  std::vector<std::pair<std::string, dims>> shapes;
+  /// The extent of dims that placeholders leave open; 0 keeps each a symbol, `NAME.AXIS`.
+  std::int64_t open_extent = 0;
   /// The values wanted, as `node` or `node:k`. Without any they are what no node reads.
-  std::vector<std::string> outputs;
-  /// Values for open extents, `NAME.AXIS`.
-  std::vector<std::pair<std::string, std::int64_t>> dimensions;
-  /// Placeholders whose value is known: shape arithmetic then resolves with it (see `onnx::import_options::values`).
-  std::vector<std::pair<std::string, literal>> values;
-  /// Importers of the caller's own operators, in domain `tensorflow`.
-  std::vector<onnx::op_importer> op_importers;
+  std::vector<std::string> outputs{};
 };
 
 /// The domain of TensorFlow's operators.
@@ -43,7 +38,20 @@ onnx::imported parse_model(std::span<const std::byte> bytes, const import_option
 /// Whether a file's content begins as a GraphDef does. False for a file that cannot be read.
 bool is_graph_file(const std::string& path);
 
-/// The names of the operators that have an importer, in order.
-std::vector<std::string_view> operators();
+/// Imports a model of either format, by its content: a GraphDef, or an ONNX model with `options.common`; external data
+/// of a model in memory is in `directory`. Errors as `read_model` and `onnx::read_model`.
+onnx::imported read_any_model(const std::string& path, const import_options& options = {});
+onnx::imported parse_any_model(std::span<const std::byte> bytes, const std::string& directory,
+                               const import_options& options = {});
+
+/// The placeholders of a graph, or the inputs of an ONNX model (see `onnx::model_inputs`).
+std::vector<onnx::value_info> any_model_inputs(const std::string& path);
+
+/// An operator that has an importer, and what a user should know of it.
+struct operator_info {
+  std::string_view name, note;
+};
+/// All of them, by name.
+std::vector<operator_info> operators();
 
 }  // namespace kiln::tensorflow

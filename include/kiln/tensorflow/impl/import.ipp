@@ -70,15 +70,11 @@ onnx::imported import_file(const buffer& file, const import_options& options) {
   m.main = read_graph(file).graph;
   m.main.name = "graph";
   m.main.outputs = outputs_of(m.main, options.outputs);
-  onnx::import_options how;
-  how.dimensions = options.dimensions;
-  how.shapes = options.shapes;
-  how.values = options.values;
-  how.shapes_replace_declared = true;
-  if (options.batch > 0)
+  onnx::import_options how = options.common;
+  if (options.open_extent > 0)
     for (onnx::value_info& v : m.main.inputs)
-      if (v.has_rank && !v.dims.empty() && v.dims[0].value < 0) v.dims[0].value = options.batch;
-  how.op_importers = options.op_importers;
+      for (onnx::declared_dim& d : v.dims)
+        if (d.value < 0) d.value = options.open_extent;
   for (const op_importer_table table : op_importer_tables())
     how.op_importers.insert(how.op_importers.end(), table.begin(), table.end());
   if (options.layout == data_format::nchw)
@@ -110,11 +106,24 @@ bool is_graph_file(const std::string& path) try {
   return false;
 }
 
-std::vector<std::string_view> operators() {
-  std::vector<std::string_view> out{"Const", "Placeholder"};
+onnx::imported read_any_model(const std::string& path, const import_options& options) {
+  std::error_code none;
+  return is_graph_file(path) || std::filesystem::is_directory(path, none) ? read_model(path, options)
+                                                                          : onnx::read_model(path, options.common);
+}
+onnx::imported parse_any_model(std::span<const std::byte> bytes, const std::string& directory,
+                               const import_options& options) {
+  return begins_as_graph(bytes) ? parse_model(bytes, options) : onnx::parse_model(bytes, directory, options.common);
+}
+std::vector<onnx::value_info> any_model_inputs(const std::string& path) {
+  return is_graph_file(path) ? read_graph(map_file(path)).graph.inputs : onnx::model_inputs(path);
+}
+
+std::vector<operator_info> operators() {
+  std::vector<operator_info> out{{"Const", {}}, {"Placeholder", {}}};
   for (const op_importer_table table : op_importer_tables())
-    for (const onnx::op_importer& o : table) out.push_back(o.op_type);
-  std::sort(out.begin(), out.end());
+    for (const onnx::op_importer& o : table) out.push_back({o.op_type, o.note});
+  std::sort(out.begin(), out.end(), [](const auto& a, const auto& b) { return a.name < b.name; });
   return out;
 }
 

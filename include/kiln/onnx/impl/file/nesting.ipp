@@ -1,7 +1,7 @@
 #include <vector>
 
-#include "kiln/onnx/impl/file/proto.hpp"
 #include "kiln/core/wire_format.hpp"
+#include "kiln/onnx/impl/file/proto.hpp"
 
 namespace kiln::onnx {
 

@@ -1,8 +1,8 @@
 #pragma once
 #include <string>
 
-#include "kiln/onnx/impl/file/proto.hpp"
 #include "kiln/core/wire_format.hpp"
+#include "kiln/onnx/impl/file/proto.hpp"
 #include "kiln/onnx/tensor.hpp"
 
 namespace kiln::onnx {

@@ -8,7 +8,7 @@ namespace {
 variables import_gather_1(node_context& c) { return {c.in(0).gather(c.in(1), 0)}; }
 
 // With `batch_dims` the leading dims of data and indices go together. The axis comes first among the others then, and
-// goes back behind those that were before it.
+// goes back after those that were before it.
 variables import_gather(node_context& c) {
   const value x = c.in(0), indices = c.in(1);
   const std::int64_t axis = axis_within(c, c.has(2) ? c.number(2, "the axis") : 0, x.rank());
