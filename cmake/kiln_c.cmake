@@ -38,7 +38,7 @@ set_target_properties(kiln_c PROPERTIES EXPORT_NAME c OUTPUT_NAME kiln SOVERSION
                       BUILD_WITH_INSTALL_RPATH ON INSTALL_RPATH "$ORIGIN" LINK_DEPENDS ${map})
 target_include_directories(kiln_c INTERFACE $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include>
                                             $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
-target_link_libraries(kiln_c PRIVATE kiln::interface kiln::onnx kiln::quantize)
+target_link_libraries(kiln_c PRIVATE kiln::interface kiln::onnx kiln::tensorflow kiln::quantize)
 target_link_options(kiln_c PRIVATE -Wl,--version-script=${map})
 if(NOT CMAKE_CXX_FLAGS MATCHES "-fsanitize")
   target_link_options(kiln_c PRIVATE -Wl,-z,defs)

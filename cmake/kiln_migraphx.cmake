@@ -13,7 +13,7 @@ endif()
 kiln_generate_units(migraphx_units interface/migraphx)
 kiln_add_library(migraphx ${migraphx_units})
 kiln_precompile(kiln_migraphx)
-target_link_libraries(kiln_migraphx PUBLIC kiln::interface kiln::onnx kiln::quantize)
+target_link_libraries(kiln_migraphx PUBLIC kiln::interface kiln::onnx kiln::tensorflow kiln::quantize)
 target_include_directories(
   kiln_migraphx SYSTEM PUBLIC $<BUILD_INTERFACE:$<TARGET_PROPERTY:nlohmann_json::nlohmann_json,INTERFACE_INCLUDE_DIRECTORIES>>)
 

@@ -110,7 +110,7 @@ endfunction()
 # kiln_all_targets(<variable>): the compiled libraries there are.
 function(kiln_all_targets variable)
   set(found kiln::runtime)
-  foreach(name IN ITEMS quantize text generate eigen onnx hip interface migraphx)
+  foreach(name IN ITEMS quantize text generate eigen onnx tensorflow hip interface migraphx)
     if(TARGET kiln::${name})
       list(APPEND found kiln::${name})
     endif()

@@ -50,7 +50,7 @@ endfunction()
 function(kiln_python_extension target name folder)
   Python3_add_library(${target} MODULE WITH_SOABI ${ARGN})
   kiln_own(${target})
-  target_link_libraries(${target} PRIVATE kiln_python_arrays kiln::interface kiln::onnx kiln::quantize)
+  target_link_libraries(${target} PRIVATE kiln_python_arrays kiln::interface kiln::onnx kiln::tensorflow kiln::quantize)
   target_precompile_headers(${target} REUSE_FROM kiln_python_arrays)
   target_compile_options(${target} PRIVATE ${KILN_COLLECT_LATE})
   set_target_properties(${target} PROPERTIES OUTPUT_NAME ${name} CXX_VISIBILITY_PRESET hidden

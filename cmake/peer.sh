@@ -1,25 +1,33 @@
 #!/usr/bin/env bash
 # Puts ONNX Runtime (npm's onnxruntime-node) into build/peer and prints the path of its library. Tests alone use it.
-# `peer.sh tokenizers` does so with Hugging Face's native tokenizers and prints the folder of npm's modules.
+# `peer.sh tokenizers` does so with Hugging Face's native tokenizers, `peer.sh tensorflow` with tfjs; they print the
+# folder of npm's modules.
 # Exit status 77, with the reason on standard error, where npm reaches nothing.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 version=1.30.0
 
-if [ "${1-}" = tokenizers ]; then
-  package=tokenizers@0.23.2
-  if [ ! -f build/peer/node_modules/tokenizers/package.json ]; then
+# modules PACKAGE...: the folder of npm's modules, with these in it.
+modules() {
+  local missing=()
+  for package in "$@"; do
+    [ -f "build/peer/node_modules/${package%@*}/package.json" ] || missing+=("$package")
+  done
+  if [ ${#missing[@]} != 0 ]; then
     mkdir -p build/peer
     if ! command -v npm >/dev/null || ! npm install --prefix build/peer --ignore-scripts --no-audit --no-fund \
-      --fetch-retries=1 --loglevel=error "$package" >&2; then
-      echo "SKIPPED: npm did not deliver $package, so nothing is compared with Hugging Face's tokenizers" >&2
+      --fetch-retries=1 --loglevel=error "${missing[@]}" >&2; then
+      echo "SKIPPED: npm did not deliver ${missing[*]}, so nothing is compared with it" >&2
       exit 77
     fi
   fi
   echo "$PWD/build/peer/node_modules"
-  exit 0
-fi
+}
+case ${1-} in
+  tokenizers) modules tokenizers@0.23.2; exit ;;
+  tensorflow) modules @tensorflow/tfjs-{core,converter,backend-cpu}@4.22.0; exit ;;
+esac
 
 case $(uname -m) in
   x86_64) machine=x64 ;;

@@ -126,6 +126,20 @@ void add_model_options(CLI::App& app, model_options& o) {
   named_values(
       app, "--shape", o.shapes, [](const std::string& text) { return extents("--shape", text); },
       "an input's extents; they agree with those that the model declares; may be repeated", "INPUT=1,3,224,224");
+  CLI::Option_group& layout = *app.add_option_group("layout");
+  layout.add_flag_callback(
+      "--nhwc", [&o] { o.layout = tensorflow::data_format::nhwc; },
+      "TensorFlow: images are NHWC where a node does not say (the default)");
+  layout.add_flag_callback(
+      "--nchw", [&o] { o.layout = tensorflow::data_format::nchw; },
+      "TensorFlow: images are NCHW where a node does not say");
+  layout.require_option(0, 1);
+  app.add_option("--batch", o.batch, "TensorFlow: the extent of dims that the graph leaves open; 0 keeps them open")
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str();
+  app.add_option("--output-names", o.output_names,
+                 "TensorFlow: the values wanted, as NODE or NODE:K; else what no node reads")
+      ->type_name("NAMES");
   add_compile_flags(app, o.compiling);
   app.add_flag("--json", o.json, "print exactly one JSON object, also about an error");
 }
@@ -144,7 +158,9 @@ void add_precision(CLI::App& app, model_options& o) {
 }
 
 void add_inputs(CLI::App& app, model_options& o) {
-  app.add_option("model", o.model, "ONNX file, or a program that kiln compile wrote")->required()->type_name("MODEL");
+  app.add_option("model", o.model, "ONNX file, frozen TensorFlow graph, or a program that kiln compile wrote")
+      ->required()
+      ->type_name("MODEL");
   named_values(app, "--input", o.inputs, as_it_is,
                "an input's value, .pb (TensorProto) or .npy; it replaces a default that the model has; the others are "
                "filled, floats uniform in [-1, 1), integers and bools 1; may be repeated",
@@ -169,7 +185,7 @@ struct commands {
   quantize_command quantize;
   model_options exported;
   std::string export_path, export_folder, export_name;
-  bool ops_json = false, ops_of_onnx = false, ops_markdown = false;
+  bool ops_json = false, ops_of_onnx = false, ops_of_tensorflow = false, ops_markdown = false;
   bool options_json = false, options_markdown = false;
   std::function<int()> verb;
 };
@@ -328,11 +344,13 @@ void add_lists(CLI::App& app, commands& c) {
   ops_verb.add_flag("--json", c.ops_json, "print exactly one JSON object");
   CLI::Option* const of_onnx =
       ops_verb.add_flag("--onnx", c.ops_of_onnx, "list the ONNX operators that import instead");
-  ops_verb.add_flag("--markdown", c.ops_markdown, "print docs/onnx.md")->needs(of_onnx);
+  ops_verb.add_flag("--tf", c.ops_of_tensorflow, "list TensorFlow's operators that import instead")->excludes(of_onnx);
+  ops_verb.add_flag("--markdown", c.ops_markdown, "print docs/onnx.md, or with --tf docs/tensorflow.md");
   ops_verb.callback([&c] {
     c.verb = [&c] {
-      if (!c.ops_of_onnx) return ops(c.ops_json);
-      return ops_onnx(c.ops_markdown ? listing::markdown : c.ops_json ? listing::json : listing::text);
+      const listing how = c.ops_markdown ? listing::markdown : c.ops_json ? listing::json : listing::text;
+      if (c.ops_of_tensorflow) return ops_tensorflow(how);
+      return c.ops_of_onnx || c.ops_markdown ? ops_onnx(how) : ops(c.ops_json);
     };
   });
 

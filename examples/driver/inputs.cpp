@@ -100,7 +100,7 @@ std::vector<declared_input> declared_inputs(const std::string& model) {
   if (is_saved_program(model))
     for (const port& p : inspect(model).inputs) out.push_back({p.name, p.type.type, p.type.type});
   else
-    for (const onnx::value_info& v : onnx::model_inputs(model))
+    for (const onnx::value_info& v : tensorflow::any_model_inputs(model))
       out.push_back({v.name, onnx::to_dtype(v.type), container_of(v)});
   return out;
 }

@@ -31,7 +31,11 @@ bool is_known(const argument& value, known_values which) {
 
 namespace {
 onnx::imported import_knowing(const model_options& o, const named_arguments& known, known_values which) {
-  onnx::import_options options;
+  tensorflow::import_options all;
+  all.layout = o.layout;
+  all.open_extent = o.batch;
+  all.outputs = o.output_names;
+  onnx::import_options& options = all.common;
   options.dimensions = o.dims;
   for (const auto& [name, file] : o.inputs) options.overrides.push_back(name);
   for (const auto& [name, lens] : o.shapes) {
@@ -44,7 +48,7 @@ onnx::imported import_knowing(const model_options& o, const named_arguments& kno
       options.shapes.emplace_back(name, type.lens);
     if (is_known(value, which)) options.values.emplace_back(name, value.to_literal());
   }
-  return onnx::read_model(o.model, options);
+  return tensorflow::read_any_model(o.model, all);
 }
 }  // namespace
 

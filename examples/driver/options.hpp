@@ -8,6 +8,7 @@
 #include "kiln/quantize/quantizer.hpp"
 #include "kiln/quantize/table.hpp"
 #include "kiln/runtime/executable.hpp"
+#include "kiln/tensorflow/import.hpp"
 
 namespace kiln::driver {
 
@@ -18,12 +19,15 @@ inline std::string precision_flag(quantize::precision p) {
 
 /// What every verb that compiles a model takes.
 struct model_options {
-  std::string model;                                                      ///< path of an ONNX file
-  std::string target = "eigen";                                           ///< reference, eigen, hip, …
-  std::vector<std::pair<std::string, std::int64_t>> dims;                 ///< --dim NAME=N
+  std::string model;                                       ///< path of an ONNX file or a frozen TensorFlow graph
+  std::string target = "eigen";                            ///< reference, eigen, hip, …
+  std::vector<std::pair<std::string, std::int64_t>> dims;  ///< --dim NAME=N
   std::vector<std::pair<std::string, std::vector<std::int64_t>>> shapes;  ///< --shape INPUT=1,3,224,224
   std::vector<std::pair<std::string, std::string>> inputs;                ///< --input NAME=FILE
   std::uint64_t seed = 1;                                                 ///< of the random inputs
+  tensorflow::data_format layout = tensorflow::data_format::nhwc;         ///< --nhwc, --nchw
+  std::int64_t batch = 0;                                                 ///< --batch N
+  std::vector<std::string> output_names;                                  ///< --output-names A B
   bool json = false;
   compile_options compiling;                                        ///< compile_flags.hpp
   quantize::precision precision = quantize::precision::as_written;  ///< --fp16, --bf16, --fp8, ...
@@ -98,6 +102,7 @@ int ops(bool json);
 /// How a list is printed.
 enum class listing { text, json, markdown };
 int ops_onnx(listing how);
+int ops_tensorflow(listing how);
 int options(listing how);
 /// Writes the model, as imported, as ONNX.
 int export_onnx(const model_options& c, const std::string& path);

@@ -12,6 +12,13 @@ if(TARGET kiln_program)
            WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
   set_tests_properties(docs.onnx_operators PROPERTIES LABELS docs)
 
+  # So is that of TensorFlow's, but for the code of an example.
+  add_test(NAME docs.tensorflow_operators
+           COMMAND sh -c "$<TARGET_FILE:kiln_program> ops --tf --markdown | sed '/^```/,/^```/d' > \"$0\" && sed '/^```/,/^```/d' docs/tensorflow.md | diff \"$0\" -"
+                   ${CMAKE_CURRENT_BINARY_DIR}/tensorflow.md
+           WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
+  set_tests_properties(docs.tensorflow_operators PROPERTIES LABELS docs)
+
   # So is the page of options.
   add_test(NAME docs.options COMMAND sh -c "$<TARGET_FILE:kiln_program> options --markdown | diff - docs/options.md"
            WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})

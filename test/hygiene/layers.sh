@@ -26,7 +26,7 @@ find kiln -name '*.hpp' -o -name '*.ipp' -o -name '*.h' | sort | xargs awk '
     height["root"] = 0; height["core"] = 1; height["meta"] = 2; height["op"] = 3; height["graph"] = 4
     height["pass"] = 5; height["lower"] = 6; height["runtime"] = 7; height["kernel"] = 8
     height["text"] = height["static_program"] = height["onnx"] = height["quantize"] = height["backend"] = 9
-    height["eigen.hpp"] = 2; height["cpp_export"] = height["generate"] = 10; height["umbrella"] = 11
+    height["eigen.hpp"] = 2; height["cpp_export"] = height["generate"] = height["tensorflow"] = 10; height["umbrella"] = 11
     height["interface"] = 12; height["interface/python_arrays"] = 13; height["door"] = 14
   }
   FNR == 1 {

@@ -215,7 +215,17 @@ TEST(program, is_read_from_a_model) {
   EXPECT_THAT(message([] { parse_onnx("/no/such.onnx"); }), HasSubstr("/no/such.onnx"));
   EXPECT_THAT(message([] { parse_onnx_buffer(std::as_bytes(std::span("none"))); }), HasSubstr("ONNX"));
   EXPECT_THAT(onnx_operators(), testing::Contains("Conv"));
-  EXPECT_THAT(message([] { parse_tf("graph.pb"); }), HasSubstr("TensorFlow"));
+  EXPECT_THAT(message([] { parse_tf("/no/graph.pb"); }), HasSubstr("/no/graph.pb"));
+  const std::string graph =
+      "node { name: 'x' op: 'Placeholder' attr { key: 'dtype' value { type: DT_FLOAT } } attr { key: 'shape' value { "
+      "shape "
+      "{ dim { size: -1 } dim { size: 3 } } } } } node { name: 'y' op: 'Neg' input: 'x' }";
+  tf_options how;
+  EXPECT_EQ(parse_tf_buffer(std::as_bytes(std::span(graph)), how).parameter_shapes().at("x").lens(),
+            (std::vector<std::size_t>{1, 3}));
+  how.map_input_dims["x"] = {5, 2};
+  EXPECT_EQ(parse_tf_buffer(std::as_bytes(std::span(graph)), how).parameter_shapes().at("x").lens(),
+            (std::vector<std::size_t>{5, 2}));
   // as a module, with kiln's ops by their names
   std::vector<std::string> names;
   const program q = parse_onnx(digits);

@@ -5,7 +5,8 @@
 
 namespace kiln::migraphx {
 
-/// How a TensorFlow graph would be read.
+/// How a frozen graph of TensorFlow is read: the layout of nodes that do not say, the extent of open dims (0 keeps each
+/// open, a symbol), extents of inputs, and the outputs wanted.
 struct tf_options {
   bool is_nhwc = true;
   unsigned default_dim_value = 1;
@@ -13,7 +14,8 @@ struct tf_options {
   std::vector<std::string> output_names;
 };
 
-/// An `unsupported` error: this build has no importer for TensorFlow.
+/// A program of a file with one GraphDef, in binary or text form, and of its bytes. Errors are those of
+/// `tensorflow::read_model`.
 program parse_tf(const std::string& file, const tf_options& options = {});
 program parse_tf_buffer(std::span<const std::byte> graph, const tf_options& options = {});
 

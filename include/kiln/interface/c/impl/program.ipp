@@ -2,6 +2,7 @@
 #include "kiln/interface/c/impl/handles.hpp"
 #include "kiln/interface/c/impl/ports.hpp"
 #include "kiln/onnx/custom_op_importers.hpp"
+#include "kiln/tensorflow/import.hpp"
 
 using namespace kiln;
 using namespace kiln::c;
@@ -67,7 +68,7 @@ kiln_status kiln_import_options_set_directory(kiln_import_options* options, cons
 kiln_status kiln_program_import(const char* path, const kiln_import_options* options, kiln_program** program) {
   return guarded([&] {
     kiln_program*& out = given(program, "program");
-    out = program_of(onnx::read_model(not_null(path, "path"), options_of(options)));
+    out = program_of(tensorflow::read_any_model(not_null(path, "path"), {.common = options_of(options)}));
   });
 }
 
@@ -76,7 +77,8 @@ kiln_status kiln_program_import_memory(const void* bytes, size_t size, const kil
   return guarded([&] {
     kiln_program*& out = given(program, "program");
     const auto model = given_array(static_cast<const std::byte*>(bytes), size, "bytes");
-    out = program_of(onnx::parse_model(model, options ? options->directory : ".", options_of(options)));
+    out = program_of(
+        tensorflow::parse_any_model(model, options ? options->directory : ".", {.common = options_of(options)}));
   });
 }
 

@@ -6,6 +6,7 @@
 #include "kiln/onnx/custom_op_importers.hpp"
 #include "kiln/onnx/import.hpp"
 #include "kiln/runtime/saved_program.hpp"
+#include "kiln/tensorflow/import.hpp"
 
 namespace kiln::python {
 namespace {
@@ -81,7 +82,7 @@ void bind_program(py::module_& m) {
         const onnx::import_options how = import_options_of(sizes, shapes, values, keep);
         const py::gil_scoped_release released;
         if (is_saved_program(file)) return held_program{load_program(file, custom_load_options()), {}};
-        onnx::imported read = onnx::read_model(file, how);
+        onnx::imported read = tensorflow::read_any_model(file, {.common = how});
         return held_program{std::move(read.graph), std::move(read.remarks)};
       },
       "Reads a model or a saved program.");
@@ -94,7 +95,7 @@ void bind_program(py::module_& m) {
         const onnx::import_options how = import_options_of(sizes, shapes, values, keep);
         const std::span<const std::byte> all(bytes.value.data(), static_cast<std::size_t>(bytes.value.elements()));
         const py::gil_scoped_release released;
-        onnx::imported read = onnx::parse_model(all, directory, how);
+        onnx::imported read = tensorflow::parse_any_model(all, directory, {.common = how});
         return held_program{std::move(read.graph), std::move(read.remarks)};
       },
       "Reads a model from memory.");

@@ -1,8 +1,8 @@
 #include <algorithm>
 
+#include "kiln/core/wire_format.hpp"
 #include "kiln/onnx/impl/file/files.hpp"
 #include "kiln/onnx/impl/file/proto.hpp"
-#include "kiln/onnx/impl/file/wire_format.hpp"
 #include "kiln/onnx/import.hpp"
 
 namespace kiln::onnx {

@@ -1,7 +1,7 @@
 #include <vector>
 
+#include "kiln/core/wire_format.hpp"
 #include "kiln/onnx/impl/file/proto.hpp"
-#include "kiln/onnx/impl/file/wire_format.hpp"
 
 namespace kiln::onnx {
 

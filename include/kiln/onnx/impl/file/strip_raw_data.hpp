@@ -2,7 +2,7 @@
 #include <optional>
 #include <vector>
 
-#include "kiln/onnx/impl/file/wire_format.hpp"
+#include "kiln/core/wire_format.hpp"
 
 namespace kiln::onnx {
 

@@ -1,8 +1,8 @@
 #pragma once
 #include <string>
 
+#include "kiln/core/wire_format.hpp"
 #include "kiln/onnx/impl/file/proto.hpp"
-#include "kiln/onnx/impl/file/wire_format.hpp"
 #include "kiln/onnx/tensor.hpp"
 
 namespace kiln::onnx {

@@ -6,7 +6,7 @@
 #include <string_view>
 
 // Protobuf's wire format, for what is read or written without a whole message.
-namespace kiln::onnx {
+namespace kiln {
 
 using bytes_view = std::span<const std::byte>;
 
@@ -82,4 +82,4 @@ inline void append_field(std::string& to, std::uint64_t number, std::string_view
   to += content;
 }
 
-}  // namespace kiln::onnx
+}  // namespace kiln

@@ -1,0 +1,57 @@
+#include <fmt/format.h>
+
+#include "json.hpp"
+#include "options.hpp"
+
+namespace kiln::driver {
+
+namespace {
+
+void print_page() {
+  fmt::print(
+      "# TensorFlow\n\n"
+      "Written by `kiln ops --tf --markdown`; a test compares it with the importer's table.\n\n"
+      "`kiln run`, `perf`, `show`, `export` and the other verbs take a **frozen graph**, a file with one GraphDef in "
+      "binary "
+      "or text form (`.pb`, `.pbtxt`), as they take an\n"
+      "ONNX file; so do `kiln.read` of Python, `kiln_program_import` of C, and `parse_tf` of the MIGraphX-shaped "
+      "interfaces. In C++:\n\n"
+      "<!-- from examples/tensorflow.cpp [import] -->\n```cpp\n```\n\n"
+      "- **Inputs** are the graph's placeholders, in its order; dims that it leaves open are symbols, `NAME.AXIS`, "
+      "unless "
+      "`--batch N`, `--dim` or `--shape` say what they are.\n"
+      "- **Outputs** are what no node reads, or `--output-names NODE NODE:K`. Nodes whose operator or name holds "
+      "`NoOp` or "
+      "`Assert`, and inputs that only order (`^x`), are left out.\n"
+      "- **Layout** is each node's `data_format`; `--nchw` says what nodes mean that have none. A node of NHWC stands "
+      "between two transposes in the program, which layout\n"
+      "  assignment takes out again.\n"
+      "- **Variables**: a folder of a SavedModel keeps them beside its graph, and is refused; freeze it. Functions and "
+      "control flow of TensorFlow 2 are not imported either.\n"
+      "- **Training forms** (FusedBatchNorm with `is_training`) are refused by name. Operators that have no importer "
+      "are "
+      "reported all at once, with their nodes.\n\n"
+      "Graphs of each operator in its attributes are compared with tfjs (`test/tensorflow/tfjs_cases.mjs`).\n\n"
+      "## {} operators\n\n| operator | notes |\n|---|---|\n",
+      tensorflow::operators().size());
+  for (const tensorflow::operator_info& o : tensorflow::operators()) fmt::print("| {} | {} |\n", o.name, o.note);
+}
+
+}  // namespace
+
+int ops_tensorflow(listing how) {
+  if (how == listing::markdown) {
+    print_page();
+  } else if (how == listing::json) {
+    json listed = json::array();
+    for (const tensorflow::operator_info& o : tensorflow::operators())
+      listed.push_back({{"operator", o.name}, {"note", o.note}});
+    print_json({{"operators", listed}});
+  } else {
+    for (const tensorflow::operator_info& o : tensorflow::operators()) fmt::print("{}\n", o.name);
+    fmt::print("{} operators\n", tensorflow::operators().size());
+  }
+  return 0;
+}
+
+}  // namespace kiln::driver

@@ -1,0 +1,307 @@
+#include "kiln/tensorflow/impl/file/text_format.hpp"
+
+#include <bit>
+#include <charconv>
+#include <cstdint>
+#include <cstring>
+#include <span>
+
+#include "kiln/core/error.hpp"
+#include "kiln/core/wire_format.hpp"
+#include "kiln/tensorflow/impl/file/graph_file.hpp"
+
+// Text is turned into binary form, which one reader takes apart. The fields are those of TensorFlow's graph.proto,
+// node_def.proto, attr_value.proto, tensor.proto and function.proto.
+namespace kiln::tensorflow {
+
+namespace {
+
+enum class kind : std::uint8_t { integer, flag, type, f32, f64, bytes, message };
+
+struct description;
+struct field {
+  std::string_view name;
+  std::uint64_t number;
+  kind is;
+  const description* message = nullptr;
+};
+struct description {
+  std::span<const field> fields;
+};
+
+extern const description attribute_message, node_message;
+
+constexpr field dim_fields[] = {{"size", 1, kind::integer}, {"name", 2, kind::bytes}};
+constexpr description dim_message{dim_fields};
+constexpr field shape_fields[] = {{"dim", 2, kind::message, &dim_message}, {"unknown_rank", 3, kind::flag}};
+constexpr description shape_message{shape_fields};
+constexpr field tensor_fields[] = {
+    {"dtype", 1, kind::type},
+    {"tensor_shape", 2, kind::message, &shape_message},
+    {"version_number", 3, kind::integer},
+    {"tensor_content", 4, kind::bytes},
+    {"float_val", 5, kind::f32},
+    {"double_val", 6, kind::f64},
+    {"int_val", 7, kind::integer},
+    {"string_val", 8, kind::bytes},
+    {"scomplex_val", 9, kind::f32},
+    {"int64_val", 10, kind::integer},
+    {"bool_val", 11, kind::flag},
+    {"dcomplex_val", 12, kind::f64},
+    {"half_val", 13, kind::integer},
+    {"uint32_val", 16, kind::integer},
+    {"uint64_val", 17, kind::integer},
+};
+constexpr description tensor_message{tensor_fields};
+constexpr field entry_fields[] = {{"key", 1, kind::bytes}, {"value", 2, kind::message, &attribute_message}};
+constexpr description entry_message{entry_fields};
+constexpr field function_name_fields[] = {{"name", 1, kind::bytes}, {"attr", 2, kind::message, &entry_message}};
+constexpr description function_name_message{function_name_fields};
+constexpr field list_fields[] = {
+    {"s", 2, kind::bytes},
+    {"i", 3, kind::integer},
+    {"f", 4, kind::f32},
+    {"b", 5, kind::flag},
+    {"type", 6, kind::type},
+    {"shape", 7, kind::message, &shape_message},
+    {"tensor", 8, kind::message, &tensor_message},
+    {"func", 9, kind::message, &function_name_message},
+};
+constexpr description list_message{list_fields};
+constexpr field attribute_fields[] = {
+    {"list", 1, kind::message, &list_message},
+    {"s", 2, kind::bytes},
+    {"i", 3, kind::integer},
+    {"f", 4, kind::f32},
+    {"b", 5, kind::flag},
+    {"type", 6, kind::type},
+    {"shape", 7, kind::message, &shape_message},
+    {"tensor", 8, kind::message, &tensor_message},
+    {"placeholder", 9, kind::bytes},
+    {"func", 10, kind::message, &function_name_message},
+};
+const description attribute_message{attribute_fields};
+constexpr field node_fields[] = {
+    {"name", 1, kind::bytes},
+    {"op", 2, kind::bytes},
+    {"input", 3, kind::bytes},
+    {"device", 4, kind::bytes},
+    {"attr", 5, kind::message, &entry_message},
+};
+const description node_message{node_fields};
+constexpr field graph_fields[] = {{"node", 1, kind::message, &node_message}};
+constexpr description graph_message{graph_fields};
+
+class text_reader {
+ public:
+  explicit text_reader(std::string_view text) : text_(text) {}
+
+  std::string graph() {
+    std::string out;
+    fields(out, graph_message, '\0', 0);
+    return out;
+  }
+
+ private:
+  static constexpr int most_nested = 64;
+
+  [[noreturn]] void refuse(const std::string& why) const {
+    std::size_t line = 1;
+    for (std::size_t i = 0; i < at_ && i < text_.size(); ++i) line += text_[i] == '\n';
+    raise(errc::malformed, "line " + std::to_string(line) + " of the graph's text: " + why);
+  }
+  void skip_space() {
+    for (; at_ < text_.size(); ++at_) {
+      const char c = text_[at_];
+      if (c == '#')
+        while (at_ + 1 < text_.size() && text_[at_ + 1] != '\n') ++at_;
+      else if (c != ' ' && c != '\t' && c != '\n' && c != '\r')
+        break;
+    }
+  }
+  bool take(char c) {
+    skip_space();
+    if (at_ == text_.size() || text_[at_] != c) return false;
+    ++at_;
+    return true;
+  }
+  std::string_view word() {
+    skip_space();
+    const std::size_t from = at_;
+    const auto is_part = [](char c) {
+      return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' || c == '.' ||
+             c == '+' || c == '-';
+    };
+    while (at_ < text_.size() && is_part(text_[at_])) ++at_;
+    if (from == at_) refuse(at_ == text_.size() ? "it ends too soon" : std::string("unexpected '") + text_[at_] + "'");
+    return text_.substr(from, at_ - from);
+  }
+
+  void fields(std::string& out, const description& of, char end, int depth) {
+    if (depth > most_nested) refuse("messages are nested deeper than " + std::to_string(most_nested));
+    for (;;) {
+      while (take(',') || take(';')) {
+      }
+      skip_space();
+      if (end == '\0' ? at_ == text_.size() : take(end)) return;
+      const std::string_view name = word();
+      const field* f = nullptr;
+      for (const field& candidate : of.fields)
+        if (candidate.name == name) f = &candidate;
+      const bool has_colon = take(':');
+      if (!f) {
+        skip_value(has_colon, depth);
+        continue;
+      }
+      if (take('[')) {  // a short form of repeated fields
+        if (take(']')) continue;
+        do value(out, *f, depth);
+        while (take(','));
+        if (!take(']')) refuse("a list without its end");
+      } else {
+        value(out, *f, depth);
+      }
+    }
+  }
+  void value(std::string& out, const field& f, int depth) {
+    if (f.is == kind::message) {
+      const char end = take('{') ? '}' : take('<') ? '>' : '\0';
+      if (!end) refuse("field '" + std::string(f.name) + "' is a message");
+      std::string content;
+      fields(content, *f.message, end, depth + 1);
+      append_field(out, f.number, std::string_view(content));
+      return;
+    }
+    if (f.is == kind::bytes) return append_field(out, f.number, std::string_view(quoted()));
+    const std::string_view v = word();
+    switch (f.is) {
+      case kind::integer: return append_field(out, f.number, integer(v));
+      case kind::flag:
+        if (v != "true" && v != "false" && v != "1" && v != "0" && v != "t" && v != "f")
+          refuse("'" + std::string(v) + "' is no bool");
+        return append_field(out, f.number, std::uint64_t(v == "true" || v == "1" || v == "t"));
+      case kind::type: {
+        const std::uint64_t number = v[0] >= '0' && v[0] <= '9' ? integer(v) : type_number(v);
+        if (number == 0 && v != "DT_INVALID") refuse("'" + std::string(v) + "' is no element type");
+        return append_field(out, f.number, number);
+      }
+      case kind::f32: {
+        const auto bits = std::bit_cast<std::uint32_t>(static_cast<float>(real(v)));
+        append_varint(out, f.number << 3 | static_cast<std::uint64_t>(wire_encoding::four_bytes));
+        out.append(reinterpret_cast<const char*>(&bits), sizeof bits);
+        return;
+      }
+      default: {
+        const double bits = real(v);
+        append_varint(out, f.number << 3 | static_cast<std::uint64_t>(wire_encoding::eight_bytes));
+        out.append(reinterpret_cast<const char*>(&bits), sizeof bits);
+      }
+    }
+  }
+  std::uint64_t integer(std::string_view v) const {
+    const bool negative = v.starts_with('-');
+    const std::string_view digits = v.substr(negative);
+    const bool hex = digits.starts_with("0x") || digits.starts_with("0X");
+    std::uint64_t n = 0;
+    const char* const begin = digits.data() + (hex ? 2 : 0);
+    const auto [end, fault] = std::from_chars(begin, digits.data() + digits.size(), n, hex ? 16 : 10);
+    if (fault != std::errc() || end != digits.data() + digits.size()) refuse("'" + std::string(v) + "' is no integer");
+    return negative ? 0 - n : n;
+  }
+  double real(std::string_view v) const {
+    const bool negative = v.starts_with('-');
+    std::string_view digits = v.substr(negative);
+    if (digits.size() > 1 && (digits.back() == 'f' || digits.back() == 'F') && digits.find_first_of("in") != 0)
+      digits.remove_suffix(1);
+    double n = 0;
+    const auto [end, fault] = std::from_chars(digits.data(), digits.data() + digits.size(), n);
+    if (fault != std::errc() || end != digits.data() + digits.size()) refuse("'" + std::string(v) + "' is no number");
+    return negative ? -n : n;
+  }
+  // One or more strings, which are one.
+  std::string quoted() {
+    std::string out;
+    bool any = false;
+    for (;; any = true) {
+      skip_space();
+      const char quote = at_ < text_.size() ? text_[at_] : '\0';
+      if (quote != '"' && quote != '\'') break;
+      for (++at_;; ++at_) {
+        if (at_ >= text_.size() || text_[at_] == '\n') refuse("a string without its end");
+        if (text_[at_] == quote) break;
+        if (text_[at_] == '\\')
+          escaped(out);
+        else
+          out += text_[at_];
+      }
+      ++at_;
+    }
+    if (!any) refuse("a string is expected");
+    return out;
+  }
+  // At a backslash; leaves at the last character of the sequence.
+  void escaped(std::string& out) {
+    if (++at_ >= text_.size()) refuse("a string without its end");
+    const char c = text_[at_];
+    const auto digit = [&](std::size_t i, int base) {
+      if (i >= text_.size()) return -1;
+      const char d = text_[i];
+      const int n = d >= '0' && d <= '9'   ? d - '0'
+                    : d >= 'a' && d <= 'f' ? d - 'a' + 10
+                    : d >= 'A' && d <= 'F' ? d - 'A' + 10
+                                           : 99;
+      return n < base ? n : -1;
+    };
+    const auto number = [&](std::size_t most, int base) {
+      int n = 0;
+      std::size_t used = 0;
+      for (; used < most && digit(at_ + used, base) >= 0; ++used) n = n * base + digit(at_ + used, base);
+      if (used == 0) refuse("an escape without digits");
+      at_ += used - 1;
+      out += static_cast<char>(n);
+    };
+    if (digit(at_, 8) >= 0) return number(3, 8);
+    if (c == 'x' || c == 'X') return ++at_, number(2, 16);
+    constexpr std::string_view names = "abfnrtv\\'\"?", values = "\a\b\f\n\r\t\v\\'\"?";
+    const std::size_t found = names.find(c);
+    if (found == std::string_view::npos) refuse(std::string("the escape \\") + c + " is unknown");
+    out += values[found];
+  }
+  // The value of a field that is not read.
+  void skip_value(bool has_colon, int depth) {
+    if (take('{')) return skip_message('}', depth + 1);
+    if (take('<')) return skip_message('>', depth + 1);
+    if (!has_colon) refuse("a field has a value");
+    if (take('[')) {
+      if (take(']')) return;
+      do skip_value(true, depth + 1);
+      while (take(','));
+      if (!take(']')) refuse("a list without its end");
+      return;
+    }
+    skip_space();
+    if (at_ < text_.size() && (text_[at_] == '"' || text_[at_] == '\''))
+      quoted();
+    else
+      word();
+  }
+  void skip_message(char end, int depth) {
+    if (depth > most_nested) refuse("messages are nested deeper than " + std::to_string(most_nested));
+    for (;;) {
+      while (take(',') || take(';')) {
+      }
+      if (take(end)) return;
+      word();
+      skip_value(take(':'), depth);
+    }
+  }
+
+  std::string_view text_;
+  std::size_t at_ = 0;
+};
+
+}  // namespace
+
+std::string binary_of_text(std::string_view text) { return text_reader(text).graph(); }
+
+}  // namespace kiln::tensorflow

@@ -1,0 +1,232 @@
+#include <algorithm>
+
+#include "kiln/tensorflow/impl/ops/common.hpp"
+
+// Convolutions and pooling. The program's are of [batch, channels, spatial...]: a node of the other layout stands
+// between two transposes, which layout assignment takes out again.
+namespace kiln::tensorflow {
+
+namespace {
+
+using onnx::channels_first, onnx::channels_last;
+
+value as_first(value x, bool last) { return last ? channels_first(x) : x; }
+value as_given(value x, bool last) { return last ? channels_last(x) : x; }
+
+// The spatial dims of an input of `rank`.
+std::size_t spatial_dims(const node_context& c, value x, std::size_t least = 1) {
+  if (x.rank() < least + 2 || x.rank() > 5)
+    c.malformed("an image has a batch, channels and " + std::to_string(least) + " to 3 spatial dims, found " +
+                kiln::to_string(x.get_shape()));
+  return x.rank() - 2;
+}
+
+// The spatial numbers of a list that has one for each dim of the layout.
+spatial spatial_part(const node_context& c, std::string_view name, std::span<const std::int64_t> all, std::size_t axes,
+                     bool last) {
+  if (all.empty()) return spatial(axes, 1);
+  if (all.size() != axes + 2)
+    c.malformed(std::string(name) + " has a number for each of " + std::to_string(axes + 2) + " dims");
+  spatial out;
+  for (std::size_t d = 0; d < axes + 2; ++d) {
+    const bool is_spatial = last ? d > 0 && d + 1 < axes + 2 : d > 1;
+    if (all[d] < 1 || all[d] > (std::int64_t{1} << 31)) c.malformed(std::string(name) + " is out of range");
+    if (is_spatial)
+      out.push_back(all[d]);
+    else if (all[d] != 1)
+      c.unsupported(std::string(name) + " over the batch or the channels");
+  }
+  return out;
+}
+spatial spatial_attribute(const node_context& c, std::string_view name, std::size_t axes, bool last) {
+  return spatial_part(c, name, c.integers(name), axes, last);
+}
+
+ints explicit_pads(const node_context& c, std::size_t axes, bool last) {
+  const auto all = c.integers("explicit_paddings");
+  if (all.size() != 2 * (axes + 2)) c.malformed("explicit_paddings has two numbers for each dim");
+  ints pads(2 * axes, 0);
+  for (std::size_t d = 0; d < axes; ++d) {
+    const std::size_t at = d + (last ? 1 : 2);
+    pads[d] = all[2 * at];
+    pads[axes + d] = all[2 * at + 1];
+    if (pads[d] < 0 || pads[axes + d] < 0) c.malformed("a padding is not negative");
+  }
+  return pads;
+}
+
+// As many outputs as strides begin in the extent.
+std::int64_t padding_of_same(std::int64_t extent, std::int64_t stride, std::int64_t reach) {
+  return std::max<std::int64_t>(0, ((extent + stride - 1) / stride - 1) * stride + reach - extent);
+}
+
+// The pads of x [batch, channels, spatial...] under attribute `padding`.
+ints pads_of(const node_context& c, value x, const spatial& kernel, const spatial& stride, const spatial& dilation,
+             bool last) {
+  const std::size_t axes = kernel.size();
+  const std::string_view mode = c.choice("padding", {"VALID", "SAME", "EXPLICIT"});
+  if (mode == "EXPLICIT") return explicit_pads(c, axes, last);
+  ints pads(2 * axes, 0);
+  if (mode == "VALID") return pads;
+  for (std::size_t d = 0; d < axes; ++d) {
+    const dimension extent = stride[d] == 1 ? dimension(1) : x.get_shape().lens[d + 2];
+    if (!extent.is_constant()) c.unsupported("padding SAME with a stride over an extent of " + kiln::to_string(extent));
+    const std::int64_t total = padding_of_same(extent.value(), stride[d], (kernel[d] - 1) * dilation[d] + 1);
+    pads[d] = total / 2;
+    pads[axes + d] = total - total / 2;
+  }
+  return pads;
+}
+
+// The leading `axes` extents of a filter [spatial..., in, out].
+spatial kernel_of(const node_context& c, value filter, std::size_t axes) {
+  if (filter.rank() != axes + 2)
+    c.malformed("the filter has the image's rank, found " + kiln::to_string(filter.get_shape()));
+  spatial out;
+  for (std::size_t d = 0; d < axes; ++d) {
+    if (!filter.dim(static_cast<std::int64_t>(d)).is_constant()) c.unsupported("a filter of symbolic extents");
+    out.push_back(filter.dim(static_cast<std::int64_t>(d)).value());
+  }
+  return out;
+}
+// [spatial..., in, out] as [out, in, spatial...].
+value filter_first(value filter) {
+  const auto rank = static_cast<std::int64_t>(filter.rank());
+  ints order{rank - 1, rank - 2};
+  for (std::int64_t d = 0; d + 2 < rank; ++d) order.push_back(d);
+  return filter.transpose(order);
+}
+
+variables convolve(node_context& c, value x, value w, const spatial& kernel, std::int64_t group, bool last) {
+  const std::size_t axes = kernel.size();
+  op::convolution conv;
+  conv.stride = spatial_attribute(c, "strides", axes, last);
+  conv.dilation = spatial_attribute(c, "dilations", axes, last);
+  conv.pads = pads_of(c, x, kernel, conv.stride, conv.dilation, last);
+  conv.group = group;
+  return {as_given(x.conv(w, conv), last)};
+}
+
+variables import_conv(node_context& c) {
+  const bool last = has_last_channels(c);
+  const value x = as_first(c.in(0), last), filter = c.in(1);
+  const std::size_t axes = spatial_dims(c, x);
+  const spatial kernel = kernel_of(c, filter, axes);
+  const dimension own = x.dim(1), read = filter.dim(static_cast<std::int64_t>(axes));
+  std::int64_t group = 1;
+  if (own.is_constant() && read.is_constant() && read.value() > 0) {
+    if (own.value() % read.value())
+      c.malformed("the filter reads " + kiln::to_string(read) + " channels, the image has " + kiln::to_string(own));
+    group = own.value() / read.value();
+  }
+  return convolve(c, x, filter_first(filter), kernel, group, last);
+}
+
+// A filter [height, width, channels, multiplier].
+variables import_depthwise(node_context& c) {
+  const bool last = has_last_channels(c);
+  const value x = as_first(c.in(0), last), filter = c.in(1);
+  const std::size_t axes = spatial_dims(c, x, 2);
+  const spatial kernel = kernel_of(c, filter, axes);
+  const dimension channels = filter.dim(2);
+  if (!channels.is_constant()) c.unsupported("a filter of symbolic extents");
+  const value w = filter.transpose({2, 3, 0, 1}).reshape({channels * filter.dim(3), 1, filter.dim(0), filter.dim(1)});
+  return convolve(c, x, w, kernel, channels.value(), last);
+}
+
+// The input of a convolution from its output: input_sizes, filter, output.
+variables import_transposed_conv(node_context& c) {
+  const bool last = has_last_channels(c);
+  const value x = as_first(c.in(2), last), filter = c.in(1);
+  const std::size_t axes = spatial_dims(c, x);
+  const spatial kernel = kernel_of(c, filter, axes);
+  op::deconvolution d;
+  d.stride = spatial_attribute(c, "strides", axes, last);
+  d.dilation = spatial_attribute(c, "dilations", axes, last);
+  d.pads = ints(2 * axes, 0);
+  d.output_padding = spatial(axes, 0);
+  const std::string_view mode = c.choice("padding", {"VALID", "SAME", "EXPLICIT"});
+  const ints given = mode == "EXPLICIT" ? explicit_pads(c, axes, last) : ints{};
+  small_vector<dimension> sizes;
+  if (c.constant(0)) sizes = c.dimensions(0, "the input's sizes");
+  if (!sizes.empty() && sizes.size() != axes + 2 && sizes.size() != axes)
+    c.malformed("input_sizes has a number for each dim");
+  for (std::size_t i = 0; i < axes; ++i) {
+    const std::int64_t reach = (kernel[i] - 1) * d.dilation[i] + 1, stride = d.stride[i];
+    const dimension in = x.get_shape().lens[i + 2], whole = (in - 1) * stride + reach;
+    dimension out = mode == "SAME" ? in * stride : whole + std::max<std::int64_t>(0, stride - reach);
+    if (sizes.size() == axes) out = sizes[i];
+    if (sizes.size() == axes + 2) out = sizes[i + (last ? 1 : 2)];
+    const dimension cut = whole - out;
+    if (!cut.is_constant()) c.unsupported("an extent of " + kiln::to_string(out) + " of " + kiln::to_string(in));
+    const std::int64_t total = cut.value();
+    d.pads[i] = mode == "EXPLICIT" ? given[i] : std::max<std::int64_t>(0, total) / 2;
+    if (total < d.pads[i])
+      d.output_padding[i] = d.pads[i] - total;
+    else
+      d.pads[axes + i] = total - d.pads[i];
+  }
+  return {as_given(c.build.add(d, x, filter_first(filter)), last)};
+}
+
+variables pool(node_context& c, op::pooling_mode mode, std::span<const std::int64_t> lengths,
+               std::span<const std::int64_t> strides) {
+  const bool last = has_last_channels(c);
+  const value x = as_first(c.in(0), last);
+  const std::size_t axes = spatial_dims(c, x);
+  op::pooling p;
+  p.mode = mode;
+  p.lengths = spatial_part(c, "ksize", lengths, axes, last);
+  p.stride = spatial_part(c, "strides", strides, axes, last);
+  p.dilation = spatial(axes, 1);
+  p.pads = pads_of(c, x, p.lengths, p.stride, p.dilation, last);
+  return {as_given(x.pool(p), last)};
+}
+template <op::pooling_mode Mode> variables import_pool(node_context& c) {
+  return pool(c, Mode, c.integers("ksize"), c.integers("strides"));
+}
+variables import_max_pool_2(node_context& c) {
+  const ints lengths = integers_of(c, 1, "the window"), strides = integers_of(c, 2, "the strides");
+  return pool(c, op::pooling_mode::max, {lengths.data(), lengths.size()}, {strides.data(), strides.size()});
+}
+
+// [channels] along the channels of x.
+value along_channels(const node_context& c, value x, value vector) {
+  if (vector.rank() != 1 || x.rank() < 2) c.malformed("a bias is a vector of the channels");
+  return has_last_channels(c) ? vector : vector.unsqueeze(axes_from(1, x.rank() - 1));
+}
+variables import_bias_add(node_context& c) { return {c.in(0) + along_channels(c, c.in(0), c.in(1))}; }
+
+variables import_batch_norm(node_context& c) {
+  if (c.flag("is_training", true))
+    c.unsupported("is the form for training (is_training), which takes mean and variance of the batch");
+  const value x = c.in(0), scale = c.in(1), offset = c.in(2), mean = c.in(3), variance = c.in(4);
+  const value factor = scale * (variance + c.real("epsilon", 1e-4f)).rsqrt(), shift = offset - mean * factor;
+  const value y = x.convert(scale.type()) * along_channels(c, x, factor) + along_channels(c, x, shift);
+  return {y.convert(x.type()), mean, variance};
+}
+
+}  // namespace
+
+op_importer_table window_importers() {
+  using enum op::pooling_mode;
+  static constexpr op_importer table[] = {
+      {domain, "AvgPool", 1, import_pool<average>},
+      {domain, "AvgPool3D", 1, import_pool<average>},
+      {domain, "BiasAdd", 1, import_bias_add},
+      {domain, "Conv2D", 1, import_conv},
+      {domain, "Conv2DBackpropInput", 1, import_transposed_conv},
+      {domain, "Conv3D", 1, import_conv},
+      {domain, "Conv3DBackpropInputV2", 1, import_transposed_conv},
+      {domain, "DepthwiseConv2dNative", 1, import_depthwise},
+      {domain, "FusedBatchNorm", 1, import_batch_norm, "inference"},
+      {domain, "FusedBatchNormV2", 1, import_batch_norm, "inference"},
+      {domain, "FusedBatchNormV3", 1, import_batch_norm, "inference"},
+      {domain, "MaxPool", 1, import_pool<max>},
+      {domain, "MaxPool3D", 1, import_pool<max>},
+      {domain, "MaxPoolV2", 1, import_max_pool_2},
+  };
+  return table;
+}
+
+}  // namespace kiln::tensorflow

@@ -1,0 +1,28 @@
+#!/usr/bin/env bash
+# program.sh KILN: what the command-line program makes of frozen graphs, right and wrong.
+set -euo pipefail
+kiln=$1
+graph=examples/models/digits/frozen_graph.pb
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+fail() { echo "$*"; exit 1; }
+# refused NAME ARGUMENT...: exit status 2, and the error names it.
+refused() {
+  local name=$1 status=0
+  shift
+  "$kiln" run "$@" >"$work/out" 2>&1 || status=$?
+  [ $status = 2 ] || fail "exit status $status of kiln run $*"
+  grep -qF "$name" "$work/out" || fail "kiln run $*: no '$name' in $(cat "$work/out")"
+}
+
+"$kiln" run $graph --dim image.0=3 --output-dir "$work/all" | grep -q probabilities || fail "no output 'probabilities'"
+"$kiln" run $graph --batch 2 --output-names relu0 conv1 --json >"$work/two"
+grep -q '"conv1"' "$work/two" && grep -q '"relu0"' "$work/two" || fail "not the outputs asked for: $(cat "$work/two")"
+"$kiln" ops --tf | grep -qx DepthwiseConv2dNative || fail "an operator is not listed"
+
+head -c 5000 $graph >"$work/cut.pb"
+refused cut.pb "$work/cut.pb"
+printf "node { name: 'x' op: 'Placeholder' attr { key: 'dtype' value { type: DT_FLOAT } } attr { key: 'shape' value { shape {} } } }
+node { name: 'y' op: 'Mystery' input: 'x' }" >"$work/unknown.pbtxt"
+refused Mystery "$work/unknown.pbtxt"
+refused SavedModel "$work"
