@@ -36,7 +36,8 @@ trap 'rm -f "$lines"' EXIT
 for ((round = 0; round < rounds; ++round)); do
   echo "llama $("$peer/llama_steps" "$library" "$model" "$threads" 512 48 2)"
   for level in 0 4; do
-    echo "kiln$level $("$build/bin/kiln" genai bench "$model" --threads "$threads" --accuracy-level "$level" \
+    flag=; [ "$level" = 0 ] || flag=--accuracy-level-4
+    echo "kiln$level $("$build/bin/kiln" genai bench "$model" --threads "$threads" $flag \
       -l 512 -g 49 -r 2 -w 1 --json | tr -d '\n')"
   done
 done > "$lines"
@@ -51,7 +52,7 @@ for line in open(sys.argv[1]):
     rows.setdefault(name, []).append((f["prompt_ms"], f["step_ms"]))
 middle = {name: [statistics.median(x) for x in zip(*all)] for name, all in rows.items()}
 print("| | prompt of 512, ms | a step, ms | tokens a second | llama.cpp's time over it: prompt | step |\n|---|---|---|---|---|---|")
-for name, said in (("llama", "llama.cpp"), ("kiln0", "kiln"), ("kiln4", "kiln, `--accuracy-level 4`")):
+for name, said in (("llama", "llama.cpp"), ("kiln0", "kiln"), ("kiln4", "kiln, `--accuracy-level-4`")):
     prompt, step = middle[name]
     print(f"| {said} | {prompt:.0f} | {step:.1f} | {1000 / step:.1f} | {middle['llama'][0] / prompt:.2f} | {middle['llama'][1] / step:.2f} |")
 PYTHON
