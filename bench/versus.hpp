@@ -27,9 +27,10 @@ struct timing {
   double median, best;  ///< ms
 };
 
-/// Runs for `budget` ms, at least three times, after a pause in which the workers of what ran before go to sleep.
+/// Runs for `budget` ms, at least three times, after a pause in which the workers of what ran before go to sleep: ONNX
+/// Runtime's spin for tens of milliseconds, and take a processor from whoever runs meanwhile.
 template <class Run> timing time_ms(double budget, Run&& run) {
-  std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  std::this_thread::sleep_for(std::chrono::milliseconds(50));
   run();
   std::vector<double> times;
   const auto start = clock_type::now();

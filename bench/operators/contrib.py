@@ -47,6 +47,8 @@ contrib("MoE", lambda t, d, h, e: [x(t, d), x(t, e), weight(e, h, d, std=d ** -0
         sizes=[(16, 64, 256, 4), (64, 512, 1024, 8)], k=2, normalize_routing_weights=1, activation_type="gelu", tolerance=1e-2)
 contrib("LinearAttention", lambda b, s, h, d: [flat(b, s, h, d)] * 3 + [x(b, h, d, d)], sizes=[(1, 33, 4, 32), (2, 384, 8, 64)], outs=2,
         q_num_heads=lambda b, s, h, d: h, kv_num_heads=lambda b, s, h, d: h, update_rule="linear")
+contrib("LinearAttention", lambda b, s, h, d: [flat(b, s, h, d), x(b, s, h * d, low=-0.1, high=0.1), flat(b, s, h, d), x(b, h, d, d), x(b, s, h, low=-0.5, high=0), x(b, s, h, low=0, high=1)],
+        sizes=[(1, 1, 16, 128), (1, 512, 16, 128)], variant="gated delta", outs=2, q_num_heads=lambda b, s, h, d: h, kv_num_heads=lambda b, s, h, d: h, update_rule="gated_delta")
 contrib("CausalConvWithState", lambda b, c, n: [x(b, c, n), weight(c, 1, 4), weight(c), x(b, c, 3)], sizes=[(1, 512, 200), (2, 2048, 1000)], outs=2, activation="silu")
 contrib("DecoderMaskedMultiHeadAttention", lambda b, s, h, d: [x(b, 1, h * d)] * 3 + [None, None, x(b, h, s + 8, d), x(b, h, s + 8, d), given([s], "i32")],
         sizes=STEP, outs=3, num_heads=lambda b, s, h, d: h, past_present_share_buffer=1)

@@ -64,6 +64,8 @@ void add_genai_flags(CLI::App& verb, genai_flags& flags) {
                   "What the text belongs to, as KIND=TEXT or KIND=@FILE: json_schema, regex or lark_grammar");
   verb.add_flag("--forced-tokens", flags.forced_tokens,
                 "Append the tokens that --guidance leaves no choice for without a run of the model");
+  verb.add_flag("--accuracy-level-4", flags.bytes_suffice,
+                "Products with weights of few bits may round their other operand to 8 bits, as llama.cpp does");
   add_compile_flags(verb, flags.compile);
 }
 
@@ -83,6 +85,7 @@ genai_model load_genai_model(const genai_flags& flags) {
   if (options.tuning_file.empty()) options.tuning_file = run.options.tuning_file;
   options.tune = options.tune || run.options.tune;
   run.options = std::move(options);
+  run.bytes_suffice = run.bytes_suffice || flags.bytes_suffice;
   auto model = language::load_model(c, run);
   language::tokenizer t = model->text_tokenizer();
   genai_model out{std::move(model), std::move(t), {c.search, c.speculative, {}, flags.forced_tokens}, nullptr};

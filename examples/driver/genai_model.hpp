@@ -18,7 +18,7 @@ struct genai_flags {
   std::vector<std::string> adapters;             ///< files
   std::vector<std::string> stop;
   std::string guidance;  ///< KIND=TEXT or KIND=@FILE
-  bool forced_tokens = false;
+  bool forced_tokens = false, bytes_suffice = false;
   compile_options compile;
 };
 void add_genai_flags(CLI::App& verb, genai_flags& flags);

@@ -194,7 +194,9 @@ TEST(linear_attention, is_what_the_reference_gives) {
                            {3, 7, 2, 1, 5, 1},
                            {1, 33, 8, 4, 32, 40},
                            {2, 0, 2, 2, 4, 4},
-                           {1, 3, 1, 1, 4, 0}})
+                           {1, 3, 1, 1, 4, 0},
+                           {1, 6, 6, 2, 17, 150},
+                           {2, 4, 1, 1, 33, 64}})
     for (const bool corrects : {false, true}) {
       builder b;
       const value q = b.input("q", dtype::f32, {n.batch, n.steps, n.heads, n.depth}),
@@ -214,6 +216,40 @@ TEST(linear_attention, is_what_the_reference_gives) {
       const auto found = e.run(in), expected = compile(p, reference_target(), plain_options()).run(in);
       for (std::size_t r = 0; r < 2; ++r) expect_close(found[r], expected[r], close);
     }
+}
+
+// Decays and shares of a head that are repeated over what they do not differ in are read where they are; a decay of
+// zero forgets, of whatever the state was.
+TEST(linear_attention, reads_repeated_decays_in_place) {
+  const auto run = [](const target& t, bool per_head, bool all_alike, float decay_of_step_2, std::size_t& steps) {
+    builder b;
+    const dims of_head{1, 7, 2, 20};
+    const value q = b.input("q", dtype::f32, of_head), k = b.input("k", dtype::f32, of_head),
+                v = b.input("v", dtype::f32, {1, 7, 2, 24}), state = b.input("state", dtype::f32, {1, 2, 20, 24});
+    argument fades = scaled_argument({1, 7, 2, 1}, 5, 4);
+    for (int h = 0; h < 2; ++h) fades.as<float>()[2 * 2 + h] = decay_of_step_2;
+    const value decay = per_head ? b.constant(fades.to_literal()).broadcast_to(of_head)
+                                 : b.add(op::fill{{}, .9, dtype::f32}).broadcast_to(of_head);
+    const value beta = all_alike ? b.add(op::fill{{}, .5, dtype::f32}).broadcast_to({1, 7, 2})
+                                 : b.input("beta", dtype::f32, {2, 7}).transpose({1, 0}).unsqueeze({0});
+    const value y = b.add(op::linear_attention{.7F, true}, q, k, v, state, decay, beta);
+    b.output(y), b.output(y.result(1));
+    const executable e = compile(b.finish(), t, plain_options());
+    steps = e.report().steps.size();
+    std::vector<argument> in;
+    for (const port& i : e.inputs())
+      in.push_back(random_argument(i.type, static_cast<unsigned>(in.size() + 1), -.6, .6));
+    return e.run(in);
+  };
+  for (const bool per_head : {false, true})
+    for (const bool all_alike : {false, true})
+      for (const float decay : {.8F, 0.F}) {
+        std::size_t steps = 0, others = 0;
+        const auto found = run(eigen_target(), per_head, all_alike, decay, steps),
+                   expected = run(reference_target(), per_head, all_alike, decay, others);
+        EXPECT_EQ(steps, 1U);
+        for (std::size_t r = 0; r < 2; ++r) expect_close(found[r], expected[r], close);
+      }
 }
 
 TEST(step_team, takes_steps_in_order_and_each_part_once) {

@@ -61,12 +61,14 @@ TEST(language_session, a_device_that_is_not_used_is_remarked) {
 TEST(language_session, options_are_compile_options) {
   const session s = session_of(with(
       R"([{"MIGraphX": {"threads": "4", "exhaustive_tune": "1", "tuning_file": "t", "cache_dir": "c", "fp16_enable": "1",
-           "bf16_enable": "0", "int8_enable": "0"}}])"));
+           "bf16_enable": "0", "int8_enable": "0", "accuracy_level_4": "1"}}])"));
   EXPECT_EQ(s.options.threads, 4u);
   EXPECT_TRUE(s.options.tune);
   EXPECT_EQ(s.options.tuning_file, "t");
   EXPECT_EQ(s.options.cache, "c");
   EXPECT_EQ(s.precision, quantize::precision::f16);
+  EXPECT_TRUE(s.bytes_suffice);
+  EXPECT_FALSE(session_of(with(R"([{"MIGraphX": {}}])")).bytes_suffice);
 }
 
 // Products of 16-bit floats, and caches that still grow in place.

@@ -1,4 +1,5 @@
 #include "kiln/quantize/int4.hpp"
+#include "kiln/quantize/byte_products.hpp"
 
 #include <gmock/gmock.h>
 
@@ -155,6 +156,16 @@ TEST(int4, a_matrix_with_infinity_stays) {
   EXPECT_EQ(q.note.counts.total(), 1u);
   ASSERT_EQ(q.note.remarks.size(), 1u);
   EXPECT_THAT(q.note.remarks[0].str(), HasSubstr("not finite"));
+}
+
+TEST(int4, products_of_a_program_may_be_permitted_to_round) {
+  program p = to_int4(prepared(small_network())).graph;
+  const std::string before = onnx::export_model(p);
+  EXPECT_EQ(before.find("accuracy_level"), before.npos);
+  const std::int64_t count = permit_byte_products(p);
+  EXPECT_EQ(onnx::export_model(p),
+            onnx::export_model(to_int4(prepared(small_network()), {.bytes_suffice = true}).graph));
+  EXPECT_EQ(count, to_int4(prepared(small_network())).note.counts.total());
 }
 
 TEST(int4, files_have_onnx_runtimes_operators) {

@@ -14,6 +14,7 @@ struct session {
   std::string target = "eigen";  ///< as in `named_target`
   compile_options options;
   quantize::precision precision = quantize::precision::as_written;
+  bool bytes_suffice = false;        ///< products with weights of few bits may round their other operand to 8 bits
   std::vector<std::string> remarks;  ///< what is asked for and has no effect here
   bool on_gpu() const { return target.starts_with("hip"); }
 };
@@ -22,11 +23,11 @@ struct session {
 /// ROCM, AMDGPU, their ONNX Runtime names with ExecutionProvider at the end, in any case of letters), unless its option
 /// `target` names another one or its `hardware_device_type` is gpu: then it is the GPU of `device_id`, or `gpu` where
 /// that is not given. Options, with or without `migraphx_` before them: `target`, `device_id`, `threads`,
-/// `exhaustive_tune`, `tuning_file`, `cache_dir`, `fp16_enable`, `bf16_enable`, `int8_enable`, `fp8_enable`. A device's
-/// number where the processor runs the decoder, and `hardware_device_id` and `hardware_vendor_id`, have no effect:
-/// remarks say so. Errors: an option that is none of these is `not_found`, a value that is none of its kind
-/// `invalid_argument`; `unsupported` names another provider, more than one beside CPU, hardware of another type, or 8
-/// bits, which need a table of ranges.
+/// `exhaustive_tune`, `tuning_file`, `cache_dir`, `fp16_enable`, `bf16_enable`, `int8_enable`, `fp8_enable`,
+/// `accuracy_level_4`. A device's number where the processor runs the decoder, and `hardware_device_id` and
+/// `hardware_vendor_id`, have no effect: remarks say so. Errors: an option that is none of these is `not_found`, a
+/// value that is none of its kind `invalid_argument`; `unsupported` names another provider, more than one beside CPU,
+/// hardware of another type, or 8 bits, which need a table of ranges.
 session session_of(const config& c, unsigned gpu = 0);
 
 /// The tokenizer that a configuration names.

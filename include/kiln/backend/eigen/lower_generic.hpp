@@ -8,7 +8,5 @@ namespace kiln::eigen {
 std::unique_ptr<kernel> lower_deconvolution(const kernel_request& r);
 /// Padding by constant amounts and triangles, of numbers and bools, and indices along an axis.
 std::unique_ptr<kernel> lower_placement(const kernel_request& r);
-/// Attention as a recurrence over a state, of f32.
-std::unique_ptr<kernel> lower_linear_attention(const kernel_request& r);
 
 }  // namespace kiln::eigen

@@ -6,13 +6,15 @@
 
 #include "kiln/generate/weights/model_files.hpp"
 #include "kiln/interface/named_target.hpp"
+#include "kiln/quantize/byte_products.hpp"
 
 namespace kiln::language {
 
 namespace {
 
-constexpr std::string_view own_options[] = {"target",    "device_id",   "threads",     "exhaustive_tune", "tuning_file",
-                                            "cache_dir", "fp16_enable", "bf16_enable", "int8_enable",     "fp8_enable"};
+constexpr std::string_view own_options[] = {"target",      "device_id",  "threads",         "exhaustive_tune",
+                                            "tuning_file", "cache_dir",  "fp16_enable",     "bf16_enable",
+                                            "int8_enable", "fp8_enable", "accuracy_level_4"};
 
 bool is_cpu(const provider& p) { return is_same_provider(p.name, "cpu"); }
 bool is_own(const provider& p) {
@@ -58,6 +60,7 @@ std::optional<unsigned> read_options(const provider& p, session& to) {
     if (name == "exhaustive_tune") to.options.tune = flag_of(p, key, value);
     if (name == "tuning_file") to.options.tuning_file = value;
     if (name == "cache_dir") to.options.cache = value;
+    if (name == "accuracy_level_4") to.bytes_suffice = flag_of(p, key, value);
     for (const auto& [option, precision] :
          {std::pair("fp16_enable", quantize::precision::f16), {"bf16_enable", quantize::precision::bf16}})
       if (asks(option)) {
@@ -129,8 +132,12 @@ std::shared_ptr<const language_model> load_model(config c, const session& s) {
   const auto target = named_target(s.target, options);
   options.remarks.insert(options.remarks.end(), s.remarks.begin(), s.remarks.end());
   program_change change;
-  if (s.precision != quantize::precision::as_written)
+  if (s.precision != quantize::precision::as_written || s.bytes_suffice)
     change = [&](program p, std::vector<std::string>& remarks) {
+      if (s.bytes_suffice)
+        remarks.push_back("accuracy_level_4: products with " + std::to_string(quantize::permit_byte_products(p)) +
+                          " weights in blocks may round their other operand to 8 bits");
+      if (s.precision == quantize::precision::as_written) return p;
       quantize::precision_options how;
       how.to = s.precision;
       quantize::quantized_program made = quantize::with_precision(std::move(p), how);

@@ -157,7 +157,8 @@ template <class Numbers, bool Bytes, class Epilogue>
 void multiply_on_unit(thread_pool& pool, const quantized_problem& p, std::byte* scratch, Epilogue&& epilogue) {
   const unit_product<Numbers, Bytes> product(pool, p, scratch);
   const quantized_tasks tasks(p, pool.size(), false);
-  const std::int64_t chunk = ceil_div(tasks.chunk_rows, product.tile_rows());  // tiles of rows
+  // tiles of rows that a task takes, and the tasks of the columns after it: they stay in L2
+  const std::int64_t chunk = std::min(ceil_div(tasks.chunk_rows, product.tile_rows()), product.near_tiles());
   pool.parallel_for(tasks.columns * ceil_div(product.tiles(), chunk), [&](std::int64_t task, unsigned worker) {
     const std::int64_t tile0 = task / tasks.columns * chunk, tiles = std::min(chunk, product.tiles() - tile0);
     const std::int64_t col0 = task % tasks.columns * tasks.vectors * native_lanes<float>;

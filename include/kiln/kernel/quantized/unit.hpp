@@ -2,9 +2,10 @@
 
 #include <bit>
 
-#include "kiln/kernel/amx/shaped_tiles.hpp"
 #include "kiln/kernel/quantized/round.hpp"
 #include "kiln/kernel/quantized/tile.hpp"
+#include "kiln/kernel/quantized/unit_tiles.hpp"
+#include "kiln/runtime/own_cache.hpp"
 
 namespace kiln::kernels {
 
@@ -14,185 +15,6 @@ namespace kiln::kernels {
 //
 // Rows that are rounded to bytes give exact sums, and totals bit by bit as in vectors. Floats are the sum of three bf16
 // (a truncated number, the rest of it truncated, and what remains, exactly); numbers of few bits are one bf16 each.
-
-/// How the left operand lies for the unit: tiles of rows, of each the blocks, of each the steps of the unit, of each
-/// the parts of its elements.
-struct unit_left {
-  int parts, element;  ///< parts of an element, and their bytes
-  std::int64_t tile_rows, tiles, line, steps, blocks;
-
-  unit_left(const quantized_problem& p) : parts(p.rounds ? 1 : 3), element(p.rounds ? 1 : 2), blocks(p.form.blocks()) {
-    tile_rows = round_up(ceil_div(p.m, ceil_div(p.m, matrix_unit::rows)), 4);
-    tiles = ceil_div(p.m, tile_rows);
-    line = line_of(p);
-    steps = p.form.block * element / line;
-  }
-  /// Bytes of a tile's row in a step.
-  static std::int64_t line_of(const quantized_problem& p) {
-    return std::min<std::int64_t>(64, p.form.block * (p.rounds ? 1 : 2));
-  }
-  std::int64_t part_bytes() const { return tile_rows * line; }
-  std::int64_t step_bytes() const { return parts * part_bytes(); }
-  std::int64_t block_bytes() const { return steps * step_bytes(); }
-  std::int64_t tile_bytes() const { return blocks * block_bytes(); }
-  /// Numbers of the depth in a step.
-  std::int64_t step_depth() const { return line / element; }
-  /// Bytes of a right operand of one vector of columns in a block.
-  std::int64_t right_bytes() const { return steps * line * matrix_unit::cols; }
-};
-
-/// Rows of the left operand from which on the unit gains: by bytes, and by floats.
-inline constexpr std::int64_t unit_byte_rows = 12, unit_float_rows = 5;
-
-/// Whether the matrix unit multiplies such a problem: it has several rows, and numbers that one byte or bf16 holds.
-inline bool unit_serves(const quantized_problem& p) {
-  const quantized_form& f = p.form;
-  if (native_bytes != 64 || !p.matrix_unit || p.m < (p.rounds ? unit_byte_rows : unit_float_rows)) return false;
-  const std::int64_t line = unit_left::line_of(p), block = f.block * (p.rounds ? 1 : 2);
-  if (line % 16 != 0 || block % line != 0 || line / (p.rounds ? 1 : 2) * f.bits % 32 != 0) return false;
-  const float least = -f.zero, most = static_cast<float>((1 << f.bits) - 1) - f.zero;
-  const bool uniform = f.zeros == zero_format::uniform && !f.numbers.is_float();
-  if (p.rounds) return (!uniform || (least >= -128 && most <= 127)) && matrix_unit::multiplies_bytes();
-  return (!uniform || (least >= -256 && most <= 256)) && matrix_unit::available();
-}
-
-/// How a task goes through its rows, and the memory that a worker has meanwhile.
-struct unit_schedule {
-  static constexpr std::int64_t most_vectors = register_tile<float>::vectors, tile = 16 * 64;
-  static constexpr std::int64_t near_bytes = 16 * 1024, most_chunk = 4;
-  std::int64_t group, chunk;  ///< tiles of rows that meet an unpacked vector, and blocks of it
-  std::int64_t right, scales, offsets, sums, totals, size;
-
-  unit_schedule(const unit_left& a) {
-    group = std::min<std::int64_t>(a.tiles, a.parts == 1 ? 4 : 2);
-    chunk = std::clamp<std::int64_t>(near_bytes / (group * a.block_bytes()), 1, most_chunk);
-    right = 0;
-    scales = right + chunk * a.right_bytes();
-    offsets = scales + 2 * chunk * 64;
-    sums = offsets + 2 * chunk * 64;
-    totals = sums + 2 * chunk * tile;
-    size = totals + group * most_vectors * tile;
-  }
-};
-
-/// Where a product's left operand, the scales and sums of its blocks, and the workers' memory are in scratch memory.
-struct unit_places {
-  std::int64_t scales, sums, workers, size;
-
-  unit_places(const quantized_problem& p, unsigned count) {
-    const unit_left a(p);
-    const std::int64_t of_blocks = round_up(a.tiles * a.tile_rows * a.blocks * 4, 64);
-    scales = round_up(a.tiles * a.tile_bytes(), 64);
-    sums = scales + of_blocks;
-    workers = sums + of_blocks;
-    size = workers + unit_schedule(a).size * count;
-  }
-};
-
-/// Blocks of one tile of rows and one vector of columns.
-struct unit_piece {
-  std::int64_t count = 0;           ///< blocks
-  const std::byte* left = nullptr;  ///< its first block
-  const std::byte* right = nullptr;
-  float* sums = nullptr;             ///< for each block a tile
-  const float* scale = nullptr;      ///< of each block's columns
-  const float* offset = nullptr;     ///< their zero points, less what is subtracted before; or null
-  const float* row_scale = nullptr;  ///< of each block's rows; null for floats
-  const float* row_sum = nullptr;
-  float* total = nullptr;            ///< a tile
-  const std::byte* fetch = nullptr;  ///< lines that are prefetched meanwhile, for each block so many
-  int fetch_lines = 0;
-  bool first = false;  ///< totals begin here
-};
-
-/// How the unit multiplies a piece: rows of bytes with signed or unsigned ones, or floats, whose zero points are
-/// constants or not.
-enum class unit_way { signed_bytes, unsigned_bytes, floats, floats_with_zeros };
-
-/// The unit's part of a piece, and the vectors' part of the one before. The unit's sums of a block are stored while it
-/// multiplies the next ones, since a store waits for them, and delays what follows.
-template <unit_way Way> class unit_tiles {
- public:
-  using function = void (*)(const unit_left& a, const unit_piece& now, const unit_piece& before);
-  static function find(std::int64_t rows) {
-    return rows == 4 ? advance<4> : rows == 8 ? advance<8> : rows == 12 ? advance<12> : advance<16>;
-  }
-
- private:
-  using F = native_vec<float>;
-  using I = native_vec<std::int32_t>;
-  static constexpr int lanes = native_lanes<float>;
-  static constexpr bool bytes = Way <= unit_way::unsigned_bytes;
-  static constexpr bool has_zeros = Way == unit_way::unsigned_bytes || Way == unit_way::floats_with_zeros;
-
-  template <int Rows>
-  [[gnu::noinline]] static void advance(const unit_left& a, const unit_piece& now, const unit_piece& before) {
-    F total[Rows] = {};
-    if (!before.first)
-#pragma GCC unroll 16
-      for (int r = 0; r < Rows; ++r) total[r] = load<F>(before.total + r * lanes);
-    const std::byte *left = now.left, *right = now.right, *fetch = now.fetch;
-    float* sums = now.sums;
-    const float *whole = before.sums, *scale = before.scale, *offset = before.offset;
-    const float *row_scale = before.row_scale, *row_sum = before.row_sum;
-    const auto step = [&]<int C>(std::int64_t i) __attribute__((always_inline)) {
-      if (i < now.count) {
-        for (int l = 0; l < now.fetch_lines; ++l, fetch += 64) __builtin_prefetch(fetch, 0, 2);
-        multiply<C>(a, left, right);
-      }
-      if (i > 0 && i <= now.count) {
-        tile_store<1 - C>(sums, 64);
-        sums += unit_schedule::tile / 4;
-      }
-      if (i >= before.count) return;
-      fold<Rows>(whole, scale, offset, row_scale, row_sum, total);
-      whole += unit_schedule::tile / 4, scale += lanes, row_scale += Rows;
-      if constexpr (has_zeros) offset += lanes, row_sum += Rows;
-    };
-    const std::int64_t all = std::max(now.count + 1, before.count);
-    for (std::int64_t i = 0; i < all; i += 2) {
-      step.template operator()<0>(i);
-      step.template operator()<1>(i + 1);
-    }
-#pragma GCC unroll 16
-    for (int r = 0; r < Rows; ++r) store(before.total + r * lanes, total[r]);
-  }
-
-  template <int C> KILN_FN static void multiply(const unit_left& a, const std::byte*& left, const std::byte*& right) {
-    tile_zero<C>();
-    for (std::int64_t s = 0; s < a.steps; ++s) {
-      tile_load<4 + C>(right, 64);
-      right += a.line * matrix_unit::cols;
-#pragma GCC unroll 3
-      for (int part = 0; part < (bytes ? 1 : 3); ++part) {
-        tile_load<6 + C>(left, a.line);
-        left += a.part_bytes();
-        if constexpr (bytes)
-          tile_multiply_signed_bytes<C, 6 + C, 4 + C, Way == unit_way::signed_bytes>();
-        else
-          tile_multiply<C, 6 + C, 4 + C>();
-      }
-    }
-  }
-
-  template <int Rows>
-  KILN_FN static void fold(const float* sums, const float* of_columns, const float* offsets, const float* row_scale,
-                           const float* row_sum, F (&total)[Rows]) {
-    const F scale = load<F>(of_columns);
-    F offset{};
-    if constexpr (has_zeros) offset = load<F>(offsets);
-#pragma GCC unroll 16
-    for (int r = 0; r < Rows; ++r) {
-      F whole;
-      if constexpr (bytes)
-        whole = convert<F>(load<I>(reinterpret_cast<const std::int32_t*>(sums + r * lanes)));
-      else
-        whole = load<F>(sums + r * lanes);
-      if constexpr (has_zeros) whole -= offset * broadcast<F>(row_sum[r]);
-      total[r] = multiply_add(whole, bytes ? scale * broadcast<F>(row_scale[r]) : scale, total[r]);
-    }
-  }
-};
 
 /// Numbers as the unit's right operand.
 template <class Numbers, bool Bytes> class unit_numbers {
@@ -266,6 +88,10 @@ template <class Numbers, bool Bytes> class unit_product {
   }
   std::int64_t tiles() const { return a_.tiles; }
   std::int64_t tile_rows() const { return a_.tile_rows; }
+  /// Tiles that half of a processor's own cache holds, in whole groups.
+  std::int64_t near_tiles() const {
+    return std::max<std::int64_t>(1, own_cache_bytes() / 2 / (cut_.group * a_.tile_bytes())) * cut_.group;
+  }
 
   /// Some tiles of rows and some columns of one panel; `done(row, count)` is called for rows whose sums are stored.
   template <class Done>
@@ -288,7 +114,7 @@ template <class Numbers, bool Bytes> class unit_product {
     for (std::int64_t t0 = tile0; t0 < tile0 + tiles; t0 += cut_.group) {
       const std::int64_t group = std::min(cut_.group, tile0 + tiles - t0);
       unit_piece before{.total = floats(cut_.totals, 0), .first = true};  // none yet
-      int side = 0, sums_side = 0;
+      int side = 0, sums_side = 0, turn = 0;
       const std::int64_t block_lines = w.words * w.width * 4 / 64;  // of all columns
       const int fetch_lines = static_cast<int>(ceil_div(block_lines, group * vectors));
       for (std::int64_t b = 0; b < a_.blocks; b += cut_.chunk) {
@@ -315,12 +141,13 @@ template <class Numbers, bool Bytes> class unit_product {
                                  b == 0};
             fetch += count * fetch_lines * 64;
             sums_side = 1 - sums_side;
-            advance(a_, now, before);
+            advance.at[turn](a_, now, before);
+            turn = 1 - turn;
             before = now;
           }
         }
       }
-      advance(a_, {}, before);
+      advance.at[turn](a_, {}, before);
       const std::int64_t row0 = t0 * a_.tile_rows, rows = std::min(group * a_.tile_rows, p_.m - row0);
       for (std::int64_t t = 0; t * a_.tile_rows < rows; ++t)
         write(floats(cut_.totals, t * vectors * unit_schedule::tile), row0 + t * a_.tile_rows, col0, cols);

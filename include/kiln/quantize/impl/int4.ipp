@@ -4,6 +4,7 @@
 #include <cmath>
 #include <map>
 
+#include "kiln/quantize/byte_products.hpp"
 #include "kiln/quantize/impl/block_scale.hpp"
 #include "kiln/quantize/impl/stored_program.hpp"
 
@@ -120,6 +121,22 @@ quantized_program to_int4(program p, const int4_options& options, const calibrat
                                      ? measure(p, readers[0], data, t, pool, compiling, progress)
                                      : measured_inputs{};
   return stored_in_blocks(std::move(p), options, readers, inputs, pool);
+}
+
+std::int64_t permit_byte_products(program& p) {
+  std::int64_t count = 0;
+  for (std::uint32_t k = 0; k < p.modules(); ++k) {
+    module_graph& m = p.module({k});
+    for (std::uint32_t i = 0; i < m.size(); ++i) {
+      const auto* stored = m[i].kind == instruction_kind::op ? m[i].op.get_if<op::block_dequantize>() : nullptr;
+      if (!stored || stored->floats) continue;
+      op::block_dequantize rounded = *stored;
+      rounded.bytes_suffice = true;
+      m[i].op = rounded;
+      ++count;
+    }
+  }
+  return count;
 }
 
 }  // namespace kiln::quantize

@@ -67,7 +67,7 @@ variables import_linear_attention(node_context& c) {
   if (heads < own) q = repeated(q, own);
   const dimension batch = q.dim(0), steps = q.dim(1), depth = k.dim(3), width = v.dim(3);
   const dtype t = q.type();
-  const auto filled = [&](const dims& lens, double x) { return c.build.add(op::fill{lens, x, t}); };
+  const auto filled = [&](const dims& lens, double x) { return c.build.add(op::fill{{}, x, t}).broadcast_to(lens); };
   const value state = c.has(3) ? widened(c.in(3)) : filled({batch, own, depth, width}, 0);
   value decay = filled({batch, steps, own, depth}, 1), beta = filled({batch, steps, own}, 1);
   if (fades) decay = apart(4, own).exp().broadcast_to({batch, steps, own, depth});

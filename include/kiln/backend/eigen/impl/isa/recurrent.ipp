@@ -1,6 +1,7 @@
 #include "kiln/kernel/rnn/recurrent.hpp"
 
 #include "kiln/backend/eigen/recurrent.hpp"
+#include "kiln/kernel/rnn/linear_attention.hpp"
 
 namespace kiln::eigen {
 
@@ -11,6 +12,8 @@ extern "C" [[gnu::visibility("default")]] const recurrent_table* kiln_eigen_recu
       .scratch_floats = kernels::recurrent_scratch_size,
       .seconds = kernels::recurrent_seconds,
       .run = kernels::run_recurrent,
+      .linear_attention_scratch_floats = kernels::linear_attention_run::scratch_size,
+      .linear_attention = kernels::linear_attention_run::run,
   };
   return &table;
 }
