@@ -158,7 +158,7 @@ void make_narrow(attention_case& x) {
 TEST_F(attention_on_a_matrix_unit, operands_of_one_part) {
   kiln::thread_pool pool(2);
   for (const std::int64_t keys : {64, 300}) {
-    attention_case x(1, 2, 100, keys, 40, 50);
+    attention_case x(2, 1, 100, keys, 40, 50);
     make_narrow(x);
     EXPECT_TRUE(x.run<attention_on_matrix_unit>(pool));
     x.check();
