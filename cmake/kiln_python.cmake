@@ -25,7 +25,7 @@ kiln_own(kiln_python_arrays)
 set_target_properties(kiln_python_arrays PROPERTIES CXX_VISIBILITY_PRESET hidden VISIBILITY_INLINES_HIDDEN ON)
 target_include_directories(kiln_python_arrays SYSTEM PUBLIC ${KILN_PYBIND11_INCLUDE_DIR} ${Python3_INCLUDE_DIRS})
 target_link_libraries(kiln_python_arrays PRIVATE kiln::runtime)
-target_compile_options(kiln_python_arrays PRIVATE ${KILN_COLLECT_LATE})
+target_compile_options(kiln_python_arrays PRIVATE ${KILN_OF_PRECOMPILED})
 # pybind11 is read once for all units of all modules
 target_precompile_headers(kiln_python_arrays PRIVATE <pybind11/pybind11.h> <pybind11/stl.h> <algorithm> <functional> <map>
                           <memory> <mutex> <optional> <string> <vector>
@@ -52,7 +52,7 @@ function(kiln_python_extension target name folder)
   kiln_own(${target})
   target_link_libraries(${target} PRIVATE kiln_python_arrays kiln::interface kiln::onnx kiln::tensorflow kiln::quantize)
   target_precompile_headers(${target} REUSE_FROM kiln_python_arrays)
-  target_compile_options(${target} PRIVATE ${KILN_COLLECT_LATE})
+  target_compile_options(${target} PRIVATE ${KILN_OF_PRECOMPILED})
   set_target_properties(${target} PROPERTIES OUTPUT_NAME ${name} CXX_VISIBILITY_PRESET hidden
                         VISIBILITY_INLINES_HIDDEN ON LIBRARY_OUTPUT_DIRECTORY ${folder} INSTALL_RPATH "$ORIGIN")
   # what a module does not use it does not load

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "kernel/isa/random_values.hpp"
+#include "kiln/core/half.hpp"
 
 namespace {
 
@@ -148,18 +149,39 @@ TEST_F(attention_on_a_matrix_unit, takes_products_of_some_size) {
   EXPECT_FALSE(serves(63, 64, 32, 32) || serves(64, 63, 32, 32) || serves(64, 64, 31, 32) || serves(64, 64, 32, 31));
 }
 
+// Operands of one part: bf16.
+void make_narrow(attention_case& x) {
+  for (std::vector<float>* of : {&x.q, &x.k, &x.v})
+    for (float& f : *of) f = static_cast<float>(kiln::bfloat16(f));
+}
+
+TEST_F(attention_on_a_matrix_unit, operands_of_one_part) {
+  kiln::thread_pool pool(2);
+  for (const std::int64_t keys : {64, 300}) {
+    attention_case x(2, 1, 100, keys, 40, 50);
+    make_narrow(x);
+    EXPECT_TRUE(x.run<attention_on_matrix_unit>(pool));
+    x.check();
+    // the queries alone have more
+    for (float& f : x.q) f += 0x1p-20F;
+    EXPECT_TRUE(x.run<attention_on_matrix_unit>(pool));
+    x.check();
+  }
+}
+
 // Where operands, scores or sums are not finite, results are those of vectors.
 TEST_F(attention_on_a_matrix_unit, values_that_are_not_finite) {
   constexpr float infinity = std::numeric_limits<float>::infinity();
   kiln::thread_pool pool(1);
-  for (const int where : {0, 1, 2})
+  for (const int where : {0, 1, 2, 3, 4, 5})
     for (const float value : {infinity, -infinity, std::nanf(""), 3e38F}) {
-      SCOPED_TRACE(testing::Message() << value << " in operand " << where);
+      SCOPED_TRACE(testing::Message() << value << " in operand " << where % 3 << (where > 2 ? ", all bf16" : ""));
       attention_case x(1, 1, 100, 300, 40, 50);
+      if (where > 2) make_narrow(x);
       const bool overflows = value == 3e38F;
       if (overflows)
         for (float& f : x.q) f *= 1e3F;
-      (where == 0 ? x.q : where == 1 ? x.k : x.v)[1000] = value;
+      (where % 3 == 0 ? x.q : where % 3 == 1 ? x.k : x.v)[1000] = value;
       x.run<attention_in_vectors>(pool);
       const std::vector<float> expected = x.out;
       x.run(pool);

@@ -20,6 +20,10 @@ using namespace kiln::kernels;
 using kiln::testing::random_values;
 using kiln::testing::values_of_all_sizes;
 
+void narrow(std::vector<float>& values) {
+  for (float& v : values) v = static_cast<float>(kiln::bfloat16(v));
+}
+
 class matrix_unit_test : public testing::Test {
  protected:
   void SetUp() override {
@@ -136,9 +140,6 @@ TEST_F(matrix_unit_test, workers_change_no_bit) {
 // change no bit of the sums beside one that has.
 TEST_F(matrix_unit_test, operands_of_one_part) {
   kiln::thread_pool pool(2);
-  const auto narrow = [](std::vector<float>& values) {
-    for (float& v : values) v = static_cast<float>(kiln::bfloat16(v));
-  };
   for (const auto [m, n, k] : {std::array{70, 130, 330}, std::array{48, 33, 32}, std::array{1, 64, 161}}) {
     product x(m, n, k);
     for (const bool left : {true, false})
@@ -196,6 +197,7 @@ TEST_F(matrix_unit_test, values_that_are_not_finite) {
     for (const float value : {infinity, -infinity, std::numeric_limits<float>::quiet_NaN()})
       for (const bool in_left : {true, false}) {
         product x(100, 200, 300);
+        if (packed) narrow(x.a), narrow(x.b);  // of one part
         const std::int64_t row = 50, col = 150, k = 170;
         (in_left ? x.a[static_cast<std::size_t>(row * x.a_row() + k)]
                  : x.b[static_cast<std::size_t>(k * x.b_row() + col)]) = value;
