@@ -21,7 +21,7 @@ template <class Module> class unit_stride_deconvolutions {
       if (!weights || weights->has_symbols() || weights->elements() == 0 || weights->get_shape().type == dtype::f64)
         continue;
       const auto conv = mirrored(*r_.template get_if<op::deconvolution>(v), weights->get_shape().lens);
-      if (!conv) continue;
+      if (!conv || has_empty_extent(r_.shape_of(v).lens)) continue;
       const text name = r_.producer(v).name;
       const value_id filters = r_.add_literal(turned(*weights, conv->group));
       r_.replace(v, r_.add(*conv, {r_.input(v, 0), filters}, name.view()));
@@ -30,9 +30,19 @@ template <class Module> class unit_stride_deconvolutions {
   }
 
  private:
+  // Whether there may be no element along a spatial dim, where no window of a convolution would fit.
+  static constexpr bool has_empty_extent(const dims& lens) {
+    for (std::size_t k = 2; k < lens.size(); ++k)
+      if (lens[k].min() < 1) return true;
+    return false;
+  }
   // The convolution whose windows read what reaches an element; nothing where it would read a part of the image.
   static constexpr std::optional<op::convolution> mirrored(const op::deconvolution& d, const dims& weights) {
     const std::size_t axes = weights.size() - 2;
+    std::int64_t taps = 1;
+    for (std::size_t k = 0; k < axes; ++k) taps *= weights[k + 2].value();
+    // a channel for each tap of one filter: most likely they are added as they are (Col2Im), without a product
+    if (taps > 1 && weights[1] == dimension(1) && weights[0] == dimension(taps * d.group)) return std::nullopt;
     op::convolution out{.group = d.group};
     out.pads.resize(2 * axes);
     for (std::size_t k = 0; k < axes; ++k) {
