@@ -47,6 +47,54 @@ TEST(dot, transposed_and_strided_operands) {
       close);
 }
 
+TEST(dot, left_operands_that_lie_by_columns_are_turned) {
+  for (const std::int64_t m : {15, 16, 35})
+    for (const std::int64_t n : {127, 130})
+      expect_same(
+          [&](builder& b) {
+            const value x = b.input("x", dtype::f32, {70, m}).transpose({1, 0}),
+                        y = b.input("y", dtype::f32, {3, 70, m}).transpose({0, 2, 1});
+            b.output(x.dot(b.input("w", dtype::f32, {70, n})) + b.input("bias", dtype::f32, {n}));
+            b.output(y.dot(weights(b, {70, n})));
+            b.output(y.dot(b.input("z", dtype::f32, {3, 70, n})));
+            b.output(x.broadcast_to({2, m, 70}).dot(b.input("v", dtype::f32, {2, 70, n})));
+          },
+          close);
+}
+
+TEST(dot, products_with_one_row_or_column) {
+  for (const std::int64_t k : {3, 31, 33, 300, 2000})
+    for (const std::int64_t n : {1, 5, 600}) {
+      const auto make = [&](builder& b) {
+        const value row = b.input("row", dtype::f32, {2, 1, k}), x = b.input("x", dtype::f32, {2, n, k}),
+                    bias = b.input("bias", dtype::f32, {n});
+        b.output(row.dot(x.transpose({0, 2, 1})) + bias);
+        b.output(row.dot(b.input("w", dtype::f32, {k, n})) + bias);
+        b.output(x.dot(row.transpose({0, 2, 1})));
+        b.output(b.input("columns", dtype::f32, {k, n}).transpose({1, 0}).dot(b.input("v", dtype::f32, {k, 1})));
+      };
+      expect_same(make, {1e-4, 1e-4});
+    }
+}
+
+// One kernel, whose tiles multiply their sums by the number.
+TEST(dot, a_number_scales_the_product) {
+  for (const std::int64_t m : {1, 5, 40}) {
+    const auto make = [&](builder& b) {
+      const value x = b.input("x", dtype::f32, {m, 40}), w = b.input("w", dtype::f32, {40, 70});
+      b.output(((x.dot(w) * 0.125f + b.input("bias", dtype::f32, {70})) | op::relu{}));
+    };
+    expect_same(make, close);
+    expect_kernel(make, "dot+epilogue");
+    const auto twice = [&](builder& b) {  // numbers after a sum, and a second one, are not the form's
+      const value x = b.input("x", dtype::f32, {m, 40}), w = b.input("w", dtype::f32, {40, 70});
+      b.output((x.dot(w) + b.input("bias", dtype::f32, {70})) * 3.0f);
+      b.output(x.dot(b.input("w2", dtype::f32, {40, 70})) * 3.0f * b.input("more", dtype::f32, {70}));
+    };
+    expect_same(twice, close);
+  }
+}
+
 TEST(dot, a_constant_operand_may_be_a_view) {
   const auto make = [](builder& b) {
     const value x = b.input("x", dtype::f32, {4, 24});

@@ -108,6 +108,31 @@ TEST(integer_products, convolutions_in_groups_correct_their_borders) {
           "integer_convolution");
 }
 
+// Bytes of u8 fit i8 but for a shift, which a filter of ones in each group adds.
+TEST(integer_products, convolutions_with_filters_of_256_numbers) {
+  const auto filters = [](builder& b, const dims& lens) {
+    std::vector<float> x;
+    for (std::int64_t i = 0; i < product(lens).value(); ++i) x.push_back(static_cast<float>((3 + i * 41) % 256));
+    return b.constant<float>(dtype::u8, lens, x).convert(dtype::i32);
+  };
+  for (const bool known : {true, false})
+    for (const std::int64_t groups : {1, 2, 4})
+      for (const std::int32_t less : {0, 9})
+        expect_bytes(
+            [&](builder& b) {
+              const dims image{2, 4, 4, 3}, lens{8, 4 / groups, 3, 3};
+              const value zero = known ? b.scalar(dtype::i32, 3) : b.input("zero", dtype::u8, {}).convert(dtype::i32);
+              const value x = b.input("x", dtype::u8, image).convert(dtype::i32) - zero.broadcast_to(image);
+              b.output(x.conv(filters(b, lens) - b.scalar(dtype::i32, less).broadcast_to(lens),
+                              {.pads = {1, 0, 1, 2}, .group = groups}));
+            },
+            "integer_convolution");
+  expect_unchanged([](builder& b) {  // 257 numbers
+    const value w = b.constant<float>(dtype::i32, {1, 1, 1, 2}, std::vector<float>{0, 256});
+    b.output(b.input("x", dtype::u8, {1, 1, 2, 3}).convert(dtype::i32).conv(w, {}));
+  });
+}
+
 // Both operands are a run's: zero points that are known become attributes, behind views as well.
 TEST(integer_products, products_of_two_varying_operands) {
   expect_bytes(

@@ -1,10 +1,14 @@
 #pragma once
+#include <algorithm>
+#include <span>
+
 #include "kiln/op/quant/integer_convolution.hpp"
 #include "kiln/op/quant/zero_point_sums.hpp"
 #include "kiln/pass/attention_pattern.hpp"
 #include "kiln/pass/constants.hpp"
 #include "kiln/pass/note.hpp"
 #include "kiln/pass/rounded_bytes.hpp"
+#include "kiln/pass/shifted_filters.hpp"
 
 namespace kiln {
 
@@ -36,9 +40,10 @@ template <class Module> class integer_product_finder {
     value_id stored, zero, scale;
   };
   struct right {
-    value_id stored;  // i8, the operand's dims
-    literal scale;    // f32, of one element or one for each column
-    literal numbers;  // of `stored`, without what a batch repeats
+    value_id stored;         // i8, the operand's dims
+    literal scale;           // f32, of one element or one for each column
+    literal numbers;         // of `stored`, without what a batch repeats
+    std::int64_t shift = 0;  // what the operand has more than `stored`
   };
 
   // The value of one element that a broadcast repeats, or empty.
@@ -84,41 +89,48 @@ template <class Module> class integer_product_finder {
     return x;
   }
 
-  // Bytes less a zero point, as i8; empty where one of them is no byte.
-  template <class Byte> static std::optional<literal> less_zero(const literal& from, double zero) {
-    buffer data = buffer::allocate(static_cast<std::size_t>(from.elements()));
-    const auto* x = reinterpret_cast<const Byte*>(from.bytes());
-    auto* to = reinterpret_cast<std::int8_t*>(data.data());
+  // i8 numbers, and what was subtracted from whole numbers to make them such.
+  struct byte_numbers {
+    literal numbers;
+    std::int64_t shift = 0;
+  };
+
+  // Bytes less a zero point, as i8; empty where that leaves more than 256 numbers.
+  template <class Byte> static std::optional<byte_numbers> less_zero(const literal& from, double zero) {
     if (zero != static_cast<double>(static_cast<std::int16_t>(zero))) return std::nullopt;
+    const auto n = static_cast<std::size_t>(from.elements());
+    const std::span<const Byte> x(reinterpret_cast<const Byte*>(from.bytes()), n);
+    const auto [least, greatest] = std::minmax_element(x.begin(), x.end());
     const int less = static_cast<int>(zero);
-    int least = 0, greatest = 0;
-    for (std::int64_t i = 0, n = from.elements(); i < n; ++i) {
-      const int number = x[i] - less;
-      least = number < least ? number : least;
-      greatest = number > greatest ? number : greatest;
-      to[i] = static_cast<std::int8_t>(number);
-    }
-    if (least < -128 || greatest > 127) return std::nullopt;
-    return literal({dtype::i8, from.get_shape().lens}, std::move(data));
+    const auto shift = shift_to_i8(*least - less, *greatest - less);
+    if (!shift) return std::nullopt;
+    buffer data = buffer::allocate(n);
+    auto* to = reinterpret_cast<std::int8_t*>(data.data());
+    for (const Byte b : x) *to++ = static_cast<std::int8_t>(b - less - static_cast<int>(*shift));
+    return byte_numbers{literal({dtype::i8, from.get_shape().lens}, std::move(data)), *shift};
   }
   // The elements of a constant that `at` selects, less a zero point, as i8 where all are whole numbers of a byte.
-  static constexpr std::optional<literal> whole_bytes(const literal& from, const layout& at, double zero) {
+  static constexpr std::optional<byte_numbers> whole_bytes(const literal& from, const layout& at, double zero) {
     const literal selected = laid_out(from, at);
     const dtype t = selected.get_shape().type;
     if (selected.elements() == 0) return std::nullopt;
-    if (t == dtype::i8 && zero == 0) return selected;
+    if (t == dtype::i8 && zero == 0) return byte_numbers{selected};
     if (!std::is_constant_evaluated() && is_byte(t) && zero >= -255 && zero <= 255)
       return t == dtype::i8 ? less_zero<std::int8_t>(selected, zero) : less_zero<std::uint8_t>(selected, zero);
     small_vector<float> values = selected.template to<float>();
     const auto less = static_cast<float>(zero);
-    bool whole = true;
+    float least = values[0] - less, greatest = least;
     for (float& x : values) {
-      whole = whole && x >= -0x1p23F && x <= 0x1p23F;  // a greater integer may not be what was stored
+      if (!(x >= -0x1p23F && x <= 0x1p23F)) return std::nullopt;  // a greater integer may not be what was stored
       x -= less;
-      whole = whole && x >= -128 && x <= 127 && static_cast<float>(static_cast<std::int32_t>(x)) == x;
+      if (static_cast<float>(static_cast<std::int32_t>(x)) != x) return std::nullopt;
+      least = x < least ? x : least;
+      greatest = x > greatest ? x : greatest;
     }
-    if (!whole) return std::nullopt;
-    return literal::of<float>(shape(dtype::i8, at.lens), values);
+    const auto shift = shift_to_i8(static_cast<std::int64_t>(least), static_cast<std::int64_t>(greatest));
+    if (!shift) return std::nullopt;
+    for (float& x : values) x -= static_cast<float>(*shift);
+    return byte_numbers{literal::of<float>(shape(dtype::i8, at.lens), values), *shift};
   }
   // The layout of the views between `v` and `end`.
   constexpr std::optional<layout> through_views(value_id v, value_id end, layout at) const {
@@ -181,9 +193,10 @@ template <class Module> class integer_product_finder {
     for (std::size_t d = 0; d < at->lens.size(); ++d)
       if (d != column) depth *= at->lens[d].value();
     if (depth > most_depth) return std::nullopt;
-    const auto numbers_stored = whole_bytes(*c.from, *at, zero);
-    if (!numbers_stored) return std::nullopt;
-    out.numbers = *numbers_stored;
+    const auto whole = whole_bytes(*c.from, *at, zero);
+    if (!whole || (whole->shift != 0 && column != 0)) return std::nullopt;
+    out.numbers = whole->numbers;
+    out.shift = whole->shift;
     out.stored = r_.add_literal(out.numbers);
     if (!(at->lens == lens)) out.stored = r_.add(op::multibroadcast{lens}, {out.stored});
     return out;
@@ -201,9 +214,19 @@ template <class Module> class integer_product_finder {
     return r_.add(op::broadcast{static_cast<std::int64_t>(column), lens}, {columns});
   }
 
+  // The i32 product of centered bytes. Filters that fit i8 but for a shift are convolved without it, and it is added
+  // times the sums of the windows.
+  constexpr value_id product_of(value_id v, const left& a, const right& b) {
+    if (b.shift == 0) return stored_product_of(v, a, b);
+    const std::int64_t group = r_.template get_if<op::convolution>(v)->group;
+    right more = b;
+    more.numbers = with_sums_of_windows(b.numbers, group);
+    more.stored = r_.add_literal(more.numbers);
+    return add_shifted_windows(r_, stored_product_of(v, a, more), group, b.shift);
+  }
   // The i32 product of centered bytes: the product of the bytes, less the zero point times the sums of the right
   // operand's columns, or of those parts of them that are inside the image.
-  constexpr value_id product_of(value_id v, const left& a, const right& b) {
+  constexpr value_id stored_product_of(value_id v, const left& a, const right& b) {
     const auto* conv = r_.template get_if<op::convolution>(v);
     const op::convolution attributes = conv ? *conv : op::convolution{};
     const bool convolves = conv != nullptr;

@@ -11,8 +11,7 @@ template <class T> void check(const conv_problem& p) {
     with(conv_method::direct_channels);
     // the others convert by the same code
     if (in_nhwc == out_nhwc) with(conv_method::im2col);
-    if (in_nhwc == out_nhwc && p.group_inputs() == 1 && p.kernel[0] == 1 && p.input[0] == 1 && p.output(0) == 1)
-      with(conv_method::depthwise_nchw);
+    if (in_nhwc == out_nhwc && p.group_inputs() == 1) with(conv_method::depthwise_nchw);
     if (in_nhwc == out_nhwc && direct_rows_convolution<T>::serves(p)) with(conv_method::direct_rows);
     if (!in_nhwc && winograd_1d_convolution<T>::serves(p)) with(conv_method::winograd_1d);
     if (nhwc_gemm_convolution<T>::serves(p)) with(conv_method::nhwc_gemm);
@@ -79,6 +78,36 @@ TYPED_TEST(convolution_test, depthwise) {
   uneven.pad_begin = {0, 0, 3}, uneven.pad_end = {0, 4, 1};
   check<TypeParam>(uneven);
   check<TypeParam>(plane(1, 2, 2, 2, 200, 90, 3, 1, 1));  // several strips
+  check<TypeParam>(plane(1, 2, 4, 2, 150, 70, 7, 1, 3));
+}
+
+TYPED_TEST(convolution_test, depthwise_in_three_dimensions) {
+  for (const std::int64_t stride : {1, 2})
+    for (const std::int64_t dilation : {1, 2})
+      for (const std::int64_t kernel : {1, 3}) {
+        conv_problem p{.batch = 2, .in_channels = 3, .out_channels = 6, .groups = 3};
+        p.input = {6, 7, 19};
+        p.kernel = {3, kernel, kernel};
+        p.stride = {stride, 1, stride};
+        p.dilation = {dilation, 1, dilation};
+        p.pad_begin = {1, kernel / 2, 0};
+        p.pad_end = {2, kernel / 2, 1};
+        check<TypeParam>(p);
+      }
+  conv_problem flat{.batch = 1, .in_channels = 2, .out_channels = 2, .groups = 2};  // planes of their own
+  flat.input = {4, 9, 33};
+  flat.kernel = {1, 3, 3};
+  flat.pad_begin = flat.pad_end = {0, 1, 1};
+  check<TypeParam>(flat);
+  conv_problem outside = flat;  // windows wholly in the padding
+  outside.kernel = {2, 3, 3};
+  outside.pad_begin = {3, 1, 1};
+  check<TypeParam>(outside);
+  conv_problem strips = flat;
+  strips.input = {3, 90, 60};
+  strips.kernel = {3, 5, 5};
+  strips.pad_begin = strips.pad_end = {1, 2, 2};
+  check<TypeParam>(strips);
 }
 
 // Planes of shuffled channels and of a part of a concatenation: runs of channels of which a product takes what it

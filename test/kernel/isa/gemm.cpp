@@ -220,6 +220,23 @@ TYPED_TEST(gemm_test, panels_of_whole_vectors_are_packed_on_their_way) {
   check<TypeParam>(many, p.m, p.n, p.k, 1, right_operand::unpacked);
 }
 
+// Lines of the matrix are multiplied four at a time, rows added eight at a time; short ones are left to the tiles.
+TYPED_TEST(gemm_test, vectors) {
+  kiln::thread_pool pool(2);
+  constexpr std::int64_t lanes = kiln::native_lanes<TypeParam>;
+  for (const std::int64_t depth : {2 * lanes - 1, 2 * lanes, 4 * lanes + 3, std::int64_t{301}})
+    for (const std::int64_t count : {1, 2, 4, 7, 1030})
+      for (const bool transposed : {false, true})
+        for (const std::int64_t batch : {1, 3}) {
+          check<TypeParam>(pool, 1, count, depth, batch, right_operand::unpacked, {false, transposed, 1});
+          check<TypeParam>(pool, count, 1, depth, batch, right_operand::unpacked, {transposed, false, 1});
+        }
+  // rows that add up to more than caches hold
+  const std::int64_t far = 1024 * 1024 / static_cast<std::int64_t>(sizeof(TypeParam)) / 2000 + 1;
+  for (const std::int64_t depth : {far, far + 7}) check<TypeParam>(pool, 1, 2000, depth, 1, right_operand::unpacked);
+  check<TypeParam>(pool, 1, 70, 64, 1, right_operand::unpacked, {false, true, 2});
+}
+
 TYPED_TEST(gemm_test, batches) {
   for (unsigned threads : {1U, 4U}) {
     kiln::thread_pool pool(threads);

@@ -5,9 +5,10 @@
 
 namespace kiln::eigen {
 
-/// An epilogue that adds values, then clamps, then does what needs no other operand: y = activation(clamp(product + sum
-/// of parameters)).
+/// An epilogue that multiplies by a number, adds values, clamps, then does what needs no other operand: y =
+/// activation(clamp(product * factor + sum of parameters)).
 struct affine_form {
+  float factor = 1;
   float offset = 0;
   small_vector<std::size_t> addends;  ///< the epilogue's parameters, counted without the product
   bool clamps = false;
@@ -16,8 +17,8 @@ struct affine_form {
   kernels::activation then{};  ///< the activation, where the kernels have it
 };
 
-/// The form of an epilogue whose parameter 0 is the product, where it has it.
-std::optional<affine_form> find_affine(const module_graph& epilogue);
+/// The form of an epilogue whose parameter 0 is the product, where it has it. `scales`: the factor may be other than 1.
+std::optional<affine_form> find_affine(const module_graph& epilogue, bool scales);
 
 /// What follows the sum and the clamp, as a body of one parameter.
 module_graph activation_of(const module_graph& epilogue, const affine_form& form);

@@ -3,6 +3,7 @@
 #include <cstdint>
 
 #include "kiln/kernel/attention/problem.hpp"
+#include "kiln/kernel/conv/column_problem.hpp"
 #include "kiln/kernel/conv/method.hpp"
 #include "kiln/kernel/gemm/affine_epilogue.hpp"
 #include "kiln/kernel/gemm/channel_prologue.hpp"
@@ -90,6 +91,8 @@ struct isa_table {
   conv_plan* (*plan_conv)(const kernels::conv_problem& p, unsigned workers, kernels::conv_method method,
                           const kernels::image_layout& in, const kernels::image_layout& out,
                           bool has_prologue) = nullptr;
+
+  void (*add_columns)(const kernels::column_problem& p) = nullptr;
 
   /// Copies images to the other layout. Each image in NCHW is dense.
   void (*convert_images)(thread_pool& pool, std::int64_t batch, std::int64_t channels, std::int64_t pixels,

@@ -6,40 +6,21 @@
 #include "kiln/kernel/conv/depthwise_3x3.hpp"
 #include "kiln/kernel/conv/depthwise_3x3_small.hpp"
 #include "kiln/kernel/conv/image_layout.hpp"
+#include "kiln/kernel/conv/shifted_rows.hpp"
 #include "kiln/kernel/gemm/gemm.hpp"
 
 namespace kiln::kernels {
 
-/// out[v] = sum over taps of weight[t] * in[offset[t] + v], Vectors vectors at a time; the last one may be partial.
-template <class T, int Vectors>
-[[gnu::always_inline]] inline void sum_shifted_rows(const T* in, const std::int32_t* offset, const T* weight,
-                                                    std::int64_t taps, T* out, int last) {
-  native_vec<T> sum[Vectors];
-#pragma GCC unroll 8
-  for (int v = 0; v < Vectors; ++v) sum[v] = native_vec<T>{};
-  for (std::int64_t t = 0; t < taps; ++t) {
-    const native_vec<T> w = broadcast<native_vec<T>>(weight[t]);
-    const T* const row = in + offset[t];
-#pragma GCC unroll 8
-    for (int v = 0; v < Vectors; ++v) sum[v] = multiply_add(load<native_vec<T>>(row + v * native_lanes<T>), w, sum[v]);
-  }
-#pragma GCC unroll 8
-  for (int v = 0; v + 1 < Vectors; ++v) store(out + v * native_lanes<T>, sum[v]);
-  T* const end = out + (Vectors - 1) * native_lanes<T>;
-  if (last == native_lanes<T>)
-    store(end, sum[Vectors - 1]);
-  else
-    store_n(end, sum[Vectors - 1], last);
-}
-
-/// Two-dimensional convolution with one input channel per group (depthwise, or a first layer of one channel): a strip
-/// of padded input rows is stored by column phase (column modulo stride), so that every tap reads contiguous elements.
+/// Convolution with one input channel per group (depthwise, or a first layer of one channel): a strip of padded input
+/// rows, of each plane that the window meets, is stored by column phase (column modulo stride), so that every tap reads
+/// contiguous elements.
 template <class T> class depthwise_nchw_convolution {
  public:
   /// `to`: the strides of the output.
   depthwise_nchw_convolution(const conv_problem& problem, const nchw_strides& to)
       : p_(problem),
         to_(to),
+        out_d_(problem.output(0)),
         out_h_(problem.output(1)),
         out_w_(problem.output(2)),
         taps_(problem.taps()),
@@ -48,26 +29,28 @@ template <class T> class depthwise_nchw_convolution {
         offsets_(layout_.offsets(1, 0)) {
     constexpr std::int64_t strip_elements = 20 * 1024 / static_cast<std::int64_t>(sizeof(T));
     using extents = conv_problem::extents;
-    if (small_plane_3x3<T>::serves(p_))
+    const bool flat = p_.input[0] == 1 && out_d_ == 1;
+    if (flat && small_plane_3x3<T>::serves(p_))
       small_.emplace(p_);
-    else if (has_masked_loads && p_.kernel == extents{1, 3, 3} && p_.dilation[1] == 1 && p_.dilation[2] == 1 &&
+    else if (flat && has_masked_loads && p_.kernel == extents{1, 3, 3} && p_.dilation[1] == 1 && p_.dilation[2] == 1 &&
              p_.stride[1] == p_.stride[2] && p_.stride[2] <= 2)
       direct_.emplace(p_.stride[2], p_.input[1], p_.input[2], p_.pad_begin[1], p_.pad_begin[2], out_w_);
-    const std::int64_t fitting = (strip_elements / layout_.row() - p_.span(1)) / p_.stride[1] + 1;
+    const std::int64_t rows = strip_elements / (layout_.row() * p_.kernel[0]);
+    const std::int64_t fitting = rows < p_.span(1) ? 1 : (rows - p_.span(1)) / p_.stride[1] + 1;
     strip_rows_ = std::clamp<std::int64_t>(fitting, 1, std::max<std::int64_t>(1, out_h_));
     if (direct_ && strip_rows_ > plane_3x3<T>::rows) strip_rows_ -= strip_rows_ % plane_3x3<T>::rows;
   }
 
   /// Elements of scratch for each worker.
   std::int64_t scratch_size() const {
-    return small_ ? 0 : (direct_ ? 1 : layout_.rows_in(strip_rows_)) * layout_.row();
+    return small_ ? 0 : (direct_ ? 1 : p_.kernel[0] * layout_.rows_in(strip_rows_)) * layout_.row();
   }
 
   template <class Epilogue>
   void run(thread_pool& pool, const T* input, const T* weights, T* output, T* scratch, Epilogue&& epilogue) const {
     const std::int64_t scratch_each = round_up(scratch_size(), native_lanes<T>);
     const std::int64_t planes = p_.batch * p_.groups;
-    const std::int64_t strips = small_ ? 1 : ceil_div(out_h_, strip_rows_);
+    const std::int64_t strips = small_ ? 1 : out_d_ * ceil_div(out_h_, strip_rows_);
     // Where there are enough channels, one worker takes all strips of a channel, since strips overlap.
     const bool whole = planes >= 8 * static_cast<std::int64_t>(pool.size());
     const std::int64_t per_task = whole ? ceil_div(planes, 16 * static_cast<std::int64_t>(pool.size())) : 1;
@@ -111,15 +94,17 @@ template <class T> class depthwise_nchw_convolution {
   template <class Epilogue>
   void run_strip(std::int64_t batch, std::int64_t group, std::int64_t strip, const T* input, const T* weights,
                  T* output, T* local, Epilogue&& epilogue) const {
-    const std::int64_t y0 = strip * strip_rows_;
+    const std::int64_t in_plane = ceil_div(out_h_, strip_rows_), z = quotient(strip, in_plane);
+    const std::int64_t y0 = (strip - z * in_plane) * strip_rows_;
     const std::int64_t rows = std::min(strip_rows_, out_h_ - y0);
     const T* const image = input + (batch * p_.groups + group) * p_.input_pixels();
+    window_rows<T> window;
     if (direct_)
       fill_zero(local, layout_.row());
     else
-      layout_.copy(local, image, y0, rows);
+      window = copy_planes(local, image, z, y0, rows);
     for (std::int64_t j = 0; j < multiplier_; ++j) {
-      const std::int64_t channel = group * multiplier_ + j, pixel0 = y0 * out_w_, pixels = rows * out_w_;
+      const std::int64_t channel = group * multiplier_ + j, pixel0 = (z * out_h_ + y0) * out_w_, pixels = rows * out_w_;
       T* const out = output + to_.at(batch, channel) + pixel0;
       if constexpr (has_masked_loads) {
         if (direct_) {
@@ -131,36 +116,33 @@ template <class T> class depthwise_nchw_convolution {
           if (applied) continue;
         }
       }
-      for (std::int64_t y = 0; y < rows && !direct_; ++y)
-        sum_row(local + y * p_.stride[1] * layout_.row(), weights + channel * taps_, out + y * out_w_);
-      epilogue(batch, channel, std::int64_t{1}, pixel0, pixels, out, out_h_ * out_w_);
+      if (!direct_) {
+        window.weights = weights + channel * taps_;
+        sum_windows(window, rows, out_w_, out, out_w_);
+      }
+      epilogue(batch, channel, std::int64_t{1}, pixel0, pixels, out, out_d_ * out_h_ * out_w_);
     }
   }
 
-  void sum_row(const T* in, const T* weight, T* out) const {
-    constexpr int n = native_lanes<T>;
-    const std::int64_t width = out_w_;
-    const std::int64_t taps = taps_;
-    const std::int32_t* const offset = offsets_.data();
-    std::int64_t x = 0;
-    for (; x + 4 * n <= width; x += 4 * n) sum_shifted_rows<T, 4>(in + x, offset, weight, taps, out + x, n);
-    const std::int64_t rest = width - x;
-    if (rest == 0) return;
-    const int vectors = static_cast<int>(ceil_div(rest, n));
-    const int last = static_cast<int>(rest - (vectors - 1) * n);
-    if (vectors == 1)
-      sum_shifted_rows<T, 1>(in + x, offset, weight, taps, out + x, last);
-    else if (vectors == 2)
-      sum_shifted_rows<T, 2>(in + x, offset, weight, taps, out + x, last);
-    else if (vectors == 3)
-      sum_shifted_rows<T, 3>(in + x, offset, weight, taps, out + x, last);
-    else
-      sum_shifted_rows<T, 4>(in + x, offset, weight, taps, out + x, last);
+  // Copies what output rows [y0, y0 + rows) of plane `z` read of one channel.
+  window_rows<T> copy_planes(T* local, const T* image, std::int64_t z, std::int64_t y0, std::int64_t rows) const {
+    window_rows<T> w{.planes = local, .plane = layout_.rows_in(rows) * layout_.row(), .last = p_.kernel[0]};
+    const std::int64_t first = z * p_.stride[0] - p_.pad_begin[0];
+    const auto plane_of = [&](std::int64_t k) { return first + k * p_.dilation[0]; };
+    while (w.first < w.last && plane_of(w.first) < 0) ++w.first;
+    while (w.first < w.last && plane_of(w.last - 1) >= p_.input[0]) --w.last;
+    for (std::int64_t k = w.first; k < w.last; ++k)
+      layout_.copy(local + k * w.plane, image + plane_of(k) * p_.input[1] * p_.input[2], y0, rows);
+    w.height = p_.kernel[1], w.width = p_.kernel[2];
+    w.row = layout_.row();
+    w.stride = p_.stride[1], w.dilation = p_.dilation[1];
+    w.offset = offsets_.data();
+    return w;
   }
 
   conv_problem p_;
   nchw_strides to_;
-  std::int64_t out_h_, out_w_, taps_, multiplier_;
+  std::int64_t out_d_, out_h_, out_w_, taps_, multiplier_;
   column_phases<T> layout_;
   std::optional<small_plane_3x3<T>> small_;
   std::optional<plane_3x3<T>> direct_;

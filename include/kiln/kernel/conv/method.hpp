@@ -83,8 +83,7 @@ template <class T> class conv_cost {
                (1 + packing / static_cast<double>(std::max<std::int64_t>(1, p_.group_outputs())));
       }
       case conv_method::depthwise_nchw: {
-        const bool serves = p_.group_inputs() == 1 && p_.group_outputs() <= 8 && p_.kernel[0] == 1 &&
-                            p_.input[0] == 1 && p_.output(0) == 1;
+        const bool serves = p_.group_inputs() == 1 && p_.group_outputs() <= 8;
         return serves && !in_nhwc_ && !out_nhwc_ ? 4 * useful_ : never;
       }
       case conv_method::direct_rows: {

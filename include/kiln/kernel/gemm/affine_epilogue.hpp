@@ -8,8 +8,10 @@
 
 namespace kiln::kernels {
 
-/// The most common epilogue, in place: c = then(clamp(c + offset + biases + addend)), each part optional. NaN stays.
+/// The most common epilogue, in place: c = then(clamp(c * factor + offset + biases + addend)), each part optional. NaN
+/// stays.
 template <class T> struct affine_epilogue {
+  T factor = 1;  ///< of matrix products alone: convolutions have it in their weights
   T offset = 0;
   const T* col_bias[2] = {};
   const T* row_bias = nullptr;  ///< of row `row % row_period`
@@ -26,6 +28,7 @@ template <class T> struct affine_epilogue {
     const std::int64_t first = !row_bias ? 0 : row0 < row_period ? row0 : row0 % row_period;
     if (row_bias && row_period != 1 && first + rows > row_period) return false;
     if (then && !to.activates) return false;
+    to.factor = factor;
     to.offset = offset + (row_bias && row_period == 1 ? row_bias[0] : T(0));
     for (int i = 0; i < 2; ++i) to.col_bias[i] = col_bias[i] ? col_bias[i] + col0 : nullptr;
     to.row_bias = row_bias && row_period != 1 ? row_bias + first : nullptr;
@@ -48,6 +51,7 @@ template <class T> struct affine_epilogue {
       const V of_row = broadcast<V>(offset + (row_bias ? row_bias[(row0 + r) % row_period] : T(0)));
       const T* const more = addend ? addend + (row0 + r) * addend_row + col0 : nullptr;
       const auto apply = [&](V x, auto read, std::int64_t j) {
+        if (factor != 1) x *= broadcast<V>(factor);
         x += of_row;
         for (const T* bias : col_bias)
           if (bias) x += read(bias + col0 + j);

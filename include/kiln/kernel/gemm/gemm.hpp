@@ -3,6 +3,7 @@
 #include <numeric>
 
 #include "kiln/kernel/amx/gemm.hpp"
+#include "kiln/kernel/gemm/vector_product.hpp"
 
 namespace kiln::kernels {
 
@@ -56,13 +57,6 @@ template <class T> struct gemm_split {
  private:
   std::int64_t n_, vectors_, wider_ = 0;
 };
-
-/// Bytes of a right operand.
-template <class T> std::int64_t right_bytes(const gemm_problem<T>& p) {
-  return p.k * p.n * static_cast<std::int64_t>(sizeof(T));
-}
-/// Whether the right operand exceeds a core's own caches, so that few rows stream it from beyond them.
-template <class T> bool comes_from_far(const gemm_problem<T>& p) { return right_bytes(p) > 1024 * 1024; }
 
 /// The loop of all GEMMs. The panel that the worker probably meets next is prefetched while one is multiplied; a
 /// worker's first one comes in short blocks.
@@ -197,6 +191,7 @@ template <class T, class Epilogue = no_epilogue>
 void gemm_unpacked(thread_pool& pool, const gemm_problem<T>& problem, T* scratch, Epilogue&& epilogue = {}) {
   const gemm_problem<T> p = fold_batch(problem);
   if (p.m <= 0 || p.n <= 0 || p.batch <= 0) return;
+  if (multiplied_as_vector(pool, p, epilogue)) return;
   const std::int64_t block = depth_block<T>(p.k);
   const bool few_rows = p.m <= register_tile<T>::rows && p.b_col == 1;
   // rows apart by a large power of two share a few sets of the cache, whose ways have 4 KiB each

@@ -34,6 +34,13 @@ template <class T> struct gemm_problem {
   }
 };
 
+/// Bytes of a right operand.
+template <class T> std::int64_t right_bytes(const gemm_problem<T>& p) {
+  return p.k * p.n * static_cast<std::int64_t>(sizeof(T));
+}
+/// Whether the right operand exceeds a core's own caches, so that few rows stream it from beyond them.
+template <class T> bool comes_from_far(const gemm_problem<T>& p) { return right_bytes(p) > 1024 * 1024; }
+
 /// The epilogue that leaves the sums as they are.
 struct no_epilogue {
   template <class T>

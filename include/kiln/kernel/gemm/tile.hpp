@@ -51,10 +51,11 @@ template <class T> KILN_FN void fetch_for_write(const T* at, std::int64_t count)
   for (std::int64_t i = 0; i < count; i += line) __builtin_prefetch(at + i, 1, 3);
 }
 
-/// What is applied to a tile's sums in registers before they are stored, each part optional: clamp(sum + offset +
-/// biases + addend). Pointers are those of the tile's first element. NaN stays. What takes `activates` applies the
-/// activation, too, as the tile is stored.
+/// What is applied to a tile's sums in registers before they are stored, each part optional: clamp(sum * factor +
+/// offset + biases + addend). Pointers are those of the tile's first element. NaN stays. What takes `activates` applies
+/// the activation, too, as the tile is stored.
 template <class T> struct tile_epilogue {
+  T factor = 1;
   T offset = 0;
   const T* col_bias[2] = {};
   const T* row_bias = nullptr;
@@ -89,6 +90,13 @@ KILN_FN void apply_epilogue(native_vec<T> (&sum)[Rows][Vectors], const tile_epil
     const int rest = cols - v * lanes;
     return v + 1 < Vectors || rest == lanes ? load<V>(from + v * lanes) : load_n<V>(from + v * lanes, rest);
   };
+  if (f.factor != 1) {
+    const V factor = broadcast<V>(f.factor);
+#pragma GCC unroll 16
+    for (int r = 0; r < Rows; ++r)
+#pragma GCC unroll 8
+      for (int v = 0; v < Vectors; ++v) sum[r][v] *= factor;
+  }
   if (f.offset != 0 || f.col_bias[0] || f.col_bias[1]) {
     V of_column[Vectors];
 #pragma GCC unroll 8

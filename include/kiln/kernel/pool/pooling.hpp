@@ -1,15 +1,17 @@
 #pragma once
 #include <algorithm>
+#include <optional>
 
 #include "kiln/kernel/conv/problem.hpp"
 #include "kiln/kernel/pool/narrow.hpp"
 
 namespace kiln::kernels {
 
-/// NCHW pooling of one plane: the rows of a window are combined into one line, whose elements are then combined.
-template <bool Average> class pooled_plane {
+/// NCHW pooling of one plane: the rows of a window are combined into one line, whose elements are then combined. The
+/// next line is made before the elements of one are read: vectors that cross those that were just written would wait
+/// until they have left the store buffer.
+template <class fold> class pooled_plane {
   using V = native_vec<float>;
-  using fold = pooling_fold<Average>;
   static constexpr int lanes = native_lanes<float>;
   static constexpr std::int64_t line_size = 2048;
 
@@ -27,64 +29,91 @@ template <bool Average> class pooled_plane {
   }
 
   void run() const {
+    if (span_ > line_size) return run_elements();
+    alignas(64) float lines[2][line_size + 2 * lanes];
+    std::optional<part> before;
+    int line = 0;
     for (std::int64_t d = 0; d < p_.output[0]; ++d)
-      for (std::int64_t h = 0; h < p_.output[1]; ++h) {
-        float* const out = y_ + (d * p_.output[1] + h) * p_.output[2];
-        const pool_window wd = window(0, d), wh = window(1, h);
-        if (span_ > line_size)
-          for (std::int64_t w = 0; w < p_.output[2]; ++w) out[w] = element(wd, wh, w);
-        else
-          for (std::int64_t w = 0; w < p_.output[2]; w += most_)
-            row(wd, wh, w, std::min(most_, p_.output[2] - w), out + w);
-      }
+      for (std::int64_t h = 0; h < p_.output[1]; ++h)
+        for (std::int64_t w = 0; w < p_.output[2]; w += most_) {
+          const part now{window(0, d), window(1, h), w, std::min(most_, p_.output[2] - w),
+                         y_ + (d * p_.output[1] + h) * p_.output[2] + w};
+          combine_rows(now, lines[line]);
+          line = 1 - line;
+          if (before) finish(*before, lines[line]);
+          before = now;
+        }
+    if (before) finish(*before, lines[1 - line]);
   }
 
  private:
+  // Outputs [w0, w0 + count) of a row.
+  struct part {
+    pool_window d, h;
+    std::int64_t w0, count;
+    float* out;
+  };
+
   pool_window window(std::size_t axis, std::int64_t at) const { return {p_, axis, at}; }
-  float finished(float sum, const pool_window& d, const pool_window& h, std::int64_t w) const {
-    if constexpr (!Average) return sum;
+  float divided(float sum, const pool_window& d, const pool_window& h, std::int64_t w) const {
+    if constexpr (!fold::mean) return sum;
     const pool_window c = window(2, w);
     return sum / pool_divisor(d.counted() * h.counted() * c.counted());
   }
 
+  void run_elements() const {
+    float* out = y_;
+    for (std::int64_t d = 0; d < p_.output[0]; ++d)
+      for (std::int64_t h = 0; h < p_.output[1]; ++h)
+        for (std::int64_t w = 0; w < p_.output[2]; ++w) *out++ = element(window(0, d), window(1, h), w);
+  }
   float element(const pool_window& wd, const pool_window& wh, std::int64_t w) const {
     const pool_window ww = window(2, w);
     float sum = fold::neutral;
     for (std::int64_t a = wd.first; a < wd.last; a += wd.step)
       for (std::int64_t b = wh.first; b < wh.last; b += wh.step)
         for (std::int64_t c = ww.first; c < ww.last; c += ww.step)
-          sum = fold::combine(sum, x_[(a * p_.input[1] + b) * p_.input[2] + c]);
-    return finished(sum, wd, wh, w);
+          sum = fold::combine(sum, fold::prepared(x_[(a * p_.input[1] + b) * p_.input[2] + c], p_));
+    return fold::finished(divided(sum, wd, wh, w), p_);
   }
 
-  // Outputs [w0, w0 + count) of a row; element i of the line is of input column w0 * stride - padding + i.
-  void row(const pool_window& wd, const pool_window& wh, std::int64_t w0, std::int64_t count, float* out) const {
-    alignas(64) float line[line_size + 2 * lanes];
-    const std::int64_t stride = p_.stride[2], first = w0 * stride - p_.pad_begin[2];
-    const std::int64_t length = (count - 1) * stride + span_;
+  // Element i of the line is of input column w0 * stride - padding + i.
+  void combine_rows(const part& of, float* line) const {
+    const std::int64_t stride = p_.stride[2], first = of.w0 * stride - p_.pad_begin[2];
+    const std::int64_t length = (of.count - 1) * stride + span_;
     const std::int64_t begin = std::clamp<std::int64_t>(-first, 0, length);
     const std::int64_t end = std::clamp(p_.input[2] - first, begin, length);
-    for (std::int64_t i = 0; i < begin; i += lanes) store(line + i, broadcast<V>(fold::neutral));
-    for (std::int64_t i = begin; i < end; i += lanes) {
-      const int n = static_cast<int>(std::min<std::int64_t>(lanes, end - i));
-      V sum = broadcast<V>(fold::neutral);
-      for (std::int64_t a = wd.first; a < wd.last; a += wd.step)
-        for (std::int64_t b = wh.first; b < wh.last; b += wh.step)
-          sum = fold::combine(sum, load_n<V>(x_ + (a * p_.input[1] + b) * p_.input[2] + first + i, n));
+    const V none = broadcast<V>(fold::neutral);
+    for (std::int64_t i = 0; i < begin; i += lanes) store(line + i, none);
+    const auto column = [&](std::int64_t i, auto read) __attribute__((always_inline)) {
+      V sum = none;
+      for (std::int64_t a = of.d.first; a < of.d.last; a += of.d.step)
+        for (std::int64_t b = of.h.first; b < of.h.last; b += of.h.step)
+          sum = fold::combine(sum, fold::prepared(read(x_ + (a * p_.input[1] + b) * p_.input[2] + first + i), p_));
       store(line + i, sum);
+    };
+    std::int64_t i = begin;
+    for (; i + lanes <= end; i += lanes) column(i, [](const float* at) { return load<V>(at); });
+    if (i < end) {
+      const int n = static_cast<int>(end - i);
+      column(i, [n](const float* at) { return load_n<V>(at, n); });
     }
-    for (std::int64_t i = end; i < length; i += lanes) store(line + i, broadcast<V>(fold::neutral));
-    along(line, count, out);
-    if constexpr (Average) {
-      const std::int64_t last = w0 + count, low = std::clamp(inner_, w0, last),
+    for (i = end; i < length; i += lanes) store(line + i, none);
+  }
+
+  void finish(const part& of, const float* line) const {
+    along(line, of.count, of.out);
+    if constexpr (fold::mean) {
+      const std::int64_t w0 = of.w0, last = w0 + of.count, low = std::clamp(inner_, w0, last),
                          high = std::clamp(inner_end_, low, last);
-      const V divisor = broadcast<V>(pool_divisor(p_.window[2] * wd.counted() * wh.counted()));
-      for (std::int64_t w = w0; w < low; ++w) out[w - w0] = finished(out[w - w0], wd, wh, w);
+      float* const out = of.out;
+      const V divisor = broadcast<V>(pool_divisor(p_.window[2] * of.d.counted() * of.h.counted()));
+      for (std::int64_t w = w0; w < low; ++w) out[w - w0] = divided(out[w - w0], of.d, of.h, w);
       for (std::int64_t w = low; w < high; w += lanes) {
         const int some = static_cast<int>(std::min<std::int64_t>(lanes, high - w));
         store_n(out + w - w0, load_n<V>(out + w - w0, some) / divisor, some);
       }
-      for (std::int64_t w = high; w < last; ++w) out[w - w0] = finished(out[w - w0], wd, wh, w);
+      for (std::int64_t w = high; w < last; ++w) out[w - w0] = divided(out[w - w0], of.d, of.h, w);
     }
   }
 
@@ -99,12 +128,12 @@ template <bool Average> class pooled_plane {
         // the line has room for whole vectors after its end
         sum = fold::combine(sum, stride == 1 ? load<V>(at) : every_second_lane(load<V>(at), load<V>(at + lanes)));
       }
-      store_n(out + w, sum, n);
+      store_n(out + w, fold::finished(sum, p_), n);
     }
     for (; w < count; ++w) {
       float sum = fold::neutral;
       for (std::int64_t c = 0; c < p_.window[2]; ++c) sum = fold::combine(sum, line[w * stride + c * step]);
-      out[w] = sum;
+      out[w] = fold::finished(sum, p_);
     }
   }
 
@@ -146,11 +175,12 @@ template <bool Average> void pool_windows(thread_pool& pool, const pooling_probl
       return for_each_plane(pool, p, [&](std::int64_t i) { narrow.run(i); });
     }
   }
-  for_each_plane(pool, p, [&](std::int64_t i) { pooled_plane<Average>(p, i).run(); });
+  for_each_plane(pool, p, [&](std::int64_t i) { pooled_plane<pooling_fold<Average>>(p, i).run(); });
 }
 
 /// Pools every plane of an NCHW tensor.
 inline void pool_nchw(thread_pool& pool, const pooling_problem& p) {
+  if (p.norm != 0) return for_each_plane(pool, p, [&](std::int64_t i) { pooled_plane<norm_fold>(p, i).run(); });
   const std::int64_t in = p.input[0] * p.input[1] * p.input[2];
   const bool whole = p.output == pooling_problem::extents{1, 1, 1} && p.window == p.input &&
                      p.pad_begin == pooling_problem::extents{} && p.pad_end == pooling_problem::extents{};

@@ -19,6 +19,7 @@ struct pooling_problem {
   extents input{1, 1, 1}, output{1, 1, 1}, window{1, 1, 1}, stride{1, 1, 1}, dilation{1, 1, 1}, pad_begin{}, pad_end{};
   bool average = false;
   bool count_padding = false;
+  std::int64_t norm = 0;  ///< the order of the norm that windows become; 0: their mean or greatest element
 
   const float* plane_of_x(std::int64_t plane) const { return x + plane * input[0] * input[1] * input[2]; }
   float* plane_of_y(std::int64_t plane) const {

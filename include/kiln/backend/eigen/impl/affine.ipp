@@ -29,7 +29,7 @@ std::optional<value_id> other_operand(const basic_instruction<operation>& ins, s
 
 // Takes one more instruction after the chain into the form. NaN is no bound: it makes NaN of everything.
 bool extend(affine_form& form, const module_graph& epilogue, const basic_instruction<operation>& ins,
-            std::span<const std::size_t> parameter) {
+            std::span<const std::size_t> parameter, bool scales) {
   const auto lower = [&](float x) { form.low = std::max(form.low, x), form.clamps = true; };
   const auto upper = [&](float x) { form.high = std::min(form.high, x), form.clamps = true; };
   if (ins.op.is<op::relu>()) {
@@ -38,6 +38,13 @@ bool extend(affine_form& form, const module_graph& epilogue, const basic_instruc
     const auto low = constant_of(epilogue, ins.inputs[1]), high = constant_of(epilogue, ins.inputs[2]);
     if (!low || !high || std::isnan(*low) || std::isnan(*high)) return false;
     lower(*low), upper(*high);
+  } else if (ins.op.is<op::mul>()) {
+    const auto other = other_operand(ins, form.last);
+    const auto factor = other ? constant_of(epilogue, *other) : std::nullopt;
+    // one rounding each, as the program has them
+    if (!scales || !factor || form.factor != 1 || form.offset != 0 || !form.addends.empty() || form.clamps)
+      return false;
+    form.factor = *factor;
   } else if (ins.op.is<op::add>() || ins.op.is<op::max>() || ins.op.is<op::min>()) {
     const auto other = other_operand(ins, form.last);
     if (!other) return false;
@@ -65,7 +72,7 @@ bool extend(affine_form& form, const module_graph& epilogue, const basic_instruc
 
 }  // namespace
 
-std::optional<affine_form> find_affine(const module_graph& epilogue) {
+std::optional<affine_form> find_affine(const module_graph& epilogue, bool scales) {
   affine_form form;
   std::vector<std::size_t> parameter(epilogue.size(), 0);
   std::vector<bool> inside(epilogue.size(), false);  // of the activation
@@ -83,7 +90,7 @@ std::optional<affine_form> find_affine(const module_graph& epilogue) {
     affine_form longer = form;
     const bool reads =
         std::any_of(ins.inputs.begin(), ins.inputs.end(), [&](value_id v) { return v.instruction == form.last; });
-    if (!activation && reads && extend(longer, epilogue, ins, parameter)) {
+    if (!activation && reads && extend(longer, epilogue, ins, parameter, scales)) {
       form = longer;
       form.last = i;
       continue;
@@ -144,6 +151,7 @@ kernels::activation compiled_activation(const module_graph& body) {
 bool bind_affine(const affine_form& form, std::span<const tensor* const> addends, const tensor& out, std::size_t inner,
                  bool nhwc, kernels::affine_epilogue<float>& to) {
   const std::size_t rank = out.rank();
+  to.factor = form.factor;
   to.offset = form.offset;
   to.clamps = form.clamps;
   to.low = form.low;

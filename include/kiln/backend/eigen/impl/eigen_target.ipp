@@ -16,6 +16,7 @@
 #include "kiln/kernel/pool/problem.hpp"
 #include "kiln/lower/contraction.hpp"
 #include "kiln/pass/constant_folding.hpp"
+#include "kiln/pass/deconvolution_as_convolution.hpp"
 #include "kiln/pass/expand_block_dequantize.hpp"
 #include "kiln/pass/expand_quantization.hpp"
 #include "kiln/pass/fold_batch_norm.hpp"
@@ -84,6 +85,7 @@ target_passes eigen_target::passes() const {
       {"widen_floats", [](program& p) { return widen_floats(p); }},
       // factors that conversions kept apart from the weights
       {"constant_folding", [](program& p) { return constant_folding(p); }},
+      {"deconvolution_as_convolution", [](program& p) { return deconvolution_as_convolution(p); }},
       {"fold_batch_norm", [](program& p) { return fold_batch_norm(p); }},
   };
   static constexpr named_pass<program> fuse[] = {

@@ -30,7 +30,7 @@ fused_contraction compiled_contraction(const lower::contraction_body<module_grap
   fused_contraction out{body.op, {body.operands[0], body.operands[1]}, {}, body.epilogue_inputs};
   if (!body.has_epilogue()) return out;
   out.epilogue = std::make_unique<tile_program>(body.epilogue);
-  out.affine = find_affine(body.epilogue);
+  out.affine = find_affine(body.epilogue, body.op.is<op::dot>());
   if (out.affine && out.affine->last != body.epilogue.outputs[0].instruction) {
     const module_graph rest = activation_of(body.epilogue, *out.affine);
     out.affine->then = compiled_activation(rest);

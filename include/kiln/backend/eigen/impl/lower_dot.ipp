@@ -5,6 +5,7 @@
 #include "kiln/backend/eigen/lower.hpp"
 #include "kiln/backend/eigen/matrices.hpp"
 #include "kiln/backend/eigen/stored_products.hpp"
+#include "kiln/runtime/fallback_kernel.hpp"
 #include "kiln/runtime/thread_pool.hpp"
 #include "kiln/runtime/tuner.hpp"
 
@@ -55,15 +56,22 @@ class dot_kernel final : public kernel {
     auto n = static_cast<std::size_t>(floats(rows, cols, in[body_.operands[0]].lens.back(), threads)) * sizeof(float);
     if (body_.epilogue && !tiled_epilogue(body_, in, out[0], 1).fits())
       n = std::max(n, epilogue_scratch_bytes(body_, in, product, out[0], threads));
-    return product_bytes(out[0]) + n;
+    return product_bytes(out[0]) + turned_bytes(in[body_.operands[0]], cols) + n;
   }
 
   void run(const launch& l) const override {
     const isa_table& isa = *kiln_eigen_isa();
-    const tensor &a = l.in[body_.operands[0]], &b = l.in[body_.operands[1]];
+    tensor a = l.in[body_.operands[0]];
+    const tensor& b = l.in[body_.operands[1]];
     if (l.out[0].elements() == 0) return;
     std::optional<tensor> other;
     if (l.out[0].type != dtype::f32) other = product_place(l.out[0], l.scratch.data());
+    const std::size_t turned = turned_bytes(a, l.out[0].lens.back());
+    if (turned != 0) {
+      const tensor rows{l.scratch.data() + product_bytes(l.out[0]), a.type, a.lens, row_major(a.lens)};
+      copy_tensor(a, rows, l.pool);
+      a = rows;
+    }
     const tensor& c = other ? *other : l.out[0];
     kernels::affine_epilogue<float> affine;
     gemm_problem<float> p;
@@ -71,7 +79,7 @@ class dot_kernel final : public kernel {
     const batched_matrices<float> matrices(a, b, c, bool(packed_), p);
     // rows of a loop over batches are counted anew, which an affine epilogue can't follow
     const bool simple = matrices.even() && body_.bind(l.in, l.out[0], 1, affine);
-    const std::span<std::byte> scratch = l.scratch.subspan(product_bytes(l.out[0]));
+    const std::span<std::byte> scratch = l.scratch.subspan(product_bytes(l.out[0]) + turned);
     auto* const floats = reinterpret_cast<float*>(scratch.data());
     const auto multiply = [&](const gemm_epilogue& epilogue) {
       if (stored_ != dtype::f32)
@@ -124,6 +132,19 @@ class dot_kernel final : public kernel {
       for (const dtype t : {dtype::f16, dtype::bf16})
         if (kiln_eigen_stored_products()->holds(t, weights.bytes(), weights.elements())) return t;
     return dtype::f32;
+  }
+
+  // Bytes of a copy of the left operand by rows, where it lies by columns and enough panels of the right operand read
+  // it: each would jump from line to line.
+  static std::size_t turned_bytes(const tensor& a, std::int64_t cols) {
+    constexpr std::int64_t least_rows = 16, least_depth = 64, least_cols = 128;
+    const std::size_t rank = a.rank();
+    const std::int64_t rows = a.lens[rank - 2], depth = a.lens[rank - 1];
+    if (rows < least_rows || depth < least_depth || cols < least_cols) return 0;
+    if (a.strides[rank - 2] != 1 || a.strides[rank - 1] == 1) return 0;
+    for (std::size_t d = 0; d + 2 < rank; ++d)
+      if (a.lens[d] != 1 && a.strides[d] == 0) return 0;  // the copy would repeat
+    return (static_cast<std::size_t>(a.elements()) * sizeof(float) + 63) / 64 * 64;
   }
 
   struct offset_epilogue {

@@ -47,17 +47,26 @@ class pooling_kernel final : public kernel {
  public:
   explicit pooling_kernel(const op::pooling& attributes) : attributes_(attributes) {}
   std::string name() const override { return std::string(to_string(attributes_.mode)) + " pooling"; }
-  stride_support input_strides(std::size_t) const override { return stride_support::nchw_or_nhwc; }
-  stride_support output_strides(std::size_t) const override { return stride_support::strided_nchw_or_nhwc; }
+  // norms are of planes alone
+  stride_support input_strides(std::size_t) const override {
+    return attributes_.mode == op::pooling_mode::lp ? stride_support::dense : stride_support::nchw_or_nhwc;
+  }
+  stride_support output_strides(std::size_t) const override {
+    return attributes_.mode == op::pooling_mode::lp ? stride_support::dense : stride_support::strided_nchw_or_nhwc;
+  }
   std::size_t scratch_bytes(std::span<const tensor> in, std::span<const tensor> out, unsigned) const override {
     return window_result::scratch_bytes(in[0], out[0]);
   }
   void run(const launch& l) const override {
     const tensor &x = l.in[0], &y = l.out[0];
     if (y.elements() == 0) return;
-    const window_result result(x, y, l.scratch);
     kernels::pooling_problem p = pooling_problem_of(attributes_, x, y);
     p.x = x.as<const float>();
+    if (p.norm != 0) {  // of planes, though an image of one pixel looks like NHWC
+      p.y = y.as<float>();
+      return kiln_eigen_isa()->pool(*l.pool, p);
+    }
+    const window_result result(x, y, l.scratch);
     p.y = result.at();
     if (result.written().nchw) p.image_planes = x.lens[1], p.y_image = result.written().nchw->image;
     if (result.from().nhwc)
@@ -182,6 +191,7 @@ kernels::pooling_problem pooling_problem_of(const op::pooling& attributes, const
   p.planes = x.lens[0] * x.lens[1];
   p.average = attributes.mode == op::pooling_mode::average;
   p.count_padding = attributes.count_include_pad;
+  if (attributes.mode == op::pooling_mode::lp) p.norm = attributes.lp_order;
   const std::size_t axes = x.rank() - 2;
   for (std::size_t d = 0; d < axes; ++d) {
     const std::size_t to = 3 - axes + d;
@@ -224,7 +234,7 @@ static std::unique_ptr<kernel> lower_image_mean(const kernel_request& r) {
 std::unique_ptr<kernel> lower_window(const kernel_request& r) {
   if (r.inputs.empty() || r.inputs[0].type != dtype::f32) return nullptr;
   if (const auto* pool = r.instruction.op.get_if<op::pooling>()) {
-    if (pool->mode == op::pooling_mode::lp || r.inputs[0].rank() < 3 || r.inputs[0].rank() > 5) return nullptr;
+    if (r.inputs[0].rank() < 3 || r.inputs[0].rank() > 5) return nullptr;
     return std::make_unique<pooling_kernel>(*pool);
   }
   if (auto mean = lower_image_mean(r)) return mean;

@@ -122,12 +122,15 @@ void transpose_block(const T* from, std::int64_t from_col, T* to, std::int64_t t
       for (std::int64_t j = 0; j < cols; ++j) to[i * to_row + j] = from[i + j * from_col];
     return;
   }
-  // the last squares end where the block ends, and do some elements twice
-  for (std::int64_t r = 0; r < rows; r += side)
-    for (std::int64_t c = 0; c < cols; c += side) {
-      const std::int64_t i = std::min(r, rows - side), j = std::min(c, cols - side);
-      transpose_square(from + i + j * from_col, from_col, to + i * to_row + j, to_row);
-    }
+  // The last squares end where the block ends, and do some elements twice. A few columns at a time: their lines are
+  // still in L1 when the next rows are read from them.
+  constexpr std::int64_t near = 8 * side;
+  for (std::int64_t c0 = 0; c0 < cols; c0 += near)
+    for (std::int64_t r = 0; r < rows; r += side)
+      for (std::int64_t c = c0; c < std::min(cols, c0 + near); c += side) {
+        const std::int64_t i = std::min(r, rows - side), j = std::min(c, cols - side);
+        transpose_square(from + i + j * from_col, from_col, to + i * to_row + j, to_row);
+      }
 }
 
 template <class T>
@@ -241,8 +244,11 @@ template <class T> void copy_typed(const tensor& from, const tensor& to, thread_
   for (std::size_t d = 0; d + 2 < rank; ++d) outer *= w.lens[d];
   const std::int64_t rows = w.lens[rank - 2], cols = w.lens[rank - 1];
   constexpr std::int64_t grain = 16384;  // elements a task should at least move
+  // rows that a transposition reads from one line of memory belong to one task, whose squares need several
+  const bool transposes = w.from[rank - 1] != 1 && w.from[rank - 2] == 1;
+  const std::int64_t least = transposes ? std::min<std::int64_t>(rows, 64 / sizeof(T)) : 1;
   const std::int64_t rows_a_task =
-      std::clamp<std::int64_t>((grain + cols - 1) / std::max<std::int64_t>(cols, 1), 1, rows);
+      std::clamp<std::int64_t>((grain + cols - 1) / std::max<std::int64_t>(cols, 1), least, rows);
   const std::int64_t chunks = (rows + rows_a_task - 1) / rows_a_task;
   const std::int64_t outer_a_task =
       chunks > 1 ? 1 : std::max<std::int64_t>(1, grain / std::max<std::int64_t>(rows * cols, 1));

@@ -2,6 +2,7 @@
 #include "kiln/backend/eigen/impl/isa/tiles.hpp"
 #include "kiln/backend/eigen/isa_layout.hpp"
 #include "kiln/kernel/attention/attention.hpp"
+#include "kiln/kernel/conv/column_sums.hpp"
 #include "kiln/kernel/conv/convolution.hpp"
 #include "kiln/kernel/norm/lrn.hpp"
 #include "kiln/kernel/pointwise/block_moves.hpp"
@@ -154,6 +155,7 @@ constexpr isa_table table{
     .conv_weight_floats = conv_weights_size<float>,
     .pack_conv_weights = pack_conv_weights<float>,
     .plan_conv = plan_conv,
+    .add_columns = [](const column_problem& p) { column_sums(p).run(); },
     .convert_images = convert_images,
     .attention_scratch_floats = attention_scratch_size,
     .attention = attention,
