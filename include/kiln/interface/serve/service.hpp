@@ -1,0 +1,47 @@
+#pragma once
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "kiln/interface/serve/http.hpp"
+#include "kiln/interface/serve/models.hpp"
+
+namespace kiln::serve {
+
+struct service_options {
+  model_options models;
+  std::vector<std::string> api_keys;            ///< one of them is asked for under /v1 and /v2; none: nobody is asked
+  std::chrono::milliseconds longest{600'000};   ///< of a request
+  std::function<void(std::string_view)> log{};  ///< takes lines of JSON, in any thread
+};
+
+/// What a server answers: OpenAI's interface, and what those who run it ask. Any thread may call it.
+class service {
+ public:
+  /// Loads the models; the errors of `load_models`.
+  explicit service(service_options options);
+  ~service();
+  service(const service&) = delete;
+  service& operator=(const service&) = delete;
+
+  /// Never throws: errors are answers.
+  http_reply answer(const http_request& request);
+  /// Loads the models again; requests that run keep theirs. Where that fails, all stays as it was, and the error is
+  /// thrown.
+  void reload();
+  /// From now on `/ready` says no.
+  void drain();
+  /// Ends all requests that run.
+  void stop();
+  /// Writes a line of the log: an event with a text.
+  void log(std::string_view level, std::string_view event, std::string_view text);
+
+ private:
+  struct parts;
+  std::unique_ptr<parts> parts_;
+};
+
+}  // namespace kiln::serve
