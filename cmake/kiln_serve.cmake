@@ -19,6 +19,7 @@ if(NOT KILN_HTTPLIB_INCLUDE_DIR OR NOT KILN_HTTPLIB_LIBRARY OR NOT OPENSSL_FOUND
 endif()
 
 kiln_generate_units(serve_units interface/serve)
+kiln_embed_file(serve_units ${PROJECT_SOURCE_DIR}/include/kiln/interface/serve/impl/chat.html kiln::serve)
 kiln_add_library(serve ${serve_units})
 kiln_precompile(kiln_serve)
 # what Debian's library is compiled with decides how its classes are laid out
@@ -28,4 +29,4 @@ target_include_directories(
   kiln_serve SYSTEM PRIVATE ${KILN_HTTPLIB_INCLUDE_DIR}
                             $<TARGET_PROPERTY:nlohmann_json::nlohmann_json,INTERFACE_INCLUDE_DIRECTORIES>)
 target_link_libraries(kiln_serve PUBLIC kiln::interface kiln::generate
-                      PRIVATE ${KILN_HTTPLIB_LIBRARY} OpenSSL::SSL prometheus-cpp::core)
+                      PRIVATE kiln::onnx ${KILN_HTTPLIB_LIBRARY} OpenSSL::SSL prometheus-cpp::core)

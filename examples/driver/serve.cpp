@@ -1,6 +1,7 @@
 #include "serve.hpp"
 
 #include <fmt/format.h>
+#include <malloc.h>
 #include <pthread.h>
 
 #include <atomic>
@@ -24,6 +25,7 @@ struct serve_flags {
   serve::host_options host;
   std::string key_file, log_file;
   std::int64_t longest = 600, read = 30, write = 30, idle = 60, drain = 30;  // seconds
+  double batch_wait = 2;
 };
 
 // Lines of a file, without empty ones and those that begin with #.
@@ -78,9 +80,12 @@ void obey(const sigset_t& signals, serve::service& service, serve::http_host& ho
 }
 
 int serve_models(serve_flags flags) {
+  // an arena for each of many threads keeps what others could use: memory would grow for hours
+  mallopt(M_ARENA_MAX, 2);
   const sigset_t signals = block_signals();  // before any thread begins
   using std::chrono::seconds;
   flags.host.read = seconds(flags.read), flags.host.write = seconds(flags.write), flags.host.idle = seconds(flags.idle);
+  flags.service.models.batching.wait = std::chrono::microseconds(static_cast<std::int64_t>(1e3 * flags.batch_wait));
   flags.service.longest = seconds(flags.longest);
   if (flags.host.certificate.empty() != flags.host.key.empty())
     throw usage_error("serve: --tls-cert and --tls-key are given together");
@@ -104,11 +109,14 @@ int serve_models(serve_flags flags) {
 
 void add_serve(CLI::App& line, std::function<int()>& run) {
   auto flags = std::make_shared<serve_flags>();
-  CLI::App* verb = line.add_subcommand("serve", "Answer requests for models over HTTP, as OpenAI's interface has them");
+  CLI::App* verb = line.add_subcommand(
+      "serve", "Answer requests for models over HTTP, as OpenAI's interface and KServe's protocol have them");
   auto& s = flags->service;
   auto& h = flags->host;
-  verb->add_option("models", s.models.models,
-                   "Models as PATH or NAME=PATH: folders and files of language models, as those of genai run")
+  verb->add_option(
+          "models", s.models.models,
+          "Models as PATH or NAME=PATH: folders and files of language models, as those of genai run, and files "
+          ".onnx and of kiln compile")
       ->required();
   verb->add_option("--host", h.address, "the address to listen at")->capture_default_str();
   verb->add_option("--port", h.port, "the port; 0: any that is free, which the log tells")->capture_default_str();
@@ -124,6 +132,7 @@ void add_serve(CLI::App& line, std::function<int()>& run) {
   verb->add_option("--idle-timeout", flags->idle, "seconds between requests of a connection")->capture_default_str();
   verb->add_option("--drain", flags->drain, "seconds that requests have to end after SIGTERM")->capture_default_str();
   verb->add_option("--log", flags->log_file, "A file for lines of JSON about each request; else standard error");
+  verb->add_option("--otlp", s.collector, "An OpenTelemetry collector for a span of each request: http://HOST:PORT");
   verb->add_option("--target", s.models.target, "where models run; else what their folders say");
   verb->add_option("--max-waiting", s.models.most_waiting, "sequences of a model that run or wait")
       ->capture_default_str();
@@ -138,6 +147,12 @@ void add_serve(CLI::App& line, std::function<int()>& run) {
   verb->add_option("--cache-bytes", e.cache_bytes, "bytes of a model's key-value caches; 0: no limit")
       ->capture_default_str()
       ->each(given);
+  verb->add_option(
+          "--batch-rows", s.models.batching.rows,
+          "rows that requests for a model of tensors may share a run of; its rows must not depend on each other")
+      ->capture_default_str();
+  verb->add_option("--batch-wait-ms", flags->batch_wait, "milliseconds that the first of them waits for others")
+      ->capture_default_str();
   add_compile_flags(*verb, s.models.compile);
   verb->callback([flags, &run] { run = [flags] { return serve_models(*flags); }; });
 }

@@ -17,7 +17,7 @@ struct host_options {
   std::chrono::seconds read{30};      ///< for a whole request to come
   std::chrono::seconds write{30};     ///< for a client to take a piece
   std::chrono::seconds idle{60};      ///< between two requests of a connection
-  std::string certificate, key;       ///< files in PEM; both: TLS
+  std::string certificate{}, key{};   ///< files in PEM; both: TLS
 };
 
 /// Reads HTTP/1.1 from sockets, by cpp-httplib, and hands requests to a function that is called in many threads.

@@ -111,6 +111,8 @@ class server : public httplib::Server {
  public:
   server(const host_options& o, SSL_CTX* tls) : limits_(o), tls_(tls) {}
   std::atomic<bool> stopping = false;
+  // the library's own queue has 5 places: of more clients at once, those beyond it would try again a second later
+  void widen_queue() { ::listen(svr_sock_, 1024); }
 
  private:
   bool process_and_close_socket(socket_t socket) override {
@@ -175,10 +177,13 @@ http_host::http_host(host_options options, handler answer)
   if (p.port <= 0)
     raise(errc::io,
           "expected a free port: can't listen at " + p.options.address + ":" + std::to_string(p.options.port));
+  s.widen_queue();
 }
 http_host::~http_host() = default;
 int http_host::port() const { return parts_->port; }
-void http_host::run() { parts_->own->listen_after_bind(); }
+void http_host::run() {
+  if (!parts_->own->stopping) parts_->own->listen_after_bind();
+}
 void http_host::stop() {
   parts_->own->stopping = true;
   parts_->own->stop();

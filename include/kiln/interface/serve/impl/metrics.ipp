@@ -42,6 +42,7 @@ struct metrics::parts {
   Family<Counter>& interruptions = counter("kiln_interruptions_total", "Sequences that gave way and run again");
   Family<Counter>& canceled =
       counter("kiln_canceled_sequences_total", "Sequences that were ended before they were complete");
+  Family<Counter>& runs = counter("kiln_inferences_total", "Requests for a model of tensors, and the runs they took");
   std::mutex mutex;
 
   // An engine counts from its own begin: after a reload it is less than what was told.
@@ -51,6 +52,13 @@ struct metrics::parts {
     told = now;
   }
   std::map<std::string, scheduler_statistics> told;
+  std::map<std::string, runner_statistics> told_runs;
+
+  void ask(const std::string& model, const runner_statistics& s) {
+    runner_statistics& t = told_runs[model];
+    raise_to(runs.Add({{"model", model}, {"kind", "request"}}), s.requests, t.requests);
+    raise_to(runs.Add({{"model", model}, {"kind", "run"}}), s.runs, t.runs);
+  }
 
   void ask(const std::string& model, const scheduler_statistics& s) {
     const auto of = [&](const char* key, const char* value) { return Labels{{"model", model}, {key, value}}; };
@@ -87,6 +95,7 @@ void metrics::next_token(const std::string& model, double seconds) {
 std::string metrics::text(const model_set& of) {
   const std::lock_guard lock(parts_->mutex);
   for (const auto& [name, entry] : of.language) parts_->ask(name, entry->engine->statistics());
+  for (const auto& [name, entry] : of.tensors) parts_->ask(name, entry->runner->statistics());
   return TextSerializer().Serialize(parts_->all.Collect());
 }
 

@@ -5,6 +5,10 @@
 
 #include "kiln/core/error.hpp"
 #include "kiln/interface/language_session.hpp"
+#include "kiln/interface/named_target.hpp"
+#include "kiln/interface/serve/kserve.hpp"
+#include "kiln/onnx/import.hpp"
+#include "kiln/runtime/saved_program.hpp"
 
 namespace kiln::serve {
 
@@ -40,6 +44,31 @@ std::shared_ptr<language_entry> load_language(const std::string& name, const fs:
       language_entry{name, std::move(model), c.search, std::move(tokens), std::move(form), tools, std::move(own)});
 }
 
+bool is_of_tensors(const fs::path& path) {
+  return fs::is_regular_file(path) && (path.extension() == ".onnx" || is_saved_program(path));
+}
+
+std::shared_ptr<tensor_entry> load_tensors(const std::string& name, const fs::path& path, const model_options& o) {
+  const auto where = named_target(o.target.empty() ? "eigen" : o.target, o.compile);
+  auto make = [&] {
+    if (is_saved_program(path)) return load(path, *where, o.compile);
+    onnx::imported read = onnx::read_model(path.string());
+    compile_options compiling = o.compile;
+    compiling.remarks = std::move(read.remarks);
+    return compile(std::move(read.graph), *where, compiling);
+  };
+  executable exe = make();
+  const auto check = [&](const port& p) {
+    if (kserve_name(p.type.type).empty())
+      raise(errc::unsupported, "kiln serve " + path.string() + ": " + p.name + " is of " +
+                                   std::string(to_string(p.type.type)) + ", which the protocol has no name for");
+  };
+  for (const port& p : exe.inputs()) check(p);
+  for (const port& p : exe.outputs()) check(p);
+  return std::make_shared<tensor_entry>(
+      tensor_entry{name, std::make_unique<tensor_runner>(std::move(exe), o.batching)});
+}
+
 }  // namespace
 
 std::shared_ptr<const model_set> load_models(const model_options& options) {
@@ -47,9 +76,12 @@ std::shared_ptr<const model_set> load_models(const model_options& options) {
   out->created = static_cast<std::int64_t>(std::time(nullptr));
   for (const std::string& text : options.models) {
     const auto [name, path] = named(text);
-    if (out->language.contains(name))
+    if (out->language.contains(name) || out->tensors.contains(name))
       raise(errc::invalid_argument, "kiln serve: two models are named " + name + "; give one a name as NAME=PATH");
-    out->language.emplace(name, load_language(name, path, options));
+    if (is_of_tensors(path))
+      out->tensors.emplace(name, load_tensors(name, path, options));
+    else
+      out->language.emplace(name, load_language(name, path, options));
   }
   return out;
 }

@@ -195,7 +195,7 @@ http_reply complete(const openai_call& call, bool is_chat) {
   call.record->model = asked.model.substr(0, 200);
   const auto at = call.models->language.find(asked.model);
   if (at == call.models->language.end())
-    throw api_error("there is no model " + call.record->model, "model", "model_not_found", 404);
+    throw api_error("there is no language model " + call.record->model, "model", "model_not_found", 404);
   const auto entry = at->second;
   auto prompts = prompts_of(asked, *entry);
   auto all = generations_of(asked, *entry, prompts);

@@ -8,10 +8,14 @@
 
 #include "kiln/core/error.hpp"
 #include "kiln/interface/serve/impl/json.hpp"
+#include "kiln/interface/serve/kserve.hpp"
 #include "kiln/interface/serve/metrics.hpp"
 #include "kiln/interface/serve/openai.hpp"
+#include "kiln/interface/serve/tracer.hpp"
 
 namespace kiln::serve {
+
+extern const std::string_view chat_text;  // of chat.html
 
 namespace {
 
@@ -45,12 +49,13 @@ std::string new_id() {
 }
 
 // Requests that the service knows. A path that ends with * stands for all that begin so.
-enum class route { health, ready, metrics, models, model, chat, completions, other };
+enum class route { page, health, ready, metrics, models, model, chat, completions, other };
 struct route_row {
   std::string_view path, method;
   route to;
 };
 constexpr std::array routes{
+    route_row{"/", "GET", route::page},
     route_row{"/health", "GET", route::health},
     route_row{"/ready", "GET", route::ready},
     route_row{"/metrics", "GET", route::metrics},
@@ -83,6 +88,7 @@ struct service::parts {
   std::mutex mutex{};  // of the set
   std::shared_ptr<const model_set> models{};
   std::atomic<bool> is_draining = false;
+  std::optional<tracer> traces{};
 
   std::shared_ptr<const model_set> set() {
     const std::lock_guard lock(mutex);
@@ -98,13 +104,17 @@ struct service::parts {
     if (!any) throw api_error("the request has no valid API key", {}, "invalid_api_key", 401);
   }
   http_reply call(const http_request& r, const std::shared_ptr<request_record>& record) {
+    if (r.path == "/v2" || r.path.starts_with("/v2/")) {
+      check_key(r);
+      return answer_kserve(r, *set(), *record, !is_draining);
+    }
     const route_row* const row = find_route(r.path);
     if (!row) {
       record->route = "other";
       throw api_error("there is nothing at " + r.method + " " + r.path.substr(0, 200), {}, "not_found", 404);
     }
     record->route = row->path;
-    if (row->path.starts_with("/v1") || row->path.starts_with("/v2")) check_key(r);
+    if (row->path.starts_with("/v1")) check_key(r);
     if (r.method != row->method && !(r.method == "HEAD" && row->method == "GET")) {
       http_reply out = reply_of(api_error(
           std::string(row->path) + ": expected " + std::string(row->method) + ", found " + r.method.substr(0, 20), {},
@@ -119,6 +129,15 @@ struct service::parts {
                   {[this](const std::string& m, double s) { counts.first_token(m, s); },
                    [this](const std::string& m, double s) { counts.next_token(m, s); }}};
     switch (row->to) {
+      case route::page: {
+        http_reply out;
+        out.type = "text/html; charset=utf-8";
+        out.body = chat_text;
+        out.headers.emplace_back("Content-Security-Policy",
+                                 "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; "
+                                 "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'");
+        return out;
+      }
       case route::health: return state("ok");
       case route::ready: return is_draining ? state("draining", 503) : state("ready");
       case route::metrics: {
@@ -135,16 +154,22 @@ struct service::parts {
     }
     throw api_error("a route without an answer", {}, {}, 500);
   }
+  void say(std::string_view level, std::string_view event, std::string_view text) const {
+    if (options.log)
+      options.log(text_of(
+          {{"time", time_of(std::chrono::system_clock::now())}, {"level", level}, {"event", event}, {"text", text}}));
+  }
   void end(request_record& r) {
     r.end = request_record::clock::now();
     counts.end_request(r);
+    if (traces) traces->add(r);
     if (!options.log) return;
     const auto ms = [&](auto from, auto to) { return duration<double, std::milli>(to - from).count(); };
-    json line = {{"time", time_of(r.at)},   {"level", r.status >= 500 ? "error" : "info"},
-                 {"event", "request"},      {"id", r.id},
-                 {"peer", r.peer},          {"method", r.method},
-                 {"route", r.route},        {"status", r.status},
-                 {"ms", ms(r.begin, r.end)}};
+    json line = {{"time", time_of(r.at)},  {"level", r.status >= 500 ? "error" : "info"},
+                 {"event", "request"},     {"id", r.id},
+                 {"trace_id", r.trace_id}, {"peer", r.peer},
+                 {"method", r.method},     {"route", r.route},
+                 {"status", r.status},     {"ms", ms(r.begin, r.end)}};
     if (!r.model.empty()) line["model"] = r.model;
     if (r.prompt_tokens > 0) line["prompt_tokens"] = r.prompt_tokens, line["made_tokens"] = r.made_tokens;
     if (r.first_token != request_record::clock::time_point()) line["first_token_ms"] = ms(r.begin, r.first_token);
@@ -156,6 +181,9 @@ struct service::parts {
 
 service::service(service_options options) : parts_(new parts{std::move(options)}) {
   parts_->models = load_models(parts_->options.models);
+  if (!parts_->options.collector.empty())
+    parts_->traces.emplace(parts_->options.collector,
+                           [p = parts_.get()](std::string_view text) { p->say("warning", "trace", text); });
 }
 service::~service() = default;
 
@@ -164,6 +192,7 @@ http_reply service::answer(const http_request& request) {
   auto record = std::make_shared<request_record>();
   record->id = new_id();
   record->method = request.method.substr(0, 20), record->peer = request.peer;
+  place_in_trace(*record, request.header("traceparent"));
   p.counts.begin_request();
   http_reply out;
   try {
@@ -203,9 +232,7 @@ void service::stop() {
   for (const auto& [name, entry] : parts_->set()->language) entry->engine->stop();
 }
 void service::log(std::string_view level, std::string_view event, std::string_view text) {
-  if (parts_->options.log)
-    parts_->options.log(text_of(
-        {{"time", time_of(std::chrono::system_clock::now())}, {"level", level}, {"event", event}, {"text", text}}));
+  parts_->say(level, event, text);
 }
 
 }  // namespace kiln::serve
