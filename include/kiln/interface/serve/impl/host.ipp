@@ -2,7 +2,6 @@
 
 #include <condition_variable>
 #include <csignal>
-#include <limits>
 #include <list>
 #include <mutex>
 #include <thread>
@@ -149,7 +148,8 @@ http_host::http_host(host_options options, handler answer)
   s.set_payload_max_length(p.options.most_body);
   s.set_tcp_nodelay(true);
   // its own loop closes connections, and compressed bodies may be of any size
-  s.set_keep_alive_max_count(std::numeric_limits<std::size_t>::max());
+  s.set_keep_alive_max_count(1'000'000);
+  s.set_keep_alive_timeout(p.options.idle.count());
   s.set_pre_routing_handler([](const httplib::Request& r, httplib::Response& to) {
     const std::string coding = r.get_header_value("Content-Encoding");
     if (coding.empty() || coding == "identity") return httplib::Server::HandlerResponse::Unhandled;
