@@ -9,10 +9,12 @@
 #include <fstream>
 #include <iostream>
 #include <mutex>
+#include <optional>
 #include <thread>
 
 #include "command_line.hpp"
 #include "compile_flags.hpp"
+#include "kiln/interface/serve/grpc_host.hpp"
 #include "kiln/interface/serve/host.hpp"
 #include "kiln/interface/serve/service.hpp"
 
@@ -23,6 +25,7 @@ namespace {
 struct serve_flags {
   serve::service_options service;
   serve::host_options host;
+  std::optional<int> grpc_port;
   std::string key_file, log_file;
   std::int64_t longest = 600, read = 30, write = 30, idle = 60, drain = 30;  // seconds
   double batch_wait = 2;
@@ -96,8 +99,16 @@ int serve_models(serve_flags flags) {
   serve::http_host host(flags.host, [&](const serve::http_request& r) { return service.answer(r); });
   service.log("info", "listen",
               fmt::format("{}://{}:{}", flags.host.key.empty() ? "http" : "https", flags.host.address, host.port()));
+  std::optional<serve::grpc_host> grpc;
+  if (flags.grpc_port) {
+    grpc.emplace(serve::grpc_options{flags.host.address, *flags.grpc_port, flags.host.most_body, flags.host.connections,
+                                     flags.host.certificate, flags.host.key},
+                 service);
+    service.log("info", "listen", fmt::format("grpc://{}:{}", flags.host.address, grpc->port()));
+  }
   std::thread waits([&] { obey(signals, service, host, flags.drain); });
   host.run();
+  if (grpc) grpc->stop(seconds(flags.drain));
   // all is answered: the thread need not wait any longer
   pthread_kill(waits.native_handle(), SIGUSR1);
   waits.join();
@@ -120,6 +131,7 @@ void add_serve(CLI::App& line, std::function<int()>& run) {
       ->required();
   verb->add_option("--host", h.address, "the address to listen at")->capture_default_str();
   verb->add_option("--port", h.port, "the port; 0: any that is free, which the log tells")->capture_default_str();
+  verb->add_option("--grpc-port", flags->grpc_port, "a port for KServe's protocol over gRPC; 0: any that is free");
   verb->add_option("--api-key", s.api_keys, "A key that requests must have; may be repeated");
   verb->add_option("--api-key-file", flags->key_file, "A file with a key in each line");
   verb->add_option("--tls-cert", h.certificate, "A chain of certificates in PEM, for HTTPS");

@@ -25,7 +25,7 @@ export class Server {
             continue;
           }
           this.lines.push(line);
-          if (line.event === 'listen') done(line.text);
+          if (line.event === 'listen' && line.text.startsWith('http')) done(line.text);
         }
       });
       this.ended.then((code) => failed(new Error(`the server ended with ${code}: ${rest}`)));

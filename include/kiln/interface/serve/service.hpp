@@ -8,6 +8,7 @@
 
 #include "kiln/interface/serve/http.hpp"
 #include "kiln/interface/serve/models.hpp"
+#include "kiln/interface/serve/record.hpp"
 
 namespace kiln::serve {
 
@@ -37,6 +38,15 @@ class service {
   void drain();
   /// Ends all requests that run.
   void stop();
+  // Of hosts that speak another protocol:
+  std::shared_ptr<const model_set> models() const;
+  bool is_ready() const;
+  /// Whether an `Authorization` header has one of the keys, or none is asked for.
+  bool takes_key(std::string_view authorization) const;
+  /// A request came, with its `traceparent`; it ended, with its status.
+  void begin(request_record& r, std::string_view traceparent);
+  void end(request_record& r);
+
   /// Writes a line of the log: an event with a text.
   void log(std::string_view level, std::string_view event, std::string_view text);
 

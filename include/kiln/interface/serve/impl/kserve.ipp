@@ -5,6 +5,7 @@
 #include <charconv>
 
 #include "kiln/core/error.hpp"
+#include "kiln/interface/serve/impl/named_inputs.hpp"
 #include "kiln/interface/serve/impl/tensor_json.hpp"
 #include "kiln/version.hpp"
 
@@ -76,8 +77,6 @@ struct inference {
     fields f(t, where);
     const json* const lens = f.get("shape");
     if (!lens) f.refuse("shape", "a list of extents");
-    if (const auto type = f.text("datatype"); type.value_or("") != kserve_name(p.type.type))
-      f.refuse("datatype", std::string(kserve_name(p.type.type)));
     const shape s{p.type.type, extents_of(*lens, where + ".shape", most_elements)};
     if (const json* const size = parameter(t, "binary_data_size")) {
       if (f.get("data")) f.refuse("data", "no data beside binary_data_size");
@@ -91,29 +90,21 @@ struct inference {
     return argument_of(*data, s, where + ".data");
   }
   std::vector<argument> inputs() {
-    const auto ports = model.runner->program().inputs();
     fields f(head);
     const json* const list = f.get("inputs");
     if (!list || !list->is_array()) f.refuse("inputs", "a list of tensors");
-    std::vector<argument> out(ports.size());
-    std::vector<bool> is_there(ports.size());
+    named_inputs out(model.runner->program().inputs());
     for (std::size_t k = 0; k < list->size(); ++k) {
       const std::string where = "inputs[" + std::to_string(k) + "]";
       fields own((*list)[k], where);
-      const std::string name = own.text("name").value_or("");
-      const auto at = std::find_if(ports.begin(), ports.end(), [&](const port& p) { return p.name == name; });
-      if (at == ports.end()) own.refuse("name", "the name of an input of the model");
-      const auto i = static_cast<std::size_t>(at - ports.begin());
-      if (is_there[i]) own.refuse("name", "each input once");
-      out[i] = input((*list)[k], *at, where);
-      is_there[i] = true;
+      const port& p = out.find(own.text("name").value_or(""), own.text("datatype").value_or(""), where);
+      out.put(p, input((*list)[k], p, where));
     }
-    for (std::size_t k = 0; k < ports.size(); ++k)
-      if (!is_there[k]) throw api_error("inputs: expected " + ports[k].name + ", found no such tensor");
+    auto all = out.finish();
     if (!binary.empty())
       throw api_error("expected bytes of inputs alone after the JSON, found " + std::to_string(binary.size()) +
                       " more");
-    return out;
+    return all;
   }
   // Which outputs are asked for, and whether each one is binary.
   std::vector<std::pair<std::size_t, bool>> wanted() {
@@ -207,16 +198,10 @@ http_reply answer(const http_request& request, const model_set& models, request_
   record.route = "/v2";
   if (next_part(path) == "models") {
     const std::string name(next_part(path));
-    const auto at = models.tensors.find(name);
-    if (at == models.tensors.end())
-      throw api_error("there is no model " + name.substr(0, 200) + " that the protocol serves", {}, {}, 404);
-    const tensor_entry& model = *at->second;
+    std::string_view version;
+    if (path.starts_with("/versions/")) next_part(path), version = next_part(path);
+    const tensor_entry& model = find_model(models, name, version);
     record.model = name;
-    if (path.starts_with("/versions/")) {
-      next_part(path);
-      if (const auto version = next_part(path); version != "1")
-        throw api_error("the model has version 1 alone, found " + std::string(version.substr(0, 40)), {}, {}, 404);
-    }
     if (path.empty()) {
       expect("GET", "/models/*");
       const executable& exe = model.runner->program();

@@ -94,14 +94,17 @@ struct service::parts {
     const std::lock_guard lock(mutex);
     return models;
   }
-  void check_key(const http_request& r) const {
-    if (options.api_keys.empty()) return;
+  bool takes_key(std::string_view given) const {
+    if (options.api_keys.empty()) return true;
     constexpr std::string_view scheme = "Bearer ";
-    std::string_view given = r.header("authorization");
     given.remove_prefix(given.starts_with(scheme) ? scheme.size() : given.size());
     bool any = false;
     for (const std::string& key : options.api_keys) any = is_equal(key, given) || any;
-    if (!any) throw api_error("the request has no valid API key", {}, "invalid_api_key", 401);
+    return any;
+  }
+  void check_key(const http_request& r) const {
+    if (!takes_key(r.header("authorization")))
+      throw api_error("the request has no valid API key", {}, "invalid_api_key", 401);
   }
   http_reply call(const http_request& r, const std::shared_ptr<request_record>& record) {
     if (r.path == "/v2" || r.path.starts_with("/v2/")) {
@@ -190,10 +193,8 @@ service::~service() = default;
 http_reply service::answer(const http_request& request) {
   parts& p = *parts_;
   auto record = std::make_shared<request_record>();
-  record->id = new_id();
   record->method = request.method.substr(0, 20), record->peer = request.peer;
-  place_in_trace(*record, request.header("traceparent"));
-  p.counts.begin_request();
+  begin(*record, request.header("traceparent"));
   http_reply out;
   try {
     out = p.call(request, record);
@@ -227,6 +228,15 @@ void service::reload() {
   const std::lock_guard lock(parts_->mutex);
   parts_->models.swap(fresh);
 }
+std::shared_ptr<const model_set> service::models() const { return parts_->set(); }
+bool service::is_ready() const { return !parts_->is_draining; }
+bool service::takes_key(std::string_view authorization) const { return parts_->takes_key(authorization); }
+void service::begin(request_record& r, std::string_view traceparent) {
+  r.id = new_id();
+  place_in_trace(r, traceparent);
+  parts_->counts.begin_request();
+}
+void service::end(request_record& r) { parts_->end(r); }
 void service::drain() { parts_->is_draining = true; }
 void service::stop() {
   for (const auto& [name, entry] : parts_->set()->language) entry->engine->stop();
