@@ -24,7 +24,7 @@ const chat = chatty(scripture), profile = mkdtempSync(join(tmpdir(), 'kiln_page_
 const server = new Server(program, [scripture, chat.folder, '--threads', '2', '--api-key', 'k']);
 const url = await server.url;
 const chrome = spawn(browser, ['--headless', '--no-sandbox', '--disable-gpu', '--remote-debugging-pipe', '--window-size=900,700',
-                               `--user-data-dir=${profile}`], { stdio: ['ignore', 'ignore', 'ignore', 'pipe', 'pipe'] });
+                               `--user-data-dir=${profile}`], { stdio: ['ignore', 'ignore', 'ignore', 'pipe', 'pipe'], detached: true });
 // Chrome's protocol: JSON that ends with a zero byte.
 let last = 0, rest = '';
 const waiting = new Map(), complaints = [];
@@ -77,8 +77,9 @@ try {
   assert.deepEqual(complaints.filter((text) => !/status of 40[01]/.test(text)), []);
   console.log('the page chats');
 } finally {
-  chrome.kill();
-  await new Promise((done) => chrome.on('exit', done));
+  const gone = new Promise((done) => chrome.on('exit', done));
+  process.kill(-chrome.pid, 'SIGKILL');  // and all of its own processes
+  await gone;
   await server.end();
   chat.remove();
   rmSync(profile, { recursive: true, force: true });
