@@ -83,8 +83,8 @@ void obey(const sigset_t& signals, serve::service& service, serve::http_host& ho
 }
 
 int serve_models(serve_flags flags) {
-  // an arena for each of many threads keeps what others could use: memory would grow for hours
-  mallopt(M_ARENA_MAX, 2);
+  // arenas of many threads keep what others could use: with them memory grows for hours, with one it stays
+  mallopt(M_ARENA_MAX, 1);
   const sigset_t signals = block_signals();  // before any thread begins
   using std::chrono::seconds;
   flags.host.read = seconds(flags.read), flags.host.write = seconds(flags.write), flags.host.idle = seconds(flags.idle);
