@@ -29,6 +29,21 @@ case ${1-} in
   tensorflow) modules @tensorflow/tfjs-{core,converter,backend-cpu}@4.22.0; exit ;;
 esac
 
+# `peer.sh openai` does so with OpenAI's client, of the last major version that Node 20 runs.
+if [ "${1-}" = openai ]; then
+  package=openai@6.49.0
+  if [ ! -f build/openai/node_modules/openai/package.json ]; then
+    mkdir -p build/openai
+    if ! command -v npm >/dev/null || ! npm install --prefix build/openai --ignore-scripts --no-audit --no-fund \
+      --fetch-retries=1 --loglevel=error "$package" >&2; then
+      echo "SKIPPED: npm did not deliver $package, so OpenAI's client does not ask kiln serve" >&2
+      exit 77
+    fi
+  fi
+  echo "$PWD/build/openai/node_modules"
+  exit 0
+fi
+
 case $(uname -m) in
   x86_64) machine=x64 ;;
   aarch64) machine=arm64 ;;

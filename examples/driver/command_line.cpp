@@ -13,6 +13,7 @@
 #include "kiln/version.hpp"
 #include "options.hpp"
 #include "quantize_flags.hpp"
+#include "serve.hpp"
 
 namespace kiln::driver {
 
@@ -379,6 +380,9 @@ std::function<int()> read_command_line(int argc, const char* const* argv) {
   add_saving_verbs(app, *c);
   add_quantize_verb(app, *c);
   add_lists(app, *c);
+#if KILN_DRIVER_SERVE
+  add_serve(app, c->verb);
+#endif
 #if KILN_DRIVER_LANGUAGE
   add_genai(app, c->verb);
 #endif

@@ -48,7 +48,8 @@ find kiln -name '*.hpp' -o -name '*.ipp' -o -name '*.h' | sort | xargs awk '
       fault("\"" name "\" is not named from kiln/")
     }
     if (name ~ /^boost\// && own != "meta") fault("Boost belongs in meta")
-    if (name ~ /^google\/protobuf|\.pb\.h$/ && FILENAME !~ /^kiln\/onnx\/impl\//) fault("protobuf belongs in onnx/impl")
+    if (name ~ /^google\/protobuf|\.pb\.h$/ && FILENAME !~ /^kiln\/(onnx|interface\/serve)\/impl\//)
+      fault("protobuf belongs in onnx/impl and interface/serve/impl")
     if (name ~ /^(unicode\/|pcre2)/ && FILENAME !~ /^kiln\/text\/impl\//) fault("ICU and PCRE2 belong in text/impl")
     if (name ~ /^flatbuffers/ && FILENAME !~ /^kiln\/(quantize|generate)\/impl\//)
       fault("flatbuffers belongs in quantize/impl and generate/impl")

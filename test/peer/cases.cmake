@@ -82,3 +82,19 @@ if(TARGET kiln::generate)
     set_tests_properties(peer.families.${family} PROPERTIES LABELS peer FIXTURES_REQUIRED families SKIP_RETURN_CODE 77)
   endforeach()
 endif()
+
+# OpenAI's own client in Node asks the server.
+if(TARGET kiln::serve AND TARGET kiln_program)
+  find_program(KILN_NODE NAMES node nodejs)
+  if(KILN_NODE)
+    add_test(NAME peer.openai_install COMMAND bash ${PROJECT_SOURCE_DIR}/cmake/peer.sh openai)
+    add_test(NAME peer.serve_openai
+             COMMAND ${KILN_NODE} ${CMAKE_CURRENT_LIST_DIR}/serve/openai.mjs $<TARGET_FILE:kiln_program>
+                     ${PROJECT_SOURCE_DIR}/examples/models/scripture ${PROJECT_SOURCE_DIR}/build/openai/node_modules)
+    add_test(NAME peer.serve_page COMMAND ${KILN_NODE} ${CMAKE_CURRENT_LIST_DIR}/serve/page.mjs $<TARGET_FILE:kiln_program>
+                                          ${PROJECT_SOURCE_DIR}/examples/models/scripture)
+    set_tests_properties(peer.serve_page PROPERTIES LABELS peer TIMEOUT 120 SKIP_RETURN_CODE 77)
+    set_tests_properties(peer.openai_install PROPERTIES LABELS peer FIXTURES_SETUP openai SKIP_RETURN_CODE 77 TIMEOUT 300)
+    set_tests_properties(peer.serve_openai PROPERTIES LABELS peer FIXTURES_REQUIRED openai TIMEOUT 120 SKIP_RETURN_CODE 77)
+  endif()
+endif()

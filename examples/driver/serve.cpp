@@ -1,0 +1,172 @@
+#include "serve.hpp"
+
+#include <fmt/format.h>
+#include <malloc.h>
+#include <pthread.h>
+
+#include <atomic>
+#include <csignal>
+#include <fstream>
+#include <iostream>
+#include <mutex>
+#include <optional>
+#include <thread>
+
+#include "command_line.hpp"
+#include "compile_flags.hpp"
+#include "kiln/interface/serve/grpc_host.hpp"
+#include "kiln/interface/serve/host.hpp"
+#include "kiln/interface/serve/service.hpp"
+
+namespace kiln::driver {
+
+namespace {
+
+struct serve_flags {
+  serve::service_options service;
+  serve::host_options host;
+  std::optional<int> grpc_port;
+  std::string key_file, log_file;
+  std::int64_t longest = 600, read = 30, write = 30, idle = 60, drain = 30;  // seconds
+  double batch_wait = 2;
+};
+
+// Lines of a file, without empty ones and those that begin with #.
+std::vector<std::string> keys_of(const std::string& file) {
+  std::ifstream in(file);
+  if (!in) throw usage_error("serve --api-key-file: " + file + " can't be read");
+  std::vector<std::string> out;
+  for (std::string line; std::getline(in, line);) {
+    while (!line.empty() && std::isspace(static_cast<unsigned char>(line.back()))) line.pop_back();
+    if (!line.empty() && line.front() != '#') out.push_back(line);
+  }
+  if (out.empty()) throw usage_error("serve --api-key-file: " + file + " has no key");
+  return out;
+}
+
+// A line at a time, from any thread.
+std::function<void(std::string_view)> log_of(const std::string& file) {
+  auto out = std::make_shared<std::ofstream>();
+  if (!file.empty()) out->open(file, std::ios::app);
+  if (!file.empty() && !*out) throw usage_error("serve --log: " + file + " can't be written");
+  return [out, is_file = !file.empty(), mutex = std::make_shared<std::mutex>()](std::string_view line) {
+    const std::lock_guard lock(*mutex);
+    (is_file ? static_cast<std::ostream&>(*out) : std::cerr) << line << std::endl;
+  };
+}
+
+// The signals that a thread waits for, in place of handlers.
+sigset_t block_signals() {
+  sigset_t all;
+  sigemptyset(&all);
+  for (const int s : {SIGTERM, SIGINT, SIGHUP, SIGUSR1}) sigaddset(&all, s);
+  pthread_sigmask(SIG_BLOCK, &all, nullptr);
+  return all;
+}
+
+// A hangup loads the models again; others end the server, a second one at once.
+void obey(const sigset_t& signals, serve::service& service, serve::http_host& host, std::int64_t drain) {
+  int last = 0;
+  while (sigwait(&signals, &last) == 0 && last == SIGHUP) try {
+      service.reload();
+      service.log("info", "reload", "the models are loaded again");
+    } catch (const std::exception& e) {
+      service.log("error", "reload", e.what());
+    }
+  if (last == SIGUSR1) return;  // nothing runs any more
+  service.drain();
+  host.stop();
+  service.log("info", "drain", fmt::format("no further requests; those that run have {} s", drain));
+  timespec left{static_cast<time_t>(drain), 0};
+  sigtimedwait(&signals, nullptr, &left);
+  service.stop();
+}
+
+int serve_models(serve_flags flags) {
+  // arenas of many threads keep what others could use: with them memory grows for hours, with one it stays
+  mallopt(M_ARENA_MAX, 1);
+  const sigset_t signals = block_signals();  // before any thread begins
+  using std::chrono::seconds;
+  flags.host.read = seconds(flags.read), flags.host.write = seconds(flags.write), flags.host.idle = seconds(flags.idle);
+  flags.service.models.batching.wait = std::chrono::microseconds(static_cast<std::int64_t>(1e3 * flags.batch_wait));
+  flags.service.longest = seconds(flags.longest);
+  if (flags.host.certificate.empty() != flags.host.key.empty())
+    throw usage_error("serve: --tls-cert and --tls-key are given together");
+  if (!flags.key_file.empty())
+    for (std::string& key : keys_of(flags.key_file)) flags.service.api_keys.push_back(std::move(key));
+  flags.service.log = log_of(flags.log_file);
+  serve::service service(flags.service);
+  serve::http_host host(flags.host, [&](const serve::http_request& r) { return service.answer(r); });
+  service.log("info", "listen",
+              fmt::format("{}://{}:{}", flags.host.key.empty() ? "http" : "https", flags.host.address, host.port()));
+  std::optional<serve::grpc_host> grpc;
+  if (flags.grpc_port) {
+    grpc.emplace(serve::grpc_options{flags.host.address, *flags.grpc_port, flags.host.most_body, flags.host.connections,
+                                     flags.host.certificate, flags.host.key},
+                 service);
+    service.log("info", "listen", fmt::format("grpc://{}:{}", flags.host.address, grpc->port()));
+  }
+  std::thread waits([&] { obey(signals, service, host, flags.drain); });
+  host.run();
+  if (grpc) grpc->stop(seconds(flags.drain));
+  // all is answered: the thread need not wait any longer
+  pthread_kill(waits.native_handle(), SIGUSR1);
+  waits.join();
+  service.log("info", "end", "all requests are answered");
+  return 0;
+}
+
+}  // namespace
+
+void add_serve(CLI::App& line, std::function<int()>& run) {
+  auto flags = std::make_shared<serve_flags>();
+  CLI::App* verb = line.add_subcommand(
+      "serve", "Answer requests for models over HTTP, as OpenAI's interface and KServe's protocol have them");
+  auto& s = flags->service;
+  auto& h = flags->host;
+  verb->add_option(
+          "models", s.models.models,
+          "Models as PATH or NAME=PATH: folders and files of language models, as those of genai run, and files "
+          ".onnx and of kiln compile")
+      ->required();
+  verb->add_option("--host", h.address, "the address to listen at")->capture_default_str();
+  verb->add_option("--port", h.port, "the port; 0: any that is free, which the log tells")->capture_default_str();
+  verb->add_option("--grpc-port", flags->grpc_port, "a port for KServe's protocol over gRPC; 0: any that is free");
+  verb->add_option("--api-key", s.api_keys, "A key that requests must have; may be repeated");
+  verb->add_option("--api-key-file", flags->key_file, "A file with a key in each line");
+  verb->add_option("--tls-cert", h.certificate, "A chain of certificates in PEM, for HTTPS");
+  verb->add_option("--tls-key", h.key, "Its key in PEM");
+  verb->add_option("--connections", h.connections, "connections that are served at a time")->capture_default_str();
+  verb->add_option("--max-body", h.most_body, "bytes of a request at most")->capture_default_str();
+  verb->add_option("--timeout", flags->longest, "seconds that a request may take")->capture_default_str();
+  verb->add_option("--read-timeout", flags->read, "seconds for a request to come")->capture_default_str();
+  verb->add_option("--write-timeout", flags->write, "seconds for a client to take a piece")->capture_default_str();
+  verb->add_option("--idle-timeout", flags->idle, "seconds between requests of a connection")->capture_default_str();
+  verb->add_option("--drain", flags->drain, "seconds that requests have to end after SIGTERM")->capture_default_str();
+  verb->add_option("--log", flags->log_file, "A file for lines of JSON about each request; else standard error");
+  verb->add_option("--otlp", s.collector, "An OpenTelemetry collector for a span of each request: http://HOST:PORT");
+  verb->add_option("--target", s.models.target, "where models run; else what their folders say");
+  verb->add_option("--max-waiting", s.models.most_waiting, "sequences of a model that run or wait")
+      ->capture_default_str();
+  auto& e = s.models.engine;
+  const auto given = [flags](const std::string&) { flags->service.models.engine_is_given = true; };
+  verb->add_option("--max-requests", e.max_requests, "sequences of a model that run at a time")
+      ->capture_default_str()
+      ->each(given);
+  verb->add_option("--max-scheduled-tokens", e.max_scheduled_tokens, "tokens of a step")
+      ->capture_default_str()
+      ->each(given);
+  verb->add_option("--cache-bytes", e.cache_bytes, "bytes of a model's key-value caches; 0: no limit")
+      ->capture_default_str()
+      ->each(given);
+  verb->add_option(
+          "--batch-rows", s.models.batching.rows,
+          "rows that requests for a model of tensors may share a run of; its rows must not depend on each other")
+      ->capture_default_str();
+  verb->add_option("--batch-wait-ms", flags->batch_wait, "milliseconds that the first of them waits for others")
+      ->capture_default_str();
+  add_compile_flags(*verb, s.models.compile);
+  verb->callback([flags, &run] { run = [flags] { return serve_models(*flags); }; });
+}
+
+}  // namespace kiln::driver

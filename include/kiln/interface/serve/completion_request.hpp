@@ -1,0 +1,52 @@
+#pragma once
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "kiln/text/token.hpp"
+
+namespace kiln::serve {
+
+/// What a request of `/v1/completions` or `/v1/chat/completions` asks for. Unset numbers are the model's own.
+struct completion_request {
+  /// A text, or tokens.
+  using prompt = std::variant<std::string, language::tokens>;
+
+  std::string model;
+  bool is_chat = false;
+  std::vector<prompt> prompts{};  ///< of `/v1/completions`
+  std::string messages_json{};    ///< of a chat, as the template takes them
+  std::string variables_json = "{}";
+  std::size_t choices = 1;  ///< of each prompt
+  bool stream = false, include_usage = false, echo = false;
+  bool adds_special = false;  ///< the special tokens around a text
+
+  std::optional<std::int64_t> max_tokens{}, seed{}, top_k{};
+  std::optional<double> temperature{}, top_p{}, min_p{}, repetition_penalty{};
+  double presence_penalty = 0, frequency_penalty = 0;
+  std::vector<std::pair<language::token, float>> bias{};
+  std::vector<std::string> stop{};
+  std::optional<std::size_t> logprobs{};  ///< with so many likeliest tokens beside each one
+  std::string guidance_kind{};            ///< as `language::guide::of` has it; empty: none
+  std::string guidance{};
+
+  enum class tool_use { none, automatic, required, named };
+  std::string tools_json{};  ///< empty: none
+  tool_use tools = tool_use::none;
+  std::string tool_name{};  ///< where `named`
+  bool parallel_tools = true;
+};
+
+/// Reads a request's body. Errors: `api_error` 400 with the field; fields that nobody knows are errors.
+completion_request read_text_request(std::string_view body);
+completion_request read_chat_request(std::string_view body);
+
+/// A JSON schema that the calls of these functions keep to, `{"name": ..., "arguments": {...}}`; with a name, of that
+/// one alone.
+std::string schema_of_calls(std::string_view tools_json, std::string_view name = {});
+
+}  // namespace kiln::serve

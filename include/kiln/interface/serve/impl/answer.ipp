@@ -1,0 +1,215 @@
+#include "kiln/interface/serve/impl/answer.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+namespace kiln::serve {
+
+namespace {
+
+using tool_use = completion_request::tool_use;
+
+// JSON has no infinity.
+double shown(float logprob) { return std::isfinite(logprob) ? logprob : -9999.0; }
+
+std::size_t characters(std::string_view text) {
+  return static_cast<std::size_t>(
+      std::count_if(text.begin(), text.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; }));
+}
+
+json bytes_of(std::string_view text) {
+  json out = json::array();
+  for (const char c : text) out.push_back(static_cast<unsigned char>(c));
+  return out;
+}
+
+// The lists of `/v1/completions`, of which each piece appends to its like.
+void append(json& to, const json& more) {
+  if (to.is_array()) {
+    for (const json& one : more) to.push_back(one);
+    return;
+  }
+  for (const auto& [name, list] : more.items()) append(to[name], list);
+}
+
+std::string finish_of(const progress& p) { return p.end == language::text_end::max_length ? "length" : "stop"; }
+
+}  // namespace
+
+answer::answer(completion_request asked, std::shared_ptr<const language_entry> entry,
+               std::vector<language::tokens> prompts, std::string id, std::int64_t created)
+    : asked_(std::move(asked)),
+      entry_(std::move(entry)),
+      prompts_(std::move(prompts)),
+      id_(std::move(id)),
+      created_(created),
+      open_(prompts_.size() * asked_.choices) {
+  for (std::size_t k = 0; k < open_; ++k) {
+    choice& c = choices_.emplace_back(choice{language::token_stream(entry_->tokens, {}, asked_.stop)});
+    if (asked_.tools == tool_use::automatic) c.reader.emplace(entry_->tools);
+    if (asked_.tools == tool_use::required || asked_.tools == tool_use::named) c.reader.emplace(tool_form::object);
+    if (!asked_.is_chat)
+      c.scores = {{"tokens", json::array()},
+                  {"token_logprobs", json::array()},
+                  {"top_logprobs", json::array()},
+                  {"text_offset", json::array()}};
+    if (asked_.echo) c.text = entry_->tokens.decode(prompts_[k / asked_.choices]);
+    c.offset = characters(c.text);
+  }
+}
+
+std::size_t answer::prompt_tokens() const {
+  std::size_t n = 0;
+  for (const auto& p : prompts_) n += p.size();
+  return n;
+}
+
+json answer::head(bool is_chunk) const {
+  const char* const object = !asked_.is_chat ? "text_completion"
+                             : is_chunk      ? "chat.completion.chunk"
+                                             : "chat.completion";
+  return {{"id", id_}, {"object", object}, {"created", created_}, {"model", asked_.model}};
+}
+
+json answer::usage() const {
+  return {{"prompt_tokens", prompt_tokens()}, {"completion_tokens", made_}, {"total_tokens", prompt_tokens() + made_}};
+}
+
+json answer::chunk(std::size_t index, json delta, json scores, const std::string& finish) const {
+  json c = {{"index", index}};
+  if (asked_.is_chat)
+    c["delta"] = std::move(delta);
+  else
+    c["text"] = delta.value("content", "");
+  c["logprobs"] = std::move(scores);
+  c["finish_reason"] = finish.empty() ? json(nullptr) : json(finish);
+  json out = head(true);
+  out["choices"] = json::array({std::move(c)});
+  if (asked_.include_usage) out["usage"] = nullptr;
+  return out;
+}
+
+std::string answer::spelling(language::token t) const { return std::string(entry_->tokens.token_bytes(t)); }
+
+json answer::scores_of(choice& c, const progress& p) const {
+  if (!asked_.logprobs) return nullptr;
+  if (asked_.is_chat) {
+    json list = json::array();
+    const auto one = [&](language::token id, float logprob) {
+      const std::string text = spelling(id);
+      return json{{"token", text}, {"logprob", shown(logprob)}, {"bytes", bytes_of(text)}};
+    };
+    for (const language::scored_token& s : p.scores) {
+      json entry = one(s.id, s.logprob);
+      entry["top_logprobs"] = json::array();
+      for (const auto& [id, logprob] : s.top) entry["top_logprobs"].push_back(one(id, logprob));
+      list.push_back(std::move(entry));
+    }
+    append(c.scores, list);
+    return {{"content", std::move(list)}};
+  }
+  json out = {{"tokens", json::array()},
+              {"token_logprobs", json::array()},
+              {"top_logprobs", json::array()},
+              {"text_offset", json::array()}};
+  for (const language::scored_token& s : p.scores) {
+    json top = json::object();
+    for (const auto& [id, logprob] : s.top)
+      if (const std::string text = spelling(id); !top.contains(text)) top[text] = shown(logprob);
+    const std::string text = spelling(s.id);
+    out["tokens"].push_back(text);
+    out["token_logprobs"].push_back(shown(s.logprob));
+    out["top_logprobs"].push_back(std::move(top));
+    out["text_offset"].push_back(c.offset);
+    c.offset += characters(text);
+  }
+  append(c.scores, out);
+  return out;
+}
+
+json answer::calls_of(const choice& c, bool has_index) const {
+  json out = json::array();
+  for (std::size_t k = 0; k < c.calls.size(); ++k) {
+    json one;
+    if (has_index) one["index"] = k;
+    one["id"] =
+        "call_" + id_.substr(id_.rfind('-') + 1) + "_" + std::to_string(&c - choices_.data()) + "_" + std::to_string(k);
+    one["type"] = "function";
+    one["function"] = {{"name", c.calls[k].name}, {"arguments", c.calls[k].arguments}};
+    out.push_back(std::move(one));
+  }
+  return out;
+}
+
+std::vector<json> answer::begin() {
+  std::vector<json> out;
+  for (std::size_t k = 0; k < choices_.size(); ++k)
+    if (asked_.is_chat)
+      out.push_back(chunk(k, {{"role", "assistant"}, {"content", ""}}, nullptr, ""));
+    else if (asked_.echo)
+      out.push_back(chunk(k, {{"content", choices_[k].text}}, nullptr, ""));
+  return out;
+}
+
+std::vector<json> answer::take(const progress& p) {
+  if (p.end == language::text_end::failure)
+    throw api_error(p.failure, {}, p.is_refused ? "refused" : "generation_failed", p.is_refused ? 400 : 500);
+  choice& c = choices_[p.index];
+  made_ += p.made.size();
+  std::string text;
+  for (const language::token t : p.made) text += c.stream.put(t);
+  if (p.end != language::text_end::open) text += c.stream.finish();
+  json scores = scores_of(c, p);
+  if (c.reader) text = c.reader->put(text);
+  std::vector<json> out;
+  if (p.end != language::text_end::open) {
+    --open_;
+    c.finish = finish_of(p);
+    if (c.reader) {
+      std::string rest;
+      c.calls = c.reader->finish(rest);
+      text += rest;
+      if (!asked_.parallel_tools && c.calls.size() > 1) c.calls.resize(1);
+      if (!c.calls.empty() && asked_.tools != tool_use::named) c.finish = "tool_calls";
+    }
+  }
+  c.text += text;
+  if (!text.empty() || !p.scores.empty()) out.push_back(chunk(p.index, {{"content", text}}, std::move(scores), ""));
+  if (!c.calls.empty()) out.push_back(chunk(p.index, {{"tool_calls", calls_of(c, true)}}, nullptr, ""));
+  if (!c.finish.empty()) out.push_back(chunk(p.index, json::object(), nullptr, c.finish));
+  return out;
+}
+
+json answer::whole() const {
+  json out = head(false);
+  out["choices"] = json::array();
+  for (std::size_t k = 0; k < choices_.size(); ++k) {
+    const choice& c = choices_[k];
+    json one = {{"index", k}};
+    if (asked_.is_chat) {
+      json message = {{"role", "assistant"}, {"content", c.text}, {"refusal", nullptr}};
+      if (!c.calls.empty()) {
+        if (c.text.empty()) message["content"] = nullptr;
+        message["tool_calls"] = calls_of(c, false);
+      }
+      one["message"] = std::move(message);
+      one["logprobs"] = asked_.logprobs ? json{{"content", c.scores}} : json(nullptr);
+    } else {
+      one["text"] = c.text;
+      one["logprobs"] = asked_.logprobs ? c.scores : json(nullptr);
+    }
+    one["finish_reason"] = c.finish;
+    out["choices"].push_back(std::move(one));
+  }
+  out["usage"] = usage();
+  return out;
+}
+
+json answer::usage_chunk() const {
+  json out = head(true);
+  out["choices"] = json::array();
+  out["usage"] = usage();
+  return out;
+}
+
+}  // namespace kiln::serve

@@ -1,0 +1,268 @@
+#include "kiln/interface/serve/completion_request.hpp"
+
+#include <charconv>
+
+#include "kiln/interface/serve/impl/json.hpp"
+
+namespace kiln::serve {
+
+namespace {
+
+constexpr std::size_t most_choices = 128, most_stops = 16;
+
+using tool_use = completion_request::tool_use;
+
+void read_bias(completion_request& to, fields& f) {
+  const json* const v = f.get("logit_bias");
+  if (!v) return;
+  fields all(*v, "logit_bias");
+  for (const auto& [name, value] : v->items()) {
+    language::token id = -1;
+    const auto [end, fault] = std::from_chars(name.data(), name.data() + name.size(), id);
+    if (fault != std::errc() || end != name.data() + name.size() || id < 0)
+      throw api_error("logit_bias: expected numbers of tokens as keys, found \"" + name.substr(0, 40) + "\"",
+                      "logit_bias");
+    to.bias.emplace_back(id, static_cast<float>(all.number(name, -100, 100).value_or(0)));
+  }
+}
+
+void read_stops(completion_request& to, fields& f) {
+  const json* const v = f.get("stop");
+  if (!v) return;
+  const auto take = [&](const json& s) {
+    if (!s.is_string() || s.get_ref<const std::string&>().empty())
+      f.refuse("stop", "a string, or a list of strings, that are not empty");
+    to.stop.push_back(s.get<std::string>());
+  };
+  if (!v->is_array()) return take(*v);
+  if (v->size() > most_stops) f.refuse("stop", "at most " + std::to_string(most_stops) + " strings");
+  for (const json& s : *v) take(s);
+}
+
+// What both kinds of requests share.
+void read_common(completion_request& to, fields& f) {
+  const auto model = f.text("model");
+  if (!model) f.refuse("model", "the name of a model");
+  to.model = *model;
+  to.choices = static_cast<std::size_t>(f.whole("n", 1, most_choices).value_or(1));
+  to.stream = f.flag("stream").value_or(false);
+  if (const json* const o = f.get("stream_options")) {
+    if (!to.stream) f.refuse("stream_options", "no such field without stream");
+    fields own(*o, "stream_options");
+    to.include_usage = own.flag("include_usage").value_or(false);
+    own.ignore({"include_obfuscation"});
+    own.end();
+  }
+  to.max_tokens = f.whole("max_tokens", 1);
+  to.seed = f.whole("seed", std::numeric_limits<std::int64_t>::min());
+  to.temperature = f.number("temperature", 0, 2);
+  to.top_p = f.number("top_p", 0, 1);
+  to.top_k = f.whole("top_k", -1);
+  to.min_p = f.number("min_p", 0, 1);
+  to.repetition_penalty = f.number("repetition_penalty", 1e-3, 100);
+  to.presence_penalty = f.number("presence_penalty", -2, 2).value_or(0);
+  to.frequency_penalty = f.number("frequency_penalty", -2, 2).value_or(0);
+  read_bias(to, f);
+  read_stops(to, f);
+  if (const json* const o = f.get("response_format")) {
+    fields own(*o, "response_format");
+    const std::string kind = own.text("type").value_or("");
+    if (kind == "json_object") {
+      to.guidance_kind = "json_schema", to.guidance = R"({"type":"object"})";
+    } else if (kind == "json_schema") {
+      const json* const named = own.get("json_schema");
+      if (!named) own.refuse("json_schema", "an object with a schema");
+      fields form(*named, "response_format.json_schema");
+      const json* const schema = form.get("schema");
+      if (!schema || !schema->is_object()) form.refuse("schema", "a JSON schema");
+      form.ignore({"name", "description", "strict"});
+      form.end();
+      to.guidance_kind = "json_schema", to.guidance = text_of(*schema);
+    } else if (kind != "text") {
+      own.refuse("type", "text, json_object or json_schema");
+    }
+    own.end();
+  }
+  f.ignore({"user", "store", "metadata", "service_tier", "safety_identifier", "prompt_cache_key"});
+}
+
+bool are_tokens(const json& v) {
+  if (!v.is_array() || v.empty()) return false;
+  for (const json& t : v)
+    if (!t.is_number_integer() || t.get<std::int64_t>() < 0 ||
+        t.get<std::int64_t>() > std::numeric_limits<language::token>::max())
+      return false;
+  return true;
+}
+
+// Roles and contents as templates know them: parts of text are joined, and a call's arguments become an object.
+json message_of(const json& m, const std::string& path) {
+  fields f(m, path);
+  const auto role = f.text("role");
+  if (!role) f.refuse("role", "a string");
+  json out = m;
+  if (*role == "developer") out["role"] = "system";
+  const json* const content = f.get("content");
+  if (content && content->is_array()) {
+    std::string text;
+    for (std::size_t k = 0; k < content->size(); ++k) {
+      fields part((*content)[k], path + ".content[" + std::to_string(k) + "]");
+      if (part.text("type").value_or("") != "text") part.refuse("type", "text, which alone the models read here");
+      const auto own = part.text("text");
+      if (!own) part.refuse("text", "a string");
+      text += *own;
+    }
+    out["content"] = text;
+  } else if (content && !content->is_string()) {
+    f.refuse("content", "a string or a list of parts");
+  } else if (!content && !f.get("tool_calls")) {
+    f.refuse("content", "a string");
+  }
+  if (const json* const calls = f.get("tool_calls")) {
+    if (!calls->is_array()) f.refuse("tool_calls", "a list of calls");
+    for (std::size_t k = 0; k < calls->size(); ++k) {
+      const std::string at = path + ".tool_calls[" + std::to_string(k) + "]";
+      fields call((*calls)[k], at);
+      const json* const function = call.get("function");
+      if (!function) call.refuse("function", "an object");
+      fields own(*function, at + ".function");
+      const auto arguments = own.text("arguments");
+      if (!own.text("name")) own.refuse("name", "a string");
+      if (!arguments) continue;
+      json read;
+      try {
+        read = parse_body(arguments->empty() ? "{}" : *arguments);
+      } catch (const api_error& e) {
+        throw api_error(at + ".function.arguments: " + e.what(), at + ".function.arguments");
+      }
+      out["tool_calls"][k]["function"]["arguments"] = std::move(read);
+    }
+  }
+  return out;
+}
+
+void read_tools(completion_request& to, fields& f) {
+  const json* const tools = f.get("tools");
+  const json* const choice = f.get("tool_choice");
+  to.parallel_tools = f.flag("parallel_tool_calls").value_or(true);
+  std::set<std::string> names;
+  if (tools) {
+    if (!tools->is_array() || tools->size() > most_choices)
+      f.refuse("tools", "a list of at most " + std::to_string(most_choices) + " functions");
+    for (std::size_t k = 0; k < tools->size(); ++k) {
+      const std::string at = "tools[" + std::to_string(k) + "]";
+      fields tool((*tools)[k], at);
+      if (tool.text("type").value_or("") != "function") tool.refuse("type", "function");
+      const json* const function = tool.get("function");
+      if (!function) tool.refuse("function", "an object");
+      fields own(*function, at + ".function");
+      const auto name = own.text("name");
+      if (!name || name->empty()) own.refuse("name", "a name");
+      if (!names.insert(*name).second) own.refuse("name", "names that differ");
+      if (const json* const p = own.get("parameters"); p && !p->is_object()) own.refuse("parameters", "a JSON schema");
+    }
+    if (!tools->empty()) to.tools_json = text_of(*tools), to.tools = tool_use::automatic;
+  }
+  if (!choice) return;
+  if (names.empty()) f.refuse("tool_choice", "no such field without tools");
+  if (choice->is_string()) {
+    const std::string c = *choice;
+    if (c != "none" && c != "auto" && c != "required") f.refuse("tool_choice", "none, auto, required or a function");
+    to.tools = c == "none" ? tool_use::none : c == "auto" ? tool_use::automatic : tool_use::required;
+    return;
+  }
+  fields own(*choice, "tool_choice");
+  const json* const function = own.get("function");
+  if (!function) own.refuse("function", "an object");
+  fields named(*function, "tool_choice.function");
+  const auto name = named.text("name");
+  if (!name || !names.contains(*name)) named.refuse("name", "the name of a function of tools");
+  to.tools = tool_use::named, to.tool_name = *name;
+}
+
+}  // namespace
+
+completion_request read_text_request(std::string_view body) {
+  const json all = parse_body(body);
+  fields f(all);
+  completion_request out;
+  read_common(out, f);
+  const json* const prompt = f.get("prompt");
+  const std::string form = "a string, tokens, or a list of either";
+  if (!prompt) f.refuse("prompt", form);
+  const auto take = [&](const json& p) {
+    if (p.is_string())
+      out.prompts.emplace_back(p.get<std::string>());
+    else if (are_tokens(p))
+      out.prompts.emplace_back(p.get<language::tokens>());
+    else
+      f.refuse("prompt", form);
+  };
+  if (prompt->is_array() && !are_tokens(*prompt))
+    for (const json& p : *prompt) take(p);
+  else
+    take(*prompt);
+  if (out.prompts.empty()) f.refuse("prompt", form);
+  if (out.prompts.size() * out.choices > most_choices)
+    throw api_error("prompts times n: expected at most " + std::to_string(most_choices) + ", found " +
+                        std::to_string(out.prompts.size() * out.choices),
+                    "n");
+  out.echo = f.flag("echo").value_or(false);
+  out.adds_special = f.flag("add_special_tokens").value_or(false);
+  if (const auto n = f.whole("logprobs", 0, 20)) out.logprobs = static_cast<std::size_t>(*n);
+  if (out.echo && out.logprobs) f.refuse("echo", "no echo beside logprobs, which are of made tokens alone");
+  if (const auto best = f.whole("best_of", 1, most_choices); best && static_cast<std::size_t>(*best) != out.choices)
+    f.refuse("best_of", "as many as n");
+  if (const auto suffix = f.text("suffix"); suffix && !suffix->empty())
+    f.refuse("suffix", "none: models here continue texts");
+  f.end();
+  return out;
+}
+
+completion_request read_chat_request(std::string_view body) {
+  const json all = parse_body(body);
+  fields f(all);
+  completion_request out;
+  out.is_chat = true;
+  read_common(out, f);
+  const json* const messages = f.get("messages");
+  if (!messages || !messages->is_array() || messages->empty()) f.refuse("messages", "a list of messages");
+  json list = json::array();
+  for (std::size_t k = 0; k < messages->size(); ++k)
+    list.push_back(message_of((*messages)[k], "messages[" + std::to_string(k) + "]"));
+  out.messages_json = text_of(list);
+  if (const json* const v = f.get("chat_template_kwargs")) {
+    fields own(*v, "chat_template_kwargs");
+    out.variables_json = text_of(*v);
+  }
+  if (const auto most = f.whole("max_completion_tokens", 1)) out.max_tokens = most;
+  const bool asked = f.flag("logprobs").value_or(false);
+  const auto top = f.whole("top_logprobs", 0, 20);
+  if (top && !asked) f.refuse("top_logprobs", "no such field without logprobs");
+  if (asked) out.logprobs = static_cast<std::size_t>(top.value_or(0));
+  read_tools(out, f);
+  if (out.tools == tool_use::required || out.tools == tool_use::named) {
+    if (!out.guidance.empty()) f.refuse("tool_choice", "no forced call beside a response_format");
+    out.guidance_kind = "json_schema", out.guidance = schema_of_calls(out.tools_json, out.tool_name);
+  }
+  f.end();
+  return out;
+}
+
+std::string schema_of_calls(std::string_view tools_json, std::string_view name) {
+  json any = json::array();
+  for (const json& tool : json::parse(tools_json)) {
+    const json& function = tool.at("function");
+    if (!name.empty() && function.at("name") != name) continue;
+    const auto parameters = function.find("parameters");
+    json arguments = {{"type", "object"}};
+    if (parameters != function.end() && parameters->is_object()) arguments = *parameters;
+    any.push_back({{"type", "object"},
+                   {"properties", {{"name", {{"const", function.at("name")}}}, {"arguments", std::move(arguments)}}},
+                   {"required", json::array({"name", "arguments"})},
+                   {"additionalProperties", false}});
+  }
+  return text_of(any.size() == 1 ? any[0] : json{{"anyOf", std::move(any)}});
+}
+
+}  // namespace kiln::serve

@@ -1,0 +1,89 @@
+#include "kiln/interface/serve/models.hpp"
+
+#include <ctime>
+#include <filesystem>
+
+#include "kiln/core/error.hpp"
+#include "kiln/interface/language_session.hpp"
+#include "kiln/interface/named_target.hpp"
+#include "kiln/interface/serve/kserve.hpp"
+#include "kiln/onnx/import.hpp"
+#include "kiln/runtime/saved_program.hpp"
+
+namespace kiln::serve {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+// NAME=PATH where no file has the whole as its path.
+std::pair<std::string, fs::path> named(const std::string& text) {
+  const auto at = text.find('=');
+  if (at != text.npos && at > 0 && !fs::exists(text)) return {text.substr(0, at), text.substr(at + 1)};
+  fs::path path = text;
+  if (!fs::exists(path)) raise(errc::not_found, "kiln serve: there is no file or folder " + text);
+  if (path.filename().empty()) path = path.parent_path();
+  const fs::path whole = fs::weakly_canonical(path);
+  return {(fs::is_directory(whole) ? whole.filename() : whole.stem()).string(), path};
+}
+
+std::shared_ptr<language_entry> load_language(const std::string& name, const fs::path& path, const model_options& o) {
+  const language::config c = language::read_config(path);
+  language::session run = language::session_of(c);
+  if (!o.target.empty()) run.target = o.target;
+  compile_options compile = o.compile;
+  if (compile.threads == 0) compile.threads = run.options.threads;
+  run.options = std::move(compile);
+  auto model = language::load_model(c, run);
+  language::tokenizer tokens = model->text_tokenizer();
+  auto form = language::chat_template::of(tokens);
+  const auto tools = tool_form_of(tokens.chat_template());
+  const auto engine = o.engine_is_given ? o.engine : engine_options_of(model->settings());
+  auto own = std::make_unique<scheduler>(model, engine, o.most_waiting);
+  return std::make_shared<language_entry>(
+      language_entry{name, std::move(model), c.search, std::move(tokens), std::move(form), tools, std::move(own)});
+}
+
+bool is_of_tensors(const fs::path& path) {
+  return fs::is_regular_file(path) && (path.extension() == ".onnx" || is_saved_program(path));
+}
+
+std::shared_ptr<tensor_entry> load_tensors(const std::string& name, const fs::path& path, const model_options& o) {
+  const auto where = named_target(o.target.empty() ? "eigen" : o.target, o.compile);
+  auto make = [&] {
+    if (is_saved_program(path)) return load(path, *where, o.compile);
+    onnx::imported read = onnx::read_model(path.string());
+    compile_options compiling = o.compile;
+    compiling.remarks = std::move(read.remarks);
+    return compile(std::move(read.graph), *where, compiling);
+  };
+  executable exe = make();
+  const auto check = [&](const port& p) {
+    if (kserve_name(p.type.type).empty())
+      raise(errc::unsupported, "kiln serve " + path.string() + ": " + p.name + " is of " +
+                                   std::string(to_string(p.type.type)) + ", which the protocol has no name for");
+  };
+  for (const port& p : exe.inputs()) check(p);
+  for (const port& p : exe.outputs()) check(p);
+  return std::make_shared<tensor_entry>(
+      tensor_entry{name, std::make_unique<tensor_runner>(std::move(exe), o.batching)});
+}
+
+}  // namespace
+
+std::shared_ptr<const model_set> load_models(const model_options& options) {
+  auto out = std::make_shared<model_set>();
+  out->created = static_cast<std::int64_t>(std::time(nullptr));
+  for (const std::string& text : options.models) {
+    const auto [name, path] = named(text);
+    if (out->language.contains(name) || out->tensors.contains(name))
+      raise(errc::invalid_argument, "kiln serve: two models are named " + name + "; give one a name as NAME=PATH");
+    if (is_of_tensors(path))
+      out->tensors.emplace(name, load_tensors(name, path, options));
+    else
+      out->language.emplace(name, load_language(name, path, options));
+  }
+  return out;
+}
+
+}  // namespace kiln::serve

@@ -1,0 +1,226 @@
+#include "kiln/interface/serve/openai.hpp"
+
+#include <algorithm>
+
+#include "kiln/core/error.hpp"
+#include "kiln/interface/serve/impl/answer.hpp"
+
+namespace kiln::serve {
+
+namespace {
+
+using tool_use = completion_request::tool_use;
+using clock = std::chrono::steady_clock;
+
+json shown(const std::string& name, const model_set& of) {
+  json out = {{"id", name}, {"object", "model"}, {"created", of.created}, {"owned_by", "kiln"}};
+  if (const auto at = of.language.find(name); at != of.language.end())
+    out["max_model_len"] = at->second->model->context_length();
+  return out;
+}
+
+http_reply reply(const json& j) {
+  http_reply r;
+  r.body = text_of(j);
+  return r;
+}
+
+// The errors of the library that a request brings about.
+template <class F> auto with_errors(const char* param, F&& f) {
+  try {
+    return f();
+  } catch (const error& e) {
+    const bool is_busy = e.code() == errc::limit && !param;
+    throw api_error(e.what(), param ? std::optional<std::string>(param) : std::nullopt,
+                    is_busy ? std::optional<std::string>("model_busy") : std::nullopt,
+                    is_busy                      ? 429
+                    : e.code() == errc::internal ? 500
+                                                 : 400);
+  }
+}
+
+std::vector<language::tokens> prompts_of(const completion_request& asked, const language_entry& entry) {
+  std::vector<language::tokens> out;
+  if (asked.is_chat) {
+    if (entry.form.empty())
+      throw api_error("the model " + entry.name + " has no chat template: /v1/completions continues its texts", "model",
+                      "no_chat_template");
+    return with_errors("messages", [&] {
+      const std::string_view tools = asked.tools == tool_use::none ? std::string_view() : asked.tools_json;
+      const std::string text = entry.form.render(
+          {.messages_json = asked.messages_json, .tools_json = tools, .variables_json = asked.variables_json});
+      return std::vector<language::tokens>{entry.tokens.encode(text)};
+    });
+  }
+  return with_errors("prompt", [&] {
+    for (const auto& p : asked.prompts)
+      out.push_back(std::holds_alternative<language::tokens>(p)
+                        ? std::get<language::tokens>(p)
+                        : entry.tokens.encode(std::get<std::string>(p), {asked.adds_special}));
+    return out;
+  });
+}
+
+// The model's own options where the request has none. A request that says how to draw is drawn, but for temperature 0.
+language::search_options search_of(const completion_request& asked, const language_entry& entry, std::size_t prompt) {
+  language::search_options s = entry.search;
+  s.batch_size = s.num_beams = s.num_return_sequences = 1;
+  s.min_length = 0;
+  if (asked.temperature || asked.top_p || asked.top_k || asked.min_p) s.do_sample = true;
+  if (asked.temperature) s.temperature = *asked.temperature;
+  if (asked.top_p) s.top_p = *asked.top_p;
+  if (asked.top_k) s.top_k = std::max<std::int64_t>(0, *asked.top_k);
+  if (s.temperature == 0 || (asked.top_p && *asked.top_p == 0)) s.do_sample = false;
+  if (asked.repetition_penalty) s.repetition_penalty = *asked.repetition_penalty;
+  s.top_k = std::min(s.top_k, entry.model->vocabulary_size());
+  s.stop_strings = asked.stop;
+  const auto context = entry.model->context_length(), length = static_cast<std::int64_t>(prompt);
+  const auto beyond = [&](const std::string& what) {
+    throw api_error("the model's context has " + std::to_string(context) + " tokens: found " + what,
+                    asked.is_chat ? "messages" : "prompt", "context_length_exceeded");
+  };
+  const std::string found = std::to_string(length) + " of the prompt";
+  if (length >= context) beyond(found);
+  if (asked.max_tokens && *asked.max_tokens > context - length)
+    beyond(found + " and " + std::to_string(*asked.max_tokens) + " to be made");
+  // what the folder says holds where the request says nothing
+  const auto most = s.max_length > length ? s.max_length : context;
+  s.max_length = length + asked.max_tokens.value_or(asked.is_chat ? most - length : 16);
+  s.max_length = std::min(s.max_length, context);
+  return s;
+}
+
+std::vector<generation> generations_of(const completion_request& asked, const language_entry& entry,
+                                       const std::vector<language::tokens>& prompts) {
+  std::optional<language::guide> guide;
+  if (!asked.guidance_kind.empty())
+    guide = with_errors(
+        asked.tools == tool_use::none || asked.tools == tool_use::automatic ? "response_format" : "tools",
+        [&] { return language::guide::of(asked.guidance_kind, entry.model->text_vocabulary(), asked.guidance); });
+  std::vector<generation> out;
+  for (const language::tokens& p : prompts)
+    for (std::size_t k = 0; k < asked.choices; ++k) {
+      generation g{p, search_of(asked, entry, p.size())};
+      // sequences of one request differ
+      if (asked.seed) g.search.random_seed = (*asked.seed + static_cast<std::int64_t>(out.size())) & 0x7fffffff;
+      const double temperature = g.search.do_sample ? g.search.temperature : 0;
+      g.changes = {asked.bias, asked.presence_penalty, asked.frequency_penalty, asked.min_p.value_or(0), temperature};
+      g.guide = guide;
+      g.scores = asked.logprobs;
+      out.push_back(std::move(g));
+    }
+  return out;
+}
+
+// A request that runs: what it was asked, its tokens, and its time.
+struct run {
+  std::unique_ptr<order> own;
+  answer made;
+  std::shared_ptr<request_record> record;
+  token_watch watch;
+  std::string model;
+  clock::time_point end;
+  std::vector<std::optional<clock::time_point>> last{};  // token of each sequence
+  bool ends_with_usage = false;
+
+  void note(const progress& p) {
+    if (p.made.empty()) return;
+    const auto now = clock::now();
+    const auto seconds = [&](clock::time_point since) { return std::chrono::duration<double>(now - since).count(); };
+    auto& before = last[p.index];
+    if (record->first_token == clock::time_point()) record->first_token = now;
+    if (!before && watch.first) watch.first(model, seconds(record->begin));
+    if (before && watch.next)
+      for (std::size_t k = 0; k < p.made.size(); ++k)
+        watch.next(model, seconds(*before) / static_cast<double>(p.made.size()));
+    before = now;
+  }
+  // Takes what comes until all is there; `each` says whether somebody still listens.
+  template <class Each> void go(const Each& each) {
+    using namespace std::chrono_literals;
+    while (!made.is_complete()) {
+      const auto news = own->wait(100ms);
+      std::vector<json> chunks;
+      for (const progress& p : news) {
+        note(p);
+        for (json& c : made.take(p)) chunks.push_back(std::move(c));
+        record->made_tokens = made.made_tokens();
+      }
+      if (!each(chunks)) {
+        record->is_canceled = true;
+        own->cancel();
+        return;
+      }
+      if (clock::now() > end && !made.is_complete()) {
+        own->cancel();
+        throw api_error("the request took longer than this server lets one take", {}, "timeout", 504);
+      }
+    }
+  }
+  void stream(const http_writer& write) {
+    const auto send = [&](const json& j) { return write("data: " + text_of(j) + "\n\n"); };
+    const auto send_all = [&](const std::vector<json>& all) { return std::all_of(all.begin(), all.end(), send); };
+    try {
+      if (!send_all(made.begin())) {
+        record->is_canceled = true;
+        return own->cancel();
+      }
+      go([&](const std::vector<json>& chunks) { return chunks.empty() ? write({}) : send_all(chunks); });
+      if (record->is_canceled) return;
+      if (ends_with_usage) send(made.usage_chunk());
+    } catch (const api_error& e) {
+      record->error = e.what();
+      write("data: " + to_json(e) + "\n\n");
+    }
+    write("data: [DONE]\n\n");
+  }
+};
+
+}  // namespace
+
+http_reply list_models(const openai_call& call) {
+  json out = {{"object", "list"}, {"data", json::array()}};
+  for (const auto& [name, entry] : call.models->language) out["data"].push_back(shown(name, *call.models));
+  return reply(out);
+}
+
+http_reply show_model(const openai_call& call, std::string_view name) {
+  if (!call.models->language.contains(name))
+    throw api_error("there is no model " + std::string(name), "model", "model_not_found", 404);
+  return reply(shown(std::string(name), *call.models));
+}
+
+http_reply complete(const openai_call& call, bool is_chat) {
+  auto asked = is_chat ? read_chat_request(call.request.body) : read_text_request(call.request.body);
+  call.record->model = asked.model.substr(0, 200);
+  const auto at = call.models->language.find(asked.model);
+  if (at == call.models->language.end())
+    throw api_error("there is no language model " + call.record->model, "model", "model_not_found", 404);
+  const auto entry = at->second;
+  auto prompts = prompts_of(asked, *entry);
+  auto all = generations_of(asked, *entry, prompts);
+  const std::size_t count = all.size();
+  const bool streams = asked.stream, usage = asked.include_usage;
+  auto own = with_errors(nullptr, [&] { return entry->engine->submit(std::move(all)); });
+  const auto now = std::chrono::system_clock::now().time_since_epoch();
+  answer made(std::move(asked), entry, std::move(prompts), (is_chat ? "chatcmpl-" : "cmpl-") + call.record->id,
+              std::chrono::duration_cast<std::chrono::seconds>(now).count());
+  call.record->prompt_tokens = made.prompt_tokens();
+  auto r = std::make_shared<run>(
+      run{std::move(own), std::move(made), call.record, call.watch, entry->name, clock::now() + call.longest});
+  r->last.resize(count);
+  r->ends_with_usage = usage;
+  http_reply out;
+  if (streams) {
+    out.type = "text/event-stream";
+    out.headers.emplace_back("Cache-Control", "no-cache");
+    // the set of models lives as long as a stream of it
+    out.stream = [r, models = call.models](const http_writer& write) { r->stream(write); };
+    return out;
+  }
+  r->go([&](const std::vector<json>&) { return !call.request.is_gone || !call.request.is_gone(); });
+  if (r->record->is_canceled) throw api_error("the client is gone", {}, "canceled", 499);
+  return reply(r->made.whole());
+}
+
+}  // namespace kiln::serve

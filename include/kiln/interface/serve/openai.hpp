@@ -1,0 +1,33 @@
+#pragma once
+#include <chrono>
+#include <memory>
+#include <string_view>
+
+#include "kiln/interface/serve/http.hpp"
+#include "kiln/interface/serve/models.hpp"
+#include "kiln/interface/serve/record.hpp"
+
+namespace kiln::serve {
+
+/// What is told while tokens are made: of a model, that the first token of a sequence came, or a further one, so many
+/// seconds after what was before it.
+struct token_watch {
+  std::function<void(const std::string&model, double seconds)> first{}, next{};
+};
+
+/// OpenAI's interface over a set of models. Errors of all of it: `api_error`.
+struct openai_call {
+  const http_request& request;
+  std::shared_ptr<const model_set> models;
+  std::shared_ptr<request_record> record;
+  std::chrono::milliseconds longest{600'000};  ///< of a request
+  token_watch watch{};
+};
+
+/// `GET /v1/models` and `GET /v1/models/{name}`.
+http_reply list_models(const openai_call& call);
+http_reply show_model(const openai_call& call, std::string_view name);
+/// `POST /v1/completions` and `POST /v1/chat/completions`. A client that leaves ends its sequences.
+http_reply complete(const openai_call& call, bool is_chat);
+
+}  // namespace kiln::serve

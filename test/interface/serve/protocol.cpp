@@ -1,0 +1,150 @@
+#include <gmock/gmock.h>
+
+#include <nlohmann/json.hpp>
+
+#include "kiln/interface/serve/completion_request.hpp"
+#include "kiln/interface/serve/http.hpp"
+
+// Requests of OpenAI's interface, as text.
+namespace kiln::serve {
+namespace {
+
+using nlohmann::json;
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+using tool_use = completion_request::tool_use;
+
+void expect_refused(bool is_chat, const std::string& body, const std::string& param, const std::string& why) {
+  try {
+    is_chat ? read_chat_request(body) : read_text_request(body);
+    ADD_FAILURE() << "taken: " << body.substr(0, 200);
+  } catch (const api_error& e) {
+    EXPECT_EQ(e.status(), 400);
+    EXPECT_EQ(e.param().value_or(""), param) << e.what();
+    EXPECT_THAT(e.what(), HasSubstr(why)) << body.substr(0, 200);
+  }
+}
+
+// A request with further fields.
+std::string text_with(const std::string& more) { return R"({"model": "m", "prompt": "a", )" + more + "}"; }
+std::string chat_with(const std::string& more) {
+  return R"({"model": "m", "messages": [{"role": "user", "content": "a"}], )" + more + "}";
+}
+
+TEST(serve_protocol, a_text_request_has_every_field) {
+  const auto r = read_text_request(R"({"model": "m", "prompt": ["a", "b"], "n": 2, "max_tokens": 7, "temperature": 0.5,
+    "top_p": 0.25, "top_k": 3, "min_p": 0.125, "repetition_penalty": 1.5, "presence_penalty": -1,
+    "frequency_penalty": 2, "seed": -9, "stop": ["x", "y"], "logit_bias": {"5": -100, "6": 2}, "logprobs": 4,
+    "stream": true, "stream_options": {"include_usage": true}, "user": "me", "best_of": 2})");
+  EXPECT_EQ(r.model, "m");
+  EXPECT_FALSE(r.is_chat);
+  EXPECT_THAT(r.prompts, ElementsAre(completion_request::prompt("a"), completion_request::prompt("b")));
+  EXPECT_EQ(r.choices, 2u);
+  EXPECT_EQ(r.max_tokens, 7);
+  EXPECT_EQ(r.temperature, 0.5);
+  EXPECT_EQ(r.top_p, 0.25);
+  EXPECT_EQ(r.top_k, 3);
+  EXPECT_EQ(r.min_p, 0.125);
+  EXPECT_EQ(r.repetition_penalty, 1.5);
+  EXPECT_EQ(r.presence_penalty, -1);
+  EXPECT_EQ(r.frequency_penalty, 2);
+  EXPECT_EQ(r.seed, -9);
+  EXPECT_THAT(r.stop, ElementsAre("x", "y"));
+  EXPECT_THAT(r.bias, ElementsAre(std::pair(5, -100.f), std::pair(6, 2.f)));
+  EXPECT_EQ(r.logprobs, 4u);
+  EXPECT_TRUE(r.stream && r.include_usage);
+}
+
+TEST(serve_protocol, prompts_are_texts_or_tokens) {
+  EXPECT_THAT(read_text_request(R"({"model": "m", "prompt": [1, 2]})").prompts,
+              ElementsAre(completion_request::prompt(language::tokens{1, 2})));
+  EXPECT_THAT(
+      read_text_request(R"({"model": "m", "prompt": [[1], [2, 3]]})").prompts,
+      ElementsAre(completion_request::prompt(language::tokens{1}), completion_request::prompt(language::tokens{2, 3})));
+  for (const char* bad : {"[]", "[[]]", "[-1]", "[1.5]", "3", "{}", "[null]", "[99999999999]"})
+    expect_refused(false, std::string(R"({"model": "m", "prompt": )") + bad + "}", "prompt", "a string, tokens");
+}
+
+TEST(serve_protocol, refusals_name_the_field_and_what_was_found) {
+  expect_refused(false, "", "", "no JSON");
+  expect_refused(false, "[]", "", "expected a JSON object, found an array");
+  expect_refused(false, "{\"prompt\": \"a\"}", "model", "expected the name of a model, found nothing");
+  expect_refused(false, text_with(R"("temperature": 3)"), "temperature", "a number from 0 to 2, found 3");
+  expect_refused(false, text_with(R"("temperature": "1")"), "temperature", "found \"1\"");
+  expect_refused(false, text_with(R"("n": 0)"), "n", "a whole number from 1 to 128, found 0");
+  expect_refused(false, text_with(R"("n": 1.0)"), "n", "a whole number");
+  expect_refused(false, text_with(R"("max_tokens": 18446744073709551615)"), "max_tokens", "from 1 on");
+  expect_refused(false, text_with(R"("stop": ["a", ""])"), "stop", "not empty");
+  expect_refused(false, text_with(R"("logit_bias": {"a": 1})"), "logit_bias", "found \"a\"");
+  expect_refused(false, text_with(R"("logit_bias": {"1": 101})"), "logit_bias.1", "from -100 to 100");
+  expect_refused(false, text_with(R"("stream_options": {})"), "stream_options", "without stream");
+  expect_refused(false, text_with(R"("suffix": "z")"), "suffix", "continue texts");
+  expect_refused(false, text_with(R"("best_of": 3)"), "best_of", "as many as n");
+  expect_refused(false, text_with(R"("echo": true, "logprobs": 1)"), "echo", "logprobs");
+  expect_refused(false, text_with(R"("colour": 1)"), "colour", "unknown field");
+  expect_refused(true, R"({"model": "m", "messages": []})", "messages", "a list of messages");
+  expect_refused(true, R"({"model": "m", "messages": [{"content": "a"}]})", "messages[0].role", "a string");
+  expect_refused(true, R"({"model": "m", "messages": [{"role": "user", "content": [{"type": "image_url"}]}]})",
+                 "messages[0].content[0].type", "text, which alone");
+  expect_refused(true, chat_with(R"("top_logprobs": 2)"), "top_logprobs", "without logprobs");
+  expect_refused(true, chat_with(R"("tool_choice": "auto")"), "tool_choice", "without tools");
+  expect_refused(true, chat_with(R"("response_format": {"type": "xml"})"), "response_format.type", "json_schema");
+}
+
+TEST(serve_protocol, a_body_has_bounds) {
+  expect_refused(false, text_with("\"user\": " + std::string(100000, '[') + std::string(100000, ']')), "",
+                 "nest deeper");
+  std::string wide = "\"metadata\": {";
+  for (int k = 0; k < 1025; ++k) wide += (k ? ", \"" : "\"") + std::to_string(k) + "\": 0";
+  expect_refused(false, text_with(wide + "}"), "", "more than 1024 keys");
+  // null is as if a field were not there
+  EXPECT_FALSE(read_text_request(text_with(R"("seed": null, "stop": null, "logit_bias": null)")).seed);
+}
+
+TEST(serve_protocol, messages_become_what_templates_take) {
+  const auto r = read_chat_request(R"({"model": "m", "max_completion_tokens": 3, "messages": [
+    {"role": "developer", "content": "d"},
+    {"role": "user", "content": [{"type": "text", "text": "a"}, {"type": "text", "text": "b"}]},
+    {"role": "assistant", "content": null, "tool_calls": [
+      {"id": "1", "type": "function", "function": {"name": "f", "arguments": "{\"x\": 1}"}}]},
+    {"role": "tool", "tool_call_id": "1", "content": "2"}]})");
+  const json m = json::parse(r.messages_json);
+  EXPECT_EQ(m[0]["role"], "system");
+  EXPECT_EQ(m[1]["content"], "ab");
+  EXPECT_EQ(m[2]["tool_calls"][0]["function"]["arguments"], json({{"x", 1}}));
+  EXPECT_EQ(m[3]["tool_call_id"], "1");
+  EXPECT_EQ(r.max_tokens, 3);
+}
+
+TEST(serve_protocol, tools_and_formats_are_guides) {
+  const std::string tools = R"("tools": [{"type": "function", "function": {"name": "f",
+      "parameters": {"type": "object", "properties": {"b": {"type": "integer"}, "a": {"type": "string"}}}}},
+    {"type": "function", "function": {"name": "g"}}])";
+  EXPECT_EQ(read_chat_request(chat_with(tools)).tools, tool_use::automatic);
+  EXPECT_TRUE(read_chat_request(chat_with(tools)).guidance.empty());
+  const auto named =
+      read_chat_request(chat_with(tools + R"(, "tool_choice": {"type": "function", "function": {"name": "f"}})"));
+  EXPECT_EQ(named.tools, tool_use::named);
+  const json schema = json::parse(named.guidance);
+  EXPECT_EQ(schema["properties"]["name"]["const"], "f");
+  EXPECT_LT(named.guidance.find("\"b\""), named.guidance.find("\"a\""));  // in the order they were written in
+  const auto required = read_chat_request(chat_with(tools + R"(, "tool_choice": "required")"));
+  EXPECT_EQ(json::parse(required.guidance)["anyOf"].size(), 2u);
+  EXPECT_EQ(read_chat_request(chat_with(tools + R"(, "tool_choice": "none")")).tools, tool_use::none);
+  expect_refused(true, chat_with(tools + R"(, "tool_choice": {"function": {"name": "h"}})"),
+                 "tool_choice.function.name", "a function of tools");
+  const auto schema_of = read_chat_request(chat_with(
+      R"("response_format": {"type": "json_schema", "json_schema": {"name": "n", "schema": {"type": "null"}}})"));
+  EXPECT_EQ(schema_of.guidance_kind, "json_schema");
+  EXPECT_EQ(json::parse(schema_of.guidance), json({{"type", "null"}}));
+}
+
+TEST(serve_protocol, an_error_has_openais_form) {
+  const json j = json::parse(to_json(api_error("no", "p", "c", 429)));
+  EXPECT_EQ(j, json({{"error", {{"message", "no"}, {"type", "rate_limit_error"}, {"param", "p"}, {"code", "c"}}}}));
+  EXPECT_EQ(json::parse(to_json(api_error("\xff", {}, {}, 500)))["error"]["param"], nullptr);
+}
+
+}  // namespace
+}  // namespace kiln::serve

@@ -1,0 +1,184 @@
+#include "interface/serve/service.hpp"
+
+#include "kiln/interface/serve/host.hpp"
+#include "kiln/interface/serve/tracer.hpp"
+
+// What those who run a server ask of it, and what it refuses.
+namespace kiln::serve {
+namespace {
+
+TEST_F(serve_service, lists_its_models) {
+  const json all = ok("/v1/models");
+  EXPECT_EQ(all["object"], "list");
+  ASSERT_EQ(all["data"].size(), 2u);
+  EXPECT_EQ(all["data"][1]["id"], "scripture");
+  EXPECT_EQ(all["data"][1]["max_model_len"], 256);
+  EXPECT_EQ(ok("/v1/models/chatty")["id"], "chatty");
+  expect_error(ask("/v1/models/none"), 404, "no model none", "model");
+}
+
+TEST_F(serve_service, has_a_page_that_asks_it_alone) {
+  const http_reply r = ask("/");
+  EXPECT_EQ(r.type, "text/html; charset=utf-8");
+  EXPECT_THAT(r.body, AllOf(HasSubstr("v1/chat/completions"), testing::Not(HasSubstr("http"))));
+  EXPECT_THAT(r.headers.at(0).second, HasSubstr("connect-src 'self'"));
+}
+
+TEST_F(serve_service, refusals_touch_nobody_else) {
+  expect_error(ask("/v1/completions", {{"model", "none"}, {"prompt", "a"}}), 404, "no language model none", "model");
+  expect_error(ask("/v1/completions", {{"model", "scripture"}, {"prompt", ""}}), 400, "empty", nullptr);
+  expect_error(ask("/v1/completions", {{"model", "scripture"}, {"prompt", {99999}}}), 400, "99999", nullptr);
+  expect_error(ask("/v1/completions", {{"model", "scripture"}, {"prompt", "a"}, {"max_tokens", 256}}), 400, "256",
+               "prompt");
+  expect_error(ask("/v1/completions", {{"model", "scripture"}, {"prompt", json(std::vector<int>(256, 5))}}), 400,
+               "256 tokens", "prompt");
+  expect_error(ask("/v1/completions", {{"model", "scripture"}, {"prompt", "a"}, {"n", 41}}), 429, "40 sequences",
+               nullptr);
+  expect_error(ask("/v1/none"), 404, "GET /v1/none", nullptr);
+  const http_reply wrong = ask("/v1/completions");
+  expect_error(wrong, 405, "expected POST", nullptr);
+  EXPECT_THAT(wrong.headers, Contains(std::pair<std::string, std::string>("Allow", "POST")));
+  EXPECT_EQ(ok("/health")["status"], "ok");
+  EXPECT_EQ(ok("/ready")["status"], "ready");
+}
+
+TEST_F(serve_service, a_client_that_leaves_ends_its_sequences) {
+  const json body = {{"model", "scripture"}, {"prompt", "In the"}, {"max_tokens", 240}, {"n", 8}};
+  int asked = 0;
+  EXPECT_EQ(ask("/v1/completions", body, [&] { return ++asked > 2; }).status, 499);
+  json streamed = body;
+  streamed["stream"] = true;
+  int pieces = 0;
+  {
+    const http_reply r = ask("/v1/completions", streamed);
+    r.stream([&](std::string_view) { return ++pieces < 3; });
+  }
+  EXPECT_EQ(pieces, 3);
+  ask("/v1/completions", streamed);  // nobody reads it
+  // all of it is over long before 240 tokens are
+  const auto count = [](const std::string& name) {
+    const std::string all = ask("/metrics").body;
+    const auto at = all.find(name);
+    return at == all.npos ? -1. : std::stod(all.substr(at + name.size() + 1));
+  };
+  for (int k = 0; k < 200 && count("kiln_sequences{model=\"scripture\",state=\"running\"}") > 0; ++k)
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  EXPECT_EQ(count("kiln_canceled_sequences_total{model=\"scripture\"}"), 24);
+  const std::lock_guard lock(mutex_);
+  EXPECT_TRUE(std::any_of(lines_.begin(), lines_.end(), [](const json& l) { return l.value("canceled", false); }));
+}
+
+TEST_F(serve_service, metrics_and_lines_tell_what_was) {
+  ok("/v1/completions", {{"model", "scripture"}, {"prompt", "In the"}, {"max_tokens", 3}});
+  const std::string all = ask("/metrics").body;
+  EXPECT_THAT(all, AllOf(HasSubstr("kiln_requests_total{route=\"/v1/completions\",status=\"200\"}"),
+                         HasSubstr("kiln_time_to_first_token_seconds_count{model=\"scripture\"}"),
+                         HasSubstr("kiln_tokens_total{kind=\"made\",model=\"scripture\"}"),
+                         HasSubstr("# TYPE kiln_request_seconds histogram")));
+  const std::lock_guard lock(mutex_);
+  const auto line = std::find_if(lines_.rbegin(), lines_.rend(),
+                                 [](const json& l) { return l.value("route", "") == "/v1/completions"; });
+  ASSERT_NE(line, lines_.rend());
+  EXPECT_EQ((*line)["status"], 200);
+  EXPECT_EQ((*line)["made_tokens"], 3);
+  EXPECT_EQ((*line)["model"], "scripture");
+  EXPECT_GE((*line)["ms"].get<double>(), (*line)["first_token_ms"].get<double>());
+}
+
+TEST_F(serve_service, models_load_again_while_requests_run) {
+  const http_reply r =
+      ask("/v1/completions",
+          {{"model", "scripture"}, {"prompt", "In the"}, {"max_tokens", 20}, {"temperature", 0}, {"stream", true}});
+  own_->reload();
+  std::string all;
+  r.stream([&](std::string_view piece) {
+    all += piece;
+    return true;
+  });
+  EXPECT_THAT(all, HasSubstr("\"finish_reason\":\"length\""));
+  EXPECT_EQ(ok("/v1/models")["data"].size(), 2u);
+}
+
+TEST(serve_keys, are_asked_for) {
+  service_options o;
+  o.models.models = {"named=" + scripture.string()};
+  o.api_keys = {"first", "second"};
+  service s(o);
+  const auto status = [&](const std::string& path, const std::string& key) {
+    http_request r{"GET", path};
+    if (!key.empty()) r.headers.emplace("authorization", key);
+    return s.answer(r).status;
+  };
+  EXPECT_EQ(status("/v1/models/named", "Bearer second"), 200);
+  for (const char* bad : {"", "second", "Bearer ", "Bearer secon", "Bearer second2", "Basic second"})
+    EXPECT_EQ(status("/v1/models/named", bad), 401) << bad;
+  EXPECT_EQ(status("/health", ""), 200);
+  s.drain();
+  EXPECT_EQ(status("/ready", ""), 503);
+}
+
+TEST(serve_traces, go_on_where_the_caller_is) {
+  request_record r;
+  const std::string trace = "0af7651916cd43dd8448eb211c80319c", parent = "b7ad6b7169203331";
+  place_in_trace(r, "00-" + trace + "-" + parent + "-01");
+  EXPECT_EQ(r.trace_id, trace);
+  EXPECT_EQ(r.parent_id, parent);
+  EXPECT_EQ(r.span_id.size(), 16u);
+  for (const std::string& bad :
+       {std::string(), "01-" + trace + "-" + parent + "-01", "00-" + trace + "-" + parent,
+        "00-" + std::string(32, '0') + "-" + parent + "-01", "00-" + trace + "-" + std::string(16, 'g') + "-01"}) {
+    place_in_trace(r, bad);
+    EXPECT_NE(r.trace_id, trace) << bad;
+    EXPECT_EQ(r.trace_id.size(), 32u);
+    EXPECT_TRUE(r.parent_id.empty());
+  }
+}
+
+TEST(serve_traces, come_to_a_collector) {
+  std::mutex mutex;
+  std::vector<http_request> came;
+  http_host collector({.port = 0}, [&](const http_request& r) {
+    const std::lock_guard lock(mutex);
+    came.push_back(r);
+    return http_reply{};
+  });
+  std::thread runs([&] { collector.run(); });
+  {
+    service_options o;
+    o.models.models = {scripture.string()};
+    o.collector = "http://127.0.0.1:" + std::to_string(collector.port());
+    service s(o);
+    http_request r{"POST", "/v1/completions"};
+    r.headers["traceparent"] = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
+    r.body = R"({"model": "scripture", "prompt": "In the", "max_tokens": 2})";
+    EXPECT_EQ(s.answer(r).status, 200);
+  }
+  collector.stop();
+  runs.join();
+  ASSERT_EQ(came.size(), 1u);
+  EXPECT_EQ(came[0].path, "/v1/traces");
+  const json span = json::parse(came[0].body)["resourceSpans"][0]["scopeSpans"][0]["spans"][0];
+  EXPECT_EQ(span["traceId"], "0af7651916cd43dd8448eb211c80319c");
+  EXPECT_EQ(span["parentSpanId"], "b7ad6b7169203331");
+  EXPECT_EQ(span["name"], "POST /v1/completions");
+  EXPECT_LT(std::stoull(span["startTimeUnixNano"].get<std::string>()),
+            std::stoull(span["endTimeUnixNano"].get<std::string>()));
+  EXPECT_THAT(span["attributes"].dump(), AllOf(HasSubstr("gen_ai.usage.output_tokens"), HasSubstr("\"2\"")));
+  EXPECT_THROW(tracer("nowhere", {}), error);
+}
+
+TEST(serve_models, faults_name_the_model) {
+  model_options o;
+  o.models = {"/no/such/folder"};
+  EXPECT_THROW(load_models(o), error);
+  o.models = {scripture.string(), scripture.string()};
+  try {
+    load_models(o);
+    ADD_FAILURE();
+  } catch (const error& e) {
+    EXPECT_THAT(e.what(), HasSubstr("two models are named scripture"));
+  }
+}
+
+}  // namespace
+}  // namespace kiln::serve
