@@ -36,6 +36,25 @@ TEST(Blocks, ChainsWithValuesReadAgain) {
         {1e-5, 1e-5});
 }
 
+// Rows that end within a block are ended by one that begins within the last: not where it would count or change
+// elements twice.
+TEST(Blocks, RowsEndWithinBlocks) {
+  for (const std::int64_t n : {5, 17, 31, 127, 129, 145, 199, 260})
+    expect_like_reference(
+        [&](builder& b) {
+          const value x = b.input("x", dtype::f32, {3, 7, n}), y = b.input("y", dtype::f32, {3, 1, n}),
+                      z = b.input("z", dtype::f32, {3, 7, 1});
+          b.output((x + y) * z);
+          b.output(x > y);
+          b.output((x > z).where(x.convert(dtype::f16), y.broadcast_to({3, 7, n}).convert(dtype::f16)));
+          b.output((x * z).convert(dtype::u8));
+          const value inplace = b.add(op::cumsum{.axis = 1}, x);  // dies in the group that reads it
+          b.output((inplace + y) * inplace);
+          b.output((x * x).reduce_sum({1}));
+        },
+        {1e-5, 1e-5}, 0, 2);
+}
+
 TEST(Blocks, ManyShortRowsOfAWiderBuffer) {
   for (const std::int64_t n : {3, 16, 24, 96, 130, 700})
     for (const bool of_all : {false, true})
