@@ -9,9 +9,9 @@
 namespace kiln {
 
 /// Where the system runs a worker of a pool. The scheduler may queue a worker that wakes, or that another program
-/// displaced, behind the thread whose job it should share, and leave it there for many milliseconds though another
-/// processor is idle. Its caller, who misses it, then sends it elsewhere. The members that don't say otherwise are
-/// called by one caller at a time.
+/// displaced, on the processor of the thread whose job it should share, and leave it there for many milliseconds though
+/// another processor is idle. Its caller, who misses it, then sends it elsewhere. The members that don't say otherwise
+/// are called by one caller at a time.
 class worker_placement {
  public:
   using clock = std::chrono::steady_clock;
