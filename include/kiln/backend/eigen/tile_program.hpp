@@ -16,9 +16,8 @@ class block_cursor;
 /// results are written by the last level, and kept values stay in row buffers.
 class tile_program {
  public:
-  /// Elements of a tile: a body's live tiles together stay in L1. One call alone reads and writes in place, and is
-  /// called less often.
-  std::int64_t tile() const { return static_cast<std::int64_t>((calls_.size() == 1 ? 16384 : 4096) / width_); }
+  /// Elements of a tile: a body's live tiles together stay in L1.
+  std::int64_t tile() const { return static_cast<std::int64_t>(4096 / width_); }
   /// Bytes of the widest element in a tile.
   std::size_t width() const { return width_; }
 
