@@ -31,9 +31,10 @@ set_source_files_properties(
   ${PROJECT_BINARY_DIR}/units/backend_eigen_isa_loops.cpp PROPERTIES COMPILE_OPTIONS
   "$<$<AND:$<CXX_COMPILER_ID:GNU>,$<STREQUAL:$<TARGET_PROPERTY:NAME>,kiln_eigen_v4>>:-fschedule-insns;-fsched-pressure>")
 
-# Loops that the compiler turns into vectors; none of them asks for the flags of floating-point exceptions.
+# Loops that the compiler turns into vectors; none of them asks for the flags of floating-point exceptions. Integers of
+# 16 bits are multiplied as int, which may overflow.
 set_source_files_properties(${PROJECT_BINARY_DIR}/units/backend_eigen_isa_typed_tiles.cpp
-                            PROPERTIES COMPILE_OPTIONS "-O3;-fno-trapping-math")
+                            PROPERTIES COMPILE_OPTIONS "-O3;-fno-trapping-math;-fwrapv")
 
 # Complex products of finite numbers, without the branches that mend those of infinities.
 set_source_files_properties(${PROJECT_BINARY_DIR}/units/backend_eigen_isa_fourier.cpp

@@ -36,6 +36,23 @@ TEST(Blocks, ChainsWithValuesReadAgain) {
         {1e-5, 1e-5});
 }
 
+// Rows that end within a block are ended by one that begins within the last: not where it would count or change
+// elements twice.
+TEST(Blocks, RowsEndWithinBlocks) {
+  for (const std::int64_t n : {5, 17, 31, 127, 129, 145, 199, 260})
+    expect_like_reference(
+        [&](builder& b) {
+          const value x = b.input("x", dtype::f32, {3, 7, n}), y = b.input("y", dtype::f32, {3, 1, n}),
+                      z = b.input("z", dtype::f32, {3, 7, 1});
+          b.output((x + y) * z);
+          b.output(x > y);
+          b.output((x > z).where(x.convert(dtype::f16), y.broadcast_to({3, 7, n}).convert(dtype::f16)));
+          b.output((x * z).convert(dtype::u8));
+          b.output((x * x).reduce_sum({1}));
+        },
+        {1e-5, 1e-5}, 0, 2);
+}
+
 TEST(Blocks, ManyShortRowsOfAWiderBuffer) {
   for (const std::int64_t n : {3, 16, 24, 96, 130, 700})
     for (const bool of_all : {false, true})
@@ -237,6 +254,25 @@ argument stored_either_way(const module_graph& body, const argument& in, thread_
   }
   EXPECT_EQ(std::memcmp(near.data(), past.data(), static_cast<std::size_t>(in.elements()) * 4), 0) << to_string(full);
   return near;
+}
+
+// As an epilogue's: what ends a row must not compute again what it has written.
+TEST(Blocks, ResultsInPlaceOfAnOperand) {
+  thread_pool pool(1);
+  for (const std::int64_t n : {5, 31, 199, 260}) {
+    module_graph body;
+    const shape full{dtype::f32, {n}};
+    const value_id x = body.add_parameter("x", full), square = body.add_with_shapes(op::mul{}, {x, x}, {full});
+    body.outputs.push_back(body.add_with_shapes(op::sub{}, {square, x}, {full}));
+    const auto kernel = eigen::make_rows_kernel(body, "rows");
+    argument values(full);
+    const auto v = values.as<float>();
+    for (std::size_t k = 0; k < v.size(); ++k) v[k] = static_cast<float>(k);
+    const tensor of{values.data(), dtype::f32, {n}, {1}};
+    buffer scratch = buffer::allocate(kernel->scratch_bytes({&of, 1}, {&of, 1}, 1) + 64);
+    kernel->run({{&of, 1}, {&of, 1}, {scratch.data(), scratch.size()}, &pool});
+    for (std::size_t k = 0; k < v.size(); ++k) ASSERT_EQ(v[k], static_cast<float>(k * k) - static_cast<float>(k));
+  }
 }
 
 TEST(Blocks, StoresPastTheCachesWriteTheSame) {

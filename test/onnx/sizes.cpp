@@ -164,6 +164,18 @@ TEST(run_time_sizes, boxes_are_kept_by_score_and_overlap) {
   EXPECT_THAT(kept(0, .5f, 0), ElementsAre());
 }
 
+TEST(run_time_sizes, of_equal_scores_the_first_box_is_kept) {
+  std::vector<float> corners, scores;
+  for (int k = 0; k < 9; ++k) {  // three places of three boxes each, all of one score but the last
+    const auto x = static_cast<float>(k % 3 * 10);
+    corners.insert(corners.end(), {x, x, x + 1, x + 1});
+    scores.push_back(k == 8 ? .9f : .5f);
+  }
+  const argument boxes = reals({1, 9, 4}, corners), each = reals({1, 1, 9}, scores);
+  const auto out = run_open("NonMaxSuppression", 11, {boxes, each, whole({1}, {9}), reals({1}, {.5f})}, {});
+  EXPECT_THAT(floats_of(out[0]), ElementsAre(0, 0, 8, 0, 0, 0, 0, 0, 1));
+}
+
 TEST(run_time_sizes, unique_gives_values_places_and_counts) {
   const auto out = run_open("Unique", 11, {reals({5}, {2, 1, 1, 3, 2})}, {attr("sorted", 0)}, 4);
   EXPECT_THAT(floats_of(out[0]), ElementsAre(2, 1, 3));

@@ -1,6 +1,8 @@
 #include "kiln/runtime/thread_pool.hpp"
 
 #include <gtest/gtest.h>
+#include <sched.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <chrono>
@@ -8,6 +10,8 @@
 #include <stdexcept>
 #include <thread>
 #include <vector>
+
+#include "kiln/runtime/impl/machine/worker_placement.hpp"
 
 namespace {
 
@@ -287,6 +291,57 @@ TEST(thread_pool, many_callers_of_branches_share_one_pool) {
     });
   for (std::thread& caller : callers) caller.join();
   EXPECT_EQ(total, 4 * 200 * 4 * 136);
+}
+
+TEST(worker_placement, a_worker_that_is_missed_leaves_the_callers_processor_and_may_return) {
+  using kiln::worker_placement;
+  cpu_set_t usual;
+  ASSERT_EQ(sched_getaffinity(0, sizeof usual, &usual), 0);
+  if (CPU_COUNT(&usual) < 2) GTEST_SKIP() << "one processor";
+  cpu_set_t here;  // this thread stays where it is
+  CPU_ZERO(&here);
+  CPU_SET(static_cast<std::size_t>(sched_getcpu()), &here);
+  ASSERT_EQ(sched_setaffinity(0, sizeof here, &here), 0);
+  const auto shares = [&](pid_t thread) {
+    cpu_set_t of;
+    EXPECT_EQ(sched_getaffinity(thread, sizeof of, &of), 0);
+    CPU_AND(&of, &of, &here);
+    return CPU_COUNT(&of) == 1;
+  };
+
+  worker_placement placement;
+  std::atomic<pid_t> id{0};
+  std::atomic<int> turn{0};
+  std::thread worker([&] {
+    sched_setaffinity(0, sizeof usual, &usual);
+    placement.begin();
+    id = gettid();
+    turn.wait(0);
+    placement.settle();
+    turn = 2;
+    turn.notify_all();
+    turn.wait(2);
+  });
+  while (id == 0) std::this_thread::yield();
+  const auto now = worker_placement::clock::now();
+  placement.missed(now + std::chrono::hours(1));  // it has just been woken
+  EXPECT_TRUE(shares(id));
+  placement.came();
+  placement.missed({});
+  EXPECT_TRUE(shares(id)) << "it was not missed for long";
+  placement.came();
+  placement.missed(now - worker_placement::patience);
+  EXPECT_FALSE(shares(id));
+  placement.missed({});
+  EXPECT_FALSE(shares(id));
+  turn = 1;
+  turn.notify_all();
+  while (turn != 2) std::this_thread::yield();
+  EXPECT_TRUE(shares(id));
+  turn = 3;
+  turn.notify_all();
+  worker.join();
+  ASSERT_EQ(sched_setaffinity(0, sizeof usual, &usual), 0);
 }
 
 }  // namespace

@@ -99,6 +99,10 @@ class block_cursor {
              bool past_cache);
 
  private:
+  static constexpr std::size_t most_streams = 64;
+  bool may_overlap(const tile_program::stream* streams, const block_program::level& l) const;
+  bool last_block(const tile_program::stream* streams, const block_program::level& l, std::size_t w, std::int64_t from,
+                  std::int64_t n);
   void run_uneven(const tile_program::stream* streams, const block_program::level& l, std::int64_t at, std::int64_t n);
   // What a level over `elements` of each stream prefetches; nothing until `set` says for how many elements at a time.
   struct fetch_list;

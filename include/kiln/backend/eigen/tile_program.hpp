@@ -74,12 +74,18 @@ class tile_program {
     void load(std::uint32_t value, std::int64_t from, std::int64_t n);
     void store_result(std::size_t k, std::int64_t from, std::int64_t n);
     void call_per_row(int level);
+    // What fills a tile of a repeated element.
+    struct repetition_run {
+      const std::byte* of = nullptr;
+      std::int64_t count = 0;
+    };
 
     const tile_program& program_;
     stream* streams_;
-    std::byte** home_;  // by value: its tile, row buffer or single element
-    std::byte** at_;    // by value: where the current tile's elements are
-    std::byte* spare_;  // a tile for results that are converted
+    std::byte** home_;          // by value: its tile, row buffer or single element
+    std::byte** at_;            // by value: where the current tile's elements are
+    repetition_run* repeated_;  // by value
+    std::byte* spare_;          // a tile for results that are converted
     std::int64_t row_;
     block_cursor* blocks_ = nullptr;
     bool past_cache_ = false;
@@ -91,7 +97,8 @@ class tile_program {
   struct value {
     source from = source::computed;
     dtype type = dtype::f32;
-    bool full = true;  // an element for each of the row's, else one per row
+    dtype held = dtype::f32;  // of its tile's elements
+    bool full = true;         // an element for each of the row's, else one per row
     int level = 0;
     bool kept = false;         // has a row buffer
     std::uint32_t index = 0;   // of the parameter
@@ -105,8 +112,8 @@ class tile_program {
     tile_function tile = nullptr;  // of the instruction-set level; else the op's own
     fold_function float_fold = nullptr;
     typed_fold_function typed_fold = nullptr;
-    convert_function convert = nullptr;
-    dtype compute = dtype::f32;  // of the first value input
+    convert_function convert = nullptr, round = nullptr;  // the second after the first, if set
+    dtype compute = dtype::f32;                           // of the first value input
     dtype natural = dtype::f32;  // what the computation gives, before it is stored as the result's dtype
     inline_vector<std::uint32_t, 6> in;
     std::uint32_t out = 0;
@@ -118,6 +125,13 @@ class tile_program {
     std::uint32_t value = 0;
     int level = 0;
     std::uint32_t tile = 0;
+  };
+
+  // What runs at a level.
+  struct level_work {
+    std::vector<std::uint32_t> calls;    // over the elements of a row, in order; folds too
+    std::vector<std::uint32_t> per_row;  // before the level
+    std::vector<std::uint32_t> folds;
   };
 
   void compile(const module_graph& body);
@@ -134,6 +148,7 @@ class tile_program {
   /// The dtype of a tile's elements where `t` is stored: what it computes in, or the same.
   dtype held(dtype t) const;
   void find_slots();
+  void list_work();
   void run_call(const call& c, const cursor& k, std::int64_t n) const;
 
   std::vector<value> values_;
@@ -141,6 +156,8 @@ class tile_program {
   std::vector<std::uint32_t> parameters_, results_;
   std::vector<repetition> repetitions_;
   std::vector<std::vector<std::uint32_t>> loads_;  // by level: full parameters it reads
+  std::vector<level_work> work_;                   // by level; the last one has only what runs once per row
+  std::vector<std::uint32_t> placed_;              // full values that are kept or results
   inline_vector<bool, max_rank> folded_;
   bool reduces_ = false;
   int levels_ = 1;

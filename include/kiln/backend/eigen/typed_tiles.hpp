@@ -8,13 +8,17 @@ namespace kiln::eigen {
 using typed_fold_function = void (*)(const void* op, const void* in, std::int64_t n, void* acc);
 /// n contiguous elements as another type.
 using convert_function = void (*)(const void* from, void* to, std::int64_t n);
+/// n times the element at `from`.
+using repeat_function = void (*)(const void* from, void* to, std::int64_t n);
 
-/// Tiles of f64, integers and bools in one instruction-set level (kernel/pointwise/typed_tile.hpp): elements are in
-/// their storage type. Null where there is none.
+/// Tiles of f64, integers from 8 bits on and bools in one instruction-set level (kernel/pointwise/typed_tile.hpp):
+/// elements are in their storage type. Null where there is none.
 struct typed_tile_table {
   tile_function (*tile)(std::size_t op, dtype type) = nullptr;
   typed_fold_function (*fold)(std::size_t op, dtype type) = nullptr;
-  convert_function (*convert)(dtype from, dtype to) = nullptr;
+  convert_function (*convert)(dtype from, dtype to) = nullptr;  ///< those types, f32, f16 and bf16
+  convert_function (*round)(dtype to) = nullptr;                ///< f32 to f32 of values that f16 or bf16 can hold
+  repeat_function (*repeat)(std::size_t width) = nullptr;       ///< elements of so many bytes
 };
 
 /// The table of the level that the dynamic loader picked.

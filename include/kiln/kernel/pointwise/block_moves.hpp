@@ -36,8 +36,7 @@ template <block_width Width, std::size_t... V> struct block_moves<Width, std::in
     return convert<int_vec>(x);
   }
   template <class From> KILN_FN static float_vec from_integers(const void* from, std::size_t at) {
-    return convert<float_vec>(
-        convert<int_vec>(load<vec<From, native_lanes<float>>>(static_cast<const From*>(from) + at)));
+    return convert<float_vec>(load_bytes(static_cast<const From*>(from) + at));
   }
   template <class Byte> KILN_FN static void store_bytes(void* to, std::size_t at, float_vec x) {
     store(static_cast<Byte*>(to) + at, convert<vec<Byte, native_lanes<float>>>(to_byte<Byte>(x)));

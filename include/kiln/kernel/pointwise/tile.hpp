@@ -7,12 +7,34 @@ namespace kiln::kernels {
 using float_vec = vec<float, native_lanes<float>>;
 using float_mask = decltype(float_vec{} < float_vec{});
 
+/// A vector of bytes as 32-bit integers. (g++ 12 widens bytes one by one.)
+template <class Byte> KILN_FN vec<std::int32_t, native_lanes<float>> load_bytes(const Byte* p) {
+  using V = vec<std::int32_t, native_lanes<float>>;
+#if KILN_HAS_MXCSR
+  if constexpr (native_bytes >= 32) {
+    struct [[gnu::may_alias]] stored {
+      char of[native_lanes<float>];
+    };
+    const auto& bytes = *reinterpret_cast<const stored*>(p);
+    V y;
+    if constexpr (std::is_signed_v<Byte>)
+      asm("vpmovsxbd %1, %0" : "=v"(y) : "m"(bytes));
+    else
+      asm("vpmovzxbd %1, %0" : "=v"(y) : "m"(bytes));
+    return y;
+  }
+#endif
+  using plain = std::conditional_t<std::is_signed_v<Byte>, std::int8_t, std::uint8_t>;
+  return convert<V>(load<vec<plain, native_lanes<float>>>(reinterpret_cast<const plain*>(p)));
+}
+
 /// A mask from n bools (0 or 1), n at most one vector.
 inline float_mask load_mask(const bool* p, int n) {
   constexpr int lanes = native_lanes<float>;
-  vec<std::int8_t, lanes> bytes{};
-  __builtin_memcpy(&bytes, p, static_cast<std::size_t>(n));
-  return __builtin_convertvector(bytes, float_mask) != 0;
+  if (n == lanes) return load_bytes(reinterpret_cast<const std::uint8_t*>(p)) != 0;
+  std::uint8_t bytes[lanes] = {};
+  __builtin_memcpy(bytes, p, static_cast<std::size_t>(n));
+  return load_bytes(bytes) != 0;
 }
 inline void store_mask(bool* p, float_mask m, int n) {
   constexpr int lanes = native_lanes<float>;

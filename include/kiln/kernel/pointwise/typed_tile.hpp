@@ -1,6 +1,8 @@
 #pragma once
 #include "kiln/core/dtype.hpp"
 #include "kiln/core/simd.hpp"
+#include "kiln/kernel/simd/stored_floats.hpp"
+#include "kiln/op/pointwise/div.hpp"
 #include "kiln/op/table.hpp"
 
 /// Tiles of other types than f32: loops over contiguous elements that the compiler turns into vectors (units that
@@ -15,17 +17,31 @@ template <class T>
 using computed_in = std::conditional_t<std::is_integral_v<T> && !std::is_same_v<T, bool>,
                                        std::conditional_t<std::is_signed_v<T>, std::int64_t, std::uint64_t>, T>;
 
+/// Quotients of integers of at most 32 bits by way of floats that hold them exactly: an integer division has no vector
+/// form. An inexact quotient is further from the next whole number than it is rounded.
+template <class T> void quotients(const T* x, const T* y, T* out, std::int64_t n) {
+  using F = std::conditional_t<sizeof(T) == 4, double, float>;
+  using Whole = std::conditional_t<sizeof(T) == 4, std::int64_t, std::int32_t>;
+#pragma GCC ivdep
+  for (std::int64_t k = 0; k < n; ++k) {
+    const T by = y[k];
+    const auto q = static_cast<Whole>(static_cast<F>(x[k]) / static_cast<F>(by == 0 ? T(1) : by));
+    out[k] = by == 0 ? T(0) : static_cast<T>(q);
+  }
+}
+
 template <class Op, class T, std::size_t... C, std::size_t... I>
 void pointwise(const Op& op, const void* const* in, void* out, std::int64_t n, std::index_sequence<C...>,
                std::index_sequence<I...>) {
   using R = std::invoke_result_t<const Op&, detail::repeat<bool, C>..., detail::repeat<T, I>...>;
-  const bool* const conditions[sizeof...(C) + 1] = {static_cast<const bool*>(in[C])...};
+  // g++ makes no vectors of a selection by what it loads as bool
+  const std::uint8_t* const conditions[sizeof...(C) + 1] = {static_cast<const std::uint8_t*>(in[C])...};
   const T* const values[sizeof...(I)] = {static_cast<const T*>(in[sizeof...(C) + I])...};
   R* const result = static_cast<R*>(out);
   (void)conditions;
   // a result may be where an operand is, element by element
 #pragma GCC ivdep
-  for (std::int64_t k = 0; k < n; ++k) result[k] = op(conditions[C][k]..., values[I][k]...);
+  for (std::int64_t k = 0; k < n; ++k) result[k] = op((conditions[C][k] != 0)..., values[I][k]...);
 }
 
 }  // namespace typed
@@ -33,6 +49,8 @@ void pointwise(const Op& op, const void* const* in, void* out, std::int64_t n, s
 template <class Op, class T> void typed_tile(const void* data, const void* const* in, void* out, std::int64_t n) {
   constexpr auto arity = static_cast<std::size_t>(detail::call_arity<Op>()),
                  c = static_cast<std::size_t>(detail::condition_args_of<Op>());
+  if constexpr (std::is_same_v<Op, op::div> && std::is_integral_v<T> && sizeof(T) <= 4)
+    return typed::quotients(static_cast<const T*>(in[0]), static_cast<const T*>(in[1]), static_cast<T*>(out), n);
   // a copy: stores to the result must not seem to change the attributes
   const Op op = *static_cast<const Op*>(data);
   typed::pointwise<Op, T>(op, in, out, n, std::make_index_sequence<c>{}, std::make_index_sequence<arity - c>{});
@@ -71,12 +89,58 @@ template <class Op, class T> void typed_fold(const void* data, const void* from,
   *static_cast<C*>(acc) = total;
 }
 
-/// n contiguous elements as another type (`convert_value`).
+template <class T> inline constexpr bool is_short_float = std::is_same_v<T, half> || std::is_same_v<T, bfloat16>;
+
+template <class T> void widen_floats(const T* in, float* out, std::int64_t n) {
+  constexpr std::int64_t lanes = native_lanes<float>;
+  std::int64_t k = 0;
+  for (; k + lanes <= n; k += lanes) store(out + k, load_stored<native_vec<float>>(in + k));
+  for (; k < n; ++k) out[k] = static_cast<float>(in[k]);
+}
+template <class T> void narrow_floats(const float* in, T* out, std::int64_t n) {
+  constexpr std::int64_t lanes = native_lanes<float>;
+  std::int64_t k = 0;
+  for (; k + lanes <= n; k += lanes) store_as(out + k, load<native_vec<float>>(in + k));
+  for (; k < n; ++k) out[k] = T(in[k]);
+}
+
+/// n contiguous elements as another type (`convert_value`); floats of 16 bits by way of float.
 template <class From, class To> void converted_tile(const void* from, void* to, std::int64_t n) {
   const From* const in = static_cast<const From*>(from);
   To* const out = static_cast<To*>(to);
+  if constexpr (std::is_same_v<From, float> && is_short_float<To>) {
+    narrow_floats(in, out, n);
+  } else if constexpr (is_short_float<From> && std::is_same_v<To, float>) {
+    widen_floats(in, out, n);
+  } else if constexpr (is_short_float<From> || is_short_float<To>) {
+    constexpr std::int64_t some = 256;
+    float floats[some];
+    for (std::int64_t k = 0; k < n; k += some) {
+      const std::int64_t m = n - k < some ? n - k : some;
+      converted_tile<From, float>(in + k, floats, m);
+      converted_tile<float, To>(floats, out + k, m);
+    }
+  } else {
 #pragma GCC ivdep
-  for (std::int64_t k = 0; k < n; ++k) out[k] = convert_value<To>(in[k]);
+    for (std::int64_t k = 0; k < n; ++k) out[k] = convert_value<To>(in[k]);
+  }
+}
+
+/// n floats as the nearest ones that T holds; in place or elsewhere.
+template <class T> void rounded_tile(const void* from, void* to, std::int64_t n) {
+  constexpr std::int64_t some = 256;
+  T narrow[some];
+  for (std::int64_t k = 0; k < n; k += some) {
+    const std::int64_t m = n - k < some ? n - k : some;
+    narrow_floats(static_cast<const float*>(from) + k, narrow, m);
+    widen_floats(narrow, static_cast<float*>(to) + k, m);
+  }
+}
+
+template <class T> void repeated_tile(const void* from, void* to, std::int64_t n) {
+  const T value = *static_cast<const T*>(from);
+  T* const out = static_cast<T*>(to);
+  for (std::int64_t k = 0; k < n; ++k) out[k] = value;
 }
 
 }  // namespace kiln::kernels

@@ -196,6 +196,13 @@ float overlap(const box& a, const box& b) {
   return both > 0 ? shared / both : 0;
 }
 
+// Of equal scores the first box comes first.
+struct candidate {
+  float score;
+  std::int64_t place;
+  bool operator<(const candidate& y) const { return score != y.score ? score < y.score : place > y.place; }
+};
+
 }  // namespace
 
 small_vector<argument> nonzero::produce(std::span<const argument> in) const {
@@ -292,16 +299,20 @@ small_vector<argument> non_max_suppression::produce(std::span<const argument> in
   const auto corners = boxes.as<float>();
   const auto all = scores.as<float>();
   std::vector<std::int64_t> out;
+  std::vector<candidate> left;  // a heap: of many candidates few are looked at
+  std::vector<box> kept;
   for (std::int64_t b = 0; b < batches; ++b)
     for (std::int64_t c = 0; c < classes; ++c) {
       const float* score = all.data() + (b * classes + c) * n;
-      std::vector<std::int64_t> order;
+      left.clear();
       for (std::int64_t k = 0; k < n; ++k)
-        if (!has_least_score || score[k] > least_score) order.push_back(k);
-      std::stable_sort(order.begin(), order.end(), [&](std::int64_t x, std::int64_t y) { return score[x] > score[y]; });
-      std::vector<box> kept;
-      for (const std::int64_t k : order) {
-        if (static_cast<std::int64_t>(kept.size()) >= most) break;
+        if (!has_least_score || score[k] > least_score) left.push_back({score[k], k});
+      std::make_heap(left.begin(), left.end());
+      kept.clear();
+      while (!left.empty() && static_cast<std::int64_t>(kept.size()) < most) {
+        std::pop_heap(left.begin(), left.end());
+        const std::int64_t k = left.back().place;
+        left.pop_back();
         const box next = box_of(corners.data() + (b * n + k) * 4, centered);
         if (std::any_of(kept.begin(), kept.end(), [&](const box& o) { return overlap(o, next) > most_overlap; }))
           continue;

@@ -14,7 +14,6 @@ using kernels::block_width;
 
 namespace {
 
-constexpr std::size_t most_streams = 64;
 constexpr std::int64_t no_fetch = std::numeric_limits<std::int64_t>::min();
 
 std::size_t block_bytes() { return static_cast<std::size_t>(kiln_eigen_isa()->blocks()->lanes[1]) * sizeof(float); }
@@ -198,9 +197,11 @@ void block_cursor::run(const tile_program::stream* streams, int level, std::int6
     return run_loop(streams, level, aligned_stores, over);
   }
   fetch_list fetches = find_fetches(streams, level, n);
+  const bool overlaps = may_overlap(streams, l);
   std::int64_t from = 0;
   for (const std::size_t w : {1U, 0U}) {
     const std::int64_t lanes = machine_.lanes[w];
+    if (w == 0 && overlaps && last_block(streams, l, 1, from, n)) return;
     if (n - from < lanes) continue;
     fetches.set(lanes);
     const std::size_t variant = w == 1 && aligned_stores ? 2 : w;
@@ -210,59 +211,7 @@ void block_cursor::run(const tile_program::stream* streams, int level, std::int6
                     {blocks, l.moves[w].data(), l.moves[w].size(), fetches.of, fetches.count});
     from += blocks * lanes;
   }
-  if (from == n) return;
-  for (std::uint16_t place : l.kept) frame_.at[place] = home_[place] + (at + from) * 4;
-  staged(streams, l, block_width::narrow, from, n - from, nullptr);
-}
-
-// Where some operands are repeated or strided.
-void block_cursor::run_uneven(const tile_program::stream* streams, const block_program::level& l, std::int64_t at,
-                              std::int64_t n) {
-  block_advance moves[2][most_streams];
-  std::size_t count = 0;
-  bool direct = l.loads.size() + l.stores.size() + l.kept.size() <= most_streams;
-  const auto add = [&](std::uint16_t place, std::size_t width) {
-    if (count == most_streams) return;
-    for (std::size_t w = 0; w < 2; ++w) moves[w][count] = {place, machine_.lanes[w] * static_cast<std::int64_t>(width)};
-    ++count;
-  };
-  for (std::uint16_t place : l.kept) add(place, 4);
-  for (const auto& s : l.loads) {
-    const auto& stream = streams[s.index];
-    if (stream.step == 1) {
-      add(s.place, size_of(s.type));
-    } else if (stream.step == 0) {
-      std::byte* const block = staging_ + s.index * block_;
-      if (s.type == dtype::f32)
-        machine_.fill(reinterpret_cast<float*>(block), *reinterpret_cast<const float*>(stream.at));
-      else
-        copy_elements(size_of(s.type), stream.at, 0, block, 1, machine_.lanes[1]);
-      frame_.at[s.place] = block;
-    } else {
-      direct = false;
-    }
-  }
-  for (const auto& s : l.stores) {
-    direct = direct && streams[p_.parameters_ + s.index].step == 1;
-    add(s.place, size_of(s.type));
-  }
-  std::int64_t from = 0;
-  for (const std::size_t w : {1U, 0U}) {
-    const std::int64_t lanes = machine_.lanes[w];
-    if (n - from < lanes) continue;
-    const std::int64_t blocks = (n - from) / lanes;
-    frame_.valid = lanes;
-    if (direct) {
-      machine_.run[w](l.code[w].data(), frame_, {blocks, moves[w], count});
-    } else {
-      for (std::int64_t b = 0; b < blocks; ++b) {
-        for (std::uint16_t place : l.kept) frame_.at[place] = home_[place] + (at + from + b * lanes) * 4;
-        staged(streams, l, static_cast<block_width>(w), from + b * lanes, lanes, nullptr);
-      }
-    }
-    from += blocks * lanes;
-  }
-  if (from == n) return;
+  if (from == n || (overlaps && last_block(streams, l, 0, from, n))) return;
   for (std::uint16_t place : l.kept) frame_.at[place] = home_[place] + (at + from) * 4;
   staged(streams, l, block_width::narrow, from, n - from, nullptr);
 }

@@ -14,6 +14,11 @@ constexpr std::int64_t grain = 16384;
 std::int64_t task_elements(const tile_program& p) {
   return std::max<std::int64_t>(grain, 65536 / static_cast<std::int64_t>(p.width()));
 }
+// Few tasks are as many for each thread: of seven tasks for two threads, one does four.
+std::int64_t balanced(std::int64_t tasks, unsigned threads) {
+  const std::int64_t each = threads;
+  return tasks <= 1 || tasks >= 8 * each ? tasks : (tasks + each - 1) / each * each;
+}
 constexpr std::size_t strip_streams_bytes = row_loops::most_operands * sizeof(tile_program::stream);
 
 // Joins neighboring dims that are contiguous for every operand, innermost first.
@@ -276,7 +281,9 @@ void run_batches(const tile_program& p, const launch& l, const row_loops& loops)
   const std::int64_t row = loops.row(), inner = loops.kept.empty() ? 1 : loops.kept.back(),
                      outer = loops.rows() / inner;
   const std::int64_t batch = std::min(inner, p.blocks()->batch_for(row));
-  const std::int64_t rows_a_task = std::max<std::int64_t>(1, grain / row / batch) * batch;
+  const std::int64_t some = std::max<std::int64_t>(1, grain / row / batch) * batch;
+  const std::int64_t wanted = balanced(outer * ((inner + some - 1) / some), l.pool->size());
+  const std::int64_t rows_a_task = std::max<std::int64_t>(1, (inner * outer + wanted - 1) / wanted);
   const std::int64_t tasks = (inner + rows_a_task - 1) / rows_a_task, stride = block_program::row_stride(row);
   const std::size_t each = batch_scratch_bytes(*p.blocks(), row);
   const auto body = [&](std::int64_t task, unsigned worker) {
@@ -337,10 +344,15 @@ void run_rows(const tile_program& p, const launch& l) {
   if (level_by_level(p, loops)) return run_batches(p, l, loops);
   const std::size_t each = p.scratch_bytes(row);
   const std::int64_t grain = task_elements(p);
-  const bool cut = !p.reduces();  // without folds a long row is cut as well
-  const std::int64_t pieces = cut ? std::max<std::int64_t>(1, (row + grain - 1) / grain) : 1;
-  const std::int64_t piece = (row + pieces - 1) / pieces;
-  const std::int64_t rows_a_task = std::max<std::int64_t>(1, grain / std::max<std::int64_t>(1, piece));
+  const bool cut = !p.reduces();      // without folds a long row is cut as well
+  constexpr std::int64_t unit = 256;  // pieces are whole lines, so that vectors stay aligned
+  const unsigned threads = l.pool->size();
+  const std::int64_t cuts = cut ? balanced(std::max<std::int64_t>(1, (row + grain - 1) / grain), threads) : 1;
+  const std::int64_t piece = cuts == 1 ? row : ((row + cuts - 1) / cuts + unit - 1) / unit * unit;
+  const std::int64_t pieces = cuts == 1 ? 1 : (row + piece - 1) / piece;
+  const std::int64_t some = std::max<std::int64_t>(1, grain / std::max<std::int64_t>(1, piece));
+  const std::int64_t wanted = pieces == 1 ? balanced((rows + some - 1) / some, threads) : rows;
+  const std::int64_t rows_a_task = (rows + wanted - 1) / wanted;
   const std::int64_t tasks = (rows + rows_a_task - 1) / rows_a_task * pieces;
   const auto body = [&](std::int64_t task, unsigned worker) {
     const std::int64_t first = task / pieces * rows_a_task, last = std::min(rows, first + rows_a_task);

@@ -13,6 +13,7 @@ tile_program::tile_program(const module_graph& body) {
   if (has_floats() || !compute_in_storage_types(true))
     if (blocks_ = block_program::make(*this); !blocks_) compute_in_storage_types(false);
   find_slots();
+  list_work();
 }
 
 tile_program::~tile_program() = default;
@@ -131,7 +132,10 @@ void tile_program::find_slots() {
   for (std::size_t k = 0; k < calls_.size(); ++k)
     for (std::uint32_t in : calls_[k].in) last[in] = k;
   for (std::uint32_t v : results_) last[v] = calls_.size();
-  for (const value& v : values_) width_ = std::max(width_, size_of(held(v.type)));
+  for (value& v : values_) {
+    v.held = held(v.type);
+    width_ = std::max(width_, size_of(v.held));
+  }
   // tiles are reused after their last reader; calls of one level run in this order
   std::vector<std::uint32_t> free;
   const auto take = [&] {
@@ -157,11 +161,25 @@ void tile_program::find_slots() {
   }
 }
 
+void tile_program::list_work() {
+  work_.resize(static_cast<std::size_t>(levels_) + 1);
+  for (std::uint32_t k = 0; k < calls_.size(); ++k) {
+    const call& c = calls_[k];
+    level_work& work = work_[static_cast<std::size_t>(c.level)];
+    (c.per_row ? work.per_row : work.calls).push_back(k);
+    if (c.kind == call::what::fold) work.folds.push_back(k);
+  }
+  for (std::uint32_t v = 0; v < values_.size(); ++v)
+    if (values_[v].full && values_[v].from == source::computed && (values_[v].kept || values_[v].result >= 0))
+      placed_.push_back(v);
+}
+
 std::size_t tile_program::scratch_bytes(std::int64_t row) const {
   const std::size_t streams = padded_bytes((parameters_.size() + results_.size()) * sizeof(stream));
   if (blocks_) return streams + padded_bytes(sizeof(block_cursor)) + blocks_->scratch_bytes(row, 0);
   std::size_t n =
       streams + 2 * padded_bytes(values_.size() * sizeof(std::byte*)) +
+      padded_bytes(values_.size() * sizeof(cursor::repetition_run)) +
       (slots_ + 1) * padded_bytes(static_cast<std::size_t>(std::clamp<std::int64_t>(row, 1, tile())) * width_);
   for (const value& v : values_) {
     if (!v.full)

@@ -3,24 +3,27 @@
 #include <cstring>
 
 #include "kiln/backend/eigen/isa.hpp"
+#include "kiln/backend/eigen/typed_tiles.hpp"
 #include "kiln/core/huge_page.hpp"
 #include "kiln/op/table.hpp"
 
 namespace kiln::eigen {
 
+// The type that elements of dtype `t` compute in.
+inline dtype computed_in(dtype t) {
+  return visit_compute(t, []<class T>(type_tag<T>) { return dtype_of<T>; });
+}
+
 // n elements of storage dtype `t`, `step` apart, as a contiguous tile of its compute type.
 inline void gather(dtype t, const std::byte* from, std::ptrdiff_t step, std::byte* to, std::int64_t n) {
-  if (t == dtype::f16 && step == 1)
-    return kiln_eigen_isa()->halves_to_floats(reinterpret_cast<const std::uint16_t*>(from),
-                                              reinterpret_cast<float*>(to), n);
+  if (step == 1)
+    if (const auto convert = kiln_eigen_typed_tiles()->convert(t, computed_in(t))) return convert(from, to, n);
   visit_storage(t, [&]<class S>(type_tag<S>) {
     visit_compute(t, [&]<class C>(type_tag<C>) {
       const S* in = reinterpret_cast<const S*>(from);
       C* out = reinterpret_cast<C*>(to);
       if (step == 0)
         std::fill_n(out, n, convert_value<C>(*in));
-      else if (step == 1)
-        for (std::int64_t i = 0; i < n; ++i) out[i] = convert_value<C>(in[i]);
       else
         for (std::int64_t i = 0; i < n; ++i) out[i] = convert_value<C>(in[i * step]);
     });
@@ -29,9 +32,8 @@ inline void gather(dtype t, const std::byte* from, std::ptrdiff_t step, std::byt
 
 // The reverse of gather: a tile of compute type stored as dtype `t`.
 inline void scatter(dtype t, const std::byte* from, std::byte* to, std::ptrdiff_t step, std::int64_t n) {
-  if (t == dtype::f16 && step == 1)
-    return kiln_eigen_isa()->floats_to_halves(reinterpret_cast<const float*>(from),
-                                              reinterpret_cast<std::uint16_t*>(to), n);
+  if (step == 1)
+    if (const auto convert = kiln_eigen_typed_tiles()->convert(computed_in(t), t)) return convert(from, to, n);
   visit_storage(t, [&]<class S>(type_tag<S>) {
     visit_compute(t, [&]<class C>(type_tag<C>) {
       const C* in = reinterpret_cast<const C*>(from);

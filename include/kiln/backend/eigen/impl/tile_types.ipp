@@ -6,7 +6,9 @@ namespace kiln::eigen {
 namespace {
 
 // Integers that have typed tiles and compute in a wider type elsewhere.
-bool is_typed_narrow(dtype t) { return t == dtype::i32 || t == dtype::i8 || t == dtype::u8; }
+bool is_typed_narrow(dtype t) {
+  return t == dtype::i32 || t == dtype::i16 || t == dtype::i8 || t == dtype::u32 || t == dtype::u16 || t == dtype::u8;
+}
 
 }  // namespace
 
@@ -41,13 +43,16 @@ bool tile_program::find_typed_calls(std::vector<call>& to) const {
       c.typed_fold = op < default_registry::size ? typed.fold(op, from) : nullptr;
       found = c.typed_fold;
     } else if (c.op.get_if<op::convert>()) {
-      c.convert = held(out) == out ? typed.convert(from, out) : nullptr;
+      c.convert = typed.convert(from, held(out));
+      c.round = held(out) != out ? typed.round(out) : nullptr;
+      if (held(out) != out && !c.round) c.convert = nullptr;
       found = c.convert;
     } else {
       if (!c.tile) c.tile = op < default_registry::size ? typed.tile(op, from) : nullptr;
       if (c.natural == c.compute) c.natural = from;
       c.compute = from;
-      found = c.tile && c.natural == out && held(out) == out;
+      const bool rounds = c.natural == dtype::f32 && typed.round(out);
+      found = c.tile && (rounds || (c.natural == out && held(out) == out));
     }
     all = all && found;
   }

@@ -122,12 +122,11 @@ void transpose_block(const T* from, std::int64_t from_col, T* to, std::int64_t t
       for (std::int64_t j = 0; j < cols; ++j) to[i * to_row + j] = from[i + j * from_col];
     return;
   }
-  // The last squares end where the block ends, and do some elements twice. A few columns at a time: their lines are
-  // still in L1 when the next rows are read from them.
-  constexpr std::int64_t near = 8 * side;
-  for (std::int64_t c0 = 0; c0 < cols; c0 += near)
+  // The lines of both sides of a block stay in L1; the last squares end where it ends, and do some elements twice.
+  constexpr std::int64_t block = sizeof(T) == 8 ? 32 : 64;
+  for (std::int64_t first = 0; first < cols; first += block)
     for (std::int64_t r = 0; r < rows; r += side)
-      for (std::int64_t c = c0; c < std::min(cols, c0 + near); c += side) {
+      for (std::int64_t c = first; c < std::min(cols, first + block); c += side) {
         const std::int64_t i = std::min(r, rows - side), j = std::min(c, cols - side);
         transpose_square(from + i + j * from_col, from_col, to + i * to_row + j, to_row);
       }
@@ -187,6 +186,9 @@ template <class T> bool copy_repeated(const walk& w, const tensor& from, const t
   if (w.lens.size() != 3 || w.to[2] != 1 || w.to[1] != w.lens[2]) return false;
   const std::int64_t each = w.lens[1] * w.lens[2], times = w.lens[0];
   if (each > most || times < 8 || w.from[0] < 0 || w.from[1] < 0 || w.from[2] <= 1) return false;
+  constexpr auto side = static_cast<std::int64_t>(16 / sizeof(T));
+  const bool interleaves = sizeof(T) == sizeof(std::uint32_t) && w.lens[2] % 4 == 0;
+  if (w.from[1] == 1 && w.lens[1] >= side && w.lens[2] >= side && !interleaves) return false;  // squares
   if ((w.lens[1] - 1) * w.from[1] + (w.lens[2] - 1) * w.from[2] > std::numeric_limits<std::int32_t>::max())
     return false;
   std::int32_t source[most];
@@ -244,12 +246,16 @@ template <class T> void copy_typed(const tensor& from, const tensor& to, thread_
   for (std::size_t d = 0; d + 2 < rank; ++d) outer *= w.lens[d];
   const std::int64_t rows = w.lens[rank - 2], cols = w.lens[rank - 1];
   constexpr std::int64_t grain = 16384;  // elements a task should at least move
-  // rows that a transposition reads from one line of memory belong to one task, whose squares need several
-  const bool transposes = w.from[rank - 1] != 1 && w.from[rank - 2] == 1;
-  const std::int64_t least = transposes ? std::min<std::int64_t>(rows, 64 / sizeof(T)) : 1;
-  const std::int64_t rows_a_task =
-      std::clamp<std::int64_t>((grain + cols - 1) / std::max<std::int64_t>(cols, 1), least, rows);
-  const std::int64_t chunks = (rows + rows_a_task - 1) / rows_a_task;
+  const bool transposes = w.from[rank - 2] == 1 && w.from[rank - 1] != 1 && w.to[rank - 1] == 1;
+  const std::int64_t most = transposes ? grain / std::min<std::int64_t>(rows, 64)
+                                       : std::max<std::int64_t>(grain, 65536 / static_cast<std::int64_t>(sizeof(T)));
+  std::int64_t parts = (cols + most - 1) / most;
+  if (const std::int64_t threads = pool ? pool->size() : 1; parts > 1 && parts < 8 * threads)
+    parts = (parts + threads - 1) / threads * threads;  // as many for each thread
+  const std::int64_t cols_a_task = (cols + parts - 1) / parts;
+  const std::int64_t rows_a_task = std::clamp<std::int64_t>((grain + cols_a_task - 1) / cols_a_task, 1, rows);
+  const std::int64_t col_chunks = (cols + cols_a_task - 1) / cols_a_task;
+  const std::int64_t chunks = (rows + rows_a_task - 1) / rows_a_task * col_chunks;
   const std::int64_t outer_a_task =
       chunks > 1 ? 1 : std::max<std::int64_t>(1, grain / std::max<std::int64_t>(rows * cols, 1));
   const std::int64_t outer_tasks = (outer + outer_a_task - 1) / outer_a_task;
@@ -265,9 +271,10 @@ template <class T> void copy_typed(const tensor& from, const tensor& to, thread_
         src += i * w.from[d];
         dst += i * w.to[d];
       }
-      const std::int64_t r0 = chunk * rows_a_task, r1 = std::min(rows, r0 + rows_a_task);
-      copy_block(src + r0 * w.from[rank - 2], w.from[rank - 2], w.from[rank - 1], dst + r0 * w.to[rank - 2],
-                 w.to[rank - 2], w.to[rank - 1], r1 - r0, cols);
+      const std::int64_t r0 = chunk / col_chunks * rows_a_task, r1 = std::min(rows, r0 + rows_a_task);
+      const std::int64_t c0 = chunk % col_chunks * cols_a_task, c1 = std::min(cols, c0 + cols_a_task);
+      copy_block(src + r0 * w.from[rank - 2] + c0 * w.from[rank - 1], w.from[rank - 2], w.from[rank - 1],
+                 dst + r0 * w.to[rank - 2] + c0 * w.to[rank - 1], w.to[rank - 2], w.to[rank - 1], r1 - r0, c1 - c0);
     }
   };
   const std::int64_t tasks = outer_tasks * chunks;

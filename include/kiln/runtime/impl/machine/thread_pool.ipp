@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "kiln/core/memory_source.hpp"
+#include "kiln/runtime/impl/machine/worker_placement.hpp"
 #include "kiln/runtime/processor.hpp"
 
 namespace kiln {
@@ -70,7 +71,7 @@ struct thread_pool::state {
   // the same processor's caches, and claims don't fight over one line.
   struct alignas(cache_line) stretch {
     std::atomic<std::int64_t> next{0};
-    std::int64_t end = 0;
+    std::int64_t first = 0, end = 0;
 
     // The load spares a stretch that is used up from being written by all who look.
     std::int64_t claim() noexcept {
@@ -79,6 +80,8 @@ struct thread_pool::state {
     }
   };
   std::unique_ptr<stretch[]> stretches;
+  std::unique_ptr<worker_placement[]> placements;  // by worker; that of the caller is not used
+  worker_placement::clock::time_point woken;       // when the job's caller woke workers, if it did
   unsigned size = 1;
 
   // The call that a worker's branch has made. Who has no branch left enters by a gate as above, without generations:
@@ -198,8 +201,12 @@ struct thread_pool::state {
     void* const argument = body;
     try {
       for (unsigned i = 0; i < size; ++i) {  // its own stretch, then what is left of the others'
-        stretch& s = stretches[worker + i < size ? worker + i : worker + i - size];
-        for (std::int64_t task = s.claim(); task < s.end; task = s.claim()) {
+        const unsigned of = worker + i < size ? worker + i : worker + i - size;
+        stretch& s = stretches[of];
+        std::int64_t task = s.claim();
+        if (worker == 0 && of != 0 && s.first != s.end)
+          task == s.first ? placements[of].missed(woken) : placements[of].came();
+        for (; task < s.end; task = s.claim()) {
           run_task(argument, task, worker);
           if (branches && unfinished.fetch_sub(1, std::memory_order_seq_cst) == 1) wake_sleepers();
         }
@@ -214,6 +221,7 @@ struct thread_pool::state {
 
   void worker_loop(unsigned worker) {
     const flush_denormals flush;
+    placements[worker].begin();
     std::uint64_t seen = 0;
     const auto is_called = [&] {
       return is_new(gate.load(std::memory_order_seq_cst), seen) || stopping.load(std::memory_order_seq_cst);
@@ -225,6 +233,7 @@ struct thread_pool::state {
       const std::uint64_t entered = gate.fetch_add(1, std::memory_order_acq_rel);
       if (is_new(entered, seen)) {
         seen = entered / generation_step;
+        placements[worker].settle();
         memory_scope::inherit(memory);
         work(worker);
         memory_scope::inherit(nullptr);
@@ -250,9 +259,13 @@ struct thread_pool::state {
     if (branches) unfinished.store(count, std::memory_order_relaxed);
     const std::int64_t each = count / size, more = count % size;
     for (std::int64_t i = 0, first = 0; i < static_cast<std::int64_t>(size); ++i) {
-      stretches[static_cast<std::size_t>(i)].next.store(first, std::memory_order_relaxed);
-      stretches[static_cast<std::size_t>(i)].end = first += each + (i < more ? 1 : 0);
+      stretch& s = stretches[static_cast<std::size_t>(i)];
+      s.next.store(first, std::memory_order_relaxed);
+      s.first = first;
+      s.end = first += each + (i < more ? 1 : 0);
     }
+    const bool wakes = sleepers.load(std::memory_order_relaxed) != 0;
+    woken = wakes ? worker_placement::clock::now() : worker_placement::clock::time_point{};
     gate.fetch_add(generation_step + open_bit, std::memory_order_seq_cst);
     wake_sleepers();
     work(0);
@@ -270,6 +283,7 @@ thread_pool::thread_pool(unsigned threads, unsigned spin_microseconds)
   state_->spin = std::chrono::microseconds(spin_microseconds);
   state_->size = size_;
   state_->stretches = std::make_unique<state::stretch[]>(size_);
+  state_->placements = std::make_unique<worker_placement[]>(size_);
   state_->calls = std::make_unique<state::shared_call[]>(size_);
   state_->threads.reserve(size_ - 1);
   try {

@@ -37,7 +37,11 @@ template <class F> auto with_type(dtype t, F&& f) -> decltype(f(type_tag<double>
     case dtype::f64: return f(type_tag<double>{});
     case dtype::i64: return f(type_tag<std::int64_t>{});
     case dtype::i32: return f(type_tag<std::int32_t>{});
+    case dtype::i16: return f(type_tag<std::int16_t>{});
     case dtype::i8: return f(type_tag<std::int8_t>{});
+    case dtype::u64: return f(type_tag<std::uint64_t>{});
+    case dtype::u32: return f(type_tag<std::uint32_t>{});
+    case dtype::u16: return f(type_tag<std::uint16_t>{});
     case dtype::u8: return f(type_tag<std::uint8_t>{});
     case dtype::boolean: return f(type_tag<bool>{});
     default: return nullptr;
@@ -51,13 +55,34 @@ typed_fold_function fold(std::size_t op, dtype type) {
   return op < ops ? with_type(type, [&]<class T>(type_tag<T>) { return arrays<T>::folds[op]; }) : nullptr;
 }
 convert_function convert(dtype from, dtype to) {
-  const auto with_any = [](dtype t, auto&& f) { return t == dtype::f32 ? f(type_tag<float>{}) : with_type(t, f); };
+  const auto with_any = [](dtype t, auto&& f) {
+    switch (t) {
+      case dtype::f32: return f(type_tag<float>{});
+      case dtype::f16: return f(type_tag<half>{});
+      case dtype::bf16: return f(type_tag<bfloat16>{});
+      default: return with_type(t, f);
+    }
+  };
   return with_any(from, [&]<class From>(type_tag<From>) {
     return with_any(to, []<class To>(type_tag<To>) -> convert_function { return kernels::converted_tile<From, To>; });
   });
 }
+convert_function round(dtype to) {
+  return to == dtype::f16    ? kernels::rounded_tile<half>
+         : to == dtype::bf16 ? kernels::rounded_tile<bfloat16>
+                             : static_cast<convert_function>(nullptr);
+}
+repeat_function repeat(std::size_t width) {
+  switch (width) {
+    case 1: return kernels::repeated_tile<std::uint8_t>;
+    case 2: return kernels::repeated_tile<std::uint16_t>;
+    case 4: return kernels::repeated_tile<std::uint32_t>;
+    case 8: return kernels::repeated_tile<std::uint64_t>;
+    default: return nullptr;
+  }
+}
 
-constexpr typed_tile_table table{.tile = tile, .fold = fold, .convert = convert};
+constexpr typed_tile_table table{.tile = tile, .fold = fold, .convert = convert, .round = round, .repeat = repeat};
 
 }  // namespace
 

@@ -1,0 +1,72 @@
+// Copies between layouts: transpositions by squares and in parts, repeated elements, long runs.
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <numeric>
+#include <vector>
+
+#include "kiln/runtime/fallback_kernel.hpp"
+#include "kiln/runtime/thread_pool.hpp"
+
+namespace kiln {
+namespace {
+
+// Copies what has these extents and strides, in elements, to a dense tensor, and looks at every element.
+void expect_copied(dtype t, const ints& lens, const ints& strides) {
+  const std::size_t width = size_of(t);
+  std::int64_t last = 0, all = 1;
+  for (std::size_t d = 0; d < lens.size(); ++d) last += (lens[d] - 1) * strides[d], all *= lens[d];
+  std::vector<std::byte> from(static_cast<std::size_t>(last + 1) * width);
+  std::uint32_t state = 1;
+  for (std::byte& x : from) x = static_cast<std::byte>((state = state * 1664525U + 1013904223U) >> 24);
+  std::vector<std::byte> to(static_cast<std::size_t>(all) * width + 1, std::byte{0x5a});
+  ints dense(lens.size(), 1);
+  for (std::size_t d = lens.size(); d-- > 1;) dense[d - 1] = dense[d] * lens[d];
+  thread_pool pool(2);
+  for (thread_pool* p : {&pool, static_cast<thread_pool*>(nullptr)}) {
+    copy_tensor(tensor{from.data(), t, lens, strides}, tensor{to.data(), t, lens, dense}, p);
+    ints at(lens.size(), 0);
+    std::int64_t wrong = 0;
+    for (std::int64_t i = 0; i < all; ++i) {
+      std::int64_t source = 0;
+      for (std::size_t d = 0; d < lens.size(); ++d) source += at[d] * strides[d];
+      wrong += std::memcmp(to.data() + static_cast<std::size_t>(i) * width,
+                           from.data() + static_cast<std::size_t>(source) * width, width) != 0;
+      for (std::size_t d = lens.size(); d-- > 0;) {
+        if (++at[d] < lens[d]) break;
+        at[d] = 0;
+      }
+    }
+    EXPECT_EQ(wrong, 0);
+    EXPECT_EQ(to.back(), std::byte{0x5a});
+    std::fill(to.begin(), to.end() - 1, std::byte{0});
+  }
+}
+
+TEST(copies, of_every_layout_have_every_element) {
+  struct layout {
+    ints lens, strides;
+  };
+  const layout layouts[] = {
+      {{33, 700}, {1, 33}},                     // few long rows of a transposition
+      {{700, 33}, {1, 700}},                    // many short ones
+      {{3, 1500}, {1, 3}},                      // too few for a square
+      {{150, 170}, {1, 151}},                   // of a wider matrix
+      {{2, 33, 11, 60}, {21780, 1, 1980, 33}},  // channels last to first
+      {{40, 20, 24}, {480, 1, 20}},             // many small ones
+      {{40, 20, 16}, {320, 1, 20}},             // that are interleaved
+      {{100'000}, {1}},
+      {{70'000}, {0}},  // one run, one element
+      {{5, 30'000}, {30'010, 1}},
+      {{7, 400}, {1, 0}},
+      {{40, 50}, {200, 3}},
+  };
+  for (const layout& l : layouts)
+    for (const dtype t : {dtype::u8, dtype::i16, dtype::f32, dtype::i64}) {
+      SCOPED_TRACE(::testing::Message() << to_string(t) << " of " << l.lens[0] << " and " << l.strides[0]);
+      expect_copied(t, l.lens, l.strides);
+    }
+}
+
+}  // namespace
+}  // namespace kiln
