@@ -21,7 +21,7 @@ bool contiguous(const gemm_problem& p, std::size_t k, std::size_t along, int wid
 int sum_bytes(dtype t) { return t == dtype::f16 || t == dtype::bf16 ? 4 : static_cast<int>(size_of(t)); }
 
 std::size_t shared_bytes_of(const gemm_problem& p, const gemm_tile& t, const architecture& where) {
-  if (t.atom == "wgmma") return gpu::wgmma_tile::shared_bytes;
+  if (t.atom == "wgmma") return static_cast<std::size_t>(gpu::wgmma_tile{t.cols}.shared_bytes());
   const gpu::gemm_memory memory{t.rows,
                                 t.cols,
                                 t.depth,
@@ -80,16 +80,23 @@ void write_epilogue(kernel_text& t, const gemm_problem& p, const row_program* ep
   t.line("static constexpr bool along_rows = ", along_rows ? "true" : "false", ";");
   t.line("result_place<", out, ", ", p.pixels ? "true" : "false", "> place;");
   for (std::size_t k = 1; k < p.steps.size(); ++k) t.line("epilogue_operand x", k, ";");
-  t.line("template <class S, int V>");
-  t.open("KILN_FN void apply(S (&sums)[V], const position& p, int count) const");
+  // what the operands hold at a run of positions
+  t.line("template <int V>");
+  t.open("struct operands");
+  for (std::size_t k = 1; k < p.steps.size(); ++k) t.line(stored_name(p.types[k]), " r", k, "[V];");
+  t.close("};");
+  t.line("template <int V>");
+  t.open("KILN_FN void read(operands<V>& to, const position& p, int count) const");
   for (std::size_t k = 1; k < p.steps.size(); ++k) {
-    const std::string_view type = stored_name(p.types[k]);
     const std::string_view kind = p.steps[k][along] == 0           ? "same"
                                   : contiguous(p, k, along, width) ? "contiguous"
                                                                    : "strided";
-    t.line(type, " r", k, "[V];");
-    t.line("read_run<", type, ", run_kind::", kind, ", along_rows>(r", k, ", x", k, ", p, count);");
+    t.line("read_run<", stored_name(p.types[k]), ", run_kind::", kind, ", along_rows>(to.r", k, ", x", k,
+           ", p, count);");
   }
+  t.close();
+  t.line("template <class S, int V>");
+  t.open("KILN_FN void apply(S (&sums)[V], const operands<V>& x, const position& p, int count) const");
   t.line(out, " y[V];");
   t.line("KILN_UNROLL");
   t.open("for (int j = 0; j < V; ++j)");
@@ -100,7 +107,7 @@ void write_epilogue(kernel_text& t, const gemm_problem& p, const row_program* ep
       const auto& v = epilogue->values[k];
       if (v.op == lower::row_op::parameter)
         t.line("const ", value_name(epilogue->type(k)), " v", k, " = value_of(",
-               v.index == 0 ? "sums" : cat("r", v.index), "[j]);");
+               v.index == 0 ? "sums" : cat("x.r", v.index), "[j]);");
       else
         write_value(t, *epilogue, k);
     }
@@ -190,7 +197,8 @@ std::vector<gemm_tile> tiles_for(const gemm_problem& p, const architecture& wher
   const bool clusters = atom == "atom_mma" && where.matrices == matrix_unit::wgmma;
   if (clusters && p.a.vector == 8 && p.b.vector == 8) {
     using t = gpu::wgmma_tile;
-    candidates.push_back({"wgmma", t::rows, t::cols, t::depth, t::warps_m, t::warps_n, t::stages});
+    for (const int cols : {256, 128, 64})
+      candidates.push_back({"wgmma", t::rows, cols, t::depth, t::warps_m, t::warps_n, t{cols}.stages()});
   }
   std::vector<std::pair<double, gemm_tile>> timed;
   const double processors = std::max(where.multiprocessors, 1);
@@ -256,10 +264,11 @@ gemm_plan plan_gemm(const gemm_problem& p, const row_program* epilogue, const ge
   t.line("using factor_a = ", p.a.text(p.type), ";");
   t.line("using factor_b = ", p.b.text(p.type), ";");
   const std::string cluster = tile.cluster ? cat("__cluster_dims__(1, ", tile.splits) + ", 1) " : "";
-  t.open_kernel({threads, 1, true}, cluster, "gemm_kernel(factor_a a, factor_b b, epilogue result, gemm_sizes s)");
+  t.open_kernel({threads, wgmma ? gpu::wgmma_tile{tile.cols}.together() : 1, true}, cluster,
+                "gemm_kernel(factor_a a, factor_b b, epilogue result, gemm_sizes s)");
   t.line("extern __shared__ __attribute__((aligned(128))) char shared[];");
   if (wgmma)
-    t.line("gemm_on_wgmma<", stored_name(p.type), ">(a, b, result, s, shared);");
+    t.line("gemm_on_wgmma<", stored_name(p.type), ", ", tile.cols, ">(a, b, result, s, shared);");
   else if (tile.cluster)
     t.line("gemm_in_cluster<atom, tile, ", tile.splits, ">(a, b, result, s, shared);");
   else

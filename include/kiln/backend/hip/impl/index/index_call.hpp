@@ -28,6 +28,8 @@ struct index_call {
   call_numbers numbers;
   std::int64_t work = 0;  ///< threads, or rows
   int lanes = 0;          ///< threads that work a row; 0: each thread works one element
+  int cluster = 0;        ///< where not 0, `work` clusters of so many blocks of `lanes` threads run the call
+  int shared_bytes = 0;   ///< of each such block, at `shared`
 };
 
 /// A tensor around one axis: [outer, extent, inner].

@@ -126,6 +126,14 @@ template <int Step, int Count> KILN_FN void read_block(float (&to)[Count], u32 a
   }
 }
 
+/// Writes 16 bytes of this block's shared memory there.
+KILN_FN void write_block(u32 at, const void* from) {
+  const uint4 all = *static_cast<const uint4*>(from);
+  asm volatile("st.shared::cluster.v4.b32 [%0], {%1, %2, %3, %4};" ::"r"(at), "r"(all.x), "r"(all.y), "r"(all.z),
+               "r"(all.w)
+               : "memory");
+}
+
 /// Starts a copy of `Bytes` (4, 8 or 16) to shared memory; those past the first `valid` become zero.
 template <int Bytes> KILN_FN void copy_async(void* to, const void* from, int valid) {
   const u32 at = shared_address(to);
