@@ -176,6 +176,21 @@ std::optional<fused_contraction> read_contraction(const kernel_request& r) {
   return out;
 }
 
+namespace {
+
+// Warps that a multiprocessor runs together, of tiles like this one: by shared memory and registers, as many sums as a
+// thread has and some more.
+double resident_warps(const gemm_problem& p, const gemm_tile& t, const architecture& where) {
+  constexpr double registers = 65536, beside_sums = 70, beside_memory = 1024;
+  const double warps = t.warps_m * t.warps_n, threads = warps * where.lanes;
+  const double by_memory =
+      static_cast<double>(where.shared_bytes) / (static_cast<double>(shared_bytes_of(p, t, where)) + beside_memory);
+  const double by_registers = registers / (t.rows * t.cols + beside_sums * threads);
+  return std::max(1.0, std::floor(std::min(by_memory, by_registers))) * warps;
+}
+
+}  // namespace
+
 std::vector<gemm_tile> tiles_for(const gemm_problem& p, const architecture& where) {
   const std::string_view atom = atom_for(p.type, where);
   const int bytes = static_cast<int>(size_of(p.type));
@@ -200,6 +215,10 @@ std::vector<gemm_tile> tiles_for(const gemm_problem& p, const architecture& wher
     for (const int cols : {256, 128, 64})
       candidates.push_back({"wgmma", t::rows, cols, t::depth, t::warps_m, t::warps_n, t{cols}.stages()});
   }
+  // of an element of the result, and of the operands that have one for each
+  double epilogue_bytes = 0;
+  for (std::size_t k = 0; k < p.steps.size(); ++k)
+    if (p.steps[k][2] != 0 && p.steps[k][3] != 0) epilogue_bytes += static_cast<double>(size_of(p.types[k]));
   std::vector<std::pair<double, gemm_tile>> timed;
   const double processors = std::max(where.multiprocessors, 1);
   for (gemm_tile t : candidates) {
@@ -207,6 +226,8 @@ std::vector<gemm_tile> tiles_for(const gemm_problem& p, const architecture& wher
     const double tiles =
         static_cast<double>((p.rows + t.rows - 1) / t.rows * ((p.cols + t.cols - 1) / t.cols) * p.batch0 * p.batch1);
     const double steps = static_cast<double>((p.depth + t.depth - 1) / t.depth);
+    // a short depth fills few stages, and what they would take has room for more blocks
+    if (t.atom != "wgmma") t.stages = std::min(t.stages, std::max(2, static_cast<int>(steps)));
     // cycles of a step: products at the unit's rate, bytes from the cache, and the latency of a lone block. The numbers
     // are fitted to times of 700 kernels on an H200
     const double rate = t.atom == "wgmma" ? 1800 : atom == "atom_fma" ? 100 : 420;
@@ -227,7 +248,10 @@ std::vector<gemm_tile> tiles_for(const gemm_problem& p, const architecture& wher
       const double join = splits == 1 ? 0 : t.cluster ? 800 + 570 * splits : 3000 + splits * area / 12;
       const double time = std::max(share * each * work, each * alone) + 2700 * std::ceil(share / 4) +
                           (t.cluster ? area / splits : area) / warps * 1.6 * std::min(share, 4.0) + join;
-      timed.emplace_back(time, t);
+      // many short tiles are as fast as the warps that run together move the epilogue's elements
+      const double moved =
+          share > 4 ? share * area * epilogue_bytes / std::min(0.6 * resident_warps(p, t, where), 18.0) : 0;
+      timed.emplace_back(std::max(time, moved), t);
     }
   }
   std::stable_sort(timed.begin(), timed.end(), [](const auto& a, const auto& b) { return a.first < b.first; });

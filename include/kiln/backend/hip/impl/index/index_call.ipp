@@ -90,7 +90,7 @@ std::shared_ptr<const function> index_kernel::function_of(const index_call& c) c
     t.line("if (row < work) ", c.call, ";");
   }
   t.close();
-  return *built_.get(t.str(), [&] { return where().build({c.entry, t.str()}); });
+  return *built_.get(t.str(), [&] { return where().build({c.entry, t.str(), false, c.short_results}); });
 }
 
 void index_kernel::run(const launch& l) const {

@@ -72,6 +72,7 @@ class recurrent_kernel final : public index_kernel {
                      "recur_in_cluster<" + cell_text(r_) + ", " + shape + ">(" + step + ", shared)", n};
       one.work = (n.batch + gpu::cluster_entries - 1) / gpu::cluster_entries;
       one.lanes = s->threads(), one.cluster = s->blocks, one.shared_bytes = s->shared_bytes();
+      one.short_results = true;
       return {one};
     }
     const std::int64_t units = in[3].elements();

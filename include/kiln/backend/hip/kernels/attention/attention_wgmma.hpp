@@ -5,9 +5,9 @@
 #if KILN_NVIDIA
 namespace kiln::gpu {
 
-/// Starts scores = queries * keys^T on wgmma; `keys` describes their tile.
+/// scores = queries * keys^T on wgmma; `keys` describes their tile.
 template <class T, class Tile>
-KILN_FN void start_keys(fragment<float, 8> (&scores)[4], typename atom_mma<T>::factor_a (&fq)[Tile::depth / 16],
+KILN_FN void wgmma_keys(fragment<float, 8> (&scores)[4], typename atom_mma<T>::factor_a (&fq)[Tile::depth / 16],
                         u64 keys) {
   hold_all(fq);
   wgmma_fence();
@@ -17,9 +17,11 @@ KILN_FN void start_keys(fragment<float, 8> (&scores)[4], typename atom_mma<T>::f
   for (int d = 1; d < Tile::depth / 16; ++d)
     multiply_wgmma_64<T, true, 0>(scores, fq[d].at, keys + (d / 4 * (Tile::keys * 64) + d % 4 * 16) / 8);
   wgmma_commit();
+  wgmma_wait<0>();
+  hold_all(scores);
 }
 
-/// sums += weights * values on wgmma; waits for all that was started before, too.
+/// sums += weights * values on wgmma.
 template <class T, class Tile>
 KILN_FN void wgmma_values(fragment<float, 8> (&sums)[Tile::value_depth / 16], const fragment<float, 8> (&weights)[4],
                           u64 values) {
@@ -41,7 +43,7 @@ KILN_FN void wgmma_values(fragment<float, 8> (&sums)[Tile::value_depth / 16], co
 
 /// Attention on the matrix unit of sm_90 that reads shared memory itself: four warps sum 64 rows, keys and values come
 /// from shared memory, queries and weights from registers (Shah et al. 2024). What one group of warps multiplies hides
-/// what others compute and, where registers suffice, the scores of the next keys hide what becomes of these. block_x counts tiles, block_y batch entries times key heads.
+/// what others compute. block_x counts tiles, block_y batch entries times key heads.
 template <class T, class Tile, mask_kind Mask, bool Causal>
 KILN_FN void attention_on_wgmma(const attention_operand<const T>& q, const attention_operand<const T>& k,
                                 const attention_operand<const T>& v, const attention_operand<T>& out,
@@ -81,48 +83,22 @@ KILN_FN void attention_on_wgmma(const attention_operand<const T>& q, const atten
   for (int i = 0; i < 2; ++i) copy_keys(i);
   softmax_rows<T, 1> softmax(s, block.kv_head, block.row0 + warp_row, block.all_rows);
   typename atom::accumulator scores[1][4], sums[1][Tile::value_depth / 16] = {};
-  constexpr bool ahead = Tile::depth > 64;
-  const auto weigh = [&](int i) {
-    float shrink[2];
-    softmax.template weigh<Mask, Causal>(scores, shrink, s, mask, block.batch, range.begin + i * Tile::keys, range.end);
-    if (any_lane(shrink[0] != 1 || shrink[1] != 1)) softmax.scale(sums, shrink);
-  };
-  for (int i = ahead ? -1 : 0; i < steps; ++i) {
-    // keys of the step whose scores are started now: of the next one, or of this
-    const int started = ahead ? i + 1 : i;
-    if (ahead && i >= 0)
-      copy_wait<0>();
-    else
-      copy_wait<1>();
+  for (int i = 0; i < steps; ++i) {
+    copy_wait<1>();
     fence_for_wgmma();
     sync_block();
     // the stage was multiplied in the step before, and every warp has waited for that
-    if (i >= 0) copy_keys(i + 2);
+    copy_keys(i + 2);
     // loaded in each round: ptxas 13.0 reuses registers that only wgmma reads, and loses them for the next round
     typename atom::factor_a fq[depth_atoms];
     KILN_UNROLL
     for (int d = 0; d < depth_atoms; ++d)
       atom::template load_a<true>(fq[d], tile_q + warp_row * step_q + d * 16, step_q);
-    if constexpr (ahead) {
-      typename atom::accumulator next[4];
-      start_keys<T, Tile>(next, fq, describe_tile<true>(stage_k(started)));
-      if (i >= 0) {
-        weigh(i);
-        wgmma_values<T, Tile>(sums[0], scores[0], describe_tile<false>(stage_v(i)));
-      } else {
-        wgmma_wait<0>();
-      }
-      hold_all(fq);
-      hold_all(next);
-      KILN_UNROLL
-      for (int n = 0; n < 4; ++n) scores[0][n] = next[n];
-    } else {
-      start_keys<T, Tile>(scores[0], fq, describe_tile<true>(stage_k(started)));
-      wgmma_wait<0>();
-      hold_all(scores[0]);
-      weigh(i);
-      wgmma_values<T, Tile>(sums[0], scores[0], describe_tile<false>(stage_v(i)));
-    }
+    wgmma_keys<T, Tile>(scores[0], fq, describe_tile<true>(stage_k(i)));
+    float shrink[2];
+    softmax.template weigh<Mask, Causal>(scores, shrink, s, mask, block.batch, range.begin + i * Tile::keys, range.end);
+    if (any_lane(shrink[0] != 1 || shrink[1] != 1)) softmax.scale(sums, shrink);
+    wgmma_values<T, Tile>(sums[0], scores[0], describe_tile<false>(stage_v(i)));
   }
   softmax.join_totals();
   copy_wait<0>();

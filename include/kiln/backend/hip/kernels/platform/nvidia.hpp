@@ -104,6 +104,9 @@ KILN_FN u32 shared_address(const void* at) { return static_cast<u32>(__cvta_gene
 KILN_FN void sync_cluster() {
   asm volatile("barrier.cluster.arrive.release.aligned;\nbarrier.cluster.wait.acquire.aligned;" ::: "memory");
 }
+/// The two halves of that: what a thread writes between them, others need not see yet.
+KILN_FN void arrive_in_cluster() { asm volatile("barrier.cluster.arrive.release.aligned;" ::: "memory"); }
+KILN_FN void await_cluster() { asm volatile("barrier.cluster.wait.acquire.aligned;" ::: "memory"); }
 /// An address of this block's shared memory in that of block `rank` of the cluster.
 KILN_FN u32 shared_of_block(const void* at, int rank) {
   u32 to;

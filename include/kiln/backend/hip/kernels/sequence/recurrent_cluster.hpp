@@ -92,8 +92,7 @@ KILN_FN void recur_in_cluster(const cell_step<Cell, T, I>& s, char* shared) {
       if (slot_of(i) >= entries) continue;
       const int slot = slot_of(i), j = unit_of(i);
       if (exists(i)) {
-        const bool runs = step < own[i];
-        if (runs) {
+        if (step < own[i]) {
           float all[gates];
           KILN_UNROLL
           for (int g = 0; g < gates; ++g) {
@@ -107,9 +106,6 @@ KILN_FN void recur_in_cluster(const cell_step<Cell, T, I>& s, char* shared) {
           for (int g = 0; g < gates; ++g) in[g] = value_of(given[i][g]);
           state[i] = s.finish(all, in, state[i], cell[i], peepholes[i]);
         }
-        const i64 place = runs ? place_of(i, step) : i64(step) * batch + entry0 + slot;
-        s.y[place * hidden + j] = stored<T>(runs ? state[i] : 0.0f);
-        ask(i, step + 1);
       }
       slice[slot * units + j - rank * units] = stored<T>(state[i]);
     }
@@ -120,7 +116,17 @@ KILN_FN void recur_in_cluster(const cell_step<Cell, T, I>& s, char* shared) {
         const int n = piece / (units / 8), k = piece % (units / 8) * 8;
         write_block(shared_of_block(next + n * row + k, to), slice + n * units + k);
       }
-    sync_cluster();
+    arrive_in_cluster();
+    // memory is not waited for: the blocks of a cluster need shared memory alone
+    KILN_UNROLL
+    for (int i = 0; i < each; ++i) {
+      if (!exists(i)) continue;
+      const bool runs = step < own[i];
+      const i64 place = runs ? place_of(i, step) : i64(step) * batch + entry0 + slot_of(i);
+      s.y[place * hidden + unit_of(i)] = stored<T>(runs ? state[i] : 0.0f);
+      ask(i, step + 1);
+    }
+    await_cluster();
   }
   KILN_UNROLL
   for (int i = 0; i < each; ++i) {
