@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 """Times the large case of each operator of the corpus on a device, with kiln perf: what its kernels reach beside a large
-copy and a large product there. Prints a table in Markdown, the farthest from both first, and ends with a summary.
+copy and a large product there. Prints a table in Markdown as cases end, and a summary. A case takes one to two seconds.
 
     device.py KILN CASES.txt [--target hip] [--only TEXT] [--warm N]
 
@@ -60,14 +60,16 @@ def main():
     if a.warm:
         with concurrent.futures.ThreadPoolExecutor(a.warm) as pool:
             list(pool.map(lambda c: perf(a, folder, c, 1), cases))
-    rows = [row_of(c[0], perf(a, folder, c, 15)) for c in cases]
     print("| case | us | kernels | GB/s | GFLOP/s | of the nearer bound | on the host |\n|---|---|---|---|---|---|---|")
-    for name, share, rest in sorted(rows, key=lambda r: -1 if r[1] is None else r[1]):
+    rows = []
+    for c in cases:
+        name, share, rest = row = row_of(c[0], perf(a, folder, c, 15))
+        rows.append(row)
         if share is None:
-            print(f"| {name} | {rest} | | | | | |")
+            print(f"| {name} | {rest} | | | | | |", flush=True)
         else:
             us, kernels, rate, flops, host = rest
-            print(f"| {name} | {us:.1f} | {kernels} | {rate:.0f} | {flops:.0f} | {share:.2f} | {host or ''} |")
+            print(f"| {name} | {us:.1f} | {kernels} | {rate:.0f} | {flops:.0f} | {share:.2f} | {host or ''} |", flush=True)
     shares = [r[1] for r in rows if r[1] is not None]
     print(f"\n{len(rows)} cases: {len(rows) - len(shares)} did not run, {sum(s < 0.5 for s in shares)} below half of "
           f"their bound, median {statistics.median(shares or [0]):.2f}, "
