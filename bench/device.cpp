@@ -66,6 +66,13 @@ void depthwise(builder& b, std::int64_t batch, std::int64_t channels, std::int64
   b.output((y + some_weights(b, {channels, 1, 1})).relu().transpose({0, 2, 3, 1}));
 }
 
+// A layer of a language model: the product with a matrix, its bias and, where told, gelu.
+void dense(builder& b, std::int64_t rows, std::int64_t from, std::int64_t to, bool gelu) {
+  constexpr dtype t = dtype::f16;
+  const value y = b.input("x", t, {rows, from}).dot(b.input("w", t, {from, to})) + b.input("bias", t, {to});
+  b.output(gelu ? y.gelu() : y);
+}
+
 const std::vector<bench_case>& cases() {
   constexpr dtype t = dtype::f16;
   static const std::vector<bench_case> all = {
@@ -121,6 +128,12 @@ const std::vector<bench_case>& cases() {
          b.output(b.add(op::attention{.scale = 0.125f}, b.input("q", t, {4, 32, 1, 128}), b.input("k", t, cache),
                         b.input("v", t, cache)));
        }},
+      {"attention_causal",
+       [](builder& b) {
+         const dims lens{4, 32, 2048, 128};
+         b.output(b.add(op::attention{.scale = 0.088388f, .causal = true}, b.input("q", t, lens), b.input("k", t, lens),
+                        b.input("v", t, lens)));
+       }},
       {"conv_56",
        [](builder& b) {
          b.output(b.input("x", t, {16, 64, 56, 56}).conv(some_weights(b, {64, 64, 3, 3}), {.pads = {1, 1, 1, 1}}));
@@ -151,8 +164,14 @@ const std::vector<bench_case>& cases() {
          b.output(b.add(r, b.input("x", t, {128, 8, 2048}), some_weights(b, {512, 2048}), some_weights(b, {2048}),
                         some_weights(b, {8, 512}), lengths, some_weights(b, {8, 512}), some_weights(b, {1536})));
        }},
-      {"resnet50", [](builder& b) { bench::resnet50(b, t, 1); }},
-      {"bert_base", [](builder& b) { bench::bert_base(b, t, 1, 128); }},
+      {"resnet50_1", [](builder& b) { bench::resnet50(b, t, 1); }},
+      {"resnet50_64", [](builder& b) { bench::resnet50(b, t, 64); }},
+      {"bert_base_1", [](builder& b) { bench::bert_base(b, t, 1, 128); }},
+      {"bert_base_32", [](builder& b) { bench::bert_base(b, t, 32, 512); }},
+      {"dense_up", [](builder& b) { dense(b, 16384, 768, 3072, true); }},
+      {"dense_down", [](builder& b) { dense(b, 16384, 3072, 768, false); }},
+      {"decode_1", [](builder& b) { dense(b, 1, 4096, 14336, false); }},
+      {"decode_16", [](builder& b) { dense(b, 16, 4096, 14336, false); }},
       {"dense_128x768x3072",
        [](builder& b) {
          b.output((b.input("x", t, {128, 3072}).dot(b.input("w", t, {3072, 768})) + b.input("bias", t, {768})).relu());

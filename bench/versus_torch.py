@@ -38,13 +38,22 @@ def cases():
     lstm = torch.nn.LSTM(512, 512).half().cuda()
     yield "lstm_512", lambda x: lstm(x)[0], [tensor(128, 8, 512)]
     from torchvision.models import resnet50
-    net = resnet50().half().cuda().eval()
-    image = tensor(1, 3, 224, 224)
-    yield "resnet50", net, [image]
-    yield "resnet50_last", net.to(memory_format=last), [image.to(memory_format=last)]
+    for batch in 1, 64:
+        net = resnet50().half().cuda().eval()
+        image = tensor(batch, 3, 224, 224)
+        yield f"resnet50_{batch}", net, [image]
+        yield f"resnet50_{batch}_last", net.to(memory_format=last), [image.to(memory_format=last)]
     from transformers import BertConfig, BertModel
     bert = BertModel(BertConfig(), add_pooling_layer=False).half().cuda().eval()
-    yield "bert_base", lambda ids: bert(ids)[0], [torch.randint(0, 30000, (1, 128), device="cuda")]
+    for batch, tokens in (1, 128), (32, 512):
+        yield f"bert_base_{batch}", lambda ids: bert(ids)[0], [torch.randint(0, 30000, (batch, tokens), device="cuda")]
+    long = lambda: tensor(4, 32, 2048, 128)
+    yield "attention_causal", lambda q, k, v: F.scaled_dot_product_attention(q, k, v, is_causal=True), [
+        long(), long(), long()]
+    for name, rows, width, to in [("dense_up", 16384, 768, 3072), ("dense_down", 16384, 3072, 768),
+                                  ("decode_1", 1, 4096, 14336), ("decode_16", 16, 4096, 14336)]:
+        f = (lambda x, w, b: F.gelu(x @ w + b)) if name == "dense_up" else lambda x, w, b: x @ w + b
+        yield name, f, [tensor(rows, width), tensor(width, to), tensor(to)]
     yield "gemm_4096", lambda x, w, b: F.gelu(x @ w + b), [square(), square(), row()]
 
 

@@ -25,8 +25,12 @@ struct plain_epilogue {
   static constexpr int width = 8;
   static constexpr bool along_rows = false;
   result_place<T, false> place;
+  template <int V>
+  struct operands {};
+  template <int V>
+  KILN_FN void read(operands<V>&, const position&, int) const {}
   template <class S, int V>
-  KILN_FN void apply(S (&sums)[V], const position& p, int count) const {
+  KILN_FN void apply(S (&sums)[V], const operands<V>&, const position& p, int count) const {
     T out[V];
     for (int i = 0; i < V; ++i) out[i] = narrow<T>(sums[i]);
     write_run<along_rows>(place, out, p, count);

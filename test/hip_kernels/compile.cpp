@@ -1,8 +1,12 @@
 #include <gtest/gtest.h>
 
+#include <set>
+
 #include "kiln/backend/hip/compile.hpp"
 #include "kiln/backend/hip/hip_target.hpp"
+#include "kiln/backend/hip/impl/gemm/gemm_plan.hpp"
 #include "kiln/graph/builder.hpp"
+#include "kiln/op/more.hpp"
 #include "kiln/runtime/executable.hpp"
 
 using namespace kiln;
@@ -74,6 +78,42 @@ TEST(tile_kernels, what_only_sm_90_has_compiles) {
   const auto x = b.input("x", t, {128, 3072}), w = b.input("w", t, {3072, 768});
   b.output((x.dot(w) + b.input("bias", t, {768})).gelu());
   EXPECT_EQ(compile(b.finish(), target_for("sm_90")).report().steps.size(), 3u);
+}
+// Every tile of wgmma, for factors of either order and an image.
+TEST(tile_kernels, tiles_of_wgmma_compile) {
+  if (const std::string why = why_skipped("sm_90"); !why.empty()) GTEST_SKIP() << why;
+  const hip::architecture where = hip::architecture::named("sm_90");
+  hip::gemm_problem p;
+  p.type = dtype::f16, p.rows = p.cols = p.depth = 1024;
+  p.a = {hip::matrix_argument{nullptr, {0, 0}, 1024, 1}, true, 8};
+  p.b = {hip::matrix_argument{nullptr, {0, 0}, 1, 1024}, false, 8};
+  p.steps = {{0, 0, 1024, 1}}, p.types = {dtype::f16}, p.aligned = {16};
+  std::set<int> widths;
+  for (const hip::gemm_tile& tile : hip::tiles_for(p, where)) {
+    if (tile.atom != "wgmma" || !widths.insert(tile.cols).second) continue;
+    EXPECT_FALSE(hip::compile(hip::plan_gemm(p, nullptr, tile, where).what, where, {}).empty()) << tile.cols;
+    std::swap(p.a, p.b);
+  }
+  EXPECT_EQ(widths, (std::set<int>{64, 128, 256}));
+}
+// Recurrent layers whose matrix a cluster holds, and one whose matrix is too large.
+TEST(tile_kernels, recurrences_in_clusters_compile) {
+  if (const std::string why = why_skipped("sm_90"); !why.empty()) GTEST_SKIP() << why;
+  using f = op::cell_function;
+  for (const std::int64_t hidden : {64, 512, 1024}) {
+    builder b;
+    const dtype t = dtype::f16;
+    const op::recurrent r{.cell = op::cell_kind::lstm,
+                          .functions = {f::sigmoid, f::tanh, f::tanh},
+                          .alpha = {0, 0, 0},
+                          .beta = {0, 0, 0}};
+    b.output(b.add(r, b.input("x", t, {3, 9, 4 * hidden}), b.input("w", t, {hidden, 4 * hidden}),
+                   b.input("bias", t, {4 * hidden}), b.input("first", t, {9, hidden}),
+                   b.input("lengths", dtype::i64, {9}), b.input("cell", t, {9, hidden}),
+                   b.input("peepholes", t, {3 * hidden})));
+    const executable made = compile(b.finish(), target_for("sm_90"));
+    EXPECT_FALSE(made.report().steps[0].fallback) << hidden;
+  }
 }
 TEST(tile_kernels, compile_for_gfx90a) { compiles_for("gfx90a", {dtype::f16, dtype::bf16, dtype::f32}); }
 TEST(tile_kernels, compile_for_gfx1030) { compiles_for("gfx1030", {dtype::f16, dtype::bf16, dtype::f32}); }

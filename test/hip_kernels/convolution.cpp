@@ -16,7 +16,9 @@ struct stores {
   static constexpr int width = 1;
   static constexpr bool along_rows = false;
   result_place<float, true> place;
-  template <class S, int V> void apply(S (&v)[V], const position& p, int count) const {
+  template <int V> struct operands {};
+  template <int V> void read(operands<V>&, const position&, int) const {}
+  template <class S, int V> void apply(S (&v)[V], const operands<V>&, const position& p, int count) const {
     write_run<along_rows>(place, v, p, count);
   }
 };

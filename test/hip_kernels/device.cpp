@@ -5,6 +5,7 @@
 
 #include "kiln/backend/hip/hip_target.hpp"
 #include "kiln/backend/hip/runtime.hpp"
+#include "kiln/op/more.hpp"
 
 namespace kiln::testing {
 namespace {
@@ -186,6 +187,55 @@ TEST_P(tile_kernels_on_device, volumes_and_transposed_convolutions) {
         b.output(b.add(op::deconvolution{.stride = {1, 2, 2}, .group = group}, b.input("volume", t, {1, 4, 3, 4, 5}),
                        weights("cubes", {4, 3, 2, 3, 3})));
       });
+}
+
+// Recurrent layers, where a cluster holds the matrix and where a launch makes each step.
+TEST_P(tile_kernels_on_device, recurrences) {
+  const dtype t = GetParam();
+  using f = op::cell_function;
+  struct sizes {
+    std::int64_t steps, batch, hidden;
+  };
+  for (const sizes z : {sizes{9, 3, 64}, {5, 11, 256}, {6, 8, 512}, {3, 2, 40}, {4, 9, 96}})
+    for (const op::cell_kind kind : {op::cell_kind::plain, op::cell_kind::gru, op::cell_kind::lstm})
+      for (const bool other : {false, true}) {
+        SCOPED_TRACE(std::to_string(z.hidden) + " " + std::to_string(static_cast<int>(kind)) + (other ? " other" : ""));
+        op::recurrent r{.cell = kind, .functions = {f::tanh}, .alpha = {0}, .beta = {0}, .reverse = other};
+        if (kind != op::cell_kind::plain) r.functions = {f::sigmoid, f::tanh}, r.alpha = {0, 0}, r.beta = {0, 0};
+        if (kind == op::cell_kind::lstm) r.functions.push_back(f::tanh), r.alpha.push_back(0), r.beta.push_back(0);
+        r.linear_before_reset = kind == op::cell_kind::gru && !other;
+        r.coupled = kind == op::cell_kind::lstm && other;
+        const std::int64_t all = r.gates() * z.hidden;
+        check([&](builder& b) {
+          const value small = b.scalar(t, 1.0f / 16);
+          std::vector<std::int64_t> lengths(static_cast<std::size_t>(z.batch), z.steps);
+          lengths.front() = other ? 0 : z.steps - 1;
+          small_vector<value> in{b.input("x", t, {z.steps, z.batch, all}), b.input("w", t, {z.hidden, all}) * small,
+                                 b.input("bias", t, {all}), b.input("first", t, {z.batch, z.hidden}),
+                                 b.constant(literal::of<std::int64_t>({dtype::i64, {z.batch}}, lengths))};
+          if (kind == op::cell_kind::lstm)
+            in.push_back(b.input("cell", t, {z.batch, z.hidden})), in.push_back(b.input("peep", t, {3 * z.hidden}));
+          const value y = b.add(r, in);
+          for (unsigned k = 0; k < (kind == op::cell_kind::lstm ? 3u : 2u); ++k) b.output(y.result(k));
+        });
+      }
+}
+
+// Poolings of images whose channels lie last, in runs and one by one, and of such whose channels lie first.
+TEST_P(tile_kernels_on_device, poolings) {
+  const dtype t = GetParam();
+  for (const std::int64_t channels : {1, 6, 16})
+    for (const bool last : {false, true})
+      for (const op::pooling_mode mode : {op::pooling_mode::max, op::pooling_mode::average})
+        check([&](builder& b) {
+          const auto x = last ? b.input("x", t, {2, 9, 11, channels}).transpose({0, 3, 1, 2})
+                              : b.input("x", t, {2, channels, 9, 11});
+          const auto w = b.input("w", t, {8, channels, 1, 1});
+          const op::pooling pool{
+              .mode = mode, .lengths = {3, 2}, .stride = {2, 1}, .dilation = {1, 2}, .pads = {1, 0, 0, 1}};
+          b.output(b.add(pool, x).conv(w, {}), "between");
+          b.output(last ? b.add(pool, x + b.scalar(t, 1.0f)).transpose({0, 2, 3, 1}) : b.add(pool, x));
+        });
 }
 
 TEST_P(tile_kernels_on_device, a_channel_each) {

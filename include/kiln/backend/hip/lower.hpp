@@ -63,7 +63,9 @@ std::unique_ptr<kernel> make_copy(const context_pointer& where);
 std::unique_ptr<kernel> lower_index(const kernel_request& r, const context_pointer& where);
 /// Pooling and other windows.
 std::unique_ptr<kernel> lower_window(const kernel_request& r, const context_pointer& where);
-/// Recurrences over sequences, and ops of a kernel of their own: determinants, random numbers, regions.
+/// Recurrent layers.
+std::unique_ptr<kernel> lower_recurrent(const kernel_request& r, const context_pointer& where);
+/// Other recurrences over sequences, and ops of a kernel of their own: determinants, random numbers, regions.
 std::unique_ptr<kernel> lower_sequence(const kernel_request& r, const context_pointer& where);
 /// Matrix products with their epilogue.
 std::unique_ptr<kernel> lower_dot(const kernel_request& r, const context_pointer& where);

@@ -41,6 +41,7 @@ lower::layout_role hip_target::role(const program& whole, const basic_instructio
   const shape& made = instruction.results[0];
   if (made.rank() > 4 || !is_float(made.type)) return layout_role::none;
   if (instruction.op.is<op::deconvolution>()) return layout_role::prefers_nhwc;
+  if (instruction.op.is<op::pooling>()) return layout_role::propagates;
   if (const auto contraction = lower::contraction_of(whole, instruction))
     return contraction.get_if<op::convolution>() ? layout_role::prefers_nhwc : layout_role::none;
   return lower::pointwise_role(instruction);

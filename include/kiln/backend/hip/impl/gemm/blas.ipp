@@ -140,7 +140,7 @@ std::shared_ptr<const blas_gemm> blas_gemm::find(const gemm_problem& p, const co
 
 std::shared_ptr<const blas_gemm> blas_gemm::find_for_large(const gemm_problem& p, const context& where) {
   // the result is written and read once more for 4 bytes an element, which a product of this depth makes up for
-  constexpr std::int64_t least_depth = 1024, least_products = std::int64_t{1} << 33;
+  constexpr std::int64_t least_depth = 512, least_products = std::int64_t{1} << 33;
   if (p.depth < least_depth || p.rows * p.cols * p.batch1 < least_products / p.depth) return nullptr;
   return find(p, where);
 }

@@ -21,7 +21,7 @@ bool contiguous(const gemm_problem& p, std::size_t k, std::size_t along, int wid
 int sum_bytes(dtype t) { return t == dtype::f16 || t == dtype::bf16 ? 4 : static_cast<int>(size_of(t)); }
 
 std::size_t shared_bytes_of(const gemm_problem& p, const gemm_tile& t, const architecture& where) {
-  if (t.atom == "wgmma") return gpu::wgmma_tile::shared_bytes;
+  if (t.atom == "wgmma") return static_cast<std::size_t>(gpu::wgmma_tile{t.cols}.shared_bytes());
   const gpu::gemm_memory memory{t.rows,
                                 t.cols,
                                 t.depth,
@@ -80,16 +80,23 @@ void write_epilogue(kernel_text& t, const gemm_problem& p, const row_program* ep
   t.line("static constexpr bool along_rows = ", along_rows ? "true" : "false", ";");
   t.line("result_place<", out, ", ", p.pixels ? "true" : "false", "> place;");
   for (std::size_t k = 1; k < p.steps.size(); ++k) t.line("epilogue_operand x", k, ";");
-  t.line("template <class S, int V>");
-  t.open("KILN_FN void apply(S (&sums)[V], const position& p, int count) const");
+  // what the operands hold at a run of positions
+  t.line("template <int V>");
+  t.open("struct operands");
+  for (std::size_t k = 1; k < p.steps.size(); ++k) t.line(stored_name(p.types[k]), " r", k, "[V];");
+  t.close("};");
+  t.line("template <int V>");
+  t.open("KILN_FN void read(operands<V>& to, const position& p, int count) const");
   for (std::size_t k = 1; k < p.steps.size(); ++k) {
-    const std::string_view type = stored_name(p.types[k]);
     const std::string_view kind = p.steps[k][along] == 0           ? "same"
                                   : contiguous(p, k, along, width) ? "contiguous"
                                                                    : "strided";
-    t.line(type, " r", k, "[V];");
-    t.line("read_run<", type, ", run_kind::", kind, ", along_rows>(r", k, ", x", k, ", p, count);");
+    t.line("read_run<", stored_name(p.types[k]), ", run_kind::", kind, ", along_rows>(to.r", k, ", x", k,
+           ", p, count);");
   }
+  t.close();
+  t.line("template <class S, int V>");
+  t.open("KILN_FN void apply(S (&sums)[V], const operands<V>& x, const position& p, int count) const");
   t.line(out, " y[V];");
   t.line("KILN_UNROLL");
   t.open("for (int j = 0; j < V; ++j)");
@@ -100,7 +107,7 @@ void write_epilogue(kernel_text& t, const gemm_problem& p, const row_program* ep
       const auto& v = epilogue->values[k];
       if (v.op == lower::row_op::parameter)
         t.line("const ", value_name(epilogue->type(k)), " v", k, " = value_of(",
-               v.index == 0 ? "sums" : cat("r", v.index), "[j]);");
+               v.index == 0 ? "sums" : cat("x.r", v.index), "[j]);");
       else
         write_value(t, *epilogue, k);
     }
@@ -169,6 +176,21 @@ std::optional<fused_contraction> read_contraction(const kernel_request& r) {
   return out;
 }
 
+namespace {
+
+// Warps that a multiprocessor runs together, of tiles like this one: by shared memory and registers, as many sums as a
+// thread has and some more.
+double resident_warps(const gemm_problem& p, const gemm_tile& t, const architecture& where) {
+  constexpr double registers = 65536, beside_sums = 70, beside_memory = 1024;
+  const double warps = t.warps_m * t.warps_n, threads = warps * where.lanes;
+  const double by_memory =
+      static_cast<double>(where.shared_bytes) / (static_cast<double>(shared_bytes_of(p, t, where)) + beside_memory);
+  const double by_registers = registers / (t.rows * t.cols + beside_sums * threads);
+  return std::max(1.0, std::floor(std::min(by_memory, by_registers))) * warps;
+}
+
+}  // namespace
+
 std::vector<gemm_tile> tiles_for(const gemm_problem& p, const architecture& where) {
   const std::string_view atom = atom_for(p.type, where);
   const int bytes = static_cast<int>(size_of(p.type));
@@ -190,8 +212,13 @@ std::vector<gemm_tile> tiles_for(const gemm_problem& p, const architecture& wher
   const bool clusters = atom == "atom_mma" && where.matrices == matrix_unit::wgmma;
   if (clusters && p.a.vector == 8 && p.b.vector == 8) {
     using t = gpu::wgmma_tile;
-    candidates.push_back({"wgmma", t::rows, t::cols, t::depth, t::warps_m, t::warps_n, t::stages});
+    for (const int cols : {256, 128, 64})
+      candidates.push_back({"wgmma", t::rows, cols, t::depth, t::warps_m, t::warps_n, t{cols}.stages()});
   }
+  // of an element of the result, and of the operands that have one for each
+  double epilogue_bytes = 0;
+  for (std::size_t k = 0; k < p.steps.size(); ++k)
+    if (p.steps[k][2] != 0 && p.steps[k][3] != 0) epilogue_bytes += static_cast<double>(size_of(p.types[k]));
   std::vector<std::pair<double, gemm_tile>> timed;
   const double processors = std::max(where.multiprocessors, 1);
   for (gemm_tile t : candidates) {
@@ -199,6 +226,8 @@ std::vector<gemm_tile> tiles_for(const gemm_problem& p, const architecture& wher
     const double tiles =
         static_cast<double>((p.rows + t.rows - 1) / t.rows * ((p.cols + t.cols - 1) / t.cols) * p.batch0 * p.batch1);
     const double steps = static_cast<double>((p.depth + t.depth - 1) / t.depth);
+    // a short depth fills few stages, and what they would take has room for more blocks
+    if (t.atom != "wgmma") t.stages = std::min(t.stages, std::max(2, static_cast<int>(steps)));
     // cycles of a step: products at the unit's rate, bytes from the cache, and the latency of a lone block. The numbers
     // are fitted to times of 700 kernels on an H200
     const double rate = t.atom == "wgmma" ? 1800 : atom == "atom_fma" ? 100 : 420;
@@ -219,7 +248,10 @@ std::vector<gemm_tile> tiles_for(const gemm_problem& p, const architecture& wher
       const double join = splits == 1 ? 0 : t.cluster ? 800 + 570 * splits : 3000 + splits * area / 12;
       const double time = std::max(share * each * work, each * alone) + 2700 * std::ceil(share / 4) +
                           (t.cluster ? area / splits : area) / warps * 1.6 * std::min(share, 4.0) + join;
-      timed.emplace_back(time, t);
+      // many short tiles are as fast as the warps that run together move the epilogue's elements
+      const double moved =
+          share > 4 ? share * area * epilogue_bytes / std::min(0.6 * resident_warps(p, t, where), 18.0) : 0;
+      timed.emplace_back(std::max(time, moved), t);
     }
   }
   std::stable_sort(timed.begin(), timed.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
@@ -256,10 +288,11 @@ gemm_plan plan_gemm(const gemm_problem& p, const row_program* epilogue, const ge
   t.line("using factor_a = ", p.a.text(p.type), ";");
   t.line("using factor_b = ", p.b.text(p.type), ";");
   const std::string cluster = tile.cluster ? cat("__cluster_dims__(1, ", tile.splits) + ", 1) " : "";
-  t.open_kernel({threads, 1, true}, cluster, "gemm_kernel(factor_a a, factor_b b, epilogue result, gemm_sizes s)");
+  t.open_kernel({threads, wgmma ? gpu::wgmma_tile{tile.cols}.together() : 1, true}, cluster,
+                "gemm_kernel(factor_a a, factor_b b, epilogue result, gemm_sizes s)");
   t.line("extern __shared__ __attribute__((aligned(128))) char shared[];");
   if (wgmma)
-    t.line("gemm_on_wgmma<", stored_name(p.type), ">(a, b, result, s, shared);");
+    t.line("gemm_on_wgmma<", stored_name(p.type), ", ", tile.cols, ">(a, b, result, s, shared);");
   else if (tile.cluster)
     t.line("gemm_in_cluster<atom, tile, ", tile.splits, ">(a, b, result, s, shared);");
   else

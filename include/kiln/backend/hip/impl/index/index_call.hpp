@@ -26,8 +26,11 @@ struct index_call {
   std::vector<std::string> types;  ///< of the operands as the kernel sees them: inputs, results, scratch
   std::string call;                ///< over p0, p1, ..., n (the numbers), at or row and lane, and faults
   call_numbers numbers;
-  std::int64_t work = 0;  ///< threads, or rows
-  int lanes = 0;          ///< threads that work a row; 0: each thread works one element
+  std::int64_t work = 0;       ///< threads, or rows
+  int lanes = 0;               ///< threads that work a row; 0: each thread works one element
+  int cluster = 0;             ///< where not 0, `work` clusters of so many blocks of `lanes` threads run the call
+  int shared_bytes = 0;        ///< of each such block, at `shared`
+  bool short_results = false;  ///< as in `source`
 };
 
 /// A tensor around one axis: [outer, extent, inner].

@@ -76,8 +76,12 @@ std::shared_ptr<const function> index_kernel::function_of(const index_call& c) c
   std::string list;
   for (std::size_t k = 0; k < c.types.size(); ++k) list += c.types[k] + "* p" + std::to_string(k) + ", ";
   if (!c.numbers.type.empty()) list += "const " + c.numbers.type + " n, ";
-  t.open_kernel(threads, c.entry, "(", list, "i64 work, int* faults)");
-  if (c.lanes == 0) {
+  const std::string together = c.cluster == 0 ? "" : "__cluster_dims__(" + std::to_string(c.cluster) + ", 1, 1) ";
+  t.open_kernel(c.cluster == 0 ? threads : c.lanes, together, c.entry, "(", list, "i64 work, int* faults)");
+  if (c.cluster != 0) {
+    t.line("extern __shared__ __attribute__((aligned(128))) char shared[];");
+    t.line(c.call, ";");
+  } else if (c.lanes == 0) {
     t.line("for (i64 at = blockIdx.x * ", threads, "ll + threadIdx.x; at < work; at += gridDim.x * ", threads, "ll) ",
            c.call, ";");
   } else {
@@ -86,7 +90,7 @@ std::shared_ptr<const function> index_kernel::function_of(const index_call& c) c
     t.line("if (row < work) ", c.call, ";");
   }
   t.close();
-  return *built_.get(t.str(), [&] { return where().build({c.entry, t.str()}); });
+  return *built_.get(t.str(), [&] { return where().build({c.entry, t.str(), false, c.short_results}); });
 }
 
 void index_kernel::run(const launch& l) const {
@@ -103,6 +107,11 @@ void index_kernel::run(const launch& l) const {
     std::int64_t work = c.work;
     std::int32_t* faults = l.faults;
     values.push_back(&work), values.push_back(&faults);
+    if (c.cluster != 0) {
+      function_of(c)->give(*l.queue, {static_cast<unsigned>(work * c.cluster)}, {static_cast<unsigned>(c.lanes)},
+                           static_cast<std::size_t>(c.shared_bytes), values.data());
+      continue;
+    }
     const std::int64_t blocks = c.lanes == 0 ? std::min<std::int64_t>((work + threads - 1) / threads, 1 << 20)
                                              : (work * c.lanes + threads - 1) / threads;
     function_of(c)->give(*l.queue, {static_cast<unsigned>(blocks)}, {threads}, 0, values.data());

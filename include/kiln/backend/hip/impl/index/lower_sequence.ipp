@@ -8,55 +8,6 @@ namespace {
 // Bytes of a value that a dtype is computed in.
 std::size_t computed_bytes(dtype t) { return t == dtype::f64 ? 8 : 4; }
 
-std::size_t recurrent_room(std::span<const tensor> in, std::span<const tensor>) {
-  return static_cast<std::size_t>(gpu::cell_states) * static_cast<std::size_t>(in[3].elements()) *
-         computed_bytes(in[0].type);
-}
-
-std::string cell_text(const op::recurrent& r) {
-  std::string out = "cell<" + std::to_string(static_cast<int>(r.cell));
-  for (std::size_t f = 0; f < 3; ++f)
-    out += ", kiln::op::cell_function::" +
-           std::string(to_string(f < r.functions.size() ? r.functions[f] : op::cell_function::tanh));
-  for (const bool b : {r.reverse, r.linear_before_reset, r.coupled}) out += b ? ", true" : ", false";
-  return out + ">";
-}
-
-std::vector<index_call> recurrent_calls(const operation& op, std::span<const tensor> in, std::span<const tensor>) {
-  const auto& r = *op.get_if<op::recurrent>();
-  const bool remembers = r.cell == op::cell_kind::lstm, two = r.cell == op::cell_kind::gru && !r.linear_before_reset;
-  const std::string t = name_of(in[0].type), lengths = name_of(in[4].type), room = std::string(value_name(in[0].type));
-  std::vector<std::string> types = {t, t, t, t, lengths};
-  if (remembers) types.insert(types.end(), {t, t});
-  types.insert(types.end(), {t, t});
-  if (remembers) types.push_back(t);
-  types.insert(types.end(), {t, room});
-  // p0, p1, ...: gates, recurrence, bias, first state, lengths, first cell and peepholes; then the results and the room
-  const std::string step = "cell_step<" + cell_text(r) + ", " + t + ", " + lengths +
-                           (remembers ? ">{p7, p8, p9, p11, p0, p1, p2, p3, p4, p5, p6, n}"
-                                      : ">{p5, p6, nullptr, p8, p0, p1, p2, p3, p4, nullptr, nullptr, n}");
-  gpu::recurrent_sizes n{in[0].lens[0], in[3].lens[0], in[3].lens[1], 0, r.clip, {}, {}};
-  for (std::size_t f = 0; f < 3; ++f) {
-    if (f < r.alpha.size()) n.alpha[f] = r.alpha[f];
-    if (f < r.beta.size()) n.beta[f] = r.beta[f];
-  }
-  const std::int64_t units = in[3].elements();
-  std::vector<index_call> calls = {{"begin_cells", "sequence/sequence.hpp", types, step + ".begin(at)", n, units}};
-  constexpr std::int64_t across = gpu::cell_units;
-  constexpr int lanes = gpu::cell_units * gpu::cell_threads;
-  const std::int64_t blocks = in[3].lens[0] * ((in[3].lens[1] + across - 1) / across);
-  const auto advance = [&](bool gates) {
-    calls.push_back({"advance_cells", "sequence/sequence.hpp", types,
-                     step + (gates ? ".advance<true>(row, lane)" : ".advance<false>(row, lane)"), n, blocks, lanes});
-  };
-  for (std::int64_t k = 0; k < in[0].lens[0]; ++k) {
-    n.step = k;
-    if (two) advance(true);
-    advance(false);
-  }
-  return calls;
-}
-
 std::size_t state_room(std::span<const tensor> in, std::span<const tensor>) {
   return static_cast<std::size_t>(in[3].elements()) * computed_bytes(in[0].type);
 }
@@ -140,7 +91,6 @@ std::vector<index_call> roi_calls(const operation& op, std::span<const tensor> i
 }
 
 constexpr index_family families[] = {
-    {is_op<op::recurrent>, recurrent_calls, false, true, recurrent_room},
     {is_op<op::linear_attention>, linear_attention_calls, false, true, state_room},
     {is_op<op::det>, det_calls, false, true, det_room},
     {is_op<op::inverse>, inverse_calls, false, true, inverse_room},
@@ -152,6 +102,7 @@ constexpr index_family families[] = {
 }  // namespace
 
 std::unique_ptr<kernel> lower_sequence(const kernel_request& r, const context_pointer& where) {
+  if (r.instruction.op.is<op::recurrent>()) return lower_recurrent(r, where);
   for (const index_family& f : families)
     if (f.is(r.instruction.op)) return make_index_kernel(where, r.instruction.op, f);
   return nullptr;

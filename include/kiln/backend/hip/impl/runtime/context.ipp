@@ -30,6 +30,9 @@ void function::load() const {
   check(*calls_, calls_->hipSetDevice(index_), "hipSetDevice");
   check(*calls_, calls_->hipModuleLoadData(&module_, code_.data()), "hipModuleLoadData");
   check(*calls_, calls_->hipModuleGetFunction(&handle_, module_, entry_.c_str()), "hipModuleGetFunction");
+  // clusters of more than eight blocks are a device's own affair, and asked for by name
+  constexpr int clusters_of_any_size = 14;
+  if (chained_) check(*calls_, calls_->hipFuncSetAttribute(handle_, clusters_of_any_size, 1), "hipFuncSetAttribute");
 }
 
 void function::give(device_queue& queue, extent3 grid, extent3 block, std::size_t shared_bytes, void** values) const {

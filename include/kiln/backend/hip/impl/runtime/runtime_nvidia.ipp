@@ -18,7 +18,7 @@ struct driver {
   int (*cuMemsetD8Async)(address, unsigned char, std::size_t, void*) = nullptr;
   int (*cuEventCreate)(void**, unsigned) = nullptr;
   int (*cuGraphInstantiateWithFlags)(void**, void*, unsigned long long) = nullptr;
-  int (*cuPointerGetAttribute)(void*, int, address) = nullptr;
+  int (*cuPointerGetAttributes)(unsigned, int*, void**, address) = nullptr;
   int (*cuDeviceGetName)(char*, int, int) = nullptr;
   int (*cuDeviceGetAttribute)(int*, int, int) = nullptr;
   int (*cuDeviceTotalMem_v2)(std::size_t*, int) = nullptr;
@@ -70,9 +70,11 @@ const char* error_string(int code) {
 }
 
 bool is_device_memory(const void* at) {
-  constexpr int memory_type = 2;  // the attribute; of its values, 2 is a device's
+  int memory_type = 2;  // the attribute; of its values, 2 is a device's
   unsigned kind = 0;
-  return cu.cuPointerGetAttribute(&kind, memory_type, reinterpret_cast<address>(at)) == 0 && kind == 2;
+  void* to = &kind;
+  // unlike the call for one attribute, this one takes an address that the driver does not know as no error
+  return cu.cuPointerGetAttributes(1, &memory_type, &to, reinterpret_cast<address>(at)) == 0 && kind == 2;
 }
 
 void describe(int index, device_facts& out) {
@@ -113,7 +115,7 @@ std::unique_ptr<runtime_calls> open_nvidia_runtime() {
   KILN_CALL(cuMemsetD8Async);
   KILN_CALL(cuEventCreate);
   KILN_CALL(cuGraphInstantiateWithFlags);
-  KILN_CALL(cuPointerGetAttribute);
+  KILN_CALL(cuPointerGetAttributes);
   KILN_CALL(cuDeviceGetName);
   KILN_CALL(cuDeviceGetAttribute);
   KILN_CALL(cuDeviceTotalMem_v2);

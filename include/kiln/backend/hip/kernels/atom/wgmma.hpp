@@ -43,37 +43,54 @@ KILN_FN void fence_for_wgmma() { asm volatile("fence.proxy.async.shared::cta;" :
 
 #define KILN_EIGHT(how, c, i) \
   how(c[i]), how(c[i + 1]), how(c[i + 2]), how(c[i + 3]), how(c[i + 4]), how(c[i + 5]), how(c[i + 6]), how(c[i + 7])
-#define KILN_ALL                                                                                          \
-  KILN_EIGHT("+f", c, 0), KILN_EIGHT("+f", c, 8), KILN_EIGHT("+f", c, 16), KILN_EIGHT("+f", c, 24),       \
-      KILN_EIGHT("+f", c, 32), KILN_EIGHT("+f", c, 40), KILN_EIGHT("+f", c, 48), KILN_EIGHT("+f", c, 56), \
-      KILN_EIGHT("+f", c, 64), KILN_EIGHT("+f", c, 72), KILN_EIGHT("+f", c, 80), KILN_EIGHT("+f", c, 88), \
-      KILN_EIGHT("+f", c, 96), KILN_EIGHT("+f", c, 104), KILN_EIGHT("+f", c, 112), KILN_EIGHT("+f", c, 120)
-// The type of the factors is part of the instruction's name.
-#define KILN_WGMMA(type)                                                                               \
-  asm volatile(                                                                                        \
-      "{\n.reg .pred p;\nsetp.ne.b32 p, 1, 0;\n"                                                       \
-      "wgmma.mma_async.sync.aligned.m64n256k16.f32." type "." type                                     \
-      " {"                                                                                             \
-      "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "                         \
-      "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31, "               \
-      "%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, "               \
-      "%48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63, "               \
-      "%64, %65, %66, %67, %68, %69, %70, %71, %72, %73, %74, %75, %76, %77, %78, %79, "               \
-      "%80, %81, %82, %83, %84, %85, %86, %87, %88, %89, %90, %91, %92, %93, %94, %95, "               \
-      "%96, %97, %98, %99, %100, %101, %102, %103, %104, %105, %106, %107, %108, %109, %110, %111, "   \
-      "%112, %113, %114, %115, %116, %117, %118, %119, %120, %121, %122, %123, %124, %125, %126, %127" \
-      "}, %128, %129, p, 1, 1, %130, %131;\n}\n"                                                       \
-      : KILN_ALL                                                                                       \
+#define KILN_THIRTY_TWO(i) \
+  KILN_EIGHT("+f", c, i), KILN_EIGHT("+f", c, i + 8), KILN_EIGHT("+f", c, i + 16), KILN_EIGHT("+f", c, i + 24)
+#define KILN_NAMES_32                                                      \
+  "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, " \
+  "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31"
+#define KILN_NAMES_64                                                   \
+  KILN_NAMES_32                                                         \
+  ", %32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, " \
+  "%45, %46, %47, %48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63"
+#define KILN_NAMES_128                                                                           \
+  KILN_NAMES_64                                                                                  \
+  ", %64, %65, %66, %67, %68, %69, %70, %71, %72, %73, %74, %75, %76, %77, %78, %79, "           \
+  "%80, %81, %82, %83, %84, %85, %86, %87, %88, %89, %90, %91, %92, %93, %94, %95, "             \
+  "%96, %97, %98, %99, %100, %101, %102, %103, %104, %105, %106, %107, %108, %109, %110, %111, " \
+  "%112, %113, %114, %115, %116, %117, %118, %119, %120, %121, %122, %123, %124, %125, %126, %127"
+// The columns and the type of the factors are part of the instruction's name; `operands` are the numbers of the two
+// descriptions and of whether either is transposed.
+#define KILN_WGMMA(cols, type, names, operands, ...)                                                       \
+  asm volatile(                                                                                            \
+      "{\n.reg .pred p;\nsetp.ne.b32 p, 1, 0;\n"                                                           \
+      "wgmma.mma_async.sync.aligned.m64n" cols "k16.f32." type "." type " {" names "}, " operands ";\n}\n" \
+      : __VA_ARGS__                                                                                        \
       : "l"(a), "l"(b), "n"(TransposedA), "n"(TransposedB))
-/// Starts c[64, 256] += a[64, 16] b[16, 256], worked by four warps: warp w holds rows 16 w to 16 w + 15, sixteen
+#define KILN_OF_TYPE(cols, names, operands, ...)           \
+  if constexpr (elementary::same<T, f16>)                  \
+    KILN_WGMMA(cols, "f16", names, operands, __VA_ARGS__); \
+  else                                                     \
+    KILN_WGMMA(cols, "bf16", names, operands, __VA_ARGS__)
+/// Starts c[64, Sums * 2] += a[64, 16] b[16, Sums * 2], worked by four warps: warp w holds rows 16 w to 16 w + 15,
 /// adjacent atoms in the layout of atom_mma's sums.
-template <class T, int TransposedA, int TransposedB> KILN_FN void multiply_wgmma(float (&c)[128], u64 a, u64 b) {
-  if constexpr (elementary::same<T, f16>)
-    KILN_WGMMA("f16");
-  else
-    KILN_WGMMA("bf16");
+template <class T, int TransposedA, int TransposedB, int Sums>
+KILN_FN void multiply_wgmma(float (&c)[Sums], u64 a, u64 b) {
+  static_assert(Sums == 32 || Sums == 64 || Sums == 128);
+  if constexpr (Sums == 32) {
+    KILN_OF_TYPE("64", KILN_NAMES_32, "%32, %33, p, 1, 1, %34, %35", KILN_THIRTY_TWO(0));
+  } else if constexpr (Sums == 64) {
+    KILN_OF_TYPE("128", KILN_NAMES_64, "%64, %65, p, 1, 1, %66, %67", KILN_THIRTY_TWO(0), KILN_THIRTY_TWO(32));
+  } else {
+    KILN_OF_TYPE("256", KILN_NAMES_128, "%128, %129, p, 1, 1, %130, %131", KILN_THIRTY_TWO(0), KILN_THIRTY_TWO(32),
+                 KILN_THIRTY_TWO(64), KILN_THIRTY_TWO(96));
+  }
 }
+#undef KILN_OF_TYPE
 #undef KILN_WGMMA
+#undef KILN_NAMES_128
+#undef KILN_NAMES_64
+#undef KILN_NAMES_32
+#undef KILN_THIRTY_TWO
 #define KILN_WGMMA(type, adds, c)                                                               \
   asm volatile("{\n.reg .pred p;\nsetp.ne.b32 p, " adds                                         \
                ", 0;\n"                                                                         \
@@ -101,7 +118,6 @@ KILN_FN void multiply_wgmma_64(fragment<float, 8> (&c)[4], const u32 (&a)[4], u6
 #undef KILN_SUMS
 #undef KILN_STARTS
 #undef KILN_WGMMA
-#undef KILN_ALL
 #undef KILN_EIGHT
 #endif
 

@@ -62,7 +62,7 @@ KILN_FN void depthwise(const T* x, const T* weights, const Result& result, const
   if constexpr (C > 1) {
     KILN_UNROLL
     for (int o = 0; o < N; ++o)
-      if (o < left_over) result.apply(sums[o], position{image, 0, pixel + o, channel}, C);
+      if (o < left_over) apply_result(result, sums[o], position{image, 0, pixel + o, channel}, C);
   } else {
     constexpr int W = Result::width;
     KILN_UNROLL
@@ -71,7 +71,7 @@ KILN_FN void depthwise(const T* x, const T* weights, const Result& result, const
       KILN_UNROLL
       for (int i = 0; i < W; ++i) some[i] = sums[o + i][0];
       const int count = left_over - o < W ? left_over - o : W;
-      if (count > 0) result.apply(some, position{image, 0, pixel + o, channel}, count);
+      if (count > 0) apply_result(result, some, position{image, 0, pixel + o, channel}, count);
     }
   }
 }

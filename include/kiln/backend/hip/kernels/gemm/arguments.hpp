@@ -78,11 +78,18 @@ struct gemm_memory {
   }
 };
 
-/// The one tile of `gemm_on_wgmma`: two groups of four warps each sum 64 rows over depths of 64. Of four stages, two
-/// are being filled while one is multiplied and the fourth still may be.
+/// A tile of `gemm_on_wgmma`: two groups of four warps each sum 64 rows over depths of 64. Two of the stages are being
+/// filled while one is multiplied; where there is a fourth, the one before still may be. A block of 256 columns has a
+/// multiprocessor for itself; two of fewer share one, so that one multiplies while the other stores.
 struct wgmma_tile {
-  static constexpr int rows = 128, cols = 256, depth = 64, warps_m = 8, warps_n = 1, stages = 4;
-  static constexpr int shared_bytes = stages * (rows + cols) * depth * 2;
+  static constexpr int rows = 128, depth = 64, warps_m = 8, warps_n = 1;
+  int cols;
+  constexpr int stages() const { return cols == 128 ? 3 : 4; }
+  constexpr int together() const { return cols == 256 ? 1 : 2; }
+  constexpr int shared_bytes() const {
+    const int copies = stages() * (rows + cols) * depth * 2, staging = rows * staging_step(cols) * 4;
+    return copies > staging ? copies : staging;
+  }
 };
 
 }  // namespace kiln::gpu

@@ -75,8 +75,18 @@ template <class Atom, class Tile> struct epilogue_layout {
   static constexpr int elements = Atom::m * step;
 };
 
+/// Applies `result` to the sums of one run of positions.
+template <class S, int V, class Result>
+KILN_FN void apply_result(const Result& result, S (&sums)[V], const position& p, int count) {
+  typename Result::template operands<V> x;
+  result.read(x, p, count);
+  result.apply(sums, x, p, count);
+}
+
 /// Writes a warp's sums through `result`, which has `place`, `width` (elements that one store moves), `along_rows` (the
-/// direction in which they are neighbors) and `apply(values, position, count)`: sums in, results out.
+/// direction in which they are neighbors), `operands<V>` with `read(operands, position, count)`, and
+/// `apply(values, operands, position, count)`: sums in, results out. A lane asks for the operands of several runs at a
+/// time, since memory takes long to answer.
 template <class Atom, class Tile, class Result, int AtomsM, int AtomsN>
 KILN_FN void apply_epilogue(const typename Atom::accumulator (&sums)[AtomsM][AtomsN], typename Atom::sum* staging,
                             const Result& result, int b0, int b1, int row0, int col0, int rows, int cols) {
@@ -85,6 +95,20 @@ KILN_FN void apply_epilogue(const typename Atom::accumulator (&sums)[AtomsM][Ato
   constexpr int V = Result::width;
   constexpr bool along_rows = Result::along_rows;
   constexpr int lines = along_rows ? layout::cols : Atom::m, runs = (along_rows ? Atom::m : layout::cols) / V;
+  constexpr int each = (lines * runs + warp_lanes - 1) / warp_lanes, together = each < 4 ? each : 4;
+  struct run {
+    int r, q, left;
+    position at;
+    KILN_FN run(const Result& result, int c, int b0, int b1, int row0, int col0, int rows, int cols) {
+      const int line = c / runs, start = c % runs * V;
+      r = along_rows ? start : line, q = along_rows ? line : start;
+      const int row = row0 + r, col = col0 + q;
+      const bool inside = c < lines * runs && row < rows && col < cols;
+      left = inside ? along_rows ? rows - row : cols - col : 0;
+      at = result.place.at(b0, b1, row, col);
+    }
+    KILN_FN int count() const { return left < V ? left : V; }
+  };
   const int lane = lane_index();
   KILN_UNROLL
   for (int m = 0; m < AtomsM; ++m) {
@@ -97,17 +121,24 @@ KILN_FN void apply_epilogue(const typename Atom::accumulator (&sums)[AtomsM][Ato
     }
     sync_warp();
     KILN_NO_UNROLL
-    for (int c = lane; c < lines * runs; c += warp_lanes) {
-      const int line = c / runs, start = c % runs * V;
-      const int r = along_rows ? start : line, q = along_rows ? line : start;
-      const int row = row0 + m * Atom::m + r, col = col0 + q;
-      const int left = along_rows ? rows - row : cols - col;
-      if (row >= rows || col >= cols) continue;
-      S values[V];
+    for (int c = lane; c < lines * runs; c += together * warp_lanes) {
+      const auto run_of = [&](int j) {
+        return run(result, c + j * warp_lanes, b0, b1, row0 + m * Atom::m, col0, rows, cols);
+      };
+      typename Result::template operands<V> x[together];
       KILN_UNROLL
-      for (int i = 0; i < V; ++i)
-        values[i] = staging[(along_rows ? r + i : r) * layout::step + (along_rows ? q : q + i)];
-      result.apply(values, result.place.at(b0, b1, row, col), left < V ? left : V);
+      for (int j = 0; j < together; ++j)
+        if (const run to = run_of(j); to.left > 0) result.read(x[j], to.at, to.count());
+      KILN_UNROLL
+      for (int j = 0; j < together; ++j) {
+        const run to = run_of(j);
+        if (to.left <= 0) continue;
+        S values[V];
+        KILN_UNROLL
+        for (int i = 0; i < V; ++i)
+          values[i] = staging[(along_rows ? to.r + i : to.r) * layout::step + (along_rows ? to.q : to.q + i)];
+        result.apply(values, x[j], to.at, to.count());
+      }
     }
   }
 }

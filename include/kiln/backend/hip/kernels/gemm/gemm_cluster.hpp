@@ -45,7 +45,7 @@ KILN_FN void gemm_in_cluster(const A& a, const B& b, const Result& result, const
       KILN_UNROLL
       for (int k = 1; k < Splits; ++k) values[i] += parts[k][i];
     }
-    result.apply(values, result.place.at(at.b0, at.b1, row, col), left < V ? left : V);
+    apply_result(result, values, result.place.at(at.b0, at.b1, row, col), left < V ? left : V);
   }
   sync_cluster();  // the others read this block's shared memory
 }

@@ -104,6 +104,9 @@ KILN_FN u32 shared_address(const void* at) { return static_cast<u32>(__cvta_gene
 KILN_FN void sync_cluster() {
   asm volatile("barrier.cluster.arrive.release.aligned;\nbarrier.cluster.wait.acquire.aligned;" ::: "memory");
 }
+/// The two halves of that: what a thread writes between them, others need not see yet.
+KILN_FN void arrive_in_cluster() { asm volatile("barrier.cluster.arrive.release.aligned;" ::: "memory"); }
+KILN_FN void await_cluster() { asm volatile("barrier.cluster.wait.acquire.aligned;" ::: "memory"); }
 /// An address of this block's shared memory in that of block `rank` of the cluster.
 KILN_FN u32 shared_of_block(const void* at, int rank) {
   u32 to;
@@ -124,6 +127,14 @@ template <int Step, int Count> KILN_FN void read_block(float (&to)[Count], u32 a
     for (int i = 0; i < Count; ++i)
       asm volatile("ld.shared::cluster.f32 %0, [%1];" : "=f"(to[i]) : "r"(at + i * Step * 4) : "memory");
   }
+}
+
+/// Writes 16 bytes of this block's shared memory there.
+KILN_FN void write_block(u32 at, const void* from) {
+  const uint4 all = *static_cast<const uint4*>(from);
+  asm volatile("st.shared::cluster.v4.b32 [%0], {%1, %2, %3, %4};" ::"r"(at), "r"(all.x), "r"(all.y), "r"(all.z),
+               "r"(all.w)
+               : "memory");
 }
 
 /// Starts a copy of `Bytes` (4, 8 or 16) to shared memory; those past the first `valid` become zero.

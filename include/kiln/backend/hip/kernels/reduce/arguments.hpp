@@ -14,8 +14,14 @@ struct axis_sizes {
 struct pool_sizes {
   struct dim {
     i64 in, out, window, stride, dilation, before, after;  ///< extents first, paddings last
+    i64 in_step, out_step;                                 ///< elements from place to place
   };
   dim dims[3];
+  struct step {
+    i64 in, out;
+  };
+  i64 channels;         ///< or runs of them that one thread works
+  step image, channel;  ///< elements from one to the next
   i64 counts_padding, power;
   i64 least;  ///< value of the dtype
 };

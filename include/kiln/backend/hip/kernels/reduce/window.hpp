@@ -6,18 +6,25 @@
 
 namespace kiln::gpu {
 
-/// One result of a pooling (Mode 0 greatest, 1 mean, 2 power mean) over up to three dims.
-template <int Mode, class T> KILN_FN void pool(T* out, const T* in, const pool_sizes& n, i64 at) {
+/// The results of a pooling (Mode 0 greatest, 1 mean, 2 power mean) over up to three dims at one place, for `Run`
+/// neighboring channels. Channels are counted within places with `Last`, places within channels without.
+template <int Mode, bool Last, int Run, class T> KILN_FN void pool(T* out, const T* in, const pool_sizes& n, i64 at) {
   using V = decltype(value_of(*in));
-  int position[3];
-  i64 rest = at;
-  for (int d = 2; d >= 0; --d) {
-    const i64 q = rest / n.dims[d].out;
-    position[d] = static_cast<int>(rest - q * n.dims[d].out);
+  using run = pack<T, Run>;
+  i64 rest = at, channel = 0;
+  const auto next = [&rest](i64 extent) {
+    const i64 q = rest / extent, r = rest - q * extent;
     rest = q;
-  }
+    return r;
+  };
+  if constexpr (Last) channel = next(n.channels);
+  int position[3];
+  for (int d = 2; d >= 0; --d) position[d] = static_cast<int>(next(n.dims[d].out));
+  if constexpr (!Last) channel = next(n.channels);
   int low[3], high[3];
   i64 whole = 1;
+  const T* plane = in + rest * n.image.in + channel * n.channel.in;
+  T* to = out + rest * n.image.out + channel * n.channel.out;
   for (int d = 0; d < 3; ++d) {
     const pool_sizes::dim& m = n.dims[d];
     const int start = position[d] * static_cast<int>(m.stride) - static_cast<int>(m.before),
@@ -27,42 +34,56 @@ template <int Mode, class T> KILN_FN void pool(T* out, const T* in, const pool_s
     low[d] = start < 0 ? start + (-start + step - 1) / step * step : start;
     high[d] = start + reach < extent ? start + reach : extent;
     whole *= ((start + reach < padded ? start + reach : padded) - start + step - 1) / step;
+    to += position[d] * m.out_step;
   }
-  const T* plane = in + rest * (n.dims[0].in * n.dims[1].in * n.dims[2].in);
-  V sum = V(0);
-  if constexpr (Mode == 0) {
-    if constexpr (is_real<V>)
-      sum = -elementary::infinity<V>();
-    else
-      sum = static_cast<V>(n.least);
+  V sum[Run];
+  KILN_UNROLL
+  for (int c = 0; c < Run; ++c) {
+    sum[c] = V(0);
+    if constexpr (Mode == 0) {
+      if constexpr (is_real<V>)
+        sum[c] = -elementary::infinity<V>();
+      else
+        sum[c] = static_cast<V>(n.least);
+    }
   }
   i64 inside = 0;
   for (int i = low[0]; i < high[0]; i += static_cast<int>(n.dims[0].dilation))
     for (int j = low[1]; j < high[1]; j += static_cast<int>(n.dims[1].dilation))
       for (int k = low[2]; k < high[2]; k += static_cast<int>(n.dims[2].dilation), ++inside) {
-        const V x = value_of(plane[(i * n.dims[1].in + j) * n.dims[2].in + k]);
-        if constexpr (Mode == 0) {
-          if (x > sum || x != x) sum = x;
-        } else if constexpr (Mode == 1) {
-          sum += x;
-        } else {
-          const V magnitude = x < V(0) ? V(0) - x : x;
-          V power = magnitude;
-          for (i64 e = 1; e < n.power; ++e) power *= magnitude;
-          sum += power;
+        const run all = *reinterpret_cast<const run*>(plane + i * n.dims[0].in_step + j * n.dims[1].in_step +
+                                                      k * n.dims[2].in_step);
+        KILN_UNROLL
+        for (int c = 0; c < Run; ++c) {
+          const V x = value_of(all.at[c]);
+          if constexpr (Mode == 0) {
+            if (x > sum[c] || x != x) sum[c] = x;
+          } else if constexpr (Mode == 1) {
+            sum[c] += x;
+          } else {
+            const V magnitude = x < V(0) ? V(0) - x : x;
+            V power = magnitude;
+            for (i64 e = 1; e < n.power; ++e) power *= magnitude;
+            sum[c] += power;
+          }
         }
       }
-  if constexpr (is_real<V>) {
-    const i64 count = n.counts_padding != 0 ? whole : inside;
-    if constexpr (Mode == 1) sum = count != 0 ? sum / static_cast<V>(count) : V(0);
-    if constexpr (Mode == 2) {
-      if (n.power == 2)
-        sum = kiln::sqrt(sum);
-      else if (n.power != 1)
-        sum = kiln::pow(sum, V(1) / static_cast<V>(n.power));
+  run made;
+  KILN_UNROLL
+  for (int c = 0; c < Run; ++c) {
+    if constexpr (is_real<V>) {
+      const i64 count = n.counts_padding != 0 ? whole : inside;
+      if constexpr (Mode == 1) sum[c] = count != 0 ? sum[c] / static_cast<V>(count) : V(0);
+      if constexpr (Mode == 2) {
+        if (n.power == 2)
+          sum[c] = kiln::sqrt(sum[c]);
+        else if (n.power != 1)
+          sum[c] = kiln::pow(sum[c], V(1) / static_cast<V>(n.power));
+      }
     }
+    made.at[c] = stored<T>(sum[c]);
   }
-  out[at] = stored<T>(sum);
+  *reinterpret_cast<run*>(to) = made;
 }
 
 /// One element normalized across channels.

@@ -16,6 +16,29 @@ inline constexpr int cell_states = 5;
 /// Units that a block of `cell_step` works, and threads for each.
 inline constexpr int cell_units = 32, cell_threads = 8;
 
+/// Batch entries that one cluster of `recur_in_cluster` works.
+inline constexpr int cluster_entries = 8;
+/// How the blocks of a cluster divide a recurrence. A block holds the recurrence matrix for some units; groups of
+/// warps take 16 of them each, and the warps of a group a part of the depth each.
+struct cluster_shape {
+  int gates, hidden, blocks, splits;
+  constexpr int units() const { return hidden / blocks; }
+  constexpr int groups() const { return units() / 16; }
+  constexpr int threads() const { return groups() * splits * 32; }
+  /// Depths of 16 that a warp takes.
+  constexpr int deep() const { return hidden / 16 / splits; }
+  /// Products of 16 by 8 by 16 that a warp makes a step, each of a factor in four registers.
+  constexpr int products() const { return gates * deep(); }
+  /// Elements from entry to entry, so that lanes' reads and writes meet different banks: of the state in shared memory,
+  /// and of partial sums.
+  constexpr int state_step() const { return hidden + 8; }
+  constexpr int partial_step() const { return units() + 4; }
+  /// Two states, what the block's units become, and partial sums.
+  constexpr int shared_bytes() const {
+    return cluster_entries * (4 * state_step() + 2 * units() + 4 * splits * gates * partial_step());
+  }
+};
+
 struct linear_attention_sizes {
   i64 steps, heads, own_heads, depth, width;
   double scale;

@@ -37,9 +37,29 @@ template <class Cell, class T, class I> struct cell_step {
   template <int F> KILN_FN V call(V v) const {
     const V bound = static_cast<V>(n.clip);
     const V held = v > bound ? bound : v < -bound ? -bound : v;
+    if constexpr (sizeof(T) == 2 && Cell::functions[F] == op::cell_function::sigmoid) return short_sigmoid(held);
+    if constexpr (sizeof(T) == 2 && Cell::functions[F] == op::cell_function::tanh)
+      return 2 * short_sigmoid(2 * held) - 1;
     return kiln::detail::applied(Cell::functions[F], static_cast<float>(n.alpha[F]), static_cast<float>(n.beta[F]),
                                  held);
   }
+  /// A unit's next state, of its gates' sums with biases, what the operand gives each gate, its state before, and the
+  /// state and peepholes of its cell, which becomes the next one. In a gated unit the reset comes after the product.
+  KILN_FN V finish(const V (&sums)[Cell::gates], const V (&in)[Cell::gates], V mine, V& own_cell,
+                   const V (&peepholes)[3]) const {
+    if constexpr (Cell::kind == 0) {
+      return call<0>(sums[0] + in[0]);
+    } else if constexpr (Cell::kind == 2) {
+      const V old = own_cell, enters = call<0>(sums[0] + in[0] + peepholes[0] * old);
+      const V stays = Cell::coupled ? V(1) - enters : call<0>(sums[2] + in[2] + peepholes[2] * old);
+      own_cell = stays * old + enters * call<1>(sums[3] + in[3]);
+      return call<0>(sums[1] + in[1] + peepholes[1] * own_cell) * call<2>(own_cell);
+    } else {
+      return blend(call<0>(sums[0] + in[0]), sums[2] * call<0>(sums[1] + in[1]) + in[2], mine);
+    }
+  }
+  /// A gated unit's next state: `mine` as far as it is kept, and of the rest a new one.
+  KILN_FN V blend(V keep, V fresh, V mine) const { return (V(1) - keep) * call<1>(fresh) + keep * mine; }
   /// What comes before the first step, one element a thread.
   KILN_FN void begin(i64 at) const {
     state(0)[at] = value_of(first[at]);
@@ -87,39 +107,30 @@ template <class Cell, class T, class I> struct cell_step {
     const auto given = [&](int gate) { return value_of(in[gate * hidden]); };
     const auto offset = [&](int gate) { return value_of(bias[gate * hidden + j]); };
     V made;
-    if constexpr (Cell::kind == 0) {
-      V sums[1] = {given(0) + offset(0)};
-      add_products<0>(sums, before, j, part);
-      made = call<0>(sums[0]);
-    } else if constexpr (Cell::kind == 2) {
-      V sums[4];
-      for (int g = 0; g < 4; ++g) sums[g] = given(g) + offset(g);
-      add_products<0>(sums, before, j, part);
-      const V old = cells()[at];
-      const auto peep = [&](int g) { return value_of(peepholes[g * hidden + j]); };
-      const V enters = call<0>(sums[0] + peep(0) * old);
-      const V stays = Cell::coupled ? V(1) - enters : call<0>(sums[2] + peep(2) * old);
-      const V now = stays * old + enters * call<1>(sums[3]);
-      made = call<0>(sums[1] + peep(1) * now) * call<2>(now);
-      sync_block();
-      if (writes) cells()[at] = now, last_cell[at] = stored<T>(now);
-    } else if constexpr (two && Gates) {
-      V sums[2] = {given(0) + offset(0), given(1) + offset(1)};
-      add_products<0>(sums, before, j, part);
-      if (writes) updates()[at] = call<0>(sums[0]), resets()[at] = call<0>(sums[1]) * mine;
-      return;
-    } else {
-      V keep, fresh;
-      if constexpr (two) {
+    if constexpr (two) {
+      if constexpr (Gates) {
+        V sums[2] = {given(0) + offset(0), given(1) + offset(1)};
+        add_products<0>(sums, before, j, part);
+        if (writes) updates()[at] = call<0>(sums[0]), resets()[at] = call<0>(sums[1]) * mine;
+        return;
+      } else {
         V sums[1] = {offset(2)};
         add_products<2>(sums, resets() + b * hidden, j, part);
-        keep = updates()[at], fresh = sums[0];
-      } else {
-        V sums[3] = {given(0) + offset(0), given(1) + offset(1), offset(2)};
-        add_products<0>(sums, before, j, part);
-        keep = call<0>(sums[0]), fresh = sums[2] * call<0>(sums[1]);
+        made = blend(updates()[at], sums[0] + given(2), mine);
       }
-      made = (V(1) - keep) * call<1>(fresh + given(2)) + keep * mine;
+    } else {
+      V sums[Cell::gates], from[Cell::gates], held = V(0), peep[3] = {};
+      for (int g = 0; g < Cell::gates; ++g) sums[g] = offset(g), from[g] = given(g);
+      add_products<0>(sums, before, j, part);
+      if constexpr (Cell::kind == 2) {
+        held = cells()[at];
+        for (int g = 0; g < 3; ++g) peep[g] = value_of(peepholes[g * hidden + j]);
+      }
+      made = finish(sums, from, mine, held, peep);
+      if constexpr (Cell::kind == 2) {
+        sync_block();
+        if (writes) cells()[at] = held, last_cell[at] = stored<T>(held);
+      }
     }
     if (!writes) return;
     state(step + 1)[at] = made;
