@@ -37,7 +37,10 @@ template <class T> constexpr T wrapping_sub(T x, T y) {
 
 /// x * y; integers wrap.
 template <class T> constexpr T wrapping_mul(T x, T y) {
-  if constexpr (is_signed_integer_type<T>)
+  if constexpr (std::is_integral_v<T> && !std::is_same_v<T, bool>) {
+    using wide = std::common_type_t<std::make_unsigned_t<T>, unsigned>;  // 16 bits would be multiplied as int
+    return static_cast<T>(static_cast<wide>(x) * static_cast<wide>(y));
+  } else if constexpr (is_signed_integer_type<T>)
     return static_cast<T>(static_cast<std::make_unsigned_t<T>>(x) * static_cast<std::make_unsigned_t<T>>(y));
   else
     return x * y;

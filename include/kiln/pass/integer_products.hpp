@@ -187,14 +187,14 @@ template <class Module> class integer_product_finder {
         if (varies(*at, d)) return std::nullopt;
         at->lens[d] = 1;
       }
-    // sums of more products of bytes, 255 times -128 at most, could leave i32
-    constexpr std::int64_t most_depth = 65793;
     std::int64_t depth = 1;
     for (std::size_t d = 0; d < at->lens.size(); ++d)
       if (d != column) depth *= at->lens[d].value();
-    if (depth > most_depth) return std::nullopt;
     const auto whole = whole_bytes(*c.from, *at, zero);
     if (!whole || (whole->shift != 0 && column != 0)) return std::nullopt;
+    // sums of more products with centered bytes could leave i32
+    const std::int64_t most = whole->shift < 0 ? 128 - whole->shift : std::max<std::int64_t>(128, 127 + whole->shift);
+    if (depth > 2147483647 / (255 * most)) return std::nullopt;
     out.numbers = whole->numbers;
     out.shift = whole->shift;
     out.stored = r_.add_literal(out.numbers);

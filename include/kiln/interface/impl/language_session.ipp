@@ -134,9 +134,12 @@ std::shared_ptr<const language_model> load_model(config c, const session& s) {
   program_change change;
   if (s.precision != quantize::precision::as_written || s.bytes_suffice)
     change = [&](program p, std::vector<std::string>& remarks) {
-      if (s.bytes_suffice)
-        remarks.push_back("accuracy_level_4: products with " + std::to_string(quantize::permit_byte_products(p)) +
-                          " weights in blocks may round their other operand to 8 bits");
+      if (s.bytes_suffice) {
+        const std::int64_t count = quantize::permit_byte_products(p);
+        remarks.push_back(count ? "accuracy_level_4: products with " + std::to_string(count) +
+                                      " weights in blocks may round their other operand to 8 bits"
+                                : "accuracy_level_4 has no effect: no weight is stored in blocks of few bits");
+      }
       if (s.precision == quantize::precision::as_written) return p;
       quantize::precision_options how;
       how.to = s.precision;

@@ -129,7 +129,8 @@ std::int64_t permit_byte_products(program& p) {
     module_graph& m = p.module({k});
     for (std::uint32_t i = 0; i < m.size(); ++i) {
       const auto* stored = m[i].kind == instruction_kind::op ? m[i].op.get_if<op::block_dequantize>() : nullptr;
-      if (!stored || stored->floats) continue;
+      // others are multiplied in floats whatever is permitted
+      if (!stored || stored->floats || stored->factor != 1 || stored->block % 16 != 0) continue;
       op::block_dequantize rounded = *stored;
       rounded.bytes_suffice = true;
       m[i].op = rounded;

@@ -19,12 +19,19 @@ class worker_placement {
   static constexpr std::chrono::microseconds patience{100};
 
   /// By the worker, first of all.
-  void begin() noexcept { thread_.store(gettid(), std::memory_order_release); }
+  void begin() noexcept {
+    is_known_ = sched_getaffinity(0, sizeof usual_, &usual_) == 0;
+    thread_.store(gettid(), std::memory_order_release);
+  }
   /// By the worker, whenever it takes part: it may run anywhere again, without leaving the processor where it is.
   void settle() noexcept {
-    if (!sent_.load(std::memory_order_acquire)) return;
-    sched_setaffinity(0, sizeof usual_, &usual_);
-    sent_.store(false, std::memory_order_release);
+    arrived_.store(true, std::memory_order_relaxed);
+    if (!sent_.load(std::memory_order_acquire) || !sent_.exchange(false, std::memory_order_acq_rel)) return;
+    cpu_set_t now, both;  // another mask than it was given meanwhile is somebody else's wish
+    if (sched_getaffinity(0, sizeof now, &now) != 0) return;
+    CPU_AND(&both, &now, &usual_);
+    if (CPU_EQUAL(&both, &now) && CPU_COUNT(&now) + 1 == CPU_COUNT(&usual_))
+      sched_setaffinity(0, sizeof usual_, &usual_);
   }
 
   /// The worker takes part in the caller's job.
@@ -32,6 +39,7 @@ class worker_placement {
   /// The caller has taken the worker's first task; it was woken at `woken`, if that is a time.
   void missed(clock::time_point woken) noexcept {
     const clock::time_point now = clock::now();
+    if (arrived_.exchange(false, std::memory_order_relaxed)) missed_ = false;  // late for that job, but it came
     if (!missed_) {
       missed_ = true;
       since_ = woken != clock::time_point{} ? woken : now;
@@ -47,8 +55,7 @@ class worker_placement {
     const pid_t thread = thread_.load(std::memory_order_acquire);
     const int here = sched_getcpu();
     if (thread == 0 || here < 0 || here >= CPU_SETSIZE) return;
-    const bool again = sent_.load(std::memory_order_acquire);
-    if (!again && sched_getaffinity(thread, sizeof usual_, &usual_) != 0) return;
+    if (!is_known_) return;
     cpu_set_t others = usual_;
     CPU_CLR(static_cast<std::size_t>(here), &others);
     if (CPU_COUNT(&others) == 0 || sched_setaffinity(thread, sizeof others, &others) != 0) return;
@@ -56,8 +63,9 @@ class worker_placement {
   }
 
   std::atomic<pid_t> thread_{0};
-  std::atomic<bool> sent_{false};
-  cpu_set_t usual_{};  // what the worker may use while it is not sent away
+  std::atomic<bool> sent_{false}, arrived_{false};
+  cpu_set_t usual_{};  // what the worker may use, as it began
+  bool is_known_ = false;
   bool missed_ = false;
   clock::time_point since_{};
 };
