@@ -210,5 +210,27 @@ TEST(tensorflow_operators, both_layouts_give_the_same) {
   }
 }
 
+// Shape arithmetic over an extent that only a run knows.
+TEST(tensorflow_operators, symbolic_sizes) {
+  const auto first_of = [](const std::string& x) {
+    return node("shape", "Shape", {x}) + numbers_constant("zero", "1", "0") + numbers_constant("one", "1", "1") +
+           node("n", "StridedSlice", {"shape", "zero", "one", "one"}, attribute("shrink_axis_mask", "i: 1"));
+  };
+  const std::string halved = placeholder("x", "-1 4") + first_of("x") + numbers_constant("two", "", "2") +
+                             numbers_constant("rest", "", "-1") + node("half", "FloorDiv", {"n", "two"}) +
+                             node("to", "Pack", {"half", "rest"}) + node("y", "Reshape", {"x", "to"});
+  EXPECT_EQ(run(halved, {counted({6, 4})})[0].get_shape().lens, (dims{3, 8}));
+  const std::string sliced = placeholder("x", "-1 4") + first_of("x") + numbers_constant("two", "", "2") +
+                             numbers_constant("begin", "2", "0, 1") + node("size", "Pack", {"n", "two"}) +
+                             node("y", "Slice", {"x", "begin", "size"});
+  EXPECT_THAT(numbers(run(sliced, {counted({2, 4})})[0]), ElementsAre(1, 2, 5, 6));
+  const std::string grown = placeholder("x", "-1 2 2 1") + first_of("x") + numbers_constant("four", "", "4") +
+                            numbers_constant("three", "", "3") + node("size", "Pack", {"n", "four", "four", "three"}) +
+                            numbers_constant("w", "2 2 3 1", "1", "DT_FLOAT", "float_val") +
+                            node("y", "Conv2DBackpropInput", {"size", "w", "x"},
+                                 attribute("strides", list("1, 2, 2, 1")) + attribute("padding", "s: 'SAME'"));
+  EXPECT_EQ(run(grown, {counted({5, 2, 2, 1})})[0].get_shape().lens, (dims{5, 4, 4, 3}));
+}
+
 }  // namespace
 }  // namespace kiln::tensorflow

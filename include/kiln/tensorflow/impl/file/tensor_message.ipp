@@ -81,7 +81,7 @@ std::pair<shape, std::int64_t> sized_shape(dtype type, const tensor_shape& exten
   return out;
 }
 
-// Parts of complex numbers lie one behind the other, also where each has a field of its own.
+// Parts of complex numbers are contiguous, also where each has a field of its own.
 listed_values read_values(bytes_view message, element type, std::size_t width, const std::string& where,
                           bool has_elements) {
   listed_values out(width);

@@ -226,12 +226,12 @@ class text_reader {
     const std::size_t digit = mantissa.find_first_of("123456789");
     if (digit == std::string_view::npos) return 0;
     const auto first = static_cast<std::int64_t>(digit);
+    constexpr std::int64_t most = std::numeric_limits<std::int32_t>::max();
     std::int64_t power = 0;
-    const std::size_t sign = exponent.starts_with('+');
-    const char* const end = exponent.data() + exponent.size();
-    if (std::from_chars(exponent.data() + sign, end, power).ec == std::errc::result_out_of_range)
-      power = exponent.starts_with('-') ? std::numeric_limits<std::int32_t>::min()
-                                        : std::numeric_limits<std::int32_t>::max();
+    const bool has_plus = exponent.starts_with('+');
+    const auto read = std::from_chars(exponent.data() + has_plus, exponent.data() + exponent.size(), power);
+    if (read.ec == std::errc::result_out_of_range) power = exponent.starts_with('-') ? -most : most;
+    power = std::clamp(power, -most, most);
     return point - first + power > 0 ? std::numeric_limits<double>::infinity() : 0;
   }
   double real(std::string_view v) const {

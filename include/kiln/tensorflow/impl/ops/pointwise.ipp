@@ -34,7 +34,8 @@ variables import_add_n(node_context& c) {
 variables import_floor_div(node_context& c) {
   const value a = c.in(0), b = c.in(1), quotient = a / b;
   if (is_float(a.type())) return {quotient.floor()};
-  if (!is_signed_integer(a.type())) return {quotient};
+  const auto is_symbolic = [&](std::size_t i) { return c.constant(i) && c.constant(i)->has_symbols(); };
+  if (!is_signed_integer(a.type()) || is_symbolic(0) || is_symbolic(1)) return {quotient};  // extents are not negative
   const value rest = c.build.add(op::fmod{}, a, b), zero = one(c, a, 0);
   const value differs = c.build.add(op::logical_xor{}, rest < zero, b < zero);
   return {quotient - onnx::both(rest.equal(zero).logical_not(), differs).convert(a.type())};

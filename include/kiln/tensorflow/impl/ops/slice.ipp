@@ -20,12 +20,13 @@ value slice_by(node_context& c, value starts, value ends, const ints& axes, cons
 // Begins and sizes that are known lie within extents that are known.
 void check_within(const node_context& c) {
   if (!c.constant(1) || !c.constant(2)) return;
-  const auto begins = c.numbers(1, "the begins"), sizes = c.numbers(2, "the sizes");
+  const auto begins = c.dimensions(1, "the begins"), sizes = c.dimensions(2, "the sizes");
   for (std::size_t d = 0; d < begins.size(); ++d) {
+    if (!begins[d].is_constant() || !sizes[d].is_constant()) continue;
     const dimension extent = c.in(0).get_shape().lens[d];
-    const std::int64_t most = extent.max();
-    if (begins[d] < 0 || begins[d] > most || sizes[d] < -1 || sizes[d] > most - begins[d])
-      c.malformed("a slice of " + std::to_string(sizes[d]) + " from " + std::to_string(begins[d]) +
+    const std::int64_t begin = begins[d].value(), size = sizes[d].value(), most = extent.max();
+    if (begin < 0 || begin > most || size < -1 || size > most - begin)
+      c.malformed("a slice of " + std::to_string(size) + " from " + std::to_string(begin) +
                   " is outside an extent of " + kiln::to_string(extent));
   }
 }
@@ -178,7 +179,7 @@ variables pad(node_context& c, std::string_view mode, variable fill) {
 }
 variables import_pad(node_context& c) { return pad(c, "constant", variable()); }
 variables import_pad_2(node_context& c) { return pad(c, "constant", c.in(2)); }
-// The parts beside an extent, in reverse: with its first and last element (SYMMETRIC), or from those behind them.
+// The parts beside an extent, in reverse: with its first and last element (SYMMETRIC), or those next to them.
 variables import_mirror_pad(node_context& c) {
   require(c, "mode");
   const std::int64_t from = c.choice("mode", {"REFLECT", "SYMMETRIC"}) == "REFLECT" ? 1 : 0;

@@ -75,8 +75,8 @@ variables import_rank(node_context& c) {
 
 variables import_tile(node_context& c) {
   if (c.constant(1))
-    for (const std::int64_t n : c.numbers(1, "the multiples"))
-      if (n < 0) c.malformed("a multiple is not negative, found " + std::to_string(n));
+    for (const dimension n : c.dimensions(1, "the multiples"))
+      if (n.max() < 0) c.malformed("a multiple is not negative, found " + kiln::to_string(n));
   return as_onnx(c, "Tile", {c.in(0), c.in(1).convert(dtype::i64)});
 }
 variables import_broadcast_to(node_context& c) { return as_onnx(c, "Expand", {c.in(0), c.in(1).convert(dtype::i64)}); }

@@ -24,6 +24,7 @@ std::size_t spatial_dims(const node_context& c, value x, std::size_t least = 1) 
 // The spatial numbers of a list that has one for each dim of the layout.
 spatial spatial_part(const node_context& c, std::string_view name, std::span<const std::int64_t> all, std::size_t axes,
                      bool last) {
+  if (all.empty()) c.malformed("attribute '" + std::string(name) + "' is missing");
   if (all.size() != axes + 2)
     c.malformed(std::string(name) + " has a number for each of " + std::to_string(axes + 2) + " dims");
   spatial out;
@@ -38,7 +39,6 @@ spatial spatial_part(const node_context& c, std::string_view name, std::span<con
   return out;
 }
 spatial spatial_attribute(const node_context& c, std::string_view name, std::size_t axes, bool last) {
-  require(c, name);
   return spatial_part(c, name, c.integers(name), axes, last);
 }
 
@@ -199,8 +199,6 @@ variables pool(node_context& c, op::pooling_mode mode, std::span<const std::int6
   return {as_given(x.pool(p), last)};
 }
 template <op::pooling_mode Mode> variables import_pool(node_context& c) {
-  require(c, "ksize");
-  require(c, "strides");
   return pool(c, Mode, c.integers("ksize"), c.integers("strides"));
 }
 variables import_max_pool_2(node_context& c) {
