@@ -346,12 +346,14 @@ void add_lists(CLI::App& app, commands& c) {
   CLI::Option* const of_onnx =
       ops_verb.add_flag("--onnx", c.ops_of_onnx, "list the ONNX operators that import instead");
   ops_verb.add_flag("--tf", c.ops_of_tensorflow, "list TensorFlow's operators that import instead")->excludes(of_onnx);
-  ops_verb.add_flag("--markdown", c.ops_markdown, "print docs/onnx.md, or with --tf docs/tensorflow.md");
+  ops_verb.add_flag("--markdown", c.ops_markdown, "with --onnx print docs/onnx.md, with --tf docs/tensorflow.md");
   ops_verb.callback([&c] {
+    if (c.ops_markdown && !c.ops_of_onnx && !c.ops_of_tensorflow)
+      throw CLI::RequiresError("--markdown", "--onnx or --tf");
     c.verb = [&c] {
       const listing how = c.ops_markdown ? listing::markdown : c.ops_json ? listing::json : listing::text;
       if (c.ops_of_tensorflow) return ops_tensorflow(how);
-      return c.ops_of_onnx || c.ops_markdown ? ops_onnx(how) : ops(c.ops_json);
+      return c.ops_of_onnx ? ops_onnx(how) : ops(c.ops_json);
     };
   });
 

@@ -58,6 +58,10 @@ void check_sizes(const model_options& o) {
   if (!o.shapes.empty())
     raise(errc::invalid_argument,
           fmt::format("--shape is for models: those of {}, a saved program, are decided", o.model));
+  if (o.layout != tensorflow::data_format::nhwc || o.batch != 0 || !o.output_names.empty())
+    raise(
+        errc::invalid_argument,
+        fmt::format("--nchw, --batch and --output-names are for TensorFlow's graphs: {} is a saved program", o.model));
   small_vector<dimension> open;
   for (const port& p : inspect(o.model).inputs)
     for (const dimension d : p.type.lens) collect_symbols(d, open);

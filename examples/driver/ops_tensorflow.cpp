@@ -20,9 +20,10 @@ void print_page() {
       "- **Inputs** are the graph's placeholders, in its order; dims that it leaves open are symbols, `NAME.AXIS`, "
       "unless "
       "`--batch N`, `--dim` or `--shape` say what they are.\n"
-      "- **Outputs** are what no node reads, or `--output-names NODE NODE:K`. Nodes whose operator or name holds "
-      "`NoOp` or "
-      "`Assert`, and inputs that only order (`^x`), are left out.\n"
+      "- **Outputs** are what no node reads, or `--output-names NODE NODE:K`. Nodes whose operator holds `NoOp` or "
+      "`Assert`, those whose name does and that\n"
+      "  no other node reads, and inputs that only order (`^x`) are left out; the compile report says how many. What "
+      "they alone read is no output.\n"
       "- **Layout** is each node's `data_format`; `--nchw` says what nodes mean that have none. A node of NHWC stands "
       "between two transposes in the program, which layout\n"
       "  assignment takes out again.\n"
@@ -31,7 +32,8 @@ void print_page() {
       "- **Training forms** (FusedBatchNorm with `is_training`) are refused by name. Operators that have no importer "
       "are "
       "reported all at once, with their nodes.\n\n"
-      "Graphs of each operator in its attributes are compared with tfjs (`test/tensorflow/tfjs_cases.mjs`).\n\n"
+      "Graphs of 144 of these operators, in their attributes, are compared with tfjs "
+      "(`test/tensorflow/tfjs_cases.mjs`).\n\n"
       "## {} operators\n\n| operator | notes |\n|---|---|\n",
       tensorflow::operators().size());
   for (const tensorflow::operator_info& o : tensorflow::operators()) fmt::print("| {} | {} |\n", o.name, o.note);

@@ -1,72 +1,7 @@
-#include "kiln/tensorflow/import.hpp"
-
-#include <gmock/gmock.h>
-
-#include <fstream>
-
-#include "kiln/backend/eigen/eigen_target.hpp"
-#include "kiln/core/wire_format.hpp"
-#include "kiln/runtime/executable.hpp"
-#include "quantize/message_of.hpp"
-#include "runtime/compare.hpp"
+#include "tensorflow/graph_text.hpp"
 
 namespace kiln::tensorflow {
 namespace {
-
-using test::message_of;
-using ::testing::ElementsAre;
-using ::testing::HasSubstr;
-
-std::span<const std::byte> bytes_of(const std::string& s) { return std::as_bytes(std::span(s)); }
-onnx::imported parse(const std::string& text, const import_options& how = {}) {
-  return parse_model(bytes_of(text), how);
-}
-std::string fault(const std::string& text, const import_options& how = {}) {
-  return message_of([&] { parse(text, how); });
-}
-std::vector<argument> run(const std::string& text, const std::vector<argument>& inputs,
-                          const import_options& how = {}) {
-  return compile(parse(text, how).graph, eigen_target()).run(inputs);
-}
-argument floats(const dims& lens, const std::vector<float>& v) {
-  return argument::of<float>(lens, std::span<const float>(v));
-}
-argument counted(const dims& lens) {
-  argument out(shape{dtype::f32, lens});
-  for (std::int64_t i = 0; i < out.elements(); ++i) reinterpret_cast<float*>(out.data())[i] = static_cast<float>(i);
-  return out;
-}
-std::vector<double> numbers(const argument& a) {
-  const auto v = a.to<double>();
-  return {v.begin(), v.end()};
-}
-
-std::string placeholder(const std::string& name, const std::string& extents, const std::string& type = "DT_FLOAT") {
-  std::string dims;
-  std::string word;
-  for (const char c : extents + " ") {
-    if (c != ' ') {
-      word += c;
-    } else if (!word.empty()) {
-      dims += "dim { size: " + word + " } ";
-      word.clear();
-    }
-  }
-  return "node { name: '" + name + "' op: 'Placeholder' attr { key: 'dtype' value { type: " + type +
-         " } } attr { key: 'shape' value { shape { " + dims + "} } } }\n";
-}
-std::string node(const std::string& name, const std::string& op, const std::vector<std::string>& inputs,
-                 const std::string& attributes = {}) {
-  std::string out = "node { name: '" + name + "' op: '" + op + "'";
-  for (const std::string& i : inputs) out += " input: '" + i + "'";
-  return out + " " + attributes + " }\n";
-}
-std::string attribute(const std::string& key, const std::string& value) {
-  return "attr { key: '" + key + "' value { " + value + " } } ";
-}
-std::string constant(const std::string& name, const std::string& tensor) {
-  return node(name, "Const", {}, attribute("value", "tensor { " + tensor + " }"));
-}
 
 TEST(tensorflow_import, names_and_order_are_those_of_the_graph) {
   const std::string text = placeholder("b", "2") + placeholder("a", "2") + node("sum", "AddV2", {"a:0", "b", "^note"}) +
@@ -144,56 +79,6 @@ TEST(tensorflow_import, each_node_states_its_layout) {
   EXPECT_THAT(biased("NCHW"), ElementsAre(10, 11, 22, 23));
 }
 
-TEST(tensorflow_import, constants_of_all_types_and_forms) {
-  const auto value = [](const std::string& tensor) {
-    const auto out = run(placeholder("x", "1") + constant("c", tensor), {floats({1}, {0})}, {.outputs = {"c"}});
-    return std::pair(out[0].get_shape().type, numbers(out[0]));
-  };
-  const std::string two = " tensor_shape { dim { size: 2 } } ";
-  using result = std::pair<dtype, std::vector<double>>;
-  EXPECT_EQ(value("dtype: DT_UINT8" + two + "int_val: 200 int_val: 7"), (result{dtype::u8, {200, 7}}));
-  EXPECT_EQ(value("dtype: DT_INT8" + two + "int_val: -3 int_val: 7"), (result{dtype::i8, {-3, 7}}));
-  EXPECT_EQ(value("dtype: DT_INT64" + two + "int64_val: -9000000000 int64_val: 7"),
-            (result{dtype::i64, {-9000000000, 7}}));
-  EXPECT_EQ(value("dtype: DT_UINT64" + two + "uint64_val: [9000000000, 7]"), (result{dtype::u64, {9000000000, 7}}));
-  EXPECT_EQ(value("dtype: DT_HALF" + two + "half_val: [0x3e00, 48128]"), (result{dtype::f16, {1.5, -1}}));
-  EXPECT_EQ(value("dtype: DT_BFLOAT16" + two + "half_val: [0x3fc0, 0xbf80]"), (result{dtype::bf16, {1.5, -1}}));
-  EXPECT_EQ(value("dtype: DT_DOUBLE" + two + "double_val: .25 double_val: 1e300"), (result{dtype::f64, {.25, 1e300}}));
-  EXPECT_EQ(value("dtype: DT_BOOL" + two + "bool_val: true bool_val: false"), (result{dtype::boolean, {1, 0}}));
-  EXPECT_EQ(value("dtype: DT_FLOAT" + two + "tensor_content: \"\\000\\000\\200?\\000\\000\\000@\""),
-            (result{dtype::f32, {1, 2}}));
-  // the last number stands for the rest, and 0 for all where there is none
-  EXPECT_EQ(value("dtype: DT_FLOAT tensor_shape { dim { size: 4 } } float_val: 1 float_val: 2"),
-            (result{dtype::f32, {1, 2, 2, 2}}));
-  EXPECT_EQ(value("dtype: DT_INT32" + two), (result{dtype::i32, {0, 0}}));
-}
-
-TEST(tensorflow_import, one_hot_along_any_axis) {
-  const std::string constants = constant("depth", "dtype: DT_INT32 tensor_shape {} int_val: 3") +
-                                constant("on", "dtype: DT_INT64 tensor_shape {} int64_val: 5") +
-                                constant("off", "dtype: DT_INT64 tensor_shape {} int64_val: -1") +
-                                constant("i", "dtype: DT_INT32 tensor_shape { dim { size: 2 } } int_val: [2, -1]");
-  const auto made = [&](const std::string& axis) {
-    const std::string y = node("y", "OneHot", {"i", "depth", "on", "off"}, attribute("axis", "i: " + axis));
-    return run(placeholder("x", "1") + constants + y, {floats({1}, {0})}, {.outputs = {"y"}})[0];
-  };
-  EXPECT_EQ(made("-1").get_shape(), (shape{dtype::i64, {2, 3}}));
-  EXPECT_THAT(numbers(made("-1")), ElementsAre(-1, -1, 5, -1, -1, -1));
-  EXPECT_EQ(made("0").get_shape(), (shape{dtype::i64, {3, 2}}));
-  EXPECT_THAT(numbers(made("0")), ElementsAre(-1, -1, -1, -1, 5, -1));
-}
-
-TEST(tensorflow_import, grouped_convolution_by_the_filters_channels) {
-  // two groups of one channel: filters 2 and 3 for the first channel, 5 and 7 for the second
-  const std::string text = placeholder("x", "1 1 1 2") +
-                           constant("w",
-                                    "dtype: DT_FLOAT tensor_shape { dim { size: 1 } dim { size: 1 } dim { size: 1 } "
-                                    "dim { size: 4 } } float_val: [2, 3, 5, 7]") +
-                           node("y", "Conv2D", {"x", "w"},
-                                attribute("strides", "list { i: [1, 1, 1, 1] }") + attribute("padding", "s: 'SAME'"));
-  EXPECT_THAT(numbers(run(text, {floats({1, 1, 1, 2}, {1, 10})})[0]), ElementsAre(2, 3, 50, 70));
-}
-
 TEST(tensorflow_import, all_unknown_operators_are_listed) {
   const std::string why = fault(placeholder("x", "2") + node("first", "Mystery", {"x"}) + node("good", "Relu", {"x"}) +
                                 node("second", "Enigma", {"good"}) + node("third", "Relu", {"first"}));
@@ -225,89 +110,47 @@ TEST(tensorflow_import, what_would_be_wrong_is_refused_by_name) {
               HasSubstr("bytes"));
 }
 
-TEST(tensorflow_import, damaged_text_names_its_line) {
-  EXPECT_THAT(fault("node {\n  name: 'x'\n  op: \"Placeholder\n}"), HasSubstr("line 3"));
-  EXPECT_THAT(fault("node { name: 'x' op: 'Y' "), HasSubstr("it ends too soon"));
-  EXPECT_THAT(fault("node { name: 'x' op: 'C' attr { key: 'dtype' value { type: DT_FLOTA } } }"),
-              HasSubstr("'DT_FLOTA' is no element type"));
-  EXPECT_THAT(fault(std::string("node { unknown { a: [1, 2] b < c: 'd' > } name: 'x' op: 'Mystery' }")),
-              HasSubstr("Mystery"));
+TEST(tensorflow_import, what_an_assertion_reads_is_no_output) {
+  const std::string text = placeholder("x", "2") + node("is_good", "IsFinite", {"x"}) +
+                           node("check", "Assert", {"is_good", "x"}) + node("y", "Neg", {"x", "^check"}) +
+                           node("order", "NoOp", {"^late"}) + node("late", "Abs", {"x"});
+  const onnx::imported made = parse(text);
+  const executable e = compile(program(made.graph), eigen_target());
+  ASSERT_EQ(e.outputs().size(), 1u);
+  EXPECT_EQ(e.outputs()[0].name, "y");
+  ASSERT_FALSE(made.remarks.empty());
+  EXPECT_THAT(made.remarks.back(), HasSubstr("2 nodes were left out as assertions"));
 }
 
-// A GraphDef in binary form, field by field.
-struct binary_graph {
-  std::string bytes;
-  static std::string field(std::uint64_t number, std::string_view content) {
-    std::string out;
-    append_field(out, number, content);
-    return out;
-  }
-  static std::string field(std::uint64_t number, std::uint64_t v) {
-    std::string out;
-    append_field(out, number, v);
-    return out;
-  }
-  void node(const std::string& name, const std::string& op, const std::vector<std::string>& inputs,
-            const std::map<std::string, std::string>& attrs) {
-    std::string n = field(1, name) + field(2, op);
-    for (const std::string& i : inputs) n += field(3, i);
-    for (const auto& [key, value] : attrs) n += field(5, field(1, key) + field(2, value));
-    bytes += field(1, n);
-  }
-};
-std::string binary_example() {
-  using b = binary_graph;
-  binary_graph g;
-  const std::string extents = b::field(2, b::field(1, std::uint64_t(2)));
-  g.node("x", "Placeholder", {}, {{"dtype", b::field(6, std::uint64_t(1))}, {"shape", b::field(7, extents)}});
-  const float weights[] = {3, 4};
-  const std::string content(reinterpret_cast<const char*>(weights), sizeof weights);
-  g.node("w", "Const", {},
-         {{"value", b::field(8, b::field(1, std::uint64_t(1)) + b::field(2, extents) + b::field(4, content))}});
-  g.node("y", "Mul", {"x", "w", "^x"}, {});
-  return g.bytes;
+TEST(tensorflow_import, a_name_makes_no_assertion_of_what_is_read) {
+  const std::string read =
+      placeholder("x", "2") + node("block/Assert/mul", "Neg", {"x"}) + node("y", "Abs", {"block/Assert/mul"});
+  const onnx::imported made = parse(read);
+  EXPECT_THAT(made.remarks, ::testing::Each(::testing::Not(HasSubstr("assertions"))));
+  EXPECT_THAT(numbers(run(read, {floats({2}, {1, -2})})[0]), ElementsAre(1, 2));
+  EXPECT_THAT(fault(placeholder("x", "2") + node("check", "Assert", {"x"}) + node("y", "Abs", {"check"})),
+              HasSubstr("no node gives its input 'check'"));
 }
 
-TEST(tensorflow_import, binary_form) {
-  const std::string bytes = binary_example();
-  EXPECT_THAT(numbers(run(bytes, {floats({2}, {5, 6})})[0]), ElementsAre(15, 24));
-  const std::string file = ::testing::TempDir() + "/frozen_graph.pb";
-  std::ofstream(file, std::ios::binary) << bytes;
-  EXPECT_TRUE(is_graph_file(file));
-  EXPECT_THAT(numbers(compile(read_model(file).graph, eigen_target()).run(std::vector{floats({2}, {5, 6})})[0]),
-              ElementsAre(15, 24));
-  EXPECT_FALSE(is_graph_file(KILN_SOURCE_DIR "/examples/models/digits/model.onnx"));
-  EXPECT_THAT(message_of([&] { read_model(::testing::TempDir()); }), HasSubstr("SavedModel"));
-  EXPECT_THAT(message_of([&] { read_model(file + "x"); }), HasSubstr("frozen_graph.pbx"));
+TEST(tensorflow_import, outputs_before_the_one_that_is_read_have_no_name) {
+  const std::string v = constant("v", "dtype: DT_FLOAT tensor_shape { dim { size: 2 } } float_val: [3, 4]"),
+                    norm =
+                        placeholder("x", "1 1 1 2") + v +
+                        node("bn", "FusedBatchNormV3", {"x", "v", "v", "v", "v"}, attribute("is_training", "b: false"));
+  EXPECT_THAT(numbers(run(norm + node("y", "Neg", {"bn:2"}), {counted({1, 1, 1, 2})})[0]), ElementsAre(-3, -4));
+  EXPECT_THAT(numbers(run(norm, {counted({1, 1, 1, 2})}, {.outputs = {"bn:2"}})[0]), ElementsAre(3, 4));
+  EXPECT_THAT(fault(norm + node("y", "Neg", {"bn:5"})), HasSubstr("output 5 ('bn:5')"));
+  EXPECT_THAT(fault(norm + node("y", "Neg", {"bn:1000000"})), HasSubstr("beyond the outputs"));
+  EXPECT_THAT(fault(norm, {.outputs = {"bn:9999"}}), HasSubstr("no such value"));
 }
 
-TEST(tensorflow_import, damaged_files_give_errors) {
-  const std::string whole = binary_example();
-  int faults = 0;
-  const auto attempt = [&](const std::string& bytes) {
-    try {
-      parse(bytes);
-    } catch (const error&) {
-      ++faults;
-    }
-  };
-  for (std::size_t n = 0; n < whole.size(); ++n) attempt(whole.substr(0, n));
-  EXPECT_GT(faults, static_cast<int>(whole.size()) / 2);
-  std::mt19937 draw(7);
-  for (int i = 0; i < 4000; ++i) {
-    std::string bytes = whole;
-    for (unsigned k = 0; k <= draw() % 3; ++k) bytes[draw() % bytes.size()] = static_cast<char>(draw());
-    attempt(bytes);
-  }
-  const std::string text = placeholder("x", "-1 3") +
-                           constant("c", "dtype: DT_INT32 tensor_shape { dim { size: 1 } } int_val: 1") +
-                           node("y", "Reshape", {"x", "c"});
-  for (int i = 0; i < 4000; ++i) {
-    std::string bytes = text;
-    for (unsigned k = 0; k <= draw() % 3; ++k) bytes[draw() % bytes.size()] = static_cast<char>(draw());
-    attempt(bytes);
-  }
-  EXPECT_GT(faults, 1000);
+TEST(tensorflow_import, options_of_graphs_are_not_for_other_models) {
+  const std::string file = KILN_SOURCE_DIR "/examples/models/digits/model.onnx";
+  EXPECT_NO_THROW(read_any_model(file));
+  for (const import_options& how : {import_options{.layout = data_format::nchw}, import_options{.open_extent = 2},
+                                    import_options{.outputs = {"y"}}})
+    EXPECT_THAT(message_of([&] { read_any_model(file, how); }), HasSubstr("are for TensorFlow's graphs"));
+  EXPECT_THAT(message_of([&] { read_any_model(file + "x", {.open_extent = 2}); }), HasSubstr("model.onnxx"));
 }
 
 }  // namespace

@@ -26,3 +26,12 @@ printf "node { name: 'x' op: 'Placeholder' attr { key: 'dtype' value { type: DT_
 node { name: 'y' op: 'Mystery' input: 'x' }" >"$work/unknown.pbtxt"
 refused Mystery "$work/unknown.pbtxt"
 refused SavedModel "$work"
+
+"$kiln" compile $graph -o "$work/digits.kiln" >"$work/out"
+refused saved "$work/digits.kiln" --batch 2
+refused saved "$work/digits.kiln" --output-names conv1
+refused "TensorFlow's graphs" examples/models/digits/model.onnx --nchw
+status=0
+"$kiln" ops --markdown >"$work/out" 2>&1 || status=$?
+[ $status = 2 ] || fail "exit status $status of kiln ops --markdown"
+"$kiln" run "$work/digits.kiln" >"$work/out" || fail "$(cat "$work/out")"

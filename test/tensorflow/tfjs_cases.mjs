@@ -225,7 +225,34 @@ add('Network', (g) => {
   return [g.node('Softmax', [g.node('MatMul', [y, g.constant('f', [16, 10])], {T: T('f')})], {T: T('f')})];
 });
 
-const lines = [];
+// Operators that mean the same as others above, or almost.
+const notFinite = (g) => g.node('RealDiv', [g.input('f', [4], [1, 0, -2, 3]), g.constant('f', [4], [0, 0, 0, 1])], {T: T('f')});
+for (const op of ['IsNan', 'IsInf', 'IsFinite']) add(`${op} of quotients`, (g) => [g.node(op, [notFinite(g)], {T: T('f')})]);
+// tfjs rounds Mod down: the two agree on numbers of one sign.
+for (const op of ['Div', 'Mod']) add(op, (g) => [g.node(op, [g.input('f', [2, 3], reals([2, 3], 1, 9)), g.input('f', [3], reals([3], 1, 4))], {T: T('f')})]);
+add('Snapshot', (g) => [g.node('Snapshot', [g.input('f', [5])], {T: T('f')})]);
+add('IdentityN', (g) => { const n = g.node('IdentityN', [g.input('f', [2]), g.input('f', [3])]); return [n, `${n}:1`]; });
+add('PlaceholderWithDefault', (g) => [g.node('Neg', [g.node('PlaceholderWithDefault', [g.constant('f', [3])], {dtype: T('f'), shape: {shape: [3]}})], {T: T('f')})]);
+for (const a of [false, true])
+  for (const b of [false, true])
+    add(`BatchMatMul ${a} ${b}`, (g) => [g.node('BatchMatMul', [g.input('f', a ? [2, 4, 3] : [2, 3, 4]), g.input('f', b ? [2, 5, 4] : [2, 4, 5])],
+      {adj_x: {b: a}, adj_y: {b: b}, T: T('f')})]);
+for (const axes of [[1], [0, 2], [-1]])
+  for (const keep of [false, true])
+    add(`EuclideanNorm ${axes} ${keep}`, (g) => [g.node('EuclideanNorm', [g.input('f', [3, 2, 4]), g.ints(axes)], {keep_dims: {b: keep}, T: T('f')})]);
+add('ShapeN', (g) => { const n = g.node('ShapeN', [g.input('f', [2, 3]), g.input('f', [4])], {N: {i: 2}, T: T('f')}); return [n, `${n}:1`]; });
+add('Gather', (g) => [g.node('Gather', [g.input('f', [3, 4]), g.constant('i', [2, 2], [0, 2, 1, 2])], {Tparams: T('f')})]);
+add('Slice to the end', (g) => [g.node('Slice', [g.input('f', [3, 4]), g.ints([3, 4]), g.ints([-1, 0])], {T: T('f'), Index: T('i')})]);
+for (const mode of ['REFLECT', 'SYMMETRIC'])
+  add(`MirrorPad ${mode} to the edge`, (g) => [g.node('MirrorPad', [g.input('f', [3, 1]), g.constant('i', [2, 2], [2, 2, 0, 0])], {mode: {s: mode}, T: T('f')})]);
+add('NonMaxSuppressionV2', (g) => {
+  const corners = Array.from({length: 12}, () => { const [y, x] = reals([2], 0, 4); return [y, x, y + 2, x + 2]; }).flat();
+  return [g.node('NonMaxSuppressionV2', [g.input('f', [12, 4], corners), g.input('f', [12], reals([12], 0, 1)), g.int(6), g.constant('f', [], [.3])], {T: T('f')})];
+});
+
+// Where tfjs gives another type than TensorFlow does: integers of a division of floats, floats as extents.
+const typeOf = (name, type) => name.startsWith('FloorDiv f') ? 'float32' : name === 'ShapeN' ? 'int32' : type;
+const lines = [], operators = new Set();
 let index = 0;
 for (const {name, build} of cases) {
   seed(++index);
@@ -233,11 +260,12 @@ for (const {name, build} of cases) {
   const outputs = build(g);
   try {
     const found = await g.run(tf, outputs);
-    lines.push(JSON.stringify({name, graph: g.text(), inputs: g.inputs, names: outputs, outputs: found}));
+    lines.push(JSON.stringify({name, graph: g.text(), inputs: g.inputs, names: outputs, outputs: found.map((o) => ({...o, type: typeOf(name, o.type)}))}));
+    for (const n of g.nodes) operators.add(n.op);
   } catch (e) {
     console.error(`${name}: ${e.message}`);
     process.exitCode = 1;
   }
 }
 writeFileSync(file, lines.join('\n') + '\n');
-console.log(`${lines.length} cases`);
+console.log(`${lines.length} cases of ${operators.size} operators`);

@@ -92,6 +92,6 @@ export class Graph {
     });
     const given = Object.fromEntries(this.inputs.map((i) => [i.name, tf.tensor(array(i), i.shape, names[i.type])]));
     const made = await model.executeAsync(given, outputs);
-    return [made].flat().map((t) => ({shape: t.shape, data: Array.from(t.dataSync(), Number)}));
+    return [made].flat().map((t) => ({shape: t.shape, type: t.dtype, data: Array.from(t.dataSync(), Number)}));
   }
 }

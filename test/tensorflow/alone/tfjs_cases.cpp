@@ -2,7 +2,7 @@
 //
 //     tfjs_cases FILE
 //
-// Numbers agree within 2e-5 of the greatest of an output; shapes and integers are equal.
+// Numbers agree within 2e-5 of the greatest of an output; shapes, types and integers are equal. tfjs has no i64.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -38,6 +38,12 @@ argument argument_of(const json& input) {
 std::string difference(const argument& found, const json& wanted) {
   if (!(found.get_shape().lens == lens_of(wanted["shape"])))
     return fmt::format("has shape {}, tfjs gives {}", to_string(found.get_shape()), wanted["shape"].dump());
+  const std::string other_type = wanted["type"];
+  const dtype own_type = found.get_shape().type;
+  for (const auto& [name, type] :
+       {std::pair("float32", dtype::f32), std::pair("int32", dtype::i32), std::pair("bool", dtype::boolean)})
+    if (own_type == type && other_type != name)
+      return fmt::format("is of {}, tfjs gives {}", to_string(found.get_shape()), other_type);
   const auto own = found.to<double>();
   double greatest = 0;
   // JSON has no NaN

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <unordered_set>
 
 #include "kiln/core/mapped_file.hpp"
 #include "kiln/tensorflow/impl/file/graph_file.hpp"
@@ -12,8 +11,15 @@ namespace kiln::tensorflow {
 
 namespace {
 
+// Of a model that keeps its variables beside its graph.
+constexpr const char* saved_model =
+    "a folder (SavedModel) keeps its variables beside its graph: freeze it into one GraphDef";
+constexpr const char* saved_model_file =
+    "the file of a SavedModel, which keeps its variables beside its graph: freeze it into one GraphDef";
+
 // What is asked for, or what no node reads, in the order of the graph.
-std::vector<onnx::value_info> outputs_of(onnx::graph& g, const std::vector<std::string>& wanted) {
+std::vector<onnx::value_info> outputs_of(graph_file& file, const std::vector<std::string>& wanted) {
+  onnx::graph& g = file.graph;
   const auto tensor = [](std::string name) {
     onnx::value_info v;
     v.name = std::move(name);
@@ -29,8 +35,10 @@ std::vector<onnx::value_info> outputs_of(onnx::graph& g, const std::vector<std::
       const std::string digits = name.substr(n.name.size() + 1);
       if (digits.empty() || digits.size() > 4 || digits.find_first_not_of("0123456789") != std::string::npos)
         return false;
-      for (std::size_t k = n.outputs.size(); k <= std::stoul(digits); ++k)  // an output that no node reads
-        n.outputs.push_back(output_name(n.name, k));
+      const std::size_t k = std::stoul(digits);
+      if (k > last_output || output_name(n.name, k) != name) return false;
+      if (k >= n.outputs.size()) n.outputs.resize(k + 1);  // an output that no node reads
+      n.outputs[k] = name;
       return true;
     };
     const auto is_named = [&](const auto& v) { return v.name == name; };
@@ -41,14 +49,8 @@ std::vector<onnx::value_info> outputs_of(onnx::graph& g, const std::vector<std::
     out.push_back(tensor(std::move(name)));
   }
   if (!wanted.empty()) return out;
-  std::unordered_set<std::string_view> read;
   for (const onnx::node& n : g.nodes)
-    for (const std::string& input : n.inputs) read.insert(input);
-  for (const onnx::node& n : g.nodes) {
-    const bool is_read =
-        std::any_of(n.outputs.begin(), n.outputs.end(), [&](const auto& o) { return read.contains(o); });
-    if (!is_read) out.push_back(tensor(n.name));
-  }
+    if (!file.read.contains(n.name)) out.push_back(tensor(n.name));
   return out;
 }
 
@@ -67,9 +69,12 @@ onnx::imported import_file(const buffer& file, const import_options& options) {
   onnx::model m;
   m.versions = {{"", onnx::newest_opset}, {std::string(domain), 1}};
   m.producer = "TensorFlow";
-  m.main = read_graph(file).graph;
+  if (begins_as_saved_model({file.data(), file.size()})) raise(errc::unsupported, saved_model_file);
+  graph_file read = read_graph(file);
+  std::vector<onnx::value_info> outputs = outputs_of(read, options.outputs);
+  m.main = std::move(read.graph);
   m.main.name = "graph";
-  m.main.outputs = outputs_of(m.main, options.outputs);
+  m.main.outputs = std::move(outputs);
   onnx::import_options how = options.common;
   if (options.open_extent > 0)
     for (onnx::value_info& v : m.main.inputs)
@@ -79,15 +84,37 @@ onnx::imported import_file(const buffer& file, const import_options& options) {
     how.op_importers.insert(how.op_importers.end(), table.begin(), table.end());
   if (options.layout == data_format::nchw)
     for (onnx::node& n : m.main.nodes) state_layout(n);
-  return onnx::import_model(std::move(m), how);
+  onnx::imported out = onnx::import_model(std::move(m), how);
+  if (const std::size_t n = read.assertions)
+    out.remarks.push_back(std::to_string(n) + (n == 1 ? " node was" : " nodes were") +
+                          " left out as assertions: the operator or the name holds NoOp or Assert");
+  return out;
+}
+
+bool is_folder(const std::string& path) {
+  std::error_code none;
+  return std::filesystem::is_directory(path, none);
+}
+// Whether a file is for this importer, if only to say why it cannot be read.
+bool is_ours(std::span<const std::byte> bytes) { return begins_as_graph(bytes) || begins_as_saved_model(bytes); }
+bool is_ours(const std::string& path) try {
+  if (is_folder(path)) return true;
+  const buffer file = map_file(path);
+  return is_ours({file.data(), file.size()});
+} catch (const error&) {
+  return false;
+}
+
+// An ONNX model says its layout and its outputs.
+void check_for_onnx(const import_options& options) {
+  if (options.layout != data_format::nhwc || options.open_extent != 0 || !options.outputs.empty())
+    raise(errc::invalid_argument, "layout, open_extent and outputs are for TensorFlow's graphs, which this is none of");
 }
 
 }  // namespace
 
 onnx::imported read_model(const std::string& path, const import_options& options) try {
-  std::error_code none;
-  if (std::filesystem::is_directory(path, none))
-    raise(errc::unsupported, "a folder (SavedModel) keeps its variables beside its graph: freeze it into one GraphDef");
+  if (is_folder(path)) raise(errc::unsupported, saved_model);
   return import_file(map_file(path), options);
 } catch (error& e) {
   throw e.at_source(path);
@@ -107,16 +134,31 @@ bool is_graph_file(const std::string& path) try {
 }
 
 onnx::imported read_any_model(const std::string& path, const import_options& options) {
+  if (is_ours(path)) return read_model(path, options);
   std::error_code none;
-  return is_graph_file(path) || std::filesystem::is_directory(path, none) ? read_model(path, options)
-                                                                          : onnx::read_model(path, options.common);
+  try {
+    if (std::filesystem::exists(path, none)) check_for_onnx(options);
+  } catch (error& e) {
+    throw e.at_source(path);
+  }
+  return onnx::read_model(path, options.common);
 }
 onnx::imported parse_any_model(std::span<const std::byte> bytes, const std::string& directory,
                                const import_options& options) {
-  return begins_as_graph(bytes) ? parse_model(bytes, options) : onnx::parse_model(bytes, directory, options.common);
+  if (is_ours(bytes)) return parse_model(bytes, options);
+  check_for_onnx(options);
+  return onnx::parse_model(bytes, directory, options.common);
 }
 std::vector<onnx::value_info> any_model_inputs(const std::string& path) {
-  return is_graph_file(path) ? read_graph(map_file(path)).graph.inputs : onnx::model_inputs(path);
+  if (!is_ours(path)) return onnx::model_inputs(path);
+  try {
+    if (is_folder(path)) raise(errc::unsupported, saved_model);
+    const buffer file = map_file(path);
+    if (begins_as_saved_model({file.data(), file.size()})) raise(errc::unsupported, saved_model_file);
+    return read_graph(file).graph.inputs;
+  } catch (error& e) {
+    throw e.at_source(path);
+  }
 }
 
 std::vector<operator_info> operators() {

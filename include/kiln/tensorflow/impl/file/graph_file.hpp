@@ -1,4 +1,6 @@
 #pragma once
+#include <unordered_set>
+
 #include "kiln/core/buffer.hpp"
 #include "kiln/onnx/node.hpp"
 
@@ -8,6 +10,8 @@ namespace kiln::tensorflow {
 /// Placeholders are inputs, constants initializers.
 struct graph_file {
   onnx::graph graph;
+  std::unordered_set<std::string> read;  ///< nodes that others read, those that are left out too
+  std::size_t assertions = 0;            ///< how many nodes were left out: NoOp, Assert and what belongs to them
 };
 
 /// Reads a GraphDef in binary or text form; constants share its bytes. Errors: `malformed` says where; `limit`.
@@ -15,9 +19,15 @@ graph_file read_graph(const buffer& file);
 
 /// What output k of a node is called.
 std::string output_name(std::string_view node, std::size_t k);
+/// The greatest k that an input or a wanted output may name.
+inline constexpr std::size_t last_output = 4095;
 
 /// Whether bytes begin as a GraphDef does, in binary or text form.
 bool begins_as_graph(std::span<const std::byte> bytes);
+/// Whether they are text.
+bool begins_as_text(std::span<const std::byte> bytes);
+/// Whether bytes begin as the file of a SavedModel does (saved_model.pb), which holds a graph without its variables.
+bool begins_as_saved_model(std::span<const std::byte> bytes);
 
 /// TensorFlow's number of an element type (DataType of types.proto) as ONNX's; `undefined` for those that kiln's
 /// tensors do not hold. A reference type (100 more) is the type.

@@ -1,9 +1,11 @@
 #include "kiln/tensorflow/impl/file/text_format.hpp"
 
+#include <algorithm>
 #include <bit>
 #include <charconv>
 #include <cstdint>
 #include <cstring>
+#include <limits>
 #include <span>
 
 #include "kiln/core/error.hpp"
@@ -51,6 +53,7 @@ constexpr field tensor_fields[] = {
     {"half_val", 13, kind::integer},
     {"uint32_val", 16, kind::integer},
     {"uint64_val", 17, kind::integer},
+    {"float8_val", 18, kind::bytes},
 };
 constexpr description tensor_message{tensor_fields};
 constexpr field entry_fields[] = {{"key", 1, kind::bytes}, {"value", 2, kind::message, &attribute_message}};
@@ -110,6 +113,9 @@ class text_reader {
     for (std::size_t i = 0; i < at_ && i < text_.size(); ++i) line += text_[i] == '\n';
     raise(errc::malformed, "line " + std::to_string(line) + " of the graph's text: " + why);
   }
+  void check_nested(int depth) const {
+    if (depth > most_nested) refuse("messages are nested deeper than " + std::to_string(most_nested));
+  }
   void skip_space() {
     for (; at_ < text_.size(); ++at_) {
       const char c = text_[at_];
@@ -138,7 +144,7 @@ class text_reader {
   }
 
   void fields(std::string& out, const description& of, char end, int depth) {
-    if (depth > most_nested) refuse("messages are nested deeper than " + std::to_string(most_nested));
+    check_nested(depth);
     for (;;) {
       while (take(',') || take(';')) {
       }
@@ -176,10 +182,7 @@ class text_reader {
     const std::string_view v = word();
     switch (f.is) {
       case kind::integer: return append_field(out, f.number, integer(v));
-      case kind::flag:
-        if (v != "true" && v != "false" && v != "1" && v != "0" && v != "t" && v != "f")
-          refuse("'" + std::string(v) + "' is no bool");
-        return append_field(out, f.number, std::uint64_t(v == "true" || v == "1" || v == "t"));
+      case kind::flag: return append_field(out, f.number, std::uint64_t(flag(v)));
       case kind::type: {
         const std::uint64_t number = v[0] >= '0' && v[0] <= '9' ? integer(v) : type_number(v);
         if (number == 0 && v != "DT_INVALID") refuse("'" + std::string(v) + "' is no element type");
@@ -208,6 +211,29 @@ class text_reader {
     if (fault != std::errc() || end != digits.data() + digits.size()) refuse("'" + std::string(v) + "' is no integer");
     return negative ? 0 - n : n;
   }
+  bool flag(std::string_view v) const {
+    for (const std::string_view yes : {"true", "True", "t", "1"})
+      if (v == yes) return true;
+    for (const std::string_view no : {"false", "False", "f", "0"})
+      if (v == no) return false;
+    refuse("'" + std::string(v) + "' is no bool");
+  }
+  // What protobuf makes of a number that no double holds: infinity, or 0 for one that is too small.
+  static double out_of_range(std::string_view digits) {
+    const std::size_t e = std::min(digits.find_first_of("eE"), digits.size());
+    const std::string_view mantissa = digits.substr(0, e), exponent = digits.substr(std::min(e + 1, digits.size()));
+    const auto point = static_cast<std::int64_t>(std::min(mantissa.find('.'), mantissa.size()));
+    const std::size_t digit = mantissa.find_first_of("123456789");
+    if (digit == std::string_view::npos) return 0;
+    const auto first = static_cast<std::int64_t>(digit);
+    constexpr std::int64_t most = std::numeric_limits<std::int32_t>::max();
+    std::int64_t power = 0;
+    const bool has_plus = exponent.starts_with('+');
+    const auto read = std::from_chars(exponent.data() + has_plus, exponent.data() + exponent.size(), power);
+    if (read.ec == std::errc::result_out_of_range) power = exponent.starts_with('-') ? -most : most;
+    power = std::clamp(power, -most, most);
+    return point - first + power > 0 ? std::numeric_limits<double>::infinity() : 0;
+  }
   double real(std::string_view v) const {
     const bool negative = v.starts_with('-');
     std::string_view digits = v.substr(negative);
@@ -215,7 +241,9 @@ class text_reader {
       digits.remove_suffix(1);
     double n = 0;
     const auto [end, fault] = std::from_chars(digits.data(), digits.data() + digits.size(), n);
-    if (fault != std::errc() || end != digits.data() + digits.size()) refuse("'" + std::string(v) + "' is no number");
+    const bool is_number = fault == std::errc() || fault == std::errc::result_out_of_range;
+    if (!is_number || end != digits.data() + digits.size()) refuse("'" + std::string(v) + "' is no number");
+    if (fault != std::errc()) n = out_of_range(digits);
     return negative ? -n : n;
   }
   // One or more strings, which are one.
@@ -269,6 +297,7 @@ class text_reader {
   }
   // The value of a field that is not read.
   void skip_value(bool has_colon, int depth) {
+    check_nested(depth);
     if (take('{')) return skip_message('}', depth + 1);
     if (take('<')) return skip_message('>', depth + 1);
     if (!has_colon) refuse("a field has a value");
@@ -286,7 +315,6 @@ class text_reader {
       word();
   }
   void skip_message(char end, int depth) {
-    if (depth > most_nested) refuse("messages are nested deeper than " + std::to_string(most_nested));
     for (;;) {
       while (take(',') || take(';')) {
       }

@@ -40,6 +40,10 @@ inline ints integers_of(const node_context& c, std::size_t input, std::string_vi
   const auto found = c.numbers(input, what);
   return ints(onnx::as_span(found));
 }
+/// An attribute that has no default in TensorFlow is there. Errors: `malformed`.
+inline void require(const node_context& c, std::string_view name) {
+  if (!c.find(name)) c.malformed("attribute '" + std::string(name) + "' is missing");
+}
 /// Whether images are [batch, height, width, channels] here. Errors: `unsupported` for packed layouts.
 bool has_last_channels(const node_context& c);
 

@@ -50,16 +50,17 @@ variables import_scatter_add(node_context& c) { return scatter(c, c.in(0), c.in(
 
 // indices, depth, on, off. What is no index of the depth is off everywhere.
 variables import_one_hot(node_context& c) {
-  const value indices = c.in(0);
+  const value indices = c.in(0).convert(dtype::i64);  // a depth may be beyond the indices' own type
   const std::size_t rank = indices.rank() + 1;
   const std::int64_t axis = axis_within(c, c.integer("axis", -1), rank);
-  const value own = onnx::indices_along(c, rank, axis, c.extent(1, "the depth"), indices.type());
+  const value own = onnx::indices_along(c, rank, axis, c.extent(1, "the depth"));
   return {indices.unsqueeze({axis}).equal(own).where(c.in(2), c.in(3))};
 }
 
 variables import_top_k(node_context& c) {
-  const value k = c.has(1) ? c.in(1).convert(dtype::i64).reshape({1})
-                           : c.build.constant(dtype::i64, {1}, std::span<const std::int64_t>(&c.find("k")->integer, 1));
+  if (!c.has(1)) require(c, "k");
+  const std::int64_t given = c.integer("k", 0);
+  const value k = c.has(1) ? c.in(1).convert(dtype::i64).reshape({1}) : list_of(c, {&given, 1});
   variables out = as_onnx(c, "TopK", {c.in(0), k});
   if (out.size() > 1) out[1] = variable(out[1].tensor.convert(c.type_attribute("index_type", dtype::i32)));
   return out;

@@ -17,18 +17,36 @@ variables import_first(node_context& c) { return {c.in(0)}; }
 variables import_add_n(node_context& c) {
   value sum = c.in(0);
   for (std::size_t i = 1; i < c.size(); ++i) {
-    if (!(c.in(i).get_shape().lens == sum.get_shape().lens)) c.malformed("the summands have one shape");
-    sum = sum + c.in(i);
+    const dims own = c.in(i).get_shape().lens, lens = sum.get_shape().lens;
+    bool agrees = own.size() == lens.size(), is_known = agrees;
+    for (std::size_t d = 0; agrees && d < own.size(); ++d) {
+      const auto equal = same(own[d], lens[d]);
+      agrees = equal.value_or(true);
+      is_known = is_known && equal;
+    }
+    if (!agrees) c.malformed("the summands have one shape");
+    sum = sum + (is_known ? c.in(i) : c.in(i).expect_dims(lens));
   }
   return {sum};
 }
 
 // Rounded towards minus infinity, as is the remainder's sign that of the divisor.
-value floored_quotient(node_context& c, value a, value b) {
-  if (is_float(a.type())) return (a / b).floor();
-  return (a - c.build.add(op::mod{}, a, b)) / b;
+variables import_floor_div(node_context& c) {
+  const value a = c.in(0), b = c.in(1), quotient = a / b;
+  if (is_float(a.type())) return {quotient.floor()};
+  const auto is_symbolic = [&](std::size_t i) { return c.constant(i) && c.constant(i)->has_symbols(); };
+  if (!is_signed_integer(a.type()) || is_symbolic(0) || is_symbolic(1)) return {quotient};  // extents are not negative
+  const value rest = c.build.add(op::fmod{}, a, b), zero = one(c, a, 0);
+  const value differs = c.build.add(op::logical_xor{}, rest < zero, b < zero);
+  return {quotient - onnx::both(rest.equal(zero).logical_not(), differs).convert(a.type())};
 }
-variables import_floor_div(node_context& c) { return {floored_quotient(c, c.in(0), c.in(1))}; }
+variables import_truncate_div(node_context& c) {
+  const value quotient = c.in(0) / c.in(1);
+  if (!is_float(quotient.type())) return {quotient};
+  return {(quotient < one(c, quotient, 0)).where(quotient.ceil(), quotient.floor())};
+}
+// An integer is round.
+variables import_round(node_context& c) { return {is_float(c.in(0).type()) ? c.in(0) | op::round{} : c.in(0)}; }
 variables import_floor_mod(node_context& c) {
   const value a = c.in(0), b = c.in(1);
   if (!is_float(a.type())) return {c.build.add(op::mod{}, a, b)};
@@ -86,7 +104,7 @@ variables import_select_1(node_context& c) {
 
 // A float that an integer does not hold is cut towards zero.
 variables import_cast(node_context& c) {
-  if (!c.find("DstT")) c.malformed("attribute 'DstT' is missing");
+  require(c, "DstT");
   if (c.integer("DstT", 0) == 0) c.unsupported("casts to " + c.find("DstT")->text);
   return as_onnx(c, "Cast", {c.in(0)}, {number_attribute("to", c.integer("DstT", 0))});
 }
@@ -119,7 +137,7 @@ op_importer_table pointwise_importers() {
       {domain, "Elu", 1, import_elu},
       {domain, "Equal", 1, import_equal},
       {domain, "Erf", 1, import_unary<op::erf>},
-      {domain, "Erfc", 1, import_erfc},
+      {domain, "Erfc", 1, import_erfc, "1 - erf"},
       {domain, "Exp", 1, import_unary<op::exp>},
       {domain, "Expm1", 1, import_unary<op::expm1>},
       {domain, "Floor", 1, import_unary<op::floor>},
@@ -158,8 +176,8 @@ op_importer_table pointwise_importers() {
       {domain, "Relu", 1, import_unary<op::relu>},
       {domain, "Relu6", 1, import_relu6},
       {domain, "RightShift", 1, import_binary<op::shift_right>},
-      {domain, "Rint", 1, import_unary<op::round>},
-      {domain, "Round", 1, import_unary<op::round>},
+      {domain, "Rint", 1, import_round},
+      {domain, "Round", 1, import_round},
       {domain, "Rsqrt", 1, import_unary<op::rsqrt>},
       {domain, "Select", 1, import_select_1},
       {domain, "SelectV2", 1, import_select},
@@ -178,7 +196,7 @@ op_importer_table pointwise_importers() {
       {domain, "Sub", 1, import_binary<op::sub>},
       {domain, "Tan", 1, import_unary<op::tan>},
       {domain, "Tanh", 1, import_unary<op::tanh>},
-      {domain, "TruncateDiv", 1, import_binary<op::div>},
+      {domain, "TruncateDiv", 1, import_truncate_div},
       {domain, "TruncateMod", 1, import_binary<op::fmod>},
       {domain, "Xdivy", 1, import_xdivy},
       {domain, "Xlogy", 1, import_xlogy},

@@ -17,12 +17,26 @@ value slice_by(node_context& c, value starts, value ends, const ints& axes, cons
       .tensor;
 }
 
+// Begins and sizes that are known lie within extents that are known.
+void check_within(const node_context& c) {
+  if (!c.constant(1) || !c.constant(2)) return;
+  const auto begins = c.dimensions(1, "the begins"), sizes = c.dimensions(2, "the sizes");
+  for (std::size_t d = 0; d < begins.size(); ++d) {
+    if (!begins[d].is_constant() || !sizes[d].is_constant()) continue;
+    const dimension extent = c.in(0).get_shape().lens[d];
+    const std::int64_t begin = begins[d].value(), size = sizes[d].value(), most = extent.max();
+    if (begin < 0 || begin > most || size < -1 || size > most - begin)
+      c.malformed("a slice of " + std::to_string(size) + " from " + std::to_string(begin) +
+                  " is outside an extent of " + kiln::to_string(extent));
+  }
+}
 variables import_slice(node_context& c) {
   const std::size_t rank = c.in(0).rank();
   const value starts = c.in(1).convert(dtype::i64), sizes = c.in(2).convert(dtype::i64);
   for (const value v : {starts, sizes})
     if (!(v.get_shape().elements() == dimension(rank))) c.malformed("begin and size have a number for each dim");
   if (rank == 0) return {c.in(0)};
+  check_within(c);
   const value rest = sizes.equal(c.build.scalar(dtype::i64, -1));
   return {slice_by(c, starts, rest.where(c.build.scalar(dtype::i64, farthest), starts + sizes), axes_from(0, rank),
                    ints(rank, 1))};
@@ -104,7 +118,17 @@ variables import_strided_slice(node_context& c) {
   return {e.added.empty() ? y : y.unsqueeze(e.added)};
 }
 
+// The parts are all there is; where only a run can know that, it compares.
 variables split_by(const node_context& c, value x, std::int64_t axis, std::span<const dimension> sizes) {
+  dims lens = x.get_shape().lens;
+  dimension& whole = lens[static_cast<std::size_t>(axis)];
+  dimension sum = 0;
+  for (const dimension n : sizes) sum += n;
+  const auto agrees = same(whole, sum);
+  if (agrees && !*agrees)
+    c.malformed("the parts have " + kiln::to_string(sum) + " of an extent of " + kiln::to_string(whole));
+  whole = sum;
+  if (!agrees) x = x.expect_dims(lens);
   variables out;
   dimension from = 0;
   for (const dimension n : sizes) {
@@ -138,8 +162,6 @@ variables import_split_v(node_context& c) {
     open = static_cast<std::ptrdiff_t>(i);
   }
   if (open >= 0) sizes[static_cast<std::size_t>(open)] = rest;
-  if (const auto all = same(rest, dimension(0)); open < 0 && all && !*all)
-    c.malformed("the parts leave " + kiln::to_string(rest) + " of an extent of " + kiln::to_string(x.dim(axis)));
   return split_by(c, x, axis, sizes);
 }
 
@@ -157,24 +179,30 @@ variables pad(node_context& c, std::string_view mode, variable fill) {
 }
 variables import_pad(node_context& c) { return pad(c, "constant", variable()); }
 variables import_pad_2(node_context& c) { return pad(c, "constant", c.in(2)); }
+// The parts beside an extent, in reverse: with its first and last element (SYMMETRIC), or those next to them.
 variables import_mirror_pad(node_context& c) {
-  if (c.choice("mode", {"REFLECT", "SYMMETRIC"}) == "REFLECT") return pad(c, "reflect", variable());
+  require(c, "mode");
+  const std::int64_t from = c.choice("mode", {"REFLECT", "SYMMETRIC"}) == "REFLECT" ? 1 : 0;
   value x = c.in(0);
-  const ints pads = integers_of(c, 1, "the pads");
+  const auto pads = c.numbers(1, "the pads");
   if (pads.size() != 2 * x.rank()) c.malformed("paddings has two numbers for each dim");
   for (std::size_t d = 0; d < x.rank(); ++d) {
+    const std::int64_t before = pads[2 * d], after = pads[2 * d + 1];
+    if (before == 0 && after == 0) continue;
     const auto axis = static_cast<std::int64_t>(d);
-    const dimension n = x.dim(axis);
-    const auto mirrored = [&](dimension from, dimension to) {
-      return x.slice({{axis}, {from}, {to}, {}}) | op::reverse{{axis}};
+    if (!x.dim(axis).is_constant()) c.unsupported("mirrors an extent of " + kiln::to_string(x.dim(axis)));
+    const std::int64_t n = x.dim(axis).value();
+    for (const std::int64_t p : {before, after})
+      if (p < 0 || p > n - from)
+        c.malformed("a mirrored pad is within the extent of " + std::to_string(n) + ", found " + std::to_string(p));
+    const auto mirrored = [&](std::int64_t first, std::int64_t end) {
+      return x.slice({{axis}, {first}, {end}, {}}) | op::reverse{{axis}};
     };
     small_vector<value> parts;
-    for (const std::int64_t p : {pads[2 * d], pads[2 * d + 1]})
-      if (p < 0 || n.max() < p) c.malformed("a mirrored pad is within the extent, found " + std::to_string(p));
-    if (pads[2 * d]) parts.push_back(mirrored(0, pads[2 * d]));
+    if (before) parts.push_back(mirrored(from, from + before));
     parts.push_back(x);
-    if (pads[2 * d + 1]) parts.push_back(mirrored(n - pads[2 * d + 1], n));
-    if (parts.size() > 1) x = onnx::concatenated(c, axis, std::move(parts));
+    if (after) parts.push_back(mirrored(n - from - after, n - from));
+    x = onnx::concatenated(c, axis, std::move(parts));
   }
   return {x};
 }

@@ -40,6 +40,7 @@ variables import_pack(node_context& c) {
 variables import_unpack(node_context& c) {
   const value x = c.in(0);
   const std::int64_t axis = axis_within(c, c.integer("axis", 0), x.rank()), count = c.integer("num", 0);
+  if (count < 0 || count > 4096) c.malformed("num is " + std::to_string(count));
   const auto agrees = same(x.dim(axis), dimension(count));
   if (agrees && !*agrees)
     c.malformed("there are " + std::to_string(count) + " parts of extent " + kiln::to_string(x.dim(axis)));
@@ -72,7 +73,12 @@ variables import_rank(node_context& c) {
   return {c.build.scalar(dtype::i32, static_cast<std::int64_t>(c.in(0).rank()))};
 }
 
-variables import_tile(node_context& c) { return as_onnx(c, "Tile", {c.in(0), c.in(1).convert(dtype::i64)}); }
+variables import_tile(node_context& c) {
+  if (c.constant(1))
+    for (const dimension n : c.dimensions(1, "the multiples"))
+      if (n.max() < 0) c.malformed("a multiple is not negative, found " + kiln::to_string(n));
+  return as_onnx(c, "Tile", {c.in(0), c.in(1).convert(dtype::i64)});
+}
 variables import_broadcast_to(node_context& c) { return as_onnx(c, "Expand", {c.in(0), c.in(1).convert(dtype::i64)}); }
 variables import_reverse(node_context& c) {
   const ints axes = integers_of(c, 1, "the axes");

@@ -24,7 +24,7 @@ std::size_t spatial_dims(const node_context& c, value x, std::size_t least = 1) 
 // The spatial numbers of a list that has one for each dim of the layout.
 spatial spatial_part(const node_context& c, std::string_view name, std::span<const std::int64_t> all, std::size_t axes,
                      bool last) {
-  if (all.empty()) return spatial(axes, 1);
+  if (all.empty()) c.malformed("attribute '" + std::string(name) + "' is missing");
   if (all.size() != axes + 2)
     c.malformed(std::string(name) + " has a number for each of " + std::to_string(axes + 2) + " dims");
   spatial out;
@@ -40,6 +40,14 @@ spatial spatial_part(const node_context& c, std::string_view name, std::span<con
 }
 spatial spatial_attribute(const node_context& c, std::string_view name, std::size_t axes, bool last) {
   return spatial_part(c, name, c.integers(name), axes, last);
+}
+
+spatial dilations_of(const node_context& c, std::size_t axes, bool last) {
+  return c.integers("dilations").empty() ? spatial(axes, 1) : spatial_attribute(c, "dilations", axes, last);
+}
+std::string_view padding_of(const node_context& c) {
+  require(c, "padding");
+  return c.choice("padding", {"VALID", "SAME", "EXPLICIT"});
 }
 
 ints explicit_pads(const node_context& c, std::size_t axes, bool last) {
@@ -64,7 +72,7 @@ std::int64_t padding_of_same(std::int64_t extent, std::int64_t stride, std::int6
 ints pads_of(const node_context& c, value x, const spatial& kernel, const spatial& stride, const spatial& dilation,
              bool last) {
   const std::size_t axes = kernel.size();
-  const std::string_view mode = c.choice("padding", {"VALID", "SAME", "EXPLICIT"});
+  const std::string_view mode = padding_of(c);
   if (mode == "EXPLICIT") return explicit_pads(c, axes, last);
   ints pads(2 * axes, 0);
   if (mode == "VALID") return pads;
@@ -101,7 +109,7 @@ variables convolve(node_context& c, value x, value w, const spatial& kernel, std
   const std::size_t axes = kernel.size();
   op::convolution conv;
   conv.stride = spatial_attribute(c, "strides", axes, last);
-  conv.dilation = spatial_attribute(c, "dilations", axes, last);
+  conv.dilation = dilations_of(c, axes, last);
   conv.pads = pads_of(c, x, kernel, conv.stride, conv.dilation, last);
   conv.group = group;
   return {as_given(x.conv(w, conv), last)};
@@ -134,6 +142,12 @@ variables import_depthwise(node_context& c) {
   return convolve(c, x, w, kernel, channels.value(), last);
 }
 
+void expect_size(const node_context& c, std::string_view what, dimension stated, dimension found) {
+  if (const auto agrees = same(stated, found); agrees && !*agrees)
+    c.malformed("input_sizes means " + std::string(what) + " of " + kiln::to_string(stated) + ", found " +
+                kiln::to_string(found));
+}
+
 // The input of a convolution from its output: input_sizes, filter, output.
 variables import_transposed_conv(node_context& c) {
   const bool last = has_last_channels(c);
@@ -142,21 +156,23 @@ variables import_transposed_conv(node_context& c) {
   const spatial kernel = kernel_of(c, filter, axes);
   op::deconvolution d;
   d.stride = spatial_attribute(c, "strides", axes, last);
-  d.dilation = spatial_attribute(c, "dilations", axes, last);
+  d.dilation = dilations_of(c, axes, last);
   d.pads = ints(2 * axes, 0);
   d.output_padding = spatial(axes, 0);
-  const std::string_view mode = c.choice("padding", {"VALID", "SAME", "EXPLICIT"});
+  const std::string_view mode = padding_of(c);
   const ints given = mode == "EXPLICIT" ? explicit_pads(c, axes, last) : ints{};
-  small_vector<dimension> sizes;
-  if (c.constant(0)) sizes = c.dimensions(0, "the input's sizes");
-  if (!sizes.empty() && sizes.size() != axes + 2 && sizes.size() != axes)
-    c.malformed("input_sizes has a number for each dim");
+  const small_vector<dimension> sizes = c.dimensions(0, "the input's sizes");
+  if (sizes.size() != axes + 2 && sizes.size() != axes) c.malformed("input_sizes has a number for each dim");
+  const std::size_t first = sizes.size() == axes ? 0 : last ? 1 : 2;
+  if (sizes.size() == axes + 2) {
+    expect_size(c, "batch", sizes[0], x.dim(0));
+    expect_size(c, "channels", sizes[last ? axes + 1 : 1], filter.dim(static_cast<std::int64_t>(axes)));
+  }
   for (std::size_t i = 0; i < axes; ++i) {
     const std::int64_t reach = (kernel[i] - 1) * d.dilation[i] + 1, stride = d.stride[i];
-    const dimension in = x.get_shape().lens[i + 2], whole = (in - 1) * stride + reach;
-    dimension out = mode == "SAME" ? in * stride : whole + std::max<std::int64_t>(0, stride - reach);
-    if (sizes.size() == axes) out = sizes[i];
-    if (sizes.size() == axes + 2) out = sizes[i + (last ? 1 : 2)];
+    const dimension in = x.get_shape().lens[i + 2], whole = (in - 1) * stride + reach, out = sizes[first + i];
+    const std::int64_t padded = mode == "SAME" ? reach - 1 : mode == "EXPLICIT" ? given[i] + given[axes + i] : 0;
+    if (out.is_constant()) expect_size(c, "an extent", (out + padded - reach + stride).value() / stride, in);
     const dimension cut = whole - out;
     if (!cut.is_constant()) c.unsupported("an extent of " + kiln::to_string(out) + " of " + kiln::to_string(in));
     const std::int64_t total = cut.value();
