@@ -172,11 +172,13 @@ class named_nodes {
   }
 
  private:
-  // Of all inputs, also those that are left out: what only an assertion reads is no output.
+  // Of all inputs, also those that are left out: what only an assertion reads is no output. A NoOp groups values
+  // without reading them.
   std::unordered_set<std::string> read_names() const {
     std::unordered_set<std::string> out;
+    const std::vector<std::string> none;
     for (const onnx::node& n : nodes_)
-      for (const std::string& input : n.inputs)
+      for (const std::string& input : n.op_type == "NoOp" ? none : n.inputs)
         out.emplace(is_order(input) ? std::string_view(input).substr(1) : parts_of(input).first);
     return out;
   }
