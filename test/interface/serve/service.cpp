@@ -136,7 +136,7 @@ TEST(serve_end, cuts_what_runs_on_models_before_a_reload_too) {
   o.models.models = {scripture.string()};
   service s(o);
   http_request r{"POST", "/v1/completions"};
-  r.body = R"({"model": "scripture", "prompt": "In the", "max_tokens": 250, "n": 64, "stream": true,
+  r.body = R"({"model": "scripture", "prompt": "In the", "max_tokens": 250, "n": 128, "stream": true,
     "logit_bias": {"0": -100}})";
   const http_reply before = s.answer(r);
   ASSERT_TRUE(before.stream);

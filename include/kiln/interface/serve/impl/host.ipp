@@ -245,8 +245,8 @@ void http_host::run() {
   if (!parts_->own->stopping) parts_->own->listen_after_bind();
 }
 void http_host::stop() {
-  parts_->own->stopping = true;
-  parts_->own->stop();
+  // the library's own asserts that it is called once
+  if (!parts_->own->stopping.exchange(true)) parts_->own->stop();
 }
 
 }  // namespace kiln::serve
