@@ -65,7 +65,8 @@ sigset_t block_signals() {
 }
 
 // A hangup loads the models again; others end the server, a second one at once.
-void obey(const sigset_t& signals, serve::service& service, serve::http_host& host, std::int64_t drain) {
+void obey(const sigset_t& signals, serve::service& service, serve::http_host& host, serve::grpc_host* grpc,
+          std::int64_t drain) {
   int last = 0;
   while (sigwait(&signals, &last) == 0 && last == SIGHUP) try {
       service.reload();
@@ -76,11 +77,32 @@ void obey(const sigset_t& signals, serve::service& service, serve::http_host& ho
   if (last == SIGUSR1) return;  // nothing runs any more
   service.drain();
   host.stop();
+  std::thread grpc_ends([&] {
+    if (grpc) grpc->stop(std::chrono::seconds(drain));
+  });
   service.log("info", "drain", fmt::format("no further requests; those that run have {} s", drain));
-  timespec left{static_cast<time_t>(drain), 0};
-  sigtimedwait(&signals, nullptr, &left);
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(drain);
+  do {
+    const auto left = std::max<std::int64_t>(0, (end - std::chrono::steady_clock::now()) / std::chrono::nanoseconds(1));
+    const timespec longest{static_cast<time_t>(left / 1'000'000'000), static_cast<long>(left % 1'000'000'000)};
+    last = sigtimedwait(&signals, nullptr, &longest);
+  } while (last == SIGHUP);  // nothing is loaded any more
   service.stop();
+  grpc_ends.join();
 }
+
+// The thread that obeys signals; it ends with what it is for, whatever ends that.
+class obeying {
+ public:
+  template <class F> explicit obeying(F f) : own_(std::move(f)) {}
+  ~obeying() {
+    pthread_kill(own_.native_handle(), SIGUSR1);
+    own_.join();
+  }
+
+ private:
+  std::thread own_;
+};
 
 int serve_models(serve_flags flags) {
   // arenas of many threads keep what others could use: with them memory grows for hours, with one it stays
@@ -88,6 +110,7 @@ int serve_models(serve_flags flags) {
   const sigset_t signals = block_signals();  // before any thread begins
   using std::chrono::seconds;
   flags.host.read = seconds(flags.read), flags.host.write = seconds(flags.write), flags.host.idle = seconds(flags.idle);
+  flags.host.answer = seconds(flags.longest + flags.write);
   flags.service.models.batching.wait = std::chrono::microseconds(static_cast<std::int64_t>(1e3 * flags.batch_wait));
   flags.service.longest = seconds(flags.longest);
   if (flags.host.certificate.empty() != flags.host.key.empty())
@@ -96,7 +119,9 @@ int serve_models(serve_flags flags) {
     for (std::string& key : keys_of(flags.key_file)) flags.service.api_keys.push_back(std::move(key));
   flags.service.log = log_of(flags.log_file);
   serve::service service(flags.service);
-  serve::http_host host(flags.host, [&](const serve::http_request& r) { return service.answer(r); });
+  serve::http_host host(
+      flags.host, [&](const serve::http_request& r) { return service.answer(r); },
+      [&](const serve::http_request& head) { return service.refusal(head); });
   service.log("info", "listen",
               fmt::format("{}://{}:{}", flags.host.key.empty() ? "http" : "https", flags.host.address, host.port()));
   std::optional<serve::grpc_host> grpc;
@@ -106,12 +131,10 @@ int serve_models(serve_flags flags) {
                  service);
     service.log("info", "listen", fmt::format("grpc://{}:{}", flags.host.address, grpc->port()));
   }
-  std::thread waits([&] { obey(signals, service, host, flags.drain); });
-  host.run();
-  if (grpc) grpc->stop(seconds(flags.drain));
-  // all is answered: the thread need not wait any longer
-  pthread_kill(waits.native_handle(), SIGUSR1);
-  waits.join();
+  {
+    const obeying signaled([&] { obey(signals, service, host, grpc ? &*grpc : nullptr, flags.drain); });
+    host.run();
+  }
   service.log("info", "end", "all requests are answered");
   return 0;
 }
@@ -138,7 +161,8 @@ void add_serve(CLI::App& line, std::function<int()>& run) {
   verb->add_option("--tls-key", h.key, "Its key in PEM");
   verb->add_option("--connections", h.connections, "connections that are served at a time")->capture_default_str();
   verb->add_option("--max-body", h.most_body, "bytes of a request at most")->capture_default_str();
-  verb->add_option("--timeout", flags->longest, "seconds that a request may take")->capture_default_str();
+  verb->add_option("--timeout", flags->longest, "seconds that a request for a language model may take")
+      ->capture_default_str();
   verb->add_option("--read-timeout", flags->read, "seconds for a request to come")->capture_default_str();
   verb->add_option("--write-timeout", flags->write, "seconds for a client to take a piece")->capture_default_str();
   verb->add_option("--idle-timeout", flags->idle, "seconds between requests of a connection")->capture_default_str();
@@ -146,7 +170,8 @@ void add_serve(CLI::App& line, std::function<int()>& run) {
   verb->add_option("--log", flags->log_file, "A file for lines of JSON about each request; else standard error");
   verb->add_option("--otlp", s.collector, "An OpenTelemetry collector for a span of each request: http://HOST:PORT");
   verb->add_option("--target", s.models.target, "where models run; else what their folders say");
-  verb->add_option("--max-waiting", s.models.most_waiting, "sequences of a model that run or wait")
+  verb->add_option("--max-waiting", s.models.most_waiting,
+                   "sequences of a model, or requests for one of tensors, that run or wait")
       ->capture_default_str();
   auto& e = s.models.engine;
   const auto given = [flags](const std::string&) { flags->service.models.engine_is_given = true; };

@@ -113,11 +113,12 @@ TEST(tensorflow_import, what_would_be_wrong_is_refused_by_name) {
 TEST(tensorflow_import, what_an_assertion_reads_is_no_output) {
   const std::string text = placeholder("x", "2") + node("is_good", "IsFinite", {"x"}) +
                            node("check", "Assert", {"is_good", "x"}) + node("y", "Neg", {"x", "^check"}) +
-                           node("order", "NoOp", {"^late"}) + node("late", "Abs", {"x"});
+                           node("order", "NoOp", {"^y", "^late"}) + node("late", "Abs", {"x"});
   const onnx::imported made = parse(text);
   const executable e = compile(program(made.graph), eigen_target());
-  ASSERT_EQ(e.outputs().size(), 1u);
+  ASSERT_EQ(e.outputs().size(), 2u);  // is_good is none
   EXPECT_EQ(e.outputs()[0].name, "y");
+  EXPECT_EQ(e.outputs()[1].name, "late");
   ASSERT_FALSE(made.remarks.empty());
   EXPECT_THAT(made.remarks.back(), HasSubstr("2 nodes were left out as assertions"));
 }

@@ -1,5 +1,7 @@
 #include "interface/serve/service.hpp"
 
+#include "kiln/generate/logit_rules.hpp"
+
 // Completions of texts and chats.
 namespace kiln::serve {
 namespace {
@@ -109,6 +111,27 @@ TEST_F(serve_service, seeds_make_texts_again_and_sequences_differ) {
     likeliest.update(more);
     EXPECT_EQ(ok("/v1/completions", likeliest)["choices"][0]["text"], alone("In the", 12)) << more;
   }
+}
+
+TEST_F(serve_service, the_greatest_seed_has_ones_after_it) {
+  ok("/v1/completions", {{"model", "scripture"},
+                         {"prompt", "In the"},
+                         {"max_tokens", 1},
+                         {"n", 2},
+                         {"seed", std::numeric_limits<std::int64_t>::max()}});
+}
+
+TEST(serve_scores, put_what_is_no_number_last) {
+  const float none = std::numeric_limits<float>::quiet_NaN();
+  language::score_record record(6);
+  std::vector<float> logits{none, 1, none, 3, 1, none, 2};
+  record.rule()(0, {}, logits);
+  const language::token chosen[] = {3};
+  const auto made = record.take(chosen);
+  ASSERT_EQ(made.size(), 1u);
+  std::vector<language::token> order;
+  for (const auto& [id, logprob] : made[0].top) order.push_back(id);
+  EXPECT_THAT(order, testing::ElementsAre(3, 6, 1, 4, 0, 2));
 }
 
 TEST_F(serve_service, log_probabilities_are_the_models) {

@@ -4,8 +4,11 @@
 #include <grpcpp/grpcpp.h>
 
 #include <cstring>
+#include <filesystem>
+#include <fstream>
 
 #include "inference.grpc.pb.h"
+#include "onnx/model_writer.hpp"
 
 // The Open Inference Protocol over gRPC, by gRPC's own client.
 namespace kiln::serve {
@@ -17,8 +20,16 @@ using testing::HasSubstr;
 class serve_grpc : public testing::Test {
  protected:
   static void SetUpTestSuite() {
+    file_ = std::filesystem::temp_directory_path() / ("kiln_grpc_" + std::to_string(::getpid()) + ".onnx");
+    test::graph_parts g;
+    for (const auto& [name, type] : {std::pair("i8", 3), std::pair("u8", 2), std::pair("bool", 9)}) {
+      g.inputs.push_back(test::value_info(name, type, {2}));
+      g.nodes.push_back(test::node("Identity", {name}, {std::string(name) + "_out"}));
+      g.outputs.push_back(test::value_info(std::string(name) + "_out", type, {2}));
+    }
+    std::ofstream(file_, std::ios::binary) << test::model(test::graph(g)).str();
     service_options o;
-    o.models.models = {"digits=" KILN_SOURCE_DIR "/examples/models/digits/model.onnx"};
+    o.models.models = {"digits=" KILN_SOURCE_DIR "/examples/models/digits/model.onnx", "types=" + file_.string()};
     o.api_keys = {"k"};
     o.log = [](std::string_view line) { lines_ += std::string(line) + "\n"; };
     of_ = std::make_unique<service>(o);
@@ -30,6 +41,7 @@ class serve_grpc : public testing::Test {
     stub_.reset();
     host_.reset();
     of_.reset();
+    std::filesystem::remove(file_);
   }
   static inference::ModelInferRequest request(std::int64_t rows) {
     inference::ModelInferRequest r;
@@ -58,6 +70,7 @@ class serve_grpc : public testing::Test {
   static inline std::unique_ptr<service> of_;
   static inline std::unique_ptr<grpc_host> host_;
   static inline std::unique_ptr<GRPCInferenceService::Stub> stub_;
+  static inline std::filesystem::path file_;
   static inline std::string lines_;
 };
 
@@ -100,6 +113,40 @@ TEST_F(serve_grpc, infers_from_contents_and_from_bytes) {
   ASSERT_EQ(by_bytes.raw_output_contents(0).size(), out[0].as<float>().size_bytes());
   EXPECT_EQ(std::memcmp(by_bytes.raw_output_contents(0).data(), out[0].data(), out[0].as<float>().size_bytes()), 0);
   EXPECT_THAT(lines_, HasSubstr("\"route\":\"ModelInfer\""));
+}
+
+TEST_F(serve_grpc, elements_lie_within_their_type) {
+  const auto with = [](int i8, unsigned u8) {
+    inference::ModelInferRequest r;
+    r.set_model_name("types");
+    for (const auto& [name, type] : {std::pair("i8", "INT8"), std::pair("u8", "UINT8"), std::pair("bool", "BOOL")}) {
+      auto* const t = r.add_inputs();
+      t->set_name(name);
+      t->set_datatype(type);
+      t->add_shape(2);
+    }
+    for (int k = 0; k < 2; ++k) {
+      r.mutable_inputs(0)->mutable_contents()->add_int_contents(i8);
+      r.mutable_inputs(1)->mutable_contents()->add_uint_contents(u8);
+      r.mutable_inputs(2)->mutable_contents()->add_bool_contents(true);
+    }
+    return r;
+  };
+  inference::ModelInferResponse to;
+  ASSERT_TRUE(infer(with(-128, 255), to).ok());
+  EXPECT_EQ(to.raw_output_contents(0), "\x80\x80");
+  EXPECT_EQ(to.raw_output_contents(1), "\xff\xff");
+  using grpc::StatusCode;
+  expect_refused(with(128, 0), StatusCode::INVALID_ARGUMENT,
+                 "inputs[0].contents: expected elements of INT8, found 128");
+  expect_refused(with(-129, 0), StatusCode::INVALID_ARGUMENT, "found -129");
+  expect_refused(with(0, 256), StatusCode::INVALID_ARGUMENT, "inputs[1].contents: expected elements of UINT8");
+  auto raw = with(0, 0);
+  for (int k = 0; k < 3; ++k) {
+    raw.mutable_inputs(k)->clear_contents();
+    raw.add_raw_input_contents("\1\2");
+  }
+  expect_refused(raw, StatusCode::INVALID_ARGUMENT, "bytes of 0 and 1");
 }
 
 TEST_F(serve_grpc, bad_requests_have_codes_and_reasons) {

@@ -34,8 +34,15 @@ class serve_kserve : public testing::Test {
       g.outputs.push_back(test::value_info(name + "_out", type, {"n", 2}));
     }
     std::ofstream(folder_ / "types.onnx", std::ios::binary) << test::model(test::graph(g)).str();
+    // a row's places in a table, of which the last one is no number of JSON
+    test::graph_parts l;
+    l.inputs = {test::value_info("at", 7, {"n", 2})};
+    l.initializers = {test::floats("table", {3}, {5, 7, std::numeric_limits<float>::infinity()})};
+    l.nodes = {test::node("Gather", {"table", "at"}, {"found"})};
+    l.outputs = {test::value_info("found", 1, {"n", 2})};
+    std::ofstream(folder_ / "lookup.onnx", std::ios::binary) << test::model(test::graph(l)).str();
     model_options o;
-    o.models = {"digits=" + digits, (folder_ / "types.onnx").string()};
+    o.models = {"digits=" + digits, (folder_ / "types.onnx").string(), (folder_ / "lookup.onnx").string()};
     o.compile.threads = 2;
     alone_ = load_models(o);
     o.batching = {64, std::chrono::milliseconds(20)};
@@ -63,6 +70,10 @@ class serve_kserve : public testing::Test {
     const http_reply r = ask(path, body);
     EXPECT_EQ(r.status, status) << body.substr(0, 200);
     EXPECT_THAT(json::parse(r.body)["error"].get<std::string>(), HasSubstr(why));
+  }
+  static std::string lookup_body(const std::vector<std::int64_t>& at) {
+    const json lens = {at.size() / 2, 2};
+    return json{{"inputs", {{{"name", "at"}, {"datatype", "INT64"}, {"shape", lens}, {"data", at}}}}}.dump();
   }
   static std::vector<float> image(int seed, std::int64_t rows) {
     std::vector<float> out(static_cast<std::size_t>(64 * rows));
@@ -163,6 +174,8 @@ TEST_F(serve_kserve, bad_requests_name_what_is_wrong) {
   expect_refused(infer, with("shape", {-1, 1, 8, 8}), "inputs[0].shape");
   expect_refused(infer, with("shape", {1LL << 40, 1LL << 40, 8, 8}), "inputs[0].shape");
   expect_refused(infer, with("shape", {64, 1}), "image");
+  expect_refused(infer, with("shape", {1 << 22, 1, 8, 8}), "expected 268435456 elements, found 64");
+  expect_refused(infer, with("shape", {1.5, 1, 8, 8}), "whole numbers");
   expect_refused(infer, with("data", "x"), "inputs[0].data");
   json text = json::array();
   for (int k = 0; k < 64; ++k) text.push_back("1");
@@ -195,15 +208,59 @@ TEST_F(serve_kserve, requests_that_come_together_share_a_run) {
       right += same;
     });
   // one that is refused is none of the run
-  EXPECT_EQ(ask("/models/digits/infer", R"({"inputs": [{"name": "image", "datatype": "FP32", "shape": [1, 1, 8, 7],
-    "data": []}]})",
-                *joined_)
-                .status,
-            400);
+  json narrow = digits_body(0, 1);
+  narrow["inputs"][0]["shape"] = {1, 1, 8, 7};
+  narrow["inputs"][0]["data"] = std::vector<float>(56, 0.f);
+  EXPECT_EQ(ask("/models/digits/infer", narrow.dump(), *joined_).status, 400);
   for (std::thread& t : all) t.join();
   EXPECT_EQ(right, 16);
   EXPECT_EQ(runner.statistics().requests, 16u);
   EXPECT_LT(runner.statistics().runs, 16u);
+}
+
+TEST_F(serve_kserve, a_run_that_fails_is_the_error_of_its_request_alone) {
+  ASSERT_TRUE(joined_->tensors.at("lookup")->runner->joins());
+  std::vector<std::thread> all;
+  std::atomic<int> right = 0, refused = 0;
+  for (int k = 0; k < 12; ++k)
+    all.emplace_back([&, k] {
+      const std::int64_t last = k % 4 == 3 ? 9 : k % 2;
+      const http_reply r = ask("/models/lookup/infer", lookup_body({0, last}), *joined_);
+      if (r.status == 400) ++refused;
+      if (r.status != 200) return;
+      right += json::parse(r.body)["outputs"][0]["data"] == json({5.0, last == 0 ? 5.0 : 7.0});
+    });
+  for (std::thread& t : all) t.join();
+  EXPECT_EQ(right, 9);
+  EXPECT_EQ(refused, 3);
+}
+
+TEST_F(serve_kserve, what_json_has_no_number_for_is_asked_for_as_bytes) {
+  expect_refused("/models/lookup/infer", lookup_body({0, 2}), "binary_data");
+  json body = json::parse(lookup_body({0, 2}));
+  body["parameters"] = {{"binary_data_output", true}};
+  EXPECT_EQ(ask("/models/lookup/infer", body.dump()).status, 200);
+}
+
+TEST_F(serve_kserve, more_requests_than_may_wait_are_refused) {
+  model_options o;
+  o.models = {"digits=" + digits};
+  o.most_waiting = 0;
+  const auto none = load_models(o);
+  const http_reply r = ask("/models/digits/infer", digits_body(1, 1).dump(), *none);
+  EXPECT_EQ(r.status, 429);
+  EXPECT_THAT(json::parse(r.body)["error"].get<std::string>(), HasSubstr("busy"));
+}
+
+TEST_F(serve_kserve, methods_and_readiness) {
+  request_record record;
+  EXPECT_EQ(answer_kserve({"HEAD", "/v2/health/live"}, *alone_, record, true).status, 200);
+  const http_reply wrong = answer_kserve({"DELETE", "/v2/models/digits/infer"}, *alone_, record, true);
+  EXPECT_EQ(wrong.status, 405);
+  EXPECT_THAT(wrong.headers, testing::Contains(std::pair<std::string, std::string>("Allow", "POST")));
+  const http_reply draining = answer_kserve({"GET", "/v2/models/digits/ready"}, *alone_, record, false);
+  EXPECT_EQ(draining.status, 503);
+  EXPECT_EQ(json::parse(draining.body)["ready"], false);
 }
 
 }  // namespace

@@ -134,6 +134,8 @@ TEST(serve_protocol, tools_and_formats_are_guides) {
   EXPECT_EQ(read_chat_request(chat_with(tools + R"(, "tool_choice": "none")")).tools, tool_use::none);
   expect_refused(true, chat_with(tools + R"(, "tool_choice": {"function": {"name": "h"}})"),
                  "tool_choice.function.name", "a function of tools");
+  expect_refused(true, chat_with(tools + R"(, "tool_choice": {"function": {"name": "f"}, "mode": 1})"),
+                 "tool_choice.mode", "unknown field");
   const auto schema_of = read_chat_request(chat_with(
       R"("response_format": {"type": "json_schema", "json_schema": {"name": "n", "schema": {"type": "null"}}})"));
   EXPECT_EQ(schema_of.guidance_kind, "json_schema");

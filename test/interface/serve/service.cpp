@@ -113,8 +113,43 @@ TEST(serve_keys, are_asked_for) {
   for (const char* bad : {"", "second", "Bearer ", "Bearer secon", "Bearer second2", "Basic second"})
     EXPECT_EQ(status("/v1/models/named", bad), 401) << bad;
   EXPECT_EQ(status("/health", ""), 200);
+  // KServe's paths have its form of errors
+  http_request head{"POST", "/v2/models/named/infer"};
+  const auto refused = s.refusal(head);
+  ASSERT_TRUE(refused);
+  EXPECT_EQ(refused->status, 401);
+  EXPECT_THAT(json::parse(refused->body)["error"].get<std::string>(), HasSubstr("API key"));
+  EXPECT_THAT(refused->headers, Contains(std::pair<std::string, std::string>("WWW-Authenticate", "Bearer")));
+  EXPECT_THAT(s.answer({"GET", "/metrics"}).body, HasSubstr("kiln_requests_total{route=\"/v2\",status=\"401\"}"));
+  head.headers.emplace("authorization", "Bearer first");
+  EXPECT_FALSE(s.refusal(head));
+  EXPECT_FALSE(s.refusal({"GET", "/health"}));
   s.drain();
   EXPECT_EQ(status("/ready", ""), 503);
+  // an empty one would open the server
+  o.api_keys = {"first", ""};
+  EXPECT_THROW(service{o}, error);
+}
+
+TEST(serve_end, cuts_what_runs_on_models_before_a_reload_too) {
+  service_options o;
+  o.models.models = {scripture.string()};
+  service s(o);
+  http_request r{"POST", "/v1/completions"};
+  r.body = R"({"model": "scripture", "prompt": "In the", "max_tokens": 250, "n": 128, "stream": true,
+    "logit_bias": {"0": -100}})";
+  const http_reply before = s.answer(r);
+  ASSERT_TRUE(before.stream);
+  s.reload();
+  s.stop();
+  std::string all;
+  before.stream([&](std::string_view piece) {
+    all += piece;
+    return true;
+  });
+  EXPECT_THAT(all, AllOf(HasSubstr("shutting down"), HasSubstr("\"code\":\"shutting_down\""),
+                         testing::EndsWith("data: [DONE]\n\n")));
+  EXPECT_EQ(s.answer(r).status, 503);
 }
 
 TEST(serve_traces, go_on_where_the_caller_is) {

@@ -45,6 +45,8 @@ TEST(tool_calls, are_told_from_text_in_each_form) {
 TEST(tool_calls, what_is_none_stays_text) {
   for (const char* bad : {"{\"name\": 1, \"arguments\": {}}", "{\"name\": \"f\"}", "{", "{}", "{\"a\": [1]} and more"})
     expect_calls(tool_form::object, bad, bad, {});
+  const std::string deep = R"({"name": "f", "arguments": )" + std::string(5000, '[') + std::string(5000, ']') + "}";
+  expect_calls(tool_form::object, deep, deep, {});
   expect_calls(tool_form::element, "<tool_call>no</tool_call>", "<tool_call>no</tool_call>", {});
 }
 

@@ -119,6 +119,9 @@ await test('hostile requests are refused and the next one is served', async () =
   assert.match(await raw(url, head + 'Content-Encoding: gzip\r\nContent-Length: 3\r\n\r\nabc'), /^HTTP\/1.1 415 /);
   assert.match(await raw(url, head + 'Content-Length: 2\r\nConnection: close\r\n\r\n\xff{'), /^HTTP\/1.1 400 .*invalid_json/s);
   assert.match(await raw(url, 'GET /' + 'a'.repeat(20000) + ' HTTP/1.1\r\n\r\n'), /^HTTP\/1.1 4(00|14) /);
+  assert.match(await raw(url, head + 'Content-Length: 2\r\nTransfer-Encoding: chunked\r\n\r\n'), /^HTTP\/1.1 400 /);
+  // a body is not waited for where the key is none
+  assert.match(await raw(url, 'POST /v1/completions HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n'), /^HTTP\/1.1 401 /);
   // pieces without end, a head without end, and a body that does not come: the connection is closed
   const since = Date.now();
   await Promise.all([
@@ -150,7 +153,10 @@ await test('a hangup loads the models again; a termination lets streams end', as
   const stream = await client.completions.create({ ...text, max_tokens: 200, stream: true });
   let made = '', finish;
   for await (const c of stream) {
-    if (made === '') server.process.kill('SIGTERM');
+    if (made === '') {
+      server.process.kill('SIGTERM');
+      setTimeout(() => server.process.kill('SIGHUP'), 30);  // which is no second signal
+    }
     made += c.choices[0].text;
     finish = c.choices[0].finish_reason ?? finish;
   }

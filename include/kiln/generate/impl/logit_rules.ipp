@@ -78,7 +78,8 @@ struct score_record::row {
     const auto end = order.begin() + static_cast<std::ptrdiff_t>(std::min(top, order.size()));
     std::partial_sort(order.begin(), end, order.end(), [&](token a, token b) {
       const float x = scores[static_cast<std::size_t>(a)], y = scores[static_cast<std::size_t>(b)];
-      return x != y ? x > y || std::isnan(y) : a < b;
+      const bool nx = std::isnan(x), ny = std::isnan(y);
+      return nx != ny ? ny : !nx && x != y ? x > y : a < b;
     });
     for (auto t = order.begin(); t != end; ++t) out.top.emplace_back(*t, logprob(*t));
     made.push_back(std::move(out));

@@ -23,7 +23,7 @@ struct model_options {
   language::engine_options engine;
   bool engine_is_given = false;     ///< else a folder's own options come first
   batch_options batching;           ///< of models of tensors
-  std::size_t most_waiting = 1024;  ///< sequences of a model that wait or run
+  std::size_t most_waiting = 1024;  ///< sequences, or requests for tensors, of a model that wait or run
 };
 
 /// A language model with its engine.

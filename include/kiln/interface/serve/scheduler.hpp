@@ -29,6 +29,7 @@ struct progress {
   language::text_end end = language::text_end::open;
   std::string failure{};    ///< where it ended by `failure`
   bool is_refused = false;  ///< by the engine, before it began
+  bool is_cut = false;      ///< since the server ends
 };
 
 /// The sequences of one request while they are made. Giving up the last owner, or `cancel`, ends them.
@@ -61,7 +62,8 @@ class scheduler {
   scheduler(std::shared_ptr<const language::language_model> model, language::engine_options options,
             std::size_t most_waiting);
   ~scheduler();
-  /// Errors, which are the caller's to show: those of `request` and `engine::add`, and `limit` where too many wait.
+  /// Errors, which are the caller's to show: those of `request` and `engine::add`, and `limit` where too many wait;
+  /// `api_error` 503 once it is stopped.
   std::unique_ptr<order> submit(std::vector<generation> all);
   /// Ends what is not complete as failed, and all that comes later.
   void stop();

@@ -2,6 +2,7 @@
 #include <chrono>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -23,7 +24,7 @@ struct service_options {
 /// What a server answers: OpenAI's interface, and what those who run it ask. Any thread may call it.
 class service {
  public:
-  /// Loads the models; the errors of `load_models`.
+  /// Loads the models; the errors of `load_models`, and `invalid_argument` for an empty key.
   explicit service(service_options options);
   ~service();
   service(const service&) = delete;
@@ -31,12 +32,15 @@ class service {
 
   /// Never throws: errors are answers.
   http_reply answer(const http_request& request);
+  /// The answer to a request without the key that its path asks for, which is known before its body is read; nothing
+  /// where it may go on.
+  std::optional<http_reply> refusal(const http_request& head);
   /// Loads the models again; requests that run keep theirs. Where that fails, all stays as it was, and the error is
   /// thrown.
   void reload();
   /// From now on `/ready` says no.
   void drain();
-  /// Ends all requests that run.
+  /// Ends all requests that run, those of models before a reload too.
   void stop();
   // Of hosts that speak another protocol:
   std::shared_ptr<const model_set> models() const;

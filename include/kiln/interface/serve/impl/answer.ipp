@@ -152,8 +152,10 @@ std::vector<json> answer::begin() {
 }
 
 std::vector<json> answer::take(const progress& p) {
-  if (p.end == language::text_end::failure)
+  if (p.end == language::text_end::failure) {
+    if (p.is_cut) throw api_error(p.failure, {}, "shutting_down", 503);
     throw api_error(p.failure, {}, p.is_refused ? "refused" : "generation_failed", p.is_refused ? 400 : 500);
+  }
   choice& c = choices_[p.index];
   made_ += p.made.size();
   std::string text;

@@ -177,6 +177,9 @@ void read_tools(completion_request& to, fields& f) {
   fields named(*function, "tool_choice.function");
   const auto name = named.text("name");
   if (!name || !names.contains(*name)) named.refuse("name", "the name of a function of tools");
+  named.end();
+  own.ignore({"type"});
+  own.end();
   to.tools = tool_use::named, to.tool_name = *name;
 }
 

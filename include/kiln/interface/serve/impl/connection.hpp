@@ -19,8 +19,9 @@ class connection : public httplib::Stream {
   connection& operator=(const connection&) = delete;
 
   bool is_open() const { return open_; }
-  /// Waits for a request's first byte; false after the idle time, when the client left, or once `stopping`.
-  bool wait_request(const std::atomic<bool>& stopping);
+  /// Waits for a request's first byte; false after the idle time, when the client left, once `stopping`, or where it
+  /// `gives_way` to a connection that waits for this thread. What has come is a request all the same.
+  bool wait_request(const std::atomic<bool>& stopping, const std::function<bool()>& gives_way);
   /// Whether the client is still there.
   bool is_alive() const;
   /// The rest of the request was not read: no other one can follow.
@@ -48,7 +49,9 @@ class connection : public httplib::Stream {
   bool open_ = true, is_unread_ = false;
   char buffer_[16384];
   std::size_t at_ = 0, end_ = 0, taken_ = 0;
+  bool is_used_ = false;  // a request came
   clock::time_point deadline_{};
+  clock::time_point answered_{};  // when the whole answer has to be taken; set by its first byte
 };
 
 }  // namespace kiln::serve

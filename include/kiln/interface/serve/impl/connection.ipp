@@ -16,7 +16,8 @@ namespace {
 
 using std::chrono::milliseconds;
 
-constexpr std::size_t most_head = 256u << 10;  // bytes of a request before and between its body
+constexpr std::size_t most_head = 256u << 10;       // bytes of a request before and between its body
+constexpr auto first_request = milliseconds(1000);  // from a connection to it, where others wait
 
 void address_of(const sockaddr_storage& from, std::string& ip, int& port) {
   char text[INET6_ADDRSTRLEN] = {};
@@ -81,13 +82,18 @@ bool connection::wait(short events, milliseconds longest) const {
   }
 }
 
-bool connection::wait_request(const std::atomic<bool>& stopping) {
-  taken_ = 0;
-  const auto end = clock::now() + limits_.idle;
+bool connection::wait_request(const std::atomic<bool>& stopping, const std::function<bool()>& gives_way) {
+  taken_ = 0, answered_ = {};
+  const auto begin = clock::now(), end = begin + limits_.idle;
+  // a first request is on its way: it has a moment
+  const auto patient = is_used_ ? begin : begin + first_request;
   while (at_ == end_ && !(ssl_ && SSL_pending(ssl_) > 0)) {
-    if (stopping || clock::now() > end) return false;
-    if (wait(POLLIN, milliseconds(100))) break;
+    const bool is_ending = stopping;
+    if (wait(POLLIN, milliseconds(is_ending ? 0 : 100))) break;
+    const auto now = clock::now();
+    if (is_ending || now > end || (now > patient && gives_way())) return false;
   }
+  is_used_ = true;
   deadline_ = clock::now() + limits_.read;
   return at_ < end_ || is_alive();
 }
@@ -144,7 +150,9 @@ ssize_t connection::read(char* to, size_t size) {
 }
 
 ssize_t connection::write(const char* from, size_t size) {
-  const auto end = clock::now() + limits_.write;
+  const auto now = clock::now();
+  if (answered_ == clock::time_point()) answered_ = now + limits_.answer;
+  const auto end = std::min<clock::time_point>(now + limits_.write, answered_);
   for (;;) {
     int why = SSL_ERROR_WANT_WRITE;
     ssize_t n;

@@ -4,12 +4,12 @@
 #if KILN_WITH_GRPC
 #include <grpcpp/grpcpp.h>
 
-#include <cstring>
 #include <fstream>
 #include <iterator>
 
 #include "inference.grpc.pb.h"
 #include "kiln/interface/serve/impl/named_inputs.hpp"
+#include "kiln/interface/serve/impl/tensor_json.hpp"
 #include "kiln/version.hpp"
 
 namespace kiln::serve {
@@ -33,14 +33,23 @@ template <class To, class List> argument converted(const List& from, const shape
     throw api_error(where + ".contents: expected " + std::to_string(count) + " elements of " +
                     std::string(kserve_name(type.type)) + ", found " + std::to_string(from.size()));
   small_vector<To> values;
-  for (const auto v : from) values.push_back(static_cast<To>(v));
+  values.reserve(static_cast<std::size_t>(count));
+  for (const auto v : from) {
+    if constexpr (std::is_integral_v<To> && !std::is_same_v<To, bool>) {
+      const auto [least, most] = range_of(type.type);
+      if (v < 0 ? static_cast<std::int64_t>(v) < least : static_cast<std::uint64_t>(v) > most)
+        throw api_error(where + ".contents: expected elements of " + std::string(kserve_name(type.type)) + ", found " +
+                        std::to_string(v));
+    }
+    values.push_back(static_cast<To>(v));
+  }
   argument a(type);
   encode(type.type, values.data(), a.data(), count);
   return a;
 }
 
 // The list of the contents that a type has; FP16 and BF16 have bytes alone.
-argument argument_of(const inference::InferTensorContents& c, const shape& type, const std::string& where) {
+argument contents_of(const inference::InferTensorContents& c, const shape& type, const std::string& where) {
   switch (type.type) {
     case dtype::boolean: return converted<bool>(c.bool_contents(), type, where);
     case dtype::i8:
@@ -57,27 +66,6 @@ argument argument_of(const inference::InferTensorContents& c, const shape& type,
       throw api_error(where + ": expected " + std::string(kserve_name(type.type)) +
                       " in raw_input_contents, found none");
   }
-}
-
-argument argument_of(const std::string& bytes, const shape& type, const std::string& where) {
-  argument a(type);
-  if (const auto n = static_cast<std::size_t>(type.bytes().value()); bytes.size() != n)
-    throw api_error(where + ": expected " + std::to_string(n) + " bytes, found " + std::to_string(bytes.size()));
-  if (!bytes.empty()) std::memcpy(a.data(), bytes.data(), bytes.size());
-  return a;
-}
-
-template <class List> shape shape_of(const List& lens, dtype t, const std::string& where) {
-  shape s{t, {}};
-  std::int64_t all = 1;
-  for (const std::int64_t n : lens) {
-    if (n < 0 || s.lens.size() == max_rank || __builtin_mul_overflow(all, std::max<std::int64_t>(1, n), &all) ||
-        all > most_elements)
-      throw api_error(where + ".shape: expected at most " + std::to_string(max_rank) + " extents of at most " +
-                      std::to_string(most_elements) + " elements, found " + std::to_string(n));
-    s.lens.push_back(n);
-  }
-  return s;
 }
 
 template <class To> void describe(std::span<const port> ports, To* to) {
@@ -184,9 +172,11 @@ class calls final : public inference::GRPCInferenceService::Service {
       const auto& t = from.inputs(k);
       const std::string where = "inputs[" + std::to_string(k) + "]";
       const port& p = inputs.find(t.name(), t.datatype(), where);
-      const shape s = shape_of(t.shape(), p.type.type, where);
+      const std::vector<std::int64_t> lens(t.shape().begin(), t.shape().end());
+      const shape s{p.type.type, extents_of(std::span<const std::int64_t>(lens), where + ".shape", most_elements)};
       if (is_raw && t.has_contents()) throw api_error(where + ": expected no contents beside raw_input_contents");
-      inputs.put(p, is_raw ? argument_of(from.raw_input_contents(k), s, where) : argument_of(t.contents(), s, where));
+      inputs.put(p, is_raw ? argument_of(std::string_view(from.raw_input_contents(k)), s, where)
+                           : contents_of(t.contents(), s, where));
     }
     std::vector<std::size_t> wanted;
     for (std::size_t k = 0; k < exe.outputs().size() && from.outputs_size() == 0; ++k) wanted.push_back(k);

@@ -1,9 +1,14 @@
 #include "kiln/interface/serve/host.hpp"
 
+#include <strings.h>
+#include <unistd.h>
+
+#include <algorithm>
 #include <condition_variable>
 #include <csignal>
 #include <list>
 #include <mutex>
+#include <system_error>
 #include <thread>
 
 #include "kiln/core/error.hpp"
@@ -16,12 +21,25 @@ namespace {
 // Threads that are begun when connections come, up to a number; further connections wait.
 class connection_threads : public httplib::TaskQueue {
  public:
-  explicit connection_threads(std::size_t most) : most_(most) {}
+  // `wanted`: how many connections wait for a thread that only waits for a request
+  connection_threads(std::size_t most, std::atomic<std::size_t>& wanted) : most_(most), wanted_(wanted) {}
   void enqueue(std::function<void()> job) override {
-    const std::lock_guard lock(mutex_);
+    std::unique_lock lock(mutex_);
+    if (jobs_.size() >= std::max<std::size_t>(64, 2 * most_)) {
+      lock.unlock();
+      is_beyond() = true;
+      job();  // closes it
+      is_beyond() = false;
+      return;
+    }
     jobs_.push_back(std::move(job));
-    if (idle_ < jobs_.size() && threads_.size() < most_) threads_.emplace_back([this] { work(); });
+    if (idle_ < jobs_.size() && !begin_thread()) ++wanted_;
     news_.notify_one();
+  }
+  // Whether this thread's connection is one more than wait here.
+  static bool& is_beyond() {
+    thread_local bool is = false;
+    return is;
   }
   void shutdown() override {
     {
@@ -33,6 +51,16 @@ class connection_threads : public httplib::TaskQueue {
   }
 
  private:
+  bool begin_thread() {
+    if (threads_.size() >= most_) return false;
+    try {
+      threads_.emplace_back([this] { work(); });
+    } catch (const std::system_error&) {
+      if (threads_.empty()) throw;
+      return false;  // one of the others takes the job
+    }
+    return true;
+  }
   void work() {
     for (std::unique_lock lock(mutex_);;) {
       ++idle_;
@@ -41,13 +69,19 @@ class connection_threads : public httplib::TaskQueue {
       if (jobs_.empty()) return;
       auto job = std::move(jobs_.front());
       jobs_.pop_front();
+      if (wanted_ > jobs_.size()) wanted_ = jobs_.size();
       lock.unlock();
-      job();
+      try {
+        job();
+      } catch (...) {
+        // its connection is closed; the others go on
+      }
       job = nullptr;
       lock.lock();
     }
   }
   const std::size_t most_;
+  std::atomic<std::size_t>& wanted_;
   std::mutex mutex_;
   std::condition_variable news_;
   std::list<std::function<void()>> jobs_;
@@ -71,6 +105,14 @@ SSL_CTX* context_of(const host_options& o) {
   SSL_CTX_free(c);
   raise(errc::io, "TLS: expected a certificate and its key in PEM, found none that serves in " +
                       (file.empty() ? "an unnamed file" : file));
+}
+
+// A head that readers may divide from its body in different ways.
+bool has_clear_length(const httplib::Request& r) {
+  const auto codings = r.get_header_value_count("Transfer-Encoding"),
+             lengths = r.get_header_value_count("Content-Length");
+  if (codings == 0) return lengths <= 1;
+  return codings == 1 && lengths == 0 && strcasecmp(r.get_header_value("Transfer-Encoding").c_str(), "chunked") == 0;
 }
 
 http_request request_of(const httplib::Request& from) {
@@ -110,18 +152,26 @@ class server : public httplib::Server {
  public:
   server(const host_options& o, SSL_CTX* tls) : limits_(o), tls_(tls) {}
   std::atomic<bool> stopping = false;
+  std::atomic<std::size_t> wanted = 0;  // threads, by connections that wait
   // the library's own queue has 5 places: of more clients at once, those beyond it would try again a second later
   void widen_queue() { ::listen(svr_sock_, 1024); }
 
  private:
   bool process_and_close_socket(socket_t socket) override {
+    if (connection_threads::is_beyond()) return ::close(static_cast<int>(socket)) == 0;
     connection c(static_cast<int>(socket), tls_, limits_);
     connection::current() = &c;
     bool closed = !c.is_open();
-    while (!closed && !c.is_unread() && c.wait_request(stopping))
-      if (!process_request(c, stopping, closed, nullptr)) break;
+    while (!closed && !c.is_unread() && c.wait_request(stopping, [this] { return is_wanted(); }))
+      // the library would cut answers to the ranges of a file that are asked for
+      if (!process_request(c, stopping, closed, [](httplib::Request& r) { r.ranges.clear(); })) break;
     connection::current() = nullptr;
     return true;
+  }
+  bool is_wanted() {
+    for (std::size_t n = wanted; n > 0;)
+      if (wanted.compare_exchange_weak(n, n - 1)) return true;
+    return false;
   }
   const host_options& limits_;
   SSL_CTX* const tls_;
@@ -132,31 +182,41 @@ class server : public httplib::Server {
 struct http_host::parts {
   host_options options;
   handler answer;
+  gate refuse;
   std::unique_ptr<SSL_CTX, void (*)(SSL_CTX*)> tls;
   std::unique_ptr<detail::server> own{};
   int port = 0;
 };
 
-http_host::http_host(host_options options, handler answer)
-    : parts_(new parts{std::move(options), std::move(answer), {nullptr, SSL_CTX_free}}) {
+http_host::http_host(host_options options, handler answer, gate refuse)
+    : parts_(new parts{std::move(options), std::move(answer), std::move(refuse), {nullptr, SSL_CTX_free}}) {
   parts& p = *parts_;
   std::signal(SIGPIPE, SIG_IGN);  // OpenSSL writes to sockets that clients have closed
   p.tls.reset(context_of(p.options));
   p.own = std::make_unique<detail::server>(p.options, p.tls.get());
   detail::server& s = *p.own;
-  s.new_task_queue = [&p] { return new connection_threads(std::max<std::size_t>(1, p.options.connections)); };
+  s.new_task_queue = [&p] {
+    return new connection_threads(std::max<std::size_t>(1, p.options.connections), p.own->wanted);
+  };
   s.set_payload_max_length(p.options.most_body);
   s.set_tcp_nodelay(true);
   // its own loop closes connections, and compressed bodies may be of any size
   s.set_keep_alive_max_count(1'000'000);
   s.set_keep_alive_timeout(p.options.idle.count());
-  s.set_pre_routing_handler([](const httplib::Request& r, httplib::Response& to) {
+  s.set_pre_routing_handler([&p](const httplib::Request& r, httplib::Response& to) {
+    std::optional<http_reply> refused;
     const std::string coding = r.get_header_value("Content-Encoding");
-    if (coding.empty() || coding == "identity") return httplib::Server::HandlerResponse::Unhandled;
-    connection::current()->leave_unread();
-    send(reply_of(api_error("expected a body as it is, found Content-Encoding " + coding.substr(0, 40), {},
-                            "unsupported_encoding", 415)),
-         to);
+    if (!has_clear_length(r))
+      refused =
+          reply_of(api_error("expected one Content-Length, or Transfer-Encoding chunked alone", {}, "bad_request"));
+    else if (!coding.empty() && coding != "identity")
+      refused = reply_of(api_error("expected a body as it is, found Content-Encoding " + coding.substr(0, 40), {},
+                                   "unsupported_encoding", 415));
+    else if (p.refuse)
+      refused = p.refuse(request_of(r));
+    if (!refused) return httplib::Server::HandlerResponse::Unhandled;
+    if (r.has_header("Content-Length") || r.has_header("Transfer-Encoding")) connection::current()->leave_unread();
+    send(std::move(*refused), to);
     return httplib::Server::HandlerResponse::Handled;
   });
   const auto handle = [&p](const httplib::Request& r, httplib::Response& to) { send(p.answer(request_of(r)), to); };
@@ -185,8 +245,8 @@ void http_host::run() {
   if (!parts_->own->stopping) parts_->own->listen_after_bind();
 }
 void http_host::stop() {
-  parts_->own->stopping = true;
-  parts_->own->stop();
+  // the library's own asserts that it is called once
+  if (!parts_->own->stopping.exchange(true)) parts_->own->stop();
 }
 
 }  // namespace kiln::serve

@@ -14,8 +14,10 @@ namespace kiln::serve {
 /// JSON whose keys keep the order they were written in, as schemas need it.
 using json = nlohmann::ordered_json;
 
-/// Reads a request's body: an object, at most 64 values deep and with at most 1024 keys in an object, since work on
-/// either grows with its square or the stack. Errors: `api_error` 400.
+/// Reads a value at most 64 values deep and with at most 1024 keys in an object, since work on either grows with its
+/// square or the stack. Errors: `api_error` 400.
+json parse_value(std::string_view text);
+/// Reads a request's body, which is an object. Errors: as above.
 json parse_body(std::string_view body);
 /// JSON as text; bytes that are no UTF-8 are replaced.
 std::string text_of(const json& j);

@@ -43,12 +43,12 @@ http_reply reply_of(const api_error& e) {
   return r;
 }
 
-json parse_body(std::string_view body) {
+json parse_value(std::string_view text) {
   constexpr int most_deep = 64;
   constexpr std::size_t most_keys = 1024;
   std::vector<std::size_t> keys(most_deep + 2, 0);
   try {
-    json out = json::parse(body, [&](int depth, json::parse_event_t event, json&) {
+    return json::parse(text, [&](int depth, json::parse_event_t event, json&) {
       const bool begins = event == json::parse_event_t::object_start || event == json::parse_event_t::array_start;
       if (begins && depth >= most_deep)
         throw api_error("the body's values nest deeper than " + std::to_string(most_deep), {}, "json_too_deep");
@@ -58,11 +58,15 @@ json parse_body(std::string_view body) {
                         "json_too_wide");
       return true;
     });
-    if (!out.is_object()) throw api_error("the body: expected a JSON object, found " + shown(out));
-    return out;
   } catch (const json::exception& e) {
     throw api_error(std::string("the body is no JSON: ") + e.what(), {}, "invalid_json");
   }
+}
+
+json parse_body(std::string_view body) {
+  json out = parse_value(body);
+  if (!out.is_object()) throw api_error("the body: expected a JSON object, found " + shown(out));
+  return out;
 }
 
 std::string text_of(const json& j) { return j.dump(-1, ' ', false, json::error_handler_t::replace); }

@@ -147,7 +147,7 @@ struct inference {
         t["parameters"] = {{"binary_data_size", own.size()}};
         bytes += own, any = true;
       } else {
-        t["data"] = json_of(a);
+        t["data"] = json_of(a, model.runner->program().outputs()[k].name);
       }
       out["outputs"].push_back(std::move(t));
     }
@@ -171,6 +171,10 @@ http_reply infer(const http_request& request, const tensor_entry& model) {
   return inference{model, binary, parse_body(text)}.run();
 }
 
+http_reply state(const std::string& name, bool is_ready) {
+  return reply({{"name", name}, {"ready", is_ready}}, is_ready ? 200 : 503);
+}
+
 // The next part of a path, without the slash before it.
 std::string_view next_part(std::string_view& path) {
   if (!path.starts_with('/')) return {};
@@ -185,7 +189,7 @@ http_reply answer(const http_request& request, const model_set& models, request_
   path.remove_prefix(3);  // /v2
   const auto expect = [&](std::string_view method, std::string_view route) {
     record.route = "/v2" + std::string(route);
-    if (request.method != method)
+    if (request.method != method && !(request.method == "HEAD" && method == "GET"))
       throw api_error(record.route + ": expected " + std::string(method) + ", found " + request.method.substr(0, 20),
                       {}, {}, 405);
   };
@@ -211,7 +215,7 @@ http_reply answer(const http_request& request, const model_set& models, request_
                     {"inputs", described(exe.inputs())},
                     {"outputs", described(exe.outputs())}});
     }
-    if (path == "/ready") return expect("GET", "/models/*/ready"), reply({{"name", name}, {"ready", true}});
+    if (path == "/ready") return expect("GET", "/models/*/ready"), state(name, is_ready);
     if (path == "/infer") return expect("POST", "/models/*/infer"), infer(request, model);
   }
   throw api_error("there is nothing at " + request.path.substr(0, 200), {}, {}, 404);
@@ -235,11 +239,19 @@ http_reply answer_kserve(const http_request& request, const model_set& models, r
     return answer(request, models, record, is_ready);
   } catch (const api_error& e) {
     record.error = e.what();
-    return reply({{"error", e.what()}}, e.status());
+    http_reply out = kserve_reply_of(e);
+    if (e.status() == 405) out.headers.emplace_back("Allow", record.route.ends_with("/infer") ? "POST" : "GET");
+    return out;
   } catch (const error& e) {
     record.error = e.what();
-    return reply({{"error", e.what()}}, e.code() == errc::internal ? 500 : 400);
+    return kserve_reply_of(api_error(e.what(), {}, {}, e.code() == errc::internal ? 500 : 400));
   }
+}
+
+http_reply kserve_reply_of(const api_error& e) {
+  http_reply out = reply_of(e);
+  out.body = text_of({{"error", e.what()}});
+  return out;
 }
 
 }  // namespace kiln::serve

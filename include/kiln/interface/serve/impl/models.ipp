@@ -66,7 +66,7 @@ std::shared_ptr<tensor_entry> load_tensors(const std::string& name, const fs::pa
   for (const port& p : exe.inputs()) check(p);
   for (const port& p : exe.outputs()) check(p);
   return std::make_shared<tensor_entry>(
-      tensor_entry{name, std::make_unique<tensor_runner>(std::move(exe), o.batching)});
+      tensor_entry{name, std::make_unique<tensor_runner>(std::move(exe), o.batching, o.most_waiting)});
 }
 
 }  // namespace

@@ -102,7 +102,7 @@ std::vector<generation> generations_of(const completion_request& asked, const la
     for (std::size_t k = 0; k < asked.choices; ++k) {
       generation g{p, search_of(asked, entry, p.size())};
       // sequences of one request differ
-      if (asked.seed) g.search.random_seed = (*asked.seed + static_cast<std::int64_t>(out.size())) & 0x7fffffff;
+      if (asked.seed) g.search.random_seed = (static_cast<std::uint64_t>(*asked.seed) + out.size()) & 0x7fffffff;
       const double temperature = g.search.do_sample ? g.search.temperature : 0;
       g.changes = {asked.bias, asked.presence_penalty, asked.frequency_penalty, asked.min_p.value_or(0), temperature};
       g.guide = guide;
@@ -171,6 +171,10 @@ struct run {
     } catch (const api_error& e) {
       record->error = e.what();
       write("data: " + to_json(e) + "\n\n");
+    } catch (const std::exception& e) {
+      // whoever calls this can't answer any more
+      record->error = e.what();
+      write("data: " + to_json(api_error(std::string("internal error: ") + e.what(), {}, {}, 500)) + "\n\n");
     }
     write("data: [DONE]\n\n");
   }

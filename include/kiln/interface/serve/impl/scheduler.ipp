@@ -10,6 +10,7 @@
 
 #include "kiln/core/error.hpp"
 #include "kiln/generate/guidance.hpp"
+#include "kiln/interface/serve/http.hpp"
 
 namespace kiln::serve {
 
@@ -49,6 +50,8 @@ struct hub {
 };
 
 }  // namespace detail
+
+constexpr const char* ending = "the server is shutting down";
 
 using detail::held, detail::hub, detail::sequence;
 
@@ -106,9 +109,9 @@ struct scheduler::parts {
     --home->open;
     if (is_canceled) ++home->counts.canceled;
   }
-  void fail(order::shared& o, sequence& s, const std::string& why, bool is_refused) {
-    close(s, false);
-    o.tell({s.index, {}, {}, text_end::failure, why, is_refused});
+  void fail(order::shared& o, sequence& s, const std::string& why, bool is_refused, bool is_cut = false) {
+    if (s.is_open) close(s, false);
+    o.tell({s.index, {}, {}, text_end::failure, why, is_refused, is_cut});
   }
   void begin(const held& o) {
     for (sequence& s : o->all) try {
@@ -147,7 +150,11 @@ struct scheduler::parts {
     std::sort(stepped.begin(), stepped.end());
     for (const held& o : orders)
       for (sequence& s : o->all)
-        if (s.is_open && std::binary_search(stepped.begin(), stepped.end(), s.own)) report(*o, s);
+        if (s.is_open && std::binary_search(stepped.begin(), stepped.end(), s.own)) try {
+            report(*o, s);
+          } catch (const std::exception& e) {
+            fail(*o, s, e.what(), false);
+          }
   }
   void forget_canceled() {
     for (const held& o : orders)
@@ -184,7 +191,11 @@ struct scheduler::parts {
       forget_complete();
       if (!orders.empty()) step();
       forget_complete();
-      count();
+      try {
+        count();
+      } catch (const std::exception&) {
+        // the figures are those of the step before
+      }
     }
     std::deque<held> added;
     {
@@ -194,7 +205,7 @@ struct scheduler::parts {
     for (const held& o : added) begin(o);
     for (const held& o : orders)
       for (sequence& s : o->all)
-        if (s.is_open) fail(*o, s, "the server is shutting down", false);
+        if (s.is_open) fail(*o, s, ending, false, true);
   }
 };
 
@@ -222,7 +233,7 @@ std::unique_ptr<order> scheduler::submit(std::vector<generation> all) {
   }
   hub& home = *parts_->home;
   const std::lock_guard lock(home.mutex);
-  if (home.is_stopping) raise(errc::limit, "the server is shutting down");
+  if (home.is_stopping) throw api_error(ending, {}, "shutting_down", 503);
   if (home.open + all.size() > parts_->most)
     raise(errc::limit, "the model is busy: expected at most " + std::to_string(parts_->most) +
                            " sequences at a time, found " + std::to_string(home.open + all.size()));

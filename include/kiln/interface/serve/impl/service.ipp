@@ -73,6 +73,8 @@ const route_row* find_route(std::string_view path) {
   return nullptr;
 }
 
+bool is_kserve(std::string_view path) { return path == "/v2" || path.starts_with("/v2/"); }
+
 http_reply state(std::string_view is, int status = 200) {
   http_reply r;
   r.status = status;
@@ -87,6 +89,7 @@ struct service::parts {
   metrics counts{};
   std::mutex mutex{};  // of the set
   std::shared_ptr<const model_set> models{};
+  std::vector<std::weak_ptr<const model_set>> former{};  // which requests may still run on
   std::atomic<bool> is_draining = false;
   std::optional<tracer> traces{};
 
@@ -98,6 +101,7 @@ struct service::parts {
     if (options.api_keys.empty()) return true;
     constexpr std::string_view scheme = "Bearer ";
     given.remove_prefix(given.starts_with(scheme) ? scheme.size() : given.size());
+    if (given.empty()) return false;
     bool any = false;
     for (const std::string& key : options.api_keys) any = is_equal(key, given) || any;
     return any;
@@ -107,7 +111,8 @@ struct service::parts {
       throw api_error("the request has no valid API key", {}, "invalid_api_key", 401);
   }
   http_reply call(const http_request& r, const std::shared_ptr<request_record>& record) {
-    if (r.path == "/v2" || r.path.starts_with("/v2/")) {
+    if (is_kserve(r.path)) {
+      record->route = "/v2";
       check_key(r);
       return answer_kserve(r, *set(), *record, !is_draining);
     }
@@ -183,6 +188,8 @@ struct service::parts {
 };
 
 service::service(service_options options) : parts_(new parts{std::move(options)}) {
+  for (const std::string& key : parts_->options.api_keys)
+    if (key.empty()) raise(errc::invalid_argument, "kiln serve: expected keys with characters, found an empty one");
   parts_->models = load_models(parts_->options.models);
   if (!parts_->options.collector.empty())
     parts_->traces.emplace(parts_->options.collector,
@@ -196,20 +203,20 @@ http_reply service::answer(const http_request& request) {
   record->method = request.method.substr(0, 20), record->peer = request.peer;
   begin(*record, request.header("traceparent"));
   http_reply out;
+  const auto refuse = [&](const api_error& e) {
+    out = is_kserve(request.path) ? kserve_reply_of(e) : reply_of(e);
+    record->error = e.what();
+  };
   try {
     out = p.call(request, record);
   } catch (const api_error& e) {
-    out = reply_of(e);
-    record->error = e.what();
+    refuse(e);
   } catch (const error& e) {
-    out = reply_of(api_error(e.what(), {}, {}, 500));
-    record->error = e.what();
+    refuse(api_error(e.what(), {}, {}, 500));
   } catch (const std::bad_alloc&) {
-    out = reply_of(api_error("the server is out of memory", {}, {}, 503));
-    record->error = "out of memory";
+    refuse(api_error("the server is out of memory", {}, {}, 503));
   } catch (const std::exception& e) {
-    out = reply_of(api_error(std::string("internal error: ") + e.what(), {}, {}, 500));
-    record->error = e.what();
+    refuse(api_error(std::string("internal error: ") + e.what(), {}, {}, 500));
   }
   record->status = out.status;
   out.headers.emplace_back("X-Request-Id", record->id);
@@ -223,9 +230,17 @@ http_reply service::answer(const http_request& request) {
   return out;
 }
 
+std::optional<http_reply> service::refusal(const http_request& head) {
+  const bool asks = is_kserve(head.path) || head.path.starts_with("/v1/");
+  if (!asks || takes_key(head.header("authorization"))) return {};
+  return answer(head);
+}
+
 void service::reload() {
   auto fresh = load_models(parts_->options.models);
   const std::lock_guard lock(parts_->mutex);
+  std::erase_if(parts_->former, [](const auto& set) { return set.expired(); });
+  parts_->former.emplace_back(parts_->models);
   parts_->models.swap(fresh);
 }
 std::shared_ptr<const model_set> service::models() const { return parts_->set(); }
@@ -239,7 +254,14 @@ void service::begin(request_record& r, std::string_view traceparent) {
 void service::end(request_record& r) { parts_->end(r); }
 void service::drain() { parts_->is_draining = true; }
 void service::stop() {
-  for (const auto& [name, entry] : parts_->set()->language) entry->engine->stop();
+  std::vector<std::shared_ptr<const model_set>> all{parts_->set()};
+  {
+    const std::lock_guard lock(parts_->mutex);
+    for (const auto& set : parts_->former)
+      if (auto own = set.lock()) all.push_back(std::move(own));
+  }
+  for (const auto& set : all)
+    for (const auto& [name, entry] : set->language) entry->engine->stop();
 }
 void service::log(std::string_view level, std::string_view event, std::string_view text) {
   parts_->say(level, event, text);

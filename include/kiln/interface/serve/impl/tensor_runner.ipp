@@ -9,7 +9,7 @@
 #include <mutex>
 #include <thread>
 
-#include "kiln/core/error.hpp"
+#include "kiln/interface/serve/http.hpp"
 
 namespace kiln::serve {
 
@@ -38,6 +38,12 @@ inline bool begins_with_one_symbol(const executable& exe) {
   });
 }
 
+// Rows of a run, which the symbol's upper bound may limit.
+inline batch_options within(batch_options o, const executable& exe) {
+  o.rows = std::min(o.rows, exe.inputs()[0].type.lens[0].max());
+  return o;
+}
+
 inline std::size_t bytes_of(const argument& a) {
   return static_cast<std::size_t>(a.elements()) * size_of(a.get_shape().type);
 }
@@ -50,24 +56,34 @@ struct tensor_runner::parts {
   executable exe;
   const batch_options options;
   const bool joins;
-  std::mutex mutex;  // of what follows
+  const std::size_t most;  // open requests
+  std::mutex mutex;        // of what follows
   std::vector<workspace> idle{};
+  std::size_t running = 0, open = 0;  // runs; requests
   std::deque<std::shared_ptr<waiting_run>> queue{};
   bool is_ending = false;
   runner_statistics counts{};
-  std::condition_variable come{}, done{};
+  std::condition_variable come{}, done{}, left{};
   std::thread thread{};
 
   std::vector<argument> run(std::span<const argument> inputs) {
+    // more at a time would take memory for nothing
+    static const std::size_t most_runs = std::max(2u, std::thread::hardware_concurrency());
     std::optional<workspace> w;
     {
-      const std::lock_guard lock(mutex);
-      ++counts.runs;
+      std::unique_lock lock(mutex);
+      left.wait(lock, [&] { return running < most_runs; });
+      ++counts.runs, ++running;
       if (!idle.empty()) {
         w.emplace(std::move(idle.back()));
         idle.pop_back();
       }
     }
+    const auto ended = std::shared_ptr<void>(nullptr, [this](void*) {
+      const std::lock_guard lock(mutex);
+      --running;
+      left.notify_one();
+    });
     if (!w) w.emplace(exe.make_workspace());
     std::vector<shape> shapes;
     for (const argument& a : inputs) shapes.push_back(a.get_shape());
@@ -155,9 +171,10 @@ struct tensor_runner::parts {
   }
 };
 
-tensor_runner::tensor_runner(executable program, batch_options batching) {
-  const bool joins = batching.rows > 1 && detail::begins_with_one_symbol(program);
-  parts_.reset(new parts{std::move(program), batching, joins, {}});
+tensor_runner::tensor_runner(executable program, batch_options batching, std::size_t most_waiting) {
+  bool joins = batching.rows > 1 && detail::begins_with_one_symbol(program);
+  if (joins) batching = detail::within(batching, program), joins = batching.rows > 1;
+  parts_.reset(new parts{std::move(program), batching, joins, most_waiting, {}});
   if (joins) parts_->thread = std::thread([p = parts_.get()] { p->work(); });
 }
 tensor_runner::~tensor_runner() {
@@ -174,14 +191,21 @@ std::vector<argument> tensor_runner::run(std::vector<argument> inputs) {
   auto r = std::make_shared<waiting_run>();
   for (const argument& a : inputs) r->shapes.push_back(a.get_shape());
   p.exe.output_shapes(r->shapes);  // its own errors, before it meets others
-  std::unique_lock lock(p.mutex);
-  ++p.counts.requests;
-  if (!p.joins) {
-    lock.unlock();
-    return p.run(inputs);
+  {
+    const std::lock_guard lock(p.mutex);
+    if (p.open >= p.most)
+      throw api_error("the model is busy: expected at most " + std::to_string(p.most) + " requests at a time", {},
+                      "model_busy", 429);
+    ++p.open, ++p.counts.requests;
   }
+  const auto ended = std::shared_ptr<void>(nullptr, [&p](void*) {
+    const std::lock_guard own(p.mutex);
+    --p.open;
+  });
+  if (!p.joins) return p.run(inputs);
   r->rows = r->shapes[0].lens[0].value();
   r->inputs = std::move(inputs);
+  std::unique_lock lock(p.mutex);
   p.queue.push_back(r);
   p.come.notify_all();
   p.done.wait(lock, [&] { return r->is_done; });

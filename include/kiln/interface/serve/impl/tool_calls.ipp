@@ -18,7 +18,12 @@ std::string_view trimmed(std::string_view s) {
 
 // Appends the calls of an object or a list of them; false where it is neither.
 bool read_calls(std::string_view text, std::vector<tool_call>& to) {
-  json all = json::parse(text, nullptr, false);
+  json all;
+  try {
+    all = parse_value(text);
+  } catch (const api_error&) {
+    return false;
+  }
   if (all.is_object()) all = json::array({std::move(all)});
   if (!all.is_array() || all.empty()) return false;
   std::vector<tool_call> out;
