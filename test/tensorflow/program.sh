@@ -25,7 +25,9 @@ refused cut.pb "$work/cut.pb"
 printf "node { name: 'x' op: 'Placeholder' attr { key: 'dtype' value { type: DT_FLOAT } } attr { key: 'shape' value { shape {} } } }
 node { name: 'y' op: 'Mystery' input: 'x' }" >"$work/unknown.pbtxt"
 refused Mystery "$work/unknown.pbtxt"
-refused SavedModel "$work"
+mkdir "$work/saved"
+touch "$work/saved/saved_model.pb"
+refused SavedModel "$work/saved"
 
 "$kiln" compile $graph -o "$work/digits.kiln" >"$work/out"
 refused saved "$work/digits.kiln" --batch 2

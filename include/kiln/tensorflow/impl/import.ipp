@@ -95,10 +95,15 @@ bool is_folder(const std::string& path) {
   std::error_code none;
   return std::filesystem::is_directory(path, none);
 }
+bool is_saved_model_folder(const std::string& path) {
+  std::error_code none;
+  return std::filesystem::exists(path + "/saved_model.pb", none) ||
+         std::filesystem::exists(path + "/saved_model.pbtxt", none);
+}
 // Whether a file is for this importer, if only to say why it cannot be read.
 bool is_ours(std::span<const std::byte> bytes) { return begins_as_graph(bytes) || begins_as_saved_model(bytes); }
 bool is_ours(const std::string& path) try {
-  if (is_folder(path)) return true;
+  if (is_saved_model_folder(path)) return true;
   const buffer file = map_file(path);
   return is_ours({file.data(), file.size()});
 } catch (const error&) {

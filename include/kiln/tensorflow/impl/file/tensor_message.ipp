@@ -25,10 +25,8 @@ constexpr std::uint64_t list_field(element type) {
     case element::i8:
     case element::u16:
     case element::u8: return 7;
-    case element::complex64: return 9;
     case element::i64: return 10;
     case element::boolean: return 11;
-    case element::complex128: return 12;
     case element::f16:
     case element::bf16: return 13;
     case element::u32: return 16;
@@ -46,12 +44,11 @@ constexpr bool is_list(std::uint64_t field) {
 class listed_values {
  public:
   explicit listed_values(std::size_t width) : width_(width) {}
-  template <class T> void add_part(const T& part) { bytes_.append(reinterpret_cast<const char*>(&part), sizeof part); }
+  template <class T> void add_real(const T& v) { bytes_.append(reinterpret_cast<const char*>(&v), sizeof v); }
   void add_integer(std::uint64_t n) {  // little-endian: the low bytes are the value
     bytes_.append(reinterpret_cast<const char*>(&n), width_);
   }
   void add_bytes(const wire_field& f) { bytes_ += f.text(); }
-  bool is_whole() const { return bytes_.size() % width_ == 0; }
   std::size_t count() const { return bytes_.size() / width_; }
   buffer filled(std::size_t count) const {
     buffer out = buffer::allocate(count * width_);
@@ -81,7 +78,6 @@ std::pair<shape, std::int64_t> sized_shape(dtype type, const tensor_shape& exten
   return out;
 }
 
-// Parts of complex numbers are contiguous, also where each has a field of its own.
 listed_values read_values(bytes_view message, element type, std::size_t width, const std::string& where,
                           bool has_elements) {
   listed_values out(width);
@@ -92,16 +88,13 @@ listed_values read_values(bytes_view message, element type, std::size_t width, c
       return;
     }
     switch (f.number) {
-      case 5:
-      case 9: each_real<float>(f, where, [&](float v) { out.add_part(v); }); break;
-      case 6:
-      case 12: each_real<double>(f, where, [&](double v) { out.add_part(v); }); break;
+      case 5: each_real<float>(f, where, [&](float v) { out.add_real(v); }); break;
+      case 6: each_real<double>(f, where, [&](double v) { out.add_real(v); }); break;
       case 11: each_number(f, where, [&](std::uint64_t n) { out.add_integer(n != 0); }); break;
       case 18: out.add_bytes(f); break;
       default: each_number(f, where, [&](std::uint64_t n) { out.add_integer(n); });
     }
   });
-  if (!out.is_whole()) refuse(where, "a complex number has two parts");
   if (out.count() == 0 && other != 0 && has_elements)
     refuse(where, "its values are in field " + std::to_string(other) + ", which is of another type than " +
                       std::string(onnx::to_string(type)));
@@ -143,7 +136,7 @@ onnx::tensor read_tensor(bytes_view message, const std::string& where, const buf
   });
   out.type = to_element(type);
   const auto held = to_dtype(out.type);
-  if (!held || out.type == element::string) {
+  if (!held || is_object(*held)) {  // strings and complex numbers
     out.fault = "is of " + type_name(type) + ", which constants of a program do not hold";
     return out;
   }
