@@ -13,7 +13,7 @@ template <int Kind, op::cell_function F0, op::cell_function F1, op::cell_functio
           bool Coupled>
 struct cell {
   static constexpr int kind = Kind, gates = Kind == 0 ? 1 : Kind == 1 ? 3 : 4;
-  static constexpr op::cell_function functions[] = {F0, F1, F2};
+  static constexpr op::cell_function functions[3] = {F0, F1, F2};
   static constexpr bool reverse = Reverse, linear_reset = LinearReset, coupled = Coupled;
 };
 
