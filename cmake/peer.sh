@@ -1,48 +1,35 @@
 #!/usr/bin/env bash
 # Puts ONNX Runtime (npm's onnxruntime-node) into build/peer and prints the path of its library. Tests alone use it.
-# `peer.sh tokenizers` does so with Hugging Face's native tokenizers, `peer.sh tensorflow` with tfjs; they print the
-# folder of npm's modules.
+# `peer.sh tokenizers` does so with Hugging Face's native tokenizers, `peer.sh tensorflow` with tfjs and
+# `peer.sh openai` with OpenAI's client; they print the folder of npm's modules.
 # Exit status 77, with the reason on standard error, where npm reaches nothing.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 version=1.30.0
 
-# modules PACKAGE...: the folder of npm's modules, with these in it.
+# modules FOLDER PACKAGE...: the folder of npm's modules below build/FOLDER, with these in it.
 modules() {
-  local missing=()
+  local folder=build/$1 missing=()
+  shift
   for package in "$@"; do
-    [ -f "build/peer/node_modules/${package%@*}/package.json" ] || missing+=("$package")
+    [ -f "$folder/node_modules/${package%@*}/package.json" ] || missing+=("$package")
   done
   if [ ${#missing[@]} != 0 ]; then
-    mkdir -p build/peer
-    if ! command -v npm >/dev/null || ! npm install --prefix build/peer --ignore-scripts --no-audit --no-fund \
+    mkdir -p "$folder"
+    if ! command -v npm >/dev/null || ! npm install --prefix "$folder" --ignore-scripts --no-audit --no-fund \
       --fetch-retries=1 --loglevel=error "${missing[@]}" >&2; then
       echo "SKIPPED: npm did not deliver ${missing[*]}, so nothing is compared with it" >&2
       exit 77
     fi
   fi
-  echo "$PWD/build/peer/node_modules"
+  echo "$PWD/$folder/node_modules"
 }
 case ${1-} in
-  tokenizers) modules tokenizers@0.23.2; exit ;;
-  tensorflow) modules @tensorflow/tfjs-{core,converter,backend-cpu}@4.22.0; exit ;;
+  tokenizers) modules peer tokenizers@0.23.2; exit ;;
+  tensorflow) modules peer @tensorflow/tfjs-{core,converter,backend-cpu}@4.22.0; exit ;;
+  openai) modules openai openai@6.49.0; exit ;;  # of the last major version that Node 20 runs
 esac
-
-# `peer.sh openai` does so with OpenAI's client, of the last major version that Node 20 runs.
-if [ "${1-}" = openai ]; then
-  package=openai@6.49.0
-  if [ ! -f build/openai/node_modules/openai/package.json ]; then
-    mkdir -p build/openai
-    if ! command -v npm >/dev/null || ! npm install --prefix build/openai --ignore-scripts --no-audit --no-fund \
-      --fetch-retries=1 --loglevel=error "$package" >&2; then
-      echo "SKIPPED: npm did not deliver $package, so OpenAI's client does not ask kiln serve" >&2
-      exit 77
-    fi
-  fi
-  echo "$PWD/build/openai/node_modules"
-  exit 0
-fi
 
 case $(uname -m) in
   x86_64) machine=x64 ;;

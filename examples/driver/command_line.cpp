@@ -10,6 +10,7 @@
 
 #include "compile_flags.hpp"
 #include "genai.hpp"
+#include "graph_flags.hpp"
 #include "kiln/version.hpp"
 #include "options.hpp"
 #include "quantize_flags.hpp"
@@ -127,20 +128,7 @@ void add_model_options(CLI::App& app, model_options& o) {
   named_values(
       app, "--shape", o.shapes, [](const std::string& text) { return extents("--shape", text); },
       "an input's extents; they agree with those that the model declares; may be repeated", "INPUT=1,3,224,224");
-  CLI::Option_group& layout = *app.add_option_group("layout");
-  layout.add_flag_callback(
-      "--nhwc", [&o] { o.layout = tensorflow::data_format::nhwc; },
-      "TensorFlow: images are NHWC where a node does not say (the default)");
-  layout.add_flag_callback(
-      "--nchw", [&o] { o.layout = tensorflow::data_format::nchw; },
-      "TensorFlow: images are NCHW where a node does not say");
-  layout.require_option(0, 1);
-  app.add_option("--batch", o.batch, "TensorFlow: the extent of dims that the graph leaves open; 0 keeps them open")
-      ->check(CLI::NonNegativeNumber)
-      ->capture_default_str();
-  app.add_option("--output-names", o.output_names,
-                 "TensorFlow: the values wanted, as NODE or NODE:K; else what no node reads")
-      ->type_name("NAMES");
+  add_graph_flags(app, o);
   add_compile_flags(app, o.compiling);
   app.add_flag("--json", o.json, "print exactly one JSON object, also about an error");
 }
