@@ -9,8 +9,8 @@
 // NAME|EXTENTS|LOW:HIGH, or NAME|EXTENTS|=VALUES for values that repeat. Lines printed have: name, "ok", "wrong"
 // (values differ), "failed" (kiln) or "dropped" (ONNX Runtime can't run it); then kiln's us, ONNX Runtime's us, their
 // ratio by rounds, ratio of the shortest runs, that of loading, kiln's load ms, the difference, kernels that are the
-// op's reference computation, and all kernels; with --memory, the MiB that a process which loads the model and runs it
-// once grew by at most: kiln's and ONNX Runtime's; or the reason in words.
+// op's reference computation, all kernels, and the us of bench/bounds.hpp's bound; with --memory, the MiB that a
+// process which loads the model and runs it once grew by at most: kiln's and ONNX Runtime's; or the reason in words.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <malloc.h>
@@ -27,10 +27,10 @@
 #include <sstream>
 
 #include "../test/peer/onnxruntime.hpp"
+#include "bounds.hpp"
 #include "kiln/backend/eigen/eigen_target.hpp"
 #include "kiln/onnx/import.hpp"
 #include "kiln/runtime/executable.hpp"
-#include "versus.hpp"
 
 namespace {
 
@@ -136,6 +136,16 @@ std::string in_short(std::string text, std::size_t most = 200) {
   return text.substr(0, most);
 }
 
+// The sizes of symbols that a model's inputs give.
+bindings sizes_of(const executable& own, const std::vector<argument>& inputs) {
+  bindings sizes;
+  for (std::size_t k = 0; k < inputs.size(); ++k)
+    for (std::size_t i = 0; i < inputs[k].get_shape().rank(); ++i)
+      if (const dimension d = own.inputs()[k].type.lens[i]; is_symbol(d))
+        sizes.bind(d, inputs[k].get_shape().lens[i].value());
+  return sizes;
+}
+
 struct dropped : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
@@ -143,7 +153,8 @@ template <class F> auto peer_call(F&& f) try { return f(); } catch (const std::e
   throw dropped(e.what());
 }
 
-std::string measure(const std::string& library, const case_row& row, const settings& s) {
+std::string measure(const std::string& library, const case_row& row, const settings& s,
+                    const bench::machine_rates& most) {
   const std::string bytes = read_file(std::filesystem::path(s.list).parent_path() / row.file);
   const auto model = std::as_bytes(std::span(bytes));
   auto start = clock_type::now();
@@ -169,10 +180,11 @@ std::string measure(const std::string& library, const case_row& row, const setti
     kernels.push_back(step.kernel);
     if (step.fallback) references.insert(step.kernel);
   }
-  return fmt::format("{}\t{:.4g}\t{:.4g}\t{:.3f}\t{:.3f}\t{:.3f}\t{:.3g}\t{:.1e}\t{}\t{}",
+  return fmt::format("{}\t{:.4g}\t{:.4g}\t{:.3f}\t{:.3f}\t{:.3f}\t{:.3g}\t{:.1e}\t{}\t{}\t{:.4g}",
                      row.tolerance < 0 || apart <= row.tolerance ? "ok" : "wrong", times.own * 1e3, times.peer * 1e3,
                      times.ratio, times.best_ratio, peer_load / own_load, own_load, apart, fmt::join(references, ","),
-                     in_short(fmt::format("{}", fmt::join(kernels, ","))));
+                     in_short(fmt::format("{}", fmt::join(kernels, ","))),
+                     bench::bound_ms(own.report(), sizes_of(own, inputs), most) * 1e3);
 }
 
 double status_mib(const std::string& field) {
@@ -275,8 +287,10 @@ int main(int argc, char** argv) try {
     return 77;
   }
   const eigen_target shared;  // loads what all processes share
+  const bench::machine_rates most =
+      bench::rates_of(in_process([&] { return bench::to_text(bench::measure_rates(s.threads)); }));
   for (const case_row& row : read_list(s)) {
-    std::string line = in_process([&] { return measure(*library, row, s); });
+    std::string line = in_process([&] { return measure(*library, row, s, most); });
     if (s.memory && !line.starts_with("dropped") && !line.starts_with("failed"))
       for (const bool with_peer : {false, true})
         line += "\t" + in_process([&] { return peak_memory(*library, row, s, with_peer); });
