@@ -275,6 +275,24 @@ TEST(Blocks, ResultsInPlaceOfAnOperand) {
   }
 }
 
+// Operands whose rows are another's columns, which tiles transpose: beside repeats, of every width, past the last whole
+// tile, along more than one dim, and where operands disagree about which.
+TEST(Blocks, TransposedOperands) {
+  for (const dtype t : {dtype::f32, dtype::f64, dtype::f16, dtype::u8, dtype::i64})
+    for (const auto& [rows, columns] : {std::pair<std::int64_t, std::int64_t>{80, 515}, {17, 530}, {129, 33}})
+      expect_like_reference(
+          [&](builder& b) {
+            const value x = b.input("x", t, {2, columns, rows + 3}), y = b.input("y", t, {2, rows, columns}),
+                        z = b.input("z", t, {2, rows, 1}), w = b.input("w", t, {columns, rows, 2});
+            const value part = x.slice({.axes = {2}, .starts = {1}, .ends = {rows + 1}}).transpose({0, 2, 1});
+            b.output(part * z);
+            b.output(part + y);
+            b.output((part + y).transpose({1, 2, 0}) * part.transpose({1, 2, 0}));
+            b.output(part + w.transpose({2, 1, 0}));
+          },
+          {t == dtype::f16 ? 2e-3 : 1e-6, 1e-6}, 0, 10);
+}
+
 TEST(Blocks, StoresPastTheCachesWriteTheSame) {
   thread_pool pool(2);
   for (const bool normalizes : {false, true})

@@ -1,8 +1,7 @@
-#include "kiln/backend/eigen/rows.hpp"
-
 #include <algorithm>
 
 #include "kiln/backend/eigen/block_program.hpp"
+#include "kiln/backend/eigen/impl/row_walk.hpp"
 #include "kiln/runtime/thread_pool.hpp"
 
 namespace kiln::eigen {
@@ -93,132 +92,6 @@ row_loops loops_of(const tile_program& p, std::span<const tensor> in, std::span<
   }
   return l;
 }
-
-// Operands in order: parameters, then results.
-const tensor& operand_of(const launch& l, std::size_t k) { return k < l.in.size() ? l.in[k] : l.out[k - l.in.size()]; }
-
-// Elements from an operand's first one to its place `at` in the kept dims but the innermost.
-std::int64_t outer_offset(const row_loops& loops, std::size_t operand, std::int64_t at) {
-  std::int64_t offset = 0;
-  for (std::size_t d = loops.kept.size(); d-- > 1;) {
-    offset += at % loops.kept[d - 1] * loops.operand[operand].kept[d - 1];
-    at /= loops.kept[d - 1];
-  }
-  return offset;
-}
-
-// A worker's loop over consecutive rows.
-class row_walk {
- public:
-  row_walk(const tile_program& p, const launch& l, const row_loops& loops, std::byte* scratch)
-      : p_(p), loops_(loops), cursor_(p, scratch, loops.row()), row_(loops.row()) {
-    segments_ = loops.folded.back() == 0 ? 0 : row_ / loops.folded.back();
-    for (std::size_t k = 0; k < loops.operand.size(); ++k) {
-      const tensor& t = operand_of(l, k);
-      tile_program::stream& s = k < l.in.size() ? cursor_.parameter(k) : cursor_.result(k - l.in.size());
-      s.step = loops.operand[k].folded.back();
-      operands_.push_back({t.data, &s, static_cast<std::int64_t>(size_of(t.type)), t.data});
-    }
-    at_.resize(loops.kept.size(), 0);
-    cursor_.past_cache(l.unread);
-    fetch_ahead(l.unread);
-  }
-
-  /// Rows [first, last), of each the elements [from, to) where nothing is folded.
-  void run(std::int64_t first, std::int64_t last, std::int64_t from, std::int64_t to) {
-    std::int64_t rest = first;
-    for (std::size_t d = at_.size(); d-- > 0;) {
-      at_[d] = rest % loops_.kept[d];
-      rest /= loops_.kept[d];
-    }
-    for (std::size_t k = 0; k < operands_.size(); ++k) {
-      std::int64_t offset = from * operands_[k].at->step;
-      for (std::size_t d = 0; d < at_.size(); ++d) offset += at_[d] * loops_.operand[k].kept[d];
-      operands_[k].row = operands_[k].first + offset * operands_[k].width;
-    }
-    for (std::int64_t r = first; r < last; ++r) {
-      row(to - from);
-      next();
-    }
-  }
-
- private:
-  struct operand {
-    std::byte* first;
-    tile_program::stream* at;
-    std::int64_t width;  // bytes of an element
-    std::byte* row;
-  };
-
-  // Prefetches while a row is computed: where rows are short, some rows ahead, else a short distance ahead in the same
-  // row. Hardware prefetches within a page alone, and never for stores.
-  void fetch_ahead(bool past_cache) {
-    constexpr std::int64_t distance = 4096, longest_row = 1 << 16, cached = 1 << 18;
-    const bool rows = p_.reduces() && loops_.folded.size() == 1;
-    std::int64_t widest = 1;
-    for (const operand& o : operands_) widest = std::max(widest, loops_.row() * o.width);
-    const bool by_row = rows && widest <= longest_row && !loops_.kept.empty();
-    cursor_.fetch_rows(by_row);
-    for (std::size_t k = 0; k < operands_.size(); ++k) {
-      const operand& o = operands_[k];
-      const std::int64_t row_bytes = loops_.row() * o.width;
-      if (o.at->step != 1 || row_bytes * loops_.rows() <= cached) continue;
-      if (past_cache && k >= p_.parameters()) continue;
-      if (by_row && loops_.operand[k].kept.back() == 0) continue;  // every row is the same one
-      if (by_row)
-        cursor_.fetch_ahead(k, (distance + row_bytes - 1) / row_bytes * loops_.operand[k].kept.back() * o.width);
-      else
-        cursor_.fetch_ahead(k, distance);
-    }
-  }
-
-  void next() {
-    for (std::size_t d = at_.size(); d-- > 0;) {
-      const bool carries = ++at_[d] == loops_.kept[d];
-      const std::int64_t by = carries ? 1 - loops_.kept[d] : 1;
-      for (std::size_t k = 0; k < operands_.size(); ++k)
-        operands_[k].row += by * loops_.operand[k].kept[d] * operands_[k].width;
-      if (!carries) return;
-      at_[d] = 0;
-    }
-  }
-
-  void row(std::int64_t n) {
-    for (operand& o : operands_) o.at->at = o.row;
-    cursor_.begin_row();
-    for (int level = 0; level < p_.levels(); ++level) {
-      if (segments_ == 1)
-        cursor_.run(level, 0, n);
-      else
-        run_segments(level);
-      cursor_.end_level(level, row_);
-    }
-  }
-
-  void run_segments(int level) {
-    const std::int64_t inner = loops_.folded.back();
-    ints outer = loops_.folded;
-    outer.pop_back();
-    ints at(outer.size(), 0);
-    for (std::int64_t s = 0; s < segments_; ++s) {
-      for (std::size_t k = 0; k < operands_.size(); ++k) {
-        std::int64_t offset = 0;
-        for (std::size_t d = 0; d < at.size(); ++d) offset += at[d] * loops_.operand[k].folded[d];
-        operands_[k].at->at = operands_[k].row + offset * operands_[k].width;
-      }
-      cursor_.run(level, s * inner, inner);
-      next_index(at, outer);
-    }
-    for (operand& o : operands_) o.at->at = o.row;
-  }
-
-  const tile_program& p_;
-  const row_loops& loops_;
-  tile_program::cursor cursor_;
-  stack_list<operand, row_loops::most_operands> operands_;
-  ints at_;
-  std::int64_t row_, segments_;
-};
 
 // Rows are adjacent where the folded dims are not contiguous and the innermost kept one is: then each lane of a block
 // is a row.
@@ -341,6 +214,7 @@ void run_rows(const tile_program& p, const launch& l) {
   const std::int64_t rows = loops.rows(), row = loops.row();
   if (rows == 0 || (row == 0 && !p.reduces())) return;
   if (adjacent_rows(p, loops)) return run_strips(p, l, loops);
+  if (const auto t = find_transposed(p, loops)) return run_transposed(p, l, loops, *t);
   if (level_by_level(p, loops)) return run_batches(p, l, loops);
   const std::size_t each = p.scratch_bytes(row);
   const std::int64_t grain = task_elements(p);
@@ -370,6 +244,7 @@ std::size_t rows_scratch_bytes(const tile_program& p, std::span<const tensor> in
   const row_loops loops = loops_of(p, in, out);
   if (adjacent_rows(p, loops))
     return threads * (p.blocks()->scratch_bytes(loops.row(), p.blocks()->strip_for(loops.row())) + strip_streams_bytes);
+  if (const auto t = find_transposed(p, loops)) return threads * transposed_scratch_bytes(p, loops, *t);
   if (level_by_level(p, loops)) return threads * batch_scratch_bytes(*p.blocks(), loops.row());
   return threads * p.scratch_bytes(loops.row());
 }
