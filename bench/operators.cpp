@@ -23,6 +23,7 @@
 #include <functional>
 #include <iterator>
 #include <map>
+#include <optional>
 #include <set>
 #include <sstream>
 
@@ -157,26 +158,34 @@ std::string measure(const std::string& library, const case_row& row, const setti
                     const bench::machine_rates& most) {
   const std::string bytes = read_file(std::filesystem::path(s.list).parent_path() / row.file);
   const auto model = std::as_bytes(std::span(bytes));
-  auto start = clock_type::now();
+  // The better of two: the first touches memory that the system has yet to find.
   const auto threads = static_cast<int>(s.threads);
-  const auto other = peer_call([&] { return std::make_unique<peer::session>(library, model, threads); });
-  const double peer_load = ms_since(start);
-  start = clock_type::now();
-  const executable own = load(s, model);
-  const double own_load = ms_since(start);
+  std::unique_ptr<peer::session> other;
+  std::optional<executable> own;
+  double peer_load = INFINITY, own_load = INFINITY;
+  for (int round = 0; round < 2; ++round) {
+    other.reset();
+    auto start = clock_type::now();
+    other = peer_call([&] { return std::make_unique<peer::session>(library, model, threads); });
+    peer_load = std::min(peer_load, ms_since(start));
+    own.reset();
+    start = clock_type::now();
+    own.emplace(load(s, model));
+    own_load = std::min(own_load, ms_since(start));
+  }
   const std::map<std::string, argument> named = inputs_of(row, model);
   std::vector<argument> inputs;
-  for (const port& p : own.inputs()) inputs.push_back(named.at(p.name));
+  for (const port& p : own->inputs()) inputs.push_back(named.at(p.name));
   peer::session::binding bound(*other, named);
   peer_call([&] { bound.run(); });
-  std::vector<argument> outputs = own.run(inputs);
+  std::vector<argument> outputs = own->run(inputs);
   const double apart = row.tolerance < 0 ? 0 : bench::difference(outputs, bound.results(), row.relative);
-  workspace w = own.make_workspace();
+  workspace w = own->make_workspace();
   const auto times = bench::compare_times(
-      s.rounds, s.budget_ms, [&] { own.run(w, inputs, outputs); }, [&] { bound.run(); });
+      s.rounds, s.budget_ms, [&] { own->run(w, inputs, outputs); }, [&] { bound.run(); });
   std::vector<std::string> kernels;
   std::set<std::string> references;
-  for (const step_info& step : own.report().steps) {
+  for (const step_info& step : own->report().steps) {
     kernels.push_back(step.kernel);
     if (step.fallback) references.insert(step.kernel);
   }
@@ -184,7 +193,7 @@ std::string measure(const std::string& library, const case_row& row, const setti
                      row.tolerance < 0 || apart <= row.tolerance ? "ok" : "wrong", times.own * 1e3, times.peer * 1e3,
                      times.ratio, times.best_ratio, peer_load / own_load, own_load, apart, fmt::join(references, ","),
                      in_short(fmt::format("{}", fmt::join(kernels, ","))),
-                     bench::bound_ms(own.report(), sizes_of(own, inputs), most) * 1e3);
+                     bench::bound_ms(own->report(), sizes_of(*own, inputs), most) * 1e3);
 }
 
 double status_mib(const std::string& field) {
