@@ -3,10 +3,9 @@
 //
 //     session_creation [--rounds N] [--at-most RATIO] MODEL.onnx...
 //
-// With --at-most the exit status is 1 where the least times of a model have a greater ratio. // What the plugin says
+// With --at-most the exit status is 1 where the least times of a model have a greater ratio. What the plugin says
 // goes to standard error. Exit status 77 where ONNX Runtime is not in the build tree (cmake/peer.sh).
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
@@ -14,6 +13,7 @@
 #include <filesystem>
 
 #include "peer/plugin.hpp"
+#include "support/temporary_folder.hpp"
 
 namespace {
 
@@ -40,7 +40,8 @@ void print_line(void*, peer::ort::severity, const char*, const char*, const char
 int main(int count, char** words) {
   if (!peer::library()) return fmt::print(stderr, "SKIPPED: ONNX Runtime is not in build/peer\n"), 77;
   const peer::plugin_host host(print_line);
-  const fs::path cache = fs::temp_directory_path() / ("kiln_session_creation." + std::to_string(::getpid()));
+  const test::temporary_folder folder;
+  const fs::path cache = folder / "cache";
   int rounds = 5, first = 1;
   double most = INFINITY;
   bool is_slow = false;
@@ -69,6 +70,5 @@ int main(int count, char** words) {
                median(ratio));
     is_slow = is_slow || *std::min_element(warm.begin(), warm.end()) > most * *std::min_element(own.begin(), own.end());
   }
-  fs::remove_all(cache);
   return is_slow;
 }
